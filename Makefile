@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# One makefile for the whole tree. `make help` lists what it can do. Everything is built into $(O).
+
+CC      ?= cc
+CXX     ?= c++
+O       ?= build
+CFLAGS  ?= -O2 -g
+WARN     = -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+           -Wcast-qual -Wundef -Wformat=2 $(WERROR)
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. -Iinclude -MMD -MP -fPIC $(WARN) $(CFLAGS)
+
+# --- what is built from what -----------------------------------------------------------------
+
+LAYERS    = util x86 file image sideband pt symbol sink
+LIBDECODE := $(filter-out decoder/main.c,$(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c)))
+LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
+LIBEMU    := $(filter-out daemon/emu/plugin.c,$(wildcard daemon/emu/*.c))
+CTL       := $(wildcard ctl/*.c)
+TESTLIB   := $(wildcard tests/lib/*.c)
+UNITS     := $(patsubst tests/unit/test-%.c,%,$(wildcard tests/unit/test-*.c))
+FUZZERS   := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
+TOOLS     := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
+TARGETS   := $(patsubst tests/targets/%,%,$(wildcard tests/targets/*.c tests/targets/*.cc))
+PROGRAMS   = $(O)/ptd $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so
+
+LIBS_DECODE = -lipt -lZydis -ldw -lelf -liberty -lzstd -lcrypto
+LIBS_DAEMON = -lsystemd -lelf -lcrypto
+LIBS_TEST   = -lcmocka $(LIBS_DECODE) $(LIBS_DAEMON) -lm
+
+# --- packages ----------------------------------------------------------------------------------
+
+PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libiberty-dev \
+                 libzstd-dev libssl-dev libsystemd-dev
+PACKAGES_DEMO  = qemu-user python3
+PACKAGES_CHECK = libcmocka-dev g++ clang clang-format linux-perf python3 binutils strace
+
+all: $(PROGRAMS) $(O)/libptdecode.a ## the programs, into build/
+
+$(O)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DPTD_VERSION='"$(VERSION)"' -c -o $@ $<
+
+$(O)/libptdecode.a: $(LIBDECODE:%.c=$(O)/%.o)
+$(O)/libptd.a: $(LIBPTD:%.c=$(O)/%.o)
+$(O)/libemu.a: $(LIBEMU:%.c=$(O)/%.o)
+$(O)/libtest.a: $(TESTLIB:%.c=$(O)/%.o)
+$(O)/%.a:
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(O)/ptd: $(O)/daemon/main.o $(O)/libptd.a $(O)/libptdecode.a
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DAEMON)
+$(O)/ptctl: $(CTL:%.c=$(O)/%.o) $(O)/libptdecode.a
+	$(CC) $(ALL_CFLAGS) -o $@ $^ -lsystemd
+$(O)/ptdecode: $(O)/decoder/main.o $(O)/libptdecode.a
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DECODE)
+# The plugin's undefined symbols are QEMU's.
+$(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o $(O)/libemu.a $(O)/libptdecode.a
+	$(CC) $(ALL_CFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ -lZydis -lelf
+
+# --- tests -------------------------------------------------------------------------------------
+
+$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
+	$(CC) $(ALL_CFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
+$(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptdecode.a $(O)/libptd.a
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
+$(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libptdecode.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DECODE)
+# Programs that are recorded: built as a user would build them, without our flags.
+$(O)/targets/%.c: tests/targets/%.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -pthread -o $@ $<
+$(O)/targets/%.cc: tests/targets/%.cc
+	@mkdir -p $(@D)
+	$(CXX) -O2 -g -pthread -o $@ $<
+
+tests: $(PROGRAMS) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
+       $(TARGETS:%=$(O)/targets/%)
+
+demo: packages-demo ## record a real program, take a snapshot, decode it, show what is in it
+	@$(MAKE) --no-print-directory -s all
+	@tests/demo.sh $(O)
+
+check: packages-check ## every test but the long ones
+	$(MAKE) tests
+	tests/run.sh $(O)
+
+check-long: packages-check ## what takes longer: big programs, long mutation runs
+	$(MAKE) tests
+	PTD_LONG=1 tests/run.sh $(O)
+
+check-asan: packages-check ## units, corpora and small recordings under ASan and UBSan
+	$(MAKE) all O=build
+	$(MAKE) tests O=build/asan PTD_SANITIZE=1 WERROR=$(WERROR) \
+		CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
+	PTD_ASAN=1 PTD_EMU_SO=build/ptd-emu.so tests/run.sh build/asan
+
+fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
+	@mkdir -p $(O)/found-$*
+	clang $(ALL_CFLAGS) -DPTD_VERSION='"fuzz"' -fsanitize=fuzzer,address,undefined \
+		-o $(O)/$@ tests/fuzz/$@.c $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
+	$(O)/$@ -max_total_time=$(or $(T),60) $(O)/found-$* tests/fuzz/corpus/$*
+
+bench: all ## speed, as ratios against a peer measured in the same run
+	tests/bench/run.sh $(O)
+
+lint: ## formatting, layers, headers that stand alone
+	clang-format --dry-run -Werror $$(git ls-files '*.[ch]')
+	tests/check-layers.sh
+	for h in $$(git ls-files 'include/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
+		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
+	for h in $$(git ls-files 'include/ptd/*.h'); do \
+		$(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only -include $$h -x c \
+			/dev/null || exit 1; done
+
+format: ## let clang-format have the last word
+	clang-format -i $$(git ls-files '*.[ch]')
+
+packages-demo packages-check: packages-%:
+	@tests/packages.sh $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(if $(filter check,$*),$(PACKAGES_CHECK))
+
+prefix ?= /usr/local
+install: all ## programs, plugin, headers, manual pages; DESTDIR= and prefix=
+	install -D -t $(DESTDIR)$(prefix)/bin $(O)/ptctl $(O)/ptdecode
+	install -D -t $(DESTDIR)$(prefix)/sbin $(O)/ptd
+	install -D -t $(DESTDIR)$(prefix)/lib/ptd $(O)/ptd-emu.so
+	install -D -m644 -t $(DESTDIR)$(prefix)/lib $(O)/libptdecode.a
+	install -D -m644 -t $(DESTDIR)$(prefix)/include/ptd $(wildcard include/ptd/*.h)
+	for page in $(wildcard daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8]); do \
+		install -D -m644 -t $(DESTDIR)$(prefix)/share/man/man$${page##*.} $$page || exit 1; done
+
+clean: ## remove what was built
+	rm -rf $(O)
+
+help: ## this text
+	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+.PHONY: all tests demo check check-long check-asan bench lint format install clean help \
+        packages-demo packages-check
+.PRECIOUS: $(O)/%.o
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Pool
+ *
+ * The shared memory between ptd and the programs it records through the software PT source: a pool
+ *of virtual CPUs, each with an AUX ring and a switch ring, and one ring of task records for all.
+ *ptd makes it (a memfd sealed against growing and shrinking), remembers the layout it asked for,
+ *and believes nothing else that is in it: a traced program can scribble over it.
+ *
+ *	header page | n_cpus × (cpu page(s) | switch ring | AUX ring) | task ring
+ *
+ * Rings are powers of two. A head is a running count of bytes ever written, published with release
+ * order at the end of a packet or record; its reader loads it with acquire order. The AUX and the
+ * switch rings are overwritten; the task ring is drained by ptd, which publishes tail, and when it
+ *is full records are counted in @task_lost and a PERF_RECORD_LOST follows as soon as there is room.
+ *
+ * Time is CLOCK_MONOTONIC in ns, and the TSC of the packets is that same number: the conversion
+ * (shift 0, mult 1, zero 0) is exact.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "daemon/emu/encode.h"
+
+#define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
+#define EMU_POOL_VERSION 1u
+#define EMU_CPUS_MAX     256u
+
+struct emu_pool_layout {
+	uint32_t n_cpus;     /* how many exist: 1..EMU_CPUS_MAX */
+	uint32_t n_busy_max; /* how many are handed out before a thread waits for one; the rest is
+			      * for threads that waited in vain */
+	uint64_t aux_size;
+	uint64_t switch_size;
+	uint64_t task_size;
+	uint32_t psb_period;
+	uint32_t quantum_us; /* a thread gives its CPU back after so much time if another waits */
+	bool return_compression;
+};
+
+/* First page. */
+struct emu_pool {
+	uint64_t magic;
+	uint32_t version;
+	struct emu_pool_layout layout;
+
+	_Atomic uint32_t waiters;    /* threads that wait for a CPU */
+	_Atomic uint32_t released;   /* counts releases: futex that waiters sleep on */
+	_Atomic uint32_t freeze;     /* ptd adds 1: every CPU in use flushes at its next block */
+	_Atomic uint32_t n_attached; /* processes that map the pool */
+	_Atomic uint64_t exhausted; /* stays of threads that found no CPU at all and ran untraced */
+
+	_Atomic uint32_t task_lock; /* tid of the holder or 0 */
+	_Atomic uint64_t task_head;
+	_Atomic uint64_t task_tail; /* ptd's */
+	_Atomic uint64_t task_lost; /* records dropped since the last PERF_RECORD_LOST */
+};
+
+/* First page(s) of a CPU's part. */
+struct emu_cpu {
+	_Atomic uint64_t owner; /* pid << 32 | tid of the thread that runs on it; 0 = free */
+	_Atomic uint64_t aux_head;
+	_Atomic uint64_t switch_head;
+	_Atomic uint32_t freeze_done; /* value of emu_pool.freeze up to which it has flushed */
+
+	/* Owner's only. */
+	uint32_t current_pid; /* whom the switch records say runs here; 0 = idle */
+	uint32_t current_tid;
+	uint64_t released_ns; /* when it was last given back */
+	struct encode encode;
+};
+
+static inline uint64_t emu_page_up(uint64_t n)
+{
+	return (n + 4095) & ~UINT64_C(4095);
+}
+
+static inline uint64_t emu_cpu_stride(const struct emu_pool_layout *l)
+{
+	return emu_page_up(sizeof(struct emu_cpu)) + l->switch_size + l->aux_size;
+}
+
+static inline uint64_t emu_cpu_offset(const struct emu_pool_layout *l, uint32_t cpu)
+{
+	return emu_page_up(sizeof(struct emu_pool)) + cpu * emu_cpu_stride(l);
+}
+
+static inline uint64_t emu_switch_offset(const struct emu_pool_layout *l, uint32_t cpu)
+{
+	return emu_cpu_offset(l, cpu) + emu_page_up(sizeof(struct emu_cpu));
+}
+
+static inline uint64_t emu_aux_offset(const struct emu_pool_layout *l, uint32_t cpu)
+{
+	return emu_switch_offset(l, cpu) + l->switch_size;
+}
+
+static inline uint64_t emu_task_offset(const struct emu_pool_layout *l)
+{
+	return emu_cpu_offset(l, l->n_cpus);
+}
+
+static inline uint64_t emu_pool_size(const struct emu_pool_layout *l)
+{
+	return emu_task_offset(l) + l->task_size;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Source
+ *
+ * Where PT comes from. A source has CPUs; each has an AUX ring and a switch ring, both overwritten
+ * by their writer, and there is one stream of task records (COMM, MMAP2, FORK, EXIT, LOST, …) that
+ * the daemon drains. Nothing above this header knows which source runs.
+ *
+ * All records are perf records as the kernel writes them, with the trailer of SOURCE_SAMPLE_TYPE.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct source;
+
+/* Identity and timing of the CPUs, as the snapshot must state them. */
+struct source_facts {
+	const char *name;     /* "emu", "pt", "replay": for status and the manifest */
+	uint32_t pmu_type;    /* perf_event_attr.type of intel_pt */
+	uint64_t attr_config; /* perf_event_attr.config: what the packets contain */
+	uint64_t mask_tsc;    /* the PMU's format/ bits as config masks; 0 if it has none */
+	uint64_t mask_noretcomp;
+	uint64_t mask_mtc;
+	uint64_t mask_mtc_period;
+	uint64_t mask_cyc;
+	uint16_t time_shift; /* perf's conversion TSC -> ns */
+	uint32_t time_mult;
+	uint64_t time_zero;
+	uint32_t tsc_ctc_numerator; /* CPUID 0x15 EBX, EAX */
+	uint32_t tsc_ctc_denominator;
+	uint32_t max_nonturbo_ratio;
+	char cpuid[64]; /* as perf writes it: "GenuineIntel,6,85,4" */
+};
+
+/* The bytes of a ring, oldest first; @b is empty unless they cross the ring's end. */
+struct source_view {
+	const uint8_t *a;
+	size_t a_size;
+	const uint8_t *b;
+	size_t b_size;
+	uint64_t head; /* running count of bytes ever written, as of the view */
+};
+
+struct source_ops {
+	const char *name;
+
+	/* Give the CPUs' rings up for a moment so that all end at one instant: flush what is
+	 * pending, read the heads. Tracing goes on at once (thaw is not needed). */
+	int (*freeze)(struct source *source);
+
+	/* What the ring of @cpu held at the last freeze. */
+	int (*view_aux)(struct source *source, uint32_t cpu, struct source_view *ret_view);
+	int (*view_switch)(struct source *source, uint32_t cpu, struct source_view *ret_view);
+
+	/* How many bytes at the start of a view taken at the last freeze the writer may have
+	 * overwritten since: the copier drops them. */
+	int (*overtaken)(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
+			 uint64_t *ret_switch_bytes);
+
+	/* Take what was written to the task ring since the last call. @ret_bytes is whole records,
+	 * the caller frees it. */
+	int (*drain_tasks)(struct source *source, uint8_t **ret_bytes, size_t *ret_size);
+
+	struct source *(*free)(struct source *source);
+};
+
+/* First member of every source. */
+struct source {
+	const struct source_ops *ops;
+	struct source_facts facts;
+	uint32_t n_cpus;
+};

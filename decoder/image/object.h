@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Object
+ *
+ * A file that code comes from, found by the path it was mapped by and by its build-id: first among
+ * the objects of the snapshot, then at the path itself. Its bytes are mapped once and shared. A
+ * file that cannot be used stays as an object that says why.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/util/buildid.h"
+#include "ptd/record.h"
+
+enum object_state {
+	OBJECT_OK,
+	OBJECT_MISSING,  /* no such file, or it cannot be read */
+	OBJECT_WRONG_ID, /* the file found has another build-id */
+	OBJECT_NO_FILE,  /* it never was a file: anonymous memory, [heap], … */
+};
+
+struct object {
+	struct ptd_object id; /* what the stream shows of it */
+	enum object_state state;
+	const uint8_t *bytes; /* NULL unless OBJECT_OK */
+	size_t size;
+	bool is_elf;
+};
+
+struct objects;
+
+/*
+ * @snapshot_dir is a snapshot (its objects/ and objects.map are used) or NULL.
+ *
+ * Return: 0 or negative errno.
+ */
+_must_check_ int objects_new(const char *snapshot_dir, struct objects **ret_objects);
+struct objects *objects_free(struct objects *objects);
+
+/*
+ * Find the file that was mapped as @path and had @build_id (NULL or size 0: not known).
+ *
+ * @ret_object lives as long as @objects; asking again gives the same one.
+ *
+ * Return: 0, also when the file is missing (see object->state); -ENOMEM.
+ */
+_must_check_ int objects_find(struct objects *objects, const char *path,
+			      const struct buildid *build_id, const struct object **ret_object);
+
+/* Take the file at @path as it is: a bare stream's code. Return: 0, or negative errno. */
+_must_check_ int objects_add_file(struct objects *objects, const char *path,
+				  const struct object **ret_object);
+
+/*
+ * The ELF virtual address of the byte at @offset in the file; @offset itself if no loadable
+ * segment holds it or the object is no ELF file.
+ */
+uint64_t object_address(const struct object *object, uint64_t offset);
+
+DEFINE_CLEANUP(struct objects *, objects_free);

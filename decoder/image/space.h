@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Space
+ *
+ * An address space over time: a list of mappings, each from the moment it was made. Its generation
+ * at a time is the number of mappings made until then; a reader that stands at one generation
+ * moves on by applying the mappings up to the next. A mapping covers what it overlaps of older
+ * ones. (Perf has no record for munmap: what was unmapped stays, and is never executed.)
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/image/object.h"
+
+struct mapping {
+	uint64_t time;
+	uint64_t start;
+	uint64_t size;
+	uint64_t offset; /* of @start in the object's file */
+	const struct object *object;
+};
+
+struct space;
+
+/*
+ * @parent is the space this one began as a copy of, at @time (fork); NULL for an empty one.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int space_new(uint32_t id, const struct space *parent, uint64_t time,
+			   struct space **ret_space);
+struct space *space_free(struct space *space);
+
+uint32_t space_id(const struct space *space);
+
+/*
+ * Add a mapping; times never go backwards.
+ *
+ * Return: 0; -EINVAL if its end does not fit into 64 bits or its size is 0; -ENOMEM.
+ */
+_must_check_ int space_map(struct space *space, const struct mapping *mapping);
+
+/* Return: how many mappings there are with a time up to @time. */
+size_t space_generation(const struct space *space, uint64_t time);
+
+/* Return: the mapping that made generation @i + 1. */
+const struct mapping *space_mapping(const struct space *space, size_t i);
+
+/* Return: what is mapped at @address at @generation; NULL if nothing is. */
+const struct mapping *space_find(const struct space *space, size_t generation, uint64_t address);
+
+DEFINE_CLEANUP(struct space *, space_free);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Timeline
+ *
+ * What the sideband proves: which thread ran on which CPU from when to when, and in which address
+ * space. Built once from a trace's records; then asked by CPU and time.
+ *
+ * Rules: SWITCH_CPU_WIDE, SWITCH and ITRACE_START say who runs on a CPU from their time on. A FORK
+ * makes a task; with the parent's pid it is a thread and shares the space, else the space is a copy
+ * at that time. COMM with the exec bit begins an empty space. EXIT ends a task. MMAP and MMAP2 of
+ * executable code map an object.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/file/trace.h"
+#include "decoder/image/object.h"
+#include "decoder/image/space.h"
+
+/* One thread's stay on one CPU. */
+struct stay {
+	uint64_t start;
+	uint64_t end; /* exclusive; UINT64_MAX: until the end of the trace */
+	uint32_t pid; /* PTD_ID_UNKNOWN: the records do not say; 0: idle */
+	uint32_t tid;
+	const struct space *space; /* NULL: none known */
+	const char *comm;          /* at its start; "" if not known */
+};
+
+struct timeline;
+
+/*
+ * Build it from the records of @trace; files come from @objects. Both must outlive it.
+ *
+ * Return: 0 or -ENOMEM. Records that make no sense are skipped and counted.
+ */
+_must_check_ int timeline_new(const struct trace *trace, struct objects *objects,
+			      struct timeline **ret_timeline);
+struct timeline *timeline_free(struct timeline *timeline);
+
+/*
+ * Who is on @cpu at @time (ns). A stay ends also where its thread's space changes (exec), so space
+ * is the same throughout a stay.
+ */
+void timeline_at(const struct timeline *timeline, uint32_t cpu, uint64_t time,
+		 struct stay *ret_stay);
+
+/* The stay of thread @tid at @time, whatever its CPU: for per-thread buffers. */
+void timeline_at_tid(const struct timeline *timeline, uint32_t tid, uint64_t time,
+		     struct stay *ret_stay);
+
+/* Return: records that were skipped because they make no sense. */
+size_t timeline_n_skipped(const struct timeline *timeline);
+
+DEFINE_CLEANUP(struct timeline *, timeline_free);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Build-id
+ *
+ * The note by which a linker names what it made: NT_GNU_BUILD_ID, usually a SHA-1.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+#define BUILDID_MAX     20
+#define BUILDID_HEX_MAX (2 * BUILDID_MAX + 1)
+
+struct buildid {
+	uint8_t bytes[BUILDID_MAX];
+	uint8_t size; /* 0: none */
+};
+
+/*
+ * Read the build-id of the ELF file open at @fd; its offset may move.
+ *
+ * Return: 0, and @ret_id with size 0 if the file is no ELF or has no such note; or negative errno.
+ */
+_must_check_ int buildid_read(int fd, struct buildid *ret_id);
+
+bool buildid_equal(const struct buildid *a, const struct buildid *b);
+
+/* Write it as lower-case hex. Return: @ret_hex. */
+char *buildid_hex(const struct buildid *id, char ret_hex[static BUILDID_HEX_MAX]);

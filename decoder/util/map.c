@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/util/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Fibonacci hashing: keys are addresses and small numbers, whose low bits alone say little. */
+static size_t slot_of(const struct map *map, uint64_t key)
+{
+	size_t i = (key * UINT64_C(0x9e3779b97f4a7c15)) >> 20;
+
+	for (i &= map->n_slots - 1; map->slots[i].used && map->slots[i].key != key;)
+		i = (i + 1) & (map->n_slots - 1);
+	return i;
+}
+
+static int grow(struct map *map)
+{
+	struct map bigger = { .n_slots = map->n_slots ? map->n_slots * 2 : 16 };
+
+	bigger.slots = calloc(bigger.n_slots, sizeof(*bigger.slots));
+	if (!bigger.slots)
+		return -ENOMEM;
+
+	for (size_t i = 0; i < map->n_slots; i++)
+		if (map->slots[i].used)
+			bigger.slots[slot_of(&bigger, map->slots[i].key)] = map->slots[i];
+	bigger.n_used = map->n_used;
+	free(map->slots);
+	*map = bigger;
+	return 0;
+}
+
+void map_deinit(struct map *map)
+{
+	free(map->slots);
+	*map = (struct map){};
+}
+
+uint64_t *map_get(const struct map *map, uint64_t key)
+{
+	size_t i;
+
+	if (!map->n_slots)
+		return NULL;
+	i = slot_of(map, key);
+	return map->slots[i].used ? &map->slots[i].value : NULL;
+}
+
+int map_put(struct map *map, uint64_t key, uint64_t value)
+{
+	size_t i;
+	int r;
+
+	/* At most three quarters full, so that a probe always ends. */
+	if (map->n_used + 1 > map->n_slots / 4 * 3) {
+		r = grow(map);
+		if (r < 0)
+			return r;
+	}
+
+	i = slot_of(map, key);
+	map->n_used += !map->slots[i].used;
+	map->slots[i] = (struct map_slot){ .key = key, .value = value, .used = true };
+	return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Map
+ *
+ * From a 64-bit key to a 64-bit value, by open addressing. Grows, never shrinks, forgets nothing.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct map_slot {
+	uint64_t key;
+	uint64_t value;
+	bool used;
+};
+
+struct map {
+	struct map_slot *slots;
+	size_t n_slots; /* 0 or a power of two */
+	size_t n_used;
+};
+
+void map_deinit(struct map *map);
+
+/* Return: where the value of @key is kept, valid until the next map_put(); NULL if there is none.
+ */
+uint64_t *map_get(const struct map *map, uint64_t key);
+
+/* Set the value of @key. Return: 0 or -ENOMEM. */
+_must_check_ int map_put(struct map *map, uint64_t key, uint64_t value);

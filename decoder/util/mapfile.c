@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/util/mapfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat st;
+	void *p = NULL;
+
+	/* O_NONBLOCK: opening a FIFO must not wait for somebody to write to it. */
+	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+
+	if (st.st_size > 0) {
+		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (p == MAP_FAILED)
+			return -errno;
+	}
+
+	*mapfile = (struct mapfile){ .bytes = p, .size = (size_t)st.st_size };
+	return 0;
+}
+
+void mapfile_deinit(struct mapfile *mapfile)
+{
+	if (mapfile->bytes)
+		(void)munmap((void *)(uintptr_t)mapfile->bytes, mapfile->size);
+	*mapfile = (struct mapfile){};
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Mapfile
+ *
+ * A regular file's bytes, mapped read-only.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct mapfile {
+	const uint8_t *bytes; /* NULL if the file is empty */
+	size_t size;
+};
+
+/*
+ * Map the file at @path, relative to @dir_fd (AT_FDCWD for the working directory).
+ *
+ * Return: 0; -EINVAL if it is not a regular file; or negative errno.
+ */
+_must_check_ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path);
+void mapfile_deinit(struct mapfile *mapfile);

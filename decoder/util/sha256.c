@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/util/sha256.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+
+DEFINE_CLEANUP(EVP_MD_CTX *, EVP_MD_CTX_free);
+
+int sha256_fd(int fd, char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size)
+{
+	_cleanup_(EVP_MD_CTX_freep) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	_cleanup_(freep) uint8_t *buffer = malloc(1 << 20);
+	uint8_t digest[32];
+	uint64_t size = 0;
+	ssize_t n;
+
+	if (!ctx || !buffer || EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1)
+		return -ENOMEM;
+
+	while ((n = pread(fd, buffer, 1 << 20, (off_t)size)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (EVP_DigestUpdate(ctx, buffer, (size_t)n) != 1)
+			return -EIO;
+		size += (uint64_t)n;
+	}
+	if (EVP_DigestFinal_ex(ctx, digest, NULL) != 1)
+		return -EIO;
+
+	for (size_t i = 0; i < sizeof(digest); i++)
+		(void)snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+	*ret_size = size;
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * SHA-256 of a file, by libcrypto.
+ */
+
+#include <stdint.h>
+
+#include "base/base.h"
+
+#define SHA256_HEX_SIZE 65
+
+/*
+ * Hash the file open at @fd from its start to its end; its offset stays.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int sha256_fd(int fd, char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Vec
+ *
+ * A growing array of any type: VEC(struct foo) v = {}; v.items[i], v.n. Growth doubles, so
+ * pointers into it move when something is added.
+ */
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+
+#define VEC(type)                  \
+	struct {                   \
+		type *items;       \
+		size_t n;          \
+		size_t n_capacity; \
+	}
+
+/* Make room for @more items behind the last. Return: 0 or -ENOMEM; nothing changes on failure. */
+#define vec_reserve(v, more) \
+	vec_reserve_raw((void **)&(v)->items, (v)->n, &(v)->n_capacity, (more), sizeof(*(v)->items))
+
+/* Add a copy of the value. Return: 0 or -ENOMEM. */
+#define vec_push(v, ...)                                                             \
+	({                                                                           \
+		int _vr = vec_reserve((v), 1);                                       \
+		if (_vr == 0)                                                        \
+			(v)->items[(v)->n++] = (__typeof__(*(v)->items))__VA_ARGS__; \
+		_vr;                                                                 \
+	})
+
+#define vec_deinit(v)                         \
+	do {                                  \
+		free((v)->items);             \
+		(v)->items = NULL;            \
+		(v)->n = (v)->n_capacity = 0; \
+	} while (0)
+
+_must_check_ static inline int vec_reserve_raw(void **items, size_t n, size_t *n_capacity,
+					       size_t more, size_t item_size)
+{
+	size_t capacity = *n_capacity ? *n_capacity : 8;
+	void *grown;
+
+	if (more <= *n_capacity - n)
+		return 0;
+	if (more > SIZE_MAX / 4 / item_size - n)
+		return -ENOMEM;
+	while (capacity < n + more)
+		capacity *= 2;
+
+	grown = realloc(*items, capacity * item_size);
+	if (!grown)
+		return -ENOMEM;
+
+	*items = grown;
+	*n_capacity = capacity;
+	return 0;
+}

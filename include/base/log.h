@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Log
+ *
+ * What the programs say to whoever runs them: one line a message on stderr, with the syslog level
+ * in front ("<3>…") when stderr is the journal, so that systemd files it under the right priority.
+ * Library code does not log; it returns.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <syslog.h>
+
+#include "base/base.h"
+
+/*
+ * Print one message at @level (LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG).
+ * errno is kept, and %m prints it.
+ */
+_printf_(2, 3) static inline void log_at(int level, const char *format, ...)
+{
+	const int saved = errno;
+	char line[2048];
+	va_list ap;
+
+	va_start(ap, format);
+	errno = saved;
+	(void)vsnprintf(line, sizeof(line), format, ap);
+	va_end(ap);
+
+	if (getenv("JOURNAL_STREAM"))
+		fprintf(stderr, "<%d>%s\n", level, line);
+	else
+		fprintf(stderr, "%s: %s\n", program_invocation_short_name, line);
+	errno = saved;
+}
+
+#define log_error(...)   log_at(LOG_ERR, __VA_ARGS__)
+#define log_warning(...) log_at(LOG_WARNING, __VA_ARGS__)
+#define log_notice(...)  log_at(LOG_NOTICE, __VA_ARGS__)
+#define log_info(...)    log_at(LOG_INFO, __VA_ARGS__)
+
+/* Log @r (negative errno) as the reason, and hand it back: return log_error_errno(r, "…: %m"). */
+#define log_error_errno(r, ...)         \
+	({                              \
+		const int _r = (r);     \
+		errno = -_r;            \
+		log_error(__VA_ARGS__); \
+		_r;                     \
+	})

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The control interface
+ *
+ * D-Bus, peer to peer, over a socket: no bus in between. `gdbus introspect` and `gdbus call
+ * --address unix:path=…` can talk to it. Every method may fail with PTD_ERROR_ACCESS_DENIED.
+ *
+ * org.ptd.Recorder1, object /org/ptd/Recorder1:
+ *
+ *	GetStatus() -> a{sv}			what is being recorded; keys in ptd(8)
+ *	OpenSource() -> (s name, h pool, s plugin)
+ *						the software source's shared memory, and the path of
+ *						the plugin that writes to it; PTD_ERROR_NOT_EMULATED
+ *						where hardware is recorded
+ *	TakeSnapshot(a{sv} options) -> (s id)	queue one; PTD_ERROR_BUSY if the queue is full
+ *	WaitSnapshot(s id) -> (a{sv} result)	answered when the job is done: "id" s, "path" s,
+ *						"bytes" t, …; the job's error if it failed
+ *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first
+ *	OpenSnapshot(s id) -> h			its directory, read-only
+ */
+
+#define PTD_CONTROL_SOCKET_DEFAULT "/run/ptd/control"
+#define PTD_CONTROL_OBJECT         "/org/ptd/Recorder1"
+#define PTD_CONTROL_INTERFACE      "org.ptd.Recorder1"
+
+#define PTD_ERROR_ACCESS_DENIED "org.ptd.Error.AccessDenied"
+#define PTD_ERROR_BUSY          "org.ptd.Error.Busy"
+#define PTD_ERROR_NOT_EMULATED  "org.ptd.Error.NotEmulated"
+#define PTD_ERROR_NO_SNAPSHOT   "org.ptd.Error.NoSuchSnapshot"
+#define PTD_ERROR_FAILED        "org.ptd.Error.Failed"

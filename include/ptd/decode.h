@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * libptdecode
+ *
+ * Reads a snapshot, any perf.data with intel_pt, or a bare PT stream, and gives out batches. The
+ * caller owns the loop:
+ *
+ *	while ((r = ptd_decoder_next(d, &batch)) == 0)
+ *		…;
+ *
+ * One decoder is used by one thread.
+ */
+
+#include "ptd/record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ptd_decoder;
+
+enum {
+	PTD_END = 1, /* the stream is over */
+};
+
+/* A piece of code for a bare PT stream: @size bytes of @path from @offset, seen at @address. */
+struct ptd_raw_code {
+	const char *path;
+	uint64_t offset;
+	uint64_t size;
+	uint64_t address;
+};
+
+struct ptd_options {
+	size_t size; /* sizeof(struct ptd_options): fields that a newer library adds are zero */
+
+	const char *engine; /* "block" (the default if NULL) or "insn" */
+
+	/* A snapshot directory or a perf.data file; or NULL and the fields below. */
+	const char *input;
+	bool force; /* decode although the manifest's hashes differ */
+
+	/* A bare PT stream. */
+	const char *raw_pt;
+	const struct ptd_raw_code *raw_code;
+	size_t n_raw_code;
+
+	/* Of the recording machine, where the input does not say; family 0 means unknown. */
+	uint16_t cpu_family;
+	uint8_t cpu_model;
+	uint8_t cpu_stepping;
+	uint8_t mtc_freq;
+	uint8_t nom_freq;
+	uint32_t cpuid_15_eax;
+	uint32_t cpuid_15_ebx;
+};
+
+/*
+ * Open the input.
+ *
+ * Return: 0; or negative errno, and @reterr_message (if not NULL) is a text for the user that says
+ *         what failed, on which file and where. The caller frees it.
+ */
+int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_decoder,
+		    char **reterr_message);
+
+const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder);
+
+/*
+ * Decode on until a batch is full.
+ *
+ * @ret_batch is the decoder's and valid until the next call. What cannot be decoded is a gap in the
+ * stream, not an error.
+ *
+ * Return: 0, PTD_END, or negative errno.
+ */
+int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch);
+
+/* The account so far; complete after PTD_END. It is the decoder's. */
+const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder);
+
+/* How far it came, in bytes of PT: for showing progress. */
+void ptd_decoder_progress(const struct ptd_decoder *decoder, uint64_t *ret_done,
+			  uint64_t *ret_total);
+
+/* Return: NULL. */
+struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder);
+
+#ifdef __cplusplus
+}
+#endif

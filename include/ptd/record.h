@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The decoded stream
+ *
+ * What leaves the decoder and what every sink consumes. The stream is made of batches. A batch
+ * belongs to one slice: one thread's stay on one CPU. In a batch are runs, in the order in which
+ * they executed, and marks, each standing before a run: a gap (something was lost here) or an event
+ * (the flow of control was changed from outside).
+ *
+ * A run is a number of consecutive instructions of one block. A block is straight-line code: it
+ * holds the bytes, lengths, classes and symbols of its instructions, is decoded once, never
+ * changes, and does not know at which address it is mapped. Only its last instruction can be a
+ * branch.
+ *
+ * Slices come ordered by their start, then by CPU; all batches of one slice come one after the
+ * other, so the runs of each thread are in their order.
+ *
+ * Everything a batch points to belongs to the decoder and is valid until the next batch is asked
+ * for; blocks, objects and symbols stay where they are until the decoder is freed.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PTD_ID_UNKNOWN UINT32_MAX /* pid or tid: the records do not say */
+#define PTD_NO_SYMBOL  0u         /* symbol id 0: no symbol covers the instruction */
+
+enum ptd_insn_class {
+	PTD_INSN_OTHER,         /* falls through to its successor */
+	PTD_INSN_JUMP,          /* direct, near or far */
+	PTD_INSN_JUMP_INDIRECT, /* near or far */
+	PTD_INSN_JUMP_COND,     /* jcc, jrcxz, loop */
+	PTD_INSN_CALL,          /* direct, near or far */
+	PTD_INSN_CALL_INDIRECT, /* near or far */
+	PTD_INSN_RETURN,        /* near ret */
+	PTD_INSN_RETURN_FAR,    /* retf, iret, sysret, sysexit, uiret */
+	PTD_INSN_SYSCALL,       /* syscall */
+	PTD_INSN_SYSENTER,      /* sysenter */
+	PTD_INSN_INTERRUPT,     /* int n, int3, int1, into */
+	PTD_INSN_VM,            /* vmcall, vmlaunch, vmresume: leaves for a hypervisor or a guest */
+	PTD_INSN_PTWRITE,       /* falls through */
+};
+
+struct ptd_insn {
+	uint16_t offset; /* of its first byte in the block */
+	uint8_t size;    /* 1..15 */
+	uint8_t class;   /* enum ptd_insn_class */
+	uint32_t symbol; /* id of the symbol it is in, or PTD_NO_SYMBOL */
+};
+
+/* A file, or part of memory, that code comes from. */
+struct ptd_object {
+	uint32_t id;        /* dense, from 0 */
+	const char *name;   /* path as it was mapped, or "[vdso]", "[jit]", "[anon]", … */
+	const char *source; /* path of the file the bytes were read from; NULL if not a file */
+	uint8_t build_id[20];
+	uint8_t build_id_size; /* 0 if it has none */
+};
+
+struct ptd_symbol {
+	const char *name;
+	uint64_t address; /* of its first byte, in the terms of ptd_block.address */
+};
+
+struct ptd_block {
+	uint32_t id; /* dense, from 0, never used twice: sinks key side tables by it */
+	uint16_t n_insns;
+	uint16_t size; /* bytes */
+	uint8_t mode;  /* 16, 32 or 64 */
+	const struct ptd_object *object;
+	uint64_t address; /* of its first byte as the object was linked: an ELF virtual address */
+	const uint8_t *bytes;
+	const struct ptd_insn *insns;
+
+	/*
+	 * Where the last instruction goes when it is a direct jump, conditional jump or direct
+	 * call: add it to ptd_run.base. Meaningless for every other class.
+	 */
+	int64_t target;
+};
+
+struct ptd_run {
+	const struct ptd_block *block;
+	uint64_t base; /* address of the block's first byte where the thread saw it */
+	uint64_t t;    /* time of its first instruction as far as the packets tell; see ptd_clock */
+	uint16_t first; /* index of the first instruction executed */
+	uint16_t n;     /* instructions executed, at least 1; first + n <= block->n_insns */
+};
+
+enum ptd_mark_kind {
+	PTD_MARK_GAP,   /* control flow is not continuous here */
+	PTD_MARK_ASYNC, /* interrupted before the instruction at @ip by a signal, fault or interrupt
+			 */
+	PTD_MARK_OFF,   /* left for untraced code by its own instruction (a system call) */
+};
+
+enum ptd_gap_reason {
+	PTD_GAP_OVERFLOW,        /* the CPU could not write its packets in time (OVF) */
+	PTD_GAP_NO_CODE,         /* nothing is known to be mapped at @ip */
+	PTD_GAP_NO_OBJECT,       /* the file that is mapped at @ip was not found */
+	PTD_GAP_WRONG_OBJECT,    /* the file found has another build-id */
+	PTD_GAP_THREAD_UNKNOWN,  /* the sideband does not say which thread ran */
+	PTD_GAP_BEFORE_SIDEBAND, /* older than the sideband that was kept */
+	PTD_GAP_BAD_PACKET,      /* bytes that are no PT packet, or none that may stand here */
+	PTD_GAP_BAD_FLOW,        /* packets and code contradict each other */
+	PTD_GAP_NO_PROGRESS,     /* code that spins without using up packets */
+	PTD_GAP_NO_SYNC,         /* bytes before the first PSB */
+	PTD_GAP_EMPTY,           /* a ring that holds no PSB at all */
+	PTD_GAP_LOST,            /* the recorder says that it lost bytes here */
+	PTD_GAP_CUT,             /* the data end inside a packet */
+	_PTD_GAP_REASONS,
+};
+
+/*
+ * A mark stands before the run at index @run of its batch (or behind the last one, if @run is the
+ * number of runs).
+ */
+struct ptd_mark {
+	size_t run;
+	enum ptd_mark_kind kind;
+	enum ptd_gap_reason reason; /* of a gap */
+	uint64_t t;
+	uint64_t ip; /* where it happened; of a gap: address it could not follow, 0 if unknown */
+	uint64_t offset;  /* of a gap: byte offset in this CPU's PT stream */
+	uint64_t n_bytes; /* of a gap: PT bytes that gave no instruction because of it; may be 0 */
+};
+
+struct ptd_slice {
+	uint64_t id; /* counts from 0 in the order of the stream */
+	uint32_t cpu;
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t space; /* address space; changes when the process executes a new program */
+	uint64_t t0;
+	const char *comm;
+};
+
+/*
+ * One piece of the stream. The batches of a slice share its id; a batch without runs exists if it
+ * has marks.
+ */
+struct ptd_batch {
+	const struct ptd_slice *slice;
+	const struct ptd_run *runs;
+	size_t n_runs;
+	const struct ptd_mark *marks; /* ordered by @run */
+	size_t n_marks;
+	const struct ptd_symbol *symbols; /* by symbol id; [0] stands for no symbol */
+	size_t n_symbols;
+};
+
+/* What became of one CPU's bytes: in = decoded + lost, always. */
+struct ptd_cpu_stats {
+	uint32_t cpu;
+	uint64_t bytes_in;
+	uint64_t bytes_decoded;
+	uint64_t bytes_lost;
+	uint64_t n_insns;
+	uint64_t n_gaps;
+	uint64_t t_first; /* 0 if there is no time */
+	uint64_t t_last;
+};
+
+struct ptd_stats {
+	const struct ptd_cpu_stats *cpus;
+	size_t n_cpus;
+	uint64_t n_gaps[_PTD_GAP_REASONS];
+	uint64_t gap_bytes[_PTD_GAP_REASONS];
+};
+
+enum ptd_clock {
+	PTD_CLOCK_NONE, /* the trace has no time: every t is 0 */
+	PTD_CLOCK_TSC,  /* t counts TSC ticks: a bare PT stream */
+	PTD_CLOCK_NS,   /* t counts nanoseconds on the recorder's clock */
+};
+
+/* What a sink must know before the first batch. */
+struct ptd_info {
+	enum ptd_clock clock;
+	int64_t realtime_offset_ns; /* CLOCK_REALTIME = t + this; 0 if it was not recorded */
+};
+
+static inline uint64_t ptd_run_ip(const struct ptd_run *run, size_t i)
+{
+	return run->base + run->block->insns[run->first + i].offset;
+}
+
+/* The reason in words, for messages: "overflow", "code not mapped", … */
+const char *ptd_gap_reason_name(enum ptd_gap_reason reason);
+
+#ifdef __cplusplus
+}
+#endif

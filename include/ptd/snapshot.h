@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Layout of a snapshot
+ *
+ * A snapshot is a perf.data directory: `perf script -i DIR` reads it. What perf does not know lies
+ * beside `data`. ptd-snapshot(5) has the whole of it.
+ *
+ *	DIR/data		perf.data: attrs, sideband, AUXTRACE
+ *	DIR/objects/		the files that were executed, laid out as perf's build-id cache:
+ *				.build-id/ab/cdef…/elf; a file without a build-id is kept at
+ *				sha256/<hex of its content>/elf
+ *	DIR/objects.map		one line an object: build-id or "sha256:<hex>" or "-" (could not be
+ *kept), a tab, the path it was mapped by DIR/manifest		key=value lines, UTF-8: what, when,
+ *where, how much
+ *	DIR/SHA256SUMS		of every other file, as sha256sum -c reads it; written last
+ */
+
+#define PTD_SNAPSHOT_DATA        "data"
+#define PTD_SNAPSHOT_OBJECTS     "objects"
+#define PTD_SNAPSHOT_OBJECTS_MAP "objects.map"
+#define PTD_SNAPSHOT_MANIFEST    "manifest"
+#define PTD_SNAPSHOT_SUMS        "SHA256SUMS"
+
+/* Value of the manifest's first key, "format". A reader refuses others. */
+#define PTD_SNAPSHOT_FORMAT "ptd-snapshot-1"
+
+/* Keys of the manifest that the decoder needs; the others are for people. */
+#define PTD_MANIFEST_FORMAT          "format"
+#define PTD_MANIFEST_REALTIME_OFFSET "realtime_offset_ns" /* CLOCK_REALTIME - the records' clock \
+							   */
