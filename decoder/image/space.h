@@ -50,7 +50,4 @@ size_t space_generation(const struct space *space, uint64_t time);
 /* Return: the mapping that made generation @i + 1. */
 const struct mapping *space_mapping(const struct space *space, size_t i);
 
-/* Return: what is mapped at @address at @generation; NULL if nothing is. */
-const struct mapping *space_find(const struct space *space, size_t generation, uint64_t address);
-
 DEFINE_CLEANUP(struct space *, space_free);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Layout
+ *
+ * What a space looks like at one generation: its mappings cut to what is still visible of them,
+ * ordered by address. It only moves forward, as a decoder does.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/image/object.h"
+#include "decoder/image/space.h"
+#include "decoder/util/vec.h"
+
+struct extent {
+	uint64_t start;
+	uint64_t last;   /* inclusive: an extent may end at the top of the address space */
+	uint64_t offset; /* of @start in the object's file */
+	const struct object *object;
+};
+
+struct layout {
+	const struct space *space; /* borrowed; NULL: nothing is mapped */
+	size_t generation;
+	VEC(struct extent) extents;
+	size_t hint; /* index of the extent found last */
+};
+
+void layout_init(struct layout *layout, const struct space *space);
+void layout_deinit(struct layout *layout);
+
+/*
+ * Apply the space's next mapping.
+ *
+ * @ret_covered says whether it covered some of an older one.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int layout_advance(struct layout *layout, bool *ret_covered);
+
+/* Return: the extent at @address, valid until the layout moves on; NULL if nothing is mapped. */
+const struct extent *layout_find(struct layout *layout, uint64_t address);

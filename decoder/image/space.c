@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/image/space.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "decoder/util/vec.h"
+
+struct space {
+	uint32_t id;
+	VEC(struct mapping) mappings; /* by time */
+};
+
+int space_new(uint32_t id, const struct space *parent, uint64_t time, struct space **ret_space)
+{
+	_cleanup_(space_freep) struct space *s = calloc(1, sizeof(*s));
+	size_t n;
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->id = id;
+
+	if (parent) {
+		n = space_generation(parent, time);
+		r = vec_reserve(&s->mappings, n);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < n; i++)
+			s->mappings.items[s->mappings.n++] = parent->mappings.items[i];
+	}
+
+	*ret_space = TAKE(s);
+	return 0;
+}
+
+struct space *space_free(struct space *space)
+{
+	if (!space)
+		return NULL;
+
+	vec_deinit(&space->mappings);
+	free(space);
+	return NULL;
+}
+
+uint32_t space_id(const struct space *space)
+{
+	return space->id;
+}
+
+int space_map(struct space *space, const struct mapping *mapping)
+{
+	if (mapping->size == 0 || mapping->size - 1 > UINT64_MAX - mapping->start)
+		return -EINVAL;
+
+	assert(space->mappings.n == 0 ||
+	       space->mappings.items[space->mappings.n - 1].time <= mapping->time);
+	return vec_push(&space->mappings, *mapping);
+}
+
+size_t space_generation(const struct space *space, uint64_t time)
+{
+	size_t low = 0, high = space->mappings.n;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (space->mappings.items[middle].time <= time)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct mapping *space_mapping(const struct space *space, size_t i)
+{
+	assert(i < space->mappings.n);
+	return &space->mappings.items[i];
+}
