@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/x86/insn.h"
+
+#include <Zydis/Zydis.h>
+#include <errno.h>
+
+static bool decoder_init(ZydisDecoder *decoder, uint8_t mode)
+{
+	switch (mode) {
+	case 64:
+		return ZYAN_SUCCESS(
+		    ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64));
+	case 32:
+		return ZYAN_SUCCESS(
+		    ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LEGACY_32, ZYDIS_STACK_WIDTH_32));
+	case 16:
+		return ZYAN_SUCCESS(
+		    ZydisDecoderInit(decoder, ZYDIS_MACHINE_MODE_LEGACY_16, ZYDIS_STACK_WIDTH_16));
+	default:
+		return false;
+	}
+}
+
+/* Direct branches carry their target in the instruction; far ones as a pointer, not a distance. */
+static enum ptd_insn_class branch_class(const ZydisDecodedInstruction *zi,
+					enum ptd_insn_class direct, enum ptd_insn_class indirect)
+{
+	return zi->raw.imm[0].size ? direct : indirect;
+}
+
+static enum ptd_insn_class class_of(const ZydisDecodedInstruction *zi)
+{
+	switch (zi->mnemonic) {
+	case ZYDIS_MNEMONIC_JMP:
+		return branch_class(zi, PTD_INSN_JUMP, PTD_INSN_JUMP_INDIRECT);
+	case ZYDIS_MNEMONIC_CALL:
+		return branch_class(zi, PTD_INSN_CALL, PTD_INSN_CALL_INDIRECT);
+	case ZYDIS_MNEMONIC_RET:
+		return zi->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ? PTD_INSN_RETURN_FAR
+								     : PTD_INSN_RETURN;
+	case ZYDIS_MNEMONIC_IRET:
+	case ZYDIS_MNEMONIC_IRETD:
+	case ZYDIS_MNEMONIC_IRETQ:
+	case ZYDIS_MNEMONIC_SYSRET:
+	case ZYDIS_MNEMONIC_SYSEXIT:
+	case ZYDIS_MNEMONIC_UIRET:
+	case ZYDIS_MNEMONIC_RSM:
+		return PTD_INSN_RETURN_FAR;
+	case ZYDIS_MNEMONIC_SYSCALL:
+		return PTD_INSN_SYSCALL;
+	case ZYDIS_MNEMONIC_SYSENTER:
+		return PTD_INSN_SYSENTER;
+	case ZYDIS_MNEMONIC_INT:
+	case ZYDIS_MNEMONIC_INT1:
+	case ZYDIS_MNEMONIC_INT3:
+	case ZYDIS_MNEMONIC_INTO:
+		return PTD_INSN_INTERRUPT;
+	case ZYDIS_MNEMONIC_VMCALL:
+	case ZYDIS_MNEMONIC_VMLAUNCH:
+	case ZYDIS_MNEMONIC_VMRESUME:
+	case ZYDIS_MNEMONIC_SEAMCALL:
+	case ZYDIS_MNEMONIC_SEAMRET:
+	case ZYDIS_MNEMONIC_TDCALL:
+		return PTD_INSN_VM;
+	case ZYDIS_MNEMONIC_PTWRITE:
+		return PTD_INSN_PTWRITE;
+	case ZYDIS_MNEMONIC_XBEGIN: /* falls through, also when the transaction aborts later */
+	case ZYDIS_MNEMONIC_XABORT:
+	case ZYDIS_MNEMONIC_XEND:
+		return PTD_INSN_OTHER;
+	default:
+		/* Legacy only: Zydis also has the jumps of Knights Corner, which are VEX. */
+		if (zi->meta.category == ZYDIS_CATEGORY_COND_BR &&
+		    zi->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+			return PTD_INSN_JUMP_COND;
+		return PTD_INSN_OTHER;
+	}
+}
+
+/* By category, not by name: MOVSD and CMPSD are also names of SSE instructions. */
+static bool repeats(const ZydisDecodedInstruction *zi)
+{
+	if (zi->meta.category != ZYDIS_CATEGORY_STRINGOP &&
+	    zi->meta.category != ZYDIS_CATEGORY_IOSTRINGOP)
+		return false;
+	for (size_t i = 0; i < zi->raw.prefix_count; i++)
+		if (zi->raw.prefixes[i].value == 0xf2 || zi->raw.prefixes[i].value == 0xf3)
+			return true;
+	return false;
+}
+
+int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
+{
+	ZydisDecodedInstruction zi;
+	ZydisDecoder decoder;
+	struct insn insn = {};
+
+	if (!decoder_init(&decoder, mode))
+		return -EBADMSG;
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi)))
+		return -EBADMSG;
+
+	insn.size = zi.length;
+	insn.class = (uint8_t)class_of(&zi);
+	insn.rep = repeats(&zi);
+	switch (insn.class) {
+	case PTD_INSN_JUMP:
+	case PTD_INSN_CALL:
+	case PTD_INSN_JUMP_COND:
+		insn.far = !zi.raw.imm[0].is_relative;
+		insn.disp = insn.far ? 0 : zi.raw.imm[0].value.s;
+		break;
+	case PTD_INSN_JUMP_INDIRECT:
+	case PTD_INSN_CALL_INDIRECT:
+		insn.far = zi.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
+		break;
+	case PTD_INSN_RETURN_FAR:
+		insn.far = true;
+		break;
+	}
+
+	*ret_insn = insn;
+	return 0;
+}
