@@ -37,19 +37,13 @@ static bool find_in_segment(Elf *elf, const GElf_Phdr *segment, struct buildid *
 	return false;
 }
 
-int buildid_read(int fd, struct buildid *ret_id)
+static void find(Elf *elf, struct buildid *ret_id)
 {
-	_cleanup_(elf_endp) Elf *elf = NULL;
 	size_t n_segments;
 
-	(void)elf_version(EV_CURRENT);
 	*ret_id = (struct buildid){};
-
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!elf)
-		return -EIO;
 	if (elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &n_segments) < 0)
-		return 0;
+		return;
 
 	for (size_t i = 0; i < n_segments; i++) {
 		GElf_Phdr segment;
@@ -59,7 +53,29 @@ int buildid_read(int fd, struct buildid *ret_id)
 		if (find_in_segment(elf, &segment, ret_id))
 			break;
 	}
+}
+
+int buildid_read(int fd, struct buildid *ret_id)
+{
+	_cleanup_(elf_endp) Elf *elf = NULL;
+
+	(void)elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!elf)
+		return -EIO;
+	find(elf, ret_id);
 	return 0;
+}
+
+void buildid_read_bytes(const void *bytes, size_t size, struct buildid *ret_id)
+{
+	_cleanup_(elf_endp) Elf *elf = NULL;
+
+	*ret_id = (struct buildid){};
+	(void)elf_version(EV_CURRENT);
+	elf = size > 0 ? elf_memory((char *)(uintptr_t)bytes, size) : NULL;
+	if (elf)
+		find(elf, ret_id);
 }
 
 bool buildid_equal(const struct buildid *a, const struct buildid *b)

@@ -28,6 +28,9 @@ struct buildid {
  */
 _must_check_ int buildid_read(int fd, struct buildid *ret_id);
 
+/* The same of a file's bytes in memory; size 0 also if the file is cut off. */
+void buildid_read_bytes(const void *bytes, size_t size, struct buildid *ret_id);
+
 bool buildid_equal(const struct buildid *a, const struct buildid *b);
 
 /* Write it as lower-case hex. Return: @ret_hex. */

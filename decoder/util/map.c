@@ -65,3 +65,13 @@ int map_put(struct map *map, uint64_t key, uint64_t value)
 	map->slots[i] = (struct map_slot){ .key = key, .value = value, .used = true };
 	return 0;
 }
+
+/* FNV-1a. */
+uint64_t map_hash(const void *bytes, size_t size)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < size; i++)
+		h = (h ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
+	return h;
+}

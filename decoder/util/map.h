@@ -33,3 +33,6 @@ uint64_t *map_get(const struct map *map, uint64_t key);
 
 /* Set the value of @key. Return: 0 or -ENOMEM. */
 _must_check_ int map_put(struct map *map, uint64_t key, uint64_t value);
+
+/* Return: a hash of the bytes, for keys that are not numbers. Different bytes may share it. */
+uint64_t map_hash(const void *bytes, size_t size);

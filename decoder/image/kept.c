@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/image/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/util/arena.h"
+#include "decoder/util/buildid.h"
+#include "decoder/util/map.h"
+#include "decoder/util/mapfile.h"
+#include "ptd/snapshot.h"
+
+#define LINES_MAX (1u << 20)
+
+#define SHA256_PREFIX    "sha256:"
+#define SHA256_HEX_CHARS 64
+
+/* One line whose file could be kept. */
+struct line {
+	struct line *next; /* whose path hashes alike */
+	const char *path;
+	const char *location;
+};
+
+struct kept {
+	struct arena arena;
+	struct map lines; /* hash of path → struct line */
+};
+
+static bool is_hex(const char *s, size_t n)
+{
+	return n > 0 && strspn(s, "0123456789abcdef") == n && s[n] == '\0';
+}
+
+/* Where the file is that the map names by @id. */
+static int locate(struct kept *kept, const char *id, const char **ret_location)
+{
+	char path[2 * SHA256_HEX_CHARS];
+
+	if (strncmp(id, SHA256_PREFIX, strlen(SHA256_PREFIX)) == 0) {
+		id += strlen(SHA256_PREFIX);
+		if (!is_hex(id, SHA256_HEX_CHARS))
+			return -EBADMSG;
+		(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_OBJECTS "/sha256/%s/elf", id);
+	} else {
+		const size_t n = strlen(id);
+
+		if (n < 4 || n >= BUILDID_HEX_MAX || !is_hex(id, n))
+			return -EBADMSG;
+		(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/elf",
+			       id, id + 2);
+	}
+	*ret_location = arena_strdup(&kept->arena, path);
+	return *ret_location ? 0 : -ENOMEM;
+}
+
+/* Add the line of @size bytes at @bytes. */
+static int add_line(struct kept *kept, const uint8_t *bytes, size_t size)
+{
+	struct line *line = arena_alloc(&kept->arena, sizeof(*line));
+	char *text = arena_alloc(&kept->arena, size + 1);
+	uint64_t key, *head;
+	char *tab;
+	int r;
+
+	if (!line || !text)
+		return -ENOMEM;
+	memcpy(text, bytes, size);
+	tab = strchr(text, '\t');
+	if (!tab || !tab[1] || strlen(text) != size)
+		return -EBADMSG;
+	*tab = '\0';
+	if (strcmp(text, "-") == 0)
+		return 0;
+
+	line->path = tab + 1;
+	r = locate(kept, text, &line->location);
+	if (r < 0)
+		return r;
+	key = map_hash(line->path, strlen(line->path));
+	head = map_get(&kept->lines, key);
+	line->next = head ? (struct line *)(uintptr_t)*head : NULL;
+	return map_put(&kept->lines, key, (uintptr_t)line);
+}
+
+static int read_lines(struct kept *kept, const struct mapfile *file)
+{
+	for (size_t i = 0, at = 0; at < file->size; i++) {
+		const uint8_t *line = file->bytes + at;
+		const uint8_t *end = memchr(line, '\n', file->size - at);
+		int r;
+
+		if (!end || i == LINES_MAX)
+			return -EBADMSG;
+		r = add_line(kept, line, (size_t)(end - line));
+		if (r < 0)
+			return r;
+		at += (size_t)(end - line) + 1;
+	}
+	return 0;
+}
+
+int kept_new(const char *snapshot_dir, struct kept **ret_kept)
+{
+	_cleanup_(kept_freep) struct kept *kept = calloc(1, sizeof(*kept));
+	_cleanup_(mapfile_deinit) struct mapfile file = {};
+	_cleanup_(freep) char *path = NULL;
+	int r;
+
+	if (!kept)
+		return -ENOMEM;
+	if (asprintf(&path, "%s/" PTD_SNAPSHOT_OBJECTS_MAP, snapshot_dir) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+
+	r = mapfile_init(&file, AT_FDCWD, path);
+	if (r == 0)
+		r = read_lines(kept, &file);
+	else if (r == -ENOENT)
+		r = 0;
+	if (r < 0)
+		return r;
+	*ret_kept = TAKE(kept);
+	return 0;
+}
+
+int kept_find(const struct kept *kept, const char *path, const char **ret_location)
+{
+	const uint64_t *head = map_get(&kept->lines, map_hash(path, strlen(path)));
+	const char *found = NULL;
+
+	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l; l = l->next) {
+		if (strcmp(l->path, path) != 0)
+			continue;
+		if (found && strcmp(l->location, found) != 0)
+			return KEPT_AMBIGUOUS;
+		found = l->location;
+	}
+	if (!found)
+		return KEPT_NONE;
+	*ret_location = found;
+	return 0;
+}
+
+struct kept *kept_free(struct kept *kept)
+{
+	if (!kept)
+		return NULL;
+	map_deinit(&kept->lines);
+	arena_deinit(&kept->arena);
+	free(kept);
+	return NULL;
+}

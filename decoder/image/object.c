@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/image/object.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/image/kept.h"
+#include "decoder/util/arena.h"
+#include "decoder/util/map.h"
+#include "decoder/util/mapfile.h"
+#include "decoder/util/vec.h"
+#include "ptd/snapshot.h"
+
+#define SEGMENTS_MAX 256 /* loadable ones; real files have four to ten */
+
+struct segment {
+	uint64_t offset, size; /* in the file */
+	uint64_t address;
+};
+
+/* An object and what only this file knows of it. The object is first: see object_address(). */
+struct file {
+	struct object object;
+	struct mapfile map;
+	VEC(struct segment) segments; /* executable ones first */
+};
+
+/* One question that was asked before; those whose paths hash alike are chained. */
+struct answer {
+	struct answer *next;
+	const char *path;
+	struct buildid asked;
+	struct file *file;
+};
+
+struct objects {
+	char *dir;         /* the snapshot, or NULL */
+	struct kept *kept; /* its objects.map, or NULL */
+	struct arena arena;
+	struct map answers; /* hash of path → struct answer */
+	VEC(struct file *) files;
+};
+
+/* --- one file --------------------------------------------------------------------------------- */
+
+static void elf_endp(Elf **elf)
+{
+	if (*elf)
+		elf_end(*elf);
+}
+
+static int add_segments(struct file *file, Elf *elf, size_t n_headers, bool executable)
+{
+	for (size_t i = 0; i < n_headers && file->segments.n < SEGMENTS_MAX; i++) {
+		GElf_Phdr h;
+		int r;
+
+		if (!gelf_getphdr(elf, (int)i, &h))
+			break;
+		if (h.p_type != PT_LOAD || !!(h.p_flags & PF_X) != executable)
+			continue;
+		r = vec_push(&file->segments,
+			     { .offset = h.p_offset, .size = h.p_filesz, .address = h.p_vaddr });
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_elf(struct file *file)
+{
+	_cleanup_(elf_endp) Elf *elf = NULL;
+	size_t n_headers;
+	int r;
+
+	(void)elf_version(EV_CURRENT);
+	elf = file->map.size > 0 ? elf_memory((char *)(uintptr_t)file->map.bytes, file->map.size)
+				 : NULL;
+	if (!elf || elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &n_headers) < 0)
+		return 0;
+
+	file->object.is_elf = true;
+	r = add_segments(file, elf, n_headers, true);
+	return r < 0 ? r : add_segments(file, elf, n_headers, false);
+}
+
+static struct file *file_free(struct file *file)
+{
+	if (!file)
+		return NULL;
+	mapfile_deinit(&file->map);
+	vec_deinit(&file->segments);
+	free((void *)(uintptr_t)file->object.id.source);
+	free(file);
+	return NULL;
+}
+DEFINE_CLEANUP(struct file *, file_free);
+
+static void set_build_id(struct object *object, const struct buildid *id)
+{
+	object->id.build_id_size = id->size;
+	memcpy(object->id.build_id, id->bytes, id->size);
+}
+
+static bool has_build_id(const struct object *object, const struct buildid *id)
+{
+	return object->id.build_id_size == id->size &&
+	       memcmp(object->id.build_id, id->bytes, id->size) == 0;
+}
+
+static int file_load(const char *path, struct file **ret_file)
+{
+	_cleanup_(file_freep) struct file *file = calloc(1, sizeof(*file));
+	struct buildid id;
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	file->object.id.source = strdup(path);
+	if (!file->object.id.source)
+		return -ENOMEM;
+
+	r = mapfile_init(&file->map, AT_FDCWD, path);
+	if (r < 0)
+		return r;
+	file->object.bytes = file->map.bytes;
+	file->object.size = file->map.size;
+
+	buildid_read_bytes(file->map.bytes, file->map.size, &id);
+	set_build_id(&file->object, &id);
+
+	r = read_elf(file);
+	if (r < 0)
+		return r;
+	*ret_file = TAKE(file);
+	return 0;
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
+/* Memory that is executed but is no file has names like these in mmap records. */
+static bool names_a_file(const char *path)
+{
+	static const char *const others[] = { "//",        "/memfd:",        "/SYSV",
+					      "/dev/zero", "/anon_hugepage", "/[" };
+
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		if (strncmp(path, others[i], strlen(others[i])) == 0)
+			return false;
+	return path[0] == '/';
+}
+
+/*
+ * Try one place; *@state says afterwards how far the search has come. All that can go wrong means
+ * that the file cannot be had, want of memory too: too many mappings look the same.
+ */
+static void try_path(const char *path, const struct buildid *wanted, enum object_state *state,
+		     struct file **ret_file)
+{
+	_cleanup_(file_freep) struct file *file = NULL;
+
+	if (file_load(path, &file) < 0)
+		return;
+	if (wanted->size && !has_build_id(&file->object, wanted)) {
+		*state = OBJECT_WRONG_ID;
+		return;
+	}
+	*state = OBJECT_OK;
+	*ret_file = TAKE(file);
+}
+
+/* @location is relative to the snapshot. Return: 0 or -ENOMEM. */
+static int try_kept(const struct objects *objects, const char *location,
+		    const struct buildid *wanted, enum object_state *state, struct file **ret_file)
+{
+	_cleanup_(freep) char *path = NULL;
+
+	if (asprintf(&path, "%s/%s", objects->dir, location) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	try_path(path, wanted, state, ret_file);
+	return 0;
+}
+
+static int search_snapshot(const struct objects *objects, const char *path,
+			   const struct buildid *wanted, enum object_state *state,
+			   struct file **ret_file)
+{
+	char hex[BUILDID_HEX_MAX], by_id[BUILDID_HEX_MAX + 32];
+	const char *location;
+	int r;
+
+	if (wanted->size > 1) {
+		buildid_hex(wanted, hex);
+		(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/elf",
+			       hex, hex + 2);
+		return try_kept(objects, by_id, wanted, state, ret_file);
+	}
+
+	r = kept_find(objects->kept, path, &location);
+	if (r == 0)
+		return try_kept(objects, location, wanted, state, ret_file);
+	if (r == KEPT_AMBIGUOUS)
+		*state = OBJECT_WRONG_ID; /* the one at the path now is no better guess */
+	return r < 0 ? r : 0;
+}
+
+static int search(const struct objects *objects, const char *path, const struct buildid *wanted,
+		  enum object_state *ret_state, struct file **ret_file)
+{
+	enum object_state state = names_a_file(path) ? OBJECT_MISSING : OBJECT_NO_FILE;
+	int r;
+
+	if (objects->dir) {
+		r = search_snapshot(objects, path, wanted, &state, ret_file);
+		if (r < 0)
+			return r;
+	}
+	if (names_a_file(path) &&
+	    (state == OBJECT_MISSING || (state == OBJECT_WRONG_ID && wanted->size)))
+		try_path(path, wanted, &state, ret_file);
+	*ret_state = state;
+	return 0;
+}
+
+static const char *display_name(const char *path)
+{
+	return strcmp(path, "//anon") == 0 ? "[anon]" : path;
+}
+
+/* Give @file its place and its id; it is @objects' then. */
+static int adopt(struct objects *objects, const char *path, enum object_state state,
+		 struct file **file)
+{
+	struct object *object = &(*file)->object;
+	int r;
+
+	object->state = state;
+	object->id.id = (uint32_t)objects->files.n;
+	object->id.name = arena_strdup(&objects->arena, display_name(path));
+	if (!object->id.name)
+		return -ENOMEM;
+	r = vec_push(&objects->files, *file);
+	if (r < 0)
+		return r;
+	*file = NULL;
+	return 0;
+}
+
+/* The file that was already found for @path, if it has the build-id of @like. */
+static struct file *find_same(const struct answer *answer, const char *path,
+			      const struct object *like)
+{
+	struct buildid id = { .size = like->id.build_id_size };
+
+	memcpy(id.bytes, like->id.build_id, sizeof(id.bytes));
+	for (; answer && id.size; answer = answer->next)
+		if (answer->file->object.state == OBJECT_OK && strcmp(answer->path, path) == 0 &&
+		    has_build_id(&answer->file->object, &id))
+			return answer->file;
+	return NULL;
+}
+
+static int find_new(struct objects *objects, const char *path, const struct buildid *asked,
+		    struct answer *answer)
+{
+	_cleanup_(file_freep) struct file *file = NULL;
+	enum object_state state;
+	int r;
+
+	r = search(objects, path, asked, &state, &file);
+	if (r < 0)
+		return r;
+	if (!file) {
+		file = calloc(1, sizeof(*file));
+		if (!file)
+			return -ENOMEM;
+		set_build_id(&file->object, asked);
+	}
+
+	/* Asked for with its build-id and without: one object, not two of the same name. */
+	answer->file = state == OBJECT_OK ? find_same(answer->next, path, &file->object) : NULL;
+	if (answer->file)
+		return 0;
+	answer->file = file;
+	return adopt(objects, path, state, &file);
+}
+
+int objects_find(struct objects *objects, const char *path, const struct buildid *build_id,
+		 const struct object **ret_object)
+{
+	const struct buildid asked = build_id ? *build_id : (struct buildid){};
+	const uint64_t key = map_hash(path, strlen(path));
+	const uint64_t *head = map_get(&objects->answers, key);
+	struct answer *first = head ? (struct answer *)(uintptr_t)*head : NULL, *answer;
+	int r;
+
+	for (answer = first; answer; answer = answer->next) {
+		if (strcmp(answer->path, path) != 0 || !buildid_equal(&answer->asked, &asked))
+			continue;
+		*ret_object = &answer->file->object;
+		return 0;
+	}
+
+	answer = arena_alloc(&objects->arena, sizeof(*answer));
+	if (!answer)
+		return -ENOMEM;
+	*answer = (struct answer){ .next = first, .asked = asked };
+	answer->path = arena_strdup(&objects->arena, path);
+	if (!answer->path)
+		return -ENOMEM;
+	r = find_new(objects, path, &asked, answer);
+	if (r < 0)
+		return r;
+	r = map_put(&objects->answers, key, (uintptr_t)answer);
+	if (r < 0)
+		return r;
+	*ret_object = &answer->file->object;
+	return 0;
+}
+
+int objects_add_file(struct objects *objects, const char *path, const struct object **ret_object)
+{
+	_cleanup_(file_freep) struct file *file = NULL;
+	struct object *object;
+	int r;
+
+	r = file_load(path, &file);
+	if (r < 0)
+		return r;
+	object = &file->object;
+	r = adopt(objects, path, OBJECT_OK, &file);
+	if (r < 0)
+		return r;
+	*ret_object = object;
+	return 0;
+}
+
+uint64_t object_address(const struct object *object, uint64_t offset)
+{
+	const struct file *file = (const struct file *)object;
+
+	for (size_t i = 0; i < file->segments.n; i++) {
+		const struct segment *s = &file->segments.items[i];
+
+		if (offset >= s->offset && offset - s->offset < s->size)
+			return s->address + (offset - s->offset);
+	}
+	return offset;
+}
+
+int objects_new(const char *snapshot_dir, struct objects **ret_objects)
+{
+	_cleanup_(objects_freep) struct objects *objects = calloc(1, sizeof(*objects));
+	int r;
+
+	if (!objects)
+		return -ENOMEM;
+	if (snapshot_dir) {
+		objects->dir = strdup(snapshot_dir);
+		if (!objects->dir)
+			return -ENOMEM;
+		r = kept_new(snapshot_dir, &objects->kept);
+		if (r < 0)
+			return r;
+	}
+	*ret_objects = TAKE(objects);
+	return 0;
+}
+
+struct objects *objects_free(struct objects *objects)
+{
+	if (!objects)
+		return NULL;
+	for (size_t i = 0; i < objects->files.n; i++)
+		(void)file_free(objects->files.items[i]);
+	vec_deinit(&objects->files);
+	map_deinit(&objects->answers);
+	(void)kept_free(objects->kept);
+	arena_deinit(&objects->arena);
+	free(objects->dir);
+	free(objects);
+	return NULL;
+}

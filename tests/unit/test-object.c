@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Object: the test program itself is the file that is looked for, in a snapshot made by hand and
+ * at its own path.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "decoder/image/object.h"
+#include "decoder/util/mapfile.h"
+
+#define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define HEX65 HEX64 "0"
+
+struct fixture {
+	char self[256]; /* path of the test program */
+	struct mapfile bytes;
+	struct buildid id;
+	char dir[32];
+};
+
+static void in_dir(const struct fixture *f, const char *name, char ret_path[static 256])
+{
+	assert_in_range(snprintf(ret_path, 256, "%s/%s", f->dir, name), 1, 255);
+}
+
+/* Write a file below the fixture's directory, making the directories on the way. */
+static void put(const struct fixture *f, const char *name, const void *bytes, size_t size)
+{
+	char path[256];
+	FILE *file;
+
+	in_dir(f, name, path);
+	for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
+		*p = '\0';
+		(void)mkdir(path, 0700);
+		*p = '/';
+	}
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	ssize_t n;
+	int fd;
+
+	assert_non_null(f);
+	n = readlink("/proc/self/exe", f->self, sizeof(f->self) - 1);
+	assert_in_range(n, 1, sizeof(f->self) - 1);
+	assert_int_equal(mapfile_init(&f->bytes, AT_FDCWD, f->self), 0);
+	fd = open(f->self, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(buildid_read(fd, &f->id), 0);
+	assert_int_equal(f->id.size, 20);
+	(void)close(fd);
+	strcpy(f->dir, "/tmp/test-object-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	char command[64];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+	assert_int_equal(system(command), 0);
+	mapfile_deinit(&f->bytes);
+	free(f);
+	return 0;
+}
+
+static void keep_by_id(const struct fixture *f, const struct buildid *id)
+{
+	char hex[BUILDID_HEX_MAX], name[128];
+
+	buildid_hex(id, hex);
+	(void)snprintf(name, sizeof(name), "objects/.build-id/%.2s/%s/elf", hex, hex + 2);
+	put(f, name, f->bytes.bytes, f->bytes.size);
+}
+
+static const struct object *find(struct objects *objects, const char *path,
+				 const struct buildid *id, enum object_state state)
+{
+	const struct object *object = NULL, *again = NULL;
+
+	print_message("  %s\n", path);
+	assert_int_equal(objects_find(objects, path, id, &object), 0);
+	assert_int_equal(object->state, state);
+	assert_int_equal(object->bytes != NULL, state == OBJECT_OK);
+	assert_int_equal(object->id.source != NULL, state == OBJECT_OK);
+	assert_int_equal(objects_find(objects, path, id, &again), 0);
+	assert_ptr_equal(again, object);
+	return object;
+}
+
+static void finds_at_its_path(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	struct buildid wrong = f->id;
+	const struct object *o, *missing;
+
+	assert_int_equal(objects_new(NULL, &objects), 0);
+	o = find(objects, f->self, NULL, OBJECT_OK);
+	assert_int_equal(o->id.id, 0);
+	assert_string_equal(o->id.name, f->self);
+	assert_string_equal(o->id.source, f->self);
+	assert_int_equal(o->id.build_id_size, f->id.size);
+	assert_memory_equal(o->id.build_id, f->id.bytes, f->id.size);
+	assert_true(o->is_elf);
+	assert_int_equal(o->size, f->bytes.size);
+
+	/* One file, however it is asked for. */
+	assert_ptr_equal(find(objects, f->self, &f->id, OBJECT_OK), o);
+
+	wrong.bytes[19] ^= 1;
+	o = find(objects, f->self, &wrong, OBJECT_WRONG_ID);
+	assert_int_equal(o->id.id, 1);
+	assert_memory_equal(o->id.build_id, wrong.bytes, wrong.size);
+	wrong.size = 8;
+	(void)find(objects, f->self, &wrong, OBJECT_WRONG_ID);
+
+	missing = find(objects, "/nonexistent/program", &f->id, OBJECT_MISSING);
+	assert_int_equal(missing->id.id, 3);
+	assert_string_equal(missing->id.name, "/nonexistent/program");
+}
+
+static void never_was_a_file(void **state)
+{
+	static const char *const names[] = {
+		"[vdso]",
+		"[heap]",
+		"[stack]",
+		"[vsyscall]",
+		"anon_inode:[io]",
+		"relative",
+		"",
+		"/memfd:jit (deleted)",
+		"/dev/zero (deleted)",
+		"/SYSV00000000",
+		"[kernel.kallsyms]_text",
+	};
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	const struct object *o;
+
+	(void)state;
+	assert_int_equal(objects_new(NULL, &objects), 0);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		o = find(objects, names[i], NULL, OBJECT_NO_FILE);
+		assert_string_equal(o->id.name, names[i]);
+		assert_int_equal(o->id.id, i);
+	}
+	o = find(objects, "//anon", NULL, OBJECT_NO_FILE);
+	assert_string_equal(o->id.name, "[anon]");
+}
+
+static void only_regular_files(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	const struct object *o;
+	char path[256];
+
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+	in_dir(f, "fifo", path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	(void)find(objects, path, NULL, OBJECT_MISSING);
+	(void)find(objects, f->dir, NULL, OBJECT_MISSING);
+	(void)find(objects, "/dev/null", NULL, OBJECT_MISSING);
+
+	o = (const struct object *)0x1;
+	assert_int_equal(objects_add_file(objects, path, &o), -EINVAL);
+	assert_int_equal(objects_add_file(objects, f->dir, &o), -EISDIR);
+	assert_int_equal(objects_add_file(objects, "/nonexistent", &o), -ENOENT);
+	assert_ptr_equal(o, (const struct object *)0x1);
+	assert_int_equal(objects_add_file(objects, f->self, &o), 0);
+	assert_int_equal(o->state, OBJECT_OK);
+	assert_int_equal(o->id.id, 3);
+}
+
+static void finds_in_the_snapshot(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	struct buildid other = { .bytes = { 1, 2, 3 }, .size = 20 };
+	const struct object *o;
+
+	keep_by_id(f, &f->id);
+	keep_by_id(f, &other); /* not what it says it is */
+	put(f, "objects/sha256/" HEX64 "/elf", "\x90\xc3", 2);
+	put(f, "objects.map", "sha256:" HEX64 "\t/gone/plain\n-\t/gone/lost\n", 99 - 2);
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+
+	o = find(objects, "/gone/program", &f->id, OBJECT_OK);
+	assert_int_equal(strncmp(o->id.source, f->dir, strlen(f->dir)), 0);
+	assert_string_equal(o->id.name, "/gone/program");
+	(void)find(objects, "[vdso]", &f->id, OBJECT_OK);
+	(void)find(objects, "/gone/program", &other, OBJECT_WRONG_ID);
+	(void)find(objects, "/gone/program", NULL, OBJECT_MISSING);
+	(void)find(objects, "/gone/lost", NULL, OBJECT_MISSING);
+
+	o = find(objects, "/gone/plain", NULL, OBJECT_OK);
+	assert_int_equal(o->size, 2);
+	assert_false(o->is_elf);
+	assert_int_equal(o->id.build_id_size, 0);
+}
+
+static void does_not_guess(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(freep) char *map = NULL;
+	char hex[BUILDID_HEX_MAX];
+
+	buildid_hex(&f->id, hex);
+	put(f, "objects/sha256/" HEX64 "/elf", "\x90\xc3", 2);
+	keep_by_id(f, &f->id);
+	assert_true(asprintf(&map,
+			     "%s\t/a\nsha256:" HEX64 "\t/a\n"
+			     "%s\t/b\n%s\t/b\n"
+			     "%s\t%s\nsha256:" HEX64 "\t%s\n",
+			     hex, hex, hex, hex, f->self, f->self) > 0);
+	put(f, "objects.map", map, strlen(map));
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+
+	(void)find(objects, "/a", NULL, OBJECT_WRONG_ID);
+	(void)find(objects, "/a", &f->id, OBJECT_OK);
+	(void)find(objects, "/b", NULL, OBJECT_OK);
+	(void)find(objects, f->self, NULL, OBJECT_WRONG_ID); /* nor is the file there now better */
+}
+
+static void malformed_map(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *map;
+		int expected;
+	} rows[] = {
+		{ "good", "0a0b\t/a\nsha256:" HEX64 "\t/b c\n-\t/d\n", 0 },
+		{ "empty", "", 0 },
+		{ "no end of line", "0a0b\t/a\n-\t/d", -EBADMSG },
+		{ "no tab", "0a0b /a\n", -EBADMSG },
+		{ "no path", "0a0b\t\n", -EBADMSG },
+		{ "no id", "\t/a\n", -EBADMSG },
+		{ "empty line", "\n", -EBADMSG },
+		{ "id leads out", "../..\t/a\n", -EBADMSG },
+		{ "upper case", "0A0B\t/a\n", -EBADMSG },
+		{ "build-id too long", "000102030405060708090a0b0c0d0e0f1011121314\t/a\n",
+		  -EBADMSG },
+		{ "hash too short", "sha256:0123\t/a\n", -EBADMSG },
+		{ "hash too long", "sha256:" HEX65 "\t/a\n", -EBADMSG },
+		{ "hash leads out", "sha256:../../../../etc/passwd\t/a\n", -EBADMSG },
+	};
+	const struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct objects *objects = (struct objects *)0x1;
+
+		print_message("  %s\n", rows[i].name);
+		put(f, "objects.map", rows[i].map, strlen(rows[i].map));
+		assert_int_equal(objects_new(f->dir, &objects), rows[i].expected);
+		if (rows[i].expected < 0)
+			assert_ptr_equal(objects, (struct objects *)0x1);
+		else
+			assert_null(objects_free(objects));
+	}
+}
+
+/* Of the test program: where main lies in the file, and its ELF address. */
+static int locate_main(struct dl_phdr_info *info, size_t size, void *userdata)
+{
+	const uint64_t address = (uintptr_t)locate_main - info->dlpi_addr;
+	uint64_t *found = userdata;
+
+	(void)size;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+
+		if (h->p_type != PT_LOAD || address - h->p_vaddr >= h->p_filesz)
+			continue;
+		found[0] = address - h->p_vaddr + h->p_offset;
+		found[1] = address;
+	}
+	return 1; /* the program itself comes first */
+}
+
+static void addresses(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	const struct object *o;
+	uint64_t found[2] = {};
+	char path[256];
+
+	assert_int_equal(objects_new(NULL, &objects), 0);
+	assert_int_equal(dl_iterate_phdr(locate_main, found), 1);
+	assert_int_not_equal(found[1], 0);
+	o = find(objects, f->self, NULL, OBJECT_OK);
+	assert_int_equal(object_address(o, found[0]), found[1]);
+	assert_true(object_address(o, UINT64_MAX) == UINT64_MAX);
+
+	put(f, "plain", "\x90\xc3", 2);
+	in_dir(f, "plain", path);
+	o = find(objects, path, NULL, OBJECT_OK);
+	assert_int_equal(object_address(o, 1), 1);
+	assert_int_equal(object_address(find(objects, "//anon", NULL, OBJECT_NO_FILE), 5), 5);
+}
+
+/* However much of the file is there, its bytes can be used. */
+static void cut_off(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 4, 16, 20, 52, 63, 64, 65, 100, 300, 1000, 4096 };
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+
+	assert_int_equal(objects_new(NULL, &objects), 0);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		const struct object *o = NULL;
+		char name[32], path[256];
+
+		(void)snprintf(name, sizeof(name), "cut-%zu", sizes[i]);
+		put(f, name, f->bytes.bytes, sizes[i]);
+		in_dir(f, name, path);
+		assert_int_equal(objects_find(objects, path, NULL, &o), 0);
+		assert_int_equal(o->state, OBJECT_OK);
+		assert_int_equal(o->size, sizes[i]);
+		assert_true(!o->is_elf || sizes[i] > 20);
+		(void)object_address(o, 0x1000);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(finds_at_its_path, setup, teardown),
+		cmocka_unit_test(never_was_a_file),
+		cmocka_unit_test_setup_teardown(only_regular_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(finds_in_the_snapshot, setup, teardown),
+		cmocka_unit_test_setup_teardown(does_not_guess, setup, teardown),
+		cmocka_unit_test_setup_teardown(malformed_map, setup, teardown),
+		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
+		cmocka_unit_test_setup_teardown(cut_off, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
