@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/lane.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "decoder/file/clock.h"
+#include "decoder/pt/ipt.h"
+
+#define LANE_RUNS_MAX  (4 * IPT_STEP_RUNS_MAX)
+#define LANE_MARKS_MAX 4096
+
+int lane_init(struct lane *lane, const struct lane_config *config)
+{
+	*lane = (struct lane){ .config = *config, .stay_opens = true };
+
+	lane->stats.cpu = config->queue->cpu;
+	for (size_t i = 0; i < config->queue->n_spans; i++)
+		lane->stats.bytes_in += config->queue->spans[i].size;
+
+	lane->runs = malloc(LANE_RUNS_MAX * sizeof(*lane->runs));
+	return lane->runs ? 0 : -ENOMEM;
+}
+
+void lane_deinit(struct lane *lane)
+{
+	lane->engine = engine_free(lane->engine);
+	vec_deinit(&lane->marks);
+	free(lane->runs);
+	lane->runs = NULL;
+}
+
+/* A TSC in the stream's own time. */
+static uint64_t time_of(const struct lane *lane, uint64_t tsc)
+{
+	if (!lane->config.facts->clock.valid || tsc == 0)
+		return tsc;
+	return clock_ns_from_tsc(&lane->config.facts->clock, tsc);
+}
+
+static void set_time(struct lane *lane, uint64_t tsc)
+{
+	if (tsc == lane->tsc)
+		return;
+	lane->tsc = tsc;
+	lane->t = time_of(lane, tsc);
+	if (!lane->stats.t_first)
+		lane->stats.t_first = lane->t;
+	lane->stats.t_last = lane->t;
+}
+
+static bool same_slice(const struct stay *a, const struct stay *b)
+{
+	return a->pid == b->pid && a->tid == b->tid && a->space == b->space;
+}
+
+/* Find out who runs now; tell the engine. A change of thread ends the slice. */
+static int ask(struct lane *lane)
+{
+	const struct trace_queue *queue = lane->config.queue;
+	struct stay stay = { .pid = PTD_ID_UNKNOWN,
+			     .tid = PTD_ID_UNKNOWN,
+			     .end = UINT64_MAX,
+			     .space = lane->config.space,
+			     .comm = "" };
+	const struct timeline *timeline = lane->config.timeline;
+	uint64_t time = UINT64_MAX;
+
+	if (timeline) {
+		if (lane->config.facts->clock.valid && lane->config.facts->has_tsc)
+			time = lane->t;
+		if (lane->has_stay && lane->stay.start <= time && time < lane->stay.end)
+			stay = lane->stay;
+		else if (queue->cpu == TRACE_NONE)
+			timeline_at_tid(timeline, queue->tid, time, &stay);
+		else
+			timeline_at(timeline, queue->cpu, time, &stay);
+	}
+
+	if (!lane->has_stay || !same_slice(&lane->stay, &stay))
+		lane->stay_opens = true;
+	lane->stay = stay;
+	lane->has_stay = true;
+	return engine_set_space(lane->engine, stay.space,
+				stay.space ? space_generation(stay.space, time) : 0);
+}
+
+/* The slice of what comes next. */
+static void open_slice(struct lane *lane)
+{
+	static const struct stay nobody = { .pid = PTD_ID_UNKNOWN,
+					    .tid = PTD_ID_UNKNOWN,
+					    .comm = "" };
+	const struct stay *stay = lane->has_stay ? &lane->stay : &nobody;
+
+	lane->slice = (struct ptd_slice){
+		.cpu = lane->config.queue->cpu,
+		.pid = stay->pid,
+		.tid = stay->tid,
+		.space = stay->space ? space_id(stay->space) : 0,
+		.t0 = lane->t,
+		.comm = stay->comm,
+	};
+	lane->new_slice = true;
+	lane->stay_opens = false;
+}
+
+static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct engine_step *step)
+{
+	struct ptd_mark mark = {
+		.run = lane->n_runs,
+		.kind = kind,
+		.t = lane->t,
+		.ip = step->ip,
+	};
+
+	if (kind == PTD_MARK_GAP) {
+		mark.reason = step->reason;
+		if (mark.reason == PTD_GAP_NO_CODE && lane->config.timeline &&
+		    (!lane->has_stay || lane->stay.tid == PTD_ID_UNKNOWN))
+			mark.reason = PTD_GAP_THREAD_UNKNOWN;
+		mark.offset = lane->span_base + step->offset;
+		mark.n_bytes = step->n_bytes;
+
+		lane->stats.n_gaps++;
+		lane->stats.bytes_lost += mark.n_bytes;
+		lane->n_gaps[mark.reason]++;
+		lane->gap_bytes[mark.reason] += mark.n_bytes;
+	}
+	return vec_push(&lane->marks, mark);
+}
+
+static int start_span(struct lane *lane)
+{
+	const struct trace_span *span = &lane->config.queue->spans[lane->next_span];
+	struct engine_config config = lane->config.engine_config;
+	struct engine_step empty = { .reason = PTD_GAP_EMPTY };
+
+	if (lane->next_span > 0)
+		lane->span_base += span[-1].size;
+	lane->next_span++;
+	lane->span_decoded = 0;
+	if (span->size == 0)
+		return add_mark(lane, PTD_MARK_GAP, &empty);
+
+	config.pt = span->bytes;
+	config.size = span->size;
+	return engine_new(lane->config.engine, &config, &lane->engine);
+}
+
+static void account(struct lane *lane)
+{
+	const uint64_t decoded = engine_decoded(lane->engine);
+
+	lane->stats.bytes_decoded += decoded - lane->span_decoded;
+	lane->span_decoded = decoded;
+}
+
+/* Take what one step of the engine gave. Return: 0, or negative errno. */
+static int take(struct lane *lane, const struct engine_step *step)
+{
+	struct ptd_run *run = lane->runs + lane->n_runs;
+
+	for (size_t i = 0; i < step->n_runs; i++) {
+		set_time(lane, run[i].t);
+		run[i].t = lane->t;
+		lane->stats.n_insns += run[i].n;
+	}
+	lane->n_runs += step->n_runs;
+	set_time(lane, step->t);
+
+	switch (step->stop) {
+	case ENGINE_FULL:
+		return 0;
+	case ENGINE_ASK:
+		return ask(lane);
+	case ENGINE_ASYNC:
+		return add_mark(lane, PTD_MARK_ASYNC, step);
+	case ENGINE_OFF:
+		return add_mark(lane, PTD_MARK_OFF, step);
+	case ENGINE_GAP:
+		account(lane);
+		return add_mark(lane, PTD_MARK_GAP, step);
+	case ENGINE_END:
+		account(lane);
+		lane->engine = engine_free(lane->engine);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int lane_fill(struct lane *lane)
+{
+	struct engine_step step;
+	int r;
+
+	lane->n_runs = 0;
+	lane->marks.n = 0;
+	lane->new_slice = false;
+
+	while (!lane->ended) {
+		if (lane_ready(lane) && (lane->stay_opens || lane->marks.n >= LANE_MARKS_MAX ||
+					 lane->n_runs + IPT_STEP_RUNS_MAX > LANE_RUNS_MAX))
+			return 0;
+		if (lane->stay_opens)
+			open_slice(lane);
+
+		if (!lane->engine) {
+			lane->ended = lane->next_span == lane->config.queue->n_spans;
+			r = lane->ended ? 0 : start_span(lane);
+		} else {
+			r = engine_next(lane->engine, lane->runs + lane->n_runs,
+					LANE_RUNS_MAX - lane->n_runs, &step);
+			if (r == 0)
+				r = take(lane, &step);
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

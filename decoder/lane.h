@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Lane
+ *
+ * One AUX buffer on its way to the stream: the spans of a queue, one engine after the other, cut
+ * into slices by the timeline. A lane is asked for one batch at a time; the pipeline merges the
+ * lanes by the slice that each has ready.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/file/trace.h"
+#include "decoder/image/space.h"
+#include "decoder/pt/engine.h"
+#include "decoder/sideband/timeline.h"
+#include "decoder/util/vec.h"
+#include "ptd/record.h"
+
+struct lane_config {
+	const struct trace_queue *queue;
+	const struct trace_facts *facts;
+	const struct timeline *timeline; /* NULL: nothing is known of threads */
+	const struct space *space;       /* where there is no timeline: the code */
+	const struct engine_ops *engine;
+	struct engine_config engine_config; /* but for its span */
+};
+
+struct lane {
+	struct lane_config config;
+	struct engine *engine;
+	size_t next_span;
+	uint64_t span_base;    /* bytes of the queue before the engine's span */
+	uint64_t span_decoded; /* of the engine's span, already in the stats */
+
+	/* The batch that is ready: valid if it has runs or marks. */
+	struct ptd_slice slice;
+	struct ptd_run *runs;
+	size_t n_runs;
+	VEC(struct ptd_mark) marks;
+	bool new_slice; /* the batch is the first of its slice */
+
+	/* Where the engine stands. */
+	struct stay stay;
+	bool has_stay;
+	bool stay_opens; /* the next run or mark begins a slice */
+	uint64_t t;
+	uint64_t tsc; /* that @t was made from */
+	bool ended;
+
+	struct ptd_cpu_stats stats;
+	uint64_t n_gaps[_PTD_GAP_REASONS];
+	uint64_t gap_bytes[_PTD_GAP_REASONS];
+};
+
+/* Return: 0 or -ENOMEM. */
+_must_check_ int lane_init(struct lane *lane, const struct lane_config *config);
+void lane_deinit(struct lane *lane);
+
+/*
+ * Decode until the next batch is ready or the queue is over (then it has neither runs nor marks).
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int lane_fill(struct lane *lane);
+
+static inline bool lane_ready(const struct lane *lane)
+{
+	return lane->n_runs > 0 || lane->marks.n > 0;
+}

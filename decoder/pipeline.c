@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* libptdecode: wires the stages, and is the only file that knows them all. */
+
+#include "ptd/decode.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/base.h"
+#include "decoder/file/trace.h"
+#include "decoder/image/object.h"
+#include "decoder/image/space.h"
+#include "decoder/lane.h"
+#include "decoder/pt/cache.h"
+#include "decoder/pt/engine.h"
+#include "decoder/pt/ipt_code.h"
+#include "decoder/raw.h"
+#include "decoder/sideband/timeline.h"
+#include "decoder/symbol/resolve.h"
+#include "decoder/util/mapfile.h"
+
+struct ptd_decoder {
+	struct ptd_info info;
+
+	/* Where the bytes come from: a trace, or a bare stream. */
+	struct trace *trace;
+	struct timeline *timeline;
+	struct mapfile raw_pt;
+	struct trace_span raw_span;
+	struct trace_queue raw_queue;
+	struct trace_facts raw_facts;
+	struct space *raw_space;
+
+	struct objects *objects;
+	struct resolver *resolver;
+	struct cache *cache;
+	struct ipt_code *code;
+
+	struct lane *lanes;
+	size_t n_lanes;
+	struct lane *given; /* whose batch the caller holds */
+	uint64_t n_slices;
+	struct ptd_batch batch;
+
+	struct ptd_cpu_stats *cpu_stats;
+	struct ptd_stats stats;
+};
+
+DEFINE_CLEANUP(struct ptd_decoder *, ptd_decoder_free);
+
+_printf_(3, 4) static int fail(char **reterr_message, int r, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	if (vasprintf(reterr_message, format, ap) < 0)
+		*reterr_message = NULL;
+	va_end(ap);
+	return r;
+}
+
+static int annotate(void *userdata, const struct object *object, const struct ptd_block *block,
+		    struct ptd_insn *insns)
+{
+	struct ptd_decoder *d = userdata;
+	uint32_t symbol = PTD_NO_SYMBOL;
+	uint64_t end = block->address;
+	int r;
+
+	for (size_t i = 0; i < block->n_insns; i++) {
+		const uint64_t address = block->address + insns[i].offset;
+
+		if (address >= end) {
+			r = resolver_find(d->resolver, object, address, &symbol, &end);
+			if (r < 0)
+				return r;
+		}
+		insns[i].symbol = symbol;
+	}
+	return 0;
+}
+
+static int open_raw(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+{
+	int r;
+
+	r = mapfile_init(&d->raw_pt, AT_FDCWD, o->raw_pt);
+	if (r < 0)
+		return fail(reterr_message, r, "%s: cannot read: %s", o->raw_pt, strerror(-r));
+	r = objects_new(NULL, &d->objects);
+	if (r < 0)
+		return r;
+	r = raw_space_new(o->raw_code, o->n_raw_code, d->objects, &d->raw_space, reterr_message);
+	if (r < 0)
+		return r;
+
+	d->raw_span = (struct trace_span){ .bytes = d->raw_pt.bytes, .size = d->raw_pt.size };
+	d->raw_queue = (struct trace_queue){
+		.cpu = 0, .tid = TRACE_NONE, .spans = &d->raw_span, .n_spans = 1
+	};
+	d->info.clock = PTD_CLOCK_TSC;
+	return 0;
+}
+
+static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+{
+	struct stat st;
+	int r;
+
+	r = trace_open(o->input, o->force, &d->trace, reterr_message);
+	if (r < 0)
+		return r;
+	r = objects_new(stat(o->input, &st) == 0 && S_ISDIR(st.st_mode) ? o->input : NULL,
+			&d->objects);
+	if (r < 0)
+		return r;
+	r = timeline_new(d->trace, d->objects, &d->timeline);
+	if (r < 0)
+		return r;
+
+	d->info.clock = !d->trace->facts.has_tsc      ? PTD_CLOCK_NONE
+			: d->trace->facts.clock.valid ? PTD_CLOCK_NS
+						      : PTD_CLOCK_TSC;
+	d->info.realtime_offset_ns = d->trace->facts.realtime_offset_ns;
+	return 0;
+}
+
+/* What the user says of the CPU goes before what the input says. */
+static struct engine_config engine_config_of(const struct ptd_decoder *d,
+					     const struct ptd_options *o,
+					     const struct trace_facts *facts)
+{
+	struct engine_config c = {
+		.cpu_family = facts->cpu_family,
+		.cpu_model = facts->cpu_model,
+		.cpu_stepping = facts->cpu_stepping,
+		.mtc_freq = o->mtc_freq ? o->mtc_freq : facts->mtc_freq,
+		.nom_freq = o->nom_freq ? o->nom_freq : facts->nom_freq,
+		.cpuid_15_eax = o->cpuid_15_eax ? o->cpuid_15_eax : facts->tsc_ctc_d,
+		.cpuid_15_ebx = o->cpuid_15_ebx ? o->cpuid_15_ebx : facts->tsc_ctc_n,
+		.cache = d->cache,
+		.code = d->code,
+	};
+
+	if (o->cpu_family) {
+		c.cpu_family = o->cpu_family;
+		c.cpu_model = o->cpu_model;
+		c.cpu_stepping = o->cpu_stepping;
+	}
+	return c;
+}
+
+static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
+		      const struct engine_ops *engine)
+{
+	const struct trace_facts *facts = d->trace ? &d->trace->facts : &d->raw_facts;
+	const size_t n = d->trace ? d->trace->n_queues : 1;
+	struct lane_config config = {
+		.facts = facts,
+		.timeline = d->timeline,
+		.space = d->raw_space,
+		.engine = engine,
+		.engine_config = engine_config_of(d, o, facts),
+	};
+	int r;
+
+	d->lanes = calloc(n ? n : 1, sizeof(*d->lanes));
+	d->cpu_stats = calloc(n ? n : 1, sizeof(*d->cpu_stats));
+	if (!d->lanes || !d->cpu_stats)
+		return -ENOMEM;
+
+	for (; d->n_lanes < n; d->n_lanes++) {
+		struct lane *lane = &d->lanes[d->n_lanes];
+
+		config.queue = d->trace ? &d->trace->queues[d->n_lanes] : &d->raw_queue;
+		r = lane_init(lane, &config);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < d->n_lanes; i++) {
+		r = lane_fill(&d->lanes[i]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_decoder,
+		    char **reterr_message)
+{
+	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
+	const struct engine_ops *engine;
+	_cleanup_(freep) char *unwanted = NULL;
+	int r;
+
+	if (!reterr_message)
+		reterr_message = &unwanted;
+	*reterr_message = NULL;
+
+	if (options->size != sizeof(*options) || !options->input == !options->raw_pt)
+		return fail(reterr_message, -EINVAL, "expected one input");
+	engine = engine_find(options->engine ? options->engine : engine_block.name);
+	if (!engine)
+		return fail(reterr_message, -EINVAL, "no engine is called '%s'", options->engine);
+
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	r = options->input ? open_trace(d, options, reterr_message)
+			   : open_raw(d, options, reterr_message);
+	if (r == 0)
+		r = resolver_new(&d->resolver);
+	if (r == 0)
+		r = cache_new(annotate, d, &d->cache);
+	if (r == 0)
+		r = ipt_code_new(&d->code);
+	if (r == 0)
+		r = make_lanes(d, options, engine);
+	if (r < 0) {
+		if (!*reterr_message)
+			(void)fail(reterr_message, r, "%s: %s",
+				   options->input ? options->input : options->raw_pt, strerror(-r));
+		return r;
+	}
+
+	*ret_decoder = TAKE(d);
+	return 0;
+}
+
+struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
+{
+	if (!decoder)
+		return NULL;
+
+	for (size_t i = 0; i < decoder->n_lanes; i++)
+		lane_deinit(&decoder->lanes[i]);
+	free(decoder->lanes);
+	free(decoder->cpu_stats);
+	ipt_code_free(decoder->code);
+	cache_free(decoder->cache);
+	resolver_free(decoder->resolver);
+	timeline_free(decoder->timeline);
+	space_free(decoder->raw_space);
+	objects_free(decoder->objects);
+	mapfile_deinit(&decoder->raw_pt);
+	trace_free(decoder->trace);
+	free(decoder);
+	return NULL;
+}
+
+const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder)
+{
+	return &decoder->info;
+}
+
+/* Return: the lane whose slice comes first; NULL if all are over. */
+static struct lane *first_lane(const struct ptd_decoder *d)
+{
+	struct lane *first = NULL;
+
+	for (size_t i = 0; i < d->n_lanes; i++) {
+		struct lane *lane = &d->lanes[i];
+
+		if (lane_ready(lane) && (!first || lane->slice.t0 < first->slice.t0))
+			first = lane;
+	}
+	return first;
+}
+
+int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
+{
+	struct ptd_batch *batch = &decoder->batch;
+	struct lane *lane;
+	int r;
+
+	if (decoder->given) {
+		r = lane_fill(decoder->given);
+		if (r < 0)
+			return r;
+		decoder->given = NULL;
+	}
+
+	lane = first_lane(decoder);
+	if (!lane)
+		return PTD_END;
+	if (lane->new_slice)
+		lane->slice.id = decoder->n_slices++;
+
+	*batch = (struct ptd_batch){
+		.slice = &lane->slice,
+		.runs = lane->runs,
+		.n_runs = lane->n_runs,
+		.marks = lane->marks.items,
+		.n_marks = lane->marks.n,
+	};
+	batch->symbols = resolver_symbols(decoder->resolver, &batch->n_symbols);
+	decoder->given = lane;
+	*ret_batch = batch;
+	return 0;
+}
+
+const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
+{
+	decoder->stats =
+	    (struct ptd_stats){ .cpus = decoder->cpu_stats, .n_cpus = decoder->n_lanes };
+	for (size_t i = 0; i < decoder->n_lanes; i++) {
+		const struct lane *lane = &decoder->lanes[i];
+
+		decoder->cpu_stats[i] = lane->stats;
+		for (size_t k = 0; k < _PTD_GAP_REASONS; k++) {
+			decoder->stats.n_gaps[k] += lane->n_gaps[k];
+			decoder->stats.gap_bytes[k] += lane->gap_bytes[k];
+		}
+	}
+	return &decoder->stats;
+}
+
+void ptd_decoder_progress(const struct ptd_decoder *decoder, uint64_t *ret_done,
+			  uint64_t *ret_total)
+{
+	*ret_done = *ret_total = 0;
+	for (size_t i = 0; i < decoder->n_lanes; i++) {
+		const struct lane *lane = &decoder->lanes[i];
+
+		*ret_done += lane->stats.bytes_lost + lane->stats.bytes_decoded;
+		if (lane->engine)
+			*ret_done += engine_decoded(lane->engine) - lane->span_decoded;
+		*ret_total += lane->stats.bytes_in;
+	}
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/pt/cache.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/util/arena.h"
+#include "decoder/util/map.h"
+#include "decoder/util/vec.h"
+#include "decoder/x86/insn.h"
+
+/* One object's blocks in one mode, by offset. */
+struct shelf {
+	struct map blocks;   /* offset -> pointer */
+	struct map stitched; /* offset -> pointer of the latest; others hang behind it */
+};
+
+struct stitched {
+	struct ptd_block block;
+	struct ptd_insn insn;
+	struct stitched *next; /* other bytes at the same place */
+};
+
+struct cache {
+	cache_annotate_fn annotate;
+	void *userdata;
+	struct arena arena;
+	VEC(struct shelf) shelves; /* three an object: 16, 32, 64 bit */
+	uint32_t n_blocks;
+};
+
+int cache_new(cache_annotate_fn annotate, void *userdata, struct cache **ret_cache)
+{
+	struct cache *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->annotate = annotate;
+	c->userdata = userdata;
+	*ret_cache = c;
+	return 0;
+}
+
+struct cache *cache_free(struct cache *cache)
+{
+	if (!cache)
+		return NULL;
+
+	for (size_t i = 0; i < cache->shelves.n; i++) {
+		map_deinit(&cache->shelves.items[i].blocks);
+		map_deinit(&cache->shelves.items[i].stitched);
+	}
+	vec_deinit(&cache->shelves);
+	arena_deinit(&cache->arena);
+	free(cache);
+	return NULL;
+}
+
+static int shelf_of(struct cache *cache, const struct object *object, uint8_t mode,
+		    struct shelf **ret_shelf)
+{
+	const size_t i = 3 * (size_t)object->id.id + (mode == 64 ? 2 : mode == 32 ? 1 : 0);
+	int r;
+
+	if (i >= cache->shelves.n) {
+		r = vec_reserve(&cache->shelves, i + 1 - cache->shelves.n);
+		if (r < 0)
+			return r;
+		while (cache->shelves.n <= i)
+			cache->shelves.items[cache->shelves.n++] = (struct shelf){};
+	}
+	*ret_shelf = &cache->shelves.items[i];
+	return 0;
+}
+
+/* Decode straight-line code; what of @block depends on the instructions is filled in. */
+static size_t decode(uint8_t mode, const uint8_t *bytes, size_t size,
+		     struct ptd_insn insns[static CACHE_BLOCK_INSNS_MAX], struct ptd_block *block)
+{
+	size_t n = 0, at = 0;
+	struct insn insn;
+
+	while (n < CACHE_BLOCK_INSNS_MAX && insn_decode(mode, bytes + at, size - at, &insn) == 0) {
+		insns[n++] = (struct ptd_insn){ .offset = (uint16_t)at,
+						.size = insn.size,
+						.class = insn.class };
+		at += insn.size;
+		if (insn.class != PTD_INSN_OTHER && insn.class != PTD_INSN_PTWRITE) {
+			block->target = (int64_t)((uint64_t)at + (uint64_t)insn.disp);
+			break;
+		}
+	}
+	block->n_insns = (uint16_t)n;
+	block->size = (uint16_t)at;
+	return n;
+}
+
+static int finish(struct cache *cache, const struct object *object, struct ptd_block *block,
+		  struct ptd_insn *insns)
+{
+	int r;
+
+	block->insns = insns;
+	if (cache->annotate) {
+		r = cache->annotate(cache->userdata, object, block, insns);
+		if (r < 0)
+			return r;
+	}
+	block->id = cache->n_blocks++;
+	return 0;
+}
+
+int cache_get(struct cache *cache, const struct object *object, uint64_t offset, uint8_t mode,
+	      const struct ptd_block **ret_block)
+{
+	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX], *kept;
+	struct ptd_block *block;
+	struct shelf *shelf;
+	uint64_t *known;
+	int r;
+
+	r = shelf_of(cache, object, mode, &shelf);
+	if (r < 0)
+		return r;
+	known = map_get(&shelf->blocks, offset);
+	if (known) {
+		*ret_block = (const struct ptd_block *)(uintptr_t)*known;
+		return 0;
+	}
+
+	if (offset >= object->size)
+		return -EBADMSG;
+	block = arena_alloc(&cache->arena, sizeof(*block));
+	if (!block)
+		return -ENOMEM;
+	*block = (struct ptd_block){
+		.mode = mode,
+		.object = &object->id,
+		.address = object_address(object, offset),
+		.bytes = object->bytes + offset,
+	};
+	if (decode(mode, block->bytes, object->size - offset, insns, block) == 0)
+		return -EBADMSG;
+
+	kept = arena_copy(&cache->arena, insns, block->n_insns * sizeof(*insns));
+	if (!kept)
+		return -ENOMEM;
+	r = finish(cache, object, block, kept);
+	if (r < 0)
+		return r;
+	r = map_put(&shelf->blocks, offset, (uintptr_t)block);
+	if (r < 0)
+		return r;
+	*ret_block = block;
+	return 0;
+}
+
+int cache_get_stitched(struct cache *cache, const struct object *object, uint64_t offset,
+		       uint8_t mode, const uint8_t *bytes, size_t size,
+		       const struct ptd_block **ret_block)
+{
+	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX];
+	struct stitched *s, *latest;
+	struct shelf *shelf;
+	uint64_t *known;
+	int r;
+
+	r = shelf_of(cache, object, mode, &shelf);
+	if (r < 0)
+		return r;
+	known = map_get(&shelf->stitched, offset);
+	latest = known ? (struct stitched *)(uintptr_t)*known : NULL;
+	for (s = latest; s; s = s->next) {
+		if (s->block.size == size && memcmp(s->block.bytes, bytes, size) == 0) {
+			*ret_block = &s->block;
+			return 0;
+		}
+	}
+
+	s = arena_alloc(&cache->arena, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->next = latest;
+	s->block = (struct ptd_block){
+		.mode = mode,
+		.object = &object->id,
+		.address = object_address(object, offset),
+		.bytes = arena_copy(&cache->arena, bytes, size),
+	};
+	if (!s->block.bytes)
+		return -ENOMEM;
+	if (decode(mode, s->block.bytes, size, insns, &s->block) != 1 || s->block.size != size)
+		return -EBADMSG;
+	s->insn = insns[0];
+	r = finish(cache, object, &s->block, &s->insn);
+	if (r < 0)
+		return r;
+	r = map_put(&shelf->stitched, offset, (uintptr_t)s);
+	if (r < 0)
+		return r;
+	*ret_block = &s->block;
+	return 0;
+}

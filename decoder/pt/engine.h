@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Engine
+ *
+ * Turns one span of PT bytes into runs of blocks. It knows packets and code, not threads: wherever
+ * the thread or its mappings may have changed it stops with ENGINE_ASK, and the caller looks up the
+ * time, sets the space, and goes on. Engines are interchangeable; they must agree instruction by
+ * instruction.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/image/layout.h"
+#include "decoder/pt/cache.h"
+#include "ptd/record.h"
+
+/* A section that takes this many instructions without using up a packet is spinning. */
+#define ENGINE_SPIN_MAX (UINT64_C(1) << 20)
+
+enum engine_stop {
+	ENGINE_FULL,  /* no room for more runs: call again */
+	ENGINE_ASK,   /* control may be with another thread from here on: see @t */
+	ENGINE_ASYNC, /* interrupted before the instruction at @ip */
+	ENGINE_OFF,   /* left for untraced code by its own instruction */
+	ENGINE_GAP,   /* @n_bytes at @offset gave nothing */
+	ENGINE_END,   /* the span is over */
+};
+
+struct engine_step {
+	enum engine_stop stop;
+	size_t n_runs; /* filled in before the stop */
+	uint64_t t;    /* TSC as far as known; 0 before the first TSC packet */
+	uint64_t ip;
+	enum ptd_gap_reason reason; /* of a gap */
+	uint64_t offset;            /* in the span */
+	uint64_t n_bytes;           /* of a gap */
+};
+
+struct engine_config {
+	const uint8_t *pt; /* borrowed */
+	size_t size;
+	uint16_t cpu_family; /* 0: not known, no errata are worked around */
+	uint8_t cpu_model;
+	uint8_t cpu_stepping;
+	uint8_t mtc_freq;
+	uint8_t nom_freq;
+	uint32_t cpuid_15_eax;
+	uint32_t cpuid_15_ebx;
+	struct cache *cache;   /* borrowed */
+	struct ipt_code *code; /* borrowed: what libipt's engines share */
+};
+
+struct engine;
+
+struct engine_ops {
+	const char *name;
+	int (*new)(const struct engine_config *config, struct engine **ret_engine);
+	struct engine *(*free)(struct engine *engine);
+	int (*set_space)(struct engine *engine, const struct space *space, size_t generation);
+	int (*next)(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
+		    struct engine_step *ret_step);
+	uint64_t (*decoded)(const struct engine *engine);
+};
+
+/* First member of every engine. */
+struct engine {
+	const struct engine_ops *ops;
+};
+
+/* libipt's block decoder, and its instruction decoder: the reference. */
+extern const struct engine_ops engine_block, engine_insn;
+
+/* Return: the engine called @name, or NULL. */
+const struct engine_ops *engine_find(const char *name);
+
+/*
+ * Start on a span.
+ *
+ * Return: 0; -EINVAL if the CPU's parameters make no sense; -ENOMEM.
+ */
+_must_check_ static inline int engine_new(const struct engine_ops *ops,
+					  const struct engine_config *config,
+					  struct engine **ret_engine)
+{
+	return ops->new (config, ret_engine);
+}
+
+static inline struct engine *engine_free(struct engine *engine)
+{
+	return engine ? engine->ops->free(engine) : NULL;
+}
+
+/*
+ * Say where code is from here on: @space at @generation; NULL: nowhere. A space's generations must
+ * not go backwards.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ static inline int engine_set_space(struct engine *engine, const struct space *space,
+						size_t generation)
+{
+	return engine->ops->set_space(engine, space, generation);
+}
+
+/*
+ * Go on until something stops it. After ENGINE_END, only ENGINE_END follows.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ static inline int engine_next(struct engine *engine, struct ptd_run *runs,
+					   size_t n_runs_max, struct engine_step *ret_step)
+{
+	return engine->ops->next(engine, runs, n_runs_max, ret_step);
+}
+
+/* Return: bytes that were decoded so far, not counting those of gaps. */
+static inline uint64_t engine_decoded(const struct engine *engine)
+{
+	return engine->ops->decoded(engine);
+}
+
+DEFINE_CLEANUP(struct engine *, engine_free);

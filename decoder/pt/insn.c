@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The engine over libipt's instruction decoder. */
+
+#include "decoder/pt/engine.h"
+
+#include <intel-pt.h>
+
+#include "decoder/pt/ipt.h"
+
+static void *alloc(const struct pt_config *config)
+{
+	return pt_insn_alloc_decoder(config);
+}
+
+static void release(void *decoder)
+{
+	pt_insn_free_decoder(decoder);
+}
+
+static int sync_forward(void *decoder)
+{
+	return pt_insn_sync_forward(decoder);
+}
+
+static int get_offset(const void *decoder, uint64_t *ret_offset)
+{
+	return pt_insn_get_offset(decoder, ret_offset);
+}
+
+static int get_sync_offset(const void *decoder, uint64_t *ret_offset)
+{
+	return pt_insn_get_sync_offset(decoder, ret_offset);
+}
+
+static int get_time(void *decoder, uint64_t *ret_tsc)
+{
+	return pt_insn_time(decoder, ret_tsc, NULL, NULL);
+}
+
+static int set_image(void *decoder, struct pt_image *image)
+{
+	return pt_insn_set_image(decoder, image);
+}
+
+static int event(void *decoder, struct pt_event *ret_event)
+{
+	return pt_insn_event(decoder, ret_event, sizeof(*ret_event));
+}
+
+static int step(struct ipt_engine *engine, struct ipt_output *output)
+{
+	struct pt_insn insn;
+	int status, r = 0;
+	uint8_t mode;
+
+	status = pt_insn_next(engine->decoder, &insn, sizeof(insn));
+	mode = ipt_mode_bits(insn.mode);
+	engine->ip = insn.ip;
+
+	/* On an error the instruction is given too, if it was executed: then it has a class. */
+	if (insn.iclass != ptic_error) {
+		if (insn.truncated)
+			r = ipt_emit_stitched(engine, output, insn.ip, mode, insn.raw, insn.size);
+		else
+			r = ipt_emit(engine, output, insn.ip, 1, mode);
+	}
+	return r < 0 ? r : status;
+}
+
+static const struct ipt_ops ops = {
+	.alloc = alloc,
+	.free = release,
+	.sync_forward = sync_forward,
+	.get_offset = get_offset,
+	.get_sync_offset = get_sync_offset,
+	.get_time = get_time,
+	.set_image = set_image,
+	.event = event,
+	.step = step,
+};
+
+static int new (const struct engine_config *config, struct engine **ret_engine)
+{
+	struct pt_conf_flags flags = {};
+
+	flags.variant.insn.enable_tick_events = 1;
+	return ipt_engine_new(&engine_insn, &ops, &flags, config, ret_engine);
+}
+
+const struct engine_ops engine_insn = {
+	.name = "insn",
+	.new = new,
+	.free = ipt_engine_free,
+	.set_space = ipt_engine_set_space,
+	.next = ipt_engine_next,
+	.decoded = ipt_engine_decoded,
+};

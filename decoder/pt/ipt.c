@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/pt/ipt.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *ops,
+		   const struct pt_conf_flags *flags, const struct engine_config *config,
+		   struct engine **ret_engine)
+{
+	_cleanup_(engine_freep) struct engine *guard = NULL;
+	struct ipt_engine *e = calloc(1, sizeof(*e));
+	struct pt_config c;
+
+	if (!e)
+		return -ENOMEM;
+	*e = (struct ipt_engine){ .engine = { .ops = engine_ops }, .ops = ops, .config = *config };
+	guard = &e->engine;
+
+	e->empty = pt_image_alloc(NULL);
+	if (!e->empty)
+		return -ENOMEM;
+
+	pt_config_init(&c);
+	/* libipt does not write to it, but its type does not say so. */
+	c.begin = (uint8_t *)(uintptr_t)config->pt;
+	c.end = c.begin + config->size;
+	c.flags = *flags;
+	c.mtc_freq = config->mtc_freq;
+	c.nom_freq = config->nom_freq;
+	c.cpuid_0x15_eax = config->cpuid_15_eax;
+	c.cpuid_0x15_ebx = config->cpuid_15_ebx;
+	if (config->cpu_family) {
+		c.cpu = (struct pt_cpu){ .vendor = pcv_intel,
+					 .family = config->cpu_family,
+					 .model = config->cpu_model,
+					 .stepping = config->cpu_stepping };
+		/* A CPU that libipt does not know has no errata that it could work around. */
+		(void)pt_cpu_errata(&c.errata, &c.cpu);
+	}
+
+	if (config->size == 0) {
+		e->ended = true;
+	} else {
+		e->decoder = ops->alloc(&c);
+		if (!e->decoder)
+			return -ENOMEM;
+		if (ops->set_image(e->decoder, e->empty) < 0)
+			return -EINVAL;
+	}
+
+	*ret_engine = TAKE(guard);
+	return 0;
+}
+
+struct engine *ipt_engine_free(struct engine *engine)
+{
+	struct ipt_engine *e = (struct ipt_engine *)engine;
+
+	if (e->decoder)
+		e->ops->free(e->decoder);
+	for (size_t i = 0; i < e->n_images; i++)
+		ipt_image_free(e->images[i]);
+	free(e->images);
+	pt_image_free(e->empty);
+	free(e);
+	return NULL;
+}
+
+uint64_t ipt_engine_decoded(const struct engine *engine)
+{
+	return ((const struct ipt_engine *)engine)->decoded;
+}
+
+static int image_of(struct ipt_engine *e, const struct space *space, struct ipt_image **ret_image)
+{
+	struct ipt_image **grown, *image;
+	int r;
+
+	for (size_t i = 0; i < e->n_images; i++) {
+		if (e->images[i]->layout.space == space) {
+			*ret_image = e->images[i];
+			return 0;
+		}
+	}
+
+	if (e->n_images == e->n_images_capacity) {
+		const size_t capacity = e->n_images_capacity ? 2 * e->n_images_capacity : 4;
+
+		grown = realloc(e->images, capacity * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		e->images = grown;
+		e->n_images_capacity = capacity;
+	}
+	r = ipt_image_new(space, &image);
+	if (r < 0)
+		return r;
+	e->images[e->n_images++] = image;
+	*ret_image = image;
+	return 0;
+}
+
+int ipt_engine_set_space(struct engine *engine, const struct space *space, size_t generation)
+{
+	struct ipt_engine *e = (struct ipt_engine *)engine;
+	struct ipt_image *image = NULL;
+	int r;
+
+	if (!e->decoder)
+		return 0;
+	if (space) {
+		r = image_of(e, space, &image);
+		if (r < 0)
+			return r;
+		r = ipt_image_advance(image, e->config.code, generation);
+		if (r < 0)
+			return r;
+	}
+	if (image == e->image)
+		return 0;
+
+	e->image = image;
+	return e->ops->set_image(e->decoder, image ? image->image : e->empty) < 0 ? -EINVAL : 0;
+}
+
+uint8_t ipt_mode_bits(enum pt_exec_mode mode)
+{
+	switch (mode) {
+	case ptem_16bit:
+		return 16;
+	case ptem_32bit:
+		return 32;
+	default:
+		return 64;
+	}
+}
+
+static void append(struct ipt_engine *e, struct ipt_output *output, const struct ptd_block *block,
+		   uint64_t ip, size_t n)
+{
+	assert(output->n < output->n_max);
+	output->runs[output->n++] =
+	    (struct ptd_run){ .block = block, .base = ip, .t = e->t, .first = 0, .n = (uint16_t)n };
+}
+
+/* Return: whether @ip is the next instruction of the block that the last run ends in. */
+static bool extend(struct ipt_output *output, uint64_t ip, size_t *n)
+{
+	struct ptd_run *last;
+	size_t next, more;
+
+	if (output->n == 0)
+		return false;
+	last = &output->runs[output->n - 1];
+	next = (size_t)last->first + last->n;
+	if (next >= last->block->n_insns || last->base + last->block->insns[next].offset != ip)
+		return false;
+
+	more = last->block->n_insns - next;
+	if (more > *n)
+		more = *n;
+	last->n = (uint16_t)(last->n + more);
+	*n -= more;
+	return true;
+}
+
+int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, size_t n,
+	     uint8_t mode)
+{
+	engine->ip = ip;
+	while (n > 0) {
+		const struct ptd_block *block;
+		const struct ptd_insn *last;
+		const struct extent *extent;
+		size_t take;
+		int r;
+
+		if (extend(output, ip, &n)) {
+			const struct ptd_run *run = &output->runs[output->n - 1];
+
+			last = &run->block->insns[run->first + run->n - 1];
+			ip = run->base + last->offset + last->size;
+			continue;
+		}
+
+		extent = engine->image ? layout_find(&engine->image->layout, ip) : NULL;
+		if (!extent)
+			return -pte_nomap;
+		r = cache_get(engine->config.cache, extent->object,
+			      extent->offset + (ip - extent->start), mode, &block);
+		if (r < 0)
+			return r == -ENOMEM ? -pte_nomem : -pte_bad_insn;
+
+		if (output->n == output->n_max)
+			return -pte_bad_insn;
+		take = n < block->n_insns ? n : block->n_insns;
+		append(engine, output, block, ip, take);
+		n -= take;
+		last = &block->insns[take - 1];
+		ip += (uint64_t)last->offset + last->size;
+	}
+	engine->ip = ip;
+	return 0;
+}
+
+int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip,
+		      uint8_t mode, const uint8_t *bytes, size_t size)
+{
+	const struct extent *extent;
+	const struct ptd_block *block;
+	int r;
+
+	engine->ip = ip;
+	extent = engine->image ? layout_find(&engine->image->layout, ip) : NULL;
+	if (!extent)
+		return -pte_nomap;
+	r = cache_get_stitched(engine->config.cache, extent->object,
+			       extent->offset + (ip - extent->start), mode, bytes, size, &block);
+	if (r < 0)
+		return r == -ENOMEM ? -pte_nomem : -pte_bad_insn;
+	append(engine, output, block, ip, 1);
+	return 0;
+}
+
+/* Why there is no code at the address where libipt stopped. */
+static enum ptd_gap_reason why_no_code(struct ipt_engine *e)
+{
+	const struct extent *extent = e->image ? layout_find(&e->image->layout, e->ip) : NULL;
+
+	if (extent && extent->object->state == OBJECT_MISSING)
+		return PTD_GAP_NO_OBJECT;
+	if (extent && extent->object->state == OBJECT_WRONG_ID)
+		return PTD_GAP_WRONG_OBJECT;
+	return PTD_GAP_NO_CODE;
+}
+
+/* Why libipt could not go on. */
+static enum ptd_gap_reason reason_of(struct ipt_engine *e, int status)
+{
+	switch (-status) {
+	case pte_nomap:
+		return why_no_code(e);
+	case pte_overflow:
+		return PTD_GAP_OVERFLOW;
+	case pte_bad_opc:
+	case pte_bad_packet:
+	case pte_bad_context:
+		return PTD_GAP_BAD_PACKET;
+	case pte_eos:
+		return PTD_GAP_CUT;
+	default:
+		return PTD_GAP_BAD_FLOW;
+	}
+}
+
+static void stop(const struct ipt_engine *e, enum engine_stop why, uint64_t ip,
+		 struct engine_step *ret_step)
+{
+	ret_step->stop = why;
+	ret_step->t = e->t;
+	ret_step->ip = ip;
+}
+
+/*
+ * Go to the next PSB. A PSB+ that is itself broken is passed over.
+ *
+ * Return: its offset; the size of the span if there is none.
+ */
+static uint64_t sync_forward(struct ipt_engine *e)
+{
+	uint64_t offset, tried = 0;
+
+	e->spin_insns = 0;
+	for (;;) {
+		e->status = e->ops->sync_forward(e->decoder);
+		if (e->status == -pte_eos || e->ops->get_sync_offset(e->decoder, &offset) < 0)
+			break;
+		if (e->status >= 0) {
+			e->ask = true;
+			(void)e->ops->get_time(e->decoder, &e->t);
+			return offset;
+		}
+		if (offset <= tried && tried)
+			break;
+		tried = offset;
+	}
+	e->ended = true;
+	return e->config.size;
+}
+
+/* Go to the next PSB; what lies between it and @lost_from is a gap. */
+static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lost_from,
+		   struct engine_step *ret_step)
+{
+	*ret_step = (struct engine_step){
+		.stop = ENGINE_GAP,
+		.n_runs = ret_step->n_runs,
+		.t = e->t,
+		.ip = e->ip,
+		.reason = reason,
+		.offset = lost_from,
+	};
+	e->from = sync_forward(e);
+	e->ip = 0;
+	ret_step->n_bytes = e->from - lost_from;
+}
+
+static uint64_t offset_now(const struct ipt_engine *e)
+{
+	uint64_t offset;
+
+	if (e->ops->get_offset(e->decoder, &offset) < 0 || offset < e->from)
+		return e->from;
+	return offset;
+}
+
+/* Take the pending event. Return: whether it is one the caller must see. */
+static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
+{
+	struct pt_event event = {};
+
+	e->status = e->ops->event(e->decoder, &event);
+	if (e->status < 0)
+		return false;
+	if (event.has_tsc)
+		e->t = event.tsc;
+
+	switch (event.type) {
+	case ptev_async_disabled:
+		stop(e, ENGINE_ASYNC, event.variant.async_disabled.at, ret_step);
+		return true;
+	case ptev_async_branch:
+		stop(e, ENGINE_ASYNC, event.variant.async_branch.from, ret_step);
+		return true;
+	case ptev_disabled:
+		stop(e, ENGINE_OFF, event.ip_suppressed ? 0 : event.variant.disabled.ip, ret_step);
+		return true;
+	case ptev_overflow:
+		stop(e, ENGINE_GAP, event.ip_suppressed ? 0 : event.variant.overflow.ip, ret_step);
+		ret_step->reason = PTD_GAP_OVERFLOW;
+		ret_step->offset = offset_now(e);
+		ret_step->n_bytes = 0;
+		return true;
+	case ptev_enabled:
+	case ptev_tick:
+	case ptev_paging:
+	case ptev_async_paging:
+		stop(e, ENGINE_ASK, 0, ret_step);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Return: whether code has been running for too long without using up packets. */
+static bool spins(struct ipt_engine *e, const struct ipt_output *output, size_t n_before)
+{
+	uint64_t offset = offset_now(e);
+
+	if (offset != e->spin_offset) {
+		e->spin_offset = offset;
+		e->spin_insns = 0;
+	}
+	for (size_t i = n_before; i < output->n; i++)
+		e->spin_insns += output->runs[i].n;
+	return e->spin_insns > ENGINE_SPIN_MAX;
+}
+
+static int fail(struct ipt_engine *e, struct engine_step *ret_step)
+{
+	const int status = e->status;
+	const uint64_t lost_from = offset_now(e);
+
+	if (status == -pte_nomem)
+		return -ENOMEM;
+
+	e->decoded += lost_from - e->from;
+	if (status == -pte_eos && lost_from >= e->config.size) {
+		e->ended = true;
+		stop(e, ENGINE_END, 0, ret_step);
+		return 0;
+	}
+	resync(e, reason_of(e, status), lost_from, ret_step);
+	return 0;
+}
+
+int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
+		    struct engine_step *ret_step)
+{
+	struct ipt_engine *e = (struct ipt_engine *)engine;
+	struct ipt_output output = { .runs = runs, .n_max = n_runs_max };
+
+	assert(n_runs_max >= IPT_STEP_RUNS_MAX);
+	*ret_step = (struct engine_step){};
+
+	if (!e->ended && !e->started) {
+		e->started = true;
+		resync(e, PTD_GAP_NO_SYNC, 0, ret_step);
+		if (e->ended)
+			ret_step->reason = PTD_GAP_EMPTY;
+		if (ret_step->n_bytes > 0)
+			return 0;
+	}
+	if (e->ask) {
+		e->ask = false;
+		stop(e, ENGINE_ASK, 0, ret_step);
+		return 0;
+	}
+
+	while (!e->ended) {
+		const size_t n_before = output.n;
+
+		if (e->status >= 0 && (e->status & pts_event_pending)) {
+			ret_step->n_runs = output.n;
+			if (take_event(e, ret_step))
+				return 0;
+			if (e->status < 0)
+				return fail(e, ret_step);
+			continue;
+		}
+		if (e->status >= 0 && (e->status & pts_eos)) {
+			e->status = -pte_eos;
+		} else if (output.n + IPT_STEP_RUNS_MAX > output.n_max) {
+			ret_step->n_runs = output.n;
+			stop(e, ENGINE_FULL, 0, ret_step);
+			return 0;
+		} else {
+			e->status = e->ops->step(e, &output);
+			if (e->status >= 0 && !spins(e, &output, n_before))
+				continue;
+		}
+
+		ret_step->n_runs = output.n;
+		if (e->status < 0)
+			return fail(e, ret_step);
+		e->decoded += offset_now(e) - e->from;
+		resync(e, PTD_GAP_NO_PROGRESS, offset_now(e), ret_step);
+		return 0;
+	}
+
+	stop(e, ENGINE_END, 0, ret_step);
+	return 0;
+}

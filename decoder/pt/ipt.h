@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Ipt
+ *
+ * What libipt's block decoder and its instruction decoder have in common as engines:
+ * synchronising, events, errors, the account of bytes. The two differ in the calls they make and
+ * in the step that takes instructions; that is struct ipt_ops.
+ */
+
+#include <intel-pt.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/pt/engine.h"
+#include "decoder/pt/ipt_code.h"
+
+/* What a step of the decoder adds to; cut into runs as blocks demand. */
+struct ipt_output {
+	struct ptd_run *runs;
+	size_t n;
+	size_t n_max;
+};
+
+/*
+ * Room that one step may need: a block of libipt's is straight-line code (that is asked of it) of
+ * at most 65535 instructions, and one of ours CACHE_BLOCK_INSNS_MAX.
+ */
+#define IPT_STEP_RUNS_MAX 2048
+
+struct ipt_engine;
+
+struct ipt_ops {
+	void *(*alloc)(const struct pt_config *config);
+	void (*free)(void *decoder);
+	int (*sync_forward)(void *decoder);
+	int (*get_offset)(const void *decoder, uint64_t *ret_offset);
+	int (*get_sync_offset)(const void *decoder, uint64_t *ret_offset);
+	int (*get_time)(void *decoder, uint64_t *ret_tsc);
+	int (*set_image)(void *decoder, struct pt_image *image);
+	int (*event)(void *decoder, struct pt_event *ret_event);
+
+	/* Take some instructions. Return: libipt's status; -pte_nomem also for our own lack of it.
+	 */
+	int (*step)(struct ipt_engine *engine, struct ipt_output *output);
+};
+
+struct ipt_engine {
+	struct engine engine;
+	const struct ipt_ops *ops;
+	struct engine_config config;
+	void *decoder;
+
+	struct ipt_image **images; /* one for each space met; owned */
+	size_t n_images;
+	size_t n_images_capacity;
+	struct ipt_image *image; /* the one in use; NULL: nowhere */
+	struct pt_image *empty;
+
+	/* State of the walk. */
+	int status; /* libipt's, of the last call */
+	bool started;
+	bool ask; /* just synchronised: the caller must say whose code this is */
+	bool ended;
+	uint64_t t;
+	uint64_t from;    /* offset from which bytes are not accounted for */
+	uint64_t decoded; /* bytes */
+	uint64_t ip;      /* of the instruction that an error hit */
+
+	uint64_t spin_offset; /* progress: instructions taken since this offset was reached */
+	uint64_t spin_insns;
+};
+
+int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *ops,
+		   const struct pt_conf_flags *flags, const struct engine_config *config,
+		   struct engine **ret_engine);
+struct engine *ipt_engine_free(struct engine *engine);
+int ipt_engine_set_space(struct engine *engine, const struct space *space, size_t generation);
+int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
+		    struct engine_step *ret_step);
+uint64_t ipt_engine_decoded(const struct engine *engine);
+
+/* Return: 16, 32 or 64. */
+uint8_t ipt_mode_bits(enum pt_exec_mode mode);
+
+/*
+ * Add @n instructions from @ip on, which follow each other in memory.
+ *
+ * Return: 0; -pte_nomap if the code is not there; -pte_bad_insn if it is no code; -pte_nomem.
+ */
+int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, size_t n,
+	     uint8_t mode);
+
+/* Add the one instruction at @ip whose bytes cross mappings. Return: as ipt_emit(). */
+int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip,
+		      uint8_t mode, const uint8_t *bytes, size_t size);

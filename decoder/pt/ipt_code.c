@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/pt/ipt_code.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+struct ipt_code {
+	struct pt_image_section_cache *sections;
+};
+
+int ipt_code_new(struct ipt_code **ret_code)
+{
+	_cleanup_(ipt_code_freep) struct ipt_code *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->sections = pt_iscache_alloc(NULL);
+	if (!c->sections || pt_iscache_set_limit(c->sections, UINT64_MAX) < 0)
+		return -ENOMEM;
+
+	*ret_code = TAKE(c);
+	return 0;
+}
+
+struct ipt_code *ipt_code_free(struct ipt_code *code)
+{
+	if (!code)
+		return NULL;
+
+	pt_iscache_free(code->sections);
+	free(code);
+	return NULL;
+}
+
+int ipt_image_new(const struct space *space, struct ipt_image **ret_image)
+{
+	_cleanup_(ipt_image_freep) struct ipt_image *i = calloc(1, sizeof(*i));
+
+	if (!i)
+		return -ENOMEM;
+	layout_init(&i->layout, space);
+	i->image = pt_image_alloc(NULL);
+	if (!i->image)
+		return -ENOMEM;
+
+	*ret_image = TAKE(i);
+	return 0;
+}
+
+struct ipt_image *ipt_image_free(struct ipt_image *image)
+{
+	if (!image)
+		return NULL;
+
+	pt_image_free(image->image);
+	layout_deinit(&image->layout);
+	free(image);
+	return NULL;
+}
+
+/* What cannot be added (no file, or beyond its end) is simply not there: libipt says "nomap". */
+static int add(struct ipt_image *image, struct ipt_code *code, const struct extent *e)
+{
+	const struct object *object = e->object;
+	uint64_t size = e->last - e->start + 1;
+	int isid, r;
+
+	if (object->state != OBJECT_OK || e->offset >= object->size)
+		return 0;
+	if (size == 0 || size > object->size - e->offset)
+		size = object->size - e->offset;
+
+	isid = pt_iscache_add_file(code->sections, object->id.source, e->offset, size, e->start);
+	if (isid < 0)
+		return isid == -pte_nomem ? -ENOMEM : 0;
+	r = pt_image_add_cached(image->image, code->sections, isid, NULL);
+	return r == -pte_nomem ? -ENOMEM : 0;
+}
+
+/* libipt cannot take a range out of an image: make it anew from what is visible. */
+static int rebuild(struct ipt_image *image, struct ipt_code *code)
+{
+	int r;
+
+	(void)pt_image_remove_by_asid(image->image, NULL);
+	for (size_t i = 0; i < image->layout.extents.n; i++) {
+		r = add(image, code, &image->layout.extents.items[i]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int ipt_image_advance(struct ipt_image *image, struct ipt_code *code, size_t generation)
+{
+	struct layout *layout = &image->layout;
+	bool covered, rebuild_needed = false;
+	const struct extent *e;
+	int r;
+
+	while (layout->generation < generation) {
+		const struct mapping *m = space_mapping(layout->space, layout->generation);
+
+		r = layout_advance(layout, &covered);
+		if (r < 0)
+			return r;
+		if (covered || rebuild_needed) {
+			rebuild_needed = true;
+			continue;
+		}
+		e = layout_find(layout, m->start);
+		assert(e);
+		r = add(image, code, e);
+		if (r < 0)
+			return r;
+	}
+	return rebuild_needed ? rebuild(image, code) : 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/raw.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <inttypes.h>
+#include <libelf.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "decoder/util/mapfile.h"
+#include "decoder/util/vec.h"
+
+#define PAGE_SIZE 4096
+
+_printf_(3, 4) static int fail(char **reterr_message, int r, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	if (vasprintf(reterr_message, format, ap) < 0)
+		*reterr_message = NULL;
+	va_end(ap);
+	return r;
+}
+
+static int open_file(struct mapfile *file, const char *path, char **reterr_message)
+{
+	int r = mapfile_init(file, AT_FDCWD, path);
+
+	if (r < 0)
+		return fail(reterr_message, r, "%s: cannot read: %s", path, strerror(-r));
+	return 0;
+}
+
+int raw_add_pages(struct raw_code *code, const char *address_path, const char *code_path,
+		  char **reterr_message)
+{
+	_cleanup_(mapfile_deinit) struct mapfile addresses = {}, pages = {};
+	struct ptd_raw_code *last;
+	struct cursor c;
+	uint64_t address;
+	int r;
+
+	r = open_file(&addresses, address_path, reterr_message);
+	if (r < 0)
+		return r;
+	r = open_file(&pages, code_path, reterr_message);
+	if (r < 0)
+		return r;
+	if (addresses.size % sizeof(address) || pages.size % PAGE_SIZE ||
+	    addresses.size / sizeof(address) != pages.size / PAGE_SIZE)
+		return fail(reterr_message, -EINVAL,
+			    "%s holds %zu addresses of 8 bytes and %s %zu pages of %d bytes: "
+			    "expected one address for each page",
+			    address_path, addresses.size / sizeof(address), code_path,
+			    pages.size / PAGE_SIZE, PAGE_SIZE);
+
+	c = cursor_from(addresses.bytes, addresses.size);
+	for (uint64_t offset = 0; cursor_get(&c, sizeof(address), &address) == 0;
+	     offset += PAGE_SIZE) {
+		last = code->n ? &code->items[code->n - 1] : NULL;
+		if (last && last->path == code_path && last->offset + last->size == offset &&
+		    last->address + last->size == address) {
+			last->size += PAGE_SIZE;
+			continue;
+		}
+		r = vec_push(
+		    code,
+		    { .path = code_path, .offset = offset, .size = PAGE_SIZE, .address = address });
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void elf_endp(Elf **elf)
+{
+	if (*elf)
+		elf_end(*elf);
+}
+
+int raw_add_elf(struct raw_code *code, const char *path, char **reterr_message)
+{
+	_cleanup_(mapfile_deinit) struct mapfile file = {};
+	_cleanup_(elf_endp) Elf *elf = NULL;
+	const size_t n_before = code->n;
+	size_t n_segments;
+	int r;
+
+	r = open_file(&file, path, reterr_message);
+	if (r < 0)
+		return r;
+
+	(void)elf_version(EV_CURRENT);
+	/* libelf does not write to it, but its type does not say so. */
+	elf = elf_memory((char *)(uintptr_t)file.bytes, file.size);
+	if (!elf || elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &n_segments) < 0)
+		return fail(reterr_message, -EINVAL, "%s: is no ELF file", path);
+
+	for (size_t i = 0; i < n_segments; i++) {
+		GElf_Phdr p;
+
+		if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || !(p.p_flags & PF_X) ||
+		    p.p_filesz == 0)
+			continue;
+		r = vec_push(code, { .path = path,
+				     .offset = p.p_offset,
+				     .size = p.p_filesz,
+				     .address = p.p_vaddr });
+		if (r < 0)
+			return r;
+	}
+	if (code->n == n_before)
+		return fail(reterr_message, -EINVAL, "%s: has no executable segment", path);
+	return 0;
+}
+
+int raw_add_file(struct raw_code *code, const char *path, uint64_t address, char **reterr_message)
+{
+	_cleanup_(mapfile_deinit) struct mapfile file = {};
+	int r;
+
+	r = open_file(&file, path, reterr_message);
+	if (r < 0)
+		return r;
+	if (file.size == 0)
+		return fail(reterr_message, -EINVAL, "%s: is empty", path);
+	return vec_push(code, { .path = path, .size = file.size, .address = address });
+}
+
+void raw_code_deinit(struct raw_code *code)
+{
+	vec_deinit(code);
+}
+
+int raw_space_new(const struct ptd_raw_code *code, size_t n_code, struct objects *objects,
+		  struct space **ret_space, char **reterr_message)
+{
+	_cleanup_(space_freep) struct space *space = NULL;
+	const struct object *object = NULL;
+	int r;
+
+	r = space_new(0, NULL, 0, &space);
+	if (r < 0)
+		return r;
+
+	for (size_t i = 0; i < n_code; i++) {
+		if (i == 0 || strcmp(code[i].path, code[i - 1].path) != 0) {
+			r = objects_add_file(objects, code[i].path, &object);
+			if (r < 0)
+				return fail(reterr_message, r, "%s: cannot read: %s", code[i].path,
+					    strerror(-r));
+		}
+		r = space_map(space, &(struct mapping){ .start = code[i].address,
+							.size = code[i].size,
+							.offset = code[i].offset,
+							.object = object });
+		if (r < 0)
+			return fail(reterr_message, r,
+				    "%s: %#" PRIx64 " bytes do not fit at %#" PRIx64, code[i].path,
+				    code[i].size, code[i].address);
+	}
+
+	*ret_space = TAKE(space);
+	return 0;
+}
