@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/x86/text.h"
+
+#include <Zydis/Zydis.h>
+#include <stdbool.h>
+#include <string.h>
+#include <threads.h>
+
+static ZydisFormatter formatter;
+static bool formatter_ready;
+static once_flag formatter_once = ONCE_FLAG_INIT;
+
+/* AT&T, as objdump and perf write it unless told otherwise. */
+static void init_formatter(void)
+{
+	static const struct {
+		ZydisFormatterProperty property;
+		ZyanUPointer value;
+	} properties[] = {
+		{ ZYDIS_FORMATTER_PROP_FORCE_RELATIVE_RIPREL, ZYAN_TRUE },
+		{ ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE },
+		{ ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE,
+		  (ZyanUPointer)ZYDIS_PADDING_DISABLED },
+		{ ZYDIS_FORMATTER_PROP_ADDR_PADDING_RELATIVE,
+		  (ZyanUPointer)ZYDIS_PADDING_DISABLED },
+		{ ZYDIS_FORMATTER_PROP_DISP_PADDING, (ZyanUPointer)ZYDIS_PADDING_DISABLED },
+		{ ZYDIS_FORMATTER_PROP_IMM_PADDING, (ZyanUPointer)ZYDIS_PADDING_DISABLED },
+	};
+
+	if (!ZYAN_SUCCESS(ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_ATT)))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(properties); i++)
+		if (!ZYAN_SUCCESS(ZydisFormatterSetProperty(&formatter, properties[i].property,
+							    properties[i].value)))
+			return;
+	formatter_ready = true;
+}
+
+static bool decode(uint8_t mode, const uint8_t *bytes, size_t size,
+		   ZydisDecodedInstruction *ret_insn,
+		   ZydisDecodedOperand ret_operands[static ZYDIS_MAX_OPERAND_COUNT])
+{
+	const ZydisMachineMode machine = mode == 64   ? ZYDIS_MACHINE_MODE_LONG_64
+					 : mode == 32 ? ZYDIS_MACHINE_MODE_LEGACY_32
+						      : ZYDIS_MACHINE_MODE_LEGACY_16;
+	const ZydisStackWidth width = mode == 64   ? ZYDIS_STACK_WIDTH_64
+				      : mode == 32 ? ZYDIS_STACK_WIDTH_32
+						   : ZYDIS_STACK_WIDTH_16;
+	ZydisDecoder decoder;
+
+	return ZYAN_SUCCESS(ZydisDecoderInit(&decoder, machine, width)) &&
+	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, size, ret_insn, ret_operands));
+}
+
+size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t size,
+		   char ret_text[static TEXT_MAX])
+{
+	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+	ZydisDecodedInstruction insn;
+
+	call_once(&formatter_once, init_formatter);
+	if (formatter_ready && decode(mode, bytes, size, &insn, operands) &&
+	    ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &insn, operands,
+							 insn.operand_count_visible, ret_text,
+							 TEXT_MAX, address, NULL)))
+		return strlen(ret_text);
+
+	strcpy(ret_text, "(bad)");
+	return 0;
+}

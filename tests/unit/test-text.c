@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Text: bytes of one instruction and how it reads. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "decoder/x86/text.h"
+
+#define B(...)                                       \
+	(uint8_t)sizeof((uint8_t[]){ __VA_ARGS__ }), \
+	{                                            \
+		__VA_ARGS__                          \
+	}
+
+static void formats(void **state)
+{
+	static const struct {
+		uint8_t mode;
+		uint64_t address;
+		uint8_t size;
+		uint8_t bytes[16];
+		const char *text;
+	} rows[] = {
+		{ 64, 0x1000, B(0x48, 0x89, 0xe5), "mov %rsp, %rbp" },
+		{ 64, 0x1000, B(0x74, 0xfe), "jz 0x1000" },
+		{ 64, 0x7f0000001000, B(0xe8, 0xfb, 0x0f, 0, 0), "call 0x7f0000002000" },
+		{ 64, 0xffffffff81000000, B(0xe9, 0xfb, 0xff, 0xff, 0xff),
+		  "jmp 0xffffffff81000000" },
+		{ 64, 0x1000, B(0x48, 0x8b, 0x05, 0xab, 0, 0, 0), "mov 0xab(%rip), %rax" },
+		{ 64, 0x1000, B(0xc3), "ret" },
+		{ 32, 0x1000, B(0xe8, 0xfb, 0xff, 0xff, 0xff), "call 0x1000" },
+		{ 32, 0x1000, B(0x40), "inc %eax" },
+		{ 16, 0x1000, B(0xe9, 0xfd, 0xff), "jmp 0x1000" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[TEXT_MAX] = "";
+
+		assert_int_equal(
+		    text_format(rows[i].mode, rows[i].address, rows[i].bytes, rows[i].size, text),
+		    strlen(rows[i].text));
+		assert_string_equal(text, rows[i].text);
+
+		assert_int_equal(text_format(rows[i].mode, rows[i].address, rows[i].bytes,
+					     rows[i].size - 1u, text),
+				 0);
+		assert_string_equal(text, "(bad)");
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(formats),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
