@@ -326,7 +326,8 @@ static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
 	e->status = e->ops->event(e->decoder, &event);
 	if (e->status < 0)
 		return false;
-	if (event.has_tsc)
+	/* An event that waited for its instruction bears the time at which its packet was read. */
+	if (event.has_tsc && event.tsc > e->t)
 		e->t = event.tsc;
 
 	switch (event.type) {
@@ -341,6 +342,8 @@ static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
 		return true;
 	case ptev_overflow:
 		stop(e, ENGINE_GAP, event.ip_suppressed ? 0 : event.variant.overflow.ip, ret_step);
+		/* What was lost may have been a switch. */
+		e->ask = true;
 		ret_step->reason = PTD_GAP_OVERFLOW;
 		ret_step->offset = offset_now(e);
 		ret_step->n_bytes = 0;

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Engines: each row is a short stream of packets over one small program, and the transcript of what
+ * an engine must make of it. Every row runs on every engine.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/image/object.h"
+#include "decoder/image/space.h"
+#include "decoder/pt/cache.h"
+#include "decoder/pt/engine.h"
+#include "decoder/pt/ipt.h"
+#include "decoder/pt/ipt_code.h"
+
+#define BASE 0x401000
+
+/* The program. Offsets are in the comments; it is mapped at BASE. */
+static const uint8_t program[] = {
+	0x90,                         /* 00 nop */
+	0x74, 0x02,                   /* 01 je 05 */
+	0x90,                         /* 03 nop */
+	0x90,                         /* 04 nop */
+	0xe8, 0x06, 0x00, 0x00, 0x00, /* 05 call 10 */
+	0xff, 0xe0,                   /* 0a jmp *%rax */
+	0x90, 0x90, 0x90, 0x90,       /* 0c nop … */
+	0x90,                         /* 10 nop */
+	0xc3,                         /* 11 ret */
+	0x0f, 0x05,                   /* 12 syscall */
+	0x90,                         /* 14 nop */
+	0xeb, 0xfe,                   /* 15 jmp 15 */
+	0x90,                         /* 17 nop, the last byte of the mapping */
+};
+
+#define PSB                                                                                       \
+	0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, \
+	    0x82
+#define PSBEND    0x02, 0x23
+#define MODE_64   0x99, 0x01
+#define IP(off)   (off), 0x10, 0x40, 0x00, 0x00, 0x00 /* BASE + off, six bytes */
+#define PGE(off)  0x71, IP(off)
+#define TIP(off)  0x6d, IP(off)
+#define FUP(off)  0x7d, IP(off)
+#define PGD       0x01
+#define TNT_T     0x06 /* one branch, taken */
+#define TNT_N     0x04
+#define OVF       0x02, 0xf3
+#define TSC(n)    0x19, (n), 0, 0, 0, 0, 0, 0
+#define START     PSB, TSC(5), PSBEND, MODE_64, TSC(7)
+#define TSC_BYTES 8
+
+struct row {
+	const char *name;
+	const char *expected;
+	size_t size;
+	uint8_t packets[120];
+};
+
+#define ROW(text, transcript, ...)                                       \
+	{                                                                \
+		.name = (text), .expected = (transcript),                \
+		.size = sizeof((uint8_t[]){ __VA_ARGS__ }), .packets = { \
+			__VA_ARGS__                                      \
+		}                                                        \
+	}
+
+/* Time is shown where it changes, as "t=…". */
+static const struct row rows[] = {
+	ROW("a system call", "t=7 12 off end", START, PGE(0x12), PGD),
+	ROW("branch taken, call, compressed return", "t=7 00 01 05 10 11 0a 12 off end", START,
+	    PGE(0x00), 0x0e, TIP(0x12), PGD),
+	ROW("branch not taken, uncompressed return, indirect jump",
+	    "t=7 00 01 03 04 05 10 11 0a 12 off end", START, PGE(0x00), TNT_N, TIP(0x0a), TIP(0x12),
+	    PGD),
+	ROW("interrupted before an instruction, and back",
+	    "t=7 00 async@01 t=9 01 05 10 11 0a 12 off end", START, PGE(0x00), FUP(0x01), PGD,
+	    TSC(9), PGE(0x01), 0x0e, TIP(0x12), PGD),
+	ROW("a system call that is restarted", "t=7 12 off 12 off end", START, PGE(0x12), PGD,
+	    PGE(0x12), PGD),
+	ROW("overflow while packets are on", "t=7 00 01 gap(overflow) 12 off end", START, PGE(0x00),
+	    TNT_N, OVF, FUP(0x12), PGD),
+	ROW("bytes before the first PSB", "gap(no sync)x3@0 t=7 12 off end", 0x00, 0x00, 0x00,
+	    START, PGE(0x12), PGD),
+	ROW("no PSB at all", "gap(empty)x7@0 end", PGE(0x12)),
+	ROW("the end inside a packet", "t=7 gap(cut)x3@43 end", START, PGE(0x00), 0x71, 0x00, 0x10),
+	ROW("code that is not mapped", "t=7 00 01 05 10 11 0a gap(no code) end", START, PGE(0x00),
+	    0x0e, TIP(0x40), PGD),
+	ROW("falls off the end of its mapping", "t=7 17 gap(no code) end", START, PGE(0x17), PGD),
+	ROW("a spinning loop is given up", "t=7 15 gap(no progress)x1@43 end", START, PGE(0x15),
+	    TNT_T),
+	ROW("an unknown packet, and on at the next PSB",
+	    "t=7 00 01 gap(bad packet)x2@44 12 off end", START, PGE(0x00), TNT_N, 0x02, 0xff, START,
+	    PGE(0x12), PGD),
+};
+
+struct setup {
+	char path[32];
+	struct objects *objects;
+	struct space *space;
+	struct cache *cache;
+	struct ipt_code *code;
+	struct ptd_run *runs;
+};
+
+static const char *const reasons[_PTD_GAP_REASONS] = {
+	[PTD_GAP_OVERFLOW] = "overflow",
+	[PTD_GAP_NO_CODE] = "no code",
+	[PTD_GAP_BAD_PACKET] = "bad packet",
+	[PTD_GAP_BAD_FLOW] = "bad flow",
+	[PTD_GAP_NO_SYNC] = "no sync",
+	[PTD_GAP_EMPTY] = "empty",
+	[PTD_GAP_CUT] = "cut",
+	[PTD_GAP_NO_PROGRESS] = "no progress",
+};
+
+static void setup_init(struct setup *s)
+{
+	const struct object *object;
+	int fd;
+
+	*s = (struct setup){ .path = "/tmp/ptd-test-XXXXXX" };
+	fd = mkstemp(s->path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, program, sizeof(program)), sizeof(program));
+	close(fd);
+	assert_int_equal(objects_new(NULL, &s->objects), 0);
+	assert_int_equal(objects_add_file(s->objects, s->path, &object), 0);
+	assert_int_equal(space_new(0, NULL, 0, &s->space), 0);
+	assert_int_equal(space_map(s->space, &(struct mapping){ .start = BASE,
+								.size = sizeof(program),
+								.object = object }),
+			 0);
+	assert_int_equal(cache_new(NULL, NULL, &s->cache), 0);
+	assert_int_equal(ipt_code_new(&s->code), 0);
+	s->runs = calloc(IPT_STEP_RUNS_MAX, sizeof(*s->runs));
+	assert_non_null(s->runs);
+}
+
+static void setup_deinit(struct setup *s)
+{
+	free(s->runs);
+	ipt_code_free(s->code);
+	cache_free(s->cache);
+	space_free(s->space);
+	objects_free(s->objects);
+	unlink(s->path);
+}
+
+/* Longer lists of one address are written once, followed by dots. */
+static void print_runs(FILE *f, const struct setup *s, size_t n, uint64_t *t, uint64_t *last)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct ptd_run *run = &s->runs[i];
+
+		if (run->t != *t)
+			fprintf(f, "t=%" PRIu64 " ", *t = run->t);
+		for (size_t k = 0; k < run->n; k++) {
+			const uint64_t ip = ptd_run_ip(run, k);
+
+			if (ip != *last)
+				fprintf(f, "%02" PRIx64 " ", ip - BASE);
+			*last = ip;
+		}
+	}
+}
+
+static void transcribe(const struct setup *s, const struct engine_ops *ops, const struct row *row,
+		       FILE *f)
+{
+	const struct engine_config config = {
+		.pt = row->packets, .size = row->size, .cache = s->cache, .code = s->code
+	};
+	_cleanup_(engine_freep) struct engine *engine = NULL;
+	uint64_t t = 0, last = 0, accounted = 0;
+	bool asked = false; /* since packets were last off */
+	struct engine_step step;
+
+	assert_int_equal(engine_new(ops, &config, &engine), 0);
+	do {
+		assert_int_equal(engine_next(engine, s->runs, IPT_STEP_RUNS_MAX, &step), 0);
+		assert_true(asked || step.n_runs == 0);
+		print_runs(f, s, step.n_runs, &t, &last);
+		if (step.stop == ENGINE_FULL)
+			continue;
+		if (step.stop != ENGINE_GAP && step.t != t)
+			fprintf(f, "t=%" PRIu64 " ", t = step.t);
+		last = step.stop == ENGINE_ASK ? last : 0;
+		asked = step.stop == ENGINE_ASK;
+		switch (step.stop) {
+		case ENGINE_ASK:
+			assert_int_equal(engine_set_space(engine, s->space, 1), 0);
+			break;
+		case ENGINE_ASYNC:
+			fprintf(f, "async@%02" PRIx64 " ", step.ip - BASE);
+			break;
+		case ENGINE_OFF:
+			fprintf(f, "off ");
+			break;
+		case ENGINE_GAP:
+			fprintf(f, "gap(%s)", reasons[step.reason] ? reasons[step.reason] : "?");
+			if (step.n_bytes)
+				fprintf(f, "x%" PRIu64 "@%" PRIu64, step.n_bytes, step.offset);
+			fprintf(f, " ");
+			accounted += step.n_bytes;
+			break;
+		default:
+			fprintf(f, "end");
+		}
+	} while (step.stop != ENGINE_END);
+
+	/* In = decoded + lost. */
+	assert_int_equal(engine_decoded(engine) + accounted, row->size);
+	assert_int_equal(engine_next(engine, s->runs, IPT_STEP_RUNS_MAX, &step), 0);
+	assert_int_equal(step.stop, ENGINE_END);
+}
+
+static void every_row(const char *engine)
+{
+	const struct engine_ops *ops = engine_find(engine);
+	struct setup s;
+
+	assert_non_null(ops);
+	setup_init(&s);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char *text = NULL;
+		size_t size;
+		FILE *f = open_memstream(&text, &size);
+
+		assert_non_null(f);
+		transcribe(&s, ops, &rows[i], f);
+		fclose(f);
+		print_message("  %s: %s\n", rows[i].name, text);
+		assert_string_equal(text, rows[i].expected);
+		free(text);
+	}
+	setup_deinit(&s);
+}
+
+static void block_engine(void **state)
+{
+	(void)state;
+	every_row("block");
+}
+
+static void insn_engine(void **state)
+{
+	(void)state;
+	every_row("insn");
+}
+
+static void no_other_engine(void **state)
+{
+	(void)state;
+	assert_null(engine_find("nonesuch"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(block_engine),
+		cmocka_unit_test(insn_engine),
+		cmocka_unit_test(no_other_engine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Spaces over time, and what is visible of them at a generation. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "decoder/image/layout.h"
+#include "decoder/image/space.h"
+
+static const struct object a = { .id = { .name = "a" } }, b = { .id = { .name = "b" } };
+
+static struct space *make(const struct space *parent, uint64_t time)
+{
+	struct space *s = NULL;
+
+	assert_int_equal(space_new(7, parent, time, &s), 0);
+	return s;
+}
+
+static void map(struct space *s, uint64_t time, uint64_t start, uint64_t size,
+		const struct object *object, uint64_t offset)
+{
+	assert_int_equal(space_map(s, &(struct mapping){ .time = time,
+							 .start = start,
+							 .size = size,
+							 .offset = offset,
+							 .object = object }),
+			 0);
+}
+
+static void generations_follow_time(void **state)
+{
+	_cleanup_(space_freep) struct space *s = make(NULL, 0);
+
+	(void)state;
+	map(s, 0, 0x1000, 0x1000, &a, 0);
+	map(s, 10, 0x2000, 0x1000, &a, 0);
+	map(s, 10, 0x3000, 0x1000, &a, 0);
+	map(s, 20, 0x4000, 0x1000, &a, 0);
+	assert_int_equal(space_id(s), 7);
+	assert_int_equal(space_generation(s, 0), 1);
+	assert_int_equal(space_generation(s, 9), 1);
+	assert_int_equal(space_generation(s, 10), 3);
+	assert_int_equal(space_generation(s, 20), 4);
+	assert_int_equal(space_generation(s, UINT64_MAX), 4);
+	assert_int_equal(space_mapping(s, 3)->start, 0x4000);
+}
+
+static void a_forked_space_is_a_copy_at_that_time(void **state)
+{
+	_cleanup_(space_freep) struct space *parent = make(NULL, 0), *child = NULL;
+
+	(void)state;
+	map(parent, 5, 0x1000, 0x1000, &a, 0);
+	map(parent, 15, 0x2000, 0x1000, &a, 0);
+	child = make(parent, 10);
+	assert_int_equal(space_generation(child, UINT64_MAX), 1);
+	map(child, 12, 0x2000, 0x1000, &b, 0);
+	assert_ptr_equal(space_mapping(child, 1)->object, &b);
+	assert_int_equal(space_generation(parent, UINT64_MAX), 2);
+}
+
+static void impossible_mappings_are_refused(void **state)
+{
+	_cleanup_(space_freep) struct space *s = make(NULL, 0);
+
+	(void)state;
+	assert_int_equal(space_map(s, &(struct mapping){ .start = 1, .size = 0 }), -EINVAL);
+	assert_int_equal(space_map(s, &(struct mapping){ .start = 1, .size = UINT64_MAX }), 0);
+	assert_int_equal(space_map(s, &(struct mapping){ .start = 2, .size = UINT64_MAX }),
+			 -EINVAL);
+}
+
+/* Each row maps "old" pieces, then a new one over them, and says what is left. */
+static void a_new_mapping_covers_older_ones(void **state)
+{
+	struct piece {
+		uint64_t start, size, offset;
+	};
+	static const struct {
+		const char *name;
+		struct piece old[3], new;
+		bool covered;
+		struct piece left[5];
+	} rows[] = {
+		{ "beside",
+		  { { 0x1000, 0x1000, 0 } },
+		  { 0x2000, 0x1000, 0x70 },
+		  false,
+		  { { 0x1000, 0x1000, 0 }, { 0x2000, 0x1000, 0x70 } } },
+		{ "below",
+		  { { 0x3000, 0x1000, 0 } },
+		  { 0x1000, 0x1000, 0x70 },
+		  false,
+		  { { 0x1000, 0x1000, 0x70 }, { 0x3000, 0x1000, 0 } } },
+		{ "the same",
+		  { { 0x1000, 0x1000, 0 } },
+		  { 0x1000, 0x1000, 0x70 },
+		  true,
+		  { { 0x1000, 0x1000, 0x70 } } },
+		{ "inside",
+		  { { 0x1000, 0x3000, 0x100 } },
+		  { 0x2000, 0x1000, 0x70 },
+		  true,
+		  { { 0x1000, 0x1000, 0x100 },
+		    { 0x2000, 0x1000, 0x70 },
+		    { 0x3000, 0x1000, 0x2100 } } },
+		{ "over the end",
+		  { { 0x1000, 0x2000, 0 } },
+		  { 0x2000, 0x2000, 0x70 },
+		  true,
+		  { { 0x1000, 0x1000, 0 }, { 0x2000, 0x2000, 0x70 } } },
+		{ "over the start",
+		  { { 0x2000, 0x2000, 0 } },
+		  { 0x1000, 0x2000, 0x70 },
+		  true,
+		  { { 0x1000, 0x2000, 0x70 }, { 0x3000, 0x1000, 0x1000 } } },
+		{ "over three",
+		  { { 0x1000, 0x1000, 0 }, { 0x2000, 0x1000, 0 }, { 0x3000, 0x1000, 0 } },
+		  { 0x1800, 0x2000, 0x70 },
+		  true,
+		  { { 0x1000, 0x800, 0 }, { 0x1800, 0x2000, 0x70 }, { 0x3800, 0x800, 0x800 } } },
+		{ "to the top",
+		  { { 0xfffffffffffff000, 0x1000, 0 } },
+		  { 0xfffffffffffff800, 0x800, 0x70 },
+		  true,
+		  { { 0xfffffffffffff000, 0x800, 0 }, { 0xfffffffffffff800, 0x800, 0x70 } } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(space_freep) struct space *s = make(NULL, 0);
+		struct layout layout;
+		bool covered = false;
+		size_t n = 0, n_left = 0;
+
+		print_message("  %s\n", rows[i].name);
+		for (; n < 3 && rows[i].old[n].size; n++)
+			map(s, 0, rows[i].old[n].start, rows[i].old[n].size, &a,
+			    rows[i].old[n].offset);
+		map(s, 1, rows[i].new.start, rows[i].new.size, &b, rows[i].new.offset);
+
+		layout_init(&layout, s);
+		for (size_t k = 0; k <= n; k++) {
+			assert_false(covered);
+			assert_int_equal(layout_advance(&layout, &covered), 0);
+		}
+		assert_int_equal(covered, rows[i].covered);
+		for (; n_left < 5 && rows[i].left[n_left].size; n_left++) {
+			const struct piece *p = &rows[i].left[n_left];
+			const uint64_t last = p->start + (p->size - 1);
+			const struct extent *e = layout_find(&layout, p->start);
+
+			assert_non_null(e);
+			assert_int_equal(e->start, p->start);
+			assert_int_equal(e->last, last);
+			assert_int_equal(e->offset, p->offset);
+			assert_ptr_equal(e->object, p->offset == 0x70 ? &b : &a);
+			assert_ptr_equal(layout_find(&layout, last), e);
+		}
+		assert_int_equal(layout.extents.n, n_left);
+		assert_null(layout_find(&layout, 0));
+		assert_null(layout_find(&layout, 0xfff));
+		layout_deinit(&layout);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(generations_follow_time),
+		cmocka_unit_test(a_forked_space_is_a_copy_at_that_time),
+		cmocka_unit_test(impossible_mappings_are_refused),
+		cmocka_unit_test(a_new_mapping_covers_older_ones),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The small things of decoder/util that everything stands on. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "decoder/util/arena.h"
+#include "decoder/util/buildid.h"
+#include "decoder/util/map.h"
+#include "decoder/util/mapfile.h"
+#include "decoder/util/sha256.h"
+#include "decoder/util/vec.h"
+
+static void vec_grows_and_keeps(void **state)
+{
+	VEC(uint32_t) v = {};
+
+	(void)state;
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_int_equal(vec_push(&v, i), 0);
+	assert_int_equal(v.n, 1000);
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_int_equal(v.items[i], i);
+
+	assert_int_equal(vec_reserve(&v, SIZE_MAX / 2), -ENOMEM);
+	assert_int_equal(v.n, 1000);
+	vec_deinit(&v);
+	assert_null(v.items);
+}
+
+static void map_finds_what_was_put(void **state)
+{
+	struct map map = {};
+
+	(void)state;
+	assert_null(map_get(&map, 0));
+	/* Keys whose low bits are all the same, as page addresses are, and zero. */
+	for (uint64_t i = 0; i < 5000; i++)
+		assert_int_equal(map_put(&map, i << 12, i), 0);
+	for (uint64_t i = 0; i < 5000; i++) {
+		assert_non_null(map_get(&map, i << 12));
+		assert_int_equal(*map_get(&map, i << 12), i);
+		assert_null(map_get(&map, (i << 12) + 1));
+	}
+
+	assert_int_equal(map_put(&map, 1 << 12, 77), 0);
+	assert_int_equal(*map_get(&map, 1 << 12), 77);
+	assert_int_equal(map.n_used, 5000);
+	map_deinit(&map);
+}
+
+static void arena_never_moves(void **state)
+{
+	struct arena arena = {};
+	char *strings[500], *big;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(strings); i++) {
+		strings[i] =
+		    arena_strdup(&arena, "a string of some length, many of which fill a chunk");
+		assert_non_null(strings[i]);
+		assert_int_equal((uintptr_t)strings[i] % 16, 0);
+	}
+	big = arena_alloc(&arena, 1 << 20);
+	assert_non_null(big);
+	for (size_t i = 0; i < 1 << 20; i++)
+		assert_int_equal(big[i], 0);
+	for (size_t i = 0; i < ARRAY_LEN(strings); i++)
+		assert_string_equal(strings[i],
+				    "a string of some length, many of which fill a chunk");
+	assert_null(arena_alloc(&arena, SIZE_MAX));
+	arena_deinit(&arena);
+}
+
+static void mapfile_takes_regular_files_only(void **state)
+{
+	char dir[] = "/tmp/ptd-test-XXXXXX", fifo[64], file[64];
+	struct mapfile m = {};
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	snprintf(file, sizeof(file), "%s/file", dir);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+
+	assert_int_equal(mapfile_init(&m, AT_FDCWD, file), 0); /* empty */
+	assert_int_equal(m.size, 0);
+	mapfile_deinit(&m);
+	assert_int_equal(write(fd, "hello", 5), 5);
+	assert_int_equal(mapfile_init(&m, AT_FDCWD, file), 0);
+	assert_int_equal(m.size, 5);
+	assert_memory_equal(m.bytes, "hello", 5);
+	mapfile_deinit(&m);
+
+	assert_int_equal(mapfile_init(&m, AT_FDCWD, fifo), -EINVAL); /* and does not wait */
+	assert_int_equal(mapfile_init(&m, AT_FDCWD, dir), -EISDIR);
+	assert_int_equal(mapfile_init(&m, AT_FDCWD, "/dev/zero"), -EINVAL);
+	assert_int_equal(mapfile_init(&m, AT_FDCWD, "/no/such/file"), -ENOENT);
+	assert_null(m.bytes);
+
+	close(fd);
+	unlink(file);
+	unlink(fifo);
+	rmdir(dir);
+}
+
+static void sha256_of_known_bytes(void **state)
+{
+	static const struct {
+		const char *bytes, *expected;
+	} rows[] = {
+		{ "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+		{ "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+	};
+	char hex[SHA256_HEX_SIZE];
+	uint64_t size;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		FILE *f = tmpfile();
+
+		assert_non_null(f);
+		fputs(rows[i].bytes, f);
+		fflush(f);
+		assert_int_equal(sha256_fd(fileno(f), hex, &size), 0);
+		assert_string_equal(hex, rows[i].expected);
+		assert_int_equal(size, strlen(rows[i].bytes));
+		fclose(f);
+	}
+	assert_int_equal(sha256_fd(-1, hex, &size), -EBADF);
+}
+
+/* The judge is readelf: the test program itself has a build-id if its linker makes them. */
+static void buildid_is_what_readelf_says(void **state)
+{
+	char expected[128] = "", hex[BUILDID_HEX_MAX];
+	struct buildid id = {};
+	FILE *judge;
+	int fd;
+
+	(void)state;
+	judge = popen("readelf -n /bin/true 2>/dev/null | sed -n 's/.*Build ID: //p'", "r");
+	assert_non_null(judge);
+	if (!fgets(expected, sizeof(expected), judge))
+		expected[0] = '\0';
+	pclose(judge);
+	expected[strcspn(expected, "\n")] = '\0';
+	if (!expected[0]) {
+		print_message("no readelf to judge by\n");
+		skip();
+	}
+
+	fd = open("/bin/true", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(buildid_read(fd, &id), 0);
+	close(fd);
+	assert_string_equal(buildid_hex(&id, hex), expected);
+	assert_true(buildid_equal(&id, &id));
+
+	fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC); /* no ELF file */
+	assert_true(fd >= 0);
+	assert_int_equal(buildid_read(fd, &id), 0);
+	close(fd);
+	assert_int_equal(id.size, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vec_grows_and_keeps),
+		cmocka_unit_test(map_finds_what_was_put),
+		cmocka_unit_test(arena_never_moves),
+		cmocka_unit_test(mapfile_takes_regular_files_only),
+		cmocka_unit_test(sha256_of_known_bytes),
+		cmocka_unit_test(buildid_is_what_readelf_says),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
