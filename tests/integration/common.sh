@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What the integration scripts share; they source it. It makes a temporary directory $T and removes
+# it at exit, with everything that was started.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+O=$(realpath "${O:-build}")
+DATA=$(realpath -q ../shared/data || true)
+T=$(mktemp -d "${TMPDIR:-/tmp}/ptd-test-XXXXXX")
+ptd_pid=
+
+finish() {
+	[[ -z $ptd_pid ]] || { kill "$ptd_pid" && wait "$ptd_pid"; } 2>/dev/null
+	rm -rf "$T"
+}
+trap finish EXIT
+
+skip() {
+	echo "SKIP: $*"
+	exit 77
+}
+
+fail() {
+	echo "FAIL: $*" >&2
+	exit 1
+}
+
+need() {
+	local what
+	for what; do
+		command -v "$what" >/dev/null || skip "$what is not installed"
+	done
+}
+
+# start_ptd [LINE-OF-CONFIG]...: a recorder of its own, with large rings so that whole programs fit.
+start_ptd() {
+	stop_ptd
+	printf '%s\n' '[Recorder]' Source=emu Cpus=4 AuxSize=256M SwitchSize=16M "$@" >"$T/ptd.conf"
+	"$O/ptd" --runtime-dir "$T/run" --state-dir "$T/state" --config "$T/ptd.conf" 2>"$T/ptd.log" &
+	ptd_pid=$!
+	export PTD_SOCKET=$T/run/control
+	for _ in {1..100}; do
+		"$O/ptctl" status >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	cat "$T/ptd.log" >&2
+	fail "ptd does not answer"
+}
+
+stop_ptd() {
+	[[ -n $ptd_pid ]] || return 0
+	kill "$ptd_pid" && wait "$ptd_pid"
+	ptd_pid=
+}
+
+# record NAME CMD...: run it, leave the snapshot in $T/NAME and the ground truth in $T/NAME.log. The
+# program's output goes to $T/NAME.out.
+record() {
+	local name=$1
+	shift
+	mkdir "$T/$name.log"
+	PTD_EMU_LOG=$T/$name.log "$O/ptctl" record -o "$T/$name" -- "$@" >"$T/$name.out" 2>"$T/$name.err" ||
+		{ tail -20 "$T/$name.err" "$T/ptd.log" >&2; fail "record $*: exit status $?"; }
+}
+
+drop() {
+	rm -rf "$T/$1" "$T/$1".*
+	rm -rf "$T"/state/snapshots/*
+}
