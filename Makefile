@@ -98,6 +98,10 @@ check-asan: packages-check ## units, corpora and small recordings under ASan and
 		CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
 	PTD_ASAN=1 PTD_EMU_SO=build/ptd-emu.so tests/run.sh build/asan
 
+check-clang: packages-check ## everything compiled by clang, and the units and corpora run
+	$(MAKE) tests O=build/clang CC=clang CXX=clang++ WERROR=$(WERROR)
+	tests/run.sh build/clang test- 2>&1
+
 fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 	@mkdir -p $(O)/found-$*
 	clang $(ALL_CFLAGS) -DPTD_VERSION='"fuzz"' -fsanitize=fuzzer,address,undefined \
@@ -138,7 +142,7 @@ clean: ## remove what was built
 help: ## this text
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: all tests demo check check-long check-asan bench lint format install clean help \
+.PHONY: all tests demo check check-long check-asan check-clang bench lint format install clean help \
         packages-demo packages-check
 .PRECIOUS: $(O)/%.o
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
