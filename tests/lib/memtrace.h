@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Memtrace
+ *
+ * An independent reader of drmemtrace offline traces, and judge of them: it was written from a
+ * description of the format, and shares no code with the writer that is tested by it. It knows one
+ * kind of trace: uncompressed, one file a thread, x86-64, user code only, instructions only, system
+ * call numbers unknown (file type 0x344, version 7), and checks every rule that DynamoRIO's reader,
+ * checker and tools have for those. Every breach is a line of text with the file, the record, the
+ * byte and the rule.
+ *
+ * Files are mapped and read once; memory grows only with the number of different pcs.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "decoder/util/vec.h"
+
+#define MEMTRACE_VERSION   7
+#define MEMTRACE_FILE_TYPE 0x344
+
+/* Markers of 101 and above are the users'; they are counted together, as number 101. */
+#define MEMTRACE_N_MARKERS 102
+
+/* Faults printed for each file; further ones are only counted. */
+#define MEMTRACE_FAULTS_MAX 50
+
+/* What one file holds. */
+struct memtrace_file {
+	char *path; /* NULL for bytes from memory */
+	uint64_t pid;
+	uint64_t tid;
+	uint64_t file_type;
+	uint64_t first_time; /* µs since 1601; 0 if there is no timestamp */
+	uint64_t n_records;
+	uint64_t n_insns;
+	uint64_t n_windows; /* runs of instructions without a gap between */
+	uint64_t n_markers[MEMTRACE_N_MARKERS];
+};
+
+struct memtrace {
+	FILE *faults;    /* borrowed: breaches are printed here */
+	FILE *addresses; /* borrowed, or NULL: the pc of every instruction is written here */
+	uint64_t n_faults;
+	VEC(struct memtrace_file) files;
+};
+
+void memtrace_deinit(struct memtrace *trace);
+
+/*
+ * Find the trace files of @dir, or of @dir/trace if that exists, without reading them; what lies
+ * there besides and would make DynamoRIO fail is a fault. Files are in the order of their names.
+ *
+ * Return: 0 or negative errno, with @ret_path (caller frees) naming what could not be read.
+ */
+_must_check_ int memtrace_find(struct memtrace *trace, const char *dir, char **reterr_path);
+
+/* Read and check all files found. Return: as memtrace_find(). */
+_must_check_ int memtrace_check(struct memtrace *trace, char **reterr_path);
+
+/*
+ * Keep, of the files found, those of one thread, in the order of their first timestamps.
+ *
+ * Return: as memtrace_find(); -ENOENT and no path if there is no such thread.
+ */
+_must_check_ int memtrace_select(struct memtrace *trace, uint64_t pid, uint64_t tid,
+				 char **reterr_path);
+
+/*
+ * Check the @size bytes of one file, called @name in faults. @ret_file is filled, its path NULL.
+ *
+ * Return: 0, also if there are faults; -ENOMEM; -E2BIG if it has too many different pcs; -EIO if
+ * addresses cannot be written.
+ */
+_must_check_ int memtrace_check_bytes(struct memtrace *trace, const char *name,
+				      const uint8_t *bytes, size_t size,
+				      struct memtrace_file *ret_file);
+
+/* Read only pid, tid and first timestamp of a file; what is not there is 0. */
+void memtrace_peek(const uint8_t *bytes, size_t size, struct memtrace_file *ret_file);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Flow
+ *
+ * The control flow of one thread, as the checker of drmemtrace traces demands it: every instruction
+ * is where the one before it went, or one of the markers that permit something else stands between.
+ *
+ * Signals nest: marker 0 keeps the interrupted pc, and the resumption after marker 1 must be at the
+ * innermost one kept. A marker 1 that belongs to another system call (its number is known, because
+ * the instruction before loads it into eax) or that restarts its own instruction takes none away.
+ * Handlers that are left by longjmp() leave their pc behind, which a resumption at an outer
+ * signal's pc would reveal; that is reported, as DynamoRIO's checker would.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "tests/lib/memtrace_code.h"
+
+/* Interrupted pcs kept; of signals nested deeper, or never returned from, the oldest is dropped. */
+#define FLOW_DEPTH 64
+
+enum flow_state {
+	FLOW_ANYWHERE, /* start of the file, a gap: any pc may come */
+	FLOW_INSN,     /* after an instruction */
+	FLOW_HANDLER,  /* after marker 0: the handler comes, wherever it is */
+	FLOW_LANDING,  /* after marker 1: where the system call lands */
+};
+
+struct flow {
+	enum flow_state state;
+	struct code last;   /* the last instruction, unless FLOW_ANYWHERE */
+	uint16_t last_type; /* its record type */
+	bool wrong_fall;    /* it jumps to its own fall-through and is recorded as untaken */
+	uint64_t next;      /* where it goes; without meaning for class CODE_UNKNOWN */
+	int64_t syscall;    /* number of the system call that `last` makes, -1 if not known */
+
+	uint64_t
+	    interrupted[FLOW_DEPTH]; /* a ring; the innermost is at (n_signals - 1) % FLOW_DEPTH */
+	uint64_t n_signals;
+	unsigned depth; /* how many of the ring are open */
+	uint64_t window;
+	uint64_t n_gaps; /* changes of it between instructions */
+	char why[240];   /* set by what returns false: the rule that was broken */
+};
+
+/*
+ * An instruction comes: @code is what is at its pc, @type its record's type, @target the value of
+ * its marker 29 (used for indirect branches only).
+ *
+ * Return: whether it may come here.
+ */
+_must_check_ bool flow_insn(struct flow *flow, const struct code *code, uint16_t type,
+			    uint64_t target);
+
+/* Marker 0 comes, with the interrupted @pc. Return: whether that pc would have come next. */
+_must_check_ bool flow_signal(struct flow *flow, uint64_t pc);
+
+/* Marker 1 comes, with @pc after the system call. Return: whether it may. */
+_must_check_ bool flow_transfer(struct flow *flow, uint64_t pc);
+
+/* Marker 14 comes. Return: whether window @id may follow. */
+_must_check_ bool flow_window(struct flow *flow, uint64_t id);
+
+/* Return: whether a branch is waiting for its successor. */
+static inline bool flow_in_branch(const struct flow *flow)
+{
+	return flow->state == FLOW_INSN && code_is_branch(&flow->last);
+}

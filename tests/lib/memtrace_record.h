@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Record
+ *
+ * One record of a drmemtrace file: its layout, its kinds, and which kinds have no place in the
+ * traces that memtrace.h is about.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define RECORD_SIZE 12
+
+enum record_type {
+	RECORD_INSN = 10,
+	RECORD_JUMP = 11,
+	RECORD_JUMP_INDIRECT = 12,
+	RECORD_JUMP_COND = 13,
+	RECORD_CALL = 14,
+	RECORD_CALL_INDIRECT = 15,
+	RECORD_RETURN = 16,
+	RECORD_THREAD = 22,
+	RECORD_EXIT = 23,
+	RECORD_PID = 24,
+	RECORD_HEADER = 25,
+	RECORD_FOOTER = 26,
+	RECORD_MARKER = 28,
+	RECORD_SYSENTER = 31,
+	RECORD_ENCODING = 47,
+	RECORD_TAKEN = 48,
+	RECORD_UNTAKEN = 49,
+};
+
+enum marker_kind {
+	MARKER_SIGNAL = 0,
+	MARKER_TRANSFER = 1,
+	MARKER_TIME = 2,
+	MARKER_CPU = 3,
+	MARKER_FUNC_ID = 4,
+	MARKER_FUNC_RETURN_ADDRESS = 5,
+	MARKER_FUNC_ARGUMENT = 6,
+	MARKER_FUNC_VALUE = 7,
+	MARKER_FILE_TYPE = 9,
+	MARKER_CACHE_LINE = 10,
+	MARKER_VERSION = 12,
+	MARKER_WINDOW = 14,
+	MARKER_PAGE_SIZE = 18,
+	MARKER_CHUNK_INSNS = 20,
+	MARKER_TARGET = 29,
+	MARKER_SYSCALL_FAILED = 30,
+	MARKER_SIGNAL_NUMBER = 40,
+	MARKER_USER = 101, /* this and all above */
+};
+
+struct record {
+	uint16_t type;
+	uint16_t size; /* of markers: the kind */
+	uint64_t addr;
+};
+
+/* The file is little-endian, as is every machine that this runs on. */
+static inline struct record record_read(const uint8_t *bytes)
+{
+	struct record rec;
+
+	memcpy(&rec.type, bytes, 2);
+	memcpy(&rec.size, bytes + 2, 2);
+	memcpy(&rec.addr, bytes + 4, 8);
+	return rec;
+}
+
+static inline bool record_is_marker(const struct record *rec, enum marker_kind kind)
+{
+	return rec->type == RECORD_MARKER && rec->size == kind;
+}
+
+/* Whether it stands for an instruction; 13, which must not appear, included. */
+static inline bool record_is_insn(const struct record *rec)
+{
+	return (rec->type >= RECORD_INSN && rec->type <= RECORD_RETURN) ||
+	       rec->type == RECORD_SYSENTER || rec->type == RECORD_TAKEN ||
+	       rec->type == RECORD_UNTAKEN;
+}
+
+/*
+ * Return: why records of @type, which is none of enum record_type, are not allowed.
+ */
+const char *record_type_refusal(uint16_t type);
+
+/* Return: why markers of @kind are not allowed behind the header; NULL if they are. */
+const char *record_marker_refusal(uint16_t kind);
