@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PRINTF_MAX 4096
+
+int output_init(struct output *output, const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	uint8_t *buffer;
+
+	if (path) {
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+		if (fd < 0)
+			return -errno;
+	}
+	buffer = malloc(OUTPUT_SIZE);
+	if (!buffer)
+		return -ENOMEM;
+
+	*output = (struct output){
+		.buffer = buffer,
+		.fd = path ? fd : STDOUT_FILENO,
+		.owned = path != NULL,
+	};
+	fd = -1;
+	return 0;
+}
+
+void output_deinit(struct output *output)
+{
+	if (output->owned)
+		output->fd = fd_close(output->fd);
+	free(output->buffer);
+	*output = (struct output){ .fd = -1 };
+}
+
+static int write_all(int fd, const uint8_t *bytes, size_t size)
+{
+	while (size > 0) {
+		const ssize_t n = write(fd, bytes, size);
+
+		if (n >= 0) {
+			bytes += n;
+			size -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			/* Somebody else's pipe may be non-blocking. */
+			struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+			(void)poll(&p, 1, -1);
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+int output_flush(struct output *output)
+{
+	if (output->error == 0)
+		output->error = write_all(output->fd, output->buffer, output->n_used);
+	output->n_used = 0;
+	return output->error;
+}
+
+int output_finish(struct output *output)
+{
+	const int r = output_flush(output);
+
+	/* Some file systems tell only now that the disk is full. */
+	if (output->owned && close(output->fd) < 0 && r == 0)
+		output->error = -errno;
+	output->owned = false;
+	output->fd = -1;
+	return output->error;
+}
+
+int output_write(struct output *output, const void *bytes, size_t size)
+{
+	const uint8_t *from = bytes;
+
+	while (size > 0) {
+		const size_t room = OUTPUT_SIZE - output->n_used;
+		const size_t n = size < room ? size : room;
+
+		memcpy(output->buffer + output->n_used, from, n);
+		output->n_used += n;
+		from += n;
+		size -= n;
+		if (output->n_used == OUTPUT_SIZE && output_flush(output) < 0)
+			break;
+	}
+	return output->error;
+}
+
+int output_printf(struct output *output, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	if (output_reserve(output, PRINTF_MAX) < 0)
+		return output->error;
+	va_start(ap, format);
+	n = vsnprintf((char *)output->buffer + output->n_used, PRINTF_MAX, format, ap);
+	va_end(ap);
+	if (n < 0)
+		return -EINVAL;
+	output->n_used += n < PRINTF_MAX ? (size_t)n : PRINTF_MAX - 1;
+	return output->error;
+}

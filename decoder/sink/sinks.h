@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Every sink's table of operations, for the registry and for the sinks' own tests.
+ */
+
+#include "ptd/sink.h"
+
+extern const struct ptd_sink_ops sink_addresses;
+extern const struct ptd_sink_ops sink_drmemtrace;
+extern const struct ptd_sink_ops sink_summary;
+extern const struct ptd_sink_ops sink_text;

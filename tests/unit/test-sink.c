@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The sinks that write one file: a stream made by hand, and exactly what comes out. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "decoder/sink/sinks.h"
+#include "decoder/util/mapfile.h"
+#include "tests/lib/stream.h"
+
+struct fixture {
+	struct stream stream;
+	struct ptd_sink *sink;
+	struct mapfile file;
+	char path[32];
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	_cleanup_(fd_closep) int fd = -1;
+
+	assert_non_null(f);
+	strcpy(f->path, "/tmp/test-sink-XXXXXX");
+	fd = mkstemp(f->path);
+	assert_true(fd >= 0);
+	stream_init(&f->stream);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	if (f->sink)
+		assert_null(f->sink->ops->free(f->sink));
+	mapfile_deinit(&f->file);
+	assert_int_equal(unlink(f->path), 0);
+	free(f);
+	return 0;
+}
+
+static void begin(struct fixture *f, const char *name, enum ptd_clock clock, int64_t offset_ns)
+{
+	const struct ptd_info info = { .clock = clock, .realtime_offset_ns = offset_ns };
+	const struct ptd_sink_ops *ops = ptd_sink_find(name);
+
+	assert_non_null(ops);
+	if (f->sink)
+		f->sink = f->sink->ops->free(f->sink);
+	mapfile_deinit(&f->file);
+	assert_int_equal(ops->open(ops, f->path, &info, &f->sink), 0);
+	assert_ptr_equal(f->sink->ops, ops);
+}
+
+static void put(struct fixture *f)
+{
+	assert_int_equal(f->sink->ops->batch(f->sink, &f->stream.batch), 0);
+}
+
+static void end(struct fixture *f)
+{
+	assert_int_equal(f->sink->ops->finish(f->sink, &f->stream.stats), 0);
+	assert_int_equal(mapfile_init(&f->file, AT_FDCWD, f->path), 0);
+}
+
+static void assert_text(const struct fixture *f, const char *expected)
+{
+	_cleanup_(freep) char *text = strndup((const char *)f->file.bytes, f->file.size);
+
+	assert_non_null(text);
+	assert_string_equal(text, expected);
+}
+
+static void registry(void **state)
+{
+	(void)state;
+	assert_null(ptd_sink_find("nothing"));
+	assert_null(ptd_sink_find(""));
+	for (size_t i = 0; ptd_sinks[i]; i++) {
+		const struct ptd_sink_ops *ops = ptd_sinks[i];
+
+		assert_ptr_equal(ptd_sink_find(ops->name), ops);
+		assert_non_null(ops->help);
+		assert_null(strchr(ops->help, '\n'));
+		assert_null(ops->free(NULL));
+	}
+}
+
+static void reasons(void **state)
+{
+	(void)state;
+	for (int i = 0; i < _PTD_GAP_REASONS; i++) {
+		assert_string_not_equal(ptd_gap_reason_name(i), "unknown");
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(ptd_gap_reason_name(i), ptd_gap_reason_name(k));
+	}
+	assert_string_equal(ptd_gap_reason_name(_PTD_GAP_REASONS), "unknown");
+}
+
+static void open_errors(void **state)
+{
+	static const char *const names[] = { "text", "addresses", "summary" };
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		const struct ptd_sink_ops *ops = ptd_sink_find(names[i]);
+		struct ptd_sink *sink = (struct ptd_sink *)0x1;
+
+		assert_int_equal(ops->open(ops, "/nonexistent/x", &info, &sink), -ENOENT);
+		assert_ptr_equal(sink, (struct ptd_sink *)0x1);
+	}
+}
+
+/* An empty batch, and one that has only marks, add no address. */
+static void addresses(void **state)
+{
+	struct fixture *f = *state;
+	size_t n = 0;
+
+	begin(f, "addresses", PTD_CLOCK_NS, 0);
+	put(f);
+	f->stream.batch.n_runs = 0;
+	f->stream.batch.runs = NULL;
+	put(f);
+	end(f);
+	for (; stream_addresses[n]; n++) {
+		uint64_t address;
+
+		assert_true(f->file.size >= 8 * n + 8);
+		memcpy(&address, f->file.bytes + 8 * n, sizeof(address));
+		assert_true(le64toh(address) == stream_addresses[n]);
+	}
+	assert_int_equal(f->file.size, 8 * n);
+}
+
+/* More than the buffer holds, in runs as long as a run can be. */
+static void addresses_of_long_runs(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) struct ptd_insn *insns = calloc(UINT16_MAX, sizeof(*insns));
+	struct ptd_block block = { .n_insns = UINT16_MAX, .insns = insns };
+	struct ptd_run run = { .block = &block, .base = 0x100000, .n = UINT16_MAX };
+
+	for (size_t i = 0; i < UINT16_MAX; i++)
+		insns[i] = (struct ptd_insn){ .offset = (uint16_t)i, .size = 1 };
+	f->stream.batch.runs = &run;
+	f->stream.batch.n_runs = 1;
+	begin(f, "addresses", PTD_CLOCK_NS, 0);
+	for (size_t i = 0; i < 5; i++)
+		put(f);
+	end(f);
+	assert_int_equal(f->file.size, 5u * UINT16_MAX * 8);
+	for (size_t i = 0; i < 5u * UINT16_MAX; i++) {
+		uint64_t address;
+
+		memcpy(&address, f->file.bytes + 8 * i, sizeof(address));
+		if (address != 0x100000 + i % UINT16_MAX)
+			fail();
+	}
+}
+
+#define TITLE             "# comm pid/tid [cpu] time: address bytes instruction symbol+offset (object)\n"
+#define HEAD(start, time) start "           demo      10/11      [003] " time ": "
+#define HOT(time)                                                                                 \
+	HEAD(" ", time)                                                                           \
+	"    555555555000 55                     push %rbp                            "           \
+	"main+0x0 (/bin/demo)\n" HEAD(                                                            \
+	    " ",                                                                                  \
+	    time) "    555555555001 4889e5                 mov %rsp, %rbp                       " \
+		  "main+0x1 (/bin/demo)\n" HEAD(" ",                                              \
+						time) "    555555555004 e8f70f0000             "  \
+						      "call 0x555555556000                  "     \
+						      "main+0x4 (/bin/demo)\n"
+#define COLD                                                                            \
+	"    555555556001 0f84f9efffff           jz 0x555555555000                    " \
+	"ns::f(int)+0x11 (/bin/demo)\n"
+#define JIT                                                                             \
+	"    7f0000000000 0f05                   syscall                              " \
+	"[unknown] ([jit])\n"
+
+static void text(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, "text", PTD_CLOCK_NS, 1700000000000000000);
+	put(f);
+	end(f);
+	assert_text(
+	    f, TITLE
+	    "# time in seconds on the recorder's clock; CLOCK_REALTIME is "
+	    "1700000000000000000 ns more\n" HOT("      1.000000005")
+		HEAD("#", "      1.000000005") "async: interrupted, ip 555555556000\n" HOT(
+		    "      1.000000005")
+		    HEAD("#", "      1.000000055") "gap: overflow, ip unknown, offset 0x1234, 7 "
+						   "bytes lost\n" HEAD(" ", "      1.000000105")
+						       COLD HEAD(" ", "      2.000000005") JIT HEAD(
+							   "#",
+							   "      2.000000005") "off: left for "
+										"untraced code, ip "
+										"7f0000000000\n");
+}
+
+/* The other clocks, what is not known, and names that would steer a terminal. */
+static void text_of_strange_things(void **state)
+{
+	struct fixture *f = *state;
+
+	f->stream.batch.marks = NULL;
+	f->stream.batch.n_marks = 0;
+	f->stream.batch.runs = &f->stream.runs[2];
+	f->stream.batch.n_runs = 1;
+	f->stream.slice.pid = PTD_ID_UNKNOWN;
+	f->stream.slice.tid = PTD_ID_UNKNOWN;
+	f->stream.slice.comm = NULL;
+	f->stream.symbols[2].name = "a\033[2J\n\177";
+	f->stream.objects[0].name = "/x\ty\r";
+
+	begin(f, "text", PTD_CLOCK_TSC, 0);
+	put(f);
+	end(f);
+	assert_text(f, TITLE "# time in TSC ticks\n"
+			     "               ?       ?/?       [003]        1000000105: "
+			     "    555555556001 0f84f9efffff           jz 0x555555555000"
+			     "                    a?[2J??+0x11 (/x?y?)\n");
+
+	f->stream.slice.comm = "a name that is too\nlong";
+	f->stream.slice.pid = 4000000000;
+	begin(f, "text", PTD_CLOCK_NONE, 0);
+	put(f);
+	end(f);
+	assert_text(f, TITLE "# no time in this trace\n"
+			     " a name that is  4000000000/?       [003] -: "
+			     "    555555556001 0f84f9efffff           jz 0x555555555000"
+			     "                    a?[2J??+0x11 (/x?y?)\n");
+}
+
+/* The same block at another address: its lines are not those of the first. */
+static void text_of_two_mappings(void **state)
+{
+	struct fixture *f = *state;
+	struct ptd_run runs[3];
+
+	for (size_t i = 0; i < ARRAY_LEN(runs); i++)
+		runs[i] = f->stream.runs[2];
+	runs[1].base += 0x1000;
+	f->stream.batch.marks = NULL;
+	f->stream.batch.n_marks = 0;
+	f->stream.batch.runs = runs;
+	f->stream.batch.n_runs = ARRAY_LEN(runs);
+	begin(f, "text", PTD_CLOCK_NS, 0);
+	put(f);
+	end(f);
+	assert_text(
+	    f, TITLE "# time in seconds on the recorder's clock\n" HEAD(" ", "      1.000000105")
+		   COLD HEAD(" ", "      1.000000105") "    555555557001 0f84f9efffff           jz "
+						       "0x555555556000                    "
+						       "ns::f(int)+0x11 (/bin/demo)\n" HEAD(
+							   " ", "      1.000000105") COLD);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(registry),
+		cmocka_unit_test(reasons),
+		cmocka_unit_test(open_errors),
+		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
+		cmocka_unit_test_setup_teardown(addresses_of_long_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(text, setup, teardown),
+		cmocka_unit_test_setup_teardown(text_of_strange_things, setup, teardown),
+		cmocka_unit_test_setup_teardown(text_of_two_mappings, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
