@@ -11,14 +11,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define CLOCK_SHIFT_MAX 32u
+
 struct clock_conv {
-	bool valid; /* false: the file has no conversion */
-	uint16_t shift;
-	uint32_t mult;
+	bool valid;     /* false: the file has no conversion, and the functions may not be used */
+	uint16_t shift; /* at most CLOCK_SHIFT_MAX */
+	uint32_t mult;  /* not 0 */
 	uint64_t zero;
 };
 
+/* The time of @tsc. */
 uint64_t clock_ns_from_tsc(const struct clock_conv *conv, uint64_t tsc);
 
-/* The smallest TSC whose time is not before @ns. */
+/*
+ * The smallest TSC whose time is not before @ns: 0 if @ns is before TSC 0, UINT64_MAX if no TSC is
+ * that late.
+ */
 uint64_t clock_tsc_from_ns(const struct clock_conv *conv, uint64_t ns);

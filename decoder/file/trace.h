@@ -16,13 +16,16 @@
 #include "base/base.h"
 #include "base/cursor.h"
 #include "decoder/file/clock.h"
+#include "decoder/util/mapfile.h"
 
 #define TRACE_NONE UINT32_MAX /* a cpu, pid or tid that a record does not state */
 
-/* One sideband record. */
+/*
+ * One sideband record: any that the kernel makes, but samples; and PERFABI_HEADER_BUILD_ID, at time
+ * 0, whose payload is that of a perf.data's build-id table.
+ */
 struct trace_record {
-	uint64_t
-	    time; /* ns on the recorder's clock; 0: before everything (perf's synthesized ones) */
+	uint64_t time; /* ns on the recorder's clock; 0: before everything (perf's synthesized) */
 	uint32_t type; /* PERF_RECORD_* */
 	uint16_t misc;
 	uint32_t cpu; /* of the trailer, like pid and tid */
@@ -37,9 +40,10 @@ struct trace_record {
 struct trace_span {
 	const uint8_t *bytes;
 	size_t size;
-	uint64_t offset;    /* of its first byte in the endless AUX stream */
-	uint64_t reference; /* a TSC near its end; 0 if not stated */
-	uint64_t file_offset;
+	uint64_t offset;      /* of its first byte in the endless AUX stream */
+	uint64_t reference;   /* a TSC near its end; 0 if not stated */
+	uint64_t file_offset; /* of its first byte */
+	uint8_t *joined;      /* the bytes, if they were put together; NULL: they are the file's */
 };
 
 /* One AUX buffer: a CPU's, or in per-thread mode a thread's. */
@@ -74,6 +78,10 @@ struct trace {
 	size_t n_queues;
 	struct trace_record *records; /* by time; equal times in file order */
 	size_t n_records;
+	size_t n_skipped; /* records too short for their trailer */
+	uint64_t
+	    truncated_at; /* offset of the record in which the file's data end; 0: they are whole */
+	struct mapfile file;
 };
 
 /*

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/file/manifest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cursor.h"
+#include "decoder/file/message.h"
+#include "decoder/util/mapfile.h"
+#include "decoder/util/sha256.h"
+#include "ptd/snapshot.h"
+
+#define HEX_SIZE      (SHA256_HEX_SIZE - 1)
+#define LINE_SIZE_MAX (PATH_MAX + SHA256_HEX_SIZE + 2) /* of a line of the sums or manifest */
+
+struct checker {
+	int dir_fd;
+	const char *dir;
+	char **reterr_message;
+};
+
+#define complain(c, r, format, ...) \
+	message_set((c)->reterr_message, (r), "%s: " format, (c)->dir, ##__VA_ARGS__)
+
+/*
+ * Take the next line, without its newline, as a string. Return: 0; -ENODATA at the end; -EBADMSG if
+ * it is too long or holds a NUL.
+ */
+static int next_line(struct cursor *c, char ret_line[static LINE_SIZE_MAX])
+{
+	const size_t left = cursor_left(c);
+	const uint8_t *newline;
+	size_t size;
+	uint8_t end;
+
+	if (left == 0)
+		return -ENODATA;
+	newline = memchr(c->pos, '\n', left);
+	size = newline ? (size_t)(newline - c->pos) : left;
+	if (size >= LINE_SIZE_MAX || memchr(c->pos, 0, size))
+		return -EBADMSG;
+
+	ret_line[size] = 0;
+	return cursor_get(c, size, ret_line) ?: newline ? cursor_get(c, 1, &end) : 0;
+}
+
+/* A name in the sums may not lead out of the snapshot. */
+static bool path_is_inside(const char *path)
+{
+	if (path[0] == '/' || path[0] == 0)
+		return false;
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		at += *at == '/';
+		if (strncmp(at, "..", 2) == 0 && (at[2] == 0 || at[2] == '/'))
+			return false;
+	}
+	return true;
+}
+
+/* Open the regular file at @path; O_NONBLOCK, because a FIFO must not stop us. */
+static int open_regular(int dir_fd, const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat st;
+	int r;
+
+	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	r = fd;
+	fd = -1;
+	return r;
+}
+
+static int check_file(const struct checker *c, const char *path, const char *expected)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char hex[SHA256_HEX_SIZE];
+	uint64_t size;
+	int r;
+
+	fd = open_regular(c->dir_fd, path);
+	if (fd == -ENOENT)
+		return complain(c, -EKEYREJECTED,
+				"%s is missing, but is in " PTD_SNAPSHOT_SUMS
+				": the snapshot is not whole (--force decodes it all the same)",
+				path);
+	r = fd < 0 ? fd : sha256_fd(fd, hex, &size);
+	if (r < 0)
+		return complain(c, r, "cannot read %s: %s", path, strerror(-r));
+
+	if (strcmp(hex, expected) != 0)
+		return complain(
+		    c, -EKEYREJECTED,
+		    "%s is not the file that was written: its SHA-256 is %s, " PTD_SNAPSHOT_SUMS
+		    " says %s (--force decodes it all the same)",
+		    path, hex, expected);
+	return 0;
+}
+
+/* Take one line of the sums apart: the hash in lower-case hex, two characters, the path. */
+static bool split_sum(char *line, const char **ret_hash, const char **ret_path)
+{
+	if (strspn(line, "0123456789abcdef") != HEX_SIZE || line[HEX_SIZE] != ' ')
+		return false;
+	if (line[HEX_SIZE + 1] != ' ' && line[HEX_SIZE + 1] != '*')
+		return false;
+
+	line[HEX_SIZE] = 0;
+	*ret_hash = line;
+	*ret_path = line + HEX_SIZE + 2;
+	return path_is_inside(*ret_path);
+}
+
+static int check_sums(const struct checker *c, const struct mapfile *sums)
+{
+	struct cursor lines = cursor_from(sums->bytes, sums->size);
+	bool has_data = false, has_manifest = false;
+	char line[LINE_SIZE_MAX];
+	const char *hash, *path;
+	int r;
+
+	for (size_t n = 1; (r = next_line(&lines, line)) != -ENODATA; n++) {
+		if (r < 0 || !split_sum(line, &hash, &path))
+			return complain(c, -EBADMSG,
+					PTD_SNAPSHOT_SUMS " line %zu: expected a SHA-256, two "
+							  "blanks and a path inside the snapshot",
+					n);
+		r = check_file(c, path, hash);
+		if (r < 0)
+			return r;
+		has_data = has_data || strcmp(path, PTD_SNAPSHOT_DATA) == 0;
+		has_manifest = has_manifest || strcmp(path, PTD_SNAPSHOT_MANIFEST) == 0;
+	}
+
+	if (!has_data || !has_manifest)
+		return complain(c, -EKEYREJECTED,
+				PTD_SNAPSHOT_SUMS
+				" does not name %s: the snapshot is not whole (--force decodes it "
+				"all the same)",
+				has_data ? PTD_SNAPSHOT_MANIFEST : PTD_SNAPSHOT_DATA);
+	return 0;
+}
+
+static int parse_offset(const struct checker *c, const char *value, int64_t *ret_offset)
+{
+	long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoll(value, &end, 10);
+	if (errno || end == value || *end)
+		return complain(c, -EBADMSG,
+				PTD_SNAPSHOT_MANIFEST ": " PTD_MANIFEST_REALTIME_OFFSET
+						      "=%s: expected a number of nanoseconds",
+				value);
+	*ret_offset = n;
+	return 0;
+}
+
+static int parse_manifest(const struct checker *c, const struct mapfile *file,
+			  struct manifest *ret_manifest)
+{
+	struct cursor lines = cursor_from(file->bytes, file->size);
+	struct manifest m = {};
+	char line[LINE_SIZE_MAX];
+	char *value;
+	int r;
+
+	for (size_t n = 1; (r = next_line(&lines, line)) != -ENODATA; n++) {
+		value = r < 0 ? NULL : strchr(line, '=');
+		if (!value)
+			return complain(c, -EBADMSG,
+					PTD_SNAPSHOT_MANIFEST " line %zu: expected key=value", n);
+		*value++ = 0;
+
+		if (n == 1 && (strcmp(line, PTD_MANIFEST_FORMAT) != 0 ||
+			       strcmp(value, PTD_SNAPSHOT_FORMAT) != 0))
+			return complain(
+			    c, -EOPNOTSUPP,
+			    PTD_SNAPSHOT_MANIFEST
+			    " begins with %s=%s; this program reads " PTD_MANIFEST_FORMAT
+			    "=" PTD_SNAPSHOT_FORMAT,
+			    line, value);
+		if (strcmp(line, PTD_MANIFEST_REALTIME_OFFSET) == 0) {
+			r = parse_offset(c, value, &m.realtime_offset_ns);
+			if (r < 0)
+				return r;
+		}
+	}
+
+	if (file->size == 0)
+		return complain(c, -EBADMSG, PTD_SNAPSHOT_MANIFEST " is empty");
+	*ret_manifest = m;
+	return 0;
+}
+
+/* Map one of the two files. Return: 1 if it is there, 0 if not, or negative errno. */
+static int map_if_there(const struct checker *c, const char *name, struct mapfile *ret_file)
+{
+	int r;
+
+	r = mapfile_init(ret_file, c->dir_fd, name);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return complain(c, r, "cannot read %s: %s", name, strerror(-r));
+	return 1;
+}
+
+int manifest_read(int dir_fd, const char *dir, bool force, struct manifest *ret_manifest,
+		  char **reterr_message)
+{
+	const struct checker c = { .dir_fd = dir_fd, .dir = dir, .reterr_message = reterr_message };
+	_cleanup_(mapfile_deinit) struct mapfile manifest = {}, sums = {};
+	int has_manifest, has_sums, r;
+
+	has_manifest = map_if_there(&c, PTD_SNAPSHOT_MANIFEST, &manifest);
+	if (has_manifest < 0)
+		return has_manifest;
+	has_sums = map_if_there(&c, PTD_SNAPSHOT_SUMS, &sums);
+	if (has_sums < 0)
+		return has_sums;
+
+	if (!force && has_manifest != has_sums)
+		return complain(&c, -EKEYREJECTED,
+				"%s is missing: the snapshot is not whole (--force decodes it all "
+				"the same)",
+				has_sums ? PTD_SNAPSHOT_MANIFEST : PTD_SNAPSHOT_SUMS);
+	if (!force && has_sums) {
+		r = check_sums(&c, &sums);
+		if (r < 0)
+			return r;
+	}
+	if (!has_manifest) {
+		*ret_manifest = (struct manifest){};
+		return 0;
+	}
+	return parse_manifest(&c, &manifest, ret_manifest);
+}

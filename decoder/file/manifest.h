@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Manifest
+ *
+ * What a snapshot says of itself beside its perf.data (see ptd/snapshot.h), and whether its files
+ * are those that were written.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct manifest {
+	int64_t realtime_offset_ns; /* 0 if not stated */
+};
+
+/*
+ * Read the manifest of the directory open at @dir_fd, which messages call @dir, and compare its
+ * files with SHA256SUMS, unless @force. A directory with neither of the two is no snapshot of ours,
+ * and fine: its manifest is empty.
+ *
+ * Return: 0; -EKEYREJECTED if a file is not the one that was written, or is missing; -EBADMSG if
+ *         manifest or sums are not what they should be; or another negative errno; each with
+ *         @reterr_message, which the caller frees.
+ */
+_must_check_ int manifest_read(int dir_fd, const char *dir, bool force,
+			       struct manifest *ret_manifest, char **reterr_message);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Message
+ *
+ * The text for the user that goes with a negative errno.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/base.h"
+
+/* Format it into @reterr_message (NULL if there is no memory). Return: @r. */
+_printf_(3, 4) static inline int message_set(char **reterr_message, int r, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	if (vasprintf(reterr_message, format, ap) < 0)
+		*reterr_message = NULL;
+	va_end(ap);
+	return r;
+}

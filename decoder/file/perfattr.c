@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/file/perfattr.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+
+#include "decoder/file/perfrec.h"
+
+void perfattrs_deinit(struct perfattrs *attrs)
+{
+	vec_deinit(&attrs->list);
+	map_deinit(&attrs->by_id);
+}
+
+int perfattrs_add(struct perfattrs *attrs, struct cursor *c)
+{
+	struct cursor at = *c, own;
+	struct perf_event_attr attr = {};
+	size_t size;
+	int r;
+
+	/* The size is the second field; a zero there means the first version of the struct. */
+	if (cursor_left(&at) < PERF_ATTR_SIZE_VER0)
+		return -EBADMSG;
+	memcpy(&attr, at.pos, PERF_ATTR_SIZE_VER0);
+	size = attr.size ?: PERF_ATTR_SIZE_VER0;
+	if (size < PERF_ATTR_SIZE_VER0)
+		return -EBADMSG;
+
+	r = cursor_get_sub(&at, size, &own);
+	if (r < 0)
+		return r;
+	r = cursor_get(&own, size < sizeof(attr) ? size : sizeof(attr), &attr);
+	if (r < 0)
+		return r;
+
+	r = vec_push(&attrs->list, { .type = attr.type,
+				     .config = attr.config,
+				     .sample_type = attr.sample_type,
+				     .sample_id_all = attr.sample_id_all });
+	if (r < 0)
+		return r;
+	*c = at;
+	return 0;
+}
+
+int perfattrs_add_ids(struct perfattrs *attrs, struct cursor ids)
+{
+	uint64_t id;
+	int r;
+
+	while (cursor_get(&ids, sizeof(id), &id) == 0) {
+		r = map_put(&attrs->by_id, id, attrs->list.n - 1);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+const struct perfattr *perfattrs_of_record(const struct perfattrs *attrs, struct cursor body)
+{
+	const uint64_t *index;
+	uint64_t id;
+
+	if (attrs->list.n == 0)
+		return NULL;
+
+	/* Where the id is, all attrs agree on. */
+	id = perfrec_id(body, attrs->list.items[0].sample_type);
+	index = id ? map_get(&attrs->by_id, id) : NULL;
+	return &attrs->list.items[index ? *index : 0];
+}

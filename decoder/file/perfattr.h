@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Perf attrs
+ *
+ * The events of a recording: what each was asked to record (struct perf_event_attr), and which
+ * event ids are its. A record's trailer is laid out as the attr of its id says.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "base/cursor.h"
+#include "decoder/util/map.h"
+#include "decoder/util/vec.h"
+
+/* What the decoder needs of an attr. */
+struct perfattr {
+	uint32_t type;
+	uint64_t config;
+	uint64_t sample_type;
+	bool sample_id_all;
+};
+
+struct perfattrs {
+	VEC(struct perfattr) list;
+	struct map by_id; /* event id → index */
+};
+
+void perfattrs_deinit(struct perfattrs *attrs);
+
+/*
+ * Read the struct perf_event_attr at @c, of any size that a kernel has given it: what is absent is
+ * zero, what is new is skipped. @c then stands behind it.
+ *
+ * Return: 0; -EBADMSG if it does not fit into @c or states a size below 64; -ENOMEM.
+ */
+_must_check_ int perfattrs_add(struct perfattrs *attrs, struct cursor *c);
+
+/* Give the last attr the ids in @ids, u64 each. Return: 0 or -ENOMEM. */
+_must_check_ int perfattrs_add_ids(struct perfattrs *attrs, struct cursor ids);
+
+/*
+ * The attr that a kernel record with this @body belongs to: the one of the id in its trailer; the
+ * first, if the id is 0 (perf's synthesized records) or nobody's.
+ *
+ * Return: NULL if there are no attrs.
+ */
+const struct perfattr *perfattrs_of_record(const struct perfattrs *attrs, struct cursor body);

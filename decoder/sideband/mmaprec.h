@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Mmap record
+ *
+ * MMAP and MMAP2, taken apart: what was mapped where, by whom.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/file/trace.h"
+#include "decoder/util/buildid.h"
+
+struct mmaprec {
+	uint32_t pid;
+	uint32_t tid;
+	uint64_t start;
+	uint64_t size;
+	uint64_t offset;         /* in the file */
+	const char *path;        /* in the record's bytes */
+	struct buildid build_id; /* size 0: the record has none */
+	bool executable;
+	bool kernel; /* of the kernel's own address space, or of a guest */
+};
+
+/* Return: 0; -EBADMSG if the record is too short or its path does not end. */
+_must_check_ int mmaprec_read(const struct trace_record *record, struct mmaprec *ret_map);

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sideband/task.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+
+#include "decoder/file/perfrec.h"
+#include "decoder/sideband/mmaprec.h"
+#include "ptd/record.h"
+
+/*
+ * How many mappings forks may copy in all. Real recordings stay far below it; without a limit, n
+ * mappings and n forks would need n * n.
+ */
+#define COPIES_MIN        (UINT64_C(1) << 20)
+#define COPIES_PER_RECORD 64
+
+int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *objects)
+{
+	*tasks = (struct tasks){
+		.objects = objects,
+		.n_copies_left = COPIES_MIN + COPIES_PER_RECORD * (uint64_t)trace->n_records,
+	};
+	return idtable_init(&tasks->build_ids, trace);
+}
+
+void tasks_deinit(struct tasks *tasks)
+{
+	for (size_t i = 0; i < tasks->spaces.n; i++)
+		(void)space_free(tasks->spaces.items[i]);
+	vec_deinit(&tasks->spaces);
+	vec_deinit(&tasks->threads);
+	map_deinit(&tasks->by_tid);
+	map_deinit(&tasks->space_of_pid);
+	tracks_deinit(&tasks->lives);
+	idtable_deinit(&tasks->build_ids);
+}
+
+/* Neither idle nor unknown. */
+static bool is_task(uint32_t pid, uint32_t tid)
+{
+	return pid && tid && pid != PTD_ID_UNKNOWN && tid != PTD_ID_UNKNOWN;
+}
+
+/* --- spaces ------------------------------------------------------------------------------------
+ */
+
+static struct space *space_of(const struct tasks *tasks, uint32_t pid)
+{
+	const uint64_t *i = map_get(&tasks->space_of_pid, pid);
+
+	return i ? tasks->spaces.items[*i] : NULL;
+}
+
+/* Give process @pid a new space: a copy of @parent at @time, or an empty one. */
+static int begin_space(struct tasks *tasks, uint32_t pid, const struct space *parent, uint64_t time)
+{
+	_cleanup_(space_freep) struct space *space = NULL;
+	int r;
+
+	r = vec_reserve(&tasks->spaces, 1);
+	if (r < 0)
+		return r;
+	r = space_new((uint32_t)tasks->spaces.n, parent, time, &space);
+	if (r < 0)
+		return r;
+	r = map_put(&tasks->space_of_pid, pid, tasks->spaces.n);
+	if (r < 0)
+		return r;
+	return vec_push(&tasks->spaces, TAKE(space));
+}
+
+/* --- threads -----------------------------------------------------------------------------------
+ */
+
+static struct thread *find_thread(const struct tasks *tasks, uint32_t tid)
+{
+	const uint64_t *i = map_get(&tasks->by_tid, tid);
+
+	return i ? &tasks->threads.items[*i] : NULL;
+}
+
+struct thread *tasks_find(const struct tasks *tasks, uint32_t pid, uint32_t tid)
+{
+	struct thread *thread = find_thread(tasks, tid);
+
+	return thread && thread->pid == pid ? thread : NULL;
+}
+
+/* Note what @thread is from @time on. */
+static int add_life(struct tasks *tasks, const struct thread *thread, uint64_t time)
+{
+	const struct track_item item = {
+		.start = time,
+		.owner = (uint32_t)(thread - tasks->threads.items),
+		.pid = thread->pid,
+		.tid = thread->tid,
+		.space = thread->space,
+		.comm = thread->comm,
+	};
+
+	return tracks_add(&tasks->lives, &item);
+}
+
+/*
+ * Begin a thread of a process that has a space. What is left of another that had the same tid is
+ * forgotten.
+ */
+static int begin_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, const char *comm,
+			uint64_t time, struct thread **ret_thread)
+{
+	struct thread *thread = find_thread(tasks, tid);
+	int r;
+
+	if (!thread) {
+		r = vec_reserve(&tasks->threads, 1);
+		if (r < 0)
+			return r;
+		r = map_put(&tasks->by_tid, tid, tasks->threads.n);
+		if (r < 0)
+			return r;
+		thread = &tasks->threads.items[tasks->threads.n++];
+	}
+
+	*thread = (struct thread){
+		.tid = tid,
+		.pid = pid,
+		.comm = comm,
+		.space = space_of(tasks, pid),
+		.since = time,
+	};
+	*ret_thread = thread;
+	return add_life(tasks, thread, time);
+}
+
+int tasks_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64_t time,
+		 struct thread **ret_thread)
+{
+	struct thread *thread;
+	int r;
+
+	if (!is_task(pid, tid))
+		return TASKS_SKIPPED;
+	thread = find_thread(tasks, tid);
+	if (thread && thread->pid == pid) {
+		*ret_thread = thread;
+		return 0;
+	}
+
+	if (!space_of(tasks, pid)) {
+		r = begin_space(tasks, pid, NULL, 0);
+		if (r < 0)
+			return r;
+	}
+	return begin_thread(tasks, pid, tid, "", thread ? time : 0, ret_thread);
+}
+
+/*
+ * The thread that a COMM or MMAP names. What has ended does neither: it is another, whose FORK was
+ * lost.
+ */
+static int living_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64_t time,
+			 struct thread **ret_thread)
+{
+	struct thread *thread;
+	int r;
+
+	r = tasks_thread(tasks, pid, tid, time, &thread);
+	if (r != 0)
+		return r;
+	if (thread->ended) {
+		if (pid == tid) {
+			r = begin_space(tasks, pid, NULL, time);
+			if (r < 0)
+				return r;
+		}
+		r = begin_thread(tasks, pid, tid, "", time, &thread);
+		if (r < 0)
+			return r;
+	}
+
+	*ret_thread = thread;
+	return 0;
+}
+
+/* --- records -----------------------------------------------------------------------------------
+ */
+
+/* The payload of FORK and EXIT. */
+struct task_payload {
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
+};
+
+/* The space of a new process: a copy of its parent's. */
+static int fork_space(struct tasks *tasks, const struct trace_record *record,
+		      const struct task_payload *fork)
+{
+	const struct space *parent = space_of(tasks, fork->ppid);
+	size_t n_copies;
+	int r;
+
+	/* perf's own records stand for tasks that ran before; all their mappings follow. */
+	if (record->time == 0 && space_of(tasks, fork->pid))
+		return 0;
+	if (record->time == 0 || (record->misc & PERF_RECORD_MISC_FORK_EXEC))
+		return begin_space(tasks, fork->pid, NULL, record->time);
+
+	n_copies = parent ? space_generation(parent, record->time) : 0;
+	if (n_copies > tasks->n_copies_left) {
+		r = begin_space(tasks, fork->pid, NULL, record->time);
+		return r < 0 ? r : TASKS_SKIPPED;
+	}
+	tasks->n_copies_left -= n_copies;
+	return begin_space(tasks, fork->pid, parent, record->time);
+}
+
+int tasks_fork(struct tasks *tasks, const struct trace_record *record)
+{
+	struct cursor c = cursor_from(record->payload, record->payload_size);
+	const struct thread *parent;
+	struct task_payload fork;
+	struct thread *child;
+	int r, skipped = 0;
+
+	if (cursor_get(&c, sizeof(fork), &fork) < 0 || !is_task(fork.pid, fork.tid))
+		return TASKS_SKIPPED;
+
+	/* Nothing is news of what ran before the trace, if it is known already. */
+	if (record->time == 0 && tasks_find(tasks, fork.pid, fork.tid))
+		return 0;
+
+	if (fork.pid != fork.ppid)
+		skipped = fork_space(tasks, record, &fork);
+	else if (!space_of(tasks, fork.pid))
+		skipped = begin_space(tasks, fork.pid, NULL, 0);
+	if (skipped < 0)
+		return skipped;
+
+	parent = find_thread(tasks, fork.ptid);
+	r = begin_thread(tasks, fork.pid, fork.tid, parent ? parent->comm : "", record->time,
+			 &child);
+	return r < 0 ? r : skipped;
+}
+
+int tasks_exit(struct tasks *tasks, const struct trace_record *record)
+{
+	struct cursor c = cursor_from(record->payload, record->payload_size);
+	struct task_payload exit;
+	struct thread *thread;
+
+	if (cursor_get(&c, sizeof(exit), &exit) < 0)
+		return TASKS_SKIPPED;
+
+	/* Its space stays: it still runs, for a moment, and its process may have other threads. */
+	thread = find_thread(tasks, exit.tid);
+	if (thread && thread->pid == exit.pid)
+		thread->ended = true;
+	return 0;
+}
+
+int tasks_comm(struct tasks *tasks, const struct trace_record *record)
+{
+	struct cursor c = cursor_from(record->payload, record->payload_size);
+	struct thread *thread;
+	const char *comm;
+	uint32_t ids[2];
+	int r;
+
+	if (cursor_get(&c, sizeof(ids), ids) < 0 || perfrec_get_string(&c, &comm) < 0 ||
+	    !is_task(ids[0], ids[1]))
+		return TASKS_SKIPPED;
+
+	if (record->misc & PERF_RECORD_MISC_COMM_EXEC) {
+		r = begin_space(tasks, ids[0], NULL, record->time);
+		if (r < 0)
+			return r;
+		r = tasks_thread(tasks, ids[0], ids[1], record->time, &thread);
+		if (r != 0)
+			return r;
+		thread->space = space_of(tasks, ids[0]);
+		thread->ended = false;
+	} else {
+		r = living_thread(tasks, ids[0], ids[1], record->time, &thread);
+		if (r != 0)
+			return r;
+	}
+
+	thread->comm = comm;
+	return add_life(tasks, thread, record->time);
+}
+
+int tasks_map(struct tasks *tasks, const struct trace_record *record)
+{
+	struct mapping mapping;
+	struct thread *thread;
+	struct mmaprec map;
+	int r;
+
+	if (mmaprec_read(record, &map) < 0)
+		return TASKS_SKIPPED;
+	if (map.kernel || !map.executable)
+		return 0;
+	r = living_thread(tasks, map.pid, map.tid, record->time, &thread);
+	if (r != 0)
+		return r;
+
+	mapping = (struct mapping){
+		.time = record->time,
+		.start = map.start,
+		.size = map.size,
+		.offset = map.offset,
+	};
+	r = objects_find(tasks->objects, map.path,
+			 map.build_id.size ? &map.build_id
+					   : idtable_find(&tasks->build_ids, map.path),
+			 &mapping.object);
+	if (r < 0)
+		return r;
+	r = space_map(space_of(tasks, map.pid), &mapping);
+	return r == -EINVAL ? TASKS_SKIPPED : r;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Tasks
+ *
+ * The lives of threads and processes, told by FORK, COMM, EXIT and MMAP records in the order of
+ * their time: which process a thread belongs to, what it is called, and which address space it has.
+ *
+ * A thread that a record names is there, even if nothing said how it began: then it has been there
+ * since ever, in a process with an empty address space.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/file/trace.h"
+#include "decoder/image/object.h"
+#include "decoder/image/space.h"
+#include "decoder/sideband/idtable.h"
+#include "decoder/sideband/track.h"
+#include "decoder/util/map.h"
+#include "decoder/util/vec.h"
+
+enum {
+	_TASKS_SUCCESS,
+
+	TASKS_SKIPPED, /* the record makes no sense */
+};
+
+/* What is known of a tid now. */
+struct thread {
+	uint32_t tid;
+	uint32_t pid;
+	const char *comm;    /* borrowed from the records; "" if not known */
+	struct space *space; /* of its process; borrowed from the tasks */
+	uint64_t since;      /* it was not where it is now before this time */
+	bool ended;          /* by an EXIT */
+};
+
+struct tasks {
+	struct objects *objects; /* borrowed */
+	VEC(struct thread) threads;
+	struct map by_tid; /* tid → index into threads, which is its owner number in lives */
+	struct map space_of_pid; /* pid → index into spaces */
+	VEC(struct space *) spaces;
+	struct tracks lives; /* by thread: a new item where process, space or comm changes */
+	struct idtable build_ids;
+	uint64_t n_copies_left; /* of mappings, at forks */
+};
+
+/* The tasks of @trace, before its first record. Return: 0 or -ENOMEM. */
+_must_check_ int tasks_init(struct tasks *tasks, const struct trace *trace,
+			    struct objects *objects);
+void tasks_deinit(struct tasks *tasks);
+
+/*
+ * The thread @tid of process @pid, which @time is the first to hear of if there is none yet.
+ *
+ * Return: 0 and @ret_thread, valid until another is asked for; TASKS_SKIPPED if the ids are idle's
+ *         or unknown; -ENOMEM.
+ */
+_must_check_ int tasks_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64_t time,
+			      struct thread **ret_thread);
+
+/* Return: what is known of @tid, as above; NULL if it is not a thread of @pid. */
+struct thread *tasks_find(const struct tasks *tasks, uint32_t pid, uint32_t tid);
+
+/*
+ * Apply a record of the type that the name says; of COMM, both kinds.
+ *
+ * Return: 0, TASKS_SKIPPED or -ENOMEM.
+ */
+_must_check_ int tasks_fork(struct tasks *tasks, const struct trace_record *record);
+_must_check_ int tasks_exit(struct tasks *tasks, const struct trace_record *record);
+_must_check_ int tasks_comm(struct tasks *tasks, const struct trace_record *record);
+_must_check_ int tasks_map(struct tasks *tasks, const struct trace_record *record);

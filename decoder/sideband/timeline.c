@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sideband/timeline.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+
+#include "base/cursor.h"
+#include "decoder/sideband/task.h"
+#include "decoder/sideband/track.h"
+#include "decoder/util/map.h"
+#include "decoder/util/vec.h"
+#include "ptd/record.h"
+
+/* Who runs on a CPU now. */
+struct cpu {
+	bool placed; /* something was said of it already */
+	uint32_t pid;
+	uint32_t tid;
+	const struct space *space;
+};
+
+struct timeline {
+	struct tasks tasks;
+	VEC(struct cpu) cpus;
+	struct map by_cpu;   /* number → index into cpus, which is its owner number in stays */
+	struct tracks stays; /* by cpu */
+	size_t n_skipped;
+};
+
+static int get_cpu(struct timeline *tl, uint32_t number, uint32_t *ret_index)
+{
+	const uint64_t *found = map_get(&tl->by_cpu, number);
+	int r;
+
+	if (!found) {
+		r = map_put(&tl->by_cpu, number, tl->cpus.n);
+		if (r < 0)
+			return r;
+		r = vec_push(&tl->cpus, {});
+		if (r < 0)
+			return r;
+	}
+	*ret_index = found ? (uint32_t)*found : (uint32_t)(tl->cpus.n - 1);
+	return 0;
+}
+
+/* From @time on, @tid runs on the CPU. */
+static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid, uint64_t time)
+{
+	struct track_item item = { .start = time, .owner = index, .pid = pid, .tid = tid };
+	struct cpu *cpu = &tl->cpus.items[index];
+	struct thread *before = cpu->placed ? tasks_find(&tl->tasks, cpu->pid, cpu->tid) : NULL;
+	struct thread *thread = NULL;
+	int r;
+
+	if (before)
+		before->since = time;
+	r = tasks_thread(&tl->tasks, pid, tid, time, &thread);
+	if (r < 0)
+		return r;
+	if (thread) {
+		thread->since = time;
+		item.space = thread->space;
+	}
+	item.comm = thread ? thread->comm : "";
+
+	if (cpu->placed && cpu->pid == pid && cpu->tid == tid && cpu->space == item.space)
+		return 0;
+	*cpu = (struct cpu){ .placed = true, .pid = pid, .tid = tid, .space = item.space };
+	return tracks_add(&tl->stays, &item);
+}
+
+/*
+ * The first record of a CPU proves that @tid ran there until @time: since ever, or since it was
+ * seen elsewhere.
+ */
+static int place_before(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid,
+			uint64_t time)
+{
+	struct thread *thread = NULL;
+	int r;
+
+	if (tl->cpus.items[index].placed || pid == PTD_ID_UNKNOWN || tid == PTD_ID_UNKNOWN)
+		return 0;
+	r = tasks_thread(&tl->tasks, pid, tid, time, &thread);
+	if (r < 0)
+		return r;
+	if (thread && thread->since >= time)
+		return 0;
+	return place(tl, index, pid, tid, thread ? thread->since : 0);
+}
+
+/* --- records -----------------------------------------------------------------------------------
+ */
+
+static int on_switch_cpu_wide(struct timeline *tl, const struct trace_record *record)
+{
+	struct cursor c = cursor_from(record->payload, record->payload_size);
+	const bool out = record->misc & PERF_RECORD_MISC_SWITCH_OUT;
+	uint32_t other[2], index;
+	int r;
+
+	if (record->cpu == TRACE_NONE || cursor_get(&c, sizeof(other), other) < 0)
+		return TASKS_SKIPPED;
+	r = get_cpu(tl, record->cpu, &index);
+	if (r < 0)
+		return r;
+
+	/* The trailer names the task that leaves or comes; the payload names the other one. */
+	if (out) {
+		r = place_before(tl, index, record->pid, record->tid, record->time);
+		return r < 0 ? r : place(tl, index, other[0], other[1], record->time);
+	}
+	r = place_before(tl, index, other[0], other[1], record->time);
+	return r < 0 ? r : place(tl, index, record->pid, record->tid, record->time);
+}
+
+/* It tells only of its own task: who comes after it is unknown. */
+static int on_switch(struct timeline *tl, const struct trace_record *record)
+{
+	uint32_t index;
+	int r;
+
+	if (record->cpu == TRACE_NONE)
+		return TASKS_SKIPPED;
+	r = get_cpu(tl, record->cpu, &index);
+	if (r < 0)
+		return r;
+
+	if (!(record->misc & PERF_RECORD_MISC_SWITCH_OUT))
+		return place(tl, index, record->pid, record->tid, record->time);
+	r = place_before(tl, index, record->pid, record->tid, record->time);
+	return r < 0 ? r : place(tl, index, PTD_ID_UNKNOWN, PTD_ID_UNKNOWN, record->time);
+}
+
+static int on_itrace_start(struct timeline *tl, const struct trace_record *record)
+{
+	struct cursor c = cursor_from(record->payload, record->payload_size);
+	uint32_t ids[2], index;
+	int r;
+
+	if (record->cpu == TRACE_NONE || cursor_get(&c, sizeof(ids), ids) < 0)
+		return TASKS_SKIPPED;
+	r = get_cpu(tl, record->cpu, &index);
+	return r < 0 ? r : place(tl, index, ids[0], ids[1], record->time);
+}
+
+/*
+ * An exec changes the space of a thread that runs, so that its stay ends and another begins, on the
+ * CPU that the record was made on. It may change its tid, too, to that of its process.
+ */
+static int on_exec(struct timeline *tl, const struct trace_record *record)
+{
+	struct cursor c = cursor_from(record->payload, record->payload_size);
+	uint32_t ids[2], index;
+	int r;
+
+	if (cursor_get(&c, sizeof(ids), ids) < 0)
+		return TASKS_SKIPPED;
+	if (record->time == 0 || record->cpu == TRACE_NONE || record->pid != ids[0])
+		return tasks_comm(&tl->tasks, record);
+
+	r = get_cpu(tl, record->cpu, &index);
+	if (r < 0)
+		return r;
+	r = place_before(tl, index, ids[0], ids[1], record->time);
+	if (r < 0)
+		return r;
+	r = tasks_comm(&tl->tasks, record);
+	if (r != 0)
+		return r;
+
+	if (!tl->cpus.items[index].placed || tl->cpus.items[index].pid != ids[0])
+		return 0;
+	return place(tl, index, ids[0], ids[1], record->time);
+}
+
+static int on_record(struct timeline *tl, const struct trace_record *record)
+{
+	switch (record->type) {
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		return on_switch_cpu_wide(tl, record);
+	case PERF_RECORD_SWITCH:
+		return on_switch(tl, record);
+	case PERF_RECORD_ITRACE_START:
+		return on_itrace_start(tl, record);
+	case PERF_RECORD_COMM:
+		if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
+			return on_exec(tl, record);
+		return tasks_comm(&tl->tasks, record);
+	case PERF_RECORD_FORK:
+		return tasks_fork(&tl->tasks, record);
+	case PERF_RECORD_EXIT:
+		return tasks_exit(&tl->tasks, record);
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		return tasks_map(&tl->tasks, record);
+	default:
+		return 0;
+	}
+}
+
+/* --- the timeline ------------------------------------------------------------------------------
+ */
+
+int timeline_new(const struct trace *trace, struct objects *objects, struct timeline **ret_timeline)
+{
+	_cleanup_(timeline_freep) struct timeline *tl = calloc(1, sizeof(*tl));
+	int r;
+
+	if (!tl)
+		return -ENOMEM;
+	r = tasks_init(&tl->tasks, trace, objects);
+	if (r < 0)
+		return r;
+
+	for (size_t i = 0; i < trace->n_records; i++) {
+		r = on_record(tl, &trace->records[i]);
+		if (r < 0)
+			return r;
+		tl->n_skipped += r == TASKS_SKIPPED;
+	}
+
+	r = tracks_finish(&tl->stays, tl->cpus.n);
+	if (r < 0)
+		return r;
+	r = tracks_finish(&tl->tasks.lives, tl->tasks.threads.n);
+	if (r < 0)
+		return r;
+
+	*ret_timeline = TAKE(tl);
+	return 0;
+}
+
+struct timeline *timeline_free(struct timeline *timeline)
+{
+	if (!timeline)
+		return NULL;
+
+	tasks_deinit(&timeline->tasks);
+	vec_deinit(&timeline->cpus);
+	map_deinit(&timeline->by_cpu);
+	tracks_deinit(&timeline->stays);
+	free(timeline);
+	return NULL;
+}
+
+void timeline_at(const struct timeline *timeline, uint32_t cpu, uint64_t time,
+		 struct stay *ret_stay)
+{
+	const uint64_t *owner = map_get(&timeline->by_cpu, cpu);
+
+	tracks_find(&timeline->stays, owner ? *owner : SIZE_MAX, time, ret_stay);
+}
+
+void timeline_at_tid(const struct timeline *timeline, uint32_t tid, uint64_t time,
+		     struct stay *ret_stay)
+{
+	const uint64_t *owner = map_get(&timeline->tasks.by_tid, tid);
+
+	tracks_find(&timeline->tasks.lives, owner ? *owner : SIZE_MAX, time, ret_stay);
+}
+
+size_t timeline_n_skipped(const struct timeline *timeline)
+{
+	return timeline->n_skipped;
+}
