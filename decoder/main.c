@@ -349,6 +349,10 @@ static int decode(struct command *c, struct ptd_decoder *d)
 		show_progress(d, false);
 	}
 	show_progress(d, true);
+	if (ptd_decoder_info(d)->truncated_at)
+		log_warning("%s: ends inside the record at byte %" PRIu64
+			    "; what is before it was decoded",
+			    c->options.input, ptd_decoder_info(d)->truncated_at);
 	if (r < 0)
 		return log_error_errno(r, "cannot decode on: %m");
 
@@ -363,9 +367,16 @@ static int decode(struct command *c, struct ptd_decoder *d)
 	return 0;
 }
 
-/* Gaps that are no fault of the input: the CPU overflowed, or an overwritten ring began mid-way. */
-static bool is_damaged(const struct ptd_stats *stats, bool raw)
+/*
+ * Whether the input was damaged or code was missing. Some gaps are no fault of the input: the CPU
+ * overflowed, or an overwritten ring begins mid-way.
+ */
+static bool is_damaged(struct ptd_decoder *d, bool raw)
 {
+	const struct ptd_stats *stats = ptd_decoder_stats(d);
+
+	if (ptd_decoder_info(d)->truncated_at)
+		return true;
 	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
 		if (i == PTD_GAP_OVERFLOW || i == PTD_GAP_NO_SYNC || i == PTD_GAP_LOST)
 			continue;
@@ -393,8 +404,7 @@ int main(int argc, char **argv)
 	if (r < 0)
 		(void)report(r, message);
 	else if (open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
-		status =
-		    is_damaged(ptd_decoder_stats(d), c.options.raw_pt) ? STATUS_GAPS : STATUS_OK;
+		status = is_damaged(d, c.options.raw_pt) ? STATUS_GAPS : STATUS_OK;
 
 	for (size_t i = 0; i < c.n_outputs; i++)
 		if (c.outputs[i].sink)

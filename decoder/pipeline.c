@@ -128,6 +128,7 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 			: d->trace->facts.clock.valid ? PTD_CLOCK_NS
 						      : PTD_CLOCK_TSC;
 	d->info.realtime_offset_ns = d->trace->facts.realtime_offset_ns;
+	d->info.truncated_at = d->trace->truncated_at;
 	return 0;
 }
 

@@ -185,6 +185,7 @@ enum ptd_clock {
 struct ptd_info {
 	enum ptd_clock clock;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME = t + this; 0 if it was not recorded */
+	uint64_t truncated_at; /* offset of the record in which the file ends; 0: it is whole */
 };
 
 static inline uint64_t ptd_run_ip(const struct ptd_run *run, size_t i)
