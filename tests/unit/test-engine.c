@@ -89,13 +89,15 @@ static const struct row rows[] = {
 	    PGE(0x12), PGD),
 	ROW("overflow while packets are on", "t=7 00 01 gap(overflow) 12 off end", START, PGE(0x00),
 	    TNT_N, OVF, FUP(0x12), PGD),
-	ROW("bytes before the first PSB", "gap(no sync)x3@0 t=7 12 off end", 0x00, 0x00, 0x00,
-	    START, PGE(0x12), PGD),
-	ROW("no PSB at all", "gap(empty)x7@0 end", PGE(0x12)),
-	ROW("the end inside a packet", "t=7 gap(cut)x3@43 end", START, PGE(0x00), 0x71, 0x00, 0x10),
-	ROW("code that is not mapped", "t=7 00 01 05 10 11 0a gap(no code) end", START, PGE(0x00),
-	    0x0e, TIP(0x40), PGD),
-	ROW("falls off the end of its mapping", "t=7 17 gap(no code) end", START, PGE(0x17), PGD),
+	ROW("bytes before the first PSB", "gap(before the first PSB)x3@0 t=7 12 off end", 0x00,
+	    0x00, 0x00, START, PGE(0x12), PGD),
+	ROW("no PSB at all", "gap(no PSB at all)x7@0 end", PGE(0x12)),
+	ROW("the end inside a packet", "t=7 gap(cut off inside a packet)x3@43 end", START,
+	    PGE(0x00), 0x71, 0x00, 0x10),
+	ROW("code that is not mapped", "t=7 00 01 05 10 11 0a gap(code not mapped) end", START,
+	    PGE(0x00), 0x0e, TIP(0x40), PGD),
+	ROW("falls off the end of its mapping", "t=7 17 gap(code not mapped) end", START, PGE(0x17),
+	    PGD),
 	ROW("a spinning loop is given up", "t=7 15 gap(no progress)x1@43 end", START, PGE(0x15),
 	    TNT_T),
 	ROW("an unknown packet, and on at the next PSB",
@@ -110,17 +112,6 @@ struct setup {
 	struct cache *cache;
 	struct ipt_code *code;
 	struct ptd_run *runs;
-};
-
-static const char *const reasons[_PTD_GAP_REASONS] = {
-	[PTD_GAP_OVERFLOW] = "overflow",
-	[PTD_GAP_NO_CODE] = "no code",
-	[PTD_GAP_BAD_PACKET] = "bad packet",
-	[PTD_GAP_BAD_FLOW] = "bad flow",
-	[PTD_GAP_NO_SYNC] = "no sync",
-	[PTD_GAP_EMPTY] = "empty",
-	[PTD_GAP_CUT] = "cut",
-	[PTD_GAP_NO_PROGRESS] = "no progress",
 };
 
 static void setup_init(struct setup *s)
@@ -207,7 +198,7 @@ static void transcribe(const struct setup *s, const struct engine_ops *ops, cons
 			fprintf(f, "off ");
 			break;
 		case ENGINE_GAP:
-			fprintf(f, "gap(%s)", reasons[step.reason] ? reasons[step.reason] : "?");
+			fprintf(f, "gap(%s)", ptd_gap_reason_name(step.reason));
 			if (step.n_bytes)
 				fprintf(f, "x%" PRIu64 "@%" PRIu64, step.n_bytes, step.offset);
 			fprintf(f, " ");

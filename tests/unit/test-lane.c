@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Lanes: PT bytes of a CPU and the sideband's records together give slices. Each row is a list of
+ * records and of packets; the transcript says who ran what.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "decoder/image/object.h"
+#include "decoder/lane.h"
+#include "decoder/pt/cache.h"
+#include "decoder/pt/ipt_code.h"
+#include "decoder/sideband/timeline.h"
+
+#define BASE 0x401000
+
+/* Two system calls, each behind a nop; the second file has them the other way round. */
+static const uint8_t program[] = { 0x90, 0x0f, 0x05, 0x90, 0x90, 0x0f, 0x05 };
+static const uint8_t other[] = { 0x90, 0x90, 0x90, 0x0f, 0x05, 0x0f, 0x05 };
+
+#define PSB                                                                                       \
+	0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, \
+	    0x82
+#define PSBEND 0x02, 0x23
+#define TSC(n) 0x19, (n), 0, 0, 0, 0, 0, 0
+#define START  PSB, TSC(1), PSBEND, 0x99, 0x01
+/* From BASE + off to the next system call, at time n. */
+#define CALL(n, off) TSC(n), 0x71, (off), 0x10, 0x40, 0x00, 0x00, 0x00, 0x01
+
+struct switch_in {
+	uint64_t time;
+	uint32_t pid, tid;
+};
+
+struct row {
+	const char *name;
+	const char *expected;
+	struct switch_in switches[4];
+	uint64_t exec_time; /* process 10 executes the other file then */
+	size_t size;
+	uint8_t packets[160];
+};
+
+#define PACKETS(...) .size = sizeof((uint8_t[]){ __VA_ARGS__ }), .packets = { __VA_ARGS__ }
+
+static const struct row rows[] = {
+	{ "one thread", "[10/10 @5: 0 1 off 3 4 5 off]", .switches = { { 2, 10, 10 } },
+	  PACKETS(START, CALL(5, 0), CALL(6, 3)) },
+	{ "two threads on one cpu", "[10/10 @5: 0 1 off][10/11 @8: 3 4 5 off]",
+	  .switches = { { 2, 10, 10 }, { 7, 10, 11 } }, PACKETS(START, CALL(5, 0), CALL(8, 3)) },
+	{ "there and back", "[10/10 @5: 0 1 off][10/11 @8: 3 4 5 off][10/10 @20: 0 1 off]",
+	  .switches = { { 2, 10, 10 }, { 7, 10, 11 }, { 15, 10, 10 } },
+	  PACKETS(START, CALL(5, 0), CALL(8, 3), CALL(20, 0)) },
+	{ "a switch at the very time", "[10/10 @5: 0 1 off][10/11 @7: 3 4 5 off]",
+	  .switches = { { 2, 10, 10 }, { 7, 10, 11 } }, PACKETS(START, CALL(5, 0), CALL(7, 3)) },
+	{ "nobody knows who runs", "[?/? @5: gap(thread unknown)]", PACKETS(START, CALL(5, 0)) },
+	{ "a thread whose code is not known", "[20/20 @5: gap(code not mapped)]",
+	  .switches = { { 2, 20, 20 } }, PACKETS(START, CALL(5, 0)) },
+	{ "another program in the same process", "[10/10 @5: 0 1 off][10/10 @9: 0 1 2 3 off]",
+	  .switches = { { 2, 10, 10 } }, .exec_time = 8, PACKETS(START, CALL(5, 0), CALL(9, 0)) },
+};
+
+/* The trace's records, and the bytes they point to. */
+struct sideband {
+	struct trace_record records[16];
+	size_t n;
+	uint8_t payloads[16][128];
+};
+
+static void add(struct sideband *s, uint32_t cpu, uint32_t type, uint16_t misc, uint64_t time,
+		uint32_t pid, uint32_t tid, const void *payload, size_t size)
+{
+	assert_true(s->n < ARRAY_LEN(s->records) && size <= sizeof(s->payloads[0]));
+	if (size)
+		memcpy(s->payloads[s->n], payload, size);
+	s->records[s->n] = (struct trace_record){ .type = type,
+						  .misc = misc,
+						  .time = time,
+						  .cpu = cpu,
+						  .pid = pid,
+						  .tid = tid,
+						  .payload = s->payloads[s->n],
+						  .payload_size = size };
+	s->n++;
+}
+
+static void add_program(struct sideband *s, uint32_t cpu, uint64_t time, const char *path)
+{
+	struct {
+		uint32_t pid, tid;
+		char comm[8];
+	} comm = { 10, 10, "prog" };
+	struct {
+		uint32_t pid, tid;
+		uint64_t addr, len, pgoff;
+		uint32_t maj, min;
+		uint64_t ino, generation;
+		uint32_t prot, flags;
+		char name[32];
+	} map = { .pid = 10, .tid = 10, .addr = BASE, .len = 4096, .prot = PROT_READ | PROT_EXEC };
+
+	snprintf(map.name, sizeof(map.name), "%s", path);
+	add(s, cpu, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, time, 10, 10, &comm,
+	    sizeof(comm));
+	add(s, cpu, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, time, 10, 10, &map, sizeof(map));
+}
+
+static void add_fork(struct sideband *s, uint64_t time, uint32_t pid, uint32_t tid)
+{
+	struct {
+		uint32_t pid, ppid, tid, ptid;
+		uint64_t time;
+	} fork = { pid, 10, tid, 10, time };
+
+	add(s, 9, PERF_RECORD_FORK, 0, time, pid, tid, &fork, sizeof(fork));
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct trace_record *x = a, *y = b;
+
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+static void build(struct sideband *s, const struct row *row, char paths[2][32])
+{
+	*s = (struct sideband){};
+	/* On another CPU: an exec proves who runs on its own. */
+	add_program(s, 9, 1, paths[0]);
+	add_fork(s, 1, 10, 11);
+	if (row->exec_time)
+		add_program(s, 0, row->exec_time, paths[1]);
+	for (size_t i = 0; i < 4 && row->switches[i].time; i++) {
+		const uint32_t previous[2] = { 0, 0 };
+
+		add(s, 0, PERF_RECORD_SWITCH_CPU_WIDE, 0, row->switches[i].time,
+		    row->switches[i].pid, row->switches[i].tid, previous, sizeof(previous));
+	}
+	/* Pairs of one time are in order already, and glibc's qsort keeps them so. */
+	qsort(s->records, s->n, sizeof(s->records[0]), by_time);
+}
+
+static void print_batch(FILE *f, const struct lane *lane)
+{
+	size_t mark = 0;
+
+	if (lane->new_slice) {
+		if (lane->slice.tid == PTD_ID_UNKNOWN)
+			fprintf(f, "[?/? ");
+		else
+			fprintf(f, "[%" PRIu32 "/%" PRIu32 " ", lane->slice.pid, lane->slice.tid);
+		fprintf(f, "@%" PRIu64 ":", lane->slice.t0);
+	}
+	for (size_t i = 0; i <= lane->n_runs; i++) {
+		for (; mark < lane->marks.n && lane->marks.items[mark].run == i; mark++) {
+			if (lane->marks.items[mark].kind == PTD_MARK_OFF)
+				fprintf(f, " off");
+			else
+				fprintf(f, " gap(%s)",
+					ptd_gap_reason_name(lane->marks.items[mark].reason));
+		}
+		for (size_t k = 0; i < lane->n_runs && k < lane->runs[i].n; k++)
+			fprintf(f, " %" PRIx64, ptd_run_ip(&lane->runs[i], k) - BASE);
+	}
+	fprintf(f, "]");
+}
+
+static char *transcribe(const struct row *row, char paths[2][32])
+{
+	static struct sideband sideband;
+	struct trace_span span = { .bytes = row->packets, .size = row->size };
+	struct trace_queue queue = { .cpu = 0, .tid = TRACE_NONE, .spans = &span, .n_spans = 1 };
+	struct trace trace = {
+		.facts = { .clock = { .valid = true, .mult = 1 }, .has_tsc = true },
+		.queues = &queue,
+		.n_queues = 1,
+	};
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(timeline_freep) struct timeline *timeline = NULL;
+	_cleanup_(cache_freep) struct cache *cache = NULL;
+	_cleanup_(ipt_code_freep) struct ipt_code *code = NULL;
+	struct lane lane;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	build(&sideband, row, paths);
+	trace.records = sideband.records;
+	trace.n_records = sideband.n;
+	assert_int_equal(objects_new(NULL, &objects), 0);
+	assert_int_equal(timeline_new(&trace, objects, &timeline), 0);
+	assert_int_equal(cache_new(NULL, NULL, &cache), 0);
+	assert_int_equal(ipt_code_new(&code), 0);
+	assert_int_equal(
+	    lane_init(&lane,
+		      &(struct lane_config){ .queue = &queue,
+					     .facts = &trace.facts,
+					     .timeline = timeline,
+					     .engine = &engine_block,
+					     .engine_config = { .cache = cache, .code = code } }),
+	    0);
+	do {
+		assert_int_equal(lane_fill(&lane), 0);
+		if (lane_ready(&lane))
+			print_batch(f, &lane);
+	} while (lane_ready(&lane));
+	assert_int_equal(lane.stats.bytes_in, row->size);
+	assert_int_equal(lane.stats.bytes_decoded + lane.stats.bytes_lost, row->size);
+	fclose(f);
+	lane_deinit(&lane);
+	return text;
+}
+
+static void make_file(char path[32], const uint8_t *bytes, size_t size)
+{
+	int fd;
+
+	snprintf(path, 32, "/tmp/ptd-test-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, size), size);
+	close(fd);
+}
+
+static void every_row(void **state)
+{
+	char paths[2][32];
+
+	(void)state;
+	make_file(paths[0], program, sizeof(program));
+	make_file(paths[1], other, sizeof(other));
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(freep) char *text = transcribe(&rows[i], paths);
+
+		print_message("  %s: %s\n", rows[i].name, text);
+		assert_string_equal(text, rows[i].expected);
+	}
+	unlink(paths[0]);
+	unlink(paths[1]);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_row),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
