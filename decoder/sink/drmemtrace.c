@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The sink "drmemtrace": a directory that DynamoRIO's trace analysis tools read (-indir), with an
+ * uncompressed file for each thread.
+ *
+ * Timestamps are real time where the recorder's clock is known. Otherwise (a bare PT stream) they
+ * count that clock's ticks from the first slice on, or are all the same if there is none.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/base.h"
+#include "decoder/sink/memtrace_code.h"
+#include "decoder/sink/memtrace_out.h"
+#include "decoder/sink/memtrace_thread.h"
+#include "decoder/sink/sinks.h"
+#include "decoder/util/map.h"
+#include "decoder/util/vec.h"
+#include "ptd/sink.h"
+
+/*
+ * Instructions of code that are remembered, at some 60 bytes each. Beyond that all is forgotten,
+ * and announced to the readers again as it runs.
+ */
+#define CODE_INSNS_MAX 4000000u
+
+struct drmemtrace {
+	struct ptd_sink sink;
+	struct memtrace_out_pool pool;
+	struct memtrace_clock clock;
+	bool begun; /* clock.t_first is set */
+
+	VEC(struct memtrace_thread *) threads;
+	struct map threads_by_id;  /* pid << 32 | tid → index */
+	struct map threads_by_cpu; /* the same of those that have no id of their own */
+
+	VEC(struct memtrace_code *) codes;
+	struct map codes_by_space; /* space → index */
+	size_t n_code_insns;       /* in all of them */
+	uint64_t n_codes_made;
+};
+
+/* Return: 0 if nothing is in the directory, -ENOTEMPTY, or another negative errno. */
+static int check_empty(int dir_fd)
+{
+	const struct dirent *entry;
+	bool empty = true;
+	DIR *dir;
+	int fd;
+
+	fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		(void)close(fd);
+		return -ENOMEM;
+	}
+	while (empty && (entry = readdir(dir)))
+		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+	(void)closedir(dir);
+	return empty ? 0 : -ENOTEMPTY;
+}
+
+/* Open the directory at @path, made if it does not exist; it must be empty. */
+static int open_directory(int at_fd, const char *path, int *ret_fd)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	int r;
+
+	if (mkdirat(at_fd, path, 0777) < 0 && errno != EEXIST)
+		return -errno;
+	fd = openat(at_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOTDIR ? -EEXIST : -errno;
+	r = check_empty(fd);
+	if (r < 0)
+		return r;
+
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+static void free_codes(struct drmemtrace *sink)
+{
+	for (size_t i = 0; i < sink->codes.n; i++)
+		(void)memtrace_code_free(sink->codes.items[i]);
+	vec_deinit(&sink->codes);
+	map_deinit(&sink->codes_by_space);
+	sink->n_code_insns = 0;
+}
+
+static struct ptd_sink *sink_free(struct ptd_sink *base)
+{
+	struct drmemtrace *sink = (struct drmemtrace *)base;
+
+	if (!sink)
+		return NULL;
+	for (size_t i = 0; i < sink->threads.n; i++)
+		(void)memtrace_thread_free(sink->threads.items[i]);
+	vec_deinit(&sink->threads);
+	map_deinit(&sink->threads_by_id);
+	map_deinit(&sink->threads_by_cpu);
+	free_codes(sink);
+	memtrace_out_pool_deinit(&sink->pool);
+	free(sink);
+	return NULL;
+}
+
+static int sink_open(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
+		     struct ptd_sink **ret_sink)
+{
+	_cleanup_(fd_closep) int dir_fd = -1;
+	struct drmemtrace *sink;
+	int trace_fd, r;
+
+	if (!path)
+		return -EISDIR;
+	r = open_directory(AT_FDCWD, path, &dir_fd);
+	if (r < 0)
+		return r;
+	/* Readers take every file in this one: nothing but traces may ever be there. */
+	r = open_directory(dir_fd, "trace", &trace_fd);
+	if (r < 0)
+		return r;
+
+	sink = calloc(1, sizeof(*sink));
+	if (!sink) {
+		(void)close(trace_fd);
+		return -ENOMEM;
+	}
+	sink->sink.ops = ops;
+	sink->clock.clock = info->clock;
+	sink->clock.realtime_offset_ns = info->realtime_offset_ns;
+	memtrace_out_pool_init(&sink->pool, trace_fd);
+	*ret_sink = &sink->sink;
+	return 0;
+}
+
+static int find_thread(struct drmemtrace *sink, const struct ptd_slice *slice,
+		       struct memtrace_thread **ret_thread)
+{
+	/*
+	 * Each CPU has an idle thread, and those that the records do not name run on several CPUs
+	 * at once: their stays on one CPU are as much of a thread as can be known.
+	 */
+	const bool shared = slice->tid == 0 || slice->tid == PTD_ID_UNKNOWN;
+	struct map *map = shared ? &sink->threads_by_cpu : &sink->threads_by_id;
+	const uint64_t key = shared ? (uint64_t)slice->tid << 32 | slice->cpu
+				    : (uint64_t)slice->pid << 32 | slice->tid;
+	const uint64_t *index = map_get(map, key);
+	_cleanup_(memtrace_thread_freep) struct memtrace_thread *thread = NULL;
+	int r;
+
+	if (index) {
+		*ret_thread = sink->threads.items[*index];
+		return 0;
+	}
+
+	thread = memtrace_thread_new(slice, &sink->pool, &sink->clock);
+	if (!thread)
+		return -ENOMEM;
+	r = vec_reserve(&sink->threads, 1);
+	if (r < 0)
+		return r;
+	r = map_put(map, key, sink->threads.n);
+	if (r < 0)
+		return r;
+	*ret_thread = thread;
+	return vec_push(&sink->threads, TAKE(thread));
+}
+
+static int find_code(struct drmemtrace *sink, uint32_t space, struct memtrace_code **ret_code)
+{
+	_cleanup_(memtrace_code_freep) struct memtrace_code *code = NULL;
+	const uint64_t *index;
+	int r;
+
+	if (sink->n_code_insns > CODE_INSNS_MAX)
+		free_codes(sink);
+
+	index = map_get(&sink->codes_by_space, space);
+	if (index) {
+		*ret_code = sink->codes.items[*index];
+		return 0;
+	}
+
+	code = memtrace_code_new(++sink->n_codes_made);
+	if (!code)
+		return -ENOMEM;
+	r = vec_reserve(&sink->codes, 1);
+	if (r < 0)
+		return r;
+	r = map_put(&sink->codes_by_space, space, sink->codes.n);
+	if (r < 0)
+		return r;
+	*ret_code = code;
+	return vec_push(&sink->codes, TAKE(code));
+}
+
+static int write_batch(struct memtrace_thread *thread, const struct ptd_batch *batch)
+{
+	size_t mark = 0;
+	int r;
+
+	for (size_t run = 0; run <= batch->n_runs; run++) {
+		for (; mark < batch->n_marks && batch->marks[mark].run <= run; mark++) {
+			r = memtrace_thread_mark(thread, &batch->marks[mark]);
+			if (r < 0)
+				return r;
+		}
+		if (run == batch->n_runs)
+			break;
+		r = memtrace_thread_run(thread, &batch->runs[run]);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int sink_batch(struct ptd_sink *base, const struct ptd_batch *batch)
+{
+	struct drmemtrace *sink = (struct drmemtrace *)base;
+	struct memtrace_thread *thread;
+	struct memtrace_code *code;
+	size_t n_before;
+	int r;
+
+	if (!sink->begun)
+		sink->clock.t_first = batch->slice->t0;
+	sink->begun = true;
+
+	r = find_thread(sink, batch->slice, &thread);
+	if (r < 0)
+		return r;
+	r = find_code(sink, batch->slice->space, &code);
+	if (r < 0)
+		return r;
+	r = memtrace_thread_begin(thread, batch->slice, code);
+	if (r < 0)
+		return r;
+
+	n_before = code->n_insns;
+	r = write_batch(thread, batch);
+	sink->n_code_insns += code->n_insns - n_before;
+	return r;
+}
+
+static int sink_finish(struct ptd_sink *base, const struct ptd_stats *stats)
+{
+	struct drmemtrace *sink = (struct drmemtrace *)base;
+	int r = 0;
+
+	(void)stats;
+	/* Also after a failure: the other files are none the worse for it. */
+	for (size_t i = 0; i < sink->threads.n; i++) {
+		const int q = memtrace_thread_finish(sink->threads.items[i]);
+
+		if (r == 0)
+			r = q;
+	}
+	return r;
+}
+
+const struct ptd_sink_ops sink_drmemtrace = {
+	.name = "drmemtrace",
+	.help = "directory of traces for DynamoRIO's drmemtrace tools, a file for each thread",
+	.output_directory = true,
+	.open = sink_open,
+	.batch = sink_batch,
+	.finish = sink_finish,
+	.free = sink_free,
+};

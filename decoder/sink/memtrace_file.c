@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/memtrace_file.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "decoder/sink/memtrace_record.h"
+
+#define EPOCH_1601_US    UINT64_C(11644473600000000)
+#define CACHE_LINE_BYTES 64
+#define PAGE_BYTES       4096
+#define PAGE_SITES       256
+#define PIECE_INSNS      1024 /* written in one go; with bytes they need less than a buffer */
+#define ENCODING_BYTES   8    /* in one record */
+#define INSN_RECORDS_MAX 4    /* two of encoding, the target, the instruction */
+
+static_assert(PIECE_INSNS * INSN_RECORDS_MAX * sizeof(struct memtrace_record) <=
+		  MEMTRACE_OUT_BUFFER,
+	      "a piece fits into the buffer");
+
+struct memtrace_announced {
+	struct {
+		uint32_t epoch;
+		uint32_t n; /* the first so many instructions of the site are announced */
+	} sites[PAGE_SITES];
+};
+
+/* What an instruction is if nothing needs to be known of where it went. */
+static const uint16_t type_of_class[] = {
+	[PTD_INSN_OTHER] = MEMTRACE_INSN,
+	[PTD_INSN_JUMP] = MEMTRACE_DIRECT_JUMP,
+	[PTD_INSN_JUMP_INDIRECT] = MEMTRACE_INDIRECT_JUMP,
+	[PTD_INSN_JUMP_COND] = MEMTRACE_UNTAKEN_JUMP,
+	[PTD_INSN_CALL] = MEMTRACE_DIRECT_CALL,
+	[PTD_INSN_CALL_INDIRECT] = MEMTRACE_INDIRECT_CALL,
+	[PTD_INSN_RETURN] = MEMTRACE_RETURN,
+	[PTD_INSN_RETURN_FAR] = MEMTRACE_RETURN,
+	[PTD_INSN_SYSCALL] = MEMTRACE_INSN,
+	[PTD_INSN_SYSENTER] = MEMTRACE_SYSENTER,
+	[PTD_INSN_INTERRUPT] = MEMTRACE_INSN,
+	[PTD_INSN_VM] = MEMTRACE_INSN,
+	[PTD_INSN_PTWRITE] = MEMTRACE_INSN,
+};
+
+static uint8_t *put(uint8_t *p, uint16_t type, uint16_t size, uint64_t addr)
+{
+	const struct memtrace_record record = { .type = type, .size = size, .addr = addr };
+
+	memcpy(p, &record, sizeof(record));
+	return p + sizeof(record);
+}
+
+static uint8_t *put_bytes(uint8_t *p, const uint8_t *bytes, size_t size)
+{
+	while (size > 0) {
+		const size_t n = size < ENCODING_BYTES ? size : ENCODING_BYTES;
+		uint64_t piece = 0;
+
+		memcpy(&piece, bytes, n);
+		p = put(p, MEMTRACE_ENCODING, (uint16_t)n, piece);
+		bytes += n;
+		size -= n;
+	}
+	return p;
+}
+
+static void commit(struct memtrace_file *file, const uint8_t *end)
+{
+	file->out.n = (size_t)(end - file->out.buffer);
+}
+
+static int write_header(struct memtrace_file *file, uint64_t pid, uint64_t tid)
+{
+	uint8_t *p;
+	int r;
+
+	r = memtrace_out_room(&file->out, 8 * sizeof(struct memtrace_record), &p);
+	if (r < 0)
+		return r;
+	p = put(p, MEMTRACE_HEADER, 0, MEMTRACE_VERSION_RETIRED);
+	p = put(p, MEMTRACE_MARKER, MEMTRACE_VERSION, MEMTRACE_VERSION_RETIRED);
+	p = put(p, MEMTRACE_MARKER, MEMTRACE_FILETYPE, MEMTRACE_FILETYPE_USER);
+	p = put(p, MEMTRACE_THREAD, MEMTRACE_ID_SIZE, tid);
+	p = put(p, MEMTRACE_PID, MEMTRACE_ID_SIZE, pid);
+	p = put(p, MEMTRACE_MARKER, MEMTRACE_CACHE_LINE, CACHE_LINE_BYTES);
+	p = put(p, MEMTRACE_MARKER, MEMTRACE_CHUNK_INSNS, MEMTRACE_CHUNK);
+	p = put(p, MEMTRACE_MARKER, MEMTRACE_PAGE_SIZE, PAGE_BYTES);
+	commit(file, p);
+	return 0;
+}
+
+int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *pool,
+			 const struct memtrace_clock *clock, const char *stem, uint64_t pid,
+			 uint64_t tid)
+{
+	int r;
+
+	r = memtrace_out_create(&file->out, pool, stem);
+	if (r < 0)
+		return r;
+	file->clock = clock;
+	file->chunk_end = MEMTRACE_CHUNK;
+	return write_header(file, pid, tid);
+}
+
+void memtrace_file_set_code(struct memtrace_file *file, struct memtrace_code *code)
+{
+	file->code = code;
+	memtrace_file_forget(file);
+}
+
+int memtrace_file_marker(struct memtrace_file *file, uint16_t marker, uint64_t value,
+			 uint64_t *ret_offset)
+{
+	uint8_t *p;
+	int r;
+
+	r = memtrace_out_room(&file->out, sizeof(struct memtrace_record), &p);
+	if (r < 0)
+		return r;
+	if (ret_offset)
+		*ret_offset = memtrace_out_offset(&file->out);
+	commit(file, put(p, MEMTRACE_MARKER, marker, value));
+	return 0;
+}
+
+int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint64_t value)
+{
+	return memtrace_out_patch(&file->out, offset + offsetof(struct memtrace_record, addr),
+				  &value, sizeof(value));
+}
+
+static uint64_t stamp_of(const struct memtrace_clock *clock, uint64_t t)
+{
+	int64_t unix_ns;
+
+	if (clock->clock != PTD_CLOCK_NS)
+		return t > clock->t_first ? t - clock->t_first + 1 : 1;
+
+	unix_ns = (int64_t)(t + (uint64_t)clock->realtime_offset_ns);
+	return EPOCH_1601_US + (unix_ns > 0 ? (uint64_t)unix_ns / 1000 : 0);
+}
+
+int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint32_t cpu)
+{
+	const uint64_t stamp = stamp_of(file->clock, t);
+	uint8_t *p;
+	int r;
+
+	r = memtrace_out_room(&file->out, 2 * sizeof(struct memtrace_record), &p);
+	if (r < 0)
+		return r;
+	if (stamp > file->stamp)
+		file->stamp = stamp;
+	p = put(p, MEMTRACE_MARKER, MEMTRACE_TIMESTAMP, file->stamp);
+	p = put(p, MEMTRACE_MARKER, MEMTRACE_CPU, cpu == PTD_ID_UNKNOWN ? UINT64_MAX : cpu);
+	commit(file, p);
+	return 0;
+}
+
+int memtrace_file_window(struct memtrace_file *file)
+{
+	return memtrace_file_marker(file, MEMTRACE_WINDOW, ++file->window, NULL);
+}
+
+static int find_announced(struct memtrace_file *file, uint32_t site,
+			  struct memtrace_announced **ret_page)
+{
+	int r;
+
+	while (file->announced.n <= site / PAGE_SITES) {
+		r = vec_push(&file->announced, NULL);
+		if (r < 0)
+			return r;
+	}
+	if (!file->announced.items[site / PAGE_SITES]) {
+		struct memtrace_announced *page = calloc(1, sizeof(*page));
+
+		if (!page)
+			return -ENOMEM;
+		file->announced.items[site / PAGE_SITES] = page;
+	}
+	*ret_page = file->announced.items[site / PAGE_SITES];
+	return 0;
+}
+
+int memtrace_file_announce(struct memtrace_file *file, const struct ptd_run *run, size_t *ret_from)
+{
+	struct memtrace_announced *page;
+	uint32_t site, *epoch, *n;
+	int r;
+
+	r = memtrace_code_site(file->code, run->block, run->base, &site);
+	if (r < 0)
+		return r;
+	r = find_announced(file, site, &page);
+	if (r < 0)
+		return r;
+
+	if (file->generation != file->code->generation) {
+		file->generation = file->code->generation;
+		memtrace_file_forget(file);
+	}
+	epoch = &page->sites[site % PAGE_SITES].epoch;
+	n = &page->sites[site % PAGE_SITES].n;
+
+	*ret_from = run->first;
+	if (file->n_insns + run->n > file->chunk_end) {
+		/* Part of the run is in the old chunk: what it announces counts for neither. */
+		file->chunk_end += MEMTRACE_CHUNK;
+		memtrace_file_forget(file);
+	} else if (*epoch == file->epoch && run->first <= *n) {
+		*ret_from = *n;
+		if (*n < (uint32_t)run->first + run->n)
+			*n = (uint32_t)run->first + run->n;
+	} else if (run->first == 0) {
+		*epoch = file->epoch;
+		*n = run->n;
+	}
+	return 0;
+}
+
+void memtrace_file_forget(struct memtrace_file *file)
+{
+	file->epoch++;
+}
+
+static uint8_t *put_insns(uint8_t *p, const struct ptd_block *block, uint64_t base, size_t i,
+			  size_t end)
+{
+	for (; i < end; i++) {
+		const struct ptd_insn *insn = &block->insns[i];
+
+		p = put(p, type_of_class[insn->class], insn->size, base + insn->offset);
+	}
+	return p;
+}
+
+static uint8_t *put_insns_with_bytes(uint8_t *p, const struct ptd_block *block, uint64_t base,
+				     size_t i, size_t end)
+{
+	for (; i < end; i++) {
+		p = put_bytes(p, block->bytes + block->insns[i].offset, block->insns[i].size);
+		p = put_insns(p, block, base, i, i + 1);
+	}
+	return p;
+}
+
+int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *block, uint64_t base,
+			size_t first, size_t end, size_t from)
+{
+	while (first < end) {
+		const bool with_bytes = first >= from;
+		size_t stop = with_bytes || end < from ? end : from;
+		uint8_t *p;
+		int r;
+
+		if (stop - first > PIECE_INSNS)
+			stop = first + PIECE_INSNS;
+		r = memtrace_out_room(&file->out,
+				      (stop - first) * sizeof(struct memtrace_record) *
+					  (with_bytes ? INSN_RECORDS_MAX : 1),
+				      &p);
+		if (r < 0)
+			return r;
+		p = with_bytes ? put_insns_with_bytes(p, block, base, first, stop)
+			       : put_insns(p, block, base, first, stop);
+		commit(file, p);
+		file->n_insns += stop - first;
+		first = stop;
+	}
+	return 0;
+}
+
+/* sysret and sysexit, which DynamoRIO counts as jumps: 0f 07, 0f 35 behind any prefixes. */
+static bool leaves_kernel(const uint8_t *bytes, size_t size)
+{
+	/* They have no operands, so their bytes are the last two. Those of retf may be its operand.
+	 */
+	return size >= 2 && bytes[size - 2] == 0x0f &&
+	       (bytes[size - 1] == 0x07 || bytes[size - 1] == 0x35) &&
+	       !(size >= 3 && bytes[size - 3] == 0xca);
+}
+
+static uint16_t type_of_branch(const struct memtrace_insn *insn, uint64_t target)
+{
+	const struct ptd_block *block = insn->block;
+	const struct ptd_insn *i = &block->insns[insn->index];
+
+	/* A branch to its own fall-through counts as taken. */
+	if (i->class == PTD_INSN_JUMP_COND)
+		return target == memtrace_insn_target(insn) ? MEMTRACE_TAKEN_JUMP
+							    : MEMTRACE_UNTAKEN_JUMP;
+	if (i->class == PTD_INSN_RETURN_FAR && leaves_kernel(block->bytes + i->offset, i->size))
+		return MEMTRACE_INDIRECT_JUMP;
+	return type_of_class[i->class];
+}
+
+int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn *insn,
+			 bool with_bytes, uint64_t target)
+{
+	const struct ptd_insn *i = &insn->block->insns[insn->index];
+	uint8_t *p;
+	int r;
+
+	r = memtrace_out_room(&file->out, INSN_RECORDS_MAX * sizeof(struct memtrace_record), &p);
+	if (r < 0)
+		return r;
+	if (with_bytes)
+		p = put_bytes(p, insn->block->bytes + i->offset, i->size);
+	if (i->class != PTD_INSN_JUMP_COND)
+		p = put(p, MEMTRACE_MARKER, MEMTRACE_BRANCH_TARGET, target);
+	p = put(p, type_of_branch(insn, target), i->size, memtrace_insn_pc(insn));
+	commit(file, p);
+	file->n_insns++;
+	return 0;
+}
+
+int memtrace_file_finish(struct memtrace_file *file, uint64_t tid)
+{
+	uint8_t *p;
+	int r;
+
+	r = memtrace_out_room(&file->out, 2 * sizeof(struct memtrace_record), &p);
+	if (r < 0)
+		return r;
+	p = put(p, MEMTRACE_THREAD_EXIT, MEMTRACE_ID_SIZE, tid);
+	p = put(p, MEMTRACE_FOOTER, 0, 0);
+	commit(file, p);
+	return memtrace_out_close(&file->out);
+}
+
+void memtrace_file_deinit(struct memtrace_file *file)
+{
+	memtrace_out_deinit(&file->out);
+	for (size_t i = 0; i < file->announced.n; i++)
+		free(file->announced.items[i]);
+	vec_deinit(&file->announced);
+}

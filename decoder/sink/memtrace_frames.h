@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Memtrace frames
+ *
+ * A reader of a drmemtrace file keeps a stack: marker 0 (a signal) pushes the interrupted pc,
+ * marker 1 (its handler returns) pops it, and the next instruction must be at it. This is the same
+ * stack, kept by the writer, so that it knows when marker 1 is legal. A handler that is left by
+ * siglongjmp stays on it, as it does on the reader's.
+ *
+ * A signal at the end of a system call interrupts at the pc behind the call, or at the call itself
+ * if it is to be restarted. Which one shows only when the handler returns; so a frame remembers
+ * where its marker is, to change the value. When one handler follows on another with no instruction
+ * between them, the markers of both hold that pc: the frame of the first then stays, closed, below
+ * the frame of the second.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/util/vec.h"
+
+#define MEMTRACE_FRAMES_MAX 64
+
+struct memtrace_frame {
+	uint64_t pc;        /* the interrupted pc, as marker 0 has it */
+	uint64_t restarted; /* the other one that is possible; equal to @pc if there is none */
+	uint64_t marker;    /* offset of marker 0 in the file */
+	bool closed;        /* the reader has popped it */
+};
+
+struct memtrace_frames {
+	VEC(struct memtrace_frame) stack; /* the last one is open */
+	bool cut;                         /* the reader has more, older ones */
+};
+
+void memtrace_frames_deinit(struct memtrace_frames *frames);
+
+/* Push an open frame, and forget the oldest if there are too many. Return: 0 or -ENOMEM. */
+_must_check_ int memtrace_frames_push(struct memtrace_frames *frames,
+				      const struct memtrace_frame *frame);
+
+/* Return: the frame that marker 1 would pop; NULL if there is none, or it is not known. */
+struct memtrace_frame *memtrace_frames_top(const struct memtrace_frames *frames);
+
+/* Return: whether the reader's stack is empty. */
+bool memtrace_frames_empty(const struct memtrace_frames *frames);
+
+/* Return: whether a frame below the top one was interrupted at @pc. */
+bool memtrace_frames_deeper(const struct memtrace_frames *frames, uint64_t pc);
+
+/* Pop the top frame, which there must be, and the closed ones that wait below it. */
+void memtrace_frames_pop(struct memtrace_frames *frames);

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/memtrace_out.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NUMBER_MAX 9999
+
+void memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd)
+{
+	*pool = (struct memtrace_out_pool){ .dir_fd = dir_fd };
+}
+
+void memtrace_out_pool_deinit(struct memtrace_out_pool *pool)
+{
+	assert(!pool->newest);
+	pool->dir_fd = fd_close(pool->dir_fd);
+}
+
+static void link_newest(struct memtrace_out *out)
+{
+	struct memtrace_out_pool *pool = out->pool;
+
+	out->newer = NULL;
+	out->older = pool->newest;
+	if (pool->newest)
+		pool->newest->newer = out;
+	else
+		pool->oldest = out;
+	pool->newest = out;
+}
+
+static void unlink_out(struct memtrace_out *out)
+{
+	struct memtrace_out_pool *pool = out->pool;
+
+	if (out->newer)
+		out->newer->older = out->older;
+	else
+		pool->newest = out->older;
+	if (out->older)
+		out->older->newer = out->newer;
+	else
+		pool->oldest = out->newer;
+}
+
+static int write_at(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
+{
+	while (size > 0) {
+		const ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		bytes += n;
+		size -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}
+
+static int flush(struct memtrace_out *out)
+{
+	const int r = write_at(out->fd, out->buffer, out->n, out->n_written);
+
+	if (r < 0)
+		return r;
+	out->n_written += out->n;
+	out->n = 0;
+	return 0;
+}
+
+/* Give the descriptor and the buffer back. */
+static int release(struct memtrace_out *out)
+{
+	const int fd = out->fd;
+
+	free(out->buffer);
+	out->buffer = NULL;
+	out->n = 0;
+	out->fd = -1;
+	unlink_out(out);
+	out->pool->n_open--;
+	return close(fd) < 0 ? -errno : 0;
+}
+
+/* Takes @fd, also on failure. */
+static int adopt(struct memtrace_out *out, int fd)
+{
+	out->buffer = malloc(MEMTRACE_OUT_BUFFER);
+	if (!out->buffer) {
+		(void)close(fd);
+		return -ENOMEM;
+	}
+	out->fd = fd;
+	out->pool->n_open++;
+	link_newest(out);
+	return 0;
+}
+
+static int make_room(struct memtrace_out_pool *pool)
+{
+	return pool->n_open < MEMTRACE_OUT_OPEN_MAX ? 0 : memtrace_out_close(pool->oldest);
+}
+
+int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool, const char *stem)
+{
+	int r;
+
+	r = make_room(pool);
+	if (r < 0)
+		return r;
+
+	for (unsigned int i = 0; i <= NUMBER_MAX; i++) {
+		_cleanup_(freep) char *name = NULL;
+		int fd;
+
+		if (asprintf(&name, "%s.%04u.trace", stem, i) < 0) {
+			name = NULL;
+			return -ENOMEM;
+		}
+		fd = openat(pool->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd < 0 && errno == EEXIST)
+			continue;
+		if (fd < 0)
+			return -errno;
+
+		*out = (struct memtrace_out){ .pool = pool, .fd = -1 };
+		r = adopt(out, fd);
+		if (r < 0)
+			return r;
+		out->name = TAKE(name);
+		return 0;
+	}
+	return -EEXIST;
+}
+
+int memtrace_out_use(struct memtrace_out *out)
+{
+	int fd, r;
+
+	if (out->fd >= 0) {
+		if (out->pool->newest != out) {
+			unlink_out(out);
+			link_newest(out);
+		}
+		return 0;
+	}
+
+	r = make_room(out->pool);
+	if (r < 0)
+		return r;
+	fd = openat(out->pool->dir_fd, out->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 ? -errno : adopt(out, fd);
+}
+
+int memtrace_out_room(struct memtrace_out *out, size_t size, uint8_t **ret_room)
+{
+	assert(out->fd >= 0);
+	assert(size <= MEMTRACE_OUT_BUFFER);
+
+	if (size > MEMTRACE_OUT_BUFFER - out->n) {
+		const int r = flush(out);
+
+		if (r < 0)
+			return r;
+	}
+	*ret_room = out->buffer + out->n;
+	return 0;
+}
+
+int memtrace_out_patch(struct memtrace_out *out, uint64_t offset, const void *bytes, size_t size)
+{
+	assert(out->fd >= 0);
+	assert(offset + size <= memtrace_out_offset(out));
+
+	if (offset < out->n_written)
+		return write_at(out->fd, bytes, size, offset);
+	memcpy(out->buffer + (offset - out->n_written), bytes, size);
+	return 0;
+}
+
+int memtrace_out_close(struct memtrace_out *out)
+{
+	int r, q;
+
+	if (out->fd < 0)
+		return 0;
+	r = flush(out);
+	q = release(out);
+	return r < 0 ? r : q;
+}
+
+void memtrace_out_deinit(struct memtrace_out *out)
+{
+	if (out->pool && out->fd >= 0)
+		(void)release(out);
+	free(out->name);
+	*out = (struct memtrace_out){ .fd = -1 };
+}

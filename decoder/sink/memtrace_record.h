@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Memtrace record
+ *
+ * The records of a drmemtrace offline trace that a sink of executed instructions writes. A file is
+ * an array of them, little endian and packed.
+ */
+
+#include <assert.h>
+#include <stdint.h>
+
+struct memtrace_record {
+	uint16_t type; /* enum memtrace_type */
+	uint16_t size; /* of the instruction, of a piece of encoding; or enum memtrace_marker */
+	uint64_t addr; /* pc, id, value of a marker, or up to 8 bytes of an instruction */
+} __attribute__((__packed__));
+
+static_assert(sizeof(struct memtrace_record) == 12, "a record of a 64-bit trace");
+
+enum memtrace_type {
+	MEMTRACE_INSN = 10,
+	MEMTRACE_DIRECT_JUMP = 11,
+	MEMTRACE_INDIRECT_JUMP = 12,
+	MEMTRACE_DIRECT_CALL = 14,
+	MEMTRACE_INDIRECT_CALL = 15,
+	MEMTRACE_RETURN = 16,
+	MEMTRACE_THREAD = 22,
+	MEMTRACE_THREAD_EXIT = 23,
+	MEMTRACE_PID = 24,
+	MEMTRACE_HEADER = 25,
+	MEMTRACE_FOOTER = 26,
+	MEMTRACE_MARKER = 28,
+	MEMTRACE_SYSENTER = 31,
+	MEMTRACE_ENCODING = 47,
+	MEMTRACE_TAKEN_JUMP = 48,
+	MEMTRACE_UNTAKEN_JUMP = 49,
+};
+
+enum memtrace_marker {
+	MEMTRACE_KERNEL_EVENT = 0, /* a signal: the interrupted pc */
+	MEMTRACE_KERNEL_XFER = 1,  /* a system call that lands elsewhere: the pc after it */
+	MEMTRACE_TIMESTAMP = 2,
+	MEMTRACE_CPU = 3,
+	MEMTRACE_FILETYPE = 9,
+	MEMTRACE_CACHE_LINE = 10,
+	MEMTRACE_VERSION = 12,
+	MEMTRACE_WINDOW = 14, /* a new value allows a gap in the flow of control */
+	MEMTRACE_PAGE_SIZE = 18,
+	MEMTRACE_CHUNK_INSNS = 20,
+	MEMTRACE_BRANCH_TARGET = 29,
+};
+
+#define MEMTRACE_VERSION_RETIRED \
+	7 /* only retired instructions; directions and targets of branches */
+
+/* Instruction only, x86-64, data filtered, encodings; no system call numbers. */
+#define MEMTRACE_FILETYPE_USER 0x344
+
+#define MEMTRACE_ID_SIZE 4 /* what DynamoRIO writes as the size of records 22 to 24 */
