@@ -15,7 +15,8 @@
 
 #include "base/base.h"
 
-#define ENCODE_STACK 64 /* SDM: depth of the return compression stack */
+#define ENCODE_STACK   64 /* SDM: depth of the return compression stack */
+#define ENCODE_TNT_MAX 47 /* SDM: bits of a long TNT packet */
 
 /* Two models of the CPU's call stack; a return is compressed only where both agree. */
 struct encode_stack {
@@ -42,3 +43,59 @@ struct encode {
 	struct encode_stack sdm; /* pops on every return, cleared when packets stop */
 	struct encode_stack ipt; /* libipt's: pops on compressed returns only, cleared at PSB */
 };
+
+/*
+ * Make a virtual CPU's encoder: nothing written, packets off. @ring_size is a power of two of at
+ * least 4096; the ring itself is set by whoever acquires the CPU.
+ */
+void encode_init(struct encode *encode, uint64_t ring_size, uint32_t psb_period,
+		 bool return_compression);
+
+/*
+ * Start packets (TIP.PGE) at @ip, the first instruction that runs. @tsc is the time now; a PSB+
+ * goes first if none was written yet or one is due. Packets must be off.
+ */
+void encode_enable(struct encode *encode, uint64_t ip, uint64_t tsc);
+
+/* Stop packets after an instruction that leaves user code itself: a system call. */
+void encode_disable(struct encode *encode);
+
+/* Stop packets because of something from outside. @ip is the instruction that has not run. */
+void encode_disable_at(struct encode *encode, uint64_t ip);
+
+/* A direct call whose displacement is not 0, or an indirect one, returns to @ip. */
+void encode_push(struct encode *encode, uint64_t ip);
+
+/* An indirect jump or call, or a far transfer, went to @target. A call is also pushed. */
+void encode_indirect(struct encode *encode, uint64_t target);
+
+/* A near return went to @target. */
+void encode_return(struct encode *encode, uint64_t target);
+
+/* Write the conditional branches that are pending. */
+void encode_flush(struct encode *encode);
+
+/* A time packet. */
+void encode_tsc(struct encode *encode, uint64_t tsc);
+
+/* A PSB+ while packets are on: the instruction at @ip runs next. */
+void encode_psb(struct encode *encode, uint64_t ip, uint64_t tsc);
+
+/*
+ * Say that packets were lost (OVF), and be off. What was pending is dropped. It also mends the
+ * state of a CPU whose owner was killed: only @head is taken as it is.
+ */
+void encode_overflow(struct encode *encode, uint64_t tsc);
+
+static inline bool encode_psb_due(const struct encode *encode)
+{
+	return encode->since_psb >= encode->psb_period;
+}
+
+/* A conditional branch was taken, or was not. */
+static inline void encode_cond(struct encode *encode, bool taken)
+{
+	encode->tnt = encode->tnt << 1 | taken;
+	if (++encode->n_tnt == ENCODE_TNT_MAX)
+		encode_flush(encode);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/emu/attach.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define RING_MIN UINT64_C(4096)
+#define RING_MAX (UINT64_C(1) << 40)
+
+static bool ring_ok(uint64_t size)
+{
+	return size >= RING_MIN && size <= RING_MAX && (size & (size - 1)) == 0;
+}
+
+static bool layout_ok(const struct emu_pool_layout *l)
+{
+	return l->n_cpus >= 1 && l->n_cpus <= EMU_CPUS_MAX && l->n_busy_max >= 1 &&
+	       l->n_busy_max <= l->n_cpus && ring_ok(l->aux_size) && ring_ok(l->switch_size) &&
+	       ring_ok(l->task_size);
+}
+
+static const char *check(const struct emu_pool *pool, uint64_t size)
+{
+	if (pool->magic != EMU_POOL_MAGIC)
+		return "the file is no pool of ptd";
+	if (pool->version != EMU_POOL_VERSION)
+		return "the pool is of another version of ptd: use the plugin that came with it";
+	if (!layout_ok(&pool->layout))
+		return "the pool's layout makes no sense";
+	if (emu_pool_size(&pool->layout) != size)
+		return "the pool's size does not fit its layout";
+	return NULL;
+}
+
+int attach_init(struct attach *attach, int fd, const char **reterr_what)
+{
+	struct emu_pool *pool;
+	const char *what;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0) {
+		*reterr_what = "the descriptor of the pool is not open";
+		return -errno;
+	}
+	if ((uint64_t)st.st_size < emu_page_up(sizeof(*pool))) {
+		*reterr_what = "the file is too small to be a pool of ptd";
+		return -EBADMSG;
+	}
+	pool = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (pool == MAP_FAILED) {
+		*reterr_what = "the pool cannot be mapped";
+		return -errno;
+	}
+	what = check(pool, (uint64_t)st.st_size);
+	if (what) {
+		(void)munmap(pool, (size_t)st.st_size);
+		*reterr_what = what;
+		return -EBADMSG;
+	}
+	*attach = (struct attach){ .pool = pool, .layout = pool->layout };
+	return 0;
+}
+
+void attach_deinit(struct attach *attach)
+{
+	if (attach->pool)
+		(void)munmap(attach->pool, emu_pool_size(&attach->layout));
+	*attach = (struct attach){};
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Attach
+ *
+ * The pool as a recorded process sees it. The layout is checked once and copied: from then on the
+ * header in the shared memory is not believed, since every recorded program can write there.
+ */
+
+#include <stdint.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "daemon/emu/pool.h"
+
+struct attach {
+	struct emu_pool *pool;
+	struct emu_pool_layout layout;
+};
+
+/*
+ * Map the pool in the memfd @fd, which may be closed afterwards.
+ *
+ * Return: 0; or negative errno, with what is wrong in @reterr_what (a constant).
+ */
+_must_check_ int attach_init(struct attach *attach, int fd, const char **reterr_what);
+void attach_deinit(struct attach *attach);
+
+static inline uint8_t *attach_at(const struct attach *attach, uint64_t offset)
+{
+	return (uint8_t *)attach->pool + offset;
+}
+
+static inline struct emu_cpu *attach_cpu(const struct attach *attach, uint32_t cpu)
+{
+	return (struct emu_cpu *)attach_at(attach, emu_cpu_offset(&attach->layout, cpu));
+}
+
+/* The clock of everything that is recorded: packets and records. */
+static inline uint64_t attach_now_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/emu/block.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Where insns end, as it is being found out. */
+struct draft {
+	uint64_t ip;
+	uint64_t last_ip;
+	uint64_t next_ip;
+	uint64_t target;
+	uint16_t n;
+	uint8_t end;
+	uint16_t offsets[BLOCK_INSNS_MAX];
+};
+
+void blocks_deinit(struct blocks *blocks)
+{
+	map_deinit(&blocks->by_ip);
+	arena_deinit(&blocks->arena);
+	*blocks = (struct blocks){};
+}
+
+static enum block_end end_of(const struct insn *insn)
+{
+	if (insn->far)
+		return BLOCK_FAR;
+
+	switch ((enum ptd_insn_class)insn->class) {
+	case PTD_INSN_JUMP:
+		return BLOCK_JUMP;
+	case PTD_INSN_JUMP_INDIRECT:
+		return BLOCK_JUMP_INDIRECT;
+	case PTD_INSN_JUMP_COND:
+		return BLOCK_COND;
+	case PTD_INSN_CALL:
+		return BLOCK_CALL;
+	case PTD_INSN_CALL_INDIRECT:
+		return BLOCK_CALL_INDIRECT;
+	case PTD_INSN_RETURN:
+		return BLOCK_RETURN;
+	case PTD_INSN_RETURN_FAR:
+		return BLOCK_FAR;
+	case PTD_INSN_SYSCALL:
+	case PTD_INSN_SYSENTER:
+		return BLOCK_SYSCALL;
+	case PTD_INSN_INTERRUPT:
+		return BLOCK_INTERRUPT;
+	case PTD_INSN_VM: /* faults in user code */
+	case PTD_INSN_PTWRITE:
+	case PTD_INSN_OTHER:
+		break;
+	}
+	return insn->rep ? BLOCK_REP : BLOCK_FALLS;
+}
+
+static void draft_block(uint64_t ip, const struct block_insn *insns, size_t n,
+			struct draft *ret_draft)
+{
+	struct draft *d = ret_draft;
+
+	d->ip = d->last_ip = d->next_ip = ip;
+	d->target = 0;
+	d->n = 0;
+	d->end = BLOCK_FALLS;
+	for (size_t i = 0; i < n && i < BLOCK_INSNS_MAX; i++) {
+		const struct block_insn *from = &insns[i];
+		struct insn insn;
+
+		if (insn_decode(64, from->bytes, from->size, &insn) < 0)
+			break;
+		d->offsets[d->n++] = (uint16_t)(from->ip - ip);
+		d->last_ip = from->ip;
+		d->next_ip = from->ip + from->size;
+		d->end = end_of(&insn);
+		d->target = d->next_ip + (uint64_t)insn.disp;
+	}
+}
+
+static bool same(const struct block *block, const struct draft *d)
+{
+	return block->n == d->n && block->end == d->end && block->last_ip == d->last_ip &&
+	       block->next_ip == d->next_ip && block->target == d->target &&
+	       memcmp(block->offsets, d->offsets, d->n * sizeof(*d->offsets)) == 0;
+}
+
+static struct block *first_at(const struct blocks *blocks, uint64_t ip)
+{
+	const uint64_t *slot = map_get(&blocks->by_ip, ip);
+
+	return slot ? (struct block *)(uintptr_t)*slot : NULL;
+}
+
+static int add(struct blocks *blocks, const struct draft *d, struct block *sibling,
+	       struct block **ret_block)
+{
+	struct block *block = arena_alloc(&blocks->arena, sizeof(*block) + d->n * sizeof(uint16_t));
+	int r;
+
+	if (!block)
+		return -ENOMEM;
+
+	block->ip = d->ip;
+	block->last_ip = d->last_ip;
+	block->next_ip = d->next_ip;
+	block->target = d->target;
+	block->id = blocks->n;
+	block->n = d->n;
+	block->end = d->end;
+	block->sibling = sibling;
+	block->handler = sibling && sibling->handler;
+	memcpy(block->offsets, d->offsets, d->n * sizeof(uint16_t));
+	r = map_put(&blocks->by_ip, d->ip, (uintptr_t)block);
+	if (r < 0)
+		return r;
+
+	blocks->n++;
+	*ret_block = block;
+	return BLOCKS_NEW;
+}
+
+int blocks_get(struct blocks *blocks, uint64_t ip, const struct block_insn *insns, size_t n,
+	       struct block **ret_block)
+{
+	struct block *first = first_at(blocks, ip);
+	struct draft draft;
+
+	draft_block(ip, insns, n, &draft);
+	for (struct block *b = first; b; b = b->sibling) {
+		if (same(b, &draft)) {
+			*ret_block = b;
+			return 0;
+		}
+	}
+	return add(blocks, &draft, first, ret_block);
+}
+
+void blocks_mark_handler(struct blocks *blocks, uint64_t ip)
+{
+	for (struct block *b = first_at(blocks, ip); b; b = b->sibling)
+		atomic_store_explicit(&b->handler, true, memory_order_relaxed);
+}
+
+int block_index(const struct block *block, uint64_t ip)
+{
+	for (int i = 0; i < block->n; i++)
+		if (block->ip + block->offsets[i] == ip)
+			return i;
+	return -1;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Block
+ *
+ * What QEMU translates at a time: instructions that run one after the other, of which only the last
+ * can be a branch. A block keeps what the flow of control needs, not the bytes. Blocks are
+ * immutable (but for @handler) and live as long as the process, because threads hold on to the last
+ * one they ran; the same code translated again gives the same block.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/util/arena.h"
+#include "decoder/util/map.h"
+#include "decoder/x86/insn.h"
+
+#define BLOCK_INSNS_MAX 4096
+
+/* How the last instruction leaves. */
+enum block_end {
+	BLOCK_FALLS,
+	BLOCK_JUMP,
+	BLOCK_COND,
+	BLOCK_CALL,
+	BLOCK_JUMP_INDIRECT,
+	BLOCK_CALL_INDIRECT,
+	BLOCK_RETURN,
+	BLOCK_FAR,
+	BLOCK_SYSCALL,
+	BLOCK_INTERRUPT, /* int3, int n */
+	BLOCK_REP,       /* comes back to itself until it is done */
+};
+
+struct block {
+	uint64_t ip;
+	uint64_t last_ip;      /* of the last instruction */
+	uint64_t next_ip;      /* behind the last instruction */
+	uint64_t target;       /* of BLOCK_JUMP, BLOCK_COND, BLOCK_CALL */
+	uint32_t id;           /* dense, from 0 */
+	uint16_t n;            /* instructions; 0: none here can retire */
+	uint8_t end;           /* enum block_end */
+	_Atomic bool handler;  /* a signal handler was registered at @ip */
+	struct block *sibling; /* another block at the same @ip */
+	uint16_t offsets[];    /* of each instruction from @ip */
+};
+
+struct blocks {
+	struct map by_ip; /* -> struct block * */
+	struct arena arena;
+	uint32_t n;
+};
+
+/* One instruction as QEMU gives it to us. */
+struct block_insn {
+	uint64_t ip;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+void blocks_deinit(struct blocks *blocks);
+
+/*
+ * Find or make the block at @ip of @n instructions. It ends before the first that is none: QEMU
+ * counts one that it dropped again since it crosses into the next page, and one that is illegal
+ * cannot retire.
+ *
+ * Return: 0; BLOCKS_NEW if it had to be made; or -ENOMEM.
+ */
+_must_check_ int blocks_get(struct blocks *blocks, uint64_t ip, const struct block_insn *insns,
+			    size_t n, struct block **ret_block);
+enum {
+	BLOCKS_NEW = 1,
+};
+
+/* Mark the blocks at @ip as starts of a signal handler. */
+void blocks_mark_handler(struct blocks *blocks, uint64_t ip);
+
+/* Return: which instruction of @block is at @ip, or -1. */
+int block_index(const struct block *block, uint64_t ip);

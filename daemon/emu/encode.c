@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/emu/encode.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+	OP_PGD = 0x01,
+	OP_TIP = 0x0d,
+	OP_PGE = 0x11,
+	OP_TSC = 0x19,
+	OP_FUP = 0x1d,
+};
+
+#define TNT_SHORT_MAX 6
+
+/* Core-to-bus ratio: a number for the packet; the emulated CPU has no frequency. */
+#define CBR_RATIO 10
+
+/* CS.L of MODE.Exec: 64-bit code. */
+#define MODE_EXEC_64 0x01
+
+/*
+ * Not one byte more than the packet has may be written: what lies behind head are the oldest bytes
+ * of the ring, which a reader may still want.
+ */
+static void put(struct encode *e, const void *bytes, size_t n)
+{
+	const uint64_t at = e->head & (e->ring_size - 1);
+	const size_t room = e->ring_size - at;
+
+	if (n <= room) {
+		memcpy(e->ring + at, bytes, n);
+	} else {
+		memcpy(e->ring + at, bytes, room);
+		memcpy(e->ring, (const uint8_t *)bytes + room, n - room);
+	}
+	e->head += n;
+	e->since_psb += n;
+}
+
+static void put_byte(struct encode *e, uint8_t byte)
+{
+	e->ring[e->head & (e->ring_size - 1)] = byte;
+	e->head++;
+	e->since_psb++;
+}
+
+static void clear_stack(struct encode_stack *stack)
+{
+	stack->depth = 0;
+}
+
+static void push(struct encode_stack *stack, uint64_t ip)
+{
+	stack->ip[stack->top++ % ENCODE_STACK] = ip;
+	if (stack->depth < ENCODE_STACK)
+		stack->depth++;
+}
+
+static bool top_is(const struct encode_stack *stack, uint64_t ip)
+{
+	return stack->depth > 0 && stack->ip[(stack->top - 1) % ENCODE_STACK] == ip;
+}
+
+static void pop(struct encode_stack *stack)
+{
+	if (stack->depth == 0)
+		return;
+	stack->depth--;
+	stack->top--;
+}
+
+/* An IP packet; the IP is compressed against the last one. */
+static void put_ip(struct encode *e, uint8_t op, uint64_t ip)
+{
+	const uint64_t change = ip ^ e->last_ip;
+	uint8_t bytes[9], mode, n;
+
+	if (!(change >> 16)) {
+		mode = 1;
+		n = 2;
+	} else if (!(change >> 32)) {
+		mode = 2;
+		n = 4;
+	} else if ((uint64_t)((int64_t)(ip << 16) >> 16) == ip) {
+		mode = 3;
+		n = 6;
+	} else if (!(change >> 48)) {
+		mode = 4;
+		n = 6;
+	} else {
+		mode = 6;
+		n = 8;
+	}
+	bytes[0] = op | mode << 5;
+	memcpy(bytes + 1, &ip, 8);
+	put(e, bytes, 1 + n);
+	e->last_ip = ip;
+}
+
+void encode_tsc(struct encode *e, uint64_t tsc)
+{
+	const uint64_t packet = tsc << 8 | OP_TSC;
+
+	put(e, &packet, 8);
+}
+
+static void put_mode_exec(struct encode *e)
+{
+	put(e, (const uint8_t[]){ 0x99, MODE_EXEC_64 }, 2);
+	e->mode_sent = true;
+}
+
+/* PSB, TSC and CBR: the part of PSB+ that is the same with packets on and off. */
+static void begin_psb(struct encode *e, uint64_t tsc)
+{
+	static const uint8_t psb[16] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+					 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
+
+	encode_flush(e);
+	put(e, psb, sizeof(psb));
+	e->since_psb = 0;
+	e->last_ip = 0;
+	e->mode_sent = false;
+	clear_stack(&e->sdm);
+	clear_stack(&e->ipt);
+	encode_tsc(e, tsc);
+	put(e, (const uint8_t[]){ 0x02, 0x03, CBR_RATIO, 0x00 }, 4);
+}
+
+static void end_psb(struct encode *e)
+{
+	put(e, (const uint8_t[]){ 0x02, 0x23 }, 2);
+}
+
+void encode_init(struct encode *e, uint64_t ring_size, uint32_t psb_period, bool return_compression)
+{
+	*e = (struct encode){
+		.ring_size = ring_size,
+		.psb_period = psb_period,
+		.return_compression = return_compression,
+		.since_psb = UINT64_MAX,
+	};
+}
+
+void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
+{
+	assert(!e->enabled && e->n_tnt == 0);
+
+	if (encode_psb_due(e)) {
+		begin_psb(e, tsc);
+		end_psb(e);
+	} else {
+		encode_tsc(e, tsc);
+	}
+	if (!e->mode_sent)
+		put_mode_exec(e);
+	put_ip(e, OP_PGE, ip);
+	e->enabled = true;
+}
+
+void encode_disable(struct encode *e)
+{
+	encode_flush(e);
+	put_byte(e, OP_PGD);
+	e->enabled = false;
+	clear_stack(&e->sdm);
+}
+
+void encode_disable_at(struct encode *e, uint64_t ip)
+{
+	encode_flush(e);
+	put_ip(e, OP_FUP, ip);
+	encode_disable(e);
+}
+
+void encode_push(struct encode *e, uint64_t ip)
+{
+	push(&e->sdm, ip);
+	push(&e->ipt, ip);
+}
+
+void encode_indirect(struct encode *e, uint64_t target)
+{
+	encode_flush(e);
+	put_ip(e, OP_TIP, target);
+}
+
+void encode_return(struct encode *e, uint64_t target)
+{
+	const bool agreed =
+	    e->return_compression && top_is(&e->sdm, target) && top_is(&e->ipt, target);
+
+	/*
+	 * The SDM's stack loses its top at every return, libipt's only at a compressed one. Where
+	 * both say the same, every decoder understands.
+	 */
+	pop(&e->sdm);
+	if (agreed) {
+		pop(&e->ipt);
+		encode_cond(e, true);
+	} else {
+		encode_indirect(e, target);
+	}
+}
+
+static void put_tnt_long(struct encode *e)
+{
+	const uint64_t payload = UINT64_C(1) << e->n_tnt | e->tnt;
+	const uint64_t packet = payload << 16 | 0xa302;
+
+	put(e, &packet, 8);
+}
+
+static void put_tnt_short(struct encode *e)
+{
+	uint32_t left = e->n_tnt;
+
+	while (left > 0) {
+		const uint32_t n = left < TNT_SHORT_MAX ? left : TNT_SHORT_MAX;
+		const uint32_t bits = e->tnt >> (left - n) & ((1u << n) - 1);
+
+		put_byte(e, (uint8_t)((1u << n | bits) << 1));
+		left -= n;
+	}
+}
+
+void encode_flush(struct encode *e)
+{
+	if (e->n_tnt == 0)
+		return;
+
+	/* Seven short packets are smaller than a long one, eight are not. */
+	if (e->n_tnt > 7 * TNT_SHORT_MAX)
+		put_tnt_long(e);
+	else
+		put_tnt_short(e);
+	e->tnt = 0;
+	e->n_tnt = 0;
+}
+
+void encode_psb(struct encode *e, uint64_t ip, uint64_t tsc)
+{
+	assert(e->enabled);
+
+	begin_psb(e, tsc);
+	put_mode_exec(e);
+	put_ip(e, OP_FUP, ip);
+	end_psb(e);
+}
+
+void encode_overflow(struct encode *e, uint64_t tsc)
+{
+	e->enabled = false;
+	e->tnt = 0;
+	e->n_tnt = 0;
+	clear_stack(&e->sdm);
+	clear_stack(&e->ipt);
+	/* A decoder finds nothing before the first PSB. */
+	if (e->since_psb == UINT64_MAX) {
+		begin_psb(e, tsc);
+		end_psb(e);
+	}
+	put(e, (const uint8_t[]){ 0x02, 0xf3 }, 2);
+	e->last_ip = 0;
+	encode_tsc(e, tsc);
+}

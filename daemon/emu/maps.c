@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/emu/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <inttypes.h>
+#include <libelf.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define FILES_MAX 4096
+#define PAGE      UINT64_C(4096)
+
+/* One line of /proc/self/maps, in the guest's addresses. */
+struct vma {
+	uint64_t start;
+	uint64_t end;
+	uint64_t pgoff;
+	uint32_t maj;
+	uint32_t min;
+	uint64_t ino;
+	bool shared;
+	const char *path; /* "" if it has none; in the line it was read from */
+};
+
+struct scan {
+	FILE *file;
+	char *line;
+	size_t line_size;
+	uintptr_t guest_base;
+};
+
+static void scan_end(struct scan *scan)
+{
+	if (scan->file)
+		(void)fclose(scan->file);
+	free(scan->line);
+}
+
+static void scan_begin(struct scan *scan, uintptr_t guest_base)
+{
+	*scan = (struct scan){ .file = fopen("/proc/self/maps", "re"), .guest_base = guest_base };
+}
+
+static bool scan_next(struct scan *scan, struct vma *ret_vma)
+{
+	char perms[5] = "";
+	int path = 0;
+	struct vma v;
+	ssize_t n;
+
+	n = scan->file ? getline(&scan->line, &scan->line_size, scan->file) : -1;
+	if (n <= 0)
+		return false;
+	if (scan->line[n - 1] == '\n')
+		scan->line[n - 1] = '\0';
+	if (sscanf(scan->line,
+		   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n",
+		   &v.start, &v.end, perms, &v.pgoff, &v.maj, &v.min, &v.ino, &path) < 7)
+		return false;
+	v.start -= scan->guest_base;
+	v.end -= scan->guest_base;
+	v.shared = perms[3] == 's';
+	v.path = scan->line + path;
+	*ret_vma = v;
+	return true;
+}
+
+void maps_init(struct maps *maps, const struct attach *attach, const uintptr_t *guest_base)
+{
+	*maps = (struct maps){ .attach = attach, .guest_base = guest_base };
+	(void)pthread_mutex_init(&maps->lock, NULL);
+	(void)elf_version(EV_CURRENT);
+}
+
+void maps_deinit(struct maps *maps)
+{
+	vec_deinit(&maps->known);
+	vec_deinit(&maps->files);
+	(void)pthread_mutex_destroy(&maps->lock);
+}
+
+/* --- what is known ---------------------------------------------------------------------------- */
+
+/* Index of the first range that ends behind @ip. */
+static size_t first_behind(const struct maps *maps, uint64_t ip)
+{
+	size_t low = 0, high = maps->known.n;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (maps->known.items[middle].end > ip)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* Put @n ranges in the place of those from index @from to before @to. */
+static void replace(struct maps *maps, size_t from, size_t to, const struct maps_range *ranges,
+		    size_t n)
+{
+	struct maps_range *items;
+
+	/* Without memory a range stays unknown or known: then a record is written twice, or once
+	 * too few, which the check at translation finds. */
+	if (n > to - from && vec_reserve(&maps->known, n) < 0)
+		return;
+	items = maps->known.items;
+	if (maps->known.n > to)
+		memmove(items + from + n, items + to, (maps->known.n - to) * sizeof(*items));
+	if (n > 0)
+		memcpy(items + from, ranges, n * sizeof(*items));
+	maps->known.n = maps->known.n - (to - from) + n;
+}
+
+static void forget(struct maps *maps, uint64_t start, uint64_t end)
+{
+	const size_t from = first_behind(maps, start);
+	struct maps_range rest[2];
+	size_t to = from, n = 0;
+
+	for (; to < maps->known.n && maps->known.items[to].start < end; to++) {
+		const struct maps_range r = maps->known.items[to];
+
+		if (r.start < start)
+			rest[n++] = (struct maps_range){ r.start, start };
+		if (r.end > end)
+			rest[n++] = (struct maps_range){ end, r.end };
+	}
+	if (to > from)
+		replace(maps, from, to, rest, n);
+}
+
+static void remember(struct maps *maps, uint64_t start, uint64_t end)
+{
+	size_t from, to;
+
+	forget(maps, start, end);
+	from = to = first_behind(maps, start);
+	if (from > 0 && maps->known.items[from - 1].end == start)
+		start = maps->known.items[--from].start;
+	if (to < maps->known.n && maps->known.items[to].start == end)
+		end = maps->known.items[to++].end;
+	replace(maps, from, to, &(struct maps_range){ start, end }, 1);
+}
+
+void maps_remove(struct maps *maps, uint64_t start, uint64_t size)
+{
+	(void)pthread_mutex_lock(&maps->lock);
+	forget(maps, start, start + size);
+	(void)pthread_mutex_unlock(&maps->lock);
+}
+
+bool maps_has(struct maps *maps, uint64_t start, uint64_t size)
+{
+	bool has;
+	size_t i;
+
+	(void)pthread_mutex_lock(&maps->lock);
+	i = first_behind(maps, start);
+	has = i < maps->known.n && maps->known.items[i].start < start + size;
+	(void)pthread_mutex_unlock(&maps->lock);
+	return has;
+}
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+static void read_buildid(struct maps *maps, const char *path, struct buildid *ret_id)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct maps_file file = {};
+	struct stat st;
+
+	*ret_id = (struct buildid){};
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return;
+	file.dev = st.st_dev;
+	file.ino = st.st_ino;
+	file.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+	for (size_t i = 0; i < maps->files.n; i++) {
+		const struct maps_file *f = &maps->files.items[i];
+
+		if (f->dev == file.dev && f->ino == file.ino && f->mtime_ns == file.mtime_ns) {
+			*ret_id = f->buildid;
+			return;
+		}
+	}
+	if (buildid_read(fd, &file.buildid) < 0)
+		return;
+	*ret_id = file.buildid;
+	if (maps->files.n < FILES_MAX)
+		(void)vec_push(&maps->files, file);
+}
+
+/* Names in brackets are those of QEMU's own memory, not of the guest's. */
+static bool is_file(const struct vma *vma)
+{
+	return vma->path[0] != '\0' && vma->path[0] != '[';
+}
+
+static void write_record(struct maps *maps, struct sideband_who who, const struct vma *vma,
+			 uint64_t start, uint64_t end, uint32_t prot)
+{
+	struct sideband_map map = {
+		.addr = start,
+		.len = end - start,
+		.prot = prot,
+		.flags = vma->shared ? MAP_SHARED : MAP_PRIVATE,
+		.name = "//anon",
+	};
+
+	if (is_file(vma)) {
+		map.pgoff = vma->pgoff + (start - vma->start);
+		map.maj = vma->maj;
+		map.min = vma->min;
+		map.ino = vma->ino;
+		map.name = vma->path;
+		read_buildid(maps, vma->path, &map.buildid);
+	} else {
+		map.flags |= MAP_ANONYMOUS;
+	}
+	sideband_mmap(maps->attach, who, &map);
+}
+
+static size_t add_locked(struct maps *maps, struct sideband_who who, uint64_t start, uint64_t end,
+			 uint32_t prot)
+{
+	_cleanup_(scan_end) struct scan scan;
+	struct vma vma;
+	size_t n = 0;
+
+	scan_begin(&scan, *maps->guest_base);
+	while (scan_next(&scan, &vma)) {
+		const uint64_t from = vma.start > start ? vma.start : start;
+		const uint64_t to = vma.end < end ? vma.end : end;
+
+		if (from >= to)
+			continue;
+		write_record(maps, who, &vma, from, to, prot);
+		remember(maps, from, to);
+		n++;
+	}
+	return n;
+}
+
+size_t maps_add(struct maps *maps, struct sideband_who who, uint64_t start, uint64_t size,
+		uint32_t prot)
+{
+	const uint64_t from = start & ~(PAGE - 1);
+	const uint64_t to = (start + size + PAGE - 1) & ~(PAGE - 1);
+	size_t n;
+
+	(void)pthread_mutex_lock(&maps->lock);
+	n = add_locked(maps, who, from, to, prot);
+	(void)pthread_mutex_unlock(&maps->lock);
+	return n;
+}
+
+/* --- images ----------------------------------------------------------------------------------- */
+
+struct segment {
+	uint64_t start;
+	uint64_t end;
+	uint32_t prot;
+};
+
+/*
+ * Where the executable segments of the ELF file are whose byte at @offset is at @address.
+ * QEMU's mappings may be merged; the file's own headers tell exactly.
+ */
+static size_t read_segments(const char *path, uint64_t offset, uint64_t address,
+			    struct segment *ret_segments, size_t n_max)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ, NULL);
+	size_t n_headers = 0, n = 0;
+	uint64_t bias = 0;
+	GElf_Phdr p;
+
+	if (!elf || elf_getphdrnum(elf, &n_headers) < 0)
+		n_headers = 0;
+	for (size_t i = 0; i < n_headers; i++)
+		if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && offset >= p.p_offset &&
+		    offset - p.p_offset < p.p_filesz)
+			bias = address - (p.p_vaddr + (offset - p.p_offset));
+	for (size_t i = 0; i < n_headers && n < n_max; i++) {
+		if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || !(p.p_flags & PF_X))
+			continue;
+		ret_segments[n++] = (struct segment){
+			.start = bias + p.p_vaddr,
+			.end = bias + p.p_vaddr + p.p_filesz,
+			.prot = PROT_EXEC | (p.p_flags & PF_R ? PROT_READ : 0) |
+				(p.p_flags & PF_W ? PROT_WRITE : 0),
+		};
+	}
+	if (elf)
+		(void)elf_end(elf);
+	return n;
+}
+
+void maps_add_image(struct maps *maps, struct sideband_who who, uint64_t address)
+{
+	_cleanup_(scan_end) struct scan scan;
+	struct segment segments[64];
+	struct vma vma;
+	size_t n = 0;
+
+	scan_begin(&scan, *maps->guest_base);
+	while (scan_next(&scan, &vma)) {
+		if (address < vma.start || address >= vma.end)
+			continue;
+		if (is_file(&vma))
+			n = read_segments(vma.path, vma.pgoff + (address - vma.start), address,
+					  segments, ARRAY_LEN(segments));
+		break;
+	}
+	for (size_t i = 0; i < n; i++)
+		(void)maps_add(maps, who, segments[i].start, segments[i].end - segments[i].start,
+			       segments[i].prot);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Maps
+ *
+ * Which executable memory the recorded process has, and the MMAP2 records that say so. What is
+ * mapped is read from /proc/self/maps, except for the permission to execute: QEMU takes it away,
+ * the program's own calls tell about it. All functions may be called from any thread.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "daemon/emu/sideband.h"
+#include "decoder/util/vec.h"
+
+struct maps_range {
+	uint64_t start;
+	uint64_t end;
+};
+
+struct maps_file {
+	uint64_t dev;
+	uint64_t ino;
+	int64_t mtime_ns;
+	struct buildid buildid;
+};
+
+struct maps {
+	const struct attach *attach; /* borrowed */
+	const uintptr_t *guest_base; /* borrowed */
+	pthread_mutex_t lock;
+	VEC(struct maps_range) known; /* executable; sorted, apart from each other */
+	VEC(struct maps_file) files;  /* whose build-ids were read */
+};
+
+void maps_init(struct maps *maps, const struct attach *attach, const uintptr_t *guest_base);
+void maps_deinit(struct maps *maps);
+
+/*
+ * The memory at [@start, @start + @size) became executable, with protection @prot: write a record
+ * for each mapping in it.
+ *
+ * Return: how many records were written.
+ */
+size_t maps_add(struct maps *maps, struct sideband_who who, uint64_t start, uint64_t size,
+		uint32_t prot);
+
+/* It is not executable any more; records of that there are none. */
+void maps_remove(struct maps *maps, uint64_t start, uint64_t size);
+
+/* Return: whether all or part of [@start, @start + @size) is known to be executable. */
+bool maps_has(struct maps *maps, uint64_t start, uint64_t size);
+
+/* Add the executable segments of the ELF file that is mapped at @address, as the kernel does it. */
+void maps_add_image(struct maps *maps, struct sideband_who who, uint64_t address);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * The software PT source: a plugin for QEMU's user emulation that writes Intel PT packets and perf
+ * records of the program into ptd's pool. Here is what QEMU tells us; what becomes of it is in
+ * thread.c and below.
+ *
+ *	qemu-x86_64 -plugin ptd-emu.so,pool=FD[,log=DIR] PROGRAM …
+ *
+ * FD is the pool's memfd, inherited. A ground-truth log goes to DIR, or to $PTD_EMU_LOG.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "daemon/emu/qemu.h"
+#include "daemon/emu/syscall.h"
+
+#define EXPORT __attribute__((__visibility__("default")))
+
+EXPORT extern int qemu_plugin_version;
+EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+EXPORT int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int argc,
+			       char **argv);
+
+static struct process process;
+static pthread_key_t thread_key; /* tells when a thread ends */
+
+/* Each thread of the guest is one of the host. */
+static __thread struct thread *self __attribute__((__tls_model__("initial-exec")));
+
+static uint64_t read_register(unsigned vcpu, enum process_register which)
+{
+	static __thread struct byte_array *bytes __attribute__((__tls_model__("initial-exec")));
+	struct CPUState *cpu = qemu_get_cpu((int)vcpu);
+	uint64_t value = 0;
+
+	if (!bytes)
+		bytes = g_byte_array_new();
+	if (!cpu || !bytes)
+		return 0;
+	g_byte_array_set_size(bytes, 0);
+	if (x86_cpu_gdb_read_register(cpu, bytes,
+				      which == PROCESS_RSP ? QEMU_X86_RSP : QEMU_X86_RIP) == 8)
+		memcpy(&value, bytes->data, sizeof(value));
+	return value;
+}
+
+static void on_thread_end(void *thread)
+{
+	self = thread_free(thread);
+}
+
+/* The first block of a thread; or of a process that is not recorded, which has no threads for us.
+ */
+__attribute__((__noinline__)) static struct thread *begin_thread(unsigned vcpu)
+{
+	self = thread_new(&process, vcpu);
+	if (self)
+		(void)pthread_setspecific(thread_key, self);
+	return self;
+}
+
+static void on_block(unsigned vcpu, void *block)
+{
+	struct thread *thread = self;
+
+	if (__builtin_expect(!thread, 0)) {
+		thread = begin_thread(vcpu);
+		if (!thread)
+			return;
+	}
+	thread_begin_block(thread, block);
+}
+
+static void on_last(unsigned vcpu, void *block)
+{
+	(void)vcpu;
+	(void)block;
+	if (self)
+		thread_begin_last(self);
+}
+
+static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
+{
+	const size_t n = qemu_plugin_tb_n_insns(tb);
+	static struct block_insn insns[BLOCK_INSNS_MAX]; /* QEMU translates one at a time */
+	const struct block *block;
+	size_t i;
+
+	(void)id;
+	for (i = 0; i < n && i < BLOCK_INSNS_MAX; i++) {
+		const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		insns[i] = (struct block_insn){
+			.ip = qemu_plugin_insn_vaddr(insn),
+			.bytes = qemu_plugin_insn_data(insn),
+			.size = qemu_plugin_insn_size(insn),
+		};
+	}
+	block = process_translate(&process, self, qemu_plugin_tb_vaddr(tb), insns, i);
+	if (!block)
+		return;
+	/* The callbacks get the block as it is; they do not change it. */
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS,
+					     (void *)(uintptr_t)block);
+	if (block->n > 1)
+		qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, block->n - 1u),
+						       on_last, QEMU_PLUGIN_CB_NO_REGS, NULL);
+}
+
+static void on_vcpu(uint64_t id, unsigned vcpu)
+{
+	(void)id;
+	process_note_parent(&process, vcpu, (uint32_t)syscall(SYS_gettid));
+}
+
+static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
+		       uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
+{
+	(void)id;
+	(void)vcpu;
+	(void)a7;
+	(void)a8;
+	if (!self)
+		return;
+	thread_leave(self, syscall_ends(number));
+	syscall_enter(self, number, (const uint64_t[]){ a1, a2, a3, a4, a5, a6 });
+}
+
+static void on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result)
+{
+	(void)id;
+	(void)vcpu;
+	if (self)
+		syscall_return(self, number, result);
+}
+
+static void on_exit_program(uint64_t id, void *userdata)
+{
+	(void)id;
+	(void)userdata;
+	process_end(&process);
+}
+
+static void on_fork_child(void)
+{
+	process_leave(&process);
+	(void)pthread_setspecific(thread_key, NULL);
+	self = NULL;
+}
+
+/* --- install ---------------------------------------------------------------------------------- */
+
+struct arguments {
+	int pool_fd;
+	const char *log_dir;
+};
+
+static int parse_arguments(int argc, char **argv, struct arguments *ret_arguments)
+{
+	struct arguments a = { .pool_fd = -1, .log_dir = getenv("PTD_EMU_LOG") };
+	char *end;
+
+	for (int i = 0; i < argc; i++) {
+		if (strncmp(argv[i], "pool=", 5) == 0) {
+			a.pool_fd = (int)strtol(argv[i] + 5, &end, 10);
+			if (end == argv[i] + 5 || *end)
+				a.pool_fd = -1;
+		} else if (strncmp(argv[i], "log=", 4) == 0) {
+			a.log_dir = argv[i] + 4;
+		} else {
+			fprintf(stderr, "ptd-emu.so: unknown argument \"%s\"\n", argv[i]);
+			return -1;
+		}
+	}
+	if (a.pool_fd < 0) {
+		fprintf(stderr, "ptd-emu.so: needs pool=FD, the descriptor of ptd's pool\n");
+		return -1;
+	}
+	*ret_arguments = a;
+	return 0;
+}
+
+static int check_qemu(const struct qemu_plugin_info *info)
+{
+	if (info->version.min > QEMU_PLUGIN_VERSION || info->version.cur < QEMU_PLUGIN_VERSION) {
+		fprintf(stderr,
+			"ptd-emu.so: this QEMU offers plugin interface %d to %d, but %d is needed: "
+			"use qemu-user 7.2 of Debian 12\n",
+			info->version.min, info->version.cur, QEMU_PLUGIN_VERSION);
+		return -1;
+	}
+	if (info->system_emulation || strcmp(info->target_name, "x86_64") != 0) {
+		fprintf(stderr, "ptd-emu.so: records programs under qemu-x86_64 only, not %s%s\n",
+			info->target_name, info->system_emulation ? " machines" : "");
+		return -1;
+	}
+	if (!&guest_base || !qemu_get_cpu || !x86_cpu_gdb_read_register || !g_byte_array_new ||
+	    !g_byte_array_set_size) {
+		fprintf(stderr, "ptd-emu.so: this QEMU does not export what reads registers: "
+				"use qemu-user 7.2 of Debian 12\n");
+		return -1;
+	}
+	return 0;
+}
+
+int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int argc, char **argv)
+{
+	struct arguments arguments;
+	struct attach attach;
+	const char *what;
+	int r;
+
+	if (check_qemu(info) < 0 || parse_arguments(argc, argv, &arguments) < 0)
+		return 1;
+	r = attach_init(&attach, arguments.pool_fd, &what);
+	if (r < 0) {
+		fprintf(stderr, "ptd-emu.so: descriptor %d: %s: %s\n", arguments.pool_fd, what,
+			strerror(-r));
+		return 1;
+	}
+	(void)close(arguments.pool_fd);
+	r = process_init(&process, &attach, arguments.log_dir, &guest_base, read_register);
+	if (r < 0) {
+		fprintf(stderr, "ptd-emu.so: cannot log to %s: %s\n", arguments.log_dir,
+			strerror(-r));
+		return 1;
+	}
+	if (pthread_key_create(&thread_key, on_thread_end) != 0 ||
+	    pthread_atfork(NULL, NULL, on_fork_child) != 0) {
+		fprintf(stderr, "ptd-emu.so: cannot follow threads: out of memory\n");
+		return 1;
+	}
+	qemu_plugin_register_vcpu_init_cb(id, on_vcpu);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+	qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);
+	qemu_plugin_register_vcpu_syscall_ret_cb(id, on_syscall_return);
+	qemu_plugin_register_atexit_cb(id, on_exit_program, NULL);
+	return 0;
+}

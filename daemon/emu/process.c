@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/emu/process.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/emu/thread.h"
+
+#define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
+#define PAGE          UINT64_C(4096)
+
+static int open_block_log(struct process *process, const char *log_dir)
+{
+	char name[32];
+
+	/* Absolute, since the program may change its directory. */
+	process->log_dir = realpath(log_dir, NULL);
+	if (!process->log_dir)
+		return -errno;
+	(void)snprintf(name, sizeof(name), "%u.blocks", process->pid);
+	return log_file_new(process->log_dir, name, &process->block_log);
+}
+
+int process_init(struct process *process, const struct attach *attach, const char *log_dir,
+		 const uintptr_t *guest_base, process_register_fn read_register)
+{
+	int r = 0;
+
+	*process = (struct process){
+		.attach = *attach,
+		.guest_base = guest_base,
+		.read_register = read_register,
+		.pid = (uint32_t)getpid(),
+		.parent_pid = (uint32_t)getppid(),
+	};
+	(void)pthread_mutex_init(&process->lock, NULL);
+	maps_init(&process->maps, &process->attach, guest_base);
+	if (log_dir)
+		r = open_block_log(process, log_dir);
+	if (r == 0)
+		atomic_fetch_add(&process->attach.pool->n_attached, 1);
+	return r;
+}
+
+/* What the kernel would call the process. */
+static void read_comm(const struct process *process, uint64_t execfn, char ret_comm[16])
+{
+	char path[PATH_MAX] = "";
+	const char *base;
+
+	if (execfn == 0 || guest_read_string(*process->guest_base, execfn, path, sizeof(path)) < 0)
+		path[0] = '\0';
+	base = strrchr(path, '/');
+	(void)snprintf(ret_comm, 16, "%.15s", base ? base + 1 : path);
+}
+
+void process_start(struct process *process, struct sideband_who who, uint64_t rsp)
+{
+	struct guest_start start;
+	char comm[16];
+
+	if (guest_read_start(*process->guest_base, rsp, &start) < 0)
+		start = (struct guest_start){};
+	read_comm(process, start.execfn, comm);
+	sideband_fork(&process->attach, who, process->parent_pid, process->parent_pid);
+	sideband_comm(&process->attach, who, comm, true);
+	if (start.phdr)
+		maps_add_image(&process->maps, who, start.phdr);
+	if (start.base)
+		maps_add_image(&process->maps, who, start.base);
+	atomic_store(&process->state, PROCESS_RUNS);
+}
+
+static void end_thread_locked(struct process *process, struct thread *t)
+{
+	thread_stop(t);
+	sideband_exit(&process->attach, t->lease.who, process->parent_pid);
+	if (t->flow.log)
+		(void)log_file_flush(t->flow.log);
+}
+
+void process_end(struct process *process)
+{
+	struct thread *leader = NULL;
+
+	(void)pthread_mutex_lock(&process->lock);
+	if (atomic_exchange(&process->state, PROCESS_OVER) != PROCESS_RUNS) {
+		(void)pthread_mutex_unlock(&process->lock);
+		return;
+	}
+	if (process->block_log)
+		(void)log_file_flush(process->block_log);
+	/* As in the kernel, the leader is the last. */
+	for (struct thread *t = process->threads; t; t = t->next) {
+		if (t->lease.who.tid == process->pid)
+			leader = t;
+		else
+			end_thread_locked(process, t);
+	}
+	if (leader)
+		end_thread_locked(process, leader);
+	atomic_fetch_sub(&process->attach.pool->n_attached, 1);
+	(void)pthread_mutex_unlock(&process->lock);
+}
+
+void process_leave(struct process *process)
+{
+	atomic_store(&process->state, PROCESS_OVER);
+	process->threads = NULL;
+}
+
+/*
+ * Code runs that no call we know of made executable: say now that it is there. The packets get a
+ * time, so that what runs in it comes after the record.
+ */
+static void surprise(struct process *process, struct thread *self, uint64_t ip)
+{
+	if (maps_add(&process->maps, self->lease.who, ip & ~(PAGE - 1), PAGE, 5) > 0)
+		self->wants_tsc = true;
+	process->n_surprises++;
+}
+
+const struct block *process_translate(struct process *process, struct thread *self, uint64_t ip,
+				      const struct block_insn *insns, size_t n)
+{
+	struct block *block = NULL;
+	int r;
+
+	(void)pthread_mutex_lock(&process->lock);
+	r = blocks_get(&process->blocks, ip, insns, n, &block);
+	if (r == BLOCKS_NEW) {
+		if (guest_handlers_have(&process->handlers, ip))
+			block->handler = true;
+		if (process->block_log)
+			log_describe(process->block_log, block);
+	}
+	if (self && ip < VSYSCALL_PAGE && !maps_has(&process->maps, ip, 1))
+		surprise(process, self, ip);
+	(void)pthread_mutex_unlock(&process->lock);
+	return block;
+}
+
+void process_note_parent(struct process *process, unsigned vcpu, uint32_t tid)
+{
+	(void)pthread_mutex_lock(&process->lock);
+	if (vcpu < ARRAY_LEN(process->parents))
+		process->parents[vcpu] = tid;
+	(void)pthread_mutex_unlock(&process->lock);
+}
+
+uint32_t process_add(struct process *process, struct thread *thread)
+{
+	uint32_t parent = 0;
+	bool first;
+
+	(void)pthread_mutex_lock(&process->lock);
+	first = !process->threads && atomic_load(&process->state) == PROCESS_LOADING;
+	if (thread->vcpu < ARRAY_LEN(process->parents))
+		parent = process->parents[thread->vcpu];
+	thread->next = process->threads;
+	process->threads = thread;
+	(void)pthread_mutex_unlock(&process->lock);
+	if (first)
+		return 0;
+	return parent ? parent : process->pid;
+}
+
+void process_remove(struct process *process, struct thread *thread)
+{
+	(void)pthread_mutex_lock(&process->lock);
+	for (struct thread **at = &process->threads; *at; at = &(*at)->next) {
+		if (*at == thread) {
+			*at = thread->next;
+			break;
+		}
+	}
+	/* If the process is over, its end has said so. */
+	if (atomic_load(&process->state) == PROCESS_RUNS)
+		sideband_exit(&process->attach, thread->lease.who, process->parent_pid);
+	(void)pthread_mutex_unlock(&process->lock);
+}
+
+void process_note_handler(struct process *process, uint64_t act)
+{
+	uint64_t handler;
+
+	(void)pthread_mutex_lock(&process->lock);
+	handler = guest_handlers_add(&process->handlers, *process->guest_base, act);
+	if (handler)
+		blocks_mark_handler(&process->blocks, handler);
+	(void)pthread_mutex_unlock(&process->lock);
+}
+
+bool process_at_handler(struct process *process, uint64_t ip, uint64_t rsp, uint64_t *ret_ip)
+{
+	bool at;
+
+	(void)pthread_mutex_lock(&process->lock);
+	at = guest_at_handler(&process->handlers, *process->guest_base, ip, rsp, ret_ip);
+	(void)pthread_mutex_unlock(&process->lock);
+	return at;
+}
+
+void process_flush_logs(struct process *process)
+{
+	if (process->block_log)
+		(void)log_file_flush(process->block_log);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * QEMU
+ *
+ * What the plugin uses of the program it is loaded into. No package ships the plugin header, so the
+ * functions of version 1 of that interface are declared here. The second part is no interface but
+ * symbols that Debian's binary exports all the same: they are weak, and their absence is an error
+ * at install.
+ *
+ * Source: QEMU 7.2, docs/devel/tcg-plugins.rst.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define QEMU_PLUGIN_VERSION 1
+
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+
+struct qemu_plugin_info {
+	const char *target_name;
+	struct {
+		int min;
+		int cur;
+	} version;
+	bool system_emulation;
+	struct {
+		int smp_vcpus;
+		int max_vcpus;
+	} system;
+};
+
+enum qemu_plugin_cb_flags {
+	QEMU_PLUGIN_CB_NO_REGS,
+};
+
+typedef void (*qemu_plugin_vcpu_cb)(uint64_t id, unsigned vcpu);
+typedef void (*qemu_plugin_tb_trans_cb)(uint64_t id, struct qemu_plugin_tb *tb);
+typedef void (*qemu_plugin_exec_cb)(unsigned vcpu, void *userdata);
+typedef void (*qemu_plugin_atexit_cb)(uint64_t id, void *userdata);
+typedef void (*qemu_plugin_syscall_cb)(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1,
+				       uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5,
+				       uint64_t a6, uint64_t a7, uint64_t a8);
+typedef void (*qemu_plugin_syscall_ret_cb)(uint64_t id, unsigned vcpu, int64_t number, int64_t ret);
+
+void qemu_plugin_register_vcpu_init_cb(uint64_t id, qemu_plugin_vcpu_cb cb);
+void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, qemu_plugin_tb_trans_cb cb);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_exec_cb cb,
+					  enum qemu_plugin_cb_flags flags, void *userdata);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_exec_cb cb,
+					    enum qemu_plugin_cb_flags flags, void *userdata);
+void qemu_plugin_register_vcpu_syscall_cb(uint64_t id, qemu_plugin_syscall_cb cb);
+void qemu_plugin_register_vcpu_syscall_ret_cb(uint64_t id, qemu_plugin_syscall_ret_cb cb);
+void qemu_plugin_register_atexit_cb(uint64_t id, qemu_plugin_atexit_cb cb, void *userdata);
+
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+
+/* --- internals that Debian's qemu-x86_64 exports ------------------------------------------- */
+
+struct CPUState;
+
+/* GLib's GByteArray, as its header documents it. */
+struct byte_array {
+	uint8_t *data;
+	unsigned len;
+};
+
+enum qemu_x86_register {
+	QEMU_X86_RSP = 7,
+	QEMU_X86_RIP = 16,
+};
+
+#define _weak_ __attribute__((__weak__))
+
+extern uintptr_t guest_base _weak_; /* host address of the guest's address 0 */
+struct CPUState *qemu_get_cpu(int index) _weak_;
+/* Append register @n to @bytes. Return: its size in bytes, 0 if there is none. */
+int x86_cpu_gdb_read_register(struct CPUState *cpu, struct byte_array *bytes, int n) _weak_;
+struct byte_array *g_byte_array_new(void) _weak_;
+struct byte_array *g_byte_array_set_size(struct byte_array *bytes, unsigned size) _weak_;
+uint8_t *g_byte_array_free(struct byte_array *bytes, int free_segment) _weak_;

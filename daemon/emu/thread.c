@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/emu/thread.h"
+
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PATIENCE_BLOCKS 256
+#define BLIND_BLOCKS    4096
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+static void open_log(struct thread *thread)
+{
+	const struct process *p = thread->process;
+	char name[64];
+
+	if (!p->log_dir)
+		return;
+	(void)snprintf(name, sizeof(name), "%u.%u.log", p->pid, thread->lease.who.tid);
+	if (log_file_new(p->log_dir, name, &thread->flow.log) < 0)
+		thread->flow.log = NULL;
+}
+
+struct thread *thread_new(struct process *process, unsigned vcpu)
+{
+	const uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	struct thread *thread;
+	uint32_t parent;
+
+	if (atomic_load(&process->state) == PROCESS_OVER)
+		return NULL;
+	thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return NULL;
+	thread->process = process;
+	thread->vcpu = vcpu;
+	thread->lease = (struct lease){
+		.attach = &process->attach,
+		.who = { .pid = process->pid, .tid = tid },
+	};
+	(void)pthread_mutex_init(&thread->leaving, NULL);
+	open_log(thread);
+
+	parent = process_add(process, thread);
+	if (parent != 0)
+		sideband_fork(&process->attach, thread->lease.who, process->pid, parent);
+	else
+		process_start(process, thread->lease.who,
+			      process->read_register(vcpu, PROCESS_RSP));
+	return thread;
+}
+
+struct thread *thread_free(struct thread *thread)
+{
+	if (!thread)
+		return NULL;
+	process_remove(thread->process, thread);
+	thread->flow.log = log_file_free(thread->flow.log);
+	(void)pthread_mutex_destroy(&thread->leaving);
+	free(thread);
+	return NULL;
+}
+
+static void publish(struct thread *thread)
+{
+	const uint64_t head = thread->flow.encode->head;
+
+	atomic_store_explicit(&lease_cpu(&thread->lease)->aux_head, head, memory_order_release);
+	thread->published = head;
+}
+
+/* Packets on; the thread has a CPU. */
+static void resume(struct thread *thread, uint64_t ip)
+{
+	thread->flow.encode = &lease_cpu(&thread->lease)->encode;
+	encode_enable(thread->flow.encode, ip, attach_now_ns());
+	publish(thread);
+	thread->wants_tsc = false;
+}
+
+static void enter(struct thread *thread, uint64_t ip, enum lease_manner manner)
+{
+	if (thread->blind && ++thread->n_blind % BLIND_BLOCKS != 0)
+		return;
+	if (atomic_load_explicit(&thread->process->state, memory_order_relaxed) == PROCESS_OVER)
+		return;
+	thread->blind =
+	    lease_take(&thread->lease, thread->blind ? LEASE_TRY : manner) == LEASE_NONE;
+	if (thread->blind)
+		return;
+	thread->frozen = atomic_load(&thread->process->attach.pool->freeze);
+	thread->patience = PATIENCE_BLOCKS;
+	resume(thread, ip);
+}
+
+/* ptd wants to read the rings: write all that is known, and go on. */
+static void thaw(struct thread *thread, uint64_t ip, uint32_t freeze)
+{
+	encode_disable_at(thread->flow.encode, ip);
+	publish(thread);
+	thread->frozen = freeze;
+	atomic_store(&lease_cpu(&thread->lease)->freeze_done, freeze);
+	resume(thread, ip);
+}
+
+/* Somebody waits for a CPU: give this one up when the quantum is over. */
+static void share(struct thread *thread, uint64_t ip)
+{
+	const uint64_t quantum_ns = thread->process->attach.layout.quantum_us * UINT64_C(1000);
+
+	if (--thread->patience > 0)
+		return;
+	thread->patience = PATIENCE_BLOCKS;
+	if (attach_now_ns() - thread->lease.since_ns < quantum_ns)
+		return;
+	encode_disable_at(thread->flow.encode, ip);
+	thread->flow.encode = NULL;
+	lease_give(&thread->lease, false);
+	enter(thread, ip, LEASE_YIELD);
+}
+
+/* What is rarely due between two blocks. The thread has a CPU and its packets are on. */
+static void attend(struct thread *thread, uint64_t ip)
+{
+	const struct emu_pool *pool = thread->process->attach.pool;
+	struct encode *e = thread->flow.encode;
+	const uint32_t freeze = atomic_load(&pool->freeze);
+
+	if (encode_psb_due(e)) {
+		encode_psb(e, ip, attach_now_ns());
+	} else if (thread->wants_tsc) {
+		encode_flush(e);
+		encode_tsc(e, attach_now_ns());
+	}
+	thread->wants_tsc = false;
+	publish(thread);
+	if (freeze != thread->frozen)
+		thaw(thread, ip, freeze);
+	if (atomic_load(&pool->waiters) > 0)
+		share(thread, ip);
+}
+
+/* Judge the last block, now that control is at the start of @block. */
+static void judge(struct thread *thread, const struct block *block)
+{
+	uint64_t ip;
+
+	if (unlikely(atomic_load_explicit(&block->handler, memory_order_relaxed)) &&
+	    process_at_handler(thread->process, block->ip,
+			       thread->process->read_register(thread->vcpu, PROCESS_RSP), &ip)) {
+		flow_interrupt(&thread->flow, ip);
+		resume(thread, block->ip);
+	} else if (unlikely(flow_step(&thread->flow, block->ip) == FLOW_ODD)) {
+		flow_odd(&thread->flow);
+		resume(thread, block->ip);
+	}
+}
+
+void thread_begin_block(struct thread *thread, const struct block *block)
+{
+	const struct emu_pool *pool = thread->process->attach.pool;
+
+	if (likely(thread->flow.encode != NULL)) {
+		judge(thread, block);
+		if (unlikely(thread->flow.encode->head != thread->published)) {
+			publish(thread);
+			if (unlikely(encode_psb_due(thread->flow.encode)))
+				attend(thread, block->ip);
+		}
+		if (unlikely(atomic_load_explicit(&pool->waiters, memory_order_relaxed) != 0 ||
+			     atomic_load_explicit(&pool->freeze, memory_order_relaxed) !=
+				 thread->frozen ||
+			     thread->wants_tsc))
+			attend(thread, block->ip);
+	} else {
+		enter(thread, block->ip, LEASE_WAIT);
+	}
+	thread->flow.block = block;
+	thread->flow.last_began = block->n == 1;
+}
+
+void thread_leave(struct thread *thread, bool ending)
+{
+	(void)pthread_mutex_lock(&thread->leaving);
+	if (thread->flow.encode) {
+		flow_syscall(&thread->flow);
+		lease_give(&thread->lease, ending);
+	}
+	thread->blind = false;
+	(void)pthread_mutex_unlock(&thread->leaving);
+}
+
+void thread_stop(struct thread *thread)
+{
+	const process_register_fn read_register = thread->process->read_register;
+
+	(void)pthread_mutex_lock(&thread->leaving);
+	if (thread->flow.encode) {
+		uint64_t ip = read_register(thread->vcpu, PROCESS_RIP);
+
+		/* It may already be on its way to a handler. */
+		(void)guest_at_handler(&thread->process->handlers, *thread->process->guest_base, ip,
+				       read_register(thread->vcpu, PROCESS_RSP), &ip);
+		flow_interrupt(&thread->flow, ip);
+		lease_give(&thread->lease, true);
+	}
+	(void)pthread_mutex_unlock(&thread->leaving);
+}
