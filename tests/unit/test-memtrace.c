@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tests/lib/judge_code.h"
+#include "tests/lib/judge_record.h"
 #include "tests/lib/memtrace.h"
-#include "tests/lib/memtrace_code.h"
-#include "tests/lib/memtrace_record.h"
 
 #define TIME      (11644473600000000u + 1700000000000000u)
 #define MAX_SPOIL 8
@@ -593,6 +593,10 @@ static void signals(void **state)
 		    PUT("jump code", REC(10, 2, 0x403107)), PUT("jump code", MARKER(1, 0x403109)) },
 		  "resumes at 0x401024, but the signal (marker 0) interrupted 0x401023",
 		  2 },
+		{ .name = "system call restarted in a handler",
+		  { PUT("time 3", CODE(2, 0x050f)), PUT("time 3", REC(10, 2, 0x402ffe)),
+		    PUT("time 3", MARKER(1, 0x403000)), PUT("time 3", REC(10, 2, 0x402ffe)) },
+		  NULL },
 		{ .name = "execve in a handler",
 		  { SET("restorer code", CODE(7, 0x3bc0c748)), PUT("jump code", CODE(1, 0x90)),
 		    PUT("jump code", REC(10, 1, 0x409000)), PUT("jump code", MARKER(14, 1)),

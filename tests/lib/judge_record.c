@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/lib/memtrace_record.h"
+#include "tests/lib/judge_record.h"
 
 #include <stddef.h>
 

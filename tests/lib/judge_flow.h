@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "tests/lib/memtrace_code.h"
+#include "tests/lib/judge_code.h"
 
 /* Interrupted pcs kept; of signals nested deeper, or never returned from, the oldest is dropped. */
 #define FLOW_DEPTH 64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/lib/memtrace_flow.h"
+#include "tests/lib/judge_flow.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

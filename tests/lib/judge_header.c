@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tests/lib/judge.h"
+
+#include <inttypes.h>
+
+#define ID_MAX ((UINT64_C(1) << 48) - 1)
+
+#define PAGE_SIZE 4096
+
+/* The records a file begins with. The timestamp and cpu that follow are the body's. */
+static const struct header_step {
+	uint16_t type;
+	uint16_t size;
+	bool is_optional;
+	uint64_t value; /* 0 if any will do */
+	const char *name;
+} header_steps[] = {
+	{ RECORD_HEADER, 0, false, MEMTRACE_VERSION, "header (type 25)" },
+	{ RECORD_MARKER, MARKER_VERSION, false, MEMTRACE_VERSION, "version (marker 12)" },
+	{ RECORD_MARKER, MARKER_FILE_TYPE, false, MEMTRACE_FILE_TYPE, "file type (marker 9)" },
+	{ RECORD_THREAD, 0, false, 0, "thread (type 22)" },
+	{ RECORD_PID, 0, false, 0, "pid (type 24)" },
+	{ RECORD_MARKER, MARKER_CACHE_LINE, false, 64, "cache line size (marker 10)" },
+	{ RECORD_MARKER, MARKER_CHUNK_INSNS, true, 0, "chunk instruction count (marker 20)" },
+	{ RECORD_MARKER, MARKER_PAGE_SIZE, false, PAGE_SIZE, "page size (marker 18)" },
+};
+
+static void check_value(struct judge *judge, const struct header_step *step,
+			const struct record *rec)
+{
+	if (step->type == RECORD_HEADER && rec->size != 0)
+		judge_fault(judge, "the header's size field is 0, not %u", rec->size);
+	if (step->type == RECORD_THREAD)
+		judge->file->tid = rec->addr;
+	if (step->type == RECORD_PID)
+		judge->file->pid = rec->addr;
+	if (step->type == RECORD_MARKER && step->size == MARKER_FILE_TYPE)
+		judge->file->file_type = rec->addr;
+
+	if (step->value && rec->addr != step->value)
+		judge_fault(judge,
+			    "the %s is %" PRIu64 " (%#" PRIx64 "), not %" PRIu64 " (%#" PRIx64 ")",
+			    step->name, rec->addr, rec->addr, step->value, step->value);
+	else if (rec->addr == 0)
+		judge_fault(judge, "the %s is 0, which means none", step->name);
+	else if (step->type != RECORD_MARKER && rec->addr > ID_MAX)
+		judge_fault(judge, "the %s is %#" PRIx64 ", not below 2^48", step->name, rec->addr);
+}
+
+static void missing(struct judge *judge, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++) {
+		if (!header_steps[i].is_optional)
+			judge_fault(judge, "the %s is missing here", header_steps[i].name);
+	}
+}
+
+static bool is_step(const struct header_step *step, const struct record *rec)
+{
+	return step->type == rec->type && (rec->type != RECORD_MARKER || step->size == rec->size);
+}
+
+bool judge_header(struct judge *judge, const struct record *rec)
+{
+	unsigned i = 0;
+
+	while (i < ARRAY_LEN(header_steps) && !is_step(&header_steps[i], rec))
+		i++;
+	if (i < judge->step) {
+		judge_fault(judge, "the %s comes too late or twice", header_steps[i].name);
+	} else {
+		missing(judge, judge->step, i);
+		judge->step = i + 1;
+	}
+	if (i >= ARRAY_LEN(header_steps))
+		return false;
+	check_value(judge, &header_steps[i], rec);
+	return true;
+}
+
+bool judge_in_header(const struct judge *judge)
+{
+	return judge->step < ARRAY_LEN(header_steps);
+}
+
+void judge_header_end(struct judge *judge)
+{
+	missing(judge, judge->step, ARRAY_LEN(header_steps));
+}
