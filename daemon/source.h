@@ -67,6 +67,9 @@ struct source_ops {
 	 * the caller frees it. */
 	int (*drain_tasks)(struct source *source, uint8_t **ret_bytes, size_t *ret_size);
 
+	/* Whether anything may be writing task records: while it is so, they must be drained. */
+	bool (*active)(struct source *source);
+
 	struct source *(*free)(struct source *source);
 };
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Config
+ *
+ * What ptd.conf and its drop-ins say; ptd.conf(5) describes each setting. A line that makes no
+ * sense is named with file and line, and ignored: a recorder should rather run with defaults than
+ * not at all.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+#define CONFIG_FILE_DEFAULT "/etc/ptd/ptd.conf"
+#define CONFIG_CPUS_MAX     128u
+#define CONFIG_SIZE_MAX     (UINT64_C(1) << 30) /* of one ring */
+
+enum config_source {
+	CONFIG_SOURCE_AUTO,
+	CONFIG_SOURCE_EMU,
+	CONFIG_SOURCE_PT,
+};
+
+/* The PT= setting: terms as perf spells them. */
+struct config_pt {
+	uint32_t noretcomp;  /* 1: every return gives a packet */
+	uint32_t psb_period; /* a PSB every 2 KiB << this */
+	uint32_t tsc;
+	uint32_t mtc;
+	uint32_t cyc;
+};
+
+struct config {
+	enum config_source source;
+	struct config_pt pt;
+	uint32_t n_cpus; /* virtual CPUs of the software source; 0: as many as are online */
+	uint64_t aux_size;
+	uint64_t switch_size;
+	uint64_t task_size;
+	uint64_t sideband_max;
+	uint64_t max_use;   /* UINT64_MAX: no limit */
+	uint64_t keep_free; /* 0: no limit */
+};
+
+/* Called for each line that was not understood. @file is as given to the parser. */
+typedef void (*config_warn_fn)(const char *file, unsigned line, const char *message);
+
+void config_init(struct config *ret_config);
+
+/* Take the settings in the text of one file. @warn may be NULL. */
+void config_parse(struct config *config, const char *file, const char *text, size_t size,
+		  config_warn_fn warn);
+
+/*
+ * Read the file at @path, then every *.conf in the directory @path.d in the order of their names;
+ * later settings win. @path itself may be absent if @optional.
+ *
+ * Return: 0, or negative errno if a file exists and cannot be read; @reterr_path, if not NULL, is
+ *         that file and the caller's to free.
+ */
+_must_check_ int config_load(struct config *config, const char *path, bool optional,
+			     config_warn_fn warn, char **reterr_path);
+
+/* Return: 0, or -EINVAL if @word is none of auto, emu, pt. */
+_must_check_ int config_source_from_string(const char *word, enum config_source *ret_source);

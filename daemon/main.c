@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* ptd: the recorder. */
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "daemon/config.h"
+#include "daemon/manager.h"
+
+static const char usage[] =
+    "Usage: ptd [OPTIONS]\n"
+    "\n"
+    "Records Intel Processor Trace into rings in memory, all the time, and writes\n"
+    "snapshots of them when ptctl asks.\n"
+    "\n"
+    "  --config FILE      settings, besides those in FILE.d/*.conf (" CONFIG_FILE_DEFAULT ")\n"
+    "  --runtime-dir DIR  where the control socket is made (/run/ptd)\n"
+    "  --state-dir DIR    where snapshots are kept (/var/lib/ptd)\n"
+    "  --source WHICH     auto, emu (software) or pt (hardware); overrides Source=\n"
+    "  --help             this text\n"
+    "  --version\n"
+    "\n"
+    "With directories of your own it runs without privileges. See ptd(8), ptd.conf(5).\n";
+
+struct arguments {
+	const char *config;
+	const char *runtime_dir;
+	const char *state_dir;
+	const char *source;
+};
+
+/* Return: 0 to go on, 1 if all is done, or -EINVAL. */
+static int parse_arguments(int argc, char **argv, struct arguments *arguments)
+{
+	enum { CONFIG = 256, RUNTIME_DIR, STATE_DIR, SOURCE, HELP, VERSION };
+	static const struct option options[] = {
+		{ "config", required_argument, NULL, CONFIG },
+		{ "runtime-dir", required_argument, NULL, RUNTIME_DIR },
+		{ "state-dir", required_argument, NULL, STATE_DIR },
+		{ "source", required_argument, NULL, SOURCE },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
+		{},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (option) {
+		case CONFIG:
+			arguments->config = optarg;
+			break;
+		case RUNTIME_DIR:
+			arguments->runtime_dir = optarg;
+			break;
+		case STATE_DIR:
+			arguments->state_dir = optarg;
+			break;
+		case SOURCE:
+			arguments->source = optarg;
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			return 1;
+		case VERSION:
+			puts("ptd " PTD_VERSION);
+			return 1;
+		default:
+			return -EINVAL;
+		}
+	}
+	if (optind < argc) {
+		log_error("unexpected argument \"%s\"", argv[optind]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void warn(const char *file, unsigned line, const char *message)
+{
+	log_warning("%s:%u: %s", file, line, message);
+}
+
+static int load_config(const struct arguments *arguments, struct config *ret_config)
+{
+	const char *path = arguments->config ? arguments->config : CONFIG_FILE_DEFAULT;
+	_cleanup_(freep) char *failed = NULL;
+	int r;
+
+	config_init(ret_config);
+	r = config_load(ret_config, path, !arguments->config, warn, &failed);
+	if (r < 0)
+		return log_error_errno(r, "%s: cannot read it: %m", failed ? failed : path);
+	if (arguments->source &&
+	    config_source_from_string(arguments->source, &ret_config->source) < 0) {
+		log_error("--source: \"%s\" is none of auto, emu, pt", arguments->source);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = {
+		.runtime_dir = "/run/ptd",
+		.state_dir = "/var/lib/ptd",
+	};
+	_cleanup_(manager_freep) struct manager *manager = NULL;
+	struct config config;
+	int r;
+
+	r = parse_arguments(argc, argv, &arguments);
+	if (r > 0)
+		return EXIT_SUCCESS;
+	if (r < 0) {
+		fputs("Try: ptd --help\n", stderr);
+		return 2;
+	}
+
+	(void)umask(027);
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = load_config(&arguments, &config);
+	if (r == 0)
+		r = manager_new(&(struct manager_options){ .config = &config,
+							   .runtime_dir = arguments.runtime_dir,
+							   .state_dir = arguments.state_dir },
+				&manager);
+	if (r == 0)
+		r = manager_run(manager);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

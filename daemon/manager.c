@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/manager.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "daemon/config.h"
+#include "daemon/control.h"
+#include "daemon/jobs.h"
+#include "daemon/keep.h"
+#include "daemon/listen.h"
+#include "daemon/record.h"
+#include "daemon/sideband.h"
+#include "daemon/snapshot.h"
+#include "daemon/source.h"
+#include "daemon/source_emu.h"
+#include "daemon/spool.h"
+
+#define DRAIN_US       UINT64_C(50000)
+#define DRAIN_GRACE_US UINT64_C(60000000) /* for a program that was given the pool to start */
+#define PT_DEVICE      "/sys/bus/event_source/devices/intel_pt"
+#define PLUGIN_NAME    "ptd-emu.so"
+
+struct manager {
+	sd_event *event;
+	sd_event_source *drain_timer;
+	uint64_t opened_us; /* when a client was last given the source */
+
+	struct source *source;
+	struct sideband *sideband;
+	struct keep *keep;
+	struct spool *spool;
+	struct spool_limits limits;
+	struct jobs *jobs;
+	struct control *control;
+
+	uint64_t aux_size, switch_size;
+	char *socket_path; /* to unlink; NULL if it is systemd's */
+	char *plugin;
+	char id[SPOOL_ID_MAX]; /* of the snapshot asked for last */
+	unsigned n_ids;
+	bool said_lost; /* records were refused, and that was logged */
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	(void)clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* --- task records ---------------------------------------------------------------------------- */
+
+static void keep_mapped(struct manager *m, const uint8_t *bytes, size_t size)
+{
+	struct cursor c = cursor_from(bytes, size);
+	struct record_mmap2 mmap;
+	struct record record;
+	int error;
+
+	while (record_next(&c, &record) == 0) {
+		if (record_get_mmap2(&record, &mmap) < 0)
+			continue;
+		(void)keep_add(m->keep, &mmap, &error);
+		if (error < 0) {
+			errno = -error;
+			log_warning("%s: cannot keep a copy of this object, snapshots will miss "
+				    "it: %m",
+				    mmap.name);
+		}
+	}
+}
+
+static void drain(struct manager *m)
+{
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	size_t size;
+	int r;
+
+	r = m->source->ops->drain_tasks(m->source, &bytes, &size);
+	if (r == 0) {
+		keep_mapped(m, bytes, size);
+		r = sideband_add(m->sideband, bytes, size);
+	}
+	if (r < 0 && !m->said_lost) {
+		errno = -r;
+		log_warning("cannot take all task records, code they tell of cannot be decoded "
+			    "(SidebandMax= may be too small): %m");
+		m->said_lost = true;
+	}
+}
+
+static int on_drain(sd_event_source *timer, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	/* Asked before the last records are taken, not after. */
+	const bool active = m->source->ops->active(m->source);
+
+	drain(m);
+	if (!active) {
+		sideband_idle(m->sideband);
+		if (usec > m->opened_us + DRAIN_GRACE_US)
+			return 0;
+	}
+	(void)sd_event_source_set_time(timer, usec + DRAIN_US);
+	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
+
+static int start_draining(struct manager *m)
+{
+	int r;
+
+	r = sd_event_now(m->event, CLOCK_MONOTONIC, &m->opened_us);
+	if (r >= 0)
+		r = sd_event_source_set_time(m->drain_timer, m->opened_us + DRAIN_US);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(m->drain_timer, SD_EVENT_ONESHOT);
+	return r < 0 ? r : 0;
+}
+
+/* --- snapshots ------------------------------------------------------------------------------- */
+
+/* What a job's thread needs, made in the event loop. */
+struct work {
+	struct snapshot_request request;
+	struct sideband_view view;
+	struct object **objects;
+	struct spool *spool; /* borrowed */
+};
+
+static void work_free(struct work *work)
+{
+	if (!work)
+		return;
+	sideband_view_deinit(&work->view);
+	for (size_t i = 0; i < work->request.n_objects; i++)
+		(void)object_unref(work->objects[i]);
+	free(work->objects);
+	free(work);
+}
+
+static void work_freep(struct work **work)
+{
+	work_free(*work);
+}
+
+static int prepare(struct job *job, void *userdata)
+{
+	struct manager *m = userdata;
+	_cleanup_(work_freep) struct work *work = calloc(1, sizeof(*work));
+	int r;
+
+	if (!work)
+		return -ENOMEM;
+	r = m->source->ops->freeze(m->source);
+	if (r < 0)
+		return r;
+	work->request = (struct snapshot_request){
+		.id = job->id,
+		.source = m->source,
+		.tasks = &work->view,
+		.store_fd = spool_store_fd(m->spool),
+		.frozen_ns = now_ns(CLOCK_MONOTONIC),
+		.frozen_realtime_ns = now_ns(CLOCK_REALTIME),
+		.cancel = &job->cancel,
+	};
+	/* After the freeze: whatever the PT ran through has been told of by now. */
+	drain(m);
+	r = sideband_view_init(m->sideband, &work->view);
+	if (r == 0)
+		r = keep_list(m->keep, &work->objects, &work->request.n_objects);
+	if (r < 0)
+		return r;
+	work->request.objects = work->objects;
+	work->request.sideband_lost = sideband_stats(m->sideband).lost;
+	work->spool = m->spool;
+	job->work = TAKE(work);
+	return 0;
+}
+
+static int work(struct job *job)
+{
+	struct work *work = job->work;
+	_cleanup_(fd_closep) int dir = -1;
+	const char *what = "directory";
+	int r;
+
+	r = spool_begin(work->spool, job->id, &dir);
+	if (r == 0)
+		r = snapshot_write(&work->request, dir, &job->result, &what);
+	if (r == 0) {
+		what = "directory";
+		r = spool_commit(work->spool, job->id, dir);
+	}
+	if (r < 0) {
+		spool_abort(work->spool, job->id);
+		(void)snprintf(job->message, sizeof(job->message),
+			       "cannot write %s of snapshot %s under %s: %s", what, job->id,
+			       spool_path(work->spool), strerror(-r));
+	}
+	return r;
+}
+
+static void finish(struct job *job, void *userdata)
+{
+	struct manager *m = userdata;
+	size_t n = 0;
+
+	work_free(job->work);
+	job->work = NULL;
+	if (job->error < 0) {
+		log_error("%s", job->message);
+	} else {
+		log_notice("snapshot %s: %" PRIu64 " bytes of PT from %" PRIu32 " CPUs", job->id,
+			   job->result.bytes_pt, job->result.n_cpus);
+		if (spool_vacuum(m->spool, &m->limits, &n) < 0)
+			log_warning("cannot remove old snapshots, ignoring");
+		else if (n > 0)
+			log_notice("removed %zu old snapshots: MaxUse= or KeepFree= was reached",
+				   n);
+	}
+	if (m->control)
+		control_job_done(m->control, job);
+}
+
+static const struct jobs_ops jobs_ops = {
+	.prepare = prepare,
+	.work = work,
+	.finish = finish,
+};
+
+int manager_take_snapshot(struct manager *manager, const char **ret_id)
+{
+	struct timespec now;
+	struct tm tm;
+	char time[32];
+	int r;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	(void)strftime(time, sizeof(time), "%Y%m%dT%H%M%S", &tm);
+	(void)snprintf(manager->id, sizeof(manager->id), "%s.%06uZ-%u", time,
+		       (unsigned)(now.tv_nsec / 1000), manager->n_ids + 1);
+	r = jobs_add(manager->jobs, manager->id);
+	if (r < 0)
+		return r;
+	manager->n_ids++;
+	*ret_id = manager->id;
+	return 0;
+}
+
+/* --- for the control interface --------------------------------------------------------------- */
+
+struct manager_status manager_status(struct manager *manager)
+{
+	const struct sideband_stats sideband = sideband_stats(manager->sideband);
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	size_t n = 0;
+
+	if (spool_list(manager->spool, &entries, &n) < 0)
+		n = 0;
+	return (struct manager_status){
+		.source = manager->source->facts.name,
+		.n_cpus = manager->source->n_cpus,
+		.aux_size = manager->aux_size,
+		.switch_size = manager->switch_size,
+		.recording = manager->source->ops->active(manager->source),
+		.sideband_bytes = sideband.bytes,
+		.sideband_max = sideband.bytes_max,
+		.sideband_lost = sideband.lost,
+		.n_objects = keep_count(manager->keep),
+		.n_snapshots = n,
+		.n_pending = jobs_pending(manager->jobs),
+	};
+}
+
+struct spool *manager_spool(struct manager *manager)
+{
+	return manager->spool;
+}
+
+const struct jobs *manager_jobs(struct manager *manager)
+{
+	return manager->jobs;
+}
+
+int manager_open_source(struct manager *manager, int *ret_fd, const char **ret_plugin)
+{
+	const int fd = source_emu_fd(manager->source);
+	int r;
+
+	if (fd < 0)
+		return -EOPNOTSUPP;
+	r = start_draining(manager);
+	if (r < 0)
+		return r;
+	*ret_fd = fd;
+	*ret_plugin = manager->plugin;
+	return 0;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+static int open_source(struct manager *m, const struct config *config)
+{
+	const bool has_pt = access(PT_DEVICE, F_OK) == 0;
+	int r;
+
+	if (config->source == CONFIG_SOURCE_PT) {
+		log_error("this build of ptd cannot record Intel PT hardware: use Source=emu");
+		return -EOPNOTSUPP;
+	}
+	if (config->source == CONFIG_SOURCE_AUTO)
+		log_notice(has_pt
+			       ? "this CPU has Intel PT, but this build of ptd cannot record it: "
+				 "using the software source, which records programs started by "
+				 "`ptctl record`"
+			       : "no Intel PT on this machine (" PT_DEVICE
+				 " does not exist): using the software source, which records "
+				 "programs started by `ptctl record`");
+	r = source_emu_new(config, &m->source);
+	if (r == -EOPNOTSUPP)
+		return log_error_errno(r, "PT=: the software source writes TSC packets always and "
+					  "MTC and CYC packets never: set tsc=1, mtc=0, cyc=0");
+	if (r < 0)
+		return log_error_errno(r, "cannot make the software source's rings: %m");
+	m->aux_size = config->aux_size;
+	m->switch_size = config->switch_size;
+	return 0;
+}
+
+/* In a build tree the plugin lies beside ptd, installed in ../lib/ptd. */
+static int find_plugin(struct manager *m)
+{
+	const char *override = getenv("PTD_EMU_SO");
+	char self[PATH_MAX], *slash;
+	ssize_t n;
+
+	if (override && override[0]) {
+		m->plugin = realpath(override, NULL);
+		if (!m->plugin)
+			m->plugin = strdup(override);
+		return m->plugin ? 0 : -ENOMEM;
+	}
+	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n < 0)
+		return -errno;
+	self[n] = 0;
+	slash = strrchr(self, '/');
+	*slash = 0;
+	if (asprintf(&m->plugin, "%s/" PLUGIN_NAME, self) < 0)
+		goto no_memory;
+	if (access(m->plugin, F_OK) == 0)
+		return 0;
+	free(m->plugin);
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = 0;
+	if (asprintf(&m->plugin, "%s/lib/ptd/" PLUGIN_NAME, self) < 0)
+		goto no_memory;
+	return 0;
+
+no_memory:
+	m->plugin = NULL;
+	return -ENOMEM;
+}
+
+static int open_spool(struct manager *m, const char *state_dir)
+{
+	int r;
+
+	r = spool_new(state_dir, &m->spool);
+	if (r == -EBUSY)
+		return log_error_errno(r, "%s: another ptd is using this state directory",
+				       state_dir);
+	if (r == 0)
+		r = keep_new(spool_store_fd(m->spool), &m->keep);
+	if (r < 0)
+		return log_error_errno(r, "%s: cannot use this as state directory: %m", state_dir);
+	return 0;
+}
+
+static int open_control(struct manager *m, const char *runtime_dir)
+{
+	int fd, r;
+
+	r = listen_control(runtime_dir, &fd, &m->socket_path);
+	if (r == 0)
+		r = control_new(m->event, m, fd, &m->control);
+	if (r < 0)
+		return log_error_errno(r, "%s/control: cannot listen there: %m", runtime_dir);
+	return 0;
+}
+
+static int set_up_event(struct manager *m)
+{
+	sigset_t stop;
+	int r;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTERM);
+	sigaddset(&stop, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &stop, NULL) < 0)
+		return -errno;
+	if ((r = sd_event_new(&m->event)) < 0 ||
+	    (r = sd_event_add_signal(m->event, NULL, SIGTERM, NULL, NULL)) < 0 ||
+	    (r = sd_event_add_signal(m->event, NULL, SIGINT, NULL, NULL)) < 0 ||
+	    (r = sd_event_add_time(m->event, &m->drain_timer, CLOCK_MONOTONIC, 0, DRAIN_US / 10,
+				   on_drain, m)) < 0 ||
+	    (r = sd_event_source_set_enabled(m->drain_timer, SD_EVENT_OFF)) < 0 ||
+	    (r = jobs_new(m->event, &jobs_ops, m, &m->jobs)) < 0)
+		return r;
+	return 0;
+}
+
+int manager_new(const struct manager_options *options, struct manager **ret_manager)
+{
+	_cleanup_(manager_freep) struct manager *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return log_error_errno(-ENOMEM, "cannot start: %m");
+	m->limits = (struct spool_limits){
+		.max_use = options->config->max_use,
+		.keep_free = options->config->keep_free,
+	};
+	r = open_source(m, options->config);
+	if (r < 0)
+		return r;
+	r = open_spool(m, options->state_dir);
+	if (r < 0)
+		return r;
+	r = set_up_event(m);
+	if (r == 0)
+		r = sideband_new(options->config->sideband_max, &m->sideband);
+	if (r == 0)
+		r = find_plugin(m);
+	if (r < 0)
+		return log_error_errno(r, "cannot start: %m");
+	r = open_control(m, options->runtime_dir);
+	if (r < 0)
+		return r;
+	*ret_manager = TAKE(m);
+	return 0;
+}
+
+struct manager *manager_free(struct manager *manager)
+{
+	if (!manager)
+		return NULL;
+
+	/* The jobs first: they use all the rest, and their clients are to hear of the end. */
+	(void)jobs_free(manager->jobs);
+	(void)control_free(manager->control);
+	if (manager->socket_path)
+		(void)unlink(manager->socket_path);
+	free(manager->socket_path);
+	free(manager->plugin);
+	(void)keep_free(manager->keep);
+	(void)spool_free(manager->spool);
+	(void)sideband_free(manager->sideband);
+	if (manager->source)
+		(void)manager->source->ops->free(manager->source);
+	sd_event_source_disable_unref(manager->drain_timer);
+	(void)sd_event_unref(manager->event);
+	free(manager);
+	return NULL;
+}
+
+int manager_run(struct manager *manager)
+{
+	int r;
+
+	log_info("ready: %" PRIu32 " virtual CPUs of %" PRIu64 " KiB PT each, snapshots in %s",
+		 manager->source->n_cpus, manager->aux_size / 1024, spool_path(manager->spool));
+	(void)sd_notify(0, "READY=1\nSTATUS=Recording.");
+	r = sd_event_loop(manager->event);
+	(void)sd_notify(0, "STOPPING=1");
+	return r < 0 ? log_error_errno(r, "the event loop failed: %m") : 0;
+}

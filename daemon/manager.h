@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Manager
+ *
+ * The one owner: event loop, source, sideband, objects, spool, jobs and the control socket.
+ * Everything but the writing of snapshots happens in its thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct config;
+struct job;
+struct jobs;
+struct manager;
+struct source;
+struct spool;
+
+struct manager_options {
+	const struct config *config; /* borrowed for the call */
+	const char *runtime_dir;
+	const char *state_dir;
+};
+
+/* What there is to say about the recorder. */
+struct manager_status {
+	const char *source; /* borrowed */
+	uint32_t n_cpus;
+	uint64_t aux_size; /* bytes of PT each CPU keeps */
+	uint64_t switch_size;
+	bool recording; /* a program is writing to the rings */
+	uint64_t sideband_bytes, sideband_max, sideband_lost;
+	size_t n_objects;
+	size_t n_snapshots;
+	unsigned n_pending; /* snapshots being written or waiting */
+};
+
+/*
+ * Make everything ready and listen.
+ *
+ * Return: 0; or negative errno, and what failed has been logged.
+ */
+_must_check_ int manager_new(const struct manager_options *options, struct manager **ret_manager);
+struct manager *manager_free(struct manager *manager);
+
+DEFINE_CLEANUP(struct manager *, manager_free);
+
+/* Serve until SIGTERM or SIGINT. Return: 0, or negative errno. */
+_must_check_ int manager_run(struct manager *manager);
+
+/* For the control interface. */
+
+struct manager_status manager_status(struct manager *manager);
+
+/* Both borrowed. */
+struct spool *manager_spool(struct manager *manager);
+const struct jobs *manager_jobs(struct manager *manager);
+
+/*
+ * The software source's pool, as a descriptor that stays the manager's, and the path of the plugin
+ * that writes to it, which does too. Task records are drained from now on.
+ *
+ * Return: 0; -EOPNOTSUPP if the source is not the software one.
+ */
+_must_check_ int manager_open_source(struct manager *manager, int *ret_fd, const char **ret_plugin);
+
+/* Queue a snapshot. @ret_id is the manager's, until the next call. Return: 0, -EBUSY, or negative
+ * errno. */
+_must_check_ int manager_take_snapshot(struct manager *manager, const char **ret_id);

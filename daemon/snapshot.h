@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Snapshot
+ *
+ * Turns what a source held at its last freeze into the files of a snapshot (ptd/snapshot.h). It
+ * runs in a worker: all it reads is either its own, immutable, or the rings themselves, of which it
+ * drops what their writers reached while it copied.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct object;
+struct sideband_view;
+struct source;
+
+/* Everything is borrowed for the call. */
+struct snapshot_request {
+	const char *id;
+	struct source *source; /* frozen, and not frozen again before the call returns */
+	const struct sideband_view *tasks;
+	uint64_t sideband_lost;
+	struct object *const *objects; /* what is kept; only those of tasks that ran are taken */
+	size_t n_objects;
+	int store_fd;
+	uint64_t frozen_ns;          /* when, on the records' clock */
+	uint64_t frozen_realtime_ns; /* the same moment on CLOCK_REALTIME */
+	const atomic_bool *cancel;   /* give up when it becomes true; may be NULL */
+};
+
+struct snapshot_result {
+	uint64_t bytes;    /* of data and objects */
+	uint64_t bytes_pt; /* of PT in it */
+	uint32_t n_cpus;   /* that have any */
+	uint32_t n_objects;
+	uint32_t n_missing; /* objects that could not be kept */
+};
+
+/*
+ * Write all files of a snapshot into the empty directory @dir_fd.
+ *
+ * Return: 0; -ECANCELED; or negative errno, and @reterr_what is the file or step that failed, a
+ *         constant.
+ */
+_must_check_ int snapshot_write(const struct snapshot_request *request, int dir_fd,
+				struct snapshot_result *ret_result, const char **reterr_what);

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/source_emu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/cursor.h"
+#include "daemon/config.h"
+#include "daemon/emu/pool.h"
+#include "daemon/record.h"
+
+#define QUANTUM_US     5000u
+#define FREEZE_WAIT_US 5000u
+#define FREEZE_POLL_US 50u
+
+/* Bytes a writer may have put behind the head it published last: less than a PSB+ and some TIPs,
+ * one record. */
+#define UNPUBLISHED_AUX    4096u
+#define UNPUBLISHED_SWITCH 256u
+
+/* Positions in RTIT_CTL, which intel_pt's format/ directory repeats. */
+#define CONFIG_PT        (UINT64_C(1) << 0)
+#define CONFIG_CYC       (UINT64_C(1) << 1)
+#define CONFIG_MTC       (UINT64_C(1) << 9)
+#define CONFIG_TSC       (UINT64_C(1) << 10)
+#define CONFIG_NORETCOMP (UINT64_C(1) << 11)
+#define CONFIG_BRANCH    (UINT64_C(1) << 13)
+#define MASK_MTC_PERIOD  (UINT64_C(15) << 14)
+#define SHIFT_PSB_PERIOD 24
+
+struct frozen {
+	uint64_t aux_head;
+	uint64_t switch_head;
+};
+
+struct source_emu {
+	struct source source;
+	struct emu_pool_layout layout; /* ours; the one in the pool is for the programs */
+	int fd;
+	uint8_t *map;
+	size_t map_size;
+	uint64_t task_tail;
+	struct frozen frozen[EMU_CPUS_MAX];
+};
+
+static struct source_emu *emu(struct source *source)
+{
+	return (struct source_emu *)source;
+}
+
+static struct emu_pool *pool(const struct source_emu *e)
+{
+	return (struct emu_pool *)e->map;
+}
+
+static struct emu_cpu *cpu_at(const struct source_emu *e, uint32_t cpu)
+{
+	return (struct emu_cpu *)(e->map + emu_cpu_offset(&e->layout, cpu));
+}
+
+static bool all_flushed(const struct source_emu *e, uint32_t generation)
+{
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		struct emu_cpu *cpu = cpu_at(e, i);
+
+		if (atomic_load_explicit(&cpu->owner, memory_order_acquire) != 0 &&
+		    atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) != generation)
+			return false;
+	}
+	return true;
+}
+
+static int freeze(struct source *source)
+{
+	struct source_emu *e = emu(source);
+	const uint32_t generation =
+	    atomic_fetch_add_explicit(&pool(e)->freeze, 1, memory_order_acq_rel) + 1;
+
+	/* An owner that does not answer is stopped, dead, or in one very long block: what it
+	 * published is taken. */
+	for (unsigned us = 0; us < FREEZE_WAIT_US && !all_flushed(e, generation);
+	     us += FREEZE_POLL_US)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = FREEZE_POLL_US * 1000 }, NULL);
+
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+		e->frozen[i].aux_head =
+		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
+	/* After the PT, so that no packet is newer than the switch that explains it. */
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+		e->frozen[i].switch_head =
+		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
+	return 0;
+}
+
+/* The last bytes of the ring at @ring, at most its @size (a power of two), that end at @head. */
+static struct source_view ring_view(const uint8_t *ring, uint64_t size, uint64_t head)
+{
+	const uint64_t n = head < size ? head : size;
+	const uint64_t start = (head - n) & (size - 1);
+	const uint64_t first = n < size - start ? n : size - start;
+
+	return (struct source_view){
+		.a = ring + start,
+		.a_size = first,
+		.b = ring,
+		.b_size = n - first,
+		.head = head,
+	};
+}
+
+static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
+{
+	struct source_emu *e = emu(source);
+
+	if (cpu >= e->layout.n_cpus)
+		return -EINVAL;
+	*ret_view = ring_view(e->map + emu_aux_offset(&e->layout, cpu), e->layout.aux_size,
+			      e->frozen[cpu].aux_head);
+	return 0;
+}
+
+static int view_switch(struct source *source, uint32_t cpu, struct source_view *ret_view)
+{
+	struct source_emu *e = emu(source);
+
+	if (cpu >= e->layout.n_cpus)
+		return -EINVAL;
+	*ret_view = ring_view(e->map + emu_switch_offset(&e->layout, cpu), e->layout.switch_size,
+			      e->frozen[cpu].switch_head);
+	return 0;
+}
+
+/*
+ * The oldest bytes of a view lie where the writer goes on writing once the ring is full. @now is
+ * its head after they were copied; a head that went back is a scribbled one.
+ */
+static uint64_t lost_since(uint64_t size, uint64_t frozen, uint64_t now, uint64_t unpublished)
+{
+	const uint64_t n = frozen < size ? frozen : size;
+	const uint64_t room = size - n;
+	uint64_t written = now - frozen;
+
+	if (now < frozen || written >= size)
+		return n;
+	written += unpublished;
+	if (written <= room)
+		return 0;
+	return written - room < n ? written - room : n;
+}
+
+static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
+		     uint64_t *ret_switch_bytes)
+{
+	struct source_emu *e = emu(source);
+	uint64_t aux, switches;
+	struct emu_cpu *c;
+	bool owned;
+
+	if (cpu >= e->layout.n_cpus)
+		return -EINVAL;
+
+	/* The owner first: if there is none now, whoever came and went has moved the heads. */
+	c = cpu_at(e, cpu);
+	atomic_thread_fence(memory_order_seq_cst);
+	owned = atomic_load_explicit(&c->owner, memory_order_acquire) != 0;
+	aux = atomic_load_explicit(&c->aux_head, memory_order_acquire);
+	switches = atomic_load_explicit(&c->switch_head, memory_order_acquire);
+
+	*ret_aux_bytes = lost_since(e->layout.aux_size, e->frozen[cpu].aux_head, aux,
+				    owned ? UNPUBLISHED_AUX : 0);
+	*ret_switch_bytes = lost_since(e->layout.switch_size, e->frozen[cpu].switch_head, switches,
+				       owned ? UNPUBLISHED_SWITCH : 0);
+	return 0;
+}
+
+/* Says that records are missing, in the place of bytes that are none. */
+static size_t write_lost(uint8_t *at)
+{
+	struct timespec now;
+	struct {
+		struct perf_event_header header;
+		uint64_t id, lost;
+		struct perfabi_trailer trailer;
+	} lost = {
+		.header = { .type = PERF_RECORD_LOST, .size = sizeof(lost) },
+		.id = RECORD_ID_SIDEBAND,
+		.lost = 1,
+		.trailer = { .id = RECORD_ID_SIDEBAND },
+	};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	lost.trailer.time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	memcpy(at, &lost, sizeof(lost));
+	return sizeof(lost);
+}
+
+#define LOST_SIZE 56u
+
+static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+{
+	struct source_emu *e = emu(source);
+	const uint64_t head = atomic_load_explicit(&pool(e)->task_head, memory_order_acquire);
+	const bool sane = head - e->task_tail <= e->layout.task_size;
+	const size_t n = sane ? (size_t)(head - e->task_tail) : 0;
+	_cleanup_(freep) uint8_t *bytes = malloc(n + LOST_SIZE);
+	struct source_view v;
+	struct record record;
+	struct cursor c;
+	size_t whole;
+	int r = RECORD_END;
+
+	if (!bytes)
+		return -ENOMEM;
+
+	/* Copied first and judged then, so that what was judged cannot change. */
+	v = ring_view(e->map + emu_task_offset(&e->layout), e->layout.task_size, head);
+	c = cursor_from(bytes, n);
+	if (n > 0) {
+		const size_t skip = v.a_size + v.b_size - n;
+		const size_t from_a = skip < v.a_size ? v.a_size - skip : 0;
+
+		memcpy(bytes, v.a + v.a_size - from_a, from_a);
+		memcpy(bytes + from_a, v.b + v.b_size - (n - from_a), n - from_a);
+	}
+	e->task_tail = head;
+	atomic_store_explicit(&pool(e)->task_tail, head, memory_order_release);
+
+	while ((r = record_next(&c, &record)) == 0)
+		;
+	whole = n - cursor_left(&c);
+	if (r < 0 || !sane)
+		whole += write_lost(bytes + whole);
+
+	*ret_size = whole;
+	*ret_bytes = TAKE(bytes);
+	return 0;
+}
+
+static bool active(struct source *source)
+{
+	return atomic_load_explicit(&pool(emu(source))->n_attached, memory_order_relaxed) > 0;
+}
+
+static struct source *emu_free(struct source *source)
+{
+	struct source_emu *e = emu(source);
+
+	if (!e)
+		return NULL;
+	if (e->map)
+		(void)munmap(e->map, e->map_size);
+	e->fd = fd_close(e->fd);
+	free(e);
+	return NULL;
+}
+
+static const struct source_ops emu_ops = {
+	.name = "emu",
+	.freeze = freeze,
+	.view_aux = view_aux,
+	.view_switch = view_switch,
+	.overtaken = overtaken,
+	.drain_tasks = drain_tasks,
+	.active = active,
+	.free = emu_free,
+};
+
+static struct emu_pool_layout layout_from(const struct config *config)
+{
+	const long online = sysconf(_SC_NPROCESSORS_ONLN);
+	uint32_t n = config->n_cpus ? config->n_cpus : online > 0 ? (uint32_t)online : 1;
+
+	if (n > EMU_CPUS_MAX / 2)
+		n = EMU_CPUS_MAX / 2;
+	return (struct emu_pool_layout){
+		.n_cpus = 2 * n, /* half of them in reserve */
+		.n_busy_max = n,
+		.aux_size = config->aux_size,
+		.switch_size = config->switch_size,
+		.task_size = config->task_size,
+		.psb_period = UINT32_C(2048) << config->pt.psb_period,
+		.quantum_us = QUANTUM_US,
+		.return_compression = !config->pt.noretcomp,
+	};
+}
+
+/* The virtual CPUs are of a model that no decoder applies errata workarounds for. Their TSC counts
+ * the ns of CLOCK_MONOTONIC, so that the conversion changes nothing. */
+static struct source_facts facts_from(const struct config *config)
+{
+	return (struct source_facts){
+		.name = "emu",
+		.pmu_type = 8,
+		.attr_config = CONFIG_PT | CONFIG_TSC | CONFIG_BRANCH |
+			       (config->pt.noretcomp ? CONFIG_NORETCOMP : 0) |
+			       (uint64_t)config->pt.psb_period << SHIFT_PSB_PERIOD,
+		.mask_tsc = CONFIG_TSC,
+		.mask_noretcomp = CONFIG_NORETCOMP,
+		.mask_mtc = CONFIG_MTC,
+		.mask_mtc_period = MASK_MTC_PERIOD,
+		.mask_cyc = CONFIG_CYC,
+		.time_shift = 0,
+		.time_mult = 1,
+		.time_zero = 0,
+		.cpuid = "GenuineIntel,6,85,7",
+	};
+}
+
+static int map_pool(struct source_emu *e)
+{
+	static const char name[] = "ptd-pool";
+	void *map;
+
+	e->map_size = emu_pool_size(&e->layout);
+	e->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (e->fd < 0 || ftruncate(e->fd, (off_t)e->map_size) < 0)
+		return -errno;
+	/* Without the seals a traced program could shrink it, and kill us by SIGBUS. */
+	if (fcntl(e->fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return -errno;
+	map = mmap(NULL, e->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	e->map = map;
+	return 0;
+}
+
+int source_emu_new(const struct config *config, struct source **ret_source)
+{
+	struct source_emu *e;
+	int r;
+
+	if (!config->pt.tsc || config->pt.mtc || config->pt.cyc)
+		return -EOPNOTSUPP;
+
+	e = malloc(sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	*e = (struct source_emu){
+		.source = { .ops = &emu_ops, .facts = facts_from(config) },
+		.layout = layout_from(config),
+		.fd = -1,
+	};
+	e->source.n_cpus = e->layout.n_cpus;
+
+	r = map_pool(e);
+	if (r < 0) {
+		(void)emu_free(&e->source);
+		return r;
+	}
+	pool(e)->magic = EMU_POOL_MAGIC;
+	pool(e)->version = EMU_POOL_VERSION;
+	pool(e)->layout = e->layout;
+
+	*ret_source = &e->source;
+	return 0;
+}
+
+int source_emu_fd(const struct source *source)
+{
+	return source->ops == &emu_ops ? ((const struct source_emu *)source)->fd : -1;
+}

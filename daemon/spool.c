@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "decoder/util/mapfile.h"
+#include "decoder/util/vec.h"
+#include "ptd/snapshot.h"
+
+#define HIDDEN_PREFIX ".new-"
+#define DEPTH_MAX     8
+#define MANIFEST_MAX  ((size_t)1 << 20)
+
+struct spool {
+	int dir_fd; /* of the snapshots; holds the lock */
+	int store_fd;
+	char *path;
+};
+
+static int open_dir(int at, const char *path)
+{
+	return openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+static void dir_closep(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
+/* A stream of its own over the directory @fd, which stays the caller's. */
+static DIR *list_dir(int fd)
+{
+	const int own = open_dir(fd, ".");
+	DIR *dir = own < 0 ? NULL : fdopendir(own);
+
+	if (!dir)
+		(void)fd_close(own);
+	return dir;
+}
+
+static bool is_dots(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Remove @name, and all that is in it if it is a directory. */
+static int remove_tree(int at, const char *name, int depth)
+{
+	_cleanup_(dir_closep) DIR *dir = NULL;
+	_cleanup_(fd_closep) int fd = -1;
+	struct dirent *entry;
+	int r = 0;
+
+	if (unlinkat(at, name, 0) == 0)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	fd = depth < DEPTH_MAX ? open_dir(at, name) : -1;
+	if (fd < 0)
+		return depth < DEPTH_MAX ? -errno : -ELOOP;
+	dir = list_dir(fd);
+	if (!dir)
+		return -errno;
+	while (r == 0 && (entry = readdir(dir)))
+		if (!is_dots(entry->d_name))
+			r = remove_tree(fd, entry->d_name, depth + 1);
+	if (r == 0 && unlinkat(at, name, AT_REMOVEDIR) < 0)
+		r = -errno;
+	return r;
+}
+
+/* Bring everything under the directory @fd to the disk, the directory itself last. */
+static int sync_tree(int fd, int depth)
+{
+	_cleanup_(dir_closep) DIR *dir = NULL;
+	struct dirent *entry;
+	int r = 0;
+
+	if (depth > DEPTH_MAX)
+		return -ELOOP;
+	dir = list_dir(fd);
+	if (!dir)
+		return -errno;
+	while (r == 0 && (entry = readdir(dir))) {
+		_cleanup_(fd_closep) int child = -1;
+		struct stat st;
+
+		if (is_dots(entry->d_name))
+			continue;
+		child = openat(fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		if (child < 0 || fstat(child, &st) < 0)
+			return -errno;
+		if (S_ISDIR(st.st_mode))
+			r = sync_tree(child, depth + 1);
+		else if (fsync(child) < 0)
+			r = -errno;
+	}
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	return r;
+}
+
+static int sweep(struct spool *s)
+{
+	_cleanup_(dir_closep) DIR *dir = list_dir(s->dir_fd);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir)
+		return -errno;
+	while (r == 0 && (entry = readdir(dir)))
+		if (strncmp(entry->d_name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0)
+			r = remove_tree(s->dir_fd, entry->d_name, 0);
+	return r;
+}
+
+/* Make the directory @path and those above it. */
+static int make_dirs(const char *path)
+{
+	char part[PATH_MAX];
+
+	if (strlen(path) >= sizeof(part))
+		return -ENAMETOOLONG;
+	for (size_t i = 1; path[i - 1]; i++) {
+		if (path[i] != '/' && path[i])
+			continue;
+		memcpy(part, path, i);
+		part[i] = 0;
+		if (mkdir(part, 0750) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+static int open_folder(const char *state_dir, const char *name, int *ret_fd)
+{
+	_cleanup_(fd_closep) int state = -1;
+	int fd;
+
+	state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (state < 0)
+		return -errno;
+	if (mkdirat(state, name, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open_dir(state, name);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+int spool_new(const char *state_dir, struct spool **ret_spool)
+{
+	_cleanup_(spool_freep) struct spool *s = NULL;
+	char path[PATH_MAX];
+	int r;
+
+	r = state_dir[0] ? make_dirs(state_dir) : -EINVAL;
+	if (r < 0)
+		return r;
+	s = malloc(sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	*s = (struct spool){ .dir_fd = -1, .store_fd = -1 };
+
+	r = open_folder(state_dir, "snapshots", &s->dir_fd);
+	if (r == 0)
+		r = open_folder(state_dir, "store", &s->store_fd);
+	if (r < 0)
+		return r;
+	if (flock(s->dir_fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (!realpath(state_dir, path))
+		return -errno;
+	if (asprintf(&s->path, "%s/snapshots", path) < 0) {
+		s->path = NULL;
+		return -ENOMEM;
+	}
+	r = sweep(s);
+	if (r < 0)
+		return r;
+	*ret_spool = TAKE(s);
+	return 0;
+}
+
+struct spool *spool_free(struct spool *spool)
+{
+	if (!spool)
+		return NULL;
+
+	spool->dir_fd = fd_close(spool->dir_fd);
+	spool->store_fd = fd_close(spool->store_fd);
+	free(spool->path);
+	free(spool);
+	return NULL;
+}
+
+int spool_store_fd(const struct spool *spool)
+{
+	return spool->store_fd;
+}
+
+const char *spool_path(const struct spool *spool)
+{
+	return spool->path;
+}
+
+bool spool_id_valid(const char *id)
+{
+	static const char allowed[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ.-";
+	const size_t n = strlen(id);
+
+	return n > 0 && n < SPOOL_ID_MAX && id[0] != '.' && strspn(id, allowed) == n;
+}
+
+static void hidden_name(const char *id, char ret_name[static SPOOL_ID_MAX + 8])
+{
+	(void)snprintf(ret_name, SPOOL_ID_MAX + 8, HIDDEN_PREFIX "%s", id);
+}
+
+int spool_begin(struct spool *spool, const char *id, int *ret_dir_fd)
+{
+	char name[SPOOL_ID_MAX + 8];
+	int fd;
+
+	if (!spool_id_valid(id))
+		return -EINVAL;
+	hidden_name(id, name);
+	if (mkdirat(spool->dir_fd, name, 0750) < 0)
+		return -errno;
+	fd = open_dir(spool->dir_fd, name);
+	if (fd < 0)
+		return -errno;
+	*ret_dir_fd = fd;
+	return 0;
+}
+
+int spool_commit(struct spool *spool, const char *id, int dir_fd)
+{
+	char name[SPOOL_ID_MAX + 8];
+	int r;
+
+	r = sync_tree(dir_fd, 0);
+	if (r < 0)
+		return r;
+	hidden_name(id, name);
+	if (renameat2(spool->dir_fd, name, spool->dir_fd, id, RENAME_NOREPLACE) < 0)
+		return -errno;
+	return fsync(spool->dir_fd) < 0 ? -errno : 0;
+}
+
+void spool_abort(struct spool *spool, const char *id)
+{
+	char name[SPOOL_ID_MAX + 8];
+
+	hidden_name(id, name);
+	(void)remove_tree(spool->dir_fd, name, 0);
+}
+
+int spool_open(const struct spool *spool, const char *id, int *ret_dir_fd)
+{
+	int fd;
+
+	if (!spool_id_valid(id))
+		return -ENOENT;
+	fd = open_dir(spool->dir_fd, id);
+	if (fd < 0)
+		return -errno;
+	*ret_dir_fd = fd;
+	return 0;
+}
+
+/* Copy the value of @key from the manifest's lines; nothing if it has none. */
+static void manifest_get(const struct mapfile *manifest, const char *key, char *ret_value,
+			 size_t size)
+{
+	const char *at = (const char *)manifest->bytes, *end = at + manifest->size;
+	const size_t n = strlen(key);
+
+	ret_value[0] = 0;
+	while (at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		const char *stop = newline ? newline : end;
+		const size_t length = (size_t)(stop - at);
+
+		if (length > n && at[n] == '=' && memcmp(at, key, n) == 0) {
+			(void)snprintf(ret_value, size, "%.*s", (int)(length - n - 1), at + n + 1);
+			return;
+		}
+		at = newline ? newline + 1 : end;
+	}
+}
+
+static int read_entry(const struct spool *s, const char *id, struct spool_entry *ret_entry)
+{
+	struct spool_entry e = {};
+	struct mapfile manifest;
+	char path[SPOOL_ID_MAX + 16], number[32];
+	int r;
+
+	(void)snprintf(e.id, sizeof(e.id), "%.*s", SPOOL_ID_MAX - 1, id);
+	(void)snprintf(path, sizeof(path), "%s/" PTD_SNAPSHOT_MANIFEST, e.id);
+	r = mapfile_init(&manifest, s->dir_fd, path);
+	if (r < 0)
+		return r;
+	if (manifest.size <= MANIFEST_MAX) {
+		manifest_get(&manifest, "created", e.created, sizeof(e.created));
+		manifest_get(&manifest, "bytes", number, sizeof(number));
+		e.bytes = strtoull(number, NULL, 10);
+		manifest_get(&manifest, "cpus", number, sizeof(number));
+		e.n_cpus = (uint32_t)strtoul(number, NULL, 10);
+	}
+	mapfile_deinit(&manifest);
+	*ret_entry = e;
+	return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct spool_entry *)a)->id, ((const struct spool_entry *)b)->id);
+}
+
+int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size_t *ret_n_entries)
+{
+	_cleanup_(dir_closep) DIR *dir = list_dir(spool->dir_fd);
+	VEC(struct spool_entry) entries = {};
+	struct dirent *entry;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		struct spool_entry e;
+
+		/* What is no snapshot was put there by somebody else, and is left alone. */
+		if (!spool_id_valid(entry->d_name) || read_entry(spool, entry->d_name, &e) < 0)
+			continue;
+		if (vec_push(&entries, e) < 0) {
+			vec_deinit(&entries);
+			return -ENOMEM;
+		}
+	}
+	/* An id begins with its time. */
+	if (entries.n > 1)
+		qsort(entries.items, entries.n, sizeof(*entries.items), by_id);
+	*ret_entries = entries.items;
+	*ret_n_entries = entries.n;
+	return 0;
+}
+
+static bool over_limit(const struct spool *s, const struct spool_limits *limits, uint64_t used)
+{
+	struct statvfs fs;
+
+	if (used > limits->max_use)
+		return true;
+	return limits->keep_free > 0 && fstatvfs(s->dir_fd, &fs) == 0 &&
+	       (uint64_t)fs.f_bavail * fs.f_frsize < limits->keep_free;
+}
+
+/* Rename first, so that nobody finds half a snapshot. */
+static int remove_snapshot(struct spool *s, const char *id)
+{
+	char name[SPOOL_ID_MAX + 8];
+
+	hidden_name(id, name);
+	if (renameat(s->dir_fd, id, s->dir_fd, name) < 0)
+		return -errno;
+	return remove_tree(s->dir_fd, name, 0);
+}
+
+int spool_vacuum(struct spool *spool, const struct spool_limits *limits, size_t *ret_n_removed)
+{
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	uint64_t used = 0;
+	size_t n, removed = 0;
+	int r;
+
+	r = spool_list(spool, &entries, &n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		used += entries[i].bytes;
+	for (size_t i = 0; i + 1 < n && over_limit(spool, limits, used); i++) {
+		r = remove_snapshot(spool, entries[i].id);
+		if (r < 0)
+			return r;
+		used -= entries[i].bytes;
+		removed++;
+	}
+	*ret_n_removed = removed;
+	return 0;
+}

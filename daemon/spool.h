@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Spool
+ *
+ * Snapshots on disk. STATE/snapshots holds one directory for each, and while one is written a
+ * hidden one beside them, so that a snapshot is there whole or not at all. STATE/store holds the
+ * objects that snapshots share by hard links (daemon/keep.h).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct spool;
+
+/* Room for an id and its NUL. */
+#define SPOOL_ID_MAX 64
+
+struct spool_entry {
+	char id[SPOOL_ID_MAX];
+	char created[64]; /* as the manifest says it */
+	uint64_t bytes;
+	uint32_t n_cpus;
+};
+
+struct spool_limits {
+	uint64_t max_use;   /* bytes all snapshots together may take; UINT64_MAX: any */
+	uint64_t keep_free; /* bytes to leave free in the file system */
+};
+
+/*
+ * Open the spool under @state_dir, which is made if need be, lock it, and remove what an earlier
+ * run left half-written.
+ *
+ * Return: 0; -EBUSY if another ptd has it; or negative errno.
+ */
+_must_check_ int spool_new(const char *state_dir, struct spool **ret_spool);
+struct spool *spool_free(struct spool *spool);
+
+DEFINE_CLEANUP(struct spool *, spool_free);
+
+/* Borrowed descriptors of the store, and the absolute path of the snapshots. */
+int spool_store_fd(const struct spool *spool);
+const char *spool_path(const struct spool *spool);
+
+/* May @id be a snapshot's? Says nothing about whether it exists. */
+bool spool_id_valid(const char *id);
+
+/* Make a hidden directory for the snapshot @id. Return: 0, or negative errno. */
+_must_check_ int spool_begin(struct spool *spool, const char *id, int *ret_dir_fd);
+
+/* Make the snapshot @id visible: everything in it is on disk before it has its name. Return: 0, or
+ * negative errno. */
+_must_check_ int spool_commit(struct spool *spool, const char *id, int dir_fd);
+
+/* Remove what spool_begin() made. */
+void spool_abort(struct spool *spool, const char *id);
+
+/* Open a snapshot's directory for reading. Return: 0, -ENOENT, or negative errno. */
+_must_check_ int spool_open(const struct spool *spool, const char *id, int *ret_dir_fd);
+
+/* All snapshots, oldest first; the caller frees the array. Return: 0, or negative errno. */
+_must_check_ int spool_list(const struct spool *spool, struct spool_entry **ret_entries,
+			    size_t *ret_n_entries);
+
+/*
+ * Remove the oldest snapshots until the limits are kept; the newest one always stays.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int spool_vacuum(struct spool *spool, const struct spool_limits *limits,
+			      size_t *ret_n_removed);
