@@ -537,7 +537,7 @@ static void flow(void **state)
 		{ .name = "window goes back",
 		  { SET("same window", MARKER(14, 0)) },
 		  "marker 14 (window) has an ordinal, but 0 follows 1" },
-		{ .name = "unaligned end of a 32-bit displacement",
+		{ .name = "direct jump elsewhere",
 		  { SET("jump code", CODE(2, 0xfeeb)) },
 		  "the direct branch at 0x401023 goes to 0x401023, but the next instruction is "
 		  "0x401025" },
@@ -608,9 +608,8 @@ static void signals(void **state)
 		    SET("same window", MARKER(14, 2)) },
 		  NULL },
 		{ .name = "number alone",
-		  { PUT("last", MARKER(40, 10)) },
-		  "an encoding is directly followed by its instruction",
-		  3 },
+		  { PUT("same window", MARKER(40, 10)) },
+		  "marker 40 (signal number) comes right after marker 0" },
 		{ .name = "number first",
 		  { DEL("number"), PUT("signal", MARKER(40, 10)) },
 		  "marker 40 (signal number) comes right after marker 0" },
@@ -1051,8 +1050,7 @@ static void directories(void **state)
 
 static void addresses(void **state)
 {
-	static const struct spoil later = { .edits = { SET("time", MARKER(2, TIME + 5)),
-						       SET("mov", REC(10, 5, 0x401000)) } };
+	static const struct spoil later = { .edits = { SET("time", MARKER(2, TIME + 5)) } };
 	static const struct spoil stranger = { .edits = { SET("thread", REC(22, 4, 7)),
 							  SET("exit", REC(23, 4, 7)) } };
 	static const struct spoil earlier = { .edits = { SET("time", MARKER(2, TIME - 5)),
