@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The sink "drmemtrace": each row is a stream, and the exact records of its first thread's file.
+ * Every stream is fed twice, a batch for each slice and a batch for each run and mark: the records
+ * must be the same.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "decoder/sink/memtrace_file.h"
+#include "decoder/sink/memtrace_record.h"
+#include "decoder/sink/sinks.h"
+
+#define EPOCH  UINT64_C(11644473600000000)
+#define HEADER "v7 version:7 filetype:344 tid:7 pid:5 line:64 chunk:10000000 page:4096 "
+#define TAIL   "exit:7 footer"
+
+/* --- code ---------------------------------------------------------------------------------- */
+
+#define I(offset_, size_, class_)                                              \
+	{                                                                      \
+		.offset = (offset_), .size = (size_), .class = PTD_INSN_##class_ \
+	}
+#define BLOCK(id_, target_, code, ...)                                                            \
+	{                                                                                         \
+		.id = (id_), .n_insns = ARRAY_LEN(((struct ptd_insn[]){ __VA_ARGS__ })),          \
+		.size = sizeof(code) - 1, .mode = 64, .bytes = (const uint8_t *)(code),           \
+		.insns = (const struct ptd_insn[]){ __VA_ARGS__ }, .target = (target_),           \
+	}
+
+enum { NOPS, NOPS2, COND, SELF, COND1, JMP, CALL, RET, IJMP, ICALL, LONG, SYS, SIGRET, EXEC, BARE,
+       MOVRET, SYSRET, NOP };
+
+static const struct ptd_block blocks[] = {
+	[NOPS] = BLOCK(0, 0, "\x90\x90\x90\x90", I(0, 1, OTHER), I(1, 1, OTHER), I(2, 1, OTHER),
+		       I(3, 1, OTHER)),
+	[NOPS2] = BLOCK(1, 0, "\x90\xf8\x90\x90", I(0, 1, OTHER), I(1, 1, OTHER), I(2, 1, OTHER),
+			I(3, 1, OTHER)),
+	[COND] = BLOCK(2, 0x100, "\x90\x0f\x84\xf9\0\0\0", I(0, 1, OTHER), I(1, 6, JUMP_COND)),
+	[SELF] = BLOCK(3, 2, "\x74\x00", I(0, 2, JUMP_COND)),
+	[COND1] = BLOCK(4, 0x10, "\x74\x0e", I(0, 2, JUMP_COND)),
+	[JMP] = BLOCK(5, 0x10, "\x90\xeb\x0d", I(0, 1, OTHER), I(1, 2, JUMP)),
+	[CALL] = BLOCK(6, 0x1000, "\xe8\xfb\x0f\0\0", I(0, 5, CALL)),
+	[RET] = BLOCK(7, 0, "\x90\xc3", I(0, 1, OTHER), I(1, 1, RETURN)),
+	[IJMP] = BLOCK(8, 0, "\xff\xe0", I(0, 2, JUMP_INDIRECT)),
+	[ICALL] = BLOCK(9, 0, "\xff\xd0", I(0, 2, CALL_INDIRECT)),
+	[LONG] = BLOCK(10, 0, "\x48\xb8\1\2\3\4\5\6\7\x08", I(0, 10, OTHER)),
+	[SYS] = BLOCK(11, 0, "\xb8\x27\0\0\0\x0f\x05", I(0, 5, OTHER), I(5, 2, SYSCALL)),
+	[SIGRET] = BLOCK(12, 0, "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", I(0, 7, OTHER), I(7, 2, SYSCALL)),
+	[EXEC] = BLOCK(13, 0, "\xb8\x3b\0\0\0\x0f\x05", I(0, 5, OTHER), I(5, 2, SYSCALL)),
+	[BARE] = BLOCK(14, 0, "\x0f\x05", I(0, 2, SYSCALL)),
+	[MOVRET] = BLOCK(15, 0, "\xb8\x0f\0\0\0", I(0, 5, OTHER)),
+	[NOP] = BLOCK(17, 0, "\x90", I(0, 1, OTHER)),
+	[SYSRET] = BLOCK(16, 0, "\x48\x0f\x07", I(0, 3, RETURN_FAR)),
+};
+
+/* --- streams ------------------------------------------------------------------------------- */
+
+struct step {
+	enum { END, SLICE, PIECE, MARK } kind;
+	struct ptd_slice slice;
+	struct ptd_run run;
+	struct ptd_mark mark;
+};
+
+#define SLICE(cpu_, tid_, space_, t)                                                       \
+	{                                                                                  \
+		.kind = SLICE, .slice = { .cpu = (cpu_), .pid = 5, .tid = (tid_),          \
+					  .space = (space_), .t0 = (t), .comm = "a.out" }, \
+	}
+#define PART(name, base_, first_, n_, t_)                                                       \
+	{                                                                                       \
+		.kind = PIECE, .run = { .block = &blocks[name], .base = (base_), .first = (first_), \
+					.n = (n_), .t = (t_) },                                 \
+	}
+#define ALL(name, base_, n_) PART(name, base_, 0, n_, 0)
+#define ASYNC(ip_)                                                             \
+	{                                                                      \
+		.kind = MARK, .mark = { .kind = PTD_MARK_ASYNC, .ip = (ip_) }, \
+	}
+#define OFF                                                       \
+	{                                                         \
+		.kind = MARK, .mark = { .kind = PTD_MARK_OFF, }, \
+	}
+#define GAP(reason_, ip_)                                                                          \
+	{                                                                                          \
+		.kind = MARK,                                                                      \
+		.mark = { .kind = PTD_MARK_GAP, .reason = PTD_GAP_##reason_, .ip = (ip_) }, \
+	}
+#define STEPS_MAX 32
+
+static int feed(struct ptd_sink *sink, const struct step *steps, bool whole)
+{
+	struct ptd_run runs[STEPS_MAX];
+	struct ptd_mark marks[STEPS_MAX];
+	struct ptd_slice slice = { .id = UINT64_MAX };
+	struct ptd_batch batch = { .slice = &slice, .runs = runs, .marks = marks };
+	int r = 0;
+
+	for (;; steps++) {
+		if (batch.n_runs + batch.n_marks > 0 &&
+		    (!whole || steps->kind == SLICE || steps->kind == END)) {
+			r = sink->ops->batch(sink, &batch);
+			batch.n_runs = batch.n_marks = 0;
+		}
+		if (r < 0 || steps->kind == END)
+			return r;
+		if (steps->kind == SLICE) {
+			const uint64_t id = slice.id + 1;
+
+			slice = steps->slice;
+			slice.id = id;
+		} else if (steps->kind == PIECE) {
+			runs[batch.n_runs++] = steps->run;
+		} else {
+			marks[batch.n_marks] = steps->mark;
+			marks[batch.n_marks++].run = batch.n_runs;
+		}
+	}
+}
+
+/* --- reading back -------------------------------------------------------------------------- */
+
+static void print_marker(FILE *f, const struct memtrace_record *r)
+{
+	static const char *const names[] = {
+		[0] = "sig:",   [1] = "xfer:", [3] = "cpu:",     [9] = "filetype:",
+		[10] = "line:", [12] = "version:", [14] = "win:", [18] = "page:",
+		[20] = "chunk:", [29] = "to:",
+	};
+
+	if (r->size == 2)
+		fprintf(f, "t:%" PRId64 " ", (int64_t)(r->addr - EPOCH));
+	else if (r->size >= ARRAY_LEN(names) || !names[r->size])
+		fprintf(f, "marker%u ", r->size);
+	else
+		fprintf(f, r->size <= 1 || r->size == 9 || r->size == 29 ? "%s%" PRIx64 " " :
+									    "%s%" PRId64 " ",
+			names[r->size], r->addr);
+}
+
+static void print_record(FILE *f, const struct memtrace_record *r)
+{
+	static const char *const names[] = {
+		[10] = "",     [11] = "jmp@", [12] = "ijmp@",  [14] = "call@",   [15] = "icall@",
+		[16] = "ret@", [31] = "sysenter@", [48] = "taken@", [49] = "untaken@",
+	};
+
+	if (r->type == MEMTRACE_MARKER)
+		print_marker(f, r);
+	else if (r->type == MEMTRACE_HEADER)
+		fprintf(f, "v%" PRIu64 " ", r->addr);
+	else if (r->type == MEMTRACE_THREAD)
+		fprintf(f, "tid:%" PRId64 " ", r->addr);
+	else if (r->type == MEMTRACE_PID)
+		fprintf(f, "pid:%" PRId64 " ", r->addr);
+	else if (r->type == MEMTRACE_THREAD_EXIT)
+		fprintf(f, "exit:%" PRId64 " ", r->addr);
+	else if (r->type == MEMTRACE_FOOTER)
+		fprintf(f, r->size || r->addr ? "badfooter" : "footer");
+	else if (r->type == MEMTRACE_ENCODING)
+		for (size_t i = 0; i < r->size; i++)
+			fprintf(f, "%02x%s", (unsigned int)(r->addr >> (8 * i) & 0xff),
+				i + 1 < r->size ? "" : " ");
+	else if (r->type < ARRAY_LEN(names) && names[r->type])
+		fprintf(f, "%s%" PRIx64 "+%u ", names[r->type], r->addr, r->size);
+	else
+		fprintf(f, "type%u ", r->type);
+}
+
+static char *print_file(const char *path)
+{
+	struct memtrace_record record;
+	char *text = NULL;
+	size_t size, n;
+	FILE *in = fopen(path, "re"), *f = open_memstream(&text, &size);
+
+	if (!in)
+		fail_msg("%s: %s", path, strerror(errno));
+	while ((n = fread(&record, 1, sizeof(record), in)) == sizeof(record))
+		print_record(f, &record);
+	assert_int_equal(n, 0);
+	fclose(in);
+	fclose(f);
+	return text;
+}
+
+static void check_file(const char *dir, const char *file, const char *expected)
+{
+	_cleanup_(freep) char *path = NULL, *text = NULL;
+
+	assert_true(asprintf(&path, "%s/trace/%s", dir, file) > 0);
+	text = print_file(path);
+	assert_string_equal(text, expected);
+}
+
+static char *make_path(void)
+{
+	static char base[64];
+	static unsigned int n;
+	char *path;
+
+	if (!n) {
+		snprintf(base, sizeof(base), "/tmp/test-drmemtrace.XXXXXX");
+		assert_non_null(mkdtemp(base));
+	}
+	assert_true(asprintf(&path, "%s/%u", n ? base : base, n) > 0);
+	n++;
+	return path;
+}
+
+static int remove_all(void **state)
+{
+	_cleanup_(freep) char *path = make_path(), *command = NULL;
+
+	(void)state;
+	*strrchr(path, '/') = '\0';
+	assert_true(asprintf(&command, "rm -rf '%s'", path) > 0);
+	return system(command);
+}
+
+static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
+{
+	const struct ptd_info info = { .clock = clock, .realtime_offset_ns = offset };
+	struct ptd_sink *sink = NULL;
+
+	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, path, &info, &sink), 0);
+	assert_ptr_equal(sink->ops, &sink_drmemtrace);
+	return sink;
+}
+
+/* --- one thread ---------------------------------------------------------------------------- */
+
+#define NOP4(b) "90 " b "0+1 90 " b "1+1 90 " b "2+1 90 " b "3+1 "
+#define T5      "t:5 cpu:3 "
+
+static const struct {
+	const char *name;
+	struct step steps[STEPS_MAX];
+	const char *expected; /* between header and tail */
+} rows[] = {
+	{ "straight line", { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4) }, T5 NOP4("100") },
+	{ "long instruction", { SLICE(3, 7, 1, 5000), ALL(LONG, 0x1000, 1) },
+	  T5 "48b8010203040506 0708 1000+10 " },
+	{ "cpu unknown",
+	  { SLICE(PTD_ID_UNKNOWN, 7, 1, 5000), ALL(NOPS, 0x1000, 1) },
+	  "t:5 cpu:-1 90 1000+1 " },
+	{ "encodings only once, indirect jump",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4),
+	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 1) },
+	  T5 NOP4("100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 1002+1 1003+1 "
+			 "to:1000 ijmp@1004+2 1000+1 " },
+	{ "a block in pieces",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 2), PART(NOPS, 0x1000, 2, 2, 0),
+	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4) },
+	  T5 NOP4("100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 1002+1 1003+1 " },
+	{ "a block from its middle",
+	  { SLICE(3, 7, 1, 5000), PART(NOPS, 0x1000, 2, 2, 0), ALL(IJMP, 0x1004, 1),
+	    PART(NOPS, 0x1000, 1, 3, 0) },
+	  T5 "90 1002+1 90 1003+1 ffe0 to:1001 ijmp@1004+2 90 1001+1 90 1002+1 90 1003+1 " },
+	{ "conditional jumps",
+	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ALL(COND, 0x1100, 2), ALL(NOPS, 0x1107, 1) },
+	  T5 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 0f84f9000000 untaken@1101+6 "
+	     "90 1107+1 " },
+	{ "to its own fall-through is taken",
+	  { SLICE(3, 7, 1, 5000), ALL(SELF, 0x1000, 1), ALL(NOPS, 0x1002, 1) },
+	  T5 "7400 taken@1000+2 90 1002+1 " },
+	{ "call and return",
+	  { SLICE(3, 7, 1, 5000), ALL(CALL, 0x1000, 1), ALL(RET, 0x2000, 2), ALL(JMP, 0x1005, 2),
+	    ALL(ICALL, 0x1015, 1), ALL(NOPS, 0x3000, 1) },
+	  T5 "e8fb0f0000 call@1000+5 90 2000+1 c3 to:1005 ret@2001+1 90 1005+1 eb0d jmp@1006+2 "
+	     "ffd0 to:3000 icall@1015+2 90 3000+1 " },
+	{ "sysret is a jump",
+	  { SLICE(3, 7, 1, 5000), ALL(SYSRET, 0x1000, 1), ALL(NOPS, 0x3000, 1) },
+	  T5 "480f07 to:3000 ijmp@1000+3 90 3000+1 " },
+	{ "last conditional left out",
+	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2) },
+	  T5 "90 1000+1 " },
+	{ "last direct jump is kept",
+	  { SLICE(3, 7, 1, 5000), ALL(JMP, 0x1000, 2) },
+	  T5 "90 1000+1 eb0d jmp@1001+2 " },
+	{ "gap",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), GAP(OVERFLOW, 0), GAP(LOST, 0),
+	    ALL(NOPS, 0x1000, 1), GAP(LOST, 0) },
+	  T5 "90 1000+1 " T5 "win:1 1000+1 " },
+	{ "gap at the start", { SLICE(3, 7, 1, 5000), GAP(NO_SYNC, 0), ALL(NOPS, 0x1000, 1) },
+	  T5 "90 1000+1 " },
+	{ "gap behind a conditional, announced again",
+	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), GAP(OVERFLOW, 0), ALL(COND, 0x1000, 2),
+	    ALL(NOPS, 0x1007, 1) },
+	  T5 "90 1000+1 " T5 "win:1 90 1000+1 0f84f9000000 untaken@1001+6 90 1007+1 " },
+	{ "gap behind a direct jump: timestamp waits",
+	  { SLICE(3, 7, 1, 5000), ALL(JMP, 0x1000, 2), GAP(OVERFLOW, 0), ALL(NOPS, 0x1010, 2) },
+	  T5 "90 1000+1 eb0d jmp@1001+2 win:1 90 1010+1 " T5 "90 1011+1 " },
+	{ "jump to where no code is known",
+	  { SLICE(3, 7, 1, 5000), ALL(IJMP, 0x1000, 1), GAP(NO_CODE, 0x7000),
+	    ALL(NOPS, 0x1010, 1) },
+	  T5 "ffe0 to:7000 ijmp@1000+2 win:1 90 1010+1 " T5 },
+	{ "unexplained",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ALL(NOPS, 0x1002, 1) },
+	  T5 "90 1000+1 " T5 "win:1 90 1002+1 " },
+	{ "impossible outcome",
+	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ALL(NOPS, 0x5000, 1) },
+	  T5 "90 1000+1 " T5 "win:1 90 5000+1 " },
+	{ "interrupt",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), PART(NOPS, 0x1000, 1, 1, 0) },
+	  T5 "90 1000+1 90 1001+1 " },
+	{ "interrupt at a jump's target",
+	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ASYNC(0x1100), ALL(NOPS, 0x1100, 1) },
+	  T5 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 " },
+	{ "int3 is not reported",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ASYNC(0x1004), ALL(NOPS, 0x1005, 1) },
+	  T5 NOP4("100") T5 "win:1 90 1005+1 " },
+	{ "vsyscall page",
+	  { SLICE(3, 7, 1, 5000), ALL(ICALL, 0x1000, 1), ASYNC(0xffffffffff600000),
+	    ALL(NOPS, 0x1002, 1) },
+	  T5 "ffd0 to:ffffffffff600000 icall@1000+2 win:1 90 1002+1 " T5 },
+	{ "system call",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, PART(NOPS, 0x1007, 0, 1, 90000) },
+	  T5 "b827000000 1000+5 0f05 1005+2 t:90 cpu:3 90 1007+1 " },
+	{ "execve",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), PART(EXEC, 0x1001, 0, 2, 0), OFF,
+	    SLICE(3, 7, 2, 9000), ALL(NOPS2, 0x1000, 2) },
+	  T5 "90 1000+1 b83b000000 1001+5 0f05 1006+2 t:9 cpu:3 xfer:1008 90 1000+1 f8 1001+1 " },
+	{ "execve by another thread",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), SLICE(3, 7, 2, 9000),
+	    ALL(NOPS, 0x8000, 1) },
+	  T5 "90 1000+1 t:9 cpu:3 win:1 90 8000+1 " },
+	{ "restarted without a handler",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, PART(SYS, 0x1000, 1, 1, 0), OFF,
+	    ALL(NOPS, 0x1007, 1) },
+	  T5 "b827000000 1000+5 0f05 1005+2 " T5 "xfer:1007 1005+2 90 1007+1 " },
+	{ "migration",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), SLICE(4, 7, 1, 6000),
+	    PART(NOPS, 0x1000, 1, 1, 0) },
+	  T5 "90 1000+1 t:6 cpu:4 90 1001+1 " },
+	{ "migration behind branches",
+	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ASYNC(0x1100), SLICE(4, 7, 1, 6000),
+	    ALL(COND1, 0x1100, 1), ALL(CALL, 0x1110, 1), ALL(NOPS, 0x2110, 2) },
+	  T5 "90 1000+1 0f84f9000000 taken@1001+6 740e taken@1100+2 e8fb0f0000 call@1110+5 "
+	     "90 2110+1 t:6 cpu:4 90 2111+1 " },
+	{ "time goes on within a slice, never back",
+	  { SLICE(3, 7, 1, 5000), PART(NOPS, 0x1000, 0, 1, 14999), PART(NOPS, 0x1000, 1, 1, 24998),
+	    PART(NOPS, 0x1000, 2, 1, 24999), SLICE(4, 7, 1, 20000), PART(NOPS, 0x1000, 3, 1, 0) },
+	  "t:14 cpu:3 90 1000+1 90 1001+1 t:24 cpu:3 90 1002+1 t:24 cpu:4 90 1003+1 " },
+	{ "other bytes at the same address",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS2, 0x1000, 4),
+	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 2) },
+	  T5 NOP4("100") "ffe0 to:1000 ijmp@1004+2 90 1000+1 f8 1001+1 90 1002+1 90 1003+1 "
+			 "ffe0 to:1000 ijmp@1004+2 " NOP4(
+				 "100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 " },
+	{ "same bytes in another block",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 3),
+	    ASYNC(0x1003), ALL(NOP, 0x1003, 1), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 1) },
+	  T5 NOP4("100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 1002+1 90 1003+1 "
+			 "to:1000 ijmp@1004+2 1000+1 " },
+
+	/* Signals. */
+	{ "signal",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(NOP, 0x2000, 1),
+	    ALL(SIGRET, 0x2001, 2), OFF, PART(NOPS, 0x1000, 1, 1, 7000) },
+	  T5 "90 1000+1 sig:1001 " T5 "90 2000+1 48c7c00f000000 2001+7 0f05 2008+2 "
+	     "t:7 cpu:3 xfer:200a 90 1001+1 " },
+	{ "signal behind a branch",
+	  { SLICE(3, 7, 1, 5000), ALL(RET, 0x1000, 2), ASYNC(0x3000), ALL(SIGRET, 0x2001, 2), OFF,
+	    ALL(NOPS, 0x3000, 1) },
+	  T5 "90 1000+1 c3 to:3000 ret@1001+1 sig:3000 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+	     "xfer:200a 90 3000+1 " },
+	{ "signal before anything else",
+	  { SLICE(3, 7, 1, 5000), ASYNC(0x1000), ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1000, 1) },
+	  T5 "sig:1000 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1000+1 " },
+	{ "return from a handler that was not seen",
+	  { SLICE(3, 7, 1, 5000), ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1000, 1) },
+	  T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1000+1 " },
+	{ "number loaded in the block before",
+	  { SLICE(3, 7, 1, 5000), ALL(MOVRET, 0x2000, 1), ASYNC(0x2005), ALL(BARE, 0x2005, 1), OFF,
+	    ALL(NOPS, 0x1000, 1) },
+	  T5 "b80f000000 2000+5 0f05 2005+2 " T5 "xfer:2007 90 1000+1 " },
+	{ "signal at the end of a system call",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, ALL(NOP, 0x2000, 1),
+	    ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1007, 1) },
+	  T5 "b827000000 1000+5 0f05 1005+2 sig:1007 " T5 "90 2000+1 48c7c00f000000 2001+7 "
+	     "0f05 2008+2 " T5 "xfer:200a 90 1007+1 " },
+	{ "restarted system call",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, ALL(NOP, 0x2000, 1),
+	    ALL(SIGRET, 0x2001, 2), OFF, PART(SYS, 0x1000, 1, 1, 0), OFF, ALL(NOPS, 0x1007, 1) },
+	  T5 "b827000000 1000+5 0f05 1005+2 sig:1005 " T5 "90 2000+1 48c7c00f000000 2001+7 "
+	     "0f05 2008+2 " T5 "xfer:200a 1005+2 90 1007+1 " },
+	{ "nested signals",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(NOP, 0x2000, 1),
+	    ASYNC(0x2001), ALL(SIGRET, 0x3000, 2), OFF, ALL(SIGRET, 0x2001, 2), OFF,
+	    PART(NOPS, 0x1000, 1, 1, 0) },
+	  T5 "90 1000+1 sig:1001 " T5 "90 2000+1 sig:2001 " T5 "48c7c00f000000 3000+7 0f05 3007+2 "
+	  T5 "xfer:3009 48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1001+1 " },
+	{ "signal at a handler's first instruction",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ASYNC(0x2001),
+	    ALL(SIGRET, 0x3000, 2), OFF, ALL(SIGRET, 0x2001, 2), OFF, PART(NOPS, 0x1000, 1, 1, 0) },
+	  T5 "90 1000+1 sig:1001 " T5 "sig:2001 " T5 "48c7c00f000000 3000+7 0f05 3007+2 "
+	  T5 "xfer:3009 48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1001+1 " },
+	{ "the next signal was waiting, the call is restarted",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, ALL(SIGRET, 0x2001, 2), OFF,
+	    ALL(SIGRET, 0x3000, 2), OFF, PART(SYS, 0x1000, 1, 1, 0) },
+	  T5 "b827000000 1000+5 0f05 1005+2 sig:1005 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+	     "xfer:200a sig:1005 " T5 "48c7c00f000000 3000+7 0f05 3007+2 " T5
+	     "xfer:3009 1005+2 " },
+	{ "a handler left by siglongjmp, and one that runs whole",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(IJMP, 0x2000, 1),
+	    ALL(NOPS, 0x4000, 1), ASYNC(0x4001), ALL(SIGRET, 0x2001, 2), OFF,
+	    PART(NOPS, 0x4000, 1, 1, 0) },
+	  T5 "90 1000+1 sig:1001 " T5 "ffe0 to:4000 ijmp@2000+2 90 4000+1 sig:4001 " T5
+	     "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 4001+1 " },
+	{ "siglongjmp into the outer handler, which returns: a reader's stack does not allow it",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(NOP, 0x2000, 1),
+	    ASYNC(0x2001), ALL(IJMP, 0x3000, 1), ALL(SIGRET, 0x2101, 2), OFF,
+	    PART(NOPS, 0x1000, 1, 1, 0) },
+	  T5 "90 1000+1 sig:1001 " T5 "90 2000+1 sig:2001 " T5
+	     "ffe0 to:2101 ijmp@3000+2 48c7c00f000000 2101+7 0f05 2108+2 " T5
+	     "win:1 90 1001+1 " },
+	{ "execve in a handler",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(EXEC, 0x2000, 2), OFF,
+	    SLICE(3, 7, 2, 5000), ALL(NOPS, 0x8000, 1) },
+	  T5 "90 1000+1 sig:1001 " T5 "b83b000000 2000+5 0f05 2005+2 " T5 "win:1 90 8000+1 " },
+};
+
+static void one_thread(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		for (int whole = 0; whole < 2; whole++) {
+			_cleanup_(freep) char *path = make_path(), *expected = NULL;
+			struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+
+			print_message("  %s\n", rows[i].name);
+			assert_int_equal(feed(sink, rows[i].steps, whole), 0);
+			assert_int_equal(sink->ops->finish(sink, NULL), 0);
+			assert_null(sink->ops->free(sink));
+			assert_true(asprintf(&expected, "%s%s%s", HEADER, rows[i].expected, TAIL) > 0);
+			check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
+		}
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, remove_all);
+}
