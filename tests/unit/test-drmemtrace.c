@@ -32,19 +32,37 @@
 
 /* --- code ---------------------------------------------------------------------------------- */
 
-#define I(offset_, size_, class_)                                              \
-	{                                                                      \
+#define I(offset_, size_, class_)                                                \
+	{                                                                        \
 		.offset = (offset_), .size = (size_), .class = PTD_INSN_##class_ \
 	}
-#define BLOCK(id_, target_, code, ...)                                                            \
-	{                                                                                         \
-		.id = (id_), .n_insns = ARRAY_LEN(((struct ptd_insn[]){ __VA_ARGS__ })),          \
-		.size = sizeof(code) - 1, .mode = 64, .bytes = (const uint8_t *)(code),           \
-		.insns = (const struct ptd_insn[]){ __VA_ARGS__ }, .target = (target_),           \
+#define BLOCK(id_, target_, code, ...)                                                   \
+	{                                                                                \
+		.id = (id_), .n_insns = ARRAY_LEN(((struct ptd_insn[]){ __VA_ARGS__ })), \
+		.size = sizeof(code) - 1, .mode = 64, .bytes = (const uint8_t *)(code),  \
+		.insns = (const struct ptd_insn[]){ __VA_ARGS__ }, .target = (target_),  \
 	}
 
-enum { NOPS, NOPS2, COND, SELF, COND1, JMP, CALL, RET, IJMP, ICALL, LONG, SYS, SIGRET, EXEC, BARE,
-       MOVRET, SYSRET, NOP };
+enum {
+	NOPS,
+	NOPS2,
+	COND,
+	SELF,
+	COND1,
+	JMP,
+	CALL,
+	RET,
+	IJMP,
+	ICALL,
+	LONG,
+	SYS,
+	SIGRET,
+	EXEC,
+	BARE,
+	MOVRET,
+	SYSRET,
+	NOP
+};
 
 static const struct ptd_block blocks[] = {
 	[NOPS] = BLOCK(0, 0, "\x90\x90\x90\x90", I(0, 1, OTHER), I(1, 1, OTHER), I(2, 1, OTHER),
@@ -78,28 +96,40 @@ struct step {
 	struct ptd_mark mark;
 };
 
-#define SLICE(cpu_, tid_, space_, t)                                                       \
-	{                                                                                  \
-		.kind = SLICE, .slice = { .cpu = (cpu_), .pid = 5, .tid = (tid_),          \
-					  .space = (space_), .t0 = (t), .comm = "a.out" }, \
+#define SLICE(cpu_, tid_, space_, t)          \
+	{                                     \
+		.kind = SLICE,                \
+		.slice = { .cpu = (cpu_),     \
+			   .pid = 5,          \
+			   .tid = (tid_),     \
+			   .space = (space_), \
+			   .t0 = (t),         \
+			   .comm = "a.out" }, \
 	}
-#define PART(name, base_, first_, n_, t_)                                                       \
-	{                                                                                       \
-		.kind = PIECE, .run = { .block = &blocks[name], .base = (base_), .first = (first_), \
-					.n = (n_), .t = (t_) },                                 \
+#define PART(name, base_, first_, n_, t_)        \
+	{                                        \
+		.kind = PIECE,                   \
+		.run = { .block = &blocks[name], \
+			 .base = (base_),        \
+			 .first = (first_),      \
+			 .n = (n_),              \
+			 .t = (t_) },            \
 	}
 #define ALL(name, base_, n_) PART(name, base_, 0, n_, 0)
 #define ASYNC(ip_)                                                             \
 	{                                                                      \
 		.kind = MARK, .mark = { .kind = PTD_MARK_ASYNC, .ip = (ip_) }, \
 	}
-#define OFF                                                       \
-	{                                                         \
-		.kind = MARK, .mark = { .kind = PTD_MARK_OFF, }, \
+#define OFF                                   \
+	{                                     \
+		.kind = MARK,                 \
+		.mark = {                     \
+			.kind = PTD_MARK_OFF, \
+		},                            \
 	}
-#define GAP(reason_, ip_)                                                                          \
-	{                                                                                          \
-		.kind = MARK,                                                                      \
+#define GAP(reason_, ip_)                                                                   \
+	{                                                                                   \
+		.kind = MARK,                                                               \
 		.mark = { .kind = PTD_MARK_GAP, .reason = PTD_GAP_##reason_, .ip = (ip_) }, \
 	}
 #define STEPS_MAX 32
@@ -139,9 +169,8 @@ static int feed(struct ptd_sink *sink, const struct step *steps, bool whole)
 static void print_marker(FILE *f, const struct memtrace_record *r)
 {
 	static const char *const names[] = {
-		[0] = "sig:",   [1] = "xfer:", [3] = "cpu:",     [9] = "filetype:",
-		[10] = "line:", [12] = "version:", [14] = "win:", [18] = "page:",
-		[20] = "chunk:", [29] = "to:",
+		[0] = "sig:",      [1] = "xfer:", [3] = "cpu:",   [9] = "filetype:", [10] = "line:",
+		[12] = "version:", [14] = "win:", [18] = "page:", [20] = "chunk:",   [29] = "to:",
 	};
 
 	if (r->size == 2)
@@ -149,16 +178,18 @@ static void print_marker(FILE *f, const struct memtrace_record *r)
 	else if (r->size >= ARRAY_LEN(names) || !names[r->size])
 		fprintf(f, "marker%u ", r->size);
 	else
-		fprintf(f, r->size <= 1 || r->size == 9 || r->size == 29 ? "%s%" PRIx64 " " :
-									    "%s%" PRId64 " ",
+		fprintf(f,
+			r->size <= 1 || r->size == 9 || r->size == 29 ? "%s%" PRIx64 " "
+								      : "%s%" PRId64 " ",
 			names[r->size], r->addr);
 }
 
 static void print_record(FILE *f, const struct memtrace_record *r)
 {
 	static const char *const names[] = {
-		[10] = "",     [11] = "jmp@", [12] = "ijmp@",  [14] = "call@",   [15] = "icall@",
-		[16] = "ret@", [31] = "sysenter@", [48] = "taken@", [49] = "untaken@",
+		[10] = "",          [11] = "jmp@",   [12] = "ijmp@",
+		[14] = "call@",     [15] = "icall@", [16] = "ret@",
+		[31] = "sysenter@", [48] = "taken@", [49] = "untaken@",
 	};
 
 	if (r->type == MEMTRACE_MARKER)
@@ -219,7 +250,7 @@ static char *make_path(void)
 		snprintf(base, sizeof(base), "/tmp/test-drmemtrace.XXXXXX");
 		assert_non_null(mkdtemp(base));
 	}
-	assert_true(asprintf(&path, "%s/%u", n ? base : base, n) > 0);
+	assert_true(asprintf(&path, "%s/%u", base, n) > 0);
 	n++;
 	return path;
 }
@@ -255,7 +286,8 @@ static const struct {
 	const char *expected; /* between header and tail */
 } rows[] = {
 	{ "straight line", { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4) }, T5 NOP4("100") },
-	{ "long instruction", { SLICE(3, 7, 1, 5000), ALL(LONG, 0x1000, 1) },
+	{ "long instruction",
+	  { SLICE(3, 7, 1, 5000), ALL(LONG, 0x1000, 1) },
 	  T5 "48b8010203040506 0708 1000+10 " },
 	{ "cpu unknown",
 	  { SLICE(PTD_ID_UNKNOWN, 7, 1, 5000), ALL(NOPS, 0x1000, 1) },
@@ -274,7 +306,8 @@ static const struct {
 	    PART(NOPS, 0x1000, 1, 3, 0) },
 	  T5 "90 1002+1 90 1003+1 ffe0 to:1001 ijmp@1004+2 90 1001+1 90 1002+1 90 1003+1 " },
 	{ "conditional jumps",
-	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ALL(COND, 0x1100, 2), ALL(NOPS, 0x1107, 1) },
+	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ALL(COND, 0x1100, 2),
+	    ALL(NOPS, 0x1107, 1) },
 	  T5 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 0f84f9000000 untaken@1101+6 "
 	     "90 1107+1 " },
 	{ "to its own fall-through is taken",
@@ -298,7 +331,8 @@ static const struct {
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), GAP(OVERFLOW, 0), GAP(LOST, 0),
 	    ALL(NOPS, 0x1000, 1), GAP(LOST, 0) },
 	  T5 "90 1000+1 " T5 "win:1 1000+1 " },
-	{ "gap at the start", { SLICE(3, 7, 1, 5000), GAP(NO_SYNC, 0), ALL(NOPS, 0x1000, 1) },
+	{ "gap at the start",
+	  { SLICE(3, 7, 1, 5000), GAP(NO_SYNC, 0), ALL(NOPS, 0x1000, 1) },
 	  T5 "90 1000+1 " },
 	{ "gap behind a conditional, announced again",
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), GAP(OVERFLOW, 0), ALL(COND, 0x1000, 2),
@@ -318,7 +352,8 @@ static const struct {
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ALL(NOPS, 0x5000, 1) },
 	  T5 "90 1000+1 " T5 "win:1 90 5000+1 " },
 	{ "interrupt",
-	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), PART(NOPS, 0x1000, 1, 1, 0) },
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001),
+	    PART(NOPS, 0x1000, 1, 1, 0) },
 	  T5 "90 1000+1 90 1001+1 " },
 	{ "interrupt at a jump's target",
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ASYNC(0x1100), ALL(NOPS, 0x1100, 1) },
@@ -360,10 +395,11 @@ static const struct {
 	  "t:14 cpu:3 90 1000+1 90 1001+1 t:24 cpu:3 90 1002+1 t:24 cpu:4 90 1003+1 " },
 	{ "other bytes at the same address",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS2, 0x1000, 4),
-	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 2) },
+	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1),
+	    ALL(NOPS, 0x1000, 2) },
 	  T5 NOP4("100") "ffe0 to:1000 ijmp@1004+2 90 1000+1 f8 1001+1 90 1002+1 90 1003+1 "
 			 "ffe0 to:1000 ijmp@1004+2 " NOP4(
-				 "100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 " },
+			     "100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 " },
 	{ "same bytes in another block",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 3),
 	    ASYNC(0x1003), ALL(NOP, 0x1003, 1), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 1) },
@@ -382,7 +418,8 @@ static const struct {
 	  T5 "90 1000+1 c3 to:3000 ret@1001+1 sig:3000 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
 	     "xfer:200a 90 3000+1 " },
 	{ "signal before anything else",
-	  { SLICE(3, 7, 1, 5000), ASYNC(0x1000), ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1000, 1) },
+	  { SLICE(3, 7, 1, 5000), ASYNC(0x1000), ALL(SIGRET, 0x2001, 2), OFF,
+	    ALL(NOPS, 0x1000, 1) },
 	  T5 "sig:1000 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1000+1 " },
 	{ "return from a handler that was not seen",
 	  { SLICE(3, 7, 1, 5000), ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1000, 1) },
@@ -405,19 +442,19 @@ static const struct {
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(NOP, 0x2000, 1),
 	    ASYNC(0x2001), ALL(SIGRET, 0x3000, 2), OFF, ALL(SIGRET, 0x2001, 2), OFF,
 	    PART(NOPS, 0x1000, 1, 1, 0) },
-	  T5 "90 1000+1 sig:1001 " T5 "90 2000+1 sig:2001 " T5 "48c7c00f000000 3000+7 0f05 3007+2 "
-	  T5 "xfer:3009 48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1001+1 " },
+	  T5 "90 1000+1 sig:1001 " T5 "90 2000+1 sig:2001 " T5
+	     "48c7c00f000000 3000+7 0f05 3007+2 " T5
+	     "xfer:3009 48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1001+1 " },
 	{ "signal at a handler's first instruction",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ASYNC(0x2001),
 	    ALL(SIGRET, 0x3000, 2), OFF, ALL(SIGRET, 0x2001, 2), OFF, PART(NOPS, 0x1000, 1, 1, 0) },
-	  T5 "90 1000+1 sig:1001 " T5 "sig:2001 " T5 "48c7c00f000000 3000+7 0f05 3007+2 "
-	  T5 "xfer:3009 48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1001+1 " },
+	  T5 "90 1000+1 sig:1001 " T5 "sig:2001 " T5 "48c7c00f000000 3000+7 0f05 3007+2 " T5
+	     "xfer:3009 48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1001+1 " },
 	{ "the next signal was waiting, the call is restarted",
 	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, ALL(SIGRET, 0x2001, 2), OFF,
 	    ALL(SIGRET, 0x3000, 2), OFF, PART(SYS, 0x1000, 1, 1, 0) },
 	  T5 "b827000000 1000+5 0f05 1005+2 sig:1005 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
-	     "xfer:200a sig:1005 " T5 "48c7c00f000000 3000+7 0f05 3007+2 " T5
-	     "xfer:3009 1005+2 " },
+	     "xfer:200a sig:1005 " T5 "48c7c00f000000 3000+7 0f05 3007+2 " T5 "xfer:3009 1005+2 " },
 	{ "a handler left by siglongjmp, and one that runs whole",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(IJMP, 0x2000, 1),
 	    ALL(NOPS, 0x4000, 1), ASYNC(0x4001), ALL(SIGRET, 0x2001, 2), OFF,
@@ -429,8 +466,7 @@ static const struct {
 	    ASYNC(0x2001), ALL(IJMP, 0x3000, 1), ALL(SIGRET, 0x2101, 2), OFF,
 	    PART(NOPS, 0x1000, 1, 1, 0) },
 	  T5 "90 1000+1 sig:1001 " T5 "90 2000+1 sig:2001 " T5
-	     "ffe0 to:2101 ijmp@3000+2 48c7c00f000000 2101+7 0f05 2108+2 " T5
-	     "win:1 90 1001+1 " },
+	     "ffe0 to:2101 ijmp@3000+2 48c7c00f000000 2101+7 0f05 2108+2 " T5 "win:1 90 1001+1 " },
 	{ "execve in a handler",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(EXEC, 0x2000, 2), OFF,
 	    SLICE(3, 7, 2, 5000), ALL(NOPS, 0x8000, 1) },
@@ -449,16 +485,294 @@ static void one_thread(void **state)
 			assert_int_equal(feed(sink, rows[i].steps, whole), 0);
 			assert_int_equal(sink->ops->finish(sink, NULL), 0);
 			assert_null(sink->ops->free(sink));
-			assert_true(asprintf(&expected, "%s%s%s", HEADER, rows[i].expected, TAIL) > 0);
+			assert_true(asprintf(&expected, "%s%s%s", HEADER, rows[i].expected, TAIL) >
+				    0);
 			check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
 		}
 	}
+}
+
+/* --- many threads, other clocks ------------------------------------------------------------ */
+
+static void feed_all(const char *path, enum ptd_clock clock, int64_t offset,
+		     const struct step *steps)
+{
+	struct ptd_sink *sink = open_sink(path, clock, offset);
+
+	assert_int_equal(feed(sink, steps, true), 0);
+	assert_int_equal(sink->ops->finish(sink, NULL), 0);
+	assert_null(sink->ops->free(sink));
+}
+
+static size_t count_files(const char *path)
+{
+	_cleanup_(freep) char *trace = NULL;
+	size_t n = 0;
+	DIR *dir;
+
+	assert_true(asprintf(&trace, "%s/trace", path) > 0);
+	dir = opendir(trace);
+	assert_non_null(dir);
+	for (const struct dirent *entry; (entry = readdir(dir));)
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+static void two_threads(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 5000),
+		ALL(COND, 0x1000, 2),
+		SLICE(3, 8, 1, 6000),
+		ALL(COND, 0x1000, 2),
+		ALL(NOP, 0x1007, 1),
+		SLICE(4, 7, 1, 7000),
+		PART(NOPS, 0x1100, 0, 2, 0),
+		SLICE(0, 9, 1, 8000),
+		GAP(NO_SYNC, 0),
+		{ .kind = END },
+	};
+	_cleanup_(freep) char *path = make_path();
+
+	(void)state;
+	feed_all(path, PTD_CLOCK_NS, 0, steps);
+	check_file(path, "drmemtrace.a_out.7.0000.trace",
+		   HEADER "t:5 cpu:3 90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 "
+			  "t:7 cpu:4 90 1101+1 " TAIL);
+	check_file(path, "drmemtrace.a_out.8.0000.trace",
+		   "v7 version:7 filetype:344 tid:8 pid:5 line:64 chunk:10000000 page:4096 "
+		   "t:6 cpu:3 90 1000+1 0f84f9000000 untaken@1001+6 90 1007+1 exit:8 footer");
+	/* Nothing ran in the third. */
+	assert_int_equal(count_files(path), 2);
+}
+
+static void thread_names(void **state)
+{
+	static const struct {
+		uint32_t pid, tid;
+		const char *comm, *file, *ids, *exit;
+	} threads[] = {
+		{ 5, 7, "a/b. c", "drmemtrace.a_b__c.7.0000.trace", "tid:7 pid:5", "7" },
+		{ 6, 7, "a/b. c", "drmemtrace.a_b__c.7.0001.trace", "tid:7 pid:6", "7" },
+		{ 0, 0, "swapper", "drmemtrace.swapper.-1.0000.trace", "tid:-1 pid:-1", "-1" },
+		{ 9, 10, NULL, "drmemtrace.unknown.10.0000.trace", "tid:10 pid:9", "10" },
+		{ PTD_ID_UNKNOWN, PTD_ID_UNKNOWN, "", "drmemtrace.unknown.-1.0000.trace",
+		  "tid:-1 pid:-1", "-1" },
+		{ PTD_ID_UNKNOWN, 11, "x", "drmemtrace.x.11.0000.trace", "tid:11 pid:-1", "11" },
+	};
+	_cleanup_(freep) char *path = make_path();
+	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+	const struct ptd_run run = { .block = &blocks[NOP], .base = 0x1000, .n = 1 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+		const struct ptd_slice slice = { .id = i,
+						 .cpu = 1,
+						 .pid = threads[i].pid,
+						 .tid = threads[i].tid,
+						 .t0 = 1000,
+						 .comm = threads[i].comm };
+
+		assert_int_equal(
+		    sink->ops->batch(
+			sink, &(struct ptd_batch){ .slice = &slice, .runs = &run, .n_runs = 1 }),
+		    0);
+	}
+	assert_int_equal(sink->ops->finish(sink, NULL), 0);
+	sink->ops->free(sink);
+	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
+		_cleanup_(freep) char *expected = NULL;
+
+		assert_true(asprintf(&expected,
+				     "v7 version:7 filetype:344 %s line:64 chunk:10000000 "
+				     "page:4096 t:1 cpu:1 90 1000+1 exit:%s footer",
+				     threads[i].ids, threads[i].exit) > 0);
+		check_file(path, threads[i].file, expected);
+	}
+	assert_int_equal(count_files(path), ARRAY_LEN(threads));
+}
+
+static void clocks(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 7000), PART(NOPS, 0x1000, 0, 1, 0),
+		SLICE(3, 7, 1, 9000), PART(NOPS, 0x1000, 1, 1, 9500),
+		{ .kind = END },
+	};
+	static const struct {
+		enum ptd_clock clock;
+		int64_t offset;
+		uint64_t first, second;
+	} clock_rows[] = {
+		{ PTD_CLOCK_NS, 0, EPOCH + 7, EPOCH + 9 },
+		{ PTD_CLOCK_NS, 1700000000000000000, EPOCH + 1700000000000007,
+		  EPOCH + 1700000000000009 },
+		{ PTD_CLOCK_NS, -8000, EPOCH, EPOCH + 1 },
+		{ PTD_CLOCK_TSC, 0, 1, 2501 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(clock_rows); i++) {
+		_cleanup_(freep) char *path = make_path(), *expected = NULL;
+
+		feed_all(path, clock_rows[i].clock, clock_rows[i].offset, steps);
+		assert_true(asprintf(&expected,
+				     HEADER "t:%" PRId64 " cpu:3 90 1000+1 t:%" PRId64
+					    " cpu:3 90 1001+1 " TAIL,
+				     (int64_t)(clock_rows[i].first - EPOCH),
+				     (int64_t)(clock_rows[i].second - EPOCH)) > 0);
+		check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
+	}
+}
+
+/* More threads than descriptors; each is in a handler whose marker is corrected at the end. */
+static void more_threads_than_files(void **state)
+{
+	enum { N = MEMTRACE_OUT_OPEN_MAX + 44 };
+	_cleanup_(freep) char *path = make_path();
+	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+
+	(void)state;
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t tid = 1; tid <= N; tid++) {
+			const struct step enter[] = { SLICE(0, tid, 1, 5000),
+						      ALL(SYS, 0x1000, 2),
+						      OFF,
+						      ALL(NOP, 0x2000, 1),
+						      { .kind = END } };
+			const struct step leave[] = { SLICE(0, tid, 1, 5000),
+						      ALL(SIGRET, 0x2001, 2),
+						      OFF,
+						      PART(SYS, 0x1000, 1, 1, 0),
+						      { .kind = END } };
+
+			assert_int_equal(feed(sink, pass ? leave : enter, true), 0);
+		}
+	assert_int_equal(sink->ops->finish(sink, NULL), 0);
+	sink->ops->free(sink);
+	assert_int_equal(count_files(path), N);
+	for (uint32_t tid = 1; tid <= N; tid++) {
+		_cleanup_(freep) char *file = NULL, *expected = NULL;
+
+		assert_true(asprintf(&file, "drmemtrace.a_out.%u.0000.trace", tid) > 0);
+		assert_true(asprintf(&expected,
+				     "v7 version:7 filetype:344 tid:%u pid:5 line:64 "
+				     "chunk:10000000 page:4096 t:5 cpu:0 b827000000 1000+5 0f05 "
+				     "1005+2 sig:1005 t:5 cpu:0 90 2000+1 48c7c00f000000 2001+7 "
+				     "0f05 2008+2 t:5 cpu:0 xfer:200a 1005+2 exit:%u footer",
+				     tid, tid) > 0);
+		check_file(path, file, expected);
+	}
+}
+
+/* A new chunk begins anywhere in a run; all bytes are in both. */
+static void chunks(void **state)
+{
+	static const char *const expected[] = {
+		NOP4("100") NOP4("100"),
+		NOP4("100") "1000+1 1001+1 1002+1 1003+1 ",
+	};
+	const struct ptd_run run = { .block = &blocks[NOPS], .base = 0x1000, .n = 4 };
+	const struct memtrace_clock clock = { .clock = PTD_CLOCK_NONE };
+
+	(void)state;
+	for (uint64_t end = 4; end <= 8; end++) {
+		_cleanup_(freep) char *dir = make_path(), *path = NULL, *text = NULL;
+		_cleanup_(memtrace_code_freep) struct memtrace_code *code = memtrace_code_new(1);
+		struct memtrace_out_pool pool;
+		struct memtrace_file file = {};
+		const char *text_end;
+		size_t from;
+
+		assert_int_equal(mkdir(dir, 0777), 0);
+		memtrace_out_pool_init(&pool, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+		assert_int_equal(memtrace_file_create(&file, &pool, &clock, "x", 5, 7), 0);
+		memtrace_file_set_code(&file, code);
+		file.chunk_end = end;
+		for (size_t i = 0; i < 3; i++) {
+			assert_int_equal(memtrace_file_announce(&file, &run, &from), 0);
+			assert_int_equal(
+			    memtrace_file_insns(&file, run.block, run.base, 0, 4, from), 0);
+		}
+		assert_int_equal(memtrace_file_finish(&file, 7), 0);
+		memtrace_file_deinit(&file);
+		memtrace_out_pool_deinit(&pool);
+
+		assert_true(asprintf(&path, "%s/x.0000.trace", dir) > 0);
+		text = print_file(path);
+		/* The first chunk ends in the second run or behind it, and the third comes after.
+		 */
+		text_end = text + strlen(HEADER) + strlen(expected[end == 8]);
+		assert_memory_equal(text + strlen(HEADER), expected[end == 8],
+				    (size_t)(text_end - text) - strlen(HEADER));
+		assert_string_equal(text_end, NOP4("100") TAIL);
+	}
+}
+
+/* --- errors -------------------------------------------------------------------------------- */
+
+static void open_errors(void **state)
+{
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	_cleanup_(freep) char *path = make_path(), *file = NULL, *missing = NULL;
+	struct ptd_sink *sink = (void *)0x1;
+	int fd;
+
+	(void)state;
+	assert_true(asprintf(&file, "%s/file", path) > 0);
+	assert_true(asprintf(&missing, "%s/no/such", path) > 0);
+	assert_int_equal(mkdir(path, 0777), 0);
+	sink = open_sink(path, PTD_CLOCK_NS, 0); /* an empty one will do */
+	sink->ops->free(sink);
+
+	sink = (void *)0x1;
+	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, path, &info, &sink), -ENOTEMPTY);
+	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, NULL, &info, &sink), -EISDIR);
+	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, missing, &info, &sink), -ENOENT);
+	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, file, &info, &sink), -EEXIST);
+	assert_ptr_equal(sink, (void *)0x1);
+}
+
+static void write_errors(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 7000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), { .kind = END }
+	};
+	const struct rlimit small = { 4096, RLIM_INFINITY };
+	_cleanup_(freep) char *path = make_path();
+	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+	struct rlimit before;
+	int r = 0;
+
+	(void)state;
+	/* Stands for a full disk. */
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(
+	    setrlimit(RLIMIT_FSIZE, &(struct rlimit){ small.rlim_cur, before.rlim_max }), 0);
+	for (int i = 0; i < 10000 && r == 0; i++)
+		r = feed(sink, steps, true);
+	assert_int_equal(r, -EFBIG);
+	assert_int_equal(sink->ops->finish(sink, NULL), -EFBIG);
+	assert_null(sink->ops->free(sink));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_thread),
+		cmocka_unit_test(two_threads),
+		cmocka_unit_test(thread_names),
+		cmocka_unit_test(clocks),
+		cmocka_unit_test(more_threads_than_files),
+		cmocka_unit_test(chunks),
+		cmocka_unit_test(open_errors),
+		cmocka_unit_test(write_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, remove_all);
