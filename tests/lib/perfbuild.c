@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tests/lib/perfbuild.h"
+
+#include <assert.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PT_TYPE   6
+#define ATTR_SIZE 112
+
+static void put(struct perfbuild *b, const void *bytes, size_t size)
+{
+	assert(size <= sizeof(b->bytes) - b->size);
+	if (size)
+		memcpy(b->bytes + b->size, bytes, size);
+	b->size += size;
+}
+
+static void put_u64(struct perfbuild *b, uint64_t n)
+{
+	put(b, &n, sizeof(n));
+}
+
+static struct perf_event_attr attr_of(bool pt)
+{
+	return (struct perf_event_attr){
+		.type = pt ? PT_TYPE : PERF_TYPE_SOFTWARE,
+		.size = ATTR_SIZE,
+		.config = pt ? PERFBUILD_CONFIG : PERF_COUNT_SW_DUMMY,
+		.sample_type = PERFABI_SAMPLE_TYPE,
+		.sample_id_all = 1,
+	};
+}
+
+/* A feature's string: its length, then its bytes. */
+struct cpuid {
+	uint32_t length;
+	char text[20];
+};
+
+static const struct cpuid cpuid = { .length = 20, .text = "GenuineIntel,6,85,4" };
+
+static void put_feature_record(struct perfbuild *b)
+{
+	const struct {
+		uint64_t feature;
+		struct cpuid cpuid;
+	} payload = { PERFABI_FEATURE_CPUID, cpuid };
+
+	perfbuild_record(b, PERFABI_HEADER_FEATURE, 0, &payload, sizeof(payload), NULL);
+}
+
+static void put_info(struct perfbuild *b)
+{
+	static const uint64_t slots[_PERFABI_PT_SLOTS_FIXED] = {
+		[PERFABI_PT_PMU_TYPE] = PT_TYPE,
+		[PERFABI_PT_TIME_SHIFT] = PERFBUILD_SHIFT,
+		[PERFABI_PT_TIME_MULT] = PERFBUILD_MULT,
+		[PERFABI_PT_TIME_ZERO] = PERFBUILD_ZERO,
+		[PERFABI_PT_CAP_USER_TIME_ZERO] = 1,
+		[PERFABI_PT_TSC_BIT] = 0x400,
+		[PERFABI_PT_NORETCOMP_BIT] = 0x800,
+		[PERFABI_PT_HAVE_SCHED_SWITCH] = 3,
+		[PERFABI_PT_PER_CPU_MMAPS] = 1,
+		[PERFABI_PT_MTC_BIT] = 0x200,
+		[PERFABI_PT_MTC_FREQ_BITS] = 0x3c000,
+		[PERFABI_PT_TSC_CTC_N] = 308,
+		[PERFABI_PT_TSC_CTC_D] = 2,
+		[PERFABI_PT_CYC_BIT] = 2,
+		[PERFABI_PT_MAX_NONTURBO_RATIO] = 37,
+	};
+	struct {
+		uint32_t type, reserved;
+		uint64_t slots[_PERFABI_PT_SLOTS_FIXED];
+	} info = { .type = PERFABI_AUXTRACE_INTEL_PT };
+
+	memcpy(info.slots, slots, sizeof(slots));
+	perfbuild_record(b, PERFABI_AUXTRACE_INFO, 0, &info, sizeof(info), NULL);
+}
+
+void perfbuild_begin(struct perfbuild *b, bool pipe)
+{
+	const struct perfabi_header header = {
+		.magic = PERFABI_MAGIC,
+		.size = pipe ? PERFABI_PIPE_HEADER : sizeof(header),
+		.attr_size = ATTR_SIZE + sizeof(struct perfabi_section),
+		.attrs = { PERFBUILD_ATTR, PERFBUILD_DATA - PERFBUILD_ATTR },
+		.data = { PERFBUILD_DATA, 0 },
+		.features = { 1u << PERFABI_FEATURE_CPUID },
+	};
+
+	*b = (struct perfbuild){ .pipe = pipe, .trailer.id = 2 };
+	put(b, &header, (size_t)header.size);
+	if (!pipe) {
+		put_u64(b, 1);
+		put_u64(b, 2);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		const struct perf_event_attr attr = attr_of(i == 0);
+		uint8_t record[ATTR_SIZE + 8] = {};
+
+		if (pipe) {
+			memcpy(record, &attr, ATTR_SIZE);
+			record[ATTR_SIZE] = (uint8_t)(i + 1);
+			perfbuild_record(b, PERFABI_HEADER_ATTR, 0, record, sizeof(record), NULL);
+		} else {
+			put(b, &attr, ATTR_SIZE);
+			put_u64(b, PERFBUILD_IDS + 8 * i);
+			put_u64(b, 8);
+		}
+	}
+	if (pipe)
+		put_feature_record(b);
+	put_info(b);
+	assert(pipe || b->size == PERFBUILD_FIRST);
+}
+
+void perfbuild_end(struct perfbuild *b)
+{
+	const uint64_t size = b->size - PERFBUILD_DATA;
+
+	if (b->pipe)
+		return;
+	memcpy(b->bytes + offsetof(struct perfabi_header, data.size), &size, sizeof(size));
+	put_u64(b, b->size + sizeof(struct perfabi_section));
+	put_u64(b, sizeof(cpuid));
+	put(b, &cpuid, sizeof(cpuid));
+}
+
+void perfbuild_at(struct perfbuild *b, uint64_t time, uint32_t cpu, uint32_t pid, uint32_t tid)
+{
+	b->trailer.time = time;
+	b->trailer.cpu = cpu;
+	b->trailer.pid = pid;
+	b->trailer.tid = tid;
+}
+
+size_t perfbuild_record(struct perfbuild *b, uint32_t type, uint16_t misc, const void *payload,
+			size_t size, const char *string)
+{
+	static const uint8_t zeros[8];
+	const size_t at = b->size;
+	struct perf_event_header header = { .type = type, .misc = misc };
+
+	put(b, &header, sizeof(header));
+	put(b, payload, size);
+	if (string) {
+		put(b, string, strlen(string) + 1);
+		put(b, zeros, (8 - (strlen(string) + 1) % 8) % 8);
+	}
+	if (type < PERF_RECORD_MAX)
+		put(b, &b->trailer, sizeof(b->trailer));
+
+	header.size = (uint16_t)(b->size - at);
+	memcpy(b->bytes + at, &header, sizeof(header));
+	return at;
+}
+
+size_t perfbuild_comm(struct perfbuild *b, bool exec, uint32_t pid, uint32_t tid, const char *comm)
+{
+	const uint32_t ids[] = { pid, tid };
+
+	return perfbuild_record(b, PERF_RECORD_COMM, exec ? PERF_RECORD_MISC_COMM_EXEC : 0, ids,
+				sizeof(ids), comm);
+}
+
+static size_t task_record(struct perfbuild *b, uint32_t type, uint32_t pid, uint32_t ppid,
+			  uint32_t tid, uint32_t ptid)
+{
+	const struct {
+		uint32_t pid, ppid, tid, ptid;
+		uint64_t time;
+	} payload = { pid, ppid, tid, ptid, b->trailer.time };
+
+	return perfbuild_record(b, type, 0, &payload, sizeof(payload), NULL);
+}
+
+size_t perfbuild_fork(struct perfbuild *b, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid)
+{
+	return task_record(b, PERF_RECORD_FORK, pid, ppid, tid, ptid);
+}
+
+size_t perfbuild_exit(struct perfbuild *b, uint32_t pid, uint32_t tid)
+{
+	return task_record(b, PERF_RECORD_EXIT, pid, pid, tid, tid);
+}
+
+size_t perfbuild_mmap2(struct perfbuild *b, uint32_t pid, uint32_t tid, uint64_t start,
+		       const char *path)
+{
+	const struct {
+		uint32_t pid, tid;
+		uint64_t start, size, offset;
+		uint32_t major, minor;
+		uint64_t inode, generation;
+		uint32_t prot, flags;
+	} payload = { pid, tid, start, 0x1000, 0x2000, 8, 1, 77, 0, PROT_READ | PROT_EXEC, 2 };
+
+	return perfbuild_record(b, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &payload,
+				sizeof(payload), path);
+}
+
+static size_t ids_record(struct perfbuild *b, uint32_t type, uint16_t misc, uint32_t pid,
+			 uint32_t tid)
+{
+	const uint32_t ids[] = { pid, tid };
+
+	return perfbuild_record(b, type, misc, ids, sizeof(ids), NULL);
+}
+
+size_t perfbuild_itrace(struct perfbuild *b, uint32_t pid, uint32_t tid)
+{
+	return ids_record(b, PERF_RECORD_ITRACE_START, 0, pid, tid);
+}
+
+size_t perfbuild_switch_wide(struct perfbuild *b, bool out, uint32_t pid, uint32_t tid)
+{
+	return ids_record(b, PERF_RECORD_SWITCH_CPU_WIDE, out ? PERF_RECORD_MISC_SWITCH_OUT : 0,
+			  pid, tid);
+}
+
+size_t perfbuild_switch(struct perfbuild *b, bool out)
+{
+	return perfbuild_record(b, PERF_RECORD_SWITCH, out ? PERF_RECORD_MISC_SWITCH_OUT : 0, NULL,
+				0, NULL);
+}
+
+size_t perfbuild_auxtrace(struct perfbuild *b, uint32_t idx, int32_t cpu, int32_t tid,
+			  uint64_t offset, const void *bytes, size_t size)
+{
+	const struct perfabi_auxtrace a = {
+		.size = size,
+		.offset = offset,
+		.reference = 0x1000,
+		.idx = idx,
+		.tid = tid,
+		.cpu = cpu,
+	};
+	const size_t at =
+	    perfbuild_record(b, PERFABI_AUXTRACE, 0, (const uint8_t *)&a + 8, sizeof(a) - 8, NULL);
+
+	put(b, bytes, size);
+	return at;
+}
+
+void perfbuild_example(struct perfbuild *b, bool pipe)
+{
+	static const uint8_t pt[] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
+
+	perfbuild_begin(b, pipe);
+	b->trailer.id = 0;
+	perfbuild_comm(b, false, 10, 10, "demo");
+	perfbuild_mmap2(b, 10, 10, 0x400000, "/no/such/demo");
+	b->trailer.id = 2;
+	perfbuild_at(b, 300, 1, 10, 11);
+	perfbuild_switch_wide(b, true, 0, 0);
+	perfbuild_at(b, 350, 1, 0, 0);
+	perfbuild_switch_wide(b, false, 10, 11);
+	perfbuild_at(b, 100, 0, 10, 10);
+	perfbuild_itrace(b, 10, 10);
+	perfbuild_at(b, 200, 0, 10, 10);
+	perfbuild_fork(b, 10, 10, 11, 10);
+	perfbuild_at(b, 400, 0, 10, 10);
+	perfbuild_comm(b, true, 10, 10, "next");
+	perfbuild_at(b, 500, 0, 10, 10);
+	perfbuild_exit(b, 10, 10);
+	perfbuild_auxtrace(b, 0, 0, -1, 0, pt, sizeof(pt));
+	perfbuild_record(b, PERFABI_FINISHED_ROUND, 0, NULL, 0, NULL);
+	perfbuild_auxtrace(b, 1, 1, -1, 64, pt, sizeof(pt));
+	perfbuild_end(b);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Perfbuild
+ *
+ * Writes small perf.data files into memory, byte by byte, for the tests of their reader.
+ *
+ *	0	header
+ *	104	ids of the two attrs: 1; 2
+ *	120	attr 0: Intel PT (type 6); its ids section
+ *	248	attr 1: dummy; its ids section
+ *	376	data section: AUXTRACE_INFO, then what the caller adds
+ *		feature table, CPUID
+ *
+ * In the pipe form the attrs and the feature are records.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decoder/util/perfabi.h"
+
+#define PERFBUILD_IDS    104
+#define PERFBUILD_ATTR   120
+#define PERFBUILD_ATTR1  248
+#define PERFBUILD_DATA   376 /* of the AUXTRACE_INFO */
+#define PERFBUILD_SLOTS  392
+#define PERFBUILD_FIRST  528 /* of the first record that the caller adds */
+#define PERFBUILD_CONFIG 0x300e601
+
+#define PERFBUILD_SHIFT 31
+#define PERFBUILD_MULT  581029125u
+#define PERFBUILD_ZERO  UINT64_C(18444502336406842448)
+
+struct perfbuild {
+	uint8_t bytes[1 << 15];
+	size_t size;
+	bool pipe;
+	struct perfabi_trailer trailer; /* of the records that follow */
+};
+
+/* Begin a file; the trailer is all zero but for the id, 2. */
+void perfbuild_begin(struct perfbuild *b, bool pipe);
+
+/* Fill in what is known at the end. */
+void perfbuild_end(struct perfbuild *b);
+
+/* Who makes the records that follow, where, and when. */
+void perfbuild_at(struct perfbuild *b, uint64_t time, uint32_t cpu, uint32_t pid, uint32_t tid);
+
+/*
+ * Add a record: payload, then the string (if not NULL) padded to 8 bytes, then, if it is the
+ * kernel's, the trailer. Return: the offset of its header.
+ */
+size_t perfbuild_record(struct perfbuild *b, uint32_t type, uint16_t misc, const void *payload,
+			size_t size, const char *string);
+
+size_t perfbuild_comm(struct perfbuild *b, bool exec, uint32_t pid, uint32_t tid, const char *comm);
+size_t perfbuild_fork(struct perfbuild *b, uint32_t pid, uint32_t ppid, uint32_t tid,
+		      uint32_t ptid);
+size_t perfbuild_exit(struct perfbuild *b, uint32_t pid, uint32_t tid);
+size_t perfbuild_mmap2(struct perfbuild *b, uint32_t pid, uint32_t tid, uint64_t start,
+		       const char *path);
+size_t perfbuild_itrace(struct perfbuild *b, uint32_t pid, uint32_t tid);
+
+/* The trailer names the task that goes (@out) or comes; @pid and @tid are the other one. */
+size_t perfbuild_switch_wide(struct perfbuild *b, bool out, uint32_t pid, uint32_t tid);
+size_t perfbuild_switch(struct perfbuild *b, bool out);
+
+/* An AUXTRACE of buffer @idx, that of CPU @cpu, with @size bytes from @offset. */
+size_t perfbuild_auxtrace(struct perfbuild *b, uint32_t idx, int32_t cpu, int32_t tid,
+			  uint64_t offset, const void *bytes, size_t size);
+
+/* A whole file: one process, a thread of it, two CPUs, switches, two pieces of PT. */
+void perfbuild_example(struct perfbuild *b, bool pipe);

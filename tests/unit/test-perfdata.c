@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Perf data: a good file in both forms and what must come out of it; then the same file, spoiled
+ * one field at a time, and what the user must be told.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/file/auxtrace.h"
+#include "decoder/file/perfdata.h"
+#include "tests/lib/perfbuild.h"
+
+static struct perfbuild b;
+
+/* Parse what was built; the bytes are in an allocation of their size, so that ASan sees its end. */
+static int parse(struct trace **ret_trace, char **reterr_message, void **ret_bytes)
+{
+	*ret_bytes = malloc(b.size);
+	assert_non_null(*ret_bytes);
+	memcpy(*ret_bytes, b.bytes, b.size);
+	return perfdata_parse(*ret_bytes, b.size, "FILE", ret_trace, reterr_message);
+}
+
+static struct trace *parse_good(void **ret_bytes)
+{
+	struct trace *trace = NULL;
+	char *message = NULL;
+
+	if (parse(&trace, &message, ret_bytes) < 0)
+		fail_msg("%s", message);
+	assert_null(message);
+	return trace;
+}
+
+static void check_example(const struct trace *trace)
+{
+	static const struct {
+		uint64_t time;
+		uint32_t type, cpu, pid, tid;
+		size_t payload_size;
+	} records[] = {
+		{ 0, PERF_RECORD_COMM, 0, 0, 0, 16 },
+		{ 0, PERF_RECORD_MMAP2, 0, 0, 0, 64 + 16 },
+		{ 100, PERF_RECORD_ITRACE_START, 0, 10, 10, 8 },
+		{ 200, PERF_RECORD_FORK, 0, 10, 10, 24 },
+		{ 300, PERF_RECORD_SWITCH_CPU_WIDE, 1, 10, 11, 8 },
+		{ 350, PERF_RECORD_SWITCH_CPU_WIDE, 1, 0, 0, 8 },
+		{ 400, PERF_RECORD_COMM, 0, 10, 10, 16 },
+		{ 500, PERF_RECORD_EXIT, 0, 10, 10, 24 },
+	};
+	const struct trace_facts *f = &trace->facts;
+
+	assert_int_equal(trace->n_records, ARRAY_LEN(records));
+	for (size_t i = 0; i < ARRAY_LEN(records); i++) {
+		assert_int_equal(trace->records[i].time, records[i].time);
+		assert_int_equal(trace->records[i].type, records[i].type);
+		assert_int_equal(trace->records[i].cpu, records[i].cpu);
+		assert_int_equal(trace->records[i].pid, records[i].pid);
+		assert_int_equal(trace->records[i].tid, records[i].tid);
+		assert_int_equal(trace->records[i].payload_size, records[i].payload_size);
+	}
+	assert_int_equal(trace->n_skipped, 0);
+	assert_int_equal(trace->truncated_at, 0);
+
+	assert_true(f->clock.valid && f->has_tsc && f->has_mtc && !f->has_cyc);
+	assert_true(f->return_compression && !f->snapshot_mode);
+	assert_int_equal(f->clock.shift, PERFBUILD_SHIFT);
+	assert_int_equal(f->clock.mult, PERFBUILD_MULT);
+	assert_int_equal(f->clock.zero, PERFBUILD_ZERO);
+	assert_int_equal(f->mtc_freq, 3);
+	assert_int_equal(f->nom_freq, 37);
+	assert_int_equal(f->tsc_ctc_n, 308);
+	assert_int_equal(f->tsc_ctc_d, 2);
+	assert_int_equal(f->cpu_family, 6);
+	assert_int_equal(f->cpu_model, 85);
+	assert_int_equal(f->cpu_stepping, 4);
+
+	assert_int_equal(trace->n_queues, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(trace->queues[i].cpu, i);
+		assert_int_equal(trace->queues[i].tid, TRACE_NONE);
+		assert_int_equal(trace->queues[i].n_spans, 1);
+		assert_int_equal(trace->queues[i].spans[0].size, 8);
+		assert_int_equal(trace->queues[i].spans[0].bytes[0], 0x02);
+		assert_int_equal(trace->queues[i].spans[0].offset, i == 0 ? 0 : 64);
+		assert_int_equal(trace->queues[i].spans[0].reference, 0x1000);
+	}
+}
+
+static void both_forms(void **state)
+{
+	(void)state;
+	for (int pipe = 0; pipe < 2; pipe++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+
+		perfbuild_example(&b, pipe);
+		trace = parse_good(&bytes);
+		check_example(trace);
+	}
+}
+
+#define H(field) offsetof(struct perfabi_header, field)
+#define SLOT(i)  (PERFBUILD_SLOTS + 8 * (i))
+#define FIRST    PERFBUILD_FIRST
+
+static void spoiled(void **state)
+{
+	static const struct {
+		const char *message; /* part of it */
+		size_t offset;
+		size_t size;
+		uint64_t value;
+		int expected;
+	} rows[] = {
+		{ "does not begin with PERFILE2", 0, 1, 'p', -EBADMSG },
+		{ "other byte order", 0, 8, PERFABI_MAGIC_SWAPPED, -EOPNOTSUPP },
+		{ "says that it has 105 bytes; 104 was expected", H(size), 8, 105, -EBADMSG },
+		{ "attr section (256 bytes at offset 99999) lies outside", H(attrs.offset), 8,
+		  99999, -EBADMSG },
+		{ "attr section (99999 bytes at offset 120) lies outside", H(attrs.size), 8, 99999,
+		  -EBADMSG },
+		{ "lies outside", H(attrs.size), 8, UINT64_MAX, -EBADMSG },
+		{ "attribute at offset 248 has a size below 64 or goes beyond", H(attrs.size), 8,
+		  255, -EBADMSG },
+		{ "data section (offset 99999) lies outside", H(data.offset), 8, 99999, -EBADMSG },
+		{ "data section (offset 0) lies outside", H(data.offset), 8, 0, -EBADMSG },
+		{ "recording was not finished", H(data.size), 8, 0, -ENODATA },
+		{ "attribute at offset 120 has a size below 64", PERFBUILD_ATTR + 4, 4, 63,
+		  -EBADMSG },
+		{ "attribute at offset 120 has a size below 64 or goes", PERFBUILD_ATTR + 4, 4,
+		  UINT32_MAX, -EBADMSG },
+		{ "event ids (8 bytes at offset 99999) lies", PERFBUILD_ATTR + 112, 8, 99999,
+		  -EBADMSG },
+		{ "event ids (99999 bytes at offset 104) lies", PERFBUILD_ATTR + 120, 8, 99999,
+		  -EBADMSG },
+		{ "no event attribute has the type 6", PERFBUILD_ATTR, 4, 7, -EBADMSG },
+		{ "samples (perf record --aux-sample)", PERFBUILD_ATTR + 24 + 2, 1, 0x11,
+		  -EOPNOTSUPP },
+		{ "holds no Intel PT", PERFBUILD_DATA, 4, 200, -ENODATA },
+		{ "type 70 at offset 376: the AUX trace is no Intel PT", PERFBUILD_DATA + 8, 4, 2,
+		  -EOPNOTSUPP },
+		{ "type 70 at offset 376: too short", PERFBUILD_DATA + 6, 2, 12, -EBADMSG },
+		{ "record at offset 376 says that it is shorter", PERFBUILD_DATA + 6, 2, 7,
+		  -EBADMSG },
+		{ "record at offset 528 says that it is shorter", FIRST + 6, 2, 0, -EBADMSG },
+		{ "no event attribute has the type 9", SLOT(PERFABI_PT_PMU_TYPE), 8, 9, -EBADMSG },
+		{ "time shift 33 and", SLOT(PERFABI_PT_TIME_SHIFT), 8, 33, -EBADMSG },
+		{ "and multiplier 0;", SLOT(PERFABI_PT_TIME_MULT), 8, 0, -EBADMSG },
+		{ "and multiplier 4294967296;", SLOT(PERFABI_PT_TIME_MULT), 8, UINT64_C(1) << 32,
+		  -EBADMSG },
+		{ "type 81 at offset 528: compressed data", FIRST, 4, PERFABI_COMPRESSED,
+		  -EOPNOTSUPP },
+		{ "type 83 at offset 528: compressed data", FIRST, 4, PERFABI_COMPRESSED2,
+		  -EOPNOTSUPP },
+		{ "type 71 at offset 528: an AUXTRACE has 48 bytes", FIRST, 8,
+		  PERFABI_AUXTRACE | UINT64_C(40) << 48, -EBADMSG },
+		{ "type 80 at offset 528: too short", FIRST, 8,
+		  PERFABI_HEADER_FEATURE | UINT64_C(8) << 48, -EBADMSG },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(freep) char *message = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+		struct trace *trace = (struct trace *)0x1;
+
+		print_message("  %s\n", rows[i].message);
+		perfbuild_begin(&b, false);
+		perfbuild_comm(&b, false, 10, 10, "demo");
+		perfbuild_end(&b);
+		memcpy(b.bytes + rows[i].offset, &rows[i].value, rows[i].size);
+
+		assert_int_equal(parse(&trace, &message, &bytes), rows[i].expected);
+		assert_ptr_equal(trace, (struct trace *)0x1);
+		assert_non_null(message);
+		if (strncmp(message, "FILE: ", 6) != 0 || !strstr(message, rows[i].message))
+			fail_msg("%s", message);
+	}
+}
+
+/* What is unusual, but no reason to refuse the file. */
+static void tolerated(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+		size_t size;
+		uint64_t value;
+		size_t n_records, n_skipped;
+	} rows[] = {
+		{ "an unknown record of perf", FIRST, 4, 200, 1, 0 },
+		{ "an unknown record of the kernel", FIRST, 4, 60, 1, 0 },
+		{ "a sample", FIRST, 4, PERF_RECORD_SAMPLE, 1, 0 },
+		{ "an id of nobody", FIRST + 48, 8, 99, 2, 0 },
+		{ "attr size 0 is the first version", PERFBUILD_ATTR + 4, 4, 0, 2, 0 },
+		{ "a header without features", H(size), 8, H(features), 2, 0 },
+		{ "no clock", SLOT(PERFABI_PT_CAP_USER_TIME_ZERO), 8, 0, 2, 0 },
+		{ "a feature that lies outside", H(features), 8, 0x204, 2, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+
+		print_message("  %s\n", rows[i].name);
+		perfbuild_begin(&b, false);
+		perfbuild_comm(&b, false, 10, 10, "demo");
+		perfbuild_exit(&b, 10, 10);
+		perfbuild_end(&b);
+		if (rows[i].offset == PERFBUILD_ATTR + 4) {
+			/* Its ids section then stands at 64. */
+			memcpy(b.bytes + PERFBUILD_ATTR + 64, b.bytes + PERFBUILD_ATTR + 112, 16);
+			memmove(b.bytes + PERFBUILD_ATTR + 80, b.bytes + PERFBUILD_ATTR1, 128);
+			b.bytes[H(attrs.size)] = 80 + 128;
+			b.bytes[H(attrs.size) + 1] = 0;
+		}
+		memcpy(b.bytes + rows[i].offset, &rows[i].value, rows[i].size);
+
+		trace = parse_good(&bytes);
+		assert_int_equal(trace->n_records, rows[i].n_records);
+		assert_int_equal(trace->n_skipped, rows[i].n_skipped);
+	}
+}
+
+static void attrs_of_all_sizes(void **state)
+{
+	static const uint32_t sizes[] = { 64, 72, 96, 112, 120, 128, 136, 144, 4096 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		struct perfattrs attrs = {};
+		uint8_t *bytes = calloc(1, sizes[i]);
+		struct perf_event_attr attr = { .type = 6,
+						.size = sizes[i],
+						.config = 77,
+						.sample_type = 0x10087,
+						.sample_id_all = 1 };
+		struct cursor c = cursor_from(bytes, sizes[i]);
+
+		assert_non_null(bytes);
+		memcpy(bytes, &attr, sizes[i] < sizeof(attr) ? sizes[i] : sizeof(attr));
+		assert_int_equal(perfattrs_add(&attrs, &c), 0);
+		assert_int_equal(cursor_left(&c), 0);
+		assert_int_equal(attrs.list.items[0].config, 77);
+		assert_int_equal(attrs.list.items[0].sample_type, 0x10087);
+		assert_true(attrs.list.items[0].sample_id_all);
+
+		c = cursor_from(bytes, sizes[i] - 1);
+		assert_int_equal(perfattrs_add(&attrs, &c), -EBADMSG);
+		assert_int_equal(attrs.list.n, 1);
+		perfattrs_deinit(&attrs);
+		free(bytes);
+	}
+}
+
+/* A record's trailer is laid out as the attr of its id says. */
+static void two_layouts(void **state)
+{
+	const uint64_t without_cpu = PERFABI_SAMPLE_TYPE & ~(uint64_t)PERF_SAMPLE_CPU;
+	_cleanup_(trace_freep) struct trace *trace = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+
+	(void)state;
+	perfbuild_begin(&b, false);
+	memcpy(b.bytes + PERFBUILD_ATTR1 + 24, &without_cpu, sizeof(without_cpu));
+	perfbuild_at(&b, 5, 3, 10, 11);
+	b.trailer.id = 1;
+	perfbuild_itrace(&b, 10, 11);
+	b.trailer.id = 0;
+	perfbuild_itrace(&b, 10, 11);
+	/* This one's time stands where the others have their cpu. */
+	perfbuild_at(&b, 4096, 8, 10, 11);
+	b.trailer.id = 2;
+	perfbuild_itrace(&b, 10, 11);
+	perfbuild_end(&b);
+
+	trace = parse_good(&bytes);
+	assert_int_equal(trace->n_records, 3);
+	assert_int_equal(trace->records[0].cpu, 3);
+	assert_int_equal(trace->records[1].cpu, 3);
+	assert_int_equal(trace->records[2].cpu, TRACE_NONE);
+	assert_int_equal(trace->records[2].time, 8);
+	assert_int_equal(trace->records[2].payload_size, 16);
+}
+
+static void no_trailers(void **state)
+{
+	_cleanup_(trace_freep) struct trace *trace = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+
+	(void)state;
+	perfbuild_begin(&b, false);
+	perfbuild_at(&b, 70, 3, 10, 11);
+	perfbuild_fork(&b, 12, 10, 12, 10);
+	perfbuild_comm(&b, false, 10, 10, "demo");
+	perfbuild_end(&b);
+	/* sample_id_all is bit 18 of the flags. */
+	b.bytes[PERFBUILD_ATTR + 42] = b.bytes[PERFBUILD_ATTR1 + 42] = 0;
+
+	trace = parse_good(&bytes);
+	assert_int_equal(trace->n_records, 2);
+	assert_int_equal(trace->records[0].type, PERF_RECORD_COMM);
+	assert_int_equal(trace->records[0].time, 0);
+	assert_int_equal(trace->records[0].cpu, TRACE_NONE);
+	assert_int_equal(trace->records[1].type, PERF_RECORD_FORK);
+	assert_int_equal(trace->records[1].time, 70);
+}
+
+static void record_shorter_than_its_trailer(void **state)
+{
+	_cleanup_(trace_freep) struct trace *trace = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	const uint16_t size = 16;
+	size_t at;
+
+	(void)state;
+	perfbuild_begin(&b, false);
+	at = perfbuild_record(&b, PERFABI_FINISHED_ROUND, 0, "12345678", 8, NULL);
+	b.bytes[at] = PERF_RECORD_ITRACE_START;
+	memcpy(b.bytes + at + 6, &size, sizeof(size));
+	perfbuild_itrace(&b, 1, 1);
+	perfbuild_end(&b);
+
+	trace = parse_good(&bytes);
+	assert_int_equal(trace->n_records, 1);
+	assert_int_equal(trace->n_skipped, 1);
+}
+
+/* At whatever byte the file is cut off: an error that says so, or what was whole. */
+static void cut_off(void **state)
+{
+	size_t n_whole = 0, whole_size;
+
+	(void)state;
+	for (int pipe = 0; pipe < 2; pipe++) {
+		perfbuild_example(&b, pipe);
+		whole_size = b.size;
+		for (size_t size = 0; size < whole_size; size++) {
+			_cleanup_(trace_freep) struct trace *trace = NULL;
+			_cleanup_(freep) char *message = NULL;
+			_cleanup_(freep) void *bytes = NULL;
+
+			b.size = size;
+			if (parse(&trace, &message, &bytes) < 0) {
+				assert_null(trace);
+				assert_non_null(message);
+				continue;
+			}
+			n_whole++;
+			assert_null(message);
+			assert_true(trace->n_records <= 8);
+			/* Only the pipe form does not say how long it should have been. */
+			if (!pipe)
+				assert_true(trace->truncated_at > 0);
+			assert_true(trace->truncated_at <= size);
+		}
+	}
+	assert_true(n_whole > 1000);
+}
+
+static void cut_off_in_a_piece(void **state)
+{
+	_cleanup_(trace_freep) struct trace *trace = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	size_t at;
+
+	(void)state;
+	perfbuild_begin(&b, false);
+	perfbuild_comm(&b, false, 10, 10, "demo");
+	perfbuild_auxtrace(&b, 0, 0, -1, 0, "abcdefgh", 8);
+	at = perfbuild_auxtrace(&b, 0, 0, -1, 8, "ijklmnop", 8);
+	perfbuild_end(&b);
+	b.size = at + 48 + 7;
+
+	trace = parse_good(&bytes);
+	assert_int_equal(trace->truncated_at, at);
+	assert_int_equal(trace->n_records, 1);
+	assert_int_equal(trace->n_queues, 1);
+	assert_int_equal(trace->queues[0].spans[0].size, 8);
+}
+
+/* Pieces, in the order of the file, and the spans they must become: "cpu:bytes@offset …". */
+static void spans(void **state)
+{
+	static const struct {
+		const char *name;
+		bool snapshot;
+		struct {
+			uint32_t idx;
+			int32_t cpu, tid;
+			uint64_t offset;
+			const char *bytes; /* a '.' is a zero */
+		} pieces[4];
+		const char *expected;
+	} rows[] = {
+		{ "joined",
+		  false,
+		  { { 0, 0, -1, 0, "abc" }, { 0, 0, -1, 3, "def" } },
+		  "0:abcdef@0 " },
+		{ "of two buffers",
+		  false,
+		  { { 5, 1, -1, 0, "abc" }, { 0, 0, -1, 0, "xyz" }, { 5, 1, -1, 3, "def" } },
+		  "0:xyz@0 1:abcdef@0 " },
+		{ "a hole",
+		  false,
+		  { { 0, 0, -1, 0, "abc" }, { 0, 0, -1, 4, "def" }, { 0, 0, -1, 7, "gh" } },
+		  "0:abc@0 0:defgh@4 " },
+		{ "padding is left out",
+		  false,
+		  { { 0, 0, -1, 0, "abcde..." }, { 0, 0, -1, 5, "f" } },
+		  "0:abcdef@0 " },
+		{ "what is not zero is no padding",
+		  false,
+		  { { 0, 0, -1, 0, "abcdef.." }, { 0, 0, -1, 5, "g" } },
+		  "0:abcdef..g@0 " },
+		{ "padding at the end stays",
+		  false,
+		  { { 0, 0, -1, 0, "a......." } },
+		  "0:a.......@0 " },
+		{ "no offsets",
+		  false,
+		  { { 0, 0, -1, 0, "abcdefghi" }, { 0, 0, -1, 0, "j" } },
+		  "0:abcdefghij@0 " },
+		{ "snapshots stay apart",
+		  true,
+		  { { 0, 0, -1, 0, "abc" }, { 0, 0, -1, 3, "def" } },
+		  "0:abc@0 0:def@3 " },
+		{ "an empty piece",
+		  false,
+		  { { 0, 0, -1, 0, "" }, { 0, 0, -1, 3, "def" } },
+		  "0:def@3 " },
+		{ "per-cpu pieces that name a task",
+		  false,
+		  { { 0, 0, 7, 0, "abc" }, { 0, 0, 8, 3, "def" } },
+		  "0:abcdef@0 " },
+		{ "per-thread pieces",
+		  false,
+		  { { 0, -1, 8, 0, "abc" }, { 1, -1, 7, 0, "def" } },
+		  "t7:def@0 t8:abc@0 " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+		char got[256] = "";
+		size_t n = 0;
+
+		print_message("  %s\n", rows[i].name);
+		perfbuild_begin(&b, false);
+		b.bytes[SLOT(PERFABI_PT_SNAPSHOT_MODE)] = rows[i].snapshot;
+		for (size_t j = 0; j < 4 && rows[i].pieces[j].bytes; j++) {
+			const size_t size = strlen(rows[i].pieces[j].bytes);
+
+			perfbuild_auxtrace(&b, rows[i].pieces[j].idx, rows[i].pieces[j].cpu,
+					   rows[i].pieces[j].tid, rows[i].pieces[j].offset,
+					   rows[i].pieces[j].bytes, size);
+			for (uint8_t *p = b.bytes + b.size - size; p < b.bytes + b.size; p++)
+				*p = *p == '.' ? 0 : *p;
+		}
+		perfbuild_end(&b);
+
+		trace = parse_good(&bytes);
+		for (size_t q = 0; q < trace->n_queues; q++) {
+			const struct trace_queue *queue = &trace->queues[q];
+
+			for (size_t s = 0; s < queue->n_spans; s++) {
+				n += (size_t)sprintf(
+				    got + n, queue->cpu == TRACE_NONE ? "t%u:" : "%u:",
+				    queue->cpu == TRACE_NONE ? queue->tid : queue->cpu);
+				for (size_t k = 0; k < queue->spans[s].size; k++)
+					got[n++] = (char)(queue->spans[s].bytes[k] ?: '.');
+				n += (size_t)sprintf(got + n, "@%u ",
+						     (unsigned int)queue->spans[s].offset);
+			}
+		}
+		assert_string_equal(got, rows[i].expected);
+	}
+}
+
+static void cpuid(void **state)
+{
+	static const struct {
+		const char *text;
+		uint16_t family;
+		uint8_t model, stepping;
+	} rows[] = {
+		{ "GenuineIntel,6,94,3", 6, 94, 3 }, { "GenuineIntel,6,143,8", 6, 143, 8 },
+		{ "AuthenticAMD,25,1,1", 0, 0, 0 },  { "GenuineIntel,6,94", 0, 0, 0 },
+		{ "GenuineIntel,6,256,3", 0, 0, 0 }, { "GenuineIntel,6,94,3,4", 0, 0, 0 },
+		{ "GenuineIntel", 0, 0, 0 },         { "", 0, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct trace_facts facts = {};
+
+		print_message("  \"%s\"\n", rows[i].text);
+		auxtrace_cpuid(rows[i].text, &facts);
+		assert_int_equal(facts.cpu_family, rows[i].family);
+		assert_int_equal(facts.cpu_model, rows[i].model);
+		assert_int_equal(facts.cpu_stepping, rows[i].stepping);
+	}
+}
+
+/* An AUXTRACE_INFO may have fewer slots than are known: the rest is as the hardware has it. */
+static void short_info(void **state)
+{
+	_cleanup_(trace_freep) struct trace *trace = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	const uint16_t size = 16 + 8 * (PERFABI_PT_PER_CPU_MMAPS + 1);
+	const uint64_t filler =
+	    PERFABI_FINISHED_ROUND | (uint64_t)(PERFBUILD_FIRST - PERFBUILD_DATA - size) << 48;
+
+	(void)state;
+	perfbuild_begin(&b, false);
+	memcpy(b.bytes + PERFBUILD_DATA + 6, &size, sizeof(size));
+	memcpy(b.bytes + PERFBUILD_DATA + size, &filler, sizeof(filler));
+	perfbuild_end(&b);
+
+	trace = parse_good(&bytes);
+	assert_true(trace->facts.clock.valid);
+	assert_true(trace->facts.has_mtc);
+	assert_int_equal(trace->facts.mtc_freq, 3);
+	assert_int_equal(trace->facts.nom_freq, 0);
+	assert_int_equal(trace->facts.tsc_ctc_n, 0);
+}
+
+static void shared_ids_are_refused(void **state)
+{
+	_cleanup_(freep) char *message = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	struct perfabi_section section = { 0, 0 };
+	struct trace *trace = NULL;
+
+	(void)state;
+	perfbuild_example(&b, false);
+	section.size = b.size;
+	memcpy(b.bytes + PERFBUILD_ATTR + 112, &section, sizeof(section));
+	memcpy(b.bytes + PERFBUILD_ATTR1 + 112, &section, sizeof(section));
+	assert_int_equal(parse(&trace, &message, &bytes), -EBADMSG);
+	assert_non_null(strstr(message, "names ids that are another's"));
+}
+
+static void threads_directory_is_refused(void **state)
+{
+	_cleanup_(freep) char *message = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	const uint64_t payload[] = { PERFABI_FEATURE_DIR_FORMAT, 1 };
+	struct trace *trace = NULL;
+
+	(void)state;
+	perfbuild_begin(&b, true);
+	perfbuild_record(&b, PERFABI_HEADER_FEATURE, 0, payload, sizeof(payload), NULL);
+	assert_int_equal(parse(&trace, &message, &bytes), -EOPNOTSUPP);
+	assert_non_null(strstr(message, "perf record --threads"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_forms),
+		cmocka_unit_test(spoiled),
+		cmocka_unit_test(tolerated),
+		cmocka_unit_test(attrs_of_all_sizes),
+		cmocka_unit_test(two_layouts),
+		cmocka_unit_test(no_trailers),
+		cmocka_unit_test(record_shorter_than_its_trailer),
+		cmocka_unit_test(cut_off),
+		cmocka_unit_test(cut_off_in_a_piece),
+		cmocka_unit_test(spans),
+		cmocka_unit_test(cpuid),
+		cmocka_unit_test(short_info),
+		cmocka_unit_test(shared_ids_are_refused),
+		cmocka_unit_test(threads_directory_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
