@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/symbol/elfsym.h"
+
+#include <errno.h>
+#include <libelf.h>
+#include <string.h>
+
+#define SECTIONS_MAX SHN_LORESERVE
+#define STRING_MAX   4096
+
+const struct elfsym_section *elfsym_find(const struct elfsym *elf, uint32_t type, const char *name)
+{
+	for (size_t i = 0; i < elf->sections.n; i++) {
+		const struct elfsym_section *s = &elf->sections.items[i];
+
+		if (s->header.sh_type == type && (!name || strcmp(s->name, name) == 0))
+			return s;
+	}
+	return NULL;
+}
+
+/*
+ * Not elf_strptr(): it searches the end of the string from the end of the table, which a hostile
+ * file can make very far for each of very many symbols.
+ */
+const char *elfsym_string(const struct elfsym *elf, size_t index, size_t offset, uint16_t *ret_size)
+{
+	const struct elfsym_section *table;
+	const char *string, *end;
+	size_t left;
+
+	if (index >= elf->sections.n)
+		return NULL;
+	table = &elf->sections.items[index];
+	if (table->header.sh_type != SHT_STRTAB || offset >= table->size)
+		return NULL;
+	string = (const char *)table->bytes + offset;
+	left = table->size - offset;
+	end = memchr(string, '\0', left < STRING_MAX ? left : STRING_MAX);
+	if (!end || end == string)
+		return NULL;
+	*ret_size = (uint16_t)(end - string);
+	return string;
+}
+
+static int read_sections(struct elfsym *elf)
+{
+	size_t names, n_headers;
+	uint16_t size;
+
+	if (elf_getshdrstrndx(elf->elf, &names) < 0 || elf_getshdrnum(elf->elf, &n_headers) < 0)
+		return 0;
+
+	for (size_t i = 0; i < n_headers && i < SECTIONS_MAX; i++) {
+		struct elfsym_section s = { .name = "", .scn = elf_getscn(elf->elf, i) };
+		const GElf_Shdr *h = &s.header;
+		int r;
+
+		if (!s.scn || !gelf_getshdr(s.scn, &s.header))
+			break;
+		if (h->sh_type != SHT_NOBITS && h->sh_offset < elf->size) {
+			const size_t left = elf->size - h->sh_offset;
+
+			s.bytes = elf->bytes + h->sh_offset;
+			s.size = h->sh_size < left ? h->sh_size : left;
+		}
+		r = vec_push(&elf->sections, s);
+		if (r < 0)
+			return r;
+	}
+
+	for (size_t i = 0; i < elf->sections.n; i++) {
+		struct elfsym_section *s = &elf->sections.items[i];
+		const char *name = elfsym_string(elf, names, s->header.sh_name, &size);
+
+		if (name)
+			s->name = name;
+	}
+	return 0;
+}
+
+/* Is it the name of code? If so, fill in all of the symbol but its name. */
+static bool is_code(const struct elfsym *elf, const GElf_Sym *sym, struct symtab_symbol *ret_symbol)
+{
+	const int type = GELF_ST_TYPE(sym->st_info), bind = GELF_ST_BIND(sym->st_info);
+	const GElf_Shdr *h;
+	uint8_t rank;
+
+	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
+		return false;
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= elf->sections.n)
+		return false;
+	h = &elf->sections.items[sym->st_shndx].header;
+	if (!(h->sh_flags & SHF_EXECINSTR) || sym->st_value - h->sh_addr >= h->sh_size ||
+	    h->sh_size > UINT64_MAX - h->sh_addr)
+		return false;
+
+	rank = bind == STB_LOCAL ? SYMTAB_LOCAL : bind == STB_WEAK ? SYMTAB_WEAK : SYMTAB_GLOBAL;
+	if (type == STT_NOTYPE)
+		rank += SYMTAB_LABEL;
+	*ret_symbol = (struct symtab_symbol){
+		.address = sym->st_value,
+		.size = sym->st_size,
+		.limit = h->sh_addr + h->sh_size,
+		.rank = rank,
+	};
+	return true;
+}
+
+static int read_symbols(struct symtab *symtab, const struct elfsym *elf, uint32_t type)
+{
+	const struct elfsym_section *section = elfsym_find(elf, type, NULL);
+	Elf_Data *data = section ? elf_getdata(section->scn, NULL) : NULL;
+	GElf_Sym sym;
+
+	for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
+		struct symtab_symbol symbol;
+		int r;
+
+		if (!is_code(elf, &sym, &symbol))
+			continue;
+		symbol.name =
+		    elfsym_string(elf, section->header.sh_link, sym.st_name, &symbol.name_size);
+		if (!symbol.name)
+			continue;
+		r = symtab_add(symtab, &symbol);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_all(struct symtab *symtab, struct elfsym *elf)
+{
+	int r;
+
+	r = read_sections(elf);
+	if (r < 0)
+		return r;
+	r = read_symbols(symtab, elf, SHT_SYMTAB);
+	if (r < 0)
+		return r;
+	r = read_symbols(symtab, elf, SHT_DYNSYM);
+	return r < 0 ? r : plt_read(symtab, elf);
+}
+
+int elfsym_read(struct symtab *symtab, const uint8_t *bytes, size_t size)
+{
+	struct elfsym elf = { .bytes = bytes, .size = size };
+	int r = 0;
+
+	(void)elf_version(EV_CURRENT);
+	elf.elf = size > 0 ? elf_memory((char *)(uintptr_t)bytes, size) : NULL;
+	if (!elf.elf)
+		return 0;
+	if (elf_kind(elf.elf) == ELF_K_ELF)
+		r = read_all(symtab, &elf);
+	vec_deinit(&elf.sections);
+	elf_end(elf.elf);
+	/* Far more symbols than any program has: those read so far must do. */
+	return r == -E2BIG ? 0 : r;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/symbol/resolve.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "decoder/symbol/demangle.h"
+#include "decoder/symbol/elfsym.h"
+#include "decoder/symbol/symtab.h"
+#include "decoder/util/arena.h"
+#include "decoder/util/vec.h"
+
+#define PLT_SUFFIX "@plt"
+
+/* The symbols of one object, and the ids of those that were asked for (0: not yet). */
+struct table {
+	struct symtab symtab;
+	uint32_t *ids; /* by index in symtab.symbols */
+};
+
+struct resolver {
+	struct arena arena;         /* names, tables, ids */
+	VEC(struct table *) tables; /* by object id; NULL until it is asked for */
+	VEC(struct ptd_symbol) symbols;
+};
+
+int resolver_new(struct resolver **ret_resolver)
+{
+	_cleanup_(resolver_freep) struct resolver *resolver = calloc(1, sizeof(*resolver));
+	int r;
+
+	if (!resolver)
+		return -ENOMEM;
+	r = vec_push(&resolver->symbols, { .name = "" });
+	if (r < 0)
+		return r;
+	*ret_resolver = TAKE(resolver);
+	return 0;
+}
+
+struct resolver *resolver_free(struct resolver *resolver)
+{
+	if (!resolver)
+		return NULL;
+	for (size_t i = 0; i < resolver->tables.n; i++)
+		if (resolver->tables.items[i])
+			symtab_deinit(&resolver->tables.items[i]->symtab);
+	vec_deinit(&resolver->tables);
+	vec_deinit(&resolver->symbols);
+	arena_deinit(&resolver->arena);
+	free(resolver);
+	return NULL;
+}
+
+static int read_table(struct resolver *resolver, const struct object *object,
+		      struct table **ret_table)
+{
+	struct table *table = arena_alloc(&resolver->arena, sizeof(*table));
+	int r = 0;
+
+	if (!table)
+		return -ENOMEM;
+	if (object->state == OBJECT_OK && object->is_elf)
+		r = elfsym_read(&table->symtab, object->bytes, object->size);
+	if (r == 0)
+		r = symtab_seal(&table->symtab);
+	if (r == 0) {
+		table->ids =
+		    arena_alloc(&resolver->arena, table->symtab.symbols.n * sizeof(*table->ids));
+		r = table->ids ? 0 : -ENOMEM;
+	}
+	if (r < 0) {
+		symtab_deinit(&table->symtab);
+		return r;
+	}
+	*ret_table = table;
+	return 0;
+}
+
+static int get_table(struct resolver *resolver, const struct object *object,
+		     struct table **ret_table)
+{
+	const uint32_t id = object->id.id;
+	int r;
+
+	if (id >= resolver->tables.n) {
+		r = vec_reserve(&resolver->tables, id + (size_t)1 - resolver->tables.n);
+		if (r < 0)
+			return r;
+		while (resolver->tables.n <= id)
+			resolver->tables.items[resolver->tables.n++] = NULL;
+	}
+	if (!resolver->tables.items[id]) {
+		r = read_table(resolver, object, &resolver->tables.items[id]);
+		if (r < 0)
+			return r;
+	}
+	*ret_table = resolver->tables.items[id];
+	return 0;
+}
+
+static char *make_name(struct resolver *resolver, const struct symtab_symbol *symbol)
+{
+	char readable[DEMANGLE_MAX];
+	const char *name = symbol->name;
+	size_t size = demangle(symbol->name, symbol->name_size, readable);
+	char *copy;
+
+	if (size > 0)
+		name = readable;
+	else
+		size = symbol->name_size;
+
+	copy = arena_alloc(&resolver->arena, size + sizeof(PLT_SUFFIX));
+	if (!copy)
+		return NULL;
+	memcpy(copy, name, size);
+	if (symbol->plt)
+		strcpy(copy + size, PLT_SUFFIX);
+	return copy;
+}
+
+int resolver_find(struct resolver *resolver, const struct object *object, uint64_t address,
+		  uint32_t *ret_symbol, uint64_t *ret_end)
+{
+	struct table *table;
+	uint64_t end;
+	uint32_t i;
+	int r;
+
+	r = get_table(resolver, object, &table);
+	if (r < 0)
+		return r;
+
+	i = symtab_find(&table->symtab, address, &end);
+	if (i != SYMTAB_NONE && table->ids[i] == 0) {
+		const struct symtab_symbol *symbol = &table->symtab.symbols.items[i];
+		const char *name = make_name(resolver, symbol);
+
+		if (!name)
+			return -ENOMEM;
+		r = vec_push(&resolver->symbols, { .name = name, .address = symbol->address });
+		if (r < 0)
+			return r;
+		table->ids[i] = (uint32_t)resolver->symbols.n - 1;
+	}
+	*ret_symbol = i != SYMTAB_NONE ? table->ids[i] : PTD_NO_SYMBOL;
+	*ret_end = end;
+	return 0;
+}
+
+const struct ptd_symbol *resolver_symbols(const struct resolver *resolver, size_t *ret_n)
+{
+	*ret_n = resolver->symbols.n;
+	return resolver->symbols.items;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/symbol/symtab.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SYMBOLS_MAX (1u << 22)
+
+void symtab_deinit(struct symtab *symtab)
+{
+	vec_deinit(&symtab->symbols);
+	vec_deinit(&symtab->ranges);
+}
+
+int symtab_add(struct symtab *symtab, const struct symtab_symbol *symbol)
+{
+	if (symtab->symbols.n == SYMBOLS_MAX)
+		return -E2BIG;
+	symtab->sorted = false;
+	return vec_push(&symtab->symbols, *symbol);
+}
+
+static size_t n_underscores(const struct symtab_symbol *s)
+{
+	size_t n = 0;
+
+	while (n < s->name_size && s->name[n] == '_')
+		n++;
+	return n;
+}
+
+/* By address; of one address, the best name first. */
+static int compare(const void *pa, const void *pb)
+{
+	const struct symtab_symbol *a = pa, *b = pb;
+	size_t ua, ub;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	ua = n_underscores(a);
+	ub = n_underscores(b);
+	if (ua != ub)
+		return ua < ub ? -1 : 1;
+	if (a->name_size != b->name_size)
+		return a->name_size < b->name_size ? -1 : 1;
+	return memcmp(a->name, b->name, a->name_size);
+}
+
+static void sort(struct symtab *symtab)
+{
+	if (!symtab->sorted && symtab->symbols.n > 0)
+		qsort(symtab->symbols.items, symtab->symbols.n, sizeof(*symtab->symbols.items),
+		      compare);
+	symtab->sorted = true;
+}
+
+const struct symtab_symbol *symtab_at(struct symtab *symtab, uint64_t address)
+{
+	const struct symtab_symbol *s = symtab->symbols.items;
+	size_t low = 0, high = symtab->symbols.n;
+
+	sort(symtab);
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (s[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < symtab->symbols.n && s[low].address == address ? &s[low] : NULL;
+}
+
+/* Keep the best name of each address. One that has no size takes another's. */
+static void drop_aliases(struct symtab *symtab)
+{
+	struct symtab_symbol *s = symtab->symbols.items;
+	size_t n = 0;
+
+	for (size_t i = 0; i < symtab->symbols.n; i++) {
+		if (n == 0 || s[i].address != s[n - 1].address)
+			s[n++] = s[i];
+		else if (s[n - 1].size == 0)
+			s[n - 1].size = s[i].size;
+	}
+	symtab->symbols.n = n;
+}
+
+static uint64_t end_of(const struct symtab *symtab, size_t i)
+{
+	const struct symtab_symbol *s = &symtab->symbols.items[i];
+	uint64_t end = s->limit;
+
+	if (s->size != 0 && s->size < end - s->address)
+		end = s->address + s->size;
+	else if (s->size == 0 && i + 1 < symtab->symbols.n && s[1].address < end)
+		end = s[1].address;
+	return end;
+}
+
+/* The sweep over the sorted symbols: those that cover the place it has come to, innermost last. */
+struct sweep {
+	struct symtab *symtab;
+	VEC(struct open_symbol {
+		uint64_t end;
+		uint32_t symbol;
+	})
+	open;
+};
+
+static int begin_range(struct symtab *symtab, uint64_t start, uint32_t symbol)
+{
+	if (symtab->ranges.n > 0) {
+		struct symtab_range *last = &symtab->ranges.items[symtab->ranges.n - 1];
+
+		if (last->start == start) {
+			last->symbol = symbol;
+			return 0;
+		}
+	}
+	return vec_push(&symtab->ranges, { .start = start, .symbol = symbol });
+}
+
+/* Close what ends up to @address; what was open around it goes on behind it. */
+static int sweep_to(struct sweep *sweep, uint64_t address)
+{
+	while (sweep->open.n > 0) {
+		const uint64_t end = sweep->open.items[sweep->open.n - 1].end;
+		int r;
+
+		if (end > address)
+			break;
+		while (sweep->open.n > 0 && sweep->open.items[sweep->open.n - 1].end <= end)
+			sweep->open.n--;
+		r = begin_range(sweep->symtab, end,
+				sweep->open.n ? sweep->open.items[sweep->open.n - 1].symbol
+					      : SYMTAB_NONE);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int sweep_symbol(struct sweep *sweep, uint32_t i)
+{
+	const struct symtab_symbol *s = &sweep->symtab->symbols.items[i];
+	int r;
+
+	r = sweep_to(sweep, s->address);
+	if (r < 0)
+		return r;
+	/* A place inside a function that somebody gave a name is not another function. */
+	if (s->size == 0 && sweep->open.n > 0)
+		return 0;
+	r = vec_push(&sweep->open, { .end = end_of(sweep->symtab, i), .symbol = i });
+	return r < 0 ? r : begin_range(sweep->symtab, s->address, i);
+}
+
+int symtab_seal(struct symtab *symtab)
+{
+	struct sweep sweep = { .symtab = symtab };
+	int r = 0;
+
+	sort(symtab);
+	drop_aliases(symtab);
+
+	for (size_t i = 0; i < symtab->symbols.n && r == 0; i++)
+		r = sweep_symbol(&sweep, (uint32_t)i);
+	if (r == 0)
+		r = sweep_to(&sweep, UINT64_MAX);
+	vec_deinit(&sweep.open);
+	return r;
+}
+
+uint32_t symtab_find(const struct symtab *symtab, uint64_t address, uint64_t *ret_end)
+{
+	const struct symtab_range *ranges = symtab->ranges.items;
+	size_t low = 0, high = symtab->ranges.n;
+
+	/* Ranges below low start at or below the address, those from high on above it. */
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (ranges[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret_end = low < symtab->ranges.n ? ranges[low].start : UINT64_MAX;
+	return low > 0 ? ranges[low - 1].symbol : SYMTAB_NONE;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Resolve: what it says of real files, against what nm and objdump of binutils say of them.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/symbol/resolve.h"
+#include "decoder/util/vec.h"
+
+#define LIBDIR "/usr/lib/x86_64-linux-gnu/"
+
+/* A line of nm: a name of what lies at an address. */
+struct known {
+	uint64_t address, size;
+	char type;
+	char *name;
+};
+
+struct knowns {
+	VEC(struct known) all; /* by address */
+};
+
+struct fixture {
+	struct objects *objects;
+	struct resolver *resolver;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	assert_int_equal(objects_new(NULL, &f->objects), 0);
+	assert_int_equal(resolver_new(&f->resolver), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_null(resolver_free(f->resolver));
+	assert_null(objects_free(f->objects));
+	free(f);
+	return 0;
+}
+
+static void deinit_knowns(struct knowns *knowns)
+{
+	for (size_t i = 0; i < knowns->all.n; i++)
+		free(knowns->all.items[i].name);
+	vec_deinit(&knowns->all);
+}
+
+/* Does the shell find the tool? */
+static bool have(const char *tool)
+{
+	char command[64];
+
+	(void)snprintf(command, sizeof(command), "command -v %s >/dev/null", tool);
+	if (system(command) == 0)
+		return true;
+	print_message("%s is missing: install binutils\n", tool);
+	return false;
+}
+
+static const struct object *open_object(const struct fixture *f, const char *path)
+{
+	const struct object *object = NULL;
+
+	if (access(path, R_OK) < 0) {
+		print_message("%s is missing\n", path);
+		return NULL;
+	}
+	assert_int_equal(objects_find(f->objects, path, NULL, &object), 0);
+	assert_int_equal(object->state, OBJECT_OK);
+	return object;
+}
+
+static const char *resolve(const struct fixture *f, const struct object *object, uint64_t address,
+			   uint64_t *ret_address, uint64_t *ret_end)
+{
+	const struct ptd_symbol *symbols;
+	uint32_t id = UINT32_MAX, again = UINT32_MAX;
+	uint64_t end;
+	size_t n;
+
+	assert_int_equal(resolver_find(f->resolver, object, address, &id, ret_end), 0);
+	assert_int_equal(resolver_find(f->resolver, object, address, &again, &end), 0);
+	assert_int_equal(again, id);
+	assert_true(end == *ret_end && end > address);
+	symbols = resolver_symbols(f->resolver, &n);
+	assert_in_range(id, 0, n - 1);
+	*ret_address = symbols[id].address;
+	return symbols[id].name;
+}
+
+/* The functions nm lists, with their sizes, demangled and without versions. */
+static void run_nm(const char *options, const char *path, struct knowns *ret_knowns)
+{
+	char command[256], line[8192];
+	FILE *f;
+
+	(void)snprintf(command, sizeof(command), "nm -nSC %s %s | sed 's/@.*//'", options, path);
+	f = popen(command, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		struct known k = {};
+		int at = 0;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "%" SCNx64 " %" SCNx64 " %c %n", &k.address, &k.size, &k.type,
+			   &at) != 3 ||
+		    at == 0 || k.size == 0 || !strchr("tTwWi", k.type))
+			continue;
+		k.name = strdup(line + at);
+		assert_int_equal(vec_push(&ret_knowns->all, k), 0);
+	}
+	assert_int_equal(pclose(f), 0);
+}
+
+/* Is @name one of those that nm has at the address of number @i? */
+static bool is_known(const struct knowns *knowns, size_t i, const char *name)
+{
+	const struct known *all = knowns->all.items;
+	const uint64_t address = all[i].address;
+
+	while (i > 0 && all[i - 1].address == address)
+		i--;
+	for (; i < knowns->all.n && all[i].address == address; i++)
+		if (strcmp(all[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Does a symbol begin inside number @i? Then the innermost counts, and nm does not say which. */
+static bool is_nested(const struct knowns *knowns, size_t i, uint64_t address)
+{
+	const struct known *all = knowns->all.items;
+
+	for (size_t k = i + 1; k < knowns->all.n && all[k].address <= address; k++)
+		if (all[k].address > all[i].address)
+			return true;
+	for (size_t k = i; k > 0 && i - k < 64; k--)
+		if (all[k - 1].address == all[i].address && all[k - 1].size != all[i].size)
+			return true;
+	return false;
+}
+
+static void agree(const struct fixture *f, const char *path, const char *options, size_t at_least)
+{
+	_cleanup_(deinit_knowns) struct knowns knowns = {};
+	const struct object *object = open_object(f, path);
+	size_t n_compared = 0;
+
+	if (!object)
+		skip();
+	run_nm(options, path, &knowns);
+	assert_true(knowns.all.n >= at_least);
+
+	srand(1);
+	for (size_t n = 0; n < 1000; n++) {
+		const size_t i = (size_t)rand() % knowns.all.n;
+		const struct known *k = &knowns.all.items[i];
+		const uint64_t address = k->address + (uint64_t)rand() % k->size;
+		uint64_t start, end;
+		const char *name = resolve(f, object, address, &start, &end);
+
+		if (is_nested(&knowns, i, address))
+			continue;
+		if (!is_known(&knowns, i, name) || start != k->address)
+			fail_msg("%s: 0x%" PRIx64 " is %s, nm has %s", path, address, name,
+				 k->name);
+		n_compared++;
+	}
+	print_message("  %zu addresses in %s\n", n_compared, path);
+	assert_true(n_compared > 900);
+}
+
+static void libc(void **state)
+{
+	if (!have("nm"))
+		skip();
+	agree(*state, LIBDIR "libc.so.6", "-D", 2000);
+}
+
+static void python(void **state)
+{
+	if (!have("nm"))
+		skip();
+	agree(*state, "/usr/bin/python3.11", "-D", 1000);
+}
+
+static void cplusplus(void **state)
+{
+	if (!have("nm"))
+		skip();
+	agree(*state, LIBDIR "libstdc++.so.6", "-D", 2000);
+}
+
+/* The test program has a .symtab, so its static functions have names. */
+static void local_symbols(void **state)
+{
+	char self[256] = "";
+
+	if (!have("nm"))
+		skip();
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	agree(*state, self, "", 50);
+}
+
+/* libc calls its own memcpy through stubs that objdump can only call *ABS*+0x…@plt. */
+static void plt_of_ifuncs(void **state)
+{
+	static const char path[] = LIBDIR "libc.so.6";
+	const struct fixture *f = *state;
+	const struct object *object = open_object(f, path);
+	uint64_t address, chosen, start, end;
+	size_t n = 0;
+	FILE *lines;
+
+	if (!object || !have("objdump"))
+		skip();
+	lines =
+	    popen("objdump -d -j .plt -j .plt.sec -j .plt.got " LIBDIR "libc.so.6 2>/dev/null | "
+		  "sed -nE 's/^([0-9a-f]+) <\\*ABS\\*\\+0x([0-9a-f]+)@plt>:$/\\1 \\2/p'",
+		  "re");
+	assert_non_null(lines);
+	while (fscanf(lines, "%" SCNx64 " %" SCNx64, &address, &chosen) == 2) {
+		char expected[256];
+
+		(void)snprintf(expected, sizeof(expected), "%s@plt",
+			       resolve(f, object, chosen, &start, &end));
+		if (start != chosen) /* it has no name of its own */
+			continue;
+		assert_string_equal(resolve(f, object, address, &start, &end), expected);
+		assert_true(start == address);
+		n++;
+	}
+	assert_int_equal(pclose(lines), 0);
+	print_message("  %zu stubs\n", n);
+	assert_true(n > 10);
+}
+
+static void plt(void **state)
+{
+	static const char *const paths[] = { "/usr/bin/python3.11", LIBDIR "libc.so.6", "/bin/ls",
+					     LIBDIR "libstdc++.so.6" };
+	const struct fixture *f = *state;
+	size_t n = 0;
+
+	if (!have("objdump"))
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		const struct object *object = open_object(f, paths[i]);
+		char command[256], line[8192], expected[8192];
+		uint64_t address, start, end;
+		FILE *lines;
+
+		if (!object)
+			continue;
+		(void)snprintf(command, sizeof(command),
+			       "objdump -dC -j .plt -j .plt.sec -j .plt.got %s 2>/dev/null | "
+			       "sed -nE 's/@[A-Z][^@]*@plt>/@plt>/; /\\*ABS\\*/d; "
+			       "s/^([0-9a-f]+) <(.*@plt)>:$/\\1 \\2/p'",
+			       paths[i]);
+		lines = popen(command, "re");
+		assert_non_null(lines);
+		while (fgets(line, sizeof(line), lines)) {
+			assert_int_equal(sscanf(line, "%" SCNx64 " %[^\n]", &address, expected), 2);
+			assert_string_equal(resolve(f, object, address, &start, &end), expected);
+			assert_true(start == address);
+			n++;
+		}
+		assert_int_equal(pclose(lines), 0);
+	}
+	print_message("  %zu stubs\n", n);
+	assert_true(n > 100);
+}
+
+/* What has no symbols has none, everywhere. */
+static void nothing_there(void **state)
+{
+	static const char *const paths[] = { "//anon", "/nonexistent/file", "/etc/passwd",
+					     "/proc/version" };
+	const struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		const struct object *object = NULL;
+		uint64_t start, end;
+
+		assert_int_equal(objects_find(f->objects, paths[i], NULL, &object), 0);
+		assert_string_equal(resolve(f, object, 0x1000, &start, &end), "");
+		assert_true(end == UINT64_MAX);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(libc, setup, teardown),
+		cmocka_unit_test_setup_teardown(python, setup, teardown),
+		cmocka_unit_test_setup_teardown(cplusplus, setup, teardown),
+		cmocka_unit_test_setup_teardown(local_symbols, setup, teardown),
+		cmocka_unit_test_setup_teardown(plt, setup, teardown),
+		cmocka_unit_test_setup_teardown(plt_of_ifuncs, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_there, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

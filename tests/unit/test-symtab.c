@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Symtab: symbols as they are added, and what covers each place then. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "decoder/symbol/symtab.h"
+
+#define LIMIT 0x1000
+
+struct want {
+	uint64_t address;
+	const char *name; /* NULL: nothing */
+	uint64_t end;
+};
+
+struct row {
+	const char *title;
+	struct {
+		uint64_t address, size;
+		const char *name;
+		uint8_t rank;
+	} symbols[6];
+	struct want wants[8]; /* up to the first whose end is 0 */
+};
+
+/* clang-format off */
+static const struct row rows[] = {
+	{ "nothing", {}, { { 0, NULL, UINT64_MAX }, { 99, NULL, UINT64_MAX } } },
+	{ "one with a size", { { 16, 4, "f", 0 } },
+	  { { 15, NULL, 16 }, { 16, "f", 20 }, { 19, "f", 20 }, { 20, NULL, UINT64_MAX } } },
+	{ "without a size, to the next", { { 32, 4, "g", 0 }, { 16, 0, "f", 0 } },
+	  { { 16, "f", 32 }, { 31, "f", 32 }, { 32, "g", 36 } } },
+	{ "without a size, to the end of the section", { { 16, 0, "f", 0 } },
+	  { { 16, "f", LIMIT }, { LIMIT, NULL, UINT64_MAX } } },
+	{ "never beyond its section", { { 16, UINT64_MAX, "f", 0 } },
+	  { { LIMIT - 1, "f", LIMIT }, { LIMIT, NULL, UINT64_MAX } } },
+	{ "global before weak before local",
+	  { { 16, 4, "l", SYMTAB_LOCAL }, { 16, 4, "g", SYMTAB_GLOBAL }, { 16, 4, "w", SYMTAB_WEAK } },
+	  { { 16, "g", 20 } } },
+	{ "function before label",
+	  { { 16, 4, "label", SYMTAB_LABEL }, { 16, 4, "f", SYMTAB_LOCAL } }, { { 16, "f", 20 } } },
+	{ "fewer underscores", { { 16, 4, "__f", 0 }, { 16, 4, "_long_name", 0 } },
+	  { { 16, "_long_name", 20 } } },
+	{ "shorter", { { 16, 4, "fork_long", 0 }, { 16, 4, "fork", 0 } }, { { 16, "fork", 20 } } },
+	{ "always the same of equals", { { 16, 4, "b", 0 }, { 16, 4, "a", 0 } }, { { 16, "a", 20 } } },
+	{ "an alias lends its size", { { 16, 4, "l", SYMTAB_LOCAL }, { 16, 0, "g", 0 } },
+	  { { 19, "g", 20 }, { 20, NULL, UINT64_MAX } } },
+	{ "inner and outer", { { 16, 16, "outer", 0 }, { 20, 4, "inner", 0 } },
+	  { { 16, "outer", 20 }, { 20, "inner", 24 }, { 24, "outer", 32 }, { 32, NULL, UINT64_MAX } } },
+	{ "inner ends with outer", { { 16, 16, "outer", 0 }, { 28, 4, "inner", 0 } },
+	  { { 28, "inner", 32 }, { 32, NULL, UINT64_MAX } } },
+	{ "overlap", { { 16, 8, "a", 0 }, { 20, 8, "b", 0 } },
+	  { { 16, "a", 20 }, { 20, "b", 28 }, { 28, NULL, UINT64_MAX } } },
+	{ "three deep", { { 0, 64, "a", 0 }, { 8, 32, "b", 0 }, { 16, 8, "c", 0 }, { 30, 50, "d", 0 } },
+	  { { 0, "a", 8 }, { 8, "b", 16 }, { 16, "c", 24 }, { 24, "b", 30 }, { 30, "d", 80 },
+	    { 80, NULL, UINT64_MAX } } },
+	{ "a label inside a function is not another", { { 16, 16, "f", 0 }, { 20, 0, "label", SYMTAB_LABEL } },
+	  { { 16, "f", 32 }, { 24, "f", 32 } } },
+	{ "labels behind one another", { { 16, 0, "a", SYMTAB_LABEL }, { 20, 0, "b", SYMTAB_LABEL } },
+	  { { 16, "a", 20 }, { 20, "b", LIMIT } } },
+	{ "neighbours", { { 16, 4, "a", 0 }, { 20, 4, "b", 0 } }, { { 19, "a", 20 }, { 20, "b", 24 } } },
+};
+/* clang-format on */
+
+static void finds(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(symtab_deinit) struct symtab symtab = {};
+
+		print_message("  %s\n", rows[i].title);
+		for (size_t k = 0; rows[i].symbols[k].name; k++) {
+			const char *name = rows[i].symbols[k].name;
+			const struct symtab_symbol symbol = {
+				.address = rows[i].symbols[k].address,
+				.size = rows[i].symbols[k].size,
+				.limit = LIMIT,
+				.name = name,
+				.name_size = (uint16_t)strlen(name),
+				.rank = rows[i].symbols[k].rank,
+			};
+
+			assert_int_equal(symtab_add(&symtab, &symbol), 0);
+		}
+		assert_int_equal(symtab_seal(&symtab), 0);
+
+		for (const struct want *w = rows[i].wants; w->end; w++) {
+			uint64_t end = 0;
+			const uint32_t found = symtab_find(&symtab, w->address, &end);
+
+			assert_true(end == w->end);
+			if (w->name)
+				assert_string_equal(symtab.symbols.items[found].name, w->name);
+			else
+				assert_int_equal(found, SYMTAB_NONE);
+		}
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
