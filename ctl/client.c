@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/client.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/log.h"
+#include "ctl/verb.h"
+#include "ptd/control.h"
+
+static int unreachable(const char *path, int r)
+{
+	errno = -r;
+	log_error("cannot reach ptd at %s: %m", path);
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		log_error("is it running? (systemctl start ptd, or ptd --runtime-dir DIR and "
+			  "ptctl --socket DIR/control)");
+	return r == -EACCES || r == -EPERM ? EXIT_DENIED : EXIT_UNREACHABLE;
+}
+
+static int open_socket(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, r;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		r = -errno;
+		(void)fd_close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int client_connect(const char *socket, sd_bus **ret_bus)
+{
+	_cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
+	int fd, r;
+
+	fd = open_socket(socket);
+	if (fd < 0)
+		return unreachable(socket, fd);
+	r = sd_bus_new(&bus);
+	if (r >= 0)
+		r = sd_bus_set_fd(bus, fd, fd);
+	if (r < 0) {
+		(void)fd_close(fd);
+		return unreachable(socket, r);
+	}
+	r = sd_bus_negotiate_fds(bus, true);
+	if (r >= 0)
+		r = sd_bus_start(bus);
+	if (r < 0)
+		return unreachable(socket, r);
+	*ret_bus = TAKE(bus);
+	return EXIT_OK;
+}
+
+static int exit_status(const sd_bus_error *error, int r)
+{
+	if (sd_bus_error_has_name(error, PTD_ERROR_ACCESS_DENIED))
+		return EXIT_DENIED;
+	if (sd_bus_error_has_name(error, PTD_ERROR_BUSY))
+		return EXIT_BUSY;
+	if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE ||
+	    sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY))
+		return EXIT_UNREACHABLE;
+	return EXIT_FAILED;
+}
+
+int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, const char *types, ...)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	va_list ap;
+	int r;
+
+	r = sd_bus_message_new_method_call(bus, &call, NULL, PTD_CONTROL_OBJECT,
+					   PTD_CONTROL_INTERFACE, method);
+	if (r >= 0) {
+		va_start(ap, types);
+		r = sd_bus_message_appendv(call, types, ap);
+		va_end(ap);
+	}
+	/* A snapshot takes as long as the disk takes. */
+	if (r >= 0)
+		r = sd_bus_call(bus, call, UINT64_MAX, &error, ret_reply);
+	if (r >= 0)
+		return EXIT_OK;
+
+	if (sd_bus_error_is_set(&error)) {
+		log_error("%s", error.message ? error.message : error.name);
+	} else {
+		errno = -r;
+		log_error("%s: no answer from ptd: %m", method);
+	}
+	return exit_status(&error, r);
+}
+
+int client_bad_reply(const char *method, int r)
+{
+	errno = -r;
+	log_error("%s: cannot make sense of ptd's answer: %m", method);
+	return EXIT_FAILED;
+}
+
+/* The message stands at a variant. */
+static int read_field(sd_bus_message *m, const char *key, const struct client_field *fields,
+		      size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(fields[i].key, key) == 0)
+			return sd_bus_message_read(m, "v", (char[]){ fields[i].type, 0 },
+						   fields[i].value);
+	return sd_bus_message_skip(m, "v");
+}
+
+int client_read_fields(sd_bus_message *message, const struct client_field *fields, size_t n_fields)
+{
+	const char *key;
+	int r;
+
+	r = sd_bus_message_enter_container(message, 'a', "{sv}");
+	while (r >= 0 && (r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+		r = sd_bus_message_read(message, "s", &key);
+		if (r >= 0)
+			r = read_field(message, key, fields, n_fields);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(message);
+	}
+	if (r >= 0)
+		r = sd_bus_message_exit_container(message);
+	return r < 0 ? r : 0;
+}
+
+void client_snapshot_deinit(struct client_snapshot *snapshot)
+{
+	free(snapshot->id);
+	free(snapshot->path);
+	*snapshot = (struct client_snapshot){};
+}
+
+int client_snapshot(sd_bus *bus, sd_bus_message **ret_reply, struct client_snapshot *ret_snapshot)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *taken = NULL, *done = NULL;
+	const char *id = "", *path = "";
+	struct client_snapshot s = {};
+	const struct client_field fields[] = {
+		{ "path", 's', &path },
+		{ "bytes", 't', &s.bytes },
+		{ "pt_bytes", 't', &s.bytes_pt },
+		{ "objects_missing", 'u', &s.n_missing },
+	};
+	int r;
+
+	r = client_call(bus, "TakeSnapshot", &taken, "a{sv}", 0);
+	if (r != EXIT_OK)
+		return r;
+	r = sd_bus_message_read(taken, "s", &id);
+	if (r < 0)
+		return client_bad_reply("TakeSnapshot", r);
+	r = client_call(bus, "WaitSnapshot", &done, "s", id);
+	if (r != EXIT_OK)
+		return r;
+	r = client_read_fields(done, fields, ARRAY_LEN(fields));
+	if (r < 0)
+		return client_bad_reply("WaitSnapshot", r);
+
+	s.id = strdup(id);
+	s.path = strdup(path);
+	if (!s.id || !s.path) {
+		client_snapshot_deinit(&s);
+		return client_bad_reply("WaitSnapshot", -ENOMEM);
+	}
+	if (ret_reply)
+		*ret_reply = TAKE(done);
+	*ret_snapshot = s;
+	return EXIT_OK;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Client
+ *
+ * Calls to the recorder. Each function says on stderr what went wrong, and returns an exit status
+ * of verb.h.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "base/base.h"
+
+/* One entry of a reply's a{sv} that the caller wants. */
+struct client_field {
+	const char *key;
+	char type;   /* 's' 't' 'u' 'b' */
+	void *value; /* const char * (the message's), uint64_t, uint32_t, int: left alone if the
+		      * reply has no such entry */
+};
+
+/* A snapshot that is done. */
+struct client_snapshot {
+	char *id;
+	char *path;
+	uint64_t bytes;
+	uint64_t bytes_pt;
+	uint32_t n_missing;
+};
+
+void client_snapshot_deinit(struct client_snapshot *snapshot);
+
+_must_check_ int client_connect(const char *socket, sd_bus **ret_bus);
+
+/* Call a method with arguments as sd_bus_message_append() takes them. @ret_reply is the caller's.
+ */
+_must_check_ int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply,
+			     const char *types, ...);
+
+/* Take the wanted fields from the a{sv} at which @message stands; others are skipped. */
+_must_check_ int client_read_fields(sd_bus_message *message, const struct client_field *fields,
+				    size_t n_fields);
+
+/* What to say and to return when a reply is not what ptd(8) promises. */
+int client_bad_reply(const char *method, int r);
+
+/* Take a snapshot and wait until it is written. */
+_must_check_ int client_snapshot(sd_bus *bus, sd_bus_message **ret_reply,
+				 struct client_snapshot *ret_snapshot);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "ctl/program.h"
+
+/* The pool's descriptor is visible to the program: it lies where programs do not expect their own.
+ */
+#define POOL_FD_MIN 100
+
+static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+
+/* "PLUGIN,pool=FD", in which QEMU wants a comma of a path doubled. */
+static char *plugin_argument(const char *plugin, int fd)
+{
+	char *text = malloc(2 * strlen(plugin) + 32), *to = text;
+
+	if (!text)
+		return NULL;
+	for (const char *c = plugin; *c; c++) {
+		*to++ = *c;
+		if (*c == ',')
+			*to++ = ',';
+	}
+	(void)sprintf(to, ",pool=%d", fd);
+	return text;
+}
+
+/* The child's part. Does not return. */
+static void execute(const struct run *run, char **argv, int fd, const sigset_t *mask, int report)
+{
+	int error;
+
+	(void)sigprocmask(SIG_SETMASK, mask, NULL);
+	(void)fcntl(fd, F_SETFD, 0);
+	execv(run->qemu, argv);
+	error = errno;
+	(void)!write(report, &error, sizeof(error));
+	_exit(127);
+}
+
+static int start(const struct run *run, char **argv, int fd, const sigset_t *mask, pid_t *ret_pid)
+{
+	_cleanup_(fd_closep) int from = -1, to = -1;
+	int error, ends[2];
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	from = ends[0];
+	to = ends[1];
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		execute(run, argv, fd, mask, to);
+
+	/* The pipe is closed by a successful exec. */
+	to = fd_close(to);
+	while ((n = read(from, &error, sizeof(error))) < 0 && errno == EINTR)
+		;
+	if (n == sizeof(error)) {
+		(void)waitpid(pid, NULL, 0);
+		return -error;
+	}
+	*ret_pid = pid;
+	return 0;
+}
+
+static int wait_for(pid_t pid, const sigset_t *signals)
+{
+	siginfo_t info;
+	int status;
+
+	for (;;) {
+		if (sigwaitinfo(signals, &info) < 0)
+			continue;
+		if (info.si_signo == SIGCHLD) {
+			if (waitpid(pid, &status, WNOHANG) == pid)
+				return status;
+		} else if (info.si_code != SI_KERNEL) {
+			(void)kill(pid, info.si_signo);
+		}
+	}
+}
+
+static int run_argv(const struct run *run, char **argv, int fd, int *ret_status)
+{
+	sigset_t signals, before;
+	pid_t pid = -1;
+	int r;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
+		sigaddset(&signals, forwarded[i]);
+	if (sigprocmask(SIG_BLOCK, &signals, &before) < 0)
+		return -errno;
+	r = start(run, argv, fd, &before, &pid);
+	if (r == 0)
+		*ret_status = wait_for(pid, &signals);
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+int run_program(const struct run *run, int *ret_status)
+{
+	static char name[] = "qemu-x86_64", plugin_option[] = "-plugin", argv0_option[] = "-0";
+	const struct program *p = run->program;
+	_cleanup_(freep) char *plugin = NULL;
+	_cleanup_(freep) char **argv = NULL;
+	_cleanup_(fd_closep) int fd = -1;
+	size_t n = 0;
+
+	fd = fcntl(run->pool_fd, F_DUPFD_CLOEXEC, POOL_FD_MIN);
+	if (fd < 0)
+		fd = fcntl(run->pool_fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return -errno;
+	plugin = plugin_argument(run->plugin, fd);
+	argv = calloc(p->n_argv + 6, sizeof(char *));
+	if (!plugin || !argv)
+		return -ENOMEM;
+
+	argv[n++] = name;
+	argv[n++] = plugin_option;
+	argv[n++] = plugin;
+	argv[n++] = argv0_option;
+	argv[n++] = p->argv[0];
+	argv[n++] = p->path;
+	for (size_t i = 1; i < p->n_argv; i++)
+		argv[n++] = p->argv[i];
+	return run_argv(run, argv, fd, ret_status);
+}

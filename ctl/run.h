@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Run
+ *
+ * Runs a program under QEMU with the plugin that records it, as the calling user. Signals that
+ * somebody sends to us are passed on to it; those of the terminal reach it anyway.
+ */
+
+#include "base/base.h"
+
+struct program;
+
+struct run {
+	const char *qemu; /* path of qemu-x86_64 */
+	const char *plugin;
+	int pool_fd; /* borrowed */
+	const struct program *program;
+};
+
+/*
+ * Run it until it ends.
+ *
+ * Return: 0, and @ret_status is as of waitpid(); or negative errno if QEMU could not be executed.
+ */
+_must_check_ int run_program(const struct run *run, int *ret_status);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/show.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX])
+{
+	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
+	double n = (double)bytes;
+	size_t i = 0;
+
+	if (bytes < 1024) {
+		(void)snprintf(ret_text, SHOW_SIZE_MAX, "%" PRIu64 " B", bytes);
+		return ret_text;
+	}
+	for (n /= 1024; n >= 1024 && i + 1 < ARRAY_LEN(units); n /= 1024)
+		i++;
+	(void)snprintf(ret_text, SHOW_SIZE_MAX, "%.1f %s", n, units[i]);
+	return ret_text;
+}
+
+static void print_string(const char *s)
+{
+	putchar('"');
+	for (; *s; s++) {
+		if ((unsigned char)*s < 0x20)
+			printf("\\u%04x", (unsigned)*s);
+		else if (*s == '"' || *s == '\\')
+			printf("\\%c", *s);
+		else
+			putchar(*s);
+	}
+	putchar('"');
+}
+
+static int print_basic(sd_bus_message *m, char type)
+{
+	union {
+		const char *s;
+		uint64_t t;
+		uint32_t u;
+		int b;
+	} value;
+	const int r = sd_bus_message_read_basic(m, type, &value);
+
+	if (r < 0)
+		return r;
+	switch (type) {
+	case 's':
+		print_string(value.s);
+		return 0;
+	case 't':
+		printf("%" PRIu64, value.t);
+		return 0;
+	case 'u':
+		printf("%" PRIu32, value.u);
+		return 0;
+	case 'b':
+		fputs(value.b ? "true" : "false", stdout);
+		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static int print_items(sd_bus_message *m, const char *separator)
+{
+	const char *contents, *between = "";
+	char type;
+	int r;
+
+	while ((r = sd_bus_message_peek_type(m, &type, &contents)) > 0) {
+		fputs(between, stdout);
+		between = separator;
+		if (type == 'a' || type == 'v' || type == 'e') {
+			const bool is_dict = type == 'a' && contents[0] == '{';
+			const bool is_array = type == 'a' && !is_dict;
+
+			r = sd_bus_message_enter_container(m, type, contents);
+			fputs(is_dict ? "{" : is_array ? "[" : "", stdout);
+			if (r >= 0)
+				r = print_items(m, type == 'e' ? ":" : ",");
+			fputs(is_dict ? "}" : is_array ? "]" : "", stdout);
+			if (r >= 0)
+				r = sd_bus_message_exit_container(m);
+		} else {
+			r = print_basic(m, type);
+		}
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+int show_json(sd_bus_message *message)
+{
+	const int r = print_items(message, ",");
+
+	putchar('\n');
+	return r;
+}

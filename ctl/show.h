@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Show
+ *
+ * Answers of the recorder, for people and for programs.
+ */
+
+#include <stdint.h>
+#include <systemd/sd-bus.h>
+
+#include "base/base.h"
+
+/* Room for a size in words. */
+#define SHOW_SIZE_MAX 32
+
+/* "1.5 MiB". Return: @ret_text. */
+const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX]);
+
+/*
+ * Print the rest of a message as one line of JSON: dictionaries, arrays, strings and numbers.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int show_json(sd_bus_message *message);

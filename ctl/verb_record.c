@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* ptctl record */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "ctl/client.h"
+#include "ctl/fetch.h"
+#include "ctl/program.h"
+#include "ctl/run.h"
+#include "ctl/show.h"
+#include "ctl/verb.h"
+
+#define QEMU "qemu-x86_64"
+
+static int find_qemu(char **ret_path)
+{
+	const int r = program_find(QEMU, ret_path);
+
+	if (r == 0)
+		return EXIT_OK;
+	errno = -r;
+	log_error("%s, under which programs are recorded, cannot be executed: %m", QEMU);
+	log_error("install the Debian package qemu-user");
+	return EXIT_FAILED;
+}
+
+static int run(sd_bus *bus, const struct program *program, int *ret_status)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(freep) char *qemu = NULL;
+	const char *name, *plugin;
+	int pool, r;
+
+	r = find_qemu(&qemu);
+	if (r == EXIT_OK)
+		r = client_call(bus, "OpenSource", &reply, "");
+	if (r != EXIT_OK)
+		return r;
+	r = sd_bus_message_read(reply, "shs", &name, &pool, &plugin); /* all the message's */
+	if (r < 0)
+		return client_bad_reply("OpenSource", r);
+	if (access(plugin, R_OK) < 0) {
+		log_error("%s: cannot read ptd's plugin for QEMU: %m", plugin);
+		return EXIT_FAILED;
+	}
+	r = run_program(
+	    &(struct run){ .qemu = qemu, .plugin = plugin, .pool_fd = pool, .program = program },
+	    ret_status);
+	if (r < 0) {
+		errno = -r;
+		log_error("%s: cannot execute it: %m", qemu);
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+/* The program's own exit status, as a shell would show it. */
+static int own_status(const char *path, int status)
+{
+	if (WIFSIGNALED(status)) {
+		log_notice("%s was killed by signal %d (%s)", path, WTERMSIG(status),
+			   strsignal(WTERMSIG(status)));
+		return EXIT_SIGNAL + WTERMSIG(status);
+	}
+	return WEXITSTATUS(status);
+}
+
+static int save(sd_bus *bus, const char *output)
+{
+	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
+	char size[SHOW_SIZE_MAX];
+	int r;
+
+	r = client_snapshot(bus, NULL, &snapshot);
+	if (r == EXIT_OK && output)
+		r = fetch_snapshot(bus, snapshot.id, output);
+	if (r != EXIT_OK)
+		return r;
+	/* The program's output is its own: ours goes to stderr. */
+	fprintf(stderr, "ptctl: snapshot %s: %s of PT in %s\n", snapshot.id,
+		show_size(snapshot.bytes_pt, size), output ? output : snapshot.path);
+	if (snapshot.n_missing > 0)
+		log_warning("%" PRIu32 " objects could not be kept: see objects.map in it",
+			    snapshot.n_missing);
+	return EXIT_OK;
+}
+
+int verb_record(const struct context *context, int argc, char **argv)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	_cleanup_(program_deinit) struct program program = {};
+	const char *output = NULL;
+	int first, status = 0, r;
+
+	first = fetch_parse_output("record", argc, argv, &output);
+	if (first < 0)
+		return EXIT_USAGE;
+	if (first >= argc) {
+		log_error("record: which program? ptctl record [-o DIR] -- COMMAND...");
+		return EXIT_USAGE;
+	}
+	if (output && (r = fetch_check(output)) != EXIT_OK)
+		return r;
+	r = program_init(&program, argv + first);
+	if (r == EXIT_OK)
+		r = client_connect(context->socket, &bus);
+	if (r == EXIT_OK)
+		r = run(bus, &program, &status);
+	if (r != EXIT_OK)
+		return r;
+	r = save(bus, output);
+	return r == EXIT_OK ? own_status(program.path, status) : r;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* ptctl status */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "ctl/client.h"
+#include "ctl/show.h"
+#include "ctl/verb.h"
+
+static int print(sd_bus_message *reply)
+{
+	const char *version = "?", *source = "?", *path = "?";
+	uint64_t aux = 0, switches = 0, used = 0, max = 0, lost = 0, objects = 0, snapshots = 0;
+	uint32_t cpus = 0, pending = 0;
+	int recording = 0, r;
+	const struct client_field fields[] = {
+		{ "version", 's', &version },     { "source", 's', &source },
+		{ "recording", 'b', &recording }, { "cpus", 'u', &cpus },
+		{ "aux_size", 't', &aux },        { "switch_size", 't', &switches },
+		{ "sideband_bytes", 't', &used }, { "sideband_max", 't', &max },
+		{ "sideband_lost", 't', &lost },  { "objects", 't', &objects },
+		{ "snapshots", 't', &snapshots }, { "pending", 'u', &pending },
+		{ "snapshots_path", 's', &path },
+	};
+	char a[SHOW_SIZE_MAX], b[SHOW_SIZE_MAX];
+
+	r = client_read_fields(reply, fields, ARRAY_LEN(fields));
+	if (r < 0)
+		return client_bad_reply("GetStatus", r);
+	printf("   Version: %s\n", version);
+	printf("    Source: %s, %s\n", source, recording ? "recording" : "idle");
+	printf("      CPUs: %" PRIu32 " with %s of PT and %s of switches each\n", cpus,
+	       show_size(aux, a), show_size(switches, b));
+	printf("  Sideband: %s of %s", show_size(used, a), show_size(max, b));
+	if (lost > 0)
+		printf(", %" PRIu64 " records lost: see SidebandMax= in ptd.conf(5)", lost);
+	printf("\n   Objects: %" PRIu64 "\n", objects);
+	printf(" Snapshots: %" PRIu64 " in %s", snapshots, path);
+	if (pending > 0)
+		printf(", %" PRIu32 " being written", pending);
+	putchar('\n');
+	return EXIT_OK;
+}
+
+int verb_status(const struct context *context, int argc, char **argv)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int r;
+
+	if (argc > 1) {
+		log_error("status: unexpected argument \"%s\"", argv[1]);
+		return EXIT_USAGE;
+	}
+	r = client_connect(context->socket, &bus);
+	if (r == EXIT_OK)
+		r = client_call(bus, "GetStatus", &reply, "");
+	if (r != EXIT_OK)
+		return r;
+	if (!context->json)
+		return print(reply);
+	r = show_json(reply);
+	return r < 0 ? client_bad_reply("GetStatus", r) : EXIT_OK;
+}
