@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * exact [-e ENGINE] [-m] SNAPSHOT LOGDIR: decodes the snapshot and compares each thread's
+ * instructions, one by one, with the ground truth that the plugin logged. An int3 or int n that the
+ * log marks as unreported may be missing, nothing else.
+ *
+ * -m takes the instructions from a directory of drmemtrace files instead of a snapshot.
+ *
+ * It prints a line for each thread, then the totals: also how many CPUs had more than one thread,
+ * and how many threads more than one CPU.
+ */
+
+#include <errno.h>
+#include <error.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "decoder/util/vec.h"
+#include "ptd/decode.h"
+#include "tests/lib/emulog.h"
+#include "tests/lib/memtrace.h"
+
+#define CPUS_MAX 256
+
+struct thread {
+	uint32_t pid, tid;
+	struct emulog log;
+	uint64_t n; /* instructions that were equal */
+	uint64_t n_unreported;
+	bool cpus[CPUS_MAX];
+	bool wrong;
+};
+
+static VEC(struct thread) threads;
+
+static void open_logs(const char *dir)
+{
+	char pattern[4096];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s/*.*.log", dir);
+	if (glob(pattern, 0, NULL, &found) != 0)
+		error(1, 0, "%s: holds no log", dir);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		char *name = strrchr(found.gl_pathv[i], '/') + 1;
+		struct thread t = {};
+		int r;
+
+		if (sscanf(name, "%" SCNu32 ".%" SCNu32 ".log", &t.pid, &t.tid) != 2)
+			error(1, 0, "%s: not a name of a log", name);
+		name[strlen(name) - strlen(".log")] = '\0';
+		r = emulog_init(&t.log, dir, name);
+		if (r < 0)
+			error(1, -r, "%s/%s", dir, name);
+		if (vec_push(&threads, t) < 0)
+			error(1, ENOMEM, "threads");
+	}
+	globfree(&found);
+}
+
+static struct thread *thread_of(uint32_t pid, uint32_t tid)
+{
+	for (size_t i = 0; i < threads.n; i++)
+		if (threads.items[i].pid == pid && threads.items[i].tid == tid)
+			return &threads.items[i];
+	error(1, 0, "thread %" PRIu32 "/%" PRIu32 " was decoded, but there is no log of it", pid,
+	      tid);
+	return NULL;
+}
+
+/* The next instruction of the log must be @ip. */
+static void expect(struct thread *t, uint64_t ip)
+{
+	struct emulog_insn logged;
+
+	if (t->wrong)
+		return;
+	for (;;) {
+		const int r = emulog_next(&t->log, &logged);
+
+		if (r == EMULOG_END) {
+			printf("%" PRIu32 ".%" PRIu32 ": after %" PRIu64
+			       " equal instructions decoded %#" PRIx64 ", but the log ends\n",
+			       t->pid, t->tid, t->n, ip);
+			break;
+		}
+		if (r < 0)
+			error(1, -r, "log of %" PRIu32 ".%" PRIu32, t->pid, t->tid);
+		if (logged.ip == ip) {
+			t->n++;
+			return;
+		}
+		if (logged.unreported) {
+			t->n_unreported++;
+			continue;
+		}
+		printf("%" PRIu32 ".%" PRIu32 ": after %" PRIu64
+		       " equal instructions decoded %#" PRIx64 ", logged %#" PRIx64 "\n",
+		       t->pid, t->tid, t->n, ip, logged.ip);
+		break;
+	}
+	t->wrong = true;
+}
+
+static void decode_snapshot(const char *path, const char *engine)
+{
+	const struct ptd_options options = { .size = sizeof(options),
+					     .input = path,
+					     .engine = engine };
+	const struct ptd_batch *batch;
+	struct ptd_decoder *d;
+	char *message;
+	int r;
+
+	if (ptd_decoder_new(&options, &d, &message) < 0)
+		error(1, 0, "%s", message);
+	while ((r = ptd_decoder_next(d, &batch)) == 0) {
+		struct thread *t = NULL;
+
+		for (size_t i = 0; i < batch->n_marks; i++) {
+			const struct ptd_mark *m = &batch->marks[i];
+
+			if (m->kind == PTD_MARK_GAP)
+				printf("gap: %s, cpu %" PRIu32 " offset %" PRIu64 " ip %#" PRIx64
+				       ", %" PRIu64 " bytes\n",
+				       ptd_gap_reason_name(m->reason), batch->slice->cpu, m->offset,
+				       m->ip, m->n_bytes);
+		}
+		for (size_t i = 0; i < batch->n_runs; i++) {
+			if (!t)
+				t = thread_of(batch->slice->pid, batch->slice->tid);
+			if (batch->slice->cpu < CPUS_MAX)
+				t->cpus[batch->slice->cpu] = true;
+			for (size_t k = 0; k < batch->runs[i].n; k++)
+				expect(t, ptd_run_ip(&batch->runs[i], k));
+		}
+	}
+	if (r < 0)
+		error(1, -r, "%s", path);
+	ptd_decoder_free(d);
+}
+
+static void read_memtrace(const char *path)
+{
+	for (size_t i = 0; i < threads.n; i++) {
+		struct thread *t = &threads.items[i];
+		char command[8192];
+		uint64_t ip;
+		FILE *f;
+
+		snprintf(command, sizeof(command),
+			 "\"$O/tools/memtrace-check\" --addresses %" PRIu32 ".%" PRIu32 " '%s'",
+			 t->pid, t->tid, path);
+		f = popen(command, "re");
+		if (!f)
+			error(1, errno, "%s", command);
+		while (fread(&ip, sizeof(ip), 1, f) == 1)
+			expect(t, ip);
+		if (pclose(f) != 0)
+			error(1, 0, "%s: failed", command);
+	}
+}
+
+/* What the log has beyond the decoded ones. */
+static uint64_t rest(struct thread *t)
+{
+	struct emulog_insn logged;
+	uint64_t n = 0;
+
+	while (emulog_next(&t->log, &logged) == 0) {
+		if (logged.unreported)
+			t->n_unreported++;
+		else if (n++ == 0)
+			printf("%" PRIu32 ".%" PRIu32 ": decoded %" PRIu64
+			       ", but the log goes on at %#" PRIx64 "\n",
+			       t->pid, t->tid, t->n, logged.ip);
+	}
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t n = 0, n_unreported = 0;
+	size_t n_migrated = 0, n_shared = 0;
+	const char *engine = NULL;
+	bool memtrace = false, wrong = false;
+	int option;
+
+	while ((option = getopt(argc, argv, "e:m")) != -1) {
+		if (option == 'e')
+			engine = optarg;
+		else if (option == 'm')
+			memtrace = true;
+		else
+			return 2;
+	}
+	if (argc - optind != 2)
+		error(2, 0, "usage: exact [-e ENGINE] [-m] SNAPSHOT LOGDIR");
+
+	open_logs(argv[optind + 1]);
+	if (memtrace)
+		read_memtrace(argv[optind]);
+	else
+		decode_snapshot(argv[optind], engine);
+
+	for (size_t i = 0; i < threads.n; i++) {
+		struct thread *t = &threads.items[i];
+		size_t n_cpus = 0;
+
+		if (!t->wrong && rest(t) > 0)
+			t->wrong = true;
+		for (size_t k = 0; k < CPUS_MAX; k++)
+			n_cpus += t->cpus[k];
+		printf("%" PRIu32 ".%" PRIu32 ": %" PRIu64 " instructions, %" PRIu64
+		       " unreported, %zu cpus%s\n",
+		       t->pid, t->tid, t->n, t->n_unreported, n_cpus, t->wrong ? ": WRONG" : "");
+		n += t->n;
+		n_unreported += t->n_unreported;
+		n_migrated += n_cpus > 1;
+		wrong |= t->wrong;
+	}
+	for (size_t k = 0; k < CPUS_MAX; k++) {
+		size_t n_threads = 0;
+
+		for (size_t i = 0; i < threads.n; i++)
+			n_threads += threads.items[i].cpus[k];
+		n_shared += n_threads > 1;
+	}
+	printf("%zu threads, %" PRIu64 " instructions equal, %" PRIu64
+	       " unreported, %zu threads on several cpus, %zu cpus with several threads%s\n",
+	       threads.n, n, n_unreported, n_migrated, n_shared, wrong ? ": WRONG" : "");
+	return wrong || n == 0;
+}
