@@ -23,10 +23,24 @@ void memtrace_flow_drop(struct memtrace_thread *thread)
 	memtrace_file_forget(&thread->file); /* its bytes may count as announced */
 }
 
+int memtrace_flow_xfer(struct memtrace_thread *thread)
+{
+	int r;
+
+	if (!thread->xfer_due)
+		return 0;
+	thread->xfer_due = false;
+	r = memtrace_thread_pair(thread);
+	if (r < 0)
+		return r;
+	return memtrace_file_marker(&thread->file, MEMTRACE_KERNEL_XFER, thread->xfer_pc, NULL);
+}
+
 int memtrace_flow_settle(struct memtrace_thread *thread, uint64_t target)
 {
 	const struct memtrace_insn *last = &thread->last;
 	bool possible;
+	int r;
 
 	if (memtrace_insn_class(last) == PTD_INSN_JUMP_COND)
 		possible =
@@ -39,6 +53,9 @@ int memtrace_flow_settle(struct memtrace_thread *thread, uint64_t target)
 		return 0;
 	}
 	thread->pending = false;
+	r = memtrace_flow_xfer(thread);
+	if (r < 0)
+		return r;
 	thread->after_branch = true;
 	return memtrace_file_branch(&thread->file, last, thread->pending_bytes, target);
 }
@@ -72,6 +89,9 @@ static int enter_handler(struct memtrace_thread *thread, uint64_t pc, uint64_t r
 		if (r < 0)
 			return r;
 	}
+	r = memtrace_flow_xfer(thread);
+	if (r < 0)
+		return r;
 	r = memtrace_file_marker(&thread->file, MEMTRACE_KERNEL_EVENT, pc, &frame.marker);
 	if (r < 0)
 		return r;
@@ -82,27 +102,24 @@ static int enter_handler(struct memtrace_thread *thread, uint64_t pc, uint64_t r
 	return memtrace_frames_push(&thread->frames, &frame);
 }
 
-static int write_xfer(struct memtrace_thread *thread)
+/* Marker 1 is due; the reader's stack had @n_frames before it. */
+static void want_xfer(struct memtrace_thread *thread, size_t n_frames)
 {
-	int r;
-
-	r = memtrace_thread_pair(thread);
-	if (r < 0)
-		return r;
-	return memtrace_file_marker(&thread->file, MEMTRACE_KERNEL_XFER,
-				    memtrace_insn_next(&thread->last), NULL);
+	thread->xfer_due = true;
+	thread->xfer_pc = memtrace_insn_next(&thread->last);
+	thread->xfer_n_frames = n_frames;
 }
 
 /*
  * A system call ended elsewhere, and not in a handler's caller. Marker 1 says so; but a reader that
  * has a handler open takes it for that one's return.
  */
-static int land_elsewhere(struct memtrace_thread *thread)
+static void land_elsewhere(struct memtrace_thread *thread)
 {
-	if (memtrace_frames_empty(&thread->frames) && memtrace_insn_next(&thread->last) != 0)
-		return write_xfer(thread);
-	thread->gap = true;
-	return 0;
+	if (memtrace_frames_empty(&thread->frames))
+		want_xfer(thread, 0);
+	else
+		thread->gap = true;
 }
 
 /* The call was restarted: say so in the markers of all handlers that ran before it was. */
@@ -116,6 +133,7 @@ static int correct_markers(struct memtrace_thread *thread)
 		r = memtrace_file_patch(&thread->file, frame->marker, frame->restarted);
 		if (r < 0)
 			return r;
+		frame->pc = frame->restarted;
 		frame--;
 	} while (--n > 0 && frame->closed);
 	return 0;
@@ -130,11 +148,14 @@ static bool skips(uint64_t pc, uint64_t ip)
 static int return_from_handler(struct memtrace_thread *thread, uint64_t ip)
 {
 	struct memtrace_frame *top = memtrace_frames_top(&thread->frames);
+	const size_t n_frames = thread->frames.stack.n;
 	struct memtrace_frame frame;
 	int r;
 
-	if (!top)
-		return land_elsewhere(thread);
+	if (!top) {
+		land_elsewhere(thread);
+		return 0;
+	}
 
 	if (ip == top->pc || ip == top->restarted) {
 		if (ip != top->pc) {
@@ -143,7 +164,8 @@ static int return_from_handler(struct memtrace_thread *thread, uint64_t ip)
 				return r;
 		}
 		memtrace_frames_pop(&thread->frames);
-		return write_xfer(thread);
+		want_xfer(thread, n_frames);
+		return 0;
 	}
 
 	/* Handlers in between were left by siglongjmp; the reader's stack still has them on top. */
@@ -158,9 +180,7 @@ static int return_from_handler(struct memtrace_thread *thread, uint64_t ip)
 		top->closed = true;
 	else
 		memtrace_frames_pop(&thread->frames);
-	r = write_xfer(thread);
-	if (r < 0)
-		return r;
+	want_xfer(thread, n_frames);
 	return enter_handler(thread, frame.pc, frame.restarted);
 }
 
@@ -217,29 +237,36 @@ static int return_from_syscall(struct memtrace_thread *thread, uint64_t ip)
 	/* sysenter comes back where the kernel likes; a call restarted without a handler, at
 	 * itself. */
 	if (thread->space_changed || number == NR_EXECVE || number == NR_EXECVEAT || ip == pc ||
-	    memtrace_insn_class(&thread->last) == PTD_INSN_SYSENTER)
-		return land_elsewhere(thread);
+	    memtrace_insn_class(&thread->last) == PTD_INSN_SYSENTER) {
+		land_elsewhere(thread);
+		return 0;
+	}
 	if (number == NR_RT_SIGRETURN)
 		return return_from_handler(thread, ip);
 	return enter_handler(thread, next, pc);
 }
 
+/*
+ * Is it no signal that led to @ip? An int3 or int n goes on behind itself and is never reported;
+ * nor is the code of the vsyscall page, which the kernel stands in for; and a new program is no
+ * handler.
+ */
+static bool is_hole(const struct memtrace_thread *thread, uint64_t ip)
+{
+	return skips(thread->async_ip, ip) || thread->space_changed ||
+	       thread->async_ip - VSYSCALL_PAGE < VSYSCALL_SIZE;
+}
+
 /* Control came to @ip from where it was interrupted. */
 static int return_from_async(struct memtrace_thread *thread, uint64_t ip)
 {
-	const uint64_t from = thread->async_ip;
-
-	if (ip == from)
+	if (ip == thread->async_ip)
 		return 0;
-	/*
-	 * An int3 or int n at the pc goes on behind itself and is never reported; nor is the code
-	 * of the vsyscall page, which the kernel stands in for; and a new program is no handler.
-	 */
-	if (skips(from, ip) || from - VSYSCALL_PAGE < VSYSCALL_SIZE || thread->space_changed) {
+	if (is_hole(thread, ip)) {
 		thread->gap = true;
 		return 0;
 	}
-	return enter_handler(thread, from, from);
+	return enter_handler(thread, thread->async_ip, thread->async_ip);
 }
 
 int memtrace_flow_arrive(struct memtrace_thread *thread, uint64_t ip)

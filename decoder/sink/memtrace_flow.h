@@ -32,5 +32,12 @@ _must_check_ int memtrace_flow_arrive(struct memtrace_thread *thread, uint64_t i
  */
 _must_check_ int memtrace_flow_settle(struct memtrace_thread *thread, uint64_t target);
 
+/*
+ * Write marker 1, if it is due.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int memtrace_flow_xfer(struct memtrace_thread *thread);
+
 /* Leave the branch out that waits for its outcome, if there is one. */
 void memtrace_flow_drop(struct memtrace_thread *thread);

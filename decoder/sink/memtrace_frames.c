@@ -52,3 +52,10 @@ void memtrace_frames_pop(struct memtrace_frames *frames)
 		frames->stack.n--;
 	while (frames->stack.n > 0 && frames->stack.items[frames->stack.n - 1].closed);
 }
+
+void memtrace_frames_restore(struct memtrace_frames *frames, size_t n)
+{
+	assert(n >= frames->stack.n && n <= frames->stack.n_capacity);
+
+	frames->stack.n = n;
+}

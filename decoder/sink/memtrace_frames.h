@@ -54,3 +54,6 @@ bool memtrace_frames_deeper(const struct memtrace_frames *frames, uint64_t pc);
 
 /* Pop the top frame, which there must be, and the closed ones that wait below it. */
 void memtrace_frames_pop(struct memtrace_frames *frames);
+
+/* Undo pops since there were @n frames; nothing was pushed since. */
+void memtrace_frames_restore(struct memtrace_frames *frames, size_t n);

@@ -126,6 +126,10 @@ int memtrace_thread_window(struct memtrace_thread *thread)
 {
 	int r;
 
+	if (thread->xfer_due) {
+		thread->xfer_due = false;
+		memtrace_frames_restore(&thread->frames, thread->xfer_n_frames);
+	}
 	if (!thread->after_branch) {
 		r = memtrace_thread_pair(thread);
 		if (r < 0)
@@ -215,6 +219,12 @@ static int write_insns(struct memtrace_thread *thread, const struct ptd_run *run
 	size_t i = run->first;
 	int r;
 
+	if (i < end) {
+		r = memtrace_flow_xfer(thread);
+		if (r < 0)
+			return r;
+	}
+
 	/* A timestamp that could not follow a branch goes behind the instruction after it. */
 	if (thread->pair_due && i < end && !memtrace_insn_branches(insns[i].class)) {
 		r = memtrace_file_insns(&thread->file, run->block, run->base, i, i + 1, from);
@@ -263,7 +273,7 @@ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *ru
 	}
 	thread->pair_due |=
 	    thread->now > thread->paired_at && thread->now - thread->paired_at >= thread->pair_age;
-	if (thread->pair_due && !thread->after_branch) {
+	if (thread->pair_due && !thread->after_branch && !thread->xfer_due) {
 		r = memtrace_thread_pair(thread);
 		if (r < 0)
 			return r;

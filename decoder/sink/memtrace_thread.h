@@ -54,6 +54,10 @@ struct memtrace_thread {
 	bool pending_bytes;
 	uint64_t async_ip;
 
+	bool xfer_due;        /* marker 1 is, as soon as there is an instruction where it leads */
+	uint64_t xfer_pc;     /* its value */
+	size_t xfer_n_frames; /* on the stack before it */
+
 	bool gap;           /* a new window is due */
 	bool after_branch;  /* what was written last is a branch: no timestamp may follow */
 	bool pair_due;      /* a timestamp is, as soon as it may be written */
@@ -92,8 +96,9 @@ _must_check_ int memtrace_thread_start(struct memtrace_thread *thread);
 _must_check_ int memtrace_thread_pair(struct memtrace_thread *thread);
 
 /*
- * For memtrace_flow: write the window that is due. A timestamp goes before it, where viewers want
- * it, unless it would follow a branch: not even a window excuses that.
+ * For memtrace_flow: write the window that is due; it takes the place of a marker 1 that is. A
+ * timestamp goes before it, where viewers want it, unless it would follow a branch: not even a
+ * window excuses that.
  */
 _must_check_ int memtrace_thread_window(struct memtrace_thread *thread);
 

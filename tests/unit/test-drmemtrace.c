@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "decoder/sink/memtrace_file.h"
+#include "decoder/sink/memtrace_frames.h"
 #include "decoder/sink/memtrace_record.h"
 #include "decoder/sink/sinks.h"
 
@@ -710,6 +711,28 @@ static void chunks(void **state)
 	}
 }
 
+/* A reader's stack has no limit: when ours forgot the oldest, it must not take it for empty. */
+static void frames(void **state)
+{
+	struct memtrace_frames f = {};
+
+	(void)state;
+	assert_true(memtrace_frames_empty(&f));
+	for (uint64_t i = 0; i <= MEMTRACE_FRAMES_MAX; i++)
+		assert_int_equal(
+		    memtrace_frames_push(&f, &(struct memtrace_frame){ .pc = i, .restarted = i }),
+		    0);
+	assert_false(memtrace_frames_deeper(&f, 0));
+	assert_true(memtrace_frames_deeper(&f, 1));
+	for (uint64_t i = MEMTRACE_FRAMES_MAX; i > 0; i--) {
+		assert_int_equal(memtrace_frames_top(&f)->pc, i);
+		memtrace_frames_pop(&f);
+	}
+	assert_null(memtrace_frames_top(&f));
+	assert_false(memtrace_frames_empty(&f));
+	memtrace_frames_deinit(&f);
+}
+
 /* --- errors -------------------------------------------------------------------------------- */
 
 static void open_errors(void **state)
@@ -771,6 +794,7 @@ int main(void)
 		cmocka_unit_test(clocks),
 		cmocka_unit_test(more_threads_than_files),
 		cmocka_unit_test(chunks),
+		cmocka_unit_test(frames),
 		cmocka_unit_test(open_errors),
 		cmocka_unit_test(write_errors),
 	};
