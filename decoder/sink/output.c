@@ -100,18 +100,25 @@ int output_write(struct output *output, const void *bytes, size_t size)
 	return output->error;
 }
 
-int output_printf(struct output *output, const char *format, ...)
+void output_printf(struct output *output, const char *format, ...)
 {
 	va_list ap;
 	int n;
 
 	if (output_reserve(output, PRINTF_MAX) < 0)
-		return output->error;
+		return;
 	va_start(ap, format);
 	n = vsnprintf((char *)output->buffer + output->n_used, PRINTF_MAX, format, ap);
 	va_end(ap);
-	if (n < 0)
-		return -EINVAL;
-	output->n_used += n < PRINTF_MAX ? (size_t)n : PRINTF_MAX - 1;
-	return output->error;
+	if (n > 0)
+		output->n_used += n < PRINTF_MAX ? (size_t)n : PRINTF_MAX - 1;
+}
+
+size_t output_printable(char *ret_text, const char *name, size_t n_max)
+{
+	size_t n = 0;
+
+	for (; n < n_max && name[n]; n++)
+		ret_text[n] = (uint8_t)name[n] < ' ' || name[n] == 0x7f ? '?' : name[n];
+	return n;
 }

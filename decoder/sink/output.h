@@ -55,6 +55,15 @@ _must_check_ static inline int output_reserve(struct output *output, size_t size
 /* Add @size bytes, however many. Return: 0, or negative errno. */
 _must_check_ int output_write(struct output *output, const void *bytes, size_t size);
 
-/* Add formatted text of less than 4096 bytes; what is longer is cut. Return: 0, or negative errno.
+/*
+ * Add formatted text of less than 4096 bytes; what is longer is cut. What fails is told by the next
+ * call that returns something.
  */
-_must_check_ _printf_(2, 3) int output_printf(struct output *output, const char *format, ...);
+_printf_(2, 3) void output_printf(struct output *output, const char *format, ...);
+
+/*
+ * Copy at most @n_max bytes of a foreign name so that it cannot steer a terminal or break a line.
+ *
+ * Return: how many; no NUL is added.
+ */
+size_t output_printable(char *ret_text, const char *name, size_t n_max);

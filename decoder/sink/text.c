@@ -68,16 +68,6 @@ struct text {
 
 /* --- the first columns ------------------------------------------------------------------------ */
 
-/* Copy a foreign name so that it cannot steer the terminal or break the line. */
-static size_t put_name(char *to, const char *name, size_t n_max)
-{
-	size_t n = 0;
-
-	for (; n < n_max && name[n]; n++)
-		to[n] = (uint8_t)name[n] < ' ' || name[n] == 0x7f ? '?' : name[n];
-	return n;
-}
-
 static void put_id(char ret_text[static 12], uint32_t id)
 {
 	if (id == PTD_ID_UNKNOWN)
@@ -128,7 +118,7 @@ static void head_set_slice(struct text *text, const struct ptd_slice *slice)
 {
 	char comm[16] = "", pid[12], tid[12];
 
-	(void)put_name(comm, slice->comm ? slice->comm : "?", sizeof(comm) - 1);
+	(void)output_printable(comm, slice->comm ? slice->comm : "?", sizeof(comm) - 1);
 	put_id(pid, slice->pid);
 	put_id(tid, slice->tid);
 	text->head_slice_size =
@@ -161,13 +151,13 @@ static size_t make_line(const struct ptd_batch *batch, const struct ptd_run *run
 	if (insn->symbol != PTD_NO_SYMBOL && insn->symbol < batch->n_symbols) {
 		const struct ptd_symbol *symbol = &batch->symbols[insn->symbol];
 
-		n += put_name(ret_line + n, symbol->name, NAME_MAX_SHOWN);
+		n += output_printable(ret_line + n, symbol->name, NAME_MAX_SHOWN);
 		n += (size_t)snprintf(ret_line + n, LINE_SIZE - n, "+0x%" PRIx64 " (",
 				      block->address + insn->offset - symbol->address);
 	} else {
 		n += (size_t)snprintf(ret_line + n, LINE_SIZE - n, "[unknown] (");
 	}
-	n += put_name(ret_line + n, block->object->name, NAME_MAX_SHOWN);
+	n += output_printable(ret_line + n, block->object->name, NAME_MAX_SHOWN);
 	ret_line[n++] = ')';
 	ret_line[n++] = '\n';
 	return n;
@@ -302,14 +292,17 @@ static int put_mark(struct text *text, const struct ptd_mark *mark)
 		(void)snprintf(ip, sizeof(ip), "%" PRIx64, mark->ip);
 	switch (mark->kind) {
 	case PTD_MARK_ASYNC:
-		return output_printf(output, "async: interrupted, ip %s\n", ip);
+		output_printf(output, "async: interrupted, ip %s\n", ip);
+		break;
 	case PTD_MARK_OFF:
-		return output_printf(output, "off: left for untraced code, ip %s\n", ip);
+		output_printf(output, "off: left for untraced code, ip %s\n", ip);
+		break;
 	default:
-		return output_printf(
-		    output, "gap: %s, ip %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes lost\n",
-		    ptd_gap_reason_name(mark->reason), ip, mark->offset, mark->n_bytes);
+		output_printf(output,
+			      "gap: %s, ip %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes lost\n",
+			      ptd_gap_reason_name(mark->reason), ip, mark->offset, mark->n_bytes);
 	}
+	return output->error;
 }
 
 static int text_batch(struct ptd_sink *sink, const struct ptd_batch *batch)
@@ -344,28 +337,23 @@ static struct ptd_sink *text_free(struct ptd_sink *sink)
 	return NULL;
 }
 
-static int put_title(struct text *text, const struct ptd_info *info)
+static void put_title(struct text *text, const struct ptd_info *info)
 {
-	int r;
+	struct output *output = &text->output;
 
-	r = output_printf(&text->output, "# comm pid/tid [cpu] time: address bytes instruction "
-					 "symbol+offset (object)\n");
-	if (r < 0)
-		return r;
-	switch (info->clock) {
-	case PTD_CLOCK_TSC:
-		return output_printf(&text->output, "# time in TSC ticks\n");
-	case PTD_CLOCK_NONE:
-		return output_printf(&text->output, "# no time in this trace\n");
-	default:
-		break;
-	}
-	if (info->realtime_offset_ns == 0)
-		return output_printf(&text->output, "# time in seconds on the recorder's clock\n");
-	return output_printf(&text->output,
-			     "# time in seconds on the recorder's clock; CLOCK_REALTIME is %" PRId64
-			     " ns more\n",
-			     info->realtime_offset_ns);
+	output_printf(output, "# comm pid/tid [cpu] time: address bytes instruction "
+			      "symbol+offset (object)\n");
+	if (info->clock == PTD_CLOCK_TSC)
+		output_printf(output, "# time in TSC ticks\n");
+	else if (info->clock != PTD_CLOCK_NS)
+		output_printf(output, "# no time in this trace\n");
+	else if (info->realtime_offset_ns == 0)
+		output_printf(output, "# time in seconds on the recorder's clock\n");
+	else
+		output_printf(output,
+			      "# time in seconds on the recorder's clock; CLOCK_REALTIME is "
+			      "%" PRId64 " ns more\n",
+			      info->realtime_offset_ns);
 }
 
 static int text_open(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
@@ -379,12 +367,11 @@ static int text_open(const struct ptd_sink_ops *ops, const char *path, const str
 	text->sink.ops = ops;
 	text->clock = info->clock;
 	r = output_init(&text->output, path);
-	if (r == 0)
-		r = put_title(text, info);
 	if (r < 0) {
-		(void)text_free(&text->sink);
+		free(text);
 		return r;
 	}
+	put_title(text, info);
 	*ret_sink = &text->sink;
 	return 0;
 }

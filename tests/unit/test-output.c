@@ -48,7 +48,7 @@ static void arrives(void **state)
 	assert_int_equal(output.n_used, 0);
 	memcpy(output.buffer, "defg", 4);
 	output.n_used += 4;
-	assert_int_equal(output_printf(&output, "%d-%s", 12, "x"), 0);
+	output_printf(&output, "%d-%s", 12, "x");
 	assert_int_equal(output_finish(&output), 0);
 
 	assert_int_equal(mapfile_init(&file, AT_FDCWD, *state), 0);
@@ -97,7 +97,7 @@ static void full_disk(void **state)
 	assert_int_equal(output_flush(&output), -ENOSPC);
 	assert_int_equal(output_write(&output, "abc", 3), -ENOSPC);
 	assert_int_equal(output_reserve(&output, 1), -ENOSPC);
-	assert_int_equal(output_printf(&output, "x"), -ENOSPC);
+	output_printf(&output, "x");
 	assert_int_equal(output_finish(&output), -ENOSPC);
 }
 

@@ -271,6 +271,139 @@ static void text_of_two_mappings(void **state)
 							   " ", "      1.000000105") COLD);
 }
 
+static void summary(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, "summary", PTD_CLOCK_NS, 1700000000000000000);
+	put(f);
+	end(f);
+	assert_text(
+	    f,
+	    "Instructions: 8\n"
+	    "Time:          1.000000000 s\n"
+	    "From: 2023-11-14 22:13:21.000000 UTC\n"
+	    "\n"
+	    "Processes: 1\n"
+	    "        instructions       %        pid  command\n"
+	    "                   8  100.00         10  demo\n"
+	    "\n"
+	    "Threads: 1\n"
+	    "        instructions       %        pid        tid  command\n"
+	    "                   8  100.00         10         11  demo\n"
+	    "\n"
+	    "Objects: 2\n"
+	    "        instructions       %  object\n"
+	    "                   7   87.50  /bin/demo\n"
+	    "                   1   12.50  [jit]\n"
+	    "\n"
+	    "Symbols: 3\n"
+	    "        instructions       %  symbol (object)\n"
+	    "                   6   75.00  main (/bin/demo)\n"
+	    "                   1   12.50  [unknown] ([jit])\n"
+	    "                   1   12.50  ns::f(int) (/bin/demo)\n"
+	    "\n"
+	    "Gaps: 1\n"
+	    "                gaps           bytes lost  reason\n"
+	    "                   1                    7  overflow\n"
+	    "                   1                    7  in all\n"
+	    "\n"
+	    "CPUs: 1\n"
+	    "  cpu        bytes in   bytes decoded      bytes lost         instructions       gaps"
+	    "           time covered\n"
+	    "    3             100              93               7                    8          1"
+	    "          1.000000000 s\n"
+	    "  all             100              93               7                    8          "
+	    "1\n");
+}
+
+static void summary_of_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, "summary", PTD_CLOCK_NONE, 0);
+	f->stream.stats = (struct ptd_stats){};
+	end(f);
+	assert_text(
+	    f,
+	    "Instructions: 0\n\n"
+	    "Processes: 0\n        instructions       %        pid  command\n\n"
+	    "Threads: 0\n        instructions       %        pid        tid  command\n\n"
+	    "Objects: 0\n        instructions       %  object\n\n"
+	    "Symbols: 0\n        instructions       %  symbol (object)\n\n"
+	    "Gaps: 0\n\n"
+	    "CPUs: 0\n"
+	    "  cpu        bytes in   bytes decoded      bytes lost         instructions       gaps"
+	    "           time covered\n"
+	    "  all               0               0               0                    0          "
+	    "0\n");
+}
+
+/* The sum of what stands in the first column of the table called @title. */
+static uint64_t column_sum(const char *text, const char *title, size_t *ret_n)
+{
+	const char *p = strstr(text, title);
+	uint64_t sum = 0;
+
+	assert_non_null(p);
+	p = strchr(strchr(p, '\n') + 1, '\n') + 1; /* behind the title and the heads */
+	for (*ret_n = 0; *p && *p != '\n'; ++*ret_n, p = strchr(p, '\n') + 1)
+		sum += strtoull(p, NULL, 10);
+	return sum;
+}
+
+/* More parts than are shown, runs of parts of a block: every table adds up to the whole. */
+static void summary_adds_up(void **state)
+{
+	enum { N = 50 };
+	struct fixture *f = *state;
+	struct ptd_symbol symbols[N + 1] = { { .name = "" } };
+	struct ptd_object objects[N];
+	struct ptd_insn insns[N];
+	struct ptd_block blocks[N];
+	_cleanup_(freep) char *text = NULL;
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < N; i++) {
+		symbols[i + 1] = (struct ptd_symbol){ .name = "f" };
+		insns[i] = (struct ptd_insn){ .offset = (uint16_t)i, .size = 1, .symbol = i };
+		objects[i] = (struct ptd_object){ .id = i, .name = "o" };
+		blocks[i] = (struct ptd_block){
+			.id = 7 * i, .n_insns = N, .insns = insns, .object = &objects[i]
+		};
+	}
+	f->stream.batch.symbols = symbols;
+	f->stream.batch.n_symbols = ARRAY_LEN(symbols);
+	f->stream.batch.n_runs = 1;
+
+	begin(f, "summary", PTD_CLOCK_TSC, 0);
+	for (uint32_t i = 0; i < 20000; i++) {
+		struct ptd_run *run = &f->stream.runs[0];
+
+		run->block = &blocks[i % 7 * i % N];
+		run->first = (uint16_t)(i * 31 % N);
+		run->n = (uint16_t)(1 + i * 17 % (N - run->first));
+		total += run->n;
+		f->stream.slice.pid = i % 9 ? i % 30 : PTD_ID_UNKNOWN;
+		f->stream.slice.tid = i % 9 ? i % 60 : PTD_ID_UNKNOWN;
+		put(f);
+	}
+	end(f);
+
+	text = strndup((const char *)f->file.bytes, f->file.size);
+	assert_non_null(text);
+	assert_int_equal(strtoull(text + strlen("Instructions: "), NULL, 10), total);
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const titles[] = { "\nProcesses:", "\nThreads:", "\nObjects:",
+						      "\nSymbols:" };
+		size_t n;
+
+		assert_int_equal(column_sum(text, titles[i] + 1, &n), total);
+		assert_int_equal(n, 21); /* with the others */
+	}
+	assert_non_null(strstr(text, " ?          ?  demo\n"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -282,6 +415,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(text, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_strange_things, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_two_mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(summary, setup, teardown),
+		cmocka_unit_test_setup_teardown(summary_of_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(summary_adds_up, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Summary
+ *
+ * Where the instructions went: by process, thread, object and symbol, the largest first and the
+ * rest in one line, so that each table adds up; then what was lost and why, and what became of each
+ * CPU's bytes. For people: it may change.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "decoder/sink/output.h"
+#include "decoder/sink/sinks.h"
+#include "decoder/sink/tally.h"
+
+#define ROWS_SHOWN 20
+#define NAME_SHOWN 1024 /* of an object or a symbol; longer ones are cut */
+
+struct summary {
+	struct ptd_sink sink;
+	struct output output;
+	struct ptd_info info;
+	struct tally tally;
+};
+
+/* One table of parts: which of a row's columns it shows. */
+struct table {
+	const char *title;
+	int (*rows)(const struct tally *tally, struct tally_rows *ret_rows);
+	bool pid, tid, object;
+	const char *name_title;
+};
+
+static const struct table tables[] = {
+	{ "Processes", tally_processes, true, false, false, "command" },
+	{ "Threads", tally_threads, true, true, false, "command" },
+	{ "Objects", tally_objects, false, false, false, "object" },
+	{ "Symbols", tally_symbols, false, false, true, "symbol (object)" },
+};
+
+/* The first error stays in the output and is found when it is finished. */
+#define put(summary, ...) output_printf(&(summary)->output, __VA_ARGS__)
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static const char *printable(const char *name, char ret_text[static NAME_SHOWN + 1])
+{
+	ret_text[output_printable(ret_text, name, NAME_SHOWN)] = '\0';
+	return ret_text;
+}
+
+static void put_id(struct summary *summary, uint32_t id)
+{
+	if (id == PTD_ID_UNKNOWN)
+		put(summary, " %10s", "?");
+	else
+		put(summary, " %10" PRIu32, id);
+}
+
+static void put_row(struct summary *summary, const struct table *table, const struct tally_row *row)
+{
+	char text[NAME_SHOWN + 1];
+
+	put(summary, "%20" PRIu64 " %7.2f", row->n_insns,
+	    percent(row->n_insns, summary->tally.n_insns));
+	if (table->pid)
+		put_id(summary, row->pid);
+	if (table->tid)
+		put_id(summary, row->tid);
+	put(summary, "  %s", row->name ? printable(row->name, text) : "[unknown]");
+	if (table->object)
+		put(summary, " (%s)", printable(row->object, text));
+	put(summary, "\n");
+}
+
+static int put_table(struct summary *summary, const struct table *table)
+{
+	struct tally_rows rows = {};
+	uint64_t n_others = 0;
+	int r;
+
+	r = table->rows(&summary->tally, &rows);
+	if (r < 0)
+		return r;
+
+	put(summary, "\n%s: %zu\n%20s %7s", table->title, rows.n, "instructions", "%");
+	if (table->pid)
+		put(summary, " %10s", "pid");
+	if (table->tid)
+		put(summary, " %10s", "tid");
+	put(summary, "  %s\n", table->name_title);
+
+	for (size_t i = 0; i < rows.n; i++) {
+		if (i < ROWS_SHOWN)
+			put_row(summary, table, &rows.items[i]);
+		else
+			n_others += rows.items[i].n_insns;
+	}
+	if (rows.n > ROWS_SHOWN)
+		put(summary, "%20" PRIu64 " %7.2f  (%zu others)\n", n_others,
+		    percent(n_others, summary->tally.n_insns), rows.n - ROWS_SHOWN);
+	vec_deinit(&rows);
+	return 0;
+}
+
+static void put_gaps(struct summary *summary, const struct ptd_stats *stats)
+{
+	uint64_t n = 0, n_bytes = 0;
+
+	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
+		n += stats->n_gaps[i];
+		n_bytes += stats->gap_bytes[i];
+	}
+	put(summary, "\nGaps: %" PRIu64 "\n", n);
+	if (n == 0)
+		return;
+	put(summary, "%20s %20s  reason\n", "gaps", "bytes lost");
+	for (size_t i = 0; i < _PTD_GAP_REASONS; i++)
+		if (stats->n_gaps[i] > 0)
+			put(summary, "%20" PRIu64 " %20" PRIu64 "  %s\n", stats->n_gaps[i],
+			    stats->gap_bytes[i], ptd_gap_reason_name((enum ptd_gap_reason)i));
+	put(summary, "%20" PRIu64 " %20" PRIu64 "  in all\n", n, n_bytes);
+}
+
+/* From @first to @last, in the clock's own terms. */
+static void put_time(struct summary *summary, uint64_t first, uint64_t last)
+{
+	const uint64_t t = last > first ? last - first : 0;
+
+	if (summary->info.clock == PTD_CLOCK_NS)
+		put(summary, " %10" PRIu64 ".%09" PRIu64 " s", t / 1000000000, t % 1000000000);
+	else if (summary->info.clock == PTD_CLOCK_TSC)
+		put(summary, " %16" PRIu64 " ticks", t);
+	else
+		put(summary, " %22s", "-");
+}
+
+static void put_cpus(struct summary *summary, const struct ptd_stats *stats)
+{
+	struct ptd_cpu_stats all = {};
+
+	put(summary, "\nCPUs: %zu\n%5s %15s %15s %15s %20s %10s %22s\n", stats->n_cpus, "cpu",
+	    "bytes in", "bytes decoded", "bytes lost", "instructions", "gaps", "time covered");
+	for (size_t i = 0; i < stats->n_cpus; i++) {
+		const struct ptd_cpu_stats *c = &stats->cpus[i];
+
+		put(summary,
+		    "%5" PRIu32 " %15" PRIu64 " %15" PRIu64 " %15" PRIu64 " %20" PRIu64
+		    " %10" PRIu64,
+		    c->cpu, c->bytes_in, c->bytes_decoded, c->bytes_lost, c->n_insns, c->n_gaps);
+		put_time(summary, c->t_first, c->t_last);
+		put(summary, "\n");
+
+		all.bytes_in += c->bytes_in;
+		all.bytes_decoded += c->bytes_decoded;
+		all.bytes_lost += c->bytes_lost;
+		all.n_insns += c->n_insns;
+		all.n_gaps += c->n_gaps;
+	}
+	put(summary, "%5s %15" PRIu64 " %15" PRIu64 " %15" PRIu64 " %20" PRIu64 " %10" PRIu64 "\n",
+	    "all", all.bytes_in, all.bytes_decoded, all.bytes_lost, all.n_insns, all.n_gaps);
+}
+
+static void put_span(struct summary *summary, const struct ptd_stats *stats)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+
+	for (size_t i = 0; i < stats->n_cpus; i++) {
+		if (stats->cpus[i].t_first == 0)
+			continue;
+		if (stats->cpus[i].t_first < first)
+			first = stats->cpus[i].t_first;
+		if (stats->cpus[i].t_last > last)
+			last = stats->cpus[i].t_last;
+	}
+	put(summary, "Instructions: %" PRIu64 "\n", summary->tally.n_insns);
+	if (last == 0 || first > last)
+		return;
+	put(summary, "Time:");
+	put_time(summary, first, last);
+	put(summary, "\n");
+
+	if (summary->info.clock == PTD_CLOCK_NS && summary->info.realtime_offset_ns != 0) {
+		const uint64_t ns = first + (uint64_t)summary->info.realtime_offset_ns;
+		const time_t s = (time_t)(ns / 1000000000);
+		char text[32];
+		struct tm tm;
+
+		if (gmtime_r(&s, &tm) && strftime(text, sizeof(text), "%F %T", &tm) > 0)
+			put(summary, "From: %s.%06" PRIu64 " UTC\n", text, ns % 1000000000 / 1000);
+	}
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static struct ptd_sink *summary_free(struct ptd_sink *sink)
+{
+	struct summary *summary = (struct summary *)sink;
+
+	if (!summary)
+		return NULL;
+	output_deinit(&summary->output);
+	tally_deinit(&summary->tally);
+	free(summary);
+	return NULL;
+}
+
+static int summary_open(const struct ptd_sink_ops *ops, const char *path,
+			const struct ptd_info *info, struct ptd_sink **ret_sink)
+{
+	struct summary *summary = calloc(1, sizeof(*summary));
+	int r;
+
+	if (!summary)
+		return -ENOMEM;
+	summary->sink.ops = ops;
+	summary->info = *info;
+	r = output_init(&summary->output, path);
+	if (r < 0) {
+		free(summary);
+		return r;
+	}
+	*ret_sink = &summary->sink;
+	return 0;
+}
+
+static int summary_batch(struct ptd_sink *sink, const struct ptd_batch *batch)
+{
+	return tally_add(&((struct summary *)sink)->tally, batch);
+}
+
+static int summary_finish(struct ptd_sink *sink, const struct ptd_stats *stats)
+{
+	struct summary *summary = (struct summary *)sink;
+
+	put_span(summary, stats);
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+		const int r = put_table(summary, &tables[i]);
+
+		if (r < 0)
+			return r;
+	}
+	put_gaps(summary, stats);
+	put_cpus(summary, stats);
+	return output_finish(&summary->output);
+}
+
+const struct ptd_sink_ops sink_summary = {
+	.name = "summary",
+	.help = "where the instructions went, what was lost and why",
+	.open = summary_open,
+	.batch = summary_batch,
+	.finish = summary_finish,
+	.free = summary_free,
+};

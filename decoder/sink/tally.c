@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/tally.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void tally_deinit(struct tally *tally)
+{
+	for (size_t i = 0; i < tally->blocks.n; i++)
+		free(tally->blocks.items[i].turns);
+	vec_deinit(&tally->blocks);
+	vec_deinit(&tally->threads);
+	vec_deinit(&tally->symbols);
+	map_deinit(&tally->thread_index);
+}
+
+/* --- counting --------------------------------------------------------------------------------- */
+
+static int get_thread(struct tally *tally, uint32_t pid, uint32_t tid,
+		      struct tally_thread **ret_thread)
+{
+	const uint64_t key = (uint64_t)pid << 32 | tid;
+	const uint64_t *index = map_get(&tally->thread_index, key);
+	int r;
+
+	if (!index) {
+		r = vec_push(&tally->threads, { .pid = pid, .tid = tid });
+		if (r < 0)
+			return r;
+		r = map_put(&tally->thread_index, key, tally->threads.n - 1);
+		if (r < 0)
+			return r;
+		index = map_get(&tally->thread_index, key);
+	}
+	*ret_thread = &tally->threads.items[*index];
+	return 0;
+}
+
+static int add_block(struct tally *tally, const struct ptd_block *block)
+{
+	struct tally_block *b;
+	int r;
+
+	if (block->id >= tally->blocks.n) {
+		r = vec_reserve(&tally->blocks, block->id + (size_t)1 - tally->blocks.n);
+		if (r < 0)
+			return r;
+		while (tally->blocks.n <= block->id)
+			tally->blocks.items[tally->blocks.n++] = (struct tally_block){};
+	}
+	b = &tally->blocks.items[block->id];
+	b->turns = calloc(block->n_insns + (size_t)1, sizeof(*b->turns));
+	if (!b->turns)
+		return -ENOMEM;
+	b->block = block;
+	return 0;
+}
+
+static int add_runs(struct tally *tally, const struct ptd_batch *batch, uint64_t *ret_n)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < batch->n_runs; i++) {
+		const struct ptd_run *run = &batch->runs[i];
+		const uint32_t id = run->block->id;
+		uint64_t *turns;
+
+		if (id >= tally->blocks.n || !tally->blocks.items[id].block) {
+			const int r = add_block(tally, run->block);
+
+			if (r < 0)
+				return r;
+		}
+		turns = tally->blocks.items[id].turns;
+		turns[run->first]++;
+		turns[run->first + run->n]--;
+		n += run->n;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+int tally_add(struct tally *tally, const struct ptd_batch *batch)
+{
+	const struct ptd_slice *slice = batch->slice;
+	struct tally_thread *thread;
+	uint64_t n = 0;
+	int r;
+
+	/* The array may move when it grows; the names stay where they are. */
+	for (size_t i = tally->symbols.n; i < batch->n_symbols; i++) {
+		r = vec_push(&tally->symbols, batch->symbols[i].name);
+		if (r < 0)
+			return r;
+	}
+	r = add_runs(tally, batch, &n);
+	if (r < 0)
+		return r;
+	r = get_thread(tally, slice->pid, slice->tid, &thread);
+	if (r < 0)
+		return r;
+	thread->n_insns += n;
+	tally->n_insns += n;
+	if (slice->comm && slice->comm[0]) {
+		strncpy(thread->comm, slice->comm, sizeof(thread->comm) - 1);
+		thread->comm[sizeof(thread->comm) - 1] = '\0';
+	}
+	return 0;
+}
+
+/* --- the parts -------------------------------------------------------------------------------- */
+
+static int by_size(const void *pa, const void *pb)
+{
+	const struct tally_row *a = pa, *b = pb;
+	const char *name_a = a->name ? a->name : "", *name_b = b->name ? b->name : "";
+
+	if (a->n_insns != b->n_insns)
+		return a->n_insns > b->n_insns ? -1 : 1;
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return strcmp(name_a, name_b);
+}
+
+/* Drop what is empty, and sort. */
+static void tidy(struct tally_rows *rows)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->items[i].n_insns > 0)
+			rows->items[n++] = rows->items[i];
+	rows->n = n;
+	if (n > 0)
+		qsort(rows->items, n, sizeof(*rows->items), by_size);
+}
+
+int tally_threads(const struct tally *tally, struct tally_rows *ret_rows)
+{
+	struct tally_rows rows = {};
+
+	for (size_t i = 0; i < tally->threads.n; i++) {
+		const struct tally_thread *t = &tally->threads.items[i];
+
+		if (vec_push(
+			&rows,
+			{ .n_insns = t->n_insns, .pid = t->pid, .tid = t->tid, .name = t->comm }) <
+		    0) {
+			vec_deinit(&rows);
+			return -ENOMEM;
+		}
+	}
+	tidy(&rows);
+	*ret_rows = rows;
+	return 0;
+}
+
+/* Add @n to the row of @key, which is made if there is none. */
+static int add_to(struct tally_rows *rows, struct map *index, uint64_t key, uint64_t n,
+		  struct tally_row **ret_row)
+{
+	const uint64_t *i = map_get(index, key);
+
+	if (!i) {
+		if (vec_push(rows, {}) < 0 || map_put(index, key, rows->n - 1) < 0)
+			return -ENOMEM;
+		i = map_get(index, key);
+	}
+	*ret_row = &rows->items[*i];
+	(*ret_row)->n_insns += n;
+	return 0;
+}
+
+int tally_processes(const struct tally *tally, struct tally_rows *ret_rows)
+{
+	_cleanup_(map_deinit) struct map index = {};
+	struct tally_rows rows = {};
+	struct tally_row *row;
+
+	for (size_t i = 0; i < tally->threads.n; i++) {
+		const struct tally_thread *t = &tally->threads.items[i];
+
+		if (add_to(&rows, &index, t->pid, t->n_insns, &row) < 0) {
+			vec_deinit(&rows);
+			return -ENOMEM;
+		}
+		row->pid = t->pid;
+		/* Its first thread carries its name; until that is seen, any. */
+		if (!row->name || t->tid == t->pid)
+			row->name = t->comm;
+	}
+	tidy(&rows);
+	*ret_rows = rows;
+	return 0;
+}
+
+/* Count each instruction of @block to its object or, if @by_symbol, to its symbol. */
+static int add_insns(const struct tally *tally, const struct tally_block *b, bool by_symbol,
+		     struct tally_rows *rows, struct map *index)
+{
+	const struct ptd_block *block = b->block;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < block->n_insns; i++) {
+		const uint32_t symbol = block->insns[i].symbol;
+		const uint64_t key = (uint64_t)block->object->id << 32;
+		struct tally_row *row;
+
+		n += b->turns[i];
+		if (n == 0)
+			continue;
+		if (add_to(rows, index, by_symbol ? key | symbol : key, n, &row) < 0)
+			return -ENOMEM;
+		row->object = block->object->name;
+		if (!by_symbol)
+			row->name = block->object->name;
+		else if (symbol != PTD_NO_SYMBOL && symbol < tally->symbols.n)
+			row->name = tally->symbols.items[symbol];
+	}
+	return 0;
+}
+
+static int add_blocks(const struct tally *tally, bool by_symbol, struct tally_rows *ret_rows)
+{
+	_cleanup_(map_deinit) struct map index = {};
+	struct tally_rows rows = {};
+
+	for (size_t i = 0; i < tally->blocks.n; i++) {
+		const struct tally_block *b = &tally->blocks.items[i];
+
+		if (b->block && add_insns(tally, b, by_symbol, &rows, &index) < 0) {
+			vec_deinit(&rows);
+			return -ENOMEM;
+		}
+	}
+	tidy(&rows);
+	*ret_rows = rows;
+	return 0;
+}
+
+int tally_objects(const struct tally *tally, struct tally_rows *ret_rows)
+{
+	return add_blocks(tally, false, ret_rows);
+}
+
+int tally_symbols(const struct tally *tally, struct tally_rows *ret_rows)
+{
+	return add_blocks(tally, true, ret_rows);
+}
