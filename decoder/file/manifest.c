@@ -27,6 +27,12 @@ struct checker {
 #define complain(c, r, format, ...) \
 	message_set((c)->reterr_message, (r), "%s: " format, (c)->dir, ##__VA_ARGS__)
 
+/* An empty file has no bytes to point at. */
+static struct cursor lines_of(const struct mapfile *file)
+{
+	return file->size ? cursor_from(file->bytes, file->size) : cursor_from("", 0);
+}
+
 /*
  * Take the next line, without its newline, as a string. Return: 0; -ENODATA at the end; -EBADMSG if
  * it is too long or holds a NUL.
@@ -121,7 +127,7 @@ static bool split_sum(char *line, const char **ret_hash, const char **ret_path)
 
 static int check_sums(const struct checker *c, const struct mapfile *sums)
 {
-	struct cursor lines = cursor_from(sums->bytes, sums->size);
+	struct cursor lines = lines_of(sums);
 	bool has_data = false, has_manifest = false;
 	char line[LINE_SIZE_MAX];
 	const char *hash, *path;
@@ -168,7 +174,7 @@ static int parse_offset(const struct checker *c, const char *value, int64_t *ret
 static int parse_manifest(const struct checker *c, const struct mapfile *file,
 			  struct manifest *ret_manifest)
 {
-	struct cursor lines = cursor_from(file->bytes, file->size);
+	struct cursor lines = lines_of(file);
 	struct manifest m = {};
 	char line[LINE_SIZE_MAX];
 	char *value;

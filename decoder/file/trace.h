@@ -79,8 +79,10 @@ struct trace {
 	struct trace_record *records; /* by time; equal times in file order */
 	size_t n_records;
 	size_t n_skipped; /* records too short for their trailer */
-	uint64_t
-	    truncated_at; /* offset of the record in which the file's data end; 0: they are whole */
+
+	/* 0: the file is whole. Else where it ends: its size, or the record that it ends in. */
+	uint64_t truncated_at;
+
 	struct mapfile file;
 };
 

@@ -43,8 +43,7 @@ static bool is_task(uint32_t pid, uint32_t tid)
 	return pid && tid && pid != PTD_ID_UNKNOWN && tid != PTD_ID_UNKNOWN;
 }
 
-/* --- spaces ------------------------------------------------------------------------------------
- */
+/* Spaces. */
 
 static struct space *space_of(const struct tasks *tasks, uint32_t pid)
 {
@@ -71,8 +70,7 @@ static int begin_space(struct tasks *tasks, uint32_t pid, const struct space *pa
 	return vec_push(&tasks->spaces, TAKE(space));
 }
 
-/* --- threads -----------------------------------------------------------------------------------
- */
+/* Threads. */
 
 static struct thread *find_thread(const struct tasks *tasks, uint32_t tid)
 {
@@ -184,8 +182,7 @@ static int living_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64
 	return 0;
 }
 
-/* --- records -----------------------------------------------------------------------------------
- */
+/* Records. */
 
 /* The payload of FORK and EXIT. */
 struct task_payload {

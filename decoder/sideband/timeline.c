@@ -92,8 +92,7 @@ static int place_before(struct timeline *tl, uint32_t index, uint32_t pid, uint3
 	return place(tl, index, pid, tid, thread ? thread->since : 0);
 }
 
-/* --- records -----------------------------------------------------------------------------------
- */
+/* Records. */
 
 static int on_switch_cpu_wide(struct timeline *tl, const struct trace_record *record)
 {
@@ -202,8 +201,7 @@ static int on_record(struct timeline *tl, const struct trace_record *record)
 	}
 }
 
-/* --- the timeline ------------------------------------------------------------------------------
- */
+/* The timeline. */
 
 int timeline_new(const struct trace *trace, struct objects *objects, struct timeline **ret_timeline)
 {

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Perf stream
+ *
+ * The records of a perf.data file, whichever form it has: walks them, keeps what the trace is made
+ * of, and puts it together when all of them were seen. The attrs come from the file's header, or in
+ * the pipe form as records.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "base/cursor.h"
+#include "decoder/file/auxtrace.h"
+#include "decoder/file/message.h"
+#include "decoder/file/perfattr.h"
+#include "decoder/file/trace.h"
+#include "decoder/util/vec.h"
+
+struct perfstream {
+	const uint8_t *bytes; /* of the file; borrowed, like name */
+	size_t size;
+	const char *name;      /* what messages call it */
+	char **reterr_message; /* where messages go */
+
+	bool attr_records; /* the pipe form: attrs are records */
+	struct perfattrs attrs;
+	struct auxtrace_info info;
+	uint64_t info_offset; /* of its record; 0: not seen */
+	VEC(struct auxtrace_piece) pieces;
+	VEC(struct trace_record) records;
+	struct trace *trace; /* what is being made */
+};
+
+/* Set the message "NAME: …". Return: @r. */
+#define perfstream_complain(s, r, format, ...) \
+	message_set((s)->reterr_message, (r), "%s: " format, (s)->name, ##__VA_ARGS__)
+
+/* Begin on a file. Return: 0 or -ENOMEM, with a message. */
+_must_check_ int perfstream_init(struct perfstream *s, const void *bytes, size_t size,
+				 const char *name, char **reterr_message);
+void perfstream_deinit(struct perfstream *s);
+
+/* Where in the file @position is. */
+uint64_t perfstream_offset(const struct perfstream *s, const void *position);
+
+/*
+ * Walk the records in @records, which is part of the file. If they end inside of one, the trace's
+ * truncated_at says where.
+ *
+ * Return: 0; or a negative errno of perfdata_parse(), with a message.
+ */
+_must_check_ int perfstream_read(struct perfstream *s, struct cursor records);
+
+/* Take in what the feature with this number says; most are ignored. Return: as above. */
+_must_check_ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body);
+
+/* All records were seen: put the trace together. Return: as above. */
+_must_check_ int perfstream_finish(struct perfstream *s, struct trace **ret_trace);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Writes what fuzz-perfdata starts from into a directory: tests/fuzz/corpus/perfdata was made by
+ *it.
+ *
+ *	perfdata-corpus DIRECTORY
+ */
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/base.h"
+#include "tests/lib/perfbuild.h"
+
+static struct perfbuild b;
+
+static void file_form(void)
+{
+	perfbuild_example(&b, false);
+}
+
+static void pipe_form(void)
+{
+	perfbuild_example(&b, true);
+}
+
+static void cut_off(void)
+{
+	perfbuild_example(&b, false);
+	b.size = b.size / 4 * 3;
+}
+
+/* Pieces to be joined, with padding, and a hole. */
+static void pieces(void)
+{
+	perfbuild_begin(&b, false);
+	perfbuild_auxtrace(&b, 0, 0, -1, 0, "abcde\0\0\0", 8);
+	perfbuild_auxtrace(&b, 0, 0, -1, 5, "fghijklm", 8);
+	perfbuild_auxtrace(&b, 1, -1, 7, 0, "xyz", 3);
+	perfbuild_auxtrace(&b, 0, 0, -1, 99, "nop", 3);
+	perfbuild_end(&b);
+}
+
+/* Forks, execs, threads, both kinds of switches. */
+static void tasks(void)
+{
+	perfbuild_begin(&b, false);
+	perfbuild_comm(&b, false, 7, 7, "one");
+	perfbuild_mmap2(&b, 7, 7, 0x400000, "/no/such/a");
+	perfbuild_at(&b, 5, 0, 7, 7);
+	perfbuild_fork(&b, 8, 7, 8, 7);
+	perfbuild_at(&b, 6, 1, 8, 8);
+	perfbuild_comm(&b, true, 8, 8, "two");
+	perfbuild_mmap2(&b, 8, 8, 0x500000, "//anon");
+	perfbuild_fork(&b, 8, 8, 9, 8);
+	perfbuild_at(&b, 9, 1, 8, 8);
+	perfbuild_switch(&b, true);
+	perfbuild_at(&b, 10, 1, 8, 9);
+	perfbuild_switch(&b, false);
+	perfbuild_at(&b, 11, 0, 7, 7);
+	perfbuild_switch_wide(&b, true, 8, 8);
+	perfbuild_exit(&b, 7, 7);
+	perfbuild_end(&b);
+}
+
+/* Trailers without an identifier, build-ids in the mapping and in perf's table. */
+static void other_layouts(void)
+{
+	static const struct {
+		uint32_t pid, tid;
+		uint64_t start, size, offset;
+		uint8_t build_id_size, reserved[3], build_id[20];
+		uint32_t prot, flags;
+	} map = { 7, 7, 0x1000, 0x1000, 0, 20, {}, { 1, 2, 3 }, PROT_EXEC, 2 };
+	static const struct {
+		int32_t pid;
+		uint8_t id[20], size, reserved[3];
+	} entry = { -1, { 1, 2, 3 }, 20, {} };
+
+	perfbuild_begin(&b, false);
+	b.bytes[PERFBUILD_ATTR + 26] = b.bytes[PERFBUILD_ATTR1 + 26] = 0;
+	perfbuild_record(&b, PERF_RECORD_MMAP2,
+			 PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID, &map, sizeof(map),
+			 "/no/such/b");
+	perfbuild_record(&b, PERFABI_HEADER_BUILD_ID, PERF_RECORD_MISC_USER, &entry, sizeof(entry),
+			 "/no/such/b");
+	perfbuild_end(&b);
+}
+
+static const struct {
+	const char *name;
+	void (*make)(void);
+} seeds[] = {
+	{ "file", file_form }, { "pipe", pipe_form }, { "cut-off", cut_off },
+	{ "pieces", pieces },  { "tasks", tasks },    { "layouts", other_layouts },
+};
+
+int main(int argc, char **argv)
+{
+	char path[4096];
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s DIRECTORY\n", argv[0]);
+		return 2;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(seeds); i++) {
+		FILE *f;
+
+		seeds[i].make();
+		snprintf(path, sizeof(path), "%s/%s", argv[1], seeds[i].name);
+		f = fopen(path, "we");
+		if (!f || fwrite(b.bytes, 1, b.size, f) != b.size || fclose(f) != 0) {
+			perror(path);
+			return 1;
+		}
+	}
+	return 0;
+}
