@@ -234,8 +234,7 @@ static int return_from_syscall(struct memtrace_thread *thread, uint64_t ip)
 		thread->gap = true;
 		return 0;
 	}
-	/* sysenter comes back where the kernel likes; a call restarted without a handler, at
-	 * itself. */
+	/* A call that is restarted without a handler comes back to itself; sysenter, anywhere. */
 	if (thread->space_changed || number == NR_EXECVE || number == NR_EXECVEAT || ip == pc ||
 	    memtrace_insn_class(&thread->last) == PTD_INSN_SYSENTER) {
 		land_elsewhere(thread);

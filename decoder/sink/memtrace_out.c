@@ -105,18 +105,31 @@ static int adopt(struct memtrace_out *out, int fd)
 	return 0;
 }
 
-static int make_room(struct memtrace_out_pool *pool)
+/* Open the file, closing others for as long as there are too many. Return: its fd, or -errno. */
+static int open_file(struct memtrace_out_pool *pool, const char *name, int flags)
 {
-	return pool->n_open < MEMTRACE_OUT_OPEN_MAX ? 0 : memtrace_out_close(pool->oldest);
+	for (;;) {
+		int r = -EMFILE;
+
+		if (pool->n_open < MEMTRACE_OUT_OPEN_MAX) {
+			const int fd =
+			    openat(pool->dir_fd, name, O_WRONLY | O_CLOEXEC | flags, 0666);
+
+			if (fd >= 0)
+				return fd;
+			r = -errno;
+		}
+		if ((r != -EMFILE && r != -ENFILE) || !pool->oldest)
+			return r;
+		r = memtrace_out_close(pool->oldest);
+		if (r < 0)
+			return r;
+	}
 }
 
 int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool, const char *stem)
 {
 	int r;
-
-	r = make_room(pool);
-	if (r < 0)
-		return r;
 
 	for (unsigned int i = 0; i <= NUMBER_MAX; i++) {
 		_cleanup_(freep) char *name = NULL;
@@ -126,11 +139,11 @@ int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool
 			name = NULL;
 			return -ENOMEM;
 		}
-		fd = openat(pool->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd < 0 && errno == EEXIST)
+		fd = open_file(pool, name, O_CREAT | O_EXCL);
+		if (fd == -EEXIST)
 			continue;
 		if (fd < 0)
-			return -errno;
+			return fd;
 
 		*out = (struct memtrace_out){ .pool = pool, .fd = -1 };
 		r = adopt(out, fd);
@@ -144,7 +157,7 @@ int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool
 
 int memtrace_out_use(struct memtrace_out *out)
 {
-	int fd, r;
+	int fd;
 
 	if (out->fd >= 0) {
 		if (out->pool->newest != out) {
@@ -154,11 +167,8 @@ int memtrace_out_use(struct memtrace_out *out)
 		return 0;
 	}
 
-	r = make_room(out->pool);
-	if (r < 0)
-		return r;
-	fd = openat(out->pool->dir_fd, out->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-	return fd < 0 ? -errno : adopt(out, fd);
+	fd = open_file(out->pool, out->name, O_NOFOLLOW);
+	return fd < 0 ? fd : adopt(out, fd);
 }
 
 int memtrace_out_room(struct memtrace_out *out, size_t size, uint8_t **ret_room)

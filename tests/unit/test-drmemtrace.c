@@ -628,13 +628,16 @@ static void clocks(void **state)
 }
 
 /* More threads than descriptors; each is in a handler whose marker is corrected at the end. */
-static void more_threads_than_files(void **state)
+static void many_threads(rlim_t limit_fds)
 {
 	enum { N = MEMTRACE_OUT_OPEN_MAX + 44 };
 	_cleanup_(freep) char *path = make_path();
 	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+	struct rlimit limit;
 
-	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ limit_fds, limit.rlim_max }),
+			 0);
 	for (uint32_t pass = 0; pass < 2; pass++)
 		for (uint32_t tid = 1; tid <= N; tid++) {
 			const struct step enter[] = { SLICE(0, tid, 1, 5000),
@@ -652,6 +655,7 @@ static void more_threads_than_files(void **state)
 		}
 	assert_int_equal(sink->ops->finish(sink, NULL), 0);
 	sink->ops->free(sink);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(count_files(path), N);
 	for (uint32_t tid = 1; tid <= N; tid++) {
 		_cleanup_(freep) char *file = NULL, *expected = NULL;
@@ -665,6 +669,13 @@ static void more_threads_than_files(void **state)
 				     tid, tid) > 0);
 		check_file(path, file, expected);
 	}
+}
+
+static void more_threads_than_files(void **state)
+{
+	(void)state;
+	many_threads(MEMTRACE_OUT_OPEN_MAX + 32);
+	many_threads(64);
 }
 
 /* A new chunk begins anywhere in a run; all bytes are in both. */
