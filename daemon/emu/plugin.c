@@ -10,11 +10,13 @@
  * FD is the pool's memfd, inherited. A ground-truth log goes to DIR, or to $PTD_EMU_LOG.
  */
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "daemon/emu/got.h"
 #include "daemon/emu/qemu.h"
 #include "daemon/emu/syscall.h"
 
@@ -145,6 +147,14 @@ static void on_exit_program(uint64_t id, void *userdata)
 	process_end(&process);
 }
 
+/* QEMU is about to die of the signal that kills the program. */
+static int on_kill(pid_t pid, int signal)
+{
+	if (pid == getpid())
+		qemu_plugin_user_exit();
+	return kill(pid, signal);
+}
+
 static void on_fork_child(void)
 {
 	process_leave(&process);
@@ -199,9 +209,9 @@ static int check_qemu(const struct qemu_plugin_info *info)
 		return -1;
 	}
 	if (!&guest_base || !qemu_get_cpu || !x86_cpu_gdb_read_register || !g_byte_array_new ||
-	    !g_byte_array_set_size) {
-		fprintf(stderr, "ptd-emu.so: this QEMU does not export what reads registers: "
-				"use qemu-user 7.2 of Debian 12\n");
+	    !g_byte_array_set_size || !qemu_plugin_user_exit) {
+		fprintf(stderr, "ptd-emu.so: this QEMU does not export what is needed: use "
+				"qemu-user 7.2 of Debian 12\n");
 		return -1;
 	}
 	return 0;
@@ -234,6 +244,9 @@ int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int ar
 		fprintf(stderr, "ptd-emu.so: cannot follow threads: out of memory\n");
 		return 1;
 	}
+	if (got_replace("kill", (void (*)(void))on_kill) < 0)
+		fprintf(stderr, "ptd-emu.so: this QEMU does not let itself be watched dying: if a "
+				"signal kills the program, its last instructions are lost\n");
 	qemu_plugin_register_vcpu_init_cb(id, on_vcpu);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);

@@ -83,8 +83,9 @@ enum qemu_x86_register {
 
 extern uintptr_t guest_base _weak_; /* host address of the guest's address 0 */
 struct CPUState *qemu_get_cpu(int index) _weak_;
+/* What QEMU does before it exits: all vCPUs stand still while plugins are told. */
+void qemu_plugin_user_exit(void) _weak_;
 /* Append register @n to @bytes. Return: its size in bytes, 0 if there is none. */
 int x86_cpu_gdb_read_register(struct CPUState *cpu, struct byte_array *bytes, int n) _weak_;
 struct byte_array *g_byte_array_new(void) _weak_;
 struct byte_array *g_byte_array_set_size(struct byte_array *bytes, unsigned size) _weak_;
-uint8_t *g_byte_array_free(struct byte_array *bytes, int free_segment) _weak_;

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/config.h"
+
+static char warnings[4096];
+
+static void warn(const char *file, unsigned line, const char *message)
+{
+	const size_t n = strlen(warnings);
+
+	(void)snprintf(warnings + n, sizeof(warnings) - n, "%s:%u: %s\n", file, line, message);
+}
+
+static void parse(struct config *config, const char *text)
+{
+	warnings[0] = 0;
+	config_init(config);
+	config_parse(config, "f", text, strlen(text), warn);
+}
+
+static void all_settings(void **state)
+{
+	struct config c;
+
+	(void)state;
+	parse(&c, "# comment\n; another\n\n[Recorder]\n"
+		  "Source=emu\r\n AuxSize = 1M \nSwitchSize=64K\nTaskSize=1048576\nCpus=3\n"
+		  "SidebandMax=2G\nMaxUse=1T\nKeepFree=0\nPT=noretcomp=1,psb_period=0, mtc=0");
+	assert_string_equal(warnings, "");
+	assert_int_equal(c.source, CONFIG_SOURCE_EMU);
+	assert_int_equal(c.aux_size, 1 << 20);
+	assert_int_equal(c.switch_size, 64 << 10);
+	assert_int_equal(c.task_size, 1 << 20);
+	assert_int_equal(c.n_cpus, 3);
+	assert_int_equal(c.sideband_max, UINT64_C(2) << 30);
+	assert_int_equal(c.max_use, UINT64_C(1) << 40);
+	assert_int_equal(c.keep_free, 0);
+	assert_int_equal(c.pt.noretcomp, 1);
+	assert_int_equal(c.pt.psb_period, 0);
+	assert_int_equal(c.pt.tsc, 1);
+}
+
+/* A line that is wrong is named, and changes nothing. */
+static void wrong_lines(void **state)
+{
+	static const struct {
+		const char *line;
+		const char *warning;
+	} rows[] = {
+		{ "AuxSize=3M", "\"3M\" is not a power of two from 4K to 1G, ignoring" },
+		{ "AuxSize=2K", "\"2K\" is not a power of two from 4K to 1G, ignoring" },
+		{ "AuxSize=2G", "\"2G\" is not a power of two from 4K to 1G, ignoring" },
+		{ "AuxSize=", "\"\" is not a power of two from 4K to 1G, ignoring" },
+		{ "AuxSize=-4096", "\"-4096\" is not a power of two from 4K to 1G, ignoring" },
+		{ "MaxUse=1X", "\"1X\" is not a size such as 512M, ignoring" },
+		{ "MaxUse=1MB", "\"1MB\" is not a size such as 512M, ignoring" },
+		{ "MaxUse=99999999999999999999",
+		  "\"99999999999999999999\" is not a size such as 512M, ignoring" },
+		{ "MaxUse=18014398509481984K",
+		  "\"18014398509481984K\" is not a size such as 512M, ignoring" },
+		{ "Cpus=0", "\"0\" is not a number from 1 to 128, ignoring" },
+		{ "Cpus=129", "\"129\" is not a number from 1 to 128, ignoring" },
+		{ "Cpus=2x", "\"2x\" is not a number from 1 to 128, ignoring" },
+		{ "Source=hardware", "\"hardware\" is none of auto, emu, pt, ignoring" },
+		{ "PT=foo=1", "unknown PT term \"foo=1\", ignoring" },
+		{ "PT=psb_period=16",
+		  "PT term \"psb_period=16\": expected a number from 0 to 15, ignoring" },
+		{ "PT=mtc=x", "PT term \"mtc=x\": expected a number from 0 to 1, ignoring" },
+		{ "Auxsize=1M", "unknown setting \"Auxsize\", ignoring" },
+		{ "nonsense", "\"nonsense\" is not of the form Key=value, ignoring" },
+	};
+	struct config expected;
+
+	(void)state;
+	config_init(&expected);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[256], message[256];
+		struct config c;
+
+		print_message("  %s\n", rows[i].line);
+		(void)snprintf(text, sizeof(text), "[Recorder]\n%s\n", rows[i].line);
+		(void)snprintf(message, sizeof(message), "f:2: %s\n", rows[i].warning);
+		parse(&c, text);
+		assert_string_equal(warnings, message);
+		assert_memory_equal(&c, &expected, sizeof(c));
+	}
+}
+
+static void sections(void **state)
+{
+	char long_line[3000] = "[Recorder]\nCpus=2\n";
+	struct config c;
+
+	(void)state;
+	parse(&c, "Cpus=2\n");
+	assert_string_equal(warnings, "f:1: setting outside of [Recorder], ignoring\n");
+	assert_int_equal(c.n_cpus, 0);
+
+	parse(&c, "[Other]\nCpus=2\nx\n[Recorder]\nCpus=4\n");
+	assert_string_equal(warnings, "f:1: unknown section \"[Other]\", ignoring what is in it\n");
+	assert_int_equal(c.n_cpus, 4);
+
+	memset(long_line + strlen(long_line), 'x', 2000);
+	parse(&c, long_line);
+	assert_string_equal(warnings, "f:3: line is too long or holds a NUL, ignoring\n");
+	assert_int_equal(c.n_cpus, 2);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void drop_ins(void **state)
+{
+	char dir[] = "/tmp/test-config.XXXXXX", path[128], file[192], command[256];
+	_cleanup_(freep) char *failed = NULL;
+	struct config c;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/ptd.conf", dir);
+	config_init(&c);
+	assert_int_equal(config_load(&c, path, true, warn, NULL), 0);
+	assert_int_equal(config_load(&c, path, false, warn, &failed), -ENOENT);
+	assert_string_equal(failed, path);
+
+	write_file(path, "[Recorder]\nCpus=1\nAuxSize=4K\n");
+	(void)snprintf(file, sizeof(file), "%s.d", path);
+	assert_int_equal(mkdir(file, 0755), 0);
+	(void)snprintf(file, sizeof(file), "%s.d/20-b.conf", path);
+	write_file(file, "[Recorder]\nCpus=3\n");
+	(void)snprintf(file, sizeof(file), "%s.d/10-a.conf", path);
+	write_file(file, "[Recorder]\nCpus=2\nSwitchSize=8K\n");
+	(void)snprintf(file, sizeof(file), "%s.d/30-c.txt", path);
+	write_file(file, "[Recorder]\nCpus=7\n");
+
+	warnings[0] = 0;
+	assert_int_equal(config_load(&c, path, false, warn, NULL), 0);
+	assert_string_equal(warnings, "");
+	assert_int_equal(c.n_cpus, 3);
+	assert_int_equal(c.aux_size, 4096);
+	assert_int_equal(c.switch_size, 8192);
+
+	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_settings),
+		cmocka_unit_test(wrong_lines),
+		cmocka_unit_test(sections),
+		cmocka_unit_test(drop_ins),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

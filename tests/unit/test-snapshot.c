@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Snapshots of a source whose rings are filled by hand. What is written is read back by perf, which
+ * knows nothing of us.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "daemon/keep.h"
+#include "daemon/sideband.h"
+#include "daemon/snapshot.h"
+#include "daemon/source.h"
+#include "decoder/util/mapfile.h"
+#include "tests/unit/records.h"
+
+#define DATA   "../shared/data/drpt2trace"
+#define N_CPUS 3
+
+/* --- a source of our own --------------------------------------------------------------------- */
+
+struct ring {
+	struct records bytes;
+	size_t split; /* where the second span begins */
+	uint64_t head;
+	uint64_t overtaken;
+};
+
+struct fake {
+	struct source source;
+	struct ring aux[N_CPUS], switches[N_CPUS];
+};
+
+static int view(const struct ring *ring, struct source_view *ret_view)
+{
+	*ret_view = (struct source_view){
+		.a = ring->bytes.bytes,
+		.a_size = ring->bytes.size - ring->split,
+		.b = ring->bytes.bytes + (ring->bytes.size - ring->split),
+		.b_size = ring->split,
+		.head = ring->head ? ring->head : ring->bytes.size,
+	};
+	return 0;
+}
+
+static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
+{
+	return view(&((struct fake *)source)->aux[cpu], ret_view);
+}
+
+static int view_switch(struct source *source, uint32_t cpu, struct source_view *ret_view)
+{
+	return view(&((struct fake *)source)->switches[cpu], ret_view);
+}
+
+static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
+		     uint64_t *ret_switch_bytes)
+{
+	*ret_aux_bytes = ((struct fake *)source)->aux[cpu].overtaken;
+	*ret_switch_bytes = ((struct fake *)source)->switches[cpu].overtaken;
+	return 0;
+}
+
+static const struct source_ops fake_ops = {
+	.name = "fake",
+	.view_aux = view_aux,
+	.view_switch = view_switch,
+	.overtaken = overtaken,
+};
+
+struct fixture {
+	struct fake fake;
+	char dir[64];
+	int dir_fd, store_fd, out_fd;
+	struct sideband *sideband;
+	struct keep *keep;
+	struct records tasks;
+	struct snapshot_request request;
+	struct snapshot_result result;
+};
+
+_printf_(2, 3) static char *output_of(size_t *ret_lines, const char *format, ...)
+{
+	char command[512], *text = NULL, line[1024];
+	size_t size = 0, lines = 0;
+	FILE *to = open_memstream(&text, &size), *from;
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(command, sizeof(command), format, ap);
+	va_end(ap);
+	from = popen(command, "re");
+	assert_non_null(from);
+	for (; fgets(line, sizeof(line), from); lines++)
+		fputs(line, to);
+	assert_int_equal(pclose(from), 0);
+	fclose(to);
+	if (ret_lines)
+		*ret_lines = lines;
+	return text;
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	char path[128];
+
+	strcpy(f->dir, "/tmp/test-snapshot.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "%s/snap", f->dir);
+	assert_int_equal(mkdirat(f->dir_fd, "snap", 0750), 0);
+	assert_int_equal(mkdirat(f->dir_fd, "store", 0750), 0);
+	f->out_fd = openat(f->dir_fd, "snap", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f->store_fd = openat(f->dir_fd, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(sideband_new(1 << 20, &f->sideband), 0);
+	assert_int_equal(keep_new(f->store_fd, &f->keep), 0);
+
+	f->fake.source = (struct source){
+		.ops = &fake_ops,
+		.n_cpus = N_CPUS,
+		.facts = { .name = "fake",
+			   .pmu_type = 8,
+			   .attr_config = 0x2401,
+			   .mask_tsc = 0x400,
+			   .mask_noretcomp = 0x800,
+			   .time_mult = 1,
+			   .cpuid = "GenuineIntel,6,85,7" },
+	};
+	f->request = (struct snapshot_request){
+		.id = "ID-1",
+		.source = &f->fake.source,
+		.store_fd = f->store_fd,
+		.frozen_ns = 5000,
+		.frozen_realtime_ns = UINT64_C(1700000000123456789),
+	};
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	free(output_of(NULL, "rm -rf %s", f->dir));
+	(void)close(f->dir_fd);
+	(void)close(f->store_fd);
+	(void)close(f->out_fd);
+	for (size_t i = 0; i < N_CPUS; i++) {
+		records_deinit(&f->fake.aux[i].bytes);
+		records_deinit(&f->fake.switches[i].bytes);
+	}
+	records_deinit(&f->tasks);
+	(void)sideband_free(f->sideband);
+	(void)keep_free(f->keep);
+	free(f);
+	return 0;
+}
+
+/* What the manager does: keep the objects of the task records, then write. */
+static int take(struct fixture *f)
+{
+	struct cursor c = cursor_from(f->tasks.bytes, f->tasks.size);
+	struct object **objects;
+	struct sideband_view tasks;
+	struct record_mmap2 mmap;
+	struct record record;
+	const char *what;
+	int error, r;
+
+	while (record_next(&c, &record) == 0)
+		if (record_get_mmap2(&record, &mmap) == 0)
+			(void)keep_add(f->keep, &mmap, &error);
+	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
+	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
+	assert_int_equal(keep_list(f->keep, &objects, &f->request.n_objects), 0);
+	f->request.tasks = &tasks;
+	f->request.objects = objects;
+	r = snapshot_write(&f->request, f->out_fd, &f->result, &what);
+	for (size_t i = 0; i < f->request.n_objects; i++)
+		(void)object_unref(objects[i]);
+	free(objects);
+	sideband_view_deinit(&tasks);
+	return r;
+}
+
+static bool has_perf(void)
+{
+	if (system("command -v perf >/dev/null") == 0)
+		return true;
+	print_message("  perf is not installed: not judged\n");
+	return false;
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static void assert_has_not(const char *text, const char *part)
+{
+	if (strstr(text, part))
+		fail_msg("\"%s\" is in:\n%s", part, text);
+}
+
+static char *manifest(const struct fixture *f)
+{
+	return output_of(NULL, "cat %s/snap/manifest", f->dir);
+}
+
+/* --- tests ----------------------------------------------------------------------------------- */
+
+static void nothing_recorded(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.n_cpus, 0);
+	text = manifest(f);
+	assert_has(text, "format=ptd-snapshot-1\nid=ID-1\n"
+			 "created=2023-11-14T22:13:20.123456Z\n");
+	assert_has(text, "\nrealtime_offset_ns=1700000000123451789\n");
+	assert_has(text, "\nsource=fake\ncpuid=GenuineIntel,6,85,7\n");
+	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
+	if (has_perf())
+		free(output_of(NULL, "perf script -i %s/snap 2>&1", f->dir));
+}
+
+/* perf shows the records as they were put in. */
+static void records_are_read_by_perf(void **state)
+{
+	const struct buildid id = { .size = 20, .bytes = { 0x11, 0x22 } };
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	size_t n;
+
+	records_fork(&f->tasks, 42, 41, 1000);
+	records_comm(&f->tasks, 42, "worker", 1001);
+	records_mmap2(&f->tasks, 42, "/no/such/lib.so", &id, 1002);
+	records_switch(&f->fake.switches[0].bytes, 42, false, 1010, 0);
+	records_switch(&f->fake.switches[0].bytes, 42, true, 1020, 0);
+	records_switch(&f->fake.switches[2].bytes, 43, false, 1015, 2);
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.n_missing, 1);
+
+	if (!has_perf())
+		return;
+	text = output_of(&n,
+			 "perf script --ns -i %s/snap --show-task-events --show-mmap-events "
+			 "--show-switch-events 2>&1",
+			 f->dir);
+	assert_int_equal(n, 6);
+	assert_has(text, "PERF_RECORD_FORK(42:42):(41:41)");
+	assert_has(text, "PERF_RECORD_COMM: worker:42/42");
+	assert_has(text, "<1122000000000000000000000000000000000000>]: r-xp /no/such/lib.so");
+	assert_has(text, "42 [000]     0.000001010: PERF_RECORD_SWITCH_CPU_WIDE IN");
+	assert_has(text, "42 [000]     0.000001020: PERF_RECORD_SWITCH_CPU_WIDE OUT");
+	assert_has(text, "43 [002]     0.000001015: PERF_RECORD_SWITCH_CPU_WIDE IN");
+	free(text);
+	text = output_of(NULL, "perf report --header-only -i %s/snap 2>&1", f->dir);
+	assert_has(text, "# cpuid : GenuineIntel,6,85,7");
+	assert_has(text, "# nrcpus online : 3");
+	assert_has(text, "# event : name = intel_pt//u, , id = { 1 }, type = 8");
+	assert_has(text, "intel_pt = 8");
+	free(text);
+	text = output_of(NULL, "cat %s/snap/objects.map", f->dir);
+	assert_string_equal(text, "-\t/no/such/lib.so\n");
+}
+
+/* The oldest record of an overwritten ring is cut off, and who ran is said once more. */
+static void a_switch_ring_that_went_around(void **state)
+{
+	struct fixture *f = *state;
+	struct ring *ring = &f->fake.switches[1];
+	_cleanup_(freep) char *text = NULL;
+	size_t n;
+
+	for (uint32_t i = 0; i < 4; i++)
+		records_switch(&ring->bytes, 50 + i, i % 2, 2000 + i, 1);
+	memmove(ring->bytes.bytes, ring->bytes.bytes + 16, ring->bytes.size - 16);
+	ring->bytes.size -= 16;
+	ring->split = 50;
+	ring->head = 48000;
+	ring->overtaken = 40; /* a byte of the second record too */
+	assert_int_equal(take(f), 0);
+
+	text = manifest(f);
+	assert_has(text, "cpu.1.switch_oldest_ns=2002\ncpu.1.switch_newest_ns=2003\n"
+			 "cpu.1.switch_complete=no\n");
+	if (!has_perf())
+		return;
+	free(text);
+	text = output_of(&n, "perf script --ns -i %s/snap --show-switch-events 2>&1", f->dir);
+	assert_int_equal(n, 2);
+	assert_has(text, "52 [001]     0.000002002: PERF_RECORD_SWITCH_CPU_WIDE IN");
+	free(text);
+	text = output_of(NULL, "perf report -D -i %s/snap 2>&1 | grep -a ITRACE_START", f->dir);
+	assert_has(text, "2002");
+	assert_has(text, "52");
+}
+
+static void pt_bytes(void **state)
+{
+	static const uint8_t bytes[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	struct ring *ring = &f->fake.aux[2];
+
+	records_add(&ring->bytes, bytes, sizeof(bytes));
+	ring->split = 3;
+	ring->head = 1011;
+	ring->overtaken = 2;
+	records_add(&f->fake.aux[0].bytes, bytes, sizeof(bytes));
+	f->fake.aux[0].overtaken = sizeof(bytes);
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.n_cpus, 1);
+	assert_int_equal(f->result.bytes_pt, 9);
+
+	text = manifest(f);
+	assert_has(text, "cpu.0.bytes=0\ncpu.0.head=11\ncpu.0.dropped=11\n");
+	assert_has(text, "cpu.2.bytes=9\ncpu.2.head=1011\ncpu.2.dropped=2\n");
+	assert_has_not(text, "cpu.1.");
+	if (!has_perf())
+		return;
+	free(text);
+	text = output_of(NULL, "perf report -D -i %s/snap 2>&1 | grep -a AUXTRACE", f->dir);
+	assert_has(text,
+		   "AUXTRACE size: 0x10  offset: 0x3ea  ref: 0x1388  idx: 2  tid: -1  cpu: 2");
+}
+
+/* Objects of those who ran, and of their parents, whose mappings they have; no others. */
+static void objects_of_those_who_ran(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	char paths[4][128];
+	size_t n;
+
+	for (size_t i = 0; i < 4; i++) {
+		(void)snprintf(paths[i], sizeof(paths[i]), "%s/p%zu", f->dir, i);
+		/* Four objects without build-id, of different content. */
+		free(output_of(NULL,
+			       "cp /proc/%d/exe %s && objcopy -R .note.gnu.build-id %s && "
+			       "printf %%%zuc x >>%s",
+			       (int)getpid(), paths[i], paths[i], i + 1, paths[i]));
+	}
+	records_mmap2(&f->tasks, 10, paths[0], NULL, 1);
+	records_fork(&f->tasks, 20, 10, 2);
+	records_mmap2(&f->tasks, 20, paths[1], NULL, 3);
+	records_fork(&f->tasks, 30, 20, 4);
+	records_mmap2(&f->tasks, 30, paths[2], NULL, 5);
+	records_mmap2(&f->tasks, 40, paths[3], NULL, 6);
+	records_switch(&f->fake.switches[0].bytes, 30, false, 7, 0);
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.n_objects, 3);
+	assert_int_equal(f->result.n_missing, 0);
+
+	text = output_of(&n, "cat %s/snap/objects.map", f->dir);
+	assert_int_equal(n, 3);
+	assert_has(text, paths[0]);
+	assert_has(text, paths[2]);
+	assert_has_not(text, paths[3]);
+	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
+	/* Each is named by its content, and shared with the store. */
+	free(text);
+	text = output_of(&n,
+			 "cd %s/snap/objects/sha256 && for d in *; do "
+			 "echo \"$d  $d/elf\" | sha256sum --quiet -c && stat -c %%h $d/elf; done",
+			 f->dir);
+	assert_string_equal(text, "2\n2\n2\n");
+}
+
+static void failures(void **state)
+{
+	struct fixture *f = *state;
+	const atomic_bool cancel = true;
+
+	f->request.cancel = &cancel;
+	assert_int_equal(take(f), -ECANCELED);
+	f->request.cancel = NULL;
+	/* The directory is not empty any more. */
+	assert_int_equal(take(f), -EEXIST);
+}
+
+/* Real PT, of which it is known what it decodes to. */
+static void a_real_trace(void **state)
+{
+	struct fixture *f = *state;
+	struct source_facts *facts = &f->fake.source.facts;
+	_cleanup_(freep) char *text = NULL;
+	char *path = realpath(DATA "/hello", NULL);
+	struct mapfile pt;
+	const uint64_t tsc = UINT64_C(0x2fa1088fac05e2); /* its first TSC packet */
+	uint64_t ns;
+	size_t n;
+
+	if (!path || mapfile_init(&pt, AT_FDCWD, DATA "/pt.bin") < 0) {
+		print_message("  " DATA " is not here\n");
+		free(path);
+		skip();
+	}
+	*facts = (struct source_facts){
+		.name = "fake",
+		.pmu_type = 6,
+		.attr_config = 0x2601 | 3 << 14,
+		.mask_tsc = 0x400,
+		.mask_noretcomp = 0x800,
+		.mask_mtc = 0x200,
+		.mask_mtc_period = 0x3c000,
+		.mask_cyc = 2,
+		.time_shift = 31,
+		.time_mult = 581029125,
+		.time_zero = UINT64_C(18444502336406842448),
+		.tsc_ctc_numerator = 308,
+		.tsc_ctc_denominator = 2,
+		.max_nonturbo_ratio = 37,
+		.cpuid = "GenuineIntel,6,85,4",
+	};
+	ns = facts->time_zero + (tsc >> 31) * facts->time_mult +
+	     (((tsc & 0x7fffffff) * facts->time_mult) >> 31);
+	f->request.frozen_ns = ns + 1000000;
+	records_mmap2(&f->tasks, 42, path, NULL, ns - 2000);
+	records_switch(&f->fake.switches[1].bytes, 42, false, ns - 1000, 1);
+	records_add(&f->fake.aux[1].bytes, pt.bytes, pt.size);
+	mapfile_deinit(&pt);
+	assert_int_equal(take(f), 0);
+	free(path);
+
+	if (!has_perf())
+		return;
+	text = output_of(&n, "perf script -i %s/snap --itrace=i1i -F tid,ip 2>&1", f->dir);
+	assert_int_equal(n, 8);
+	assert_has(text, " 401000\n");
+	assert_has(text, " 401025\n");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(nothing_recorded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(records_are_read_by_perf, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_switch_ring_that_went_around, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(pt_bytes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(objects_of_those_who_ran, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The software source as the daemon sees it, with a program's side played by hand: also by a
+ * program that scribbles over the pool. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "daemon/config.h"
+#include "daemon/emu/pool.h"
+#include "daemon/source_emu.h"
+#include "tests/unit/records.h"
+
+#define RING UINT64_C(16384)
+
+/* The pool, mapped as a program maps it. */
+struct fixture {
+	struct source *source;
+	struct emu_pool *pool;
+	struct emu_pool_layout layout;
+	size_t size;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct config config;
+	struct stat st;
+	int fd;
+
+	config_init(&config);
+	config.n_cpus = 2;
+	config.aux_size = config.switch_size = config.task_size = RING;
+	assert_int_equal(source_emu_new(&config, &f->source), 0);
+	fd = source_emu_fd(f->source);
+	assert_int_equal(fstat(fd, &st), 0);
+	f->size = (size_t)st.st_size;
+	f->pool = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(f->pool != MAP_FAILED);
+	f->layout = f->pool->layout;
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)munmap(f->pool, f->size);
+	(void)f->source->ops->free(f->source);
+	free(f);
+	return 0;
+}
+
+static struct emu_cpu *cpu_at(struct fixture *f, uint32_t cpu)
+{
+	return (struct emu_cpu *)((uint8_t *)f->pool + emu_cpu_offset(&f->layout, cpu));
+}
+
+/* Write to a ring as a program does. The n-th byte ever written to it is n. */
+static void write_aux(struct fixture *f, uint32_t cpu, uint64_t n)
+{
+	uint8_t *ring = (uint8_t *)f->pool + emu_aux_offset(&f->layout, cpu);
+	const uint64_t head = cpu_at(f, cpu)->aux_head;
+
+	for (uint64_t i = head; i < head + n; i++)
+		ring[i & (RING - 1)] = (uint8_t)i;
+	cpu_at(f, cpu)->aux_head = head + n;
+}
+
+static void write_tasks(struct fixture *f, const struct records *r)
+{
+	uint8_t *ring = (uint8_t *)f->pool + emu_task_offset(&f->layout);
+	const uint64_t head = f->pool->task_head;
+
+	for (size_t i = 0; i < r->size; i++)
+		ring[(head + i) & (RING - 1)] = r->bytes[i];
+	f->pool->task_head = head + r->size;
+}
+
+static void the_pool(void **state)
+{
+	struct fixture *f = *state;
+	const int fd = source_emu_fd(f->source);
+
+	assert_int_equal(f->pool->magic, EMU_POOL_MAGIC);
+	assert_int_equal(f->pool->version, EMU_POOL_VERSION);
+	assert_int_equal(f->layout.n_cpus, f->source->n_cpus);
+	assert_int_equal(f->layout.n_busy_max, 2);
+	assert_int_equal(f->size, emu_pool_size(&f->layout));
+	assert_int_equal(f->layout.psb_period, 4096);
+	assert_true(f->layout.return_compression);
+
+	/* Nobody can take the memory away from under us. */
+	assert_int_equal(ftruncate(fd, 0), -1);
+	assert_int_equal(ftruncate(fd, (off_t)f->size * 2), -1);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+}
+
+static void views(void **state)
+{
+	static const struct {
+		uint64_t written;
+		size_t a_size, b_size;
+	} rows[] = {
+		{ 0, 0, 0 },           { 100, 100, 0 },
+		{ RING, RING, 0 },     { RING + 100, RING - 100, 100 },
+		{ 2 * RING, RING, 0 }, { 2 * RING + 1, RING - 1, 1 },
+	};
+	struct fixture *f = *state;
+	struct source_view v;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		write_aux(f, 1, rows[i].written - cpu_at(f, 1)->aux_head);
+		assert_int_equal(f->source->ops->freeze(f->source), 0);
+		/* What comes after the freeze is not in it. */
+		assert_int_equal(f->source->ops->view_aux(f->source, 1, &v), 0);
+		assert_int_equal(v.head, rows[i].written);
+		assert_int_equal(v.a_size, rows[i].a_size);
+		assert_int_equal(v.b_size, rows[i].b_size);
+		for (size_t k = 0; k < v.a_size + v.b_size; k++) {
+			const uint8_t byte = k < v.a_size ? v.a[k] : v.b[k - v.a_size];
+
+			assert_int_equal(byte, (uint8_t)(v.head - v.a_size - v.b_size + k));
+		}
+	}
+	assert_int_equal(f->source->ops->view_aux(f->source, 0, &v), 0);
+	assert_int_equal(v.a_size + v.b_size, 0);
+	assert_int_equal(f->source->ops->view_aux(f->source, f->source->n_cpus, &v), -EINVAL);
+	assert_int_equal(f->source->ops->view_switch(f->source, 99, &v), -EINVAL);
+}
+
+static void what_the_writer_reached(void **state)
+{
+	static const struct {
+		uint64_t before, after; /* heads */
+		bool owned;
+		uint64_t expected;
+	} rows[] = {
+		{ 100, 100, false, 0 },          { 100, 100, true, 0 },
+		{ 100, 5000, true, 0 },          { RING, RING, false, 0 },
+		{ RING, RING, true, 4096 }, /* may be writing what it has not published */
+		{ RING, RING + 10, false, 10 },  { RING, RING + 10, true, 4106 },
+		{ RING - 50, RING, false, 0 },   { RING - 50, RING + 10, false, 10 },
+		{ RING, 2 * RING, false, RING }, { RING, 9 * RING, true, RING },
+		{ RING, RING - 1, false, RING }, /* scribbled */
+		{ 100, 0, false, 100 },          { RING, UINT64_MAX, true, RING },
+	};
+	struct fixture *f = *state;
+	uint64_t aux, switches;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cpu_at(f, 0)->owner = 0;
+		cpu_at(f, 0)->aux_head = rows[i].before;
+		assert_int_equal(f->source->ops->freeze(f->source), 0);
+		cpu_at(f, 0)->aux_head = rows[i].after;
+		cpu_at(f, 0)->owner = rows[i].owned;
+		assert_int_equal(f->source->ops->overtaken(f->source, 0, &aux, &switches), 0);
+		assert_int_equal(aux, rows[i].expected);
+		assert_int_equal(switches, 0);
+	}
+}
+
+/* An owner that does not answer is not waited for. */
+static void freezing(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t before = f->pool->freeze;
+
+	cpu_at(f, 0)->owner = 1;
+	cpu_at(f, 0)->aux_head = 77;
+	assert_int_equal(f->source->ops->freeze(f->source), 0);
+	assert_int_equal(f->pool->freeze, before + 1);
+}
+
+static void draining(void **state)
+{
+	struct fixture *f = *state;
+	struct records r = {};
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	size_t size;
+
+	/* More than once around, in pieces that do not divide the ring. */
+	for (unsigned i = 0; i < 100; i++) {
+		r.size = 0;
+		records_comm(&r, i, "thread", i + 1);
+		records_mmap2(&r, i, "/usr/lib/x86_64-linux-gnu/libc.so.6", NULL, i + 1);
+		records_fork(&r, i, 1, i + 1);
+		write_tasks(f, &r);
+		free(bytes);
+		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+		assert_int_equal(size, r.size);
+		assert_memory_equal(bytes, r.bytes, size);
+		assert_int_equal(f->pool->task_tail, f->pool->task_head);
+	}
+	free(bytes);
+	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	assert_int_equal(size, 0);
+	records_deinit(&r);
+}
+
+/* Garbage ends in a LOST record, and what comes after it is taken again. */
+static void scribbled_tasks(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+		uint8_t value;
+		uint64_t skip; /* added to the head */
+		size_t n_good;
+	} rows[] = {
+		{ "good", 0, PERF_RECORD_COMM, 0, 2 },
+		{ "second record has no size", 64 + 6, 0, 0, 1 },
+		{ "first record has no type", 0, 0, 0, 0 },
+		{ "head goes back", 0, PERF_RECORD_COMM, -UINT64_C(4096), 0 },
+		{ "head runs away", 0, PERF_RECORD_COMM, RING, 0 },
+		{ "head in the middle of a record", 0, PERF_RECORD_COMM, -UINT64_C(8), 1 },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const bool good = rows[i].n_good == 2;
+		struct records r = {};
+		struct record record;
+		uint8_t *bytes;
+		struct cursor c;
+		size_t size;
+
+		print_message("  %s\n", rows[i].name);
+		records_comm(&r, 1, "a", 1);
+		records_comm(&r, 2, "b", 2);
+		assert_int_equal(r.size, 128);
+		r.bytes[rows[i].offset] = rows[i].value;
+		write_tasks(f, &r);
+		f->pool->task_head += rows[i].skip;
+		f->pool->task_tail = 12345; /* not ours to believe */
+
+		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+		assert_int_equal(size, 64 * rows[i].n_good + (good ? 0 : 56));
+		c = cursor_from(bytes, size);
+		for (size_t k = 0; k < rows[i].n_good; k++)
+			assert_int_equal(record_next(&c, &record), 0);
+		if (!good) {
+			assert_int_equal(record_next(&c, &record), 0);
+			assert_int_equal(record.header.type, PERF_RECORD_LOST);
+		}
+		free(bytes);
+
+		r.size = 0;
+		records_comm(&r, 3, "c", 3);
+		write_tasks(f, &r);
+		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+		assert_int_equal(size, r.size);
+		assert_memory_equal(bytes, r.bytes, size);
+		free(bytes);
+		records_deinit(&r);
+	}
+}
+
+/* The layout that counts is the one that was asked for. */
+static void scribbled_header(void **state)
+{
+	struct fixture *f = *state;
+	struct source_view v;
+	uint64_t aux, switches;
+	uint8_t *bytes;
+	size_t size;
+
+	memset(f->pool, 0xff, 4096);
+	memset(cpu_at(f, 0), 0xff, sizeof(struct emu_cpu));
+	assert_true(f->source->ops->active(f->source));
+	assert_int_equal(f->source->ops->freeze(f->source), 0);
+	assert_int_equal(f->source->ops->view_aux(f->source, 0, &v), 0);
+	assert_int_equal(v.a_size + v.b_size, RING);
+	assert_int_equal(v.head, UINT64_MAX);
+	assert_int_equal(f->source->ops->overtaken(f->source, 0, &aux, &switches), 0);
+	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	assert_int_equal(size, 56);
+	free(bytes);
+}
+
+static void what_it_does_not_do(void **state)
+{
+	struct source *source = (struct source *)0x1;
+	struct config config;
+
+	(void)state;
+	config_init(&config);
+	config.pt.mtc = 1;
+	assert_int_equal(source_emu_new(&config, &source), -EOPNOTSUPP);
+	assert_ptr_equal(source, (struct source *)0x1);
+
+	config_init(&config);
+	config.pt.noretcomp = 1;
+	config.pt.psb_period = 0;
+	assert_int_equal(source_emu_new(&config, &source), 0);
+	assert_int_equal(source->facts.attr_config, 1 << 0 | 1 << 10 | 1 << 11 | 1 << 13);
+	(void)source->ops->free(source);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_pool, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(views, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_the_writer_reached, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(freezing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(scribbled_tasks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(scribbled_header, set_up, tear_down),
+		cmocka_unit_test(what_it_does_not_do),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
