@@ -72,32 +72,47 @@ static void pop(struct encode_stack *stack)
 	stack->top--;
 }
 
+static bool is_canonical(uint64_t ip)
+{
+	return (uint64_t)((int64_t)(ip << 16) >> 16) == ip;
+}
+
+static void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t mode, uint8_t n)
+{
+	uint8_t bytes[9] = { op | mode << 5 };
+
+	memcpy(bytes + 1, &ip, 8);
+	put(e, bytes, 1 + n);
+	e->last_ip = ip;
+}
+
 /* An IP packet; the IP is compressed against the last one. */
 static void put_ip(struct encode *e, uint8_t op, uint64_t ip)
 {
 	const uint64_t change = ip ^ e->last_ip;
-	uint8_t bytes[9], mode, n;
 
-	if (!(change >> 16)) {
-		mode = 1;
-		n = 2;
-	} else if (!(change >> 32)) {
-		mode = 2;
-		n = 4;
-	} else if ((uint64_t)((int64_t)(ip << 16) >> 16) == ip) {
-		mode = 3;
-		n = 6;
-	} else if (!(change >> 48)) {
-		mode = 4;
-		n = 6;
-	} else {
-		mode = 6;
-		n = 8;
-	}
-	bytes[0] = op | mode << 5;
-	memcpy(bytes + 1, &ip, 8);
-	put(e, bytes, 1 + n);
-	e->last_ip = ip;
+	if (!(change >> 16))
+		put_ip_as(e, op, ip, 1, 2);
+	else if (!(change >> 32))
+		put_ip_as(e, op, ip, 2, 4);
+	else if (is_canonical(ip))
+		put_ip_as(e, op, ip, 3, 6);
+	else if (!(change >> 48))
+		put_ip_as(e, op, ip, 4, 6);
+	else
+		put_ip_as(e, op, ip, 6, 8);
+}
+
+/*
+ * The IP of a PSB+ in full. Compressed against 0 would be legal, but perf reads this one ahead of
+ * the PSB, while it still has the IP from before it: what hardware writes never shows that.
+ */
+static void put_ip_full(struct encode *e, uint8_t op, uint64_t ip)
+{
+	if (is_canonical(ip))
+		put_ip_as(e, op, ip, 3, 6);
+	else
+		put_ip_as(e, op, ip, 6, 8);
 }
 
 void encode_tsc(struct encode *e, uint64_t tsc)
@@ -247,7 +262,7 @@ void encode_psb(struct encode *e, uint64_t ip, uint64_t tsc)
 
 	begin_psb(e, tsc);
 	put_mode_exec(e);
-	put_ip(e, OP_FUP, ip);
+	put_ip_full(e, OP_FUP, ip);
 	end_psb(e);
 }
 
