@@ -147,10 +147,29 @@ static void on_exit_program(uint64_t id, void *userdata)
 	process_end(&process);
 }
 
+/* For these QEMU has stopped all threads, in order to write a core file, and lets none go on. */
+static bool dumps_core(int signal)
+{
+	switch (signal) {
+	case SIGABRT:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGILL:
+	case SIGQUIT:
+	case SIGSEGV:
+	case SIGTRAP:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* QEMU is about to die of the signal that kills the program. */
 static int on_kill(pid_t pid, int signal)
 {
-	if (pid == getpid())
+	if (pid == getpid() && dumps_core(signal))
+		process_end(&process);
+	else if (pid == getpid())
 		qemu_plugin_user_exit();
 	return kill(pid, signal);
 }
