@@ -66,8 +66,10 @@ static void stretch(struct writer *w, uint64_t time)
 
 static void copy_view(const struct source_view *v, uint8_t *to)
 {
-	memcpy(to, v->a, v->a_size);
-	memcpy(to + v->a_size, v->b, v->b_size);
+	if (v->a_size > 0)
+		memcpy(to, v->a, v->a_size);
+	if (v->b_size > 0)
+		memcpy(to + v->a_size, v->b, v->b_size);
 }
 
 /* --- who ran --------------------------------------------------------------------------------- */

@@ -1,0 +1,186 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The recorder and its control socket: life, errors, what is left behind. No program is recorded
+# here but a stand-in for QEMU that shows what it was started with.
+. "$(dirname "$0")/common.sh"
+umask 022
+
+ptctl=$O/ptctl
+state=$T/state/snapshots
+
+# expect STATUS TEXT CMD...: the exit status, and a text that the output has.
+expect() {
+	local status=$1 text=$2 out r
+	shift 2
+	out=$("$@" 2>&1 </dev/null)
+	r=$?
+	[[ $r -eq $status ]] || fail "$*: exit status $r instead of $status: $out"
+	[[ $out == *"$text"* ]] || fail "$*: expected \"$text\", got: $out"
+}
+
+call() {
+	gdbus call --timeout 20 --address "unix:path=$T/run/control" --dest org.ptd \
+		--object-path /org/ptd/Recorder1 --method "org.ptd.Recorder1.$1" "${@:2}"
+}
+
+echo "--- what is said about wrong usage"
+expect 0 "Usage: ptd" "$O/ptd" --help
+expect 0 "ptd " "$O/ptd" --version
+expect 2 "unexpected argument" "$O/ptd" x
+expect 1 "is none of auto, emu, pt" "$O/ptd" --source x --runtime-dir "$T/r" --state-dir "$T/s"
+expect 1 "cannot record Intel PT hardware" "$O/ptd" --source pt --runtime-dir "$T/r" --state-dir "$T/s"
+expect 1 "$T/none: cannot read it" "$O/ptd" --config "$T/none" --runtime-dir "$T/r" --state-dir "$T/s"
+expect 0 "Usage: ptctl" "$ptctl" --help
+expect 2 "what shall I do" "$ptctl"
+expect 2 "unknown verb" "$ptctl" bake
+expect 2 "unexpected argument" "$ptctl" status x
+expect 2 "which program" "$ptctl" record
+expect 3 "is it running?" "$ptctl" --socket "$T/run/control" status
+[[ ! -e $T/r && ! -e $T/s ]] || fail "a ptd that did not start left directories"
+
+echo "--- a start sweeps what an earlier one left"
+mkdir -p "$state/.new-20200101T000000.000000Z-1/objects" "$T/state/store/0123"
+touch "$state/.new-20200101T000000.000000Z-1/objects/x" "$T/state/store/0123/elf" "$state/note"
+start_ptd Nonsense=1 AuxSize=1M
+[[ $(ls -A "$state") == note ]] || fail "not swept: $(ls -A "$state")"
+[[ -z $(ls -A "$T/state/store") ]] || fail "the store was not swept"
+grep -q 'ptd.conf:6: unknown setting "Nonsense", ignoring' "$T/ptd.log" || fail "no warning: $(cat "$T/ptd.log")"
+
+echo "--- status, snapshot, list"
+expect 0 "Source: emu, idle" "$ptctl" status
+expect 0 '"source":"emu","recording":false' "$ptctl" status --json
+id=$("$ptctl" snapshot 2>/dev/null) || fail "snapshot"
+expect 0 "$id" "$ptctl" list
+expect 0 "\"id\":\"$id\"" "$ptctl" --json list
+(cd "$state/$id" && sha256sum --quiet --strict -c SHA256SUMS) || fail "SHA256SUMS"
+[[ $(stat -c %a "$state/$id" "$state/$id/data") == 750$'\n'640 ]] || fail "modes of a snapshot"
+expect 0 "" "$ptctl" snapshot -o "$T/copy"
+diff -r "$T/copy" "$state/$("$ptctl" list | tail -1 | cut -d' ' -f1)" || fail "the copy differs"
+expect 1 "is not empty" "$ptctl" snapshot -o "$T/copy"
+[[ $(ls "$state" | wc -l) == 3 ]] || fail "a refused -o took a snapshot all the same"
+
+echo "--- a second recorder is refused"
+expect 1 "another ptd is using this state directory" "$O/ptd" --runtime-dir "$T/run2" --state-dir "$T/state"
+expect 1 "Address already in use" "$O/ptd" --runtime-dir "$T/run" --state-dir "$T/state2"
+
+echo "--- record: what is executed"
+mkdir "$T/bin"
+cat >"$T/bin/qemu-x86_64" <<'EOF'
+#!/bin/bash
+for fd in "${2##*pool=}"; do [[ $(readlink "/proc/self/fd/$fd") == /memfd:ptd-pool* ]] || echo "no pool"; done
+[[ $1 == -plugin && $3 == -0 ]] && shift 3 && printf '<%s>' "$@" && echo
+case $* in
+*killed*) kill -KILL $$ ;;
+*forward*) trap 'echo got it; exit 9' USR1; kill -USR1 $PPID; sleep 5 & wait ;;
+esac
+exit 7
+EOF
+printf '#! /bin/echo  a b \n' >"$T/bin/script"
+printf '#!%s\n' "$T/bin/script" >"$T/bin/script2"
+printf '#!/no/such/interpreter\n' >"$T/bin/dangling"
+printf '#!%s\n' "$T/bin/loop" >"$T/bin/loop"
+printf 'echo hello\n' >"$T/bin/plain"
+head -c 300 /bin/true >"$T/bin/elf32" && printf '\1' | dd of="$T/bin/elf32" bs=1 seek=4 conv=notrunc status=none
+chmod +x "$T"/bin/*
+touch "$T/bin/noexec" "$T/plugin.so"
+stop_ptd
+PTD_EMU_SO=$T/plugin.so start_ptd
+run() { PATH=$T/bin:$PATH "$ptctl" record "$@"; }
+expect 7 "<true><$(type -P true)><-x><a b>" run -- true -x "a b"
+expect 7 "<true>" run true
+expect 7 "</bin/echo></bin/echo><a b><$T/bin/script><arg>" run -- script arg
+expect 7 "</bin/echo></bin/echo><a b><$T/bin/script><$T/bin/script2><arg>" run -- script2 arg
+expect 126 "cannot execute its interpreter /no/such/interpreter" run -- dangling
+expect 126 "too many scripts" run -- loop
+expect 126 "neither an ELF program nor a script" run -- plain
+expect 126 "not a 64-bit x86 program" run -- elf32
+expect 126 "noexec: cannot execute it: Permission denied" run -- noexec
+expect 127 "no-such-program: cannot execute it: No such file" run -- no-such-program
+expect 126 "cannot execute it: Permission denied" run -- /tmp
+expect 137 "killed by signal 9" run -- true killed
+expect 9 "got it" run -- true forward
+expect 7 "PT in $T/out" run -o "$T/out" -- true
+[[ -s $T/out/data ]] || fail "record -o left no snapshot"
+mkdir "$T/nothing"
+expect 1 "install the Debian package qemu-user" env PATH="$T/nothing" "$ptctl" record -- /bin/true
+rm "$T/plugin.so"
+expect 1 "$T/plugin.so: cannot read ptd's plugin" run -- true
+stop_ptd
+start_ptd AuxSize=1M
+
+if command -v gdbus >/dev/null; then
+	echo "--- anybody's D-Bus client"
+	expect 0 "TakeSnapshot" gdbus introspect --address "unix:path=$T/run/control" --dest org.ptd \
+		--object-path /org/ptd/Recorder1
+	expect 0 "'source': <'emu'>" call GetStatus
+	expect 1 "org.ptd.Error.NoSuchSnapshot" call OpenSnapshot ../snapshots
+	expect 1 "org.ptd.Error.NoSuchSnapshot" call OpenSnapshot note
+	expect 1 "org.ptd.Error.NoSuchSnapshot" call WaitSnapshot nix
+	expect 1 'There is no option "fast"' call TakeSnapshot "{'fast': <true>}"
+	for i in {1..40}; do call TakeSnapshot '{}' >"$T/call.$i" 2>&1 & calls+=($!); done
+	wait "${calls[@]}"
+	ok=$(grep -l Z- "$T"/call.* | wc -l)
+	busy=$(grep -l org.ptd.Error.Busy "$T"/call.* | wc -l)
+	[[ $((ok + busy)) -eq 40 && $ok -ge 9 ]] || fail "of 40 calls $ok were taken and $busy refused: $(cat "$T"/call.*)"
+	# Those who asked are gone; what they asked for is done all the same.
+	until "$ptctl" status --json | grep -q '"pending":0,'; do sleep 0.1; done
+	for taken in $(grep -ho '[0-9TZ.-]*Z-[0-9]*' "$T"/call.*); do
+		[[ -s $state/$taken/SHA256SUMS ]] || fail "$taken was taken, but is not there"
+	done
+else
+	echo "gdbus is not installed: the D-Bus errors are not tested"
+fi
+
+if [[ $(id -u) == 0 ]]; then
+	echo "--- somebody who may not"
+	nobody() { setpriv --reuid 65534 --regid "${gid:-65534}" --clear-groups "$@"; }
+	cp "$ptctl" "$T/ptctl"
+	chmod 755 "$T" "$T/run" "$T/ptctl"
+	chmod 666 "$T/run/control"
+	for verb in status snapshot list "record -- /bin/true"; do
+		# shellcheck disable=SC2086
+		expect 4 "Only root, the recorder's user and members of group" \
+			nobody "$T/ptctl" --socket "$T/run/control" $verb
+	done
+	! command -v gdbus >/dev/null || expect 1 "org.ptd.Error.AccessDenied" nobody gdbus call \
+		--address "unix:path=$T/run/control" --dest org.ptd --object-path /org/ptd/Recorder1 \
+		--method org.ptd.Recorder1.OpenSnapshot "$id"
+	gid=$(getent group ptd | cut -d: -f3)
+	[[ -z $gid ]] || expect 0 "Source: emu" nobody "$T/ptctl" --socket "$T/run/control" status
+	chmod 660 "$T/run/control"
+	expect 4 "Permission denied" nobody "$T/ptctl" --socket "$T/run/control" status
+else
+	echo "not root: that others are refused is not tested"
+fi
+
+echo "--- the end leaves nothing"
+"$ptctl" snapshot >/dev/null 2>&1 & late=$!
+kill -TERM "$ptd_pid"
+wait "$ptd_pid" || fail "ptd: exit status $? after SIGTERM: $(cat "$T/ptd.log")"
+ptd_pid=
+wait "$late"
+[[ ! -e $T/run/control ]] || fail "the socket is still there"
+[[ -z $(find "$T/state" -name '.new*') ]] || fail "left: $(find "$T/state" -name '.new*')"
+
+echo "--- a killed one leaves whole snapshots, and its socket does not stop the next"
+start_ptd AuxSize=1M
+kill -KILL "$ptd_pid"
+{ wait "$ptd_pid"; } 2>/dev/null
+ptd_pid=
+[[ -S $T/run/control ]] || fail "no socket left by kill -KILL, nothing tested"
+start_ptd AuxSize=1M
+expect 0 "Source: emu" "$ptctl" status
+
+echo "--- socket activation"
+if command -v systemd-socket-activate >/dev/null; then
+	stop_ptd
+	systemd-socket-activate -l "$T/activated" "$O/ptd" --runtime-dir "$T/none" --state-dir "$T/state" \
+		2>"$T/activate.log" & ptd_pid=$!
+	for _ in {1..100}; do [[ -S $T/activated ]] && break; sleep 0.05; done
+	expect 0 "Source: emu" "$ptctl" --socket "$T/activated" status
+	stop_ptd
+	[[ ! -e $T/none ]] || fail "it made a socket of its own as well"
+fi
+[[ -e $state/note ]] || fail "a file that is not ours was removed"
+echo ok
