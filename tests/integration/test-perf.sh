@@ -7,11 +7,13 @@
 need qemu-x86_64 perf
 [[ -z ${PTD_ASAN:-} ]] || skip "perf is not built with sanitizers"
 
-start_ptd
 judge() {
 	local name=$1 thread n
 	shift
+	start_ptd
 	record "$name" "$@"
+	n=$("$O/tools/emulog" "$T/$name.log" | awk '{ n += $2 } END { print n }')
+	[[ $n -le 100000000 ]] || fail "$name: $n instructions are too many for perf"
 	perf script -i "$T/$name" --itrace=i1i -F pid,tid,ip --ns 2>"$T/perf.err" |
 		"$O/tools/perf-addresses" "$T/$name.perf" || fail "$name: perf script: $(tail -3 "$T/perf.err")"
 	[[ ! -s $T/perf.err ]] || { cat "$T/perf.err"; fail "$name: perf complains"; }
@@ -23,4 +25,5 @@ judge() {
 }
 
 judge true /bin/true
+judge ls ls -lR /usr/include
 judge python /usr/bin/python3 -c 'print(sum(range(100000)))'
