@@ -5,6 +5,8 @@
 #include <Zydis/Zydis.h>
 #include <errno.h>
 
+#include "decoder/x86/newer.h"
+
 static bool decoder_init(ZydisDecoder *decoder, uint8_t mode)
 {
 	switch (mode) {
@@ -95,11 +97,15 @@ int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *re
 	ZydisDecodedInstruction zi;
 	ZydisDecoder decoder;
 	struct insn insn = {};
+	ZyanStatus status;
 
 	if (!decoder_init(&decoder, mode))
 		return -EBADMSG;
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi)))
+	status = ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi);
+	if (status == ZYDIS_STATUS_NO_MORE_DATA)
 		return -EBADMSG;
+	if (!ZYAN_SUCCESS(status))
+		return newer_decode(mode, bytes, size, ret_insn);
 
 	insn.size = zi.length;
 	insn.class = (uint8_t)class_of(&zi);

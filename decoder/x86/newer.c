@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/x86/newer.h"
+
+#include <errno.h>
+
+#include "base/cursor.h"
+
+#define INSN_SIZE_MAX 15
+
+/* What comes before the opcode, as far as it matters. */
+struct prefixes {
+	uint8_t repeat; /* 0xf2 or 0xf3, the last one seen; 0 */
+	bool address_size;
+};
+
+static int skip(struct cursor *c, size_t size)
+{
+	struct cursor skipped;
+
+	return cursor_get_sub(c, size, &skipped);
+}
+
+/* Step over a ModRM byte and the SIB byte and displacement that it asks for. */
+static int skip_modrm(struct cursor *c, unsigned int address_bits)
+{
+	uint8_t modrm, sib = 0, mod, rm;
+	size_t disp;
+
+	if (cursor_get(c, 1, &modrm) < 0)
+		return -EBADMSG;
+	mod = modrm >> 6;
+	rm = modrm & 7;
+	if (mod == 3)
+		return 0;
+	if (address_bits == 16)
+		return skip(c, mod == 1 ? 1 : mod == 2 || rm == 6 ? 2 : 0);
+
+	if (rm == 4 && cursor_get(c, 1, &sib) < 0)
+		return -EBADMSG;
+	disp = mod == 1 ? 1 : mod == 2 ? 4 : 0;
+	if (mod == 0 && (rm == 5 || (rm == 4 && (sib & 7) == 5)))
+		disp = 4;
+	return skip(c, disp);
+}
+
+static int skip_prefixes(struct cursor *c, uint8_t mode, struct prefixes *ret_prefixes)
+{
+	struct prefixes prefixes = {};
+	struct cursor next;
+	uint8_t byte;
+
+	for (next = *c; cursor_get(&next, 1, &byte) == 0; *c = next) {
+		switch (byte) {
+		case 0xf2:
+		case 0xf3:
+			prefixes.repeat = byte;
+			break;
+		case 0x67:
+			prefixes.address_size = true;
+			break;
+		case 0x26:
+		case 0x2e:
+		case 0x36:
+		case 0x3e:
+		case 0x64:
+		case 0x65:
+		case 0x66:
+			break;
+		default:
+			if (mode != 64 || (byte & 0xf0) != 0x40) {
+				*ret_prefixes = prefixes;
+				return 0;
+			}
+		}
+	}
+	return -EBADMSG;
+}
+
+/*
+ * VEX and EVEX: all opcodes of a map have the same shape, with the exceptions of map 1.
+ *
+ * Return: the size of the immediate in bytes; -EBADMSG if the map is not known.
+ */
+static int vex_immediate(unsigned int map, uint8_t opcode)
+{
+	switch (map) {
+	case 1:
+		return (opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 ||
+		       (opcode >= 0xc4 && opcode <= 0xc6);
+	case 2:
+	case 5:
+	case 6:
+		return 0;
+	case 3:
+		return 1;
+	case 7:
+		return 4;
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Behind the first byte, @escape, of a VEX or EVEX prefix. Return: as vex_immediate(). */
+static int take_vex(struct cursor *c, uint8_t mode, uint8_t escape)
+{
+	const size_t size = escape == 0xc5 ? 1 : escape == 0xc4 ? 2 : 3;
+	uint8_t payload[3], opcode;
+	unsigned int map = 1;
+
+	if (cursor_get(c, size, payload) < 0 || cursor_get(c, 1, &opcode) < 0)
+		return -EBADMSG;
+	/* Outside of 64-bit mode it would be LDS, LES or BOUND of memory. */
+	if (mode != 64 && payload[0] < 0xc0)
+		return -EBADMSG;
+	if (escape != 0xc5)
+		map = payload[0] & (escape == 0xc4 ? 0x1f : 7);
+	return vex_immediate(map, opcode);
+}
+
+/* Behind 0f. */
+static int take_two_byte(struct cursor *c, const struct prefixes *prefixes, uint8_t *ret_class)
+{
+	uint8_t opcode, modrm;
+	struct cursor next;
+
+	if (cursor_get(c, 1, &opcode) < 0)
+		return -EBADMSG;
+	next = *c;
+	if (cursor_get(&next, 1, &modrm) < 0)
+		return -EBADMSG;
+
+	*ret_class = PTD_INSN_OTHER;
+	if (opcode == 0x38) { /* modrm is still the opcode */
+		*c = next;
+		return 0;
+	}
+	if (opcode == 0x00 && prefixes->repeat == 0xf2 && (modrm >> 3 & 7) == 6)
+		return 0; /* LKGS */
+	if (opcode == 0x01 && (modrm == 0xc6 || modrm == 0xc7))
+		return 0; /* WRMSRNS, RDMSRLIST, WRMSRLIST, PBNDKB */
+	if (opcode == 0x01 && modrm == 0xca && prefixes->repeat != 0) {
+		*ret_class = PTD_INSN_RETURN_FAR; /* ERETS, ERETU */
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+int newer_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
+{
+	struct cursor c = cursor_from(bytes, size < INSN_SIZE_MAX ? size : INSN_SIZE_MAX);
+	unsigned int address_bits = mode;
+	uint8_t first, class = PTD_INSN_OTHER;
+	struct prefixes prefixes;
+	int immediate;
+
+	if (skip_prefixes(&c, mode, &prefixes) < 0 || cursor_get(&c, 1, &first) < 0)
+		return -EBADMSG;
+	if (first == 0x0f)
+		immediate = take_two_byte(&c, &prefixes, &class);
+	else if (first == 0xc4 || first == 0xc5 || first == 0x62)
+		immediate = take_vex(&c, mode, first);
+	else
+		return -EBADMSG;
+	if (immediate < 0)
+		return immediate;
+
+	if (prefixes.address_size)
+		address_bits = mode == 32 ? 16 : 32;
+	if (skip_modrm(&c, address_bits) < 0 || skip(&c, (size_t)immediate) < 0)
+		return -EBADMSG;
+	*ret_insn = (struct insn){
+		.size = (uint8_t)(c.pos - bytes),
+		.class = class,
+		.far = class == PTD_INSN_RETURN_FAR,
+	};
+	return 0;
+}
