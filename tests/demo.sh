@@ -25,32 +25,28 @@ done
 "$O/ptctl" status
 
 cat >"$T/work.py" <<'PY'
-import json, re, zlib
-words = re.findall(r"\w+", open(__file__).read()) * 50
-counts = {w: words.count(w) for w in set(words)}
-text = json.dumps(counts, sort_keys=True)
-print(len(text), zlib.crc32(text.encode()))
+words = open(__file__).read().split() * 20
+counts = {w: words.count(w) for w in sorted(set(words))}
+print(len(words), "words,", len(counts), "of them different; most often:", max(counts, key=counts.get))
 PY
 
 say "Recording /usr/bin/python3 at real work; a snapshot is taken over the socket when it ends"
-"$O/ptctl" record -o "$T/snapshot" -- /usr/bin/python3 "$T/work.py"
+"$O/ptctl" record -o "$T/snapshot" -- /usr/bin/python3 -I -S "$T/work.py"
 "$O/ptctl" list
 
-say "Decoding: every instruction, annotated; then a summary, and files for DynamoRIO's tools"
-"$O/ptdecode" -f text -o "$T/instructions.txt" -f summary -o "$T/summary.txt" \
-	-f drmemtrace -o "$T/drmemtrace" "$T/snapshot"
-total=$(wc -l <"$T/instructions.txt")
-head -12 "$T/instructions.txt"
-echo "..."
-sed -n "$((total / 2)),$((total / 2 + 11))p" "$T/instructions.txt"
-echo "... $total lines in all"
+say "Decoding: every instruction, annotated (the first ones, and some from the middle)"
+"$O/ptdecode" -f summary -o "$T/summary.txt" -f drmemtrace -o "$T/drmemtrace" "$T/snapshot"
+total=$(awk '/^Instructions:/ { print $2 }' "$T/summary.txt")
+"$O/ptdecode" -f text "$T/snapshot" |
+	awk -v middle=$((total / 2)) 'NR <= 12; NR == 13 { print "..." } NR > middle && NR <= middle + 12'
+echo "... $total instructions in all"
 
 say "Summary"
 cat "$T/summary.txt"
 
 say "The files"
 echo "snapshot      $T/snapshot          (perf script -i reads it too)"
-echo "instructions  $T/instructions.txt"
 echo "summary       $T/summary.txt"
 echo "drmemtrace    $T/drmemtrace        (drmemtrace_launcher -indir)"
+echo "All instructions as text: $1/ptdecode -f text $T/snapshot"
 echo "Remove them with: rm -r $T"
