@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A foreign objects.map. What it says must lie below objects/. */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/image/kept.h"
+#include "ptd/snapshot.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void put_map(const char *dir, const uint8_t *data, size_t size)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%s/" PTD_SNAPSHOT_OBJECTS_MAP, dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+}
+
+static void find(const struct kept *kept, const char *path)
+{
+	const char *location;
+
+	if (kept_find(kept, path, &location) != 0)
+		return;
+	if (strncmp(location, PTD_SNAPSHOT_OBJECTS "/", strlen(PTD_SNAPSHOT_OBJECTS "/")) != 0 ||
+	    strstr(location, ".."))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(kept_freep) struct kept *kept = NULL;
+	char dir[] = "/tmp/fuzz-kept-XXXXXX", map[64];
+
+	if (!mkdtemp(dir))
+		abort();
+	put_map(dir, data, size);
+	if (kept_new(dir, &kept) == 0) {
+		/* Every path that the map can have named. */
+		for (size_t at = 0; at < size; at++) {
+			const uint8_t *tab = memchr(data + at, '\t', size - at);
+			const uint8_t *end =
+			    tab ? memchr(tab, '\n', size - (size_t)(tab - data)) : NULL;
+			_cleanup_(freep) char *path = NULL;
+
+			if (!end)
+				break;
+			path = strndup((const char *)tab + 1, (size_t)(end - tab) - 1);
+			if (!path)
+				abort();
+			find(kept, path);
+			at = (size_t)(end - data);
+		}
+	}
+	(void)snprintf(map, sizeof(map), "%s/" PTD_SNAPSHOT_OBJECTS_MAP, dir);
+	if (unlink(map) < 0 || rmdir(dir) < 0)
+		abort();
+	return 0;
+}
