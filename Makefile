@@ -96,7 +96,7 @@ check-asan: packages-check ## units, corpora and small recordings under ASan and
 	$(MAKE) all O=build
 	$(MAKE) tests O=build/asan PTD_SANITIZE=1 WERROR=$(WERROR) \
 		CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
-	PTD_ASAN=1 PTD_EMU_SO=build/ptd-emu.so tests/run.sh build/asan
+	PTD_ASAN=1 PTD_EMU_SO=$(CURDIR)/build/ptd-emu.so tests/run.sh build/asan
 
 check-clang: packages-check ## everything compiled by clang, and the units and corpora run
 	$(MAKE) tests O=build/clang CC=clang CXX=clang++ WERROR=$(WERROR)
