@@ -12,7 +12,6 @@
 #include <systemd/sd-daemon.h>
 
 #define SOCKET_NAME "control"
-#define BACKLOG     16
 
 static int bind_at(const struct sockaddr_un *address, int *ret_fd)
 {
@@ -24,7 +23,7 @@ static int bind_at(const struct sockaddr_un *address, int *ret_fd)
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return -errno;
 	/* Whether a peer may ask is decided by who it is; the mode only keeps the rest away. */
-	if (chmod(address->sun_path, 0660) < 0 || listen(fd, BACKLOG) < 0)
+	if (chmod(address->sun_path, 0660) < 0 || listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	*ret_fd = fd;
 	fd = -1;

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/listen.h"
+#include "daemon/plugin.h"
 #include "daemon/record.h"
 #include "daemon/sideband.h"
 #include "daemon/snapshot.h"
@@ -28,7 +28,6 @@
 #define DRAIN_US       UINT64_C(50000)
 #define DRAIN_GRACE_US UINT64_C(60000000) /* for a program that was given the pool to start */
 #define PT_DEVICE      "/sys/bus/event_source/devices/intel_pt"
-#define PLUGIN_NAME    "ptd-emu.so"
 
 struct manager {
 	sd_event *event;
@@ -339,42 +338,6 @@ static int open_source(struct manager *m, const struct config *config)
 	return 0;
 }
 
-/* In a build tree the plugin lies beside ptd, installed in ../lib/ptd. */
-static int find_plugin(struct manager *m)
-{
-	const char *override = getenv("PTD_EMU_SO");
-	char self[PATH_MAX], *slash;
-	ssize_t n;
-
-	if (override && override[0]) {
-		m->plugin = realpath(override, NULL);
-		if (!m->plugin)
-			m->plugin = strdup(override);
-		return m->plugin ? 0 : -ENOMEM;
-	}
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n < 0)
-		return -errno;
-	self[n] = 0;
-	slash = strrchr(self, '/');
-	*slash = 0;
-	if (asprintf(&m->plugin, "%s/" PLUGIN_NAME, self) < 0)
-		goto no_memory;
-	if (access(m->plugin, F_OK) == 0)
-		return 0;
-	free(m->plugin);
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = 0;
-	if (asprintf(&m->plugin, "%s/lib/ptd/" PLUGIN_NAME, self) < 0)
-		goto no_memory;
-	return 0;
-
-no_memory:
-	m->plugin = NULL;
-	return -ENOMEM;
-}
-
 static int open_spool(struct manager *m, const char *state_dir)
 {
 	int r;
@@ -444,7 +407,7 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	if (r == 0)
 		r = sideband_new(options->config->sideband_max, &m->sideband);
 	if (r == 0)
-		r = find_plugin(m);
+		r = plugin_find(&m->plugin);
 	if (r < 0)
 		return log_error_errno(r, "cannot start: %m");
 	r = open_control(m, options->runtime_dir);

@@ -3,22 +3,19 @@
 #include "daemon/snapshot.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "daemon/bundle.h"
 #include "daemon/keep.h"
 #include "daemon/perffile.h"
 #include "daemon/record.h"
 #include "daemon/sideband.h"
 #include "daemon/source.h"
-#include "decoder/util/copyfile.h"
 #include "decoder/util/map.h"
-#include "decoder/util/sha256.h"
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
 
@@ -39,7 +36,7 @@ struct writer {
 	const struct snapshot_request *request;
 	int dir_fd;
 	struct perffile *data;
-	FILE *sums;
+	struct bundle *bundle;
 	struct cpu *cpus; /* source->n_cpus of them */
 	struct map pids;  /* those whose objects belong in the snapshot */
 	bool *taken;      /* of request->objects */
@@ -264,122 +261,13 @@ static int finish_data(struct writer *w)
 
 /* --- files beside it ------------------------------------------------------------------------- */
 
-/* Enter the file @path into SHA256SUMS; @hash is its, or "" to be computed and set. */
-static int add_sum(struct writer *w, const char *path, char hash[static SHA256_HEX_SIZE],
-		   uint64_t *ret_size)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	struct stat st;
-	uint64_t size;
-	int r;
-
-	fd = openat(w->dir_fd, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	size = (uint64_t)st.st_size;
-	if (!hash[0]) {
-		r = sha256_fd(fd, hash, &size);
-		if (r < 0)
-			return r;
-	}
-	if (fprintf(w->sums, "%s  %s\n", hash, path) < 0)
-		return -errno;
-	*ret_size = size;
-	return 0;
-}
-
-/* A file of ours: created, written by @write, closed, entered into SHA256SUMS. */
-static int add_file(struct writer *w, const char *name, void (*write)(struct writer *, FILE *),
-		    uint64_t *ret_size)
-{
-	char hash[SHA256_HEX_SIZE] = "";
-	bool failed;
-	FILE *stream;
-	int fd;
-
-	w->step = name;
-	fd = openat(w->dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (fd < 0)
-		return -errno;
-	stream = fdopen(fd, "w");
-	if (!stream) {
-		(void)fd_close(fd);
-		return -ENOMEM;
-	}
-	write(w, stream);
-	failed = ferror(stream) != 0;
-	if (fclose(stream) != 0 || failed)
-		return failed ? -EIO : -errno;
-	return add_sum(w, name, hash, ret_size);
-}
-
-/* Folder of an object in the snapshot, as perf's build-id cache has it. */
-static void object_folder(const struct object *object, char *ret_folder, size_t size)
-{
-	char hex[BUILDID_HEX_MAX];
-
-	if (object->build_id.size > 0) {
-		buildid_hex(&object->build_id, hex);
-		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s", hex,
-			       hex + 2);
-	} else {
-		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/sha256/%s",
-			       object->name + strlen("sha256-"));
-	}
-}
-
-/* Make the directory @path and those above it, under the snapshot. */
-static int make_dirs(int dir_fd, const char *path)
-{
-	char part[256];
-
-	for (size_t i = 1; path[i - 1]; i++) {
-		if (path[i] != '/' && path[i])
-			continue;
-		(void)snprintf(part, sizeof(part), "%.*s", (int)i, path);
-		if (mkdirat(dir_fd, part, 0750) < 0 && errno != EEXIST)
-			return -errno;
-	}
-	return 0;
-}
-
-static int copy_object(int store_fd, const char *from, int dir_fd, const char *to)
-{
-	_cleanup_(fd_closep) int in = -1, out = -1;
-
-	in = openat(store_fd, from, O_RDONLY | O_CLOEXEC);
-	if (in < 0)
-		return -errno;
-	out = openat(dir_fd, to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (out < 0)
-		return -errno;
-	return copyfile_fd(in, out);
-}
-
 static int add_object(struct writer *w, struct object *object)
 {
-	char from[OBJECT_NAME_MAX + 8], folder[192], to[200];
 	uint64_t size;
 	int r;
 
-	object_folder(object, folder, sizeof(folder));
-	(void)snprintf(to, sizeof(to), "%s/elf", folder);
-	(void)snprintf(from, sizeof(from), "%s/elf", object->name);
-
-	/* Two paths may lead to one object. */
-	if (faccessat(w->dir_fd, to, F_OK, 0) == 0)
-		return 0;
-	r = make_dirs(w->dir_fd, folder);
-	if (r < 0)
-		return r;
-	if (linkat(w->request->store_fd, from, w->dir_fd, to, 0) < 0) {
-		/* Too many links, or a file system without. */
-		r = copy_object(w->request->store_fd, from, w->dir_fd, to);
-		if (r < 0)
-			return r;
-	}
-	r = add_sum(w, to, object->sha256, &size);
-	if (r < 0)
+	r = bundle_add_object(w->bundle, w->request->store_fd, object, &size);
+	if (r < 0 || size == 0)
 		return r;
 	w->result.bytes += size;
 	w->result.n_objects++;
@@ -434,8 +322,10 @@ static int add_objects(struct writer *w)
 	return 0;
 }
 
-static void put_objects_map(struct writer *w, FILE *f)
+static void put_objects_map(FILE *f, void *userdata)
 {
+	const struct writer *w = userdata;
+
 	for (size_t i = 0; i < w->request->n_objects; i++) {
 		const struct object *o = w->request->objects[i];
 
@@ -458,8 +348,9 @@ static void put_objects_map(struct writer *w, FILE *f)
 	}
 }
 
-static void put_manifest(struct writer *w, FILE *f)
+static void put_manifest(FILE *f, void *userdata)
 {
+	const struct writer *w = userdata;
 	const struct snapshot_request *q = w->request;
 	const struct source_facts *facts = &q->source->facts;
 	const time_t seconds = (time_t)(q->frozen_realtime_ns / 1000000000);
@@ -539,28 +430,21 @@ static int write_all(struct writer *w)
 	w->step = PTD_SNAPSHOT_DATA;
 	r = finish_data(w);
 	if (r == 0)
-		r = add_sum(w, PTD_SNAPSHOT_DATA, hash, &size);
+		r = bundle_add_sum(w->bundle, PTD_SNAPSHOT_DATA, hash, &size);
 	if (r < 0)
 		return r;
 	w->result.bytes += size;
 
-	r = add_file(w, PTD_SNAPSHOT_OBJECTS_MAP, put_objects_map, &size);
-	if (r == 0)
-		r = add_file(w, PTD_SNAPSHOT_MANIFEST, put_manifest, &size);
-	return r;
-}
-
-static int open_sums(struct writer *w)
-{
-	const int fd =
-	    openat(w->dir_fd, PTD_SNAPSHOT_SUMS, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-
-	if (fd < 0)
-		return -errno;
-	w->sums = fdopen(fd, "w");
-	if (!w->sums)
-		(void)fd_close(fd);
-	return w->sums ? 0 : -ENOMEM;
+	w->step = PTD_SNAPSHOT_OBJECTS_MAP;
+	r = bundle_add_file(w->bundle, w->step, put_objects_map, w);
+	if (r < 0)
+		return r;
+	w->step = PTD_SNAPSHOT_MANIFEST;
+	r = bundle_add_file(w->bundle, w->step, put_manifest, w);
+	if (r < 0)
+		return r;
+	w->step = PTD_SNAPSHOT_SUMS;
+	return bundle_finish(w->bundle);
 }
 
 int snapshot_write(const struct snapshot_request *request, int dir_fd,
@@ -570,23 +454,15 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	int r;
 
 	w.cpus = calloc(request->source->n_cpus, sizeof(*w.cpus));
-	r = w.cpus ? open_sums(&w) : -ENOMEM;
+	r = w.cpus ? bundle_new(dir_fd, &w.bundle) : -ENOMEM;
 	if (r == 0)
 		r = write_all(&w);
-	if (w.sums) {
-		const bool failed = ferror(w.sums) != 0;
-
-		if ((fclose(w.sums) != 0 || failed) && r == 0) {
-			w.step = PTD_SNAPSHOT_SUMS;
-			r = -EIO;
-		}
-	}
-
 	for (uint32_t i = 0; w.cpus && i < request->source->n_cpus; i++)
 		free(w.cpus[i].switches);
 	free(w.cpus);
 	free(w.taken);
 	(void)perffile_free(w.data);
+	(void)bundle_free(w.bundle);
 	map_deinit(&w.pids);
 	vec_deinit(&w.with_build_id);
 

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/bundle.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/keep.h"
+#include "decoder/util/copyfile.h"
+#include "ptd/snapshot.h"
+
+struct bundle {
+	int dir_fd; /* borrowed */
+	FILE *sums;
+};
+
+static int create(int dir_fd, const char *name, FILE **ret_stream)
+{
+	const int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+
+	if (fd < 0)
+		return -errno;
+	*ret_stream = fdopen(fd, "w");
+	if (!*ret_stream)
+		(void)fd_close(fd);
+	return *ret_stream ? 0 : -ENOMEM;
+}
+
+static int finish(FILE *stream)
+{
+	const bool failed = ferror(stream) != 0;
+
+	if (fclose(stream) != 0)
+		return -errno;
+	return failed ? -EIO : 0;
+}
+
+int bundle_new(int dir_fd, struct bundle **ret_bundle)
+{
+	_cleanup_(bundle_freep) struct bundle *b = malloc(sizeof(*b));
+	int r;
+
+	if (!b)
+		return -ENOMEM;
+	*b = (struct bundle){ .dir_fd = dir_fd };
+	r = create(dir_fd, PTD_SNAPSHOT_SUMS, &b->sums);
+	if (r < 0)
+		return r;
+	*ret_bundle = TAKE(b);
+	return 0;
+}
+
+struct bundle *bundle_free(struct bundle *bundle)
+{
+	if (!bundle)
+		return NULL;
+
+	if (bundle->sums)
+		(void)fclose(bundle->sums);
+	free(bundle);
+	return NULL;
+}
+
+int bundle_finish(struct bundle *bundle)
+{
+	return finish(TAKE(bundle->sums));
+}
+
+int bundle_add_sum(struct bundle *bundle, const char *path, char hash[static SHA256_HEX_SIZE],
+		   uint64_t *ret_size)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat st;
+	uint64_t size;
+	int r;
+
+	fd = openat(bundle->dir_fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	size = (uint64_t)st.st_size;
+	if (!hash[0]) {
+		r = sha256_fd(fd, hash, &size);
+		if (r < 0)
+			return r;
+	}
+	if (fprintf(bundle->sums, "%s  %s\n", hash, path) < 0)
+		return -errno;
+	*ret_size = size;
+	return 0;
+}
+
+int bundle_add_file(struct bundle *bundle, const char *name, bundle_write_fn write, void *userdata)
+{
+	char hash[SHA256_HEX_SIZE] = "";
+	FILE *stream;
+	uint64_t size;
+	int r;
+
+	r = create(bundle->dir_fd, name, &stream);
+	if (r < 0)
+		return r;
+	write(stream, userdata);
+	r = finish(stream);
+	if (r < 0)
+		return r;
+	return bundle_add_sum(bundle, name, hash, &size);
+}
+
+/* Folder of an object in the snapshot, as perf's build-id cache has it. */
+static void object_folder(const struct object *object, char *ret_folder, size_t size)
+{
+	char hex[BUILDID_HEX_MAX];
+
+	if (object->build_id.size > 0) {
+		buildid_hex(&object->build_id, hex);
+		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s", hex,
+			       hex + 2);
+	} else {
+		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/sha256/%s",
+			       object->name + strlen("sha256-"));
+	}
+}
+
+/* Make the directory @path and those above it, under the snapshot. */
+static int make_dirs(int dir_fd, const char *path)
+{
+	char part[256];
+
+	for (size_t i = 1; path[i - 1]; i++) {
+		if (path[i] != '/' && path[i])
+			continue;
+		(void)snprintf(part, sizeof(part), "%.*s", (int)i, path);
+		if (mkdirat(dir_fd, part, 0750) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+static int copy_object(int store_fd, const char *from, int dir_fd, const char *to)
+{
+	_cleanup_(fd_closep) int in = -1, out = -1;
+
+	in = openat(store_fd, from, O_RDONLY | O_CLOEXEC);
+	if (in < 0)
+		return -errno;
+	out = openat(dir_fd, to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (out < 0)
+		return -errno;
+	return copyfile_fd(in, out);
+}
+
+int bundle_add_object(struct bundle *bundle, int store_fd, struct object *object,
+		      uint64_t *ret_size)
+{
+	char from[OBJECT_NAME_MAX + 8], folder[192], to[200];
+	int r;
+
+	object_folder(object, folder, sizeof(folder));
+	(void)snprintf(to, sizeof(to), "%s/elf", folder);
+	(void)snprintf(from, sizeof(from), "%s/elf", object->name);
+
+	/* Two paths may lead to one object. */
+	if (faccessat(bundle->dir_fd, to, F_OK, 0) == 0) {
+		*ret_size = 0;
+		return 0;
+	}
+	r = make_dirs(bundle->dir_fd, folder);
+	if (r < 0)
+		return r;
+	if (linkat(store_fd, from, bundle->dir_fd, to, 0) < 0) {
+		/* Too many links, or a file system without. */
+		r = copy_object(store_fd, from, bundle->dir_fd, to);
+		if (r < 0)
+			return r;
+	}
+	return bundle_add_sum(bundle, to, object->sha256, ret_size);
+}

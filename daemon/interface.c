@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/interface.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/jobs.h"
+#include "daemon/manager.h"
+#include "daemon/spool.h"
+#include "ptd/control.h"
+
+#define WAITERS_MAX 256u
+
+static int denied(const struct interface_peer *peer, sd_bus_error *error)
+{
+	if (peer->allowed)
+		return 0;
+	return sd_bus_error_set(
+	    error, PTD_ERROR_ACCESS_DENIED,
+	    "Only root, the recorder's user and members of group \"" INTERFACE_GROUP
+	    "\" may use the recorder.");
+}
+
+static int append_string(sd_bus_message *m, const char *key, const char *value)
+{
+	return sd_bus_message_append(m, "{sv}", key, "s", value);
+}
+
+static int append_u64(sd_bus_message *m, const char *key, uint64_t value)
+{
+	return sd_bus_message_append(m, "{sv}", key, "t", value);
+}
+
+static int append_u32(sd_bus_message *m, const char *key, uint32_t value)
+{
+	return sd_bus_message_append(m, "{sv}", key, "u", value);
+}
+
+/* Send @reply, if @r says that it could be filled. */
+static int send_reply(sd_bus_message *reply, int r)
+{
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	const struct interface_peer *peer = userdata;
+	struct manager_status s;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	s = manager_status(peer->interface->manager);
+	r = sd_bus_message_new_method_return(m, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "{sv}");
+	if (r < 0)
+		return r;
+	if ((r = append_string(reply, "version", PTD_VERSION)) < 0 ||
+	    (r = append_string(reply, "source", s.source)) < 0 ||
+	    (r = sd_bus_message_append(reply, "{sv}", "recording", "b", s.recording)) < 0 ||
+	    (r = append_u32(reply, "cpus", s.n_cpus)) < 0 ||
+	    (r = append_u64(reply, "aux_size", s.aux_size)) < 0 ||
+	    (r = append_u64(reply, "switch_size", s.switch_size)) < 0 ||
+	    (r = append_u64(reply, "sideband_bytes", s.sideband_bytes)) < 0 ||
+	    (r = append_u64(reply, "sideband_max", s.sideband_max)) < 0 ||
+	    (r = append_u64(reply, "sideband_lost", s.sideband_lost)) < 0 ||
+	    (r = append_u64(reply, "objects", s.n_objects)) < 0 ||
+	    (r = append_u64(reply, "snapshots", s.n_snapshots)) < 0 ||
+	    (r = append_u32(reply, "pending", s.n_pending)) < 0 ||
+	    (r = append_string(reply, "snapshots_path",
+			       spool_path(manager_spool(peer->interface->manager)))) < 0)
+		return r;
+	return send_reply(reply, 0);
+}
+
+static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const char *plugin;
+	int fd, r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = manager_open_source(peer->interface->manager, &fd, &plugin);
+	if (r == -EOPNOTSUPP)
+		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
+					"The recorder records hardware, everything that runs: "
+					"there is no program to start.");
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	return sd_bus_reply_method_return(m, "shs", "emu", fd, plugin);
+}
+
+static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const char *id, *option;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = sd_bus_message_enter_container(m, 'a', "{sv}");
+	while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+		r = sd_bus_message_read(m, "s", &option);
+		if (r >= 0)
+			return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+						 "There is no option \"%s\".", option);
+	}
+	if (r < 0)
+		return r;
+
+	r = manager_take_snapshot(peer->interface->manager, &id);
+	if (r == -EBUSY)
+		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
+					 "%u snapshots are waiting to be written already.",
+					 JOBS_WAITING_MAX);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	return sd_bus_reply_method_return(m, "s", id);
+}
+
+static int no_snapshot(sd_bus_error *error, const char *id)
+{
+	return sd_bus_error_setf(error, PTD_ERROR_NO_SNAPSHOT, "There is no snapshot \"%s\".", id);
+}
+
+static int reply_done(sd_bus_message *call, const char *directory, const struct job *job)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(freep) char *path = NULL;
+	int r;
+
+	if (job->error < 0)
+		return sd_bus_reply_method_errorf(call, PTD_ERROR_FAILED, "%s", job->message);
+
+	if (asprintf(&path, "%s/%s", directory, job->id) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "{sv}");
+	if (r < 0)
+		return r;
+	if ((r = append_string(reply, "id", job->id)) < 0 ||
+	    (r = append_string(reply, "path", path)) < 0 ||
+	    (r = append_u64(reply, "bytes", job->result.bytes)) < 0 ||
+	    (r = append_u64(reply, "pt_bytes", job->result.bytes_pt)) < 0 ||
+	    (r = append_u32(reply, "cpus", job->result.n_cpus)) < 0 ||
+	    (r = append_u32(reply, "objects", job->result.n_objects)) < 0 ||
+	    (r = append_u32(reply, "objects_missing", job->result.n_missing)) < 0)
+		return r;
+	return send_reply(reply, 0);
+}
+
+static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	struct interface *interface = peer->interface;
+	const struct job *job;
+	const char *id;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = sd_bus_message_read(m, "s", &id);
+	if (r < 0)
+		return r;
+	job = jobs_find(manager_jobs(interface->manager), id);
+	if (!job)
+		return no_snapshot(error, id);
+	if (job->done)
+		return reply_done(m, spool_path(manager_spool(interface->manager)), job);
+
+	if (interface->waiters.n >= WAITERS_MAX)
+		return sd_bus_error_set(error, PTD_ERROR_BUSY, "Too many calls are waiting.");
+	r = vec_push(&interface->waiters, m);
+	if (r < 0)
+		return r;
+	(void)sd_bus_message_ref(m);
+	return 1;
+}
+
+void interface_job_done(struct interface *interface, const struct job *job)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < interface->waiters.n; i++) {
+		sd_bus_message *call = interface->waiters.items[i];
+		const char *id;
+
+		if (sd_bus_message_rewind(call, true) >= 0 &&
+		    sd_bus_message_read(call, "s", &id) >= 0 && strcmp(id, job->id) != 0) {
+			interface->waiters.items[n++] = call;
+			continue;
+		}
+		/* One who went away does not hear it. */
+		(void)reply_done(call, spool_path(manager_spool(interface->manager)), job);
+		(void)sd_bus_message_unref(call);
+	}
+	interface->waiters.n = n;
+}
+
+void interface_forget(struct interface *interface, const sd_bus *bus)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < interface->waiters.n; i++) {
+		sd_bus_message *call = interface->waiters.items[i];
+
+		if (sd_bus_message_get_bus(call) == bus)
+			(void)sd_bus_message_unref(call);
+		else
+			interface->waiters.items[n++] = call;
+	}
+	interface->waiters.n = n;
+}
+
+static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	const struct interface_peer *peer = userdata;
+	size_t n;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = spool_list(manager_spool(peer->interface->manager), &entries, &n);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	r = sd_bus_message_new_method_return(m, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		if ((r = sd_bus_message_open_container(reply, 'a', "{sv}")) < 0 ||
+		    (r = append_string(reply, "id", entries[i].id)) < 0 ||
+		    (r = append_string(reply, "created", entries[i].created)) < 0 ||
+		    (r = append_u64(reply, "bytes", entries[i].bytes)) < 0 ||
+		    (r = append_u32(reply, "cpus", entries[i].n_cpus)) < 0)
+			return r;
+		r = sd_bus_message_close_container(reply);
+	}
+	return send_reply(reply, r);
+}
+
+static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	_cleanup_(fd_closep) int fd = -1;
+	const char *id;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = sd_bus_message_read(m, "s", &id);
+	if (r < 0)
+		return r;
+	r = spool_open(manager_spool(peer->interface->manager), id, &fd);
+	if (r == -ENOENT)
+		return no_snapshot(error, id);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	return sd_bus_reply_method_return(m, "h", fd);
+}
+
+/* UNPRIVILEGED: or sd-bus would answer others than root before we can. */
+#define METHOD(name, in, in_names, out, out_names, call)                   \
+	SD_BUS_METHOD_WITH_NAMES(name, in, in_names, out, out_names, call, \
+				 SD_BUS_VTABLE_UNPRIVILEGED)
+
+static const sd_bus_vtable vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	METHOD("GetStatus", "", , "a{sv}", SD_BUS_PARAM(status), get_status),
+	METHOD("OpenSource", "", , "shs",
+	       SD_BUS_PARAM(name) SD_BUS_PARAM(pool) SD_BUS_PARAM(plugin), open_source),
+	METHOD("TakeSnapshot", "a{sv}", SD_BUS_PARAM(options), "s", SD_BUS_PARAM(id),
+	       take_snapshot),
+	METHOD("WaitSnapshot", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result), wait_snapshot),
+	METHOD("ListSnapshots", "", , "aa{sv}", SD_BUS_PARAM(snapshots), list_snapshots),
+	METHOD("OpenSnapshot", "s", SD_BUS_PARAM(id), "h", SD_BUS_PARAM(directory), open_snapshot),
+	SD_BUS_VTABLE_END,
+};
+
+/* Clients that insist on a bus, such as gdbus, ask it for a name before all else. Any will do. */
+static int hello(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	(void)userdata;
+	(void)error;
+	return sd_bus_reply_method_return(m, "s", ":1.1");
+}
+
+static const sd_bus_vtable bus_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	METHOD("Hello", "", , "s", SD_BUS_PARAM(name), hello),
+	SD_BUS_VTABLE_END,
+};
+
+int interface_attach(sd_bus *bus, struct interface_peer *peer)
+{
+	int r;
+
+	r = sd_bus_add_object_vtable(bus, NULL, PTD_CONTROL_OBJECT, PTD_CONTROL_INTERFACE, vtable,
+				     peer);
+	if (r >= 0)
+		r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus",
+					     "org.freedesktop.DBus", bus_vtable, peer);
+	return r < 0 ? r : 0;
+}
+
+void interface_deinit(struct interface *interface)
+{
+	for (size_t i = 0; i < interface->waiters.n; i++)
+		(void)sd_bus_message_unref(interface->waiters.items[i]);
+	vec_deinit(&interface->waiters);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Plugin
+ *
+ * Where ptd-emu.so is, the plugin under which QEMU runs what the software source records.
+ */
+
+#include "base/base.h"
+
+/*
+ * $PTD_EMU_SO; or beside ptd, as in a build tree; or in ../lib/ptd, as installed. The last is named
+ * even if nothing is there.
+ *
+ * Return: 0, and @ret_path is absolute and the caller's to free; or negative errno.
+ */
+_must_check_ int plugin_find(char **ret_path);
