@@ -123,6 +123,9 @@ static void run_nm(const char *options, const char *path, struct knowns *ret_kno
 			   &at) != 3 ||
 		    at == 0 || k.size == 0 || !strchr("tTwWi", k.type))
 			continue;
+		/* To nm a thread's own variable can be weak like a function: at a small offset. */
+		if (k.address < 0x1000)
+			continue;
 		k.name = strdup(line + at);
 		assert_int_equal(vec_push(&ret_knowns->all, k), 0);
 	}
