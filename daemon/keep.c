@@ -59,13 +59,36 @@ static void dir_closep(DIR **dir)
 		(void)closedir(*dir);
 }
 
-static int sweep(int store_fd)
+int keep_new(int store_fd, struct keep **ret_keep)
+{
+	_cleanup_(keep_freep) struct keep *k = malloc(sizeof(*k));
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	*k = (struct keep){ .store_fd = store_fd };
+	r = keep_sweep(k);
+	if (r < 0)
+		return r;
+	*ret_keep = TAKE(k);
+	return 0;
+}
+
+static bool known(const struct keep *keep, const char *name)
+{
+	for (size_t i = 0; i < keep->objects.n; i++)
+		if (strcmp(keep->objects.items[i]->name, name) == 0)
+			return true;
+	return false;
+}
+
+int keep_sweep(struct keep *keep)
 {
 	_cleanup_(dir_closep) DIR *dir = NULL;
 	struct dirent *entry;
 	int fd;
 
-	fd = openat(store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(keep->store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	dir = fdopendir(fd);
@@ -74,24 +97,9 @@ static int sweep(int store_fd)
 		return -ENOMEM;
 	}
 	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.' && strlen(entry->d_name) < OBJECT_NAME_MAX)
-			forget_copy(store_fd, entry->d_name);
-	return 0;
-}
-
-int keep_new(int store_fd, struct keep **ret_keep)
-{
-	struct keep *k;
-	int r;
-
-	r = sweep(store_fd);
-	if (r < 0)
-		return r;
-	k = malloc(sizeof(*k));
-	if (!k)
-		return -ENOMEM;
-	*k = (struct keep){ .store_fd = store_fd };
-	*ret_keep = k;
+		if (entry->d_name[0] != '.' && strlen(entry->d_name) < OBJECT_NAME_MAX &&
+		    !known(keep, entry->d_name))
+			forget_copy(keep->store_fd, entry->d_name);
 	return 0;
 }
 

@@ -46,8 +46,7 @@ struct object *object_unref(struct object *object);
 DEFINE_CLEANUP(struct object *, object_unref);
 
 /*
- * @store_fd: the folder the copies go to; borrowed. Copies that no snapshot has a link to are
- * removed.
+ * @store_fd: the folder the copies go to; borrowed. It is swept first.
  *
  * Return: 0, or negative errno.
  */
@@ -55,6 +54,10 @@ _must_check_ int keep_new(int store_fd, struct keep **ret_keep);
 struct keep *keep_free(struct keep *keep);
 
 DEFINE_CLEANUP(struct keep *, keep_free);
+
+/* Remove copies that neither a snapshot nor a program seen since the start needs. Return: 0, or
+ * negative errno. */
+_must_check_ int keep_sweep(struct keep *keep);
 
 /*
  * Keep what an MMAP2 record maps, if it is executable and a file, and not kept yet. What cannot be

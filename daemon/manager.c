@@ -210,10 +210,26 @@ static int work(struct job *job)
 	return r;
 }
 
+/* No job is running here, so nobody is linking to a copy that goes. */
+static void clean_up(struct manager *m)
+{
+	size_t n = 0;
+	int r;
+
+	r = spool_vacuum(m->spool, &m->limits, &n);
+	if (n > 0)
+		log_notice("removed %zu old snapshots: MaxUse= or KeepFree= was reached", n);
+	if (r == 0 && n > 0)
+		r = keep_sweep(m->keep);
+	if (r < 0) {
+		errno = -r;
+		log_warning("cannot remove old snapshots, ignoring: %m");
+	}
+}
+
 static void finish(struct job *job, void *userdata)
 {
 	struct manager *m = userdata;
-	size_t n = 0;
 
 	work_free(job->work);
 	job->work = NULL;
@@ -222,11 +238,7 @@ static void finish(struct job *job, void *userdata)
 	} else {
 		log_notice("snapshot %s: %" PRIu64 " bytes of PT from %" PRIu32 " CPUs", job->id,
 			   job->result.bytes_pt, job->result.n_cpus);
-		if (spool_vacuum(m->spool, &m->limits, &n) < 0)
-			log_warning("cannot remove old snapshots, ignoring");
-		else if (n > 0)
-			log_notice("removed %zu old snapshots: MaxUse= or KeepFree= was reached",
-				   n);
+		clean_up(m);
 	}
 	if (m->control)
 		control_job_done(m->control, job);

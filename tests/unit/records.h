@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Perf records as a source writes them, for the tests of the daemon. Each function appends one
- * record to a buffer that grows.
+ * Perf records as a source writes them, for the tests of the daemon: each function appends one to a
+ * buffer that grows.
  */
 
 #include <linux/perf_event.h>
@@ -14,7 +14,8 @@
 #include <sys/mman.h>
 
 #include "daemon/record.h"
-#include "decoder/util/perfabi.h"
+#include "decoder/util/buildid.h"
+#include "tests/lib/perfbuild.h"
 
 struct records {
 	uint8_t *bytes;
@@ -36,76 +37,63 @@ static inline void records_deinit(struct records *r)
 	*r = (struct records){};
 }
 
-/* A record with any body; padded to 8 bytes. */
-static inline void records_put(struct records *r, uint32_t type, uint16_t misc, const void *body,
-			       size_t body_size, struct perfabi_trailer trailer)
+/* Take over what was built from @at on. */
+static inline void records_take(struct records *r, const struct perfbuild *b, size_t at)
 {
-	static const uint8_t zeros[8];
-	const size_t padding = -body_size % 8;
-	const struct perf_event_header header = {
-		.type = type,
-		.misc = misc,
-		.size = (uint16_t)(sizeof(header) + body_size + padding + sizeof(trailer)),
-	};
-
-	records_add(r, &header, sizeof(header));
-	records_add(r, body, body_size);
-	records_add(r, zeros, padding);
-	records_add(r, &trailer, sizeof(trailer));
+	records_add(r, b->bytes + at, b->size - at);
 }
 
-static inline struct perfabi_trailer records_trailer(uint32_t tid, uint64_t time, uint32_t cpu)
+/* A builder of records that task @pid makes on @cpu at @time. */
+static inline struct perfbuild *records_at(uint32_t pid, uint64_t time, uint32_t cpu)
 {
-	return (struct perfabi_trailer){
-		.pid = tid, .tid = tid, .time = time, .cpu = cpu, .id = RECORD_ID_SIDEBAND
-	};
+	static struct perfbuild b;
+
+	perfbuild_begin(&b, false);
+	perfbuild_at(&b, time, cpu, pid, pid);
+	return &b;
 }
 
 /* @tid comes to @cpu, or leaves it. */
 static inline void records_switch(struct records *r, uint32_t tid, bool out, uint64_t time,
 				  uint32_t cpu)
 {
-	const uint32_t body[2] = { 0, 0 };
+	struct perfbuild *b = records_at(tid, time, cpu);
 
-	records_put(r, PERF_RECORD_SWITCH_CPU_WIDE, out ? PERF_RECORD_MISC_SWITCH_OUT : 0, body,
-		    sizeof(body), records_trailer(tid, time, cpu));
+	records_take(r, b, perfbuild_switch_wide(b, out, 0, 0));
 }
 
 static inline void records_comm(struct records *r, uint32_t tid, const char *comm, uint64_t time)
 {
-	uint8_t body[24] = {};
+	struct perfbuild *b = records_at(tid, time, 0);
 
-	memcpy(body, (uint32_t[]){ tid, tid }, 8);
-	strncpy((char *)body + 8, comm, 15);
-	records_put(r, PERF_RECORD_COMM, 0, body, sizeof(body), records_trailer(tid, time, 0));
+	records_take(r, b, perfbuild_comm(b, false, tid, tid, comm));
 }
 
 static inline void records_fork(struct records *r, uint32_t pid, uint32_t ppid, uint64_t time)
 {
-	struct {
-		uint32_t pid, ppid, tid, ptid;
-		uint64_t time;
-	} body = { pid, ppid, pid, ppid, time };
+	struct perfbuild *b = records_at(pid, time, 0);
 
-	records_put(r, PERF_RECORD_FORK, 0, &body, sizeof(body), records_trailer(pid, time, 0));
+	records_take(r, b, perfbuild_fork(b, pid, ppid, pid, ppid));
 }
 
 /* A mapping of the first 12 KiB at 0x400000, executable; @id may be NULL. */
 static inline void records_mmap2(struct records *r, uint32_t pid, const char *path,
 				 const struct buildid *id, uint64_t time)
 {
-	uint8_t body[64 + 4096] = {};
+	struct perfbuild *b = records_at(pid, time, 0);
 	const uint32_t prot = PROT_READ | PROT_EXEC;
+	uint8_t payload[64] = {};
 
-	memcpy(body, (uint32_t[]){ pid, pid }, 8);
-	memcpy(body + 8, (uint64_t[]){ 0x400000, 0x3000, 0 }, 24);
+	memcpy(payload, (uint32_t[]){ pid, pid }, 8);
+	memcpy(payload + 8, (uint64_t[]){ 0x400000, 0x3000, 0 }, 24);
 	if (id) {
-		body[32] = id->size;
-		memcpy(body + 36, id->bytes, id->size);
+		payload[32] = id->size;
+		memcpy(payload + 36, id->bytes, id->size);
 	}
-	memcpy(body + 56, &prot, 4);
-	strncpy((char *)body + 64, path, 4095);
-	records_put(r, PERF_RECORD_MMAP2,
-		    PERF_RECORD_MISC_USER | (id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0), body,
-		    64 + strlen(path) + 1, records_trailer(pid, time, 0));
+	memcpy(payload + 56, &prot, 4);
+	records_take(
+	    r, b,
+	    perfbuild_record(b, PERF_RECORD_MMAP2,
+			     PERF_RECORD_MISC_USER | (id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0),
+			     payload, sizeof(payload), path));
 }

@@ -56,7 +56,7 @@ static struct summary look(const struct sideband *sideband)
 	return s;
 }
 
-/* @n COMM records (64 bytes each) with times from @time on. */
+/* @n COMM records (56 bytes each) with times from @time on. */
 static int add(struct sideband *sideband, size_t n, uint64_t time)
 {
 	struct records r = {};
@@ -87,7 +87,7 @@ static void keeps_what_it_is_given(void **state)
 	assert_int_equal(seen.n_comm, 20000);
 	assert_int_equal(seen.last, 20000);
 	assert_int_equal(seen.lost, 0);
-	assert_in_range(sideband_stats(s).bytes, 20000 * 64, 2 * MEBI);
+	assert_in_range(sideband_stats(s).bytes, 20000 * 56, 2 * MEBI);
 }
 
 /* What a snapshot looks at does not change under it, nor go away. */
