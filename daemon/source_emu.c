@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,6 +34,9 @@
 #define MASK_MTC_PERIOD  (UINT64_C(15) << 14)
 #define SHIFT_PSB_PERIOD 24
 
+/* Processes watched for being alive. A recording of more is noticed through the others. */
+#define PIDS_MAX 64u
+
 struct frozen {
 	uint64_t aux_head;
 	uint64_t switch_head;
@@ -46,6 +50,8 @@ struct source_emu {
 	size_t map_size;
 	uint64_t task_tail;
 	struct frozen frozen[EMU_CPUS_MAX];
+	uint32_t pids[PIDS_MAX]; /* seen in task records, and not known to be dead */
+	size_t n_pids;
 };
 
 static struct source_emu *emu(struct source *source)
@@ -201,6 +207,25 @@ static size_t write_lost(uint8_t *at)
 
 #define LOST_SIZE 56u
 
+static void note_pid(struct source_emu *e, uint32_t pid)
+{
+	for (size_t i = 0; i < e->n_pids; i++)
+		if (e->pids[i] == pid)
+			return;
+	if (e->n_pids < PIDS_MAX && pid > 0 && pid <= INT32_MAX)
+		e->pids[e->n_pids++] = pid;
+}
+
+static bool any_alive(struct source_emu *e)
+{
+	while (e->n_pids > 0) {
+		if (kill((pid_t)e->pids[e->n_pids - 1], 0) == 0 || errno != ESRCH)
+			return true;
+		e->n_pids--;
+	}
+	return false;
+}
+
 static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
 {
 	struct source_emu *e = emu(source);
@@ -231,7 +256,7 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	atomic_store_explicit(&pool(e)->task_tail, head, memory_order_release);
 
 	while ((r = record_next(&c, &record)) == 0)
-		;
+		note_pid(e, record.trailer.pid);
 	whole = n - cursor_left(&c);
 	if (r < 0 || !sane)
 		whole += write_lost(bytes + whole);
@@ -241,9 +266,12 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	return 0;
 }
 
+/* Processes that were killed did not count themselves out. */
 static bool active(struct source *source)
 {
-	return atomic_load_explicit(&pool(emu(source))->n_attached, memory_order_relaxed) > 0;
+	struct source_emu *e = emu(source);
+
+	return atomic_load_explicit(&pool(e)->n_attached, memory_order_relaxed) > 0 && any_alive(e);
 }
 
 static struct source *emu_free(struct source *source)

@@ -10,7 +10,9 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "daemon/config.h"
 #include "daemon/emu/pool.h"
@@ -274,7 +276,7 @@ static void scribbled_header(void **state)
 
 	memset(f->pool, 0xff, 4096);
 	memset(cpu_at(f, 0), 0xff, sizeof(struct emu_cpu));
-	assert_true(f->source->ops->active(f->source));
+	assert_false(f->source->ops->active(f->source));
 	assert_int_equal(f->source->ops->freeze(f->source), 0);
 	assert_int_equal(f->source->ops->view_aux(f->source, 0, &v), 0);
 	assert_int_equal(v.a_size + v.b_size, RING);
@@ -283,6 +285,37 @@ static void scribbled_header(void **state)
 	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
 	assert_int_equal(size, 56);
 	free(bytes);
+}
+
+/* Active is what says so and lives: the killed do not count themselves out. */
+static void activity(void **state)
+{
+	struct fixture *f = *state;
+	struct records r = {};
+	const pid_t child = fork();
+	uint8_t *bytes;
+	size_t size;
+
+	if (child == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	assert_false(f->source->ops->active(f->source));
+	f->pool->n_attached = 1;
+	records_comm(&r, (uint32_t)child, "child", 1);
+	write_tasks(f, &r);
+	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	free(bytes);
+	assert_true(f->source->ops->active(f->source));
+	f->pool->n_attached = 0;
+	assert_false(f->source->ops->active(f->source));
+	f->pool->n_attached = 1;
+	assert_true(f->source->ops->active(f->source));
+
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_false(f->source->ops->active(f->source));
+	records_deinit(&r);
 }
 
 static void what_it_does_not_do(void **state)
@@ -314,6 +347,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_tasks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_header, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(activity, set_up, tear_down),
 		cmocka_unit_test(what_it_does_not_do),
 	};
 
