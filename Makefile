@@ -100,7 +100,7 @@ check-asan: packages-check ## units, corpora and small recordings under ASan and
 
 check-clang: packages-check ## everything compiled by clang, and the units and corpora run
 	$(MAKE) tests O=build/clang CC=clang CXX=clang++ WERROR=$(WERROR)
-	tests/run.sh build/clang test- 2>&1
+	PTD_UNITS=1 tests/run.sh build/clang
 
 fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 	@mkdir -p $(O)/found-$*

@@ -3,7 +3,8 @@
 #
 # Run every test of the build in $1: units, fuzz corpora, integration scripts. A test that exits 77
 # was skipped and has said why. Long tests (tests/integration/long-*) run with PTD_LONG=1; under
-# PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build.
+# PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build. PTD_UNITS=1 leaves
+# the integration scripts out.
 #
 # A second argument is a pattern: only tests whose name matches it run.
 set -u
@@ -36,9 +37,11 @@ for t in tests/fuzz/fuzz-*.c; do
 	name=$(basename "$t" .c)
 	run "corpus-${name#fuzz-}" "$O/replay-${name#fuzz-}" "tests/fuzz/corpus/${name#fuzz-}"/*
 done
-for t in tests/integration/test-*.sh; do
-	run "$(basename "$t" .sh)" "$t"
-done
+if [[ -z ${PTD_UNITS:-} ]]; then
+	for t in tests/integration/test-*.sh; do
+		run "$(basename "$t" .sh)" "$t"
+	done
+fi
 if [[ -n ${PTD_LONG:-} ]]; then
 	for t in tests/integration/long-*.sh; do
 		run "$(basename "$t" .sh)" "$t"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * perf-addresses DIR: reads what `perf script -F pid,tid,ip` prints on standard input and writes the
- * addresses, as u64 in little endian, to a file for each thread, DIR/PID.TID.
+ * perf-addresses DIR: reads what `perf script -F pid,tid,ip` prints on standard input and writes
+ * the addresses, as u64 in little endian, to a file for each thread, DIR/PID.TID.
  */
 
 #include <errno.h>
