@@ -11,8 +11,9 @@
  *	PID.TID.log	u32 words, in the order in which the thread ran:
  *		id			the whole block retired
  *		LOG_PARTIAL id n	only its first n instructions did
- *		LOG_UNREPORTED id	the whole block did, and its last instruction is an int3 or int
- *n, which a decoder like libipt does not report (it sees FUP, TIP.PGD)
+ *		LOG_UNREPORTED id	the whole block did, and its last instruction is one that
+ *					a decoder like libipt does not report: it sees FUP, TIP.PGD
+ *					(int3, int n)
  *
  * An instruction stands here once for each time that it retired with packets on; a repeated string
  * instruction retires once, when it is done. Files are opened for each write only, since the

@@ -11,9 +11,9 @@
  *	DIR/objects/		the files that were executed, laid out as perf's build-id cache:
  *				.build-id/ab/cdef…/elf; a file without a build-id is kept at
  *				sha256/<hex of its content>/elf
- *	DIR/objects.map		one line an object: build-id or "sha256:<hex>" or "-" (could not be
- *kept), a tab, the path it was mapped by DIR/manifest		key=value lines, UTF-8: what, when,
- *where, how much
+ *	DIR/objects.map		one line an object: its build-id, or "sha256:<hex>", or "-" (it could
+ *				not be kept); a tab; the path it was mapped by
+ *	DIR/manifest		key=value lines, UTF-8: what, when, where, how much
  *	DIR/SHA256SUMS		of every other file, as sha256sum -c reads it; written last
  */
 
@@ -27,6 +27,6 @@
 #define PTD_SNAPSHOT_FORMAT "ptd-snapshot-1"
 
 /* Keys of the manifest that the decoder needs; the others are for people. */
-#define PTD_MANIFEST_FORMAT          "format"
-#define PTD_MANIFEST_REALTIME_OFFSET "realtime_offset_ns" /* CLOCK_REALTIME - the records' clock \
-							   */
+#define PTD_MANIFEST_FORMAT "format"
+/* CLOCK_REALTIME minus the records' clock, in ns. */
+#define PTD_MANIFEST_REALTIME_OFFSET "realtime_offset_ns"

@@ -2,7 +2,7 @@
 
 /*
  * Writes what fuzz-perfdata starts from into a directory: tests/fuzz/corpus/perfdata was made by
- *it.
+ * it.
  *
  *	perfdata-corpus DIRECTORY
  */
