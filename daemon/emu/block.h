@@ -20,7 +20,7 @@
 #include "decoder/util/map.h"
 #include "decoder/x86/insn.h"
 
-#define BLOCK_INSNS_MAX 4096
+#define BLOCK_INSNS_MAX 1024 /* QEMU ends blocks at 512 */
 
 /* How the last instruction leaves. */
 enum block_end {

@@ -22,10 +22,12 @@ enum {
 #define MODE_EXEC_64 0x01
 
 /*
+ * Inline, since most sizes are constants: it is called for every packet.
+ *
  * Not one byte more than the packet has may be written: what lies behind head are the oldest bytes
  * of the ring, which a reader may still want.
  */
-static void put(struct encode *e, const void *bytes, size_t n)
+static inline void put(struct encode *e, const void *bytes, size_t n)
 {
 	const uint64_t at = e->head & (e->ring_size - 1);
 	const size_t room = e->ring_size - at;
@@ -77,7 +79,7 @@ static bool is_canonical(uint64_t ip)
 	return (uint64_t)((int64_t)(ip << 16) >> 16) == ip;
 }
 
-static void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t mode, uint8_t n)
+static inline void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t mode, uint8_t n)
 {
 	uint8_t bytes[9] = { op | mode << 5 };
 

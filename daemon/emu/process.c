@@ -3,9 +3,11 @@
 #include "daemon/emu/process.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "daemon/emu/thread.h"
@@ -94,6 +96,10 @@ void process_end(struct process *process)
 	}
 	if (process->block_log)
 		(void)log_file_flush(process->block_log);
+	if (process->n_surprises > 0 && process->log_dir)
+		fprintf(stderr,
+			"ptd-emu.so: %" PRIu64 " times code ran that no call made executable\n",
+			process->n_surprises);
 	/* As in the kernel, the leader is the last. */
 	for (struct thread *t = process->threads; t; t = t->next) {
 		if (t->lease.who.tid == process->pid)
@@ -110,7 +116,12 @@ void process_end(struct process *process)
 void process_leave(struct process *process)
 {
 	atomic_store(&process->state, PROCESS_OVER);
+	/* The files are the parent's, and so is what is pending for them. */
 	process->threads = NULL;
+	process->block_log = NULL;
+	/* Other threads of the parent may have held these. */
+	(void)pthread_mutex_init(&process->lock, NULL);
+	(void)pthread_mutex_init(&process->maps.lock, NULL);
 }
 
 /*
@@ -119,7 +130,8 @@ void process_leave(struct process *process)
  */
 static void surprise(struct process *process, struct thread *self, uint64_t ip)
 {
-	if (maps_add(&process->maps, self->lease.who, ip & ~(PAGE - 1), PAGE, 5) > 0)
+	if (maps_add(&process->maps, self->lease.who, ip & ~(PAGE - 1), PAGE,
+		     PROT_READ | PROT_EXEC) > 0)
 		self->wants_tsc = true;
 	process->n_surprises++;
 }
@@ -130,6 +142,8 @@ const struct block *process_translate(struct process *process, struct thread *se
 	struct block *block = NULL;
 	int r;
 
+	if (atomic_load(&process->state) == PROCESS_OVER)
+		return NULL;
 	(void)pthread_mutex_lock(&process->lock);
 	r = blocks_get(&process->blocks, ip, insns, n, &block);
 	if (r == BLOCKS_NEW) {

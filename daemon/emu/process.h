@@ -84,7 +84,9 @@ void process_end(struct process *process);
 /* This is a forked child: leave everything alone, it is the parent's. */
 void process_leave(struct process *process);
 
-/* Return: the block of a translation; NULL without memory. @self is NULL before the first one runs.
+/*
+ * Return: the block of a translation; NULL without memory, or if the process is over. @self is the
+ * calling thread, NULL before the first block runs.
  */
 const struct block *process_translate(struct process *process, struct thread *self, uint64_t ip,
 				      const struct block_insn *insns, size_t n);

@@ -57,8 +57,10 @@ static void changed(struct thread *thread, uint64_t addr, uint64_t size, uint64_
 {
 	struct maps *maps = &thread->process->maps;
 
+	const uint32_t rwx = prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
+
 	if (prot & PROT_EXEC)
-		(void)maps_add(maps, thread->lease.who, addr, size, (uint32_t)prot);
+		(void)maps_add(maps, thread->lease.who, addr, size, rwx);
 	else
 		maps_remove(maps, addr, size);
 }

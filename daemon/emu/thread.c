@@ -97,7 +97,7 @@ static void enter(struct thread *thread, uint64_t ip, enum lease_manner manner)
 }
 
 /* ptd wants to read the rings: write all that is known, and go on. */
-static void thaw(struct thread *thread, uint64_t ip, uint32_t freeze)
+static void flush_and_go_on(struct thread *thread, uint64_t ip, uint32_t freeze)
 {
 	encode_disable_at(thread->flow.encode, ip);
 	publish(thread);
@@ -138,7 +138,7 @@ static void attend(struct thread *thread, uint64_t ip)
 	thread->wants_tsc = false;
 	publish(thread);
 	if (freeze != thread->frozen)
-		thaw(thread, ip, freeze);
+		flush_and_go_on(thread, ip, freeze);
 	if (atomic_load(&pool->waiters) > 0)
 		share(thread, ip);
 }
