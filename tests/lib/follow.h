@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Follow
+ *
+ * A judge of what a decoder printed: each instruction must lie in bytes that its process had mapped
+ * at that time, be those bytes, and follow from its predecessor by them, unless a mark or a new
+ * slice stands between. It reads records and files by itself (mapped) and asks Zydis itself; of the
+ * decoder it sees only the stream.
+ */
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "ptd/record.h"
+
+#define FOLLOW_FAULTS_MAX 20 /* of which the text is printed; the others are only counted */
+
+struct follow;
+
+/*
+ * Begin to judge what is decoded from the snapshot directory, or perf.data file, at @path. What is
+ * wrong is written to @faults, a line each.
+ *
+ * Return: 0; or negative errno if the records cannot be read.
+ */
+_must_check_ int follow_new(const char *path, const struct ptd_info *info, FILE *faults,
+			    struct follow **ret_follow);
+struct follow *follow_free(struct follow *follow);
+
+/* Judge the next batch of the stream. Return: 0 or -ENOMEM. */
+_must_check_ int follow_batch(struct follow *follow, const struct ptd_batch *batch);
+
+/* What was judged so far. */
+uint64_t follow_n_insns(const struct follow *follow);
+uint64_t follow_n_faults(const struct follow *follow);
+
+DEFINE_CLEANUP(struct follow *, follow_free);

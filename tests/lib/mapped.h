@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Mapped
+ *
+ * Which bytes each process of a recording could execute at which time, by a reading of the records
+ * and files that shares no code with the decoder's (decoder/file, sideband, image).
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct mapped;
+
+/* Bytes as they were at an address, and for how long. */
+struct mapped_bytes {
+	const uint8_t *bytes; /* valid until mapped_free() */
+	size_t size;
+	uint64_t from; /* the first time at which they were there */
+	uint64_t to;   /* the time from which something else was; UINT64_MAX: never */
+};
+
+/*
+ * Read the snapshot directory, or perf.data file, at @path.
+ *
+ * Return: 0; or negative errno.
+ */
+_must_check_ int mapped_new(const char *path, struct mapped **ret_mapped);
+struct mapped *mapped_free(struct mapped *mapped);
+
+/*
+ * Find what process @pid has mapped at @address at @time.
+ *
+ * Return: 0; -ENOENT if nothing is, or its file is not there or not the one that was mapped.
+ */
+_must_check_ int mapped_find(const struct mapped *mapped, uint32_t pid, uint64_t time,
+			     uint64_t address, struct mapped_bytes *ret_bytes);
+
+DEFINE_CLEANUP(struct mapped *, mapped_free);
