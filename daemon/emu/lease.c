@@ -114,13 +114,15 @@ static void begin(struct lease *lease)
 
 	if (e->ring_size == 0)
 		encode_init(e, l->aux_size, l->psb_period, l->return_compression);
-	/* Where the ring is in this process, and how large it is, no other process may tell. */
+	/* Where the ring is in this process, and how it is to be used, no other process may tell. */
 	e->ring = attach_at(lease->attach, emu_aux_offset(l, lease->who.cpu));
 	e->ring_size = l->aux_size;
+	e->psb_period = l->psb_period;
+	e->return_compression = l->return_compression;
 
 	lease->since_ns = attach_now_ns();
 	sideband_run(lease->attach, lease->who, lease->since_ns);
-	if (lease->lost)
+	if (lease->lost || e->enabled || e->n_tnt > 0)
 		encode_overflow(e, lease->since_ns);
 	lease->lost = false;
 	atomic_store(&cpu->freeze_done, atomic_load(&lease->attach->pool->freeze));

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The ground truth: what the source logs is what the reader gives, and a damaged log is refused.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/emu/block.h"
+#include "daemon/emu/log.h"
+#include "tests/lib/emulog.h"
+
+static char dir[] = "/tmp/test-emulog-XXXXXX";
+
+static int make_dir(void **state)
+{
+	(void)state;
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	static const char *const names[] = { "7.blocks", "7.8.log" };
+	char path[64];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		(void)unlink(path);
+	}
+	return rmdir(dir);
+}
+
+static void write_file(const char *name, const void *bytes, size_t size)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, size), size);
+}
+
+/* nop; nop; int3 at 0x1000, and ret at 0x2000. */
+static void add_blocks(struct blocks *blocks, const struct block **ret_a,
+		       const struct block **ret_b)
+{
+	static const uint8_t nop = 0x90, int3 = 0xcc, ret = 0xc3;
+	const struct block_insn a[] = { { 0x1000, &nop, 1 },
+					{ 0x1001, &nop, 1 },
+					{ 0x1002, &int3, 1 } };
+	const struct block_insn b[] = { { 0x2000, &ret, 1 } };
+	struct block *block;
+
+	assert_int_equal(blocks_get(blocks, 0x1000, a, 3, &block), BLOCKS_NEW);
+	*ret_a = block;
+	assert_int_equal(blocks_get(blocks, 0x2000, b, 1, &block), BLOCKS_NEW);
+	*ret_b = block;
+}
+
+static void round_trip(void **state)
+{
+	static const struct emulog_insn expected[] = {
+		{ 0x2000, false }, { 0x1000, false }, { 0x1001, false },
+		{ 0x1000, false }, { 0x1001, false }, { 0x1002, true },
+		{ 0x1000, false }, { 0x1001, false }, { 0x1002, false },
+	};
+	const struct block *a, *b;
+	struct blocks blocks = {};
+	struct log_file *file;
+	struct emulog_insn insn;
+	struct emulog log;
+
+	(void)state;
+	add_blocks(&blocks, &a, &b);
+	assert_int_equal(log_file_new(dir, "7.blocks", &file), 0);
+	log_describe(file, a);
+	log_describe(file, b);
+	file = log_file_free(file);
+	assert_int_equal(log_file_new(dir, "7.8.log", &file), 0);
+	log_whole(file, b->id);
+	log_partial(file, a->id, 2);
+	log_partial(file, a->id, 0);
+	log_unreported(file, a->id);
+	log_whole(file, a->id);
+	file = log_file_free(file);
+
+	assert_int_equal(emulog_init(&log, dir, "7.8"), 0);
+	for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
+		assert_int_equal(emulog_next(&log, &insn), 0);
+		assert_int_equal(insn.ip, expected[i].ip);
+		assert_int_equal(insn.unreported, expected[i].unreported);
+	}
+	assert_int_equal(emulog_next(&log, &insn), EMULOG_END);
+	emulog_deinit(&log);
+	blocks_deinit(&blocks);
+}
+
+/* More than the buffer holds. */
+static void long_log(void **state)
+{
+	const uint32_t n = 3 * LOG_BUFFER_SIZE + 5;
+	struct log_file *file;
+	struct emulog_insn insn;
+	struct emulog log;
+	uint32_t count = 0;
+
+	(void)state;
+	write_file("7.blocks", (const uint32_t[]){ 1, 0, 0x1000, 0 }, 16);
+	assert_int_equal(log_file_new(dir, "7.8.log", &file), 0);
+	for (uint32_t i = 0; i < n; i++)
+		log_whole(file, 0);
+	file = log_file_free(file);
+	assert_int_equal(emulog_init(&log, dir, "7.8"), 0);
+	while (emulog_next(&log, &insn) == 0)
+		count++;
+	assert_int_equal(count, n);
+	emulog_deinit(&log);
+}
+
+static void damaged(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t blocks[8];
+		size_t blocks_size;
+		uint32_t words[8];
+		size_t words_size;
+		int init, next;
+	} rows[] = {
+		{ "good", { 1, 0, 0x1000, 0 }, 16, { 0 }, 4, 0, 0 },
+		{ "empty", {}, 0, {}, 0, 0, EMULOG_END },
+		{ "dictionary cut in a head", { 1, 0, 0x1000, 0 }, 4, { 0 }, 4, -EBADMSG, 0 },
+		{ "dictionary cut in a block", { 2, 0, 0x1000, 0 }, 16, { 0 }, 4, -EBADMSG, 0 },
+		{ "huge block", { UINT32_MAX, 0, 0x1000, 0 }, 16, { 0 }, 4, -EBADMSG, 0 },
+		{ "unknown block", { 1, 0, 0x1000, 0 }, 16, { 1 }, 4, 0, -EBADMSG },
+		{ "word cut", { 1, 0, 0x1000, 0 }, 16, { 0 }, 3, 0, -EBADMSG },
+		{ "partial cut", { 1, 0, 0x1000, 0 }, 16, { LOG_PARTIAL, 0 }, 8, 0, -EBADMSG },
+		{ "partial of too many",
+		  { 1, 0, 0x1000, 0 },
+		  16,
+		  { LOG_PARTIAL, 0, 2 },
+		  12,
+		  0,
+		  -EBADMSG },
+		{ "unreported cut", { 1, 0, 0x1000, 0 }, 16, { LOG_UNREPORTED }, 4, 0, -EBADMSG },
+		{ "empty block", { 0, 0 }, 8, { 0 }, 4, 0, EMULOG_END },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct emulog_insn insn = { .ip = 0xdead };
+		struct emulog log;
+
+		print_message("  %s\n", rows[i].name);
+		write_file("7.blocks", rows[i].blocks, rows[i].blocks_size);
+		write_file("7.8.log", rows[i].words, rows[i].words_size);
+		assert_int_equal(emulog_init(&log, dir, "7.8"), rows[i].init);
+		if (rows[i].init < 0)
+			continue;
+		assert_int_equal(emulog_next(&log, &insn), rows[i].next);
+		assert_int_equal(insn.ip, rows[i].next == 0 ? 0x1000 : 0xdead);
+		emulog_deinit(&log);
+	}
+}
+
+static void missing(void **state)
+{
+	struct emulog log;
+
+	(void)state;
+	assert_int_equal(emulog_init(&log, dir, "9.9"), -ENOENT);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(round_trip),
+		cmocka_unit_test(long_log),
+		cmocka_unit_test(damaged),
+		cmocka_unit_test(missing),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
