@@ -108,8 +108,9 @@ fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 		-o $(O)/$@ tests/fuzz/$@.c $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
 	$(O)/$@ -max_total_time=$(or $(T),60) $(O)/found-$* tests/fuzz/corpus/$*
 
-bench: all ## speed, as ratios against a peer measured in the same run
-	tests/bench/run.sh $(O)
+bench: packages-check ## speed, as ratios against a peer measured in the same run
+	@$(MAKE) --no-print-directory -s tests
+	@O=$(O) tests/bench/run.sh
 
 lint: ## formatting, layers, headers that stand alone
 	clang-format --dry-run -Werror $$(git ls-files '*.[ch]')
