@@ -219,7 +219,7 @@ bool process_at_handler(struct process *process, uint64_t ip, uint64_t rsp, uint
 	return at;
 }
 
-void process_flush_logs(struct process *process)
+void process_flush_blocks(struct process *process)
 {
 	if (process->block_log)
 		(void)log_file_flush(process->block_log);

@@ -107,5 +107,5 @@ void process_note_handler(struct process *process, uint64_t act);
  */
 bool process_at_handler(struct process *process, uint64_t ip, uint64_t rsp, uint64_t *ret_ip);
 
-/* Write what the logs of all threads hold. */
-void process_flush_logs(struct process *process);
+/* Write what is pending of the description of blocks. */
+void process_flush_blocks(struct process *process);

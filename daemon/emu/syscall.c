@@ -45,7 +45,7 @@ void syscall_enter(struct thread *thread, int64_t number, const uint64_t args[st
 	case GUEST_EXECVE:
 	case GUEST_EXECVEAT:
 		/* If it succeeds, nothing of us is left. */
-		process_flush_logs(p);
+		process_flush_blocks(p);
 		if (thread->flow.log)
 			(void)log_file_flush(thread->flow.log);
 		break;
