@@ -64,6 +64,9 @@ $(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o $(O)/libemu.a $(O)/libptdecode.a
 
 $(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
 	$(CC) $(ALL_CFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
+# The plugin's modules never meet the daemon's: both have a sideband.
+$(O)/test-emu-%: $(O)/tests/unit/test-emu-%.o $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
+	$(CC) $(ALL_CFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 $(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $(O)/libptdecode.a
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
 $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libptdecode.a
