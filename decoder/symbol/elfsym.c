@@ -83,9 +83,8 @@ static int read_sections(struct elfsym *elf)
 /* Is it the name of code? If so, fill in all of the symbol but its name. */
 static bool is_code(const struct elfsym *elf, const GElf_Sym *sym, struct symtab_symbol *ret_symbol)
 {
-	const int type = GELF_ST_TYPE(sym->st_info), bind = GELF_ST_BIND(sym->st_info);
+	const int type = GELF_ST_TYPE(sym->st_info);
 	const GElf_Shdr *h;
-	uint8_t rank;
 
 	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
 		return false;
@@ -96,14 +95,13 @@ static bool is_code(const struct elfsym *elf, const GElf_Sym *sym, struct symtab
 	    h->sh_size > UINT64_MAX - h->sh_addr)
 		return false;
 
-	rank = bind == STB_LOCAL ? SYMTAB_LOCAL : bind == STB_WEAK ? SYMTAB_WEAK : SYMTAB_GLOBAL;
-	if (type == STT_NOTYPE)
-		rank += SYMTAB_LABEL;
 	*ret_symbol = (struct symtab_symbol){
 		.address = sym->st_value,
 		.size = sym->st_size,
 		.limit = h->sh_addr + h->sh_size,
-		.rank = rank,
+		.rank = type == STT_FUNC        ? SYMTAB_FUNCTION
+			: type == STT_GNU_IFUNC ? SYMTAB_IFUNC
+						: SYMTAB_LABEL,
 	};
 	return true;
 }
@@ -131,33 +129,41 @@ static int read_symbols(struct symtab *symtab, const struct elfsym *elf, uint32_
 	return 0;
 }
 
-static int read_all(struct symtab *symtab, struct elfsym *elf)
+int elfsym_init(struct elfsym *elf, const uint8_t *bytes, size_t size)
 {
-	int r;
+	int r = 0;
 
-	r = read_sections(elf);
+	*elf = (struct elfsym){ .bytes = bytes, .size = size };
+	(void)elf_version(EV_CURRENT);
+	if (size > 0)
+		elf->elf = elf_memory((char *)(uintptr_t)bytes, size);
+	if (elf->elf && elf_kind(elf->elf) == ELF_K_ELF)
+		r = read_sections(elf);
 	if (r < 0)
-		return r;
-	r = read_symbols(symtab, elf, SHT_SYMTAB);
-	if (r < 0)
-		return r;
-	r = read_symbols(symtab, elf, SHT_DYNSYM);
-	return r < 0 ? r : plt_read(symtab, elf);
+		elfsym_deinit(elf);
+	return r;
+}
+
+void elfsym_deinit(struct elfsym *elf)
+{
+	vec_deinit(&elf->sections);
+	if (elf->elf)
+		elf_end(elf->elf);
+	elf->elf = NULL;
 }
 
 int elfsym_read(struct symtab *symtab, const uint8_t *bytes, size_t size)
 {
-	struct elfsym elf = { .bytes = bytes, .size = size };
-	int r = 0;
+	_cleanup_(elfsym_deinit) struct elfsym elf = {};
+	int r;
 
-	(void)elf_version(EV_CURRENT);
-	elf.elf = size > 0 ? elf_memory((char *)(uintptr_t)bytes, size) : NULL;
-	if (!elf.elf)
-		return 0;
-	if (elf_kind(elf.elf) == ELF_K_ELF)
-		r = read_all(symtab, &elf);
-	vec_deinit(&elf.sections);
-	elf_end(elf.elf);
+	r = elfsym_init(&elf, bytes, size);
+	if (r == 0)
+		r = read_symbols(symtab, &elf, SHT_SYMTAB);
+	if (r == 0)
+		r = read_symbols(symtab, &elf, SHT_DYNSYM);
+	if (r == 0)
+		r = plt_read(symtab, &elf);
 	/* Far more symbols than any program has: those read so far must do. */
 	return r == -E2BIG ? 0 : r;
 }

@@ -23,7 +23,7 @@
  */
 _must_check_ int elfsym_read(struct symtab *symtab, const uint8_t *bytes, size_t size);
 
-/* --- for elfsym.c and plt.c ------------------------------------------------------------------- */
+/* --- for the other files of this folder ------------------------------------------------------- */
 
 /* One section: its header, and its bytes as far as the file has them. */
 struct elfsym_section {
@@ -35,11 +35,19 @@ struct elfsym_section {
 };
 
 struct elfsym {
-	Elf *elf;
+	Elf *elf; /* NULL if it is no ELF file */
 	const uint8_t *bytes;
 	size_t size;
 	VEC(struct elfsym_section) sections; /* by index */
 };
+
+/*
+ * Read the sections of the file; there are none if it is no ELF file.
+ *
+ * Return: 0; or -ENOMEM, and there is nothing to deinit.
+ */
+_must_check_ int elfsym_init(struct elfsym *elf, const uint8_t *bytes, size_t size);
+void elfsym_deinit(struct elfsym *elf);
 
 /* Return: the first section of that type, and called @name unless that is NULL; or NULL. */
 const struct elfsym_section *elfsym_find(const struct elfsym *elf, uint32_t type, const char *name);

@@ -35,7 +35,7 @@ static int compare(const void *pa, const void *pb)
 struct names {
 	const struct elfsym *elf;
 	const struct elfsym_section *section;
-	Elf_Data *data;
+	Elf_Data *data; /* NULL: a static program's relocations refer to no symbols */
 };
 
 /* Name the slot after symbol @index; it stays as it is if that has no name. */
@@ -43,7 +43,8 @@ static void name_slot(const struct names *names, uint64_t index, struct slot *sl
 {
 	GElf_Sym sym;
 
-	if (index == 0 || index > INT32_MAX || !gelf_getsym(names->data, (int)index, &sym))
+	if (!names->data || index == 0 || index > INT32_MAX ||
+	    !gelf_getsym(names->data, (int)index, &sym))
 		return;
 	slot->name = elfsym_string(names->elf, names->section->header.sh_link, sym.st_name,
 				   &slot->name_size);
@@ -164,11 +165,11 @@ int plt_read(struct symtab *symtab, const struct elfsym *elf)
 	GElf_Ehdr header;
 	int r;
 
-	if (!gelf_getehdr(elf->elf, &header) || header.e_machine != EM_X86_64 || !names.section)
+	if (elf->sections.n == 0 || !gelf_getehdr(elf->elf, &header) ||
+	    header.e_machine != EM_X86_64)
 		return 0;
-	names.data = elf_getdata(names.section->scn, NULL);
-	if (!names.data)
-		return 0;
+	if (names.section)
+		names.data = elf_getdata(names.section->scn, NULL);
 
 	r = read_relocations(&plt, symtab, &names, ".rela.plt", true);
 	if (r == 0)

@@ -16,38 +16,30 @@ void symtab_deinit(struct symtab *symtab)
 
 int symtab_add(struct symtab *symtab, const struct symtab_symbol *symbol)
 {
+	int r;
+
 	if (symtab->symbols.n == SYMBOLS_MAX)
 		return -E2BIG;
+	r = vec_push(&symtab->symbols, *symbol);
+	if (r < 0)
+		return r;
+	symtab->symbols.items[symtab->symbols.n - 1].order = (uint32_t)symtab->symbols.n;
 	symtab->sorted = false;
-	return vec_push(&symtab->symbols, *symbol);
+	return 0;
 }
 
-static size_t n_underscores(const struct symtab_symbol *s)
-{
-	size_t n = 0;
-
-	while (n < s->name_size && s->name[n] == '_')
-		n++;
-	return n;
-}
-
-/* By address; of one address, the best name first. */
+/* By address; of one address, the outer ones first, and of the same code, the best name first. */
 static int compare(const void *pa, const void *pb)
 {
 	const struct symtab_symbol *a = pa, *b = pb;
-	size_t ua, ub;
 
 	if (a->address != b->address)
 		return a->address < b->address ? -1 : 1;
+	if (a->size != b->size)
+		return a->size > b->size ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
-	ua = n_underscores(a);
-	ub = n_underscores(b);
-	if (ua != ub)
-		return ua < ub ? -1 : 1;
-	if (a->name_size != b->name_size)
-		return a->name_size < b->name_size ? -1 : 1;
-	return memcmp(a->name, b->name, a->name_size);
+	return a->order < b->order ? -1 : a->order > b->order;
 }
 
 static void sort(struct symtab *symtab)
@@ -72,21 +64,22 @@ const struct symtab_symbol *symtab_at(struct symtab *symtab, uint64_t address)
 		else
 			high = middle;
 	}
+	for (size_t i = low; i < symtab->symbols.n && s[i].address == address; i++)
+		if (s[i].rank == SYMTAB_IFUNC)
+			return &s[i];
 	return low < symtab->symbols.n && s[low].address == address ? &s[low] : NULL;
 }
 
-/* Keep the best name of each address. One that has no size takes another's. */
+/* Keep one name of the same code. One that has no size is a name of what begins there. */
 static void drop_aliases(struct symtab *symtab)
 {
 	struct symtab_symbol *s = symtab->symbols.items;
 	size_t n = 0;
 
-	for (size_t i = 0; i < symtab->symbols.n; i++) {
-		if (n == 0 || s[i].address != s[n - 1].address)
+	for (size_t i = 0; i < symtab->symbols.n; i++)
+		if (n == 0 || s[i].address != s[n - 1].address ||
+		    (s[i].size != 0 && s[i].size != s[n - 1].size))
 			s[n++] = s[i];
-		else if (s[n - 1].size == 0)
-			s[n - 1].size = s[i].size;
-	}
 	symtab->symbols.n = n;
 }
 

@@ -5,9 +5,13 @@
  * Symtab
  *
  * The symbols of one object, by address. They are added in any order, from as many sources as
- * there are, and then sealed: of several names for one address the best stays, a symbol without a
- * size reaches to the next one, and where symbols overlap the innermost counts. Names are borrowed:
- * they point into the object's bytes.
+ * there are, and then sealed: of several names for the same code one stays, a symbol without a size
+ * reaches to the next one, and where symbols overlap the innermost counts. Names are borrowed: they
+ * point into the object's bytes.
+ *
+ * The name that stays is the one that addr2line gives: a function's before others, then the one that
+ * was added first. That is often a local one where perf would show a global one; but users ask
+ * addr2line and gdb about the addresses that they find here.
  */
 
 #include <stdbool.h>
@@ -19,12 +23,11 @@
 
 #define SYMTAB_NONE UINT32_MAX
 
-/* How good a name is: a lower rank wins. Add them up. */
-enum {
-	SYMTAB_GLOBAL = 0,
-	SYMTAB_WEAK = 1,
-	SYMTAB_LOCAL = 2,
-	SYMTAB_LABEL = 4, /* not said to be a function */
+/* What is said to lie at the address: of several names, one with a lower rank wins. */
+enum symtab_rank {
+	SYMTAB_FUNCTION,
+	SYMTAB_IFUNC, /* a function that chooses one of several at start */
+	SYMTAB_LABEL, /* code that is not said to be a function */
 };
 
 struct symtab_symbol {
@@ -33,8 +36,9 @@ struct symtab_symbol {
 	uint64_t limit; /* end of its section: it reaches no further */
 	const char *name;
 	uint16_t name_size;
-	uint8_t rank;
-	bool plt; /* a stub that jumps to the function of this name */
+	uint8_t rank;   /* enum symtab_rank */
+	bool plt;       /* a stub that jumps to the function of this name */
+	uint32_t order; /* set by symtab_add() */
 };
 
 struct symtab_range {
@@ -57,7 +61,10 @@ void symtab_deinit(struct symtab *symtab);
  */
 _must_check_ int symtab_add(struct symtab *symtab, const struct symtab_symbol *symbol);
 
-/* The best of the symbols added so far that begin at @address; NULL if there is none. */
+/*
+ * By what name others refer to the function at @address: the first indirect one of the symbols added
+ * so far that begin there, or else the first of all; NULL if there is none.
+ */
 const struct symtab_symbol *symtab_at(struct symtab *symtab, uint64_t address);
 
 /* Nothing is added after this. Return: 0 or -ENOMEM. */

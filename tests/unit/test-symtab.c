@@ -40,17 +40,18 @@ static const struct row rows[] = {
 	  { { 16, "f", LIMIT }, { LIMIT, NULL, UINT64_MAX } } },
 	{ "never beyond its section", { { 16, UINT64_MAX, "f", 0 } },
 	  { { LIMIT - 1, "f", LIMIT }, { LIMIT, NULL, UINT64_MAX } } },
-	{ "global before weak before local",
-	  { { 16, 4, "l", SYMTAB_LOCAL }, { 16, 4, "g", SYMTAB_GLOBAL }, { 16, 4, "w", SYMTAB_WEAK } },
-	  { { 16, "g", 20 } } },
+	{ "the first of several names", { { 16, 4, "__f", 0 }, { 16, 4, "f", 0 }, { 16, 4, "a", 0 } },
+	  { { 16, "__f", 20 } } },
 	{ "function before label",
-	  { { 16, 4, "label", SYMTAB_LABEL }, { 16, 4, "f", SYMTAB_LOCAL } }, { { 16, "f", 20 } } },
-	{ "fewer underscores", { { 16, 4, "__f", 0 }, { 16, 4, "_long_name", 0 } },
-	  { { 16, "_long_name", 20 } } },
-	{ "shorter", { { 16, 4, "fork_long", 0 }, { 16, 4, "fork", 0 } }, { { 16, "fork", 20 } } },
-	{ "always the same of equals", { { 16, 4, "b", 0 }, { 16, 4, "a", 0 } }, { { 16, "a", 20 } } },
-	{ "an alias lends its size", { { 16, 4, "l", SYMTAB_LOCAL }, { 16, 0, "g", 0 } },
-	  { { 19, "g", 20 }, { 20, NULL, UINT64_MAX } } },
+	  { { 16, 4, "label", SYMTAB_LABEL }, { 16, 4, "f", SYMTAB_FUNCTION } }, { { 16, "f", 20 } } },
+	{ "function before indirect function before label",
+	  { { 16, 4, "label", SYMTAB_LABEL }, { 16, 4, "i", SYMTAB_IFUNC }, { 16, 4, "f", SYMTAB_FUNCTION },
+	    { 32, 4, "label", SYMTAB_LABEL }, { 32, 4, "i", SYMTAB_IFUNC } },
+	  { { 16, "f", 20 }, { 32, "i", 36 } } },
+	{ "one with a size before one without", { { 16, 0, "g", 0 }, { 16, 4, "f", 0 } },
+	  { { 16, "f", 20 }, { 19, "f", 20 }, { 20, NULL, UINT64_MAX } } },
+	{ "the inner of two that begin together", { { 16, 4, "inner", 0 }, { 16, 8, "outer", 0 } },
+	  { { 16, "inner", 20 }, { 20, "outer", 24 }, { 24, NULL, UINT64_MAX } } },
 	{ "inner and outer", { { 16, 16, "outer", 0 }, { 20, 4, "inner", 0 } },
 	  { { 16, "outer", 20 }, { 20, "inner", 24 }, { 24, "outer", 32 }, { 32, NULL, UINT64_MAX } } },
 	{ "inner ends with outer", { { 16, 16, "outer", 0 }, { 28, 4, "inner", 0 } },
@@ -103,10 +104,32 @@ static void finds(void **state)
 	}
 }
 
+/* The stubs of a PLT are called after the indirect function, not after the code that chooses. */
+static void is_referred_to(void **state)
+{
+	static const struct symtab_symbol symbols[] = {
+		{ .address = 16, .size = 4, .limit = LIMIT, .name = "f_ifunc" },
+		{ .address = 16, .size = 4, .limit = LIMIT, .name = "f", .rank = SYMTAB_IFUNC },
+		{ .address = 32, .size = 4, .limit = LIMIT, .name = "g" },
+		{ .address = 32, .size = 4, .limit = LIMIT, .name = "alias" },
+	};
+	_cleanup_(symtab_deinit) struct symtab symtab = {};
+
+	(void)state;
+	assert_null(symtab_at(&symtab, 16));
+	for (size_t i = 0; i < ARRAY_LEN(symbols); i++)
+		assert_int_equal(symtab_add(&symtab, &symbols[i]), 0);
+	assert_string_equal(symtab_at(&symtab, 16)->name, "f");
+	assert_string_equal(symtab_at(&symtab, 32)->name, "g");
+	assert_null(symtab_at(&symtab, 17));
+	assert_null(symtab_at(&symtab, 33));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds),
+		cmocka_unit_test(is_referred_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
