@@ -35,6 +35,7 @@ PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libi
                  libzstd-dev libssl-dev libsystemd-dev
 PACKAGES_DEMO  = qemu-user python3
 PACKAGES_CHECK = libcmocka-dev g++ clang clang-format linux-perf python3 binutils strace libglib2.0-bin
+PACKAGES_LONG  = rustc
 
 all: $(PROGRAMS) $(O)/libptdecode.a ## the programs, into build/
 
@@ -91,7 +92,7 @@ check: packages-check ## every test but the long ones
 	$(MAKE) tests
 	tests/run.sh $(O)
 
-check-long: packages-check ## what takes longer: big programs, long mutation runs
+check-long: packages-long ## what takes longer: big programs, long mutation runs
 	$(MAKE) tests
 	PTD_LONG=1 tests/run.sh $(O)
 
@@ -127,8 +128,9 @@ lint: ## formatting, layers, headers that stand alone
 format: ## let clang-format have the last word
 	clang-format -i $$(git ls-files '*.[ch]')
 
-packages-demo packages-check: packages-%:
-	@tests/packages.sh $(PACKAGES_BUILD) $(PACKAGES_DEMO) $(if $(filter check,$*),$(PACKAGES_CHECK))
+packages-demo packages-check packages-long: packages-%:
+	@tests/packages.sh $(PACKAGES_BUILD) $(PACKAGES_DEMO) \
+		$(if $(filter check long,$*),$(PACKAGES_CHECK)) $(if $(filter long,$*),$(PACKAGES_LONG))
 
 prefix ?= /usr/local
 install: all ## programs, plugin, headers, manual pages; DESTDIR= and prefix=
@@ -147,6 +149,6 @@ help: ## this text
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: all tests demo check check-long check-asan check-clang bench lint format install clean help \
-        packages-demo packages-check
+        packages-demo packages-check packages-long
 .PRECIOUS: $(O)/%.o
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

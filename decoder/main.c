@@ -55,6 +55,7 @@ static void usage(FILE *f)
 	    "  -o, --output PATH     where to write the format before it (default: standard "
 	    "output)\n"
 	    "  -e, --engine NAME     block (default), or insn: the reference, slower\n"
+	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
 	    "      --force           decode although the snapshot's hashes differ\n"
 	    "      --cpu F/M/S       family, model and stepping of the recording CPU\n"
 	    "      --mtc-freq N      MTC period of the recording\n"
@@ -194,6 +195,7 @@ static int set_output_path(struct command *c, const char *path)
 
 enum {
 	OPT_FORCE = 256,
+	OPT_DEBUG_DIR,
 	OPT_CPU,
 	OPT_MTC_FREQ,
 	OPT_NOM_FREQ,
@@ -209,6 +211,7 @@ static const struct option long_options[] = {
 	{ "format", required_argument, NULL, 'f' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "engine", required_argument, NULL, 'e' },
+	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "cpu", required_argument, NULL, OPT_CPU },
 	{ "mtc-freq", required_argument, NULL, OPT_MTC_FREQ },
@@ -236,6 +239,9 @@ static int parse_option(struct command *c, int option)
 		return set_output_path(c, optarg);
 	case 'e':
 		c->options.engine = optarg;
+		return 0;
+	case OPT_DEBUG_DIR:
+		c->options.debug_dir = optarg;
 		return 0;
 	case OPT_FORCE:
 		c->options.force = true;

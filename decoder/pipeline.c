@@ -22,6 +22,7 @@
 #include "decoder/pt/ipt_code.h"
 #include "decoder/raw.h"
 #include "decoder/sideband/timeline.h"
+#include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/resolve.h"
 #include "decoder/util/mapfile.h"
 
@@ -108,16 +109,22 @@ static int open_raw(struct ptd_decoder *d, const struct ptd_options *o, char **r
 	return 0;
 }
 
-static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+/* Return: whether the input is a directory: it may hold objects, too. */
+static bool is_snapshot(const struct ptd_options *o)
 {
 	struct stat st;
+
+	return o->input && stat(o->input, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+{
 	int r;
 
 	r = trace_open(o->input, o->force, &d->trace, reterr_message);
 	if (r < 0)
 		return r;
-	r = objects_new(stat(o->input, &st) == 0 && S_ISDIR(st.st_mode) ? o->input : NULL,
-			&d->objects);
+	r = objects_new(is_snapshot(o) ? o->input : NULL, &d->objects);
 	if (r < 0)
 		return r;
 	r = timeline_new(d->trace, d->objects, &d->timeline);
@@ -130,6 +137,19 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 	d->info.realtime_offset_ns = d->trace->facts.realtime_offset_ns;
 	d->info.truncated_at = d->trace->truncated_at;
 	return 0;
+}
+
+static int make_resolver(struct ptd_decoder *d, const struct ptd_options *o)
+{
+	const char *const dirs[] = { o->debug_dir, DEBUGFILE_SYSTEM_DIR };
+
+	return resolver_new(
+	    &(struct debugfile_places){
+		.snapshot = is_snapshot(o) ? o->input : NULL,
+		.dirs = o->debug_dir ? dirs : dirs + 1,
+		.n_dirs = o->debug_dir ? 2 : 1,
+	    },
+	    &d->resolver);
 }
 
 /* What the user says of the CPU goes before what the input says. */
@@ -216,7 +236,7 @@ int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_
 	r = options->input ? open_trace(d, options, reterr_message)
 			   : open_raw(d, options, reterr_message);
 	if (r == 0)
-		r = resolver_new(&d->resolver);
+		r = make_resolver(d, options);
 	if (r == 0)
 		r = cache_new(annotate, d, &d->cache);
 	if (r == 0)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/demangle.h"
 #include "decoder/symbol/elfsym.h"
 #include "decoder/symbol/symtab.h"
@@ -16,16 +17,46 @@
 /* The symbols of one object, and the ids of those that were asked for (0: not yet). */
 struct table {
 	struct symtab symtab;
-	uint32_t *ids; /* by index in symtab.symbols */
+	struct mapfile debug; /* its debug file, whose names symtab borrows; often none */
+	uint32_t *ids;        /* by index in symtab.symbols */
 };
 
 struct resolver {
-	struct arena arena;         /* names, tables, ids */
+	struct arena arena; /* names, tables, ids, places */
+	struct debugfile_places places;
+	bool wants_debug_files;
 	VEC(struct table *) tables; /* by object id; NULL until it is asked for */
 	VEC(struct ptd_symbol) symbols;
 };
 
-int resolver_new(struct resolver **ret_resolver)
+static int copy_places(struct resolver *resolver, const struct debugfile_places *places)
+{
+	const char **dirs = arena_alloc(&resolver->arena, places->n_dirs * sizeof(*dirs));
+
+	if (!dirs)
+		return -ENOMEM;
+	for (size_t i = 0; i < places->n_dirs; i++) {
+		dirs[i] = arena_strdup(&resolver->arena, places->dirs[i]);
+		if (!dirs[i])
+			return -ENOMEM;
+	}
+	resolver->places = (struct debugfile_places){ .dirs = dirs, .n_dirs = places->n_dirs };
+	if (places->snapshot) {
+		resolver->places.snapshot = arena_strdup(&resolver->arena, places->snapshot);
+		if (!resolver->places.snapshot)
+			return -ENOMEM;
+	}
+	resolver->wants_debug_files = true;
+	return 0;
+}
+
+static void table_deinit(struct table *table)
+{
+	symtab_deinit(&table->symtab);
+	mapfile_deinit(&table->debug);
+}
+
+int resolver_new(const struct debugfile_places *places, struct resolver **ret_resolver)
 {
 	_cleanup_(resolver_freep) struct resolver *resolver = calloc(1, sizeof(*resolver));
 	int r;
@@ -33,6 +64,8 @@ int resolver_new(struct resolver **ret_resolver)
 	if (!resolver)
 		return -ENOMEM;
 	r = vec_push(&resolver->symbols, { .name = "" });
+	if (r == 0 && places)
+		r = copy_places(resolver, places);
 	if (r < 0)
 		return r;
 	*ret_resolver = TAKE(resolver);
@@ -45,7 +78,7 @@ struct resolver *resolver_free(struct resolver *resolver)
 		return NULL;
 	for (size_t i = 0; i < resolver->tables.n; i++)
 		if (resolver->tables.items[i])
-			symtab_deinit(&resolver->tables.items[i]->symtab);
+			table_deinit(resolver->tables.items[i]);
 	vec_deinit(&resolver->tables);
 	vec_deinit(&resolver->symbols);
 	arena_deinit(&resolver->arena);
@@ -53,16 +86,28 @@ struct resolver *resolver_free(struct resolver *resolver)
 	return NULL;
 }
 
+/* Its debug file comes first: stubs of the PLT may be called after symbols that only that has. */
+static int read_symbols(const struct resolver *resolver, const struct object *object,
+			struct table *table)
+{
+	int r = 0;
+
+	if (object->state != OBJECT_OK || !object->is_elf)
+		return 0;
+	if (resolver->wants_debug_files && debugfile_find(&resolver->places, object, &table->debug))
+		r = elfsym_read(&table->symtab, table->debug.bytes, table->debug.size);
+	return r < 0 ? r : elfsym_read(&table->symtab, object->bytes, object->size);
+}
+
 static int read_table(struct resolver *resolver, const struct object *object,
 		      struct table **ret_table)
 {
 	struct table *table = arena_alloc(&resolver->arena, sizeof(*table));
-	int r = 0;
+	int r;
 
 	if (!table)
 		return -ENOMEM;
-	if (object->state == OBJECT_OK && object->is_elf)
-		r = elfsym_read(&table->symtab, object->bytes, object->size);
+	r = read_symbols(resolver, object, table);
 	if (r == 0)
 		r = symtab_seal(&table->symtab);
 	if (r == 0) {
@@ -71,7 +116,7 @@ static int read_table(struct resolver *resolver, const struct object *object,
 		r = table->ids ? 0 : -ENOMEM;
 	}
 	if (r < 0) {
-		symtab_deinit(&table->symtab);
+		table_deinit(table);
 		return r;
 	}
 	*ret_table = table;

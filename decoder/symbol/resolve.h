@@ -4,8 +4,9 @@
 /*
  * Resolve
  *
- * From (object, address) to a symbol. An object's symbol table is read when it is first asked for:
- * .symtab of the object, else .dynsym and what else its file tells (PLT stubs as "name@plt").
+ * From (object, address) to a symbol. An object's symbols are read when it is first asked for:
+ * .symtab of the object or of its debug file, .dynsym, and what else its file tells (PLT stubs as
+ * "name@plt").
  * Symbols are interned: the same one always has the same id.
  */
 
@@ -16,9 +17,12 @@
 #include "decoder/image/object.h"
 #include "ptd/record.h"
 
+struct debugfile_places;
 struct resolver;
 
-_must_check_ int resolver_new(struct resolver **ret_resolver);
+/* @places is copied; NULL: do not look for debug files. Return: 0 or -ENOMEM. */
+_must_check_ int resolver_new(const struct debugfile_places *places,
+			      struct resolver **ret_resolver);
 struct resolver *resolver_free(struct resolver *resolver);
 
 /*

@@ -42,6 +42,12 @@ struct ptd_options {
 	const char *input;
 	bool force; /* decode although the manifest's hashes differ */
 
+	/*
+	 * Where to look for separate debug files, by build-id or .gnu_debuglink, before the
+	 * system's /usr/lib/debug; or NULL. Laid out as that.
+	 */
+	const char *debug_dir;
+
 	/* A bare PT stream. */
 	const char *raw_pt;
 	const struct ptd_raw_code *raw_code;

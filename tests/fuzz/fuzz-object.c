@@ -2,13 +2,14 @@
 
 /*
  * A foreign ELF file: found as an object, asked for addresses, then for the symbols of its code,
- * walking upwards as the decoder does.
+ * walking upwards as the decoder does. It may name a debug file beside itself; there is none.
  */
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/resolve.h"
 
 #define STEPS_MAX 100000
@@ -51,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 
 	check(objects_new(NULL, &objects));
-	check(resolver_new(&resolver));
+	check(resolver_new(&(struct debugfile_places){}, &resolver));
 	check(objects_add_file(objects, path, &object));
 	for (uint64_t offset = 0; offset < size; offset += 1 + size / 16)
 		(void)object_address(object, offset);

@@ -40,7 +40,7 @@ static int setup(void **state)
 
 	assert_non_null(f);
 	assert_int_equal(objects_new(NULL, &f->objects), 0);
-	assert_int_equal(resolver_new(&f->resolver), 0);
+	assert_int_equal(resolver_new(NULL, &f->resolver), 0);
 	*state = f;
 	return 0;
 }

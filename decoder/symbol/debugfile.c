@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/symbol/debugfile.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "decoder/symbol/elfsym.h"
+#include "ptd/snapshot.h"
+
+/* Files that are larger are not checksummed: one with a hole can be of any size. */
+#define CRC_SIZE_MAX (UINT64_C(1) << 30)
+
+uint32_t debugfile_crc(const uint8_t *bytes, size_t size)
+{
+	uint32_t table[256], crc = UINT32_MAX;
+
+	for (uint32_t i = 0; i < ARRAY_LEN(table); i++) {
+		table[i] = i;
+		for (int bit = 0; bit < 8; bit++)
+			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320 : 0);
+	}
+	for (size_t i = 0; i < size; i++)
+		crc = crc >> 8 ^ table[(crc ^ bytes[i]) & 0xff];
+	return ~crc;
+}
+
+/* --- what a file says of itself --------------------------------------------------------------- */
+
+/* The name, NULs up to a multiple of four bytes, the checksum. */
+static bool parse_link(const struct elfsym *elf, struct debugfile_link *ret_link)
+{
+	const struct elfsym_section *section = elfsym_find(elf, SHT_PROGBITS, ".gnu_debuglink");
+	struct cursor c, name;
+	size_t size;
+
+	if (!section || section->size == 0)
+		return false;
+	c = cursor_from(section->bytes, section->size);
+	size = strnlen((const char *)section->bytes, section->size) + 1;
+	if (size > NAME_MAX + 1 || cursor_get_sub(&c, (size + 3) / 4 * 4, &name) < 0 ||
+	    cursor_get(&c, sizeof(ret_link->crc), &ret_link->crc) < 0)
+		return false;
+	ret_link->name = (const char *)name.pos;
+	/* Not a way out of the directories that it is looked for in. */
+	return size > 1 && !strchr(ret_link->name, '/');
+}
+
+bool debugfile_read_link(const uint8_t *bytes, size_t size, struct debugfile_link *ret_link)
+{
+	_cleanup_(elfsym_deinit) struct elfsym elf = {};
+	struct debugfile_link link;
+
+	if (elfsym_init(&elf, bytes, size) < 0 || !parse_link(&elf, &link))
+		return false;
+	*ret_link = link;
+	return true;
+}
+
+static bool has_symtab(const uint8_t *bytes, size_t size)
+{
+	_cleanup_(elfsym_deinit) struct elfsym elf = {};
+
+	return elfsym_init(&elf, bytes, size) == 0 && elfsym_find(&elf, SHT_SYMTAB, NULL);
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
+struct search {
+	struct buildid id;
+	const struct debugfile_link *link; /* NULL while it goes by build-id */
+	struct mapfile *ret_file;
+};
+
+static bool is_wanted(const struct search *search, const struct mapfile *file)
+{
+	struct buildid id;
+
+	buildid_read_bytes(file->bytes, file->size, &id);
+	if (!buildid_equal(&id, &search->id) || !has_symtab(file->bytes, file->size))
+		return false;
+	return !search->link || (file->size <= CRC_SIZE_MAX &&
+				 debugfile_crc(file->bytes, file->size) == search->link->crc);
+}
+
+/* The only place that opens a file. */
+_printf_(2, 3) static bool try_path(const struct search *search, const char *format, ...)
+{
+	_cleanup_(mapfile_deinit) struct mapfile file = {};
+	char path[PATH_MAX];
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(path, sizeof(path), format, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return false;
+	if (mapfile_init(&file, AT_FDCWD, path) < 0 || !is_wanted(search, &file))
+		return false;
+	*search->ret_file = file;
+	file = (struct mapfile){};
+	return true;
+}
+
+static bool search_by_id(const struct search *search, const struct debugfile_places *places)
+{
+	char hex[BUILDID_HEX_MAX];
+
+	if (search->id.size < 2)
+		return false;
+	buildid_hex(&search->id, hex);
+	/* The second is what perf calls it in its cache, which is laid out like ours. */
+	if (places->snapshot &&
+	    (try_path(search, "%s/" PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s.debug",
+		      places->snapshot, hex, hex + 2) ||
+	     try_path(search, "%s/" PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/debug",
+		      places->snapshot, hex, hex + 2)))
+		return true;
+	for (size_t i = 0; i < places->n_dirs; i++)
+		if (try_path(search, "%s/.build-id/%.2s/%s.debug", places->dirs[i], hex, hex + 2))
+			return true;
+	return false;
+}
+
+/* @path is the object's: the debug file lies beside it, or as deep below a debug directory. */
+static bool search_by_link(const struct search *search, const struct debugfile_places *places,
+			   const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = search->link->name;
+	const int n = slash ? (int)(slash + 1 - path) : 0;
+
+	if (strnlen(path, PATH_MAX) == PATH_MAX)
+		return false;
+	if (try_path(search, "%.*s%s", n, path, name) ||
+	    try_path(search, "%.*s.debug/%s", n, path, name))
+		return true;
+	for (size_t i = 0; i < places->n_dirs && path[0] == '/'; i++)
+		if (try_path(search, "%s%.*s%s", places->dirs[i], n, path, name))
+			return true;
+	return false;
+}
+
+bool debugfile_find(const struct debugfile_places *places, const struct object *object,
+		    struct mapfile *ret_file)
+{
+	struct search search = { .id.size = object->id.build_id_size, .ret_file = ret_file };
+	struct debugfile_link link;
+
+	if (has_symtab(object->bytes, object->size))
+		return false;
+	memcpy(search.id.bytes, object->id.build_id, sizeof(search.id.bytes));
+	if (search_by_id(&search, places))
+		return true;
+	if (!debugfile_read_link(object->bytes, object->size, &link))
+		return false;
+	search.link = &link;
+	return search_by_link(&search, places, object->id.name);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * names [-d DEBUGDIR] -n N -s SEED SNAPSHOT OBJECT: picks N of the instructions that were executed in
+ * the object of that path, each with the same chance, and prints for each a line: its ELF address in
+ * hex, a tab, the name of its symbol, "??" if it has none.
+ */
+
+#include <errno.h>
+#include <error.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "ptd/decode.h"
+
+#define PICKS_MAX 100000
+
+struct pick {
+	uint64_t address;
+	uint32_t symbol;
+};
+
+struct picks {
+	struct pick *items;
+	size_t n, n_max;
+	uint64_t n_seen;
+	uint64_t random;
+};
+
+/* splitmix64 */
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* Of all instructions seen, each is among those kept with the same chance. */
+static void see(struct picks *picks, uint64_t address, uint32_t symbol)
+{
+	uint64_t i = picks->n_seen++;
+
+	if (i >= picks->n_max)
+		i = next_random(&picks->random) % picks->n_seen;
+	if (i >= picks->n_max)
+		return;
+	picks->items[i] = (struct pick){ .address = address, .symbol = symbol };
+	if (picks->n <= i)
+		picks->n = i + 1;
+}
+
+static void see_batch(struct picks *picks, const struct ptd_batch *batch, const char *object)
+{
+	for (size_t i = 0; i < batch->n_runs; i++) {
+		const struct ptd_run *run = &batch->runs[i];
+		const struct ptd_block *block = run->block;
+
+		if (strcmp(block->object->name, object) != 0)
+			continue;
+		for (size_t k = run->first; k < (size_t)run->first + run->n; k++)
+			see(picks, block->address + block->insns[k].offset, block->insns[k].symbol);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct ptd_options options = { .size = sizeof(options) };
+	struct picks picks = {};
+	struct ptd_decoder *decoder;
+	const struct ptd_batch *batch;
+	const struct ptd_symbol *symbols = NULL;
+	char *message;
+	int r, option;
+
+	while ((option = getopt(argc, argv, "d:n:s:")) != -1) {
+		if (option == 'd')
+			options.debug_dir = optarg;
+		else if (option == 'n')
+			picks.n_max = strtoul(optarg, NULL, 0);
+		else if (option == 's')
+			picks.random = strtoull(optarg, NULL, 0);
+		else
+			return 2;
+	}
+	if (argc - optind != 2 || picks.n_max == 0 || picks.n_max > PICKS_MAX)
+		error(2, 0, "usage: names [-d DEBUGDIR] -n N -s SEED SNAPSHOT OBJECT");
+	picks.items = calloc(picks.n_max, sizeof(*picks.items));
+	if (!picks.items)
+		error(1, ENOMEM, "names");
+
+	options.input = argv[optind];
+	r = ptd_decoder_new(&options, &decoder, &message);
+	if (r < 0)
+		error(1, -r, "%s", message ? message : options.input);
+	while ((r = ptd_decoder_next(decoder, &batch)) == 0) {
+		see_batch(&picks, batch, argv[optind + 1]);
+		symbols = batch->symbols;
+	}
+	if (r < 0)
+		error(1, -r, "%s", options.input);
+	for (size_t i = 0; i < picks.n; i++) {
+		const struct pick *p = &picks.items[i];
+
+		printf("%#" PRIx64 "\t%s\n", p->address,
+		       p->symbol == PTD_NO_SYMBOL ? "??" : symbols[p->symbol].name);
+	}
+	ptd_decoder_free(decoder);
+	free(picks.items);
+	return 0;
+}

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Debugfile: objects and debug files made by hand, in a tree with a snapshot, two debug directories
+ * and the object's own.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "decoder/symbol/debugfile.h"
+#include "decoder/symbol/resolve.h"
+
+#define CODE_ADDRESS 0x1000u
+#define ID           0xab /* the build-id is twenty of these bytes */
+#define ID_DIR       "/.build-id/ab/"
+#define ID_REST      "ababababababababababababababababababab"
+
+enum {
+	SECTION_TEXT = 1,
+	SECTION_LINK,
+	SECTION_SYMTAB,
+	SECTION_STRTAB,
+	SECTION_NAMES,
+	N_SECTIONS,
+};
+
+/* --- ELF files -------------------------------------------------------------------------------- */
+
+struct image {
+	Elf64_Ehdr header;
+	Elf64_Phdr note_segment;
+	struct {
+		Elf64_Nhdr header;
+		char name[4];
+		uint8_t id[20];
+	} note;
+	uint8_t link[300];
+	Elf64_Sym symbols[2];
+	char strings[16];
+	char names[32];
+	Elf64_Shdr sections[N_SECTIONS];
+};
+
+#define EXTENT(member)                               \
+	.sh_offset = offsetof(struct image, member), \
+	.sh_size = sizeof(((struct image *)NULL)->member)
+
+/* An ELF file with a function at CODE_ADDRESS; @id 0: no build-id, @symbol NULL: stripped. */
+static void make_image(uint8_t id, const char *symbol, struct image *ret_image)
+{
+	*ret_image = (struct image){
+		.header = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+			    .e_type = ET_DYN,
+			    .e_machine = EM_X86_64,
+			    .e_version = EV_CURRENT,
+			    .e_phoff = offsetof(struct image, note_segment),
+			    .e_shoff = offsetof(struct image, sections),
+			    .e_ehsize = sizeof(Elf64_Ehdr),
+			    .e_phentsize = sizeof(Elf64_Phdr),
+			    .e_phnum = 1,
+			    .e_shentsize = sizeof(Elf64_Shdr),
+			    .e_shnum = N_SECTIONS,
+			    .e_shstrndx = SECTION_NAMES },
+		.note_segment = { .p_type = id ? PT_NOTE : PT_NULL,
+				  .p_offset = offsetof(struct image, note),
+				  .p_filesz = sizeof(ret_image->note),
+				  .p_align = 4 },
+		.note = { .header = { 4, 20, NT_GNU_BUILD_ID }, .name = "GNU" },
+		.symbols[1] = { .st_name = 1,
+				.st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
+				.st_shndx = SECTION_TEXT,
+				.st_value = CODE_ADDRESS,
+				.st_size = 16 },
+		.names = "\0.gnu_debuglink",
+		.sections = {
+			[SECTION_TEXT] = { .sh_type = SHT_NOBITS,
+					   .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+					   .sh_addr = CODE_ADDRESS,
+					   .sh_size = 4096 },
+			[SECTION_LINK] = { .sh_type = SHT_NULL, .sh_name = 1, EXTENT(link) },
+			[SECTION_SYMTAB] = { .sh_type = symbol ? SHT_SYMTAB : SHT_NULL,
+					     .sh_link = SECTION_STRTAB,
+					     .sh_info = 2,
+					     .sh_entsize = sizeof(Elf64_Sym),
+					     .sh_addralign = 8,
+					     EXTENT(symbols) },
+			[SECTION_STRTAB] = { .sh_type = SHT_STRTAB, EXTENT(strings) },
+			[SECTION_NAMES] = { .sh_type = SHT_STRTAB, EXTENT(names) },
+		},
+	};
+	memset(ret_image->note.id, id, sizeof(ret_image->note.id));
+	if (symbol)
+		(void)snprintf(ret_image->strings + 1, sizeof(ret_image->strings) - 1, "%s",
+			       symbol);
+}
+
+/* Give it a .gnu_debuglink of these bytes. */
+static void set_link(struct image *image, const void *bytes, size_t size)
+{
+	assert_in_range(size, 0, sizeof(image->link));
+	memcpy(image->link, bytes, size);
+	image->sections[SECTION_LINK].sh_type = SHT_PROGBITS;
+	image->sections[SECTION_LINK].sh_size = size;
+}
+
+static void set_link_to(struct image *image, const char *name, uint32_t crc)
+{
+	const size_t size = (strlen(name) + 4) / 4 * 4;
+	uint8_t bytes[300] = {};
+
+	assert_in_range(size, 4, sizeof(bytes) - sizeof(crc));
+	memcpy(bytes, name, strlen(name));
+	memcpy(bytes + size, &crc, sizeof(crc));
+	set_link(image, bytes, size + sizeof(crc));
+}
+
+/* --- the tree --------------------------------------------------------------------------------- */
+
+struct fixture {
+	char dir[32];
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	strcpy(f->dir, "/tmp/test-debugfile-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	*state = f;
+	return 0;
+}
+
+static void clear(const struct fixture *f)
+{
+	char command[64];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s/*", f->dir);
+	assert_int_equal(system(command), 0);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	clear(f);
+	assert_int_equal(rmdir(f->dir), 0);
+	free(f);
+	return 0;
+}
+
+/* The path of @name in the tree; the directories on the way are made. */
+static void in_tree(const struct fixture *f, const char *name, char ret_path[static 512])
+{
+	assert_in_range(snprintf(ret_path, 512, "%s/%s", f->dir, name), 1, 511);
+	for (char *p = strchr(ret_path + sizeof("/tmp/"), '/'); p; p = strchr(p + 1, '/')) {
+		*p = '\0';
+		(void)mkdir(ret_path, 0700);
+		*p = '/';
+	}
+}
+
+static void put(const struct fixture *f, const char *name, const void *bytes, size_t size)
+{
+	char path[512];
+	FILE *file;
+
+	in_tree(f, name, path);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Look for the debug file of @image, which is called @name, or DIR/app/prog if that is NULL. */
+static bool find(const struct fixture *f, const struct image *image, const char *name,
+		 struct mapfile *ret_file)
+{
+	char snapshot[512], first[512], second[512], path[512];
+	const char *const dirs[] = { first, second };
+	const struct debugfile_places places = { .snapshot = snapshot, .dirs = dirs, .n_dirs = 2 };
+	struct object object = {
+		.state = OBJECT_OK,
+		.bytes = (const uint8_t *)image,
+		.size = sizeof(*image),
+		.is_elf = true,
+		.id = { .name = name ? name : path },
+	};
+
+	in_tree(f, "snapshot", snapshot);
+	in_tree(f, "first", first);
+	in_tree(f, "second", second);
+	in_tree(f, "app/prog", path);
+	object.id.build_id_size = image->note_segment.p_type == PT_NOTE ? 20 : 0;
+	memcpy(object.id.build_id, image->note.id, object.id.build_id_size);
+	return debugfile_find(&places, &object, ret_file);
+}
+
+/* --- where it is found ------------------------------------------------------------------------ */
+
+#define LINK "prog.debug"
+
+/* A debug file somewhere: under a %s stands the directory of the object, with a leading slash. */
+struct candidate {
+	const char *path;
+	uint8_t id;
+	bool stripped;
+};
+
+struct row {
+	const char *title;
+	struct candidate candidates[3];
+	int found; /* the number of the candidate, from 1; 0: none */
+	uint8_t id;
+	bool has_symtab;
+	bool links; /* by LINK, with the checksum of the first candidate */
+};
+
+/* clang-format off */
+#define AT(p, i)       { .path = (p), .id = (i) }
+#define STRIPPED(p, i) { .path = (p), .id = (i), .stripped = true }
+static const struct row rows[] = {
+	{ .title = "nothing anywhere",
+	  .id = ID, .links = true },
+	{ .title = "in the snapshot",
+	  .candidates = { AT("snapshot/objects" ID_DIR ID_REST ".debug", ID) },
+	  .found = 1, .id = ID },
+	{ .title = "in the snapshot as perf has it",
+	  .candidates = { AT("snapshot/objects" ID_DIR ID_REST "/debug", ID) },
+	  .found = 1, .id = ID },
+	{ .title = "in the first directory",
+	  .candidates = { AT("first" ID_DIR ID_REST ".debug", ID) },
+	  .found = 1, .id = ID },
+	{ .title = "in the second directory",
+	  .candidates = { AT("second" ID_DIR ID_REST ".debug", ID) },
+	  .found = 1, .id = ID },
+	{ .title = "the snapshot before the directories",
+	  .candidates = { AT("first" ID_DIR ID_REST ".debug", ID),
+			  AT("snapshot/objects" ID_DIR ID_REST ".debug", ID) },
+	  .found = 2, .id = ID },
+	{ .title = "the first directory before the second",
+	  .candidates = { AT("second" ID_DIR ID_REST ".debug", ID),
+			  AT("first" ID_DIR ID_REST ".debug", ID) },
+	  .found = 2, .id = ID },
+	{ .title = "not needed",
+	  .candidates = { AT("first" ID_DIR ID_REST ".debug", ID) },
+	  .id = ID, .has_symtab = true },
+	{ .title = "the object has no build-id",
+	  .candidates = { AT("first" ID_DIR ID_REST ".debug", ID) },
+	   },
+	{ .title = "of another build-id",
+	  .candidates = { AT("first" ID_DIR ID_REST ".debug", 0xac) },
+	  .id = ID },
+	{ .title = "without a build-id",
+	  .candidates = { AT("first" ID_DIR ID_REST ".debug", 0) },
+	  .id = ID },
+	{ .title = "stripped itself",
+	  .candidates = { STRIPPED("first" ID_DIR ID_REST ".debug", ID) },
+	  .id = ID },
+	{ .title = "the second, as the first is wrong",
+	  .candidates = { AT("first" ID_DIR ID_REST ".debug", 0xac),
+			  AT("second" ID_DIR ID_REST ".debug", ID) },
+	  .found = 2, .id = ID },
+	{ .title = "linked beside the object",
+	  .candidates = { AT("app/" LINK, ID) },
+	  .found = 1, .id = ID, .links = true },
+	{ .title = "linked in .debug",
+	  .candidates = { AT("app/.debug/" LINK, ID) },
+	  .found = 1, .id = ID, .links = true },
+	{ .title = "linked below the first directory",
+	  .candidates = { AT("first%s/app/" LINK, ID) },
+	  .found = 1, .id = ID, .links = true },
+	{ .title = "linked below the second directory",
+	  .candidates = { AT("second%s/app/" LINK, ID) },
+	  .found = 1, .id = ID, .links = true },
+	{ .title = "beside the object, not linked",
+	  .candidates = { AT("app/" LINK, ID) },
+	  .id = ID },
+	{ .title = "linked, of another build-id",
+	  .candidates = { AT("app/" LINK, 0xac) },
+	  .id = ID, .links = true },
+	{ .title = "linked, without a build-id",
+	  .candidates = { AT("app/" LINK, 0) },
+	  .id = ID, .links = true },
+	{ .title = "linked, and neither has a build-id",
+	  .candidates = { AT("app/" LINK, 0) },
+	  .found = 1, .links = true },
+	{ .title = "linked, only the file has a build-id",
+	  .candidates = { AT("app/" LINK, ID) },
+	  .links = true },
+	{ .title = "linked, stripped itself",
+	  .candidates = { STRIPPED("app/" LINK, ID) },
+	  .id = ID, .links = true },
+	{ .title = "linked, another checksum",
+	  .candidates = { AT("elsewhere", ID), AT("app/" LINK, ID) },
+	  .id = ID, .links = true },
+	{ .title = "by build-id before linked",
+	  .candidates = { AT("app/" LINK, ID), AT("second" ID_DIR ID_REST ".debug", ID) },
+	  .found = 2, .id = ID, .links = true },
+};
+/* clang-format on */
+
+static void finds(void **state)
+{
+	const struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct row *row = &rows[i];
+		_cleanup_(mapfile_deinit) struct mapfile file = {};
+		struct image object, debugs[3] = {};
+
+		print_message("  %s\n", row->title);
+		make_image(row->id, row->has_symtab ? "own" : NULL, &object);
+		for (size_t k = 0; k < 3 && row->candidates[k].path; k++) {
+			const struct candidate *c = &row->candidates[k];
+			const char *percent = strstr(c->path, "%s");
+			const int n = percent ? (int)(percent - c->path) : (int)strlen(c->path);
+			const char symbol[] = { 'f', (char)('1' + k), '\0' };
+			char path[256];
+
+			make_image(c->id, c->stripped ? NULL : symbol, &debugs[k]);
+			(void)snprintf(path, sizeof(path), "%.*s%s%s", n, c->path,
+				       percent ? f->dir : "", percent ? percent + 2 : "");
+			put(f, path, &debugs[k], sizeof(debugs[k]));
+		}
+		if (row->links)
+			set_link_to(&object, LINK,
+				    debugfile_crc((uint8_t *)&debugs[0], sizeof(debugs[0])));
+
+		assert_int_equal(find(f, &object, NULL, &file), row->found != 0);
+		if (row->found) {
+			assert_int_equal(file.size, sizeof(object));
+			assert_memory_equal(file.bytes, &debugs[row->found - 1], file.size);
+		} else {
+			assert_null(file.bytes);
+		}
+		clear(f);
+	}
+}
+
+/* --- what is no debug file -------------------------------------------------------------------- */
+
+#define BY_ID "first" ID_DIR ID_REST ".debug"
+
+static void nothing_found(const struct fixture *f, const struct image *object, const char *title)
+{
+	struct mapfile file = {};
+
+	print_message("  %s\n", title);
+	assert_false(find(f, object, NULL, &file));
+	assert_null(file.bytes);
+	clear(f);
+}
+
+static void refuses(void **state)
+{
+	const struct fixture *f = *state;
+	struct image object, debug;
+	char path[512], target[512];
+
+	make_image(ID, NULL, &object);
+	make_image(ID, "f", &debug);
+
+	in_tree(f, BY_ID, path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	nothing_found(f, &object, "a FIFO");
+
+	in_tree(f, BY_ID "/x", path);
+	nothing_found(f, &object, "a directory");
+
+	in_tree(f, BY_ID, path);
+	assert_int_equal(symlink("/dev/zero", path), 0);
+	nothing_found(f, &object, "a device");
+
+	in_tree(f, BY_ID, path);
+	assert_int_equal(symlink(path, path), 0);
+	nothing_found(f, &object, "a link to itself");
+
+	put(f, BY_ID, "", 0);
+	nothing_found(f, &object, "empty");
+
+	put(f, BY_ID, "not an ELF file\n", 16);
+	nothing_found(f, &object, "no ELF file");
+
+	for (size_t size = 1; size < sizeof(debug); size += 1 + sizeof(debug) / 40) {
+		struct mapfile file = {};
+
+		put(f, BY_ID, &debug, size);
+		assert_false(find(f, &object, NULL, &file));
+	}
+	nothing_found(f, &object, "cut off");
+
+	/* Its checksum is that of a file that is much shorter, so nobody reads it to the end. */
+	set_link_to(&object, LINK, debugfile_crc((uint8_t *)&debug, sizeof(debug)));
+	put(f, "app/" LINK, &debug, sizeof(debug));
+	in_tree(f, "app/" LINK, path);
+	assert_int_equal(truncate(path, INT64_C(1) << 36), 0);
+	nothing_found(f, &object, "64 GiB of zeros behind it");
+
+	/* A link within the tree is as good as the file: distributions have them. */
+	in_tree(f, BY_ID, path);
+	in_tree(f, "target", target);
+	put(f, "target", &debug, sizeof(debug));
+	assert_int_equal(symlink(target, path), 0);
+	{
+		_cleanup_(mapfile_deinit) struct mapfile file = {};
+
+		assert_true(find(f, &object, NULL, &file));
+	}
+	clear(f);
+}
+
+/* Names of objects that are too long, no paths, or end in a slash. */
+static void odd_objects(void **state)
+{
+	const struct fixture *f = *state;
+	static char long_name[10000];
+	const char *const names[] = { "", "/", "//", "[vdso]", "x", long_name };
+	struct image object;
+
+	memset(long_name, '/', sizeof(long_name) - 1);
+	make_image(ID, NULL, &object);
+	set_link_to(&object, LINK, 0);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct mapfile file = {};
+
+		assert_false(find(f, &object, names[i], &file));
+	}
+}
+
+/* --- .gnu_debuglink --------------------------------------------------------------------------- */
+
+static void reads_links(void **state)
+{
+	/* clang-format off */
+	static const struct {
+		const char *title;
+		size_t size;
+		const char *bytes;
+		const char *name; /* NULL: it is malformed */
+	} links[] = {
+		{ "good", 12, "a.debug\0\1\2\3\4", "a.debug" },
+		{ "padded", 12, "a.dbg\0\0\0\1\2\3\4", "a.dbg" },
+		{ "padding is not looked at", 12, "a.dbg\0xy\1\2\3\4", "a.dbg" },
+		{ "more than needed", 16, "a.debug\0\1\2\3\4more", "a.debug" },
+		{ "empty", 0, "", NULL },
+		{ "no name", 8, "\0\0\0\0\1\2\3\4", NULL },
+		{ "never ends", 12, "a.debugdebug", NULL },
+		{ "ends in its padding", 6, "a.dbg\0", NULL },
+		{ "no checksum", 8, "a.debug\0", NULL },
+		{ "half a checksum", 11, "a.debug\0\1\2\3", NULL },
+		{ "a path", 16, "/etc/passwd\0\1\2\3\4", NULL },
+		{ "a way up", 12, "../../x\0\1\2\3\4", NULL },
+	};
+	/* clang-format on */
+	struct debugfile_link link = {};
+	struct image image;
+	char name[300];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+		struct debugfile_link got = { .name = "unchanged", .crc = 7 };
+		bool ok;
+
+		print_message("  %s\n", links[i].title);
+		make_image(ID, NULL, &image);
+		set_link(&image, links[i].bytes, links[i].size);
+		ok = debugfile_read_link((uint8_t *)&image, sizeof(image), &got);
+		assert_int_equal(ok, links[i].name != NULL);
+		assert_string_equal(got.name, ok ? links[i].name : "unchanged");
+		assert_int_equal(got.crc, ok ? 0x04030201 : 7);
+	}
+
+	for (size_t n = 254; n <= 256; n++) {
+		make_image(ID, NULL, &image);
+		memset(name, 'x', sizeof(name));
+		name[n] = '\0';
+		set_link_to(&image, name, 1);
+		assert_int_equal(debugfile_read_link((uint8_t *)&image, sizeof(image), &link),
+				 n <= 255);
+	}
+
+	make_image(ID, NULL, &image);
+	assert_false(debugfile_read_link((uint8_t *)&image, sizeof(image), &link));
+	set_link_to(&image, LINK, 1);
+	image.sections[SECTION_LINK].sh_offset = UINT64_MAX - 4;
+	assert_false(debugfile_read_link((uint8_t *)&image, sizeof(image), &link));
+	assert_false(debugfile_read_link(NULL, 0, &link));
+}
+
+static void checksum(void **state)
+{
+	(void)state;
+	assert_int_equal(debugfile_crc((const uint8_t *)"123456789", 9), 0xcbf43926);
+	assert_int_equal(debugfile_crc(NULL, 0), 0);
+}
+
+/* --- what it is for --------------------------------------------------------------------------- */
+
+/* A stripped object at its path has the names of its debug file; without places it has none. */
+static void names_come_from_it(void **state)
+{
+	const struct fixture *f = *state;
+	char path[512], dir[512];
+	const char *const dirs[] = { dir };
+	const struct debugfile_places places = { .dirs = dirs, .n_dirs = 1 };
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	const struct object *object = NULL;
+	struct image image;
+
+	make_image(ID, NULL, &image);
+	put(f, "app/prog", &image, sizeof(image));
+	make_image(ID, "secret", &image);
+	put(f, BY_ID, &image, sizeof(image));
+	in_tree(f, "app/prog", path);
+	in_tree(f, "first", dir);
+
+	assert_int_equal(objects_new(NULL, &objects), 0);
+	assert_int_equal(objects_find(objects, path, NULL, &object), 0);
+	assert_int_equal(object->state, OBJECT_OK);
+	for (int i = 0; i < 2; i++) {
+		_cleanup_(resolver_freep) struct resolver *resolver = NULL;
+		const struct ptd_symbol *symbols;
+		uint32_t symbol;
+		uint64_t end;
+		size_t n;
+
+		assert_int_equal(resolver_new(i ? &places : NULL, &resolver), 0);
+		assert_int_equal(resolver_find(resolver, object, CODE_ADDRESS + 5, &symbol, &end),
+				 0);
+		symbols = resolver_symbols(resolver, &n);
+		assert_string_equal(symbols[symbol].name, i ? "secret" : "");
+		assert_true(end == (i ? CODE_ADDRESS + 16 : UINT64_MAX));
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(finds, setup, teardown),
+		cmocka_unit_test_setup_teardown(refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(odd_objects, setup, teardown),
+		cmocka_unit_test(reads_links),
+		cmocka_unit_test(checksum),
+		cmocka_unit_test_setup_teardown(names_come_from_it, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
