@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tests/lib/trial.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "ptd/decode.h"
+#include "tests/lib/follow.h"
+
+DEFINE_CLEANUP(struct ptd_decoder *, ptd_decoder_free);
+
+const struct trial_thread *trial_find(const struct trial *trial, uint32_t pid, uint32_t tid)
+{
+	for (size_t i = 0; i < trial->threads.n; i++)
+		if (trial->threads.items[i].pid == pid && trial->threads.items[i].tid == tid)
+			return &trial->threads.items[i];
+	return NULL;
+}
+
+void trial_deinit(struct trial *trial)
+{
+	for (size_t i = 0; i < trial->threads.n; i++)
+		vec_deinit(&trial->threads.items[i].ips);
+	vec_deinit(&trial->threads);
+	free(trial->refusal);
+	trial->refusal = NULL;
+}
+
+static int keep(struct trial *trial, const struct ptd_batch *batch)
+{
+	struct trial_thread *t;
+
+	if (batch->n_runs == 0)
+		return 0;
+	if (!trial_find(trial, batch->slice->pid, batch->slice->tid) &&
+	    vec_push(&trial->threads, { .pid = batch->slice->pid, .tid = batch->slice->tid }) < 0)
+		return -ENOMEM;
+	t = (struct trial_thread *)(uintptr_t)trial_find(trial, batch->slice->pid,
+							 batch->slice->tid);
+	for (size_t i = 0; i < batch->n_runs; i++) {
+		const struct ptd_run *run = &batch->runs[i];
+
+		for (size_t k = 0; k < run->n; k++)
+			if (vec_push(&t->ips, ptd_run_ip(run, k)) < 0)
+				return -ENOMEM;
+	}
+	return 0;
+}
+
+static void check_account(struct trial *trial, const struct ptd_stats *stats, FILE *faults)
+{
+	uint64_t n_insns = 0, n_gaps = 0, lost = 0;
+
+	for (size_t i = 0; i < stats->n_cpus; i++) {
+		const struct ptd_cpu_stats *c = &stats->cpus[i];
+
+		n_insns += c->n_insns;
+		n_gaps += c->n_gaps;
+		lost += c->bytes_lost;
+		if (c->bytes_in == c->bytes_decoded + c->bytes_lost)
+			continue;
+		trial->n_faults++;
+		fprintf(faults,
+			"cpu %" PRIu32 ": of %" PRIu64 " bytes %" PRIu64
+			" were decoded and %" PRIu64 " lost\n",
+			c->cpu, c->bytes_in, c->bytes_decoded, c->bytes_lost);
+	}
+	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
+		n_gaps -= stats->n_gaps[i];
+		lost -= stats->gap_bytes[i];
+	}
+	if (n_insns == trial->n_insns && n_gaps == 0 && lost == 0)
+		return;
+	trial->n_faults++;
+	fprintf(faults,
+		"the account says %" PRIu64 " instructions, the stream has %" PRIu64
+		"; gaps %" PRId64 ", bytes %" PRId64 " too many\n",
+		n_insns, trial->n_insns, (int64_t)n_gaps, (int64_t)lost);
+}
+
+int trial_run(const char *input, const char *engine, bool force, bool keep_ips, FILE *faults,
+	      struct trial *ret_trial)
+{
+	const struct ptd_options options = {
+		.size = sizeof(options), .input = input, .engine = engine, .force = force
+	};
+	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
+	_cleanup_(follow_freep) struct follow *follow = NULL;
+	const struct ptd_batch *batch;
+	struct trial trial = {};
+	int r;
+
+	r = ptd_decoder_new(&options, &d, &trial.refusal);
+	if (r < 0) {
+		*ret_trial = trial;
+		return trial.refusal ? 0 : r;
+	}
+	r = follow_new(input, ptd_decoder_info(d), faults, &follow);
+	while (r == 0 && (r = ptd_decoder_next(d, &batch)) == 0) {
+		r = follow_batch(follow, batch);
+		if (r == 0 && keep_ips)
+			r = keep(&trial, batch);
+		trial.n_gaps += batch->n_marks;
+		for (size_t i = 0; i < batch->n_marks; i++)
+			trial.n_gaps -= batch->marks[i].kind != PTD_MARK_GAP;
+	}
+	if (r < 0) {
+		trial_deinit(&trial);
+		return r;
+	}
+	trial.n_insns = follow_n_insns(follow);
+	trial.n_faults = follow_n_faults(follow);
+	check_account(&trial, ptd_decoder_stats(d), faults);
+	*ret_trial = trial;
+	return 0;
+}

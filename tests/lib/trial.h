@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Trial
+ *
+ * One decoding of an input that may be damaged, with all that has to hold of it whatever is in the
+ * input: the judge finds nothing (tests/lib/follow.h), and the account of bytes adds up.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "decoder/util/vec.h"
+
+/* What one thread executed, in its order. */
+struct trial_thread {
+	uint32_t pid, tid;
+	VEC(uint64_t) ips;
+};
+
+struct trial {
+	char *refusal; /* why the input could not be opened; NULL: it was decoded */
+	uint64_t n_insns;
+	uint64_t n_gaps;
+	uint64_t n_faults;                /* what does not hold */
+	VEC(struct trial_thread) threads; /* if asked for */
+};
+
+/*
+ * Decode @input with @engine. What does not hold is written to @faults.
+ *
+ * Return: 0, also if the input is refused; or negative errno.
+ */
+_must_check_ int trial_run(const char *input, const char *engine, bool force, bool keep_ips,
+			   FILE *faults, struct trial *ret_trial);
+void trial_deinit(struct trial *trial);
+
+/* Return: the thread; NULL if it executed nothing. */
+const struct trial_thread *trial_find(const struct trial *trial, uint32_t pid, uint32_t tid);
