@@ -168,6 +168,7 @@ static int take(struct lane *lane, const struct engine_step *step)
 		lane->stats.n_insns += run[i].n;
 	}
 	lane->n_runs += step->n_runs;
+	lane->n_insns_early += step->n_insns_early;
 	set_time(lane, step->t);
 
 	switch (step->stop) {

@@ -53,6 +53,7 @@ struct lane {
 	bool ended;
 
 	struct ptd_cpu_stats stats;
+	uint64_t n_insns_early;
 	uint64_t n_gaps[_PTD_GAP_REASONS];
 	uint64_t gap_bytes[_PTD_GAP_REASONS];
 };

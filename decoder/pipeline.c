@@ -334,6 +334,7 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 		const struct lane *lane = &decoder->lanes[i];
 
 		decoder->cpu_stats[i] = lane->stats;
+		decoder->stats.n_insns_early += lane->n_insns_early;
 		for (size_t k = 0; k < _PTD_GAP_REASONS; k++) {
 			decoder->stats.n_gaps[k] += lane->n_gaps[k];
 			decoder->stats.gap_bytes[k] += lane->gap_bytes[k];

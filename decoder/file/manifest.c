@@ -155,7 +155,8 @@ static int check_sums(const struct checker *c, const struct mapfile *sums)
 	return 0;
 }
 
-static int parse_offset(const struct checker *c, const char *value, int64_t *ret_offset)
+static int parse_offset(const struct checker *c, const char *key, const char *value,
+			int64_t *ret_offset)
 {
 	long long n;
 	char *end;
@@ -164,9 +165,8 @@ static int parse_offset(const struct checker *c, const char *value, int64_t *ret
 	n = strtoll(value, &end, 10);
 	if (errno || end == value || *end)
 		return complain(c, -EBADMSG,
-				PTD_SNAPSHOT_MANIFEST ": " PTD_MANIFEST_REALTIME_OFFSET
-						      "=%s: expected a number of nanoseconds",
-				value);
+				PTD_SNAPSHOT_MANIFEST ": %s=%s: expected a number of nanoseconds",
+				key, value);
 	*ret_offset = n;
 	return 0;
 }
@@ -195,11 +195,12 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file,
 			    " begins with %s=%s; this program reads " PTD_MANIFEST_FORMAT
 			    "=" PTD_SNAPSHOT_FORMAT,
 			    line, value);
-		if (strcmp(line, PTD_MANIFEST_REALTIME_OFFSET) == 0) {
-			r = parse_offset(c, value, &m.realtime_offset_ns);
-			if (r < 0)
-				return r;
-		}
+		if (strcmp(line, PTD_MANIFEST_REALTIME_OFFSET) == 0)
+			r = parse_offset(c, line, value, &m.realtime_offset_ns);
+		else if (strcmp(line, PTD_MANIFEST_MONOTONIC_OFFSET) == 0)
+			r = parse_offset(c, line, value, &m.monotonic_offset_ns);
+		if (r < 0)
+			return r;
 	}
 
 	if (file->size == 0)

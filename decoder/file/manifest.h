@@ -14,7 +14,8 @@
 #include "base/base.h"
 
 struct manifest {
-	int64_t realtime_offset_ns; /* 0 if not stated */
+	int64_t realtime_offset_ns; /* 0 if not stated, like the next */
+	int64_t monotonic_offset_ns;
 };
 
 /*

@@ -70,6 +70,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct trace 
 	if (r < 0)
 		return r;
 	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
+	(*ret_trace)->facts.monotonic_offset_ns = manifest.monotonic_offset_ns;
 	return 0;
 }
 

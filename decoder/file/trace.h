@@ -70,6 +70,7 @@ struct trace_facts {
 	uint8_t cpu_model;
 	uint8_t cpu_stepping;
 	int64_t realtime_offset_ns;
+	int64_t monotonic_offset_ns; /* the recorder's clock minus CLOCK_MONOTONIC */
 };
 
 struct trace {

@@ -13,6 +13,7 @@ void layout_init(struct layout *layout, const struct space *space)
 void layout_deinit(struct layout *layout)
 {
 	vec_deinit(&layout->extents);
+	vec_deinit(&layout->added);
 }
 
 /* Return: index of the first extent that ends at or above @address. */
@@ -31,17 +32,28 @@ static size_t lower_bound(const struct layout *layout, uint64_t address)
 	return low;
 }
 
-int layout_advance(struct layout *layout, bool *ret_covered)
+static bool has_all_bytes(const struct extent *e)
 {
-	const struct mapping *m = space_mapping(layout->space, layout->generation);
-	const struct extent new = {
-		.start = m->start,
-		.last = m->start + (m->size - 1),
-		.offset = m->offset,
-		.object = m->object,
-	};
-	struct extent
-	    pieces[3]; /* what stays of the first covered extent, the new one, of the last */
+	return e->object->state == OBJECT_OK && e->offset < e->object->size &&
+	       e->last - e->start < e->object->size - e->offset;
+}
+
+/* Whether @new hides bytes of the extents from index @from to before @to, but has none there. */
+static bool bares(const struct layout *layout, size_t from, size_t to, const struct extent *new)
+{
+	if (from == to || has_all_bytes(new))
+		return false;
+	for (size_t i = from; i < to; i++)
+		if (layout->extents.items[i].object->state == OBJECT_OK)
+			return true;
+	return false;
+}
+
+/* Put @new in, over whatever is there. */
+static int cover(struct layout *layout, const struct extent *new)
+{
+	/* What stays of the first covered extent, the new one, what stays of the last. */
+	struct extent pieces[3];
 	size_t n_pieces = 0, from, to;
 	struct extent *e;
 	int r;
@@ -52,26 +64,107 @@ int layout_advance(struct layout *layout, bool *ret_covered)
 		return r;
 	e = layout->extents.items;
 
-	from = to = lower_bound(layout, new.start);
-	while (to < layout->extents.n && e[to].start <= new.last)
+	from = to = lower_bound(layout, new->start);
+	while (to < layout->extents.n && e[to].start <= new->last)
 		to++;
 
-	if (from < to && e[from].start < new.start) {
+	if (from < to && e[from].start < new->start) {
 		pieces[n_pieces] = e[from];
-		pieces[n_pieces++].last = new.start - 1;
+		pieces[n_pieces++].last = new->start - 1;
 	}
-	pieces[n_pieces++] = new;
-	if (from < to && e[to - 1].last > new.last) {
+	pieces[n_pieces++] = *new;
+	if (from < to && e[to - 1].last > new->last) {
 		pieces[n_pieces] = e[to - 1];
-		pieces[n_pieces].offset += new.last + 1 - e[to - 1].start;
-		pieces[n_pieces++].start = new.last + 1;
+		pieces[n_pieces].offset += new->last + 1 - e[to - 1].start;
+		pieces[n_pieces++].start = new->last + 1;
 	}
 
+	layout->bared = layout->bared || bares(layout, from, to, new);
 	memmove(e + from + n_pieces, e + to, (layout->extents.n - to) * sizeof(*e));
 	memcpy(e + from, pieces, n_pieces * sizeof(*e));
 	layout->extents.n = layout->extents.n - (to - from) + n_pieces;
+	return vec_push(&layout->added, *new);
+}
+
+static bool covers(enum mapping_kind new, enum mapping_kind old)
+{
+	switch (new) {
+	case MAPPING_MEMORY:
+		return old == MAPPING_FILE || old == MAPPING_MEMORY;
+	case MAPPING_EARLY:
+		return old == MAPPING_MEMORY || old == MAPPING_EARLY;
+	default:
+		return true;
+	}
+}
+
+/* Put @new in where nothing is that it may not cover. */
+static int cover_weaker(struct layout *layout, const struct extent *new)
+{
+	struct extent piece = *new;
+	int r;
+
+	for (;;) {
+		size_t i = lower_bound(layout, piece.start);
+		struct extent stronger;
+
+		while (i < layout->extents.n && covers(new->kind, layout->extents.items[i].kind))
+			i++;
+		if (i == layout->extents.n || layout->extents.items[i].start > new->last)
+			return cover(layout, &piece);
+
+		stronger = layout->extents.items[i];
+		if (piece.start < stronger.start) {
+			piece.last = stronger.start - 1;
+			r = cover(layout, &piece);
+			if (r < 0)
+				return r;
+			piece.last = new->last;
+		}
+		if (stronger.last >= new->last)
+			return 0;
+		piece.offset += stronger.last + 1 - piece.start;
+		piece.start = stronger.last + 1;
+	}
+}
+
+static void retire(struct layout *layout, const struct mapping *m)
+{
+	const uint64_t last = m->start + (m->size - 1);
+
+	for (size_t i = lower_bound(layout, m->start); i < layout->extents.n; i++) {
+		struct extent *e = &layout->extents.items[i];
+
+		if (e->start > last)
+			return;
+		if (e->kind == MAPPING_JIT && e->object == m->retired)
+			e->object = m->object;
+	}
+}
+
+int layout_advance(struct layout *layout)
+{
+	const struct mapping *m = space_mapping(layout->space, layout->generation);
+	const struct extent new = {
+		.start = m->start,
+		.last = m->start + (m->size - 1),
+		.offset = m->offset,
+		.object = m->object,
+		.kind = m->kind,
+	};
+	int r = 0;
+
+	layout->added.n = 0;
+	layout->bared = false;
+	if (m->kind == MAPPING_RETIRE)
+		retire(layout, m);
+	else if (m->kind == MAPPING_MEMORY || m->kind == MAPPING_EARLY)
+		r = cover_weaker(layout, &new);
+	else
+		r = cover(layout, &new);
+	if (r < 0)
+		return r;
 	layout->generation++;
-	*ret_covered = from < to;
 	return 0;
 }
 

@@ -22,6 +22,7 @@ struct extent {
 	uint64_t last;   /* inclusive: an extent may end at the top of the address space */
 	uint64_t offset; /* of @start in the object's file */
 	const struct object *object;
+	enum mapping_kind kind; /* never MAPPING_RETIRE */
 };
 
 struct layout {
@@ -29,19 +30,21 @@ struct layout {
 	size_t generation;
 	VEC(struct extent) extents;
 	size_t hint; /* index of the extent found last */
+
+	/* What the last step did. */
+	VEC(struct extent) added;
+	bool bared; /* what has no bytes covers something that may have them */
 };
 
 void layout_init(struct layout *layout, const struct space *space);
 void layout_deinit(struct layout *layout);
 
 /*
- * Apply the space's next mapping.
+ * Apply the space's next mapping: see @added and @bared.
  *
- * @ret_covered says whether it covered some of an older one.
- *
- * Return: 0 or -ENOMEM.
+ * Return: 0 or -ENOMEM, and then the layout is of no more use.
  */
-_must_check_ int layout_advance(struct layout *layout, bool *ret_covered);
+_must_check_ int layout_advance(struct layout *layout);
 
 /* Return: the extent at @address, valid until the layout moves on; NULL if nothing is mapped. */
 const struct extent *layout_find(struct layout *layout, uint64_t address);

@@ -342,6 +342,39 @@ int objects_add_file(struct objects *objects, const char *path, const struct obj
 	return 0;
 }
 
+int objects_add_memory(struct objects *objects, const char *path, const char *name,
+		       uint64_t address, struct object **ret_object)
+{
+	_cleanup_(file_freep) struct file *file = calloc(1, sizeof(*file));
+	struct object *object;
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	file->object.id.source = strdup(path);
+	if (!file->object.id.source)
+		return -ENOMEM;
+	r = mapfile_init(&file->map, AT_FDCWD, path);
+	if (r < 0)
+		return r;
+	file->object.bytes = file->map.bytes;
+	file->object.size = file->map.size;
+	r = vec_push(&file->segments, { .size = file->map.size, .address = address });
+	if (r < 0)
+		return r;
+	object = &file->object;
+	r = adopt(objects, name, OBJECT_OK, &file);
+	if (r < 0)
+		return r;
+	*ret_object = object;
+	return 0;
+}
+
+const char *objects_dir(const struct objects *objects)
+{
+	return objects->dir;
+}
+
 uint64_t object_address(const struct object *object, uint64_t offset)
 {
 	const struct file *file = (const struct file *)object;

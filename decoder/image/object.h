@@ -29,8 +29,14 @@ struct object {
 	const uint8_t *bytes; /* NULL unless OBJECT_OK */
 	size_t size;
 	bool is_elf;
+
+	/* Where the names of its code are, if not in an ELF file; both borrowed, or NULL. */
+	const struct jitdump *jitdump;  /* of this file */
+	const struct mapfile *perf_map; /* lines of address, size and name */
 };
 
+struct jitdump;
+struct mapfile;
 struct objects;
 
 /*
@@ -56,8 +62,20 @@ _must_check_ int objects_add_file(struct objects *objects, const char *path,
 				  const struct object **ret_object);
 
 /*
+ * Take the file at @path as it is, even if it is of a known format: what was in memory from
+ * @address on. The stream calls it @name. Its names may be filled in before it is used.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int objects_add_memory(struct objects *objects, const char *path, const char *name,
+				    uint64_t address, struct object **ret_object);
+
+/* Return: the snapshot's directory; NULL if there is none. */
+const char *objects_dir(const struct objects *objects);
+
+/*
  * The ELF virtual address of the byte at @offset in the file; @offset itself if no loadable
- * segment holds it or the object is no ELF file.
+ * segment holds it or the object is no ELF file. In memory: its address there.
  */
 uint64_t object_address(const struct object *object, uint64_t offset);
 

@@ -7,7 +7,8 @@
  * An address space over time: a list of mappings, each from the moment it was made. Its generation
  * at a time is the number of mappings made until then; a reader that stands at one generation
  * moves on by applying the mappings up to the next. A mapping covers what it overlaps of older
- * ones. (Perf has no record for munmap: what was unmapped stays, and is never executed.)
+ * ones, as far as its kind allows. (Perf has no record for munmap: what was unmapped stays, and is
+ * never executed.)
  */
 
 #include <stddef.h>
@@ -16,12 +17,23 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 
+/* What a mapping is of, which says what it covers. */
+enum mapping_kind {
+	MAPPING_FILE,   /* covers everything */
+	MAPPING_MEMORY, /* anonymous memory: does not cover code that a JIT says it put there */
+	MAPPING_JIT,    /* such code from its time on: covers everything */
+	MAPPING_EARLY,  /* such code before its time, a guess: covers memory and other guesses */
+	MAPPING_RETIRE, /* nothing is mapped, but JIT code of object @retired becomes of @object */
+};
+
 struct mapping {
 	uint64_t time;
+	enum mapping_kind kind;
 	uint64_t start;
 	uint64_t size;
 	uint64_t offset; /* of @start in the object's file */
 	const struct object *object;
+	const struct object *retired; /* whose bytes are the same as @object's */
 };
 
 struct space;

@@ -33,8 +33,9 @@ enum engine_stop {
 
 struct engine_step {
 	enum engine_stop stop;
-	size_t n_runs; /* filled in before the stop */
-	uint64_t t;    /* TSC as far as known; 0 before the first TSC packet */
+	size_t n_runs;          /* filled in before the stop */
+	uint64_t n_insns_early; /* in these runs: of JIT code that is younger, by its time */
+	uint64_t t;             /* TSC as far as known; 0 before the first TSC packet */
 	uint64_t ip;
 	enum ptd_gap_reason reason; /* of a gap */
 	uint64_t offset;            /* in the span */

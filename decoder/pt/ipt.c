@@ -139,12 +139,33 @@ uint8_t ipt_mode_bits(enum pt_exec_mode mode)
 	}
 }
 
-static void append(struct ipt_engine *e, struct ipt_output *output, const struct ptd_block *block,
-		   uint64_t ip, size_t n)
+/*
+ * How many of @n instructions from @first on are of @block when it stands at @base: a block knows
+ * its object, not where the piece of it ends that is mapped, at @last.
+ */
+static size_t reach(const struct ptd_block *block, uint64_t base, size_t first, size_t n,
+		    uint64_t last)
+{
+	size_t reached = block->n_insns - first;
+
+	if (reached > n)
+		reached = n;
+	if (last - base < block->size)
+		while (reached > 1 && block->insns[first + reached - 1].offset > last - base)
+			reached--;
+	return reached;
+}
+
+/* The next @n instructions are of @block, which is in @extent. */
+static void append(struct ipt_engine *e, struct ipt_output *output, const struct extent *extent,
+		   const struct ptd_block *block, uint64_t ip, size_t n)
 {
 	assert(output->n < output->n_max);
 	output->runs[output->n++] =
 	    (struct ptd_run){ .block = block, .base = ip, .t = e->t, .first = 0, .n = (uint16_t)n };
+	output->last = extent->last;
+	output->early = extent->kind == MAPPING_EARLY;
+	output->n_early += output->early ? n : 0;
 }
 
 /* Return: whether @ip is the next instruction of the block that the last run ends in. */
@@ -157,13 +178,13 @@ static bool extend(struct ipt_output *output, uint64_t ip, size_t *n)
 		return false;
 	last = &output->runs[output->n - 1];
 	next = (size_t)last->first + last->n;
-	if (next >= last->block->n_insns || last->base + last->block->insns[next].offset != ip)
+	if (next >= last->block->n_insns || last->base + last->block->insns[next].offset != ip ||
+	    ip > output->last)
 		return false;
 
-	more = last->block->n_insns - next;
-	if (more > *n)
-		more = *n;
+	more = reach(last->block, last->base, next, *n, output->last);
 	last->n = (uint16_t)(last->n + more);
+	output->n_early += output->early ? more : 0;
 	*n -= more;
 	return true;
 }
@@ -197,8 +218,8 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 
 		if (output->n == output->n_max)
 			return -pte_bad_insn;
-		take = n < block->n_insns ? n : block->n_insns;
-		append(engine, output, block, ip, take);
+		take = reach(block, ip, 0, n, extent->last);
+		append(engine, output, extent, block, ip, take);
 		n -= take;
 		last = &block->insns[take - 1];
 		ip += (uint64_t)last->offset + last->size;
@@ -222,7 +243,7 @@ int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint
 			       extent->offset + (ip - extent->start), mode, bytes, size, &block);
 	if (r < 0)
 		return r == -ENOMEM ? -pte_nomem : -pte_bad_insn;
-	append(engine, output, block, ip, 1);
+	append(engine, output, extent, block, ip, 1);
 	return 0;
 }
 
@@ -391,11 +412,50 @@ static int fail(struct ipt_engine *e, struct engine_step *ret_step)
 	return 0;
 }
 
+/* Go on until something stops it. */
+static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_step *ret_step)
+{
+	while (!e->ended) {
+		const size_t n_before = output->n;
+
+		if (e->status >= 0 && (e->status & pts_event_pending)) {
+			ret_step->n_runs = output->n;
+			if (take_event(e, ret_step))
+				return 0;
+			if (e->status < 0)
+				return fail(e, ret_step);
+			continue;
+		}
+		if (e->status >= 0 && (e->status & pts_eos)) {
+			e->status = -pte_eos;
+		} else if (output->n + IPT_STEP_RUNS_MAX > output->n_max) {
+			ret_step->n_runs = output->n;
+			stop(e, ENGINE_FULL, 0, ret_step);
+			return 0;
+		} else {
+			e->status = e->ops->step(e, output);
+			if (e->status >= 0 && !spins(e, output, n_before))
+				continue;
+		}
+
+		ret_step->n_runs = output->n;
+		if (e->status < 0)
+			return fail(e, ret_step);
+		e->decoded += offset_now(e) - e->from;
+		resync(e, PTD_GAP_NO_PROGRESS, offset_now(e), ret_step);
+		return 0;
+	}
+
+	stop(e, ENGINE_END, 0, ret_step);
+	return 0;
+}
+
 int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 		    struct engine_step *ret_step)
 {
 	struct ipt_engine *e = (struct ipt_engine *)engine;
 	struct ipt_output output = { .runs = runs, .n_max = n_runs_max };
+	int r;
 
 	assert(n_runs_max >= IPT_STEP_RUNS_MAX);
 	*ret_step = (struct engine_step){};
@@ -414,37 +474,7 @@ int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_m
 		return 0;
 	}
 
-	while (!e->ended) {
-		const size_t n_before = output.n;
-
-		if (e->status >= 0 && (e->status & pts_event_pending)) {
-			ret_step->n_runs = output.n;
-			if (take_event(e, ret_step))
-				return 0;
-			if (e->status < 0)
-				return fail(e, ret_step);
-			continue;
-		}
-		if (e->status >= 0 && (e->status & pts_eos)) {
-			e->status = -pte_eos;
-		} else if (output.n + IPT_STEP_RUNS_MAX > output.n_max) {
-			ret_step->n_runs = output.n;
-			stop(e, ENGINE_FULL, 0, ret_step);
-			return 0;
-		} else {
-			e->status = e->ops->step(e, &output);
-			if (e->status >= 0 && !spins(e, &output, n_before))
-				continue;
-		}
-
-		ret_step->n_runs = output.n;
-		if (e->status < 0)
-			return fail(e, ret_step);
-		e->decoded += offset_now(e) - e->from;
-		resync(e, PTD_GAP_NO_PROGRESS, offset_now(e), ret_step);
-		return 0;
-	}
-
-	stop(e, ENGINE_END, 0, ret_step);
-	return 0;
+	r = walk(e, &output, ret_step);
+	ret_step->n_insns_early = output.n_early;
+	return r;
 }

@@ -22,6 +22,11 @@ struct ipt_output {
 	struct ptd_run *runs;
 	size_t n;
 	size_t n_max;
+
+	/* Of the code that the last run is in. */
+	uint64_t last; /* its last address, inclusive */
+	bool early;
+	uint64_t n_early; /* instructions of early code in all runs */
 };
 
 /*

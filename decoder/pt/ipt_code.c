@@ -2,7 +2,6 @@
 
 #include "decoder/pt/ipt_code.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -93,26 +92,33 @@ static int rebuild(struct ipt_image *image, struct ipt_code *code)
 	return 0;
 }
 
+static int add_new(struct ipt_image *image, struct ipt_code *code)
+{
+	for (size_t i = 0; i < image->layout.added.n; i++) {
+		const int r = add(image, code, &image->layout.added.items[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/*
+ * What is added over something else takes its place, in libipt's image too; only what has no bytes
+ * cannot be added.
+ */
 int ipt_image_advance(struct ipt_image *image, struct ipt_code *code, size_t generation)
 {
 	struct layout *layout = &image->layout;
-	bool covered, rebuild_needed = false;
-	const struct extent *e;
+	bool rebuild_needed = false;
 	int r;
 
 	while (layout->generation < generation) {
-		const struct mapping *m = space_mapping(layout->space, layout->generation);
-
-		r = layout_advance(layout, &covered);
+		r = layout_advance(layout);
 		if (r < 0)
 			return r;
-		if (covered || rebuild_needed) {
-			rebuild_needed = true;
-			continue;
-		}
-		e = layout_find(layout, m->start);
-		assert(e);
-		r = add(image, code, e);
+		rebuild_needed = rebuild_needed || layout->bared;
+		r = rebuild_needed ? 0 : add_new(image, code);
 		if (r < 0)
 			return r;
 	}

@@ -18,11 +18,15 @@
 
 int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *objects)
 {
+	int r;
+
 	*tasks = (struct tasks){
 		.objects = objects,
 		.n_copies_left = COPIES_MIN + COPIES_PER_RECORD * (uint64_t)trace->n_records,
 	};
-	return idtable_init(&tasks->build_ids, trace);
+	jits_init(&tasks->jits, &trace->facts, objects);
+	r = idtable_init(&tasks->build_ids, trace);
+	return r < 0 ? r : memory_init(&tasks->memory, objects);
 }
 
 void tasks_deinit(struct tasks *tasks)
@@ -35,6 +39,8 @@ void tasks_deinit(struct tasks *tasks)
 	map_deinit(&tasks->space_of_pid);
 	tracks_deinit(&tasks->lives);
 	idtable_deinit(&tasks->build_ids);
+	memory_deinit(&tasks->memory);
+	jits_deinit(&tasks->jits);
 }
 
 /* Neither idle nor unknown. */
@@ -288,6 +294,39 @@ int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 	return add_life(tasks, thread, record->time);
 }
 
+/*
+ * Anonymous memory: where the snapshot has its bytes it is of them, elsewhere of @mapping's object,
+ * which has none.
+ */
+static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *mapping)
+{
+	const uint64_t last = mapping->start + (mapping->size - 1);
+	struct space *space = space_of(tasks, pid);
+	struct mapping piece = *mapping;
+
+	piece.kind = MAPPING_MEMORY;
+	for (;;) {
+		const struct memory_piece *m = memory_find(&tasks->memory, pid, piece.start);
+		uint64_t end = last;
+		int r;
+
+		piece.object = mapping->object;
+		piece.offset = 0;
+		if (m && m->start <= piece.start) {
+			piece.object = m->object;
+			piece.offset = piece.start - m->start;
+			end = m->last < last ? m->last : last;
+		} else if (m && m->start <= last) {
+			end = m->start - 1;
+		}
+		piece.size = end - piece.start + 1;
+		r = space_map(space, &piece);
+		if (r < 0 || end == last)
+			return r;
+		piece.start = end + 1;
+	}
+}
+
 int tasks_map(struct tasks *tasks, const struct trace_record *record)
 {
 	struct mapping mapping;
@@ -299,9 +338,14 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 		return TASKS_SKIPPED;
 	if (map.kernel || !map.executable)
 		return 0;
+	if (map.size == 0 || map.size - 1 > UINT64_MAX - map.start)
+		return TASKS_SKIPPED;
 	r = living_thread(tasks, map.pid, map.tid, record->time, &thread);
 	if (r != 0)
 		return r;
+	if (jits_is_dump(map.path))
+		return jits_begin(&tasks->jits, space_of(tasks, map.pid), map.pid, map.path,
+				  record->time);
 
 	mapping = (struct mapping){
 		.time = record->time,
@@ -315,6 +359,7 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 			 &mapping.object);
 	if (r < 0)
 		return r;
-	r = space_map(space_of(tasks, map.pid), &mapping);
-	return r == -EINVAL ? TASKS_SKIPPED : r;
+	if (mapping.object->state == OBJECT_NO_FILE)
+		return map_memory(tasks, map.pid, &mapping);
+	return space_map(space_of(tasks, map.pid), &mapping);
 }

@@ -16,9 +16,11 @@
 
 #include "base/base.h"
 #include "decoder/file/trace.h"
+#include "decoder/image/memory.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
 #include "decoder/sideband/idtable.h"
+#include "decoder/sideband/jit.h"
 #include "decoder/sideband/track.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
@@ -47,6 +49,8 @@ struct tasks {
 	VEC(struct space *) spaces;
 	struct tracks lives; /* by thread: a new item where process, space or comm changes */
 	struct idtable build_ids;
+	struct memory memory;
+	struct jits jits;       /* to be applied before each record */
 	uint64_t n_copies_left; /* of mappings, at forks */
 };
 

@@ -215,11 +215,17 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 		return r;
 
 	for (size_t i = 0; i < trace->n_records; i++) {
+		r = jits_apply(&tl->tasks.jits, trace->records[i].time);
+		if (r < 0)
+			return r;
 		r = on_record(tl, &trace->records[i]);
 		if (r < 0)
 			return r;
 		tl->n_skipped += r == TASKS_SKIPPED;
 	}
+	r = jits_apply(&tl->tasks.jits, UINT64_MAX);
+	if (r < 0)
+		return r;
 
 	r = tracks_finish(&tl->stays, tl->cpus.n);
 	if (r < 0)

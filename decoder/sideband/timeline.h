@@ -10,7 +10,7 @@
  * Rules: SWITCH_CPU_WIDE, SWITCH and ITRACE_START say who runs on a CPU from their time on. A FORK
  * makes a task; with the parent's pid it is a thread and shares the space, else the space is a copy
  * at that time. COMM with the exec bit begins an empty space. EXIT ends a task. MMAP and MMAP2 of
- * executable code map an object.
+ * executable code map an object; those of a jitdump begin what it tells of (see jit.h).
  */
 
 #include <stddef.h>

@@ -182,6 +182,10 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 			last = stats->cpus[i].t_last;
 	}
 	put(summary, "Instructions: %" PRIu64 "\n", summary->tally.n_insns);
+	if (stats->n_insns_early > 0)
+		put(summary,
+		    "Early: %" PRIu64 " of JIT code that its maker noted only afterwards\n",
+		    stats->n_insns_early);
 	if (last == 0 || first > last)
 		return;
 	put(summary, "Time:");

@@ -171,6 +171,8 @@ struct ptd_cpu_stats {
 struct ptd_stats {
 	const struct ptd_cpu_stats *cpus;
 	size_t n_cpus;
+	uint64_t
+	    n_insns_early; /* of JIT code that ran before the time at which its maker noted it */
 	uint64_t n_gaps[_PTD_GAP_REASONS];
 	uint64_t gap_bytes[_PTD_GAP_REASONS];
 };

@@ -13,6 +13,9 @@
  *				sha256/<hex of its content>/elf
  *	DIR/objects.map		one line an object: its build-id, or "sha256:<hex>", or "-" (it could
  *				not be kept); a tab; the path it was mapped by
+ *	DIR/jit/		jit-PID.dump: what a JIT compiler said of its code; perf-PID.map:
+ *				the names alone
+ *	DIR/mem/		PID-ADDR (decimal, hex): anonymous executable memory from there on
  *	DIR/manifest		key=value lines, UTF-8: what, when, where, how much
  *	DIR/SHA256SUMS		of every other file, as sha256sum -c reads it; written last
  */
@@ -20,6 +23,8 @@
 #define PTD_SNAPSHOT_DATA        "data"
 #define PTD_SNAPSHOT_OBJECTS     "objects"
 #define PTD_SNAPSHOT_OBJECTS_MAP "objects.map"
+#define PTD_SNAPSHOT_JIT         "jit"
+#define PTD_SNAPSHOT_MEM         "mem"
 #define PTD_SNAPSHOT_MANIFEST    "manifest"
 #define PTD_SNAPSHOT_SUMS        "SHA256SUMS"
 
@@ -30,3 +35,5 @@
 #define PTD_MANIFEST_FORMAT "format"
 /* CLOCK_REALTIME minus the records' clock, in ns. */
 #define PTD_MANIFEST_REALTIME_OFFSET "realtime_offset_ns"
+/* The records' clock minus CLOCK_MONOTONIC, in ns. */
+#define PTD_MANIFEST_MONOTONIC_OFFSET "monotonic_offset_ns"

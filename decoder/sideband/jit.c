@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sideband/jit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/image/jitdump.h"
+#include "ptd/snapshot.h"
+
+#define NAME "[jit]"
+
+/* A version that holds. */
+struct live {
+	uint64_t start;
+	uint64_t last; /* inclusive */
+};
+
+struct jit {
+	struct space *space; /* borrowed */
+	uint64_t begin;      /* nothing of it is mapped before */
+	struct object *object;
+	struct object *nameless; /* over the same bytes */
+	struct jitdump dump;
+	size_t next;           /* event to be applied */
+	VEC(struct live) live; /* by address; they do not overlap */
+};
+
+static struct jit *jit_free(struct jit *jit)
+{
+	if (!jit)
+		return NULL;
+	jitdump_deinit(&jit->dump);
+	vec_deinit(&jit->live);
+	free(jit);
+	return NULL;
+}
+DEFINE_CLEANUP(struct jit *, jit_free);
+
+void jits_init(struct jits *jits, const struct trace_facts *facts, struct objects *objects)
+{
+	*jits = (struct jits){ .facts = facts, .objects = objects, .next_time = UINT64_MAX };
+}
+
+void jits_deinit(struct jits *jits)
+{
+	for (size_t i = 0; i < jits->list.n; i++)
+		(void)jit_free(jits->list.items[i]);
+	vec_deinit(&jits->list);
+}
+
+bool jits_is_dump(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	size_t n_digits;
+
+	if (strncmp(name, "jit-", 4) != 0)
+		return false;
+	n_digits = strspn(name + 4, "0123456789");
+	return n_digits > 0 && strcmp(name + 4 + n_digits, ".dump") == 0;
+}
+
+/* When event @i happened, on the records' clock. */
+static uint64_t time_of(const struct jits *jits, const struct jit *jit, size_t i)
+{
+	const struct trace_facts *facts = jits->facts;
+	uint64_t time = jit->dump.events.items[i].time;
+
+	if (!jit->dump.time_is_tsc)
+		time += (uint64_t)facts->monotonic_offset_ns;
+	else if (facts->clock.valid)
+		time = clock_ns_from_tsc(&facts->clock, time);
+	else
+		time = 0;
+	return time > jit->begin ? time : jit->begin;
+}
+
+static int map(struct jit *jit, uint64_t time, enum mapping_kind kind,
+	       const struct jitdump_event *event)
+{
+	const struct jitdump_load *load = &jit->dump.loads.items[event->load];
+
+	return space_map(jit->space, &(struct mapping){ .time = time,
+							.kind = kind,
+							.start = event->address,
+							.size = load->size,
+							.offset = load->offset,
+							.object = jit->object });
+}
+
+static int retire(struct jit *jit, uint64_t time, uint64_t start, uint64_t last)
+{
+	const uint64_t size = last - start < UINT64_MAX ? last - start + 1 : UINT64_MAX;
+
+	return space_map(jit->space, &(struct mapping){ .time = time,
+							.kind = MAPPING_RETIRE,
+							.start = start,
+							.size = size,
+							.object = jit->nameless,
+							.retired = jit->object });
+}
+
+/* Return: index of the first version that ends at or above @address. */
+static size_t lower_bound(const struct jit *jit, uint64_t address)
+{
+	size_t low = 0, high = jit->live.n;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (jit->live.items[middle].last < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* A version of [start..last] begins: those that it overlaps end. */
+static int begin_version(struct jit *jit, uint64_t time, uint64_t start, uint64_t last)
+{
+	size_t from, to;
+	int r;
+
+	r = vec_reserve(&jit->live, 1);
+	if (r < 0)
+		return r;
+	from = to = lower_bound(jit, start);
+	for (; to < jit->live.n && jit->live.items[to].start <= last; to++) {
+		const struct live *l = &jit->live.items[to];
+
+		/* What lies inside the new one will be covered by it. */
+		if (l->start >= start && l->last <= last)
+			continue;
+		r = retire(jit, time, l->start, l->last);
+		if (r < 0)
+			return r;
+	}
+	memmove(jit->live.items + from + 1, jit->live.items + to,
+		(jit->live.n - to) * sizeof(*jit->live.items));
+	jit->live.items[from] = (struct live){ .start = start, .last = last };
+	jit->live.n = jit->live.n - (to - from) + 1;
+	return 0;
+}
+
+static int apply_event(struct jit *jit, const struct jitdump_event *event, uint64_t time)
+{
+	int r;
+
+	if (event->kind == JITDUMP_CLOSE)
+		return retire(jit, time, 0, UINT64_MAX);
+	r = begin_version(jit, time, event->address,
+			  event->address + (jit->dump.loads.items[event->load].size - 1));
+	return r < 0 ? r : map(jit, time, MAPPING_JIT, event);
+}
+
+/* The dump whose next event is the first, and where it is in time. */
+static struct jit *first(const struct jits *jits, uint64_t *ret_time)
+{
+	struct jit *found = NULL;
+
+	*ret_time = UINT64_MAX;
+	for (size_t i = 0; i < jits->list.n; i++) {
+		struct jit *jit = jits->list.items[i];
+		uint64_t time;
+
+		if (jit->next == jit->dump.events.n)
+			continue;
+		time = time_of(jits, jit, jit->next);
+		if (found && time >= *ret_time)
+			continue;
+		found = jit;
+		*ret_time = time;
+	}
+	return found;
+}
+
+int jits_apply(struct jits *jits, uint64_t time)
+{
+	struct jit *jit;
+	int r;
+
+	if (time < jits->next_time)
+		return 0;
+	while ((jit = first(jits, &jits->next_time)) && jits->next_time <= time) {
+		r = apply_event(jit, &jit->dump.events.items[jit->next], jits->next_time);
+		if (r < 0)
+			return r;
+		jit->next++;
+	}
+	return 0;
+}
+
+/* What is younger than the dump's mapping; backwards, so that the oldest version is on top. */
+static int map_early(const struct jits *jits, struct jit *jit)
+{
+	for (size_t i = jit->dump.events.n; i > 0; i--) {
+		const struct jitdump_event *event = &jit->dump.events.items[i - 1];
+		int r;
+
+		if (event->kind == JITDUMP_CLOSE)
+			continue;
+		if (time_of(jits, jit, i - 1) == jit->begin)
+			return 0;
+		r = map(jit, jit->begin, MAPPING_EARLY, event);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int open_dump(struct jits *jits, struct jit *jit, const char *path)
+{
+	struct object *object, *nameless;
+	const char *why;
+	int r;
+
+	r = objects_add_memory(jits->objects, path, NAME, 0, &object);
+	if (r < 0)
+		return r;
+	r = jitdump_parse(object->bytes, object->size, &jit->dump, &why);
+	if (r < 0)
+		return r;
+	r = objects_add_memory(jits->objects, path, NAME, 0, &nameless);
+	if (r < 0)
+		return r;
+	object->jitdump = &jit->dump;
+	jit->object = object;
+	jit->nameless = nameless;
+	return 0;
+}
+
+static int find_dump(struct jits *jits, struct jit *jit, uint32_t pid, const char *path)
+{
+	const char *dir = objects_dir(jits->objects);
+	_cleanup_(freep) char *kept = NULL;
+
+	if (!dir)
+		return open_dump(jits, jit, path);
+	if (asprintf(&kept, "%s/" PTD_SNAPSHOT_JIT "/jit-%" PRIu32 ".dump", dir, pid) < 0) {
+		kept = NULL;
+		return -ENOMEM;
+	}
+	return open_dump(jits, jit, kept);
+}
+
+int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char *path,
+	       uint64_t time)
+{
+	_cleanup_(jit_freep) struct jit *jit = NULL;
+	int r;
+
+	/* It may be mapped, or told of, more than once. */
+	for (size_t i = 0; i < jits->list.n; i++)
+		if (jits->list.items[i]->space == space)
+			return 0;
+	if (jits->list.n == JITS_MAX)
+		return 0;
+
+	jit = calloc(1, sizeof(*jit));
+	if (!jit)
+		return -ENOMEM;
+	jit->space = space;
+	jit->begin = time;
+	r = find_dump(jits, jit, pid, path);
+	if (r == 0)
+		r = map_early(jits, jit);
+	if (r == -ENOMEM)
+		return r;
+	/* One that cannot be used has no events, and is not looked at again. */
+	r = vec_push(&jits->list, jit);
+	if (r < 0)
+		return r;
+	jit = NULL;
+	/* What was noted up to now is older than what comes next. */
+	jits->next_time = 0;
+	return jits_apply(jits, time);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * JITs
+ *
+ * The code that JIT compilers noted in jitdumps, mapped into the spaces of their processes at the
+ * time at which they noted it.
+ *
+ * A version of code is one LOAD or MOVE. It holds from its time until the next one that overlaps
+ * it, however little, or CLOSE. What is left of it then keeps its bytes, but not its name: that is
+ * another object over the same file. Code may run before its maker finds the time to note it, so
+ * where no version holds yet the first later one does, marked as early.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/file/trace.h"
+#include "decoder/image/object.h"
+#include "decoder/image/space.h"
+#include "decoder/util/vec.h"
+
+#define JITS_MAX 1024 /* dumps; one a process */
+
+struct jit;
+
+struct jits {
+	const struct trace_facts *facts; /* borrowed, like objects */
+	struct objects *objects;
+	VEC(struct jit *) list;
+	uint64_t next_time; /* of the first event that was not applied; UINT64_MAX: none */
+};
+
+void jits_init(struct jits *jits, const struct trace_facts *facts, struct objects *objects);
+void jits_deinit(struct jits *jits);
+
+/* Return: whether a file that was mapped as @path is a jitdump: JITs map theirs to say so. */
+bool jits_is_dump(const char *path);
+
+/*
+ * Process @pid mapped the dump @path into @space, at @time. It is taken from the snapshot if there
+ * is one, else from the path. One that cannot be used is left out.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char *path,
+			    uint64_t time);
+
+/* Map what was noted up to @time. Nothing older may be mapped afterwards. Return: 0 or -ENOMEM. */
+_must_check_ int jits_apply(struct jits *jits, uint64_t time);
