@@ -156,6 +156,49 @@ static size_t reach(const struct ptd_block *block, uint64_t base, size_t first, 
 	return reached;
 }
 
+/* Return: whether the last run leads to @ip. */
+static bool leads_to(const struct ipt_flow *flow, uint64_t ip)
+{
+	switch (flow->way) {
+	case IPT_FLOW_ON:
+		return ip == flow->next;
+	case IPT_FLOW_TARGET:
+		return ip == flow->target;
+	case IPT_FLOW_EITHER:
+		return ip == flow->next || ip == flow->target;
+	default:
+		return true;
+	}
+}
+
+/* Note where the last run leads. */
+static void note_flow(struct ipt_engine *e, const struct ptd_run *run)
+{
+	const struct ptd_block *block = run->block;
+	const struct ptd_insn *last = &block->insns[run->first + run->n - 1];
+
+	e->flow.next = run->base + last->offset + last->size;
+	e->flow.target = run->base + (uint64_t)block->target;
+	switch (last->class) {
+	case PTD_INSN_OTHER:
+	case PTD_INSN_PTWRITE:
+		e->flow.way = IPT_FLOW_ON;
+		break;
+	case PTD_INSN_JUMP_COND:
+		e->flow.way = IPT_FLOW_EITHER;
+		break;
+	case PTD_INSN_JUMP:
+	case PTD_INSN_CALL:
+		/* A direct far one, which 64-bit code has not, bears no target. */
+		e->flow.way = block->mode == 64 || e->flow.target != e->flow.next
+				  ? IPT_FLOW_TARGET
+				  : IPT_FLOW_ANYWHERE;
+		break;
+	default:
+		e->flow.way = IPT_FLOW_ANYWHERE;
+	}
+}
+
 /* The next @n instructions are of @block, which is in @extent. */
 static void append(struct ipt_engine *e, struct ipt_output *output, const struct extent *extent,
 		   const struct ptd_block *block, uint64_t ip, size_t n)
@@ -163,6 +206,7 @@ static void append(struct ipt_engine *e, struct ipt_output *output, const struct
 	assert(output->n < output->n_max);
 	output->runs[output->n++] =
 	    (struct ptd_run){ .block = block, .base = ip, .t = e->t, .first = 0, .n = (uint16_t)n };
+	note_flow(e, &output->runs[output->n - 1]);
 	output->last = extent->last;
 	output->early = extent->kind == MAPPING_EARLY;
 	output->n_early += output->early ? n : 0;
@@ -195,7 +239,6 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 	engine->ip = ip;
 	while (n > 0) {
 		const struct ptd_block *block;
-		const struct ptd_insn *last;
 		const struct extent *extent;
 		size_t take;
 		int r;
@@ -203,11 +246,13 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 		if (extend(output, ip, &n)) {
 			const struct ptd_run *run = &output->runs[output->n - 1];
 
-			last = &run->block->insns[run->first + run->n - 1];
-			ip = run->base + last->offset + last->size;
+			note_flow(engine, run);
+			ip = engine->flow.next;
 			continue;
 		}
 
+		if (!leads_to(&engine->flow, ip))
+			return -pte_bad_query;
 		extent = engine->image ? layout_find(&engine->image->layout, ip) : NULL;
 		if (!extent)
 			return -pte_nomap;
@@ -221,8 +266,7 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 		take = reach(block, ip, 0, n, extent->last);
 		append(engine, output, extent, block, ip, take);
 		n -= take;
-		last = &block->insns[take - 1];
-		ip += (uint64_t)last->offset + last->size;
+		ip = engine->flow.next;
 	}
 	engine->ip = ip;
 	return 0;
@@ -236,6 +280,8 @@ int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint
 	int r;
 
 	engine->ip = ip;
+	if (!leads_to(&engine->flow, ip))
+		return -pte_bad_query;
 	extent = engine->image ? layout_find(&engine->image->layout, ip) : NULL;
 	if (!extent)
 		return -pte_nomap;
@@ -325,6 +371,7 @@ static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lo
 		.reason = reason,
 		.offset = lost_from,
 	};
+	e->flow.way = IPT_FLOW_ANYWHERE;
 	e->from = sync_forward(e);
 	e->ip = 0;
 	ret_step->n_bytes = e->from - lost_from;
@@ -353,15 +400,19 @@ static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
 
 	switch (event.type) {
 	case ptev_async_disabled:
+		e->flow.way = IPT_FLOW_ANYWHERE;
 		stop(e, ENGINE_ASYNC, event.variant.async_disabled.at, ret_step);
 		return true;
 	case ptev_async_branch:
+		e->flow.way = IPT_FLOW_ANYWHERE;
 		stop(e, ENGINE_ASYNC, event.variant.async_branch.from, ret_step);
 		return true;
 	case ptev_disabled:
+		e->flow.way = IPT_FLOW_ANYWHERE;
 		stop(e, ENGINE_OFF, event.ip_suppressed ? 0 : event.variant.disabled.ip, ret_step);
 		return true;
 	case ptev_overflow:
+		e->flow.way = IPT_FLOW_ANYWHERE;
 		stop(e, ENGINE_GAP, event.ip_suppressed ? 0 : event.variant.overflow.ip, ret_step);
 		/* What was lost may have been a switch. */
 		e->ask = true;

@@ -30,6 +30,21 @@ struct ipt_output {
 };
 
 /*
+ * Where the instruction that was given out last leads. libipt does not promise that it goes there:
+ * on bytes that are no code its lengths differ from ours, and broken packets lead it astray.
+ */
+struct ipt_flow {
+	enum {
+		IPT_FLOW_ANYWHERE, /* the bytes do not say, or the caller was told of a break */
+		IPT_FLOW_ON,
+		IPT_FLOW_TARGET,
+		IPT_FLOW_EITHER,
+	} way;
+	uint64_t next;
+	uint64_t target;
+};
+
+/*
  * Room that one step may need: a block of libipt's is straight-line code (that is asked of it) of
  * at most 65535 instructions, and one of ours CACHE_BLOCK_INSNS_MAX.
  */
@@ -73,6 +88,7 @@ struct ipt_engine {
 	uint64_t from;    /* offset from which bytes are not accounted for */
 	uint64_t decoded; /* bytes */
 	uint64_t ip;      /* of the instruction that an error hit */
+	struct ipt_flow flow;
 
 	uint64_t spin_offset; /* progress: instructions taken since this offset was reached */
 	uint64_t spin_insns;
@@ -93,7 +109,8 @@ uint8_t ipt_mode_bits(enum pt_exec_mode mode);
 /*
  * Add @n instructions from @ip on, which follow each other in memory.
  *
- * Return: 0; -pte_nomap if the code is not there; -pte_bad_insn if it is no code; -pte_nomem.
+ * Return: 0; -pte_nomap if the code is not there; -pte_bad_insn if it is no code; -pte_bad_query if
+ *         what was added before does not lead there; -pte_nomem.
  */
 int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, size_t n,
 	     uint8_t mode);
