@@ -97,8 +97,8 @@ static inline struct engine *engine_free(struct engine *engine)
 }
 
 /*
- * Say where code is from here on: @space at @generation; NULL: nowhere. A space's generations must
- * not go backwards.
+ * Say where code is from here on: @space at @generation; NULL: nowhere. Generations
+ * that go backwards are for broken input, and only so often.
  *
  * Return: 0 or -ENOMEM.
  */

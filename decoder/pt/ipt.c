@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REWOUND_MAX (UINT64_C(1) << 18) /* mappings that are applied anew because time went back */
+
 int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *ops,
 		   const struct pt_conf_flags *flags, const struct engine_config *config,
 		   struct engine **ret_engine)
@@ -104,6 +106,34 @@ static int image_of(struct ipt_engine *e, const struct space *space, struct ipt_
 	return 0;
 }
 
+/*
+ * Time went back: only a broken packet can have said that it was later. An image cannot move back,
+ * so it is made anew; if that was asked too often, nothing is there.
+ */
+static int rewind_image(struct ipt_engine *e, size_t generation, struct ipt_image **image)
+{
+	struct ipt_image *old = *image, *fresh;
+	int r;
+
+	*image = NULL;
+	if (e->n_rewound + generation > REWOUND_MAX)
+		return 0;
+	e->n_rewound += generation + 1;
+	r = ipt_image_new(old->layout.space, &fresh);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < e->n_images; i++)
+		if (e->images[i] == old)
+			e->images[i] = fresh;
+	if (e->image == old) {
+		e->image = NULL;
+		r = e->ops->set_image(e->decoder, e->empty) < 0 ? -EINVAL : 0;
+	}
+	ipt_image_free(old);
+	*image = fresh;
+	return r;
+}
+
 int ipt_engine_set_space(struct engine *engine, const struct space *space, size_t generation)
 {
 	struct ipt_engine *e = (struct ipt_engine *)engine;
@@ -116,6 +146,13 @@ int ipt_engine_set_space(struct engine *engine, const struct space *space, size_
 		r = image_of(e, space, &image);
 		if (r < 0)
 			return r;
+		if (generation < image->layout.generation) {
+			r = rewind_image(e, generation, &image);
+			if (r < 0)
+				return r;
+		}
+	}
+	if (image) {
 		r = ipt_image_advance(image, e->config.code, generation);
 		if (r < 0)
 			return r;

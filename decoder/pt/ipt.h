@@ -78,6 +78,7 @@ struct ipt_engine {
 	size_t n_images_capacity;
 	struct ipt_image *image; /* the one in use; NULL: nowhere */
 	struct pt_image *empty;
+	uint64_t n_rewound; /* mappings applied anew because time went back */
 
 	/* State of the walk. */
 	int status; /* libipt's, of the last call */
@@ -118,3 +119,46 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 /* Add the one instruction at @ip whose bytes cross mappings. Return: as ipt_emit(). */
 int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip,
 		      uint8_t mode, const uint8_t *bytes, size_t size);
+
+/*
+ * libipt's two decoders have the same calls by other names and types. This makes a file's own set of
+ * them: IPT_CALLS(blk) or IPT_CALLS(insn), and IPT_CALLS_OPS fills them into its struct ipt_ops.
+ */
+#define IPT_CALLS(d)                                                           \
+	static void *alloc(const struct pt_config *config)                     \
+	{                                                                      \
+		return pt_##d##_alloc_decoder(config);                         \
+	}                                                                      \
+	static void release(void *decoder)                                     \
+	{                                                                      \
+		pt_##d##_free_decoder(decoder);                                \
+	}                                                                      \
+	static int sync_forward(void *decoder)                                 \
+	{                                                                      \
+		return pt_##d##_sync_forward(decoder);                         \
+	}                                                                      \
+	static int get_offset(const void *decoder, uint64_t *ret_offset)       \
+	{                                                                      \
+		return pt_##d##_get_offset(decoder, ret_offset);               \
+	}                                                                      \
+	static int get_sync_offset(const void *decoder, uint64_t *ret_offset)  \
+	{                                                                      \
+		return pt_##d##_get_sync_offset(decoder, ret_offset);          \
+	}                                                                      \
+	static int get_time(void *decoder, uint64_t *ret_tsc)                  \
+	{                                                                      \
+		return pt_##d##_time(decoder, ret_tsc, NULL, NULL);            \
+	}                                                                      \
+	static int set_image(void *decoder, struct pt_image *image)            \
+	{                                                                      \
+		return pt_##d##_set_image(decoder, image);                     \
+	}                                                                      \
+	static int event(void *decoder, struct pt_event *ret_event)            \
+	{                                                                      \
+		return pt_##d##_event(decoder, ret_event, sizeof(*ret_event)); \
+	}
+
+#define IPT_CALLS_OPS                                                                            \
+	.alloc = alloc, .free = release, .sync_forward = sync_forward, .get_offset = get_offset, \
+	.get_sync_offset = get_sync_offset, .get_time = get_time, .set_image = set_image,        \
+	.event = event
