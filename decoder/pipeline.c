@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +23,7 @@
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/resolve.h"
 #include "decoder/util/mapfile.h"
+#include "decoder/util/message.h"
 
 struct ptd_decoder {
 	struct ptd_info info;
@@ -55,17 +54,6 @@ struct ptd_decoder {
 
 DEFINE_CLEANUP(struct ptd_decoder *, ptd_decoder_free);
 
-_printf_(3, 4) static int fail(char **reterr_message, int r, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	if (vasprintf(reterr_message, format, ap) < 0)
-		*reterr_message = NULL;
-	va_end(ap);
-	return r;
-}
-
 static int annotate(void *userdata, const struct object *object, const struct ptd_block *block,
 		    struct ptd_insn *insns)
 {
@@ -93,7 +81,8 @@ static int open_raw(struct ptd_decoder *d, const struct ptd_options *o, char **r
 
 	r = mapfile_init(&d->raw_pt, AT_FDCWD, o->raw_pt);
 	if (r < 0)
-		return fail(reterr_message, r, "%s: cannot read: %s", o->raw_pt, strerror(-r));
+		return message_set(reterr_message, r, "%s: cannot read: %s", o->raw_pt,
+				   strerror(-r));
 	r = objects_new(NULL, &d->objects);
 	if (r < 0)
 		return r;
@@ -225,10 +214,11 @@ int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_
 	*reterr_message = NULL;
 
 	if (options->size != sizeof(*options) || !options->input == !options->raw_pt)
-		return fail(reterr_message, -EINVAL, "expected one input");
+		return message_set(reterr_message, -EINVAL, "expected one input");
 	engine = engine_find(options->engine ? options->engine : engine_block.name);
 	if (!engine)
-		return fail(reterr_message, -EINVAL, "no engine is called '%s'", options->engine);
+		return message_set(reterr_message, -EINVAL, "no engine is called '%s'",
+				   options->engine);
 
 	d = calloc(1, sizeof(*d));
 	if (!d)
@@ -245,8 +235,9 @@ int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_
 		r = make_lanes(d, options, engine);
 	if (r < 0) {
 		if (!*reterr_message)
-			(void)fail(reterr_message, r, "%s: %s",
-				   options->input ? options->input : options->raw_pt, strerror(-r));
+			(void)message_set(reterr_message, r, "%s: %s",
+					  options->input ? options->input : options->raw_pt,
+					  strerror(-r));
 		return r;
 	}
 

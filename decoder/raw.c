@@ -7,33 +7,21 @@
 #include <gelf.h>
 #include <inttypes.h>
 #include <libelf.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cursor.h"
 #include "decoder/util/mapfile.h"
+#include "decoder/util/message.h"
 #include "decoder/util/vec.h"
 
 #define PAGE_SIZE 4096
-
-_printf_(3, 4) static int fail(char **reterr_message, int r, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	if (vasprintf(reterr_message, format, ap) < 0)
-		*reterr_message = NULL;
-	va_end(ap);
-	return r;
-}
 
 static int open_file(struct mapfile *file, const char *path, char **reterr_message)
 {
 	int r = mapfile_init(file, AT_FDCWD, path);
 
 	if (r < 0)
-		return fail(reterr_message, r, "%s: cannot read: %s", path, strerror(-r));
+		return message_set(reterr_message, r, "%s: cannot read: %s", path, strerror(-r));
 	return 0;
 }
 
@@ -54,11 +42,12 @@ int raw_add_pages(struct raw_code *code, const char *address_path, const char *c
 		return r;
 	if (addresses.size % sizeof(address) || pages.size % PAGE_SIZE ||
 	    addresses.size / sizeof(address) != pages.size / PAGE_SIZE)
-		return fail(reterr_message, -EINVAL,
-			    "%s holds %zu addresses of 8 bytes and %s %zu pages of %d bytes: "
-			    "expected one address for each page",
-			    address_path, addresses.size / sizeof(address), code_path,
-			    pages.size / PAGE_SIZE, PAGE_SIZE);
+		return message_set(
+		    reterr_message, -EINVAL,
+		    "%s holds %zu addresses of 8 bytes and %s %zu pages of %d bytes: "
+		    "expected one address for each page",
+		    address_path, addresses.size / sizeof(address), code_path,
+		    pages.size / PAGE_SIZE, PAGE_SIZE);
 
 	c = cursor_from(addresses.bytes, addresses.size);
 	for (uint64_t offset = 0; cursor_get(&c, sizeof(address), &address) == 0;
@@ -100,7 +89,7 @@ int raw_add_elf(struct raw_code *code, const char *path, char **reterr_message)
 	/* libelf does not write to it, but its type does not say so. */
 	elf = elf_memory((char *)(uintptr_t)file.bytes, file.size);
 	if (!elf || elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &n_segments) < 0)
-		return fail(reterr_message, -EINVAL, "%s: is no ELF file", path);
+		return message_set(reterr_message, -EINVAL, "%s: is no ELF file", path);
 
 	for (size_t i = 0; i < n_segments; i++) {
 		GElf_Phdr p;
@@ -116,7 +105,7 @@ int raw_add_elf(struct raw_code *code, const char *path, char **reterr_message)
 			return r;
 	}
 	if (code->n == n_before)
-		return fail(reterr_message, -EINVAL, "%s: has no executable segment", path);
+		return message_set(reterr_message, -EINVAL, "%s: has no executable segment", path);
 	return 0;
 }
 
@@ -129,7 +118,7 @@ int raw_add_file(struct raw_code *code, const char *path, uint64_t address, char
 	if (r < 0)
 		return r;
 	if (file.size == 0)
-		return fail(reterr_message, -EINVAL, "%s: is empty", path);
+		return message_set(reterr_message, -EINVAL, "%s: is empty", path);
 	return vec_push(code, { .path = path, .size = file.size, .address = address });
 }
 
@@ -153,17 +142,17 @@ int raw_space_new(const struct ptd_raw_code *code, size_t n_code, struct objects
 		if (i == 0 || strcmp(code[i].path, code[i - 1].path) != 0) {
 			r = objects_add_file(objects, code[i].path, &object);
 			if (r < 0)
-				return fail(reterr_message, r, "%s: cannot read: %s", code[i].path,
-					    strerror(-r));
+				return message_set(reterr_message, r, "%s: cannot read: %s",
+						   code[i].path, strerror(-r));
 		}
 		r = space_map(space, &(struct mapping){ .start = code[i].address,
 							.size = code[i].size,
 							.offset = code[i].offset,
 							.object = object });
 		if (r < 0)
-			return fail(reterr_message, r,
-				    "%s: %#" PRIx64 " bytes do not fit at %#" PRIx64, code[i].path,
-				    code[i].size, code[i].address);
+			return message_set(reterr_message, r,
+					   "%s: %#" PRIx64 " bytes do not fit at %#" PRIx64,
+					   code[i].path, code[i].size, code[i].address);
 	}
 
 	*ret_space = TAKE(space);

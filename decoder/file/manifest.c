@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 
 #include "base/cursor.h"
-#include "decoder/file/message.h"
 #include "decoder/util/mapfile.h"
+#include "decoder/util/message.h"
 #include "decoder/util/sha256.h"
 #include "ptd/snapshot.h"
 

@@ -168,30 +168,39 @@ static int on_auxtrace_info(struct perfstream *s, const struct perfrec *rec)
  */
 static int on_auxtrace(struct perfstream *s, const struct perfrec *rec, struct cursor *stream)
 {
+	/* What is left of a file that was cut off is this record's, as far as it goes. In one that
+	 * is whole, a record that wants more than there is lies about its size. */
+	const bool is_cut = s->attr_records || s->trace->truncated_at;
 	struct perfabi_auxtrace a = {};
 	struct cursor c = rec->body, bytes;
+	bool truncated;
 	int r;
 
 	r = cursor_get(&c, sizeof(a) - sizeof(a.header), (uint8_t *)&a + sizeof(a.header));
 	if (r < 0)
 		return complain_record(s, r, rec, "an AUXTRACE has 48 bytes");
-	if (a.size > cursor_left(stream))
+	truncated = a.size > cursor_left(stream);
+	if (truncated && !is_cut)
 		return PERFREC_TRUNCATED;
+	if (truncated)
+		a.size = cursor_left(stream);
 	r = cursor_get_sub(stream, (size_t)a.size, &bytes);
 	if (r < 0)
 		return r;
-	if (a.size == 0)
-		return 0;
 
-	r = vec_push(&s->pieces, { .idx = a.idx,
-				   .cpu = a.cpu,
-				   .tid = a.tid,
-				   .span = { .bytes = bytes.pos,
-					     .size = (size_t)a.size,
-					     .offset = a.offset,
-					     .reference = a.reference,
-					     .file_offset = perfstream_offset(s, bytes.pos) } });
-	return r < 0 ? complain_memory(s) : 0;
+	if (a.size > 0)
+		r = vec_push(&s->pieces,
+			     { .idx = a.idx,
+			       .cpu = a.cpu,
+			       .tid = a.tid,
+			       .span = { .bytes = bytes.pos,
+					 .size = (size_t)a.size,
+					 .offset = a.offset,
+					 .reference = a.reference,
+					 .file_offset = perfstream_offset(s, bytes.pos) } });
+	if (r < 0)
+		return complain_memory(s);
+	return truncated ? PERFREC_TRUNCATED : 0;
 }
 
 static int on_record(struct perfstream *s, const struct perfrec *rec, struct cursor *stream)

@@ -16,9 +16,9 @@
 #include "base/base.h"
 #include "base/cursor.h"
 #include "decoder/file/auxtrace.h"
-#include "decoder/file/message.h"
 #include "decoder/file/perfattr.h"
 #include "decoder/file/trace.h"
+#include "decoder/util/message.h"
 #include "decoder/util/vec.h"
 
 struct perfstream {

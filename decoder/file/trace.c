@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "decoder/file/manifest.h"
-#include "decoder/file/message.h"
 #include "decoder/file/perfdata.h"
+#include "decoder/util/message.h"
 #include "ptd/snapshot.h"
 
 struct trace *trace_free(struct trace *trace)

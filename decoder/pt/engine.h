@@ -60,7 +60,7 @@ struct engine;
 
 struct engine_ops {
 	const char *name;
-	int (*new)(const struct engine_config *config, struct engine **ret_engine);
+	int (*start)(const struct engine_config *config, struct engine **ret_engine);
 	struct engine *(*free)(struct engine *engine);
 	int (*set_space)(struct engine *engine, const struct space *space, size_t generation);
 	int (*next)(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
@@ -88,7 +88,7 @@ _must_check_ static inline int engine_new(const struct engine_ops *ops,
 					  const struct engine_config *config,
 					  struct engine **ret_engine)
 {
-	return ops->new (config, ret_engine);
+	return ops->start(config, ret_engine);
 }
 
 static inline struct engine *engine_free(struct engine *engine)

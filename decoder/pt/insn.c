@@ -8,45 +8,7 @@
 
 #include "decoder/pt/ipt.h"
 
-static void *alloc(const struct pt_config *config)
-{
-	return pt_insn_alloc_decoder(config);
-}
-
-static void release(void *decoder)
-{
-	pt_insn_free_decoder(decoder);
-}
-
-static int sync_forward(void *decoder)
-{
-	return pt_insn_sync_forward(decoder);
-}
-
-static int get_offset(const void *decoder, uint64_t *ret_offset)
-{
-	return pt_insn_get_offset(decoder, ret_offset);
-}
-
-static int get_sync_offset(const void *decoder, uint64_t *ret_offset)
-{
-	return pt_insn_get_sync_offset(decoder, ret_offset);
-}
-
-static int get_time(void *decoder, uint64_t *ret_tsc)
-{
-	return pt_insn_time(decoder, ret_tsc, NULL, NULL);
-}
-
-static int set_image(void *decoder, struct pt_image *image)
-{
-	return pt_insn_set_image(decoder, image);
-}
-
-static int event(void *decoder, struct pt_event *ret_event)
-{
-	return pt_insn_event(decoder, ret_event, sizeof(*ret_event));
-}
+IPT_CALLS(insn)
 
 static int step(struct ipt_engine *engine, struct ipt_output *output)
 {
@@ -68,19 +30,9 @@ static int step(struct ipt_engine *engine, struct ipt_output *output)
 	return r < 0 ? r : status;
 }
 
-static const struct ipt_ops ops = {
-	.alloc = alloc,
-	.free = release,
-	.sync_forward = sync_forward,
-	.get_offset = get_offset,
-	.get_sync_offset = get_sync_offset,
-	.get_time = get_time,
-	.set_image = set_image,
-	.event = event,
-	.step = step,
-};
+static const struct ipt_ops ops = { IPT_CALLS_OPS, .step = step };
 
-static int new (const struct engine_config *config, struct engine **ret_engine)
+static int start(const struct engine_config *config, struct engine **ret_engine)
 {
 	struct pt_conf_flags flags = {};
 
@@ -90,7 +42,7 @@ static int new (const struct engine_config *config, struct engine **ret_engine)
 
 const struct engine_ops engine_insn = {
 	.name = "insn",
-	.new = new,
+	.start = start,
 	.free = ipt_engine_free,
 	.set_space = ipt_engine_set_space,
 	.next = ipt_engine_next,

@@ -13,6 +13,7 @@ judge() {
 	start_ptd
 	record "$name" "$@"
 	n=$("$O/tools/emulog" "$T/$name.log" | awk '{ n += $2 } END { print n }')
+	[[ $n -gt 0 ]] || fail "$name: nothing was logged"
 	[[ $n -le 100000000 ]] || fail "$name: $n instructions are too many for perf"
 	perf script -i "$T/$name" --itrace=i1i -F pid,tid,ip --ns 2>"$T/perf.err" |
 		"$O/tools/perf-addresses" "$T/$name.perf" || fail "$name: perf script: $(tail -3 "$T/perf.err")"
