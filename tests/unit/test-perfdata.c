@@ -369,25 +369,36 @@ static void cut_off(void **state)
 	assert_true(n_whole > 1000);
 }
 
+/* What is there of a piece that is cut off is kept; but a whole file's piece only says so. */
 static void cut_off_in_a_piece(void **state)
 {
-	_cleanup_(trace_freep) struct trace *trace = NULL;
-	_cleanup_(freep) void *bytes = NULL;
-	size_t at;
+	const uint64_t too_much = 9;
 
 	(void)state;
-	perfbuild_begin(&b, false);
-	perfbuild_comm(&b, false, 10, 10, "demo");
-	perfbuild_auxtrace(&b, 0, 0, -1, 0, "abcdefgh", 8);
-	at = perfbuild_auxtrace(&b, 0, 0, -1, 8, "ijklmnop", 8);
-	perfbuild_end(&b);
-	b.size = at + 48 + 7;
+	for (int whole = 0; whole < 2; whole++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+		size_t at;
 
-	trace = parse_good(&bytes);
-	assert_int_equal(trace->truncated_at, at);
-	assert_int_equal(trace->n_records, 1);
-	assert_int_equal(trace->n_queues, 1);
-	assert_int_equal(trace->queues[0].spans[0].size, 8);
+		perfbuild_begin(&b, false);
+		perfbuild_comm(&b, false, 10, 10, "demo");
+		perfbuild_auxtrace(&b, 0, 0, -1, 0, "abcdefgh", 8);
+		at = perfbuild_auxtrace(&b, 0, 0, -1, 8, "ijklmnop", 8);
+		perfbuild_end(&b);
+		if (whole)
+			memcpy(b.bytes + at + 8, &too_much, sizeof(too_much));
+		else
+			b.size = at + 48 + 7;
+
+		trace = parse_good(&bytes);
+		assert_int_equal(trace->truncated_at, at);
+		assert_int_equal(trace->n_records, 1);
+		assert_int_equal(trace->n_queues, 1);
+		assert_int_equal(trace->queues[0].n_spans, 1);
+		assert_int_equal(trace->queues[0].spans[0].size, whole ? 8 : 15);
+		assert_memory_equal(trace->queues[0].spans[0].bytes, "abcdefghijklmno",
+				    whole ? 8 : 15);
+	}
 }
 
 /* Pieces, in the order of the file, and the spans they must become: "cpu:bytes@offset …". */
