@@ -12,30 +12,60 @@
 #include "decoder/util/copyfile.h"
 #include "ptd/snapshot.h"
 
-struct bundle {
-	int dir_fd; /* borrowed */
-	FILE *sums;
+/* What is printed to @stream. */
+struct text {
+	FILE *stream;
+	char *bytes;
+	size_t size;
 };
 
-static int create(int dir_fd, const char *name, FILE **ret_stream)
-{
-	const int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+struct bundle {
+	int dir_fd; /* borrowed */
+	struct text sums;
+};
 
+/*
+ * Make a file of @text. It was gathered in memory, because a stream over the file would forget what
+ * the error was that it met.
+ */
+static int write_file(int dir_fd, const char *name, const struct text *text)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	size_t done = 0;
+	ssize_t n;
+
+	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return -errno;
-	*ret_stream = fdopen(fd, "w");
-	if (!*ret_stream)
-		(void)fd_close(fd);
-	return *ret_stream ? 0 : -ENOMEM;
+	while (done < text->size) {
+		n = write(fd, text->bytes + done, text->size - done);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
 }
 
-static int finish(FILE *stream)
+static int text_init(struct text *text)
 {
-	const bool failed = ferror(stream) != 0;
+	*text = (struct text){};
+	text->stream = open_memstream(&text->bytes, &text->size);
+	return text->stream ? 0 : -ENOMEM;
+}
 
-	if (fclose(stream) != 0)
-		return -errno;
-	return failed ? -EIO : 0;
+/* No more is printed; @text->bytes is complete. */
+static int text_finish(struct text *text)
+{
+	const bool failed = ferror(text->stream) != 0;
+
+	return fclose(TAKE(text->stream)) != 0 || failed ? -ENOMEM : 0;
+}
+
+static void text_deinit(struct text *text)
+{
+	if (text->stream)
+		(void)fclose(text->stream);
+	free(text->bytes);
 }
 
 int bundle_new(int dir_fd, struct bundle **ret_bundle)
@@ -46,7 +76,7 @@ int bundle_new(int dir_fd, struct bundle **ret_bundle)
 	if (!b)
 		return -ENOMEM;
 	*b = (struct bundle){ .dir_fd = dir_fd };
-	r = create(dir_fd, PTD_SNAPSHOT_SUMS, &b->sums);
+	r = text_init(&b->sums);
 	if (r < 0)
 		return r;
 	*ret_bundle = TAKE(b);
@@ -58,15 +88,17 @@ struct bundle *bundle_free(struct bundle *bundle)
 	if (!bundle)
 		return NULL;
 
-	if (bundle->sums)
-		(void)fclose(bundle->sums);
+	text_deinit(&bundle->sums);
 	free(bundle);
 	return NULL;
 }
 
 int bundle_finish(struct bundle *bundle)
 {
-	return finish(TAKE(bundle->sums));
+	int r;
+
+	r = text_finish(&bundle->sums);
+	return r < 0 ? r : write_file(bundle->dir_fd, PTD_SNAPSHOT_SUMS, &bundle->sums);
 }
 
 int bundle_add_sum(struct bundle *bundle, const char *path, char hash[static SHA256_HEX_SIZE],
@@ -86,27 +118,27 @@ int bundle_add_sum(struct bundle *bundle, const char *path, char hash[static SHA
 		if (r < 0)
 			return r;
 	}
-	if (fprintf(bundle->sums, "%s  %s\n", hash, path) < 0)
+	if (fprintf(bundle->sums.stream, "%s  %s\n", hash, path) < 0)
 		return -errno;
 	*ret_size = size;
 	return 0;
 }
 
-int bundle_add_file(struct bundle *bundle, const char *name, bundle_write_fn write, void *userdata)
+int bundle_add_file(struct bundle *bundle, const char *name, bundle_write_fn print, void *userdata)
 {
+	_cleanup_(text_deinit) struct text text = {};
 	char hash[SHA256_HEX_SIZE] = "";
-	FILE *stream;
 	uint64_t size;
 	int r;
 
-	r = create(bundle->dir_fd, name, &stream);
+	r = text_init(&text);
 	if (r < 0)
 		return r;
-	write(stream, userdata);
-	r = finish(stream);
-	if (r < 0)
-		return r;
-	return bundle_add_sum(bundle, name, hash, &size);
+	print(text.stream, userdata);
+	r = text_finish(&text);
+	if (r == 0)
+		r = write_file(bundle->dir_fd, name, &text);
+	return r < 0 ? r : bundle_add_sum(bundle, name, hash, &size);
 }
 
 /* Folder of an object in the snapshot, as perf's build-id cache has it. */

@@ -67,6 +67,13 @@ static uint64_t here(struct perffile *f)
 	return (uint64_t)ftello(f->stream);
 }
 
+/* This writes what is buffered, so that it fails when the disk is full. */
+static void go_to(struct perffile *f, uint64_t offset)
+{
+	if (fseeko(f->stream, (off_t)offset, SEEK_SET) < 0 && f->error == 0)
+		f->error = -errno;
+}
+
 static void make_attrs(struct perffile *f)
 {
 	f->attrs[0] = (struct perf_event_attr){
@@ -368,12 +375,14 @@ int perffile_finish(struct perffile *file, const struct perffile_about *about)
 		header.features[features[i] / 64] |= UINT64_C(1) << features[i] % 64;
 	}
 
-	if (fseeko(file->stream, (off_t)end, SEEK_SET) == 0)
-		put(file, table, sizeof(table));
-	if (fseeko(file->stream, 0, SEEK_SET) == 0)
-		put(file, &header, sizeof(header));
+	go_to(file, end);
+	put(file, table, sizeof(table));
+	go_to(file, 0);
+	put(file, &header, sizeof(header));
 	if (fflush(file->stream) != 0 && file->error == 0)
 		file->error = -errno;
+	if (ferror(file->stream) && file->error == 0)
+		file->error = -EIO;
 	return file->error;
 }
 

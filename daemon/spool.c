@@ -53,6 +53,14 @@ static bool is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
+/* Return: 1 and the next entry, 0 at the end, or negative errno: the rest is not known. */
+static int next_entry(DIR *dir, struct dirent **ret_entry)
+{
+	errno = 0;
+	*ret_entry = readdir(dir);
+	return *ret_entry ? 1 : -errno;
+}
+
 /* Remove @name, and all that is in it if it is a directory. */
 static int remove_tree(int at, const char *name, int depth)
 {
@@ -71,9 +79,8 @@ static int remove_tree(int at, const char *name, int depth)
 	dir = list_dir(fd);
 	if (!dir)
 		return -errno;
-	while (r == 0 && (entry = readdir(dir)))
-		if (!is_dots(entry->d_name))
-			r = remove_tree(fd, entry->d_name, depth + 1);
+	while (r == 0 && (r = next_entry(dir, &entry)) > 0)
+		r = is_dots(entry->d_name) ? 0 : remove_tree(fd, entry->d_name, depth + 1);
 	if (r == 0 && unlinkat(at, name, AT_REMOVEDIR) < 0)
 		r = -errno;
 	return r;
@@ -91,10 +98,11 @@ static int sync_tree(int fd, int depth)
 	dir = list_dir(fd);
 	if (!dir)
 		return -errno;
-	while (r == 0 && (entry = readdir(dir))) {
+	while (r == 0 && (r = next_entry(dir, &entry)) > 0) {
 		_cleanup_(fd_closep) int child = -1;
 		struct stat st;
 
+		r = 0;
 		if (is_dots(entry->d_name))
 			continue;
 		child = openat(fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -118,9 +126,10 @@ static int sweep(struct spool *s)
 
 	if (!dir)
 		return -errno;
-	while (r == 0 && (entry = readdir(dir)))
-		if (strncmp(entry->d_name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0)
-			r = remove_tree(s->dir_fd, entry->d_name, 0);
+	while (r == 0 && (r = next_entry(dir, &entry)) > 0)
+		r = strncmp(entry->d_name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0
+			? remove_tree(s->dir_fd, entry->d_name, 0)
+			: 0;
 	return r;
 }
 
@@ -256,7 +265,13 @@ int spool_commit(struct spool *spool, const char *id, int dir_fd)
 	hidden_name(id, name);
 	if (renameat2(spool->dir_fd, name, spool->dir_fd, id, RENAME_NOREPLACE) < 0)
 		return -errno;
-	return fsync(spool->dir_fd) < 0 ? -errno : 0;
+	if (fsync(spool->dir_fd) < 0) {
+		/* Who is told that it failed is not to find it all the same. */
+		r = -errno;
+		(void)renameat(spool->dir_fd, id, spool->dir_fd, name);
+		return r;
+	}
+	return 0;
 }
 
 void spool_abort(struct spool *spool, const char *id)
@@ -335,19 +350,24 @@ int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size
 	_cleanup_(dir_closep) DIR *dir = list_dir(spool->dir_fd);
 	VEC(struct spool_entry) entries = {};
 	struct dirent *entry;
+	int r;
 
 	if (!dir)
 		return -errno;
-	while ((entry = readdir(dir))) {
+	while ((r = next_entry(dir, &entry)) > 0) {
 		struct spool_entry e;
 
 		/* What is no snapshot was put there by somebody else, and is left alone. */
 		if (!spool_id_valid(entry->d_name) || read_entry(spool, entry->d_name, &e) < 0)
 			continue;
 		if (vec_push(&entries, e) < 0) {
-			vec_deinit(&entries);
-			return -ENOMEM;
+			r = -ENOMEM;
+			break;
 		}
+	}
+	if (r < 0) {
+		vec_deinit(&entries);
+		return r;
 	}
 	/* An id begins with its time. */
 	if (entries.n > 1)
