@@ -99,6 +99,11 @@ static void drain(struct manager *m)
 	}
 }
 
+static bool is_alive(uint32_t pid)
+{
+	return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
 static int on_drain(sd_event_source *timer, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
@@ -106,11 +111,8 @@ static int on_drain(sd_event_source *timer, uint64_t usec, void *userdata)
 	const bool active = m->source->ops->active(m->source);
 
 	drain(m);
-	if (!active) {
-		sideband_idle(m->sideband);
-		if (usec > m->opened_us + DRAIN_GRACE_US)
-			return 0;
-	}
+	if (!active && usec > m->opened_us + DRAIN_GRACE_US)
+		return 0;
 	(void)sd_event_source_set_time(timer, usec + DRAIN_US);
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
@@ -417,7 +419,7 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 		return r;
 	r = set_up_event(m);
 	if (r == 0)
-		r = sideband_new(options->config->sideband_max, &m->sideband);
+		r = sideband_new(options->config->sideband_max, is_alive, &m->sideband);
 	if (r == 0)
 		r = plugin_find(&m->plugin);
 	if (r < 0)

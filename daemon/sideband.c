@@ -9,7 +9,10 @@
 #include "daemon/record.h"
 #include "decoder/util/vec.h"
 
-#define CHUNK_SIZE ((size_t)256 << 10)
+#define CHUNK_SIZE (((size_t)256 << 10) - 16) /* with what it begins with, a round number */
+
+/* One for what was known, one for what is new. */
+#define EPOCH_CHUNKS_MIN 2u
 
 static_assert(CHUNK_SIZE >= RECORD_SIZE_MAX, "a record must fit a chunk");
 
@@ -19,14 +22,23 @@ struct sideband_chunk {
 	uint8_t bytes[CHUNK_SIZE];
 };
 
+struct chunks {
+	VEC(struct sideband_chunk *) list;
+};
+
 struct epoch {
-	VEC(struct sideband_chunk *) chunks;
+	struct chunks head; /* what was known when it began, as records */
+	struct chunks body; /* what was added since */
+	uint64_t since_ns;  /* when it began */
 };
 
 struct sideband {
 	uint64_t bytes_max;
 	uint64_t lost;
 	uint64_t lost_unmarked; /* those no LOST record tells of yet */
+	uint64_t time;          /* of the record added last */
+	struct tasks *tasks;
+	bool has_before;
 	struct epoch before;
 	struct epoch now;
 };
@@ -38,25 +50,40 @@ static void chunk_unref(struct sideband_chunk *chunk)
 		free(chunk);
 }
 
-static void epoch_deinit(struct epoch *epoch)
+static void chunks_deinit(struct chunks *chunks)
 {
-	for (size_t i = 0; i < epoch->chunks.n; i++)
-		chunk_unref(epoch->chunks.items[i]);
-	vec_deinit(&epoch->chunks);
+	for (size_t i = 0; i < chunks->list.n; i++)
+		chunk_unref(chunks->list.items[i]);
+	vec_deinit(&chunks->list);
 }
 
-int sideband_new(uint64_t bytes_max, struct sideband **ret_sideband)
+static void epoch_deinit(struct epoch *epoch)
 {
-	struct sideband *s = malloc(sizeof(*s));
+	chunks_deinit(&epoch->head);
+	chunks_deinit(&epoch->body);
+}
+
+static uint64_t epoch_bytes(const struct epoch *epoch)
+{
+	return (epoch->head.list.n + epoch->body.list.n) * sizeof(struct sideband_chunk);
+}
+
+int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct sideband **ret_sideband)
+{
+	_cleanup_(sideband_freep) struct sideband *s = malloc(sizeof(*s));
+	int r;
 
 	if (!s)
 		return -ENOMEM;
 	*s = (struct sideband){
-		.bytes_max = bytes_max < 2 * sizeof(struct sideband_chunk)
-				 ? 2 * sizeof(struct sideband_chunk)
+		.bytes_max = bytes_max < EPOCH_CHUNKS_MIN * 2 * sizeof(struct sideband_chunk)
+				 ? EPOCH_CHUNKS_MIN * 2 * sizeof(struct sideband_chunk)
 				 : bytes_max,
 	};
-	*ret_sideband = s;
+	r = tasks_new(alive, &s->tasks);
+	if (r < 0)
+		return r;
+	*ret_sideband = TAKE(s);
 	return 0;
 }
 
@@ -67,54 +94,63 @@ struct sideband *sideband_free(struct sideband *sideband)
 
 	epoch_deinit(&sideband->before);
 	epoch_deinit(&sideband->now);
+	(void)tasks_free(sideband->tasks);
 	free(sideband);
 	return NULL;
 }
 
-static uint64_t bytes_in_use(const struct sideband *s)
+/* Add to @to, a part of the present epoch, so that @n_spare chunks would still fit the epoch. */
+static int append(struct sideband *s, struct chunks *to, const void *bytes, size_t size,
+		  size_t n_spare)
 {
-	return (s->before.chunks.n + s->now.chunks.n) * sizeof(struct sideband_chunk);
-}
-
-/* Make a chunk with room for @size bytes the last one. */
-static int make_room(struct sideband *s, size_t size)
-{
-	struct sideband_chunk *chunk;
+	struct sideband_chunk *chunk = to->list.n ? to->list.items[to->list.n - 1] : NULL;
 	int r;
 
-	if (s->now.chunks.n > 0) {
-		chunk = s->now.chunks.items[s->now.chunks.n - 1];
-		if (CHUNK_SIZE - chunk->used >= size)
-			return 0;
+	if (!chunk || CHUNK_SIZE - chunk->used < size) {
+		if (epoch_bytes(&s->now) + (1 + n_spare) * sizeof(*chunk) > s->bytes_max / 2)
+			return -ENOSPC;
+		chunk = malloc(sizeof(*chunk));
+		if (!chunk)
+			return -ENOMEM;
+		chunk->n_refs = 1;
+		chunk->used = 0;
+		r = vec_push(&to->list, chunk);
+		if (r < 0) {
+			free(chunk);
+			return r;
+		}
 	}
-	if (bytes_in_use(s) + sizeof(*chunk) > s->bytes_max)
-		epoch_deinit(&s->before);
-	if (bytes_in_use(s) + sizeof(*chunk) > s->bytes_max)
-		return -ENOSPC;
-
-	chunk = malloc(sizeof(*chunk));
-	if (!chunk)
-		return -ENOMEM;
-	chunk->n_refs = 1;
-	chunk->used = 0;
-	r = vec_push(&s->now.chunks, chunk);
-	if (r < 0)
-		free(chunk);
-	return r;
-}
-
-static int append(struct sideband *s, const void *bytes, size_t size)
-{
-	struct sideband_chunk *chunk;
-	int r;
-
-	r = make_room(s, size);
-	if (r < 0)
-		return r;
-	chunk = s->now.chunks.items[s->now.chunks.n - 1];
 	memcpy(chunk->bytes + chunk->used, bytes, size);
 	chunk->used += size;
 	return 0;
+}
+
+static int append_head(void *userdata, const void *bytes, size_t size)
+{
+	struct sideband *s = userdata;
+
+	return append(s, &s->now.head, bytes, size, 1);
+}
+
+/* Begin a new epoch with all that is known of those who live; what does not fit is counted. */
+static void roll(struct sideband *s)
+{
+	epoch_deinit(&s->before);
+	s->before = s->now;
+	s->has_before = true;
+	s->now = (struct epoch){ .since_ns = s->time };
+	tasks_forget_dead(s->tasks);
+	s->lost += tasks_write(s->tasks, s->time, append_head, s);
+}
+
+static int append_body(struct sideband *s, const void *bytes, size_t size)
+{
+	const int r = append(s, &s->now.body, bytes, size, 0);
+
+	if (r != -ENOSPC)
+		return r;
+	roll(s);
+	return append(s, &s->now.body, bytes, size, 0);
 }
 
 /* Tell of the records that were refused, as soon as something fits again. */
@@ -134,10 +170,20 @@ static int mark_lost(struct sideband *s, uint64_t time)
 
 	if (s->lost_unmarked == 0)
 		return 0;
-	r = append(s, &record, sizeof(record));
+	r = append_body(s, &record, sizeof(record));
 	if (r == 0)
 		s->lost_unmarked = 0;
 	return r;
+}
+
+/* Records that the source itself had to drop. */
+static void count_lost(struct sideband *s, const struct record *record)
+{
+	struct cursor c = record->body;
+	uint64_t lost[2];
+
+	if (record->header.type == PERF_RECORD_LOST && cursor_get(&c, sizeof(lost), lost) == 0)
+		s->lost += lost[1];
 }
 
 int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size)
@@ -149,30 +195,25 @@ int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size)
 	while (record_next(&c, &record) == 0) {
 		r = mark_lost(sideband, record.trailer.time);
 		if (r == 0)
-			r = append(sideband, record.bytes, record.header.size);
+			r = append_body(sideband, record.bytes, record.header.size);
 		if (r < 0) {
 			sideband->lost++;
 			sideband->lost_unmarked++;
 			first = first ? first : r;
 		}
+		if (record.trailer.time > sideband->time)
+			sideband->time = record.trailer.time;
+		count_lost(sideband, &record);
+		r = tasks_add(sideband->tasks, &record);
+		first = first ? first : r;
 	}
 	return first;
 }
 
-void sideband_idle(struct sideband *sideband)
+static void view_chunks(const struct chunks *chunks, struct sideband_view *view)
 {
-	if (sideband->now.chunks.n * sizeof(struct sideband_chunk) < sideband->bytes_max / 2)
-		return;
-
-	epoch_deinit(&sideband->before);
-	sideband->before = sideband->now;
-	sideband->now = (struct epoch){};
-}
-
-static void view_epoch(const struct epoch *epoch, struct sideband_view *view)
-{
-	for (size_t i = 0; i < epoch->chunks.n; i++) {
-		struct sideband_chunk *chunk = epoch->chunks.items[i];
+	for (size_t i = 0; i < chunks->list.n; i++) {
+		struct sideband_chunk *chunk = chunks->list.items[i];
 
 		chunk->n_refs++;
 		view->chunks[view->n_spans] = chunk;
@@ -182,19 +223,27 @@ static void view_epoch(const struct epoch *epoch, struct sideband_view *view)
 
 int sideband_view_init(const struct sideband *sideband, struct sideband_view *ret_view)
 {
-	const size_t n = sideband->before.chunks.n + sideband->now.chunks.n;
+	/* What the later epoch began with is said by the earlier one's records. */
+	const struct epoch *first = sideband->has_before ? &sideband->before : &sideband->now;
+	const size_t n =
+	    first->head.list.n + sideband->before.body.list.n + sideband->now.body.list.n;
 	struct sideband_view v = {
 		.spans = calloc(n + 1, sizeof(*v.spans)),
 		.chunks = calloc(n + 1, sizeof(struct sideband_chunk *)),
+		.since_ns = first->since_ns,
 	};
+	int r = v.spans && v.chunks ? 0 : -ENOMEM;
 
-	if (!v.spans || !v.chunks) {
+	if (r == 0)
+		r = tasks_ranges(sideband->tasks, &v.ranges, &v.n_ranges);
+	if (r < 0) {
 		free(v.spans);
 		free(v.chunks);
-		return -ENOMEM;
+		return r;
 	}
-	view_epoch(&sideband->before, &v);
-	view_epoch(&sideband->now, &v);
+	view_chunks(&first->head, &v);
+	view_chunks(&sideband->before.body, &v);
+	view_chunks(&sideband->now.body, &v);
 	*ret_view = v;
 	return 0;
 }
@@ -205,13 +254,14 @@ void sideband_view_deinit(struct sideband_view *view)
 		chunk_unref(view->chunks[i]);
 	free(view->chunks);
 	free(view->spans);
+	free(view->ranges);
 	*view = (struct sideband_view){};
 }
 
 struct sideband_stats sideband_stats(const struct sideband *sideband)
 {
 	return (struct sideband_stats){
-		.bytes = bytes_in_use(sideband),
+		.bytes = epoch_bytes(&sideband->before) + epoch_bytes(&sideband->now),
 		.bytes_max = sideband->bytes_max,
 		.lost = sideband->lost,
 	};

@@ -8,16 +8,17 @@
  * are kept in chunks that only grow at their end, so that a snapshot in another thread can go on
  * reading a view while more records come in.
  *
- * There are two epochs. A new one begins when nothing is being recorded, so that it needs no record
- * of the one before; the older one is kept because its PT may still be in the rings. When the limit
- * is reached all the same, the older epoch goes, and then new records are refused and counted: a
- * LOST record marks the place.
+ * There are two epochs, each of half the limit. When the present one is full, the older one goes, and
+ * a new one begins with records made from what is known of those who live (daemon/tasks.h): so a
+ * process that was started long ago keeps its name and its mappings. What ended before the older
+ * epoch began is forgotten; a snapshot says since when its sideband is complete.
  */
 
 #include <stdint.h>
 
 #include "base/base.h"
 #include "base/cursor.h"
+#include "daemon/tasks.h"
 
 struct sideband;
 struct sideband_chunk;
@@ -27,15 +28,21 @@ struct sideband_view {
 	struct cursor *spans;
 	size_t n_spans;
 	struct sideband_chunk **chunks; /* those the spans point into, referenced */
+	uint64_t since_ns;          /* complete from then on; 0: since the recorder was started */
+	struct tasks_range *ranges; /* anonymous executable memory of those who live */
+	size_t n_ranges;
 };
 
 struct sideband_stats {
 	uint64_t bytes; /* memory in use */
 	uint64_t bytes_max;
-	uint64_t lost; /* records refused since the start */
+	uint64_t
+	    lost; /* records that there was no room for since the start, here or in the source */
 };
 
-_must_check_ int sideband_new(uint64_t bytes_max, struct sideband **ret_sideband);
+/* @alive: see tasks_new(). */
+_must_check_ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive,
+			      struct sideband **ret_sideband);
 struct sideband *sideband_free(struct sideband *sideband);
 
 DEFINE_CLEANUP(struct sideband *, sideband_free);
@@ -43,12 +50,9 @@ DEFINE_CLEANUP(struct sideband *, sideband_free);
 /*
  * Add whole, valid records (record_next() has seen them).
  *
- * Return: 0; -ENOSPC if records were refused because the limit is reached; or -ENOMEM.
+ * Return: 0; -ENOSPC if records were refused, or tasks are too many; or -ENOMEM.
  */
 _must_check_ int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size);
-
-/* Nothing is being recorded now: begin a new epoch if the present one is large. */
-void sideband_idle(struct sideband *sideband);
 
 /*
  * Take a view. It stays valid, whatever is added, until sideband_view_deinit(); both are called in

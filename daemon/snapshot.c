@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/bundle.h"
+#include "daemon/cpucopy.h"
 #include "daemon/keep.h"
 #include "daemon/perffile.h"
 #include "daemon/record.h"
@@ -19,27 +20,17 @@
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
 
-/* What became of one CPU's rings. */
-struct cpu {
-	uint8_t *switches; /* a copy of its switch ring */
-	size_t switches_size;
-	size_t switches_start; /* of the whole records in it */
-	bool switches_cut;     /* older ones are gone */
-	uint64_t switches_oldest, switches_newest;
-
-	uint64_t pt_head;
-	uint64_t pt_bytes;   /* in the file */
-	uint64_t pt_dropped; /* overwritten while it was copied */
-};
+/* PT that may be in memory before it is written; a ring is copied as a whole all the same. */
+#define COPIED_MAX ((size_t)256 << 20)
 
 struct writer {
 	const struct snapshot_request *request;
 	int dir_fd;
 	struct perffile *data;
 	struct bundle *bundle;
-	struct cpu *cpus; /* source->n_cpus of them */
-	struct map pids;  /* those whose objects belong in the snapshot */
-	bool *taken;      /* of request->objects */
+	struct cpucopy *cpus; /* source->n_cpus of them */
+	struct map pids;      /* those whose objects belong in the snapshot */
+	bool *taken;          /* of request->objects */
 	VEC(struct perffile_object) with_build_id;
 	uint64_t time_first, time_last;
 	struct snapshot_result result;
@@ -61,62 +52,21 @@ static void stretch(struct writer *w, uint64_t time)
 		w->time_last = time;
 }
 
-static void copy_view(const struct source_view *v, uint8_t *to)
-{
-	if (v->a_size > 0)
-		memcpy(to, v->a, v->a_size);
-	if (v->b_size > 0)
-		memcpy(to + v->a_size, v->b, v->b_size);
-}
-
 /* --- who ran --------------------------------------------------------------------------------- */
 
-static int note_switches(struct writer *w, struct cpu *cpu)
+static int note_switches(struct writer *w, const struct cpucopy *cpu)
 {
-	struct cursor c = cursor_from(cpu->switches + cpu->switches_start,
-				      cpu->switches_size - cpu->switches_start);
+	struct cursor c = cpucopy_records(cpu);
 	struct record record;
 	int r;
 
 	while (record_next(&c, &record) == 0) {
-		if (cpu->switches_oldest == 0)
-			cpu->switches_oldest = record.trailer.time;
-		cpu->switches_newest = record.trailer.time;
 		stretch(w, record.trailer.time);
 		r = map_put(&w->pids, record.trailer.pid, 1);
 		if (r < 0)
 			return r;
 	}
 	return 0;
-}
-
-static int copy_switches(struct writer *w, uint32_t i)
-{
-	struct source *source = w->request->source;
-	struct cpu *cpu = &w->cpus[i];
-	struct source_view v;
-	uint64_t aux, gone;
-	size_t start;
-	int r;
-
-	r = source->ops->view_switch(source, i, &v);
-	if (r < 0)
-		return r;
-	cpu->switches_size = v.a_size + v.b_size;
-	cpu->switches = malloc(cpu->switches_size + 1);
-	if (!cpu->switches)
-		return -ENOMEM;
-	copy_view(&v, cpu->switches);
-
-	r = source->ops->overtaken(source, i, &aux, &gone);
-	if (r < 0)
-		return r;
-	r = record_resync(cpu->switches + gone, cpu->switches_size - gone, i, &start);
-	if (r < 0)
-		return r;
-	cpu->switches_start = gone + start;
-	cpu->switches_cut = v.head > cpu->switches_size || cpu->switches_start > 0;
-	return note_switches(w, cpu);
 }
 
 /* A child has the mappings of its parent, so the parents of those who ran matter too. */
@@ -131,7 +81,6 @@ static int add_parents(struct writer *w)
 		struct record_task fork;
 
 		while (r == 0 && record_next(&c, &record) == 0) {
-			stretch(w, record.trailer.time);
 			if (record.header.type == PERF_RECORD_FORK &&
 			    record_get_task(&record, &fork) == 0 && fork.pid != fork.ppid)
 				r = vec_push(&forks, fork);
@@ -169,23 +118,53 @@ static void write_itrace_start(struct writer *w, uint32_t cpu, const struct reco
 	perffile_write(w->data, &start, sizeof(start));
 }
 
-static void write_records(struct writer *w)
+/* Whom a task record tells of; 0: everybody. */
+static uint32_t task_of(const struct record *record)
 {
-	const struct sideband_view *tasks = w->request->tasks;
+	struct cursor c = record->body;
+	uint32_t pid = 0;
 
-	for (size_t i = 0; i < tasks->n_spans; i++)
-		perffile_write(w->data, tasks->spans[i].pos, cursor_left(&tasks->spans[i]));
+	switch (record->header.type) {
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		(void)!cursor_get(&c, sizeof(pid), &pid);
+		return pid;
+	default:
+		return 0;
+	}
+}
 
+/* Those of tasks that ran, and of their parents; the others are nobody's. */
+static void write_tasks(struct writer *w)
+{
+	for (size_t i = 0; i < w->request->tasks->n_spans; i++) {
+		struct cursor c = w->request->tasks->spans[i];
+		struct record record;
+
+		while (record_next(&c, &record) == 0) {
+			const uint32_t pid = task_of(&record);
+
+			if (pid != 0 && !map_get(&w->pids, pid))
+				continue;
+			stretch(w, record.trailer.time);
+			perffile_write(w->data, record.bytes, record.header.size);
+		}
+	}
+}
+
+static void write_switches(struct writer *w)
+{
 	for (uint32_t i = 0; i < w->request->source->n_cpus; i++) {
-		const struct cpu *cpu = &w->cpus[i];
-		const uint8_t *records = cpu->switches + cpu->switches_start;
-		const size_t size = cpu->switches_size - cpu->switches_start;
-		struct cursor c = cursor_from(records, size);
+		const struct cpucopy *cpu = &w->cpus[i];
+		struct cursor c = cpucopy_records(cpu);
 		struct record oldest;
 
 		if (cpu->switches_cut && record_next(&c, &oldest) == 0)
 			write_itrace_start(w, i, &oldest);
-		perffile_write(w->data, records, size);
+		c = cpucopy_records(cpu);
+		perffile_write(w->data, c.pos, cursor_left(&c));
 	}
 }
 
@@ -202,39 +181,46 @@ static uint64_t tsc_at(const struct source_facts *facts, uint64_t ns)
 
 static int write_pt(struct writer *w, uint32_t i)
 {
-	struct source *source = w->request->source;
-	struct cpu *cpu = &w->cpus[i];
-	_cleanup_(freep) uint8_t *bytes = NULL;
-	struct source_view v;
-	uint64_t gone, switches;
-	size_t size;
-	int r;
+	struct cpucopy *cpu = &w->cpus[i];
+	int r = 0;
 
-	r = source->ops->view_aux(source, i, &v);
-	if (r < 0)
-		return r;
-	size = v.a_size + v.b_size;
-	cpu->pt_head = v.head;
-	if (size == 0)
-		return 0;
+	if (cpu->pt && cpu->pt_bytes > 0) {
+		w->result.bytes_pt += cpu->pt_bytes;
+		w->result.n_cpus++;
+		r = perffile_write_aux(w->data, i, cpu->pt_head - cpu->pt_bytes,
+				       tsc_at(&w->request->source->facts, w->request->frozen_ns),
+				       cpu->pt + cpu->pt_start, cpu->pt_bytes);
+	}
+	cpucopy_forget_pt(cpu);
+	return r;
+}
 
-	bytes = malloc(size);
-	if (!bytes)
-		return -ENOMEM;
-	copy_view(&v, bytes);
-	r = source->ops->overtaken(source, i, &gone, &switches);
-	if (r < 0)
-		return r;
-	cpu->pt_dropped = gone;
-	cpu->pt_bytes = size - gone;
-	if (cpu->pt_bytes == 0)
-		return 0;
+/* Copied first and written then, since writing takes longer, and the rings' writers go on. */
+static int write_rings(struct writer *w)
+{
+	const uint32_t n_cpus = w->request->source->n_cpus;
+	uint32_t n_written = 0;
+	size_t n_bytes = 0;
+	int r = 0;
 
-	w->result.bytes_pt += cpu->pt_bytes;
-	w->result.n_cpus++;
-	return perffile_write_aux(w->data, i, v.head - cpu->pt_bytes,
-				  tsc_at(&source->facts, w->request->frozen_ns), bytes + gone,
-				  cpu->pt_bytes);
+	for (uint32_t i = 0; r == 0 && i < n_cpus; i++) {
+		struct cpucopy *cpu = &w->cpus[i];
+
+		if (cancelled(w))
+			return -ECANCELED;
+		r = cpucopy_pt(cpu, w->request->source, i, 0);
+		if (r == 0)
+			r = cpucopy_switches(cpu, w->request->source, i, 0);
+		if (r == 0)
+			r = note_switches(w, cpu);
+		n_bytes += cpu->pt_size;
+		if (n_bytes < COPIED_MAX && i + 1 < n_cpus)
+			continue;
+		for (; r == 0 && n_written <= i; n_written++)
+			r = write_pt(w, n_written);
+		n_bytes = 0;
+	}
+	return r;
 }
 
 static int finish_data(struct writer *w)
@@ -368,6 +354,7 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, "clock_ns=%" PRIu64 "\n", q->frozen_ns);
 	fprintf(f, PTD_MANIFEST_REALTIME_OFFSET "=%" PRId64 "\n",
 		(int64_t)(q->frozen_realtime_ns - q->frozen_ns));
+	fprintf(f, PTD_MANIFEST_MONOTONIC_OFFSET "=%" PRId64 "\n", q->monotonic_offset_ns);
 	fprintf(f, "host=%s\nkernel=%s\nmachine=%s\n", host.nodename, host.release, host.machine);
 	fprintf(f, "recorder=ptd %s\nsource=%s\ncpuid=%s\n", PTD_VERSION, facts->name,
 		facts->cpuid);
@@ -377,40 +364,29 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
 		w->result.n_missing);
 	fprintf(f, "sideband_lost=%" PRIu64 "\n", q->sideband_lost);
+	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", q->tasks->since_ns);
 	fprintf(f, "cpus=%" PRIu32 "\n", w->result.n_cpus);
-
-	for (uint32_t i = 0; i < q->source->n_cpus; i++) {
-		const struct cpu *c = &w->cpus[i];
-
-		if (c->pt_head == 0 && c->switches_newest == 0)
-			continue;
-		fprintf(f, "cpu.%u.bytes=%" PRIu64 "\ncpu.%u.head=%" PRIu64 "\n", i, c->pt_bytes, i,
-			c->pt_head);
-		fprintf(f, "cpu.%u.dropped=%" PRIu64 "\n", i, c->pt_dropped);
-		fprintf(
-		    f, "cpu.%u.switch_oldest_ns=%" PRIu64 "\ncpu.%u.switch_newest_ns=%" PRIu64 "\n",
-		    i, c->switches_oldest, i, c->switches_newest);
-		fprintf(f, "cpu.%u.switch_complete=%s\n", i, c->switches_cut ? "no" : "yes");
-	}
+	for (uint32_t i = 0; i < q->source->n_cpus; i++)
+		cpucopy_print(&w->cpus[i], i, f);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
 static int write_data(struct writer *w)
 {
-	const uint32_t n_cpus = w->request->source->n_cpus;
 	int r;
 
 	w->step = PTD_SNAPSHOT_DATA;
 	r = perffile_new(w->dir_fd, PTD_SNAPSHOT_DATA, &w->request->source->facts, &w->data);
-	for (uint32_t i = 0; r == 0 && i < n_cpus; i++)
-		r = copy_switches(w, i);
+	if (r == 0)
+		r = write_rings(w);
+	if (r == 0)
+		r = add_parents(w);
 	if (r < 0)
 		return r;
-	write_records(w);
-	for (uint32_t i = 0; r == 0 && i < n_cpus; i++)
-		r = cancelled(w) ? -ECANCELED : write_pt(w, i);
-	return r;
+	write_tasks(w);
+	write_switches(w);
+	return 0;
 }
 
 static int write_all(struct writer *w)
@@ -420,8 +396,6 @@ static int write_all(struct writer *w)
 	int r;
 
 	r = write_data(w);
-	if (r == 0)
-		r = add_parents(w);
 	if (r == 0)
 		r = add_objects(w);
 	if (r < 0)
@@ -458,7 +432,7 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	if (r == 0)
 		r = write_all(&w);
 	for (uint32_t i = 0; w.cpus && i < request->source->n_cpus; i++)
-		free(w.cpus[i].switches);
+		cpucopy_deinit(&w.cpus[i]);
 	free(w.cpus);
 	free(w.taken);
 	(void)perffile_free(w.data);

@@ -31,6 +31,7 @@ struct snapshot_request {
 	int store_fd;
 	uint64_t frozen_ns;          /* when, on the records' clock */
 	uint64_t frozen_realtime_ns; /* the same moment on CLOCK_REALTIME */
+	int64_t monotonic_offset_ns; /* the records' clock minus CLOCK_MONOTONIC */
 	const atomic_bool *cancel;   /* give up when it becomes true; may be NULL */
 };
 

@@ -45,6 +45,8 @@ struct source_view {
 	const uint8_t *b;
 	size_t b_size;
 	uint64_t head; /* running count of bytes ever written, as of the view */
+	bool current;  /* of AUX: it ends at the freeze. Else its writer did not answer in time, and
+			* what it does since its last packets is not in them. */
 };
 
 struct source_ops {

@@ -16,7 +16,7 @@
 #include "daemon/record.h"
 
 #define QUANTUM_US     5000u
-#define FREEZE_WAIT_US 5000u
+#define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
 #define FREEZE_POLL_US 50u
 
 /* Bytes a writer may have put behind the head it published last: less than a PSB+ and some TIPs,
@@ -40,6 +40,7 @@
 struct frozen {
 	uint64_t aux_head;
 	uint64_t switch_head;
+	bool current; /* its owner flushed for the freeze, or it had none */
 };
 
 struct source_emu {
@@ -69,15 +70,19 @@ static struct emu_cpu *cpu_at(const struct source_emu *e, uint32_t cpu)
 	return (struct emu_cpu *)(e->map + emu_cpu_offset(&e->layout, cpu));
 }
 
+static bool flushed(const struct source_emu *e, uint32_t i, uint32_t generation)
+{
+	struct emu_cpu *cpu = cpu_at(e, i);
+
+	return atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0 ||
+	       atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) == generation;
+}
+
 static bool all_flushed(const struct source_emu *e, uint32_t generation)
 {
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
-		struct emu_cpu *cpu = cpu_at(e, i);
-
-		if (atomic_load_explicit(&cpu->owner, memory_order_acquire) != 0 &&
-		    atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) != generation)
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+		if (!flushed(e, i, generation))
 			return false;
-	}
 	return true;
 }
 
@@ -93,9 +98,11 @@ static int freeze(struct source *source)
 	     us += FREEZE_POLL_US)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = FREEZE_POLL_US * 1000 }, NULL);
 
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		e->frozen[i].current = flushed(e, i, generation);
 		e->frozen[i].aux_head =
 		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
+	}
 	/* After the PT, so that no packet is newer than the switch that explains it. */
 	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
 		e->frozen[i].switch_head =
@@ -127,6 +134,7 @@ static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret
 		return -EINVAL;
 	*ret_view = ring_view(e->map + emu_aux_offset(&e->layout, cpu), e->layout.aux_size,
 			      e->frozen[cpu].aux_head);
+	ret_view->current = e->frozen[cpu].current;
 	return 0;
 }
 

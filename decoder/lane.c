@@ -55,6 +55,13 @@ static bool same_slice(const struct stay *a, const struct stay *b)
 	return a->pid == b->pid && a->tid == b->tid && a->space == b->space;
 }
 
+/* Does the PT come from a time of which the recorder did not keep who ran? */
+static bool is_before_sideband(const struct lane *lane)
+{
+	return lane->config.facts->clock.valid && lane->config.facts->has_tsc &&
+	       lane->t < lane->config.queue->sideband_since;
+}
+
 /* Find out who runs now; tell the engine. A change of thread ends the slice. */
 static int ask(struct lane *lane)
 {
@@ -67,7 +74,7 @@ static int ask(struct lane *lane)
 	const struct timeline *timeline = lane->config.timeline;
 	uint64_t time = UINT64_MAX;
 
-	if (timeline) {
+	if (timeline && !is_before_sideband(lane)) {
 		if (lane->config.facts->clock.valid && lane->config.facts->has_tsc)
 			time = lane->t;
 		if (lane->has_stay && lane->stay.start <= time && time < lane->stay.end)
@@ -117,8 +124,10 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 
 	if (kind == PTD_MARK_GAP) {
 		mark.reason = step->reason;
-		if (mark.reason == PTD_GAP_NO_CODE && lane->config.timeline &&
-		    (!lane->has_stay || lane->stay.tid == PTD_ID_UNKNOWN))
+		if (mark.reason == PTD_GAP_NO_CODE && is_before_sideband(lane))
+			mark.reason = PTD_GAP_BEFORE_SIDEBAND;
+		else if (mark.reason == PTD_GAP_NO_CODE && lane->config.timeline &&
+			 (!lane->has_stay || lane->stay.tid == PTD_ID_UNKNOWN))
 			mark.reason = PTD_GAP_THREAD_UNKNOWN;
 		mark.offset = lane->span_base + step->offset;
 		mark.n_bytes = step->n_bytes;

@@ -102,8 +102,9 @@ static void flush_and_go_on(struct thread *thread, uint64_t ip, uint32_t freeze)
 	encode_disable_at(thread->flow.encode, ip);
 	publish(thread);
 	thread->frozen = freeze;
-	atomic_store(&lease_cpu(&thread->lease)->freeze_done, freeze);
 	resume(thread, ip);
+	/* After the packets' time, which shows that the ring goes up to here. */
+	atomic_store(&lease_cpu(&thread->lease)->freeze_done, freeze);
 }
 
 /* Somebody waits for a CPU: give this one up when the quantum is over. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -171,11 +172,45 @@ static int parse_offset(const struct checker *c, const char *key, const char *va
 	return 0;
 }
 
-static int parse_manifest(const struct checker *c, const struct mapfile *file,
-			  struct manifest *ret_manifest)
+void manifest_deinit(struct manifest *manifest)
+{
+	map_deinit(&manifest->switches_since);
+}
+
+uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu)
+{
+	const uint64_t *since = map_get(&manifest->switches_since, cpu);
+
+	return since && *since > manifest->sideband_since_ns ? *since : manifest->sideband_since_ns;
+}
+
+/*
+ * Keys of one CPU: cpu.N.KEY. The oldest switch record matters if it is said, later, that others are
+ * missing; without any, nothing of the CPU is known.
+ */
+static int parse_cpu(const struct checker *c, const char *key, const char *value,
+		     struct manifest *m, uint64_t *oldest)
+{
+	unsigned cpu;
+	int64_t time;
+	int at = 0, r;
+
+	if (sscanf(key, "cpu.%u.%n", &cpu, &at) != 1 || at == 0)
+		return 0;
+	if (strcmp(key + at, PTD_MANIFEST_SWITCH_OLDEST) == 0) {
+		r = parse_offset(c, key, value, &time);
+		*oldest = r < 0 ? 0 : (uint64_t)time;
+		return r;
+	}
+	if (strcmp(key + at, PTD_MANIFEST_SWITCH_COMPLETE) != 0 || strcmp(value, "no") != 0)
+		return 0;
+	return map_put(&m->switches_since, cpu, *oldest ? *oldest : UINT64_MAX);
+}
+
+static int parse_manifest(const struct checker *c, const struct mapfile *file, struct manifest *m)
 {
 	struct cursor lines = lines_of(file);
-	struct manifest m = {};
+	uint64_t oldest = 0;
 	char line[LINE_SIZE_MAX];
 	char *value;
 	int r;
@@ -196,16 +231,19 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file,
 			    "=" PTD_SNAPSHOT_FORMAT,
 			    line, value);
 		if (strcmp(line, PTD_MANIFEST_REALTIME_OFFSET) == 0)
-			r = parse_offset(c, line, value, &m.realtime_offset_ns);
+			r = parse_offset(c, line, value, &m->realtime_offset_ns);
 		else if (strcmp(line, PTD_MANIFEST_MONOTONIC_OFFSET) == 0)
-			r = parse_offset(c, line, value, &m.monotonic_offset_ns);
+			r = parse_offset(c, line, value, &m->monotonic_offset_ns);
+		else if (strcmp(line, PTD_MANIFEST_SIDEBAND_SINCE) == 0)
+			r = parse_offset(c, line, value, (int64_t *)&m->sideband_since_ns);
+		else
+			r = parse_cpu(c, line, value, m, &oldest);
 		if (r < 0)
 			return r;
 	}
 
 	if (file->size == 0)
 		return complain(c, -EBADMSG, PTD_SNAPSHOT_MANIFEST " is empty");
-	*ret_manifest = m;
 	return 0;
 }
 
@@ -227,6 +265,7 @@ int manifest_read(int dir_fd, const char *dir, bool force, struct manifest *ret_
 {
 	const struct checker c = { .dir_fd = dir_fd, .dir = dir, .reterr_message = reterr_message };
 	_cleanup_(mapfile_deinit) struct mapfile manifest = {}, sums = {};
+	struct manifest m = {};
 	int has_manifest, has_sums, r;
 
 	has_manifest = map_if_there(&c, PTD_SNAPSHOT_MANIFEST, &manifest);
@@ -250,5 +289,11 @@ int manifest_read(int dir_fd, const char *dir, bool force, struct manifest *ret_
 		*ret_manifest = (struct manifest){};
 		return 0;
 	}
-	return parse_manifest(&c, &manifest, ret_manifest);
+	r = parse_manifest(&c, &manifest, &m);
+	if (r < 0) {
+		manifest_deinit(&m);
+		return r;
+	}
+	*ret_manifest = m;
+	return 0;
 }

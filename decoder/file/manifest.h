@@ -12,11 +12,21 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/util/map.h"
 
 struct manifest {
 	int64_t realtime_offset_ns; /* 0 if not stated, like the next */
 	int64_t monotonic_offset_ns;
+
+	/* Since when who ran where is known: of all CPUs, and of some from later on. */
+	uint64_t sideband_since_ns;
+	struct map switches_since; /* CPU → ns */
 };
+
+void manifest_deinit(struct manifest *manifest);
+
+/* Return: since when PT of @cpu can be attributed, in ns on the records' clock; 0: all of it. */
+uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu);
 
 /*
  * Read the manifest of the directory open at @dir_fd, which messages call @dir, and compare its

@@ -55,7 +55,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct trace 
 			  char **reterr_message)
 {
 	_cleanup_(freep) char *path = NULL;
-	struct manifest manifest;
+	_cleanup_(manifest_deinit) struct manifest manifest = {};
 	int r;
 
 	r = manifest_read(dir_fd, dir, force, &manifest, reterr_message);
@@ -71,6 +71,9 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct trace 
 		return r;
 	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
 	(*ret_trace)->facts.monotonic_offset_ns = manifest.monotonic_offset_ns;
+	for (size_t i = 0; i < (*ret_trace)->n_queues; i++)
+		(*ret_trace)->queues[i].sideband_since =
+		    manifest_since(&manifest, (*ret_trace)->queues[i].cpu);
 	return 0;
 }
 

@@ -51,6 +51,8 @@ struct trace_queue {
 	uint32_t idx;
 	uint32_t cpu; /* TRACE_NONE in per-thread mode */
 	uint32_t tid; /* TRACE_NONE in per-cpu mode */
+	uint64_t
+	    sideband_since; /* ns: nothing says who ran before; 0: the records go back as far */
 	struct trace_span *spans;
 	size_t n_spans;
 };

@@ -37,3 +37,11 @@
 #define PTD_MANIFEST_REALTIME_OFFSET "realtime_offset_ns"
 /* The records' clock minus CLOCK_MONOTONIC, in ns. */
 #define PTD_MANIFEST_MONOTONIC_OFFSET "monotonic_offset_ns"
+/*
+ * Since when the task records are complete, on the records' clock; 0: since before the PT. The keys
+ * after it follow "cpu.N.": "no" if older switch records of the CPU are gone, and the time of the
+ * oldest one that is left. PT that is older is not to be attributed.
+ */
+#define PTD_MANIFEST_SIDEBAND_SINCE  "sideband_since_ns"
+#define PTD_MANIFEST_SWITCH_OLDEST   "switch_oldest_ns"
+#define PTD_MANIFEST_SWITCH_COMPLETE "switch_complete"

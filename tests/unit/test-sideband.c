@@ -80,7 +80,7 @@ static void keeps_what_it_is_given(void **state)
 	struct summary seen;
 
 	(void)state;
-	assert_int_equal(sideband_new(4 * MEBI, &s), 0);
+	assert_int_equal(sideband_new(4 * MEBI, NULL, &s), 0);
 	assert_int_equal(look(s).n_comm, 0);
 	assert_int_equal(add(s, 20000, 1), 0);
 	seen = look(s);
@@ -97,62 +97,127 @@ static void a_view_stays(void **state)
 	struct sideband_view view;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &s), 0);
 	assert_int_equal(add(s, 10, 1), 0);
 	assert_int_equal(sideband_view_init(s, &view), 0);
-	assert_int_equal(add(s, 10000, 11), 0);
-	sideband_idle(s);
-	(void)add(s, 10000, 20000);
-	sideband_idle(s);
-	(void)add(s, 10000, 40000);
+	assert_int_equal(add(s, 50000, 11), 0);
 	assert_int_equal(summarize(&view).n_comm, 10);
 	s = sideband_free(s);
 	assert_int_equal(summarize(&view).n_comm, 10);
 	sideband_view_deinit(&view);
 }
 
+/* However many records come, memory stays, and the newest of them are there. */
 static void the_limit_holds(void **state)
 {
 	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
 	struct summary seen;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, &s), 0);
-	assert_int_equal(add(s, 100000, 1), -ENOSPC);
+	assert_int_equal(sideband_new(MEBI, NULL, &s), 0);
+	assert_int_equal(add(s, 100000, 1), 0);
 	assert_in_range(sideband_stats(s).bytes, MEBI / 2, MEBI);
-	seen = look(s);
-	assert_int_equal(seen.n_comm + sideband_stats(s).lost, 100000);
-	assert_int_equal(seen.last, seen.n_comm);
-
-	/* With a new epoch there is room again, and the loss is told of at the place of it. */
-	sideband_idle(s);
-	assert_int_equal(add(s, 1, 200000), 0);
-	seen = look(s);
-	assert_int_equal(seen.lost, sideband_stats(s).lost);
-	assert_int_equal(seen.last, 200000);
+	assert_int_equal(sideband_stats(s).lost, 0);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	seen = summarize(&view);
+	assert_int_equal(seen.last, 100000);
+	/* What was known when the older epoch began, then all that came after. */
+	assert_int_equal(seen.first, view.since_ns);
+	assert_int_equal(seen.n_comm, 1 + 100000 - view.since_ns);
+	assert_in_range(seen.n_comm, MEBI / 4 / 64, 100000);
+	sideband_view_deinit(&view);
 }
 
-static void epochs(void **state)
+static bool pid_is_odd(uint32_t pid)
+{
+	return pid % 2;
+}
+
+struct found {
+	size_t n_comm, n_mmap;
+	uint64_t start, size, pgoff;
+	const char *name;
+};
+
+/* What the records of @view say of @pid in the end. */
+static struct found find(const struct sideband_view *view, uint32_t pid)
+{
+	struct found f = {};
+
+	for (size_t i = 0; i < view->n_spans; i++) {
+		struct cursor c = view->spans[i];
+		struct record_mmap2 mmap;
+		struct record record;
+
+		while (record_next(&c, &record) == 0) {
+			if (record.trailer.pid != pid)
+				continue;
+			f.n_comm += record.header.type == PERF_RECORD_COMM;
+			if (record_get_mmap2(&record, &mmap) < 0)
+				continue;
+			f.n_mmap++;
+			f.start = mmap.addr;
+			f.size = mmap.len;
+			f.pgoff = mmap.pgoff;
+			f.name = mmap.name;
+		}
+	}
+	return f;
+}
+
+/* Who lives keeps name and mappings through all epochs; who died without a word is forgotten. */
+static void who_lives_is_not_forgotten(void **state)
 {
 	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+	struct records r = {};
+	struct found f;
 
 	(void)state;
-	assert_int_equal(sideband_new(2 * MEBI, &s), 0);
+	assert_int_equal(sideband_new(MEBI, pid_is_odd, &s), 0);
+	records_comm(&r, 101, "old", 1);
+	records_mmap2(&r, 101, "/bin/old", NULL, 2);
+	records_fork(&r, 103, 101, 3);
+	records_comm(&r, 200, "killed", 4);
+	records_mmap2(&r, 200, "/bin/killed", NULL, 5);
+	assert_int_equal(sideband_add(s, r.bytes, r.size), 0);
+	records_deinit(&r);
+	assert_int_equal(add(s, 200000, 10), 0);
 
-	/* A small epoch goes on. */
-	assert_int_equal(add(s, 1000, 1), 0);
-	sideband_idle(s);
-	assert_int_equal(add(s, 17000, 2000), 0);
-	assert_int_equal(look(s).first, 1);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_true(view.since_ns > 5);
+	f = find(&view, 101);
+	assert_int_equal(f.n_comm, 1);
+	assert_int_equal(f.n_mmap, 1);
+	assert_int_equal(f.start, 0x400000);
+	assert_int_equal(f.size, 0x3000);
+	assert_string_equal(f.name, "/bin/old");
+	f = find(&view, 103);
+	assert_int_equal(f.n_comm, 1);
+	assert_int_equal(f.n_mmap, 1);
+	assert_string_equal(f.name, "/bin/old");
+	f = find(&view, 200);
+	assert_int_equal(f.n_comm + f.n_mmap, 0);
+	sideband_view_deinit(&view);
+}
 
-	/* A large one is succeeded by a second, and goes when there is a third. */
-	sideband_idle(s);
-	assert_int_equal(add(s, 5000, 30000), 0);
-	assert_int_equal(look(s).first, 1);
-	assert_int_equal(look(s).n_comm, 23000);
-	assert_int_equal(add(s, 10000, 40000), 0);
-	assert_int_equal(look(s).first, 30000);
-	assert_int_equal(sideband_stats(s).lost, 0);
+/* A source that lost records has them counted. */
+static void what_the_source_lost(void **state)
+{
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	const uint64_t lost[2] = { RECORD_ID_SIDEBAND, 7 };
+	struct records r = {};
+	struct perfbuild *b;
+
+	(void)state;
+	assert_int_equal(sideband_new(MEBI, NULL, &s), 0);
+	b = records_at(1, 1, 0);
+	records_take(&r, b, perfbuild_record(b, PERF_RECORD_LOST, 0, lost, sizeof(lost), NULL));
+	assert_int_equal(sideband_add(s, r.bytes, r.size), 0);
+	assert_int_equal(sideband_stats(s).lost, 7);
+	assert_int_equal(look(s).lost, 7);
+	records_deinit(&r);
 }
 
 int main(void)
@@ -161,7 +226,8 @@ int main(void)
 		cmocka_unit_test(keeps_what_it_is_given),
 		cmocka_unit_test(a_view_stays),
 		cmocka_unit_test(the_limit_holds),
-		cmocka_unit_test(epochs),
+		cmocka_unit_test(who_lives_is_not_forgotten),
+		cmocka_unit_test(what_the_source_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/cpucopy.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/record.h"
+#include "daemon/source.h"
+#include "ptd/snapshot.h"
+
+#define SLICE_SIZE ((size_t)1 << 20)
+
+/* Copy @size bytes from the place @at of a view. */
+static void copy_part(const struct source_view *v, size_t at, size_t size, uint8_t *to)
+{
+	const size_t left = at < v->a_size ? v->a_size - at : 0;
+	const size_t from_a = size < left ? size : left;
+
+	if (from_a > 0)
+		memcpy(to, v->a + at, from_a);
+	if (size > from_a)
+		memcpy(to + from_a, v->b + (at + from_a - v->a_size), size - from_a);
+}
+
+/* How many bytes at the start of a view were written before the head @since. */
+static size_t before(const struct source_view *v, uint64_t since)
+{
+	const size_t size = v->a_size + v->b_size;
+
+	return since >= v->head ? size : v->head - since < size ? size - (v->head - since) : 0;
+}
+
+int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)
+{
+	uint64_t gone, switches;
+	struct source_view v;
+	size_t skip, at, start = 0;
+	int r;
+
+	r = source->ops->view_aux(source, cpu, &v);
+	if (r < 0)
+		return r;
+	skip = before(&v, pt_since);
+	copy->pt_head = v.head;
+	copy->current = v.current;
+	copy->pt_size = at = v.a_size + v.b_size - skip;
+	if (at == 0)
+		return 0;
+	copy->pt = malloc(at);
+	if (!copy->pt)
+		return -ENOMEM;
+
+	while (at > start) {
+		const size_t n = at - start < SLICE_SIZE ? at - start : SLICE_SIZE;
+
+		at -= n;
+		copy_part(&v, skip + at, n, copy->pt + at);
+		r = source->ops->overtaken(source, cpu, &gone, &switches);
+		if (r < 0)
+			return r;
+		if (gone > skip + start)
+			start = gone - skip < copy->pt_size ? gone - skip : copy->pt_size;
+	}
+	copy->pt_start = start;
+	copy->pt_dropped = start;
+	copy->pt_bytes = copy->pt_size - start;
+	return 0;
+}
+
+static void note_times(struct cpucopy *copy)
+{
+	struct cursor c = cpucopy_records(copy);
+	struct record record;
+
+	while (record_next(&c, &record) == 0) {
+		if (copy->switches_oldest == 0)
+			copy->switches_oldest = record.trailer.time;
+		copy->switches_newest = record.trailer.time;
+	}
+}
+
+int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
+		     uint64_t switches_since)
+{
+	struct source_view v;
+	uint64_t pt, gone;
+	size_t start;
+	int r;
+
+	r = source->ops->view_switch(source, cpu, &v);
+	if (r < 0)
+		return r;
+	copy->switches_size = v.a_size + v.b_size;
+	copy->switches = malloc(copy->switches_size + 1);
+	if (!copy->switches)
+		return -ENOMEM;
+	copy_part(&v, 0, copy->switches_size, copy->switches);
+
+	r = source->ops->overtaken(source, cpu, &pt, &gone);
+	if (r < 0)
+		return r;
+	if (gone < before(&v, switches_since))
+		gone = before(&v, switches_since);
+	r = record_resync(copy->switches + gone, copy->switches_size - gone, cpu, &start);
+	if (r < 0)
+		return r;
+	copy->switches_start = gone + start;
+	copy->switches_cut = v.head > copy->switches_size || copy->switches_start > 0;
+	note_times(copy);
+	return 0;
+}
+
+struct cursor cpucopy_records(const struct cpucopy *copy)
+{
+	return cursor_from(copy->switches + copy->switches_start,
+			   copy->switches_size - copy->switches_start);
+}
+
+void cpucopy_forget_pt(struct cpucopy *copy)
+{
+	free(copy->pt);
+	copy->pt = NULL;
+}
+
+void cpucopy_deinit(struct cpucopy *copy)
+{
+	cpucopy_forget_pt(copy);
+	free(copy->switches);
+	*copy = (struct cpucopy){};
+}
+
+void cpucopy_print(const struct cpucopy *copy, uint32_t cpu, FILE *f)
+{
+	if (copy->pt_head == 0 && copy->switches_newest == 0)
+		return;
+	fprintf(f, "cpu.%" PRIu32 ".bytes=%" PRIu64 "\n", cpu, copy->pt_bytes);
+	fprintf(f, "cpu.%" PRIu32 ".head=%" PRIu64 "\n", cpu, copy->pt_head);
+	fprintf(f, "cpu.%" PRIu32 ".dropped=%" PRIu64 "\n", cpu, copy->pt_dropped);
+	fprintf(f, "cpu.%" PRIu32 ".current=%s\n", cpu, copy->current ? "yes" : "no");
+	fprintf(f, "cpu.%" PRIu32 "." PTD_MANIFEST_SWITCH_OLDEST "=%" PRIu64 "\n", cpu,
+		copy->switches_oldest);
+	fprintf(f, "cpu.%" PRIu32 ".switch_newest_ns=%" PRIu64 "\n", cpu, copy->switches_newest);
+	fprintf(f, "cpu.%" PRIu32 "." PTD_MANIFEST_SWITCH_COMPLETE "=%s\n", cpu,
+		copy->switches_cut ? "no" : "yes");
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Tasks
+ *
+ * The processes that live now, as the task records tell: their threads' names and their executable
+ * mappings. A new epoch of the sideband begins with records made from it, so that what a process
+ * mapped weeks ago is not lost with the record that said so.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct record;
+struct tasks;
+
+/* Anonymous executable memory of a process. */
+struct tasks_range {
+	uint32_t pid;
+	uint64_t start;
+	uint64_t size;
+};
+
+/* Says whether a process is there; NULL: all that did not say they ended are. */
+typedef bool (*tasks_alive_fn)(uint32_t pid);
+
+/* Takes one whole record. Return: 0, or negative errno. */
+typedef int (*tasks_put_fn)(void *userdata, const void *bytes, size_t size);
+
+_must_check_ int tasks_new(tasks_alive_fn alive, struct tasks **ret_tasks);
+struct tasks *tasks_free(struct tasks *tasks);
+
+DEFINE_CLEANUP(struct tasks *, tasks_free);
+
+/*
+ * Take note of what a record says.
+ *
+ * Return: 0; -ENOSPC if there are too many tasks or mappings to remember them all; or -ENOMEM.
+ */
+_must_check_ int tasks_add(struct tasks *tasks, const struct record *record);
+
+/* Forget the processes that were killed, and so could not say that they ended. */
+void tasks_forget_dead(struct tasks *tasks);
+
+/*
+ * Make records, stamped @time, that say all that is known: COMM for each thread, MMAP2 for each
+ * mapping.
+ *
+ * Return: how many records @put refused, or could not be made.
+ */
+size_t tasks_write(const struct tasks *tasks, uint64_t time, tasks_put_fn put, void *userdata);
+
+/* All anonymous executable ranges; the caller frees the array. Return: 0, or -ENOMEM. */
+_must_check_ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges,
+			      size_t *ret_n_ranges);
+
+/* Is @path that of a jitdump: is its last part jit-<digits>.dump? */
+bool tasks_is_jitdump(const char *path);
