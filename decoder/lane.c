@@ -45,21 +45,47 @@ static void set_time(struct lane *lane, uint64_t tsc)
 		return;
 	lane->tsc = tsc;
 	lane->t = time_of(lane, tsc);
-	if (!lane->stats.t_first)
+	/* Damaged packets may say any time. */
+	if (!lane->stats.t_first || lane->t < lane->stats.t_first)
 		lane->stats.t_first = lane->t;
-	lane->stats.t_last = lane->t;
+	if (lane->t > lane->stats.t_last)
+		lane->stats.t_last = lane->t;
 }
 
+/* A thread that left and came back begins another slice: it may have run elsewhere in between. */
 static bool same_slice(const struct stay *a, const struct stay *b)
 {
-	return a->pid == b->pid && a->tid == b->tid && a->space == b->space;
+	return a->pid == b->pid && a->tid == b->tid && a->space == b->space && a->start == b->start;
+}
+
+static bool has_time(const struct lane *lane)
+{
+	return lane->config.facts->clock.valid && lane->config.facts->has_tsc;
 }
 
 /* Does the PT come from a time of which the recorder did not keep who ran? */
 static bool is_before_sideband(const struct lane *lane)
 {
-	return lane->config.facts->clock.valid && lane->config.facts->has_tsc &&
-	       lane->t < lane->config.queue->sideband_since;
+	return has_time(lane) && lane->t < lane->config.queue->sideband_since;
+}
+
+/* Where there is no time, the records prove who ran only if nobody else ever did. */
+static void only_stay(const struct lane *lane, struct stay *stay)
+{
+	const struct trace_queue *queue = lane->config.queue;
+	struct stay last, before = { .tid = PTD_ID_UNKNOWN };
+
+	if (queue->cpu == TRACE_NONE) {
+		timeline_at_tid(lane->config.timeline, queue->tid, UINT64_MAX, &last);
+		if (last.start)
+			timeline_at_tid(lane->config.timeline, queue->tid, last.start - 1, &before);
+	} else {
+		timeline_at(lane->config.timeline, queue->cpu, UINT64_MAX, &last);
+		if (last.start)
+			timeline_at(lane->config.timeline, queue->cpu, last.start - 1, &before);
+	}
+	if (before.tid == PTD_ID_UNKNOWN)
+		*stay = last;
 }
 
 /* Find out who runs now; tell the engine. A change of thread ends the slice. */
@@ -74,9 +100,10 @@ static int ask(struct lane *lane)
 	const struct timeline *timeline = lane->config.timeline;
 	uint64_t time = UINT64_MAX;
 
-	if (timeline && !is_before_sideband(lane)) {
-		if (lane->config.facts->clock.valid && lane->config.facts->has_tsc)
-			time = lane->t;
+	if (timeline && !has_time(lane)) {
+		only_stay(lane, &stay);
+	} else if (timeline && !is_before_sideband(lane)) {
+		time = lane->t;
 		if (lane->has_stay && lane->stay.start <= time && time < lane->stay.end)
 			stay = lane->stay;
 		else if (queue->cpu == TRACE_NONE)
@@ -106,7 +133,8 @@ static void open_slice(struct lane *lane)
 		.pid = stay->pid,
 		.tid = stay->tid,
 		.space = stay->space ? space_id(stay->space) : 0,
-		.t0 = lane->t,
+		/* Damaged packets may say any time, but slices are in order. */
+		.t0 = lane->t > lane->slice.t0 ? lane->t : lane->slice.t0,
 		.comm = stay->comm,
 	};
 	lane->new_slice = true;
@@ -144,10 +172,18 @@ static int start_span(struct lane *lane)
 {
 	const struct trace_span *span = &lane->config.queue->spans[lane->next_span];
 	struct engine_config config = lane->config.engine_config;
-	struct engine_step empty = { .reason = PTD_GAP_EMPTY };
+	const struct engine_step empty = { .reason = PTD_GAP_EMPTY };
+	const struct engine_step lost = { .reason = PTD_GAP_LOST };
+	int r;
 
-	if (lane->next_span > 0)
+	if (lane->next_span > 0) {
+		/* What the recorder wrote between the two was not kept. */
 		lane->span_base += span[-1].size;
+		lane->stay_opens = true;
+		r = add_mark(lane, PTD_MARK_GAP, &lost);
+		if (r < 0)
+			return r;
+	}
 	lane->next_span++;
 	lane->span_decoded = 0;
 	if (span->size == 0)
