@@ -33,12 +33,20 @@ static char *plugin_argument(const char *plugin, int fd)
 	return text;
 }
 
+/* What the program is to start with, as if we were not in between. */
+struct inherited {
+	sigset_t mask;
+	struct sigaction sigchld;
+};
+
 /* The child's part. Does not return. */
-static void execute(const struct run *run, char **argv, int fd, const sigset_t *mask, int report)
+static void execute(const struct run *run, char **argv, int fd, const struct inherited *inherited,
+		    int report)
 {
 	int error;
 
-	(void)sigprocmask(SIG_SETMASK, mask, NULL);
+	(void)sigaction(SIGCHLD, &inherited->sigchld, NULL);
+	(void)sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 	(void)fcntl(fd, F_SETFD, 0);
 	execv(run->qemu, argv);
 	error = errno;
@@ -46,7 +54,8 @@ static void execute(const struct run *run, char **argv, int fd, const sigset_t *
 	_exit(127);
 }
 
-static int start(const struct run *run, char **argv, int fd, const sigset_t *mask, pid_t *ret_pid)
+static int start(const struct run *run, char **argv, int fd, const struct inherited *inherited,
+		 pid_t *ret_pid)
 {
 	_cleanup_(fd_closep) int from = -1, to = -1;
 	int error, ends[2];
@@ -61,7 +70,7 @@ static int start(const struct run *run, char **argv, int fd, const sigset_t *mas
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		execute(run, argv, fd, mask, to);
+		execute(run, argv, fd, inherited, to);
 
 	/* The pipe is closed by a successful exec. */
 	to = fd_close(to);
@@ -75,17 +84,19 @@ static int start(const struct run *run, char **argv, int fd, const sigset_t *mas
 	return 0;
 }
 
-static int wait_for(pid_t pid, const sigset_t *signals)
+/* Return: 0, or negative errno if the child's status cannot be had. */
+static int wait_for(pid_t pid, const sigset_t *signals, int *ret_status)
 {
 	siginfo_t info;
-	int status;
+	pid_t ended;
 
 	for (;;) {
 		if (sigwaitinfo(signals, &info) < 0)
 			continue;
 		if (info.si_signo == SIGCHLD) {
-			if (waitpid(pid, &status, WNOHANG) == pid)
-				return status;
+			ended = waitpid(pid, ret_status, WNOHANG);
+			if (ended != 0)
+				return ended < 0 ? -errno : 0;
 		} else if (info.si_code != SI_KERNEL) {
 			(void)kill(pid, info.si_signo);
 		}
@@ -94,7 +105,9 @@ static int wait_for(pid_t pid, const sigset_t *signals)
 
 static int run_argv(const struct run *run, char **argv, int fd, int *ret_status)
 {
-	sigset_t signals, before;
+	const struct sigaction dfl = { .sa_handler = SIG_DFL };
+	struct inherited inherited;
+	sigset_t signals;
 	pid_t pid = -1;
 	int r;
 
@@ -102,12 +115,15 @@ static int run_argv(const struct run *run, char **argv, int fd, int *ret_status)
 	sigaddset(&signals, SIGCHLD);
 	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
 		sigaddset(&signals, forwarded[i]);
-	if (sigprocmask(SIG_BLOCK, &signals, &before) < 0)
+	/* Who ignores SIGCHLD is never told that a child ended, and execve() hands that on. */
+	if (sigaction(SIGCHLD, &dfl, &inherited.sigchld) < 0 ||
+	    sigprocmask(SIG_BLOCK, &signals, &inherited.mask) < 0)
 		return -errno;
-	r = start(run, argv, fd, &before, &pid);
+	r = start(run, argv, fd, &inherited, &pid);
 	if (r == 0)
-		*ret_status = wait_for(pid, &signals);
-	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+		r = wait_for(pid, &signals, ret_status);
+	(void)sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
+	(void)sigaction(SIGCHLD, &inherited.sigchld, NULL);
 	return r;
 }
 

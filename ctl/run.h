@@ -22,6 +22,7 @@ struct run {
 /*
  * Run it until it ends.
  *
- * Return: 0, and @ret_status is as of waitpid(); or negative errno if QEMU could not be executed.
+ * Return: 0, and @ret_status is as of waitpid(); or negative errno if QEMU could not be executed, or
+ *         -ECHILD if its status cannot be had.
  */
 _must_check_ int run_program(const struct run *run, int *ret_status);

@@ -100,6 +100,7 @@ expect 127 "no-such-program: cannot execute it: No such file" run -- no-such-pro
 expect 126 "cannot execute it: Permission denied" run -- /tmp
 expect 137 "killed by signal 9" run -- true killed
 expect 9 "got it" run -- true forward
+expect 7 "<true>" env PATH="$T/bin:$PATH" timeout 20 bash -c "trap '' CHLD; exec $ptctl record true"
 expect 7 "PT in $T/out" run -o "$T/out" -- true
 [[ -s $T/out/data ]] || fail "record -o left no snapshot"
 mkdir "$T/nothing"
