@@ -28,6 +28,7 @@ struct guest_frame {
 	uint64_t rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip;
 };
 
+#define PAGE       UINT64_C(4096)
 #define FRAMES_MAX 64 /* as many as there are signals */
 
 int guest_read(uintptr_t guest_base, uint64_t address, void *ret_bytes, size_t size)
@@ -48,14 +49,19 @@ int guest_read(uintptr_t guest_base, uint64_t address, void *ret_bytes, size_t s
 
 int guest_read_string(uintptr_t guest_base, uint64_t address, char *ret_string, size_t size)
 {
-	for (size_t i = 0; i < size; i++) {
-		/* Byte by byte: what lies behind the string need not be mapped. */
-		const int r = guest_read(guest_base, address + i, ret_string + i, 1);
+	for (size_t n = 0; n < size;) {
+		/* Page by page: what lies behind the string need not be mapped. */
+		size_t step = PAGE - (size_t)((address + n) % PAGE);
+		int r;
 
+		if (step > size - n)
+			step = size - n;
+		r = guest_read(guest_base, address + n, ret_string + n, step);
 		if (r < 0)
 			return r;
-		if (ret_string[i] == '\0')
+		if (memchr(ret_string + n, '\0', step))
 			return 0;
+		n += step;
 	}
 	ret_string[size - 1] = '\0';
 	return 0;

@@ -38,6 +38,13 @@ struct log_file *log_file_free(struct log_file *file)
 	if (!file)
 		return NULL;
 	(void)log_file_flush(file);
+	return log_file_forget(file);
+}
+
+struct log_file *log_file_forget(struct log_file *file)
+{
+	if (!file)
+		return NULL;
 	free(file->path);
 	free(file);
 	return NULL;
@@ -74,6 +81,14 @@ int log_file_flush(struct log_file *file)
 	return write_all(fd, file->words, size);
 }
 
+void log_inherit(struct log_file *file, uint32_t n, uint32_t pid, uint32_t generation)
+{
+	log_word(file, LOG_INHERITED);
+	log_word(file, n);
+	log_word(file, pid);
+	log_word(file, generation);
+}
+
 void log_describe(struct log_file *file, const struct block *block)
 {
 	log_word(file, block->n);
@@ -86,10 +101,18 @@ void log_describe(struct log_file *file, const struct block *block)
 	}
 }
 
+/* An entry stands in one piece even if the process is killed before the next one. */
+static void begin_entry(struct log_file *file, uint32_t n_words)
+{
+	if (file->n + n_words > LOG_BUFFER_SIZE)
+		(void)log_file_flush(file);
+}
+
 void log_partial(struct log_file *file, uint32_t id, uint32_t n)
 {
 	if (!file || n == 0)
 		return;
+	begin_entry(file, 3);
 	log_word(file, LOG_PARTIAL);
 	log_word(file, id);
 	log_word(file, n);
@@ -99,6 +122,15 @@ void log_unreported(struct log_file *file, uint32_t id)
 {
 	if (!file)
 		return;
+	begin_entry(file, 2);
 	log_word(file, LOG_UNREPORTED);
 	log_word(file, id);
+}
+
+void log_end(struct log_file *file)
+{
+	if (!file)
+		return;
+	log_word(file, LOG_END);
+	(void)log_file_flush(file);
 }

@@ -84,6 +84,21 @@ void maps_deinit(struct maps *maps)
 	(void)pthread_mutex_destroy(&maps->lock);
 }
 
+void maps_fork_prepare(struct maps *maps)
+{
+	(void)pthread_mutex_lock(&maps->lock);
+}
+
+void maps_fork_parent(struct maps *maps)
+{
+	(void)pthread_mutex_unlock(&maps->lock);
+}
+
+void maps_fork_child(struct maps *maps)
+{
+	(void)pthread_mutex_init(&maps->lock, NULL);
+}
+
 /* --- what is known ---------------------------------------------------------------------------- */
 
 /* Index of the first range that ends behind @ip. */

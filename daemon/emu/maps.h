@@ -40,6 +40,11 @@ struct maps {
 void maps_init(struct maps *maps, const struct attach *attach, const uintptr_t *guest_base);
 void maps_deinit(struct maps *maps);
 
+/* Around a fork: hold still, go on in the parent, go on in the child. */
+void maps_fork_prepare(struct maps *maps);
+void maps_fork_parent(struct maps *maps);
+void maps_fork_child(struct maps *maps);
+
 /*
  * The memory at [@start, @start + @size) became executable, with protection @prot: write a record
  * for each mapping in it.

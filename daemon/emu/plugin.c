@@ -7,8 +7,15 @@
  *
  *	qemu-x86_64 -plugin ptd-emu.so,pool=FD[,log=DIR] PROGRAM …
  *
- * FD is the pool's memfd, inherited. A ground-truth log goes to DIR, or to $PTD_EMU_LOG.
+ * FD is the pool's memfd, inherited. A ground-truth log goes to DIR, or to $PTD_EMU_LOG. Where the
+ * program executes another one, gen=N counts those before it, and comm=NAME is what the kernel would
+ * call it, if that is not as its file.
  */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +23,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "daemon/emu/exec.h"
 #include "daemon/emu/got.h"
 #include "daemon/emu/qemu.h"
 #include "daemon/emu/syscall.h"
@@ -28,6 +36,8 @@ EXPORT int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info,
 			       char **argv);
 
 static struct process process;
+static struct exec_self exec_self;
+static char *program;            /* file that QEMU executes */
 static pthread_key_t thread_key; /* tells when a thread ends */
 
 /* Each thread of the guest is one of the host. */
@@ -59,6 +69,8 @@ static void on_thread_end(void *thread)
  */
 __attribute__((__noinline__)) static struct thread *begin_thread(unsigned vcpu)
 {
+	if (!program && exec_path)
+		program = realpath(exec_path, NULL);
 	self = thread_new(&process, vcpu);
 	if (self)
 		(void)pthread_setspecific(thread_key, self);
@@ -119,9 +131,88 @@ static void on_vcpu(uint64_t id, unsigned vcpu)
 	process_note_parent(&process, vcpu, (uint32_t)syscall(SYS_gettid));
 }
 
+/* --- programs that the program executes ------------------------------------------------------- */
+
+/* QEMU wants a comma in the value of an option doubled. */
+static char *escape(const char *text)
+{
+	char *escaped = malloc(2 * strlen(text) + 1), *to = escaped;
+
+	if (!escaped)
+		return NULL;
+	for (; *text; text++) {
+		*to++ = *text;
+		if (*text == ',')
+			*to++ = ',';
+	}
+	*to = '\0';
+	return escaped;
+}
+
+/* What the plugin is to be told in the next program. */
+static char *options_for(const struct exec *exec)
+{
+	_cleanup_(freep) char *log = process.log_dir ? escape(process.log_dir) : NULL;
+	_cleanup_(freep) char *comm = exec->comm ? escape(exec->comm) : NULL;
+	char *options;
+
+	if ((process.log_dir && !log) || (exec->comm && !comm))
+		return NULL;
+	if (asprintf(&options, ",gen=%u%s%s%s%s", process.generation + 1, log ? ",log=" : "",
+		     log ? log : "", comm ? ",comm=" : "", comm ? comm : "") < 0)
+		return NULL;
+	return options;
+}
+
+/* Return: only if it cannot be done: why. */
+static const char *execute(const struct exec *exec)
+{
+	_cleanup_(freep) char *options = options_for(exec);
+	_cleanup_(fd_closep) int fd = keeper_borrow(&process.keeper);
+	int r;
+
+	if (!options)
+		return "out of memory";
+	if (fd < 0)
+		return "ptd's pool is out of reach";
+
+	start_exclusive();
+	process_halt(&process, self);
+	/* Nobody can fork now and inherit it. */
+	(void)fcntl(fd, F_SETFD, 0);
+	r = exec_run(exec, fd, options);
+	process_go_on(&process);
+	end_exclusive();
+	return r == -ENOENT ? "there is no emulator where it is"
+			    : "the emulator cannot be executed";
+}
+
+/* The thread calls execve or execveat. If we return, QEMU lets the kernel do it. */
+static void follow(int64_t number, const uint64_t args[static 6])
+{
+	const char *why = NULL;
+	struct exec exec;
+	int r;
+
+	r = exec_init(&exec, &exec_self, number, args, &why);
+	if (r == EXEC_FAILS || r < 0)
+		return;
+	if (r == 0)
+		why = execute(&exec);
+
+	fprintf(stderr, "ptd-emu.so: %s: not recorded: %s\n", exec.path, why);
+	exec_deinit(&exec);
+	start_exclusive();
+	process_halt(&process, self);
+	self->halted = true;
+	end_exclusive();
+}
+
 static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
+	const uint64_t args[] = { a1, a2, a3, a4, a5, a6 };
+
 	(void)id;
 	(void)vcpu;
 	(void)a7;
@@ -129,7 +220,9 @@ static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, 
 	if (!self)
 		return;
 	thread_leave(self, syscall_ends(number));
-	syscall_enter(self, number, (const uint64_t[]){ a1, a2, a3, a4, a5, a6 });
+	syscall_enter(self, number, args);
+	if (syscall_executes(number))
+		follow(number, args);
 }
 
 static void on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result)
@@ -174,11 +267,23 @@ static int on_kill(pid_t pid, int signal)
 	return kill(pid, signal);
 }
 
+/* Threads that are none of the program's do not fork it. */
+static void on_fork(void)
+{
+	if (self)
+		process_fork_prepare(&process);
+}
+
+static void on_fork_parent(void)
+{
+	if (self)
+		process_fork_parent(&process);
+}
+
 static void on_fork_child(void)
 {
-	process_leave(&process);
-	(void)pthread_setspecific(thread_key, NULL);
-	self = NULL;
+	if (self)
+		process_fork_child(&process, self);
 }
 
 /* --- install ---------------------------------------------------------------------------------- */
@@ -186,18 +291,31 @@ static void on_fork_child(void)
 struct arguments {
 	int pool_fd;
 	const char *log_dir;
+	uint32_t generation;
+	const char *comm;
 };
+
+/* Return: a number; -1 if it is none. */
+static int parse_number(const char *text)
+{
+	char *end;
+	const long n = strtol(text, &end, 10);
+
+	return end == text || *end || n < 0 || n > INT_MAX ? -1 : (int)n;
+}
 
 static int parse_arguments(int argc, char **argv, struct arguments *ret_arguments)
 {
 	struct arguments a = { .pool_fd = -1, .log_dir = getenv("PTD_EMU_LOG") };
-	char *end;
+	int generation = 0;
 
 	for (int i = 0; i < argc; i++) {
 		if (strncmp(argv[i], "pool=", 5) == 0) {
-			a.pool_fd = (int)strtol(argv[i] + 5, &end, 10);
-			if (end == argv[i] + 5 || *end)
-				a.pool_fd = -1;
+			a.pool_fd = parse_number(argv[i] + 5);
+		} else if (strncmp(argv[i], "gen=", 4) == 0) {
+			generation = parse_number(argv[i] + 4);
+		} else if (strncmp(argv[i], "comm=", 5) == 0) {
+			a.comm = argv[i] + 5;
 		} else if (strncmp(argv[i], "log=", 4) == 0) {
 			a.log_dir = argv[i] + 4;
 		} else {
@@ -209,6 +327,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_argument
 		fprintf(stderr, "ptd-emu.so: needs pool=FD, the descriptor of ptd's pool\n");
 		return -1;
 	}
+	a.generation = generation > 0 ? (uint32_t)generation : 0;
 	*ret_arguments = a;
 	return 0;
 }
@@ -227,8 +346,9 @@ static int check_qemu(const struct qemu_plugin_info *info)
 			info->target_name, info->system_emulation ? " machines" : "");
 		return -1;
 	}
-	if (!&guest_base || !qemu_get_cpu || !x86_cpu_gdb_read_register || !g_byte_array_new ||
-	    !g_byte_array_set_size || !qemu_plugin_user_exit) {
+	if (!&guest_base || !&exec_path || !start_exclusive || !end_exclusive || !qemu_get_cpu ||
+	    !x86_cpu_gdb_read_register || !g_byte_array_new || !g_byte_array_set_size ||
+	    !qemu_plugin_user_exit) {
 		fprintf(stderr, "ptd-emu.so: this QEMU does not export what is needed: use "
 				"qemu-user 7.2 of Debian 12\n");
 		return -1;
@@ -236,30 +356,74 @@ static int check_qemu(const struct qemu_plugin_info *info)
 	return 0;
 }
 
-int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int argc, char **argv)
+/* How to load ourselves again, whatever directory or root the program goes to. */
+static int find_self(void)
 {
-	struct arguments arguments;
-	struct attach attach;
+	_cleanup_(freep) char *path = NULL;
+	char qemu[PATH_MAX];
+	ssize_t n;
+	Dl_info own;
+
+	n = readlink("/proc/self/exe", qemu, sizeof(qemu) - 1);
+	if (n < 0)
+		return -errno;
+	qemu[n] = '\0';
+	if (!dladdr(&process, &own))
+		return -ENOENT;
+	path = realpath(own.dli_fname, NULL);
+	if (!path)
+		return -errno;
+	exec_self = (struct exec_self){
+		.qemu = strdup(qemu),
+		.plugin = escape(path),
+		.guest_base = &guest_base,
+		.program = &program,
+	};
+	return exec_self.qemu && exec_self.plugin ? 0 : -ENOMEM;
+}
+
+/* Attach to the pool, which the program must not be able to close. */
+static int start(const struct arguments *a)
+{
+	struct process_origin origin = {
+		.guest_base = &guest_base,
+		.read_register = read_register,
+		.log_dir = a->log_dir,
+		.generation = a->generation,
+		.comm = a->comm ? strdup(a->comm) : NULL,
+	};
 	const char *what;
 	int r;
 
-	if (check_qemu(info) < 0 || parse_arguments(argc, argv, &arguments) < 0)
-		return 1;
-	r = attach_init(&attach, arguments.pool_fd, &what);
+	r = attach_init(&origin.attach, a->pool_fd, &what);
 	if (r < 0) {
-		fprintf(stderr, "ptd-emu.so: descriptor %d: %s: %s\n", arguments.pool_fd, what,
+		fprintf(stderr, "ptd-emu.so: descriptor %d: %s: %s\n", a->pool_fd, what,
 			strerror(-r));
-		return 1;
+		return r;
 	}
-	(void)close(arguments.pool_fd);
-	r = process_init(&process, &attach, arguments.log_dir, &guest_base, read_register);
-	if (r < 0) {
-		fprintf(stderr, "ptd-emu.so: cannot log to %s: %s\n", arguments.log_dir,
+	r = keeper_start(&origin.keeper, a->pool_fd);
+	if (r == 0)
+		r = find_self();
+	if (r < 0)
+		fprintf(stderr,
+			"ptd-emu.so: programs that this one executes are not recorded: %s\n",
 			strerror(-r));
+	(void)close(a->pool_fd);
+	r = process_init(&process, &origin);
+	if (r < 0)
+		fprintf(stderr, "ptd-emu.so: cannot log to %s: %s\n", a->log_dir, strerror(-r));
+	return r;
+}
+
+int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int argc, char **argv)
+{
+	struct arguments arguments;
+
+	if (check_qemu(info) < 0 || parse_arguments(argc, argv, &arguments) < 0 ||
+	    start(&arguments) < 0)
 		return 1;
-	}
 	if (pthread_key_create(&thread_key, on_thread_end) != 0 ||
-	    pthread_atfork(NULL, NULL, on_fork_child) != 0) {
+	    pthread_atfork(on_fork, on_fork_parent, on_fork_child) != 0) {
 		fprintf(stderr, "ptd-emu.so: cannot follow threads: out of memory\n");
 		return 1;
 	}

@@ -15,34 +15,47 @@
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
 #define PAGE          UINT64_C(4096)
 
-static int open_block_log(struct process *process, const char *log_dir)
+static int open_block_log(struct process *process)
 {
-	char name[32];
+	char name[64];
 
-	/* Absolute, since the program may change its directory. */
-	process->log_dir = realpath(log_dir, NULL);
-	if (!process->log_dir)
-		return -errno;
-	(void)snprintf(name, sizeof(name), "%u.blocks", process->pid);
+	(void)snprintf(name, sizeof(name), "%u.%u.blocks", process->pid, process->generation);
 	return log_file_new(process->log_dir, name, &process->block_log);
 }
 
-int process_init(struct process *process, const struct attach *attach, const char *log_dir,
-		 const uintptr_t *guest_base, process_register_fn read_register)
+struct log_file *process_open_log(const struct process *process, uint32_t tid)
+{
+	struct log_file *file;
+	char name[64];
+
+	if (!process->log_dir)
+		return NULL;
+	(void)snprintf(name, sizeof(name), "%u.%u.%u.log", process->pid, tid, process->generation);
+	return log_file_new(process->log_dir, name, &file) < 0 ? NULL : file;
+}
+
+int process_init(struct process *process, const struct process_origin *origin)
 {
 	int r = 0;
 
 	*process = (struct process){
-		.attach = *attach,
-		.guest_base = guest_base,
-		.read_register = read_register,
+		.attach = origin->attach,
+		.keeper = origin->keeper,
+		.guest_base = origin->guest_base,
+		.read_register = origin->read_register,
 		.pid = (uint32_t)getpid(),
 		.parent_pid = (uint32_t)getppid(),
+		.generation = origin->generation,
+		.comm = origin->comm,
+		.fork_fd = -1,
 	};
 	(void)pthread_mutex_init(&process->lock, NULL);
-	maps_init(&process->maps, &process->attach, guest_base);
-	if (log_dir)
-		r = open_block_log(process, log_dir);
+	maps_init(&process->maps, &process->attach, origin->guest_base);
+	if (origin->log_dir) {
+		/* Absolute, since the program may change its directory. */
+		process->log_dir = realpath(origin->log_dir, NULL);
+		r = process->log_dir ? open_block_log(process) : -errno;
+	}
 	if (r == 0)
 		atomic_fetch_add(&process->attach.pool->n_attached, 1);
 	return r;
@@ -54,10 +67,20 @@ static void read_comm(const struct process *process, uint64_t execfn, char ret_c
 	char path[PATH_MAX] = "";
 	const char *base;
 
-	if (execfn == 0 || guest_read_string(*process->guest_base, execfn, path, sizeof(path)) < 0)
+	if (process->comm)
+		(void)snprintf(path, sizeof(path), "%s", process->comm);
+	else if (execfn == 0 ||
+		 guest_read_string(*process->guest_base, execfn, path, sizeof(path)) < 0)
 		path[0] = '\0';
 	base = strrchr(path, '/');
 	(void)snprintf(ret_comm, 16, "%.15s", base ? base + 1 : path);
+}
+
+void process_announce(struct process *process, struct sideband_who who)
+{
+	/* A process that executes a program is there already. */
+	if (process->generation == 0)
+		sideband_fork(&process->attach, who, process->parent_pid, process->parent_pid);
 }
 
 void process_start(struct process *process, struct sideband_who who, uint64_t rsp)
@@ -68,7 +91,6 @@ void process_start(struct process *process, struct sideband_who who, uint64_t rs
 	if (guest_read_start(*process->guest_base, rsp, &start) < 0)
 		start = (struct guest_start){};
 	read_comm(process, start.execfn, comm);
-	sideband_fork(&process->attach, who, process->parent_pid, process->parent_pid);
 	sideband_comm(&process->attach, who, comm, true);
 	if (start.phdr)
 		maps_add_image(&process->maps, who, start.phdr);
@@ -81,8 +103,7 @@ static void end_thread_locked(struct process *process, struct thread *t)
 {
 	thread_stop(t);
 	sideband_exit(&process->attach, t->lease.who, process->parent_pid);
-	if (t->flow.log)
-		(void)log_file_flush(t->flow.log);
+	log_end(t->flow.log);
 }
 
 void process_end(struct process *process)
@@ -113,16 +134,103 @@ void process_end(struct process *process)
 	(void)pthread_mutex_unlock(&process->lock);
 }
 
-void process_leave(struct process *process)
+void process_halt(struct process *process, struct thread *self)
 {
-	atomic_store(&process->state, PROCESS_OVER);
-	/* The files are the parent's, and so is what is pending for them. */
-	process->threads = NULL;
-	process->block_log = NULL;
-	/* Other threads of the parent may have held these. */
-	(void)pthread_mutex_init(&process->lock, NULL);
-	(void)pthread_mutex_init(&process->maps.lock, NULL);
+	(void)pthread_mutex_lock(&process->lock);
+	if (process->block_log)
+		(void)log_file_flush(process->block_log);
+	for (struct thread *t = process->threads; t; t = t->next) {
+		/* Who executes takes the leader's place, and its number. */
+		if (t != self && t->lease.who.tid != process->pid) {
+			end_thread_locked(process, t);
+			continue;
+		}
+		thread_stop(t);
+		log_end(t->flow.log);
+	}
+	atomic_fetch_sub(&process->attach.pool->n_attached, 1);
+	(void)pthread_mutex_unlock(&process->lock);
 }
+
+void process_go_on(struct process *process)
+{
+	atomic_fetch_add(&process->attach.pool->n_attached, 1);
+}
+
+/* --- fork ------------------------------------------------------------------------------------- */
+
+void process_fork_prepare(struct process *process)
+{
+	(void)pthread_mutex_lock(&process->lock);
+	maps_fork_prepare(&process->maps);
+	/* The child's dictionary refers to this one, and a killed parent would never write it. */
+	if (process->block_log)
+		(void)log_file_flush(process->block_log);
+	process->fork_fd = keeper_borrow(&process->keeper);
+}
+
+void process_fork_parent(struct process *process)
+{
+	process->fork_fd = fd_close(process->fork_fd);
+	maps_fork_parent(&process->maps);
+	(void)pthread_mutex_unlock(&process->lock);
+}
+
+/* The other threads are the parent's, and so is what is pending in all logs. */
+static void forget_others(struct process *process, struct thread *self)
+{
+	struct thread *next;
+
+	for (struct thread *t = process->threads; t; t = next) {
+		next = t->next;
+		if (t == self)
+			continue;
+		t->flow.log = log_file_forget(t->flow.log);
+		free(t);
+	}
+	process->threads = self;
+	self->next = NULL;
+}
+
+static void fork_logs(struct process *process, struct thread *self, uint32_t parent_generation)
+{
+	self->flow.log = log_file_forget(self->flow.log);
+	process->block_log = log_file_forget(process->block_log);
+	if (!process->log_dir || open_block_log(process) < 0)
+		return;
+	log_inherit(process->block_log, process->blocks.n, process->parent_pid, parent_generation);
+	(void)log_file_flush(process->block_log);
+	self->flow.log = process_open_log(process, self->lease.who.tid);
+}
+
+void process_fork_child(struct process *process, struct thread *self)
+{
+	const uint32_t parent_tid = self->lease.who.tid, generation = process->generation;
+
+	(void)pthread_mutex_init(&process->lock, NULL);
+	maps_fork_child(&process->maps);
+	forget_others(process, self);
+
+	process->parent_pid = process->pid;
+	process->pid = (uint32_t)getpid();
+	process->generation = 0;
+	process->n_surprises = 0;
+	thread_fork_child(self);
+	fork_logs(process, self, generation);
+
+	/* Without it the child's own programs are not recorded. */
+	process->keeper = (struct keeper){};
+	if (process->fork_fd >= 0 && keeper_start(&process->keeper, process->fork_fd) < 0)
+		process->keeper = (struct keeper){};
+	process->fork_fd = fd_close(process->fork_fd);
+
+	if (atomic_load(&process->state) != PROCESS_RUNS)
+		return;
+	atomic_fetch_add(&process->attach.pool->n_attached, 1);
+	sideband_fork(&process->attach, self->lease.who, process->parent_pid, parent_tid);
+}
+
+/* --- what threads tell ------------------------------------------------------------------------ */
 
 /*
  * Code runs that no call we know of made executable: say now that it is there. The packets get a
@@ -217,10 +325,4 @@ bool process_at_handler(struct process *process, uint64_t ip, uint64_t rsp, uint
 	at = guest_at_handler(&process->handlers, *process->guest_base, ip, rsp, ret_ip);
 	(void)pthread_mutex_unlock(&process->lock);
 	return at;
-}
-
-void process_flush_blocks(struct process *process)
-{
-	if (process->block_log)
-		(void)log_file_flush(process->block_log);
 }

@@ -6,7 +6,8 @@
  *
  * All that is known about the recorded process this plugin is in: its blocks, handlers, mappings
  * and threads. It is made when QEMU loads the plugin, starts with the first block that runs, and
- * ends with the program. A forked child does not belong to the recording: there it is over at once.
+ * ends with the program. A forked child is another process, which goes on from its parent's; a
+ * program that is executed begins anew, as the next generation of the process.
  */
 
 #include <pthread.h>
@@ -18,6 +19,7 @@
 #include "daemon/emu/attach.h"
 #include "daemon/emu/block.h"
 #include "daemon/emu/guest.h"
+#include "daemon/emu/keeper.h"
 #include "daemon/emu/log.h"
 #include "daemon/emu/maps.h"
 
@@ -40,13 +42,28 @@ enum process_state {
 	PROCESS_OVER,
 };
 
+/* What a process begins with. All but @attach is borrowed. */
+struct process_origin {
+	struct attach attach;
+	struct keeper keeper;
+	const uintptr_t *guest_base; /* known when the program is loaded */
+	process_register_fn read_register;
+	const char *log_dir; /* NULL: no log is wanted */
+	uint32_t generation; /* programs that the process executed in our sight before this one */
+	const char *comm;    /* what the kernel would call it; NULL: as the program's file */
+};
+
 struct process {
 	struct attach attach;
-	const uintptr_t *guest_base; /* borrowed; known when the program is loaded */
+	struct keeper keeper;
+	const uintptr_t *guest_base; /* borrowed */
 	process_register_fn read_register;
 	uint32_t pid;
 	uint32_t parent_pid;
+	uint32_t generation;
+	const char *comm;  /* borrowed */
 	char *log_dir;     /* NULL: no log is wanted */
+	int fork_fd;       /* the pool's, while a fork is under way; else -1 */
 	_Atomic int state; /* enum process_state */
 	struct maps maps;
 
@@ -61,18 +78,18 @@ struct process {
 };
 
 /*
- * Make what is needed before the program is loaded. Takes over @attach; @log_dir may be NULL.
+ * Make what is needed before the program is loaded. Takes over @origin's attach.
  *
  * Return: 0; or negative errno if the log's directory cannot be used.
  */
-_must_check_ int process_init(struct process *process, const struct attach *attach,
-			      const char *log_dir, const uintptr_t *guest_base,
-			      process_register_fn read_register);
+_must_check_ int process_init(struct process *process, const struct process_origin *origin);
 
 /*
  * The main thread is about to run its first instruction: write the records of a program that
- * starts.
+ * starts. process_announce() is due before the thread has a CPU, process_start() when it has one, as
+ * @who says: a reader takes the record of an exec for a proof of who runs there.
  */
+void process_announce(struct process *process, struct sideband_who who);
 void process_start(struct process *process, struct sideband_who who, uint64_t rsp);
 
 /*
@@ -81,8 +98,23 @@ void process_start(struct process *process, struct sideband_who who, uint64_t rs
  */
 void process_end(struct process *process);
 
-/* This is a forked child: leave everything alone, it is the parent's. */
-void process_leave(struct process *process);
+/*
+ * @self executes another program, and all other threads stand still: stop their packets and complete
+ * the log. If it comes to nothing after all, the process goes on.
+ */
+void process_halt(struct process *process, struct thread *self);
+void process_go_on(struct process *process);
+
+/*
+ * Around a fork by @self: hold still, so that the child finds all in order; go on in the parent; and
+ * in the child, become the process that it is, known to the sideband.
+ */
+void process_fork_prepare(struct process *process);
+void process_fork_parent(struct process *process);
+void process_fork_child(struct process *process, struct thread *self);
+
+/* Return: the log of the process's thread @tid; NULL if none is wanted or possible. */
+struct log_file *process_open_log(const struct process *process, uint32_t tid);
 
 /*
  * Return: the block of a translation; NULL without memory, or if the process is over. @self is the
@@ -106,6 +138,3 @@ void process_note_handler(struct process *process, uint64_t act);
  * Return: whether it is.
  */
 bool process_at_handler(struct process *process, uint64_t ip, uint64_t rsp, uint64_t *ret_ip);
-
-/* Write what is pending of the description of blocks. */
-void process_flush_blocks(struct process *process);

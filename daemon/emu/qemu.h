@@ -82,7 +82,11 @@ enum qemu_x86_register {
 #define _weak_ __attribute__((__weak__))
 
 extern uintptr_t guest_base _weak_; /* host address of the guest's address 0 */
+extern char *exec_path _weak_;      /* of the guest's program, as it was given to QEMU */
 struct CPUState *qemu_get_cpu(int index) _weak_;
+/* Between them all other vCPUs stand still. Not from a block or an instruction. */
+void start_exclusive(void) _weak_;
+void end_exclusive(void) _weak_;
 /* What QEMU does before it exits: all vCPUs stand still while plugins are told. */
 void qemu_plugin_user_exit(void) _weak_;
 /* Append register @n to @bytes. Return: its size in bytes, 0 if there is none. */

@@ -23,7 +23,12 @@ enum {
 
 bool syscall_ends(int64_t number)
 {
-	return number == GUEST_EXIT || number == GUEST_EXIT_GROUP;
+	return number == GUEST_EXIT || number == GUEST_EXIT_GROUP || syscall_executes(number);
+}
+
+bool syscall_executes(int64_t number)
+{
+	return number == GUEST_EXECVE || number == GUEST_EXECVEAT;
 }
 
 void syscall_enter(struct thread *thread, int64_t number, const uint64_t args[static 6])
@@ -41,13 +46,6 @@ void syscall_enter(struct thread *thread, int64_t number, const uint64_t args[st
 		if (args[0] != PR_SET_NAME ||
 		    guest_read_string(*p->guest_base, args[1], thread->name, 16) < 0)
 			thread->call = -1;
-		break;
-	case GUEST_EXECVE:
-	case GUEST_EXECVEAT:
-		/* If it succeeds, nothing of us is left. */
-		process_flush_blocks(p);
-		if (thread->flow.log)
-			(void)log_file_flush(thread->flow.log);
 		break;
 	}
 }
@@ -80,7 +78,13 @@ void syscall_return(struct thread *thread, int64_t number, int64_t result)
 {
 	const uint64_t *a = thread->args;
 
-	if (thread->call != number || (result < 0 && result >= -4095))
+	const bool failed = result < 0 && result >= -4095;
+
+	if (thread->halted) {
+		thread->halted = false;
+		process_go_on(thread->process);
+	}
+	if (thread->call != number || failed)
 		return;
 	switch (number) {
 	case GUEST_MMAP:

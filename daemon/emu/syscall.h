@@ -16,5 +16,6 @@
 void syscall_enter(struct thread *thread, int64_t number, const uint64_t args[static 6]);
 void syscall_return(struct thread *thread, int64_t number, int64_t result);
 
-/* Return: whether the thread may end in this call. */
+/* Return: whether the thread may end in this call; whether it executes a program. */
 bool syscall_ends(int64_t number);
+bool syscall_executes(int64_t number);

@@ -2,26 +2,25 @@
 
 #include "daemon/emu/thread.h"
 
-#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define PATIENCE_BLOCKS 256
 #define BLIND_BLOCKS    4096
+#define NO_CPU          UINT32_MAX
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-static void open_log(struct thread *thread)
+static void start_process(struct thread *thread)
 {
-	const struct process *p = thread->process;
-	char name[64];
+	struct process *p = thread->process;
+	struct sideband_who who = thread->lease.who;
 
-	if (!p->log_dir)
-		return;
-	(void)snprintf(name, sizeof(name), "%u.%u.log", p->pid, thread->lease.who.tid);
-	if (log_file_new(p->log_dir, name, &thread->flow.log) < 0)
-		thread->flow.log = NULL;
+	process_announce(p, who);
+	thread->blind = lease_take(&thread->lease, LEASE_WAIT) == LEASE_NONE;
+	who.cpu = thread->blind ? NO_CPU : thread->lease.who.cpu;
+	process_start(p, who, p->read_register(thread->vcpu, PROCESS_RSP));
 }
 
 struct thread *thread_new(struct process *process, unsigned vcpu)
@@ -42,15 +41,21 @@ struct thread *thread_new(struct process *process, unsigned vcpu)
 		.who = { .pid = process->pid, .tid = tid },
 	};
 	(void)pthread_mutex_init(&thread->leaving, NULL);
-	open_log(thread);
+	thread->flow.log = process_open_log(process, tid);
 
 	parent = process_add(process, thread);
 	if (parent != 0)
 		sideband_fork(&process->attach, thread->lease.who, process->pid, parent);
 	else
-		process_start(process, thread->lease.who,
-			      process->read_register(vcpu, PROCESS_RSP));
+		start_process(thread);
 	return thread;
+}
+
+void thread_fork_child(struct thread *thread)
+{
+	thread->lease.who.pid = thread->process->pid;
+	thread->lease.who.tid = (uint32_t)syscall(SYS_gettid);
+	(void)pthread_mutex_init(&thread->leaving, NULL);
 }
 
 struct thread *thread_free(struct thread *thread)
@@ -58,6 +63,7 @@ struct thread *thread_free(struct thread *thread)
 	if (!thread)
 		return NULL;
 	process_remove(thread->process, thread);
+	log_end(thread->flow.log);
 	thread->flow.log = log_file_free(thread->flow.log);
 	(void)pthread_mutex_destroy(&thread->leaving);
 	free(thread);
@@ -87,8 +93,9 @@ static void enter(struct thread *thread, uint64_t ip, enum lease_manner manner)
 		return;
 	if (atomic_load_explicit(&thread->process->state, memory_order_relaxed) == PROCESS_OVER)
 		return;
-	thread->blind =
-	    lease_take(&thread->lease, thread->blind ? LEASE_TRY : manner) == LEASE_NONE;
+	if (!thread->lease.held)
+		thread->blind =
+		    lease_take(&thread->lease, thread->blind ? LEASE_TRY : manner) == LEASE_NONE;
 	if (thread->blind)
 		return;
 	thread->frozen = atomic_load(&thread->process->attach.pool->freeze);

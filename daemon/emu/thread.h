@@ -32,6 +32,7 @@ struct thread {
 	bool blind;       /* runs untraced: there was no CPU */
 	bool wants_tsc;   /* a record was written that the packets have to be ordered with */
 
+	bool halted;  /* so was the process, in order to execute a program unseen */
 	int64_t call; /* number and arguments of the system call it is in */
 	uint64_t args[6];
 	char name[16]; /* that it is about to give itself */
@@ -44,6 +45,9 @@ struct thread {
 /* Return: the calling thread's state, known to the process and the sideband; NULL without memory,
  * or if the process is not recorded any more. */
 struct thread *thread_new(struct process *process, unsigned vcpu);
+
+/* It is that of a forked child now: another process, another number, nobody else. */
+void thread_fork_child(struct thread *thread);
 
 /* The thread ends. Return: NULL. */
 struct thread *thread_free(struct thread *thread);

@@ -2,51 +2,201 @@
 
 #include "tests/lib/emulog.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cursor.h"
 #include "daemon/emu/log.h"
 
-#define WORD sizeof(uint32_t)
+#define WORD        sizeof(uint32_t)
+#define PARENTS_MAX 1000 /* a dictionary that inherits from itself must come to an end */
 
-static int index_blocks(struct emulog *log)
+/* --- which logs there are --------------------------------------------------------------------- */
+
+struct name {
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t generation;
+};
+
+static bool parse_name(const char *file, struct name *ret_name)
 {
-	struct cursor c = cursor_from(log->blocks.bytes, log->blocks.size);
+	int end = 0;
+
+	return sscanf(file, "%" SCNu32 ".%" SCNu32 ".%" SCNu32 ".log%n", &ret_name->pid,
+		      &ret_name->tid, &ret_name->generation, &end) == 3 &&
+	       end > 0 && file[end] == '\0';
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int find_generations(struct emulog *log)
+{
+	DIR *d = opendir(log->dir);
+	struct dirent *entry;
+	struct name name;
+	int r = 0;
+
+	if (!d)
+		return -errno;
+	while (r == 0 && (entry = readdir(d)))
+		if (parse_name(entry->d_name, &name) && name.pid == log->pid &&
+		    name.tid == log->tid)
+			r = vec_push(&log->generations, name.generation);
+	(void)closedir(d);
+	if (r == 0 && log->generations.n == 0)
+		return -ENOENT;
+	if (r == 0)
+		qsort(log->generations.items, log->generations.n, sizeof(uint32_t), by_number);
+	return r;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int add_name(struct emulog_names *names, const struct name *name)
+{
+	char *text;
 	int r;
 
-	while (cursor_left(&c) > 0) {
-		const size_t at = log->blocks.size - cursor_left(&c);
+	if (asprintf(&text, "%" PRIu32 ".%" PRIu32, name->pid, name->tid) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < names->list.n; i++) {
+		if (strcmp(names->list.items[i], text) == 0) {
+			free(text);
+			return 0;
+		}
+	}
+	r = vec_push(&names->list, text);
+	if (r < 0)
+		free(text);
+	return r;
+}
+
+int emulog_list(const char *dir, struct emulog_names *ret_names)
+{
+	struct emulog_names names = {};
+	DIR *d = opendir(dir);
+	struct dirent *entry;
+	struct name name;
+	int r = 0;
+
+	if (!d)
+		return -errno;
+	while (r == 0 && (entry = readdir(d)))
+		if (parse_name(entry->d_name, &name))
+			r = add_name(&names, &name);
+	(void)closedir(d);
+	if (r < 0) {
+		emulog_names_deinit(&names);
+		return r;
+	}
+	if (names.list.n > 0)
+		qsort(names.list.items, names.list.n, sizeof(char *), by_text);
+	*ret_names = names;
+	return 0;
+}
+
+void emulog_names_deinit(struct emulog_names *names)
+{
+	for (size_t i = 0; i < names->list.n; i++)
+		free(names->list.items[i]);
+	vec_deinit(&names->list);
+}
+
+/* --- dictionaries ----------------------------------------------------------------------------- */
+
+/* Take the first @n blocks of a dictionary. Those before the first of a child are its parent's. */
+static int read_dictionary(struct emulog *log, uint32_t pid, uint32_t generation, size_t n)
+{
+	struct mapfile file;
+	struct cursor c;
+	char path[4096];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/%" PRIu32 ".%" PRIu32 ".blocks", log->dir, pid,
+		       generation);
+	r = mapfile_init(&file, AT_FDCWD, path);
+	if (r < 0)
+		return r;
+	r = vec_push(&log->dictionaries, file);
+	if (r < 0) {
+		mapfile_deinit(&file);
+		return r;
+	}
+	c = cursor_from(file.bytes, file.size);
+	while (r == 0 && cursor_left(&c) > 0 && log->blocks.n < n) {
+		const uint8_t *entry = file.bytes + (file.size - cursor_left(&c));
 		struct cursor addresses;
-		uint32_t head[2];
+		uint32_t head[2], parent[2];
 
 		r = cursor_get(&c, sizeof(head), head);
+		if (r == 0 && head[0] == LOG_INHERITED) {
+			r = cursor_get(&c, sizeof(parent), parent);
+			if (r == 0 && (log->blocks.n > 0 || log->dictionaries.n > PARENTS_MAX))
+				r = -EBADMSG;
+			if (r == 0)
+				r = read_dictionary(log, parent[0], parent[1],
+						    head[1] < n ? head[1] : n);
+			continue;
+		}
 		if (r == 0)
 			r = cursor_get_sub(&c, (size_t)head[0] * sizeof(uint64_t), &addresses);
 		if (r == 0)
-			r = vec_push(&log->block_at, at);
-		if (r < 0)
-			return r;
+			r = vec_push(&log->blocks, entry);
 	}
+	return r;
+}
+
+static void close_generation(struct emulog *log)
+{
+	for (size_t i = 0; i < log->dictionaries.n; i++)
+		mapfile_deinit(&log->dictionaries.items[i]);
+	vec_deinit(&log->dictionaries);
+	vec_deinit(&log->blocks);
+	mapfile_deinit(&log->words);
+	log->word = 0;
+}
+
+static int open_generation(struct emulog *log)
+{
+	const uint32_t generation = log->generations.items[log->n_read];
+	char path[4096];
+	int r;
+
+	r = read_dictionary(log, log->pid, generation, SIZE_MAX);
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "%s/%" PRIu32 ".%" PRIu32 ".%" PRIu32 ".log", log->dir,
+		       log->pid, log->tid, generation);
+	r = mapfile_init(&log->words, AT_FDCWD, path);
+	if (r < 0)
+		return r;
+	log->n_read++;
 	return 0;
 }
 
 int emulog_init(struct emulog *log, const char *dir, const char *name)
 {
-	char path[4096];
 	int r;
 
-	*log = (struct emulog){};
-	(void)snprintf(path, sizeof(path), "%s/%.*s.blocks", dir, (int)strcspn(name, "."), name);
-	r = mapfile_init(&log->blocks, AT_FDCWD, path);
-	if (r < 0)
-		return r;
-	(void)snprintf(path, sizeof(path), "%s/%s.log", dir, name);
-	r = mapfile_init(&log->words, AT_FDCWD, path);
+	*log = (struct emulog){ .dir = dir };
+	if (sscanf(name, "%" SCNu32 ".%" SCNu32, &log->pid, &log->tid) != 2)
+		return -ENOENT;
+	r = find_generations(log);
 	if (r == 0)
-		r = index_blocks(log);
+		r = open_generation(log);
 	if (r < 0)
 		emulog_deinit(log);
 	return r;
@@ -54,11 +204,12 @@ int emulog_init(struct emulog *log, const char *dir, const char *name)
 
 void emulog_deinit(struct emulog *log)
 {
-	mapfile_deinit(&log->blocks);
-	mapfile_deinit(&log->words);
-	vec_deinit(&log->block_at);
+	close_generation(log);
+	vec_deinit(&log->generations);
 	*log = (struct emulog){};
 }
+
+/* --- instructions ----------------------------------------------------------------------------- */
 
 static int next_word(struct emulog *log, uint32_t *ret_word)
 {
@@ -73,28 +224,50 @@ static uint32_t block_size(const struct emulog *log, uint32_t block)
 {
 	uint32_t n;
 
-	memcpy(&n, log->blocks.bytes + log->block_at.items[block], sizeof(n));
+	memcpy(&n, log->blocks.items[block], sizeof(n));
 	return n;
 }
 
-/* Read the next entry: which block, and how much of it retired. */
-static int next_entry(struct emulog *log)
+/* Whether the last log says that it is complete. */
+static bool is_complete(const struct emulog *log)
 {
-	uint32_t word, block, n = UINT32_MAX;
-	int r;
+	uint32_t last = 0;
 
-	if (log->word == log->words.size)
-		return EMULOG_END;
-	r = next_word(log, &word);
-	block = word;
-	if (r == 0 && (word == LOG_PARTIAL || word == LOG_UNREPORTED))
+	if (log->words.size >= WORD)
+		memcpy(&last, log->words.bytes + (log->words.size - WORD), WORD);
+	return last == LOG_END;
+}
+
+static int next_generation(struct emulog *log)
+{
+	if (log->n_read < log->generations.n) {
+		close_generation(log);
+		return open_generation(log);
+	}
+	log->over = true;
+	log->cut = !is_complete(log);
+	return EMULOG_END;
+}
+
+/* Read an entry that begins with @word: which block, and how much of it retired. */
+static int read_entry(struct emulog *log, uint32_t word)
+{
+	uint32_t block = word, n = UINT32_MAX;
+	int r = 0;
+
+	if (word == LOG_PARTIAL || word == LOG_UNREPORTED)
 		r = next_word(log, &block);
 	if (r == 0 && word == LOG_PARTIAL)
 		r = next_word(log, &n);
 	if (r < 0)
 		return r;
-	if (block >= log->block_at.n)
-		return -EBADMSG;
+	if (block >= log->blocks.n) {
+		/* One that was killed may have logged more than it had described. */
+		if (is_complete(log))
+			return -EBADMSG;
+		log->word = log->words.size;
+		return 0;
+	}
 	if (word != LOG_PARTIAL)
 		n = block_size(log, block);
 	if (n > block_size(log, block))
@@ -107,6 +280,21 @@ static int next_entry(struct emulog *log)
 	return 0;
 }
 
+static int next_entry(struct emulog *log)
+{
+	uint32_t word;
+	int r;
+
+	if (log->over)
+		return EMULOG_END;
+	if (log->word == log->words.size)
+		return next_generation(log);
+	r = next_word(log, &word);
+	if (r < 0)
+		return r;
+	return word == LOG_END ? 0 : read_entry(log, word);
+}
+
 int emulog_next(struct emulog *log, struct emulog_insn *ret_insn)
 {
 	const uint8_t *addresses;
@@ -117,7 +305,7 @@ int emulog_next(struct emulog *log, struct emulog_insn *ret_insn)
 		if (r != 0)
 			return r;
 	}
-	addresses = log->blocks.bytes + log->block_at.items[log->block] + 2 * sizeof(uint32_t);
+	addresses = log->blocks.items[log->block] + 2 * sizeof(uint32_t);
 	memcpy(&ret_insn->ip, addresses + log->insn * sizeof(uint64_t), sizeof(ret_insn->ip));
 	log->insn++;
 	ret_insn->unreported = log->unreported && log->insn == log->n;

@@ -5,7 +5,7 @@
  * Emulog
  *
  * Reads the ground truth that the software PT source logs (daemon/emu/log.h): which instructions
- * each thread retired.
+ * each thread retired, through all programs that its process executed.
  */
 
 #include <stdbool.h>
@@ -17,9 +17,18 @@
 #include "decoder/util/vec.h"
 
 struct emulog {
-	struct mapfile blocks;
+	const char *dir; /* borrowed */
+	uint32_t pid;
+	uint32_t tid;
+	VEC(uint32_t) generations; /* that have a log, in order */
+	size_t n_read;             /* of them */
+	bool over;
+	bool cut; /* once over: the process was killed, and what it ran last is missing */
+
+	/* Of the generation that is being read. */
+	VEC(struct mapfile) dictionaries; /* its own, and those it inherits from */
 	struct mapfile words;
-	VEC(size_t) block_at; /* offset of each block in the dictionary */
+	VEC(const uint8_t *) blocks; /* entries of the dictionaries, by id */
 
 	/* Where it stands. */
 	size_t word;
@@ -40,9 +49,9 @@ enum {
 };
 
 /*
- * Open the log of one thread. @name is "PID.TID".
+ * Open the log of one thread. @name is "PID.TID"; @dir must outlive the log.
  *
- * Return: 0; -EBADMSG if the dictionary is damaged; or negative errno.
+ * Return: 0; -ENOENT if there is none; -EBADMSG if a dictionary is damaged; or negative errno.
  */
 _must_check_ int emulog_init(struct emulog *log, const char *dir, const char *name);
 void emulog_deinit(struct emulog *log);
@@ -50,6 +59,18 @@ void emulog_deinit(struct emulog *log);
 /*
  * The next instruction that the thread retired.
  *
- * Return: 0; EMULOG_END; or -EBADMSG if the log is damaged.
+ * Return: 0; EMULOG_END; -EBADMSG if the log is damaged; or negative errno.
  */
 _must_check_ int emulog_next(struct emulog *log, struct emulog_insn *ret_insn);
+
+/*
+ * List the threads that have a log in @dir.
+ *
+ * Return: 0 and @ret_names, a vector of "PID.TID", sorted, which emulog_names_deinit() frees; or
+ * negative errno.
+ */
+struct emulog_names {
+	VEC(char *) list;
+};
+_must_check_ int emulog_list(const char *dir, struct emulog_names *ret_names);
+void emulog_names_deinit(struct emulog_names *names);

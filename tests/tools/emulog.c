@@ -11,7 +11,6 @@
  * else. Exit status: 0 equal, 1 different, 2 the log cannot be read.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,26 +45,21 @@ static int count(const char *dir, const char *name, uint64_t *ret_n)
 
 static int list(const char *dir)
 {
-	DIR *d = opendir(dir);
-	struct dirent *entry;
+	struct emulog_names names;
 	uint64_t n;
-	int r = 0;
+	int r;
 
-	if (!d)
-		return fail(-errno, dir, "");
-	while (r == 0 && (entry = readdir(d))) {
-		char *suffix = strstr(entry->d_name, ".log");
-
-		if (!suffix || suffix[4] != '\0')
-			continue;
-		*suffix = '\0';
-		r = count(dir, entry->d_name, &n);
+	r = emulog_list(dir, &names);
+	if (r < 0)
+		return fail(r, dir, "");
+	for (size_t i = 0; r == 0 && i < names.list.n; i++) {
+		r = count(dir, names.list.items[i], &n);
 		if (r < 0)
-			r = fail(r, dir, entry->d_name);
+			r = fail(r, dir, names.list.items[i]);
 		else
-			printf("%s %" PRIu64 "\n", entry->d_name, n);
+			printf("%s %" PRIu64 "\n", names.list.items[i], n);
 	}
-	(void)closedir(d);
+	emulog_names_deinit(&names);
 	return r;
 }
 

@@ -3,7 +3,8 @@
 /*
  * exact [-e ENGINE] [-m] SNAPSHOT LOGDIR: decodes the snapshot and compares each thread's
  * instructions, one by one, with the ground truth that the plugin logged. An int3 or int n that the
- * log marks as unreported may be missing, nothing else.
+ * log marks as unreported may be missing, nothing else. Of a process that was killed the log's last part
+ * is missing, or the packets'; then one is the beginning of the other.
  *
  * -m takes the instructions from a directory of drmemtrace files instead of a snapshot.
  *
@@ -13,7 +14,6 @@
 
 #include <errno.h>
 #include <error.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +33,7 @@ struct thread {
 	struct emulog log;
 	uint64_t n; /* instructions that were equal */
 	uint64_t n_unreported;
+	uint64_t n_beyond; /* decoded behind the end of a log that was cut off */
 	bool cpus[CPUS_MAX];
 	bool wrong;
 };
@@ -41,27 +42,24 @@ static VEC(struct thread) threads;
 
 static void open_logs(const char *dir)
 {
-	char pattern[4096];
-	glob_t found;
+	struct emulog_names names;
+	int r;
 
-	snprintf(pattern, sizeof(pattern), "%s/*.*.log", dir);
-	if (glob(pattern, 0, NULL, &found) != 0)
-		error(1, 0, "%s: holds no log", dir);
-	for (size_t i = 0; i < found.gl_pathc; i++) {
-		char *name = strrchr(found.gl_pathv[i], '/') + 1;
+	r = emulog_list(dir, &names);
+	if (r < 0 || names.list.n == 0)
+		error(1, r < 0 ? -r : 0, "%s: holds no log", dir);
+	for (size_t i = 0; i < names.list.n; i++) {
 		struct thread t = {};
-		int r;
 
-		if (sscanf(name, "%" SCNu32 ".%" SCNu32 ".log", &t.pid, &t.tid) != 2)
-			error(1, 0, "%s: not a name of a log", name);
-		name[strlen(name) - strlen(".log")] = '\0';
-		r = emulog_init(&t.log, dir, name);
+		r = emulog_init(&t.log, dir, names.list.items[i]);
 		if (r < 0)
-			error(1, -r, "%s/%s", dir, name);
+			error(1, -r, "%s/%s", dir, names.list.items[i]);
+		t.pid = t.log.pid;
+		t.tid = t.log.tid;
 		if (vec_push(&threads, t) < 0)
 			error(1, ENOMEM, "threads");
 	}
-	globfree(&found);
+	emulog_names_deinit(&names);
 }
 
 static struct thread *thread_of(uint32_t pid, uint32_t tid)
@@ -84,6 +82,10 @@ static void expect(struct thread *t, uint64_t ip)
 	for (;;) {
 		const int r = emulog_next(&t->log, &logged);
 
+		if (r == EMULOG_END && t->log.cut) {
+			t->n_beyond++;
+			return;
+		}
 		if (r == EMULOG_END) {
 			printf("%" PRIu32 ".%" PRIu32 ": after %" PRIu64
 			       " equal instructions decoded %#" PRIx64 ", but the log ends\n",
@@ -171,23 +173,27 @@ static void read_memtrace(const char *path)
 static uint64_t rest(struct thread *t)
 {
 	struct emulog_insn logged;
-	uint64_t n = 0;
+	uint64_t n = 0, first = 0;
 
 	while (emulog_next(&t->log, &logged) == 0) {
 		if (logged.unreported)
 			t->n_unreported++;
-		else if (n++ == 0)
-			printf("%" PRIu32 ".%" PRIu32 ": decoded %" PRIu64
-			       ", but the log goes on at %#" PRIx64 "\n",
-			       t->pid, t->tid, t->n, logged.ip);
+		else
+			n++;
+		if (n == 1 && first == 0)
+			first = logged.ip;
 	}
-	return n;
+	if (n > 0 && !t->log.cut)
+		printf("%" PRIu32 ".%" PRIu32 ": decoded %" PRIu64
+		       ", but the log goes on at %#" PRIx64 "\n",
+		       t->pid, t->tid, t->n, first);
+	return t->log.cut ? 0 : n;
 }
 
 int main(int argc, char **argv)
 {
 	uint64_t n = 0, n_unreported = 0;
-	size_t n_migrated = 0, n_shared = 0;
+	size_t n_migrated = 0, n_shared = 0, n_cut = 0;
 	const char *engine = NULL;
 	bool memtrace = false, wrong = false;
 	int option;
@@ -215,11 +221,13 @@ int main(int argc, char **argv)
 
 		if (!t->wrong && rest(t) > 0)
 			t->wrong = true;
+		n_cut += t->log.cut;
 		for (size_t k = 0; k < CPUS_MAX; k++)
 			n_cpus += t->cpus[k];
 		printf("%" PRIu32 ".%" PRIu32 ": %" PRIu64 " instructions, %" PRIu64
-		       " unreported, %zu cpus%s\n",
-		       t->pid, t->tid, t->n, t->n_unreported, n_cpus, t->wrong ? ": WRONG" : "");
+		       " unreported, %zu cpus%s%s\n",
+		       t->pid, t->tid, t->n, t->n_unreported, n_cpus, t->log.cut ? ", killed" : "",
+		       t->wrong ? ": WRONG" : "");
 		n += t->n;
 		n_unreported += t->n_unreported;
 		n_migrated += n_cpus > 1;
@@ -233,7 +241,8 @@ int main(int argc, char **argv)
 		n_shared += n_threads > 1;
 	}
 	printf("%zu threads, %" PRIu64 " instructions equal, %" PRIu64
-	       " unreported, %zu threads on several cpus, %zu cpus with several threads%s\n",
-	       threads.n, n, n_unreported, n_migrated, n_shared, wrong ? ": WRONG" : "");
+	       " unreported, %zu threads on several cpus, %zu cpus with several threads, %zu "
+	       "killed%s\n",
+	       threads.n, n, n_unreported, n_migrated, n_shared, n_cut, wrong ? ": WRONG" : "");
 	return wrong || n == 0;
 }

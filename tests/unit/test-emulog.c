@@ -29,7 +29,7 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-	static const char *const names[] = { "7.blocks", "7.8.log" };
+	static const char *const names[] = { "7.0.blocks", "7.8.0.log" };
 	char path[64];
 
 	(void)state;
@@ -83,16 +83,17 @@ static void round_trip(void **state)
 
 	(void)state;
 	add_blocks(&blocks, &a, &b);
-	assert_int_equal(log_file_new(dir, "7.blocks", &file), 0);
+	assert_int_equal(log_file_new(dir, "7.0.blocks", &file), 0);
 	log_describe(file, a);
 	log_describe(file, b);
 	file = log_file_free(file);
-	assert_int_equal(log_file_new(dir, "7.8.log", &file), 0);
+	assert_int_equal(log_file_new(dir, "7.8.0.log", &file), 0);
 	log_whole(file, b->id);
 	log_partial(file, a->id, 2);
 	log_partial(file, a->id, 0);
 	log_unreported(file, a->id);
 	log_whole(file, a->id);
+	log_end(file);
 	file = log_file_free(file);
 
 	assert_int_equal(emulog_init(&log, dir, "7.8"), 0);
@@ -102,6 +103,7 @@ static void round_trip(void **state)
 		assert_int_equal(insn.unreported, expected[i].unreported);
 	}
 	assert_int_equal(emulog_next(&log, &insn), EMULOG_END);
+	assert_false(log.cut);
 	emulog_deinit(&log);
 	blocks_deinit(&blocks);
 }
@@ -116,8 +118,8 @@ static void long_log(void **state)
 	uint32_t count = 0;
 
 	(void)state;
-	write_file("7.blocks", (const uint32_t[]){ 1, 0, 0x1000, 0 }, 16);
-	assert_int_equal(log_file_new(dir, "7.8.log", &file), 0);
+	write_file("7.0.blocks", (const uint32_t[]){ 1, 0, 0x1000, 0 }, 16);
+	assert_int_equal(log_file_new(dir, "7.8.0.log", &file), 0);
 	for (uint32_t i = 0; i < n; i++)
 		log_whole(file, 0);
 	file = log_file_free(file);
@@ -125,7 +127,50 @@ static void long_log(void **state)
 	while (emulog_next(&log, &insn) == 0)
 		count++;
 	assert_int_equal(count, n);
+	assert_true(log.cut);
 	emulog_deinit(&log);
+}
+
+/* A forked child has its parent's blocks; a thread goes on in the next program. */
+static void processes(void **state)
+{
+	static const uint32_t parent[] = { 1, 0, 0x1000, 0, 1, 0, 0x1001, 0, 1, 0, 0x1002, 0 };
+	static const uint32_t child[] = { LOG_INHERITED, 2, 6, 0, 1, 0, 0x2002, 0 };
+	static const uint32_t words[] = { 0, 1, 2, LOG_END };
+	static const uint64_t expected[] = { 0x1000, 0x1001, 0x2002, 0x1000, 0x1001, 0x1002 };
+	struct emulog_names names;
+	struct emulog_insn insn;
+	struct emulog log;
+
+	(void)state;
+	write_file("6.0.blocks", parent, sizeof(parent));
+	write_file("7.0.blocks", child, sizeof(child));
+	write_file("7.10.blocks", parent, sizeof(parent));
+	write_file("7.8.0.log", words, sizeof(words));
+	write_file("7.8.10.log", words, sizeof(words) - sizeof(words[0]));
+
+	assert_int_equal(emulog_list(dir, &names), 0);
+	assert_int_equal(names.list.n, 1);
+	assert_string_equal(names.list.items[0], "7.8");
+	emulog_names_deinit(&names);
+
+	assert_int_equal(emulog_init(&log, dir, "7.8"), 0);
+	for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
+		assert_int_equal(emulog_next(&log, &insn), 0);
+		assert_int_equal(insn.ip, expected[i]);
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(emulog_next(&log, &insn), EMULOG_END);
+	assert_true(log.cut);
+	emulog_deinit(&log);
+
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const extra[] = { "6.0.blocks", "7.10.blocks", "7.8.10.log" };
+		char path[64];
+
+		(void)snprintf(path, sizeof(path), "%s/%s", dir, extra[i]);
+		assert_int_equal(unlink(path), 0);
+	}
 }
 
 static void damaged(void **state)
@@ -142,8 +187,17 @@ static void damaged(void **state)
 		{ "empty", {}, 0, {}, 0, 0, EMULOG_END },
 		{ "dictionary cut in a head", { 1, 0, 0x1000, 0 }, 4, { 0 }, 4, -EBADMSG, 0 },
 		{ "dictionary cut in a block", { 2, 0, 0x1000, 0 }, 16, { 0 }, 4, -EBADMSG, 0 },
-		{ "huge block", { UINT32_MAX, 0, 0x1000, 0 }, 16, { 0 }, 4, -EBADMSG, 0 },
-		{ "unknown block", { 1, 0, 0x1000, 0 }, 16, { 1 }, 4, 0, -EBADMSG },
+		{ "huge block", { UINT32_MAX - 1, 0, 0x1000, 0 }, 16, { 0 }, 4, -EBADMSG, 0 },
+		{ "parent without a log", { LOG_INHERITED, 1, 6, 0 }, 16, { 0 }, 4, -ENOENT, 0 },
+		{ "its own parent", { LOG_INHERITED, 1, 7, 0 }, 16, { 0 }, 4, -EBADMSG, 0 },
+		{ "unknown block", { 1, 0, 0x1000, 0 }, 16, { 1, LOG_END }, 8, 0, -EBADMSG },
+		{ "unknown block of a killed process",
+		  { 1, 0, 0x1000, 0 },
+		  16,
+		  { 1 },
+		  4,
+		  0,
+		  EMULOG_END },
 		{ "word cut", { 1, 0, 0x1000, 0 }, 16, { 0 }, 3, 0, -EBADMSG },
 		{ "partial cut", { 1, 0, 0x1000, 0 }, 16, { LOG_PARTIAL, 0 }, 8, 0, -EBADMSG },
 		{ "partial of too many",
@@ -163,8 +217,8 @@ static void damaged(void **state)
 		struct emulog log;
 
 		print_message("  %s\n", rows[i].name);
-		write_file("7.blocks", rows[i].blocks, rows[i].blocks_size);
-		write_file("7.8.log", rows[i].words, rows[i].words_size);
+		write_file("7.0.blocks", rows[i].blocks, rows[i].blocks_size);
+		write_file("7.8.0.log", rows[i].words, rows[i].words_size);
 		assert_int_equal(emulog_init(&log, dir, "7.8"), rows[i].init);
 		if (rows[i].init < 0)
 			continue;
@@ -185,9 +239,8 @@ static void missing(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trip),
-		cmocka_unit_test(long_log),
-		cmocka_unit_test(damaged),
+		cmocka_unit_test(round_trip), cmocka_unit_test(long_log),
+		cmocka_unit_test(processes),  cmocka_unit_test(damaged),
 		cmocka_unit_test(missing),
 	};
 

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/emu/exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/emu/guest.h"
+#include "decoder/util/execfile.h"
+
+enum {
+	GUEST_EXECVE = 59,
+	GUEST_EXECVEAT = 322,
+};
+
+#define STRING_MAX  131072     /* MAX_ARG_STRLEN of the kernel */
+#define STRINGS_MAX (1u << 20) /* more pointers than fit into what the kernel takes in all */
+
+static void strings_deinit(struct exec_strings *strings)
+{
+	for (size_t i = 0; i < strings->list.n; i++)
+		free(strings->list.items[i]);
+	vec_deinit(&strings->list);
+}
+
+void exec_deinit(struct exec *exec)
+{
+	free(exec->path);
+	free(exec->comm);
+	strings_deinit(&exec->argv);
+	strings_deinit(&exec->envp);
+	*exec = (struct exec){};
+}
+
+/* Takes over @string, which may be NULL for want of memory. */
+static int add(struct exec_strings *strings, char *string)
+{
+	const int r = string ? vec_push(&strings->list, string) : -ENOMEM;
+
+	if (r < 0)
+		free(string);
+	return r;
+}
+
+/* --- what the program says -------------------------------------------------------------------- */
+
+static int read_string(const struct exec_self *self, uint64_t address, char **ret_string)
+{
+	_cleanup_(freep) char *string = malloc(STRING_MAX);
+	char *fitting;
+	int r;
+
+	if (!string)
+		return -ENOMEM;
+	r = guest_read_string(*self->guest_base, address, string, STRING_MAX);
+	if (r < 0)
+		return EXEC_FAILS;
+	fitting = strdup(string);
+	if (!fitting)
+		return -ENOMEM;
+	*ret_string = fitting;
+	return 0;
+}
+
+/* An array of pointers to strings; one at address 0 is empty. */
+static int read_strings(const struct exec_self *self, uint64_t address,
+			struct exec_strings *strings)
+{
+	for (unsigned i = 0; address != 0; i++, address += sizeof(uint64_t)) {
+		uint64_t pointer;
+		char *string;
+		int r;
+
+		if (i == STRINGS_MAX ||
+		    guest_read(*self->guest_base, address, &pointer, sizeof(pointer)) < 0)
+			return EXEC_FAILS;
+		if (pointer == 0)
+			break;
+		r = read_string(self, pointer, &string);
+		if (r == 0)
+			r = add(strings, string);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The file that is open as @fd, if it still has a name. */
+static int path_of(int fd, char ret_path[PATH_MAX])
+{
+	struct stat open, named;
+	char link[64];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret_path, PATH_MAX - 1);
+	if (n < 0)
+		return -errno;
+	ret_path[n] = '\0';
+	if (fstat(fd, &open) < 0 || stat(ret_path, &named) < 0 || open.st_dev != named.st_dev ||
+	    open.st_ino != named.st_ino)
+		return -ENOENT;
+	return 0;
+}
+
+/* Turn what execveat was given into a path. */
+static int path_at(struct exec *x, int fd, int flags, const char **reterr_why)
+{
+	char dir[PATH_MAX], *path;
+	struct stat st;
+
+	if (x->path[0] == '\0' && !(flags & AT_EMPTY_PATH))
+		return EXEC_FAILS;
+	if (x->path[0] != '/' && fd != AT_FDCWD) {
+		if (path_of(fd, dir) < 0) {
+			*reterr_why = "it is executed from a file without a name";
+			return EXEC_UNSEEN;
+		}
+		if (asprintf(&path, x->path[0] ? "%s/%s" : "%s", dir, x->path) < 0)
+			return -ENOMEM;
+		free(x->path);
+		x->path = path;
+	}
+	if (flags & AT_SYMLINK_NOFOLLOW && lstat(x->path, &st) == 0 && S_ISLNK(st.st_mode))
+		return EXEC_FAILS;
+	return 0;
+}
+
+/* For QEMU's process this is QEMU, for the program it is the program. */
+static int path_of_self(struct exec *x)
+{
+	char own[64];
+
+	(void)snprintf(own, sizeof(own), "/proc/%d/exe", (int)getpid());
+	if (strcmp(x->path, "/proc/self/exe") != 0 && strcmp(x->path, own) != 0 &&
+	    strcmp(x->path, "/proc/thread-self/exe") != 0)
+		return 0;
+	if (!*x->self->program)
+		return EXEC_FAILS;
+	free(x->path);
+	x->path = strdup(*x->self->program);
+	return x->path ? 0 : -ENOMEM;
+}
+
+/* --- what the kernel would do ------------------------------------------------------------------ */
+
+/* Put the interpreter, its argument and the script's path in the place of the first argument. */
+static int enter_script(struct exec *x, const struct execfile *file)
+{
+	struct exec_strings argv = {};
+	int r;
+
+	if (!x->comm) {
+		const char *base = strrchr(x->path, '/');
+
+		x->comm = strdup(base ? base + 1 : x->path);
+		if (!x->comm)
+			return -ENOMEM;
+	}
+	r = add(&argv, strdup(file->interpreter));
+	if (r == 0 && file->argument[0])
+		r = add(&argv, strdup(file->argument));
+	if (r == 0)
+		r = add(&argv, strdup(x->path));
+	if (r == 0)
+		r = vec_reserve(&argv.list, x->argv.list.n);
+	if (r < 0) {
+		strings_deinit(&argv);
+		return r;
+	}
+	for (size_t i = 0; i < x->argv.list.n; i++) {
+		if (i == 0)
+			free(x->argv.list.items[0]);
+		else
+			argv.list.items[argv.list.n++] = x->argv.list.items[i];
+	}
+	vec_deinit(&x->argv.list);
+	x->argv = argv;
+
+	free(x->path);
+	x->path = strdup(file->interpreter);
+	return x->path ? 0 : -ENOMEM;
+}
+
+/* Is it a program that QEMU can take? */
+static int judge(const struct execfile *file, const char **reterr_why)
+{
+	if (file->kind == EXECFILE_OTHER)
+		return EXEC_FAILS;
+	if (file->kind == EXECFILE_FOREIGN) {
+		*reterr_why = "it is no program for 64-bit x86";
+		return EXEC_UNSEEN;
+	}
+	if (file->loader[0] && execfile_check(file->loader) < 0)
+		return EXEC_FAILS;
+	if (file->privileged) {
+		*reterr_why = "it gains privileges, which it would not under the emulator";
+		return EXEC_UNSEEN;
+	}
+	return 0;
+}
+
+static int resolve(struct exec *x, const char **reterr_why)
+{
+	for (int i = 0; i <= EXECFILE_SCRIPTS_MAX; i++) {
+		struct execfile file;
+		int r;
+
+		if (execfile_check(x->path) < 0)
+			return EXEC_FAILS;
+		if (execfile_read(x->path, &file) < 0) {
+			*reterr_why = "it may be executed, but not read";
+			return EXEC_UNSEEN;
+		}
+		if (file.kind != EXECFILE_SCRIPT)
+			return judge(&file, reterr_why);
+		r = enter_script(x, &file);
+		if (r < 0)
+			return r;
+	}
+	return EXEC_FAILS;
+}
+
+int exec_init(struct exec *ret_exec, const struct exec_self *self, int64_t number,
+	      const uint64_t args[static 6], const char **reterr_why)
+{
+	const bool at = number == GUEST_EXECVEAT;
+	const uint64_t *a = at ? args + 1 : args;
+	struct exec x = { .self = self };
+	int r;
+
+	r = read_string(self, a[0], &x.path);
+	if (r == 0 && at)
+		r = path_at(&x, (int)args[0], (int)args[4], reterr_why);
+	if (r == 0)
+		r = path_of_self(&x);
+	if (r == 0)
+		r = read_strings(self, a[1], &x.argv);
+	if (r == 0)
+		r = read_strings(self, a[2], &x.envp);
+	if (r == 0 && x.argv.list.n == 0)
+		r = add(&x.argv, strdup(""));
+	if (r == 0)
+		r = resolve(&x, reterr_why);
+	if (r < 0 || r == EXEC_FAILS)
+		exec_deinit(&x);
+	else
+		*ret_exec = x;
+	return r;
+}
+
+/* --- QEMU again ------------------------------------------------------------------------------- */
+
+/*
+ * What concerns the dynamic linker and QEMU itself would work on the emulator, too: QEMU hands it to
+ * the program alone, unless a comma is in it, at which it would cut.
+ */
+static bool is_for_program(const char *variable)
+{
+	return (strncmp(variable, "LD_", 3) == 0 || strncmp(variable, "QEMU_", 5) == 0 ||
+		strncmp(variable, "GLIBC_TUNABLES=", 15) == 0) &&
+	       strchr(variable, '=') && !strchr(variable, ',');
+}
+
+/*
+ * QEMU hands the environment on in reverse, so that it gets it in reverse; and before it what it is
+ * given by an option.
+ */
+static void split_environment(const struct exec *x, char **options, size_t *n_options,
+			      char **environment)
+{
+	static char option[] = "-E";
+	size_t n = 0;
+
+	for (size_t i = x->envp.list.n; i > 0; i--) {
+		char *variable = x->envp.list.items[i - 1];
+
+		if (is_for_program(variable)) {
+			options[(*n_options)++] = option;
+			options[(*n_options)++] = variable;
+		} else {
+			environment[n++] = variable;
+		}
+	}
+	environment[n] = NULL;
+}
+
+int exec_run(const struct exec *x, int pool_fd, const char *options)
+{
+	static char name[] = "qemu-x86_64", plugin_option[] = "-plugin", argv0_option[] = "-0";
+	const size_t n_argv = x->argv.list.n, n_envp = x->envp.list.n;
+	_cleanup_(freep) char **argv = calloc(n_argv + 2 * n_envp + 8, sizeof(char *));
+	_cleanup_(freep) char **envp = calloc(n_envp + 1, sizeof(char *));
+	_cleanup_(freep) char *plugin = NULL;
+	_cleanup_(freep) char *path = NULL;
+	size_t n = 0;
+
+	if (!argv || !envp)
+		return -ENOMEM;
+	if (asprintf(&plugin, "%s,pool=%d%s", x->self->plugin, pool_fd, options) < 0)
+		return -ENOMEM;
+	/* It must not look like an option. */
+	if (asprintf(&path, "%s%s", x->path[0] == '-' ? "./" : "", x->path) < 0)
+		return -ENOMEM;
+
+	argv[n++] = name;
+	argv[n++] = plugin_option;
+	argv[n++] = plugin;
+	argv[n++] = argv0_option;
+	argv[n++] = x->argv.list.items[0];
+	split_environment(x, argv, &n, envp);
+	argv[n++] = path;
+	for (size_t i = 1; i < n_argv; i++)
+		argv[n++] = x->argv.list.items[i];
+	(void)execve(x->self->qemu, argv, envp);
+	return -errno;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Execfile
+ *
+ * What the kernel finds in a file that is to be executed: a program, or a script and the interpreter
+ * that its first line names.
+ *
+ * Source: Linux, fs/binfmt_script.c, fs/binfmt_elf.c.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/base.h"
+
+#define EXECFILE_HEAD        256  /* bytes that the kernel looks at */
+#define EXECFILE_LOADER_MAX  4096 /* PATH_MAX */
+#define EXECFILE_SCRIPTS_MAX 5    /* interpreters of interpreters that the kernel follows */
+
+enum execfile_kind {
+	EXECFILE_PROGRAM, /* for 64-bit x86 */
+	EXECFILE_SCRIPT,
+	EXECFILE_FOREIGN, /* an ELF file of another kind */
+	EXECFILE_OTHER,   /* neither, or damaged */
+};
+
+struct execfile {
+	enum execfile_kind kind;
+	bool privileged;                  /* gives the program rights: set-user-ID and the like */
+	char interpreter[EXECFILE_HEAD];  /* of a script */
+	char argument[EXECFILE_HEAD];     /* its one argument; "" if there is none */
+	char loader[EXECFILE_LOADER_MAX]; /* of a program: PT_INTERP; "" if it is static */
+};
+
+/* Return: 0 if the file may be executed by the caller; or negative errno. */
+_must_check_ int execfile_check(const char *path);
+
+/* Look into the file. Return: 0; or negative errno if it cannot be read. */
+_must_check_ int execfile_read(const char *path, struct execfile *ret_file);
