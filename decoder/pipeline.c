@@ -24,6 +24,7 @@
 #include "decoder/symbol/resolve.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/message.h"
+#include "ptd/snapshot.h"
 
 struct ptd_decoder {
 	struct ptd_info info;
@@ -114,6 +115,13 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 	if (r < 0)
 		return r;
 	r = objects_new(is_snapshot(o) ? o->input : NULL, &d->objects);
+	if (r == -EBADMSG)
+		return message_set(
+		    reterr_message, r,
+		    "%s/" PTD_SNAPSHOT_OBJECTS_MAP
+		    ": expected lines of a build-id or \"sha256:\" and a hash, a tab, "
+		    "and a path",
+		    o->input);
 	if (r < 0)
 		return r;
 	r = timeline_new(d->trace, d->objects, &d->timeline);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -65,16 +66,16 @@ int copydir_write(const char *dir, const char *name, const void *bytes, size_t s
 	return 0;
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	(void)remove(path);
+	return 0;
+}
+
 void copydir_remove(const char *dir)
 {
-	char path[PATH_MAX];
-	struct dirent *entry;
-	DIR *d = opendir(dir);
-
-	while (d && (entry = readdir(d)))
-		if (snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) < PATH_MAX)
-			(void)unlink(path);
-	if (d)
-		(void)closedir(d);
-	(void)rmdir(dir);
+	(void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
