@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -65,16 +66,19 @@ int client_connect(const char *socket, sd_bus **ret_bus)
 	return EXIT_OK;
 }
 
+static bool gone(const sd_bus_error *error, int r)
+{
+	return r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE ||
+	       sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY);
+}
+
 static int exit_status(const sd_bus_error *error, int r)
 {
 	if (sd_bus_error_has_name(error, PTD_ERROR_ACCESS_DENIED))
 		return EXIT_DENIED;
 	if (sd_bus_error_has_name(error, PTD_ERROR_BUSY))
 		return EXIT_BUSY;
-	if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE ||
-	    sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY))
-		return EXIT_UNREACHABLE;
-	return EXIT_FAILED;
+	return gone(error, r) ? EXIT_UNREACHABLE : EXIT_FAILED;
 }
 
 int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, const char *types, ...)
@@ -97,7 +101,11 @@ int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, con
 	if (r >= 0)
 		return EXIT_OK;
 
-	if (sd_bus_error_is_set(&error)) {
+	if (gone(&error, r)) {
+		log_error("%s: ptd went away, it stopped or was killed: its log says why "
+			  "(journalctl -u ptd)",
+			  method);
+	} else if (sd_bus_error_is_set(&error)) {
 		log_error("%s", error.message ? error.message : error.name);
 	} else {
 		errno = -r;

@@ -39,7 +39,8 @@ static void print_usage(void)
 	     "\n"
 	     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 ptd cannot be reached, 4 access\n"
 	     "denied, 5 ptd is busy. record: that of the command, or 128 plus the number of the\n"
-	     "signal that killed it; 126 it cannot be executed, 127 it was not found.");
+	     "signal that killed it; 125 ptctl or ptd failed, 126 the command cannot be executed,\n"
+	     "127 it was not found.");
 }
 
 static int parse_options(int argc, char **argv, struct context *context, bool *ret_done)

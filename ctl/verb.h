@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 
-/* Exit statuses; ptctl(1) promises them. `record` returns the command's own. */
+/* Exit statuses; ptctl(1) promises them. */
 enum {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1,
@@ -20,7 +20,8 @@ enum {
 	EXIT_DENIED = 4,
 	EXIT_BUSY = 5,
 
-	/* Of record, as shells have it. */
+	/* Of record, as env(1) has it: those below are the program's. */
+	EXIT_NOT_RECORDED = 125, /* ptctl or ptd failed */
 	EXIT_CANNOT_EXECUTE = 126,
 	EXIT_NOT_FOUND = 127,
 	EXIT_SIGNAL = 128, /* plus the signal's number */
@@ -31,7 +32,11 @@ struct context {
 	bool json;
 };
 
-/* Each takes its own arguments, argv[0] being the verb, and returns the exit status. */
+/*
+ * Each takes its own arguments, argv[0] being the verb, and says on stderr what went wrong.
+ *
+ * Return: the exit status; of verb_record() EXIT_OK to EXIT_BUSY are the program's own.
+ */
 int verb_status(const struct context *context, int argc, char **argv);
 int verb_snapshot(const struct context *context, int argc, char **argv);
 int verb_list(const struct context *context, int argc, char **argv);

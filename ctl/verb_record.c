@@ -91,29 +91,43 @@ static int save(sd_bus *bus, const char *output)
 	return EXIT_OK;
 }
 
-int verb_record(const struct context *context, int argc, char **argv)
+static int record(const struct context *context, const char *output, char **command,
+		  int *ret_status)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(program_deinit) struct program program = {};
-	const char *output = NULL;
-	int first, status = 0, r;
+	int status = 0, r;
 
-	first = fetch_parse_output("record", argc, argv, &output);
-	if (first < 0)
-		return EXIT_USAGE;
-	if (first >= argc) {
-		log_error("record: which program? ptctl record [-o DIR] -- COMMAND...");
-		return EXIT_USAGE;
-	}
 	if (output && (r = fetch_check(output)) != EXIT_OK)
 		return r;
-	r = program_init(&program, argv + first);
+	r = program_init(&program, command);
 	if (r == EXIT_OK)
 		r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = run(bus, &program, &status);
 	if (r != EXIT_OK)
 		return r;
+	*ret_status = own_status(program.path, status);
 	r = save(bus, output);
-	return r == EXIT_OK ? own_status(program.path, status) : r;
+	if (r != EXIT_OK)
+		log_notice("%s ran, and ended with status %d", program.path, *ret_status);
+	return r;
+}
+
+int verb_record(const struct context *context, int argc, char **argv)
+{
+	const char *output = NULL;
+	int first, status = 0, r;
+
+	first = fetch_parse_output("record", argc, argv, &output);
+	if (first < 0)
+		return EXIT_NOT_RECORDED;
+	if (first >= argc) {
+		log_error("record: which program? ptctl record [-o DIR] -- COMMAND...");
+		return EXIT_NOT_RECORDED;
+	}
+	r = record(context, output, argv + first, &status);
+	if (r == EXIT_OK)
+		return status;
+	return r == EXIT_CANNOT_EXECUTE || r == EXIT_NOT_FOUND ? r : EXIT_NOT_RECORDED;
 }

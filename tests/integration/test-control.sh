@@ -35,7 +35,7 @@ expect 0 "Usage: ptctl" "$ptctl" --help
 expect 2 "what shall I do" "$ptctl"
 expect 2 "unknown verb" "$ptctl" bake
 expect 2 "unexpected argument" "$ptctl" status x
-expect 2 "which program" "$ptctl" record
+expect 125 "which program" "$ptctl" record
 expect 3 "is it running?" "$ptctl" --socket "$T/run/control" status
 [[ ! -e $T/r && ! -e $T/s ]] || fail "a ptd that did not start left directories"
 
@@ -72,6 +72,7 @@ for fd in "${2##*pool=}"; do [[ $(readlink "/proc/self/fd/$fd") == /memfd:ptd-po
 [[ $1 == -plugin && $3 == -0 ]] && shift 3 && printf '<%s>' "$@" && echo
 case $* in
 *killed*) kill -KILL $$ ;;
+*abandoned*) kill -KILL "$PTD_PID" ;;
 *forward*) trap 'echo got it; exit 9' USR1; kill -USR1 $PPID; sleep 5 & wait ;;
 esac
 exit 7
@@ -104,10 +105,14 @@ expect 7 "<true>" env PATH="$T/bin:$PATH" timeout 20 bash -c "trap '' CHLD; exec
 expect 7 "PT in $T/out" run -o "$T/out" -- true
 [[ -s $T/out/data ]] || fail "record -o left no snapshot"
 mkdir "$T/nothing"
-expect 1 "install the Debian package qemu-user" env PATH="$T/nothing" "$ptctl" record -- /bin/true
-rm "$T/plugin.so"
-expect 1 "$T/plugin.so: cannot read ptd's plugin" run -- true
-stop_ptd
+expect 125 "is not empty" run -o "$T/out" true
+expect 125 "install the Debian package qemu-user" env PATH="$T/nothing" "$ptctl" record -- /bin/true
+mv "$T/plugin.so" "$T/plugin.gone"
+expect 125 "$T/plugin.so: cannot read ptd's plugin" run -- true
+mv "$T/plugin.gone" "$T/plugin.so"
+PTD_PID=$ptd_pid expect 125 "ptd went away, it stopped or was killed" run true abandoned
+{ wait "$ptd_pid"; } 2>/dev/null
+ptd_pid=
 start_ptd AuxSize=1M
 
 if command -v gdbus >/dev/null; then
@@ -139,11 +144,11 @@ if [[ $(id -u) == 0 ]]; then
 	cp "$ptctl" "$T/ptctl"
 	chmod 755 "$T" "$T/run" "$T/ptctl"
 	chmod 666 "$T/run/control"
-	for verb in status snapshot list "record -- /bin/true"; do
-		# shellcheck disable=SC2086
-		expect 4 "Only root, the recorder's user and members of group" \
-			nobody "$T/ptctl" --socket "$T/run/control" $verb
+	denied="Only root, the recorder's user and members of group"
+	for verb in status snapshot list; do
+		expect 4 "$denied" nobody "$T/ptctl" --socket "$T/run/control" $verb
 	done
+	expect 125 "$denied" nobody "$T/ptctl" --socket "$T/run/control" record -- /bin/true
 	! command -v gdbus >/dev/null || expect 1 "org.ptd.Error.AccessDenied" nobody gdbus call \
 		--address "unix:path=$T/run/control" --dest org.ptd --object-path /org/ptd/Recorder1 \
 		--method org.ptd.Recorder1.OpenSnapshot "$id"
