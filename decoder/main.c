@@ -2,315 +2,66 @@
 
 /* ptdecode: the command over libptdecode. */
 
-#include <assert.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/base.h"
 #include "base/log.h"
-#include "decoder/raw.h"
+#include "decoder/command.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 
-#define OUTPUTS_MAX 8
-
-enum {
-	STATUS_OK = 0,
-	STATUS_FAILED = 1,
-	STATUS_USAGE = 2,
-	STATUS_GAPS = 3, /* decoded, but the input was damaged or code was missing */
-};
-
-struct output {
-	const struct ptd_sink_ops *ops;
-	const char *path;
-	struct ptd_sink *sink;
-};
-
-struct command {
-	struct ptd_options options;
-	struct raw_code code;
-	struct output outputs[OUTPUTS_MAX];
-	size_t n_outputs;
-};
-
-static void usage(FILE *f)
+static bool is_file(const char *path, const struct stat *st)
 {
-	fprintf(f, "Usage: ptdecode [OPTION]... INPUT\n"
-		   "       ptdecode [OPTION]... --raw-pt FILE CODE...\n"
-		   "Decode a snapshot of ptd, or any perf.data with intel_pt, into every "
-		   "instruction executed.\n"
-		   "\n"
-		   "  -f, --format NAME     what to write; may be given several times, each with "
-		   "its -o:\n");
-	for (const struct ptd_sink_ops *const *s = ptd_sinks; *s; s++)
-		fprintf(f, "                          %-12s%s\n", (*s)->name, (*s)->help);
-	fprintf(
-	    f,
-	    "  -o, --output PATH     where to write the format before it (default: standard "
-	    "output)\n"
-	    "  -e, --engine NAME     block (default), or insn: the reference, slower\n"
-	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
-	    "      --force           decode although the snapshot's hashes differ\n"
-	    "      --cpu F/M/S       family, model and stepping of the recording CPU\n"
-	    "      --mtc-freq N      MTC period of the recording\n"
-	    "      --nom-freq N      nominal frequency of the recording CPU, in units of 100 MHz\n"
-	    "      --cpuid-15 A/B    EAX and EBX of its CPUID leaf 0x15\n"
-	    "  -h, --help            this text\n"
-	    "      --version         the version\n"
-	    "\n"
-	    "A bare PT stream:\n"
-	    "      --raw-pt FILE                 the PT bytes\n"
-	    "      --raw-pages ADDRFILE,CODEFILE 4 KiB pages of code, and the address of each\n"
-	    "      --raw-elf FILE                the executable segments of an ELF file\n"
-	    "      --raw-code FILE@ADDR          a file of code at an address\n"
-	    "\n"
-	    "Exit status: 0 all was decoded, 1 failed, 2 wrong usage, 3 decoded with gaps because "
-	    "the\n"
-	    "input is damaged or code is missing (the summary says where).\n");
+	struct stat other;
+
+	return path && stat(path, &other) == 0 && other.st_dev == st->st_dev &&
+	       other.st_ino == st->st_ino;
 }
 
-static int wrong(const char *what, const char *value)
+/* Would writing to @path destroy what is read, or what another output writes? */
+static bool is_taken(const struct command *c, size_t output)
 {
-	log_error("%s: '%s'; see ptdecode --help", what, value);
-	return -EINVAL;
-}
+	const char *const files[] = { "data", "manifest", "objects.map", "SHA256SUMS" };
+	const char *path = c->outputs[output].path;
+	char *inside;
+	struct stat st;
+	bool taken;
 
-/* "A/B/C" or "A/B". Return: whether all @n numbers are there, each at most @max. */
-static bool parse_numbers(const char *text, uint32_t *ret_numbers, size_t n, uint64_t max)
-{
-	for (size_t i = 0; i < n; i++) {
-		unsigned long long value;
-		char *end;
-
-		errno = 0;
-		value = strtoull(text, &end, 0);
-		if (errno || end == text || value > max || *end != (i + 1 < n ? '/' : '\0'))
-			return false;
-		ret_numbers[i] = (uint32_t)value;
-		text = end + 1;
+	if (!path || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	taken = is_file(c->options.input, &st) || is_file(c->options.raw_pt, &st);
+	for (size_t i = 0; i < c->code.n; i++)
+		taken = taken || is_file(c->code.items[i].path, &st);
+	for (size_t i = 0; i < output; i++)
+		taken = taken || is_file(c->outputs[i].path, &st);
+	for (size_t i = 0; c->options.input && i < ARRAY_LEN(files); i++) {
+		if (asprintf(&inside, "%s/%s", c->options.input, files[i]) < 0)
+			return true;
+		taken = taken || is_file(inside, &st);
+		free(inside);
 	}
-	return true;
-}
-
-static int parse_cpu(struct ptd_options *o, const char *text)
-{
-	uint32_t n[3];
-
-	if (!parse_numbers(text, n, 3, UINT8_MAX) || n[0] == 0)
-		return wrong("--cpu takes family/model/stepping", text);
-	o->cpu_family = (uint16_t)n[0];
-	o->cpu_model = (uint8_t)n[1];
-	o->cpu_stepping = (uint8_t)n[2];
-	return 0;
-}
-
-static int parse_byte(const char *option, const char *text, uint8_t *ret_value)
-{
-	uint32_t n;
-
-	if (!parse_numbers(text, &n, 1, UINT8_MAX))
-		return wrong(option, text);
-	*ret_value = (uint8_t)n;
-	return 0;
-}
-
-static int parse_cpuid_15(struct ptd_options *o, const char *text)
-{
-	uint32_t n[2];
-
-	if (!parse_numbers(text, n, 2, UINT32_MAX))
-		return wrong("--cpuid-15 takes EAX/EBX", text);
-	o->cpuid_15_eax = n[0];
-	o->cpuid_15_ebx = n[1];
-	return 0;
-}
-
-static int report(int r, char *message)
-{
-	if (message)
-		log_error("%s", message);
-	else
-		(void)log_error_errno(r, "%m");
-	free(message);
-	return r;
-}
-
-/* @text is the command line's and may be cut in two. */
-static int parse_pages(struct command *c, char *text)
-{
-	char *comma = strchr(text, ','), *message = NULL;
-	int r;
-
-	if (!comma)
-		return wrong("--raw-pages takes ADDRFILE,CODEFILE", text);
-	*comma = '\0';
-	r = raw_add_pages(&c->code, text, comma + 1, &message);
-	return r < 0 ? report(r, message) : 0;
-}
-
-static int parse_code(struct command *c, char *text)
-{
-	char *at = strrchr(text, '@'), *end, *message = NULL;
-	uint64_t address;
-	int r;
-
-	if (!at)
-		return wrong("--raw-code takes FILE@ADDR", text);
-	errno = 0;
-	address = strtoull(at + 1, &end, 0);
-	if (errno || end == at + 1 || *end)
-		return wrong("--raw-code takes FILE@ADDR", text);
-	*at = '\0';
-	r = raw_add_file(&c->code, text, address, &message);
-	return r < 0 ? report(r, message) : 0;
-}
-
-static int add_output(struct command *c, const char *format)
-{
-	const struct ptd_sink_ops *ops = ptd_sink_find(format);
-
-	if (!ops)
-		return wrong("no such format", format);
-	if (c->n_outputs == OUTPUTS_MAX)
-		return wrong("too many formats", format);
-	c->outputs[c->n_outputs++] = (struct output){ .ops = ops };
-	return 0;
-}
-
-static int set_output_path(struct command *c, const char *path)
-{
-	if (c->n_outputs == 0)
-		return wrong("-o belongs behind the -f it is for", path);
-	if (c->outputs[c->n_outputs - 1].path)
-		return wrong("one -o too many", path);
-	c->outputs[c->n_outputs - 1].path = path;
-	return 0;
-}
-
-enum {
-	OPT_FORCE = 256,
-	OPT_DEBUG_DIR,
-	OPT_CPU,
-	OPT_MTC_FREQ,
-	OPT_NOM_FREQ,
-	OPT_CPUID_15,
-	OPT_RAW_PT,
-	OPT_RAW_PAGES,
-	OPT_RAW_ELF,
-	OPT_RAW_CODE,
-	OPT_VERSION,
-};
-
-static const struct option long_options[] = {
-	{ "format", required_argument, NULL, 'f' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "engine", required_argument, NULL, 'e' },
-	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
-	{ "force", no_argument, NULL, OPT_FORCE },
-	{ "cpu", required_argument, NULL, OPT_CPU },
-	{ "mtc-freq", required_argument, NULL, OPT_MTC_FREQ },
-	{ "nom-freq", required_argument, NULL, OPT_NOM_FREQ },
-	{ "cpuid-15", required_argument, NULL, OPT_CPUID_15 },
-	{ "raw-pt", required_argument, NULL, OPT_RAW_PT },
-	{ "raw-pages", required_argument, NULL, OPT_RAW_PAGES },
-	{ "raw-elf", required_argument, NULL, OPT_RAW_ELF },
-	{ "raw-code", required_argument, NULL, OPT_RAW_CODE },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{},
-};
-
-/* Return: 0 or -EINVAL; exits for --help and --version. */
-static int parse_option(struct command *c, int option)
-{
-	char *message = NULL;
-	int r;
-
-	switch (option) {
-	case 'f':
-		return add_output(c, optarg);
-	case 'o':
-		return set_output_path(c, optarg);
-	case 'e':
-		c->options.engine = optarg;
-		return 0;
-	case OPT_DEBUG_DIR:
-		c->options.debug_dir = optarg;
-		return 0;
-	case OPT_FORCE:
-		c->options.force = true;
-		return 0;
-	case OPT_CPU:
-		return parse_cpu(&c->options, optarg);
-	case OPT_MTC_FREQ:
-		return parse_byte("--mtc-freq takes a number", optarg, &c->options.mtc_freq);
-	case OPT_NOM_FREQ:
-		return parse_byte("--nom-freq takes a number", optarg, &c->options.nom_freq);
-	case OPT_CPUID_15:
-		return parse_cpuid_15(&c->options, optarg);
-	case OPT_RAW_PT:
-		c->options.raw_pt = optarg;
-		return 0;
-	case OPT_RAW_PAGES:
-		return parse_pages(c, optarg);
-	case OPT_RAW_ELF:
-		r = raw_add_elf(&c->code, optarg, &message);
-		return r < 0 ? report(r, message) : 0;
-	case OPT_RAW_CODE:
-		return parse_code(c, optarg);
-	case 'h':
-		usage(stdout);
-		exit(STATUS_OK);
-	case OPT_VERSION:
-		puts("ptdecode " PTD_VERSION);
-		exit(STATUS_OK);
-	default:
-		return -EINVAL; /* getopt has said why */
-	}
-}
-
-static int parse(struct command *c, int argc, char **argv)
-{
-	int option, r;
-
-	c->options.size = sizeof(c->options);
-	while ((option = getopt_long(argc, argv, "f:o:e:h", long_options, NULL)) != -1) {
-		r = parse_option(c, option);
-		if (r < 0)
-			return r;
-	}
-
-	if (optind < argc)
-		c->options.input = argv[optind++];
-	if (optind < argc)
-		return wrong("one input at a time", argv[optind]);
-	if (!c->options.input == !c->options.raw_pt)
-		return wrong("expected a snapshot, a perf.data file, or --raw-pt",
-			     c->options.input ? c->options.input : "");
-	if (c->options.input && c->code.n)
-		return wrong("--raw-pages, --raw-elf and --raw-code go with --raw-pt",
-			     c->options.input);
-	if (c->n_outputs == 0)
-		(void)add_output(c, "text");
-	c->options.raw_code = c->code.items;
-	c->options.n_raw_code = c->code.n;
-	return 0;
+	return taken;
 }
 
 static int open_outputs(struct command *c, const struct ptd_info *info)
 {
 	for (size_t i = 0; i < c->n_outputs; i++) {
 		struct output *o = &c->outputs[i];
-		int r = o->ops->open(o->ops, o->path, info, &o->sink);
+		int r;
 
-		if (r == -EISDIR && !o->path)
-			return wrong("a directory must be named by -o for format", o->ops->name);
+		if (is_taken(c, i)) {
+			log_error(
+			    "%s: will not be written: it is read, or another output goes there",
+			    o->path);
+			return -EEXIST;
+		}
+		r = o->ops->open(o->ops, o->path, info, &o->sink);
 		if (r < 0)
 			return log_error_errno(r, "%s: cannot write: %m",
 					       o->path ? o->path : "standard output");
@@ -384,7 +135,8 @@ static bool is_damaged(struct ptd_decoder *d, bool raw)
 	if (ptd_decoder_info(d)->truncated_at)
 		return true;
 	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
-		if (i == PTD_GAP_OVERFLOW || i == PTD_GAP_NO_SYNC || i == PTD_GAP_LOST)
+		if (i == PTD_GAP_OVERFLOW || i == PTD_GAP_NO_SYNC || i == PTD_GAP_LOST ||
+		    i == PTD_GAP_BEFORE_SIDEBAND)
 			continue;
 		if (i == PTD_GAP_EMPTY && !raw)
 			continue;
@@ -396,26 +148,25 @@ static bool is_damaged(struct ptd_decoder *d, bool raw)
 
 int main(int argc, char **argv)
 {
-	struct command c = {};
 	struct ptd_decoder *d = NULL;
 	char *message = NULL;
-	int r, status = STATUS_FAILED;
+	struct command c;
+	int r, status;
 
-	if (parse(&c, argc, argv) < 0) {
-		raw_code_deinit(&c.code);
-		return STATUS_USAGE;
+	status = command_parse(&c, argc, argv);
+	if (status == STATUS_OK) {
+		status = STATUS_FAILED;
+		r = ptd_decoder_new(&c.options, &d, &message);
+		if (r < 0)
+			command_log(r, message);
+		else if (open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
+			status = is_damaged(d, c.options.raw_pt) ? STATUS_GAPS : STATUS_OK;
 	}
-
-	r = ptd_decoder_new(&c.options, &d, &message);
-	if (r < 0)
-		(void)report(r, message);
-	else if (open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
-		status = is_damaged(d, c.options.raw_pt) ? STATUS_GAPS : STATUS_OK;
 
 	for (size_t i = 0; i < c.n_outputs; i++)
 		if (c.outputs[i].sink)
 			c.outputs[i].ops->free(c.outputs[i].sink);
 	ptd_decoder_free(d);
-	raw_code_deinit(&c.code);
+	command_deinit(&c);
 	return status;
 }

@@ -26,6 +26,9 @@
 #include "decoder/util/message.h"
 #include "ptd/snapshot.h"
 
+/* Each takes a buffer for its runs and a decoder of its own: a CPU, or a thread. */
+#define LANES_MAX 4096
+
 struct ptd_decoder {
 	struct ptd_info info;
 
@@ -175,7 +178,7 @@ static struct engine_config engine_config_of(const struct ptd_decoder *d,
 }
 
 static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
-		      const struct engine_ops *engine)
+		      const struct engine_ops *engine, char **reterr_message)
 {
 	const struct trace_facts *facts = d->trace ? &d->trace->facts : &d->raw_facts;
 	const size_t n = d->trace ? d->trace->n_queues : 1;
@@ -188,6 +191,10 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 	};
 	int r;
 
+	if (n > LANES_MAX)
+		return message_set(reterr_message, -EFBIG,
+				   "%s: has %zu AUX buffers; %d at the most", o->input, n,
+				   LANES_MAX);
 	d->lanes = calloc(n ? n : 1, sizeof(*d->lanes));
 	d->cpu_stats = calloc(n ? n : 1, sizeof(*d->cpu_stats));
 	if (!d->lanes || !d->cpu_stats)
@@ -209,10 +216,17 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 	return 0;
 }
 
-int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_decoder,
+bool ptd_engine_exists(const char *name)
+{
+	return engine_find(name);
+}
+
+int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_decoder,
 		    char **reterr_message)
 {
 	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
+	struct ptd_options own = {};
+	const struct ptd_options *options = &own;
 	const struct engine_ops *engine;
 	_cleanup_(freep) char *unwanted = NULL;
 	int r;
@@ -221,7 +235,12 @@ int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_
 		reterr_message = &unwanted;
 	*reterr_message = NULL;
 
-	if (options->size != sizeof(*options) || !options->input == !options->raw_pt)
+	/* A caller that was compiled against an older header has fewer options. */
+	if (given->size > sizeof(own))
+		return message_set(reterr_message, -EINVAL,
+				   "the caller is newer than this library");
+	memcpy(&own, given, given->size);
+	if (!options->input == !options->raw_pt)
 		return message_set(reterr_message, -EINVAL, "expected one input");
 	engine = engine_find(options->engine ? options->engine : engine_block.name);
 	if (!engine)
@@ -240,7 +259,7 @@ int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_
 	if (r == 0)
 		r = ipt_code_new(&d->code);
 	if (r == 0)
-		r = make_lanes(d, options, engine);
+		r = make_lanes(d, options, engine, reterr_message);
 	if (r < 0) {
 		if (!*reterr_message)
 			(void)message_set(reterr_message, r, "%s: %s",

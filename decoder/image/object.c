@@ -222,8 +222,9 @@ static int search(const struct objects *objects, const char *path, const struct 
 		if (r < 0)
 			return r;
 	}
-	if (names_a_file(path) &&
-	    (state == OBJECT_MISSING || (state == OBJECT_WRONG_ID && wanted->size)))
+	/* What is at the path here need not be what was there: without a build-id nothing proves it. */
+	if (names_a_file(path) && (wanted->size || !objects->kept) &&
+	    (state == OBJECT_MISSING || state == OBJECT_WRONG_ID))
 		try_path(path, wanted, &state, ret_file);
 	*ret_state = state;
 	return 0;

@@ -72,11 +72,6 @@ struct engine *ipt_engine_free(struct engine *engine)
 	return NULL;
 }
 
-uint64_t ipt_engine_decoded(const struct engine *engine)
-{
-	return ((const struct ipt_engine *)engine)->decoded;
-}
-
 static int image_of(struct ipt_engine *e, const struct space *space, struct ipt_image **ret_image)
 {
 	struct ipt_image **grown, *image;
@@ -246,6 +241,7 @@ static void append(struct ipt_engine *e, struct ipt_output *output, const struct
 	note_flow(e, &output->runs[output->n - 1]);
 	output->last = extent->last;
 	output->early = extent->kind == MAPPING_EARLY;
+	output->n_insns += n;
 	output->n_early += output->early ? n : 0;
 }
 
@@ -265,6 +261,7 @@ static bool extend(struct ipt_output *output, uint64_t ip, size_t *n)
 
 	more = reach(last->block, last->base, next, *n, output->last);
 	last->n = (uint16_t)(last->n + more);
+	output->n_insns += more;
 	output->n_early += output->early ? more : 0;
 	*n -= more;
 	return true;
@@ -423,6 +420,13 @@ static uint64_t offset_now(const struct ipt_engine *e)
 	return offset;
 }
 
+uint64_t ipt_engine_decoded(const struct engine *engine)
+{
+	const struct ipt_engine *e = (const struct ipt_engine *)engine;
+
+	return e->decoded + (e->ended || !e->started ? 0 : offset_now(e) - e->from);
+}
+
 /* Take the pending event. Return: whether it is one the caller must see. */
 static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
 {
@@ -469,16 +473,15 @@ static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
 }
 
 /* Return: whether code has been running for too long without using up packets. */
-static bool spins(struct ipt_engine *e, const struct ipt_output *output, size_t n_before)
+static bool spins(struct ipt_engine *e, uint64_t n_taken)
 {
-	uint64_t offset = offset_now(e);
+	const uint64_t offset = offset_now(e);
 
 	if (offset != e->spin_offset) {
 		e->spin_offset = offset;
 		e->spin_insns = 0;
 	}
-	for (size_t i = n_before; i < output->n; i++)
-		e->spin_insns += output->runs[i].n;
+	e->spin_insns += n_taken;
 	return e->spin_insns > ENGINE_SPIN_MAX;
 }
 
@@ -504,7 +507,7 @@ static int fail(struct ipt_engine *e, struct engine_step *ret_step)
 static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_step *ret_step)
 {
 	while (!e->ended) {
-		const size_t n_before = output->n;
+		const uint64_t n_before = output->n_insns;
 
 		if (e->status >= 0 && (e->status & pts_event_pending)) {
 			ret_step->n_runs = output->n;
@@ -522,7 +525,7 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 			return 0;
 		} else {
 			e->status = e->ops->step(e, output);
-			if (e->status >= 0 && !spins(e, output, n_before))
+			if (e->status >= 0 && !spins(e, output->n_insns - n_before))
 				continue;
 		}
 

@@ -26,6 +26,7 @@ struct ipt_output {
 	/* Of the code that the last run is in. */
 	uint64_t last; /* its last address, inclusive */
 	bool early;
+	uint64_t n_insns; /* in all runs */
 	uint64_t n_early; /* instructions of early code in all runs */
 };
 

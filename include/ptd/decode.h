@@ -63,6 +63,9 @@ struct ptd_options {
 	uint32_t cpuid_15_ebx;
 };
 
+/* Return: whether there is an engine called @name. */
+bool ptd_engine_exists(const char *name);
+
 /*
  * Open the input.
  *
