@@ -407,6 +407,9 @@ static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lo
 	};
 	e->flow.way = IPT_FLOW_ANYWHERE;
 	e->from = sync_forward(e);
+	/* libipt may have read the start of a PSB as something else: those bytes are accounted for. */
+	if (e->from < lost_from)
+		e->from = lost_from;
 	e->ip = 0;
 	ret_step->n_bytes = e->from - lost_from;
 }
@@ -431,12 +434,14 @@ uint64_t ipt_engine_decoded(const struct engine *engine)
 static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
 {
 	struct pt_event event = {};
+	bool is_later;
 
 	e->status = e->ops->event(e->decoder, &event);
 	if (e->status < 0)
 		return false;
 	/* An event that waited for its instruction bears the time at which its packet was read. */
-	if (event.has_tsc && event.tsc > e->t)
+	is_later = event.has_tsc && event.tsc > e->t;
+	if (is_later)
 		e->t = event.tsc;
 
 	switch (event.type) {
@@ -468,7 +473,10 @@ static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
 		stop(e, ENGINE_ASK, 0, ret_step);
 		return true;
 	default:
-		return false;
+		/* The time in a PSB+ makes no tick, but comes with the state that it repeats. */
+		if (is_later)
+			stop(e, ENGINE_ASK, 0, ret_step);
+		return is_later;
 	}
 }
 
