@@ -2,20 +2,18 @@
 
 #include "ctl/fetch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/verb.h"
-#include "decoder/util/copyfile.h"
-
-#define DEPTH_MAX 8
+#include "decoder/util/dirs.h"
+#include "ptd/snapshot.h"
 
 int fetch_parse_output(const char *verb, int argc, char **argv, const char **ret_output)
 {
@@ -36,85 +34,80 @@ int fetch_parse_output(const char *verb, int argc, char **argv, const char **ret
 	return optind;
 }
 
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
-
-static bool is_dots(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
 int fetch_check(const char *directory)
 {
-	_cleanup_(dir_closep) DIR *dir = opendir(directory);
-	struct dirent *entry;
+	_cleanup_(fd_closep) int fd = -1;
+	int r;
 
-	if (!dir && errno == ENOENT)
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
 		return EXIT_OK;
-	if (!dir) {
-		log_error("%s: cannot write a snapshot there: %m", directory);
+	r = fd < 0 ? -errno : dirs_check_empty(fd);
+	if (r == -ENOTEMPTY) {
+		log_error("%s: this directory is not empty, refusing to write a snapshot into it",
+			  directory);
 		return EXIT_FAILED;
 	}
-	while ((entry = readdir(dir))) {
-		if (!is_dots(entry->d_name)) {
-			log_error("%s: this directory is not empty, refusing to write a snapshot "
-				  "into it",
-				  directory);
-			return EXIT_FAILED;
-		}
+	if (r < 0) {
+		errno = -r;
+		log_error("%s: cannot write a snapshot there: %m", directory);
+		return EXIT_FAILED;
 	}
 	return EXIT_OK;
 }
 
-static int copy_tree(int from, int to, int depth);
-
-static int copy_entry(int from, int to, const char *name, int depth)
+/* Copy into the empty directory @path: all of it, or nothing stays there. */
+static int copy_into(int from, const char *path)
 {
-	_cleanup_(fd_closep) int in = -1, out = -1;
-	struct stat st;
+	_cleanup_(fd_closep) int to = -1;
+	int r;
 
-	in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (in < 0 || fstat(in, &st) < 0)
+	to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (to < 0)
 		return -errno;
-	if (S_ISDIR(st.st_mode)) {
-		if (mkdirat(to, name, 0777) < 0)
-			return -errno;
-		out = openat(to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		return out < 0 ? -errno : copy_tree(in, out, depth + 1);
-	}
-	if (!S_ISREG(st.st_mode))
-		return 0; /* a snapshot has none */
-	out = openat(to, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	return out < 0 ? -errno : copyfile_fd(in, out);
+	/* Somebody else's files are not ours to remove below. */
+	r = dirs_check_empty(to);
+	if (r < 0)
+		return r;
+	r = dirs_copy(from, to, PTD_SNAPSHOT_SUMS);
+	if (r == 0)
+		r = dirs_sync(to);
+	if (r < 0)
+		(void)!dirs_empty(to);
+	return r;
 }
 
-static int copy_tree(int from, int to, int depth)
+/* Make the directory @path of a copy that is there whole or not at all. */
+static int copy_anew(int from, const char *path)
 {
-	_cleanup_(dir_closep) DIR *dir = NULL;
-	struct dirent *entry;
-	int own, r = 0;
+	_cleanup_(freep) char *part = NULL;
+	size_t n = strlen(path);
+	int r;
 
-	own = depth < DEPTH_MAX ? openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (own < 0)
-		return depth < DEPTH_MAX ? -errno : -ELOOP;
-	dir = fdopendir(own);
-	if (!dir) {
-		(void)fd_close(own);
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	if (asprintf(&part, "%.*s.part", (int)n, path) < 0) {
+		part = NULL;
 		return -ENOMEM;
 	}
-	while (r == 0 && (entry = readdir(dir)))
-		if (!is_dots(entry->d_name))
-			r = copy_entry(from, to, entry->d_name, depth);
+	if (mkdir(part, 0777) < 0) {
+		r = -errno;
+		if (r == -EEXIST)
+			log_error("%s: in the way, left by a copy that was cut short? Remove it",
+				  part);
+		return r;
+	}
+	r = copy_into(from, part);
+	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_NOREPLACE) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)!dirs_remove(AT_FDCWD, part);
 	return r;
 }
 
 int fetch_snapshot(sd_bus *bus, const char *id, const char *directory)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_(fd_closep) int to = -1;
 	int from, r;
 
 	r = client_call(bus, "OpenSnapshot", &reply, "s", id);
@@ -124,13 +117,8 @@ int fetch_snapshot(sd_bus *bus, const char *id, const char *directory)
 	if (r < 0)
 		return client_bad_reply("OpenSnapshot", r);
 
-	r = 0;
-	if (mkdir(directory, 0777) < 0 && errno != EEXIST)
-		r = -errno;
-	if (r == 0) {
-		to = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		r = to < 0 ? -errno : copy_tree(from, to, 0);
-	}
+	/* A directory that is there may be a mount point, or somebody's working directory. */
+	r = access(directory, F_OK) == 0 ? copy_into(from, directory) : copy_anew(from, directory);
 	if (r < 0) {
 		errno = -r;
 		log_error("%s: cannot copy snapshot %s there: %m", directory, id);

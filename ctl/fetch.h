@@ -23,5 +23,6 @@ _must_check_ int fetch_parse_output(const char *verb, int argc, char **argv,
 /* May a snapshot be copied to @directory: is it absent or empty? Return: an exit status. */
 _must_check_ int fetch_check(const char *directory);
 
-/* Copy the snapshot @id to @directory. Return: an exit status. */
+/* Copy the snapshot @id to @directory, which is absent or empty: all of it is on the disk then, or
+ * nothing is there. Return: an exit status. */
 _must_check_ int fetch_snapshot(sd_bus *bus, const char *id, const char *directory);

@@ -10,6 +10,7 @@
 
 #include "daemon/keep.h"
 #include "decoder/util/copyfile.h"
+#include "decoder/util/dirs.h"
 #include "ptd/snapshot.h"
 
 /* What is printed to @stream. */
@@ -156,21 +157,6 @@ static void object_folder(const struct object *object, char *ret_folder, size_t 
 	}
 }
 
-/* Make the directory @path and those above it, under the snapshot. */
-static int make_dirs(int dir_fd, const char *path)
-{
-	char part[256];
-
-	for (size_t i = 1; path[i - 1]; i++) {
-		if (path[i] != '/' && path[i])
-			continue;
-		(void)snprintf(part, sizeof(part), "%.*s", (int)i, path);
-		if (mkdirat(dir_fd, part, 0750) < 0 && errno != EEXIST)
-			return -errno;
-	}
-	return 0;
-}
-
 static int copy_object(int store_fd, const char *from, int dir_fd, const char *to)
 {
 	_cleanup_(fd_closep) int in = -1, out = -1;
@@ -199,7 +185,7 @@ int bundle_add_object(struct bundle *bundle, int store_fd, struct object *object
 		*ret_size = 0;
 		return 0;
 	}
-	r = make_dirs(bundle->dir_fd, folder);
+	r = dirs_make(bundle->dir_fd, folder, 0750);
 	if (r < 0)
 		return r;
 	if (linkat(store_fd, from, bundle->dir_fd, to, 0) < 0) {

@@ -2,7 +2,6 @@
 
 #include "daemon/keep.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "decoder/util/copyfile.h"
+#include "decoder/util/dirs.h"
 #include "decoder/util/vec.h"
 
 #define OBJECTS_MAX     4096u
@@ -53,12 +53,6 @@ static void forget_copy(int store_fd, const char *name)
 	(void)unlinkat(store_fd, name, AT_REMOVEDIR);
 }
 
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
-
 int keep_new(int store_fd, struct keep **ret_keep)
 {
 	_cleanup_(keep_freep) struct keep *k = malloc(sizeof(*k));
@@ -84,23 +78,16 @@ static bool known(const struct keep *keep, const char *name)
 
 int keep_sweep(struct keep *keep)
 {
-	_cleanup_(dir_closep) DIR *dir = NULL;
+	_cleanup_(dirs_closep) DIR *dir = dirs_list(keep->store_fd);
 	struct dirent *entry;
-	int fd;
+	int r;
 
-	fd = openat(keep->store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
+	if (!dir)
 		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		(void)fd_close(fd);
-		return -ENOMEM;
-	}
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.' && strlen(entry->d_name) < OBJECT_NAME_MAX &&
-		    !known(keep, entry->d_name))
+	while ((r = dirs_next(dir, &entry)) > 0)
+		if (strlen(entry->d_name) < OBJECT_NAME_MAX && !known(keep, entry->d_name))
 			forget_copy(keep->store_fd, entry->d_name);
-	return 0;
+	return r;
 }
 
 struct keep *keep_free(struct keep *keep)

@@ -2,7 +2,6 @@
 
 #include "daemon/spool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,12 +11,12 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "decoder/util/dirs.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
 
 #define HIDDEN_PREFIX ".new-"
-#define DEPTH_MAX     8
 #define MANIFEST_MAX  ((size_t)1 << 20)
 
 struct spool {
@@ -26,129 +25,19 @@ struct spool {
 	char *path;
 };
 
-static int open_dir(int at, const char *path)
-{
-	return openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-}
-
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
-
-/* A stream of its own over the directory @fd, which stays the caller's. */
-static DIR *list_dir(int fd)
-{
-	const int own = open_dir(fd, ".");
-	DIR *dir = own < 0 ? NULL : fdopendir(own);
-
-	if (!dir)
-		(void)fd_close(own);
-	return dir;
-}
-
-static bool is_dots(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-/* Return: 1 and the next entry, 0 at the end, or negative errno: the rest is not known. */
-static int next_entry(DIR *dir, struct dirent **ret_entry)
-{
-	errno = 0;
-	*ret_entry = readdir(dir);
-	return *ret_entry ? 1 : -errno;
-}
-
-/* Remove @name, and all that is in it if it is a directory. */
-static int remove_tree(int at, const char *name, int depth)
-{
-	_cleanup_(dir_closep) DIR *dir = NULL;
-	_cleanup_(fd_closep) int fd = -1;
-	struct dirent *entry;
-	int r = 0;
-
-	if (unlinkat(at, name, 0) == 0)
-		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -errno;
-	fd = depth < DEPTH_MAX ? open_dir(at, name) : -1;
-	if (fd < 0)
-		return depth < DEPTH_MAX ? -errno : -ELOOP;
-	dir = list_dir(fd);
-	if (!dir)
-		return -errno;
-	while (r == 0 && (r = next_entry(dir, &entry)) > 0)
-		r = is_dots(entry->d_name) ? 0 : remove_tree(fd, entry->d_name, depth + 1);
-	if (r == 0 && unlinkat(at, name, AT_REMOVEDIR) < 0)
-		r = -errno;
-	return r;
-}
-
-/* Bring everything under the directory @fd to the disk, the directory itself last. */
-static int sync_tree(int fd, int depth)
-{
-	_cleanup_(dir_closep) DIR *dir = NULL;
-	struct dirent *entry;
-	int r = 0;
-
-	if (depth > DEPTH_MAX)
-		return -ELOOP;
-	dir = list_dir(fd);
-	if (!dir)
-		return -errno;
-	while (r == 0 && (r = next_entry(dir, &entry)) > 0) {
-		_cleanup_(fd_closep) int child = -1;
-		struct stat st;
-
-		r = 0;
-		if (is_dots(entry->d_name))
-			continue;
-		child = openat(fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		if (child < 0 || fstat(child, &st) < 0)
-			return -errno;
-		if (S_ISDIR(st.st_mode))
-			r = sync_tree(child, depth + 1);
-		else if (fsync(child) < 0)
-			r = -errno;
-	}
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	return r;
-}
-
 static int sweep(struct spool *s)
 {
-	_cleanup_(dir_closep) DIR *dir = list_dir(s->dir_fd);
+	_cleanup_(dirs_closep) DIR *dir = dirs_list(s->dir_fd);
 	struct dirent *entry;
 	int r = 0;
 
 	if (!dir)
 		return -errno;
-	while (r == 0 && (r = next_entry(dir, &entry)) > 0)
+	while (r == 0 && (r = dirs_next(dir, &entry)) > 0)
 		r = strncmp(entry->d_name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0
-			? remove_tree(s->dir_fd, entry->d_name, 0)
+			? dirs_remove(s->dir_fd, entry->d_name)
 			: 0;
 	return r;
-}
-
-/* Make the directory @path and those above it. */
-static int make_dirs(const char *path)
-{
-	char part[PATH_MAX];
-
-	if (strlen(path) >= sizeof(part))
-		return -ENAMETOOLONG;
-	for (size_t i = 1; path[i - 1]; i++) {
-		if (path[i] != '/' && path[i])
-			continue;
-		memcpy(part, path, i);
-		part[i] = 0;
-		if (mkdir(part, 0750) < 0 && errno != EEXIST)
-			return -errno;
-	}
-	return 0;
 }
 
 static int open_folder(const char *state_dir, const char *name, int *ret_fd)
@@ -161,9 +50,9 @@ static int open_folder(const char *state_dir, const char *name, int *ret_fd)
 		return -errno;
 	if (mkdirat(state, name, 0750) < 0 && errno != EEXIST)
 		return -errno;
-	fd = open_dir(state, name);
+	fd = dirs_open(state, name);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret_fd = fd;
 	return 0;
 }
@@ -174,7 +63,7 @@ int spool_new(const char *state_dir, struct spool **ret_spool)
 	char path[PATH_MAX];
 	int r;
 
-	r = state_dir[0] ? make_dirs(state_dir) : -EINVAL;
+	r = state_dir[0] ? dirs_make(AT_FDCWD, state_dir, 0750) : -EINVAL;
 	if (r < 0)
 		return r;
 	s = malloc(sizeof(*s));
@@ -247,9 +136,9 @@ int spool_begin(struct spool *spool, const char *id, int *ret_dir_fd)
 	hidden_name(id, name);
 	if (mkdirat(spool->dir_fd, name, 0750) < 0)
 		return -errno;
-	fd = open_dir(spool->dir_fd, name);
+	fd = dirs_open(spool->dir_fd, name);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret_dir_fd = fd;
 	return 0;
 }
@@ -259,7 +148,7 @@ int spool_commit(struct spool *spool, const char *id, int dir_fd)
 	char name[SPOOL_ID_MAX + 8];
 	int r;
 
-	r = sync_tree(dir_fd, 0);
+	r = dirs_sync(dir_fd);
 	if (r < 0)
 		return r;
 	hidden_name(id, name);
@@ -279,7 +168,7 @@ void spool_abort(struct spool *spool, const char *id)
 	char name[SPOOL_ID_MAX + 8];
 
 	hidden_name(id, name);
-	(void)remove_tree(spool->dir_fd, name, 0);
+	(void)!dirs_remove(spool->dir_fd, name);
 }
 
 int spool_open(const struct spool *spool, const char *id, int *ret_dir_fd)
@@ -288,9 +177,9 @@ int spool_open(const struct spool *spool, const char *id, int *ret_dir_fd)
 
 	if (!spool_id_valid(id))
 		return -ENOENT;
-	fd = open_dir(spool->dir_fd, id);
+	fd = dirs_open(spool->dir_fd, id);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret_dir_fd = fd;
 	return 0;
 }
@@ -347,14 +236,14 @@ static int by_id(const void *a, const void *b)
 
 int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size_t *ret_n_entries)
 {
-	_cleanup_(dir_closep) DIR *dir = list_dir(spool->dir_fd);
+	_cleanup_(dirs_closep) DIR *dir = dirs_list(spool->dir_fd);
 	VEC(struct spool_entry) entries = {};
 	struct dirent *entry;
 	int r;
 
 	if (!dir)
 		return -errno;
-	while ((r = next_entry(dir, &entry)) > 0) {
+	while ((r = dirs_next(dir, &entry)) > 0) {
 		struct spool_entry e;
 
 		/* What is no snapshot was put there by somebody else, and is left alone. */
@@ -395,7 +284,7 @@ static int remove_snapshot(struct spool *s, const char *id)
 	hidden_name(id, name);
 	if (renameat(s->dir_fd, id, s->dir_fd, name) < 0)
 		return -errno;
-	return remove_tree(s->dir_fd, name, 0);
+	return dirs_remove(s->dir_fd, name);
 }
 
 int spool_vacuum(struct spool *spool, const struct spool_limits *limits, size_t *ret_n_removed)

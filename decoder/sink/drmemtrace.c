@@ -8,7 +8,6 @@
  * count that clock's ticks from the first slice on, or are all the same if there is none.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "decoder/sink/memtrace_out.h"
 #include "decoder/sink/memtrace_thread.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/util/dirs.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
 #include "ptd/sink.h"
@@ -45,28 +45,6 @@ struct drmemtrace {
 	uint64_t n_codes_made;
 };
 
-/* Return: 0 if nothing is in the directory, -ENOTEMPTY, or another negative errno. */
-static int check_empty(int dir_fd)
-{
-	const struct dirent *entry;
-	bool empty = true;
-	DIR *dir;
-	int fd;
-
-	fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		(void)close(fd);
-		return -ENOMEM;
-	}
-	while (empty && (entry = readdir(dir)))
-		empty = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
-	(void)closedir(dir);
-	return empty ? 0 : -ENOTEMPTY;
-}
-
 /* Open the directory at @path, made if it does not exist; it must be empty. */
 static int open_directory(int at_fd, const char *path, int *ret_fd)
 {
@@ -78,7 +56,7 @@ static int open_directory(int at_fd, const char *path, int *ret_fd)
 	fd = openat(at_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOTDIR ? -EEXIST : -errno;
-	r = check_empty(fd);
+	r = dirs_check_empty(fd);
 	if (r < 0)
 		return r;
 

@@ -60,6 +60,15 @@ diff -r "$T/copy" "$state/$("$ptctl" list | tail -1 | cut -d' ' -f1)" || fail "t
 expect 1 "is not empty" "$ptctl" snapshot -o "$T/copy"
 [[ $(ls "$state" | wc -l) == 3 ]] || fail "a refused -o took a snapshot all the same"
 
+mkdir "$T/empty"
+for to in cut empty; do
+	expect 1 "$T/$to: cannot copy snapshot" bash -c \
+		"trap '' XFSZ; ulimit -f 0; exec $ptctl snapshot -o $T/$to"
+done
+[[ ! -e $T/cut && ! -e $T/cut.part && -z $(ls -A "$T/empty") ]] || fail "half a copy was left"
+expect 0 "" "$ptctl" snapshot -o "$T/empty"
+(cd "$T/empty" && sha256sum --quiet --strict -c SHA256SUMS) || fail "SHA256SUMS of a copy"
+
 echo "--- a second recorder is refused"
 expect 1 "another ptd is using this state directory" "$O/ptd" --runtime-dir "$T/run2" --state-dir "$T/state"
 expect 1 "Address already in use" "$O/ptd" --runtime-dir "$T/run" --state-dir "$T/state2"
