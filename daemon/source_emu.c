@@ -19,6 +19,10 @@
 #define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
 #define FREEZE_POLL_US 50u
 
+/* A pass over all heads that took longer was interrupted. */
+#define FREEZE_PASS_NS 20000u
+#define FREEZE_TRIES   16u
+
 /* Bytes a writer may have put behind the head it published last: less than a PSB+ and some TIPs,
  * one record. */
 #define UNPUBLISHED_AUX    4096u
@@ -40,7 +44,7 @@
 struct frozen {
 	uint64_t aux_head;
 	uint64_t switch_head;
-	bool current; /* its owner flushed for the freeze, or it had none */
+	enum source_end end;
 };
 
 struct source_emu {
@@ -60,6 +64,14 @@ static struct source_emu *emu(struct source *source)
 	return (struct source_emu *)source;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static struct emu_pool *pool(const struct source_emu *e)
 {
 	return (struct emu_pool *)e->map;
@@ -70,20 +82,36 @@ static struct emu_cpu *cpu_at(const struct source_emu *e, uint32_t cpu)
 	return (struct emu_cpu *)(e->map + emu_cpu_offset(&e->layout, cpu));
 }
 
-static bool flushed(const struct source_emu *e, uint32_t i, uint32_t generation)
+static enum source_end end_of(const struct source_emu *e, uint32_t i, uint32_t generation)
 {
 	struct emu_cpu *cpu = cpu_at(e, i);
 
-	return atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0 ||
-	       atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) == generation;
+	if (atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0)
+		return SOURCE_END_IDLE;
+	return atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) == generation
+		   ? SOURCE_END_FLUSHED
+		   : SOURCE_END_LATE;
 }
 
 static bool all_flushed(const struct source_emu *e, uint32_t generation)
 {
 	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
-		if (!flushed(e, i, generation))
+		if (end_of(e, i, generation) == SOURCE_END_LATE)
 			return false;
 	return true;
+}
+
+static void read_heads(struct source_emu *e, uint32_t generation)
+{
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		e->frozen[i].end = end_of(e, i, generation);
+		e->frozen[i].aux_head =
+		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
+	}
+	/* After the PT, so that no packet is newer than the switch that explains it. */
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+		e->frozen[i].switch_head =
+		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
 }
 
 static int freeze(struct source *source)
@@ -98,15 +126,15 @@ static int freeze(struct source *source)
 	     us += FREEZE_POLL_US)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = FREEZE_POLL_US * 1000 }, NULL);
 
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
-		e->frozen[i].current = flushed(e, i, generation);
-		e->frozen[i].aux_head =
-		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
+	/* All at one moment. If we were interrupted meanwhile, a thread may have gone from a CPU that
+	 * was read to one that was not, and what it did on the first would be missing between. */
+	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
+		const uint64_t since = now_ns();
+
+		read_heads(e, generation);
+		if (now_ns() - since < FREEZE_PASS_NS)
+			break;
 	}
-	/* After the PT, so that no packet is newer than the switch that explains it. */
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
-		e->frozen[i].switch_head =
-		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
 	return 0;
 }
 
@@ -134,7 +162,7 @@ static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret
 		return -EINVAL;
 	*ret_view = ring_view(e->map + emu_aux_offset(&e->layout, cpu), e->layout.aux_size,
 			      e->frozen[cpu].aux_head);
-	ret_view->current = e->frozen[cpu].current;
+	ret_view->end = e->frozen[cpu].end;
 	return 0;
 }
 
@@ -195,7 +223,6 @@ static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_byte
 /* Says that records are missing, in the place of bytes that are none. */
 static size_t write_lost(uint8_t *at)
 {
-	struct timespec now;
 	struct {
 		struct perf_event_header header;
 		uint64_t id, lost;
@@ -207,19 +234,27 @@ static size_t write_lost(uint8_t *at)
 		.trailer = { .id = RECORD_ID_SIDEBAND },
 	};
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	lost.trailer.time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	lost.trailer.time = now_ns();
 	memcpy(at, &lost, sizeof(lost));
 	return sizeof(lost);
 }
 
 #define LOST_SIZE 56u
 
+static bool is_alive(uint32_t pid)
+{
+	return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
+}
+
 static void note_pid(struct source_emu *e, uint32_t pid)
 {
 	for (size_t i = 0; i < e->n_pids; i++)
 		if (e->pids[i] == pid)
 			return;
+	/* Trees of processes have many that are short-lived. */
+	for (size_t i = e->n_pids == PIDS_MAX ? PIDS_MAX : 0; i > 0; i--)
+		if (!is_alive(e->pids[i - 1]))
+			e->pids[i - 1] = e->pids[--e->n_pids];
 	if (e->n_pids < PIDS_MAX && pid > 0 && pid <= INT32_MAX)
 		e->pids[e->n_pids++] = pid;
 }
@@ -227,7 +262,7 @@ static void note_pid(struct source_emu *e, uint32_t pid)
 static bool any_alive(struct source_emu *e)
 {
 	while (e->n_pids > 0) {
-		if (kill((pid_t)e->pids[e->n_pids - 1], 0) == 0 || errno != ESRCH)
+		if (is_alive(e->pids[e->n_pids - 1]))
 			return true;
 		e->n_pids--;
 	}

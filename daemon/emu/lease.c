@@ -4,7 +4,10 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,6 +54,30 @@ static bool claim_free(struct lease *lease, uint32_t from, uint32_t to)
 }
 
 /*
+ * Was the thread killed? A process that is a zombie still has its leader, so that sending it a
+ * signal, which is asked first because it needs no /proc, tells only half.
+ */
+static bool is_gone(pid_t pid, pid_t tid)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char path[64], text[128];
+	const char *state;
+	ssize_t n;
+
+	if (syscall(SYS_tgkill, pid, tid, 0) < 0)
+		return errno == ESRCH;
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	/* "TID (NAME) STATE …" */
+	state = strrchr(text, ')');
+	return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
+}
+
+/*
  * Take the CPU of an owner that was killed. What it did last is not known, so that a decoder has to
  * be told that packets are missing.
  */
@@ -62,7 +89,7 @@ static bool claim_orphan(struct lease *lease)
 
 		if (pid <= 0 || tid <= 0)
 			continue;
-		if (syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH)
+		if (!is_gone(pid, tid))
 			continue;
 		if (claim(lease, i, owner)) {
 			lease_cpu(lease)->released_ns = attach_now_ns();
@@ -110,19 +137,22 @@ static void begin(struct lease *lease)
 {
 	const struct emu_pool_layout *l = &lease->attach->layout;
 	struct emu_cpu *cpu = lease_cpu(lease);
-	struct encode *e = &cpu->encode;
+	struct encode *e = &lease->encode;
 
-	if (e->ring_size == 0)
-		encode_init(e, l->aux_size, l->psb_period, l->return_compression);
-	/* Where the ring is in this process, and how it is to be used, no other process may tell. */
+	/*
+	 * Where the ring is and how it is to be used, no other process may tell; nor does one that
+	 * writes to the shared state while this thread runs change what it does.
+	 */
+	encode_init(e, l->aux_size, l->psb_period, l->return_compression);
 	e->ring = attach_at(lease->attach, emu_aux_offset(l, lease->who.cpu));
-	e->ring_size = l->aux_size;
-	e->psb_period = l->psb_period;
-	e->return_compression = l->return_compression;
+	if (cpu->encode.ring_size != 0)
+		lease->lost |= encode_adopt(e, &cpu->encode);
+	/* What an owner that was killed had not published is written over. */
+	e->head = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
 
 	lease->since_ns = attach_now_ns();
 	sideband_run(lease->attach, lease->who, lease->since_ns);
-	if (lease->lost || e->enabled || e->n_tnt > 0)
+	if (lease->lost)
 		encode_overflow(e, lease->since_ns);
 	lease->lost = false;
 	atomic_store(&cpu->freeze_done, atomic_load(&lease->attach->pool->freeze));
@@ -148,12 +178,14 @@ void lease_give(struct lease *lease, bool idle)
 	struct emu_pool *pool = lease->attach->pool;
 	struct emu_cpu *cpu = lease_cpu(lease);
 
-	assert(lease->held && !cpu->encode.enabled);
+	assert(lease->held && !lease->encode.enabled);
 
 	cpu->released_ns = attach_now_ns();
 	if (idle)
 		sideband_idle(lease->attach, lease->who.cpu, cpu->released_ns);
-	atomic_store_explicit(&cpu->aux_head, cpu->encode.head, memory_order_release);
+	cpu->encode = lease->encode;
+	cpu->encode.ring = NULL;
+	atomic_store_explicit(&cpu->aux_head, lease->encode.head, memory_order_release);
 	lease->held = false;
 	atomic_store(&cpu->owner, 0);
 	if (atomic_load(&pool->waiters) > 0) {

@@ -101,18 +101,10 @@ void log_describe(struct log_file *file, const struct block *block)
 	}
 }
 
-/* An entry stands in one piece even if the process is killed before the next one. */
-static void begin_entry(struct log_file *file, uint32_t n_words)
-{
-	if (file->n + n_words > LOG_BUFFER_SIZE)
-		(void)log_file_flush(file);
-}
-
 void log_partial(struct log_file *file, uint32_t id, uint32_t n)
 {
 	if (!file || n == 0)
 		return;
-	begin_entry(file, 3);
 	log_word(file, LOG_PARTIAL);
 	log_word(file, id);
 	log_word(file, n);
@@ -122,7 +114,6 @@ void log_unreported(struct log_file *file, uint32_t id)
 {
 	if (!file)
 		return;
-	begin_entry(file, 2);
 	log_word(file, LOG_UNREPORTED);
 	log_word(file, id);
 }

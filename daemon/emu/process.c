@@ -257,8 +257,11 @@ const struct block *process_translate(struct process *process, struct thread *se
 	if (r == BLOCKS_NEW) {
 		if (guest_handlers_have(&process->handlers, ip))
 			block->handler = true;
-		if (process->block_log)
+		if (process->block_log) {
 			log_describe(process->block_log, block);
+			/* Should the process be killed, its log must not stand without it. */
+			(void)log_file_flush(process->block_log);
+		}
 	}
 	if (self && ip < VSYSCALL_PAGE && !maps_has(&process->maps, ip, 1))
 		surprise(process, self, ip);

@@ -141,8 +141,10 @@ static int read_dictionary(struct emulog *log, uint32_t pid, uint32_t generation
 		struct cursor addresses;
 		uint32_t head[2], parent[2];
 
-		r = cursor_get(&c, sizeof(head), head);
-		if (r == 0 && head[0] == LOG_INHERITED) {
+		/* The kill of the process may have cut the last one off. */
+		if (cursor_get(&c, sizeof(head), head) < 0)
+			break;
+		if (head[0] == LOG_INHERITED) {
 			r = cursor_get(&c, sizeof(parent), parent);
 			if (r == 0 && (log->blocks.n > 0 || log->dictionaries.n > PARENTS_MAX))
 				r = -EBADMSG;
@@ -151,10 +153,9 @@ static int read_dictionary(struct emulog *log, uint32_t pid, uint32_t generation
 						    head[1] < n ? head[1] : n);
 			continue;
 		}
-		if (r == 0)
-			r = cursor_get_sub(&c, (size_t)head[0] * sizeof(uint64_t), &addresses);
-		if (r == 0)
-			r = vec_push(&log->blocks, entry);
+		if (cursor_get_sub(&c, (size_t)head[0] * sizeof(uint64_t), &addresses) < 0)
+			break;
+		r = vec_push(&log->blocks, entry);
 	}
 	return r;
 }
@@ -211,10 +212,11 @@ void emulog_deinit(struct emulog *log)
 
 /* --- instructions ----------------------------------------------------------------------------- */
 
+/* Return: 0; or EMULOG_END if the log was cut off before it. */
 static int next_word(struct emulog *log, uint32_t *ret_word)
 {
-	if ((log->words.size - log->word) < WORD)
-		return -EBADMSG;
+	if (log->words.size - log->word < WORD)
+		return EMULOG_END;
 	memcpy(ret_word, log->words.bytes + log->word, WORD);
 	log->word += WORD;
 	return 0;
@@ -249,7 +251,10 @@ static int next_generation(struct emulog *log)
 	return EMULOG_END;
 }
 
-/* Read an entry that begins with @word: which block, and how much of it retired. */
+/*
+ * Read an entry that begins with @word: which block, and how much of it retired. One that the kill of
+ * the process cut off, or whose block it left without a description, is EMULOG_END.
+ */
 static int read_entry(struct emulog *log, uint32_t word)
 {
 	uint32_t block = word, n = UINT32_MAX;
@@ -259,15 +264,10 @@ static int read_entry(struct emulog *log, uint32_t word)
 		r = next_word(log, &block);
 	if (r == 0 && word == LOG_PARTIAL)
 		r = next_word(log, &n);
-	if (r < 0)
+	if (r != 0)
 		return r;
-	if (block >= log->blocks.n) {
-		/* One that was killed may have logged more than it had described. */
-		if (is_complete(log))
-			return -EBADMSG;
-		log->word = log->words.size;
-		return 0;
-	}
+	if (block >= log->blocks.n)
+		return is_complete(log) ? -EBADMSG : EMULOG_END;
 	if (word != LOG_PARTIAL)
 		n = block_size(log, block);
 	if (n > block_size(log, block))
@@ -287,12 +287,10 @@ static int next_entry(struct emulog *log)
 
 	if (log->over)
 		return EMULOG_END;
-	if (log->word == log->words.size)
-		return next_generation(log);
 	r = next_word(log, &word);
-	if (r < 0)
-		return r;
-	return word == LOG_END ? 0 : read_entry(log, word);
+	if (r == 0 && word != LOG_END)
+		r = read_entry(log, word);
+	return r == EMULOG_END ? next_generation(log) : r;
 }
 
 int emulog_next(struct emulog *log, struct emulog_insn *ret_insn)

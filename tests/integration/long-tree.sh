@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Larger process trees.
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/tree.sh"
+need qemu-x86_64 gcc
+[[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
+export PATH=/usr/bin:/bin
+
+tree pipeline 0 0 sh -c 'ls -lR /usr | sort | tail -1'
+threads 4
+drop pipeline
+tree gcc 0 0 gcc -O1 -c -o "$T/exact.o" -Iinclude -I. -D_GNU_SOURCE tests/lib/emulog.c
+[[ $n_threads -ge 3 ]] || fail "gcc: its children were not followed"
+drop gcc

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Process trees are followed through fork and exec, whatever the programs do with their descriptors,
+# threads and environment, and notice nothing of it.
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/tree.sh"
+need qemu-x86_64 "${CC:-cc}"
+[[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
+# python3 may be somebody's shim elsewhere.
+export PATH=/usr/bin:/bin
+need python3
+B=$T/bin
+mkdir "$B"
+
+tree pipeline 0 0 sh -c 'ls -lR /usr/include | sort | tail -1'
+threads 4
+drop pipeline
+
+# The kernel finds the interpreter, and the interpreter another program.
+printf '#!/usr/bin/env python3\nimport sys\nprint(sys.argv, sum(range(1000)))\nsys.exit(3)\n' >"$B/script"
+printf '#! %s  -with an argument \n' "$B/script-of-script" >"$B/outer"
+printf '#!/bin/sh\necho "$0" "$@"\n' >"$B/script-of-script"
+chmod +x "$B"/*
+tree script 3 0 sh -c "'$B/script' a 'b c'; exit \$?"
+threads 2
+"$O/ptdecode" -f summary "$T/script" >"$T/summary" || fail "script: ptdecode"
+grep -q '\<python3\>' "$T/summary" || { cat "$T/summary"; fail "script: python3 does not appear"; }
+drop script
+tree outer 0 0 sh -c "'$B/outer' x; :"
+drop outer
+
+# What cannot be executed fails as always.
+printf 'no-program-either\n' | tee "$B/text" >"$B/command"
+chmod +x "$B/command"
+tree errors 0 0 bash -c "nothing-of-this-name 2>/dev/null; echo \$?; '$B/text' 2>/dev/null; echo \$?
+	'$B/command' 2>/dev/null; echo \$?; exec -a othername sh -c 'echo \$0'"
+drop errors
+
+# The environment, with what would concern the emulator's own loader; the descriptors.
+tree environment 0 0 env -i Z=1 LD_LIBRARY_PATH=/nowhere LD_PRELOAD= A=2 B=a,b QEMU_LOG=x sh -c \
+	'env | grep -v ^_= | sort; ls /proc/self/fd | wc -l'
+drop environment
+
+tree daemonize 7 0 "$O/targets/daemonize.c"
+threads 3
+drop daemonize
+
+# All other threads end, whichever of them executes the program.
+for who in "" other; do
+	tree execthreads 5 0 "$O/targets/execthreads.c" $who
+	drop execthreads
+done
+
+tree killed 137 1 bash -c 'sh -c "i=0; while :; do i=\$((i + 1)); done" & sleep 0.3; kill -9 $!
+	wait $! 2>/dev/null'
+drop killed
+
+# Static, for another machine, and with other rights than ours.
+printf 'int main(void) { return 6; }' | "${CC:-cc}" -x c -static -o "$B/static" - || fail "cc -static"
+tree static 6 0 sh -c "'$B/static'; exit \$?"
+threads 2
+drop static
+
+printf '\x7fELF\x01\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x03\0\x01\0\0\0\x54\x80\x04\x08\x34\0\0\0\0\0\0\0' >"$B/i386"
+printf '\0\0\0\0\x34\0\x20\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\x80\x04\x08\0\x80\x04\x08' >>"$B/i386"
+printf '\x60\0\0\0\x60\0\0\0\x05\0\0\0\0\x10\0\0\xb8\x01\0\0\0\xbb\x2a\0\0\0\xcd\x80' >>"$B/i386"
+chmod +x "$B/i386"
+"$B/i386"
+status=$?
+tree i386 $status 0 sh -c "'$B/i386'; exit \$?"
+grep -q "i386: not recorded: it is no program for 64-bit x86" "$T/i386.err" ||
+	{ cat "$T/i386.err"; fail "i386: nothing is said of it"; }
+drop i386
