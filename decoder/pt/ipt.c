@@ -451,6 +451,7 @@ static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
 		return true;
 	case ptev_async_branch:
 		e->flow.way = IPT_FLOW_ANYWHERE;
+		e->ask = is_later;
 		stop(e, ENGINE_ASYNC, event.variant.async_branch.from, ret_step);
 		return true;
 	case ptev_disabled:
