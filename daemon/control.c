@@ -4,40 +4,41 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
-#include <systemd/sd-id128.h>
 
 #include "base/log.h"
 #include "daemon/interface.h"
+#include "daemon/peer.h"
 #include "decoder/util/vec.h"
 
-#define PEERS_MAX  64u
-#define GROUPS_MAX 65536u
+/* Connections at a time: of all, of one user, and of all those who may not use the recorder. When
+ * there is no room, the one that is worth least makes room for the newcomer. */
+#define PEERS_MAX        128u
+#define PEERS_USER_MAX   96u
+#define PEERS_DENIED_MAX 16u
 
-struct peer {
-	struct control *control; /* borrowed */
-	struct interface_peer interface;
-	sd_bus *bus;
-	sd_event_source *kick;
-};
+#define TICK_US    UINT64_C(1000000)
+#define SAY_US     UINT64_C(60000000) /* between two warnings about clients */
+#define GROUPS_MAX 65536u
 
 struct control {
 	struct interface interface;
 	sd_event *event;
 	sd_event_source *listen;
-	sd_event_source *reap; /* frees @gone outside of their own callbacks */
+	sd_event_source *tick; /* while there are peers, or none can be accepted */
 	VEC(struct peer *) peers;
-	VEC(struct peer *) gone;
+	unsigned n_cut_off; /* since the last warning */
+	uint64_t said_us;
 };
 
 /* --- who asks -------------------------------------------------------------------------------- */
 
 /* Did the peer have the group when it connected, be it as its own or as a further one? */
-static bool peer_has_group(int fd, const struct ucred *peer, gid_t gid)
+static bool has_group(int fd, const struct ucred *peer, gid_t gid)
 {
 	_cleanup_(freep) gid_t *groups = NULL;
 	socklen_t size = 0;
@@ -56,157 +57,173 @@ static bool peer_has_group(int fd, const struct ucred *peer, gid_t gid)
 	return false;
 }
 
-static bool peer_allowed(int fd)
+static bool is_allowed(int fd, const struct ucred *peer)
 {
 	const struct group *group;
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		return false;
-	if (peer.uid == 0 || peer.uid == geteuid())
+	if (peer->uid == 0 || peer->uid == geteuid())
 		return true;
 	group = getgrnam(INTERFACE_GROUP);
-	return group && peer_has_group(fd, &peer, group->gr_gid);
+	return group && has_group(fd, peer, group->gr_gid);
 }
 
 /* --- connections ----------------------------------------------------------------------------- */
 
-static struct peer *peer_free(struct peer *peer)
+static uint64_t now_us(const struct control *c)
 {
-	if (!peer)
-		return NULL;
+	uint64_t now = 0;
 
-	sd_event_source_disable_unref(peer->kick);
-	(void)sd_bus_detach_event(peer->bus);
-	(void)sd_bus_close_unref(peer->bus);
-	free(peer);
-	return NULL;
+	(void)sd_event_now(c->event, CLOCK_MONOTONIC, &now);
+	return now;
 }
 
-DEFINE_CLEANUP(struct peer *, peer_free);
-
-static int on_reap(sd_event_source *source, void *userdata)
+/* Anybody who may connect can make us say this: not too often, then. */
+static void warn_cut_off(struct control *c, const char *why, uid_t uid)
 {
-	struct control *c = userdata;
+	const uint64_t now = now_us(c);
 
-	(void)source;
-	for (size_t i = 0; i < c->gone.n; i++)
-		(void)peer_free(c->gone.items[i]);
-	c->gone.n = 0;
-	return 0;
+	c->n_cut_off++;
+	if (c->said_us > 0 && now < c->said_us + SAY_US)
+		return;
+	log_warning("cut off a client of user %u because %s; %u since the last such message",
+		    (unsigned)uid, why, c->n_cut_off);
+	c->said_us = now;
+	c->n_cut_off = 0;
 }
 
-static int on_disconnect(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static void drop(struct control *c, struct peer *peer)
 {
-	struct peer *peer = userdata;
-	struct control *c = peer->control;
-
-	(void)m;
-	(void)error;
-	interface_forget(&c->interface, peer->bus);
 	for (size_t i = 0; i < c->peers.n; i++) {
 		if (c->peers.items[i] != peer)
 			continue;
 		c->peers.items[i] = c->peers.items[--c->peers.n];
-		/* There is room: what is gone was a peer before. */
-		c->gone.items[c->gone.n++] = peer;
 		break;
 	}
-	return sd_event_source_set_enabled(c->reap, SD_EVENT_ONESHOT);
+	(void)peer_free(peer);
 }
 
-/*
- * A client's first call may have come in one packet with the end of its authentication. sd-bus has
- * read it then, and waits for bytes that do not come.
- */
-static int on_kick(sd_event_source *source, void *userdata)
+static void on_ended(struct peer *peer, const char *why, void *userdata)
 {
-	struct peer *peer = userdata;
+	struct control *c = userdata;
+
+	if (why)
+		warn_cut_off(c, why, peer_uid(peer));
+	drop(c, peer);
+}
+
+static bool any(const struct peer *peer, uid_t uid)
+{
+	(void)peer;
+	(void)uid;
+	return true;
+}
+
+static bool of_user(const struct peer *peer, uid_t uid)
+{
+	return peer_uid(peer) == uid;
+}
+
+static bool denied(const struct peer *peer, uid_t uid)
+{
+	(void)uid;
+	return !peer_allowed(peer);
+}
+
+/* If there are @n of those that @is_one chooses, cut off the one that is worth least. */
+static void make_room(struct control *c, unsigned n, bool (*is_one)(const struct peer *, uid_t),
+		      uid_t uid)
+{
+	struct peer *least = NULL;
+	unsigned count = 0;
+
+	for (size_t i = 0; i < c->peers.n; i++) {
+		struct peer *peer = c->peers.items[i];
+
+		if (!is_one(peer, uid))
+			continue;
+		count++;
+		if (!least || peer_worth(peer) < peer_worth(least))
+			least = peer;
+	}
+	if (count < n)
+		return;
+	warn_cut_off(c, "there are too many", peer_uid(least));
+	drop(c, least);
+}
+
+static void start_ticking(struct control *c)
+{
+	(void)sd_event_source_set_time(c->tick, now_us(c) + TICK_US);
+	(void)sd_event_source_set_enabled(c->tick, SD_EVENT_ONESHOT);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct control *c = userdata;
 
 	(void)source;
-	while (sd_bus_process(peer->bus, NULL) > 0)
-		;
-	return 0;
+	(void)usec;
+	for (size_t i = c->peers.n; i-- > 0;) {
+		const char *why = peer_overdue(c->peers.items[i], now_us(c));
+
+		if (why)
+			on_ended(c->peers.items[i], why, c);
+	}
+	if (c->peers.n > 0)
+		start_ticking(c);
+	else
+		/* Give back what many clients at once took. */
+		(void)malloc_trim(0);
+	return sd_event_source_set_enabled(c->listen, SD_EVENT_ON);
 }
 
-static int on_authenticated(sd_bus_message *m, void *userdata, sd_bus_error *error)
+/* @fd, a new connection, is taken over. */
+static int admit(struct control *c, int fd)
 {
-	struct peer *peer = userdata;
-
-	(void)m;
-	(void)error;
-	return sd_event_source_set_enabled(peer->kick, SD_EVENT_ONESHOT);
-}
-
-static int match_local(struct peer *p, const char *signal, sd_bus_message_handler_t handler)
-{
-	return sd_bus_match_signal(p->bus, NULL, "org.freedesktop.DBus.Local",
-				   "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
-				   signal, handler, p);
-}
-
-/* Begin to talk with whoever is at the other end of @fd, which is taken over. */
-static int peer_new(struct control *c, int fd, struct peer **ret_peer)
-{
-	_cleanup_(peer_freep) struct peer *p = calloc(1, sizeof(*p));
-	sd_id128_t id;
+	struct peer_options options = { .interface = &c->interface,
+					.ended = on_ended,
+					.userdata = c };
+	struct ucred ucred;
+	socklen_t size = sizeof(ucred);
+	struct peer *peer;
 	int r;
 
-	r = p ? sd_bus_new(&p->bus) : -ENOMEM;
-	if (r < 0) {
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &size) < 0) {
 		(void)fd_close(fd);
-		return r;
+		return -errno;
 	}
-	p->control = c;
-	p->interface = (struct interface_peer){
-		.interface = &c->interface,
-		.allowed = peer_allowed(fd),
-	};
-	r = sd_bus_set_fd(p->bus, fd, fd);
-	if (r < 0) {
-		(void)fd_close(fd);
+	options.uid = ucred.uid;
+	options.allowed = is_allowed(fd, &ucred);
+	if (!options.allowed)
+		make_room(c, PEERS_DENIED_MAX, denied, 0);
+	make_room(c, PEERS_USER_MAX, of_user, ucred.uid);
+	make_room(c, PEERS_MAX, any, 0);
+	r = peer_new(c->event, fd, &options, &peer);
+	if (r < 0)
 		return r;
-	}
-	if ((r = sd_id128_randomize(&id)) < 0 || (r = sd_bus_set_server(p->bus, true, id)) < 0 ||
-	    (r = sd_bus_negotiate_fds(p->bus, true)) < 0 ||
-	    (r = sd_bus_attach_event(p->bus, c->event, 0)) < 0 ||
-	    (r = interface_attach(p->bus, &p->interface)) < 0 ||
-	    (r = sd_event_add_defer(c->event, &p->kick, on_kick, p)) < 0 ||
-	    (r = sd_event_source_set_enabled(p->kick, SD_EVENT_OFF)) < 0 ||
-	    (r = sd_bus_set_connected_signal(p->bus, true)) < 0 ||
-	    (r = match_local(p, "Connected", on_authenticated)) < 0 ||
-	    (r = match_local(p, "Disconnected", on_disconnect)) < 0 ||
-	    (r = sd_bus_start(p->bus)) < 0)
-		return r;
-	*ret_peer = TAKE(p);
+	if (c->peers.n == 0)
+		start_ticking(c);
+	c->peers.items[c->peers.n++] = peer; /* there is room */
 	return 0;
 }
 
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct control *c = userdata;
-	struct peer *peer;
 	int connection, r;
 
-	(void)source;
 	(void)revents;
 	connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (connection < 0)
+	if (connection < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return 0;
-	if (c->peers.n + c->gone.n >= PEERS_MAX) {
-		log_warning("%u clients are connected already, refusing another", PEERS_MAX);
-		(void)fd_close(connection);
+	r = connection < 0 ? -errno : admit(c, connection);
+	if (r == 0)
 		return 0;
-	}
-	r = peer_new(c, connection, &peer);
-	if (r < 0) {
-		errno = -r;
-		log_warning("cannot talk with a new client, ignoring: %m");
-		return 0;
-	}
-	c->peers.items[c->peers.n++] = peer;
-	return 0;
+	errno = -r;
+	log_warning("cannot talk with a new client: %m");
+	/* It would be so again at once, for as long as there are no descriptors. */
+	start_ticking(c);
+	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
 int control_new(sd_event *event, struct manager *manager, int listen_fd,
@@ -227,10 +244,10 @@ int control_new(sd_event *event, struct manager *manager, int listen_fd,
 		return r;
 	}
 	if ((r = sd_event_source_set_io_fd_own(c->listen, true)) < 0 ||
-	    (r = sd_event_add_defer(event, &c->reap, on_reap, c)) < 0 ||
-	    (r = sd_event_source_set_enabled(c->reap, SD_EVENT_OFF)) < 0 ||
-	    (r = vec_reserve(&c->peers, PEERS_MAX)) < 0 ||
-	    (r = vec_reserve(&c->gone, PEERS_MAX)) < 0)
+	    (r = sd_event_source_set_priority(c->listen, PEER_PRIORITY)) < 0 ||
+	    (r = sd_event_add_time(event, &c->tick, CLOCK_MONOTONIC, 0, 0, on_tick, c)) < 0 ||
+	    (r = sd_event_source_set_enabled(c->tick, SD_EVENT_OFF)) < 0 ||
+	    (r = vec_reserve(&c->peers, PEERS_MAX)) < 0)
 		return r;
 	*ret_control = TAKE(c);
 	return 0;
@@ -242,13 +259,10 @@ struct control *control_free(struct control *control)
 		return NULL;
 
 	sd_event_source_disable_unref(control->listen);
-	sd_event_source_disable_unref(control->reap);
-	interface_deinit(&control->interface);
-	for (size_t i = 0; i < control->gone.n; i++)
-		(void)peer_free(control->gone.items[i]);
+	sd_event_source_disable_unref(control->tick);
 	for (size_t i = 0; i < control->peers.n; i++)
 		(void)peer_free(control->peers.items[i]);
-	vec_deinit(&control->gone);
+	interface_deinit(&control->interface);
 	vec_deinit(&control->peers);
 	(void)sd_event_unref(control->event);
 	free(control);

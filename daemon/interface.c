@@ -211,6 +211,14 @@ void interface_job_done(struct interface *interface, const struct job *job)
 	interface->waiters.n = n;
 }
 
+bool interface_waits(const struct interface *interface, const sd_bus *bus)
+{
+	for (size_t i = 0; i < interface->waiters.n; i++)
+		if (sd_bus_message_get_bus(interface->waiters.items[i]) == bus)
+			return true;
+	return false;
+}
+
 void interface_forget(struct interface *interface, const sd_bus *bus)
 {
 	size_t n = 0;

@@ -38,6 +38,9 @@ _must_check_ int interface_attach(sd_bus *bus, struct interface_peer *peer);
 /* Answer those who wait for @job, which is done. */
 void interface_job_done(struct interface *interface, const struct job *job);
 
+/* Return: whether a call of that connection is to be answered yet. */
+bool interface_waits(const struct interface *interface, const sd_bus *bus);
+
 /* The connection is closed: forget its calls. */
 void interface_forget(struct interface *interface, const sd_bus *bus);
 

@@ -145,16 +145,21 @@ echo "$died kills, after which $kept times a whole snapshot was there and $none 
 echo "--- calls that fail"
 sed -n 's/^\(writer .*\) disk$/\1/p' "$T/points" >"$T/failing"
 fill
-failed=0 succeeded=0 harmless=
+failed=0 succeeded=0 elsewhere=0 harmless=
 declare -A message=([ENOSPC]="No space left on device" [EIO]="Input/output error" [EMFILE]="Too many open files")
 while read -r thread name nth error; do
 	where="$error at $thread's $name $nth"
-	attach -f -e "trace=$name" -e "inject=$name:error=$error:when=$nth"
+	attach -f -y -e "trace=$name" -e "inject=$name:error=$error:when=$nth"
 	snapshot
 	status=$?
 	detach
-	grep -q INJECTED "$T/strace.out" || continue
 	nothing_partial
+	# The event loop may have come first, in a call that has nothing to do with the disk.
+	if ! grep INJECTED "$T/strace.out" | grep -q "<$T/state"; then
+		elsewhere=$((elsewhere + 1))
+		rm -rf "${spool:?}"/*
+		continue
+	fi
 	case $status in
 	0)
 		[[ -d $spool/$(cat "$T/said") && $n == 1 ]] || fail "$where: $(cat "$T/said") is not there"
@@ -174,7 +179,7 @@ while read -r thread name nth error; do
 done < <({ grep -h renameat2 "$T/failing"; tail -1 "$T/failing"; grep write "$T/failing"; cat "$T/failing"; } | awk '!seen[$0]++' |
 	while read -r p; do for e in ENOSPC EIO EMFILE; do echo "$p $e"; done; done | sample 6)
 echo "$failed snapshots failed with a clear error, $succeeded were whole all the same: $(tr ' ' '\n' <<<"$harmless" | sort | uniq -c | xargs)"
-[[ $failed -gt 0 ]] || fail "nothing failed"
+[[ $failed -gt 0 && $((failed + succeeded)) -gt $elsewhere ]] || fail "$elsewhere calls that failed were others"
 where="after all that"
 record ls /bin/ls /
 cp -n "$T/true.log"/* "$T/ls.log"
