@@ -162,6 +162,28 @@ void encode_init(struct encode *e, uint64_t ring_size, uint32_t psb_period, bool
 	};
 }
 
+bool encode_adopt(struct encode *e, const struct encode *state)
+{
+	const struct encode own = *e;
+	bool missing;
+
+	memcpy(e, state, sizeof(*e));
+	e->ring = own.ring;
+	e->ring_size = own.ring_size;
+	e->psb_period = own.psb_period;
+	e->return_compression = own.return_compression;
+
+	missing = e->enabled || e->n_tnt > 0;
+	e->enabled = false;
+	e->n_tnt = 0;
+	e->tnt = 0;
+	if (e->sdm.depth > ENCODE_STACK)
+		clear_stack(&e->sdm);
+	if (e->ipt.depth > ENCODE_STACK)
+		clear_stack(&e->ipt);
+	return missing;
+}
+
 void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 {
 	assert(!e->enabled && e->n_tnt == 0);

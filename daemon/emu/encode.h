@@ -26,8 +26,8 @@ struct encode_stack {
 };
 
 struct encode {
-	/* Configuration, set by encode_init(). */
-	uint8_t *ring; /* mapping of the AUX area in the process that emits; set at each acquire */
+	/* Configuration: of the process that emits, and never taken from shared memory. */
+	uint8_t *ring;       /* the AUX area */
 	uint64_t ring_size;  /* power of two */
 	uint32_t psb_period; /* bytes between two PSBs */
 	bool return_compression;
@@ -43,6 +43,14 @@ struct encode {
 	struct encode_stack sdm; /* pops on every return, cleared when packets stop */
 	struct encode_stack ipt; /* libipt's: pops on compressed returns only, cleared at PSB */
 };
+
+/*
+ * Go on where @state stands, which lies in memory that other processes write, too: it is read once,
+ * the configuration is that of @encode, and nothing in it can lead a write out of the ring.
+ *
+ * Return: whether packets are missing: its last owner did not leave it as one does.
+ */
+bool encode_adopt(struct encode *encode, const struct encode *state);
 
 /*
  * Make a virtual CPU's encoder: nothing written, packets off. @ring_size is a power of two of at

@@ -21,8 +21,9 @@ struct lease {
 	const struct attach *attach; /* borrowed */
 	struct sideband_who who;     /* cpu: the one it has, or had last */
 	bool held;
-	bool lost;         /* packets are missing: the next CPU's must say so */
-	uint64_t since_ns; /* of @held */
+	bool lost;            /* packets are missing: the next CPU's must say so */
+	uint64_t since_ns;    /* of @held */
+	struct encode encode; /* while @held: the CPU's, which is in shared memory otherwise */
 };
 
 enum lease_manner {

@@ -81,7 +81,7 @@ static void publish(struct thread *thread)
 /* Packets on; the thread has a CPU. */
 static void resume(struct thread *thread, uint64_t ip)
 {
-	thread->flow.encode = &lease_cpu(&thread->lease)->encode;
+	thread->flow.encode = &thread->lease.encode;
 	encode_enable(thread->flow.encode, ip, attach_now_ns());
 	publish(thread);
 	thread->wants_tsc = false;

@@ -140,7 +140,7 @@ static void exhausted(void **state)
 	lease_give(&a[0], false);
 	assert_int_equal(lease_take(&b, LEASE_TRY), 0);
 	assert_false(b.lost);
-	e = &lease_cpu(&b)->encode;
+	e = &b.encode;
 	assert_memory_equal(e->ring + e->head - 10, "\x02\xf3\x19", 3);
 	assert_int_equal(attach_cpu(&attach, b.who.cpu)->aux_head, 0);
 	lease_give(&b, false);
@@ -190,12 +190,11 @@ static void orphaned(void **state)
 
 		cpu->owner = (uint64_t)child << 32 | (uint64_t)child;
 		encode_init(&cpu->encode, layout.aux_size, layout.psb_period, true);
-		cpu->encode.ring = attach_at(&attach, emu_aux_offset(&layout, i));
-		encode_enable(&cpu->encode, 0x401000, 5);
-		encode_cond(&cpu->encode, true);
+		cpu->encode.enabled = true;
+		cpu->encode.n_tnt = 3;
 	}
 	assert_int_equal(lease_take(&a, LEASE_WAIT), 0);
-	e = &lease_cpu(&a)->encode;
+	e = &a.encode;
 	assert_false(e->enabled);
 	assert_int_equal(e->n_tnt, 0);
 	assert_memory_equal(e->ring + e->head - 10, "\x02\xf3\x19", 3);
@@ -206,19 +205,27 @@ static void orphaned(void **state)
 static void not_believed(void **state)
 {
 	struct lease a = make_lease();
-	struct encode *e = &attach_cpu(&attach, 0)->encode;
+	struct encode *shared = &attach_cpu(&attach, 0)->encode;
 
 	(void)state;
-	encode_init(e, UINT64_C(1) << 60, 4096, true);
-	e->ring = NULL;
-	e->head = UINT64_MAX - 3;
+	memset(shared, 0xff, sizeof(*shared));
 	attach.pool->layout.aux_size = 1;
 	assert_int_equal(lease_take(&a, LEASE_WAIT), 0);
-	assert_int_equal(e->ring_size, layout.aux_size);
-	assert_ptr_equal(e->ring, attach_at(&attach, emu_aux_offset(&layout, 0)));
-	encode_enable(e, 0x401000, 5);
-	encode_disable(e);
+	memset(shared, 0xff, sizeof(*shared)); /* while it runs */
+	assert_int_equal(a.encode.ring_size, layout.aux_size);
+	assert_ptr_equal(a.encode.ring, attach_at(&attach, emu_aux_offset(&layout, 0)));
+	assert_false(a.encode.enabled);
+	assert_int_equal(a.encode.n_tnt, 0);
+	assert_true(a.encode.sdm.depth <= ENCODE_STACK && a.encode.ipt.depth <= ENCODE_STACK);
+	encode_enable(&a.encode, 0x401000, 5);
+	for (int i = 0; i < 200; i++) {
+		encode_push(&a.encode, 0x401000 + (uint64_t)i);
+		encode_return(&a.encode, 0x401000 + (uint64_t)i);
+	}
+	encode_flush(&a.encode);
+	encode_disable(&a.encode);
 	lease_give(&a, false);
+	assert_null(shared->ring);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
