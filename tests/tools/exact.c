@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * exact [-e ENGINE] [-m] SNAPSHOT LOGDIR: decodes the snapshot and compares each thread's
+ * exact [-f] [-e ENGINE] [-m] SNAPSHOT LOGDIR: decodes the snapshot and compares each thread's
  * instructions, one by one, with the ground truth that the plugin logged. An int3 or int n that the
  * log marks as unreported may be missing, nothing else. Of a process that was killed the log's last part
  * is missing, or the packets'; then one is the beginning of the other.
  *
- * -m takes the instructions from a directory of drmemtrace files instead of a snapshot.
+ * -f decodes a snapshot that something was added to. -m takes the instructions from a directory of drmemtrace files instead of a snapshot.
  *
  * It prints a line for each thread, then the totals: also how many CPUs had more than one thread,
  * and how many threads more than one CPU.
@@ -110,11 +110,11 @@ static void expect(struct thread *t, uint64_t ip)
 	t->wrong = true;
 }
 
-static void decode_snapshot(const char *path, const char *engine)
+static void decode_snapshot(const char *path, const char *engine, bool force)
 {
-	const struct ptd_options options = { .size = sizeof(options),
-					     .input = path,
-					     .engine = engine };
+	const struct ptd_options options = {
+		.size = sizeof(options), .input = path, .engine = engine, .force = force
+	};
 	const struct ptd_batch *batch;
 	struct ptd_decoder *d;
 	char *message;
@@ -195,25 +195,27 @@ int main(int argc, char **argv)
 	uint64_t n = 0, n_unreported = 0;
 	size_t n_migrated = 0, n_shared = 0, n_cut = 0;
 	const char *engine = NULL;
-	bool memtrace = false, wrong = false;
+	bool memtrace = false, force = false, wrong = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "e:m")) != -1) {
+	while ((option = getopt(argc, argv, "e:fm")) != -1) {
 		if (option == 'e')
 			engine = optarg;
+		else if (option == 'f')
+			force = true;
 		else if (option == 'm')
 			memtrace = true;
 		else
 			return 2;
 	}
 	if (argc - optind != 2)
-		error(2, 0, "usage: exact [-e ENGINE] [-m] SNAPSHOT LOGDIR");
+		error(2, 0, "usage: exact [-f] [-e ENGINE] [-m] SNAPSHOT LOGDIR");
 
 	open_logs(argv[optind + 1]);
 	if (memtrace)
 		read_memtrace(argv[optind]);
 	else
-		decode_snapshot(argv[optind], engine);
+		decode_snapshot(argv[optind], engine, force);
 
 	for (size_t i = 0; i < threads.n; i++) {
 		struct thread *t = &threads.items[i];

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "decoder/image/layout.h"
 #include "decoder/image/space.h"
@@ -171,6 +173,76 @@ static void a_new_mapping_covers_older_ones(void **state)
 	}
 }
 
+/*
+ * What each kind covers: the letters say what is visible in each of 16 pages, after mappings given
+ * as kind (F file, M memory, J JIT, E early, R retire), first page, number of pages, and letter.
+ */
+static void kinds_cover_what_they_may(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *maps[6];
+		const char *visible;
+	} rows[] = {
+		{ "memory covers files and memory",
+		  { "F0fa", "M24b", "M31c" },
+		  "aabcbbaaaaaaaaa." },
+		{ "memory does not cover JIT code",
+		  { "J24j", "J82k", "M0fm" },
+		  "mmjjjjmmkkmmmmm." },
+		{ "a file covers JIT code", { "J24j", "F31f" }, "..jfjj.........." },
+		{ "JIT code covers files", { "F08f", "J31j" }, "fffjffff........" },
+		{ "early code covers memory only",
+		  { "F04f", "M44m", "J51j", "E08e" },
+		  "ffffejee........" },
+		{ "the oldest early code is on top", { "E08e", "E22d" }, "eeddeeee........" },
+		{ "memory is below early code", { "E22e", "M06m" }, "mmeemm.........." },
+		{ "JIT code covers early code", { "E08e", "J22j" }, "eejjeeee........" },
+		{ "retired code, and only that",
+		  { "F02f", "J24j", "J82k", "E61e", "R0fj" },
+		  "ffxxxxe.kk......" },
+	};
+	static struct object objects[26];
+
+	(void)state;
+	for (size_t i = 0; i < 26; i++)
+		objects[i].id.id = (uint32_t)i;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		static const char kinds[] = "FMJER";
+		_cleanup_(space_freep) struct space *s = make(NULL, 0);
+		char visible[17] = "";
+		struct layout layout;
+
+		print_message("  %s\n", rows[i].name);
+		layout_init(&layout, s);
+		for (size_t k = 0; k < 6 && rows[i].maps[k]; k++) {
+			const char *m = rows[i].maps[k];
+			struct mapping mapping = {
+				.kind = (enum mapping_kind)(strchr(kinds, m[0]) - kinds),
+				.start = 0x1000 * strtoul((char[]){ m[1], 0 }, NULL, 16),
+				.size = 0x1000 * strtoul((char[]){ m[2], 0 }, NULL, 16),
+				.object = &objects[m[strlen(m) - 1] - 'a'],
+			};
+
+			mapping.offset = mapping.start;
+			if (mapping.kind == MAPPING_RETIRE) {
+				mapping.retired = mapping.object;
+				mapping.object = &objects['x' - 'a'];
+			}
+			assert_int_equal(space_map(s, &mapping), 0);
+			assert_int_equal(layout_advance(&layout), 0);
+		}
+		for (size_t page = 0; page < 16; page++) {
+			const struct extent *e = layout_find(&layout, 0x1000 * page);
+
+			visible[page] = e ? (char)('a' + e->object->id.id) : '.';
+			assert_true(!e || e->offset == e->start);
+		}
+		assert_string_equal(visible, rows[i].visible);
+		layout_deinit(&layout);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -178,6 +250,7 @@ int main(void)
 		cmocka_unit_test(a_forked_space_is_a_copy_at_that_time),
 		cmocka_unit_test(impossible_mappings_are_refused),
 		cmocka_unit_test(a_new_mapping_covers_older_ones),
+		cmocka_unit_test(kinds_cover_what_they_may),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Jitdumps: one that has all kinds of records, then the same with one field spoiled in each row.
+ * What is understood is written as
+ *
+ *	time:address+size@offset=name …
+ *
+ * with "~" before the address of a MOVE, and "close".
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "decoder/image/jitdump.h"
+#include "tests/lib/jitbuild.h"
+
+/* Offsets in the good dump. */
+#define UNWIND 40
+#define LOAD_A (UNWIND + 16 + 29) /* from here on nothing is aligned */
+#define LOAD_B (LOAD_A + 16 + 40 + 2 + 3)
+#define MOVE_A (LOAD_B + 16 + 40 + 3 + 4)
+#define CLOSE  (MOVE_A + 16 + 48)
+#define END    (CLOSE + 16)
+
+#define GOOD "10:1000+3@143=a 20:2000+4@205=bb 30:~3000+3@143=a 40:close"
+
+static void build(struct jitbuild *b)
+{
+	static const uint8_t junk[29];
+
+	jitbuild_begin(b, 0);
+	assert_int_equal(jitbuild_record(b, JITBUILD_UNWIND, 9, junk, sizeof(junk)), UNWIND);
+	assert_int_equal(jitbuild_load(b, 10, 0x1000, 5, "a", "AAA", 3), LOAD_A);
+	assert_int_equal(jitbuild_load(b, 20, 0x2000, 6, "bb", "BBBB", 4), LOAD_B);
+	assert_int_equal(jitbuild_move(b, 30, 0x1000, 0x3000, 3, 5), MOVE_A);
+	assert_int_equal(jitbuild_record(b, JITBUILD_CLOSE, 40, junk, 0), CLOSE);
+	assert_int_equal(b->size, END);
+}
+
+static char *render(const struct jitdump *dump)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	for (size_t i = 0; i < dump->events.n; i++) {
+		const struct jitdump_event *e = &dump->events.items[i];
+		const struct jitdump_load *l = &dump->loads.items[e->load];
+
+		fprintf(f, "%s%" PRIu64 ":", i ? " " : "", e->time);
+		if (e->kind == JITDUMP_CLOSE)
+			fprintf(f, "close");
+		else
+			fprintf(f, "%s%" PRIx64 "+%" PRIu64 "@%" PRIu64 "=%.*s",
+				e->kind == JITDUMP_MOVE ? "~" : "", e->address, l->size, l->offset,
+				l->name_size, l->name);
+	}
+	fclose(f);
+	return text;
+}
+
+struct row {
+	const char *name;
+	size_t at, width; /* where the good dump is spoiled; width 0: cut off there */
+	uint64_t value;
+	int expected;
+	const char *text; /* what is understood, or why it is refused */
+	uint64_t cut_at;
+	size_t n_skipped;
+};
+
+static const struct row rows[] = {
+	{ "good", 20, 4, 0x12345678, 0, GOOD, 0, 0 },
+	{ "empty", 0, 0, 0, -EBADMSG, "too short for a jitdump", 0, 0 },
+	{ "magic cut", 3, 0, 0, -EBADMSG, "too short for a jitdump", 0, 0 },
+	{ "header cut", 39, 0, 0, -EBADMSG, "too short for a jitdump's header", 0, 0 },
+	{ "no magic", 0, 4, 0, -EBADMSG, "not a jitdump", 0, 0 },
+	{ "the other byte order", 0, 4, 0x4454694a, -EOPNOTSUPP,
+	  "a jitdump of the other byte order", 0, 0 },
+	{ "version 2", 4, 4, 2, -EOPNOTSUPP, "a jitdump of another version than 1", 0, 0 },
+	{ "version 0", 4, 4, 0, -EOPNOTSUPP, "a jitdump of another version than 1", 0, 0 },
+	{ "header smaller than it is", 8, 4, 39, -EBADMSG,
+	  "a jitdump whose header has an impossible size", 0, 0 },
+	{ "header larger than the file", 8, 4, END + 1, -EBADMSG,
+	  "a jitdump whose header has an impossible size", 0, 0 },
+	{ "a larger header is skipped", 8, 4, LOAD_A, 0, GOOD, 0, 0 },
+	{ "unknown flag", 32, 8, 2, -EOPNOTSUPP, "a jitdump with flags that are not known", 0, 0 },
+	{ "no records", 40, 0, 0, 0, "", 0, 0 },
+	{ "unknown record", UNWIND, 4, 77, 0, GOOD, 0, 0 },
+	{ "debug info", UNWIND, 4, JITBUILD_DEBUG, 0, GOOD, 0, 0 },
+	{ "cut in a record's header", LOAD_B + 15, 0, 0, 0, "10:1000+3@143=a", LOAD_B, 0 },
+	{ "cut in a record", LOAD_B + 16, 0, 0, 0, "10:1000+3@143=a", LOAD_B, 0 },
+	{ "cut one byte too early", MOVE_A - 1, 0, 0, 0, "10:1000+3@143=a", LOAD_B, 0 },
+	{ "cut between records", MOVE_A, 0, 0, 0, "10:1000+3@143=a 20:2000+4@205=bb", 0, 0 },
+	{ "record of size 0", LOAD_B + 4, 4, 0, 0, "10:1000+3@143=a", LOAD_B, 0 },
+	{ "record smaller than its header", LOAD_B + 4, 4, 15, 0, "10:1000+3@143=a", LOAD_B, 0 },
+	{ "record larger than the file", LOAD_B + 4, 4, UINT32_MAX, 0, "10:1000+3@143=a", LOAD_B,
+	  0 },
+	{ "LOAD smaller than its fields", CLOSE, 4, JITBUILD_LOAD, 0,
+	  "10:1000+3@143=a 20:2000+4@205=bb 30:~3000+3@143=a", 0, 1 },
+	{ "MOVE smaller than its fields", CLOSE, 4, JITBUILD_MOVE, 0,
+	  "10:1000+3@143=a 20:2000+4@205=bb 30:~3000+3@143=a", 0, 1 },
+	{ "code larger than the record", LOAD_B + 40, 8, 8, 0,
+	  "10:1000+3@143=a 30:~3000+3@143=a 40:close", 0, 1 },
+	{ "code far larger", LOAD_B + 40, 8, UINT64_MAX, 0,
+	  "10:1000+3@143=a 30:~3000+3@143=a 40:close", 0, 1 },
+	{ "no room for the name", LOAD_B + 40, 8, 7, 0, "10:1000+3@143=a 30:~3000+3@143=a 40:close",
+	  0, 1 },
+	{ "no code", LOAD_B + 40, 8, 0, 0, "10:1000+3@143=a 30:~3000+3@143=a 40:close", 0, 0 },
+	{ "name without an end", LOAD_B + 58, 1, 'x', 0,
+	  "10:1000+3@143=a 30:~3000+3@143=a 40:close", 0, 1 },
+	{ "code behind the top", LOAD_B + 32, 8, UINT64_MAX - 2, 0,
+	  "10:1000+3@143=a 30:~3000+3@143=a 40:close", 0, 1 },
+	{ "code up to the top", LOAD_B + 32, 8, UINT64_MAX - 3, 0,
+	  "10:1000+3@143=a 20:fffffffffffffffc+4@205=bb 30:~3000+3@143=a 40:close", 0, 0 },
+	{ "MOVE of nobody", MOVE_A + 16 + 40, 8, 4, 0, "10:1000+3@143=a 20:2000+4@205=bb 40:close",
+	  0, 1 },
+	{ "MOVE of another size", MOVE_A + 16 + 32, 8, 4, 0,
+	  "10:1000+3@143=a 20:2000+4@205=bb 40:close", 0, 1 },
+	{ "MOVE behind the top", MOVE_A + 16 + 24, 8, UINT64_MAX - 1, 0,
+	  "10:1000+3@143=a 20:2000+4@205=bb 40:close", 0, 1 },
+	{ "one index twice: the latest", LOAD_B + 48, 8, 5, 0,
+	  "10:1000+3@143=a 20:2000+4@205=bb 40:close", 0, 1 },
+	{ "stamps out of order", LOAD_B + 8, 8, 5, 0,
+	  "5:2000+4@205=bb 10:1000+3@143=a 30:~3000+3@143=a 40:close", 0, 0 },
+	{ "CLOSE is last", CLOSE + 8, 8, 1, 0,
+	  "10:1000+3@143=a 20:2000+4@205=bb 30:~3000+3@143=a 30:close", 0, 0 },
+	{ "nothing behind a CLOSE", UNWIND, 4, JITBUILD_CLOSE, 0, "9:close", 0, 0 },
+};
+
+static void every_row(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct row *row = &rows[i];
+		struct jitdump dump = { .cut_at = 12345 };
+		const char *why = NULL;
+		struct jitbuild b;
+		uint8_t *bytes;
+		int r;
+
+		print_message("  %s\n", row->name);
+		build(&b);
+		if (row->width)
+			memcpy(b.bytes + row->at, &row->value, row->width);
+		else
+			b.size = row->at;
+		/* Of its very size, so that a sanitizer sees a step beyond. */
+		bytes = b.size ? malloc(b.size) : NULL;
+		assert_true(bytes || !b.size);
+		if (b.size)
+			memcpy(bytes, b.bytes, b.size);
+
+		r = jitdump_parse(bytes, b.size, &dump, &why);
+		assert_int_equal(r, row->expected);
+		if (r < 0) {
+			assert_string_equal(why, row->text);
+			assert_int_equal(dump.cut_at, 12345);
+		} else {
+			_cleanup_(freep) char *text = render(&dump);
+
+			assert_string_equal(text, row->text);
+			assert_int_equal(dump.cut_at, row->cut_at);
+			assert_int_equal(dump.n_skipped, row->n_skipped);
+			assert_false(dump.time_is_tsc);
+			jitdump_deinit(&dump);
+		}
+		free(bytes);
+	}
+}
+
+static void tsc_stamps(void **state)
+{
+	struct jitdump dump;
+	const char *why;
+	struct jitbuild b;
+
+	(void)state;
+	jitbuild_begin(&b, 1);
+	assert_int_equal(jitdump_parse(b.bytes, b.size, &dump, &why), 0);
+	assert_true(dump.time_is_tsc);
+	jitdump_deinit(&dump);
+}
+
+static void long_names_are_cut(void **state)
+{
+	static uint8_t bytes[40 + 56 + 70000];
+	static const uint64_t load[] = { UINT64_C(70056) << 32, 1, 0, 0, 0x1000, 1, 0 };
+	struct jitdump dump;
+	const char *why;
+	struct jitbuild b;
+
+	(void)state;
+	jitbuild_begin(&b, 0);
+	memset(bytes, 'x', sizeof(bytes));
+	memcpy(bytes, b.bytes, b.size);
+	memcpy(bytes + b.size, load, sizeof(load));
+	bytes[sizeof(bytes) - 2] = 0;
+	assert_int_equal(jitdump_parse(bytes, sizeof(bytes), &dump, &why), 0);
+	assert_int_equal(dump.loads.n, 1);
+	assert_int_equal(dump.loads.items[0].name_size, JITDUMP_NAME_MAX);
+	jitdump_deinit(&dump);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_row),
+		cmocka_unit_test(tsc_stamps),
+		cmocka_unit_test(long_names_are_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
