@@ -115,6 +115,7 @@ static int begin_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, const c
 			uint64_t time, struct thread **ret_thread)
 {
 	struct thread *thread = find_thread(tasks, tid);
+	const uint32_t cpu = thread ? thread->cpu : TRACE_NONE;
 	int r;
 
 	if (!thread) {
@@ -133,6 +134,7 @@ static int begin_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, const c
 		.comm = comm,
 		.space = space_of(tasks, pid),
 		.since = time,
+		.cpu = cpu,
 	};
 	*ret_thread = thread;
 	return add_life(tasks, thread, time);

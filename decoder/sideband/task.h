@@ -38,6 +38,7 @@ struct thread {
 	const char *comm;    /* borrowed from the records; "" if not known */
 	struct space *space; /* of its process; borrowed from the tasks */
 	uint64_t since;      /* it was not where it is now before this time */
+	uint32_t cpu;        /* the timeline's number of the one it was on last, or TRACE_NONE */
 	bool ended;          /* by an EXIT */
 };
 

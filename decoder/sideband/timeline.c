@@ -62,6 +62,7 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 		return r;
 	if (thread) {
 		thread->since = time;
+		thread->cpu = index;
 		item.space = thread->space;
 	}
 	item.comm = thread ? thread->comm : "";
@@ -70,6 +71,27 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 		return 0;
 	*cpu = (struct cpu){ .placed = true, .pid = pid, .tid = tid, .space = item.space };
 	return tracks_add(&tl->stays, &item);
+}
+
+/* Return: the index of the CPU that @tid was put on last, if it is still there; or TRACE_NONE. */
+static uint32_t cpu_of(const struct timeline *tl, uint32_t pid, uint32_t tid)
+{
+	const struct thread *thread = tasks_find(&tl->tasks, pid, tid);
+
+	if (!thread || thread->cpu == TRACE_NONE || tl->cpus.items[thread->cpu].pid != pid ||
+	    tl->cpus.items[thread->cpu].tid != tid)
+		return TRACE_NONE;
+	return thread->cpu;
+}
+
+/*
+ * A record may have given a thread another space while it runs on CPU @index, if it does: its stay
+ * ends, and another begins.
+ */
+static int place_again(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid,
+		       uint64_t time)
+{
+	return index == TRACE_NONE ? 0 : place(tl, index, pid, tid, time);
 }
 
 /*
@@ -153,13 +175,17 @@ static int on_itrace_start(struct timeline *tl, const struct trace_record *recor
 static int on_exec(struct timeline *tl, const struct trace_record *record)
 {
 	struct cursor c = cursor_from(record->payload, record->payload_size);
-	uint32_t ids[2], index;
+	uint32_t ids[2], index, ran_on;
 	int r;
 
 	if (cursor_get(&c, sizeof(ids), ids) < 0)
 		return TASKS_SKIPPED;
-	if (record->time == 0 || record->cpu == TRACE_NONE || record->pid != ids[0])
-		return tasks_comm(&tl->tasks, record);
+	/* Wherever the record says that it was made. */
+	ran_on = cpu_of(tl, ids[0], ids[1]);
+	if (record->time == 0 || record->cpu == TRACE_NONE || record->pid != ids[0]) {
+		r = tasks_comm(&tl->tasks, record);
+		return r != 0 ? r : place_again(tl, ran_on, ids[0], ids[1], record->time);
+	}
 
 	r = get_cpu(tl, record->cpu, &index);
 	if (r < 0)
@@ -171,9 +197,26 @@ static int on_exec(struct timeline *tl, const struct trace_record *record)
 	if (r != 0)
 		return r;
 
-	if (!tl->cpus.items[index].placed || tl->cpus.items[index].pid != ids[0])
-		return 0;
-	return place(tl, index, ids[0], ids[1], record->time);
+	if (tl->cpus.items[index].placed && tl->cpus.items[index].pid == ids[0]) {
+		r = place(tl, index, ids[0], ids[1], record->time);
+		if (r < 0)
+			return r;
+	}
+	return place_again(tl, ran_on, ids[0], ids[1], record->time);
+}
+
+/* One that runs already is not forked, but broken records may say so. */
+static int on_fork(struct timeline *tl, const struct trace_record *record)
+{
+	struct cursor c = cursor_from(record->payload, record->payload_size);
+	uint32_t ids[4], ran_on; /* pid, parent's, tid, parent's */
+	int r;
+
+	if (cursor_get(&c, sizeof(ids), ids) < 0)
+		return TASKS_SKIPPED;
+	ran_on = cpu_of(tl, ids[0], ids[2]);
+	r = tasks_fork(&tl->tasks, record);
+	return r != 0 ? r : place_again(tl, ran_on, ids[0], ids[2], record->time);
 }
 
 static int on_record(struct timeline *tl, const struct trace_record *record)
@@ -190,7 +233,7 @@ static int on_record(struct timeline *tl, const struct trace_record *record)
 			return on_exec(tl, record);
 		return tasks_comm(&tl->tasks, record);
 	case PERF_RECORD_FORK:
-		return tasks_fork(&tl->tasks, record);
+		return on_fork(tl, record);
 	case PERF_RECORD_EXIT:
 		return tasks_exit(&tl->tasks, record);
 	case PERF_RECORD_MMAP:
