@@ -19,10 +19,6 @@
 #define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
 #define FREEZE_POLL_US 50u
 
-/* A pass over all heads that took longer was interrupted. */
-#define FREEZE_PASS_NS 20000u
-#define FREEZE_TRIES   16u
-
 /* Bytes a writer may have put behind the head it published last: less than a PSB+ and some TIPs,
  * one record. */
 #define UNPUBLISHED_AUX    4096u
@@ -44,7 +40,7 @@
 struct frozen {
 	uint64_t aux_head;
 	uint64_t switch_head;
-	enum source_end end;
+	bool current; /* its owner flushed for the freeze, or it had none */
 };
 
 struct source_emu {
@@ -64,14 +60,6 @@ static struct source_emu *emu(struct source *source)
 	return (struct source_emu *)source;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static struct emu_pool *pool(const struct source_emu *e)
 {
 	return (struct emu_pool *)e->map;
@@ -82,36 +70,20 @@ static struct emu_cpu *cpu_at(const struct source_emu *e, uint32_t cpu)
 	return (struct emu_cpu *)(e->map + emu_cpu_offset(&e->layout, cpu));
 }
 
-static enum source_end end_of(const struct source_emu *e, uint32_t i, uint32_t generation)
+static bool flushed(const struct source_emu *e, uint32_t i, uint32_t generation)
 {
 	struct emu_cpu *cpu = cpu_at(e, i);
 
-	if (atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0)
-		return SOURCE_END_IDLE;
-	return atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) == generation
-		   ? SOURCE_END_FLUSHED
-		   : SOURCE_END_LATE;
+	return atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0 ||
+	       atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) == generation;
 }
 
 static bool all_flushed(const struct source_emu *e, uint32_t generation)
 {
 	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
-		if (end_of(e, i, generation) == SOURCE_END_LATE)
+		if (!flushed(e, i, generation))
 			return false;
 	return true;
-}
-
-static void read_heads(struct source_emu *e, uint32_t generation)
-{
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
-		e->frozen[i].end = end_of(e, i, generation);
-		e->frozen[i].aux_head =
-		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
-	}
-	/* After the PT, so that no packet is newer than the switch that explains it. */
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
-		e->frozen[i].switch_head =
-		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
 }
 
 static int freeze(struct source *source)
@@ -126,15 +98,15 @@ static int freeze(struct source *source)
 	     us += FREEZE_POLL_US)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = FREEZE_POLL_US * 1000 }, NULL);
 
-	/* All at one moment. If we were interrupted meanwhile, a thread may have gone from a CPU that
-	 * was read to one that was not, and what it did on the first would be missing between. */
-	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
-		const uint64_t since = now_ns();
-
-		read_heads(e, generation);
-		if (now_ns() - since < FREEZE_PASS_NS)
-			break;
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		e->frozen[i].current = flushed(e, i, generation);
+		e->frozen[i].aux_head =
+		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
 	}
+	/* After the PT, so that no packet is newer than the switch that explains it. */
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+		e->frozen[i].switch_head =
+		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
 	return 0;
 }
 
@@ -162,7 +134,7 @@ static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret
 		return -EINVAL;
 	*ret_view = ring_view(e->map + emu_aux_offset(&e->layout, cpu), e->layout.aux_size,
 			      e->frozen[cpu].aux_head);
-	ret_view->end = e->frozen[cpu].end;
+	ret_view->current = e->frozen[cpu].current;
 	return 0;
 }
 
@@ -223,6 +195,7 @@ static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_byte
 /* Says that records are missing, in the place of bytes that are none. */
 static size_t write_lost(uint8_t *at)
 {
+	struct timespec now;
 	struct {
 		struct perf_event_header header;
 		uint64_t id, lost;
@@ -234,7 +207,8 @@ static size_t write_lost(uint8_t *at)
 		.trailer = { .id = RECORD_ID_SIDEBAND },
 	};
 
-	lost.trailer.time = now_ns();
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	lost.trailer.time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	memcpy(at, &lost, sizeof(lost));
 	return sizeof(lost);
 }
