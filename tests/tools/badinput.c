@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -36,8 +37,8 @@ static const char *const engines[] = { "block", "insn" };
 
 struct bench {
 	const char *ptdecode, *snapshot, *victim;
-	char dir[64];   /* made anew for each row: the snapshot, without SHA256SUMS */
-	char input[80]; /* what is decoded; dir, unless the row sets another */
+	char dir[64];    /* made anew for each row: the snapshot, without SHA256SUMS */
+	char input[192]; /* what is decoded; dir, unless the row sets another */
 	struct mapfile data;
 	uint8_t *bytes; /* a copy to spoil */
 	size_t size;
@@ -395,6 +396,127 @@ static void make_bad_opcode(struct bench *b)
 	write_data(b);
 }
 
+/* Put @size bytes, records, before the first AUXTRACE. */
+static void insert_records(struct bench *b, const void *bytes, size_t size)
+{
+	const size_t at = (size_t)b->auxtrace->offset;
+	struct perfabi_section *table;
+	struct perfabi_header header;
+
+	b->bytes = realloc(b->bytes, b->size + size);
+	if (!b->bytes)
+		error(2, ENOMEM, "%s", b->row);
+	memmove(b->bytes + at + size, b->bytes + at, b->size - at);
+	memcpy(b->bytes + at, bytes, size);
+	b->size += size;
+
+	memcpy(&header, b->bytes, sizeof(header));
+	header.data.size += size;
+	memcpy(b->bytes, &header, sizeof(header));
+	table = (struct perfabi_section *)(b->bytes + header.data.offset + header.data.size);
+	for (size_t i = 0; i < ARRAY_LEN(header.features); i++)
+		for (uint64_t bits = header.features[i]; bits; bits &= bits - 1, table++)
+			table->offset += size;
+}
+
+/* The process maps a jitdump, which is this in the snapshot; NULL: it is not there. */
+static void put_jitdump(struct bench *b, const void *dump, size_t size)
+{
+	struct {
+		struct perf_event_header header;
+		uint32_t pid, tid;
+		uint64_t start, size, offset;
+		uint32_t numbers[6];
+		uint32_t prot, flags;
+		char path[24];
+		struct perfabi_trailer trailer;
+	} record = {
+		.header = { PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, sizeof(record) },
+		.pid = b->whole.threads.items[0].pid,
+		.tid = b->whole.threads.items[0].pid,
+		.start = 0x7fffff000000,
+		.size = 4096,
+		.prot = PROT_READ | PROT_EXEC,
+		.flags = MAP_PRIVATE,
+	};
+	const struct walk_record *comm = find_record(b, PERF_RECORD_COMM);
+	char name[96];
+
+	memcpy(&record.trailer, comm->payload + comm->payload_size, sizeof(record.trailer));
+	(void)snprintf(record.path, sizeof(record.path), "/no/jit-%" PRIu32 ".dump", record.pid);
+	insert_records(b, &record, sizeof(record));
+	write_data(b);
+
+	(void)snprintf(name, sizeof(name), "%s/jit", b->dir);
+	(void)unlink(name); /* the link to the snapshot's, if it has one */
+	if (mkdir(name, 0700) < 0)
+		error(2, errno, "%s", name);
+	(void)snprintf(name, sizeof(name), "jit/jit-%" PRIu32 ".dump", record.pid);
+	if (dump)
+		write_file(b, name, dump, size);
+	use_file(b, name);
+}
+
+/* Decode the directory, after put_jitdump() has named the dump. */
+static void use_dir(struct bench *b)
+{
+	(void)snprintf(b->input, sizeof(b->input), "%s", b->dir);
+}
+
+static void make_jit_missing(struct bench *b)
+{
+	put_jitdump(b, NULL, 0);
+	use_dir(b);
+}
+
+static void make_jit_text(struct bench *b)
+{
+	put_jitdump(b, "Not for the decoder, and more than forty bytes long.\n", 53);
+	use_dir(b);
+}
+
+static void make_jit_fifo(struct bench *b)
+{
+	put_jitdump(b, NULL, 0);
+	if (mkfifo(b->input, 0600) < 0)
+		error(2, errno, "%s", b->input);
+	use_dir(b);
+}
+
+static void make_jit_dangling(struct bench *b)
+{
+	put_jitdump(b, NULL, 0);
+	if (symlink("/dev/zero", b->input) < 0)
+		error(2, errno, "%s", b->input);
+	use_dir(b);
+}
+
+static void make_jit_zeros(struct bench *b)
+{
+	put_jitdump(b, "", 0);
+	if (truncate(b->input, GIB) < 0)
+		error(2, errno, "%s", b->input);
+	use_dir(b);
+}
+
+/* A good header, and a LOAD that says that it has more than there is. */
+static void make_jit_claims(struct bench *b)
+{
+	const struct {
+		uint32_t magic, version, header_size, machine, pad, pid;
+		uint64_t time, flags;
+		uint32_t id, size;
+		uint64_t load_time;
+		uint32_t load_pid, load_tid;
+		uint64_t vma, address, code_size, index;
+		char name[8];
+	} dump = { 0x4a695444, 1, 40, 62, 0,      1,      1,          0, 0,
+		   UINT32_MAX, 1, 1,  1,  0x1000, 0x1000, UINT64_MAX, 1, "f" };
+
+	put_jitdump(b, &dump, sizeof(dump));
+	use_dir(b);
+}
+
 static const struct row rows[] = {
 	{ "as it was", make_whole, "Gaps: 0", "", 0, WHOLE },
 	{ "a text file", make_text, "text: not a perf.data file: it does not begin with PERFILE2",
@@ -459,6 +581,14 @@ static const struct row rows[] = {
 	{ "a ring without a PSB", make_ring_without_psb, "no PSB at all", "--force", 0, NOTHING },
 	{ "a piece of 0 bytes", make_ring_of_no_bytes, "ends inside the record at byte ", "--force",
 	  3, NOTHING },
+	{ "no jitdump", make_jit_missing, "Gaps: 0", "--force", 0, WHOLE },
+	{ "a jitdump of text", make_jit_text, "Gaps: 0", "--force", 0, WHOLE },
+	{ "a jitdump that is a FIFO", make_jit_fifo, "Gaps: 0", "--force", 0, WHOLE },
+	{ "a jitdump that is a link to /dev/zero", make_jit_dangling, "Gaps: 0", "--force", 0,
+	  WHOLE },
+	{ "a jitdump of 1 GiB of zeros", make_jit_zeros, "Gaps: 0", "--force", 0, WHOLE },
+	{ "a jitdump that claims more than it holds", make_jit_claims, "Gaps: 0", "--force", 0,
+	  WHOLE },
 	{ "a packet that is none", make_bad_opcode, "bad packet", "--force", 3, BEGINNING },
 };
 
