@@ -26,6 +26,8 @@ void config_init(struct config *ret_config)
 		.aux_size = UINT64_C(64) << 20,
 		.switch_size = UINT64_C(4) << 20,
 		.task_size = UINT64_C(4) << 20,
+		.jit_max = UINT64_C(256) << 20,
+		.mem_max = UINT64_C(64) << 20,
 		.sideband_max = UINT64_C(64) << 20,
 		.max_use = UINT64_MAX,
 	};
@@ -211,6 +213,8 @@ static void set_key(struct config *config, const struct where *where, const char
 		{ "SwitchSize", set_ring, &config->switch_size },
 		{ "TaskSize", set_ring, &config->task_size },
 		{ "SidebandMax", set_size, &config->sideband_max },
+		{ "JitMax", set_size, &config->jit_max },
+		{ "MemMax", set_size, &config->mem_max },
 		{ "MaxUse", set_size, &config->max_use },
 		{ "KeepFree", set_size, &config->keep_free },
 	};

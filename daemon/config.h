@@ -42,6 +42,8 @@ struct config {
 	uint64_t switch_size;
 	uint64_t task_size;
 	uint64_t sideband_max;
+	uint64_t jit_max; /* bytes of jitdumps, and of anonymous code, in one snapshot */
+	uint64_t mem_max;
 	uint64_t max_use;   /* UINT64_MAX: no limit */
 	uint64_t keep_free; /* 0: no limit */
 };

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "daemon/record.h"
-#include "daemon/source.h"
 #include "ptd/snapshot.h"
 
 #define SLICE_SIZE ((size_t)1 << 20)
@@ -44,7 +43,7 @@ int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64
 		return r;
 	skip = before(&v, pt_since);
 	copy->pt_head = v.head;
-	copy->current = v.current;
+	copy->end = v.end;
 	copy->pt_size = at = v.a_size + v.b_size - skip;
 	if (at == 0)
 		return 0;
@@ -133,12 +132,18 @@ void cpucopy_deinit(struct cpucopy *copy)
 
 void cpucopy_print(const struct cpucopy *copy, uint32_t cpu, FILE *f)
 {
+	static const char *const ends[] = {
+		[SOURCE_END_IDLE] = "idle",
+		[SOURCE_END_FLUSHED] = "flushed",
+		[SOURCE_END_LATE] = "late",
+	};
+
 	if (copy->pt_head == 0 && copy->switches_newest == 0)
 		return;
 	fprintf(f, "cpu.%" PRIu32 ".bytes=%" PRIu64 "\n", cpu, copy->pt_bytes);
 	fprintf(f, "cpu.%" PRIu32 ".head=%" PRIu64 "\n", cpu, copy->pt_head);
 	fprintf(f, "cpu.%" PRIu32 ".dropped=%" PRIu64 "\n", cpu, copy->pt_dropped);
-	fprintf(f, "cpu.%" PRIu32 ".current=%s\n", cpu, copy->current ? "yes" : "no");
+	fprintf(f, "cpu.%" PRIu32 ".end=%s\n", cpu, ends[copy->end]);
 	fprintf(f, "cpu.%" PRIu32 "." PTD_MANIFEST_SWITCH_OLDEST "=%" PRIu64 "\n", cpu,
 		copy->switches_oldest);
 	fprintf(f, "cpu.%" PRIu32 ".switch_newest_ns=%" PRIu64 "\n", cpu, copy->switches_newest);

@@ -15,9 +15,7 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-
-struct record;
-struct source;
+#include "daemon/source.h"
 
 struct cpucopy {
 	uint8_t *switches; /* the ring */
@@ -32,7 +30,7 @@ struct cpucopy {
 	uint64_t pt_head;
 	uint64_t pt_bytes;   /* that were kept */
 	uint64_t pt_dropped; /* overwritten while it was copied */
-	bool current;        /* the writer flushed for the freeze, or there was none */
+	enum source_end end;
 };
 
 /*

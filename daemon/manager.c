@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "daemon/config.h"
 #include "daemon/control.h"
+#include "daemon/jitfile.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/listen.h"
@@ -37,6 +38,8 @@ struct manager {
 	struct source *source;
 	struct sideband *sideband;
 	struct keep *keep;
+	struct jitfiles *jitfiles;
+	uint64_t jit_max, mem_max;
 	struct spool *spool;
 	struct spool_limits limits;
 	struct jobs *jobs;
@@ -70,6 +73,7 @@ static void keep_mapped(struct manager *m, const uint8_t *bytes, size_t size)
 	while (record_next(&c, &record) == 0) {
 		if (record_get_mmap2(&record, &mmap) < 0)
 			continue;
+		jitfiles_add(m->jitfiles, &mmap);
 		(void)keep_add(m->keep, &mmap, &error);
 		if (error < 0) {
 			errno = -error;
@@ -136,6 +140,7 @@ struct work {
 	struct snapshot_request request;
 	struct sideband_view view;
 	struct object **objects;
+	struct jitfile *jitfiles;
 	struct spool *spool; /* borrowed */
 };
 
@@ -147,6 +152,7 @@ static void work_free(struct work *work)
 	for (size_t i = 0; i < work->request.n_objects; i++)
 		(void)object_unref(work->objects[i]);
 	free(work->objects);
+	jitfiles_list_free(work->jitfiles, work->request.n_jitfiles);
 	free(work);
 }
 
@@ -163,6 +169,8 @@ static int prepare(struct job *job, void *userdata)
 
 	if (!work)
 		return -ENOMEM;
+	/* What takes time goes first: the rings are being overwritten from the freeze on. */
+	drain(m);
 	r = m->source->ops->freeze(m->source);
 	if (r < 0)
 		return r;
@@ -171,6 +179,8 @@ static int prepare(struct job *job, void *userdata)
 		.source = m->source,
 		.tasks = &work->view,
 		.store_fd = spool_store_fd(m->spool),
+		.jit_max = m->jit_max,
+		.mem_max = m->mem_max,
 		.frozen_ns = now_ns(CLOCK_MONOTONIC),
 		.frozen_realtime_ns = now_ns(CLOCK_REALTIME),
 		.cancel = &job->cancel,
@@ -180,9 +190,12 @@ static int prepare(struct job *job, void *userdata)
 	r = sideband_view_init(m->sideband, &work->view);
 	if (r == 0)
 		r = keep_list(m->keep, &work->objects, &work->request.n_objects);
+	if (r == 0)
+		r = jitfiles_list(m->jitfiles, &work->jitfiles, &work->request.n_jitfiles);
 	if (r < 0)
 		return r;
 	work->request.objects = work->objects;
+	work->request.jitfiles = work->jitfiles;
 	work->request.sideband_lost = sideband_stats(m->sideband).lost;
 	work->spool = m->spool;
 	job->work = TAKE(work);
@@ -411,6 +424,8 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 		.max_use = options->config->max_use,
 		.keep_free = options->config->keep_free,
 	};
+	m->jit_max = options->config->jit_max;
+	m->mem_max = options->config->mem_max;
 	r = open_source(m, options->config);
 	if (r < 0)
 		return r;
@@ -420,6 +435,8 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	r = set_up_event(m);
 	if (r == 0)
 		r = sideband_new(options->config->sideband_max, is_alive, &m->sideband);
+	if (r == 0)
+		r = jitfiles_new(&m->jitfiles);
 	if (r == 0)
 		r = plugin_find(&m->plugin);
 	if (r < 0)
@@ -444,6 +461,7 @@ struct manager *manager_free(struct manager *manager)
 	free(manager->socket_path);
 	free(manager->plugin);
 	(void)keep_free(manager->keep);
+	(void)jitfiles_free(manager->jitfiles);
 	(void)spool_free(manager->spool);
 	(void)sideband_free(manager->sideband);
 	if (manager->source)

@@ -98,6 +98,10 @@ int record_get_mmap2(const struct record *record, struct record_mmap2 *ret_mmap2
 			return -EBADMSG;
 		m.build_id.size = raw.id[0];
 		memcpy(m.build_id.bytes, raw.id + 4, raw.id[0]);
+	} else {
+		memcpy(&m.maj, raw.id, sizeof(m.maj));
+		memcpy(&m.min, raw.id + 4, sizeof(m.min));
+		memcpy(&m.ino, raw.id + 8, sizeof(m.ino));
 	}
 	*ret_mmap2 = m;
 	return 0;

@@ -42,6 +42,8 @@ struct record_mmap2 {
 	uint64_t len;
 	uint64_t pgoff;
 	struct buildid build_id; /* size 0 if the record carries none */
+	uint32_t maj, min;       /* device and inode of the file; 0 if it carries a build-id */
+	uint64_t ino;
 	uint32_t prot;
 	const char *name; /* in the record's bytes, ended by NUL */
 };

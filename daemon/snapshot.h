@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 
+struct jitfile;
 struct object;
 struct sideband_view;
 struct source;
@@ -29,8 +30,11 @@ struct snapshot_request {
 	struct object *const *objects; /* what is kept; only those of tasks that ran are taken */
 	size_t n_objects;
 	int store_fd;
-	uint64_t frozen_ns;          /* when, on the records' clock */
-	uint64_t frozen_realtime_ns; /* the same moment on CLOCK_REALTIME */
+	uint64_t frozen_ns;             /* when, on the records' clock */
+	uint64_t frozen_realtime_ns;    /* the same moment on CLOCK_REALTIME */
+	const struct jitfile *jitfiles; /* as they are at the freeze */
+	size_t n_jitfiles;
+	uint64_t jit_max, mem_max;   /* bytes of them, and of anonymous memory, to keep at most */
 	int64_t monotonic_offset_ns; /* the records' clock minus CLOCK_MONOTONIC */
 	const atomic_bool *cancel;   /* give up when it becomes true; may be NULL */
 };

@@ -38,15 +38,21 @@ struct source_facts {
 	char cpuid[64]; /* as perf writes it: "GenuineIntel,6,85,4" */
 };
 
+/* How far the AUX of a CPU goes at a freeze. */
+enum source_end {
+	SOURCE_END_IDLE,    /* to the last packet: nobody ran there */
+	SOURCE_END_FLUSHED, /* to the freeze */
+	SOURCE_END_LATE,    /* to what its writer had published: it did not answer in time */
+};
+
 /* The bytes of a ring, oldest first; @b is empty unless they cross the ring's end. */
 struct source_view {
 	const uint8_t *a;
 	size_t a_size;
 	const uint8_t *b;
 	size_t b_size;
-	uint64_t head; /* running count of bytes ever written, as of the view */
-	bool current;  /* of AUX: it ends at the freeze. Else its writer did not answer in time, and
-			* what it does since its last packets is not in them. */
+	uint64_t head;       /* running count of bytes ever written, as of the view */
+	enum source_end end; /* of AUX */
 };
 
 struct source_ops {
@@ -71,6 +77,9 @@ struct source_ops {
 
 	/* Whether anything may be writing task records: while it is so, they must be drained. */
 	bool (*active)(struct source *source);
+
+	/* Is @pid a process that writes to this source? A record may name any. NULL: every one is. */
+	bool (*owns)(struct source *source, uint32_t pid);
 
 	struct source *(*free)(struct source *source);
 };

@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #include "base/cursor.h"
@@ -18,6 +21,10 @@
 #define QUANTUM_US     5000u
 #define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
 #define FREEZE_POLL_US 50u
+
+/* A pass over all heads that took longer was interrupted. */
+#define FREEZE_PASS_NS 20000u
+#define FREEZE_TRIES   16u
 
 /* Bytes a writer may have put behind the head it published last: less than a PSB+ and some TIPs,
  * one record. */
@@ -40,7 +47,7 @@
 struct frozen {
 	uint64_t aux_head;
 	uint64_t switch_head;
-	bool current; /* its owner flushed for the freeze, or it had none */
+	enum source_end end;
 };
 
 struct source_emu {
@@ -60,6 +67,14 @@ static struct source_emu *emu(struct source *source)
 	return (struct source_emu *)source;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 static struct emu_pool *pool(const struct source_emu *e)
 {
 	return (struct emu_pool *)e->map;
@@ -70,20 +85,36 @@ static struct emu_cpu *cpu_at(const struct source_emu *e, uint32_t cpu)
 	return (struct emu_cpu *)(e->map + emu_cpu_offset(&e->layout, cpu));
 }
 
-static bool flushed(const struct source_emu *e, uint32_t i, uint32_t generation)
+static enum source_end end_of(const struct source_emu *e, uint32_t i, uint32_t generation)
 {
 	struct emu_cpu *cpu = cpu_at(e, i);
 
-	return atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0 ||
-	       atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) == generation;
+	if (atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0)
+		return SOURCE_END_IDLE;
+	return atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) == generation
+		   ? SOURCE_END_FLUSHED
+		   : SOURCE_END_LATE;
 }
 
 static bool all_flushed(const struct source_emu *e, uint32_t generation)
 {
 	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
-		if (!flushed(e, i, generation))
+		if (end_of(e, i, generation) == SOURCE_END_LATE)
 			return false;
 	return true;
+}
+
+static void read_heads(struct source_emu *e, uint32_t generation)
+{
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		e->frozen[i].end = end_of(e, i, generation);
+		e->frozen[i].aux_head =
+		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
+	}
+	/* After the PT, so that no packet is newer than the switch that explains it. */
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+		e->frozen[i].switch_head =
+		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
 }
 
 static int freeze(struct source *source)
@@ -98,15 +129,15 @@ static int freeze(struct source *source)
 	     us += FREEZE_POLL_US)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = FREEZE_POLL_US * 1000 }, NULL);
 
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
-		e->frozen[i].current = flushed(e, i, generation);
-		e->frozen[i].aux_head =
-		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
+	/* All at one moment. If we were interrupted meanwhile, a thread may have gone from a CPU that
+	 * was read to one that was not, and what it did on the first would be missing between. */
+	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
+		const uint64_t since = now_ns();
+
+		read_heads(e, generation);
+		if (now_ns() - since < FREEZE_PASS_NS)
+			break;
 	}
-	/* After the PT, so that no packet is newer than the switch that explains it. */
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
-		e->frozen[i].switch_head =
-		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
 	return 0;
 }
 
@@ -134,7 +165,7 @@ static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret
 		return -EINVAL;
 	*ret_view = ring_view(e->map + emu_aux_offset(&e->layout, cpu), e->layout.aux_size,
 			      e->frozen[cpu].aux_head);
-	ret_view->current = e->frozen[cpu].current;
+	ret_view->end = e->frozen[cpu].end;
 	return 0;
 }
 
@@ -195,7 +226,6 @@ static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_byte
 /* Says that records are missing, in the place of bytes that are none. */
 static size_t write_lost(uint8_t *at)
 {
-	struct timespec now;
 	struct {
 		struct perf_event_header header;
 		uint64_t id, lost;
@@ -207,8 +237,7 @@ static size_t write_lost(uint8_t *at)
 		.trailer = { .id = RECORD_ID_SIDEBAND },
 	};
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	lost.trailer.time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	lost.trailer.time = now_ns();
 	memcpy(at, &lost, sizeof(lost));
 	return sizeof(lost);
 }
@@ -291,6 +320,29 @@ static bool active(struct source *source)
 	return atomic_load_explicit(&pool(e)->n_attached, memory_order_relaxed) > 0 && any_alive(e);
 }
 
+/* Whoever writes to the pool has it mapped. */
+static bool owns(struct source *source, uint32_t pid)
+{
+	_cleanup_(freep) char *line = NULL;
+	unsigned maj, min;
+	size_t size = 0;
+	bool found = false;
+	struct stat st;
+	char path[32];
+	uint64_t ino;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+	f = fstat(emu(source)->fd, &st) == 0 ? fopen(path, "re") : NULL;
+	if (!f)
+		return false;
+	while (!found && getline(&line, &size, f) > 0)
+		found = sscanf(line, "%*x-%*x %*s %*x %x:%x %" SCNu64, &maj, &min, &ino) == 3 &&
+			ino == st.st_ino && makedev(maj, min) == st.st_dev;
+	(void)fclose(f);
+	return found;
+}
+
 static struct source *emu_free(struct source *source)
 {
 	struct source_emu *e = emu(source);
@@ -312,6 +364,7 @@ static const struct source_ops emu_ops = {
 	.overtaken = overtaken,
 	.drain_tasks = drain_tasks,
 	.active = active,
+	.owns = owns,
 	.free = emu_free,
 };
 

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/jitfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "daemon/record.h"
+#include "daemon/tasks.h"
+#include "decoder/util/vec.h"
+
+/* Processes with a JIT that are remembered: the latest. Each may hold a descriptor. */
+#define PROCESSES_MAX 256u
+#define BLOCK_SIZE    65536u
+
+struct process {
+	uint32_t pid;
+	uid_t uid;
+	int fd; /* of its jitdump, or -1 */
+	const char *reason;
+	bool has_dump; /* it claims to have one */
+};
+
+struct jitfiles {
+	VEC(struct process) processes; /* oldest first */
+};
+
+int jitfile_open(const struct jitfile_claim *claim, int *ret_fd, const char **reterr_reason)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat st;
+
+	/* O_NONBLOCK: it may be a FIFO. */
+	fd = open(claim->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0 && errno == ELOOP)
+		*reterr_reason = "it is a symbolic link";
+	if (fd < 0)
+		return errno == ELOOP ? -EPERM : -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+
+	*reterr_reason =
+	    !S_ISREG(st.st_mode)      ? "it is not a regular file"
+	    : st.st_uid != claim->uid ? "it does not belong to the process's user"
+	    : claim->must_match && (major(st.st_dev) != claim->maj ||
+				    minor(st.st_dev) != claim->min || st.st_ino != claim->ino)
+		? "it is not the file that the process mapped"
+		: NULL;
+	if (*reterr_reason)
+		return -EPERM;
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+int jitfiles_new(struct jitfiles **ret_files)
+{
+	*ret_files = calloc(1, sizeof(**ret_files));
+	return *ret_files ? 0 : -ENOMEM;
+}
+
+struct jitfiles *jitfiles_free(struct jitfiles *files)
+{
+	if (!files)
+		return NULL;
+
+	for (size_t i = 0; i < files->processes.n; i++)
+		(void)fd_close(files->processes.items[i].fd);
+	vec_deinit(&files->processes);
+	free(files);
+	return NULL;
+}
+
+static struct process *find(const struct jitfiles *files, uint32_t pid)
+{
+	for (size_t i = 0; i < files->processes.n; i++)
+		if (files->processes.items[i].pid == pid)
+			return &files->processes.items[i];
+	return NULL;
+}
+
+/* The process is asked for its user while it certainly lives. */
+static struct process *get(struct jitfiles *files, uint32_t pid)
+{
+	struct process *p = find(files, pid);
+	struct process *items = files->processes.items;
+	struct stat st;
+	char path[32];
+
+	if (p)
+		return p;
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+	if (stat(path, &st) < 0)
+		return NULL;
+	if (files->processes.n == PROCESSES_MAX) {
+		(void)fd_close(items[0].fd);
+		files->processes.n--;
+		memmove(items, items + 1, files->processes.n * sizeof(*items));
+	}
+	if (vec_push(&files->processes, { .pid = pid, .uid = st.st_uid, .fd = -1 }) < 0)
+		return NULL;
+	return &files->processes.items[files->processes.n - 1];
+}
+
+/* Is what the process has mapped there the file that is open at @fd? Asks the kernel, for records
+ * that name no inode, and file systems that show another one in them. */
+static bool is_mapped(const struct record_mmap2 *mmap, int fd)
+{
+	struct stat mapped, st;
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64,
+		       mmap->pid, mmap->addr, mmap->addr + mmap->len);
+	return stat(path, &mapped) == 0 && fstat(fd, &st) == 0 && mapped.st_dev == st.st_dev &&
+	       mapped.st_ino == st.st_ino;
+}
+
+static void open_dump(struct process *p, const struct record_mmap2 *mmap)
+{
+	struct jitfile_claim claim = { .path = mmap->name,
+				       .uid = p->uid,
+				       .must_match = mmap->ino != 0,
+				       .maj = mmap->maj,
+				       .min = mmap->min,
+				       .ino = mmap->ino };
+	int fd = -1, r;
+
+	r = jitfile_open(&claim, &fd, &p->reason);
+	if (r == -EPERM && claim.must_match) {
+		claim.must_match = false;
+		r = jitfile_open(&claim, &fd, &p->reason);
+		if (r == 0 && !is_mapped(mmap, fd)) {
+			fd = fd_close(fd);
+			p->reason = "it is not the file that the process mapped";
+			return;
+		}
+	} else if (r == 0 && !claim.must_match && !is_mapped(mmap, fd)) {
+		fd = fd_close(fd);
+		p->reason = "it cannot be seen that the process mapped it";
+		return;
+	}
+	if (r < 0 && r != -EPERM)
+		p->reason = "it cannot be opened";
+	p->fd = fd;
+}
+
+void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
+{
+	const bool is_dump = tasks_is_jitdump(mmap->name);
+	struct process *p;
+
+	if (!(mmap->prot & PROT_EXEC) || (!is_dump && strcmp(mmap->name, "//anon") != 0))
+		return;
+	p = get(files, mmap->pid);
+	if (!p || !is_dump)
+		return;
+	/* A program that was executed in its place begins another. */
+	p->fd = fd_close(p->fd);
+	p->reason = NULL;
+	p->has_dump = true;
+	open_dump(p, mmap);
+}
+
+/* Names of a JIT that writes no dump. Return: whether there is anything to say of it. */
+static bool open_map(const struct process *p, struct jitfile *file)
+{
+	char path[64];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", p->pid);
+	r = jitfile_open(&(struct jitfile_claim){ .path = path, .uid = p->uid }, &file->fd,
+			 &file->reason);
+	if (r < 0 && r != -EPERM && r != -ENOENT)
+		file->reason = "it cannot be opened";
+	return r != -ENOENT;
+}
+
+int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list, size_t *ret_n)
+{
+	struct jitfile *list = calloc(files->processes.n + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < files->processes.n; i++) {
+		const struct process *p = &files->processes.items[i];
+		struct jitfile file = { .pid = p->pid, .is_dump = p->has_dump, .fd = -1 };
+		struct stat st;
+
+		if (p->has_dump && p->fd < 0)
+			file.reason = p->reason;
+		else if (p->has_dump)
+			file.fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 3);
+		else if (!open_map(p, &file))
+			continue;
+		if (!file.reason && (file.fd < 0 || fstat(file.fd, &st) < 0)) {
+			file.fd = fd_close(file.fd);
+			file.reason = "there is no descriptor left for it";
+		} else if (!file.reason) {
+			file.size = (uint64_t)st.st_size;
+		}
+		list[n++] = file;
+	}
+	*ret_list = list;
+	*ret_n = n;
+	return 0;
+}
+
+void jitfiles_list_free(struct jitfile *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		(void)fd_close(list[i].fd);
+	free(list);
+}
+
+static bool is_zero(const uint8_t *bytes, size_t size)
+{
+	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+int jitfile_copy(int from, int to, uint64_t size)
+{
+	_cleanup_(freep) uint8_t *block = malloc(BLOCK_SIZE);
+	uint64_t at = 0;
+
+	if (!block)
+		return -ENOMEM;
+	while (at < size) {
+		const size_t want = size - at < BLOCK_SIZE ? (size_t)(size - at) : BLOCK_SIZE;
+		const ssize_t n = pread(from, block, want, (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break; /* it became shorter */
+		if (!is_zero(block, (size_t)n) && pwrite(to, block, (size_t)n, (off_t)at) != n)
+			return errno ? -errno : -ENOSPC;
+		at += (uint64_t)n;
+	}
+	return ftruncate(to, (off_t)at) < 0 ? -errno : 0;
+}
