@@ -73,6 +73,10 @@ static const struct row rows[] = {
 	  .switches = { { 2, 20, 20 } }, PACKETS(START, CALL(5, 0)) },
 	{ "another program in the same process", "[10/10 @5: 0 1 off][10/10 @9: 0 1 2 3 off]",
 	  .switches = { { 2, 10, 10 } }, .exec_time = 8, PACKETS(START, CALL(5, 0), CALL(9, 0)) },
+	{ "a time in mid-stream, told by a PSB+ alone", "[10/11 @8: 0 1 off]",
+	  .switches = { { 2, 10, 10 }, { 7, 10, 11 } },
+	  PACKETS(START, TSC(5), 0x71, 0x00, 0x10, 0x40, 0x00, 0x00, 0x00, PSB, TSC(8), 0x99, 0x01,
+		  0x7d, 0x00, 0x10, 0x40, 0x00, 0x00, 0x00, PSBEND, 0x01) },
 };
 
 /* The trace's records, and the bytes they point to. */
