@@ -2,8 +2,9 @@
 #
 # What the scripts share that record JIT compilers; they source it after common.sh.
 
-# record_jit NAME CMD...: as record, in a recorder of its own; the jitdumps that the command leaves
-# in $T/dumps or /tmp, and what it says that its memory held, are in the snapshot.
+# record_jit NAME CMD...: as record, in a recorder of its own. What the snapshot, taken when the
+# program had ended, does not have is added: jitdumps that the command leaves in $T/dumps or /tmp, and
+# what it says that its memory held.
 record_jit() {
 	local name=$1 pid file
 	shift
@@ -15,12 +16,17 @@ record_jit() {
 	mkdir -p "$T/$name/jit" "$T/$name/mem"
 	for pid in $(ls "$T/$name.log" | sed -n 's/^\([0-9]*\)\..*/\1/p' | sort -u); do
 		for file in {"$T/dumps",/tmp}/jit-"$pid".dump /tmp/perf-"$pid".map; do
-			[[ ! -e $file ]] || mv "$file" "$T/$name/jit/"
+			keep_file "$file" "$T/$name/jit"
 		done
 		for file in "$T/dumps/$pid"-*; do
-			[[ ! -e $file ]] || mv "$file" "$T/$name/mem/"
+			keep_file "$file" "$T/$name/mem"
 		done
 	done
+}
+
+# keep_file FILE DIR: into the directory, unless it is there already.
+keep_file() {
+	[[ ! -e $1 ]] || { [[ -e $2/$(basename "$1") ]] && rm "$1"; } || mv "$1" "$2/"
 }
 
 # check_jit NAME: decoded = log, and the names are those of the jitdump; $T/names has the figures.
