@@ -23,6 +23,7 @@
 
 #define TICK_US    UINT64_C(1000000)
 #define SAY_US     UINT64_C(60000000) /* between two warnings about clients */
+#define GROUP_US   UINT64_C(10000000)
 #define GROUPS_MAX 65536u
 
 struct control {
@@ -31,9 +32,20 @@ struct control {
 	sd_event_source *listen;
 	sd_event_source *tick; /* while there are peers, or none can be accepted */
 	VEC(struct peer *) peers;
+	uint64_t group_us; /* when the group was looked up */
+	bool has_group;    /* there is one, and its number is @gid */
+	gid_t gid;
 	unsigned n_cut_off; /* since the last warning */
 	uint64_t said_us;
 };
+
+static uint64_t now_us(const struct control *c)
+{
+	uint64_t now = 0;
+
+	(void)sd_event_now(c->event, CLOCK_MONOTONIC, &now);
+	return now;
+}
 
 /* --- who asks -------------------------------------------------------------------------------- */
 
@@ -57,25 +69,28 @@ static bool has_group(int fd, const struct ucred *peer, gid_t gid)
 	return false;
 }
 
-static bool is_allowed(int fd, const struct ucred *peer)
+/* The group is asked for now and then only: it takes a hundred system calls, or an answer from the
+ * network, and anybody who may connect can make us ask. */
+static bool is_group(struct control *c, int fd, const struct ucred *peer)
 {
+	const uint64_t now = now_us(c);
 	const struct group *group;
 
-	if (peer->uid == 0 || peer->uid == geteuid())
-		return true;
-	group = getgrnam(INTERFACE_GROUP);
-	return group && has_group(fd, peer, group->gr_gid);
+	if (c->group_us == 0 || now > c->group_us + GROUP_US) {
+		group = getgrnam(INTERFACE_GROUP);
+		c->has_group = group != NULL;
+		c->gid = group ? group->gr_gid : 0;
+		c->group_us = now;
+	}
+	return c->has_group && has_group(fd, peer, c->gid);
+}
+
+static bool is_allowed(struct control *c, int fd, const struct ucred *peer)
+{
+	return peer->uid == 0 || peer->uid == geteuid() || is_group(c, fd, peer);
 }
 
 /* --- connections ----------------------------------------------------------------------------- */
-
-static uint64_t now_us(const struct control *c)
-{
-	uint64_t now = 0;
-
-	(void)sd_event_now(c->event, CLOCK_MONOTONIC, &now);
-	return now;
-}
 
 /* Anybody who may connect can make us say this: not too often, then. */
 static void warn_cut_off(struct control *c, const char *why, uid_t uid)
@@ -193,7 +208,7 @@ static int admit(struct control *c, int fd)
 		return -errno;
 	}
 	options.uid = ucred.uid;
-	options.allowed = is_allowed(fd, &ucred);
+	options.allowed = is_allowed(c, fd, &ucred);
 	if (!options.allowed)
 		make_room(c, PEERS_DENIED_MAX, denied, 0);
 	make_room(c, PEERS_USER_MAX, of_user, ucred.uid);

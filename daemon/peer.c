@@ -52,9 +52,47 @@ static uint64_t now_us(const struct peer *p)
 /* Are there answers that the client does not take? */
 static bool is_clogged(const struct peer *p)
 {
-	const int events = sd_bus_get_events(p->bus);
+	const int events = p->bus ? sd_bus_get_events(p->bus) : 0;
 
 	return events < 0 || events & EPOLLOUT;
+}
+
+/* --- sd-bus ----------------------------------------------------------------------------------- */
+
+/* Give sd-bus its two sockets: one that we write to, and one that the client reads. */
+static int connect_bus(struct peer *p)
+{
+	_cleanup_(fd_closep) int out = -1;
+	int pair[2], r;
+
+	out = fcntl(p->client_fd, F_DUPFD_CLOEXEC, 3);
+	if (out < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	p->inlet_fd = pair[0];
+	r = sd_bus_set_fd(p->bus, pair[1], out);
+	if (r < 0)
+		(void)fd_close(pair[1]);
+	else
+		out = -1;
+	return r;
+}
+
+static int start_bus(struct peer *p)
+{
+	const int size = SEND_BUFFER_SIZE;
+	sd_id128_t id;
+	int r;
+
+	if ((r = sd_bus_new(&p->bus)) < 0 || (r = connect_bus(p)) < 0)
+		return r;
+	/* Who the client is has been asked of the kernel; what it says of itself does not matter. */
+	if ((r = sd_id128_randomize(&id)) < 0 || (r = sd_bus_set_server(p->bus, true, id)) < 0 ||
+	    (r = sd_bus_set_anonymous(p->bus, true)) < 0 ||
+	    (r = sd_bus_negotiate_fds(p->bus, true)) < 0 ||
+	    (r = interface_attach(p->bus, &p->interface)) < 0 || (r = sd_bus_start(p->bus)) < 0)
+		return r;
+	return setsockopt(p->client_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) < 0 ? -errno
+											: 0;
 }
 
 /* --- what the client sends ------------------------------------------------------------------- */
@@ -89,6 +127,12 @@ static int hand_on(struct peer *p)
 	r = frame_next(p->bytes, p->n_bytes, &p->begun, &size);
 	if (r <= 0)
 		return r;
+	/* Only now: most who are up to no good do not come this far. */
+	if (!p->bus) {
+		r = start_bus(p);
+		if (r < 0)
+			return r;
+	}
 	/* sd-bus has taken what it got before, so there is room. */
 	if (send(p->inlet_fd, p->bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)size)
 		return -ENOBUFS;
@@ -115,6 +159,8 @@ static bool process(struct peer *p)
 {
 	int r;
 
+	if (!p->bus)
+		return true;
 	do
 		r = sd_bus_process(p->bus, NULL);
 	while (r > 0);
@@ -128,13 +174,17 @@ static int take_turn(struct peer *p)
 	if (!process(p))
 		return end(p, "it breaks the rules of D-Bus");
 	if (!is_clogged(p)) {
-		r = hand_on(p);
+		/* The lines of the authentication make one turn. */
+		while ((r = hand_on(p)) > 0 && !p->begun)
+			;
 		if (r == -EMSGSIZE)
 			return end(p, "its message is too long");
-		if (r < 0)
+		if (r == -EBADMSG)
 			return end(p, "it does not speak D-Bus");
+		if (r < 0)
+			return end(p, "there is no memory or descriptor for it");
 	}
-	if (r > 0 && !process(p))
+	if (!process(p))
 		return end(p, "it breaks the rules of D-Bus");
 	if (r == 0 && p->closed)
 		return end(p, NULL);
@@ -209,40 +259,6 @@ static int watch(struct peer *p, sd_event *event, int fd)
 	return sd_event_source_set_enabled(p->turn, SD_EVENT_OFF);
 }
 
-/* Give sd-bus its two sockets: one that we write to, and one that the client reads. */
-static int connect_bus(struct peer *p)
-{
-	_cleanup_(fd_closep) int out = -1;
-	int pair[2], r;
-
-	out = fcntl(p->client_fd, F_DUPFD_CLOEXEC, 3);
-	if (out < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		return -errno;
-	p->inlet_fd = pair[0];
-	r = sd_bus_set_fd(p->bus, pair[1], out);
-	if (r < 0)
-		(void)fd_close(pair[1]);
-	else
-		out = -1;
-	return r;
-}
-
-static int start_bus(struct peer *p)
-{
-	const int size = SEND_BUFFER_SIZE;
-	sd_id128_t id;
-	int r;
-
-	/* Who the client is has been asked of the kernel; what it says of itself does not matter. */
-	if ((r = sd_id128_randomize(&id)) < 0 || (r = sd_bus_set_server(p->bus, true, id)) < 0 ||
-	    (r = sd_bus_set_anonymous(p->bus, true)) < 0 ||
-	    (r = sd_bus_negotiate_fds(p->bus, true)) < 0 ||
-	    (r = interface_attach(p->bus, &p->interface)) < 0 || (r = sd_bus_start(p->bus)) < 0)
-		return r;
-	return setsockopt(p->client_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) < 0 ? -errno
-											: 0;
-}
-
 int peer_new(sd_event *event, int fd, const struct peer_options *options, struct peer **ret_peer)
 {
 	_cleanup_(peer_freep) struct peer *p = malloc(sizeof(*p));
@@ -258,8 +274,8 @@ int peer_new(sd_event *event, int fd, const struct peer_options *options, struct
 		.client_fd = -1,
 		.inlet_fd = -1,
 	};
-	if ((r = watch(p, event, fd)) < 0 || (r = sd_bus_new(&p->bus)) < 0 ||
-	    (r = connect_bus(p)) < 0 || (r = start_bus(p)) < 0)
+	r = watch(p, event, fd);
+	if (r < 0)
 		return r;
 	p->frame_us = now_us(p);
 	*ret_peer = TAKE(p);
