@@ -290,11 +290,7 @@ int manager_take_snapshot(struct manager *manager, const char **ret_id)
 struct manager_status manager_status(struct manager *manager)
 {
 	const struct sideband_stats sideband = sideband_stats(manager->sideband);
-	_cleanup_(freep) struct spool_entry *entries = NULL;
-	size_t n = 0;
 
-	if (spool_list(manager->spool, &entries, &n) < 0)
-		n = 0;
 	return (struct manager_status){
 		.source = manager->source->facts.name,
 		.n_cpus = manager->source->n_cpus,
@@ -305,7 +301,7 @@ struct manager_status manager_status(struct manager *manager)
 		.sideband_max = sideband.bytes_max,
 		.sideband_lost = sideband.lost,
 		.n_objects = keep_count(manager->keep),
-		.n_snapshots = n,
+		.n_snapshots = spool_count(manager->spool),
 		.n_pending = jobs_pending(manager->jobs),
 	};
 }

@@ -266,6 +266,23 @@ int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size
 	return 0;
 }
 
+size_t spool_count(const struct spool *spool)
+{
+	_cleanup_(dirs_closep) DIR *dir = dirs_list(spool->dir_fd);
+	char path[SPOOL_ID_MAX + 16];
+	struct dirent *entry;
+	size_t n = 0;
+
+	while (dir && dirs_next(dir, &entry) > 0) {
+		if (!spool_id_valid(entry->d_name))
+			continue;
+		(void)snprintf(path, sizeof(path), "%.*s/" PTD_SNAPSHOT_MANIFEST, SPOOL_ID_MAX - 1,
+			       entry->d_name);
+		n += faccessat(spool->dir_fd, path, R_OK, 0) == 0;
+	}
+	return n;
+}
+
 static bool over_limit(const struct spool *s, const struct spool_limits *limits, uint64_t used)
 {
 	struct statvfs fs;

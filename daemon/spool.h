@@ -62,6 +62,9 @@ void spool_abort(struct spool *spool, const char *id);
 /* Open a snapshot's directory for reading. Return: 0, -ENOENT, or negative errno. */
 _must_check_ int spool_open(const struct spool *spool, const char *id, int *ret_dir_fd);
 
+/* Return: how many snapshots there are, at less cost than listing them. */
+size_t spool_count(const struct spool *spool);
+
 /* All snapshots, oldest first; the caller frees the array. Return: 0, or negative errno. */
 _must_check_ int spool_list(const struct spool *spool, struct spool_entry **ret_entries,
 			    size_t *ret_n_entries);

@@ -149,6 +149,7 @@ static void listing(void **state)
 	assert_int_equal(mkdir(path, 0750), 0);
 
 	assert_int_equal(spool_list(f->spool, &entries, &n), 0);
+	assert_int_equal(spool_count(f->spool), n);
 	assert_int_equal(n, 2);
 	assert_string_equal(entries[0].id, "20260101-1");
 	assert_int_equal(entries[0].bytes, 99);
