@@ -134,12 +134,19 @@ packages-demo packages-check packages-long: packages-%:
 		$(if $(filter check long,$*),$(PACKAGES_CHECK)) $(if $(filter long,$*),$(PACKAGES_LONG))
 
 prefix ?= /usr/local
-install: all ## programs, plugin, headers, manual pages; DESTDIR= and prefix=
+install: all ## programs, plugin, headers, manual pages, units; DESTDIR= and prefix=
 	install -D -t $(DESTDIR)$(prefix)/bin $(O)/ptctl $(O)/ptdecode
 	install -D -t $(DESTDIR)$(prefix)/sbin $(O)/ptd
 	install -D -t $(DESTDIR)$(prefix)/lib/ptd $(O)/ptd-emu.so
 	install -D -m644 -t $(DESTDIR)$(prefix)/lib $(O)/libptdecode.a
 	install -D -m644 -t $(DESTDIR)$(prefix)/include/ptd $(wildcard include/ptd/*.h)
+	install -D -m644 -t $(DESTDIR)$(prefix)/lib/systemd/system systemd/ptd.service systemd/ptd.socket
+	sed -i 's|^ExecStart=/usr/|ExecStart=$(prefix)/|' \
+		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service
+	install -D -m644 systemd/ptd.sysusers $(DESTDIR)$(prefix)/lib/sysusers.d/ptd.conf
+	install -D -m644 systemd/ptd.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/ptd.conf
+	[ -e $(DESTDIR)/etc/ptd/ptd.conf ] || \
+		install -D -m644 -t $(DESTDIR)/etc/ptd systemd/ptd.conf
 	for page in $(wildcard daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8]); do \
 		install -D -m644 -t $(DESTDIR)$(prefix)/share/man/man$${page##*.} $$page || exit 1; done
 

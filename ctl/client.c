@@ -5,13 +5,17 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "ctl/verb.h"
 #include "ptd/control.h"
+
+#define SECOND_US UINT64_C(1000000)
 
 static int unreachable(const char *path, int r)
 {
@@ -78,7 +82,57 @@ static int exit_status(const sd_bus_error *error, int r)
 		return EXIT_DENIED;
 	if (sd_bus_error_has_name(error, PTD_ERROR_BUSY))
 		return EXIT_BUSY;
+	if (sd_bus_error_has_name(error, PTD_ERROR_NO_SNAPSHOT))
+		return EXIT_NO_SNAPSHOT;
 	return gone(error, r) ? EXIT_UNREACHABLE : EXIT_FAILED;
+}
+
+/* An answer that is waited for. */
+struct answer {
+	sd_bus_message *reply;
+	bool came;
+};
+
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct answer *answer = userdata;
+
+	(void)error;
+	answer->reply = sd_bus_message_ref(m);
+	answer->came = true;
+	return 0;
+}
+
+/* Send @call and wait for the answer, however long: a snapshot takes as long as the disk takes. On
+ * a terminal, whoever waits for more than a second is told. */
+static int wait_answer(sd_bus *bus, sd_bus_message *call, sd_bus_error *error,
+		       sd_bus_message **ret_reply)
+{
+	const bool tell = isatty(STDERR_FILENO);
+	struct answer answer = {};
+	unsigned seconds = 0;
+	int r;
+
+	r = sd_bus_call_async(bus, NULL, call, on_answer, &answer, UINT64_MAX);
+	while (r >= 0 && !answer.came) {
+		r = sd_bus_process(bus, NULL);
+		if (r != 0)
+			continue;
+		r = sd_bus_wait(bus, SECOND_US);
+		if (r == 0 && tell)
+			fprintf(stderr, "\rptctl: waiting for ptd, %u s ", ++seconds);
+	}
+	if (seconds > 0)
+		fputs("\r\033[K", stderr);
+	if (r < 0)
+		return r;
+	if (sd_bus_message_is_method_error(answer.reply, NULL)) {
+		r = sd_bus_error_copy(error, sd_bus_message_get_error(answer.reply));
+		(void)sd_bus_message_unref(answer.reply);
+		return r;
+	}
+	*ret_reply = answer.reply;
+	return 0;
 }
 
 int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, const char *types, ...)
@@ -95,9 +149,8 @@ int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply, con
 		r = sd_bus_message_appendv(call, types, ap);
 		va_end(ap);
 	}
-	/* A snapshot takes as long as the disk takes. */
 	if (r >= 0)
-		r = sd_bus_call(bus, call, UINT64_MAX, &error, ret_reply);
+		r = wait_answer(bus, call, &error, ret_reply);
 	if (r >= 0)
 		return EXIT_OK;
 

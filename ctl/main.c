@@ -23,6 +23,7 @@ static const struct {
 	  "run a program under the software source, take a snapshot when it ends" },
 	{ "snapshot", verb_snapshot, true, "[-o DIR]", "keep the last moments of every CPU" },
 	{ "list", verb_list, true, "", "the snapshots there are, oldest first" },
+	{ "info", verb_info, true, "ID", "what the manifest of a snapshot says" },
 };
 
 static void print_usage(void)
@@ -34,12 +35,13 @@ static void print_usage(void)
 	puts("\n"
 	     "  -o DIR         copy the snapshot to DIR, which must be absent or empty\n"
 	     "  --socket PATH  of the recorder (or $PTD_SOCKET; " PTD_CONTROL_SOCKET_DEFAULT ")\n"
-	     "  --json         print the recorder's answer as JSON (status, snapshot, list)\n"
+	     "  --json         print the recorder's answer as JSON\n"
 	     "  --help, --version\n"
 	     "\n"
 	     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 ptd cannot be reached, 4 access\n"
-	     "denied, 5 ptd is busy. record: that of the command, or 128 plus the number of the\n"
-	     "signal that killed it; 125 ptctl or ptd failed, 126 the command cannot be executed,\n"
+	     "denied, 5 ptd is busy, 6 no such snapshot. record: that of the command, or 128 plus\n"
+	     "the number of the signal that killed it; 125 ptctl or ptd failed, 126 the command "
+	     "cannot be executed,\n"
 	     "127 it was not found.");
 }
 

@@ -23,21 +23,21 @@ const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX])
 	return ret_text;
 }
 
-static void print_string(const char *s)
+void show_json_string(FILE *f, const char *s)
 {
-	putchar('"');
+	fputc('"', f);
 	for (; *s; s++) {
 		if ((unsigned char)*s < 0x20)
-			printf("\\u%04x", (unsigned)*s);
+			fprintf(f, "\\u%04x", (unsigned)*s);
 		else if (*s == '"' || *s == '\\')
-			printf("\\%c", *s);
+			fprintf(f, "\\%c", *s);
 		else
-			putchar(*s);
+			fputc(*s, f);
 	}
-	putchar('"');
+	fputc('"', f);
 }
 
-static int print_basic(sd_bus_message *m, char type)
+static int print_basic(FILE *f, sd_bus_message *m, char type)
 {
 	union {
 		const char *s;
@@ -51,44 +51,44 @@ static int print_basic(sd_bus_message *m, char type)
 		return r;
 	switch (type) {
 	case 's':
-		print_string(value.s);
+		show_json_string(f, value.s);
 		return 0;
 	case 't':
-		printf("%" PRIu64, value.t);
+		fprintf(f, "%" PRIu64, value.t);
 		return 0;
 	case 'u':
-		printf("%" PRIu32, value.u);
+		fprintf(f, "%" PRIu32, value.u);
 		return 0;
 	case 'b':
-		fputs(value.b ? "true" : "false", stdout);
+		fputs(value.b ? "true" : "false", f);
 		return 0;
 	default:
 		return -EBADMSG;
 	}
 }
 
-static int print_items(sd_bus_message *m, const char *separator)
+static int print_items(FILE *f, sd_bus_message *m, const char *separator)
 {
 	const char *contents, *between = "";
 	char type;
 	int r;
 
 	while ((r = sd_bus_message_peek_type(m, &type, &contents)) > 0) {
-		fputs(between, stdout);
+		fputs(between, f);
 		between = separator;
 		if (type == 'a' || type == 'v' || type == 'e') {
 			const bool is_dict = type == 'a' && contents[0] == '{';
 			const bool is_array = type == 'a' && !is_dict;
 
 			r = sd_bus_message_enter_container(m, type, contents);
-			fputs(is_dict ? "{" : is_array ? "[" : "", stdout);
+			fputs(is_dict ? "{" : is_array ? "[" : "", f);
 			if (r >= 0)
-				r = print_items(m, type == 'e' ? ":" : ",");
-			fputs(is_dict ? "}" : is_array ? "]" : "", stdout);
+				r = print_items(f, m, type == 'e' ? ":" : ",");
+			fputs(is_dict ? "}" : is_array ? "]" : "", f);
 			if (r >= 0)
 				r = sd_bus_message_exit_container(m);
 		} else {
-			r = print_basic(m, type);
+			r = print_basic(f, m, type);
 		}
 		if (r < 0)
 			return r;
@@ -96,10 +96,10 @@ static int print_items(sd_bus_message *m, const char *separator)
 	return r;
 }
 
-int show_json(sd_bus_message *message)
+int show_json(FILE *f, sd_bus_message *message)
 {
-	const int r = print_items(message, ",");
+	const int r = print_items(f, message, ",");
 
-	putchar('\n');
+	fputc('\n', f);
 	return r;
 }

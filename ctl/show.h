@@ -8,6 +8,7 @@
  */
 
 #include <stdint.h>
+#include <stdio.h>
 #include <systemd/sd-bus.h>
 
 #include "base/base.h"
@@ -18,9 +19,12 @@
 /* "1.5 MiB". Return: @ret_text. */
 const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX]);
 
+/* Print a string of JSON. */
+void show_json_string(FILE *f, const char *s);
+
 /*
  * Print the rest of a message as one line of JSON: dictionaries, arrays, strings and numbers.
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int show_json(sd_bus_message *message);
+_must_check_ int show_json(FILE *f, sd_bus_message *message);

@@ -19,6 +19,7 @@ enum {
 	EXIT_UNREACHABLE = 3,
 	EXIT_DENIED = 4,
 	EXIT_BUSY = 5,
+	EXIT_NO_SNAPSHOT = 6,
 
 	/* Of record, as env(1) has it: those below are the program's. */
 	EXIT_NOT_RECORDED = 125, /* ptctl or ptd failed */
@@ -39,5 +40,6 @@ struct context {
  */
 int verb_status(const struct context *context, int argc, char **argv);
 int verb_snapshot(const struct context *context, int argc, char **argv);
+int verb_info(const struct context *context, int argc, char **argv);
 int verb_list(const struct context *context, int argc, char **argv);
 int verb_record(const struct context *context, int argc, char **argv);

@@ -60,6 +60,6 @@ int verb_list(const struct context *context, int argc, char **argv)
 		return r;
 	if (!context->json)
 		return print(reply);
-	r = show_json(reply);
+	r = show_json(stdout, reply);
 	return r < 0 ? client_bad_reply("ListSnapshots", r) : EXIT_OK;
 }

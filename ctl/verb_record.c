@@ -71,18 +71,25 @@ static int own_status(const char *path, int status)
 	return WEXITSTATUS(status);
 }
 
-static int save(sd_bus *bus, const char *output)
+static int save(sd_bus *bus, const char *output, bool json)
 {
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
 	char size[SHOW_SIZE_MAX];
 	int r;
 
-	r = client_snapshot(bus, NULL, &snapshot);
+	r = client_snapshot(bus, &reply, &snapshot);
 	if (r == EXIT_OK && output)
 		r = fetch_snapshot(bus, snapshot.id, output);
 	if (r != EXIT_OK)
 		return r;
 	/* The program's output is its own: ours goes to stderr. */
+	if (json) {
+		r = sd_bus_message_rewind(reply, true);
+		if (r >= 0)
+			r = show_json(stderr, reply);
+		return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
+	}
 	fprintf(stderr, "ptctl: snapshot %s: %s of PT in %s\n", snapshot.id,
 		show_size(snapshot.bytes_pt, size), output ? output : snapshot.path);
 	if (snapshot.n_missing > 0)
@@ -108,7 +115,7 @@ static int record(const struct context *context, const char *output, char **comm
 	if (r != EXIT_OK)
 		return r;
 	*ret_status = own_status(program.path, status);
-	r = save(bus, output);
+	r = save(bus, output, context->json);
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", program.path, *ret_status);
 	return r;

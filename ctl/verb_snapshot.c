@@ -40,7 +40,7 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 	if (context->json) {
 		r = sd_bus_message_rewind(reply, true);
 		if (r >= 0)
-			r = show_json(reply);
+			r = show_json(stdout, reply);
 		return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
 	}
 	printf("%s\n", snapshot.id);

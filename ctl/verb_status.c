@@ -62,6 +62,6 @@ int verb_status(const struct context *context, int argc, char **argv)
 		return r;
 	if (!context->json)
 		return print(reply);
-	r = show_json(reply);
+	r = show_json(stdout, reply);
 	return r < 0 ? client_bad_reply("GetStatus", r) : EXIT_OK;
 }

@@ -53,9 +53,17 @@ expect 0 '"source":"emu","recording":false' "$ptctl" status --json
 id=$("$ptctl" snapshot 2>/dev/null) || fail "snapshot"
 expect 0 "$id" "$ptctl" list
 expect 0 "\"id\":\"$id\"" "$ptctl" --json list
+expect 0 "id: $id" "$ptctl" info "$id"
+"$ptctl" info --json "$id" | python3 -c 'import json, sys
+assert json.load(sys.stdin)["format"] == "ptd-snapshot-1"' || fail "info --json"
+expect 6 'There is no snapshot "x"' "$ptctl" info x
+expect 2 "which snapshot" "$ptctl" info
+for verb in status list; do
+	"$ptctl" --json $verb 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin)' || fail "$verb --json"
+done
 (cd "$state/$id" && sha256sum --quiet --strict -c SHA256SUMS) || fail "SHA256SUMS"
 [[ $(stat -c %a "$state/$id" "$state/$id/data") == 750$'\n'640 ]] || fail "modes of a snapshot"
-expect 0 "" "$ptctl" snapshot -o "$T/copy"
+expect 0 '"pt_bytes":0,' "$ptctl" --json snapshot -o "$T/copy"
 diff -r "$T/copy" "$state/$("$ptctl" list | tail -1 | cut -d' ' -f1)" || fail "the copy differs"
 expect 1 "is not empty" "$ptctl" snapshot -o "$T/copy"
 [[ $(ls "$state" | wc -l) == 3 ]] || fail "a refused -o took a snapshot all the same"

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "daemon/jitfile.h"
+#include "daemon/memcopy.h"
+#include "daemon/tasks.h"
+#include "tests/unit/records.h"
+
+struct fixture {
+	char dir[64], dump[128];
+	struct stat st;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	FILE *stream;
+
+	strcpy(f->dir, "/tmp/test-jitfile.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	(void)snprintf(f->dump, sizeof(f->dump), "%s/jit-%d.dump", f->dir, (int)getpid());
+	stream = fopen(f->dump, "we");
+	assert_non_null(stream);
+	fputs("JiTD and what follows", stream);
+	fclose(stream);
+	assert_int_equal(stat(f->dump, &f->st), 0);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	char command[128];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+	assert_int_equal(system(command), 0);
+	free(f);
+	return 0;
+}
+
+static struct jitfile_claim good(const struct fixture *f)
+{
+	return (struct jitfile_claim){
+		.path = f->dump,
+		.uid = geteuid(),
+		.must_match = true,
+		.maj = major(f->st.st_dev),
+		.min = minor(f->st.st_dev),
+		.ino = f->st.st_ino,
+	};
+}
+
+/* A good claim, then spoiled one thing at a time. */
+static void what_is_taken(void **state)
+{
+	enum spoil {
+		NOTHING,
+		UNKNOWN_INODE,
+		OWNER,
+		MAJOR,
+		MINOR,
+		INODE,
+		SYMLINK,
+		FIFO,
+		DIRECTORY,
+		MISSING
+	};
+	static const struct {
+		enum spoil spoil;
+		int r;
+		const char *reason;
+	} rows[] = {
+		{ NOTHING, 0, NULL },
+		{ UNKNOWN_INODE, 0, NULL },
+		{ OWNER, -EPERM, "it does not belong to the process's user" },
+		{ MAJOR, -EPERM, "it is not the file that the process mapped" },
+		{ MINOR, -EPERM, "it is not the file that the process mapped" },
+		{ INODE, -EPERM, "it is not the file that the process mapped" },
+		{ SYMLINK, -EPERM, "it is a symbolic link" },
+		{ FIFO, -EPERM, "it is not a regular file" },
+		{ DIRECTORY, -EPERM, "it is not a regular file" },
+		{ MISSING, -ENOENT, NULL },
+	};
+	const struct fixture *f = *state;
+	char other[128];
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct jitfile_claim claim = good(f);
+		const char *reason = NULL;
+		int fd = -2, r;
+
+		(void)snprintf(other, sizeof(other), "%s/other%zu", f->dir, i);
+		claim.must_match = rows[i].spoil != UNKNOWN_INODE;
+		claim.uid += rows[i].spoil == OWNER;
+		claim.maj += rows[i].spoil == MAJOR;
+		claim.min += rows[i].spoil == MINOR;
+		claim.ino += rows[i].spoil == INODE;
+		if (rows[i].spoil >= SYMLINK)
+			claim.path = other;
+		if (rows[i].spoil == SYMLINK)
+			assert_int_equal(symlink(f->dump, other), 0);
+		else if (rows[i].spoil == FIFO)
+			assert_int_equal(mkfifo(other, 0600), 0);
+		else if (rows[i].spoil == DIRECTORY)
+			assert_int_equal(mkdir(other, 0700), 0);
+
+		r = jitfile_open(&claim, &fd, &reason);
+		assert_int_equal(r, rows[i].r);
+		if (rows[i].reason)
+			assert_string_equal(reason, rows[i].reason);
+		else
+			assert_null(reason);
+		if (r == 0)
+			assert_int_equal(close(fd), 0);
+		else
+			assert_int_equal(fd, -2);
+	}
+}
+
+/* It is opened when it is seen: what happens to its name later changes nothing. */
+static void an_unlinked_one_is_kept(void **state)
+{
+	const struct fixture *f = *state;
+	struct record_mmap2 mmap2 = {
+		.pid = (uint32_t)getpid(),
+		.prot = PROT_READ | PROT_EXEC,
+		.len = 4096,
+		.maj = major(f->st.st_dev),
+		.min = minor(f->st.st_dev),
+		.ino = f->st.st_ino,
+		.name = f->dump,
+	};
+	_cleanup_(jitfiles_freep) struct jitfiles *files = NULL;
+	struct jitfile *list;
+	size_t n;
+
+	assert_int_equal(jitfiles_new(&files), 0);
+	jitfiles_add(files, &mmap2);
+	assert_int_equal(unlink(f->dump), 0);
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(n, 1);
+	assert_null(list[0].reason);
+	assert_true(list[0].is_dump);
+	assert_int_equal(list[0].pid, getpid());
+	assert_int_equal(list[0].size, strlen("JiTD and what follows"));
+	jitfiles_list_free(list, n);
+
+	/* Another of the same process takes its place; this one is refused. */
+	mmap2.ino++;
+	jitfiles_add(files, &mmap2);
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(list[0].reason, "it cannot be opened");
+	assert_int_equal(list[0].fd, -1);
+	jitfiles_list_free(list, n);
+}
+
+static void a_copy_keeps_holes(void **state)
+{
+	const struct fixture *f = *state;
+	char path[128], bytes[32] = {};
+	struct stat st;
+	int from, to;
+
+	from = open(f->dump, O_RDWR | O_CLOEXEC);
+	assert_int_equal(ftruncate(from, 64 << 20), 0);
+	(void)snprintf(path, sizeof(path), "%s/copy", f->dir);
+	to = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(jitfile_copy(from, to, 32 << 20), 0);
+	assert_int_equal(fstat(to, &st), 0);
+	assert_int_equal(st.st_size, 32 << 20);
+	assert_true(st.st_blocks * 512 < 1 << 20);
+	assert_int_equal(pread(to, bytes, 21, 0), 21);
+	assert_string_equal(bytes, "JiTD and what follows");
+	(void)close(from);
+	(void)close(to);
+}
+
+static void names(void **state)
+{
+	static const struct {
+		const char *path;
+		bool is;
+	} rows[] = {
+		{ "/tmp/jit-12.dump", true },         { "jit-0.dump", true },
+		{ "/tmp/jit-.dump", false },          { "/tmp/jit-12.dump/x", false },
+		{ "/tmp/jit-12.dumpx", false },       { "/tmp/xjit-12.dump", false },
+		{ "/tmp/jit-1a.dump", false },        { "", false },
+		{ "/a/jit-1.dump/jit-2.dump", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_int_equal(tasks_is_jitdump(rows[i].path), rows[i].is);
+}
+
+/* --- memory -------------------------------------------------------------------------------- */
+
+struct pieces {
+	size_t n;
+	struct {
+		uint64_t address;
+		size_t size;
+		uint8_t first;
+	} list[8];
+};
+
+static int put_piece(void *userdata, uint64_t address, const void *bytes, size_t size)
+{
+	struct pieces *p = userdata;
+
+	assert_true(p->n < ARRAY_LEN(p->list));
+	p->list[p->n].address = address;
+	p->list[p->n].size = size;
+	p->list[p->n++].first = *(const uint8_t *)bytes;
+	return 0;
+}
+
+/* Pages that are not there, or empty, are left out. */
+static void memory_with_holes(void **state)
+{
+	uint8_t *m =
+	    mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	struct pieces p = {};
+
+	(void)state;
+	assert_true(m != MAP_FAILED);
+	memset(m, 1, 2 * 4096);
+	m[3 * 4096 + 5] = 2;
+	memset(m + 5 * 4096, 3, 3 * 4096);
+	assert_int_equal(munmap(m + 6 * 4096, 4096), 0);
+
+	assert_int_equal(memcopy_read(fd, (uintptr_t)m, 8 * 4096, 1 << 20, put_piece, &p),
+			 5 * 4096);
+	assert_int_equal(p.n, 4);
+	assert_int_equal(p.list[0].address, (uintptr_t)m);
+	assert_int_equal(p.list[0].size, 2 * 4096);
+	assert_int_equal(p.list[1].address, (uintptr_t)m + 3 * 4096);
+	assert_int_equal(p.list[1].size, 4096);
+	assert_int_equal(p.list[2].address, (uintptr_t)m + 5 * 4096);
+	assert_int_equal(p.list[2].first, 3);
+	assert_int_equal(p.list[3].address, (uintptr_t)m + 7 * 4096);
+
+	/* No more than is allowed. */
+	p.n = 0;
+	assert_int_equal(memcopy_read(fd, (uintptr_t)m, 8 * 4096, 4096, put_piece, &p), 4096);
+	assert_int_equal(p.n, 1);
+	p.n = 0;
+	assert_int_equal(memcopy_read(fd, (uintptr_t)m, 8 * 4096, 4095, put_piece, &p), 0);
+	assert_int_equal(p.n, 0);
+	(void)close(fd);
+	(void)munmap(m, 8 * 4096);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_taken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_unlinked_one_is_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_copy_keeps_holes, set_up, tear_down),
+		cmocka_unit_test(names),
+		cmocka_unit_test(memory_with_holes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
