@@ -3,19 +3,16 @@
 #include "daemon/snapshot.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
 #include "daemon/bundle.h"
 #include "daemon/cpucopy.h"
-#include "daemon/jitfile.h"
 #include "daemon/keep.h"
-#include "daemon/memcopy.h"
+#include "daemon/livecode.h"
 #include "daemon/perffile.h"
 #include "daemon/record.h"
 #include "daemon/sideband.h"
@@ -317,155 +314,6 @@ static int add_objects(struct writer *w)
 	return 0;
 }
 
-/* Make the file @name in the folder @folder. */
-static int create_in(struct writer *w, const char *folder, const char *name, int *ret_fd)
-{
-	char path[96];
-	int fd;
-
-	if (mkdirat(w->dir_fd, folder, 0750) < 0 && errno != EEXIST)
-		return -errno;
-	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = openat(w->dir_fd, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
-}
-
-static int add_sum(struct writer *w, const char *folder, const char *name)
-{
-	char hash[SHA256_HEX_SIZE] = "", path[96];
-	uint64_t size;
-	int r;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-	r = bundle_add_sum(w->bundle, path, hash, &size);
-	if (r == 0)
-		w->result.bytes += size;
-	return r;
-}
-
-static int add_jitfile(struct writer *w, const struct jitfile *file, uint64_t *left)
-{
-	const char *key = file->is_dump ? "jit" : "perfmap";
-	_cleanup_(fd_closep) int fd = -1;
-	char name[48];
-	int r;
-
-	if (file->reason || file->size > *left) {
-		fprintf(w->notes_stream, "%s.%" PRIu32 "=refused: ", key, file->pid);
-		if (file->reason)
-			fprintf(w->notes_stream, "%s\n", file->reason);
-		else
-			fprintf(w->notes_stream,
-				"its %" PRIu64 " bytes are more than JitMax= leaves\n", file->size);
-		return 0;
-	}
-	(void)snprintf(name, sizeof(name),
-		       file->is_dump ? "jit-%" PRIu32 ".dump" : "perf-%" PRIu32 ".map", file->pid);
-	r = create_in(w, PTD_SNAPSHOT_JIT, name, &fd);
-	if (r == 0)
-		r = jitfile_copy(file->fd, fd, file->size);
-	if (r == 0)
-		r = add_sum(w, PTD_SNAPSHOT_JIT, name);
-	if (r == 0)
-		fprintf(w->notes_stream, "%s.%" PRIu32 "=%" PRIu64 "\n", key, file->pid,
-			file->size);
-	*left -= file->size;
-	return r;
-}
-
-static int add_jitfiles(struct writer *w)
-{
-	uint64_t left = w->request->jit_max;
-	int r = 0;
-
-	w->step = PTD_SNAPSHOT_JIT;
-	for (size_t i = 0; r == 0 && i < w->request->n_jitfiles; i++)
-		if (map_get(&w->pids, w->request->jitfiles[i].pid))
-			r = cancelled(w) ? -ECANCELED
-					 : add_jitfile(w, &w->request->jitfiles[i], &left);
-	return r;
-}
-
-/* A process whose memory is read. */
-struct memory {
-	struct writer *writer;
-	uint32_t pid;
-};
-
-static int put_memory(void *userdata, uint64_t address, const void *bytes, size_t size)
-{
-	const struct memory *m = userdata;
-	_cleanup_(fd_closep) int fd = -1;
-	char name[48];
-	int r;
-
-	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, address);
-	r = create_in(m->writer, PTD_SNAPSHOT_MEM, name, &fd);
-	if (r < 0)
-		return r;
-	errno = ENOSPC;
-	if (write(fd, bytes, size) != (ssize_t)size)
-		return -errno;
-	return add_sum(m->writer, PTD_SNAPSHOT_MEM, name);
-}
-
-/* Keep the ranges of one process: @n at @ranges. */
-static int add_process_memory(struct writer *w, const struct tasks_range *ranges, size_t n,
-			      uint64_t *left)
-{
-	struct source *source = w->request->source;
-	struct memory memory = { .writer = w, .pid = ranges->pid };
-	_cleanup_(fd_closep) int fd = -1;
-	uint64_t kept = 0;
-	char path[32];
-
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", ranges->pid);
-	if (!source->ops->owns || source->ops->owns(source, ranges->pid))
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	else
-		errno = ESRCH;
-	if (fd < 0) {
-		fprintf(w->notes_stream, "mem.%" PRIu32 "=refused: %s\n", ranges->pid,
-			errno == ESRCH || errno == ENOENT ? "it is no process that is recorded now"
-							  : strerror(errno));
-		return 0;
-	}
-	for (size_t i = 0; i < n; i++) {
-		const int64_t r =
-		    memcopy_read(fd, ranges[i].start, ranges[i].size, *left, put_memory, &memory);
-
-		if (r < 0)
-			return (int)r;
-		kept += (uint64_t)r;
-		*left -= (uint64_t)r;
-	}
-	fprintf(w->notes_stream, "mem.%" PRIu32 "=%" PRIu64 "%s\n", ranges->pid, kept,
-		*left < 4096 ? ": more than MemMax= may be missing" : "");
-	return 0;
-}
-
-static int add_memory(struct writer *w)
-{
-	const struct sideband_view *tasks = w->request->tasks;
-	uint64_t left = w->request->mem_max;
-	int r = 0;
-
-	w->step = PTD_SNAPSHOT_MEM;
-	for (size_t i = 0, n; r == 0 && i < tasks->n_ranges; i += n) {
-		for (n = 1; i + n < tasks->n_ranges; n++)
-			if (tasks->ranges[i + n].pid != tasks->ranges[i].pid)
-				break;
-		if (cancelled(w))
-			return -ECANCELED;
-		if (map_get(&w->pids, tasks->ranges[i].pid))
-			r = add_process_memory(w, tasks->ranges + i, n, &left);
-	}
-	return r;
-}
-
 static void put_objects_map(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
@@ -549,6 +397,27 @@ static int write_data(struct writer *w)
 	return 0;
 }
 
+static int add_livecode(struct writer *w)
+{
+	struct livecode code = {
+		.request = w->request,
+		.dir_fd = w->dir_fd,
+		.bundle = w->bundle,
+		.pids = &w->pids,
+		.notes = w->notes_stream,
+	};
+	int r;
+
+	w->step = PTD_SNAPSHOT_MEM;
+	r = livecode_add_memory(&code);
+	if (r == 0) {
+		w->step = PTD_SNAPSHOT_JIT;
+		r = livecode_add_files(&code);
+	}
+	w->result.bytes += code.bytes;
+	return r;
+}
+
 static int write_all(struct writer *w)
 {
 	char hash[SHA256_HEX_SIZE] = "";
@@ -557,9 +426,7 @@ static int write_all(struct writer *w)
 
 	r = write_data(w);
 	if (r == 0)
-		r = add_memory(w);
-	if (r == 0)
-		r = add_jitfiles(w);
+		r = add_livecode(w);
 	if (r == 0)
 		r = add_objects(w);
 	if (r < 0)

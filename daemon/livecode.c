@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/livecode.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/bundle.h"
+#include "daemon/jitfile.h"
+#include "daemon/memcopy.h"
+#include "daemon/sideband.h"
+#include "daemon/snapshot.h"
+#include "daemon/source.h"
+#include "decoder/util/map.h"
+#include "ptd/snapshot.h"
+
+static bool cancelled(const struct livecode *l)
+{
+	return l->request->cancel && atomic_load(l->request->cancel);
+}
+
+/* Make the file @name in the folder @folder. */
+static int create_in(struct livecode *l, const char *folder, const char *name, int *ret_fd)
+{
+	char path[96];
+	int fd;
+
+	if (mkdirat(l->dir_fd, folder, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = openat(l->dir_fd, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+static int add_sum(struct livecode *l, const char *folder, const char *name)
+{
+	char hash[SHA256_HEX_SIZE] = "", path[96];
+	uint64_t size;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	r = bundle_add_sum(l->bundle, path, hash, &size);
+	if (r == 0)
+		l->bytes += size;
+	return r;
+}
+
+static int add_jitfile(struct livecode *l, const struct jitfile *file, uint64_t *left)
+{
+	const char *key = file->is_dump ? "jit" : "perfmap";
+	_cleanup_(fd_closep) int fd = -1;
+	char name[48];
+	int r;
+
+	if (file->reason || file->size > *left) {
+		fprintf(l->notes, "%s.%" PRIu32 "=refused: ", key, file->pid);
+		if (file->reason)
+			fprintf(l->notes, "%s\n", file->reason);
+		else
+			fprintf(l->notes, "its %" PRIu64 " bytes are more than JitMax= leaves\n",
+				file->size);
+		return 0;
+	}
+	(void)snprintf(name, sizeof(name),
+		       file->is_dump ? "jit-%" PRIu32 ".dump" : "perf-%" PRIu32 ".map", file->pid);
+	r = create_in(l, PTD_SNAPSHOT_JIT, name, &fd);
+	if (r == 0)
+		r = jitfile_copy(file->fd, fd, file->size);
+	if (r == 0)
+		r = add_sum(l, PTD_SNAPSHOT_JIT, name);
+	if (r == 0)
+		fprintf(l->notes, "%s.%" PRIu32 "=%" PRIu64 "\n", key, file->pid, file->size);
+	*left -= file->size;
+	return r;
+}
+
+int livecode_add_files(struct livecode *l)
+{
+	uint64_t left = l->request->jit_max;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->request->n_jitfiles; i++)
+		if (map_get(l->pids, l->request->jitfiles[i].pid))
+			r = cancelled(l) ? -ECANCELED
+					 : add_jitfile(l, &l->request->jitfiles[i], &left);
+	return r;
+}
+
+/* A process whose memory is read. */
+struct memory {
+	struct livecode *code;
+	uint32_t pid;
+};
+
+static int put_memory(void *userdata, uint64_t address, const void *bytes, size_t size)
+{
+	const struct memory *m = userdata;
+	_cleanup_(fd_closep) int fd = -1;
+	char name[48];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, address);
+	r = create_in(m->code, PTD_SNAPSHOT_MEM, name, &fd);
+	if (r < 0)
+		return r;
+	errno = ENOSPC;
+	if (write(fd, bytes, size) != (ssize_t)size)
+		return -errno;
+	return add_sum(m->code, PTD_SNAPSHOT_MEM, name);
+}
+
+/* Keep the ranges of one process: @n at @ranges. */
+static int add_process_memory(struct livecode *l, const struct tasks_range *ranges, size_t n,
+			      uint64_t *left)
+{
+	struct source *source = l->request->source;
+	struct memory memory = { .code = l, .pid = ranges->pid };
+	_cleanup_(fd_closep) int fd = -1;
+	uint64_t kept = 0;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", ranges->pid);
+	if (!source->ops->owns || source->ops->owns(source, ranges->pid))
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	else
+		errno = ESRCH;
+	if (fd < 0) {
+		fprintf(l->notes, "mem.%" PRIu32 "=refused: %s\n", ranges->pid,
+			errno == ESRCH || errno == ENOENT ? "it is no process that is recorded now"
+							  : strerror(errno));
+		return 0;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const int64_t r =
+		    memcopy_read(fd, ranges[i].start, ranges[i].size, *left, put_memory, &memory);
+
+		if (r < 0)
+			return (int)r;
+		kept += (uint64_t)r;
+		*left -= (uint64_t)r;
+	}
+	fprintf(l->notes, "mem.%" PRIu32 "=%" PRIu64 "%s\n", ranges->pid, kept,
+		*left < 4096 ? ": more than MemMax= may be missing" : "");
+	return 0;
+}
+
+int livecode_add_memory(struct livecode *l)
+{
+	const struct sideband_view *tasks = l->request->tasks;
+	uint64_t left = l->request->mem_max;
+	int r = 0;
+
+	for (size_t i = 0, n; r == 0 && i < tasks->n_ranges; i += n) {
+		for (n = 1; i + n < tasks->n_ranges; n++)
+			if (tasks->ranges[i + n].pid != tasks->ranges[i].pid)
+				break;
+		if (cancelled(l))
+			return -ECANCELED;
+		if (map_get(l->pids, tasks->ranges[i].pid))
+			r = add_process_memory(l, tasks->ranges + i, n, &left);
+	}
+	return r;
+}
