@@ -22,7 +22,7 @@ void config_init(struct config *ret_config)
 {
 	*ret_config = (struct config){
 		.source = CONFIG_SOURCE_AUTO,
-		.pt = { .psb_period = 1, .tsc = 1 },
+		.pt = { .psb_period = 1, .tsc = 1, .mtc_period = 3 },
 		.aux_size = UINT64_C(64) << 20,
 		.switch_size = UINT64_C(4) << 20,
 		.task_size = UINT64_C(4) << 20,
@@ -166,6 +166,7 @@ static int set_term(const struct where *where, const char *term, struct config_p
 		{ "psb_period", &pt->psb_period, 15 },
 		{ "tsc", &pt->tsc, 1 },
 		{ "mtc", &pt->mtc, 1 },
+		{ "mtc_period", &pt->mtc_period, 15 },
 		{ "cyc", &pt->cyc, 1 },
 	};
 	const size_t name = strcspn(term, "=");

@@ -31,6 +31,7 @@ struct config_pt {
 	uint32_t psb_period; /* a PSB every 2 KiB << this */
 	uint32_t tsc;
 	uint32_t mtc;
+	uint32_t mtc_period; /* an MTC every 2^this ticks of the crystal */
 	uint32_t cyc;
 };
 

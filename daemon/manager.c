@@ -352,8 +352,8 @@ static int open_source(struct manager *m, const struct config *config)
 				 "programs started by `ptctl record`");
 	r = source_emu_new(config, &m->source);
 	if (r == -EOPNOTSUPP)
-		return log_error_errno(r, "PT=: the software source writes TSC packets always and "
-					  "MTC and CYC packets never: set tsc=1, mtc=0, cyc=0");
+		return log_error_errno(r, "PT=: the software source writes TSC packets always: "
+					  "set tsc=1");
 	if (r < 0)
 		return log_error_errno(r, "cannot make the software source's rings: %m");
 	m->aux_size = config->aux_size;

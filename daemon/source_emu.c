@@ -39,6 +39,7 @@
 #define CONFIG_NORETCOMP (UINT64_C(1) << 11)
 #define CONFIG_BRANCH    (UINT64_C(1) << 13)
 #define MASK_MTC_PERIOD  (UINT64_C(15) << 14)
+#define SHIFT_MTC_PERIOD 14
 #define SHIFT_PSB_PERIOD 24
 
 /* Processes watched for being alive. A recording of more is noticed through the others. */
@@ -384,7 +385,16 @@ static struct emu_pool_layout layout_from(const struct config *config)
 		.psb_period = UINT32_C(2048) << config->pt.psb_period,
 		.quantum_us = QUANTUM_US,
 		.return_compression = !config->pt.noretcomp,
+		.timing = { .mtc = config->pt.mtc,
+			    .cyc = config->pt.cyc,
+			    .mtc_period = (uint8_t)config->pt.mtc_period },
 	};
+}
+
+static uint64_t timing_config(const struct config_pt *pt)
+{
+	return (pt->mtc ? CONFIG_MTC | (uint64_t)pt->mtc_period << SHIFT_MTC_PERIOD : 0) |
+	       (pt->cyc ? CONFIG_CYC : 0);
 }
 
 /* The virtual CPUs are of a model that no decoder applies errata workarounds for. Their TSC counts
@@ -396,6 +406,7 @@ static struct source_facts facts_from(const struct config *config)
 		.pmu_type = 8,
 		.attr_config = CONFIG_PT | CONFIG_TSC | CONFIG_BRANCH |
 			       (config->pt.noretcomp ? CONFIG_NORETCOMP : 0) |
+			       timing_config(&config->pt) |
 			       (uint64_t)config->pt.psb_period << SHIFT_PSB_PERIOD,
 		.mask_tsc = CONFIG_TSC,
 		.mask_noretcomp = CONFIG_NORETCOMP,
@@ -405,6 +416,9 @@ static struct source_facts facts_from(const struct config *config)
 		.time_shift = 0,
 		.time_mult = 1,
 		.time_zero = 0,
+		.tsc_ctc_numerator = ENCODE_TSC_PER_CTC,
+		.tsc_ctc_denominator = 1,
+		.max_nonturbo_ratio = ENCODE_CBR,
 		.cpuid = "GenuineIntel,6,85,7",
 	};
 }
@@ -433,7 +447,7 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 	struct source_emu *e;
 	int r;
 
-	if (!config->pt.tsc || config->pt.mtc || config->pt.cyc)
+	if (!config->pt.tsc)
 		return -EOPNOTSUPP;
 
 	e = malloc(sizeof(*e));

@@ -18,7 +18,7 @@ static bool layout_ok(const struct emu_pool_layout *l)
 {
 	return l->n_cpus >= 1 && l->n_cpus <= EMU_CPUS_MAX && l->n_busy_max >= 1 &&
 	       l->n_busy_max <= l->n_cpus && ring_ok(l->aux_size) && ring_ok(l->switch_size) &&
-	       ring_ok(l->task_size);
+	       ring_ok(l->task_size) && l->timing.mtc_period <= ENCODE_MTC_PERIOD_MAX;
 }
 
 static const char *check(const struct emu_pool *pool, uint64_t size)

@@ -11,12 +11,13 @@ enum {
 	OP_PGE = 0x11,
 	OP_TSC = 0x19,
 	OP_FUP = 0x1d,
+	OP_MTC = 0x59,
 };
 
 #define TNT_SHORT_MAX 6
 
-/* Core-to-bus ratio: a number for the packet; the emulated CPU has no frequency. */
-#define CBR_RATIO 10
+/* Of the 256 periods that the count of an MTC tells apart, so many may be skipped. */
+#define MTC_SKIPPED_MAX 128
 
 /* CS.L of MODE.Exec: 64-bit code. */
 #define MODE_EXEC_64 0x01
@@ -117,11 +118,93 @@ static void put_ip_full(struct encode *e, uint8_t op, uint64_t ip)
 		put_ip_as(e, op, ip, 6, 8);
 }
 
-void encode_tsc(struct encode *e, uint64_t tsc)
+static uint64_t mtc_at(const struct encode *e, uint64_t tsc)
+{
+	return tsc / ENCODE_TSC_PER_CTC >> e->timing.mtc_period;
+}
+
+/* What the crystal shows at @tsc, and how much later than its tick that is. */
+static void put_tma(struct encode *e, uint64_t tsc)
+{
+	const uint64_t ctc = tsc / ENCODE_TSC_PER_CTC;
+	const uint8_t rest = (uint8_t)(tsc % ENCODE_TSC_PER_CTC);
+
+	put(e, (const uint8_t[]){ 0x02, 0x73, (uint8_t)ctc, (uint8_t)(ctc >> 8), 0, rest, 0 }, 7);
+	e->mtc = mtc_at(e, tsc);
+}
+
+static void put_tsc(struct encode *e, uint64_t tsc)
 {
 	const uint64_t packet = tsc << 8 | OP_TSC;
 
 	put(e, &packet, 8);
+	e->now = e->told = tsc;
+	if (e->timing.mtc)
+		put_tma(e, tsc);
+}
+
+static void put_cbr(struct encode *e)
+{
+	put(e, (const uint8_t[]){ 0x02, 0x03, ENCODE_CBR, 0x00 }, 4);
+}
+
+/*
+ * The core's clock begins anew. Else decoders would compare the cycles since the last MTC, of which
+ * some were not counted, with the whole time since then.
+ */
+static void restart_clock(struct encode *e)
+{
+	if (e->timing.mtc && e->timing.cyc)
+		put_cbr(e);
+}
+
+/* Five bits of the count lie in the first byte, seven in each other; one bit says that one follows. */
+static void put_cyc(struct encode *e, uint64_t n)
+{
+	uint8_t bytes[10];
+	size_t size = 0;
+
+	bytes[size++] = (uint8_t)((n & 0x1f) << 3 | (n >> 5 != 0) << 2 | 0x03);
+	for (n >>= 5; n != 0; n >>= 7)
+		bytes[size++] = (uint8_t)((n & 0x7f) << 1 | (n >> 7 != 0));
+	put(e, bytes, size);
+}
+
+/* The next packet is one that tells its time, if any did go by. A FUP tells that of its TIP.PGD. */
+static inline void count(struct encode *e)
+{
+	if (!e->timing.cyc || e->now <= e->told)
+		return;
+	put_cyc(e, e->now - e->told);
+	e->told = e->now;
+}
+
+void encode_tick(struct encode *e, uint64_t tsc)
+{
+	const uint64_t mtc = mtc_at(e, tsc);
+
+	if (e->timing.mtc && mtc - e->mtc > MTC_SKIPPED_MAX) {
+		encode_flush(e);
+		put_tsc(e, tsc);
+		restart_clock(e);
+	} else if (e->timing.mtc && mtc != e->mtc) {
+		/* It tells of the moment when the period began. */
+		e->now = (mtc << e->timing.mtc_period) * ENCODE_TSC_PER_CTC;
+		count(e);
+		put(e, (const uint8_t[]){ OP_MTC, (uint8_t)mtc }, 2);
+		e->told = e->now;
+		e->mtc = mtc;
+	}
+	e->now = tsc;
+}
+
+void encode_tsc(struct encode *e, uint64_t tsc)
+{
+	if (e->enabled && encode_is_timed(e)) {
+		encode_tick(e, tsc);
+		count(e);
+	}
+	put_tsc(e, tsc);
 }
 
 static void put_mode_exec(struct encode *e)
@@ -137,14 +220,15 @@ static void begin_psb(struct encode *e, uint64_t tsc)
 					 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
 
 	encode_flush(e);
+	count(e);
 	put(e, psb, sizeof(psb));
 	e->since_psb = 0;
 	e->last_ip = 0;
 	e->mode_sent = false;
 	clear_stack(&e->sdm);
 	clear_stack(&e->ipt);
-	encode_tsc(e, tsc);
-	put(e, (const uint8_t[]){ 0x02, 0x03, CBR_RATIO, 0x00 }, 4);
+	put_tsc(e, tsc);
+	put_cbr(e);
 }
 
 static void end_psb(struct encode *e)
@@ -172,6 +256,7 @@ bool encode_adopt(struct encode *e, const struct encode *state)
 	e->ring_size = own.ring_size;
 	e->psb_period = own.psb_period;
 	e->return_compression = own.return_compression;
+	e->timing = own.timing;
 
 	missing = e->enabled || e->n_tnt > 0;
 	e->enabled = false;
@@ -192,8 +277,9 @@ void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 		begin_psb(e, tsc);
 		end_psb(e);
 	} else {
-		encode_tsc(e, tsc);
+		put_tsc(e, tsc);
 	}
+	restart_clock(e);
 	if (!e->mode_sent)
 		put_mode_exec(e);
 	put_ip(e, OP_PGE, ip);
@@ -203,6 +289,7 @@ void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 void encode_disable(struct encode *e)
 {
 	encode_flush(e);
+	count(e);
 	put_byte(e, OP_PGD);
 	e->enabled = false;
 	clear_stack(&e->sdm);
@@ -211,6 +298,7 @@ void encode_disable(struct encode *e)
 void encode_disable_at(struct encode *e, uint64_t ip)
 {
 	encode_flush(e);
+	count(e);
 	put_ip(e, OP_FUP, ip);
 	encode_disable(e);
 }
@@ -224,6 +312,7 @@ void encode_push(struct encode *e, uint64_t ip)
 void encode_indirect(struct encode *e, uint64_t target)
 {
 	encode_flush(e);
+	count(e);
 	put_ip(e, OP_TIP, target);
 }
 
@@ -270,6 +359,7 @@ void encode_flush(struct encode *e)
 {
 	if (e->n_tnt == 0)
 		return;
+	count(e);
 
 	/* Seven short packets are smaller than a long one, eight are not. */
 	if (e->n_tnt > 7 * TNT_SHORT_MAX)
@@ -284,6 +374,8 @@ void encode_psb(struct encode *e, uint64_t ip, uint64_t tsc)
 {
 	assert(e->enabled);
 
+	if (encode_is_timed(e))
+		encode_tick(e, tsc);
 	begin_psb(e, tsc);
 	put_mode_exec(e);
 	put_ip_full(e, OP_FUP, ip);

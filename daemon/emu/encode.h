@@ -18,6 +18,21 @@
 #define ENCODE_STACK   64 /* SDM: depth of the return compression stack */
 #define ENCODE_TNT_MAX 47 /* SDM: bits of a long TNT packet */
 
+/*
+ * The CPU's clocks. The TSC ticks once a ns and so does the core, at the ratio that CBR tells; the
+ * crystal, whose ticks MTC packets count, once in ENCODE_TSC_PER_CTC (CPUID 0x15: EBX this, EAX 1).
+ */
+#define ENCODE_CBR            10
+#define ENCODE_TSC_PER_CTC    40
+#define ENCODE_MTC_PERIOD_MAX 15
+
+/* Time packets on request, besides TSC. */
+struct encode_timing {
+	bool mtc;
+	bool cyc;
+	uint8_t mtc_period; /* an MTC every 2^this ticks of the crystal */
+};
+
 /* Two models of the CPU's call stack; a return is compressed only where both agree. */
 struct encode_stack {
 	uint64_t ip[ENCODE_STACK];
@@ -31,6 +46,7 @@ struct encode {
 	uint64_t ring_size;  /* power of two */
 	uint32_t psb_period; /* bytes between two PSBs */
 	bool return_compression;
+	struct encode_timing timing;
 
 	/* State. */
 	uint64_t head;      /* bytes ever written: running count */
@@ -40,6 +56,9 @@ struct encode {
 	uint32_t n_tnt;          /* at most 47 */
 	bool enabled;            /* PacketEn */
 	bool mode_sent;          /* MODE.Exec was written since the last PSB */
+	uint64_t now;            /* TSC of what is encoded; only with timing */
+	uint64_t told;           /* up to which TSC time packets have told it */
+	uint64_t mtc;            /* count of the last MTC's period */
 	struct encode_stack sdm; /* pops on every return, cleared when packets stop */
 	struct encode_stack ipt; /* libipt's: pops on compressed returns only, cleared at PSB */
 };
@@ -83,6 +102,12 @@ void encode_return(struct encode *encode, uint64_t target);
 /* Write the conditional branches that are pending. */
 void encode_flush(struct encode *encode);
 
+/*
+ * What follows happens at @tsc, which does not go back: time packets that are due meanwhile are
+ * written. Only needed with timing, and while packets are on.
+ */
+void encode_tick(struct encode *encode, uint64_t tsc);
+
 /* A time packet. */
 void encode_tsc(struct encode *encode, uint64_t tsc);
 
@@ -94,6 +119,11 @@ void encode_psb(struct encode *encode, uint64_t ip, uint64_t tsc);
  * state of a CPU whose owner was killed: only @head is taken as it is.
  */
 void encode_overflow(struct encode *encode, uint64_t tsc);
+
+static inline bool encode_is_timed(const struct encode *encode)
+{
+	return encode->timing.mtc || encode->timing.cyc;
+}
 
 static inline bool encode_psb_due(const struct encode *encode)
 {

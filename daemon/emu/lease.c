@@ -144,6 +144,7 @@ static void begin(struct lease *lease)
 	 * writes to the shared state while this thread runs change what it does.
 	 */
 	encode_init(e, l->aux_size, l->psb_period, l->return_compression);
+	e->timing = l->timing;
 	e->ring = attach_at(lease->attach, emu_aux_offset(l, lease->who.cpu));
 	if (cpu->encode.ring_size != 0)
 		lease->lost |= encode_adopt(e, &cpu->encode);

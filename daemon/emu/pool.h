@@ -28,7 +28,7 @@
 #include "daemon/emu/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
-#define EMU_POOL_VERSION 1u
+#define EMU_POOL_VERSION 2u
 #define EMU_CPUS_MAX     256u
 
 struct emu_pool_layout {
@@ -41,6 +41,7 @@ struct emu_pool_layout {
 	uint32_t psb_period;
 	uint32_t quantum_us; /* a thread gives its CPU back after so much time if another waits */
 	bool return_compression;
+	struct encode_timing timing;
 };
 
 /* First page. */

@@ -172,6 +172,8 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 	const struct emu_pool *pool = thread->process->attach.pool;
 
 	if (likely(thread->flow.encode != NULL)) {
+		if (unlikely(encode_is_timed(thread->flow.encode)))
+			encode_tick(thread->flow.encode, attach_now_ns());
 		judge(thread, block);
 		if (unlikely(thread->flow.encode->head != thread->published)) {
 			publish(thread);
@@ -194,6 +196,8 @@ void thread_leave(struct thread *thread, bool ending)
 {
 	(void)pthread_mutex_lock(&thread->leaving);
 	if (thread->flow.encode) {
+		if (encode_is_timed(thread->flow.encode))
+			encode_tick(thread->flow.encode, attach_now_ns());
 		flow_syscall(&thread->flow);
 		lease_give(&thread->lease, ending);
 	}

@@ -6,6 +6,9 @@
  * log marks as unreported may be missing, nothing else. Of a process that was killed the log's last part
  * is missing, or the packets'; then one is the beginning of the other.
  *
+ * Times must not go back within a slice, and lie within the stay on the CPU that the snapshot's switch
+ * records tell of.
+ *
  * -f decodes a snapshot that something was added to. -m takes the instructions from a directory of drmemtrace files instead of a snapshot.
  *
  * It prints a line for each thread, then the totals: also how many CPUs had more than one thread,
@@ -25,6 +28,7 @@
 #include "ptd/decode.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/memtrace.h"
+#include "tests/lib/stays.h"
 
 #define CPUS_MAX 256
 
@@ -110,16 +114,56 @@ static void expect(struct thread *t, uint64_t ip)
 	t->wrong = true;
 }
 
+/* What is known of the times of the slice that is being read. */
+struct span {
+	uint64_t slice;
+	uint64_t last;
+	uint64_t end;
+};
+
+static uint64_t n_times; /* that differ from the one before */
+static bool times_wrong;
+
+static void check_time(struct span *span, const struct stays *stays, const struct ptd_slice *slice,
+		       uint64_t t)
+{
+	const char *what = NULL;
+
+	if (slice->id != span->slice) {
+		*span = (struct span){ .slice = slice->id, .last = slice->t0 };
+		span->end = stays_end(stays, slice->cpu, slice->pid, slice->tid, t);
+		if (span->end == 0)
+			what = "is in another thread's stay";
+	}
+	if (t < span->last)
+		what = "goes back";
+	else if (t > span->end && span->end > 0)
+		what = "is behind the end of the stay";
+	if (what && !times_wrong)
+		printf("time %" PRIu64 " on cpu %" PRIu32 " in a slice of %" PRIu32 ".%" PRIu32
+		       " from %" PRIu64 " on %s: last %" PRIu64 ", end %" PRIu64 "\n",
+		       t, slice->cpu, slice->pid, slice->tid, slice->t0, what, span->last,
+		       span->end);
+	times_wrong |= what != NULL;
+	n_times += t != span->last;
+	span->last = t;
+}
+
 static void decode_snapshot(const char *path, const char *engine, bool force)
 {
 	const struct ptd_options options = {
 		.size = sizeof(options), .input = path, .engine = engine, .force = force
 	};
+	struct span span = { .slice = UINT64_MAX };
 	const struct ptd_batch *batch;
 	struct ptd_decoder *d;
+	struct stays stays;
 	char *message;
 	int r;
 
+	r = stays_init(&stays, path, force);
+	if (r < 0)
+		error(1, -r, "%s", path);
 	if (ptd_decoder_new(&options, &d, &message) < 0)
 		error(1, 0, "%s", message);
 	while ((r = ptd_decoder_next(d, &batch)) == 0) {
@@ -139,6 +183,7 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 				t = thread_of(batch->slice->pid, batch->slice->tid);
 			if (batch->slice->cpu < CPUS_MAX)
 				t->cpus[batch->slice->cpu] = true;
+			check_time(&span, &stays, batch->slice, batch->runs[i].t);
 			for (size_t k = 0; k < batch->runs[i].n; k++)
 				expect(t, ptd_run_ip(&batch->runs[i], k));
 		}
@@ -146,6 +191,7 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 	if (r < 0)
 		error(1, -r, "%s", path);
 	ptd_decoder_free(d);
+	stays_deinit(&stays);
 }
 
 static void read_memtrace(const char *path)
@@ -242,9 +288,11 @@ int main(int argc, char **argv)
 			n_threads += threads.items[i].cpus[k];
 		n_shared += n_threads > 1;
 	}
-	printf("%zu threads, %" PRIu64 " instructions equal, %" PRIu64
+	wrong |= times_wrong;
+	printf("%zu threads, %" PRIu64 " times, %" PRIu64 " instructions equal, %" PRIu64
 	       " unreported, %zu threads on several cpus, %zu cpus with several threads, %zu "
 	       "killed%s\n",
-	       threads.n, n, n_unreported, n_migrated, n_shared, n_cut, wrong ? ": WRONG" : "");
+	       threads.n, n_times, n, n_unreported, n_migrated, n_shared, n_cut,
+	       wrong ? ": WRONG" : "");
 	return wrong || n == 0;
 }

@@ -31,7 +31,8 @@ enum op {
 	RET,   /* to a */
 	PSB,   /* before a */
 	LOST,
-	TSC, /* b */
+	TSC,  /* b */
+	TICK, /* b */
 	FLUSH,
 	MARK, /* expected bytes begin here */
 };
@@ -45,6 +46,7 @@ struct step {
 struct row {
 	const char *name;
 	bool uncompressed;
+	struct encode_timing timing;
 	struct step steps[80];
 	size_t n_expected;
 	uint8_t expected[80];
@@ -59,6 +61,19 @@ struct row {
 #define CBR_BYTES    0x02, 0x03, 0x0a, 0x00
 #define EXEC_BYTES   0x99, 0x01
 #define PSBEND_BYTES 0x02, 0x23
+
+#define MTC                                  \
+	{                                    \
+		.mtc = true, .mtc_period = 1 \
+	}
+#define CYC                 \
+	{                   \
+		.cyc = true \
+	}
+#define BOTH                                              \
+	{                                                 \
+		.mtc = true, .cyc = true, .mtc_period = 1 \
+	}
 
 /* Every row but those of the start begins with packets on at IP. */
 #define BEGIN              \
@@ -173,6 +188,46 @@ static const struct row rows[] = {
 		     { MARK, 0, 0 },
 		     { RET, IP + 1, 0 } },
 	  EXPECT(0x2d, 0x01, 0x10) },
+
+	/* Time: the crystal ticks every 40. */
+	{ "TMA follows TSC", .timing = MTC,
+	  .steps = { { ON, IP, 0 }, { OFF, 0, 0 }, { MARK, 0, 0 }, { ON, IP, 85 } },
+	  EXPECT(TSC_BYTES(85), 0x02, 0x73, 2, 0, 0, 5, 0, 0x31, 0x00, 0x10) },
+	{ "in PSB+, too", .timing = MTC, .steps = { { MARK, 0, 0 }, { ON, IP, 39 } },
+	  EXPECT(PSB_BYTES, TSC_BYTES(39), 0x02, 0x73, 0, 0, 0, 39, 0, CBR_BYTES, PSBEND_BYTES,
+		 EXEC_BYTES, 0x51, 0x00, 0x10, 0x40, 0x00) },
+	{ "MTC when a period begins", .timing = MTC,
+	  .steps = { BEGIN, { TICK, 0, 79 }, { TICK, 0, 80 }, { TICK, 0, 159 } }, EXPECT(0x59, 1) },
+	{ "one MTC for several periods", .timing = MTC, .steps = { BEGIN, { TICK, 0, 80 * 128 } },
+	  EXPECT(0x59, 128) },
+	{ "TSC for too many", .timing = MTC,
+	  .steps = { BEGIN, { TAKEN, 0, 1 }, { TICK, 0, 80 * 129 } },
+	  EXPECT(0x06, 0x19, 0x50, 0x28, 0, 0, 0, 0, 0, 0x02, 0x73, 0x02, 0x01, 0, 0, 0) },
+	{ "MTC counts 256 periods", .timing = MTC,
+	  .steps = { BEGIN, { TICK, 0, 80 * 128 }, { TICK, 0, 80 * 255 }, { TICK, 0, 80 * 257 } },
+	  EXPECT(0x59, 128, 0x59, 255, 0x59, 1) },
+	{ "no CYC without time", .timing = CYC, .steps = { BEGIN, { JUMP, IP, 0 } },
+	  EXPECT(0x2d, 0x00, 0x10) },
+	{ "CYC before a TIP", .timing = CYC,
+	  .steps = { BEGIN, { TICK, 0, 1 }, { JUMP, IP, 0 }, { JUMP, IP, 0 } },
+	  EXPECT(0x0b, 0x2d, 0x00, 0x10, 0x2d, 0x00, 0x10) },
+	{ "CYC before TNT, not before each", .timing = CYC,
+	  .steps = { BEGIN, { TICK, 0, 31 }, { NOT, 0, 6 }, { TAKEN, 0, 1 }, { OFF, 0, 0 } },
+	  EXPECT(0xfb, 0x80, 0x06, 0x01) },
+	{ "CYC of two bytes before the end", .timing = CYC,
+	  .steps = { BEGIN, { TICK, 0, 32 }, { OFF, 0, 0 } }, EXPECT(0x07, 0x02, 0x01) },
+	{ "CYC of three bytes before a fault", .timing = CYC,
+	  .steps = { BEGIN, { TICK, 0, 0x1fff }, { FAULT, IP, 0 } },
+	  EXPECT(0xff, 0xff, 0x02, 0x3d, 0x00, 0x10, 0x01) },
+	{ "CYC before PSB", .timing = CYC, .steps = { BEGIN, { PSB, IP, 2 } },
+	  EXPECT(0x13, PSB_BYTES, TSC_BYTES(2), CBR_BYTES, EXEC_BYTES, 0x7d, 0x00, 0x10, 0x40, 0x00,
+		 0x00, 0x00, PSBEND_BYTES) },
+	{ "with both the clock begins anew", .timing = BOTH,
+	  .steps = { BEGIN, { OFF, 0, 0 }, { MARK, 0, 0 }, { ON, IP, 0 } },
+	  EXPECT(TSC_BYTES(0), 0x02, 0x73, 0, 0, 0, 0, 0, CBR_BYTES, 0x31, 0x00, 0x10) },
+	{ "with both MTC tells when, CYC how long until it and from it on", .timing = BOTH,
+	  .steps = { BEGIN, { TICK, 0, 83 }, { JUMP, IP, 0 } },
+	  EXPECT(0x87, 0x04, 0x59, 1, 0x1b, 0x2d, 0x00, 0x10) },
 };
 
 static void run(struct encode *e, const struct step *steps, uint64_t *ret_mark)
@@ -211,6 +266,9 @@ static void run(struct encode *e, const struct step *steps, uint64_t *ret_mark)
 		case TSC:
 			encode_tsc(e, steps->b);
 			break;
+		case TICK:
+			encode_tick(e, steps->b);
+			break;
 		case FLUSH:
 			encode_flush(e);
 			break;
@@ -234,6 +292,7 @@ static void bytes(void **state)
 		print_message("  %s\n", rows[i].name);
 		encode_init(&e, RING, RING, !rows[i].uncompressed);
 		e.ring = ring;
+		e.timing = rows[i].timing;
 		run(&e, rows[i].steps, &mark);
 		assert_int_equal(e.head - mark, rows[i].n_expected);
 		assert_memory_equal(ring + mark, rows[i].expected, rows[i].n_expected);

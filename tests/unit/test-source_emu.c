@@ -325,7 +325,7 @@ static void what_it_does_not_do(void **state)
 
 	(void)state;
 	config_init(&config);
-	config.pt.mtc = 1;
+	config.pt.tsc = 0;
 	assert_int_equal(source_emu_new(&config, &source), -EOPNOTSUPP);
 	assert_ptr_equal(source, (struct source *)0x1);
 

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# With MTC and CYC packets, too, what was recorded is decoded to what ran, and now to when: times do
+# not go back within a slice, and lie within its thread's stay on its CPU. Without them there are
+# fewer times.
+. "$(dirname "$0")/common.sh"
+need qemu-x86_64
+[[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
+
+# judge NAME CMD...: sets n_times.
+judge() {
+	local name=$1 engine
+	shift
+	record "$name" "$@"
+	for engine in block insn; do
+		"$O/tools/exact" -e $engine "$T/$name" "$T/$name.log" >"$T/exact" ||
+			{ cat "$T/exact"; fail "$name, $engine"; }
+		echo "$name $engine: $(tail -1 "$T/exact")"
+	done
+	n_times=$(tail -1 "$T/exact" | sed 's/.* \([0-9]*\) times.*/\1/')
+}
+
+start_ptd
+judge true /bin/true
+plain=$n_times
+drop true
+for pt in mtc=1 cyc=1 mtc=1,mtc_period=0,cyc=1; do
+	start_ptd "PT=$pt"
+	judge true /bin/true
+	[[ $n_times -gt $((4 * plain)) ]] || fail "$pt: only $n_times times instead of $plain"
+	if command -v perf >/dev/null; then
+		perf script -i "$T/true" --itrace=i1i -F pid,tid,ip --ns 2>"$T/perf.err" |
+			"$O/tools/perf-addresses" "$T/true.perf" || fail "$pt: perf script"
+		[[ ! -s $T/perf.err ]] || { cat "$T/perf.err"; fail "$pt: perf complains"; }
+		thread=$("$O/tools/emulog" "$T/true.log" | cut -d' ' -f1)
+		"$O/tools/emulog" --compare "$T/true.log" "$thread" <"$T/true.perf/$thread" ||
+			fail "$pt: perf lists other instructions"
+	fi
+	drop true
+done
+
+for name in throw signals ls python; do
+	case $name in
+	throw) cmd=("$O/targets/throw.cc") ;;
+	signals) cmd=("$O/targets/signals.c") ;;
+	ls) cmd=(ls -l /usr/include) ;;
+	python) cmd=(/usr/bin/python3 -c 'print(sum(range(100)))') ;;
+	esac
+	[[ -z ${PTD_LONG:-} || $name != ls ]] || cmd=(ls -lR /usr/include)
+	[[ -z ${PTD_LONG:-} || $name != python ]] || cmd=(/usr/bin/python3 -c 'print(sum(range(100000)))')
+	start_ptd PT=mtc=1,cyc=1
+	judge $name "${cmd[@]}"
+	drop $name
+done

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tests/lib/stays.h"
+
+#include <linux/perf_event.h>
+#include <stdio.h>
+
+#include "decoder/file/trace.h"
+
+/* The order of records of one time is that of the file, in which they were written. */
+static int by_cpu(const void *a, const void *b)
+{
+	const struct stay_begin *x = a, *y = b;
+
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? -1 : 1;
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+int stays_init(struct stays *stays, const char *path, bool force)
+{
+	struct trace *trace;
+	char *message;
+	int r;
+
+	*stays = (struct stays){};
+	r = trace_open(path, force, &trace, &message);
+	if (r < 0) {
+		fprintf(stderr, "%s\n", message);
+		free(message);
+		return r;
+	}
+	for (size_t i = 0; i < trace->n_records && r == 0; i++) {
+		const struct trace_record *record = &trace->records[i];
+
+		if ((record->type == PERF_RECORD_SWITCH_CPU_WIDE &&
+		     !(record->misc & PERF_RECORD_MISC_SWITCH_OUT)) ||
+		    record->type == PERF_RECORD_ITRACE_START)
+			r = vec_push(&stays->list,
+				     { record->time, record->cpu, record->pid, record->tid });
+	}
+	trace_free(trace);
+	if (r == 0 && stays->list.n > 0)
+		qsort(stays->list.items, stays->list.n, sizeof(*stays->list.items), by_cpu);
+	return r;
+}
+
+void stays_deinit(struct stays *stays)
+{
+	vec_deinit(&stays->list);
+}
+
+uint64_t stays_end(const struct stays *stays, uint32_t cpu, uint32_t pid, uint32_t tid,
+		   uint64_t time)
+{
+	const struct stay_begin *items = stays->list.items;
+	size_t low = 0, high = stays->list.n;
+
+	/* The first that begins later. */
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (items[middle].cpu > cpu ||
+		    (items[middle].cpu == cpu && items[middle].time > time))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (low > 0 && items[low - 1].cpu == cpu &&
+	    (items[low - 1].pid != pid || items[low - 1].tid != tid))
+		return 0;
+	while (low < stays->list.n && items[low].cpu == cpu && items[low].pid == pid &&
+	       items[low].tid == tid)
+		low++;
+	return low < stays->list.n && items[low].cpu == cpu ? items[low].time : UINT64_MAX;
+}
