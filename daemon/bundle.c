@@ -143,17 +143,17 @@ int bundle_add_file(struct bundle *bundle, const char *name, bundle_write_fn pri
 }
 
 /* Folder of an object in the snapshot, as perf's build-id cache has it. */
-static void object_folder(const struct object *object, char *ret_folder, size_t size)
+static void object_folder(const struct object *object, bool by_content, char *ret_folder,
+			  size_t size)
 {
 	char hex[BUILDID_HEX_MAX];
 
-	if (object->build_id.size > 0) {
+	if (!by_content) {
 		buildid_hex(&object->build_id, hex);
 		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s", hex,
 			       hex + 2);
 	} else {
-		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/sha256/%s",
-			       object->name + strlen("sha256-"));
+		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/sha256/%s", object->sha256);
 	}
 }
 
@@ -167,18 +167,18 @@ static int copy_object(int store_fd, const char *from, int dir_fd, const char *t
 	out = openat(dir_fd, to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	if (out < 0)
 		return -errno;
-	return copyfile_fd(in, out);
+	return copyfile_fd(in, out, COPYFILE_ALL);
 }
 
-int bundle_add_object(struct bundle *bundle, int store_fd, struct object *object,
-		      uint64_t *ret_size)
+int bundle_add_object(struct bundle *bundle, int store_fd, const struct object *object,
+		      bool by_content, uint64_t *ret_size)
 {
-	char from[OBJECT_NAME_MAX + 8], folder[192], to[200];
+	char hash[SHA256_HEX_SIZE], folder[192], to[200];
 	int r;
 
-	object_folder(object, folder, sizeof(folder));
+	object_folder(object, by_content, folder, sizeof(folder));
 	(void)snprintf(to, sizeof(to), "%s/elf", folder);
-	(void)snprintf(from, sizeof(from), "%s/elf", object->name);
+	memcpy(hash, object->sha256, sizeof(hash));
 
 	/* Two paths may lead to one object. */
 	if (faccessat(bundle->dir_fd, to, F_OK, 0) == 0) {
@@ -188,11 +188,11 @@ int bundle_add_object(struct bundle *bundle, int store_fd, struct object *object
 	r = dirs_make(bundle->dir_fd, folder, 0750);
 	if (r < 0)
 		return r;
-	if (linkat(store_fd, from, bundle->dir_fd, to, 0) < 0) {
+	if (linkat(store_fd, hash, bundle->dir_fd, to, 0) < 0) {
 		/* Too many links, or a file system without. */
-		r = copy_object(store_fd, from, bundle->dir_fd, to);
+		r = copy_object(store_fd, hash, bundle->dir_fd, to);
 		if (r < 0)
 			return r;
 	}
-	return bundle_add_sum(bundle, to, object->sha256, ret_size);
+	return bundle_add_sum(bundle, to, hash, ret_size);
 }

@@ -7,6 +7,7 @@
  * The files of a snapshot's directory, each entered into SHA256SUMS as it is added.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -51,7 +52,9 @@ _must_check_ int bundle_add_file(struct bundle *bundle, const char *name, bundle
 /*
  * Link the object's copy in the store @store_fd to its place, if it is not there yet.
  *
+ * @by_content: that is the place of its content's hash; else that of its build-id
+ *
  * Return: 0, and @ret_size is 0 if it was there already; or negative errno.
  */
-_must_check_ int bundle_add_object(struct bundle *bundle, int store_fd, struct object *object,
-				   uint64_t *ret_size);
+_must_check_ int bundle_add_object(struct bundle *bundle, int store_fd, const struct object *object,
+				   bool by_content, uint64_t *ret_size);

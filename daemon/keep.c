@@ -5,22 +5,46 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
-#include "decoder/util/copyfile.h"
-#include "decoder/util/dirs.h"
+#include "daemon/spool.h"
+#include "daemon/store.h"
+#include "decoder/util/map.h"
 #include "decoder/util/vec.h"
 
-#define OBJECTS_MAX     4096u
-#define OBJECT_SIZE_MAX ((off_t)4 << 30)
-#define PATH_SIZE_MAX   4096u
+#define OBJECTS_MAX   4096u
+#define PATH_SIZE_MAX 4096u
+
+/* Originals held open while they wait. Those beyond are opened when it is their turn. */
+#define OPEN_MAX 256u
+
+#define CANCEL_POLL_NS 50000000
+
+struct queue {
+	struct object *first, *last;
+};
 
 struct keep {
 	int store_fd; /* borrowed */
+	struct spool_limits limits;
+	int event_fd;
+	pthread_t thread;
+	bool has_thread;
+	struct map by_path; /* hash of path → newest object; the others by ->alike */
+	unsigned n_open;
+
+	pthread_mutex_t lock; /* over what follows, and what files the store has */
+	pthread_cond_t change;
+	bool stop;
 	VEC(struct object *) objects;
+	struct queue waiting, finished; /* each object in them is referenced */
+	uint64_t used;                  /* bytes in the store */
 };
 
 struct object *object_ref(struct object *object)
@@ -32,100 +56,36 @@ struct object *object_ref(struct object *object)
 struct object *object_unref(struct object *object)
 {
 	if (object && --object->n_refs == 0) {
+		(void)fd_close(object->fd);
 		free(object->path);
 		free(object);
 	}
 	return NULL;
 }
 
-/* Remove a copy, unless a snapshot has a link to it. */
-static void forget_copy(int store_fd, const char *name)
+static void push(struct queue *queue, struct object *object)
 {
-	char file[OBJECT_NAME_MAX + 8];
-	struct stat st;
-
-	(void)snprintf(file, sizeof(file), "%s/elf", name);
-	if (fstatat(store_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink > 1)
-		return;
-	(void)unlinkat(store_fd, file, 0);
-	(void)snprintf(file, sizeof(file), "%s/new", name);
-	(void)unlinkat(store_fd, file, 0);
-	(void)unlinkat(store_fd, name, AT_REMOVEDIR);
+	object->queued = NULL;
+	if (queue->last)
+		queue->last->queued = object;
+	else
+		queue->first = object;
+	queue->last = object;
 }
 
-int keep_new(int store_fd, struct keep **ret_keep)
+static struct object *pop(struct queue *queue)
 {
-	_cleanup_(keep_freep) struct keep *k = malloc(sizeof(*k));
-	int r;
+	struct object *object = queue->first;
 
-	if (!k)
-		return -ENOMEM;
-	*k = (struct keep){ .store_fd = store_fd };
-	r = keep_sweep(k);
-	if (r < 0)
-		return r;
-	*ret_keep = TAKE(k);
-	return 0;
-}
-
-static bool known(const struct keep *keep, const char *name)
-{
-	for (size_t i = 0; i < keep->objects.n; i++)
-		if (strcmp(keep->objects.items[i]->name, name) == 0)
-			return true;
-	return false;
-}
-
-int keep_sweep(struct keep *keep)
-{
-	_cleanup_(dirs_closep) DIR *dir = dirs_list(keep->store_fd);
-	struct dirent *entry;
-	int r;
-
-	if (!dir)
-		return -errno;
-	while ((r = dirs_next(dir, &entry)) > 0)
-		if (strlen(entry->d_name) < OBJECT_NAME_MAX && !known(keep, entry->d_name))
-			forget_copy(keep->store_fd, entry->d_name);
-	return r;
-}
-
-struct keep *keep_free(struct keep *keep)
-{
-	if (!keep)
+	if (!object)
 		return NULL;
-
-	for (size_t i = 0; i < keep->objects.n; i++)
-		(void)object_unref(keep->objects.items[i]);
-	vec_deinit(&keep->objects);
-	free(keep);
-	return NULL;
+	queue->first = object->queued;
+	if (!queue->first)
+		queue->last = NULL;
+	return object;
 }
 
-bool object_matches(const struct object *object, const struct record_mmap2 *mmap)
-{
-	return buildid_equal(&object->claimed, &mmap->build_id) &&
-	       strcmp(object->path, mmap->name) == 0;
-}
-
-static int64_t mtime_ns(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
-
-static bool same_file(const struct object *object, const struct stat *st)
-{
-	return object->dev == st->st_dev && object->ino == st->st_ino &&
-	       object->size == (uint64_t)st->st_size && object->mtime_ns == mtime_ns(st);
-}
-
-static struct object *find(const struct keep *keep, const struct record_mmap2 *mmap)
-{
-	for (size_t i = keep->objects.n; i-- > 0;)
-		if (object_matches(keep->objects.items[i], mmap))
-			return keep->objects.items[i];
-	return NULL;
-}
+/* --- the thread ------------------------------------------------------------------------------ */
 
 /* Open what is at @path if it can be an object at all. */
 static int open_original(const char *path, int *ret_fd, struct stat *ret_st)
@@ -141,8 +101,6 @@ static int open_original(const char *path, int *ret_fd, struct stat *ret_st)
 		return -errno;
 	if (!S_ISREG(ret_st->st_mode))
 		return -ENOEXEC;
-	if (ret_st->st_size > OBJECT_SIZE_MAX)
-		return -EFBIG;
 	/* A record may also name a file that whoever wrote it may not read, but we may. */
 	if (pread(fd, magic, sizeof(magic), 0) != (ssize_t)sizeof(magic) ||
 	    memcmp(magic, ELFMAG, SELFMAG) != 0)
@@ -152,165 +110,402 @@ static int open_original(const char *path, int *ret_fd, struct stat *ret_st)
 	return 0;
 }
 
-/* Put a copy of @fd into the store's folder @object->name. */
-static int copy_in(int store_fd, int fd, struct object *object)
+static int check_build_id(int fd, const struct buildid *claimed, struct buildid *ret_id)
 {
-	_cleanup_(fd_closep) int folder = -1, copy = -1;
-	struct buildid id;
 	int r;
 
-	if (mkdirat(store_fd, object->name, 0750) < 0 && errno != EEXIST)
-		return -errno;
-	folder = openat(store_fd, object->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (folder < 0)
-		return -errno;
-	if (faccessat(folder, "elf", F_OK, 0) == 0)
-		return 0;
-
-	copy = openat(folder, "new", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-	if (copy < 0)
-		return -errno;
-	r = copyfile_fd(fd, copy);
-	if (r < 0)
-		return r;
-	/* The original may have been written to while it was copied. */
-	r = buildid_read(copy, &id);
-	if (r < 0)
-		return r;
-	if (!buildid_equal(&id, &object->build_id))
+	r = buildid_read(fd, ret_id);
+	if (r == 0 && claimed->size > 0 && !buildid_equal(claimed, ret_id))
 		return -ESTALE;
-	return renameat(folder, "new", folder, "elf") < 0 ? -errno : 0;
-}
-
-static int name_object(int fd, struct object *object)
-{
-	char hash[SHA256_HEX_SIZE];
-	char hex[BUILDID_HEX_MAX];
-	uint64_t size;
-	int r;
-
-	r = buildid_read(fd, &object->build_id);
-	if (r < 0)
-		return r;
-	if (object->claimed.size > 0 && !buildid_equal(&object->claimed, &object->build_id))
-		return -ESTALE;
-	if (object->build_id.size > 0) {
-		(void)snprintf(object->name, sizeof(object->name), "%s",
-			       buildid_hex(&object->build_id, hex));
-		return 0;
-	}
-	r = sha256_fd(fd, hash, &size);
-	if (r < 0)
-		return r;
-	(void)snprintf(object->name, sizeof(object->name), "sha256-%s", hash);
-	return 0;
-}
-
-/* Fill in what is at the object's path. */
-static int take_in(const struct keep *keep, struct object *object)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	struct stat st;
-	int r;
-
-	r = open_original(object->path, &fd, &st);
-	if (r < 0)
-		return r;
-	object->dev = st.st_dev;
-	object->ino = st.st_ino;
-	object->size = (uint64_t)st.st_size;
-	object->mtime_ns = mtime_ns(&st);
-
-	r = name_object(fd, object);
-	if (r == 0)
-		r = copy_in(keep->store_fd, fd, object);
-	if (r < 0 && object->name[0]) {
-		forget_copy(keep->store_fd, object->name);
-		object->name[0] = 0;
-	}
 	return r;
 }
 
-/* Does the object have no copy of its own, because another path leads to the same? */
-static bool shared(const struct keep *keep, const struct object *object)
+/* Copy what @fd has, if the store has it not yet. @ret_copied: bytes of the copy that is to be named. */
+static int copy_in(struct keep *k, int fd, const struct buildid *claimed, uint64_t used,
+		   struct buildid *ret_id, char ret_hash[static SHA256_HEX_SIZE],
+		   uint64_t *ret_copied)
 {
-	if (!object->name[0])
-		return true;
-	for (size_t i = 0; i < keep->objects.n; i++) {
-		const struct object *other = keep->objects.items[i];
+	_cleanup_(fd_closep) int copy = -1;
+	struct stat st;
+	uint64_t size;
+	int r;
 
-		if (other != object && strcmp(other->name, object->name) == 0)
-			return true;
+	r = check_build_id(fd, claimed, ret_id);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_size > STORE_FILE_MAX)
+		return -EFBIG;
+	r = sha256_fd(fd, ret_hash, &size);
+	if (r < 0 || store_has(k->store_fd, ret_hash))
+		return r;
+	r = store_copy(k->store_fd, fd, &k->limits, used, &copy, ret_hash, ret_copied);
+	if (r < 0)
+		return r;
+	/* The original may have been written to while it was copied. */
+	return check_build_id(copy, claimed, ret_id);
+}
+
+/* Copy the object's original. It has no name in the store before the lock is held. */
+static void take_in(struct keep *k, struct object *object, int fd)
+{
+	_cleanup_(fd_closep) int original = fd;
+	char hash[SHA256_HEX_SIZE] = "";
+	struct buildid id = {};
+	uint64_t copied = 0, used;
+	struct stat st;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&k->lock);
+	used = k->used;
+	(void)pthread_mutex_unlock(&k->lock);
+	if (original < 0)
+		r = open_original(object->path, &original, &st);
+	if (r == 0)
+		r = copy_in(k, original, &object->claimed, used, &id, hash, &copied);
+
+	(void)pthread_mutex_lock(&k->lock);
+	if (r == 0 && !store_has(k->store_fd, hash)) {
+		/* Without a copy: it was there, but has just been swept. */
+		r = copied > 0 ? store_settle(k->store_fd, hash) : -EAGAIN;
+		k->used += r == 0 ? copied : 0;
+	} else if (copied > 0) {
+		(void)store_forget(k->store_fd, NULL);
 	}
+	if (r == 0) {
+		object->build_id = id;
+		memcpy(object->sha256, hash, sizeof(hash));
+	}
+	object->error = r;
+	object->done = true;
+	push(&k->finished, object);
+	(void)pthread_cond_broadcast(&k->change);
+	(void)pthread_mutex_unlock(&k->lock);
+	(void)eventfd_write(k->event_fd, 1);
+}
+
+static void *run(void *userdata)
+{
+	struct keep *k = userdata;
+	struct object *object;
+	int fd;
+
+	for (;;) {
+		(void)pthread_mutex_lock(&k->lock);
+		while (!k->stop && !k->waiting.first)
+			(void)pthread_cond_wait(&k->change, &k->lock);
+		object = k->stop ? NULL : pop(&k->waiting);
+		if (object) {
+			fd = object->fd;
+			object->fd = -1;
+			k->n_open -= fd >= 0;
+		}
+		(void)pthread_mutex_unlock(&k->lock);
+		if (!object)
+			return NULL;
+		take_in(k, object, fd);
+	}
+}
+
+/* Signals are the event loop's: the thread gets none. */
+static int start_thread(struct keep *k)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&k->thread, NULL, run, k);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	k->has_thread = r == 0;
+	return r;
+}
+
+static void stop_thread(struct keep *k)
+{
+	if (!k->has_thread)
+		return;
+	(void)pthread_mutex_lock(&k->lock);
+	k->stop = true;
+	(void)pthread_cond_broadcast(&k->change);
+	(void)pthread_mutex_unlock(&k->lock);
+	(void)pthread_join(k->thread, NULL);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int keep_new(int store_fd, const struct spool_limits *limits, struct keep **ret_keep)
+{
+	_cleanup_(keep_freep) struct keep *k = malloc(sizeof(*k));
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	*k = (struct keep){
+		.store_fd = store_fd,
+		.limits = *limits,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.change = PTHREAD_COND_INITIALIZER,
+	};
+	k->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (k->event_fd < 0)
+		return -errno;
+	(void)store_forget(store_fd, NULL);
+	r = keep_sweep(k);
+	if (r == 0)
+		r = start_thread(k);
+	if (r < 0)
+		return r;
+	*ret_keep = TAKE(k);
+	return 0;
+}
+
+struct keep *keep_free(struct keep *keep)
+{
+	struct object *object;
+
+	if (!keep)
+		return NULL;
+
+	stop_thread(keep);
+	while ((object = pop(&keep->waiting)) || (object = pop(&keep->finished)))
+		(void)object_unref(object);
+	for (size_t i = 0; i < keep->objects.n; i++)
+		(void)object_unref(keep->objects.items[i]);
+	vec_deinit(&keep->objects);
+	map_deinit(&keep->by_path);
+	(void)fd_close(keep->event_fd);
+	(void)pthread_cond_destroy(&keep->change);
+	(void)pthread_mutex_destroy(&keep->lock);
+	free(keep);
+	return NULL;
+}
+
+static bool needed(const char *hash, void *userdata)
+{
+	const struct keep *k = userdata;
+
+	for (size_t i = 0; i < k->objects.n; i++)
+		if (strcmp(k->objects.items[i]->sha256, hash) == 0)
+			return true;
 	return false;
 }
 
-/* Forget those objects that came first, to have room for newer ones. */
-static void make_room(struct keep *keep)
+int keep_sweep(struct keep *keep)
 {
-	size_t n_forget = OBJECTS_MAX / 2;
+	int r;
+
+	(void)pthread_mutex_lock(&keep->lock);
+	r = store_sweep(keep->store_fd, needed, keep, &keep->used);
+	(void)pthread_mutex_unlock(&keep->lock);
+	return r;
+}
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+bool object_matches(const struct object *object, const struct record_mmap2 *mmap)
+{
+	return buildid_equal(&object->claimed, &mmap->build_id) &&
+	       strcmp(object->path, mmap->name) == 0;
+}
+
+static int64_t in_ns(const struct timespec *t)
+{
+	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+static bool same_file(const struct object *object, const struct stat *st)
+{
+	return object->dev == st->st_dev && object->ino == st->st_ino &&
+	       object->file_size == (uint64_t)st->st_size &&
+	       object->mtime_ns == in_ns(&st->st_mtim) && object->ctime_ns == in_ns(&st->st_ctim);
+}
+
+static uint64_t key_of(const char *path)
+{
+	return map_hash(path, strlen(path));
+}
+
+static struct object *newest(const struct keep *keep, uint64_t key)
+{
+	const uint64_t *value = map_get(&keep->by_path, key);
+
+	return value ? (struct object *)(uintptr_t)*value : NULL;
+}
+
+static int index_object(struct keep *keep, struct object *object)
+{
+	const uint64_t key = key_of(object->path);
+
+	object->alike = newest(keep, key);
+	return map_put(&keep->by_path, key, (uintptr_t)object);
+}
+
+static struct object *find(const struct keep *keep, const struct record_mmap2 *mmap)
+{
+	struct object *object = newest(keep, key_of(mmap->name));
+
+	while (object && !object_matches(object, mmap))
+		object = object->alike;
+	return object;
+}
+
+/* Forget those objects that came first, to have room for newer ones. The lock is held. */
+static int make_room(struct keep *keep)
+{
+	size_t n_forget = OBJECTS_MAX / 2, n = 0;
+	int r = 0;
 
 	if (keep->objects.n < OBJECTS_MAX)
-		return;
-	for (size_t i = 0; n_forget > 0; n_forget--) {
+		return 0;
+	for (size_t i = 0; i < keep->objects.n; i++) {
 		struct object *object = keep->objects.items[i];
 
-		if (object->n_refs > 1) {
-			i++;
-			continue;
+		/* One that waits to be copied, or is needed by a snapshot, has another. */
+		if (n_forget > 0 && object->n_refs == 1) {
+			n_forget--;
+			(void)object_unref(object);
+		} else {
+			keep->objects.items[n++] = object;
 		}
-		if (!shared(keep, object))
-			forget_copy(keep->store_fd, object->name);
-		keep->objects.n--;
-		memmove(keep->objects.items + i, keep->objects.items + i + 1,
-			(keep->objects.n - i) * sizeof(struct object *));
-		(void)object_unref(object);
 	}
+	keep->objects.n = n;
+	map_deinit(&keep->by_path);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = index_object(keep, keep->objects.items[i]);
+	if (r == 0)
+		r = store_sweep(keep->store_fd, needed, keep, &keep->used);
+	return n >= OBJECTS_MAX ? -ENOBUFS : r;
 }
 
 static struct object *object_new(const struct record_mmap2 *mmap)
 {
-	struct object *o = calloc(1, sizeof(*o));
+	struct object *o = malloc(sizeof(*o));
 
 	if (!o)
 		return NULL;
-	o->n_refs = 1;
-	o->claimed = mmap->build_id;
+	*o = (struct object){ .n_refs = 1, .fd = -1, .claimed = mmap->build_id };
 	o->path = strdup(mmap->name);
 	return o->path ? o : object_unref(o);
 }
 
-struct object *keep_add(struct keep *keep, const struct record_mmap2 *mmap, int *ret_error)
+/* Hold what is at the object's path now, and have it copied. The lock is held. */
+static void enqueue(struct keep *keep, struct object *object)
 {
-	_cleanup_(object_unrefp) struct object *object = NULL;
-	struct object *known;
-	struct stat st;
+	struct stat st = {};
 	int r;
 
-	*ret_error = 0;
+	r = open_original(object->path, &object->fd, &st);
+	object->dev = st.st_dev;
+	object->ino = st.st_ino;
+	object->file_size = (uint64_t)st.st_size;
+	object->mtime_ns = in_ns(&st.st_mtim);
+	object->ctime_ns = in_ns(&st.st_ctim);
+	object->error = r;
+	object->done = r < 0;
+	if (r == 0 && keep->n_open >= OPEN_MAX)
+		object->fd = fd_close(object->fd);
+	keep->n_open += object->fd >= 0;
+	push(r < 0 ? &keep->finished : &keep->waiting, object_ref(object));
+	if (r < 0)
+		(void)eventfd_write(keep->event_fd, 1);
+	(void)pthread_cond_broadcast(&keep->change);
+}
+
+/* Does the object stand for what is at the path now? The lock is held. */
+static bool is_current(const struct object *object)
+{
+	struct stat st;
+
+	return (!object->done || object->error == 0) &&
+	       (stat(object->path, &st) < 0 || same_file(object, &st));
+}
+
+static int add(struct keep *keep, const struct record_mmap2 *mmap, struct object **ret_object)
+{
+	_cleanup_(object_unrefp) struct object *object = NULL;
+	struct object *known = find(keep, mmap);
+	int r;
+
+	if (known && is_current(known)) {
+		*ret_object = known;
+		return 0;
+	}
+	/* What failed is tried again in its place, unless a snapshot may be looking at it. */
+	if (known && known->done && known->error < 0) {
+		if (known->n_refs == 1)
+			enqueue(keep, known);
+		*ret_object = known;
+		return 0;
+	}
+	r = make_room(keep);
+	if (r < 0)
+		return r;
+	object = object_new(mmap);
+	if (!object || vec_reserve(&keep->objects, 1) < 0 || index_object(keep, object) < 0)
+		return -ENOMEM;
+	enqueue(keep, object);
+	*ret_object = object;
+	return vec_push(&keep->objects, TAKE(object));
+}
+
+int keep_add(struct keep *keep, const struct record_mmap2 *mmap, struct object **ret_object)
+{
+	int r;
+
+	*ret_object = NULL;
 	if (!(mmap->prot & PROT_EXEC) || mmap->name[0] != '/' || mmap->name[1] == '/' ||
 	    strlen(mmap->name) >= PATH_SIZE_MAX)
-		return NULL;
+		return 0;
 
-	known = find(keep, mmap);
-	if (known && known->name[0] &&
-	    (known->claimed.size > 0 || stat(mmap->name, &st) < 0 || same_file(known, &st)))
-		return known;
+	(void)pthread_mutex_lock(&keep->lock);
+	r = add(keep, mmap, ret_object);
+	(void)pthread_mutex_unlock(&keep->lock);
+	return r;
+}
 
-	/* What failed is tried again, and said only once. A snapshot may be looking at it. */
-	if (known && !known->name[0])
-		return known->n_refs == 1 && take_in(keep, known) == 0 ? known : NULL;
+int keep_wait(struct keep *keep, const struct object *object, const atomic_bool *cancel)
+{
+	struct timespec until;
+	bool done;
 
-	make_room(keep);
-	object = object_new(mmap);
-	r = object ? take_in(keep, object) : -ENOMEM;
-	*ret_error = r;
-	if (!object || vec_push(&keep->objects, object) < 0) {
-		*ret_error = -ENOMEM;
-		return NULL;
+	(void)pthread_mutex_lock(&keep->lock);
+	while (!(done = object->done) && !(cancel && atomic_load(cancel))) {
+		(void)clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += CANCEL_POLL_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		(void)pthread_cond_timedwait(&keep->change, &keep->lock, &until);
 	}
-	known = TAKE(object);
-	return r < 0 ? NULL : known;
+	(void)pthread_mutex_unlock(&keep->lock);
+	return done ? 0 : -ECANCELED;
+}
+
+int keep_fd(const struct keep *keep)
+{
+	return keep->event_fd;
+}
+
+const struct object *keep_next_failed(struct keep *keep)
+{
+	struct object *object;
+	eventfd_t n;
+
+	(void)eventfd_read(keep->event_fd, &n);
+	for (;;) {
+		(void)pthread_mutex_lock(&keep->lock);
+		object = pop(&keep->finished);
+		(void)pthread_mutex_unlock(&keep->lock);
+		if (!object)
+			return NULL;
+		/* The keep itself has another reference. */
+		(void)object_unref(object);
+		if (object->error < 0 && !object->told) {
+			object->told = true;
+			return object;
+		}
+	}
 }
 
 size_t keep_count(const struct keep *keep)

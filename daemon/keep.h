@@ -5,13 +5,15 @@
  * Keep
  *
  * The files that programs executed. They may be replaced or deleted before somebody asks what ran,
- * so each is copied once into the spool's store, as soon as the record of its mapping is seen, and
- * hard-linked into the snapshots that need it.
+ * so each is opened as soon as the record of its mapping is seen, copied once into the spool's
+ * store (daemon/store.h), and hard-linked into the snapshots that need it. Copying takes a while
+ * and has a thread of its own; who needs an object waits for it.
  *
  * A record is only a claim: what it names is kept if it is a regular ELF file, and if it has the
  * build-id that the record states.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,24 +22,28 @@
 #include "decoder/util/sha256.h"
 
 struct keep;
+struct spool_limits;
 
-/* "sha256-" and a hash, or a build-id. */
-#define OBJECT_NAME_MAX 80
-
-/* One file under one path. Immutable but for its references and @sha256. */
+/* One content of the file under one path. */
 struct object {
-	unsigned n_refs;            /* counted in the keep's thread only */
-	char *path;                 /* as it was mapped */
-	struct buildid claimed;     /* what the records said */
-	struct buildid build_id;    /* of the file */
-	char name[OBJECT_NAME_MAX]; /* of its folder in the store; "" if it could not be kept */
-	uint64_t size;
-	uint64_t dev, ino; /* of the original, to know it again where records have no build-id */
-	int64_t mtime_ns;
+	/* The keep's own. */
+	unsigned n_refs;       /* counted in the keep's thread only */
+	int fd;                /* of the original while it waits to be copied; may be -1 */
+	bool told;             /* that it could not be kept */
+	struct object *queued; /* the next one that waits, or that is finished */
+	struct object *alike;  /* an older one, whose path hashes alike */
 
-	/* Hash of the content for SHA256SUMS, "" until a snapshot needed it. The one snapshot that
-	 * runs at a time is its only user. */
-	char sha256[SHA256_HEX_SIZE];
+	/* Immutable. */
+	char *path;                   /* as it was mapped */
+	struct buildid claimed;       /* what the records said */
+	uint64_t dev, ino, file_size; /* of the original, to notice when another took its place */
+	int64_t mtime_ns, ctime_ns;
+
+	/* Immutable once keep_wait() has returned 0. */
+	bool done;
+	int error;                    /* negative errno if it could not be kept */
+	struct buildid build_id;      /* of the content; anybody can write any into his file */
+	char sha256[SHA256_HEX_SIZE]; /* of the content, and its name in the store */
 };
 
 struct object *object_ref(struct object *object);
@@ -50,27 +56,44 @@ DEFINE_CLEANUP(struct object *, object_unref);
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int keep_new(int store_fd, struct keep **ret_keep);
+_must_check_ int keep_new(int store_fd, const struct spool_limits *limits, struct keep **ret_keep);
+
+/* Frees it; what still waits to be copied is given up. Return: NULL. */
 struct keep *keep_free(struct keep *keep);
 
 DEFINE_CLEANUP(struct keep *, keep_free);
 
-/* Remove copies that neither a snapshot nor a program seen since the start needs. Return: 0, or
- * negative errno. */
+/* Remove copies that neither a snapshot nor a program seen since the start needs; not while another
+ * thread links to them. Return: 0, or negative errno. */
 _must_check_ int keep_sweep(struct keep *keep);
 
 /*
  * Keep what an MMAP2 record maps, if it is executable and a file, and not kept yet. What cannot be
- * kept is remembered as such.
+ * kept is remembered as such, and tried again when it is mapped again.
  *
- * Return: the object, borrowed; NULL if there is nothing to keep, and @ret_error is 0 or, the first
- *         time a file could not be kept, the negative errno that says why.
+ * Return: 0 and the object, borrowed, which may have to be waited for, or NULL if there is nothing to
+ *         keep; -ENOBUFS if too many wait to be copied; or -ENOMEM.
  */
-struct object *keep_add(struct keep *keep, const struct record_mmap2 *mmap, int *ret_error);
+_must_check_ int keep_add(struct keep *keep, const struct record_mmap2 *mmap,
+			  struct object **ret_object);
 
+/* Wait until the object is copied, or cannot be; in any thread. Return: 0, or -ECANCELED once
+ * @cancel, which may be NULL, is true. */
+_must_check_ int keep_wait(struct keep *keep, const struct object *object,
+			   const atomic_bool *cancel);
+
+/* Borrowed descriptor that is readable when keep_next_failed() has something to do. */
+int keep_fd(const struct keep *keep);
+
+/* Return: the next object that could not be kept and has not been returned yet, borrowed until the
+ * next keep_add(); NULL if there is none. */
+const struct object *keep_next_failed(struct keep *keep);
+
+/* How many are known, kept or not. */
 size_t keep_count(const struct keep *keep);
 
-/* All objects, each referenced for the caller, who frees the array. Return: 0, or -ENOMEM. */
+/* All objects, oldest first, each referenced for the caller, who frees the array. Return: 0, or
+ * -ENOMEM. */
 _must_check_ int keep_list(const struct keep *keep, struct object ***ret_objects,
 			   size_t *ret_n_objects);
 

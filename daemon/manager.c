@@ -33,7 +33,8 @@
 struct manager {
 	sd_event *event;
 	sd_event_source *drain_timer;
-	uint64_t opened_us; /* when a client was last given the source */
+	sd_event_source *kept; /* the keep has failures to tell of */
+	uint64_t opened_us;    /* when a client was last given the source */
 
 	struct source *source;
 	struct sideband *sideband;
@@ -63,25 +64,46 @@ static uint64_t now_ns(clockid_t clock)
 
 /* --- task records ---------------------------------------------------------------------------- */
 
+static void say_not_kept(const char *path, int error)
+{
+	const char *why = error == -EDQUOT    ? "the objects would take more than MaxUse="
+			  : error == -ENOSPC  ? "KeepFree= would not be left, or no room is"
+			  : error == -ESTALE  ? "the file there is another by now"
+			  : error == -ENOEXEC ? "it is no ELF file"
+					      : strerror(-error);
+
+	log_warning("%s: cannot keep a copy of this object, snapshots will miss it: %s", path, why);
+}
+
 static void keep_mapped(struct manager *m, const uint8_t *bytes, size_t size)
 {
 	struct cursor c = cursor_from(bytes, size);
 	struct record_mmap2 mmap;
+	struct object *object;
 	struct record record;
-	int error;
+	int r;
 
 	while (record_next(&c, &record) == 0) {
 		if (record_get_mmap2(&record, &mmap) < 0)
 			continue;
 		jitfiles_add(m->jitfiles, &mmap);
-		(void)keep_add(m->keep, &mmap, &error);
-		if (error < 0) {
-			errno = -error;
-			log_warning("%s: cannot keep a copy of this object, snapshots will miss "
-				    "it: %m",
-				    mmap.name);
-		}
+		r = keep_add(m->keep, &mmap, &object);
+		if (r < 0)
+			say_not_kept(mmap.name, r);
 	}
+}
+
+static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct manager *m = userdata;
+	const struct object *object;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	while ((object = keep_next_failed(m->keep)))
+		say_not_kept(object->path, object->error);
+	return 0;
 }
 
 static void drain(struct manager *m)
@@ -181,6 +203,7 @@ static int prepare(struct job *job, void *userdata)
 		.store_fd = spool_store_fd(m->spool),
 		.jit_max = m->jit_max,
 		.mem_max = m->mem_max,
+		.keep = m->keep,
 		.frozen_ns = now_ns(CLOCK_MONOTONIC),
 		.frozen_realtime_ns = now_ns(CLOCK_REALTIME),
 		.cancel = &job->cancel,
@@ -370,7 +393,7 @@ static int open_spool(struct manager *m, const char *state_dir)
 		return log_error_errno(r, "%s: another ptd is using this state directory",
 				       state_dir);
 	if (r == 0)
-		r = keep_new(spool_store_fd(m->spool), &m->keep);
+		r = keep_new(spool_store_fd(m->spool), &m->limits, &m->keep);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot use this as state directory: %m", state_dir);
 	return 0;
@@ -404,6 +427,7 @@ static int set_up_event(struct manager *m)
 	    (r = sd_event_add_time(m->event, &m->drain_timer, CLOCK_MONOTONIC, 0, DRAIN_US / 10,
 				   on_drain, m)) < 0 ||
 	    (r = sd_event_source_set_enabled(m->drain_timer, SD_EVENT_OFF)) < 0 ||
+	    (r = sd_event_add_io(m->event, &m->kept, keep_fd(m->keep), EPOLLIN, on_kept, m)) < 0 ||
 	    (r = jobs_new(m->event, &jobs_ops, m, &m->jobs)) < 0)
 		return r;
 	return 0;
@@ -456,6 +480,7 @@ struct manager *manager_free(struct manager *manager)
 		(void)unlink(manager->socket_path);
 	free(manager->socket_path);
 	free(manager->plugin);
+	sd_event_source_disable_unref(manager->kept);
 	(void)keep_free(manager->keep);
 	(void)jitfiles_free(manager->jitfiles);
 	(void)spool_free(manager->spool);

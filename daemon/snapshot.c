@@ -17,6 +17,7 @@
 #include "daemon/record.h"
 #include "daemon/sideband.h"
 #include "daemon/source.h"
+#include "daemon/taken.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
@@ -31,7 +32,7 @@ struct writer {
 	struct bundle *bundle;
 	struct cpucopy *cpus; /* source->n_cpus of them */
 	struct map pids;      /* those whose objects belong in the snapshot */
-	bool *taken;          /* of request->objects */
+	struct taken *taken;  /* of request->objects */
 	VEC(struct perffile_object) with_build_id;
 	uint64_t time_first, time_last;
 	struct snapshot_result result;
@@ -253,91 +254,62 @@ static int finish_data(struct writer *w)
 
 /* --- files beside it ------------------------------------------------------------------------- */
 
-static int add_object(struct writer *w, struct object *object)
+static int add_object(struct writer *w, const struct object *object, bool by_content)
 {
 	uint64_t size;
 	int r;
 
-	r = bundle_add_object(w->bundle, w->request->store_fd, object, &size);
+	r = bundle_add_object(w->bundle, w->request->store_fd, object, by_content, &size);
 	if (r < 0 || size == 0)
 		return r;
 	w->result.bytes += size;
 	w->result.n_objects++;
-	if (object->build_id.size > 0)
+	if (!by_content)
 		return vec_push(&w->with_build_id, { object->path, &object->build_id });
 	return 0;
 }
 
-/* Mark the object that the record maps. */
-static void take_object(struct writer *w, const struct record *record)
+static int take_objects(struct writer *w)
 {
-	struct record_mmap2 mmap;
+	int r;
 
-	if (record->header.type != PERF_RECORD_MMAP2 || record_get_mmap2(record, &mmap) < 0 ||
-	    !map_get(&w->pids, mmap.pid))
-		return;
-	for (size_t i = 0; i < w->request->n_objects; i++)
-		if (!w->taken[i] && object_matches(w->request->objects[i], &mmap))
-			w->taken[i] = true;
+	r = taken_new(w->request->objects, w->request->n_objects, &w->taken);
+	for (size_t i = 0; r == 0 && i < w->request->tasks->n_spans; i++) {
+		struct cursor c = w->request->tasks->spans[i];
+		struct record_mmap2 mmap;
+		struct record record;
+
+		while (record_next(&c, &record) == 0)
+			if (record.header.type == PERF_RECORD_MMAP2 &&
+			    record_get_mmap2(&record, &mmap) == 0 && map_get(&w->pids, mmap.pid))
+				taken_add(w->taken, &mmap);
+	}
+	return r == 0 ? taken_settle(w->taken, w->request->keep, w->request->cancel) : r;
 }
 
 static int add_objects(struct writer *w)
 {
+	const struct object *object;
+	bool by_content;
+	size_t at = 0;
 	int r;
 
 	w->step = PTD_SNAPSHOT_OBJECTS;
-	w->taken = calloc(w->request->n_objects + 1, sizeof(*w->taken));
-	if (!w->taken)
-		return -ENOMEM;
-	for (size_t i = 0; i < w->request->tasks->n_spans; i++) {
-		struct cursor c = w->request->tasks->spans[i];
-		struct record record;
-
-		while (record_next(&c, &record) == 0)
-			take_object(w, &record);
-	}
-	for (size_t i = 0; i < w->request->n_objects; i++) {
-		struct object *object = w->request->objects[i];
-
-		if (!w->taken[i])
-			continue;
-		if (!object->name[0]) {
+	r = take_objects(w);
+	while (r == 0 && (object = taken_next(w->taken, &at, &by_content))) {
+		if (object->error < 0)
 			w->result.n_missing++;
-			continue;
-		}
-		if (cancelled(w))
-			return -ECANCELED;
-		r = add_object(w, object);
-		if (r < 0)
-			return r;
+		else
+			r = cancelled(w) ? -ECANCELED : add_object(w, object, by_content);
 	}
-	return 0;
+	return r;
 }
 
 static void put_objects_map(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
 
-	for (size_t i = 0; i < w->request->n_objects; i++) {
-		const struct object *o = w->request->objects[i];
-
-		if (!w->taken[i])
-			continue;
-		if (!o->name[0])
-			fputc('-', f);
-		else if (o->build_id.size > 0)
-			fputs(o->name, f);
-		else
-			fprintf(f, "sha256:%s", o->name + strlen("sha256-"));
-		fputc('\t', f);
-		/* One line each, whatever the path: as in /proc/PID/maps. */
-		for (const char *c = o->path; *c; c++)
-			if (*c == '\n')
-				fputs("\\012", f);
-			else
-				fputc(*c, f);
-		fputc('\n', f);
-	}
+	taken_print(w->taken, f);
 }
 
 static void put_manifest(FILE *f, void *userdata)
@@ -466,10 +438,10 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	for (uint32_t i = 0; w.cpus && i < request->source->n_cpus; i++)
 		cpucopy_deinit(&w.cpus[i]);
 	free(w.cpus);
-	free(w.taken);
 	if (w.notes_stream)
 		(void)fclose(w.notes_stream);
 	free(w.notes);
+	(void)taken_free(w.taken);
 	(void)perffile_free(w.data);
 	(void)bundle_free(w.bundle);
 	map_deinit(&w.pids);

@@ -17,6 +17,7 @@
 #include "base/base.h"
 
 struct jitfile;
+struct keep;
 struct object;
 struct sideband_view;
 struct source;
@@ -29,6 +30,7 @@ struct snapshot_request {
 	uint64_t sideband_lost;
 	struct object *const *objects; /* what is kept; only those of tasks that ran are taken */
 	size_t n_objects;
+	struct keep *keep; /* whose they are: some may still wait to be copied */
 	int store_fd;
 	uint64_t frozen_ns;             /* when, on the records' clock */
 	uint64_t frozen_realtime_ns;    /* the same moment on CLOCK_REALTIME */

@@ -18,6 +18,7 @@
 
 #define SHA256_PREFIX    "sha256:"
 #define SHA256_HEX_CHARS 64
+#define BY_CONTENT       PTD_SNAPSHOT_OBJECTS "/sha256/"
 
 /* One line whose file could be kept. */
 struct line {
@@ -45,7 +46,7 @@ static int locate(struct kept *kept, const char *id, const char **ret_location)
 		id += strlen(SHA256_PREFIX);
 		if (!is_hex(id, SHA256_HEX_CHARS))
 			return -EBADMSG;
-		(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_OBJECTS "/sha256/%s/elf", id);
+		(void)snprintf(path, sizeof(path), BY_CONTENT "%s/elf", id);
 	} else {
 		const size_t n = strlen(id);
 
@@ -129,13 +130,15 @@ int kept_new(const char *snapshot_dir, struct kept **ret_kept)
 	return 0;
 }
 
-int kept_find(const struct kept *kept, const char *path, const char **ret_location)
+/* The one location of the path among those that begin with @prefix. */
+static int find(const struct kept *kept, const char *path, const char *prefix,
+		const char **ret_location)
 {
 	const uint64_t *head = map_get(&kept->lines, map_hash(path, strlen(path)));
 	const char *found = NULL;
 
 	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l; l = l->next) {
-		if (strcmp(l->path, path) != 0)
+		if (strcmp(l->path, path) != 0 || strncmp(l->location, prefix, strlen(prefix)) != 0)
 			continue;
 		if (found && strcmp(l->location, found) != 0)
 			return KEPT_AMBIGUOUS;
@@ -145,6 +148,16 @@ int kept_find(const struct kept *kept, const char *path, const char **ret_locati
 		return KEPT_NONE;
 	*ret_location = found;
 	return 0;
+}
+
+int kept_find(const struct kept *kept, const char *path, const char **ret_location)
+{
+	return find(kept, path, "", ret_location);
+}
+
+int kept_find_by_content(const struct kept *kept, const char *path, const char **ret_location)
+{
+	return find(kept, path, BY_CONTENT, ret_location);
 }
 
 struct kept *kept_free(struct kept *kept)

@@ -27,4 +27,9 @@ struct kept *kept_free(struct kept *kept);
 /* The file that was mapped by @path, relative to DIR; it is @kept's. Return: 0, or KEPT_…. */
 _must_check_ int kept_find(const struct kept *kept, const char *path, const char **ret_location);
 
+/* The same of those that lie under the hash of their content, as those with a build-id do when the
+ * snapshot has two of one build-id. */
+_must_check_ int kept_find_by_content(const struct kept *kept, const char *path,
+				      const char **ret_location);
+
 DEFINE_CLEANUP(struct kept *, kept_free);

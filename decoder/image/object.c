@@ -188,11 +188,14 @@ static int try_kept(const struct objects *objects, const char *location,
 	return 0;
 }
 
+/* Return: 0; KEPT_AMBIGUOUS if no place but the snapshot can have it, and it is not to be had there;
+ * or -ENOMEM. */
 static int search_snapshot(const struct objects *objects, const char *path,
 			   const struct buildid *wanted, enum object_state *state,
 			   struct file **ret_file)
 {
 	char hex[BUILDID_HEX_MAX], by_id[BUILDID_HEX_MAX + 32];
+	const enum object_state before = *state;
 	const char *location;
 	int r;
 
@@ -200,31 +203,33 @@ static int search_snapshot(const struct objects *objects, const char *path,
 		buildid_hex(wanted, hex);
 		(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/elf",
 			       hex, hex + 2);
-		return try_kept(objects, by_id, wanted, state, ret_file);
+		r = try_kept(objects, by_id, wanted, state, ret_file);
+		if (r < 0 || *state != before)
+			return r;
+		r = kept_find_by_content(objects->kept, path, &location);
+	} else {
+		r = kept_find(objects->kept, path, &location);
 	}
-
-	r = kept_find(objects->kept, path, &location);
-	if (r == 0)
-		return try_kept(objects, location, wanted, state, ret_file);
 	if (r == KEPT_AMBIGUOUS)
 		*state = OBJECT_WRONG_ID; /* the one at the path now is no better guess */
-	return r < 0 ? r : 0;
+	if (r == 0)
+		r = try_kept(objects, location, wanted, state, ret_file);
+	return r == KEPT_NONE ? 0 : r;
 }
 
 static int search(const struct objects *objects, const char *path, const struct buildid *wanted,
 		  enum object_state *ret_state, struct file **ret_file)
 {
 	enum object_state state = names_a_file(path) ? OBJECT_MISSING : OBJECT_NO_FILE;
-	int r;
+	int r = 0;
 
 	if (objects->dir) {
 		r = search_snapshot(objects, path, wanted, &state, ret_file);
 		if (r < 0)
 			return r;
 	}
-	/* What is at the path here need not be what was there: without a build-id nothing proves it. */
-	if (names_a_file(path) && (wanted->size || !objects->kept) &&
-	    (state == OBJECT_MISSING || state == OBJECT_WRONG_ID))
+	if (names_a_file(path) && r != KEPT_AMBIGUOUS &&
+	    (state == OBJECT_MISSING || (state == OBJECT_WRONG_ID && wanted->size)))
 		try_path(path, wanted, &state, ret_file);
 	*ret_state = state;
 	return 0;

@@ -8,11 +8,18 @@
  * where it cannot.
  */
 
+#include <stdint.h>
+
 #include "base/base.h"
+
+/* For @max: whatever there is. */
+#define COPYFILE_ALL UINT64_MAX
 
 /*
  * Copy all of the regular file open at @from to the empty one open at @to, whose offset is 0.
  *
- * Return: 0, or negative errno.
+ * @max: bytes to copy at most; the file may grow meanwhile
+ *
+ * Return: 0; -EFBIG if there are more than @max; or another negative errno.
  */
-_must_check_ int copyfile_fd(int from, int to);
+_must_check_ int copyfile_fd(int from, int to, uint64_t max);

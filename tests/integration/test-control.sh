@@ -41,7 +41,7 @@ expect 3 "is it running?" "$ptctl" --socket "$T/run/control" status
 
 echo "--- a start sweeps what an earlier one left"
 mkdir -p "$state/.new-20200101T000000.000000Z-1/objects" "$T/state/store/0123"
-touch "$state/.new-20200101T000000.000000Z-1/objects/x" "$T/state/store/0123/elf" "$state/note"
+touch "$state/.new-20200101T000000.000000Z-1/objects/x" "$T/state/store/0123/elf" "$T/state/store/4567" "$state/note"
 start_ptd Nonsense=1 AuxSize=1M
 [[ $(ls -A "$state") == note ]] || fail "not swept: $(ls -A "$state")"
 [[ -z $(ls -A "$T/state/store") ]] || fail "the store was not swept"

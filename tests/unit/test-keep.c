@@ -9,9 +9,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "daemon/keep.h"
+#include "daemon/spool.h"
+#include "daemon/store.h"
 #include "tests/unit/records.h"
+
+static const struct spool_limits unlimited = { .max_use = UINT64_MAX };
 
 struct fixture {
 	char dir[64];
@@ -51,7 +56,7 @@ static int set_up(void **state)
 	assert_int_equal(buildid_read(fd, &f->id), 0);
 	assert_int_not_equal(f->id.size, 0);
 	(void)close(fd);
-	assert_int_equal(keep_new(f->store, &f->keep), 0);
+	assert_int_equal(keep_new(f->store, &unlimited, &f->keep), 0);
 	*state = f;
 	return 0;
 }
@@ -67,6 +72,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
+/* Add what is at the path, and wait. Return: the object, NULL and @ret_error if it was not kept. */
 static struct object *add(struct fixture *f, const char *path, const struct buildid *id,
 			  int *ret_error)
 {
@@ -75,31 +81,39 @@ static struct object *add(struct fixture *f, const char *path, const struct buil
 		.name = path,
 		.build_id = id ? *id : (struct buildid){},
 	};
+	const struct object *failed;
+	struct object *object;
 
-	return keep_add(f->keep, &mmap, ret_error);
+	*ret_error = 0;
+	assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
+	if (!object)
+		return NULL;
+	assert_int_equal(keep_wait(f->keep, object, NULL), 0);
+	while ((failed = keep_next_failed(f->keep))) {
+		assert_ptr_equal(failed, object);
+		*ret_error = failed->error;
+	}
+	return object->error == 0 ? object : NULL;
 }
 
 static bool stored(const struct fixture *f, const struct object *object)
 {
-	char path[OBJECT_NAME_MAX + 8];
-
-	(void)snprintf(path, sizeof(path), "%s/elf", object->name);
-	return faccessat(f->store, path, F_OK, 0) == 0;
+	return store_has(f->store, object->sha256);
 }
 
 static void by_build_id(void **state)
 {
 	struct fixture *f = *state;
-	char hex[BUILDID_HEX_MAX], path[256];
+	char path[256];
 	struct object *object;
 	int error;
 
 	object = add(f, f->program, &f->id, &error);
 	assert_non_null(object);
 	assert_int_equal(error, 0);
-	assert_string_equal(object->name, buildid_hex(&f->id, hex));
+	assert_true(buildid_equal(&object->build_id, &f->id));
 	assert_true(stored(f, object));
-	(void)snprintf(path, sizeof(path), "%s/store/%s/elf", f->dir, object->name);
+	(void)snprintf(path, sizeof(path), "%s/store/%s", f->dir, object->sha256);
 	run("cmp %s %s", f->program, path);
 
 	/* It outlives the original, and is found again without it. */
@@ -111,23 +125,23 @@ static void by_build_id(void **state)
 static void without_a_build_id(void **state)
 {
 	struct fixture *f = *state;
-	char old[OBJECT_NAME_MAX];
+	char old[SHA256_HEX_SIZE];
 	struct object *object;
 	int error;
 
 	run("objcopy --remove-section .note.gnu.build-id %s", f->program);
 	object = add(f, f->program, NULL, &error);
 	assert_non_null(object);
-	assert_memory_equal(object->name, "sha256-", 7);
+	assert_int_equal(object->build_id.size, 0);
 	assert_true(stored(f, object));
 	assert_ptr_equal(add(f, f->program, NULL, &error), object);
-	strcpy(old, object->name);
+	strcpy(old, object->sha256);
 
 	/* Another file under the same path is another object. */
 	run("objcopy --remove-section .comment %s", f->program);
 	object = add(f, f->program, NULL, &error);
 	assert_non_null(object);
-	assert_string_not_equal(object->name, old);
+	assert_string_not_equal(object->sha256, old);
 	assert_int_equal(keep_count(f->keep), 2);
 }
 
@@ -180,14 +194,142 @@ static void what_is_no_object(void **state)
 	static const char *const names[] = { "[vdso]", "//anon", "", "anon_inode:x" };
 	struct fixture *f = *state;
 	struct record_mmap2 data = { .prot = PROT_READ, .name = f->program };
+	struct object *object = (struct object *)0x1;
 	int error = 1;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		assert_null(add(f, names[i], NULL, &error));
 		assert_int_equal(error, 0);
 	}
-	assert_null(keep_add(f->keep, &data, &error));
+	assert_int_equal(keep_add(f->keep, &data, &object), 0);
+	assert_null(object);
 	assert_int_equal(keep_count(f->keep), 0);
+}
+
+/* Content decides, not the build-id, which anybody can write: the second is not the first. */
+static void one_build_id_two_contents(void **state)
+{
+	struct fixture *f = *state;
+	struct object *first, *second, *third;
+	char other[128], path[256];
+	int error;
+
+	(void)snprintf(other, sizeof(other), "%s/other", f->dir);
+	run("cp %s %s && printf x >>%s", f->program, other, other);
+	first = add(f, other, &f->id, &error);
+	second = add(f, f->program, &f->id, &error);
+	assert_non_null(first);
+	assert_non_null(second);
+	assert_string_not_equal(first->sha256, second->sha256);
+	(void)snprintf(path, sizeof(path), "%s/store/%s", f->dir, second->sha256);
+	run("cmp %s %s", f->program, path);
+
+	/* Also when it takes the place of the first. */
+	assert_ptr_equal(add(f, other, &f->id, &error), first);
+	run("printf y >>%s", other);
+	third = add(f, other, &f->id, &error);
+	assert_non_null(third);
+	assert_string_not_equal(third->sha256, first->sha256);
+	assert_int_equal(keep_count(f->keep), 3);
+}
+
+static void limits(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		struct spool_limits limits;
+		int error;
+	} rows[] = {
+		{ { .max_use = 1000 }, -EDQUOT },
+		{ { .max_use = UINT64_MAX, .keep_free = UINT64_MAX }, -ENOSPC },
+		{ { .max_use = UINT64_MAX, .keep_free = UINT64_MAX / 2 }, -ENOSPC },
+		{ { .max_use = 1 << 30 }, 0 },
+		{ { .max_use = 1000 }, 0 }, /* there already: it takes no more room */
+	};
+	char big[128], kept[256];
+	struct object *object;
+	int error;
+
+	(void)snprintf(big, sizeof(big), "%s/big", f->dir);
+	run("cp %s %s && truncate -s %llu %s", f->program, big,
+	    (unsigned long long)STORE_FILE_MAX + 1, big);
+	assert_null(add(f, big, &f->id, &error));
+	assert_int_equal(error, -EFBIG);
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  row %zu\n", i);
+		f->keep = keep_free(f->keep);
+		assert_int_equal(keep_new(f->store, &rows[i].limits, &f->keep), 0);
+		object = add(f, f->program, &f->id, &error);
+		assert_int_equal(error, rows[i].error);
+		assert_int_equal(object != NULL, rows[i].error == 0);
+		if (!object)
+			continue;
+		/* As if a snapshot had it, or it would be swept. */
+		(void)snprintf(kept, sizeof(kept), "%s/kept", f->dir);
+		assert_true(linkat(f->store, object->sha256, AT_FDCWD, kept, 0) == 0 ||
+			    errno == EEXIST);
+	}
+	assert_int_equal(store_forget(f->store, object->sha256), 0);
+}
+
+/* Who waits for what is not done yet can give up; and what waits keeps nobody from ending. */
+static void many_at_once(void **state)
+{
+	const atomic_bool cancel = true;
+	struct fixture *f = *state;
+	struct record_mmap2 mmap = { .prot = PROT_EXEC };
+	struct object *objects[600];
+	char path[128];
+
+	run("for i in $(seq 0 599); do ln %s %s/l$i; done", f->program, f->dir);
+	mmap.name = path;
+	for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
+		(void)snprintf(path, sizeof(path), "%s/l%zu", f->dir, i);
+		assert_int_equal(keep_add(f->keep, &mmap, &objects[i]), 0);
+		assert_non_null(objects[i]);
+	}
+	assert_in_set(keep_wait(f->keep, objects[599], &cancel),
+		      ((LargestIntegralType[]){ (LargestIntegralType)-ECANCELED, 0 }), 2);
+	assert_int_equal(keep_wait(f->keep, objects[599], NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(objects); i++)
+		assert_string_equal(objects[i]->sha256, objects[0]->sha256);
+	assert_null(keep_next_failed(f->keep));
+
+	run("printf z >>%s", f->program);
+	for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
+		(void)snprintf(path, sizeof(path), "%s/l%zu", f->dir, i);
+		assert_int_equal(keep_add(f->keep, &mmap, &objects[i]), 0);
+	}
+	f->keep = keep_free(f->keep);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The event loop goes on while a large one is copied; what was mapped is copied, not what came. */
+static void the_caller_does_not_wait(void **state)
+{
+	struct fixture *f = *state;
+	struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = f->program, .build_id = f->id };
+	struct object *object;
+	int64_t since;
+
+	run("truncate -s 256M %s", f->program);
+	since = now_ms();
+	assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
+	assert_int_equal(unlink(f->program), 0);
+	assert_int_equal(keep_count(f->keep), 1);
+	assert_null(keep_next_failed(f->keep));
+	assert_true(now_ms() - since < 50);
+	assert_int_equal(keep_wait(f->keep, object, NULL), 0);
+	assert_int_equal(object->error, 0);
+	assert_true(stored(f, object));
 }
 
 /* A start removes copies that no snapshot links to. */
@@ -200,16 +342,16 @@ static void the_store_is_swept(void **state)
 
 	object = add(f, f->program, &f->id, &error);
 	assert_non_null(object);
-	(void)snprintf(from, sizeof(from), "%s/store/%s/elf", f->dir, object->name);
+	(void)snprintf(from, sizeof(from), "%s/store/%s", f->dir, object->sha256);
 	(void)snprintf(to, sizeof(to), "%s/linked", f->dir);
 	assert_int_equal(link(from, to), 0);
 
 	f->keep = keep_free(f->keep);
-	assert_int_equal(keep_new(f->store, &f->keep), 0);
+	assert_int_equal(keep_new(f->store, &unlimited, &f->keep), 0);
 	assert_int_equal(access(from, F_OK), 0);
 	assert_int_equal(unlink(to), 0);
 	f->keep = keep_free(f->keep);
-	assert_int_equal(keep_new(f->store, &f->keep), 0);
+	assert_int_equal(keep_new(f->store, &unlimited, &f->keep), 0);
 	assert_int_equal(access(from, F_OK), -1);
 }
 
@@ -220,6 +362,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_a_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_object, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_build_id_two_contents, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(limits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_caller_does_not_wait, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(many_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),
 	};
 

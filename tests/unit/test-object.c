@@ -20,8 +20,9 @@
 #include "decoder/image/object.h"
 #include "decoder/util/mapfile.h"
 
-#define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-#define HEX65 HEX64 "0"
+#define HEX64   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define HEX65   HEX64 "0"
+#define OTHER64 "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 struct fixture {
 	char self[256]; /* path of the test program */
@@ -245,6 +246,29 @@ static void does_not_guess(void **state)
 	(void)find(objects, f->self, NULL, OBJECT_WRONG_ID); /* nor is the file there now better */
 }
 
+/* Of two files with one build-id each lies where only its path leads to. */
+static void one_build_id_twice(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(freep) char *map = NULL;
+	const struct object *o;
+
+	put(f, "objects/sha256/" HEX64 "/elf", f->bytes.bytes, f->bytes.size);
+	assert_true(asprintf(&map,
+			     "sha256:" HEX64 "\t/a\nsha256:" HEX64 "\t%s\n"
+			     "sha256:" OTHER64 "\t%s\n",
+			     f->self, f->self) > 0);
+	put(f, "objects.map", map, strlen(map));
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+
+	o = find(objects, "/a", &f->id, OBJECT_OK);
+	assert_int_equal(strncmp(o->id.source, f->dir, strlen(f->dir)), 0);
+	/* Both were at this path: the file that is there now, of the same build-id, may be neither. */
+	(void)find(objects, f->self, &f->id, OBJECT_WRONG_ID);
+	(void)find(objects, "/b", &f->id, OBJECT_MISSING);
+}
+
 static void malformed_map(void **state)
 {
 	static const struct {
@@ -353,6 +377,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_regular_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(finds_in_the_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(does_not_guess, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_build_id_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(malformed_map, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(cut_off, setup, teardown),

@@ -14,12 +14,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "daemon/keep.h"
 #include "daemon/sideband.h"
 #include "daemon/snapshot.h"
 #include "daemon/source.h"
+#include "daemon/spool.h"
 #include "decoder/util/mapfile.h"
 #include "tests/unit/records.h"
 
@@ -111,6 +113,7 @@ _printf_(2, 3) static char *output_of(size_t *ret_lines, const char *format, ...
 
 static int set_up(void **state)
 {
+	const struct spool_limits limits = { .max_use = UINT64_MAX };
 	struct fixture *f = calloc(1, sizeof(*f));
 	char path[128];
 
@@ -123,7 +126,7 @@ static int set_up(void **state)
 	f->out_fd = openat(f->dir_fd, "snap", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	f->store_fd = openat(f->dir_fd, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(sideband_new(1 << 20, NULL, &f->sideband), 0);
-	assert_int_equal(keep_new(f->store_fd, &f->keep), 0);
+	assert_int_equal(keep_new(f->store_fd, &limits, &f->keep), 0);
 
 	f->fake.source = (struct source){
 		.ops = &fake_ops,
@@ -170,21 +173,22 @@ static int tear_down(void **state)
 static int take(struct fixture *f)
 {
 	struct cursor c = cursor_from(f->tasks.bytes, f->tasks.size);
-	struct object **objects;
+	struct object **objects, *object;
 	struct sideband_view tasks;
 	struct record_mmap2 mmap;
 	struct record record;
 	const char *what;
-	int error, r;
+	int r;
 
 	while (record_next(&c, &record) == 0)
 		if (record_get_mmap2(&record, &mmap) == 0)
-			(void)keep_add(f->keep, &mmap, &error);
+			assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
 	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
 	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
 	assert_int_equal(keep_list(f->keep, &objects, &f->request.n_objects), 0);
 	f->request.tasks = &tasks;
 	f->request.objects = objects;
+	f->request.keep = f->keep;
 	r = snapshot_write(&f->request, f->out_fd, &f->result, &what);
 	for (size_t i = 0; i < f->request.n_objects; i++)
 		(void)object_unref(objects[i]);
@@ -381,6 +385,58 @@ static void objects_of_those_who_ran(void **state)
 	assert_string_equal(text, "2\n2\n2\n");
 }
 
+/*
+ * A build-id is only a note that anybody can write. Of two files with one, the first must not stand
+ * for the second: each is found by its path; and if both were at one path, neither.
+ */
+static void two_files_with_one_build_id(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL, *expected = NULL;
+	char paths[2][128], *hashes[2];
+	struct object *object;
+	struct buildid id;
+	size_t n;
+	int fd;
+
+	for (size_t i = 0; i < 2; i++) {
+		(void)snprintf(paths[i], sizeof(paths[i]), "%s/p%zu", f->dir, i);
+		free(output_of(NULL, "cp /proc/%d/exe %s && printf %%%zuc x >>%s", (int)getpid(),
+			       paths[i], i + 1, paths[i]));
+		hashes[i] = output_of(NULL, "sha256sum <%s | cut -c-64 | tr -d '\\n'", paths[i]);
+	}
+	fd = open(paths[0], O_RDONLY | O_CLOEXEC);
+	assert_int_equal(buildid_read(fd, &id), 0);
+	(void)close(fd);
+	records_mmap2(&f->tasks, 10, paths[0], &id, 1);
+	records_mmap2(&f->tasks, 10, paths[1], &id, 2);
+	records_switch(&f->fake.switches[0].bytes, 10, false, 3, 0);
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.n_objects, 2);
+	text = output_of(&n, "cat %s/snap/objects.map", f->dir);
+	assert_true(asprintf(&expected, "sha256:%s\t%s\nsha256:%s\t%s\n", hashes[0], paths[0],
+			     hashes[1], paths[1]) > 0);
+	assert_string_equal(text, expected);
+	free(output_of(NULL,
+		       "cd %s/snap && cmp objects/sha256/%s/elf %s && test ! -e objects/.build-id",
+		       f->dir, hashes[0], paths[0]));
+	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
+
+	/* The one path with the other's content: two lines, so a reader knows that he does not. */
+	free(output_of(NULL, "cp %s %s && rm -r %s/snap/*", paths[1], paths[0], f->dir));
+	assert_int_equal(
+	    keep_add(f->keep,
+		     &(struct record_mmap2){ .prot = PROT_EXEC, .name = paths[0], .build_id = id },
+		     &object),
+	    0);
+	assert_int_equal(take(f), 0);
+	free(TAKE(text));
+	text = output_of(&n, "grep -c '%s$' %s/snap/objects.map", paths[0], f->dir);
+	assert_string_equal(text, "2\n");
+	for (size_t i = 0; i < 2; i++)
+		free(hashes[i]);
+}
+
 static void failures(void **state)
 {
 	struct fixture *f = *state;
@@ -453,6 +509,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_switch_ring_that_went_around, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pt_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_of_those_who_ran, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),
 	};

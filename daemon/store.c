@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "daemon/spool.h"
+#include "decoder/util/copyfile.h"
+#include "decoder/util/dirs.h"
+
+#define NAMELESS ".new"
+
+bool store_has(int store_fd, const char *hash)
+{
+	return faccessat(store_fd, hash, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int check_room(int store_fd, const struct spool_limits *limits, uint64_t used, uint64_t size)
+{
+	struct statvfs fs;
+	uint64_t free_bytes;
+
+	if (size > STORE_FILE_MAX)
+		return -EFBIG;
+	if (used > limits->max_use || size > limits->max_use - used)
+		return -EDQUOT;
+	if (fstatvfs(store_fd, &fs) < 0)
+		return -errno;
+	free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	return free_bytes < limits->keep_free || free_bytes - limits->keep_free < size ? -ENOSPC
+										       : 0;
+}
+
+int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t used,
+	       int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_size)
+{
+	_cleanup_(fd_closep) int copy = -1;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	r = check_room(store_fd, limits, used, (uint64_t)st.st_size);
+	if (r < 0)
+		return r;
+	copy =
+	    openat(store_fd, NAMELESS, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (copy < 0)
+		return -errno;
+	r = copyfile_fd(fd, copy, STORE_FILE_MAX);
+	if (r == 0)
+		r = sha256_fd(copy, ret_hash, ret_size);
+	if (r < 0) {
+		(void)store_forget(store_fd, NULL);
+		return r;
+	}
+	*ret_copy_fd = copy;
+	copy = -1;
+	return 0;
+}
+
+int store_settle(int store_fd, const char *hash)
+{
+	return renameat(store_fd, NAMELESS, store_fd, hash) < 0 ? -errno : 0;
+}
+
+uint64_t store_forget(int store_fd, const char *hash)
+{
+	struct stat st;
+
+	hash = hash ? hash : NAMELESS;
+	if (fstatat(store_fd, hash, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode) && st.st_nlink > 1)
+		return 0;
+	/* What is no file is none of ours, or of a ptd that had folders here. */
+	if (dirs_remove(store_fd, hash) < 0)
+		return 0;
+	return S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+int store_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata), void *userdata,
+		uint64_t *ret_used)
+{
+	_cleanup_(dirs_closep) DIR *dir = dirs_list(store_fd);
+	struct dirent *entry;
+	uint64_t used = 0;
+	struct stat st;
+	int r;
+
+	if (!dir)
+		return -errno;
+	while ((r = dirs_next(dir, &entry)) > 0) {
+		/* That without a name is being written. */
+		if (entry->d_name[0] != '.' && !needed(entry->d_name, userdata))
+			(void)store_forget(store_fd, entry->d_name);
+		if (fstatat(store_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			used += (uint64_t)st.st_size;
+	}
+	if (r == 0)
+		*ret_used = used;
+	return r;
+}

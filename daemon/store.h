@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Store
+ *
+ * A folder of files that are named by the SHA-256 of what is in them. A name is only ever given to
+ * bytes that were hashed after they were copied, so nobody can have his bytes taken for others':
+ * not by a build-id, which anybody can write into any file, and not by writing to the original
+ * meanwhile.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/util/sha256.h"
+
+struct spool_limits;
+
+/* The largest file that is taken. */
+#define STORE_FILE_MAX ((uint64_t)512 << 20)
+
+/* Does the store have it? */
+bool store_has(int store_fd, const char *hash);
+
+/*
+ * Copy @fd into the store without giving it a name; there is one such copy at a time, and the next
+ * one takes its place.
+ *
+ * @used: bytes that are in the store
+ *
+ * Return: 0, @ret_copy_fd, which the caller closes, and the hash and size of what was copied;
+ *         -EFBIG; -EDQUOT and -ENOSPC if the limits do not allow it; or another negative errno.
+ */
+_must_check_ int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t used,
+			    int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE],
+			    uint64_t *ret_size);
+
+/* Name the copy. Return: 0, or negative errno. */
+_must_check_ int store_settle(int store_fd, const char *hash);
+
+/* Remove the file, unless a snapshot has a link to it, or the copy without a name if @hash is NULL.
+ * Return: how many bytes that made free. */
+uint64_t store_forget(int store_fd, const char *hash);
+
+/*
+ * Remove all that no snapshot has a link to and of which @needed says that nobody else needs it.
+ *
+ * Return: 0 and the bytes that are left, or negative errno.
+ */
+_must_check_ int store_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata),
+			     void *userdata, uint64_t *ret_used);

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/taken.h"
+
+#include <string.h>
+
+#include "daemon/keep.h"
+#include "daemon/record.h"
+#include "decoder/util/map.h"
+
+struct entry {
+	const struct object *object; /* borrowed */
+	size_t alike;                /* 1 + index of another whose path hashes alike; 0: none */
+	size_t same_id;              /* the same of one taken before whose build-id hashes alike */
+	bool taken;
+	bool by_content;
+};
+
+struct taken {
+	struct entry *entries;
+	size_t n_entries;
+	struct map by_path; /* hash of path → 1 + index of the last */
+};
+
+static uint64_t *find(const struct taken *t, const char *path)
+{
+	return map_get(&t->by_path, map_hash(path, strlen(path)));
+}
+
+int taken_new(struct object *const *objects, size_t n_objects, struct taken **ret_taken)
+{
+	_cleanup_(taken_freep) struct taken *t = calloc(1, sizeof(*t));
+	const uint64_t *head;
+
+	if (!t)
+		return -ENOMEM;
+	t->entries = calloc(n_objects + 1, sizeof(*t->entries));
+	if (!t->entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_objects; i++) {
+		const char *path = objects[i]->path;
+
+		head = find(t, path);
+		t->entries[i] =
+		    (struct entry){ .object = objects[i], .alike = head ? (size_t)*head : 0 };
+		if (map_put(&t->by_path, map_hash(path, strlen(path)), i + 1) < 0)
+			return -ENOMEM;
+	}
+	t->n_entries = n_objects;
+	*ret_taken = TAKE(t);
+	return 0;
+}
+
+struct taken *taken_free(struct taken *taken)
+{
+	if (!taken)
+		return NULL;
+
+	free(taken->entries);
+	map_deinit(&taken->by_path);
+	free(taken);
+	return NULL;
+}
+
+void taken_add(struct taken *taken, const struct record_mmap2 *mmap)
+{
+	const uint64_t *head = find(taken, mmap->name);
+
+	for (size_t i = head ? (size_t)*head : 0; i > 0; i = taken->entries[i - 1].alike)
+		if (object_matches(taken->entries[i - 1].object, mmap))
+			taken->entries[i - 1].taken = true;
+}
+
+static bool kept(const struct entry *entry)
+{
+	return entry->taken && entry->object->error == 0;
+}
+
+/* Of those that claim one build-id, with different contents, none has a right to it. */
+static void judge(struct taken *t, struct entry *entry, size_t same_id)
+{
+	const struct object *object = entry->object, *other;
+	bool disputed = false;
+
+	for (size_t i = same_id; i > 0; i = t->entries[i - 1].same_id) {
+		other = t->entries[i - 1].object;
+		if (buildid_equal(&other->build_id, &object->build_id) &&
+		    (t->entries[i - 1].by_content || strcmp(other->sha256, object->sha256) != 0))
+			disputed = true;
+	}
+	entry->by_content = disputed;
+	for (size_t i = same_id; disputed && i > 0; i = t->entries[i - 1].same_id)
+		if (buildid_equal(&t->entries[i - 1].object->build_id, &object->build_id))
+			t->entries[i - 1].by_content = true;
+}
+
+int taken_settle(struct taken *taken, struct keep *keep, const atomic_bool *cancel)
+{
+	struct map by_id = {}; /* hash of build-id → 1 + index of the last */
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < taken->n_entries; i++)
+		if (taken->entries[i].taken)
+			r = keep_wait(keep, taken->entries[i].object, cancel);
+	for (size_t i = 0; r == 0 && i < taken->n_entries; i++) {
+		struct entry *entry = &taken->entries[i];
+		const struct buildid *id = &entry->object->build_id;
+		const uint64_t *head;
+
+		if (!kept(entry))
+			continue;
+		if (id->size == 0) {
+			entry->by_content = true;
+			continue;
+		}
+		head = map_get(&by_id, map_hash(id->bytes, id->size));
+		entry->same_id = head ? (size_t)*head : 0;
+		judge(taken, entry, entry->same_id);
+		r = map_put(&by_id, map_hash(id->bytes, id->size), i + 1);
+	}
+	map_deinit(&by_id);
+	return r;
+}
+
+const struct object *taken_next(const struct taken *taken, size_t *at, bool *ret_by_content)
+{
+	while (*at < taken->n_entries && !taken->entries[*at].taken)
+		(*at)++;
+	if (*at == taken->n_entries)
+		return NULL;
+	*ret_by_content = taken->entries[*at].by_content;
+	return taken->entries[(*at)++].object;
+}
+
+void taken_print(const struct taken *taken, FILE *stream)
+{
+	char hex[BUILDID_HEX_MAX];
+
+	for (size_t i = 0; i < taken->n_entries; i++) {
+		const struct entry *entry = &taken->entries[i];
+
+		if (!entry->taken)
+			continue;
+		if (!kept(entry))
+			fputc('-', stream);
+		else if (entry->by_content)
+			fprintf(stream, "sha256:%s", entry->object->sha256);
+		else
+			fputs(buildid_hex(&entry->object->build_id, hex), stream);
+		fputc('\t', stream);
+		/* One line each, whatever the path: as in /proc/PID/maps. */
+		for (const char *c = entry->object->path; *c; c++)
+			if (*c == '\n')
+				fputs("\\012", stream);
+			else
+				fputc(*c, stream);
+		fputc('\n', stream);
+	}
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Taken
+ *
+ * Which of the kept objects belong in a snapshot, and where they lie in it: those that mappings of
+ * the tasks that ran name. An object lies under its build-id, as perf looks for it. But two files
+ * may claim one build-id and differ; these lie under the hash of their content, where only the path
+ * leads to them. If a path has led to both, nobody knows which was executed, and a reader finds
+ * that it is not to be had.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/base.h"
+
+struct keep;
+struct object;
+struct record_mmap2;
+struct taken;
+
+/* @objects are borrowed. Return: 0, or -ENOMEM. */
+_must_check_ int taken_new(struct object *const *objects, size_t n_objects,
+			   struct taken **ret_taken);
+
+/* Return: NULL. */
+struct taken *taken_free(struct taken *taken);
+
+DEFINE_CLEANUP(struct taken *, taken_free);
+
+/* Take all objects that the record may mean. */
+void taken_add(struct taken *taken, const struct record_mmap2 *mmap);
+
+/*
+ * No more are added: wait until all of them are copied, and find out where they lie.
+ *
+ * Return: 0; -ECANCELED once @cancel is true; or -ENOMEM.
+ */
+_must_check_ int taken_settle(struct taken *taken, struct keep *keep, const atomic_bool *cancel);
+
+/* Walk over those taken; @at is 0 at first. Return: the next one, NULL at the end. @ret_by_content:
+ * it lies under the hash of its content. */
+const struct object *taken_next(const struct taken *taken, size_t *at, bool *ret_by_content);
+
+/* Print objects.map. */
+void taken_print(const struct taken *taken, FILE *stream);
