@@ -210,7 +210,8 @@ void client_snapshot_deinit(struct client_snapshot *snapshot)
 	*snapshot = (struct client_snapshot){};
 }
 
-int client_snapshot(sd_bus *bus, sd_bus_message **ret_reply, struct client_snapshot *ret_snapshot)
+int client_snapshot(sd_bus *bus, uint64_t since_ns, sd_bus_message **ret_reply,
+		    struct client_snapshot *ret_snapshot)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *taken = NULL, *done = NULL;
 	const char *id = "", *path = "";
@@ -223,7 +224,7 @@ int client_snapshot(sd_bus *bus, sd_bus_message **ret_reply, struct client_snaps
 	};
 	int r;
 
-	r = client_call(bus, "TakeSnapshot", &taken, "a{sv}", 0);
+	r = client_call(bus, "TakeSnapshot", &taken, "a{sv}", 1, "since", "t", since_ns);
 	if (r != EXIT_OK)
 		return r;
 	r = sd_bus_message_read(taken, "s", &id);

@@ -47,6 +47,7 @@ _must_check_ int client_read_fields(sd_bus_message *message, const struct client
 /* What to say and to return when a reply is not what ptd(8) promises. */
 int client_bad_reply(const char *method, int r);
 
-/* Take a snapshot and wait until it is written. */
-_must_check_ int client_snapshot(sd_bus *bus, sd_bus_message **ret_reply,
+/* Take a snapshot and wait until it is written; with @since_ns (CLOCK_MONOTONIC) only of what was
+ * recorded since the source was opened last before. */
+_must_check_ int client_snapshot(sd_bus *bus, uint64_t since_ns, sd_bus_message **ret_reply,
 				 struct client_snapshot *ret_snapshot);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "ctl/client.h"
@@ -30,11 +31,12 @@ static int find_qemu(char **ret_path)
 	return EXIT_FAILED;
 }
 
-static int run(sd_bus *bus, const struct program *program, int *ret_status)
+static int run(sd_bus *bus, const struct program *program, int *ret_status, uint64_t *ret_since_ns)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(freep) char *qemu = NULL;
 	const char *name, *plugin;
+	struct timespec now;
 	int pool, r;
 
 	r = find_qemu(&qemu);
@@ -49,6 +51,9 @@ static int run(sd_bus *bus, const struct program *program, int *ret_status)
 		log_error("%s: cannot read ptd's plugin for QEMU: %m", plugin);
 		return EXIT_FAILED;
 	}
+	/* What other programs did before is not to be in the snapshot. */
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	*ret_since_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	r = run_program(
 	    &(struct run){ .qemu = qemu, .plugin = plugin, .pool_fd = pool, .program = program },
 	    ret_status);
@@ -71,14 +76,14 @@ static int own_status(const char *path, int status)
 	return WEXITSTATUS(status);
 }
 
-static int save(sd_bus *bus, const char *output, bool json)
+static int save(sd_bus *bus, uint64_t since_ns, const char *output, bool json)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
 	char size[SHOW_SIZE_MAX];
 	int r;
 
-	r = client_snapshot(bus, &reply, &snapshot);
+	r = client_snapshot(bus, since_ns, &reply, &snapshot);
 	if (r == EXIT_OK && output)
 		r = fetch_snapshot(bus, snapshot.id, output);
 	if (r != EXIT_OK)
@@ -103,6 +108,7 @@ static int record(const struct context *context, const char *output, char **comm
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(program_deinit) struct program program = {};
+	uint64_t since_ns = 0;
 	int status = 0, r;
 
 	if (output && (r = fetch_check(output)) != EXIT_OK)
@@ -111,11 +117,11 @@ static int record(const struct context *context, const char *output, char **comm
 	if (r == EXIT_OK)
 		r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
-		r = run(bus, &program, &status);
+		r = run(bus, &program, &status, &since_ns);
 	if (r != EXIT_OK)
 		return r;
 	*ret_status = own_status(program.path, status);
-	r = save(bus, output, context->json);
+	r = save(bus, since_ns, output, context->json);
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", program.path, *ret_status);
 	return r;

@@ -31,7 +31,7 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 		return r;
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
-		r = client_snapshot(bus, &reply, &snapshot);
+		r = client_snapshot(bus, 0, &reply, &snapshot);
 	if (r == EXIT_OK && output)
 		r = fetch_snapshot(bus, snapshot.id, output);
 	if (r != EXIT_OK)

@@ -103,6 +103,7 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
 	const char *id, *option;
+	uint64_t since = 0;
 	int r;
 
 	r = denied(peer, error);
@@ -111,14 +112,20 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = sd_bus_message_enter_container(m, 'a', "{sv}");
 	while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
 		r = sd_bus_message_read(m, "s", &option);
-		if (r >= 0)
+		if (r >= 0 && strcmp(option, "since") != 0)
 			return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
 						 "There is no option \"%s\".", option);
+		if (r >= 0)
+			r = sd_bus_message_read(m, "v", "t", &since);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(m);
+		if (r >= 0)
+			r = 1;
 	}
 	if (r < 0)
 		return r;
 
-	r = manager_take_snapshot(peer->interface->manager, &id);
+	r = manager_take_snapshot(peer->interface->manager, since, &id);
 	if (r == -EBUSY)
 		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
 					 "%u snapshots are waiting to be written already.",

@@ -176,7 +176,7 @@ struct jobs *jobs_free(struct jobs *jobs)
 	return NULL;
 }
 
-int jobs_add(struct jobs *jobs, const char *id)
+int jobs_add(struct jobs *jobs, const char *id, uint64_t since_ns)
 {
 	struct job *job;
 	int r;
@@ -186,6 +186,7 @@ int jobs_add(struct jobs *jobs, const char *id)
 	job = calloc(1, sizeof(*job));
 	if (!job)
 		return -ENOMEM;
+	job->since_ns = since_ns;
 	(void)snprintf(job->id, sizeof(job->id), "%s", id);
 	r = vec_push(&jobs->list, job);
 	if (r < 0) {

@@ -24,6 +24,7 @@ typedef struct sd_event sd_event;
 
 struct job {
 	char id[SPOOL_ID_MAX];
+	uint64_t since_ns; /* see snapshot_request */
 	bool done;
 	int error; /* negative errno if it failed */
 	char message[256];
@@ -53,7 +54,7 @@ struct jobs *jobs_free(struct jobs *jobs);
 DEFINE_CLEANUP(struct jobs *, jobs_free);
 
 /* Ask for a job called @id. Return: 0, -EBUSY if too many wait, or negative errno. */
-_must_check_ int jobs_add(struct jobs *jobs, const char *id);
+_must_check_ int jobs_add(struct jobs *jobs, const char *id, uint64_t since_ns);
 
 /* Return: the job, as long as it is remembered; it is the queue's. NULL if there is none. */
 const struct job *jobs_find(const struct jobs *jobs, const char *id);

@@ -201,6 +201,7 @@ static int prepare(struct job *job, void *userdata)
 		.source = m->source,
 		.tasks = &work->view,
 		.store_fd = spool_store_fd(m->spool),
+		.since_ns = job->since_ns,
 		.jit_max = m->jit_max,
 		.mem_max = m->mem_max,
 		.keep = m->keep,
@@ -288,7 +289,7 @@ static const struct jobs_ops jobs_ops = {
 	.finish = finish,
 };
 
-int manager_take_snapshot(struct manager *manager, const char **ret_id)
+int manager_take_snapshot(struct manager *manager, uint64_t since_ns, const char **ret_id)
 {
 	struct timespec now;
 	struct tm tm;
@@ -300,7 +301,7 @@ int manager_take_snapshot(struct manager *manager, const char **ret_id)
 	(void)strftime(time, sizeof(time), "%Y%m%dT%H%M%S", &tm);
 	(void)snprintf(manager->id, sizeof(manager->id), "%s.%06uZ-%u", time,
 		       (unsigned)(now.tv_nsec / 1000), manager->n_ids + 1);
-	r = jobs_add(manager->jobs, manager->id);
+	r = jobs_add(manager->jobs, manager->id, since_ns);
 	if (r < 0)
 		return r;
 	manager->n_ids++;
@@ -349,6 +350,7 @@ int manager_open_source(struct manager *manager, int *ret_fd, const char **ret_p
 	r = start_draining(manager);
 	if (r < 0)
 		return r;
+	manager->source->ops->mark(manager->source);
 	*ret_fd = fd;
 	*ret_plugin = manager->plugin;
 	return 0;

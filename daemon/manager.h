@@ -69,6 +69,8 @@ const struct jobs *manager_jobs(struct manager *manager);
  */
 _must_check_ int manager_open_source(struct manager *manager, int *ret_fd, const char **ret_plugin);
 
-/* Queue a snapshot. @ret_id is the manager's, until the next call. Return: 0, -EBUSY, or negative
+/* Queue a snapshot, of what was recorded since the source was opened last before @since_ns
+ * (CLOCK_MONOTONIC; 0: of all). @ret_id is the manager's, until the next call. Return: 0, -EBUSY, or negative
  * errno. */
-_must_check_ int manager_take_snapshot(struct manager *manager, const char **ret_id);
+_must_check_ int manager_take_snapshot(struct manager *manager, uint64_t since_ns,
+				       const char **ret_id);

@@ -205,7 +205,9 @@ static int write_pt(struct writer *w, uint32_t i)
 /* Copied first and written then, since writing takes longer, and the rings' writers go on. */
 static int write_rings(struct writer *w)
 {
-	const uint32_t n_cpus = w->request->source->n_cpus;
+	struct source *source = w->request->source;
+	const uint32_t n_cpus = source->n_cpus;
+	uint64_t pt_since = 0, switches_since = 0;
 	uint32_t n_written = 0;
 	size_t n_bytes = 0;
 	int r = 0;
@@ -215,9 +217,12 @@ static int write_rings(struct writer *w)
 
 		if (cancelled(w))
 			return -ECANCELED;
-		r = cpucopy_pt(cpu, w->request->source, i, 0);
+		if (w->request->since_ns > 0)
+			source->ops->marked(source, i, w->request->since_ns, &pt_since,
+					    &switches_since);
+		r = cpucopy_pt(cpu, source, i, pt_since);
 		if (r == 0)
-			r = cpucopy_switches(cpu, w->request->source, i, 0);
+			r = cpucopy_switches(cpu, source, i, switches_since);
 		if (r == 0)
 			r = note_switches(w, cpu);
 		n_bytes += cpu->pt_size;

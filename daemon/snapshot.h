@@ -32,7 +32,8 @@ struct snapshot_request {
 	size_t n_objects;
 	struct keep *keep; /* whose they are: some may still wait to be copied */
 	int store_fd;
-	uint64_t frozen_ns;             /* when, on the records' clock */
+	uint64_t since_ns;  /* leave out what was recorded before the mark of then; 0: all */
+	uint64_t frozen_ns; /* when, on the records' clock */
 	uint64_t frozen_realtime_ns;    /* the same moment on CLOCK_REALTIME */
 	const struct jitfile *jitfiles; /* as they are at the freeze */
 	size_t n_jitfiles;

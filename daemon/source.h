@@ -78,6 +78,14 @@ struct source_ops {
 	/* Whether anything may be writing task records: while it is so, they must be drained. */
 	bool (*active)(struct source *source);
 
+	/* Remember where the rings are now. Decoding can begin there on every CPU that is free. */
+	void (*mark)(struct source *source);
+
+	/* The heads of @cpu at the last mark that is not later than @time (CLOCK_MONOTONIC, ns); 0 if
+	 * there is none. */
+	void (*marked)(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
+		       uint64_t *ret_switch_head);
+
 	/* Is @pid a process that writes to this source? A record may name any. NULL: every one is. */
 	bool (*owns)(struct source *source, uint32_t pid);
 

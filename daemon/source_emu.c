@@ -45,10 +45,21 @@
 /* Processes watched for being alive. A recording of more is noticed through the others. */
 #define PIDS_MAX 64u
 
+/* Beginnings of programs that are remembered. */
+#define MARKS_MAX 16u
+
 struct frozen {
 	uint64_t aux_head;
 	uint64_t switch_head;
 	enum source_end end;
+};
+
+/* Where all rings were at one time. */
+struct mark {
+	uint64_t time;
+	struct {
+		uint64_t aux, switches;
+	} heads[EMU_CPUS_MAX];
 };
 
 struct source_emu {
@@ -61,6 +72,8 @@ struct source_emu {
 	struct frozen frozen[EMU_CPUS_MAX];
 	uint32_t pids[PIDS_MAX]; /* seen in task records, and not known to be dead */
 	size_t n_pids;
+	struct mark marks[MARKS_MAX]; /* the latest ones */
+	size_t n_marks;               /* ever made */
 };
 
 static struct source_emu *emu(struct source *source)
@@ -321,6 +334,48 @@ static bool active(struct source *source)
 	return atomic_load_explicit(&pool(e)->n_attached, memory_order_relaxed) > 0 && any_alive(e);
 }
 
+/* Takes free CPUs for a moment as a program would, so that the next owner begins with a PSB. */
+static void mark(struct source *source)
+{
+	struct source_emu *e = emu(source);
+	struct mark *m = &e->marks[e->n_marks % MARKS_MAX];
+	const uint64_t self = (uint64_t)getpid() << 32 | (uint64_t)getpid();
+
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		struct emu_cpu *cpu = cpu_at(e, i);
+		uint64_t owner = 0;
+
+		if (atomic_compare_exchange_strong(&cpu->owner, &owner, self)) {
+			if (cpu->encode.since_psb < e->layout.psb_period)
+				cpu->encode.since_psb = e->layout.psb_period;
+			atomic_store(&cpu->owner, 0);
+		}
+		m->heads[i].aux = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
+		m->heads[i].switches =
+		    atomic_load_explicit(&cpu->switch_head, memory_order_acquire);
+	}
+	m->time = now_ns();
+	e->n_marks++;
+}
+
+static void marked(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
+		   uint64_t *ret_switch_head)
+{
+	const struct source_emu *e = emu(source);
+	const size_t n = e->n_marks < MARKS_MAX ? e->n_marks : MARKS_MAX;
+
+	*ret_aux_head = *ret_switch_head = 0;
+	for (size_t i = 1; i <= n; i++) {
+		const struct mark *m = &e->marks[(e->n_marks - i) % MARKS_MAX];
+
+		if (m->time <= time) {
+			*ret_aux_head = m->heads[cpu].aux;
+			*ret_switch_head = m->heads[cpu].switches;
+			return;
+		}
+	}
+}
+
 /* Whoever writes to the pool has it mapped. */
 static bool owns(struct source *source, uint32_t pid)
 {
@@ -365,6 +420,8 @@ static const struct source_ops emu_ops = {
 	.overtaken = overtaken,
 	.drain_tasks = drain_tasks,
 	.active = active,
+	.mark = mark,
+	.marked = marked,
 	.owns = owns,
 	.free = emu_free,
 };

@@ -14,7 +14,9 @@
  *						the software source's shared memory, and the path of
  *						the plugin that writes to it; PTD_ERROR_NOT_EMULATED
  *						where hardware is recorded
- *	TakeSnapshot(a{sv} options) -> (s id)	queue one; PTD_ERROR_BUSY if the queue is full
+ *	TakeSnapshot(a{sv} options) -> (s id)	queue one; PTD_ERROR_BUSY if the queue is full. Option
+ *						"since" t: only what was recorded since the source was
+ *						opened last before that time (CLOCK_MONOTONIC, ns)
  *	WaitSnapshot(s id) -> (a{sv} result)	answered when the job is done: "id" s, "path" s,
  *						"bytes" t, …; the job's error if it failed
  *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first
