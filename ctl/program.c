@@ -2,19 +2,14 @@
 
 #include "ctl/program.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/log.h"
 #include "ctl/verb.h"
+#include "decoder/util/execfile.h"
 
-#define HEAD_SIZE    256 /* what the kernel looks at */
-#define SCRIPTS_MAX  5   /* interpreters of interpreters the kernel follows */
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 
 void program_deinit(struct program *program)
@@ -26,25 +21,13 @@ void program_deinit(struct program *program)
 	*program = (struct program){};
 }
 
-/* Return: 0 if the file may be executed, or why not. */
-static int executable(const char *path)
-{
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EACCES;
-	return access(path, X_OK) < 0 ? -errno : 0;
-}
-
 int program_find(const char *name, char **ret_path)
 {
 	const char *at = getenv("PATH");
 	int r, found = -ENOENT;
 
 	if (strchr(name, '/')) {
-		r = executable(name);
+		r = execfile_check(name);
 		if (r < 0)
 			return r;
 		*ret_path = strdup(name);
@@ -59,7 +42,7 @@ int program_find(const char *name, char **ret_path)
 		/* An empty entry is the working directory. */
 		if (asprintf(&path, "%.*s/%s", n ? (int)n : 1, n ? at : ".", name) < 0)
 			return -ENOMEM;
-		r = executable(path);
+		r = execfile_check(path);
 		if (r == 0) {
 			*ret_path = path;
 			return 0;
@@ -71,18 +54,6 @@ int program_find(const char *name, char **ret_path)
 		if (!*at)
 			return found;
 	}
-}
-
-static int read_head(const char *path, uint8_t head[static HEAD_SIZE])
-{
-	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	memset(head, 0, HEAD_SIZE);
-	n = read(fd, head, HEAD_SIZE);
-	return n < 0 ? -errno : (int)n;
 }
 
 /* Put strings in front of the arguments in place of the first. NULLs are left out. */
@@ -114,47 +85,21 @@ static int replace_first(struct program *p, const char *const *first, size_t n_f
 	return 0;
 }
 
-/* Split "#! interpreter argument" in place. Return: the interpreter, or NULL. */
-static char *parse_script(char *line, char **ret_argument)
+static int follow_script(struct program *p, const struct execfile *file)
 {
-	char *newline = strchr(line, '\n'), *interpreter, *rest;
-
-	/* Without an end of line the interpreter's name may be cut off. */
-	if (!newline)
-		return NULL;
-	*newline = 0;
-	interpreter = line + 2 + strspn(line + 2, " \t");
-	rest = interpreter + strcspn(interpreter, " \t");
-	*ret_argument = NULL;
-	if (*rest) {
-		*rest++ = 0;
-		rest += strspn(rest, " \t");
-		for (char *end = rest + strlen(rest); end > rest && strchr(" \t", end[-1]);)
-			*--end = 0;
-		*ret_argument = *rest ? rest : NULL;
-	}
-	return *interpreter ? interpreter : NULL;
-}
-
-static int follow_script(struct program *p, uint8_t *head)
-{
-	char *argument, *interpreter, *path;
+	const char *first[] = { file->interpreter, file->argument[0] ? file->argument : NULL,
+				p->path };
+	char *path;
 	int r;
 
-	head[HEAD_SIZE - 1] = 0;
-	interpreter = parse_script((char *)head, &argument);
-	if (!interpreter) {
-		log_error("%s: its first line names no interpreter", p->path);
-		return EXIT_CANNOT_EXECUTE;
-	}
-	r = executable(interpreter);
+	r = execfile_check(file->interpreter);
 	if (r < 0) {
 		errno = -r;
-		log_error("%s: cannot execute its interpreter %s: %m", p->path, interpreter);
+		log_error("%s: cannot execute its interpreter %s: %m", p->path, file->interpreter);
 		return EXIT_CANNOT_EXECUTE;
 	}
-	path = strdup(interpreter);
-	if (!path || replace_first(p, (const char *[]){ interpreter, argument, p->path }, 3) < 0) {
+	path = strdup(file->interpreter);
+	if (!path || replace_first(p, first, ARRAY_LEN(first)) < 0) {
 		free(path);
 		return EXIT_CANNOT_EXECUTE;
 	}
@@ -163,40 +108,30 @@ static int follow_script(struct program *p, uint8_t *head)
 	return 0;
 }
 
-static int check_elf(const char *path, const uint8_t *head, size_t size)
-{
-	Elf64_Ehdr elf;
-	const char *what;
-
-	memcpy(&elf, head, sizeof(elf));
-	if (size < sizeof(elf) || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
-		what = "neither an ELF program nor a script that begins with #!";
-	else if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_ident[EI_DATA] != ELFDATA2LSB ||
-		 elf.e_machine != EM_X86_64)
-		what = "not a 64-bit x86 program, which is all that can be recorded";
-	else if (elf.e_type != ET_EXEC && elf.e_type != ET_DYN)
-		what = "an ELF file, but not a program";
-	else
-		return 0;
-	log_error("%s: %s", path, what);
-	return EXIT_CANNOT_EXECUTE;
-}
-
 static int resolve(struct program *p)
 {
-	uint8_t head[HEAD_SIZE] __attribute__((__aligned__(8)));
-	int n, r;
+	struct execfile file;
+	const char *what;
+	int r;
 
-	for (int i = 0; i <= SCRIPTS_MAX; i++) {
-		n = read_head(p->path, head);
-		if (n < 0) {
-			errno = -n;
+	for (int i = 0; i <= EXECFILE_SCRIPTS_MAX; i++) {
+		r = execfile_read(p->path, &file);
+		if (r < 0) {
+			errno = -r;
 			log_error("%s: cannot read it: %m", p->path);
 			return EXIT_CANNOT_EXECUTE;
 		}
-		if (head[0] != '#' || head[1] != '!')
-			return check_elf(p->path, head, (size_t)n);
-		r = follow_script(p, head);
+		if (file.kind == EXECFILE_PROGRAM)
+			return 0;
+		if (file.kind != EXECFILE_SCRIPT) {
+			what =
+			    file.kind == EXECFILE_FOREIGN
+				? "not a 64-bit x86 program, which is all that can be recorded"
+				: "neither an ELF program nor a script that names its interpreter";
+			log_error("%s: %s", p->path, what);
+			return EXIT_CANNOT_EXECUTE;
+		}
+		r = follow_script(p, &file);
 		if (r != 0)
 			return r;
 	}

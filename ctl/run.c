@@ -11,8 +11,7 @@
 
 #include "ctl/program.h"
 
-/* The pool's descriptor is visible to the program: it lies where programs do not expect their own.
- */
+/* Until the plugin has put it away, the pool's descriptor lies where nobody expects his own. */
 #define POOL_FD_MIN 100
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };

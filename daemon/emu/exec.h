@@ -19,7 +19,7 @@
 /* How the plugin came to be where it is, for the next QEMU. */
 struct exec_self {
 	char *qemu;   /* absolute path of the emulator */
-	char *plugin; /* and of this plugin */
+	char *plugin; /* and of this plugin, as QEMU's option takes it */
 	const uintptr_t *guest_base;
 	char *const *program; /* borrowed: path of the program that runs, for /proc/self/exe */
 };

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What is found in files that are to be executed: good ones, then spoiled in one place.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "decoder/util/execfile.h"
+
+static char path[] = "/tmp/test-execfile-XXXXXX";
+
+static int make_file(void **state)
+{
+	const int fd = mkstemp(path);
+
+	(void)state;
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static void write_file(const void *bytes, size_t size)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, size), size);
+}
+
+static void scripts(void **state)
+{
+	static const struct {
+		const char *text;
+		enum execfile_kind kind;
+		const char *interpreter, *argument;
+	} rows[] = {
+		{ "#!/bin/sh\n", EXECFILE_SCRIPT, "/bin/sh", "" },
+		{ "#! \t/bin/sh \t\n", EXECFILE_SCRIPT, "/bin/sh", "" },
+		{ "#!/bin/sh -e -x \necho", EXECFILE_SCRIPT, "/bin/sh", "-e -x" },
+		{ "#!sh\n", EXECFILE_SCRIPT, "sh", "" },
+		{ "#!\n/bin/sh\n", EXECFILE_OTHER, "", "" },
+		{ "#! \t \n", EXECFILE_OTHER, "", "" },
+		{ "#!/bin/sh", EXECFILE_OTHER, "", "" },
+		{ "#/bin/sh\n", EXECFILE_OTHER, "", "" },
+		{ "#", EXECFILE_OTHER, "", "" },
+		{ "", EXECFILE_OTHER, "", "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct execfile file;
+
+		print_message("  \"%s\"\n", rows[i].text);
+		write_file(rows[i].text, strlen(rows[i].text));
+		assert_int_equal(execfile_read(path, &file), 0);
+		assert_int_equal(file.kind, rows[i].kind);
+		assert_string_equal(file.interpreter, rows[i].interpreter);
+		assert_string_equal(file.argument, rows[i].argument);
+	}
+}
+
+/* A name of the whole head; one byte more, and its end is not seen. */
+static void long_script(void **state)
+{
+	char text[EXECFILE_HEAD + 1];
+	struct execfile file;
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	text[0] = '#';
+	text[1] = '!';
+	text[EXECFILE_HEAD - 1] = '\n';
+	write_file(text, EXECFILE_HEAD);
+	assert_int_equal(execfile_read(path, &file), 0);
+	assert_int_equal(file.kind, EXECFILE_SCRIPT);
+	assert_int_equal(strlen(file.interpreter), EXECFILE_HEAD - 3);
+
+	text[EXECFILE_HEAD - 1] = 'x';
+	text[EXECFILE_HEAD] = '\n';
+	write_file(text, sizeof(text));
+	assert_int_equal(execfile_read(path, &file), 0);
+	assert_int_equal(file.kind, EXECFILE_OTHER);
+}
+
+struct program {
+	Elf64_Ehdr elf;
+	Elf64_Phdr p;
+	char loader[16];
+};
+
+static void programs(void **state)
+{
+	static const struct program good = {
+		.elf = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+			 .e_type = ET_DYN,
+			 .e_machine = EM_X86_64,
+			 .e_phoff = offsetof(struct program, p),
+			 .e_phentsize = sizeof(Elf64_Phdr),
+			 .e_phnum = 1 },
+		.p = { .p_type = PT_INTERP,
+		       .p_offset = offsetof(struct program, loader),
+		       .p_filesz = 9 },
+		.loader = "/lib/ld",
+	};
+	struct program bad;
+	struct execfile file;
+
+#define READS_AS(expected, spoil)                                \
+	do {                                                     \
+		bad = good;                                      \
+		spoil;                                           \
+		write_file(&bad, sizeof(bad));                   \
+		assert_int_equal(execfile_read(path, &file), 0); \
+		assert_int_equal(file.kind, expected);           \
+	} while (0)
+
+	(void)state;
+	READS_AS(EXECFILE_PROGRAM, (void)0);
+	assert_string_equal(file.loader, "/lib/ld");
+	assert_false(file.privileged);
+	READS_AS(EXECFILE_PROGRAM, bad.p.p_type = PT_LOAD);
+	assert_string_equal(file.loader, "");
+	READS_AS(EXECFILE_PROGRAM, bad.elf.e_type = ET_EXEC);
+	READS_AS(EXECFILE_FOREIGN, bad.elf.e_ident[EI_CLASS] = ELFCLASS32);
+	READS_AS(EXECFILE_FOREIGN, bad.elf.e_ident[EI_DATA] = ELFDATA2MSB);
+	READS_AS(EXECFILE_FOREIGN, bad.elf.e_machine = EM_AARCH64);
+	READS_AS(EXECFILE_FOREIGN, bad.elf.e_phentsize = 8);
+	READS_AS(EXECFILE_OTHER, bad.elf.e_ident[EI_MAG0] = 'x');
+	READS_AS(EXECFILE_OTHER, bad.elf.e_type = ET_REL);
+	READS_AS(EXECFILE_OTHER, bad.elf.e_phoff = UINT64_MAX);
+	READS_AS(EXECFILE_OTHER, bad.elf.e_phoff = sizeof(bad) - 8);
+	READS_AS(EXECFILE_OTHER, bad.p.p_filesz = 0);
+	READS_AS(EXECFILE_OTHER, bad.p.p_filesz = EXECFILE_LOADER_MAX);
+	READS_AS(EXECFILE_OTHER, bad.p.p_offset = sizeof(bad));
+
+	write_file(&good, sizeof(good.elf) - 1);
+	assert_int_equal(execfile_read(path, &file), 0);
+	assert_int_equal(file.kind, EXECFILE_OTHER);
+}
+
+static void rights(void **state)
+{
+	struct execfile file;
+
+	(void)state;
+	assert_int_equal(chmod(path, 04755), 0);
+	assert_int_equal(execfile_check(path), 0);
+	assert_int_equal(execfile_read(path, &file), 0);
+	assert_true(file.privileged);
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_int_equal(execfile_check(path), -EACCES);
+	assert_int_equal(execfile_check("/tmp"), -EACCES);
+	assert_int_equal(execfile_check("/no/such/file"), -ENOENT);
+	assert_int_equal(execfile_read("/no/such/file", &file), -ENOENT);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(scripts),
+		cmocka_unit_test(long_script),
+		cmocka_unit_test(programs),
+		cmocka_unit_test(rights),
+	};
+
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}
