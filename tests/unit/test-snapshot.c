@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "daemon/jitfile.h"
 #include "daemon/keep.h"
 #include "daemon/sideband.h"
 #include "daemon/snapshot.h"
@@ -437,6 +438,54 @@ static void two_files_with_one_build_id(void **state)
 		free(hashes[i]);
 }
 
+static void say(const struct fixture *f, const char *name, const char *text, struct jitfile *file)
+{
+	file->fd = openat(f->dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(file->fd >= 0);
+	assert_int_equal(write(file->fd, text, strlen(text)), strlen(text));
+	file->size = strlen(text);
+}
+
+/* What JITs wrote, of those who ran: as far as it went then, within the limit; or why not. */
+static void files_of_jits(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	struct jitfile files[] = {
+		{ .pid = 10, .is_dump = true },
+		{ .pid = 11 },
+		{ .pid = 12, .is_dump = true },
+		{ .pid = 13, .is_dump = true, .fd = -1, .reason = "it is a symbolic link" },
+		{ .pid = 14, .is_dump = true },
+	};
+
+	for (uint32_t i = 0; i < 4; i++)
+		records_switch(&f->fake.switches[0].bytes, 10 + i, false, 7 + i, 0);
+	say(f, "d10", "JiTD1", &files[0]);
+	say(f, "m11", "400000 10 f", &files[1]);
+	say(f, "d12", "", &files[2]);
+	say(f, "d14", "did not run", &files[4]);
+	files[0].size = 4; /* it grew since */
+	assert_int_equal(ftruncate(files[2].fd, 1 << 30), 0);
+	files[2].size = 1 << 30; /* all zeros */
+	f->request.jitfiles = files;
+	f->request.n_jitfiles = ARRAY_LEN(files);
+	f->request.jit_max = 256 << 20;
+	assert_int_equal(take(f), 0);
+
+	text = manifest(f);
+	assert_has(text, "\njit.10=4\nperfmap.11=11\n"
+			 "jit.12=refused: its 1073741824 bytes are more than JitMax= leaves\n"
+			 "jit.13=refused: it is a symbolic link\n");
+	assert_has_not(text, "jit.14");
+	free(text);
+	text = output_of(NULL, "cd %s/snap/jit && ls && cat jit-10.dump perf-11.map", f->dir);
+	assert_string_equal(text, "jit-10.dump\nperf-11.map\nJiTD400000 10 f");
+	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		(void)fd_close(files[i].fd);
+}
+
 static void failures(void **state)
 {
 	struct fixture *f = *state;
@@ -510,6 +559,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pt_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_of_those_who_ran, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),
 	};

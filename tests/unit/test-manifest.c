@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "decoder/file/manifest.h"
+
+#define FORMAT "format=ptd-snapshot-1\n"
+
+/* Read a manifest of @text, without regard to hashes. */
+static int read_text(const char *text, struct manifest *ret_manifest)
+{
+	char dir[] = "/tmp/test-manifest.XXXXXX", path[64];
+	char *message = NULL;
+	FILE *f;
+	int fd, r;
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/manifest", dir);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = manifest_read(fd, dir, true, ret_manifest, &message);
+	assert_true((r < 0) == (message != NULL));
+	free(message);
+	(void)close(fd);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	return r;
+}
+
+/* Since when it is known who ran on CPU 1. */
+static void since(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t since;
+	} rows[] = {
+		{ FORMAT, 0 },
+		{ FORMAT "sideband_since_ns=70\n", 70 },
+		{ FORMAT "cpu.1.switch_oldest_ns=90\ncpu.1.switch_complete=yes\n", 0 },
+		{ FORMAT "cpu.1.switch_oldest_ns=90\ncpu.1.switch_complete=no\n", 90 },
+		{ FORMAT "cpu.2.switch_oldest_ns=90\ncpu.2.switch_complete=no\n", 0 },
+		{ FORMAT "cpu.1.switch_oldest_ns=0\ncpu.1.switch_complete=no\n", UINT64_MAX },
+		{ FORMAT "sideband_since_ns=95\ncpu.1.switch_oldest_ns=90\n"
+			 "cpu.1.switch_complete=no\n",
+		  95 },
+		{ FORMAT "cpu.1.switch_oldest_ns=90\ncpu.1.switch_complete=no\n"
+			 "sideband_since_ns=80\n",
+		  90 },
+		{ FORMAT "cpu.x.switch_complete=no\ncpu.1=no\ncpu.1.=no\n", 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct manifest m;
+
+		assert_int_equal(read_text(rows[i].text, &m), 0);
+		assert_int_equal(manifest_since(&m, 1), rows[i].since);
+		manifest_deinit(&m);
+	}
+}
+
+static void numbers_that_are_none(void **state)
+{
+	static const char *const rows[] = {
+		FORMAT "sideband_since_ns=x\n",
+		FORMAT "sideband_since_ns=\n",
+		FORMAT "cpu.1.switch_oldest_ns=1x\n",
+		FORMAT "cpu.1.switch_oldest_ns=99999999999999999999999\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct manifest m = { .sideband_since_ns = 5 };
+
+		assert_int_equal(read_text(rows[i], &m), -EBADMSG);
+		assert_int_equal(m.sideband_since_ns, 5);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(since),
+		cmocka_unit_test(numbers_that_are_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
