@@ -29,7 +29,8 @@ void config_init(struct config *ret_config)
 		.jit_max = UINT64_C(256) << 20,
 		.mem_max = UINT64_C(64) << 20,
 		.sideband_max = UINT64_C(64) << 20,
-		.max_use = UINT64_MAX,
+		.max_use = CONFIG_SHARE,
+		.keep_free = CONFIG_SHARE,
 	};
 }
 

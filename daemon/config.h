@@ -35,6 +35,9 @@ struct config_pt {
 	uint32_t cyc;
 };
 
+/* Of a limit of the spool: the default share of the file system. */
+#define CONFIG_SHARE UINT64_MAX
+
 struct config {
 	enum config_source source;
 	struct config_pt pt;
@@ -45,8 +48,8 @@ struct config {
 	uint64_t sideband_max;
 	uint64_t jit_max; /* bytes of jitdumps, and of anonymous code, in one snapshot */
 	uint64_t mem_max;
-	uint64_t max_use;   /* UINT64_MAX: no limit */
-	uint64_t keep_free; /* 0: no limit */
+	uint64_t max_use; /* or CONFIG_SHARE, as the next */
+	uint64_t keep_free;
 };
 
 /* Called for each line that was not understood. @file is as given to the parser. */

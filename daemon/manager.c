@@ -27,7 +27,8 @@
 #include "daemon/spool.h"
 
 #define DRAIN_US       UINT64_C(50000)
-#define DRAIN_GRACE_US UINT64_C(60000000) /* for a program that was given the pool to start */
+#define DRAIN_GRACE_US UINT64_C(60000000)    /* for a program that was given the pool to start */
+#define ROOM_RETRY     (UINT64_C(256) << 20) /* to have free before a snapshot is tried again */
 #define PT_DEVICE      "/sys/bus/event_source/devices/intel_pt"
 
 struct manager {
@@ -50,8 +51,8 @@ struct manager {
 	char *socket_path; /* to unlink; NULL if it is systemd's */
 	char *plugin;
 	char id[SPOOL_ID_MAX]; /* of the snapshot asked for last */
-	unsigned n_ids;
-	bool said_lost; /* records were refused, and that was logged */
+	uint64_t n_ids;        /* the sequence of the newest one's */
+	bool said_lost;        /* records were refused, and that was logged */
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -163,7 +164,9 @@ struct work {
 	struct sideband_view view;
 	struct object **objects;
 	struct jitfile *jitfiles;
-	struct spool *spool; /* borrowed */
+	struct spool *spool; /* borrowed, as is the next */
+	struct keep *keep;
+	struct spool_limits limits;
 };
 
 static void work_free(struct work *work)
@@ -222,30 +225,65 @@ static int prepare(struct job *job, void *userdata)
 	work->request.jitfiles = work->jitfiles;
 	work->request.sideband_lost = sideband_stats(m->sideband).lost;
 	work->spool = m->spool;
+	work->keep = m->keep;
+	work->limits = m->limits;
 	job->work = TAKE(work);
 	return 0;
+}
+
+/* Remove old snapshots but the newest @keep until @needed bytes can be written. This thread is the only one that links
+ * to the store, so it may sweep it. */
+static int make_room(const struct work *work, uint64_t needed, size_t keep, size_t *ret_n_removed)
+{
+	int r;
+
+	r = spool_vacuum(work->spool, &work->limits, needed, keep, ret_n_removed);
+	if (*ret_n_removed > 0)
+		log_notice("removed %zu old snapshots to make room: MaxUse= or KeepFree= would not "
+			   "have been kept",
+			   *ret_n_removed);
+	if (r == 0 && *ret_n_removed > 0)
+		r = keep_sweep(work->keep);
+	return r;
+}
+
+static int write_snapshot(struct job *job, const char **ret_what)
+{
+	struct work *work = job->work;
+	_cleanup_(fd_closep) int dir = -1;
+	int r;
+
+	*ret_what = "directory";
+	r = spool_begin(work->spool, job->id, &dir);
+	if (r == 0)
+		r = snapshot_write(&work->request, dir, &job->result, ret_what);
+	if (r == 0) {
+		*ret_what = "directory";
+		r = spool_commit(work->spool, job->id, dir);
+	}
+	if (r < 0)
+		spool_abort(work->spool, job->id);
+	return r;
 }
 
 static int work(struct job *job)
 {
 	struct work *work = job->work;
-	_cleanup_(fd_closep) int dir = -1;
+	const uint64_t needed = snapshot_estimate(&work->request);
 	const char *what = "directory";
+	size_t n = 0;
 	int r;
 
-	r = spool_begin(work->spool, job->id, &dir);
+	r = make_room(work, needed, 1, &n);
 	if (r == 0)
-		r = snapshot_write(&work->request, dir, &job->result, &what);
-	if (r == 0) {
-		what = "directory";
-		r = spool_commit(work->spool, job->id, dir);
-	}
-	if (r < 0) {
-		spool_abort(work->spool, job->id);
+		r = write_snapshot(job, &what);
+	/* More was written than foreseen, or others filled the disk meanwhile. */
+	if (r == -ENOSPC && make_room(work, needed + ROOM_RETRY, 0, &n) == 0 && n > 0)
+		r = write_snapshot(job, &what);
+	if (r < 0)
 		(void)snprintf(job->message, sizeof(job->message),
 			       "cannot write %s of snapshot %s under %s: %s", what, job->id,
 			       spool_path(work->spool), strerror(-r));
-	}
 	return r;
 }
 
@@ -255,7 +293,7 @@ static void clean_up(struct manager *m)
 	size_t n = 0;
 	int r;
 
-	r = spool_vacuum(m->spool, &m->limits, &n);
+	r = spool_vacuum(m->spool, &m->limits, 0, 1, &n);
 	if (n > 0)
 		log_notice("removed %zu old snapshots: MaxUse= or KeepFree= was reached", n);
 	if (r == 0 && n > 0)
@@ -299,7 +337,7 @@ int manager_take_snapshot(struct manager *manager, uint64_t since_ns, const char
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	(void)strftime(time, sizeof(time), "%Y%m%dT%H%M%S", &tm);
-	(void)snprintf(manager->id, sizeof(manager->id), "%s.%06uZ-%u", time,
+	(void)snprintf(manager->id, sizeof(manager->id), "%s.%06uZ-%" PRIu64, time,
 		       (unsigned)(now.tv_nsec / 1000), manager->n_ids + 1);
 	r = jobs_add(manager->jobs, manager->id, since_ns);
 	if (r < 0)
@@ -386,18 +424,41 @@ static int open_source(struct manager *m, const struct config *config)
 	return 0;
 }
 
-static int open_spool(struct manager *m, const char *state_dir)
+/* The limits that were set, others by default; and where the snapshots' sequence goes on. */
+static int read_spool(struct manager *m, const struct config *config)
+{
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	size_t n;
+	int r;
+
+	r = spool_default_limits(m->spool, &m->limits);
+	if (r == 0)
+		r = spool_list(m->spool, &entries, &n);
+	if (r < 0)
+		return r;
+	if (config->max_use != CONFIG_SHARE)
+		m->limits.max_use = config->max_use;
+	if (config->keep_free != CONFIG_SHARE)
+		m->limits.keep_free = config->keep_free;
+	m->n_ids = n > 0 ? spool_sequence(entries[n - 1].id) : 0;
+	return 0;
+}
+
+static int open_spool(struct manager *m, const struct manager_options *options)
 {
 	int r;
 
-	r = spool_new(state_dir, &m->spool);
+	r = spool_new(options->state_dir, &m->spool);
 	if (r == -EBUSY)
 		return log_error_errno(r, "%s: another ptd is using this state directory",
-				       state_dir);
+				       options->state_dir);
+	if (r == 0)
+		r = read_spool(m, options->config);
 	if (r == 0)
 		r = keep_new(spool_store_fd(m->spool), &m->limits, &m->keep);
 	if (r < 0)
-		return log_error_errno(r, "%s: cannot use this as state directory: %m", state_dir);
+		return log_error_errno(r, "%s: cannot use this as state directory: %m",
+				       options->state_dir);
 	return 0;
 }
 
@@ -442,16 +503,12 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 
 	if (!m)
 		return log_error_errno(-ENOMEM, "cannot start: %m");
-	m->limits = (struct spool_limits){
-		.max_use = options->config->max_use,
-		.keep_free = options->config->keep_free,
-	};
 	m->jit_max = options->config->jit_max;
 	m->mem_max = options->config->mem_max;
 	r = open_source(m, options->config);
 	if (r < 0)
 		return r;
-	r = open_spool(m, options->state_dir);
+	r = open_spool(m, options);
 	if (r < 0)
 		return r;
 	r = set_up_event(m);

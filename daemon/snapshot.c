@@ -11,6 +11,7 @@
 
 #include "daemon/bundle.h"
 #include "daemon/cpucopy.h"
+#include "daemon/jitfile.h"
 #include "daemon/keep.h"
 #include "daemon/livecode.h"
 #include "daemon/perffile.h"
@@ -457,4 +458,23 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	else
 		*ret_result = w.result;
 	return r;
+}
+
+uint64_t snapshot_estimate(const struct snapshot_request *request)
+{
+	struct source *source = request->source;
+	struct source_view view;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < source->n_cpus; i++) {
+		if (source->ops->view_aux(source, i, &view) == 0)
+			bytes += view.a_size + view.b_size;
+		if (source->ops->view_switch(source, i, &view) == 0)
+			bytes += view.a_size + view.b_size;
+	}
+	for (size_t i = 0; i < request->tasks->n_spans; i++)
+		bytes += cursor_left(&request->tasks->spans[i]);
+	for (size_t i = 0; i < request->n_jitfiles; i++)
+		bytes += request->jitfiles[i].reason ? 0 : request->jitfiles[i].size;
+	return bytes;
 }

@@ -58,3 +58,6 @@ struct snapshot_result {
  */
 _must_check_ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 				struct snapshot_result *ret_result, const char **reterr_what);
+
+/* About how many bytes that will write, without what the snapshot only links to. */
+uint64_t snapshot_estimate(const struct snapshot_request *request);

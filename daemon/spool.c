@@ -229,9 +229,19 @@ static int read_entry(const struct spool *s, const char *id, struct spool_entry 
 	return 0;
 }
 
-static int by_id(const void *a, const void *b)
+uint64_t spool_sequence(const char *id)
 {
-	return strcmp(((const struct spool_entry *)a)->id, ((const struct spool_entry *)b)->id);
+	const char *dash = strrchr(id, '-');
+
+	return dash ? strtoull(dash + 1, NULL, 10) : 0;
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct spool_entry *x = a, *y = b;
+	const uint64_t m = spool_sequence(x->id), n = spool_sequence(y->id);
+
+	return m != n ? (m > n) - (m < n) : strcmp(x->id, y->id);
 }
 
 int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size_t *ret_n_entries)
@@ -258,9 +268,8 @@ int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size
 		vec_deinit(&entries);
 		return r;
 	}
-	/* An id begins with its time. */
 	if (entries.n > 1)
-		qsort(entries.items, entries.n, sizeof(*entries.items), by_id);
+		qsort(entries.items, entries.n, sizeof(*entries.items), by_age);
 	*ret_entries = entries.items;
 	*ret_n_entries = entries.n;
 	return 0;
@@ -283,14 +292,48 @@ size_t spool_count(const struct spool *spool)
 	return n;
 }
 
-static bool over_limit(const struct spool *s, const struct spool_limits *limits, uint64_t used)
+int spool_default_limits(const struct spool *spool, struct spool_limits *ret_limits)
 {
 	struct statvfs fs;
+	uint64_t percent;
 
-	if (used > limits->max_use)
+	if (fstatvfs(spool->dir_fd, &fs) < 0)
+		return -errno;
+	percent = (uint64_t)fs.f_blocks * fs.f_frsize / 100;
+	*ret_limits = (struct spool_limits){
+		.max_use = percent * SPOOL_MAX_USE_PERCENT,
+		.keep_free = percent * SPOOL_KEEP_FREE_PERCENT,
+	};
+	return 0;
+}
+
+static bool over_limit(const struct spool *s, const struct spool_limits *limits, uint64_t used,
+		       uint64_t needed)
+{
+	struct statvfs fs;
+	uint64_t left;
+
+	if (used > limits->max_use || needed > limits->max_use - used)
 		return true;
-	return limits->keep_free > 0 && fstatvfs(s->dir_fd, &fs) == 0 &&
-	       (uint64_t)fs.f_bavail * fs.f_frsize < limits->keep_free;
+	if (fstatvfs(s->dir_fd, &fs) < 0)
+		return false;
+	left = (uint64_t)fs.f_bavail * fs.f_frsize;
+	return left < limits->keep_free || left - limits->keep_free < needed;
+}
+
+/* Bytes of the store that are in no snapshot, so not counted there. */
+static uint64_t store_use(const struct spool *s)
+{
+	_cleanup_(dirs_closep) DIR *dir = dirs_list(s->store_fd);
+	struct dirent *entry;
+	uint64_t used = 0;
+	struct stat st;
+
+	while (dir && dirs_next(dir, &entry) > 0)
+		if (fstatat(s->store_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_nlink == 1)
+			used += (uint64_t)st.st_size;
+	return used;
 }
 
 /* Rename first, so that nobody finds half a snapshot. */
@@ -304,10 +347,11 @@ static int remove_snapshot(struct spool *s, const char *id)
 	return dirs_remove(s->dir_fd, name);
 }
 
-int spool_vacuum(struct spool *spool, const struct spool_limits *limits, size_t *ret_n_removed)
+int spool_vacuum(struct spool *spool, const struct spool_limits *limits, uint64_t needed,
+		 size_t keep, size_t *ret_n_removed)
 {
 	_cleanup_(freep) struct spool_entry *entries = NULL;
-	uint64_t used = 0;
+	uint64_t used = store_use(spool);
 	size_t n, removed = 0;
 	int r;
 
@@ -316,7 +360,7 @@ int spool_vacuum(struct spool *spool, const struct spool_limits *limits, size_t 
 		return r;
 	for (size_t i = 0; i < n; i++)
 		used += entries[i].bytes;
-	for (size_t i = 0; i + 1 < n && over_limit(spool, limits, used); i++) {
+	for (size_t i = 0; i + keep < n && over_limit(spool, limits, used, needed); i++) {
 		r = remove_snapshot(spool, entries[i].id);
 		if (r < 0)
 			return r;

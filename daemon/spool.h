@@ -27,9 +27,13 @@ struct spool_entry {
 };
 
 struct spool_limits {
-	uint64_t max_use;   /* bytes all snapshots together may take; UINT64_MAX: any */
+	uint64_t max_use;   /* bytes snapshots and store together may take; UINT64_MAX: any */
 	uint64_t keep_free; /* bytes to leave free in the file system */
 };
+
+/* Of the file system, where nothing else was asked for. */
+#define SPOOL_MAX_USE_PERCENT   10u
+#define SPOOL_KEEP_FREE_PERCENT 15u
 
 /*
  * Open the spool under @state_dir, which is made if need be, lock it, and remove what an earlier
@@ -45,6 +49,17 @@ DEFINE_CLEANUP(struct spool *, spool_free);
 /* Borrowed descriptors of the store, and the absolute path of the snapshots. */
 int spool_store_fd(const struct spool *spool);
 const char *spool_path(const struct spool *spool);
+
+/* The default limits, by the size of the spool's file system. Return: 0, or negative errno. */
+_must_check_ int spool_default_limits(const struct spool *spool, struct spool_limits *ret_limits);
+
+/*
+ * The number behind an id's last '-'. It grows from snapshot to snapshot, whatever the clock does,
+ * and says which is older.
+ *
+ * Return: the number, 0 if it has none.
+ */
+uint64_t spool_sequence(const char *id);
 
 /* May @id be a snapshot's? Says nothing about whether it exists. */
 bool spool_id_valid(const char *id);
@@ -70,9 +85,11 @@ _must_check_ int spool_list(const struct spool *spool, struct spool_entry **ret_
 			    size_t *ret_n_entries);
 
 /*
- * Remove the oldest snapshots until the limits are kept; the newest one always stays.
+ * Remove the oldest snapshots until the limits are kept even when @needed more bytes are written.
+ *
+ * @keep: how many of the newest stay in any case
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int spool_vacuum(struct spool *spool, const struct spool_limits *limits,
-			      size_t *ret_n_removed);
+			      uint64_t needed, size_t keep, size_t *ret_n_removed);

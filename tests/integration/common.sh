@@ -35,7 +35,8 @@ need() {
 # start_ptd [LINE-OF-CONFIG]...: a recorder of its own, with large rings so that whole programs fit.
 start_ptd() {
 	stop_ptd
-	printf '%s\n' '[Recorder]' Source=emu Cpus=4 AuxSize=256M SwitchSize=16M "$@" >"$T/ptd.conf"
+	printf '%s\n' '[Recorder]' Source=emu Cpus=4 AuxSize=256M SwitchSize=16M \
+		MaxUse=1T KeepFree=0 "$@" >"$T/ptd.conf"
 	"$O/ptd" --runtime-dir "$T/run" --state-dir "$T/state" --config "$T/ptd.conf" 2>"$T/ptd.log" &
 	ptd_pid=$!
 	export PTD_SOCKET=$T/run/control

@@ -45,7 +45,7 @@ touch "$state/.new-20200101T000000.000000Z-1/objects/x" "$T/state/store/0123/elf
 start_ptd Nonsense=1 AuxSize=1M
 [[ $(ls -A "$state") == note ]] || fail "not swept: $(ls -A "$state")"
 [[ -z $(ls -A "$T/state/store") ]] || fail "the store was not swept"
-grep -q 'ptd.conf:6: unknown setting "Nonsense", ignoring' "$T/ptd.log" || fail "no warning: $(cat "$T/ptd.log")"
+grep -q 'ptd.conf:8: unknown setting "Nonsense", ignoring' "$T/ptd.log" || fail "no warning: $(cat "$T/ptd.log")"
 
 echo "--- status, snapshot, list"
 expect 0 "Source: emu, idle" "$ptctl" status

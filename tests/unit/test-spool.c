@@ -165,29 +165,67 @@ static void vacuum(void **state)
 	static const struct {
 		uint64_t max_use;
 		uint64_t keep_free;
+		uint64_t needed;
 		size_t removed;
 	} rows[] = {
-		{ UINT64_MAX, 0, 0 },
-		{ 300, 0, 0 },
-		{ 299, 0, 1 },
-		{ 0, 0, 1 }, /* of the two that are left; the newest stays */
-		{ UINT64_MAX, UINT64_MAX, 0 },
+		{ UINT64_MAX, 0, 0, 0 },
+		{ 400, 0, 0, 0 },
+		{ 500, 0, 100, 0 },
+		{ 499, 0, 100, 1 },
+		{ 299, 0, 0, 1 },
+		{ 0, 0, 0, 1 }, /* of the two that are left; the newest stays */
+		{ UINT64_MAX, UINT64_MAX, 0, 0 },
+		{ UINT64_MAX, 0, UINT64_MAX, 0 },
 	};
 	struct fixture *f = *state;
 	size_t n;
 
-	make_snapshot(f, "1", "bytes=100\n");
-	make_snapshot(f, "2", "bytes=100\n");
-	make_snapshot(f, "3", "bytes=100\n");
+	/* The clock was set back before the newest. */
+	make_snapshot(f, "2026-9", "bytes=100\n");
+	make_snapshot(f, "2027-10", "bytes=100\n");
+	make_snapshot(f, "2028-11", "bytes=100\n");
+	make_snapshot(f, "2020-12", "bytes=100\n");
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct spool_limits limits = { rows[i].max_use, rows[i].keep_free };
 
-		assert_int_equal(spool_vacuum(f->spool, &limits, &n), 0);
+		assert_int_equal(spool_vacuum(f->spool, &limits, rows[i].needed, 1, &n), 0);
 		assert_int_equal(n, rows[i].removed);
 	}
-	assert_false(exists(f, "snapshots/1"));
-	assert_false(exists(f, "snapshots/2"));
-	assert_true(exists(f, "snapshots/3"));
+	assert_false(exists(f, "snapshots/2026-9"));
+	assert_false(exists(f, "snapshots/2027-10"));
+	assert_false(exists(f, "snapshots/2028-11"));
+	assert_true(exists(f, "snapshots/2020-12"));
+	/* To write another one even that may go. */
+	assert_int_equal(spool_vacuum(f->spool, &(struct spool_limits){ 199, 0 }, 100, 0, &n), 0);
+	assert_int_equal(n, 1);
+}
+
+/* What the store has and no snapshot counts too. */
+static void the_store_is_counted(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+	size_t n;
+
+	make_snapshot(f, "A-1", "bytes=100\n");
+	make_snapshot(f, "B-2", "bytes=100\n");
+	(void)snprintf(path, sizeof(path), "%s/store/object", f->dir);
+	assert_int_equal(close(creat(path, 0600)), 0);
+	assert_int_equal(truncate(path, 100), 0);
+	assert_int_equal(spool_vacuum(f->spool, &(struct spool_limits){ 300, 0 }, 0, 1, &n), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(spool_vacuum(f->spool, &(struct spool_limits){ 299, 0 }, 0, 1, &n), 0);
+	assert_int_equal(n, 1);
+}
+
+static void default_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_limits limits;
+
+	assert_int_equal(spool_default_limits(f->spool, &limits), 0);
+	assert_true(limits.max_use > 0);
+	assert_int_equal(limits.max_use / 2, limits.keep_free / 3);
 }
 
 static void failure_leaves_output_alone(void **state)
@@ -210,6 +248,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_while_writing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(listing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(vacuum, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_store_is_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(default_limits, set_up, tear_down),
 		cmocka_unit_test(failure_leaves_output_alone),
 	};
 
