@@ -10,11 +10,12 @@ done
 
 as_root=
 [ "$(id -u)" = 0 ] || as_root=sudo
+log=$(mktemp) || exit 1
 echo "Installing packages:$missing"
 { $as_root apt-get update -q && DEBIAN_FRONTEND=noninteractive $as_root \
-	apt-get install -qy --no-install-recommends $missing; } >/tmp/ptd-packages.$$ 2>&1 || {
-	tail -20 /tmp/ptd-packages.$$
-	echo "packages: cannot install:$missing (the whole log: /tmp/ptd-packages.$$)" >&2
+	apt-get install -qy --no-install-recommends $missing; } >"$log" 2>&1 || {
+	tail -20 "$log"
+	echo "packages: cannot install:$missing (the whole log: $log)" >&2
 	exit 1
 }
-rm -f /tmp/ptd-packages.$$
+rm -f "$log"
