@@ -150,6 +150,9 @@ int tasks_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64_t time,
 		return TASKS_SKIPPED;
 	thread = find_thread(tasks, tid);
 	if (thread && thread->pid == pid) {
+		/* Its process's, always: an exec may have named another of its threads. */
+		if (space_of(tasks, pid))
+			thread->space = space_of(tasks, pid);
 		*ret_thread = thread;
 		return 0;
 	}
