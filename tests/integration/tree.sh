@@ -22,7 +22,8 @@ tree() {
 		"$O/tools/exact" -e $engine "$T/$name" "$T/$name.log" >"$T/exact" ||
 			{ cat "$T/exact"; fail "$name, $engine"; }
 		grep -q " $killed killed\$" "$T/exact" || { cat "$T/exact"; fail "$name: not $killed killed"; }
-		! grep '^gap:' "$T/exact" || [[ $killed != 0 ]] || fail "$name: gaps"
+		# Where a process died with a CPU, packets are missing.
+		[[ $killed != 0 ]] || ! grep '^gap:' "$T/exact" || fail "$name: gaps"
 	done
 	echo "$name: $(tail -1 "$T/exact")"
 	n_threads=$(grep -cE "^[0-9]+\.[0-9]+: " "$T/exact")
