@@ -263,16 +263,82 @@ static bool is_alive(uint32_t pid)
 	return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
 }
 
-static void note_pid(struct source_emu *e, uint32_t pid)
+/* Whoever writes to the pool has it mapped. Return: 1, 0, or negative errno if that cannot be known:
+ * other users' mappings are not ours to read. */
+static int has_pool(const struct source_emu *e, uint32_t pid)
+{
+	_cleanup_(freep) char *line = NULL;
+	unsigned maj, min;
+	size_t size = 0;
+	bool found = false;
+	struct stat st;
+	char path[32];
+	uint64_t ino;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+	f = fstat(e->fd, &st) == 0 ? fopen(path, "re") : NULL;
+	if (!f)
+		return -errno;
+	while (!found && getline(&line, &size, f) > 0)
+		found = sscanf(line, "%*x-%*x %*s %*x %x:%x %" SCNu64, &maj, &min, &ino) == 3 &&
+			ino == st.st_ino && makedev(maj, min) == st.st_dev;
+	(void)fclose(f);
+	return found;
+}
+
+/* Return: when the process started, in an unknown unit; 0 if there is none. */
+static uint64_t started(uint32_t pid)
+{
+	char path[32], text[1024];
+	const char *end;
+	uint64_t t = 0;
+	size_t n;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = 0;
+	(void)fclose(f);
+	/* Its name, in parentheses, may hold anything. */
+	end = strrchr(text, ')');
+	if (!end ||
+	    sscanf(end + 1,
+		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+		   " %*s %" SCNu64,
+		   &t) != 1)
+		return 0;
+	return t;
+}
+
+/* May @pid be a program that was given the pool? A record may name any. What cannot be known is
+ * believed of those that are no older than we are. */
+static bool may_write(const struct source_emu *e, uint32_t pid)
+{
+	const int r = has_pool(e, pid);
+
+	return r == -EACCES || r == -EPERM ? started(pid) >= started((uint32_t)getpid()) : r > 0;
+}
+
+static void note_pid(struct source_emu *e, uint32_t pid, unsigned *n_checks)
 {
 	for (size_t i = 0; i < e->n_pids; i++)
 		if (e->pids[i] == pid)
 			return;
+	/* Records of a scribbled ring may name as many as it holds. */
+	if (*n_checks == PIDS_MAX || pid == 0 || pid > INT32_MAX)
+		return;
+	++*n_checks;
+	if (!may_write(e, pid))
+		return;
 	/* Trees of processes have many that are short-lived. */
 	for (size_t i = e->n_pids == PIDS_MAX ? PIDS_MAX : 0; i > 0; i--)
 		if (!is_alive(e->pids[i - 1]))
 			e->pids[i - 1] = e->pids[--e->n_pids];
-	if (e->n_pids < PIDS_MAX && pid > 0 && pid <= INT32_MAX)
+	if (e->n_pids < PIDS_MAX)
 		e->pids[e->n_pids++] = pid;
 }
 
@@ -296,6 +362,7 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	struct source_view v;
 	struct record record;
 	struct cursor c;
+	unsigned n_checks = 0;
 	size_t whole;
 	int r = RECORD_END;
 
@@ -316,7 +383,7 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	atomic_store_explicit(&pool(e)->task_tail, head, memory_order_release);
 
 	while ((r = record_next(&c, &record)) == 0)
-		note_pid(e, record.trailer.pid);
+		note_pid(e, record.trailer.pid, &n_checks);
 	whole = n - cursor_left(&c);
 	if (r < 0 || !sane)
 		whole += write_lost(bytes + whole);
@@ -376,27 +443,9 @@ static void marked(struct source *source, uint32_t cpu, uint64_t time, uint64_t 
 	}
 }
 
-/* Whoever writes to the pool has it mapped. */
 static bool owns(struct source *source, uint32_t pid)
 {
-	_cleanup_(freep) char *line = NULL;
-	unsigned maj, min;
-	size_t size = 0;
-	bool found = false;
-	struct stat st;
-	char path[32];
-	uint64_t ino;
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-	f = fstat(emu(source)->fd, &st) == 0 ? fopen(path, "re") : NULL;
-	if (!f)
-		return false;
-	while (!found && getline(&line, &size, f) > 0)
-		found = sscanf(line, "%*x-%*x %*s %*x %x:%x %" SCNu64, &maj, &min, &ino) == 3 &&
-			ino == st.st_ino && makedev(maj, min) == st.st_dev;
-	(void)fclose(f);
-	return found;
+	return has_pool(emu(source), pid) > 0;
 }
 
 static struct source *emu_free(struct source *source)

@@ -302,6 +302,15 @@ static void activity(void **state)
 	}
 	assert_false(f->source->ops->active(f->source));
 	f->pool->n_attached = 1;
+	/* A program may name whom it likes: that one has not got the pool. */
+	records_comm(&r, 1, "init", 1);
+	write_tasks(f, &r);
+	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	free(bytes);
+	assert_false(f->source->ops->active(f->source));
+	records_deinit(&r);
+	r = (struct records){};
+
 	records_comm(&r, (uint32_t)child, "child", 1);
 	write_tasks(f, &r);
 	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
