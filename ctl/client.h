@@ -31,23 +31,28 @@ struct client_snapshot {
 	uint32_t n_missing;
 };
 
+/* Frees what is in it. */
 void client_snapshot_deinit(struct client_snapshot *snapshot);
 
+/* Connect to the recorder's @socket. Return: EXIT_OK and @ret_bus, the caller's; or EXIT_DENIED or
+ * EXIT_UNREACHABLE. */
 _must_check_ int client_connect(const char *socket, sd_bus **ret_bus);
 
 /* Call a method with arguments as sd_bus_message_append() takes them. @ret_reply is the caller's.
- */
+ * Return: EXIT_OK, EXIT_DENIED, EXIT_BUSY, EXIT_UNREACHABLE if ptd went away, or EXIT_FAILED. */
 _must_check_ int client_call(sd_bus *bus, const char *method, sd_bus_message **ret_reply,
 			     const char *types, ...);
 
-/* Take the wanted fields from the a{sv} at which @message stands; others are skipped. */
+/* Take the wanted fields from the a{sv} at which @message stands; others are skipped.
+ * Return: 0, or negative errno: the caller says so by client_bad_reply(). */
 _must_check_ int client_read_fields(sd_bus_message *message, const struct client_field *fields,
 				    size_t n_fields);
 
-/* What to say and to return when a reply is not what ptd(8) promises. */
+/* What to say and to return when a reply is not what ptd(8) promises. Return: EXIT_FAILED. */
 int client_bad_reply(const char *method, int r);
 
 /* Take a snapshot and wait until it is written; with @since_ns (CLOCK_MONOTONIC) only of what was
- * recorded since the source was opened last before. */
+ * recorded since the source was opened last before. @ret_reply, the caller's, may be NULL. Return: as
+ * client_call(). */
 _must_check_ int client_snapshot(sd_bus *bus, uint64_t since_ns, sd_bus_message **ret_reply,
 				 struct client_snapshot *ret_snapshot);

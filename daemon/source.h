@@ -59,20 +59,22 @@ struct source_ops {
 	const char *name;
 
 	/* Give the CPUs' rings up for a moment so that all end at one instant: flush what is
-	 * pending, read the heads. Tracing goes on at once (thaw is not needed). */
+	 * pending, read the heads. Tracing goes on at once (thaw is not needed). Return: 0, or
+	 * negative errno. */
 	int (*freeze)(struct source *source);
 
-	/* What the ring of @cpu held at the last freeze. */
+	/* What the ring of @cpu held at the last freeze; the bytes are the source's, and go on being
+	 * overwritten. Return: 0, or -EINVAL if there is no such CPU. */
 	int (*view_aux)(struct source *source, uint32_t cpu, struct source_view *ret_view);
 	int (*view_switch)(struct source *source, uint32_t cpu, struct source_view *ret_view);
 
 	/* How many bytes at the start of a view taken at the last freeze the writer may have
-	 * overwritten since: the copier drops them. */
+	 * overwritten since: the copier drops them. Return: 0, or -EINVAL if there is no such CPU. */
 	int (*overtaken)(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
 			 uint64_t *ret_switch_bytes);
 
 	/* Take what was written to the task ring since the last call. @ret_bytes is whole records,
-	 * the caller frees it. */
+	 * the caller frees it. Return: 0, or -ENOMEM: nothing was taken. */
 	int (*drain_tasks)(struct source *source, uint8_t **ret_bytes, size_t *ret_size);
 
 	/* Whether anything may be writing task records: while it is so, they must be drained. */
@@ -89,6 +91,7 @@ struct source_ops {
 	/* Is @pid a process that writes to this source? A record may name any. NULL: every one is. */
 	bool (*owns)(struct source *source, uint32_t pid);
 
+	/* Frees it. Return: NULL. */
 	struct source *(*free)(struct source *source);
 };
 
