@@ -33,17 +33,26 @@ static void need(bool holds)
 		abort();
 }
 
+static char path[] = "/tmp/ptd-fuzz-XXXXXX"; /* libipt opens it when it reads code */
+
+static void remove_file(void)
+{
+	unlink(path);
+}
+
 static struct space *make_space(struct objects **objects)
 {
-	char path[] = "/tmp/ptd-fuzz-XXXXXX";
-	const struct object *object;
-	struct space *space;
+	const struct object *object = NULL;
+	struct space *space = NULL;
 	const int fd = mkstemp(path);
 
-	need(fd >= 0 && write(fd, program, sizeof(program)) == (ssize_t)sizeof(program));
+	need(fd >= 0);
+	need(write(fd, program, sizeof(program)) == (ssize_t)sizeof(program));
 	close(fd);
-	need(objects_new(NULL, objects) == 0 && objects_add_file(*objects, path, &object) == 0 &&
-	     space_new(0, NULL, 0, &space) == 0);
+	need(objects_new(NULL, objects) == 0);
+	need(objects_add_file(*objects, path, &object) == 0);
+	atexit(remove_file);
+	need(space_new(0, NULL, 0, &space) == 0);
 	need(space_map(space, &(struct mapping){
 				  .start = BASE, .size = sizeof(program), .object = object }) == 0);
 	return space;
