@@ -73,7 +73,8 @@ grep -o "cut off .*\|cannot talk.*" "$T/ptd.log" | sort | uniq -c | head -5
 # A sanitizer's own bookkeeping takes time and memory.
 if [[ -z ${PTD_ASAN:-} ]]; then
 	[[ $((rss_after * 100)) -le $((rss_before * 105)) ]] || fail "the recorder has grown"
-	[[ $p99 -lt 50000 ]] || fail "p99 is $p99 us"
+	# How soon is for the long one: in a test among others it tells more of the machine than of ptd.
+	[[ $seconds -lt 60 || $p99 -lt 50000 ]] || fail "p99 is $p99 us"
 fi
 [[ $(ls "$T/state/snapshots" | wc -l) == 1 ]] || fail "a hostile client took a snapshot"
 "$O/ptctl" snapshot >/dev/null 2>&1 || fail "no snapshot afterwards"
