@@ -34,7 +34,7 @@ LIBS_TEST   = -lcmocka $(LIBS_DECODE) $(LIBS_DAEMON) -lm
 PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libiberty-dev \
                  libzstd-dev libssl-dev libsystemd-dev
 PACKAGES_DEMO  = qemu-user python3
-PACKAGES_CHECK = libcmocka-dev g++ clang clang-format linux-perf python3 binutils strace libglib2.0-bin \
+PACKAGES_CHECK = libcmocka-dev g++ clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin \
                  php-cli $(if $(shell command -v node),,nodejs)
 PACKAGES_LONG  = rustc erlang-base
 
