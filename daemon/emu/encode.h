@@ -54,8 +54,8 @@ struct encode {
 	uint64_t last_ip;
 	uint64_t tnt;            /* pending bits, oldest is the highest */
 	uint32_t n_tnt;          /* at most 47 */
-	bool enabled;            /* PacketEn */
-	bool mode_sent;          /* MODE.Exec was written since the last PSB */
+	uint8_t enabled;         /* PacketEn; these are no bool, which shared memory may not hold */
+	uint8_t mode_sent;       /* MODE.Exec was written since the last PSB */
 	uint64_t now;            /* TSC of what is encoded; only with timing */
 	uint64_t told;           /* up to which TSC time packets have told it */
 	uint64_t mtc;            /* count of the last MTC's period */

@@ -54,7 +54,8 @@ static char *render(const struct jitdump *dump)
 	assert_non_null(f);
 	for (size_t i = 0; i < dump->events.n; i++) {
 		const struct jitdump_event *e = &dump->events.items[i];
-		const struct jitdump_load *l = &dump->loads.items[e->load];
+		const struct jitdump_load *l =
+		    e->load < dump->loads.n ? &dump->loads.items[e->load] : NULL;
 
 		fprintf(f, "%s%" PRIu64 ":", i ? " " : "", e->time);
 		if (e->kind == JITDUMP_CLOSE)
