@@ -48,7 +48,7 @@ static int view(const struct ring *ring, struct source_view *ret_view)
 	*ret_view = (struct source_view){
 		.a = ring->bytes.bytes,
 		.a_size = ring->bytes.size - ring->split,
-		.b = ring->bytes.bytes + (ring->bytes.size - ring->split),
+		.b = ring->split ? ring->bytes.bytes + (ring->bytes.size - ring->split) : NULL,
 		.b_size = ring->split,
 		.head = ring->head ? ring->head : ring->bytes.size,
 	};
