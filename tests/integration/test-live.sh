@@ -56,11 +56,20 @@ live() {
 		awk -F= '/head=/ && $2 > m { m = $2 } END { exit m < 10 * 256 * 1024 }' "$T/$name/manifest" ||
 			fail "the rings had not wrapped ten times: $(grep head= "$T/$name/manifest")"
 	done
-	[[ $n_flushed -gt 0 ]] || fail "no CPU was busy at any of the moments: nothing tested"
 	drop live
 	rm -rf "$T/tell" "$T"/[0-9]*
+	[[ $n_flushed -gt 0 ]]
 }
 
-live SwitchSize=16M
+# Whether a list goes up to the request shows only on a CPU that was busy then: by bad luck none was.
+busy_live() {
+	for _ in 1 2 3; do
+		live "$@" && return
+		echo "no CPU was busy at any of the moments: once more"
+	done
+	fail "no CPU was busy at any of the moments, three times over"
+}
+
+busy_live SwitchSize=16M
 echo "--- with switches that wrap before the PT"
-live SwitchSize=8K SidebandMax=1M
+busy_live SwitchSize=8K SidebandMax=1M
