@@ -113,10 +113,10 @@ static bool has_build_id(const struct object *object, const struct buildid *id)
 	       memcmp(object->id.build_id, id->bytes, id->size) == 0;
 }
 
-static int file_load(const char *path, struct file **ret_file)
+/* The bytes of the file at @path, whatever they are. */
+static int file_new(const char *path, struct file **ret_file)
 {
 	_cleanup_(file_freep) struct file *file = calloc(1, sizeof(*file));
-	struct buildid id;
 	int r;
 
 	if (!file)
@@ -130,6 +130,19 @@ static int file_load(const char *path, struct file **ret_file)
 		return r;
 	file->object.bytes = file->map.bytes;
 	file->object.size = file->map.size;
+	*ret_file = TAKE(file);
+	return 0;
+}
+
+static int file_load(const char *path, struct file **ret_file)
+{
+	_cleanup_(file_freep) struct file *file = NULL;
+	struct buildid id;
+	int r;
+
+	r = file_new(path, &file);
+	if (r < 0)
+		return r;
 
 	buildid_read_bytes(file->map.bytes, file->map.size, &id);
 	set_build_id(&file->object, &id);
@@ -351,20 +364,13 @@ int objects_add_file(struct objects *objects, const char *path, const struct obj
 int objects_add_memory(struct objects *objects, const char *path, const char *name,
 		       uint64_t address, struct object **ret_object)
 {
-	_cleanup_(file_freep) struct file *file = calloc(1, sizeof(*file));
+	_cleanup_(file_freep) struct file *file = NULL;
 	struct object *object;
 	int r;
 
-	if (!file)
-		return -ENOMEM;
-	file->object.id.source = strdup(path);
-	if (!file->object.id.source)
-		return -ENOMEM;
-	r = mapfile_init(&file->map, AT_FDCWD, path);
+	r = file_new(path, &file);
 	if (r < 0)
 		return r;
-	file->object.bytes = file->map.bytes;
-	file->object.size = file->map.size;
 	r = vec_push(&file->segments, { .size = file->map.size, .address = address });
 	if (r < 0)
 		return r;

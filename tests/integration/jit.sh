@@ -80,6 +80,7 @@ run_php() {
 run_erlang() {
 	local root
 	installed erl || return 0
+	export ERL_CRASH_DUMP=$T/erl_crash.dump
 	cat >"$T/f.erl" <<-'EOT'
 		-module(f).
 		-export([fib/1, main/1]).
