@@ -79,16 +79,9 @@ static int enter_handler(struct memtrace_thread *thread, uint64_t pc, uint64_t r
 	struct memtrace_frame frame = { .pc = pc, .restarted = restarted };
 	int r;
 
-	if (!thread->started) {
-		r = memtrace_thread_start(thread);
-		if (r < 0)
-			return r;
-	}
-	if (thread->gap) {
-		r = memtrace_thread_window(thread);
-		if (r < 0)
-			return r;
-	}
+	r = memtrace_thread_ready(thread);
+	if (r < 0)
+		return r;
 	r = memtrace_flow_xfer(thread);
 	if (r < 0)
 		return r;

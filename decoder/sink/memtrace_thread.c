@@ -104,7 +104,8 @@ int memtrace_thread_pair(struct memtrace_thread *thread)
 	return memtrace_file_pair(&thread->file, thread->now, thread->cpu);
 }
 
-int memtrace_thread_start(struct memtrace_thread *thread)
+/* Create the file, with its first timestamp. */
+static int start(struct memtrace_thread *thread)
 {
 	_cleanup_(freep) char *stem = NULL;
 	int r;
@@ -122,7 +123,11 @@ int memtrace_thread_start(struct memtrace_thread *thread)
 	return memtrace_thread_pair(thread);
 }
 
-int memtrace_thread_window(struct memtrace_thread *thread)
+/*
+ * Write the window that is due; it takes the place of a marker 1 that is. A timestamp goes before it,
+ * where viewers want it, unless it would follow a branch: not even a window excuses that.
+ */
+static int window(struct memtrace_thread *thread)
 {
 	int r;
 
@@ -139,6 +144,18 @@ int memtrace_thread_window(struct memtrace_thread *thread)
 	}
 	thread->gap = false;
 	return memtrace_file_window(&thread->file);
+}
+
+int memtrace_thread_ready(struct memtrace_thread *thread)
+{
+	int r;
+
+	if (!thread->started) {
+		r = start(thread);
+		if (r < 0)
+			return r;
+	}
+	return thread->gap ? window(thread) : 0;
 }
 
 static int mark_gap(struct memtrace_thread *thread, const struct ptd_mark *mark)
@@ -261,16 +278,9 @@ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *ru
 		return r;
 	thread->space_changed = false;
 
-	if (!thread->started) {
-		r = memtrace_thread_start(thread);
-		if (r < 0)
-			return r;
-	}
-	if (thread->gap) {
-		r = memtrace_thread_window(thread);
-		if (r < 0)
-			return r;
-	}
+	r = memtrace_thread_ready(thread);
+	if (r < 0)
+		return r;
 	thread->pair_due |=
 	    thread->now > thread->paired_at && thread->now - thread->paired_at >= thread->pair_age;
 	if (thread->pair_due && !thread->after_branch && !thread->xfer_due) {

@@ -89,17 +89,10 @@ _must_check_ int memtrace_thread_run(struct memtrace_thread *thread, const struc
 /* The stream is over: end the file, if there is one. */
 _must_check_ int memtrace_thread_finish(struct memtrace_thread *thread);
 
-/* For memtrace_flow: create the file, with its first timestamp. */
-_must_check_ int memtrace_thread_start(struct memtrace_thread *thread);
-
 /* For memtrace_flow: write timestamp and cpu of what comes next. */
 _must_check_ int memtrace_thread_pair(struct memtrace_thread *thread);
 
-/*
- * For memtrace_flow: write the window that is due; it takes the place of a marker 1 that is. A
- * timestamp goes before it, where viewers want it, unless it would follow a branch: not even a
- * window excuses that.
- */
-_must_check_ int memtrace_thread_window(struct memtrace_thread *thread);
+/* For memtrace_flow: what must stand before a record: the file's start, and a window that is due. */
+_must_check_ int memtrace_thread_ready(struct memtrace_thread *thread);
 
 DEFINE_CLEANUP(struct memtrace_thread *, memtrace_thread_free);
