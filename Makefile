@@ -117,9 +117,10 @@ bench: packages-check ## speed, as ratios against a peer measured in the same ru
 	@$(MAKE) --no-print-directory -s tests
 	@O=$(O) tests/bench/run.sh
 
-lint: ## formatting, layers, headers that stand alone
+lint: ## formatting, layers, golden coverage, headers that stand alone
 	clang-format --dry-run -Werror $$(git ls-files '*.[ch]')
 	tests/check-layers.sh
+	tests/check-coverage.sh
 	for h in $$(git ls-files 'include/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 	for h in $$(git ls-files 'include/ptd/*.h'); do \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Run every test of the build in $1: units, fuzz corpora, integration scripts. A test that exits 77
+# Run every test of the build in $1: units, fuzz corpora, golden cases, integration scripts. A test that exits 77
 # was skipped and has said why. Long tests (tests/integration/long-*) run with PTD_LONG=1; under
 # PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build. PTD_UNITS=1 leaves
 # the integration scripts out.
@@ -37,6 +37,7 @@ for t in tests/fuzz/fuzz-*.c; do
 	name=$(basename "$t" .c)
 	run "corpus-${name#fuzz-}" "$O/replay-${name#fuzz-}" "tests/fuzz/corpus/${name#fuzz-}"/*
 done
+run golden "$O/tools/golden" tests/golden/*.case
 if [[ -z ${PTD_UNITS:-} ]]; then
 	for t in tests/integration/test-*.sh; do
 		run "$(basename "$t" .sh)" "$t"

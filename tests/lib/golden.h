@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Golden
+ *
+ * A golden case: a small program, packets, records, and what must be decoded from them, in one text
+ * file. '#' begins a comment. A line at the left margin is a section; what is indented below it is
+ * its text.
+ *
+ *	covers ROW …            rows of tests/golden/coverage that the case is for
+ *	cpu FAMILY MODEL STEP   of the recording machine, decimal (none: unknown)
+ *	mtc FREQ NOM EAX EBX    timing parameters, decimal: mtc_freq, nom_freq, CPUID 0x15
+ *	code NAME [ADDRESS]     bytes in hexadecimal; in a bare stream the address they are seen at
+ *	pt [CPU]                packets, see packets.h
+ *	records                 sideband: with this section the input is a perf.data file, else a
+ *	                        bare stream
+ *	expect                  the transcript, see transcript.h; its instructions may be broken into lines
+ *	                        at will
+ *
+ * Records, all in the form "@TIME CPU PID/TID what", times in TSC ticks that are ns:
+ *
+ *	comm NAME · exec NAME · fork PID/TID · exit · itrace · lost N
+ *	mmap START SIZE OFFSET NAME     of the code NAME, numbers hexadecimal
+ *	in [PID/TID] · out [PID/TID]    the trailer's thread comes or goes; the other one
+ *	aux OFFSET SIZE FLAGS           hexadecimal
+ *
+ * The FORK's PID/TID is the child, the trailer's thread its parent.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+#define GOLDEN_PIECES_MAX 8
+#define GOLDEN_BYTES_MAX  8192
+
+/* Bytes of code, or of one CPU's PT. */
+struct golden_piece {
+	char name[32];
+	uint64_t address; /* or the CPU */
+	uint8_t bytes[GOLDEN_BYTES_MAX];
+	size_t size;
+};
+
+struct golden {
+	uint16_t cpu_family;
+	uint8_t cpu_model, cpu_stepping;
+	uint8_t mtc_freq, nom_freq;
+	uint32_t cpuid_15_eax, cpuid_15_ebx;
+	struct golden_piece code[GOLDEN_PIECES_MAX], pt[GOLDEN_PIECES_MAX];
+	size_t n_code, n_pt;
+	char *records; /* lines; NULL: a bare stream */
+	char *expect;
+};
+
+/* Return: 0; or negative errno, and @reterr_line is the number of the line that makes no sense. */
+_must_check_ int golden_read(const char *path, struct golden **ret_golden, unsigned *reterr_line);
+struct golden *golden_free(struct golden *golden);
+
+DEFINE_CLEANUP(struct golden *, golden_free);
+
+/*
+ * Write the case's files into the directory @dir and decode them with @engine.
+ *
+ * Return: 0 and the transcript, the caller's to free; or negative errno, and what is wrong has been
+ *         said on stderr.
+ */
+_must_check_ int golden_decode(const struct golden *golden, const char *dir, const char *engine,
+			       char **ret_transcript);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Transcript
+ *
+ * A decoded stream as short lines, for golden cases:
+ *
+ *	cpu 0 10/11 demo        a slice begins; not printed for a bare stream
+ *	t 7                     the time of what follows, where it changes
+ *	401000 401001 401005x3  instructions; one that runs several times in a row is counted
+ *	async 401005            marks, in their place; an address that is not known is left out
+ *	off 401005
+ *	gap overflow ip 401000 offset 45 bytes 2
+ *	in 60 decoded 58 lost 2 the account of the whole, last
+ */
+
+#include <stdio.h>
+
+#include "ptd/decode.h"
+
+/* Decode to the end and print; @slices: also the slices. Return: 0, or negative errno. */
+int transcript_print(struct ptd_decoder *decoder, bool slices, FILE *f);
