@@ -200,34 +200,56 @@ static int set_pt(const struct where *where, const char *value, void *field)
 	return 0;
 }
 
+/* Every setting; those that are @live can change while the recorder runs. */
+static const struct key {
+	const char *name;
+	int (*set)(const struct where *where, const char *value, void *field);
+	size_t offset, size; /* of the field in struct config */
+	bool live;
+} keys[] = {
+#define KEY(name, set, field, live)                                                             \
+	{                                                                                       \
+		name, set, offsetof(struct config, field), sizeof(((struct config *)0)->field), \
+		    live                                                                        \
+	}
+	KEY("Source", set_source, source, false),
+	KEY("PT", set_pt, pt, false),
+	KEY("Cpus", set_cpus, n_cpus, false),
+	KEY("AuxSize", set_ring, aux_size, false),
+	KEY("SwitchSize", set_ring, switch_size, false),
+	KEY("TaskSize", set_ring, task_size, false),
+	KEY("SidebandMax", set_size, sideband_max, true),
+	KEY("JitMax", set_size, jit_max, true),
+	KEY("MemMax", set_size, mem_max, true),
+	KEY("MaxUse", set_size, max_use, true),
+	KEY("KeepFree", set_size, keep_free, true),
+#undef KEY
+};
+
 static void set_key(struct config *config, const struct where *where, const char *key,
 		    const char *value)
 {
-	const struct {
-		const char *name;
-		int (*set)(const struct where *where, const char *value, void *field);
-		void *field;
-	} keys[] = {
-		{ "Source", set_source, &config->source },
-		{ "PT", set_pt, &config->pt },
-		{ "Cpus", set_cpus, &config->n_cpus },
-		{ "AuxSize", set_ring, &config->aux_size },
-		{ "SwitchSize", set_ring, &config->switch_size },
-		{ "TaskSize", set_ring, &config->task_size },
-		{ "SidebandMax", set_size, &config->sideband_max },
-		{ "JitMax", set_size, &config->jit_max },
-		{ "MemMax", set_size, &config->mem_max },
-		{ "MaxUse", set_size, &config->max_use },
-		{ "KeepFree", set_size, &config->keep_free },
-	};
-
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		if (strcmp(key, keys[i].name) == 0) {
-			(void)keys[i].set(where, value, keys[i].field);
+			(void)keys[i].set(where, value, (char *)config + keys[i].offset);
 			return;
 		}
 	}
 	complain(where, "unknown setting \"%s\", ignoring", key);
+}
+
+void config_update(struct config *config, const struct config *wanted, config_changed_fn changed)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		char *field = (char *)config + keys[i].offset;
+		const char *new = (const char *)wanted + keys[i].offset;
+
+		if (memcmp(field, new, keys[i].size) == 0)
+			continue;
+		if (keys[i].live)
+			memcpy(field, new, keys[i].size);
+		changed(keys[i].name, keys[i].live);
+	}
 }
 
 /* Cut white space off both ends, in place. */

@@ -71,5 +71,11 @@ void config_parse(struct config *config, const char *file, const char *text, siz
 _must_check_ int config_load(struct config *config, const char *path, bool optional,
 			     config_warn_fn warn, char **reterr_path);
 
+/* Called for each setting that differs: @live if it has been taken over. */
+typedef void (*config_changed_fn)(const char *key, bool live);
+
+/* Take over from @wanted into @config, which is in use, what can change while the recorder runs. */
+void config_update(struct config *config, const struct config *wanted, config_changed_fn changed);
+
 /* Return: 0, or -EINVAL if @word is none of auto, emu, pt. */
 _must_check_ int config_source_from_string(const char *word, enum config_source *ret_source);

@@ -32,7 +32,6 @@ struct queue {
 
 struct keep {
 	int store_fd; /* borrowed */
-	struct spool_limits limits;
 	int event_fd;
 	pthread_t thread;
 	bool has_thread;
@@ -42,6 +41,7 @@ struct keep {
 	pthread_mutex_t lock; /* over what follows, and what files the store has */
 	pthread_cond_t change;
 	bool stop;
+	struct spool_limits limits;
 	VEC(struct object *) objects;
 	struct queue waiting, finished; /* each object in them is referenced */
 	uint64_t used;                  /* bytes in the store */
@@ -121,9 +121,9 @@ static int check_build_id(int fd, const struct buildid *claimed, struct buildid 
 }
 
 /* Copy what @fd has, if the store has it not yet. @ret_copied: bytes of the copy that is to be named. */
-static int copy_in(struct keep *k, int fd, const struct buildid *claimed, uint64_t used,
-		   struct buildid *ret_id, char ret_hash[static SHA256_HEX_SIZE],
-		   uint64_t *ret_copied)
+static int copy_in(struct keep *k, int fd, const struct buildid *claimed,
+		   const struct spool_limits *limits, uint64_t used, struct buildid *ret_id,
+		   char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_copied)
 {
 	_cleanup_(fd_closep) int copy = -1;
 	struct stat st;
@@ -140,7 +140,7 @@ static int copy_in(struct keep *k, int fd, const struct buildid *claimed, uint64
 	r = sha256_fd(fd, ret_hash, &size);
 	if (r < 0 || store_has(k->store_fd, ret_hash))
 		return r;
-	r = store_copy(k->store_fd, fd, &k->limits, used, &copy, ret_hash, ret_copied);
+	r = store_copy(k->store_fd, fd, limits, used, &copy, ret_hash, ret_copied);
 	if (r < 0)
 		return r;
 	/* The original may have been written to while it was copied. */
@@ -153,17 +153,19 @@ static void take_in(struct keep *k, struct object *object, int fd)
 	_cleanup_(fd_closep) int original = fd;
 	char hash[SHA256_HEX_SIZE] = "";
 	struct buildid id = {};
+	struct spool_limits limits;
 	uint64_t copied = 0, used;
 	struct stat st;
 	int r = 0;
 
 	(void)pthread_mutex_lock(&k->lock);
 	used = k->used;
+	limits = k->limits;
 	(void)pthread_mutex_unlock(&k->lock);
 	if (original < 0)
 		r = open_original(object->path, &original, &st);
 	if (r == 0)
-		r = copy_in(k, original, &object->claimed, used, &id, hash, &copied);
+		r = copy_in(k, original, &object->claimed, &limits, used, &id, hash, &copied);
 
 	(void)pthread_mutex_lock(&k->lock);
 	if (r == 0 && !store_has(k->store_fd, hash)) {
@@ -280,6 +282,13 @@ struct keep *keep_free(struct keep *keep)
 	(void)pthread_mutex_destroy(&keep->lock);
 	free(keep);
 	return NULL;
+}
+
+void keep_set_limits(struct keep *keep, const struct spool_limits *limits)
+{
+	(void)pthread_mutex_lock(&keep->lock);
+	keep->limits = *limits;
+	(void)pthread_mutex_unlock(&keep->lock);
 }
 
 static bool needed(const char *hash, void *userdata)

@@ -63,6 +63,9 @@ struct keep *keep_free(struct keep *keep);
 
 DEFINE_CLEANUP(struct keep *, keep_free);
 
+/* From the next copy on. What has been copied stays. */
+void keep_set_limits(struct keep *keep, const struct spool_limits *limits);
+
 /* Remove copies that neither a snapshot nor a program seen since the start needs; not while another
  * thread links to them. Return: 0, or negative errno. */
 _must_check_ int keep_sweep(struct keep *keep);

@@ -75,11 +75,8 @@ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct sideband **ret
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct sideband){
-		.bytes_max = bytes_max < EPOCH_CHUNKS_MIN * 2 * sizeof(struct sideband_chunk)
-				 ? EPOCH_CHUNKS_MIN * 2 * sizeof(struct sideband_chunk)
-				 : bytes_max,
-	};
+	*s = (struct sideband){};
+	sideband_set_max(s, bytes_max);
 	r = tasks_new(alive, &s->tasks);
 	if (r < 0)
 		return r;
@@ -97,6 +94,13 @@ struct sideband *sideband_free(struct sideband *sideband)
 	(void)tasks_free(sideband->tasks);
 	free(sideband);
 	return NULL;
+}
+
+void sideband_set_max(struct sideband *sideband, uint64_t bytes_max)
+{
+	const uint64_t least = EPOCH_CHUNKS_MIN * 2 * sizeof(struct sideband_chunk);
+
+	sideband->bytes_max = bytes_max < least ? least : bytes_max;
 }
 
 /* Add to @to, a part of the present epoch, so that @n_spare chunks would still fit the epoch. */

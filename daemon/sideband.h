@@ -47,6 +47,9 @@ struct sideband *sideband_free(struct sideband *sideband);
 
 DEFINE_CLEANUP(struct sideband *, sideband_free);
 
+/* Change the limit. What is more than a lower one allows goes as the epochs end. */
+void sideband_set_max(struct sideband *sideband, uint64_t bytes_max);
+
 /*
  * Add whole, valid records (record_next() has seen them).
  *

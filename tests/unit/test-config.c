@@ -160,13 +160,43 @@ static void drop_ins(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+static char changes[256];
+
+static void changed(const char *key, bool live)
+{
+	const size_t n = strlen(changes);
+
+	(void)snprintf(changes + n, sizeof(changes) - n, "%s%s ", key, live ? "" : "!");
+}
+
+static void update(void **state)
+{
+	struct config c, wanted, before;
+
+	(void)state;
+	parse(&c, "[Recorder]\nCpus=2\nMaxUse=1G\nJitMax=1M\n");
+	wanted = before = c;
+	config_update(&c, &wanted, changed);
+	assert_string_equal(changes, "");
+
+	parse(&wanted, "[Recorder]\nCpus=3\nAuxSize=4K\nPT=cyc\nSource=emu\nSwitchSize=4K\n"
+		       "TaskSize=4K\nMemMax=2\nSidebandMax=3\nKeepFree=4\nJitMax=1M\n");
+	config_update(&c, &wanted, changed);
+	assert_string_equal(changes, "Source! PT! Cpus! AuxSize! SwitchSize! TaskSize! SidebandMax "
+				     "MemMax MaxUse KeepFree ");
+	before.mem_max = 2;
+	before.sideband_max = 3;
+	before.keep_free = 4;
+	before.max_use = CONFIG_SHARE; /* not set any more */
+	assert_memory_equal(&c, &before, sizeof(c));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_settings),
-		cmocka_unit_test(wrong_lines),
-		cmocka_unit_test(sections),
-		cmocka_unit_test(drop_ins),
+		cmocka_unit_test(all_settings), cmocka_unit_test(wrong_lines),
+		cmocka_unit_test(sections),     cmocka_unit_test(drop_ins),
+		cmocka_unit_test(update),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

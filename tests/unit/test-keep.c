@@ -273,6 +273,18 @@ static void limits(void **state)
 	assert_int_equal(store_forget(f->store, object->sha256), 0);
 }
 
+static void limits_change(void **state)
+{
+	struct fixture *f = *state;
+	int error;
+
+	keep_set_limits(f->keep, &(struct spool_limits){ .max_use = 1000 });
+	assert_null(add(f, f->program, &f->id, &error));
+	assert_int_equal(error, -EDQUOT);
+	keep_set_limits(f->keep, &unlimited);
+	assert_non_null(add(f, f->program, &f->id, &error));
+}
+
 /* Who waits for what is not done yet can give up; and what waits keeps nobody from ending. */
 static void many_at_once(void **state)
 {
@@ -365,6 +377,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_no_object, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_build_id_two_contents, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(limits_change, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_caller_does_not_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),

@@ -129,6 +129,25 @@ static void the_limit_holds(void **state)
 	sideband_view_deinit(&view);
 }
 
+static void the_limit_changes(void **state)
+{
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+
+	(void)state;
+	assert_int_equal(sideband_new(4 * MEBI, NULL, &s), 0);
+	assert_int_equal(add(s, 100000, 1), 0);
+	assert_in_range(sideband_stats(s).bytes, 2 * MEBI, 4 * MEBI);
+	sideband_set_max(s, MEBI);
+	assert_int_equal(sideband_stats(s).bytes_max, MEBI);
+	assert_int_equal(add(s, 100000, 100001), 0);
+	assert_in_range(sideband_stats(s).bytes, MEBI / 2, MEBI);
+	assert_int_equal(look(s).last, 200000);
+	sideband_set_max(s, 4 * MEBI);
+	assert_int_equal(add(s, 100000, 200001), 0);
+	assert_in_range(sideband_stats(s).bytes, 2 * MEBI, 4 * MEBI);
+	assert_int_equal(sideband_stats(s).lost, 0);
+}
+
 static bool pid_is_odd(uint32_t pid)
 {
 	return pid % 2;
@@ -226,6 +245,7 @@ int main(void)
 		cmocka_unit_test(keeps_what_it_is_given),
 		cmocka_unit_test(a_view_stays),
 		cmocka_unit_test(the_limit_holds),
+		cmocka_unit_test(the_limit_changes),
 		cmocka_unit_test(who_lives_is_not_forgotten),
 		cmocka_unit_test(what_the_source_lost),
 	};
