@@ -12,14 +12,26 @@
 
 #include "decoder/util/vec.h"
 
+/* Of the thread, for gather(). */
+enum asking {
+	ASKING_NOTHING,
+	ASKING,
+	ASKING_ANSWERED,
+	ASKING_IN_VAIN, /* the event loop is waiting for the thread to end */
+};
+
 struct jobs {
 	const struct jobs_ops *ops;
 	void *userdata;        /* borrowed */
 	sd_event_source *kick; /* starts what waits */
-	sd_event_source *wake; /* the thread is done */
+	sd_event_source *wake; /* the thread is done, or asks */
 	int wake_fd;
 	bool running; /* the first job in the list that is not done has a thread */
 	pthread_t thread;
+	pthread_mutex_t lock; /* of the next three */
+	pthread_cond_t answered;
+	enum asking asking;
+	int answer;
 	VEC(struct job *) list; /* finished ones first, then in the order they came */
 };
 
@@ -111,6 +123,45 @@ static int on_kick(sd_event_source *source, void *userdata)
 	return 0;
 }
 
+int jobs_gather(struct job *job)
+{
+	struct jobs *j = job->jobs;
+	int r = -ECANCELED;
+
+	(void)pthread_mutex_lock(&j->lock);
+	if (j->asking == ASKING_NOTHING) {
+		j->asking = ASKING;
+		(void)eventfd_write(j->wake_fd, 1);
+		while (j->asking == ASKING)
+			(void)pthread_cond_wait(&j->answered, &j->lock);
+	}
+	if (j->asking == ASKING_ANSWERED) {
+		j->asking = ASKING_NOTHING;
+		r = j->answer;
+	}
+	(void)pthread_mutex_unlock(&j->lock);
+	return r;
+}
+
+static void answer(struct jobs *j, enum asking asking, int error)
+{
+	(void)pthread_mutex_lock(&j->lock);
+	j->asking = asking;
+	j->answer = error;
+	(void)pthread_cond_signal(&j->answered);
+	(void)pthread_mutex_unlock(&j->lock);
+}
+
+static bool is_asking(struct jobs *j)
+{
+	bool asking;
+
+	(void)pthread_mutex_lock(&j->lock);
+	asking = j->asking == ASKING;
+	(void)pthread_mutex_unlock(&j->lock);
+	return asking;
+}
+
 static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct jobs *j = userdata;
@@ -119,6 +170,10 @@ static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *user
 	(void)source;
 	(void)revents;
 	(void)eventfd_read(fd, &n);
+	if (is_asking(j)) {
+		answer(j, ASKING_ANSWERED, j->ops->gather(first_pending(j), j->userdata));
+		return 0;
+	}
 	(void)pthread_join(j->thread, NULL);
 	j->running = false;
 	finish(j, first_pending(j));
@@ -132,7 +187,13 @@ int jobs_new(sd_event *event, const struct jobs_ops *ops, void *userdata, struct
 
 	if (!j)
 		return -ENOMEM;
-	*j = (struct jobs){ .ops = ops, .userdata = userdata, .wake_fd = -1 };
+	*j = (struct jobs){
+		.ops = ops,
+		.userdata = userdata,
+		.wake_fd = -1,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.answered = PTHREAD_COND_INITIALIZER,
+	};
 	j->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (j->wake_fd < 0)
 		return -errno;
@@ -157,6 +218,7 @@ struct jobs *jobs_free(struct jobs *jobs)
 	if (jobs->running) {
 		job = first_pending(jobs);
 		atomic_store(&job->cancel, true);
+		answer(jobs, ASKING_IN_VAIN, 0);
 		(void)pthread_join(jobs->thread, NULL);
 		jobs->running = false;
 		finish(jobs, job);
@@ -186,6 +248,7 @@ int jobs_add(struct jobs *jobs, const char *id, uint64_t since_ns)
 	job = calloc(1, sizeof(*job));
 	if (!job)
 		return -ENOMEM;
+	job->jobs = jobs;
 	job->since_ns = since_ns;
 	(void)snprintf(job->id, sizeof(job->id), "%s", id);
 	r = vec_push(&jobs->list, job);

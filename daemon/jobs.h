@@ -23,6 +23,7 @@ struct jobs;
 typedef struct sd_event sd_event;
 
 struct job {
+	struct jobs *jobs; /* borrowed: the queue */
 	char id[SPOOL_ID_MAX];
 	uint64_t since_ns; /* see snapshot_request */
 	bool done;
@@ -33,10 +34,13 @@ struct job {
 	atomic_bool cancel;
 };
 
-/* The owner's part. prepare() and finish() run in the event loop, work() in the thread. */
+/* The owner's part. work() runs in the thread, the others in the event loop. */
 struct jobs_ops {
 	/* Make ready what work() needs. Return: 0, or negative errno: the job has failed. */
 	int (*prepare)(struct job *job, void *userdata);
+
+	/* What work() asks for by jobs_gather(). Return: 0, or negative errno, which it is given. */
+	int (*gather)(struct job *job, void *userdata);
 
 	/* Fill in @job->result, or return negative errno and fill in @job->message. */
 	int (*work)(struct job *job);
@@ -55,6 +59,13 @@ DEFINE_CLEANUP(struct jobs *, jobs_free);
 
 /* Ask for a job called @id. Return: 0, -EBUSY if too many wait, or negative errno. */
 _must_check_ int jobs_add(struct jobs *jobs, const char *id, uint64_t since_ns);
+
+/*
+ * For work(), in the thread: have gather() run in the event loop.
+ *
+ * Return: what it returned; or -ECANCELED if the job was given up.
+ */
+_must_check_ int jobs_gather(struct job *job);
 
 /* Return: the job, as long as it is remembered; it is the queue's. NULL if there is none. */
 const struct job *jobs_find(const struct jobs *jobs, const char *id);

@@ -87,10 +87,10 @@ int livecode_add_files(struct livecode *l)
 	uint64_t left = l->request->jit_max;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < l->request->n_jitfiles; i++)
-		if (map_get(l->pids, l->request->jitfiles[i].pid))
+	for (size_t i = 0; r == 0 && i < l->known->n_jitfiles; i++)
+		if (map_get(l->pids, l->known->jitfiles[i].pid))
 			r = cancelled(l) ? -ECANCELED
-					 : add_jitfile(l, &l->request->jitfiles[i], &left);
+					 : add_jitfile(l, &l->known->jitfiles[i], &left);
 	return r;
 }
 
@@ -154,7 +154,7 @@ static int add_process_memory(struct livecode *l, const struct tasks_range *rang
 
 int livecode_add_memory(struct livecode *l)
 {
-	const struct sideband_view *tasks = l->request->tasks;
+	const struct sideband_view *tasks = l->known->tasks;
 	uint64_t left = l->request->mem_max;
 	int r = 0;
 

@@ -16,11 +16,13 @@
 
 struct bundle;
 struct map;
+struct snapshot_known;
 struct snapshot_request;
 
 /* All is borrowed. */
 struct livecode {
 	const struct snapshot_request *request;
+	const struct snapshot_known *known;
 	int dir_fd; /* of the snapshot */
 	struct bundle *bundle;
 	const struct map *pids; /* processes that ran; of others nothing is kept */

@@ -55,14 +55,6 @@ struct manager {
 	bool said_lost;        /* records were refused, and that was logged */
 };
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	(void)clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* --- task records ---------------------------------------------------------------------------- */
 
 static void say_not_kept(const char *path, int error)
@@ -161,74 +153,99 @@ static int start_draining(struct manager *m)
 /* What a job's thread needs, made in the event loop. */
 struct work {
 	struct snapshot_request request;
-	struct sideband_view view;
-	struct object **objects;
-	struct jitfile *jitfiles;
 	struct spool *spool; /* borrowed, as is the next */
 	struct keep *keep;
 	struct spool_limits limits;
+
+	/* Gathered. */
+	struct snapshot_known known;
+	struct sideband_view view;
+	struct object **objects;
+	struct jitfile *jitfiles;
 };
+
+static void forget_known(struct work *work)
+{
+	sideband_view_deinit(&work->view);
+	for (size_t i = 0; i < work->known.n_objects; i++)
+		(void)object_unref(work->objects[i]);
+	free(work->objects);
+	jitfiles_list_free(work->jitfiles, work->known.n_jitfiles);
+	work->known = (struct snapshot_known){};
+	work->view = (struct sideband_view){};
+	work->objects = NULL;
+	work->jitfiles = NULL;
+}
 
 static void work_free(struct work *work)
 {
-	if (!work)
-		return;
-	sideband_view_deinit(&work->view);
-	for (size_t i = 0; i < work->request.n_objects; i++)
-		(void)object_unref(work->objects[i]);
-	free(work->objects);
-	jitfiles_list_free(work->jitfiles, work->request.n_jitfiles);
+	if (work)
+		forget_known(work);
 	free(work);
 }
 
-static void work_freep(struct work **work)
+/* In the job's thread. */
+static int ask_known(void *userdata, struct snapshot_known *ret_known)
 {
-	work_free(*work);
+	struct job *job = userdata;
+	const struct work *work = job->work;
+	int r;
+
+	r = jobs_gather(job);
+	if (r == 0)
+		*ret_known = work->known;
+	return r;
+}
+
+/* More than once: the last time is when the rings have been copied. */
+static int gather(struct job *job, void *userdata)
+{
+	struct work *work = job->work;
+	struct manager *m = userdata;
+	int r;
+
+	forget_known(work);
+	/* Whatever the PT ran through, up to the freeze, has been told of by now. */
+	drain(m);
+	r = sideband_view_init(m->sideband, &work->view);
+	if (r == 0)
+		r = keep_list(m->keep, &work->objects, &work->known.n_objects);
+	if (r == 0)
+		r = jitfiles_list(m->jitfiles, &work->jitfiles, &work->known.n_jitfiles);
+	if (r < 0)
+		return r;
+	work->known.tasks = &work->view;
+	work->known.objects = work->objects;
+	work->known.jitfiles = work->jitfiles;
+	work->known.sideband_lost = sideband_stats(m->sideband).lost;
+	return 0;
 }
 
 static int prepare(struct job *job, void *userdata)
 {
 	struct manager *m = userdata;
-	_cleanup_(work_freep) struct work *work = calloc(1, sizeof(*work));
-	int r;
+	struct work *work = calloc(1, sizeof(*work));
 
 	if (!work)
 		return -ENOMEM;
-	/* What takes time goes first: the rings are being overwritten from the freeze on. */
-	drain(m);
-	r = m->source->ops->freeze(m->source);
-	if (r < 0)
-		return r;
 	work->request = (struct snapshot_request){
 		.id = job->id,
 		.source = m->source,
-		.tasks = &work->view,
+		.keep = m->keep,
 		.store_fd = spool_store_fd(m->spool),
 		.since_ns = job->since_ns,
 		.jit_max = m->jit_max,
 		.mem_max = m->mem_max,
-		.keep = m->keep,
-		.frozen_ns = now_ns(CLOCK_MONOTONIC),
-		.frozen_realtime_ns = now_ns(CLOCK_REALTIME),
 		.cancel = &job->cancel,
+		.gather = ask_known,
+		.userdata = job,
 	};
-	/* After the freeze: whatever the PT ran through has been told of by now. */
-	drain(m);
-	r = sideband_view_init(m->sideband, &work->view);
-	if (r == 0)
-		r = keep_list(m->keep, &work->objects, &work->request.n_objects);
-	if (r == 0)
-		r = jitfiles_list(m->jitfiles, &work->jitfiles, &work->request.n_jitfiles);
-	if (r < 0)
-		return r;
-	work->request.objects = work->objects;
-	work->request.jitfiles = work->jitfiles;
-	work->request.sideband_lost = sideband_stats(m->sideband).lost;
 	work->spool = m->spool;
 	work->keep = m->keep;
 	work->limits = m->limits;
-	job->work = TAKE(work);
-	return 0;
+	job->work = work;
+	/* For the estimate, and so that there is less to do when it counts. */
+	return gather(job, m);
 }
 
 /* Remove old snapshots but the newest @keep until @needed bytes can be written. This thread is the only one that links
@@ -269,7 +286,7 @@ static int write_snapshot(struct job *job, const char **ret_what)
 static int work(struct job *job)
 {
 	struct work *work = job->work;
-	const uint64_t needed = snapshot_estimate(&work->request);
+	const uint64_t needed = snapshot_estimate(&work->request, &work->known);
 	const char *what = "directory";
 	size_t n = 0;
 	int r;
@@ -323,6 +340,7 @@ static void finish(struct job *job, void *userdata)
 
 static const struct jobs_ops jobs_ops = {
 	.prepare = prepare,
+	.gather = gather,
 	.work = work,
 	.finish = finish,
 };

@@ -28,12 +28,14 @@
 
 struct writer {
 	const struct snapshot_request *request;
+	struct snapshot_known known;
+	struct source_moment frozen;
 	int dir_fd;
 	struct perffile *data;
 	struct bundle *bundle;
 	struct cpucopy *cpus; /* source->n_cpus of them */
 	struct map pids;      /* those whose objects belong in the snapshot */
-	struct taken *taken;  /* of request->objects */
+	struct taken *taken;  /* of known.objects */
 	VEC(struct perffile_object) with_build_id;
 	uint64_t time_first, time_last;
 	struct snapshot_result result;
@@ -83,8 +85,8 @@ static int add_parents(struct writer *w)
 	VEC(struct record_task) forks = {};
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < w->request->tasks->n_spans; i++) {
-		struct cursor c = w->request->tasks->spans[i];
+	for (size_t i = 0; r == 0 && i < w->known.tasks->n_spans; i++) {
+		struct cursor c = w->known.tasks->spans[i];
 		struct record record;
 		struct record_task fork;
 
@@ -147,8 +149,8 @@ static uint32_t task_of(const struct record *record)
 /* Those of tasks that ran, and of their parents; the others are nobody's. */
 static void write_tasks(struct writer *w)
 {
-	for (size_t i = 0; i < w->request->tasks->n_spans; i++) {
-		struct cursor c = w->request->tasks->spans[i];
+	for (size_t i = 0; i < w->known.tasks->n_spans; i++) {
+		struct cursor c = w->known.tasks->spans[i];
 		struct record record;
 
 		while (record_next(&c, &record) == 0) {
@@ -196,42 +198,57 @@ static int write_pt(struct writer *w, uint32_t i)
 		w->result.bytes_pt += cpu->pt_bytes;
 		w->result.n_cpus++;
 		r = perffile_write_aux(w->data, i, cpu->pt_head - cpu->pt_bytes,
-				       tsc_at(&w->request->source->facts, w->request->frozen_ns),
+				       tsc_at(&w->request->source->facts, w->frozen.ns),
 				       cpu->pt + cpu->pt_start, cpu->pt_bytes);
 	}
 	cpucopy_forget_pt(cpu);
 	return r;
 }
 
-/* Copied first and written then, since writing takes longer, and the rings' writers go on. */
+/*
+ * Copy the rings of some CPUs from @first on; @ret_end is the first that was not. PT of all of them
+ * comes first: it is overwritten much faster than the switches are.
+ */
+static int copy_rings(struct writer *w, uint32_t first, uint32_t *ret_end)
+{
+	struct source *source = w->request->source;
+	const uint64_t since_ns = w->request->since_ns;
+	uint64_t pt_since = 0, switches_since = 0;
+	size_t n_bytes = 0;
+	uint32_t end = first;
+	int r = 0;
+
+	for (; r == 0 && end < source->n_cpus && n_bytes < COPIED_MAX; end++) {
+		if (cancelled(w))
+			return -ECANCELED;
+		if (since_ns > 0)
+			source->ops->marked(source, end, since_ns, &pt_since, &switches_since);
+		r = cpucopy_pt(&w->cpus[end], source, end, pt_since);
+		n_bytes += w->cpus[end].pt_size;
+	}
+	for (uint32_t i = first; r == 0 && i < end; i++) {
+		if (since_ns > 0)
+			source->ops->marked(source, i, since_ns, &pt_since, &switches_since);
+		r = cpucopy_switches(&w->cpus[i], source, i, switches_since);
+		if (r == 0)
+			r = note_switches(w, &w->cpus[i]);
+	}
+	*ret_end = end;
+	return r;
+}
+
+/* Frozen, copied, and written only then: the rings' writers go on. */
 static int write_rings(struct writer *w)
 {
 	struct source *source = w->request->source;
-	const uint32_t n_cpus = source->n_cpus;
-	uint64_t pt_since = 0, switches_since = 0;
-	uint32_t n_written = 0;
-	size_t n_bytes = 0;
-	int r = 0;
+	uint32_t end = 0;
+	int r;
 
-	for (uint32_t i = 0; r == 0 && i < n_cpus; i++) {
-		struct cpucopy *cpu = &w->cpus[i];
-
-		if (cancelled(w))
-			return -ECANCELED;
-		if (w->request->since_ns > 0)
-			source->ops->marked(source, i, w->request->since_ns, &pt_since,
-					    &switches_since);
-		r = cpucopy_pt(cpu, source, i, pt_since);
-		if (r == 0)
-			r = cpucopy_switches(cpu, source, i, switches_since);
-		if (r == 0)
-			r = note_switches(w, cpu);
-		n_bytes += cpu->pt_size;
-		if (n_bytes < COPIED_MAX && i + 1 < n_cpus)
-			continue;
-		for (; r == 0 && n_written <= i; n_written++)
-			r = write_pt(w, n_written);
-		n_bytes = 0;
+	r = source->ops->freeze(source, &w->frozen);
+	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
+		r = copy_rings(w, first, &end);
+		for (uint32_t i = first; r == 0 && i < end; i++)
+			r = write_pt(w, i);
 	}
 	return r;
 }
@@ -279,9 +296,9 @@ static int take_objects(struct writer *w)
 {
 	int r;
 
-	r = taken_new(w->request->objects, w->request->n_objects, &w->taken);
-	for (size_t i = 0; r == 0 && i < w->request->tasks->n_spans; i++) {
-		struct cursor c = w->request->tasks->spans[i];
+	r = taken_new(w->known.objects, w->known.n_objects, &w->taken);
+	for (size_t i = 0; r == 0 && i < w->known.tasks->n_spans; i++) {
+		struct cursor c = w->known.tasks->spans[i];
 		struct record_mmap2 mmap;
 		struct record record;
 
@@ -323,7 +340,7 @@ static void put_manifest(FILE *f, void *userdata)
 	const struct writer *w = userdata;
 	const struct snapshot_request *q = w->request;
 	const struct source_facts *facts = &q->source->facts;
-	const time_t seconds = (time_t)(q->frozen_realtime_ns / 1000000000);
+	const time_t seconds = (time_t)(w->frozen.realtime_ns / 1000000000);
 	struct utsname host = {};
 	struct tm tm;
 	char created[32];
@@ -334,10 +351,10 @@ static void put_manifest(FILE *f, void *userdata)
 
 	fprintf(f, PTD_MANIFEST_FORMAT "=" PTD_SNAPSHOT_FORMAT "\n");
 	fprintf(f, "id=%s\n", q->id);
-	fprintf(f, "created=%s.%06" PRIu64 "Z\n", created, q->frozen_realtime_ns / 1000 % 1000000);
-	fprintf(f, "clock_ns=%" PRIu64 "\n", q->frozen_ns);
+	fprintf(f, "created=%s.%06" PRIu64 "Z\n", created, w->frozen.realtime_ns / 1000 % 1000000);
+	fprintf(f, "clock_ns=%" PRIu64 "\n", w->frozen.ns);
 	fprintf(f, PTD_MANIFEST_REALTIME_OFFSET "=%" PRId64 "\n",
-		(int64_t)(q->frozen_realtime_ns - q->frozen_ns));
+		(int64_t)(w->frozen.realtime_ns - w->frozen.ns));
 	fprintf(f, PTD_MANIFEST_MONOTONIC_OFFSET "=%" PRId64 "\n", q->monotonic_offset_ns);
 	fprintf(f, "host=%s\nkernel=%s\nmachine=%s\n", host.nodename, host.release, host.machine);
 	fprintf(f, "recorder=ptd %s\nsource=%s\ncpuid=%s\n", PTD_VERSION, facts->name,
@@ -347,10 +364,10 @@ static void put_manifest(FILE *f, void *userdata)
 		w->result.bytes_pt);
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
 		w->result.n_missing);
-	fprintf(f, "sideband_lost=%" PRIu64 "\n", q->sideband_lost);
+	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->known.sideband_lost);
 	(void)fflush(w->notes_stream);
 	(void)fwrite(w->notes, 1, w->notes_size, f);
-	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", q->tasks->since_ns);
+	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", w->known.tasks->since_ns);
 	fprintf(f, "cpus=%" PRIu32 "\n", w->result.n_cpus);
 	for (uint32_t i = 0; i < q->source->n_cpus; i++)
 		cpucopy_print(&w->cpus[i], i, f);
@@ -367,6 +384,8 @@ static int write_data(struct writer *w)
 	if (r == 0)
 		r = write_rings(w);
 	if (r == 0)
+		r = w->request->gather(w->request->userdata, &w->known);
+	if (r == 0)
 		r = add_parents(w);
 	if (r < 0)
 		return r;
@@ -379,6 +398,7 @@ static int add_livecode(struct writer *w)
 {
 	struct livecode code = {
 		.request = w->request,
+		.known = &w->known,
 		.dir_fd = w->dir_fd,
 		.bundle = w->bundle,
 		.pids = &w->pids,
@@ -460,21 +480,14 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	return r;
 }
 
-uint64_t snapshot_estimate(const struct snapshot_request *request)
+uint64_t snapshot_estimate(const struct snapshot_request *request,
+			   const struct snapshot_known *known)
 {
-	struct source *source = request->source;
-	struct source_view view;
-	uint64_t bytes = 0;
+	uint64_t bytes = request->source->ops->held(request->source);
 
-	for (uint32_t i = 0; i < source->n_cpus; i++) {
-		if (source->ops->view_aux(source, i, &view) == 0)
-			bytes += view.a_size + view.b_size;
-		if (source->ops->view_switch(source, i, &view) == 0)
-			bytes += view.a_size + view.b_size;
-	}
-	for (size_t i = 0; i < request->tasks->n_spans; i++)
-		bytes += cursor_left(&request->tasks->spans[i]);
-	for (size_t i = 0; i < request->n_jitfiles; i++)
-		bytes += request->jitfiles[i].reason ? 0 : request->jitfiles[i].size;
+	for (size_t i = 0; i < known->tasks->n_spans; i++)
+		bytes += cursor_left(&known->tasks->spans[i]);
+	for (size_t i = 0; i < known->n_jitfiles; i++)
+		bytes += known->jitfiles[i].reason ? 0 : known->jitfiles[i].size;
 	return bytes;
 }

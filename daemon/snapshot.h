@@ -4,9 +4,11 @@
 /*
  * Snapshot
  *
- * Turns what a source held at its last freeze into the files of a snapshot (ptd/snapshot.h). It
+ * Freezes a source, and turns what it held then into the files of a snapshot (ptd/snapshot.h). It
  * runs in a worker: all it reads is either its own, immutable, or the rings themselves, of which it
- * drops what their writers reached while it copied.
+ * drops what their writers reached while it copied. Rings go first, right after the freeze; what
+ * explains them is gathered from the rest of the daemon when they have been copied, so that it is
+ * never older than they are.
  */
 
 #include <stdatomic.h>
@@ -22,24 +24,31 @@ struct object;
 struct sideband_view;
 struct source;
 
-/* Everything is borrowed for the call. */
-struct snapshot_request {
-	const char *id;
-	struct source *source; /* frozen, and not frozen again before the call returns */
+/* What the daemon knows of the programs that ran. */
+struct snapshot_known {
 	const struct sideband_view *tasks;
 	uint64_t sideband_lost;
 	struct object *const *objects; /* what is kept; only those of tasks that ran are taken */
 	size_t n_objects;
-	struct keep *keep; /* whose they are: some may still wait to be copied */
-	int store_fd;
-	uint64_t since_ns;  /* leave out what was recorded before the mark of then; 0: all */
-	uint64_t frozen_ns; /* when, on the records' clock */
-	uint64_t frozen_realtime_ns;    /* the same moment on CLOCK_REALTIME */
-	const struct jitfile *jitfiles; /* as they are at the freeze */
+	const struct jitfile *jitfiles; /* as they are now */
 	size_t n_jitfiles;
-	uint64_t jit_max, mem_max;   /* bytes of them, and of anonymous memory, to keep at most */
+};
+
+/* Everything is borrowed for the call. */
+struct snapshot_request {
+	const char *id;
+	struct source *source; /* that nobody else freezes before the call returns */
+	struct keep *keep;     /* whose the objects are: some may still wait to be copied */
+	int store_fd;
+	uint64_t since_ns;         /* leave out what was recorded before the mark of then; 0: all */
+	uint64_t jit_max, mem_max; /* bytes of JITs' files and of anonymous memory, at most */
 	int64_t monotonic_offset_ns; /* the records' clock minus CLOCK_MONOTONIC */
 	const atomic_bool *cancel;   /* give up when it becomes true; may be NULL */
+
+	/* Fill in what is known by now. It stays for the rest of the call. Return: 0, or negative
+	 * errno. */
+	int (*gather)(void *userdata, struct snapshot_known *ret_known);
+	void *userdata;
 };
 
 struct snapshot_result {
@@ -60,4 +69,5 @@ _must_check_ int snapshot_write(const struct snapshot_request *request, int dir_
 				struct snapshot_result *ret_result, const char **reterr_what);
 
 /* About how many bytes that will write, without what the snapshot only links to. */
-uint64_t snapshot_estimate(const struct snapshot_request *request);
+uint64_t snapshot_estimate(const struct snapshot_request *request,
+			   const struct snapshot_known *known);

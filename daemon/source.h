@@ -45,6 +45,12 @@ enum source_end {
 	SOURCE_END_LATE,    /* to what its writer had published: it did not answer in time */
 };
 
+/* When a freeze was. */
+struct source_moment {
+	uint64_t ns;          /* on the records' clock */
+	uint64_t realtime_ns; /* on CLOCK_REALTIME */
+};
+
 /* The bytes of a ring, oldest first; @b is empty unless they cross the ring's end. */
 struct source_view {
 	const uint8_t *a;
@@ -58,10 +64,14 @@ struct source_view {
 struct source_ops {
 	const char *name;
 
+	/* About how many bytes all rings hold now. */
+	uint64_t (*held)(struct source *source);
+
 	/* Give the CPUs' rings up for a moment so that all end at one instant: flush what is
-	 * pending, read the heads. Tracing goes on at once (thaw is not needed). Return: 0, or
-	 * negative errno. */
-	int (*freeze)(struct source *source);
+	 * pending, read the heads. Tracing goes on at once (thaw is not needed), so the rings are to
+	 * be copied at once, too. Called by the thread that copies them, as are the views. Return: 0,
+	 * or negative errno. */
+	int (*freeze)(struct source *source, struct source_moment *ret_moment);
 
 	/* What the ring of @cpu held at the last freeze; the bytes are the source's, and go on being
 	 * overwritten. Return: 0, or -EINVAL if there is no such CPU. */

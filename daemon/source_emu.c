@@ -81,12 +81,18 @@ static struct source_emu *emu(struct source *source)
 	return (struct source_emu *)source;
 }
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	(void)clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* The records' clock. */
+static uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static struct emu_pool *pool(const struct source_emu *e)
@@ -97,6 +103,23 @@ static struct emu_pool *pool(const struct source_emu *e)
 static struct emu_cpu *cpu_at(const struct source_emu *e, uint32_t cpu)
 {
 	return (struct emu_cpu *)(e->map + emu_cpu_offset(&e->layout, cpu));
+}
+
+static uint64_t held(struct source *source)
+{
+	const struct source_emu *e = emu(source);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		const struct emu_cpu *cpu = cpu_at(e, i);
+		const uint64_t aux = atomic_load_explicit(&cpu->aux_head, memory_order_relaxed);
+		const uint64_t switches =
+		    atomic_load_explicit(&cpu->switch_head, memory_order_relaxed);
+
+		bytes += aux < e->layout.aux_size ? aux : e->layout.aux_size;
+		bytes += switches < e->layout.switch_size ? switches : e->layout.switch_size;
+	}
+	return bytes;
 }
 
 static enum source_end end_of(const struct source_emu *e, uint32_t i, uint32_t generation)
@@ -131,7 +154,7 @@ static void read_heads(struct source_emu *e, uint32_t generation)
 		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
 }
 
-static int freeze(struct source *source)
+static int freeze(struct source *source, struct source_moment *ret_moment)
 {
 	struct source_emu *e = emu(source);
 	const uint32_t generation =
@@ -152,6 +175,8 @@ static int freeze(struct source *source)
 		if (now_ns() - since < FREEZE_PASS_NS)
 			break;
 	}
+	*ret_moment =
+	    (struct source_moment){ .ns = now_ns(), .realtime_ns = clock_ns(CLOCK_REALTIME) };
 	return 0;
 }
 
@@ -463,6 +488,7 @@ static struct source *emu_free(struct source *source)
 
 static const struct source_ops emu_ops = {
 	.name = "emu",
+	.held = held,
 	.freeze = freeze,
 	.view_aux = view_aux,
 	.view_switch = view_switch,

@@ -41,7 +41,18 @@ struct ring {
 struct fake {
 	struct source source;
 	struct ring aux[N_CPUS], switches[N_CPUS];
+	struct source_moment moment;
+	bool frozen;
 };
+
+static int freeze(struct source *source, struct source_moment *ret_moment)
+{
+	struct fake *fake = (struct fake *)source;
+
+	fake->frozen = true;
+	*ret_moment = fake->moment;
+	return 0;
+}
 
 static int view(const struct ring *ring, struct source_view *ret_view)
 {
@@ -75,6 +86,7 @@ static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_byte
 
 static const struct source_ops fake_ops = {
 	.name = "fake",
+	.freeze = freeze,
 	.view_aux = view_aux,
 	.view_switch = view_switch,
 	.overtaken = overtaken,
@@ -88,8 +100,19 @@ struct fixture {
 	struct keep *keep;
 	struct records tasks;
 	struct snapshot_request request;
+	struct snapshot_known known;
 	struct snapshot_result result;
 };
+
+/* It is asked for when the rings are there. */
+static int gather(void *userdata, struct snapshot_known *ret_known)
+{
+	struct fixture *f = userdata;
+
+	assert_true(f->fake.frozen);
+	*ret_known = f->known;
+	return 0;
+}
 
 _printf_(2, 3) static char *output_of(size_t *ret_lines, const char *format, ...)
 {
@@ -140,12 +163,15 @@ static int set_up(void **state)
 			   .time_mult = 1,
 			   .cpuid = "GenuineIntel,6,85,7" },
 	};
+	f->fake.moment =
+	    (struct source_moment){ .ns = 5000, .realtime_ns = UINT64_C(1700000000123456789) };
 	f->request = (struct snapshot_request){
 		.id = "ID-1",
 		.source = &f->fake.source,
 		.store_fd = f->store_fd,
-		.frozen_ns = 5000,
-		.frozen_realtime_ns = UINT64_C(1700000000123456789),
+		.keep = f->keep,
+		.gather = gather,
+		.userdata = f,
 	};
 	*state = f;
 	return 0;
@@ -186,12 +212,11 @@ static int take(struct fixture *f)
 			assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
 	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
 	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
-	assert_int_equal(keep_list(f->keep, &objects, &f->request.n_objects), 0);
-	f->request.tasks = &tasks;
-	f->request.objects = objects;
-	f->request.keep = f->keep;
+	assert_int_equal(keep_list(f->keep, &objects, &f->known.n_objects), 0);
+	f->known.tasks = &tasks;
+	f->known.objects = objects;
 	r = snapshot_write(&f->request, f->out_fd, &f->result, &what);
-	for (size_t i = 0; i < f->request.n_objects; i++)
+	for (size_t i = 0; i < f->known.n_objects; i++)
 		(void)object_unref(objects[i]);
 	free(objects);
 	sideband_view_deinit(&tasks);
@@ -468,8 +493,8 @@ static void files_of_jits(void **state)
 	files[0].size = 4; /* it grew since */
 	assert_int_equal(ftruncate(files[2].fd, 1 << 30), 0);
 	files[2].size = 1 << 30; /* all zeros */
-	f->request.jitfiles = files;
-	f->request.n_jitfiles = ARRAY_LEN(files);
+	f->known.jitfiles = files;
+	f->known.n_jitfiles = ARRAY_LEN(files);
 	f->request.jit_max = 256 << 20;
 	assert_int_equal(take(f), 0);
 
@@ -534,7 +559,7 @@ static void a_real_trace(void **state)
 	};
 	ns = facts->time_zero + (tsc >> 31) * facts->time_mult +
 	     (((tsc & 0x7fffffff) * facts->time_mult) >> 31);
-	f->request.frozen_ns = ns + 1000000;
+	f->fake.moment.ns = ns + 1000000;
 	records_mmap2(&f->tasks, 42, path, NULL, ns - 2000);
 	records_switch(&f->fake.switches[1].bytes, 42, false, ns - 1000, 1);
 	records_add(&f->fake.aux[1].bytes, pt.bytes, pt.size);

@@ -27,6 +27,7 @@ struct fixture {
 	struct emu_pool *pool;
 	struct emu_pool_layout layout;
 	size_t size;
+	struct source_moment moment; /* of the last freeze */
 };
 
 static int set_up(void **state)
@@ -120,10 +121,11 @@ static void views(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		write_aux(f, 1, rows[i].written - cpu_at(f, 1)->aux_head);
-		assert_int_equal(f->source->ops->freeze(f->source), 0);
+		assert_int_equal(f->source->ops->freeze(f->source, &f->moment), 0);
 		/* What comes after the freeze is not in it. */
 		assert_int_equal(f->source->ops->view_aux(f->source, 1, &v), 0);
 		assert_int_equal(v.head, rows[i].written);
+		assert_int_equal(f->source->ops->held(f->source), v.a_size + v.b_size);
 		assert_int_equal(v.a_size, rows[i].a_size);
 		assert_int_equal(v.b_size, rows[i].b_size);
 		for (size_t k = 0; k < v.a_size + v.b_size; k++) {
@@ -160,7 +162,7 @@ static void what_the_writer_reached(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		cpu_at(f, 0)->owner = 0;
 		cpu_at(f, 0)->aux_head = rows[i].before;
-		assert_int_equal(f->source->ops->freeze(f->source), 0);
+		assert_int_equal(f->source->ops->freeze(f->source, &f->moment), 0);
 		cpu_at(f, 0)->aux_head = rows[i].after;
 		cpu_at(f, 0)->owner = rows[i].owned;
 		assert_int_equal(f->source->ops->overtaken(f->source, 0, &aux, &switches), 0);
@@ -177,7 +179,7 @@ static void freezing(void **state)
 
 	cpu_at(f, 0)->owner = 1;
 	cpu_at(f, 0)->aux_head = 77;
-	assert_int_equal(f->source->ops->freeze(f->source), 0);
+	assert_int_equal(f->source->ops->freeze(f->source, &f->moment), 0);
 	assert_int_equal(f->pool->freeze, before + 1);
 }
 
@@ -277,7 +279,7 @@ static void scribbled_header(void **state)
 	memset(f->pool, 0xff, 4096);
 	memset(cpu_at(f, 0), 0xff, sizeof(struct emu_cpu));
 	assert_false(f->source->ops->active(f->source));
-	assert_int_equal(f->source->ops->freeze(f->source), 0);
+	assert_int_equal(f->source->ops->freeze(f->source, &f->moment), 0);
 	assert_int_equal(f->source->ops->view_aux(f->source, 0, &v), 0);
 	assert_int_equal(v.a_size + v.b_size, RING);
 	assert_int_equal(v.head, UINT64_MAX);

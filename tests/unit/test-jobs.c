@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the thread of a job and the event loop say to each other. */
+
+#include "daemon/jobs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+
+#include <cmocka.h>
+
+struct fixture {
+	sd_event *event;
+	struct jobs *jobs;
+	pthread_t loop;
+	int answer;       /* of gather() */
+	unsigned n_asked; /* how often work() asks */
+	int heard;        /* what it was answered last */
+	unsigned n_prepared, n_gathered, n_finished;
+};
+
+static int prepare(struct job *job, void *userdata)
+{
+	struct fixture *f = userdata;
+
+	f->n_prepared++;
+	job->work = f;
+	return 0;
+}
+
+static int gather(struct job *job, void *userdata)
+{
+	struct fixture *f = userdata;
+
+	assert_ptr_equal(job->work, f);
+	assert_true(pthread_equal(pthread_self(), f->loop));
+	f->n_gathered++;
+	return f->answer;
+}
+
+static int work(struct job *job)
+{
+	struct fixture *f = job->work;
+
+	for (unsigned i = 0; i < f->n_asked; i++)
+		f->heard = jobs_gather(job);
+	return f->heard;
+}
+
+static void finish(struct job *job, void *userdata)
+{
+	struct fixture *f = userdata;
+
+	(void)job;
+	f->n_finished++;
+}
+
+static const struct jobs_ops ops = {
+	.prepare = prepare,
+	.gather = gather,
+	.work = work,
+	.finish = finish,
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	assert_int_equal(sd_event_new(&f->event), 0);
+	assert_int_equal(jobs_new(f->event, &ops, f, &f->jobs), 0);
+	f->loop = pthread_self();
+	f->heard = 1;
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)jobs_free(f->jobs);
+	(void)sd_event_unref(f->event);
+	free(f);
+	return 0;
+}
+
+static void run_until_done(struct fixture *f)
+{
+	while (jobs_pending(f->jobs) > 0)
+		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+}
+
+static void answers(void **state)
+{
+	static const struct {
+		unsigned n_asked;
+		int answer, expected;
+	} rows[] = { { 1, 0, 0 }, { 3, 0, 0 }, { 2, -ENOMEM, -ENOMEM } };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char id[8];
+
+		(void)snprintf(id, sizeof(id), "%zu", i);
+		f->n_asked = rows[i].n_asked;
+		f->answer = rows[i].answer;
+		f->n_gathered = 0;
+		assert_int_equal(jobs_add(f->jobs, id, 0), 0);
+		run_until_done(f);
+		assert_int_equal(f->n_gathered, rows[i].n_asked);
+		assert_int_equal(f->heard, rows[i].expected);
+		assert_int_equal(jobs_find(f->jobs, id)->error, rows[i].expected);
+	}
+	assert_int_equal(f->n_prepared, ARRAY_LEN(rows));
+	assert_int_equal(f->n_finished, ARRAY_LEN(rows));
+}
+
+/* One that asks while the queue is given up is not waited for, nor are those behind it. */
+static void given_up(void **state)
+{
+	struct fixture *f = *state;
+
+	f->n_asked = 2;
+	assert_int_equal(jobs_add(f->jobs, "a", 0), 0);
+	assert_int_equal(jobs_add(f->jobs, "b", 0), 0);
+	while (f->n_prepared == 0)
+		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+	f->jobs = jobs_free(f->jobs);
+	assert_int_equal(f->heard, -ECANCELED);
+	assert_int_equal(f->n_prepared, 1);
+	assert_int_equal(f->n_finished, 2);
+}
+
+static void too_many(void **state)
+{
+	struct fixture *f = *state;
+	char id[8];
+
+	for (unsigned i = 0; i <= JOBS_WAITING_MAX; i++) {
+		(void)snprintf(id, sizeof(id), "%u", i);
+		assert_int_equal(jobs_add(f->jobs, id, 0), 0);
+	}
+	assert_int_equal(jobs_add(f->jobs, "one more", 0), -EBUSY);
+	run_until_done(f);
+	assert_int_equal(f->n_finished, JOBS_WAITING_MAX + 1);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(given_up, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
