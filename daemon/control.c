@@ -2,6 +2,7 @@
 
 #include "daemon/control.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <grp.h>
 #include <malloc.h>
@@ -21,6 +22,8 @@
 #define PEERS_USER_MAX   96u
 #define PEERS_DENIED_MAX 16u
 
+static_assert(PEERS_MAX <= UINT8_MAX, "peer_worth() counts no further");
+
 #define TICK_US    UINT64_C(1000000)
 #define SAY_US     UINT64_C(60000000) /* between two warnings about clients */
 #define GROUP_US   UINT64_C(10000000)
@@ -38,6 +41,11 @@ struct control {
 	unsigned n_cut_off; /* since the last warning */
 	uint64_t said_us;
 };
+
+/* Of Linux 6.16; older headers lack it. */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 
 static uint64_t now_us(const struct control *c)
 {
@@ -144,24 +152,39 @@ static bool denied(const struct peer *peer, uid_t uid)
 	return !peer_allowed(peer);
 }
 
+static unsigned count_connections(const struct control *c, pid_t pid)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->peers.n; i++)
+		n += peer_pid(c->peers.items[i]) == pid;
+	return n;
+}
+
 /* If there are @n of those that @is_one chooses, cut off the one that is worth least. */
 static void make_room(struct control *c, unsigned n, bool (*is_one)(const struct peer *, uid_t),
 		      uid_t uid)
 {
 	struct peer *least = NULL;
+	uint64_t least_worth = UINT64_MAX;
 	unsigned count = 0;
 
+	for (size_t i = 0; i < c->peers.n; i++)
+		count += is_one(c->peers.items[i], uid);
+	if (count < n)
+		return;
 	for (size_t i = 0; i < c->peers.n; i++) {
 		struct peer *peer = c->peers.items[i];
+		uint64_t worth;
 
 		if (!is_one(peer, uid))
 			continue;
-		count++;
-		if (!least || peer_worth(peer) < peer_worth(least))
+		worth = peer_worth(peer, count_connections(c, peer_pid(peer)));
+		if (worth < least_worth) {
 			least = peer;
+			least_worth = worth;
+		}
 	}
-	if (count < n)
-		return;
 	warn_cut_off(c, "there are too many", peer_uid(least));
 	drop(c, least);
 }
@@ -183,6 +206,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 
 		if (why)
 			on_ended(c->peers.items[i], why, c);
+		else
+			peer_refresh(c->peers.items[i]);
 	}
 	if (c->peers.n > 0)
 		start_ticking(c);
@@ -208,6 +233,7 @@ static int admit(struct control *c, int fd)
 		return -errno;
 	}
 	options.uid = ucred.uid;
+	options.pid = ucred.pid;
 	options.allowed = is_allowed(c, fd, &ucred);
 	if (!options.allowed)
 		make_room(c, PEERS_DENIED_MAX, denied, 0);
@@ -253,6 +279,9 @@ int control_new(sd_event *event, struct manager *manager, int listen_fd,
 	}
 	c->interface.manager = manager;
 	c->event = sd_event_ref(event);
+	/* Nobody has to pass us descriptors, and those that wait in a socket that is closed cost us
+	 * time. A kernel that cannot refuse them leaves it to the peer. */
+	(void)setsockopt(listen_fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
 	r = sd_event_add_io(event, &c->listen, listen_fd, EPOLLIN, on_connect, c);
 	if (r < 0) {
 		(void)fd_close(listen_fd);

@@ -19,8 +19,12 @@
 /* Lines by which a client authenticates itself; five are enough. */
 #define LINES_MAX 16u
 
-/* Calls that a client has answered before it stands behind those who have asked less. */
+/* Calls that a client has answered before it stands behind those who have asked less, until
+ * peer_refresh(). */
 #define CALLS_FRESH 8u
+
+/* Connections that a process may well have. */
+#define DECENT_MAX 4u
 
 #define PRIORITY_OLD 10
 
@@ -167,6 +171,12 @@ static bool process(struct peer *p)
 	return r == 0 && sd_bus_is_open(p->bus) > 0;
 }
 
+static void set_priority(struct peer *p, int64_t priority)
+{
+	(void)sd_event_source_set_priority(p->io, priority);
+	(void)sd_event_source_set_priority(p->turn, priority);
+}
+
 static int take_turn(struct peer *p)
 {
 	int r = 0;
@@ -188,10 +198,8 @@ static int take_turn(struct peer *p)
 		return end(p, "it breaks the rules of D-Bus");
 	if (r == 0 && p->closed)
 		return end(p, NULL);
-	if (p->begun && p->n_frames == CALLS_FRESH) {
-		(void)sd_event_source_set_priority(p->io, PRIORITY_OLD);
-		(void)sd_event_source_set_priority(p->turn, PRIORITY_OLD);
-	}
+	if (p->begun && p->n_frames == CALLS_FRESH)
+		set_priority(p, PRIORITY_OLD);
 	/* Perhaps more has come already; the others come first. */
 	return sd_event_source_set_enabled(p->turn, r > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
@@ -301,6 +309,11 @@ uid_t peer_uid(const struct peer *peer)
 	return peer->options.uid;
 }
 
+pid_t peer_pid(const struct peer *peer)
+{
+	return peer->options.pid;
+}
+
 bool peer_allowed(const struct peer *peer)
 {
 	return peer->options.allowed;
@@ -319,13 +332,25 @@ const char *peer_overdue(const struct peer *peer, uint64_t now)
 	return peer->options.allowed ? NULL : "it has no business here";
 }
 
-/* Those who have said nothing yet are worth least, those who wait for a snapshot most; among equals
- * the one that was heard of last. */
-uint64_t peer_worth(const struct peer *peer)
+/* One of a process that has too many is worth least: else a few that connect over and over would push
+ * out whoever takes his time, such as a client that gets no CPU. Then those who have said nothing
+ * yet are worth least, those who wait for a snapshot most; among equals the one that was heard of
+ * last. */
+uint64_t peer_worth(const struct peer *peer, unsigned n_connections)
 {
-	const unsigned rank = !peer->begun                                          ? 0
+	const uint64_t n_beyond = n_connections > DECENT_MAX ? n_connections - DECENT_MAX : 0;
+	const uint64_t rank = !peer->begun                                          ? 0
 			      : interface_waits(peer->options.interface, peer->bus) ? 2
 										    : 1;
 
-	return (uint64_t)rank << 62 | peer->frame_us;
+	return (UINT8_MAX - n_beyond) << 56 | rank << 54 |
+	       (peer->frame_us & ((UINT64_C(1) << 54) - 1));
+}
+
+void peer_refresh(struct peer *peer)
+{
+	if (!peer->begun || peer->n_frames < CALLS_FRESH)
+		return;
+	peer->n_frames = 0;
+	set_priority(peer, PEER_PRIORITY);
 }

@@ -36,6 +36,7 @@ typedef void (*peer_ended_fn)(struct peer *peer, const char *why, void *userdata
 struct peer_options {
 	struct interface *interface; /* borrowed */
 	uid_t uid;
+	pid_t pid;    /* of the process that connected */
 	bool allowed; /* is answered with more than AccessDenied */
 	peer_ended_fn ended;
 	void *userdata; /* of @ended; borrowed */
@@ -52,10 +53,16 @@ struct peer *peer_free(struct peer *peer);
 DEFINE_CLEANUP(struct peer *, peer_free);
 
 uid_t peer_uid(const struct peer *peer);
+pid_t peer_pid(const struct peer *peer);
 bool peer_allowed(const struct peer *peer);
 
 /* Return: why it is to be cut off at the time @now_us (CLOCK_MONOTONIC), or NULL. */
 const char *peer_overdue(const struct peer *peer, uint64_t now_us);
 
-/* Return: how much is lost if it is cut off to make room; the least of all is cut off. */
-uint64_t peer_worth(const struct peer *peer);
+/* Return: how much is lost if it is cut off to make room; the least of all is cut off. Its process
+ * has @n_connections. */
+uint64_t peer_worth(const struct peer *peer, unsigned n_connections);
+
+/* It may ask again before those who have asked more. To be called now and then for all: else old
+ * clients would wait, and those of them that are gone stay, for as long as new ones come. */
+void peer_refresh(struct peer *peer);

@@ -5,6 +5,7 @@
 # them somebody else's, while `ptctl status` is to answer soon and the recorder is not to grow.
 # SIEGE_SECONDS is how long; long-siege.sh makes it a minute.
 . "$(dirname "$0")/common.sh"
+need python3
 umask 022
 seconds=${SIEGE_SECONDS:-10}
 
@@ -76,6 +77,27 @@ if [[ -z ${PTD_ASAN:-} ]]; then
 	# How soon is for the long one: in a test among others it tells more of the machine than of ptd.
 	[[ $seconds -lt 60 || $p99 -lt 50000 ]] || fail "p99 is $p99 us"
 fi
+echo "--- a client that takes his time, while another process connects over and over"
+python3 - "$T/run/control" <<'EOF' || fail "the slow client was cut off for the sake of another process"
+import os, socket, sys
+
+def dial():
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(20)
+    s.connect(sys.argv[1])
+    return s
+
+slow = dial()
+if os.fork() == 0:
+    held = [dial() for i in range(300)]
+    # The oldest is gone: it does have to make room for its process's others.
+    os._exit(held[0].recv(1) != b"")
+if os.waitstatus_to_exitcode(os.wait()[1]):
+    sys.exit("300 connections of a process are all open: this proves nothing")
+slow.sendall(b"\0AUTH EXTERNAL\r\nDATA\r\n")
+assert b"OK " in slow.recv(1000)
+EOF
+
 [[ $(ls "$T/state/snapshots" | wc -l) == 1 ]] || fail "a hostile client took a snapshot"
 "$O/ptctl" snapshot >/dev/null 2>&1 || fail "no snapshot afterwards"
 echo ok
