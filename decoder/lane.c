@@ -148,6 +148,8 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 		.kind = kind,
 		.t = lane->t,
 		.ip = step->ip,
+		.value = step->value,
+		.extra = step->extra,
 	};
 
 	if (kind == PTD_MARK_GAP) {
@@ -221,10 +223,8 @@ static int take(struct lane *lane, const struct engine_step *step)
 		return 0;
 	case ENGINE_ASK:
 		return ask(lane);
-	case ENGINE_ASYNC:
-		return add_mark(lane, PTD_MARK_ASYNC, step);
-	case ENGINE_OFF:
-		return add_mark(lane, PTD_MARK_OFF, step);
+	case ENGINE_MARK:
+		return add_mark(lane, step->mark, step);
 	case ENGINE_GAP:
 		account(lane);
 		return add_mark(lane, PTD_MARK_GAP, step);

@@ -23,12 +23,11 @@
 #define ENGINE_SPIN_MAX (UINT64_C(1) << 20)
 
 enum engine_stop {
-	ENGINE_FULL,  /* no room for more runs: call again */
-	ENGINE_ASK,   /* control may be with another thread from here on: see @t */
-	ENGINE_ASYNC, /* interrupted before the instruction at @ip */
-	ENGINE_OFF,   /* left for untraced code by its own instruction */
-	ENGINE_GAP,   /* @n_bytes at @offset gave nothing */
-	ENGINE_END,   /* the span is over */
+	ENGINE_FULL, /* no room for more runs: call again */
+	ENGINE_ASK,  /* control may be with another thread from here on: see @t */
+	ENGINE_MARK, /* something of kind @mark happened */
+	ENGINE_GAP,  /* @n_bytes at @offset gave nothing */
+	ENGINE_END,  /* the span is over */
 };
 
 struct engine_step {
@@ -37,6 +36,8 @@ struct engine_step {
 	uint64_t n_insns_early; /* in these runs: of JIT code that is younger, by its time */
 	uint64_t t;             /* TSC as far as known; 0 before the first TSC packet */
 	uint64_t ip;
+	enum ptd_mark_kind mark;
+	uint64_t value, extra;      /* of the mark */
 	enum ptd_gap_reason reason; /* of a gap */
 	uint64_t offset;            /* in the span */
 	uint64_t n_bytes;           /* of a gap */

@@ -414,7 +414,7 @@ static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lo
 	ret_step->n_bytes = e->from - lost_from;
 }
 
-static uint64_t offset_now(const struct ipt_engine *e)
+uint64_t ipt_offset(const struct ipt_engine *e)
 {
 	uint64_t offset;
 
@@ -427,64 +427,13 @@ uint64_t ipt_engine_decoded(const struct engine *engine)
 {
 	const struct ipt_engine *e = (const struct ipt_engine *)engine;
 
-	return e->decoded + (e->ended || !e->started ? 0 : offset_now(e) - e->from);
-}
-
-/* Take the pending event. Return: whether it is one the caller must see. */
-static bool take_event(struct ipt_engine *e, struct engine_step *ret_step)
-{
-	struct pt_event event = {};
-	bool is_later;
-
-	e->status = e->ops->event(e->decoder, &event);
-	if (e->status < 0)
-		return false;
-	/* An event that waited for its instruction bears the time at which its packet was read. */
-	is_later = event.has_tsc && event.tsc > e->t;
-	if (is_later)
-		e->t = event.tsc;
-
-	switch (event.type) {
-	case ptev_async_disabled:
-		e->flow.way = IPT_FLOW_ANYWHERE;
-		stop(e, ENGINE_ASYNC, event.variant.async_disabled.at, ret_step);
-		return true;
-	case ptev_async_branch:
-		e->flow.way = IPT_FLOW_ANYWHERE;
-		e->ask = is_later;
-		stop(e, ENGINE_ASYNC, event.variant.async_branch.from, ret_step);
-		return true;
-	case ptev_disabled:
-		e->flow.way = IPT_FLOW_ANYWHERE;
-		stop(e, ENGINE_OFF, event.ip_suppressed ? 0 : event.variant.disabled.ip, ret_step);
-		return true;
-	case ptev_overflow:
-		e->flow.way = IPT_FLOW_ANYWHERE;
-		stop(e, ENGINE_GAP, event.ip_suppressed ? 0 : event.variant.overflow.ip, ret_step);
-		/* What was lost may have been a switch. */
-		e->ask = true;
-		ret_step->reason = PTD_GAP_OVERFLOW;
-		ret_step->offset = offset_now(e);
-		ret_step->n_bytes = 0;
-		return true;
-	case ptev_enabled:
-	case ptev_tick:
-	case ptev_paging:
-	case ptev_async_paging:
-		stop(e, ENGINE_ASK, 0, ret_step);
-		return true;
-	default:
-		/* The time in a PSB+ makes no tick, but comes with the state that it repeats. */
-		if (is_later)
-			stop(e, ENGINE_ASK, 0, ret_step);
-		return is_later;
-	}
+	return e->decoded + (e->ended || !e->started ? 0 : ipt_offset(e) - e->from);
 }
 
 /* Return: whether code has been running for too long without using up packets. */
 static bool spins(struct ipt_engine *e, uint64_t n_taken)
 {
-	const uint64_t offset = offset_now(e);
+	const uint64_t offset = ipt_offset(e);
 
 	if (offset != e->spin_offset) {
 		e->spin_offset = offset;
@@ -497,7 +446,7 @@ static bool spins(struct ipt_engine *e, uint64_t n_taken)
 static int fail(struct ipt_engine *e, struct engine_step *ret_step)
 {
 	const int status = e->status;
-	const uint64_t lost_from = offset_now(e);
+	const uint64_t lost_from = ipt_offset(e);
 
 	if (status == -pte_nomem)
 		return -ENOMEM;
@@ -520,7 +469,7 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 
 		if (e->status >= 0 && (e->status & pts_event_pending)) {
 			ret_step->n_runs = output->n;
-			if (take_event(e, ret_step))
+			if (ipt_take_event(e, ret_step))
 				return 0;
 			if (e->status < 0)
 				return fail(e, ret_step);
@@ -541,8 +490,8 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 		ret_step->n_runs = output->n;
 		if (e->status < 0)
 			return fail(e, ret_step);
-		e->decoded += offset_now(e) - e->from;
-		resync(e, PTD_GAP_NO_PROGRESS, offset_now(e), ret_step);
+		e->decoded += ipt_offset(e) - e->from;
+		resync(e, PTD_GAP_NO_PROGRESS, ipt_offset(e), ret_step);
 		return 0;
 	}
 

@@ -92,6 +92,10 @@ struct ipt_engine {
 	uint64_t ip;      /* of the instruction that an error hit */
 	struct ipt_flow flow;
 
+	/* What the packets said last, to tell what is new from what a PSB+ repeats. */
+	bool in_transaction;
+	uint64_t cbr, cr3, non_root, vmcs;
+
 	uint64_t spin_offset; /* progress: instructions taken since this offset was reached */
 	uint64_t spin_insns;
 };
@@ -104,6 +108,13 @@ int ipt_engine_set_space(struct engine *engine, const struct space *space, size_
 int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 		    struct engine_step *ret_step);
 uint64_t ipt_engine_decoded(const struct engine *engine);
+
+/* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if not, see
+ * engine->status. */
+bool ipt_take_event(struct ipt_engine *engine, struct engine_step *ret_step);
+
+/* Return: the offset up to which packets have been used up. */
+uint64_t ipt_offset(const struct ipt_engine *engine);
 
 /* Return: 16, 32 or 64. */
 uint8_t ipt_mode_bits(enum pt_exec_mode mode);

@@ -291,16 +291,30 @@ static int put_mark(struct text *text, const struct ptd_mark *mark)
 	if (mark->ip)
 		(void)snprintf(ip, sizeof(ip), "%" PRIx64, mark->ip);
 	switch (mark->kind) {
+	case PTD_MARK_GAP:
+		output_printf(output,
+			      "gap: %s, ip %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes lost\n",
+			      ptd_gap_reason_name(mark->reason), ip, mark->offset, mark->n_bytes);
+		break;
 	case PTD_MARK_ASYNC:
 		output_printf(output, "async: interrupted, ip %s\n", ip);
 		break;
 	case PTD_MARK_OFF:
 		output_printf(output, "off: left for untraced code, ip %s\n", ip);
 		break;
+	case PTD_MARK_STOP:
+		output_printf(output, "stop: packets were stopped by an address filter\n");
+		break;
+	case PTD_MARK_TSX:
+		output_printf(output, "tsx: %s, ip %s\n",
+			      mark->value == PTD_TSX_BEGIN    ? "begin"
+			      : mark->value == PTD_TSX_COMMIT ? "commit"
+							      : "abort",
+			      ip);
+		break;
 	default:
-		output_printf(output,
-			      "gap: %s, ip %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes lost\n",
-			      ptd_gap_reason_name(mark->reason), ip, mark->offset, mark->n_bytes);
+		output_printf(output, "%s: 0x%" PRIx64 " 0x%" PRIx64 ", ip %s\n",
+			      ptd_mark_kind_name(mark->kind), mark->value, mark->extra, ip);
 	}
 	return output->error;
 }

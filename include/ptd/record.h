@@ -99,6 +99,59 @@ enum ptd_mark_kind {
 	PTD_MARK_ASYNC, /* interrupted before the instruction at @ip by a signal, fault or interrupt
 			 */
 	PTD_MARK_OFF,   /* left for untraced code by its own instruction (a system call) */
+	PTD_MARK_STOP,  /* packets were stopped by an address filter (TraceStop) */
+
+	/* What the CPU reports besides; @value and @extra as said here. */
+	PTD_MARK_PTWRITE, /* the ptwrite at @ip: its operand; the size of that in bytes */
+	PTD_MARK_TSX,     /* transactional execution: enum ptd_tsx */
+	PTD_MARK_PAGING,  /* the page table is another: CR3; 1 in a guest */
+	PTD_MARK_VMCS,    /* the VMCS is another: its address */
+	PTD_MARK_CBR,     /* the clock's frequency: its ratio to the bus's */
+	PTD_MARK_MWAIT,   /* mwait: hints (EAX); extensions (ECX) */
+	PTD_MARK_PWRE,    /* a C-state is entered: state << 4 | sub-state */
+	PTD_MARK_PWRX,    /* and left: last << 4 | deepest; enum ptd_wake */
+	PTD_MARK_EXSTOP,  /* execution stopped at @ip */
+	PTD_MARK_CFE,     /* event trace: enum ptd_cfe; vector */
+	PTD_MARK_EVD,     /* of the next of those: enum ptd_evd; the datum */
+	PTD_MARK_PEBS,    /* a PEBS record was among the packets, and passed over: its bytes */
+	_PTD_MARK_KINDS,
+};
+
+/* After an abort, what ran since the transaction began has had no effect. */
+enum ptd_tsx {
+	PTD_TSX_BEGIN,
+	PTD_TSX_COMMIT,
+	PTD_TSX_ABORT,
+};
+
+/* Why a CPU woke: as the PWRX packet has it. */
+enum ptd_wake {
+	PTD_WAKE_INTERRUPT = 1,
+	PTD_WAKE_STORE = 4,
+	PTD_WAKE_AUTONOMOUS = 8,
+};
+
+/* Control flow events: as the CFE packet has them. */
+enum ptd_cfe {
+	PTD_CFE_INTR = 1, /* an interrupt or exception: its vector */
+	PTD_CFE_IRET = 2,
+	PTD_CFE_SMI = 3,
+	PTD_CFE_RSM = 4,
+	PTD_CFE_SIPI = 5, /* its vector */
+	PTD_CFE_INIT = 6,
+	PTD_CFE_VMENTRY = 7,
+	PTD_CFE_VMEXIT = 8,
+	PTD_CFE_VMEXIT_INTR = 9, /* because of an interrupt or exception: its vector */
+	PTD_CFE_SHUTDOWN = 10,
+	PTD_CFE_UINTR = 12, /* a user interrupt: its vector */
+	PTD_CFE_UIRET = 13,
+};
+
+/* As the EVD packet has them. */
+enum ptd_evd {
+	PTD_EVD_CR2 = 0,  /* page fault linear address */
+	PTD_EVD_VMXQ = 1, /* VM exit qualification */
+	PTD_EVD_VMXR = 2, /* VM exit reason */
 };
 
 enum ptd_gap_reason {
@@ -130,6 +183,7 @@ struct ptd_mark {
 	uint64_t ip; /* where it happened; of a gap: address it could not follow, 0 if unknown */
 	uint64_t offset;  /* of a gap: byte offset in this CPU's PT stream */
 	uint64_t n_bytes; /* of a gap: PT bytes that gave no instruction because of it; may be 0 */
+	uint64_t value, extra; /* of the kinds that have them */
 };
 
 struct ptd_slice {
@@ -197,6 +251,9 @@ static inline uint64_t ptd_run_ip(const struct ptd_run *run, size_t i)
 
 /* The reason in words, for messages: "overflow", "code not mapped", … */
 const char *ptd_gap_reason_name(enum ptd_gap_reason reason);
+
+/* The kind as one word: "gap", "async", "ptwrite", … */
+const char *ptd_mark_kind_name(enum ptd_mark_kind kind);
 
 #ifdef __cplusplus
 }

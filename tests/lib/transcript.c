@@ -77,12 +77,17 @@ static void put_mark(struct transcript *p, const struct ptd_mark *mark)
 			mark->n_bytes);
 		return;
 	case PTD_MARK_ASYNC:
-		put_words(p, "async", mark->ip);
-		return;
 	case PTD_MARK_OFF:
-		put_words(p, "off", mark->ip);
+	case PTD_MARK_STOP:
+	case PTD_MARK_EXSTOP:
+		break;
+	default:
+		fprintf(p->f, "%s %" PRIx64 " %" PRIx64, ptd_mark_kind_name(mark->kind),
+			mark->value, mark->extra);
+		put_words(p, "", mark->ip);
 		return;
 	}
+	put_words(p, ptd_mark_kind_name(mark->kind), mark->ip);
 }
 
 static void put_run(struct transcript *p, const struct ptd_run *run)

@@ -11,6 +11,7 @@
  *	401000 401001 401005x3  instructions; one that runs several times in a row is counted
  *	async 401005            marks, in their place; an address that is not known is left out
  *	off 401005
+ *	ptwrite 1122 8 401000   what has values: both of them, hexadecimal, then the address
  *	gap overflow ip 401000 offset 45 bytes 2
  *	in 60 decoded 58 lost 2 the account of the whole, last
  */

@@ -191,11 +191,11 @@ static void transcribe(const struct setup *s, const struct engine_ops *ops, cons
 		case ENGINE_ASK:
 			assert_int_equal(engine_set_space(engine, s->space, 1), 0);
 			break;
-		case ENGINE_ASYNC:
-			fprintf(f, "async@%02" PRIx64 " ", step.ip - BASE);
-			break;
-		case ENGINE_OFF:
-			fprintf(f, "off ");
+		case ENGINE_MARK:
+			fprintf(f, "%s", ptd_mark_kind_name(step.mark));
+			if (step.ip)
+				fprintf(f, "@%02" PRIx64, step.ip - BASE);
+			fprintf(f, " ");
 			break;
 		case ENGINE_GAP:
 			fprintf(f, "gap(%s)", ptd_gap_reason_name(step.reason));
