@@ -89,7 +89,30 @@ static void show_progress(const struct ptd_decoder *d, bool last)
 		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / (1 << 20));
 }
 
-static int decode(struct command *c, struct ptd_decoder *d)
+static int cannot_write(const struct output *o, int r)
+{
+	return log_error_errno(r, "%s: cannot write: %m", o->path ? o->path : "standard output");
+}
+
+static int list_events(struct command *c, struct ptd_decoder *d)
+{
+	const struct ptd_event *event;
+	int r;
+
+	while (ptd_decoder_next_event(d, &event) == 0) {
+		for (size_t i = 0; i < c->n_outputs; i++) {
+			struct output *o = &c->outputs[i];
+
+			r = o->ops->event ? o->ops->event(o->sink, event) : 0;
+			if (r < 0)
+				return cannot_write(o, r);
+		}
+	}
+	return 0;
+}
+
+/* Return: PTD_END, or negative errno. */
+static int decode_batches(struct command *c, struct ptd_decoder *d)
 {
 	const struct ptd_batch *batch;
 	int r;
@@ -98,28 +121,46 @@ static int decode(struct command *c, struct ptd_decoder *d)
 		for (size_t i = 0; i < c->n_outputs; i++) {
 			struct output *o = &c->outputs[i];
 
-			r = o->ops->batch(o->sink, batch);
+			r = o->ops->batch ? o->ops->batch(o->sink, batch) : 0;
 			if (r < 0)
-				return log_error_errno(r, "%s: cannot write: %m",
-						       o->path ? o->path : "standard output");
+				return cannot_write(o, r);
 		}
 		show_progress(d, false);
 	}
 	show_progress(d, true);
+	return r < 0 ? log_error_errno(r, "cannot decode on: %m") : r;
+}
+
+/* Does a sink want batches, or else events? */
+static bool wants(const struct command *c, bool batches)
+{
+	for (size_t i = 0; i < c->n_outputs; i++)
+		if (batches ? !!c->outputs[i].ops->batch : !!c->outputs[i].ops->event)
+			return true;
+	return false;
+}
+
+static int decode(struct command *c, struct ptd_decoder *d)
+{
+	int r = 0;
+
+	if (wants(c, false))
+		r = list_events(c, d);
+	if (r == 0 && wants(c, true))
+		r = decode_batches(c, d);
 	if (ptd_decoder_info(d)->truncated_at)
 		log_warning("%s: ends inside the record at byte %" PRIu64
 			    "; what is before it was decoded",
 			    c->options.input, ptd_decoder_info(d)->truncated_at);
 	if (r < 0)
-		return log_error_errno(r, "cannot decode on: %m");
+		return r;
 
 	for (size_t i = 0; i < c->n_outputs; i++) {
 		struct output *o = &c->outputs[i];
 
 		r = o->ops->finish(o->sink, ptd_decoder_stats(d));
 		if (r < 0)
-			return log_error_errno(r, "%s: cannot write: %m",
-					       o->path ? o->path : "standard output");
+			return cannot_write(o, r);
 	}
 	return 0;
 }
@@ -128,17 +169,19 @@ static int decode(struct command *c, struct ptd_decoder *d)
  * Whether the input was damaged or code was missing. Some gaps are no fault of the input: the CPU
  * overflowed, or an overwritten ring begins mid-way.
  */
-static bool is_damaged(struct ptd_decoder *d, bool raw)
+static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 {
 	const struct ptd_stats *stats = ptd_decoder_stats(d);
 
 	if (ptd_decoder_info(d)->truncated_at)
 		return true;
+	if (!wants(c, true))
+		return false;
 	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
 		if (i == PTD_GAP_OVERFLOW || i == PTD_GAP_NO_SYNC || i == PTD_GAP_LOST ||
 		    i == PTD_GAP_BEFORE_SIDEBAND)
 			continue;
-		if (i == PTD_GAP_EMPTY && !raw)
+		if (i == PTD_GAP_EMPTY && !c->options.raw_pt)
 			continue;
 		if (stats->n_gaps[i])
 			return true;
@@ -160,7 +203,7 @@ int main(int argc, char **argv)
 		if (r < 0)
 			command_log(r, message);
 		else if (open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
-			status = is_damaged(d, c.options.raw_pt) ? STATUS_GAPS : STATUS_OK;
+			status = is_damaged(&c, d) ? STATUS_GAPS : STATUS_OK;
 	}
 
 	for (size_t i = 0; i < c.n_outputs; i++)

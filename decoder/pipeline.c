@@ -19,6 +19,7 @@
 #include "decoder/pt/engine.h"
 #include "decoder/pt/ipt_code.h"
 #include "decoder/raw.h"
+#include "decoder/sideband/event.h"
 #include "decoder/sideband/timeline.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/resolve.h"
@@ -51,6 +52,8 @@ struct ptd_decoder {
 	struct lane *given; /* whose batch the caller holds */
 	uint64_t n_slices;
 	struct ptd_batch batch;
+	size_t next_record; /* to be shown as an event */
+	struct ptd_event event;
 
 	struct ptd_cpu_stats *cpu_stats;
 	struct ptd_stats stats;
@@ -342,6 +345,19 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 	decoder->given = lane;
 	*ret_batch = batch;
 	return 0;
+}
+
+int ptd_decoder_next_event(struct ptd_decoder *decoder, const struct ptd_event **ret_event)
+{
+	const struct trace *trace = decoder->trace;
+
+	while (trace && decoder->next_record < trace->n_records) {
+		if (!event_read(&trace->records[decoder->next_record++], &decoder->event))
+			continue;
+		*ret_event = &decoder->event;
+		return 0;
+	}
+	return PTD_END;
 }
 
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)

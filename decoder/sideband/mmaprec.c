@@ -44,8 +44,15 @@ static int read_tail(struct cursor *c, uint16_t misc, struct mmaprec *map)
 		return r;
 
 	map->executable = tail.prot & PROT_EXEC;
-	if (!(misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
+	map->prot = tail.prot;
+	map->flags = tail.flags;
+	if (!(misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+		map->major = tail.major;
+		map->minor = tail.minor;
+		map->inode = tail.inode;
+		map->inode_generation = tail.inode_generation;
 		return 0;
+	}
 	if (tail.build_id_size > BUILDID_MAX)
 		return -EBADMSG;
 	map->build_id.size = tail.build_id_size;

@@ -22,6 +22,10 @@ struct mmaprec {
 	uint64_t offset;         /* in the file */
 	const char *path;        /* in the record's bytes */
 	struct buildid build_id; /* size 0: the record has none */
+	uint32_t prot;           /* as of mmap(2), like flags; of an MMAP unknown, and 0 */
+	uint32_t flags;
+	uint32_t major, minor; /* of the file; 0 if the record has a build-id or is an MMAP */
+	uint64_t inode, inode_generation;
 	bool executable;
 	bool kernel; /* of the kernel's own address space, or of a guest */
 };

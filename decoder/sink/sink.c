@@ -9,7 +9,7 @@
 #include "decoder/sink/sinks.h"
 
 const struct ptd_sink_ops *const ptd_sinks[] = {
-	&sink_text, &sink_summary, &sink_drmemtrace, &sink_addresses, NULL,
+	&sink_text, &sink_summary, &sink_drmemtrace, &sink_addresses, &sink_sideband, NULL,
 };
 
 const struct ptd_sink_ops *ptd_sink_find(const char *name)

@@ -9,5 +9,6 @@
 
 extern const struct ptd_sink_ops sink_addresses;
 extern const struct ptd_sink_ops sink_drmemtrace;
+extern const struct ptd_sink_ops sink_sideband;
 extern const struct ptd_sink_ops sink_summary;
 extern const struct ptd_sink_ops sink_text;

@@ -13,6 +13,7 @@
  * One decoder is used by one thread.
  */
 
+#include "ptd/event.h"
 #include "ptd/record.h"
 
 #ifdef __cplusplus
@@ -86,6 +87,13 @@ const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder);
  * Return: 0, PTD_END, or negative errno.
  */
 int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch);
+
+/*
+ * The next record that lies beside the PT, in the order of time, whatever was decoded meanwhile.
+ *
+ * Return: 0, and @ret_event is the decoder's until the next call; PTD_END.
+ */
+int ptd_decoder_next_event(struct ptd_decoder *decoder, const struct ptd_event **ret_event);
 
 /* The account so far; complete after PTD_END. It is the decoder's. */
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder);

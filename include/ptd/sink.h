@@ -6,9 +6,10 @@
  *
  * A sink turns the decoded stream into something a person or another tool reads. Each is one file
  * with one const table of operations, named in one line of the registry (decoder/sink/sink.c). A
- * sink sees batches only: nothing of PT, perf or ELF.
+ * sink sees batches and events only: nothing of PT, perf or ELF.
  */
 
+#include "ptd/event.h"
 #include "ptd/record.h"
 
 #ifdef __cplusplus
@@ -31,7 +32,14 @@ struct ptd_sink_ops {
 	int (*open)(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
 		    struct ptd_sink **ret_sink);
 
-	/* Take one batch. Return: 0, or negative errno (the output could not be written). */
+	/*
+	 * Take one event; all of them come before the first batch. NULL: it does not want them.
+	 *
+	 * Return: 0, or negative errno (the output could not be written).
+	 */
+	int (*event)(struct ptd_sink *sink, const struct ptd_event *event);
+
+	/* Take one batch; NULL: it does not want them. Return: as above. */
 	int (*batch)(struct ptd_sink *sink, const struct ptd_batch *batch);
 
 	/* The stream is over: write what is left and flush. Return: 0, or negative errno. */
