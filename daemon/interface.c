@@ -72,7 +72,8 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	    (r = append_u64(reply, "sideband_max", s.sideband_max)) < 0 ||
 	    (r = append_u64(reply, "sideband_lost", s.sideband_lost)) < 0 ||
 	    (r = append_u64(reply, "objects", s.n_objects)) < 0 ||
-	    (r = append_u64(reply, "snapshots", s.n_snapshots)) < 0 ||
+	    (r = append_u64(reply, "snapshots",
+			    spool_count(manager_spool(peer->interface->manager)))) < 0 ||
 	    (r = append_u32(reply, "pending", s.n_pending)) < 0 ||
 	    (r = append_string(reply, "snapshots_path",
 			       spool_path(manager_spool(peer->interface->manager)))) < 0)

@@ -87,8 +87,10 @@ static void warn(const char *file, unsigned line, const char *message)
 	log_warning("%s:%u: %s", file, line, message);
 }
 
-static int load_config(const struct arguments *arguments, struct config *ret_config)
+/* @userdata: struct arguments. */
+static int load_config(struct config *ret_config, void *userdata)
 {
+	const struct arguments *arguments = userdata;
 	const char *path = arguments->config ? arguments->config : CONFIG_FILE_DEFAULT;
 	_cleanup_(freep) char *failed = NULL;
 	int r;
@@ -125,11 +127,13 @@ int main(int argc, char **argv)
 
 	(void)umask(027);
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = load_config(&arguments, &config);
+	r = load_config(&config, &arguments);
 	if (r == 0)
 		r = manager_new(&(struct manager_options){ .config = &config,
 							   .runtime_dir = arguments.runtime_dir,
-							   .state_dir = arguments.state_dir },
+							   .state_dir = arguments.state_dir,
+							   .load_config = load_config,
+							   .userdata = &arguments },
 				&manager);
 	if (r == 0)
 		r = manager_run(manager);

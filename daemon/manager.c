@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 #include <time.h>
 
@@ -18,6 +17,7 @@
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
 #include "daemon/listen.h"
+#include "daemon/notify.h"
 #include "daemon/plugin.h"
 #include "daemon/record.h"
 #include "daemon/sideband.h"
@@ -37,11 +37,15 @@ struct manager {
 	sd_event_source *kept; /* the keep has failures to tell of */
 	uint64_t opened_us;    /* when a client was last given the source */
 
+	struct config config; /* in use */
+	int (*load_config)(struct config *ret_config, void *userdata);
+	void *userdata; /* of load_config(), borrowed */
+	struct notify notify;
+
 	struct source *source;
 	struct sideband *sideband;
 	struct keep *keep;
 	struct jitfiles *jitfiles;
-	uint64_t jit_max, mem_max;
 	struct spool *spool;
 	struct spool_limits limits;
 	struct jobs *jobs;
@@ -54,6 +58,13 @@ struct manager {
 	uint64_t n_ids;        /* the sequence of the newest one's */
 	bool said_lost;        /* records were refused, and that was logged */
 };
+
+static void say_status(struct manager *m)
+{
+	const struct manager_status status = manager_status(m);
+
+	notify_status(&m->notify, &status);
+}
 
 /* --- task records ---------------------------------------------------------------------------- */
 
@@ -130,6 +141,7 @@ static int on_drain(sd_event_source *timer, uint64_t usec, void *userdata)
 	const bool active = m->source->ops->active(m->source);
 
 	drain(m);
+	say_status(m);
 	if (!active && usec > m->opened_us + DRAIN_GRACE_US)
 		return 0;
 	(void)sd_event_source_set_time(timer, usec + DRAIN_US);
@@ -234,8 +246,8 @@ static int prepare(struct job *job, void *userdata)
 		.keep = m->keep,
 		.store_fd = spool_store_fd(m->spool),
 		.since_ns = job->since_ns,
-		.jit_max = m->jit_max,
-		.mem_max = m->mem_max,
+		.jit_max = m->config.jit_max,
+		.mem_max = m->config.mem_max,
 		.cancel = &job->cancel,
 		.gather = ask_known,
 		.userdata = job,
@@ -334,6 +346,7 @@ static void finish(struct job *job, void *userdata)
 			   job->result.bytes_pt, job->result.n_cpus);
 		clean_up(m);
 	}
+	say_status(m);
 	if (m->control)
 		control_job_done(m->control, job);
 }
@@ -361,6 +374,7 @@ int manager_take_snapshot(struct manager *manager, uint64_t since_ns, const char
 	if (r < 0)
 		return r;
 	manager->n_ids++;
+	say_status(manager);
 	*ret_id = manager->id;
 	return 0;
 }
@@ -381,7 +395,6 @@ struct manager_status manager_status(struct manager *manager)
 		.sideband_max = sideband.bytes_max,
 		.sideband_lost = sideband.lost,
 		.n_objects = keep_count(manager->keep),
-		.n_snapshots = spool_count(manager->spool),
 		.n_pending = jobs_pending(manager->jobs),
 	};
 }
@@ -442,24 +455,32 @@ static int open_source(struct manager *m, const struct config *config)
 	return 0;
 }
 
-/* The limits that were set, others by default; and where the snapshots' sequence goes on. */
-static int read_spool(struct manager *m, const struct config *config)
+/* The limits that were set, others by default. */
+static int set_limits(struct manager *m)
+{
+	int r;
+
+	r = spool_default_limits(m->spool, &m->limits);
+	if (r < 0)
+		return r;
+	if (m->config.max_use != CONFIG_SHARE)
+		m->limits.max_use = m->config.max_use;
+	if (m->config.keep_free != CONFIG_SHARE)
+		m->limits.keep_free = m->config.keep_free;
+	return 0;
+}
+
+/* Where the snapshots' sequence goes on. */
+static int find_sequence(struct manager *m)
 {
 	_cleanup_(freep) struct spool_entry *entries = NULL;
 	size_t n;
 	int r;
 
-	r = spool_default_limits(m->spool, &m->limits);
-	if (r == 0)
-		r = spool_list(m->spool, &entries, &n);
-	if (r < 0)
-		return r;
-	if (config->max_use != CONFIG_SHARE)
-		m->limits.max_use = config->max_use;
-	if (config->keep_free != CONFIG_SHARE)
-		m->limits.keep_free = config->keep_free;
-	m->n_ids = n > 0 ? spool_sequence(entries[n - 1].id) : 0;
-	return 0;
+	r = spool_list(m->spool, &entries, &n);
+	if (r == 0 && n > 0)
+		m->n_ids = spool_sequence(entries[n - 1].id);
+	return r;
 }
 
 static int open_spool(struct manager *m, const struct manager_options *options)
@@ -471,7 +492,9 @@ static int open_spool(struct manager *m, const struct manager_options *options)
 		return log_error_errno(r, "%s: another ptd is using this state directory",
 				       options->state_dir);
 	if (r == 0)
-		r = read_spool(m, options->config);
+		r = set_limits(m);
+	if (r == 0)
+		r = find_sequence(m);
 	if (r == 0)
 		r = keep_new(spool_store_fd(m->spool), &m->limits, &m->keep);
 	if (r < 0)
@@ -492,17 +515,62 @@ static int open_control(struct manager *m, const char *runtime_dir)
 	return 0;
 }
 
-static int set_up_event(struct manager *m)
+static void say_changed(const char *key, bool live)
 {
-	sigset_t stop;
+	log_notice(live ? "%s= was changed" : "%s= was changed: takes effect at restart", key);
+}
+
+static void reload(struct manager *m)
+{
+	struct config wanted;
 	int r;
 
-	sigemptyset(&stop);
-	sigaddset(&stop, SIGTERM);
-	sigaddset(&stop, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &stop, NULL) < 0)
+	r = m->load_config(&wanted, m->userdata);
+	if (r < 0) {
+		log_warning("the settings stay as they are");
+		return;
+	}
+	config_update(&m->config, &wanted, say_changed);
+	r = set_limits(m);
+	if (r < 0) {
+		errno = -r;
+		log_warning("cannot tell the size of the file system, its limits stay: %m");
+		return;
+	}
+	keep_set_limits(m->keep, &m->limits);
+	sideband_set_max(m->sideband, m->config.sideband_max);
+	if (jobs_pending(m->jobs) == 0)
+		clean_up(m);
+	log_info("settings were read again");
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+	struct manager *m = userdata;
+	struct manager_status status;
+
+	(void)source;
+	(void)info;
+	notify_reloading();
+	reload(m);
+	status = manager_status(m);
+	notify_ready(&m->notify, &status);
+	return 0;
+}
+
+static int set_up_event(struct manager *m)
+{
+	sigset_t signals;
+	int r;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
 		return -errno;
-	if ((r = sd_event_new(&m->event)) < 0 ||
+	if ((r = sd_event_new(&m->event)) < 0 || (r = sd_event_set_watchdog(m->event, true)) < 0 ||
+	    (r = sd_event_add_signal(m->event, NULL, SIGHUP, on_hangup, m)) < 0 ||
 	    (r = sd_event_add_signal(m->event, NULL, SIGTERM, NULL, NULL)) < 0 ||
 	    (r = sd_event_add_signal(m->event, NULL, SIGINT, NULL, NULL)) < 0 ||
 	    (r = sd_event_add_time(m->event, &m->drain_timer, CLOCK_MONOTONIC, 0, DRAIN_US / 10,
@@ -521,8 +589,9 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 
 	if (!m)
 		return log_error_errno(-ENOMEM, "cannot start: %m");
-	m->jit_max = options->config->jit_max;
-	m->mem_max = options->config->mem_max;
+	m->config = *options->config;
+	m->load_config = options->load_config;
+	m->userdata = options->userdata;
 	r = open_source(m, options->config);
 	if (r < 0)
 		return r;
@@ -572,12 +641,13 @@ struct manager *manager_free(struct manager *manager)
 
 int manager_run(struct manager *manager)
 {
+	const struct manager_status status = manager_status(manager);
 	int r;
 
 	log_info("ready: %" PRIu32 " virtual CPUs of %" PRIu64 " KiB PT each, snapshots in %s",
 		 manager->source->n_cpus, manager->aux_size / 1024, spool_path(manager->spool));
-	(void)sd_notify(0, "READY=1\nSTATUS=Recording.");
+	notify_ready(&manager->notify, &status);
 	r = sd_event_loop(manager->event);
-	(void)sd_notify(0, "STOPPING=1");
+	notify_stopping(&manager->notify);
 	return r < 0 ? log_error_errno(r, "the event loop failed: %m") : 0;
 }

@@ -22,9 +22,13 @@ struct source;
 struct spool;
 
 struct manager_options {
-	const struct config *config; /* borrowed for the call */
+	const struct config *config; /* borrowed for the call, as are the next two */
 	const char *runtime_dir;
 	const char *state_dir;
+
+	/* On SIGHUP: read the settings again, log why if that fails. Return: 0, or negative errno. */
+	int (*load_config)(struct config *ret_config, void *userdata);
+	void *userdata;
 };
 
 /* What there is to say about the recorder. */
@@ -36,7 +40,6 @@ struct manager_status {
 	bool recording; /* a program is writing to the rings */
 	uint64_t sideband_bytes, sideband_max, sideband_lost;
 	size_t n_objects;
-	size_t n_snapshots;
 	unsigned n_pending; /* snapshots being written or waiting */
 };
 
@@ -50,7 +53,7 @@ struct manager *manager_free(struct manager *manager);
 
 DEFINE_CLEANUP(struct manager *, manager_free);
 
-/* Serve until SIGTERM or SIGINT. Return: 0, or negative errno. */
+/* Serve until SIGTERM or SIGINT; SIGHUP has the settings read again. Return: 0, or negative errno. */
 _must_check_ int manager_run(struct manager *manager);
 
 /* For the control interface. */

@@ -177,6 +177,28 @@ else
 	echo "not root: that others are refused is not tested"
 fi
 
+echo "--- a reload"
+# said TEXT: the log comes to have it.
+said() {
+	for _ in {1..100}; do grep -qF -- "$1" "$T/ptd.log" && return; sleep 0.05; done
+	fail "ptd did not say \"$1\": $(cat "$T/ptd.log")"
+}
+"$ptctl" snapshot >/dev/null 2>&1 && "$ptctl" snapshot >/dev/null 2>&1 || fail "snapshot"
+sed -i -e 's/^AuxSize=1M/AuxSize=2M/' -e 's/^MaxUse=1T/MaxUse=1K/' "$T/ptd.conf"
+echo SidebandMax=32M >>"$T/ptd.conf"
+kill -HUP "$ptd_pid"
+said "settings were read again"
+said "MaxUse= was changed"
+said "AuxSize= was changed: takes effect at restart"
+! grep -q "KeepFree= was changed" "$T/ptd.log" || fail "what was not changed was said to be"
+[[ $(ls "$state" | grep -c Z-) == 1 ]] || fail "not kept to the new MaxUse=: $(ls "$state")"
+expect 0 '"sideband_max":33554432' "$ptctl" status --json
+rm "$T/ptd.conf"
+kill -HUP "$ptd_pid"
+said "$T/ptd.conf: cannot read it"
+said "the settings stay as they are"
+expect 0 '"sideband_max":33554432' "$ptctl" status --json
+
 echo "--- the end leaves nothing"
 "$ptctl" snapshot >/dev/null 2>&1 & late=$!
 kill -TERM "$ptd_pid"

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/notify.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "daemon/manager.h"
+
+/* Return: whether the text is another than before. */
+static bool update(struct notify *notify, const struct manager_status *s)
+{
+	char text[NOTIFY_STATUS_MAX], lost[64] = "", writing[64] = "";
+
+	if (s->n_pending > 1)
+		(void)snprintf(writing, sizeof(writing), " Writing a snapshot, %u more wait.",
+			       s->n_pending - 1);
+	else if (s->n_pending > 0)
+		(void)snprintf(writing, sizeof(writing), " Writing a snapshot.");
+	if (s->sideband_lost > 0)
+		(void)snprintf(lost, sizeof(lost), " %" PRIu64 " task records were lost.",
+			       s->sideband_lost);
+	(void)snprintf(text, sizeof(text), "%s (%s, %" PRIu32 " CPUs).%s%s",
+		       s->recording ? "Recording" : "Ready, nothing is being recorded", s->source,
+		       s->n_cpus, writing, lost);
+	if (strcmp(text, notify->status) == 0)
+		return false;
+	memcpy(notify->status, text, sizeof(text));
+	return true;
+}
+
+void notify_ready(struct notify *notify, const struct manager_status *status)
+{
+	(void)update(notify, status);
+	(void)sd_notifyf(0, "READY=1\nSTATUS=%s", notify->status);
+}
+
+void notify_reloading(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+			 (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+}
+
+void notify_status(struct notify *notify, const struct manager_status *status)
+{
+	if (!notify->stopping && update(notify, status))
+		(void)sd_notifyf(0, "STATUS=%s", notify->status);
+}
+
+void notify_stopping(struct notify *notify)
+{
+	notify->stopping = true;
+	(void)sd_notify(0, "STOPPING=1\nSTATUS=Stopping.");
+}
