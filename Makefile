@@ -35,7 +35,7 @@ PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libi
                  libzstd-dev libssl-dev libsystemd-dev
 PACKAGES_DEMO  = qemu-user python3
 PACKAGES_CHECK = libcmocka-dev g++ clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin \
-                 php-cli $(if $(shell command -v node),,nodejs)
+                 qemu-system-x86 busybox-static cpio php-cli $(if $(shell command -v node),,nodejs)
 PACKAGES_LONG  = rustc erlang-base
 
 all: $(PROGRAMS) $(O)/libptdecode.a ## the programs, into build/
@@ -92,6 +92,10 @@ demo: packages-demo ## record a real program, take a snapshot, decode it, show w
 check: packages-check ## every test but the long ones
 	$(MAKE) tests
 	tests/run.sh $(O)
+
+check-guest: packages-check ## those tests of "check" that run in a guest: the real kernel's perf
+	$(MAKE) tests
+	tests/run.sh $(O) guest-
 
 check-long: packages-long ## what takes longer: big programs, long mutation runs
 	$(MAKE) tests
@@ -157,7 +161,7 @@ clean: ## remove what was built
 help: ## this text
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: all tests demo check check-long check-asan check-clang bench lint format install clean help \
+.PHONY: all tests demo check check-long check-asan check-clang bench lint format install clean help check-guest \
         packages-demo packages-check packages-long
 .PRECIOUS: $(O)/%.o
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

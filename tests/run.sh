@@ -3,8 +3,8 @@
 #
 # Run every test of the build in $1: units, fuzz corpora, golden cases, integration scripts. A test that exits 77
 # was skipped and has said why. Long tests (tests/integration/long-*) run with PTD_LONG=1; under
-# PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build. PTD_UNITS=1 leaves
-# the integration scripts out.
+# PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build, and not in the guest
+# (tests/guest). PTD_UNITS=1 leaves all scripts out.
 #
 # A second argument is a pattern: only tests whose name matches it run.
 set -u
@@ -41,6 +41,11 @@ run golden "$O/tools/golden" tests/golden/*.case
 if [[ -z ${PTD_UNITS:-} ]]; then
 	for t in tests/integration/test-*.sh; do
 		run "$(basename "$t" .sh)" "$t"
+	done
+fi
+if [[ -z ${PTD_UNITS:-}${PTD_ASAN:-} ]]; then
+	for t in tests/guest/test-*.sh; do
+		run "guest-$(basename "$t" .sh)" "$t"
 	done
 fi
 if [[ -n ${PTD_LONG:-} ]]; then

@@ -1,0 +1,120 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# boot.sh [-o OUT] [-t SECONDS] [-q QEMU-ARGUMENT]... SCRIPT [FILE]...
+#
+# Boot Debian's kernel in QEMU (software emulation, two Intel CPUs) with an initramfs of busybox, SCRIPT
+# and the FILEs, which lie there under the same names as here (directories with all that is in them),
+# programs with their shared libraries and linked into /bin; softpt.ko, loaded, gives it an intel_pt
+# PMU. SCRIPT runs there as root, in bash if that is among the FILEs and in busybox's shell if not; what
+# it prints is our output, what it leaves in /out comes to the directory OUT, and its exit status is
+# ours. 125: the guest did not get to its end.
+#
+# In the guest (module/feed.c says more), for each CPU N, /sys/kernel/debug/softpt/cpuN/
+#	play	bytes written to it are what the PT "hardware" writes now, to the AUX area of whoever
+#		traces that CPU; they count as dropped if nobody does
+#	rate	so many bytes of packets that count are made up each ms
+#	stats	what was written and dropped; how long tracing was off between two times on; writing
+#		to it sets the gaps to 0
+# and parameters of the module: /sys/module/softpt/parameters/busy (1: opening gives EBUSY), the cap_*
+# ones only when it is loaded (rmmod softpt; insmod /softpt.ko cap_topa_multiple_entries=0).
+#
+# The environment says where the build is (O=build) and may change MEMORY (MiB), CPUS and APPEND
+# (words for the kernel's command line).
+set -eu
+cd "$(dirname "$0")/../.."
+O=$(realpath "${O:-build}")
+G=$O/guest
+out= seconds=120 qemu=()
+while getopts o:t:q: option; do
+	case $option in
+	o) out=$OPTARG ;;
+	t) seconds=$OPTARG ;;
+	q) qemu+=("$OPTARG") ;;
+	*) exit 125 ;;
+	esac
+done
+shift $((OPTIND - 1))
+script=$1
+shift
+
+W=$(mktemp -d "${TMPDIR:-/tmp}/ptd-guest-XXXXXX")
+pid=
+trap '[[ -z $pid ]] || kill $pid 2>/dev/null; rm -rf "$W"' EXIT
+R=$W/root
+mkdir -p "$R"/{dev,proc,sys,tmp,run,root,out,etc,var,usr/bin,usr/sbin,usr/lib,usr/lib64}
+for d in bin sbin lib lib64; do
+	ln -s usr/$d "$R/$d"
+done
+
+put() { # FILE: with all that it needs
+	local path lib
+	path=$(realpath -s "$1")
+	mkdir -p "$R${path%/*}"
+	cp -a "$path" "$R${path%/*}"
+	[[ ! -L $1 ]] || put "$(realpath "$1")"
+	[[ ! -d $1 ]] || return 0
+	[[ ! -x $1 || -e $R/bin/${1##*/} ]] || ln -s "$path" "$R/bin/${1##*/}"
+	for lib in $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*'); do
+		mkdir -p "$R${lib%/*}"
+		[[ -e $R$lib ]] || cp -L "$lib" "$R$lib"
+	done
+}
+for file; do
+	put "$file"
+done
+cp "$(command -v busybox)" "$R/bin/busybox"
+cp "$script" "$R/script"
+cp "$G/softpt.ko" "$R"
+drivers=$(echo "$G"/kernel/lib/modules/*/kernel/drivers)
+cp "$drivers"/virtio/virtio{_ring,,_pci_modern_dev,_pci_legacy_dev,_pci}.ko "$drivers/block/virtio_blk.ko" \
+	"$R/usr/lib"
+
+cat >"$R/init" <<'EOF'
+#!/bin/busybox sh
+/bin/busybox --install -s /bin 2>/dev/null
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t debugfs debug /sys/kernel/debug
+mkdir /dev/shm
+chmod 1777 /tmp
+stty -onlcr
+echo root:x:0:0:root:/root:/bin/sh >>/etc/passwd
+echo root:x:0: >>/etc/group
+for m in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk; do
+	insmod /usr/lib/$m.ko
+done
+insmod /softpt.ko || echo "init: softpt.ko cannot be loaded"
+ifconfig lo up
+shell=/bin/sh
+[ ! -x /bin/bash ] || shell=/bin/bash
+cd /root
+setsid $shell /script </dev/null
+echo $? >/out/.status
+tar -C /out -cf /dev/vda .
+sync
+poweroff -f
+EOF
+chmod +x "$R/init"
+(cd "$R" && find . | cpio -o -H newc --quiet) >"$W/initramfs"
+truncate -s 4G "$W/out"
+
+# The watchdog and the clocks are told that an emulated CPU may be late.
+timeout "$seconds" qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -smp "${CPUS:-2}" \
+	-cpu max,vendor=GenuineIntel,family=6,model=85,la57=off -m "${MEMORY:-1024}" \
+	-nodefaults -no-user-config -display none -serial stdio -no-reboot \
+	-kernel "$G"/kernel/boot/vmlinuz-* -initrd "$W/initramfs" \
+	-drive "file=$W/out,format=raw,if=none,id=out,cache=unsafe" -device virtio-blk-pci,drive=out \
+	-append "console=ttyS0 ${QUIET-quiet} panic=-1 mitigations=off tsc=reliable nowatchdog ${APPEND:-}" \
+	"${qemu[@]}" </dev/null &
+pid=$!
+wait $pid || echo "boot.sh: QEMU's exit status is $?" >&2
+pid=
+[[ -n $out ]] || out=$W/results
+mkdir -p "$out"
+tar -C "$out" -xf "$W/out" 2>/dev/null || true
+status=$(cat "$out/.status" 2>/dev/null || echo 125)
+rm -f "$out/.status"
+exit "$status"
