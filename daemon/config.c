@@ -22,7 +22,6 @@ void config_init(struct config *ret_config)
 {
 	*ret_config = (struct config){
 		.source = CONFIG_SOURCE_AUTO,
-		.pt = { .psb_period = 1, .tsc = 1, .mtc_period = 3 },
 		.aux_size = UINT64_C(64) << 20,
 		.switch_size = UINT64_C(4) << 20,
 		.task_size = UINT64_C(4) << 20,
@@ -32,6 +31,7 @@ void config_init(struct config *ret_config)
 		.max_use = CONFIG_SHARE,
 		.keep_free = CONFIG_SHARE,
 	};
+	ptterms_init(&ret_config->pt);
 }
 
 struct where {
@@ -130,6 +130,15 @@ static int set_cpus(const struct where *where, const char *value, void *field)
 	return 0;
 }
 
+/* Return: the index of @word among @names, or -EINVAL. */
+static int find_word(const char *word, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(word, names[i]) == 0)
+			return (int)i;
+	return -EINVAL;
+}
+
 int config_source_from_string(const char *word, enum config_source *ret_source)
 {
 	static const char *const names[] = {
@@ -137,14 +146,29 @@ int config_source_from_string(const char *word, enum config_source *ret_source)
 		[CONFIG_SOURCE_EMU] = "emu",
 		[CONFIG_SOURCE_PT] = "pt",
 	};
+	const int i = find_word(word, names, ARRAY_LEN(names));
 
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		if (strcmp(word, names[i]) == 0) {
-			*ret_source = (enum config_source)i;
-			return 0;
-		}
+	if (i < 0)
+		return i;
+	*ret_source = (enum config_source)i;
+	return 0;
+}
+
+static int set_trace(const struct where *where, const char *value, void *field)
+{
+	static const char *const names[] = {
+		[CONFIG_TRACE_USER] = "user",
+		[CONFIG_TRACE_KERNEL] = "kernel",
+		[CONFIG_TRACE_ALL] = "all",
+	};
+	const int i = find_word(value, names, ARRAY_LEN(names));
+
+	if (i < 0) {
+		complain(where, "\"%s\" is none of user, kernel, all, ignoring", value);
+		return i;
 	}
-	return -EINVAL;
+	*(enum config_trace *)field = (enum config_trace)i;
+	return 0;
 }
 
 static int set_source(const struct where *where, const char *value, void *field)
@@ -156,47 +180,14 @@ static int set_source(const struct where *where, const char *value, void *field)
 	return 0;
 }
 
-static int set_term(const struct where *where, const char *term, struct config_pt *pt)
-{
-	const struct {
-		const char *name;
-		uint32_t *field;
-		uint32_t max;
-	} terms[] = {
-		{ "noretcomp", &pt->noretcomp, 1 },
-		{ "psb_period", &pt->psb_period, 15 },
-		{ "tsc", &pt->tsc, 1 },
-		{ "mtc", &pt->mtc, 1 },
-		{ "mtc_period", &pt->mtc_period, 15 },
-		{ "cyc", &pt->cyc, 1 },
-	};
-	const size_t name = strcspn(term, "=");
-	const char *rest = "";
-	uint64_t n = 1;
-
-	for (size_t i = 0; i < ARRAY_LEN(terms); i++) {
-		if (strlen(terms[i].name) != name || strncmp(terms[i].name, term, name) != 0)
-			continue;
-		if ((term[name] && parse_number(term + name + 1, &n, &rest) < 0) || *rest ||
-		    n > terms[i].max) {
-			complain(where, "PT term \"%s\": expected a number from 0 to %u, ignoring",
-				 term, terms[i].max);
-			return -EINVAL;
-		}
-		*terms[i].field = (uint32_t)n;
-		return 0;
-	}
-	complain(where, "unknown PT term \"%s\", ignoring", term);
-	return -EINVAL;
-}
-
 static int set_pt(const struct where *where, const char *value, void *field)
 {
-	char copy[LINE_MAX_], *save = NULL;
+	char copy[LINE_MAX_], message[LINE_MAX_ + 64], *save = NULL;
 
 	(void)snprintf(copy, sizeof(copy), "%s", value);
 	for (char *term = strtok_r(copy, ", \t", &save); term; term = strtok_r(NULL, ", \t", &save))
-		(void)set_term(where, term, field);
+		if (ptterms_set(field, term, message, sizeof(message)) < 0)
+			complain(where, "%s, ignoring", message);
 	return 0;
 }
 
@@ -214,6 +205,7 @@ static const struct key {
 	}
 	KEY("Source", set_source, source, false),
 	KEY("PT", set_pt, pt, false),
+	KEY("Trace", set_trace, trace, false),
 	KEY("Cpus", set_cpus, n_cpus, false),
 	KEY("AuxSize", set_ring, aux_size, false),
 	KEY("SwitchSize", set_ring, switch_size, false),

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/ptterms.h"
 
 #define CONFIG_FILE_DEFAULT "/etc/ptd/ptd.conf"
 #define CONFIG_CPUS_MAX     128u
@@ -25,14 +26,11 @@ enum config_source {
 	CONFIG_SOURCE_PT,
 };
 
-/* The PT= setting: terms as perf spells them. */
-struct config_pt {
-	uint32_t noretcomp;  /* 1: every return gives a packet */
-	uint32_t psb_period; /* a PSB every 2 KiB << this */
-	uint32_t tsc;
-	uint32_t mtc;
-	uint32_t mtc_period; /* an MTC every 2^this ticks of the crystal */
-	uint32_t cyc;
+/* Whose code hardware traces. */
+enum config_trace {
+	CONFIG_TRACE_USER,
+	CONFIG_TRACE_KERNEL,
+	CONFIG_TRACE_ALL,
 };
 
 /* Of a limit of the spool: the default share of the file system. */
@@ -40,7 +38,8 @@ struct config_pt {
 
 struct config {
 	enum config_source source;
-	struct config_pt pt;
+	struct ptterms pt;
+	enum config_trace trace;
 	uint32_t n_cpus; /* virtual CPUs of the software source; 0: as many as are online */
 	uint64_t aux_size;
 	uint64_t switch_size;

@@ -444,6 +444,10 @@ static int open_source(struct manager *m, const struct config *config)
 			       : "no Intel PT on this machine (" PT_DEVICE
 				 " does not exist): using the software source, which records "
 				 "programs started by `ptctl record`");
+	for (unsigned i = 0; i < _PTTERMS; i++)
+		if (config->pt.values[i] > 0 && !source_emu_knows(i))
+			log_warning("PT=%s: the software source does not write that, ignoring",
+				    ptterms_name(i));
 	r = source_emu_new(config, &m->source);
 	if (r == -EOPNOTSUPP)
 		return log_error_errno(r, "PT=: the software source writes TSC packets always: "

@@ -42,6 +42,9 @@
 #define SHIFT_MTC_PERIOD 14
 #define SHIFT_PSB_PERIOD 24
 
+#define DEFAULT_PSB_PERIOD 1u
+#define DEFAULT_MTC_PERIOD 3u
+
 /* Processes watched for being alive. A recording of more is noticed through the others. */
 #define PIDS_MAX 64u
 
@@ -501,9 +504,43 @@ static const struct source_ops emu_ops = {
 	.free = emu_free,
 };
 
+/* The terms that the software source knows; the others it leaves alone. */
+struct wanted {
+	uint32_t noretcomp, psb_period, mtc, mtc_period, cyc;
+};
+
+static struct wanted wanted_from(const struct ptterms *pt)
+{
+	return (struct wanted){
+		.noretcomp = ptterms_get(pt, PTTERM_NORETCOMP, 0),
+		.psb_period = ptterms_get(pt, PTTERM_PSB_PERIOD, DEFAULT_PSB_PERIOD),
+		.mtc = ptterms_get(pt, PTTERM_MTC, 0),
+		.mtc_period = ptterms_get(pt, PTTERM_MTC_PERIOD, DEFAULT_MTC_PERIOD),
+		.cyc = ptterms_get(pt, PTTERM_CYC, 0),
+	};
+}
+
+bool source_emu_knows(enum ptterm term)
+{
+	switch (term) {
+	case PTTERM_PT:
+	case PTTERM_BRANCH:
+	case PTTERM_TSC:
+	case PTTERM_NORETCOMP:
+	case PTTERM_PSB_PERIOD:
+	case PTTERM_MTC:
+	case PTTERM_MTC_PERIOD:
+	case PTTERM_CYC:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static struct emu_pool_layout layout_from(const struct config *config)
 {
 	const long online = sysconf(_SC_NPROCESSORS_ONLN);
+	const struct wanted pt = wanted_from(&config->pt);
 	uint32_t n = config->n_cpus ? config->n_cpus : online > 0 ? (uint32_t)online : 1;
 
 	if (n > EMU_CPUS_MAX / 2)
@@ -514,16 +551,14 @@ static struct emu_pool_layout layout_from(const struct config *config)
 		.aux_size = config->aux_size,
 		.switch_size = config->switch_size,
 		.task_size = config->task_size,
-		.psb_period = UINT32_C(2048) << config->pt.psb_period,
+		.psb_period = UINT32_C(2048) << pt.psb_period,
 		.quantum_us = QUANTUM_US,
-		.return_compression = !config->pt.noretcomp,
-		.timing = { .mtc = config->pt.mtc,
-			    .cyc = config->pt.cyc,
-			    .mtc_period = (uint8_t)config->pt.mtc_period },
+		.return_compression = !pt.noretcomp,
+		.timing = { .mtc = pt.mtc, .cyc = pt.cyc, .mtc_period = (uint8_t)pt.mtc_period },
 	};
 }
 
-static uint64_t timing_config(const struct config_pt *pt)
+static uint64_t timing_config(const struct wanted *pt)
 {
 	return (pt->mtc ? CONFIG_MTC | (uint64_t)pt->mtc_period << SHIFT_MTC_PERIOD : 0) |
 	       (pt->cyc ? CONFIG_CYC : 0);
@@ -533,13 +568,14 @@ static uint64_t timing_config(const struct config_pt *pt)
  * the ns of CLOCK_MONOTONIC, so that the conversion changes nothing. */
 static struct source_facts facts_from(const struct config *config)
 {
+	const struct wanted pt = wanted_from(&config->pt);
+
 	return (struct source_facts){
 		.name = "emu",
 		.pmu_type = 8,
 		.attr_config = CONFIG_PT | CONFIG_TSC | CONFIG_BRANCH |
-			       (config->pt.noretcomp ? CONFIG_NORETCOMP : 0) |
-			       timing_config(&config->pt) |
-			       (uint64_t)config->pt.psb_period << SHIFT_PSB_PERIOD,
+			       (pt.noretcomp ? CONFIG_NORETCOMP : 0) | timing_config(&pt) |
+			       (uint64_t)pt.psb_period << SHIFT_PSB_PERIOD,
 		.mask_tsc = CONFIG_TSC,
 		.mask_noretcomp = CONFIG_NORETCOMP,
 		.mask_mtc = CONFIG_MTC,
@@ -579,7 +615,7 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 	struct source_emu *e;
 	int r;
 
-	if (!config->pt.tsc)
+	if (!ptterms_get(&config->pt, PTTERM_TSC, 1))
 		return -EOPNOTSUPP;
 
 	e = malloc(sizeof(*e));

@@ -20,8 +20,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	config_init(&c);
 	config_parse(&c, "fuzz", (const char *)data, size, warn);
-	if (c.n_cpus > CONFIG_CPUS_MAX || c.pt.psb_period > 15 || c.pt.noretcomp > 1 ||
-	    c.aux_size < 4096 || c.aux_size > CONFIG_SIZE_MAX || (c.aux_size & (c.aux_size - 1)) ||
+	for (size_t i = 0; i < _PTTERMS; i++)
+		if (c.pt.values[i] < PTTERMS_UNSET || c.pt.values[i] > 15)
+			abort();
+	if (c.n_cpus > CONFIG_CPUS_MAX || c.trace > CONFIG_TRACE_ALL ||
+	    c.pt.values[PTTERM_NORETCOMP] > 1 || c.aux_size < 4096 ||
+	    c.aux_size > CONFIG_SIZE_MAX || (c.aux_size & (c.aux_size - 1)) ||
 	    c.switch_size < 4096 || c.task_size < 4096)
 		abort();
 	return 0;

@@ -35,7 +35,8 @@ static void all_settings(void **state)
 	(void)state;
 	parse(&c, "# comment\n; another\n\n[Recorder]\n"
 		  "Source=emu\r\n AuxSize = 1M \nSwitchSize=64K\nTaskSize=1048576\nCpus=3\n"
-		  "SidebandMax=2G\nMaxUse=1T\nKeepFree=0\nPT=noretcomp=1,psb_period=0, mtc=0");
+		  "SidebandMax=2G\nMaxUse=1T\nKeepFree=0\nPT=noretcomp=1,psb_period=0, mtc=0,cyc\n"
+		  "Trace=all\n");
 	assert_string_equal(warnings, "");
 	assert_int_equal(c.source, CONFIG_SOURCE_EMU);
 	assert_int_equal(c.aux_size, 1 << 20);
@@ -45,9 +46,12 @@ static void all_settings(void **state)
 	assert_int_equal(c.sideband_max, UINT64_C(2) << 30);
 	assert_int_equal(c.max_use, UINT64_C(1) << 40);
 	assert_int_equal(c.keep_free, 0);
-	assert_int_equal(c.pt.noretcomp, 1);
-	assert_int_equal(c.pt.psb_period, 0);
-	assert_int_equal(c.pt.tsc, 1);
+	assert_int_equal(c.trace, CONFIG_TRACE_ALL);
+	assert_int_equal(c.pt.values[PTTERM_NORETCOMP], 1);
+	assert_int_equal(c.pt.values[PTTERM_PSB_PERIOD], 0);
+	assert_int_equal(c.pt.values[PTTERM_MTC], 0);
+	assert_int_equal(c.pt.values[PTTERM_CYC], 1);
+	assert_int_equal(c.pt.values[PTTERM_TSC], PTTERMS_UNSET);
 }
 
 /* A line that is wrong is named, and changes nothing. */
@@ -72,6 +76,7 @@ static void wrong_lines(void **state)
 		{ "Cpus=129", "\"129\" is not a number from 1 to 128, ignoring" },
 		{ "Cpus=2x", "\"2x\" is not a number from 1 to 128, ignoring" },
 		{ "Source=hardware", "\"hardware\" is none of auto, emu, pt, ignoring" },
+		{ "Trace=both", "\"both\" is none of user, kernel, all, ignoring" },
 		{ "PT=foo=1", "unknown PT term \"foo=1\", ignoring" },
 		{ "PT=psb_period=16",
 		  "PT term \"psb_period=16\": expected a number from 0 to 15, ignoring" },

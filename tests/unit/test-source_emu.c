@@ -336,13 +336,13 @@ static void what_it_does_not_do(void **state)
 
 	(void)state;
 	config_init(&config);
-	config.pt.tsc = 0;
+	config.pt.values[PTTERM_TSC] = 0;
 	assert_int_equal(source_emu_new(&config, &source), -EOPNOTSUPP);
 	assert_ptr_equal(source, (struct source *)0x1);
 
 	config_init(&config);
-	config.pt.noretcomp = 1;
-	config.pt.psb_period = 0;
+	config.pt.values[PTTERM_NORETCOMP] = 1;
+	config.pt.values[PTTERM_PSB_PERIOD] = 0;
 	assert_int_equal(source_emu_new(&config, &source), 0);
 	assert_int_equal(source->facts.attr_config, 1 << 0 | 1 << 10 | 1 << 11 | 1 << 13);
 	(void)source->ops->free(source);
