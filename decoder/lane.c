@@ -141,6 +141,18 @@ static void open_slice(struct lane *lane)
 	lane->stay_opens = false;
 }
 
+/* Return: whether a gap goes on where the last one ended, with nothing between. */
+static bool extend_gap(struct lane *lane, const struct ptd_mark *mark)
+{
+	struct ptd_mark *last = lane->marks.n > 0 ? &lane->marks.items[lane->marks.n - 1] : NULL;
+
+	if (!last || last->kind != PTD_MARK_GAP || last->run != mark->run ||
+	    last->reason != mark->reason || last->offset + last->n_bytes != mark->offset)
+		return false;
+	last->n_bytes += mark->n_bytes;
+	return true;
+}
+
 static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct engine_step *step)
 {
 	struct ptd_mark mark = {
@@ -162,10 +174,12 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 		mark.offset = lane->span_base + step->offset;
 		mark.n_bytes = step->n_bytes;
 
-		lane->stats.n_gaps++;
 		lane->stats.bytes_lost += mark.n_bytes;
-		lane->n_gaps[mark.reason]++;
 		lane->gap_bytes[mark.reason] += mark.n_bytes;
+		if (extend_gap(lane, &mark))
+			return 0;
+		lane->stats.n_gaps++;
+		lane->n_gaps[mark.reason]++;
 	}
 	return vec_push(&lane->marks, mark);
 }
@@ -191,7 +205,8 @@ static int start_span(struct lane *lane)
 	if (span->size == 0)
 		return add_mark(lane, PTD_MARK_GAP, &empty);
 
-	config.pt = span->bytes;
+	/* Private to this process, whatever they come from: see mapfile_init_writable(). */
+	config.pt = (uint8_t *)(uintptr_t)span->bytes;
 	config.size = span->size;
 	return engine_new(lane->config.engine, &config, &lane->engine);
 }

@@ -86,7 +86,7 @@ static int open_raw(struct ptd_decoder *d, const struct ptd_options *o, char **r
 {
 	int r;
 
-	r = mapfile_init(&d->raw_pt, AT_FDCWD, o->raw_pt);
+	r = mapfile_init_writable(&d->raw_pt, AT_FDCWD, o->raw_pt);
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: cannot read: %s", o->raw_pt,
 				   r == -EINVAL ? "is no regular file" : strerror(-r));

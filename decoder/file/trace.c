@@ -36,7 +36,7 @@ static int read_file(int dir_fd, const char *name, const char *path, struct trac
 	struct mapfile file = {};
 	int r;
 
-	r = mapfile_init(&file, dir_fd, name);
+	r = mapfile_init_writable(&file, dir_fd, name);
 	if (r == -EINVAL)
 		return message_set(reterr_message, r, "%s: not a regular file", path);
 	if (r < 0)

@@ -16,6 +16,7 @@ static int step(struct ipt_engine *engine, struct ipt_output *output)
 	int status, r = 0;
 	uint8_t mode;
 
+	b.ninsn = 0; /* libipt may leave it as it is */
 	status = pt_blk_next(engine->decoder, &b, sizeof(b));
 	mode = ipt_mode_bits(b.mode);
 	engine->ip = b.ip;

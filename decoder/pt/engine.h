@@ -44,7 +44,7 @@ struct engine_step {
 };
 
 struct engine_config {
-	const uint8_t *pt; /* borrowed */
+	uint8_t *pt; /* borrowed; bytes that were used up are written to: see scan.h, ipt_newer.h */
 	size_t size;
 	uint16_t cpu_family; /* 0: not known, no errata are worked around */
 	uint8_t cpu_model;

@@ -12,7 +12,7 @@ IPT_CALLS(insn)
 
 static int step(struct ipt_engine *engine, struct ipt_output *output)
 {
-	struct pt_insn insn;
+	struct pt_insn insn = { .iclass = ptic_error }; /* libipt may leave it as it is */
 	int status, r = 0;
 	uint8_t mode;
 

@@ -15,39 +15,41 @@ int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *op
 {
 	_cleanup_(engine_freep) struct engine *guard = NULL;
 	struct ipt_engine *e = calloc(1, sizeof(*e));
-	struct pt_config c;
+	struct pt_config *c;
 
 	if (!e)
 		return -ENOMEM;
 	*e = (struct ipt_engine){ .engine = { .ops = engine_ops }, .ops = ops, .config = *config };
 	guard = &e->engine;
+	c = &e->pt_config;
 
 	e->empty = pt_image_alloc(NULL);
 	if (!e->empty)
 		return -ENOMEM;
 
-	pt_config_init(&c);
-	/* libipt does not write to it, but its type does not say so. */
-	c.begin = (uint8_t *)(uintptr_t)config->pt;
-	c.end = c.begin + config->size;
-	c.flags = *flags;
-	c.mtc_freq = config->mtc_freq;
-	c.nom_freq = config->nom_freq;
-	c.cpuid_0x15_eax = config->cpuid_15_eax;
-	c.cpuid_0x15_ebx = config->cpuid_15_ebx;
+	pt_config_init(c);
+	c->begin = config->pt;
+	c->end = c->begin + config->size;
+	c->flags = *flags;
+	c->decode.callback = ipt_newer_packet;
+	c->decode.context = &e->newer;
+	c->mtc_freq = config->mtc_freq;
+	c->nom_freq = config->nom_freq;
+	c->cpuid_0x15_eax = config->cpuid_15_eax;
+	c->cpuid_0x15_ebx = config->cpuid_15_ebx;
 	if (config->cpu_family) {
-		c.cpu = (struct pt_cpu){ .vendor = pcv_intel,
-					 .family = config->cpu_family,
-					 .model = config->cpu_model,
-					 .stepping = config->cpu_stepping };
+		c->cpu = (struct pt_cpu){ .vendor = pcv_intel,
+					  .family = config->cpu_family,
+					  .model = config->cpu_model,
+					  .stepping = config->cpu_stepping };
 		/* A CPU that libipt does not know has no errata that it could work around. */
-		(void)pt_cpu_errata(&c.errata, &c.cpu);
+		(void)pt_cpu_errata(&c->errata, &c->cpu);
 	}
 
 	if (config->size == 0) {
 		e->ended = true;
 	} else {
-		e->decoder = ops->alloc(&c);
+		e->decoder = ops->alloc(c);
 		if (!e->decoder)
 			return -ENOMEM;
 		if (ops->set_image(e->decoder, e->empty) < 0)
@@ -67,6 +69,7 @@ struct engine *ipt_engine_free(struct engine *engine)
 	for (size_t i = 0; i < e->n_images; i++)
 		ipt_image_free(e->images[i]);
 	free(e->images);
+	(void)scan_free(e->scan);
 	pt_image_free(e->empty);
 	free(e);
 	return NULL;
@@ -375,7 +378,6 @@ static uint64_t sync_forward(struct ipt_engine *e)
 {
 	uint64_t offset, tried = 0;
 
-	e->spin_insns = 0;
 	for (;;) {
 		e->status = e->ops->sync_forward(e->decoder);
 		if (e->status == -pte_eos || e->ops->get_sync_offset(e->decoder, &offset) < 0)
@@ -393,7 +395,61 @@ static uint64_t sync_forward(struct ipt_engine *e)
 	return e->config.size;
 }
 
-/* Go to the next PSB; what lies between it and @lost_from is a gap. */
+/* Is there code at @ip, as far as is known before the caller was asked? */
+static bool has_code(struct ipt_engine *e, uint64_t ip)
+{
+	const struct extent *extent = e->image ? layout_find(&e->image->layout, ip) : NULL;
+
+	return extent && extent->object->state == OBJECT_OK;
+}
+
+/*
+ * Go on behind @point: the bytes before it have been used up, so a PSB+ that says what is known there takes their
+ * place. Return: whether that could be done.
+ */
+static bool sync_at(struct ipt_engine *e, const struct scan_point *point)
+{
+	uint8_t psb[SCAN_PSB_MAX];
+	const size_t size = scan_make_psb(e->scan, point->ip, psb);
+	uint64_t t = 0;
+
+	if (size == 0 || size > point->offset)
+		return false;
+	memcpy(e->config.pt + point->offset - size, psb, size);
+	e->status = e->ops->sync_set(e->decoder, point->offset - size);
+	if (e->status < 0)
+		return false;
+	if (e->ops->get_time(e->decoder, &t) == 0 && t > e->t)
+		e->t = t;
+	e->ask = true;
+	return true;
+}
+
+/*
+ * Find a packet behind @lost_from, but before the next PSB, that says where execution is. One that leads to where
+ * there is no code is of use only if that may be another thread's.
+ *
+ * Return: whether decoding goes on at @ret_offset.
+ */
+static bool recover(struct ipt_engine *e, uint64_t lost_from, uint64_t *ret_offset)
+{
+	struct scan_point point;
+	bool asks = false;
+
+	if (!e->scan && scan_new(&e->pt_config, &e->scan) < 0)
+		return false;
+	while (scan_find(e->scan, lost_from, &point) == 0) {
+		lost_from = point.offset;
+		asks = asks || point.asks;
+		if ((asks || has_code(e, point.ip)) && sync_at(e, &point)) {
+			*ret_offset = point.offset;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Go on as soon as it is certain where execution is; what lies between that and @lost_from is a gap. */
 static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lost_from,
 		   struct engine_step *ret_step)
 {
@@ -406,7 +462,12 @@ static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lo
 		.offset = lost_from,
 	};
 	e->flow.way = IPT_FLOW_ANYWHERE;
-	e->from = sync_forward(e);
+	e->spin_insns = 0;
+	e->newer.n = 0;
+	e->has_event = false;
+	if (!e->started || !recover(e, lost_from, &e->from))
+		e->from = sync_forward(e);
+	e->started = true;
 	/* libipt may have read the start of a PSB as something else: those bytes are accounted for. */
 	if (e->from < lost_from)
 		e->from = lost_from;
@@ -467,32 +528,30 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 	while (!e->ended) {
 		const uint64_t n_before = output->n_insns;
 
-		if (e->status >= 0 && (e->status & pts_event_pending)) {
-			ret_step->n_runs = output->n;
+		ret_step->n_runs = output->n;
+		if (ipt_newer_is_due(e)) {
+			ipt_take_newer(e, ret_step);
+			return 0;
+		}
+		if (e->status < 0)
+			return fail(e, ret_step);
+		if (e->has_event || (e->status & pts_event_pending)) {
 			if (ipt_take_event(e, ret_step))
 				return 0;
-			if (e->status < 0)
-				return fail(e, ret_step);
-			continue;
-		}
-		if (e->status >= 0 && (e->status & pts_eos)) {
+		} else if (e->status & pts_eos) {
 			e->status = -pte_eos;
 		} else if (output->n + IPT_STEP_RUNS_MAX > output->n_max) {
-			ret_step->n_runs = output->n;
 			stop(e, ENGINE_FULL, 0, ret_step);
 			return 0;
 		} else {
 			e->status = e->ops->step(e, output);
-			if (e->status >= 0 && !spins(e, output->n_insns - n_before))
+			if (e->status < 0 || !spins(e, output->n_insns - n_before))
 				continue;
+			ret_step->n_runs = output->n;
+			e->decoded += ipt_offset(e) - e->from;
+			resync(e, PTD_GAP_NO_PROGRESS, ipt_offset(e), ret_step);
+			return 0;
 		}
-
-		ret_step->n_runs = output->n;
-		if (e->status < 0)
-			return fail(e, ret_step);
-		e->decoded += ipt_offset(e) - e->from;
-		resync(e, PTD_GAP_NO_PROGRESS, ipt_offset(e), ret_step);
-		return 0;
 	}
 
 	stop(e, ENGINE_END, 0, ret_step);
@@ -510,7 +569,6 @@ int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_m
 	*ret_step = (struct engine_step){};
 
 	if (!e->ended && !e->started) {
-		e->started = true;
 		resync(e, PTD_GAP_NO_SYNC, 0, ret_step);
 		if (e->ended)
 			ret_step->reason = PTD_GAP_EMPTY;

@@ -16,6 +16,8 @@
 #include "base/base.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/ipt_code.h"
+#include "decoder/pt/ipt_newer.h"
+#include "decoder/pt/scan.h"
 
 /* What a step of the decoder adds to; cut into runs as blocks demand. */
 struct ipt_output {
@@ -57,6 +59,7 @@ struct ipt_ops {
 	void *(*alloc)(const struct pt_config *config);
 	void (*free)(void *decoder);
 	int (*sync_forward)(void *decoder);
+	int (*sync_set)(void *decoder, uint64_t offset);
 	int (*get_offset)(const void *decoder, uint64_t *ret_offset);
 	int (*get_sync_offset)(const void *decoder, uint64_t *ret_offset);
 	int (*get_time)(void *decoder, uint64_t *ret_tsc);
@@ -73,6 +76,9 @@ struct ipt_engine {
 	const struct ipt_ops *ops;
 	struct engine_config config;
 	void *decoder;
+	struct pt_config pt_config;
+	struct scan *scan; /* made when it is needed */
+	struct ipt_newer newer;
 
 	struct ipt_image **images; /* one for each space met; owned */
 	size_t n_images;
@@ -83,6 +89,8 @@ struct ipt_engine {
 
 	/* State of the walk. */
 	int status; /* libipt's, of the last call */
+	bool has_event;
+	struct pt_event event; /* taken from libipt; marks that belong before it go first */
 	bool started;
 	bool ask; /* just synchronised: the caller must say whose code this is */
 	bool ended;
@@ -112,6 +120,12 @@ uint64_t ipt_engine_decoded(const struct engine *engine);
 /* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if not, see
  * engine->status. */
 bool ipt_take_event(struct ipt_engine *engine, struct engine_step *ret_step);
+
+/* Must a mark that waits in engine->newer be given out before anything else? */
+bool ipt_newer_is_due(const struct ipt_engine *engine);
+
+/* Take the oldest of them. */
+void ipt_take_newer(struct ipt_engine *engine, struct engine_step *ret_step);
 
 /* Return: the offset up to which packets have been used up. */
 uint64_t ipt_offset(const struct ipt_engine *engine);
@@ -149,6 +163,10 @@ int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint
 	{                                                                      \
 		return pt_##d##_sync_forward(decoder);                         \
 	}                                                                      \
+	static int sync_set(void *decoder, uint64_t offset)                    \
+	{                                                                      \
+		return pt_##d##_sync_set(decoder, offset);                     \
+	}                                                                      \
 	static int get_offset(const void *decoder, uint64_t *ret_offset)       \
 	{                                                                      \
 		return pt_##d##_get_offset(decoder, ret_offset);               \
@@ -170,7 +188,7 @@ int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint
 		return pt_##d##_event(decoder, ret_event, sizeof(*ret_event)); \
 	}
 
-#define IPT_CALLS_OPS                                                                            \
-	.alloc = alloc, .free = release, .sync_forward = sync_forward, .get_offset = get_offset, \
-	.get_sync_offset = get_sync_offset, .get_time = get_time, .set_image = set_image,        \
-	.event = event
+#define IPT_CALLS_OPS                                                                        \
+	.alloc = alloc, .free = release, .sync_forward = sync_forward, .sync_set = sync_set, \
+	.get_offset = get_offset, .get_sync_offset = get_sync_offset, .get_time = get_time,  \
+	.set_image = set_image, .event = event

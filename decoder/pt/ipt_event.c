@@ -4,6 +4,8 @@
 
 #include "decoder/pt/ipt.h"
 
+#include <string.h>
+
 static bool stop(const struct ipt_engine *e, enum engine_stop why, struct engine_step *ret_step)
 {
 	ret_step->stop = why;
@@ -102,6 +104,17 @@ static bool take_pwrx(const struct ipt_engine *e, const struct pt_event *event,
 			  wake, ret_step);
 }
 
+/* One with an address may be ours: it stands for the end of a PEBS record. */
+static bool take_exstop(struct ipt_engine *e, const struct pt_event *event,
+			struct engine_step *ret_step)
+{
+	const bool is_pebs = e->newer.n_addresses > 0 && !event->ip_suppressed;
+
+	e->newer.n_addresses -= is_pebs;
+	return mark(e, event, is_pebs ? PTD_MARK_PEBS : PTD_MARK_EXSTOP, event->variant.exstop.ip,
+		    ret_step);
+}
+
 /* Return: whether the caller must see it. */
 static bool take(struct ipt_engine *e, const struct pt_event *event, bool is_later,
 		 struct engine_step *ret_step)
@@ -149,7 +162,7 @@ static bool take(struct ipt_engine *e, const struct pt_event *event, bool is_lat
 				  event->variant.ptwrite.payload, event->variant.ptwrite.size,
 				  ret_step);
 	case ptev_exstop:
-		return mark(e, event, PTD_MARK_EXSTOP, event->variant.exstop.ip, ret_step);
+		return take_exstop(e, event, ret_step);
 	case ptev_mwait:
 		return mark_value(e, event, PTD_MARK_MWAIT, event->variant.mwait.ip,
 				  event->variant.mwait.hints, event->variant.mwait.ext, ret_step);
@@ -166,23 +179,70 @@ static bool take(struct ipt_engine *e, const struct pt_event *event, bool is_lat
 	}
 }
 
+/*
+ * Which of the marks in engine->newer come before the event? libipt read their packets ahead. Those of what
+ * interrupted the code say so, and belong to an event that it did; those of what leads back to it belong
+ * to the event that it goes on.
+ */
+static bool belongs(const struct ipt_engine *e, const struct ipt_newer_mark *mark)
+{
+	const bool interrupts =
+	    e->event.type == ptev_async_disabled || e->event.type == ptev_async_branch;
+
+	if (e->event.type != ptev_enabled && !interrupts)
+		return false;
+	return e->event.type == ptev_enabled ? !mark->interrupts : mark->interrupts;
+}
+
+bool ipt_newer_is_due(const struct ipt_engine *e)
+{
+	const struct ipt_newer *newer = &e->newer;
+
+	if (newer->n == 0)
+		return false;
+	return e->status < 0 || newer->waiting[0].kind == PTD_MARK_PEBS ||
+	       (e->has_event && belongs(e, &newer->waiting[0]));
+}
+
 bool ipt_take_event(struct ipt_engine *e, struct engine_step *ret_step)
 {
-	struct pt_event event = {};
 	bool is_later;
 
-	e->status = e->ops->event(e->decoder, &event);
-	if (e->status < 0)
-		return false;
+	if (!e->has_event) {
+		e->event = (struct pt_event){};
+		e->status = e->ops->event(e->decoder, &e->event);
+		if (e->status < 0)
+			return false;
+		e->has_event = true;
+		if (ipt_newer_is_due(e)) {
+			ipt_take_newer(e, ret_step);
+			return true;
+		}
+	}
+	e->has_event = false;
+
 	/* An event that waited for its instruction bears the time at which its packet was read. */
-	is_later = event.has_tsc && event.tsc > e->t;
+	is_later = e->event.has_tsc && e->event.tsc > e->t;
 	if (is_later)
-		e->t = event.tsc;
-	if (take(e, &event, is_later, ret_step)) {
+		e->t = e->event.tsc;
+	if (take(e, &e->event, is_later, ret_step)) {
 		if (ret_step->stop == ENGINE_MARK && is_later)
 			e->ask = true;
 		return true;
 	}
 	/* The time in a PSB+ makes no tick, but comes with the state that it repeats. */
 	return is_later && stop(e, ENGINE_ASK, ret_step);
+}
+
+void ipt_take_newer(struct ipt_engine *e, struct engine_step *ret_step)
+{
+	struct ipt_newer *newer = &e->newer;
+	const struct ipt_newer_mark first = newer->waiting[0];
+
+	newer->n--;
+	memmove(newer->waiting, newer->waiting + 1, newer->n * sizeof(*newer->waiting));
+	ret_step->mark = first.kind;
+	ret_step->value = first.value;
+	ret_step->extra = first.extra;
+	(void)stop(e, ENGINE_MARK, ret_step);
 }

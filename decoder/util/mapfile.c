@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
+static int map(struct mapfile *mapfile, int dir_fd, const char *path, int prot)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat st;
@@ -23,13 +23,23 @@ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 
 	if (st.st_size > 0) {
-		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		p = mmap(NULL, (size_t)st.st_size, prot, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 		if (p == MAP_FAILED)
 			return -errno;
 	}
 
 	*mapfile = (struct mapfile){ .bytes = p, .size = (size_t)st.st_size };
 	return 0;
+}
+
+int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
+{
+	return map(mapfile, dir_fd, path, PROT_READ);
+}
+
+int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, const char *path)
+{
+	return map(mapfile, dir_fd, path, PROT_READ | PROT_WRITE);
 }
 
 void mapfile_deinit(struct mapfile *mapfile)

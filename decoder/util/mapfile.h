@@ -4,7 +4,7 @@
 /*
  * Mapfile
  *
- * A regular file's bytes, mapped read-only.
+ * A regular file's bytes, mapped.
  */
 
 #include <stddef.h>
@@ -23,4 +23,8 @@ struct mapfile {
  * Return: 0; -EINVAL if it is not a regular file; or negative errno.
  */
 _must_check_ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path);
+
+/* The same, but the bytes may be written to: nobody else sees that. */
+_must_check_ int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, const char *path);
+
 void mapfile_deinit(struct mapfile *mapfile);

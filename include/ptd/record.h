@@ -113,7 +113,7 @@ enum ptd_mark_kind {
 	PTD_MARK_EXSTOP,  /* execution stopped at @ip */
 	PTD_MARK_CFE,     /* event trace: enum ptd_cfe; vector */
 	PTD_MARK_EVD,     /* of the next of those: enum ptd_evd; the datum */
-	PTD_MARK_PEBS,    /* a PEBS record was among the packets, and passed over: its bytes */
+	PTD_MARK_PEBS,    /* a PEBS record was among the packets, and passed over */
 	_PTD_MARK_KINDS,
 };
 

@@ -64,11 +64,15 @@ static void decode(const char *name, const uint8_t *data, size_t size, const str
 	_cleanup_(cache_freep) struct cache *cache = NULL;
 	_cleanup_(ipt_code_freep) struct ipt_code *code = NULL;
 	_cleanup_(engine_freep) struct engine *engine = NULL;
-	struct engine_config config = { .pt = data, .size = size };
+	struct engine_config config = { .size = size };
+	_cleanup_(freep) uint8_t *pt = malloc(size + 1); /* its own: an engine writes to it */
 	uint64_t lost = 0;
 	struct engine_step step;
 
-	need(cache_new(NULL, NULL, &cache) == 0 && ipt_code_new(&code) == 0);
+	need(pt && cache_new(NULL, NULL, &cache) == 0 && ipt_code_new(&code) == 0);
+	if (size > 0)
+		memcpy(pt, data, size);
+	config.pt = pt;
 	config.cache = cache;
 	config.code = code;
 	need(engine_new(engine_find(name), &config, &engine) == 0);

@@ -168,14 +168,16 @@ static void print_runs(FILE *f, const struct setup *s, size_t n, uint64_t *t, ui
 static void transcribe(const struct setup *s, const struct engine_ops *ops, const struct row *row,
 		       FILE *f)
 {
+	uint8_t packets[sizeof(row->packets)];
 	const struct engine_config config = {
-		.pt = row->packets, .size = row->size, .cache = s->cache, .code = s->code
+		.pt = packets, .size = row->size, .cache = s->cache, .code = s->code
 	};
 	_cleanup_(engine_freep) struct engine *engine = NULL;
 	uint64_t t = 0, last = 0, accounted = 0;
 	bool asked = false; /* since packets were last off */
 	struct engine_step step;
 
+	memcpy(packets, row->packets, sizeof(packets));
 	assert_int_equal(engine_new(ops, &config, &engine), 0);
 	do {
 		assert_int_equal(engine_next(engine, s->runs, IPT_STEP_RUNS_MAX, &step), 0);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Newer
+ *
+ * The packets that libipt 2.0.5 does not know and hands to us: those of event trace (CFE, EVD) and of
+ * PEBS via PT (BBP, BIP, BEP). What they say waits here until the instructions before it have been
+ * given out.
+ *
+ * Source: SDM volume 3, chapter "Intel Processor Trace", packet definitions.
+ */
+
+#include <intel-pt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "ptd/record.h"
+
+#define IPT_NEWER_MAX 32 /* that wait; more are dropped */
+
+struct ipt_newer {
+	struct ipt_newer_mark {
+		enum ptd_mark_kind kind;
+		uint64_t value, extra;
+		bool interrupts; /* with the address that follows */
+	} waiting[IPT_NEWER_MAX];
+	size_t n;
+	unsigned n_addresses; /* EXSTOP packets that stand for the end of a PEBS record */
+};
+
+/*
+ * pt_config.decode.callback; its context is a struct ipt_newer, or NULL: then it only tells sizes.
+ *
+ * The items of a PEBS block look like TNT packets to whoever does not know that they are in one:
+ * they are blanked, so the bytes of @config must be writable.
+ */
+int ipt_newer_packet(struct pt_packet_unknown *unknown, const struct pt_config *config,
+		     const uint8_t *pos, void *context);

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/pt/scan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/pt/ipt_newer.h"
+
+/* The crystal's count, as a TMA begins it and each MTC goes on with it. */
+struct crystal {
+	bool valid;
+	uint64_t tsc;     /* when the count was @ctc */
+	uint16_t ctc;     /* of the TMA */
+	uint64_t periods; /* of MTC, that are over since */
+	uint8_t mtc;      /* the payload that an MTC had last, or would have had at the TMA */
+};
+
+struct scan {
+	struct pt_packet_decoder *packets;
+	uint8_t mtc_freq;
+	uint32_t eax, ebx;
+	bool synced;
+	bool asks;
+
+	/* What a PSB+ says. */
+	uint64_t last_ip;
+	uint64_t tsc;
+	bool has_tsc;
+	struct crystal crystal;
+	uint16_t cbr;
+	struct pt_packet_mode_exec exec;
+	bool has_exec;
+	struct pt_packet_mode_tsx tsx;
+	struct pt_packet_pip pip;
+	bool has_pip;
+	uint64_t vmcs;
+	bool has_vmcs;
+
+	bool enabled;     /* between TIP.PGE and TIP.PGD */
+	bool in_psb;      /* between PSB and PSBEND */
+	bool is_overflow; /* the FUP that follows says where execution is */
+};
+
+int scan_new(const struct pt_config *config, struct scan **ret_scan)
+{
+	_cleanup_(scan_freep) struct scan *scan = calloc(1, sizeof(*scan));
+	struct pt_config c = *config;
+
+	if (!scan)
+		return -ENOMEM;
+	scan->mtc_freq = config->mtc_freq;
+	scan->eax = config->cpuid_0x15_eax;
+	scan->ebx = config->cpuid_0x15_ebx;
+	c.decode.context = NULL;
+	scan->packets = pt_pkt_alloc_decoder(&c);
+	if (!scan->packets)
+		return -ENOMEM;
+	*ret_scan = TAKE(scan);
+	return 0;
+}
+
+struct scan *scan_free(struct scan *scan)
+{
+	if (!scan)
+		return NULL;
+	pt_pkt_free_decoder(scan->packets);
+	free(scan);
+	return NULL;
+}
+
+/* Return: whether the packet has an address: then it is the last IP now. */
+static bool take_ip(struct scan *scan, const struct pt_packet_ip *packet)
+{
+	const uint64_t ip = packet->ip;
+
+	switch (packet->ipc) {
+	case pt_ipc_update_16:
+		scan->last_ip = (scan->last_ip & ~UINT64_C(0xffff)) | ip;
+		return true;
+	case pt_ipc_update_32:
+		scan->last_ip = (scan->last_ip & ~UINT64_C(0xffffffff)) | ip;
+		return true;
+	case pt_ipc_sext_48:
+		scan->last_ip = (uint64_t)((int64_t)(ip << 16) >> 16);
+		return true;
+	case pt_ipc_update_48:
+		scan->last_ip = (scan->last_ip & ~UINT64_C(0xffffffffffff)) | ip;
+		return true;
+	case pt_ipc_full:
+		scan->last_ip = ip;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void take_tma(struct scan *scan, const struct pt_packet_tma *tma)
+{
+	scan->crystal = (struct crystal){
+		.valid = scan->has_tsc && scan->eax > 0 && scan->ebx > 0 && scan->mtc_freq < 16,
+		.tsc = scan->tsc - tma->fc,
+		.ctc = tma->ctc,
+		.mtc = (uint8_t)(tma->ctc >> scan->mtc_freq),
+	};
+}
+
+/* The count at the MTC read last, as far as it goes beyond 16 bits; that of the TMA if there was none. */
+static uint64_t crystal_ctc(const struct scan *scan)
+{
+	const struct crystal *c = &scan->crystal;
+
+	if (c->periods == 0)
+		return c->ctc;
+	return ((uint64_t)(c->ctc >> scan->mtc_freq) + c->periods) << scan->mtc_freq;
+}
+
+static uint64_t crystal_tsc(const struct scan *scan)
+{
+	const uint64_t ticks = crystal_ctc(scan) - scan->crystal.ctc;
+
+	return scan->crystal.tsc + ticks * scan->ebx / scan->eax;
+}
+
+static void take_mtc(struct scan *scan, const struct pt_packet_mtc *mtc)
+{
+	scan->crystal.periods += (uint8_t)(mtc->ctc - scan->crystal.mtc);
+	scan->crystal.mtc = mtc->ctc;
+}
+
+static void take_tsc(struct scan *scan, const struct pt_packet_tsc *tsc)
+{
+	scan->tsc = tsc->tsc;
+	scan->has_tsc = true;
+	scan->crystal.valid = false;
+	scan->asks = true;
+}
+
+static void take_mode(struct scan *scan, const struct pt_packet_mode *mode)
+{
+	if (mode->leaf == pt_mol_exec) {
+		scan->exec = mode->bits.exec;
+		scan->has_exec = true;
+	} else if (mode->leaf == pt_mol_tsx) {
+		scan->tsx = mode->bits.tsx;
+	}
+}
+
+/* A packet of state: nothing about where execution is. */
+static void take_state(struct scan *scan, const struct pt_packet *packet)
+{
+	switch (packet->type) {
+	case ppt_tsc:
+		take_tsc(scan, &packet->payload.tsc);
+		return;
+	case ppt_tma:
+		take_tma(scan, &packet->payload.tma);
+		return;
+	case ppt_mtc:
+		take_mtc(scan, &packet->payload.mtc);
+		scan->asks = true;
+		return;
+	case ppt_cbr:
+		scan->cbr = packet->payload.cbr.ratio;
+		return;
+	case ppt_mode:
+		take_mode(scan, &packet->payload.mode);
+		return;
+	case ppt_pip:
+		scan->pip = packet->payload.pip;
+		scan->has_pip = true;
+		scan->asks = true;
+		return;
+	case ppt_vmcs:
+		scan->vmcs = packet->payload.vmcs.base;
+		scan->has_vmcs = true;
+		return;
+	default:
+		return;
+	}
+}
+
+/* A PSB or an overflow: packets begin anew. */
+static void begin(struct scan *scan, bool is_overflow)
+{
+	scan->last_ip = 0;
+	scan->enabled = false;
+	scan->in_psb = !is_overflow;
+	scan->is_overflow = is_overflow;
+	scan->tsx = (struct pt_packet_mode_tsx){};
+}
+
+/* Return: whether the packet says where execution is. */
+static bool take(struct scan *scan, const struct pt_packet *packet)
+{
+	bool has_ip;
+
+	switch (packet->type) {
+	case ppt_psb:
+	case ppt_ovf:
+		begin(scan, packet->type == ppt_ovf);
+		return false;
+	case ppt_psbend:
+		scan->in_psb = false;
+		return false;
+	case ppt_tip:
+		return take_ip(scan, &packet->payload.ip) && scan->enabled;
+	case ppt_tip_pge:
+		has_ip = take_ip(scan, &packet->payload.ip);
+		scan->enabled = true;
+		scan->is_overflow = false;
+		scan->asks = true;
+		return has_ip;
+	case ppt_tip_pgd:
+		(void)take_ip(scan, &packet->payload.ip);
+		scan->enabled = false;
+		return false;
+	case ppt_fup:
+		has_ip = take_ip(scan, &packet->payload.ip) && scan->is_overflow;
+		scan->enabled = scan->enabled || scan->in_psb || scan->is_overflow;
+		scan->is_overflow = false;
+		return has_ip;
+	default:
+		take_state(scan, packet);
+		return false;
+	}
+}
+
+/* Return: the offset of the next packet. */
+static uint64_t next_offset(const struct scan *scan)
+{
+	uint64_t offset = 0;
+
+	(void)pt_pkt_get_offset(scan->packets, &offset);
+	return offset;
+}
+
+/* Go to the next PSB if packets cannot be told from each other here. Return: whether there is one. */
+static bool sync_to_packets(struct scan *scan)
+{
+	if (!scan->synced)
+		scan->synced = pt_pkt_sync_forward(scan->packets) >= 0;
+	return scan->synced;
+}
+
+int scan_find(struct scan *scan, uint64_t from, struct scan_point *ret_point)
+{
+	scan->asks = false;
+	while (sync_to_packets(scan)) {
+		const uint64_t offset = next_offset(scan);
+		struct pt_packet packet;
+		bool is_point;
+		int n;
+
+		n = pt_pkt_next(scan->packets, &packet, sizeof(packet));
+		if (n == -pte_eos)
+			return SCAN_PSB;
+		if (n < 0) {
+			scan->synced = false;
+			continue;
+		}
+		is_point = take(scan, &packet);
+		if (offset < from)
+			scan->asks = false;
+		else if (packet.type == ppt_psb)
+			return SCAN_PSB;
+		else if (is_point) {
+			*ret_point = (struct scan_point){
+				.offset = offset + (uint64_t)n,
+				.ip = scan->last_ip,
+				.asks = scan->asks,
+			};
+			return 0;
+		}
+	}
+	return SCAN_PSB;
+}
+
+/* The packets of a PSB+ in the order in which CPUs write them. */
+static size_t list_state(const struct scan *scan, uint64_t ip, struct pt_packet packets[static 12])
+{
+	const struct crystal *c = &scan->crystal;
+	size_t n = 0;
+
+	packets[n++].type = ppt_psb;
+	if (scan->has_tsc) {
+		packets[n].type = ppt_tsc;
+		packets[n++].payload.tsc.tsc = c->valid ? crystal_tsc(scan) : scan->tsc;
+	}
+	if (scan->has_tsc && c->valid) {
+		packets[n].type = ppt_tma;
+		packets[n++].payload.tma.ctc = (uint16_t)crystal_ctc(scan);
+	}
+	if (scan->cbr) {
+		packets[n].type = ppt_cbr;
+		packets[n++].payload.cbr.ratio = (uint8_t)scan->cbr;
+	}
+	if (scan->has_pip) {
+		packets[n].type = ppt_pip;
+		packets[n++].payload.pip = scan->pip;
+	}
+	if (scan->has_vmcs) {
+		packets[n].type = ppt_vmcs;
+		packets[n++].payload.vmcs.base = scan->vmcs;
+	}
+	if (scan->has_exec) {
+		packets[n].type = ppt_mode;
+		packets[n].payload.mode.leaf = pt_mol_exec;
+		packets[n++].payload.mode.bits.exec = scan->exec;
+	}
+	if (scan->tsx.intx) {
+		packets[n].type = ppt_mode;
+		packets[n].payload.mode.leaf = pt_mol_tsx;
+		packets[n++].payload.mode.bits.tsx = scan->tsx;
+	}
+	packets[n].type = ppt_fup;
+	packets[n++].payload.ip = (struct pt_packet_ip){ .ipc = pt_ipc_full, .ip = ip };
+	packets[n++].type = ppt_psbend;
+	return n;
+}
+
+size_t scan_make_psb(const struct scan *scan, uint64_t ip, uint8_t ret_bytes[static SCAN_PSB_MAX])
+{
+	struct pt_packet packets[12] = {};
+	const size_t n = list_state(scan, ip, packets);
+	struct pt_config config;
+	struct pt_encoder *encoder;
+	uint64_t size = 0;
+	int r = 0;
+
+	pt_config_init(&config);
+	config.begin = ret_bytes;
+	config.end = ret_bytes + SCAN_PSB_MAX;
+	encoder = pt_alloc_encoder(&config);
+	if (!encoder)
+		return 0;
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = pt_enc_next(encoder, &packets[i]);
+	if (r < 0 || pt_enc_get_offset(encoder, &size) < 0)
+		size = 0;
+	pt_free_encoder(encoder);
+	return size;
+}
