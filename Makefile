@@ -35,7 +35,7 @@ PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libi
                  libzstd-dev libssl-dev libsystemd-dev
 PACKAGES_DEMO  = qemu-user python3
 PACKAGES_CHECK = libcmocka-dev g++ clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin \
-                 qemu-system-x86 busybox-static cpio php-cli $(if $(shell command -v node),,nodejs)
+                 qemu-system-x86 busybox-static cpio systemd php-cli $(if $(shell command -v node),,nodejs)
 PACKAGES_LONG  = rustc erlang-base
 
 all: $(PROGRAMS) $(O)/libptdecode.a ## the programs, into build/
@@ -150,6 +150,7 @@ install: all ## programs, plugin, headers, manual pages, units; DESTDIR= and pre
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service
 	install -D -m644 systemd/ptd.sysusers $(DESTDIR)$(prefix)/lib/sysusers.d/ptd.conf
 	install -D -m644 systemd/ptd.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/ptd.conf
+	install -D -m644 systemd/ptd.sysctl $(DESTDIR)$(prefix)/lib/sysctl.d/60-ptd.conf
 	[ -e $(DESTDIR)/etc/ptd/ptd.conf ] || \
 		install -D -m644 -t $(DESTDIR)/etc/ptd systemd/ptd.conf
 	for page in $(wildcard daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8]); do \

@@ -1,0 +1,261 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# ptd as its units run it: installed by `make install` over this machine's /usr, in a systemd that is
+# PID 1 of namespaces (boot.sh). What records is the software source.
+. "$(dirname "$0")/common.sh"
+
+[[ -z ${PTD_ASAN:-} ]] || skip "sanitizers need what ptd.service forbids"
+booter=
+machine=
+
+leave() {
+	[[ -z $booter ]] || { kill "$booter" && wait "$booter"; } 2>/dev/null
+	booter=
+}
+trap 'leave; finish' EXIT
+
+# inside CMD...: run it in the machine, as root. as USER CMD...: as that user, with its groups.
+inside() {
+	nsenter -t "$machine" -m -u -i -n -p -C -r -w "$@" </dev/null
+}
+
+as() {
+	inside setpriv --reuid "$1" --regid "$1" --init-groups "${@:2}"
+}
+
+failed() {
+	[[ -z $machine ]] || inside journalctl --no-pager -n 60 >&2
+	cat "$T/machine/systemd.log" >&2
+	fail "$@"
+}
+
+# until_ SECONDS WHAT CMD...: wait until CMD succeeds. No test is about how long.
+until_() {
+	local n
+	for ((n = 0; n < $1 * 10; n++)); do
+		"${@:3}" >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	failed "waited $1 s in vain: $2"
+}
+
+# expect STATUS TEXT CMD...: the exit status, and a text that the output has.
+expect() {
+	local status=$1 text=$2 out r
+	shift 2
+	out=$("$@" 2>&1)
+	r=$?
+	[[ $r -eq $status ]] || failed "$*: exit status $r instead of $status: $out"
+	[[ $out == *"$text"* ]] || failed "$*: expected \"$text\", got: $out"
+}
+
+# show PROPERTY: of ptd.service. has PROPERTY PATTERN: whether it matches.
+show() {
+	inside systemctl show -P "$1" ptd.service
+}
+
+has() {
+	[[ $(show "$1") == $2 ]]
+}
+
+# journal OPTION...: what ptd and systemd said of ptd.service. said TEXT: whether that is in it.
+journal() {
+	inside journalctl --sync
+	inside journalctl -u ptd.service -o cat --no-pager "$@"
+}
+
+said() {
+	journal | grep -qF -- "$1"
+}
+
+is_booted() {
+	[[ $(inside systemctl is-system-running) == running ]]
+}
+
+is_other_process() {
+	has MainPID '[1-9]*' && ! has MainPID "$1"
+}
+
+echo "--- make install"
+make -s install O="$O" DESTDIR="$T/dest" prefix=/usr >"$T/install.log" 2>&1 || fail "$(cat "$T/install.log")"
+(cd "$T/dest" && find . -type f | sort) >"$T/installed"
+for f in etc/ptd/ptd.conf usr/bin/{ptctl,ptdecode} usr/sbin/ptd usr/lib/ptd/ptd-emu.so \
+	usr/lib/systemd/system/ptd.{service,socket} usr/lib/{sysusers,tmpfiles}.d/ptd.conf \
+	usr/lib/sysctl.d/60-ptd.conf usr/share/man/man8/ptd.8 usr/share/man/man5/ptd.conf.5; do
+	grep -qx "./$f" "$T/installed" || fail "$f was not installed"
+done
+
+echo "--- boot"
+mkdir -p "$T/machine/etc"/{ptd/ptd.conf.d,sysusers.d,systemd/journald.conf.d}
+chmod 755 "$T"
+mv "$T/dest/usr" "$T/machine/usr"
+unit=$T/machine/usr/lib/systemd/system/ptd.service
+install -D "$O/tools/sandbox" "$T/machine/usr/lib/ptd-test/sandbox"
+cp -r "$T/dest/etc/." "$T/machine/etc"
+printf '%s\n' '[Recorder]' Source=emu Cpus=2 AuxSize=1M MaxUse=1G KeepFree=0 Nonsense=1 \
+	>"$T/machine/etc/ptd/ptd.conf.d/10-test.conf"
+printf '%s\n' 'u ptd-admin - "may"' 'm ptd-admin ptd' 'u ptd-other - "may not"' \
+	>"$T/machine/etc/sysusers.d/test.conf"
+printf '%s\n' '[Journal]' Storage=volatile >"$T/machine/etc/systemd/journald.conf.d/test.conf"
+tests/integration/boot.sh "$T/machine" >"$T/boot" &
+booter=$!
+for _ in {1..600}; do
+	[[ ! -s $T/machine/pid ]] || break
+	kill -0 "$booter" 2>/dev/null || break
+	sleep 0.1
+done
+if [[ ! -s $T/machine/pid ]]; then
+	wait "$booter"
+	[[ $? -eq 77 ]] && booter= && skip "$(cat "$T/boot")"
+	failed "systemd was not started: $(cat "$T/boot")"
+fi
+machine=$(<"$T/machine/pid")
+etc=/proc/$machine/root/etc
+until_ 60 "systemd has booted" is_booted
+echo "booted $(inside systemctl --version | head -1)"
+inside grep -q '^ptd:' /etc/passwd || failed "sysusers made no user"
+inside /lib/systemd/systemd-sysctl --cat-config | grep -qx 'kernel.perf_event_paranoid = 2' ||
+	failed "systemd-sysctl would not set perf_event_paranoid"
+expect 0 "" inside systemd-analyze verify --man=no ptd.service ptd.socket
+
+echo "--- how much of the system it is exposed to"
+systemd-analyze security --offline=true --threshold=20 "$unit" >"$T/security" 2>&1 ||
+	fail "$(tail -1 "$T/security")"
+tail -1 "$T/security"
+
+echo "--- enable, and a first connection"
+expect 0 "" inside systemctl enable --now ptd.socket
+expect 3 "inactive" inside systemctl is-active ptd.service
+expect 0 "Source: emu, idle" inside ptctl status
+until_ 20 "it is active" has ActiveState active
+until_ 20 "it is ready" has StatusText "Ready, nothing is being recorded (emu, 4 CPUs)."
+said '10-test.conf:7: unknown setting "Nonsense", ignoring' || failed "no warning"
+[[ $(journal -t ptd -p warning | wc -l) == 1 ]] || failed "not one warning: $(journal -p warning)"
+pid=$(show MainPID)
+status=$(inside cat "/proc/$pid/status")
+uid=$(inside id -u ptd)
+[[ $(grep ^Uid: <<<"$status") == Uid:$'\t'$uid$'\t'$uid$'\t'$uid$'\t'$uid ]] || failed "$status"
+# DAC_READ_SEARCH, IPC_LOCK, SYS_PTRACE, PERFMON, CHECKPOINT_RESTORE: 2, 14, 19, 38, 40.
+[[ $(grep ^CapEff: <<<"$status") == *0000014000084004 ]] || failed "$status"
+
+echo "--- who may and who may not"
+id=$(inside ptctl snapshot 2>/dev/null) || failed "root's snapshot"
+expect 0 "$id" as ptd-admin ptctl list
+expect 0 "" as ptd-admin ptctl snapshot -o /tmp/admins
+expect 4 "Permission denied" as ptd-other ptctl status
+inside chmod 666 /run/ptd/control
+expect 4 "Only root, the recorder's user and members of group" as ptd-other ptctl snapshot
+if command -v gdbus >/dev/null; then
+	expect 1 "org.ptd.Error.AccessDenied" as ptd-other gdbus call --address unix:path=/run/ptd/control \
+		--dest org.ptd --object-path /org/ptd/Recorder1 --method org.ptd.Recorder1.TakeSnapshot '{}'
+fi
+inside chmod 660 /run/ptd/control
+[[ $(inside ls /var/lib/ptd/snapshots | wc -l) == 2 ]] || failed "not two snapshots"
+
+echo "--- what another user runs is recorded, from where only he can read"
+inside install -d -m 700 -o ptd-admin /home/admin
+inside install -m 700 -o ptd-admin /usr/bin/python3 /home/admin/program || failed "no program"
+as ptd-admin ptctl record -- /home/admin/program -c '
+import mmap, os, time
+code = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
+	mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(b"\xc3" * 100)
+open("/tmp/runs", "w").close()
+while not os.path.exists("/tmp/end"):
+	time.sleep(0.1)' >"$T/record" 2>&1 &
+until_ 120 "the program runs" inside test -e /tmp/runs
+until_ 20 "systemd is told of it" has StatusText "Recording (emu, 4 CPUs)."
+expect 0 "" inside ptctl snapshot -o /tmp/whole
+inside grep -q '^mem\.[0-9]*=4096$' /tmp/whole/manifest ||
+	failed "its memory is not there: $(inside cat /tmp/whole/manifest)"
+inside grep -q '^[0-9a-f]*[[:space:]]/home/admin/program$' /tmp/whole/objects.map ||
+	failed "the program is not there: $(inside cat /tmp/whole/objects.map)"
+expect 0 " instructions" inside ptdecode -f summary /tmp/whole
+inside touch /tmp/end
+wait $! || failed "ptctl record: exit status $?: $(cat "$T/record")"
+until_ 20 "systemd is told of its end" has StatusText "Ready*"
+
+echo "--- reload"
+printf '%s\n' '[Recorder]' SidebandMax=32M MaxUse=1K AuxSize=2M >"$etc/ptd/ptd.conf.d/20-test.conf"
+expect 0 "" inside systemctl reload ptd.service
+until_ 20 "it has reloaded" said "settings were read again"
+until_ 20 "systemd knows" has ActiveState active
+said "AuxSize= was changed: takes effect at restart" || failed "nothing was said of AuxSize="
+expect 0 '"sideband_max":33554432' inside ptctl --json status
+[[ $(inside ls /var/lib/ptd/snapshots | wc -l) == 1 ]] || failed "MaxUse= was not taken over"
+has MainPID "$pid" || failed "it was restarted"
+
+echo "--- a recorder that hangs"
+mkdir -p "$etc/systemd/system/ptd.service.d"
+printf '%s\n' '[Service]' WatchdogSec=4s >"$etc/systemd/system/ptd.service.d/test.conf"
+inside systemctl daemon-reload
+expect 0 "" inside systemctl restart ptd.service
+has WatchdogUSec 4s || failed "the watchdog is not set"
+fed=$(show WatchdogTimestampMonotonic)
+is_fed() { ! has WatchdogTimestampMonotonic "$fed"; }
+until_ 60 "it feeds the watchdog" is_fed
+pid=$(show MainPID)
+inside kill -STOP "$pid"
+until_ 60 "it was killed and started again" is_other_process "$pid"
+said "Watchdog timeout" || failed "another one runs, but not because of the watchdog"
+# Who comes while it is not there waits at the socket.
+expect 0 "Source: emu, idle" inside ptctl status
+expect 0 "2.0 MiB of PT" inside ptctl status
+[[ $(inside ptctl list | grep -c Z-) == 1 ]] || failed "the snapshot is gone"
+
+echo "--- what the unit lets it do"
+expect 0 "" inside systemd-run --quiet --uid=ptd-other --unit=other sleep 600
+other=$(inside systemctl show -P MainPID other.service)
+sed -e 's|^Type=.*|Type=oneshot|' -e '/^Restart\|^WatchdogSec/d' \
+	-e "s|^ExecStart=.*|ExecStart=/usr/lib/ptd-test/sandbox $other /home/admin/program|" \
+	"$unit" >"$etc/systemd/system/sandbox.service"
+inside systemctl daemon-reload
+inside touch /tmp/shared
+expect 0 "" inside systemctl start sandbox.service
+inside journalctl --sync
+inside journalctl -u sandbox.service -t sandbox -o cat --no-pager >"$T/sandbox"
+[[ $(</proc/sys/kernel/perf_event_paranoid) -le 2 ]] || {
+	echo "perf_event_paranoid is above 2 on this machine: perf itself is not tried"
+	sed -i 's/^perf-event: EACCES/perf-event: ok/' "$T/sandbox"
+}
+diff - "$T/sandbox" <<'END' || failed "what ptd.service lets it do has changed"
+perf-event: ok
+perf-setting: ok
+others-root: ok
+others-mapping: ok
+others-file: ok
+shared-tmp: ok
+write-state: ok
+write-tmp: EROFS
+write-etc: EROFS
+write-cgroup: EROFS
+others-signal: EPERM
+trace-others: EPERM
+internet: EAFNOSUPPORT
+user-namespace: EPERM
+become-root: EPERM
+mount: EPERM
+write-code: EPERM
+END
+
+echo "--- stop, and what is left"
+id=$(inside ptctl snapshot 2>/dev/null) || failed "snapshot"
+expect 0 "" inside systemctl stop ptd.service
+has Result success || failed "result: $(show Result)"
+[[ ! -e /proc/$machine/root/sys/fs/cgroup/system.slice/ptd.service ]] || failed "its control group is left"
+expect 0 "$id" inside ptctl list
+until_ 20 "it is active again" has ActiveState active
+expect 0 "" inside systemctl stop ptd.socket ptd.service
+expect 3 "is it running?" inside ptctl status
+[[ -z $(inside find /proc -maxdepth 1 -user ptd) ]] || failed "processes are left: $(inside find /proc -maxdepth 1 -user ptd)"
+[[ -z $(journal -t ptd -p err) ]] || failed "errors: $(journal -t ptd -p err)"
+expect 0 "" inside systemctl enable ptd.service
+[[ -L $etc/systemd/system/multi-user.target.wants/ptd.service ]] || failed "it is not started at boot"
+expect 0 "" inside systemctl disable ptd.service
+[[ ! -e $etc/systemd/system/sockets.target.wants/ptd.socket ]] || failed "the socket stays enabled"
+kill "$booter"
+wait "$booter" || failed "the machine has left something: $(cat "$T/boot")"
+booter=
+machine=
+echo ok
