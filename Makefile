@@ -16,7 +16,7 @@ ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. -Iinclude -MMD -MP -fPIC $(WARN) $(CFL
 LAYERS    = util x86 file image sideband pt symbol sink
 LIBDECODE := $(filter-out decoder/main.c,$(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c)))
 LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
-LIBEMU    := $(filter-out daemon/emu/plugin.c,$(wildcard daemon/emu/*.c))
+LIBEMU    := $(filter-out daemon/emu/plugin.c daemon/emu/system_plugin.c,$(wildcard daemon/emu/*.c))
 CTL       := $(wildcard ctl/*.c)
 TESTLIB   := $(wildcard tests/lib/*.c)
 UNITS     := $(patsubst tests/unit/test-%.c,%,$(wildcard tests/unit/test-*.c))
@@ -61,6 +61,9 @@ $(O)/ptdecode: $(O)/decoder/main.o $(O)/libptdecode.a
 # The plugin's undefined symbols are QEMU's.
 $(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o $(O)/libemu.a $(O)/libptdecode.a
 	$(CC) $(ALL_CFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ -lZydis -lelf
+# The same for a whole guest, for tests.
+$(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o $(O)/libemu.a $(O)/libptdecode.a
+	$(CC) $(ALL_CFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ -lZydis
 
 # --- tests -------------------------------------------------------------------------------------
 
@@ -83,7 +86,7 @@ $(O)/targets/%.cc: tests/targets/%.cc
 	$(CXX) -O2 -g -pthread -o $@ $<
 
 tests: $(PROGRAMS) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
-       $(TARGETS:%=$(O)/targets/%)
+       $(TARGETS:%=$(O)/targets/%) $(O)/ptd-emu-system.so
 
 demo: packages-demo ## record a real program, take a snapshot, decode it, show what is in it
 	@$(MAKE) --no-print-directory -s all

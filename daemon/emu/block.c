@@ -13,6 +13,7 @@ struct draft {
 	uint64_t target;
 	uint16_t n;
 	uint8_t end;
+	bool sets_cr3;
 	uint16_t offsets[BLOCK_INSNS_MAX];
 };
 
@@ -56,6 +57,16 @@ static enum block_end end_of(const struct insn *insn)
 	return insn->rep ? BLOCK_REP : BLOCK_FALLS;
 }
 
+/* MOV to CR3: 0f 22 /3. */
+static bool is_set_cr3(const uint8_t *bytes, size_t size)
+{
+	if (size > 3 && (bytes[0] & 0xf0) == 0x40) {
+		bytes++;
+		size--;
+	}
+	return size == 3 && bytes[0] == 0x0f && bytes[1] == 0x22 && (bytes[2] >> 3 & 7) == 3;
+}
+
 static void draft_block(uint64_t ip, const struct block_insn *insns, size_t n,
 			struct draft *ret_draft)
 {
@@ -65,6 +76,7 @@ static void draft_block(uint64_t ip, const struct block_insn *insns, size_t n,
 	d->target = 0;
 	d->n = 0;
 	d->end = BLOCK_FALLS;
+	d->sets_cr3 = false;
 	for (size_t i = 0; i < n && i < BLOCK_INSNS_MAX; i++) {
 		const struct block_insn *from = &insns[i];
 		struct insn insn;
@@ -75,14 +87,16 @@ static void draft_block(uint64_t ip, const struct block_insn *insns, size_t n,
 		d->last_ip = from->ip;
 		d->next_ip = from->ip + from->size;
 		d->end = end_of(&insn);
+		d->sets_cr3 = is_set_cr3(from->bytes, from->size);
 		d->target = d->next_ip + (uint64_t)insn.disp;
 	}
 }
 
 static bool same(const struct block *block, const struct draft *d)
 {
-	return block->n == d->n && block->end == d->end && block->last_ip == d->last_ip &&
-	       block->next_ip == d->next_ip && block->target == d->target &&
+	return block->n == d->n && block->end == d->end && block->sets_cr3 == d->sets_cr3 &&
+	       block->last_ip == d->last_ip && block->next_ip == d->next_ip &&
+	       block->target == d->target &&
 	       memcmp(block->offsets, d->offsets, d->n * sizeof(*d->offsets)) == 0;
 }
 
@@ -109,6 +123,7 @@ static int add(struct blocks *blocks, const struct draft *d, struct block *sibli
 	block->id = blocks->n;
 	block->n = d->n;
 	block->end = d->end;
+	block->sets_cr3 = d->sets_cr3;
 	block->sibling = sibling;
 	block->handler = sibling && sibling->handler;
 	memcpy(block->offsets, d->offsets, d->n * sizeof(uint16_t));

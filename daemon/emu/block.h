@@ -45,6 +45,7 @@ struct block {
 	uint32_t id;           /* dense, from 0 */
 	uint16_t n;            /* instructions; 0: none here can retire */
 	uint8_t end;           /* enum block_end */
+	bool sets_cr3;         /* its last instruction does */
 	_Atomic bool handler;  /* a signal handler was registered at @ip */
 	struct block *sibling; /* another block at the same @ip */
 	uint16_t offsets[];    /* of each instruction from @ip */

@@ -213,6 +213,13 @@ static void put_mode_exec(struct encode *e)
 	e->mode_sent = true;
 }
 
+static void put_pip(struct encode *e)
+{
+	const uint64_t packet = e->paging << 16 | 0x4302;
+
+	put(e, &packet, 8);
+}
+
 /* PSB, TSC and CBR: the part of PSB+ that is the same with packets on and off. */
 static void begin_psb(struct encode *e, uint64_t tsc)
 {
@@ -228,6 +235,8 @@ static void begin_psb(struct encode *e, uint64_t tsc)
 	clear_stack(&e->sdm);
 	clear_stack(&e->ipt);
 	put_tsc(e, tsc);
+	if (e->paging != 0)
+		put_pip(e);
 	put_cbr(e);
 }
 
@@ -257,6 +266,7 @@ bool encode_adopt(struct encode *e, const struct encode *state)
 	e->psb_period = own.psb_period;
 	e->return_compression = own.return_compression;
 	e->timing = own.timing;
+	e->paging = own.paging;
 
 	missing = e->enabled || e->n_tnt > 0;
 	e->enabled = false;
@@ -301,6 +311,25 @@ void encode_disable_at(struct encode *e, uint64_t ip)
 	count(e);
 	put_ip(e, OP_FUP, ip);
 	encode_disable(e);
+}
+
+void encode_event(struct encode *e, uint64_t ip, uint64_t to)
+{
+	encode_flush(e);
+	count(e);
+	put_ip(e, OP_FUP, ip);
+	put_ip(e, OP_TIP, to);
+}
+
+void encode_paging(struct encode *e, uint64_t cr3)
+{
+	/* Bits 51 to 5 of it, above the one that tells a virtual machine. */
+	e->paging = (cr3 >> 5 & ((UINT64_C(1) << 47) - 1)) << 1;
+	if (!e->enabled)
+		return;
+	encode_flush(e);
+	count(e);
+	put_pip(e);
 }
 
 void encode_push(struct encode *e, uint64_t ip)
@@ -397,4 +426,14 @@ void encode_overflow(struct encode *e, uint64_t tsc)
 	put(e, (const uint8_t[]){ 0x02, 0xf3 }, 2);
 	e->last_ip = 0;
 	encode_tsc(e, tsc);
+}
+
+void encode_resume(struct encode *e, uint64_t ip)
+{
+	assert(!e->enabled && e->n_tnt == 0);
+
+	if (!e->mode_sent)
+		put_mode_exec(e);
+	put_ip(e, OP_FUP, ip);
+	e->enabled = true;
 }

@@ -59,6 +59,7 @@ struct encode {
 	uint64_t now;            /* TSC of what is encoded; only with timing */
 	uint64_t told;           /* up to which TSC time packets have told it */
 	uint64_t mtc;            /* count of the last MTC's period */
+	uint64_t paging;         /* payload of the last PIP; 0: the kernel is not traced */
 	struct encode_stack sdm; /* pops on every return, cleared when packets stop */
 	struct encode_stack ipt; /* libipt's: pops on compressed returns only, cleared at PSB */
 };
@@ -96,6 +97,12 @@ void encode_push(struct encode *encode, uint64_t ip);
 /* An indirect jump or call, or a far transfer, went to @target. A call is also pushed. */
 void encode_indirect(struct encode *encode, uint64_t target);
 
+/* Something from outside took control to @to, before the instruction at @ip has run. */
+void encode_event(struct encode *encode, uint64_t ip, uint64_t to);
+
+/* The address space is now that of @cr3. Only where the kernel is traced. */
+void encode_paging(struct encode *encode, uint64_t cr3);
+
 /* A near return went to @target. */
 void encode_return(struct encode *encode, uint64_t target);
 
@@ -119,6 +126,9 @@ void encode_psb(struct encode *encode, uint64_t ip, uint64_t tsc);
  * state of a CPU whose owner was killed: only @head is taken as it is.
  */
 void encode_overflow(struct encode *encode, uint64_t tsc);
+
+/* Packets go on at @ip after an overflow, in code that they cover. They must be off. */
+void encode_resume(struct encode *encode, uint64_t ip);
 
 static inline bool encode_is_timed(const struct encode *encode)
 {

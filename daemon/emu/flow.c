@@ -92,50 +92,96 @@ static void stop(struct flow *flow)
 	flow->last_began = false;
 }
 
-/* The block ended in int3 or int n, which counts as not run as far as packets can say. */
-static void stop_behind_int(struct flow *flow)
+/*
+ * Claim what surely retired.
+ *
+ * Return: address of the first instruction that may not have.
+ */
+static uint64_t claim(struct flow *flow)
 {
-	log_unreported(flow->log, flow->block->id);
-	encode_disable_at(flow->encode, flow->block->last_ip);
-	stop(flow);
+	const struct block *b = flow->block;
+
+	flow->n_odd++;
+	if (!flow->last_began)
+		return b->ip;
+	log_partial(flow->log, b->id, b->n - 1u);
+	return b->last_ip;
+}
+
+/*
+ * Judge the block, given that control was taken away before @ip.
+ *
+ * Return: the address that says so to a decoder.
+ */
+static uint64_t settle(struct flow *flow, uint64_t ip)
+{
+	const struct block *b = flow->block;
+
+	/* It ended in int3 or int n, which counts as not run as far as packets can say. */
+	if (flow->last_began && b->end == BLOCK_INTERRUPT && ip == b->next_ip) {
+		log_unreported(flow->log, b->id);
+		return b->last_ip;
+	}
+	return flow_step(flow, ip) == FLOW_ODD ? claim(flow) : ip;
 }
 
 void flow_interrupt(struct flow *flow, uint64_t ip)
 {
-	const struct block *b = flow->block;
+	encode_disable_at(flow->encode, settle(flow, ip));
+	stop(flow);
+}
 
-	if (flow->last_began && b->end == BLOCK_INTERRUPT && ip == b->next_ip) {
-		stop_behind_int(flow);
-	} else if (flow_step(flow, ip) == FLOW_ODD) {
-		flow_odd(flow);
-	} else {
-		encode_disable_at(flow->encode, ip);
-		stop(flow);
-	}
+void flow_event(struct flow *flow, uint64_t ip, uint64_t to)
+{
+	encode_event(flow->encode, settle(flow, ip), to);
+}
+
+static bool called_kernel(const struct flow *flow)
+{
+	return flow->last_began && flow->block->end == BLOCK_SYSCALL;
 }
 
 void flow_syscall(struct flow *flow)
 {
 	const struct block *b = flow->block;
 
-	if (flow->last_began && b->end == BLOCK_SYSCALL) {
+	if (called_kernel(flow)) {
 		log_whole(flow->log, b->id);
 		encode_disable(flow->encode);
 		stop(flow);
 	} else if (flow->last_began && b->end == BLOCK_INTERRUPT) {
-		stop_behind_int(flow);
+		flow_interrupt(flow, b->next_ip);
 	} else {
 		/* The vsyscall page: control got there, and nothing ran. */
 		flow_odd(flow);
 	}
 }
 
+void flow_enter_kernel(struct flow *flow, uint64_t to)
+{
+	const uint64_t from = flow->last_began ? flow->block->last_ip : flow->block->ip;
+
+	if (called_kernel(flow)) {
+		log_whole(flow->log, flow->block->id);
+		encode_indirect(flow->encode, to);
+	} else {
+		flow_event(flow, from, to);
+	}
+}
+
+void flow_leave(struct flow *flow)
+{
+	if (flow->last_began && flow->block->end == BLOCK_FAR) {
+		log_whole(flow->log, flow->block->id);
+		encode_disable(flow->encode);
+		stop(flow);
+	} else {
+		flow_odd(flow);
+	}
+}
+
 void flow_odd(struct flow *flow)
 {
-	const struct block *b = flow->block;
-
-	if (flow->last_began)
-		log_partial(flow->log, b->id, b->n - 1u);
-	encode_disable_at(flow->encode, flow->last_began ? b->last_ip : b->ip);
+	encode_disable_at(flow->encode, claim(flow));
 	stop(flow);
 }

@@ -23,6 +23,7 @@ struct flow {
 	const struct block *block; /* begun, not judged yet; NULL only when packets are off */
 	bool last_began;           /* so has its last instruction */
 	struct log_file *log;      /* borrowed; NULL if there is none */
+	uint64_t n_odd;            /* times that control went somewhere for no known reason */
 };
 
 enum flow_verdict {
@@ -46,6 +47,18 @@ void flow_interrupt(struct flow *flow, uint64_t ip);
 
 /* The block led into the kernel: judge it and stop packets. */
 void flow_syscall(struct flow *flow);
+
+/*
+ * As flow_interrupt(), but the handler at @to is covered by packets, too, which go on there; the caller
+ * sets its block.
+ */
+void flow_event(struct flow *flow, uint64_t ip, uint64_t to);
+
+/* The block led into the kernel, at @to, which packets cover, too: judge it and go on there. */
+void flow_enter_kernel(struct flow *flow, uint64_t to);
+
+/* The block led to where packets do not cover, by a far return: judge it and stop packets. */
+void flow_leave(struct flow *flow);
 
 /*
  * Control went somewhere for no known reason: claim what surely retired, and stop packets at the

@@ -25,6 +25,7 @@
 
 #include "daemon/emu/exec.h"
 #include "daemon/emu/got.h"
+#include "daemon/emu/machine.h"
 #include "daemon/emu/qemu.h"
 #include "daemon/emu/syscall.h"
 
@@ -45,19 +46,7 @@ static __thread struct thread *self __attribute__((__tls_model__("initial-exec")
 
 static uint64_t read_register(unsigned vcpu, enum process_register which)
 {
-	static __thread struct byte_array *bytes __attribute__((__tls_model__("initial-exec")));
-	struct CPUState *cpu = qemu_get_cpu((int)vcpu);
-	uint64_t value = 0;
-
-	if (!bytes)
-		bytes = g_byte_array_new();
-	if (!cpu || !bytes)
-		return 0;
-	g_byte_array_set_size(bytes, 0);
-	if (x86_cpu_gdb_read_register(cpu, bytes,
-				      which == PROCESS_RSP ? QEMU_X86_RSP : QEMU_X86_RIP) == 8)
-		memcpy(&value, bytes->data, sizeof(value));
-	return value;
+	return machine_register(vcpu, which == PROCESS_RSP ? QEMU_X86_RSP : QEMU_X86_RIP);
 }
 
 static void on_thread_end(void *thread)

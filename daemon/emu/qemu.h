@@ -64,7 +64,7 @@ const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 
-/* --- internals that Debian's qemu-x86_64 exports ------------------------------------------- */
+/* --- internals that Debian's qemu-x86_64 and qemu-system-x86_64 export ----------------------- */
 
 struct CPUState;
 
@@ -77,6 +77,7 @@ struct byte_array {
 enum qemu_x86_register {
 	QEMU_X86_RSP = 7,
 	QEMU_X86_RIP = 16,
+	QEMU_X86_CR3 = 29,
 };
 
 #define _weak_ __attribute__((__weak__))
@@ -91,5 +92,11 @@ void end_exclusive(void) _weak_;
 void qemu_plugin_user_exit(void) _weak_;
 /* Append register @n to @bytes. Return: its size in bytes, 0 if there is none. */
 int x86_cpu_gdb_read_register(struct CPUState *cpu, struct byte_array *bytes, int n) _weak_;
+/* Guest memory at a virtual @address. Return: 0; or -1 if it is not mapped. */
+int cpu_memory_rw_debug(struct CPUState *cpu, uint64_t address, void *bytes, uint64_t size,
+			bool write) _weak_;
+int64_t cpu_get_ticks(void) _weak_; /* the TSC of a whole guest */
+/* Have all code translated anew, once all vCPUs stand still. */
+void tb_flush(struct CPUState *cpu) _weak_;
 struct byte_array *g_byte_array_new(void) _weak_;
 struct byte_array *g_byte_array_set_size(struct byte_array *bytes, unsigned size) _weak_;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# boot.sh [-o OUT] [-t SECONDS] [-q QEMU-ARGUMENT]... SCRIPT [FILE]...
+# boot.sh [-o OUT] [-l LOG] [-t SECONDS] [-q QEMU-ARGUMENT]... SCRIPT [FILE]...
 #
 # Boot Debian's kernel in QEMU (software emulation, two Intel CPUs) with an initramfs of busybox, SCRIPT
 # and the FILEs, which lie there under the same names as here (directories with all that is in them),
@@ -9,6 +9,9 @@
 # PMU. SCRIPT runs there as root, in bash if that is among the FILEs and in busybox's shell if not; what
 # it prints is our output, what it leaves in /out comes to the directory OUT, and its exit status is
 # ours. 125: the guest did not get to its end.
+#
+# With -l the packets are true of what the CPUs run (daemon/emu/unit.h), and the ground truth goes to the
+# directory LOG, one log for each of the guest's threads, as tools/exact and tools/pieces read it.
 #
 # In the guest (module/feed.c says more), for each CPU N, /sys/kernel/debug/softpt/cpuN/
 #	play	bytes written to it are what the PT "hardware" writes now, to the AUX area of whoever
@@ -25,10 +28,11 @@ set -eu
 cd "$(dirname "$0")/../.."
 O=$(realpath "${O:-build}")
 G=$O/guest
-out= seconds=120 qemu=()
-while getopts o:t:q: option; do
+out= log= seconds=120 qemu=()
+while getopts o:l:t:q: option; do
 	case $option in
 	o) out=$OPTARG ;;
+	l) log=$(realpath "$OPTARG") ;;
 	t) seconds=$OPTARG ;;
 	q) qemu+=("$OPTARG") ;;
 	*) exit 125 ;;
@@ -100,6 +104,12 @@ EOF
 chmod +x "$R/init"
 (cd "$R" && find . | cpio -o -H newc --quiet) >"$W/initramfs"
 truncate -s 4G "$W/out"
+if [[ -n $log ]]; then
+	mkdir -p "$log"
+	truncate -s 64M "$W/rings"
+	qemu+=(-object "memory-backend-file,id=rings,share=on,mem-path=$W/rings,size=64M"
+		-device ivshmem-plain,memdev=rings -plugin "$O/ptd-emu-system.so,shm=$W/rings,log=$log")
+fi
 
 # The watchdog and the clocks are told that an emulated CPU may be late.
 timeout "$seconds" qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -smp "${CPUS:-2}" \

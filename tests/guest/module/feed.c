@@ -4,6 +4,7 @@
  * In /sys/kernel/debug/softpt/cpuN:
  *	play	what is written here the CPU's unit writes, now, if it is on
  *	rate	bytes each ms of PTW packets that count, made up while it is on; 0: none
+ *	stalled	only with packets of what the CPU runs: 1: they are not taken, until they overflow
  *	stats	struct pt_stats, a "name value" per line
  */
 
@@ -103,6 +104,7 @@ void feed_init(void)
 	root = debugfs_create_dir("softpt", NULL);
 	for_each_possible_cpu(i)
 	{
+		struct pt_cpu *cpu = per_cpu_ptr(&pt_cpus, i);
 		void *number = (void *)(long)i;
 		struct dentry *directory;
 		char name[16];
@@ -111,7 +113,9 @@ void feed_init(void)
 		directory = debugfs_create_dir(name, root);
 		debugfs_create_file("play", 0200, directory, number, &play_operations);
 		debugfs_create_file("stats", 0600, directory, number, &stats_operations);
-		debugfs_create_u32("rate", 0600, directory, &per_cpu_ptr(&pt_cpus, i)->rate);
+		debugfs_create_u32("rate", 0600, directory, &cpu->rate);
+		if (cpu->ring)
+			debugfs_create_u64("stalled", 0600, directory, &cpu->ring->stalled);
 	}
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <asm/desc.h>
 #include <asm/msr.h>
 #include <linux/io.h>
 #include <linux/pci.h>
+#include <linux/sched.h>
+#include <linux/tracepoint.h>
 
 #include "softpt.h"
 
@@ -17,6 +20,7 @@
 DEFINE_PER_CPU(struct pt_cpu, pt_cpus);
 static struct pci_dev *shared_device;
 static void *shared;
+static struct tracepoint *switches;
 
 /* --- the buffer ------------------------------------------------------------------------------ */
 
@@ -61,12 +65,12 @@ static void take(struct pt_cpu *cpu)
 	struct ring *ring = cpu->ring;
 	u64 head, tail;
 
-	if (!ring)
+	if (!ring || ring->stalled)
 		return;
 	head = smp_load_acquire(&ring->head);
 	for (tail = ring->tail; tail < head;) {
 		u64 at = tail & (RING_SIZE - 1);
-		u64 n = min(head - tail, RING_SIZE - at);
+		u64 n = min_t(u64, head - tail, RING_SIZE - at);
 
 		hardware_write(cpu, (u8 *)ring + RING_OFFSET + at, n);
 		tail += n;
@@ -155,6 +159,8 @@ void hardware_start(struct pt_cpu *cpu, struct perf_event *event, bool again)
 	if (!again)
 		cpu->since_psb = PSB_PERIOD;
 	if (cpu->ring) {
+		cpu->ring->pid = current->tgid;
+		cpu->ring->tid = current->pid;
 		WRITE_ONCE(cpu->ring->tail, READ_ONCE(cpu->ring->head));
 		if (!again)
 			cpu->ring->restarts++;
@@ -200,6 +206,34 @@ static void find_shared(void)
 			  pci_resource_len(shared_device, IVSHMEM_BAR), MEMREMAP_WB);
 }
 
+/* Tell the plugin where the CPU goes when it is interrupted. */
+static void tell_handlers(struct ring *ring)
+{
+	const gate_desc *gates;
+	struct desc_ptr idt;
+
+	store_idt(&idt);
+	gates = (const gate_desc *)idt.address;
+	for (size_t i = 0; i < RING_VECTORS && (i + 1) * sizeof(*gates) <= idt.size + 1u; i++)
+		ring->handlers[i] = gate_offset(&gates[i]);
+}
+
+/* Tell it whose the instructions are, for its log. */
+static void on_switch(void *unused, bool preempt, struct task_struct *from, struct task_struct *to,
+		      unsigned int state)
+{
+	struct ring *ring = this_cpu_ptr(&pt_cpus)->ring;
+
+	ring->pid = to->tgid;
+	ring->tid = to->pid;
+}
+
+static void find_switch(struct tracepoint *tracepoint, void *found)
+{
+	if (!strcmp(tracepoint->name, "sched_switch"))
+		*(struct tracepoint **)found = tracepoint;
+}
+
 int hardware_init(void)
 {
 	unsigned int i;
@@ -211,14 +245,22 @@ int hardware_init(void)
 
 		hrtimer_init(&cpu->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 		cpu->timer.function = tick;
-		if (shared)
-			cpu->ring = shared + (size_t)i * RING_STRIDE;
+		if (!shared)
+			continue;
+		cpu->ring = shared + (size_t)i * RING_STRIDE;
+		tell_handlers(cpu->ring);
 	}
-	return 0;
+	if (!shared)
+		return 0;
+	for_each_kernel_tracepoint(find_switch, &switches);
+	return switches ? tracepoint_probe_register(switches, on_switch, NULL) : -ENOENT;
 }
 
 void hardware_exit(void)
 {
+	if (switches)
+		tracepoint_probe_unregister(switches, on_switch, NULL);
+	tracepoint_synchronize_unregister();
 	if (shared)
 		memunmap(shared);
 	pci_dev_put(shared_device);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/emu/unit.h"
+
+#include "daemon/emu/machine.h"
+
+/* Room in the ring that a block and a PSB+ behind it surely leave. */
+#define RESERVE 1024
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+void unit_init(struct unit *unit, unsigned vcpu, struct ring *ring, struct truth *truth)
+{
+	*unit = (struct unit){ .vcpu = vcpu, .ring = ring, .truth = truth };
+	encode_init(&unit->encode, RING_SIZE, UINT32_MAX, true);
+	unit->encode.ring = (uint8_t *)ring + RING_OFFSET;
+	unit->encode.head = ring->head;
+	encode_init(&unit->nowhere, UNIT_SINK_SIZE, UINT32_MAX, true);
+	unit->nowhere.ring = unit->sink;
+}
+
+bool unit_has_handler(const struct unit *unit, uint64_t ip)
+{
+	for (size_t i = 0; i < RING_VECTORS; i++)
+		if (unit->ring->handlers[i] == ip)
+			return true;
+	return false;
+}
+
+static bool is_kernel(uint64_t ip)
+{
+	return ip >> 63;
+}
+
+static bool covers(const struct unit *unit, uint64_t ip)
+{
+	return unit->control & (is_kernel(ip) ? RING_OS : RING_USER) &&
+	       unit->control & RING_BRANCH_EN;
+}
+
+/* --- the ring --------------------------------------------------------------------------------- */
+
+static uint64_t room(const struct unit *unit)
+{
+	const uint64_t tail = __atomic_load_n(&unit->ring->tail, __ATOMIC_ACQUIRE);
+
+	return RING_SIZE - (unit->encode.head - tail);
+}
+
+static void publish(struct unit *unit)
+{
+	if (unit->encode.head != unit->ring->head)
+		__atomic_store_n(&unit->ring->head, unit->encode.head, __ATOMIC_RELEASE);
+}
+
+/* Packets are on, but go nowhere. */
+static void go_blind(struct unit *unit)
+{
+	unit->nowhere.enabled = true;
+	unit->flow.encode = &unit->nowhere;
+}
+
+/* The ring is full. What is pending just fits. */
+static void drop(struct unit *unit)
+{
+	encode_flush(&unit->encode);
+	publish(unit);
+	unit->encode.enabled = false;
+	unit->dropping = true;
+	unit->ring->overflows++;
+	go_blind(unit);
+}
+
+/* If there is room again, say that packets were lost. Return: whether there is. */
+static bool recover(struct unit *unit)
+{
+	if (room(unit) < RING_SIZE / 2)
+		return false;
+	unit->dropping = false;
+	unit->ring->lost += unit->nowhere.head;
+	unit->nowhere.head = 0;
+	encode_overflow(&unit->encode, (uint64_t)cpu_get_ticks());
+	return true;
+}
+
+/* --- what is traced --------------------------------------------------------------------------- */
+
+static void configure(struct unit *unit, uint64_t control)
+{
+	struct encode *e = &unit->encode;
+
+	unit->control = control;
+	if (!(control & RING_TRACE_EN))
+		return;
+	e->psb_period = 1u << ((control >> RING_PSB_FREQ & RING_FREQ_MASK) + RING_PSB_FREQ_0);
+	e->return_compression = !(control & RING_DIS_RETC);
+	e->timing = (struct encode_timing){
+		.mtc = control & RING_MTC_EN,
+		.cyc = control & RING_CYC_EN,
+		.mtc_period = control >> RING_MTC_FREQ & RING_FREQ_MASK,
+	};
+	e->paging = 0;
+	if (control & RING_OS)
+		encode_paging(e, machine_register(unit->vcpu, QEMU_X86_CR3));
+	if (unit->restarts != unit->ring->restarts) {
+		unit->restarts = unit->ring->restarts;
+		e->since_psb = UINT64_MAX;
+	}
+}
+
+static void enter(struct unit *unit, uint64_t ip)
+{
+	if (unit->dropping && !recover(unit)) {
+		go_blind(unit);
+		return;
+	}
+	encode_enable(&unit->encode, ip, (uint64_t)cpu_get_ticks());
+	unit->flow.encode = &unit->encode;
+}
+
+/* --- where a block came from ------------------------------------------------------------------- */
+
+/* An interrupt or exception led to its handler, @block. */
+static void take_event(struct unit *unit, const struct block *block)
+{
+	struct flow *flow = &unit->flow;
+	uint64_t ip;
+
+	unit->n_events++;
+	if (!machine_interrupted_at(unit->vcpu, &ip)) {
+		unit->n_frameless++;
+		ip = flow->last_began ? flow->block->last_ip : flow->block->ip;
+	}
+	if (covers(unit, block->ip))
+		flow_event(flow, ip, block->ip);
+	else
+		flow_interrupt(flow, ip);
+}
+
+static bool is_event(const struct unit *unit, const struct block *block)
+{
+	const struct flow *flow = &unit->flow;
+
+	if (!is_kernel(block->ip))
+		return false;
+	if (atomic_load_explicit(&block->handler, memory_order_relaxed))
+		return true;
+	return !is_kernel(flow->block->ip) &&
+	       !(flow->last_began && flow->block->end == BLOCK_SYSCALL);
+}
+
+/* Judge the last block, now that control is at the start of @block. */
+static void judge(struct unit *unit, const struct block *block)
+{
+	struct flow *flow = &unit->flow;
+
+	if (unlikely(is_event(unit, block)))
+		take_event(unit, block);
+	else if (is_kernel(block->ip) && !is_kernel(flow->block->ip) && covers(unit, block->ip))
+		flow_enter_kernel(flow, block->ip);
+	else if (is_kernel(block->ip) && !is_kernel(flow->block->ip))
+		flow_syscall(flow);
+	else if (!covers(unit, block->ip))
+		flow_leave(flow);
+	else if (flow_step(flow, block->ip) == FLOW_ODD)
+		flow_odd(flow);
+}
+
+/* The CPU has switched to another thread, or it is not known whose log it is. */
+static void follow_thread(struct unit *unit)
+{
+	const uint32_t tid = unit->ring->tid;
+
+	if (likely(tid == unit->tid))
+		return;
+	unit->tid = tid;
+	unit->flow.log = truth_log(unit->truth, unit->ring->pid, tid);
+}
+
+/* What is due between two blocks, while packets are on. */
+static void attend(struct unit *unit, const struct block *last, uint64_t ip)
+{
+	if (unlikely(last->sets_cr3) && unit->control & RING_OS)
+		encode_paging(&unit->encode, machine_register(unit->vcpu, QEMU_X86_CR3));
+	if (unlikely(unit->dropping)) {
+		if (!recover(unit))
+			return;
+		unit->nowhere.n_tnt = 0;
+		unit->flow.encode = &unit->encode;
+		encode_resume(&unit->encode, ip);
+	}
+	if (encode_psb_due(&unit->encode))
+		encode_psb(&unit->encode, ip, (uint64_t)cpu_get_ticks());
+	publish(unit);
+	if (unlikely(room(unit) < RESERVE))
+		drop(unit);
+}
+
+void unit_begin_block(struct unit *unit, const struct block *block)
+{
+	struct flow *flow = &unit->flow;
+	const uint64_t control = unit->ring->control;
+
+	if (unlikely(control != unit->control)) {
+		if (flow->encode)
+			flow_interrupt(flow, block->ip);
+		publish(unit);
+		configure(unit, control);
+	}
+	if (!(control & RING_TRACE_EN))
+		return;
+	if (likely(flow->encode != NULL)) {
+		const struct block *last = flow->block;
+
+		if (encode_is_timed(flow->encode))
+			encode_tick(flow->encode, (uint64_t)cpu_get_ticks());
+		judge(unit, block);
+		if (flow->encode)
+			attend(unit, last, block->ip);
+		else
+			publish(unit);
+	}
+	if (!flow->encode && covers(unit, block->ip))
+		enter(unit, block->ip);
+	if (!flow->encode)
+		return;
+	follow_thread(unit);
+	flow->block = block;
+	flow->last_began = block->n == 1;
+}
