@@ -196,7 +196,7 @@ fed=$(show WatchdogTimestampMonotonic)
 is_fed() { ! has WatchdogTimestampMonotonic "$fed"; }
 until_ 60 "it feeds the watchdog" is_fed
 pid=$(show MainPID)
-inside kill -STOP "$pid"
+inside systemctl kill --kill-who=main --signal=STOP ptd.service
 until_ 60 "it was killed and started again" is_other_process "$pid"
 said "Watchdog timeout" || failed "another one runs, but not because of the watchdog"
 # Who comes while it is not there waits at the socket.
