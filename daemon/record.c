@@ -90,6 +90,7 @@ int record_get_mmap2(const struct record *record, struct record_mmap2 *ret_mmap2
 		.len = raw.len,
 		.pgoff = raw.pgoff,
 		.prot = raw.prot,
+		.flags = raw.flags,
 		.name = (const char *)c.pos,
 	};
 	/* With the flag the device and inode numbers make place for {u8 size, 3 zeros, u8[20]}. */

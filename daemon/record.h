@@ -45,6 +45,7 @@ struct record_mmap2 {
 	uint32_t maj, min;       /* device and inode of the file; 0 if it carries a build-id */
 	uint64_t ino;
 	uint32_t prot;
+	uint32_t flags;   /* MAP_SHARED, MAP_PRIVATE, … */
 	const char *name; /* in the record's bytes, ended by NUL */
 };
 

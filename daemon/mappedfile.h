@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Mapped file
+ *
+ * Opens the file that a process has mapped, which may have been deleted, lie in another mount
+ * namespace, or never have had a name at all.
+ *
+ * What is at a path is decided by whoever may write there, or may mount there; so a path leads to a
+ * candidate only, which is opened without effect, and is taken if it is regular and the one that was
+ * mapped, as far as is known: by its device and inode, or by its build-id.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "base/base.h"
+#include "decoder/util/buildid.h"
+
+/* What a record, or a line of /proc/PID/maps, says of it. */
+struct mappedfile {
+	uint64_t start, end;
+	const char *path;
+	struct buildid build_id; /* size 0: not known */
+	uint32_t maj, min;       /* 0: not known, like the inode */
+	uint64_t ino;
+};
+
+/*
+ * Open the file of a mapping.
+ *
+ * @pid_fd: the folder /proc/PID; negative: the process is gone
+ * @ret_build_id: of the file that was opened; may be NULL
+ *
+ * Return: 0 and the descriptor, the caller's; -ESTALE if what was found is not what was mapped;
+ *         -ENOEXEC if it is no regular file; or another negative errno.
+ */
+_must_check_ int mappedfile_open(int pid_fd, const struct mappedfile *file, int *ret_fd,
+				 struct buildid *ret_build_id);
+
+/*
+ * Open what is at @path in the root directory @root_fd if it is a regular file; to find out, it is
+ * not opened itself: a device might take that for a command.
+ *
+ * Return: 0 and the descriptor, the caller's; -ENOEXEC; or another negative errno.
+ */
+_must_check_ int mappedfile_open_path(int root_fd, const char *path, int *ret_fd);
