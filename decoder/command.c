@@ -15,7 +15,8 @@ static void usage(FILE *f)
 {
 	fprintf(f, "Usage: ptdecode [OPTION]... INPUT\n"
 		   "       ptdecode [OPTION]... --raw-pt FILE CODE...\n"
-		   "Decode a snapshot of ptd, or any perf.data with intel_pt, into every "
+		   "Decode a snapshot of ptd, or any perf.data with intel_pt (-: from standard "
+		   "input), into every\n"
 		   "instruction executed.\n"
 		   "\n"
 		   "  -f, --format NAME     what to write; may be given several times, each with "

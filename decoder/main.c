@@ -166,9 +166,31 @@ static int decode(struct command *c, struct ptd_decoder *d)
 }
 
 /*
- * Whether the input was damaged or code was missing. Some gaps are no fault of the input: the CPU
- * overflowed, or an overwritten ring begins mid-way.
+ * Some gaps are no fault of the input: the CPU overflowed, an overwritten ring begins mid-way, or the
+ * recorder lost something.
  */
+static bool is_no_fault(enum ptd_gap_reason reason, bool raw)
+{
+	switch (reason) {
+	case PTD_GAP_OVERFLOW:
+	case PTD_GAP_NO_SYNC:
+	case PTD_GAP_BEFORE_SIDEBAND:
+	case PTD_GAP_LOST:
+	case PTD_GAP_TRUNCATED:
+	case PTD_GAP_PARTIAL:
+	case PTD_GAP_COLLISION:
+	case PTD_GAP_OVERWRITTEN:
+	case PTD_GAP_LOST_RECORDS:
+	case PTD_GAP_LOST_SAMPLES:
+		return true;
+	case PTD_GAP_EMPTY:
+		return !raw;
+	default:
+		return false;
+	}
+}
+
+/* Whether the input was damaged or code was missing. */
 static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 {
 	const struct ptd_stats *stats = ptd_decoder_stats(d);
@@ -178,12 +200,7 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 	if (!wants(c, true))
 		return false;
 	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
-		if (i == PTD_GAP_OVERFLOW || i == PTD_GAP_NO_SYNC || i == PTD_GAP_LOST ||
-		    i == PTD_GAP_BEFORE_SIDEBAND)
-			continue;
-		if (i == PTD_GAP_EMPTY && !c->options.raw_pt)
-			continue;
-		if (stats->n_gaps[i])
+		if (stats->n_gaps[i] && !is_no_fault((enum ptd_gap_reason)i, c->options.raw_pt))
 			return true;
 	}
 	return false;

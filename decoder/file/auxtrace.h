@@ -4,8 +4,7 @@
 /*
  * AUX trace
  *
- * The PT side of a perf.data file: AUXTRACE_INFO says how the PT was made, AUXTRACE records carry
- * its bytes, in pieces, which are put together to one queue a buffer.
+ * How the PT of a perf.data file was made, as AUXTRACE_INFO and the attr of the PT event say.
  */
 
 #include <stdbool.h>
@@ -22,14 +21,6 @@
 struct auxtrace_info {
 	uint32_t type;                           /* PERFABI_AUXTRACE_INTEL_PT, or a foreign one */
 	uint64_t slots[_PERFABI_PT_SLOTS_FIXED]; /* by enum perfabi_pt_slot; 0 if not stated */
-};
-
-/* One AUXTRACE record. */
-struct auxtrace_piece {
-	uint32_t idx;
-	int32_t cpu; /* -1: none; like tid */
-	int32_t tid;
-	struct trace_span span;
 };
 
 /* Read the body of an AUXTRACE_INFO record. Return: 0; -EBADMSG if it is cut short. */
@@ -50,15 +41,3 @@ _must_check_ int auxtrace_facts(const struct auxtrace_info *info, const struct p
  * and what is not of that form, leave @facts alone.
  */
 void auxtrace_cpuid(const char *cpuid, struct trace_facts *facts);
-
-/*
- * Put the pieces together: one queue for each buffer, sorted by cpu, then tid. In full-trace mode
- * the pieces of a buffer are one stream, cut anywhere, and are joined (copied) where no bytes are
- * missing between them; in snapshot mode each is a span of its own.
- *
- * @pieces is sorted by it. The queues are added to @trace.
- *
- * Return: 0 or -ENOMEM.
- */
-_must_check_ int auxtrace_queues(struct auxtrace_piece *pieces, size_t n_pieces,
-				 const struct auxtrace_info *info, struct trace *trace);

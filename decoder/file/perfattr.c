@@ -6,6 +6,7 @@
 #include <linux/perf_event.h>
 
 #include "decoder/file/perfrec.h"
+#include "decoder/file/perfsample.h"
 
 void perfattrs_deinit(struct perfattrs *attrs)
 {
@@ -38,6 +39,10 @@ int perfattrs_add(struct perfattrs *attrs, struct cursor *c)
 	r = vec_push(&attrs->list, { .type = attr.type,
 				     .config = attr.config,
 				     .sample_type = attr.sample_type,
+				     .read_format = attr.read_format,
+				     .branch_sample_type = attr.branch_sample_type,
+				     .regs_user = attr.sample_regs_user,
+				     .regs_intr = attr.sample_regs_intr,
 				     .sample_id_all = attr.sample_id_all });
 	if (r < 0)
 		return r;
@@ -58,16 +63,25 @@ int perfattrs_add_ids(struct perfattrs *attrs, struct cursor ids)
 	return 0;
 }
 
+static const struct perfattr *of_id(const struct perfattrs *attrs, uint64_t id)
+{
+	const uint64_t *index = id ? map_get(&attrs->by_id, id) : NULL;
+
+	return &attrs->list.items[index ? *index : 0];
+}
+
+/* Where the id is, all attrs agree on. */
+
 const struct perfattr *perfattrs_of_record(const struct perfattrs *attrs, struct cursor body)
 {
-	const uint64_t *index;
-	uint64_t id;
-
 	if (attrs->list.n == 0)
 		return NULL;
+	return of_id(attrs, perfrec_id(body, attrs->list.items[0].sample_type));
+}
 
-	/* Where the id is, all attrs agree on. */
-	id = perfrec_id(body, attrs->list.items[0].sample_type);
-	index = id ? map_get(&attrs->by_id, id) : NULL;
-	return &attrs->list.items[index ? *index : 0];
+const struct perfattr *perfattrs_of_sample(const struct perfattrs *attrs, struct cursor body)
+{
+	if (attrs->list.n == 0)
+		return NULL;
+	return of_id(attrs, perfsample_id(body, attrs->list.items[0].sample_type));
 }

@@ -22,6 +22,9 @@ struct perfattr {
 	uint32_t type;
 	uint64_t config;
 	uint64_t sample_type;
+	uint64_t read_format;
+	uint64_t branch_sample_type;
+	uint64_t regs_user, regs_intr; /* masks */
 	bool sample_id_all;
 };
 
@@ -50,3 +53,6 @@ _must_check_ int perfattrs_add_ids(struct perfattrs *attrs, struct cursor ids);
  * Return: NULL if there are no attrs.
  */
 const struct perfattr *perfattrs_of_record(const struct perfattrs *attrs, struct cursor body);
+
+/* The same of a sample, whose id is in its body. */
+const struct perfattr *perfattrs_of_sample(const struct perfattrs *attrs, struct cursor body);

@@ -16,13 +16,13 @@
 static int get_section(struct perfstream *s, const char *what, struct perfabi_section section,
 		       struct cursor *ret_section)
 {
-	if (section.offset > s->size || section.size > s->size - section.offset)
+	if (section.offset > s->file.size || section.size > s->file.size - section.offset)
 		return complain(s, -EBADMSG,
 				"the %s (%" PRIu64 " bytes at offset %" PRIu64
 				") lies outside of the file, which has %zu bytes",
-				what, section.size, section.offset, s->size);
+				what, section.size, section.offset, s->file.size);
 
-	*ret_section = cursor_from(s->bytes + section.offset, section.size);
+	*ret_section = cursor_from((const uint8_t *)s->file.bytes + section.offset, section.size);
 	return 0;
 }
 
@@ -43,16 +43,16 @@ static int read_features(struct perfstream *s, const struct perfabi_header *head
 	struct cursor table, body;
 	int r;
 
-	if (at > s->size)
+	if (at > s->file.size)
 		return 0;
-	table = cursor_from(s->bytes + at, s->size - at);
+	table = cursor_from((const uint8_t *)s->file.bytes + at, s->file.size - at);
 
 	for (unsigned int i = 0; i < 64 * ARRAY_LEN(header->features); i++) {
 		if (!(header->features[i / 64] >> (i % 64) & 1))
 			continue;
-		if (cursor_get(&table, sizeof(section), &section) < 0 || section.offset > s->size ||
-		    section.size > s->size - section.offset) {
-			s->trace->truncated_at = s->size;
+		if (cursor_get(&table, sizeof(section), &section) < 0 ||
+		    section.offset > s->file.size || section.size > s->file.size - section.offset) {
+			s->trace->truncated_at = s->file.size;
 			return 0;
 		}
 		if (!feature_is_read(i))
@@ -66,7 +66,7 @@ static int read_features(struct perfstream *s, const struct perfabi_header *head
 
 static int read_attrs(struct perfstream *s, const struct perfabi_header *header)
 {
-	uint64_t n_ids_left = s->size / sizeof(uint64_t);
+	uint64_t n_ids_left = s->file.size / sizeof(uint64_t);
 	struct perfabi_section section;
 	struct cursor attrs, ids;
 	int r;
@@ -116,26 +116,27 @@ static int read_data(struct perfstream *s, const struct perfabi_header *header)
 		return complain(s, -ENODATA,
 				"the header says that there are no data: the recording was not "
 				"finished");
-	if (data->offset < sizeof(header->magic) || data->offset >= s->size)
+	if (data->offset < sizeof(header->magic) || data->offset >= s->file.size)
 		return complain(s, -EBADMSG,
 				"the data section (offset %" PRIu64
 				") lies outside of the file, which has %zu bytes",
-				data->offset, s->size);
-	if (size > s->size - data->offset) {
-		size = s->size - data->offset;
-		s->trace->truncated_at = s->size;
+				data->offset, s->file.size);
+	if (size > s->file.size - data->offset) {
+		size = s->file.size - data->offset;
+		s->trace->truncated_at = s->file.size;
 	} else {
 		r = read_features(s, header);
 		if (r < 0)
 			return r;
 	}
 
-	return perfstream_read(s, cursor_from(s->bytes + data->offset, (size_t)size));
+	return perfstream_read(
+	    s, cursor_from((const uint8_t *)s->file.bytes + data->offset, (size_t)size));
 }
 
 static int read_file_form(struct perfstream *s)
 {
-	struct cursor c = cursor_from(s->bytes, s->size);
+	struct cursor c = cursor_from(s->file.bytes, s->file.size);
 	struct perfabi_header header = {};
 	int r;
 
@@ -150,7 +151,7 @@ static int read_file_form(struct perfstream *s)
 	r = cursor_get(&c, (size_t)header.size, &header);
 	if (r < 0)
 		return complain(s, r, "the header of %" PRIu64 " bytes is cut off at %zu",
-				header.size, s->size);
+				header.size, s->file.size);
 
 	return read_attrs(s, &header) ?: read_data(s, &header);
 }
@@ -158,23 +159,24 @@ static int read_file_form(struct perfstream *s)
 static int read_pipe_form(struct perfstream *s)
 {
 	s->attr_records = true;
-	if (s->size == PERFABI_PIPE_HEADER)
+	s->is_endless = true;
+	if (s->file.size == PERFABI_PIPE_HEADER)
 		return complain(s, -ENODATA,
 				"holds a header and no records: the recording was not "
 				"finished");
-	return perfstream_read(
-	    s, cursor_from(s->bytes + PERFABI_PIPE_HEADER, s->size - PERFABI_PIPE_HEADER));
+	return perfstream_read(s, cursor_from((const uint8_t *)s->file.bytes + PERFABI_PIPE_HEADER,
+					      s->file.size - PERFABI_PIPE_HEADER));
 }
 
 static int read_magic(struct perfstream *s)
 {
 	uint64_t magic, header_size;
 	/* An empty file is not even mapped. */
-	struct cursor c = cursor_from(s->size ? s->bytes : (const uint8_t *)"", s->size);
+	struct cursor c = cursor_from(s->file.size ? s->file.bytes : "", s->file.size);
 
 	if (cursor_get(&c, sizeof(magic), &magic) < 0)
 		return complain(s, -EBADMSG, "not a perf.data file: it has only %zu bytes",
-				s->size);
+				s->file.size);
 	if (magic == PERFABI_MAGIC_SWAPPED)
 		return complain(s, -EOPNOTSUPP,
 				"recorded on a machine of the other byte order: not supported");
@@ -182,16 +184,74 @@ static int read_magic(struct perfstream *s)
 		return complain(s, -EBADMSG,
 				"not a perf.data file: it does not begin with PERFILE2");
 	if (cursor_get(&c, sizeof(header_size), &header_size) < 0)
-		return complain(s, -EBADMSG, "the header is cut off at %zu bytes", s->size);
+		return complain(s, -EBADMSG, "the header is cut off at %zu bytes", s->file.size);
 
 	return header_size == PERFABI_PIPE_HEADER ? read_pipe_form(s) : read_file_form(s);
+}
+
+/* The other files have records and nothing else. */
+static int read_others(struct perfstream *s, const struct perfstream_file *files, size_t n_files)
+{
+	int r;
+
+	if (s->dir_format == 0)
+		return 0;
+	if (s->dir_format != PERFABI_DIR_FORMAT_THREADS)
+		return complain(s, -EOPNOTSUPP,
+				"is part of a directory of version %" PRIu64 "; 1 was expected",
+				s->dir_format);
+	if (n_files == 1)
+		return complain(s, -ENODATA,
+				"recorded by several threads (perf record --threads): the files "
+				"data.0 and so on are not here; give the directory");
+
+	for (size_t i = 1; i < n_files; i++) {
+		perfstream_next_file(s, &files[i]);
+		r = files[i].size ? perfstream_read(s, cursor_from(files[i].bytes, files[i].size))
+				  : 0;
+		if (r < 0)
+			return r;
+	}
+	perfstream_next_file(s, &files[0]);
+	return 0;
+}
+
+static int take_maps(struct perfstream *s, struct mapfile *maps, size_t n)
+{
+	const int r = vec_reserve(&s->trace->files, n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (r < 0)
+			mapfile_deinit(&maps[i]);
+		else
+			s->trace->files.items[s->trace->files.n++] = maps[i];
+		maps[i] = (struct mapfile){};
+	}
+	return r < 0 ? complain(s, r, "out of memory") : 0;
+}
+
+int perfdata_parse_files(const struct perfstream_file *files, size_t n_files, struct mapfile *maps,
+			 struct trace **ret_trace, char **reterr_message)
+{
+	_cleanup_(perfstream_deinit) struct perfstream s = {};
+	int r;
+
+	r = perfstream_init(&s, &files[0], reterr_message);
+	if (r < 0) {
+		for (size_t i = 0; maps && i < n_files; i++)
+			mapfile_deinit(&maps[i]);
+		return r;
+	}
+	if (maps)
+		r = take_maps(&s, maps, n_files);
+	return r ?: read_magic(&s) ?: read_others(&s, files, n_files)
+		       ?: perfstream_finish(&s, ret_trace);
 }
 
 int perfdata_parse(const void *bytes, size_t size, const char *name, struct trace **ret_trace,
 		   char **reterr_message)
 {
-	_cleanup_(perfstream_deinit) struct perfstream s = {};
+	const struct perfstream_file file = { .bytes = bytes, .size = size, .name = name };
 
-	return perfstream_init(&s, bytes, size, name, reterr_message)
-		       ?: read_magic(&s) ?: perfstream_finish(&s, ret_trace);
+	return perfdata_parse_files(&file, 1, NULL, ret_trace, reterr_message);
 }

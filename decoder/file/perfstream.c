@@ -5,30 +5,35 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "decoder/file/perfrec.h"
+#include "decoder/file/perfsample.h"
 #include "decoder/file/recsort.h"
 #include "decoder/util/perfabi.h"
 
 #define CPUID_SIZE_MAX 64
 
+/* What was walked over is not looked at again for some time. */
+#define REST_SIZE (ptrdiff_t)(4 << 20)
+
 #define complain perfstream_complain
 
-int perfstream_init(struct perfstream *s, const void *bytes, size_t size, const char *name,
-		    char **reterr_message)
+int perfstream_init(struct perfstream *s, const struct perfstream_file *file, char **reterr_message)
 {
 	*s = (struct perfstream){
-		.bytes = bytes,
-		.size = size,
-		.name = name,
+		.file = *file,
 		.reterr_message = reterr_message,
+		.bytes = file->bytes,
 		.trace = calloc(1, sizeof(*s->trace)),
 	};
+	expand_init(&s->expand);
 	return s->trace ? 0 : complain(s, -ENOMEM, "out of memory");
 }
 
 void perfstream_deinit(struct perfstream *s)
 {
+	expand_deinit(&s->expand);
 	perfattrs_deinit(&s->attrs);
 	vec_deinit(&s->pieces);
 	vec_deinit(&s->records);
@@ -36,9 +41,18 @@ void perfstream_deinit(struct perfstream *s)
 		s->trace = trace_free(s->trace);
 }
 
+void perfstream_next_file(struct perfstream *s, const struct perfstream_file *file)
+{
+	s->file = *file;
+	s->bytes = file->bytes;
+	s->is_endless = true;
+}
+
 uint64_t perfstream_offset(const struct perfstream *s, const void *position)
 {
-	return (uint64_t)((const uint8_t *)position - s->bytes);
+	const uint64_t offset = (uint64_t)((const uint8_t *)position - s->bytes);
+
+	return s->expanded ? expand_file_offset(&s->expand, offset) : offset;
 }
 
 static int complain_memory(struct perfstream *s)
@@ -46,13 +60,17 @@ static int complain_memory(struct perfstream *s)
 	return complain(s, -ENOMEM, "out of memory");
 }
 
+static uint64_t offset_of(const struct perfstream *s, const struct perfrec *rec)
+{
+	return perfstream_offset(s, rec->body.pos - sizeof(struct perf_event_header));
+}
+
 static int complain_record(struct perfstream *s, int r, const struct perfrec *rec, const char *what)
 {
 	if (r == -ENOMEM)
 		return complain_memory(s);
-	return complain(s, r, "the record of type %" PRIu32 " at offset %" PRIu64 ": %s", rec->type,
-			perfstream_offset(s, rec->body.pos) - sizeof(struct perf_event_header),
-			what);
+	return complain(s, r, "the %srecord of type %" PRIu32 " at offset %" PRIu64 ": %s",
+			s->expanded ? "compressed " : "", rec->type, offset_of(s, rec), what);
 }
 
 /* Features. */
@@ -78,8 +96,7 @@ static int add_record(struct perfstream *s, const struct perfrec *rec)
 				       .cpu = TRACE_NONE,
 				       .pid = TRACE_NONE,
 				       .tid = TRACE_NONE,
-				       .file_offset = perfstream_offset(s, rec->body.pos) -
-						      sizeof(struct perf_event_header),
+				       .file_offset = offset_of(s, rec),
 				       .payload = rec->body.pos,
 				       .payload_size = cursor_left(&rec->body) });
 }
@@ -99,16 +116,6 @@ static int read_build_ids(struct perfstream *s, struct cursor body)
 	return 0;
 }
 
-static int read_dir_format(struct perfstream *s, struct cursor body)
-{
-	uint64_t version;
-
-	if (cursor_get(&body, sizeof(version), &version) < 0 || version == 0)
-		return 0;
-	return complain(s, -EOPNOTSUPP,
-			"recorded by several threads (perf record --threads): not supported yet");
-}
-
 int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body)
 {
 	switch (feature) {
@@ -118,7 +125,8 @@ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor bod
 	case PERFABI_FEATURE_BUILD_ID:
 		return read_build_ids(s, body);
 	case PERFABI_FEATURE_DIR_FORMAT:
-		return read_dir_format(s, body);
+		(void)!cursor_get(&body, sizeof(s->dir_format), &s->dir_format);
+		return 0;
 	default:
 		return 0;
 	}
@@ -158,8 +166,18 @@ static int on_auxtrace_info(struct perfstream *s, const struct perfrec *rec)
 	if (s->info.type != PERFABI_AUXTRACE_INTEL_PT)
 		return complain_record(s, -EOPNOTSUPP, rec, "the AUX trace is no Intel PT");
 
-	s->info_offset = perfstream_offset(s, rec->body.pos) - sizeof(struct perf_event_header);
+	s->info_offset = offset_of(s, rec);
 	return 0;
+}
+
+static int add_piece(struct perfstream *s, uint32_t idx, int32_t cpu, int32_t tid,
+		     const struct trace_span *span)
+{
+	const int r =
+	    vec_push(&s->pieces,
+		     { .order = s->pieces.n, .idx = idx, .cpu = cpu, .tid = tid, .span = *span });
+
+	return r < 0 ? complain_memory(s) : 0;
 }
 
 /*
@@ -170,7 +188,7 @@ static int on_auxtrace(struct perfstream *s, const struct perfrec *rec, struct c
 {
 	/* What is left of a file that was cut off is this record's, as far as it goes. In one that
 	 * is whole, a record that wants more than there is lies about its size. */
-	const bool is_cut = s->attr_records || s->trace->truncated_at;
+	const bool is_cut = s->is_endless || s->trace->truncated_at;
 	struct perfabi_auxtrace a = {};
 	struct cursor c = rec->body, bytes;
 	bool truncated;
@@ -189,18 +207,75 @@ static int on_auxtrace(struct perfstream *s, const struct perfrec *rec, struct c
 		return r;
 
 	if (a.size > 0)
-		r = vec_push(&s->pieces,
-			     { .idx = a.idx,
-			       .cpu = a.cpu,
-			       .tid = a.tid,
-			       .span = { .bytes = bytes.pos,
-					 .size = (size_t)a.size,
-					 .offset = a.offset,
-					 .reference = a.reference,
-					 .file_offset = perfstream_offset(s, bytes.pos) } });
+		r = add_piece(s, a.idx, a.cpu, a.tid,
+			      &(struct trace_span){
+				  .bytes = bytes.pos,
+				  .size = (size_t)a.size,
+				  .offset = a.offset,
+				  .reference = a.reference,
+				  .file_offset = perfstream_offset(s, bytes.pos),
+			      });
 	if (r < 0)
-		return complain_memory(s);
+		return r;
 	return truncated ? PERFREC_TRUNCATED : 0;
+}
+
+/* A sample that carries PT is a piece of its CPU's. */
+static int on_sample(struct perfstream *s, const struct perfrec *rec)
+{
+	const struct perfattr *attr = perfattrs_of_sample(&s->attrs, rec->body);
+	struct perfsample sample;
+
+	if (!attr || !(attr->sample_type & PERF_SAMPLE_AUX))
+		return 0;
+	if (perfsample_read(rec->body, attr, &sample) < 0) {
+		s->trace->n_skipped++;
+		return 0;
+	}
+	s->has_samples = true;
+	if (cursor_left(&sample.aux) == 0)
+		return 0;
+	return add_piece(s, sample.cpu != UINT32_MAX ? sample.cpu : sample.tid, (int32_t)sample.cpu,
+			 (int32_t)sample.tid,
+			 &(struct trace_span){
+			     .bytes = sample.aux.pos,
+			     .size = cursor_left(&sample.aux),
+			     .file_offset = perfstream_offset(s, sample.aux.pos),
+			 });
+}
+
+static int on_compressed(struct perfstream *s, const struct perfrec *rec)
+{
+	struct cursor c = rec->body, bytes = rec->body;
+	uint64_t size;
+	int r;
+
+	if (s->expanded)
+		return complain_record(s, -EBADMSG, rec, "was compressed twice");
+	if (rec->type == PERFABI_COMPRESSED2 &&
+	    (cursor_get(&c, sizeof(size), &size) < 0 || size > cursor_left(&c) ||
+	     cursor_get_sub(&c, (size_t)size, &bytes) < 0))
+		return complain_record(s, -EBADMSG, rec, "states more bytes than it has");
+
+	r = expand_add(&s->expand, bytes, offset_of(s, rec));
+	if (r == -EBADMSG)
+		return complain_record(s, r, rec, "its bytes do not go on the zstd stream");
+	if (r == -EFBIG)
+		return complain_record(s, r, rec,
+				       "expands to more than any recording would: the file is "
+				       "damaged");
+	return r < 0 ? complain_record(s, r, rec, strerror(-r)) : 0;
+}
+
+/* The bytes of what perf knows of tracepoints follow the record. */
+static int on_tracing_data(struct cursor *stream, const struct perfrec *rec)
+{
+	struct cursor c = rec->body, unused;
+	uint32_t size;
+
+	if (cursor_get(&c, sizeof(size), &size) < 0)
+		return 0;
+	return cursor_get_sub(stream, size, &unused) < 0 ? PERFREC_TRUNCATED : 0;
 }
 
 static int on_record(struct perfstream *s, const struct perfrec *rec, struct cursor *stream)
@@ -216,21 +291,25 @@ static int on_record(struct perfstream *s, const struct perfrec *rec, struct cur
 		return on_auxtrace(s, rec, stream);
 	case PERFABI_COMPRESSED:
 	case PERFABI_COMPRESSED2:
-		return complain_record(s, -EOPNOTSUPP, rec,
-				       "compressed data (perf record -z): not supported yet");
+		return on_compressed(s, rec);
+	case PERFABI_HEADER_TRACING_DATA:
+		return on_tracing_data(stream, rec);
 	case PERF_RECORD_SAMPLE:
-		return 0;
+		return on_sample(s, rec);
 	case PERFABI_HEADER_BUILD_ID:
 		return add_record(s, rec) < 0 ? complain_memory(s) : 0;
 	default:
-		if (rec->type >= PERF_RECORD_MAX)
-			return 0;
-		return add_record(s, rec) < 0 ? complain_memory(s) : 0;
+		if (rec->type < PERF_RECORD_MAX)
+			return add_record(s, rec) < 0 ? complain_memory(s) : 0;
+		s->trace->n_unknown +=
+		    rec->type < PERFABI_HEADER_ATTR || rec->type >= _PERFABI_TYPE_END;
+		return 0;
 	}
 }
 
-int perfstream_read(struct perfstream *s, struct cursor records)
+static int walk(struct perfstream *s, struct cursor records)
 {
+	const uint8_t *rested = records.pos;
 	struct perfrec rec = {};
 	uint64_t at;
 	int r;
@@ -255,7 +334,42 @@ int perfstream_read(struct perfstream *s, struct cursor records)
 		}
 		if (r < 0)
 			return r;
+		if (records.pos - rested >= REST_SIZE) {
+			trace_rest(s->trace, rested, (size_t)(records.pos - rested));
+			rested = records.pos;
+		}
 	}
+}
+
+static int walk_expanded(struct perfstream *s)
+{
+	struct mapfile map;
+	int r;
+
+	r = vec_reserve(&s->trace->files, 1);
+	if (r == 0)
+		r = expand_finish(&s->expand, &map);
+	if (r < 0)
+		return complain(s, r, "cannot expand the compressed records: %s", strerror(-r));
+	s->trace->files.items[s->trace->files.n++] = map;
+
+	s->bytes = map.bytes;
+	s->expanded = true;
+	r = walk(s, cursor_from(map.bytes, map.size));
+	s->expanded = false;
+	s->bytes = s->file.bytes;
+	return r;
+}
+
+int perfstream_read(struct perfstream *s, struct cursor records)
+{
+	int r;
+
+	r = walk(s, records);
+	if (r == 0 && expand_used(&s->expand))
+		r = walk_expanded(s);
+	expand_deinit(&s->expand);
+	return r;
 }
 
 /* Putting together. */
@@ -322,18 +436,12 @@ static int finish_records(struct perfstream *s)
 	return 0;
 }
 
-static int finish_pt(struct perfstream *s)
+static int finish_facts(struct perfstream *s)
 {
 	int r;
 
 	if (!s->info_offset)
 		return complain(s, -ENODATA, "holds no Intel PT (no AUXTRACE_INFO record)");
-	for (size_t i = 0; i < s->attrs.list.n; i++)
-		if (s->attrs.list.items[i].sample_type & PERF_SAMPLE_AUX)
-			return complain(s, -EOPNOTSUPP,
-					"holds Intel PT in samples (perf record --aux-sample): not "
-					"supported yet");
-
 	r = auxtrace_facts(&s->info, &s->attrs, &s->trace->facts);
 	if (r == -ENOENT)
 		return complain(s, -EBADMSG,
@@ -349,15 +457,24 @@ static int finish_pt(struct perfstream *s)
 		    s->info_offset, s->info.slots[PERFABI_PT_TIME_SHIFT],
 		    s->info.slots[PERFABI_PT_TIME_MULT], CLOCK_SHIFT_MAX);
 
-	r = auxtrace_queues(s->pieces.items, s->pieces.n, &s->info, s->trace);
-	return r < 0 ? complain_memory(s) : 0;
+	s->trace->facts.snapshot_mode = s->trace->facts.snapshot_mode || s->has_samples;
+	return 0;
+}
+
+static int finish_queues(struct perfstream *s)
+{
+	int r;
+
+	r = auxqueues_make(s->pieces.items, s->pieces.n,
+			   s->info.slots[PERFABI_PT_PER_CPU_MMAPS] != 0, s->trace);
+	return r < 0 ? complain(s, r, "cannot put the PT together: %s", strerror(-r)) : 0;
 }
 
 int perfstream_finish(struct perfstream *s, struct trace **ret_trace)
 {
 	int r;
 
-	r = finish_pt(s) ?: finish_records(s);
+	r = finish_facts(s) ?: finish_records(s) ?: finish_queues(s);
 	if (r < 0)
 		return r;
 	*ret_trace = TAKE(s->trace);

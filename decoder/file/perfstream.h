@@ -15,42 +15,59 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
+#include "decoder/file/auxqueue.h"
 #include "decoder/file/auxtrace.h"
+#include "decoder/file/expand.h"
 #include "decoder/file/perfattr.h"
 #include "decoder/file/trace.h"
 #include "decoder/util/message.h"
 #include "decoder/util/vec.h"
 
-struct perfstream {
-	const uint8_t *bytes; /* of the file; borrowed, like name */
+/* One of the files that a trace is in. */
+struct perfstream_file {
+	const void *bytes; /* borrowed, like name */
 	size_t size;
-	const char *name;      /* what messages call it */
-	char **reterr_message; /* where messages go */
+	const char *name; /* what messages call it */
+};
 
-	bool attr_records; /* the pipe form: attrs are records */
+struct perfstream {
+	struct perfstream_file file; /* the one that is being read */
+	char **reterr_message;       /* where messages go */
+
+	const uint8_t *bytes; /* of the records that are being read: the file's, or expanded ones */
+	bool expanded;
+	struct expand expand; /* of the file */
+
+	bool attr_records;   /* the pipe form: attrs are records */
+	bool is_endless;     /* nothing says how long the file should be */
+	uint64_t dir_format; /* what the feature says; not 0: the trace is in several files */
 	struct perfattrs attrs;
 	struct auxtrace_info info;
 	uint64_t info_offset; /* of its record; 0: not seen */
-	VEC(struct auxtrace_piece) pieces;
+	bool has_samples;     /* that carry PT */
+	VEC(struct auxpiece) pieces;
 	VEC(struct trace_record) records;
 	struct trace *trace; /* what is being made */
 };
 
 /* Set the message "NAME: …". Return: @r. */
 #define perfstream_complain(s, r, format, ...) \
-	message_set((s)->reterr_message, (r), "%s: " format, (s)->name, ##__VA_ARGS__)
+	message_set((s)->reterr_message, (r), "%s: " format, (s)->file.name, ##__VA_ARGS__)
 
-/* Begin on a file. Return: 0 or -ENOMEM, with a message. */
-_must_check_ int perfstream_init(struct perfstream *s, const void *bytes, size_t size,
-				 const char *name, char **reterr_message);
+/* Begin on a trace, whose first file is @file. Return: 0 or -ENOMEM, with a message. */
+_must_check_ int perfstream_init(struct perfstream *s, const struct perfstream_file *file,
+				 char **reterr_message);
 void perfstream_deinit(struct perfstream *s);
+
+/* Go on with @file, which has records and nothing else. */
+void perfstream_next_file(struct perfstream *s, const struct perfstream_file *file);
 
 /* Where in the file @position is. */
 uint64_t perfstream_offset(const struct perfstream *s, const void *position);
 
 /*
- * Walk the records in @records, which is part of the file. If they end inside of one, the trace's
- * truncated_at says where.
+ * Walk the records in @records, which is all that the file has of them, and those that are
+ * compressed in them. If they end inside of one, the trace's truncated_at says where.
  *
  * Return: 0; or a negative errno of perfdata_parse(), with a message.
  */
@@ -59,5 +76,5 @@ _must_check_ int perfstream_read(struct perfstream *s, struct cursor records);
 /* Take in what the feature with this number says; most are ignored. Return: as above. */
 _must_check_ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body);
 
-/* All records were seen: put the trace together. Return: as above. */
+/* All records of all files were seen: put the trace together. Return: as above. */
 _must_check_ int perfstream_finish(struct perfstream *s, struct trace **ret_trace);

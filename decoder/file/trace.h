@@ -17,6 +17,8 @@
 #include "base/cursor.h"
 #include "decoder/file/clock.h"
 #include "decoder/util/mapfile.h"
+#include "decoder/util/vec.h"
+#include "ptd/record.h"
 
 #define TRACE_NONE UINT32_MAX /* a cpu, pid or tid that a record does not state */
 
@@ -43,7 +45,13 @@ struct trace_span {
 	uint64_t offset;      /* of its first byte in the endless AUX stream */
 	uint64_t reference;   /* a TSC near its end; 0 if not stated */
 	uint64_t file_offset; /* of its first byte */
-	uint8_t *joined;      /* the bytes, if they were put together; NULL: they are the file's */
+};
+
+/* What the recorder says that it lost. */
+struct trace_loss {
+	enum ptd_gap_reason reason;
+	uint64_t offset; /* in the endless AUX stream; see n_losses_at */
+	uint64_t time;   /* of the record that says so, in ns; 0: it has none */
 };
 
 /* One AUX buffer: a CPU's, or in per-thread mode a thread's. */
@@ -53,13 +61,19 @@ struct trace_queue {
 	uint32_t tid; /* TRACE_NONE in per-cpu mode */
 	uint64_t
 	    sideband_since; /* ns: nothing says who ran before; 0: the records go back as far */
-	struct trace_span *spans;
+	struct trace_span *spans; /* in full-trace mode by offset */
 	size_t n_spans;
+	bool overwritten; /* the records say that older bytes were, before each span */
+
+	/* First those whose offset says where they are, by it; then those by their time. */
+	struct trace_loss *losses;
+	size_t n_losses;
+	size_t n_losses_at;
 };
 
 struct trace_facts {
 	struct clock_conv clock;
-	bool snapshot_mode; /* AUX was overwritten: each span starts anywhere */
+	bool snapshot_mode; /* AUX was overwritten, or sampled: each span starts anywhere */
 	bool has_tsc;       /* of attr.config */
 	bool has_mtc;
 	bool has_cyc;
@@ -82,15 +96,16 @@ struct trace {
 	struct trace_record *records; /* by time; equal times in file order */
 	size_t n_records;
 	size_t n_skipped; /* records too short for their trailer */
+	size_t n_unknown; /* records of a type that is not known */
 
 	/* 0: the file is whole. Else where it ends: its size, or the record that it ends in. */
 	uint64_t truncated_at;
 
-	struct mapfile file;
+	VEC(struct mapfile) files; /* whose bytes all these are */
 };
 
 /*
- * Read the perf.data file or directory at @path.
+ * Read the perf.data file or directory at @path, which may also be a FIFO, or "-": standard input.
  *
  * In a directory with a manifest (a snapshot of ptd) the hashes of SHA256SUMS are checked first,
  * unless @force.
@@ -101,5 +116,8 @@ struct trace {
 _must_check_ int trace_open(const char *path, bool force, struct trace **ret_trace,
 			    char **reterr_message);
 struct trace *trace_free(struct trace *trace);
+
+/* These bytes of the trace will not be needed soon: their memory may be used for something else. */
+void trace_rest(const struct trace *trace, const uint8_t *bytes, size_t size);
 
 DEFINE_CLEANUP(struct trace *, trace_free);

@@ -19,6 +19,12 @@ const char *ptd_gap_reason_name(enum ptd_gap_reason reason)
 		[PTD_GAP_EMPTY] = "no PSB at all",
 		[PTD_GAP_LOST] = "lost by the recorder",
 		[PTD_GAP_CUT] = "cut off inside a packet",
+		[PTD_GAP_TRUNCATED] = "AUX buffer full",
+		[PTD_GAP_PARTIAL] = "AUX data with gaps",
+		[PTD_GAP_COLLISION] = "AUX samples collided",
+		[PTD_GAP_OVERWRITTEN] = "older data overwritten",
+		[PTD_GAP_LOST_RECORDS] = "records lost",
+		[PTD_GAP_LOST_SAMPLES] = "samples lost",
 	};
 
 	return (size_t)reason < ARRAY_LEN(names) ? names[reason] : "unknown";

@@ -7,16 +7,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-static int map(struct mapfile *mapfile, int dir_fd, const char *path, int prot)
+static int map(struct mapfile *mapfile, int fd, int prot)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	struct stat st;
 	void *p = NULL;
 
-	/* O_NONBLOCK: opening a FIFO must not wait for somebody to write to it. */
-	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
@@ -32,14 +27,28 @@ static int map(struct mapfile *mapfile, int dir_fd, const char *path, int prot)
 	return 0;
 }
 
+static int map_path(struct mapfile *mapfile, int dir_fd, const char *path, int prot)
+{
+	_cleanup_(fd_closep) int fd = -1;
+
+	/* O_NONBLOCK: opening a FIFO must not wait for somebody to write to it. */
+	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	return fd < 0 ? -errno : map(mapfile, fd, prot);
+}
+
 int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
 {
-	return map(mapfile, dir_fd, path, PROT_READ);
+	return map_path(mapfile, dir_fd, path, PROT_READ);
 }
 
 int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, const char *path)
 {
-	return map(mapfile, dir_fd, path, PROT_READ | PROT_WRITE);
+	return map_path(mapfile, dir_fd, path, PROT_READ | PROT_WRITE);
+}
+
+int mapfile_init_fd(struct mapfile *mapfile, int fd)
+{
+	return map(mapfile, fd, PROT_READ | PROT_WRITE);
 }
 
 void mapfile_deinit(struct mapfile *mapfile)
@@ -47,4 +56,22 @@ void mapfile_deinit(struct mapfile *mapfile)
 	if (mapfile->bytes)
 		(void)munmap((void *)(uintptr_t)mapfile->bytes, mapfile->size);
 	*mapfile = (struct mapfile){};
+}
+
+void mapfile_rest(const struct mapfile *mapfile, const uint8_t *bytes, size_t size)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t start, end;
+
+	if (!mapfile->bytes || bytes < mapfile->bytes || bytes > mapfile->bytes + mapfile->size ||
+	    size > (size_t)(mapfile->bytes + mapfile->size - bytes))
+		return;
+	/* Only pages that are wholly in it. */
+	start = ((size_t)(bytes - mapfile->bytes) + page - 1) / page * page;
+	end = (size_t)(bytes - mapfile->bytes) + size;
+	if (end < mapfile->size)
+		end = end / page * page;
+	if (start < end)
+		(void)madvise((void *)(uintptr_t)(mapfile->bytes + start), end - start,
+			      MADV_DONTNEED);
 }

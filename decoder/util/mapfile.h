@@ -27,4 +27,14 @@ _must_check_ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *p
 /* The same, but the bytes may be written to: nobody else sees that. */
 _must_check_ int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, const char *path);
 
+/* The same of the file that is open at @fd, which stays open. */
+_must_check_ int mapfile_init_fd(struct mapfile *mapfile, int fd);
+
 void mapfile_deinit(struct mapfile *mapfile);
+
+/*
+ * The @size bytes at @bytes, if they are of this file, will not be needed soon: their memory is
+ * given back, and they are read from the file again if they are needed after all. What was
+ * written to them is lost.
+ */
+void mapfile_rest(const struct mapfile *mapfile, const uint8_t *bytes, size_t size);

@@ -64,6 +64,8 @@ enum perfabi_feature {
 
 enum perfabi_type {
 	PERFABI_HEADER_ATTR = 64,
+	PERFABI_HEADER_TRACING_DATA =
+	    66, /* followed by its u32 of bytes, which header.size does not count */
 	PERFABI_HEADER_BUILD_ID = 67,
 	PERFABI_FINISHED_ROUND = 68,
 	PERFABI_ID_INDEX = 69,
@@ -77,10 +79,13 @@ enum perfabi_type {
 	PERFABI_HEADER_FEATURE = 80,
 	PERFABI_COMPRESSED = 81,
 	PERFABI_FINISHED_INIT = 82,
-	PERFABI_COMPRESSED2 = 83,
+	PERFABI_COMPRESSED2 = 83, /* u64 size, bytes, padding */
+	_PERFABI_TYPE_END,
 };
 
 #define PERFABI_AUXTRACE_INTEL_PT 1u
+
+#define PERFABI_DIR_FORMAT_THREADS 1u /* records also in data.0, data.1, … */
 
 /* AUXTRACE_INFO of intel_pt: slots of priv[]. */
 enum perfabi_pt_slot {

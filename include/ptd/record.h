@@ -166,8 +166,14 @@ enum ptd_gap_reason {
 	PTD_GAP_NO_PROGRESS,     /* code that spins without using up packets */
 	PTD_GAP_NO_SYNC,         /* bytes before the first PSB */
 	PTD_GAP_EMPTY,           /* a ring that holds no PSB at all */
-	PTD_GAP_LOST,            /* the recorder says that it lost bytes here */
+	PTD_GAP_LOST,            /* the recorder did not keep the bytes here */
 	PTD_GAP_CUT,             /* the data end inside a packet */
+	PTD_GAP_TRUNCATED,       /* tracing stood still: the AUX buffer was full */
+	PTD_GAP_PARTIAL,      /* the kernel says that bytes are missing, not where from here on */
+	PTD_GAP_COLLISION,    /* the same, because two samples collided */
+	PTD_GAP_OVERWRITTEN,  /* what was before is gone: the ring goes round */
+	PTD_GAP_LOST_RECORDS, /* sideband records of this CPU were lost */
+	PTD_GAP_LOST_SAMPLES, /* samples of this CPU were lost */
 	_PTD_GAP_REASONS,
 };
 

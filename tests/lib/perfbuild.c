@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <zstd.h>
 
 #define PT_TYPE   6
 #define ATTR_SIZE 112
@@ -242,6 +243,146 @@ size_t perfbuild_auxtrace(struct perfbuild *b, uint32_t idx, int32_t cpu, int32_
 
 	put(b, bytes, size);
 	return at;
+}
+
+size_t perfbuild_aux(struct perfbuild *b, uint64_t offset, uint64_t size, uint64_t flags)
+{
+	const uint64_t payload[] = { offset, size, flags };
+
+	return perfbuild_record(b, PERF_RECORD_AUX, 0, payload, sizeof(payload), NULL);
+}
+
+size_t perfbuild_lost(struct perfbuild *b, uint64_t n)
+{
+	const uint64_t payload[] = { b->trailer.id, n };
+
+	return perfbuild_record(b, PERF_RECORD_LOST, 0, payload, sizeof(payload), NULL);
+}
+
+size_t perfbuild_lost_samples(struct perfbuild *b, uint64_t n)
+{
+	return perfbuild_record(b, PERF_RECORD_LOST_SAMPLES, 0, &n, sizeof(n), NULL);
+}
+
+/* Everything that perf 6.1 knows, but what only other architectures have. */
+#define SAMPLE_TYPE                                                                               \
+	((uint64_t)(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR |      \
+		    PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_ID | PERF_SAMPLE_CPU | \
+		    PERF_SAMPLE_PERIOD | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_RAW |                \
+		    PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER |   \
+		    PERF_SAMPLE_WEIGHT | PERF_SAMPLE_DATA_SRC | PERF_SAMPLE_IDENTIFIER |          \
+		    PERF_SAMPLE_TRANSACTION | PERF_SAMPLE_REGS_INTR | PERF_SAMPLE_PHYS_ADDR |     \
+		    PERF_SAMPLE_AUX | PERF_SAMPLE_CGROUP | PERF_SAMPLE_DATA_PAGE_SIZE |           \
+		    PERF_SAMPLE_CODE_PAGE_SIZE))
+
+void perfbuild_sampling(struct perfbuild *b)
+{
+	struct perf_event_attr attr;
+
+	assert(!b->pipe);
+	memset(&attr, 0, sizeof(attr));
+	memcpy(&attr, b->bytes + PERFBUILD_ATTR1, ATTR_SIZE);
+	attr.sample_type = SAMPLE_TYPE;
+	attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_TOTAL_TIME_ENABLED;
+	attr.branch_sample_type = PERF_SAMPLE_BRANCH_HW_INDEX;
+	attr.sample_regs_user = 7;
+	attr.sample_regs_intr = 1;
+	memcpy(b->bytes + PERFBUILD_ATTR1, &attr, ATTR_SIZE);
+}
+
+size_t perfbuild_sample(struct perfbuild *b, const void *bytes, size_t size)
+{
+	const size_t at = b->size;
+	const uint64_t ids = (uint64_t)b->trailer.tid << 32 | b->trailer.pid;
+	const uint64_t fields[] = {
+		2,
+		0x400000,
+		ids,
+		b->trailer.time,
+		0xadd,
+		2,
+		0x57,
+		b->trailer.cpu,
+		1,
+		/* two counters and a time; three callers; 12 bytes, raw, behind their size */
+		2,
+		99,
+		11,
+		1,
+		22,
+		2,
+		3,
+		0xca,
+		0xcb,
+		0xcc,
+		UINT64_C(0xaaaaaaaa0000000c),
+		0xbbbb,
+		/* two branches behind the index; registers; eight bytes of the stack */
+		2,
+		5,
+		1,
+		1,
+		1,
+		2,
+		2,
+		2,
+		1,
+		0xe0,
+		0xe1,
+		0xe2,
+		8,
+		0x57ac,
+		8,
+		/* weight, source, transaction; no registers; address, cgroup, page sizes */
+		7,
+		8,
+		9,
+		0,
+		10,
+		11,
+		12,
+		13,
+		size,
+	};
+	struct perf_event_header header = { .type = PERF_RECORD_SAMPLE };
+
+	put(b, &header, sizeof(header));
+	put(b, fields, sizeof(fields));
+	put(b, bytes, size);
+	header.size = (uint16_t)(b->size - at);
+	memcpy(b->bytes + at, &header, sizeof(header));
+	return at;
+}
+
+size_t perfbuild_compress(struct perfbuild *b, void *stream, size_t from, size_t n, bool two)
+{
+	static uint8_t rest[sizeof(b->bytes)], packed[1 << 15];
+	const size_t n_rest = b->size - from - n;
+	ZSTD_inBuffer in = { .src = b->bytes + from, .size = n };
+	ZSTD_outBuffer out = { .dst = packed + 16, .size = sizeof(packed) - 32 };
+	struct perf_event_header header = { .type = PERFABI_COMPRESSED };
+	size_t start = 8, size;
+
+	while (in.pos < in.size)
+		if (ZSTD_isError(ZSTD_compressStream2(stream, &out, &in, ZSTD_e_flush)))
+			assert(false);
+	size = out.pos;
+	if (two) {
+		header.type = PERFABI_COMPRESSED2;
+		start = 0;
+		memcpy(packed + 8, &(uint64_t){ out.pos }, 8);
+		memset(packed + 16 + out.pos, 0, 8);
+		size = 8 + (out.pos + 7) / 8 * 8;
+	}
+	header.size = (uint16_t)(sizeof(header) + size);
+	memcpy(packed + start, &header, sizeof(header));
+
+	memcpy(rest, b->bytes + from + n, n_rest);
+	b->size = from;
+	put(b, packed + start, header.size);
+	n = b->size;
+	put(b, rest, n_rest);
+	return n;
 }
 
 void perfbuild_example(struct perfbuild *b, bool pipe)

@@ -73,5 +73,23 @@ size_t perfbuild_switch(struct perfbuild *b, bool out);
 size_t perfbuild_auxtrace(struct perfbuild *b, uint32_t idx, int32_t cpu, int32_t tid,
 			  uint64_t offset, const void *bytes, size_t size);
 
+/* An AUX record of the task and CPU that perfbuild_at() says; flags as of PERF_AUX_FLAG_*. */
+size_t perfbuild_aux(struct perfbuild *b, uint64_t offset, uint64_t size, uint64_t flags);
+size_t perfbuild_lost(struct perfbuild *b, uint64_t n);
+size_t perfbuild_lost_samples(struct perfbuild *b, uint64_t n);
+
+/* Let attr 1 take samples with PT, whose layout has all that can stand before it. */
+void perfbuild_sampling(struct perfbuild *b);
+
+/* Such a sample, with @size bytes of PT. */
+size_t perfbuild_sample(struct perfbuild *b, const void *bytes, size_t size);
+
+/*
+ * Put what was added from offset @from on, up to @n bytes of it, into a COMPRESSED record (@two:
+ * COMPRESSED2) and the rest behind it, as it is. @stream is a ZSTD_CStream: the next record with the
+ * same one goes on with it. Return: the offset of what is left uncompressed.
+ */
+size_t perfbuild_compress(struct perfbuild *b, void *stream, size_t from, size_t n, bool two);
+
 /* A whole file: one process, a thread of it, two CPUs, switches, two pieces of PT. */
 void perfbuild_example(struct perfbuild *b, bool pipe);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 #include "decoder/file/auxtrace.h"
 #include "decoder/file/perfdata.h"
@@ -144,8 +145,6 @@ static void spoiled(void **state)
 		{ "event ids (99999 bytes at offset 104) lies", PERFBUILD_ATTR + 120, 8, 99999,
 		  -EBADMSG },
 		{ "no event attribute has the type 6", PERFBUILD_ATTR, 4, 7, -EBADMSG },
-		{ "samples (perf record --aux-sample)", PERFBUILD_ATTR + 24 + 2, 1, 0x11,
-		  -EOPNOTSUPP },
 		{ "holds no Intel PT", PERFBUILD_DATA, 4, 200, -ENODATA },
 		{ "type 70 at offset 376: the AUX trace is no Intel PT", PERFBUILD_DATA + 8, 4, 2,
 		  -EOPNOTSUPP },
@@ -158,10 +157,10 @@ static void spoiled(void **state)
 		{ "and multiplier 0;", SLOT(PERFABI_PT_TIME_MULT), 8, 0, -EBADMSG },
 		{ "and multiplier 4294967296;", SLOT(PERFABI_PT_TIME_MULT), 8, UINT64_C(1) << 32,
 		  -EBADMSG },
-		{ "type 81 at offset 528: compressed data", FIRST, 4, PERFABI_COMPRESSED,
-		  -EOPNOTSUPP },
-		{ "type 83 at offset 528: compressed data", FIRST, 4, PERFABI_COMPRESSED2,
-		  -EOPNOTSUPP },
+		{ "type 81 at offset 528: its bytes do not go on", FIRST, 4, PERFABI_COMPRESSED,
+		  -EBADMSG },
+		{ "type 83 at offset 528: states more bytes", FIRST, 4, PERFABI_COMPRESSED2,
+		  -EBADMSG },
 		{ "type 71 at offset 528: an AUXTRACE has 48 bytes", FIRST, 8,
 		  PERFABI_AUXTRACE | UINT64_C(40) << 48, -EBADMSG },
 		{ "type 80 at offset 528: too short", FIRST, 8,
@@ -196,16 +195,17 @@ static void tolerated(void **state)
 		size_t offset;
 		size_t size;
 		uint64_t value;
-		size_t n_records, n_skipped;
+		size_t n_records, n_skipped, n_unknown;
 	} rows[] = {
-		{ "an unknown record of perf", FIRST, 4, 200, 1, 0 },
-		{ "an unknown record of the kernel", FIRST, 4, 60, 1, 0 },
-		{ "a sample", FIRST, 4, PERF_RECORD_SAMPLE, 1, 0 },
-		{ "an id of nobody", FIRST + 48, 8, 99, 2, 0 },
-		{ "attr size 0 is the first version", PERFBUILD_ATTR + 4, 4, 0, 2, 0 },
-		{ "a header without features", H(size), 8, H(features), 2, 0 },
-		{ "no clock", SLOT(PERFABI_PT_CAP_USER_TIME_ZERO), 8, 0, 2, 0 },
-		{ "a feature that lies outside", H(features), 8, 0x204, 2, 0 },
+		{ "an unknown record of perf", FIRST, 4, 200, 1, 0, 1 },
+		{ "an unknown record of the kernel", FIRST, 4, 60, 1, 0, 1 },
+		{ "a record that is not needed", FIRST, 4, PERFABI_THREAD_MAP, 1, 0, 0 },
+		{ "a sample", FIRST, 4, PERF_RECORD_SAMPLE, 1, 0, 0 },
+		{ "an id of nobody", FIRST + 48, 8, 99, 2, 0, 0 },
+		{ "attr size 0 is the first version", PERFBUILD_ATTR + 4, 4, 0, 2, 0, 0 },
+		{ "a header without features", H(size), 8, H(features), 2, 0, 0 },
+		{ "no clock", SLOT(PERFABI_PT_CAP_USER_TIME_ZERO), 8, 0, 2, 0, 0 },
+		{ "a feature that lies outside", H(features), 8, 0x204, 2, 0, 0 },
 	};
 
 	(void)state;
@@ -230,6 +230,7 @@ static void tolerated(void **state)
 		trace = parse_good(&bytes);
 		assert_int_equal(trace->n_records, rows[i].n_records);
 		assert_int_equal(trace->n_skipped, rows[i].n_skipped);
+		assert_int_equal(trace->n_unknown, rows[i].n_unknown);
 	}
 }
 
@@ -564,18 +565,172 @@ static void shared_ids_are_refused(void **state)
 	assert_non_null(strstr(message, "names ids that are another's"));
 }
 
-static void threads_directory_is_refused(void **state)
+/* The records of the example, from @from on, move to other files, a part of them to each. */
+static void several_files(void **state)
 {
+	static const size_t ends[] = { 2, 5, 5, 99 }; /* records in each file */
+	static uint8_t moved[sizeof(b.bytes)];
+	struct perfstream_file files[5] = { { .name = "FILE" } };
+	_cleanup_(trace_freep) struct trace *trace = NULL;
 	_cleanup_(freep) char *message = NULL;
-	_cleanup_(freep) void *bytes = NULL;
-	const uint64_t payload[] = { PERFABI_FEATURE_DIR_FORMAT, 1 };
-	struct trace *trace = NULL;
+	const uint64_t feature[] = { PERFABI_FEATURE_DIR_FORMAT, 1 };
+	const size_t first = PERFBUILD_FIRST;
+	size_t at = 0, n, n_moved, part = 1;
 
 	(void)state;
-	perfbuild_begin(&b, true);
-	perfbuild_record(&b, PERFABI_HEADER_FEATURE, 0, payload, sizeof(payload), NULL);
-	assert_int_equal(parse(&trace, &message, &bytes), -EOPNOTSUPP);
-	assert_non_null(strstr(message, "perf record --threads"));
+	perfbuild_example(&b, false);
+	n_moved = b.size - first - 16 - 24; /* without the features */
+	memcpy(moved, b.bytes + first, n_moved);
+	files[1].bytes = moved;
+	for (n = 0; at < n_moved && part < 4; n++) {
+		uint16_t size;
+
+		if (n == ends[part - 1]) {
+			files[part].size =
+			    at - (size_t)((const uint8_t *)files[part].bytes - moved);
+			files[++part].bytes = moved + at;
+			n--;
+			continue;
+		}
+		memcpy(&size, moved + at + 6, sizeof(size));
+		at += size;
+	}
+	files[4].size = n_moved - (size_t)((const uint8_t *)files[4].bytes - moved);
+
+	perfbuild_begin(&b, false);
+	perfbuild_record(&b, PERFABI_HEADER_FEATURE, 0, feature, sizeof(feature), NULL);
+	perfbuild_end(&b);
+	files[0].bytes = b.bytes;
+	files[0].size = b.size;
+	if (perfdata_parse_files(files, ARRAY_LEN(files), NULL, &trace, &message) < 0)
+		fail_msg("%s", message);
+	check_example(trace);
+
+	/* Alone it is nothing; a version that is not known is none at all. */
+	trace = trace_free(trace);
+	assert_int_equal(perfdata_parse_files(files, 1, NULL, &trace, &message), -ENODATA);
+	assert_non_null(strstr(message, "FILE: recorded by several threads"));
+	free(message);
+	b.bytes[FIRST + 16] = 2;
+	assert_int_equal(perfdata_parse_files(files, 5, NULL, &trace, &message), -EOPNOTSUPP);
+	assert_non_null(strstr(message, "version 2; 1 was expected"));
+	free(message);
+	message = NULL;
+
+	/* One that is not part of several ignores what lies beside it. */
+	perfbuild_example(&b, false);
+	files[0].size = b.size;
+	files[1].bytes = "junk";
+	files[1].size = 4;
+	assert_int_equal(perfdata_parse_files(files, 5, NULL, &trace, &message), 0);
+	check_example(trace);
+}
+
+/* The records of the example, compressed in parts that end anywhere. */
+static void compressed(void **state)
+{
+	static const size_t parts[] = { 1, 7, 50, 300 };
+
+	(void)state;
+	for (int two = 0; two < 2; two++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+		ZSTD_CCtx *stream = ZSTD_createCCtx();
+		size_t at = PERFBUILD_FIRST, end;
+
+		perfbuild_example(&b, false);
+		/* The AUXTRACEs and what is between them, and the features, are left as they are. */
+		end = b.size - 16 - 24 - 2 * (48 + 8) - 8;
+		b.size -= 16 + 24;
+		for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+			const size_t left = b.size - at - 2 * (48 + 8) - 8;
+
+			at = perfbuild_compress(&b, stream, at, i == 3 ? left : parts[i], two);
+		}
+		perfbuild_end(&b);
+		ZSTD_freeCCtx(stream);
+
+		trace = parse_good(&bytes);
+		check_example(trace);
+		assert_in_range(trace->records[0].file_offset, PERFBUILD_FIRST, end);
+	}
+}
+
+/* A record of almost nothing that would become gigabytes. */
+static void compressed_too_well(void **state)
+{
+	static uint8_t zeros[1 << 20], packed[1 << 14];
+	ZSTD_CCtx *stream = ZSTD_createCCtx();
+	_cleanup_(freep) char *message = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	struct trace *trace = NULL;
+	ZSTD_outBuffer out = { .dst = packed, .size = sizeof(packed) };
+
+	(void)state;
+	for (int i = 0; i < 64; i++) {
+		ZSTD_inBuffer in = { .src = zeros, .size = sizeof(zeros) };
+
+		while (in.pos < in.size)
+			assert_false(
+			    ZSTD_isError(ZSTD_compressStream2(stream, &out, &in, ZSTD_e_flush)));
+	}
+	ZSTD_freeCCtx(stream);
+	perfbuild_begin(&b, false);
+	perfbuild_record(&b, PERFABI_COMPRESSED, 0, packed, out.pos, NULL);
+	perfbuild_end(&b);
+	assert_int_equal(parse(&trace, &message, &bytes), -EFBIG);
+	assert_non_null(strstr(message, "type 81 at offset 528: expands to more"));
+}
+
+/* PT in samples: pieces that may overlap, behind all fields that a sample can have. */
+static void samples(void **state)
+{
+	_cleanup_(trace_freep) struct trace *trace = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+
+	(void)state;
+	perfbuild_begin(&b, false);
+	perfbuild_sampling(&b);
+	perfbuild_at(&b, 100, 3, 10, 11);
+	perfbuild_sample(&b, "abcdefgh", 8);
+	perfbuild_at(&b, 110, 3, 10, 11);
+	perfbuild_sample(&b, "", 0);
+	perfbuild_at(&b, 120, 3, 10, 11);
+	perfbuild_sample(&b, "ijklmnop", 8);
+	perfbuild_end(&b);
+
+	trace = parse_good(&bytes);
+	assert_true(trace->facts.snapshot_mode);
+	assert_int_equal(trace->n_skipped, 0);
+	assert_int_equal(trace->n_queues, 1);
+	assert_int_equal(trace->queues[0].cpu, 3);
+	assert_int_equal(trace->queues[0].n_spans, 2);
+	assert_memory_equal(trace->queues[0].spans[0].bytes, "abcdefgh", 8);
+	assert_memory_equal(trace->queues[0].spans[1].bytes, "ijklmnop", 8);
+}
+
+/* Whatever a sample's fields say, it is taken or skipped. */
+static void samples_spoiled(void **state)
+{
+	size_t n_skipped = 0, n_taken = 0;
+
+	(void)state;
+	for (size_t at = 8; at < 8 + 44 * 8; at += 4) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+		size_t sample;
+
+		perfbuild_begin(&b, false);
+		perfbuild_sampling(&b);
+		perfbuild_at(&b, 100, 3, 10, 11);
+		sample = perfbuild_sample(&b, "abcdefgh", 8);
+		perfbuild_end(&b);
+		memset(b.bytes + sample + at, 0xff, 4);
+		trace = parse_good(&bytes);
+		n_skipped += trace->n_skipped;
+		n_taken += trace->n_queues;
+	}
+	assert_true(n_skipped > 5 && n_taken > 30);
 }
 
 int main(void)
@@ -594,7 +749,11 @@ int main(void)
 		cmocka_unit_test(cpuid),
 		cmocka_unit_test(short_info),
 		cmocka_unit_test(shared_ids_are_refused),
-		cmocka_unit_test(threads_directory_is_refused),
+		cmocka_unit_test(several_files),
+		cmocka_unit_test(compressed),
+		cmocka_unit_test(compressed_too_well),
+		cmocka_unit_test(samples),
+		cmocka_unit_test(samples_spoiled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "decoder/file/trace.h"
 #include "decoder/util/sha256.h"
@@ -214,6 +215,88 @@ static void plain_directory(void **state)
 	refuses(dir, false, -ENOENT, "/data: No such file or directory");
 }
 
+/* A child writes what was built to @fd, in small parts, and exits. */
+static pid_t feed(int fd)
+{
+	const pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child > 0)
+		return child;
+	for (size_t at = 0; at < b.size; at += 100)
+		if (write(fd, b.bytes + at, b.size - at < 100 ? b.size - at : 100) < 0)
+			_exit(1);
+	_exit(0);
+}
+
+static void pipes(void **state)
+{
+	int ends[2], status, saved = dup(STDIN_FILENO), fifo;
+
+	(void)state;
+	for (int form = 0; form < 2; form++) {
+		perfbuild_example(&b, form);
+		assert_int_equal(pipe(ends), 0);
+		assert_true(feed(ends[1]) > 0);
+		close(ends[1]);
+		assert_true(dup2(ends[0], STDIN_FILENO) == STDIN_FILENO);
+		close(ends[0]);
+		opens("-", false, 0);
+		assert_true(wait(&status) > 0 && status == 0);
+
+		assert_int_equal(mkfifo(path_of("fifo"), 0600), 0);
+		/* Both ends, so that neither waits for the other to open it. */
+		fifo = open(path_of("fifo"), O_RDWR | O_CLOEXEC);
+		assert_true(feed(fifo) > 0);
+		assert_true(wait(&status) > 0 && status == 0);
+		if (fork() == 0) {
+			close(fifo);
+			opens(path_of("fifo"), false, 0);
+			_exit(0);
+		}
+		/* It ends when nobody can write to it any more. */
+		while (access(path_of("fifo"), F_OK) == 0 && waitpid(-1, &status, WNOHANG) == 0)
+			if (fifo >= 0 && usleep(100000) == 0)
+				fifo = fd_close(fifo);
+		assert_int_equal(status, 0);
+		unlink(path_of("fifo"));
+	}
+	/* A file as standard input is none. */
+	write_file("file", b.bytes, b.size);
+	assert_true(dup2(open(path_of("file"), O_RDONLY | O_CLOEXEC), STDIN_FILENO) == 0);
+	opens("-", false, 0);
+	dup2(saved, STDIN_FILENO);
+}
+
+/* perf record --threads: the records lie in files of their own. */
+static void several_files(void **state)
+{
+	const uint64_t feature[] = { PERFABI_FEATURE_DIR_FORMAT, 1 };
+	const size_t first = PERFBUILD_FIRST;
+
+	(void)state;
+	assert_int_equal(remove(path_of("manifest")), 0);
+	assert_int_equal(remove(path_of("SHA256SUMS")), 0);
+	perfbuild_example(&b, false);
+	write_file("data.0", b.bytes + first, b.size - first - 16 - 24);
+	write_file("data.1", "", 0);
+	/* It belongs to the others only if there is none missing in between. */
+	write_file("data.3", "junk", 4);
+	opens(dir, false, 0);
+
+	perfbuild_begin(&b, false);
+	perfbuild_record(&b, PERFABI_HEADER_FEATURE, 0, feature, sizeof(feature), NULL);
+	perfbuild_end(&b);
+	write_file("data", b.bytes, b.size);
+	opens(dir, false, 0);
+	write_file("data.1", "junk", 4);
+	opens(dir, false, 0);
+	write_file("data.1", "\0\0\0\0\0\0\0", 8);
+	refuses(dir, false, -EBADMSG, "/data.1: ");
+	assert_int_equal(remove(path_of("data.0")), 0);
+	refuses(dir, false, -ENODATA, "/data: recorded by several threads");
+}
+
 static void other_things(void **state)
 {
 	(void)state;
@@ -230,8 +313,8 @@ static void other_things(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		test(whole),           test(damaged),      test(bad_manifest),
-		test(plain_directory), test(other_things),
+		test(whole), test(damaged),       test(bad_manifest), test(plain_directory),
+		test(pipes), test(several_files), test(other_things),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

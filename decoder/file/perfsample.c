@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/file/perfsample.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+
+#include "decoder/file/perfattr.h"
+
+/* Younger than some kernels' headers. */
+#define READ_LOST       (UINT64_C(1) << 4)
+#define BRANCH_COUNTERS (UINT64_C(1) << 19)
+
+#define BRANCH_ENTRY_SIZE 24
+
+static int skip(struct cursor *c, uint64_t size)
+{
+	struct cursor unused;
+
+	return size > cursor_left(c) ? -EBADMSG : cursor_get_sub(c, (size_t)size, &unused);
+}
+
+/* @n items of @size bytes each. */
+static int skip_many(struct cursor *c, uint64_t n, uint64_t size)
+{
+	return n > cursor_left(c) / size ? -EBADMSG : skip(c, n * size);
+}
+
+uint64_t perfsample_id(struct cursor body, uint64_t sample_type)
+{
+	const uint64_t before =
+	    sample_type & (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR);
+	uint64_t id;
+
+	if (!(sample_type & PERF_SAMPLE_IDENTIFIER) &&
+	    (!(sample_type & PERF_SAMPLE_ID) ||
+	     skip(&body, 8 * (uint64_t)__builtin_popcountll(before)) < 0))
+		return 0;
+	return cursor_get(&body, sizeof(id), &id) < 0 ? 0 : id;
+}
+
+/* The fields of fixed size that every sample begins with. */
+static int read_head(struct cursor *c, uint64_t type, struct perfsample *sample)
+{
+	uint32_t ids[2];
+	int r = 0;
+
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_IP)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_TID) {
+		r = r ?: cursor_get(c, sizeof(ids), ids);
+		sample->pid = r < 0 ? UINT32_MAX : ids[0];
+		sample->tid = r < 0 ? UINT32_MAX : ids[1];
+	}
+	if (type & PERF_SAMPLE_TIME)
+		r = r ?: cursor_get(c, sizeof(sample->time), &sample->time);
+	if (type & PERF_SAMPLE_ADDR)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_ID)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_CPU) {
+		r = r ?: cursor_get(c, sizeof(ids), ids);
+		sample->cpu = r < 0 ? UINT32_MAX : ids[0];
+	}
+	if (type & PERF_SAMPLE_PERIOD)
+		r = r ?: skip(c, 8);
+	return r;
+}
+
+/* The values of counters. */
+static int skip_read(struct cursor *c, uint64_t format)
+{
+	const uint64_t times =
+	    format & (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING);
+	const uint64_t n_times = (uint64_t)__builtin_popcountll(times);
+	const uint64_t n_values =
+	    1 + (uint64_t)__builtin_popcountll(format & (PERF_FORMAT_ID | READ_LOST));
+	uint64_t n;
+
+	if (!(format & PERF_FORMAT_GROUP))
+		return skip(c, 8 * (n_times + n_values));
+	return cursor_get(c, sizeof(n), &n) ?: skip(c, 8 * n_times) ?: skip_many(c, n, 8 * n_values);
+}
+
+static int skip_callchain(struct cursor *c)
+{
+	uint64_t n;
+
+	return cursor_get(c, sizeof(n), &n) ?: skip_many(c, n, 8);
+}
+
+static int skip_raw(struct cursor *c)
+{
+	uint32_t size;
+
+	return cursor_get(c, sizeof(size), &size) ?: skip(c, size);
+}
+
+static int skip_branches(struct cursor *c, uint64_t branch_sample_type)
+{
+	uint64_t n;
+	int r;
+
+	r = cursor_get(c, sizeof(n), &n);
+	if (r == 0 && branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX)
+		r = skip(c, 8);
+	if (r == 0)
+		r = skip_many(c, n, BRANCH_ENTRY_SIZE);
+	if (r == 0 && branch_sample_type & BRANCH_COUNTERS)
+		r = skip_many(c, n, 8);
+	return r;
+}
+
+static int skip_regs(struct cursor *c, uint64_t mask)
+{
+	uint64_t abi;
+	int r = cursor_get(c, sizeof(abi), &abi);
+
+	return r < 0 || !abi ? r : skip(c, 8 * (uint64_t)__builtin_popcountll(mask));
+}
+
+static int skip_stack(struct cursor *c)
+{
+	uint64_t size;
+	int r = cursor_get(c, sizeof(size), &size);
+
+	return r < 0 || !size ? r : skip(c, size) ?: skip(c, 8);
+}
+
+/* Everything between the head and the PT. */
+static int skip_middle(struct cursor *c, const struct perfattr *attr)
+{
+	const uint64_t type = attr->sample_type;
+	const uint64_t weights = type & (PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT);
+	int r = 0;
+
+	if (type & PERF_SAMPLE_READ)
+		r = r ?: skip_read(c, attr->read_format);
+	if (type & PERF_SAMPLE_CALLCHAIN)
+		r = r ?: skip_callchain(c);
+	if (type & PERF_SAMPLE_RAW)
+		r = r ?: skip_raw(c);
+	if (type & PERF_SAMPLE_BRANCH_STACK)
+		r = r ?: skip_branches(c, attr->branch_sample_type);
+	if (type & PERF_SAMPLE_REGS_USER)
+		r = r ?: skip_regs(c, attr->regs_user);
+	if (type & PERF_SAMPLE_STACK_USER)
+		r = r ?: skip_stack(c);
+	if (weights)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_DATA_SRC)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_TRANSACTION)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_REGS_INTR)
+		r = r ?: skip_regs(c, attr->regs_intr);
+	if (type & PERF_SAMPLE_PHYS_ADDR)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_CGROUP)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_DATA_PAGE_SIZE)
+		r = r ?: skip(c, 8);
+	if (type & PERF_SAMPLE_CODE_PAGE_SIZE)
+		r = r ?: skip(c, 8);
+	return r;
+}
+
+int perfsample_read(struct cursor body, const struct perfattr *attr, struct perfsample *ret_sample)
+{
+	struct perfsample sample = { .pid = UINT32_MAX, .tid = UINT32_MAX, .cpu = UINT32_MAX };
+	uint64_t size = 0;
+	int r;
+
+	r = read_head(&body, attr->sample_type, &sample);
+	if (r < 0)
+		return r;
+	if (attr->sample_type & PERF_SAMPLE_AUX) {
+		r = skip_middle(&body, attr);
+		if (r == 0)
+			r = cursor_get(&body, sizeof(size), &size);
+		if (r < 0)
+			return r;
+		if (size > cursor_left(&body))
+			return -EBADMSG;
+		r = cursor_get_sub(&body, (size_t)size, &sample.aux);
+		if (r < 0)
+			return r;
+	}
+
+	*ret_sample = sample;
+	return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Perf sample
+ *
+ * The body of a SAMPLE record, which is laid out as the attr of its event says: field by field, up
+ * to the PT that it may carry (perf record --aux-sample).
+ */
+
+#include <stdint.h>
+
+#include "base/base.h"
+#include "base/cursor.h"
+
+struct perfattr;
+
+/* What is needed of a sample; UINT32_MAX for a pid, tid or cpu, and 0 for the time, if not told. */
+struct perfsample {
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t cpu;
+	uint64_t time;
+	struct cursor aux; /* PT; borrowed; empty if there is none */
+};
+
+/* Return: the event id in the body of a sample of @sample_type; 0 if it has none. */
+uint64_t perfsample_id(struct cursor body, uint64_t sample_type);
+
+/* Read a sample of an event with @attr. Return: 0; -EBADMSG if @body is not laid out like that. */
+_must_check_ int perfsample_read(struct cursor body, const struct perfattr *attr,
+				 struct perfsample *ret_sample);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Spill
+ *
+ * Bytes that are made once and read later, and may be more than memory should be spent on: they go
+ * to a temporary file without a name, in $TMPDIR or /var/tmp, and are then read like any mapped
+ * file. Where no such file can be made they are in memory after all.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/util/mapfile.h"
+
+struct spill {
+	int fd; /* -1: none yet */
+	uint64_t size;
+};
+
+#define SPILL_INIT       \
+	{                \
+		.fd = -1 \
+	}
+
+void spill_deinit(struct spill *spill);
+
+/* Add bytes at the end. Return: 0, or negative errno. */
+_must_check_ int spill_write(struct spill *spill, const void *bytes, size_t size);
+
+/* Add all that comes from @fd, up to its end. Return: as above. */
+_must_check_ int spill_copy(struct spill *spill, int fd);
+
+/*
+ * Map what was written; nothing can be added afterwards.
+ *
+ * Return: 0, and the caller owns @ret_map; or negative errno.
+ */
+_must_check_ int spill_finish(struct spill *spill, struct mapfile *ret_map);
