@@ -636,6 +636,7 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 	pool(e)->magic = EMU_POOL_MAGIC;
 	pool(e)->version = EMU_POOL_VERSION;
 	pool(e)->layout = e->layout;
+	pool(e)->home = emu_pool_here();
 
 	*ret_source = &e->source;
 	return 0;

@@ -59,8 +59,24 @@ int attach_init(struct attach *attach, int fd, const char **reterr_what)
 		*reterr_what = what;
 		return -EBADMSG;
 	}
-	*attach = (struct attach){ .pool = pool, .layout = pool->layout };
+	*attach = (struct attach){ .pool = pool, .layout = pool->layout, .home = pool->home };
 	return 0;
+}
+
+static bool differs(uint64_t ours, uint64_t theirs)
+{
+	return ours != 0 && theirs != 0 && ours != theirs;
+}
+
+const char *attach_obstacle(const struct attach *attach)
+{
+	const struct emu_pool_home here = emu_pool_here();
+
+	if (differs(here.pid_ns, attach->home.pid_ns))
+		return "it is in another pid namespace than ptd";
+	if (differs(here.time_ns, attach->home.time_ns))
+		return "it is in another time namespace than ptd";
+	return NULL;
 }
 
 void attach_deinit(struct attach *attach)

@@ -17,6 +17,7 @@
 struct attach {
 	struct emu_pool *pool;
 	struct emu_pool_layout layout;
+	struct emu_pool_home home;
 };
 
 /*
@@ -26,6 +27,14 @@ struct attach {
  */
 _must_check_ int attach_init(struct attach *attach, int fd, const char **reterr_what);
 void attach_deinit(struct attach *attach);
+
+/*
+ * Can the calling process be recorded into the pool, or do its numbers or its clock mean something
+ * else to ptd?
+ *
+ * Return: NULL, or why it cannot be (a constant).
+ */
+const char *attach_obstacle(const struct attach *attach);
 
 static inline uint8_t *attach_at(const struct attach *attach, uint64_t offset)
 {

@@ -100,25 +100,42 @@ static bool claim_orphan(struct lease *lease)
 	return false;
 }
 
+bool lease_wanted(const struct attach *attach, uint64_t now_ns)
+{
+	struct emu_pool *pool = attach->pool;
+	uint64_t until = atomic_load(&pool->wait_until_ns);
+
+	if (until == 0)
+		return false;
+	if (until > now_ns && until - now_ns <= WAIT_NS)
+		return true;
+	/* Left by one that was killed, unless one has come meanwhile. */
+	(void)atomic_compare_exchange_strong(&pool->wait_until_ns, &until, 0);
+	return false;
+}
+
 static bool claim_waiting(struct lease *lease, bool yield)
 {
 	const uint32_t n_busy_max = lease->attach->layout.n_busy_max;
-	const uint64_t until = attach_now_ns() + WAIT_NS;
 	struct emu_pool *pool = lease->attach->pool;
+	uint64_t now = attach_now_ns(), until = now + WAIT_NS, said;
 	uint32_t seen = atomic_load(&pool->released);
-	bool got = false;
+	bool got;
 
 	if (yield)
 		futex_wait(&pool->released, seen);
-	atomic_fetch_add(&pool->waiters, 1);
 	for (;;) {
+		/* Again each time: another one that waited may have taken its own back. */
+		said = now + WAIT_NS;
+		atomic_store(&pool->wait_until_ns, said);
 		seen = atomic_load(&pool->released);
 		got = claim_free(lease, 0, n_busy_max);
-		if (got || attach_now_ns() >= until)
+		now = attach_now_ns();
+		if (got || now >= until)
 			break;
 		futex_wait(&pool->released, seen);
 	}
-	atomic_fetch_sub(&pool->waiters, 1);
+	(void)atomic_compare_exchange_strong(&pool->wait_until_ns, &said, 0);
 	return got || claim_orphan(lease);
 }
 
@@ -189,7 +206,7 @@ void lease_give(struct lease *lease, bool idle)
 	atomic_store_explicit(&cpu->aux_head, lease->encode.head, memory_order_release);
 	lease->held = false;
 	atomic_store(&cpu->owner, 0);
-	if (atomic_load(&pool->waiters) > 0) {
+	if (atomic_load(&pool->wait_until_ns) != 0) {
 		atomic_fetch_add(&pool->released, 1);
 		futex_wake_one(&pool->released);
 	}

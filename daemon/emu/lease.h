@@ -48,6 +48,9 @@ enum {
  */
 void lease_give(struct lease *lease, bool idle);
 
+/* Return: whether somebody waits for a CPU, now that the time is @now_ns. */
+bool lease_wanted(const struct attach *attach, uint64_t now_ns);
+
 static inline struct emu_cpu *lease_cpu(const struct lease *lease)
 {
 	return attach_cpu(lease->attach, lease->who.cpu);

@@ -271,8 +271,10 @@ static void on_fork_parent(void)
 
 static void on_fork_child(void)
 {
-	if (self)
-		process_fork_child(&process, self);
+	if (!self || process_fork_child(&process, self))
+		return;
+	self = NULL;
+	(void)pthread_setspecific(thread_key, NULL);
 }
 
 /* --- install ---------------------------------------------------------------------------------- */
@@ -389,6 +391,11 @@ static int start(const struct arguments *a)
 		fprintf(stderr, "ptd-emu.so: descriptor %d: %s: %s\n", a->pool_fd, what,
 			strerror(-r));
 		return r;
+	}
+	what = attach_obstacle(&origin.attach);
+	if (what) {
+		fprintf(stderr, "ptd-emu.so: the program cannot be recorded: %s\n", what);
+		return -EXDEV;
 	}
 	r = keeper_start(&origin.keeper, a->pool_fd);
 	if (r == 0)

@@ -23,12 +23,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/base.h"
 #include "daemon/emu/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
-#define EMU_POOL_VERSION 2u
+#define EMU_POOL_VERSION 3u
 #define EMU_CPUS_MAX     256u
 
 struct emu_pool_layout {
@@ -44,13 +46,23 @@ struct emu_pool_layout {
 	struct encode_timing timing;
 };
 
+/* Inode numbers of the namespaces in which ptd reads what is recorded: numbers of processes and
+ * the clock mean something else in others. 0: not known. */
+struct emu_pool_home {
+	uint64_t pid_ns;
+	uint64_t time_ns;
+};
+
 /* First page. */
 struct emu_pool {
 	uint64_t magic;
 	uint32_t version;
 	struct emu_pool_layout layout;
+	struct emu_pool_home home;
 
-	_Atomic uint32_t waiters;    /* threads that wait for a CPU */
+	/* Some thread waits for a CPU, but none beyond this time; 0: none does. Whoever is killed
+	 * while it waits leaves it behind, so that a count would not do. */
+	_Atomic uint64_t wait_until_ns;
 	_Atomic uint32_t released;   /* counts releases: futex that waiters sleep on */
 	_Atomic uint32_t freeze;     /* ptd adds 1: every CPU in use flushes at its next block */
 	_Atomic uint32_t n_attached; /* processes that map the pool */
@@ -75,6 +87,21 @@ struct emu_cpu {
 	uint64_t released_ns; /* when it was last given back */
 	struct encode encode;
 };
+
+static inline uint64_t emu_namespace(const char *name)
+{
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+/* Return: the namespaces of the calling process. */
+static inline struct emu_pool_home emu_pool_here(void)
+{
+	return (struct emu_pool_home){ emu_namespace("pid"), emu_namespace("time") };
+}
 
 static inline uint64_t emu_page_up(uint64_t n)
 {

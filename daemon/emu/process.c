@@ -203,13 +203,30 @@ static void fork_logs(struct process *process, struct thread *self, uint32_t par
 	self->flow.log = process_open_log(process, self->lease.who.tid);
 }
 
-void process_fork_child(struct process *process, struct thread *self)
+/* The child is not recorded, nor is any program of it. */
+static void leave_child_alone(struct process *process, struct thread *self, const char *why)
+{
+	fprintf(stderr, "ptd-emu.so: a child of process %u: not recorded: %s\n", process->pid, why);
+	atomic_store(&process->state, PROCESS_OVER);
+	process->keeper = (struct keeper){};
+	process->fork_fd = fd_close(process->fork_fd);
+	process->block_log = log_file_forget(process->block_log);
+	self->flow.log = log_file_forget(self->flow.log);
+	(void)thread_free(self);
+}
+
+bool process_fork_child(struct process *process, struct thread *self)
 {
 	const uint32_t parent_tid = self->lease.who.tid, generation = process->generation;
+	const char *why = attach_obstacle(&process->attach);
 
 	(void)pthread_mutex_init(&process->lock, NULL);
 	maps_fork_child(&process->maps);
 	forget_others(process, self);
+	if (why) {
+		leave_child_alone(process, self, why);
+		return false;
+	}
 
 	process->parent_pid = process->pid;
 	process->pid = (uint32_t)getpid();
@@ -224,24 +241,40 @@ void process_fork_child(struct process *process, struct thread *self)
 		process->keeper = (struct keeper){};
 	process->fork_fd = fd_close(process->fork_fd);
 
-	if (atomic_load(&process->state) != PROCESS_RUNS)
-		return;
-	atomic_fetch_add(&process->attach.pool->n_attached, 1);
-	sideband_fork(&process->attach, self->lease.who, process->parent_pid, parent_tid);
+	if (atomic_load(&process->state) == PROCESS_RUNS) {
+		atomic_fetch_add(&process->attach.pool->n_attached, 1);
+		sideband_fork(&process->attach, self->lease.who, process->parent_pid, parent_tid);
+	}
+	return true;
 }
 
 /* --- what threads tell ------------------------------------------------------------------------ */
 
 /*
- * Code runs that no call we know of made executable: say now that it is there. The packets get a
- * time, so that what runs in it comes after the record.
+ * Code is about to run that no call we know of made executable: before it does it is to be said that
+ * it is there. The packets get a time, so that what runs in it comes after the record.
  */
 static void surprise(struct process *process, struct thread *self, uint64_t ip)
 {
-	if (maps_add(&process->maps, self->lease.who, ip & ~(PAGE - 1), PAGE,
-		     PROT_READ | PROT_EXEC) > 0)
-		self->wants_tsc = true;
+	if (vec_push(&process->surprises.list, ip & ~(PAGE - 1)) < 0)
+		return;
 	process->n_surprises++;
+	self->wants_tsc = true;
+}
+
+void process_tell_surprises(struct process *process, struct sideband_who who)
+{
+	struct process_pages pages;
+
+	(void)pthread_mutex_lock(&process->lock);
+	pages = process->surprises;
+	process->surprises = (struct process_pages){};
+	(void)pthread_mutex_unlock(&process->lock);
+	for (size_t i = 0; i < pages.list.n; i++)
+		if (!maps_has(&process->maps, pages.list.items[i], 1))
+			(void)maps_add(&process->maps, who, pages.list.items[i], PAGE,
+				       PROT_READ | PROT_EXEC);
+	vec_deinit(&pages.list);
 }
 
 const struct block *process_translate(struct process *process, struct thread *self, uint64_t ip,

@@ -22,6 +22,7 @@
 #include "daemon/emu/keeper.h"
 #include "daemon/emu/log.h"
 #include "daemon/emu/maps.h"
+#include "decoder/util/vec.h"
 
 /* Of threads beyond, the leader is taken for the parent. */
 #define PROCESS_PARENTS_MAX 4096
@@ -53,6 +54,11 @@ struct process_origin {
 	const char *comm;    /* what the kernel would call it; NULL: as the program's file */
 };
 
+/* Addresses of pages. */
+struct process_pages {
+	VEC(uint64_t) list;
+};
+
 struct process {
 	struct attach attach;
 	struct keeper keeper;
@@ -74,7 +80,8 @@ struct process {
 	struct log_file *block_log;
 	struct thread *threads;                /* owned */
 	uint32_t parents[PROCESS_PARENTS_MAX]; /* by vCPU: tid of the thread that made it */
-	uint64_t n_surprises;                  /* code in memory that no call made executable */
+	struct process_pages surprises; /* code that no call made executable, to be recorded */
+	uint64_t n_surprises;           /* how much there was */
 };
 
 /*
@@ -108,10 +115,12 @@ void process_go_on(struct process *process);
 /*
  * Around a fork by @self: hold still, so that the child finds all in order; go on in the parent; and
  * in the child, become the process that it is, known to the sideband.
+ *
+ * Return: whether the child can be recorded. If not, which is said on stderr, @self is freed.
  */
 void process_fork_prepare(struct process *process);
 void process_fork_parent(struct process *process);
-void process_fork_child(struct process *process, struct thread *self);
+bool process_fork_child(struct process *process, struct thread *self);
 
 /* Return: the log of the process's thread @tid; NULL if none is wanted or possible. */
 struct log_file *process_open_log(const struct process *process, uint32_t tid);
@@ -122,6 +131,12 @@ struct log_file *process_open_log(const struct process *process, uint32_t tid);
  */
 const struct block *process_translate(struct process *process, struct thread *self, uint64_t ip,
 				      const struct block_insn *insns, size_t n);
+
+/*
+ * Write the records of the pages whose translation was a surprise. That is not done in the
+ * translation, where all other threads would wait with us if the records must.
+ */
+void process_tell_surprises(struct process *process, struct sideband_who who);
 
 /* The calling thread made a vCPU for a new one. */
 void process_note_parent(struct process *process, unsigned vcpu, uint32_t tid);

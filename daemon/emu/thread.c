@@ -89,6 +89,9 @@ static void resume(struct thread *thread, uint64_t ip)
 
 static void enter(struct thread *thread, uint64_t ip, enum lease_manner manner)
 {
+	if (thread->wants_tsc)
+		process_tell_surprises(thread->process, thread->lease.who);
+	thread->wants_tsc = false;
 	if (thread->blind && ++thread->n_blind % BLIND_BLOCKS != 0)
 		return;
 	if (atomic_load_explicit(&thread->process->state, memory_order_relaxed) == PROCESS_OVER)
@@ -119,15 +122,28 @@ static void share(struct thread *thread, uint64_t ip)
 {
 	const uint64_t quantum_ns = thread->process->attach.layout.quantum_us * UINT64_C(1000);
 
+	uint64_t now;
+
 	if (--thread->patience > 0)
 		return;
 	thread->patience = PATIENCE_BLOCKS;
-	if (attach_now_ns() - thread->lease.since_ns < quantum_ns)
+	now = attach_now_ns();
+	if (!lease_wanted(thread->lease.attach, now) || now - thread->lease.since_ns < quantum_ns)
 		return;
 	encode_disable_at(thread->flow.encode, ip);
 	thread->flow.encode = NULL;
 	lease_give(&thread->lease, false);
 	enter(thread, ip, LEASE_YIELD);
+}
+
+/* The block that is about to run is in memory that nobody knows to be executable. The packets get the
+ * time before the one that leads there: a decoder looks for its code as soon as it has read that. */
+static void tell_surprises(struct thread *thread)
+{
+	process_tell_surprises(thread->process, thread->lease.who);
+	encode_flush(thread->flow.encode);
+	encode_tsc(thread->flow.encode, attach_now_ns());
+	thread->wants_tsc = false;
 }
 
 /* What is rarely due between two blocks. The thread has a CPU and its packets are on. */
@@ -137,17 +153,12 @@ static void attend(struct thread *thread, uint64_t ip)
 	struct encode *e = thread->flow.encode;
 	const uint32_t freeze = atomic_load(&pool->freeze);
 
-	if (encode_psb_due(e)) {
+	if (encode_psb_due(e))
 		encode_psb(e, ip, attach_now_ns());
-	} else if (thread->wants_tsc) {
-		encode_flush(e);
-		encode_tsc(e, attach_now_ns());
-	}
-	thread->wants_tsc = false;
 	publish(thread);
 	if (freeze != thread->frozen)
 		flush_and_go_on(thread, ip, freeze);
-	if (atomic_load(&pool->waiters) > 0)
+	if (atomic_load(&pool->wait_until_ns) != 0)
 		share(thread, ip);
 }
 
@@ -174,16 +185,18 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 	if (likely(thread->flow.encode != NULL)) {
 		if (unlikely(encode_is_timed(thread->flow.encode)))
 			encode_tick(thread->flow.encode, attach_now_ns());
+		if (unlikely(thread->wants_tsc))
+			tell_surprises(thread);
 		judge(thread, block);
 		if (unlikely(thread->flow.encode->head != thread->published)) {
 			publish(thread);
 			if (unlikely(encode_psb_due(thread->flow.encode)))
 				attend(thread, block->ip);
 		}
-		if (unlikely(atomic_load_explicit(&pool->waiters, memory_order_relaxed) != 0 ||
+		if (unlikely(atomic_load_explicit(&pool->wait_until_ns, memory_order_relaxed) !=
+				 0 ||
 			     atomic_load_explicit(&pool->freeze, memory_order_relaxed) !=
-				 thread->frozen ||
-			     thread->wants_tsc))
+				 thread->frozen))
 			attend(thread, block->ip);
 	} else {
 		enter(thread, block->ip, LEASE_WAIT);

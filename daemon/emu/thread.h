@@ -30,7 +30,7 @@ struct thread {
 	unsigned vcpu;
 	uint32_t n_blind; /* blocks run without a CPU since it last asked for one */
 	bool blind;       /* runs untraced: there was no CPU */
-	bool wants_tsc;   /* a record was written that the packets have to be ordered with */
+	bool wants_tsc;   /* records are due that the packets have to be ordered with */
 
 	bool halted;  /* so was the process, in order to execute a program unseen */
 	int64_t call; /* number and arguments of the system call it is in */

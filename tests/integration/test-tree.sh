@@ -56,6 +56,24 @@ tree killed 137 1 bash -c 'sh -c "i=0; while :; do i=\$((i + 1)); done" & sleep 
 	wait $! 2>/dev/null'
 drop killed
 
+# Numbers and times in namespaces of their own would be taken for others: their programs run alone.
+if unshare --pid --time true 2>/dev/null; then
+	for kind in pid time; do
+		tree $kind 3 0 unshare --$kind --fork sh -c 'ls /usr | sort | tail -1; exit 3'
+		threads 1
+		grep -q "^ptd-emu.so: a child of process [0-9]*: not recorded: it is in another $kind namespace than ptd$" \
+			"$T/$kind.err" || { cat "$T/$kind.err"; fail "$kind: nothing is said of it"; }
+		drop $kind
+		unshare --$kind --fork "$O/ptctl" record -- /bin/echo recorded >"$T/out" 2>"$T/err" &&
+			fail "$kind: a whole recording in another namespace"
+		grep -q "the program cannot be recorded: it is in another $kind namespace than ptd" "$T/err" ||
+			{ cat "$T/err"; fail "$kind: nothing is said of a whole recording"; }
+		[[ ! -s $T/out ]] || fail "$kind: $(cat "$T/out")"
+	done
+else
+	echo "no namespaces can be made here: that their programs are left alone is not tested"
+fi
+
 # Static, for another machine, and with other rights than ours.
 printf 'int main(void) { return 6; }' | "${CC:-cc}" -x c -static -o "$B/static" - || fail "cc -static"
 tree static 6 0 sh -c "'$B/static'; exit \$?"

@@ -18,6 +18,7 @@ static inline int emupool_fd(const struct emu_pool_layout *layout)
 		.magic = EMU_POOL_MAGIC,
 		.version = EMU_POOL_VERSION,
 		.layout = *layout,
+		.home = emu_pool_here(),
 	};
 
 	if (fd < 0 || ftruncate(fd, (off_t)emu_pool_size(layout)) < 0 ||

@@ -133,7 +133,7 @@ static void exhausted(void **state)
 	assert_int_equal(lease_take(&b, LEASE_WAIT), LEASE_NONE);
 	assert_int_equal(lease_take(&b, LEASE_TRY), LEASE_NONE);
 	assert_int_equal(attach.pool->exhausted, 1);
-	assert_int_equal(attach.pool->waiters, 0);
+	assert_false(lease_wanted(&attach, attach_now_ns()));
 	assert_true(b.lost);
 
 	/* The next CPU it gets says that something is missing. */
@@ -170,8 +170,48 @@ static void waits(void **state)
 		lease_give(&a[1], false);
 		lease_give(&b, false);
 	}
-	assert_int_equal(attach.pool->waiters, 0);
+	assert_false(lease_wanted(&attach, attach_now_ns()));
 	assert_int_equal(attach.pool->exhausted, 0);
+}
+
+/* One who was killed while it waited, or scribbled, wants nothing for long. */
+static void wanted(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t until_ns;
+		bool wanted;
+	} rows[] = {
+		{ "nobody waits", 0, false },
+		{ "somebody waits", 11000000, true },
+		{ "somebody waited until now", 10000000, false },
+		{ "somebody waited long ago", 1, false },
+		{ "nobody waits that long", UINT64_MAX, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  %s\n", rows[i].name);
+		attach.pool->wait_until_ns = rows[i].until_ns;
+		assert_int_equal(lease_wanted(&attach, 10000000), rows[i].wanted);
+		assert_int_equal(attach.pool->wait_until_ns, rows[i].wanted ? rows[i].until_ns : 0);
+	}
+}
+
+/* The program is not where ptd is, or it is not known. */
+static void elsewhere(void **state)
+{
+	const struct emu_pool_home here = attach.home;
+
+	(void)state;
+	assert_int_not_equal(here.pid_ns, 0);
+	assert_null(attach_obstacle(&attach));
+	attach.home = (struct emu_pool_home){};
+	assert_null(attach_obstacle(&attach));
+	attach.home = (struct emu_pool_home){ here.pid_ns + 1, here.time_ns };
+	assert_string_equal(attach_obstacle(&attach), "it is in another pid namespace than ptd");
+	attach.home = (struct emu_pool_home){ here.pid_ns, here.time_ns + 1 };
+	assert_string_equal(attach_obstacle(&attach), "it is in another time namespace than ptd");
 }
 
 /* The CPUs of a process that was killed are taken from it, and its packets told to be cut off. */
@@ -238,6 +278,8 @@ int main(void)
 		TEST(preferred),
 		TEST(exhausted),
 		TEST(waits),
+		TEST(wanted),
+		TEST(elsewhere),
 		TEST(orphaned),
 		TEST(not_believed),
 	};
