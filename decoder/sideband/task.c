@@ -24,7 +24,7 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 		.objects = objects,
 		.n_copies_left = COPIES_MIN + COPIES_PER_RECORD * (uint64_t)trace->n_records,
 	};
-	jits_init(&tasks->jits, &trace->facts, objects);
+	jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
 	r = idtable_init(&tasks->build_ids, trace);
 	return r < 0 ? r : memory_init(&tasks->memory, objects);
 }
@@ -239,7 +239,8 @@ int tasks_fork(struct tasks *tasks, const struct trace_record *record)
 	if (record->time == 0 && tasks_find(tasks, fork.pid, fork.tid))
 		return 0;
 
-	if (fork.pid != fork.ppid)
+	/* Only a first thread begins a process, whatever a damaged record says of its parent. */
+	if (fork.pid != fork.ppid && fork.pid == fork.tid)
 		skipped = fork_space(tasks, record, &fork);
 	else if (!space_of(tasks, fork.pid))
 		skipped = begin_space(tasks, fork.pid, NULL, 0);

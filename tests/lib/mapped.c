@@ -163,7 +163,7 @@ static int on_fork(struct mapped *m, const struct walk_record *record)
 	if (record->payload_size < sizeof(fork))
 		return 0;
 	memcpy(&fork, record->payload, sizeof(fork));
-	if (fork.pid == fork.ppid)
+	if (fork.pid == fork.ppid || fork.pid != fork.tid)
 		return 0;
 	/* perf's own, of time 0, stand for tasks that ran before, all of whose mappings follow. */
 	if (record->time == 0)
