@@ -25,14 +25,14 @@ TOOLS     := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
 TARGETS   := $(patsubst tests/targets/%,%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 PROGRAMS   = $(O)/ptd $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so
 
-LIBS_DECODE = -lipt -lZydis -ldw -lelf -liberty -lzstd -lcrypto
+LIBS_DECODE = -lipt -lZydis -ldw -lelf -liberty -lzstd -lcrypto -lseccomp
 LIBS_DAEMON = -lsystemd -lelf -lcrypto
 LIBS_TEST   = -lcmocka $(LIBS_DECODE) $(LIBS_DAEMON) -lm
 
 # --- packages ----------------------------------------------------------------------------------
 
 PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libiberty-dev \
-                 libzstd-dev libssl-dev libsystemd-dev
+                 libzstd-dev libssl-dev libsystemd-dev libseccomp-dev
 PACKAGES_DEMO  = qemu-user python3
 PACKAGES_CHECK = libcmocka-dev g++ clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin \
                  qemu-system-x86 busybox-static cpio systemd php-cli $(if $(shell command -v node),,nodejs)
@@ -77,6 +77,10 @@ $(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $
 $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libptdecode.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DECODE)
+# ptdecode itself, but for what its decoder does first.
+$(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/main.o $(O)/libptdecode.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Wl,--wrap=ptd_decoder_next -o $@ $^ $(LIBS_DECODE)
 # Programs that are recorded: built as a user would build them, without our flags.
 $(O)/targets/%.c: tests/targets/%.c
 	@mkdir -p $(@D)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,11 @@
 #include "base/base.h"
 #include "base/log.h"
 #include "decoder/command.h"
+#include "decoder/sandbox.h"
+#include "decoder/symbol/debugfile.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
+#include "ptd/snapshot.h"
 
 static bool is_file(const char *path, const struct stat *st)
 {
@@ -206,6 +210,44 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 	return false;
 }
 
+/* A snapshot has what it needs; the objects of another recording are where they were mapped from. */
+static bool is_snapshot(const char *input)
+{
+	_cleanup_(freep) char *manifest = NULL;
+
+	return asprintf(&manifest, "%s/" PTD_SNAPSHOT_MANIFEST, input) >= 0 &&
+	       access(manifest, F_OK) == 0;
+}
+
+/* Nothing foreign has been read yet. */
+static int enter_sandbox(const struct command *c)
+{
+	const struct ptd_options *o = &c->options;
+	struct sandbox_root roots[COMMAND_OUTPUTS_MAX + 4], *root = roots;
+	char *parents[COMMAND_OUTPUTS_MAX] = {};
+	int r = 0;
+
+	*root++ = (struct sandbox_root){ .path = DEBUGFILE_SYSTEM_DIR };
+	*root++ = (struct sandbox_root){ .path = o->input ? o->input : o->raw_pt };
+	if (o->debug_dir)
+		*root++ = (struct sandbox_root){ .path = o->debug_dir };
+	if (o->raw_pt || !is_snapshot(o->input))
+		*root++ = (struct sandbox_root){ .path = "/" };
+	for (size_t i = 0; i < c->n_outputs && r == 0; i++) {
+		if (!c->outputs[i].path)
+			continue;
+		parents[i] = strdup(c->outputs[i].path);
+		r = parents[i] ? 0 : -ENOMEM;
+		*root++ = (struct sandbox_root){ .path = parents[i] ? dirname(parents[i]) : "",
+						 .writable = true };
+	}
+	if (r == 0)
+		r = sandbox_enter(roots, (size_t)(root - roots));
+	for (size_t i = 0; i < c->n_outputs; i++)
+		free(parents[i]);
+	return r < 0 ? log_error_errno(r, "cannot confine this process: %m") : 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct ptd_decoder *d = NULL;
@@ -216,10 +258,10 @@ int main(int argc, char **argv)
 	status = command_parse(&c, argc, argv);
 	if (status == STATUS_OK) {
 		status = STATUS_FAILED;
-		r = ptd_decoder_new(&c.options, &d, &message);
-		if (r < 0)
+		r = enter_sandbox(&c);
+		if (r == 0 && (r = ptd_decoder_new(&c.options, &d, &message)) < 0)
 			command_log(r, message);
-		else if (open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
+		if (r == 0 && open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
 			status = is_damaged(&c, d) ? STATUS_GAPS : STATUS_OK;
 	}
 

@@ -2,7 +2,6 @@
 
 #include "tests/lib/copydir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -11,36 +10,43 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+/* Of the copy that is being made: nftw() has no other way. */
+static const char *copy_to;
+static size_t from_length;
 
 static bool is_copied(const char *name)
 {
 	return name[0] != '.' && strcmp(name, "data") != 0 && strcmp(name, "SHA256SUMS") != 0;
 }
 
+/* Return: 0, or an errno. */
+static int copy_one(const char *from, const struct stat *st, int type, struct FTW *ftw)
+{
+	char to[PATH_MAX];
+
+	(void)st;
+	if (ftw->level == 1 && !is_copied(from + ftw->base))
+		return type == FTW_D ? ENOTSUP : 0;
+	if (snprintf(to, sizeof(to), "%s%s", copy_to, from + from_length) >= PATH_MAX)
+		return ENAMETOOLONG;
+	if (type == FTW_D)
+		return mkdir(to, 0700) < 0 ? errno : 0;
+	return link(from, to) < 0 ? errno : 0;
+}
+
 int copydir_new(const char *from, const char *to)
 {
-	char target[PATH_MAX], path[PATH_MAX], absolute[PATH_MAX];
-	struct dirent *entry;
-	DIR *dir;
-	int r = 0;
+	char absolute[PATH_MAX];
+	int r;
 
-	if (!realpath(from, absolute) || mkdir(to, 0700) < 0)
+	if (!realpath(from, absolute))
 		return -errno;
-	dir = opendir(from);
-	if (!dir)
-		return -errno;
-	while (r == 0 && (entry = readdir(dir))) {
-		if (!is_copied(entry->d_name))
-			continue;
-		if (snprintf(target, sizeof(target), "%s/%s", absolute, entry->d_name) >=
-			PATH_MAX ||
-		    snprintf(path, sizeof(path), "%s/%s", to, entry->d_name) >= PATH_MAX)
-			r = -ENAMETOOLONG;
-		else if (symlink(target, path) < 0)
-			r = -errno;
-	}
-	(void)closedir(dir);
-	return r;
+	copy_to = to;
+	from_length = strlen(absolute);
+	r = nftw(absolute, copy_one, 16, FTW_PHYS);
+	return r < 0 ? -errno : -r;
 }
 
 int copydir_write(const char *dir, const char *name, const void *bytes, size_t size)

@@ -4,8 +4,8 @@
 /*
  * Copydir
  *
- * A snapshot with another `data`: its other parts are symbolic links to those of the snapshot it
- * was made from, without SHA256SUMS.
+ * A snapshot with another `data`: its other files are links to those of the snapshot it was made
+ * from, without SHA256SUMS.
  */
 
 #include <stddef.h>

@@ -92,7 +92,7 @@ static void link_sums(struct bench *b)
 
 	(void)snprintf(from, sizeof(from), "%s/SHA256SUMS", b->snapshot);
 	(void)snprintf(to, sizeof(to), "%s/SHA256SUMS", b->dir);
-	if (symlink(from, to) < 0)
+	if (link(from, to) < 0)
 		error(2, errno, "%s", to);
 }
 
@@ -301,6 +301,12 @@ static void make_sums_lead_out(struct bench *b)
 	write_file(b, "SHA256SUMS", line, 74);
 }
 
+/* Decode the directory, not a file in it. */
+static void use_dir(struct bench *b)
+{
+	(void)snprintf(b->input, sizeof(b->input), "%s", b->dir);
+}
+
 /* Put the objects' tree anew, of links; only the victim's is a link to @instead, or not there. */
 static void put_objects(struct bench *b, const char *instead)
 {
@@ -308,7 +314,8 @@ static void put_objects(struct bench *b, const char *instead)
 	FILE *map;
 
 	(void)snprintf(path, sizeof(path), "%s/objects", b->dir);
-	if (unlink(path) < 0 || mkdir(path, 0700) < 0)
+	copydir_remove(path);
+	if (mkdir(path, 0700) < 0)
 		error(2, errno, "%s", path);
 	(void)snprintf(path, sizeof(path), "%s/objects/.build-id", b->dir);
 	(void)mkdir(path, 0700);
@@ -328,7 +335,7 @@ static void put_objects(struct bench *b, const char *instead)
 			       b->snapshot, id, id + 2);
 		if (strstr(name, b->victim) && !instead)
 			continue;
-		if (symlink(strstr(name, b->victim) ? instead : target, path) < 0)
+		if (link(strstr(name, b->victim) ? instead : target, path) < 0)
 			error(2, errno, "%s", path);
 	}
 	(void)fclose(map);
@@ -342,8 +349,10 @@ static void make_object_missing(struct bench *b)
 
 static void make_object_other(struct bench *b)
 {
+	make_elf(b);
 	write_data(b);
-	put_objects(b, "/proc/self/exe");
+	put_objects(b, b->input);
+	use_dir(b);
 }
 
 static void make_object_fifo(struct bench *b)
@@ -448,19 +457,13 @@ static void put_jitdump(struct bench *b, const void *dump, size_t size)
 	write_data(b);
 
 	(void)snprintf(name, sizeof(name), "%s/jit", b->dir);
-	(void)unlink(name); /* the link to the snapshot's, if it has one */
+	copydir_remove(name); /* the snapshot's, if it has one */
 	if (mkdir(name, 0700) < 0)
 		error(2, errno, "%s", name);
 	(void)snprintf(name, sizeof(name), "jit/jit-%" PRIu32 ".dump", record.pid);
 	if (dump)
 		write_file(b, name, dump, size);
 	use_file(b, name);
-}
-
-/* Decode the directory, after put_jitdump() has named the dump. */
-static void use_dir(struct bench *b)
-{
-	(void)snprintf(b->input, sizeof(b->input), "%s", b->dir);
 }
 
 static void make_jit_missing(struct bench *b)
