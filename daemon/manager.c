@@ -20,6 +20,7 @@
 #include "daemon/notify.h"
 #include "daemon/plugin.h"
 #include "daemon/record.h"
+#include "daemon/scanner.h"
 #include "daemon/sideband.h"
 #include "daemon/snapshot.h"
 #include "daemon/source.h"
@@ -44,6 +45,7 @@ struct manager {
 
 	struct source *source;
 	struct sideband *sideband;
+	struct scanner *scanner; /* NULL: the source does not tell of all tasks */
 	struct keep *keep;
 	struct jitfiles *jitfiles;
 	struct spool *spool;
@@ -97,6 +99,13 @@ static void keep_mapped(struct manager *m, const uint8_t *bytes, size_t size)
 	}
 }
 
+/* Of a task that was there before anybody listened. */
+static int on_task(void *userdata, const void *bytes, size_t size)
+{
+	keep_mapped(userdata, bytes, size);
+	return 0;
+}
+
 static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct manager *m = userdata;
@@ -121,6 +130,8 @@ static void drain(struct manager *m)
 		keep_mapped(m, bytes, size);
 		r = sideband_add(m->sideband, bytes, size);
 	}
+	if (m->scanner)
+		scanner_check(m->scanner);
 	if (r < 0 && !m->said_lost) {
 		errno = -r;
 		log_warning("cannot take all task records, code they tell of cannot be decoded "
@@ -604,7 +615,15 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 		return r;
 	r = set_up_event(m);
 	if (r == 0)
-		r = sideband_new(options->config->sideband_max, is_alive, &m->sideband);
+		r = sideband_new(options->config->sideband_max, is_alive,
+				 m->source->ops->tasks != NULL, &m->sideband);
+	if (r == 0 && m->source->ops->tasks)
+		r = scanner_new(&(struct scanner_options){ .event = m->event,
+							   .source = m->source,
+							   .sideband = m->sideband,
+							   .put = on_task,
+							   .userdata = m },
+				&m->scanner);
 	if (r == 0)
 		r = jitfiles_new(&m->jitfiles);
 	if (r == 0)
@@ -634,6 +653,7 @@ struct manager *manager_free(struct manager *manager)
 	(void)keep_free(manager->keep);
 	(void)jitfiles_free(manager->jitfiles);
 	(void)spool_free(manager->spool);
+	(void)scanner_free(manager->scanner);
 	(void)sideband_free(manager->sideband);
 	if (manager->source)
 		(void)manager->source->ops->free(manager->source);
@@ -651,6 +671,8 @@ int manager_run(struct manager *manager)
 	log_info("ready: %" PRIu32 " virtual CPUs of %" PRIu64 " KiB PT each, snapshots in %s",
 		 manager->source->n_cpus, manager->aux_size / 1024, spool_path(manager->spool));
 	notify_ready(&manager->notify, &status);
+	if (manager->scanner)
+		scanner_check(manager->scanner);
 	r = sd_event_loop(manager->event);
 	notify_stopping(&manager->notify);
 	return r < 0 ? log_error_errno(r, "the event loop failed: %m") : 0;

@@ -419,3 +419,17 @@ int procscan_step(struct procscan *scan, uint64_t budget_ns)
 	while (r > 0 && monotonic_ns() - begun < budget_ns);
 	return r > 0 ? PROCSCAN_MORE : r;
 }
+
+int procscan_go_on(struct procscan **scan, const struct procscan_options *options,
+		   uint64_t budget_ns)
+{
+	int r = 0;
+
+	if (!*scan)
+		r = procscan_new(options, scan);
+	if (r == 0)
+		r = procscan_step(*scan, budget_ns);
+	if (r != PROCSCAN_MORE)
+		*scan = procscan_free(*scan);
+	return r;
+}

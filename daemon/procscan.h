@@ -57,3 +57,10 @@ DEFINE_CLEANUP(struct procscan *, procscan_free);
 _must_check_ int procscan_step(struct procscan *scan, uint64_t budget_ns);
 
 struct procscan_stats procscan_stats(const struct procscan *scan);
+
+/*
+ * One step of *@scan, which is made if there is none, and freed at its end: what source_ops.tasks
+ * does. Return: as procscan_step().
+ */
+_must_check_ int procscan_go_on(struct procscan **scan, const struct procscan_options *options,
+				uint64_t budget_ns);

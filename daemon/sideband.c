@@ -11,6 +11,10 @@
 
 #define CHUNK_SIZE (((size_t)256 << 10) - 16) /* with what it begins with, a round number */
 
+/* An epoch that is older ends even if it is not full, if all tasks can be told of again: who was
+ * unmapped, or missed, is then known to be. */
+#define EPOCH_NS_MAX (UINT64_C(3600) * 1000000000)
+
 /* One for what was known, one for what is new. */
 #define EPOCH_CHUNKS_MIN 2u
 
@@ -29,7 +33,7 @@ struct chunks {
 struct epoch {
 	struct chunks head; /* what was known when it began, as records */
 	struct chunks body; /* what was added since */
-	uint64_t since_ns;  /* when it began */
+	uint64_t since_ns;  /* when it was complete */
 };
 
 struct sideband {
@@ -37,10 +41,17 @@ struct sideband {
 	uint64_t lost;
 	uint64_t lost_unmarked; /* those no LOST record tells of yet */
 	uint64_t time;          /* of the record added last */
+	tasks_alive_fn alive;
 	struct tasks *tasks;
 	bool has_before;
 	struct epoch before;
 	struct epoch now;
+
+	bool asks;          /* the source tells of all tasks */
+	bool asking;        /* it has not done so for the present epoch */
+	bool torn;          /* records were lost: another epoch is to begin */
+	uint64_t told;      /* the latest stamp of what it told */
+	struct tasks *next; /* what will be known when it has: NULL while it is not asked */
 };
 
 static void chunk_unref(struct sideband_chunk *chunk)
@@ -68,18 +79,23 @@ static uint64_t epoch_bytes(const struct epoch *epoch)
 	return (epoch->head.list.n + epoch->body.list.n) * sizeof(struct sideband_chunk);
 }
 
-int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct sideband **ret_sideband)
+static void begin_asking(struct sideband *s);
+
+int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, bool asks,
+		 struct sideband **ret_sideband)
 {
 	_cleanup_(sideband_freep) struct sideband *s = malloc(sizeof(*s));
 	int r;
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct sideband){};
+	*s = (struct sideband){ .alive = alive, .asks = asks };
 	sideband_set_max(s, bytes_max);
 	r = tasks_new(alive, &s->tasks);
 	if (r < 0)
 		return r;
+	if (asks)
+		begin_asking(s);
 	*ret_sideband = TAKE(s);
 	return 0;
 }
@@ -92,6 +108,7 @@ struct sideband *sideband_free(struct sideband *sideband)
 	epoch_deinit(&sideband->before);
 	epoch_deinit(&sideband->now);
 	(void)tasks_free(sideband->tasks);
+	(void)tasks_free(sideband->next);
 	free(sideband);
 	return NULL;
 }
@@ -133,28 +150,56 @@ static int append_head(void *userdata, const void *bytes, size_t size)
 {
 	struct sideband *s = userdata;
 
-	return append(s, &s->now.head, bytes, size, 1);
+	return append(s, &s->now.head, bytes, size, s->now.body.list.n == 0);
 }
 
-/* Begin a new epoch with all that is known of those who live; what does not fit is counted. */
-static void roll(struct sideband *s)
+/* The present epoch begins by asking for all tasks. */
+static void begin_asking(struct sideband *s)
+{
+	s->asking = true;
+	s->told = 0;
+	s->now.since_ns = SIDEBAND_NEVER;
+	s->next = tasks_free(s->next);
+	/* Without memory for another table, the old one goes on, with what is no longer true. */
+	if (tasks_new(s->alive, &s->next) < 0)
+		s->next = NULL;
+}
+
+/*
+ * Begin a new epoch with all that is known of those who live; what does not fit is counted. When
+ * records were lost, the old ones are of no more use.
+ */
+static void roll(struct sideband *s, bool lost)
 {
 	epoch_deinit(&s->before);
 	s->before = s->now;
-	s->has_before = true;
+	s->has_before = !lost;
+	if (lost) {
+		epoch_deinit(&s->before);
+		s->before = (struct epoch){};
+	}
 	s->now = (struct epoch){ .since_ns = s->time };
+	s->torn = false;
+	if (s->asks) {
+		begin_asking(s);
+		return;
+	}
 	tasks_forget_dead(s->tasks);
 	s->lost += tasks_write(s->tasks, s->time, append_head, s);
 }
 
 static int append_body(struct sideband *s, const void *bytes, size_t size)
 {
-	const int r = append(s, &s->now.body, bytes, size, 0);
+	const bool old = s->asks && !s->asking && s->time > s->now.since_ns &&
+			 s->time - s->now.since_ns > EPOCH_NS_MAX;
+	const size_t n_spare = s->asking && s->now.head.list.n == 0;
+	int r = old ? -ENOSPC : append(s, &s->now.body, bytes, size, n_spare);
 
-	if (r != -ENOSPC)
+	/* The older epoch cannot go before the present one is complete. */
+	if (r != -ENOSPC || s->asking)
 		return r;
-	roll(s);
-	return append(s, &s->now.body, bytes, size, 0);
+	roll(s, false);
+	return append(s, &s->now.body, bytes, size, s->asking);
 }
 
 /* Tell of the records that were refused, as soon as something fits again. */
@@ -186,32 +231,88 @@ static void count_lost(struct sideband *s, const struct record *record)
 	struct cursor c = record->body;
 	uint64_t lost[2];
 
-	if (record->header.type == PERF_RECORD_LOST && cursor_get(&c, sizeof(lost), lost) == 0)
-		s->lost += lost[1];
+	if (record->header.type != PERF_RECORD_LOST || cursor_get(&c, sizeof(lost), lost) < 0)
+		return;
+	s->lost += lost[1];
+	s->torn = true;
+}
+
+static int add(struct sideband *s, const struct record *record)
+{
+	int r, known;
+
+	r = mark_lost(s, record->trailer.time);
+	if (r == 0)
+		r = append_body(s, record->bytes, record->header.size);
+	if (r < 0) {
+		s->lost++;
+		s->lost_unmarked++;
+		s->torn = true;
+	}
+	if (record->trailer.time > s->time)
+		s->time = record->trailer.time;
+	count_lost(s, record);
+	known = tasks_add(s->tasks, record);
+	if (s->next)
+		known = known ? known : tasks_add(s->next, record);
+	/* A new epoch begins with what tells of the loss; but not while another is just beginning. */
+	if (s->torn && !s->asking) {
+		roll(s, true);
+		if (r == 0)
+			r = append_body(s, record->bytes, record->header.size);
+	}
+	return r ? r : known;
 }
 
 int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size)
 {
 	struct cursor c = cursor_from(bytes, size);
 	struct record record;
-	int r = 0, first = 0;
+	int first = 0;
 
 	while (record_next(&c, &record) == 0) {
-		r = mark_lost(sideband, record.trailer.time);
-		if (r == 0)
-			r = append_body(sideband, record.bytes, record.header.size);
-		if (r < 0) {
-			sideband->lost++;
-			sideband->lost_unmarked++;
-			first = first ? first : r;
-		}
-		if (record.trailer.time > sideband->time)
-			sideband->time = record.trailer.time;
-		count_lost(sideband, &record);
-		r = tasks_add(sideband->tasks, &record);
+		const int r = add(sideband, &record);
+
 		first = first ? first : r;
 	}
 	return first;
+}
+
+bool sideband_wants_tasks(const struct sideband *sideband)
+{
+	return sideband->asking;
+}
+
+int sideband_put_task(void *sideband, const void *bytes, size_t size)
+{
+	struct sideband *s = sideband;
+	struct cursor c = cursor_from(bytes, size);
+	struct record record;
+	int r, known;
+
+	r = record_next(&c, &record);
+	assert(r == 0);
+	r = append_head(s, bytes, size);
+	/* Of whom it tells will be unknown, which does no harm to the others. */
+	s->lost += r < 0;
+	if (record.trailer.time > s->told)
+		s->told = record.trailer.time;
+	known = s->next ? tasks_add(s->next, &record) : tasks_add(s->tasks, &record);
+	return r ? r : known;
+}
+
+void sideband_end_tasks(struct sideband *sideband)
+{
+	struct sideband *s = sideband;
+
+	s->asking = false;
+	s->now.since_ns = s->told ? s->told : s->time;
+	if (s->next) {
+		(void)tasks_free(s->tasks);
+		s->tasks = TAKE(s->next);
+	}
+	if (s->torn)
+		roll(s, true);
 }
 
 static void view_chunks(const struct chunks *chunks, struct sideband_view *view)

@@ -8,10 +8,16 @@
  * are kept in chunks that only grow at their end, so that a snapshot in another thread can go on
  * reading a view while more records come in.
  *
- * There are two epochs, each of half the limit. When the present one is full, the older one goes, and
- * a new one begins with records made from what is known of those who live (daemon/tasks.h): so a
- * process that was started long ago keeps its name and its mappings. What ended before the older
- * epoch began is forgotten; a snapshot says since when its sideband is complete.
+ * There are two epochs, each of half the limit. When the present one is full, or old, the older one
+ * goes, and a new one begins with records of those who live, so that a process that was started long
+ * ago keeps its name and its mappings. What ended before the older epoch began is forgotten; a
+ * snapshot says since when its sideband is complete.
+ *
+ * Where those records come from depends on the source. If it can look at all tasks, it is asked to
+ * (sideband_wants_tasks()), and the epoch is complete when it has told of all of them. Otherwise they
+ * are made from what the records so far said (daemon/tasks.h).
+ *
+ * When records were lost, nothing older can be relied on: a new epoch begins, without an older one.
  */
 
 #include <stdint.h>
@@ -23,13 +29,16 @@
 struct sideband;
 struct sideband_chunk;
 
+#define SIDEBAND_NEVER ((uint64_t)INT64_MAX)
+
 /* All records at one moment, oldest first; each span holds whole records. */
 struct sideband_view {
 	struct cursor *spans;
 	size_t n_spans;
 	struct sideband_chunk **chunks; /* those the spans point into, referenced */
-	uint64_t since_ns;          /* complete from then on; 0: since the recorder was started */
-	struct tasks_range *ranges; /* anonymous executable memory of those who live */
+	uint64_t since_ns;              /* complete from then on; 0: since the recorder was started;
+			      SIDEBAND_NEVER: not yet */
+	struct tasks_range *ranges;     /* anonymous executable memory of those who live */
 	size_t n_ranges;
 };
 
@@ -40,8 +49,8 @@ struct sideband_stats {
 	    lost; /* records that there was no room for since the start, here or in the source */
 };
 
-/* @alive: see tasks_new(). */
-_must_check_ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive,
+/* @alive: see tasks_new(). @asks: the source can tell of all tasks. Return: 0, or -ENOMEM. */
+_must_check_ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, bool asks,
 			      struct sideband **ret_sideband);
 struct sideband *sideband_free(struct sideband *sideband);
 
@@ -56,6 +65,19 @@ void sideband_set_max(struct sideband *sideband, uint64_t bytes_max);
  * Return: 0; -ENOSPC if records were refused, or tasks are too many; or -ENOMEM.
  */
 _must_check_ int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size);
+
+/* Return: whether an epoch has begun, and all tasks are to be told of. */
+bool sideband_wants_tasks(const struct sideband *sideband);
+
+/*
+ * Add one record that tells of a task as it is now. Of the type of taskrecord_put_fn.
+ *
+ * Return: 0; -ENOSPC or -ENOMEM: it is lost.
+ */
+_must_check_ int sideband_put_task(void *sideband, const void *bytes, size_t size);
+
+/* All have been told of: the epoch is complete, unless records were lost meanwhile. */
+void sideband_end_tasks(struct sideband *sideband);
 
 /*
  * Take a view. It stays valid, whatever is added, until sideband_view_deinit(); both are called in

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/taskrecord.h"
 
 struct source;
 
@@ -100,6 +101,13 @@ struct source_ops {
 
 	/* Is @pid a process that writes to this source? A record may name any. NULL: every one is. */
 	bool (*owns)(struct source *source, uint32_t pid);
+
+	/* Go on telling of all tasks that live, for about @budget_ns, by records that are given to
+	 * @put; after the end, begin again. It has been writing task records all the while. Return: 0
+	 * if that was the end; 1; or negative errno: begin again, too. NULL: it cannot, what its
+	 * records say is all that is known. */
+	int (*tasks)(struct source *source, uint64_t budget_ns, taskrecord_put_fn put,
+		     void *userdata);
 
 	/* Frees it. Return: NULL. */
 	struct source *(*free)(struct source *source);

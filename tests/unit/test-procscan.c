@@ -424,11 +424,14 @@ static void *sleeper(void *userdata)
 static void ourselves(void **state)
 {
 	struct told told = { .only = (uint32_t)getpid() };
+	struct procscan_options options = { .now = count, .put = put, .userdata = &told };
+	struct procscan *going = NULL;
 	struct tree *t = *state;
 	char hex[BUILDID_HEX_MAX], line[64];
 	pthread_barrier_t barrier;
 	pthread_t thread;
 	bool self = false, vdso = false, anon = false;
+	int r;
 	void *map = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(map, MAP_FAILED);
@@ -436,6 +439,16 @@ static void ourselves(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, sleeper, &barrier), 0);
 	(void)pthread_barrier_wait(&barrier);
 	(void)scan(&told, "/proc", 1000000);
+	assert_true(told.n > 4);
+	told_deinit(&told);
+	/* The same as a source does it. */
+	options.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	do
+		r = procscan_go_on(&going, &options, 100000);
+	while (r == PROCSCAN_MORE);
+	assert_int_equal(r, 0);
+	assert_null(going);
+	(void)close(options.proc_fd);
 	(void)pthread_barrier_wait(&barrier);
 	(void)pthread_join(thread, NULL);
 	(void)munmap(map, 4096);

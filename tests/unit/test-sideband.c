@@ -35,7 +35,7 @@ static struct summary summarize(const struct sideband_view *view)
 				s.lost += lost[1];
 				continue;
 			}
-			assert_true(record.trailer.time > s.last);
+			assert_true(record.trailer.time >= s.last);
 			s.first = s.first ? s.first : record.trailer.time;
 			s.last = record.trailer.time;
 			s.n_comm++;
@@ -80,7 +80,7 @@ static void keeps_what_it_is_given(void **state)
 	struct summary seen;
 
 	(void)state;
-	assert_int_equal(sideband_new(4 * MEBI, NULL, &s), 0);
+	assert_int_equal(sideband_new(4 * MEBI, NULL, false, &s), 0);
 	assert_int_equal(look(s).n_comm, 0);
 	assert_int_equal(add(s, 20000, 1), 0);
 	seen = look(s);
@@ -97,7 +97,7 @@ static void a_view_stays(void **state)
 	struct sideband_view view;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, false, &s), 0);
 	assert_int_equal(add(s, 10, 1), 0);
 	assert_int_equal(sideband_view_init(s, &view), 0);
 	assert_int_equal(add(s, 50000, 11), 0);
@@ -115,7 +115,7 @@ static void the_limit_holds(void **state)
 	struct summary seen;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, false, &s), 0);
 	assert_int_equal(add(s, 100000, 1), 0);
 	assert_in_range(sideband_stats(s).bytes, MEBI / 2, MEBI);
 	assert_int_equal(sideband_stats(s).lost, 0);
@@ -134,7 +134,7 @@ static void the_limit_changes(void **state)
 	_cleanup_(sideband_freep) struct sideband *s = NULL;
 
 	(void)state;
-	assert_int_equal(sideband_new(4 * MEBI, NULL, &s), 0);
+	assert_int_equal(sideband_new(4 * MEBI, NULL, false, &s), 0);
 	assert_int_equal(add(s, 100000, 1), 0);
 	assert_in_range(sideband_stats(s).bytes, 2 * MEBI, 4 * MEBI);
 	sideband_set_max(s, MEBI);
@@ -194,7 +194,7 @@ static void who_lives_is_not_forgotten(void **state)
 	struct found f;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, pid_is_odd, &s), 0);
+	assert_int_equal(sideband_new(MEBI, pid_is_odd, false, &s), 0);
 	records_comm(&r, 101, "old", 1);
 	records_mmap2(&r, 101, "/bin/old", NULL, 2);
 	records_fork(&r, 103, 101, 3);
@@ -221,22 +221,186 @@ static void who_lives_is_not_forgotten(void **state)
 	sideband_view_deinit(&view);
 }
 
-/* A source that lost records has them counted. */
+static void add_lost(struct sideband *s, uint64_t time)
+{
+	const uint64_t lost[2] = { RECORD_ID_SIDEBAND, 7 };
+	struct perfbuild *b = records_at(1, time, 0);
+	struct records r = {};
+
+	records_take(&r, b, perfbuild_record(b, PERF_RECORD_LOST, 0, lost, sizeof(lost), NULL));
+	assert_int_equal(sideband_add(s, r.bytes, r.size), 0);
+	records_deinit(&r);
+}
+
+/* A source that lost records has them counted; what was told before is not relied on. */
 static void what_the_source_lost(void **state)
 {
 	_cleanup_(sideband_freep) struct sideband *s = NULL;
-	const uint64_t lost[2] = { RECORD_ID_SIDEBAND, 7 };
-	struct records r = {};
-	struct perfbuild *b;
+	struct sideband_view view;
+	struct summary seen;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, &s), 0);
-	b = records_at(1, 1, 0);
-	records_take(&r, b, perfbuild_record(b, PERF_RECORD_LOST, 0, lost, sizeof(lost), NULL));
-	assert_int_equal(sideband_add(s, r.bytes, r.size), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, false, &s), 0);
+	assert_int_equal(add(s, 10, 1), 0);
+	add_lost(s, 20);
 	assert_int_equal(sideband_stats(s).lost, 7);
-	assert_int_equal(look(s).lost, 7);
+	assert_int_equal(add(s, 5, 30), 0);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_int_equal(view.since_ns, 20);
+	seen = summarize(&view);
+	assert_int_equal(seen.lost, 7);
+	assert_int_equal(seen.n_comm, 1 + 5); /* one is what was known */
+	assert_int_equal(seen.first, 20);
+	sideband_view_deinit(&view);
+}
+
+/* --- a source that tells of all tasks -------------------------------------------------------- */
+
+static uint64_t since(const struct sideband *s)
+{
+	struct sideband_view view;
+	uint64_t since_ns;
+
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	since_ns = view.since_ns;
+	sideband_view_deinit(&view);
+	return since_ns;
+}
+
+/* It tells of @pid, and of what that has mapped. */
+static void tell(struct sideband *s, uint32_t pid, const char *path, uint64_t time)
+{
+	struct records r = {};
+	size_t size;
+
+	records_comm(&r, pid, "told", time);
+	size = r.size;
+	records_mmap2(&r, pid, path, NULL, time);
+	assert_int_equal(sideband_put_task(s, r.bytes, size), 0);
+	assert_int_equal(sideband_put_task(s, r.bytes + size, r.size - size), 0);
 	records_deinit(&r);
+}
+
+static void told_of_all_tasks(void **state)
+{
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+
+	(void)state;
+	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	assert_true(sideband_wants_tasks(s));
+	assert_int_equal(since(s), SIDEBAND_NEVER);
+	tell(s, 7, "/bin/a", 100);
+	assert_int_equal(add(s, 10, 101), 0);
+	assert_int_equal(since(s), SIDEBAND_NEVER);
+	tell(s, 8, "//anon", 150);
+	sideband_end_tasks(s);
+	assert_false(sideband_wants_tasks(s));
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_int_equal(view.since_ns, 150);
+	assert_string_equal(find(&view, 7).name, "/bin/a");
+	assert_string_equal(find(&view, 8).name, "//anon");
+	assert_int_equal(find(&view, 1).n_comm, 10);
+	assert_int_equal(view.n_ranges, 1);
+	assert_int_equal(view.ranges[0].pid, 8);
+	sideband_view_deinit(&view);
+}
+
+/* Until the new epoch is complete, the older one stays; then it goes when the next one begins. */
+static void epochs_by_size(void **state)
+{
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+	uint64_t time = 1000;
+
+	(void)state;
+	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	tell(s, 7, "/bin/a", 100);
+	sideband_end_tasks(s);
+	while (!sideband_wants_tasks(s))
+		assert_int_equal(add(s, 1, time++), 0);
+	assert_int_equal(since(s), 100);
+	tell(s, 7, "/bin/b", time);
+	tell(s, 9, "//anon", time);
+	assert_int_equal(since(s), 100);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_string_equal(find(&view, 7).name, "/bin/a");
+	assert_int_equal(view.n_ranges, 0);
+	sideband_view_deinit(&view);
+
+	sideband_end_tasks(s);
+	assert_int_equal(since(s), 100);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_int_equal(view.n_ranges, 1);
+	sideband_view_deinit(&view);
+	time += 10;
+	while (!sideband_wants_tasks(s))
+		assert_int_equal(add(s, 1, time++), 0);
+	assert_true(since(s) > 1000);
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_string_equal(find(&view, 7).name, "/bin/b");
+	sideband_view_deinit(&view);
+	assert_int_equal(sideband_stats(s).lost, 0);
+
+	/* More comes than the rest of an epoch takes, before all has been told of: that is lost. */
+	assert_int_equal(add(s, 100000, time), -ENOSPC);
+	assert_in_range(sideband_stats(s).lost, 1, 100000);
+	assert_in_range(sideband_stats(s).bytes, MEBI / 2, MEBI);
+	time += 100000;
+	tell(s, 7, "/bin/c", time);
+	sideband_end_tasks(s);
+	/* So it is not the end: all is to be told of again. */
+	assert_true(sideband_wants_tasks(s));
+	assert_int_equal(since(s), SIDEBAND_NEVER);
+	tell(s, 7, "/bin/d", ++time);
+	sideband_end_tasks(s);
+	assert_false(sideband_wants_tasks(s));
+	assert_int_equal(since(s), time);
+	assert_int_equal(add(s, 1, time + 1), 0);
+	assert_int_equal(look(s).lost, sideband_stats(s).lost);
+}
+
+static void epochs_by_age(void **state)
+{
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	const uint64_t hour = UINT64_C(3600000000000);
+
+	(void)state;
+	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	tell(s, 7, "/bin/a", 100);
+	sideband_end_tasks(s);
+	assert_int_equal(since(s), 100);
+	assert_int_equal(add(s, 1, hour), 0);
+	assert_int_equal(add(s, 1, hour + 200), 0);
+	assert_false(sideband_wants_tasks(s));
+	assert_int_equal(add(s, 1, hour + 201), 0);
+	assert_true(sideband_wants_tasks(s));
+	assert_int_equal(since(s), 100);
+}
+
+/* Whatever was lost, and whenever: what is older than the next complete telling is not relied on. */
+static void lost_records(void **state)
+{
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+
+	(void)state;
+	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	add_lost(s, 50); /* while it tells */
+	tell(s, 7, "/bin/a", 100);
+	sideband_end_tasks(s);
+	assert_true(sideband_wants_tasks(s));
+	assert_int_equal(since(s), SIDEBAND_NEVER);
+	tell(s, 7, "/bin/a", 200);
+	sideband_end_tasks(s);
+	assert_int_equal(since(s), 200);
+	add_lost(s, 300);
+	assert_true(sideband_wants_tasks(s));
+	assert_int_equal(since(s), SIDEBAND_NEVER);
+	tell(s, 7, "/bin/a", 400);
+	sideband_end_tasks(s);
+	assert_false(sideband_wants_tasks(s));
+	assert_int_equal(since(s), 400);
+	assert_int_equal(sideband_stats(s).lost, 14);
 }
 
 int main(void)
@@ -248,6 +412,10 @@ int main(void)
 		cmocka_unit_test(the_limit_changes),
 		cmocka_unit_test(who_lives_is_not_forgotten),
 		cmocka_unit_test(what_the_source_lost),
+		cmocka_unit_test(told_of_all_tasks),
+		cmocka_unit_test(epochs_by_size),
+		cmocka_unit_test(epochs_by_age),
+		cmocka_unit_test(lost_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,7 +149,7 @@ static int set_up(void **state)
 	assert_int_equal(mkdirat(f->dir_fd, "store", 0750), 0);
 	f->out_fd = openat(f->dir_fd, "snap", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	f->store_fd = openat(f->dir_fd, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(sideband_new(1 << 20, NULL, &f->sideband), 0);
+	assert_int_equal(sideband_new(1 << 20, NULL, false, &f->sideband), 0);
 	assert_int_equal(keep_new(f->store_fd, &limits, &f->keep), 0);
 
 	f->fake.source = (struct source){
