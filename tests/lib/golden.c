@@ -79,17 +79,32 @@ static int read_line(struct golden *g, enum section section, const char *line)
 	}
 }
 
+static int read_cpus(struct golden *g, const char *line)
+{
+	for (;;) {
+		struct golden_cpu cpu;
+		int n;
+
+		if (sscanf(line, " %" SCNx16 "/%" SCNx8 "%n", &cpu.family, &cpu.model, &n) != 2)
+			return *line ? -EINVAL : 0;
+		if (g->n_cpus == GOLDEN_CPUS_MAX)
+			return -EFBIG;
+		g->cpus[g->n_cpus++] = cpu;
+		line += n;
+	}
+}
+
 static int begin_section(struct golden *g, const char *line, enum section *ret_section)
 {
 	struct golden_piece piece = {};
 
 	*ret_section = SECTION_NONE;
 	if (strncmp(line, "covers ", 7) == 0 ||
-	    sscanf(line, "cpu %" SCNu16 " %" SCNu8 " %" SCNu8, &g->cpu_family, &g->cpu_model,
-		   &g->cpu_stepping) == 3 ||
 	    sscanf(line, "mtc %" SCNu8 " %" SCNu8 " %" SCNu32 " %" SCNu32, &g->mtc_freq,
 		   &g->nom_freq, &g->cpuid_15_eax, &g->cpuid_15_ebx) == 4)
 		return 0;
+	if (strncmp(line, "cpus ", 5) == 0)
+		return read_cpus(g, line + 5);
 	if (sscanf(line, "code %31s %" SCNx64, piece.name, &piece.address) >= 1) {
 		if (g->n_code == GOLDEN_PIECES_MAX)
 			return -EFBIG;
@@ -339,16 +354,13 @@ static int decode(const struct ptd_options *options, bool slices, char **ret_tra
 }
 
 int golden_decode(const struct golden *g, const char *dir, const char *engine,
-		  char **ret_transcript)
+		  const struct golden_cpu *cpu, char **ret_transcript)
 {
 	struct ptd_raw_code code[GOLDEN_PIECES_MAX];
 	char paths[GOLDEN_PIECES_MAX][512], input[512];
 	struct ptd_options options = {
 		.size = sizeof(options),
 		.engine = engine,
-		.cpu_family = g->cpu_family,
-		.cpu_model = g->cpu_model,
-		.cpu_stepping = g->cpu_stepping,
 		.mtc_freq = g->mtc_freq,
 		.nom_freq = g->nom_freq,
 		.cpuid_15_eax = g->cpuid_15_eax,
@@ -356,6 +368,10 @@ int golden_decode(const struct golden *g, const char *dir, const char *engine,
 	};
 	int r;
 
+	if (cpu) {
+		options.cpu_family = cpu->family;
+		options.cpu_model = cpu->model;
+	}
 	for (size_t i = 0; i < g->n_code; i++) {
 		(void)snprintf(paths[i], sizeof(paths[i]), "%s/%s", dir, g->code[i].name);
 		r = write_file(paths[i], g->code[i].bytes, g->code[i].size);

@@ -9,7 +9,9 @@
  * its text.
  *
  *	covers ROW …            rows of tests/golden/coverage that the case is for
- *	cpu FAMILY MODEL STEP   of the recording machine, decimal (none: unknown)
+ *	cpus FAMILY/MODEL …     of the recording machine, hexadecimal: it must come out so for each of
+ *	                        them, and otherwise where the machine is not known: the case is
+ *	                        about errata
  *	mtc FREQ NOM EAX EBX    timing parameters, decimal: mtc_freq, nom_freq, CPUID 0x15
  *	code NAME [ADDRESS]     bytes in hexadecimal; in a bare stream the address they are seen at
  *	pt [CPU]                packets, see packets.h
@@ -35,6 +37,7 @@
 #include "base/base.h"
 
 #define GOLDEN_PIECES_MAX 8
+#define GOLDEN_CPUS_MAX   40
 #define GOLDEN_BYTES_MAX  8192
 
 /* Bytes of code, or of one CPU's PT. */
@@ -46,8 +49,11 @@ struct golden_piece {
 };
 
 struct golden {
-	uint16_t cpu_family;
-	uint8_t cpu_model, cpu_stepping;
+	struct golden_cpu {
+		uint16_t family;
+		uint8_t model;
+	} cpus[GOLDEN_CPUS_MAX];
+	size_t n_cpus;
 	uint8_t mtc_freq, nom_freq;
 	uint32_t cpuid_15_eax, cpuid_15_ebx;
 	struct golden_piece code[GOLDEN_PIECES_MAX], pt[GOLDEN_PIECES_MAX];
@@ -63,10 +69,11 @@ struct golden *golden_free(struct golden *golden);
 DEFINE_CLEANUP(struct golden *, golden_free);
 
 /*
- * Write the case's files into the directory @dir and decode them with @engine.
+ * Write the case's files into the directory @dir and decode them with @engine, as recorded on @cpu (NULL: not
+ * known).
  *
  * Return: 0 and the transcript, the caller's to free; or negative errno, and what is wrong has been
  *         said on stderr.
  */
 _must_check_ int golden_decode(const struct golden *golden, const char *dir, const char *engine,
-			       char **ret_transcript);
+			       const struct golden_cpu *cpu, char **ret_transcript);

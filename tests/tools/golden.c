@@ -43,24 +43,55 @@ static bool same_words(const char *a, const char *b)
 	}
 }
 
-static bool try(const struct golden *golden, const char *path, const char *engine, bool print)
+/* Return: the transcript, to be freed; NULL if there is none. */
+static char *decode(const struct golden *golden, const char *engine, const struct golden_cpu *cpu)
 {
 	char dir[] = "/tmp/ptd-golden-XXXXXX";
-	_cleanup_(freep) char *got = NULL;
-	bool same;
-	int r;
+	char *got = NULL;
 
 	if (!mkdtemp(dir))
 		error(1, errno, "%s", dir);
-	r = golden_decode(golden, dir, engine, &got);
+	if (golden_decode(golden, dir, engine, cpu, &got) < 0)
+		got = NULL;
 	(void)nftw(dir, unlink_one, 8, FTW_DEPTH | FTW_PHYS);
-	same = r == 0 && same_words(got, golden->expect);
-	if (r == 0 && print)
-		printf("%s, engine %s:\n%s", path, engine, got);
-	else if (r == 0 && !same)
-		printf("%s, engine %s: expected\n%sbut there was\n%s", path, engine, golden->expect,
-		       got);
-	return same;
+	return got;
+}
+
+/* Return: whether what comes out is @wanted to be what the case expects, and is, or neither. */
+static bool try(const struct golden *golden, const char *path, const char *engine,
+		const struct golden_cpu *cpu, bool wanted, bool print)
+{
+	_cleanup_(freep) char *got = decode(golden, engine, cpu);
+	bool same;
+
+	if (!got)
+		return false;
+	same = same_words(got, golden->expect);
+	if (print || same != wanted)
+		printf("%s, engine %s", path, engine);
+	if ((print || same != wanted) && cpu)
+		printf(", CPU %x/%x", cpu->family, cpu->model);
+	if (print)
+		printf(":\n%s", got);
+	else if (same && !wanted)
+		printf(": comes out the same without the errata of its CPU\n");
+	else if (!same && wanted)
+		printf(": expected\n%sbut there was\n%s", golden->expect, got);
+	return same == wanted;
+}
+
+/* Return: how many ways of decoding it failed. */
+static unsigned try_all(const struct golden *golden, const char *path, bool print)
+{
+	const bool has_errata = golden->n_cpus > 0;
+	unsigned n_failed = 0;
+
+	for (size_t e = 0; e < ARRAY_LEN(engines); e++) {
+		n_failed += !try(golden, path, engines[e], NULL, !has_errata, print);
+		for (size_t i = 0; i < golden->n_cpus; i++)
+			n_failed += !try(golden, path, engines[e], &golden->cpus[i], true, print);
+	}
+	return n_failed;
 }
 
 int main(int argc, char **argv)
@@ -82,8 +113,7 @@ int main(int argc, char **argv)
 		if (r < 0)
 			error_at_line(1, -r, argv[i], line, "makes no sense as a golden case");
 		n_cases++;
-		for (size_t e = 0; e < ARRAY_LEN(engines); e++)
-			n_failed += !try(golden, argv[i], engines[e], print);
+		n_failed += try_all(golden, argv[i], print);
 	}
 	printf("%u golden cases on %zu engines, %u failed\n", n_cases, ARRAY_LEN(engines),
 	       n_failed);
