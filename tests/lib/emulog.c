@@ -207,6 +207,7 @@ void emulog_deinit(struct emulog *log)
 {
 	close_generation(log);
 	vec_deinit(&log->generations);
+	vec_deinit(&log->holders);
 	*log = (struct emulog){};
 }
 
@@ -293,9 +294,17 @@ static int next_entry(struct emulog *log)
 	return r == EMULOG_END ? next_generation(log) : r;
 }
 
+static uint64_t address(const struct emulog *log, uint32_t block, uint32_t insn)
+{
+	uint64_t ip;
+
+	memcpy(&ip, log->blocks.items[block] + 2 * sizeof(uint32_t) + insn * sizeof(ip),
+	       sizeof(ip));
+	return ip;
+}
+
 int emulog_next(struct emulog *log, struct emulog_insn *ret_insn)
 {
-	const uint8_t *addresses;
 	int r;
 
 	while (log->insn == log->n) {
@@ -303,9 +312,68 @@ int emulog_next(struct emulog *log, struct emulog_insn *ret_insn)
 		if (r != 0)
 			return r;
 	}
-	addresses = log->blocks.items[log->block] + 2 * sizeof(uint32_t);
-	memcpy(&ret_insn->ip, addresses + log->insn * sizeof(uint64_t), sizeof(ret_insn->ip));
+	ret_insn->ip = address(log, log->block, log->insn);
 	log->insn++;
 	ret_insn->unreported = log->unreported && log->insn == log->n;
 	return 0;
+}
+
+int emulog_next_run(struct emulog *log, const uint8_t **ret_ips, size_t *ret_n)
+{
+	int r;
+
+	while (log->insn == log->n) {
+		r = next_entry(log);
+		if (r != 0)
+			return r;
+	}
+	*ret_ips =
+	    log->blocks.items[log->block] + 2 * sizeof(uint32_t) + log->insn * sizeof(uint64_t);
+	*ret_n = log->n - log->insn - log->unreported;
+	log->insn = log->n;
+	return 0;
+}
+
+static bool holds(const struct emulog *log, uint32_t block, uint64_t ip)
+{
+	for (uint32_t i = 0; i < block_size(log, block); i++)
+		if (address(log, block, i) == ip)
+			return true;
+	return false;
+}
+
+/* Look which blocks hold @ip, unless that was done. */
+static int find_holders(struct emulog *log, uint64_t ip)
+{
+	int r;
+
+	if (log->sought_in == log->n_read && log->sought == ip)
+		return 0;
+	r = vec_reserve(&log->holders, log->blocks.n);
+	if (r < 0)
+		return r;
+	log->holders.n = 0;
+	for (uint32_t block = 0; block < log->blocks.n; block++)
+		log->holders.items[log->holders.n++] = holds(log, block, ip);
+	log->sought = ip;
+	log->sought_in = log->n_read;
+	return 0;
+}
+
+int emulog_seek(struct emulog *log, uint64_t ip)
+{
+	int r;
+
+	for (;;) {
+		for (; log->insn < log->n; log->insn++)
+			if (address(log, log->block, log->insn) == ip)
+				return 0;
+		r = next_entry(log);
+		if (r == 0)
+			r = find_holders(log, ip);
+		if (r != 0)
+			return r;
+		if (log->insn < log->n && !log->holders.items[log->block])
+			log->insn = log->n;
+	}
 }

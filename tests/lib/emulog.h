@@ -36,6 +36,11 @@ struct emulog {
 	uint32_t insn;
 	uint32_t n; /* instructions of the block that retired */
 	bool unreported;
+
+	/* Which blocks of generation n_read hold the address that was sought last. */
+	VEC(uint8_t) holders;
+	uint64_t sought;
+	size_t sought_in;
 };
 
 /* One instruction that retired. */
@@ -62,6 +67,21 @@ void emulog_deinit(struct emulog *log);
  * Return: 0; EMULOG_END; -EBADMSG if the log is damaged; or negative errno.
  */
 _must_check_ int emulog_next(struct emulog *log, struct emulog_insn *ret_insn);
+
+/*
+ * The next few instructions that the thread retired, up to the end of a block, but for one that need
+ * not be reported: @ret_n addresses at @ret_ips, which is not aligned, and the log's. It may be none.
+ *
+ * Return: as emulog_next().
+ */
+_must_check_ int emulog_next_run(struct emulog *log, const uint8_t **ret_ips, size_t *ret_n);
+
+/*
+ * Leave out all instructions before the next one at @ip, quickly.
+ *
+ * Return: as emulog_next().
+ */
+_must_check_ int emulog_seek(struct emulog *log, uint64_t ip);
 
 /*
  * List the threads that have a log in @dir.

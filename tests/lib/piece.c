@@ -14,11 +14,11 @@ void pieces_deinit(struct pieces *pieces)
 	*pieces = (struct pieces){};
 }
 
-int pieces_begin(struct pieces *pieces, uint64_t t0)
+int pieces_begin(struct pieces *pieces, uint64_t t0, bool torn)
 {
 	if (pieces->list.n > 0 && pieces->list.items[pieces->list.n - 1].ips.n == 0)
 		pieces->list.n--;
-	return vec_push(&pieces->list, { .t0 = t0 });
+	return vec_push(&pieces->list, { .t0 = t0, .torn = torn });
 }
 
 int pieces_add(struct pieces *pieces, uint64_t ip)
@@ -38,22 +38,33 @@ static int append(struct piece *to, const struct piece *from)
 	return 0;
 }
 
-int pieces_join(struct pieces *pieces, uint64_t from)
+int pieces_join(struct pieces *pieces)
 {
-	size_t first = 0, i;
-	int n;
+	size_t n = 0;
 
-	while (first < pieces->list.n && pieces->list.items[first].t0 <= from)
-		first++;
-	for (i = first + 1; i < pieces->list.n; i++) {
-		if (append(&pieces->list.items[first], &pieces->list.items[i]) < 0)
+	for (size_t i = 0; i < pieces->list.n; i++) {
+		struct piece *p = &pieces->list.items[i];
+
+		if (n == 0 || !p->follows) {
+			pieces->list.items[n++] = *p;
+			continue;
+		}
+		if (append(&pieces->list.items[n - 1], p) < 0)
 			return -ENOMEM;
-		vec_deinit(&pieces->list.items[i].ips);
+		vec_deinit(&p->ips);
 	}
-	n = (int)(pieces->list.n - first);
-	if (n > 1)
-		pieces->list.n = first + 1;
-	return n;
+	for (size_t i = n; i < pieces->list.n; i++)
+		pieces->list.items[i] = (struct piece){};
+	pieces->list.n = n;
+	return 0;
+}
+
+bool pieces_seek(const struct pieces *pieces, uint64_t *ret_ip)
+{
+	if (pieces->n_matched > 0 || !pieces->between || pieces_found(pieces))
+		return false;
+	*ret_ip = pieces->list.items[pieces->at].ips.items[0];
+	return true;
 }
 
 /* For each length that may have matched: the next shorter one that then has, too. */
@@ -77,35 +88,47 @@ static int make_fallback(struct pieces *pieces)
 	return 0;
 }
 
-int pieces_show(struct pieces *pieces, uint64_t ip)
+static void next_piece(struct pieces *pieces)
 {
-	const struct piece *p = &pieces->list.items[pieces->at];
-	size_t k = pieces->n_matched;
-
-	pieces->n_logged++;
-	if (pieces_found(pieces))
-		return 0;
-	if (!pieces->fallback && make_fallback(pieces) < 0)
-		return -ENOMEM;
-
-	while (k > 0 && p->ips.items[k] != ip) {
-		k = pieces->fallback[k];
-		pieces->between = true;
-	}
-	if (p->ips.items[k] == ip)
-		k++;
-	else
-		pieces->between = true;
-	pieces->n_matched = k;
-	if (k < p->ips.n)
-		return 0;
-
 	pieces->n_jumps += pieces->at > 0 && pieces->between;
 	pieces->at++;
 	pieces->n_matched = 0;
 	pieces->between = false;
 	free(pieces->fallback);
 	pieces->fallback = NULL;
+}
+
+static uint64_t load(const uint8_t *ips, size_t i)
+{
+	uint64_t ip;
+
+	memcpy(&ip, ips + i * sizeof(ip), sizeof(ip));
+	return ip;
+}
+
+int pieces_show(struct pieces *pieces, const uint8_t *ips, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && !pieces_found(pieces)) {
+		const struct piece *p = &pieces->list.items[pieces->at];
+		size_t k = pieces->n_matched;
+
+		if (!pieces->fallback && make_fallback(pieces) < 0)
+			return -ENOMEM;
+		while (i < n && k < p->ips.n && p->ips.items[k] == load(ips, i)) {
+			k++;
+			i++;
+		}
+		pieces->n_matched = k;
+		if (k == p->ips.n) {
+			next_piece(pieces);
+		} else if (i < n) {
+			pieces->between = true;
+			pieces->n_matched = pieces->fallback[k];
+			i += k == 0;
+		}
+	}
 	return 0;
 }
 

@@ -19,6 +19,8 @@
 
 struct piece {
 	uint64_t t0;
+	bool torn;    /* what came before it on its CPU is not known */
+	bool follows; /* the one before: nothing may be missing between them */
 	VEC(uint64_t) ips;
 };
 
@@ -29,24 +31,24 @@ struct pieces {
 	size_t at;        /* the piece that is looked for */
 	size_t n_matched; /* of its instructions */
 	uint32_t *fallback;
-	bool between;      /* instructions of the log were left out before it */
-	uint64_t n_logged; /* instructions of the log seen */
-	uint64_t n_jumps;  /* pieces that do not follow the one before */
+	bool between;     /* instructions of the log were left out before it */
+	uint64_t n_jumps; /* pieces that do not follow the one before */
 };
 
 void pieces_deinit(struct pieces *pieces);
 
 /* Begin a piece; pieces without instructions do not count. Return: 0 or -ENOMEM. */
-_must_check_ int pieces_begin(struct pieces *pieces, uint64_t t0);
+_must_check_ int pieces_begin(struct pieces *pieces, uint64_t t0, bool torn);
 _must_check_ int pieces_add(struct pieces *pieces, uint64_t ip);
 
-/*
- * Make one piece of those that begin after @from: nothing may be missing between them. Return: how many they were, or -ENOMEM.
- */
-_must_check_ int pieces_join(struct pieces *pieces, uint64_t from);
+/* Join those that follow the one before with it. Return: 0 or -ENOMEM. */
+_must_check_ int pieces_join(struct pieces *pieces);
 
-/* Show the next instruction of the log. Return: 0 or -ENOMEM. */
-_must_check_ int pieces_show(struct pieces *pieces, uint64_t ip);
+/* Return: whether nothing is lost if instructions before the next one at @ret_ip are not shown. */
+bool pieces_seek(const struct pieces *pieces, uint64_t *ret_ip);
+
+/* Show the next @n instructions of the log; @ips need not be aligned. Return: 0 or -ENOMEM. */
+_must_check_ int pieces_show(struct pieces *pieces, const uint8_t *ips, size_t n);
 
 /* Were all found? */
 bool pieces_found(const struct pieces *pieces);

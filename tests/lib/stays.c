@@ -74,3 +74,16 @@ uint64_t stays_end(const struct stays *stays, uint32_t cpu, uint32_t pid, uint32
 		low++;
 	return low < stays->list.n && items[low].cpu == cpu ? items[low].time : UINT64_MAX;
 }
+
+size_t stays_begun(const struct stays *stays, uint32_t pid, uint32_t tid, uint64_t from,
+		   uint64_t to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < stays->list.n; i++) {
+		const struct stay_begin *s = &stays->list.items[i];
+
+		n += s->pid == pid && s->tid == tid && s->time > from && s->time <= to;
+	}
+	return n;
+}

@@ -35,3 +35,7 @@ void stays_deinit(struct stays *stays);
  */
 uint64_t stays_end(const struct stays *stays, uint32_t cpu, uint32_t pid, uint32_t tid,
 		   uint64_t time);
+
+/* Return: how many stays of @tid, on whichever CPU, began after @from and not after @to. */
+size_t stays_begun(const struct stays *stays, uint32_t pid, uint32_t tid, uint64_t from,
+		   uint64_t to);

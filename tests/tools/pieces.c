@@ -3,9 +3,11 @@
 /*
  * pieces [-e ENGINE] [-r NS] SNAPSHOT LOGDIR: decodes a snapshot of programs that went on running,
  * and looks for each thread's instructions in the ground truth that the plugin logged: what was
- * decoded of each stay on a CPU must be one piece of the log, and the pieces in its order. From the
- * moment on that the rings of all CPUs reach back to, nothing may be missing between them, and there
- * may be no gap.
+ * decoded of each stay on a CPU must be one piece of the log, and the pieces in its order. Nothing may
+ * be missing between two stays that follow each other, as the switch records tell; nor, if not all
+ * of those are left, from the moment on that the rings of all CPUs reach back to. Nowhere but before
+ * the first instruction of a CPU may there be a gap, except where the recorder itself says that it
+ * had no CPU left for a thread that went on.
  *
  * -r says when the snapshot was asked for (CLOCK_MONOTONIC): every CPU whose owner flushed for it
  * must have PT of a later time.
@@ -24,6 +26,7 @@
 #include "ptd/decode.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/piece.h"
+#include "tests/lib/stays.h"
 
 #define CPUS_MAX 256
 
@@ -33,6 +36,7 @@ struct thread {
 	uint64_t n;
 	uint64_t slice;
 	bool has_slice;
+	bool torn; /* by a gap */
 };
 
 /* What the manifest says of a CPU, and when its first instruction that was decoded ran. */
@@ -45,7 +49,9 @@ struct cpu {
 
 static VEC(struct thread) threads;
 static struct cpu cpus[CPUS_MAX];
-static uint64_t n_gaps, last_gap;
+static struct stays stays;
+static uint64_t n_gaps, n_overflows;
+static size_t n_pieces, n_joints;
 static bool wrong;
 
 static struct thread *thread_of(uint32_t pid, uint32_t tid)
@@ -84,20 +90,29 @@ static void read_manifest(const char *snapshot)
 
 static void note_gap(const struct ptd_batch *batch, const struct ptd_mark *mark)
 {
-	if (mark->t > last_gap)
-		last_gap = mark->t;
+	const uint32_t cpu = batch->slice->cpu;
+	const bool inside =
+	    (cpu >= CPUS_MAX || cpus[cpu].first > 0) && mark->reason != PTD_GAP_OVERFLOW;
+
 	n_gaps++;
+	n_overflows += mark->reason == PTD_GAP_OVERFLOW;
+	wrong |= inside;
 	printf("gap: %s, cpu %" PRIu32 " at %" PRIu64 ", offset %" PRIu64 ", ip %#" PRIx64
-	       ", %" PRIu64 " bytes\n",
-	       ptd_gap_reason_name(mark->reason), batch->slice->cpu, mark->t, mark->offset,
-	       mark->ip, mark->n_bytes);
+	       ", %" PRIu64 " bytes%s\n",
+	       ptd_gap_reason_name(mark->reason), cpu, mark->t, mark->offset, mark->ip,
+	       mark->n_bytes, inside ? ": WRONG" : "");
 }
 
 static void begin(struct thread *t, const struct ptd_slice *slice, uint64_t time)
 {
-	if (pieces_begin(&t->pieces, time) < 0)
+	struct cpu *cpu = &cpus[slice->cpu % CPUS_MAX];
+	/* There was a gap; or the ring's oldest bytes are overwritten. */
+	const bool torn = t->torn || (cpu->first == 0 && (cpu->head > cpu->bytes || cpu->cut));
+
+	if (pieces_begin(&t->pieces, time, torn) < 0)
 		error(1, ENOMEM, "pieces");
 	t->has_slice = true;
+	t->torn = false;
 	t->slice = slice->id;
 }
 
@@ -114,8 +129,11 @@ static void take(const struct ptd_batch *batch)
 			if (batch->marks[m].kind != PTD_MARK_GAP)
 				continue;
 			note_gap(batch, &batch->marks[m]);
-			if (slice->tid != PTD_ID_UNKNOWN && slice->tid != 0)
-				thread_of(slice->pid, slice->tid)->has_slice = false;
+			if (slice->tid == PTD_ID_UNKNOWN || slice->tid == 0)
+				continue;
+			t = thread_of(slice->pid, slice->tid);
+			t->has_slice = false;
+			t->torn = true;
 		}
 		if (i == batch->n_runs)
 			break;
@@ -182,16 +200,22 @@ static uint64_t horizon(void)
 	return t;
 }
 
-static void find(struct thread *t, const char *dir, uint64_t from)
+static bool switches_are_complete(void)
 {
-	struct emulog_insn logged;
-	struct emulog log;
-	int n_joined;
-	char name[64];
-	int r;
+	for (size_t i = 0; i < CPUS_MAX; i++)
+		if (cpus[i].cut)
+			return false;
+	return true;
+}
+
+/* Join what nothing may be missing between. Return: how many joints there are. */
+static size_t join(struct thread *t, uint64_t from)
+{
+	const bool complete = switches_are_complete();
+	size_t n = 0;
 
 	for (size_t i = 1; i < t->pieces.list.n; i++) {
-		const struct piece *p = &t->pieces.list.items[i];
+		struct piece *p = &t->pieces.list.items[i];
 
 		if (p->t0 < p[-1].t0) {
 			printf("%" PRIu32 ".%" PRIu32 ": a piece of %" PRIu64
@@ -199,24 +223,50 @@ static void find(struct thread *t, const char *dir, uint64_t from)
 			       t->pid, t->tid, p->t0, p[-1].t0);
 			wrong = true;
 		}
+		p->follows = !p->torn &&
+			     (p[-1].t0 > from || (complete && stays_begun(&stays, t->pid, t->tid,
+									  p[-1].t0, p->t0) == 1));
+		n += p->follows;
 	}
-	n_joined = pieces_join(&t->pieces, from);
-	if (n_joined < 0)
+	if (pieces_join(&t->pieces) < 0)
 		error(1, ENOMEM, "pieces");
-	(void)snprintf(name, sizeof(name), "%" PRIu32 ".%" PRIu32, t->pid, t->tid);
+	return n;
+}
+
+static void search(struct pieces *pieces, const char *dir, const char *name)
+{
+	const uint8_t *ips;
+	struct emulog log;
+	uint64_t ip;
+	size_t n;
+	int r;
+
 	r = emulog_init(&log, dir, name);
-	if (r < 0)
-		error(1, -r, "%s/%s.log", dir, name);
-	while (!pieces_found(&t->pieces) && (r = emulog_next(&log, &logged)) == 0)
-		if (!logged.unreported && pieces_show(&t->pieces, logged.ip) < 0)
-			error(1, ENOMEM, "pieces");
+	while (r == 0 && !pieces_found(pieces)) {
+		if (pieces_seek(pieces, &ip))
+			r = emulog_seek(&log, ip);
+		if (r == 0)
+			r = emulog_next_run(&log, &ips, &n);
+		if (r == 0)
+			r = pieces_show(pieces, ips, n);
+	}
 	if (r < 0)
 		error(1, -r, "%s/%s.log", dir, name);
 	emulog_deinit(&log);
+}
 
-	printf("%s: %" PRIu64 " instructions in %zu pieces, the last one of %d after the "
-	       "horizon, %" PRIu64 " jumps",
-	       name, t->n, t->pieces.list.n, n_joined, t->pieces.n_jumps);
+static void find(struct thread *t, const char *dir, uint64_t from)
+{
+	const size_t n = t->pieces.list.n, n_joined = join(t, from);
+	char name[64];
+
+	n_pieces += n;
+	n_joints += n_joined;
+	(void)snprintf(name, sizeof(name), "%" PRIu32 ".%" PRIu32, t->pid, t->tid);
+	search(&t->pieces, dir, name);
+	printf("%s: %" PRIu64 " instructions in %zu pieces, %zu of them joined to the one before, "
+	       "%" PRIu64 " jumps",
+	       name, t->n, n, n_joined, t->pieces.n_jumps);
 	if (!pieces_found(&t->pieces)) {
 		printf(", piece %zu (%zu instructions, at %" PRIu64 ") is not in the log: WRONG",
 		       t->pieces.at, t->pieces.list.items[t->pieces.at].ips.n,
@@ -247,17 +297,16 @@ int main(int argc, char **argv)
 	read_manifest(argv[optind]);
 	decode(argv[optind], engine, requested);
 	from = horizon();
-	if (last_gap > from) {
-		printf("a gap at %" PRIu64 " is behind the horizon, %" PRIu64 ": WRONG\n", last_gap,
-		       from);
-		wrong = true;
-	}
+	if (stays_init(&stays, argv[optind], false) < 0)
+		return 1;
 	for (size_t i = 0; i < threads.n; i++) {
 		n += threads.items[i].n;
 		find(&threads.items[i], argv[optind + 1], from);
 	}
-	printf("%zu threads, %" PRIu64 " instructions, %" PRIu64 " gaps%s\n", threads.n, n, n_gaps,
-	       wrong ? ": WRONG" : "");
+	stays_deinit(&stays);
+	printf("%zu threads, %" PRIu64 " instructions in %zu pieces, %zu of them joined to the one "
+	       "before, %" PRIu64 " gaps, %" PRIu64 " of them for want of a CPU%s\n",
+	       threads.n, n, n_pieces, n_joints, n_gaps, n_overflows, wrong ? ": WRONG" : "");
 	vec_deinit(&threads);
 	return wrong || n == 0;
 }
