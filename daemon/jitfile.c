@@ -14,6 +14,7 @@
 
 #include "daemon/record.h"
 #include "daemon/tasks.h"
+#include "decoder/util/mapname.h"
 #include "decoder/util/vec.h"
 
 /* Processes with a JIT that are remembered: the latest. Each may hold a descriptor. */
@@ -156,7 +157,7 @@ void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
 	const bool is_dump = tasks_is_jitdump(mmap->name);
 	struct process *p;
 
-	if (!(mmap->prot & PROT_EXEC) || (!is_dump && strcmp(mmap->name, "//anon") != 0))
+	if (!(mmap->prot & PROT_EXEC) || (!is_dump && !mapname_is_memory(mmap->name)))
 		return;
 	p = get(files, mmap->pid);
 	if (!p || !is_dump)

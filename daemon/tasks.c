@@ -8,6 +8,7 @@
 
 #include "daemon/record.h"
 #include "decoder/util/map.h"
+#include "decoder/util/mapname.h"
 #include "decoder/util/vec.h"
 
 #define PROCESSES_MAX 32768u
@@ -18,7 +19,8 @@
 /* An MMAP2 record that mappings were made by. */
 struct origin {
 	unsigned n_refs;
-	bool anonymous;
+	bool anonymous; /* private: any two are alike */
+	bool memory;    /* of no file */
 	uint32_t prot;
 	size_t size;
 	uint8_t bytes[];
@@ -61,6 +63,7 @@ static struct origin *origin_new(const struct record *record, const struct recor
 	*o = (struct origin){
 		.n_refs = 1,
 		.anonymous = strcmp(mmap->name, "//anon") == 0,
+		.memory = mapname_is_memory(mmap->name),
 		.prot = mmap->prot,
 		.size = record->header.size,
 	};
@@ -528,7 +531,7 @@ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges, siz
 		const struct process *p = tasks->processes.items[i];
 
 		for (size_t k = 0; k < p->maps.n; k++)
-			if (p->maps.items[k].origin->anonymous)
+			if (p->maps.items[k].origin->memory)
 				ranges[n++] = (struct tasks_range){
 					.pid = p->pid,
 					.start = p->maps.items[k].start,

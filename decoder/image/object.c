@@ -13,6 +13,7 @@
 #include "decoder/util/arena.h"
 #include "decoder/util/map.h"
 #include "decoder/util/mapfile.h"
+#include "decoder/util/mapname.h"
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
 
@@ -156,18 +157,6 @@ static int file_load(const char *path, struct file **ret_file)
 
 /* --- the search ------------------------------------------------------------------------------- */
 
-/* Memory that is executed but is no file has names like these in mmap records. */
-static bool names_a_file(const char *path)
-{
-	static const char *const others[] = { "//",        "/memfd:",        "/SYSV",
-					      "/dev/zero", "/anon_hugepage", "/[" };
-
-	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		if (strncmp(path, others[i], strlen(others[i])) == 0)
-			return false;
-	return path[0] == '/';
-}
-
 /*
  * Try one place; *@state says afterwards how far the search has come. All that can go wrong means
  * that the file cannot be had, want of memory too: too many mappings look the same.
@@ -233,7 +222,7 @@ static int search_snapshot(const struct objects *objects, const char *path,
 static int search(const struct objects *objects, const char *path, const struct buildid *wanted,
 		  enum object_state *ret_state, struct file **ret_file)
 {
-	enum object_state state = names_a_file(path) ? OBJECT_MISSING : OBJECT_NO_FILE;
+	enum object_state state = mapname_is_file(path) ? OBJECT_MISSING : OBJECT_NO_FILE;
 	int r = 0;
 
 	if (objects->dir) {
@@ -241,7 +230,7 @@ static int search(const struct objects *objects, const char *path, const struct 
 		if (r < 0)
 			return r;
 	}
-	if (names_a_file(path) && r != KEPT_AMBIGUOUS &&
+	if (mapname_is_file(path) && r != KEPT_AMBIGUOUS &&
 	    (state == OBJECT_MISSING || (state == OBJECT_WRONG_ID && wanted->size)))
 		try_path(path, wanted, &state, ret_file);
 	*ret_state = state;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "decoder/image/jitdump.h"
+#include "decoder/sideband/jitlive.h"
 #include "ptd/snapshot.h"
 
 #define NAME "[jit]"
@@ -24,7 +25,9 @@ struct jit {
 	struct object *object;
 	struct object *nameless; /* over the same bytes */
 	struct jitdump dump;
-	size_t next;           /* event to be applied */
+	struct jitlive changed; /* of that, as memory was at the snapshot */
+	size_t next;            /* event to be applied */
+	size_t next_change;
 	VEC(struct live) live; /* by address; they do not overlap */
 };
 
@@ -32,6 +35,7 @@ static struct jit *jit_free(struct jit *jit)
 {
 	if (!jit)
 		return NULL;
+	jitlive_deinit(&jit->changed);
 	jitdump_deinit(&jit->dump);
 	vec_deinit(&jit->live);
 	free(jit);
@@ -39,9 +43,12 @@ static struct jit *jit_free(struct jit *jit)
 }
 DEFINE_CLEANUP(struct jit *, jit_free);
 
-void jits_init(struct jits *jits, const struct trace_facts *facts, struct objects *objects)
+void jits_init(struct jits *jits, const struct trace_facts *facts, const struct memory *memory,
+	       struct objects *objects)
 {
-	*jits = (struct jits){ .facts = facts, .objects = objects, .next_time = UINT64_MAX };
+	*jits = (struct jits){
+		.facts = facts, .memory = memory, .objects = objects, .next_time = UINT64_MAX
+	};
 }
 
 void jits_deinit(struct jits *jits)
@@ -146,15 +153,39 @@ static int begin_version(struct jit *jit, uint64_t time, uint64_t start, uint64_
 	return 0;
 }
 
-static int apply_event(struct jit *jit, const struct jitdump_event *event, uint64_t time)
+/* Map what changed with the next event, or before it ran. */
+static int apply_changes(struct jit *jit, uint64_t time)
 {
+	const struct jitlive *changed = &jit->changed;
+	int r = 0;
+
+	for (; r == 0 && jit->next_change < changed->changes.n; jit->next_change++) {
+		const struct jitlive_change *c = &changed->changes.items[jit->next_change];
+
+		if (c->event != jit->next)
+			break;
+		r = space_map(jit->space, &(struct mapping){ .time = time,
+							     .kind = MAPPING_JIT,
+							     .start = c->address,
+							     .size = c->size,
+							     .offset = c->offset,
+							     .object = c->object });
+	}
+	return r;
+}
+
+static int apply_event(struct jit *jit, uint64_t time)
+{
+	const struct jitdump_event *event = &jit->dump.events.items[jit->next];
 	int r;
 
 	if (event->kind == JITDUMP_CLOSE)
 		return retire(jit, time, 0, UINT64_MAX);
 	r = begin_version(jit, time, event->address,
 			  event->address + (jit->dump.loads.items[event->load].size - 1));
-	return r < 0 ? r : map(jit, time, MAPPING_JIT, event);
+	if (r == 0)
+		r = map(jit, time, MAPPING_JIT, event);
+	return r < 0 ? r : apply_changes(jit, time);
 }
 
 /* The dump whose next event is the first, and where it is in time. */
@@ -186,7 +217,7 @@ int jits_apply(struct jits *jits, uint64_t time)
 	if (time < jits->next_time)
 		return 0;
 	while ((jit = first(jits, &jits->next_time)) && jits->next_time <= time) {
-		r = apply_event(jit, &jit->dump.events.items[jit->next], jits->next_time);
+		r = apply_event(jit, jits->next_time);
 		if (r < 0)
 			return r;
 		jit->next++;
@@ -266,6 +297,8 @@ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char 
 	jit->space = space;
 	jit->begin = time;
 	r = find_dump(jits, jit, pid, path);
+	if (r == 0)
+		r = jitlive_init(jit->object, jits->memory, pid, jits->objects, &jit->changed);
 	if (r == 0)
 		r = map_early(jits, jit);
 	if (r == -ENOMEM)

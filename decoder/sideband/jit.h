@@ -10,7 +10,8 @@
  * A version of code is one LOAD or MOVE. It holds from its time until the next one that overlaps
  * it, however little, or CLOSE. What is left of it then keeps its bytes, but not its name: that is
  * another object over the same file. Code may run before its maker finds the time to note it, so
- * where no version holds yet the first later one does, marked as early.
+ * where no version holds yet the first later one does, marked as early. What was changed in a
+ * version after it was noted is taken from the snapshot's memory: see jitlive.h.
  */
 
 #include <stddef.h>
@@ -18,6 +19,7 @@
 
 #include "base/base.h"
 #include "decoder/file/trace.h"
+#include "decoder/image/memory.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
 #include "decoder/util/vec.h"
@@ -27,13 +29,15 @@
 struct jit;
 
 struct jits {
-	const struct trace_facts *facts; /* borrowed, like objects */
+	const struct trace_facts *facts; /* borrowed, like memory and objects */
+	const struct memory *memory;
 	struct objects *objects;
 	VEC(struct jit *) list;
 	uint64_t next_time; /* of the first event that was not applied; UINT64_MAX: none */
 };
 
-void jits_init(struct jits *jits, const struct trace_facts *facts, struct objects *objects);
+void jits_init(struct jits *jits, const struct trace_facts *facts, const struct memory *memory,
+	       struct objects *objects);
 void jits_deinit(struct jits *jits);
 
 /* Return: whether a file that was mapped as @path is a jitdump: JITs map theirs to say so. */

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sideband/jitlive.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "decoder/image/patch.h"
+
+#define CHANGES_MAX (1u << 20)
+
+/* A version that still holds at the end of the dump. */
+struct version {
+	uint64_t start;
+	uint64_t last; /* inclusive */
+	size_t event;
+};
+
+struct versions {
+	VEC(struct version) list; /* by address; they do not overlap */
+};
+
+struct jitlive_piece {
+	const struct memory_piece *memory;
+	struct object *object;
+	struct jitdump names; /* its loads are those versions that were changed */
+};
+
+struct builder {
+	struct jitlive *live;
+	const struct jitdump *dump;
+	const uint8_t *code; /* the dump's bytes */
+	struct objects *objects;
+	struct versions versions;
+};
+
+/* --- versions --------------------------------------------------------------------------------- */
+
+/* Return: index of the first version that ends at or above @address. */
+static size_t lower_bound(const struct versions *v, uint64_t address)
+{
+	size_t low = 0, high = v->list.n;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (v->list.items[middle].last < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int begin(struct versions *v, const struct version *new)
+{
+	size_t from, to;
+	int r;
+
+	r = vec_reserve(&v->list, 1);
+	if (r < 0)
+		return r;
+	from = to = lower_bound(v, new->start);
+	while (to < v->list.n && v->list.items[to].start <= new->last)
+		to++;
+	memmove(v->list.items + from + 1, v->list.items + to,
+		(v->list.n - to) * sizeof(*v->list.items));
+	v->list.items[from] = *new;
+	v->list.n = v->list.n - (to - from) + 1;
+	return 0;
+}
+
+/* None holds any more when the dump was closed. */
+static int collect(struct builder *b)
+{
+	for (size_t i = 0; i < b->dump->events.n; i++) {
+		const struct jitdump_event *e = &b->dump->events.items[i];
+		int r;
+
+		if (e->kind == JITDUMP_CLOSE) {
+			b->versions.list.n = 0;
+			return 0;
+		}
+		r = begin(&b->versions,
+			  &(struct version){ .start = e->address,
+					     .last = e->address +
+						     (b->dump->loads.items[e->load].size - 1),
+					     .event = i });
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* --- changes ---------------------------------------------------------------------------------- */
+
+static struct jitlive_piece *piece_free(struct jitlive_piece *piece)
+{
+	if (!piece)
+		return NULL;
+	jitdump_deinit(&piece->names);
+	free(piece);
+	return NULL;
+}
+DEFINE_CLEANUP(struct jitlive_piece *, piece_free);
+
+/* Return: 0; -ENOMEM; or what went wrong with its file. */
+static int piece_of(struct builder *b, const struct memory_piece *memory,
+		    struct jitlive_piece **ret_piece)
+{
+	_cleanup_(piece_freep) struct jitlive_piece *piece = NULL;
+	struct jitlive *live = b->live;
+	int r;
+
+	/* Versions come by address, and so do pieces. */
+	if (live->pieces.n > 0 && live->pieces.items[live->pieces.n - 1]->memory == memory) {
+		*ret_piece = live->pieces.items[live->pieces.n - 1];
+		return 0;
+	}
+	piece = calloc(1, sizeof(*piece));
+	if (!piece)
+		return -ENOMEM;
+	piece->memory = memory;
+	r = objects_add_memory(b->objects, memory->object->id.source, "[jit]", 0, &piece->object);
+	if (r < 0)
+		return r;
+	piece->object->jitdump = &piece->names;
+	*ret_piece = piece;
+	r = vec_push(&live->pieces, piece);
+	if (r == 0)
+		piece = NULL;
+	return r;
+}
+
+/* When the change of @version that @patch is took effect. */
+static size_t event_of(const struct builder *b, const struct version *version,
+		       const struct patch *patch)
+{
+	const size_t i = lower_bound(&b->versions, patch->target);
+	const struct version *target = b->versions.list.items + i;
+
+	if (!patch->is_link || i == b->versions.list.n || target->start > patch->target ||
+	    target->event < version->event)
+		return version->event;
+	return target->event;
+}
+
+/* What of a version lies in one piece of memory. */
+struct part {
+	const struct version *version;
+	const struct memory_piece *memory;
+	uint64_t start;
+	size_t size;
+	struct jitdump_load load; /* of its bytes in the dump */
+};
+
+static int add_changes(struct builder *b, const struct part *part, const struct patches *patches)
+{
+	struct jitdump_load load = part->load;
+	struct jitlive_piece *piece;
+	int r;
+
+	if (b->live->changes.n + patches->list.n > CHANGES_MAX)
+		return 0;
+	r = piece_of(b, part->memory, &piece);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	load.offset = part->start - part->memory->start;
+	r = vec_push(&piece->names.loads, load);
+	for (size_t i = 0; r == 0 && i < patches->list.n; i++) {
+		const struct patch *p = &patches->list.items[i];
+
+		r = vec_push(&b->live->changes, { .event = event_of(b, part->version, p),
+						  .address = part->start + p->offset,
+						  .size = p->size,
+						  .offset = load.offset + p->offset,
+						  .object = piece->object });
+	}
+	return r;
+}
+
+static int compare_part(struct builder *b, const struct part *part)
+{
+	const uint8_t *now = part->memory->object->bytes + (part->start - part->memory->start);
+	_cleanup_(patches_deinit) struct patches patches;
+	int r;
+
+	r = patches_find(b->code + part->load.offset, now, part->size, part->start, &patches);
+	if (r < 0 || patches.list.n == 0 || patches.n_bytes > part->size / 2)
+		return r;
+	return add_changes(b, part, &patches);
+}
+
+static int compare_version(struct builder *b, const struct version *v, const struct memory *memory,
+			   uint32_t pid)
+{
+	uint64_t start = v->start;
+	int r = 0;
+
+	while (r == 0) {
+		const struct memory_piece *m = memory_find(memory, pid, start);
+		struct part part = { .version = v, .memory = m };
+		uint64_t last;
+
+		if (!m || m->start > v->last)
+			break;
+		part.start = m->start > start ? m->start : start;
+		last = m->last < v->last ? m->last : v->last;
+		part.size = last - part.start + 1;
+		part.load = b->dump->loads.items[b->dump->events.items[v->event].load];
+		part.load.offset += part.start - v->start;
+		part.load.size = part.size;
+		r = compare_part(b, &part);
+		if (last == v->last)
+			break;
+		start = last + 1;
+	}
+	return r;
+}
+
+static int compare_changes(const void *pa, const void *pb)
+{
+	const struct jitlive_change *a = pa, *b = pb;
+
+	if (a->event != b->event)
+		return a->event < b->event ? -1 : 1;
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+int jitlive_init(const struct object *dump, const struct memory *memory, uint32_t pid,
+		 struct objects *objects, struct jitlive *ret_live)
+{
+	struct jitlive live = {};
+	struct builder b = {
+		.live = &live, .dump = dump->jitdump, .code = dump->bytes, .objects = objects
+	};
+	int r;
+
+	r = collect(&b);
+	for (size_t i = 0; r == 0 && i < b.versions.list.n; i++)
+		r = compare_version(&b, &b.versions.list.items[i], memory, pid);
+	vec_deinit(&b.versions.list);
+	if (r < 0) {
+		jitlive_deinit(&live);
+		return r;
+	}
+	if (live.changes.n > 0)
+		qsort(live.changes.items, live.changes.n, sizeof(*live.changes.items),
+		      compare_changes);
+	*ret_live = live;
+	return 0;
+}
+
+void jitlive_deinit(struct jitlive *live)
+{
+	for (size_t i = 0; i < live->pieces.n; i++)
+		(void)piece_free(live->pieces.items[i]);
+	vec_deinit(&live->pieces);
+	vec_deinit(&live->changes);
+}
