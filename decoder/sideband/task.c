@@ -24,7 +24,7 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 		.objects = objects,
 		.n_copies_left = COPIES_MIN + COPIES_PER_RECORD * (uint64_t)trace->n_records,
 	};
-	jits_init(&tasks->jits, &trace->facts, objects);
+	jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
 	r = idtable_init(&tasks->build_ids, trace);
 	return r < 0 ? r : memory_init(&tasks->memory, objects);
 }
