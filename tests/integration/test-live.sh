@@ -20,9 +20,9 @@ pipelines='exec 3<&0; rm -f "$1"
 	done | sort -u; wait'
 
 echo "--- threads that sleep, migrate and get signals"
-moments 10 4 256 SwitchSize=16M "$O/targets/live.c"
+moments 3 4 256 SwitchSize=16M "$O/targets/live.c"
 echo "--- the same, with switches that wrap before the PT"
-moments 10 4 256 "SwitchSize=8K SidebandMax=1M" "$O/targets/live.c"
+moments 3 4 256 "SwitchSize=8K SidebandMax=1M" "$O/targets/live.c"
 echo "--- a shell that starts pipelines again and again"
 moments 30 2 64 SwitchSize=16M sh -c "$pipelines" sh "$T/over"
 
