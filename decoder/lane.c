@@ -6,18 +6,31 @@
 #include <stdlib.h>
 
 #include "decoder/file/clock.h"
+#include "decoder/lane_loss.h"
 #include "decoder/pt/ipt.h"
 
 #define LANE_RUNS_MAX  (4 * IPT_STEP_RUNS_MAX)
 #define LANE_MARKS_MAX 4096
 
+/* PT that was used is given back in steps of the first, but for the last few bytes. */
+#define REST_SIZE (UINT64_C(1) << 20)
+#define REST_KEEP (UINT64_C(1) << 16)
+
 int lane_init(struct lane *lane, const struct lane_config *config)
 {
-	*lane = (struct lane){ .config = *config, .stay_opens = true };
+	const struct trace_queue *queue = config->queue;
 
-	lane->stats.cpu = config->queue->cpu;
-	for (size_t i = 0; i < config->queue->n_spans; i++)
-		lane->stats.bytes_in += config->queue->spans[i].size;
+	*lane = (struct lane){
+		.config = *config,
+		.stay_opens = true,
+		.next_loss = queue->n_losses_at,
+		/* Without PT, nothing else tells. */
+		.t = queue->n_spans == 0 && queue->n_losses > 0 ? queue->losses[0].time : 0,
+	};
+
+	lane->stats.cpu = queue->cpu;
+	for (size_t i = 0; i < queue->n_spans; i++)
+		lane->stats.bytes_in += queue->spans[i].size;
 
 	lane->runs = malloc(LANE_RUNS_MAX * sizeof(*lane->runs));
 	return lane->runs ? 0 : -ENOMEM;
@@ -58,15 +71,10 @@ static bool same_slice(const struct stay *a, const struct stay *b)
 	return a->pid == b->pid && a->tid == b->tid && a->space == b->space && a->start == b->start;
 }
 
-static bool has_time(const struct lane *lane)
-{
-	return lane->config.facts->clock.valid && lane->config.facts->has_tsc;
-}
-
 /* Does the PT come from a time of which the recorder did not keep who ran? */
 static bool is_before_sideband(const struct lane *lane)
 {
-	return has_time(lane) && lane->t < lane->config.queue->sideband_since;
+	return lane_has_time(lane) && lane->t < lane->config.queue->sideband_since;
 }
 
 /* Where there is no time, the records prove who ran only if nobody else ever did. */
@@ -100,7 +108,7 @@ static int ask(struct lane *lane)
 	const struct timeline *timeline = lane->config.timeline;
 	uint64_t time = UINT64_MAX;
 
-	if (timeline && !has_time(lane)) {
+	if (timeline && !lane_has_time(lane)) {
 		only_stay(lane, &stay);
 	} else if (timeline && !is_before_sideband(lane)) {
 		time = lane->t;
@@ -189,26 +197,38 @@ static int start_span(struct lane *lane)
 	const struct trace_span *span = &lane->config.queue->spans[lane->next_span];
 	struct engine_config config = lane->config.engine_config;
 	const struct engine_step empty = { .reason = PTD_GAP_EMPTY };
-	const struct engine_step lost = { .reason = PTD_GAP_LOST };
 	int r;
 
-	if (lane->next_span > 0) {
-		/* What the recorder wrote between the two was not kept. */
-		lane->span_base += span[-1].size;
-		lane->stay_opens = true;
-		r = add_mark(lane, PTD_MARK_GAP, &lost);
-		if (r < 0)
-			return r;
-	}
+	r = lane_tell_hole(lane, span);
+	if (r < 0)
+		return r;
 	lane->next_span++;
-	lane->span_decoded = 0;
+	lane->span_decoded = lane->span_rested = 0;
 	if (span->size == 0)
 		return add_mark(lane, PTD_MARK_GAP, &empty);
 
 	/* Private to this process, whatever they come from: see mapfile_init_writable(). */
 	config.pt = (uint8_t *)(uintptr_t)span->bytes;
 	config.size = span->size;
-	return engine_new(lane->config.engine, &config, &lane->engine);
+	r = engine_new(lane->config.engine, &config, &lane->engine);
+	if (r < 0)
+		return r;
+	return lane_tell_losses_in(lane);
+}
+
+/* Memory grows with what is mapped, not with the length of the trace. */
+static void rest(struct lane *lane)
+{
+	const uint64_t offset = lane_offset(lane);
+	const uint64_t end =
+	    lane->engine ? offset - (offset < REST_KEEP ? offset : REST_KEEP) : offset;
+
+	if (!lane->config.trace || lane->next_span == 0 || end <= lane->span_rested ||
+	    (lane->engine && end - lane->span_rested < REST_SIZE))
+		return;
+	trace_rest(lane->config.trace, lane_span(lane)->bytes + lane->span_rested,
+		   end - lane->span_rested);
+	lane->span_rested = end;
 }
 
 static void account(struct lane *lane)
@@ -223,15 +243,24 @@ static void account(struct lane *lane)
 static int take(struct lane *lane, const struct engine_step *step)
 {
 	struct ptd_run *run = lane->runs + lane->n_runs;
+	int r;
 
 	for (size_t i = 0; i < step->n_runs; i++) {
 		set_time(lane, run[i].t);
+		r = lane_tell_losses(lane, lane->n_runs + i);
+		if (r < 0)
+			return r;
 		run[i].t = lane->t;
 		lane->stats.n_insns += run[i].n;
 	}
 	lane->n_runs += step->n_runs;
 	lane->n_insns_early += step->n_insns_early;
 	set_time(lane, step->t);
+	r = lane_tell_losses(lane, lane->n_runs);
+	if (r == 0)
+		r = lane_tell_losses_in(lane);
+	if (r < 0)
+		return r;
 
 	switch (step->stop) {
 	case ENGINE_FULL:
@@ -268,13 +297,14 @@ int lane_fill(struct lane *lane)
 			open_slice(lane);
 
 		if (!lane->engine) {
-			lane->ended = lane->next_span == lane->config.queue->n_spans;
-			r = lane->ended ? 0 : start_span(lane);
+			r = lane->next_span == lane->config.queue->n_spans ? lane_tell_rest(lane)
+									   : start_span(lane);
 		} else {
 			r = engine_next(lane->engine, lane->runs + lane->n_runs,
 					LANE_RUNS_MAX - lane->n_runs, &step);
 			if (r == 0)
 				r = take(lane, &step);
+			rest(lane);
 		}
 		if (r < 0)
 			return r;

@@ -22,6 +22,7 @@
 #include "ptd/record.h"
 
 struct lane_config {
+	const struct trace *trace; /* whose memory is given back when it was used; or NULL */
 	const struct trace_queue *queue;
 	const struct trace_facts *facts;
 	const struct timeline *timeline; /* NULL: nothing is known of threads */
@@ -36,6 +37,11 @@ struct lane {
 	size_t next_span;
 	uint64_t span_base;    /* bytes of the queue before the engine's span */
 	uint64_t span_decoded; /* of the engine's span, already in the stats */
+	uint64_t span_rested;  /* of its bytes, how many are not needed any more */
+
+	/* Losses of the queue that are still to be told. */
+	size_t next_loss_at; /* of those that tell where they are */
+	size_t next_loss;    /* of the others */
 
 	/* The batch that is ready: valid if it has runs or marks. */
 	struct ptd_slice slice;
@@ -72,4 +78,24 @@ _must_check_ int lane_fill(struct lane *lane);
 static inline bool lane_ready(const struct lane *lane)
 {
 	return lane->n_runs > 0 || lane->marks.n > 0;
+}
+
+/* Return: the span that the engine is in, or was in last; there was one. */
+static inline const struct trace_span *lane_span(const struct lane *lane)
+{
+	return &lane->config.queue->spans[lane->next_span - 1];
+}
+
+/* Return: where the lane stands in its span. */
+static inline uint64_t lane_offset(const struct lane *lane)
+{
+	if (lane->next_span == 0)
+		return 0;
+	return lane->engine ? engine_offset(lane->engine) : lane_span(lane)->size;
+}
+
+/* Return: whether the lane's time is that of the records. */
+static inline bool lane_has_time(const struct lane *lane)
+{
+	return lane->config.facts->clock.valid && lane->config.facts->has_tsc;
 }

@@ -186,6 +186,7 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 	const struct trace_facts *facts = d->trace ? &d->trace->facts : &d->raw_facts;
 	const size_t n = d->trace ? d->trace->n_queues : 1;
 	struct lane_config config = {
+		.trace = d->trace,
 		.facts = facts,
 		.timeline = d->timeline,
 		.space = d->raw_space,

@@ -121,9 +121,10 @@ static int take_losses(struct maker *m, uint32_t key, bool exact, struct trace_q
 
 			if (at != (pass == 0))
 				continue;
-			queue->overwritten = queue->overwritten || l->overwrite;
-			if (l->overwrite && m->trace->facts.snapshot_mode)
+			if (l->overwrite && m->trace->facts.snapshot_mode) {
+				queue->overwritten = true;
 				continue;
+			}
 			loss.offset = loss.reason == PTD_GAP_TRUNCATED ? l->aux_end : l->aux_start;
 			queue->losses[queue->n_losses++] = loss;
 		}

@@ -265,7 +265,7 @@ int manifest_read(int dir_fd, const char *dir, bool force, struct manifest *ret_
 {
 	const struct checker c = { .dir_fd = dir_fd, .dir = dir, .reterr_message = reterr_message };
 	_cleanup_(mapfile_deinit) struct mapfile manifest = {}, sums = {};
-	struct manifest m = {};
+	struct manifest m = { .is_there = true };
 	int has_manifest, has_sums, r;
 
 	has_manifest = map_if_there(&c, PTD_SNAPSHOT_MANIFEST, &manifest);

@@ -15,6 +15,7 @@
 #include "decoder/util/map.h"
 
 struct manifest {
+	bool is_there;
 	int64_t realtime_offset_ns; /* 0 if not stated, like the next */
 	int64_t monotonic_offset_ns;
 

@@ -74,7 +74,9 @@ struct trace_queue {
 struct trace_facts {
 	struct clock_conv clock;
 	bool snapshot_mode; /* AUX was overwritten, or sampled: each span starts anywhere */
-	bool has_tsc;       /* of attr.config */
+	/* LOST is not about switches: they have rings of their own (snapshots of ptd). */
+	bool switches_apart;
+	bool has_tsc; /* of attr.config */
 	bool has_mtc;
 	bool has_cyc;
 	bool return_compression;

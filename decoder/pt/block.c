@@ -49,4 +49,6 @@ const struct engine_ops engine_block = {
 	.set_space = ipt_engine_set_space,
 	.next = ipt_engine_next,
 	.decoded = ipt_engine_decoded,
+	.offset = ipt_engine_offset,
+	.pause_at = ipt_engine_pause_at,
 };

@@ -67,6 +67,8 @@ struct engine_ops {
 	int (*next)(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 		    struct engine_step *ret_step);
 	uint64_t (*decoded)(const struct engine *engine);
+	uint64_t (*offset)(const struct engine *engine);
+	void (*pause_at)(struct engine *engine, uint64_t offset);
 };
 
 /* First member of every engine. */
@@ -124,6 +126,18 @@ _must_check_ static inline int engine_next(struct engine *engine, struct ptd_run
 static inline uint64_t engine_decoded(const struct engine *engine)
 {
 	return engine->ops->decoded(engine);
+}
+
+/* Return: where in the span it stands. */
+static inline uint64_t engine_offset(const struct engine *engine)
+{
+	return engine->ops->offset(engine);
+}
+
+/* Stop once with ENGINE_ASK where packets from @offset on are used, or soon after. */
+static inline void engine_pause_at(struct engine *engine, uint64_t offset)
+{
+	engine->ops->pause_at(engine, offset);
 }
 
 DEFINE_CLEANUP(struct engine *, engine_free);

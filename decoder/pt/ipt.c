@@ -19,7 +19,9 @@ int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *op
 
 	if (!e)
 		return -ENOMEM;
-	*e = (struct ipt_engine){ .engine = { .ops = engine_ops }, .ops = ops, .config = *config };
+	*e = (struct ipt_engine){
+		.engine = { .ops = engine_ops }, .ops = ops, .config = *config, .pause = UINT64_MAX
+	};
 	guard = &e->engine;
 	c = &e->pt_config;
 
@@ -491,6 +493,18 @@ uint64_t ipt_engine_decoded(const struct engine *engine)
 	return e->decoded + (e->ended || !e->started ? 0 : ipt_offset(e) - e->from);
 }
 
+uint64_t ipt_engine_offset(const struct engine *engine)
+{
+	const struct ipt_engine *e = (const struct ipt_engine *)engine;
+
+	return e->ended ? e->config.size : e->started ? ipt_offset(e) : 0;
+}
+
+void ipt_engine_pause_at(struct engine *engine, uint64_t offset)
+{
+	((struct ipt_engine *)engine)->pause = offset;
+}
+
 /* Return: whether code has been running for too long without using up packets. */
 static bool spins(struct ipt_engine *e, uint64_t n_taken)
 {
@@ -529,6 +543,11 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 		const uint64_t n_before = output->n_insns;
 
 		ret_step->n_runs = output->n;
+		if (e->pause < UINT64_MAX && ipt_offset(e) > e->pause) {
+			e->pause = UINT64_MAX;
+			stop(e, ENGINE_ASK, 0, ret_step);
+			return 0;
+		}
 		if (ipt_newer_is_due(e)) {
 			ipt_take_newer(e, ret_step);
 			return 0;

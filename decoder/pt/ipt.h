@@ -97,6 +97,7 @@ struct ipt_engine {
 	uint64_t t;
 	uint64_t from;    /* offset from which bytes are not accounted for */
 	uint64_t decoded; /* bytes */
+	uint64_t pause;   /* offset to stop at */
 	uint64_t ip;      /* of the instruction that an error hit */
 	struct ipt_flow flow;
 
@@ -116,6 +117,8 @@ int ipt_engine_set_space(struct engine *engine, const struct space *space, size_
 int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 		    struct engine_step *ret_step);
 uint64_t ipt_engine_decoded(const struct engine *engine);
+uint64_t ipt_engine_offset(const struct engine *engine);
+void ipt_engine_pause_at(struct engine *engine, uint64_t offset);
 
 /* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if not, see
  * engine->status. */

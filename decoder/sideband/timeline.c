@@ -15,7 +15,9 @@
 
 /* Who runs on a CPU now. */
 struct cpu {
-	bool placed; /* something was said of it already */
+	bool placed;        /* something was said of it already */
+	uint64_t placed_at; /* its last stay begins */
+	uint64_t heard_at;  /* time of the last record that was made on it */
 	uint32_t pid;
 	uint32_t tid;
 	const struct space *space;
@@ -26,6 +28,7 @@ struct timeline {
 	VEC(struct cpu) cpus;
 	struct map by_cpu;   /* number → index into cpus, which is its owner number in stays */
 	struct tracks stays; /* by cpu */
+	bool switches_apart; /* LOST is not about them */
 	size_t n_skipped;
 };
 
@@ -69,7 +72,11 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 
 	if (cpu->placed && cpu->pid == pid && cpu->tid == tid && cpu->space == item.space)
 		return 0;
-	*cpu = (struct cpu){ .placed = true, .pid = pid, .tid = tid, .space = item.space };
+	cpu->placed = true;
+	cpu->placed_at = time;
+	cpu->pid = pid;
+	cpu->tid = tid;
+	cpu->space = item.space;
 	return tracks_add(&tl->stays, &item);
 }
 
@@ -219,6 +226,54 @@ static int on_fork(struct timeline *tl, const struct trace_record *record)
 	return r != 0 ? r : place_again(tl, ran_on, ids[0], ids[2], record->time);
 }
 
+/*
+ * Records of a CPU were lost between the last one before this and this one: whoever ran may have left,
+ * and others have come and gone.
+ */
+static int on_lost(struct timeline *tl, const struct trace_record *record)
+{
+	uint32_t index;
+	struct cpu *cpu;
+	uint64_t since;
+	int r;
+
+	if (tl->switches_apart || record->cpu == TRACE_NONE)
+		return 0;
+	r = get_cpu(tl, record->cpu, &index);
+	if (r < 0)
+		return r;
+	cpu = &tl->cpus.items[index];
+	if (cpu->placed && cpu->tid == PTD_ID_UNKNOWN)
+		return 0;
+	since = cpu->heard_at > cpu->placed_at ? cpu->heard_at : cpu->placed_at;
+	/* What the last record says held at least at its own time. */
+	if (cpu->placed)
+		since = since < record->time ? since + 1 : record->time;
+	cpu->placed = true;
+	cpu->placed_at = since;
+	cpu->pid = cpu->tid = PTD_ID_UNKNOWN;
+	cpu->space = NULL;
+	return tracks_add(&tl->stays, &(struct track_item){ .start = since,
+							    .owner = index,
+							    .pid = PTD_ID_UNKNOWN,
+							    .tid = PTD_ID_UNKNOWN,
+							    .comm = "" });
+}
+
+/* Note that @record was made. */
+static int hear(struct timeline *tl, const struct trace_record *record)
+{
+	uint32_t index;
+	int r;
+
+	if (record->cpu == TRACE_NONE || record->time == 0)
+		return 0;
+	r = get_cpu(tl, record->cpu, &index);
+	if (r == 0)
+		tl->cpus.items[index].heard_at = record->time;
+	return r;
+}
+
 static int on_record(struct timeline *tl, const struct trace_record *record)
 {
 	switch (record->type) {
@@ -239,6 +294,8 @@ static int on_record(struct timeline *tl, const struct trace_record *record)
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
 		return tasks_map(&tl->tasks, record);
+	case PERF_RECORD_LOST:
+		return on_lost(tl, record);
 	default:
 		return 0;
 	}
@@ -253,6 +310,7 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 
 	if (!tl)
 		return -ENOMEM;
+	tl->switches_apart = trace->facts.switches_apart;
 	r = tasks_init(&tl->tasks, trace, objects);
 	if (r < 0)
 		return r;
@@ -265,6 +323,9 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 		if (r < 0)
 			return r;
 		tl->n_skipped += r == TASKS_SKIPPED;
+		r = hear(tl, &trace->records[i]);
+		if (r < 0)
+			return r;
 	}
 	r = jits_apply(&tl->tasks.jits, UINT64_MAX);
 	if (r < 0)

@@ -7,7 +7,8 @@
  * What the sideband proves: which thread ran on which CPU from when to when, and in which address
  * space. Built once from a trace's records; then asked by CPU and time.
  *
- * Rules: SWITCH_CPU_WIDE, SWITCH and ITRACE_START say who runs on a CPU from their time on. A FORK
+ * Rules: SWITCH_CPU_WIDE, SWITCH and ITRACE_START say who runs on a CPU from their time on; LOST says
+ * that since the record before it that was made there, nobody knows. A FORK
  * makes a task; with the parent's pid it is a thread and shares the space, else the space is a copy
  * at that time. COMM with the exec bit begins an empty space. EXIT ends a task. MMAP and MMAP2 of
  * executable code map an object; those of a jitdump begin what it tells of (see jit.h).

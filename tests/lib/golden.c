@@ -230,17 +230,20 @@ static int put_aux(struct perfbuild *b, const char *text)
 	if (sscanf(text, "%" SCNx64 " %" SCNx64 " %" SCNx64, &payload[0], &payload[1],
 		   &payload[2]) != 3)
 		return -EINVAL;
-	perfbuild_record(b, PERF_RECORD_AUX, 0, payload, sizeof(payload), NULL);
+	perfbuild_aux(b, payload[0], payload[1], payload[2]);
 	return 0;
 }
 
-static int put_lost(struct perfbuild *b, const char *text)
+static int put_lost(struct perfbuild *b, bool samples, const char *text)
 {
-	uint64_t payload[2] = { 2 };
+	uint64_t n;
 
-	if (sscanf(text, "%" SCNu64, &payload[1]) != 1)
+	if (sscanf(text, "%" SCNu64, &n) != 1)
 		return -EINVAL;
-	perfbuild_record(b, PERF_RECORD_LOST, 0, payload, sizeof(payload), NULL);
+	if (samples)
+		perfbuild_lost_samples(b, n);
+	else
+		perfbuild_lost(b, n);
 	return 0;
 }
 
@@ -290,8 +293,8 @@ static int put_record(struct perfbuild *b, const char *dir, const char *line)
 		return put_switch(b, what[0] == 'o', line);
 	else if (strcmp(what, "aux") == 0)
 		return put_aux(b, line);
-	else if (strcmp(what, "lost") == 0)
-		return put_lost(b, line);
+	else if (strcmp(what, "lost") == 0 || strcmp(what, "lost_samples") == 0)
+		return put_lost(b, what[4], line);
 	else
 		return -EINVAL;
 	return 0;

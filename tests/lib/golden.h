@@ -22,7 +22,7 @@
  *
  * Records, all in the form "@TIME CPU PID/TID what", times in TSC ticks that are ns:
  *
- *	comm NAME · exec NAME · fork PID/TID · exit · itrace · lost N
+ *	comm NAME · exec NAME · fork PID/TID · exit · itrace · lost N · lost_samples N
  *	mmap START SIZE OFFSET NAME     of the code NAME, numbers hexadecimal
  *	in [PID/TID] · out [PID/TID]    the trailer's thread comes or goes; the other one
  *	aux OFFSET SIZE FLAGS           hexadecimal
