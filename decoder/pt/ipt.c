@@ -275,13 +275,13 @@ static bool extend(struct ipt_output *output, uint64_t ip, size_t *n)
 int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, size_t n,
 	     uint8_t mode)
 {
-	engine->ip = ip;
 	while (n > 0) {
 		const struct ptd_block *block;
 		const struct extent *extent;
 		size_t take;
 		int r;
 
+		engine->ip = ip;
 		if (extend(output, ip, &n)) {
 			const struct ptd_run *run = &output->runs[output->n - 1];
 
@@ -349,7 +349,8 @@ static enum ptd_gap_reason reason_of(struct ipt_engine *e, int status)
 {
 	switch (-status) {
 	case pte_nomap:
-		return why_no_code(e);
+		/* Without an address it means that packets do not say where execution is. */
+		return e->ip ? why_no_code(e) : PTD_GAP_BAD_FLOW;
 	case pte_overflow:
 		return PTD_GAP_OVERFLOW;
 	case pte_bad_opc:
