@@ -17,7 +17,7 @@ trap 'leave; finish' EXIT
 
 # inside CMD...: run it in the machine, as root. as USER CMD...: as that user, with its groups.
 inside() {
-	nsenter -t "$machine" -m -u -i -n -p -C -r -w "$@" </dev/null
+	timeout 120 nsenter -t "$machine" -m -u -i -n -p -C -r -w "$@" </dev/null
 }
 
 as() {
@@ -188,14 +188,15 @@ has MainPID "$pid" || failed "it was restarted"
 
 echo "--- a recorder that hangs"
 mkdir -p "$etc/systemd/system/ptd.service.d"
-printf '%s\n' '[Service]' WatchdogSec=4s >"$etc/systemd/system/ptd.service.d/test.conf"
+printf '%s\n' '[Service]' WatchdogSec=8s >"$etc/systemd/system/ptd.service.d/test.conf"
 inside systemctl daemon-reload
 expect 0 "" inside systemctl restart ptd.service
-has WatchdogUSec 4s || failed "the watchdog is not set"
+has WatchdogUSec 8s || failed "the watchdog is not set"
+pid=$(show MainPID)
 fed=$(show WatchdogTimestampMonotonic)
 is_fed() { ! has WatchdogTimestampMonotonic "$fed"; }
 until_ 60 "it feeds the watchdog" is_fed
-pid=$(show MainPID)
+has MainPID "$pid" && has NRestarts 0 || failed "it was killed although it does not hang"
 inside systemctl kill --kill-who=main --signal=STOP ptd.service
 until_ 60 "it was killed and started again" is_other_process "$pid"
 said "Watchdog timeout" || failed "another one runs, but not because of the watchdog"
