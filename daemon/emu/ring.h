@@ -12,9 +12,9 @@
 
 #include <linux/types.h>
 
-#define RING_STRIDE  (16u << 20)
+#define RING_STRIDE  (1u << 20)
 #define RING_OFFSET  4096u
-#define RING_SIZE    (8u << 20)
+#define RING_SIZE    (512u << 10)
 #define RING_VECTORS 256
 
 /* Bits of control, as in IA32_RTIT_CTL; those that attr.config has stand at the same places there. */
@@ -37,6 +37,7 @@ struct ring {
 	__u64 restarts; /* how often it began anew, with a PSB */
 	__u64 tail;     /* bytes it has taken */
 	__u64 stalled;  /* it takes nothing, so that the ring fills: for tests of overflows */
+	__u32 log;      /* number of the log that what it runs goes to: of the first unit only */
 	__u32 pid, tid; /* who runs on the CPU; of a kernel thread both are its tid */
 	__u64 handlers[RING_VECTORS]; /* of interrupts and exceptions, where its IDT says */
 

@@ -178,7 +178,8 @@ int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int ar
 		return 1;
 	}
 	for (unsigned i = 0; i < n_units; i++)
-		unit_init(&units[i], i, (struct ring *)(shared + (size_t)i * RING_STRIDE), &truth);
+		unit_init(&units[i], i, (struct ring *)(shared + (size_t)i * RING_STRIDE),
+			  &((struct ring *)shared)->log, &truth);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	qemu_plugin_register_atexit_cb(id, on_exit_guest, NULL);
 	return 0;

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int truth_init(struct truth *truth, const char *dir)
 {
@@ -42,14 +44,28 @@ int truth_block(struct truth *truth, uint64_t ip, const struct block_insn *insns
 	return r;
 }
 
-static int inherit(const struct truth *truth, uint32_t pid)
+/* Make the directory of log @number, and in it the dictionary's name. */
+static int make_dir(const char *dir, const char *number)
+{
+	_cleanup_(freep) char *name = NULL;
+
+	if (asprintf(&name, "%s/%s/0.0.blocks", dir, number) < 0)
+		return -ENOMEM;
+	*strrchr(name, '/') = '\0';
+	if (mkdir(name, 0777) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	name[strlen(name)] = '/';
+	return symlink("../0.0.blocks", name) < 0 ? -errno : 0;
+}
+
+static int inherit(const char *dir, const char *number, uint32_t pid)
 {
 	struct log_file *file;
-	char name[32];
+	char name[64];
 	int r;
 
-	(void)snprintf(name, sizeof(name), "%" PRIu32 ".0.blocks", pid);
-	r = log_file_new(truth->dir, name, &file);
+	(void)snprintf(name, sizeof(name), "%s/%" PRIu32 ".0.blocks", number, pid);
+	r = log_file_new(dir, name, &file);
 	if (r < 0)
 		return r;
 	log_inherit(file, UINT32_MAX, 0, 0);
@@ -57,31 +73,46 @@ static int inherit(const struct truth *truth, uint32_t pid)
 	return 0;
 }
 
-static struct log_file *new_log(struct truth *truth, uint32_t pid, uint32_t tid)
+static struct log_file *new_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
 {
 	struct log_file *file;
-	char name[64];
+	char text[16], name[64];
 
-	(void)snprintf(name, sizeof(name), "%" PRIu32 ".%" PRIu32 ".0.log", pid, tid);
-	if (inherit(truth, pid) < 0 || log_file_new(truth->dir, name, &file) < 0)
+	(void)snprintf(text, sizeof(text), "%" PRIu32, number);
+	(void)snprintf(name, sizeof(name), "%s/%" PRIu32 ".%" PRIu32 ".0.log", text, pid, tid);
+	if (make_dir(truth->dir, text) < 0 || (pid != 0 && inherit(truth->dir, text, pid) < 0) ||
+	    log_file_new(truth->dir, name, &file) < 0)
 		return NULL;
 	if (vec_push(&truth->logs, file) < 0) {
 		file = log_file_free(file);
 		return NULL;
 	}
-	return map_put(&truth->by_tid, tid, (uintptr_t)file) < 0 ? NULL : file;
+	return file;
 }
 
-struct log_file *truth_log(struct truth *truth, uint32_t pid, uint32_t tid)
+static struct log_file *find(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
 {
+	const uint64_t key = (uint64_t)number << 33 | (uint64_t)(pid == 0) << 32 | tid;
 	const uint64_t *known;
 	struct log_file *file;
 
-	if (!truth->dir || tid == 0)
+	if (!truth->dir)
 		return NULL;
 	(void)pthread_mutex_lock(&truth->lock);
-	known = map_get(&truth->by_tid, tid);
-	file = known ? (struct log_file *)(uintptr_t)*known : new_log(truth, pid, tid);
+	known = map_get(&truth->by_name, key);
+	file = known ? (struct log_file *)(uintptr_t)*known : new_log(truth, number, pid, tid);
+	if (!known && file && map_put(&truth->by_name, key, (uintptr_t)file) < 0)
+		file = NULL;
 	(void)pthread_mutex_unlock(&truth->lock);
 	return file;
+}
+
+struct log_file *truth_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
+{
+	return find(truth, number, pid, tid);
+}
+
+struct log_file *truth_kernel_log(struct truth *truth, uint32_t number, uint32_t cpu)
+{
+	return find(truth, number, 0, cpu + 1);
 }

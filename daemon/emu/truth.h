@@ -4,8 +4,9 @@
 /*
  * Truth
  *
- * The ground truth of a whole guest, in the form of log.h: one dictionary, "0.0.blocks", from which
- * all processes' inherit, and a log for each thread. The vCPUs' threads share it.
+ * The ground truth of a whole guest: several logs in the form of log.h, N in DIR/N, as the guest says
+ * when a new one begins. User code is logged per thread, kernel code per CPU. All have one dictionary, "0.0.blocks", from which all processes' inherit. The
+ * vCPUs' threads share it.
  */
 
 #include <pthread.h>
@@ -22,7 +23,8 @@ struct truth {
 	pthread_mutex_t lock;
 	struct blocks blocks;
 	struct log_file *dictionary;
-	struct map by_tid; /* -> struct log_file * */
+	struct map
+	    by_name; /* number of the log, whether of a CPU, tid or CPU -> struct log_file * */
 	VEC(struct log_file *) logs;
 };
 
@@ -37,7 +39,10 @@ _must_check_ int truth_block(struct truth *truth, uint64_t ip, const struct bloc
 			     size_t n, struct block **ret_block);
 
 /*
- * Return: the log of a thread, made if it is new; NULL if nothing is logged, or out of memory. Of the
- * idle threads nothing is: each CPU has one, and all are number 0.
+ * Return: a thread's part of log @number, made if it is new; NULL if nothing is logged, or out of
+ * memory.
  */
-struct log_file *truth_log(struct truth *truth, uint32_t pid, uint32_t tid);
+struct log_file *truth_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid);
+
+/* The same of the kernel code that @cpu runs: it is called that of process 0, thread @cpu + 1. */
+struct log_file *truth_kernel_log(struct truth *truth, uint32_t number, uint32_t cpu);

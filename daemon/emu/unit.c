@@ -10,9 +10,10 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-void unit_init(struct unit *unit, unsigned vcpu, struct ring *ring, struct truth *truth)
+void unit_init(struct unit *unit, unsigned vcpu, struct ring *ring, volatile uint32_t *number,
+	       struct truth *truth)
 {
-	*unit = (struct unit){ .vcpu = vcpu, .ring = ring, .truth = truth };
+	*unit = (struct unit){ .vcpu = vcpu, .ring = ring, .number = number, .truth = truth };
 	encode_init(&unit->encode, RING_SIZE, UINT32_MAX, true);
 	unit->encode.ring = (uint8_t *)ring + RING_OFFSET;
 	unit->encode.head = ring->head;
@@ -106,6 +107,7 @@ static void configure(struct unit *unit, uint64_t control)
 	if (unit->restarts != unit->ring->restarts) {
 		unit->restarts = unit->ring->restarts;
 		e->since_psb = UINT64_MAX;
+		e->told = e->now;
 	}
 }
 
@@ -167,15 +169,25 @@ static void judge(struct unit *unit, const struct block *block)
 		flow_odd(flow);
 }
 
-/* The CPU has switched to another thread, or it is not known whose log it is. */
-static void follow_thread(struct unit *unit)
+/* Where the instructions of the block at @ip are logged. */
+static struct log_file *log_for(struct unit *unit, uint64_t ip)
 {
-	const uint32_t tid = unit->ring->tid;
+	const uint32_t tid = unit->ring->tid, number = *unit->number;
 
-	if (likely(tid == unit->tid))
-		return;
+	if (unlikely(number != unit->logs_number)) {
+		unit->logs_number = number;
+		unit->kernel_log = NULL;
+		unit->user_log = NULL;
+	}
+	if (is_kernel(ip)) {
+		if (unlikely(!unit->kernel_log))
+			unit->kernel_log = truth_kernel_log(unit->truth, number, unit->vcpu);
+		return unit->kernel_log;
+	}
+	if (unlikely(tid != unit->tid || !unit->user_log))
+		unit->user_log = truth_log(unit->truth, number, unit->ring->pid, tid);
 	unit->tid = tid;
-	unit->flow.log = truth_log(unit->truth, unit->ring->pid, tid);
+	return unit->user_log;
 }
 
 /* What is due between two blocks, while packets are on. */
@@ -225,7 +237,7 @@ void unit_begin_block(struct unit *unit, const struct block *block)
 		enter(unit, block->ip);
 	if (!flow->encode)
 		return;
-	follow_thread(unit);
+	flow->log = log_for(unit, block->ip);
 	flow->block = block;
 	flow->last_began = block->n == 1;
 }

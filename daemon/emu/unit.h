@@ -27,6 +27,7 @@
 struct unit {
 	unsigned vcpu;
 	volatile struct ring *ring; /* borrowed, shared with the guest */
+	volatile uint32_t *number;  /* borrowed, shared, too: of the log */
 	struct truth *truth;        /* borrowed */
 
 	struct flow flow;      /* its encode is one of the two below */
@@ -35,13 +36,17 @@ struct unit {
 	bool dropping;         /* there was no room, and OVF was not written yet */
 	uint64_t control;      /* value of the ring's that is obeyed */
 	uint64_t restarts;
-	uint32_t tid; /* whose log the flow has */
+	struct log_file *user_log;   /* of the thread @tid, */
+	struct log_file *kernel_log; /* and of the CPU, */
+	uint32_t logs_number;        /* in this log */
+	uint32_t tid;
 	uint64_t n_events;
 	uint64_t n_frameless; /* events of which nothing told where they came from */
 	uint8_t sink[UNIT_SINK_SIZE];
 };
 
-void unit_init(struct unit *unit, unsigned vcpu, struct ring *ring, struct truth *truth);
+void unit_init(struct unit *unit, unsigned vcpu, struct ring *ring, volatile uint32_t *number,
+	       struct truth *truth);
 
 /* Is a handler of interrupts at @ip? */
 bool unit_has_handler(const struct unit *unit, uint64_t ip);

@@ -11,7 +11,8 @@
 # ours. 125: the guest did not get to its end.
 #
 # With -l the packets are true of what the CPUs run (daemon/emu/unit.h), and the ground truth goes to the
-# directory LOG, one log for each of the guest's threads, as tools/exact and tools/pieces read it.
+# directory LOG/0, one log for each of the guest's threads, as tools/exact and tools/pieces read it; to
+# LOG/N once the guest has written N to /sys/kernel/debug/softpt/log.
 #
 # In the guest (module/feed.c says more), for each CPU N, /sys/kernel/debug/softpt/cpuN/
 #	play	bytes written to it are what the PT "hardware" writes now, to the AUX area of whoever
@@ -106,8 +107,9 @@ chmod +x "$R/init"
 truncate -s 4G "$W/out"
 if [[ -n $log ]]; then
 	mkdir -p "$log"
-	truncate -s 64M "$W/rings"
-	qemu+=(-object "memory-backend-file,id=rings,share=on,mem-path=$W/rings,size=64M"
+	rings=$((${CPUS:-2} << 20))
+	truncate -s $rings "$W/rings"
+	qemu+=(-object "memory-backend-file,id=rings,share=on,mem-path=$W/rings,size=$rings"
 		-device ivshmem-plain,memdev=rings -plugin "$O/ptd-emu-system.so,shm=$W/rings,log=$log")
 fi
 

@@ -76,6 +76,18 @@ static struct thread *thread_of(uint32_t pid, uint32_t tid)
 	return NULL;
 }
 
+/* Kernel code, in the upper half of all addresses, is logged per CPU, as threads of process 0. */
+static struct thread *whose(const struct ptd_slice *slice, const struct ptd_run *run)
+{
+	static struct thread *last;
+	const bool kernel = run->base >> 63;
+	const uint32_t pid = kernel ? 0 : slice->pid, tid = kernel ? slice->cpu + 1 : slice->tid;
+
+	if (!last || last->pid != pid || last->tid != tid)
+		last = thread_of(pid, tid);
+	return last;
+}
+
 /* The next instruction of the log must be @ip. */
 static void expect(struct thread *t, uint64_t ip)
 {
@@ -167,8 +179,6 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 	if (ptd_decoder_new(&options, &d, &message) < 0)
 		error(1, 0, "%s", message);
 	while ((r = ptd_decoder_next(d, &batch)) == 0) {
-		struct thread *t = NULL;
-
 		for (size_t i = 0; i < batch->n_marks; i++) {
 			const struct ptd_mark *m = &batch->marks[i];
 
@@ -179,8 +189,8 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 				       m->ip, m->n_bytes);
 		}
 		for (size_t i = 0; i < batch->n_runs; i++) {
-			if (!t)
-				t = thread_of(batch->slice->pid, batch->slice->tid);
+			struct thread *t = whose(batch->slice, &batch->runs[i]);
+
 			if (batch->slice->cpu < CPUS_MAX)
 				t->cpus[batch->slice->cpu] = true;
 			check_time(&span, &stays, batch->slice, batch->runs[i].t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * pieces [-e ENGINE] [-r NS] SNAPSHOT LOGDIR: decodes a snapshot of programs that went on running,
+ * pieces [-e ENGINE] [-l] [-r NS] SNAPSHOT LOGDIR: decodes a snapshot of programs that went on running,
  * and looks for each thread's instructions in the ground truth that the plugin logged: what was
  * decoded of each stay on a CPU must be one piece of the log, and the pieces in its order. Nothing may
  * be missing between two stays that follow each other, as the switch records tell; nor, if not all
@@ -9,6 +9,7 @@
  * the first instruction of a CPU may there be a gap, except where the recorder itself says that it
  * had no CPU left for a thread that went on.
  *
+ * -l: packets were lost on the way. There must be gaps, then, and what is between them is looked for.
  * -r says when the snapshot was asked for (CLOCK_MONOTONIC): every CPU whose owner flushed for it
  * must have PT of a later time.
  */
@@ -50,7 +51,8 @@ struct cpu {
 static VEC(struct thread) threads;
 static struct cpu cpus[CPUS_MAX];
 static struct stays stays;
-static uint64_t n_gaps, n_overflows;
+static uint64_t n_gaps, n_overflows, last_gap;
+static bool lossy;
 static size_t n_pieces, n_joints;
 static bool wrong;
 
@@ -72,9 +74,10 @@ static void read_manifest(const char *snapshot)
 
 	(void)snprintf(path, sizeof(path), "%s/manifest", snapshot);
 	f = fopen(path, "re");
-	if (!f)
+	/* Of perf's there is none; its rings are not known to have wrapped. */
+	if (!f && errno != ENOTDIR)
 		error(1, errno, "%s", path);
-	while (fgets(line, sizeof(line), f)) {
+	while (f && fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "cpu.%u.bytes=%127s", &cpu, value) == 2 && cpu < CPUS_MAX)
 			cpus[cpu].bytes = strtoull(value, NULL, 10);
 		else if (sscanf(line, "cpu.%u.head=%127s", &cpu, value) == 2 && cpu < CPUS_MAX)
@@ -85,15 +88,18 @@ static void read_manifest(const char *snapshot)
 		else if (sscanf(line, "cpu.%u.end=%15s", &cpu, value) == 2 && cpu < CPUS_MAX)
 			(void)snprintf(cpus[cpu].end, sizeof(cpus[cpu].end), "%.15s", value);
 	}
-	fclose(f);
+	if (f)
+		fclose(f);
 }
 
 static void note_gap(const struct ptd_batch *batch, const struct ptd_mark *mark)
 {
 	const uint32_t cpu = batch->slice->cpu;
 	const bool inside =
-	    (cpu >= CPUS_MAX || cpus[cpu].first > 0) && mark->reason != PTD_GAP_OVERFLOW;
+	    (cpu >= CPUS_MAX || cpus[cpu].first > 0) && !lossy && mark->reason != PTD_GAP_OVERFLOW;
 
+	if (mark->t > last_gap)
+		last_gap = mark->t;
 	n_gaps++;
 	n_overflows += mark->reason == PTD_GAP_OVERFLOW;
 	wrong |= inside;
@@ -205,7 +211,7 @@ static bool switches_are_complete(void)
 	for (size_t i = 0; i < CPUS_MAX; i++)
 		if (cpus[i].cut)
 			return false;
-	return true;
+	return !lossy;
 }
 
 /* Join what nothing may be missing between. Return: how many joints there are. */
@@ -283,20 +289,23 @@ int main(int argc, char **argv)
 	const char *engine = NULL;
 	int option;
 
-	while ((option = getopt(argc, argv, "e:r:")) != -1) {
+	while ((option = getopt(argc, argv, "e:lr:")) != -1) {
 		if (option == 'e')
 			engine = optarg;
+		else if (option == 'l')
+			lossy = true;
 		else if (option == 'r')
 			requested = strtoull(optarg, NULL, 10);
 		else
 			return 2;
 	}
 	if (argc - optind != 2)
-		error(2, 0, "usage: pieces [-e ENGINE] [-r NS] SNAPSHOT LOGDIR");
+		error(2, 0, "usage: pieces [-e ENGINE] [-l] [-r NS] SNAPSHOT LOGDIR");
 
 	read_manifest(argv[optind]);
 	decode(argv[optind], engine, requested);
-	from = horizon();
+	from = lossy ? last_gap : horizon();
+	wrong |= lossy && n_gaps == 0;
 	if (stays_init(&stays, argv[optind], false) < 0)
 		return 1;
 	for (size_t i = 0; i < threads.n; i++) {

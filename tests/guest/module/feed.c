@@ -6,6 +6,8 @@
  *	rate	bytes each ms of PTW packets that count, made up while it is on; 0: none
  *	stalled	only with packets of what the CPU runs: 1: they are not taken, until they overflow
  *	stats	struct pt_stats, a "name value" per line
+ * and in /sys/kernel/debug/softpt, with packets of what the CPUs run:
+ *	log	number of the log that the ground truth goes to from now on
  */
 
 #include <linux/debugfs.h>
@@ -102,6 +104,8 @@ void feed_init(void)
 	unsigned int i;
 
 	root = debugfs_create_dir("softpt", NULL);
+	if (per_cpu_ptr(&pt_cpus, 0)->ring)
+		debugfs_create_u32("log", 0600, root, &per_cpu_ptr(&pt_cpus, 0)->ring->log);
 	for_each_possible_cpu(i)
 	{
 		struct pt_cpu *cpu = per_cpu_ptr(&pt_cpus, i);
