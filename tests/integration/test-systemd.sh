@@ -115,6 +115,7 @@ etc=/proc/$machine/root/etc
 until_ 60 "systemd has booted" is_booted
 echo "booted $(inside systemctl --version | head -1)"
 inside grep -q '^ptd:' /etc/passwd || failed "sysusers made no user"
+[[ $(inside stat -c '%U %G %a' /var/lib/ptd) == "ptd ptd 750" ]] || failed "tmpfiles made no state directory"
 inside /lib/systemd/systemd-sysctl --cat-config | grep -qx 'kernel.perf_event_paranoid = 2' ||
 	failed "systemd-sysctl would not set perf_event_paranoid"
 expect 0 "" inside systemd-analyze verify --man=no ptd.service ptd.socket
