@@ -11,6 +11,7 @@
 #include "daemon/keep.h"
 #include "decoder/util/copyfile.h"
 #include "decoder/util/dirs.h"
+#include "decoder/util/mapname.h"
 #include "ptd/snapshot.h"
 
 /* What is printed to @stream. */
@@ -177,7 +178,7 @@ int bundle_add_object(struct bundle *bundle, int store_fd, const struct object *
 	int r;
 
 	object_folder(object, by_content, folder, sizeof(folder));
-	(void)snprintf(to, sizeof(to), "%s/elf", folder);
+	(void)snprintf(to, sizeof(to), "%s/%s", folder, mapname_in_cache(object->path));
 	memcpy(hash, object->sha256, sizeof(hash));
 
 	/* Two paths may lead to one object. */

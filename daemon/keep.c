@@ -16,6 +16,7 @@
 #include "daemon/spool.h"
 #include "daemon/store.h"
 #include "decoder/util/map.h"
+#include "decoder/util/mapname.h"
 #include "decoder/util/vec.h"
 
 #define OBJECTS_MAX   4096u
@@ -87,29 +88,6 @@ static struct object *pop(struct queue *queue)
 
 /* --- the thread ------------------------------------------------------------------------------ */
 
-/* Open what is at @path if it can be an object at all. */
-static int open_original(const char *path, int *ret_fd, struct stat *ret_st)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	uint8_t magic[SELFMAG];
-
-	/* O_NONBLOCK: a record may name a FIFO. */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, ret_st) < 0)
-		return -errno;
-	if (!S_ISREG(ret_st->st_mode))
-		return -ENOEXEC;
-	/* A record may also name a file that whoever wrote it may not read, but we may. */
-	if (pread(fd, magic, sizeof(magic), 0) != (ssize_t)sizeof(magic) ||
-	    memcmp(magic, ELFMAG, SELFMAG) != 0)
-		return -ENOEXEC;
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
-}
-
 static int check_build_id(int fd, const struct buildid *claimed, struct buildid *ret_id)
 {
 	int r;
@@ -155,7 +133,7 @@ static void take_in(struct keep *k, struct object *object, int fd)
 	struct buildid id = {};
 	struct spool_limits limits;
 	uint64_t copied = 0, used;
-	struct stat st;
+	struct original which;
 	int r = 0;
 
 	(void)pthread_mutex_lock(&k->lock);
@@ -163,7 +141,7 @@ static void take_in(struct keep *k, struct object *object, int fd)
 	limits = k->limits;
 	(void)pthread_mutex_unlock(&k->lock);
 	if (original < 0)
-		r = open_original(object->path, &original, &st);
+		r = original_open(&object->mapped, &original, &which);
 	if (r == 0)
 		r = copy_in(k, original, &object->claimed, &limits, used, &id, hash, &copied);
 
@@ -315,20 +293,11 @@ int keep_sweep(struct keep *keep)
 
 bool object_matches(const struct object *object, const struct record_mmap2 *mmap)
 {
+	const uint64_t ino = object->mapped.ino;
+
 	return buildid_equal(&object->claimed, &mmap->build_id) &&
+	       (ino == 0 || mmap->ino == 0 || ino == mmap->ino) &&
 	       strcmp(object->path, mmap->name) == 0;
-}
-
-static int64_t in_ns(const struct timespec *t)
-{
-	return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
-}
-
-static bool same_file(const struct object *object, const struct stat *st)
-{
-	return object->dev == st->st_dev && object->ino == st->st_ino &&
-	       object->file_size == (uint64_t)st->st_size &&
-	       object->mtime_ns == in_ns(&st->st_mtim) && object->ctime_ns == in_ns(&st->st_ctim);
 }
 
 static uint64_t key_of(const char *path)
@@ -351,13 +320,26 @@ static int index_object(struct keep *keep, struct object *object)
 	return map_put(&keep->by_path, key, (uintptr_t)object);
 }
 
+/*
+ * The object that the record means: the file that is mapped, if that can be seen; else the newest one
+ * of the same claims. If another is mapped, that which could not be kept, if any, is to be tried
+ * again with it.
+ */
 static struct object *find(const struct keep *keep, const struct record_mmap2 *mmap)
 {
-	struct object *object = newest(keep, key_of(mmap->name));
+	const struct original original = original_look(mmap);
+	struct object *newest_one = NULL, *failed = NULL;
 
-	while (object && !object_matches(object, mmap))
-		object = object->alike;
-	return object;
+	for (struct object *o = newest(keep, key_of(mmap->name)); o; o = o->alike) {
+		if (!object_matches(o, mmap))
+			continue;
+		if (original_equal(&o->original, &original))
+			return o;
+		newest_one = newest_one ? newest_one : o;
+		if (!failed && o->done && o->error < 0)
+			failed = o;
+	}
+	return original.found ? failed : newest_one;
 }
 
 /* Forget those objects that came first, to have room for newer ones. The lock is held. */
@@ -394,23 +376,21 @@ static struct object *object_new(const struct record_mmap2 *mmap)
 
 	if (!o)
 		return NULL;
-	*o = (struct object){ .n_refs = 1, .fd = -1, .claimed = mmap->build_id };
+	*o = (struct object){ .n_refs = 1, .fd = -1, .claimed = mmap->build_id, .mapped = *mmap };
 	o->path = strdup(mmap->name);
+	o->mapped.name = o->path;
 	return o->path ? o : object_unref(o);
 }
 
-/* Hold what is at the object's path now, and have it copied. The lock is held. */
-static void enqueue(struct keep *keep, struct object *object)
+/* Hold what is mapped now as @mmap says, and have it copied. The lock is held. */
+static void enqueue(struct keep *keep, struct object *object, const struct record_mmap2 *mmap)
 {
-	struct stat st = {};
 	int r;
 
-	r = open_original(object->path, &object->fd, &st);
-	object->dev = st.st_dev;
-	object->ino = st.st_ino;
-	object->file_size = (uint64_t)st.st_size;
-	object->mtime_ns = in_ns(&st.st_mtim);
-	object->ctime_ns = in_ns(&st.st_ctim);
+	object->mapped = *mmap;
+	object->mapped.name = object->path;
+	object->original = original_look(mmap);
+	r = original_open(mmap, &object->fd, &object->original);
 	object->error = r;
 	object->done = r < 0;
 	if (r == 0 && keep->n_open >= OPEN_MAX)
@@ -422,29 +402,16 @@ static void enqueue(struct keep *keep, struct object *object)
 	(void)pthread_cond_broadcast(&keep->change);
 }
 
-/* Does the object stand for what is at the path now? The lock is held. */
-static bool is_current(const struct object *object)
-{
-	struct stat st;
-
-	return (!object->done || object->error == 0) &&
-	       (stat(object->path, &st) < 0 || same_file(object, &st));
-}
-
 static int add(struct keep *keep, const struct record_mmap2 *mmap, struct object **ret_object)
 {
 	_cleanup_(object_unrefp) struct object *object = NULL;
 	struct object *known = find(keep, mmap);
 	int r;
 
-	if (known && is_current(known)) {
-		*ret_object = known;
-		return 0;
-	}
 	/* What failed is tried again in its place, unless a snapshot may be looking at it. */
-	if (known && known->done && known->error < 0) {
-		if (known->n_refs == 1)
-			enqueue(keep, known);
+	if (known && known->done && known->error < 0 && known->n_refs == 1)
+		enqueue(keep, known, mmap);
+	if (known) {
 		*ret_object = known;
 		return 0;
 	}
@@ -454,9 +421,25 @@ static int add(struct keep *keep, const struct record_mmap2 *mmap, struct object
 	object = object_new(mmap);
 	if (!object || vec_reserve(&keep->objects, 1) < 0 || index_object(keep, object) < 0)
 		return -ENOMEM;
-	enqueue(keep, object);
+	enqueue(keep, object, mmap);
 	*ret_object = object;
 	return vec_push(&keep->objects, TAKE(object));
+}
+
+/* Memory of no file is an object if it is an ELF file all the same: what dlopen() is given by way of
+ * a memfd. If not, a snapshot takes it as memory. */
+static bool is_only_memory(const struct record_mmap2 *mmap)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct original original;
+
+	return mapname_is_memory(mmap->name) && original_open(mmap, &fd, &original) < 0;
+}
+
+/* A file, or the vDSO. */
+static bool names_object(const char *name)
+{
+	return mapname_is_vdso(name) || (name[0] == '/' && name[1] != '/');
 }
 
 int keep_add(struct keep *keep, const struct record_mmap2 *mmap, struct object **ret_object)
@@ -464,8 +447,8 @@ int keep_add(struct keep *keep, const struct record_mmap2 *mmap, struct object *
 	int r;
 
 	*ret_object = NULL;
-	if (!(mmap->prot & PROT_EXEC) || mmap->name[0] != '/' || mmap->name[1] == '/' ||
-	    strlen(mmap->name) >= PATH_SIZE_MAX)
+	if (!(mmap->prot & PROT_EXEC) || !names_object(mmap->name) ||
+	    strlen(mmap->name) >= PATH_SIZE_MAX || is_only_memory(mmap))
 		return 0;
 
 	(void)pthread_mutex_lock(&keep->lock);

@@ -9,8 +9,7 @@
  * store (daemon/store.h), and hard-linked into the snapshots that need it. Copying takes a while
  * and has a thread of its own; who needs an object waits for it.
  *
- * A record is only a claim: what it names is kept if it is a regular ELF file, and if it has the
- * build-id that the record states.
+ * What a record names is found as daemon/original.h says.
  */
 
 #include <stdatomic.h>
@@ -18,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/original.h"
 #include "daemon/record.h"
 #include "decoder/util/sha256.h"
 
@@ -33,11 +33,12 @@ struct object {
 	struct object *queued; /* the next one that waits, or that is finished */
 	struct object *alike;  /* an older one, whose path hashes alike */
 
+	struct record_mmap2 mapped; /* by whom and where; its name is the path */
+	struct original original;   /* to notice when another took its place */
+
 	/* Immutable. */
-	char *path;                   /* as it was mapped */
-	struct buildid claimed;       /* what the records said */
-	uint64_t dev, ino, file_size; /* of the original, to notice when another took its place */
-	int64_t mtime_ns, ctime_ns;
+	char *path;             /* as it was mapped */
+	struct buildid claimed; /* what the records said */
 
 	/* Immutable once keep_wait() has returned 0. */
 	bool done;

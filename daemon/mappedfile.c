@@ -15,13 +15,8 @@
 static int reopen(int path_fd, int *ret_fd)
 {
 	char path[40];
-	struct stat st;
 	int fd;
 
-	if (fstat(path_fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -ENOEXEC;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
@@ -30,16 +25,10 @@ static int reopen(int path_fd, int *ret_fd)
 	return 0;
 }
 
-int mappedfile_open_path(int root_fd, const char *path, int *ret_fd)
+/* Not all file systems show the same device in both places, but all the same inode. */
+static bool may_be(const struct mappedfile *file, const struct stat *st)
 {
-	_cleanup_(fd_closep) int path_fd = -1;
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-
-	path_fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	return path_fd < 0 ? -errno : reopen(path_fd, ret_fd);
+	return file->build_id.size > 0 || file->ino == 0 || file->ino == st->st_ino;
 }
 
 /* Is what is open at @fd the file that is meant? */
@@ -55,27 +44,7 @@ static int check(int fd, const struct mappedfile *file, struct buildid *ret_buil
 		return r;
 	if (file->build_id.size > 0)
 		return buildid_equal(&file->build_id, ret_build_id) ? 0 : -ESTALE;
-	/* Not all file systems show the same device in both places, but all the same inode. */
-	return file->ino == 0 || file->ino == st.st_ino ? 0 : -ESTALE;
-}
-
-static int try_map_files(int pid_fd, const struct mappedfile *file, int *ret_fd)
-{
-	_cleanup_(fd_closep) int path_fd = -1;
-	char name[64];
-
-	(void)snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, file->start,
-		       file->end);
-	path_fd = openat(pid_fd, name, O_PATH | O_CLOEXEC);
-	return path_fd < 0 ? -errno : reopen(path_fd, ret_fd);
-}
-
-static int try_root(int at_fd, const char *root, const struct mappedfile *file, int *ret_fd)
-{
-	_cleanup_(fd_closep) int root_fd = -1;
-
-	root_fd = openat(at_fd, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return root_fd < 0 ? -errno : mappedfile_open_path(root_fd, file->path, ret_fd);
+	return may_be(file, &st) ? 0 : -ESTALE;
 }
 
 enum place {
@@ -85,17 +54,68 @@ enum place {
 	_PLACES,
 };
 
+static int find_mapped(int pid_fd, const struct mappedfile *file)
+{
+	char name[64];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, file->start,
+		       file->end);
+	fd = openat(pid_fd, name, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int find_by_path(int at_fd, const char *root, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_(fd_closep) int root_fd = -1;
+	int fd;
+
+	root_fd = openat(at_fd, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return -errno;
+	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+/* Return: a descriptor that stands for the regular file there, or negative errno. */
+static int find(enum place place, int pid_fd, const struct mappedfile *file, struct stat *ret_st)
+{
+	_cleanup_(fd_closep) int found = -1;
+	int fd;
+
+	if (place == PLACE_OWN_ROOT)
+		found = find_by_path(AT_FDCWD, "/", file->path);
+	else if (pid_fd < 0)
+		found = -ESRCH;
+	else
+		found = place == PLACE_ROOT ? find_by_path(pid_fd, "root", file->path)
+					    : find_mapped(pid_fd, file);
+	if (found < 0)
+		return found;
+	if (fstat(found, ret_st) < 0)
+		return -errno;
+	if (!S_ISREG(ret_st->st_mode))
+		return -ENOEXEC;
+	fd = found;
+	found = -1;
+	return fd;
+}
+
 static int try_place(enum place place, int pid_fd, const struct mappedfile *file, int *ret_fd,
 		     struct buildid *ret_build_id)
 {
-	_cleanup_(fd_closep) int fd = -1;
-	int r = -ESRCH;
+	_cleanup_(fd_closep) int path_fd = -1, fd = -1;
+	struct stat st;
+	int r;
 
-	if (place == PLACE_OWN_ROOT)
-		r = try_root(AT_FDCWD, "/", file, &fd);
-	else if (pid_fd >= 0)
-		r = place == PLACE_ROOT ? try_root(pid_fd, "root", file, &fd)
-					: try_map_files(pid_fd, file, &fd);
+	path_fd = find(place, pid_fd, file, &st);
+	if (path_fd < 0)
+		return path_fd;
+	r = reopen(path_fd, &fd);
 	if (r == 0)
 		r = check(fd, file, ret_build_id);
 	if (r < 0)
@@ -128,6 +148,30 @@ int mappedfile_open(int pid_fd, const struct mappedfile *file, int *ret_fd,
 			return 0;
 		}
 		worst = weigh(r) > weigh(worst) ? r : worst;
+	}
+	return worst;
+}
+
+int mappedfile_stat(int pid_fd, const struct mappedfile *file, struct stat *ret_st)
+{
+	int worst = -ESRCH;
+
+	if (file->path[0] != '/')
+		return -ENOEXEC;
+	for (enum place place = PLACE_MAP_FILES; place < _PLACES; place++) {
+		struct stat st;
+		int fd = find(place, pid_fd, file, &st);
+
+		if (fd >= 0 && may_be(file, &st)) {
+			(void)fd_close(fd);
+			*ret_st = st;
+			return 0;
+		}
+		if (fd >= 0) {
+			(void)fd_close(fd);
+			fd = -ESTALE;
+		}
+		worst = weigh(fd) > weigh(worst) ? fd : worst;
 	}
 	return worst;
 }

@@ -41,9 +41,9 @@ _must_check_ int mappedfile_open(int pid_fd, const struct mappedfile *file, int 
 				 struct buildid *ret_build_id);
 
 /*
- * Open what is at @path in the root directory @root_fd if it is a regular file; to find out, it is
- * not opened itself: a device might take that for a command.
+ * Find out which file it is without opening it: it may be another than mappedfile_open() takes if
+ * only the build-id would tell.
  *
- * Return: 0 and the descriptor, the caller's; -ENOEXEC; or another negative errno.
+ * Return: 0; or negative errno, as above.
  */
-_must_check_ int mappedfile_open_path(int root_fd, const char *path, int *ret_fd);
+_must_check_ int mappedfile_stat(int pid_fd, const struct mappedfile *file, struct stat *ret_st);

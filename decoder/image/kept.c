@@ -12,6 +12,7 @@
 #include "decoder/util/buildid.h"
 #include "decoder/util/map.h"
 #include "decoder/util/mapfile.h"
+#include "decoder/util/mapname.h"
 #include "ptd/snapshot.h"
 
 #define LINES_MAX (1u << 20)
@@ -37,8 +38,8 @@ static bool is_hex(const char *s, size_t n)
 	return n > 0 && strspn(s, "0123456789abcdef") == n && s[n] == '\0';
 }
 
-/* Where the file is that the map names by @id. */
-static int locate(struct kept *kept, const char *id, const char **ret_location)
+/* Where the file is that the map names by @id, and that is called @name there. */
+static int locate(struct kept *kept, const char *id, const char *name, const char **ret_location)
 {
 	char path[2 * SHA256_HEX_CHARS];
 
@@ -46,14 +47,14 @@ static int locate(struct kept *kept, const char *id, const char **ret_location)
 		id += strlen(SHA256_PREFIX);
 		if (!is_hex(id, SHA256_HEX_CHARS))
 			return -EBADMSG;
-		(void)snprintf(path, sizeof(path), BY_CONTENT "%s/elf", id);
+		(void)snprintf(path, sizeof(path), BY_CONTENT "%s/%s", id, name);
 	} else {
 		const size_t n = strlen(id);
 
 		if (n < 4 || n >= BUILDID_HEX_MAX || !is_hex(id, n))
 			return -EBADMSG;
-		(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/elf",
-			       id, id + 2);
+		(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/%s", id,
+			       id + 2, name);
 	}
 	*ret_location = arena_strdup(&kept->arena, path);
 	return *ret_location ? 0 : -ENOMEM;
@@ -79,7 +80,7 @@ static int add_line(struct kept *kept, const uint8_t *bytes, size_t size)
 		return 0;
 
 	line->path = tab + 1;
-	r = locate(kept, text, &line->location);
+	r = locate(kept, text, mapname_in_cache(line->path), &line->location);
 	if (r < 0)
 		return r;
 	key = map_hash(line->path, strlen(line->path));

@@ -203,8 +203,8 @@ static int search_snapshot(const struct objects *objects, const char *path,
 
 	if (wanted->size > 1) {
 		buildid_hex(wanted, hex);
-		(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/elf",
-			       hex, hex + 2);
+		(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/%s",
+			       hex, hex + 2, mapname_in_cache(path));
 		r = try_kept(objects, by_id, wanted, state, ret_file);
 		if (r < 0 || *state != before)
 			return r;

@@ -29,3 +29,15 @@ static inline bool mapname_is_file(const char *name)
 {
 	return name[0] == '/' && name[1] != '[' && !mapname_is_memory(name);
 }
+
+/* Return: whether it is the code that the kernel maps into every process. */
+static inline bool mapname_is_vdso(const char *name)
+{
+	return strcmp(name, "[vdso]") == 0;
+}
+
+/* What perf's build-id cache, and so a snapshot, calls the file of what is mapped by that name. */
+static inline const char *mapname_in_cache(const char *name)
+{
+	return mapname_is_vdso(name) ? "vdso" : "elf";
+}

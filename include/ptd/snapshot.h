@@ -10,7 +10,7 @@
  *	DIR/data		perf.data: attrs, sideband, AUXTRACE
  *	DIR/objects/		the files that were executed, laid out as perf's build-id cache:
  *				.build-id/ab/cdef…/elf; one without a build-id, or whose build-id another has too, at
- *				sha256/<hex of its content>/elf
+ *				sha256/<hex of its content>/elf; the file of the vDSO is called "vdso"
  *	DIR/objects.map		one line an object: its build-id, or "sha256:<hex>", or "-" (it could
  *				not be kept); a tab; the path it was mapped by
  *	DIR/jit/		jit-PID.dump: what a JIT compiler said of its code; perf-PID.map:

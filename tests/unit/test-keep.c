@@ -7,8 +7,10 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "daemon/keep.h"
@@ -166,7 +168,7 @@ static void what_cannot_be_kept(void **state)
 	} rows[] = {
 		{ "/no/such/file", NULL, -ENOENT }, { f->program, &other, -ESTALE },
 		{ fifo, NULL, -ENOEXEC },           { text, NULL, -ENOEXEC },
-		{ "/tmp", NULL, -ENOEXEC },         { "/dev/zero", NULL, -ENOEXEC },
+		{ "/tmp", NULL, -ENOEXEC },         { "/dev/null", NULL, -ENOEXEC },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -191,7 +193,9 @@ static void what_cannot_be_kept(void **state)
 
 static void what_is_no_object(void **state)
 {
-	static const char *const names[] = { "[vdso]", "//anon", "", "anon_inode:x" };
+	static const char *const names[] = {
+		"[vvar]", "//anon", "", "anon_inode:x", "/dev/zero (deleted)", "/memfd:x (deleted)"
+	};
 	struct fixture *f = *state;
 	struct record_mmap2 data = { .prot = PROT_READ, .name = f->program };
 	struct object *object = (struct object *)0x1;
@@ -204,6 +208,186 @@ static void what_is_no_object(void **state)
 	assert_int_equal(keep_add(f->keep, &data, &object), 0);
 	assert_null(object);
 	assert_int_equal(keep_count(f->keep), 0);
+}
+
+/* --- what only the process that has it mapped leads to --------------------------------------- */
+
+/* Map the first page of a file. */
+static void map_file(const char *path, struct record_mmap2 *mmap2)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *map = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+	assert_ptr_not_equal(map, MAP_FAILED);
+	(void)close(fd);
+	*mmap2 = (struct record_mmap2){ .pid = (uint32_t)getpid(),
+					.addr = (uintptr_t)map,
+					.len = 4096,
+					.prot = PROT_EXEC,
+					.name = path };
+}
+
+static void unmap_file(const struct record_mmap2 *mmap2)
+{
+	(void)munmap((void *)(uintptr_t)mmap2->addr, mmap2->len);
+}
+
+static bool may_see_map_files(void)
+{
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx",
+		       (unsigned long)(uintptr_t)path, (unsigned long)(uintptr_t)path + 1);
+	if (stat(path, &st) == 0 || errno == ENOENT)
+		return true;
+	print_message("/proc/PID/map_files: %s\n", strerror(errno));
+	return false;
+}
+
+static struct object *wait_for(struct fixture *f, const struct record_mmap2 *mmap)
+{
+	struct object *object;
+
+	assert_int_equal(keep_add(f->keep, mmap, &object), 0);
+	assert_non_null(object);
+	assert_int_equal(keep_wait(f->keep, object, NULL), 0);
+	while (keep_next_failed(f->keep))
+		;
+	return object;
+}
+
+static void assert_kept(const struct fixture *f, const struct object *object, const char *like)
+{
+	char path[256];
+
+	assert_int_equal(object->error, 0);
+	(void)snprintf(path, sizeof(path), "%s/store/%s", f->dir, object->sha256);
+	run("cmp %s %s", like, path);
+}
+
+static void deleted_and_replaced(void **state)
+{
+	struct fixture *f = *state;
+	struct record_mmap2 mmap;
+	struct object *object;
+	char like[128];
+
+	if (!may_see_map_files())
+		skip();
+	(void)snprintf(like, sizeof(like), "%s/like", f->dir);
+	run("cp %s %s", f->program, like);
+	map_file(f->program, &mmap);
+	/* Another with the same build-id; and then none. */
+	run("mv %s %s/gone && cp %s %s && printf x >>%s", f->program, f->dir, like, f->program,
+	    f->program);
+	mmap.build_id = f->id;
+	object = wait_for(f, &mmap);
+	assert_kept(f, object, like);
+	assert_ptr_equal(wait_for(f, &mmap), object);
+
+	f->keep = keep_free(f->keep);
+	assert_int_equal(keep_new(f->store, &unlimited, &f->keep), 0);
+	run("rm %s %s/gone", f->program, f->dir);
+	mmap.name = "/gone (deleted)";
+	mmap.build_id = (struct buildid){};
+	assert_kept(f, wait_for(f, &mmap), like);
+	unmap_file(&mmap);
+}
+
+static void memfd_code(void **state)
+{
+	struct fixture *f = *state;
+	const int fd = memfd_create("code", MFD_CLOEXEC), text = memfd_create("jit", MFD_CLOEXEC);
+	struct record_mmap2 mmap;
+	struct object *object;
+	char path[64];
+
+	if (!may_see_map_files())
+		skip();
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
+	run("cat %s >%s", f->program, path);
+	map_file(path, &mmap);
+	mmap.name = "/memfd:code (deleted)";
+	mmap.build_id = f->id;
+	assert_kept(f, wait_for(f, &mmap), f->program);
+	unmap_file(&mmap);
+
+	/* No ELF file: it is memory. */
+	assert_int_equal(write(text, "\xc3", 1), 1);
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), text);
+	map_file(path, &mmap);
+	mmap.name = "/memfd:jit (deleted)";
+	assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
+	assert_null(object);
+	unmap_file(&mmap);
+	(void)close(fd);
+	(void)close(text);
+}
+
+/* A process in another root directory: its paths do not lead anywhere here. */
+static void another_root(void **state)
+{
+	struct fixture *f = *state;
+	struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = "/program", .build_id = f->id };
+	struct object *object;
+	int ready[2], status;
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (chroot(f->dir) == 0)
+			(void)!write(ready[1], "", 1);
+		(void)close(ready[1]);
+		(void)pause();
+	}
+	(void)close(ready[1]);
+	if (read(ready[0], &byte, 1) == 1) {
+		mmap.pid = (uint32_t)pid;
+		object = wait_for(f, &mmap);
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, &status, 0);
+		assert_kept(f, object, f->program);
+		/* It is gone, but it is known. */
+		assert_ptr_equal(wait_for(f, &mmap), object);
+		mmap.build_id.bytes[0] ^= 1;
+		assert_int_equal(wait_for(f, &mmap)->error, -ENOENT);
+	} else {
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, &status, 0);
+		print_message("chroot() is not permitted\n");
+		skip();
+	}
+	(void)close(ready[0]);
+}
+
+/* An inode is known where there is no build-id. */
+static void another_inode(void **state)
+{
+	struct fixture *f = *state;
+	struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = f->program };
+	struct stat st;
+
+	assert_int_equal(stat(f->program, &st), 0);
+	mmap.ino = st.st_ino + 1;
+	assert_int_equal(wait_for(f, &mmap)->error, -ESTALE);
+	mmap.ino = st.st_ino;
+	assert_kept(f, wait_for(f, &mmap), f->program);
+}
+
+static void the_vdso(void **state)
+{
+	struct fixture *f = *state;
+	const struct record_mmap2 mmap = { .pid = 1, .prot = PROT_EXEC, .name = "[vdso]" };
+	struct object *object = wait_for(f, &mmap);
+
+	assert_int_equal(object->error, 0);
+	assert_in_range(object->build_id.size, 1, BUILDID_MAX);
+	assert_true(stored(f, object));
+	assert_ptr_equal(wait_for(f, &mmap), object);
+	assert_int_equal(keep_count(f->keep), 1);
 }
 
 /* Content decides, not the build-id, which anybody can write: the second is not the first. */
@@ -375,6 +559,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_a_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_object, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(deleted_and_replaced, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memfd_code, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_root, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_inode, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_build_id_two_contents, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_change, set_up, tear_down),

@@ -211,7 +211,8 @@ static void finds_in_the_snapshot(void **state)
 	o = find(objects, "/gone/program", &f->id, OBJECT_OK);
 	assert_int_equal(strncmp(o->id.source, f->dir, strlen(f->dir)), 0);
 	assert_string_equal(o->id.name, "/gone/program");
-	(void)find(objects, "[vdso]", &f->id, OBJECT_OK);
+	(void)find(objects, "/memfd:code (deleted)", &f->id, OBJECT_OK);
+	(void)find(objects, "[vdso]", &f->id, OBJECT_NO_FILE); /* a program is none */
 	(void)find(objects, "/gone/program", &other, OBJECT_WRONG_ID);
 	(void)find(objects, "/gone/program", NULL, OBJECT_MISSING);
 	(void)find(objects, "/gone/lost", NULL, OBJECT_MISSING);
@@ -220,6 +221,28 @@ static void finds_in_the_snapshot(void **state)
 	assert_int_equal(o->size, 2);
 	assert_false(o->is_elf);
 	assert_int_equal(o->id.build_id_size, 0);
+}
+
+/* Where perf's build-id cache has it; what it is, only the map says. */
+static void the_vdso(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	const struct object *o;
+	char hex[BUILDID_HEX_MAX], text[128];
+
+	buildid_hex(&f->id, hex);
+	(void)snprintf(text, sizeof(text), "objects/.build-id/%.2s/%s/vdso", hex, hex + 2);
+	put(f, text, f->bytes.bytes, f->bytes.size);
+	(void)snprintf(text, sizeof(text), "%s\t[vdso]\n", hex);
+	put(f, "objects.map", text, strlen(text));
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+
+	o = find(objects, "[vdso]", NULL, OBJECT_OK);
+	assert_string_equal(o->id.name, "[vdso]");
+	assert_true(o->is_elf);
+	assert_ptr_equal(find(objects, "[vdso]", &f->id, OBJECT_OK), o);
+	(void)find(objects, "/gone/program", &f->id, OBJECT_MISSING);
 }
 
 static void does_not_guess(void **state)
@@ -377,6 +400,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_regular_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(finds_in_the_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(does_not_guess, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_vdso, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_build_id_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(malformed_map, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -411,6 +412,34 @@ static void objects_of_those_who_ran(void **state)
 	assert_string_equal(text, "2\n2\n2\n");
 }
 
+/* The kernel maps it into every process, from no file. */
+static void the_vdso(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL, *path = NULL;
+	struct mapfile vdso;
+	size_t n;
+
+	records_mmap2(&f->tasks, 10, "[vdso]", NULL, 1);
+	records_mmap2(&f->tasks, 20, "[vdso]", NULL, 2);
+	records_switch(&f->fake.switches[0].bytes, 10, false, 3, 0);
+	records_switch(&f->fake.switches[0].bytes, 20, false, 4, 0);
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.n_objects, 1);
+	assert_int_equal(f->result.n_missing, 0);
+	text = output_of(&n, "cat %s/snap/objects.map", f->dir);
+	assert_int_equal(n, 1);
+	assert_has(text, "\t[vdso]\n");
+
+	path = output_of(&n, "ls %s/snap/objects/.build-id/*/*/vdso", f->dir);
+	assert_int_equal(n, 1);
+	path[strcspn(path, "\n")] = '\0';
+	assert_int_equal(mapfile_init(&vdso, AT_FDCWD, path), 0);
+	assert_memory_equal(vdso.bytes, (const void *)getauxval(AT_SYSINFO_EHDR), vdso.size);
+	mapfile_deinit(&vdso);
+	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
+}
+
 /*
  * A build-id is only a note that anybody can write. Of two files with one, the first must not stand
  * for the second: each is found by its path; and if both were at one path, neither.
@@ -584,6 +613,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pt_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_of_those_who_ran, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),

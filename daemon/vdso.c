@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/vdso.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include "daemon/mapsline.h"
+
+/* Two pages, today. */
+#define VDSO_MAX ((uint64_t)1 << 20)
+
+static uint64_t size_at(uint64_t start)
+{
+	_cleanup_(freep) char *line = NULL;
+	FILE *f = fopen("/proc/self/maps", "re");
+	uint64_t size = 0;
+	size_t n = 0;
+
+	while (f && size == 0 && getline(&line, &n, f) > 0) {
+		struct mapsline l;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (mapsline_parse(line, &l) == 0 && l.start == start)
+			size = l.end - l.start;
+	}
+	if (f)
+		(void)fclose(f);
+	return size;
+}
+
+int vdso_open(int *ret_fd)
+{
+	const uint64_t start = getauxval(AT_SYSINFO_EHDR);
+	const uint64_t size = start ? size_at(start) : 0;
+	_cleanup_(fd_closep) int fd = -1;
+
+	if (size == 0 || size > VDSO_MAX)
+		return -ENOENT;
+	fd = memfd_create("vdso", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	errno = ENOSPC;
+	if (write(fd, (const void *)(uintptr_t)start, size) != (ssize_t)size)
+		return -errno;
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * vDSO
+ *
+ * The code that the kernel maps into each process, for system calls that need not enter it. It is an
+ * ELF file, with build-id and symbols, that is in memory only.
+ */
+
+#include "base/base.h"
+
+/* A copy of our own, without a name. Return: 0 and the descriptor, the caller's; -ENOENT if the
+ * kernel has none; or another negative errno. */
+_must_check_ int vdso_open(int *ret_fd);
