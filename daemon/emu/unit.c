@@ -66,7 +66,6 @@ static void go_blind(struct unit *unit)
 static void drop(struct unit *unit)
 {
 	encode_flush(&unit->encode);
-	publish(unit);
 	unit->encode.enabled = false;
 	unit->dropping = true;
 	unit->ring->overflows++;
@@ -204,7 +203,6 @@ static void attend(struct unit *unit, const struct block *last, uint64_t ip)
 	}
 	if (encode_psb_due(&unit->encode))
 		encode_psb(&unit->encode, ip, (uint64_t)cpu_get_ticks());
-	publish(unit);
 	if (unlikely(room(unit) < RESERVE))
 		drop(unit);
 }
@@ -230,11 +228,10 @@ void unit_begin_block(struct unit *unit, const struct block *block)
 		judge(unit, block);
 		if (flow->encode)
 			attend(unit, last, block->ip);
-		else
-			publish(unit);
 	}
 	if (!flow->encode && covers(unit, block->ip))
 		enter(unit, block->ip);
+	publish(unit);
 	if (!flow->encode)
 		return;
 	flow->log = log_for(unit, block->ip);

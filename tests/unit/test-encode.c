@@ -31,8 +31,11 @@ enum op {
 	RET,   /* to a */
 	PSB,   /* before a */
 	LOST,
-	TSC,  /* b */
-	TICK, /* b */
+	EVENT,  /* FUP a, TIP IP */
+	PAGING, /* a */
+	RESUME, /* at a */
+	TSC,    /* b */
+	TICK,   /* b */
 	FLUSH,
 	MARK, /* expected bytes begin here */
 };
@@ -103,6 +106,28 @@ static const struct row rows[] = {
 	  EXPECT(0x02, 0xf3, TSC_BYTES(5), TSC_BYTES(6), 0x51, 0x00, 0x10, 0x40, 0x00) },
 	{ "an overflow of a CPU that never ran", .steps = { { MARK, 0, 0 }, { LOST, 0, 5 } },
 	  EXPECT(PSB_BYTES, TSC_BYTES(5), CBR_BYTES, PSBEND_BYTES, 0x02, 0xf3, TSC_BYTES(5)) },
+	{ "an overflow that ends where packets are on",
+	  .steps = { BEGIN,
+		     { TAKEN, 0, 3 },
+		     { LOST, 0, 5 },
+		     { RESUME, IP + 1, 0 },
+		     { JUMP, IP, 0 } },
+	  EXPECT(0x02, 0xf3, TSC_BYTES(5), 0x5d, 0x01, 0x10, 0x40, 0x00, 0x2d, 0x00, 0x10) },
+	{ "an interrupt whose handler is traced",
+	  .steps = { BEGIN, { TAKEN, 0, 1 }, { EVENT, IP + 7, 0 } },
+	  EXPECT(0x06, 0x3d, 0x07, 0x10, 0x2d, 0x00, 0x10) },
+	{ "another address space", .steps = { BEGIN, { TAKEN, 0, 1 }, { PAGING, 0x12345006, 0 } },
+	  EXPECT(0x06, 0x02, 0x43, 0x00, 0x45, 0x23, 0x01, 0x00, 0x00) },
+	{ "an address space, told by PSB+",
+	  .steps = { BEGIN,
+		     { OFF, 0, 0 },
+		     { MARK, 0, 0 },
+		     { PAGING, 0x1020, 0 },
+		     { ON, IP, 0 },
+		     { PSB, IP, 3 } },
+	  EXPECT(TSC_BYTES(0), 0x31, 0x00, 0x10, PSB_BYTES, TSC_BYTES(3), 0x02, 0x43, 0x02, 0x01,
+		 0x00, 0x00, 0x00, 0x00, CBR_BYTES, EXEC_BYTES, 0x7d, 0x00, 0x10, 0x40, 0x00, 0x00,
+		 0x00, PSBEND_BYTES) },
 	{ "time", .steps = { BEGIN, { TSC, 0, 0x42 } }, EXPECT(TSC_BYTES(0x42)) },
 
 	/* Conditional branches. */
@@ -259,6 +284,15 @@ static void run(struct encode *e, const struct step *steps, uint64_t *ret_mark)
 			break;
 		case PSB:
 			encode_psb(e, steps->a, steps->b);
+			break;
+		case EVENT:
+			encode_event(e, steps->a, IP);
+			break;
+		case PAGING:
+			encode_paging(e, steps->a);
+			break;
+		case RESUME:
+			encode_resume(e, steps->a);
 			break;
 		case LOST:
 			encode_overflow(e, steps->b);

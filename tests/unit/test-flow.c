@@ -14,15 +14,20 @@
 
 #include "daemon/emu/flow.h"
 
-#define AT    UINT64_C(0x401000)
-#define RING  4096
-#define WHOLE 0
+#define AT         UINT64_C(0x401000)
+#define RING       4096
+#define KERNEL     UINT64_C(0xffffffff81000000)
+#define TIP_KERNEL 0x6d, 0x00, 0x00, 0x00, 0x81, 0xff, 0xff
+#define WHOLE      0
 
 enum judge {
 	STEP,
 	INTERRUPT,
 	SYSCALL,
 	ODD,
+	EVENT, /* a handler at KERNEL, which is traced */
+	ENTER, /* a system call into the kernel there */
+	LEAVE,
 };
 
 struct row {
@@ -164,6 +169,20 @@ static const struct row rows[] = {
 	{ "odd", NOPS, false, ODD, 0, 0, LOG(LOG_PARTIAL, 0, 2), PACKETS(0x3d, 0x02, 0x10, 0x01) },
 	{ "odd, and it was not near its end", NOPS, true, ODD, 0, 0,
 	  PACKETS(0x3d, 0x00, 0x10, 0x01) },
+
+	{ "an interrupt behind the block", JE, false, EVENT, AT + 3, 0, LOG(WHOLE),
+	  PACKETS(0x04, 0x3d, 0x03, 0x10, TIP_KERNEL) },
+	{ "an exception in the midst", NOPS, true, EVENT, AT + 1, 0, LOG(LOG_PARTIAL, 0, 1),
+	  PACKETS(0x3d, 0x01, 0x10, TIP_KERNEL) },
+	{ "int3, traced", INT3, false, EVENT, AT + 2, 0, LOG(LOG_UNREPORTED, 0),
+	  PACKETS(0x3d, 0x01, 0x10, TIP_KERNEL) },
+	{ "a system call, traced", SYS, false, ENTER, 0, 0, LOG(WHOLE), PACKETS(TIP_KERNEL) },
+	{ "into the kernel without a system call", NOPS, true, ENTER, 0, 0, .n_log = 0,
+	  PACKETS(0x3d, 0x00, 0x10, TIP_KERNEL) },
+	{ "a far return to where no packets are", LRETQ, false, LEAVE, 0, 0, LOG(WHOLE),
+	  PACKETS(0x01) },
+	{ "there without one", NOPS, false, LEAVE, 0, 0, LOG(LOG_PARTIAL, 0, 2),
+	  PACKETS(0x3d, 0x02, 0x10, 0x01) },
 };
 
 static struct block *make_block(struct blocks *blocks, const struct row *row)
@@ -201,7 +220,6 @@ static void check(const struct row *row)
 	switch (row->judge) {
 	case STEP:
 		assert_int_equal(flow_step(&flow, row->ip), row->verdict);
-		assert_ptr_equal(flow.encode, &e);
 		break;
 	case INTERRUPT:
 		flow_interrupt(&flow, row->ip);
@@ -212,8 +230,19 @@ static void check(const struct row *row)
 	case ODD:
 		flow_odd(&flow);
 		break;
+	case EVENT:
+		flow_event(&flow, row->ip, KERNEL);
+		break;
+	case ENTER:
+		flow_enter_kernel(&flow, KERNEL);
+		break;
+	case LEAVE:
+		flow_leave(&flow);
+		break;
 	}
-	if (row->judge != STEP)
+	if (row->judge == STEP || row->judge == EVENT || row->judge == ENTER)
+		assert_ptr_equal(flow.encode, &e);
+	else
 		assert_null(flow.encode);
 	encode_flush(&e);
 	assert_int_equal(e.head - head, row->n_packets);
