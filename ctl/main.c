@@ -22,6 +22,8 @@ static const struct {
 	{ "record", verb_record, false, "[-o DIR] -- COMMAND...",
 	  "run a program under the software source, take a snapshot when it ends" },
 	{ "snapshot", verb_snapshot, true, "[-o DIR]", "keep the last moments of every CPU" },
+	{ "pause", verb_pause, false, "", "give Intel PT up to others, such as perf" },
+	{ "resume", verb_resume, false, "", "record again after a pause" },
 	{ "list", verb_list, true, "", "the snapshots there are, oldest first" },
 	{ "info", verb_info, true, "ID", "what the manifest of a snapshot says" },
 };

@@ -39,6 +39,8 @@ struct context {
  * Return: the exit status; of verb_record() EXIT_OK to EXIT_BUSY are the program's own.
  */
 int verb_status(const struct context *context, int argc, char **argv);
+int verb_pause(const struct context *context, int argc, char **argv);
+int verb_resume(const struct context *context, int argc, char **argv);
 int verb_snapshot(const struct context *context, int argc, char **argv);
 int verb_info(const struct context *context, int argc, char **argv);
 int verb_list(const struct context *context, int argc, char **argv);

@@ -14,15 +14,17 @@ static int print(sd_bus_message *reply)
 {
 	const char *version = "?", *source = "?", *path = "?";
 	uint64_t aux = 0, switches = 0, used = 0, max = 0, lost = 0, objects = 0, snapshots = 0;
-	uint32_t cpus = 0, pending = 0;
-	int recording = 0, r;
+	uint32_t cpus = 0, offline = 0, busy = 0, failed = 0, pending = 0;
+	int recording = 0, paused = 0, r;
 	const struct client_field fields[] = {
-		{ "version", 's', &version },     { "source", 's', &source },
-		{ "recording", 'b', &recording }, { "cpus", 'u', &cpus },
-		{ "aux_size", 't', &aux },        { "switch_size", 't', &switches },
-		{ "sideband_bytes", 't', &used }, { "sideband_max", 't', &max },
-		{ "sideband_lost", 't', &lost },  { "objects", 't', &objects },
-		{ "snapshots", 't', &snapshots }, { "pending", 'u', &pending },
+		{ "version", 's', &version },      { "source", 's', &source },
+		{ "recording", 'b', &recording },  { "cpus", 'u', &cpus },
+		{ "cpus_offline", 'u', &offline }, { "cpus_busy", 'u', &busy },
+		{ "cpus_failed", 'u', &failed },   { "paused", 'b', &paused },
+		{ "aux_size", 't', &aux },         { "switch_size", 't', &switches },
+		{ "sideband_bytes", 't', &used },  { "sideband_max", 't', &max },
+		{ "sideband_lost", 't', &lost },   { "objects", 't', &objects },
+		{ "snapshots", 't', &snapshots },  { "pending", 'u', &pending },
 		{ "snapshots_path", 's', &path },
 	};
 	char a[SHOW_SIZE_MAX], b[SHOW_SIZE_MAX];
@@ -31,9 +33,18 @@ static int print(sd_bus_message *reply)
 	if (r < 0)
 		return client_bad_reply("GetStatus", r);
 	printf("   Version: %s\n", version);
-	printf("    Source: %s, %s\n", source, recording ? "recording" : "idle");
-	printf("      CPUs: %" PRIu32 " with %s of PT and %s of switches each\n", cpus,
-	       show_size(aux, a), show_size(switches, b));
+	printf("    Source: %s, %s\n", source,
+	       paused      ? "paused: see ptctl resume"
+	       : recording ? "recording"
+			   : "idle");
+	printf("      CPUs: %" PRIu32 " with %s of PT and %s of switches each\n",
+	       cpus - offline - busy - failed, show_size(aux, a), show_size(switches, b));
+	if (busy > 0)
+		printf("            %" PRIu32 " whose PT somebody else is using\n", busy);
+	if (offline > 0)
+		printf("            %" PRIu32 " offline\n", offline);
+	if (failed > 0)
+		printf("            %" PRIu32 " that cannot be recorded, see the log\n", failed);
 	printf("  Sideband: %s of %s", show_size(used, a), show_size(max, b));
 	if (lost > 0)
 		printf(", %" PRIu64 " records lost: see SidebandMax= in ptd.conf(5)", lost);

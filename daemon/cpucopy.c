@@ -7,21 +7,10 @@
 #include <string.h>
 
 #include "daemon/record.h"
+#include "daemon/ring.h"
 #include "ptd/snapshot.h"
 
 #define SLICE_SIZE ((size_t)1 << 20)
-
-/* Copy @size bytes from the place @at of a view. */
-static void copy_part(const struct source_view *v, size_t at, size_t size, uint8_t *to)
-{
-	const size_t left = at < v->a_size ? v->a_size - at : 0;
-	const size_t from_a = size < left ? size : left;
-
-	if (from_a > 0)
-		memcpy(to, v->a + at, from_a);
-	if (size > from_a)
-		memcpy(to + from_a, v->b + (at + from_a - v->a_size), size - from_a);
-}
 
 /* How many bytes at the start of a view were written before the head @since. */
 static size_t before(const struct source_view *v, uint64_t since)
@@ -31,9 +20,24 @@ static size_t before(const struct source_view *v, uint64_t since)
 	return since >= v->head ? size : v->head - since < size ? size - (v->head - since) : 0;
 }
 
-int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)
+/* Move @start, which is in the copy of a view without its first @skip bytes, behind all that may have
+ * been overwritten by now. */
+static int find_start(const struct cpucopy *copy, struct source *source, uint32_t cpu, size_t skip,
+		      size_t *start)
 {
 	uint64_t gone, switches;
+	int r;
+
+	r = source->ops->overtaken(source, cpu, &gone, &switches);
+	if (r < 0)
+		return r;
+	if (gone > skip + *start)
+		*start = gone - skip < copy->pt_size ? gone - skip : copy->pt_size;
+	return 0;
+}
+
+static int copy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)
+{
 	struct source_view v;
 	size_t skip, at, start = 0;
 	int r;
@@ -55,17 +59,31 @@ int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64
 		const size_t n = at - start < SLICE_SIZE ? at - start : SLICE_SIZE;
 
 		at -= n;
-		copy_part(&v, skip + at, n, copy->pt + at);
-		r = source->ops->overtaken(source, cpu, &gone, &switches);
+		ring_copy(&v, skip + at, n, copy->pt + at);
+		r = find_start(copy, source, cpu, skip, &start);
 		if (r < 0)
 			return r;
-		if (gone > skip + start)
-			start = gone - skip < copy->pt_size ? gone - skip : copy->pt_size;
+	}
+	if (source->ops->settle) {
+		source->ops->settle(source, cpu);
+		r = find_start(copy, source, cpu, skip, &start);
+		if (r < 0)
+			return r;
 	}
 	copy->pt_start = start;
 	copy->pt_dropped = start;
 	copy->pt_bytes = copy->pt_size - start;
 	return 0;
+}
+
+int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)
+{
+	int r;
+
+	r = copy_pt(copy, source, cpu, pt_since);
+	if (source->ops->gap)
+		copy->gap_ns = source->ops->gap(source, cpu);
+	return r;
 }
 
 static void note_times(struct cpucopy *copy)
@@ -80,8 +98,9 @@ static void note_times(struct cpucopy *copy)
 	}
 }
 
-int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
-		     uint64_t switches_since)
+/* Of a source that overwrites its ring forwards, as it does AUX. */
+static int view_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
+			 uint64_t switches_since)
 {
 	struct source_view v;
 	uint64_t pt, gone;
@@ -95,7 +114,7 @@ int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
 	copy->switches = malloc(copy->switches_size + 1);
 	if (!copy->switches)
 		return -ENOMEM;
-	copy_part(&v, 0, copy->switches_size, copy->switches);
+	ring_copy(&v, 0, copy->switches_size, copy->switches);
 
 	r = source->ops->overtaken(source, cpu, &pt, &gone);
 	if (r < 0)
@@ -107,8 +126,22 @@ int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
 		return r;
 	copy->switches_start = gone + start;
 	copy->switches_cut = v.head > copy->switches_size || copy->switches_start > 0;
-	note_times(copy);
 	return 0;
+}
+
+int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
+		     uint64_t switches_since)
+{
+	int r;
+
+	if (source->ops->copy_switches)
+		r = source->ops->copy_switches(source, cpu, &copy->switches, &copy->switches_size,
+					       &copy->switches_cut);
+	else
+		r = view_switches(copy, source, cpu, switches_since);
+	if (r == 0)
+		note_times(copy);
+	return r;
 }
 
 struct cursor cpucopy_records(const struct cpucopy *copy)
@@ -136,6 +169,7 @@ void cpucopy_print(const struct cpucopy *copy, uint32_t cpu, FILE *f)
 		[SOURCE_END_IDLE] = "idle",
 		[SOURCE_END_FLUSHED] = "flushed",
 		[SOURCE_END_LATE] = "late",
+		[SOURCE_END_OFFLINE] = "offline",
 	};
 
 	if (copy->pt_head == 0 && copy->switches_newest == 0)
@@ -144,6 +178,8 @@ void cpucopy_print(const struct cpucopy *copy, uint32_t cpu, FILE *f)
 	fprintf(f, "cpu.%" PRIu32 ".head=%" PRIu64 "\n", cpu, copy->pt_head);
 	fprintf(f, "cpu.%" PRIu32 ".dropped=%" PRIu64 "\n", cpu, copy->pt_dropped);
 	fprintf(f, "cpu.%" PRIu32 ".end=%s\n", cpu, ends[copy->end]);
+	if (copy->gap_ns > 0)
+		fprintf(f, "cpu.%" PRIu32 ".gap_ns=%" PRIu64 "\n", cpu, copy->gap_ns);
 	fprintf(f, "cpu.%" PRIu32 "." PTD_MANIFEST_SWITCH_OLDEST "=%" PRIu64 "\n", cpu,
 		copy->switches_oldest);
 	fprintf(f, "cpu.%" PRIu32 ".switch_newest_ns=%" PRIu64 "\n", cpu, copy->switches_newest);

@@ -30,6 +30,7 @@ struct cpucopy {
 	uint64_t pt_head;
 	uint64_t pt_bytes;   /* that were kept */
 	uint64_t pt_dropped; /* overwritten while it was copied */
+	uint64_t gap_ns;     /* for how long PT was off because of it, at most */
 	enum source_end end;
 };
 

@@ -66,8 +66,13 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	    (r = append_string(reply, "source", s.source)) < 0 ||
 	    (r = sd_bus_message_append(reply, "{sv}", "recording", "b", s.recording)) < 0 ||
 	    (r = append_u32(reply, "cpus", s.n_cpus)) < 0 ||
-	    (r = append_u64(reply, "aux_size", s.aux_size)) < 0 ||
-	    (r = append_u64(reply, "switch_size", s.switch_size)) < 0 ||
+	    (r = append_u32(reply, "cpus_recording", s.cpus.n_recording)) < 0 ||
+	    (r = append_u32(reply, "cpus_offline", s.cpus.n_offline)) < 0 ||
+	    (r = append_u32(reply, "cpus_busy", s.cpus.n_busy)) < 0 ||
+	    (r = append_u32(reply, "cpus_failed", s.cpus.n_failed)) < 0 ||
+	    (r = sd_bus_message_append(reply, "{sv}", "paused", "b", s.cpus.paused)) < 0 ||
+	    (r = append_u64(reply, "aux_size", s.cpus.aux_size)) < 0 ||
+	    (r = append_u64(reply, "switch_size", s.cpus.switch_size)) < 0 ||
 	    (r = append_u64(reply, "sideband_bytes", s.sideband_bytes)) < 0 ||
 	    (r = append_u64(reply, "sideband_max", s.sideband_max)) < 0 ||
 	    (r = append_u64(reply, "sideband_lost", s.sideband_lost)) < 0 ||
@@ -98,6 +103,37 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	return sd_bus_reply_method_return(m, "shs", "emu", fd, plugin);
+}
+
+static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer, bool pause,
+			   sd_bus_error *error)
+{
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = manager_pause(peer->interface->manager, pause);
+	if (r == -EOPNOTSUPP)
+		return sd_bus_error_set(error, PTD_ERROR_NOT_HARDWARE,
+					"The recorder uses the software source: there is no "
+					"hardware to give to others.");
+	if (r == -EBUSY)
+		return sd_bus_error_set(error, PTD_ERROR_BUSY,
+					"A snapshot is copying the rings, try again.");
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	return sd_bus_reply_method_return(m, "");
+}
+
+static int pause_recorder(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return pause_or_resume(m, userdata, true, error);
+}
+
+static int resume_recorder(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return pause_or_resume(m, userdata, false, error);
 }
 
 static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -302,6 +338,8 @@ static const sd_bus_vtable vtable[] = {
 	METHOD("GetStatus", "", , "a{sv}", SD_BUS_PARAM(status), get_status),
 	METHOD("OpenSource", "", , "shs",
 	       SD_BUS_PARAM(name) SD_BUS_PARAM(pool) SD_BUS_PARAM(plugin), open_source),
+	SD_BUS_METHOD("Pause", "", "", pause_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD("Resume", "", "", resume_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
 	METHOD("TakeSnapshot", "a{sv}", SD_BUS_PARAM(options), "s", SD_BUS_PARAM(id),
 	       take_snapshot),
 	METHOD("WaitSnapshot", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result), wait_snapshot),

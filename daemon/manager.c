@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <systemd/sd-event.h>
 #include <time.h>
 
@@ -30,11 +31,13 @@
 #define DRAIN_US       UINT64_C(50000)
 #define DRAIN_GRACE_US UINT64_C(60000000)    /* for a program that was given the pool to start */
 #define ROOM_RETRY     (UINT64_C(256) << 20) /* to have free before a snapshot is tried again */
-#define PT_DEVICE      "/sys/bus/event_source/devices/intel_pt"
+#define TICK_US        UINT64_C(1000000)
 
 struct manager {
 	sd_event *event;
 	sd_event_source *drain_timer;
+	sd_event_source *records; /* the source has task records; NULL: it does not say so */
+	sd_event_source *tick_timer;
 	sd_event_source *kept; /* the keep has failures to tell of */
 	uint64_t opened_us;    /* when a client was last given the source */
 
@@ -53,7 +56,6 @@ struct manager {
 	struct jobs *jobs;
 	struct control *control;
 
-	uint64_t aux_size, switch_size;
 	char *socket_path; /* to unlink; NULL if it is systemd's */
 	char *plugin;
 	char id[SPOOL_ID_MAX]; /* of the snapshot asked for last */
@@ -153,9 +155,39 @@ static int on_drain(sd_event_source *timer, uint64_t usec, void *userdata)
 
 	drain(m);
 	say_status(m);
+	if (m->records)
+		return sd_event_source_set_enabled(m->records, SD_EVENT_ON);
 	if (!active && usec > m->opened_us + DRAIN_GRACE_US)
 		return 0;
 	(void)sd_event_source_set_time(timer, usec + DRAIN_US);
+	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
+
+/* At once, since what is mapped may be gone soon, but not more often than that. */
+static int on_records(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct manager *m = userdata;
+	int r;
+
+	(void)fd;
+	(void)revents;
+	drain(m);
+	r = sd_event_source_set_time_relative(m->drain_timer, DRAIN_US);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(m->drain_timer, SD_EVENT_ONESHOT);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	return r;
+}
+
+static int on_tick(sd_event_source *timer, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+
+	(void)usec;
+	m->source->ops->tick(m->source);
+	say_status(m);
+	(void)sd_event_source_set_time_relative(timer, TICK_US);
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
@@ -395,13 +427,13 @@ int manager_take_snapshot(struct manager *manager, uint64_t since_ns, const char
 struct manager_status manager_status(struct manager *manager)
 {
 	const struct sideband_stats sideband = sideband_stats(manager->sideband);
+	struct source *source = manager->source;
 
 	return (struct manager_status){
-		.source = manager->source->facts.name,
-		.n_cpus = manager->source->n_cpus,
-		.aux_size = manager->aux_size,
-		.switch_size = manager->switch_size,
-		.recording = manager->source->ops->active(manager->source),
+		.source = source->facts.name,
+		.n_cpus = source->n_cpus,
+		.cpus = source->ops->status(source),
+		.recording = source->ops->active(source),
 		.sideband_bytes = sideband.bytes,
 		.sideband_max = sideband.bytes_max,
 		.sideband_lost = sideband.lost,
@@ -436,39 +468,19 @@ int manager_open_source(struct manager *manager, int *ret_fd, const char **ret_p
 	return 0;
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
-
-static int open_source(struct manager *m, const struct config *config)
+int manager_pause(struct manager *manager, bool pause)
 {
-	const bool has_pt = access(PT_DEVICE, F_OK) == 0;
+	struct source *source = manager->source;
 	int r;
 
-	if (config->source == CONFIG_SOURCE_PT) {
-		log_error("this build of ptd cannot record Intel PT hardware: use Source=emu");
+	if (!source->ops->pause)
 		return -EOPNOTSUPP;
-	}
-	if (config->source == CONFIG_SOURCE_AUTO)
-		log_notice(has_pt
-			       ? "this CPU has Intel PT, but this build of ptd cannot record it: "
-				 "using the software source, which records programs started by "
-				 "`ptctl record`"
-			       : "no Intel PT on this machine (" PT_DEVICE
-				 " does not exist): using the software source, which records "
-				 "programs started by `ptctl record`");
-	for (unsigned i = 0; i < _PTTERMS; i++)
-		if (config->pt.values[i] > 0 && !source_emu_knows(i))
-			log_warning("PT=%s: the software source does not write that, ignoring",
-				    ptterms_name(i));
-	r = source_emu_new(config, &m->source);
-	if (r == -EOPNOTSUPP)
-		return log_error_errno(r, "PT=: the software source writes TSC packets always: "
-					  "set tsc=1");
-	if (r < 0)
-		return log_error_errno(r, "cannot make the software source's rings: %m");
-	m->aux_size = config->aux_size;
-	m->switch_size = config->switch_size;
-	return 0;
+	r = source->ops->pause(source, pause);
+	say_status(manager);
+	return r;
 }
+
+/* --- life ------------------------------------------------------------------------------------ */
 
 /* The limits that were set, others by default. */
 static int set_limits(struct manager *m)
@@ -597,6 +609,21 @@ static int set_up_event(struct manager *m)
 	return 0;
 }
 
+/* Hardware has its records drained from the beginning to the end. */
+static int watch_source(struct manager *m)
+{
+	const struct source_ops *ops = m->source->ops;
+	int r = 0;
+
+	if (ops->fd)
+		r = sd_event_add_io(m->event, &m->records, ops->fd(m->source), EPOLLIN, on_records,
+				    m);
+	if (r >= 0 && ops->tick)
+		r = sd_event_add_time_relative(m->event, &m->tick_timer, CLOCK_MONOTONIC, TICK_US,
+					       TICK_US / 10, on_tick, m);
+	return r < 0 ? r : 0;
+}
+
 int manager_new(const struct manager_options *options, struct manager **ret_manager)
 {
 	_cleanup_(manager_freep) struct manager *m = calloc(1, sizeof(*m));
@@ -607,13 +634,15 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	m->config = *options->config;
 	m->load_config = options->load_config;
 	m->userdata = options->userdata;
-	r = open_source(m, options->config);
+	r = source_new(&m->config, &m->source);
 	if (r < 0)
 		return r;
 	r = open_spool(m, options);
 	if (r < 0)
 		return r;
 	r = set_up_event(m);
+	if (r == 0)
+		r = watch_source(m);
 	if (r == 0)
 		r = sideband_new(options->config->sideband_max, is_alive,
 				 m->source->ops->tasks != NULL, &m->sideband);
@@ -655,9 +684,11 @@ struct manager *manager_free(struct manager *manager)
 	(void)spool_free(manager->spool);
 	(void)scanner_free(manager->scanner);
 	(void)sideband_free(manager->sideband);
+	sd_event_source_disable_unref(manager->records);
 	if (manager->source)
 		(void)manager->source->ops->free(manager->source);
 	sd_event_source_disable_unref(manager->drain_timer);
+	sd_event_source_disable_unref(manager->tick_timer);
 	(void)sd_event_unref(manager->event);
 	free(manager);
 	return NULL;
@@ -668,8 +699,10 @@ int manager_run(struct manager *manager)
 	const struct manager_status status = manager_status(manager);
 	int r;
 
-	log_info("ready: %" PRIu32 " virtual CPUs of %" PRIu64 " KiB PT each, snapshots in %s",
-		 manager->source->n_cpus, manager->aux_size / 1024, spool_path(manager->spool));
+	log_info("ready: source %s, %" PRIu32 " CPUs with %" PRIu64
+		 " KiB of PT each, snapshots in %s",
+		 status.source, status.cpus.n_recording, status.cpus.aux_size / 1024,
+		 spool_path(manager->spool));
 	notify_ready(&manager->notify, &status);
 	if (manager->scanner)
 		scanner_check(manager->scanner);

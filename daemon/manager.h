@@ -13,12 +13,12 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/source.h"
 
 struct config;
 struct job;
 struct jobs;
 struct manager;
-struct source;
 struct spool;
 
 struct manager_options {
@@ -35,9 +35,8 @@ struct manager_options {
 struct manager_status {
 	const char *source; /* borrowed */
 	uint32_t n_cpus;
-	uint64_t aux_size; /* bytes of PT each CPU keeps */
-	uint64_t switch_size;
-	bool recording; /* a program is writing to the rings */
+	struct source_status cpus;
+	bool recording; /* something is being written to the rings */
 	uint64_t sideband_bytes, sideband_max, sideband_lost;
 	size_t n_objects;
 	unsigned n_pending; /* snapshots being written or waiting */
@@ -71,6 +70,13 @@ const struct jobs *manager_jobs(struct manager *manager);
  * Return: 0; -EOPNOTSUPP if the source is not the software one.
  */
 _must_check_ int manager_open_source(struct manager *manager, int *ret_fd, const char **ret_plugin);
+
+/*
+ * Give hardware up to others, or take it again.
+ *
+ * Return: 0; -EOPNOTSUPP if the source is not hardware; -EBUSY if a snapshot is being copied.
+ */
+_must_check_ int manager_pause(struct manager *manager, bool pause);
 
 /* Queue a snapshot, of what was recorded since the source was opened last before @since_ns
  * (CLOCK_MONOTONIC; 0: of all). @ret_id is the manager's, until the next call. Return: 0, -EBUSY, or negative

@@ -35,7 +35,13 @@ struct perffile {
 };
 
 static const uint64_t ids[2] = { RECORD_ID_PT, RECORD_ID_SIDEBAND };
-static const char *const names[2] = { "intel_pt//u", "dummy:u" };
+/* As perf spells it; which of them it is depends on whose code is traced. */
+static const char *pt_name(const struct source_facts *facts)
+{
+	return facts->user && facts->kernel ? "intel_pt//"
+	       : facts->kernel              ? "intel_pt//k"
+					    : "intel_pt//u";
+}
 
 static void put(struct perffile *f, const void *bytes, size_t size)
 {
@@ -82,7 +88,8 @@ static void make_attrs(struct perffile *f)
 		.config = f->facts->attr_config,
 		.sample_period = 1,
 		.sample_type = PERFABI_SAMPLE_TYPE,
-		.exclude_kernel = 1,
+		.exclude_user = !f->facts->user,
+		.exclude_kernel = !f->facts->kernel,
 		.exclude_hv = 1,
 		.sample_id_all = 1,
 	};
@@ -102,6 +109,9 @@ static void make_attrs(struct perffile *f)
 		.comm_exec = 1,
 		.context_switch = 1,
 		.build_id = 1,
+		.ksymbol = f->facts->kernel,
+		.bpf_event = f->facts->kernel,
+		.text_poke = f->facts->kernel,
 	};
 }
 
@@ -151,7 +161,7 @@ static void put_id_index(struct perffile *f)
 static void put_auxtrace_info(struct perffile *f)
 {
 	const struct source_facts *facts = f->facts;
-	const uint64_t priv[_PERFABI_PT_SLOTS_FIXED] = {
+	const uint64_t priv[] = {
 		[PERFABI_PT_PMU_TYPE] = facts->pmu_type,
 		[PERFABI_PT_TIME_SHIFT] = facts->time_shift,
 		[PERFABI_PT_TIME_MULT] = facts->time_mult,
@@ -169,6 +179,8 @@ static void put_auxtrace_info(struct perffile *f)
 		[PERFABI_PT_CYC_BIT] = facts->mask_cyc,
 		[PERFABI_PT_MAX_NONTURBO_RATIO] = facts->max_nonturbo_ratio,
 		[PERFABI_PT_FILTER_STR_LEN] = 0,
+		/* Behind the filter, which is empty. */
+		[_PERFABI_PT_SLOTS_FIXED] = facts->event_trace,
 	};
 	const struct perfabi_auxtrace_info info = {
 		.header = { .type = PERFABI_AUXTRACE_INFO, .size = sizeof(info) + sizeof(priv) },
@@ -289,7 +301,7 @@ static void put_event_desc(struct perffile *f)
 	for (size_t i = 0; i < ARRAY_LEN(f->attrs); i++) {
 		put(f, &f->attrs[i], ATTR_SIZE);
 		put_u32(f, 1);
-		put_string(f, names[i]);
+		put_string(f, i == 0 ? pt_name(f->facts) : "dummy:u");
 		put_u64(f, ids[i]);
 	}
 }

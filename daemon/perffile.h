@@ -6,7 +6,7 @@
  *
  * Writes the perf.data file of a snapshot: the two attrs, the records that say how the PT is to be
  * read, whatever records and PT bytes it is given, and the features. perf and ptdecode read it; it
- * is exactly what `perf record --snapshot -e intel_pt//u` would have written, but for what is not
+ * is exactly what `perf record --snapshot -e intel_pt//` would have written, but for what is not
  * known here.
  */
 

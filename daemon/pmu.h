@@ -16,7 +16,6 @@
 #include "base/base.h"
 #include "daemon/ptterms.h"
 
-#define PMU_DEVICE     "/sys/bus/event_source/devices/intel_pt"
 #define PMU_CPUID_SIZE 64u
 
 struct pmu {
@@ -37,7 +36,7 @@ struct pmu {
 typedef void (*pmu_warn_fn)(const char *message);
 
 /*
- * Read the directory at @path, PMU_DEVICE.
+ * Read the directory at @path.
  *
  * Return: 0; or negative errno, and @reterr_file is the file in it that is missing or makes no
  *         sense, a constant.

@@ -245,8 +245,12 @@ static int write_rings(struct writer *w)
 	int r;
 
 	r = source->ops->freeze(source, &w->frozen);
+	if (r < 0)
+		return r;
 	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
 		r = copy_rings(w, first, &end);
+		if ((r < 0 || end == source->n_cpus) && source->ops->thaw)
+			source->ops->thaw(source);
 		for (uint32_t i = first; r == 0 && i < end; i++)
 			r = write_pt(w, i);
 	}
@@ -335,6 +339,14 @@ static void put_objects_map(FILE *f, void *userdata)
 	taken_print(w->taken, f);
 }
 
+static void put_clock(FILE *f, void *userdata)
+{
+	const struct writer *w = userdata;
+	struct source *source = w->request->source;
+
+	source->ops->print_clock(source, w->time_first, f);
+}
+
 static void put_manifest(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
@@ -355,7 +367,8 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, "clock_ns=%" PRIu64 "\n", w->frozen.ns);
 	fprintf(f, PTD_MANIFEST_REALTIME_OFFSET "=%" PRId64 "\n",
 		(int64_t)(w->frozen.realtime_ns - w->frozen.ns));
-	fprintf(f, PTD_MANIFEST_MONOTONIC_OFFSET "=%" PRId64 "\n", q->monotonic_offset_ns);
+	fprintf(f, PTD_MANIFEST_MONOTONIC_OFFSET "=%" PRId64 "\n",
+		(int64_t)(w->frozen.ns - w->frozen.monotonic_ns));
 	fprintf(f, "host=%s\nkernel=%s\nmachine=%s\n", host.nodename, host.release, host.machine);
 	fprintf(f, "recorder=ptd %s\nsource=%s\ncpuid=%s\n", PTD_VERSION, facts->name,
 		facts->cpuid);
@@ -442,6 +455,12 @@ static int write_all(struct writer *w)
 	r = bundle_add_file(w->bundle, w->step, put_objects_map, w);
 	if (r < 0)
 		return r;
+	if (w->request->source->ops->print_clock) {
+		w->step = PTD_SNAPSHOT_CLOCK;
+		r = bundle_add_file(w->bundle, w->step, put_clock, w);
+		if (r < 0)
+			return r;
+	}
 	w->step = PTD_SNAPSHOT_MANIFEST;
 	r = bundle_add_file(w->bundle, w->step, put_manifest, w);
 	if (r < 0)

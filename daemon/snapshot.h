@@ -42,8 +42,7 @@ struct snapshot_request {
 	int store_fd;
 	uint64_t since_ns;         /* leave out what was recorded before the mark of then; 0: all */
 	uint64_t jit_max, mem_max; /* bytes of JITs' files and of anonymous memory, at most */
-	int64_t monotonic_offset_ns; /* the records' clock minus CLOCK_MONOTONIC */
-	const atomic_bool *cancel;   /* give up when it becomes true; may be NULL */
+	const atomic_bool *cancel; /* give up when it becomes true; may be NULL */
 
 	/* Fill in what is known by now. It stays for the rest of the call. Return: 0, or negative
 	 * errno. */

@@ -14,10 +14,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/base.h"
 #include "daemon/taskrecord.h"
 
+struct config;
 struct source;
 
 /* Identity and timing of the CPUs, as the snapshot must state them. */
@@ -36,7 +38,9 @@ struct source_facts {
 	uint32_t tsc_ctc_numerator; /* CPUID 0x15 EBX, EAX */
 	uint32_t tsc_ctc_denominator;
 	uint32_t max_nonturbo_ratio;
-	char cpuid[64]; /* as perf writes it: "GenuineIntel,6,85,4" */
+	char cpuid[64];    /* as perf writes it: "GenuineIntel,6,85,4" */
+	bool user, kernel; /* whose code is traced */
+	bool event_trace;  /* caps/event_trace */
 };
 
 /* How far the AUX of a CPU goes at a freeze. */
@@ -44,12 +48,22 @@ enum source_end {
 	SOURCE_END_IDLE,    /* to the last packet: nobody ran there */
 	SOURCE_END_FLUSHED, /* to the freeze */
 	SOURCE_END_LATE,    /* to what its writer had published: it did not answer in time */
+	SOURCE_END_OFFLINE, /* to when the CPU went offline */
 };
 
 /* When a freeze was. */
 struct source_moment {
-	uint64_t ns;          /* on the records' clock */
-	uint64_t realtime_ns; /* on CLOCK_REALTIME */
+	uint64_t ns;           /* on the records' clock */
+	uint64_t monotonic_ns; /* on CLOCK_MONOTONIC */
+	uint64_t realtime_ns;  /* on CLOCK_REALTIME */
+};
+
+/* How the source is. */
+struct source_status {
+	uint32_t n_recording;                 /* CPUs that are recorded */
+	uint32_t n_offline, n_busy, n_failed; /* those that are not; busy: another has their PT */
+	bool paused;
+	uint64_t aux_size, switch_size; /* of the rings of one CPU */
 };
 
 /* The bytes of a ring, oldest first; @b is empty unless they cross the ring's end. */
@@ -69,10 +83,14 @@ struct source_ops {
 	uint64_t (*held)(struct source *source);
 
 	/* Give the CPUs' rings up for a moment so that all end at one instant: flush what is
-	 * pending, read the heads. Tracing goes on at once (thaw is not needed), so the rings are to
-	 * be copied at once, too. Called by the thread that copies them, as are the views. Return: 0,
-	 * or negative errno. */
+	 * pending, read the heads. Tracing goes on at once, so the rings are to be copied at once,
+	 * too. Called by the thread that copies them, as are the views. Return: 0, or negative errno.
+	 */
 	int (*freeze)(struct source *source, struct source_moment *ret_moment);
+
+	/* All that is wanted of the rings has been copied: they may be closed. Called if, and only
+	 * if, freeze() returned 0. NULL: not needed. */
+	void (*thaw)(struct source *source);
 
 	/* What the ring of @cpu held at the last freeze; the bytes are the source's, and go on being
 	 * overwritten. Return: 0, or -EINVAL if there is no such CPU. */
@@ -84,12 +102,42 @@ struct source_ops {
 	int (*overtaken)(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
 			 uint64_t *ret_switch_bytes);
 
+	/* The PT of @cpu has been copied: from now on, until the next freeze, overtaken() is to be
+	 * exact about it, whatever that costs. NULL: it always is. */
+	void (*settle)(struct source *source, uint32_t cpu);
+
+	/* Instead of view_switch(): the switch records as they are, whole ones, oldest first, which
+	 * the caller frees. @ret_cut: older ones are gone. Return: 0, or negative errno. */
+	int (*copy_switches)(struct source *source, uint32_t cpu, uint8_t **ret_bytes,
+			     size_t *ret_size, bool *ret_cut);
+
+	/* For how long the freeze, and what came after it, kept PT of @cpu off, in ns, at most. NULL:
+	 * not at all. */
+	uint64_t (*gap)(struct source *source, uint32_t cpu);
+
+	/* Print samples of the clocks that cover what is newer than @since (on the records' clock): a line
+	 * "tsc monotonic_ns realtime_ns" each. NULL: all clocks are the records'. */
+	void (*print_clock)(struct source *source, uint64_t since, FILE *f);
+
 	/* Take what was written to the task ring since the last call. @ret_bytes is whole records,
 	 * the caller frees it. Return: 0, or -ENOMEM: nothing was taken. */
 	int (*drain_tasks)(struct source *source, uint8_t **ret_bytes, size_t *ret_size);
 
 	/* Whether anything may be writing task records: while it is so, they must be drained. */
 	bool (*active)(struct source *source);
+
+	/* A descriptor that can be read from when there are task records to be drained. NULL: there
+	 * is none, look now and then while it is active. */
+	int (*fd)(struct source *source);
+
+	/* To be called once a second: looks after the CPUs. NULL: not needed. */
+	void (*tick)(struct source *source);
+
+	/* Give PT up to others, or take it again; what was in the rings is lost. Return: 0; -EBUSY:
+	 * a snapshot is copying them. NULL: it cannot be given up. */
+	int (*pause)(struct source *source, bool pause);
+
+	struct source_status (*status)(struct source *source);
 
 	/* Remember where the rings are now. Decoding can begin there on every CPU that is free. */
 	void (*mark)(struct source *source);
@@ -119,3 +167,6 @@ struct source {
 	struct source_facts facts;
 	uint32_t n_cpus;
 };
+
+/* Make the source that Source= asks for. Return: 0, or negative errno: why has been logged. */
+_must_check_ int source_new(const struct config *config, struct source **ret_source);

@@ -17,6 +17,7 @@
 #include "daemon/config.h"
 #include "daemon/emu/pool.h"
 #include "daemon/record.h"
+#include "daemon/ring.h"
 
 #define QUANTUM_US     5000u
 #define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
@@ -178,8 +179,8 @@ static int freeze(struct source *source, struct source_moment *ret_moment)
 		if (now_ns() - since < FREEZE_PASS_NS)
 			break;
 	}
-	*ret_moment =
-	    (struct source_moment){ .ns = now_ns(), .realtime_ns = clock_ns(CLOCK_REALTIME) };
+	ret_moment->ns = ret_moment->monotonic_ns = now_ns();
+	ret_moment->realtime_ns = clock_ns(CLOCK_REALTIME);
 	return 0;
 }
 
@@ -187,16 +188,10 @@ static int freeze(struct source *source, struct source_moment *ret_moment)
 static struct source_view ring_view(const uint8_t *ring, uint64_t size, uint64_t head)
 {
 	const uint64_t n = head < size ? head : size;
-	const uint64_t start = (head - n) & (size - 1);
-	const uint64_t first = n < size - start ? n : size - start;
+	struct source_view view = ring_span(ring, size, head - n, n);
 
-	return (struct source_view){
-		.a = ring + start,
-		.a_size = first,
-		.b = ring,
-		.b_size = n - first,
-		.head = head,
-	};
+	view.head = head;
+	return view;
 }
 
 static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
@@ -471,6 +466,17 @@ static void marked(struct source *source, uint32_t cpu, uint64_t time, uint64_t 
 	}
 }
 
+static struct source_status status(struct source *source)
+{
+	const struct source_emu *e = emu(source);
+
+	return (struct source_status){
+		.n_recording = e->layout.n_cpus,
+		.aux_size = e->layout.aux_size,
+		.switch_size = e->layout.switch_size,
+	};
+}
+
 static bool owns(struct source *source, uint32_t pid)
 {
 	return has_pool(emu(source), pid) > 0;
@@ -498,6 +504,7 @@ static const struct source_ops emu_ops = {
 	.overtaken = overtaken,
 	.drain_tasks = drain_tasks,
 	.active = active,
+	.status = status,
 	.mark = mark,
 	.marked = marked,
 	.owns = owns,
@@ -588,6 +595,7 @@ static struct source_facts facts_from(const struct config *config)
 		.tsc_ctc_denominator = 1,
 		.max_nonturbo_ratio = ENCODE_CBR,
 		.cpuid = "GenuineIntel,6,85,7",
+		.user = true,
 	};
 }
 

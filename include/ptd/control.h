@@ -14,6 +14,10 @@
  *						the software source's shared memory, and the path of
  *						the plugin that writes to it; PTD_ERROR_NOT_EMULATED
  *						where hardware is recorded
+ *	Pause(), Resume()			give hardware up to others, and take it again: what
+ *						the rings held is lost; PTD_ERROR_BUSY while a
+ *						snapshot copies them, PTD_ERROR_NOT_HARDWARE under
+ *						the software source
  *	TakeSnapshot(a{sv} options) -> (s id)	queue one; PTD_ERROR_BUSY if the queue is full. Option
  *						"since" t: only what was recorded since the source was
  *						opened last before that time (CLOCK_MONOTONIC, ns)
@@ -30,5 +34,6 @@
 #define PTD_ERROR_ACCESS_DENIED "org.ptd.Error.AccessDenied"
 #define PTD_ERROR_BUSY          "org.ptd.Error.Busy"
 #define PTD_ERROR_NOT_EMULATED  "org.ptd.Error.NotEmulated"
+#define PTD_ERROR_NOT_HARDWARE  "org.ptd.Error.NotHardware"
 #define PTD_ERROR_NO_SNAPSHOT   "org.ptd.Error.NoSuchSnapshot"
 #define PTD_ERROR_FAILED        "org.ptd.Error.Failed"

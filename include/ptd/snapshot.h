@@ -16,6 +16,8 @@
  *	DIR/jit/		jit-PID.dump: what a JIT compiler said of its code; perf-PID.map:
  *				the names alone
  *	DIR/mem/		PID-ADDR (decimal, hex): anonymous executable memory from there on
+ *	DIR/clock		of hardware: "tsc monotonic_ns realtime_ns" lines, samples of the
+ *				clocks of about once a second
  *	DIR/manifest		key=value lines, UTF-8: what, when, where, how much
  *	DIR/SHA256SUMS		of every other file, as sha256sum -c reads it; written last
  */
@@ -25,6 +27,7 @@
 #define PTD_SNAPSHOT_OBJECTS_MAP "objects.map"
 #define PTD_SNAPSHOT_JIT         "jit"
 #define PTD_SNAPSHOT_MEM         "mem"
+#define PTD_SNAPSHOT_CLOCK       "clock"
 #define PTD_SNAPSHOT_MANIFEST    "manifest"
 #define PTD_SNAPSHOT_SUMS        "SHA256SUMS"
 

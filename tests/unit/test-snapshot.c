@@ -162,10 +162,12 @@ static int set_up(void **state)
 			   .mask_tsc = 0x400,
 			   .mask_noretcomp = 0x800,
 			   .time_mult = 1,
-			   .cpuid = "GenuineIntel,6,85,7" },
+			   .cpuid = "GenuineIntel,6,85,7",
+			   .user = true },
 	};
-	f->fake.moment =
-	    (struct source_moment){ .ns = 5000, .realtime_ns = UINT64_C(1700000000123456789) };
+	f->fake.moment = (struct source_moment){ .ns = 5000,
+						 .monotonic_ns = 5000,
+						 .realtime_ns = UINT64_C(1700000000123456789) };
 	f->request = (struct snapshot_request){
 		.id = "ID-1",
 		.source = &f->fake.source,

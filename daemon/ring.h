@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Ring
+ *
+ * What one perf event has mapped: its control page, its ring of records, its AUX area. The kernel
+ * allocates all of it on the node of the event's CPU.
+ */
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct source_view;
+
+struct ring {
+	struct perf_event_mmap_page *page; /* NULL: nothing is mapped */
+	const uint8_t *data;
+	size_t data_size; /* a power of two */
+	const uint8_t *aux;
+	size_t aux_size; /* a power of two; 0: none */
+};
+
+/*
+ * Map the control page and @data_size bytes of records of the event @fd. @overwrite: the kernel goes
+ * on when it is full, and what is mapped cannot be written to.
+ *
+ * Return: 0; -ENOMEM if there is not so much; -EPERM if so much may not be locked; or negative errno.
+ */
+_must_check_ int ring_map(struct ring *ring, int fd, size_t data_size, bool overwrite);
+
+/* Map an AUX area of @aux_size bytes that is overwritten, beside what is mapped. Return: as above. */
+_must_check_ int ring_map_aux(struct ring *ring, int fd, size_t aux_size);
+
+void ring_unmap(struct ring *ring);
+
+/* Bytes of records ever written; what was written before the call can be read after it. It counts
+ * down from 0 if the event writes backward. */
+uint64_t ring_data_head(const struct ring *ring);
+
+/* Where the AUX area's writer was when the event stopped last. */
+uint64_t ring_aux_head(const struct ring *ring);
+
+/* All records before @tail have been read: the kernel may write over them. */
+void ring_set_data_tail(struct ring *ring, uint64_t tail);
+
+/* The @n bytes of a ring of @size at @bytes, a power of two, from the running position @from on. */
+struct source_view ring_span(const uint8_t *bytes, uint64_t size, uint64_t from, uint64_t n);
+
+/* Copy @n bytes from the place @at of a view. */
+void ring_copy(const struct source_view *view, size_t at, size_t n, uint8_t *to);

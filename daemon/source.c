@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/source.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "daemon/config.h"
+#include "daemon/source_emu.h"
+#include "daemon/source_pt.h"
+
+static int new_emu(const struct config *config, struct source **ret_source)
+{
+	int r;
+
+	for (unsigned i = 0; i < _PTTERMS; i++)
+		if (config->pt.values[i] > 0 && !source_emu_knows(i))
+			log_warning("PT=%s: the software source does not write that, ignoring",
+				    ptterms_name(i));
+	r = source_emu_new(config, ret_source);
+	if (r == -EOPNOTSUPP)
+		return log_error_errno(r, "PT=: the software source writes TSC packets always: "
+					  "set tsc=1");
+	if (r < 0)
+		return log_error_errno(r, "cannot make the software source's rings: %m");
+	return 0;
+}
+
+int source_new(const struct config *config, struct source **ret_source)
+{
+	if (config->source == CONFIG_SOURCE_EMU)
+		return new_emu(config, ret_source);
+	if (source_pt_exists())
+		return source_pt_new(config, ret_source);
+	if (config->source == CONFIG_SOURCE_PT) {
+		log_error(
+		    "Source=pt: there is no Intel PT on this machine (%s does not exist): use "
+		    "Source=emu",
+		    SOURCE_PT_DEVICE);
+		return -EOPNOTSUPP;
+	}
+	log_notice(
+	    "no Intel PT on this machine (%s does not exist): using the software source, which "
+	    "records programs started by `ptctl record`",
+	    SOURCE_PT_DEVICE);
+	return new_emu(config, ret_source);
+}

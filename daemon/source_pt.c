@@ -1,0 +1,797 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/source_pt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#include "base/log.h"
+#include "daemon/config.h"
+#include "daemon/cpu.h"
+#include "daemon/cpulist.h"
+#include "daemon/pmu.h"
+#include "daemon/procscan.h"
+#include "daemon/ptclock.h"
+#include "daemon/ptusers.h"
+#include "daemon/record.h"
+#include "daemon/rights.h"
+
+#define TASK_SIZE_MIN  ((size_t)64 << 10) /* of one CPU */
+#define RING_SIZE_MIN  ((size_t)16 << 10) /* smaller ones are of no use */
+#define LIVENESS_TICKS 4u
+#define RETRY_MAX      60u /* ticks, between attempts to get PT from somebody else */
+
+/* CLOCK_BOOTTIME counts suspend, CLOCK_MONOTONIC does not. */
+#define SUSPENDED_NS INT64_C(50000000)
+
+struct source_pt {
+	struct source source;
+	struct cpu_setup setup;
+	struct ptclock_conversion conversion;
+	struct cpu *cpus;      /* source.n_cpus of them: all that are possible */
+	pthread_mutex_t rings; /* held while they are copied, or opened and closed */
+	struct ptclock_log *clock;
+	int epoll_fd;
+	bool paused;
+	unsigned n_ticks;
+	unsigned retry_at, retry_after; /* of busy CPUs, in ticks */
+	int64_t suspended_ns;
+	bool said_smaller;
+
+	int proc_fd;
+	struct procscan *scan; /* that is going on */
+	taskrecord_put_fn put; /* whom it tells */
+	void *put_userdata;
+};
+
+static struct source_pt *pt(struct source *source)
+{
+	return (struct source_pt *)source;
+}
+
+bool source_pt_exists(void)
+{
+	return access(SOURCE_PT_DEVICE, F_OK) == 0;
+}
+
+/* --- opening CPUs ---------------------------------------------------------------------------- */
+
+/* "0-3,8" of those in @state. */
+static void list_cpus(const struct source_pt *p, enum cpu_state state, char *ret_text, size_t size)
+{
+	size_t n = 0;
+
+	ret_text[0] = 0;
+	for (uint32_t i = 0; i < p->source.n_cpus && n < size; i++) {
+		uint32_t last = i;
+
+		if (p->cpus[i].state != state)
+			continue;
+		while (last + 1 < p->source.n_cpus && p->cpus[last + 1].state == state)
+			last++;
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%" PRIu32, n ? "," : "", i);
+		if (last > i && n < size)
+			n += (size_t)snprintf(ret_text + n, size - n, "-%" PRIu32, last);
+		i = last;
+	}
+}
+
+static int watch(struct source_pt *p, const struct cpu *cpu)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = cpu->number };
+
+	return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, cpu->tasks.fd, &event) < 0 && errno != EEXIST
+		   ? -errno
+		   : 0;
+}
+
+static bool too_large(int r)
+{
+	return r == -ENOMEM || r == -EPERM;
+}
+
+/* The first CPU tells how large the rings can be; the others are to have the same. */
+static int open_pt(struct source_pt *p, struct cpu *cpu)
+{
+	const size_t wanted = p->setup.aux_size;
+	int r;
+
+	while (too_large(r = cpu_open_pt(cpu, &p->setup)) && p->setup.aux_size > RING_SIZE_MIN)
+		p->setup.aux_size /= 2;
+	if (r < 0) {
+		p->setup.aux_size = wanted;
+		return r;
+	}
+	if (p->setup.aux_size < wanted && !p->said_smaller) {
+		log_warning(
+		    "AuxSize=%zuK: the kernel has no such ring for CPU %" PRIu32
+		    " (memory is short or in pieces, or may not be locked): rings of %zu KiB from "
+		    "there on",
+		    wanted / 1024, cpu->number, p->setup.aux_size / 1024);
+		p->said_smaller = true;
+	}
+	return 0;
+}
+
+static int open_sideband(struct source_pt *p, struct cpu *cpu)
+{
+	int r;
+
+	while (too_large(r = cpu_open_sideband(cpu, &p->setup)) &&
+	       p->setup.switch_size > RING_SIZE_MIN)
+		p->setup.switch_size /= 2;
+	return r == 0 ? watch(p, cpu) : r;
+}
+
+/* Whatever comes out is the CPU's state. */
+static void open_cpu(struct source_pt *p, struct cpu *cpu)
+{
+	int r;
+
+	r = open_sideband(p, cpu);
+	if (r == 0 && !p->paused)
+		r = open_pt(p, cpu);
+	if (r == -ENODEV) {
+		cpu_close(cpu);
+		cpu->state = CPU_OFFLINE;
+	} else if (r < 0 && r != -EBUSY) {
+		if (cpu->state != CPU_FAILED || cpu->error != r) {
+			errno = -r;
+			log_warning("CPU %" PRIu32 " cannot be recorded: %m", cpu->number);
+		}
+		cpu->state = CPU_FAILED;
+		cpu->error = r;
+	}
+}
+
+static void reopen_cpu(struct source_pt *p, struct cpu *cpu)
+{
+	cpu_close(cpu);
+	open_cpu(p, cpu);
+}
+
+static uint32_t count(const struct source_pt *p, enum cpu_state state)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->source.n_cpus; i++)
+		n += p->cpus[i].state == state;
+	return n;
+}
+
+static void say_busy(const struct source_pt *p)
+{
+	char list[256], users[512];
+
+	list_cpus(p, CPU_BUSY, list, sizeof(list));
+	ptusers_list(users, sizeof(users));
+	log_warning(
+	    "CPUs %s: somebody else is using Intel PT, probably %s: trying again now and then",
+	    list, users);
+}
+
+static void open_all(struct source_pt *p, const struct cpulist *online)
+{
+	for (uint32_t i = 0; i < p->source.n_cpus; i++) {
+		if (cpulist_has(online, i))
+			open_cpu(p, &p->cpus[i]);
+		else
+			p->cpus[i].state = CPU_OFFLINE;
+	}
+	if (count(p, CPU_BUSY) > 0)
+		say_busy(p);
+	p->retry_after = 1;
+	p->retry_at = p->n_ticks + 1;
+}
+
+/* --- looking after them ---------------------------------------------------------------------- */
+
+static int64_t suspended_ns(void)
+{
+	struct timespec boot, monotonic;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (int64_t)(boot.tv_sec - monotonic.tv_sec) * 1000000000 +
+	       (boot.tv_nsec - monotonic.tv_nsec);
+}
+
+/* PT's registers do not outlive a suspend, nor does the relation of TSC and time. */
+static bool was_suspended(struct source_pt *p)
+{
+	const int64_t now = suspended_ns();
+	const bool suspended = now > p->suspended_ns + SUSPENDED_NS;
+
+	p->suspended_ns = now;
+	return suspended;
+}
+
+static const struct perf_event_mmap_page *any_page(const struct source_pt *p)
+{
+	for (uint32_t i = 0; i < p->source.n_cpus; i++)
+		if (p->cpus[i].state != CPU_OFFLINE && p->cpus[i].tasks.ring.page)
+			return p->cpus[i].tasks.ring.page;
+	return NULL;
+}
+
+static int read_conversion(struct source_pt *p)
+{
+	const struct perf_event_mmap_page *page = any_page(p);
+	int r;
+
+	if (!page)
+		return -ENODEV;
+	r = ptclock_read(page, &p->conversion);
+	if (r < 0)
+		return r;
+	p->source.facts.time_shift = p->conversion.shift;
+	p->source.facts.time_mult = p->conversion.mult;
+	p->source.facts.time_zero = p->conversion.zero;
+	return 0;
+}
+
+static void start_again(struct source_pt *p, const struct cpulist *online)
+{
+	for (uint32_t i = 0; i < p->source.n_cpus; i++)
+		cpu_close(&p->cpus[i]);
+	ptclock_log_clear(p->clock);
+	open_all(p, online);
+	if (read_conversion(p) < 0)
+		log_warning(
+		    "after the suspend the kernel has no conversion of TSC to time: what is "
+		    "recorded now may not be decoded");
+}
+
+static void look_for_hotplug(struct source_pt *p, const struct cpulist *online)
+{
+	for (uint32_t i = 0; i < p->source.n_cpus; i++) {
+		struct cpu *cpu = &p->cpus[i];
+		const bool is_online = cpulist_has(online, i);
+
+		if (is_online == (cpu->state != CPU_OFFLINE))
+			continue;
+		if (is_online) {
+			log_notice("CPU %" PRIu32 " is online", i);
+			reopen_cpu(p, cpu);
+			continue;
+		}
+		log_notice("CPU %" PRIu32
+			   " is offline: its last moments are kept until it is online "
+			   "again",
+			   i);
+		cpu->state = CPU_OFFLINE;
+	}
+}
+
+/* Nothing says so when the kernel does not run an event any more. */
+static void look_for_frozen(struct source_pt *p)
+{
+	for (uint32_t i = 0; i < p->source.n_cpus; i++) {
+		struct cpu *cpu = &p->cpus[i];
+
+		if (cpu->state != CPU_RECORDING || cpu_is_alive(cpu))
+			continue;
+		log_warning("CPU %" PRIu32
+			    ": PT had stopped there: starting it again, what its ring held "
+			    "is lost",
+			    i);
+		reopen_cpu(p, cpu);
+	}
+}
+
+static void retry_busy(struct source_pt *p)
+{
+	const uint32_t n = count(p, CPU_BUSY);
+
+	if (n == 0 || p->n_ticks < p->retry_at)
+		return;
+	for (uint32_t i = 0; i < p->source.n_cpus; i++)
+		if (p->cpus[i].state == CPU_BUSY)
+			open_cpu(p, &p->cpus[i]);
+	if (count(p, CPU_BUSY) == 0)
+		log_notice("%" PRIu32 " CPUs have their PT back", n);
+	p->retry_after = 2 * p->retry_after < RETRY_MAX ? 2 * p->retry_after : RETRY_MAX;
+	p->retry_at = p->n_ticks + p->retry_after;
+}
+
+static void note_clock(struct source_pt *p)
+{
+	const struct ptclock_sample sample = ptclock_sample();
+
+	ptclock_log_add(p->clock, &sample);
+}
+
+static void tick(struct source *source)
+{
+	struct source_pt *p = pt(source);
+	struct cpulist online;
+
+	p->n_ticks++;
+	note_clock(p);
+	/* A snapshot is copying: there is time enough. */
+	if (pthread_mutex_trylock(&p->rings) != 0)
+		return;
+	if (cpulist_read(CPULIST_ONLINE, &online) == 0) {
+		if (was_suspended(p)) {
+			log_notice("the machine was suspended: recording anew");
+			start_again(p, &online);
+		}
+		look_for_hotplug(p, &online);
+	}
+	if (!p->paused) {
+		const uint32_t n_busy = count(p, CPU_BUSY);
+
+		if (p->n_ticks % LIVENESS_TICKS == 0)
+			look_for_frozen(p);
+		if (count(p, CPU_BUSY) > n_busy) {
+			say_busy(p);
+			p->retry_after = 1;
+			p->retry_at = p->n_ticks + 1;
+		}
+		retry_busy(p);
+	}
+	(void)pthread_mutex_unlock(&p->rings);
+}
+
+static int pause_source(struct source *source, bool pause)
+{
+	struct source_pt *p = pt(source);
+	struct cpulist online;
+	int r;
+
+	if (pause == p->paused)
+		return 0;
+	r = pause ? 0 : cpulist_read(CPULIST_ONLINE, &online);
+	if (r < 0)
+		return r;
+	if (pthread_mutex_trylock(&p->rings) != 0)
+		return -EBUSY;
+	p->paused = pause;
+	if (pause) {
+		for (uint32_t i = 0; i < p->source.n_cpus; i++)
+			if (p->cpus[i].state != CPU_OFFLINE)
+				cpu_close_pt(&p->cpus[i]);
+	} else {
+		open_all(p, &online);
+	}
+	(void)pthread_mutex_unlock(&p->rings);
+	log_notice(pause ? "paused: Intel PT is others' until ptctl resume" : "recording again");
+	return 0;
+}
+
+static struct source_status status(struct source *source)
+{
+	const struct source_pt *p = pt(source);
+
+	return (struct source_status){
+		.n_recording = count(p, CPU_RECORDING),
+		.n_offline = count(p, CPU_OFFLINE),
+		.n_busy = count(p, CPU_BUSY),
+		.n_failed = count(p, CPU_FAILED),
+		.paused = p->paused,
+		.aux_size = p->setup.aux_size,
+		.switch_size = p->setup.switch_size,
+	};
+}
+
+/* --- snapshots ------------------------------------------------------------------------------- */
+
+static uint64_t held(struct source *source)
+{
+	const struct source_status s = status(source);
+
+	return (s.n_recording + s.n_offline) * (s.aux_size + s.switch_size);
+}
+
+static bool has_ring(const struct source_pt *p, uint32_t cpu)
+{
+	return p->cpus[cpu].pt.ring.aux != NULL;
+}
+
+/* All in one pass, and what can wait after it. */
+static int freeze(struct source *source, struct source_moment *ret_moment)
+{
+	struct source_pt *p = pt(source);
+	struct ptclock_sample sample;
+
+	(void)pthread_mutex_lock(&p->rings);
+	for (uint32_t i = 0; i < source->n_cpus; i++)
+		if (has_ring(p, i))
+			cpu_freeze(&p->cpus[i]);
+	sample = ptclock_sample();
+	for (uint32_t i = 0; i < source->n_cpus; i++)
+		if (has_ring(p, i))
+			cpu_print(&p->cpus[i]);
+	ptclock_log_add(p->clock, &sample);
+	*ret_moment = (struct source_moment){
+		.ns = ptclock_ns(&p->conversion, sample.tsc),
+		.monotonic_ns = sample.monotonic_ns,
+		.realtime_ns = sample.realtime_ns,
+	};
+	return 0;
+}
+
+static void thaw(struct source *source)
+{
+	(void)pthread_mutex_unlock(&pt(source)->rings);
+}
+
+static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
+{
+	const struct source_pt *p = pt(source);
+
+	if (cpu >= source->n_cpus)
+		return -EINVAL;
+	*ret_view = has_ring(p, cpu) ? cpu_view(&p->cpus[cpu])
+				     : (struct source_view){ .end = SOURCE_END_OFFLINE };
+	return 0;
+}
+
+static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
+		     uint64_t *ret_switch_bytes)
+{
+	const struct source_pt *p = pt(source);
+
+	if (cpu >= source->n_cpus)
+		return -EINVAL;
+	*ret_aux_bytes = has_ring(p, cpu) ? cpu_overtaken(&p->cpus[cpu]) : 0;
+	*ret_switch_bytes = 0;
+	return 0;
+}
+
+static void settle(struct source *source, uint32_t cpu)
+{
+	if (has_ring(pt(source), cpu))
+		cpu_settle(&pt(source)->cpus[cpu]);
+}
+
+static uint64_t gap(struct source *source, uint32_t cpu)
+{
+	return has_ring(pt(source), cpu) ? pt(source)->cpus[cpu].gap_ns : 0;
+}
+
+static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_bytes, size_t *ret_size,
+			 bool *ret_cut)
+{
+	struct source_pt *p = pt(source);
+
+	if (cpu >= source->n_cpus)
+		return -EINVAL;
+	if (p->cpus[cpu].switches.ring.page)
+		return cpu_copy_switches(&p->cpus[cpu], ret_bytes, ret_size, ret_cut);
+	*ret_bytes = NULL;
+	*ret_size = 0;
+	*ret_cut = false;
+	return 0;
+}
+
+/* The inverse of the conversion, rounded down. */
+static uint64_t tsc_before(const struct source_pt *p, uint64_t ns)
+{
+	const uint64_t t = ns - p->conversion.zero;
+
+	return (uint64_t)(((unsigned __int128)t << p->conversion.shift) / p->conversion.mult);
+}
+
+static void print_clock(struct source *source, uint64_t since, FILE *f)
+{
+	const struct source_pt *p = pt(source);
+
+	ptclock_log_print(p->clock, since ? tsc_before(p, since) : 0, f);
+}
+
+/* --- task records ---------------------------------------------------------------------------- */
+
+struct slot {
+	const uint8_t *record;
+	uint64_t time;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	/* One CPU's are in order as they are. */
+	return x->record < y->record ? -1 : x->record > y->record;
+}
+
+/* Many CPUs' records become one stream. Return: 0, or -ENOMEM. */
+static int sort_records(const uint8_t *bytes, size_t size, uint8_t *ret_bytes)
+{
+	_cleanup_(freep) struct slot *slots = NULL;
+	struct cursor c = cursor_from(bytes, size);
+	struct record record;
+	size_t n = 0;
+
+	slots = malloc((size / sizeof(struct perfabi_trailer) + 1) * sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	while (record_next(&c, &record) == 0)
+		slots[n++] = (struct slot){ record.bytes, record.trailer.time };
+	qsort(slots, n, sizeof(*slots), by_time);
+	for (size_t i = 0; i < n; i++) {
+		struct perf_event_header header;
+
+		memcpy(&header, slots[i].record, sizeof(header));
+		memcpy(ret_bytes, slots[i].record, header.size);
+		ret_bytes += header.size;
+	}
+	return 0;
+}
+
+static size_t pending_tasks(const struct source_pt *p)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < p->source.n_cpus; i++)
+		if (p->cpus[i].tasks.ring.page)
+			n += p->setup.task_size;
+	return n;
+}
+
+/* What is newer than our own beginning waits for the next time: an older record of another CPU might
+ * come after it. */
+static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+{
+	struct source_pt *p = pt(source);
+	const uint64_t until = ptclock_ns(&p->conversion, __rdtsc());
+	_cleanup_(freep) uint8_t *bytes = malloc(pending_tasks(p) + 1), *sorted = NULL;
+	size_t n = 0;
+	int r;
+
+	if (!bytes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < source->n_cpus; i++)
+		if (p->cpus[i].tasks.ring.page)
+			n += cpu_take_tasks(&p->cpus[i], until, bytes + n);
+	sorted = malloc(n + 1);
+	if (!sorted)
+		return -ENOMEM;
+	r = sort_records(bytes, n, sorted);
+	if (r < 0)
+		return r;
+	*ret_bytes = TAKE(sorted);
+	*ret_size = n;
+	return 0;
+}
+
+static uint64_t scan_now(void *userdata)
+{
+	const struct source_pt *p = userdata;
+
+	return ptclock_ns(&p->conversion, __rdtsc());
+}
+
+static int scan_put(void *userdata, const void *bytes, size_t size)
+{
+	const struct source_pt *p = userdata;
+
+	return p->put(p->put_userdata, bytes, size);
+}
+
+static int tasks(struct source *source, uint64_t budget_ns, taskrecord_put_fn put, void *userdata)
+{
+	struct source_pt *p = pt(source);
+	const struct procscan_options options = {
+		.proc_fd = p->proc_fd,
+		.now = scan_now,
+		.put = scan_put,
+		.userdata = p,
+	};
+
+	p->put = put;
+	p->put_userdata = userdata;
+	return procscan_go_on(&p->scan, &options, budget_ns);
+}
+
+static bool active(struct source *source)
+{
+	return count(pt(source), CPU_RECORDING) > 0;
+}
+
+static int event_fd(struct source *source)
+{
+	return pt(source)->epoll_fd;
+}
+
+/* Nothing is marked: hardware records everything, all the time. */
+static void mark(struct source *source)
+{
+	(void)source;
+}
+
+static void marked(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
+		   uint64_t *ret_switch_head)
+{
+	(void)source;
+	(void)cpu;
+	(void)time;
+	*ret_aux_head = *ret_switch_head = 0;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+static struct source *pt_free(struct source *source)
+{
+	struct source_pt *p = pt(source);
+
+	if (!p)
+		return NULL;
+	for (uint32_t i = 0; p->cpus && i < source->n_cpus; i++)
+		cpu_close(&p->cpus[i]);
+	free(p->cpus);
+	(void)ptclock_log_free(p->clock);
+	(void)procscan_free(p->scan);
+	p->proc_fd = fd_close(p->proc_fd);
+	p->epoll_fd = fd_close(p->epoll_fd);
+	(void)pthread_mutex_destroy(&p->rings);
+	free(p);
+	return NULL;
+}
+
+static const struct source_ops pt_ops = {
+	.name = "pt",
+	.held = held,
+	.freeze = freeze,
+	.thaw = thaw,
+	.view_aux = view_aux,
+	.overtaken = overtaken,
+	.settle = settle,
+	.copy_switches = copy_switches,
+	.gap = gap,
+	.print_clock = print_clock,
+	.drain_tasks = drain_tasks,
+	.tasks = tasks,
+	.active = active,
+	.fd = event_fd,
+	.tick = tick,
+	.pause = pause_source,
+	.status = status,
+	.mark = mark,
+	.marked = marked,
+	.free = pt_free,
+};
+
+static void warn(const char *message)
+{
+	log_warning("%s", message);
+}
+
+static int read_pmu(struct source_pt *p, const struct config *config)
+{
+	struct source_facts *facts = &p->source.facts;
+	const char *file;
+	struct pmu pmu;
+	int r;
+
+	r = pmu_read(SOURCE_PT_DEVICE, &pmu, &file);
+	if (r < 0)
+		return log_error_errno(r, SOURCE_PT_DEVICE "/%s: cannot be used: %m", file);
+	p->setup.pmu_type = pmu.type;
+	p->setup.config = pmu_config(&pmu, &config->pt, warn);
+	p->setup.user = config->trace != CONFIG_TRACE_KERNEL;
+	p->setup.kernel = config->trace != CONFIG_TRACE_USER;
+	*facts = (struct source_facts){
+		.name = "pt",
+		.pmu_type = pmu.type,
+		.attr_config = p->setup.config,
+		.mask_tsc = pmu.masks[PTTERM_TSC],
+		.mask_noretcomp = pmu.masks[PTTERM_NORETCOMP],
+		.mask_mtc = pmu.masks[PTTERM_MTC],
+		.mask_mtc_period = pmu.masks[PTTERM_MTC_PERIOD],
+		.mask_cyc = pmu.masks[PTTERM_CYC],
+		.tsc_ctc_numerator = pmu.tsc_ctc_numerator,
+		.tsc_ctc_denominator = pmu.tsc_ctc_denominator,
+		.max_nonturbo_ratio = pmu.max_nonturbo_ratio,
+		.user = p->setup.user,
+		.kernel = p->setup.kernel,
+		.event_trace = pmu.event_trace,
+	};
+	pmu_cpuid(facts->cpuid);
+	return 0;
+}
+
+/* TaskSize= is for all CPUs together. */
+static void set_sizes(struct source_pt *p, const struct config *config, uint32_t n_online)
+{
+	p->setup.aux_size = config->aux_size;
+	p->setup.switch_size = config->switch_size;
+	p->setup.task_size = config->task_size;
+	while (p->setup.task_size > TASK_SIZE_MIN &&
+	       p->setup.task_size * n_online > config->task_size)
+		p->setup.task_size /= 2;
+}
+
+static int check_rights(const struct source_pt *p, uint32_t n_online)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const uint64_t bytes =
+	    n_online * (p->setup.aux_size + p->setup.switch_size + p->setup.task_size + 4 * page);
+	struct rights rights;
+	char message[1024];
+	int r;
+
+	rights_read(n_online, &rights);
+	r = rights_check(&rights, p->setup.kernel, bytes, message, sizeof(message));
+	if (r < 0)
+		log_error("cannot record hardware: %s", message);
+	return r;
+}
+
+static int make_cpus(struct source_pt *p)
+{
+	struct cpulist possible;
+	int r;
+
+	r = cpulist_read(CPULIST_POSSIBLE, &possible);
+	if (r < 0)
+		return r;
+	p->cpus = calloc(possible.end, sizeof(*p->cpus));
+	if (!p->cpus)
+		return -ENOMEM;
+	p->source.n_cpus = possible.end;
+	for (uint32_t i = 0; i < possible.end; i++)
+		cpu_init(&p->cpus[i], i);
+	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	p->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return p->epoll_fd < 0 || p->proc_fd < 0 ? -errno : ptclock_log_new(&p->clock);
+}
+
+static int start(struct source_pt *p, const struct config *config)
+{
+	struct cpulist online;
+	int r;
+
+	r = make_cpus(p);
+	if (r == 0)
+		r = cpulist_read(CPULIST_ONLINE, &online);
+	if (r < 0)
+		return log_error_errno(r, "cannot start recording hardware: %m");
+	r = read_pmu(p, config);
+	if (r < 0)
+		return r;
+	set_sizes(p, config, cpulist_count(&online));
+	r = check_rights(p, cpulist_count(&online));
+	if (r < 0)
+		return r;
+	p->suspended_ns = suspended_ns();
+	open_all(p, &online);
+	if (count(p, CPU_RECORDING) + count(p, CPU_BUSY) == 0) {
+		log_error("no CPU can be recorded");
+		return -EIO;
+	}
+	r = read_conversion(p);
+	if (r < 0)
+		return log_error_errno(r,
+				       "the kernel cannot convert TSC to time, it does not trust "
+				       "the TSC (see dmesg): nothing could be decoded: %m");
+	note_clock(p);
+	return 0;
+}
+
+int source_pt_new(const struct config *config, struct source **ret_source)
+{
+	struct source_pt *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return log_error_errno(-ENOMEM, "cannot start recording hardware: %m");
+	p->source.ops = &pt_ops;
+	p->epoll_fd = p->proc_fd = -1;
+	(void)pthread_mutex_init(&p->rings, NULL);
+	r = start(p, config);
+	if (r < 0) {
+		(void)pt_free(&p->source);
+		return r;
+	}
+	*ret_source = &p->source;
+	return 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/rights.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static void checks(void **state)
+{
+	static const struct {
+		const char *what;
+		struct rights rights;
+		bool kernel;
+		int error;
+		const char *says[3];
+	} rows[] = {
+		{ "the service",
+		  { .paranoid = 2, .perfmon = true, .ipc_lock = true },
+		  true,
+		  0,
+		  {} },
+		{ "the service under Debian's default",
+		  { .paranoid = 3, .perfmon = true, .ipc_lock = true },
+		  false,
+		  -EACCES,
+		  { "perf_event_paranoid is 3", "sysctl.d/60-ptd.conf" } },
+		{ "root under Debian's default",
+		  { .paranoid = 3, .perfmon = true, .sys_admin = true, .ipc_lock = true },
+		  true,
+		  0,
+		  {} },
+		{ "an older root",
+		  { .paranoid = 2, .sys_admin = true, .ipc_lock = true },
+		  true,
+		  0,
+		  {} },
+		{ "no capabilities",
+		  { .paranoid = 2, .memlock = UINT64_MAX },
+		  false,
+		  -EACCES,
+		  { "CAP_PERFMON" } },
+		{ "nothing at all",
+		  { .paranoid = 4 },
+		  false,
+		  -EACCES,
+		  { "is 4", "CAP_PERFMON", "CAP_IPC_LOCK" } },
+		{ "anybody may", { .paranoid = -1 }, true, 0, {} },
+		{ "anybody may but the kernel",
+		  { .paranoid = 0, .memlock = 64 * MIB },
+		  false,
+		  0,
+		  {} },
+		{ "not the kernel",
+		  { .paranoid = 0, .memlock = 64 * MIB },
+		  true,
+		  -EACCES,
+		  { "CAP_PERFMON" } },
+		{ "limit just enough",
+		  { .paranoid = 2, .perfmon = true, .memlock = 63 * MIB, .free_bytes = MIB },
+		  false,
+		  0,
+		  {} },
+		{ "limit a byte too low",
+		  { .paranoid = 2, .perfmon = true, .memlock = 63 * MIB, .free_bytes = MIB - 1 },
+		  false,
+		  -EACCES,
+		  { "64 MiB of rings", "CAP_IPC_LOCK", "LimitMEMLOCK=" } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char message[1024] = "untouched";
+
+		print_message("  %s\n", rows[i].what);
+		assert_int_equal(rights_check(&rows[i].rights, rows[i].kernel, 64 * MIB, message,
+					      sizeof(message)),
+				 rows[i].error);
+		if (rows[i].error == 0)
+			assert_string_equal(message, "untouched");
+		for (size_t k = 0; k < ARRAY_LEN(rows[i].says) && rows[i].says[k]; k++)
+			assert_non_null(strstr(message, rows[i].says[k]));
+		assert_int_not_equal(message[strlen(message) - 1], ' ');
+	}
+}
+
+/* A message that does not fit is cut, not written past its end. */
+static void a_small_message(void **state)
+{
+	const struct rights rights = { .paranoid = 4 };
+	char message[32];
+
+	(void)state;
+	memset(message, 'x', sizeof(message));
+	assert_int_equal(rights_check(&rights, false, 64 * MIB, message, 16), -EACCES);
+	assert_int_equal(message[15], 0);
+	assert_int_equal(message[16], 'x');
+}
+
+static void here(void **state)
+{
+	struct rights rights;
+
+	(void)state;
+	rights_read(4, &rights);
+	assert_true(rights.paranoid >= -1 && rights.paranoid <= 4);
+	assert_int_equal(rights.free_bytes % 4096, 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(checks),
+		cmocka_unit_test(a_small_message),
+		cmocka_unit_test(here),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
