@@ -54,7 +54,8 @@ static uint64_t time_of(const struct lane *lane, uint64_t tsc)
 
 static void set_time(struct lane *lane, uint64_t tsc)
 {
-	if (tsc == lane->tsc)
+	/* A span begins without time: what was known still holds. */
+	if (tsc == lane->tsc || tsc == 0)
 		return;
 	lane->tsc = tsc;
 	lane->t = time_of(lane, tsc);

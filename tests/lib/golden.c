@@ -234,6 +234,22 @@ static int put_aux(struct perfbuild *b, const char *text)
 	return 0;
 }
 
+static int put_any(struct perfbuild *b, const char *text)
+{
+	uint64_t payload[8];
+	size_t n_words = 0;
+	uint32_t type;
+	int n;
+
+	if (sscanf(text, "%" SCNu32 "%n", &type, &n) != 1)
+		return -EINVAL;
+	for (text += n; n_words < ARRAY_LEN(payload); text += n, n_words++)
+		if (sscanf(text, " %" SCNx64 "%n", &payload[n_words], &n) != 1)
+			break;
+	perfbuild_record(b, type, 0, payload, n_words * sizeof(*payload), NULL);
+	return 0;
+}
+
 static int put_lost(struct perfbuild *b, bool samples, const char *text)
 {
 	uint64_t n;
@@ -291,8 +307,12 @@ static int put_record(struct perfbuild *b, const char *dir, const char *line)
 		return put_mmap(b, dir, line, pid, tid);
 	else if (strcmp(what, "in") == 0 || strcmp(what, "out") == 0)
 		return put_switch(b, what[0] == 'o', line);
+	else if (strcmp(what, "enter") == 0 || strcmp(what, "leave") == 0)
+		perfbuild_switch(b, what[0] == 'l');
 	else if (strcmp(what, "aux") == 0)
 		return put_aux(b, line);
+	else if (strcmp(what, "record") == 0)
+		return put_any(b, line);
 	else if (strcmp(what, "lost") == 0 || strcmp(what, "lost_samples") == 0)
 		return put_lost(b, what[4], line);
 	else

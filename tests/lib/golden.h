@@ -25,7 +25,9 @@
  *	comm NAME · exec NAME · fork PID/TID · exit · itrace · lost N · lost_samples N
  *	mmap START SIZE OFFSET NAME     of the code NAME, numbers hexadecimal
  *	in [PID/TID] · out [PID/TID]    the trailer's thread comes or goes; the other one
+ *	enter · leave                   the same in a SWITCH, which names no other one
  *	aux OFFSET SIZE FLAGS           hexadecimal
+ *	record TYPE WORD …              any other: its type, decimal, and 64-bit words of payload
  *
  * The FORK's PID/TID is the child, the trailer's thread its parent.
  */
