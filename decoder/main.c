@@ -16,6 +16,7 @@
 #include "decoder/command.h"
 #include "decoder/sandbox.h"
 #include "decoder/symbol/debugfile.h"
+#include "decoder/util/spill.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 #include "ptd/snapshot.h"
@@ -227,6 +228,7 @@ static int enter_sandbox(const struct command *c)
 	char *parents[COMMAND_OUTPUTS_MAX] = {};
 	int r = 0;
 
+	spill_prepare();
 	*root++ = (struct sandbox_root){ .path = DEBUGFILE_SYSTEM_DIR };
 	*root++ = (struct sandbox_root){ .path = o->input ? o->input : o->raw_pt };
 	if (o->debug_dir)

@@ -43,9 +43,10 @@ static int add_root(int ruleset, const struct sandbox_root *root, uint64_t handl
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed_access &= ACCESS_FILE | truncate;
 	rule.parent_fd = fd;
-	return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
-		   ? -errno
-		   : 0;
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0)
+		return 0;
+	/* A pipe that has a path (/dev/fd/N) needs no rule. */
+	return errno == EBADFD ? 0 : -errno;
 }
 
 static int restrict_files(const struct sandbox_root *roots, size_t n_roots)

@@ -7,24 +7,28 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+static int map_part(struct mapfile *mapfile, int fd, int prot, uint64_t offset, uint64_t size)
+{
+	void *p = NULL;
+
+	if (size > 0) {
+		p = mmap(NULL, size, prot, MAP_PRIVATE | MAP_NORESERVE, fd, (off_t)offset);
+		if (p == MAP_FAILED)
+			return -errno;
+	}
+	*mapfile = (struct mapfile){ .bytes = p, .size = size };
+	return 0;
+}
+
 static int map(struct mapfile *mapfile, int fd, int prot)
 {
 	struct stat st;
-	void *p = NULL;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-
-	if (st.st_size > 0) {
-		p = mmap(NULL, (size_t)st.st_size, prot, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
-		if (p == MAP_FAILED)
-			return -errno;
-	}
-
-	*mapfile = (struct mapfile){ .bytes = p, .size = (size_t)st.st_size };
-	return 0;
+	return map_part(mapfile, fd, prot, 0, (uint64_t)st.st_size);
 }
 
 static int map_path(struct mapfile *mapfile, int dir_fd, const char *path, int prot)
@@ -49,6 +53,11 @@ int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, const char *path)
 int mapfile_init_fd(struct mapfile *mapfile, int fd)
 {
 	return map(mapfile, fd, PROT_READ | PROT_WRITE);
+}
+
+int mapfile_init_part(struct mapfile *mapfile, int fd, uint64_t offset, uint64_t size)
+{
+	return map_part(mapfile, fd, PROT_READ | PROT_WRITE, offset, size);
 }
 
 void mapfile_deinit(struct mapfile *mapfile)

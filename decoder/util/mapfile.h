@@ -30,6 +30,9 @@ _must_check_ int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, cons
 /* The same of the file that is open at @fd, which stays open. */
 _must_check_ int mapfile_init_fd(struct mapfile *mapfile, int fd);
 
+/* The same of @size bytes of it, from a multiple of the page size on, which must be there. */
+_must_check_ int mapfile_init_part(struct mapfile *mapfile, int fd, uint64_t offset, uint64_t size);
+
 void mapfile_deinit(struct mapfile *mapfile);
 
 /*

@@ -9,11 +9,38 @@
 #define DIRECTORY_DEFAULT "/var/tmp"
 #define COPY_SIZE         (size_t)(1 << 16)
 
-static int open_file(struct spill *spill)
+/* Of the process; each spill begins where the one before it ended. */
+static struct {
+	int fd;
+	bool in_use;
+	uint64_t end;
+} prepared = { .fd = -1 };
+
+static int open_temporary(void)
 {
 	const char *directory = secure_getenv("TMPDIR");
 
-	spill->fd = open(directory ?: DIRECTORY_DEFAULT, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return open(directory ?: DIRECTORY_DEFAULT, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+void spill_prepare(void)
+{
+	if (prepared.fd < 0)
+		prepared.fd = open_temporary();
+}
+
+static int open_file(struct spill *spill)
+{
+	if (prepared.fd >= 0 && !prepared.in_use) {
+		if (lseek(prepared.fd, (off_t)prepared.end, SEEK_SET) < 0)
+			return -errno;
+		prepared.in_use = true;
+		spill->prepared = true;
+		spill->fd = prepared.fd;
+		spill->start = prepared.end;
+		return 0;
+	}
+	spill->fd = open_temporary();
 	if (spill->fd < 0)
 		spill->fd = memfd_create("ptdecode", MFD_CLOEXEC);
 	return spill->fd < 0 ? -errno : 0;
@@ -21,7 +48,15 @@ static int open_file(struct spill *spill)
 
 void spill_deinit(struct spill *spill)
 {
-	spill->fd = fd_close(spill->fd);
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (spill->prepared) {
+		prepared.in_use = false;
+		prepared.end = (spill->start + spill->size + page - 1) / page * page;
+	} else {
+		(void)fd_close(spill->fd);
+	}
+	*spill = (struct spill)SPILL_INIT;
 }
 
 int spill_write(struct spill *spill, const void *bytes, size_t size)
@@ -77,7 +112,7 @@ int spill_finish(struct spill *spill, struct mapfile *ret_map)
 	if (spill->size == 0)
 		*ret_map = (struct mapfile){};
 	else
-		r = mapfile_init_fd(ret_map, spill->fd);
+		r = mapfile_init_part(ret_map, spill->fd, spill->start, spill->size);
 	spill_deinit(spill);
 	return r;
 }

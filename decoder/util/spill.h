@@ -9,6 +9,7 @@
  * file. Where no such file can be made they are in memory after all.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +17,9 @@
 #include "decoder/util/mapfile.h"
 
 struct spill {
-	int fd; /* -1: none yet */
+	int fd;         /* -1: none yet */
+	bool prepared;  /* the file is the one of spill_prepare() */
+	uint64_t start; /* in the file */
 	uint64_t size;
 };
 
@@ -24,6 +27,12 @@ struct spill {
 	{                \
 		.fd = -1 \
 	}
+
+/*
+ * Make the temporary file now, for a process that soon will not be allowed to any more. Spills share
+ * it, one behind the other. What fails is not told: each spill tries again.
+ */
+void spill_prepare(void);
 
 void spill_deinit(struct spill *spill);
 
