@@ -35,8 +35,8 @@ PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libi
                  libzstd-dev libssl-dev libsystemd-dev libseccomp-dev
 PACKAGES_DEMO  = qemu-user python3
 PACKAGES_CHECK = libcmocka-dev g++ clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin \
-                 qemu-system-x86 busybox-static cpio systemd php-cli $(if $(shell command -v node),,nodejs)
-PACKAGES_LONG  = rustc erlang-base
+                 qemu-system-x86 busybox-static cpio systemd php-cli erlang-base $(if $(shell command -v node),,nodejs)
+PACKAGES_LONG  = rustc
 
 all: $(PROGRAMS) $(O)/libptdecode.a ## the programs, into build/
 

@@ -240,6 +240,54 @@ static void account(struct lane *lane)
 	lane->span_decoded = decoded;
 }
 
+static void count(struct lane *lane, const struct ptd_run *run)
+{
+	lane->stats.n_insns += run->n;
+	lane->n_insns_early += run->early ? run->n : 0;
+}
+
+static void discount(struct lane *lane, const struct ptd_run *run)
+{
+	lane->stats.n_insns -= run->n;
+	lane->n_insns_early -= run->early ? run->n : 0;
+}
+
+/* Return: whether packets told where the run after this one begins. */
+static bool is_told(const struct ptd_run *run)
+{
+	switch (run->block->insns[run->first + run->n - 1].class) {
+	case PTD_INSN_JUMP_INDIRECT:
+	case PTD_INSN_CALL_INDIRECT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Packets and code contradict each other. From the last address that packets told on, all was read
+ * in the code alone. Code of a JIT compiler may be other than what ran, since they change it
+ * without noting it; then what comes from it is taken back, as far as it is still here.
+ */
+static void take_back(struct lane *lane, enum ptd_gap_reason reason)
+{
+	const size_t first = lane->marks.n > 0 ? lane->marks.items[lane->marks.n - 1].run : 0;
+	size_t from = lane->n_runs;
+	bool is_memory = false;
+
+	/* A branch for which there was no address is not one after which packets told it. */
+	while (from > first && (!is_told(&lane->runs[from - 1]) ||
+				(from == lane->n_runs && reason == PTD_GAP_BAD_FLOW))) {
+		from--;
+		is_memory = is_memory || lane->runs[from].block->object->name[0] == '[';
+	}
+	if (!is_memory)
+		return;
+	for (size_t i = from; i < lane->n_runs; i++)
+		discount(lane, &lane->runs[i]);
+	lane->n_runs = from;
+}
+
 /* Take what one step of the engine gave. Return: 0, or negative errno. */
 static int take(struct lane *lane, const struct engine_step *step)
 {
@@ -252,10 +300,9 @@ static int take(struct lane *lane, const struct engine_step *step)
 		if (r < 0)
 			return r;
 		run[i].t = lane->t;
-		lane->stats.n_insns += run[i].n;
+		count(lane, &run[i]);
 	}
 	lane->n_runs += step->n_runs;
-	lane->n_insns_early += step->n_insns_early;
 	set_time(lane, step->t);
 	r = lane_tell_losses(lane, lane->n_runs);
 	if (r == 0)
@@ -271,6 +318,8 @@ static int take(struct lane *lane, const struct engine_step *step)
 	case ENGINE_MARK:
 		return add_mark(lane, step->mark, step);
 	case ENGINE_GAP:
+		if (step->reason == PTD_GAP_BAD_FLOW || step->reason == PTD_GAP_NO_CODE)
+			take_back(lane, step->reason);
 		account(lane);
 		return add_mark(lane, PTD_MARK_GAP, step);
 	case ENGINE_END:

@@ -7,6 +7,10 @@
  * One AUX buffer on its way to the stream: the spans of a queue, one engine after the other, cut
  * into slices by the timeline. A lane is asked for one batch at a time; the pipeline merges the
  * lanes by the slice that each has ready.
+ *
+ * Where packets contradict code that a JIT compiler made, it changed that code; what was read in it
+ * since packets told an address last did not all run, and is taken back. (Only from the batch that
+ * is being filled, of some thousand runs: contradictions come within a few.)
  */
 
 #include <stdbool.h>

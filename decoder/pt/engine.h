@@ -32,9 +32,8 @@ enum engine_stop {
 
 struct engine_step {
 	enum engine_stop stop;
-	size_t n_runs;          /* filled in before the stop */
-	uint64_t n_insns_early; /* in these runs: of JIT code that is younger, by its time */
-	uint64_t t;             /* TSC as far as known; 0 before the first TSC packet */
+	size_t n_runs; /* filled in before the stop */
+	uint64_t t;    /* TSC as far as known; 0 before the first TSC packet */
 	uint64_t ip;
 	enum ptd_mark_kind mark;
 	uint64_t value, extra;      /* of the mark */

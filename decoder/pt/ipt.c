@@ -241,13 +241,16 @@ static void append(struct ipt_engine *e, struct ipt_output *output, const struct
 		   const struct ptd_block *block, uint64_t ip, size_t n)
 {
 	assert(output->n < output->n_max);
-	output->runs[output->n++] =
-	    (struct ptd_run){ .block = block, .base = ip, .t = e->t, .first = 0, .n = (uint16_t)n };
+	output->runs[output->n++] = (struct ptd_run){
+		.block = block,
+		.base = ip,
+		.t = e->t,
+		.n = (uint16_t)n,
+		.early = extent->kind == MAPPING_EARLY,
+	};
 	note_flow(e, &output->runs[output->n - 1]);
 	output->last = extent->last;
-	output->early = extent->kind == MAPPING_EARLY;
 	output->n_insns += n;
-	output->n_early += output->early ? n : 0;
 }
 
 /* Return: whether @ip is the next instruction of the block that the last run ends in. */
@@ -267,7 +270,6 @@ static bool extend(struct ipt_output *output, uint64_t ip, size_t *n)
 	more = reach(last->block, last->base, next, *n, output->last);
 	last->n = (uint16_t)(last->n + more);
 	output->n_insns += more;
-	output->n_early += output->early ? more : 0;
 	*n -= more;
 	return true;
 }
@@ -583,7 +585,6 @@ int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_m
 {
 	struct ipt_engine *e = (struct ipt_engine *)engine;
 	struct ipt_output output = { .runs = runs, .n_max = n_runs_max };
-	int r;
 
 	assert(n_runs_max >= IPT_STEP_RUNS_MAX);
 	*ret_step = (struct engine_step){};
@@ -601,7 +602,5 @@ int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_m
 		return 0;
 	}
 
-	r = walk(e, &output, ret_step);
-	ret_step->n_insns_early = output.n_early;
-	return r;
+	return walk(e, &output, ret_step);
 }

@@ -26,10 +26,8 @@ struct ipt_output {
 	size_t n_max;
 
 	/* Of the code that the last run is in. */
-	uint64_t last; /* its last address, inclusive */
-	bool early;
+	uint64_t last;    /* its last address, inclusive */
 	uint64_t n_insns; /* in all runs */
-	uint64_t n_early; /* instructions of early code in all runs */
 };
 
 /*

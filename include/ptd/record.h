@@ -92,6 +92,7 @@ struct ptd_run {
 	uint64_t t;    /* time of its first instruction as far as the packets tell; see ptd_clock */
 	uint16_t first; /* index of the first instruction executed */
 	uint16_t n;     /* instructions executed, at least 1; first + n <= block->n_insns */
+	bool early;     /* of JIT code that ran before the time at which its maker noted it */
 };
 
 enum ptd_mark_kind {

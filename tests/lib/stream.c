@@ -82,10 +82,10 @@ static void init_flow(struct stream *s)
 	s->slice = (struct ptd_slice){
 		.id = 0, .cpu = 3, .pid = 10, .tid = 11, .space = 1, .t0 = t, .comm = "demo"
 	};
-	s->runs[0] = (struct ptd_run){ &s->hot, STREAM_BASE + STREAM_HOT, t, 0, 3 };
-	s->runs[1] = (struct ptd_run){ &s->hot, STREAM_BASE + STREAM_HOT, t, 0, 3 };
-	s->runs[2] = (struct ptd_run){ &s->cold, STREAM_BASE + STREAM_COLD, t + 100, 1, 1 };
-	s->runs[3] = (struct ptd_run){ &s->jit, STREAM_JIT, t + 1000000000, 0, 1 };
+	s->runs[0] = (struct ptd_run){ &s->hot, STREAM_BASE + STREAM_HOT, t, 0, 3, false };
+	s->runs[1] = (struct ptd_run){ &s->hot, STREAM_BASE + STREAM_HOT, t, 0, 3, false };
+	s->runs[2] = (struct ptd_run){ &s->cold, STREAM_BASE + STREAM_COLD, t + 100, 1, 1, false };
+	s->runs[3] = (struct ptd_run){ &s->jit, STREAM_JIT, t + 1000000000, 0, 1, false };
 	s->marks[0] = (struct ptd_mark){
 		.run = 1, .kind = PTD_MARK_ASYNC, .t = t, .ip = STREAM_BASE + STREAM_COLD
 	};

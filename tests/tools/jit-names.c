@@ -42,6 +42,7 @@ struct version {
 struct dump {
 	uint32_t pid;
 	struct mapfile file;
+	uint64_t low, high;           /* all versions lie between */
 	VEC(struct version) versions; /* in file order */
 };
 
@@ -78,6 +79,10 @@ static void begin(struct dump *d, const struct version *v)
 		if (old->to == UINT64_MAX && old->start < v->end && v->start < old->end)
 			old->to = v->from;
 	}
+	if (d->versions.n == 0 || v->start < d->low)
+		d->low = v->start;
+	if (v->end > d->high)
+		d->high = v->end;
 	if (vec_push(&d->versions, *v) < 0)
 		error(2, ENOMEM, "versions");
 }
@@ -270,7 +275,8 @@ static void check_run(const struct ptd_batch *batch, const struct ptd_run *run)
 	for (size_t i = 0; i < dumps.n; i++)
 		if (dumps.items[i].pid == batch->slice->pid)
 			d = &dumps.items[i];
-	if (!d) {
+	if (!d || (run->block->object->name[0] != '[' &&
+		   (run->base >= d->high || run->base + run->block->size <= d->low))) {
 		n_of[KIND_OTHER] += run->n;
 		return;
 	}

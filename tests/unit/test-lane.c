@@ -23,8 +23,10 @@
 #include "decoder/pt/cache.h"
 #include "decoder/pt/ipt_code.h"
 #include "decoder/sideband/timeline.h"
+#include "tests/lib/jitbuild.h"
 
 #define BASE 0x401000
+#define JIT  0x1000 /* from BASE: nop; je; jmp *%rax; jmp *%rax */
 
 /* Two system calls, each behind a nop; the second file has them the other way round. */
 static const uint8_t program[] = { 0x90, 0x0f, 0x05, 0x90, 0x90, 0x0f, 0x05 };
@@ -38,6 +40,11 @@ static const uint8_t other[] = { 0x90, 0x90, 0x90, 0x0f, 0x05, 0x0f, 0x05 };
 #define START  PSB, TSC(1), PSBEND, 0x99, 0x01
 /* From BASE + off to the next system call, at time n. */
 #define CALL(n, off) TSC(n), 0x71, (off), 0x10, 0x40, 0x00, 0x00, 0x00, 0x01
+
+#define PGE(low, high) 0x71, (low), (high), 0x40, 0x00, 0x00, 0x00
+#define TIP(low, high) 0x6d, (low), (high), 0x40, 0x00, 0x00, 0x00
+
+static const uint8_t jit_code[] = { 0x90, 0x74, 0x02, 0xff, 0xe0, 0xff, 0xe0 };
 
 struct switch_in {
 	uint64_t time;
@@ -77,6 +84,16 @@ static const struct row rows[] = {
 	  .switches = { { 2, 10, 10 }, { 7, 10, 11 } },
 	  PACKETS(START, TSC(5), 0x71, 0x00, 0x10, 0x40, 0x00, 0x00, 0x00, PSB, TSC(8), 0x99, 0x01,
 		  0x7d, 0x00, 0x10, 0x40, 0x00, 0x00, 0x00, PSBEND, 0x01) },
+	{ "a jit's code that runs as it was noted", "[10/10 @5: 1000 1001 1005 0 1 off]",
+	  .switches = { { 2, 10, 10 } },
+	  PACKETS(START, TSC(5), PGE(0x00, 0x20), 0x06, TIP(0x00, 0x10), 0x01) },
+	{ "what was read in a jit's code that had changed",
+	  "[10/10 @5: gap(packets contradict the code) 0 1 off]", .switches = { { 2, 10, 10 } },
+	  PACKETS(START, TSC(5), PGE(0x00, 0x20), TIP(0x00, 0x10), 0x01) },
+	{ "only what comes behind the last address that packets told",
+	  "[10/10 @5: 1000 1001 1005 gap(packets contradict the code) 0 1 off]",
+	  .switches = { { 2, 10, 10 } },
+	  PACKETS(START, TSC(5), PGE(0x00, 0x20), 0x06, TIP(0x00, 0x20), TIP(0x00, 0x10), 0x01) },
 };
 
 /* The trace's records, and the bytes they point to. */
@@ -124,6 +141,22 @@ static void add_program(struct sideband *s, uint32_t cpu, uint64_t time, const c
 	add(s, cpu, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, time, 10, 10, &map, sizeof(map));
 }
 
+/* Process 10 maps the jitdump that a JIT in it wrote. */
+static void add_jit(struct sideband *s, const char *path)
+{
+	struct {
+		uint32_t pid, tid;
+		uint64_t addr, len, pgoff;
+		uint32_t maj, min;
+		uint64_t ino, generation;
+		uint32_t prot, flags;
+		char name[40];
+	} map = { .pid = 10, .tid = 10, .addr = 0x1000, .len = 4096, .prot = PROT_EXEC };
+
+	snprintf(map.name, sizeof(map.name), "%s", path);
+	add(s, 9, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 1, 10, 10, &map, sizeof(map));
+}
+
 static void add_fork(struct sideband *s, uint64_t time, uint32_t pid, uint32_t tid)
 {
 	struct {
@@ -141,11 +174,12 @@ static int by_time(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-static void build(struct sideband *s, const struct row *row, char paths[2][32])
+static void build(struct sideband *s, const struct row *row, char paths[3][32])
 {
 	*s = (struct sideband){};
 	/* On another CPU: an exec proves who runs on its own. */
 	add_program(s, 9, 1, paths[0]);
+	add_jit(s, paths[2]);
 	add_fork(s, 1, 10, 11);
 	if (row->exec_time)
 		add_program(s, 0, row->exec_time, paths[1]);
@@ -184,10 +218,11 @@ static void print_batch(FILE *f, const struct lane *lane)
 	fprintf(f, "]");
 }
 
-static char *transcribe(const struct row *row, char paths[2][32])
+static char *transcribe(const struct row *row, char paths[3][32])
 {
 	static struct sideband sideband;
-	struct trace_span span = { .bytes = row->packets, .size = row->size };
+	struct row own = *row; /* an engine writes to its span */
+	struct trace_span span = { .bytes = own.packets, .size = row->size };
 	struct trace_queue queue = { .cpu = 0, .tid = TRACE_NONE, .spans = &span, .n_spans = 1 };
 	struct trace trace = {
 		.facts = { .clock = { .valid = true, .mult = 1 }, .has_tsc = true },
@@ -241,13 +276,28 @@ static void make_file(char path[32], const uint8_t *bytes, size_t size)
 	close(fd);
 }
 
+static void make_jitdump(char path[32])
+{
+	struct jitbuild b;
+	FILE *f;
+
+	jitbuild_begin(&b, 0);
+	(void)jitbuild_load(&b, 1, BASE + JIT, 1, "f", jit_code, sizeof(jit_code));
+	snprintf(path, 32, "/tmp/jit-%d.dump", (int)getpid());
+	f = fopen(path, "wx");
+	assert_non_null(f);
+	assert_int_equal(fwrite(b.bytes, b.size, 1, f), 1);
+	fclose(f);
+}
+
 static void every_row(void **state)
 {
-	char paths[2][32];
+	char paths[3][32];
 
 	(void)state;
 	make_file(paths[0], program, sizeof(program));
 	make_file(paths[1], other, sizeof(other));
+	make_jitdump(paths[2]);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(freep) char *text = transcribe(&rows[i], paths);
 
@@ -256,6 +306,7 @@ static void every_row(void **state)
 	}
 	unlink(paths[0]);
 	unlink(paths[1]);
+	unlink(paths[2]);
 }
 
 int main(void)
