@@ -65,10 +65,11 @@ static int map_path(int dir_fd, const char *name, struct mapfile *ret_map)
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat st;
 
-	/* Only FIFOs: of other devices nobody can say whether they ever end. */
+	/* Only a FIFO that the user named: of other devices, and of what a directory holds, nobody can say
+	 * whether it ever ends. */
 	if (fstatat(dir_fd, name, &st, 0) < 0)
 		return -errno;
-	if (!S_ISFIFO(st.st_mode))
+	if (!S_ISFIFO(st.st_mode) || dir_fd != AT_FDCWD)
 		return mapfile_init_writable(ret_map, dir_fd, name);
 	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : read_pipe(fd, ret_map);
