@@ -111,6 +111,7 @@ static int ask(struct lane *lane)
 
 	if (timeline && !lane_has_time(lane)) {
 		only_stay(lane, &stay);
+		stay.end = 0;
 	} else if (timeline && !is_before_sideband(lane)) {
 		time = lane->t;
 		if (lane->has_stay && lane->stay.start <= time && time < lane->stay.end)
@@ -119,6 +120,9 @@ static int ask(struct lane *lane)
 			timeline_at_tid(timeline, queue->tid, time, &stay);
 		else
 			timeline_at(timeline, queue->cpu, time, &stay);
+	} else if (timeline) {
+		/* That holds no longer than the time does. */
+		stay.end = 0;
 	}
 
 	if (!lane->has_stay || !same_slice(&lane->stay, &stay))

@@ -55,6 +55,7 @@ struct row {
 	const char *name;
 	const char *expected;
 	struct switch_in switches[4];
+	uint64_t since;     /* the sideband goes back to */
 	uint64_t exec_time; /* process 10 executes the other file then */
 	size_t size;
 	uint8_t packets[160];
@@ -76,6 +77,8 @@ static const struct row rows[] = {
 	{ "a switch at the very time", "[10/10 @5: 0 1 off][10/11 @7: 3 4 5 off]",
 	  .switches = { { 2, 10, 10 }, { 7, 10, 11 } }, PACKETS(START, CALL(5, 0), CALL(7, 3)) },
 	{ "nobody knows who runs", "[?/? @5: gap(thread unknown)]", PACKETS(START, CALL(5, 0)) },
+	{ "from before the sideband on", "[?/? @5: gap(before the sideband)][10/10 @8: 3 4 5 off]",
+	  .since = 7, .switches = { { 2, 10, 10 } }, PACKETS(START, CALL(5, 0), CALL(8, 3)) },
 	{ "a thread whose code is not known", "[20/20 @5: gap(code not mapped)]",
 	  .switches = { { 2, 20, 20 } }, PACKETS(START, CALL(5, 0)) },
 	{ "another program in the same process", "[10/10 @5: 0 1 off][10/10 @9: 0 1 2 3 off]",
@@ -223,7 +226,13 @@ static char *transcribe(const struct row *row, char paths[3][32])
 	static struct sideband sideband;
 	struct row own = *row; /* an engine writes to its span */
 	struct trace_span span = { .bytes = own.packets, .size = row->size };
-	struct trace_queue queue = { .cpu = 0, .tid = TRACE_NONE, .spans = &span, .n_spans = 1 };
+	struct trace_queue queue = {
+		.cpu = 0,
+		.tid = TRACE_NONE,
+		.sideband_since = row->since,
+		.spans = &span,
+		.n_spans = 1,
+	};
 	struct trace trace = {
 		.facts = { .clock = { .valid = true, .mult = 1 }, .has_tsc = true },
 		.queues = &queue,
