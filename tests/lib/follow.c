@@ -167,18 +167,21 @@ static bool compare(struct follow *f, const struct ptd_run *run, uint64_t time, 
 
 	for (size_t at = start; at < end;) {
 		size_t size = end - at;
+		const char *what = NULL;
 
 		if (mapped_find(f->mapped, seen->pid, time, run->base + at, &mapped) < 0) {
-			fault(f, run->base + at, "is in no file that was mapped there at %" PRIu64,
-			      run->t);
-			return false;
+			what = "is in no file that was mapped there";
+		} else {
+			if (size > mapped.size)
+				size = mapped.size;
+			if (memcmp(run->block->bytes + at, mapped.bytes, size) != 0)
+				what = "the bytes are not those of the file mapped there";
 		}
-		if (size > mapped.size)
-			size = mapped.size;
-		if (memcmp(run->block->bytes + at, mapped.bytes, size) != 0) {
-			fault(f, run->base + at,
-			      "the bytes are not those of the file mapped there at %" PRIu64,
-			      run->t);
+		if (what && mapped_jitted(f->mapped, seen->pid, time, run->base + at,
+					  run->block->bytes + at, end - at, &seen->from, &seen->to))
+			return true;
+		if (what) {
+			fault(f, run->base + at, "%s at %" PRIu64, what, run->t);
 			return false;
 		}
 		if (seen->from < mapped.from)

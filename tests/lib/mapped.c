@@ -14,6 +14,7 @@
 #include "decoder/util/buildid.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/vec.h"
+#include "tests/lib/jitted.h"
 #include "tests/lib/walk.h"
 
 #define PARENTS_MAX 64 /* how far back through forks it looks */
@@ -42,6 +43,7 @@ struct mapped {
 	char *dir; /* NULL: not a directory */
 	struct mapfile data;
 	struct mapfile objects_map;
+	struct jitted *jitted; /* NULL: not a directory */
 	struct walk walk;
 	VEC(struct file) files;
 	VEC(struct memory) memories;
@@ -281,6 +283,9 @@ int mapped_new(const char *path, struct mapped **ret_mapped)
 		(void)snprintf(name, sizeof(name), "%s/objects.map", path);
 		(void)!mapfile_init(&m->objects_map, AT_FDCWD, name);
 		(void)snprintf(name, sizeof(name), "%s/data", path);
+		r = jitted_new(path, &m->jitted);
+		if (r < 0)
+			return r;
 	}
 	r = mapfile_init(&m->data, AT_FDCWD, name);
 	if (r == 0)
@@ -304,6 +309,7 @@ struct mapped *mapped_free(struct mapped *mapped)
 	vec_deinit(&mapped->files);
 	vec_deinit(&mapped->memories);
 	walk_deinit(&mapped->walk);
+	(void)jitted_free(mapped->jitted);
 	mapfile_deinit(&mapped->data);
 	mapfile_deinit(&mapped->objects_map);
 	free(mapped->dir);
@@ -400,4 +406,23 @@ int mapped_find(const struct mapped *mapped, uint32_t pid, uint64_t time, uint64
 		memory = at->parent;
 	}
 	return -ENOENT;
+}
+
+bool mapped_jitted(const struct mapped *mapped, uint32_t pid, uint64_t time, uint64_t address,
+		   const uint8_t *bytes, size_t size, uint64_t *from, uint64_t *to)
+{
+	size_t memory = memory_of(mapped, pid, time);
+
+	if (!mapped->jitted)
+		return false;
+	for (size_t n = 0; memory != SIZE_MAX && n < PARENTS_MAX; n++) {
+		const struct memory *at = &mapped->memories.items[memory];
+
+		if (jitted_have(mapped->jitted, at->pid, time, address, bytes, size, from, to))
+			return true;
+		if (at->start < time)
+			time = at->start;
+		memory = at->parent;
+	}
+	return false;
 }

@@ -8,6 +8,7 @@
  * and files that shares no code with the decoder's (decoder/file, sideband, image).
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,5 +39,12 @@ struct mapped *mapped_free(struct mapped *mapped);
  */
 _must_check_ int mapped_find(const struct mapped *mapped, uint32_t pid, uint64_t time,
 			     uint64_t address, struct mapped_bytes *ret_bytes);
+
+/*
+ * Can the @size bytes at @bytes, in no file that was mapped, be code of a JIT compiler or memory that
+ * the snapshot has of @pid, or of the processes it was forked from (tests/lib/jitted.h)?
+ */
+bool mapped_jitted(const struct mapped *mapped, uint32_t pid, uint64_t time, uint64_t address,
+		   const uint8_t *bytes, size_t size, uint64_t *from, uint64_t *to);
 
 DEFINE_CLEANUP(struct mapped *, mapped_free);
