@@ -184,6 +184,11 @@ static void open_all(struct source_pt *p, const struct cpulist *online)
 		else
 			p->cpus[i].state = CPU_OFFLINE;
 	}
+	/* If one got a smaller ring than those before it, memory is short: they do with that, too. */
+	for (uint32_t i = 0; i < p->source.n_cpus; i++)
+		if (p->cpus[i].state == CPU_RECORDING &&
+		    p->cpus[i].pt.ring.aux_size > p->setup.aux_size)
+			open_cpu(p, &p->cpus[i]);
 	if (count(p, CPU_BUSY) > 0)
 		say_busy(p);
 	p->retry_after = 1;
@@ -699,6 +704,37 @@ static int read_pmu(struct source_pt *p, const struct config *config)
 	return 0;
 }
 
+/* Bytes; UINT64_MAX if nobody says so. */
+static uint64_t available_memory(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	uint64_t kib = UINT64_MAX >> 10;
+	char line[128];
+
+	if (!f)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1)
+			break;
+	(void)fclose(f);
+	return kib << 10;
+}
+
+/* The rings cannot be swapped out: what is left must do for all others. */
+static void limit_rings(struct source_pt *p, uint32_t n_online)
+{
+	const uint64_t most = available_memory() / 2;
+	const size_t wanted = p->setup.aux_size;
+
+	while (p->setup.aux_size > RING_SIZE_MIN && n_online * p->setup.aux_size > most)
+		p->setup.aux_size /= 2;
+	if (p->setup.aux_size < wanted)
+		log_warning("AuxSize=%zuK: the rings of %" PRIu32
+			    " CPUs would take more than half of the "
+			    "memory that is available: rings of %zu KiB",
+			    wanted / 1024, n_online, p->setup.aux_size / 1024);
+}
+
 /* TaskSize= is for all CPUs together. */
 static void set_sizes(struct source_pt *p, const struct config *config, uint32_t n_online)
 {
@@ -708,6 +744,7 @@ static void set_sizes(struct source_pt *p, const struct config *config, uint32_t
 	while (p->setup.task_size > TASK_SIZE_MIN &&
 	       p->setup.task_size * n_online > config->task_size)
 		p->setup.task_size /= 2;
+	limit_rings(p, n_online);
 }
 
 static int check_rights(const struct source_pt *p, uint32_t n_online)

@@ -53,4 +53,3 @@ status_has() {
 log_has() {
 	grep -q "$1" /out/ptd.log
 }
-

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * One CPU's events on the real kernel: needs an intel_pt device and the right to use it. The guest's
+ * tests run it; elsewhere it is skipped.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "daemon/cpu.h"
+#include "daemon/pmu.h"
+#include "daemon/record.h"
+#include "daemon/source.h"
+#include "daemon/source_pt.h"
+
+static struct cpu_setup setup = {
+	.user = true,
+	.aux_size = 1 << 16,
+	.switch_size = 1 << 16,
+	.task_size = 1 << 16,
+};
+
+static void sleep_ms(long ms)
+{
+	(void)nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 },
+			NULL);
+}
+
+static void stay_on(int number)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(number, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+static void open_all(struct cpu *cpu)
+{
+	cpu_init(cpu, 0);
+	assert_int_equal(cpu_open_sideband(cpu, &setup), 0);
+	assert_int_equal(cpu_open_pt(cpu, &setup), 0);
+	assert_int_equal(cpu->state, CPU_RECORDING);
+}
+
+static void alive(void **state)
+{
+	struct cpu cpu, second;
+
+	(void)state;
+	open_all(&cpu);
+	for (int i = 0; i < 3; i++) {
+		sleep_ms(50);
+		assert_true(cpu_is_alive(&cpu));
+	}
+	cpu_freeze(&cpu);
+	cpu_settle(&cpu);
+	sleep_ms(50);
+	assert_true(cpu_is_alive(&cpu));
+
+	/* One at a time can have it. */
+	cpu_init(&second, 0);
+	assert_int_equal(cpu_open_pt(&second, &setup), -EBUSY);
+	assert_int_equal(second.state, CPU_BUSY);
+	cpu_close(&cpu);
+	assert_int_equal(cpu_open_pt(&second, &setup), 0);
+	cpu_close(&second);
+}
+
+/* The trap that cpu_open_pt() avoids: nothing fails, and nothing runs. It is told by the time, and
+ * opening anew mends it. */
+static void enabled_before_it_is_mapped(void **state)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = setup.pmu_type,
+		.config = setup.config,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.disabled = 1,
+		.exclude_kernel = 1,
+	};
+	struct cpu cpu;
+
+	(void)state;
+	cpu_init(&cpu, 0);
+	cpu.pt.fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	assert_true(cpu.pt.fd >= 0);
+	assert_int_equal(ioctl(cpu.pt.fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	assert_int_equal(ring_map(&cpu.pt.ring, cpu.pt.fd, 4096, false), 0);
+	assert_int_equal(ring_map_aux(&cpu.pt.ring, cpu.pt.fd, setup.aux_size), 0);
+	cpu.state = CPU_RECORDING;
+	for (int i = 0; i < 3; i++) {
+		sleep_ms(50);
+		assert_false(cpu_is_alive(&cpu));
+	}
+
+	assert_int_equal(cpu_open_pt(&cpu, &setup), 0);
+	sleep_ms(50);
+	assert_true(cpu_is_alive(&cpu));
+	cpu_close(&cpu);
+}
+
+/* Switches come oldest first, whole, with our id, and say who ran when PT was switched on. */
+static void switches(void **state)
+{
+	uint64_t before = 0, n_own = 0, n_starts = 0;
+	struct record record;
+	struct cpu cpu;
+	struct cursor c;
+	uint8_t *bytes;
+	size_t size;
+	bool cut;
+
+	(void)state;
+	stay_on(0);
+	open_all(&cpu);
+	for (int i = 0; i < 100; i++)
+		sleep_ms(1);
+	cpu_freeze(&cpu);
+	cpu_print(&cpu);
+	assert_int_equal(cpu_copy_switches(&cpu, &bytes, &size, &cut), 0);
+	assert_false(cut);
+	c = cursor_from(bytes, size);
+	while (record_next(&c, &record) == 0) {
+		assert_true(record.trailer.time >= before);
+		assert_int_equal(record.trailer.id, RECORD_ID_SIDEBAND);
+		assert_int_equal(record.trailer.cpu, 0);
+		before = record.trailer.time;
+		n_own += record.header.type == PERF_RECORD_SWITCH_CPU_WIDE &&
+			 record.trailer.tid == (uint32_t)getpid();
+		n_starts += record.header.type == PERF_RECORD_ITRACE_START;
+	}
+	assert_int_equal(cursor_left(&c), 0);
+	assert_true(n_own >= 199); /* out, and in again, but for the last */
+	assert_int_equal(n_starts, 1);
+	free(bytes);
+
+	/* More of them than the ring holds: the oldest are gone, the others in order. */
+	for (int i = 0; i < 1000; i++)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+	assert_int_equal(cpu_copy_switches(&cpu, &bytes, &size, &cut), 0);
+	assert_true(cut);
+	assert_true(size > setup.switch_size / 2 && size <= setup.switch_size);
+	before = 0;
+	c = cursor_from(bytes, size);
+	while (record_next(&c, &record) == 0) {
+		assert_true(record.trailer.time >= before);
+		before = record.trailer.time;
+	}
+	assert_int_equal(cursor_left(&c), 0);
+	free(bytes);
+	cpu_close(&cpu);
+}
+
+static void tasks(void **state)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(setup.task_size);
+	unsigned n_forks = 0, n_execs = 0, n_exits = 0, n_maps = 0;
+	struct record record;
+	struct cpu cpu;
+	struct cursor c;
+	pid_t child;
+	size_t size;
+
+	(void)state;
+	assert_non_null(bytes);
+	stay_on(0);
+	open_all(&cpu);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		(void)execl("/bin/busybox", "true", (char *)NULL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+
+	/* What is newer than the time asked for stays. */
+	assert_int_equal(cpu_take_tasks(&cpu, 1, bytes), 0);
+	size = cpu_take_tasks(&cpu, UINT64_MAX, bytes);
+	c = cursor_from(bytes, size);
+	while (record_next(&c, &record) == 0) {
+		struct record_mmap2 mmap;
+		struct record_task task;
+
+		n_forks += record.header.type == PERF_RECORD_FORK &&
+			   record_get_task(&record, &task) == 0 && task.pid == (uint32_t)child;
+		n_exits += record.header.type == PERF_RECORD_EXIT &&
+			   record_get_task(&record, &task) == 0 && task.pid == (uint32_t)child;
+		n_execs += record.header.type == PERF_RECORD_COMM &&
+			   record.header.misc & PERF_RECORD_MISC_COMM_EXEC;
+		if (record_get_mmap2(&record, &mmap) == 0 && mmap.pid == (uint32_t)child &&
+		    strstr(mmap.name, "busybox"))
+			n_maps++;
+	}
+	assert_int_equal(cursor_left(&c), 0);
+	assert_int_equal(n_forks, 1);
+	assert_int_equal(n_execs, 1);
+	assert_int_equal(n_exits, 1);
+	assert_int_equal(n_maps, 1);
+	assert_int_equal(cpu_take_tasks(&cpu, UINT64_MAX, bytes), 0);
+	cpu_close(&cpu);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alive),
+		cmocka_unit_test(enabled_before_it_is_mapped),
+		cmocka_unit_test(switches),
+		cmocka_unit_test(tasks),
+	};
+	struct ptterms terms;
+	const char *file;
+	struct pmu pmu;
+
+	if (pmu_read(SOURCE_PT_DEVICE, &pmu, &file) < 0 || geteuid() != 0) {
+		puts("SKIP: no Intel PT here that we may use; the guest's tests run this");
+		return 77;
+	}
+	ptterms_init(&terms);
+	setup.pmu_type = pmu.type;
+	setup.config = pmu_config(&pmu, &terms, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
