@@ -333,7 +333,8 @@ int objects_find(struct objects *objects, const char *path, const struct buildid
 	return 0;
 }
 
-int objects_add_file(struct objects *objects, const char *path, const struct object **ret_object)
+int objects_add_named(struct objects *objects, const char *path, const char *name,
+		      struct object **ret_object)
 {
 	_cleanup_(file_freep) struct file *file = NULL;
 	struct object *object;
@@ -343,11 +344,22 @@ int objects_add_file(struct objects *objects, const char *path, const struct obj
 	if (r < 0)
 		return r;
 	object = &file->object;
-	r = adopt(objects, path, OBJECT_OK, &file);
+	r = adopt(objects, name, OBJECT_OK, &file);
 	if (r < 0)
 		return r;
 	*ret_object = object;
 	return 0;
+}
+
+int objects_add_file(struct objects *objects, const char *path, const struct object **ret_object)
+{
+	struct object *object;
+	int r;
+
+	r = objects_add_named(objects, path, path, &object);
+	if (r == 0)
+		*ret_object = object;
+	return r;
 }
 
 int objects_add_memory(struct objects *objects, const char *path, const char *name,

@@ -30,9 +30,10 @@ struct object {
 	size_t size;
 	bool is_elf;
 
-	/* Where the names of its code are, if not in an ELF file; both borrowed, or NULL. */
+	/* Where the names of its code are, if not in an ELF file; borrowed, or NULL. */
 	const struct jitdump *jitdump;  /* of this file */
 	const struct mapfile *perf_map; /* lines of address, size and name */
+	const struct mapfile *kallsyms; /* as /proc/kallsyms: of the kernel, or a module of it */
 };
 
 struct jitdump;
@@ -60,6 +61,10 @@ _must_check_ int objects_find(struct objects *objects, const char *path,
 /* Take the file at @path as it is: a bare stream's code. Return: 0, or negative errno. */
 _must_check_ int objects_add_file(struct objects *objects, const char *path,
 				  const struct object **ret_object);
+
+/* The same under the name @name; its names may be filled in before it is used. */
+_must_check_ int objects_add_named(struct objects *objects, const char *path, const char *name,
+				   struct object **ret_object);
 
 /*
  * Take the file at @path as it is, even if it is of a known format: what was in memory from

@@ -10,11 +10,42 @@
 #include "ptd/record.h"
 
 /*
- * How many mappings forks may copy in all. Real recordings stay far below it; without a limit, n
- * mappings and n forks would need n * n.
+ * How many mappings may be copied in all: at forks, and the kernel's into each space. Real recordings
+ * stay far below it; without a limit, n mappings and n forks would need n * n.
  */
 #define COPIES_MIN        (UINT64_C(1) << 20)
 #define COPIES_PER_RECORD 64
+
+/*
+ * Add the kernel's mappings from the @first one on, which is none if the space is new; none if they
+ * are more than may be copied.
+ */
+static int map_kernel(struct tasks *tasks, struct space *space, size_t first)
+{
+	const struct kcore_mappings *kernel = &tasks->kernel;
+	int r = 0;
+
+	if (kernel->list.n - first > tasks->n_copies_left)
+		return 0;
+	tasks->n_copies_left -= kernel->list.n - first;
+	for (size_t i = first; r == 0 && i < kernel->list.n; i++)
+		r = space_map(space, &kernel->list.items[i]);
+	return r;
+}
+
+/* The kernel's own code, and a space for who has no other. */
+static int init_kernel(struct tasks *tasks)
+{
+	int r;
+
+	r = kcore_init(&tasks->kcore, tasks->objects);
+	if (r == 0)
+		r = kcore_map_all(&tasks->kcore, &tasks->kernel);
+	if (r < 0 || tasks->kernel.list.n == 0)
+		return r;
+	r = space_new(UINT32_MAX, NULL, 0, &tasks->kernel_space);
+	return r < 0 ? r : map_kernel(tasks, tasks->kernel_space, 0);
+}
 
 int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *objects)
 {
@@ -26,7 +57,9 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 	};
 	jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
 	r = idtable_init(&tasks->build_ids, trace);
-	return r < 0 ? r : memory_init(&tasks->memory, objects);
+	if (r == 0)
+		r = memory_init(&tasks->memory, objects);
+	return r < 0 ? r : init_kernel(tasks);
 }
 
 void tasks_deinit(struct tasks *tasks)
@@ -34,6 +67,9 @@ void tasks_deinit(struct tasks *tasks)
 	for (size_t i = 0; i < tasks->spaces.n; i++)
 		(void)space_free(tasks->spaces.items[i]);
 	vec_deinit(&tasks->spaces);
+	space_free(tasks->kernel_space);
+	vec_deinit(&tasks->kernel.list);
+	kcore_deinit(&tasks->kcore);
 	vec_deinit(&tasks->threads);
 	map_deinit(&tasks->by_tid);
 	map_deinit(&tasks->space_of_pid);
@@ -71,6 +107,9 @@ static int begin_space(struct tasks *tasks, uint32_t pid, const struct space *pa
 	if (r < 0)
 		return r;
 	r = map_put(&tasks->space_of_pid, pid, tasks->spaces.n);
+	if (r < 0)
+		return r;
+	r = parent ? 0 : map_kernel(tasks, space, 0);
 	if (r < 0)
 		return r;
 	return vec_push(&tasks->spaces, TAKE(space));
@@ -333,6 +372,20 @@ static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *m
 	}
 }
 
+/* A module: it is in every space from then on. */
+static int map_module(struct tasks *tasks, const struct mmaprec *map, uint64_t time)
+{
+	const size_t first = tasks->kernel.list.n;
+	int r;
+
+	r = kcore_map_module(&tasks->kcore, map->path, map->start, map->size, time, &tasks->kernel);
+	if (r == 0 && tasks->kernel_space)
+		r = map_kernel(tasks, tasks->kernel_space, first);
+	for (size_t i = 0; r == 0 && i < tasks->spaces.n; i++)
+		r = map_kernel(tasks, tasks->spaces.items[i], first);
+	return r;
+}
+
 int tasks_map(struct tasks *tasks, const struct trace_record *record)
 {
 	struct mapping mapping;
@@ -342,7 +395,9 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 
 	if (mmaprec_read(record, &map) < 0)
 		return TASKS_SKIPPED;
-	if (map.kernel || !map.executable)
+	if (map.kernel)
+		return map_module(tasks, &map, record->time);
+	if (!map.executable)
 		return 0;
 	if (map.size == 0 || map.size - 1 > UINT64_MAX - map.start)
 		return TASKS_SKIPPED;

@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "decoder/file/trace.h"
+#include "decoder/image/kcore.h"
 #include "decoder/image/memory.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
@@ -51,8 +52,11 @@ struct tasks {
 	struct tracks lives; /* by thread: a new item where process, space or comm changes */
 	struct idtable build_ids;
 	struct memory memory;
-	struct jits jits;       /* to be applied before each record */
-	uint64_t n_copies_left; /* of mappings, at forks */
+	struct kcore kcore;
+	struct kcore_mappings kernel; /* they are in every space */
+	struct space *kernel_space;   /* with nothing else; NULL if there is no kernel code */
+	struct jits jits;             /* to be applied before each record */
+	uint64_t n_copies_left;       /* of mappings */
 };
 
 /* The tasks of @trace, before its first record. Return: 0 or -ENOMEM. */

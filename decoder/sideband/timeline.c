@@ -63,6 +63,7 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 	r = tasks_thread(&tl->tasks, pid, tid, time, &thread);
 	if (r < 0)
 		return r;
+	item.space = tl->tasks.kernel_space; /* if it is idle's, or nobody knows whose */
 	if (thread) {
 		thread->since = time;
 		thread->cpu = index;

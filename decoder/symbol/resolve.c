@@ -9,6 +9,7 @@
 #include "decoder/symbol/demangle.h"
 #include "decoder/symbol/elfsym.h"
 #include "decoder/symbol/jitsym.h"
+#include "decoder/symbol/kallsyms.h"
 #include "decoder/symbol/symtab.h"
 #include "decoder/util/arena.h"
 #include "decoder/util/vec.h"
@@ -111,6 +112,8 @@ static int read_table(struct resolver *resolver, const struct object *object,
 	r = read_symbols(resolver, object, table);
 	if (r == 0 && object->state == OBJECT_OK)
 		r = jitsym_read(&table->symtab, object);
+	if (r == 0 && object->state == OBJECT_OK)
+		r = kallsyms_read(&table->symtab, object);
 	if (r == 0)
 		r = symtab_seal(&table->symtab);
 	if (r == 0) {

@@ -18,6 +18,8 @@
  *	DIR/mem/		PID-ADDR (decimal, hex): anonymous executable memory from there on
  *	DIR/clock		of hardware: "tsc monotonic_ns realtime_ns" lines, samples of the
  *				clocks of about once a second
+ *	DIR/kcore_dir/		if the kernel was traced, as perf has it: kcore, an ELF file of its code;
+ *				kallsyms, the names; modules, as /proc/modules
  *	DIR/manifest		key=value lines, UTF-8: what, when, where, how much
  *	DIR/SHA256SUMS		of every other file, as sha256sum -c reads it; written last
  */
@@ -28,6 +30,10 @@
 #define PTD_SNAPSHOT_JIT         "jit"
 #define PTD_SNAPSHOT_MEM         "mem"
 #define PTD_SNAPSHOT_CLOCK       "clock"
+#define PTD_SNAPSHOT_KCORE_DIR   "kcore_dir"
+#define PTD_SNAPSHOT_KCORE       PTD_SNAPSHOT_KCORE_DIR "/kcore"
+#define PTD_SNAPSHOT_KALLSYMS    PTD_SNAPSHOT_KCORE_DIR "/kallsyms"
+#define PTD_SNAPSHOT_MODULES     PTD_SNAPSHOT_KCORE_DIR "/modules"
 #define PTD_SNAPSHOT_MANIFEST    "manifest"
 #define PTD_SNAPSHOT_SUMS        "SHA256SUMS"
 
