@@ -85,6 +85,11 @@ static bool is_task(uint32_t pid, uint32_t tid)
 	return pid && tid && pid != PTD_ID_UNKNOWN && tid != PTD_ID_UNKNOWN;
 }
 
+uint32_t tasks_named(uint32_t pid, uint32_t tid)
+{
+	return is_task(tid, tid) ? tid : pid;
+}
+
 /* Spaces. */
 
 static struct space *space_of(const struct tasks *tasks, uint32_t pid)
@@ -316,8 +321,11 @@ int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 	uint32_t ids[2];
 	int r;
 
-	if (cursor_get(&c, sizeof(ids), ids) < 0 || perfrec_get_string(&c, &comm) < 0 ||
-	    !is_task(ids[0], ids[1]))
+	if (cursor_get(&c, sizeof(ids), ids) < 0 || perfrec_get_string(&c, &comm) < 0)
+		return TASKS_SKIPPED;
+	if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
+		ids[1] = tasks_named(ids[0], ids[1]);
+	if (!is_task(ids[0], ids[1]))
 		return TASKS_SKIPPED;
 
 	if (record->misc & PERF_RECORD_MISC_COMM_EXEC) {
@@ -401,7 +409,7 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 		return 0;
 	if (map.size == 0 || map.size - 1 > UINT64_MAX - map.start)
 		return TASKS_SKIPPED;
-	r = living_thread(tasks, map.pid, map.tid, record->time, &thread);
+	r = living_thread(tasks, map.pid, tasks_named(map.pid, map.tid), record->time, &thread);
 	if (r != 0)
 		return r;
 	if (jits_is_dump(map.path))

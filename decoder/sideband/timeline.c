@@ -188,6 +188,7 @@ static int on_exec(struct timeline *tl, const struct trace_record *record)
 
 	if (cursor_get(&c, sizeof(ids), ids) < 0)
 		return TASKS_SKIPPED;
+	ids[1] = tasks_named(ids[0], ids[1]);
 	/* Wherever the record says that it was made. */
 	ran_on = cpu_of(tl, ids[0], ids[1]);
 	if (record->time == 0 || record->cpu == TRACE_NONE || record->pid != ids[0]) {

@@ -45,7 +45,7 @@ struct follow {
 	uint64_t mask; /* of addresses in its mode */
 };
 
-int follow_new(const char *path, const struct ptd_info *info, FILE *faults,
+int follow_new(const struct ptd_options *options, const struct ptd_info *info, FILE *faults,
 	       struct follow **ret_follow)
 {
 	_cleanup_(follow_freep) struct follow *f = calloc(1, sizeof(*f));
@@ -54,7 +54,8 @@ int follow_new(const char *path, const struct ptd_info *info, FILE *faults,
 	if (!f)
 		return -ENOMEM;
 	*f = (struct follow){ .clock = info->clock, .faults = faults, .slice_id = UINT64_MAX };
-	r = mapped_new(path, &f->mapped);
+	r = options->input ? mapped_new(options->input, &f->mapped)
+			   : mapped_new_raw(options->raw_code, options->n_raw_code, &f->mapped);
 	if (r < 0)
 		return r;
 	(void)ZydisDecoderInit(&f->decoders[0], ZYDIS_MACHINE_MODE_LONG_COMPAT_16,

@@ -14,20 +14,20 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "ptd/record.h"
+#include "ptd/decode.h"
 
 #define FOLLOW_FAULTS_MAX 20 /* of which the text is printed; the others are only counted */
 
 struct follow;
 
 /*
- * Begin to judge what is decoded from the snapshot directory, or perf.data file, at @path. What is
- * wrong is written to @faults, a line each.
+ * Begin to judge what is decoded by @options: from a snapshot directory, a perf.data file or a bare
+ * stream. What is wrong is written to @faults, a line each.
  *
  * Return: 0; or negative errno if the records cannot be read.
  */
-_must_check_ int follow_new(const char *path, const struct ptd_info *info, FILE *faults,
-			    struct follow **ret_follow);
+_must_check_ int follow_new(const struct ptd_options *options, const struct ptd_info *info,
+			    FILE *faults, struct follow **ret_follow);
 struct follow *follow_free(struct follow *follow);
 
 /* Judge the next batch of the stream. Return: 0 or -ENOMEM. */

@@ -69,13 +69,3 @@ _must_check_ int golden_read(const char *path, struct golden **ret_golden, unsig
 struct golden *golden_free(struct golden *golden);
 
 DEFINE_CLEANUP(struct golden *, golden_free);
-
-/*
- * Write the case's files into the directory @dir and decode them with @engine, as recorded on @cpu (NULL: not
- * known).
- *
- * Return: 0 and the transcript, the caller's to free; or negative errno, and what is wrong has been
- *         said on stderr.
- */
-_must_check_ int golden_decode(const struct golden *golden, const char *dir, const char *engine,
-			       const struct golden_cpu *cpu, char **ret_transcript);

@@ -296,6 +296,29 @@ int mapped_new(const char *path, struct mapped **ret_mapped)
 	return 0;
 }
 
+int mapped_new_raw(const struct ptd_raw_code *code, size_t n_code, struct mapped **ret_mapped)
+{
+	_cleanup_(mapped_freep) struct mapped *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	r = begin(m, PTD_ID_UNKNOWN, 0, SIZE_MAX);
+	for (size_t i = 0; i < n_code && r == 0; i++) {
+		struct range range = { .start = code[i].address,
+				       .size = code[i].size,
+				       .offset = code[i].offset };
+
+		r = find_file(m, code[i].path, &(struct buildid){}, &range.file);
+		if (r == 0)
+			r = vec_push(&m->memories.items[0].ranges, range);
+	}
+	if (r < 0)
+		return r;
+	*ret_mapped = TAKE(m);
+	return 0;
+}
+
 struct mapped *mapped_free(struct mapped *mapped)
 {
 	if (!mapped)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "ptd/decode.h"
 
 struct mapped;
 
@@ -30,6 +31,10 @@ struct mapped_bytes {
  * Return: 0; or negative errno.
  */
 _must_check_ int mapped_new(const char *path, struct mapped **ret_mapped);
+
+/* The code of a bare stream, with absolute paths: process PTD_ID_UNKNOWN has it, always. */
+_must_check_ int mapped_new_raw(const struct ptd_raw_code *code, size_t n_code,
+				struct mapped **ret_mapped);
 struct mapped *mapped_free(struct mapped *mapped);
 
 /*

@@ -9,12 +9,13 @@
 #include <string.h>
 
 #include "decoder/util/perfabi.h"
+#include "tests/lib/walk.h"
 
 #define AUXTRACE_SIZE 48
 
 struct work {
 	struct mutation *m;
-	const struct walk *walk;
+	const struct mutation_input *input, *other;
 	uint64_t state; /* of the random numbers */
 };
 
@@ -43,47 +44,77 @@ _printf_(2, 3) static void note(struct work *w, const char *format, ...)
 	va_end(ap);
 }
 
-/* A place in the bytes. */
-struct area {
-	size_t offset, size;
-};
-
-/* The PT of one of the AUXTRACE records; of size 0 if there is none, or no longer. */
-static struct area random_pt(struct work *w)
+int mutation_input_init(struct mutation_input *input, const uint8_t *bytes, size_t size,
+			bool is_bare)
 {
-	const size_t n = w->walk->records.n, start = below(w, n);
+	struct mutation_input in = { .bytes = bytes, .size = size, .is_bare = is_bare };
+	struct walk walk = {};
+	int r;
 
-	for (size_t i = 0; i < n; i++) {
-		const struct walk_record *r = &w->walk->records.items[(start + i) % n];
-		const size_t offset = (size_t)r->offset + AUXTRACE_SIZE;
+	r = is_bare ? vec_push(&in.pt, { 0, size }) : walk_read(bytes, size, &walk);
+	for (size_t i = 0; i < walk.records.n && r == 0; i++) {
+		const struct walk_record *w = &walk.records.items[i];
+		const size_t at = (size_t)w->offset;
 
-		if (r->type == PERFABI_AUXTRACE && r->size > AUXTRACE_SIZE &&
-		    offset + 16 < w->m->size) {
-			size_t size = (size_t)r->size - AUXTRACE_SIZE;
-
-			if (size > w->m->size - offset)
-				size = w->m->size - offset;
-			return (struct area){ offset, size };
-		}
+		if (w->type != PERFABI_AUXTRACE)
+			r = vec_push(&in.records, { at, (size_t)w->size });
+		else if (w->size > AUXTRACE_SIZE)
+			r = vec_push(&in.pt,
+				     { at + AUXTRACE_SIZE, (size_t)w->size - AUXTRACE_SIZE });
 	}
-	return (struct area){};
+	walk_deinit(&walk);
+	if (r < 0) {
+		mutation_input_deinit(&in);
+		return r;
+	}
+	*input = in;
+	return 0;
 }
 
-/* A record without bytes behind it. */
-static struct area random_record(struct work *w)
+void mutation_input_deinit(struct mutation_input *input)
 {
-	const size_t n = w->walk->records.n, start = below(w, n);
-
-	for (size_t i = 0; i < n; i++) {
-		const struct walk_record *r = &w->walk->records.items[(start + i) % n];
-
-		if (r->type != PERFABI_AUXTRACE && r->offset + r->size <= w->m->size)
-			return (struct area){ (size_t)r->offset, (size_t)r->size };
-	}
-	return (struct area){};
+	vec_deinit(&input->pt);
+	vec_deinit(&input->records);
 }
 
-static void flip(struct work *w, struct area a, const char *where)
+/* One of @n areas, as far as it lies in @size bytes; of size 0 if there is none. */
+static struct mutation_area random_area(struct work *w, const struct mutation_area *areas, size_t n,
+					size_t size)
+{
+	const size_t start = below(w, n);
+
+	for (size_t i = 0; i < n; i++) {
+		struct mutation_area a = areas[(start + i) % n];
+
+		if (a.offset >= size)
+			continue;
+		if (a.size > size - a.offset)
+			a.size = size - a.offset;
+		return a;
+	}
+	return (struct mutation_area){};
+}
+
+static struct mutation_area random_pt(struct work *w)
+{
+	return random_area(w, w->input->pt.items, w->input->pt.n, w->m->size);
+}
+
+static struct mutation_area random_record(struct work *w)
+{
+	return random_area(w, w->input->records.items, w->input->records.n, w->m->size);
+}
+
+/* Some of @a. */
+static struct mutation_area part(struct work *w, struct mutation_area a, size_t max)
+{
+	const size_t at = below(w, a.size);
+	const size_t n = 1 + below(w, max);
+
+	return (struct mutation_area){ a.offset + at, n < a.size - at ? n : a.size - at };
+}
+
+static void flip(struct work *w, struct mutation_area a, const char *where)
 {
 	const size_t n = 1 + below(w, 4);
 
@@ -107,36 +138,62 @@ static void flip_record(struct work *w)
 
 static void flip_auxtrace(struct work *w)
 {
-	const struct area pt = random_pt(w);
+	const struct mutation_area pt = random_pt(w);
 
-	if (pt.size)
-		flip(w, (struct area){ pt.offset - AUXTRACE_SIZE, AUXTRACE_SIZE }, "auxtrace");
+	if (pt.size && !w->input->is_bare)
+		flip(w, (struct mutation_area){ pt.offset - AUXTRACE_SIZE, AUXTRACE_SIZE },
+		     "auxtrace");
 }
 
 static void flip_anywhere(struct work *w)
 {
-	flip(w, (struct area){ 0, w->m->size }, "any");
+	flip(w, (struct mutation_area){ 0, w->m->size }, "any");
 }
 
 /* Copy PT over other PT: a jump in the stream. */
 static void splice_pt(struct work *w)
 {
-	const struct area from = random_pt(w), to = random_pt(w);
-	const size_t a = below(w, from.size), b = below(w, to.size);
-	size_t n = 1 + below(w, 512);
+	const struct mutation_area from = part(w, random_pt(w), 512),
+				   to = part(w, random_pt(w), 512);
+	const size_t n = from.size < to.size ? from.size : to.size;
 
-	if (n > from.size - a)
-		n = from.size - a;
-	if (n > to.size - b)
-		n = to.size - b;
-	memmove(w->m->bytes + to.offset + b, w->m->bytes + from.offset + a, n);
-	note(w, " splice-pt %zu@%zu->%zu", n, from.offset + a, to.offset + b);
+	memmove(w->m->bytes + to.offset, w->m->bytes + from.offset, n);
+	note(w, " splice-pt %zu@%zu->%zu", n, from.offset, to.offset);
+}
+
+/* The same with another input's. */
+static void splice_other(struct work *w)
+{
+	const struct mutation_input *o = w->other;
+	const struct mutation_area from =
+	    part(w, random_area(w, o->pt.items, o->pt.n, o->size), 512);
+	const struct mutation_area to = part(w, random_pt(w), 512);
+	const size_t n = from.size < to.size ? from.size : to.size;
+
+	memcpy(w->m->bytes + to.offset, o->bytes + from.offset, n);
+	note(w, " splice-other %zu@%zu->%zu", n, from.offset, to.offset);
+}
+
+/* Put some of another input's PT in between; what follows moves down, and over the end. */
+static void insert_other(struct work *w)
+{
+	const struct mutation_input *o = w->other;
+	const struct mutation_area from =
+	    part(w, random_area(w, o->pt.items, o->pt.n, o->size), 64);
+	const struct mutation_area pt = random_pt(w);
+	const size_t at = below(w, pt.size);
+	const size_t n = from.size < pt.size - at ? from.size : pt.size - at;
+	uint8_t *bytes = w->m->bytes + pt.offset + at;
+
+	memmove(bytes + n, bytes, pt.size - at - n);
+	memcpy(bytes, o->bytes + from.offset, n);
+	note(w, " insert-other %zu@%zu->%zu", n, from.offset, pt.offset + at);
 }
 
 /* Take some PT out; the rest moves up, and the end is padding. */
 static void drop_pt(struct work *w)
 {
-	const struct area pt = random_pt(w);
+	const struct mutation_area pt = random_pt(w);
 	const size_t at = below(w, pt.size);
 	size_t n = 1 + below(w, 64);
 
@@ -149,7 +206,7 @@ static void drop_pt(struct work *w)
 
 static void scramble_pt(struct work *w)
 {
-	const struct area pt = random_pt(w);
+	const struct mutation_area pt = random_pt(w);
 	const size_t n = 1 + below(w, 16);
 
 	for (size_t i = 0, at = below(w, pt.size); i < n && at < pt.size; i++, at++)
@@ -163,25 +220,40 @@ static void cut(struct work *w)
 	note(w, " cut@%zu", w->m->size);
 }
 
+static void exchange(struct work *w, size_t a, size_t b, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t byte = w->m->bytes[a + i];
+
+		w->m->bytes[a + i] = w->m->bytes[b + i];
+		w->m->bytes[b + i] = byte;
+	}
+}
+
 /* Exchange two records of the same size, or else their bodies as far as the shorter goes. */
 static void swap_records(struct work *w)
 {
-	const struct area a = random_record(w), b = random_record(w);
+	const struct mutation_area a = random_record(w), b = random_record(w);
 	const size_t skip = a.size == b.size ? 0 : 8, n = a.size < b.size ? a.size : b.size;
 
-	for (size_t i = skip; i < n; i++) {
-		const uint8_t byte = w->m->bytes[a.offset + i];
-
-		w->m->bytes[a.offset + i] = w->m->bytes[b.offset + i];
-		w->m->bytes[b.offset + i] = byte;
-	}
+	if (n > skip)
+		exchange(w, a.offset + skip, b.offset + skip, n - skip);
 	note(w, " swap@%zu,%zu", a.offset, b.offset);
+}
+
+static void swap_pt(struct work *w)
+{
+	const struct mutation_area a = part(w, random_pt(w), 32), b = part(w, random_pt(w), 32);
+	const size_t n = a.size < b.size ? a.size : b.size;
+
+	exchange(w, a.offset, b.offset, n);
+	note(w, " swap-pt %zu@%zu,%zu", n, a.offset, b.offset);
 }
 
 /* Make a record one of a type that nobody reads. */
 static void drop_record(struct work *w)
 {
-	const struct area a = random_record(w);
+	const struct mutation_area a = random_record(w);
 
 	if (a.size < 8)
 		return;
@@ -192,7 +264,7 @@ static void drop_record(struct work *w)
 /* Overwrite a record with a copy of another that is no longer. */
 static void repeat_record(struct work *w)
 {
-	const struct area a = random_record(w), b = random_record(w);
+	const struct mutation_area a = random_record(w), b = random_record(w);
 
 	if (a.size != b.size || a.size == 0)
 		return;
@@ -200,10 +272,25 @@ static void repeat_record(struct work *w)
 	note(w, " repeat@%zu->%zu", a.offset, b.offset);
 }
 
+/* Overwrite a record with one of another input. */
+static void take_record(struct work *w)
+{
+	const struct mutation_input *o = w->other;
+	const struct mutation_area from = random_area(w, o->records.items, o->records.n, o->size);
+	const struct mutation_area to = random_record(w);
+	const size_t skip = from.size == to.size ? 0 : 8;
+	const size_t n = from.size < to.size ? from.size : to.size;
+
+	if (n <= skip)
+		return;
+	memcpy(w->m->bytes + to.offset + skip, o->bytes + from.offset + skip, n - skip);
+	note(w, " take@%zu->%zu", from.offset, to.offset);
+}
+
 /* Give a record the time of another: the trailer's, if it is as ptd writes it. */
 static void restamp(struct work *w)
 {
-	const struct area a = random_record(w), b = random_record(w);
+	const struct mutation_area a = random_record(w), b = random_record(w);
 
 	if (a.size < 40 || b.size < 40)
 		return;
@@ -225,7 +312,7 @@ static void set_number(struct work *w)
 					    0x8000000000000000,
 					    0xfffffffffffff000,
 					    UINT64_MAX };
-	const struct area a = random_record(w);
+	const struct mutation_area a = random_record(w);
 	const uint64_t number = numbers[below(w, ARRAY_LEN(numbers))];
 	const size_t size = below(w, 2) ? 8 : 4;
 	size_t at;
@@ -237,23 +324,30 @@ static void set_number(struct work *w)
 	note(w, " set%zu@%zu", size, at);
 }
 
-void mutation_make(struct mutation *m, const uint8_t *bytes, size_t size, const struct walk *walk,
-		   uint64_t seed)
+void mutation_make(struct mutation *m, const struct mutation_input *input,
+		   const struct mutation_input *other, uint64_t seed)
 {
 	/* PT more often than the rest: there is more of it. */
 	static void (*const ways[])(struct work * w) = {
-		flip_pt,     flip_pt,       flip_pt,       splice_pt,   drop_pt,
-		scramble_pt, flip_record,   swap_records,  drop_record, restamp,
-		cut,         repeat_record, flip_auxtrace, set_number,  flip_anywhere,
+		flip_pt,      flip_pt,       flip_pt,      splice_pt,     drop_pt,
+		scramble_pt,  splice_other,  insert_other, swap_pt,       flip_record,
+		swap_records, drop_record,   restamp,      cut,           repeat_record,
+		take_record,  flip_auxtrace, set_number,   flip_anywhere,
 	};
-	struct work w = { .m = m, .walk = walk, .state = seed };
+	/* Of a bare stream, there is nothing else. */
+	static const size_t n_pt_ways = 9;
+	struct work w = { .m = m, .input = input, .other = other, .state = seed };
 	size_t n;
 
-	assert(size <= m->size_max);
-	memcpy(m->bytes, bytes, size);
-	m->size = size;
+	assert(input->size <= m->size_max);
+	memcpy(m->bytes, input->bytes, input->size);
+	m->size = input->size;
 	m->what[0] = '\0';
 	n = 1 + below(&w, 3);
-	for (size_t i = 0; i < n; i++)
-		ways[below(&w, ARRAY_LEN(ways))](&w);
+	for (size_t i = 0; i < n; i++) {
+		if (input->is_bare && below(&w, 10) == 0)
+			cut(&w);
+		else
+			ways[below(&w, input->is_bare ? n_pt_ways : ARRAY_LEN(ways))](&w);
+	}
 }

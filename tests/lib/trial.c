@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "ptd/decode.h"
 #include "tests/lib/follow.h"
 
 DEFINE_CLEANUP(struct ptd_decoder *, ptd_decoder_free);
@@ -79,24 +78,21 @@ static void check_account(struct trial *trial, const struct ptd_stats *stats, FI
 		n_insns, trial->n_insns, (int64_t)n_gaps, (int64_t)lost);
 }
 
-int trial_run(const char *input, const char *engine, bool force, bool keep_ips, FILE *faults,
+int trial_run(const struct ptd_options *options, bool keep_ips, FILE *faults,
 	      struct trial *ret_trial)
 {
-	const struct ptd_options options = {
-		.size = sizeof(options), .input = input, .engine = engine, .force = force
-	};
 	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
 	_cleanup_(follow_freep) struct follow *follow = NULL;
 	const struct ptd_batch *batch;
 	struct trial trial = {};
 	int r;
 
-	r = ptd_decoder_new(&options, &d, &trial.refusal);
+	r = ptd_decoder_new(options, &d, &trial.refusal);
 	if (r < 0) {
 		*ret_trial = trial;
 		return trial.refusal ? 0 : r;
 	}
-	r = follow_new(input, ptd_decoder_info(d), faults, &follow);
+	r = follow_new(options, ptd_decoder_info(d), faults, &follow);
 	while (r == 0 && (r = ptd_decoder_next(d, &batch)) == 0) {
 		r = follow_batch(follow, batch);
 		if (r == 0 && keep_ips)

@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "decoder/util/vec.h"
+#include "ptd/decode.h"
 
 /* What one thread executed, in its order. */
 struct trial_thread {
@@ -31,12 +32,12 @@ struct trial {
 };
 
 /*
- * Decode @input with @engine. What does not hold is written to @faults.
+ * Decode by @options. What does not hold is written to @faults.
  *
  * Return: 0, also if the input is refused; or negative errno.
  */
-_must_check_ int trial_run(const char *input, const char *engine, bool force, bool keep_ips,
-			   FILE *faults, struct trial *ret_trial);
+_must_check_ int trial_run(const struct ptd_options *options, bool keep_ips, FILE *faults,
+			   struct trial *ret_trial);
 void trial_deinit(struct trial *trial);
 
 /* Return: the thread; NULL if it executed nothing. */

@@ -638,12 +638,16 @@ static size_t judge(struct bench *b, bool force, enum listing listing)
 	size_t least = SIZE_MAX;
 
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
+		const struct ptd_options options = { .size = sizeof(options),
+						     .input = b->input,
+						     .engine = engines[i],
+						     .force = force };
 		const struct trial_thread *thread;
 		struct trial trial;
 		size_t n;
 		int r;
 
-		r = trial_run(b->input, engines[i], force, true, stdout, &trial);
+		r = trial_run(&options, true, stdout, &trial);
 		if (r < 0)
 			error(2, -r, "%s", b->input);
 		if (trial.n_faults > 0)
@@ -800,6 +804,7 @@ static void try_flips(struct bench *b)
 
 static void open_snapshot(struct bench *b)
 {
+	const struct ptd_options options = { .size = sizeof(options), .input = b->snapshot };
 	char path[PATH_MAX];
 	int r;
 
@@ -808,7 +813,7 @@ static void open_snapshot(struct bench *b)
 	if (r == 0)
 		r = walk_read(b->data.bytes, b->data.size, &b->walk);
 	if (r == 0)
-		r = trial_run(b->snapshot, engines[0], false, true, stdout, &b->whole);
+		r = trial_run(&options, true, stdout, &b->whole);
 	if (r < 0)
 		error(2, -r, "%s", path);
 	if (b->whole.refusal || b->whole.n_faults || b->whole.threads.n != 1)

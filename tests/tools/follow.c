@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 
 	if (ptd_decoder_new(&options, &d, &message) < 0)
 		error(2, 0, "%s", message);
-	r = follow_new(options.input, ptd_decoder_info(d), stdout, &follow);
+	r = follow_new(&options, ptd_decoder_info(d), stdout, &follow);
 	if (r < 0)
 		error(2, -r, "%s: the checker cannot read it", options.input);
 	while ((r = ptd_decoder_next(d, &batch)) == 0) {

@@ -9,24 +9,19 @@
 #include <ctype.h>
 #include <errno.h>
 #include <error.h>
-#include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "ptd/decode.h"
+#include "tests/lib/copydir.h"
 #include "tests/lib/golden.h"
+#include "tests/lib/golden_input.h"
+#include "tests/lib/transcript.h"
 
 static const char *const engines[] = { "block", "insn" };
-
-static int unlink_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
 
 /* White space counts only as being there. */
 static bool same_words(const char *a, const char *b)
@@ -43,18 +38,50 @@ static bool same_words(const char *a, const char *b)
 	}
 }
 
+DEFINE_CLEANUP(struct ptd_decoder *, ptd_decoder_free);
+
+static int print_to(const struct ptd_options *options, FILE *f)
+{
+	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
+	_cleanup_(freep) char *message = NULL;
+	int r = ptd_decoder_new(options, &d, &message);
+
+	if (r < 0) {
+		fprintf(stderr, "%s\n", message ? message : strerror(-r));
+		return r;
+	}
+	r = transcript_print(d, options->input, f);
+	if (r < 0)
+		fprintf(stderr, "decoding: %s\n", strerror(-r));
+	return r;
+}
+
 /* Return: the transcript, to be freed; NULL if there is none. */
 static char *decode(const struct golden *golden, const char *engine, const struct golden_cpu *cpu)
 {
 	char dir[] = "/tmp/ptd-golden-XXXXXX";
-	char *got = NULL;
+	struct golden_input input;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	int r;
 
-	if (!mkdtemp(dir))
+	if (!f || !mkdtemp(dir))
 		error(1, errno, "%s", dir);
-	if (golden_decode(golden, dir, engine, cpu, &got) < 0)
-		got = NULL;
-	(void)nftw(dir, unlink_one, 8, FTW_DEPTH | FTW_PHYS);
-	return got;
+	r = golden_input_write(golden, dir, &input);
+	if (r == 0) {
+		input.options.engine = engine;
+		input.options.cpu_family = cpu ? cpu->family : 0;
+		input.options.cpu_model = cpu ? cpu->model : 0;
+		r = print_to(&input.options, f);
+	}
+	copydir_remove(dir);
+	(void)fclose(f);
+	if (r < 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
 }
 
 /* Return: whether what comes out is @wanted to be what the case expects, and is, or neither. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Decodes seeded mutations of a snapshot by both engines: none may crash, hang, want much memory,
- * print what is not justified (tests/lib/follow.h), or have an account that does not add up.
+ * Decodes seeded mutations of a snapshot, or of the inputs of golden cases, by both engines: none may
+ * crash, hang, want much memory, print what is not justified (tests/lib/follow.h), or have an account
+ * that does not add up.
  *
- *	mutate [-n COUNT] [-s FIRST-SEED] [-k DIRECTORY] SNAPSHOT
+ *	mutate [-n COUNT] [-s FIRST-SEED] [-k DIRECTORY] SNAPSHOT | CASE…
  *
  * What went wrong is kept in DIRECTORY, as data.SEED. The exit status is 1 if anything did.
  */
@@ -18,15 +19,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "decoder/util/mapfile.h"
 #include "tests/lib/copydir.h"
+#include "tests/lib/golden_input.h"
 #include "tests/lib/mutation.h"
 #include "tests/lib/trial.h"
-#include "tests/lib/walk.h"
 
 /* gcc tells by __SANITIZE_ADDRESS__, clang in its own way. */
 #ifdef __has_feature
@@ -41,6 +44,17 @@
 
 static const char *const engines[] = { "block", "insn" };
 
+/* An input that is damaged again and again. */
+struct subject {
+	const char *name; /* as the user gave it */
+	char dir[64];     /* that it is decoded from */
+	const char *file; /* of those in it, the one that is damaged */
+	struct golden_input golden;
+	struct ptd_options options;
+	struct mapfile data; /* as it was */
+	struct mutation_input input;
+};
+
 /* Shared with the processes that make the trials. */
 struct tally {
 	uint64_t seed;
@@ -49,29 +63,39 @@ struct tally {
 };
 
 struct command {
-	const char *snapshot, *keep;
+	const char *keep;
 	uint64_t first, n;
-	char dir[64];
-	struct mapfile data;
-	struct walk walk;
+	char dir[32]; /* that those of the subjects are in */
+	struct subject *subjects;
+	size_t n_subjects;
 	struct mutation mutation;
 	struct tally *tally;
 };
 
-static void keep(const struct command *c, uint64_t seed)
+/* They take turns; who lends parts to whom differs from turn to turn. */
+static struct subject *mutate(struct command *c, uint64_t seed)
+{
+	const uint64_t turn = seed / c->n_subjects;
+	struct subject *s = &c->subjects[seed % c->n_subjects];
+
+	mutation_make(&c->mutation, &s->input, &c->subjects[(seed + turn) % c->n_subjects].input,
+		      seed);
+	return s;
+}
+
+static void keep(struct command *c, uint64_t seed)
 {
 	char name[64];
 
 	if (!c->keep)
 		return;
-	mutation_make((struct mutation *)(uintptr_t)&c->mutation, c->data.bytes, c->data.size,
-		      &c->walk, seed);
+	(void)mutate(c, seed);
 	(void)snprintf(name, sizeof(name), "data.%" PRIu64, seed);
 	if (copydir_write(c->keep, name, c->mutation.bytes, c->mutation.size) < 0)
 		error(0, errno, "%s/%s", c->keep, name);
 }
 
-static void try(struct command *c, uint64_t seed, const char *engine)
+static void try(struct command *c, struct subject *s, uint64_t seed, const char *engine)
 {
 	const struct itimerval limit = { .it_value.tv_sec = TIME_MAX_S };
 	_cleanup_(freep) char *text = NULL;
@@ -82,14 +106,15 @@ static void try(struct command *c, uint64_t seed, const char *engine)
 	int r;
 
 	tally->engine = engine;
+	s->options.engine = engine;
 	(void)setitimer(ITIMER_REAL, &limit, NULL);
-	r = trial_run(c->dir, engine, true, false, faults, &trial);
+	r = trial_run(&s->options, false, faults, &trial);
 	(void)fclose(faults);
 	tally->n_trials++;
 	if (r < 0) {
 		trial.n_faults++;
-		printf("%s, seed %" PRIu64 " (%s): %s\n", engine, seed, c->mutation.what,
-		       strerror(-r));
+		printf("%s, %s, seed %" PRIu64 " (%s): %s\n", s->name, engine, seed,
+		       c->mutation.what, strerror(-r));
 	}
 	if (trial.refusal)
 		tally->n_refused++;
@@ -97,9 +122,20 @@ static void try(struct command *c, uint64_t seed, const char *engine)
 	tally->n_insns += trial.n_insns;
 	if (trial.n_faults > 0) {
 		tally->n_bad++;
-		printf("%s, seed %" PRIu64 " (%s):\n%s", engine, seed, c->mutation.what, text);
+		printf("%s, %s, seed %" PRIu64 " (%s):\n%s", s->name, engine, seed,
+		       c->mutation.what, text);
 	}
 	trial_deinit(&trial);
+}
+
+static void forget(struct command *c)
+{
+	for (size_t i = 0; i < c->n_subjects; i++) {
+		mapfile_deinit(&c->subjects[i].data);
+		mutation_input_deinit(&c->subjects[i].input);
+	}
+	free(c->subjects);
+	free(c->mutation.bytes);
 }
 
 /* In a process of its own. */
@@ -111,21 +147,20 @@ _Noreturn static void try_batch(struct command *c, uint64_t seed, uint64_t end)
 	(void)setrlimit(RLIMIT_AS, &limit);
 #endif
 	for (; seed < end; seed++) {
+		struct subject *s = mutate(c, seed);
+
 		c->tally->seed = seed;
-		mutation_make(&c->mutation, c->data.bytes, c->data.size, &c->walk, seed);
-		if (copydir_write(c->dir, "data", c->mutation.bytes, c->mutation.size) < 0)
-			error(1, errno, "%s/data", c->dir);
+		if (copydir_write(s->dir, s->file, c->mutation.bytes, c->mutation.size) < 0)
+			error(1, errno, "%s/%s", s->dir, s->file);
 		for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
 			const uint64_t n_bad = c->tally->n_bad;
 
-			try(c, seed, engines[i]);
+			try(c, s, seed, engines[i]);
 			if (c->tally->n_bad > n_bad)
 				keep(c, seed);
 		}
 	}
-	mapfile_deinit(&c->data);
-	walk_deinit(&c->walk);
-	free(c->mutation.bytes);
+	forget(c);
 	exit(0); /* not _exit: what leaked is to be seen */
 }
 
@@ -148,7 +183,9 @@ static void run(struct command *c)
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 			continue;
 
-		printf("%s, seed %" PRIu64 ": %s (%d)\n", c->tally->engine, c->tally->seed,
+		printf("%s, %s, seed %" PRIu64 ": %s (%d)\n",
+		       c->subjects[c->tally->seed % c->n_subjects].name, c->tally->engine,
+		       c->tally->seed,
 		       WIFEXITED(status)             ? "exit status"
 		       : WTERMSIG(status) == SIGALRM ? "too slow"
 						     : "killed by a signal",
@@ -159,10 +196,59 @@ static void run(struct command *c)
 	}
 }
 
+static int prepare_snapshot(struct subject *s)
+{
+	s->file = "data";
+	s->options =
+	    (struct ptd_options){ .size = sizeof(s->options), .input = s->dir, .force = true };
+	return copydir_new(s->name, s->dir);
+}
+
+static int prepare_case(struct subject *s)
+{
+	_cleanup_(golden_freep) struct golden *golden = NULL;
+	unsigned line;
+	int r;
+
+	s->file = "input";
+	r = golden_read(s->name, &golden, &line);
+	if (r < 0)
+		return r;
+	if (mkdir(s->dir, 0700) < 0)
+		return -errno;
+	r = golden_input_write(golden, s->dir, &s->golden);
+	if (r < 0)
+		return r;
+	s->options = s->golden.options;
+	s->options.cpu_family = golden->cpus[0].family;
+	s->options.cpu_model = golden->cpus[0].model;
+	return 0;
+}
+
+static int prepare(struct command *c, size_t i, const char *name)
+{
+	struct subject *s = &c->subjects[i];
+	char path[4096];
+	struct stat st;
+	int r;
+
+	s->name = name;
+	(void)snprintf(s->dir, sizeof(s->dir), "%s/%zu", c->dir, i);
+	r = stat(name, &st) == 0 && S_ISDIR(st.st_mode) ? prepare_snapshot(s) : prepare_case(s);
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "%s/%s", s->file[0] == 'd' ? name : s->dir, s->file);
+	r = mapfile_init(&s->data, AT_FDCWD, path);
+	if (r == 0)
+		r = mutation_input_init(&s->input, s->data.bytes, s->data.size, !s->options.input);
+	if (r == 0 && s->data.size > c->mutation.size_max)
+		c->mutation.size_max = s->data.size;
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	struct command c = { .first = 1, .n = 1000, .dir = "/tmp/ptd-mutate-XXXXXX" };
-	char path[4096];
 	int option, r;
 
 	while ((option = getopt(argc, argv, "n:s:k:")) != -1) {
@@ -175,31 +261,27 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
-	if (argc - optind != 1)
-		error(2, 0, "usage: mutate [-n COUNT] [-s FIRST-SEED] [-k DIRECTORY] SNAPSHOT");
-	c.snapshot = argv[optind];
+	if (argc == optind)
+		error(2, 0,
+		      "usage: mutate [-n COUNT] [-s FIRST-SEED] [-k DIRECTORY] SNAPSHOT | CASE…");
 
-	(void)snprintf(path, sizeof(path), "%s/data", c.snapshot);
-	r = mapfile_init(&c.data, AT_FDCWD, path);
-	if (r == 0)
-		r = walk_read(c.data.bytes, c.data.size, &c.walk);
-	if (r < 0)
-		error(2, -r, "%s", path);
-	c.mutation.size_max = c.data.size;
-	c.mutation.bytes = malloc(c.data.size);
+	c.subjects = calloc((size_t)(argc - optind), sizeof(*c.subjects));
 	c.tally =
 	    mmap(NULL, sizeof(*c.tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!c.mutation.bytes || c.tally == MAP_FAILED || !mkdtemp(c.dir) || rmdir(c.dir) < 0)
+	if (!c.subjects || c.tally == MAP_FAILED || !mkdtemp(c.dir))
 		error(2, errno, "cannot begin");
-	r = copydir_new(c.snapshot, c.dir);
-	if (r < 0)
-		error(2, -r, "%s", c.dir);
+	for (int i = optind; i < argc; i++, c.n_subjects++) {
+		r = prepare(&c, c.n_subjects, argv[i]);
+		if (r < 0)
+			error(2, -r, "%s", argv[i]);
+	}
+	c.mutation.bytes = malloc(c.mutation.size_max);
+	if (!c.mutation.bytes)
+		error(2, errno, "cannot begin");
 
 	run(&c);
 	copydir_remove(c.dir);
-	mapfile_deinit(&c.data);
-	walk_deinit(&c.walk);
-	free(c.mutation.bytes);
+	forget(&c);
 	printf("%" PRIu64 " decodings: %" PRIu64 " refused, %" PRIu64 " with gaps, %" PRIu64
 	       " instructions, %" PRIu64 " wrong\n",
 	       c.tally->n_trials, c.tally->n_refused, c.tally->n_with_gaps, c.tally->n_insns,

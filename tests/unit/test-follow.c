@@ -199,6 +199,7 @@ static void write_file(const char *path, const void *bytes, size_t size)
 static void every_row(void **state)
 {
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	struct ptd_options options = { .size = sizeof(options) };
 	char dir[] = "/tmp/test-follow-XXXXXX", data[64], program[64];
 	static uint8_t pages[3 * 4096]; /* perfbuild maps the third */
 	static struct perfbuild b;
@@ -214,6 +215,7 @@ static void every_row(void **state)
 	perfbuild_mmap2(&b, 10, 10, BASE, program);
 	perfbuild_end(&b);
 	write_file(data, b.bytes, b.size);
+	options.input = data;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(follow_freep) struct follow *follow = NULL;
@@ -221,7 +223,7 @@ static void every_row(void **state)
 		size_t size;
 		FILE *f = open_memstream(&text, &size);
 
-		assert_int_equal(follow_new(data, &info, f, &follow), 0);
+		assert_int_equal(follow_new(&options, &info, f, &follow), 0);
 		judge(follow, &rows[i]);
 		fclose(f);
 		if (rows[i].fault ? follow_n_faults(follow) == 0 || !strstr(text, rows[i].fault)
@@ -235,12 +237,14 @@ static void every_row(void **state)
 
 static void no_perf_data(void **state)
 {
+	const struct ptd_options empty = { .input = "/dev/null" },
+				 other = { .input = "/proc/self/exe" };
 	const struct ptd_info info = {};
 	struct follow *follow;
 
 	(void)state;
-	assert_int_equal(follow_new("/dev/null", &info, stdout, &follow), -EINVAL);
-	assert_int_equal(follow_new("/proc/self/exe", &info, stdout, &follow), -EBADMSG);
+	assert_int_equal(follow_new(&empty, &info, stdout, &follow), -EINVAL);
+	assert_int_equal(follow_new(&other, &info, stdout, &follow), -EBADMSG);
 }
 
 int main(void)

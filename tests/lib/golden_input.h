@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Golden input
+ *
+ * The files that a golden case describes: its code, and a bare stream or a perf.data.
+ */
+
+#include "base/base.h"
+#include "ptd/decode.h"
+#include "tests/lib/golden.h"
+
+struct golden_input {
+	struct ptd_options options; /* that decode it; they point into this struct */
+	char path[256];             /* of the bare stream or perf.data */
+	char code_paths[GOLDEN_PIECES_MAX][256];
+	struct ptd_raw_code code[GOLDEN_PIECES_MAX];
+};
+
+/*
+ * Write the case's files into the directory @dir.
+ *
+ * Return: 0; or negative errno, and what is wrong has been said on stderr.
+ */
+_must_check_ int golden_input_write(const struct golden *golden, const char *dir,
+				    struct golden_input *ret_input);
