@@ -157,6 +157,8 @@ static int decode(struct command *c, struct ptd_decoder *d)
 		log_warning("%s: ends inside the record at byte %" PRIu64
 			    "; what is before it was decoded",
 			    c->options.input, ptd_decoder_info(d)->truncated_at);
+	for (size_t i = 0; i < ptd_decoder_info(d)->n_complaints; i++)
+		log_warning("%s", ptd_decoder_info(d)->complaints[i]);
 	if (r < 0)
 		return r;
 

@@ -139,6 +139,7 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 						      : PTD_CLOCK_TSC;
 	d->info.realtime_offset_ns = d->trace->facts.realtime_offset_ns;
 	d->info.truncated_at = d->trace->truncated_at;
+	d->info.complaints = timeline_complaints(d->timeline, &d->info.n_complaints);
 	return 0;
 }
 

@@ -74,25 +74,38 @@ static int read_head(struct cursor *c, struct jitdump *dump, const char **reterr
 	struct file_head head;
 
 	if (cursor_get(c, sizeof(head.magic), &head.magic) < 0)
-		return refuse(-EBADMSG, "too short for a jitdump", reterr_why);
+		return refuse(-EBADMSG,
+			      "byte 0: too short: expected a jitdump, which begins with DTiJ",
+			      reterr_why);
 	if (head.magic == MAGIC_SWAPPED)
-		return refuse(-EOPNOTSUPP, "a jitdump of the other byte order", reterr_why);
+		return refuse(
+		    -EOPNOTSUPP,
+		    "byte 0: a jitdump of the other byte order: expected DTiJ, found JiTD",
+		    reterr_why);
 	if (head.magic != MAGIC)
-		return refuse(-EBADMSG, "not a jitdump", reterr_why);
+		return refuse(-EBADMSG, "byte 0: not a jitdump: expected DTiJ", reterr_why);
 
 	*c = whole;
 	if (cursor_get(c, sizeof(head), &head) < 0)
-		return refuse(-EBADMSG, "too short for a jitdump's header", reterr_why);
+		return refuse(-EBADMSG,
+			      "byte 0: too short: expected a jitdump's header of 40 bytes",
+			      reterr_why);
 	if (head.version != VERSION)
-		return refuse(-EOPNOTSUPP, "a jitdump of another version than 1", reterr_why);
+		return refuse(-EOPNOTSUPP, "byte 4: a jitdump of another version: expected 1",
+			      reterr_why);
 	if (head.flags & ~FLAG_TSC)
-		return refuse(-EOPNOTSUPP, "a jitdump with flags that are not known", reterr_why);
+		return refuse(-EOPNOTSUPP,
+			      "byte 32: a jitdump with flags that are not known: expected 0 or 1",
+			      reterr_why);
 
 	*c = whole;
 	if (head.total_size < sizeof(head) ||
 	    cursor_get_sub(c, head.total_size, &(struct cursor){}))
-		return refuse(-EBADMSG, "a jitdump whose header has an impossible size",
-			      reterr_why);
+		return refuse(
+		    -EBADMSG,
+		    "byte 8: a jitdump's header of an impossible size: expected 40 bytes or "
+		    "more, inside the file",
+		    reterr_why);
 	dump->time_is_tsc = head.flags & FLAG_TSC;
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,6 +57,9 @@ void jits_deinit(struct jits *jits)
 	for (size_t i = 0; i < jits->list.n; i++)
 		(void)jit_free(jits->list.items[i]);
 	vec_deinit(&jits->list);
+	for (size_t i = 0; i < jits->complaints.n; i++)
+		free(jits->complaints.items[i]);
+	vec_deinit(&jits->complaints);
 }
 
 bool jits_is_dump(const char *path)
@@ -243,6 +247,41 @@ static int map_early(const struct jits *jits, struct jit *jit)
 	return 0;
 }
 
+/* Return: 0 or -ENOMEM. */
+_printf_(2, 3) static int complain(struct jits *jits, const char *format, ...)
+{
+	char *text;
+	va_list ap;
+	int r;
+
+	va_start(ap, format);
+	r = vasprintf(&text, format, ap);
+	va_end(ap);
+	if (r < 0)
+		return -ENOMEM;
+	r = vec_push(&jits->complaints, text);
+	if (r < 0)
+		free(text);
+	return r;
+}
+
+/* Say what of the dump is missing. */
+static int complain_of_rest(struct jits *jits, const char *path, const struct jitdump *dump)
+{
+	int r = 0;
+
+	if (dump->cut_at)
+		r = complain(jits,
+			     "%s: ends inside the record at byte %" PRIu64
+			     ": expected a whole one; code that was noted there is not known",
+			     path, dump->cut_at);
+	if (r == 0 && dump->n_skipped > 0)
+		r = complain(jits, "%s: %zu records that contradict themselves were left out", path,
+			     dump->n_skipped);
+	return r;
+}
+
+/* Return: 0; 1 if it cannot be used, which is said; -ENOMEM. */
 static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 {
 	struct object *object, *nameless;
@@ -250,18 +289,23 @@ static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 	int r;
 
 	r = objects_add_memory(jits->objects, path, NAME, 0, &object);
-	if (r < 0)
+	if (r == 0) {
+		r = jitdump_parse(object->bytes, object->size, &jit->dump, &why);
+		if (r == 0)
+			r = objects_add_memory(jits->objects, path, NAME, 0, &nameless);
+	} else {
+		why = r == -EINVAL ? "expected a regular file" : strerror(-r);
+	}
+	if (r == -ENOMEM)
 		return r;
-	r = jitdump_parse(object->bytes, object->size, &jit->dump, &why);
-	if (r < 0)
-		return r;
-	r = objects_add_memory(jits->objects, path, NAME, 0, &nameless);
-	if (r < 0)
-		return r;
+	if (r < 0) {
+		r = complain(jits, "%s: this jitdump is not used: %s", path, why);
+		return r < 0 ? r : 1;
+	}
 	object->jitdump = &jit->dump;
 	jit->object = object;
 	jit->nameless = nameless;
-	return 0;
+	return complain_of_rest(jits, path, &jit->dump);
 }
 
 static int find_dump(struct jits *jits, struct jit *jit, uint32_t pid, const char *path)
@@ -301,7 +345,7 @@ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char 
 		r = jitlive_init(jit->object, jits->memory, pid, jits->objects, &jit->changed);
 	if (r == 0)
 		r = map_early(jits, jit);
-	if (r == -ENOMEM)
+	if (r < 0)
 		return r;
 	/* One that cannot be used has no events, and is not looked at again. */
 	r = vec_push(&jits->list, jit);

@@ -33,6 +33,8 @@ struct jits {
 	const struct memory *memory;
 	struct objects *objects;
 	VEC(struct jit *) list;
+	VEC(char *)
+	complaints;         /* for the user: which dump could not be used, or not wholly, and why */
 	uint64_t next_time; /* of the first event that was not applied; UINT64_MAX: none */
 };
 

@@ -377,3 +377,9 @@ size_t timeline_n_skipped(const struct timeline *timeline)
 {
 	return timeline->n_skipped;
 }
+
+const char *const *timeline_complaints(const struct timeline *timeline, size_t *ret_n)
+{
+	*ret_n = timeline->tasks.jits.complaints.n;
+	return (const char *const *)timeline->tasks.jits.complaints.items;
+}

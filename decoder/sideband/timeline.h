@@ -57,4 +57,7 @@ void timeline_at_tid(const struct timeline *timeline, uint32_t tid, uint64_t tim
 /* Return: records that were skipped because they make no sense. */
 size_t timeline_n_skipped(const struct timeline *timeline);
 
+/* Return: texts for the user, the timeline's: what of the JITs' files could not be used, and why. */
+const char *const *timeline_complaints(const struct timeline *timeline, size_t *ret_n);
+
 DEFINE_CLEANUP(struct timeline *, timeline_free);

@@ -186,6 +186,8 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		put(summary,
 		    "Early: %" PRIu64 " of JIT code that its maker noted only afterwards\n",
 		    stats->n_insns_early);
+	for (size_t i = 0; i < summary->info.n_complaints; i++)
+		put(summary, "Missing: %s\n", summary->info.complaints[i]);
 	if (last == 0 || first > last)
 		return;
 	put(summary, "Time:");
