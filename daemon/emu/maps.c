@@ -275,6 +275,7 @@ size_t maps_add(struct maps *maps, struct sideband_who who, uint64_t start, uint
 
 	(void)pthread_mutex_lock(&maps->lock);
 	n = add_locked(maps, who, from, to, prot);
+	atomic_fetch_add_explicit(&maps->n_adds, 1, memory_order_release);
 	(void)pthread_mutex_unlock(&maps->lock);
 	return n;
 }

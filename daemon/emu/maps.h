@@ -10,6 +10,7 @@
  */
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,6 +33,7 @@ struct maps_file {
 struct maps {
 	const struct attach *attach; /* borrowed */
 	const uintptr_t *guest_base; /* borrowed */
+	_Atomic uint32_t n_adds;     /* calls of maps_add() that wrote their records */
 	pthread_mutex_t lock;
 	VEC(struct maps_range) known; /* executable; sorted, apart from each other */
 	VEC(struct maps_file) files;  /* whose build-ids were read */
@@ -53,6 +55,16 @@ void maps_fork_child(struct maps *maps);
  */
 size_t maps_add(struct maps *maps, struct sideband_who who, uint64_t start, uint64_t size,
 		uint32_t prot);
+
+/*
+ * Return: a number that changes when records were written. Who sees another one than before may run what
+ * they tell of, and its packets need a time behind theirs: a CPU would be interrupted by the one that
+ * changes what is mapped.
+ */
+static inline uint32_t maps_version(const struct maps *maps)
+{
+	return atomic_load_explicit(&maps->n_adds, memory_order_acquire);
+}
 
 /* It is not executable any more; records of that there are none. */
 void maps_remove(struct maps *maps, uint64_t start, uint64_t size);

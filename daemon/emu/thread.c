@@ -82,6 +82,7 @@ static void publish(struct thread *thread)
 static void resume(struct thread *thread, uint64_t ip)
 {
 	thread->flow.encode = &thread->lease.encode;
+	thread->maps = maps_version(&thread->process->maps);
 	encode_enable(thread->flow.encode, ip, attach_now_ns());
 	publish(thread);
 	thread->wants_tsc = false;
@@ -136,11 +137,16 @@ static void share(struct thread *thread, uint64_t ip)
 	enter(thread, ip, LEASE_YIELD);
 }
 
-/* The block that is about to run is in memory that nobody knows to be executable. The packets get the
- * time before the one that leads there: a decoder looks for its code as soon as it has read that. */
-static void tell_surprises(struct thread *thread)
+/*
+ * The block that is about to run may be in memory that became executable, or has other code, since the
+ * packets' last time; or nobody knows that it is executable. The packets get the time before the one
+ * that leads there: a decoder looks for its code as soon as it has read that.
+ */
+static void tell_time(struct thread *thread)
 {
-	process_tell_surprises(thread->process, thread->lease.who);
+	if (thread->wants_tsc)
+		process_tell_surprises(thread->process, thread->lease.who);
+	thread->maps = maps_version(&thread->process->maps);
 	encode_flush(thread->flow.encode);
 	encode_tsc(thread->flow.encode, attach_now_ns());
 	thread->wants_tsc = false;
@@ -185,8 +191,9 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 	if (likely(thread->flow.encode != NULL)) {
 		if (unlikely(encode_is_timed(thread->flow.encode)))
 			encode_tick(thread->flow.encode, attach_now_ns());
-		if (unlikely(thread->wants_tsc))
-			tell_surprises(thread);
+		if (unlikely(thread->wants_tsc ||
+			     maps_version(&thread->process->maps) != thread->maps))
+			tell_time(thread);
 		judge(thread, block);
 		if (unlikely(thread->flow.encode->head != thread->published)) {
 			publish(thread);

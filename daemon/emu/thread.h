@@ -31,6 +31,7 @@ struct thread {
 	uint32_t n_blind; /* blocks run without a CPU since it last asked for one */
 	bool blind;       /* runs untraced: there was no CPU */
 	bool wants_tsc;   /* records are due that the packets have to be ordered with */
+	uint32_t maps;    /* version of the process's maps that the packets' last time is behind */
 
 	bool halted;  /* so was the process, in order to execute a program unseen */
 	int64_t call; /* number and arguments of the system call it is in */

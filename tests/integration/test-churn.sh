@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Address spaces and tasks that change all the time, as far as user code can bring it about: decoded = log,
+# for every process and thread.
+. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/tree.sh"
+need qemu-x86_64 "${CC:-cc}"
+B=$T/bin
+mkdir "$B"
+
+# Each function on a page of its own, no two alike.
+cat >"$B/library.c" <<'END'
+#define F(n) \
+	__attribute__((aligned(4096))) unsigned f##n(unsigned x) \
+	{ for (unsigned i = 0; i < N % 5 + n; i++) x = x & 1 ? x * (2 * N + 1) : x / 2 + n; return x ^ (N << n); }
+F(0) F(1) F(2) F(3)
+END
+libraries=()
+for i in 1 2 3 4 5; do
+	# All want the same address: QEMU prefers new ones.
+	"${CC:-cc}" -O1 -DN=$i -shared -fPIC -Wl,-Ttext-segment=0x2a0000000000 -o "$B/lib$i.so" "$B/library.c" || fail "cc -shared"
+	libraries+=("$B/lib$i.so")
+done
+
+tree load 0 0 "$O/targets/churn.c" load "${libraries[@]::2}"
+grep ", 19 loads where the other was$" "$T/load.out" || fail "load: not at the same address: $(cat "$T/load.out")"
+drop load
+tree map 0 0 "$O/targets/churn.c" map "${libraries[@]}"
+drop map
+
+tree threads 4 0 "$O/targets/mortal.c" threads
+drop threads
+tree exec 6 0 "$O/targets/mortal.c" exec 5
+drop exec
+# Of a process that was killed the log or the packets end a little early.
+ulimit -c 0
+for signal in 15 0; do
+	tree signal$signal $((128 + (signal ? signal : 11))) 0 sh -c "'$O/targets/mortal.c' signal $signal; exit \$?"
+	drop signal$signal
+done
+tree signal9 137 4 sh -c "'$O/targets/mortal.c' signal 9; exit \$?"
+drop signal9
