@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Run every test of the build in $1: units, fuzz corpora, golden cases, integration scripts. A test that exits 77
-# was skipped and has said why. Long tests (tests/integration/long-*) run with PTD_LONG=1; under
+# was skipped and has said why. Long tests (tests/*/long-*) run with PTD_LONG=1; under
 # PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build, and not in the guest
 # (tests/guest). PTD_UNITS=1 leaves all scripts out.
 #
@@ -51,6 +51,9 @@ fi
 if [[ -n ${PTD_LONG:-} ]]; then
 	for t in tests/integration/long-*.sh; do
 		run "$(basename "$t" .sh)" "$t"
+	done
+	for t in tests/guest/long-*.sh; do
+		run "guest-$(basename "$t" .sh)" "$t"
 	done
 fi
 

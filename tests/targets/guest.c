@@ -4,7 +4,7 @@
  * guest [-t SECONDS] [-V] [ROUNDS]: what the kernel of a real machine does to programs. Two processes,
  * each executed anew so that its libraries lie elsewhere, take page faults, signals of faults and of
  * a timer, and wake each other; they migrate between CPUs, and ask for the time in the vDSO (not with
- * -V). It ends after so many rounds, or seconds.
+ * -V). It ends after so many rounds, or seconds. Each prints its process and what it has computed.
  */
 
 #define _GNU_SOURCE
@@ -139,7 +139,7 @@ static int work(bool vdso, int rounds, bool first, int from, int to)
 		if (i % 2 != first && read(from, &baton, 1) != 1)
 			break;
 	}
-	printf("%" PRIu64 "\n", sum);
+	printf("%d: %" PRIu64 "\n", (int)getpid(), sum);
 	return 0;
 }
 

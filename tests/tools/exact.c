@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * exact [-f] [-e ENGINE] [-m] SNAPSHOT LOGDIR: decodes the snapshot and compares each thread's
+ * exact [-f] [-e ENGINE] [-m] [-p PID]... SNAPSHOT LOGDIR: decodes the snapshot and compares each thread's
  * instructions, one by one, with the ground truth that the plugin logged. An int3 or int n that the
  * log marks as unreported may be missing, nothing else. Of a process that was killed the log's last part
  * is missing, or the packets'; then one is the beginning of the other.
@@ -10,6 +10,8 @@
  * records tell of.
  *
  * -f decodes a snapshot that something was added to. -m takes the instructions from a directory of drmemtrace files instead of a snapshot.
+ *
+ * -p compares only the instructions of these processes.
  *
  * It prints a line for each thread, then the totals: also how many CPUs had more than one thread,
  * and how many threads more than one CPU.
@@ -43,6 +45,15 @@ struct thread {
 };
 
 static VEC(struct thread) threads;
+static VEC(uint32_t) only; /* these processes; none: all */
+
+static bool is_wanted(uint32_t pid)
+{
+	for (size_t i = 0; i < only.n; i++)
+		if (only.items[i] == pid)
+			return true;
+	return only.n == 0;
+}
 
 static void open_logs(const char *dir)
 {
@@ -60,6 +71,10 @@ static void open_logs(const char *dir)
 			error(1, -r, "%s/%s", dir, names.list.items[i]);
 		t.pid = t.log.pid;
 		t.tid = t.log.tid;
+		if (!is_wanted(t.pid)) {
+			emulog_deinit(&t.log);
+			continue;
+		}
 		if (vec_push(&threads, t) < 0)
 			error(1, ENOMEM, "threads");
 	}
@@ -83,6 +98,8 @@ static struct thread *whose(const struct ptd_slice *slice, const struct ptd_run 
 	const bool kernel = run->base >> 63;
 	const uint32_t pid = kernel ? 0 : slice->pid, tid = kernel ? slice->cpu + 1 : slice->tid;
 
+	if (!is_wanted(pid))
+		return NULL;
 	if (!last || last->pid != pid || last->tid != tid)
 		last = thread_of(pid, tid);
 	return last;
@@ -191,6 +208,8 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 		for (size_t i = 0; i < batch->n_runs; i++) {
 			struct thread *t = whose(batch->slice, &batch->runs[i]);
 
+			if (!t)
+				continue;
 			if (batch->slice->cpu < CPUS_MAX)
 				t->cpus[batch->slice->cpu] = true;
 			check_time(&span, &stays, batch->slice, batch->runs[i].t);
@@ -254,18 +273,22 @@ int main(int argc, char **argv)
 	bool memtrace = false, force = false, wrong = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "e:fm")) != -1) {
+	while ((option = getopt(argc, argv, "e:fmp:")) != -1) {
 		if (option == 'e')
 			engine = optarg;
 		else if (option == 'f')
 			force = true;
 		else if (option == 'm')
 			memtrace = true;
+		else if (option == 'p' && vec_push(&only, (uint32_t)strtoul(optarg, NULL, 10)) < 0)
+			error(1, ENOMEM, "processes");
+		else if (option == 'p')
+			continue;
 		else
 			return 2;
 	}
 	if (argc - optind != 2)
-		error(2, 0, "usage: exact [-f] [-e ENGINE] [-m] SNAPSHOT LOGDIR");
+		error(2, 0, "usage: exact [-f] [-e ENGINE] [-m] [-p PID]... SNAPSHOT LOGDIR");
 
 	open_logs(argv[optind + 1]);
 	if (memtrace)
