@@ -92,6 +92,8 @@ bool cpu_is_alive(struct cpu *cpu);
 /* Have the kernel say where the AUX ring's writer is; it stops for a moment. */
 void cpu_freeze(struct cpu *cpu);
 
+/* The following are called between a freeze and a thaw; for different CPUs at the same time, too. */
+
 /* After all CPUs were frozen, remember what was in the ring. */
 void cpu_print(struct cpu *cpu);
 

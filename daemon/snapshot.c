@@ -16,15 +16,13 @@
 #include "daemon/livecode.h"
 #include "daemon/perffile.h"
 #include "daemon/record.h"
+#include "daemon/ringcopy.h"
 #include "daemon/sideband.h"
 #include "daemon/source.h"
 #include "daemon/taken.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
-
-/* PT that may be in memory before it is written; a ring is copied as a whole all the same. */
-#define COPIED_MAX ((size_t)256 << 20)
 
 struct writer {
 	const struct snapshot_request *request;
@@ -205,42 +203,24 @@ static int write_pt(struct writer *w, uint32_t i)
 	return r;
 }
 
-/*
- * Copy the rings of some CPUs from @first on; @ret_end is the first that was not. PT of all of them
- * comes first: it is overwritten much faster than the switches are.
- */
-static int copy_rings(struct writer *w, uint32_t first, uint32_t *ret_end)
+static void thaw(struct source *source, bool *frozen)
 {
-	struct source *source = w->request->source;
-	const uint64_t since_ns = w->request->since_ns;
-	uint64_t pt_since = 0, switches_since = 0;
-	size_t n_bytes = 0;
-	uint32_t end = first;
-	int r = 0;
-
-	for (; r == 0 && end < source->n_cpus && n_bytes < COPIED_MAX; end++) {
-		if (cancelled(w))
-			return -ECANCELED;
-		if (since_ns > 0)
-			source->ops->marked(source, end, since_ns, &pt_since, &switches_since);
-		r = cpucopy_pt(&w->cpus[end], source, end, pt_since);
-		n_bytes += w->cpus[end].pt_size;
-	}
-	for (uint32_t i = first; r == 0 && i < end; i++) {
-		if (since_ns > 0)
-			source->ops->marked(source, i, since_ns, &pt_since, &switches_since);
-		r = cpucopy_switches(&w->cpus[i], source, i, switches_since);
-		if (r == 0)
-			r = note_switches(w, &w->cpus[i]);
-	}
-	*ret_end = end;
-	return r;
+	if (*frozen && source->ops->thaw)
+		source->ops->thaw(source);
+	*frozen = false;
 }
 
 /* Frozen, copied, and written only then: the rings' writers go on. */
 static int write_rings(struct writer *w)
 {
 	struct source *source = w->request->source;
+	const struct ringcopy rings = {
+		.source = source,
+		.cpus = w->cpus,
+		.since_ns = w->request->since_ns,
+		.cancel = w->request->cancel,
+	};
+	bool frozen = true;
 	uint32_t end = 0;
 	int r;
 
@@ -248,12 +228,16 @@ static int write_rings(struct writer *w)
 	if (r < 0)
 		return r;
 	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
-		r = copy_rings(w, first, &end);
-		if ((r < 0 || end == source->n_cpus) && source->ops->thaw)
-			source->ops->thaw(source);
-		for (uint32_t i = first; r == 0 && i < end; i++)
-			r = write_pt(w, i);
+		r = ringcopy_some(&rings, first, &end);
+		if (end == source->n_cpus)
+			thaw(source, &frozen);
+		for (uint32_t i = first; r == 0 && i < end; i++) {
+			r = note_switches(w, &w->cpus[i]);
+			if (r == 0)
+				r = write_pt(w, i);
+		}
 	}
+	thaw(source, &frozen);
 	return r;
 }
 

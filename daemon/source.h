@@ -84,8 +84,8 @@ struct source_ops {
 
 	/* Give the CPUs' rings up for a moment so that all end at one instant: flush what is
 	 * pending, read the heads. Tracing goes on at once, so the rings are to be copied at once,
-	 * too. Called by the thread that copies them, as are the views. Return: 0, or negative errno.
-	 */
+	 * too. The views are taken by the threads that copy them, of different CPUs at the same time.
+	 * Return: 0, or negative errno. */
 	int (*freeze)(struct source *source, struct source_moment *ret_moment);
 
 	/* All that is wanted of the rings has been copied: they may be closed. Called if, and only

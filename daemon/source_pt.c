@@ -15,6 +15,7 @@
 #include "daemon/config.h"
 #include "daemon/cpu.h"
 #include "daemon/cpulist.h"
+#include "daemon/meminfo.h"
 #include "daemon/pmu.h"
 #include "daemon/procscan.h"
 #include "daemon/ptclock.h"
@@ -40,7 +41,7 @@ struct source_pt {
 	int epoll_fd;
 	bool paused;
 	unsigned n_ticks;
-	unsigned retry_at, retry_after; /* of busy CPUs, in ticks */
+	unsigned retry_at, retry_after; /* of busy and failed CPUs, in ticks */
 	int64_t suspended_ns;
 	bool said_smaller;
 
@@ -111,8 +112,7 @@ static int open_pt(struct source_pt *p, struct cpu *cpu)
 	if (p->setup.aux_size < wanted && !p->said_smaller) {
 		log_warning(
 		    "AuxSize=%zuK: the kernel has no such ring for CPU %" PRIu32
-		    " (memory is short or in pieces, or may not be locked): rings of %zu KiB from "
-		    "there on",
+		    " (memory is short or in pieces, or may not be locked): rings of %zu KiB",
 		    wanted / 1024, cpu->number, p->setup.aux_size / 1024);
 		p->said_smaller = true;
 	}
@@ -132,6 +132,7 @@ static int open_sideband(struct source_pt *p, struct cpu *cpu)
 /* Whatever comes out is the CPU's state. */
 static void open_cpu(struct source_pt *p, struct cpu *cpu)
 {
+	const int before = cpu->error; /* was said */
 	int r;
 
 	r = open_sideband(p, cpu);
@@ -141,7 +142,7 @@ static void open_cpu(struct source_pt *p, struct cpu *cpu)
 		cpu_close(cpu);
 		cpu->state = CPU_OFFLINE;
 	} else if (r < 0 && r != -EBUSY) {
-		if (cpu->state != CPU_FAILED || cpu->error != r) {
+		if (r != before) {
 			errno = -r;
 			log_warning("CPU %" PRIu32 " cannot be recorded: %m", cpu->number);
 		}
@@ -290,17 +291,17 @@ static void look_for_frozen(struct source_pt *p)
 	}
 }
 
-static void retry_busy(struct source_pt *p)
+static void retry(struct source_pt *p)
 {
-	const uint32_t n = count(p, CPU_BUSY);
+	const uint32_t n_busy = count(p, CPU_BUSY), n = n_busy + count(p, CPU_FAILED);
 
 	if (n == 0 || p->n_ticks < p->retry_at)
 		return;
 	for (uint32_t i = 0; i < p->source.n_cpus; i++)
-		if (p->cpus[i].state == CPU_BUSY)
+		if (p->cpus[i].state == CPU_BUSY || p->cpus[i].state == CPU_FAILED)
 			open_cpu(p, &p->cpus[i]);
-	if (count(p, CPU_BUSY) == 0)
-		log_notice("%" PRIu32 " CPUs have their PT back", n);
+	if (n_busy > 0 && count(p, CPU_BUSY) == 0)
+		log_notice("%" PRIu32 " CPUs have their PT back", n_busy);
 	p->retry_after = 2 * p->retry_after < RETRY_MAX ? 2 * p->retry_after : RETRY_MAX;
 	p->retry_at = p->n_ticks + p->retry_after;
 }
@@ -339,7 +340,7 @@ static void tick(struct source *source)
 			p->retry_after = 1;
 			p->retry_at = p->n_ticks + 1;
 		}
-		retry_busy(p);
+		retry(p);
 	}
 	(void)pthread_mutex_unlock(&p->rings);
 }
@@ -704,29 +705,13 @@ static int read_pmu(struct source_pt *p, const struct config *config)
 	return 0;
 }
 
-/* Bytes; UINT64_MAX if nobody says so. */
-static uint64_t available_memory(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	uint64_t kib = UINT64_MAX >> 10;
-	char line[128];
-
-	if (!f)
-		return UINT64_MAX;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1)
-			break;
-	(void)fclose(f);
-	return kib << 10;
-}
-
 /* The rings cannot be swapped out: what is left must do for all others. */
 static void limit_rings(struct source_pt *p, uint32_t n_online)
 {
-	const uint64_t most = available_memory() / 2;
+	const uint64_t most = meminfo_available() / 2;
 	const size_t wanted = p->setup.aux_size;
 
-	while (p->setup.aux_size > RING_SIZE_MIN && n_online * p->setup.aux_size > most)
+	while (most > 0 && p->setup.aux_size > RING_SIZE_MIN && n_online * p->setup.aux_size > most)
 		p->setup.aux_size /= 2;
 	if (p->setup.aux_size < wanted)
 		log_warning("AuxSize=%zuK: the rings of %" PRIu32

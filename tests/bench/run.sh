@@ -57,3 +57,4 @@ drmemtrace() {
 	"$O/ptdecode" -f drmemtrace -o "$T/mem" "$T/work"
 }
 row drmemtrace "$n" "$(best 3 drmemtrace)" "$perf_ip" "perf script -F ip"
+tests/bench/gap.sh
