@@ -3,6 +3,7 @@
 #include "daemon/manager.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "daemon/jitfile.h"
 #include "daemon/jobs.h"
 #include "daemon/keep.h"
+#include "daemon/kernelcode.h"
 #include "daemon/listen.h"
 #include "daemon/notify.h"
 #include "daemon/plugin.h"
@@ -27,6 +29,7 @@
 #include "daemon/source.h"
 #include "daemon/source_emu.h"
 #include "daemon/spool.h"
+#include "decoder/util/dirs.h"
 
 #define DRAIN_US       UINT64_C(50000)
 #define DRAIN_GRACE_US UINT64_C(60000000)    /* for a program that was given the pool to start */
@@ -624,6 +627,23 @@ static int watch_source(struct manager *m)
 	return r < 0 ? r : 0;
 }
 
+/* PT of the kernel is of no use without its code, so say it at once. */
+static int check_kernel_code(const struct source *source)
+{
+	_cleanup_(fd_closep) int proc_fd = -1;
+	const char *why = NULL;
+	int r;
+
+	if (!source->facts.kernel)
+		return 0;
+	proc_fd = dirs_open(AT_FDCWD, "/proc");
+	r = proc_fd < 0 ? proc_fd : kernelcode_check(proc_fd, &why);
+	if (r < 0)
+		log_error_errno(r, "Trace= asks for kernel code, which cannot be had: %s",
+				why ? why : strerror(-r));
+	return r;
+}
+
 int manager_new(const struct manager_options *options, struct manager **ret_manager)
 {
 	_cleanup_(manager_freep) struct manager *m = calloc(1, sizeof(*m));
@@ -635,6 +655,8 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 	m->load_config = options->load_config;
 	m->userdata = options->userdata;
 	r = source_new(&m->config, &m->source);
+	if (r == 0)
+		r = check_kernel_code(m->source);
 	if (r < 0)
 		return r;
 	r = open_spool(m, options);

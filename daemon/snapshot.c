@@ -3,9 +3,11 @@
 #include "daemon/snapshot.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -13,6 +15,7 @@
 #include "daemon/cpucopy.h"
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
+#include "daemon/kernelcode.h"
 #include "daemon/livecode.h"
 #include "daemon/perffile.h"
 #include "daemon/record.h"
@@ -20,6 +23,7 @@
 #include "daemon/sideband.h"
 #include "daemon/source.h"
 #include "daemon/taken.h"
+#include "decoder/util/dirs.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
@@ -413,6 +417,60 @@ static int add_livecode(struct writer *w)
 	return r;
 }
 
+static int put_record(void *userdata, const void *bytes, size_t size)
+{
+	const struct writer *w = userdata;
+
+	perffile_write(w->data, bytes, size);
+	return 0;
+}
+
+static int sum_kernel(struct writer *w)
+{
+	static const char *const names[] = { PTD_SNAPSHOT_KCORE, PTD_SNAPSHOT_KALLSYMS,
+					     PTD_SNAPSHOT_MODULES };
+	uint64_t size;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_LEN(names); i++) {
+		char hash[SHA256_HEX_SIZE] = "";
+
+		r = bundle_add_sum(w->bundle, names[i], hash, &size);
+	}
+	return r;
+}
+
+/* What cannot be had is said, and left out: what else is in the snapshot is worth as much. */
+static int add_kernel(struct writer *w)
+{
+	_cleanup_(fd_closep) int dir_fd = -1, proc_fd = -1;
+	const char *why = NULL;
+	uint64_t bytes;
+	int r;
+
+	if (!w->request->source->facts.kernel)
+		return 0;
+	w->step = PTD_SNAPSHOT_KCORE_DIR;
+	if (mkdirat(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR, 0750) < 0)
+		return -errno;
+	dir_fd = dirs_open(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR);
+	proc_fd = dirs_open(AT_FDCWD, "/proc");
+	if (dir_fd < 0 || proc_fd < 0)
+		return dir_fd < 0 ? dir_fd : proc_fd;
+	r = kernelcode_write(proc_fd, dir_fd, put_record, w, &bytes, &why);
+	if (why) {
+		fprintf(w->notes_stream, "kernel_code=refused: %s\n", why);
+		return dirs_remove(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR);
+	}
+	if (r == 0)
+		r = sum_kernel(w);
+	if (r < 0)
+		return r;
+	fprintf(w->notes_stream, "kernel_code=%" PRIu64 "\n", bytes);
+	w->result.bytes += bytes;
+	return 0;
+}
+
 static int write_all(struct writer *w)
 {
 	char hash[SHA256_HEX_SIZE] = "";
@@ -424,6 +482,8 @@ static int write_all(struct writer *w)
 		r = add_livecode(w);
 	if (r == 0)
 		r = add_objects(w);
+	if (r == 0)
+		r = add_kernel(w);
 	if (r < 0)
 		return r;
 

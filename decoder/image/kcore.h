@@ -17,7 +17,7 @@
 #include "decoder/util/mapfile.h"
 #include "decoder/util/vec.h"
 
-#define KCORE_SEGMENTS_MAX 256
+#define KCORE_SEGMENTS_MAX 4096
 #define KCORE_MODULES_MAX  4096
 
 struct kcore_segment {

@@ -572,7 +572,7 @@ static void as_the_kernel(void **state)
 		assert_true(has(&kernel, ours.lines[i]));
 		n_files += strchr(ours.lines[i], '/') != NULL;
 	}
-	assert_true(n_files >= 3); /* sleep, libc, the loader */
+	assert_true(n_files >= 1); /* and libc and the loader, if it needs them */
 	(void)munmap(listener.ring, 4096 + LISTENER_SIZE);
 	(void)close(listener.fd);
 	(void)close(ready[0]);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Kernel map
+ *
+ * Where the code of the kernel that runs is, and its modules, and its BPF programs, as /proc/kallsyms
+ * and /proc/modules tell.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "decoder/util/vec.h"
+
+#define KERNELMAP_PAGE      UINT64_C(4096)
+#define KERNELMAP_NAME_SIZE 64u                   /* of a module: MODULE_NAME_LEN is 56 */
+#define KERNELMAP_CODE_MAX  ((uint64_t)512 << 20) /* kernels have some 20 MiB */
+
+struct kernelmap_piece {
+	uint64_t start, end; /* whole pages */
+};
+
+struct kernelmap_module {
+	char name[KERNELMAP_NAME_SIZE]; /* in brackets */
+	uint64_t start, size;
+};
+
+struct kernelmap {
+	uint64_t text, etext;                 /* of the kernel itself */
+	VEC(struct kernelmap_piece) pieces;   /* all code: in order, none overlaps another */
+	VEC(struct kernelmap_module) modules; /* in order */
+};
+
+/*
+ * Read it.
+ *
+ * @proc_fd: the folder /proc; borrowed
+ * @names, @modules: what was read is written there, of the names those of functions; may be NULL.
+ *	Errors show in the streams.
+ *
+ * Return: 0; -EPERM or -ENODATA, and @reterr_why, a constant, says what is missing and what mends it;
+ *         or another negative errno, with NULL.
+ */
+_must_check_ int kernelmap_init(struct kernelmap *map, int proc_fd, FILE *names, FILE *modules,
+				const char **reterr_why);
+void kernelmap_deinit(struct kernelmap *map);

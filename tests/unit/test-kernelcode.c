@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Kernel code, from a folder that looks like /proc, and from /proc itself where that is permitted:
+ * what is written is read back by the decoder.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "daemon/kernelcode.h"
+#include "daemon/kernelmap.h"
+#include "daemon/record.h"
+#include "decoder/image/kcore.h"
+#include "decoder/symbol/resolve.h"
+#include "decoder/util/dirs.h"
+
+#define KERNEL UINT64_C(0xffffffff81000000)
+#define MODULE UINT64_C(0xffffffffc0100000)
+#define BPF    UINT64_C(0xffffffffc0300000)
+#define PAGE   4096
+
+static const char kallsyms[] = "0000000000000000 A fixed_percpu_data\n"
+			       "ffffffff81000000 T _text\n"
+			       "ffffffff81000010 t entry\n"
+			       "ffffffff81001800 T _etext\n"
+			       "ffffffff81002000 D _sdata\n"
+			       "ffffffffc0100020 t fn_of_one\t[one]\n"
+			       "ffffffffc0102000 T fn_of_two\t[two]\n"
+			       "ffffffffc0102010 d data_of_two\t[two]\n"
+			       "ffffffffc0300040 t bpf_prog_6deef7357e7b4530\t[bpf]\n";
+
+/* The first one's size reaches into the second, as kernels since 6.4 may say. */
+static const char modules[] = "two 8192 0 - Live 0xffffffffc0102000\n"
+			      "one 65536 1 two, Live 0xffffffffc0100000 (OE)\n"
+			      "odd 1 - - Loading 0x0000000000000000\n";
+
+struct fixture {
+	char dir[64];
+	int proc_fd, out_fd;
+	struct records {
+		struct {
+			uint64_t addr, len, pgoff;
+			char name[64];
+		} items[512];
+		size_t n;
+	} told;
+	int refuse; /* what put() returns */
+};
+
+static int put(void *userdata, const void *bytes, size_t size)
+{
+	struct fixture *f = userdata;
+	struct {
+		struct perf_event_header header;
+		uint32_t pid, tid;
+		uint64_t addr, len, pgoff;
+		char name[64];
+		struct perfabi_trailer trailer;
+	} record;
+
+	assert_int_equal(size, sizeof(record));
+	memcpy(&record, bytes, size);
+	assert_int_equal(record.header.type, PERF_RECORD_MMAP);
+	assert_int_equal(record.header.misc, PERF_RECORD_MISC_KERNEL);
+	assert_int_equal(record.pid, UINT32_MAX);
+	assert_int_equal(record.trailer.time, 0);
+	assert_true(f->told.n < ARRAY_LEN(f->told.items));
+	f->told.items[f->told.n].addr = record.addr;
+	f->told.items[f->told.n].len = record.len;
+	f->told.items[f->told.n].pgoff = record.pgoff;
+	memcpy(f->told.items[f->told.n++].name, record.name, sizeof(record.name));
+	return f->refuse;
+}
+
+static void write_file(const struct fixture *f, const char *name, const void *bytes, size_t size)
+{
+	char path[128];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void remove_file(const struct fixture *f, const char *name)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A byte that tells where it is. */
+static uint8_t byte_at(uint64_t address)
+{
+	return (uint8_t)(address >> 12 ^ address ^ address >> 20) | 1;
+}
+
+/* Two pages of kernel, then a page of each module and of BPF, and a page of data between. */
+static void write_kcore(const struct fixture *f)
+{
+	static const struct {
+		uint64_t address, size;
+	} memory[] = { { KERNEL, 3 * PAGE }, { MODULE, 16 * PAGE }, { BPF, 32 * PAGE } };
+	static uint8_t bytes[64 * PAGE];
+	Elf64_Ehdr header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64 },
+			      .e_phoff = sizeof(header),
+			      .e_phentsize = sizeof(Elf64_Phdr),
+			      .e_phnum = 1 + ARRAY_LEN(memory) };
+	Elf64_Phdr note = { .p_type = PT_NOTE }, h = { .p_type = PT_LOAD };
+	uint64_t offset = PAGE;
+
+	memcpy(bytes, &header, sizeof(header));
+	memcpy(bytes + sizeof(header), &note, sizeof(note));
+	for (size_t i = 0; i < ARRAY_LEN(memory); i++) {
+		h.p_offset = offset;
+		h.p_vaddr = memory[i].address;
+		h.p_filesz = h.p_memsz = memory[i].size;
+		memcpy(bytes + sizeof(header) + (i + 1) * sizeof(h), &h, sizeof(h));
+		for (uint64_t at = 0; at < memory[i].size; at++)
+			bytes[offset + at] = byte_at(memory[i].address + at);
+		offset += memory[i].size;
+	}
+	memset(bytes + 2 * PAGE, 0, PAGE); /* the kernel's second page is all zero */
+	write_file(f, "proc/kcore", bytes, sizeof(bytes));
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	char path[128];
+
+	strcpy(f->dir, "/tmp/test-kernelcode.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	(void)snprintf(path, sizeof(path), "%s/proc", f->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	f->proc_fd = dirs_open(AT_FDCWD, path);
+	(void)snprintf(path, sizeof(path), "%s/kcore_dir", f->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	f->out_fd = dirs_open(AT_FDCWD, path);
+	write_file(f, "proc/kallsyms", kallsyms, strlen(kallsyms));
+	write_file(f, "proc/modules", modules, strlen(modules));
+	write_kcore(f);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	char command[96];
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+	assert_int_equal(system(command), 0);
+	(void)close(f->proc_fd);
+	(void)close(f->out_fd);
+	free(f);
+	return 0;
+}
+
+static void pieces(void **state)
+{
+	struct fixture *f = *state;
+	struct kernelmap map;
+	const char *why;
+
+	assert_int_equal(kernelmap_init(&map, f->proc_fd, NULL, NULL, &why), 0);
+	assert_int_equal(map.text, KERNEL);
+	assert_int_equal(map.etext, KERNEL + 0x1800);
+	assert_int_equal(map.pieces.n, 3);
+	assert_int_equal(map.pieces.items[0].start, KERNEL);
+	assert_int_equal(map.pieces.items[0].end, KERNEL + 2 * PAGE);
+	assert_int_equal(map.pieces.items[1].start, MODULE); /* both, with nothing between */
+	assert_int_equal(map.pieces.items[1].end, MODULE + 4 * PAGE);
+	assert_int_equal(map.pieces.items[2].start, BPF);
+	assert_int_equal(map.modules.n, 2);
+	assert_string_equal(map.modules.items[0].name, "[one]");
+	assert_int_equal(map.modules.items[0].size, 0x2000);
+	assert_string_equal(map.modules.items[1].name, "[two]");
+	kernelmap_deinit(&map);
+}
+
+/* All that the decoder finds is what was in memory. */
+static void check_written(const struct fixture *f, bool is_real)
+{
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	struct resolver *resolver;
+	struct kcore_mappings all = {};
+	size_t n_symbols, n_bytes = 0;
+	struct kcore kcore;
+
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+	assert_int_equal(kcore_init(&kcore, objects), 0);
+	assert_non_null(kcore.kernel);
+	assert_int_equal(kcore_map_all(&kcore, &all), 0);
+	for (size_t i = 0; i < f->told.n; i++)
+		assert_int_equal(kcore_map_module(&kcore, f->told.items[i].name,
+						  f->told.items[i].addr, f->told.items[i].len, 1,
+						  &all),
+				 0);
+	assert_true(all.list.n >= f->told.n);
+	assert_int_equal(resolver_new(NULL, &resolver), 0);
+	for (size_t i = 0; i < all.list.n; i++) {
+		const struct mapping *m = &all.list.items[i];
+		uint32_t symbol;
+		uint64_t end;
+
+		assert_true(m->offset + m->size <= m->object->size);
+		for (uint64_t at = 0; at < m->size; at++) {
+			const uint8_t byte = m->object->bytes[m->offset + at];
+
+			n_bytes += byte != 0;
+			if (!is_real)
+				assert_int_equal(byte, m->start + at - KERNEL < 2 * PAGE &&
+							       m->start + at - KERNEL >= PAGE
+							   ? 0
+							   : byte_at(m->start + at));
+		}
+		assert_int_equal(resolver_find(resolver, m->object, m->start + 0x40, &symbol, &end),
+				 0);
+		print_message("  %lx + %lx: %s, %s\n", (unsigned long)m->start,
+			      (unsigned long)m->size, m->object->id.name,
+			      resolver_symbols(resolver, &n_symbols)[symbol].name);
+	}
+	assert_true(n_bytes > PAGE);
+	(void)resolver_free(resolver);
+	vec_deinit(&all.list);
+	kcore_deinit(&kcore);
+}
+
+static void what_is_written(void **state)
+{
+	struct fixture *f = *state;
+	char text[1024] = "";
+	const char *why;
+	uint64_t bytes;
+	FILE *file;
+
+	assert_int_equal(kernelcode_check(f->proc_fd, &why), 0);
+	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &bytes, &why), 0);
+	assert_null(why);
+	assert_true(bytes > 0);
+	assert_int_equal(f->told.n, 3);
+	assert_string_equal(f->told.items[0].name, "[kernel.kallsyms]_text");
+	assert_int_equal(f->told.items[0].addr, KERNEL);
+	assert_int_equal(f->told.items[0].len, 0x1800);
+	assert_int_equal(f->told.items[0].pgoff, KERNEL);
+	assert_string_equal(f->told.items[1].name, "[one]");
+	assert_int_equal(f->told.items[1].addr, MODULE);
+	check_written(f, false);
+
+	/* Of the names those of code; the modules as they are. */
+	file = fdopen(openat(f->out_fd, "kallsyms", O_RDONLY | O_CLOEXEC), "r");
+	assert_true(fread(text, 1, sizeof(text) - 1, file) > 0);
+	(void)fclose(file);
+	assert_non_null(strstr(text, "T _text\n"));
+	assert_non_null(strstr(text, "\t[bpf]\n"));
+	assert_null(strstr(text, "data"));
+	memset(text, 0, sizeof(text));
+	file = fdopen(openat(f->out_fd, "modules", O_RDONLY | O_CLOEXEC), "r");
+	assert_int_equal(fread(text, 1, sizeof(text) - 1, file), strlen(modules));
+	(void)fclose(file);
+	assert_string_equal(text, modules);
+}
+
+static void what_is_missing(void **state)
+{
+	static const char no_addresses[] = "0000000000000000 T _text\n0000000000000000 T _etext\n";
+	static const char no_text[] = "ffffffff81000000 T start_kernel\n";
+	static const char backwards[] = "ffffffff81000000 T _text\nffffffff80000000 T _etext\n";
+	static const struct {
+		const char *name, *text; /* NULL: there is none */
+		int error;
+		const char *why;
+	} rows[] = {
+		{ "kallsyms", "", -ENODATA, "ProtectKernelTunables=" },
+		{ "kallsyms", no_addresses, -EPERM, "CAP_SYSLOG" },
+		{ "kallsyms", no_text, -ENODATA, "does not say where" },
+		{ "kallsyms", backwards, -ENODATA, "does not say where" },
+		{ "kallsyms", NULL, -ENOENT, NULL },
+		{ "kcore", NULL, -EPERM, "CAP_SYS_RAWIO" },
+		{ "kcore", "", -EPERM, "CAP_SYS_RAWIO" },
+		{ "kcore", "no ELF file, but long enough to be the header of one, this text is",
+		  -ENODATA, "no ELF file" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct fixture *f;
+		uint64_t bytes = 7;
+		const char *why;
+		char name[32];
+
+		(void)tear_down(state);
+		(void)set_up(state);
+		f = *state;
+		print_message("  row %zu\n", i);
+		(void)snprintf(name, sizeof(name), "proc/%s", rows[i].name);
+		if (rows[i].text)
+			write_file(f, name, rows[i].text, strlen(rows[i].text));
+		else
+			remove_file(f, name);
+		assert_int_equal(kernelcode_check(f->proc_fd, &why), rows[i].error);
+		assert_int_equal(why != NULL, rows[i].why != NULL);
+		if (why)
+			assert_non_null(strstr(why, rows[i].why));
+		assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &bytes, &why),
+				 rows[i].error);
+		assert_int_equal(why != NULL, rows[i].why != NULL);
+		assert_int_equal(bytes, 7);
+		assert_int_equal(f->told.n, 0);
+	}
+}
+
+static void a_kernel_without_modules(void **state)
+{
+	struct fixture *f = *state;
+	const char *why;
+	uint64_t bytes;
+
+	remove_file(f, "proc/modules");
+	f->refuse = -ENOSPC;
+	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &bytes, &why), -ENOSPC);
+	assert_null(why);
+	assert_int_equal(f->told.n, 1);
+}
+
+static void this_kernel(void **state)
+{
+	struct fixture *f = *state;
+	const int proc_fd = dirs_open(AT_FDCWD, "/proc");
+	const char *why;
+	uint64_t bytes;
+	int r;
+
+	r = kernelcode_check(proc_fd, &why);
+	if (r < 0) {
+		print_message("%s\n", why ? why : strerror(-r));
+		(void)close(proc_fd);
+		skip();
+	}
+	assert_int_equal(kernelcode_write(proc_fd, f->out_fd, put, f, &bytes, &why), 0);
+	print_message("  %lu bytes\n", (unsigned long)bytes);
+	check_written(f, true);
+	(void)close(proc_fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(pieces, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_written, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_missing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_kernel_without_modules, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(this_kernel, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
