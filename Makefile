@@ -33,9 +33,9 @@ LIBS_TEST   = -lcmocka $(LIBS_DECODE) $(LIBS_DAEMON) -lm
 
 PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libiberty-dev \
                  libzstd-dev libssl-dev libsystemd-dev libseccomp-dev
-PACKAGES_DEMO  = qemu-user python3
+PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
 PACKAGES_CHECK = libcmocka-dev g++ clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin \
-                 qemu-system-x86 busybox-static cpio systemd php-cli erlang-base $(if $(shell command -v node),,nodejs)
+                 qemu-system-x86 busybox-static cpio systemd php-cli erlang-base
 PACKAGES_LONG  = rustc
 
 all: $(PROGRAMS) $(O)/libptdecode.a ## the programs, into build/

@@ -98,6 +98,9 @@ static void keep_mapped(struct manager *m, const uint8_t *bytes, size_t size)
 		if (record_get_mmap2(&record, &mmap) < 0)
 			continue;
 		jitfiles_add(m->jitfiles, &mmap);
+		/* It is no code: what a snapshot takes of it is told above. */
+		if (tasks_is_jitdump(mmap.name))
+			continue;
 		r = keep_add(m->keep, &mmap, &object);
 		if (r < 0)
 			say_not_kept(mmap.name, r);

@@ -44,9 +44,26 @@ echo "... $total instructions in all"
 say "Summary"
 cat "$T/summary.txt"
 
+cat >"$T/work.js" <<'JS'
+function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
+let sum = 0;
+for (let i = 0; i < 10; i++) sum += fib(16);
+console.log("node", process.version, "counted to", sum);
+JS
+
+say "Recording node: code that its JIT compiler makes while it runs, with the names it notes"
+# Certificates, read at the start, would be most of what runs.
+(cd "$T" && env -u NODE_EXTRA_CA_CERTS "$O/ptctl" record -o "$T/node" -- node --perf-prof work.js)
+
+say "Decoding it: some of the function fib (JS:* is what node has optimised, JS:^ is not yet)"
+"$O/ptdecode" -f text "$T/node" | awk '/JS:.fib/ && ++n > 1000; n == 1012 { exit }'
+"$O/ptdecode" -f summary -o "$T/node.txt" "$T/node"
+grep -E '^Instructions:|^Early:|\[jit\]$' "$T/node.txt"
+
 say "The files"
 echo "snapshot      $T/snapshot          (perf script -i reads it too)"
-echo "summary       $T/summary.txt"
+echo "of node       $T/node"
+echo "summaries     $T/summary.txt, $T/node.txt"
 echo "drmemtrace    $T/drmemtrace        (drmemtrace_launcher -indir)"
 echo "All instructions as text: $1/ptdecode -f text $T/snapshot"
 echo "Remove them with: rm -r $T"
