@@ -12,9 +12,10 @@
 #define LANE_RUNS_MAX  (4 * IPT_STEP_RUNS_MAX)
 #define LANE_MARKS_MAX 4096
 
-/* PT that was used is given back in steps of the first, but for the last few bytes. */
-#define REST_SIZE (UINT64_C(1) << 20)
-#define REST_KEEP (UINT64_C(1) << 16)
+/* PT is given back in steps of the first, but for the second before and behind the engine. */
+#define REST_SIZE  (UINT64_C(1) << 15)
+#define REST_KEEP  (UINT64_C(1) << 12)
+#define REST_AGAIN (UINT64_C(1) << 20)
 
 int lane_init(struct lane *lane, const struct lane_config *config)
 {
@@ -221,19 +222,32 @@ static int start_span(struct lane *lane)
 	return lane_tell_losses_in(lane);
 }
 
-/* Memory grows with what is mapped, not with the length of the trace. */
+/*
+ * Memory grows with what is mapped, not with the length of the trace: what was decoded is given back, and
+ * what the kernel read ahead. What is around the engine is not: it may have been written to.
+ */
 static void rest(struct lane *lane)
 {
-	const uint64_t offset = lane_offset(lane);
-	const uint64_t end =
-	    lane->engine ? offset - (offset < REST_KEEP ? offset : REST_KEEP) : offset;
+	const struct trace *trace = lane->config.trace;
+	const struct trace_span *span;
+	uint64_t offset, start, end;
 
-	if (!lane->config.trace || lane->next_span == 0 || end <= lane->span_rested ||
-	    (lane->engine && end - lane->span_rested < REST_SIZE))
+	if (!trace || lane->next_span == 0)
 		return;
-	trace_rest(lane->config.trace, lane_span(lane)->bytes + lane->span_rested,
-		   end - lane->span_rested);
-	lane->span_rested = end;
+	span = lane_span(lane);
+	offset = lane_offset(lane);
+	if (lane->engine && offset < lane->span_rested + REST_SIZE)
+		return;
+	/* The kernel reads around, too: what lies a bit further back is tried again. */
+	start =
+	    lane->span_rested - (lane->span_rested < REST_AGAIN ? lane->span_rested : REST_AGAIN);
+	end = lane->engine ? offset - (offset < REST_KEEP ? offset : REST_KEEP) : span->size;
+	if (start < end)
+		trace_rest(trace, span->bytes + start, end - start);
+	if (offset + REST_KEEP < span->size)
+		trace_rest(trace, span->bytes + offset + REST_KEEP,
+			   span->size - offset - REST_KEEP);
+	lane->span_rested = offset;
 }
 
 static void account(struct lane *lane)

@@ -10,18 +10,13 @@
 /* A window of perf's compression levels, up to 22: no stream needs more memory. */
 #define WINDOW_LOG_MAX 27
 
-void expand_init(struct expand *expand)
-{
-	*expand = (struct expand){ .out = SPILL_INIT };
-}
-
 void expand_deinit(struct expand *expand)
 {
 	ZSTD_freeDStream(expand->stream);
 	free(expand->buffer);
 	spill_deinit(&expand->out);
 	vec_deinit(&expand->parts);
-	expand_init(expand);
+	*expand = (struct expand){};
 }
 
 static int start(struct expand *expand)

@@ -32,6 +32,7 @@ struct expand_part {
 	uint64_t file_offset; /* of the compressed record */
 };
 
+/* All zero is one of a file that has none. */
 struct expand {
 	void *stream; /* zstd's; NULL: nothing was compressed so far */
 	uint8_t *buffer;
@@ -40,7 +41,6 @@ struct expand {
 	VEC(struct expand_part) parts;
 };
 
-void expand_init(struct expand *expand);
 void expand_deinit(struct expand *expand);
 
 /*

@@ -15,7 +15,7 @@
 #define CPUID_SIZE_MAX 64
 
 /* What was walked over is not looked at again for some time. */
-#define REST_SIZE (ptrdiff_t)(4 << 20)
+#define REST_SIZE (ptrdiff_t)(1 << 18)
 
 #define complain perfstream_complain
 
@@ -27,7 +27,9 @@ int perfstream_init(struct perfstream *s, const struct perfstream_file *file, ch
 		.bytes = file->bytes,
 		.trace = calloc(1, sizeof(*s->trace)),
 	};
-	expand_init(&s->expand);
+	table_init(&s->records, sizeof(struct trace_record));
+	if (s->trace)
+		table_init(&s->trace->record_table, sizeof(struct trace_record));
 	return s->trace ? 0 : complain(s, -ENOMEM, "out of memory");
 }
 
@@ -36,7 +38,7 @@ void perfstream_deinit(struct perfstream *s)
 	expand_deinit(&s->expand);
 	perfattrs_deinit(&s->attrs);
 	vec_deinit(&s->pieces);
-	vec_deinit(&s->records);
+	table_deinit(&s->records);
 	if (s->trace)
 		s->trace = trace_free(s->trace);
 }
@@ -91,14 +93,18 @@ static void read_cpuid(struct perfstream *s, struct cursor body)
 
 static int add_record(struct perfstream *s, const struct perfrec *rec)
 {
-	return vec_push(&s->records, { .type = rec->type,
-				       .misc = rec->misc,
-				       .cpu = TRACE_NONE,
-				       .pid = TRACE_NONE,
-				       .tid = TRACE_NONE,
-				       .file_offset = offset_of(s, rec),
-				       .payload = rec->body.pos,
-				       .payload_size = cursor_left(&rec->body) });
+	const struct trace_record record = {
+		.type = rec->type,
+		.misc = rec->misc,
+		.cpu = TRACE_NONE,
+		.pid = TRACE_NONE,
+		.tid = TRACE_NONE,
+		.file_offset = offset_of(s, rec),
+		.payload = rec->body.pos,
+		.payload_size = cursor_left(&rec->body),
+	};
+
+	return table_push(&s->records, &record);
 }
 
 /* The table is made of records whose type does not count. */
@@ -418,21 +424,29 @@ static int take_trailer(const struct perfstream *s, struct trace_record *record)
 /* The attrs are all known only now: in the pipe form they come as records. */
 static int finish_records(struct perfstream *s)
 {
+	struct trace *trace = s->trace;
+	struct trace_record *records;
 	size_t n_kept = 0;
 	int r;
 
-	for (size_t i = 0; i < s->records.n; i++) {
-		if (take_trailer(s, &s->records.items[i]) < 0)
-			s->trace->n_skipped++;
+	r = table_finish(&s->records);
+	records = s->records.items;
+	for (size_t i = 0; i < s->records.n && r == 0; i++) {
+		if (take_trailer(s, &records[i]) < 0)
+			trace->n_skipped++;
 		else
-			s->records.items[n_kept++] = s->records.items[i];
+			records[n_kept++] = records[i];
+		if (i % TRACE_RECORDS_REST == 0) {
+			trace_rest_all(trace);
+			table_rest(&s->records);
+		}
 	}
-
-	r = recsort(s->records.items, n_kept);
+	if (r == 0)
+		r = recsort(&s->records, n_kept, &trace->record_table);
 	if (r < 0)
-		return complain_memory(s);
-	s->trace->n_records = n_kept;
-	s->trace->records = TAKE(s->records.items);
+		return complain(s, r, "cannot sort the records: %s", strerror(-r));
+	trace->records = trace->record_table.items;
+	trace->n_records = n_kept;
 	return 0;
 }
 

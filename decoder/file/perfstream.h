@@ -46,8 +46,8 @@ struct perfstream {
 	uint64_t info_offset; /* of its record; 0: not seen */
 	bool has_samples;     /* that carry PT */
 	VEC(struct auxpiece) pieces;
-	VEC(struct trace_record) records;
-	struct trace *trace; /* what is being made */
+	struct table records; /* of struct trace_record */
+	struct trace *trace;  /* what is being made */
 };
 
 /* Set the message "NAME: …". Return: @r. */

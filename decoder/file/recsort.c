@@ -3,16 +3,24 @@
 #include "decoder/file/recsort.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "decoder/file/trace.h"
+#include "decoder/util/table.h"
 #include "decoder/util/vec.h"
 
-/* Merge from[start..middle) and from[middle..end), both in order, to to[start..end). */
-static void merge(const struct trace_record *from, struct trace_record *to, size_t start,
-		  size_t middle, size_t end)
+/* So many records are looked at before their memory is given back. */
+#define REST 4096
+
+struct pass {
+	struct table *from, *to;
+	size_t n_until_rest;
+};
+
+/* Merge [start..middle) and [middle..end), both in order, to [start..end). */
+static void merge(struct pass *pass, size_t start, size_t middle, size_t end)
 {
+	const struct trace_record *from = pass->from->items;
+	struct trace_record *to = pass->to->items;
 	size_t a = start, b = middle;
 
 	for (size_t i = start; i < end; i++) {
@@ -20,48 +28,63 @@ static void merge(const struct trace_record *from, struct trace_record *to, size
 			to[i] = from[a++];
 		else
 			to[i] = from[b++];
+		if (--pass->n_until_rest == 0) {
+			table_rest(pass->from);
+			table_rest(pass->to);
+			pass->n_until_rest = REST;
+		}
 	}
 }
 
-int recsort(struct trace_record *records, size_t n)
+static void swap_tables(struct table *a, struct table *b)
 {
-	VEC(size_t) ends = {}; /* of the runs */
-	struct trace_record *from = records, *to, *scratch = NULL;
-	int r = 0;
+	const struct table swap = *a;
 
-	for (size_t i = 0; i < n && r == 0; i++)
-		if (i + 1 == n || records[i + 1].time < records[i].time)
-			r = vec_push(&ends, i + 1);
-	if (r < 0 || ends.n <= 1)
-		goto out;
+	*a = *b;
+	*b = swap;
+}
 
-	scratch = to = calloc(n, sizeof(*scratch));
-	if (!scratch) {
-		r = -ENOMEM;
-		goto out;
-	}
+/* Each pass merges neighbours and so halves the number of runs; the records are in @from then. */
+static void merge_all(struct table *from, struct table *to, size_t *ends, size_t n_ends)
+{
+	struct pass pass = { .from = from, .to = to, .n_until_rest = REST };
 
-	/* Each pass merges neighbours and so halves the number of runs. */
-	while (ends.n > 1) {
-		struct trace_record *swap = from;
+	while (n_ends > 1) {
 		size_t start = 0, n_merged = 0;
 
-		for (size_t i = 0; i < ends.n; i += 2) {
-			const size_t middle = ends.items[i];
-			const size_t end = i + 1 < ends.n ? ends.items[i + 1] : middle;
+		for (size_t i = 0; i < n_ends; i += 2) {
+			const size_t end = i + 1 < n_ends ? ends[i + 1] : ends[i];
 
-			merge(from, to, start, middle, end);
-			ends.items[n_merged++] = end;
+			merge(&pass, start, ends[i], end);
+			ends[n_merged++] = end;
 			start = end;
 		}
-		ends.n = n_merged;
-		from = to;
-		to = swap;
+		n_ends = n_merged;
+		swap_tables(from, to);
 	}
-	if (from != records)
-		memcpy(records, from, n * sizeof(*records));
-out:
+}
+
+int recsort(struct table *from, size_t n, struct table *to)
+{
+	const struct trace_record *records = from->items;
+	VEC(size_t) ends = {}; /* of the runs */
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		if (i + 1 == n || records[i + 1].time < records[i].time)
+			r = vec_push(&ends, i + 1);
+		if (i % REST == 0)
+			table_rest(from);
+	}
+	if (r == 0 && ends.n > 1) {
+		r = table_push_zeros(to, n);
+		if (r == 0)
+			r = table_finish(to);
+		if (r == 0)
+			merge_all(from, to, ends.items, ends.n);
+	}
+	if (r == 0)
+		swap_tables(from, to);
 	vec_deinit(&ends);
-	free(scratch);
 	return r;
 }

@@ -12,11 +12,12 @@
 
 #include "base/base.h"
 
-struct trace_record;
+struct table;
 
 /*
- * Sort the records by time; those of one time keep their order.
+ * Sort the first @n records of @from by time; those of one time keep their order.
  *
- * Return: 0; -ENOMEM, and then the order is undefined.
+ * Return: 0, and they are in @to, which was empty; or negative errno. Both tables are the caller's to
+ *         deinit.
  */
-_must_check_ int recsort(struct trace_record *records, size_t n);
+_must_check_ int recsort(struct table *from, size_t n, struct table *to);

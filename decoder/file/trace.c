@@ -27,7 +27,7 @@ struct trace *trace_free(struct trace *trace)
 		free(trace->queues[i].losses);
 	}
 	free(trace->queues);
-	free(trace->records);
+	table_deinit(&trace->record_table);
 	for (size_t i = 0; i < trace->files.n; i++)
 		mapfile_deinit(&trace->files.items[i]);
 	vec_deinit(&trace->files);
@@ -41,10 +41,18 @@ void trace_rest(const struct trace *trace, const uint8_t *bytes, size_t size)
 		mapfile_rest(&trace->files.items[i], bytes, size);
 }
 
+void trace_rest_all(const struct trace *trace)
+{
+	for (size_t i = 0; i < trace->files.n; i++)
+		mapfile_rest(&trace->files.items[i], trace->files.items[i].bytes,
+			     trace->files.items[i].size);
+	table_rest(&trace->record_table);
+}
+
 /* What comes out of a pipe is read to its end, and then like a file. */
 static int read_pipe(int fd, struct mapfile *ret_map)
 {
-	_cleanup_(spill_deinit) struct spill spill = SPILL_INIT;
+	_cleanup_(spill_deinit) struct spill spill = {};
 
 	return spill_copy(&spill, fd) ?: spill_finish(&spill, ret_map);
 }

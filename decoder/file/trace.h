@@ -17,6 +17,7 @@
 #include "base/cursor.h"
 #include "decoder/file/clock.h"
 #include "decoder/util/mapfile.h"
+#include "decoder/util/table.h"
 #include "decoder/util/vec.h"
 #include "ptd/record.h"
 
@@ -97,8 +98,9 @@ struct trace {
 	size_t n_queues;
 	struct trace_record *records; /* by time; equal times in file order */
 	size_t n_records;
-	size_t n_skipped; /* records too short for their trailer */
-	size_t n_unknown; /* records of a type that is not known */
+	struct table record_table; /* what they are in */
+	size_t n_skipped;          /* records too short for their trailer */
+	size_t n_unknown;          /* records of a type that is not known */
 
 	/* 0: the file is whole. Else where it ends: its size, or the record that it ends in. */
 	uint64_t truncated_at;
@@ -118,6 +120,10 @@ struct trace {
 _must_check_ int trace_open(const char *path, bool force, struct trace **ret_trace,
 			    char **reterr_message);
 struct trace *trace_free(struct trace *trace);
+
+/* All of it, for those who look at its records one after the other: after so many of them. */
+#define TRACE_RECORDS_REST 4096
+void trace_rest_all(const struct trace *trace);
 
 /* These bytes of the trace will not be needed soon: their memory may be used for something else. */
 void trace_rest(const struct trace *trace, const uint8_t *bytes, size_t size);

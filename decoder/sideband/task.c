@@ -55,6 +55,7 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 		.objects = objects,
 		.n_copies_left = COPIES_MIN + COPIES_PER_RECORD * (uint64_t)trace->n_records,
 	};
+	tracks_init(&tasks->lives);
 	jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
 	r = idtable_init(&tasks->build_ids, trace);
 	if (r == 0)

@@ -312,6 +312,7 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 
 	if (!tl)
 		return -ENOMEM;
+	tracks_init(&tl->stays);
 	tl->switches_apart = trace->facts.switches_apart;
 	r = tasks_init(&tl->tasks, trace, objects);
 	if (r < 0)
@@ -325,6 +326,8 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 		if (r < 0)
 			return r;
 		tl->n_skipped += r == TASKS_SKIPPED;
+		if (i % TRACE_RECORDS_REST == 0)
+			trace_rest_all(trace);
 		r = hear(tl, &trace->records[i]);
 		if (r < 0)
 			return r;
@@ -333,6 +336,7 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 	if (r < 0)
 		return r;
 
+	trace_rest_all(trace);
 	r = tracks_finish(&tl->stays, tl->cpus.n);
 	if (r < 0)
 		return r;

@@ -10,61 +10,116 @@
 #include "decoder/sideband/timeline.h"
 #include "ptd/record.h"
 
+/* So many items are looked at before their memory is given back. */
+#define REST 512
+
+void tracks_init(struct tracks *tracks)
+{
+	*tracks = (struct tracks){};
+	table_init(&tracks->items, sizeof(struct track_item));
+}
+
 void tracks_deinit(struct tracks *tracks)
 {
-	vec_deinit(&tracks->items);
+	table_deinit(&tracks->items);
 	free(tracks->firsts);
 	free(tracks->hints);
-	*tracks = (struct tracks){};
+	tracks_init(tracks);
 }
 
 int tracks_add(struct tracks *tracks, const struct track_item *item)
 {
-	return vec_push(&tracks->items, *item);
+	return table_push(&tracks->items, item);
+}
+
+/* Put the items of each owner where its number in @next says. */
+static void distribute(const struct table *from, struct table *to, size_t *next)
+{
+	const struct track_item *items = from->items;
+	struct track_item *sorted = to->items;
+
+	for (size_t i = 0; i < from->n; i++) {
+		sorted[next[items[i].owner]++] = items[i];
+		if (i % REST == 0) {
+			table_rest(from);
+			table_rest(to);
+		}
+	}
 }
 
 /* A counting sort, which keeps the order of each owner's items. */
+static int sort(struct table *items, struct table *sorted, size_t n_owners, size_t *firsts,
+		size_t *next)
+{
+	int r;
+
+	r = table_finish(items);
+	if (r == 0)
+		r = table_push_zeros(sorted, items->n);
+	if (r == 0)
+		r = table_finish(sorted);
+	if (r < 0)
+		return r;
+
+	for (size_t i = 0; i < items->n; i++) {
+		const uint32_t owner = ((const struct track_item *)items->items)[i].owner;
+
+		assert(owner < n_owners);
+		firsts[owner + 1]++;
+		if (i % REST == 0)
+			table_rest(items);
+	}
+	for (size_t i = 0; i < n_owners; i++)
+		firsts[i + 1] += firsts[i];
+	memcpy(next, firsts, (n_owners + 1) * sizeof(*next));
+	distribute(items, sorted, next);
+	table_unmap(sorted);
+	memcpy(next, firsts, (n_owners + 1) * sizeof(*next));
+	return 0;
+}
+
 int tracks_finish(struct tracks *tracks, size_t n_owners)
 {
 	_cleanup_(freep) size_t *firsts = calloc(n_owners + 1, sizeof(*firsts));
 	_cleanup_(freep) size_t *next = calloc(n_owners + 1, sizeof(*next));
-	const size_t n = tracks->items.n;
-	struct track_item *sorted = calloc(n ?: 1, sizeof(*sorted));
+	struct table sorted;
+	int r;
 
-	if (!firsts || !next || !sorted) {
-		free(sorted);
+	if (!firsts || !next)
 		return -ENOMEM;
+	table_init(&sorted, sizeof(struct track_item));
+	r = sort(&tracks->items, &sorted, n_owners, firsts, next);
+	if (r < 0) {
+		table_deinit(&sorted);
+		return r;
 	}
 
-	for (size_t i = 0; i < n; i++) {
-		assert(tracks->items.items[i].owner < n_owners);
-		firsts[tracks->items.items[i].owner + 1]++;
-	}
-	for (size_t i = 0; i < n_owners; i++)
-		firsts[i + 1] += firsts[i];
-
-	memcpy(next, firsts, (n_owners + 1) * sizeof(*next));
-	for (size_t i = 0; i < n; i++)
-		sorted[next[tracks->items.items[i].owner]++] = tracks->items.items[i];
-
-	free(tracks->items.items);
-	tracks->items.items = sorted;
-	tracks->items.n_capacity = n ?: 1;
-
-	memcpy(next, firsts, (n_owners + 1) * sizeof(*next));
+	table_deinit(&tracks->items);
+	tracks->items = sorted;
 	tracks->firsts = TAKE(firsts);
 	tracks->hints = TAKE(next);
 	tracks->n_owners = n_owners;
 	return 0;
 }
 
+/* Item @i; one that cannot be read tells nothing. */
+static struct track_item get(const struct tracks *tracks, size_t i)
+{
+	struct track_item item;
+
+	if (table_read(&tracks->items, i, &item) < 0)
+		item =
+		    (struct track_item){ .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = "" };
+	return item;
+}
+
 /* Return: the index in [low..high) of the last item that starts up to @time; low is one. */
-static size_t search(const struct track_item *items, size_t low, size_t high, uint64_t time)
+static size_t search(const struct tracks *tracks, size_t low, size_t high, uint64_t time)
 {
 	while (high - low > 1) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (items[middle].start <= time)
+		if (get(tracks, middle).start <= time)
 			low = middle;
 		else
 			high = middle;
@@ -72,17 +127,31 @@ static size_t search(const struct track_item *items, size_t low, size_t high, ui
 	return low;
 }
 
+/* The same from item @i on, which starts up to @time: mostly it is not far, so that is looked at first. */
+static size_t search_on(const struct tracks *tracks, size_t i, size_t end, uint64_t time)
+{
+	size_t low = i, step = 1;
+
+	while (step < end - low && get(tracks, low + step).start <= time) {
+		low += step;
+		step *= 2;
+	}
+	return search(tracks, low, step < end - low ? low + step : end, time);
+}
+
 void tracks_find(const struct tracks *tracks, size_t owner, uint64_t time, struct stay *ret_stay)
 {
-	const struct track_item *items = tracks->items.items;
 	const bool known = owner < tracks->n_owners;
 	const size_t first = known ? tracks->firsts[owner] : 0;
 	const size_t end = known ? tracks->firsts[owner + 1] : 0;
+	struct track_item item = {};
 	size_t i;
 
-	if (first == end || time < items[first].start) {
+	if (first < end)
+		item = get(tracks, first);
+	if (first == end || time < item.start) {
 		*ret_stay = (struct stay){
-			.end = first == end ? UINT64_MAX : items[first].start,
+			.end = first == end ? UINT64_MAX : item.start,
 			.pid = PTD_ID_UNKNOWN,
 			.tid = PTD_ID_UNKNOWN,
 			.comm = "",
@@ -90,21 +159,17 @@ void tracks_find(const struct tracks *tracks, size_t owner, uint64_t time, struc
 		return;
 	}
 
-	/* Mostly it is the item of the last time, or the one behind it. */
 	i = tracks->hints[owner];
-	if (time < items[i].start)
-		i = search(items, first, i, time);
-	else if (i + 1 < end && items[i + 1].start <= time)
-		i = i + 2 == end || time < items[i + 2].start ? i + 1
-							      : search(items, i + 2, end, time);
+	i = time < get(tracks, i).start ? search(tracks, first, i, time)
+					: search_on(tracks, i, end, time);
 	tracks->hints[owner] = i;
-
+	item = get(tracks, i);
 	*ret_stay = (struct stay){
-		.start = items[i].start,
-		.end = i + 1 < end ? items[i + 1].start : UINT64_MAX,
-		.pid = items[i].pid,
-		.tid = items[i].tid,
-		.space = items[i].space,
-		.comm = items[i].comm,
+		.start = item.start,
+		.end = i + 1 < end ? get(tracks, i + 1).start : UINT64_MAX,
+		.pid = item.pid,
+		.tid = item.tid,
+		.space = item.space,
+		.comm = item.comm,
 	};
 }

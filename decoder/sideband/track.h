@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "decoder/util/table.h"
 
 struct space;
 struct stay;
@@ -27,12 +27,13 @@ struct track_item {
 };
 
 struct tracks {
-	VEC(struct track_item) items;
-	size_t *firsts; /* by owner: index of its first item; one more for the end */
-	size_t *hints;  /* by owner: index of the item that was found last */
+	struct table items; /* of struct track_item */
+	size_t *firsts;     /* by owner: index of its first item; one more for the end */
+	size_t *hints;      /* by owner: index of the item that was found last */
 	size_t n_owners;
 };
 
+void tracks_init(struct tracks *tracks);
 void tracks_deinit(struct tracks *tracks);
 
 /* Add an item; the starts of one owner never go backwards. Return: 0 or -ENOMEM. */

@@ -10,11 +10,12 @@
 #define COPY_SIZE         (size_t)(1 << 16)
 
 /* Of the process; each spill begins where the one before it ended. */
-static struct {
+static struct prepared {
 	int fd;
 	bool in_use;
 	uint64_t end;
-} prepared = { .fd = -1 };
+} prepared[SPILL_PREPARED];
+static bool is_prepared;
 
 static int open_temporary(void)
 {
@@ -25,38 +26,56 @@ static int open_temporary(void)
 
 void spill_prepare(void)
 {
-	if (prepared.fd < 0)
-		prepared.fd = open_temporary();
+	for (size_t i = 0; i < SPILL_PREPARED && !is_prepared; i++)
+		prepared[i].fd = open_temporary();
+	is_prepared = true;
+}
+
+/* Take a file that was prepared. Return: whether there is one. */
+static bool take_prepared(struct spill *spill)
+{
+	for (size_t i = 0; is_prepared && i < SPILL_PREPARED; i++) {
+		struct prepared *p = &prepared[i];
+
+		if (p->in_use || lseek(p->fd, (off_t)p->end, SEEK_SET) < 0)
+			continue;
+		p->in_use = true;
+		*spill = (struct spill){ .is_open = true,
+					 .is_prepared = true,
+					 .prepared = i,
+					 .fd = p->fd,
+					 .start = p->end };
+		return true;
+	}
+	return false;
 }
 
 static int open_file(struct spill *spill)
 {
-	if (prepared.fd >= 0 && !prepared.in_use) {
-		if (lseek(prepared.fd, (off_t)prepared.end, SEEK_SET) < 0)
-			return -errno;
-		prepared.in_use = true;
-		spill->prepared = true;
-		spill->fd = prepared.fd;
-		spill->start = prepared.end;
+	if (take_prepared(spill))
 		return 0;
-	}
 	spill->fd = open_temporary();
 	if (spill->fd < 0)
 		spill->fd = memfd_create("ptdecode", MFD_CLOEXEC);
-	return spill->fd < 0 ? -errno : 0;
+	if (spill->fd < 0)
+		return -errno;
+	spill->is_open = true;
+	return 0;
 }
 
 void spill_deinit(struct spill *spill)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	if (spill->prepared) {
-		prepared.in_use = false;
-		prepared.end = (spill->start + spill->size + page - 1) / page * page;
-	} else {
+	if (spill->is_prepared) {
+		struct prepared *p = &prepared[spill->prepared];
+
+		p->in_use = false;
+		p->end = (spill->start + spill->size + page - 1) / page * page;
+	} else if (spill->is_open) {
 		(void)fd_close(spill->fd);
 	}
-	*spill = (struct spill)SPILL_INIT;
+	*spill = (struct spill){};
 }
 
 int spill_write(struct spill *spill, const void *bytes, size_t size)
@@ -64,7 +83,7 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 	const uint8_t *from = bytes;
 	int r;
 
-	if (spill->fd < 0) {
+	if (!spill->is_open) {
 		r = open_file(spill);
 		if (r < 0)
 			return r;
@@ -115,4 +134,15 @@ int spill_finish(struct spill *spill, struct mapfile *ret_map)
 		r = mapfile_init_part(ret_map, spill->fd, spill->start, spill->size);
 	spill_deinit(spill);
 	return r;
+}
+
+int spill_share(struct spill *spill, void **ret_bytes)
+{
+	void *p = mmap(NULL, spill->size, PROT_READ | PROT_WRITE, MAP_SHARED, spill->fd,
+		       (off_t)spill->start);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	*ret_bytes = p;
+	return 0;
 }

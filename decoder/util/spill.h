@@ -16,21 +16,22 @@
 #include "base/base.h"
 #include "decoder/util/mapfile.h"
 
+/* How many can be written at a time to files that were prepared. */
+#define SPILL_PREPARED 8
+
+/* All zero is an empty one. */
 struct spill {
-	int fd;         /* -1: none yet */
-	bool prepared;  /* the file is the one of spill_prepare() */
+	bool is_open;
+	bool is_prepared; /* by spill_prepare(), and then which */
+	size_t prepared;
+	int fd;
 	uint64_t start; /* in the file */
 	uint64_t size;
 };
 
-#define SPILL_INIT       \
-	{                \
-		.fd = -1 \
-	}
-
 /*
- * Make the temporary file now, for a process that soon will not be allowed to any more. Spills share
- * it, one behind the other. What fails is not told: each spill tries again.
+ * Make temporary files now, for a process that soon will not be allowed to any more. Spills share
+ * them, one behind the other. What fails is not told: each spill tries again.
  */
 void spill_prepare(void);
 
@@ -48,3 +49,11 @@ _must_check_ int spill_copy(struct spill *spill, int fd);
  * Return: 0, and the caller owns @ret_map; or negative errno.
  */
 _must_check_ int spill_finish(struct spill *spill, struct mapfile *ret_map);
+
+/*
+ * Map what was written, and at least a byte was, so that writing to it changes the file: the memory
+ * can be given back (MADV_DONTNEED) and nothing is lost. The spill stays open.
+ *
+ * Return: 0, and @ret_bytes of spill->size as it was, which the caller unmaps; or negative errno.
+ */
+_must_check_ int spill_share(struct spill *spill, void **ret_bytes);

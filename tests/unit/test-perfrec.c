@@ -165,14 +165,21 @@ static void sort(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct trace_record records[16];
+		struct table from, to;
+		const struct trace_record *records;
 		const size_t n = strlen(rows[i]);
 
 		print_message("  \"%s\"\n", rows[i]);
+		table_init(&from, sizeof(*records));
+		table_init(&to, sizeof(*records));
 		for (size_t j = 0; j < n; j++)
-			records[j] =
-			    (struct trace_record){ .time = (uint64_t)rows[i][j], .file_offset = j };
-		assert_int_equal(recsort(records, n), 0);
+			assert_int_equal(
+			    table_push(&from, &(struct trace_record){ .time = (uint64_t)rows[i][j],
+								      .file_offset = j }),
+			    0);
+		assert_int_equal(table_finish(&from), 0);
+		assert_int_equal(recsort(&from, n, &to), 0);
+		records = to.items;
 		for (size_t j = 0; j < n; j++) {
 			assert_int_equal(records[j].time, rows[i][records[j].file_offset]);
 			if (j == 0)
@@ -181,6 +188,8 @@ static void sort(void **state)
 			if (records[j - 1].time == records[j].time)
 				assert_true(records[j - 1].file_offset < records[j].file_offset);
 		}
+		table_deinit(&from);
+		table_deinit(&to);
 	}
 }
 

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/util/table.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define BUFFER_SIZE (size_t)(1 << 16)
+
+void table_init(struct table *table, size_t item_size)
+{
+	*table = (struct table){ .item_size = item_size };
+}
+
+void table_deinit(struct table *table)
+{
+	table_unmap(table);
+	free(table->buffer);
+	spill_deinit(&table->spill);
+	table_init(table, table->item_size);
+}
+
+static int flush(struct table *table)
+{
+	const int r = spill_write(&table->spill, table->buffer, table->n_buffered);
+
+	table->n_buffered = 0;
+	return r;
+}
+
+int table_push(struct table *table, const void *item)
+{
+	int r;
+
+	if (!table->buffer) {
+		table->buffer = malloc(BUFFER_SIZE);
+		if (!table->buffer)
+			return -ENOMEM;
+	}
+	if (BUFFER_SIZE - table->n_buffered < table->item_size) {
+		r = flush(table);
+		if (r < 0)
+			return r;
+	}
+	memcpy(table->buffer + table->n_buffered, item, table->item_size);
+	table->n_buffered += table->item_size;
+	table->n++;
+	return 0;
+}
+
+int table_push_zeros(struct table *table, size_t n)
+{
+	_cleanup_(freep) void *zeros = calloc(1, table->item_size);
+	int r = zeros ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = table_push(table, zeros);
+	return r;
+}
+
+int table_finish(struct table *table)
+{
+	int r;
+
+	if (table->spill.size == 0) {
+		table->items = table->buffer;
+		return 0;
+	}
+	r = flush(table);
+	if (r < 0)
+		return r;
+	table->mapped_size = table->spill.size;
+	free(table->buffer);
+	table->buffer = NULL;
+	return spill_share(&table->spill, &table->items);
+}
+
+void table_unmap(struct table *table)
+{
+	if (!table->mapped_size)
+		return;
+	(void)munmap(table->items, table->mapped_size);
+	table->items = NULL;
+	table->mapped_size = 0;
+}
+
+int table_read(const struct table *table, size_t i, void *ret_item)
+{
+	const size_t size = table->item_size;
+	ssize_t n;
+
+	if (table->items) {
+		memcpy(ret_item, (const uint8_t *)table->items + i * size, size);
+		return 0;
+	}
+	n = pread(table->spill.fd, ret_item, size, (off_t)(table->spill.start + i * size));
+	return n < 0 ? -errno : (size_t)n == size ? 0 : -EIO;
+}
+
+void table_rest(const struct table *table)
+{
+	if (table->mapped_size)
+		(void)madvise(table->items, table->mapped_size, MADV_DONTNEED);
+}

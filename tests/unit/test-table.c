@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Tables, and the spills that they are in: few items and many, several at a time, before and after the
+ * temporary files were prepared.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/util/table.h"
+
+struct item {
+	uint64_t a, b, c;
+};
+
+static void fill(struct table *t, size_t n, uint64_t salt)
+{
+	table_init(t, sizeof(struct item));
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(table_push(t, &(struct item){ i, i * salt, salt }), 0);
+	assert_int_equal(table_finish(t), 0);
+	assert_int_equal(t->n, n);
+}
+
+static void check(struct table *t, uint64_t salt)
+{
+	struct item *items = t->items, item;
+
+	for (size_t i = 0; i < t->n; i++) {
+		assert_int_equal(items[i].a, i);
+		assert_int_equal(items[i].b, i * salt);
+		items[i].c = ~i;
+		if (i % 1000 == 0)
+			table_rest(t);
+	}
+	table_unmap(t);
+	for (size_t i = t->n; i-- > 0;) {
+		assert_int_equal(table_read(t, i, &item), 0);
+		assert_true(item.a == i && item.b == i * salt && item.c == ~i);
+	}
+}
+
+static void every_size(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 2730, 2731, 100000 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		struct table tables[12];
+
+		/* More than are prepared. */
+		for (size_t k = 0; k < ARRAY_LEN(tables); k++)
+			fill(&tables[k], sizes[i], k);
+		for (size_t k = 0; k < ARRAY_LEN(tables); k++)
+			check(&tables[k], k);
+		for (size_t k = 0; k < ARRAY_LEN(tables); k++)
+			table_deinit(&tables[k]);
+	}
+}
+
+static void zeros(void **state)
+{
+	struct table t;
+
+	(void)state;
+	table_init(&t, sizeof(struct item));
+	assert_int_equal(table_push_zeros(&t, 5000), 0);
+	assert_int_equal(table_finish(&t), 0);
+	assert_int_equal(t.n, 5000);
+	assert_int_equal(((struct item *)t.items)[4999].c, 0);
+	table_deinit(&t);
+}
+
+/* What is mapped of a spill stays what it is when others are written to the same file. */
+static void spills(void **state)
+{
+	struct mapfile maps[20];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
+		struct spill spill = {};
+		uint8_t bytes[5000];
+
+		memset(bytes, (int)i + 1, sizeof(bytes));
+		for (size_t k = 0; k < i; k++)
+			assert_int_equal(spill_write(&spill, bytes, sizeof(bytes)), 0);
+		assert_int_equal(spill_finish(&spill, &maps[i]), 0);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
+		assert_int_equal(maps[i].size, i * 5000);
+		mapfile_rest(&maps[i], maps[i].bytes, maps[i].size);
+		for (size_t k = 0; k < maps[i].size; k++)
+			assert_int_equal(maps[i].bytes[k], i + 1);
+		mapfile_deinit(&maps[i]);
+	}
+}
+
+static void prepared(void **state)
+{
+	spill_prepare();
+	spill_prepare();
+	spills(state);
+	every_size(state);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_size),
+		cmocka_unit_test(zeros),
+		cmocka_unit_test(spills),
+		cmocka_unit_test(prepared),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
