@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * JITs, through the timeline: a process maps a jitdump, and its space has at each time the mappings
+ * that the dump's stamps, and the memory that was kept, say.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "decoder/image/layout.h"
+#include "decoder/sideband/timeline.h"
+#include "tests/lib/jitbuild.h"
+
+/* A snapshot's directory with what process 7 has in it. */
+struct fixture {
+	char dir[32], jit[40], mem[40], dump[64], memory[64];
+};
+
+static void write_file(const char *path, const void *bytes, size_t size)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, size, 1, f), 1);
+	fclose(f);
+}
+
+static int setup(void **state)
+{
+	static struct fixture f;
+
+	strcpy(f.dir, "/tmp/test-jit-XXXXXX");
+	assert_non_null(mkdtemp(f.dir));
+	snprintf(f.jit, sizeof(f.jit), "%s/jit", f.dir);
+	snprintf(f.mem, sizeof(f.mem), "%s/mem", f.dir);
+	snprintf(f.dump, sizeof(f.dump), "%s/jit-7.dump", f.jit);
+	snprintf(f.memory, sizeof(f.memory), "%s/7-1000", f.mem);
+	assert_int_equal(mkdir(f.jit, 0700), 0);
+	assert_int_equal(mkdir(f.mem, 0700), 0);
+	*state = &f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)unlink(f->dump);
+	(void)unlink(f->memory);
+	(void)rmdir(f->jit);
+	(void)rmdir(f->mem);
+	return rmdir(f->dir);
+}
+
+/* What of the space of process 7, from 0x1000 on, comes from where at @time. */
+static char *render(const struct timeline *timeline, uint64_t time)
+{
+	struct layout layout;
+	struct stay stay;
+	char *text = NULL;
+	size_t size, n;
+	FILE *f = open_memstream(&text, &size);
+
+	timeline_at_tid(timeline, 7, time, &stay);
+	assert_non_null(stay.space);
+	n = space_generation(stay.space, time);
+	layout_init(&layout, stay.space);
+	while (layout.generation < n)
+		assert_int_equal(layout_advance(&layout), 0);
+	for (size_t i = 0; i < layout.extents.n; i++) {
+		const struct extent *e = &layout.extents.items[i];
+
+		fprintf(f, "%" PRIx64 "-%" PRIx64 "%s:", e->start, e->last,
+			e->kind == MAPPING_EARLY ? "?" : "");
+		for (uint64_t k = 0; k <= e->last - e->start; k++)
+			fprintf(f, "%02x", e->object->bytes[e->offset + k]);
+		fputc(' ', f);
+	}
+	fclose(f);
+	layout_deinit(&layout);
+	return text;
+}
+
+/* Process 7 maps the dump at time 10. */
+static struct timeline *make(const struct fixture *f, const struct trace_facts *facts,
+			     struct objects **ret_objects)
+{
+	struct {
+		uint32_t pid, tid;
+		uint64_t addr, len, pgoff;
+		uint32_t maj, min;
+		uint64_t ino, generation;
+		uint32_t prot, flags;
+		char name[16];
+	} map = { 7, 7, 0x9000, 4096, 0, 0, 0, 0, 0, PROT_EXEC, 0, "/x/jit-7.dump" };
+	struct trace_record record = { .type = PERF_RECORD_MMAP2,
+				       .misc = PERF_RECORD_MISC_USER,
+				       .time = 10,
+				       .cpu = 0,
+				       .pid = 7,
+				       .tid = 7,
+				       .payload = (const uint8_t *)&map,
+				       .payload_size = sizeof(map) };
+	const struct trace trace = { .facts = *facts, .records = &record, .n_records = 1 };
+	struct timeline *timeline;
+
+	assert_int_equal(objects_new(f->dir, ret_objects), 0);
+	assert_int_equal(timeline_new(&trace, *ret_objects, &timeline), 0);
+	return timeline;
+}
+
+static void check(const struct timeline *timeline, uint64_t time, const char *expected)
+{
+	_cleanup_(freep) char *text = render(timeline, time);
+
+	print_message("  %" PRIu64 ": %s\n", time, text);
+	assert_string_equal(text, expected);
+}
+
+/* Flag bit 0: stamps are TSC ticks, and go through the conversion; else CLOCK_MONOTONIC. */
+static void clocks(void **state)
+{
+	static const struct {
+		uint64_t flags;
+		struct trace_facts facts;
+		uint64_t time; /* of a stamp of 40 */
+	} rows[] = {
+		{ 0, {}, 40 },
+		{ 0, { .monotonic_offset_ns = 100 }, 140 },
+		{ 1,
+		  { .monotonic_offset_ns = 100, .clock = { .valid = true, .mult = 3, .zero = 5 } },
+		  125 },
+		/* Ticks that nothing converts: since the dump was mapped. */
+		{ 1, { .monotonic_offset_ns = 100 }, 10 },
+	};
+	const struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(objects_freep) struct objects *objects = NULL;
+		_cleanup_(timeline_freep) struct timeline *timeline = NULL;
+		struct jitbuild b;
+
+		jitbuild_begin(&b, rows[i].flags);
+		(void)jitbuild_load(&b, 40, 0x1000, 1, "f", "\x90\xc3", 2);
+		write_file(f->dump, b.bytes, b.size);
+		timeline = make(f, &rows[i].facts, &objects);
+		if (rows[i].time > 10)
+			check(timeline, rows[i].time - 1, "1000-1001?:90c3 ");
+		check(timeline, rows[i].time, "1000-1001:90c3 ");
+	}
+}
+
+/* jmp 1009; a number that is filled in; later a version at 1020, and the jmp leads there. */
+static void changes(void **state)
+{
+	static const uint8_t noted[] = { 0xe9, 4, 0, 0, 0, 0xb8, 1, 0, 0, 0, 0xc3 };
+	static const uint8_t linked[] = { 0xe9, 0x1b, 0, 0, 0, 0xb8, 9, 0, 0, 0, 0xc3 };
+	static const struct trace_facts facts = {};
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(timeline_freep) struct timeline *timeline = NULL;
+	const struct fixture *f = *state;
+	uint8_t memory[0x22] = {};
+	struct jitbuild b;
+
+	memcpy(memory, linked, sizeof(linked));
+	memcpy(memory + 0x20, "\x90\xc3", 2);
+	write_file(f->memory, memory, sizeof(memory));
+	jitbuild_begin(&b, 0);
+	(void)jitbuild_load(&b, 20, 0x1000, 1, "f", noted, sizeof(noted));
+	(void)jitbuild_load(&b, 30, 0x1020, 2, "g", "\x90\xc3", 2);
+	write_file(f->dump, b.bytes, b.size);
+	timeline = make(f, &facts, &objects);
+
+	/* From its own time on, what was filled in; from g's on, the link. */
+	check(timeline, 20,
+	      "1000-1004:e904000000 1005-1009:b809000000 100a-100a:c3 "
+	      "1020-1021?:90c3 ");
+	check(timeline, 30,
+	      "1000-1004:e91b000000 1005-1009:b809000000 100a-100a:c3 "
+	      "1020-1021:90c3 ");
+}
+
+/* Memory that has little in common with a version, or a version that was closed: as it was noted. */
+static void proves_nothing(void **state)
+{
+	static const struct trace_facts facts = {};
+	const struct fixture *f = *state;
+
+	for (int closed = 0; closed < 2; closed++) {
+		_cleanup_(objects_freep) struct objects *objects = NULL;
+		_cleanup_(timeline_freep) struct timeline *timeline = NULL;
+		struct jitbuild b;
+
+		write_file(f->memory, closed ? "\xb8\x09\0\0\0\xc3" : "\xb8\x09\x09\x09\xcc\xcc",
+			   6);
+		jitbuild_begin(&b, 0);
+		(void)jitbuild_load(&b, 20, 0x1000, 1, "f", "\xb8\0\0\0\0\xc3", 6);
+		if (closed)
+			(void)jitbuild_record(&b, JITBUILD_CLOSE, 30, "", 0);
+		write_file(f->dump, b.bytes, b.size);
+		timeline = make(f, &facts, &objects);
+		check(timeline, 25, "1000-1005:b800000000c3 ");
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(clocks, setup, teardown),
+		cmocka_unit_test_setup_teardown(changes, setup, teardown),
+		cmocka_unit_test_setup_teardown(proves_nothing, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
