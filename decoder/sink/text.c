@@ -273,6 +273,20 @@ static int put_run(struct text *text, const struct ptd_batch *batch, const struc
 	return 0;
 }
 
+/* What is not told, or nothing, is left out. */
+static void put_values(struct output *output, const struct ptd_mark *mark)
+{
+	output_printf(output, "%s:", ptd_mark_kind_name(mark->kind));
+	if (mark->value || mark->extra)
+		output_printf(output, " 0x%" PRIx64, mark->value);
+	if (mark->extra)
+		output_printf(output, " 0x%" PRIx64, mark->extra);
+	if (mark->ip)
+		output_printf(output, "%s ip %" PRIx64, mark->value || mark->extra ? "," : "",
+			      mark->ip);
+	output_printf(output, "\n");
+}
+
 static int put_mark(struct text *text, const struct ptd_mark *mark)
 {
 	struct output *output = &text->output;
@@ -313,8 +327,7 @@ static int put_mark(struct text *text, const struct ptd_mark *mark)
 			      ip);
 		break;
 	default:
-		output_printf(output, "%s: 0x%" PRIx64 " 0x%" PRIx64 ", ip %s\n",
-			      ptd_mark_kind_name(mark->kind), mark->value, mark->extra, ip);
+		put_values(output, mark);
 	}
 	return output->error;
 }
