@@ -9,7 +9,7 @@
 
 #include "daemon/emu/block.h"
 
-int log_file_new(const char *dir, const char *name, struct log_file **ret_file)
+int log_file_new(const char *dir, const char *name, int flag, struct log_file **ret_file)
 {
 	struct log_file *file = calloc(1, sizeof(*file));
 	int fd = -1;
@@ -20,7 +20,7 @@ int log_file_new(const char *dir, const char *name, struct log_file **ret_file)
 		free(file);
 		return -ENOMEM;
 	}
-	fd = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	fd = open(file->path, O_WRONLY | O_CREAT | O_CLOEXEC | flag, 0666);
 	if (fd < 0) {
 		const int r = -errno;
 

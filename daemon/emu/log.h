@@ -5,8 +5,8 @@
  * Log
  *
  * The ground truth of a recording, for tests: which instructions retired, per thread. In the log's
- * directory lie, all numbers little endian, and GEN counting the programs that process PID executed,
- * from 0:
+ * directory lie, all numbers little endian, and GEN counting, from 0, the programs that the process
+ * executed whose number is PID, and those of processes before it that had the same number:
  *
  *	PID.GEN.blocks	for block 0, 1, 2 …: u32 n, u32 0, u64 address of each of its n instructions;
  *			before them in that of a forked child: u32 LOG_INHERITED, u32 n, u32 PID, u32
@@ -19,7 +19,8 @@
  *					(int3, int n)
  *		LOG_END			last, if the thread ended or executed another program
  *					in our sight; else it was killed, and what it ran last is
- *					missing here
+ *					missing here. What follows is of another thread of the
+ *					process that was given the same number
  *
  * An instruction stands here once for each time that it retired with packets on; a repeated string
  * instruction retires once, when it is done. Files are opened for each write only, since the
@@ -46,8 +47,13 @@ struct log_file {
 	uint32_t words[LOG_BUFFER_SIZE];
 };
 
-/* Make the log DIR/@name. Return: 0; or negative errno. */
-_must_check_ int log_file_new(const char *dir, const char *name, struct log_file **ret_file);
+/*
+ * Make the log DIR/@name. @flag is for one that is there: O_TRUNC, O_EXCL, or O_APPEND.
+ *
+ * Return: 0; or negative errno, -EEXIST if there is one and must not be.
+ */
+_must_check_ int log_file_new(const char *dir, const char *name, int flag,
+			      struct log_file **ret_file);
 /* Write what is pending, free. Return: NULL. */
 struct log_file *log_file_free(struct log_file *file);
 /* Write what is pending. Return: 0 or negative errno; what could not be written is dropped. */

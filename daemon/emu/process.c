@@ -3,6 +3,7 @@
 #include "daemon/emu/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,12 +16,21 @@
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
 #define PAGE          UINT64_C(4096)
 
+/* Under a number that no program of this process has, nor one of a process that had its pid. */
 static int open_block_log(struct process *process)
 {
 	char name[64];
+	int r;
 
-	(void)snprintf(name, sizeof(name), "%u.%u.blocks", process->pid, process->generation);
-	return log_file_new(process->log_dir, name, &process->block_log);
+	process->log_number = process->generation;
+	for (;;) {
+		(void)snprintf(name, sizeof(name), "%u.%u.blocks", process->pid,
+			       process->log_number);
+		r = log_file_new(process->log_dir, name, O_EXCL, &process->block_log);
+		if (r != -EEXIST)
+			return r;
+		process->log_number++;
+	}
 }
 
 struct log_file *process_open_log(const struct process *process, uint32_t tid)
@@ -30,8 +40,9 @@ struct log_file *process_open_log(const struct process *process, uint32_t tid)
 
 	if (!process->log_dir)
 		return NULL;
-	(void)snprintf(name, sizeof(name), "%u.%u.%u.log", process->pid, tid, process->generation);
-	return log_file_new(process->log_dir, name, &file) < 0 ? NULL : file;
+	(void)snprintf(name, sizeof(name), "%u.%u.%u.log", process->pid, tid, process->log_number);
+	/* A thread before may have had the same number. */
+	return log_file_new(process->log_dir, name, O_APPEND, &file) < 0 ? NULL : file;
 }
 
 int process_init(struct process *process, const struct process_origin *origin)
@@ -192,13 +203,13 @@ static void forget_others(struct process *process, struct thread *self)
 	self->next = NULL;
 }
 
-static void fork_logs(struct process *process, struct thread *self, uint32_t parent_generation)
+static void fork_logs(struct process *process, struct thread *self, uint32_t parent_number)
 {
 	self->flow.log = log_file_forget(self->flow.log);
 	process->block_log = log_file_forget(process->block_log);
 	if (!process->log_dir || open_block_log(process) < 0)
 		return;
-	log_inherit(process->block_log, process->blocks.n, process->parent_pid, parent_generation);
+	log_inherit(process->block_log, process->blocks.n, process->parent_pid, parent_number);
 	(void)log_file_flush(process->block_log);
 	self->flow.log = process_open_log(process, self->lease.who.tid);
 }
@@ -217,7 +228,7 @@ static void leave_child_alone(struct process *process, struct thread *self, cons
 
 bool process_fork_child(struct process *process, struct thread *self)
 {
-	const uint32_t parent_tid = self->lease.who.tid, generation = process->generation;
+	const uint32_t parent_tid = self->lease.who.tid, log_number = process->log_number;
 	const char *why = attach_obstacle(&process->attach);
 
 	(void)pthread_mutex_init(&process->lock, NULL);
@@ -233,7 +244,7 @@ bool process_fork_child(struct process *process, struct thread *self)
 	process->generation = 0;
 	process->n_surprises = 0;
 	thread_fork_child(self);
-	fork_logs(process, self, generation);
+	fork_logs(process, self, log_number);
 
 	/* Without it the child's own programs are not recorded. */
 	process->keeper = (struct keeper){};

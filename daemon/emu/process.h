@@ -67,10 +67,11 @@ struct process {
 	uint32_t pid;
 	uint32_t parent_pid;
 	uint32_t generation;
-	const char *comm;  /* borrowed */
-	char *log_dir;     /* NULL: no log is wanted */
-	int fork_fd;       /* the pool's, while a fork is under way; else -1 */
-	_Atomic int state; /* enum process_state */
+	const char *comm;    /* borrowed */
+	char *log_dir;       /* NULL: no log is wanted */
+	uint32_t log_number; /* of this program, in the names of its logs */
+	int fork_fd;         /* the pool's, while a fork is under way; else -1 */
+	_Atomic int state;   /* enum process_state */
 	struct maps maps;
 
 	/* Protected by the lock. */

@@ -3,6 +3,7 @@
 #include "daemon/emu/truth.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ int truth_init(struct truth *truth, const char *dir)
 	truth->dir = strdup(dir);
 	if (!truth->dir)
 		return -ENOMEM;
-	return log_file_new(dir, "0.0.blocks", &truth->dictionary);
+	return log_file_new(dir, "0.0.blocks", O_TRUNC, &truth->dictionary);
 }
 
 void truth_end(struct truth *truth)
@@ -65,7 +66,7 @@ static int inherit(const char *dir, const char *number, uint32_t pid)
 	int r;
 
 	(void)snprintf(name, sizeof(name), "%s/%" PRIu32 ".0.blocks", number, pid);
-	r = log_file_new(dir, name, &file);
+	r = log_file_new(dir, name, O_TRUNC, &file);
 	if (r < 0)
 		return r;
 	log_inherit(file, UINT32_MAX, 0, 0);
@@ -81,7 +82,7 @@ static struct log_file *new_log(struct truth *truth, uint32_t number, uint32_t p
 	(void)snprintf(text, sizeof(text), "%" PRIu32, number);
 	(void)snprintf(name, sizeof(name), "%s/%" PRIu32 ".%" PRIu32 ".0.log", text, pid, tid);
 	if (make_dir(truth->dir, text) < 0 || (pid != 0 && inherit(truth->dir, text, pid) < 0) ||
-	    log_file_new(truth->dir, name, &file) < 0)
+	    log_file_new(truth->dir, name, O_TRUNC, &file) < 0)
 		return NULL;
 	if (vec_push(&truth->logs, file) < 0) {
 		file = log_file_free(file);

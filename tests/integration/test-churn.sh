@@ -6,6 +6,14 @@
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/tree.sh"
 need qemu-x86_64 "${CC:-cc}"
+
+# In a namespace, where nobody else takes numbers.
+if [[ ${1:-} == reuse ]]; then
+	tree reuse 0 0 "$O/targets/mortal.c" reuse 5
+	grep "^one number for all$" "$T/reuse.out" || { cat "$T/reuse.out"; fail "reuse"; }
+	exit
+fi
+
 B=$T/bin
 mkdir "$B"
 
@@ -41,3 +49,9 @@ for signal in 15 0; do
 done
 tree signal9 137 4 sh -c "'$O/targets/mortal.c' signal 9; exit \$?"
 drop signal9
+
+if unshare --pid --mount-proc --fork true 2>/dev/null; then
+	unshare --pid --mount-proc --fork "$0" reuse || fail "numbers that are used again"
+else
+	echo "no namespaces can be made here: numbers that are used again are not tested"
+fi

@@ -10,19 +10,24 @@
  *				of one of them
  *	mortal exec N		executes itself N times while threads compute, sleep and are being
  *				made, from the first thread and from another one in turn
+ *	mortal reuse N		N processes, every second of which executes itself, and N threads, one after
+ *				the other, all with the same number
  */
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define N_ROUNDS     6
+#define N_TRIES      20
 #define ARRAY_LEN(a) (sizeof(a) / sizeof(*(a)))
 
 static volatile uint64_t sink;
@@ -62,8 +67,9 @@ static pthread_t start(void *(*run)(void *), uintptr_t arg)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, run, (void *)arg) != 0)
-		abort();
+	/* The kernel makes none while another thread executes a program, which may come to nothing. */
+	while (pthread_create(&thread, NULL, run, (void *)arg) != 0)
+		nap(1);
 	return thread;
 }
 
@@ -189,6 +195,79 @@ static void execute_on(void)
 	compute_on((void *)100);
 }
 
+/* --- reuse ------------------------------------------------------------------------------------ */
+
+/* The next process or thread is to get this number: the last one given was the one before. */
+static void choose_next(pid_t number)
+{
+	FILE *f;
+
+	/* Under QEMU, whoever had it may be on its way out when others are told that it is gone. */
+	while (syscall(SYS_tkill, number, 0) == 0)
+		nap(1);
+	f = fopen("/proc/sys/kernel/ns_last_pid", "we");
+	if (!f || fprintf(f, "%d", (int)number - 1) < 0 || fclose(f) != 0) {
+		perror("ns_last_pid");
+		exit(2);
+	}
+}
+
+/* @number 0: any. Return: of the child; it did nothing if it has another one. */
+static pid_t fork_one(int i, pid_t number)
+{
+	const pid_t pid = fork();
+
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	if (pid != 0)
+		return pid;
+	if (number != 0 && getpid() != number)
+		_exit(0);
+	compute(100 * (uint64_t)i + 50);
+	if (i % 2 == 1)
+		execl(program, program, "exec", "1", (char *)NULL);
+	_exit(0);
+}
+
+static void *tell_number(void *arg)
+{
+	*(pid_t *)arg = (pid_t)syscall(SYS_gettid);
+	compute(333);
+	return NULL;
+}
+
+static bool start_with(pid_t number)
+{
+	pid_t tid = 0;
+
+	choose_next(number);
+	pthread_join(start(tell_number, (uintptr_t)&tid), NULL);
+	return tid == number;
+}
+
+static bool fork_with(int i, pid_t number)
+{
+	choose_next(number);
+	return fork_one(i, number) == number;
+}
+
+static void reuse(int n)
+{
+	const pid_t number = fork_one(0, 0);
+	int n_tries = 0;
+
+	/* Somebody else may be given the number before us. */
+	for (int i = 1; i <= n; i++) {
+		while (!fork_with(i, number) && n_tries < N_TRIES)
+			n_tries++;
+		while (!start_with(number) && n_tries < N_TRIES)
+			n_tries++;
+	}
+	printf("one number %s\n", n_tries < N_TRIES ? "for all" : "could not be had again");
+	fflush(stdout);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "threads") == 0) {
@@ -199,7 +278,10 @@ int main(int argc, char **argv)
 		program = argv[0];
 		n_left = atoi(argv[2]);
 		execute_on();
+	} else if (argc == 3 && strcmp(argv[1], "reuse") == 0) {
+		program = argv[0];
+		reuse(atoi(argv[2]));
 	}
-	fprintf(stderr, "usage: mortal threads | signal NUMBER | exec N\n");
+	fprintf(stderr, "usage: mortal threads | signal NUMBER | exec N | reuse N\n");
 	return 2;
 }

@@ -83,11 +83,11 @@ static void round_trip(void **state)
 
 	(void)state;
 	add_blocks(&blocks, &a, &b);
-	assert_int_equal(log_file_new(dir, "7.0.blocks", &file), 0);
+	assert_int_equal(log_file_new(dir, "7.0.blocks", O_TRUNC, &file), 0);
 	log_describe(file, a);
 	log_describe(file, b);
 	file = log_file_free(file);
-	assert_int_equal(log_file_new(dir, "7.8.0.log", &file), 0);
+	assert_int_equal(log_file_new(dir, "7.8.0.log", O_TRUNC, &file), 0);
 	log_whole(file, b->id);
 	log_partial(file, a->id, 2);
 	log_partial(file, a->id, 0);
@@ -119,7 +119,7 @@ static void long_log(void **state)
 
 	(void)state;
 	write_file("7.0.blocks", (const uint32_t[]){ 1, 0, 0x1000, 0 }, 16);
-	assert_int_equal(log_file_new(dir, "7.8.0.log", &file), 0);
+	assert_int_equal(log_file_new(dir, "7.8.0.log", O_TRUNC, &file), 0);
 	for (uint32_t i = 0; i < n; i++)
 		log_whole(file, 0);
 	file = log_file_free(file);
