@@ -37,6 +37,18 @@ drop load
 tree map 0 0 "$O/targets/churn.c" map "${libraries[@]}"
 drop map
 
+# Nobody keeps what anonymous memory held before it was changed: each of the 20 calls is a gap, of three
+# instructions, and the rest is as it was logged. (What is noted in a jitdump is decoded: test-jit.)
+# Packets tell where calls return to, or the gaps would reach further.
+start_ptd PT=noretcomp=1
+record patch "$O/targets/patch.c"
+for engine in block insn; do
+	"$O/tools/gapped" -e $engine "$T/patch" "$T/patch.log" >"$T/gapped" || { cat "$T/gapped"; fail "patch"; }
+	echo "patch $engine: $(tail -1 "$T/gapped")"
+	grep -q "20 gaps left out 60$" "$T/gapped" || fail "patch: not 20 gaps of 3 instructions"
+done
+drop patch
+
 tree threads 4 0 "$O/targets/mortal.c" threads
 drop threads
 tree exec 6 0 "$O/targets/mortal.c" exec 5
