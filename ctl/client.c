@@ -210,7 +210,7 @@ void client_snapshot_deinit(struct client_snapshot *snapshot)
 	*snapshot = (struct client_snapshot){};
 }
 
-int client_snapshot(sd_bus *bus, uint64_t since_ns, sd_bus_message **ret_reply,
+int client_snapshot(sd_bus *bus, const struct client_scope *scope, sd_bus_message **ret_reply,
 		    struct client_snapshot *ret_snapshot)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *taken = NULL, *done = NULL;
@@ -224,7 +224,8 @@ int client_snapshot(sd_bus *bus, uint64_t since_ns, sd_bus_message **ret_reply,
 	};
 	int r;
 
-	r = client_call(bus, "TakeSnapshot", &taken, "a{sv}", 1, "since", "t", since_ns);
+	r = client_call(bus, "TakeSnapshot", &taken, "a{sv}", 3, "since", "t", scope->since_ns,
+			"pid", "u", scope->pid, "cpus", "s", scope->cpus ? scope->cpus : "");
 	if (r != EXIT_OK)
 		return r;
 	r = sd_bus_message_read(taken, "s", &id);
@@ -246,5 +247,21 @@ int client_snapshot(sd_bus *bus, uint64_t since_ns, sd_bus_message **ret_reply,
 	if (ret_reply)
 		*ret_reply = TAKE(done);
 	*ret_snapshot = s;
+	return EXIT_OK;
+}
+
+int client_is_emulated(sd_bus *bus, bool *ret_emulated)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	const char *source = "";
+	int r;
+
+	r = client_call(bus, "GetStatus", &reply, "");
+	if (r != EXIT_OK)
+		return r;
+	r = client_read_fields(reply, &(struct client_field){ "source", 's', &source }, 1);
+	if (r < 0)
+		return client_bad_reply("GetStatus", r);
+	*ret_emulated = strcmp(source, "emu") == 0;
 	return EXIT_OK;
 }

@@ -8,6 +8,7 @@
  * of verb.h.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-bus.h>
@@ -51,8 +52,17 @@ _must_check_ int client_read_fields(sd_bus_message *message, const struct client
 /* What to say and to return when a reply is not what ptd(8) promises. Return: EXIT_FAILED. */
 int client_bad_reply(const char *method, int r);
 
-/* Take a snapshot and wait until it is written; with @since_ns (CLOCK_MONOTONIC) only of what was
- * recorded since the source was opened last before. @ret_reply, the caller's, may be NULL. Return: as
+/* What a snapshot is to be of: zeros, of all. */
+struct client_scope {
+	uint64_t since_ns; /* CLOCK_MONOTONIC: since the source was opened last before that */
+	uint32_t pid;
+	const char *cpus; /* a list such as 0-3,8 */
+};
+
+/* Take a snapshot and wait until it is written. @ret_reply, the caller's, may be NULL. Return: as
  * client_call(). */
-_must_check_ int client_snapshot(sd_bus *bus, uint64_t since_ns, sd_bus_message **ret_reply,
-				 struct client_snapshot *ret_snapshot);
+_must_check_ int client_snapshot(sd_bus *bus, const struct client_scope *scope,
+				 sd_bus_message **ret_reply, struct client_snapshot *ret_snapshot);
+
+/* Does the recorder use the software source? Return: as client_call(). */
+_must_check_ int client_is_emulated(sd_bus *bus, bool *ret_emulated);

@@ -20,8 +20,9 @@ static const struct {
 } verbs[] = {
 	{ "status", verb_status, true, "", "what is being recorded" },
 	{ "record", verb_record, false, "[-o DIR] -- COMMAND...",
-	  "run a program under the software source, take a snapshot when it ends" },
-	{ "snapshot", verb_snapshot, true, "[-o DIR]", "keep the last moments of every CPU" },
+	  "run a program, take a snapshot of it when it ends" },
+	{ "snapshot", verb_snapshot, true, "[-o DIR] [--pid PID] [--cpu LIST]",
+	  "keep the last moments of every CPU" },
 	{ "pause", verb_pause, false, "", "give Intel PT up to others, such as perf" },
 	{ "resume", verb_resume, false, "", "record again after a pause" },
 	{ "list", verb_list, true, "", "the snapshots there are, oldest first" },
@@ -36,6 +37,8 @@ static void print_usage(void)
 		       verbs[i].arguments, verbs[i].help);
 	puts("\n"
 	     "  -o DIR         copy the snapshot to DIR, which must be absent or empty\n"
+	     "  --pid PID      only CPUs on which the process ran, and only its code\n"
+	     "  --cpu LIST     only these CPUs: 0-3,8\n"
 	     "  --socket PATH  of the recorder (or $PTD_SOCKET; " PTD_CONTROL_SOCKET_DEFAULT ")\n"
 	     "  --json         print the recorder's answer as JSON\n"
 	     "  --help, --version\n"

@@ -32,6 +32,12 @@ static char *plugin_argument(const char *plugin, int fd)
 	return text;
 }
 
+struct launch {
+	const char *path;
+	char **argv;
+	int fd; /* that it is to have, or -1 */
+};
+
 /* What the program is to start with, as if we were not in between. */
 struct inherited {
 	sigset_t mask;
@@ -39,22 +45,21 @@ struct inherited {
 };
 
 /* The child's part. Does not return. */
-static void execute(const struct run *run, char **argv, int fd, const struct inherited *inherited,
-		    int report)
+static void execute(const struct launch *launch, const struct inherited *inherited, int report)
 {
 	int error;
 
 	(void)sigaction(SIGCHLD, &inherited->sigchld, NULL);
 	(void)sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
-	(void)fcntl(fd, F_SETFD, 0);
-	execv(run->qemu, argv);
+	if (launch->fd >= 0)
+		(void)fcntl(launch->fd, F_SETFD, 0);
+	execv(launch->path, launch->argv);
 	error = errno;
 	(void)!write(report, &error, sizeof(error));
 	_exit(127);
 }
 
-static int start(const struct run *run, char **argv, int fd, const struct inherited *inherited,
-		 pid_t *ret_pid)
+static int start(const struct launch *launch, const struct inherited *inherited, pid_t *ret_pid)
 {
 	_cleanup_(fd_closep) int from = -1, to = -1;
 	int error, ends[2];
@@ -69,7 +74,7 @@ static int start(const struct run *run, char **argv, int fd, const struct inheri
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		execute(run, argv, fd, inherited, to);
+		execute(launch, inherited, to);
 
 	/* The pipe is closed by a successful exec. */
 	to = fd_close(to);
@@ -102,12 +107,11 @@ static int wait_for(pid_t pid, const sigset_t *signals, int *ret_status)
 	}
 }
 
-static int run_argv(const struct run *run, char **argv, int fd, int *ret_status)
+static int run_launch(const struct launch *launch, pid_t *ret_pid, int *ret_status)
 {
 	const struct sigaction dfl = { .sa_handler = SIG_DFL };
 	struct inherited inherited;
 	sigset_t signals;
-	pid_t pid = -1;
 	int r;
 
 	sigemptyset(&signals);
@@ -118,9 +122,9 @@ static int run_argv(const struct run *run, char **argv, int fd, int *ret_status)
 	if (sigaction(SIGCHLD, &dfl, &inherited.sigchld) < 0 ||
 	    sigprocmask(SIG_BLOCK, &signals, &inherited.mask) < 0)
 		return -errno;
-	r = start(run, argv, fd, &inherited, &pid);
+	r = start(launch, &inherited, ret_pid);
 	if (r == 0)
-		r = wait_for(pid, &signals, ret_status);
+		r = wait_for(*ret_pid, &signals, ret_status);
 	(void)sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
 	(void)sigaction(SIGCHLD, &inherited.sigchld, NULL);
 	return r;
@@ -134,6 +138,7 @@ int run_program(const struct run *run, int *ret_status)
 	_cleanup_(freep) char **argv = NULL;
 	_cleanup_(fd_closep) int fd = -1;
 	size_t n = 0;
+	pid_t pid;
 
 	fd = fcntl(run->pool_fd, F_DUPFD_CLOEXEC, POOL_FD_MIN);
 	if (fd < 0)
@@ -153,5 +158,12 @@ int run_program(const struct run *run, int *ret_status)
 	argv[n++] = p->path;
 	for (size_t i = 1; i < p->n_argv; i++)
 		argv[n++] = p->argv[i];
-	return run_argv(run, argv, fd, ret_status);
+	return run_launch(&(struct launch){ .path = run->qemu, .argv = argv, .fd = fd }, &pid,
+			  ret_status);
+}
+
+int run_native(const char *path, char **argv, pid_t *ret_pid, int *ret_status)
+{
+	return run_launch(&(struct launch){ .path = path, .argv = argv, .fd = -1 }, ret_pid,
+			  ret_status);
 }

@@ -4,9 +4,11 @@
 /*
  * Run
  *
- * Runs a program under QEMU with the plugin that records it, as the calling user. Signals that
- * somebody sends to us are passed on to it; those of the terminal reach it anyway.
+ * Runs a program as the calling user: under QEMU with the plugin that records it, or as it is.
+ * Signals that somebody sends to us are passed on to it; those of the terminal reach it anyway.
  */
+
+#include <sys/types.h>
 
 #include "base/base.h"
 
@@ -26,3 +28,6 @@ struct run {
  *         -ECHILD if its status cannot be had.
  */
 _must_check_ int run_program(const struct run *run, int *ret_status);
+
+/* The same of the file @path, without QEMU; @argv is ended by NULL, @ret_pid its process ID. */
+_must_check_ int run_native(const char *path, char **argv, pid_t *ret_pid, int *ret_status);

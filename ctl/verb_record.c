@@ -31,7 +31,8 @@ static int find_qemu(char **ret_path)
 	return EXIT_FAILED;
 }
 
-static int run(sd_bus *bus, const struct program *program, int *ret_status, uint64_t *ret_since_ns)
+static int run_emulated(sd_bus *bus, const struct program *program, int *ret_status,
+			uint64_t *ret_since_ns)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(freep) char *qemu = NULL;
@@ -76,14 +77,14 @@ static int own_status(const char *path, int status)
 	return WEXITSTATUS(status);
 }
 
-static int save(sd_bus *bus, uint64_t since_ns, const char *output, bool json)
+static int save(sd_bus *bus, const struct client_scope *scope, const char *output, bool json)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
 	char size[SHOW_SIZE_MAX];
 	int r;
 
-	r = client_snapshot(bus, since_ns, &reply, &snapshot);
+	r = client_snapshot(bus, scope, &reply, &snapshot);
 	if (r == EXIT_OK && output)
 		r = fetch_snapshot(bus, snapshot.id, output);
 	if (r != EXIT_OK)
@@ -103,27 +104,60 @@ static int save(sd_bus *bus, uint64_t since_ns, const char *output, bool json)
 	return EXIT_OK;
 }
 
+static int record_emulated(sd_bus *bus, char **command, struct client_scope *scope, int *ret_status)
+{
+	_cleanup_(program_deinit) struct program program = {};
+	int status = 0, r;
+
+	r = program_init(&program, command);
+	if (r == EXIT_OK)
+		r = run_emulated(bus, &program, &status, &scope->since_ns);
+	if (r == EXIT_OK)
+		*ret_status = own_status(program.path, status);
+	return r;
+}
+
+/* The recorder sees all that runs; the snapshot is of the program and of what it starts. */
+static int record_native(char **command, struct client_scope *scope, int *ret_status)
+{
+	_cleanup_(freep) char *path = NULL;
+	int status = 0, r;
+	pid_t pid;
+
+	r = program_find(command[0], &path);
+	if (r == 0)
+		r = run_native(path, command, &pid, &status);
+	if (r < 0) {
+		errno = -r;
+		log_error("%s: %m", command[0]);
+		return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+	}
+	scope->pid = (uint32_t)pid;
+	*ret_status = own_status(path, status);
+	return EXIT_OK;
+}
+
 static int record(const struct context *context, const char *output, char **command,
 		  int *ret_status)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-	_cleanup_(program_deinit) struct program program = {};
-	uint64_t since_ns = 0;
-	int status = 0, r;
+	struct client_scope scope = {};
+	bool emulated = false;
+	int r;
 
 	if (output && (r = fetch_check(output)) != EXIT_OK)
 		return r;
-	r = program_init(&program, command);
+	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
-		r = client_connect(context->socket, &bus);
+		r = client_is_emulated(bus, &emulated);
 	if (r == EXIT_OK)
-		r = run(bus, &program, &status, &since_ns);
+		r = emulated ? record_emulated(bus, command, &scope, ret_status)
+			     : record_native(command, &scope, ret_status);
 	if (r != EXIT_OK)
 		return r;
-	*ret_status = own_status(program.path, status);
-	r = save(bus, since_ns, output, context->json);
+	r = save(bus, &scope, output, context->json);
 	if (r != EXIT_OK)
-		log_notice("%s ran, and ended with status %d", program.path, *ret_status);
+		log_notice("%s ran, and ended with status %d", command[0], *ret_status);
 	return r;
 }
 

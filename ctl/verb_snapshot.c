@@ -2,8 +2,11 @@
 
 /* ptctl snapshot */
 
+#include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "ctl/client.h"
@@ -11,16 +14,64 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 
+static int parse_pid(const char *text, uint32_t *ret_pid)
+{
+	unsigned long pid;
+	char *end;
+
+	errno = 0;
+	pid = strtoul(text, &end, 10);
+	if (errno || *end || text[0] < '0' || text[0] > '9' || pid == 0 || pid > INT32_MAX) {
+		log_error("snapshot: \"%s\" is no process ID", text);
+		return -EINVAL;
+	}
+	*ret_pid = (uint32_t)pid;
+	return 0;
+}
+
+/* Return: index of the first argument that is no option, or -EINVAL. */
+static int parse(int argc, char **argv, struct client_scope *scope, const char **output)
+{
+	static const struct option options[] = {
+		{ "output", required_argument, NULL, 'o' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "cpu", required_argument, NULL, 'C' },
+		{},
+	};
+	int option;
+
+	optind = 0; /* start over: main() has parsed options of its own */
+	while ((option = getopt_long(argc, argv, "+o:p:C:", options, NULL)) >= 0) {
+		switch (option) {
+		case 'o':
+			*output = optarg;
+			break;
+		case 'p':
+			if (parse_pid(optarg, &scope->pid) < 0)
+				return -EINVAL;
+			break;
+		case 'C':
+			scope->cpus = optarg;
+			break;
+		default:
+			log_error("snapshot: see ptctl --help");
+			return -EINVAL;
+		}
+	}
+	return optind;
+}
+
 int verb_snapshot(const struct context *context, int argc, char **argv)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
 	char size[SHOW_SIZE_MAX];
+	struct client_scope scope = {};
 	const char *output = NULL;
 	int r;
 
-	r = fetch_parse_output("snapshot", argc, argv, &output);
+	r = parse(argc, argv, &scope, &output);
 	if (r < 0)
 		return EXIT_USAGE;
 	if (r < argc) {
@@ -31,7 +82,7 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 		return r;
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
-		r = client_snapshot(bus, 0, &reply, &snapshot);
+		r = client_snapshot(bus, &scope, &reply, &snapshot);
 	if (r == EXIT_OK && output)
 		r = fetch_snapshot(bus, snapshot.id, output);
 	if (r != EXIT_OK)

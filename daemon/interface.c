@@ -136,33 +136,73 @@ static int resume_recorder(sd_bus_message *m, void *userdata, sd_bus_error *erro
 	return pause_or_resume(m, userdata, false, error);
 }
 
-static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
 {
-	const struct interface_peer *peer = userdata;
-	const char *id, *option;
-	uint64_t since = 0;
+	const char *text;
 	int r;
 
-	r = denied(peer, error);
+	r = sd_bus_message_read(m, "v", "s", &text);
 	if (r < 0)
 		return r;
+	if (cpulist_parse(text, &scope->cpus) < 0)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+					 "\"%s\" is no list of CPUs: 0-3,8 is one.", text);
+	scope->some_cpus = scope->cpus.end > 0;
+	return 0;
+}
+
+static int read_option(sd_bus_message *m, const char *option, struct scope *scope,
+		       sd_bus_error *error)
+{
+	if (strcmp(option, "since") == 0)
+		return sd_bus_message_read(m, "v", "t", &scope->since_ns);
+	if (strcmp(option, "pid") == 0)
+		return sd_bus_message_read(m, "v", "u", &scope->pid);
+	if (strcmp(option, "cpus") == 0)
+		return read_cpus(m, scope, error);
+	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "There is no option \"%s\".",
+				 option);
+}
+
+/* The options of TakeSnapshot. Return: 0 or negative errno, also if @error says why. */
+static int read_scope(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
+{
+	const char *option;
+	int r;
+
 	r = sd_bus_message_enter_container(m, 'a', "{sv}");
 	while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
 		r = sd_bus_message_read(m, "s", &option);
-		if (r >= 0 && strcmp(option, "since") != 0)
-			return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-						 "There is no option \"%s\".", option);
 		if (r >= 0)
-			r = sd_bus_message_read(m, "v", "t", &since);
+			r = read_option(m, option, scope, error);
 		if (r >= 0)
 			r = sd_bus_message_exit_container(m);
 		if (r >= 0)
 			r = 1;
 	}
+	return r < 0 ? r : 0;
+}
+
+static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	struct scope scope = {};
+	uint32_t n_cpus;
+	const char *id;
+	int r;
+
+	r = denied(peer, error);
 	if (r < 0)
 		return r;
-
-	r = manager_take_snapshot(peer->interface->manager, since, &id);
+	r = read_scope(m, &scope, error);
+	if (r < 0)
+		return r;
+	n_cpus = manager_status(peer->interface->manager).n_cpus;
+	if (scope.cpus.end > n_cpus)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+					 "There is no CPU %" PRIu32 ": there are %" PRIu32 ".",
+					 scope.cpus.end - 1, n_cpus);
+	r = manager_take_snapshot(peer->interface->manager, &scope, &id);
 	if (r == -EBUSY)
 		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
 					 "%u snapshots are waiting to be written already.",

@@ -238,7 +238,7 @@ struct jobs *jobs_free(struct jobs *jobs)
 	return NULL;
 }
 
-int jobs_add(struct jobs *jobs, const char *id, uint64_t since_ns)
+int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope)
 {
 	struct job *job;
 	int r;
@@ -249,7 +249,8 @@ int jobs_add(struct jobs *jobs, const char *id, uint64_t since_ns)
 	if (!job)
 		return -ENOMEM;
 	job->jobs = jobs;
-	job->since_ns = since_ns;
+	if (scope)
+		job->scope = *scope;
 	(void)snprintf(job->id, sizeof(job->id), "%s", id);
 	r = vec_push(&jobs->list, job);
 	if (r < 0) {

@@ -25,7 +25,7 @@ typedef struct sd_event sd_event;
 struct job {
 	struct jobs *jobs; /* borrowed: the queue */
 	char id[SPOOL_ID_MAX];
-	uint64_t since_ns; /* see snapshot_request */
+	struct scope scope;
 	bool done;
 	int error; /* negative errno if it failed */
 	char message[256];
@@ -57,8 +57,8 @@ struct jobs *jobs_free(struct jobs *jobs);
 
 DEFINE_CLEANUP(struct jobs *, jobs_free);
 
-/* Ask for a job called @id. Return: 0, -EBUSY if too many wait, or negative errno. */
-_must_check_ int jobs_add(struct jobs *jobs, const char *id, uint64_t since_ns);
+/* Ask for a job called @id; @scope is copied, NULL: of all. Return: 0, -EBUSY if too many wait, or negative errno. */
+_must_check_ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope);
 
 /*
  * For work(), in the thread: have gather() run in the event loop.

@@ -32,6 +32,8 @@
 #include "decoder/util/dirs.h"
 
 #define DRAIN_US       UINT64_C(50000)
+#define DRAIN_MIN_US   UINT64_C(1000)        /* of a source that says when there is something */
+#define DRAIN_PART     20u                   /* of one CPU, that draining such a source may take */
 #define DRAIN_GRACE_US UINT64_C(60000000)    /* for a program that was given the pool to start */
 #define ROOM_RETRY     (UINT64_C(256) << 20) /* to have free before a snapshot is tried again */
 #define TICK_US        UINT64_C(1000000)
@@ -169,16 +171,28 @@ static int on_drain(sd_event_source *timer, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
-/* At once, since what is mapped may be gone soon, but not more often than that. */
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* At once, since what is mapped may be gone soon; and soon again, unless that takes much. */
 static int on_records(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct manager *m = userdata;
+	const uint64_t begun = now_us();
+	uint64_t pause;
 	int r;
 
 	(void)fd;
 	(void)revents;
 	drain(m);
-	r = sd_event_source_set_time_relative(m->drain_timer, DRAIN_US);
+	pause = DRAIN_PART * (now_us() - begun);
+	pause = pause < DRAIN_MIN_US ? DRAIN_MIN_US : pause < DRAIN_US ? pause : DRAIN_US;
+	r = sd_event_source_set_time_relative(m->drain_timer, pause);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(m->drain_timer, SD_EVENT_ONESHOT);
 	if (r >= 0)
@@ -294,7 +308,7 @@ static int prepare(struct job *job, void *userdata)
 		.source = m->source,
 		.keep = m->keep,
 		.store_fd = spool_store_fd(m->spool),
-		.since_ns = job->since_ns,
+		.scope = job->scope,
 		.jit_max = m->config.jit_max,
 		.mem_max = m->config.mem_max,
 		.cancel = &job->cancel,
@@ -358,7 +372,11 @@ static int work(struct job *job)
 	/* More was written than foreseen, or others filled the disk meanwhile. */
 	if (r == -ENOSPC && make_room(work, needed + ROOM_RETRY, 0, &n) == 0 && n > 0)
 		r = write_snapshot(job, &what);
-	if (r < 0)
+	if (r == -ESRCH)
+		(void)snprintf(job->message, sizeof(job->message),
+			       "process %" PRIu32 " did not run as far back as the rings go",
+			       job->scope.pid);
+	else if (r < 0)
 		(void)snprintf(job->message, sizeof(job->message),
 			       "cannot write %s of snapshot %s under %s: %s", what, job->id,
 			       spool_path(work->spool), strerror(-r));
@@ -407,7 +425,7 @@ static const struct jobs_ops jobs_ops = {
 	.finish = finish,
 };
 
-int manager_take_snapshot(struct manager *manager, uint64_t since_ns, const char **ret_id)
+int manager_take_snapshot(struct manager *manager, const struct scope *scope, const char **ret_id)
 {
 	struct timespec now;
 	struct tm tm;
@@ -419,7 +437,7 @@ int manager_take_snapshot(struct manager *manager, uint64_t since_ns, const char
 	(void)strftime(time, sizeof(time), "%Y%m%dT%H%M%S", &tm);
 	(void)snprintf(manager->id, sizeof(manager->id), "%s.%06uZ-%" PRIu64, time,
 		       (unsigned)(now.tv_nsec / 1000), manager->n_ids + 1);
-	r = jobs_add(manager->jobs, manager->id, since_ns);
+	r = jobs_add(manager->jobs, manager->id, scope);
 	if (r < 0)
 		return r;
 	manager->n_ids++;

@@ -19,6 +19,7 @@ struct config;
 struct job;
 struct jobs;
 struct manager;
+struct scope;
 struct spool;
 
 struct manager_options {
@@ -78,8 +79,7 @@ _must_check_ int manager_open_source(struct manager *manager, int *ret_fd, const
  */
 _must_check_ int manager_pause(struct manager *manager, bool pause);
 
-/* Queue a snapshot, of what was recorded since the source was opened last before @since_ns
- * (CLOCK_MONOTONIC; 0: of all). @ret_id is the manager's, until the next call. Return: 0, -EBUSY, or negative
- * errno. */
-_must_check_ int manager_take_snapshot(struct manager *manager, uint64_t since_ns,
+/* Queue a snapshot of what is in @scope. @ret_id is the manager's, until the next call. Return: 0,
+ * -EBUSY, or negative errno. */
+_must_check_ int manager_take_snapshot(struct manager *manager, const struct scope *scope,
 				       const char **ret_id);

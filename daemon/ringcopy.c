@@ -9,6 +9,7 @@
 
 #include "daemon/cpucopy.h"
 #include "daemon/meminfo.h"
+#include "daemon/scope.h"
 #include "daemon/source.h"
 
 /* PT that may be in memory before it is written, at least; a ring is copied as a whole all the same. */
@@ -27,8 +28,8 @@ static void heads_since(const struct ringcopy *rings, uint32_t cpu, uint64_t *re
 			uint64_t *ret_switches)
 {
 	*ret_pt = *ret_switches = 0;
-	if (rings->since_ns > 0)
-		rings->source->ops->marked(rings->source, cpu, rings->since_ns, ret_pt,
+	if (rings->scope->since_ns > 0)
+		rings->source->ops->marked(rings->source, cpu, rings->scope->since_ns, ret_pt,
 					   ret_switches);
 }
 
@@ -55,6 +56,8 @@ static void *copy(void *userdata)
 
 		if (cpu >= n_cpus)
 			break;
+		if (!scope_has_cpu(rings->scope, cpu))
+			continue;
 		r = copy_pt(rings, cpu);
 		atomic_fetch_add(&p->bytes, rings->cpus[cpu].pt_size);
 		if (r < 0)
@@ -106,6 +109,8 @@ int ringcopy_some(const struct ringcopy *ringcopy, uint32_t first, uint32_t *ret
 	for (uint32_t i = first; r == 0 && i < end; i++) {
 		uint64_t pt_since, switches_since;
 
+		if (!scope_has_cpu(ringcopy->scope, i))
+			continue;
 		heads_since(ringcopy, i, &pt_since, &switches_since);
 		r = cpucopy_switches(&ringcopy->cpus[i], source, i, switches_since);
 	}

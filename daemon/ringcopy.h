@@ -14,13 +14,14 @@
 #include "base/base.h"
 
 struct cpucopy;
+struct scope;
 struct source;
 
 /* All of it is borrowed. */
 struct ringcopy {
 	struct source *source;
-	struct cpucopy *cpus;      /* source->n_cpus of them */
-	uint64_t since_ns;         /* leave out what is older than the mark of then; 0: nothing */
+	struct cpucopy *cpus; /* source->n_cpus of them */
+	const struct scope *scope;
 	const atomic_bool *cancel; /* may be NULL */
 };
 

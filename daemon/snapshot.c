@@ -37,6 +37,7 @@ struct writer {
 	struct bundle *bundle;
 	struct cpucopy *cpus; /* source->n_cpus of them */
 	struct map pids;      /* those whose objects belong in the snapshot */
+	struct map only;      /* those that are asked for, if not all are */
 	struct taken *taken;  /* of known.objects */
 	VEC(struct perffile_object) with_build_id;
 	uint64_t time_first, time_last;
@@ -74,11 +75,34 @@ static int note_switches(struct writer *w, const struct cpucopy *cpu)
 
 	while (record_next(&c, &record) == 0) {
 		stretch(w, record.trailer.time);
+		if (w->request->scope.pid && !map_get(&w->only, record.trailer.pid))
+			continue;
 		r = map_put(&w->pids, record.trailer.pid, 1);
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+/* Whose PT is asked for, as is known before the rings are frozen: who was started later is not. */
+static int find_scope(struct writer *w)
+{
+	const struct snapshot_request *q = w->request;
+	int r;
+
+	if (q->scope.pid == 0)
+		return 0;
+	r = q->gather(q->userdata, &w->known);
+	return r < 0 ? r : scope_pids(&q->scope, w->known.tasks, &w->only);
+}
+
+/* Did somebody run there who is asked for? If not, forget what was copied. */
+static bool is_in_scope(struct writer *w, uint32_t cpu)
+{
+	if (w->request->scope.pid == 0 || scope_ran(&w->only, cpucopy_records(&w->cpus[cpu])))
+		return true;
+	cpucopy_deinit(&w->cpus[cpu]);
+	return false;
 }
 
 /* A child has the mappings of its parent, so the parents of those who ran matter too. */
@@ -221,7 +245,7 @@ static int write_rings(struct writer *w)
 	const struct ringcopy rings = {
 		.source = source,
 		.cpus = w->cpus,
-		.since_ns = w->request->since_ns,
+		.scope = &w->request->scope,
 		.cancel = w->request->cancel,
 	};
 	bool frozen = true;
@@ -236,7 +260,8 @@ static int write_rings(struct writer *w)
 		if (end == source->n_cpus)
 			thaw(source, &frozen);
 		for (uint32_t i = first; r == 0 && i < end; i++) {
-			r = note_switches(w, &w->cpus[i]);
+			if (is_in_scope(w, i))
+				r = note_switches(w, &w->cpus[i]);
 			if (r == 0)
 				r = write_pt(w, i);
 		}
@@ -365,6 +390,7 @@ static void put_manifest(FILE *f, void *userdata)
 		w->result.bytes_pt);
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
 		w->result.n_missing);
+	scope_print(&q->scope, f);
 	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->known.sideband_lost);
 	(void)fflush(w->notes_stream);
 	(void)fwrite(w->notes, 1, w->notes_size, f);
@@ -383,7 +409,11 @@ static int write_data(struct writer *w)
 	w->step = PTD_SNAPSHOT_DATA;
 	r = perffile_new(w->dir_fd, PTD_SNAPSHOT_DATA, &w->request->source->facts, &w->data);
 	if (r == 0)
+		r = find_scope(w);
+	if (r == 0)
 		r = write_rings(w);
+	if (r == 0 && w->request->scope.pid && w->pids.n_used == 0)
+		r = -ESRCH;
 	if (r == 0)
 		r = w->request->gather(w->request->userdata, &w->known);
 	if (r == 0)
@@ -534,6 +564,7 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	(void)perffile_free(w.data);
 	(void)bundle_free(w.bundle);
 	map_deinit(&w.pids);
+	map_deinit(&w.only);
 	vec_deinit(&w.with_build_id);
 
 	if (r < 0)

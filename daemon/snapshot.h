@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/scope.h"
 
 struct jitfile;
 struct keep;
@@ -40,7 +41,7 @@ struct snapshot_request {
 	struct source *source; /* that nobody else freezes before the call returns */
 	struct keep *keep;     /* whose the objects are: some may still wait to be copied */
 	int store_fd;
-	uint64_t since_ns;         /* leave out what was recorded before the mark of then; 0: all */
+	struct scope scope;
 	uint64_t jit_max, mem_max; /* bytes of JITs' files and of anonymous memory, at most */
 	const atomic_bool *cancel; /* give up when it becomes true; may be NULL */
 
@@ -61,7 +62,7 @@ struct snapshot_result {
 /*
  * Write all files of a snapshot into the empty directory @dir_fd.
  *
- * Return: 0; -ECANCELED; or negative errno, and @reterr_what is the file or step that failed, a
+ * Return: 0; -ECANCELED; -ESRCH if the process of the scope did not run; or negative errno, and @reterr_what is the file or step that failed, a
  *         constant.
  */
 _must_check_ int snapshot_write(const struct snapshot_request *request, int dir_fd,

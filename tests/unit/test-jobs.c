@@ -113,7 +113,7 @@ static void answers(void **state)
 		f->n_asked = rows[i].n_asked;
 		f->answer = rows[i].answer;
 		f->n_gathered = 0;
-		assert_int_equal(jobs_add(f->jobs, id, 0), 0);
+		assert_int_equal(jobs_add(f->jobs, id, NULL), 0);
 		run_until_done(f);
 		assert_int_equal(f->n_gathered, rows[i].n_asked);
 		assert_int_equal(f->heard, rows[i].expected);
@@ -129,8 +129,8 @@ static void given_up(void **state)
 	struct fixture *f = *state;
 
 	f->n_asked = 2;
-	assert_int_equal(jobs_add(f->jobs, "a", 0), 0);
-	assert_int_equal(jobs_add(f->jobs, "b", 0), 0);
+	assert_int_equal(jobs_add(f->jobs, "a", NULL), 0);
+	assert_int_equal(jobs_add(f->jobs, "b", NULL), 0);
 	while (f->n_prepared == 0)
 		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
 	f->jobs = jobs_free(f->jobs);
@@ -146,9 +146,9 @@ static void too_many(void **state)
 
 	for (unsigned i = 0; i <= JOBS_WAITING_MAX; i++) {
 		(void)snprintf(id, sizeof(id), "%u", i);
-		assert_int_equal(jobs_add(f->jobs, id, 0), 0);
+		assert_int_equal(jobs_add(f->jobs, id, NULL), 0);
 	}
-	assert_int_equal(jobs_add(f->jobs, "one more", 0), -EBUSY);
+	assert_int_equal(jobs_add(f->jobs, "one more", NULL), -EBUSY);
 	run_until_done(f);
 	assert_int_equal(f->n_finished, JOBS_WAITING_MAX + 1);
 }

@@ -110,7 +110,7 @@ static int gather(void *userdata, struct snapshot_known *ret_known)
 {
 	struct fixture *f = userdata;
 
-	assert_true(f->fake.frozen);
+	assert_true(f->fake.frozen || f->request.scope.pid > 0);
 	*ret_known = f->known;
 	return 0;
 }
@@ -414,6 +414,71 @@ static void objects_of_those_who_ran(void **state)
 	assert_string_equal(text, "2\n2\n2\n");
 }
 
+/* Three CPUs: on one ran a child of 10, on the next 30, on the third nobody knows who. */
+static void make_three_cpus(struct fixture *f)
+{
+	records_comm(&f->tasks, 10, "ten", 1);
+	records_fork(&f->tasks, 20, 10, 2);
+	records_comm(&f->tasks, 30, "thirty", 3);
+	records_switch(&f->fake.switches[0].bytes, 20, false, 4, 0);
+	records_switch(&f->fake.switches[1].bytes, 30, false, 5, 1);
+	for (uint32_t i = 0; i < N_CPUS; i++)
+		records_add(&f->fake.aux[i].bytes, "sixteen bytes PT", 16);
+}
+
+static void scopes(void **state)
+{
+	static const struct {
+		uint32_t pid;
+		const char *cpus, *pt, *says; /* of which CPUs there is PT */
+		const char * not ;            /* what is not in the data */
+	} rows[] = {
+		{ 0, "", "012", "", "none" },
+		{ 0, "1", "1", "scope_cpus=1\n", "none" },
+		{ 0, "0,2", "02", "scope_cpus=0,2\n", "thirty" },
+		{ 10, "", "02", "scope_pid=10\n", "thirty" },
+		{ 20, "", "02", "scope_pid=20\n", "thirty" },
+		{ 30, "", "12", "scope_pid=30\n", "ten" },
+		{ 30, "1-2", "12", "scope_pid=30\nscope_cpus=1,2\n", "ten" },
+		{ 30, "0", NULL, NULL, NULL },
+		{ 7, "", NULL, NULL, NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct fixture *f;
+		char *manifest, *data;
+		size_t n;
+
+		(void)tear_down(state);
+		(void)set_up(state);
+		f = *state;
+		print_message("  row %zu\n", i);
+		make_three_cpus(f);
+		f->request.scope.pid = rows[i].pid;
+		assert_int_equal(cpulist_parse(rows[i].cpus, &f->request.scope.cpus), 0);
+		f->request.scope.some_cpus = rows[i].cpus[0] != 0;
+		if (!rows[i].pt) {
+			assert_int_equal(take(f), -ESRCH);
+			continue;
+		}
+		assert_int_equal(take(f), 0);
+		assert_int_equal(f->result.n_cpus, strlen(rows[i].pt));
+		manifest = output_of(&n, "cat %s/snap/manifest", f->dir);
+		for (char cpu = '0'; cpu < '0' + N_CPUS; cpu++) {
+			char line[32];
+
+			(void)snprintf(line, sizeof(line), "cpu.%c.bytes=16\n", cpu);
+			assert_int_equal(strstr(manifest, line) != NULL,
+					 strchr(rows[i].pt, cpu) != NULL);
+		}
+		assert_has(manifest, rows[i].says);
+		data = output_of(&n, "strings %s/snap/data", f->dir);
+		assert_has_not(data, rows[i].not );
+		free(manifest);
+		free(data);
+	}
+}
+
 /* The kernel maps it into every process, from no file. */
 static void the_vdso(void **state)
 {
@@ -616,6 +681,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(objects_of_those_who_ran, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),

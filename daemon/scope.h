@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Scope
+ *
+ * What, of all that is recorded, belongs in a snapshot. Zeros: all of it.
+ *
+ * The PT of a CPU is one stream, of whoever ran there. So of a process it is that of the CPUs on
+ * which it ran, whole; but mappings, objects and memory are its own only.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "base/cursor.h"
+#include "daemon/cpulist.h"
+#include "decoder/util/map.h"
+
+struct sideband_view;
+
+struct scope {
+	uint64_t since_ns; /* CLOCK_MONOTONIC: not what is older than the source's mark of then */
+	uint32_t pid;      /* of a process, and of those that it started; 0: of all */
+	bool some_cpus;
+	struct cpulist cpus; /* of those only */
+};
+
+static inline bool scope_has_cpu(const struct scope *scope, uint32_t cpu)
+{
+	return !scope->some_cpus || cpulist_has(&scope->cpus, cpu);
+}
+
+/* The process and, as far as the records tell, those that it started, and so on. @ret_pids is the
+ * caller's, a map that has been made zero. Return: 0, or -ENOMEM. */
+_must_check_ int scope_pids(const struct scope *scope, const struct sideband_view *tasks,
+			    struct map *ret_pids);
+
+/* Do the switch records of a CPU, whole ones, say that one of @pids ran there? Without any nobody
+ * knows who did, so it may have been they. */
+bool scope_ran(const struct map *pids, struct cursor switches);
+
+/* Print what the manifest says of it: nothing of all. */
+void scope_print(const struct scope *scope, FILE *f);
