@@ -29,6 +29,10 @@ static void usage(FILE *f)
 	    "output)\n"
 	    "  -e, --engine NAME     block (default), or insn: the reference, slower\n"
 	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
+	    "      --buildid-dir DIR look there for files by build-id; laid out as perf's, which "
+	    "is the\n"
+	    "                        default: ~/.debug\n"
+	    "      --symfs DIR       look for files below DIR instead of at their paths\n"
 	    "      --force           decode although the snapshot's hashes differ\n"
 	    "      --cpu F/M/S       family, model and stepping of the recording CPU\n"
 	    "      --mtc-freq N      MTC period of the recording\n"
@@ -174,6 +178,8 @@ static int set_output_path(struct command *c, const char *path)
 enum {
 	OPT_FORCE = 256,
 	OPT_DEBUG_DIR,
+	OPT_BUILDID_DIR,
+	OPT_SYMFS,
 	OPT_CPU,
 	OPT_MTC_FREQ,
 	OPT_NOM_FREQ,
@@ -190,6 +196,8 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "engine", required_argument, NULL, 'e' },
 	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
+	{ "buildid-dir", required_argument, NULL, OPT_BUILDID_DIR },
+	{ "symfs", required_argument, NULL, OPT_SYMFS },
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "cpu", required_argument, NULL, OPT_CPU },
 	{ "mtc-freq", required_argument, NULL, OPT_MTC_FREQ },
@@ -220,6 +228,12 @@ static int parse_option(struct command *c, int option)
 		return ptd_engine_exists(optarg) ? 0 : wrong("no such engine", optarg);
 	case OPT_DEBUG_DIR:
 		c->options.debug_dir = optarg;
+		return 0;
+	case OPT_BUILDID_DIR:
+		c->options.buildid_dir = optarg;
+		return 0;
+	case OPT_SYMFS:
+		c->options.symfs = optarg;
 		return 0;
 	case OPT_FORCE:
 		c->options.force = true;
@@ -253,6 +267,21 @@ static int parse_option(struct command *c, int option)
 	}
 }
 
+/* Where perf keeps what it recorded. */
+static int default_buildid_dir(struct command *c)
+{
+	const char *home = secure_getenv("HOME");
+
+	if (!home || home[0] != '/')
+		return 0;
+	if (asprintf(&c->home_debug, "%s/.debug", home) < 0) {
+		c->home_debug = NULL;
+		return -ENOMEM;
+	}
+	c->options.buildid_dir = c->home_debug;
+	return 0;
+}
+
 int command_parse(struct command *c, int argc, char **argv)
 {
 	int option, status;
@@ -282,6 +311,8 @@ int command_parse(struct command *c, int argc, char **argv)
 		if (c->outputs[i].ops->output_directory && !c->outputs[i].path)
 			return wrong("a directory must be named by -o for format",
 				     c->outputs[i].ops->name);
+	if (!c->options.buildid_dir && default_buildid_dir(c) < 0)
+		return report(-ENOMEM, NULL);
 	c->options.raw_code = c->code.items;
 	c->options.n_raw_code = c->code.n;
 	return STATUS_OK;
@@ -290,4 +321,5 @@ int command_parse(struct command *c, int argc, char **argv)
 void command_deinit(struct command *c)
 {
 	raw_code_deinit(&c->code);
+	free(c->home_debug);
 }

@@ -35,6 +35,7 @@ struct command {
 	struct raw_code code;
 	struct output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
+	char *home_debug; /* ~/.debug */
 };
 
 /*

@@ -226,7 +226,7 @@ static bool is_snapshot(const char *input)
 static int enter_sandbox(const struct command *c)
 {
 	const struct ptd_options *o = &c->options;
-	struct sandbox_root roots[COMMAND_OUTPUTS_MAX + 4], *root = roots;
+	struct sandbox_root roots[COMMAND_OUTPUTS_MAX + 6], *root = roots;
 	char *parents[COMMAND_OUTPUTS_MAX] = {};
 	int r = 0;
 
@@ -235,6 +235,10 @@ static int enter_sandbox(const struct command *c)
 	*root++ = (struct sandbox_root){ .path = o->input ? o->input : o->raw_pt };
 	if (o->debug_dir)
 		*root++ = (struct sandbox_root){ .path = o->debug_dir };
+	if (o->buildid_dir)
+		*root++ = (struct sandbox_root){ .path = o->buildid_dir };
+	if (o->symfs)
+		*root++ = (struct sandbox_root){ .path = o->symfs };
 	if (o->raw_pt || !is_snapshot(o->input))
 		*root++ = (struct sandbox_root){ .path = "/" };
 	for (size_t i = 0; i < c->n_outputs && r == 0; i++) {

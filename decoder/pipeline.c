@@ -130,6 +130,9 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 		    o->input);
 	if (r < 0)
 		return r;
+	r = objects_look_in(d->objects, o->buildid_dir, o->symfs);
+	if (r < 0)
+		return r;
 	r = timeline_new(d->trace, d->objects, &d->timeline);
 	if (r < 0)
 		return r;
@@ -145,13 +148,26 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 
 static int make_resolver(struct ptd_decoder *d, const struct ptd_options *o)
 {
-	const char *const dirs[] = { o->debug_dir, DEBUGFILE_SYSTEM_DIR };
+	_cleanup_(freep) char *symfs_dir = NULL;
+	const char *dirs[3];
+	size_t n = 0;
 
+	if (o->symfs && asprintf(&symfs_dir, "%s" DEBUGFILE_SYSTEM_DIR, o->symfs) < 0) {
+		symfs_dir = NULL;
+		return -ENOMEM;
+	}
+	if (o->debug_dir)
+		dirs[n++] = o->debug_dir;
+	if (symfs_dir)
+		dirs[n++] = symfs_dir;
+	dirs[n++] = DEBUGFILE_SYSTEM_DIR;
 	return resolver_new(
 	    &(struct debugfile_places){
 		.snapshot = is_snapshot(o) ? o->input : NULL,
-		.dirs = o->debug_dir ? dirs : dirs + 1,
-		.n_dirs = o->debug_dir ? 2 : 1,
+		.buildid_dir = o->buildid_dir,
+		.symfs = o->symfs,
+		.dirs = dirs,
+		.n_dirs = n,
 	    },
 	    &d->resolver);
 }

@@ -42,6 +42,8 @@ struct answer {
 struct objects {
 	char *dir;         /* the snapshot, or NULL */
 	struct kept *kept; /* its objects.map, or NULL */
+	char *buildid_dir; /* or NULL, like the next */
+	char *symfs;
 	struct arena arena;
 	struct map answers; /* hash of path → struct answer */
 	VEC(struct file *) files;
@@ -219,20 +221,69 @@ static int search_snapshot(const struct objects *objects, const char *path,
 	return r == KEPT_NONE ? 0 : r;
 }
 
+/* By build-id only, so that it does not matter what the file was called. Return: 0 or -ENOMEM. */
+static int search_by_id(const struct objects *objects, const struct buildid *wanted,
+			enum object_state *state, struct file **ret_file)
+{
+	/* The last is how perf called it once. */
+	static const char *const names[] = { "/elf", "/vdso", "" };
+	char hex[BUILDID_HEX_MAX];
+
+	if (!objects->buildid_dir || wanted->size < 2)
+		return 0;
+	buildid_hex(wanted, hex);
+	for (size_t i = 0; i < ARRAY_LEN(names) && *state != OBJECT_OK; i++) {
+		_cleanup_(freep) char *path = NULL;
+
+		if (asprintf(&path, "%s/.build-id/%.2s/%s%s", objects->buildid_dir, hex, hex + 2,
+			     names[i]) < 0) {
+			path = NULL;
+			return -ENOMEM;
+		}
+		try_path(path, wanted, state, ret_file);
+	}
+	return 0;
+}
+
+/* At the path, or below the directory that stands for the root. Return: 0 or -ENOMEM. */
+static int search_at_path(const struct objects *objects, const char *path,
+			  const struct buildid *wanted, enum object_state *state,
+			  struct file **ret_file)
+{
+	_cleanup_(freep) char *below = NULL;
+
+	if (objects->symfs && asprintf(&below, "%s%s", objects->symfs, path) < 0) {
+		below = NULL;
+		return -ENOMEM;
+	}
+	try_path(below ?: path, wanted, state, ret_file);
+	return 0;
+}
+
 static int search(const struct objects *objects, const char *path, const struct buildid *wanted,
 		  enum object_state *ret_state, struct file **ret_file)
 {
 	enum object_state state = mapname_is_file(path) ? OBJECT_MISSING : OBJECT_NO_FILE;
+	bool is_only_there = false;
 	int r = 0;
 
 	if (objects->dir) {
 		r = search_snapshot(objects, path, wanted, &state, ret_file);
 		if (r < 0)
 			return r;
+		is_only_there = r == KEPT_AMBIGUOUS;
 	}
-	if (mapname_is_file(path) && r != KEPT_AMBIGUOUS &&
-	    (state == OBJECT_MISSING || (state == OBJECT_WRONG_ID && wanted->size)))
-		try_path(path, wanted, &state, ret_file);
+	if (state != OBJECT_OK) {
+		r = search_by_id(objects, wanted, &state, ret_file);
+		if (r < 0)
+			return r;
+	}
+	if (mapname_is_file(path) && !is_only_there &&
+	    (state == OBJECT_MISSING || (state == OBJECT_WRONG_ID && wanted->size))) {
+		r = search_at_path(objects, path, wanted, &state, ret_file);
+		if (r < 0)
+			return r;
+	}
 	*ret_state = state;
 	return 0;
 }
@@ -420,6 +471,13 @@ int objects_new(const char *snapshot_dir, struct objects **ret_objects)
 	return 0;
 }
 
+int objects_look_in(struct objects *objects, const char *buildid_dir, const char *symfs)
+{
+	objects->buildid_dir = buildid_dir ? strdup(buildid_dir) : NULL;
+	objects->symfs = symfs ? strdup(symfs) : NULL;
+	return (buildid_dir && !objects->buildid_dir) || (symfs && !objects->symfs) ? -ENOMEM : 0;
+}
+
 struct objects *objects_free(struct objects *objects)
 {
 	if (!objects)
@@ -427,6 +485,8 @@ struct objects *objects_free(struct objects *objects)
 	for (size_t i = 0; i < objects->files.n; i++)
 		(void)file_free(objects->files.items[i]);
 	vec_deinit(&objects->files);
+	free(objects->buildid_dir);
+	free(objects->symfs);
 	map_deinit(&objects->answers);
 	(void)kept_free(objects->kept);
 	arena_deinit(&objects->arena);

@@ -5,7 +5,7 @@
  * Object
  *
  * A file that code comes from, found by the path it was mapped by and by its build-id: first among
- * the objects of the snapshot, then at the path itself. Its bytes are mapped once and shared. A
+ * the objects of the snapshot, then in a directory of build-ids, then at the path itself. Its bytes are mapped once and shared. A
  * file that cannot be used stays as an object that says why.
  */
 
@@ -47,6 +47,16 @@ struct objects;
  */
 _must_check_ int objects_new(const char *snapshot_dir, struct objects **ret_objects);
 struct objects *objects_free(struct objects *objects);
+
+/*
+ * Look also elsewhere, behind the snapshot: in @buildid_dir, by build-id (laid out as perf's cache,
+ * ~/.debug, or our objects/); then at the paths below @symfs, and not at the paths themselves. Both may
+ * be NULL.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int objects_look_in(struct objects *objects, const char *buildid_dir,
+				 const char *symfs);
 
 /*
  * Find the file that was mapped as @path and had @build_id (NULL or size 0: not known).

@@ -121,6 +121,9 @@ static bool search_by_id(const struct search *search, const struct debugfile_pla
 	     try_path(search, "%s/" PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/debug",
 		      places->snapshot, hex, hex + 2)))
 		return true;
+	if (places->buildid_dir &&
+	    try_path(search, "%s/.build-id/%.2s/%s/debug", places->buildid_dir, hex, hex + 2))
+		return true;
 	for (size_t i = 0; i < places->n_dirs; i++)
 		if (try_path(search, "%s/.build-id/%.2s/%s.debug", places->dirs[i], hex, hex + 2))
 			return true;
@@ -132,12 +135,13 @@ static bool search_by_link(const struct search *search, const struct debugfile_p
 			   const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = search->link->name;
+	const char *root = places->symfs ?: "";
 	const int n = slash ? (int)(slash + 1 - path) : 0;
 
 	if (strnlen(path, PATH_MAX) == PATH_MAX)
 		return false;
-	if (try_path(search, "%.*s%s", n, path, name) ||
-	    try_path(search, "%.*s.debug/%s", n, path, name))
+	if (try_path(search, "%s%.*s%s", root, n, path, name) ||
+	    try_path(search, "%s%.*s.debug/%s", root, n, path, name))
 		return true;
 	for (size_t i = 0; i < places->n_dirs && path[0] == '/'; i++)
 		if (try_path(search, "%s%.*s%s", places->dirs[i], n, path, name))

@@ -21,6 +21,8 @@
 /* Where to look, in this order; and for .gnu_debuglink, before the dirs, beside the object. */
 struct debugfile_places {
 	const char *snapshot;    /* its objects/: by build-id only; or NULL */
+	const char *buildid_dir; /* laid out as perf's ~/.debug: by build-id only; or NULL */
+	const char *symfs;       /* stands for the root: where "beside the object" is; or NULL */
 	const char *const *dirs; /* each laid out as DEBUGFILE_SYSTEM_DIR */
 	size_t n_dirs;
 };

@@ -31,25 +31,30 @@ struct resolver {
 	VEC(struct ptd_symbol) symbols;
 };
 
+/* Return: 0 or -ENOMEM; what is NULL stays NULL. */
+static int copy(struct resolver *resolver, const char *string, const char **ret_copy)
+{
+	*ret_copy = string ? arena_strdup(&resolver->arena, string) : NULL;
+	return string && !*ret_copy ? -ENOMEM : 0;
+}
+
 static int copy_places(struct resolver *resolver, const struct debugfile_places *places)
 {
+	struct debugfile_places *own = &resolver->places;
 	const char **dirs = arena_alloc(&resolver->arena, places->n_dirs * sizeof(*dirs));
+	int r = dirs ? 0 : -ENOMEM;
 
-	if (!dirs)
-		return -ENOMEM;
-	for (size_t i = 0; i < places->n_dirs; i++) {
-		dirs[i] = arena_strdup(&resolver->arena, places->dirs[i]);
-		if (!dirs[i])
-			return -ENOMEM;
-	}
-	resolver->places = (struct debugfile_places){ .dirs = dirs, .n_dirs = places->n_dirs };
-	if (places->snapshot) {
-		resolver->places.snapshot = arena_strdup(&resolver->arena, places->snapshot);
-		if (!resolver->places.snapshot)
-			return -ENOMEM;
-	}
-	resolver->wants_debug_files = true;
-	return 0;
+	for (size_t i = 0; i < places->n_dirs && r == 0; i++)
+		r = copy(resolver, places->dirs[i], &dirs[i]);
+	*own = (struct debugfile_places){ .dirs = dirs, .n_dirs = places->n_dirs };
+	if (r == 0)
+		r = copy(resolver, places->snapshot, &own->snapshot);
+	if (r == 0)
+		r = copy(resolver, places->buildid_dir, &own->buildid_dir);
+	if (r == 0)
+		r = copy(resolver, places->symfs, &own->symfs);
+	resolver->wants_debug_files = r == 0;
+	return r;
 }
 
 static void table_deinit(struct table *table)

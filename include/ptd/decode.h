@@ -62,6 +62,13 @@ struct ptd_options {
 	uint8_t nom_freq;
 	uint32_t cpuid_15_eax;
 	uint32_t cpuid_15_ebx;
+
+	/*
+	 * Where else the files may be that were mapped: by build-id in a directory that is laid out as
+	 * perf's ~/.debug; and by path below a directory that stands for the root. Or NULL.
+	 */
+	const char *buildid_dir;
+	const char *symfs;
 };
 
 /* Return: whether there is an engine called @name. */

@@ -58,3 +58,32 @@ cat "$T/full" >"$T/fifo" &
 got=$(decode "$T/fifo") && [[ $got == "$want" ]] || fail "a FIFO"
 got=$(decode <(cat "$T/pipe")) && [[ $got == "$want" ]] || fail "what a shell substitutes"
 echo "standard input, FIFO: the same"
+
+# The objects alone, elsewhere: none but those with the right build-id.
+mkdir "$T/empty" "$T/root" "$T/wrong" "$T/home"
+export HOME=$T/home
+cp "$T/it/data" "$T/alone"
+while IFS=$'\t' read -r _ path; do
+	[[ $path == /* && -f $path ]] || continue
+	mkdir -p "$T/root/${path%/*}" "$T/wrong/${path%/*}"
+	cp "$path" "$T/root/$path"
+	cp "$O/ptdecode" "$T/wrong/$path"
+done <"$T/it/objects.map"
+# elsewhere OPTION...: decodes the same without the files at their paths.
+elsewhere() {
+	"$O/ptdecode" -f text -o "$T/text" "$@" "$T/alone" || fail "$*: exit status $?"
+	got=$(grep -v '^#' "$T/text" | md5sum)
+	[[ $got == "$want" ]] || fail "$*: other instructions"
+}
+elsewhere --symfs "$T/empty" --buildid-dir "$T/it/objects"
+elsewhere --symfs "$T/wrong" --buildid-dir "$T/it/objects"
+elsewhere --symfs "$T/root"
+cp -r "$T/it/objects" "$T/home/.debug"
+elsewhere --symfs "$T/empty"
+rm -r "$T/home/.debug"
+for root in empty wrong; do
+	"$O/ptdecode" -f summary --symfs "$T/$root" "$T/alone" >"$T/summary"
+	[[ $? == 3 ]] && grep -q '^Instructions: 0$' "$T/summary" || fail "decodes without the objects"
+done
+grep -q 'object has another build-id' "$T/summary" || fail "does not say that the objects are others"
+echo "objects by build-id, below another root: the same; wrong ones: nothing"

@@ -34,6 +34,7 @@
 
 #define N_FILES      3     /* of threads */
 #define CHUNK        30000 /* of records to be compressed, at the most */
+#define OVERLAP_MIN  32768 /* of one CPU's PT */
 #define SAMPLE_SIZE  48000
 #define SAMPLE_STEP  24000
 #define SAMPLE_ID    UINT64_C(0x5a)
@@ -127,6 +128,11 @@ static void put_overlapping(const struct reshape *s, const struct walk_record *r
 	const struct perfabi_auxtrace a = aux_of(s, r, &bytes);
 	const size_t third = a.size / 3;
 
+	/* Where there is no PSB in an overlap, nothing proves it. */
+	if (a.size < OVERLAP_MIN) {
+		put_aux(s->out, a, 0, bytes, a.size);
+		return;
+	}
 	/* The offsets are those in a ring, and say nothing. */
 	put_aux(s->out, a, 0, bytes, 2 * third);
 	put_aux(s->out, a, 0, bytes + third / 2, 2 * third);
