@@ -382,6 +382,11 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 {
 	decoder->stats =
 	    (struct ptd_stats){ .cpus = decoder->cpu_stats, .n_cpus = decoder->n_lanes };
+	if (decoder->trace) {
+		decoder->stats.n_records_unknown = decoder->trace->n_unknown;
+		decoder->stats.n_records_bad =
+		    decoder->trace->n_skipped + timeline_n_skipped(decoder->timeline);
+	}
 	for (size_t i = 0; i < decoder->n_lanes; i++) {
 		const struct lane *lane = &decoder->lanes[i];
 

@@ -188,6 +188,11 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		    stats->n_insns_early);
 	for (size_t i = 0; i < summary->info.n_complaints; i++)
 		put(summary, "Missing: %s\n", summary->info.complaints[i]);
+	if (stats->n_records_unknown > 0 || stats->n_records_bad > 0)
+		put(summary,
+		    "Records skipped: %" PRIu64 " of unknown types, %" PRIu64
+		    " that make no sense\n",
+		    stats->n_records_unknown, stats->n_records_bad);
 	if (last == 0 || first > last)
 		return;
 	put(summary, "Time:");

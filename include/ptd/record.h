@@ -236,6 +236,8 @@ struct ptd_stats {
 	    n_insns_early; /* of JIT code that ran before the time at which its maker noted it */
 	uint64_t n_gaps[_PTD_GAP_REASONS];
 	uint64_t gap_bytes[_PTD_GAP_REASONS];
+	uint64_t n_records_unknown; /* beside the PT: of a type that this library does not know */
+	uint64_t n_records_bad;     /* too short, or they make no sense */
 };
 
 enum ptd_clock {

@@ -39,6 +39,8 @@ for form in pipe threads zstd zstd2 full overlap sample; do
 	"$O/tools/reshape" $form "$T/it/data" "$T/$form" || fail "reshape $form"
 	got=$(decode "$T/$form") || exit 1
 	[[ $got == "$want" ]] || { tail -12 "$T/summary"; fail "$form: other instructions"; }
+	[[ $form != full ]] || grep -q '^Records skipped: 1 of unknown types, 0 ' "$T/summary" ||
+		fail "full: the unknown record was not counted"
 	judge=
 	if [[ -n $perf ]]; then
 		case $form in

@@ -37,6 +37,7 @@
 #define OVERLAP_MIN  32768 /* of one CPU's PT */
 #define SAMPLE_SIZE  48000
 #define SAMPLE_STEP  24000
+#define UNKNOWN_TYPE 200
 #define SAMPLE_ID    UINT64_C(0x5a)
 #define ATTR_SIZE    112
 #define FEATURES_MAX 32
@@ -313,6 +314,9 @@ static void put_record(struct reshape *s, const struct walk_record *r)
 
 static void put_records(struct reshape *s)
 {
+	/* What nobody knows is skipped, but perf gives up on it. */
+	if (s->form == FULL)
+		put_header(s->out, UNKNOWN_TYPE, 0, 0);
 	for (size_t i = 0; i < s->walk.records.n; i++) {
 		if (s->walk.records.items[i].type == PERFABI_AUXTRACE)
 			flush_chunk(s);
