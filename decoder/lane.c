@@ -87,8 +87,12 @@ static void only_stay(const struct lane *lane, struct stay *stay)
 
 	if (queue->cpu == TRACE_NONE) {
 		timeline_at_tid(lane->config.timeline, queue->tid, UINT64_MAX, &last);
-		if (last.start)
-			timeline_at_tid(lane->config.timeline, queue->tid, last.start - 1, &before);
+		/* Only its name may have been another. */
+		for (before = last; before.start && before.space == last.space;)
+			timeline_at_tid(lane->config.timeline, queue->tid, before.start - 1,
+					&before);
+		if (before.space == last.space)
+			before.tid = PTD_ID_UNKNOWN;
 	} else {
 		timeline_at(lane->config.timeline, queue->cpu, UINT64_MAX, &last);
 		if (last.start)

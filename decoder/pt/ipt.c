@@ -214,7 +214,8 @@ static void note_flow(struct ipt_engine *e, const struct ptd_run *run)
 	const struct ptd_block *block = run->block;
 	const struct ptd_insn *last = &block->insns[run->first + run->n - 1];
 
-	e->flow.next = run->base + last->offset + last->size;
+	e->flow.ip = run->base + last->offset;
+	e->flow.next = e->flow.ip + last->size;
 	e->flow.target = run->base + (uint64_t)block->target;
 	switch (last->class) {
 	case PTD_INSN_OTHER:
@@ -539,6 +540,13 @@ static int fail(struct ipt_engine *e, struct engine_step *ret_step)
 	return 0;
 }
 
+/* If what was executed last is a branch, it is what the packets do not fit; not what lies behind it. */
+static void blame_branch(struct ipt_engine *e)
+{
+	if (e->flow.way != IPT_FLOW_ON && reason_of(e, e->status) == PTD_GAP_BAD_FLOW)
+		e->ip = e->flow.ip;
+}
+
 /* Go on until something stops it. */
 static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_step *ret_step)
 {
@@ -567,6 +575,8 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 			return 0;
 		} else {
 			e->status = e->ops->step(e, output);
+			if (e->status < 0 && output->n_insns > n_before)
+				blame_branch(e);
 			if (e->status < 0 || !spins(e, output->n_insns - n_before))
 				continue;
 			ret_step->n_runs = output->n;

@@ -41,6 +41,7 @@ struct ipt_flow {
 		IPT_FLOW_TARGET,
 		IPT_FLOW_EITHER,
 	} way;
+	uint64_t ip; /* the instruction's */
 	uint64_t next;
 	uint64_t target;
 };
@@ -89,6 +90,7 @@ struct ipt_engine {
 	int status; /* libipt's, of the last call */
 	bool has_event;
 	struct pt_event event; /* taken from libipt; marks that belong before it go first */
+	uint64_t event_end;    /* offset up to which packets had been used up then */
 	bool started;
 	bool ask; /* just synchronised: the caller must say whose code this is */
 	bool ended;

@@ -179,19 +179,40 @@ static bool take(struct ipt_engine *e, const struct pt_event *event, bool is_lat
 	}
 }
 
-/*
- * Which of the marks in engine->newer come before the event? libipt read their packets ahead. Those of what
- * interrupted the code say so, and belong to an event that it did; those of what leads back to it belong
- * to the event that it goes on.
- */
-static bool belongs(const struct ipt_engine *e, const struct ipt_newer_mark *mark)
+/* Return: whether the event is an interruption, and of what address. */
+static bool is_async(const struct pt_event *event, uint64_t *ret_ip)
 {
-	const bool interrupts =
-	    e->event.type == ptev_async_disabled || e->event.type == ptev_async_branch;
-
-	if (e->event.type != ptev_enabled && !interrupts)
+	switch (event->type) {
+	case ptev_async_disabled:
+		*ret_ip = event->variant.async_disabled.at;
+		return true;
+	case ptev_async_branch:
+		*ret_ip = event->variant.async_branch.from;
+		return true;
+	default:
 		return false;
-	return e->event.type == ptev_enabled ? !mark->interrupts : mark->interrupts;
+	}
+}
+
+/*
+ * Has what the mark is about been reached? libipt reads packets ahead, and fetches an event when it stands at its
+ * last packet or, if that ends a stretch of code, behind it. A mark stands before what its packet leads to; one of
+ * what interrupted the code before the event that it did.
+ */
+static bool is_reached(const struct ipt_engine *e, const struct ipt_newer_mark *mark)
+{
+	uint64_t ip;
+
+	if (!e->has_event)
+		return !mark->interrupts && mark->next < ipt_offset(e);
+	if (is_async(&e->event, &ip))
+		return mark->interrupts
+			   ? !e->newer.is_told && ((mark->ip ^ ip) & mark->ip_mask) == 0
+			   : mark->next < e->event_end;
+	if (mark->interrupts)
+		return false;
+	return e->event.type == ptev_disabled ? mark->next < e->event_end
+					      : mark->next <= e->event_end;
 }
 
 bool ipt_newer_is_due(const struct ipt_engine *e)
@@ -200,8 +221,9 @@ bool ipt_newer_is_due(const struct ipt_engine *e)
 
 	if (newer->n == 0)
 		return false;
-	return e->status < 0 || newer->waiting[0].kind == PTD_MARK_PEBS ||
-	       (e->has_event && belongs(e, &newer->waiting[0]));
+	/* Too many wait only if the packets are broken. */
+	return e->status < 0 || newer->n == IPT_NEWER_MAX ||
+	       newer->waiting[0].kind == PTD_MARK_PEBS || is_reached(e, &newer->waiting[0]);
 }
 
 bool ipt_take_event(struct ipt_engine *e, struct engine_step *ret_step)
@@ -210,6 +232,8 @@ bool ipt_take_event(struct ipt_engine *e, struct engine_step *ret_step)
 
 	if (!e->has_event) {
 		e->event = (struct pt_event){};
+		e->event_end = ipt_offset(e);
+		e->newer.is_told = false;
 		e->status = e->ops->event(e->decoder, &e->event);
 		if (e->status < 0)
 			return false;
@@ -239,6 +263,7 @@ void ipt_take_newer(struct ipt_engine *e, struct engine_step *ret_step)
 	struct ipt_newer *newer = &e->newer;
 	const struct ipt_newer_mark first = newer->waiting[0];
 
+	newer->is_told = first.interrupts && first.kind == PTD_MARK_CFE;
 	newer->n--;
 	memmove(newer->waiting, newer->waiting + 1, newer->n * sizeof(*newer->waiting));
 	ret_step->mark = first.kind;

@@ -7,6 +7,7 @@
 #define OPCODE_EXT 0x02
 #define EXT_CFE    0x13
 #define EXT_EVD    0x53
+#define EXT_OVF    0xf3
 #define EXT_BBP    0x63
 #define EXT_BEP    0x33
 #define EXT_BEP_IP 0xb3
@@ -16,35 +17,116 @@
 #define CFE_SIZE 4
 #define EVD_SIZE 11
 
-static void add(struct ipt_newer *newer, enum ptd_mark_kind kind, uint64_t value, uint64_t extra)
+/* Packets between one of ours and the one that it belongs to; more are not looked at. */
+#define BETWEEN_MAX 32
+
+static bool is_flow(enum pt_packet_type type)
 {
-	if (newer && newer->n < IPT_NEWER_MAX)
-		newer->waiting[newer->n++] =
-		    (struct ipt_newer_mark){ .kind = kind, .value = value, .extra = extra };
+	switch (type) {
+	case ppt_psb:
+	case ppt_ovf:
+	case ppt_fup:
+	case ppt_tip:
+	case ppt_tip_pge:
+	case ppt_tip_pgd:
+	case ppt_tnt_8:
+	case ppt_tnt_64:
+		return true;
+	default:
+		return false;
+	}
 }
 
-static int take_cfe(struct ipt_newer *newer, const uint8_t *pos, size_t left)
+/* A pt_config.decode.callback for looking ahead: it knows only packets that it need not write to. */
+static int look_ahead(struct pt_packet_unknown *unknown, const struct pt_config *config,
+		      const uint8_t *pos, void *context)
 {
+	(void)context;
+	unknown->packet = pos;
+	unknown->priv = NULL;
+	if (config->end - pos < 2 || pos[0] != OPCODE_EXT)
+		return -pte_bad_opc;
+	return pos[1] == EXT_CFE ? CFE_SIZE : pos[1] == EXT_EVD ? EVD_SIZE : -pte_bad_opc;
+}
+
+/* Note the first packet from @at on that tells of the flow; the last one looked at, if there is none. */
+static void note_next(struct ipt_newer_mark *mark, const struct pt_config *config,
+		      const uint8_t *at)
+{
+	struct pt_config c = *config;
+	struct pt_packet_decoder *packets;
+	struct pt_packet packet = { .type = ppt_invalid };
+	int n = 0;
+
+	mark->next = (uint64_t)(at - config->begin);
+	c.decode.callback = look_ahead;
+	packets = pt_pkt_alloc_decoder(&c);
+	if (!packets)
+		return;
+	if (pt_pkt_sync_set(packets, mark->next) < 0)
+		n = -pte_eos;
+	for (size_t i = 0; i < BETWEEN_MAX && n >= 0 && !is_flow(packet.type); i++) {
+		mark->next += (uint64_t)n;
+		n = pt_pkt_next(packets, &packet, sizeof(packet));
+	}
+	pt_pkt_free_decoder(packets);
+	if (n >= 0 && packet.type == ppt_fup) {
+		mark->ip = packet.payload.ip.ip;
+		mark->ip_mask = packet.payload.ip.ipc == pt_ipc_update_16   ? UINT16_MAX
+				: packet.payload.ip.ipc == pt_ipc_update_32 ? UINT32_MAX
+				: packet.payload.ip.ipc == pt_ipc_suppressed
+				    ? 0
+				    : UINT64_C(0xffffffffffff);
+	}
+}
+
+static void add(struct ipt_newer *newer, const struct ipt_newer_mark *mark)
+{
+	if (newer->n < IPT_NEWER_MAX)
+		newer->waiting[newer->n++] = *mark;
+}
+
+static int take_cfe(struct ipt_newer *newer, const struct pt_config *config, const uint8_t *pos,
+		    size_t left)
+{
+	struct ipt_newer_mark mark = { .kind = PTD_MARK_CFE };
+
 	if (left < CFE_SIZE)
 		return -pte_eos;
-	add(newer, PTD_MARK_CFE, pos[2] & 0x1f, pos[3]);
+	mark.value = pos[2] & 0x1f;
+	mark.extra = pos[3];
+	/* Its address may have been lost. */
+	mark.interrupts = pos[2] & 0x80 && !(left >= CFE_SIZE + 2 && pos[CFE_SIZE] == OPCODE_EXT &&
+					     pos[CFE_SIZE + 1] == EXT_OVF);
+	if (!newer)
+		return CFE_SIZE;
+
 	/* What it is about was told before it. */
-	for (size_t i = newer ? newer->n : 0; i > 0 && pos[2] & 0x80; i--) {
-		if (i < newer->n && newer->waiting[i - 1].kind != PTD_MARK_EVD)
+	note_next(&mark, config, pos + CFE_SIZE);
+	for (size_t i = newer->n; mark.interrupts && i > 0; i--) {
+		struct ipt_newer_mark *before = &newer->waiting[i - 1];
+
+		if (before->kind != PTD_MARK_EVD || before->next != mark.next)
 			break;
-		newer->waiting[i - 1].interrupts = true;
+		before->interrupts = true;
 	}
+	add(newer, &mark);
 	return CFE_SIZE;
 }
 
-static int take_evd(struct ipt_newer *newer, const uint8_t *pos, size_t left)
+static int take_evd(struct ipt_newer *newer, const struct pt_config *config, const uint8_t *pos,
+		    size_t left)
 {
-	uint64_t datum;
+	struct ipt_newer_mark mark = { .kind = PTD_MARK_EVD };
 
 	if (left < EVD_SIZE)
 		return -pte_eos;
-	memcpy(&datum, pos + 3, sizeof(datum));
-	add(newer, PTD_MARK_EVD, pos[2] & 0x3f, datum);
+	mark.value = pos[2] & 0x3f;
+	memcpy(&mark.extra, pos + 3, sizeof(mark.extra));
+	if (newer) {
+		note_next(&mark, config, pos + EVD_SIZE);
+		add(newer, &mark);
+	}
 	return EVD_SIZE;
 }
 
@@ -82,7 +164,8 @@ static int take_blocks(struct ipt_newer *newer, const uint8_t *pos, size_t left)
 	}
 	if (left - at >= 2 && p[at] == OPCODE_EXT && p[at + 1] == EXT_BEP) {
 		memset(p + at, 0, 2);
-		add(newer, PTD_MARK_PEBS, 0, 0);
+		if (newer)
+			add(newer, &(struct ipt_newer_mark){ .kind = PTD_MARK_PEBS });
 	} else if (left - at >= 2 && p[at] == OPCODE_EXT && p[at + 1] == EXT_BEP_IP) {
 		p[at + 1] = EXT_EXSTOP;
 		if (newer)
@@ -102,9 +185,9 @@ int ipt_newer_packet(struct pt_packet_unknown *unknown, const struct pt_config *
 		return -pte_bad_opc;
 	switch (pos[1]) {
 	case EXT_CFE:
-		return take_cfe(context, pos, left);
+		return take_cfe(context, config, pos, left);
 	case EXT_EVD:
-		return take_evd(context, pos, left);
+		return take_evd(context, config, pos, left);
 	case EXT_BBP:
 		return take_blocks(context, pos, left);
 	default:

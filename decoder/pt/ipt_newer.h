@@ -19,15 +19,19 @@
 #include "base/base.h"
 #include "ptd/record.h"
 
-#define IPT_NEWER_MAX 32 /* that wait; more are dropped */
+#define IPT_NEWER_MAX 32 /* that wait; more at once are dropped */
 
 struct ipt_newer {
 	struct ipt_newer_mark {
 		enum ptd_mark_kind kind;
 		uint64_t value, extra;
-		bool interrupts; /* with the address that follows */
+		uint64_t
+		    next; /* offset of the packet that it belongs to: of the next address or branch */
+		bool interrupts;      /* the code, at this address: */
+		uint64_t ip, ip_mask; /* as far as its packet has it */
 	} waiting[IPT_NEWER_MAX];
 	size_t n;
+	bool is_told;         /* what the event is that libipt told of */
 	unsigned n_addresses; /* EXSTOP packets that stand for the end of a PEBS record */
 };
 

@@ -100,6 +100,11 @@ static struct space *space_of(const struct tasks *tasks, uint32_t pid)
 	return i ? tasks->spaces.items[*i] : NULL;
 }
 
+const struct space *tasks_space(const struct tasks *tasks, uint32_t pid)
+{
+	return space_of(tasks, pid);
+}
+
 /* Give process @pid a new space: a copy of @parent at @time, or an empty one. */
 static int begin_space(struct tasks *tasks, uint32_t pid, const struct space *parent, uint64_t time)
 {
@@ -160,7 +165,6 @@ static int begin_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, const c
 			uint64_t time, struct thread **ret_thread)
 {
 	struct thread *thread = find_thread(tasks, tid);
-	const uint32_t cpu = thread ? thread->cpu : TRACE_NONE;
 	int r;
 
 	if (!thread) {
@@ -179,7 +183,6 @@ static int begin_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, const c
 		.comm = comm,
 		.space = space_of(tasks, pid),
 		.since = time,
-		.cpu = cpu,
 	};
 	*ret_thread = thread;
 	return add_life(tasks, thread, time);

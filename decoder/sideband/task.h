@@ -39,7 +39,6 @@ struct thread {
 	const char *comm;    /* borrowed from the records; "" if not known */
 	struct space *space; /* of its process; borrowed from the tasks */
 	uint64_t since;      /* it was not where it is now before this time */
-	uint32_t cpu;        /* the timeline's number of the one it was on last, or TRACE_NONE */
 	bool ended;          /* by an EXIT */
 };
 
@@ -75,6 +74,9 @@ _must_check_ int tasks_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, u
 
 /* Return: what is known of @tid, as above; NULL if it is not a thread of @pid. */
 struct thread *tasks_find(const struct tasks *tasks, uint32_t pid, uint32_t tid);
+
+/* Return: what process @pid has mapped; NULL if it is not known. */
+const struct space *tasks_space(const struct tasks *tasks, uint32_t pid);
 
 /*
  * What a record says of a process's memory holds for it even if the record is damaged and names no thread.

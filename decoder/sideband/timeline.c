@@ -66,7 +66,6 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 	item.space = tl->tasks.kernel_space; /* if it is idle's, or nobody knows whose */
 	if (thread) {
 		thread->since = time;
-		thread->cpu = index;
 		item.space = thread->space;
 	}
 	item.comm = thread ? thread->comm : "";
@@ -81,25 +80,25 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 	return tracks_add(&tl->stays, &item);
 }
 
-/* Return: the index of the CPU that @tid was put on last, if it is still there; or TRACE_NONE. */
-static uint32_t cpu_of(const struct timeline *tl, uint32_t pid, uint32_t tid)
-{
-	const struct thread *thread = tasks_find(&tl->tasks, pid, tid);
-
-	if (!thread || thread->cpu == TRACE_NONE || tl->cpus.items[thread->cpu].pid != pid ||
-	    tl->cpus.items[thread->cpu].tid != tid)
-		return TRACE_NONE;
-	return thread->cpu;
-}
-
 /*
- * A record may have given a thread another space while it runs on CPU @index, if it does: its stay
- * ends, and another begins.
+ * A record may have given process @pid another space: the stays of its threads that run end, and others
+ * begin.
  */
-static int place_again(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid,
-		       uint64_t time)
+static int place_again(struct timeline *tl, uint32_t pid, uint64_t time)
 {
-	return index == TRACE_NONE ? 0 : place(tl, index, pid, tid, time);
+	const struct space *space = tasks_space(&tl->tasks, pid);
+
+	for (uint32_t i = 0; i < tl->cpus.n; i++) {
+		const struct cpu *cpu = &tl->cpus.items[i];
+		int r;
+
+		if (!cpu->placed || cpu->pid != pid || cpu->space == space)
+			continue;
+		r = place(tl, i, pid, cpu->tid, time);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /*
@@ -183,17 +182,16 @@ static int on_itrace_start(struct timeline *tl, const struct trace_record *recor
 static int on_exec(struct timeline *tl, const struct trace_record *record)
 {
 	struct cursor c = cursor_from(record->payload, record->payload_size);
-	uint32_t ids[2], index, ran_on;
+	uint32_t ids[2], index;
 	int r;
 
 	if (cursor_get(&c, sizeof(ids), ids) < 0)
 		return TASKS_SKIPPED;
 	ids[1] = tasks_named(ids[0], ids[1]);
 	/* Wherever the record says that it was made. */
-	ran_on = cpu_of(tl, ids[0], ids[1]);
 	if (record->time == 0 || record->cpu == TRACE_NONE || record->pid != ids[0]) {
 		r = tasks_comm(&tl->tasks, record);
-		return r != 0 ? r : place_again(tl, ran_on, ids[0], ids[1], record->time);
+		return r != 0 ? r : place_again(tl, ids[0], record->time);
 	}
 
 	r = get_cpu(tl, record->cpu, &index);
@@ -211,21 +209,27 @@ static int on_exec(struct timeline *tl, const struct trace_record *record)
 		if (r < 0)
 			return r;
 	}
-	return place_again(tl, ran_on, ids[0], ids[1], record->time);
+	return place_again(tl, ids[0], record->time);
 }
 
-/* One that runs already is not forked, but broken records may say so. */
-static int on_fork(struct timeline *tl, const struct trace_record *record)
+/*
+ * Apply a record that begins with a pid. A process that runs already is neither forked nor begun by a
+ * mapping, but broken records may say so.
+ */
+static int on_task(struct timeline *tl, const struct trace_record *record,
+		   int (*apply)(struct tasks *tasks, const struct trace_record *record))
 {
 	struct cursor c = cursor_from(record->payload, record->payload_size);
-	uint32_t ids[4], ran_on; /* pid, parent's, tid, parent's */
-	int r;
+	uint32_t pid;
+	int r, placed;
 
-	if (cursor_get(&c, sizeof(ids), ids) < 0)
+	if (cursor_get(&c, sizeof(pid), &pid) < 0)
 		return TASKS_SKIPPED;
-	ran_on = cpu_of(tl, ids[0], ids[2]);
-	r = tasks_fork(&tl->tasks, record);
-	return r != 0 ? r : place_again(tl, ran_on, ids[0], ids[2], record->time);
+	r = apply(&tl->tasks, record);
+	if (r < 0)
+		return r;
+	placed = place_again(tl, pid, record->time);
+	return placed < 0 ? placed : r;
 }
 
 /*
@@ -288,14 +292,14 @@ static int on_record(struct timeline *tl, const struct trace_record *record)
 	case PERF_RECORD_COMM:
 		if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
 			return on_exec(tl, record);
-		return tasks_comm(&tl->tasks, record);
+		return on_task(tl, record, tasks_comm);
 	case PERF_RECORD_FORK:
-		return on_fork(tl, record);
+		return on_task(tl, record, tasks_fork);
 	case PERF_RECORD_EXIT:
 		return tasks_exit(&tl->tasks, record);
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		return tasks_map(&tl->tasks, record);
+		return on_task(tl, record, tasks_map);
 	case PERF_RECORD_LOST:
 		return on_lost(tl, record);
 	default:

@@ -89,9 +89,25 @@ static int read_cpus(struct golden *g, const char *line)
 	}
 }
 
-static int begin_section(struct golden *g, const char *line, enum section *ret_section)
+static int read_form(struct golden *g, char *line)
 {
-	struct golden_piece piece = {};
+	for (char *rest, *word = strtok_r(line, " ", &rest); word;
+	     word = strtok_r(NULL, " ", &rest)) {
+		if (strcmp(word, "snapshot") == 0)
+			g->snapshot = true;
+		else if (strcmp(word, "threads") == 0)
+			g->threads = true;
+		else if (strcmp(word, "timeless") == 0)
+			g->timeless = true;
+		else
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int begin_section(struct golden *g, char *line, enum section *ret_section)
+{
+	struct golden_piece piece = { .cpu = -1, .tid = -1 };
 
 	*ret_section = SECTION_NONE;
 	if (strncmp(line, "covers ", 7) == 0 ||
@@ -100,6 +116,8 @@ static int begin_section(struct golden *g, const char *line, enum section *ret_s
 		return 0;
 	if (strncmp(line, "cpus ", 5) == 0)
 		return read_cpus(g, line + 5);
+	if (strncmp(line, "form ", 5) == 0)
+		return read_form(g, line + 5);
 	if (sscanf(line, "code %31s %" SCNx64, piece.name, &piece.address) >= 1) {
 		if (g->n_code == GOLDEN_PIECES_MAX)
 			return -EFBIG;
@@ -108,7 +126,8 @@ static int begin_section(struct golden *g, const char *line, enum section *ret_s
 	} else if (strncmp(line, "pt", 2) == 0) {
 		if (g->n_pt == GOLDEN_PIECES_MAX)
 			return -EFBIG;
-		(void)sscanf(line, "pt %" SCNu64, &piece.address);
+		if (sscanf(line, "pt tid %" SCNd32 " %" SCNx64, &piece.tid, &piece.offset) < 1)
+			(void)sscanf(line, "pt %" SCNd32 " %" SCNx64, &piece.cpu, &piece.offset);
 		g->pt[g->n_pt++] = piece;
 		*ret_section = SECTION_PT;
 	} else if (strcmp(line, "records") == 0) {

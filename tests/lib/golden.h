@@ -14,7 +14,10 @@
  *	                        about errata
  *	mtc FREQ NOM EAX EBX    timing parameters, decimal: mtc_freq, nom_freq, CPUID 0x15
  *	code NAME [ADDRESS]     bytes in hexadecimal; in a bare stream the address they are seen at
- *	pt [CPU]                packets, see packets.h
+ *	form WORD …             of the perf.data: snapshot (the pieces are), threads (buffers are threads',
+ *	                        not CPUs'), timeless
+ *	pt [CPU [OFFSET]]       packets, see packets.h; hexadecimal, where they are in the CPU's stream,
+ *	pt tid TID [OFFSET]     or the thread's
  *	records                 sideband: with this section the input is a perf.data file, else a
  *	                        bare stream
  *	expect                  the transcript, see transcript.h; its instructions may be broken into lines
@@ -23,11 +26,15 @@
  * Records, all in the form "@TIME CPU PID/TID what", times in TSC ticks that are ns:
  *
  *	comm NAME · exec NAME · fork PID/TID · exit · itrace · lost N · lost_samples N
- *	mmap START SIZE OFFSET NAME     of the code NAME, numbers hexadecimal
+ *	mmap START SIZE OFFSET NAME [BUILD-ID]
+ *	                                of the code NAME, numbers hexadecimal
+ *	mmap1 START SIZE OFFSET NAME    the same in the older record
  *	in [PID/TID] · out [PID/TID]    the trailer's thread comes or goes; the other one
  *	enter · leave                   the same in a SWITCH, which names no other one
  *	aux OFFSET SIZE FLAGS           hexadecimal
- *	record TYPE WORD …              any other: its type, decimal, and 64-bit words of payload
+ *	record TYPE[/MISC] WORD … ["TEXT"]
+ *	                                any other: its type, decimal, and misc, hexadecimal; 64-bit words
+ *	                                and a string of payload
  *
  * The FORK's PID/TID is the child, the trailer's thread its parent.
  */
@@ -45,12 +52,15 @@
 /* Bytes of code, or of one CPU's PT. */
 struct golden_piece {
 	char name[32];
-	uint64_t address; /* or the CPU */
+	uint64_t address; /* of code */
+	int32_t cpu, tid; /* of PT; -1: it is not one's */
+	uint64_t offset;
 	uint8_t bytes[GOLDEN_BYTES_MAX];
 	size_t size;
 };
 
 struct golden {
+	bool snapshot, threads, timeless;
 	struct golden_cpu {
 		uint16_t family;
 		uint8_t model;

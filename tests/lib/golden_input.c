@@ -29,24 +29,56 @@ static int write_file(const char *path, const void *bytes, size_t size)
 	return r < 0 ? complain(r, path) : 0;
 }
 
-static int put_mmap(struct perfbuild *b, const char *dir, const char *text, uint32_t pid,
-		    uint32_t tid)
-{
-	struct {
-		uint32_t pid, tid;
-		uint64_t start, size, offset;
-		uint32_t major, minor;
-		uint64_t inode, generation;
-		uint32_t prot, flags;
-	} payload = { .pid = pid, .tid = tid, .prot = 5, .flags = 2 };
-	char name[32], path[512];
+/* The payload of a mapping; the union is as in MMAP2. */
+struct mmap_payload {
+	uint32_t pid, tid;
+	uint64_t start, size, offset;
+	union {
+		struct {
+			uint32_t major, minor;
+			uint64_t inode, generation;
+		};
+		struct {
+			uint8_t id_size, reserved[3], id[20];
+		};
+	};
+	uint32_t prot, flags;
+};
 
-	if (sscanf(text, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %31s", &payload.start, &payload.size,
-		   &payload.offset, name) != 4)
+static int read_build_id(const char *text, struct mmap_payload *payload)
+{
+	unsigned byte;
+	int n;
+
+	for (text += strspn(text, " "); *text; text += n) {
+		if (payload->id_size == sizeof(payload->id) ||
+		    sscanf(text, "%2x%n", &byte, &n) != 1)
+			return -EINVAL;
+		payload->id[payload->id_size++] = (uint8_t)byte;
+	}
+	return 0;
+}
+
+static int put_mmap(struct perfbuild *b, const char *dir, bool is_old, const char *text,
+		    uint32_t pid, uint32_t tid)
+{
+	struct mmap_payload payload = { .pid = pid, .tid = tid, .prot = 5, .flags = 2 };
+	char name[32], path[512];
+	int n;
+
+	if (sscanf(text, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %31s%n", &payload.start,
+		   &payload.size, &payload.offset, name, &n) != 4 ||
+	    read_build_id(text + n, &payload) < 0)
 		return -EINVAL;
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	perfbuild_record(b, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &payload, sizeof(payload),
-			 path);
+	if (is_old)
+		perfbuild_record(b, PERF_RECORD_MMAP, PERF_RECORD_MISC_USER, &payload,
+				 offsetof(struct mmap_payload, major), path);
+	else
+		perfbuild_record(b, PERF_RECORD_MMAP2,
+				 PERF_RECORD_MISC_USER |
+				     (payload.id_size ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0),
+				 &payload, sizeof(payload), path);
 	return 0;
 }
 
@@ -63,17 +95,25 @@ static int put_aux(struct perfbuild *b, const char *text)
 
 static int put_any(struct perfbuild *b, const char *text)
 {
-	uint64_t payload[8];
+	uint64_t payload[20];
 	size_t n_words = 0;
+	uint16_t misc = 0;
 	uint32_t type;
+	char string[64];
+	bool has_string;
 	int n;
 
-	if (sscanf(text, "%" SCNu32 "%n", &type, &n) != 1)
+	if (sscanf(text, "%" SCNu32 "%n/%" SCNx16 "%n", &type, &n, &misc, &n) < 1)
 		return -EINVAL;
 	for (text += n; n_words < ARRAY_LEN(payload); text += n, n_words++)
 		if (sscanf(text, " %" SCNx64 "%n", &payload[n_words], &n) != 1)
 			break;
-	perfbuild_record(b, type, 0, payload, n_words * sizeof(*payload), NULL);
+	has_string = sscanf(text, " \"%63[^\"]\"%n", string, &n) == 1;
+	text += has_string ? n : 0;
+	if (text[strspn(text, " \t")])
+		return -EINVAL;
+	perfbuild_record(b, type, misc, payload, n_words * sizeof(*payload),
+			 has_string ? string : NULL);
 	return 0;
 }
 
@@ -130,8 +170,8 @@ static int put_record(struct perfbuild *b, const char *dir, const char *line)
 		perfbuild_itrace(b, pid, tid);
 	else if (strcmp(what, "fork") == 0)
 		return put_fork(b, line, pid, tid);
-	else if (strcmp(what, "mmap") == 0)
-		return put_mmap(b, dir, line, pid, tid);
+	else if (strcmp(what, "mmap") == 0 || strcmp(what, "mmap1") == 0)
+		return put_mmap(b, dir, what[4], line, pid, tid);
 	else if (strcmp(what, "in") == 0 || strcmp(what, "out") == 0)
 		return put_switch(b, what[0] == 'o', line);
 	else if (strcmp(what, "enter") == 0 || strcmp(what, "leave") == 0)
@@ -147,13 +187,39 @@ static int put_record(struct perfbuild *b, const char *dir, const char *line)
 	return 0;
 }
 
-/* A TSC tick is a nanosecond. */
-static void set_clock(struct perfbuild *b)
+static void set_slot(struct perfbuild *b, enum perfabi_pt_slot slot, uint64_t value)
 {
-	const uint64_t conversion[] = { 0, 1, 0 };
+	memcpy(b->bytes + PERFBUILD_SLOTS + 8 * slot, &value, sizeof(value));
+}
 
-	memcpy(b->bytes + PERFBUILD_SLOTS + 8 * PERFABI_PT_TIME_SHIFT, conversion,
-	       sizeof(conversion));
+/* A TSC tick is a nanosecond. */
+static void set_slots(struct perfbuild *b, const struct golden *g)
+{
+	set_slot(b, PERFABI_PT_TIME_SHIFT, 0);
+	set_slot(b, PERFABI_PT_TIME_MULT, g->timeless ? 0 : 1);
+	set_slot(b, PERFABI_PT_TIME_ZERO, 0);
+	set_slot(b, PERFABI_PT_CAP_USER_TIME_ZERO, !g->timeless);
+	if (g->timeless)
+		set_slot(b, PERFABI_PT_TSC_BIT, 0);
+	set_slot(b, PERFABI_PT_SNAPSHOT_MODE, g->snapshot);
+	set_slot(b, PERFABI_PT_PER_CPU_MMAPS, !g->threads);
+}
+
+static bool same_buffer(const struct golden_piece *a, const struct golden_piece *b)
+{
+	return a->cpu == b->cpu && a->tid == b->tid;
+}
+
+static void put_pt(struct perfbuild *b, const struct golden *g)
+{
+	for (size_t i = 0; i < g->n_pt; i++) {
+		const struct golden_piece *p = &g->pt[i];
+		uint32_t idx = 0;
+
+		while (!same_buffer(p, &g->pt[idx]))
+			idx++;
+		perfbuild_auxtrace(b, idx, p->cpu, p->tid, p->offset, p->bytes, p->size);
+	}
 }
 
 static int write_perfdata(const struct golden *g, const char *dir, const char *path)
@@ -164,14 +230,12 @@ static int write_perfdata(const struct golden *g, const char *dir, const char *p
 	if (!b || !lines)
 		return -ENOMEM;
 	perfbuild_begin(b, false);
-	set_clock(b);
+	set_slots(b, g);
 	for (char *rest, *line = strtok_r(lines, "\n", &rest); line;
 	     line = strtok_r(NULL, "\n", &rest))
 		if (put_record(b, dir, line) < 0)
 			return complain(-EINVAL, line);
-	for (size_t i = 0; i < g->n_pt; i++)
-		perfbuild_auxtrace(b, (uint32_t)i, (int32_t)g->pt[i].address, -1, 0, g->pt[i].bytes,
-				   g->pt[i].size);
+	put_pt(b, g);
 	perfbuild_end(b);
 	return write_file(path, b->bytes, b->size);
 }
