@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <zstd.h>
 
 #include "base/base.h"
 #include "tests/lib/perfbuild.h"
@@ -89,12 +90,54 @@ static void other_layouts(void)
 	perfbuild_end(&b);
 }
 
+/* Snapshots that overlap, and all that can be lost. */
+static void losses(void)
+{
+	static const uint8_t pt[] =
+	    "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"
+	    "\x19\x05\0\0\0\0\0\0abcdefgh";
+
+	perfbuild_begin(&b, false);
+	b.bytes[PERFBUILD_SLOTS + 8 * PERFABI_PT_SNAPSHOT_MODE] = 1;
+	perfbuild_at(&b, 5, 0, 7, 7);
+	perfbuild_itrace(&b, 7, 7);
+	perfbuild_lost(&b, 3);
+	perfbuild_lost_samples(&b, 3);
+	perfbuild_aux(&b, 0, 40, 15);
+	perfbuild_auxtrace(&b, 0, 0, -1, 0, pt, sizeof(pt) - 4);
+	perfbuild_auxtrace(&b, 0, 0, -1, 0, pt, sizeof(pt));
+	perfbuild_end(&b);
+}
+
+static void samples(void)
+{
+	perfbuild_begin(&b, false);
+	perfbuild_sampling(&b);
+	perfbuild_at(&b, 5, 0, 7, 7);
+	perfbuild_sample(&b, "abcdefgh", 8);
+	perfbuild_aux(&b, 0, 4, 1);
+	perfbuild_end(&b);
+}
+
+static void compressed(void)
+{
+	ZSTD_CCtx *stream = ZSTD_createCCtx();
+	size_t at;
+
+	perfbuild_example(&b, false);
+	at = perfbuild_compress(&b, stream, PERFBUILD_FIRST, 50, false);
+	(void)perfbuild_compress(&b, stream, at, 100, true);
+	perfbuild_end(&b);
+	ZSTD_freeCCtx(stream);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(void);
 } seeds[] = {
-	{ "file", file_form }, { "pipe", pipe_form }, { "cut-off", cut_off },
-	{ "pieces", pieces },  { "tasks", tasks },    { "layouts", other_layouts },
+	{ "losses", losses },  { "samples", samples }, { "compressed", compressed },
+	{ "file", file_form }, { "pipe", pipe_form },  { "cut-off", cut_off },
+	{ "pieces", pieces },  { "tasks", tasks },     { "layouts", other_layouts },
 };
 
 int main(int argc, char **argv)
