@@ -15,6 +15,9 @@
 /* Bytes of a record that is being written, below the head that was published last. */
 #define UNPUBLISHED 512u
 
+/* To tell whether an event runs. */
+#define READ_FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+
 #define PT_DATA_SIZE ((size_t)sysconf(_SC_PAGESIZE)) /* one ITRACE_START */
 
 static uint64_t now_ns(void)
@@ -50,7 +53,8 @@ static int event_open(struct cpu_event *event, struct perf_event_attr *attr, uin
 static void event_close(struct cpu_event *event)
 {
 	ring_unmap(&event->ring);
-	event->fd = fd_close(event->fd);
+	(void)fd_close(event->fd);
+	*event = (struct cpu_event){ .fd = -1 };
 }
 
 static void close_sideband(struct cpu *cpu)
@@ -106,6 +110,7 @@ static int open_tasks(struct cpu *cpu, const struct cpu_setup *setup)
 		.ksymbol = setup->kernel,
 		.bpf_event = setup->kernel,
 		.text_poke = setup->kernel,
+		.read_format = READ_FORMAT,
 		.watermark = 1,
 		.wakeup_watermark = 1,
 	};
@@ -135,7 +140,7 @@ static int open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 		.type = setup->pmu_type,
 		.config = setup->config,
 		.sample_period = 1, /* so that it can be restarted by setting it */
-		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+		.read_format = READ_FORMAT,
 		.disabled = 1,
 		.exclude_user = !setup->user,
 		.exclude_kernel = !setup->kernel,
@@ -168,7 +173,6 @@ int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 	r = open_pt(cpu, setup);
 	if (r < 0)
 		cpu_close_pt(cpu);
-	cpu->time_enabled = cpu->time_running = 0;
 	cpu->error = r;
 	cpu->state = r == 0         ? CPU_RECORDING
 		     : r == -EBUSY  ? CPU_BUSY
@@ -177,20 +181,30 @@ int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 	return r;
 }
 
-bool cpu_is_alive(struct cpu *cpu)
+static bool event_is_alive(struct cpu_event *event)
 {
 	struct {
 		uint64_t value, enabled, running;
 	} now;
 	bool alive;
 
-	if (read(cpu->pt.fd, &now, sizeof(now)) != sizeof(now))
+	if (event->fd < 0)
+		return true;
+	if (read(event->fd, &now, sizeof(now)) != sizeof(now))
 		return false;
-	alive = now.enabled > cpu->time_enabled &&
-		now.running - cpu->time_running >= (now.enabled - cpu->time_enabled) / 2;
-	cpu->time_enabled = now.enabled;
-	cpu->time_running = now.running;
+	alive = now.enabled > event->time_enabled &&
+		now.running - event->time_running >= (now.enabled - event->time_enabled) / 2;
+	event->time_enabled = now.enabled;
+	event->time_running = now.running;
 	return alive;
+}
+
+/* Where one of the two events of records has died, the other one has, too. */
+bool cpu_is_alive(struct cpu *cpu)
+{
+	const bool tasks = event_is_alive(&cpu->tasks);
+
+	return event_is_alive(&cpu->pt) && tasks;
 }
 
 /* --- PT -------------------------------------------------------------------------------------- */

@@ -41,6 +41,7 @@ enum cpu_state {
 struct cpu_event {
 	int fd;
 	struct ring ring;
+	uint64_t time_enabled, time_running; /* when it was last looked */
 };
 
 /* Who ran when PT was switched on: the kernel writes it once. */
@@ -62,7 +63,6 @@ struct cpu {
 	bool settled;    /* gone is exact */
 	uint64_t gone;   /* oldest bytes of the view that are overwritten */
 	uint64_t gap_ns; /* for how long PT was off since the last freeze, at most */
-	uint64_t time_enabled, time_running; /* when it was last looked */
 };
 
 void cpu_init(struct cpu *cpu, uint32_t number);
@@ -86,7 +86,7 @@ _must_check_ int cpu_open_sideband(struct cpu *cpu, const struct cpu_setup *setu
  */
 _must_check_ int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup);
 
-/* Has PT run since the last look, at least half of the time? Only if the state is CPU_RECORDING. */
+/* Has what is open run since the last look, at least half of the time? */
 bool cpu_is_alive(struct cpu *cpu);
 
 /* Have the kernel say where the AUX ring's writer is; it stops for a moment. */

@@ -452,11 +452,12 @@ struct manager_status manager_status(struct manager *manager)
 {
 	const struct sideband_stats sideband = sideband_stats(manager->sideband);
 	struct source *source = manager->source;
+	const struct source_status cpus = source->ops->status(source);
 
 	return (struct manager_status){
 		.source = source->facts.name,
-		.n_cpus = source->n_cpus,
-		.cpus = source->ops->status(source),
+		.n_cpus = cpus.n_online,
+		.cpus = cpus,
 		.recording = source->ops->active(source),
 		.sideband_bytes = sideband.bytes,
 		.sideband_max = sideband.bytes_max,

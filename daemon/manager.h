@@ -35,7 +35,7 @@ struct manager_options {
 /* What there is to say about the recorder. */
 struct manager_status {
 	const char *source; /* borrowed */
-	uint32_t n_cpus;
+	uint32_t n_cpus;    /* that are there to be recorded */
 	struct source_status cpus;
 	bool recording; /* something is being written to the rings */
 	uint64_t sideband_bytes, sideband_max, sideband_lost;

@@ -25,8 +25,10 @@ static bool update(struct notify *notify, const struct manager_status *s)
 		(void)snprintf(lost, sizeof(lost), " %" PRIu64 " task records were lost.",
 			       s->sideband_lost);
 	(void)snprintf(text, sizeof(text), "%s (%s, %" PRIu32 " CPUs).%s%s",
-		       s->recording ? "Recording" : "Ready, nothing is being recorded", s->source,
-		       s->n_cpus, writing, lost);
+		       s->recording     ? "Recording"
+		       : s->cpus.paused ? "Paused"
+					: "Ready, nothing is being recorded",
+		       s->source, s->n_cpus, writing, lost);
 	if (strcmp(text, notify->status) == 0)
 		return false;
 	memcpy(notify->status, text, sizeof(text));

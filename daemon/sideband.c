@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/record.h"
+#include "daemon/taskrecord.h"
 #include "decoder/util/vec.h"
 
 #define CHUNK_SIZE (((size_t)256 << 10) - 16) /* with what it begins with, a round number */
@@ -205,16 +206,7 @@ static int append_body(struct sideband *s, const void *bytes, size_t size)
 /* Tell of the records that were refused, as soon as something fits again. */
 static int mark_lost(struct sideband *s, uint64_t time)
 {
-	struct {
-		struct perf_event_header header;
-		uint64_t id, lost;
-		struct perfabi_trailer trailer;
-	} record = {
-		.header = { .type = PERF_RECORD_LOST, .size = sizeof(record) },
-		.id = RECORD_ID_SIDEBAND,
-		.lost = s->lost_unmarked,
-		.trailer = { .time = time, .id = RECORD_ID_SIDEBAND },
-	};
+	const struct taskrecord_lost record = taskrecord_lost(s->lost_unmarked, time);
 	int r;
 
 	if (s->lost_unmarked == 0)

@@ -60,8 +60,10 @@ struct source_moment {
 
 /* How the source is. */
 struct source_status {
-	uint32_t n_recording;                 /* CPUs that are recorded */
-	uint32_t n_offline, n_busy, n_failed; /* those that are not; busy: another has their PT */
+	uint32_t n_online;    /* CPUs that are there to be recorded */
+	uint32_t n_recording; /* CPUs that are recorded */
+	uint32_t n_offline, n_busy,
+	    n_failed; /* those that are not. Offline: only those whose rings are kept. Busy: another has their PT. */
 	bool paused;
 	uint64_t aux_size, switch_size; /* of the rings of one CPU */
 };

@@ -18,6 +18,7 @@
 #include "daemon/emu/pool.h"
 #include "daemon/record.h"
 #include "daemon/ring.h"
+#include "daemon/taskrecord.h"
 
 #define QUANTUM_US     5000u
 #define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
@@ -260,27 +261,6 @@ static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_byte
 	return 0;
 }
 
-/* Says that records are missing, in the place of bytes that are none. */
-static size_t write_lost(uint8_t *at)
-{
-	struct {
-		struct perf_event_header header;
-		uint64_t id, lost;
-		struct perfabi_trailer trailer;
-	} lost = {
-		.header = { .type = PERF_RECORD_LOST, .size = sizeof(lost) },
-		.id = RECORD_ID_SIDEBAND,
-		.lost = 1,
-		.trailer = { .id = RECORD_ID_SIDEBAND },
-	};
-
-	lost.trailer.time = now_ns();
-	memcpy(at, &lost, sizeof(lost));
-	return sizeof(lost);
-}
-
-#define LOST_SIZE 56u
-
 static bool is_alive(uint32_t pid)
 {
 	return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
@@ -381,7 +361,8 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	const uint64_t head = atomic_load_explicit(&pool(e)->task_head, memory_order_acquire);
 	const bool sane = head - e->task_tail <= e->layout.task_size;
 	const size_t n = sane ? (size_t)(head - e->task_tail) : 0;
-	_cleanup_(freep) uint8_t *bytes = malloc(n + LOST_SIZE);
+	struct taskrecord_lost lost;
+	_cleanup_(freep) uint8_t *bytes = malloc(n + sizeof(lost));
 	struct source_view v;
 	struct record record;
 	struct cursor c;
@@ -408,8 +389,11 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	while ((r = record_next(&c, &record)) == 0)
 		note_pid(e, record.trailer.pid, &n_checks);
 	whole = n - cursor_left(&c);
-	if (r < 0 || !sane)
-		whole += write_lost(bytes + whole);
+	if (r < 0 || !sane) {
+		lost = taskrecord_lost(1, now_ns());
+		memcpy(bytes + whole, &lost, sizeof(lost));
+		whole += sizeof(lost);
+	}
 
 	*ret_size = whole;
 	*ret_bytes = TAKE(bytes);
@@ -471,6 +455,7 @@ static struct source_status status(struct source *source)
 	const struct source_emu *e = emu(source);
 
 	return (struct source_status){
+		.n_online = e->layout.n_cpus,
 		.n_recording = e->layout.n_cpus,
 		.aux_size = e->layout.aux_size,
 		.switch_size = e->layout.switch_size,

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <x86intrin.h>
 
@@ -22,11 +23,13 @@
 #include "daemon/ptusers.h"
 #include "daemon/record.h"
 #include "daemon/rights.h"
+#include "daemon/taskrecord.h"
 
-#define TASK_SIZE_MIN  ((size_t)64 << 10) /* of one CPU */
-#define RING_SIZE_MIN  ((size_t)16 << 10) /* smaller ones are of no use */
-#define LIVENESS_TICKS 4u
-#define RETRY_MAX      60u /* ticks, between attempts to get PT from somebody else */
+#define TASK_SIZE_MIN     ((size_t)64 << 10) /* of one CPU */
+#define RING_SIZE_MIN     ((size_t)16 << 10) /* smaller ones are of no use */
+#define LIVENESS_TICKS    4u
+#define DESCRIPTORS_OTHER 1024u /* clients, objects, files */
+#define RETRY_MAX         60u   /* ticks, between attempts to get PT from somebody else */
 
 /* CLOCK_BOOTTIME counts suspend, CLOCK_MONOTONIC does not. */
 #define SUSPENDED_NS INT64_C(50000000)
@@ -40,6 +43,7 @@ struct source_pt {
 	struct ptclock_log *clock;
 	int epoll_fd;
 	bool paused;
+	bool lost; /* records of CPUs that were opened anew, which drain_tasks() is to tell of */
 	unsigned n_ticks;
 	unsigned retry_at, retry_after; /* of busy and failed CPUs, in ticks */
 	int64_t suspended_ns;
@@ -151,8 +155,10 @@ static void open_cpu(struct source_pt *p, struct cpu *cpu)
 	}
 }
 
+/* What its tasks did until now nobody has seen. */
 static void reopen_cpu(struct source_pt *p, struct cpu *cpu)
 {
+	p->lost = true;
 	cpu_close(cpu);
 	open_cpu(p, cpu);
 }
@@ -177,6 +183,12 @@ static void say_busy(const struct source_pt *p)
 	    list, users);
 }
 
+static void retry_soon(struct source_pt *p)
+{
+	p->retry_after = 1;
+	p->retry_at = p->n_ticks + 1;
+}
+
 static void open_all(struct source_pt *p, const struct cpulist *online)
 {
 	for (uint32_t i = 0; i < p->source.n_cpus; i++) {
@@ -192,8 +204,7 @@ static void open_all(struct source_pt *p, const struct cpulist *online)
 			open_cpu(p, &p->cpus[i]);
 	if (count(p, CPU_BUSY) > 0)
 		say_busy(p);
-	p->retry_after = 1;
-	p->retry_at = p->n_ticks + 1;
+	retry_soon(p);
 }
 
 /* --- looking after them ---------------------------------------------------------------------- */
@@ -244,6 +255,7 @@ static int read_conversion(struct source_pt *p)
 
 static void start_again(struct source_pt *p, const struct cpulist *online)
 {
+	p->lost = true;
 	for (uint32_t i = 0; i < p->source.n_cpus; i++)
 		cpu_close(&p->cpus[i]);
 	ptclock_log_clear(p->clock);
@@ -281,11 +293,10 @@ static void look_for_frozen(struct source_pt *p)
 	for (uint32_t i = 0; i < p->source.n_cpus; i++) {
 		struct cpu *cpu = &p->cpus[i];
 
-		if (cpu->state != CPU_RECORDING || cpu_is_alive(cpu))
+		if (cpu->state == CPU_OFFLINE || cpu_is_alive(cpu))
 			continue;
-		log_warning("CPU %" PRIu32
-			    ": PT had stopped there: starting it again, what its ring held "
-			    "is lost",
+		log_warning("CPU %" PRIu32 ": recording had stopped there: starting it again, what "
+			    "its rings held is lost",
 			    i);
 		reopen_cpu(p, cpu);
 	}
@@ -313,6 +324,24 @@ static void note_clock(struct source_pt *p)
 	ptclock_log_add(p->clock, &sample);
 }
 
+static void look_after(struct source_pt *p, const struct cpulist *online)
+{
+	const uint32_t n_busy = count(p, CPU_BUSY);
+
+	if (was_suspended(p)) {
+		log_notice("the machine was suspended: recording anew");
+		start_again(p, online);
+	}
+	look_for_hotplug(p, online);
+	if (p->n_ticks % LIVENESS_TICKS == 0)
+		look_for_frozen(p);
+	if (count(p, CPU_BUSY) > n_busy) {
+		say_busy(p);
+		retry_soon(p);
+	}
+	retry(p);
+}
+
 static void tick(struct source *source)
 {
 	struct source_pt *p = pt(source);
@@ -320,28 +349,10 @@ static void tick(struct source *source)
 
 	p->n_ticks++;
 	note_clock(p);
-	/* A snapshot is copying: there is time enough. */
-	if (pthread_mutex_trylock(&p->rings) != 0)
+	/* If a snapshot is copying, there is time enough. */
+	if (cpulist_read(CPULIST_ONLINE, &online) < 0 || pthread_mutex_trylock(&p->rings) != 0)
 		return;
-	if (cpulist_read(CPULIST_ONLINE, &online) == 0) {
-		if (was_suspended(p)) {
-			log_notice("the machine was suspended: recording anew");
-			start_again(p, &online);
-		}
-		look_for_hotplug(p, &online);
-	}
-	if (!p->paused) {
-		const uint32_t n_busy = count(p, CPU_BUSY);
-
-		if (p->n_ticks % LIVENESS_TICKS == 0)
-			look_for_frozen(p);
-		if (count(p, CPU_BUSY) > n_busy) {
-			say_busy(p);
-			p->retry_after = 1;
-			p->retry_at = p->n_ticks + 1;
-		}
-		retry(p);
-	}
+	look_after(p, &online);
 	(void)pthread_mutex_unlock(&p->rings);
 }
 
@@ -374,10 +385,15 @@ static int pause_source(struct source *source, bool pause)
 static struct source_status status(struct source *source)
 {
 	const struct source_pt *p = pt(source);
+	uint32_t n_kept = 0;
 
+	/* Many machines have CPUs that may come and never do. */
+	for (uint32_t i = 0; i < source->n_cpus; i++)
+		n_kept += p->cpus[i].state == CPU_OFFLINE && p->cpus[i].pt.ring.aux;
 	return (struct source_status){
+		.n_online = source->n_cpus - count(p, CPU_OFFLINE),
 		.n_recording = count(p, CPU_RECORDING),
-		.n_offline = count(p, CPU_OFFLINE),
+		.n_offline = n_kept,
 		.n_busy = count(p, CPU_BUSY),
 		.n_failed = count(p, CPU_FAILED),
 		.paused = p->paused,
@@ -549,7 +565,8 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 {
 	struct source_pt *p = pt(source);
 	const uint64_t until = ptclock_ns(&p->conversion, __rdtsc());
-	_cleanup_(freep) uint8_t *bytes = malloc(pending_tasks(p) + 1), *sorted = NULL;
+	const struct taskrecord_lost lost = taskrecord_lost(1, until);
+	_cleanup_(freep) uint8_t *bytes = malloc(pending_tasks(p) + sizeof(lost)), *sorted = NULL;
 	size_t n = 0;
 	int r;
 
@@ -558,12 +575,17 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	for (uint32_t i = 0; i < source->n_cpus; i++)
 		if (p->cpus[i].tasks.ring.page)
 			n += cpu_take_tasks(&p->cpus[i], until, bytes + n);
+	if (p->lost) {
+		memcpy(bytes + n, &lost, sizeof(lost));
+		n += sizeof(lost);
+	}
 	sorted = malloc(n + 1);
 	if (!sorted)
 		return -ENOMEM;
 	r = sort_records(bytes, n, sorted);
 	if (r < 0)
 		return r;
+	p->lost = false;
 	*ret_bytes = TAKE(sorted);
 	*ret_size = n;
 	return 0;
@@ -748,6 +770,18 @@ static int check_rights(const struct source_pt *p, uint32_t n_online)
 	return r;
 }
 
+/* Besides those that are open otherwise; if it is not allowed, opening events will say so. */
+static void allow_descriptors(rlim_t n)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= n + DESCRIPTORS_OTHER)
+		return;
+	limit.rlim_cur =
+	    limit.rlim_max < n + DESCRIPTORS_OTHER ? limit.rlim_max : n + DESCRIPTORS_OTHER;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int make_cpus(struct source_pt *p)
 {
 	struct cpulist possible;
@@ -762,6 +796,7 @@ static int make_cpus(struct source_pt *p)
 	p->source.n_cpus = possible.end;
 	for (uint32_t i = 0; i < possible.end; i++)
 		cpu_init(&p->cpus[i], i);
+	allow_descriptors(3 * possible.end);
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	p->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return p->epoll_fd < 0 || p->proc_fd < 0 ? -errno : ptclock_log_new(&p->clock);

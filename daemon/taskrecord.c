@@ -14,6 +14,16 @@ static struct perfabi_trailer trailer_of(uint32_t pid, uint32_t tid, uint64_t ti
 	};
 }
 
+struct taskrecord_lost taskrecord_lost(uint64_t lost, uint64_t time)
+{
+	return (struct taskrecord_lost){
+		.header = { .type = PERF_RECORD_LOST, .size = sizeof(struct taskrecord_lost) },
+		.id = RECORD_ID_SIDEBAND,
+		.lost = lost,
+		.trailer = trailer_of(0, 0, time),
+	};
+}
+
 int taskrecord_comm(uint32_t pid, uint32_t tid, const char *comm, uint64_t time,
 		    taskrecord_put_fn put, void *userdata)
 {

@@ -5,17 +5,27 @@
  * Task record
  *
  * COMM and MMAP2 records that the daemon makes itself, as the kernel would have: for what began
- * before anybody listened.
+ * before anybody listened. And LOST records: for what it could not listen to.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/util/perfabi.h"
 
 struct record_mmap2;
 
 #define TASKRECORD_COMM_SIZE 16 /* of a thread's name, with its end */
+
+/* Says that @lost records are missing. */
+struct taskrecord_lost {
+	struct perf_event_header header;
+	uint64_t id, lost;
+	struct perfabi_trailer trailer;
+};
+
+struct taskrecord_lost taskrecord_lost(uint64_t lost, uint64_t time);
 
 /* Takes one whole record. Return: 0, or negative errno. */
 typedef int (*taskrecord_put_fn)(void *userdata, const void *bytes, size_t size);

@@ -58,3 +58,4 @@ drmemtrace() {
 }
 row drmemtrace "$n" "$(best 3 drmemtrace)" "$perf_ip" "perf script -F ip"
 tests/bench/gap.sh
+tests/bench/idle.sh

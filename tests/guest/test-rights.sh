@@ -26,8 +26,8 @@ as() {
 		--bounding-set="-all$caps" --no-new-privs "$@"
 }
 service=,+perfmon,+ipc_lock
-: >/out/ptd.log
 run() { # COMMAND...: until it has said that it is ready, or has ended
+	: >/out/ptd.log
 	"$@" ptd --config /root/ptd.conf --runtime-dir /run/ptd --state-dir /out/state 2>/out/ptd.log &
 	ptd=$!
 	i=0
@@ -77,7 +77,8 @@ echo 0 >/proc/sys/kernel/perf_event_paranoid
 configure AuxSize=64K Trace=all
 refused "paranoid 0, the kernel's code" "CAP_PERFMON is missing" as ""
 paranoid 2
-allowed "paranoid 2, service, the kernel's code" as $service
+# Its code and symbols are read from /proc/kcore and /proc/kallsyms.
+allowed "paranoid 2, service, the kernel's code" as $service,+syslog,+sys_rawio,+dac_read_search
 
 # Somebody else has it: by a flag of the module's, at the start and later; then perf.
 : >/out/ptd.log
