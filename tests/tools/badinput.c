@@ -391,9 +391,15 @@ static void make_ring_of_no_bytes(struct bench *b)
 static void make_bad_opcode(struct bench *b)
 {
 	uint8_t *pt = b->bytes + b->auxtrace->offset + AUXTRACE_SIZE;
+	const size_t size = b->auxtrace->size - AUXTRACE_SIZE;
+	uint8_t *at = memmem(pt + size / 2, size / 2, "\x02\x82\x02\x82\x02\x82\x02\x82", 8);
 
-	/* 02 13 is none of the extended ones. */
-	memcpy(pt + (b->auxtrace->size - AUXTRACE_SIZE) / 2, "\x02\x13\x02\x13\x02\x13", 6);
+	/* Where a packet begins, and not in the middle of one: behind a PSB+, which ends with 02 23. */
+	at = at ? memmem(at, (size_t)(pt + size - at), "\x02\x23", 2) : NULL;
+	if (!at || pt + size - at < 8)
+		error(2, 0, "%s: there is no PSB+ in the second half", b->row);
+	/* 02 0b is none of the extended ones. */
+	memcpy(at + 2, "\x02\x0b\x02\x0b\x02\x0b", 6);
 	write_data(b);
 }
 
