@@ -16,8 +16,12 @@
 #include "daemon/sideband.h"
 #include "daemon/snapshot.h"
 #include "daemon/source.h"
+#include "daemon/vdso.h"
 #include "decoder/util/map.h"
 #include "ptd/snapshot.h"
+
+/* Of what a process has there: two pages, today. */
+#define VDSO_SIZE_MAX ((size_t)64 << 10)
 
 static bool cancelled(const struct livecode *l)
 {
@@ -117,6 +121,21 @@ static int put_memory(void *userdata, uint64_t address, const void *bytes, size_
 	return add_sum(m->code, PTD_SNAPSHOT_MEM, name);
 }
 
+/* The vDSO is an object, the same one of all processes; what a process has in its place is kept as its
+ * own memory. Return: bytes that were kept, or negative errno. */
+static int64_t add_vdso(struct memory *m, int fd, const struct tasks_range *range)
+{
+	uint8_t bytes[VDSO_SIZE_MAX];
+	int r;
+
+	if (range->size > sizeof(bytes) ||
+	    pread(fd, bytes, range->size, (off_t)range->start) != (ssize_t)range->size ||
+	    vdso_equals(bytes, range->size))
+		return 0;
+	r = put_memory(m, range->start, bytes, range->size);
+	return r < 0 ? r : (int64_t)range->size;
+}
+
 /* Keep the ranges of one process: @n at @ranges. */
 static int add_process_memory(struct livecode *l, const struct tasks_range *ranges, size_t n,
 			      uint64_t *left)
@@ -124,14 +143,20 @@ static int add_process_memory(struct livecode *l, const struct tasks_range *rang
 	struct source *source = l->request->source;
 	struct memory memory = { .code = l, .pid = ranges->pid };
 	_cleanup_(fd_closep) int fd = -1;
+	bool only_vdso = true;
 	uint64_t kept = 0;
 	char path[32];
+
+	for (size_t i = 0; i < n; i++)
+		only_vdso = only_vdso && ranges[i].vdso;
 
 	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", ranges->pid);
 	if (!source->ops->owns || source->ops->owns(source, ranges->pid))
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 	else
 		errno = ESRCH;
+	if (fd < 0 && only_vdso)
+		return 0;
 	if (fd < 0) {
 		fprintf(l->notes, "mem.%" PRIu32 "=refused: %s\n", ranges->pid,
 			errno == ESRCH || errno == ENOENT ? "it is no process that is recorded now"
@@ -139,14 +164,17 @@ static int add_process_memory(struct livecode *l, const struct tasks_range *rang
 		return 0;
 	}
 	for (size_t i = 0; i < n; i++) {
-		const int64_t r =
-		    memcopy_read(fd, ranges[i].start, ranges[i].size, *left, put_memory, &memory);
+		const int64_t r = ranges[i].vdso ? add_vdso(&memory, fd, &ranges[i])
+						 : memcopy_read(fd, ranges[i].start, ranges[i].size,
+								*left, put_memory, &memory);
 
 		if (r < 0)
 			return (int)r;
 		kept += (uint64_t)r;
-		*left -= (uint64_t)r;
+		*left -= (uint64_t)r < *left ? (uint64_t)r : *left;
 	}
+	if (only_vdso && kept == 0)
+		return 0;
 	fprintf(l->notes, "mem.%" PRIu32 "=%" PRIu64 "%s\n", ranges->pid, kept,
 		*left < 4096 ? ": more than MemMax= may be missing" : "");
 	return 0;

@@ -21,6 +21,7 @@ struct origin {
 	unsigned n_refs;
 	bool anonymous; /* private: any two are alike */
 	bool memory;    /* of no file */
+	bool vdso;
 	uint32_t prot;
 	size_t size;
 	uint8_t bytes[];
@@ -64,6 +65,7 @@ static struct origin *origin_new(const struct record *record, const struct recor
 		.n_refs = 1,
 		.anonymous = strcmp(mmap->name, "//anon") == 0,
 		.memory = mapname_is_memory(mmap->name),
+		.vdso = mapname_is_vdso(mmap->name),
 		.prot = mmap->prot,
 		.size = record->header.size,
 	};
@@ -531,11 +533,12 @@ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges, siz
 		const struct process *p = tasks->processes.items[i];
 
 		for (size_t k = 0; k < p->maps.n; k++)
-			if (p->maps.items[k].origin->memory)
+			if (p->maps.items[k].origin->memory || p->maps.items[k].origin->vdso)
 				ranges[n++] = (struct tasks_range){
 					.pid = p->pid,
 					.start = p->maps.items[k].start,
 					.size = p->maps.items[k].end - p->maps.items[k].start,
+					.vdso = p->maps.items[k].origin->vdso,
 				};
 	}
 	*ret_ranges = ranges;

@@ -18,11 +18,12 @@
 struct record;
 struct tasks;
 
-/* Anonymous executable memory of a process. */
+/* Executable memory of a process that is of no file. */
 struct tasks_range {
 	uint32_t pid;
 	uint64_t start;
 	uint64_t size;
+	bool vdso; /* where the kernel put its own, as far as the records tell */
 };
 
 /* Says whether a process is there; NULL: all that did not say they ended are. */
@@ -54,7 +55,7 @@ void tasks_forget_dead(struct tasks *tasks);
  */
 size_t tasks_write(const struct tasks *tasks, uint64_t time, tasks_put_fn put, void *userdata);
 
-/* All anonymous executable ranges; the caller frees the array. Return: 0, or -ENOMEM. */
+/* All such ranges; the caller frees the array. Return: 0, or -ENOMEM. */
 _must_check_ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges,
 			      size_t *ret_n_ranges);
 

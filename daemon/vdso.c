@@ -50,3 +50,11 @@ int vdso_open(int *ret_fd)
 	fd = -1;
 	return 0;
 }
+
+bool vdso_equals(const void *bytes, size_t size)
+{
+	const uint64_t start = getauxval(AT_SYSINFO_EHDR);
+
+	return start && size_at(start) == size &&
+	       memcmp((const void *)(uintptr_t)start, bytes, size) == 0;
+}

@@ -7,6 +7,7 @@
 
 #include "decoder/file/perfrec.h"
 #include "decoder/sideband/mmaprec.h"
+#include "decoder/util/mapname.h"
 #include "ptd/record.h"
 
 /*
@@ -384,6 +385,16 @@ static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *m
 	}
 }
 
+/* A process that had something else in the place of the vDSO: the snapshot has it as memory. */
+static int take_other_vdso(struct tasks *tasks, uint32_t pid, struct mapping *mapping)
+{
+	const struct memory_piece *m = memory_find(&tasks->memory, pid, mapping->start);
+
+	if (!m || m->start > mapping->start + (mapping->size - 1))
+		return 0;
+	return objects_find(tasks->objects, "//anon", NULL, &mapping->object);
+}
+
 /* A module: it is in every space from then on. */
 static int map_module(struct tasks *tasks, const struct mmaprec *map, uint64_t time)
 {
@@ -432,6 +443,11 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 			 &mapping.object);
 	if (r < 0)
 		return r;
+	if (mapname_is_vdso(map.path)) {
+		r = take_other_vdso(tasks, map.pid, &mapping);
+		if (r < 0)
+			return r;
+	}
 	if (mapping.object->state == OBJECT_NO_FILE)
 		return map_memory(tasks, map.pid, &mapping);
 	return space_map(space_of(tasks, map.pid), &mapping);

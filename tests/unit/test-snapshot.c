@@ -13,10 +13,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
@@ -24,6 +27,7 @@
 #include "daemon/snapshot.h"
 #include "daemon/source.h"
 #include "daemon/spool.h"
+#include "daemon/taskrecord.h"
 #include "decoder/util/mapfile.h"
 #include "tests/unit/records.h"
 
@@ -414,6 +418,83 @@ static void objects_of_those_who_ran(void **state)
 	assert_string_equal(text, "2\n2\n2\n");
 }
 
+/* Make a process whose vDSO is as it was, or not. */
+static pid_t fork_with_vdso(bool changed)
+{
+	const uintptr_t at = getauxval(AT_SYSINFO_EHDR);
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (changed && mmap((void *)at, 8192, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			_exit(1);
+		if (changed)
+			memset((void *)at, 0xc3, 8192);
+		(void)!write(ready[1], "!", 1);
+		for (;;)
+			(void)pause();
+	}
+	(void)close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		pid = -1;
+	(void)close(ready[0]);
+	return pid;
+}
+
+static int put_record(void *userdata, const void *bytes, size_t size)
+{
+	records_add(userdata, bytes, size);
+	return 0;
+}
+
+/* One who wrote to his has it kept as his own memory. */
+static void anothers_vdso(void **state)
+{
+	const pid_t pids[] = { fork_with_vdso(false), fork_with_vdso(true) };
+	const uintptr_t at = getauxval(AT_SYSINFO_EHDR);
+	struct fixture *f = *state;
+	char *text;
+	size_t n;
+
+	if (pids[1] < 0) {
+		print_message("this kernel does not let a process take its vDSO away\n");
+		(void)kill(pids[0], SIGKILL);
+		(void)waitpid(pids[0], NULL, 0);
+		skip();
+	}
+	for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
+		const struct record_mmap2 mmap = { .pid = (uint32_t)pids[i],
+						   .tid = (uint32_t)pids[i],
+						   .addr = at,
+						   .len = 8192,
+						   .prot = PROT_READ | PROT_EXEC,
+						   .name = "[vdso]" };
+
+		assert_int_equal(taskrecord_mmap2(&mmap, i + 1, put_record, &f->tasks), 0);
+		records_switch(&f->fake.switches[0].bytes, (uint32_t)pids[i], false, 3 + i, 0);
+	}
+	f->request.mem_max = 1 << 20;
+	assert_int_equal(take(f), 0);
+	text = output_of(&n, "cd %s/snap && ls mem && grep ^mem manifest", f->dir);
+	for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
+		char line[64];
+
+		(void)snprintf(line, sizeof(line), "%d-%lx\n", (int)pids[i], (unsigned long)at);
+		assert_int_equal(strstr(text, line) != NULL, i == 1);
+		(void)snprintf(line, sizeof(line), "mem.%d=8192\n", (int)pids[i]);
+		assert_int_equal(strstr(text, line) != NULL, i == 1);
+		(void)kill(pids[i], SIGKILL);
+		(void)waitpid(pids[i], NULL, 0);
+	}
+	assert_int_equal(n, 2);
+	free(text);
+}
+
 /* Three CPUs: on one ran a child of 10, on the next 30, on the third nobody knows who. */
 static void make_three_cpus(struct fixture *f)
 {
@@ -682,6 +763,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "decoder/file/perfdata.h"
+#include "decoder/image/layout.h"
 #include "decoder/sideband/timeline.h"
 #include "ptd/record.h"
 #include "tests/lib/perfbuild.h"
@@ -515,12 +516,76 @@ static void any_order(void **state)
 	unmake(&m);
 }
 
+static void put(const char *dir, const char *name, const char *text)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* What @pid has at 0x400000. */
+static void has_there(const struct timeline *timeline, uint32_t pid, const char *name, char first)
+{
+	const struct extent *extent;
+	struct layout layout;
+	struct stay stay;
+
+	timeline_at_tid(timeline, pid, 100, &stay);
+	assert_non_null(stay.space);
+	layout_init(&layout, stay.space);
+	while (layout.generation < space_generation(stay.space, 100))
+		assert_int_equal(layout_advance(&layout), 0);
+	extent = layout_find(&layout, 0x400000);
+	assert_non_null(extent);
+	assert_string_equal(extent->object->id.name, name);
+	assert_int_equal(extent->object->bytes[0], first);
+	layout_deinit(&layout);
+}
+
+/* The vDSO is the same of all, but for whose memory in its place the snapshot has. */
+static void vdso(void **state)
+{
+	char dir[] = "/tmp/test-timeline.XXXXXX", command[128];
+	struct timeline *timeline;
+	struct objects *objects;
+	struct trace *trace;
+	char *message = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(command, sizeof(command), "mkdir -p %s/mem %s/objects/.build-id/ab/cd", dir, dir);
+	assert_int_equal(system(command), 0);
+	put(dir, "objects/.build-id/ab/cd/vdso", "the kernel's");
+	put(dir, "objects.map", "abcd\t[vdso]\n");
+	put(dir, "mem/8-400000", "its own");
+	perfbuild_begin(&b, false);
+	perfbuild_at(&b, 10, 0, 7, 7);
+	perfbuild_mmap2(&b, 7, 7, 0x400000, "[vdso]");
+	perfbuild_mmap2(&b, 8, 8, 0x400000, "[vdso]");
+	perfbuild_end(&b);
+	assert_int_equal(perfdata_parse(b.bytes, b.size, "FILE", &trace, &message), 0);
+	assert_int_equal(objects_new(dir, &objects), 0);
+	assert_int_equal(timeline_new(trace, objects, &timeline), 0);
+	has_there(timeline, 7, "[vdso]", 't');
+	has_there(timeline, 8, "[anon]", 'i');
+	timeline_free(timeline);
+	objects_free(objects);
+	trace_free(trace);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpus),      cmocka_unit_test(threads),
 		cmocka_unit_test(only_code), cmocka_unit_test(build_ids),
-		cmocka_unit_test(any_order),
+		cmocka_unit_test(any_order), cmocka_unit_test(vdso),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
