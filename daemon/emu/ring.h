@@ -12,9 +12,9 @@
 
 #include <linux/types.h>
 
-#define RING_STRIDE  (1u << 20)
+#define RING_STRIDE  (4u << 20)
 #define RING_OFFSET  4096u
-#define RING_SIZE    (512u << 10)
+#define RING_SIZE    (2u << 20)
 #define RING_VECTORS 256
 
 /* Bits of control, as in IA32_RTIT_CTL; those that attr.config has stand at the same places there. */

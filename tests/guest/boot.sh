@@ -107,7 +107,7 @@ chmod +x "$R/init"
 truncate -s 4G "$W/out"
 if [[ -n $log ]]; then
 	mkdir -p "$log"
-	rings=$((${CPUS:-2} << 20))
+	rings=$((${CPUS:-2} << 22))
 	truncate -s $rings "$W/rings"
 	qemu+=(-object "memory-backend-file,id=rings,share=on,mem-path=$W/rings,size=$rings"
 		-device ivshmem-plain,memdev=rings -plugin "$O/ptd-emu-system.so,shm=$W/rings,log=$log")

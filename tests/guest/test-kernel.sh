@@ -3,38 +3,69 @@
 #
 # Kernel code, with stock perf as the recorder: all that the guest's CPUs ran, its user code per thread
 # and its kernel code per CPU, is what they did, instruction by instruction; the system calls of a
-# program are found by the names of kallsyms.
+# program are found by the names of kallsyms. With ALL=1 also without user code, and with ptd as the
+# recorder.
 source "$(dirname "$0")/../integration/common.sh"
 set -o pipefail
 need perf qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit
 
-cat >"$T/script" <<EOF
+{
+	cat tests/guest/recorder.sh
+	echo "all=${ALL:-}"
+	cat <<'EOF'
 echo -1 >/proc/sys/kernel/perf_event_paranoid
 echo 0 >/proc/sys/kernel/kptr_restrict
-set -e
 record() { # NUMBER EVENT
-	echo \$1 >/sys/kernel/debug/softpt/log
-	perf record -q -o /out/\$1 -a --kcore --snapshot=e -m,32M -e \$2 calls.c >>/out/pids
+	echo $1 >$softpt/log
+	perf record -q -o /out/$1 -a --kcore --snapshot=e -m,32M -e $2 calls.c >>/out/pids || fail "perf $1"
 }
 record 1 intel_pt//
-record 2 intel_pt/cyc,noretcomp,psb_period=0/
-record 3 intel_pt//k
+[ -n "$all" ] || exit 0
+record 2 intel_pt/cyc,noretcomp,psb_period=0/k
+
+# ptd need not record its own start.
+echo 3 >$softpt/log
+start Trace=all AuxSize=64M SwitchSize=4M
+ptctl pause || fail "ptctl pause"
+first() {
+	rm -rf /out/first
+	snapshot first
+	grep -q "^sideband_since_ns=[1-9]" /out/first/manifest
+}
+wait_for first
+rm -rf /out/first
+ptctl resume || fail "ptctl resume"
+calls.c >>/out/pids
+snapshot 3
+stop
 EOF
-tests/guest/boot.sh -l "$T/log" -o "$T/out" "$T/script" /usr/bin/perf "$O/targets/calls.c" 2>"$T/err" ||
-	{ cat "$T/err" >&2; fail "the guest's script failed"; }
+} >"$T/script"
+tests/guest/boot.sh -t 400 -l "$T/log" -o "$T/out" "$T/script" /usr/bin/perf "$O/ptd" "$O/ptctl" \
+	"$O/targets/calls.c" 2>"$T/err" || { cat "$T/err" >&2; fail "the guest's script failed"; }
 grep vcpu "$T/err"
 grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"
 
-for n in 1 2 3; do
+compare() { # NUMBER
 	for engine in block insn; do
-		"$O/tools/exact" -e $engine "$T/out/$n" "$T/log/$n" >"$T/exact" || { cat "$T/exact"; fail "recording $n, engine $engine"; }
+		"$O/tools/exact" -e $engine "$T/out/$1" "$T/log/$1" >"$T/exact" ||
+			{ cat "$T/exact"; fail "recording $1, engine $engine"; }
 	done
-	echo "recording $n: $(tail -1 "$T/exact")"
-done
+	echo "recording $1: $(tail -1 "$T/exact")"
+}
 
 # Each of its 1000 calls, and those that it made to start and to end.
-pid=$(head -1 "$T/out/pids")
-calls=$("$O/ptdecode" --cpuid-15 1/40 -f text "$T/out/1" | grep -c "  $pid/$pid .* entry_SYSCALL_64+0x0 (\[kernel")
-echo "$calls system calls"
-[[ $calls -ge 1000 && $calls -lt 1200 ]] || fail "there should be 1000 and some"
+count() { # PID INPUT
+	local calls
+	calls=$("$O/ptdecode" --cpuid-15 1/40 -f text "$2" | grep -c "  $1/$1 .* entry_SYSCALL_64+0x0 (\[kernel")
+	echo "$calls system calls of $1"
+	[[ $calls -ge 1000 && $calls -lt 1200 ]] || fail "there should be 1000 and some"
+}
+
+compare 1
+count "$(sed -n 1p "$T/out/pids")" "$T/out/1"
+[[ -n ${ALL:-} ]] || exit 0
+compare 2
+"$O/tools/pieces" "$T/out/3" "$T/log/3" >"$T/pieces" || { cat "$T/pieces"; fail "ptd's snapshot"; }
+echo "ptd's snapshot: $(tail -1 "$T/pieces")"
+count "$(sed -n 3p "$T/out/pids")" "$T/out/3"

@@ -31,7 +31,7 @@ record 3 intel_pt/cyc,mtc,mtc_period=3/u guest.c -V 5
 record 4 intel_pt//u signals.c
 cat >/tmp/overflow <<EOS
 echo 1 | tee \$softpt/cpu0/stalled >\$softpt/cpu1/stalled
-guest.c -V 20
+guest.c -V 60
 echo 0 | tee \$softpt/cpu0/stalled >\$softpt/cpu1/stalled
 guest.c -V 5
 EOS

@@ -122,29 +122,48 @@ static void begin(struct thread *t, const struct ptd_slice *slice, uint64_t time
 	t->slice = slice->id;
 }
 
+/* Kernel code, in the upper half of all addresses, is logged per CPU, as threads of process 0. */
+static bool is_kernel(const struct ptd_run *run)
+{
+	return run->base >> 63;
+}
+
+/* What comes behind a gap need not follow what is before it, of whoever runs on the CPU. */
+static void tear(const struct ptd_slice *slice)
+{
+	for (size_t i = 0; i < threads.n; i++) {
+		struct thread *t = &threads.items[i];
+		const bool kernel = t->pid == 0 && t->tid == slice->cpu + 1;
+
+		if (kernel || (t->pid == slice->pid && t->tid == slice->tid)) {
+			t->has_slice = false;
+			t->torn = true;
+		}
+	}
+}
+
 static void take(const struct ptd_batch *batch)
 {
 	const struct ptd_slice *slice = batch->slice;
-	struct thread *t = NULL;
 	size_t m = 0;
 
 	for (size_t i = 0; i <= batch->n_runs; i++) {
 		const struct ptd_run *run = &batch->runs[i];
+		struct thread *t;
 
 		for (; m < batch->n_marks && batch->marks[m].run <= i; m++) {
 			if (batch->marks[m].kind != PTD_MARK_GAP)
 				continue;
 			note_gap(batch, &batch->marks[m]);
-			if (slice->tid == PTD_ID_UNKNOWN || slice->tid == 0)
-				continue;
-			t = thread_of(slice->pid, slice->tid);
-			t->has_slice = false;
-			t->torn = true;
+			if (slice->tid != PTD_ID_UNKNOWN && slice->tid != 0)
+				(void)thread_of(slice->pid, slice->tid);
+			tear(slice);
 		}
 		if (i == batch->n_runs)
 			break;
-		t = thread_of(slice->pid, slice->tid);
-		if (!t->has_slice || t->slice != slice->id)
+		t = is_kernel(run) ? thread_of(0, slice->cpu + 1)
+				   : thread_of(slice->pid, slice->tid);
+		if (!t->has_slice || (t->slice != slice->id && !is_kernel(run)))
 			begin(t, slice, run->t);
 		if (slice->cpu < CPUS_MAX && cpus[slice->cpu].first == 0)
 			cpus[slice->cpu].first = run->t;
@@ -266,6 +285,9 @@ static void find(struct thread *t, const char *dir, uint64_t from)
 	const size_t n = t->pieces.list.n, n_joined = join(t, from);
 	char name[64];
 
+	/* Of whom there was but a gap there need not be a log. */
+	if (n == 0)
+		return;
 	n_pieces += n;
 	n_joints += n_joined;
 	(void)snprintf(name, sizeof(name), "%" PRIu32 ".%" PRIu32, t->pid, t->tid);
