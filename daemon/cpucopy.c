@@ -147,6 +147,8 @@ int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
 struct cursor cpucopy_records(const struct cpucopy *copy)
 {
 	if (!copy->switches)
+		return cursor_from(NULL, 0);
+	if (!copy->switches)
 		return (struct cursor){};
 	return cursor_from(copy->switches + copy->switches_start,
 			   copy->switches_size - copy->switches_start);

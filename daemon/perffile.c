@@ -45,7 +45,7 @@ static const char *pt_name(const struct source_facts *facts)
 
 static void put(struct perffile *f, const void *bytes, size_t size)
 {
-	if (fwrite(bytes, 1, size, f->stream) != size && f->error == 0)
+	if (size > 0 && fwrite(bytes, 1, size, f->stream) != size && f->error == 0)
 		f->error = errno ? -errno : -EIO;
 }
 
