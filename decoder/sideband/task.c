@@ -321,19 +321,21 @@ int tasks_exit(struct tasks *tasks, const struct trace_record *record)
 int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 {
 	struct cursor c = cursor_from(record->payload, record->payload_size);
+	const bool is_exec = record->misc & PERF_RECORD_MISC_COMM_EXEC;
 	struct thread *thread;
-	const char *comm;
+	const char *comm = "";
 	uint32_t ids[2];
 	int r;
 
-	if (cursor_get(&c, sizeof(ids), ids) < 0 || perfrec_get_string(&c, &comm) < 0)
+	if (cursor_get(&c, sizeof(ids), ids) < 0)
 		return TASKS_SKIPPED;
-	if (record->misc & PERF_RECORD_MISC_COMM_EXEC)
+	/* What was executed has no name if the record is damaged, but was executed. */
+	if (is_exec)
 		ids[1] = tasks_named(ids[0], ids[1]);
-	if (!is_task(ids[0], ids[1]))
+	if (!is_task(ids[0], ids[1]) || (perfrec_get_string(&c, &comm) < 0 && !is_exec))
 		return TASKS_SKIPPED;
 
-	if (record->misc & PERF_RECORD_MISC_COMM_EXEC) {
+	if (is_exec) {
 		r = begin_space(tasks, ids[0], NULL, record->time);
 		if (r < 0)
 			return r;
