@@ -5,6 +5,7 @@
 # for every process and thread.
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/tree.sh"
+. tests/integration/libraries.sh
 need qemu-x86_64 "${CC:-cc}"
 
 # In a namespace, where nobody else takes numbers.
@@ -14,23 +15,7 @@ if [[ ${1:-} == reuse ]]; then
 	exit
 fi
 
-B=$T/bin
-mkdir "$B"
-
-# Each function on a page of its own, no two alike.
-cat >"$B/library.c" <<'END'
-#define F(n) \
-	__attribute__((aligned(4096))) unsigned f##n(unsigned x) \
-	{ for (unsigned i = 0; i < N % 5 + n; i++) x = x & 1 ? x * (2 * N + 1) : x / 2 + n; return x ^ (N << n); }
-F(0) F(1) F(2) F(3)
-END
-libraries=()
-for i in 1 2 3 4 5; do
-	# All want the same address: QEMU prefers new ones.
-	"${CC:-cc}" -O1 -DN=$i -shared -fPIC -Wl,-Ttext-segment=0x2a0000000000 -o "$B/lib$i.so" "$B/library.c" || fail "cc -shared"
-	libraries+=("$B/lib$i.so")
-done
-
+make_libraries
 tree load 0 0 "$O/targets/churn.c" load "${libraries[@]::2}"
 grep ", 19 loads where the other was$" "$T/load.out" || fail "load: not at the same address: $(cat "$T/load.out")"
 drop load

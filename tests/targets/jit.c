@@ -17,10 +17,12 @@
  *	many	100 functions, one after the other, at the same four addresses
  *	last	noted, but the dump is cut off in its record: it runs with no name
  *
- * With a second argument the dump ends in a CLOSE instead, after which page is called again.
+ * With a second argument the dump ends in a CLOSE instead, after which page is called again. If it is "noted",
+ * beta is not called before it is noted.
  */
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,10 +199,11 @@ static void keep_memory(const char *dir)
 
 int main(int argc, char **argv)
 {
+	const bool noted = argc == 3 && strcmp(argv[2], "noted") == 0;
 	uint64_t expected = 0;
 
 	if (argc != 2 && argc != 3) {
-		fprintf(stderr, "usage: jit DIR [close]\n");
+		fprintf(stderr, "usage: jit DIR [close | noted]\n");
 		return 2;
 	}
 	page_size = (size_t)sysconf(_SC_PAGESIZE);
@@ -213,7 +216,8 @@ int main(int argc, char **argv)
 	note(0, "alpha");
 	call(0);
 	make(256, 20);
-	call(256);
+	if (!noted)
+		call(256);
 	note(256, "beta");
 	call(256);
 	make(512, 1);
@@ -230,7 +234,7 @@ int main(int argc, char **argv)
 	note(526, "half");
 	call(526);
 	call(512);
-	expected += 1 + 20 + 20 + 1 + 300 + 4000 + 1 + 50000 + 50000;
+	expected += 1 + (noted ? 20 : 40) + 1 + 300 + 4000 + 1 + 50000 + 50000;
 
 	make(1024, 600000);
 	note(1024, "old");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * golden [-p] CASE…: decodes each golden case with every engine, and compares with what the case
+ * golden [-p | -k DIR] CASE…: decodes each golden case with every engine, and compares with what the case
  * expects (tests/lib/golden.h). -p prints what was decoded instead, to be compared by eye when a case is
- * written.
+ * written. -k keeps instead the inputs of those that have records, perf.data files, in directories below DIR,
+ * with the names of the cases.
  */
 
 #include <ctype.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ptd/decode.h"
@@ -121,16 +123,38 @@ static unsigned try_all(const struct golden *golden, const char *path, bool prin
 	return n_failed;
 }
 
+static void keep(const struct golden *golden, const char *path, const char *dir)
+{
+	struct golden_input input;
+	char kept[4096];
+	int r;
+
+	if (!golden->records)
+		return;
+	(void)snprintf(kept, sizeof(kept), "%s/%.*s", dir, (int)strcspn(basename(path), "."),
+		       basename(path));
+	if (mkdir(kept, 0777) < 0)
+		error(1, errno, "%s", kept);
+	r = golden_input_write(golden, kept, &input);
+	if (r < 0)
+		error(1, -r, "%s", kept);
+	printf("%s\n", input.options.input);
+}
+
 int main(int argc, char **argv)
 {
 	unsigned n_cases = 0, n_failed = 0;
+	const char *dir = NULL;
 	bool print = false;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "p")) != -1) {
-		if (opt != 'p')
+	while ((opt = getopt(argc, argv, "k:p")) != -1) {
+		if (opt == 'k')
+			dir = optarg;
+		else if (opt == 'p')
+			print = true;
+		else
 			return 1;
-		print = true;
 	}
 	for (int i = optind; i < argc; i++) {
 		_cleanup_(golden_freep) struct golden *golden = NULL;
@@ -139,9 +163,15 @@ int main(int argc, char **argv)
 
 		if (r < 0)
 			error_at_line(1, -r, argv[i], line, "makes no sense as a golden case");
+		if (dir) {
+			keep(golden, argv[i], dir);
+			continue;
+		}
 		n_cases++;
 		n_failed += try_all(golden, argv[i], print);
 	}
+	if (dir)
+		return 0;
 	printf("%u golden cases on %zu engines, %u failed\n", n_cases, ARRAY_LEN(engines),
 	       n_failed);
 	return n_cases == 0 || n_failed > 0;

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# perf as judge of larger programs, of threads and processes that die, and of forms of perf.data that it
+# does not read right. See test-perf.sh.
+. "$(dirname "$0")/common.sh"
+. tests/integration/perf.sh
+. tests/integration/libraries.sh
+. tests/integration/live.sh
+need qemu-x86_64 perf python3 "${CC:-cc}"
+[[ -z ${PTD_ASAN:-} ]] || skip "perf is not built with sanitizers"
+
+# may_fail NAME STATUS CMD...: as judge_record, of a program that ends with another status than 0.
+may_fail() {
+	local name=$1 status=$2
+	shift 2
+	"$O/ptctl" record -o "$T/$name" -- "$@" >"$T/$name.out" 2>"$T/$name.err"
+	[[ $? == "$status" ]] || { cat "$T/$name.err"; fail "$name: not with exit status $status"; }
+	judge "$name" "$T/$name"
+	drop "$name"
+}
+
+# In a namespace, where nobody else takes numbers.
+if [[ ${1:-} == reuse ]]; then
+	start_ptd
+	may_fail reuse 0 "$O/targets/mortal.c" reuse 2
+	exit
+fi
+
+make_libraries
+start_ptd
+judge_record python /usr/bin/python3 -c 'print(sum(range(1000)))'
+may_fail threads 4 "$O/targets/mortal.c" threads
+may_fail exec 6 "$O/targets/mortal.c" exec 1
+may_fail killed 137 "$O/targets/mortal.c" signal 9
+judge_record pipeline sh -c 'ls -l /usr/bin | sort -k 5 -n | tail -3'
+if unshare --pid --mount-proc --fork true 2>/dev/null; then
+	unshare --pid --mount-proc --fork "$0" reuse || fail "numbers that are used again"
+fi
+start_ptd PT=mtc=1,cyc=1
+judge_record "map, mtc and cyc" "$O/targets/churn.c" map "${libraries[@]}"
+
+start_ptd
+record it sh -c 'ls /etc | sort | tail -3; /bin/true'
+for form in $(grep -v '^#' tests/perf-defects | sed -nE 's/^cut-packet \| (.*) \| .*/\1/p'); do
+	"$O/tools/reshape" "$form" "$T/it/data" "$T/$form" || fail "reshape $form"
+	judge "$form" "$T/$form" 1000000
+done
+drop it
+
+cpus=2 ring=$((64 * 1024)) expects_gaps=yes
+start_ptd AuxSize=$ring
+record live sh -c 'exec 3<&0; { cat <&3 >/dev/null; : >"$1"; } &
+	while ! [ -e "$1" ]; do ls -l /usr/bin | sort -k 5 -n | sed -n 9p; done >/dev/null; wait' sh "$T/over" < <(sleep 20) &
+recording=$!
+warm_up
+for i in 1 2 3 4 5; do
+	sleep "0.$((RANDOM % 900 + 100))"
+	ask "$i" || fail "snapshot $i"
+	judge "moment $i" "$T/$i"
+done
+wait "$recording" || fail "the program: exit status $?"
+judged
