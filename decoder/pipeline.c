@@ -185,6 +185,7 @@ static struct engine_config engine_config_of(const struct ptd_decoder *d,
 		.nom_freq = o->nom_freq ? o->nom_freq : facts->nom_freq,
 		.cpuid_15_eax = o->cpuid_15_eax ? o->cpuid_15_eax : facts->tsc_ctc_d,
 		.cpuid_15_ebx = o->cpuid_15_ebx ? o->cpuid_15_ebx : facts->tsc_ctc_n,
+		.has_events = !d->trace || facts->has_events,
 		.cache = d->cache,
 		.code = d->code,
 	};

@@ -83,6 +83,7 @@ int auxtrace_facts(const struct auxtrace_info *info, const struct perfattrs *att
 		return r;
 
 	facts->snapshot_mode = slots[PERFABI_PT_SNAPSHOT_MODE] != 0;
+	facts->has_events = pt->config & PERFABI_PT_EVENT_BIT;
 	facts->has_tsc = field(info, PERFABI_PT_TSC_BIT, pt->config) != 0;
 	facts->has_mtc = field(info, PERFABI_PT_MTC_BIT, pt->config) != 0;
 	facts->has_cyc = field(info, PERFABI_PT_CYC_BIT, pt->config) != 0;

@@ -80,6 +80,7 @@ struct trace_facts {
 	bool has_tsc; /* of attr.config */
 	bool has_mtc;
 	bool has_cyc;
+	bool has_events; /* event trace */
 	bool return_compression;
 	uint8_t mtc_freq;    /* MTC period exponent; what libipt calls mtc_freq */
 	uint8_t nom_freq;    /* max non-turbo ratio; 0 unknown */

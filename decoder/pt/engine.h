@@ -52,6 +52,7 @@ struct engine_config {
 	uint8_t nom_freq;
 	uint32_t cpuid_15_eax;
 	uint32_t cpuid_15_ebx;
+	bool has_events;       /* event trace may be among the packets */
 	struct cache *cache;   /* borrowed */
 	struct ipt_code *code; /* borrowed: what libipt's engines share */
 };

@@ -72,6 +72,7 @@ struct engine *ipt_engine_free(struct engine *engine)
 		ipt_image_free(e->images[i]);
 	free(e->images);
 	(void)scan_free(e->scan);
+	ipt_iflag_deinit(&e->iflag);
 	pt_image_free(e->empty);
 	free(e);
 	return NULL;
@@ -547,6 +548,13 @@ static void blame_branch(struct ipt_engine *e)
 		e->ip = e->flow.ip;
 }
 
+/* See to what libipt must not see, before it reads that. */
+static void look_ahead(struct ipt_engine *e, uint64_t offset)
+{
+	if (e->config.has_events)
+		ipt_iflag_look(&e->iflag, &e->pt_config, offset);
+}
+
 /* Go on until something stops it. */
 static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_step *ret_step)
 {
@@ -554,6 +562,7 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 		const uint64_t n_before = output->n_insns;
 
 		ret_step->n_runs = output->n;
+		look_ahead(e, ipt_offset(e));
 		if (e->pause < UINT64_MAX && ipt_offset(e) > e->pause) {
 			e->pause = UINT64_MAX;
 			stop(e, ENGINE_ASK, 0, ret_step);
@@ -599,6 +608,7 @@ int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_m
 	assert(n_runs_max >= IPT_STEP_RUNS_MAX);
 	*ret_step = (struct engine_step){};
 
+	look_ahead(e, 0);
 	if (!e->ended && !e->started) {
 		resync(e, PTD_GAP_NO_SYNC, 0, ret_step);
 		if (e->ended)

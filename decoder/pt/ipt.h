@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/ipt_code.h"
+#include "decoder/pt/ipt_iflag.h"
 #include "decoder/pt/ipt_newer.h"
 #include "decoder/pt/scan.h"
 
@@ -78,6 +79,7 @@ struct ipt_engine {
 	struct pt_config pt_config;
 	struct scan *scan; /* made when it is needed */
 	struct ipt_newer newer;
+	struct ipt_iflag iflag;
 
 	struct ipt_image **images; /* one for each space met; owned */
 	size_t n_images;

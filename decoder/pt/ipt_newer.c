@@ -37,16 +37,25 @@ static bool is_flow(enum pt_packet_type type)
 	}
 }
 
-/* A pt_config.decode.callback for looking ahead: it knows only packets that it need not write to. */
-static int look_ahead(struct pt_packet_unknown *unknown, const struct pt_config *config,
-		      const uint8_t *pos, void *context)
+int ipt_newer_look_ahead(struct pt_packet_unknown *unknown, const struct pt_config *config,
+			 const uint8_t *pos, void *context)
 {
 	(void)context;
 	unknown->packet = pos;
 	unknown->priv = NULL;
 	if (config->end - pos < 2 || pos[0] != OPCODE_EXT)
 		return -pte_bad_opc;
-	return pos[1] == EXT_CFE ? CFE_SIZE : pos[1] == EXT_EVD ? EVD_SIZE : -pte_bad_opc;
+	switch (pos[1]) {
+	case EXT_CFE:
+		return CFE_SIZE;
+	case EXT_EVD:
+		return EVD_SIZE;
+	case EXT_BEP:
+	case EXT_BEP_IP:
+		return 2;
+	default:
+		return -pte_bad_opc;
+	}
 }
 
 /* Note the first packet from @at on that tells of the flow; the last one looked at, if there is none. */
@@ -59,7 +68,7 @@ static void note_next(struct ipt_newer_mark *mark, const struct pt_config *confi
 	int n = 0;
 
 	mark->next = (uint64_t)(at - config->begin);
-	c.decode.callback = look_ahead;
+	c.decode.callback = ipt_newer_look_ahead;
 	packets = pt_pkt_alloc_decoder(&c);
 	if (!packets)
 		return;
@@ -144,6 +153,18 @@ static size_t block_part(const uint8_t *p, size_t left, size_t *item_size)
 	return 0;
 }
 
+size_t ipt_newer_block_size(const uint8_t *p, size_t left)
+{
+	size_t item_size, at = BBP_SIZE, n;
+
+	if (left < BBP_SIZE || p[0] != OPCODE_EXT || p[1] != EXT_BBP)
+		return 0;
+	item_size = p[2] & 0x80 ? 4 : 8;
+	while (at < left && (n = block_part(p + at, left - at, &item_size)) > 0)
+		at += n;
+	return at;
+}
+
 /*
  * Blank a PEBS record's blocks, from the first one's items to the end. The FUP behind an end with an address
  * counts for the compression of those that follow, so it must stay, and needs a packet that it
@@ -153,15 +174,11 @@ static int take_blocks(struct ipt_newer *newer, const uint8_t *pos, size_t left)
 {
 	/* They are writable: see engine_config.pt. */
 	uint8_t *p = (uint8_t *)(uintptr_t)pos;
-	size_t item_size, at = BBP_SIZE, n;
+	const size_t at = ipt_newer_block_size(pos, left);
 
-	if (left < BBP_SIZE)
+	if (at == 0)
 		return -pte_eos;
-	item_size = p[2] & 0x80 ? 4 : 8;
-	while (at < left && (n = block_part(p + at, left - at, &item_size)) > 0) {
-		memset(p + at, 0, n);
-		at += n;
-	}
+	memset(p + BBP_SIZE, 0, at - BBP_SIZE);
 	if (left - at >= 2 && p[at] == OPCODE_EXT && p[at + 1] == EXT_BEP) {
 		memset(p + at, 0, 2);
 		if (newer)

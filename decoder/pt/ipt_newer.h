@@ -36,6 +36,16 @@ struct ipt_newer {
 };
 
 /*
+ * A pt_config.decode.callback for looking ahead, which writes to nothing: at a PEBS block it is an error,
+ * and ipt_newer_block_size() tells how to go on.
+ */
+int ipt_newer_look_ahead(struct pt_packet_unknown *unknown, const struct pt_config *config,
+			 const uint8_t *pos, void *context);
+
+/* Return: bytes of the blocks of a PEBS record at @p, up to what ends them; 0 if none begins there. */
+size_t ipt_newer_block_size(const uint8_t *p, size_t left);
+
+/*
  * pt_config.decode.callback; its context is a struct ipt_newer, or NULL: then it only tells sizes.
  *
  * The items of a PEBS block look like TNT packets to whoever does not know that they are in one:

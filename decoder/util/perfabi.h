@@ -115,6 +115,9 @@ struct perfabi_auxtrace_info {
 	uint64_t priv[];
 };
 
+/* Of attr.config, where no slot says it: event trace. */
+#define PERFABI_PT_EVENT_BIT (UINT64_C(1) << 31)
+
 /* Followed by @size bytes that header.size does not count. */
 struct perfabi_auxtrace {
 	struct perf_event_header header;
