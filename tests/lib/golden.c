@@ -99,6 +99,8 @@ static int read_form(struct golden *g, char *line)
 			g->threads = true;
 		else if (strcmp(word, "timeless") == 0)
 			g->timeless = true;
+		else if (strcmp(word, "events") == 0)
+			g->events = true;
 		else
 			return -EINVAL;
 	}

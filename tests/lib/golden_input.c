@@ -205,6 +205,14 @@ static void set_slots(struct perfbuild *b, const struct golden *g)
 	set_slot(b, PERFABI_PT_PER_CPU_MMAPS, !g->threads);
 }
 
+static void set_config(struct perfbuild *b, const struct golden *g)
+{
+	const uint64_t config = PERFBUILD_CONFIG | (g->events ? PERFABI_PT_EVENT_BIT : 0);
+
+	memcpy(b->bytes + PERFBUILD_ATTR + offsetof(struct perf_event_attr, config), &config,
+	       sizeof(config));
+}
+
 static bool same_buffer(const struct golden_piece *a, const struct golden_piece *b)
 {
 	return a->cpu == b->cpu && a->tid == b->tid;
@@ -231,6 +239,7 @@ static int write_perfdata(const struct golden *g, const char *dir, const char *p
 		return -ENOMEM;
 	perfbuild_begin(b, false);
 	set_slots(b, g);
+	set_config(b, g);
 	for (char *rest, *line = strtok_r(lines, "\n", &rest); line;
 	     line = strtok_r(NULL, "\n", &rest))
 		if (put_record(b, dir, line) < 0)
