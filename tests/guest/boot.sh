@@ -29,7 +29,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 O=$(realpath "${O:-build}")
 G=$O/guest
-out= log= seconds=120 qemu=()
+out= log= seconds=300 qemu=()
 while getopts o:l:t:q: option; do
 	case $option in
 	o) out=$OPTARG ;;
@@ -93,6 +93,11 @@ for m in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_p
 done
 insmod /softpt.ko || echo "init: softpt.ko cannot be loaded"
 ifconfig lo up
+# Until the kernel has measured its TSC for good, the conversion of it to time may change.
+for i in $(seq 100); do
+	[ "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" = tsc ] && break
+	sleep 0.1
+done
 shell=/bin/sh
 [ ! -x /bin/bash ] || shell=/bin/bash
 cd /root
@@ -119,7 +124,7 @@ timeout "$seconds" qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -smp 
 	-nodefaults -no-user-config -display none -serial stdio -no-reboot \
 	-kernel "$G"/kernel/boot/vmlinuz-* -initrd "$W/initramfs" \
 	-drive "file=$W/out,format=raw,if=none,id=out,cache=unsafe" -device virtio-blk-pci,drive=out \
-	-append "console=ttyS0 ${QUIET-quiet} panic=-1 mitigations=off tsc=reliable nowatchdog ${APPEND:-}" \
+	-append "console=ttyS0 ${QUIET-quiet} panic=-1 mitigations=off tsc=reliable nowatchdog no_timer_check ${APPEND:-}" \
 	"${qemu[@]}" </dev/null &
 pid=$!
 wait $pid || echo "boot.sh: QEMU's exit status is $?" >&2

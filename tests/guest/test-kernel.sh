@@ -41,7 +41,7 @@ snapshot 3
 stop
 EOF
 } >"$T/script"
-tests/guest/boot.sh -t 400 -l "$T/log" -o "$T/out" "$T/script" /usr/bin/perf "$O/ptd" "$O/ptctl" \
+tests/guest/boot.sh -t 600 -l "$T/log" -o "$T/out" "$T/script" /usr/bin/perf "$O/ptd" "$O/ptctl" \
 	"$O/targets/calls.c" 2>"$T/err" || { cat "$T/err" >&2; fail "the guest's script failed"; }
 grep vcpu "$T/err"
 grep -q "[1-9][0-9]* odd\|[1-9][0-9]* without" "$T/err" && fail "the plugin could not follow the CPUs"
