@@ -7,47 +7,30 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <x86intrin.h>
 
 #include "base/log.h"
 #include "daemon/config.h"
-#include "daemon/cpu.h"
 #include "daemon/cpulist.h"
-#include "daemon/meminfo.h"
+#include "daemon/cpus.h"
 #include "daemon/pmu.h"
 #include "daemon/procscan.h"
 #include "daemon/ptclock.h"
-#include "daemon/ptusers.h"
 #include "daemon/record.h"
 #include "daemon/rights.h"
 #include "daemon/taskrecord.h"
-
-#define TASK_SIZE_MIN     ((size_t)64 << 10) /* of one CPU */
-#define RING_SIZE_MIN     ((size_t)16 << 10) /* smaller ones are of no use */
-#define LIVENESS_TICKS    4u
-#define DESCRIPTORS_OTHER 1024u /* clients, objects, files */
-#define RETRY_MAX         60u   /* ticks, between attempts to get PT from somebody else */
 
 /* CLOCK_BOOTTIME counts suspend, CLOCK_MONOTONIC does not. */
 #define SUSPENDED_NS INT64_C(50000000)
 
 struct source_pt {
 	struct source source;
-	struct cpu_setup setup;
 	struct ptclock_conversion conversion;
-	struct cpu *cpus;      /* source.n_cpus of them: all that are possible */
+	struct cpus cpus;
 	pthread_mutex_t rings; /* held while they are copied, or opened and closed */
 	struct ptclock_log *clock;
-	int epoll_fd;
-	bool paused;
-	bool lost; /* records of CPUs that were opened anew, which drain_tasks() is to tell of */
-	unsigned n_ticks;
-	unsigned retry_at, retry_after; /* of busy and failed CPUs, in ticks */
 	int64_t suspended_ns;
-	bool said_smaller;
 
 	int proc_fd;
 	struct procscan *scan; /* that is going on */
@@ -63,148 +46,6 @@ static struct source_pt *pt(struct source *source)
 bool source_pt_exists(void)
 {
 	return access(SOURCE_PT_DEVICE, F_OK) == 0;
-}
-
-/* --- opening CPUs ---------------------------------------------------------------------------- */
-
-/* "0-3,8" of those in @state. */
-static void list_cpus(const struct source_pt *p, enum cpu_state state, char *ret_text, size_t size)
-{
-	size_t n = 0;
-
-	ret_text[0] = 0;
-	for (uint32_t i = 0; i < p->source.n_cpus && n < size; i++) {
-		uint32_t last = i;
-
-		if (p->cpus[i].state != state)
-			continue;
-		while (last + 1 < p->source.n_cpus && p->cpus[last + 1].state == state)
-			last++;
-		n += (size_t)snprintf(ret_text + n, size - n, "%s%" PRIu32, n ? "," : "", i);
-		if (last > i && n < size)
-			n += (size_t)snprintf(ret_text + n, size - n, "-%" PRIu32, last);
-		i = last;
-	}
-}
-
-static int watch(struct source_pt *p, const struct cpu *cpu)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = cpu->number };
-
-	return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, cpu->tasks.fd, &event) < 0 && errno != EEXIST
-		   ? -errno
-		   : 0;
-}
-
-static bool too_large(int r)
-{
-	return r == -ENOMEM || r == -EPERM;
-}
-
-/* The first CPU tells how large the rings can be; the others are to have the same. */
-static int open_pt(struct source_pt *p, struct cpu *cpu)
-{
-	const size_t wanted = p->setup.aux_size;
-	int r;
-
-	while (too_large(r = cpu_open_pt(cpu, &p->setup)) && p->setup.aux_size > RING_SIZE_MIN)
-		p->setup.aux_size /= 2;
-	if (r < 0) {
-		p->setup.aux_size = wanted;
-		return r;
-	}
-	if (p->setup.aux_size < wanted && !p->said_smaller) {
-		log_warning(
-		    "AuxSize=%zuK: the kernel has no such ring for CPU %" PRIu32
-		    " (memory is short or in pieces, or may not be locked): rings of %zu KiB",
-		    wanted / 1024, cpu->number, p->setup.aux_size / 1024);
-		p->said_smaller = true;
-	}
-	return 0;
-}
-
-static int open_sideband(struct source_pt *p, struct cpu *cpu)
-{
-	int r;
-
-	while (too_large(r = cpu_open_sideband(cpu, &p->setup)) &&
-	       p->setup.switch_size > RING_SIZE_MIN)
-		p->setup.switch_size /= 2;
-	return r == 0 ? watch(p, cpu) : r;
-}
-
-/* Whatever comes out is the CPU's state. */
-static void open_cpu(struct source_pt *p, struct cpu *cpu)
-{
-	const int before = cpu->error; /* was said */
-	int r;
-
-	r = open_sideband(p, cpu);
-	if (r == 0 && !p->paused)
-		r = open_pt(p, cpu);
-	if (r == -ENODEV) {
-		cpu_close(cpu);
-		cpu->state = CPU_OFFLINE;
-	} else if (r < 0 && r != -EBUSY) {
-		if (r != before) {
-			errno = -r;
-			log_warning("CPU %" PRIu32 " cannot be recorded: %m", cpu->number);
-		}
-		cpu->state = CPU_FAILED;
-		cpu->error = r;
-	}
-}
-
-/* What its tasks did until now nobody has seen. */
-static void reopen_cpu(struct source_pt *p, struct cpu *cpu)
-{
-	p->lost = true;
-	cpu_close(cpu);
-	open_cpu(p, cpu);
-}
-
-static uint32_t count(const struct source_pt *p, enum cpu_state state)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < p->source.n_cpus; i++)
-		n += p->cpus[i].state == state;
-	return n;
-}
-
-static void say_busy(const struct source_pt *p)
-{
-	char list[256], users[512];
-
-	list_cpus(p, CPU_BUSY, list, sizeof(list));
-	ptusers_list(users, sizeof(users));
-	log_warning(
-	    "CPUs %s: somebody else is using Intel PT, probably %s: trying again now and then",
-	    list, users);
-}
-
-static void retry_soon(struct source_pt *p)
-{
-	p->retry_after = 1;
-	p->retry_at = p->n_ticks + 1;
-}
-
-static void open_all(struct source_pt *p, const struct cpulist *online)
-{
-	for (uint32_t i = 0; i < p->source.n_cpus; i++) {
-		if (cpulist_has(online, i))
-			open_cpu(p, &p->cpus[i]);
-		else
-			p->cpus[i].state = CPU_OFFLINE;
-	}
-	/* If one got a smaller ring than those before it, memory is short: they do with that, too. */
-	for (uint32_t i = 0; i < p->source.n_cpus; i++)
-		if (p->cpus[i].state == CPU_RECORDING &&
-		    p->cpus[i].pt.ring.aux_size > p->setup.aux_size)
-			open_cpu(p, &p->cpus[i]);
-	if (count(p, CPU_BUSY) > 0)
-		say_busy(p);
-	retry_soon(p);
 }
 
 /* --- looking after them ---------------------------------------------------------------------- */
@@ -232,8 +73,8 @@ static bool was_suspended(struct source_pt *p)
 static const struct perf_event_mmap_page *any_page(const struct source_pt *p)
 {
 	for (uint32_t i = 0; i < p->source.n_cpus; i++)
-		if (p->cpus[i].state != CPU_OFFLINE && p->cpus[i].tasks.ring.page)
-			return p->cpus[i].tasks.ring.page;
+		if (p->cpus.items[i].state != CPU_OFFLINE && p->cpus.items[i].tasks.ring.page)
+			return p->cpus.items[i].tasks.ring.page;
 	return NULL;
 }
 
@@ -255,66 +96,13 @@ static int read_conversion(struct source_pt *p)
 
 static void start_again(struct source_pt *p, const struct cpulist *online)
 {
-	p->lost = true;
-	for (uint32_t i = 0; i < p->source.n_cpus; i++)
-		cpu_close(&p->cpus[i]);
+	cpus_close_all(&p->cpus);
 	ptclock_log_clear(p->clock);
-	open_all(p, online);
+	cpus_open_all(&p->cpus, online);
 	if (read_conversion(p) < 0)
 		log_warning(
 		    "after the suspend the kernel has no conversion of TSC to time: what is "
 		    "recorded now may not be decoded");
-}
-
-static void look_for_hotplug(struct source_pt *p, const struct cpulist *online)
-{
-	for (uint32_t i = 0; i < p->source.n_cpus; i++) {
-		struct cpu *cpu = &p->cpus[i];
-		const bool is_online = cpulist_has(online, i);
-
-		if (is_online == (cpu->state != CPU_OFFLINE))
-			continue;
-		if (is_online) {
-			log_notice("CPU %" PRIu32 " is online", i);
-			reopen_cpu(p, cpu);
-			continue;
-		}
-		log_notice("CPU %" PRIu32
-			   " is offline: its last moments are kept until it is online "
-			   "again",
-			   i);
-		cpu->state = CPU_OFFLINE;
-	}
-}
-
-/* Nothing says so when the kernel does not run an event any more. */
-static void look_for_frozen(struct source_pt *p)
-{
-	for (uint32_t i = 0; i < p->source.n_cpus; i++) {
-		struct cpu *cpu = &p->cpus[i];
-
-		if (cpu->state == CPU_OFFLINE || cpu_is_alive(cpu))
-			continue;
-		log_warning("CPU %" PRIu32 ": recording had stopped there: starting it again, what "
-			    "its rings held is lost",
-			    i);
-		reopen_cpu(p, cpu);
-	}
-}
-
-static void retry(struct source_pt *p)
-{
-	const uint32_t n_busy = count(p, CPU_BUSY), n = n_busy + count(p, CPU_FAILED);
-
-	if (n == 0 || p->n_ticks < p->retry_at)
-		return;
-	for (uint32_t i = 0; i < p->source.n_cpus; i++)
-		if (p->cpus[i].state == CPU_BUSY || p->cpus[i].state == CPU_FAILED)
-			open_cpu(p, &p->cpus[i]);
-	if (n_busy > 0 && count(p, CPU_BUSY) == 0)
-		log_notice("%" PRIu32 " CPUs have their PT back", n_busy);
-	p->retry_after = 2 * p->retry_after < RETRY_MAX ? 2 * p->retry_after : RETRY_MAX;
-	p->retry_at = p->n_ticks + p->retry_after;
 }
 
 static void note_clock(struct source_pt *p)
@@ -324,35 +112,20 @@ static void note_clock(struct source_pt *p)
 	ptclock_log_add(p->clock, &sample);
 }
 
-static void look_after(struct source_pt *p, const struct cpulist *online)
-{
-	const uint32_t n_busy = count(p, CPU_BUSY);
-
-	if (was_suspended(p)) {
-		log_notice("the machine was suspended: recording anew");
-		start_again(p, online);
-	}
-	look_for_hotplug(p, online);
-	if (p->n_ticks % LIVENESS_TICKS == 0)
-		look_for_frozen(p);
-	if (count(p, CPU_BUSY) > n_busy) {
-		say_busy(p);
-		retry_soon(p);
-	}
-	retry(p);
-}
-
 static void tick(struct source *source)
 {
 	struct source_pt *p = pt(source);
 	struct cpulist online;
 
-	p->n_ticks++;
 	note_clock(p);
 	/* If a snapshot is copying, there is time enough. */
 	if (cpulist_read(CPULIST_ONLINE, &online) < 0 || pthread_mutex_trylock(&p->rings) != 0)
 		return;
-	look_after(p, &online);
+	if (was_suspended(p)) {
+		log_notice("the machine was suspended: recording anew");
+		start_again(p, &online);
+	}
+	cpus_look_after(&p->cpus, &online);
 	(void)pthread_mutex_unlock(&p->rings);
 }
 
@@ -362,21 +135,17 @@ static int pause_source(struct source *source, bool pause)
 	struct cpulist online;
 	int r;
 
-	if (pause == p->paused)
+	if (pause == p->cpus.paused)
 		return 0;
 	r = pause ? 0 : cpulist_read(CPULIST_ONLINE, &online);
 	if (r < 0)
 		return r;
 	if (pthread_mutex_trylock(&p->rings) != 0)
 		return -EBUSY;
-	p->paused = pause;
-	if (pause) {
-		for (uint32_t i = 0; i < p->source.n_cpus; i++)
-			if (p->cpus[i].state != CPU_OFFLINE)
-				cpu_close_pt(&p->cpus[i]);
-	} else {
-		open_all(p, &online);
-	}
+	if (pause)
+		cpus_pause(&p->cpus);
+	else
+		cpus_resume(&p->cpus, &online);
 	(void)pthread_mutex_unlock(&p->rings);
 	log_notice(pause ? "paused: Intel PT is others' until ptctl resume" : "recording again");
 	return 0;
@@ -389,16 +158,16 @@ static struct source_status status(struct source *source)
 
 	/* Many machines have CPUs that may come and never do. */
 	for (uint32_t i = 0; i < source->n_cpus; i++)
-		n_kept += p->cpus[i].state == CPU_OFFLINE && p->cpus[i].pt.ring.aux;
+		n_kept += p->cpus.items[i].state == CPU_OFFLINE && p->cpus.items[i].pt.ring.aux;
 	return (struct source_status){
-		.n_online = source->n_cpus - count(p, CPU_OFFLINE),
-		.n_recording = count(p, CPU_RECORDING),
+		.n_online = source->n_cpus - cpus_count(&p->cpus, CPU_OFFLINE),
+		.n_recording = cpus_count(&p->cpus, CPU_RECORDING),
 		.n_offline = n_kept,
-		.n_busy = count(p, CPU_BUSY),
-		.n_failed = count(p, CPU_FAILED),
-		.paused = p->paused,
-		.aux_size = p->setup.aux_size,
-		.switch_size = p->setup.switch_size,
+		.n_busy = cpus_count(&p->cpus, CPU_BUSY),
+		.n_failed = cpus_count(&p->cpus, CPU_FAILED),
+		.paused = p->cpus.paused,
+		.aux_size = p->cpus.setup.aux_size,
+		.switch_size = p->cpus.setup.switch_size,
 	};
 }
 
@@ -413,7 +182,7 @@ static uint64_t held(struct source *source)
 
 static bool has_ring(const struct source_pt *p, uint32_t cpu)
 {
-	return p->cpus[cpu].pt.ring.aux != NULL;
+	return p->cpus.items[cpu].pt.ring.aux != NULL;
 }
 
 /* All in one pass, and what can wait after it. */
@@ -425,11 +194,11 @@ static int freeze(struct source *source, struct source_moment *ret_moment)
 	(void)pthread_mutex_lock(&p->rings);
 	for (uint32_t i = 0; i < source->n_cpus; i++)
 		if (has_ring(p, i))
-			cpu_freeze(&p->cpus[i]);
+			cpu_freeze(&p->cpus.items[i]);
 	sample = ptclock_sample();
 	for (uint32_t i = 0; i < source->n_cpus; i++)
 		if (has_ring(p, i))
-			cpu_print(&p->cpus[i]);
+			cpu_print(&p->cpus.items[i]);
 	ptclock_log_add(p->clock, &sample);
 	*ret_moment = (struct source_moment){
 		.ns = ptclock_ns(&p->conversion, sample.tsc),
@@ -450,7 +219,7 @@ static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret
 
 	if (cpu >= source->n_cpus)
 		return -EINVAL;
-	*ret_view = has_ring(p, cpu) ? cpu_view(&p->cpus[cpu])
+	*ret_view = has_ring(p, cpu) ? cpu_view(&p->cpus.items[cpu])
 				     : (struct source_view){ .end = SOURCE_END_OFFLINE };
 	return 0;
 }
@@ -462,7 +231,7 @@ static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_byte
 
 	if (cpu >= source->n_cpus)
 		return -EINVAL;
-	*ret_aux_bytes = has_ring(p, cpu) ? cpu_overtaken(&p->cpus[cpu]) : 0;
+	*ret_aux_bytes = has_ring(p, cpu) ? cpu_overtaken(&p->cpus.items[cpu]) : 0;
 	*ret_switch_bytes = 0;
 	return 0;
 }
@@ -470,12 +239,12 @@ static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_byte
 static void settle(struct source *source, uint32_t cpu)
 {
 	if (has_ring(pt(source), cpu))
-		cpu_settle(&pt(source)->cpus[cpu]);
+		cpu_settle(&pt(source)->cpus.items[cpu]);
 }
 
 static uint64_t gap(struct source *source, uint32_t cpu)
 {
-	return has_ring(pt(source), cpu) ? pt(source)->cpus[cpu].gap_ns : 0;
+	return has_ring(pt(source), cpu) ? pt(source)->cpus.items[cpu].gap_ns : 0;
 }
 
 static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_bytes, size_t *ret_size,
@@ -485,8 +254,8 @@ static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_byte
 
 	if (cpu >= source->n_cpus)
 		return -EINVAL;
-	if (p->cpus[cpu].switches.ring.page)
-		return cpu_copy_switches(&p->cpus[cpu], ret_bytes, ret_size, ret_cut);
+	if (p->cpus.items[cpu].switches.ring.page)
+		return cpu_copy_switches(&p->cpus.items[cpu], ret_bytes, ret_size, ret_cut);
 	*ret_bytes = NULL;
 	*ret_size = 0;
 	*ret_cut = false;
@@ -554,8 +323,8 @@ static size_t pending_tasks(const struct source_pt *p)
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < p->source.n_cpus; i++)
-		if (p->cpus[i].tasks.ring.page)
-			n += p->setup.task_size;
+		if (p->cpus.items[i].tasks.ring.page)
+			n += p->cpus.setup.task_size;
 	return n;
 }
 
@@ -573,19 +342,21 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	if (!bytes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < source->n_cpus; i++)
-		if (p->cpus[i].tasks.ring.page)
-			n += cpu_take_tasks(&p->cpus[i], until, bytes + n);
-	if (p->lost) {
+		if (p->cpus.items[i].tasks.ring.page)
+			n += cpu_take_tasks(&p->cpus.items[i], until, bytes + n);
+	if (p->cpus.lost) {
 		memcpy(bytes + n, &lost, sizeof(lost));
 		n += sizeof(lost);
 	}
+	/* They are out of the rings by now. */
+	p->cpus.lost = true;
 	sorted = malloc(n + 1);
 	if (!sorted)
 		return -ENOMEM;
 	r = sort_records(bytes, n, sorted);
 	if (r < 0)
 		return r;
-	p->lost = false;
+	p->cpus.lost = false;
 	*ret_bytes = TAKE(sorted);
 	*ret_size = n;
 	return 0;
@@ -622,12 +393,12 @@ static int tasks(struct source *source, uint64_t budget_ns, taskrecord_put_fn pu
 
 static bool active(struct source *source)
 {
-	return count(pt(source), CPU_RECORDING) > 0;
+	return cpus_count(&pt(source)->cpus, CPU_RECORDING) > 0;
 }
 
 static int event_fd(struct source *source)
 {
-	return pt(source)->epoll_fd;
+	return pt(source)->cpus.epoll_fd;
 }
 
 /* Nothing is marked: hardware records everything, all the time. */
@@ -653,13 +424,10 @@ static struct source *pt_free(struct source *source)
 
 	if (!p)
 		return NULL;
-	for (uint32_t i = 0; p->cpus && i < source->n_cpus; i++)
-		cpu_close(&p->cpus[i]);
-	free(p->cpus);
+	cpus_deinit(&p->cpus);
 	(void)ptclock_log_free(p->clock);
 	(void)procscan_free(p->scan);
 	p->proc_fd = fd_close(p->proc_fd);
-	p->epoll_fd = fd_close(p->epoll_fd);
 	(void)pthread_mutex_destroy(&p->rings);
 	free(p);
 	return NULL;
@@ -703,14 +471,14 @@ static int read_pmu(struct source_pt *p, const struct config *config)
 	r = pmu_read(SOURCE_PT_DEVICE, &pmu, &file);
 	if (r < 0)
 		return log_error_errno(r, SOURCE_PT_DEVICE "/%s: cannot be used: %m", file);
-	p->setup.pmu_type = pmu.type;
-	p->setup.config = pmu_config(&pmu, &config->pt, warn);
-	p->setup.user = config->trace != CONFIG_TRACE_KERNEL;
-	p->setup.kernel = config->trace != CONFIG_TRACE_USER;
+	p->cpus.setup.pmu_type = pmu.type;
+	p->cpus.setup.config = pmu_config(&pmu, &config->pt, warn);
+	p->cpus.setup.user = config->trace != CONFIG_TRACE_KERNEL;
+	p->cpus.setup.kernel = config->trace != CONFIG_TRACE_USER;
 	*facts = (struct source_facts){
 		.name = "pt",
 		.pmu_type = pmu.type,
-		.attr_config = p->setup.config,
+		.attr_config = p->cpus.setup.config,
 		.mask_tsc = pmu.masks[PTTERM_TSC],
 		.mask_noretcomp = pmu.masks[PTTERM_NORETCOMP],
 		.mask_mtc = pmu.masks[PTTERM_MTC],
@@ -719,87 +487,28 @@ static int read_pmu(struct source_pt *p, const struct config *config)
 		.tsc_ctc_numerator = pmu.tsc_ctc_numerator,
 		.tsc_ctc_denominator = pmu.tsc_ctc_denominator,
 		.max_nonturbo_ratio = pmu.max_nonturbo_ratio,
-		.user = p->setup.user,
-		.kernel = p->setup.kernel,
+		.user = p->cpus.setup.user,
+		.kernel = p->cpus.setup.kernel,
 		.event_trace = pmu.event_trace,
 	};
 	pmu_cpuid(facts->cpuid);
 	return 0;
 }
 
-/* The rings cannot be swapped out: what is left must do for all others. */
-static void limit_rings(struct source_pt *p, uint32_t n_online)
-{
-	const uint64_t most = meminfo_available() / 2;
-	const size_t wanted = p->setup.aux_size;
-
-	while (most > 0 && p->setup.aux_size > RING_SIZE_MIN && n_online * p->setup.aux_size > most)
-		p->setup.aux_size /= 2;
-	if (p->setup.aux_size < wanted)
-		log_warning("AuxSize=%zuK: the rings of %" PRIu32
-			    " CPUs would take more than half of the "
-			    "memory that is available: rings of %zu KiB",
-			    wanted / 1024, n_online, p->setup.aux_size / 1024);
-}
-
-/* TaskSize= is for all CPUs together. */
-static void set_sizes(struct source_pt *p, const struct config *config, uint32_t n_online)
-{
-	p->setup.aux_size = config->aux_size;
-	p->setup.switch_size = config->switch_size;
-	p->setup.task_size = config->task_size;
-	while (p->setup.task_size > TASK_SIZE_MIN &&
-	       p->setup.task_size * n_online > config->task_size)
-		p->setup.task_size /= 2;
-	limit_rings(p, n_online);
-}
-
 static int check_rights(const struct source_pt *p, uint32_t n_online)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	const uint64_t bytes =
-	    n_online * (p->setup.aux_size + p->setup.switch_size + p->setup.task_size + 4 * page);
+	const uint64_t bytes = n_online * (p->cpus.setup.aux_size + p->cpus.setup.switch_size +
+					   p->cpus.setup.task_size + 4 * page);
 	struct rights rights;
 	char message[1024];
 	int r;
 
 	rights_read(n_online, &rights);
-	r = rights_check(&rights, p->setup.kernel, bytes, message, sizeof(message));
+	r = rights_check(&rights, p->cpus.setup.kernel, bytes, message, sizeof(message));
 	if (r < 0)
 		log_error("cannot record hardware: %s", message);
 	return r;
-}
-
-/* Besides those that are open otherwise; if it is not allowed, opening events will say so. */
-static void allow_descriptors(rlim_t n)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= n + DESCRIPTORS_OTHER)
-		return;
-	limit.rlim_cur =
-	    limit.rlim_max < n + DESCRIPTORS_OTHER ? limit.rlim_max : n + DESCRIPTORS_OTHER;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static int make_cpus(struct source_pt *p)
-{
-	struct cpulist possible;
-	int r;
-
-	r = cpulist_read(CPULIST_POSSIBLE, &possible);
-	if (r < 0)
-		return r;
-	p->cpus = calloc(possible.end, sizeof(*p->cpus));
-	if (!p->cpus)
-		return -ENOMEM;
-	p->source.n_cpus = possible.end;
-	for (uint32_t i = 0; i < possible.end; i++)
-		cpu_init(&p->cpus[i], i);
-	allow_descriptors(3 * possible.end);
-	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	p->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return p->epoll_fd < 0 || p->proc_fd < 0 ? -errno : ptclock_log_new(&p->clock);
 }
 
 static int start(struct source_pt *p, const struct config *config)
@@ -807,21 +516,28 @@ static int start(struct source_pt *p, const struct config *config)
 	struct cpulist online;
 	int r;
 
-	r = make_cpus(p);
+	r = cpus_init(&p->cpus);
+	p->source.n_cpus = p->cpus.n;
+	if (r == 0)
+		r = ptclock_log_new(&p->clock);
 	if (r == 0)
 		r = cpulist_read(CPULIST_ONLINE, &online);
+	p->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r == 0 && p->proc_fd < 0)
+		r = -errno;
 	if (r < 0)
 		return log_error_errno(r, "cannot start recording hardware: %m");
 	r = read_pmu(p, config);
 	if (r < 0)
 		return r;
-	set_sizes(p, config, cpulist_count(&online));
+	cpus_set_sizes(&p->cpus, config->aux_size, config->switch_size, config->task_size,
+		       cpulist_count(&online));
 	r = check_rights(p, cpulist_count(&online));
 	if (r < 0)
 		return r;
 	p->suspended_ns = suspended_ns();
-	open_all(p, &online);
-	if (count(p, CPU_RECORDING) + count(p, CPU_BUSY) == 0) {
+	cpus_open_all(&p->cpus, &online);
+	if (cpus_count(&p->cpus, CPU_RECORDING) + cpus_count(&p->cpus, CPU_BUSY) == 0) {
 		log_error("no CPU can be recorded");
 		return -EIO;
 	}
@@ -842,7 +558,7 @@ int source_pt_new(const struct config *config, struct source **ret_source)
 	if (!p)
 		return log_error_errno(-ENOMEM, "cannot start recording hardware: %m");
 	p->source.ops = &pt_ops;
-	p->epoll_fd = p->proc_fd = -1;
+	p->proc_fd = -1;
 	(void)pthread_mutex_init(&p->rings, NULL);
 	r = start(p, config);
 	if (r < 0) {
