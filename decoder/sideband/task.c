@@ -87,11 +87,6 @@ static bool is_task(uint32_t pid, uint32_t tid)
 	return pid && tid && pid != PTD_ID_UNKNOWN && tid != PTD_ID_UNKNOWN;
 }
 
-uint32_t tasks_named(uint32_t pid, uint32_t tid)
-{
-	return is_task(tid, tid) ? tid : pid;
-}
-
 /* Spaces. */
 
 static struct space *space_of(const struct tasks *tasks, uint32_t pid)
@@ -329,9 +324,9 @@ int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 
 	if (cursor_get(&c, sizeof(ids), ids) < 0)
 		return TASKS_SKIPPED;
-	/* What was executed has no name if the record is damaged, but was executed. */
+	/* It is the only thread then, whatever a damaged record says; the name may have been lost, too. */
 	if (is_exec)
-		ids[1] = tasks_named(ids[0], ids[1]);
+		ids[1] = ids[0];
 	if (!is_task(ids[0], ids[1]) || (perfrec_get_string(&c, &comm) < 0 && !is_exec))
 		return TASKS_SKIPPED;
 
@@ -426,7 +421,9 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 		return 0;
 	if (map.size == 0 || map.size - 1 > UINT64_MAX - map.start)
 		return TASKS_SKIPPED;
-	r = living_thread(tasks, map.pid, tasks_named(map.pid, map.tid), record->time, &thread);
+	/* It holds for the process even if the record is damaged and names no thread. */
+	r = living_thread(tasks, map.pid, is_task(map.tid, map.tid) ? map.tid : map.pid,
+			  record->time, &thread);
 	if (r != 0)
 		return r;
 	if (jits_is_dump(map.path))

@@ -79,12 +79,6 @@ struct thread *tasks_find(const struct tasks *tasks, uint32_t pid, uint32_t tid)
 const struct space *tasks_space(const struct tasks *tasks, uint32_t pid);
 
 /*
- * What a record says of a process's memory holds for it even if the record is damaged and names no thread.
- * Return: @tid if it can be one; else @pid.
- */
-uint32_t tasks_named(uint32_t pid, uint32_t tid);
-
-/*
  * Apply a record of the type that the name says; of COMM, both kinds.
  *
  * Return: 0, TASKS_SKIPPED or -ENOMEM.

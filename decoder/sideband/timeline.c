@@ -177,39 +177,38 @@ static int on_itrace_start(struct timeline *tl, const struct trace_record *recor
 
 /*
  * An exec changes the space of a thread that runs, so that its stay ends and another begins, on the
- * CPU that the record was made on. It may change its tid, too, to that of its process.
+ * CPU that the record was made on. Its tid is that of its process from now on.
  */
 static int on_exec(struct timeline *tl, const struct trace_record *record)
 {
 	struct cursor c = cursor_from(record->payload, record->payload_size);
-	uint32_t ids[2], index;
+	uint32_t pid, index;
 	int r;
 
-	if (cursor_get(&c, sizeof(ids), ids) < 0)
+	if (cursor_get(&c, sizeof(pid), &pid) < 0)
 		return TASKS_SKIPPED;
-	ids[1] = tasks_named(ids[0], ids[1]);
 	/* Wherever the record says that it was made. */
-	if (record->time == 0 || record->cpu == TRACE_NONE || record->pid != ids[0]) {
+	if (record->time == 0 || record->cpu == TRACE_NONE || record->pid != pid) {
 		r = tasks_comm(&tl->tasks, record);
-		return r != 0 ? r : place_again(tl, ids[0], record->time);
+		return r != 0 ? r : place_again(tl, pid, record->time);
 	}
 
 	r = get_cpu(tl, record->cpu, &index);
 	if (r < 0)
 		return r;
-	r = place_before(tl, index, ids[0], ids[1], record->time);
+	r = place_before(tl, index, pid, pid, record->time);
 	if (r < 0)
 		return r;
 	r = tasks_comm(&tl->tasks, record);
 	if (r != 0)
 		return r;
 
-	if (tl->cpus.items[index].placed && tl->cpus.items[index].pid == ids[0]) {
-		r = place(tl, index, ids[0], ids[1], record->time);
+	if (tl->cpus.items[index].placed && tl->cpus.items[index].pid == pid) {
+		r = place(tl, index, pid, pid, record->time);
 		if (r < 0)
 			return r;
 	}
-	return place_again(tl, ids[0], record->time);
+	return place_again(tl, pid, record->time);
 }
 
 /*
