@@ -61,6 +61,13 @@ int space_map(struct space *space, const struct mapping *mapping)
 	return vec_push(&space->mappings, *mapping);
 }
 
+void space_forget(struct space *space, size_t i, const struct object *object)
+{
+	assert(i < space->mappings.n);
+	space->mappings.items[i].object = object;
+	space->mappings.items[i].offset = 0;
+}
+
 size_t space_generation(const struct space *space, uint64_t time)
 {
 	size_t low = 0, high = space->mappings.n;

@@ -56,6 +56,9 @@ uint32_t space_id(const struct space *space);
  */
 _must_check_ int space_map(struct space *space, const struct mapping *mapping);
 
+/* Nobody knows the bytes of mapping @i any more: it becomes of @object, which has none. */
+void space_forget(struct space *space, size_t i, const struct object *object);
+
 /* Return: how many mappings there are with a time up to @time. */
 size_t space_generation(const struct space *space, uint64_t time);
 

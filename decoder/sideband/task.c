@@ -101,12 +101,42 @@ const struct space *tasks_space(const struct tasks *tasks, uint32_t pid)
 	return space_of(tasks, pid);
 }
 
+/*
+ * The snapshot's memory of a process is that of its last program: of the one before, or of a process before that
+ * had its number, nobody kept any.
+ */
+static int forget_memory(struct tasks *tasks, uint32_t pid)
+{
+	struct space *space = space_of(tasks, pid);
+	const struct object *none = NULL;
+
+	if (!space || !memory_find(&tasks->memory, pid, 0))
+		return 0;
+	for (size_t i = space_generation(space, UINT64_MAX); i > 0; i--) {
+		const struct mapping *mapping = space_mapping(space, i - 1);
+		const struct memory_piece *m;
+		int r;
+
+		m = memory_find(&tasks->memory, pid, mapping->start);
+		if (mapping->kind != MAPPING_MEMORY || !m || mapping->object != m->object)
+			continue;
+		r = none ? 0 : objects_find(tasks->objects, "//anon", NULL, &none);
+		if (r < 0)
+			return r;
+		space_forget(space, i - 1, none);
+	}
+	return 0;
+}
+
 /* Give process @pid a new space: a copy of @parent at @time, or an empty one. */
 static int begin_space(struct tasks *tasks, uint32_t pid, const struct space *parent, uint64_t time)
 {
 	_cleanup_(space_freep) struct space *space = NULL;
 	int r;
 
+	r = forget_memory(tasks, pid);
+	if (r < 0)
+		return r;
 	r = vec_reserve(&tasks->spaces, 1);
 	if (r < 0)
 		return r;

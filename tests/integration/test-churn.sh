@@ -5,6 +5,7 @@
 # for every process and thread.
 . "$(dirname "$0")/common.sh"
 . "$(dirname "$0")/tree.sh"
+. tests/integration/jit.sh
 . tests/integration/libraries.sh
 need qemu-x86_64 "${CC:-cc}"
 
@@ -32,6 +33,18 @@ for engine in block insn; do
 	echo "patch $engine: $(tail -1 "$T/gapped")"
 	grep -q "20 gaps left out 60$" "$T/gapped" || fail "patch: not 20 gaps of 3 instructions"
 done
+drop patch
+
+# What is kept of a process's memory is that of its last program: the three instructions of the one before
+# are a gap.
+record_alive patch "$O/targets/patch.c" exec
+for engine in block insn; do
+	"$O/tools/gapped" -e $engine "$T/patch" "$T/patch.log" >"$T/gapped" || { cat "$T/gapped"; fail "patch exec"; }
+	echo "patch exec $engine: $(tail -1 "$T/gapped")"
+	grep -qE " [1-9][0-9]* gaps left out [1-9]" "$T/gapped" || fail "patch exec: no gap"
+done
+"$O/ptdecode" -f text "$T/patch" 2>/dev/null | grep -c '\[anon\]' >"$T/n"
+[[ $(cat "$T/n") == 3 ]] || fail "patch exec: not three instructions of the last program"
 drop patch
 
 tree threads 4 0 "$O/targets/mortal.c" threads

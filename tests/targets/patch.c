@@ -3,12 +3,19 @@
 /*
  * Changes its code in place, again and again, and notes it nowhere. Both versions leave the same
  * packets: these alone cannot tell them apart.
+ *
+ *	patch		that is all
+ *	patch exec	runs one version, executes itself, runs the other one where the first one was, says
+ *			"ready", and waits for the end of its input
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define N_CHANGES 20
 #define SIZE      4096
@@ -28,15 +35,39 @@ static __attribute__((noinline)) int call(uint8_t *memory, int x)
 	return function(x);
 }
 
-int main(void)
+static uint8_t *map(void *at, int flags)
+{
+	uint8_t *memory = mmap(at, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC,
+			       MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	if (memory == MAP_FAILED)
+		exit(2);
+	return memory;
+}
+
+static int execute(char **argv, bool again)
+{
+	uint8_t *memory = map((void *)0x2a0000000000, MAP_FIXED);
+
+	memcpy(memory, codes[again], sizeof(codes[0]));
+	if (call(memory, 1) != 2)
+		return 1;
+	if (!again)
+		execl(argv[0], argv[0], "exec", "again", (char *)NULL);
+	printf("ready\n");
+	fflush(stdout);
+	(void)getchar();
+	return !again;
+}
+
+int main(int argc, char **argv)
 {
 	uint8_t *memory;
 	int sum = 0;
 
-	memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-		      -1, 0);
-	if (memory == MAP_FAILED)
-		return 2;
+	if (argc > 1)
+		return execute(argv, argc > 2);
+	memory = map(NULL, 0);
 	for (unsigned i = 0; i < N_CHANGES; i++) {
 		memcpy(memory, codes[i % 2], sizeof(codes[0]));
 		sum = call(memory, sum);

@@ -528,23 +528,29 @@ static void put(const char *dir, const char *name, const char *text)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* What @pid has at 0x400000. */
-static void has_there(const struct timeline *timeline, uint32_t pid, const char *name, char first)
+/* What @pid has at 0x400000 at @time; @first 0: it has no bytes. */
+static void has_then(const struct timeline *timeline, uint32_t pid, uint64_t time, const char *name,
+		     char first)
 {
 	const struct extent *extent;
 	struct layout layout;
 	struct stay stay;
 
-	timeline_at_tid(timeline, pid, 100, &stay);
+	timeline_at_tid(timeline, pid, time, &stay);
 	assert_non_null(stay.space);
 	layout_init(&layout, stay.space);
-	while (layout.generation < space_generation(stay.space, 100))
+	while (layout.generation < space_generation(stay.space, time))
 		assert_int_equal(layout_advance(&layout), 0);
 	extent = layout_find(&layout, 0x400000);
 	assert_non_null(extent);
 	assert_string_equal(extent->object->id.name, name);
-	assert_int_equal(extent->object->bytes[0], first);
+	assert_int_equal(extent->object->size > 0 ? extent->object->bytes[0] : 0, first);
 	layout_deinit(&layout);
+}
+
+static void has_there(const struct timeline *timeline, uint32_t pid, const char *name, char first)
+{
+	has_then(timeline, pid, 100, name, first);
 }
 
 /* The vDSO is the same of all, but for whose memory in its place the snapshot has. */
@@ -580,12 +586,54 @@ static void vdso(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* What was kept of a process's memory is its last program's, not that of one before, nor another process's. */
+static void memory(void **state)
+{
+	char dir[] = "/tmp/test-timeline.XXXXXX", command[128];
+	struct timeline *timeline;
+	struct objects *objects;
+	struct trace *trace;
+	char *message = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(command, sizeof(command), "mkdir -p %s/mem", dir);
+	assert_int_equal(system(command), 0);
+	put(dir, "mem/8-400000", "the last");
+	put(dir, "mem/9-400000", "of 9");
+	perfbuild_begin(&b, false);
+	perfbuild_at(&b, 10, 0, 7, 7);
+	perfbuild_fork(&b, 8, 7, 8, 7);
+	perfbuild_mmap2(&b, 8, 8, 0x400000, "//anon");
+	perfbuild_mmap2(&b, 9, 9, 0x400000, "//anon");
+	perfbuild_at(&b, 20, 0, 8, 8);
+	perfbuild_comm(&b, true, 8, 8, "second");
+	perfbuild_mmap2(&b, 8, 8, 0x400000, "//anon");
+	perfbuild_at(&b, 30, 0, 7, 7);
+	perfbuild_fork(&b, 8, 7, 8, 7);
+	perfbuild_mmap2(&b, 8, 8, 0x400000, "//anon");
+	perfbuild_end(&b);
+	assert_int_equal(perfdata_parse(b.bytes, b.size, "FILE", &trace, &message), 0);
+	assert_int_equal(objects_new(dir, &objects), 0);
+	assert_int_equal(timeline_new(trace, objects, &timeline), 0);
+	has_then(timeline, 8, 15, "[anon]", 0);
+	has_then(timeline, 8, 25, "[anon]", 0);
+	has_then(timeline, 8, 35, "[anon]", 't');
+	has_then(timeline, 9, 15, "[anon]", 'o');
+	timeline_free(timeline);
+	objects_free(objects);
+	trace_free(trace);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpus),      cmocka_unit_test(threads),
 		cmocka_unit_test(only_code), cmocka_unit_test(build_ids),
 		cmocka_unit_test(any_order), cmocka_unit_test(vdso),
+		cmocka_unit_test(memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
