@@ -42,22 +42,25 @@ judge_record "map, mtc and cyc" "$O/targets/churn.c" map "${libraries[@]}"
 
 start_ptd
 record it sh -c 'ls /etc | sort | tail -3; /bin/true'
-for form in $(grep -v '^#' tests/perf-defects | sed -nE 's/^cut-packet \| (.*) \| .*/\1/p'); do
+for form in $(grep -v '^#' tests/perf-defects | cut -d '|' -f 2 | grep -oE '\<[a-z]+( |$)'); do
 	"$O/tools/reshape" "$form" "$T/it/data" "$T/$form" || fail "reshape $form"
-	judge "$form" "$T/$form" 1000000
+	judge "$form" "$T/$form" 10000000
 done
 drop it
 
 cpus=2 ring=$((64 * 1024)) expects_gaps=yes
 start_ptd AuxSize=$ring
+mkfifo "$T/tell"
 record live sh -c 'exec 3<&0; { cat <&3 >/dev/null; : >"$1"; } &
-	while ! [ -e "$1" ]; do ls -l /usr/bin | sort -k 5 -n | sed -n 9p; done >/dev/null; wait' sh "$T/over" < <(sleep 20) &
+	while ! [ -e "$1" ]; do ls -l /usr/bin | sort -k 5 -n | sed -n 9p; done >/dev/null; wait' sh "$T/over" <"$T/tell" &
 recording=$!
+exec 7>"$T/tell"
 warm_up
 for i in 1 2 3 4 5; do
 	sleep "0.$((RANDOM % 900 + 100))"
 	ask "$i" || fail "snapshot $i"
 	judge "moment $i" "$T/$i"
 done
+exec 7>&-
 wait "$recording" || fail "the program: exit status $?"
 judged
