@@ -51,10 +51,9 @@ check_moment() {
 }
 
 # live N CMD...: N moments of a program that runs until its standard input ends. Its output is what
-# it is without us. Whether a list goes up to the request shows only on a CPU that was busy then:
-# returns 1 if by bad luck none was.
+# it is without us.
 live() {
-	local n=$1 names=() n_flushed=0 i name
+	local n=$1 names=() i name
 	shift
 	mkfifo "$T/tell"
 	record live "$@" <"$T/tell" &
@@ -77,25 +76,22 @@ live() {
 	done
 	drop live
 	rm -rf "$T/tell" "$T"/[0-9]*
-	[[ $n_flushed -gt 0 ]]
 }
 
 # moments MAX CPUS RING CONFIG CMD...: N moments, no more than MAX of one run of the program, since
 # what it logs grows. The first CPUS of four CPUs have enough to do for their rings, of RING KiB, to
-# wrap. CONFIG is more of ptd's configuration.
+# wrap. CONFIG is more of ptd's configuration. Whether a list goes up to the request shows only on a
+# CPU that was busy then, and answered in time: if by bad luck none was, there are more moments.
 moments() {
-	local max=$1 cpus=$2 ring=$(($3 * 1024)) config=$4 left=$N n tries=0
+	local max=$1 cpus=$2 ring=$(($3 * 1024)) config=$4 left=$N n n_flushed=0 more=10
 	shift 4
-	while [[ $left -gt 0 ]]; do
-		n=$((left < max ? left : max))
+	while [[ $left -gt 0 || $n_flushed -eq 0 ]]; do
+		[[ $left -gt 0 || $more -gt 0 ]] || fail "no CPU was busy at any of the moments"
+		[[ $left -gt 0 ]] || more=$((more - 1))
+		n=$((left < 1 ? 1 : left < max ? left : max))
 		# shellcheck disable=SC2086 # several lines
 		start_ptd "AuxSize=$ring" $config
-		if live "$n" "$@"; then
-			left=$((left - n)) tries=0
-		else
-			echo "no CPU was busy at any of the moments: once more"
-			tries=$((tries + 1))
-			[[ $tries -lt 3 ]] || fail "no CPU was busy at any of the moments, three times over"
-		fi
+		live "$n" "$@"
+		left=$((left - n))
 	done
 }

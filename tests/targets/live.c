@@ -90,7 +90,7 @@ static void *run(void *userdata)
 		w->changed |= w->sum != 0 && w->sum != sum;
 		w->sum = sum;
 		w->marks += mark(i);
-		if (i % (w->number > 0 ? 2 : 16) == 0)
+		if (i % (w->number > 0 ? 2 : 64) == 0)
 			nanosleep(&(struct timespec){ .tv_nsec = 2000000 * (1 + w->number) }, NULL);
 		else if (w->number > 0)
 			sched_yield();
