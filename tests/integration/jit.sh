@@ -46,7 +46,7 @@ record_alive() {
 	stop_ptd
 	rm "$T/hold"
 	for pid in $(ls "$T/$name.log" | sed -n 's/^\([0-9]*\)\..*/\1/p' | sort -u); do
-		rm -f "/tmp/jit-$pid.dump"
+		rm -f "/tmp/jit-$pid.dump" "/tmp/perf-$pid.map"
 	done
 }
 
