@@ -13,7 +13,7 @@ function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
 let sum = 0; for (let i = 0; i < 30; i++) sum += fib(16);
 console.log(sum, "ready"); process.stdin.resume();
 EOT
-record_alive node env -u NODE_EXTRA_CA_CERTS node --perf-basic-prof "$T/script.js"
+record_alive node env -u NODE_EXTRA_CA_CERTS -C "$T" node --perf-basic-prof "$T/script.js"
 
 # Lines of text: who pid/tid [cpu] time: address bytes, instruction, symbol (object). Of addresses that
 # were used twice the map does not say when: there either name will do.
