@@ -210,7 +210,7 @@ static void update(void **state)
 	before.sideband_max = 3;
 	before.keep_free = 4;
 	before.max_use = CONFIG_SHARE; /* not set any more */
-	assert_memory_equal(&c, &before, sizeof(c));
+	assert_same(&c, &before);
 }
 
 int main(void)
