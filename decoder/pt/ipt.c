@@ -549,10 +549,10 @@ static void blame_branch(struct ipt_engine *e)
 }
 
 /* See to what libipt must not see, before it reads that. */
-static void look_ahead(struct ipt_engine *e, uint64_t offset)
+static void look_ahead(struct ipt_engine *e)
 {
 	if (e->config.has_events)
-		ipt_iflag_look(&e->iflag, &e->pt_config, offset);
+		ipt_iflag_look(&e->iflag, &e->pt_config, e->started ? ipt_offset(e) : 0);
 }
 
 /* Go on until something stops it. */
@@ -562,7 +562,7 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 		const uint64_t n_before = output->n_insns;
 
 		ret_step->n_runs = output->n;
-		look_ahead(e, ipt_offset(e));
+		look_ahead(e);
 		if (e->pause < UINT64_MAX && ipt_offset(e) > e->pause) {
 			e->pause = UINT64_MAX;
 			stop(e, ENGINE_ASK, 0, ret_step);
@@ -608,7 +608,7 @@ int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_m
 	assert(n_runs_max >= IPT_STEP_RUNS_MAX);
 	*ret_step = (struct engine_step){};
 
-	look_ahead(e, 0);
+	look_ahead(e);
 	if (!e->ended && !e->started) {
 		resync(e, PTD_GAP_NO_SYNC, 0, ret_step);
 		if (e->ended)

@@ -115,22 +115,37 @@ static bool take_exstop(struct ipt_engine *e, const struct pt_event *event,
 		    ret_step);
 }
 
-/* Return: whether the caller must see it. */
-static bool take(struct ipt_engine *e, const struct pt_event *event, bool is_later,
-		 struct engine_step *ret_step)
+/* Return: whether the event is an interruption, and of what address. */
+static bool is_async(const struct pt_event *event, uint64_t *ret_ip)
 {
 	switch (event->type) {
 	case ptev_async_disabled:
-		e->flow.way = IPT_FLOW_ANYWHERE;
-		ret_step->mark = PTD_MARK_ASYNC;
-		ret_step->ip = event->variant.async_disabled.at;
-		return stop(e, ENGINE_MARK, ret_step);
+		*ret_ip = event->variant.async_disabled.at;
+		return true;
 	case ptev_async_branch:
-		e->flow.way = IPT_FLOW_ANYWHERE;
-		e->ask = is_later;
-		ret_step->mark = PTD_MARK_ASYNC;
-		ret_step->ip = event->variant.async_branch.from;
-		return stop(e, ENGINE_MARK, ret_step);
+		*ret_ip = event->variant.async_branch.from;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool take_async(struct ipt_engine *e, const struct pt_event *event,
+		       struct engine_step *ret_step)
+{
+	e->flow.way = IPT_FLOW_ANYWHERE;
+	ret_step->mark = PTD_MARK_ASYNC;
+	(void)is_async(event, &ret_step->ip);
+	return stop(e, ENGINE_MARK, ret_step);
+}
+
+/* Return: whether the caller must see it. */
+static bool take(struct ipt_engine *e, const struct pt_event *event, struct engine_step *ret_step)
+{
+	switch (event->type) {
+	case ptev_async_disabled:
+	case ptev_async_branch:
+		return take_async(e, event, ret_step);
 	case ptev_disabled:
 		e->flow.way = IPT_FLOW_ANYWHERE;
 		return mark(e, event, PTD_MARK_OFF, event->variant.disabled.ip, ret_step);
@@ -174,21 +189,6 @@ static bool take(struct ipt_engine *e, const struct pt_event *event, bool is_lat
 				  0, ret_step);
 	case ptev_pwrx:
 		return take_pwrx(e, event, ret_step);
-	default:
-		return false;
-	}
-}
-
-/* Return: whether the event is an interruption, and of what address. */
-static bool is_async(const struct pt_event *event, uint64_t *ret_ip)
-{
-	switch (event->type) {
-	case ptev_async_disabled:
-		*ret_ip = event->variant.async_disabled.at;
-		return true;
-	case ptev_async_branch:
-		*ret_ip = event->variant.async_branch.from;
-		return true;
 	default:
 		return false;
 	}
@@ -249,7 +249,7 @@ bool ipt_take_event(struct ipt_engine *e, struct engine_step *ret_step)
 	is_later = e->event.has_tsc && e->event.tsc > e->t;
 	if (is_later)
 		e->t = e->event.tsc;
-	if (take(e, &e->event, is_later, ret_step)) {
+	if (take(e, &e->event, ret_step)) {
 		if (ret_step->stop == ENGINE_MARK && is_later)
 			e->ask = true;
 		return true;
