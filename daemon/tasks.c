@@ -306,17 +306,7 @@ static void on_exit_(struct tasks *t, const struct record_task *gone)
 /* Index of the first mapping that ends behind @address. */
 static size_t first_behind(const struct process *p, uint64_t address)
 {
-	size_t low = 0, high = p->maps.n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (p->maps.items[middle].end > address)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return vec_bisect(&p->maps, map, map->end <= address);
 }
 
 /* Put @n mappings in the place of those from index @from to before @to; there is room. */

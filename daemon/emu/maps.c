@@ -104,17 +104,7 @@ void maps_fork_child(struct maps *maps)
 /* Index of the first range that ends behind @ip. */
 static size_t first_behind(const struct maps *maps, uint64_t ip)
 {
-	size_t low = 0, high = maps->known.n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (maps->known.items[middle].end > ip)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return vec_bisect(&maps->known, range, range->end <= ip);
 }
 
 /* Put @n ranges in the place of those from index @from to before @to. */

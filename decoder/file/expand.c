@@ -69,15 +69,7 @@ int expand_finish(struct expand *expand, struct mapfile *ret_map)
 
 uint64_t expand_file_offset(const struct expand *expand, uint64_t position)
 {
-	size_t low = 0, high = expand->parts.n;
+	const size_t n = vec_bisect(&expand->parts, part, part->start <= position);
 
-	while (high - low > 1) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (expand->parts.items[middle].start <= position)
-			low = middle;
-		else
-			high = middle;
-	}
-	return expand->parts.n ? expand->parts.items[low].file_offset : 0;
+	return expand->parts.n ? expand->parts.items[n > 0 ? n - 1 : 0].file_offset : 0;
 }

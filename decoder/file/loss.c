@@ -96,15 +96,5 @@ void losses_deinit(struct losses *losses)
 
 size_t losses_find(const struct losses *losses, uint32_t key)
 {
-	size_t low = 0, high = losses->list.n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (losses->list.items[middle].key < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return vec_bisect(&losses->list, loss, loss->key < key);
 }

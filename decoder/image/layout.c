@@ -19,17 +19,7 @@ void layout_deinit(struct layout *layout)
 /* Return: index of the first extent that ends at or above @address. */
 static size_t lower_bound(const struct layout *layout, uint64_t address)
 {
-	size_t low = 0, high = layout->extents.n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (layout->extents.items[middle].last < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return vec_bisect(&layout->extents, e, e->last < address);
 }
 
 static bool has_all_bytes(const struct extent *e)

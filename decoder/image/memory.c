@@ -168,15 +168,9 @@ void memory_deinit(struct memory *memory)
 const struct memory_piece *memory_find(const struct memory *memory, uint32_t pid, uint64_t address)
 {
 	const struct memory_piece *p = memory->pieces.items;
-	size_t low = 0, high = memory->pieces.n;
+	const size_t low =
+	    vec_bisect(&memory->pieces, piece,
+		       piece->pid < pid || (piece->pid == pid && piece->last < address));
 
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (p[middle].pid < pid || (p[middle].pid == pid && p[middle].last < address))
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < memory->pieces.n && p[low].pid == pid ? &p[low] : NULL;
 }

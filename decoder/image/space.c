@@ -70,17 +70,7 @@ void space_forget(struct space *space, size_t i, const struct object *object)
 
 size_t space_generation(const struct space *space, uint64_t time)
 {
-	size_t low = 0, high = space->mappings.n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (space->mappings.items[middle].time <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return vec_bisect(&space->mappings, mapping, mapping->time <= time);
 }
 
 const struct mapping *space_mapping(const struct space *space, size_t i)

@@ -117,17 +117,7 @@ static int retire(struct jit *jit, uint64_t time, uint64_t start, uint64_t last)
 /* Return: index of the first version that ends at or above @address. */
 static size_t lower_bound(const struct jit *jit, uint64_t address)
 {
-	size_t low = 0, high = jit->live.n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (jit->live.items[middle].last < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return vec_bisect(&jit->live, version, version->last < address);
 }
 
 /* A version of [start..last] begins: those that it overlaps end. */

@@ -39,17 +39,7 @@ struct builder {
 /* Return: index of the first version that ends at or above @address. */
 static size_t lower_bound(const struct versions *v, uint64_t address)
 {
-	size_t low = 0, high = v->list.n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (v->list.items[middle].last < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return vec_bisect(&v->list, version, version->last < address);
 }
 
 static int begin(struct versions *v, const struct version *new)

@@ -53,17 +53,10 @@ static void sort(struct symtab *symtab)
 const struct symtab_symbol *symtab_at(struct symtab *symtab, uint64_t address)
 {
 	const struct symtab_symbol *s = symtab->symbols.items;
-	size_t low = 0, high = symtab->symbols.n;
+	size_t low;
 
 	sort(symtab);
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (s[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = vec_bisect(&symtab->symbols, symbol, symbol->address < address);
 	for (size_t i = low; i < symtab->symbols.n && s[i].address == address; i++)
 		if (s[i].rank == SYMTAB_IFUNC)
 			return &s[i];
@@ -172,17 +165,8 @@ int symtab_seal(struct symtab *symtab)
 uint32_t symtab_find(const struct symtab *symtab, uint64_t address, uint64_t *ret_end)
 {
 	const struct symtab_range *ranges = symtab->ranges.items;
-	size_t low = 0, high = symtab->ranges.n;
+	const size_t low = vec_bisect(&symtab->ranges, range, range->start <= address);
 
-	/* Ranges below low start at or below the address, those from high on above it. */
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (ranges[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	*ret_end = low < symtab->ranges.n ? ranges[low].start : UINT64_MAX;
 	return low > 0 ? ranges[low - 1].symbol : SYMTAB_NONE;
 }

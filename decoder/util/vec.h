@@ -41,6 +41,24 @@
 		(v)->n = (v)->n_capacity = 0; \
 	} while (0)
 
+/*
+ * Return: how many of the items come before what is looked for: @is_before, which may name @item, a pointer to
+ * one, is true of these and of none behind them.
+ */
+#define vec_bisect(v, item, is_before)                                                \
+	({                                                                            \
+		size_t _low = 0, _high = (v)->n;                                      \
+		while (_low < _high) {                                                \
+			const size_t _middle = _low + (_high - _low) / 2;             \
+			const __typeof__(*(v)->items) *(item) = &(v)->items[_middle]; \
+			if (is_before)                                                \
+				_low = _middle + 1;                                   \
+			else                                                          \
+				_high = _middle;                                      \
+		}                                                                     \
+		_low;                                                                 \
+	})
+
 _must_check_ static inline int vec_reserve_raw(void **items, size_t n, size_t *n_capacity,
 					       size_t more, size_t item_size)
 {

@@ -54,18 +54,10 @@ uint64_t stays_end(const struct stays *stays, uint32_t cpu, uint32_t pid, uint32
 		   uint64_t time)
 {
 	const struct stay_begin *items = stays->list.items;
-	size_t low = 0, high = stays->list.n;
-
 	/* The first that begins later. */
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
+	size_t low = vec_bisect(&stays->list, stay,
+				stay->cpu < cpu || (stay->cpu == cpu && stay->time <= time));
 
-		if (items[middle].cpu > cpu ||
-		    (items[middle].cpu == cpu && items[middle].time > time))
-			high = middle;
-		else
-			low = middle + 1;
-	}
 	if (low > 0 && items[low - 1].cpu == cpu &&
 	    (items[low - 1].pid != pid || items[low - 1].tid != tid))
 		return 0;

@@ -37,6 +37,25 @@ static void vec_grows_and_keeps(void **state)
 	assert_null(v.items);
 }
 
+static void vec_bisects(void **state)
+{
+	VEC(uint32_t) v = {};
+
+	(void)state;
+	assert_int_equal(vec_bisect(&v, item, *item < 3), 0);
+	for (uint32_t i = 1; i <= 9; i += 2) {
+		assert_int_equal(vec_push(&v, i), 0);
+		for (uint32_t key = 0; key <= 10; key++) {
+			size_t n = 0;
+
+			while (n < v.n && v.items[n] < key)
+				n++;
+			assert_int_equal(vec_bisect(&v, item, *item < key), n);
+		}
+	}
+	vec_deinit(&v);
+}
+
 static void map_finds_what_was_put(void **state)
 {
 	struct map map = {};
@@ -180,6 +199,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vec_grows_and_keeps),
+		cmocka_unit_test(vec_bisects),
 		cmocka_unit_test(map_finds_what_was_put),
 		cmocka_unit_test(arena_never_moves),
 		cmocka_unit_test(mapfile_takes_regular_files_only),
