@@ -4,8 +4,8 @@
 /*
  * Manager
  *
- * The one owner: event loop, source, sideband, objects, spool, jobs and the control socket.
- * Everything but the writing of snapshots happens in its thread.
+ * The one owner: event loop, source, intake of task records, objects, spool, jobs and the control
+ * socket. Everything but the writing of snapshots (daemon/work.h) happens in its thread.
  */
 
 #include <stdbool.h>

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/intake.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "daemon/jitfile.h"
+#include "daemon/keep.h"
+#include "daemon/record.h"
+#include "daemon/scanner.h"
+#include "daemon/sideband.h"
+#include "daemon/source.h"
+
+#define DRAIN_US     UINT64_C(50000)
+#define DRAIN_MIN_US UINT64_C(1000)     /* of a source that says when there is something */
+#define DRAIN_PART   20u                /* of one CPU, that draining such a source may take */
+#define GRACE_US     UINT64_C(60000000) /* for a program that was given the pool to start */
+
+struct intake {
+	struct intake_options options;
+	sd_event_source *timer;
+	sd_event_source *records; /* the source has task records; NULL: it does not say so */
+	sd_event_source *kept;    /* the keep has failures to tell of */
+	uint64_t expected_us;     /* when programs were last expected */
+	struct sideband *sideband;
+	struct scanner *scanner; /* NULL: the source does not tell of all tasks */
+	struct jitfiles *jitfiles;
+	bool said_lost; /* records were refused, and that was logged */
+};
+
+static void say_not_kept(const char *path, int error)
+{
+	const char *why = error == -EDQUOT    ? "the objects would take more than MaxUse="
+			  : error == -ENOSPC  ? "KeepFree= would not be left, or no room is"
+			  : error == -ESTALE  ? "the file there is another by now"
+			  : error == -ENOEXEC ? "it is no ELF file"
+					      : strerror(-error);
+
+	log_warning("%s: cannot keep a copy of this object, snapshots will miss it: %s", path, why);
+}
+
+static void keep_mapped(struct intake *intake, const uint8_t *bytes, size_t size)
+{
+	struct cursor c = cursor_from(bytes, size);
+	struct record_mmap2 mmap;
+	struct object *object;
+	struct record record;
+	int r;
+
+	while (record_next(&c, &record) == 0) {
+		if (record_get_mmap2(&record, &mmap) < 0)
+			continue;
+		jitfiles_add(intake->jitfiles, &mmap);
+		/* It is no code: what a snapshot takes of it is told above. */
+		if (tasks_is_jitdump(mmap.name))
+			continue;
+		r = keep_add(intake->options.keep, &mmap, &object);
+		if (r < 0)
+			say_not_kept(mmap.name, r);
+	}
+}
+
+/* Of a task that was there before anybody listened. */
+static int on_task(void *userdata, const void *bytes, size_t size)
+{
+	keep_mapped(userdata, bytes, size);
+	return 0;
+}
+
+static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct intake *intake = userdata;
+	const struct object *object;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	while ((object = keep_next_failed(intake->options.keep)))
+		say_not_kept(object->path, object->error);
+	return 0;
+}
+
+void intake_drain(struct intake *intake)
+{
+	struct source *source = intake->options.source;
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	size_t size;
+	int r;
+
+	r = source->ops->drain_tasks(source, &bytes, &size);
+	if (r == 0) {
+		keep_mapped(intake, bytes, size);
+		r = sideband_add(intake->sideband, bytes, size);
+	}
+	if (intake->scanner)
+		scanner_check(intake->scanner);
+	if (r < 0 && !intake->said_lost) {
+		errno = -r;
+		log_warning("cannot take all task records, code they tell of cannot be decoded "
+			    "(SidebandMax= may be too small): %m");
+		intake->said_lost = true;
+	}
+}
+
+static bool is_alive(uint32_t pid)
+{
+	return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
+static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
+{
+	struct intake *intake = userdata;
+	struct source *source = intake->options.source;
+	/* Asked before the last records are taken, not after. */
+	const bool active = source->ops->active(source);
+
+	intake_drain(intake);
+	intake->options.drained(intake->options.userdata);
+	if (intake->records)
+		return sd_event_source_set_enabled(intake->records, SD_EVENT_ON);
+	if (!active && usec > intake->expected_us + GRACE_US)
+		return 0;
+	(void)sd_event_source_set_time(timer, usec + DRAIN_US);
+	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* At once, since what is mapped may be gone soon; and soon again, unless that takes much. */
+static int on_records(sd_event_source *records, int fd, uint32_t revents, void *userdata)
+{
+	struct intake *intake = userdata;
+	const uint64_t begun = now_us();
+	uint64_t pause;
+	int r;
+
+	(void)fd;
+	(void)revents;
+	intake_drain(intake);
+	pause = DRAIN_PART * (now_us() - begun);
+	pause = pause < DRAIN_MIN_US ? DRAIN_MIN_US : pause < DRAIN_US ? pause : DRAIN_US;
+	r = sd_event_source_set_time_relative(intake->timer, pause);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(intake->timer, SD_EVENT_ONESHOT);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(records, SD_EVENT_OFF);
+	return r;
+}
+
+int intake_expect(struct intake *intake)
+{
+	int r;
+
+	r = sd_event_now(intake->options.event, CLOCK_MONOTONIC, &intake->expected_us);
+	if (r >= 0)
+		r = sd_event_source_set_time(intake->timer, intake->expected_us + DRAIN_US);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(intake->timer, SD_EVENT_ONESHOT);
+	return r < 0 ? r : 0;
+}
+
+/* Hardware has its records drained from the beginning to the end. */
+static int watch(struct intake *intake)
+{
+	struct source *source = intake->options.source;
+	sd_event *event = intake->options.event;
+	int r;
+
+	r = sd_event_add_time(event, &intake->timer, CLOCK_MONOTONIC, 0, DRAIN_US / 10, on_timer,
+			      intake);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(intake->timer, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_io(event, &intake->kept, keep_fd(intake->options.keep), EPOLLIN,
+				    on_kept, intake);
+	if (r >= 0 && source->ops->fd)
+		r = sd_event_add_io(event, &intake->records, source->ops->fd(source), EPOLLIN,
+				    on_records, intake);
+	return r < 0 ? r : 0;
+}
+
+/* Looks at the tasks that are there already as soon as the event loop runs. */
+static int make_scanner(struct intake *intake)
+{
+	int r;
+
+	r = scanner_new(&(struct scanner_options){ .event = intake->options.event,
+						   .source = intake->options.source,
+						   .sideband = intake->sideband,
+						   .put = on_task,
+						   .userdata = intake },
+			&intake->scanner);
+	if (r == 0)
+		scanner_check(intake->scanner);
+	return r;
+}
+
+int intake_new(const struct intake_options *options, struct intake **ret_intake)
+{
+	_cleanup_(intake_freep) struct intake *intake = calloc(1, sizeof(*intake));
+	const bool asks = options->source->ops->tasks != NULL;
+	int r;
+
+	if (!intake)
+		return -ENOMEM;
+	intake->options = *options;
+	r = sideband_new(options->sideband_max, is_alive, asks, &intake->sideband);
+	if (r == 0)
+		r = jitfiles_new(&intake->jitfiles);
+	if (r == 0)
+		r = watch(intake);
+	if (r == 0 && asks)
+		r = make_scanner(intake);
+	if (r < 0)
+		return r;
+	*ret_intake = TAKE(intake);
+	return 0;
+}
+
+struct intake *intake_free(struct intake *intake)
+{
+	if (!intake)
+		return NULL;
+	sd_event_source_disable_unref(intake->kept);
+	sd_event_source_disable_unref(intake->records);
+	sd_event_source_disable_unref(intake->timer);
+	(void)scanner_free(intake->scanner);
+	(void)jitfiles_free(intake->jitfiles);
+	(void)sideband_free(intake->sideband);
+	free(intake);
+	return NULL;
+}
+
+struct sideband *intake_sideband(const struct intake *intake)
+{
+	return intake->sideband;
+}
+
+const struct jitfiles *intake_jitfiles(const struct intake *intake)
+{
+	return intake->jitfiles;
+}

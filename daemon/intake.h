@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Intake
+ *
+ * Takes the task records from the source, as soon as they come, and gives them to all who remember
+ * something of what they tell: the sideband, the keep, and the list of JITs' files. If the source can
+ * tell of tasks that were there before, it is asked to (daemon/scanner.h).
+ */
+
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct intake;
+struct jitfiles;
+struct keep;
+struct sideband;
+struct source;
+typedef struct sd_event sd_event;
+
+struct intake_options {
+	sd_event *event; /* borrowed, as are the next two */
+	struct source *source;
+	struct keep *keep;
+	uint64_t sideband_max; /* bytes */
+
+	/* Called now and then, while there may be records. */
+	void (*drained)(void *userdata);
+	void *userdata; /* of drained(), borrowed */
+};
+
+/* Return: 0, or negative errno. */
+_must_check_ int intake_new(const struct intake_options *options, struct intake **ret_intake);
+
+/* Frees it; before the source and the keep. Return: NULL. */
+struct intake *intake_free(struct intake *intake);
+
+DEFINE_CLEANUP(struct intake *, intake_free);
+
+/*
+ * Programs may begin to write to the source from now on. For a source with a descriptor this is not
+ * needed: it says itself when there are records.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int intake_expect(struct intake *intake);
+
+/* Take the records that there are by now. Who cannot take them all loses some, which is logged. */
+void intake_drain(struct intake *intake);
+
+/* What remembers the records; both are the intake's. */
+struct sideband *intake_sideband(const struct intake *intake);
+const struct jitfiles *intake_jitfiles(const struct intake *intake);

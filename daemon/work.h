@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Work
+ *
+ * What has to be done for one job (daemon/jobs.h): gather what the daemon knows, make room, write
+ * the snapshot. It is made, gathers and ends in the event loop; the rest it does in the job's
+ * thread, which touches nothing but what it was given.
+ */
+
+#include "base/base.h"
+#include "daemon/room.h"
+
+struct config;
+struct intake;
+struct job;
+struct source;
+struct work;
+
+/* Whom the work asks and where it writes to. */
+struct work_means {
+	const struct config *config; /* borrowed for the call, the others while the work is there */
+	struct source *source;
+	struct intake *intake;
+	struct room room; /* the limits as they are now */
+};
+
+/*
+ * Make ready what the job's thread needs, as @job->work.
+ *
+ * Return: 0, or negative errno; work_free() is called in any case.
+ */
+_must_check_ int work_new(struct job *job, const struct work_means *means);
+
+/* Free @job->work, if it has any. */
+void work_free(struct job *job);
+
+/*
+ * Take what is known by now, in place of what was known before: when the work is made, for the
+ * estimate of the room it needs; and when the rings have been copied, so that whatever their PT ran
+ * through has been told of.
+ *
+ * Return: 0, or -ENOMEM.
+ */
+_must_check_ int work_gather(struct job *job);
+
+/*
+ * In the thread: write the snapshot.
+ *
+ * Return: 0 and @job->result; or negative errno and @job->message.
+ */
+_must_check_ int work_do(struct job *job);
