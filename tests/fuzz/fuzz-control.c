@@ -6,6 +6,7 @@
  * Then another client, a good one, must be answered.
  */
 
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,6 +20,7 @@
 
 #include "daemon/config.h"
 #include "daemon/manager.h"
+#include "decoder/util/dirs.h"
 #include "ptd/control.h"
 
 #define ANSWER_MS 5   /* how long to wait for what may be no answer */
@@ -32,12 +34,10 @@ static pthread_t server;
 
 static void remove_dir(void)
 {
-	char command[64];
-
 	(void)pthread_kill(server, SIGTERM);
 	(void)pthread_join(server, NULL);
-	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
-	(void)!system(command);
+	if (dirs_remove(AT_FDCWD, dir) < 0)
+		abort();
 }
 
 static void *serve(void *userdata)

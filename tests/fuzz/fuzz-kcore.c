@@ -5,6 +5,7 @@
  * next; the rest is kallsyms. Whatever is mapped has bytes, and each has a name or none.
  */
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/cursor.h"
 #include "decoder/image/kcore.h"
 #include "decoder/symbol/resolve.h"
+#include "decoder/util/dirs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,10 +33,7 @@ static void put(const char *name, const void *bytes, size_t size)
 
 static void clean_up(void)
 {
-	char command[64];
-
-	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
-	if (system(command) != 0)
+	if (dirs_remove(AT_FDCWD, dir) < 0)
 		abort();
 }
 

@@ -71,17 +71,3 @@ int copydir_write(const char *dir, const char *name, const void *bytes, size_t s
 	}
 	return 0;
 }
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	(void)remove(path);
-	return 0;
-}
-
-void copydir_remove(const char *dir)
-{
-	(void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}

@@ -17,6 +17,3 @@ _must_check_ int copydir_new(const char *from, const char *to);
 
 /* Write @dir/@name anew. Return: 0 or negative errno. */
 _must_check_ int copydir_write(const char *dir, const char *name, const void *bytes, size_t size);
-
-/* Remove @dir with all that is in it. */
-void copydir_remove(const char *dir);

@@ -26,6 +26,7 @@
 #include "decoder/util/mapfile.h"
 #include "decoder/util/perfabi.h"
 #include "tests/lib/copydir.h"
+#include "tests/lib/tempdir.h"
 #include "tests/lib/trial.h"
 #include "tests/lib/walk.h"
 
@@ -37,8 +38,8 @@ static const char *const engines[] = { "block", "insn" };
 
 struct bench {
 	const char *ptdecode, *snapshot, *victim;
-	char dir[64];    /* made anew for each row: the snapshot, without SHA256SUMS */
-	char input[192]; /* what is decoded; dir, unless the row sets another */
+	char dir[TEMPDIR_SIZE]; /* made anew for each row: the snapshot, without SHA256SUMS */
+	char input[192];        /* what is decoded; dir, unless the row sets another */
 	struct mapfile data;
 	uint8_t *bytes; /* a copy to spoil */
 	size_t size;
@@ -306,7 +307,7 @@ static void put_objects(struct bench *b, const char *instead)
 	FILE *map;
 
 	(void)snprintf(path, sizeof(path), "%s/objects", b->dir);
-	copydir_remove(path);
+	tempdir_remove(path);
 	if (mkdir(path, 0700) < 0)
 		error(2, errno, "%s", path);
 	(void)snprintf(path, sizeof(path), "%s/objects/.build-id", b->dir);
@@ -455,7 +456,7 @@ static void put_jitdump(struct bench *b, const void *dump, size_t size)
 	write_data(b);
 
 	(void)snprintf(name, sizeof(name), "%s/jit", b->dir);
-	copydir_remove(name); /* the snapshot's, if it has one */
+	tempdir_remove(name); /* the snapshot's, if it has one */
 	if (mkdir(name, 0700) < 0)
 		error(2, errno, "%s", name);
 	(void)snprintf(name, sizeof(name), "jit/jit-%" PRIu32 ".dump", record.pid);
@@ -684,7 +685,7 @@ static void begin(struct bench *b, const char *name)
 	b->row = name;
 	memcpy(b->bytes, b->data.bytes, b->data.size);
 	b->size = b->data.size;
-	copydir_remove(b->dir);
+	tempdir_remove(b->dir);
 	r = copydir_new(b->snapshot, b->dir);
 	if (r < 0)
 		error(2, -r, "%s", b->dir);
@@ -832,13 +833,14 @@ static void open_snapshot(struct bench *b)
 		error(2, 0, "%s: not a good snapshot of one thread", path);
 	b->auxtrace = find_record(b, PERFABI_AUXTRACE);
 	b->bytes = malloc(b->data.size);
-	if (!b->bytes || !mkdtemp(b->dir))
-		error(2, errno, "%s", b->dir);
+	if (!b->bytes)
+		error(2, errno, "cannot begin");
+	tempdir_make("badinput", b->dir);
 }
 
 int main(int argc, char **argv)
 {
-	struct bench b = { .dir = "/tmp/ptd-badinput-XXXXXX" };
+	struct bench b = {};
 
 	if (argc != 4)
 		error(2, 0, "usage: badinput PTDECODE SNAPSHOT VICTIM");
@@ -853,7 +855,7 @@ int main(int argc, char **argv)
 	try_cuts(&b);
 	try_flips(&b);
 
-	copydir_remove(b.dir);
+	tempdir_remove(b.dir);
 	trial_deinit(&b.whole);
 	walk_deinit(&b.walk);
 	mapfile_deinit(&b.data);

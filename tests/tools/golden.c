@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 #include "ptd/decode.h"
-#include "tests/lib/copydir.h"
 #include "tests/lib/golden.h"
 #include "tests/lib/golden_input.h"
+#include "tests/lib/tempdir.h"
 #include "tests/lib/transcript.h"
 
 static const char *const engines[] = { "block", "insn" };
@@ -61,15 +61,16 @@ static int print_to(const struct ptd_options *options, FILE *f)
 /* Return: the transcript, to be freed; NULL if there is none. */
 static char *decode(const struct golden *golden, const char *engine, const struct golden_cpu *cpu)
 {
-	char dir[] = "/tmp/ptd-golden-XXXXXX";
+	char dir[TEMPDIR_SIZE];
 	struct golden_input input;
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 	int r;
 
-	if (!f || !mkdtemp(dir))
-		error(1, errno, "%s", dir);
+	if (!f)
+		error(1, errno, "cannot begin");
+	tempdir_make("golden", dir);
 	r = golden_input_write(golden, dir, &input);
 	if (r == 0) {
 		input.options.engine = engine;
@@ -77,7 +78,7 @@ static char *decode(const struct golden *golden, const char *engine, const struc
 		input.options.cpu_model = cpu ? cpu->model : 0;
 		r = print_to(&input.options, f);
 	}
-	copydir_remove(dir);
+	tempdir_remove(dir);
 	(void)fclose(f);
 	if (r < 0) {
 		free(text);

@@ -29,6 +29,7 @@
 #include "tests/lib/copydir.h"
 #include "tests/lib/golden_input.h"
 #include "tests/lib/mutation.h"
+#include "tests/lib/tempdir.h"
 #include "tests/lib/trial.h"
 
 /* gcc tells by __SANITIZE_ADDRESS__, clang in its own way. */
@@ -46,9 +47,9 @@ static const char *const engines[] = { "block", "insn" };
 
 /* An input that is damaged again and again. */
 struct subject {
-	const char *name; /* as the user gave it */
-	char dir[64];     /* that it is decoded from */
-	const char *file; /* of those in it, the one that is damaged */
+	const char *name;            /* as the user gave it */
+	char dir[TEMPDIR_SIZE + 16]; /* that it is decoded from */
+	const char *file;            /* of those in it, the one that is damaged */
 	struct golden_input golden;
 	struct ptd_options options;
 	struct mapfile data; /* as it was */
@@ -65,7 +66,7 @@ struct tally {
 struct command {
 	const char *keep;
 	uint64_t first, n;
-	char dir[32]; /* that those of the subjects are in */
+	char dir[TEMPDIR_SIZE]; /* that those of the subjects are in */
 	struct subject *subjects;
 	size_t n_subjects;
 	struct mutation mutation;
@@ -248,7 +249,7 @@ static int prepare(struct command *c, size_t i, const char *name)
 
 int main(int argc, char **argv)
 {
-	struct command c = { .first = 1, .n = 1000, .dir = "/tmp/ptd-mutate-XXXXXX" };
+	struct command c = { .first = 1, .n = 1000 };
 	int option, r;
 
 	while ((option = getopt(argc, argv, "n:s:k:")) != -1) {
@@ -268,8 +269,9 @@ int main(int argc, char **argv)
 	c.subjects = calloc((size_t)(argc - optind), sizeof(*c.subjects));
 	c.tally =
 	    mmap(NULL, sizeof(*c.tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!c.subjects || c.tally == MAP_FAILED || !mkdtemp(c.dir))
+	if (!c.subjects || c.tally == MAP_FAILED)
 		error(2, errno, "cannot begin");
+	tempdir_make("mutate", c.dir);
 	for (int i = optind; i < argc; i++, c.n_subjects++) {
 		r = prepare(&c, c.n_subjects, argv[i]);
 		if (r < 0)
@@ -280,7 +282,7 @@ int main(int argc, char **argv)
 		error(2, errno, "cannot begin");
 
 	run(&c);
-	copydir_remove(c.dir);
+	tempdir_remove(c.dir);
 	forget(&c);
 	printf("%" PRIu64 " decodings: %" PRIu64 " refused, %" PRIu64 " with gaps, %" PRIu64
 	       " instructions, %" PRIu64 " wrong\n",

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "daemon/config.h"
+#include "tests/lib/tempdir.h"
 
 static char warnings[4096];
 
@@ -138,38 +139,24 @@ static void sections(void **state)
 	assert_int_equal(c.n_cpus, 2);
 }
 
-static void write_file(const char *path, const char *text)
-{
-	FILE *f = fopen(path, "we");
-
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
-}
-
 static void drop_ins(void **state)
 {
-	char dir[] = "/tmp/test-config.XXXXXX", path[128], file[192], command[256];
+	char dir[TEMPDIR_SIZE], path[128];
 	_cleanup_(freep) char *failed = NULL;
 	struct config c;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
+	tempdir_make("config", dir);
 	(void)snprintf(path, sizeof(path), "%s/ptd.conf", dir);
 	config_init(&c);
 	assert_int_equal(config_load(&c, path, true, warn, NULL), 0);
 	assert_int_equal(config_load(&c, path, false, warn, &failed), -ENOENT);
 	assert_string_equal(failed, path);
 
-	write_file(path, "[Recorder]\nCpus=1\nAuxSize=4K\n");
-	(void)snprintf(file, sizeof(file), "%s.d", path);
-	assert_int_equal(mkdir(file, 0755), 0);
-	(void)snprintf(file, sizeof(file), "%s.d/20-b.conf", path);
-	write_file(file, "[Recorder]\nCpus=3\n");
-	(void)snprintf(file, sizeof(file), "%s.d/10-a.conf", path);
-	write_file(file, "[Recorder]\nCpus=2\nSwitchSize=8K\n");
-	(void)snprintf(file, sizeof(file), "%s.d/30-c.txt", path);
-	write_file(file, "[Recorder]\nCpus=7\n");
+	tempdir_put_text(dir, "ptd.conf", "[Recorder]\nCpus=1\nAuxSize=4K\n");
+	tempdir_put_text(dir, "ptd.conf.d/20-b.conf", "[Recorder]\nCpus=3\n");
+	tempdir_put_text(dir, "ptd.conf.d/10-a.conf", "[Recorder]\nCpus=2\nSwitchSize=8K\n");
+	tempdir_put_text(dir, "ptd.conf.d/30-c.txt", "[Recorder]\nCpus=7\n");
 
 	warnings[0] = 0;
 	assert_int_equal(config_load(&c, path, false, warn, NULL), 0);
@@ -178,8 +165,7 @@ static void drop_ins(void **state)
 	assert_int_equal(c.aux_size, 4096);
 	assert_int_equal(c.switch_size, 8192);
 
-	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
-	assert_int_equal(system(command), 0);
+	tempdir_remove(dir);
 }
 
 static char changes[256];

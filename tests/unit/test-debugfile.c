@@ -20,6 +20,8 @@
 
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/resolve.h"
+#include "decoder/util/dirs.h"
+#include "tests/lib/tempdir.h"
 
 #define CODE_ADDRESS 0x1000u
 #define ID           0xab /* the build-id is twenty of these bytes */
@@ -128,7 +130,7 @@ static void set_link_to(struct image *image, const char *name, uint32_t crc)
 /* --- the tree --------------------------------------------------------------------------------- */
 
 struct fixture {
-	char dir[32];
+	char dir[TEMPDIR_SIZE];
 };
 
 static int setup(void **state)
@@ -136,26 +138,23 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);
-	strcpy(f->dir, "/tmp/test-debugfile-XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	tempdir_make("debugfile", f->dir);
 	*state = f;
 	return 0;
 }
 
 static void clear(const struct fixture *f)
 {
-	char command[64];
+	_cleanup_(fd_closep) int fd = dirs_open(AT_FDCWD, f->dir);
 
-	(void)snprintf(command, sizeof(command), "rm -rf %s/*", f->dir);
-	assert_int_equal(system(command), 0);
+	assert_int_equal(dirs_empty(fd), 0);
 }
 
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	clear(f);
-	assert_int_equal(rmdir(f->dir), 0);
+	tempdir_remove(f->dir);
 	free(f);
 	return 0;
 }
@@ -169,18 +168,6 @@ static void in_tree(const struct fixture *f, const char *name, char ret_path[sta
 		(void)mkdir(ret_path, 0700);
 		*p = '/';
 	}
-}
-
-static void put(const struct fixture *f, const char *name, const void *bytes, size_t size)
-{
-	char path[512];
-	FILE *file;
-
-	in_tree(f, name, path);
-	file = fopen(path, "we");
-	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, size, file), size);
-	assert_int_equal(fclose(file), 0);
 }
 
 /* Look for the debug file of @image, which is called @name, or DIR/app/prog if that is NULL. */
@@ -332,7 +319,7 @@ static void finds(void **state)
 			make_image(c->id, c->stripped ? NULL : symbol, &debugs[k]);
 			(void)snprintf(path, sizeof(path), "%.*s%s%s", n, c->path,
 				       percent ? f->dir : "", percent ? percent + 2 : "");
-			put(f, path, &debugs[k], sizeof(debugs[k]));
+			tempdir_put(f->dir, path, &debugs[k], sizeof(debugs[k]));
 		}
 		if (row->links)
 			set_link_to(&object, LINK,
@@ -387,23 +374,23 @@ static void refuses(void **state)
 	assert_int_equal(symlink(path, path), 0);
 	nothing_found(f, &object, "a link to itself");
 
-	put(f, BY_ID, "", 0);
+	tempdir_put(f->dir, BY_ID, "", 0);
 	nothing_found(f, &object, "empty");
 
-	put(f, BY_ID, "not an ELF file\n", 16);
+	tempdir_put(f->dir, BY_ID, "not an ELF file\n", 16);
 	nothing_found(f, &object, "no ELF file");
 
 	for (size_t size = 1; size < sizeof(debug); size += 1 + sizeof(debug) / 40) {
 		struct mapfile file = {};
 
-		put(f, BY_ID, &debug, size);
+		tempdir_put(f->dir, BY_ID, &debug, size);
 		assert_false(find(f, &object, NULL, &file));
 	}
 	nothing_found(f, &object, "cut off");
 
 	/* Its checksum is that of a file that is much shorter, so nobody reads it to the end. */
 	set_link_to(&object, LINK, debugfile_crc((uint8_t *)&debug, sizeof(debug)));
-	put(f, "app/" LINK, &debug, sizeof(debug));
+	tempdir_put(f->dir, "app/" LINK, &debug, sizeof(debug));
 	in_tree(f, "app/" LINK, path);
 	assert_int_equal(truncate(path, INT64_C(1) << 36), 0);
 	nothing_found(f, &object, "64 GiB of zeros behind it");
@@ -411,7 +398,7 @@ static void refuses(void **state)
 	/* A link within the tree is as good as the file: distributions have them. */
 	in_tree(f, BY_ID, path);
 	in_tree(f, "target", target);
-	put(f, "target", &debug, sizeof(debug));
+	tempdir_put(f->dir, "target", &debug, sizeof(debug));
 	assert_int_equal(symlink(target, path), 0);
 	{
 		_cleanup_(mapfile_deinit) struct mapfile file = {};
@@ -520,9 +507,9 @@ static void names_come_from_it(void **state)
 	struct image image;
 
 	make_image(ID, NULL, &image);
-	put(f, "app/prog", &image, sizeof(image));
+	tempdir_put(f->dir, "app/prog", &image, sizeof(image));
 	make_image(ID, "secret", &image);
-	put(f, BY_ID, &image, sizeof(image));
+	tempdir_put(f->dir, BY_ID, &image, sizeof(image));
 	in_tree(f, "app/prog", path);
 	in_tree(f, "first", dir);
 

@@ -13,9 +13,10 @@
 #include <sys/stat.h>
 
 #include "decoder/util/dirs.h"
+#include "tests/lib/tempdir.h"
 
 struct fixture {
-	char path[64];
+	char path[TEMPDIR_SIZE];
 	int fd;
 };
 
@@ -23,8 +24,7 @@ static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	strcpy(f->path, "/tmp/test-dirs.XXXXXX");
-	assert_non_null(mkdtemp(f->path));
+	tempdir_make("dirs", f->path);
 	f->fd = dirs_open(AT_FDCWD, f->path);
 	assert_true(f->fd >= 0);
 	*state = f;

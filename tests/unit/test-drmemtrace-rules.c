@@ -19,6 +19,7 @@
 #include "base/base.h"
 #include "decoder/sink/memtrace_record.h"
 #include "decoder/sink/sinks.h"
+#include "tests/lib/tempdir.h"
 
 #define N_STREAMS 300
 #define N_STEPS   600
@@ -343,14 +344,14 @@ static void random_streams(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < N_STREAMS; i++) {
 		const struct ptd_info info = { .clock = PTD_CLOCK_NS };
-		char base[] = "/tmp/test-drmemtrace.XXXXXX", path[128], command[192];
+		char base[TEMPDIR_SIZE], path[128];
 		static struct checker checker;
 		struct ptd_sink *sink;
 		FILE *file;
 		size_t n;
 
 		seed = i;
-		assert_non_null(mkdtemp(base));
+		tempdir_make("drmemtrace-rules", base);
 		assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, base, &info, &sink), 0);
 		n = feed(sink, executed);
 		assert_int_equal(sink->ops->finish(sink, NULL), 0);
@@ -365,8 +366,7 @@ static void random_streams(void **state)
 		fclose(file);
 		for (size_t m = 0; m < ARRAY_LEN(n_markers); m++)
 			n_markers[m] += checker.n_markers[m];
-		snprintf(command, sizeof(command), "rm -rf '%s'", base);
-		assert_int_equal(system(command), 0);
+		tempdir_remove(base);
 	}
 	print_message("  %zu instructions, %zu left out, %zu signals, %zu returns, %zu windows\n",
 		      n_insns, n_missing, n_markers[0], n_markers[1], n_markers[14]);

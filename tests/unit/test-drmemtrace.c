@@ -26,6 +26,7 @@
 #include "decoder/sink/memtrace_frames.h"
 #include "decoder/sink/memtrace_record.h"
 #include "decoder/sink/sinks.h"
+#include "tests/lib/tempdir.h"
 
 #define EPOCH  UINT64_C(11644473600000000)
 #define HEADER "v7 version:7 filetype:344 tid:7 pid:5 line:64 chunk:10000000 page:4096 "
@@ -241,29 +242,31 @@ static void check_file(const char *dir, const char *file, const char *expected)
 	assert_string_equal(text, expected);
 }
 
+static char base[TEMPDIR_SIZE];
+
+static int make_base(void **state)
+{
+	(void)state;
+	tempdir_make("drmemtrace", base);
+	return 0;
+}
+
+static int remove_base(void **state)
+{
+	(void)state;
+	tempdir_remove(base);
+	return 0;
+}
+
+/* One that does not exist. */
 static char *make_path(void)
 {
-	static char base[64];
 	static unsigned int n;
 	char *path;
 
-	if (!n) {
-		snprintf(base, sizeof(base), "/tmp/test-drmemtrace.XXXXXX");
-		assert_non_null(mkdtemp(base));
-	}
 	assert_true(asprintf(&path, "%s/%u", base, n) > 0);
 	n++;
 	return path;
-}
-
-static int remove_all(void **state)
-{
-	_cleanup_(freep) char *path = make_path(), *command = NULL;
-
-	(void)state;
-	*strrchr(path, '/') = '\0';
-	assert_true(asprintf(&command, "rm -rf '%s'", path) > 0);
-	return system(command);
 }
 
 static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
@@ -810,5 +813,5 @@ int main(void)
 		cmocka_unit_test(write_errors),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, remove_all);
+	return cmocka_run_group_tests(tests, make_base, remove_base);
 }

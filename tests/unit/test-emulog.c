@@ -18,37 +18,22 @@
 #include "daemon/emu/block.h"
 #include "daemon/emu/log.h"
 #include "tests/lib/emulog.h"
+#include "tests/lib/tempdir.h"
 
-static char dir[] = "/tmp/test-emulog-XXXXXX";
+static char dir[TEMPDIR_SIZE];
 
 static int make_dir(void **state)
 {
 	(void)state;
-	return mkdtemp(dir) ? 0 : -1;
+	tempdir_make("emulog", dir);
+	return 0;
 }
 
 static int remove_dir(void **state)
 {
-	static const char *const names[] = { "7.0.blocks", "7.8.0.log" };
-	char path[64];
-
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		(void)unlink(path);
-	}
-	return rmdir(dir);
-}
-
-static void write_file(const char *name, const void *bytes, size_t size)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, size), size);
+	tempdir_remove(dir);
+	return 0;
 }
 
 /* nop; nop; int3 at 0x1000, and ret at 0x2000. */
@@ -118,7 +103,7 @@ static void long_log(void **state)
 	uint32_t count = 0;
 
 	(void)state;
-	write_file("7.0.blocks", (const uint32_t[]){ 1, 0, 0x1000, 0 }, 16);
+	tempdir_put(dir, "7.0.blocks", (const uint32_t[]){ 1, 0, 0x1000, 0 }, 16);
 	assert_int_equal(log_file_new(dir, "7.8.0.log", O_TRUNC, &file), 0);
 	for (uint32_t i = 0; i < n; i++)
 		log_whole(file, 0);
@@ -143,11 +128,11 @@ static void processes(void **state)
 	struct emulog log;
 
 	(void)state;
-	write_file("6.0.blocks", parent, sizeof(parent));
-	write_file("7.0.blocks", child, sizeof(child));
-	write_file("7.10.blocks", parent, sizeof(parent));
-	write_file("7.8.0.log", words, sizeof(words));
-	write_file("7.8.10.log", words, sizeof(words) - sizeof(words[0]));
+	tempdir_put(dir, "6.0.blocks", parent, sizeof(parent));
+	tempdir_put(dir, "7.0.blocks", child, sizeof(child));
+	tempdir_put(dir, "7.10.blocks", parent, sizeof(parent));
+	tempdir_put(dir, "7.8.0.log", words, sizeof(words));
+	tempdir_put(dir, "7.8.10.log", words, sizeof(words) - sizeof(words[0]));
 
 	assert_int_equal(emulog_list(dir, &names), 0);
 	assert_int_equal(names.list.n, 1);
@@ -166,7 +151,7 @@ static void processes(void **state)
 
 	for (size_t i = 0; i < 3; i++) {
 		static const char *const extra[] = { "6.0.blocks", "7.10.blocks", "7.8.10.log" };
-		char path[64];
+		char path[128];
 
 		(void)snprintf(path, sizeof(path), "%s/%s", dir, extra[i]);
 		assert_int_equal(unlink(path), 0);
@@ -235,8 +220,8 @@ static void damaged(void **state)
 		struct emulog log;
 
 		print_message("  %s\n", rows[i].name);
-		write_file("7.0.blocks", rows[i].blocks, rows[i].blocks_size);
-		write_file("7.8.0.log", rows[i].words, rows[i].words_size);
+		tempdir_put(dir, "7.0.blocks", rows[i].blocks, rows[i].blocks_size);
+		tempdir_put(dir, "7.8.0.log", rows[i].words, rows[i].words_size);
 		assert_int_equal(emulog_init(&log, dir, "7.8"), rows[i].init);
 		if (rows[i].init < 0)
 			continue;

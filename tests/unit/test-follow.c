@@ -16,6 +16,7 @@
 
 #include "tests/lib/follow.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/tempdir.h"
 
 #define BASE   0x401000
 #define MAPPED 100 /* when it was */
@@ -187,34 +188,25 @@ static void judge(struct follow *follow, const struct row *row)
 	}
 }
 
-static void write_file(const char *path, const void *bytes, size_t size)
-{
-	FILE *f = fopen(path, "we");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, size, f), size);
-	assert_int_equal(fclose(f), 0);
-}
-
 static void every_row(void **state)
 {
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	struct ptd_options options = { .size = sizeof(options) };
-	char dir[] = "/tmp/test-follow-XXXXXX", data[64], program[64];
+	char dir[TEMPDIR_SIZE], data[128], program[128];
 	static uint8_t pages[3 * 4096]; /* perfbuild maps the third */
 	static struct perfbuild b;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
+	tempdir_make("follow", dir);
 	snprintf(data, sizeof(data), "%s/data", dir);
 	snprintf(program, sizeof(program), "%s/program", dir);
 	memcpy(pages + 0x2000, code, sizeof(code));
-	write_file(program, pages, sizeof(pages));
+	tempdir_put(dir, "program", pages, sizeof(pages));
 	perfbuild_begin(&b, false);
 	perfbuild_at(&b, MAPPED, 0, 10, 10);
 	perfbuild_mmap2(&b, 10, 10, BASE, program);
 	perfbuild_end(&b);
-	write_file(data, b.bytes, b.size);
+	tempdir_put(dir, "data", b.bytes, b.size);
 	options.input = data;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -230,9 +222,7 @@ static void every_row(void **state)
 				  : follow_n_faults(follow) > 0)
 			fail_msg("%s: \"%s\"", rows[i].name, text);
 	}
-	assert_int_equal(unlink(data), 0);
-	assert_int_equal(unlink(program), 0);
-	assert_int_equal(rmdir(dir), 0);
+	tempdir_remove(dir);
 }
 
 static void no_perf_data(void **state)

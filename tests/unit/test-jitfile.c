@@ -17,25 +17,21 @@
 #include "daemon/jitfile.h"
 #include "daemon/memcopy.h"
 #include "daemon/tasks.h"
+#include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
 struct fixture {
-	char dir[64], dump[128];
+	char dir[TEMPDIR_SIZE], dump[128];
 	struct stat st;
 };
 
 static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	FILE *stream;
 
-	strcpy(f->dir, "/tmp/test-jitfile.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	tempdir_make("jitfile", f->dir);
 	(void)snprintf(f->dump, sizeof(f->dump), "%s/jit-%d.dump", f->dir, (int)getpid());
-	stream = fopen(f->dump, "we");
-	assert_non_null(stream);
-	fputs("JiTD and what follows", stream);
-	fclose(stream);
+	tempdir_put_text(f->dir, strrchr(f->dump, '/') + 1, "JiTD and what follows");
 	assert_int_equal(stat(f->dump, &f->st), 0);
 	*state = f;
 	return 0;
@@ -44,10 +40,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct fixture *f = *state;
-	char command[128];
 
-	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-	assert_int_equal(system(command), 0);
+	tempdir_remove(f->dir);
 	free(f);
 	return 0;
 }

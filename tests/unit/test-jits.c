@@ -21,33 +21,22 @@
 #include "decoder/image/layout.h"
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/jitbuild.h"
+#include "tests/lib/tempdir.h"
+
+#define DUMP   "jit/jit-7.dump"
+#define MEMORY "mem/7-1000"
 
 /* A snapshot's directory with what process 7 has in it. */
 struct fixture {
-	char dir[32], jit[40], mem[40], dump[64], memory[64];
+	char dir[TEMPDIR_SIZE], dump[128];
 };
-
-static void write_file(const char *path, const void *bytes, size_t size)
-{
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, size, 1, f), 1);
-	fclose(f);
-}
 
 static int setup(void **state)
 {
 	static struct fixture f;
 
-	strcpy(f.dir, "/tmp/test-jit-XXXXXX");
-	assert_non_null(mkdtemp(f.dir));
-	snprintf(f.jit, sizeof(f.jit), "%s/jit", f.dir);
-	snprintf(f.mem, sizeof(f.mem), "%s/mem", f.dir);
-	snprintf(f.dump, sizeof(f.dump), "%s/jit-7.dump", f.jit);
-	snprintf(f.memory, sizeof(f.memory), "%s/7-1000", f.mem);
-	assert_int_equal(mkdir(f.jit, 0700), 0);
-	assert_int_equal(mkdir(f.mem, 0700), 0);
+	tempdir_make("jits", f.dir);
+	snprintf(f.dump, sizeof(f.dump), "%s/" DUMP, f.dir);
 	*state = &f;
 	return 0;
 }
@@ -56,11 +45,8 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)unlink(f->dump);
-	(void)unlink(f->memory);
-	(void)rmdir(f->jit);
-	(void)rmdir(f->mem);
-	return rmdir(f->dir);
+	tempdir_remove(f->dir);
+	return 0;
 }
 
 /* What of the space of process 7, from 0x1000 on, comes from where at @time. */
@@ -153,7 +139,7 @@ static void clocks(void **state)
 
 		jitbuild_begin(&b, rows[i].flags);
 		(void)jitbuild_load(&b, 40, 0x1000, 1, "f", "\x90\xc3", 2);
-		write_file(f->dump, b.bytes, b.size);
+		tempdir_put(f->dir, DUMP, b.bytes, b.size);
 		timeline = make(f, &rows[i].facts, &objects);
 		if (rows[i].time > 10)
 			check(timeline, rows[i].time - 1, "1000-1001?:90c3 ");
@@ -175,11 +161,11 @@ static void changes(void **state)
 
 	memcpy(memory, linked, sizeof(linked));
 	memcpy(memory + 0x20, "\x90\xc3", 2);
-	write_file(f->memory, memory, sizeof(memory));
+	tempdir_put(f->dir, MEMORY, memory, sizeof(memory));
 	jitbuild_begin(&b, 0);
 	(void)jitbuild_load(&b, 20, 0x1000, 1, "f", noted, sizeof(noted));
 	(void)jitbuild_load(&b, 30, 0x1020, 2, "g", "\x90\xc3", 2);
-	write_file(f->dump, b.bytes, b.size);
+	tempdir_put(f->dir, DUMP, b.bytes, b.size);
 	timeline = make(f, &facts, &objects);
 
 	/* From its own time on, what was filled in; from g's on, the link. */
@@ -202,13 +188,13 @@ static void proves_nothing(void **state)
 		_cleanup_(timeline_freep) struct timeline *timeline = NULL;
 		struct jitbuild b;
 
-		write_file(f->memory, closed ? "\xb8\x09\0\0\0\xc3" : "\xb8\x09\x09\x09\xcc\xcc",
-			   6);
+		tempdir_put(f->dir, MEMORY,
+			    closed ? "\xb8\x09\0\0\0\xc3" : "\xb8\x09\x09\x09\xcc\xcc", 6);
 		jitbuild_begin(&b, 0);
 		(void)jitbuild_load(&b, 20, 0x1000, 1, "f", "\xb8\0\0\0\0\xc3", 6);
 		if (closed)
 			(void)jitbuild_record(&b, JITBUILD_CLOSE, 30, "", 0);
-		write_file(f->dump, b.bytes, b.size);
+		tempdir_put(f->dir, DUMP, b.bytes, b.size);
 		timeline = make(f, &facts, &objects);
 		check(timeline, 25, "1000-1005:b800000000c3 ");
 	}

@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/lib/copydir.h"
 #include "tests/lib/jitbuild.h"
 #include "tests/lib/jitted.h"
+#include "tests/lib/tempdir.h"
 
 #define OFFSET 1000 /* of the records' clock */
 
@@ -55,7 +55,6 @@ static const struct row {
 static void make(const char *dir)
 {
 	static struct jitbuild b;
-	char sub[64];
 
 	jitbuild_begin(&b, 0);
 	(void)jitbuild_load(&b, 50, 0x1000, 1, "f", "abcd", 4);
@@ -66,23 +65,19 @@ static void make(const char *dir)
 	(void)jitbuild_load(&b, 99, 0x5000, 4, "i", "z", 1);
 	b.size -= 1; /* it is cut off */
 
-	(void)snprintf(sub, sizeof(sub), "%s/jit", dir);
-	assert_int_equal(mkdir(sub, 0700), 0);
-	assert_int_equal(copydir_write(sub, "jit-7.dump", b.bytes, b.size), 0);
-	assert_int_equal(copydir_write(sub, "jit-8.dump", "no dump", 7), 0);
-	(void)snprintf(sub, sizeof(sub), "%s/mem", dir);
-	assert_int_equal(mkdir(sub, 0700), 0);
-	assert_int_equal(copydir_write(sub, "7-3000", "mnop", 4), 0);
-	assert_int_equal(copydir_write(dir, "manifest", "a=b\nmonotonic_offset_ns=1000\n", 29), 0);
+	tempdir_put(dir, "jit/jit-7.dump", b.bytes, b.size);
+	tempdir_put_text(dir, "jit/jit-8.dump", "no dump");
+	tempdir_put_text(dir, "mem/7-3000", "mnop");
+	tempdir_put_text(dir, "manifest", "a=b\nmonotonic_offset_ns=1000\n");
 }
 
 static void every_row(void **state)
 {
 	_cleanup_(jitted_freep) struct jitted *jitted = NULL;
-	char dir[] = "/tmp/test-jitted-XXXXXX";
+	char dir[TEMPDIR_SIZE];
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
+	tempdir_make("jitted", dir);
 	make(dir);
 	assert_int_equal(jitted_new(dir, &jitted), 0);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -99,7 +94,7 @@ static void every_row(void **state)
 		assert_int_equal(from, row->from ? row->from + OFFSET : 0);
 		assert_int_equal(to, row->to == UINT64_MAX ? UINT64_MAX : row->to + OFFSET);
 	}
-	copydir_remove(dir);
+	tempdir_remove(dir);
 }
 
 static void nothing_there(void **state)

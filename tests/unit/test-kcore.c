@@ -23,6 +23,7 @@
 #include "ptd/decode.h"
 #include "tests/lib/packets.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/tempdir.h"
 
 #define KERNEL  UINT64_C(0xffffffff81000000)
 #define MODULE  UINT64_C(0xffffffffc0001000)
@@ -69,20 +70,8 @@ static const char modules[] = "mod_two 4096 0 - Live 0xffffffffc0002000\n"
 			      "one 4096 1 - Live 0xffffffffc0001000\n";
 
 struct fixture {
-	char dir[64];
+	char dir[TEMPDIR_SIZE];
 };
-
-static void put(const struct fixture *f, const char *name, const void *bytes, size_t size)
-{
-	char path[128];
-	FILE *file;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
-	file = fopen(path, "we");
-	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, size, file), size);
-	assert_int_equal(fclose(file), 0);
-}
 
 static void put_kcore(const struct fixture *f)
 {
@@ -118,7 +107,7 @@ static void put_kcore(const struct fixture *f)
 	memcpy(bytes + PAGE, kernel_code, sizeof(kernel_code));
 	memcpy(bytes + 2 * PAGE, module_code, sizeof(module_code));
 	memcpy(bytes + 3 * PAGE + 0x10, module2_code, sizeof(module2_code));
-	put(f, "kcore_dir/kcore", bytes, sizeof(bytes));
+	tempdir_put(f->dir, "kcore_dir/kcore", bytes, sizeof(bytes));
 }
 
 static void kernel_mmap(struct perfbuild *b, uint64_t start, uint64_t size, uint64_t pgoff,
@@ -159,21 +148,17 @@ static void put_data(const struct fixture *f)
 		pt[size++] = 0;
 	(void)perfbuild_auxtrace(&b, 0, 0, -1, 0, pt, size);
 	perfbuild_end(&b);
-	put(f, "data", b.bytes, b.size);
+	tempdir_put(f->dir, "data", b.bytes, b.size);
 }
 
 static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	char path[96];
 
-	strcpy(f->dir, "/tmp/test-kcore.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
-	(void)snprintf(path, sizeof(path), "%s/kcore_dir", f->dir);
-	assert_int_equal(mkdir(path, 0750), 0);
+	tempdir_make("kcore", f->dir);
 	put_kcore(f);
-	put(f, "kcore_dir/kallsyms", kallsyms, strlen(kallsyms));
-	put(f, "kcore_dir/modules", modules, strlen(modules));
+	tempdir_put(f->dir, "kcore_dir/kallsyms", kallsyms, strlen(kallsyms));
+	tempdir_put(f->dir, "kcore_dir/modules", modules, strlen(modules));
 	put_data(f);
 	*state = f;
 	return 0;
@@ -182,10 +167,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct fixture *f = *state;
-	char command[96];
 
-	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-	assert_int_equal(system(command), 0);
+	tempdir_remove(f->dir);
 	free(f);
 	return 0;
 }
@@ -284,11 +267,11 @@ static void less_of_it(void **state)
 	const struct fixture *f = *state;
 	char *text;
 
-	put(f, "kcore_dir/kallsyms", "", 0);
+	tempdir_put(f->dir, "kcore_dir/kallsyms", "", 0);
 	text = decode(f, "block");
 	assert_non_null(strstr(text, "ffffffffc0002010 [unknown] ([mod_two])\n"));
 	free(text);
-	put(f, "kcore_dir/kcore", "", 0);
+	tempdir_put(f->dir, "kcore_dir/kcore", "", 0);
 	text = decode(f, "block");
 	assert_string_equal(text, "gap code not mapped ffffffff81000000\n");
 	free(text);

@@ -16,12 +16,13 @@
 #include "daemon/keep.h"
 #include "daemon/spool.h"
 #include "daemon/store.h"
+#include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
 static const struct spool_limits unlimited = { .max_use = UINT64_MAX };
 
 struct fixture {
-	char dir[64];
+	char dir[TEMPDIR_SIZE];
 	char program[128]; /* a copy of ourselves: an ELF file with a build-id */
 	struct buildid id;
 	int store;
@@ -45,8 +46,7 @@ static int set_up(void **state)
 	char path[128];
 	int fd;
 
-	strcpy(f->dir, "/tmp/test-keep.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	tempdir_make("keep", f->dir);
 	(void)snprintf(path, sizeof(path), "%s/store", f->dir);
 	assert_int_equal(mkdir(path, 0750), 0);
 	f->store = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -69,7 +69,7 @@ static int tear_down(void **state)
 
 	(void)keep_free(f->keep);
 	(void)close(f->store);
-	run("rm -rf %s", f->dir);
+	tempdir_remove(f->dir);
 	free(f);
 	return 0;
 }

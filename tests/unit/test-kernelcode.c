@@ -22,6 +22,7 @@
 #include "decoder/image/kcore.h"
 #include "decoder/symbol/resolve.h"
 #include "decoder/util/dirs.h"
+#include "tests/lib/tempdir.h"
 
 #define KERNEL UINT64_C(0xffffffff81000000)
 #define MODULE UINT64_C(0xffffffffc0100000)
@@ -44,7 +45,7 @@ static const char modules[] = "two 8192 0 - Live 0xffffffffc0102000\n"
 			      "odd 1 - - Loading 0x0000000000000000\n";
 
 struct fixture {
-	char dir[64];
+	char dir[TEMPDIR_SIZE];
 	int proc_fd, out_fd;
 	struct records {
 		struct {
@@ -79,18 +80,6 @@ static int put(void *userdata, const void *bytes, size_t size)
 	f->told.items[f->told.n].pgoff = record.pgoff;
 	memcpy(f->told.items[f->told.n++].name, record.name, sizeof(record.name));
 	return f->refuse;
-}
-
-static void write_file(const struct fixture *f, const char *name, const void *bytes, size_t size)
-{
-	char path[128];
-	FILE *file;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
-	file = fopen(path, "we");
-	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, size, file), size);
-	assert_int_equal(fclose(file), 0);
 }
 
 static void remove_file(const struct fixture *f, const char *name)
@@ -133,7 +122,7 @@ static void write_kcore(const struct fixture *f)
 		offset += memory[i].size;
 	}
 	memset(bytes + 2 * PAGE, 0, PAGE); /* the kernel's second page is all zero */
-	write_file(f, "proc/kcore", bytes, sizeof(bytes));
+	tempdir_put(f->dir, "proc/kcore", bytes, sizeof(bytes));
 }
 
 static int set_up(void **state)
@@ -141,16 +130,15 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 	char path[128];
 
-	strcpy(f->dir, "/tmp/test-kernelcode.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	tempdir_make("kernelcode", f->dir);
 	(void)snprintf(path, sizeof(path), "%s/proc", f->dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	f->proc_fd = dirs_open(AT_FDCWD, path);
 	(void)snprintf(path, sizeof(path), "%s/kcore_dir", f->dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	f->out_fd = dirs_open(AT_FDCWD, path);
-	write_file(f, "proc/kallsyms", kallsyms, strlen(kallsyms));
-	write_file(f, "proc/modules", modules, strlen(modules));
+	tempdir_put(f->dir, "proc/kallsyms", kallsyms, strlen(kallsyms));
+	tempdir_put(f->dir, "proc/modules", modules, strlen(modules));
 	write_kcore(f);
 	*state = f;
 	return 0;
@@ -159,10 +147,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct fixture *f = *state;
-	char command[96];
 
-	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-	assert_int_equal(system(command), 0);
+	tempdir_remove(f->dir);
 	(void)close(f->proc_fd);
 	(void)close(f->out_fd);
 	free(f);
@@ -307,7 +293,7 @@ static void what_is_missing(void **state)
 		print_message("  row %zu\n", i);
 		(void)snprintf(name, sizeof(name), "proc/%s", rows[i].name);
 		if (rows[i].text)
-			write_file(f, name, rows[i].text, strlen(rows[i].text));
+			tempdir_put(f->dir, name, rows[i].text, strlen(rows[i].text));
 		else
 			remove_file(f, name);
 		assert_int_equal(kernelcode_check(f->proc_fd, &why), rows[i].error);

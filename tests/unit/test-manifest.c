@@ -12,30 +12,25 @@
 #include <unistd.h>
 
 #include "decoder/file/manifest.h"
+#include "tests/lib/tempdir.h"
 
 #define FORMAT "format=ptd-snapshot-1\n"
 
 /* Read a manifest of @text, without regard to hashes. */
 static int read_text(const char *text, struct manifest *ret_manifest)
 {
-	char dir[] = "/tmp/test-manifest.XXXXXX", path[64];
+	char dir[TEMPDIR_SIZE];
 	char *message = NULL;
-	FILE *f;
 	int fd, r;
 
-	assert_non_null(mkdtemp(dir));
-	(void)snprintf(path, sizeof(path), "%s/manifest", dir);
-	f = fopen(path, "we");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	tempdir_make("manifest", dir);
+	tempdir_put_text(dir, "manifest", text);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = manifest_read(fd, dir, true, ret_manifest, &message);
 	assert_true((r < 0) == (message != NULL));
 	free(message);
 	(void)close(fd);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(rmdir(dir), 0);
+	tempdir_remove(dir);
 	return r;
 }
 

@@ -19,6 +19,7 @@
 #include "tests/lib/judge_code.h"
 #include "tests/lib/judge_record.h"
 #include "tests/lib/memtrace.h"
+#include "tests/lib/tempdir.h"
 
 #define TIME      (11644473600000000u + 1700000000000000u)
 #define MAX_SPOIL 8
@@ -939,18 +940,6 @@ static void deep_signals(void **state)
 	vec_deinit(&records);
 }
 
-static void write_file(const char *dir, const char *name, const void *bytes, size_t size)
-{
-	char path[256];
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "we");
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, size, f), size);
-	assert_int_equal(fclose(f), 0);
-}
-
 /* Find, select if @tid, check. Return: the faults' text, the caller frees. */
 static char *judge_dir(const char *dir, uint64_t tid, FILE *addresses, int expected)
 {
@@ -983,19 +972,17 @@ static void expect_dir(const char *dir, const char *expected)
 
 static int make_dir(void **state)
 {
-	char dir[] = "/tmp/test-memtrace-XXXXXX";
+	static char dir[TEMPDIR_SIZE];
 
-	*state = mkdtemp(dir) ? strdup(dir) : NULL;
-	return *state ? 0 : -1;
+	tempdir_make("memtrace", dir);
+	*state = dir;
+	return 0;
 }
 
 static int remove_dir(void **state)
 {
-	char command[128];
-
-	(void)snprintf(command, sizeof(command), "rm -r '%s'", (char *)*state);
-	free(*state);
-	return system(command);
+	tempdir_remove(*state);
+	return 0;
 }
 
 static void directories(void **state)
@@ -1014,37 +1001,37 @@ static void directories(void **state)
 	expect_dir(dir, "there is no trace file");
 
 	/* Without trace/ the directory itself is read. */
-	write_file(dir, "drmemtrace.x.1.0000.trace", good, size);
+	tempdir_put(dir, "drmemtrace.x.1.0000.trace", good, size);
 	(void)snprintf(path, sizeof(path), "%s/aux", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	expect_dir(dir, NULL);
-	write_file(dir, "README", "hello, this is a readme", 23);
+	tempdir_put(dir, "README", "hello, this is a readme", 23);
 	expect_dir(dir, "README: record 0 (byte 0): not a trace: the first record is no header");
 
 	(void)snprintf(path, sizeof(path), "%s/trace", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	expect_dir(dir, "there is no trace file");
-	write_file(path, "drmemtrace.x.1.0000.trace", good, size);
+	tempdir_put(path, "drmemtrace.x.1.0000.trace", good, size);
 	for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
-		write_file(path, ignored[i], "x", 1);
+		tempdir_put(path, ignored[i], "x", 1);
 	expect_dir(dir, NULL);
-	write_file(path, "empty", "", 0);
+	tempdir_put(path, "empty", "", 0);
 	expect_dir(dir, "trace/empty: record 0 (byte 0): not a trace: it is empty");
-	write_file(path, "empty", good, size);
+	tempdir_put(path, "empty", good, size);
 	expect_dir(dir, NULL);
-	write_file(path, "empty", other, size);
+	tempdir_put(path, "empty", other, size);
 	expect_dir(dir, "all files of a trace have the same file type, but 0x744 is not 0x344");
-	write_file(path, "empty", good, size);
+	tempdir_put(path, "empty", good, size);
 
 	(void)snprintf(sub, sizeof(sub), "%s/raw", path);
 	assert_int_equal(mkdir(sub, 0700), 0);
 	expect_dir(dir, "trace/raw: not a regular file: everything in the trace directory is read");
 	assert_int_equal(rmdir(sub), 0);
-	write_file(path, "serial_schedule.bin.gz", "", 0);
+	tempdir_put(path, "serial_schedule.bin.gz", "", 0);
 	expect_dir(dir, "serial_schedule.bin.gz: a schedule file");
 	(void)snprintf(sub, sizeof(sub), "%s/serial_schedule.bin.gz", path);
 	assert_int_equal(unlink(sub), 0);
-	write_file(path, "x.trace.zip", good, size);
+	tempdir_put(path, "x.trace.zip", good, size);
 	expect_dir(dir, "x.trace.zip: the name's suffix picks a decompressor");
 }
 
@@ -1063,13 +1050,13 @@ static void addresses(void **state)
 	FILE *out;
 
 	bytes = build(&later, &size);
-	write_file(dir, "a", bytes, size);
+	tempdir_put(dir, "a", bytes, size);
 	free(bytes);
 	bytes = build(&stranger, &size);
-	write_file(dir, "b", bytes, size);
+	tempdir_put(dir, "b", bytes, size);
 	free(bytes);
 	bytes = build(&earlier, &size);
-	write_file(dir, "c", bytes, size);
+	tempdir_put(dir, "c", bytes, size);
 
 	out = open_memstream((char **)&pcs, &n_pcs);
 	assert_non_null(out);

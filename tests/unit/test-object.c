@@ -19,6 +19,7 @@
 
 #include "decoder/image/object.h"
 #include "decoder/util/mapfile.h"
+#include "tests/lib/tempdir.h"
 
 #define HEX64   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HEX65   HEX64 "0"
@@ -28,30 +29,12 @@ struct fixture {
 	char self[256]; /* path of the test program */
 	struct mapfile bytes;
 	struct buildid id;
-	char dir[32];
+	char dir[TEMPDIR_SIZE];
 };
 
 static void in_dir(const struct fixture *f, const char *name, char ret_path[static 256])
 {
 	assert_in_range(snprintf(ret_path, 256, "%s/%s", f->dir, name), 1, 255);
-}
-
-/* Write a file below the fixture's directory, making the directories on the way. */
-static void put(const struct fixture *f, const char *name, const void *bytes, size_t size)
-{
-	char path[256];
-	FILE *file;
-
-	in_dir(f, name, path);
-	for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
-		*p = '\0';
-		(void)mkdir(path, 0700);
-		*p = '/';
-	}
-	file = fopen(path, "we");
-	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, size, file), size);
-	assert_int_equal(fclose(file), 0);
 }
 
 static int setup(void **state)
@@ -68,8 +51,7 @@ static int setup(void **state)
 	assert_int_equal(buildid_read(fd, &f->id), 0);
 	assert_int_equal(f->id.size, 20);
 	(void)close(fd);
-	strcpy(f->dir, "/tmp/test-object-XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	tempdir_make("object", f->dir);
 	*state = f;
 	return 0;
 }
@@ -77,10 +59,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
-	char command[64];
 
-	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-	assert_int_equal(system(command), 0);
+	tempdir_remove(f->dir);
 	mapfile_deinit(&f->bytes);
 	free(f);
 	return 0;
@@ -92,7 +72,7 @@ static void keep_by_id(const struct fixture *f, const struct buildid *id)
 
 	buildid_hex(id, hex);
 	(void)snprintf(name, sizeof(name), "objects/.build-id/%.2s/%s/elf", hex, hex + 2);
-	put(f, name, f->bytes.bytes, f->bytes.size);
+	tempdir_put(f->dir, name, f->bytes.bytes, f->bytes.size);
 }
 
 static const struct object *find(struct objects *objects, const char *path,
@@ -204,8 +184,9 @@ static void finds_in_the_snapshot(void **state)
 
 	keep_by_id(f, &f->id);
 	keep_by_id(f, &other); /* not what it says it is */
-	put(f, "objects/sha256/" HEX64 "/elf", "\x90\xc3", 2);
-	put(f, "objects.map", "sha256:" HEX64 "\t/gone/plain\n-\t/gone/lost\n", 99 - 2);
+	tempdir_put(f->dir, "objects/sha256/" HEX64 "/elf", "\x90\xc3", 2);
+	tempdir_put(f->dir, "objects.map", "sha256:" HEX64 "\t/gone/plain\n-\t/gone/lost\n",
+		    99 - 2);
 	assert_int_equal(objects_new(f->dir, &objects), 0);
 
 	o = find(objects, "/gone/program", &f->id, OBJECT_OK);
@@ -233,9 +214,9 @@ static void the_vdso(void **state)
 
 	buildid_hex(&f->id, hex);
 	(void)snprintf(text, sizeof(text), "objects/.build-id/%.2s/%s/vdso", hex, hex + 2);
-	put(f, text, f->bytes.bytes, f->bytes.size);
+	tempdir_put(f->dir, text, f->bytes.bytes, f->bytes.size);
 	(void)snprintf(text, sizeof(text), "%s\t[vdso]\n", hex);
-	put(f, "objects.map", text, strlen(text));
+	tempdir_put(f->dir, "objects.map", text, strlen(text));
 	assert_int_equal(objects_new(f->dir, &objects), 0);
 
 	o = find(objects, "[vdso]", NULL, OBJECT_OK);
@@ -253,14 +234,14 @@ static void does_not_guess(void **state)
 	char hex[BUILDID_HEX_MAX];
 
 	buildid_hex(&f->id, hex);
-	put(f, "objects/sha256/" HEX64 "/elf", "\x90\xc3", 2);
+	tempdir_put(f->dir, "objects/sha256/" HEX64 "/elf", "\x90\xc3", 2);
 	keep_by_id(f, &f->id);
 	assert_true(asprintf(&map,
 			     "%s\t/a\nsha256:" HEX64 "\t/a\n"
 			     "%s\t/b\n%s\t/b\n"
 			     "%s\t%s\nsha256:" HEX64 "\t%s\n",
 			     hex, hex, hex, hex, f->self, f->self) > 0);
-	put(f, "objects.map", map, strlen(map));
+	tempdir_put(f->dir, "objects.map", map, strlen(map));
 	assert_int_equal(objects_new(f->dir, &objects), 0);
 
 	(void)find(objects, "/a", NULL, OBJECT_WRONG_ID);
@@ -277,12 +258,12 @@ static void one_build_id_twice(void **state)
 	_cleanup_(freep) char *map = NULL;
 	const struct object *o;
 
-	put(f, "objects/sha256/" HEX64 "/elf", f->bytes.bytes, f->bytes.size);
+	tempdir_put(f->dir, "objects/sha256/" HEX64 "/elf", f->bytes.bytes, f->bytes.size);
 	assert_true(asprintf(&map,
 			     "sha256:" HEX64 "\t/a\nsha256:" HEX64 "\t%s\n"
 			     "sha256:" OTHER64 "\t%s\n",
 			     f->self, f->self) > 0);
-	put(f, "objects.map", map, strlen(map));
+	tempdir_put(f->dir, "objects.map", map, strlen(map));
 	assert_int_equal(objects_new(f->dir, &objects), 0);
 
 	o = find(objects, "/a", &f->id, OBJECT_OK);
@@ -320,7 +301,7 @@ static void malformed_map(void **state)
 		struct objects *objects = (struct objects *)0x1;
 
 		print_message("  %s\n", rows[i].name);
-		put(f, "objects.map", rows[i].map, strlen(rows[i].map));
+		tempdir_put(f->dir, "objects.map", rows[i].map, strlen(rows[i].map));
 		assert_int_equal(objects_new(f->dir, &objects), rows[i].expected);
 		if (rows[i].expected < 0)
 			assert_ptr_equal(objects, (struct objects *)0x1);
@@ -362,7 +343,7 @@ static void addresses(void **state)
 	assert_int_equal(object_address(o, found[0]), found[1]);
 	assert_true(object_address(o, UINT64_MAX) == UINT64_MAX);
 
-	put(f, "plain", "\x90\xc3", 2);
+	tempdir_put(f->dir, "plain", "\x90\xc3", 2);
 	in_dir(f, "plain", path);
 	o = find(objects, path, NULL, OBJECT_OK);
 	assert_int_equal(object_address(o, 1), 1);
@@ -382,7 +363,7 @@ static void cut_off(void **state)
 		char name[32], path[256];
 
 		(void)snprintf(name, sizeof(name), "cut-%zu", sizes[i]);
-		put(f, name, f->bytes.bytes, sizes[i]);
+		tempdir_put(f->dir, name, f->bytes.bytes, sizes[i]);
 		in_dir(f, name, path);
 		assert_int_equal(objects_find(objects, path, NULL, &o), 0);
 		assert_int_equal(o->state, OBJECT_OK);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "daemon/pmu.h"
+#include "tests/lib/tempdir.h"
 
 /* A directory as the kernel makes it on a CPU of about 2019. */
 static const struct file {
@@ -41,35 +42,24 @@ static const struct file {
 	{ "caps/psb_periods", "3f\n" },
 };
 
-static char dir[64];
+static char dir[TEMPDIR_SIZE];
 
 static void put(const char *name, const char *text)
 {
 	char path[192];
-	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	if (!text) {
-		assert_int_equal(unlink(path), 0);
+	if (text) {
+		tempdir_put_text(dir, name, text);
 		return;
 	}
-	f = fopen(path, "we");
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(unlink(path), 0);
 }
 
 static int set_up(void **state)
 {
-	char path[192];
-
 	(void)state;
-	(void)snprintf(dir, sizeof(dir), "/tmp/test-pmu.XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	(void)snprintf(path, sizeof(path), "%s/format", dir);
-	assert_int_equal(mkdir(path, 0755), 0);
-	(void)snprintf(path, sizeof(path), "%s/caps", dir);
-	assert_int_equal(mkdir(path, 0755), 0);
+	tempdir_make("pmu", dir);
 	for (size_t i = 0; i < ARRAY_LEN(icelake); i++)
 		put(icelake[i].name, icelake[i].text);
 	return 0;
@@ -77,11 +67,9 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	char command[128];
-
 	(void)state;
-	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
+	tempdir_remove(dir);
+	return 0;
 }
 
 static void what_there_is(void **state)

@@ -19,6 +19,7 @@
 
 #include "daemon/procscan.h"
 #include "decoder/util/dirs.h"
+#include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
 #define LINES_MAX 512
@@ -118,7 +119,7 @@ static bool has(const struct told *t, const char *line)
 /* --- a tree that looks like /proc ------------------------------------------------------------ */
 
 struct tree {
-	char dir[64];
+	char dir[TEMPDIR_SIZE];
 	char self[64]; /* a link to our own program */
 	struct buildid id;
 	uint64_t ino; /* of our own program */
@@ -134,24 +135,6 @@ static void make(const struct tree *t, const char *name)
 	*strrchr(path, '/') = '\0';
 	assert_int_equal(dirs_make(fd, path, 0755), 0);
 	(void)close(fd);
-}
-
-static void write_file(const struct tree *t, const char *name, const void *text, size_t size)
-{
-	char path[256];
-	FILE *f;
-
-	make(t, name);
-	(void)snprintf(path, sizeof(path), "%s/%s", t->dir, name);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_int_equal(fwrite(text, 1, size, f), size);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void write_text(const struct tree *t, const char *name, const char *text)
-{
-	write_file(t, name, text, strlen(text));
 }
 
 static void make_link(const struct tree *t, const char *name, const char *to)
@@ -170,8 +153,7 @@ static int set_up(void **state)
 	struct stat st;
 	int fd;
 
-	strcpy(t->dir, "/tmp/test-procscan.XXXXXX");
-	assert_non_null(mkdtemp(t->dir));
+	tempdir_make("procscan", t->dir);
 	(void)snprintf(t->self, sizeof(t->self), "/proc/%d/exe", (int)getpid());
 	fd = open(t->self, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(buildid_read(fd, &t->id), 0);
@@ -186,10 +168,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct tree *t = *state;
-	char command[96];
 
-	(void)snprintf(command, sizeof(command), "rm -rf %s", t->dir);
-	assert_int_equal(system(command), 0);
+	tempdir_remove(t->dir);
 	free(t);
 	return 0;
 }
@@ -238,14 +218,14 @@ static void kinds_of_mappings(void **state)
 	};
 	struct tree *t = *state;
 
-	write_text(t, "100/task/100/comm", "a\n");
+	tempdir_put_text(t->dir, "100/task/100/comm", "a\n");
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char text[256], line[256];
 		struct told told = {};
 		struct procscan_stats stats;
 
 		(void)snprintf(text, sizeof(text), "%s\n", rows[i].maps);
-		write_text(t, "100/maps", text);
+		tempdir_put_text(t->dir, "100/maps", text);
 		stats = scan(&told, t->dir, 0);
 		assert_int_equal(stats.n_processes, 1);
 		assert_int_equal(stats.n_threads, 1);
@@ -266,17 +246,18 @@ static void threads(void **state)
 	struct told told = {};
 	struct procscan_stats stats;
 
-	write_text(t, "7/task/7/comm", "main\n");
-	write_text(t, "7/task/8/comm", "a\nb) R 1\n");
-	write_text(t, "7/task/9/comm", "123456789abcdef\n");
-	write_text(t, "7/task/10/comm", ""); /* it has just ended */
+	tempdir_put_text(t->dir, "7/task/7/comm", "main\n");
+	tempdir_put_text(t->dir, "7/task/8/comm", "a\nb) R 1\n");
+	tempdir_put_text(t->dir, "7/task/9/comm", "123456789abcdef\n");
+	tempdir_put_text(t->dir, "7/task/10/comm", ""); /* it has just ended */
 	make(t, "7/task/11/");
-	write_text(t, "7/task/x/comm", "none\n");
-	write_text(t, "7/maps", "1000-2000 r-xp 0 8:2 77 /a\n3000-4000 r-xp 0 8:2 77 /a\n");
-	write_text(t, "2/task/2/comm", "kthreadd\n"); /* no address space */
-	write_text(t, "2/maps", "");
+	tempdir_put_text(t->dir, "7/task/x/comm", "none\n");
+	tempdir_put_text(t->dir, "7/maps",
+			 "1000-2000 r-xp 0 8:2 77 /a\n3000-4000 r-xp 0 8:2 77 /a\n");
+	tempdir_put_text(t->dir, "2/task/2/comm", "kthreadd\n"); /* no address space */
+	tempdir_put_text(t->dir, "2/maps", "");
 	make(t, "3/"); /* has ended */
-	write_text(t, "4/task/4/comm", "zombie\n");
+	tempdir_put_text(t->dir, "4/task/4/comm", "zombie\n");
 	make(t, "self/task/1/");
 	make(t, "99999999999/task/1/");
 	make(t, "0/task/1/");
@@ -302,7 +283,7 @@ static void long_names(void **state)
 	static const size_t sizes[] = { 4094, 4095, 4096, 16384, 32700, 32768, 40000, 70000 };
 	struct tree *t = *state;
 
-	write_text(t, "100/task/100/comm", "a\n");
+	tempdir_put_text(t->dir, "100/task/100/comm", "a\n");
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		const size_t n = sizes[i];
 		char *text = malloc(n + 256), *line;
@@ -313,7 +294,7 @@ static void long_names(void **state)
 		memset(text + at, '/', n);
 		memset(text + at + 1, 'x', n - 1);
 		(void)sprintf(text + at + n, "\n8000-9000 r-xp 0 8:2 78 /last\n");
-		write_text(t, "100/maps", text);
+		tempdir_put_text(t->dir, "100/maps", text);
 		(void)scan(&told, t->dir, 0);
 		assert_string_equal(told.lines[told.n - 1],
 				    "map 100 8000+1000@0 5p - 8:2:78 /last");
@@ -338,11 +319,11 @@ static void build_ids(void **state)
 	char maps[512], hex[BUILDID_HEX_MAX], line[256];
 
 	buildid_hex(&t->id, hex);
-	write_text(t, "100/task/100/comm", "a\n");
+	tempdir_put_text(t->dir, "100/task/100/comm", "a\n");
 	make_link(t, "100/root", "../root");
 	make_link(t, "100/map_files/1000-2000", t->self);
 	make_link(t, "root/bin/by-path", t->self); /* leads out of the root: not followed */
-	write_text(t, "root/bin/other", "no ELF file");
+	tempdir_put_text(t->dir, "root/bin/other", "no ELF file");
 	make_link(t, "root/bin/leads-out", "../../../../../../../bin/other");
 	make(t, "root/dev/");
 	(void)snprintf(maps, sizeof(maps), "%s/root/dev/fifo", t->dir);
@@ -356,7 +337,7 @@ static void build_ids(void **state)
 		       "6000-7000 r-xp 0 8:2 8 /bin/leads-out\n"
 		       "7000-8000 r-xp 0 8:2 9 /bin/missing\n",
 		       (unsigned long)t->ino, (unsigned long)t->ino);
-	write_text(t, "100/maps", maps);
+	tempdir_put_text(t->dir, "100/maps", maps);
 	(void)scan(&told, t->dir, 0);
 	assert_int_equal(told.n, 8);
 	(void)snprintf(line, sizeof(line), "map 100 1000+1000@0 5p %s 0:0:0 /gone (deleted)", hex);
@@ -379,7 +360,7 @@ static void executes(struct told *told)
 	if (told->time != 1) /* 0: before its name is read */
 		return;
 	make_link(t, "100/exe", "b");
-	write_text(t, "100/maps", "2000-3000 r-xp 0 8:2 78 /b\n");
+	tempdir_put_text(t->dir, "100/maps", "2000-3000 r-xp 0 8:2 78 /b\n");
 }
 
 static void exec_meanwhile(void **state)
@@ -387,11 +368,11 @@ static void exec_meanwhile(void **state)
 	struct tree *t = *state;
 	struct told told = { .at_time = executes, .tree = t };
 
-	write_text(t, "100/a", "");
-	write_text(t, "100/b", "");
+	tempdir_put_text(t->dir, "100/a", "");
+	tempdir_put_text(t->dir, "100/b", "");
 	make_link(t, "100/exe", "a");
-	write_text(t, "100/task/100/comm", "a\n");
-	write_text(t, "100/maps", "1000-2000 r-xp 0 8:2 77 /a\n");
+	tempdir_put_text(t->dir, "100/task/100/comm", "a\n");
+	tempdir_put_text(t->dir, "100/maps", "1000-2000 r-xp 0 8:2 77 /a\n");
 	(void)scan(&told, t->dir, UINT64_MAX);
 	assert_int_equal(told.n, 2);
 	assert_string_equal(told.lines[1], "map 100 2000+1000@0 5p - 8:2:78 /b");

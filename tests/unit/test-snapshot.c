@@ -29,6 +29,7 @@
 #include "daemon/spool.h"
 #include "daemon/taskrecord.h"
 #include "decoder/util/mapfile.h"
+#include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
 #define DATA   "../shared/data/drpt2trace"
@@ -99,7 +100,7 @@ static const struct source_ops fake_ops = {
 
 struct fixture {
 	struct fake fake;
-	char dir[64];
+	char dir[TEMPDIR_SIZE];
 	int dir_fd, store_fd, out_fd;
 	struct sideband *sideband;
 	struct keep *keep;
@@ -146,8 +147,7 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 	char path[128];
 
-	strcpy(f->dir, "/tmp/test-snapshot.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	tempdir_make("snapshot", f->dir);
 	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	(void)snprintf(path, sizeof(path), "%s/snap", f->dir);
 	assert_int_equal(mkdirat(f->dir_fd, "snap", 0750), 0);
@@ -188,7 +188,7 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
-	free(output_of(NULL, "rm -rf %s", f->dir));
+	tempdir_remove(f->dir);
 	(void)close(f->dir_fd);
 	(void)close(f->store_fd);
 	(void)close(f->out_fd);

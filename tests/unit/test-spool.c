@@ -12,9 +12,10 @@
 #include <sys/stat.h>
 
 #include "daemon/spool.h"
+#include "tests/lib/tempdir.h"
 
 struct fixture {
-	char dir[64];
+	char dir[TEMPDIR_SIZE];
 	struct spool *spool;
 };
 
@@ -22,8 +23,7 @@ static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	strcpy(f->dir, "/tmp/test-spool.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
+	tempdir_make("spool", f->dir);
 	assert_int_equal(spool_new(f->dir, &f->spool), 0);
 	*state = f;
 	return 0;
@@ -32,11 +32,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct fixture *f = *state;
-	char command[128];
 
 	(void)spool_free(f->spool);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
-	assert_int_equal(system(command), 0);
+	tempdir_remove(f->dir);
 	free(f);
 	return 0;
 }

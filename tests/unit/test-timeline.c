@@ -24,6 +24,7 @@
 #include "decoder/sideband/timeline.h"
 #include "ptd/record.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/tempdir.h"
 
 #define NO UINT32_MAX
 
@@ -516,18 +517,6 @@ static void any_order(void **state)
 	unmake(&m);
 }
 
-static void put(const char *dir, const char *name, const char *text)
-{
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	f = fopen(path, "we");
-	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
 /* What @pid has at 0x400000 at @time; @first 0: it has no bytes. */
 static void has_then(const struct timeline *timeline, uint32_t pid, uint64_t time, const char *name,
 		     char first)
@@ -556,19 +545,17 @@ static void has_there(const struct timeline *timeline, uint32_t pid, const char 
 /* The vDSO is the same of all, but for whose memory in its place the snapshot has. */
 static void vdso(void **state)
 {
-	char dir[] = "/tmp/test-timeline.XXXXXX", command[128];
+	char dir[TEMPDIR_SIZE];
 	struct timeline *timeline;
 	struct objects *objects;
 	struct trace *trace;
 	char *message = NULL;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	snprintf(command, sizeof(command), "mkdir -p %s/mem %s/objects/.build-id/ab/cd", dir, dir);
-	assert_int_equal(system(command), 0);
-	put(dir, "objects/.build-id/ab/cd/vdso", "the kernel's");
-	put(dir, "objects.map", "abcd\t[vdso]\n");
-	put(dir, "mem/8-400000", "its own");
+	tempdir_make("timeline", dir);
+	tempdir_put_text(dir, "objects/.build-id/ab/cd/vdso", "the kernel's");
+	tempdir_put_text(dir, "objects.map", "abcd\t[vdso]\n");
+	tempdir_put_text(dir, "mem/8-400000", "its own");
 	perfbuild_begin(&b, false);
 	perfbuild_at(&b, 10, 0, 7, 7);
 	perfbuild_mmap2(&b, 7, 7, 0x400000, "[vdso]");
@@ -582,25 +569,22 @@ static void vdso(void **state)
 	timeline_free(timeline);
 	objects_free(objects);
 	trace_free(trace);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	assert_int_equal(system(command), 0);
+	tempdir_remove(dir);
 }
 
 /* What was kept of a process's memory is its last program's, not that of one before, nor another process's. */
 static void memory(void **state)
 {
-	char dir[] = "/tmp/test-timeline.XXXXXX", command[128];
+	char dir[TEMPDIR_SIZE];
 	struct timeline *timeline;
 	struct objects *objects;
 	struct trace *trace;
 	char *message = NULL;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	snprintf(command, sizeof(command), "mkdir -p %s/mem", dir);
-	assert_int_equal(system(command), 0);
-	put(dir, "mem/8-400000", "the last");
-	put(dir, "mem/9-400000", "of 9");
+	tempdir_make("timeline", dir);
+	tempdir_put_text(dir, "mem/8-400000", "the last");
+	tempdir_put_text(dir, "mem/9-400000", "of 9");
 	perfbuild_begin(&b, false);
 	perfbuild_at(&b, 10, 0, 7, 7);
 	perfbuild_fork(&b, 8, 7, 8, 7);
@@ -623,8 +607,7 @@ static void memory(void **state)
 	timeline_free(timeline);
 	objects_free(objects);
 	trace_free(trace);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	assert_int_equal(system(command), 0);
+	tempdir_remove(dir);
 }
 
 int main(void)

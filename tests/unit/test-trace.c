@@ -22,6 +22,7 @@
 #include "decoder/file/trace.h"
 #include "decoder/util/sha256.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/tempdir.h"
 
 #define MANIFEST "format=ptd-snapshot-1\nhost=here\nrealtime_offset_ns=-1700000000000000123\n"
 
@@ -34,15 +35,6 @@ static const char *path_of(const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return path;
-}
-
-static void write_file(const char *name, const void *bytes, size_t size)
-{
-	FILE *f = fopen(path_of(name), "we");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, size, f), size);
-	assert_int_equal(fclose(f), 0);
 }
 
 /* Append the sum of a file to SHA256SUMS. */
@@ -60,25 +52,15 @@ static void add_sum(const char *name)
 	assert_int_equal(fclose(f), 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
 static int make_snapshot(void **state)
 {
 	(void)state;
-	strcpy(dir, "/tmp/ptd-test-trace-XXXXXX");
-	assert_non_null(mkdtemp(dir));
+	tempdir_make("trace", dir);
 	perfbuild_example(&b, false);
-	write_file("data", b.bytes, b.size);
-	write_file("manifest", MANIFEST, strlen(MANIFEST));
-	write_file("other", "something", 9);
-	assert_int_equal(mkdir(path_of("objects"), 0700), 0);
-	write_file("objects/one", "code", 4);
+	tempdir_put(dir, "data", b.bytes, b.size);
+	tempdir_put(dir, "manifest", MANIFEST, strlen(MANIFEST));
+	tempdir_put(dir, "other", "something", 9);
+	tempdir_put(dir, "objects/one", "code", 4);
 	add_sum("data");
 	add_sum("manifest");
 	add_sum("other");
@@ -89,7 +71,8 @@ static int make_snapshot(void **state)
 static int remove_snapshot(void **state)
 {
 	(void)state;
-	return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	tempdir_remove(dir);
+	return 0;
 }
 
 static void opens(const char *path, bool force, int64_t realtime_offset_ns)
@@ -168,7 +151,7 @@ static void damaged(void **state)
 		remove_snapshot(state);
 		make_snapshot(state);
 		if (rows[i].content)
-			write_file(rows[i].file, rows[i].content, strlen(rows[i].content));
+			tempdir_put(dir, rows[i].file, rows[i].content, strlen(rows[i].content));
 		else
 			assert_int_equal(remove(path_of(rows[i].file)), 0);
 		refuses(dir, false, rows[i].expected, rows[i].message);
@@ -199,7 +182,7 @@ static void bad_manifest(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		write_file("manifest", rows[i].content, strlen(rows[i].content));
+		tempdir_put(dir, "manifest", rows[i].content, strlen(rows[i].content));
 		refuses(dir, true, rows[i].expected, rows[i].message);
 	}
 }
@@ -262,7 +245,7 @@ static void pipes(void **state)
 		unlink(path_of("fifo"));
 	}
 	/* A file as standard input is none. */
-	write_file("file", b.bytes, b.size);
+	tempdir_put(dir, "file", b.bytes, b.size);
 	assert_true(dup2(open(path_of("file"), O_RDONLY | O_CLOEXEC), STDIN_FILENO) == 0);
 	opens("-", false, 0);
 	dup2(saved, STDIN_FILENO);
@@ -278,20 +261,20 @@ static void several_files(void **state)
 	assert_int_equal(remove(path_of("manifest")), 0);
 	assert_int_equal(remove(path_of("SHA256SUMS")), 0);
 	perfbuild_example(&b, false);
-	write_file("data.0", b.bytes + first, b.size - first - 16 - 24);
-	write_file("data.1", "", 0);
+	tempdir_put(dir, "data.0", b.bytes + first, b.size - first - 16 - 24);
+	tempdir_put(dir, "data.1", "", 0);
 	/* It belongs to the others only if there is none missing in between. */
-	write_file("data.3", "junk", 4);
+	tempdir_put(dir, "data.3", "junk", 4);
 	opens(dir, false, 0);
 
 	perfbuild_begin(&b, false);
 	perfbuild_record(&b, PERFABI_HEADER_FEATURE, 0, feature, sizeof(feature), NULL);
 	perfbuild_end(&b);
-	write_file("data", b.bytes, b.size);
+	tempdir_put(dir, "data", b.bytes, b.size);
 	opens(dir, false, 0);
-	write_file("data.1", "junk", 4);
+	tempdir_put(dir, "data.1", "junk", 4);
 	opens(dir, false, 0);
-	write_file("data.1", "\0\0\0\0\0\0\0", 8);
+	tempdir_put(dir, "data.1", "\0\0\0\0\0\0\0", 8);
 	refuses(dir, false, -EBADMSG, "/data.1: ");
 	assert_int_equal(remove(path_of("data.0")), 0);
 	refuses(dir, false, -ENODATA, "/data: recorded by several threads");
@@ -303,7 +286,7 @@ static void other_things(void **state)
 	refuses("/no/such/thing", false, -ENOENT, "No such file or directory");
 	refuses("/dev/null", false, -EINVAL, "not a regular file");
 	refuses(path_of("manifest"), false, -EBADMSG, "does not begin with PERFILE2");
-	write_file("empty", "", 0);
+	tempdir_put(dir, "empty", "", 0);
 	refuses(path_of("empty"), false, -EBADMSG, "it has only 0 bytes");
 	assert_null(trace_free(NULL));
 }

@@ -19,6 +19,7 @@
 #include "decoder/util/mapfile.h"
 #include "decoder/util/sha256.h"
 #include "decoder/util/vec.h"
+#include "tests/lib/tempdir.h"
 
 static void vec_grows_and_keeps(void **state)
 {
@@ -102,12 +103,12 @@ static void arena_never_moves(void **state)
 
 static void mapfile_takes_regular_files_only(void **state)
 {
-	char dir[] = "/tmp/ptd-test-XXXXXX", fifo[64], file[64];
+	char dir[TEMPDIR_SIZE], fifo[128], file[128];
 	struct mapfile m = {};
 	int fd;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
+	tempdir_make("util", dir);
 	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
 	snprintf(file, sizeof(file), "%s/file", dir);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
@@ -130,9 +131,7 @@ static void mapfile_takes_regular_files_only(void **state)
 	assert_null(m.bytes);
 
 	close(fd);
-	unlink(file);
-	unlink(fifo);
-	rmdir(dir);
+	tempdir_remove(dir);
 }
 
 static void sha256_of_known_bytes(void **state)
