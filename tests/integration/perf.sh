@@ -2,11 +2,12 @@
 #
 # What the scripts share in which perf is the judge; they source it after common.sh.
 n_judged=0
+fields=pid,tid,ip
 
 # judge NAME INPUT [N]: each thread's list is perf's; but for N instructions.
 judge() {
 	local name=$1 input=$2 allowed=${3:-0}
-	perf script -i "$input" --itrace=i1i -F pid,tid,ip --ns 2>"$T/perf.err" >"$T/perf.txt"
+	perf script -i "$input" --itrace=i1i -F $fields --ns 2>"$T/perf.err" >"$T/perf.txt"
 	judge_list "$name" "$input" "$allowed"
 	[[ $allowed != 0 || ! -s $T/perf.err || -n ${expects_gaps:-} ]] || { cat "$T/perf.err"; fail "$name: perf complains"; }
 }

@@ -101,6 +101,8 @@ static int read_form(struct golden *g, char *line)
 			g->timeless = true;
 		else if (strcmp(word, "events") == 0)
 			g->events = true;
+		else if (strcmp(word, "own") == 0)
+			g->own = true;
 		else
 			return -EINVAL;
 	}

@@ -15,7 +15,8 @@
  *	mtc FREQ NOM EAX EBX    timing parameters, decimal: mtc_freq, nom_freq, CPUID 0x15
  *	code NAME [ADDRESS]     bytes in hexadecimal; in a bare stream the address they are seen at
  *	form WORD …             of the perf.data: snapshot (the pieces are), threads (buffers are threads',
- *	                        not CPUs'), timeless, events (event trace was asked for)
+ *	                        not CPUs'), timeless, events (event trace was asked for), own (of switches
+ *	                        only those of its own threads are told, by SWITCH)
  *	pt [CPU [OFFSET]]       packets, see packets.h; hexadecimal, where they are in the CPU's stream,
  *	pt tid TID [OFFSET]     or the thread's
  *	records                 sideband: with this section the input is a perf.data file, else a
@@ -60,7 +61,7 @@ struct golden_piece {
 };
 
 struct golden {
-	bool snapshot, threads, timeless, events;
+	bool snapshot, threads, timeless, events, own;
 	struct golden_cpu {
 		uint16_t family;
 		uint8_t model;

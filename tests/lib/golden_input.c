@@ -201,16 +201,25 @@ static void set_slots(struct perfbuild *b, const struct golden *g)
 	set_slot(b, PERFABI_PT_CAP_USER_TIME_ZERO, !g->timeless);
 	if (g->timeless)
 		set_slot(b, PERFABI_PT_TSC_BIT, 0);
+	/* Which thread it is needs no switches in a thread's buffer; without time perf asks for none. */
+	if (g->threads || g->timeless)
+		set_slot(b, PERFABI_PT_HAVE_SCHED_SWITCH, 0);
+	else if (g->own)
+		set_slot(b, PERFABI_PT_HAVE_SCHED_SWITCH, 2);
 	set_slot(b, PERFABI_PT_SNAPSHOT_MODE, g->snapshot);
 	set_slot(b, PERFABI_PT_PER_CPU_MMAPS, !g->threads);
 }
 
-static void set_config(struct perfbuild *b, const struct golden *g)
+static void set_attrs(struct perfbuild *b, const struct golden *g)
 {
-	const uint64_t config = PERFBUILD_CONFIG | (g->events ? PERFABI_PT_EVENT_BIT : 0);
+	struct perf_event_attr attr;
 
-	memcpy(b->bytes + PERFBUILD_ATTR + offsetof(struct perf_event_attr, config), &config,
-	       sizeof(config));
+	memcpy(&attr, b->bytes + PERFBUILD_ATTR, PERF_ATTR_SIZE_VER5);
+	attr.config = PERFBUILD_CONFIG | (g->events ? PERFABI_PT_EVENT_BIT : 0);
+	memcpy(b->bytes + PERFBUILD_ATTR, &attr, PERF_ATTR_SIZE_VER5);
+	memcpy(&attr, b->bytes + PERFBUILD_ATTR1, PERF_ATTR_SIZE_VER5);
+	attr.context_switch = !g->threads && !g->timeless;
+	memcpy(b->bytes + PERFBUILD_ATTR1, &attr, PERF_ATTR_SIZE_VER5);
 }
 
 static bool same_buffer(const struct golden_piece *a, const struct golden_piece *b)
@@ -239,7 +248,7 @@ static int write_perfdata(const struct golden *g, const char *dir, const char *p
 		return -ENOMEM;
 	perfbuild_begin(b, false);
 	set_slots(b, g);
-	set_config(b, g);
+	set_attrs(b, g);
 	for (char *rest, *line = strtok_r(lines, "\n", &rest); line;
 	     line = strtok_r(NULL, "\n", &rest))
 		if (put_record(b, dir, line) < 0)

@@ -2,8 +2,9 @@
 
 /*
  * perf-judge [-d N] INPUT <PERF-SCRIPT-OUTPUT: decodes INPUT and compares each thread's instructions
- * with those that `perf script -F pid,tid,ip` lists. Up to N may differ in all: a known defect of perf's. What
- * is decoded must be justified (tests/lib/follow.h).
+ * with those that `perf script -F pid,tid,ip` lists; with `-F pid,tid,event,ip` samples of other events are
+ * left out. Up to N may differ in all: a known defect of perf's. What is decoded must be justified
+ * (tests/lib/follow.h).
  *
  * It prints where they differ, then how many instructions were equal, only decoded here, and only listed
  * by perf. Where neither lists any, all is well: who calls it sees to it that this is not always so.
@@ -51,17 +52,40 @@ static struct listed *listed_of(uint32_t pid, uint32_t tid)
 	return &listed.items[last];
 }
 
+/* An error that the recording itself tells of. */
+static bool is_error(const char *line)
+{
+	static const char begin[] = " instruction trace error ";
+
+	return strncmp(line, begin, strlen(begin)) == 0;
+}
+
+/* Step over the name of an event, if there is one. Return: whether its samples are instructions. */
+static bool skip_event(char **at)
+{
+	static const char begin[] = "instructions:";
+	char *name = *at + strspn(*at, " ");
+	const size_t n = strcspn(name, " \n");
+
+	if (n == 0 || name[n - 1] != ':')
+		return true;
+	*at = name + n;
+	return strncmp(name, begin, strlen(begin)) == 0;
+}
+
 static void read_perf(FILE *f)
 {
 	char line[4096];
 
 	while (fgets(line, sizeof(line), f)) {
-		char *at = line;
+		char *at = line, *end;
 		const uint32_t pid = (uint32_t)strtol(at, &at, 10);
 		const uint32_t tid = *at == '/' ? (uint32_t)strtol(at + 1, &at, 10) : 0;
-		char *end;
-		const uint64_t ip = strtoull(at, &end, 16);
+		uint64_t ip;
 
+		if (is_error(line) || !skip_event(&at))
+			continue;
+		ip = strtoull(at, &end, 16);
 		if (end == at)
 			error(2, 0, "not a line of pid/tid and ip: %s", line);
 		if (vec_push(&listed_of(pid, tid)->ips, ip) < 0)
