@@ -45,7 +45,7 @@ shift
 
 W=$(mktemp -d "${TMPDIR:-/tmp}/ptd-guest-XXXXXX")
 pid=
-trap '[[ -z $pid ]] || kill $pid 2>/dev/null; rm -rf "$W"' EXIT
+trap '[[ -z $pid ]] || kill -9 $pid 2>/dev/null; rm -rf "$W"' EXIT
 R=$W/root
 mkdir -p "$R"/{dev,proc,sys,tmp,run,root,out,etc,var,usr/bin,usr/sbin,usr/lib,usr/lib64}
 for d in bin sbin lib lib64; do
@@ -70,6 +70,7 @@ for file; do
 done
 cp "$(command -v busybox)" "$R/bin/busybox"
 cp "$script" "$R/script"
+echo "$seconds" >"$R/seconds"
 cp "$G/softpt.ko" "$R"
 drivers=$(echo "$G"/kernel/lib/modules/*/kernel/drivers)
 cp "$drivers"/virtio/virtio{_ring,,_pci_modern_dev,_pci_legacy_dev,_pci}.ko "$drivers/block/virtio_blk.ko" \
@@ -85,7 +86,7 @@ mount -t sysfs sys /sys
 mount -t debugfs debug /sys/kernel/debug
 mkdir /dev/shm
 chmod 1777 /tmp
-stty -onlcr
+stty -F /dev/ttyS0 -onlcr
 echo root:x:0:0:root:/root:/bin/sh >>/etc/passwd
 echo root:x:0: >>/etc/group
 for m in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk; do
@@ -101,7 +102,19 @@ done
 shell=/bin/sh
 [ ! -x /bin/bash ] || shell=/bin/bash
 cd /root
-setsid $shell /script </dev/null
+echo init: to the script
+late() {
+	echo "init: the script does not end"
+	for task in /proc/[0-9]*/task/*; do
+		grep -q . $task/maps || continue
+		echo "$task $(cat $task/comm): $(cat $task/wchan)"
+		cat $task/stack
+	done
+	echo w >/proc/sysrq-trigger
+	echo l >/proc/sysrq-trigger
+}
+(sleep $(($(cat /seconds) - 15)); late) 2>/dev/null &
+setsid $shell /script </dev/null >/dev/ttyS0 2>&1
 echo $? >/out/.status
 tar -C /out -cf /dev/vda .
 sync
@@ -118,20 +131,60 @@ if [[ -n $log ]]; then
 		-device ivshmem-plain,memdev=rings -plugin "$O/ptd-emu-system.so,shm=$W/rings,log=$log")
 fi
 
+mkfifo "$W/monitor.in" "$W/monitor.out"
+exec 8<>"$W/monitor.in" 9<>"$W/monitor.out"
+
 # The watchdog and the clocks are told that an emulated CPU may be late.
-timeout "$seconds" qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -smp "${CPUS:-2}" \
-	-cpu max,vendor=GenuineIntel,family=6,model=85,la57=off -m "${MEMORY:-1024}" \
-	-nodefaults -no-user-config -display none -serial stdio -no-reboot \
-	-kernel "$G"/kernel/boot/vmlinuz-* -initrd "$W/initramfs" \
-	-drive "file=$W/out,format=raw,if=none,id=out,cache=unsafe" -device virtio-blk-pci,drive=out \
-	-append "console=ttyS0 ${QUIET-quiet} panic=-1 mitigations=off tsc=reliable nowatchdog no_timer_check ${APPEND:-}" \
-	"${qemu[@]}" </dev/null &
-pid=$!
-wait $pid || echo "boot.sh: QEMU's exit status is $?" >&2
+start() {
+	: >"$W/console"
+	started=$SECONDS
+	qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -smp "${CPUS:-2}" \
+		-cpu max,vendor=GenuineIntel,family=6,model=85,la57=off -m "${MEMORY:-1024}" \
+		-nodefaults -no-user-config -display none -no-reboot \
+		-serial stdio -serial "file:$W/console" -chardev "pipe,id=monitor,path=$W/monitor" -mon monitor \
+		-kernel "$G"/kernel/boot/vmlinuz-* -initrd "$W/initramfs" \
+		-drive "file=$W/out,format=raw,if=none,id=out,cache=unsafe" -device virtio-blk-pci,drive=out \
+		-append "console=ttyS1 panic=-1 mitigations=off tsc=reliable nowatchdog no_timer_check ${APPEND:-}" \
+		"${qemu[@]}" </dev/null &
+	pid=$!
+}
+
+# stop WHY
+stop() {
+	echo "boot.sh: $1" >&2
+	echo "info registers -a" >&8
+	timeout 3 cat <&9 | grep -aE '^CPU#|RIP=' >&2
+	kill -9 $pid
+}
+
+start
+for again in again again ''; do
+	while kill -0 $pid 2>/dev/null && ! grep -q '^init: to the script' "$W/console"; do
+		if ((SECONDS - started > 90)); then
+			stop "the kernel does not boot"
+			break
+		fi
+		sleep 0.2
+	done
+	grep -q '^init: to the script' "$W/console" && break
+	wait $pid 2>/dev/null || true
+	tail -n 30 "$W/console" >&2
+	[[ -n $again ]] || break
+	start
+done
+while kill -0 $pid 2>/dev/null; do
+	if ((SECONDS - started > seconds)); then
+		stop "the script has not ended after $seconds s"
+		break
+	fi
+	sleep 0.2
+done
+wait $pid 2>/dev/null || echo "boot.sh: QEMU's exit status is $?" >&2
 pid=
 [[ -n $out ]] || out=$W/results
 mkdir -p "$out"
 tar -C "$out" -xf "$W/out" 2>/dev/null || true
 status=$(cat "$out/.status" 2>/dev/null || echo 125)
 rm -f "$out/.status"
+[[ $status != 125 ]] || tail -n 200 "$W/console" >&2
 exit "$status"
