@@ -118,7 +118,7 @@ setsid $shell /script </dev/null >/dev/ttyS0 2>&1
 echo $? >/out/.status
 tar -C /out -cf /dev/vda .
 sync
-poweroff -f
+reboot -f
 EOF
 chmod +x "$R/init"
 (cd "$R" && find . | cpio -o -H newc --quiet) >"$W/initramfs"
