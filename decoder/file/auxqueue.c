@@ -186,16 +186,31 @@ static int parts_of_stream(struct maker *m, const struct trace_queue *queue,
 	return 0;
 }
 
+/* Leave out the last @n bytes of what there is so far. */
+static void cut_padding(struct maker *m, size_t n)
+{
+	while (n > 0) {
+		struct part *last = &m->parts.items[m->parts.n - 1];
+		const size_t here = n < last->span.size ? n : last->span.size;
+
+		last->span.size -= here;
+		n -= here;
+		if (last->span.size > 0 || last->hole || m->parts.n == 1)
+			return;
+		m->parts.n--;
+	}
+}
+
 static int parts_of_snapshots(struct maker *m, const struct auxpiece *pieces, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct part part = { .span = pieces[i].span, .hole = i > 0 };
 		const struct trace_span *last = i > 0 ? &pieces[i - 1].span : NULL;
-		size_t before, repeated;
+		size_t before, repeated, padding;
 		int r;
 
 		if (last && overlap_find(last->bytes, last->size, part.span.bytes, part.span.size,
-					 m->trace->facts.has_tsc, &before, &repeated)) {
+					 m->trace->facts.has_tsc, &before, &repeated, &padding)) {
 			struct part *of_last = &m->parts.items[m->parts.n - 1];
 
 			if (before > 0 && of_last->hole == (m->parts.n > 1) &&
@@ -204,6 +219,7 @@ static int parts_of_snapshots(struct maker *m, const struct auxpiece *pieces, si
 				of_last->span = part.span;
 				continue;
 			}
+			cut_padding(m, padding);
 			part.hole = false;
 			part.span.bytes += before + repeated;
 			part.span.offset += before + repeated;

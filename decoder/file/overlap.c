@@ -7,6 +7,9 @@
 /* Bytes that are compared, for each that there is: streams that repeat themselves would need more. */
 #define COMPARED_RATIO_MAX 16
 
+/* At the end of a piece. */
+#define PADDING_MAX 7u
+
 #define PSB_SIZE 16
 #define TSC_SIZE 8
 
@@ -50,8 +53,28 @@ static const uint8_t *anchor_of(const uint8_t *start, const uint8_t *end, bool h
 	return at;
 }
 
+/*
+ * Are the @n bytes the same? Those of @earlier may end in padding, if they are @up_to_end.
+ */
+static bool same(const uint8_t *earlier, const uint8_t *later, size_t n, bool up_to_end,
+		 size_t *ret_padding)
+{
+	const size_t padding_max = !up_to_end ? 0 : n < PADDING_MAX ? n : PADDING_MAX;
+	size_t alike = n - padding_max;
+
+	if (memcmp(earlier, later, alike) != 0)
+		return false;
+	while (alike < n && earlier[alike] == later[alike])
+		alike++;
+	*ret_padding = n - alike;
+	while (alike < n && earlier[alike] == 0)
+		alike++;
+	return alike == n;
+}
+
 bool overlap_find(const uint8_t *earlier, size_t earlier_size, const uint8_t *later,
-		  size_t later_size, bool has_tsc, size_t *ret_before, size_t *ret_repeated)
+		  size_t later_size, bool has_tsc, size_t *ret_before, size_t *ret_repeated,
+		  size_t *ret_padding)
 {
 	const uint8_t *anchor = anchor_of(earlier, earlier + earlier_size, has_tsc);
 	uint64_t budget = COMPARED_RATIO_MAX * ((uint64_t)earlier_size + later_size);
@@ -66,7 +89,7 @@ bool overlap_find(const uint8_t *earlier, size_t earlier_size, const uint8_t *la
 		const size_t later_at = (size_t)(at - later);
 		const size_t skip_earlier = anchor_at > later_at ? anchor_at - later_at : 0;
 		const size_t skip_later = later_at > anchor_at ? later_at - anchor_at : 0;
-		size_t n = earlier_size - skip_earlier;
+		size_t n = earlier_size - skip_earlier, padding;
 
 		if (n > later_size - skip_later)
 			n = later_size - skip_later;
@@ -77,10 +100,12 @@ bool overlap_find(const uint8_t *earlier, size_t earlier_size, const uint8_t *la
 		if (n > budget)
 			return false;
 		budget -= n;
-		if (memcmp(earlier + skip_earlier, later + skip_later, n) != 0)
+		if (!same(earlier + skip_earlier, later + skip_later, n,
+			  skip_earlier + n == earlier_size, &padding))
 			continue;
 		before = skip_later;
-		repeated = n;
+		repeated = n - padding;
+		*ret_padding = padding;
 	}
 
 	*ret_before = before;

@@ -42,10 +42,12 @@ judge_record "map, mtc and cyc" "$O/targets/churn.c" map "${libraries[@]}"
 
 start_ptd
 record it sh -c 'ls /etc | sort | tail -3; /bin/true'
-for form in $(grep -v '^#' tests/perf-defects | cut -d '|' -f 2 | grep -oE '\<[a-z]+( |$)'); do
+fields=pid,tid,event,ip
+for form in $(grep -v '^#' tests/perf-defects | cut -d '|' -f 2 | tr ' ' '\n' | grep -v =); do
 	"$O/tools/reshape" "$form" "$T/it/data" "$T/$form" || fail "reshape $form"
-	judge "$form" "$T/$form" 10000000
+	judge "$form" "$T/$form" 10000000 "$T/it"
 done
+fields=pid,tid,ip
 drop it
 
 cpus=2 ring=$((64 * 1024)) expects_gaps=yes

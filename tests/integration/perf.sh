@@ -4,11 +4,12 @@
 n_judged=0
 fields=pid,tid,ip
 
-# judge NAME INPUT [N]: each thread's list is perf's; but for N instructions.
+# judge NAME INPUT [N [SAME]]: each thread's list is perf's; but for N instructions. SAME: decode that,
+# the same in another form.
 judge() {
-	local name=$1 input=$2 allowed=${3:-0}
+	local name=$1 input=$2 allowed=${3:-0} same=${4:-$2}
 	perf script -i "$input" --itrace=i1i -F $fields --ns 2>"$T/perf.err" >"$T/perf.txt"
-	judge_list "$name" "$input" "$allowed"
+	judge_list "$name" "$same" "$allowed"
 	[[ $allowed != 0 || ! -s $T/perf.err || -n ${expects_gaps:-} ]] || { cat "$T/perf.err"; fail "$name: perf complains"; }
 }
 

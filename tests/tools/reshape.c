@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * reshape FORM DATA OUT: writes the perf.data of a snapshot in another form in which perf may have
+ * reshape [-p] FORM DATA OUT: writes the perf.data of a snapshot in another form in which perf may have
  * recorded the same:
  *
  *	pipe      the pipe form
@@ -13,6 +13,9 @@
  *	overlap   snapshot mode: each CPU's PT in several pieces that overlap
  *	sample    each CPU's PT in overlapping samples (perf record --aux-sample)
  *	repeat=N  full-trace mode: PT and switches N times, each time later
+ *
+ * Pieces and samples end anywhere, which is harder to read than what perf writes; and a record of a type that
+ * nobody knows leads the full trace. With -p they end between packets, and there is no such record.
  */
 
 #include <errno.h>
@@ -25,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include "base/base.h"
@@ -39,13 +43,15 @@
 #define SAMPLE_STEP  24000
 #define UNKNOWN_TYPE 200
 #define SAMPLE_ID    UINT64_C(0x5a)
-#define ATTR_SIZE    112
+#define ATTR_SIZE    120
 #define FEATURES_MAX 32
+#define CPUS_MAX     4 /* whose PT is put into samples */
 
 enum form { PIPE, THREADS, ZSTD, ZSTD2, FULL, OVERLAP, SAMPLE, REPEAT };
 
 struct reshape {
 	enum form form;
+	bool between_packets;
 	unsigned int n_times;
 	struct mapfile in;
 	struct perfabi_header header;
@@ -94,6 +100,37 @@ static void put_aux(FILE *f, struct perfabi_auxtrace a, uint64_t offset, const u
 	put(f, bytes, size);
 }
 
+/* Where the packets of @pt begin: a decoder, to be freed. */
+static struct pt_packet_decoder *open_packets(const uint8_t *pt, size_t size)
+{
+	struct pt_config config;
+	struct pt_packet_decoder *d;
+
+	pt_config_init(&config);
+	config.begin = (uint8_t *)(uintptr_t)pt;
+	config.end = config.begin + size;
+	d = pt_pkt_alloc_decoder(&config);
+	if (!d || pt_pkt_sync_set(d, 0) < 0)
+		error(1, 0, "cannot decode the packets");
+	return d;
+}
+
+/* Where a piece of @pt ends that is to end at @at. */
+static size_t end_of_piece(const struct reshape *s, const uint8_t *pt, size_t size, size_t at)
+{
+	struct pt_packet_decoder *d;
+	struct pt_packet packet;
+	uint64_t offset = 0;
+
+	if (!s->between_packets || at >= size)
+		return at < size ? at : size;
+	d = open_packets(pt, size);
+	while (offset < at && pt_pkt_next(d, &packet, sizeof(packet)) > 0)
+		(void)pt_pkt_get_offset(d, &offset);
+	pt_pkt_free_decoder(d);
+	return offset < at ? size : offset;
+}
+
 /* Forms of one CPU's PT. */
 
 static void put_full(const struct reshape *s, const struct walk_record *r)
@@ -104,8 +141,7 @@ static void put_full(const struct reshape *s, const struct walk_record *r)
 	size_t n;
 
 	for (size_t at = 0, i = 0; at < a.size; at += n, i++) {
-		n = steps[i % ARRAY_LEN(steps)];
-		n = n < a.size - at ? n : a.size - at;
+		n = end_of_piece(s, bytes, a.size, at + steps[i % ARRAY_LEN(steps)]) - at;
 		put_aux(s->out, a, at, bytes + at, n);
 	}
 }
@@ -128,6 +164,7 @@ static void put_overlapping(const struct reshape *s, const struct walk_record *r
 	const uint8_t *bytes;
 	const struct perfabi_auxtrace a = aux_of(s, r, &bytes);
 	const size_t third = a.size / 3;
+	size_t end;
 
 	/* Where there is no PSB in an overlap, nothing proves it. */
 	if (a.size < OVERLAP_MIN) {
@@ -135,8 +172,9 @@ static void put_overlapping(const struct reshape *s, const struct walk_record *r
 		return;
 	}
 	/* The offsets are those in a ring, and say nothing. */
-	put_aux(s->out, a, 0, bytes, 2 * third);
-	put_aux(s->out, a, 0, bytes + third / 2, 2 * third);
+	put_aux(s->out, a, 0, bytes, end_of_piece(s, bytes, a.size, 2 * third));
+	end = end_of_piece(s, bytes, a.size, third / 2 + 2 * third);
+	put_aux(s->out, a, 0, bytes + third / 2, end - third / 2);
 	put_aux(s->out, a, 0, bytes + third, a.size - third);
 }
 
@@ -146,18 +184,40 @@ static void put_samples(const struct reshape *s, const struct walk_record *r)
 	const struct perfabi_auxtrace a = aux_of(s, r, &bytes);
 
 	for (size_t at = 0;; at += SAMPLE_STEP) {
-		const size_t n = a.size - at < SAMPLE_SIZE ? a.size - at : SAMPLE_SIZE;
-		/* identifier, time, cpu, PT */
-		const uint64_t fields[] = { SAMPLE_ID, 1 + at, (uint32_t)a.cpu, (n + 7) / 8 * 8 };
+		const size_t n = end_of_piece(s, bytes, a.size, at + SAMPLE_SIZE) - at;
+		/* identifier, IP, thread, time, CPU, PT */
+		const uint64_t fields[] = {
+			SAMPLE_ID + (uint32_t)a.cpu, 0, 0, 1 + at, (uint32_t)a.cpu, (n + 7) / 8 * 8
+		};
 
 		put_header(s->out, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER,
-			   sizeof(fields) + fields[3]);
+			   sizeof(fields) + fields[ARRAY_LEN(fields) - 1]);
 		put(s->out, fields, sizeof(fields));
 		put(s->out, bytes + at, n);
-		put(s->out, (const uint8_t[8]){}, fields[3] - n);
+		put(s->out, (const uint8_t[8]){}, fields[ARRAY_LEN(fields) - 1] - n);
 		if (n == a.size - at)
 			return;
 	}
+}
+
+/* Which event's samples are which CPU's. */
+static void put_id_index(const struct reshape *s)
+{
+	struct {
+		uint64_t n;
+		struct {
+			uint64_t id, idx, cpu, tid;
+		} entries[CPUS_MAX];
+	} index = { .n = CPUS_MAX };
+
+	for (uint64_t cpu = 0; cpu < CPUS_MAX; cpu++) {
+		index.entries[cpu].id = SAMPLE_ID + cpu;
+		index.entries[cpu].idx = cpu;
+		index.entries[cpu].cpu = cpu;
+		index.entries[cpu].tid = UINT64_MAX;
+	}
+	put_header(s->out, PERFABI_ID_INDEX, 0, sizeof(index));
+	put(s->out, &index, sizeof(index));
 }
 
 /* Compression. */
@@ -223,17 +283,10 @@ static uint64_t period_of(const struct reshape *s)
 /* Add @ticks to each TSC packet. */
 static void shift_tsc(uint8_t *pt, size_t size, uint64_t ticks)
 {
-	struct pt_config config;
-	struct pt_packet_decoder *d;
+	struct pt_packet_decoder *d = open_packets(pt, size);
 	struct pt_packet packet;
 	uint64_t offset, tsc;
 
-	pt_config_init(&config);
-	config.begin = pt;
-	config.end = pt + size;
-	d = pt_pkt_alloc_decoder(&config);
-	if (!d || pt_pkt_sync_set(d, 0) < 0)
-		error(1, 0, "cannot decode the packets");
 	while (pt_pkt_get_offset(d, &offset) == 0 && pt_pkt_next(d, &packet, sizeof(packet)) > 0) {
 		if (packet.type != ppt_tsc)
 			continue;
@@ -315,8 +368,10 @@ static void put_record(struct reshape *s, const struct walk_record *r)
 static void put_records(struct reshape *s)
 {
 	/* What nobody knows is skipped, but perf gives up on it. */
-	if (s->form == FULL)
+	if (s->form == FULL && !s->between_packets)
 		put_header(s->out, UNKNOWN_TYPE, 0, 0);
+	if (s->form == SAMPLE)
+		put_id_index(s);
 	for (size_t i = 0; i < s->walk.records.n; i++) {
 		if (s->walk.records.items[i].type == PERFABI_AUXTRACE)
 			flush_chunk(s);
@@ -400,12 +455,15 @@ static void put_sample_attr(struct reshape *s)
 		.type = PERF_TYPE_SOFTWARE,
 		.size = ATTR_SIZE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_type =
-		    PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_AUX,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+			       PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_AUX,
+		.sample_id_all = 1,
+		.aux_sample_size = SAMPLE_SIZE,
 	};
-	const struct perfabi_section ids = { (uint64_t)ftell(s->out), sizeof(uint64_t) };
+	const struct perfabi_section ids = { (uint64_t)ftell(s->out), CPUS_MAX * sizeof(uint64_t) };
 
-	put(s->out, &(uint64_t){ SAMPLE_ID }, sizeof(uint64_t));
+	for (uint64_t cpu = 0; cpu < CPUS_MAX; cpu++)
+		put(s->out, &(uint64_t){ SAMPLE_ID + cpu }, sizeof(uint64_t));
 	s->header.attrs.offset = (uint64_t)ftell(s->out);
 	put(s->out, s->in.bytes + ((struct perfabi_header *)(uintptr_t)s->in.bytes)->attrs.offset,
 	    s->header.attrs.size);
@@ -500,18 +558,24 @@ static void parse_form(struct reshape *s, const char *text)
 int main(int argc, char **argv)
 {
 	static struct reshape s;
-	int r;
+	int option, r;
 
-	if (argc != 4)
-		error(2, 0, "usage: reshape FORM DATA OUT");
-	parse_form(&s, argv[1]);
-	r = mapfile_init(&s.in, AT_FDCWD, argv[2]);
+	while ((option = getopt(argc, argv, "p")) != -1) {
+		if (option != 'p')
+			return 2;
+		s.between_packets = true;
+	}
+	argv += optind;
+	if (argc - optind != 3)
+		error(2, 0, "usage: reshape [-p] FORM DATA OUT");
+	parse_form(&s, argv[0]);
+	r = mapfile_init(&s.in, AT_FDCWD, argv[1]);
 	if (r == 0)
 		r = walk_read(s.in.bytes, s.in.size, &s.walk);
 	if (r < 0)
-		error(1, -r, "%s", argv[2]);
+		error(1, -r, "%s", argv[1]);
 	memcpy(&s.header, s.in.bytes, sizeof(s.header));
-	s.out_path = argv[3];
+	s.out_path = argv[2];
 	s.stream = ZSTD_createCCtx();
 	open_out(&s);
 	if (s.form == PIPE)

@@ -73,30 +73,40 @@ static void snapshots(void **state)
 		const char *name;
 		const char *expected;
 		size_t pieces[5][2];
-		size_t spoil; /* this byte of the second piece is another's; 0: none */
+		size_t spoil;   /* this byte of the second piece is another's; 0: none */
+		size_t padding; /* the first piece ends in so many zeros */
 	} rows[] = {
-		{ "overlap", "0-200 ", { { 0, 120 }, { 60, 200 } }, 0 },
-		{ "three", "10-390 ", { { 10, 120 }, { 60, 200 }, { 130, 390 } }, 0 },
-		{ "the next begins at the very PSB", "0-200 ", { { 0, 118 }, { 80, 200 } }, 0 },
-		{ "none", "0-120 160-200 ", { { 0, 120 }, { 160, 200 } }, 0 },
+		{ "overlap", "0-200 ", { { 0, 120 }, { 60, 200 } }, 0, 0 },
+		{ "three", "10-390 ", { { 10, 120 }, { 60, 200 }, { 130, 390 } }, 0, 0 },
+		{ "the next begins at the very PSB", "0-200 ", { { 0, 118 }, { 80, 200 } }, 0, 0 },
+		{ "none", "0-120 160-200 ", { { 0, 120 }, { 160, 200 } }, 0, 0 },
 		{ "they touch, and nothing proves it",
 		  "0-120 120-200 ",
 		  { { 0, 120 }, { 120, 200 } },
+		  0,
 		  0 },
-		{ "only bytes without a PSB", "0-120 110-200 ", { { 0, 120 }, { 110, 200 } }, 0 },
-		{ "a PSB without its time", "0-57 0-16 ", { { 0, 57 }, { 40, 56 } }, 0 },
-		{ "the same twice", "0-120 ", { { 0, 120 }, { 0, 120 } }, 0 },
-		{ "nothing new", "0-120 ", { { 0, 120 }, { 30, 110 } }, 0 },
-		{ "more on both sides", "0-200 ", { { 50, 130 }, { 0, 200 } }, 0 },
+		{ "only bytes without a PSB",
+		  "0-120 110-200 ",
+		  { { 0, 120 }, { 110, 200 } },
+		  0,
+		  0 },
+		{ "a PSB without its time", "0-57 0-16 ", { { 0, 57 }, { 40, 56 } }, 0, 0 },
+		{ "the same twice", "0-120 ", { { 0, 120 }, { 0, 120 } }, 0, 0 },
+		{ "nothing new", "0-120 ", { { 0, 120 }, { 30, 110 } }, 0, 0 },
+		{ "more on both sides", "0-200 ", { { 50, 130 }, { 0, 200 } }, 0, 0 },
 		{ "more on both sides of the second",
 		  "0-100 140-300 ",
 		  { { 0, 100 }, { 160, 240 }, { 140, 300 } },
+		  0,
 		  0 },
-		{ "not the same bytes", "0-120 ? ", { { 0, 120 }, { 60, 200 } }, 105 },
+		{ "not the same bytes", "0-120 ? ", { { 0, 120 }, { 60, 200 } }, 105, 0 },
 		{ "a hole between two pairs",
 		  "0-160 240-400 ",
 		  { { 0, 120 }, { 40, 160 }, { 240, 360 }, { 280, 400 } },
+		  0,
 		  0 },
+		{ "padded", "0-200 ", { { 0, 120 }, { 60, 200 } }, 0, 7 },
+		{ "padded to more than a unit", "? 60-200 ", { { 0, 120 }, { 60, 200 } }, 0, 8 },
 	};
 
 	(void)state;
@@ -104,6 +114,7 @@ static void snapshots(void **state)
 		make_stream(tsc);
 		for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 			_cleanup_(trace_freep) struct trace *trace = NULL;
+			uint8_t padded[STREAM + 8];
 			char got[256];
 
 			/* Without times, other PSBs will do. */
@@ -117,9 +128,13 @@ static void snapshots(void **state)
 			for (size_t k = 0; k < 5 && rows[i].pieces[k][1]; k++) {
 				const size_t from = rows[i].pieces[k][0];
 				const size_t size = rows[i].pieces[k][1] - from;
+				const size_t padding = k == 0 ? rows[i].padding : 0;
 
 				/* The offsets say nothing. */
-				perfbuild_auxtrace(&b, 0, 0, -1, 77 * k % 100, stream + from, size);
+				memcpy(padded, stream + from, size);
+				memset(padded + size, 0, padding);
+				perfbuild_auxtrace(&b, 0, 0, -1, 77 * k % 100, padded,
+						   size + padding);
 				if (k == 1 && rows[i].spoil)
 					b.bytes[b.size - size + rows[i].spoil - from] ^= 1;
 			}
@@ -138,17 +153,18 @@ static void repetitive(void **state)
 {
 	const size_t size = 1 << 20;
 	_cleanup_(freep) uint8_t *bytes = malloc(size);
-	size_t before, repeated;
+	size_t before, repeated, padding;
 
 	(void)state;
 	make_stream(true);
 	for (size_t i = 0; i < size; i++)
 		bytes[i] = stream[i % SECTION];
 	bytes[1] = 0;
-	assert_false(overlap_find(bytes, size - 1, bytes + 1, size - 2, true, &before, &repeated));
-	assert_false(overlap_find(bytes, 0, bytes, size, true, &before, &repeated));
-	assert_false(overlap_find(bytes, size, bytes, 0, true, &before, &repeated));
-	assert_false(overlap_find(bytes, 20, bytes, size, true, &before, &repeated));
+	assert_false(
+	    overlap_find(bytes, size - 1, bytes + 1, size - 2, true, &before, &repeated, &padding));
+	assert_false(overlap_find(bytes, 0, bytes, size, true, &before, &repeated, &padding));
+	assert_false(overlap_find(bytes, size, bytes, 0, true, &before, &repeated, &padding));
+	assert_false(overlap_find(bytes, 20, bytes, size, true, &before, &repeated, &padding));
 }
 
 static void transcribe_losses(const struct trace_queue *queue, char *text)
