@@ -213,8 +213,8 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 	return false;
 }
 
-/* A snapshot has what it needs; the objects of another recording are where they were mapped from. */
-static bool is_snapshot(const char *input)
+/* That of a snapshot, which has what it needs; another recording's objects are where they were mapped from. */
+static bool has_manifest(const char *input)
 {
 	_cleanup_(freep) char *manifest = NULL;
 
@@ -239,7 +239,7 @@ static int enter_sandbox(const struct command *c)
 		*root++ = (struct sandbox_root){ .path = o->buildid_dir };
 	if (o->symfs)
 		*root++ = (struct sandbox_root){ .path = o->symfs };
-	if (o->raw_pt || !is_snapshot(o->input))
+	if (o->raw_pt || !has_manifest(o->input))
 		*root++ = (struct sandbox_root){ .path = "/" };
 	for (size_t i = 0; i < c->n_outputs && r == 0; i++) {
 		if (!c->outputs[i].path)

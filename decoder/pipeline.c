@@ -105,12 +105,12 @@ static int open_raw(struct ptd_decoder *d, const struct ptd_options *o, char **r
 	return 0;
 }
 
-/* Return: whether the input is a directory: it may hold objects, too. */
-static bool is_snapshot(const struct ptd_options *o)
+/* Return: the input if it is a directory, which may hold objects, too; else NULL. */
+static const char *input_dir(const struct ptd_options *o)
 {
 	struct stat st;
 
-	return o->input && stat(o->input, &st) == 0 && S_ISDIR(st.st_mode);
+	return o->input && stat(o->input, &st) == 0 && S_ISDIR(st.st_mode) ? o->input : NULL;
 }
 
 static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
@@ -120,7 +120,7 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 	r = trace_open(o->input, o->force, &d->trace, reterr_message);
 	if (r < 0)
 		return r;
-	r = objects_new(is_snapshot(o) ? o->input : NULL, &d->objects);
+	r = objects_new(input_dir(o), &d->objects);
 	if (r == -EBADMSG)
 		return message_set(
 		    reterr_message, r,
@@ -163,7 +163,7 @@ static int make_resolver(struct ptd_decoder *d, const struct ptd_options *o)
 	dirs[n++] = DEBUGFILE_SYSTEM_DIR;
 	return resolver_new(
 	    &(struct debugfile_places){
-		.snapshot = is_snapshot(o) ? o->input : NULL,
+		.snapshot = input_dir(o),
 		.buildid_dir = o->buildid_dir,
 		.symfs = o->symfs,
 		.dirs = dirs,

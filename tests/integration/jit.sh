@@ -70,7 +70,7 @@ check_jit() {
 
 # check_names NAME ENGINE: those of what could be decoded.
 check_names() {
-	"$O/tools/jit-names" -e "$2" "$T/$1" >"$T/names" || { cat "$T/names"; fail "$1, $2: names"; }
+	"$O/tools/jit-names" "$2" "$T/$1" >"$T/names" || { cat "$T/names"; fail "$1, $2: names"; }
 	echo "$1 $2: $(tail -n 1 "$T/names")"
 }
 
@@ -111,7 +111,7 @@ run_php() {
 # check_gapped NAME ENGINE MAX: what was decoded is what was logged; at most MAX of a million
 # instructions are left out by gaps.
 check_gapped() {
-	"$O/tools/gapped" -e "$2" "$T/$1" "$T/$1.log" >"$T/gapped" || { cat "$T/gapped"; fail "$1, $2"; }
+	"$O/tools/gapped" "$2" "$T/$1" "$T/$1.log" >"$T/gapped" || { cat "$T/gapped"; fail "$1, $2"; }
 	echo "$1 $2: $(tail -n 1 "$T/gapped")"
 	tail -n 1 "$T/gapped" | awk -v max="$3" '{ exit !($3 > 0 && $NF * 1000000 <= max * $3) }' ||
 		fail "$1, $2: gaps leave out too much"

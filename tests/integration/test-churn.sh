@@ -29,7 +29,7 @@ drop map
 start_ptd PT=noretcomp=1
 record patch "$O/targets/patch.c"
 for engine in block insn; do
-	"$O/tools/gapped" -e $engine "$T/patch" "$T/patch.log" >"$T/gapped" || { cat "$T/gapped"; fail "patch"; }
+	"$O/tools/gapped" $engine "$T/patch" "$T/patch.log" >"$T/gapped" || { cat "$T/gapped"; fail "patch"; }
 	echo "patch $engine: $(tail -1 "$T/gapped")"
 	grep -q "20 gaps left out 60$" "$T/gapped" || fail "patch: not 20 gaps of 3 instructions"
 done
@@ -39,7 +39,7 @@ drop patch
 # are a gap.
 record_alive patch "$O/targets/patch.c" exec
 for engine in block insn; do
-	"$O/tools/gapped" -e $engine "$T/patch" "$T/patch.log" >"$T/gapped" || { cat "$T/gapped"; fail "patch exec"; }
+	"$O/tools/gapped" $engine "$T/patch" "$T/patch.log" >"$T/gapped" || { cat "$T/gapped"; fail "patch exec"; }
 	echo "patch exec $engine: $(tail -1 "$T/gapped")"
 	grep -qE " [1-9][0-9]* gaps left out [1-9]" "$T/gapped" || fail "patch exec: no gap"
 done

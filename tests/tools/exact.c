@@ -28,6 +28,7 @@
 #include "base/base.h"
 #include "decoder/util/vec.h"
 #include "ptd/decode.h"
+#include "tests/lib/decoding.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/memtrace.h"
 #include "tests/lib/stays.h"
@@ -193,15 +194,13 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 	const struct ptd_batch *batch;
 	struct ptd_decoder *d;
 	struct stays stays;
-	char *message;
 	int r;
 
 	r = stays_init(&stays, path, force);
 	if (r < 0)
 		error(1, -r, "%s", path);
-	if (ptd_decoder_new(&options, &d, &message) < 0)
-		error(1, 0, "%s", message);
-	while ((r = ptd_decoder_next(d, &batch)) == 0) {
+	d = decoding_new(&options);
+	while ((batch = decoding_next(d, path))) {
 		for (size_t i = 0; i < batch->n_marks; i++) {
 			const struct ptd_mark *m = &batch->marks[i];
 
@@ -225,8 +224,6 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 				expect(t, ptd_run_ip(&batch->runs[i], k));
 		}
 	}
-	if (r < 0)
-		error(1, -r, "%s", path);
 	ptd_decoder_free(d);
 	stays_deinit(&stays);
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "ptd/decode.h"
+#include "tests/lib/decoding.h"
 #include "tests/lib/follow.h"
 
 int main(int argc, char **argv)
@@ -24,7 +25,6 @@ int main(int argc, char **argv)
 	struct follow *follow;
 	struct ptd_decoder *d;
 	uint64_t n_faults;
-	char *message;
 	int option, r;
 
 	while ((option = getopt_long(argc, argv, "e:f", long_options, NULL)) != -1) {
@@ -39,18 +39,15 @@ int main(int argc, char **argv)
 		error(2, 0, "usage: follow [-e ENGINE] [--force] INPUT");
 	options.input = argv[optind];
 
-	if (ptd_decoder_new(&options, &d, &message) < 0)
-		error(2, 0, "%s", message);
+	d = decoding_new(&options);
 	r = follow_new(&options, ptd_decoder_info(d), stdout, &follow);
 	if (r < 0)
 		error(2, -r, "%s: the checker cannot read it", options.input);
-	while ((r = ptd_decoder_next(d, &batch)) == 0) {
+	while ((batch = decoding_next(d, options.input))) {
 		r = follow_batch(follow, batch);
 		if (r < 0)
-			break;
+			error(2, -r, "%s", options.input);
 	}
-	if (r < 0)
-		error(2, -r, "%s", options.input);
 
 	n_faults = follow_n_faults(follow);
 	printf("%" PRIu64 " instructions, %" PRIu64 " of them not justified\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * gapped [-e ENGINE] SNAPSHOT LOGDIR: decodes a snapshot of a program that may have gone on, and
+ * gapped ENGINE SNAPSHOT LOGDIR: decodes a snapshot of a program that may have gone on, and
  * compares each thread's instructions with the ground truth that the plugin logged, from its
  * beginning. Unlike exact it allows gaps: what comes behind one must be found further on in the log,
  * and so on. Instructions that the log marks as unreported may be missing.
@@ -15,11 +15,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "decoder/util/vec.h"
 #include "ptd/decode.h"
+#include "tests/lib/decoding.h"
 #include "tests/lib/emulog.h"
 
 /* Of what comes behind a gap, so much must be found as a whole: loops look alike. */
@@ -180,24 +180,15 @@ int main(int argc, char **argv)
 	struct ptd_options options = { .size = sizeof(options), .force = true };
 	const struct ptd_batch *batch;
 	struct ptd_decoder *d;
-	char *message;
-	int option, r;
 
-	while ((option = getopt(argc, argv, "e:")) != -1) {
-		if (option != 'e')
-			return 2;
-		options.engine = optarg;
-	}
-	if (argc - optind != 2)
-		error(2, 0, "usage: gapped [-e ENGINE] SNAPSHOT LOGDIR");
-	options.input = argv[optind];
+	if (argc != 4)
+		error(2, 0, "usage: gapped ENGINE SNAPSHOT LOGDIR");
+	options.engine = argv[1];
+	options.input = argv[2];
 
-	if (ptd_decoder_new(&options, &d, &message) < 0)
-		error(2, 0, "%s", message);
-	while ((r = ptd_decoder_next(d, &batch)) == 0)
-		take_batch(batch, argv[optind + 1]);
-	if (r < 0)
-		error(2, -r, "%s", options.input);
+	d = decoding_new(&options);
+	while ((batch = decoding_next(d, options.input)))
+		take_batch(batch, argv[3]);
 	ptd_decoder_free(d);
 	return report();
 }

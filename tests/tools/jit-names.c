@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * jit-names [-e ENGINE] SNAPSHOT: decodes the snapshot and checks the name of each instruction
+ * jit-names ENGINE SNAPSHOT: decodes the snapshot and checks the name of each instruction
  * against the jitdumps in it, which it reads by itself.
  *
  * A version is one LOAD or MOVE; it holds from its stamp until the next one that overlaps it, or
@@ -23,12 +23,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/base.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/vec.h"
 #include "ptd/decode.h"
+#include "tests/lib/decoding.h"
 
 #define FAULTS_SHOWN 20
 
@@ -285,35 +285,8 @@ static void check_run(const struct ptd_batch *batch, const struct ptd_run *run)
 		n_of[c->kinds[i]]++;
 }
 
-int main(int argc, char **argv)
+static bool report(uint64_t n_early)
 {
-	struct ptd_options options = { .size = sizeof(options), .force = true };
-	const struct ptd_batch *batch;
-	struct ptd_decoder *d;
-	uint64_t n_early;
-	char *message;
-	int option, r;
-
-	while ((option = getopt(argc, argv, "e:")) != -1) {
-		if (option != 'e')
-			return 2;
-		options.engine = optarg;
-	}
-	if (argc - optind != 1)
-		error(2, 0, "usage: jit-names [-e ENGINE] SNAPSHOT");
-	options.input = argv[optind];
-
-	read_dumps(options.input);
-	if (ptd_decoder_new(&options, &d, &message) < 0)
-		error(2, 0, "%s", message);
-	while ((r = ptd_decoder_next(d, &batch)) == 0)
-		for (size_t i = 0; i < batch->n_runs; i++)
-			check_run(batch, &batch->runs[i]);
-	if (r < 0)
-		error(2, -r, "%s", options.input);
-	n_early = ptd_decoder_stats(d)->n_insns_early;
-	ptd_decoder_free(d);
-
 	printf("%" PRIu64 " named, %" PRIu64 " early, %" PRIu64
 	       " of files before their stamp, %" PRIu64 " after their time, %" PRIu64
 	       " others, %" PRIu64 " wrong names\n",
@@ -322,4 +295,26 @@ int main(int argc, char **argv)
 	if (n_early != n_of[KIND_EARLY])
 		printf("the decoder counted %" PRIu64 " early ones\n", n_early);
 	return n_faults > 0 || n_early != n_of[KIND_EARLY] || n_of[KIND_NAMED] == 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct ptd_options options = { .size = sizeof(options), .force = true };
+	const struct ptd_batch *batch;
+	struct ptd_decoder *d;
+	uint64_t n_early;
+
+	if (argc != 3)
+		error(2, 0, "usage: jit-names ENGINE SNAPSHOT");
+	options.engine = argv[1];
+	options.input = argv[2];
+
+	read_dumps(options.input);
+	d = decoding_new(&options);
+	while ((batch = decoding_next(d, options.input)))
+		for (size_t i = 0; i < batch->n_runs; i++)
+			check_run(batch, &batch->runs[i]);
+	n_early = ptd_decoder_stats(d)->n_insns_early;
+	ptd_decoder_free(d);
+	return report(n_early);
 }

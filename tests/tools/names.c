@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "ptd/decode.h"
+#include "tests/lib/decoding.h"
 
 #define PICKS_MAX 100000
 
@@ -75,8 +76,7 @@ int main(int argc, char **argv)
 	struct ptd_decoder *decoder;
 	const struct ptd_batch *batch;
 	const struct ptd_symbol *symbols = NULL;
-	char *message;
-	int r, option;
+	int option;
 
 	while ((option = getopt(argc, argv, "d:n:s:")) != -1) {
 		if (option == 'd')
@@ -95,15 +95,11 @@ int main(int argc, char **argv)
 		error(1, ENOMEM, "names");
 
 	options.input = argv[optind];
-	r = ptd_decoder_new(&options, &decoder, &message);
-	if (r < 0)
-		error(1, -r, "%s", message ? message : options.input);
-	while ((r = ptd_decoder_next(decoder, &batch)) == 0) {
+	decoder = decoding_new(&options);
+	while ((batch = decoding_next(decoder, options.input))) {
 		see_batch(&picks, batch, argv[optind + 1]);
 		symbols = batch->symbols;
 	}
-	if (r < 0)
-		error(1, -r, "%s", options.input);
 	for (size_t i = 0; i < picks.n; i++) {
 		const struct pick *p = &picks.items[i];
 

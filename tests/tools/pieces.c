@@ -25,6 +25,7 @@
 #include "base/base.h"
 #include "decoder/util/vec.h"
 #include "ptd/decode.h"
+#include "tests/lib/decoding.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/piece.h"
 #include "tests/lib/stays.h"
@@ -198,15 +199,10 @@ static void decode(const char *path, const char *engine, uint64_t requested)
 	const struct ptd_stats *stats;
 	const struct ptd_batch *batch;
 	struct ptd_decoder *d;
-	char *message;
-	int r;
 
-	if (ptd_decoder_new(&options, &d, &message) < 0)
-		error(1, 0, "%s", message);
-	while ((r = ptd_decoder_next(d, &batch)) == 0)
+	d = decoding_new(&options);
+	while ((batch = decoding_next(d, path)))
 		take(batch);
-	if (r < 0)
-		error(1, -r, "%s", path);
 	stats = ptd_decoder_stats(d);
 	for (size_t i = 0; i < stats->n_cpus; i++)
 		if (stats->cpus[i].cpu < CPUS_MAX)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "tests/lib/decoding.h"
+
+#include <error.h>
+#include <stddef.h>
+
+#include "ptd/decode.h"
+
+struct ptd_decoder *decoding_new(const struct ptd_options *options)
+{
+	struct ptd_decoder *decoder;
+	char *message = NULL;
+	int r;
+
+	r = ptd_decoder_new(options, &decoder, &message);
+	if (r < 0)
+		error(2, message ? 0 : -r, "%s", message ? message : options->input);
+	return decoder;
+}
+
+const struct ptd_batch *decoding_next(struct ptd_decoder *decoder, const char *input)
+{
+	const struct ptd_batch *batch;
+	int r;
+
+	r = ptd_decoder_next(decoder, &batch);
+	if (r < 0)
+		error(2, -r, "%s", input);
+	return r == 0 ? batch : NULL;
+}
