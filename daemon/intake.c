@@ -3,12 +3,11 @@
 #include "daemon/intake.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
@@ -108,11 +107,6 @@ void intake_drain(struct intake *intake)
 	}
 }
 
-static bool is_alive(uint32_t pid)
-{
-	return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
-}
-
 static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 {
 	struct intake *intake = userdata;
@@ -130,26 +124,18 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* At once, since what is mapped may be gone soon; and soon again, unless that takes much. */
 static int on_records(sd_event_source *records, int fd, uint32_t revents, void *userdata)
 {
 	struct intake *intake = userdata;
-	const uint64_t begun = now_us();
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
 	uint64_t pause;
 	int r;
 
 	(void)fd;
 	(void)revents;
 	intake_drain(intake);
-	pause = DRAIN_PART * (now_us() - begun);
+	pause = DRAIN_PART * (clock_ns(CLOCK_MONOTONIC) - begun) / 1000;
 	pause = pause < DRAIN_MIN_US ? DRAIN_MIN_US : pause < DRAIN_US ? pause : DRAIN_US;
 	r = sd_event_source_set_time_relative(intake->timer, pause);
 	if (r >= 0)
@@ -216,7 +202,7 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 	if (!intake)
 		return -ENOMEM;
 	intake->options = *options;
-	r = sideband_new(options->sideband_max, is_alive, asks, &intake->sideband);
+	r = sideband_new(options->sideband_max, tasks_is_alive, asks, &intake->sideband);
 	if (r == 0)
 		r = jitfiles_new(&intake->jitfiles);
 	if (r == 0)

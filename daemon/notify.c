@@ -9,6 +9,7 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "daemon/manager.h"
 
 /* Return: whether the text is another than before. */
@@ -43,11 +44,8 @@ void notify_ready(struct notify *notify, const struct manager_status *status)
 
 void notify_reloading(void)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-			 (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+			 clock_ns(CLOCK_MONOTONIC) / 1000);
 }
 
 void notify_status(struct notify *notify, const struct manager_status *status)

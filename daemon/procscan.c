@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "daemon/mappedfile.h"
 #include "daemon/mapsline.h"
 #include "daemon/record.h"
@@ -401,22 +402,14 @@ static int advance(struct procscan *s)
 	return 1;
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 int procscan_step(struct procscan *scan, uint64_t budget_ns)
 {
-	const uint64_t begun = monotonic_ns();
+	const uint64_t begun = clock_ns(CLOCK_MONOTONIC);
 	int r;
 
 	do
 		r = advance(scan);
-	while (r > 0 && monotonic_ns() - begun < budget_ns);
+	while (r > 0 && clock_ns(CLOCK_MONOTONIC) - begun < budget_ns);
 	return r > 0 ? PROCSCAN_MORE : r;
 }
 

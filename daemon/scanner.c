@@ -7,6 +7,7 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/sideband.h"
 #include "daemon/source.h"
@@ -31,10 +32,7 @@ struct scanner {
 /* Not the event loop's time, which is that of its last wakeup. */
 static uint64_t now_us(void)
 {
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	return clock_ns(CLOCK_MONOTONIC) / 1000;
 }
 
 static void arm(struct scanner *s, uint64_t at)

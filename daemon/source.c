@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "daemon/config.h"
+#include "daemon/emuterms.h"
 #include "daemon/source_emu.h"
 #include "daemon/source_pt.h"
 
@@ -14,7 +15,7 @@ static int new_emu(const struct config *config, struct source **ret_source)
 	int r;
 
 	for (unsigned i = 0; i < _PTTERMS; i++)
-		if (config->pt.values[i] > 0 && !source_emu_knows(i))
+		if (config->pt.values[i] > 0 && !emuterms_knows(i))
 			log_warning("PT=%s: the software source does not write that, ignoring",
 				    ptterms_name(i));
 	r = source_emu_new(config, ret_source);

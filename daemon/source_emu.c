@@ -4,23 +4,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/cursor.h"
 #include "daemon/config.h"
 #include "daemon/emu/pool.h"
+#include "daemon/emuterms.h"
 #include "daemon/record.h"
 #include "daemon/ring.h"
 #include "daemon/taskrecord.h"
+#include "daemon/writers.h"
 
-#define QUANTUM_US     5000u
 #define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
 #define FREEZE_POLL_US 50u
 
@@ -32,23 +29,6 @@
  * one record. */
 #define UNPUBLISHED_AUX    4096u
 #define UNPUBLISHED_SWITCH 256u
-
-/* Positions in RTIT_CTL, which intel_pt's format/ directory repeats. */
-#define CONFIG_PT        (UINT64_C(1) << 0)
-#define CONFIG_CYC       (UINT64_C(1) << 1)
-#define CONFIG_MTC       (UINT64_C(1) << 9)
-#define CONFIG_TSC       (UINT64_C(1) << 10)
-#define CONFIG_NORETCOMP (UINT64_C(1) << 11)
-#define CONFIG_BRANCH    (UINT64_C(1) << 13)
-#define MASK_MTC_PERIOD  (UINT64_C(15) << 14)
-#define SHIFT_MTC_PERIOD 14
-#define SHIFT_PSB_PERIOD 24
-
-#define DEFAULT_PSB_PERIOD 1u
-#define DEFAULT_MTC_PERIOD 3u
-
-/* Processes watched for being alive. A recording of more is noticed through the others. */
-#define PIDS_MAX 64u
 
 /* Beginnings of programs that are remembered. */
 #define MARKS_MAX 16u
@@ -75,8 +55,7 @@ struct source_emu {
 	size_t map_size;
 	uint64_t task_tail;
 	struct frozen frozen[EMU_CPUS_MAX];
-	uint32_t pids[PIDS_MAX]; /* seen in task records, and not known to be dead */
-	size_t n_pids;
+	struct writers writers;       /* seen in task records */
 	struct mark marks[MARKS_MAX]; /* the latest ones */
 	size_t n_marks;               /* ever made */
 };
@@ -84,14 +63,6 @@ struct source_emu {
 static struct source_emu *emu(struct source *source)
 {
 	return (struct source_emu *)source;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	(void)clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 /* The records' clock. */
@@ -261,100 +232,6 @@ static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_byte
 	return 0;
 }
 
-static bool is_alive(uint32_t pid)
-{
-	return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
-}
-
-/* Whoever writes to the pool has it mapped. Return: 1, 0, or negative errno if that cannot be known:
- * other users' mappings are not ours to read. */
-static int has_pool(const struct source_emu *e, uint32_t pid)
-{
-	_cleanup_(freep) char *line = NULL;
-	unsigned maj, min;
-	size_t size = 0;
-	bool found = false;
-	struct stat st;
-	char path[32];
-	uint64_t ino;
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-	f = fstat(e->fd, &st) == 0 ? fopen(path, "re") : NULL;
-	if (!f)
-		return -errno;
-	while (!found && getline(&line, &size, f) > 0)
-		found = sscanf(line, "%*x-%*x %*s %*x %x:%x %" SCNu64, &maj, &min, &ino) == 3 &&
-			ino == st.st_ino && makedev(maj, min) == st.st_dev;
-	(void)fclose(f);
-	return found;
-}
-
-/* Return: when the process started, in an unknown unit; 0 if there is none. */
-static uint64_t started(uint32_t pid)
-{
-	char path[32], text[1024];
-	const char *end;
-	uint64_t t = 0;
-	size_t n;
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	text[n] = 0;
-	(void)fclose(f);
-	/* Its name, in parentheses, may hold anything. */
-	end = strrchr(text, ')');
-	if (!end ||
-	    sscanf(end + 1,
-		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-		   " %*s %" SCNu64,
-		   &t) != 1)
-		return 0;
-	return t;
-}
-
-/* May @pid be a program that was given the pool? A record may name any. What cannot be known is
- * believed of those that are no older than we are. */
-static bool may_write(const struct source_emu *e, uint32_t pid)
-{
-	const int r = has_pool(e, pid);
-
-	return r == -EACCES || r == -EPERM ? started(pid) >= started((uint32_t)getpid()) : r > 0;
-}
-
-static void note_pid(struct source_emu *e, uint32_t pid, unsigned *n_checks)
-{
-	for (size_t i = 0; i < e->n_pids; i++)
-		if (e->pids[i] == pid)
-			return;
-	/* Records of a scribbled ring may name as many as it holds. */
-	if (*n_checks == PIDS_MAX || pid == 0 || pid > INT32_MAX)
-		return;
-	++*n_checks;
-	if (!may_write(e, pid))
-		return;
-	/* Trees of processes have many that are short-lived. */
-	for (size_t i = e->n_pids == PIDS_MAX ? PIDS_MAX : 0; i > 0; i--)
-		if (!is_alive(e->pids[i - 1]))
-			e->pids[i - 1] = e->pids[--e->n_pids];
-	if (e->n_pids < PIDS_MAX)
-		e->pids[e->n_pids++] = pid;
-}
-
-static bool any_alive(struct source_emu *e)
-{
-	while (e->n_pids > 0) {
-		if (is_alive(e->pids[e->n_pids - 1]))
-			return true;
-		e->n_pids--;
-	}
-	return false;
-}
-
 static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
 {
 	struct source_emu *e = emu(source);
@@ -387,7 +264,7 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	atomic_store_explicit(&pool(e)->task_tail, head, memory_order_release);
 
 	while ((r = record_next(&c, &record)) == 0)
-		note_pid(e, record.trailer.pid, &n_checks);
+		writers_note(&e->writers, record.trailer.pid, &n_checks);
 	whole = n - cursor_left(&c);
 	if (r < 0 || !sane) {
 		lost = taskrecord_lost(1, now_ns());
@@ -405,7 +282,8 @@ static bool active(struct source *source)
 {
 	struct source_emu *e = emu(source);
 
-	return atomic_load_explicit(&pool(e)->n_attached, memory_order_relaxed) > 0 && any_alive(e);
+	return atomic_load_explicit(&pool(e)->n_attached, memory_order_relaxed) > 0 &&
+	       writers_alive(&e->writers);
 }
 
 /* Takes free CPUs for a moment as a program would, so that the next owner begins with a PSB. */
@@ -464,7 +342,7 @@ static struct source_status status(struct source *source)
 
 static bool owns(struct source *source, uint32_t pid)
 {
-	return has_pool(emu(source), pid) > 0;
+	return writers_has_pool(&emu(source)->writers, pid);
 }
 
 static struct source *emu_free(struct source *source)
@@ -495,94 +373,6 @@ static const struct source_ops emu_ops = {
 	.owns = owns,
 	.free = emu_free,
 };
-
-/* The terms that the software source knows; the others it leaves alone. */
-struct wanted {
-	uint32_t noretcomp, psb_period, mtc, mtc_period, cyc;
-};
-
-static struct wanted wanted_from(const struct ptterms *pt)
-{
-	return (struct wanted){
-		.noretcomp = ptterms_get(pt, PTTERM_NORETCOMP, 0),
-		.psb_period = ptterms_get(pt, PTTERM_PSB_PERIOD, DEFAULT_PSB_PERIOD),
-		.mtc = ptterms_get(pt, PTTERM_MTC, 0),
-		.mtc_period = ptterms_get(pt, PTTERM_MTC_PERIOD, DEFAULT_MTC_PERIOD),
-		.cyc = ptterms_get(pt, PTTERM_CYC, 0),
-	};
-}
-
-bool source_emu_knows(enum ptterm term)
-{
-	switch (term) {
-	case PTTERM_PT:
-	case PTTERM_BRANCH:
-	case PTTERM_TSC:
-	case PTTERM_NORETCOMP:
-	case PTTERM_PSB_PERIOD:
-	case PTTERM_MTC:
-	case PTTERM_MTC_PERIOD:
-	case PTTERM_CYC:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static struct emu_pool_layout layout_from(const struct config *config)
-{
-	const long online = sysconf(_SC_NPROCESSORS_ONLN);
-	const struct wanted pt = wanted_from(&config->pt);
-	uint32_t n = config->n_cpus ? config->n_cpus : online > 0 ? (uint32_t)online : 1;
-
-	if (n > EMU_CPUS_MAX / 2)
-		n = EMU_CPUS_MAX / 2;
-	return (struct emu_pool_layout){
-		.n_cpus = 2 * n, /* half of them in reserve */
-		.n_busy_max = n,
-		.aux_size = config->aux_size,
-		.switch_size = config->switch_size,
-		.task_size = config->task_size,
-		.psb_period = UINT32_C(2048) << pt.psb_period,
-		.quantum_us = QUANTUM_US,
-		.return_compression = !pt.noretcomp,
-		.timing = { .mtc = pt.mtc, .cyc = pt.cyc, .mtc_period = (uint8_t)pt.mtc_period },
-	};
-}
-
-static uint64_t timing_config(const struct wanted *pt)
-{
-	return (pt->mtc ? CONFIG_MTC | (uint64_t)pt->mtc_period << SHIFT_MTC_PERIOD : 0) |
-	       (pt->cyc ? CONFIG_CYC : 0);
-}
-
-/* The virtual CPUs are of a model that no decoder applies errata workarounds for. Their TSC counts
- * the ns of CLOCK_MONOTONIC, so that the conversion changes nothing. */
-static struct source_facts facts_from(const struct config *config)
-{
-	const struct wanted pt = wanted_from(&config->pt);
-
-	return (struct source_facts){
-		.name = "emu",
-		.pmu_type = 8,
-		.attr_config = CONFIG_PT | CONFIG_TSC | CONFIG_BRANCH |
-			       (pt.noretcomp ? CONFIG_NORETCOMP : 0) | timing_config(&pt) |
-			       (uint64_t)pt.psb_period << SHIFT_PSB_PERIOD,
-		.mask_tsc = CONFIG_TSC,
-		.mask_noretcomp = CONFIG_NORETCOMP,
-		.mask_mtc = CONFIG_MTC,
-		.mask_mtc_period = MASK_MTC_PERIOD,
-		.mask_cyc = CONFIG_CYC,
-		.time_shift = 0,
-		.time_mult = 1,
-		.time_zero = 0,
-		.tsc_ctc_numerator = ENCODE_TSC_PER_CTC,
-		.tsc_ctc_denominator = 1,
-		.max_nonturbo_ratio = ENCODE_CBR,
-		.cpuid = "GenuineIntel,6,85,7",
-		.user = true,
-	};
-}
 
 static int map_pool(struct source_emu *e)
 {
@@ -615,8 +405,8 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 	if (!e)
 		return -ENOMEM;
 	*e = (struct source_emu){
-		.source = { .ops = &emu_ops, .facts = facts_from(config) },
-		.layout = layout_from(config),
+		.source = { .ops = &emu_ops, .facts = emuterms_facts(config) },
+		.layout = emuterms_layout(config),
 		.fd = -1,
 	};
 	e->source.n_cpus = e->layout.n_cpus;
@@ -626,6 +416,7 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 		(void)emu_free(&e->source);
 		return r;
 	}
+	e->writers.pool_fd = e->fd;
 	pool(e)->magic = EMU_POOL_MAGIC;
 	pool(e)->version = EMU_POOL_VERSION;
 	pool(e)->layout = e->layout;

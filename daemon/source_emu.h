@@ -11,7 +11,6 @@
  */
 
 #include "base/base.h"
-#include "daemon/ptterms.h"
 #include "daemon/source.h"
 
 struct config;
@@ -23,9 +22,6 @@ struct config;
  *         negative errno.
  */
 _must_check_ int source_emu_new(const struct config *config, struct source **ret_source);
-
-/* Return: whether the software source writes what a term asks for; the others it leaves alone. */
-bool source_emu_knows(enum ptterm term);
 
 /* Return: the pool's descriptor, to be handed to programs; it stays the source's. -1 if @source is
  *         not the software source. */

@@ -3,6 +3,7 @@
 #include "daemon/tasks.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -106,6 +107,11 @@ static void process_free(struct tasks *t, struct process *p)
 	vec_deinit(&p->maps);
 	vec_deinit(&p->threads);
 	free(p);
+}
+
+bool tasks_is_alive(uint32_t pid)
+{
+	return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
 }
 
 int tasks_new(tasks_alive_fn alive, struct tasks **ret_tasks)

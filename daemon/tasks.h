@@ -29,6 +29,9 @@ struct tasks_range {
 /* Says whether a process is there; NULL: all that did not say they ended are. */
 typedef bool (*tasks_alive_fn)(uint32_t pid);
 
+/* One that asks the kernel. */
+bool tasks_is_alive(uint32_t pid);
+
 /* Takes one whole record. Return: 0, or negative errno. */
 typedef int (*tasks_put_fn)(void *userdata, const void *bytes, size_t size);
 

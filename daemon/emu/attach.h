@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "base/clock.h"
 #include "daemon/emu/pool.h"
 
 struct attach {
@@ -49,8 +50,5 @@ static inline struct emu_cpu *attach_cpu(const struct attach *attach, uint32_t c
 /* The clock of everything that is recorded: packets and records. */
 static inline uint64_t attach_now_ns(void)
 {
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC);
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Writers
+ *
+ * The processes that write to the software source's pool: as long as one of them lives, there may be
+ * more records. Records name them, but a record may name any process: whoever writes has the pool
+ * mapped.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+#define WRITERS_MAX 64u /* processes watched. A recording of more is noticed through the others */
+
+struct writers {
+	int pool_fd; /* borrowed */
+	size_t n;
+	uint32_t pids[WRITERS_MAX]; /* not known to be dead */
+};
+
+/*
+ * A record names @pid: watch it if it is a writer.
+ *
+ * @n_checks: 0 before the first of some records. Those of a scribbled ring may name as many
+ *            processes as it holds, so no more than WRITERS_MAX are looked at.
+ */
+void writers_note(struct writers *writers, uint32_t pid, unsigned *n_checks);
+
+/* Forgets those that are dead. Return: whether one is alive. */
+bool writers_alive(struct writers *writers);
+
+/* Return: whether the process has the pool mapped, as far as that can be seen. */
+bool writers_has_pool(const struct writers *writers, uint32_t pid);
