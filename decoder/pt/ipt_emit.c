@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Runs of blocks, made of the instructions that libipt says were executed. */
+
+#include "decoder/pt/ipt.h"
+
+#include <assert.h>
+#include <errno.h>
+
+/*
+ * How many of @n instructions from @first on are of @block when it stands at @base: a block knows
+ * its object, not where the piece of it ends that is mapped, at @last.
+ */
+static size_t reach(const struct ptd_block *block, uint64_t base, size_t first, size_t n,
+		    uint64_t last)
+{
+	size_t reached = block->n_insns - first;
+
+	if (reached > n)
+		reached = n;
+	if (last - base < block->size)
+		while (reached > 1 && block->insns[first + reached - 1].offset > last - base)
+			reached--;
+	return reached;
+}
+
+/* Return: whether the last run leads to @ip. */
+static bool leads_to(const struct ipt_flow *flow, uint64_t ip)
+{
+	switch (flow->way) {
+	case IPT_FLOW_ON:
+		return ip == flow->next;
+	case IPT_FLOW_TARGET:
+		return ip == flow->target;
+	case IPT_FLOW_EITHER:
+		return ip == flow->next || ip == flow->target;
+	default:
+		return true;
+	}
+}
+
+/* Note where the last run leads. */
+static void note_flow(struct ipt_engine *e, const struct ptd_run *run)
+{
+	const struct ptd_block *block = run->block;
+	const struct ptd_insn *last = &block->insns[run->first + run->n - 1];
+
+	e->flow.ip = run->base + last->offset;
+	e->flow.next = e->flow.ip + last->size;
+	e->flow.target = run->base + (uint64_t)block->target;
+	switch (last->class) {
+	case PTD_INSN_OTHER:
+	case PTD_INSN_PTWRITE:
+		e->flow.way = IPT_FLOW_ON;
+		break;
+	case PTD_INSN_JUMP_COND:
+		e->flow.way = IPT_FLOW_EITHER;
+		break;
+	case PTD_INSN_JUMP:
+	case PTD_INSN_CALL:
+		/* A direct far one, which 64-bit code has not, bears no target. */
+		e->flow.way = block->mode == 64 || e->flow.target != e->flow.next
+				  ? IPT_FLOW_TARGET
+				  : IPT_FLOW_ANYWHERE;
+		break;
+	default:
+		e->flow.way = IPT_FLOW_ANYWHERE;
+	}
+}
+
+/* The next @n instructions are of @block, which is in @extent. */
+static void append(struct ipt_engine *e, struct ipt_output *output, const struct extent *extent,
+		   const struct ptd_block *block, uint64_t ip, size_t n)
+{
+	assert(output->n < output->n_max);
+	output->runs[output->n++] = (struct ptd_run){
+		.block = block,
+		.base = ip,
+		.t = e->t,
+		.n = (uint16_t)n,
+		.early = extent->kind == MAPPING_EARLY,
+	};
+	note_flow(e, &output->runs[output->n - 1]);
+	output->last = extent->last;
+	output->n_insns += n;
+}
+
+/* Return: whether @ip is the next instruction of the block that the last run ends in. */
+static bool extend(struct ipt_output *output, uint64_t ip, size_t *n)
+{
+	struct ptd_run *last;
+	size_t next, more;
+
+	if (output->n == 0)
+		return false;
+	last = &output->runs[output->n - 1];
+	next = (size_t)last->first + last->n;
+	if (next >= last->block->n_insns || last->base + last->block->insns[next].offset != ip ||
+	    ip > output->last)
+		return false;
+
+	more = reach(last->block, last->base, next, *n, output->last);
+	last->n = (uint16_t)(last->n + more);
+	output->n_insns += more;
+	*n -= more;
+	return true;
+}
+
+int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, size_t n,
+	     uint8_t mode)
+{
+	while (n > 0) {
+		const struct ptd_block *block;
+		const struct extent *extent;
+		size_t take;
+		int r;
+
+		engine->ip = ip;
+		if (extend(output, ip, &n)) {
+			const struct ptd_run *run = &output->runs[output->n - 1];
+
+			note_flow(engine, run);
+			ip = engine->flow.next;
+			continue;
+		}
+
+		if (!leads_to(&engine->flow, ip))
+			return -pte_bad_query;
+		extent = engine->image ? layout_find(&engine->image->layout, ip) : NULL;
+		if (!extent)
+			return -pte_nomap;
+		r = cache_get(engine->config.cache, extent->object,
+			      extent->offset + (ip - extent->start), mode, &block);
+		if (r < 0)
+			return r == -ENOMEM ? -pte_nomem : -pte_bad_insn;
+
+		if (output->n == output->n_max)
+			return -pte_bad_insn;
+		take = reach(block, ip, 0, n, extent->last);
+		append(engine, output, extent, block, ip, take);
+		n -= take;
+		ip = engine->flow.next;
+	}
+	engine->ip = ip;
+	return 0;
+}
+
+int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip,
+		      uint8_t mode, const uint8_t *bytes, size_t size)
+{
+	const struct extent *extent;
+	const struct ptd_block *block;
+	int r;
+
+	engine->ip = ip;
+	if (!leads_to(&engine->flow, ip))
+		return -pte_bad_query;
+	extent = engine->image ? layout_find(&engine->image->layout, ip) : NULL;
+	if (!extent)
+		return -pte_nomap;
+	r = cache_get_stitched(engine->config.cache, extent->object,
+			       extent->offset + (ip - extent->start), mode, bytes, size, &block);
+	if (r < 0)
+		return r == -ENOMEM ? -pte_nomem : -pte_bad_insn;
+	append(engine, output, extent, block, ip, 1);
+	return 0;
+}
