@@ -20,8 +20,9 @@
 #include "decoder/util/map.h"
 #include "ptd/snapshot.h"
 
-/* Of what a process has there: two pages, today. */
-#define VDSO_SIZE_MAX ((size_t)64 << 10)
+/* Bytes of memory that are looked at for what is not zero: a record may claim any amount, and a
+ * program may map it. */
+#define LOOK_MAX (UINT64_C(16) << 30)
 
 static bool cancelled(const struct livecode *l)
 {
@@ -98,10 +99,16 @@ int livecode_add_files(struct livecode *l)
 	return r;
 }
 
+/* What may still be kept and looked at, of all processes' memory. */
+struct budget {
+	uint64_t keep, look; /* bytes */
+};
+
 /* A process whose memory is read. */
 struct memory {
 	struct livecode *code;
 	uint32_t pid;
+	int fd;
 };
 
 static int put_memory(void *userdata, uint64_t address, const void *bytes, size_t size)
@@ -123,75 +130,107 @@ static int put_memory(void *userdata, uint64_t address, const void *bytes, size_
 
 /* The vDSO is an object, the same one of all processes; what a process has in its place is kept as its
  * own memory. Return: bytes that were kept, or negative errno. */
-static int64_t add_vdso(struct memory *m, int fd, const struct tasks_range *range)
+static int64_t add_vdso(struct memory *m, const struct tasks_range *range)
 {
 	uint8_t bytes[VDSO_SIZE_MAX];
 	int r;
 
 	if (range->size > sizeof(bytes) ||
-	    pread(fd, bytes, range->size, (off_t)range->start) != (ssize_t)range->size ||
+	    pread(m->fd, bytes, range->size, (off_t)range->start) != (ssize_t)range->size ||
 	    vdso_equals(bytes, range->size))
 		return 0;
 	r = put_memory(m, range->start, bytes, range->size);
 	return r < 0 ? r : (int64_t)range->size;
 }
 
-/* Keep the ranges of one process: @n at @ranges. */
-static int add_process_memory(struct livecode *l, const struct tasks_range *ranges, size_t n,
-			      uint64_t *left)
+static int64_t add_range(struct memory *m, const struct tasks_range *range, struct budget *left)
+{
+	const uint64_t size = range->size < left->look ? range->size : left->look;
+	const int64_t r = range->vdso
+			      ? add_vdso(m, range)
+			      : memcopy_read(m->fd, range->start, size, left->keep, put_memory, m);
+
+	if (!range->vdso)
+		left->look -= size;
+	if (r > 0)
+		left->keep -= (uint64_t)r < left->keep ? (uint64_t)r : left->keep;
+	return r;
+}
+
+/* Return: 0 and the descriptor, or negative errno. */
+static int open_memory(const struct livecode *l, uint32_t pid, int *ret_fd)
 {
 	struct source *source = l->request->source;
+	char path[32];
+	int fd;
+
+	if (source->ops->owns && !source->ops->owns(source, pid))
+		return -ESRCH;
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+static void say_kept(const struct memory *m, uint64_t kept, const struct budget *left)
+{
+	fprintf(m->code->notes, "mem.%" PRIu32 "=%" PRIu64 "%s%s\n", m->pid, kept,
+		left->keep < 4096 ? ": more than MemMax= may be missing" : "",
+		left->look == 0 ? ": there may be more of it than was looked at" : "");
+}
+
+static void say_refused(const struct memory *m, int error)
+{
+	fprintf(m->code->notes, "mem.%" PRIu32 "=refused: %s\n", m->pid,
+		error == -ESRCH || error == -ENOENT ? "it is no process that is recorded now"
+						    : strerror(-error));
+}
+
+/* Keep the ranges of one process: @n at @ranges. */
+static int add_process_memory(struct livecode *l, const struct tasks_range *ranges, size_t n,
+			      struct budget *left)
+{
 	struct memory memory = { .code = l, .pid = ranges->pid };
 	_cleanup_(fd_closep) int fd = -1;
 	bool only_vdso = true;
 	uint64_t kept = 0;
-	char path[32];
+	int r;
 
 	for (size_t i = 0; i < n; i++)
 		only_vdso = only_vdso && ranges[i].vdso;
 
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", ranges->pid);
-	if (!source->ops->owns || source->ops->owns(source, ranges->pid))
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	else
-		errno = ESRCH;
-	if (fd < 0 && only_vdso)
-		return 0;
-	if (fd < 0) {
-		fprintf(l->notes, "mem.%" PRIu32 "=refused: %s\n", ranges->pid,
-			errno == ESRCH || errno == ENOENT ? "it is no process that is recorded now"
-							  : strerror(errno));
+	r = open_memory(l, ranges->pid, &fd);
+	if (r < 0) {
+		if (!only_vdso)
+			say_refused(&memory, r);
 		return 0;
 	}
+	memory.fd = fd;
 	for (size_t i = 0; i < n; i++) {
-		const int64_t r = ranges[i].vdso ? add_vdso(&memory, fd, &ranges[i])
-						 : memcopy_read(fd, ranges[i].start, ranges[i].size,
-								*left, put_memory, &memory);
+		const int64_t size =
+		    cancelled(l) ? -ECANCELED : add_range(&memory, &ranges[i], left);
 
-		if (r < 0)
-			return (int)r;
-		kept += (uint64_t)r;
-		*left -= (uint64_t)r < *left ? (uint64_t)r : *left;
+		if (size < 0)
+			return (int)size;
+		kept += (uint64_t)size;
 	}
-	if (only_vdso && kept == 0)
-		return 0;
-	fprintf(l->notes, "mem.%" PRIu32 "=%" PRIu64 "%s\n", ranges->pid, kept,
-		*left < 4096 ? ": more than MemMax= may be missing" : "");
+	if (!only_vdso || kept > 0)
+		say_kept(&memory, kept, left);
 	return 0;
 }
 
 int livecode_add_memory(struct livecode *l)
 {
 	const struct sideband_view *tasks = l->known->tasks;
-	uint64_t left = l->request->mem_max;
+	struct budget left = { .keep = l->request->mem_max, .look = LOOK_MAX };
 	int r = 0;
 
 	for (size_t i = 0, n; r == 0 && i < tasks->n_ranges; i += n) {
 		for (n = 1; i + n < tasks->n_ranges; n++)
 			if (tasks->ranges[i + n].pid != tasks->ranges[i].pid)
 				break;
-		if (cancelled(l))
-			return -ECANCELED;
 		if (map_get(l->pids, tasks->ranges[i].pid))
 			r = add_process_memory(l, tasks->ranges + i, n, &left);
 	}

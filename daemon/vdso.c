@@ -10,9 +10,6 @@
 
 #include "daemon/mapsline.h"
 
-/* Two pages, today. */
-#define VDSO_MAX ((uint64_t)1 << 20)
-
 static uint64_t size_at(uint64_t start)
 {
 	_cleanup_(freep) char *line = NULL;
@@ -38,7 +35,7 @@ int vdso_open(int *ret_fd)
 	const uint64_t size = start ? size_at(start) : 0;
 	_cleanup_(fd_closep) int fd = -1;
 
-	if (size == 0 || size > VDSO_MAX)
+	if (size == 0 || size > VDSO_SIZE_MAX)
 		return -ENOENT;
 	fd = memfd_create("vdso", MFD_CLOEXEC);
 	if (fd < 0)

@@ -13,6 +13,9 @@
 
 #include "base/base.h"
 
+/* Bytes that one may have. Today it is two pages. */
+#define VDSO_SIZE_MAX ((size_t)64 << 10)
+
 /* A copy of our own, without a name. Return: 0 and the descriptor, the caller's; -ENOENT if the
  * kernel has none; or another negative errno. */
 _must_check_ int vdso_open(int *ret_fd);

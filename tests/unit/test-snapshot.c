@@ -495,6 +495,31 @@ static void anothers_vdso(void **state)
 	free(text);
 }
 
+/* A record may claim any amount of memory, also what it would take hours to look at. */
+static void claimed_memory(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t self = (uint32_t)getpid();
+	const struct record_mmap2 mmap2 = { .pid = self,
+					    .tid = self,
+					    .addr = UINT64_C(1) << 47, /* nobody's */
+					    .len = UINT64_C(1) << 60,
+					    .prot = PROT_READ | PROT_EXEC,
+					    .name = "//anon" };
+	char *text, line[96];
+	size_t n;
+
+	assert_int_equal(taskrecord_mmap2(&mmap2, 1, put_record, &f->tasks), 0);
+	records_switch(&f->fake.switches[0].bytes, self, false, 2, 0);
+	f->request.mem_max = 1 << 20;
+	assert_int_equal(take(f), 0);
+	text = output_of(&n, "grep ^mem %s/snap/manifest", f->dir);
+	(void)snprintf(line, sizeof(line),
+		       "mem.%" PRIu32 "=0: there may be more of it than was looked at\n", self);
+	assert_string_equal(text, line);
+	free(text);
+}
+
 /* Three CPUs: on one ran a child of 10, on the next 30, on the third nobody knows who. */
 static void make_three_cpus(struct fixture *f)
 {
@@ -764,6 +789,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(claimed_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),
