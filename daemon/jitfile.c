@@ -87,7 +87,8 @@ static struct process *find(const struct jitfiles *files, uint32_t pid)
 	return NULL;
 }
 
-/* The process is asked for its user while it certainly lives. */
+/* The process is asked for its user while it certainly lives. That may change: by setuid(), or since
+ * another process has the number now. */
 static struct process *get(struct jitfiles *files, uint32_t pid)
 {
 	struct process *p = find(files, pid);
@@ -95,11 +96,13 @@ static struct process *get(struct jitfiles *files, uint32_t pid)
 	struct stat st;
 	char path[32];
 
-	if (p)
-		return p;
 	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
 	if (stat(path, &st) < 0)
-		return NULL;
+		return p;
+	if (p) {
+		p->uid = st.st_uid;
+		return p;
+	}
 	if (files->processes.n == PROCESSES_MAX) {
 		(void)fd_close(items[0].fd);
 		files->processes.n--;
@@ -243,8 +246,9 @@ int jitfile_copy(int from, int to, uint64_t size)
 			return -errno;
 		if (n == 0)
 			break; /* it became shorter */
+		errno = ENOSPC;
 		if (!is_zero(block, (size_t)n) && pwrite(to, block, (size_t)n, (off_t)at) != n)
-			return errno ? -errno : -ENOSPC;
+			return -errno;
 		at += (uint64_t)n;
 	}
 	return ftruncate(to, (off_t)at) < 0 ? -errno : 0;

@@ -7,11 +7,15 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "daemon/jitfile.h"
@@ -163,6 +167,63 @@ static void an_unlinked_one_is_kept(void **state)
 	jitfiles_list_free(list, n);
 }
 
+/* A process of root, until it is told to become another user's. */
+static pid_t fork_that_changes(uid_t uid, int fd)
+{
+	const pid_t pid = fork();
+	char byte = 0;
+
+	if (pid != 0)
+		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (read(fd, &byte, 1) != 1 || setresuid(uid, uid, uid) < 0 ||
+	    prctl(PR_SET_DUMPABLE, 1) < 0 || write(fd, &byte, 1) != 1)
+		_exit(1);
+	for (;;)
+		(void)pause();
+}
+
+/* Whose file it may be is asked anew: the process may be another, or another user's. */
+static void another_user(void **state)
+{
+	struct record_mmap2 mmap2 = { .prot = PROT_READ | PROT_EXEC,
+				      .len = 4096,
+				      .name = "//anon" };
+	_cleanup_(jitfiles_freep) struct jitfiles *files = NULL;
+	struct jitfile *list;
+	char path[64], byte;
+	int pair[2];
+	pid_t pid;
+	size_t n;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("only root can become another user\n");
+		skip();
+	}
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid = fork_that_changes(65534, pair[1]);
+	mmap2.pid = (uint32_t)pid;
+	assert_int_equal(jitfiles_new(&files), 0);
+	jitfiles_add(files, &mmap2);
+	assert_int_equal(write(pair[0], "!", 1), 1);
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	(void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+	assert_int_equal(close(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)), 0);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+
+	jitfiles_add(files, &mmap2);
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(unlink(path), 0);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	assert_int_equal(n, 1);
+	assert_null(list[0].reason);
+	jitfiles_list_free(list, n);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+}
+
 static void a_copy_keeps_holes(void **state)
 {
 	const struct fixture *f = *state;
@@ -266,6 +327,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_unlinked_one_is_kept, set_up, tear_down),
+		cmocka_unit_test(another_user),
 		cmocka_unit_test_setup_teardown(a_copy_keeps_holes, set_up, tear_down),
 		cmocka_unit_test(names),
 		cmocka_unit_test(memory_with_holes),
