@@ -26,7 +26,6 @@ int room_make(const struct room *room, uint64_t needed, size_t n_stay, size_t *r
 {
 	int r;
 
-	*ret_n_removed = 0;
 	r = spool_vacuum(room->spool, &room->limits, needed, n_stay, ret_n_removed);
 	if (*ret_n_removed > 0)
 		log_notice("removed %zu old snapshots: MaxUse= or KeepFree= %s", *ret_n_removed,

@@ -352,9 +352,10 @@ int spool_vacuum(struct spool *spool, const struct spool_limits *limits, uint64_
 {
 	_cleanup_(freep) struct spool_entry *entries = NULL;
 	uint64_t used = store_use(spool);
-	size_t n, removed = 0;
+	size_t n;
 	int r;
 
+	*ret_n_removed = 0;
 	r = spool_list(spool, &entries, &n);
 	if (r < 0)
 		return r;
@@ -362,11 +363,11 @@ int spool_vacuum(struct spool *spool, const struct spool_limits *limits, uint64_
 		used += entries[i].bytes;
 	for (size_t i = 0; i + keep < n && over_limit(spool, limits, used, needed); i++) {
 		r = remove_snapshot(spool, entries[i].id);
-		if (r < 0)
+		/* Somebody else may have removed it meanwhile. */
+		if (r < 0 && r != -ENOENT)
 			return r;
 		used -= entries[i].bytes;
-		removed++;
+		*ret_n_removed += r == 0;
 	}
-	*ret_n_removed = removed;
 	return 0;
 }

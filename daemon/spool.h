@@ -89,7 +89,7 @@ _must_check_ int spool_list(const struct spool *spool, struct spool_entry **ret_
  *
  * @keep: how many of the newest stay in any case
  *
- * Return: 0, or negative errno.
+ * Return: 0, or negative errno; and how many were removed, in any case.
  */
 _must_check_ int spool_vacuum(struct spool *spool, const struct spool_limits *limits,
 			      uint64_t needed, size_t keep, size_t *ret_n_removed);

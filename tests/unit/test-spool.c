@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "daemon/spool.h"
+#include "decoder/util/dirs.h"
 #include "tests/lib/tempdir.h"
 
 struct fixture {
@@ -198,6 +199,25 @@ static void vacuum(void **state)
 	assert_int_equal(n, 1);
 }
 
+/* What was removed before one that cannot be is told all the same. */
+static void vacuum_in_vain(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+	size_t n = 7;
+
+	make_snapshot(f, "A-1", "bytes=100\n");
+	make_snapshot(f, "B-2", "bytes=100\n");
+	make_snapshot(f, "C-3", "bytes=100\n");
+	(void)snprintf(path, sizeof(path), "%s/snapshots/.new-B-2/in-its-way", f->dir);
+	assert_int_equal(dirs_make(AT_FDCWD, path, 0700), 0);
+	assert_int_equal(spool_vacuum(f->spool, &(struct spool_limits){ 0, 0 }, 0, 1, &n),
+			 -ENOTEMPTY);
+	assert_int_equal(n, 1);
+	assert_false(exists(f, "snapshots/A-1"));
+	assert_true(exists(f, "snapshots/B-2"));
+}
+
 /* What the store has and no snapshot counts too. */
 static void the_store_is_counted(void **state)
 {
@@ -246,6 +266,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(killed_while_writing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(listing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(vacuum, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(vacuum_in_vain, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(default_limits, set_up, tear_down),
 		cmocka_unit_test(failure_leaves_output_alone),
