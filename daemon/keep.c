@@ -27,6 +27,9 @@
 
 #define CANCEL_POLL_NS 50000000
 
+/* How often a copy is tried again that was swept just when it was found. */
+#define TRIES 3u
+
 struct queue {
 	struct object *first, *last;
 };
@@ -98,64 +101,94 @@ static int check_build_id(int fd, const struct buildid *claimed, struct buildid 
 	return r;
 }
 
-/* Copy what @fd has, if the store has it not yet. @ret_copied: bytes of the copy that is to be named. */
+/* What an original turned out to be. */
+struct content {
+	struct buildid build_id;
+	char hash[SHA256_HEX_SIZE];
+	uint64_t copied; /* bytes of the copy that is to be named; 0: the store has it */
+};
+
+/* Copy what @fd has, if the store has it not yet. */
 static int copy_in(struct keep *k, int fd, const struct buildid *claimed,
-		   const struct spool_limits *limits, uint64_t used, struct buildid *ret_id,
-		   char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_copied)
+		   struct content *ret_content)
 {
 	_cleanup_(fd_closep) int copy = -1;
+	struct content content = {};
+	struct spool_limits limits;
+	uint64_t size, used;
 	struct stat st;
-	uint64_t size;
 	int r;
 
-	r = check_build_id(fd, claimed, ret_id);
+	r = check_build_id(fd, claimed, &content.build_id);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if ((uint64_t)st.st_size > STORE_FILE_MAX)
 		return -EFBIG;
-	r = sha256_fd(fd, ret_hash, &size);
-	if (r < 0 || store_has(k->store_fd, ret_hash))
-		return r;
-	r = store_copy(k->store_fd, fd, limits, used, &copy, ret_hash, ret_copied);
-	if (r < 0)
-		return r;
-	/* The original may have been written to while it was copied. */
-	return check_build_id(copy, claimed, ret_id);
+	r = sha256_fd(fd, content.hash, &size);
+	if (r == 0 && !store_has(k->store_fd, content.hash)) {
+		(void)pthread_mutex_lock(&k->lock);
+		used = k->used;
+		limits = k->limits;
+		(void)pthread_mutex_unlock(&k->lock);
+		r = store_copy(k->store_fd, fd, &limits, used, &copy, content.hash,
+			       &content.copied);
+		/* The original may have been written to while it was copied. */
+		if (r == 0)
+			r = check_build_id(copy, claimed, &content.build_id);
+		if (r < 0)
+			(void)store_forget(k->store_fd, NULL);
+	}
+	if (r == 0)
+		*ret_content = content;
+	return r;
 }
 
-/* Copy the object's original. It has no name in the store before the lock is held. */
+/* Give the copy its name. The lock is held. Return: 0, or negative errno; -EAGAIN: there is none, since
+ * the store had it, but it has just been swept. */
+static int name_copy(struct keep *k, const struct content *content)
+{
+	int r;
+
+	if (store_has(k->store_fd, content->hash)) {
+		if (content->copied > 0)
+			(void)store_forget(k->store_fd, NULL);
+		return 0;
+	}
+	if (content->copied == 0)
+		return -EAGAIN;
+	r = store_settle(k->store_fd, content->hash);
+	if (r == 0)
+		k->used += content->copied;
+	return r;
+}
+
+/* Copy the object's original, which is open at @fd or -1. It has no name in the store before the lock
+ * is held. */
 static void take_in(struct keep *k, struct object *object, int fd)
 {
 	_cleanup_(fd_closep) int original = fd;
-	char hash[SHA256_HEX_SIZE] = "";
-	struct buildid id = {};
-	struct spool_limits limits;
-	uint64_t copied = 0, used;
+	struct content content = {};
 	struct original which;
 	int r = 0;
 
-	(void)pthread_mutex_lock(&k->lock);
-	used = k->used;
-	limits = k->limits;
-	(void)pthread_mutex_unlock(&k->lock);
 	if (original < 0)
 		r = original_open(&object->mapped, &original, &which);
-	if (r == 0)
-		r = copy_in(k, original, &object->claimed, &limits, used, &id, hash, &copied);
-
-	(void)pthread_mutex_lock(&k->lock);
-	if (r == 0 && !store_has(k->store_fd, hash)) {
-		/* Without a copy: it was there, but has just been swept. */
-		r = copied > 0 ? store_settle(k->store_fd, hash) : -EAGAIN;
-		k->used += r == 0 ? copied : 0;
-	} else if (copied > 0) {
-		(void)store_forget(k->store_fd, NULL);
+	for (unsigned i = 0;; i++) {
+		if (r == 0)
+			r = copy_in(k, original, &object->claimed, &content);
+		(void)pthread_mutex_lock(&k->lock);
+		if (r == 0)
+			r = name_copy(k, &content);
+		if (r != -EAGAIN || i == TRIES)
+			break;
+		(void)pthread_mutex_unlock(&k->lock);
+		r = 0;
 	}
 	if (r == 0) {
-		object->build_id = id;
-		memcpy(object->sha256, hash, sizeof(hash));
+		object->build_id = content.build_id;
+		memcpy(object->sha256, content.hash, sizeof(content.hash));
 	}
 	object->error = r;
 	object->done = true;
@@ -464,11 +497,11 @@ int keep_wait(struct keep *keep, const struct object *object, const atomic_bool 
 
 	(void)pthread_mutex_lock(&keep->lock);
 	while (!(done = object->done) && !(cancel && atomic_load(cancel))) {
-		(void)clock_gettime(CLOCK_REALTIME, &until);
+		(void)clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += CANCEL_POLL_NS;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
-		(void)pthread_cond_timedwait(&keep->change, &keep->lock, &until);
+		(void)pthread_cond_clockwait(&keep->change, &keep->lock, CLOCK_MONOTONIC, &until);
 	}
 	(void)pthread_mutex_unlock(&keep->lock);
 	return done ? 0 : -ECANCELED;
