@@ -229,8 +229,9 @@ static int admit(struct control *c, int fd)
 	int r;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &size) < 0) {
+		r = -errno;
 		(void)fd_close(fd);
-		return -errno;
+		return r;
 	}
 	options.uid = ucred.uid;
 	options.pid = ucred.pid;

@@ -252,12 +252,15 @@ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope)
 	if (scope)
 		job->scope = *scope;
 	(void)snprintf(job->id, sizeof(job->id), "%s", id);
-	r = vec_push(&jobs->list, job);
+	r = vec_reserve(&jobs->list, 1);
+	if (r == 0)
+		r = sd_event_source_set_enabled(jobs->kick, SD_EVENT_ONESHOT);
 	if (r < 0) {
 		free(job);
 		return r;
 	}
-	return sd_event_source_set_enabled(jobs->kick, SD_EVENT_ONESHOT);
+	jobs->list.items[jobs->list.n++] = job; /* there is room */
+	return 0;
 }
 
 const struct job *jobs_find(const struct jobs *jobs, const char *id)

@@ -21,7 +21,7 @@ static void go_up(char *path)
 int plugin_find(char **ret_path)
 {
 	const char *from_env = getenv("PTD_EMU_SO");
-	_cleanup_(freep) char *beside = NULL;
+	_cleanup_(freep) char *path = NULL;
 	char self[PATH_MAX];
 	ssize_t n;
 
@@ -37,14 +37,18 @@ int plugin_find(char **ret_path)
 		return -errno;
 	self[n] = 0;
 	go_up(self);
-	if (asprintf(&beside, "%s/" NAME, self) < 0) {
-		beside = NULL;
+	if (asprintf(&path, "%s/" NAME, self) < 0) {
+		path = NULL;
 		return -ENOMEM;
 	}
-	if (access(beside, F_OK) == 0) {
-		*ret_path = TAKE(beside);
-		return 0;
+	if (access(path, F_OK) < 0) {
+		free(path);
+		go_up(self);
+		if (asprintf(&path, "%s/lib/ptd/" NAME, self) < 0) {
+			path = NULL;
+			return -ENOMEM;
+		}
 	}
-	go_up(self);
-	return asprintf(ret_path, "%s/lib/ptd/" NAME, self) < 0 ? -ENOMEM : 0;
+	*ret_path = TAKE(path);
+	return 0;
 }
