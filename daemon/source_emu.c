@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -55,7 +56,9 @@ struct source_emu {
 	size_t map_size;
 	uint64_t task_tail;
 	struct frozen frozen[EMU_CPUS_MAX];
-	struct writers writers;       /* seen in task records */
+	struct writers writers; /* seen in task records */
+
+	pthread_mutex_t lock;         /* of the next two: marked() is called by other threads */
 	struct mark marks[MARKS_MAX]; /* the latest ones */
 	size_t n_marks;               /* ever made */
 };
@@ -290,9 +293,11 @@ static bool active(struct source *source)
 static void mark(struct source *source)
 {
 	struct source_emu *e = emu(source);
-	struct mark *m = &e->marks[e->n_marks % MARKS_MAX];
+	struct mark *m;
 	const uint64_t self = (uint64_t)getpid() << 32 | (uint64_t)getpid();
 
+	(void)pthread_mutex_lock(&e->lock);
+	m = &e->marks[e->n_marks % MARKS_MAX];
 	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
 		struct emu_cpu *cpu = cpu_at(e, i);
 		uint64_t owner = 0;
@@ -308,24 +313,28 @@ static void mark(struct source *source)
 	}
 	m->time = now_ns();
 	e->n_marks++;
+	(void)pthread_mutex_unlock(&e->lock);
 }
 
 static void marked(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
 		   uint64_t *ret_switch_head)
 {
-	const struct source_emu *e = emu(source);
-	const size_t n = e->n_marks < MARKS_MAX ? e->n_marks : MARKS_MAX;
+	struct source_emu *e = emu(source);
+	size_t n;
 
 	*ret_aux_head = *ret_switch_head = 0;
+	(void)pthread_mutex_lock(&e->lock);
+	n = e->n_marks < MARKS_MAX ? e->n_marks : MARKS_MAX;
 	for (size_t i = 1; i <= n; i++) {
 		const struct mark *m = &e->marks[(e->n_marks - i) % MARKS_MAX];
 
 		if (m->time <= time) {
 			*ret_aux_head = m->heads[cpu].aux;
 			*ret_switch_head = m->heads[cpu].switches;
-			return;
+			break;
 		}
 	}
+	(void)pthread_mutex_unlock(&e->lock);
 }
 
 static struct source_status status(struct source *source)
@@ -354,6 +363,7 @@ static struct source *emu_free(struct source *source)
 	if (e->map)
 		(void)munmap(e->map, e->map_size);
 	e->fd = fd_close(e->fd);
+	(void)pthread_mutex_destroy(&e->lock);
 	free(e);
 	return NULL;
 }
@@ -408,6 +418,7 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 		.source = { .ops = &emu_ops, .facts = emuterms_facts(config) },
 		.layout = emuterms_layout(config),
 		.fd = -1,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
 	e->source.n_cpus = e->layout.n_cpus;
 
