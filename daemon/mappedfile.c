@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 
 /* Of a descriptor that only stands for a file, one to read it by. */
 static int reopen(int path_fd, int *ret_fd)
@@ -25,7 +24,6 @@ static int reopen(int path_fd, int *ret_fd)
 	return 0;
 }
 
-/* Not all file systems show the same device in both places, but all the same inode. */
 static bool may_be(const struct mappedfile *file, const struct stat *st)
 {
 	return file->build_id.size > 0 || file->ino == 0 || file->ino == st->st_ino;

@@ -9,7 +9,7 @@
  *
  * What is at a path is decided by whoever may write there, or may mount there; so a path leads to a
  * candidate only, which is opened without effect, and is taken if it is regular and the one that was
- * mapped, as far as is known: by its device and inode, or by its build-id.
+ * mapped, as far as is known: by its build-id, or else by its inode.
  */
 
 #include <stdbool.h>
@@ -24,8 +24,7 @@ struct mappedfile {
 	uint64_t start, end;
 	const char *path;
 	struct buildid build_id; /* size 0: not known */
-	uint32_t maj, min;       /* 0: not known, like the inode */
-	uint64_t ino;
+	uint64_t ino; /* 0: not known. Not all file systems show the same device in both */
 };
 
 /*

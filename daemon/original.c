@@ -54,8 +54,6 @@ static struct mappedfile claim_of(const struct record_mmap2 *mmap)
 		.end = mmap->addr + mmap->len,
 		.path = mmap->name,
 		.build_id = mmap->build_id,
-		.maj = mmap->maj,
-		.min = mmap->min,
 		.ino = mmap->ino,
 	};
 }

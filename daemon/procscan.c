@@ -202,12 +202,8 @@ static struct buildid build_id_of(struct procscan *s, const struct mapsline *l, 
 	if (known)
 		return known->build_id;
 	if (mappedfile_open(s->pid_fd,
-			    &(struct mappedfile){ .start = l->start,
-						  .end = l->end,
-						  .path = path,
-						  .maj = l->maj,
-						  .min = l->min,
-						  .ino = l->ino },
+			    &(struct mappedfile){
+				.start = l->start, .end = l->end, .path = path, .ino = l->ino },
 			    &fd, &id) == 0)
 		remember(s, l, &id);
 	return id;

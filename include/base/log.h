@@ -7,6 +7,9 @@
  * What the programs say to whoever runs them: one line a message on stderr, with the syslog level
  * in front ("<3>…") when stderr is the journal, so that systemd files it under the right priority.
  * Library code does not log; it returns.
+ *
+ * Names of files and threads, which anybody may choose, are in many messages: no control character
+ * goes out, or they could forge lines of the log, or speak to a terminal.
  */
 
 #include <errno.h>
@@ -31,6 +34,9 @@ _printf_(2, 3) static inline void log_at(int level, const char *format, ...)
 	errno = saved;
 	(void)vsnprintf(line, sizeof(line), format, ap);
 	va_end(ap);
+	for (char *c = line; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
 
 	if (getenv("JOURNAL_STREAM"))
 		fprintf(stderr, "<%d>%s\n", level, line);
