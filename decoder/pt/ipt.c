@@ -311,7 +311,7 @@ static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lo
 	};
 	e->flow.way = IPT_FLOW_ANYWHERE;
 	e->spin_insns = 0;
-	e->newer.n = 0;
+	e->newer.n = e->newer.n_standing = 0;
 	e->has_event = false;
 	if (!e->started || !recover(e, lost_from, &e->from))
 		e->from = sync_forward(e);

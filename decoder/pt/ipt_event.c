@@ -104,15 +104,16 @@ static bool take_pwrx(const struct ipt_engine *e, const struct pt_event *event,
 			  wake, ret_step);
 }
 
-/* One with an address may be ours: it stands for the end of a PEBS record. */
+/* One with an address may be ours: it stands for something else. */
 static bool take_exstop(struct ipt_engine *e, const struct pt_event *event,
 			struct engine_step *ret_step)
 {
-	const bool is_pebs = e->newer.n_addresses > 0 && !event->ip_suppressed;
+	struct ipt_newer_mark ours = { .kind = PTD_MARK_EXSTOP };
 
-	e->newer.n_addresses -= is_pebs;
-	return mark(e, event, is_pebs ? PTD_MARK_PEBS : PTD_MARK_EXSTOP, event->variant.exstop.ip,
-		    ret_step);
+	if (!event->ip_suppressed)
+		(void)ipt_newer_take_standing(&e->newer, event->variant.exstop.ip, &ours);
+	return mark_value(e, event, ours.kind, event->variant.exstop.ip, ours.value, ours.extra,
+			  ret_step);
 }
 
 /* Return: whether the event is an interruption, and of what address. */

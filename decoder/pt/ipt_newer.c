@@ -4,18 +4,25 @@
 
 #include <string.h>
 
-#define OPCODE_EXT 0x02
-#define EXT_CFE    0x13
-#define EXT_EVD    0x53
-#define EXT_OVF    0xf3
-#define EXT_BBP    0x63
-#define EXT_BEP    0x33
-#define EXT_BEP_IP 0xb3
-#define EXT_EXSTOP 0xe2 /* with an address, which is in the FUP that follows */
+#define OPCODE_EXT  0x02
+#define OPCODE_TRIG 0xd9
+#define EXT_CFE     0x13
+#define EXT_EVD     0x53
+#define EXT_OVF     0xf3
+#define EXT_BBP     0x63
+#define EXT_BEP     0x33
+#define EXT_BEP_IP  0xb3
+#define EXT_EXSTOP  0xe2 /* with an address, which is in the FUP that follows */
 
 #define BBP_SIZE 3
 #define CFE_SIZE 4
 #define EVD_SIZE 11
+
+#define TRIG_SIZE       3
+#define TRIG_SIZE_COUNT 5 /* with a count of instructions */
+#define TRIG_IP         0x80
+#define TRIG_COUNT      0x40
+#define TRIG_MORE       0x20
 
 /* Packets between one of ours and the one that it belongs to; more are not looked at. */
 #define BETWEEN_MAX 32
@@ -37,12 +44,22 @@ static bool is_flow(enum pt_packet_type type)
 	}
 }
 
+/* Return: the size of the TRIG packet at @p, or an error. */
+static int trig_size(const uint8_t *p, size_t left)
+{
+	const size_t size = left < TRIG_SIZE || !(p[1] & TRIG_COUNT) ? TRIG_SIZE : TRIG_SIZE_COUNT;
+
+	return left < size ? -pte_eos : (int)size;
+}
+
 int ipt_newer_look_ahead(struct pt_packet_unknown *unknown, const struct pt_config *config,
 			 const uint8_t *pos, void *context)
 {
 	(void)context;
 	unknown->packet = pos;
 	unknown->priv = NULL;
+	if (pos[0] == OPCODE_TRIG)
+		return trig_size(pos, (size_t)(config->end - pos));
 	if (config->end - pos < 2 || pos[0] != OPCODE_EXT)
 		return -pte_bad_opc;
 	switch (pos[1]) {
@@ -95,6 +112,35 @@ static void add(struct ipt_newer *newer, const struct ipt_newer_mark *mark)
 		newer->waiting[newer->n++] = *mark;
 }
 
+/* An EXSTOP with an address, that of the packet from @at on, stands for it. */
+static void stand(struct ipt_newer *newer, const struct ipt_newer_mark *mark,
+		  const struct pt_config *config, const uint8_t *at)
+{
+	struct ipt_newer_mark *last;
+
+	if (newer->n_standing == IPT_NEWER_MAX)
+		return;
+	last = &newer->standing[newer->n_standing++];
+	*last = *mark;
+	note_next(last, config, at);
+}
+
+bool ipt_newer_take_standing(struct ipt_newer *newer, uint64_t ip, struct ipt_newer_mark *ret_mark)
+{
+	for (size_t i = 0; i < newer->n_standing; i++) {
+		const struct ipt_newer_mark *mark = &newer->standing[i];
+
+		if (((mark->ip ^ ip) & mark->ip_mask) != 0)
+			continue;
+		*ret_mark = *mark;
+		/* What is before it was never reached. */
+		newer->n_standing -= i + 1;
+		memmove(newer->standing, mark + 1, newer->n_standing * sizeof(*mark));
+		return true;
+	}
+	return false;
+}
+
 static int take_cfe(struct ipt_newer *newer, const struct pt_config *config, const uint8_t *pos,
 		    size_t left)
 {
@@ -139,6 +185,37 @@ static int take_evd(struct ipt_newer *newer, const struct pt_config *config, con
 	return EVD_SIZE;
 }
 
+/*
+ * The FUP behind a trigger with an address is the trigger's: in the place of its count, which is 0 then,
+ * goes a packet that libipt knows, which has one as well.
+ */
+static int take_trig(struct ipt_newer *newer, const struct pt_config *config, const uint8_t *pos,
+		     size_t left)
+{
+	struct ipt_newer_mark mark = { .kind = PTD_MARK_TRIG };
+	const int size = trig_size(pos, left);
+	uint16_t count = 0;
+
+	if (size < 0 || !newer)
+		return size;
+	if (size == TRIG_SIZE_COUNT)
+		memcpy(&count, pos + TRIG_SIZE, sizeof(count));
+	mark.value = pos[2] | (pos[1] & TRIG_MORE ? PTD_TRIG_MORE : 0u);
+	if (!(pos[1] & TRIG_IP)) {
+		mark.extra = size == TRIG_SIZE_COUNT ? count + UINT64_C(1) : 0;
+		note_next(&mark, config, pos + size);
+		add(newer, &mark);
+		return size;
+	}
+	if (size != TRIG_SIZE_COUNT || count > 0)
+		return -pte_bad_packet;
+	/* They are writable: see engine_config.pt. */
+	memcpy((uint8_t *)(uintptr_t)pos + TRIG_SIZE, (const uint8_t[]){ OPCODE_EXT, EXT_EXSTOP },
+	       2);
+	stand(newer, &mark, config, pos + size);
+	return TRIG_SIZE;
+}
+
 /* Return: how many bytes at @p belong to a block whose items have @item_size bytes; 0: it is over. */
 static size_t block_part(const uint8_t *p, size_t left, size_t *item_size)
 {
@@ -170,7 +247,8 @@ size_t ipt_newer_block_size(const uint8_t *p, size_t left)
  * counts for the compression of those that follow, so it must stay, and needs a packet that it
  * belongs to.
  */
-static int take_blocks(struct ipt_newer *newer, const uint8_t *pos, size_t left)
+static int take_blocks(struct ipt_newer *newer, const struct pt_config *config, const uint8_t *pos,
+		       size_t left)
 {
 	/* They are writable: see engine_config.pt. */
 	uint8_t *p = (uint8_t *)(uintptr_t)pos;
@@ -186,7 +264,8 @@ static int take_blocks(struct ipt_newer *newer, const uint8_t *pos, size_t left)
 	} else if (left - at >= 2 && p[at] == OPCODE_EXT && p[at + 1] == EXT_BEP_IP) {
 		p[at + 1] = EXT_EXSTOP;
 		if (newer)
-			newer->n_addresses++;
+			stand(newer, &(struct ipt_newer_mark){ .kind = PTD_MARK_PEBS }, config,
+			      p + at + 2);
 	}
 	return BBP_SIZE;
 }
@@ -198,6 +277,8 @@ int ipt_newer_packet(struct pt_packet_unknown *unknown, const struct pt_config *
 
 	unknown->packet = pos;
 	unknown->priv = NULL;
+	if (pos[0] == OPCODE_TRIG)
+		return take_trig(context, config, pos, left);
 	if (left < 2 || pos[0] != OPCODE_EXT)
 		return -pte_bad_opc;
 	switch (pos[1]) {
@@ -206,7 +287,7 @@ int ipt_newer_packet(struct pt_packet_unknown *unknown, const struct pt_config *
 	case EXT_EVD:
 		return take_evd(context, config, pos, left);
 	case EXT_BBP:
-		return take_blocks(context, pos, left);
+		return take_blocks(context, config, pos, left);
 	default:
 		return -pte_bad_opc;
 	}

@@ -4,11 +4,11 @@
 /*
  * Newer
  *
- * The packets that libipt 2.0.5 does not know and hands to us: those of event trace (CFE, EVD) and of
- * PEBS via PT (BBP, BIP, BEP). What they say waits here until the instructions before it have been
- * given out.
+ * The packets that libipt 2.0.5 does not know and hands to us: those of event trace (CFE, EVD), of
+ * PEBS via PT (BBP, BIP, BEP) and of triggers (TRIG). What they say waits here until the instructions
+ * before it have been given out.
  *
- * Source: SDM volume 3, chapter "Intel Processor Trace", packet definitions.
+ * Source: SDM volume 3, chapter "Intel Processor Trace", packet definitions; of TRIG, libipt 2.2.
  */
 
 #include <intel-pt.h>
@@ -31,8 +31,11 @@ struct ipt_newer {
 		uint64_t ip, ip_mask; /* as far as its packet has it */
 	} waiting[IPT_NEWER_MAX];
 	size_t n;
-	bool is_told;         /* what the event is that libipt told of */
-	unsigned n_addresses; /* EXSTOP packets that stand for the end of a PEBS record */
+	bool is_told; /* what the event is that libipt told of */
+
+	/* What EXSTOP packets with an address stand for, in their order: ends of PEBS records, triggers. */
+	struct ipt_newer_mark standing[IPT_NEWER_MAX];
+	size_t n_standing;
 };
 
 /*
@@ -44,6 +47,9 @@ int ipt_newer_look_ahead(struct pt_packet_unknown *unknown, const struct pt_conf
 
 /* Return: bytes of the blocks of a PEBS record at @p, up to what ends them; 0 if none begins there. */
 size_t ipt_newer_block_size(const uint8_t *p, size_t left);
+
+/* Return: whether the EXSTOP packet with the address @ip stood for the mark @ret_mark; it is taken out. */
+bool ipt_newer_take_standing(struct ipt_newer *newer, uint64_t ip, struct ipt_newer_mark *ret_mark);
 
 /*
  * pt_config.decode.callback; its context is a struct ipt_newer, or NULL: then it only tells sizes.

@@ -41,6 +41,7 @@ const char *ptd_mark_kind_name(enum ptd_mark_kind kind)
 		[PTD_MARK_PWRE] = "pwre",       [PTD_MARK_PWRX] = "pwrx",
 		[PTD_MARK_EXSTOP] = "exstop",   [PTD_MARK_CFE] = "cfe",
 		[PTD_MARK_EVD] = "evd",         [PTD_MARK_PEBS] = "pebs",
+		[PTD_MARK_TRIG] = "trig",
 	};
 
 	return (size_t)kind < ARRAY_LEN(names) ? names[kind] : "unknown";

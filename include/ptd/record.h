@@ -115,6 +115,9 @@ enum ptd_mark_kind {
 	PTD_MARK_CFE,     /* event trace: enum ptd_cfe; vector */
 	PTD_MARK_EVD,     /* of the next of those: enum ptd_evd; the datum */
 	PTD_MARK_PEBS,    /* a PEBS record was among the packets, and passed over */
+	PTD_MARK_TRIG, /* triggers fired: which, a bit each, and PTD_TRIG_MORE; without @ip, how many
+			* instructions behind the last address or branch in the packets, + 1 (0:
+			* they do not say) */
 	_PTD_MARK_KINDS,
 };
 
@@ -124,6 +127,9 @@ enum ptd_tsx {
 	PTD_TSX_COMMIT,
 	PTD_TSX_ABORT,
 };
+
+/* Others fired, too, which are not told. */
+#define PTD_TRIG_MORE (1u << 8)
 
 /* Why a CPU woke: as the PWRX packet has it. */
 enum ptd_wake {

@@ -223,6 +223,19 @@ static void put_cfe(struct writer *w, struct line *line)
 	put(w, vector, 1);
 }
 
+static void put_trig(struct writer *w, struct line *line)
+{
+	const uint64_t triggers = number(line);
+	const uint8_t flags = (flag(line, "ip") ? 0x80 : 0) | (flag(line, "more") ? 0x20 : 0);
+	const bool counts = line->n_used < line->n;
+
+	put(w, 0xd9, 1);
+	put(w, flags | (counts ? 0x40 : 0), 1);
+	put(w, triggers, 1);
+	if (counts)
+		put(w, number(line), 2);
+}
+
 static void put_numbers(struct writer *w, struct line *line, uint64_t opcode, size_t opcode_size,
 			size_t size)
 {
@@ -279,6 +292,7 @@ static void put_packet(struct writer *w, const char *name, struct line *line)
 		{ "bbp", put_bbp },
 		{ "bip", put_bip },
 		{ "cfe", put_cfe },
+		{ "trig", put_trig },
 		{ "tma", put_tma },
 		{ "bytes", put_bytes },
 	};

@@ -21,6 +21,7 @@
  *	exstop [ip]
  *	bbp TYPE [4] · bip ID PAYLOAD (its size is that of the last bbp) · bep [ip]
  *	cfe TYPE VECTOR [ip] · evd TYPE PAYLOAD
+ *	trig TRIGGERS [ip] [more] [COUNT]
  *	bytes XX XX …
  */
 
