@@ -55,6 +55,9 @@ struct ptd_decoder {
 	size_t next_record; /* to be shown as an event */
 	struct ptd_event event;
 
+	char *complaint; /* of the trace's */
+	const char **complaints;
+
 	struct ptd_cpu_stats *cpu_stats;
 	struct ptd_stats stats;
 };
@@ -113,6 +116,31 @@ static const char *input_dir(const struct ptd_options *o)
 	return o->input && stat(o->input, &st) == 0 && S_ISDIR(st.st_mode) ? o->input : NULL;
 }
 
+/* The trace's complaint, and the timeline's. */
+static int collect_complaints(struct ptd_decoder *d, const char *name)
+{
+	const char *const *others;
+	size_t n, n_others;
+
+	others = timeline_complaints(d->timeline, &n_others);
+	d->complaints = calloc(n_others + 1, sizeof(*d->complaints));
+	if (!d->complaints)
+		return -ENOMEM;
+	n = 0;
+	if (d->trace->complaint) {
+		if (asprintf(&d->complaint, "%s: %s", name, d->trace->complaint) < 0) {
+			d->complaint = NULL;
+			return -ENOMEM;
+		}
+		d->complaints[n++] = d->complaint;
+	}
+	for (size_t i = 0; i < n_others; i++)
+		d->complaints[n++] = others[i];
+	d->info.complaints = d->complaints;
+	d->info.n_complaints = n;
+	return 0;
+}
+
 static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
 {
 	int r;
@@ -142,8 +170,7 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 						      : PTD_CLOCK_TSC;
 	d->info.realtime_offset_ns = d->trace->facts.realtime_offset_ns;
 	d->info.truncated_at = d->trace->truncated_at;
-	d->info.complaints = timeline_complaints(d->timeline, &d->info.n_complaints);
-	return 0;
+	return collect_complaints(d, o->input);
 }
 
 static int make_resolver(struct ptd_decoder *d, const struct ptd_options *o)
@@ -302,6 +329,8 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	for (size_t i = 0; i < decoder->n_lanes; i++)
 		lane_deinit(&decoder->lanes[i]);
 	free(decoder->lanes);
+	free(decoder->complaint);
+	free(decoder->complaints);
 	free(decoder->cpu_stats);
 	ipt_code_free(decoder->code);
 	cache_free(decoder->cache);

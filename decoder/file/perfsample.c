@@ -13,17 +13,10 @@
 
 #define BRANCH_ENTRY_SIZE 24
 
-static int skip(struct cursor *c, uint64_t size)
-{
-	struct cursor unused;
-
-	return size > cursor_left(c) ? -EBADMSG : cursor_get_sub(c, (size_t)size, &unused);
-}
-
 /* @n items of @size bytes each. */
 static int skip_many(struct cursor *c, uint64_t n, uint64_t size)
 {
-	return n > cursor_left(c) / size ? -EBADMSG : skip(c, n * size);
+	return n > cursor_left(c) / size ? -EBADMSG : cursor_skip(c, n * size);
 }
 
 uint64_t perfsample_id(struct cursor body, uint64_t sample_type)
@@ -34,7 +27,7 @@ uint64_t perfsample_id(struct cursor body, uint64_t sample_type)
 
 	if (!(sample_type & PERF_SAMPLE_IDENTIFIER) &&
 	    (!(sample_type & PERF_SAMPLE_ID) ||
-	     skip(&body, 8 * (uint64_t)__builtin_popcountll(before)) < 0))
+	     cursor_skip(&body, 8 * (uint64_t)__builtin_popcountll(before)) < 0))
 		return 0;
 	return cursor_get(&body, sizeof(id), &id) < 0 ? 0 : id;
 }
@@ -46,9 +39,9 @@ static int read_head(struct cursor *c, uint64_t type, struct perfsample *sample)
 	int r = 0;
 
 	if (type & PERF_SAMPLE_IDENTIFIER)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_IP)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_TID) {
 		r = r ?: cursor_get(c, sizeof(ids), ids);
 		sample->pid = r < 0 ? UINT32_MAX : ids[0];
@@ -57,17 +50,17 @@ static int read_head(struct cursor *c, uint64_t type, struct perfsample *sample)
 	if (type & PERF_SAMPLE_TIME)
 		r = r ?: cursor_get(c, sizeof(sample->time), &sample->time);
 	if (type & PERF_SAMPLE_ADDR)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_ID)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_STREAM_ID)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_CPU) {
 		r = r ?: cursor_get(c, sizeof(ids), ids);
 		sample->cpu = r < 0 ? UINT32_MAX : ids[0];
 	}
 	if (type & PERF_SAMPLE_PERIOD)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	return r;
 }
 
@@ -82,8 +75,8 @@ static int skip_read(struct cursor *c, uint64_t format)
 	uint64_t n;
 
 	if (!(format & PERF_FORMAT_GROUP))
-		return skip(c, 8 * (n_times + n_values));
-	return cursor_get(c, sizeof(n), &n) ?: skip(c, 8 * n_times) ?: skip_many(c, n, 8 * n_values);
+		return cursor_skip(c, 8 * (n_times + n_values));
+	return cursor_get(c, sizeof(n), &n) ?: cursor_skip(c, 8 * n_times) ?: skip_many(c, n, 8 * n_values);
 }
 
 static int skip_callchain(struct cursor *c)
@@ -93,11 +86,11 @@ static int skip_callchain(struct cursor *c)
 	return cursor_get(c, sizeof(n), &n) ?: skip_many(c, n, 8);
 }
 
-static int skip_raw(struct cursor *c)
+static int read_raw(struct cursor *c, struct cursor *ret_raw)
 {
 	uint32_t size;
 
-	return cursor_get(c, sizeof(size), &size) ?: skip(c, size);
+	return cursor_get(c, sizeof(size), &size) ?: cursor_get_sub(c, size, ret_raw);
 }
 
 static int skip_branches(struct cursor *c, uint64_t branch_sample_type)
@@ -107,7 +100,7 @@ static int skip_branches(struct cursor *c, uint64_t branch_sample_type)
 
 	r = cursor_get(c, sizeof(n), &n);
 	if (r == 0 && branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX)
-		r = skip(c, 8);
+		r = cursor_skip(c, 8);
 	if (r == 0)
 		r = skip_many(c, n, BRANCH_ENTRY_SIZE);
 	if (r == 0 && branch_sample_type & BRANCH_COUNTERS)
@@ -120,7 +113,7 @@ static int skip_regs(struct cursor *c, uint64_t mask)
 	uint64_t abi;
 	int r = cursor_get(c, sizeof(abi), &abi);
 
-	return r < 0 || !abi ? r : skip(c, 8 * (uint64_t)__builtin_popcountll(mask));
+	return r < 0 || !abi ? r : cursor_skip(c, 8 * (uint64_t)__builtin_popcountll(mask));
 }
 
 static int skip_stack(struct cursor *c)
@@ -128,22 +121,30 @@ static int skip_stack(struct cursor *c)
 	uint64_t size;
 	int r = cursor_get(c, sizeof(size), &size);
 
-	return r < 0 || !size ? r : skip(c, size) ?: skip(c, 8);
+	return r < 0 || !size ? r : cursor_skip(c, size) ?: cursor_skip(c, 8);
 }
 
-/* Everything between the head and the PT. */
-static int skip_middle(struct cursor *c, const struct perfattr *attr)
+/* Between the head and what tracepoints say, which is taken out. */
+static int read_middle(struct cursor *c, const struct perfattr *attr, struct cursor *ret_raw)
+{
+	int r = 0;
+
+	if (attr->sample_type & PERF_SAMPLE_READ)
+		r = r ?: skip_read(c, attr->read_format);
+	if (attr->sample_type & PERF_SAMPLE_CALLCHAIN)
+		r = r ?: skip_callchain(c);
+	if (attr->sample_type & PERF_SAMPLE_RAW)
+		r = r ?: read_raw(c, ret_raw);
+	return r;
+}
+
+/* Between that and the PT. */
+static int skip_rest(struct cursor *c, const struct perfattr *attr)
 {
 	const uint64_t type = attr->sample_type;
 	const uint64_t weights = type & (PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT);
 	int r = 0;
 
-	if (type & PERF_SAMPLE_READ)
-		r = r ?: skip_read(c, attr->read_format);
-	if (type & PERF_SAMPLE_CALLCHAIN)
-		r = r ?: skip_callchain(c);
-	if (type & PERF_SAMPLE_RAW)
-		r = r ?: skip_raw(c);
 	if (type & PERF_SAMPLE_BRANCH_STACK)
 		r = r ?: skip_branches(c, attr->branch_sample_type);
 	if (type & PERF_SAMPLE_REGS_USER)
@@ -151,46 +152,47 @@ static int skip_middle(struct cursor *c, const struct perfattr *attr)
 	if (type & PERF_SAMPLE_STACK_USER)
 		r = r ?: skip_stack(c);
 	if (weights)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_DATA_SRC)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_TRANSACTION)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_REGS_INTR)
 		r = r ?: skip_regs(c, attr->regs_intr);
 	if (type & PERF_SAMPLE_PHYS_ADDR)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_CGROUP)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_DATA_PAGE_SIZE)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	if (type & PERF_SAMPLE_CODE_PAGE_SIZE)
-		r = r ?: skip(c, 8);
+		r = r ?: cursor_skip(c, 8);
 	return r;
+}
+
+static int read_aux(struct cursor *c, struct cursor *ret_aux)
+{
+	uint64_t size;
+	int r = cursor_get(c, sizeof(size), &size);
+
+	if (r < 0)
+		return r;
+	return size > cursor_left(c) ? -EBADMSG : cursor_get_sub(c, (size_t)size, ret_aux);
 }
 
 int perfsample_read(struct cursor body, const struct perfattr *attr, struct perfsample *ret_sample)
 {
 	struct perfsample sample = { .pid = UINT32_MAX, .tid = UINT32_MAX, .cpu = UINT32_MAX };
-	uint64_t size = 0;
 	int r;
 
 	r = read_head(&body, attr->sample_type, &sample);
 	if (r < 0)
 		return r;
-	if (attr->sample_type & PERF_SAMPLE_AUX) {
-		r = skip_middle(&body, attr);
-		if (r == 0)
-			r = cursor_get(&body, sizeof(size), &size);
-		if (r < 0)
-			return r;
-		if (size > cursor_left(&body))
-			return -EBADMSG;
-		r = cursor_get_sub(&body, (size_t)size, &sample.aux);
-		if (r < 0)
-			return r;
-	}
-
-	*ret_sample = sample;
-	return 0;
+	if (attr->sample_type & (PERF_SAMPLE_AUX | PERF_SAMPLE_RAW))
+		r = read_middle(&body, attr, &sample.raw);
+	if (r == 0 && attr->sample_type & PERF_SAMPLE_AUX)
+		r = skip_rest(&body, attr) ?: read_aux(&body, &sample.aux);
+	if (r == 0)
+		*ret_sample = sample;
+	return r;
 }

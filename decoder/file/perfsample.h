@@ -21,7 +21,8 @@ struct perfsample {
 	uint32_t tid;
 	uint32_t cpu;
 	uint64_t time;
-	struct cursor aux; /* PT; borrowed; empty if there is none */
+	struct cursor raw; /* what a tracepoint says; borrowed, like aux; empty if there is none */
+	struct cursor aux; /* PT */
 };
 
 /* Return: the event id in the body of a sample of @sample_type; 0 if it has none. */

@@ -122,9 +122,19 @@ static int read_build_ids(struct perfstream *s, struct cursor body)
 	return 0;
 }
 
+static void read_tracepoints(struct perfstream *s, struct cursor body)
+{
+	/* What is missing is said if it is needed. */
+	if (!s->sched_switch.is_known)
+		(void)!tracepoint_find(body, &s->sched_switch);
+}
+
 int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body)
 {
 	switch (feature) {
+	case PERFABI_FEATURE_TRACING_DATA:
+		read_tracepoints(s, body);
+		return 0;
 	case PERFABI_FEATURE_CPUID:
 		read_cpuid(s, body);
 		return 0;
@@ -226,12 +236,17 @@ static int on_auxtrace(struct perfstream *s, const struct perfrec *rec, struct c
 	return truncated ? PERFREC_TRUNCATED : 0;
 }
 
-/* A sample that carries PT is a piece of its CPU's. */
+/* One that carries PT is a piece of its CPU's; what one of a tracepoint says is looked at in the end. */
 static int on_sample(struct perfstream *s, const struct perfrec *rec)
 {
 	const struct perfattr *attr = perfattrs_of_sample(&s->attrs, rec->body);
 	struct perfsample sample;
 
+	if (attr && attr->type == PERF_TYPE_TRACEPOINT) {
+		s->has_tracepoints = true;
+		if (add_record(s, rec) < 0)
+			return complain_memory(s);
+	}
 	if (!attr || !(attr->sample_type & PERF_SAMPLE_AUX))
 		return 0;
 	if (perfsample_read(rec->body, attr, &sample) < 0) {
@@ -274,14 +289,17 @@ static int on_compressed(struct perfstream *s, const struct perfrec *rec)
 }
 
 /* The bytes of what perf knows of tracepoints follow the record. */
-static int on_tracing_data(struct cursor *stream, const struct perfrec *rec)
+static int on_tracing_data(struct perfstream *s, struct cursor *stream, const struct perfrec *rec)
 {
-	struct cursor c = rec->body, unused;
+	struct cursor c = rec->body, body;
 	uint32_t size;
 
 	if (cursor_get(&c, sizeof(size), &size) < 0)
 		return 0;
-	return cursor_get_sub(stream, size, &unused) < 0 ? PERFREC_TRUNCATED : 0;
+	if (cursor_get_sub(stream, size, &body) < 0)
+		return PERFREC_TRUNCATED;
+	read_tracepoints(s, body);
+	return 0;
 }
 
 static int on_record(struct perfstream *s, const struct perfrec *rec, struct cursor *stream)
@@ -299,10 +317,14 @@ static int on_record(struct perfstream *s, const struct perfrec *rec, struct cur
 	case PERFABI_COMPRESSED2:
 		return on_compressed(s, rec);
 	case PERFABI_HEADER_TRACING_DATA:
-		return on_tracing_data(stream, rec);
+		return on_tracing_data(s, stream, rec);
 	case PERF_RECORD_SAMPLE:
 		return on_sample(s, rec);
 	case PERFABI_HEADER_BUILD_ID:
+		return add_record(s, rec) < 0 ? complain_memory(s) : 0;
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		s->has_switches = true;
 		return add_record(s, rec) < 0 ? complain_memory(s) : 0;
 	default:
 		if (rec->type < PERF_RECORD_MAX)
@@ -394,6 +416,42 @@ static uint64_t time_of_task_record(const struct trace_record *record)
 	return time;
 }
 
+/*
+ * Make of a tracepoint's sample what struct trace_record says of those of sched_switch. Who leaves is
+ * told twice: as the recorder sees the thread, and by its number for the kernel. If the two differ, the recorder
+ * is in a pid namespace, and then the number of who comes says nothing. (What runs last of a thread
+ * has no number for the recorder.)
+ *
+ * Return: 0; PERFREC_END if it is not used; -EBADMSG if it is too short.
+ */
+static int take_switch(const struct perfstream *s, struct trace_record *record,
+		       bool *ret_is_foreign)
+{
+	const struct cursor body = cursor_from(record->payload, record->payload_size);
+	const struct perfattr *attr = perfattrs_of_sample(&s->attrs, body);
+	struct perfsample sample;
+	struct cursor next;
+	uint32_t prev;
+	int r;
+
+	if (s->has_switches || !s->sched_switch.is_known || attr->config != s->sched_switch.id)
+		return PERFREC_END;
+	r = perfsample_read(body, attr, &sample);
+	if (r == 0)
+		r = tracepoint_read(&s->sched_switch, sample.raw, &prev, &next);
+	if (r < 0)
+		return r;
+
+	*ret_is_foreign = sample.tid != TRACE_NONE && sample.tid != prev;
+	record->time = sample.time;
+	record->cpu = sample.cpu;
+	record->pid = sample.pid;
+	record->tid = sample.tid;
+	record->payload = next.pos;
+	record->payload_size = cursor_left(&next);
+	return 0;
+}
+
 /* Return: 0, or -EBADMSG if the record is too short for its trailer. */
 static int take_trailer(const struct perfstream *s, struct trace_record *record)
 {
@@ -421,25 +479,64 @@ static int take_trailer(const struct perfstream *s, struct trace_record *record)
 	return 0;
 }
 
-/* The attrs are all known only now: in the pipe form they come as records. */
-static int finish_records(struct perfstream *s)
+/*
+ * The attrs, and what tracepoints there are, are all known only now: in the pipe form they come as records.
+ *
+ * Return: how many records are left.
+ */
+static size_t read_records(struct perfstream *s, struct trace_record *records, bool *ret_is_foreign)
 {
 	struct trace *trace = s->trace;
-	struct trace_record *records;
 	size_t n_kept = 0;
-	int r;
 
-	r = table_finish(&s->records);
-	records = s->records.items;
-	for (size_t i = 0; i < s->records.n && r == 0; i++) {
-		if (take_trailer(s, &records[i]) < 0)
-			trace->n_skipped++;
-		else
+	for (size_t i = 0; i < s->records.n; i++) {
+		const bool is_switch = records[i].type == PERF_RECORD_SAMPLE;
+		bool is_foreign = false;
+		const int r = is_switch ? take_switch(s, &records[i], &is_foreign)
+					: take_trailer(s, &records[i]);
+
+		*ret_is_foreign = *ret_is_foreign || is_foreign;
+		trace->n_skipped += r < 0;
+		trace->n_switch_samples += is_switch && r == 0;
+		if (r == 0)
 			records[n_kept++] = records[i];
 		if (i % TRACE_RECORDS_REST == 0) {
 			trace_rest_all(trace);
 			table_rest(&s->records);
 		}
+	}
+	return n_kept;
+}
+
+static size_t drop_switches(struct trace *trace, struct trace_record *records, size_t n)
+{
+	size_t n_kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (records[i].type != PERF_RECORD_SAMPLE)
+			records[n_kept++] = records[i];
+	trace->n_switch_samples = 0;
+	return n_kept;
+}
+
+static int finish_records(struct perfstream *s)
+{
+	struct trace *trace = s->trace;
+	bool is_foreign = false;
+	size_t n_kept = 0;
+	int r;
+
+	r = table_finish(&s->records);
+	if (r == 0)
+		n_kept = read_records(s, s->records.items, &is_foreign);
+	if (is_foreign) {
+		n_kept = drop_switches(trace, s->records.items, n_kept);
+		trace->complaint =
+		    "its samples of sched_switch are not used: they have the threads' "
+		    "numbers in another pid namespace than the recorder's";
+	} else if (s->has_tracepoints && !s->has_switches && !s->sched_switch.is_known) {
+		trace->complaint = "its samples of tracepoints are not used: it does not say what "
+				   "sched_switch, which tells who runs, looks like";
 	}
 	if (r == 0)
 		r = recsort(&s->records, n_kept, &trace->record_table);

@@ -20,6 +20,7 @@
 #include "decoder/file/expand.h"
 #include "decoder/file/perfattr.h"
 #include "decoder/file/trace.h"
+#include "decoder/file/tracepoint.h"
 #include "decoder/util/message.h"
 #include "decoder/util/vec.h"
 
@@ -45,6 +46,9 @@ struct perfstream {
 	struct auxtrace_info info;
 	uint64_t info_offset; /* of its record; 0: not seen */
 	bool has_samples;     /* that carry PT */
+	bool has_tracepoints; /* samples of them */
+	bool has_switches;    /* records that tell who runs */
+	struct tracepoint sched_switch;
 	VEC(struct auxpiece) pieces;
 	struct table records; /* of struct trace_record */
 	struct trace *trace;  /* what is being made */

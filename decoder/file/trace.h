@@ -26,6 +26,9 @@
 /*
  * One sideband record: any that the kernel makes, but samples; and PERFABI_HEADER_BUILD_ID, at time
  * 0, whose payload is that of a perf.data's build-id table.
+ *
+ * Of samples those of sched_switch, where there are no switch records: their payload is the tid, an int32_t,
+ * of the thread that comes to the CPU; the trailer's thread leaves it.
  */
 struct trace_record {
 	uint64_t time; /* ns on the recorder's clock; 0: before everything (perf's synthesized) */
@@ -102,6 +105,8 @@ struct trace {
 	struct table record_table; /* what they are in */
 	size_t n_skipped;          /* records too short for their trailer */
 	size_t n_unknown;          /* records of a type that is not known */
+	size_t n_switch_samples;   /* of the records */
+	const char *complaint; /* for the user: what of the file is not used, and why; or NULL */
 
 	/* 0: the file is whole. Else where it ends: its size, or the record that it ends in. */
 	uint64_t truncated_at;

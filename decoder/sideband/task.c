@@ -168,6 +168,15 @@ struct thread *tasks_find(const struct tasks *tasks, uint32_t pid, uint32_t tid)
 	return thread && thread->pid == pid ? thread : NULL;
 }
 
+uint32_t tasks_pid_of(const struct tasks *tasks, uint32_t tid)
+{
+	const struct thread *thread = find_thread(tasks, tid);
+
+	if (tid == 0)
+		return 0;
+	return thread ? thread->pid : PTD_ID_UNKNOWN;
+}
+
 /* Note what @thread is from @time on. */
 static int add_life(struct tasks *tasks, const struct thread *thread, uint64_t time)
 {

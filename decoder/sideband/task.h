@@ -75,6 +75,9 @@ _must_check_ int tasks_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, u
 /* Return: what is known of @tid, as above; NULL if it is not a thread of @pid. */
 struct thread *tasks_find(const struct tasks *tasks, uint32_t pid, uint32_t tid);
 
+/* Return: the process of thread @tid; PTD_ID_UNKNOWN if it is not known. */
+uint32_t tasks_pid_of(const struct tasks *tasks, uint32_t tid);
+
 /* Return: what process @pid has mapped; NULL if it is not known. */
 const struct space *tasks_space(const struct tasks *tasks, uint32_t pid);
 

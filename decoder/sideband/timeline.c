@@ -18,6 +18,7 @@ struct cpu {
 	bool placed;        /* something was said of it already */
 	uint64_t placed_at; /* its last stay begins */
 	uint64_t heard_at;  /* time of the last record that was made on it */
+	uint32_t came;      /* the tid that a sample says came last; PTD_ID_UNKNOWN: none does */
 	uint32_t pid;
 	uint32_t tid;
 	const struct space *space;
@@ -29,6 +30,7 @@ struct timeline {
 	struct map by_cpu;   /* number → index into cpus, which is its owner number in stays */
 	struct tracks stays; /* by cpu */
 	bool switches_apart; /* LOST is not about them */
+	bool samples_linked; /* those of a CPU tell of all who ran there */
 	size_t n_skipped;
 };
 
@@ -41,7 +43,7 @@ static int get_cpu(struct timeline *tl, uint32_t number, uint32_t *ret_index)
 		r = map_put(&tl->by_cpu, number, tl->cpus.n);
 		if (r < 0)
 			return r;
-		r = vec_push(&tl->cpus, {});
+		r = vec_push(&tl->cpus, { .came = PTD_ID_UNKNOWN });
 		if (r < 0)
 			return r;
 	}
@@ -78,6 +80,22 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 	cpu->tid = tid;
 	cpu->space = item.space;
 	return tracks_add(&tl->stays, &item);
+}
+
+/* From @time on, nobody knows who runs on the CPU. */
+static int place_nobody(struct timeline *tl, uint32_t index, uint64_t time)
+{
+	struct cpu *cpu = &tl->cpus.items[index];
+
+	cpu->placed = true;
+	cpu->placed_at = time;
+	cpu->pid = cpu->tid = cpu->came = PTD_ID_UNKNOWN;
+	cpu->space = NULL;
+	return tracks_add(&tl->stays, &(struct track_item){ .start = time,
+							    .owner = index,
+							    .pid = PTD_ID_UNKNOWN,
+							    .tid = PTD_ID_UNKNOWN,
+							    .comm = "" });
 }
 
 /*
@@ -172,7 +190,46 @@ static int on_itrace_start(struct timeline *tl, const struct trace_record *recor
 	if (record->cpu == TRACE_NONE || cursor_get(&c, sizeof(ids), ids) < 0)
 		return TASKS_SKIPPED;
 	r = get_cpu(tl, record->cpu, &index);
-	return r < 0 ? r : place(tl, index, ids[0], ids[1], record->time);
+	if (r < 0)
+		return r;
+	tl->cpus.items[index].came = PTD_ID_UNKNOWN;
+	return place(tl, index, ids[0], ids[1], record->time);
+}
+
+/*
+ * The trailer's thread leaves. Only the number of who comes is told: if its process is not known, that is as good
+ * as nothing until it leaves.
+ */
+static int on_sample(struct timeline *tl, const struct trace_record *record)
+{
+	struct cursor c = cursor_from(record->payload, record->payload_size);
+	uint32_t next, pid, index;
+	struct cpu *cpu;
+	int r;
+
+	if (record->cpu == TRACE_NONE || cursor_get(&c, sizeof(next), &next) < 0)
+		return TASKS_SKIPPED;
+	r = get_cpu(tl, record->cpu, &index);
+	if (r < 0)
+		return r;
+
+	cpu = &tl->cpus.items[index];
+	if (!cpu->placed)
+		r = place_before(tl, index, record->pid, record->tid, record->time);
+	else if (record->tid != PTD_ID_UNKNOWN && cpu->tid == PTD_ID_UNKNOWN &&
+		 cpu->came == record->tid)
+		r = place(tl, index, record->pid, record->tid, cpu->placed_at);
+	else if (record->tid != PTD_ID_UNKNOWN && cpu->tid != PTD_ID_UNKNOWN &&
+		 cpu->tid != record->tid)
+		r = place_nobody(tl, index, cpu->placed_at);
+	if (r < 0)
+		return r;
+
+	pid = tasks_pid_of(&tl->tasks, next);
+	r = place(tl, index, pid, pid == PTD_ID_UNKNOWN ? PTD_ID_UNKNOWN : next, record->time);
+	cpu->came = next;
+	cpu->placed_at = record->time;
+	return r;
 }
 
 /*
@@ -248,21 +305,14 @@ static int on_lost(struct timeline *tl, const struct trace_record *record)
 	if (r < 0)
 		return r;
 	cpu = &tl->cpus.items[index];
+	cpu->came = PTD_ID_UNKNOWN;
 	if (cpu->placed && cpu->tid == PTD_ID_UNKNOWN)
 		return 0;
 	since = cpu->heard_at > cpu->placed_at ? cpu->heard_at : cpu->placed_at;
 	/* What the last record says held at least at its own time. */
 	if (cpu->placed)
 		since = since < record->time ? since + 1 : record->time;
-	cpu->placed = true;
-	cpu->placed_at = since;
-	cpu->pid = cpu->tid = PTD_ID_UNKNOWN;
-	cpu->space = NULL;
-	return tracks_add(&tl->stays, &(struct track_item){ .start = since,
-							    .owner = index,
-							    .pid = PTD_ID_UNKNOWN,
-							    .tid = PTD_ID_UNKNOWN,
-							    .comm = "" });
+	return place_nobody(tl, index, since);
 }
 
 /* Note that @record was made. */
@@ -286,6 +336,8 @@ static int on_record(struct timeline *tl, const struct trace_record *record)
 		return on_switch_cpu_wide(tl, record);
 	case PERF_RECORD_SWITCH:
 		return on_switch(tl, record);
+	case PERF_RECORD_SAMPLE:
+		return on_sample(tl, record);
 	case PERF_RECORD_ITRACE_START:
 		return on_itrace_start(tl, record);
 	case PERF_RECORD_COMM:
@@ -308,6 +360,52 @@ static int on_record(struct timeline *tl, const struct trace_record *record)
 
 /* The timeline. */
 
+/* Does each sample of sched_switch name as leaving who came with the one before it on its CPU? */
+static int look_at_samples(struct timeline *tl, const struct trace *trace)
+{
+	struct map came = {}; /* CPU → tid */
+	int r = 0;
+
+	tl->samples_linked = true;
+	for (size_t i = 0; r == 0 && trace->n_switch_samples > 0 && i < trace->n_records; i++) {
+		const struct trace_record *record = &trace->records[i];
+		const uint64_t *before = map_get(&came, record->cpu);
+		struct cursor c = cursor_from(record->payload, record->payload_size);
+		uint32_t next = PTD_ID_UNKNOWN;
+
+		if (record->type == PERF_RECORD_SAMPLE) {
+			if (before && *before != record->tid && *before != PTD_ID_UNKNOWN &&
+			    record->tid != PTD_ID_UNKNOWN)
+				tl->samples_linked = false;
+			(void)!cursor_get(&c, sizeof(next), &next);
+			r = map_put(&came, record->cpu, next);
+		} else if (record->type == PERF_RECORD_LOST ||
+			   (record->type == PERF_RECORD_COMM &&
+			    record->misc & PERF_RECORD_MISC_COMM_EXEC)) {
+			/* An exec may give the thread another number. */
+			r = map_put(&came, record->cpu, PTD_ID_UNKNOWN);
+		}
+		if (i % TRACE_RECORDS_REST == 0)
+			trace_rest_all(trace);
+	}
+	map_deinit(&came);
+	return r;
+}
+
+/* No sample is there to say that who came last stayed. */
+static int end_samples(struct timeline *tl)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && !tl->samples_linked && i < tl->cpus.n; i++) {
+		const struct cpu *cpu = &tl->cpus.items[i];
+
+		if (cpu->came != PTD_ID_UNKNOWN && cpu->tid != PTD_ID_UNKNOWN)
+			r = place_nobody(tl, i, cpu->placed_at);
+	}
+	return r;
+}
+
 int timeline_new(const struct trace *trace, struct objects *objects, struct timeline **ret_timeline)
 {
 	_cleanup_(timeline_freep) struct timeline *tl = calloc(1, sizeof(*tl));
@@ -318,6 +416,8 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 	tracks_init(&tl->stays);
 	tl->switches_apart = trace->facts.switches_apart;
 	r = tasks_init(&tl->tasks, trace, objects);
+	if (r == 0)
+		r = look_at_samples(tl, trace);
 	if (r < 0)
 		return r;
 
@@ -336,6 +436,8 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 			return r;
 	}
 	r = jits_apply(&tl->tasks.jits, UINT64_MAX);
+	if (r == 0)
+		r = end_samples(tl);
 	if (r < 0)
 		return r;
 

@@ -8,7 +8,9 @@
  * space. Built once from a trace's records; then asked by CPU and time.
  *
  * Rules: SWITCH_CPU_WIDE, SWITCH and ITRACE_START say who runs on a CPU from their time on; LOST says
- * that since the record before it that was made there, nobody knows. A FORK
+ * that since the record before it that was made there, nobody knows. So does a sample of sched_switch if
+ * the next one names another thread as the one that leaves; and if there is such a pair, the last of each
+ * CPU says nothing of what comes after it: the event is that of some tasks, and does not see others go. A FORK
  * makes a task; with the parent's pid it is a thread and shares the space, else the space is a copy
  * at that time. COMM with the exec bit begins an empty space. EXIT ends a task. MMAP and MMAP2 of
  * executable code map an object; those of a jitdump begin what it tells of (see jit.h).

@@ -45,6 +45,7 @@ struct perfabi_header {
 };
 
 enum perfabi_feature {
+	PERFABI_FEATURE_TRACING_DATA = 1,
 	PERFABI_FEATURE_BUILD_ID = 2,
 	PERFABI_FEATURE_HOSTNAME = 3,
 	PERFABI_FEATURE_OSRELEASE = 4,

@@ -257,7 +257,7 @@ struct ptd_info {
 	enum ptd_clock clock;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME = t + this; 0 if it was not recorded */
 	uint64_t truncated_at; /* offset of the record in which the file ends; 0: it is whole */
-	/* In words: files beside the data that could not be used, or not wholly, and why. */
+	/* In words: files beside the data, or part of these, that could not be used, and why. */
 	const char *const *complaints;
 	size_t n_complaints;
 };

@@ -32,6 +32,8 @@
  *	mmap1 START SIZE OFFSET NAME    the same in the older record
  *	in [PID/TID] · out [PID/TID]    the trailer's thread comes or goes; the other one
  *	enter · leave                   the same in a SWITCH, which names no other one
+ *	sched TID [PREV]                the trailer's thread makes room for another, in a sample of sched_switch
+ *	                                (of a thread with the number PREV, if that is another)
  *	aux OFFSET SIZE FLAGS           hexadecimal
  *	record TYPE[/MISC] WORD … ["TEXT"]
  *	                                any other: its type, decimal, and misc, hexadecimal; 64-bit words

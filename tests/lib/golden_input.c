@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/perfsched.h"
 
 static int complain(int error, const char *what)
 {
@@ -140,6 +141,16 @@ static int put_switch(struct perfbuild *b, bool out, const char *text)
 	return 0;
 }
 
+static int put_sched(struct perfbuild *b, const char *text, uint32_t tid)
+{
+	uint32_t next, prev = tid;
+
+	if (sscanf(text, "%" SCNu32 " %" SCNu32, &next, &prev) < 1)
+		return -EINVAL;
+	perfsched_sample(b, prev, next);
+	return 0;
+}
+
 static int put_fork(struct perfbuild *b, const char *text, uint32_t ppid, uint32_t ptid)
 {
 	uint32_t pid, tid;
@@ -176,6 +187,8 @@ static int put_record(struct perfbuild *b, const char *dir, const char *line)
 		return put_switch(b, what[0] == 'o', line);
 	else if (strcmp(what, "enter") == 0 || strcmp(what, "leave") == 0)
 		perfbuild_switch(b, what[0] == 'l');
+	else if (strcmp(what, "sched") == 0)
+		return put_sched(b, line, tid);
 	else if (strcmp(what, "aux") == 0)
 		return put_aux(b, line);
 	else if (strcmp(what, "record") == 0)
@@ -243,12 +256,17 @@ static int write_perfdata(const struct golden *g, const char *dir, const char *p
 {
 	_cleanup_(freep) struct perfbuild *b = malloc(sizeof(*b));
 	_cleanup_(freep) char *lines = strdup(g->records);
+	uint8_t formats[4096];
 
 	if (!b || !lines)
 		return -ENOMEM;
 	perfbuild_begin(b, false);
 	set_slots(b, g);
 	set_attrs(b, g);
+	if (strstr(lines, " sched "))
+		perfsched_begin(b, formats, perfsched_formats(formats));
+	if (strstr(lines, " sched ") && !strstr(lines, " in "))
+		set_slot(b, PERFABI_PT_HAVE_SCHED_SWITCH, 1);
 	for (char *rest, *line = strtok_r(lines, "\n", &rest); line;
 	     line = strtok_r(NULL, "\n", &rest))
 		if (put_record(b, dir, line) < 0)

@@ -124,9 +124,16 @@ void perfbuild_end(struct perfbuild *b)
 	if (b->pipe)
 		return;
 	memcpy(b->bytes + offsetof(struct perfabi_header, data.size), &size, sizeof(size));
+	if (b->tracing) {
+		b->bytes[offsetof(struct perfabi_header, features)] |=
+		    1u << PERFABI_FEATURE_TRACING_DATA;
+		put_u64(b, b->size + 2 * sizeof(struct perfabi_section) + sizeof(cpuid));
+		put_u64(b, b->tracing_size);
+	}
 	put_u64(b, b->size + sizeof(struct perfabi_section));
 	put_u64(b, sizeof(cpuid));
 	put(b, &cpuid, sizeof(cpuid));
+	put(b, b->tracing, b->tracing_size);
 }
 
 void perfbuild_at(struct perfbuild *b, uint64_t time, uint32_t cpu, uint32_t pid, uint32_t tid)

@@ -11,7 +11,7 @@
  *	120	attr 0: Intel PT (type 6); its ids section
  *	248	attr 1: dummy; its ids section
  *	376	data section: AUXTRACE_INFO, then what the caller adds
- *		feature table, CPUID
+ *		feature table, tracing data (see perfsched.h), CPUID
  *
  * In the pipe form the attrs and the feature are records.
  */
@@ -39,6 +39,10 @@ struct perfbuild {
 	size_t size;
 	bool pipe;
 	struct perfabi_trailer trailer; /* of the records that follow */
+
+	/* The formats of tracepoints, borrowed; NULL: the file has none. */
+	const void *tracing;
+	size_t tracing_size;
 };
 
 /* Begin a file; the trailer is all zero but for the id, 2. */

@@ -19,6 +19,9 @@
 #include "decoder/file/auxtrace.h"
 #include "decoder/file/perfdata.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/perfsched.h"
+
+#define NO UINT32_MAX
 
 static struct perfbuild b;
 
@@ -336,6 +339,71 @@ static void record_shorter_than_its_trailer(void **state)
 	trace = parse_good(&bytes);
 	assert_int_equal(trace->n_records, 1);
 	assert_int_equal(trace->n_skipped, 1);
+}
+
+/* Samples of sched_switch: what becomes of them, and what the user is told. */
+static void switch_samples(void **state)
+{
+	static const struct {
+		const char *name;
+		bool pipe, has_formats, has_switch;
+		uint32_t prev, tid;
+		size_t raw_size; /* as stated */
+		size_t n_samples, n_skipped;
+		const char *complaint; /* part of it */
+	} rows[] = {
+		{ "file form", false, true, false, 11, 11, 68, 1, 0, NULL },
+		{ "pipe form", true, true, false, 11, 11, 68, 1, 0, NULL },
+		{ "its last run has no number", false, true, false, 11, NO, 68, 1, 0, NULL },
+		{ "beside a switch record", false, true, true, 11, 11, 68, 0, 0, NULL },
+		{ "no formats", false, false, false, 11, 11, 68, 0, 0, "what sched_switch" },
+		{ "nor needed", false, false, true, 11, 11, 68, 0, 0, NULL },
+		{ "of another namespace", false, true, false, 5011, 11, 68, 0, 0, "namespace" },
+		{ "too short", false, true, false, 11, 11, 59, 0, 1, NULL },
+		{ "beyond its record", false, true, false, 11, 11, 69, 0, 1, NULL },
+	};
+	uint8_t formats[4096];
+	const size_t size = perfsched_formats(formats);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+		size_t n = 0, at;
+		uint32_t next;
+
+		print_message("  %s\n", rows[i].name);
+		perfbuild_begin(&b, rows[i].pipe);
+		perfsched_begin(&b, rows[i].has_formats ? formats : NULL, size);
+		perfbuild_at(&b, 70, 3, 10, rows[i].tid);
+		at = b.size;
+		perfsched_sample(&b, rows[i].prev, 12);
+		b.bytes[at + 48] = (uint8_t)rows[i].raw_size;
+		if (rows[i].has_switch)
+			perfbuild_switch(&b, true);
+		perfbuild_end(&b);
+
+		trace = parse_good(&bytes);
+		for (size_t k = 0; k < trace->n_records; k++) {
+			const struct trace_record *r = &trace->records[k];
+
+			if (r->type != PERF_RECORD_SAMPLE)
+				continue;
+			n++;
+			assert_true(r->time == 70 && r->cpu == 3 && r->pid == 10);
+			assert_int_equal(r->tid, rows[i].tid);
+			assert_int_equal(r->payload_size, 4);
+			memcpy(&next, r->payload, 4);
+			assert_int_equal(next, 12);
+		}
+		assert_int_equal(n, rows[i].n_samples);
+		assert_int_equal(trace->n_switch_samples, rows[i].n_samples);
+		assert_int_equal(trace->n_skipped, rows[i].n_skipped);
+		if (!rows[i].complaint)
+			assert_null(trace->complaint);
+		else
+			assert_non_null(strstr(trace->complaint, rows[i].complaint));
+	}
 }
 
 /* At whatever byte the file is cut off: an error that says so, or what was whole. */
@@ -754,6 +822,7 @@ int main(void)
 		cmocka_unit_test(compressed_too_well),
 		cmocka_unit_test(samples),
 		cmocka_unit_test(samples_spoiled),
+		cmocka_unit_test(switch_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,12 +24,28 @@
 #include "decoder/sideband/timeline.h"
 #include "ptd/record.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/perfsched.h"
 #include "tests/lib/tempdir.h"
 
 #define NO UINT32_MAX
 
 struct event {
-	enum { END, OUT, IN, LEAVE, ENTER, ITRACE, FORK, EXIT, COMM, EXEC, MAP, IDS } kind;
+	enum {
+		END,
+		OUT,
+		IN,
+		LEAVE,
+		ENTER,
+		ITRACE,
+		FORK,
+		EXIT,
+		COMM,
+		EXEC,
+		MAP,
+		IDS,
+		SCHED,
+		LOST
+	} kind;
 	uint64_t time;
 	uint32_t cpu, pid, tid; /* trailer; and the subject of COMM, EXIT, MAP */
 	uint32_t pid2, tid2;    /* next, prev, started or forked task */
@@ -93,6 +109,12 @@ static void add(const struct event *e)
 	case IDS:
 		add_build_id();
 		break;
+	case SCHED:
+		perfsched_sample(&b, e->tid, e->tid2);
+		break;
+	case LOST:
+		perfbuild_lost(&b, 1);
+		break;
 	case END:
 		break;
 	}
@@ -106,10 +128,12 @@ struct made {
 
 static struct made make(const struct event *events)
 {
+	uint8_t formats[4096];
 	struct made m = {};
 	char *message = NULL;
 
 	perfbuild_begin(&b, false);
+	perfsched_begin(&b, formats, perfsched_formats(formats));
 	for (const struct event *e = events; e->kind != END; e++)
 		add(e);
 	perfbuild_end(&b);
@@ -393,6 +417,79 @@ static void cpus(void **state)
 	run(rows, ARRAY_LEN(rows), timeline_at);
 }
 
+/* Who comes is told by a tid alone. */
+static void samples(void **state)
+{
+	static const struct row rows[] = {
+		{ "of processes that are known",
+		  { { COMM, 0, 0, 7, 7, 0, 0, "one" },
+		    { FORK, 0, 0, 7, 7, 7, 8, NULL },
+		    { SCHED, 5, 0, 7, 7, 0, 8, NULL },
+		    { SCHED, 6, 0, 7, 8, 0, 0, NULL },
+		    { SCHED, 9, 0, 0, 0, 0, 7, NULL } },
+		  0,
+		  "0:7/7(one)[] 5:7/8(one)[] 6:0/0 9:7/7(one)[]",
+		  0 },
+		{ "whose it is is told when it leaves",
+		  { { SCHED, 5, 0, 0, 0, 0, 8, NULL }, { SCHED, 6, 0, 7, 8, 0, 0, NULL } },
+		  0,
+		  "0:0/0 5:7/8[] 6:0/0",
+		  0 },
+		{ "and never is that of one that stays",
+		  { { SCHED, 5, 0, 0, 0, 0, 8, NULL } },
+		  0,
+		  "0:0/0 5:?",
+		  0 },
+		{ "two that are not known, one after the other",
+		  { { SCHED, 5, 0, 0, 0, 0, 8, NULL },
+		    { SCHED, 6, 0, NO, NO, 0, 9, NULL },
+		    { SCHED, 8, 0, 9, 9, 0, 0, NULL } },
+		  0,
+		  "0:0/0 5:? 6:9/9[] 8:0/0",
+		  0 },
+		{ "records were lost between",
+		  { { SCHED, 5, 0, 0, 0, 0, 8, NULL },
+		    { LOST, 6, 0, 0, 0, 0, 0, NULL },
+		    { SCHED, 8, 0, 7, 8, 0, 0, NULL } },
+		  0,
+		  "0:0/0 5:? 8:0/0",
+		  0 },
+		{ "another leaves than came",
+		  { { COMM, 0, 0, 7, 7, 0, 0, "one" },
+		    { SCHED, 5, 0, 0, 0, 0, 7, NULL },
+		    { SCHED, 6, 0, 7, 7, 0, 0, NULL },
+		    { SCHED, 8, 0, 7, 7, 0, 0, NULL } },
+		  0,
+		  "0:0/0 5:7/7(one)[] 6:? 8:?",
+		  0 },
+		{ "on another CPU, too: then the last one says nothing",
+		  { { COMM, 0, 0, 7, 7, 0, 0, "one" },
+		    { SCHED, 5, 1, 7, 7, 0, 0, NULL },
+		    { SCHED, 6, 1, 7, 7, 0, 0, NULL },
+		    { SCHED, 7, 0, 0, 0, 0, 7, NULL },
+		    { SCHED, 8, 0, 7, 7, 0, 0, NULL } },
+		  0,
+		  "0:0/0 7:7/7(one)[] 8:?",
+		  0 },
+		{ "an exec gives it another number",
+		  { { FORK, 0, 0, 7, 7, 7, 8, NULL },
+		    { SCHED, 5, 0, 0, 0, 0, 8, NULL },
+		    { EXEC, 6, 0, 7, 7, 0, 0, "two" },
+		    { SCHED, 8, 0, 7, 7, 0, 0, NULL } },
+		  0,
+		  "0:0/0 5:7/8[] 6:7/7(two)[] 8:0/0",
+		  0 },
+		{ "beside switch records they are not looked at",
+		  { { OUT, 5, 0, 9, 9, 7, 8, NULL }, { SCHED, 5, 0, 9, 9, 0, 1, NULL } },
+		  0,
+		  "0:9/9[] 5:7/8[]",
+		  0 },
+	};
+
+	(void)state;
+	run(rows, ARRAY_LEN(rows), timeline_at);
+}
+
 static void threads(void **state)
 {
 	static const struct row rows[] = {
@@ -616,7 +713,7 @@ int main(void)
 		cmocka_unit_test(cpus),      cmocka_unit_test(threads),
 		cmocka_unit_test(only_code), cmocka_unit_test(build_ids),
 		cmocka_unit_test(any_order), cmocka_unit_test(vdso),
-		cmocka_unit_test(memory),
+		cmocka_unit_test(memory),    cmocka_unit_test(samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
