@@ -10,7 +10,14 @@
 
 #include "tests/lib/packets.h"
 
-enum section { SECTION_NONE, SECTION_CODE, SECTION_PT, SECTION_RECORDS, SECTION_EXPECT };
+enum section {
+	SECTION_NONE,
+	SECTION_CODE,
+	SECTION_PT,
+	SECTION_RECORDS,
+	SECTION_MANIFEST,
+	SECTION_EXPECT
+};
 
 static int append_text(char **text, const char *line)
 {
@@ -67,6 +74,8 @@ static int read_line(struct golden *g, enum section section, const char *line)
 		return read_packet(&g->pt[g->n_pt - 1], line);
 	case SECTION_RECORDS:
 		return append_text(&g->records, line);
+	case SECTION_MANIFEST:
+		return append_text(&g->manifest, line);
 	case SECTION_EXPECT:
 		return append_text(&g->expect, line);
 	default:
@@ -136,6 +145,8 @@ static int begin_section(struct golden *g, char *line, enum section *ret_section
 		*ret_section = SECTION_PT;
 	} else if (strcmp(line, "records") == 0) {
 		*ret_section = SECTION_RECORDS;
+	} else if (strcmp(line, "manifest") == 0) {
+		*ret_section = SECTION_MANIFEST;
 	} else if (strcmp(line, "expect") == 0) {
 		*ret_section = SECTION_EXPECT;
 	} else {
@@ -193,6 +204,7 @@ struct golden *golden_free(struct golden *golden)
 	if (!golden)
 		return NULL;
 	free(golden->records);
+	free(golden->manifest);
 	free(golden->expect);
 	free(golden);
 	return NULL;

@@ -21,6 +21,7 @@
  *	pt tid TID [OFFSET]     or the thread's
  *	records                 sideband: with this section the input is a perf.data file, else a
  *	                        bare stream
+ *	manifest                key=value lines: the perf.data is that of a snapshot of ptd, which says so
  *	expect                  the transcript, see transcript.h; its instructions may be broken into lines
  *	                        at will
  *
@@ -73,7 +74,8 @@ struct golden {
 	uint32_t cpuid_15_eax, cpuid_15_ebx;
 	struct golden_piece code[GOLDEN_PIECES_MAX], pt[GOLDEN_PIECES_MAX];
 	size_t n_code, n_pt;
-	char *records; /* lines; NULL: a bare stream */
+	char *records;  /* lines; NULL: a bare stream */
+	char *manifest; /* lines; NULL: no snapshot of ptd */
 	char *expect;
 };
 

@@ -3,10 +3,14 @@
 #include "tests/lib/golden_input.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "decoder/util/sha256.h"
+#include "ptd/snapshot.h"
 #include "tests/lib/perfbuild.h"
 #include "tests/lib/perfsched.h"
 
@@ -293,6 +297,41 @@ static int write_code(const struct golden *g, const char *dir, struct golden_inp
 	return 0;
 }
 
+static int hash(const char *path, char ret_hex[static SHA256_HEX_SIZE])
+{
+	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t size;
+
+	return fd < 0 ? complain(-errno, path) : sha256_fd(fd, ret_hex, &size);
+}
+
+/* The directory of a snapshot: its perf.data, its manifest, and their sums. */
+static int write_snapshot(const struct golden *g, const char *dir, const char *path)
+{
+	static const char *const names[] = { PTD_SNAPSHOT_DATA, PTD_SNAPSHOT_MANIFEST,
+					     PTD_SNAPSHOT_SUMS };
+	char files[3][512], text[1024];
+	size_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		(void)snprintf(files[i], sizeof(files[i]), "%s/%s", path, names[i]);
+	if (mkdir(path, 0777) < 0)
+		return complain(-errno, path);
+	r = write_perfdata(g, dir, files[0]);
+	(void)snprintf(text, sizeof(text), PTD_MANIFEST_FORMAT "=" PTD_SNAPSHOT_FORMAT "\n%s",
+		       g->manifest);
+	if (r == 0)
+		r = write_file(files[1], text, strlen(text));
+	for (size_t i = 0; i < 2 && r == 0; i++) {
+		char hex[SHA256_HEX_SIZE];
+
+		r = hash(files[i], hex);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s  %s\n", hex, names[i]);
+	}
+	return r < 0 ? r : write_file(files[2], text, n);
+}
+
 int golden_input_write(const struct golden *g, const char *dir, struct golden_input *ret_input)
 {
 	int r;
@@ -309,8 +348,13 @@ int golden_input_write(const struct golden *g, const char *dir, struct golden_in
 		return r;
 
 	(void)snprintf(ret_input->path, sizeof(ret_input->path), "%s/input", dir);
+	ret_input->data = "input";
 	if (g->records) {
 		ret_input->options.input = ret_input->path;
+		if (g->manifest) {
+			ret_input->data = "input/" PTD_SNAPSHOT_DATA;
+			return write_snapshot(g, dir, ret_input->path);
+		}
 		return write_perfdata(g, dir, ret_input->path);
 	}
 	ret_input->options.raw_pt = ret_input->path;

@@ -13,7 +13,8 @@
 
 struct golden_input {
 	struct ptd_options options; /* that decode it; they point into this struct */
-	char path[256];             /* of the bare stream or perf.data */
+	char path[256];             /* of the bare stream, perf.data or snapshot */
+	const char *data;           /* of the stream or perf.data, below the directory */
 	char code_paths[GOLDEN_PIECES_MAX][256];
 	struct ptd_raw_code code[GOLDEN_PIECES_MAX];
 };

@@ -211,7 +211,6 @@ static int prepare_case(struct subject *s)
 	unsigned line;
 	int r;
 
-	s->file = "input";
 	r = golden_read(s->name, &golden, &line);
 	if (r < 0)
 		return r;
@@ -220,7 +219,9 @@ static int prepare_case(struct subject *s)
 	r = golden_input_write(golden, s->dir, &s->golden);
 	if (r < 0)
 		return r;
+	s->file = s->golden.data;
 	s->options = s->golden.options;
+	s->options.force = true;
 	s->options.cpu_family = golden->cpus[0].family;
 	s->options.cpu_model = golden->cpus[0].model;
 	return 0;
