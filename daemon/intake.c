@@ -31,6 +31,10 @@ struct intake {
 	struct scanner *scanner; /* NULL: the source does not tell of all tasks */
 	struct jitfiles *jitfiles;
 	bool said_lost; /* records were refused, and that was logged */
+
+	uint64_t n_epochs; /* of the sideband, that were noticed */
+	uint64_t began;    /* the keep's moment when the last of them was */
+	uint64_t stale;    /* what was not named after this one may be forgotten; 0: nothing */
 };
 
 static void say_not_kept(const char *path, int error)
@@ -65,10 +69,25 @@ static void keep_mapped(struct intake *intake, const uint8_t *bytes, size_t size
 	}
 }
 
+/* If an epoch of the sideband has begun: records before @moment belong to those before it. */
+static void note_epoch(struct intake *intake, uint64_t moment)
+{
+	const uint64_t n = sideband_epochs(intake->sideband);
+
+	if (n == intake->n_epochs)
+		return;
+	intake->n_epochs = n;
+	intake->stale = intake->began;
+	intake->began = moment;
+}
+
 /* Of a task that was there before anybody listened. */
 static int on_task(void *userdata, const void *bytes, size_t size)
 {
-	keep_mapped(userdata, bytes, size);
+	struct intake *intake = userdata;
+
+	note_epoch(intake, keep_moment(intake->options.keep));
+	keep_mapped(intake, bytes, size);
 	return 0;
 }
 
@@ -88,6 +107,7 @@ static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *user
 void intake_drain(struct intake *intake)
 {
 	struct source *source = intake->options.source;
+	const uint64_t moment = keep_moment(intake->options.keep);
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	size_t size;
 	int r;
@@ -97,6 +117,7 @@ void intake_drain(struct intake *intake)
 		keep_mapped(intake, bytes, size);
 		r = sideband_add(intake->sideband, bytes, size);
 	}
+	note_epoch(intake, moment);
 	if (intake->scanner)
 		scanner_check(intake->scanner);
 	if (r < 0 && !intake->said_lost) {
@@ -105,6 +126,44 @@ void intake_drain(struct intake *intake)
 			    "(SidebandMax= may be too small): %m");
 		intake->said_lost = true;
 	}
+}
+
+/* What a source does not tell of again when an epoch begins is in the sideband itself. */
+static int touch_known(struct intake *intake)
+{
+	struct sideband_view view;
+	int r;
+
+	r = sideband_view_init(intake->sideband, &view);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < view.n_spans; i++) {
+		struct cursor c = view.spans[i];
+		struct record_mmap2 mmap;
+		struct record record;
+
+		while (record_next(&c, &record) == 0)
+			if (record_get_mmap2(&record, &mmap) == 0)
+				keep_touch(intake->options.keep, &mmap);
+	}
+	sideband_view_deinit(&view);
+	return 0;
+}
+
+void intake_forget(struct intake *intake)
+{
+	int r;
+
+	if (intake->stale == 0)
+		return;
+	r = intake->scanner ? 0 : touch_known(intake);
+	if (r == 0)
+		r = keep_forget(intake->options.keep, intake->stale);
+	if (r < 0) {
+		errno = -r;
+		log_warning("cannot remove copies of objects that nobody needs, ignoring: %m");
+	}
+	intake->stale = 0;
 }
 
 static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)

@@ -50,6 +50,10 @@ _must_check_ int intake_expect(struct intake *intake);
 /* Take the records that there are by now. Who cannot take them all loses some, which is logged. */
 void intake_drain(struct intake *intake);
 
+/* Have the keep forget the objects that none of the sideband's records names any more, if an epoch has
+ * ended since the last time; not while a snapshot is being written. */
+void intake_forget(struct intake *intake);
+
 /* What remembers the records; both are the intake's. */
 struct sideband *intake_sideband(const struct intake *intake);
 const struct jitfiles *intake_jitfiles(const struct intake *intake);

@@ -41,6 +41,7 @@ struct keep {
 	bool has_thread;
 	struct map by_path; /* hash of path → newest object; the others by ->alike */
 	unsigned n_open;
+	uint64_t moment; /* how many records were seen */
 
 	pthread_mutex_t lock; /* over what follows, and what files the store has */
 	pthread_cond_t change;
@@ -375,32 +376,55 @@ static struct object *find(const struct keep *keep, const struct record_mmap2 *m
 	return original.found ? failed : newest_one;
 }
 
-/* Forget those objects that came first, to have room for newer ones. The lock is held. */
-static int make_room(struct keep *keep)
+/* Forget those objects that no record named since @before. The lock is held. */
+static int forget(struct keep *keep, uint64_t before)
 {
-	size_t n_forget = OBJECTS_MAX / 2, n = 0;
+	const size_t n_before = keep->objects.n;
+	size_t n = 0;
 	int r = 0;
 
-	if (keep->objects.n < OBJECTS_MAX)
-		return 0;
-	for (size_t i = 0; i < keep->objects.n; i++) {
+	for (size_t i = 0; i < n_before; i++) {
 		struct object *object = keep->objects.items[i];
 
 		/* One that waits to be copied, or is needed by a snapshot, has another. */
-		if (n_forget > 0 && object->n_refs == 1) {
-			n_forget--;
+		if (object->seen < before && object->n_refs == 1)
 			(void)object_unref(object);
-		} else {
+		else
 			keep->objects.items[n++] = object;
-		}
 	}
+	if (n == n_before)
+		return 0;
 	keep->objects.n = n;
 	map_deinit(&keep->by_path);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = index_object(keep, keep->objects.items[i]);
-	if (r == 0)
-		r = store_sweep(keep->store_fd, needed, keep, &keep->used);
-	return n >= OBJECTS_MAX ? -ENOBUFS : r;
+	return r < 0 ? r : store_sweep(keep->store_fd, needed, keep, &keep->used);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Forget the half that was not named for longest, to have room for newer ones. The lock is held. */
+static int make_room(struct keep *keep)
+{
+	_cleanup_(freep) uint64_t *seen = NULL;
+	const size_t n = keep->objects.n;
+	int r;
+
+	if (n < OBJECTS_MAX)
+		return 0;
+	seen = malloc(n * sizeof(*seen));
+	if (!seen)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		seen[i] = keep->objects.items[i]->seen;
+	qsort(seen, n, sizeof(*seen), by_number);
+	r = forget(keep, seen[n / 2]);
+	return keep->objects.n >= OBJECTS_MAX ? -ENOBUFS : r;
 }
 
 static struct object *object_new(const struct record_mmap2 *mmap)
@@ -445,6 +469,7 @@ static int add(struct keep *keep, const struct record_mmap2 *mmap, struct object
 	if (known && known->done && known->error < 0 && known->n_refs == 1)
 		enqueue(keep, known, mmap);
 	if (known) {
+		known->seen = keep->moment;
 		*ret_object = known;
 		return 0;
 	}
@@ -454,6 +479,7 @@ static int add(struct keep *keep, const struct record_mmap2 *mmap, struct object
 	object = object_new(mmap);
 	if (!object || vec_reserve(&keep->objects, 1) < 0 || index_object(keep, object) < 0)
 		return -ENOMEM;
+	object->seen = keep->moment;
 	enqueue(keep, object, mmap);
 	*ret_object = object;
 	return vec_push(&keep->objects, TAKE(object));
@@ -484,8 +510,32 @@ int keep_add(struct keep *keep, const struct record_mmap2 *mmap, struct object *
 	    strlen(mmap->name) >= PATH_SIZE_MAX || is_only_memory(mmap))
 		return 0;
 
+	keep->moment++;
 	(void)pthread_mutex_lock(&keep->lock);
 	r = add(keep, mmap, ret_object);
+	(void)pthread_mutex_unlock(&keep->lock);
+	return r;
+}
+
+void keep_touch(struct keep *keep, const struct record_mmap2 *mmap)
+{
+	keep->moment++;
+	for (struct object *o = newest(keep, key_of(mmap->name)); o; o = o->alike)
+		if (object_matches(o, mmap))
+			o->seen = keep->moment;
+}
+
+uint64_t keep_moment(const struct keep *keep)
+{
+	return keep->moment;
+}
+
+int keep_forget(struct keep *keep, uint64_t moment)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&keep->lock);
+	r = forget(keep, moment + 1);
 	(void)pthread_mutex_unlock(&keep->lock);
 	return r;
 }

@@ -9,6 +9,9 @@
  * store (daemon/store.h), and hard-linked into the snapshots that need it. Copying takes a while
  * and has a thread of its own; who needs an object waits for it.
  *
+ * What no record names any more is to be forgotten (keep_forget()): a machine that compiles all day
+ * executes ever other files.
+ *
  * What a record names is found as daemon/original.h says.
  */
 
@@ -30,6 +33,7 @@ struct object {
 	unsigned n_refs;       /* counted in the keep's thread only */
 	int fd;                /* of the original while it waits to be copied; may be -1 */
 	bool told;             /* that it could not be kept */
+	uint64_t seen;         /* the moment at which a record named it last */
 	struct object *queued; /* the next one that waits, or that is finished */
 	struct object *alike;  /* an older one, whose path hashes alike */
 
@@ -80,6 +84,16 @@ _must_check_ int keep_sweep(struct keep *keep);
  */
 _must_check_ int keep_add(struct keep *keep, const struct record_mmap2 *mmap,
 			  struct object **ret_object);
+
+/* A record that keep_add() has seen is still of use: the objects that it may mean are not forgotten. */
+void keep_touch(struct keep *keep, const struct record_mmap2 *mmap);
+
+/* Return: a number for the present moment. Those of later records are larger. */
+uint64_t keep_moment(const struct keep *keep);
+
+/* Forget those objects that no record named after that @moment, and remove their copies; not while
+ * another thread links to them. Return: 0, or negative errno. */
+_must_check_ int keep_forget(struct keep *keep, uint64_t moment);
 
 /* Wait until the object is copied, or cannot be; in any thread. Return: 0, or -ECANCELED once
  * @cancel, which may be NULL, is true. */

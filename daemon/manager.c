@@ -64,7 +64,11 @@ static void say_status(struct manager *m)
 /* What the intake calls. */
 static void on_drained(void *userdata)
 {
-	say_status(userdata);
+	struct manager *m = userdata;
+
+	if (jobs_pending(m->jobs) == 0)
+		intake_forget(m->intake);
+	say_status(m);
 }
 
 static int on_tick(sd_event_source *timer, uint64_t usec, void *userdata)

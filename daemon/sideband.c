@@ -39,6 +39,7 @@ struct epoch {
 
 struct sideband {
 	uint64_t bytes_max;
+	uint64_t n_epochs;
 	uint64_t lost;
 	uint64_t lost_unmarked; /* those no LOST record tells of yet */
 	uint64_t time;          /* of the record added last */
@@ -90,7 +91,7 @@ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, bool asks,
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct sideband){ .alive = alive, .asks = asks };
+	*s = (struct sideband){ .n_epochs = 1, .alive = alive, .asks = asks };
 	sideband_set_max(s, bytes_max);
 	r = tasks_new(alive, &s->tasks);
 	if (r < 0)
@@ -180,6 +181,7 @@ static void roll(struct sideband *s, bool lost)
 		s->before = (struct epoch){};
 	}
 	s->now = (struct epoch){ .since_ns = s->time };
+	s->n_epochs++;
 	s->torn = false;
 	if (s->asks) {
 		begin_asking(s);
@@ -353,6 +355,11 @@ void sideband_view_deinit(struct sideband_view *view)
 	free(view->spans);
 	free(view->ranges);
 	*view = (struct sideband_view){};
+}
+
+uint64_t sideband_epochs(const struct sideband *sideband)
+{
+	return sideband->n_epochs;
 }
 
 struct sideband_stats sideband_stats(const struct sideband *sideband)

@@ -89,4 +89,7 @@ _must_check_ int sideband_view_init(const struct sideband *sideband,
 				    struct sideband_view *ret_view);
 void sideband_view_deinit(struct sideband_view *view);
 
+/* How many epochs have begun. When one more has, the records of the one before the last are gone. */
+uint64_t sideband_epochs(const struct sideband *sideband);
+
 struct sideband_stats sideband_stats(const struct sideband *sideband);

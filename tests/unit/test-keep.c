@@ -552,6 +552,82 @@ static void the_store_is_swept(void **state)
 	assert_int_equal(access(from, F_OK), -1);
 }
 
+/* What no record named for long goes, and its copy; not one that somebody still needs. */
+static void forgets(void **state)
+{
+	struct fixture *f = *state;
+	struct record_mmap2 mmap = { .prot = PROT_EXEC, .build_id = f->id };
+	struct object *old, *needed, *named, *linked, **listed;
+	char other[128], path[256], kept[SHA256_HEX_SIZE];
+	uint64_t moment;
+	size_t n;
+	int error;
+
+	(void)snprintf(other, sizeof(other), "%s/old", f->dir);
+	run("cp %s %s && printf o >>%s", f->program, other, other);
+	old = add(f, other, &f->id, &error);
+	strcpy(kept, old->sha256);
+	(void)snprintf(other, sizeof(other), "%s/linked", f->dir);
+	run("cp %s %s && printf l >>%s", f->program, other, other);
+	linked = add(f, other, &f->id, &error);
+	(void)snprintf(path, sizeof(path), "%s/kept", f->dir);
+	assert_int_equal(linkat(f->store, linked->sha256, AT_FDCWD, path, 0), 0);
+	(void)snprintf(path, sizeof(path), "%s/store/%s", f->dir, linked->sha256);
+	(void)snprintf(other, sizeof(other), "%s/needed", f->dir);
+	run("cp %s %s && printf n >>%s", f->program, other, other);
+	needed = object_ref(add(f, other, &f->id, &error));
+	named = add(f, f->program, &f->id, &error);
+
+	moment = keep_moment(f->keep);
+	mmap.name = f->program;
+	keep_touch(f->keep, &mmap);
+	assert_true(keep_moment(f->keep) > moment);
+	assert_int_equal(keep_forget(f->keep, moment), 0);
+	assert_int_equal(keep_list(f->keep, &listed, &n), 0);
+	assert_int_equal(n, 2);
+	assert_ptr_equal(listed[0], needed);
+	assert_ptr_equal(listed[1], named);
+	for (size_t i = 0; i < n; i++)
+		(void)object_unref(listed[i]);
+	free(listed);
+	assert_false(store_has(f->store, kept));
+	assert_int_equal(access(path, F_OK), 0);
+	assert_true(stored(f, needed));
+	assert_true(stored(f, named));
+
+	/* It may come again. */
+	(void)snprintf(other, sizeof(other), "%s/old", f->dir);
+	assert_non_null(add(f, other, &f->id, &error));
+	assert_true(store_has(f->store, kept));
+	(void)object_unref(needed);
+	assert_int_equal(keep_forget(f->keep, keep_moment(f->keep)), 0);
+	assert_int_equal(keep_count(f->keep), 0);
+	assert_false(store_has(f->store, kept));
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+/* When there are too many, those go that were not named for longest, not those that came first. */
+static void too_many(void **state)
+{
+	struct fixture *f = *state;
+	struct object *first;
+	size_t most = 0;
+	char path[128];
+	int error;
+
+	first = add(f, f->program, &f->id, &error);
+	assert_non_null(first);
+	for (unsigned i = 0; i < 10000; i++) {
+		(void)snprintf(path, sizeof(path), "/no/such/file/%u", i);
+		assert_null(add(f, path, NULL, &error));
+		most = keep_count(f->keep) > most ? keep_count(f->keep) : most;
+		if (i % 1000 == 0)
+			assert_ptr_equal(add(f, f->program, &f->id, &error), first);
+	}
+	assert_in_range(most, 2, 5000);
+	assert_true(stored(f, first));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -569,6 +645,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(limits_change, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_caller_does_not_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_at_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(forgets, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),
 	};
 

@@ -317,8 +317,10 @@ static void epochs_by_size(void **state)
 	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
 	tell(s, 7, "/bin/a", 100);
 	sideband_end_tasks(s);
+	assert_int_equal(sideband_epochs(s), 1);
 	while (!sideband_wants_tasks(s))
 		assert_int_equal(add(s, 1, time++), 0);
+	assert_int_equal(sideband_epochs(s), 2);
 	assert_int_equal(since(s), 100);
 	tell(s, 7, "/bin/b", time);
 	tell(s, 9, "//anon", time);
