@@ -199,12 +199,13 @@ static bool event_is_alive(struct cpu_event *event)
 	return alive;
 }
 
-/* Where one of the two events of records has died, the other one has, too. */
+/*
+ * Asking costs an interrupt of that CPU, so only one of the events is asked. The others die with their CPU,
+ * and so does PT, which may die alone, too.
+ */
 bool cpu_is_alive(struct cpu *cpu)
 {
-	const bool tasks = event_is_alive(&cpu->tasks);
-
-	return event_is_alive(&cpu->pt) && tasks;
+	return event_is_alive(cpu->pt.fd >= 0 ? &cpu->pt : &cpu->tasks);
 }
 
 /* --- PT -------------------------------------------------------------------------------------- */
@@ -433,16 +434,31 @@ int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size, bo
 	return r;
 }
 
+size_t cpu_find_tasks(struct cpu *cpu)
+{
+	const struct ring *ring = &cpu->tasks.ring;
+	uint64_t n;
+
+	if (!ring->page)
+		return 0;
+	cpu->tasks_end = ring_data_head(ring);
+	n = cpu->tasks_end - ring->page->data_tail;
+	return n < ring->data_size ? n : ring->data_size;
+}
+
 size_t cpu_take_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
 {
 	struct ring *ring = &cpu->tasks.ring;
-	const uint64_t tail = ring->page->data_tail, head = ring_data_head(ring);
-	const size_t n = head - tail < ring->data_size ? head - tail : ring->data_size;
+	const uint64_t tail = ring->page ? ring->page->data_tail : 0;
+	const uint64_t left = ring->page ? cpu->tasks_end - tail : 0;
+	const size_t n = left < ring->data_size ? left : ring->data_size;
 	const struct source_view view = ring_span(ring->data, ring->data_size, tail, n);
 	size_t at = 0, kept = 0;
 	struct record record;
 	int r;
 
+	if (n == 0)
+		return 0;
 	ring_copy(&view, 0, n, bytes);
 	while ((r = next_record(bytes + at, n - at, &record)) != RECORD_END) {
 		if (r == 0 && record.trailer.time > until)

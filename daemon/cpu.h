@@ -57,6 +57,7 @@ struct cpu {
 	int error;            /* why it failed, negative errno */
 	struct cpu_event pt, switches, tasks;
 	struct cpu_start start;
+	uint64_t tasks_end; /* of the records that were found last */
 
 	struct auxpos pos; /* at the last freeze, or when it was last settled */
 	struct auxpos_print *print;
@@ -66,6 +67,12 @@ struct cpu {
 };
 
 void cpu_init(struct cpu *cpu, uint32_t number);
+
+/* Is there PT of it? */
+static inline bool cpu_has_ring(const struct cpu *cpu)
+{
+	return cpu->pt.ring.aux != NULL;
+}
 
 /* Everything that is open is closed, and what it recorded is lost. */
 void cpu_close(struct cpu *cpu);
@@ -115,8 +122,15 @@ _must_check_ int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t 
 				   bool *ret_cut);
 
 /*
- * Take task records up to @until (on their clock) out of the ring, appending whole ones that are of
- * known types to @bytes, which has room for the ring.
+ * Look how much has been written to the ring of task records.
+ *
+ * Return: bytes.
+ */
+size_t cpu_find_tasks(struct cpu *cpu);
+
+/*
+ * Take task records up to @until (on their clock) out of the ring: of those that were found last, whole ones that are of
+ * known types are appended to @bytes, which has room for all of them.
  *
  * Return: their size.
  */

@@ -302,6 +302,21 @@ void cpus_look_after(struct cpus *cpus, const struct cpulist *online)
 	retry(cpus);
 }
 
+/* All in one pass, and what can wait after it. */
+struct ptclock_sample cpus_freeze(struct cpus *cpus)
+{
+	struct ptclock_sample sample;
+
+	for (uint32_t i = 0; i < cpus->n; i++)
+		if (cpu_has_ring(&cpus->items[i]))
+			cpu_freeze(&cpus->items[i]);
+	sample = ptclock_sample();
+	for (uint32_t i = 0; i < cpus->n; i++)
+		if (cpu_has_ring(&cpus->items[i]))
+			cpu_print(&cpus->items[i]);
+	return sample;
+}
+
 void cpus_pause(struct cpus *cpus)
 {
 	cpus->paused = true;

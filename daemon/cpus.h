@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "daemon/cpu.h"
+#include "daemon/ptclock.h"
 
 struct cpulist;
 
@@ -45,6 +46,9 @@ void cpus_close_all(struct cpus *cpus);
 
 /* To be called once a second. */
 void cpus_look_after(struct cpus *cpus, const struct cpulist *online);
+
+/* Freeze all rings of PT, one right after the other. Return: when that was. */
+struct ptclock_sample cpus_freeze(struct cpus *cpus);
 
 /* Give PT up, but not the records beside it; take it again. */
 void cpus_pause(struct cpus *cpus);

@@ -49,6 +49,13 @@ uint64_t ptclock_ns(const struct ptclock_conversion *conversion, uint64_t tsc)
 	       (rest * conversion->mult >> conversion->shift);
 }
 
+uint64_t ptclock_tsc(const struct ptclock_conversion *conversion, uint64_t ns)
+{
+	const uint64_t t = ns - conversion->zero;
+
+	return (uint64_t)(((unsigned __int128)t << conversion->shift) / conversion->mult);
+}
+
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;

@@ -35,6 +35,9 @@ _must_check_ int ptclock_read(const struct perf_event_mmap_page *page,
 
 uint64_t ptclock_ns(const struct ptclock_conversion *conversion, uint64_t tsc);
 
+/* The inverse, rounded down. */
+uint64_t ptclock_tsc(const struct ptclock_conversion *conversion, uint64_t ns);
+
 /* All clocks now, as close together as can be had. */
 struct ptclock_sample ptclock_sample(void);
 

@@ -18,6 +18,7 @@
 #include "daemon/kernelcode.h"
 #include "daemon/livecode.h"
 #include "daemon/perffile.h"
+#include "daemon/ptclock.h"
 #include "daemon/record.h"
 #include "daemon/ringcopy.h"
 #include "daemon/sideband.h"
@@ -204,13 +205,15 @@ static void write_switches(struct writer *w)
 	}
 }
 
-/* A moment on the records' clock as a TSC: the inverse of perf's conversion. Never 0. */
+/* A moment on the records' clock as a TSC. Never 0. */
 static uint64_t tsc_at(const struct source_facts *facts, uint64_t ns)
 {
-	const uint64_t t = ns - facts->time_zero;
-	const uint64_t quotient = t / facts->time_mult, rest = t % facts->time_mult;
-	const uint64_t tsc =
-	    (quotient << facts->time_shift) + (rest << facts->time_shift) / facts->time_mult;
+	const struct ptclock_conversion conversion = {
+		.shift = facts->time_shift,
+		.mult = facts->time_mult,
+		.zero = facts->time_zero,
+	};
+	const uint64_t tsc = ptclock_tsc(&conversion, ns);
 
 	return tsc ? tsc : 1;
 }

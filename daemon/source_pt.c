@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 #include <x86intrin.h>
 
 #include "base/log.h"
@@ -17,12 +16,9 @@
 #include "daemon/pmu.h"
 #include "daemon/procscan.h"
 #include "daemon/ptclock.h"
-#include "daemon/record.h"
 #include "daemon/rights.h"
-#include "daemon/taskrecord.h"
-
-/* CLOCK_BOOTTIME counts suspend, CLOCK_MONOTONIC does not. */
-#define SUSPENDED_NS INT64_C(50000000)
+#include "daemon/suspend.h"
+#include "daemon/taskrings.h"
 
 struct source_pt {
 	struct source source;
@@ -30,7 +26,7 @@ struct source_pt {
 	struct cpus cpus;
 	pthread_mutex_t rings; /* held while they are copied, or opened and closed */
 	struct ptclock_log *clock;
-	int64_t suspended_ns;
+	struct suspend suspend;
 
 	int proc_fd;
 	struct procscan *scan; /* that is going on */
@@ -49,26 +45,6 @@ bool source_pt_exists(void)
 }
 
 /* --- looking after them ---------------------------------------------------------------------- */
-
-static int64_t suspended_ns(void)
-{
-	struct timespec boot, monotonic;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &monotonic);
-	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
-	return (int64_t)(boot.tv_sec - monotonic.tv_sec) * 1000000000 +
-	       (boot.tv_nsec - monotonic.tv_nsec);
-}
-
-/* PT's registers do not outlive a suspend, nor does the relation of TSC and time. */
-static bool was_suspended(struct source_pt *p)
-{
-	const int64_t now = suspended_ns();
-	const bool suspended = now > p->suspended_ns + SUSPENDED_NS;
-
-	p->suspended_ns = now;
-	return suspended;
-}
 
 static const struct perf_event_mmap_page *any_page(const struct source_pt *p)
 {
@@ -121,7 +97,8 @@ static void tick(struct source *source)
 	/* If a snapshot is copying, there is time enough. */
 	if (cpulist_read(CPULIST_ONLINE, &online) < 0 || pthread_mutex_trylock(&p->rings) != 0)
 		return;
-	if (was_suspended(p)) {
+	/* PT's registers do not outlive a suspend, nor does the relation of TSC and time. */
+	if (suspend_happened(&p->suspend)) {
 		log_notice("the machine was suspended: recording anew");
 		start_again(p, &online);
 	}
@@ -158,7 +135,7 @@ static struct source_status status(struct source *source)
 
 	/* Many machines have CPUs that may come and never do. */
 	for (uint32_t i = 0; i < source->n_cpus; i++)
-		n_kept += p->cpus.items[i].state == CPU_OFFLINE && p->cpus.items[i].pt.ring.aux;
+		n_kept += p->cpus.items[i].state == CPU_OFFLINE && cpu_has_ring(&p->cpus.items[i]);
 	return (struct source_status){
 		.n_online = source->n_cpus - cpus_count(&p->cpus, CPU_OFFLINE),
 		.n_recording = cpus_count(&p->cpus, CPU_RECORDING),
@@ -180,25 +157,13 @@ static uint64_t held(struct source *source)
 	return (s.n_recording + s.n_offline) * (s.aux_size + s.switch_size);
 }
 
-static bool has_ring(const struct source_pt *p, uint32_t cpu)
-{
-	return p->cpus.items[cpu].pt.ring.aux != NULL;
-}
-
-/* All in one pass, and what can wait after it. */
 static int freeze(struct source *source, struct source_moment *ret_moment)
 {
 	struct source_pt *p = pt(source);
 	struct ptclock_sample sample;
 
 	(void)pthread_mutex_lock(&p->rings);
-	for (uint32_t i = 0; i < source->n_cpus; i++)
-		if (has_ring(p, i))
-			cpu_freeze(&p->cpus.items[i]);
-	sample = ptclock_sample();
-	for (uint32_t i = 0; i < source->n_cpus; i++)
-		if (has_ring(p, i))
-			cpu_print(&p->cpus.items[i]);
+	sample = cpus_freeze(&p->cpus);
 	ptclock_log_add(p->clock, &sample);
 	*ret_moment = (struct source_moment){
 		.ns = ptclock_ns(&p->conversion, sample.tsc),
@@ -219,8 +184,9 @@ static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret
 
 	if (cpu >= source->n_cpus)
 		return -EINVAL;
-	*ret_view = has_ring(p, cpu) ? cpu_view(&p->cpus.items[cpu])
-				     : (struct source_view){ .end = SOURCE_END_OFFLINE };
+	*ret_view = cpu_has_ring(&p->cpus.items[cpu])
+			? cpu_view(&p->cpus.items[cpu])
+			: (struct source_view){ .end = SOURCE_END_OFFLINE };
 	return 0;
 }
 
@@ -231,20 +197,20 @@ static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_byte
 
 	if (cpu >= source->n_cpus)
 		return -EINVAL;
-	*ret_aux_bytes = has_ring(p, cpu) ? cpu_overtaken(&p->cpus.items[cpu]) : 0;
+	*ret_aux_bytes = cpu_has_ring(&p->cpus.items[cpu]) ? cpu_overtaken(&p->cpus.items[cpu]) : 0;
 	*ret_switch_bytes = 0;
 	return 0;
 }
 
 static void settle(struct source *source, uint32_t cpu)
 {
-	if (has_ring(pt(source), cpu))
+	if (cpu_has_ring(&pt(source)->cpus.items[cpu]))
 		cpu_settle(&pt(source)->cpus.items[cpu]);
 }
 
 static uint64_t gap(struct source *source, uint32_t cpu)
 {
-	return has_ring(pt(source), cpu) ? pt(source)->cpus.items[cpu].gap_ns : 0;
+	return cpu_has_ring(&pt(source)->cpus.items[cpu]) ? pt(source)->cpus.items[cpu].gap_ns : 0;
 }
 
 static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_bytes, size_t *ret_size,
@@ -262,70 +228,20 @@ static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_byte
 	return 0;
 }
 
-/* The inverse of the conversion, rounded down. */
-static uint64_t tsc_before(const struct source_pt *p, uint64_t ns)
-{
-	const uint64_t t = ns - p->conversion.zero;
-
-	return (uint64_t)(((unsigned __int128)t << p->conversion.shift) / p->conversion.mult);
-}
-
 static void print_clock(struct source *source, uint64_t since, FILE *f)
 {
 	const struct source_pt *p = pt(source);
 
-	ptclock_log_print(p->clock, since ? tsc_before(p, since) : 0, f);
+	ptclock_log_print(p->clock, since ? ptclock_tsc(&p->conversion, since) : 0, f);
 }
 
 /* --- task records ---------------------------------------------------------------------------- */
 
-struct slot {
-	const uint8_t *record;
-	uint64_t time;
-};
-
-static int by_time(const void *a, const void *b)
+static uint64_t records_now(void *userdata)
 {
-	const struct slot *x = a, *y = b;
+	const struct source_pt *p = userdata;
 
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	/* One CPU's are in order as they are. */
-	return x->record < y->record ? -1 : x->record > y->record;
-}
-
-/* Many CPUs' records become one stream. Return: 0, or -ENOMEM. */
-static int sort_records(const uint8_t *bytes, size_t size, uint8_t *ret_bytes)
-{
-	_cleanup_(freep) struct slot *slots = NULL;
-	struct cursor c = cursor_from(bytes, size);
-	struct record record;
-	size_t n = 0;
-
-	slots = malloc((size / sizeof(struct perfabi_trailer) + 1) * sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	while (record_next(&c, &record) == 0)
-		slots[n++] = (struct slot){ record.bytes, record.trailer.time };
-	qsort(slots, n, sizeof(*slots), by_time);
-	for (size_t i = 0; i < n; i++) {
-		struct perf_event_header header;
-
-		memcpy(&header, slots[i].record, sizeof(header));
-		memcpy(ret_bytes, slots[i].record, header.size);
-		ret_bytes += header.size;
-	}
-	return 0;
-}
-
-static size_t pending_tasks(const struct source_pt *p)
-{
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < p->source.n_cpus; i++)
-		if (p->cpus.items[i].tasks.ring.page)
-			n += p->cpus.setup.task_size;
-	return n;
+	return ptclock_ns(&p->conversion, __rdtsc());
 }
 
 /* What is newer than our own beginning waits for the next time: an older record of another CPU might
@@ -333,40 +249,8 @@ static size_t pending_tasks(const struct source_pt *p)
 static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
 {
 	struct source_pt *p = pt(source);
-	const uint64_t until = ptclock_ns(&p->conversion, __rdtsc());
-	const struct taskrecord_lost lost = taskrecord_lost(1, until);
-	_cleanup_(freep) uint8_t *bytes = malloc(pending_tasks(p) + sizeof(lost)), *sorted = NULL;
-	size_t n = 0;
-	int r;
 
-	if (!bytes)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < source->n_cpus; i++)
-		if (p->cpus.items[i].tasks.ring.page)
-			n += cpu_take_tasks(&p->cpus.items[i], until, bytes + n);
-	if (p->cpus.lost) {
-		memcpy(bytes + n, &lost, sizeof(lost));
-		n += sizeof(lost);
-	}
-	/* They are out of the rings by now. */
-	p->cpus.lost = true;
-	sorted = malloc(n + 1);
-	if (!sorted)
-		return -ENOMEM;
-	r = sort_records(bytes, n, sorted);
-	if (r < 0)
-		return r;
-	p->cpus.lost = false;
-	*ret_bytes = TAKE(sorted);
-	*ret_size = n;
-	return 0;
-}
-
-static uint64_t scan_now(void *userdata)
-{
-	const struct source_pt *p = userdata;
-
-	return ptclock_ns(&p->conversion, __rdtsc());
+	return taskrings_drain(&p->cpus, records_now(p), ret_bytes, ret_size);
 }
 
 static int scan_put(void *userdata, const void *bytes, size_t size)
@@ -381,7 +265,7 @@ static int tasks(struct source *source, uint64_t budget_ns, taskrecord_put_fn pu
 	struct source_pt *p = pt(source);
 	const struct procscan_options options = {
 		.proc_fd = p->proc_fd,
-		.now = scan_now,
+		.now = records_now,
 		.put = scan_put,
 		.userdata = p,
 	};
@@ -535,7 +419,7 @@ static int start(struct source_pt *p, const struct config *config)
 	r = check_rights(p, cpulist_count(&online));
 	if (r < 0)
 		return r;
-	p->suspended_ns = suspended_ns();
+	suspend_init(&p->suspend);
 	cpus_open_all(&p->cpus, &online);
 	if (cpus_count(&p->cpus, CPU_RECORDING) + cpus_count(&p->cpus, CPU_BUSY) == 0) {
 		log_error("no CPU can be recorded");

@@ -186,7 +186,10 @@ static void tasks(void **state)
 	}
 	assert_int_equal(waitpid(child, NULL, 0), child);
 
-	/* What is newer than the time asked for stays. */
+	/* What is not found is not taken; what is newer than the time asked for stays. */
+	assert_int_equal(cpu_take_tasks(&cpu, UINT64_MAX, bytes), 0);
+	size = cpu_find_tasks(&cpu);
+	assert_true(size > 0 && size < setup.task_size);
 	assert_int_equal(cpu_take_tasks(&cpu, 1, bytes), 0);
 	size = cpu_take_tasks(&cpu, UINT64_MAX, bytes);
 	c = cursor_from(bytes, size);
@@ -209,6 +212,7 @@ static void tasks(void **state)
 	assert_int_equal(n_execs, 1);
 	assert_int_equal(n_exits, 1);
 	assert_int_equal(n_maps, 1);
+	assert_int_equal(cpu_find_tasks(&cpu), 0);
 	assert_int_equal(cpu_take_tasks(&cpu, UINT64_MAX, bytes), 0);
 	cpu_close(&cpu);
 }

@@ -22,9 +22,12 @@ static void conversion(void **state)
 	assert_int_equal(ptclock_read(&page, &c), 0);
 	assert_int_equal(ptclock_ns(&c, 1000), 505);
 	assert_int_equal(ptclock_ns(&c, UINT64_C(1) << 62), (UINT64_C(1) << 61) + 5);
+	assert_int_equal(ptclock_tsc(&c, 505), 1000);
+	assert_int_equal(ptclock_tsc(&c, (UINT64_C(1) << 61) + 5), UINT64_C(1) << 62);
 	/* It is often "negative". */
 	c.zero = (uint64_t)-100;
 	assert_int_equal(ptclock_ns(&c, 1000), 400);
+	assert_int_equal(ptclock_tsc(&c, 400), 1000);
 
 	c.mult = 77;
 	page.cap_user_time_zero = 0;
