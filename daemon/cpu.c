@@ -146,7 +146,6 @@ static int open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 		.exclude_kernel = !setup->kernel,
 		.exclude_hv = 1,
 	};
-	struct auxpos_end end;
 	int r;
 
 	r = event_open(&cpu->pt, &attr, cpu->number);
@@ -160,7 +159,6 @@ static int open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 	if (!cpu->print)
 		return -ENOMEM;
 	cpu->pos = (struct auxpos){ .size = setup->aux_size };
-	auxpos_look(cpu->pt.ring.aux, setup->aux_size, &end); /* faults the pages in */
 	/* Enabled before its area is mapped, it would never run, and nothing would say so. */
 	return ioctl(cpu->pt.fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
 }

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "daemon/record.h"
 #include "daemon/ring.h"
@@ -36,6 +38,28 @@ static int find_start(const struct cpucopy *copy, struct source *source, uint32_
 	return 0;
 }
 
+static int get_room(struct cpucopy *copy, size_t size, int flags)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t room = (size + page - 1) / page * page;
+	void *map;
+
+	if (room <= copy->pt_room)
+		return 0;
+	cpucopy_forget_pt(copy);
+	map = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	copy->pt = map;
+	copy->pt_room = room;
+	return 0;
+}
+
+void cpucopy_reserve(struct cpucopy *copy, size_t size)
+{
+	(void)get_room(copy, size, MAP_POPULATE);
+}
+
 static int copy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)
 {
 	struct source_view v;
@@ -51,9 +75,9 @@ static int copy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, ui
 	copy->pt_size = at = v.a_size + v.b_size - skip;
 	if (at == 0)
 		return 0;
-	copy->pt = malloc(at);
-	if (!copy->pt)
-		return -ENOMEM;
+	r = get_room(copy, at, 0);
+	if (r < 0)
+		return r;
 
 	while (at > start) {
 		const size_t n = at - start < SLICE_SIZE ? at - start : SLICE_SIZE;
@@ -148,16 +172,16 @@ struct cursor cpucopy_records(const struct cpucopy *copy)
 {
 	if (!copy->switches)
 		return cursor_from(NULL, 0);
-	if (!copy->switches)
-		return (struct cursor){};
 	return cursor_from(copy->switches + copy->switches_start,
 			   copy->switches_size - copy->switches_start);
 }
 
 void cpucopy_forget_pt(struct cpucopy *copy)
 {
-	free(copy->pt);
+	if (copy->pt)
+		(void)munmap(copy->pt, copy->pt_room);
 	copy->pt = NULL;
+	copy->pt_room = 0;
 }
 
 void cpucopy_deinit(struct cpucopy *copy)

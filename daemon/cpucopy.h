@@ -24,7 +24,8 @@ struct cpucopy {
 	bool switches_cut;     /* older ones are gone, or not wanted */
 	uint64_t switches_oldest, switches_newest;
 
-	uint8_t *pt;
+	uint8_t *pt;     /* mapped */
+	size_t pt_room;  /* whole pages */
 	size_t pt_size;  /* of the copy */
 	size_t pt_start; /* what is before was overtaken */
 	uint64_t pt_head;
@@ -33,6 +34,9 @@ struct cpucopy {
 	uint64_t gap_ns;     /* for how long PT was off because of it, at most */
 	enum source_end end;
 };
+
+/* Have memory for @size bytes of PT, so that cpucopy_pt() need not get it, if there is so much. */
+void cpucopy_reserve(struct cpucopy *copy, size_t size);
 
 /*
  * Copy the rings of @cpu as they were at the last freeze, but not what was written before the heads

@@ -38,7 +38,8 @@ int ring_map_aux(struct ring *ring, int fd, size_t aux_size)
 
 	ring->page->aux_offset = offset;
 	ring->page->aux_size = aux_size;
-	map = mmap(NULL, aux_size, PROT_READ, MAP_SHARED, fd, (off_t)offset);
+	/* Its pages are there already, but a snapshot is not to be kept up by finding them. */
+	map = mmap(NULL, aux_size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, (off_t)offset);
 	if (map == MAP_FAILED)
 		return -errno;
 	ring->aux = map;

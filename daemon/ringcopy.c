@@ -16,11 +16,12 @@
 #define COPIED_MIN  (UINT64_C(256) << 20)
 #define THREADS_MAX 8u
 
+/* All threads do the same with different CPUs. */
 struct pass {
 	const struct ringcopy *rings;
-	uint64_t bytes_max;
+	int (*one)(const struct ringcopy *rings, uint32_t cpu);
 	_Atomic uint64_t bytes;
-	_Atomic uint32_t next; /* those before it are copied, or somebody is at it */
+	_Atomic uint32_t next; /* those before it are done, or somebody is at it */
 	atomic_int error;
 };
 
@@ -31,6 +32,12 @@ static void heads_since(const struct ringcopy *rings, uint32_t cpu, uint64_t *re
 	if (rings->scope->since_ns > 0)
 		rings->source->ops->marked(rings->source, cpu, rings->scope->since_ns, ret_pt,
 					   ret_switches);
+}
+
+static int reserve(const struct ringcopy *rings, uint32_t cpu)
+{
+	cpucopy_reserve(&rings->cpus[cpu], rings->source->ops->aux_room(rings->source, cpu));
+	return 0;
 }
 
 static int copy_pt(const struct ringcopy *rings, uint32_t cpu)
@@ -44,13 +51,13 @@ static int copy_pt(const struct ringcopy *rings, uint32_t cpu)
 }
 
 /* One thread's part: those that are taken follow each other without a hole. */
-static void *copy(void *userdata)
+static void *run(void *userdata)
 {
 	struct pass *p = userdata;
 	const struct ringcopy *rings = p->rings;
 	const uint32_t n_cpus = rings->source->n_cpus;
 
-	while (atomic_load(&p->error) == 0 && atomic_load(&p->bytes) < p->bytes_max) {
+	while (atomic_load(&p->error) == 0 && atomic_load(&p->bytes) < rings->bytes_max) {
 		const uint32_t cpu = atomic_fetch_add(&p->next, 1);
 		int r;
 
@@ -58,8 +65,8 @@ static void *copy(void *userdata)
 			break;
 		if (!scope_has_cpu(rings->scope, cpu))
 			continue;
-		r = copy_pt(rings, cpu);
-		atomic_fetch_add(&p->bytes, rings->cpus[cpu].pt_size);
+		r = p->one(rings, cpu);
+		atomic_fetch_add(&p->bytes, rings->cpus[cpu].pt_room);
 		if (r < 0)
 			atomic_store(&p->error, r);
 	}
@@ -77,43 +84,52 @@ static uint32_t count_threads(uint32_t n_cpus)
 }
 
 /* We are one of the threads; if others cannot be had, it takes longer. */
-static void copy_in_threads(struct pass *p, uint32_t n_cpus)
+static void run_in_threads(struct pass *p)
 {
+	const uint32_t n_cpus = p->rings->source->n_cpus - atomic_load(&p->next);
 	const uint32_t wanted = count_threads(n_cpus) - 1;
 	pthread_t threads[THREADS_MAX];
 	uint32_t n = 0;
 
-	while (n < wanted && pthread_create(&threads[n], NULL, copy, p) == 0)
+	while (n < wanted && pthread_create(&threads[n], NULL, run, p) == 0)
 		n++;
-	(void)copy(p);
+	(void)run(p);
 	while (n > 0)
 		(void)pthread_join(threads[--n], NULL);
 }
 
+void ringcopy_prepare(struct ringcopy *ringcopy)
+{
+	const uint64_t part = meminfo_available() / 4;
+	struct pass p = { .rings = ringcopy, .one = reserve };
+
+	ringcopy->bytes_max = part > COPIED_MIN ? part : COPIED_MIN;
+	if (ringcopy->source->ops->aux_room)
+		run_in_threads(&p);
+}
+
+static int copy_switches(const struct ringcopy *rings, uint32_t cpu)
+{
+	uint64_t pt_since, switches_since;
+
+	heads_since(rings, cpu, &pt_since, &switches_since);
+	return cpucopy_switches(&rings->cpus[cpu], rings->source, cpu, switches_since);
+}
+
 int ringcopy_some(const struct ringcopy *ringcopy, uint32_t first, uint32_t *ret_end)
 {
-	const uint64_t available = meminfo_available();
-	struct source *source = ringcopy->source;
-	struct pass p = {
-		.rings = ringcopy,
-		.bytes_max = available / 4 > COPIED_MIN ? available / 4 : COPIED_MIN,
-		.next = first,
-	};
+	const uint32_t n_cpus = ringcopy->source->n_cpus;
+	struct pass p = { .rings = ringcopy, .one = copy_pt, .next = first };
 	uint32_t end;
 	int r;
 
-	copy_in_threads(&p, source->n_cpus - first);
+	run_in_threads(&p);
 	r = atomic_load(&p.error);
 	end = atomic_load(&p.next);
-	end = end < source->n_cpus ? end : source->n_cpus;
-	for (uint32_t i = first; r == 0 && i < end; i++) {
-		uint64_t pt_since, switches_since;
-
-		if (!scope_has_cpu(ringcopy->scope, i))
-			continue;
-		heads_since(ringcopy, i, &pt_since, &switches_since);
-		r = cpucopy_switches(&ringcopy->cpus[i], source, i, switches_since);
-	}
+	end = end < n_cpus ? end : n_cpus;
+	for (uint32_t i = first; r == 0 && i < end; i++)
+		if (scope_has_cpu(ringcopy->scope, i))
+			r = copy_switches(ringcopy, i);
 	*ret_end = end;
 	return r;
 }

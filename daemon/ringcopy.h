@@ -17,16 +17,26 @@ struct cpucopy;
 struct scope;
 struct source;
 
-/* All of it is borrowed. */
 struct ringcopy {
+	/* Borrowed. */
 	struct source *source;
 	struct cpucopy *cpus; /* source->n_cpus of them */
 	const struct scope *scope;
 	const atomic_bool *cancel; /* may be NULL */
+
+	uint64_t
+	    bytes_max; /* of PT that may be in memory before it is written; ringcopy_prepare() sets it */
 };
 
 /*
- * Copy the rings of CPUs from @first on, as many as there is memory for, one at least; @ret_end is the
+ * To be called before the freeze: have memory ready for what will be copied, as much as may be in memory at
+ * once. Getting it later takes time, while the writers go on; and where the kernel is traced, too, getting
+ * it is itself written to the rings. Without memory it is gotten later all the same.
+ */
+void ringcopy_prepare(struct ringcopy *ringcopy);
+
+/*
+ * Copy the rings of CPUs from @first on, as many as may be in memory, one at least; @ret_end is the
  * first that was not copied. PT of all of them comes first: it is overwritten much faster than the
  * switches are.
  *

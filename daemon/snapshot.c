@@ -245,7 +245,7 @@ static void thaw(struct source *source, bool *frozen)
 static int write_rings(struct writer *w)
 {
 	struct source *source = w->request->source;
-	const struct ringcopy rings = {
+	struct ringcopy rings = {
 		.source = source,
 		.cpus = w->cpus,
 		.scope = &w->request->scope,
@@ -255,6 +255,7 @@ static int write_rings(struct writer *w)
 	uint32_t end = 0;
 	int r;
 
+	ringcopy_prepare(&rings);
 	r = source->ops->freeze(source, &w->frozen);
 	if (r < 0)
 		return r;

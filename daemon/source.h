@@ -84,6 +84,10 @@ struct source_ops {
 	/* About how many bytes all rings hold now. */
 	uint64_t (*held)(struct source *source);
 
+	/* How many bytes of PT a freeze may find on @cpu, at most: who will copy them has memory ready. NULL:
+	 * it is not worth that. */
+	uint64_t (*aux_room)(struct source *source, uint32_t cpu);
+
 	/* Give the CPUs' rings up for a moment so that all end at one instant: flush what is
 	 * pending, read the heads. Tracing goes on at once, so the rings are to be copied at once,
 	 * too. The views are taken by the threads that copy them, of different CPUs at the same time.

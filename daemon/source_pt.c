@@ -157,6 +157,17 @@ static uint64_t held(struct source *source)
 	return (s.n_recording + s.n_offline) * (s.aux_size + s.switch_size);
 }
 
+static uint64_t aux_room(struct source *source, uint32_t cpu)
+{
+	struct source_pt *p = pt(source);
+	uint64_t room;
+
+	(void)pthread_mutex_lock(&p->rings);
+	room = p->cpus.items[cpu].pt.ring.aux_size;
+	(void)pthread_mutex_unlock(&p->rings);
+	return room;
+}
+
 static int freeze(struct source *source, struct source_moment *ret_moment)
 {
 	struct source_pt *p = pt(source);
@@ -320,6 +331,7 @@ static struct source *pt_free(struct source *source)
 static const struct source_ops pt_ops = {
 	.name = "pt",
 	.held = held,
+	.aux_room = aux_room,
 	.freeze = freeze,
 	.thaw = thaw,
 	.view_aux = view_aux,
