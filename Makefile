@@ -81,6 +81,11 @@ $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libptdecode.a
 $(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/main.o $(O)/libptdecode.a
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -Wl,--wrap=ptd_decoder_next -o $@ $^ $(LIBS_DECODE)
+# ptd itself, but for how it opens PT.
+$(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o $(O)/libptd.a $(O)/libptdecode.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -Wl,--wrap=source_pt_exists,--wrap=pmu_read,--wrap=pmu_config \
+		-Wl,--wrap=ring_map_aux,--wrap=ptclock_read -o $@ $^ $(LIBS_DAEMON)
 # Programs that are recorded: built as a user would build them, without our flags.
 $(O)/targets/%.c: tests/targets/%.c
 	@mkdir -p $(@D)

@@ -23,8 +23,8 @@
 # and parameters of the module: /sys/module/softpt/parameters/busy (1: opening gives EBUSY), the cap_*
 # ones only when it is loaded (rmmod softpt; insmod /softpt.ko cap_topa_multiple_entries=0).
 #
-# The environment says where the build is (O=build) and may change MEMORY (MiB), CPUS and APPEND
-# (words for the kernel's command line).
+# The environment says where the build is (O=build) and may change MEMORY (MiB), CPUS, ACCEL (how QEMU
+# emulates them) and APPEND (words for the kernel's command line).
 set -eu
 cd "$(dirname "$0")/../.."
 O=$(realpath "${O:-build}")
@@ -138,7 +138,7 @@ exec 8<>"$W/monitor.in" 9<>"$W/monitor.out"
 start() {
 	: >"$W/console"
 	started=$SECONDS
-	qemu-system-x86_64 -machine q35 -accel tcg,thread=multi -smp "${CPUS:-2}" \
+	qemu-system-x86_64 -machine q35 -accel "${ACCEL:-tcg,thread=multi}" -smp "${CPUS:-2}" \
 		-cpu max,vendor=GenuineIntel,family=6,model=85,la57=off -m "${MEMORY:-1024}" \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-serial stdio -serial "file:$W/console" -chardev "pipe,id=monitor,path=$W/monitor" -mon monitor \
