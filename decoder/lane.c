@@ -12,10 +12,15 @@
 #define LANE_RUNS_MAX  (4 * IPT_STEP_RUNS_MAX)
 #define LANE_MARKS_MAX 4096
 
+/* Stays of one thread, with only the idle one between, that are looked at for a stretch of code. */
+#define STAYS_MAX 64
+
 /* PT is given back in steps of the first, but for the second before and behind the engine. */
 #define REST_SIZE  (UINT64_C(1) << 15)
 #define REST_KEEP  (UINT64_C(1) << 12)
 #define REST_AGAIN (UINT64_C(1) << 20)
+
+static const struct stay nobody = { .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = "" };
 
 int lane_init(struct lane *lane, const struct lane_config *config)
 {
@@ -102,10 +107,53 @@ static void only_stay(const struct lane *lane, struct stay *stay)
 		*stay = last;
 }
 
-/* Find out who runs now; tell the engine. A change of thread ends the slice. */
-static int ask(struct lane *lane)
+static void stay_at(const struct lane *lane, uint64_t time, struct stay *ret_stay)
 {
 	const struct trace_queue *queue = lane->config.queue;
+
+	if (queue->cpu == TRACE_NONE)
+		timeline_at_tid(lane->config.timeline, queue->tid, time, ret_stay);
+	else
+		timeline_at(lane->config.timeline, queue->cpu, time, ret_stay);
+}
+
+static bool same_thread(const struct stay *a, const struct stay *b)
+{
+	return a->pid == b->pid && a->tid == b->tid && a->space == b->space;
+}
+
+/*
+ * Find whose code ran at some time between two, inclusive. Nobody's, as far as is known, if threads took turns
+ * then; but the idle one runs no code of users'.
+ */
+static void stay_between(const struct lane *lane, uint64_t from, uint64_t to, bool is_user,
+			 struct stay *ret_stay)
+{
+	struct stay stay, next;
+
+	if (lane->has_stay && lane->stay.start <= from && to < lane->stay.end) {
+		*ret_stay = lane->stay;
+		return;
+	}
+	stay_at(lane, from, &stay);
+	next = stay;
+	for (size_t n = 0; next.end <= to && next.end < UINT64_MAX; n++) {
+		stay_at(lane, next.end, &next);
+		if (is_user && next.tid == 0)
+			continue;
+		if (is_user && stay.tid == 0)
+			stay = next;
+		if (!same_thread(&stay, &next) || n >= STAYS_MAX) {
+			*ret_stay = nobody;
+			return;
+		}
+	}
+	*ret_stay = stay;
+}
+
+/* Find out who runs now; tell the engine. A change of thread ends the slice. */
+static int ask(struct lane *lane, const struct engine_step *step)
+{
 	struct stay stay = { .pid = PTD_ID_UNKNOWN,
 			     .tid = PTD_ID_UNKNOWN,
 			     .end = UINT64_MAX,
@@ -118,13 +166,12 @@ static int ask(struct lane *lane)
 		only_stay(lane, &stay);
 		stay.end = 0;
 	} else if (timeline && !is_before_sideband(lane)) {
-		time = lane->t;
-		if (lane->has_stay && lane->stay.start <= time && time < lane->stay.end)
-			stay = lane->stay;
-		else if (queue->cpu == TRACE_NONE)
-			timeline_at_tid(timeline, queue->tid, time, &stay);
-		else
-			timeline_at(timeline, queue->cpu, time, &stay);
+		time = step->t_from ? time_of(lane, step->t_from) : lane->t;
+		stay_between(lane, time,
+			     step->t_to == UINT64_MAX ? UINT64_MAX
+			     : step->t_to             ? time_of(lane, step->t_to)
+						      : time,
+			     step->is_user, &stay);
 	} else if (timeline) {
 		/* That holds no longer than the time does. */
 		stay.end = 0;
@@ -132,6 +179,9 @@ static int ask(struct lane *lane)
 
 	if (!lane->has_stay || !same_slice(&lane->stay, &stay))
 		lane->stay_opens = true;
+	/* The last packet of time may be from before it came. */
+	if (lane->t && lane->t < stay.start)
+		lane->t = stay.start;
 	lane->stay = stay;
 	lane->has_stay = true;
 	return engine_set_space(lane->engine, stay.space,
@@ -141,9 +191,6 @@ static int ask(struct lane *lane)
 /* The slice of what comes next. */
 static void open_slice(struct lane *lane)
 {
-	static const struct stay nobody = { .pid = PTD_ID_UNKNOWN,
-					    .tid = PTD_ID_UNKNOWN,
-					    .comm = "" };
 	const struct stay *stay = lane->has_stay ? &lane->stay : &nobody;
 
 	lane->slice = (struct ptd_slice){
@@ -336,7 +383,7 @@ static int take(struct lane *lane, const struct engine_step *step)
 	case ENGINE_FULL:
 		return 0;
 	case ENGINE_ASK:
-		return ask(lane);
+		return ask(lane, step);
 	case ENGINE_MARK:
 		return add_mark(lane, step->mark, step);
 	case ENGINE_GAP:

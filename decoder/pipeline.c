@@ -213,6 +213,7 @@ static struct engine_config engine_config_of(const struct ptd_decoder *d,
 		.cpuid_15_eax = o->cpuid_15_eax ? o->cpuid_15_eax : facts->tsc_ctc_d,
 		.cpuid_15_ebx = o->cpuid_15_ebx ? o->cpuid_15_ebx : facts->tsc_ctc_n,
 		.has_events = !d->trace || facts->has_events,
+		.has_threads = d->timeline && facts->has_tsc,
 		.cache = d->cache,
 		.code = d->code,
 	};

@@ -286,9 +286,9 @@ void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 	if (encode_psb_due(e)) {
 		begin_psb(e, tsc);
 		end_psb(e);
-	} else {
-		put_tsc(e, tsc);
 	}
+	/* That of a PSB+ does not say when what follows it begins. */
+	put_tsc(e, tsc);
 	restart_clock(e);
 	if (!e->mode_sent)
 		put_mode_exec(e);

@@ -34,6 +34,12 @@ struct engine_step {
 	enum engine_stop stop;
 	size_t n_runs; /* filled in before the stop */
 	uint64_t t;    /* TSC as far as known; 0 before the first TSC packet */
+
+	/* Of ENGINE_ASK: what follows, up to the next one, ran at some time of these, inclusive. */
+	uint64_t t_from;
+	uint64_t t_to; /* UINT64_MAX: nothing later is told */
+	bool is_user;  /* it begins below the kernel's half of addresses */
+
 	uint64_t ip;
 	enum ptd_mark_kind mark;
 	uint64_t value, extra;      /* of the mark */
@@ -53,6 +59,7 @@ struct engine_config {
 	uint32_t cpuid_15_eax;
 	uint32_t cpuid_15_ebx;
 	bool has_events;       /* event trace may be among the packets */
+	bool has_threads;      /* t_from and t_to are of interest */
 	struct cache *cache;   /* borrowed */
 	struct ipt_code *code; /* borrowed: what libipt's engines share */
 };

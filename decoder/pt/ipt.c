@@ -48,6 +48,8 @@ int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *op
 		(void)pt_cpu_errata(&c->errata, &c->cpu);
 	}
 
+	if (config->has_threads && config->size > 0 && when_new(c, &e->when) < 0)
+		return -ENOMEM;
 	if (config->size == 0) {
 		e->ended = true;
 	} else {
@@ -72,6 +74,7 @@ struct engine *ipt_engine_free(struct engine *engine)
 		ipt_image_free(e->images[i]);
 	free(e->images);
 	(void)scan_free(e->scan);
+	(void)when_free(e->when);
 	ipt_iflag_deinit(&e->iflag);
 	pt_image_free(e->empty);
 	free(e);
@@ -209,6 +212,15 @@ static enum ptd_gap_reason reason_of(struct ipt_engine *e, int status)
 	}
 }
 
+void ipt_begin_stretch(struct ipt_engine *e, uint64_t offset, uint64_t ip)
+{
+	if (!e->when)
+		return;
+	e->bounds = when_find(e->when, offset);
+	e->bounds_t = e->t;
+	e->is_user = ip >> 63 == 0;
+}
+
 static void stop(const struct ipt_engine *e, enum engine_stop why, uint64_t ip,
 		 struct engine_step *ret_step)
 {
@@ -263,12 +275,14 @@ static bool sync_at(struct ipt_engine *e, const struct scan_point *point)
 
 	if (size == 0 || size > point->offset)
 		return false;
+	ipt_begin_stretch(e, point->offset, point->ip);
 	memcpy(e->config.pt + point->offset - size, psb, size);
 	e->status = e->ops->sync_set(e->decoder, point->offset - size);
 	if (e->status < 0)
 		return false;
 	if (e->ops->get_time(e->decoder, &t) == 0 && t > e->t)
 		e->t = t;
+	e->bounds_t = e->t;
 	e->ask = true;
 	return true;
 }
@@ -440,11 +454,22 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 	return 0;
 }
 
+/* Between which times what follows ran. */
+static void tell_bounds(const struct ipt_engine *e, struct engine_step *ret_step)
+{
+	const bool holds = e->when && e->bounds_t == e->t;
+
+	ret_step->t_from = holds && e->bounds.from ? e->bounds.from : e->t;
+	ret_step->t_to = holds && e->bounds.to ? e->bounds.to : e->t;
+	ret_step->is_user = holds && e->is_user;
+}
+
 int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 		    struct engine_step *ret_step)
 {
 	struct ipt_engine *e = (struct ipt_engine *)engine;
 	struct ipt_output output = { .runs = runs, .n_max = n_runs_max };
+	int r = 0;
 
 	assert(n_runs_max >= IPT_STEP_RUNS_MAX);
 	*ret_step = (struct engine_step){};
@@ -460,8 +485,10 @@ int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_m
 	if (e->ask) {
 		e->ask = false;
 		stop(e, ENGINE_ASK, 0, ret_step);
-		return 0;
+	} else {
+		r = walk(e, &output, ret_step);
 	}
-
-	return walk(e, &output, ret_step);
+	if (r == 0 && ret_step->stop == ENGINE_ASK)
+		tell_bounds(e, ret_step);
+	return r;
 }

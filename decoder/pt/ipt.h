@@ -19,6 +19,7 @@
 #include "decoder/pt/ipt_iflag.h"
 #include "decoder/pt/ipt_newer.h"
 #include "decoder/pt/scan.h"
+#include "decoder/pt/when.h"
 
 /* What a step of the decoder adds to; cut into runs as blocks demand. */
 struct ipt_output {
@@ -78,6 +79,7 @@ struct ipt_engine {
 	void *decoder;
 	struct pt_config pt_config;
 	struct scan *scan; /* made when it is needed */
+	struct when *when; /* NULL: nobody wants to know */
 	struct ipt_newer newer;
 	struct ipt_iflag iflag;
 
@@ -97,10 +99,13 @@ struct ipt_engine {
 	bool ask; /* just synchronised: the caller must say whose code this is */
 	bool ended;
 	uint64_t t;
-	uint64_t from;    /* offset from which bytes are not accounted for */
-	uint64_t decoded; /* bytes */
-	uint64_t pause;   /* offset to stop at */
-	uint64_t ip;      /* of the instruction that an error hit */
+	struct when_bounds bounds; /* of the stretch of code */
+	uint64_t bounds_t;         /* while this is @t */
+	bool is_user;              /* and where it begins */
+	uint64_t from;             /* offset from which bytes are not accounted for */
+	uint64_t decoded;          /* bytes */
+	uint64_t pause;            /* offset to stop at */
+	uint64_t ip;               /* of the instruction that an error hit */
 	struct ipt_flow flow;
 
 	/* What the packets said last, to tell what is new from what a PSB+ repeats. */
@@ -131,6 +136,9 @@ bool ipt_newer_is_due(const struct ipt_engine *engine);
 
 /* Take the oldest of them. */
 void ipt_take_newer(struct ipt_engine *engine, struct engine_step *ret_step);
+
+/* A stretch of code begins at @ip, by a packet that begins or ends at @offset: between which times did it run? */
+void ipt_begin_stretch(struct ipt_engine *engine, uint64_t offset, uint64_t ip);
 
 /* Return: the offset up to which packets have been used up. */
 uint64_t ipt_offset(const struct ipt_engine *engine);

@@ -32,12 +32,23 @@ static bool mark_value(const struct ipt_engine *e, const struct pt_event *event,
 	return mark(e, event, kind, ip, ret_step);
 }
 
+static bool take_enabled(struct ipt_engine *e, const struct pt_event *event,
+			 struct engine_step *ret_step)
+{
+	/* In a PSB+ it is said again. */
+	if (!event->status_update)
+		ipt_begin_stretch(e, e->event_end, event->variant.enabled.ip);
+	return stop(e, ENGINE_ASK, ret_step);
+}
+
 static bool take_overflow(struct ipt_engine *e, const struct pt_event *event,
 			  struct engine_step *ret_step)
 {
 	e->flow.way = IPT_FLOW_ANYWHERE;
 	/* What was lost may have been a switch. */
 	e->ask = true;
+	if (!event->ip_suppressed)
+		ipt_begin_stretch(e, e->event_end, event->variant.overflow.ip);
 	ret_step->ip = event->ip_suppressed ? 0 : event->variant.overflow.ip;
 	ret_step->reason = PTD_GAP_OVERFLOW;
 	ret_step->offset = ipt_offset(e);
@@ -155,6 +166,7 @@ static bool take(struct ipt_engine *e, const struct pt_event *event, struct engi
 	case ptev_overflow:
 		return take_overflow(e, event, ret_step);
 	case ptev_enabled:
+		return take_enabled(e, event, ret_step);
 	case ptev_tick:
 		return stop(e, ENGINE_ASK, ret_step);
 	case ptev_paging:

@@ -7,28 +7,16 @@
 #include <string.h>
 
 #include "decoder/pt/ipt_newer.h"
-
-/* The crystal's count, as a TMA begins it and each MTC goes on with it. */
-struct crystal {
-	bool valid;
-	uint64_t tsc;     /* when the count was @ctc */
-	uint16_t ctc;     /* of the TMA */
-	uint64_t periods; /* of MTC, that are over since */
-	uint8_t mtc;      /* the payload that an MTC had last, or would have had at the TMA */
-};
+#include "decoder/pt/ticks.h"
 
 struct scan {
 	struct pt_packet_decoder *packets;
-	uint8_t mtc_freq;
-	uint32_t eax, ebx;
 	bool synced;
 	bool asks;
 
 	/* What a PSB+ says. */
 	uint64_t last_ip;
-	uint64_t tsc;
-	bool has_tsc;
-	struct crystal crystal;
+	struct ticks ticks;
 	uint16_t cbr;
 	struct pt_packet_mode_exec exec;
 	bool has_exec;
@@ -50,9 +38,7 @@ int scan_new(const struct pt_config *config, struct scan **ret_scan)
 
 	if (!scan)
 		return -ENOMEM;
-	scan->mtc_freq = config->mtc_freq;
-	scan->eax = config->cpuid_0x15_eax;
-	scan->ebx = config->cpuid_0x15_ebx;
+	ticks_init(&scan->ticks, config);
 	c.decode.context = NULL;
 	scan->packets = pt_pkt_alloc_decoder(&c);
 	if (!scan->packets)
@@ -96,47 +82,6 @@ static bool take_ip(struct scan *scan, const struct pt_packet_ip *packet)
 	}
 }
 
-static void take_tma(struct scan *scan, const struct pt_packet_tma *tma)
-{
-	scan->crystal = (struct crystal){
-		.valid = scan->has_tsc && scan->eax > 0 && scan->ebx > 0 && scan->mtc_freq < 16,
-		.tsc = scan->tsc - tma->fc,
-		.ctc = tma->ctc,
-		.mtc = (uint8_t)(tma->ctc >> scan->mtc_freq),
-	};
-}
-
-/* The count at the MTC read last, as far as it goes beyond 16 bits; that of the TMA if there was none. */
-static uint64_t crystal_ctc(const struct scan *scan)
-{
-	const struct crystal *c = &scan->crystal;
-
-	if (c->periods == 0)
-		return c->ctc;
-	return ((uint64_t)(c->ctc >> scan->mtc_freq) + c->periods) << scan->mtc_freq;
-}
-
-static uint64_t crystal_tsc(const struct scan *scan)
-{
-	const uint64_t ticks = crystal_ctc(scan) - scan->crystal.ctc;
-
-	return scan->crystal.tsc + ticks * scan->ebx / scan->eax;
-}
-
-static void take_mtc(struct scan *scan, const struct pt_packet_mtc *mtc)
-{
-	scan->crystal.periods += (uint8_t)(mtc->ctc - scan->crystal.mtc);
-	scan->crystal.mtc = mtc->ctc;
-}
-
-static void take_tsc(struct scan *scan, const struct pt_packet_tsc *tsc)
-{
-	scan->tsc = tsc->tsc;
-	scan->has_tsc = true;
-	scan->crystal.valid = false;
-	scan->asks = true;
-}
-
 static void take_mode(struct scan *scan, const struct pt_packet_mode *mode)
 {
 	if (mode->leaf == pt_mol_exec) {
@@ -152,14 +97,12 @@ static void take_state(struct scan *scan, const struct pt_packet *packet)
 {
 	switch (packet->type) {
 	case ppt_tsc:
-		take_tsc(scan, &packet->payload.tsc);
+	case ppt_mtc:
+		scan->asks = true;
+		(void)ticks_take(&scan->ticks, packet);
 		return;
 	case ppt_tma:
-		take_tma(scan, &packet->payload.tma);
-		return;
-	case ppt_mtc:
-		take_mtc(scan, &packet->payload.mtc);
-		scan->asks = true;
+		(void)ticks_take(&scan->ticks, packet);
 		return;
 	case ppt_cbr:
 		scan->cbr = packet->payload.cbr.ratio;
@@ -280,17 +223,17 @@ int scan_find(struct scan *scan, uint64_t from, struct scan_point *ret_point)
 /* The packets of a PSB+ in the order in which CPUs write them. */
 static size_t list_state(const struct scan *scan, uint64_t ip, struct pt_packet packets[static 12])
 {
-	const struct crystal *c = &scan->crystal;
+	const struct ticks *ticks = &scan->ticks;
 	size_t n = 0;
 
 	packets[n++].type = ppt_psb;
-	if (scan->has_tsc) {
+	if (ticks->has_tsc) {
 		packets[n].type = ppt_tsc;
-		packets[n++].payload.tsc.tsc = c->valid ? crystal_tsc(scan) : scan->tsc;
+		packets[n++].payload.tsc.tsc = ticks_now(ticks);
 	}
-	if (scan->has_tsc && c->valid) {
+	if (ticks->has_crystal) {
 		packets[n].type = ppt_tma;
-		packets[n++].payload.tma.ctc = (uint16_t)crystal_ctc(scan);
+		packets[n++].payload.tma.ctc = (uint16_t)ticks_ctc(ticks);
 	}
 	if (scan->cbr) {
 		packets[n].type = ppt_cbr;

@@ -64,7 +64,7 @@ static void decode(const char *name, const uint8_t *data, size_t size, const str
 	_cleanup_(cache_freep) struct cache *cache = NULL;
 	_cleanup_(ipt_code_freep) struct ipt_code *code = NULL;
 	_cleanup_(engine_freep) struct engine *engine = NULL;
-	struct engine_config config = { .size = size };
+	struct engine_config config = { .size = size, .has_threads = true };
 	_cleanup_(freep) uint8_t *pt = malloc(size + 1); /* its own: an engine writes to it */
 	uint64_t lost = 0;
 	struct engine_step step;

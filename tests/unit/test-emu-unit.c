@@ -147,7 +147,7 @@ static void user_only(void **state)
 	run(KERNEL, IRET);
 	run(USER, NOP);
 	run(USER + 1, SYSCALL);
-	at = EXPECT(0, PSB TSC CBR PSBEND EXEC PGE_USER);
+	at = EXPECT(0, PSB TSC CBR PSBEND TSC EXEC PGE_USER);
 	run(KERNEL + 16, IRET);
 	at = EXPECT(at, PGD);
 
@@ -180,7 +180,7 @@ static void with_kernel(void **state)
 	begin(CONTROL | RING_USER | RING_OS);
 	cr3 = 0x1000;
 	run(USER, SYSCALL);
-	at = EXPECT(0, PSB TSC "\x02\x43\0\x01\0\0\0\0" CBR PSBEND EXEC PGE_USER);
+	at = EXPECT(0, PSB TSC "\x02\x43\0\x01\0\0\0\0" CBR PSBEND TSC EXEC PGE_USER);
 	run(KERNEL, SET_CR3);
 	at = EXPECT(at, "\x6d" IP_KERNEL);
 	cr3 = 0x2000;
@@ -214,7 +214,8 @@ static void kernel_only(void **state)
 	run(USER, NOP);
 	assert_int_equal(shared.ring.head, 0);
 	run(HANDLER, IRET);
-	at = EXPECT(0, PSB TSC "\x02\x43\0\x02\0\0\0\0" CBR PSBEND EXEC "\x71\0\0\xc0\x81\xff\xff");
+	at = EXPECT(0, PSB TSC "\x02\x43\0\x02\0\0\0\0" CBR PSBEND TSC EXEC
+			       "\x71\0\0\xc0\x81\xff\xff");
 	run(USER + 1, NOP);
 	EXPECT(at, PGD);
 	end();

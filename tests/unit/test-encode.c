@@ -88,8 +88,8 @@ struct row {
 static const struct row rows[] = {
 	/* The state of a CPU. */
 	{ "the first packets", .steps = { { MARK, 0, 0 }, { ON, IP, 9 } },
-	  EXPECT(PSB_BYTES, TSC_BYTES(9), CBR_BYTES, PSBEND_BYTES, EXEC_BYTES, 0x51, 0x00, 0x10,
-		 0x40, 0x00) },
+	  EXPECT(PSB_BYTES, TSC_BYTES(9), CBR_BYTES, PSBEND_BYTES, TSC_BYTES(9), EXEC_BYTES, 0x51,
+		 0x00, 0x10, 0x40, 0x00) },
 	{ "a system call and back", .steps = { BEGIN, { OFF, 0, 0 }, { ON, IP + 2, 7 } },
 	  EXPECT(0x01, TSC_BYTES(7), 0x31, 0x02, 0x10) },
 	{ "a fault and its handler",
@@ -220,7 +220,8 @@ static const struct row rows[] = {
 	  EXPECT(TSC_BYTES(85), 0x02, 0x73, 2, 0, 0, 5, 0, 0x31, 0x00, 0x10) },
 	{ "in PSB+, too", .timing = MTC, .steps = { { MARK, 0, 0 }, { ON, IP, 39 } },
 	  EXPECT(PSB_BYTES, TSC_BYTES(39), 0x02, 0x73, 0, 0, 0, 39, 0, CBR_BYTES, PSBEND_BYTES,
-		 EXEC_BYTES, 0x51, 0x00, 0x10, 0x40, 0x00) },
+		 TSC_BYTES(39), 0x02, 0x73, 0, 0, 0, 39, 0, EXEC_BYTES, 0x51, 0x00, 0x10, 0x40,
+		 0x00) },
 	{ "MTC when a period begins", .timing = MTC,
 	  .steps = { BEGIN, { TICK, 0, 79 }, { TICK, 0, 80 }, { TICK, 0, 159 } }, EXPECT(0x59, 1) },
 	{ "one MTC for several periods", .timing = MTC, .steps = { BEGIN, { TICK, 0, 80 * 128 } },
