@@ -61,7 +61,16 @@ record() {
 	shift
 	mkdir "$T/$name.log"
 	PTD_EMU_LOG=$T/$name.log "$O/ptctl" record -o "$T/$name" -- "$@" >"$T/$name.out" 2>"$T/$name.err" ||
-		{ tail -20 "$T/$name.err" "$T/ptd.log" >&2; fail "record $*: exit status $?"; }
+		{ tail -n 20 "$T/$name.err" "$T/ptd.log" >&2; fail "record $*: exit status $?"; }
+	recorded "$name"
+}
+
+# recorded NAME: in long runs perf judges each recording, but for large ones, and those of code that is in
+# no file.
+recorded() {
+	[[ -n ${PTD_LONG:-} && -z ${PTD_ASAN:-} && $0 != *-perf.sh ]] && command -v perf >/dev/null || return 0
+	[[ $(stat -c %s "$T/$1/data") -lt 400000 && $1 != @(patch|jit|live) ]] || return 0
+	(. tests/integration/perf.sh && judge "$1" "$T/$1") || exit 1
 }
 
 drop() {

@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# perf as judge of larger programs, of threads and processes that die, and of forms of perf.data that it
-# does not read right. See test-perf.sh.
+# perf as judge of threads and processes that die, of rings that wrap, and of what it does not read right. See
+# test-perf.sh. Of what other tests record it judges in long runs (`recorded` in common.sh).
 . "$(dirname "$0")/common.sh"
 . tests/integration/perf.sh
-. tests/integration/libraries.sh
 . tests/integration/live.sh
 need qemu-x86_64 perf python3 "${CC:-cc}"
 [[ -z ${PTD_ASAN:-} ]] || skip "perf is not built with sanitizers"
@@ -27,18 +26,26 @@ if [[ ${1:-} == reuse ]]; then
 	exit
 fi
 
-make_libraries
 start_ptd
-judge_record python /usr/bin/python3 -c 'print(sum(range(1000)))'
 may_fail threads 4 "$O/targets/mortal.c" threads
 may_fail exec 6 "$O/targets/mortal.c" exec 1
 may_fail killed 137 "$O/targets/mortal.c" signal 9
-judge_record pipeline sh -c 'ls -l /usr/bin | sort -k 5 -n | tail -3'
 if unshare --pid --mount-proc --fork true 2>/dev/null; then
 	unshare --pid --mount-proc --fork "$0" reuse || fail "numbers that are used again"
 fi
 start_ptd PT=mtc=1,cyc=1
-judge_record "map, mtc and cyc" "$O/targets/churn.c" map "${libraries[@]}"
+judge_record "pipeline, mtc and cyc" sh -c 'ls /usr/bin | sort | tail -3'
+
+# Code that is in no file: perf goes on late, or never.
+"${CC:-cc}" -O1 -z execstack -o "$T/stackcode" tests/targets/stackcode.c || fail "cc -z execstack"
+for program in "$O/targets/patch.c" "$T/stackcode"; do
+	name="code of ${program##*/}"
+	start_ptd PT=noretcomp=1
+	record "$name" "$program" </dev/null
+	judge "$name" "$T/$name" 1000000
+	grep -q ", [1-9][0-9]* only here, 0 only of perf" "$T/judged" || fail "$name: not what perf does wrong"
+	drop "$name"
+done
 
 start_ptd
 record it sh -c 'ls /etc | sort | tail -3; /bin/true'
@@ -58,7 +65,7 @@ record live sh -c 'exec 3<&0; { cat <&3 >/dev/null; : >"$1"; } &
 recording=$!
 exec 7>"$T/tell"
 warm_up
-for i in 1 2 3 4 5; do
+for i in 1 2 3; do
 	sleep "0.$((RANDOM % 900 + 100))"
 	ask "$i" || fail "snapshot $i"
 	judge "moment $i" "$T/$i"

@@ -26,6 +26,7 @@ tree() {
 		[[ $killed != 0 ]] || ! grep '^gap:' "$T/exact" || fail "$name: gaps"
 	done
 	echo "$name: $(tail -1 "$T/exact")"
+	recorded "$name"
 	n_threads=$(grep -cE "^[0-9]+\.[0-9]+: " "$T/exact")
 }
 
