@@ -33,6 +33,9 @@ static void usage(FILE *f)
 	    "is the\n"
 	    "                        default: ~/.debug\n"
 	    "      --symfs DIR       look for files below DIR instead of at their paths\n"
+	    "      --debuginfod      get what is missing from the servers that the environment's\n"
+	    "                        DEBUGINFOD_URLS names; without this, nothing is asked of "
+	    "anybody\n"
 	    "      --force           decode although the snapshot's hashes differ\n"
 	    "      --cpu F/M/S       family, model and stepping of the recording CPU\n"
 	    "      --mtc-freq N      MTC period of the recording\n"
@@ -180,6 +183,7 @@ enum {
 	OPT_DEBUG_DIR,
 	OPT_BUILDID_DIR,
 	OPT_SYMFS,
+	OPT_DEBUGINFOD,
 	OPT_CPU,
 	OPT_MTC_FREQ,
 	OPT_NOM_FREQ,
@@ -198,6 +202,7 @@ static const struct option long_options[] = {
 	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
 	{ "buildid-dir", required_argument, NULL, OPT_BUILDID_DIR },
 	{ "symfs", required_argument, NULL, OPT_SYMFS },
+	{ "debuginfod", no_argument, NULL, OPT_DEBUGINFOD },
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "cpu", required_argument, NULL, OPT_CPU },
 	{ "mtc-freq", required_argument, NULL, OPT_MTC_FREQ },
@@ -234,6 +239,9 @@ static int parse_option(struct command *c, int option)
 		return 0;
 	case OPT_SYMFS:
 		c->options.symfs = optarg;
+		return 0;
+	case OPT_DEBUGINFOD:
+		c->debuginfod = true;
 		return 0;
 	case OPT_FORCE:
 		c->options.force = true;

@@ -7,6 +7,7 @@
  * What the command line of ptdecode asks for.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/base.h"
@@ -36,6 +37,7 @@ struct command {
 	struct output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
 	char *home_debug; /* ~/.debug */
+	bool debuginfod;  /* servers may be asked */
 };
 
 /*

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "base/log.h"
 #include "decoder/command.h"
+#include "decoder/fetcher.h"
 #include "decoder/sandbox.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/util/spill.h"
@@ -256,8 +257,24 @@ static int enter_sandbox(const struct command *c)
 	return r < 0 ? log_error_errno(r, "cannot confine this process: %m") : 0;
 }
 
+/* Only on demand, and by a process that reads nothing foreign. */
+static int start_fetcher(struct command *c, struct fetcher *fetcher)
+{
+	char *message = NULL;
+	int r;
+
+	if (!c->debuginfod)
+		return 0;
+	r = fetcher_start(fetcher, &message);
+	if (r < 0)
+		command_log(r, message);
+	c->options.fetch = fetcher->socket;
+	return r;
+}
+
 int main(int argc, char **argv)
 {
+	struct fetcher fetcher = {};
 	struct ptd_decoder *d = NULL;
 	char *message = NULL;
 	struct command c;
@@ -266,7 +283,9 @@ int main(int argc, char **argv)
 	status = command_parse(&c, argc, argv);
 	if (status == STATUS_OK) {
 		status = STATUS_FAILED;
-		r = enter_sandbox(&c);
+		r = start_fetcher(&c, &fetcher);
+		if (r == 0)
+			r = enter_sandbox(&c);
 		if (r == 0 && (r = ptd_decoder_new(&c.options, &d, &message)) < 0)
 			command_log(r, message);
 		if (r == 0 && open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
@@ -277,6 +296,7 @@ int main(int argc, char **argv)
 		if (c.outputs[i].sink)
 			c.outputs[i].ops->free(c.outputs[i].sink);
 	ptd_decoder_free(d);
+	fetcher_stop(&fetcher);
 	command_deinit(&c);
 	return status;
 }

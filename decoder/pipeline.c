@@ -158,7 +158,7 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 		    o->input);
 	if (r < 0)
 		return r;
-	r = objects_look_in(d->objects, o->buildid_dir, o->symfs);
+	r = objects_look_in(d->objects, o->buildid_dir, o->symfs, o->fetch);
 	if (r < 0)
 		return r;
 	r = timeline_new(d->trace, d->objects, &d->timeline);
@@ -195,6 +195,7 @@ static int make_resolver(struct ptd_decoder *d, const struct ptd_options *o)
 		.symfs = o->symfs,
 		.dirs = dirs,
 		.n_dirs = n,
+		.fetch = o->fetch,
 	    },
 	    &d->resolver);
 }

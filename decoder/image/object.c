@@ -11,6 +11,7 @@
 
 #include "decoder/image/kept.h"
 #include "decoder/util/arena.h"
+#include "decoder/util/fetch.h"
 #include "decoder/util/map.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/mapname.h"
@@ -44,6 +45,7 @@ struct objects {
 	struct kept *kept; /* its objects.map, or NULL */
 	char *buildid_dir; /* or NULL, like the next */
 	char *symfs;
+	int fetch; /* see decoder/util/fetch.h */
 	struct arena arena;
 	struct map answers; /* hash of path → struct answer */
 	VEC(struct file *) files;
@@ -116,8 +118,8 @@ static bool has_build_id(const struct object *object, const struct buildid *id)
 	       memcmp(object->id.build_id, id->bytes, id->size) == 0;
 }
 
-/* The bytes of the file at @path, whatever they are. */
-static int file_new(const char *path, struct file **ret_file)
+/* The bytes of the file at @path, or open at @fd if that is not -1; whatever they are. */
+static int file_new(const char *path, int fd, struct file **ret_file)
 {
 	_cleanup_(file_freep) struct file *file = calloc(1, sizeof(*file));
 	int r;
@@ -128,7 +130,7 @@ static int file_new(const char *path, struct file **ret_file)
 	if (!file->object.id.source)
 		return -ENOMEM;
 
-	r = mapfile_init(&file->map, AT_FDCWD, path);
+	r = fd < 0 ? mapfile_init(&file->map, AT_FDCWD, path) : mapfile_init_fd(&file->map, fd);
 	if (r < 0)
 		return r;
 	file->object.bytes = file->map.bytes;
@@ -137,13 +139,13 @@ static int file_new(const char *path, struct file **ret_file)
 	return 0;
 }
 
-static int file_load(const char *path, struct file **ret_file)
+static int file_load(const char *path, int fd, struct file **ret_file)
 {
 	_cleanup_(file_freep) struct file *file = NULL;
 	struct buildid id;
 	int r;
 
-	r = file_new(path, &file);
+	r = file_new(path, fd, &file);
 	if (r < 0)
 		return r;
 
@@ -160,15 +162,15 @@ static int file_load(const char *path, struct file **ret_file)
 /* --- the search ------------------------------------------------------------------------------- */
 
 /*
- * Try one place; *@state says afterwards how far the search has come. All that can go wrong means
+ * Try one place, or the file open at @fd; *@state says afterwards how far the search has come. All that can go wrong means
  * that the file cannot be had, want of memory too: too many mappings look the same.
  */
-static void try_path(const char *path, const struct buildid *wanted, enum object_state *state,
-		     struct file **ret_file)
+static void try_file(const char *path, int fd, const struct buildid *wanted,
+		     enum object_state *state, struct file **ret_file)
 {
 	_cleanup_(file_freep) struct file *file = NULL;
 
-	if (file_load(path, &file) < 0)
+	if (file_load(path, fd, &file) < 0)
 		return;
 	if (wanted->size && !has_build_id(&file->object, wanted)) {
 		*state = OBJECT_WRONG_ID;
@@ -176,6 +178,12 @@ static void try_path(const char *path, const struct buildid *wanted, enum object
 	}
 	*state = OBJECT_OK;
 	*ret_file = TAKE(file);
+}
+
+static void try_path(const char *path, const struct buildid *wanted, enum object_state *state,
+		     struct file **ret_file)
+{
+	try_file(path, -1, wanted, state, ret_file);
 }
 
 /* @location is relative to the snapshot. Return: 0 or -ENOMEM. */
@@ -260,6 +268,20 @@ static int search_at_path(const struct objects *objects, const char *path,
 	return 0;
 }
 
+/* Where nobody here has it. */
+static void search_elsewhere(const struct objects *objects, const struct buildid *wanted,
+			     enum object_state *state, struct file **ret_file)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(freep) char *path = NULL;
+
+	if (objects->fetch == FETCH_NONE || wanted->size < 2)
+		return;
+	fd = fetch_file(objects->fetch, FETCH_EXECUTABLE, wanted, &path);
+	if (fd >= 0)
+		try_file(path, fd, wanted, state, ret_file);
+}
+
 static int search(const struct objects *objects, const char *path, const struct buildid *wanted,
 		  enum object_state *ret_state, struct file **ret_file)
 {
@@ -284,6 +306,8 @@ static int search(const struct objects *objects, const char *path, const struct 
 		if (r < 0)
 			return r;
 	}
+	if (state != OBJECT_OK)
+		search_elsewhere(objects, wanted, &state, ret_file);
 	*ret_state = state;
 	return 0;
 }
@@ -391,7 +415,7 @@ int objects_add_named(struct objects *objects, const char *path, const char *nam
 	struct object *object;
 	int r;
 
-	r = file_load(path, &file);
+	r = file_load(path, -1, &file);
 	if (r < 0)
 		return r;
 	object = &file->object;
@@ -420,7 +444,7 @@ int objects_add_memory(struct objects *objects, const char *path, const char *na
 	struct object *object;
 	int r;
 
-	r = file_new(path, &file);
+	r = file_new(path, -1, &file);
 	if (r < 0)
 		return r;
 	r = vec_push(&file->segments, { .size = file->map.size, .address = address });
@@ -471,8 +495,9 @@ int objects_new(const char *snapshot_dir, struct objects **ret_objects)
 	return 0;
 }
 
-int objects_look_in(struct objects *objects, const char *buildid_dir, const char *symfs)
+int objects_look_in(struct objects *objects, const char *buildid_dir, const char *symfs, int fetch)
 {
+	objects->fetch = fetch;
 	objects->buildid_dir = buildid_dir ? strdup(buildid_dir) : NULL;
 	objects->symfs = symfs ? strdup(symfs) : NULL;
 	return (buildid_dir && !objects->buildid_dir) || (symfs && !objects->symfs) ? -ENOMEM : 0;

@@ -51,12 +51,12 @@ struct objects *objects_free(struct objects *objects);
 /*
  * Look also elsewhere, behind the snapshot: in @buildid_dir, by build-id (laid out as perf's cache,
  * ~/.debug, or our objects/); then at the paths below @symfs, and not at the paths themselves. Both may
- * be NULL.
+ * be NULL. What is nowhere is asked for on the socket @fetch, if that is not FETCH_NONE.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int objects_look_in(struct objects *objects, const char *buildid_dir,
-				 const char *symfs);
+				 const char *symfs, int fetch);
 
 /*
  * Find the file that was mapped as @path and had @build_id (NULL or size 0: not known).

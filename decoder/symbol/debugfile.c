@@ -87,7 +87,17 @@ static bool is_wanted(const struct search *search, const struct mapfile *file)
 				 debugfile_crc(file->bytes, file->size) == search->link->crc);
 }
 
-/* The only place that opens a file. */
+/* Return: whether @file is it; then it is handed on. */
+static bool take(const struct search *search, struct mapfile *file)
+{
+	if (!is_wanted(search, file))
+		return false;
+	*search->ret_file = *file;
+	*file = (struct mapfile){};
+	return true;
+}
+
+/* The only place that opens a file that is here. */
 _printf_(2, 3) static bool try_path(const struct search *search, const char *format, ...)
 {
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
@@ -100,11 +110,7 @@ _printf_(2, 3) static bool try_path(const struct search *search, const char *for
 	va_end(ap);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return false;
-	if (mapfile_init(&file, AT_FDCWD, path) < 0 || !is_wanted(search, &file))
-		return false;
-	*search->ret_file = file;
-	file = (struct mapfile){};
-	return true;
+	return mapfile_init(&file, AT_FDCWD, path) == 0 && take(search, &file);
 }
 
 static bool search_by_id(const struct search *search, const struct debugfile_places *places)
@@ -149,6 +155,18 @@ static bool search_by_link(const struct search *search, const struct debugfile_p
 	return false;
 }
 
+static bool search_elsewhere(const struct search *search, const struct debugfile_places *places)
+{
+	_cleanup_(mapfile_deinit) struct mapfile file = {};
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_(fd_closep) int fd = -1;
+
+	if (places->fetch == FETCH_NONE || search->id.size < 2)
+		return false;
+	fd = fetch_file(places->fetch, FETCH_DEBUG, &search->id, &path);
+	return fd >= 0 && mapfile_init_fd(&file, fd) == 0 && take(search, &file);
+}
+
 bool debugfile_find(const struct debugfile_places *places, const struct object *object,
 		    struct mapfile *ret_file)
 {
@@ -160,8 +178,11 @@ bool debugfile_find(const struct debugfile_places *places, const struct object *
 	memcpy(search.id.bytes, object->id.build_id, sizeof(search.id.bytes));
 	if (search_by_id(&search, places))
 		return true;
-	if (!debugfile_read_link(object->bytes, object->size, &link))
-		return false;
-	search.link = &link;
-	return search_by_link(&search, places, object->id.name);
+	if (debugfile_read_link(object->bytes, object->size, &link)) {
+		search.link = &link;
+		if (search_by_link(&search, places, object->id.name))
+			return true;
+		search.link = NULL;
+	}
+	return search_elsewhere(&search, places);
 }

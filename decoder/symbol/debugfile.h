@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
+#include "decoder/util/fetch.h"
 #include "decoder/util/mapfile.h"
 
 #define DEBUGFILE_SYSTEM_DIR "/usr/lib/debug"
@@ -25,6 +26,7 @@ struct debugfile_places {
 	const char *symfs;       /* stands for the root: where "beside the object" is; or NULL */
 	const char *const *dirs; /* each laid out as DEBUGFILE_SYSTEM_DIR */
 	size_t n_dirs;
+	int fetch; /* the socket on which it is asked for if it is nowhere; or FETCH_NONE */
 };
 
 /*

@@ -46,7 +46,9 @@ static int copy_places(struct resolver *resolver, const struct debugfile_places 
 
 	for (size_t i = 0; i < places->n_dirs && r == 0; i++)
 		r = copy(resolver, places->dirs[i], &dirs[i]);
-	*own = (struct debugfile_places){ .dirs = dirs, .n_dirs = places->n_dirs };
+	*own = (struct debugfile_places){ .dirs = dirs,
+					  .n_dirs = places->n_dirs,
+					  .fetch = places->fetch };
 	if (r == 0)
 		r = copy(resolver, places->snapshot, &own->snapshot);
 	if (r == 0)

@@ -69,6 +69,12 @@ struct ptd_options {
 	 */
 	const char *buildid_dir;
 	const char *symfs;
+
+	/*
+	 * A socket on which files that are not found are asked for by their build-ids (see
+	 * decoder/util/fetch.h); 0: nothing is ever asked for.
+	 */
+	int fetch;
 };
 
 /* Return: whether there is an engine called @name. */

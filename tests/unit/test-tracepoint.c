@@ -68,7 +68,7 @@ static void spoiled(void **state)
 		int expected;
 	} rows[] = {
 		{ "tracing", "trading", -EBADMSG },
-		{ "header_page", "header_pages" + 1, -EBADMSG },
+		{ "header_page", "eader_pages", -EBADMSG },
 		{ "header_event", "header_ovent", -EBADMSG },
 		{ "sched_switch", "sched_swatch", -ENOENT },
 		{ "name: sched_switch", "Name: sched_switch", -ENOENT },

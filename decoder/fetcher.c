@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/fetcher.h"
+
+#include <dlfcn.h>
+#include <elfutils/debuginfod.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "decoder/util/fetch.h"
+#include "decoder/util/message.h"
+
+/* Loaded here alone: it brings some thirty libraries along, which nobody else needs. */
+#define LIBRARY "libdebuginfod.so.1"
+
+struct library {
+	__typeof__(&debuginfod_begin) begin;
+	__typeof__(&debuginfod_end) end;
+	__typeof__(&debuginfod_find_executable) find_executable;
+	__typeof__(&debuginfod_find_debuginfo) find_debuginfo;
+	debuginfod_client *client;
+};
+
+static int load(struct library *ret_library, struct fetch_answer *answer)
+{
+	struct library l = {};
+	void *handle = dlopen(LIBRARY, RTLD_NOW);
+
+	if (handle) {
+		l.begin = (__typeof__(l.begin))dlsym(handle, "debuginfod_begin");
+		l.end = (__typeof__(l.end))dlsym(handle, "debuginfod_end");
+		l.find_executable =
+		    (__typeof__(l.find_executable))dlsym(handle, "debuginfod_find_executable");
+		l.find_debuginfo =
+		    (__typeof__(l.find_debuginfo))dlsym(handle, "debuginfod_find_debuginfo");
+	}
+	if (l.begin && l.end && l.find_executable && l.find_debuginfo)
+		l.client = l.begin();
+	if (l.client) {
+		*ret_library = l;
+		return 0;
+	}
+	(void)snprintf(answer->text, sizeof(answer->text), "cannot use " LIBRARY ": %s",
+		       handle ? "out of memory, or not a library that has its functions"
+			      : dlerror());
+	return -ENOPKG;
+}
+
+static void answer_with(int socket, const struct fetch_answer *answer, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {};
+	struct iovec part = { .iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof(*answer) };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(sizeof(fd));
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	}
+	(void)!sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+static void find(const struct library *l, const struct fetch_question *question, int socket)
+{
+	struct fetch_answer answer = { .r = -EINVAL };
+	const struct buildid *id = &question->id;
+	char *path = NULL;
+	int fd = -1;
+
+	/* From the other side of the confinement: it may be anything. */
+	if (id->size > 0 && id->size <= BUILDID_MAX)
+		fd = question->kind == FETCH_DEBUG
+			 ? l->find_debuginfo(l->client, id->bytes, id->size, &path)
+			 : l->find_executable(l->client, id->bytes, id->size, &path);
+	answer.r = fd < 0 ? fd : 0;
+	(void)snprintf(answer.text, sizeof(answer.text), "%s", path ?: "");
+	answer_with(socket, &answer, fd);
+	(void)fd_close(fd);
+	free(path);
+}
+
+_Noreturn static void serve(int socket)
+{
+	struct fetch_answer answer = {};
+	struct fetch_question question;
+	struct library l = {};
+
+	/* Even while it waits for a server. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+	answer.r = load(&l, &answer);
+	answer_with(socket, &answer, -1);
+	if (answer.r < 0)
+		_exit(1);
+	while (read(socket, &question, sizeof(question)) == sizeof(question))
+		find(&l, &question, socket);
+	l.end(l.client);
+	_exit(0);
+}
+
+/* Its first answer says whether it can do anything. */
+static int begin(struct fetcher *f, char **reterr_message)
+{
+	struct fetch_answer answer = {};
+	int fd, r;
+
+	r = fetch_receive(f->socket, &answer, &fd);
+	(void)fd_close(fd);
+	if (r < 0)
+		return message_set(reterr_message, r, "--debuginfod: %s", strerror(-r));
+	if (answer.r < 0)
+		return message_set(reterr_message, answer.r, "--debuginfod: %.*s",
+				   (int)sizeof(answer.text) - 1, answer.text);
+	return 0;
+}
+
+int fetcher_start(struct fetcher *ret_fetcher, char **reterr_message)
+{
+	const char *urls = getenv(DEBUGINFOD_URLS_ENV_VAR);
+	struct fetcher f;
+	int sockets[2], r;
+
+	if (!urls || !urls[0])
+		return message_set(reterr_message, -EINVAL,
+				   "--debuginfod: the environment's " DEBUGINFOD_URLS_ENV_VAR
+				   " names no server");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+		return message_set(reterr_message, -errno, "--debuginfod: no socket: %s",
+				   strerror(errno));
+	f.pid = fork();
+	if (f.pid < 0) {
+		r = -errno;
+		(void)fd_close(sockets[0]);
+		(void)fd_close(sockets[1]);
+		return message_set(reterr_message, r, "--debuginfod: no process: %s", strerror(-r));
+	}
+	if (f.pid == 0) {
+		(void)fd_close(sockets[0]);
+		serve(sockets[1]);
+	}
+	(void)fd_close(sockets[1]);
+	/* 0 would stand for none. */
+	f.socket = fcntl(sockets[0], F_DUPFD_CLOEXEC, 1);
+	(void)fd_close(sockets[0]);
+	r = begin(&f, reterr_message);
+	if (r < 0)
+		fetcher_stop(&f);
+	else
+		*ret_fetcher = f;
+	return r;
+}
+
+void fetcher_stop(struct fetcher *fetcher)
+{
+	if (!fetcher->pid)
+		return;
+	(void)fd_close(fetcher->socket);
+	while (waitpid(fetcher->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	*fetcher = (struct fetcher){};
+}

@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# --debuginfod: what is not on this machine any more, a program and its debug file, is got by build-id from a server,
+# here one of the test's own, and decodes to the same; without the option no server is asked.
+. "$(dirname "$0")/common.sh"
+need qemu-x86_64 python3 objcopy readelf "${CC:-cc}"
+[[ -z ${PTD_ASAN:-} ]] || skip "libdebuginfod is not built with sanitizers"
+
+# A program that is recorded, stripped, and its debug file.
+echo 'int main(void) { volatile int n = 1000; while (n > 0) n--; return n; }' >"$T/program.c"
+"${CC:-cc}" -g -Wl,--build-id -o "$T/program" "$T/program.c" || fail "cannot compile"
+objcopy --only-keep-debug "$T/program" "$T/program.debug"
+strip "$T/program"
+id=$(readelf -n "$T/program" | sed -n 's/.*Build ID: //p')
+[[ $id ]] || fail "the program has no build-id"
+start_ptd
+record whole "$T/program"
+stop_ptd
+
+# The recording alone, as perf leaves it; its program is gone.
+cp "$T/whole/data" "$T/alone"
+mkdir -p "$T/www/buildid/$id"
+mv "$T/program" "$T/www/buildid/$id/executable"
+mv "$T/program.debug" "$T/www/buildid/$id/debuginfo"
+
+cat >"$T/server.py" <<'EOF'
+import functools, http.server, sys
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])
+server = http.server.HTTPServer(("127.0.0.1", 0), handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+EOF
+timeout 300 python3 "$T/server.py" "$T/www" >"$T/port" 2>"$T/asked" &
+server=$!
+trap 'kill $server 2>/dev/null; finish' EXIT
+for ((i = 0; i < 300; i++)); do
+	[[ ! -s $T/port ]] || break
+	kill -0 $server || skip "no server can be had: $(tail -1 "$T/asked")"
+	sleep 0.1
+done
+export DEBUGINFOD_URLS="http://127.0.0.1:$(<"$T/port")/" DEBUGINFOD_CACHE_PATH=$T/cache HOME=$T
+unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
+
+# decode NAME OPTION...: the program's instructions, with their names.
+decode() {
+	local name=$1 status=0
+	shift
+	"$O/ptdecode" "$@" >"$T/text" 2>"$T/err" || status=$?
+	[[ $status = 0 || $status = 3 ]] || { cat "$T/err"; fail "$name: exit status $status"; }
+	grep "($T/program)" "$T/text" >"$T/$name.lines"
+	echo "$name: $(wc -l <"$T/$name.lines") instructions of the program"
+}
+
+decode without "$T/alone"
+[[ ! -s $T/without.lines ]] || fail "the program is still there"
+[[ ! -s $T/asked ]] || { cat "$T/asked"; fail "the server was asked, though nobody wanted that"; }
+
+decode got "$T/alone" --debuginfod
+for file in executable debuginfo; do
+	grep -q "GET /buildid/$id/$file HTTP.* 200" "$T/asked" || { cat "$T/asked"; fail "nobody asked for the $file"; }
+done
+mkdir -p "$T/debug/.build-id/${id:0:2}"
+cp "$T/www/buildid/$id/debuginfo" "$T/debug/.build-id/${id:0:2}/${id:2}.debug"
+decode snapshot "$T/whole" --debug-dir "$T/debug"
+[[ -s $T/snapshot.lines ]] && grep -q " main" "$T/snapshot.lines" || fail "nothing to compare with"
+cmp "$T/got.lines" "$T/snapshot.lines" || fail "other instructions or names"
+
+# What is in the cache is not asked for again; what nobody has is a gap.
+n=$(grep -c "$id" "$T/asked")
+decode again "$T/alone" --debuginfod
+cmp "$T/again.lines" "$T/snapshot.lines" || fail "the cache has something else"
+[[ $(grep -c "$id" "$T/asked") = "$n" ]] || fail "the cache was not used"
+rm -r "$T/www/buildid/$id" "$T/cache"
+decode nobody "$T/alone" --debuginfod
+[[ ! -s $T/nobody.lines ]] || fail "out of nothing"
+
+DEBUGINFOD_URLS= "$O/ptdecode" "$T/alone" --debuginfod 2>"$T/err" && fail "no server, and no word of it"
+grep -q "DEBUGINFOD_URLS names no server" "$T/err" || { cat "$T/err"; fail "it is not said what is missing"; }
