@@ -29,6 +29,9 @@
 /* How often a process is looked at that executes other programs meanwhile. */
 #define EXEC_TRIES 3u
 
+/* How often the list of processes is read, as long as it has some that it had not before. */
+#define PASSES_MAX 8u
+
 /* A file whose build-id is known. */
 struct known {
 	uint32_t maj, min;
@@ -41,6 +44,9 @@ struct procscan {
 	struct procscan_options options;
 	struct procscan_stats stats;
 	DIR *pids;
+	struct map seen; /* pids that the list has had */
+	unsigned n_pass; /* of the list */
+	bool has_more;   /* the present pass met some for the first time */
 
 	/* The process that it has come to. */
 	uint32_t pid;
@@ -89,6 +95,7 @@ struct procscan *procscan_free(struct procscan *scan)
 
 	leave_process(scan);
 	dirs_closep(&scan->pids);
+	map_deinit(&scan->seen);
 	vec_deinit(&scan->known);
 	map_deinit(&scan->by_file);
 	free(scan->buffer);
@@ -357,18 +364,44 @@ static bool tell_maps(struct procscan *s)
 
 /* --- all of it ------------------------------------------------------------------------------- */
 
-/* Return: 1; 0 if there are no more; or negative errno. */
-static int next_process(struct procscan *s)
+/*
+ * The list is as it was some time ago, for it is read many at a time. Who was forked since has the
+ * mappings of its parent, of whom it may be told only later: so that nobody is left out, the list is
+ * read again until nobody is new in it.
+ *
+ * Return: 1; 0 if there are no more; or negative errno.
+ */
+static int next_pid(struct procscan *s, const char **ret_name)
 {
 	struct dirent *entry;
+	int r;
+
+	while ((r = dirs_next(s->pids, &entry)) > 0) {
+		if (!parse_id(entry->d_name, &s->pid) || map_get(&s->seen, s->pid))
+			continue;
+		s->has_more = true;
+		*ret_name = entry->d_name;
+		return map_put(&s->seen, s->pid, 1) < 0 ? -ENOMEM : 1;
+	}
+	if (r < 0 || !s->has_more || ++s->n_pass == PASSES_MAX)
+		return r;
+	s->has_more = false;
+	rewinddir(s->pids);
+	return next_pid(s, ret_name);
+}
+
+/* Return: as next_pid(). */
+static int next_process(struct procscan *s)
+{
+	const char *name;
 	int r, fd;
 
-	r = dirs_next(s->pids, &entry);
-	if (r <= 0 || !parse_id(entry->d_name, &s->pid))
+	r = next_pid(s, &name);
+	if (r <= 0)
 		return r;
 	/* By this descriptor no other process is met that is given the number later. */
-	s->pid_fd = openat(s->options.proc_fd, entry->d_name,
-			   O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	s->pid_fd =
+	    openat(s->options.proc_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->pid_fd < 0)
 		return 1;
 	fd = dirs_open(s->pid_fd, "task");

@@ -363,6 +363,39 @@ static void executes(struct told *told)
 	tempdir_put_text(t->dir, "100/maps", "2000-3000 r-xp 0 8:2 78 /b\n");
 }
 
+/* While one is told of, the next one begins: 101, 102, ... */
+static void forks(struct told *told)
+{
+	char name[64];
+
+	/* For each, the time is asked for its name and for its mappings. */
+	if (told->time % 2 != 0 || told->time >= 6)
+		return;
+	(void)snprintf(name, sizeof(name), "%lu/task/%lu/comm", 101 + told->time / 2,
+		       101 + told->time / 2);
+	tempdir_put_text(told->tree->dir, name, "child\n");
+	(void)snprintf(name, sizeof(name), "%lu/maps", 101 + told->time / 2);
+	tempdir_put_text(told->tree->dir, name, "1000-2000 r-xp 0 8:2 77 /a\n");
+}
+
+static void fork_meanwhile(void **state)
+{
+	const struct tree *t = *state;
+	struct told told = { .at_time = forks, .tree = t };
+	struct procscan_stats stats;
+
+	tempdir_put_text(t->dir, "100/task/100/comm", "first\n");
+	tempdir_put_text(t->dir, "100/maps", "1000-2000 r-xp 0 8:2 77 /a\n");
+	stats = scan(&told, t->dir, 0);
+	assert_int_equal(stats.n_processes, 4);
+	assert_int_equal(told.n, 8);
+	assert_true(has(&told, "map 100 1000+1000@0 5p - 8:2:77 /a"));
+	assert_true(has(&told, "map 101 1000+1000@0 5p - 8:2:77 /a"));
+	assert_true(has(&told, "map 102 1000+1000@0 5p - 8:2:77 /a"));
+	assert_true(has(&told, "map 103 1000+1000@0 5p - 8:2:77 /a"));
+	told_deinit(&told);
+}
+
 static void exec_meanwhile(void **state)
 {
 	struct tree *t = *state;
@@ -569,6 +602,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(long_names, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(build_ids, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(fork_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(exec_meanwhile, set_up, tear_down),
 		cmocka_unit_test(bad_options),
 		cmocka_unit_test_setup_teardown(ourselves, set_up, tear_down),
