@@ -404,52 +404,7 @@ static void put_manifest(FILE *f, void *userdata)
 		cpucopy_print(&w->cpus[i], i, f);
 }
 
-/* --- all of it ------------------------------------------------------------------------------- */
-
-static int write_data(struct writer *w)
-{
-	int r;
-
-	w->step = PTD_SNAPSHOT_DATA;
-	r = perffile_new(w->dir_fd, PTD_SNAPSHOT_DATA, &w->request->source->facts, &w->data);
-	if (r == 0)
-		r = find_scope(w);
-	if (r == 0)
-		r = write_rings(w);
-	if (r == 0 && w->request->scope.pid && w->pids.n_used == 0)
-		r = -ESRCH;
-	if (r == 0)
-		r = w->request->gather(w->request->userdata, &w->known);
-	if (r == 0)
-		r = add_parents(w);
-	if (r < 0)
-		return r;
-	write_tasks(w);
-	write_switches(w);
-	return 0;
-}
-
-static int add_livecode(struct writer *w)
-{
-	struct livecode code = {
-		.request = w->request,
-		.known = &w->known,
-		.dir_fd = w->dir_fd,
-		.bundle = w->bundle,
-		.pids = &w->pids,
-		.notes = w->notes_stream,
-	};
-	int r;
-
-	w->step = PTD_SNAPSHOT_MEM;
-	r = livecode_add_memory(&code);
-	if (r == 0) {
-		w->step = PTD_SNAPSHOT_JIT;
-		r = livecode_add_files(&code);
-	}
-	w->result.bytes += code.bytes;
-	return r;
-}
+/* --- the kernel's code ------------------------------------------------------------------------ */
 
 static int put_record(void *userdata, const void *bytes, size_t size)
 {
@@ -505,6 +460,58 @@ static int add_kernel(struct writer *w)
 	return 0;
 }
 
+/* --- all of it ------------------------------------------------------------------------------- */
+
+static int write_data(struct writer *w)
+{
+	int r;
+
+	w->step = PTD_SNAPSHOT_DATA;
+	r = perffile_new(w->dir_fd, PTD_SNAPSHOT_DATA, &w->request->source->facts, &w->data);
+	if (r == 0)
+		r = find_scope(w);
+	if (r == 0)
+		r = write_rings(w);
+	if (r == 0 && w->request->scope.pid && w->pids.n_used == 0)
+		r = -ESRCH;
+	/* Before the records: what changed between the rings and the copy is told by them. */
+	if (r == 0)
+		r = add_kernel(w);
+	if (r == 0) {
+		w->step = PTD_SNAPSHOT_DATA;
+		r = w->request->gather(w->request->userdata, &w->known);
+	}
+	if (r == 0)
+		r = add_parents(w);
+	if (r < 0)
+		return r;
+	write_tasks(w);
+	write_switches(w);
+	return 0;
+}
+
+static int add_livecode(struct writer *w)
+{
+	struct livecode code = {
+		.request = w->request,
+		.known = &w->known,
+		.dir_fd = w->dir_fd,
+		.bundle = w->bundle,
+		.pids = &w->pids,
+		.notes = w->notes_stream,
+	};
+	int r;
+
+	w->step = PTD_SNAPSHOT_MEM;
+	r = livecode_add_memory(&code);
+	if (r == 0) {
+		w->step = PTD_SNAPSHOT_JIT;
+		r = livecode_add_files(&code);
+	}
+	w->result.bytes += code.bytes;
+	return r;
+}
+
 static int write_all(struct writer *w)
 {
 	char hash[SHA256_HEX_SIZE] = "";
@@ -516,8 +523,6 @@ static int write_all(struct writer *w)
 		r = add_livecode(w);
 	if (r == 0)
 		r = add_objects(w);
-	if (r == 0)
-		r = add_kernel(w);
 	if (r < 0)
 		return r;
 

@@ -184,6 +184,8 @@ static int ask(struct lane *lane, const struct engine_step *step)
 		lane->t = stay.start;
 	lane->stay = stay;
 	lane->has_stay = true;
+	if (lane->is_guest)
+		return engine_set_space(lane->engine, NULL, 0);
 	return engine_set_space(lane->engine, stay.space,
 				stay.space ? space_generation(stay.space, time) : 0);
 }
@@ -261,6 +263,7 @@ static int start_span(struct lane *lane)
 		return r;
 	lane->next_span++;
 	lane->span_decoded = lane->span_rested = 0;
+	lane->is_guest = false;
 	if (span->size == 0)
 		return add_mark(lane, PTD_MARK_GAP, &empty);
 
@@ -385,7 +388,11 @@ static int take(struct lane *lane, const struct engine_step *step)
 	case ENGINE_ASK:
 		return ask(lane, step);
 	case ENGINE_MARK:
-		return add_mark(lane, step->mark, step);
+		r = add_mark(lane, step->mark, step);
+		/* Of a bare stream the user has said what is where. It asks next. */
+		if (step->mark == PTD_MARK_PAGING && lane->config.timeline)
+			lane->is_guest = step->extra != 0;
+		return r;
 	case ENGINE_GAP:
 		if (step->reason == PTD_GAP_BAD_FLOW || step->reason == PTD_GAP_NO_CODE)
 			take_back(lane, step->reason);

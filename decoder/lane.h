@@ -58,6 +58,7 @@ struct lane {
 	struct stay stay;
 	bool has_stay;
 	bool stay_opens; /* the next run or mark begins a slice */
+	bool is_guest;   /* what runs is a guest's code, which the records say nothing of */
 	uint64_t t;
 	uint64_t tsc; /* that @t was made from */
 	bool ended;

@@ -201,6 +201,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct trace 
 		return r;
 	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
 	(*ret_trace)->facts.switches_apart = manifest.is_there;
+	(*ret_trace)->facts.kcore_is_last = manifest.is_there;
 	(*ret_trace)->facts.monotonic_offset_ns = manifest.monotonic_offset_ns;
 	for (size_t i = 0; i < (*ret_trace)->n_queues; i++)
 		(*ret_trace)->queues[i].sideband_since =

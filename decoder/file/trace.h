@@ -80,7 +80,9 @@ struct trace_facts {
 	bool snapshot_mode; /* AUX was overwritten, or sampled: each span starts anywhere */
 	/* LOST is not about switches: they have rings of their own (snapshots of ptd). */
 	bool switches_apart;
-	bool has_tsc; /* of attr.config */
+	bool
+	    kcore_is_last; /* the kernel's code is that at the end, not at the beginning (the same) */
+	bool has_tsc;      /* of attr.config */
 	bool has_mtc;
 	bool has_cyc;
 	bool has_events; /* event trace */

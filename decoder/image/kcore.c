@@ -97,6 +97,21 @@ void kcore_deinit(struct kcore *kcore)
 	*kcore = (struct kcore){};
 }
 
+void kcore_read(const struct kcore *kcore, uint64_t address, uint64_t size, uint16_t *to)
+{
+	for (size_t i = 0; i < kcore->segments.n; i++) {
+		const struct kcore_segment *s = &kcore->segments.items[i];
+		const uint64_t first = address > s->start ? address : s->start;
+		const uint64_t last_asked = address + (size - 1),
+			       last_had = s->start + (s->size - 1);
+		const uint64_t last = last_asked < last_had ? last_asked : last_had;
+		const uint8_t *from = kcore->kernel->bytes + s->offset;
+
+		for (uint64_t k = 0; first <= last && k <= last - first; k++)
+			to[first - address + k] = from[first - s->start + k];
+	}
+}
+
 int kcore_map_all(const struct kcore *kcore, struct kcore_mappings *mappings)
 {
 	int r = 0;

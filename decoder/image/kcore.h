@@ -47,6 +47,9 @@ struct kcore_mappings {
 _must_check_ int kcore_init(struct kcore *kcore, struct objects *objects);
 void kcore_deinit(struct kcore *kcore);
 
+/* Copy what there is of the @size bytes at @address into @to; what there is not stays. */
+void kcore_read(const struct kcore *kcore, uint64_t address, uint64_t size, uint16_t *to);
+
 /* Append all there is, as the kernel's own, since ever. Return: 0 or -ENOMEM. */
 _must_check_ int kcore_map_all(const struct kcore *kcore, struct kcore_mappings *mappings);
 

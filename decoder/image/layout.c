@@ -70,7 +70,8 @@ static int cover(struct layout *layout, const struct extent *new)
 	}
 
 	layout->bared = layout->bared || bares(layout, from, to, new);
-	memmove(e + from + n_pieces, e + to, (layout->extents.n - to) * sizeof(*e));
+	if (n_pieces != to - from)
+		memmove(e + from + n_pieces, e + to, (layout->extents.n - to) * sizeof(*e));
 	memcpy(e + from, pieces, n_pieces * sizeof(*e));
 	layout->extents.n = layout->extents.n - (to - from) + n_pieces;
 	return vec_push(&layout->added, *new);
@@ -134,7 +135,7 @@ static void retire(struct layout *layout, const struct mapping *m)
 
 int layout_advance(struct layout *layout)
 {
-	const struct mapping *m = space_mapping(layout->space, layout->generation);
+	const struct mapping *m = space_next(layout->space, &layout->place);
 	const struct extent new = {
 		.start = m->start,
 		.last = m->start + (m->size - 1),

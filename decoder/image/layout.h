@@ -28,6 +28,7 @@ struct extent {
 struct layout {
 	const struct space *space; /* borrowed; NULL: nothing is mapped */
 	size_t generation;
+	struct space_place place; /* the same */
 	VEC(struct extent) extents;
 	size_t hint; /* index of the extent found last */
 

@@ -458,6 +458,33 @@ int objects_add_memory(struct objects *objects, const char *path, const char *na
 	return 0;
 }
 
+int objects_add_made(struct objects *objects, const char *source, const char *name,
+		     struct object **ret_object)
+{
+	_cleanup_(file_freep) struct file *file = calloc(1, sizeof(*file));
+	struct object *object;
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	file->object.id.source = strdup(source);
+	if (!file->object.id.source)
+		return -ENOMEM;
+	object = &file->object;
+	r = adopt(objects, name, OBJECT_OK, &file);
+	if (r < 0)
+		return r;
+	*ret_object = object;
+	return 0;
+}
+
+int object_add_part(struct object *object, uint64_t offset, uint64_t size, uint64_t address)
+{
+	struct file *file = (struct file *)object;
+
+	return vec_push(&file->segments, { .offset = offset, .size = size, .address = address });
+}
+
 const char *objects_dir(const struct objects *objects)
 {
 	return objects->dir;
@@ -467,6 +494,15 @@ uint64_t object_address(const struct object *object, uint64_t offset)
 {
 	const struct file *file = (const struct file *)object;
 
+	if (!object->is_elf) {
+		const size_t n = vec_bisect(&file->segments, segment, segment->offset <= offset);
+
+		if (n > 0 &&
+		    offset - file->segments.items[n - 1].offset < file->segments.items[n - 1].size)
+			return file->segments.items[n - 1].address +
+			       (offset - file->segments.items[n - 1].offset);
+		return offset;
+	}
 	for (size_t i = 0; i < file->segments.n; i++) {
 		const struct segment *s = &file->segments.items[i];
 

@@ -34,6 +34,12 @@ struct object {
 	const struct jitdump *jitdump;  /* of this file */
 	const struct mapfile *perf_map; /* lines of address, size and name */
 	const struct mapfile *kallsyms; /* as /proc/kallsyms: of the kernel, or a module of it */
+	const struct object_function *function; /* all its code is of this one */
+};
+
+struct object_function {
+	const char *name;
+	uint64_t address, size;
 };
 
 struct jitdump;
@@ -84,6 +90,17 @@ _must_check_ int objects_add_named(struct objects *objects, const char *path, co
  */
 _must_check_ int objects_add_memory(struct objects *objects, const char *path, const char *name,
 				    uint64_t address, struct object **ret_object);
+
+/*
+ * An object of the stream's name @name whose bytes the caller will set, before it is used; by @source they
+ * can be read, too. Its names may be filled in, too. Return: 0 or -ENOMEM.
+ */
+_must_check_ int objects_add_made(struct objects *objects, const char *source, const char *name,
+				  struct object **ret_object);
+
+/* What of its bytes, behind those of the part before, is at @address. Return: 0 or -ENOMEM. */
+_must_check_ int object_add_part(struct object *object, uint64_t offset, uint64_t size,
+				 uint64_t address);
 
 /* Return: the snapshot's directory; NULL if there is none. */
 const char *objects_dir(const struct objects *objects);

@@ -11,6 +11,7 @@
 struct space {
 	uint32_t id;
 	VEC(struct mapping) mappings; /* by time */
+	const struct space *shared;   /* or NULL */
 };
 
 int space_new(uint32_t id, const struct space *parent, uint64_t time, struct space **ret_space)
@@ -24,7 +25,7 @@ int space_new(uint32_t id, const struct space *parent, uint64_t time, struct spa
 	s->id = id;
 
 	if (parent) {
-		n = space_generation(parent, time);
+		n = space_n_own(parent, time);
 		r = vec_reserve(&s->mappings, n);
 		if (r < 0)
 			return r;
@@ -51,6 +52,11 @@ uint32_t space_id(const struct space *space)
 	return space->id;
 }
 
+void space_share(struct space *space, const struct space *shared)
+{
+	space->shared = shared;
+}
+
 int space_map(struct space *space, const struct mapping *mapping)
 {
 	if (mapping->size == 0 || mapping->size - 1 > UINT64_MAX - mapping->start)
@@ -68,13 +74,35 @@ void space_forget(struct space *space, size_t i, const struct object *object)
 	space->mappings.items[i].offset = 0;
 }
 
-size_t space_generation(const struct space *space, uint64_t time)
+size_t space_n_own(const struct space *space, uint64_t time)
 {
 	return vec_bisect(&space->mappings, mapping, mapping->time <= time);
+}
+
+size_t space_generation(const struct space *space, uint64_t time)
+{
+	return space_n_own(space, time) + (space->shared ? space_n_own(space->shared, time) : 0);
 }
 
 const struct mapping *space_mapping(const struct space *space, size_t i)
 {
 	assert(i < space->mappings.n);
 	return &space->mappings.items[i];
+}
+
+const struct mapping *space_next(const struct space *space, struct space_place *place)
+{
+	const struct mapping *own = NULL, *shared = NULL;
+
+	if (place->n_own < space->mappings.n)
+		own = &space->mappings.items[place->n_own];
+	if (space->shared && place->n_shared < space->shared->mappings.n)
+		shared = &space->shared->mappings.items[place->n_shared];
+	assert(own || shared);
+	if (!own || (shared && shared->time <= own->time)) {
+		place->n_shared++;
+		return shared;
+	}
+	place->n_own++;
+	return own;
 }

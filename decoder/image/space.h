@@ -9,6 +9,9 @@
  * moves on by applying the mappings up to the next. A mapping covers what it overlaps of older
  * ones, as far as its kind allows. (Perf has no record for munmap: what was unmapped stays, and is
  * never executed.)
+ *
+ * A space may share the mappings of another, which are part of its generations: the kernel's are in
+ * all spaces.
  */
 
 #include <stddef.h>
@@ -50,19 +53,36 @@ struct space *space_free(struct space *space);
 uint32_t space_id(const struct space *space);
 
 /*
+ * Let @space have also what is mapped in @shared, now or later, at addresses where it maps nothing
+ * itself. A fork does not inherit it.
+ */
+void space_share(struct space *space, const struct space *shared);
+
+/*
  * Add a mapping; times never go backwards.
  *
  * Return: 0; -EINVAL if its end does not fit into 64 bits or its size is 0; -ENOMEM.
  */
 _must_check_ int space_map(struct space *space, const struct mapping *mapping);
 
-/* Nobody knows the bytes of mapping @i any more: it becomes of @object, which has none. */
+/* Nobody knows the bytes of its own mapping @i any more: it becomes of @object, which has none. */
 void space_forget(struct space *space, size_t i, const struct object *object);
 
 /* Return: how many mappings there are with a time up to @time. */
 size_t space_generation(const struct space *space, uint64_t time);
 
-/* Return: the mapping that made generation @i + 1. */
+/* Return: its own mappings with a time up to @time. */
+size_t space_n_own(const struct space *space, uint64_t time);
+
+/* Return: its own mapping @i. */
 const struct mapping *space_mapping(const struct space *space, size_t i);
+
+/* How many mappings a generation has: their sum is its number. */
+struct space_place {
+	size_t n_own, n_shared;
+};
+
+/* Step to the next generation, of which there is one. Return: the mapping that made it. */
+const struct mapping *space_next(const struct space *space, struct space_place *place);
 
 DEFINE_CLEANUP(struct space *, space_free);

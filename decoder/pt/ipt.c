@@ -302,7 +302,9 @@ static bool recover(struct ipt_engine *e, uint64_t lost_from, uint64_t *ret_offs
 		return false;
 	while (scan_find(e->scan, lost_from, &point) == 0) {
 		lost_from = point.offset;
-		asks = asks || point.asks;
+		/* What told of another page table may have been read already, but not have come to effect. */
+		asks = asks || point.asks ||
+		       (point.has_paging && (point.cr3 != e->cr3 || point.non_root != e->non_root));
 		if ((asks || has_code(e, point.ip)) && sync_at(e, &point)) {
 			*ret_offset = point.offset;
 			return true;

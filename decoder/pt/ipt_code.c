@@ -105,12 +105,13 @@ static int add_new(struct ipt_image *image, struct ipt_code *code)
 
 /*
  * What is added over something else takes its place, in libipt's image too; only what has no bytes
- * cannot be added.
+ * cannot be added. Where more is to be added than there is, most of it is replaced at once.
  */
 int ipt_image_advance(struct ipt_image *image, struct ipt_code *code, size_t generation)
 {
 	struct layout *layout = &image->layout;
-	bool rebuild_needed = false;
+	bool rebuild_needed =
+	    generation > layout->generation && generation - layout->generation > layout->extents.n;
 	int r;
 
 	while (layout->generation < generation) {

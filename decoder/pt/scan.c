@@ -213,6 +213,9 @@ int scan_find(struct scan *scan, uint64_t from, struct scan_point *ret_point)
 				.offset = offset + (uint64_t)n,
 				.ip = scan->last_ip,
 				.asks = scan->asks,
+				.has_paging = scan->has_pip,
+				.cr3 = scan->pip.cr3,
+				.non_root = scan->pip.nr,
 			};
 			return 0;
 		}

@@ -30,6 +30,9 @@ struct scan_point {
 	uint64_t offset; /* behind it */
 	uint64_t ip;
 	bool asks; /* since the walk was asked, packets told of time or of another page table */
+	bool has_paging; /* it is known which one it is: */
+	uint64_t cr3;
+	bool non_root;
 };
 
 struct scan;

@@ -11,42 +11,11 @@
 #include "ptd/record.h"
 
 /*
- * How many mappings may be copied in all: at forks, and the kernel's into each space. Real recordings
- * stay far below it; without a limit, n mappings and n forks would need n * n.
+ * How many mappings may be copied in all, at forks. Real recordings stay far below it; without a limit, n
+ * mappings and n forks would need n * n.
  */
 #define COPIES_MIN        (UINT64_C(1) << 20)
 #define COPIES_PER_RECORD 64
-
-/*
- * Add the kernel's mappings from the @first one on, which is none if the space is new; none if they
- * are more than may be copied.
- */
-static int map_kernel(struct tasks *tasks, struct space *space, size_t first)
-{
-	const struct kcore_mappings *kernel = &tasks->kernel;
-	int r = 0;
-
-	if (kernel->list.n - first > tasks->n_copies_left)
-		return 0;
-	tasks->n_copies_left -= kernel->list.n - first;
-	for (size_t i = first; r == 0 && i < kernel->list.n; i++)
-		r = space_map(space, &kernel->list.items[i]);
-	return r;
-}
-
-/* The kernel's own code, and a space for who has no other. */
-static int init_kernel(struct tasks *tasks)
-{
-	int r;
-
-	r = kcore_init(&tasks->kcore, tasks->objects);
-	if (r == 0)
-		r = kcore_map_all(&tasks->kcore, &tasks->kernel);
-	if (r < 0 || tasks->kernel.list.n == 0)
-		return r;
-	r = space_new(UINT32_MAX, NULL, 0, &tasks->kernel_space);
-	return r < 0 ? r : map_kernel(tasks, tasks->kernel_space, 0);
-}
 
 int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *objects)
 {
@@ -61,7 +30,7 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 	r = idtable_init(&tasks->build_ids, trace);
 	if (r == 0)
 		r = memory_init(&tasks->memory, objects);
-	return r < 0 ? r : init_kernel(tasks);
+	return r < 0 ? r : kernel_init(&tasks->kernel, trace, objects);
 }
 
 void tasks_deinit(struct tasks *tasks)
@@ -69,9 +38,7 @@ void tasks_deinit(struct tasks *tasks)
 	for (size_t i = 0; i < tasks->spaces.n; i++)
 		(void)space_free(tasks->spaces.items[i]);
 	vec_deinit(&tasks->spaces);
-	space_free(tasks->kernel_space);
-	vec_deinit(&tasks->kernel.list);
-	kcore_deinit(&tasks->kcore);
+	kernel_deinit(&tasks->kernel);
 	vec_deinit(&tasks->threads);
 	map_deinit(&tasks->by_tid);
 	map_deinit(&tasks->space_of_pid);
@@ -112,7 +79,7 @@ static int forget_memory(struct tasks *tasks, uint32_t pid)
 
 	if (!space || !memory_find(&tasks->memory, pid, 0))
 		return 0;
-	for (size_t i = space_generation(space, UINT64_MAX); i > 0; i--) {
+	for (size_t i = space_n_own(space, UINT64_MAX); i > 0; i--) {
 		const struct mapping *mapping = space_mapping(space, i - 1);
 		const struct memory_piece *m;
 		int r;
@@ -146,9 +113,7 @@ static int begin_space(struct tasks *tasks, uint32_t pid, const struct space *pa
 	r = map_put(&tasks->space_of_pid, pid, tasks->spaces.n);
 	if (r < 0)
 		return r;
-	r = parent ? 0 : map_kernel(tasks, space, 0);
-	if (r < 0)
-		return r;
+	space_share(space, tasks->kernel.space);
 	return vec_push(&tasks->spaces, TAKE(space));
 }
 
@@ -298,7 +263,7 @@ static int fork_space(struct tasks *tasks, const struct trace_record *record,
 	if (record->time == 0 || (record->misc & PERF_RECORD_MISC_FORK_EXEC))
 		return begin_space(tasks, fork->pid, NULL, record->time);
 
-	n_copies = parent ? space_generation(parent, record->time) : 0;
+	n_copies = parent ? space_n_own(parent, record->time) : 0;
 	if (n_copies > tasks->n_copies_left) {
 		r = begin_space(tasks, fork->pid, NULL, record->time);
 		return r < 0 ? r : TASKS_SKIPPED;
@@ -431,20 +396,6 @@ static int take_other_vdso(struct tasks *tasks, uint32_t pid, struct mapping *ma
 	return objects_find(tasks->objects, "//anon", NULL, &mapping->object);
 }
 
-/* A module: it is in every space from then on. */
-static int map_module(struct tasks *tasks, const struct mmaprec *map, uint64_t time)
-{
-	const size_t first = tasks->kernel.list.n;
-	int r;
-
-	r = kcore_map_module(&tasks->kcore, map->path, map->start, map->size, time, &tasks->kernel);
-	if (r == 0 && tasks->kernel_space)
-		r = map_kernel(tasks, tasks->kernel_space, first);
-	for (size_t i = 0; r == 0 && i < tasks->spaces.n; i++)
-		r = map_kernel(tasks, tasks->spaces.items[i], first);
-	return r;
-}
-
 int tasks_map(struct tasks *tasks, const struct trace_record *record)
 {
 	struct mapping mapping;
@@ -454,9 +405,7 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 
 	if (mmaprec_read(record, &map) < 0)
 		return TASKS_SKIPPED;
-	if (map.kernel)
-		return map_module(tasks, &map, record->time);
-	if (!map.executable)
+	if (map.kernel || !map.executable)
 		return 0;
 	if (map.size == 0 || map.size - 1 > UINT64_MAX - map.start)
 		return TASKS_SKIPPED;

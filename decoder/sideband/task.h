@@ -16,12 +16,12 @@
 
 #include "base/base.h"
 #include "decoder/file/trace.h"
-#include "decoder/image/kcore.h"
 #include "decoder/image/memory.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
 #include "decoder/sideband/idtable.h"
 #include "decoder/sideband/jit.h"
+#include "decoder/sideband/kernel.h"
 #include "decoder/sideband/track.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
@@ -51,11 +51,9 @@ struct tasks {
 	struct tracks lives; /* by thread: a new item where process, space or comm changes */
 	struct idtable build_ids;
 	struct memory memory;
-	struct kcore kcore;
-	struct kcore_mappings kernel; /* they are in every space */
-	struct space *kernel_space;   /* with nothing else; NULL if there is no kernel code */
-	struct jits jits;             /* to be applied before each record */
-	uint64_t n_copies_left;       /* of mappings */
+	struct kernel kernel;
+	struct jits jits;       /* to be applied before each record */
+	uint64_t n_copies_left; /* of mappings */
 };
 
 /* The tasks of @trace, before its first record. Return: 0 or -ENOMEM. */

@@ -65,7 +65,7 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 	r = tasks_thread(&tl->tasks, pid, tid, time, &thread);
 	if (r < 0)
 		return r;
-	item.space = tl->tasks.kernel_space; /* if it is idle's, or nobody knows whose */
+	item.space = tl->tasks.kernel.space; /* if it is idle's, or nobody knows whose */
 	if (thread) {
 		thread->since = time;
 		item.space = thread->space;
@@ -420,6 +420,7 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 		r = look_at_samples(tl, trace);
 	if (r < 0)
 		return r;
+	tl->n_skipped = tl->tasks.kernel.n_skipped;
 
 	for (size_t i = 0; i < trace->n_records; i++) {
 		r = jits_apply(&tl->tasks.jits, trace->records[i].time);

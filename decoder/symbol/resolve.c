@@ -108,6 +108,20 @@ static int read_symbols(const struct resolver *resolver, const struct object *ob
 	return r < 0 ? r : elfsym_read(&table->symtab, object->bytes, object->size);
 }
 
+static int add_function(struct symtab *symtab, const struct object *object)
+{
+	const struct object_function *f = object->function;
+	const size_t size = f ? strlen(f->name) : 0;
+
+	if (size == 0 || size > UINT16_MAX)
+		return 0;
+	return symtab_add(symtab, &(struct symtab_symbol){ .address = f->address,
+							   .size = f->size,
+							   .limit = f->address + f->size,
+							   .name = f->name,
+							   .name_size = (uint16_t)size });
+}
+
 static int read_table(struct resolver *resolver, const struct object *object,
 		      struct table **ret_table)
 {
@@ -121,6 +135,8 @@ static int read_table(struct resolver *resolver, const struct object *object,
 		r = jitsym_read(&table->symtab, object);
 	if (r == 0 && object->state == OBJECT_OK)
 		r = kallsyms_read(&table->symtab, object);
+	if (r == 0)
+		r = add_function(&table->symtab, object);
 	if (r == 0)
 		r = symtab_seal(&table->symtab);
 	if (r == 0) {

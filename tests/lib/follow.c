@@ -181,6 +181,9 @@ static bool compare(struct follow *f, const struct ptd_run *run, uint64_t time, 
 		if (what && mapped_jitted(f->mapped, seen->pid, time, run->base + at,
 					  run->block->bytes + at, end - at, &seen->from, &seen->to))
 			return true;
+		if (what && mapped_kernel(f->mapped, time, run->base + at, run->block->bytes + at,
+					  end - at, &seen->from, &seen->to))
+			return true;
 		if (what) {
 			fault(f, run->base + at, "%s at %" PRIu64, what, run->t);
 			return false;

@@ -13,10 +13,12 @@
 enum section {
 	SECTION_NONE,
 	SECTION_CODE,
+	SECTION_KCORE,
+	SECTION_KALLSYMS,
 	SECTION_PT,
 	SECTION_RECORDS,
 	SECTION_MANIFEST,
-	SECTION_EXPECT
+	SECTION_EXPECT,
 };
 
 static int append_text(char **text, const char *line)
@@ -70,6 +72,10 @@ static int read_line(struct golden *g, enum section section, const char *line)
 	switch (section) {
 	case SECTION_CODE:
 		return read_code(&g->code[g->n_code - 1], line);
+	case SECTION_KCORE:
+		return read_code(&g->kcore[g->n_kcore - 1], line);
+	case SECTION_KALLSYMS:
+		return append_text(&g->kallsyms, line);
 	case SECTION_PT:
 		return read_packet(&g->pt[g->n_pt - 1], line);
 	case SECTION_RECORDS:
@@ -112,6 +118,8 @@ static int read_form(struct golden *g, char *line)
 			g->events = true;
 		else if (strcmp(word, "own") == 0)
 			g->own = true;
+		else if (strcmp(word, "names") == 0)
+			g->names = true;
 		else
 			return -EINVAL;
 	}
@@ -136,6 +144,13 @@ static int begin_section(struct golden *g, char *line, enum section *ret_section
 			return -EFBIG;
 		g->code[g->n_code++] = piece;
 		*ret_section = SECTION_CODE;
+	} else if (sscanf(line, "kcore %" SCNx64, &piece.address) == 1) {
+		if (g->n_kcore == GOLDEN_PIECES_MAX)
+			return -EFBIG;
+		g->kcore[g->n_kcore++] = piece;
+		*ret_section = SECTION_KCORE;
+	} else if (strcmp(line, "kallsyms") == 0) {
+		*ret_section = SECTION_KALLSYMS;
 	} else if (strncmp(line, "pt", 2) == 0) {
 		if (g->n_pt == GOLDEN_PIECES_MAX)
 			return -EFBIG;
@@ -203,6 +218,7 @@ struct golden *golden_free(struct golden *golden)
 {
 	if (!golden)
 		return NULL;
+	free(golden->kallsyms);
 	free(golden->records);
 	free(golden->manifest);
 	free(golden->expect);

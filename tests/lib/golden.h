@@ -14,9 +14,14 @@
  *	                        about errata
  *	mtc FREQ NOM EAX EBX    timing parameters, decimal: mtc_freq, nom_freq, CPUID 0x15
  *	code NAME [ADDRESS]     bytes in hexadecimal; in a bare stream the address they are seen at
+ *	kcore ADDRESS           bytes of the kernel's there, as they were when the recording began, or of a
+ *	                        snapshot of ptd's when it ended: the
+ *	                        input is a directory with a copy of its memory
+ *	kallsyms                what it has of its names; _text must be one of them
  *	form WORD …             of the perf.data: snapshot (the pieces are), threads (buffers are threads',
  *	                        not CPUs'), timeless, events (event trace was asked for), own (of switches
- *	                        only those of its own threads are told, by SWITCH)
+ *	                        only those of its own threads are told, by SWITCH);
+ *	                        names (are expected with the instructions)
  *	pt [CPU [OFFSET]]       packets, see packets.h; hexadecimal, where they are in the CPU's stream,
  *	pt tid TID [OFFSET]     or the thread's
  *	records                 sideband: with this section the input is a perf.data file, else a
@@ -31,6 +36,9 @@
  *	mmap START SIZE OFFSET NAME [BUILD-ID]
  *	                                of the code NAME, numbers hexadecimal
  *	mmap1 START SIZE OFFSET NAME    the same in the older record
+ *	kernel START SIZE OFFSET NAME   of the kernel's, or a module: NAME is all
+ *	ksymbol START SIZE TYPE NAME    a kernel's function begins, of type bpf or ool; unksymbol: it ends
+ *	poke START OLD NEW              its bytes change: hexadecimal, or - for none
  *	in [PID/TID] · out [PID/TID]    the trailer's thread comes or goes; the other one
  *	enter · leave                   the same in a SWITCH, which names no other one
  *	sched TID [PREV]                the trailer's thread makes room for another, in a sample of sched_switch
@@ -64,7 +72,7 @@ struct golden_piece {
 };
 
 struct golden {
-	bool snapshot, threads, timeless, events, own;
+	bool snapshot, threads, timeless, events, own, names;
 	struct golden_cpu {
 		uint16_t family;
 		uint8_t model;
@@ -73,7 +81,9 @@ struct golden {
 	uint8_t mtc_freq, nom_freq;
 	uint32_t cpuid_15_eax, cpuid_15_ebx;
 	struct golden_piece code[GOLDEN_PIECES_MAX], pt[GOLDEN_PIECES_MAX];
-	size_t n_code, n_pt;
+	struct golden_piece kcore[GOLDEN_PIECES_MAX];
+	size_t n_code, n_pt, n_kcore;
+	char *kallsyms; /* lines, or NULL */
 	char *records;  /* lines; NULL: a bare stream */
 	char *manifest; /* lines; NULL: no snapshot of ptd */
 	char *expect;

@@ -2,6 +2,7 @@
 
 #include "tests/lib/golden_input.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +14,8 @@
 #include "ptd/snapshot.h"
 #include "tests/lib/perfbuild.h"
 #include "tests/lib/perfsched.h"
+
+#define PAGE 4096
 
 static int complain(int error, const char *what)
 {
@@ -95,6 +98,81 @@ static int put_aux(struct perfbuild *b, const char *text)
 		   &payload[2]) != 3)
 		return -EINVAL;
 	perfbuild_aux(b, payload[0], payload[1], payload[2]);
+	return 0;
+}
+
+static int put_kernel(struct perfbuild *b, const char *text)
+{
+	struct {
+		uint32_t pid, tid;
+		uint64_t start, size, offset;
+	} payload = { .pid = UINT32_MAX };
+	char name[64];
+
+	if (sscanf(text, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %63s", &payload.start, &payload.size,
+		   &payload.offset, name) != 4)
+		return -EINVAL;
+	perfbuild_record(b, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, &payload, sizeof(payload),
+			 name);
+	return 0;
+}
+
+static int put_ksymbol(struct perfbuild *b, bool ends, const char *text)
+{
+	struct {
+		uint64_t start;
+		uint32_t size;
+		uint16_t type, flags;
+	} payload = { .flags = ends };
+	char type[4], name[64];
+
+	if (sscanf(text, "%" SCNx64 " %" SCNx32 " %3s %63s", &payload.start, &payload.size, type,
+		   name) != 4)
+		return -EINVAL;
+	payload.type =
+	    strcmp(type, "bpf") == 0 ? PERF_RECORD_KSYMBOL_TYPE_BPF : PERF_RECORD_KSYMBOL_TYPE_OOL;
+	perfbuild_record(b, PERF_RECORD_KSYMBOL, 0, &payload, sizeof(payload), name);
+	return 0;
+}
+
+/* Bytes in hexadecimal, none between; or a dash. Return: how many; or -EINVAL. */
+static int read_hex(const char *text, uint8_t bytes[static 64])
+{
+	int n = 0;
+
+	if (strcmp(text, "-") == 0)
+		return 0;
+	for (; *text && n < 64; text += 2, n++)
+		if (strlen(text) < 2 || sscanf(text, "%2" SCNx8, &bytes[n]) != 1)
+			return -EINVAL;
+	return *text ? -EINVAL : n;
+}
+
+static int put_poke(struct perfbuild *b, const char *text)
+{
+	struct __attribute__((__packed__)) {
+		uint64_t start;
+		uint16_t n_old, n_new;
+		uint8_t bytes[64 + 64 + 8];
+	} payload = {};
+	char old_text[132], new_text[132];
+	uint8_t old[64], new[64];
+	uint64_t start;
+	int n_old, n_new;
+
+	if (sscanf(text, "%" SCNx64 " %131s %131s", &start, old_text, new_text) != 3)
+		return -EINVAL;
+	payload.start = start;
+	n_old = read_hex(old_text, old);
+	n_new = read_hex(new_text, new);
+	if (n_old < 0 || n_new < 0)
+		return -EINVAL;
+	payload.n_old = (uint16_t)n_old;
+	payload.n_new = (uint16_t)n_new;
+	memcpy(payload.bytes, old, (size_t)n_old);
+	memcpy(payload.bytes + n_old, new, (size_t)n_new);
+	perfbuild_record(b, PERF_RECORD_TEXT_POKE, PERF_RECORD_MISC_KERNEL, &payload,
+			 (12 + (size_t)n_old + (size_t)n_new + 7) & ~(size_t)7, NULL);
 	return 0;
 }
 
@@ -187,6 +265,12 @@ static int put_record(struct perfbuild *b, const char *dir, const char *line)
 		return put_fork(b, line, pid, tid);
 	else if (strcmp(what, "mmap") == 0 || strcmp(what, "mmap1") == 0)
 		return put_mmap(b, dir, what[4], line, pid, tid);
+	else if (strcmp(what, "kernel") == 0)
+		return put_kernel(b, line);
+	else if (strcmp(what, "ksymbol") == 0 || strcmp(what, "unksymbol") == 0)
+		return put_ksymbol(b, what[0] == 'u', line);
+	else if (strcmp(what, "poke") == 0)
+		return put_poke(b, line);
 	else if (strcmp(what, "in") == 0 || strcmp(what, "out") == 0)
 		return put_switch(b, what[0] == 'o', line);
 	else if (strcmp(what, "enter") == 0 || strcmp(what, "leave") == 0)
@@ -305,8 +389,8 @@ static int hash(const char *path, char ret_hex[static SHA256_HEX_SIZE])
 	return fd < 0 ? complain(-errno, path) : sha256_fd(fd, ret_hex, &size);
 }
 
-/* The directory of a snapshot: its perf.data, its manifest, and their sums. */
-static int write_snapshot(const struct golden *g, const char *dir, const char *path)
+/* Of a snapshot, whose directory @path is: its manifest, and the sums. */
+static int write_manifest(const struct golden *g, const char *path)
 {
 	static const char *const names[] = { PTD_SNAPSHOT_DATA, PTD_SNAPSHOT_MANIFEST,
 					     PTD_SNAPSHOT_SUMS };
@@ -316,13 +400,9 @@ static int write_snapshot(const struct golden *g, const char *dir, const char *p
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		(void)snprintf(files[i], sizeof(files[i]), "%s/%s", path, names[i]);
-	if (mkdir(path, 0777) < 0)
-		return complain(-errno, path);
-	r = write_perfdata(g, dir, files[0]);
 	(void)snprintf(text, sizeof(text), PTD_MANIFEST_FORMAT "=" PTD_SNAPSHOT_FORMAT "\n%s",
 		       g->manifest);
-	if (r == 0)
-		r = write_file(files[1], text, strlen(text));
+	r = write_file(files[1], text, strlen(text));
 	for (size_t i = 0; i < 2 && r == 0; i++) {
 		char hex[SHA256_HEX_SIZE];
 
@@ -330,6 +410,79 @@ static int write_snapshot(const struct golden *g, const char *dir, const char *p
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s  %s\n", hex, names[i]);
 	}
 	return r < 0 ? r : write_file(files[2], text, n);
+}
+
+/* The pieces, each in pages of its own. */
+static int write_memory(const struct golden *g, const char *path)
+{
+	static uint8_t bytes[(2 * GOLDEN_PIECES_MAX + 1) * PAGE];
+	const Elf64_Ehdr header = {
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+			     EV_CURRENT },
+		.e_type = ET_CORE,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_phoff = sizeof(header),
+		.e_ehsize = sizeof(header),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = (uint16_t)g->n_kcore,
+	};
+	size_t end = PAGE;
+
+	memset(bytes, 0, sizeof(bytes));
+	memcpy(bytes, &header, sizeof(header));
+	for (size_t i = 0; i < g->n_kcore; i++) {
+		const struct golden_piece *p = &g->kcore[i];
+		const size_t size = (p->size + PAGE - 1) & ~(size_t)(PAGE - 1);
+		const Elf64_Phdr segment = {
+			.p_type = PT_LOAD,
+			.p_flags = PF_R | PF_W | PF_X,
+			.p_offset = end,
+			.p_vaddr = p->address,
+			.p_filesz = size,
+			.p_memsz = size,
+		};
+
+		memcpy(bytes + sizeof(header) + i * sizeof(segment), &segment, sizeof(segment));
+		memcpy(bytes + end, p->bytes, p->size);
+		end += size;
+	}
+	return write_file(path, bytes, end);
+}
+
+/* As perf record --kcore does it. */
+static int write_kernel(const struct golden *g, const char *dir)
+{
+	const char *names = g->kallsyms ?: "";
+	char path[512];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/kcore_dir", dir);
+	if (mkdir(path, 0777) < 0)
+		return complain(-errno, path);
+	(void)snprintf(path, sizeof(path), "%s/kcore_dir/kallsyms", dir);
+	r = write_file(path, names, strlen(names));
+	(void)snprintf(path, sizeof(path), "%s/kcore_dir/modules", dir);
+	if (r == 0)
+		r = write_file(path, "", 0);
+	(void)snprintf(path, sizeof(path), "%s/kcore_dir/kcore", dir);
+	return r < 0 ? r : write_memory(g, path);
+}
+
+static int write_directory(const struct golden *g, const char *dir, const char *path)
+{
+	char data[512];
+	int r;
+
+	(void)snprintf(data, sizeof(data), "%s/" PTD_SNAPSHOT_DATA, path);
+	if (mkdir(path, 0777) < 0)
+		return complain(-errno, path);
+	r = write_perfdata(g, dir, data);
+	if (r == 0 && g->manifest)
+		r = write_manifest(g, path);
+	if (r == 0 && g->n_kcore > 0)
+		r = write_kernel(g, path);
+	return r;
 }
 
 int golden_input_write(const struct golden *g, const char *dir, struct golden_input *ret_input)
@@ -351,9 +504,9 @@ int golden_input_write(const struct golden *g, const char *dir, struct golden_in
 	ret_input->data = "input";
 	if (g->records) {
 		ret_input->options.input = ret_input->path;
-		if (g->manifest) {
+		if (g->manifest || g->n_kcore > 0) {
 			ret_input->data = "input/" PTD_SNAPSHOT_DATA;
-			return write_snapshot(g, dir, ret_input->path);
+			return write_directory(g, dir, ret_input->path);
 		}
 		return write_perfdata(g, dir, ret_input->path);
 	}

@@ -4,7 +4,8 @@
 /*
  * Golden input
  *
- * The files that a golden case describes: its code, and a bare stream or a perf.data.
+ * The files that a golden case describes: its code, and a bare stream or a perf.data, which may be in a
+ * directory with the kernel's code.
  */
 
 #include "base/base.h"
@@ -13,7 +14,7 @@
 
 struct golden_input {
 	struct ptd_options options; /* that decode it; they point into this struct */
-	char path[256];             /* of the bare stream, perf.data or snapshot */
+	char path[256];             /* of the bare stream, perf.data, snapshot or directory */
 	const char *data;           /* of the stream or perf.data, below the directory */
 	char code_paths[GOLDEN_PIECES_MAX][256];
 	struct ptd_raw_code code[GOLDEN_PIECES_MAX];

@@ -15,6 +15,7 @@
 #include "decoder/util/mapfile.h"
 #include "decoder/util/vec.h"
 #include "tests/lib/jitted.h"
+#include "tests/lib/poked.h"
 #include "tests/lib/walk.h"
 
 #define PARENTS_MAX 64 /* how far back through forks it looks */
@@ -44,6 +45,7 @@ struct mapped {
 	struct mapfile data;
 	struct mapfile objects_map;
 	struct jitted *jitted; /* NULL: not a directory */
+	struct poked *poked;   /* NULL: a bare stream */
 	struct walk walk;
 	VEC(struct file) files;
 	VEC(struct memory) memories;
@@ -263,7 +265,7 @@ static int read_all(struct mapped *m)
 		else if (record->type == PERF_RECORD_MMAP || record->type == PERF_RECORD_MMAP2)
 			r = on_mmap(m, record);
 	}
-	return r;
+	return r < 0 ? r : poked_new(m->dir, &m->walk, &m->poked);
 }
 
 int mapped_new(const char *path, struct mapped **ret_mapped)
@@ -333,6 +335,7 @@ struct mapped *mapped_free(struct mapped *mapped)
 	vec_deinit(&mapped->memories);
 	walk_deinit(&mapped->walk);
 	(void)jitted_free(mapped->jitted);
+	(void)poked_free(mapped->poked);
 	mapfile_deinit(&mapped->data);
 	mapfile_deinit(&mapped->objects_map);
 	free(mapped->dir);
@@ -448,4 +451,11 @@ bool mapped_jitted(const struct mapped *mapped, uint32_t pid, uint64_t time, uin
 		memory = at->parent;
 	}
 	return false;
+}
+
+bool mapped_kernel(const struct mapped *mapped, uint64_t time, uint64_t address,
+		   const uint8_t *bytes, size_t size, uint64_t *from, uint64_t *to)
+{
+	return mapped->poked && address >= POKED_KERNEL &&
+	       poked_have(mapped->poked, time, address, bytes, size, from, to);
 }

@@ -52,4 +52,8 @@ _must_check_ int mapped_find(const struct mapped *mapped, uint32_t pid, uint64_t
 bool mapped_jitted(const struct mapped *mapped, uint32_t pid, uint64_t time, uint64_t address,
 		   const uint8_t *bytes, size_t size, uint64_t *from, uint64_t *to);
 
+/* Can they be code of the kernel's, which all processes have (tests/lib/poked.h)? */
+bool mapped_kernel(const struct mapped *mapped, uint64_t time, uint64_t address,
+		   const uint8_t *bytes, size_t size, uint64_t *from, uint64_t *to);
+
 DEFINE_CLEANUP(struct mapped *, mapped_free);

@@ -6,9 +6,10 @@
 
 struct transcript {
 	FILE *f;
-	bool slices;
+	bool slices, names;
 	uint64_t slice, t;
 	uint64_t ip, n_same; /* of the instruction that is not printed yet; @n_same 0: none */
+	const char *name;    /* "": it has none */
 	bool in_line;
 };
 
@@ -17,6 +18,8 @@ static void flush(struct transcript *p)
 	if (p->n_same == 0)
 		return;
 	fprintf(p->f, "%s%" PRIx64, p->in_line ? " " : "", p->ip);
+	if (p->names)
+		fprintf(p->f, "=%s", p->name);
 	if (p->n_same > 1)
 		fprintf(p->f, "x%" PRIu64, p->n_same);
 	p->in_line = true;
@@ -90,7 +93,7 @@ static void put_mark(struct transcript *p, const struct ptd_mark *mark)
 	put_words(p, ptd_mark_kind_name(mark->kind), mark->ip);
 }
 
-static void put_run(struct transcript *p, const struct ptd_run *run)
+static void put_run(struct transcript *p, const struct ptd_batch *batch, const struct ptd_run *run)
 {
 	put_time(p, run->t);
 	for (size_t i = 0; i < run->n; i++) {
@@ -99,6 +102,7 @@ static void put_run(struct transcript *p, const struct ptd_run *run)
 		if (p->n_same == 0 || ip != p->ip) {
 			flush(p);
 			p->ip = ip;
+			p->name = batch->symbols[run->block->insns[run->first + i].symbol].name;
 		}
 		p->n_same++;
 	}
@@ -113,7 +117,7 @@ static void put_batch(struct transcript *p, const struct ptd_batch *batch)
 		while (m < batch->n_marks && batch->marks[m].run == i)
 			put_mark(p, &batch->marks[m++]);
 		if (i < batch->n_runs)
-			put_run(p, &batch->runs[i]);
+			put_run(p, batch, &batch->runs[i]);
 	}
 }
 
@@ -130,9 +134,9 @@ static void put_account(struct transcript *p, const struct ptd_stats *stats)
 	fprintf(p->f, "in %" PRIu64 " decoded %" PRIu64 " lost %" PRIu64 "\n", in, decoded, lost);
 }
 
-int transcript_print(struct ptd_decoder *decoder, bool slices, FILE *f)
+int transcript_print(struct ptd_decoder *decoder, bool slices, bool names, FILE *f)
 {
-	struct transcript p = { .f = f, .slices = slices, .slice = UINT64_MAX };
+	struct transcript p = { .f = f, .slices = slices, .names = names, .slice = UINT64_MAX };
 	const struct ptd_batch *batch;
 	int r;
 

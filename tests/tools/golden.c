@@ -42,7 +42,7 @@ static bool same_words(const char *a, const char *b)
 
 DEFINE_CLEANUP(struct ptd_decoder *, ptd_decoder_free);
 
-static int print_to(const struct ptd_options *options, FILE *f)
+static int print_to(const struct ptd_options *options, bool names, FILE *f)
 {
 	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
 	_cleanup_(freep) char *message = NULL;
@@ -52,7 +52,7 @@ static int print_to(const struct ptd_options *options, FILE *f)
 		fprintf(stderr, "%s\n", message ? message : strerror(-r));
 		return r;
 	}
-	r = transcript_print(d, options->input, f);
+	r = transcript_print(d, options->input, names, f);
 	if (r < 0)
 		fprintf(stderr, "decoding: %s\n", strerror(-r));
 	return r;
@@ -76,7 +76,7 @@ static char *decode(const struct golden *golden, const char *engine, const struc
 		input.options.engine = engine;
 		input.options.cpu_family = cpu ? cpu->family : 0;
 		input.options.cpu_model = cpu ? cpu->model : 0;
-		r = print_to(&input.options, f);
+		r = print_to(&input.options, golden->names, f);
 	}
 	tempdir_remove(dir);
 	(void)fclose(f);

@@ -232,14 +232,16 @@ static int prepare(struct command *c, size_t i, const char *name)
 	struct subject *s = &c->subjects[i];
 	char path[4096];
 	struct stat st;
+	bool is_dir;
 	int r;
 
 	s->name = name;
 	(void)snprintf(s->dir, sizeof(s->dir), "%s/%zu", c->dir, i);
-	r = stat(name, &st) == 0 && S_ISDIR(st.st_mode) ? prepare_snapshot(s) : prepare_case(s);
+	is_dir = stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+	r = is_dir ? prepare_snapshot(s) : prepare_case(s);
 	if (r < 0)
 		return r;
-	(void)snprintf(path, sizeof(path), "%s/%s", s->file[0] == 'd' ? name : s->dir, s->file);
+	(void)snprintf(path, sizeof(path), "%s/%s", is_dir ? name : s->dir, s->file);
 	r = mapfile_init(&s->data, AT_FDCWD, path);
 	if (r == 0)
 		r = mutation_input_init(&s->input, s->data.bytes, s->data.size, !s->options.input);

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sideband/kernel.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/image/history.h"
+#include "decoder/sideband/kernelrec.h"
+#include "decoder/sideband/mmaprec.h"
+#include "decoder/util/map.h"
+
+#define KERNEL_NAME   "[kernel.kallsyms]"
+#define PAGE_SHIFT    12
+#define FUNCTIONS_MAX (1u << 16)
+#define MAPPINGS_MAX  (1u << 20)
+
+/* Bytes of versions and events that may be looked at. */
+#define WORK_MIN        (UINT64_C(1) << 28)
+#define WORK_PER_RECORD 4096
+
+struct kernel_function {
+	struct object_function function;
+	struct object *object; /* that has the code of it, and no other */
+};
+
+/* What one record says of a range; of its event, start is the address. */
+struct change {
+	uint64_t last; /* inclusive */
+	size_t order;  /* of the records */
+	struct history_event event;
+};
+
+/* Changes of the same bytes, or near each other: they are looked at together. */
+struct chunk {
+	uint64_t start;
+	uint64_t last;
+	size_t first_change, n_changes;
+};
+
+struct timed {
+	struct mapping mapping;
+	size_t order;
+};
+
+/* What is needed only to build the space. */
+struct builder {
+	struct kernel *kernel;
+	const struct trace *trace;
+	struct objects *objects;
+	const struct object *none; /* that has no bytes */
+	struct map by_name;        /* hash of a function → index into the kernel's */
+	VEC(struct change) changes;
+	VEC(struct chunk) chunks;
+	struct kcore_mappings copied; /* as if nothing had changed */
+	VEC(struct timed) mappings;
+	VEC(struct object *) defaults; /* over made bytes: of what no function has */
+	uint64_t work;
+};
+
+/* --- records --------------------------------------------------------------------------------- */
+
+static struct kernel_function *function_free(struct kernel_function *function)
+{
+	free(function);
+	return NULL;
+}
+DEFINE_CLEANUP(struct kernel_function *, function_free);
+
+/* Return: 0, and NULL if there is none, since there are too many; -ENOMEM. */
+static int function_object(struct builder *b, const struct ksymbolrec *symbol,
+			   const struct object **ret_object)
+{
+	const uint64_t key[] = { symbol->address, symbol->size,
+				 map_hash(symbol->name, strlen(symbol->name)) };
+	const uint64_t hash = map_hash(key, sizeof(key)), *known = map_get(&b->by_name, hash);
+	_cleanup_(function_freep) struct kernel_function *f = NULL;
+	int r;
+
+	*ret_object = NULL;
+	if (known) {
+		*ret_object = b->kernel->functions.items[*known]->object;
+		return 0;
+	}
+	if (b->kernel->functions.n == FUNCTIONS_MAX)
+		return 0;
+	f = malloc(sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->function = (struct object_function){ .name = symbol->name,
+						.address = symbol->address,
+						.size = symbol->size };
+	r = made_object(&b->kernel->made, symbol->is_bpf ? "[bpf]" : "[ool]", &f->object);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	f->object->function = &f->function;
+	r = map_put(&b->by_name, hash, b->kernel->functions.n);
+	if (r == 0)
+		r = vec_push(&b->kernel->functions, f);
+	if (r < 0)
+		return r;
+	*ret_object = TAKE(f)->object;
+	return 0;
+}
+
+static int add_change(struct builder *b, const struct history_event *event)
+{
+	return vec_push(
+	    &b->changes,
+	    { .last = event->start + (event->size - 1), .order = b->changes.n, .event = *event });
+}
+
+static int on_ksymbol(struct builder *b, const struct trace_record *record)
+{
+	struct ksymbolrec symbol;
+	struct history_event event;
+	const struct object *object;
+	int r;
+
+	if (ksymbolrec_read(record, &symbol) < 0 || symbol.size > HISTORY_SIZE_MAX) {
+		b->kernel->n_skipped++;
+		return 0;
+	}
+	r = function_object(b, &symbol, &object);
+	if (r < 0)
+		return r;
+	event = (struct history_event){
+		.time = record->time,
+		.start = symbol.address,
+		.size = symbol.size,
+		.before = { .rest = symbol.ends ? HISTORY_ANY : HISTORY_NONE },
+		.after = { .rest = symbol.ends ? HISTORY_NONE : HISTORY_ANY },
+		.names = true,
+		.before_is = symbol.ends ? object : NULL,
+		.after_is = symbol.ends ? NULL : object,
+	};
+	return add_change(b, &event);
+}
+
+static int on_poke(struct builder *b, const struct trace_record *record)
+{
+	struct pokerec poke;
+
+	if (pokerec_read(record, &poke) < 0) {
+		b->kernel->n_skipped++;
+		return 0;
+	}
+	return add_change(b,
+			  &(struct history_event){
+			      .time = record->time,
+			      .start = poke.address,
+			      .size = poke.n_before > poke.n_after ? poke.n_before : poke.n_after,
+			      .before = { poke.before, poke.n_before, HISTORY_NONE },
+			      .after = { poke.after, poke.n_after, HISTORY_NONE },
+			  });
+}
+
+/* A module; not one of a guest's kernel. */
+static int on_map(struct builder *b, const struct trace_record *record)
+{
+	struct mmaprec map;
+
+	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
+	    mmaprec_read(record, &map) < 0)
+		return 0;
+	return kcore_map_module(&b->kernel->kcore, map.path, map.start, map.size, record->time,
+				&b->copied);
+}
+
+static int read_records(struct builder *b)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->trace->n_records; i++) {
+		const struct trace_record *record = &b->trace->records[i];
+
+		if (record->type == PERF_RECORD_MMAP || record->type == PERF_RECORD_MMAP2)
+			r = on_map(b, record);
+		else if (record->type == PERF_RECORD_KSYMBOL)
+			r = on_ksymbol(b, record);
+		else if (record->type == PERF_RECORD_TEXT_POKE)
+			r = on_poke(b, record);
+		if (i % TRACE_RECORDS_REST == 0)
+			trace_rest_all(b->trace);
+	}
+	return r;
+}
+
+/* --- chunks ---------------------------------------------------------------------------------- */
+
+static int by_address(const void *pa, const void *pb)
+{
+	const struct change *a = pa, *b = pb;
+
+	if (a->event.start != b->event.start)
+		return a->event.start < b->event.start ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int by_order(const void *pa, const void *pb)
+{
+	const struct change *a = pa, *b = pb;
+
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/*
+ * Pokes of a page are looked at together: most change many places, and a mapping for each would be too
+ * many. Functions lie side by side, but come and go one by one.
+ */
+static bool belongs(const struct chunk *chunk, bool has_function, const struct change *change)
+{
+	if (change->event.start <= chunk->last)
+		return true;
+	return !has_function && !change->event.names &&
+	       change->event.start >> PAGE_SHIFT == chunk->last >> PAGE_SHIFT;
+}
+
+static int find_chunks(struct builder *b)
+{
+	struct change *c = b->changes.items;
+	const size_t n = b->changes.n;
+	bool has_function = false;
+
+	if (n > 0)
+		qsort(c, n, sizeof(*c), by_address);
+	for (size_t i = 0; i < n; i++) {
+		struct chunk *chunk = b->chunks.n > 0 ? &b->chunks.items[b->chunks.n - 1] : NULL;
+
+		if (!chunk || !belongs(chunk, has_function, &c[i])) {
+			const int r = vec_push(
+			    &b->chunks,
+			    { .start = c[i].event.start, .last = c[i].last, .first_change = i });
+			if (r < 0)
+				return r;
+			chunk = &b->chunks.items[b->chunks.n - 1];
+			has_function = false;
+		}
+		chunk->n_changes++;
+		chunk->last = c[i].last > chunk->last ? c[i].last : chunk->last;
+		has_function = has_function || c[i].event.names;
+	}
+	for (size_t i = 0; i < b->chunks.n; i++)
+		qsort(c + b->chunks.items[i].first_change, b->chunks.items[i].n_changes, sizeof(*c),
+		      by_order);
+	return 0;
+}
+
+/* --- mappings -------------------------------------------------------------------------------- */
+
+static int add_mapping(struct builder *b, const struct mapping *mapping)
+{
+	return vec_push(&b->mappings, { .mapping = *mapping, .order = b->mappings.n });
+}
+
+/* What does not change is as it was copied. */
+static int map_between(struct builder *b, const struct mapping *whole)
+{
+	const uint64_t last = whole->start + (whole->size - 1);
+	struct mapping piece = *whole;
+	size_t i = vec_bisect(&b->chunks, chunk, chunk->last < whole->start);
+
+	for (;; i++) {
+		const struct chunk *chunk = i < b->chunks.n ? &b->chunks.items[i] : NULL;
+		const bool is_end = !chunk || chunk->start > last;
+		int r;
+
+		piece.size = (is_end ? last : chunk->start - 1) - piece.start + 1;
+		if (is_end || chunk->start > piece.start) {
+			r = add_mapping(b, &piece);
+			if (r < 0)
+				return r;
+		}
+		if (is_end || chunk->last >= last)
+			return 0;
+		piece.start = chunk->last + 1;
+		piece.offset = whole->offset + (piece.start - whole->start);
+	}
+}
+
+/* The object of what changed at @address, but is of no function that records name. */
+static int default_object(struct builder *b, uint64_t address, struct object **ret_object)
+{
+	const struct object *copied = b->kernel->kcore.kernel;
+	const char *name;
+	int r;
+
+	for (size_t i = 0; i < b->copied.list.n; i++) {
+		const struct mapping *m = &b->copied.list.items[i];
+
+		if (address >= m->start && address - m->start < m->size)
+			copied = m->object;
+	}
+	name = copied ? copied->id.name : KERNEL_NAME;
+	for (size_t i = 0; i < b->defaults.n; i++)
+		if (strcmp(b->defaults.items[i]->id.name, name) == 0) {
+			*ret_object = b->defaults.items[i];
+			return 0;
+		}
+	r = made_object(&b->kernel->made, name, ret_object);
+	if (r != 0)
+		return r;
+	(*ret_object)->kallsyms = copied ? copied->kallsyms : NULL;
+	return vec_push(&b->defaults, *ret_object);
+}
+
+/* A chunk as its versions are mapped. */
+struct version {
+	const struct chunk *chunk;
+	struct object *owner; /* of what is of nobody in particular */
+	uint8_t *bytes;       /* of the chunk's size */
+	VEC(struct mapping) now, before;
+};
+
+static int map_none(struct builder *b, const struct chunk *chunk, uint64_t time)
+{
+	return add_mapping(b, &(struct mapping){ .time = time,
+						 .start = chunk->start,
+						 .size = chunk->last - chunk->start + 1,
+						 .object = b->none });
+}
+
+/*
+ * Collect what is known of the history's version, piece by piece.
+ *
+ * Return: 0; MADE_FULL; -ENOMEM.
+ */
+static int collect(struct builder *b, struct version *v, const struct history *h, uint64_t time)
+{
+	int r = 0;
+
+	v->now.n = 0;
+	for (uint64_t i = 0, end; r == 0 && i < h->size; i = end) {
+		const struct object *owner = history_owner(h, i);
+		const bool known = history_byte(h, i) < HISTORY_ANY;
+		struct mapping mapping = { .time = time,
+					   .start = v->chunk->start + i,
+					   .object = b->none };
+
+		for (end = i; end < h->size && history_owner(h, end) == owner; end++) {
+			const uint16_t byte = history_byte(h, end);
+
+			if ((byte < HISTORY_ANY) != known)
+				break;
+			v->bytes[end - i] = (uint8_t)byte;
+		}
+		mapping.size = end - i;
+		if (known) {
+			struct object *object =
+			    owner ? (struct object *)(uintptr_t)owner : v->owner;
+
+			mapping.object = object;
+			r = made_add(&b->kernel->made, object, mapping.start, v->bytes,
+				     mapping.size, &mapping.offset);
+		}
+		if (r == 0)
+			r = vec_push(&v->now, mapping);
+	}
+	return r;
+}
+
+static bool is_as_before(const struct version *v)
+{
+	if (v->now.n != v->before.n)
+		return false;
+	for (size_t i = 0; i < v->now.n; i++) {
+		const struct mapping *a = &v->now.items[i], *b = &v->before.items[i];
+
+		if (a->start != b->start || a->size != b->size || a->offset != b->offset ||
+		    a->object != b->object)
+			return false;
+	}
+	return true;
+}
+
+/* Map the version that was collected, unless it is the one before. */
+static int map_version(struct builder *b, struct version *v)
+{
+	int r = 0;
+
+	if (is_as_before(v))
+		return 0;
+	if (v->now.n > MAPPINGS_MAX - b->mappings.n)
+		return MADE_FULL;
+	for (size_t i = 0; r == 0 && i < v->now.n; i++)
+		r = add_mapping(b, &v->now.items[i]);
+	v->before.n = 0;
+	if (r == 0)
+		r = vec_reserve(&v->before, v->now.n);
+	if (r == 0 && v->now.n > 0)
+		memcpy(v->before.items, v->now.items, v->now.n * sizeof(*v->now.items));
+	v->before.n = v->now.n;
+	return r;
+}
+
+/* Where the limits are reached, nothing is known from then on. */
+static int map_versions(struct builder *b, struct version *v, struct history *h)
+{
+	uint64_t time;
+	int r = 0;
+
+	while (r == 0 && history_next(h, &time)) {
+		r = collect(b, v, h, time);
+		if (r == 0)
+			r = map_version(b, v);
+	}
+	return r == MADE_FULL ? map_none(b, v->chunk, time) : r;
+}
+
+/* The chunk as the copy of the memory has it. A breakpoint where the kernel pokes may be only for that. */
+static void copy_chunk(const struct builder *b, const struct chunk *chunk, uint16_t *copy)
+{
+	const uint64_t size = chunk->last - chunk->start + 1;
+
+	for (uint64_t i = 0; i < size; i++)
+		copy[i] = HISTORY_ANY;
+	kcore_read(&b->kernel->kcore, chunk->start, size, copy);
+	for (size_t i = 0; i < chunk->n_changes; i++) {
+		const struct change *c = &b->changes.items[chunk->first_change + i];
+		uint16_t *first = &copy[c->event.start - chunk->start];
+
+		if (!c->event.names && *first == 0xcc)
+			*first = HISTORY_ANY;
+	}
+}
+
+static int add_events(const struct builder *b, const struct chunk *chunk, struct history *h)
+{
+	int r = vec_reserve(&h->events, chunk->n_changes);
+
+	for (size_t i = 0; r == 0 && i < chunk->n_changes; i++) {
+		struct history_event event = b->changes.items[chunk->first_change + i].event;
+
+		event.start -= chunk->start;
+		r = vec_push(&h->events, event);
+	}
+	return r;
+}
+
+static int map_chunk(struct builder *b, const struct chunk *chunk)
+{
+	const uint64_t size = chunk->last - chunk->start + 1;
+	_cleanup_(history_deinit) struct history history = {};
+	_cleanup_(freep) uint16_t *copy = NULL;
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	struct version version = { .chunk = chunk };
+	int r;
+
+	if (size == 0 || size > HISTORY_SIZE_MAX)
+		return map_none(b, chunk, 0);
+	copy = malloc(size * sizeof(*copy));
+	bytes = version.bytes = malloc(size);
+	if (!copy || !bytes)
+		return -ENOMEM;
+	copy_chunk(b, chunk, copy);
+	r = add_events(b, chunk, &history);
+	if (r == 0)
+		r = history_begin(&history, size, copy, !b->trace->facts.kcore_is_last, &b->work);
+	if (r == 0)
+		r = default_object(b, chunk->start, &version.owner);
+	if (r == -E2BIG || r == MADE_FULL)
+		return map_none(b, chunk, 0);
+	if (r == 0)
+		r = map_versions(b, &version, &history);
+	vec_deinit(&version.now);
+	vec_deinit(&version.before);
+	return r;
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct timed *a = pa, *b = pb;
+
+	if (a->mapping.time != b->mapping.time)
+		return a->mapping.time < b->mapping.time ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int fill_space(struct builder *b)
+{
+	int r;
+
+	if (b->mappings.n == 0)
+		return 0;
+	qsort(b->mappings.items, b->mappings.n, sizeof(*b->mappings.items), by_time);
+	r = space_new(UINT32_MAX, NULL, 0, &b->kernel->space);
+	for (size_t i = 0; r == 0 && i < b->mappings.n; i++)
+		r = space_map(b->kernel->space, &b->mappings.items[i].mapping);
+	return r;
+}
+
+static int build(struct builder *b)
+{
+	int r;
+
+	r = objects_find(b->objects, KERNEL_NAME, NULL, &b->none);
+	if (r == 0)
+		r = kcore_init(&b->kernel->kcore, b->objects);
+	if (r == 0)
+		r = kcore_map_all(&b->kernel->kcore, &b->copied);
+	if (r == 0)
+		r = read_records(b);
+	if (r == 0)
+		r = find_chunks(b);
+	for (size_t i = 0; r == 0 && i < b->copied.list.n; i++)
+		r = map_between(b, &b->copied.list.items[i]);
+	for (size_t i = 0; r == 0 && i < b->chunks.n; i++)
+		r = map_chunk(b, &b->chunks.items[i]);
+	made_finish(&b->kernel->made);
+	return r < 0 ? r : fill_space(b);
+}
+
+int kernel_init(struct kernel *kernel, const struct trace *trace, struct objects *objects)
+{
+	struct builder b = {
+		.kernel = kernel,
+		.trace = trace,
+		.objects = objects,
+		.work = WORK_MIN + WORK_PER_RECORD * (uint64_t)trace->n_records,
+	};
+	int r;
+
+	*kernel = (struct kernel){};
+	made_init(&kernel->made, objects);
+	r = build(&b);
+	map_deinit(&b.by_name);
+	vec_deinit(&b.changes);
+	vec_deinit(&b.chunks);
+	vec_deinit(&b.copied.list);
+	vec_deinit(&b.mappings);
+	vec_deinit(&b.defaults);
+	return r;
+}
+
+void kernel_deinit(struct kernel *kernel)
+{
+	(void)space_free(kernel->space);
+	for (size_t i = 0; i < kernel->functions.n; i++)
+		(void)function_free(kernel->functions.items[i]);
+	vec_deinit(&kernel->functions);
+	made_deinit(&kernel->made);
+	kcore_deinit(&kernel->kcore);
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The kernel's space from its records, and from a copy that is older or younger than they are. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <elf.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "decoder/image/layout.h"
+#include "decoder/sideband/kernel.h"
+
+#define KERNEL UINT64_C(0xffffffff81000000)
+#define BPF    UINT64_C(0xffffffffc0000000)
+#define HELD   64 /* bytes of each that the copy has */
+
+struct fixture {
+	char dir[64];
+	struct objects *objects;
+	VEC(struct trace_record) records;
+	struct trace trace;
+	struct kernel kernel;
+};
+
+static void put(const struct fixture *f, const char *name, const void *bytes, size_t size)
+{
+	char path[128];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "%s/kcore_dir/%s", f->dir, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+static int set_up(void **state)
+{
+	struct {
+		Elf64_Ehdr header;
+		Elf64_Phdr segments[2];
+		uint8_t kernel[HELD], bpf[HELD];
+	} kcore = {
+		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					 ELFDATA2LSB, EV_CURRENT },
+			    .e_type = ET_CORE,
+			    .e_machine = EM_X86_64,
+			    .e_version = EV_CURRENT,
+			    .e_phoff = sizeof(kcore.header),
+			    .e_ehsize = sizeof(kcore.header),
+			    .e_phentsize = sizeof(Elf64_Phdr),
+			    .e_phnum = 2 },
+		.segments = { { .p_type = PT_LOAD,
+				.p_flags = PF_X,
+				.p_vaddr = KERNEL,
+				.p_offset = offsetof(__typeof__(kcore), kernel),
+				.p_filesz = HELD },
+			      { .p_type = PT_LOAD,
+				.p_flags = PF_X,
+				.p_vaddr = BPF,
+				.p_offset = offsetof(__typeof__(kcore), bpf),
+				.p_filesz = HELD } },
+	};
+	struct fixture *f = calloc(1, sizeof(*f));
+	char path[96];
+
+	for (uint8_t i = 0; i < HELD; i++) {
+		kcore.kernel[i] = i;
+		kcore.bpf[i] = 0x80 + i;
+	}
+	strcpy(f->dir, "/tmp/test-kernel.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	(void)snprintf(path, sizeof(path), "%s/kcore_dir", f->dir);
+	assert_int_equal(mkdir(path, 0750), 0);
+	put(f, "kcore", &kcore, sizeof(kcore));
+	put(f, "kallsyms", "", 0);
+	assert_int_equal(objects_new(f->dir, &f->objects), 0);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	char command[96];
+
+	kernel_deinit(&f->kernel);
+	(void)objects_free(f->objects);
+	for (size_t i = 0; i < f->records.n; i++)
+		free((void *)(uintptr_t)f->records.items[i].payload);
+	vec_deinit(&f->records);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
+	assert_int_equal(system(command), 0);
+	free(f);
+	return 0;
+}
+
+static void add(struct fixture *f, uint64_t time, uint32_t type, const void *payload, size_t size)
+{
+	uint8_t *copy = malloc(size);
+
+	memcpy(copy, payload, size);
+	assert_int_equal(vec_push(&f->records, { .time = time,
+						 .type = type,
+						 .misc = PERF_RECORD_MISC_KERNEL,
+						 .payload = copy,
+						 .payload_size = size }),
+			 0);
+}
+
+static void poke(struct fixture *f, uint64_t time, uint64_t address, size_t n_old, size_t n_new,
+		 const char *bytes)
+{
+	uint8_t payload[64] = {};
+
+	memcpy(payload, &address, 8);
+	payload[8] = (uint8_t)n_old;
+	payload[10] = (uint8_t)n_new;
+	memcpy(payload + 12, bytes, n_old + n_new);
+	add(f, time, PERF_RECORD_TEXT_POKE, payload, 12 + n_old + n_new);
+}
+
+static void symbol(struct fixture *f, uint64_t time, uint64_t address, uint32_t size, bool ends,
+		   const char *name)
+{
+	uint8_t payload[64] = {};
+
+	memcpy(payload, &address, 8);
+	memcpy(payload + 8, &size, 4);
+	payload[12] = PERF_RECORD_KSYMBOL_TYPE_BPF;
+	payload[14] = ends;
+	strcpy((char *)payload + 16, name);
+	add(f, time, PERF_RECORD_KSYMBOL, payload, sizeof(payload));
+}
+
+static void begin(struct fixture *f, bool kcore_is_last)
+{
+	f->trace.records = f->records.items;
+	f->trace.n_records = f->records.n;
+	f->trace.facts.kcore_is_last = kcore_is_last;
+	assert_int_equal(kernel_init(&f->kernel, &f->trace, f->objects), 0);
+	assert_non_null(f->kernel.space);
+}
+
+/* The @n bytes at @address at @time are these, by those of its code that say whose they are, "-": nobody's. */
+static void has(const struct fixture *f, uint64_t time, uint64_t address, size_t n,
+		const char *expected, const char *function)
+{
+	const size_t generation = space_generation(f->kernel.space, time);
+	struct layout layout;
+	char text[64] = "";
+
+	layout_init(&layout, f->kernel.space);
+	while (layout.generation < generation)
+		assert_int_equal(layout_advance(&layout), 0);
+	for (size_t i = 0; i < n; i++) {
+		const struct extent *e = layout_find(&layout, address + i);
+
+		if (!e || e->object->state != OBJECT_OK) {
+			strcat(text, "..");
+			continue;
+		}
+		(void)sprintf(text + strlen(text), "%02x",
+			      e->object->bytes[e->offset + (address + i - e->start)]);
+		assert_int_equal(object_address(e->object, e->offset + (address + i - e->start)),
+				 address + i);
+		assert_string_equal(e->object->function ? e->object->function->name : "-",
+				    function);
+	}
+	layout_deinit(&layout);
+	assert_string_equal(text, expected);
+}
+
+static void is_of(const struct fixture *f, uint64_t time, uint64_t address, const char *name)
+{
+	const size_t generation = space_generation(f->kernel.space, time);
+	struct layout layout;
+	const struct extent *e;
+
+	layout_init(&layout, f->kernel.space);
+	while (layout.generation < generation)
+		assert_int_equal(layout_advance(&layout), 0);
+	e = layout_find(&layout, address);
+	assert_non_null(e);
+	assert_string_equal(e->object->id.name, name);
+	layout_deinit(&layout);
+}
+
+static void without_records(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, true);
+	has(f, 0, KERNEL + 60, 6, "3c3d3e3f....", "-");
+	has(f, 0, BPF, 2, "8081", "-");
+}
+
+/* A snapshot of ptd's: the copy shows what the last change left. */
+static void young_copy(void **state)
+{
+	struct fixture *f = *state;
+
+	poke(f, 10, KERNEL + 4, 2, 2, "\xaa\xbb\xcc\xdd");
+	poke(f, 20, KERNEL + 4, 2, 2, "\xcc\xdd\x04\x05");
+	poke(f, 30, KERNEL + 8, 2, 2, "\xee\xee\xff\xff"); /* the copy has other bytes */
+	begin(f, true);
+	has(f, 0, KERNEL + 3, 4, "03aabb06", "-");
+	has(f, 10, KERNEL + 3, 4, "03ccdd06", "-");
+	has(f, 19, KERNEL + 3, 4, "03ccdd06", "-");
+	has(f, 20, KERNEL + 3, 4, "03040506", "-");
+	has(f, 29, KERNEL + 7, 4, "07eeee0a", "-");
+	has(f, 30, KERNEL + 7, 4, "07....0a", "-");
+}
+
+/* perf's: it shows what the first change found. */
+static void old_copy(void **state)
+{
+	struct fixture *f = *state;
+
+	poke(f, 10, KERNEL + 4, 2, 2, "\x04\x05\xcc\xdd");
+	poke(f, 30, KERNEL + 8, 2, 2, "\xee\xee\xff\xff");
+	begin(f, false);
+	has(f, 0, KERNEL + 3, 4, "03040506", "-");
+	has(f, 10, KERNEL + 3, 4, "03ccdd06", "-");
+	has(f, 29, KERNEL + 7, 4, "07....0a", "-");
+	has(f, 30, KERNEL + 7, 4, "07ffff0a", "-");
+}
+
+static void programs_in_a_young_copy(void **state)
+{
+	struct fixture *f = *state;
+
+	symbol(f, 5, BPF, 8, false, "first");
+	symbol(f, 10, BPF, 8, true, "first");
+	symbol(f, 20, BPF + 4, 8, false, "second");
+	symbol(f, 20, BPF + 32, 4, false, "third");
+	symbol(f, 30, BPF + 32, 4, true, "third");
+	begin(f, true);
+	has(f, 4, BPF, 4, "........", "-");
+	has(f, 5, BPF, 4, "........", "-");
+	has(f, 20, BPF + 2, 4, "....8485", "second");
+	has(f, UINT64_MAX, BPF + 10, 2, "8a8b", "second");
+	has(f, 30, BPF + 12, 2, "8c8d", "-");
+	has(f, 25, BPF + 32, 2, "....", "-");
+	has(f, 30, BPF + 31, 3, "9f....", "-");
+}
+
+static void programs_in_an_old_copy(void **state)
+{
+	struct fixture *f = *state;
+
+	symbol(f, 0, BPF, 8, false, "first");
+	symbol(f, 10, BPF, 8, true, "first");
+	symbol(f, 20, BPF, 8, false, "second");
+	symbol(f, 30, BPF + 16, 8, true, "third");
+	begin(f, false);
+	has(f, 0, BPF, 2, "8081", "first");
+	has(f, 9, BPF + 6, 2, "8687", "first");
+	has(f, 9, BPF + 8, 2, "8889", "-");
+	has(f, 10, BPF, 2, "....", "-");
+	has(f, 20, BPF, 2, "....", "-");
+	has(f, 29, BPF + 16, 2, "9091", "third");
+	has(f, 30, BPF + 16, 2, "....", "-");
+}
+
+/* A user's addresses, what does not fit into a record, and a guest's modules are passed over. */
+static void nonsense(void **state)
+{
+	struct fixture *f = *state;
+
+	poke(f, 10, 0x401000, 1, 1, "ab");
+	poke(f, 10, KERNEL, 0, 0, "");
+	poke(f, 10, UINT64_MAX, 2, 2, "abcd");
+	symbol(f, 10, KERNEL, 0, false, "none");
+	symbol(f, 10, KERNEL, UINT32_MAX, false, "all");
+	symbol(f, 10, 0x401000, 16, false, "user");
+	add(f, 10, PERF_RECORD_TEXT_POKE, "\0\0\0\x81\xff\xff\xff\xff\x09\0\x09\0", 12);
+	add(f, 10, PERF_RECORD_KSYMBOL, "\0\0\0\x81\xff\xff\xff\xff\x09\0\0\0\x01\0\0\0none", 20);
+	begin(f, false);
+	assert_int_equal(f->kernel.n_skipped, 8);
+	has(f, UINT64_MAX, KERNEL, 4, "00010203", "-");
+	has(f, UINT64_MAX, 0x401000, 2, "....", "-");
+}
+
+/* A module begins where the record says, and not where one of a guest's kernel does. */
+static void modules(void **state)
+{
+	static const uint16_t kinds[] = { PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_GUEST_KERNEL };
+	struct fixture *f = *state;
+	struct {
+		uint32_t pid, tid;
+		uint64_t start, size, offset;
+		char name[16];
+	} payload = { .pid = UINT32_MAX, .size = 8 };
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		payload.start = KERNEL + 16 + 8 * i;
+		strcpy(payload.name, i ? "[guests]" : "[module]");
+		add(f, 0, PERF_RECORD_MMAP, &payload, sizeof(payload));
+		f->records.items[f->records.n - 1].misc = kinds[i];
+	}
+	poke(f, 10, KERNEL + 18, 1, 1, "\x12\xcc");
+	begin(f, false);
+	is_of(f, 10, KERNEL + 16, "[module]");
+	is_of(f, 10, KERNEL + 18, "[module]");
+	is_of(f, 10, KERNEL + 24, "[kernel.kallsyms]");
+}
+
+/* A page of changes one by one, each of them there and back: the bytes are kept once. */
+static void many(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t i = 0; i < 10000; i++)
+		poke(f, 10 + i, KERNEL + 4, 2, 2,
+		     i % 2 == 0 ? "\x04\x05\xcc\xdd" : "\xcc\xdd\x04\x05");
+	begin(f, false);
+	assert_true(f->kernel.made.parts.n == 2);
+	has(f, 9, KERNEL + 3, 4, "03040506", "-");
+	has(f, 10, KERNEL + 3, 4, "03ccdd06", "-");
+	has(f, 10009, KERNEL + 3, 4, "03040506", "-");
+}
+
+/* Where the limits end nothing is known, and nothing breaks. */
+static void too_many(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t last = 0;
+
+	for (uint64_t i = 0; i < 40000; i++) {
+		char bytes[8] = { (char)i, (char)(i >> 8), (char)(i + 1), (char)((i + 1) >> 8) };
+
+		last = 10 + i;
+		poke(f, last, KERNEL + 4, 2, 2, bytes);
+	}
+	begin(f, true);
+	has(f, 10, KERNEL + 3, 4, "03010006", "-");
+	has(f, last - 1, KERNEL + 3, 4, "03....06", "-");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(without_records, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(young_copy, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(old_copy, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(programs_in_a_young_copy, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(programs_in_an_old_copy, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nonsense, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(modules, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
