@@ -14,9 +14,8 @@
  *	                        about errata
  *	mtc FREQ NOM EAX EBX    timing parameters, decimal: mtc_freq, nom_freq, CPUID 0x15
  *	code NAME [ADDRESS]     bytes in hexadecimal; in a bare stream the address they are seen at
- *	kcore ADDRESS           bytes of the kernel's there, as they were when the recording began, or of a
- *	                        snapshot of ptd's when it ended: the
- *	                        input is a directory with a copy of its memory
+ *	kcore ADDRESS           bytes of the kernel's there, as they were when the recording began, or, of a
+ *	                        snapshot of ptd's, when it ended: the input is a directory
  *	kallsyms                what it has of its names; _text must be one of them
  *	form WORD …             of the perf.data: snapshot (the pieces are), threads (buffers are threads',
  *	                        not CPUs'), timeless, events (event trace was asked for), own (of switches
