@@ -11,8 +11,11 @@ tests/guest/kernel.sh "$O" || exit
 cat tests/guest/recorder.sh - >"$T/script" <<'EOF'
 start AuxSize=64K
 echo 2000 | tee $softpt/cpu0/rate >$softpt/cpu1/rate
-cp /bin/busybox /root/sleep
-taskset 2 /root/sleep 1000 &
+# It runs now and then, so that it ran as far back as the rings go.
+mkdir /root/other
+cp /bin/busybox /root/other/sh
+mkfifo /root/nothing
+taskset 2 /root/other/sh -c 'while :; do read -t 0.02 line; done <>/root/nothing' &
 other=$!
 
 cat >/root/workload <<'END'
@@ -69,7 +72,7 @@ has_not() {
 has command "r-xp /root/short/busybox"
 has command "r-xp /busybox"
 has_not command "COMM: ptd"
-has_not command "/root/sleep"
+has_not command "/root/other"
 grep -q "^scope_pid=" "$T/out/command/manifest" || fail "command: no scope"
 kept() { # PATH
 	grep -Eq "^(sha256:)?[0-9a-f]{40,64}	$1\$" "$T/out/command/objects.map" ||
@@ -77,7 +80,7 @@ kept() { # PATH
 }
 kept /root/short/busybox
 kept /busybox
-has process "r-xp /root/sleep"
+has process "r-xp /root/other/sh"
 has_not process "COMM: (workload|ptd)"
 grep -q "^cpu.1.bytes=[1-9]" "$T/out/cpu/manifest" || fail "cpu: $(cat "$T/out/cpu/manifest")"
 ! grep -q "^cpu.0.bytes" "$T/out/cpu/manifest" || fail "cpu: has CPU 0"
