@@ -172,11 +172,15 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	struct source *source = intake->options.source;
 	/* Asked before the last records are taken, not after. */
 	const bool active = source->ops->active(source);
+	int r = 0;
 
+	/* Before they are taken: perf tells of records once, and may tell whoever begins to wait for them. */
+	if (intake->records)
+		r = sd_event_source_set_enabled(intake->records, SD_EVENT_ON);
 	intake_drain(intake);
 	intake->options.drained(intake->options.userdata);
 	if (intake->records)
-		return sd_event_source_set_enabled(intake->records, SD_EVENT_ON);
+		return r;
 	if (!active && usec > intake->expected_us + GRACE_US)
 		return 0;
 	(void)sd_event_source_set_time(timer, usec + DRAIN_US);
