@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct ipt_code {
 	struct pt_image_section_cache *sections;
@@ -33,6 +34,34 @@ struct ipt_code *ipt_code_free(struct ipt_code *code)
 	return NULL;
 }
 
+/*
+ * libipt reckons with 64 bits in all code: a branch of 32-bit code that goes beyond either end of its 4
+ * GiB leads it to where nothing is mapped. What is at the address that is meant is given to it; whoever takes
+ * its instructions cuts their addresses.
+ */
+static int read_beyond(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip,
+		       void *context)
+{
+	struct ipt_image *image = context;
+	const uint64_t meant = (uint32_t)ip;
+	const struct extent *e = ip == meant ? NULL : layout_find(&image->layout, meant);
+	uint64_t offset, left;
+
+	(void)asid;
+	if (!e || e->object->state != OBJECT_OK)
+		return -pte_nomap;
+	offset = e->offset + (meant - e->start);
+	if (offset >= e->object->size)
+		return -pte_nomap;
+	left = e->object->size - offset;
+	if (left - 1 > e->last - meant)
+		left = e->last - meant + 1;
+	if (size > left)
+		size = (size_t)left;
+	memcpy(buffer, e->object->bytes + offset, size);
+	return (int)size;
+}
+
 int ipt_image_new(const struct space *space, struct ipt_image **ret_image)
 {
 	_cleanup_(ipt_image_freep) struct ipt_image *i = calloc(1, sizeof(*i));
@@ -41,7 +70,7 @@ int ipt_image_new(const struct space *space, struct ipt_image **ret_image)
 		return -ENOMEM;
 	layout_init(&i->layout, space);
 	i->image = pt_image_alloc(NULL);
-	if (!i->image)
+	if (!i->image || pt_image_set_callback(i->image, read_beyond, i) < 0)
 		return -ENOMEM;
 
 	*ret_image = TAKE(i);

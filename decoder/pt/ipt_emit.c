@@ -7,6 +7,12 @@
 #include <assert.h>
 #include <errno.h>
 
+/* Where code of @mode is that libipt, which reckons with 64 bits, says to be at @ip. */
+static uint64_t cut(uint8_t mode, uint64_t ip)
+{
+	return mode == 64 ? ip : (uint32_t)ip;
+}
+
 /*
  * How many of @n instructions from @first on are of @block when it stands at @base: a block knows
  * its object, not where the piece of it ends that is mapped, at @last.
@@ -46,8 +52,8 @@ static void note_flow(struct ipt_engine *e, const struct ptd_run *run)
 	const struct ptd_insn *last = &block->insns[run->first + run->n - 1];
 
 	e->flow.ip = run->base + last->offset;
-	e->flow.next = e->flow.ip + last->size;
-	e->flow.target = run->base + (uint64_t)block->target;
+	e->flow.next = cut(block->mode, e->flow.ip + last->size);
+	e->flow.target = cut(block->mode, run->base + (uint64_t)block->target);
 	switch (last->class) {
 	case PTD_INSN_OTHER:
 	case PTD_INSN_PTWRITE:
@@ -109,6 +115,7 @@ static bool extend(struct ipt_output *output, uint64_t ip, size_t *n)
 int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, size_t n,
 	     uint8_t mode)
 {
+	ip = cut(mode, ip);
 	while (n > 0) {
 		const struct ptd_block *block;
 		const struct extent *extent;
@@ -152,6 +159,7 @@ int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint
 	const struct ptd_block *block;
 	int r;
 
+	ip = cut(mode, ip);
 	engine->ip = ip;
 	if (!leads_to(&engine->flow, ip))
 		return -pte_bad_query;
