@@ -165,10 +165,14 @@ static int decode(struct command *c, struct ptd_decoder *d)
 
 	for (size_t i = 0; i < c->n_outputs; i++) {
 		struct output *o = &c->outputs[i];
+		const char *omission;
 
 		r = o->ops->finish(o->sink, ptd_decoder_stats(d));
 		if (r < 0)
 			return cannot_write(o, r);
+		omission = o->ops->omission ? o->ops->omission(o->sink) : NULL;
+		if (omission)
+			log_warning("%s: %s", o->path ? o->path : "standard output", omission);
 	}
 	return 0;
 }

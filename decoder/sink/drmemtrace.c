@@ -6,10 +6,15 @@
  *
  * Timestamps are real time where the recorder's clock is known. Otherwise (a bare PT stream) they
  * count that clock's ticks from the first slice on, or are all the same if there is none.
+ *
+ * The form for x86-64 is the only one that is written: readers of it take all code for 64-bit code,
+ * so that other code is left out, like a hole.
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -43,6 +48,9 @@ struct drmemtrace {
 	struct map codes_by_space; /* space → index */
 	size_t n_code_insns;       /* in all of them */
 	uint64_t n_codes_made;
+
+	uint64_t n_omitted; /* instructions */
+	char omission[128];
 };
 
 /* Open the directory at @path, made if it does not exist; it must be empty. */
@@ -182,7 +190,8 @@ static int find_code(struct drmemtrace *sink, uint32_t space, struct memtrace_co
 	return vec_push(&sink->codes, TAKE(code));
 }
 
-static int write_batch(struct memtrace_thread *thread, const struct ptd_batch *batch)
+static int write_batch(struct drmemtrace *sink, struct memtrace_thread *thread,
+		       const struct ptd_batch *batch)
 {
 	size_t mark = 0;
 	int r;
@@ -195,6 +204,11 @@ static int write_batch(struct memtrace_thread *thread, const struct ptd_batch *b
 		}
 		if (run == batch->n_runs)
 			break;
+		if (batch->runs[run].block->mode != 64) {
+			sink->n_omitted += batch->runs[run].n;
+			memtrace_thread_skip(thread);
+			continue;
+		}
 		r = memtrace_thread_run(thread, &batch->runs[run]);
 		if (r < 0)
 			return r;
@@ -225,7 +239,7 @@ static int sink_batch(struct ptd_sink *base, const struct ptd_batch *batch)
 		return r;
 
 	n_before = code->n_insns;
-	r = write_batch(thread, batch);
+	r = write_batch(sink, thread, batch);
 	sink->n_code_insns += code->n_insns - n_before;
 	return r;
 }
@@ -246,6 +260,21 @@ static int sink_finish(struct ptd_sink *base, const struct ptd_stats *stats)
 	return r;
 }
 
+static const char *sink_omission(struct ptd_sink *base)
+{
+	struct drmemtrace *sink = (struct drmemtrace *)base;
+
+	if (sink->n_omitted == 0)
+		return NULL;
+	(void)snprintf(
+	    sink->omission, sizeof(sink->omission),
+	    "%" PRIu64
+	    " instructions of 32-bit or 16-bit code are not in it: the format is that of "
+	    "64-bit programs",
+	    sink->n_omitted);
+	return sink->omission;
+}
+
 const struct ptd_sink_ops sink_drmemtrace = {
 	.name = "drmemtrace",
 	.help = "directory of traces for DynamoRIO's drmemtrace tools, a file for each thread",
@@ -253,5 +282,6 @@ const struct ptd_sink_ops sink_drmemtrace = {
 	.open = sink_open,
 	.batch = sink_batch,
 	.finish = sink_finish,
+	.omission = sink_omission,
 	.free = sink_free,
 };

@@ -158,6 +158,13 @@ int memtrace_thread_ready(struct memtrace_thread *thread)
 	return thread->gap ? window(thread) : 0;
 }
 
+void memtrace_thread_skip(struct memtrace_thread *thread)
+{
+	memtrace_flow_drop(thread);
+	thread->after = MEMTRACE_AFTER_NOTHING;
+	thread->gap = true;
+}
+
 static int mark_gap(struct memtrace_thread *thread, const struct ptd_mark *mark)
 {
 	/* Where there is no code to go on with, it is still known where it is. */
@@ -167,9 +174,7 @@ static int mark_gap(struct memtrace_thread *thread, const struct ptd_mark *mark)
 
 	if (thread->pending && thread->after == MEMTRACE_AFTER_INSN && arrived)
 		r = memtrace_flow_settle(thread, mark->ip);
-	memtrace_flow_drop(thread);
-	thread->after = MEMTRACE_AFTER_NOTHING;
-	thread->gap = true;
+	memtrace_thread_skip(thread);
 	return r;
 }
 

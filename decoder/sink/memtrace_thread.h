@@ -86,6 +86,9 @@ _must_check_ int memtrace_thread_begin(struct memtrace_thread *thread,
 _must_check_ int memtrace_thread_mark(struct memtrace_thread *thread, const struct ptd_mark *mark);
 _must_check_ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *run);
 
+/* Instructions follow that are not to be written: a hole. */
+void memtrace_thread_skip(struct memtrace_thread *thread);
+
 /* The stream is over: end the file, if there is one. */
 _must_check_ int memtrace_thread_finish(struct memtrace_thread *thread);
 

@@ -45,6 +45,12 @@ struct ptd_sink_ops {
 	/* The stream is over: write what is left and flush. Return: 0, or negative errno. */
 	int (*finish)(struct ptd_sink *sink, const struct ptd_stats *stats);
 
+	/*
+	 * What of the stream the format cannot hold, and was left out: a text for the user, the
+	 * sink's; or NULL if there is nothing. Asked after finish(). NULL: the format holds all.
+	 */
+	const char *(*omission)(struct ptd_sink *sink);
+
 	struct ptd_sink *(*free)(struct ptd_sink *sink);
 };
 

@@ -63,7 +63,8 @@ enum {
 	BARE,
 	MOVRET,
 	SYSRET,
-	NOP
+	NOP,
+	NOP32
 };
 
 static const struct ptd_block blocks[] = {
@@ -86,6 +87,12 @@ static const struct ptd_block blocks[] = {
 	[BARE] = BLOCK(14, 0, "\x0f\x05", I(0, 2, SYSCALL)),
 	[MOVRET] = BLOCK(15, 0, "\xb8\x0f\0\0\0", I(0, 5, OTHER)),
 	[NOP] = BLOCK(17, 0, "\x90", I(0, 1, OTHER)),
+	[NOP32] = { .id = 18,
+		    .n_insns = 1,
+		    .size = 1,
+		    .mode = 32,
+		    .bytes = (const uint8_t *)"\x40",
+		    .insns = (const struct ptd_insn[]){ I(0, 1, OTHER) } },
 	[SYSRET] = BLOCK(16, 0, "\x48\x0f\x07", I(0, 3, RETURN_FAR)),
 };
 
@@ -335,6 +342,10 @@ static const struct {
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), GAP(OVERFLOW, 0), GAP(LOST, 0),
 	    ALL(NOPS, 0x1000, 1), GAP(LOST, 0) },
 	  T5 "90 1000+1 " T5 "win:1 1000+1 " },
+	{ "32-bit code between",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ALL(NOP32, 0x1001, 1),
+	    ALL(NOP32, 0x1002, 1), ALL(NOPS, 0x1000, 1) },
+	  T5 "90 1000+1 " T5 "win:1 1000+1 " },
 	{ "gap at the start",
 	  { SLICE(3, 7, 1, 5000), GAP(NO_SYNC, 0), ALL(NOPS, 0x1000, 1) },
 	  T5 "90 1000+1 " },
@@ -521,6 +532,26 @@ static size_t count_files(const char *path)
 		n += entry->d_name[0] != '.';
 	closedir(dir);
 	return n;
+}
+
+static void omission(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 5000),  ALL(NOP32, 0x1000, 1), ASYNC(0x1001),
+		ALL(NOP32, 0x2000, 1), { .kind = END },
+	};
+	_cleanup_(freep) char *path = make_path();
+	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+
+	(void)state;
+	assert_null(sink->ops->omission(sink));
+	assert_int_equal(feed(sink, steps, true), 0);
+	assert_int_equal(sink->ops->finish(sink, NULL), 0);
+	assert_string_equal(sink->ops->omission(sink),
+			    "2 instructions of 32-bit or 16-bit code are not in it: the format is "
+			    "that of 64-bit programs");
+	assert_null(sink->ops->free(sink));
+	assert_int_equal(count_files(path), 0);
 }
 
 static void two_threads(void **state)
@@ -802,15 +833,11 @@ static void write_errors(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread),
-		cmocka_unit_test(two_threads),
-		cmocka_unit_test(thread_names),
-		cmocka_unit_test(clocks),
-		cmocka_unit_test(more_threads_than_files),
-		cmocka_unit_test(chunks),
-		cmocka_unit_test(frames),
-		cmocka_unit_test(open_errors),
-		cmocka_unit_test(write_errors),
+		cmocka_unit_test(one_thread),  cmocka_unit_test(two_threads),
+		cmocka_unit_test(omission),    cmocka_unit_test(thread_names),
+		cmocka_unit_test(clocks),      cmocka_unit_test(more_threads_than_files),
+		cmocka_unit_test(chunks),      cmocka_unit_test(frames),
+		cmocka_unit_test(open_errors), cmocka_unit_test(write_errors),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);
