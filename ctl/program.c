@@ -121,12 +121,13 @@ static int resolve(struct program *p)
 			log_error("%s: cannot read it: %m", p->path);
 			return EXIT_CANNOT_EXECUTE;
 		}
-		if (file.kind == EXECFILE_PROGRAM)
+		p->emulator = execfile_emulator(file.kind);
+		if (p->emulator)
 			return 0;
 		if (file.kind != EXECFILE_SCRIPT) {
 			what =
 			    file.kind == EXECFILE_FOREIGN
-				? "not a 64-bit x86 program, which is all that can be recorded"
+				? "not a program for x86 that QEMU runs (64-bit, or i386)"
 				: "neither an ELF program nor a script that names its interpreter";
 			log_error("%s: %s", p->path, what);
 			return EXIT_CANNOT_EXECUTE;

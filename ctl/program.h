@@ -13,14 +13,15 @@
 #include "base/base.h"
 
 struct program {
-	char *path;  /* of an ELF file */
-	char **argv; /* ended by NULL; argv[0] is what the program is told it is called */
+	char *path;           /* of an ELF file */
+	const char *emulator; /* name of the one that runs it (a constant) */
+	char **argv;          /* ended by NULL; argv[0] is what the program is told it is called */
 	size_t n_argv;
 };
 
 /*
- * Find out what @command, ended by NULL, stands for. Only a 64-bit x86 program is taken; what is
- * wrong is said on stderr.
+ * Find out what @command, ended by NULL, stands for. Only a program for x86 is taken; what is wrong
+ * is said on stderr.
  *
  * Return: 0, or an exit status: EXIT_NOT_FOUND or EXIT_CANNOT_EXECUTE.
  */

@@ -132,8 +132,9 @@ static int run_launch(const struct launch *launch, pid_t *ret_pid, int *ret_stat
 
 int run_program(const struct run *run, int *ret_status)
 {
-	static char name[] = "qemu-x86_64", plugin_option[] = "-plugin", argv0_option[] = "-0";
+	static char plugin_option[] = "-plugin", argv0_option[] = "-0";
 	const struct program *p = run->program;
+	_cleanup_(freep) char *name = strdup(p->emulator);
 	_cleanup_(freep) char *plugin = NULL;
 	_cleanup_(freep) char **argv = NULL;
 	_cleanup_(fd_closep) int fd = -1;
@@ -147,7 +148,7 @@ int run_program(const struct run *run, int *ret_status)
 		return -errno;
 	plugin = plugin_argument(run->plugin, fd);
 	argv = calloc(p->n_argv + 6, sizeof(char *));
-	if (!plugin || !argv)
+	if (!name || !plugin || !argv)
 		return -ENOMEM;
 
 	argv[n++] = name;

@@ -15,7 +15,7 @@
 struct program;
 
 struct run {
-	const char *qemu; /* path of qemu-x86_64 */
+	const char *qemu; /* path of the emulator for it */
 	const char *plugin;
 	int pool_fd; /* borrowed */
 	const struct program *program;

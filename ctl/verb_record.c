@@ -17,16 +17,14 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 
-#define QEMU "qemu-x86_64"
-
-static int find_qemu(char **ret_path)
+static int find_qemu(const char *name, char **ret_path)
 {
-	const int r = program_find(QEMU, ret_path);
+	const int r = program_find(name, ret_path);
 
 	if (r == 0)
 		return EXIT_OK;
 	errno = -r;
-	log_error("%s, under which programs are recorded, cannot be executed: %m", QEMU);
+	log_error("%s, under which programs are recorded, cannot be executed: %m", name);
 	log_error("install the Debian package qemu-user");
 	return EXIT_FAILED;
 }
@@ -40,7 +38,7 @@ static int run_emulated(sd_bus *bus, const struct program *program, int *ret_sta
 	struct timespec now;
 	int pool, r;
 
-	r = find_qemu(&qemu);
+	r = find_qemu(program->emulator, &qemu);
 	if (r == EXIT_OK)
 		r = client_call(bus, "OpenSource", &reply, "");
 	if (r != EXIT_OK)

@@ -109,7 +109,13 @@ struct memory {
 	struct livecode *code;
 	uint32_t pid;
 	int fd;
+	uint64_t base; /* where its records' address 0 is */
 };
+
+static void memory_deinit(struct memory *m)
+{
+	m->fd = fd_close(m->fd);
+}
 
 static int put_memory(void *userdata, uint64_t address, const void *bytes, size_t size)
 {
@@ -118,7 +124,7 @@ static int put_memory(void *userdata, uint64_t address, const void *bytes, size_
 	char name[48];
 	int r;
 
-	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, address);
+	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, address - m->base);
 	r = create_in(m->code, PTD_SNAPSHOT_MEM, name, &fd);
 	if (r < 0)
 		return r;
@@ -136,19 +142,20 @@ static int64_t add_vdso(struct memory *m, const struct tasks_range *range)
 	int r;
 
 	if (range->size > sizeof(bytes) ||
-	    pread(m->fd, bytes, range->size, (off_t)range->start) != (ssize_t)range->size ||
+	    pread(m->fd, bytes, range->size, (off_t)(range->start + m->base)) !=
+		(ssize_t)range->size ||
 	    vdso_equals(bytes, range->size))
 		return 0;
-	r = put_memory(m, range->start, bytes, range->size);
+	r = put_memory(m, range->start + m->base, bytes, range->size);
 	return r < 0 ? r : (int64_t)range->size;
 }
 
 static int64_t add_range(struct memory *m, const struct tasks_range *range, struct budget *left)
 {
 	const uint64_t size = range->size < left->look ? range->size : left->look;
-	const int64_t r = range->vdso
-			      ? add_vdso(m, range)
-			      : memcopy_read(m->fd, range->start, size, left->keep, put_memory, m);
+	const int64_t r = range->vdso ? add_vdso(m, range)
+				      : memcopy_read(m->fd, range->start + m->base, size,
+						     left->keep, put_memory, m);
 
 	if (!range->vdso)
 		left->look -= size;
@@ -157,21 +164,17 @@ static int64_t add_range(struct memory *m, const struct tasks_range *range, stru
 	return r;
 }
 
-/* Return: 0 and the descriptor, or negative errno. */
-static int open_memory(const struct livecode *l, uint32_t pid, int *ret_fd)
+/* Return: 0, and the descriptor and base are known; or negative errno. */
+static int open_memory(const struct livecode *l, struct memory *m)
 {
 	struct source *source = l->request->source;
 	char path[32];
-	int fd;
 
-	if (source->ops->owns && !source->ops->owns(source, pid))
+	if (source->ops->owns && !source->ops->owns(source, m->pid, &m->base))
 		return -ESRCH;
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", m->pid);
+	m->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return m->fd < 0 ? -errno : 0;
 }
 
 static void say_kept(const struct memory *m, uint64_t kept, const struct budget *left)
@@ -192,8 +195,11 @@ static void say_refused(const struct memory *m, int error)
 static int add_process_memory(struct livecode *l, const struct tasks_range *ranges, size_t n,
 			      struct budget *left)
 {
-	struct memory memory = { .code = l, .pid = ranges->pid };
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(memory_deinit) struct memory memory = {
+		.code = l,
+		.pid = ranges->pid,
+		.fd = -1,
+	};
 	bool only_vdso = true;
 	uint64_t kept = 0;
 	int r;
@@ -201,13 +207,12 @@ static int add_process_memory(struct livecode *l, const struct tasks_range *rang
 	for (size_t i = 0; i < n; i++)
 		only_vdso = only_vdso && ranges[i].vdso;
 
-	r = open_memory(l, ranges->pid, &fd);
+	r = open_memory(l, &memory);
 	if (r < 0) {
 		if (!only_vdso)
 			say_refused(&memory, r);
 		return 0;
 	}
-	memory.fd = fd;
 	for (size_t i = 0; i < n; i++) {
 		const int64_t size =
 		    cancelled(l) ? -ECANCELED : add_range(&memory, &ranges[i], left);

@@ -349,9 +349,12 @@ static struct source_status status(struct source *source)
 	};
 }
 
-static bool owns(struct source *source, uint32_t pid)
+static bool owns(struct source *source, uint32_t pid, uint64_t *ret_base)
 {
-	return writers_has_pool(&emu(source)->writers, pid);
+	if (!writers_has_pool(&emu(source)->writers, pid))
+		return false;
+	*ret_base = writers_memory_base(pid);
+	return true;
 }
 
 static struct source *emu_free(struct source *source)

@@ -67,7 +67,7 @@ static bool is_set_cr3(const uint8_t *bytes, size_t size)
 	return size == 3 && bytes[0] == 0x0f && bytes[1] == 0x22 && (bytes[2] >> 3 & 7) == 3;
 }
 
-static void draft_block(uint64_t ip, const struct block_insn *insns, size_t n,
+static void draft_block(uint8_t mode, uint64_t ip, const struct block_insn *insns, size_t n,
 			struct draft *ret_draft)
 {
 	struct draft *d = ret_draft;
@@ -81,7 +81,8 @@ static void draft_block(uint64_t ip, const struct block_insn *insns, size_t n,
 		const struct block_insn *from = &insns[i];
 		struct insn insn;
 
-		if (insn_decode(64, from->bytes, from->size, &insn) < 0)
+		if (insn_decode(mode, from->bytes, from->size, &insn) < 0 ||
+		    insn.size != from->size)
 			break;
 		d->offsets[d->n++] = (uint16_t)(from->ip - ip);
 		d->last_ip = from->ip;
@@ -89,6 +90,8 @@ static void draft_block(uint64_t ip, const struct block_insn *insns, size_t n,
 		d->end = end_of(&insn);
 		d->sets_cr3 = is_set_cr3(from->bytes, from->size);
 		d->target = d->next_ip + (uint64_t)insn.disp;
+		if (mode == 32)
+			d->target = (uint32_t)d->target;
 	}
 }
 
@@ -142,7 +145,7 @@ int blocks_get(struct blocks *blocks, uint64_t ip, const struct block_insn *insn
 	struct block *first = first_at(blocks, ip);
 	struct draft draft;
 
-	draft_block(ip, insns, n, &draft);
+	draft_block(blocks->mode, ip, insns, n, &draft);
 	for (struct block *b = first; b; b = b->sibling) {
 		if (same(b, &draft)) {
 			*ret_block = b;

@@ -52,6 +52,7 @@ struct block {
 };
 
 struct blocks {
+	uint8_t mode;     /* of the code: 64 or 32 */
 	struct map by_ip; /* -> struct block * */
 	struct arena arena;
 	uint32_t n;
@@ -69,7 +70,7 @@ void blocks_deinit(struct blocks *blocks);
 /*
  * Find or make the block at @ip of @n instructions. It ends before the first that is none: QEMU
  * counts one that it dropped again since it crosses into the next page, and one that is illegal
- * cannot retire.
+ * cannot retire. Nor is there one that QEMU takes for longer or shorter than code of our mode would be.
  *
  * Return: 0; BLOCKS_NEW if it had to be made; or -ENOMEM.
  */

@@ -19,8 +19,9 @@ enum {
 /* Of the 256 periods that the count of an MTC tells apart, so many may be skipped. */
 #define MTC_SKIPPED_MAX 128
 
-/* CS.L of MODE.Exec: 64-bit code. */
+/* CS.L and CS.D of MODE.Exec: 64-bit and 32-bit code. */
 #define MODE_EXEC_64 0x01
+#define MODE_EXEC_32 0x02
 
 /*
  * Inline, since most sizes are constants: it is called for every packet.
@@ -209,8 +210,8 @@ void encode_tsc(struct encode *e, uint64_t tsc)
 
 static void put_mode_exec(struct encode *e)
 {
-	put(e, (const uint8_t[]){ 0x99, MODE_EXEC_64 }, 2);
-	e->mode_sent = true;
+	put(e, (const uint8_t[]){ 0x99, e->mode == 32 ? MODE_EXEC_32 : MODE_EXEC_64 }, 2);
+	e->mode_sent = e->mode;
 }
 
 static void put_pip(struct encode *e)
@@ -231,7 +232,7 @@ static void begin_psb(struct encode *e, uint64_t tsc)
 	put(e, psb, sizeof(psb));
 	e->since_psb = 0;
 	e->last_ip = 0;
-	e->mode_sent = false;
+	e->mode_sent = 0;
 	clear_stack(&e->sdm);
 	clear_stack(&e->ipt);
 	put_tsc(e, tsc);
@@ -251,6 +252,7 @@ void encode_init(struct encode *e, uint64_t ring_size, uint32_t psb_period, bool
 		.ring_size = ring_size,
 		.psb_period = psb_period,
 		.return_compression = return_compression,
+		.mode = 64,
 		.since_psb = UINT64_MAX,
 	};
 }
@@ -265,6 +267,7 @@ bool encode_adopt(struct encode *e, const struct encode *state)
 	e->ring_size = own.ring_size;
 	e->psb_period = own.psb_period;
 	e->return_compression = own.return_compression;
+	e->mode = own.mode;
 	e->timing = own.timing;
 	e->paging = own.paging;
 
@@ -290,7 +293,7 @@ void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 	/* That of a PSB+ does not say when what follows it begins. */
 	put_tsc(e, tsc);
 	restart_clock(e);
-	if (!e->mode_sent)
+	if (e->mode_sent != e->mode)
 		put_mode_exec(e);
 	put_ip(e, OP_PGE, ip);
 	e->enabled = true;
@@ -432,7 +435,7 @@ void encode_resume(struct encode *e, uint64_t ip)
 {
 	assert(!e->enabled && e->n_tnt == 0);
 
-	if (!e->mode_sent)
+	if (e->mode_sent != e->mode)
 		put_mode_exec(e);
 	put_ip(e, OP_FUP, ip);
 	e->enabled = true;

@@ -46,6 +46,7 @@ struct encode {
 	uint64_t ring_size;  /* power of two */
 	uint32_t psb_period; /* bytes between two PSBs */
 	bool return_compression;
+	uint8_t mode; /* of the code: 64 or 32 */
 	struct encode_timing timing;
 
 	/* State. */
@@ -55,7 +56,7 @@ struct encode {
 	uint64_t tnt;            /* pending bits, oldest is the highest */
 	uint32_t n_tnt;          /* at most 47 */
 	uint8_t enabled;         /* PacketEn; these are no bool, which shared memory may not hold */
-	uint8_t mode_sent;       /* MODE.Exec was written since the last PSB */
+	uint8_t mode_sent;       /* that MODE.Exec told last, since the last PSB; 0: none did */
 	uint64_t now;            /* TSC of what is encoded; only with timing */
 	uint64_t told;           /* up to which TSC time packets have told it */
 	uint64_t mtc;            /* count of the last MTC's period */
@@ -73,7 +74,7 @@ struct encode {
 bool encode_adopt(struct encode *encode, const struct encode *state);
 
 /*
- * Make a virtual CPU's encoder: nothing written, packets off. @ring_size is a power of two of at
+ * Make a virtual CPU's encoder, of 64-bit code: nothing written, packets off. @ring_size is a power of two of at
  * least 4096; the ring itself is set by whoever acquires the CPU.
  */
 void encode_init(struct encode *encode, uint64_t ring_size, uint32_t psb_period,

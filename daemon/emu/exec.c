@@ -9,14 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/emu/guest.h"
-#include "decoder/util/execfile.h"
-
-enum {
-	GUEST_EXECVE = 59,
-	GUEST_EXECVEAT = 322,
-};
-
 #define STRING_MAX  131072     /* MAX_ARG_STRLEN of the kernel */
 #define STRINGS_MAX (1u << 20) /* more pointers than fit into what the kernel takes in all */
 
@@ -56,7 +48,7 @@ static int read_string(const struct exec_self *self, uint64_t address, char **re
 
 	if (!string)
 		return -ENOMEM;
-	r = guest_read_string(*self->guest_base, address, string, STRING_MAX);
+	r = guest_read_string(&self->guest, address, string, STRING_MAX);
 	if (r < 0)
 		return EXEC_FAILS;
 	fitting = strdup(string);
@@ -70,13 +62,12 @@ static int read_string(const struct exec_self *self, uint64_t address, char **re
 static int read_strings(const struct exec_self *self, uint64_t address,
 			struct exec_strings *strings)
 {
-	for (unsigned i = 0; address != 0; i++, address += sizeof(uint64_t)) {
+	for (unsigned i = 0; address != 0; i++, address += guest_word(&self->guest)) {
 		uint64_t pointer;
 		char *string;
 		int r;
 
-		if (i == STRINGS_MAX ||
-		    guest_read(*self->guest_base, address, &pointer, sizeof(pointer)) < 0)
+		if (i == STRINGS_MAX || guest_read_word(&self->guest, address, &pointer) < 0)
 			return EXEC_FAILS;
 		if (pointer == 0)
 			break;
@@ -187,14 +178,15 @@ static int enter_script(struct exec *x, const struct execfile *file)
 }
 
 /* Is it a program that QEMU can take? */
-static int judge(const struct execfile *file, const char **reterr_why)
+static int judge(struct exec *x, const struct execfile *file, const char **reterr_why)
 {
 	if (file->kind == EXECFILE_OTHER)
 		return EXEC_FAILS;
 	if (file->kind == EXECFILE_FOREIGN) {
-		*reterr_why = "it is no program for 64-bit x86";
+		*reterr_why = "it is no program for x86 that QEMU runs";
 		return EXEC_UNSEEN;
 	}
+	x->kind = file->kind;
 	if (file->loader[0] && execfile_check(file->loader) < 0)
 		return EXEC_FAILS;
 	if (file->privileged) {
@@ -217,7 +209,7 @@ static int resolve(struct exec *x, const char **reterr_why)
 			return EXEC_UNSEEN;
 		}
 		if (file.kind != EXECFILE_SCRIPT)
-			return judge(&file, reterr_why);
+			return judge(x, &file, reterr_why);
 		r = enter_script(x, &file);
 		if (r < 0)
 			return r;
@@ -225,10 +217,9 @@ static int resolve(struct exec *x, const char **reterr_why)
 	return EXEC_FAILS;
 }
 
-int exec_init(struct exec *ret_exec, const struct exec_self *self, int64_t number,
+int exec_init(struct exec *ret_exec, const struct exec_self *self, bool at,
 	      const uint64_t args[static 6], const char **reterr_why)
 {
-	const bool at = number == GUEST_EXECVEAT;
 	const uint64_t *a = at ? args + 1 : args;
 	struct exec x = { .self = self };
 	int r;
@@ -289,25 +280,44 @@ static void split_environment(const struct exec *x, char **options, size_t *n_op
 	environment[n] = NULL;
 }
 
+/* The one that we are in, or the one beside it. Return: its path; NULL without memory. */
+static char *find_emulator(const struct exec *x)
+{
+	const char *own = x->self->qemu;
+	const enum execfile_kind kind = x->self->guest.mode == 32 ? EXECFILE_I386 : EXECFILE_X86_64;
+	char *path;
+
+	if (x->kind == kind)
+		return strdup(own);
+	if (asprintf(&path, "%.*s/%s", (int)(strrchr(own, '/') - own), own,
+		     execfile_emulator(x->kind)) < 0)
+		return NULL;
+	return path;
+}
+
 int exec_run(const struct exec *x, int pool_fd, const char *options)
 {
-	static char name[] = "qemu-x86_64", plugin_option[] = "-plugin", argv0_option[] = "-0";
+	static char plugin_option[] = "-plugin", argv0_option[] = "-0";
 	const size_t n_argv = x->argv.list.n, n_envp = x->envp.list.n;
 	_cleanup_(freep) char **argv = calloc(n_argv + 2 * n_envp + 8, sizeof(char *));
 	_cleanup_(freep) char **envp = calloc(n_envp + 1, sizeof(char *));
 	_cleanup_(freep) char *plugin = NULL;
 	_cleanup_(freep) char *path = NULL;
+	_cleanup_(freep) char *emulator = NULL;
 	size_t n = 0;
 
 	if (!argv || !envp)
 		return -ENOMEM;
 	if (asprintf(&plugin, "%s,pool=%d%s", x->self->plugin, pool_fd, options) < 0)
 		return -ENOMEM;
+	emulator = find_emulator(x);
+	if (!emulator)
+		return -ENOMEM;
 	/* It must not look like an option. */
 	if (asprintf(&path, "%s%s", x->path[0] == '-' ? "./" : "", x->path) < 0)
 		return -ENOMEM;
 
-	argv[n++] = name;
+	argv[n++] = strrchr(emulator, '/') + 1;
 	argv[n++] = plugin_option;
 	argv[n++] = plugin;
 	argv[n++] = argv0_option;
@@ -316,6 +326,6 @@ int exec_run(const struct exec *x, int pool_fd, const char *options)
 	argv[n++] = path;
 	for (size_t i = 1; i < n_argv; i++)
 		argv[n++] = x->argv.list.items[i];
-	(void)execve(x->self->qemu, argv, envp);
+	(void)execve(emulator, argv, envp);
 	return -errno;
 }

@@ -10,17 +10,20 @@
  * should, or succeeds and is not recorded.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/emu/guest.h"
 #include "daemon/emu/keeper.h"
+#include "decoder/util/execfile.h"
 #include "decoder/util/vec.h"
 
 /* How the plugin came to be where it is, for the next QEMU. */
 struct exec_self {
 	char *qemu;   /* absolute path of the emulator */
 	char *plugin; /* and of this plugin, as QEMU's option takes it */
-	const uintptr_t *guest_base;
+	struct guest guest;
 	char *const *program; /* borrowed: path of the program that runs, for /proc/self/exe */
 };
 
@@ -32,19 +35,20 @@ struct exec_strings {
 struct exec {
 	const struct exec_self *self; /* borrowed */
 	char *path;                   /* of an ELF program, at the end of all scripts */
+	enum execfile_kind kind;      /* of the program */
 	char *comm;                   /* what the kernel would call the process; NULL: as @path */
 	struct exec_strings argv;     /* at least one */
 	struct exec_strings envp;
 };
 
 /*
- * Find out what a system call asks for.
+ * Find out what a call of execve, or with @at of execveat, asks for.
  *
  * Return: 0; EXEC_FAILS if it will fail by itself, or is none of ours; EXEC_UNSEEN if it has to be
  * left alone, with the program in @exec and the reason in @reterr_why (a constant); or -ENOMEM. In
  * all but EXEC_FAILS and -ENOMEM @ret_exec is to be deinitialized.
  */
-_must_check_ int exec_init(struct exec *ret_exec, const struct exec_self *self, int64_t number,
+_must_check_ int exec_init(struct exec *ret_exec, const struct exec_self *self, bool at,
 			   const uint64_t args[static 6], const char **reterr_why);
 enum {
 	EXEC_FAILS = 1,

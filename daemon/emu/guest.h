@@ -5,7 +5,8 @@
  * Guest
  *
  * The recorded program's memory, and what of it tells about its start and its signals. It is in our
- * own address space, but need not be mapped where the program says.
+ * own address space, but need not be mapped where the program says. Programs of x86-64 and of i386
+ * differ in the size of a word, and in the frames that signals leave on their stacks.
  */
 
 #include <stdbool.h>
@@ -18,11 +19,33 @@
 #define GUEST_STACK_WORDS_MAX (1u << 20) /* of argv, envp and auxv together */
 #define GUEST_HANDLERS_MAX    4096
 
+struct guest {
+	const uintptr_t
+	    *base;    /* borrowed: where its address 0 is; known when the program is loaded */
+	uint8_t mode; /* of its code: 64, or 32 for i386 */
+};
+
+/* Return: size in bytes of an address of the guest's. */
+static inline size_t guest_word(const struct guest *guest)
+{
+	return guest->mode / 8;
+}
+
+/* Return: the guest's number or address in @value, as QEMU hands it over: i386's with a sign. */
+static inline uint64_t guest_cut(const struct guest *guest, uint64_t value)
+{
+	return guest->mode == 32 ? (uint32_t)value : value;
+}
+
 /* Copy @size bytes from the guest's @address. Return: 0 or -EFAULT. */
-_must_check_ int guest_read(uintptr_t guest_base, uint64_t address, void *ret_bytes, size_t size);
+_must_check_ int guest_read(const struct guest *guest, uint64_t address, void *ret_bytes,
+			    size_t size);
+
+/* Read one word. Return: 0 or -EFAULT. */
+_must_check_ int guest_read_word(const struct guest *guest, uint64_t address, uint64_t *ret_word);
 
 /* Copy a string, cut off to fit. Return: 0 or -EFAULT. */
-_must_check_ int guest_read_string(uintptr_t guest_base, uint64_t address, char *ret_string,
+_must_check_ int guest_read_string(const struct guest *guest, uint64_t address, char *ret_string,
 				   size_t size);
 
 /* What the kernel tells a program that starts. 0: not told. */
@@ -33,27 +56,35 @@ struct guest_start {
 };
 
 /* Read the stack of a program that has not run an instruction. Return: 0 or -EFAULT. */
-_must_check_ int guest_read_start(uintptr_t guest_base, uint64_t rsp,
+_must_check_ int guest_read_start(const struct guest *guest, uint64_t rsp,
 				  struct guest_start *ret_start);
 
 /* The handlers a process ever registered; a late delivery may still go to one it replaced. */
 struct guest_handler {
 	uint64_t address;
-	uint64_t restorer;
+	uint64_t restorer; /* 0: QEMU's own, which i386's programs need not replace */
+	bool info;         /* of i386: it gets a siginfo_t, and another frame */
 };
 
 struct guest_handlers {
 	VEC(struct guest_handler) known;
 };
 
+/* How a system call is told of a handler. */
+enum guest_action {
+	GUEST_RT_ACTION,  /* by rt_sigaction's struct */
+	GUEST_OLD_ACTION, /* by that of i386's sigaction */
+};
+
 void guest_handlers_deinit(struct guest_handlers *handlers);
 
 /*
- * Remember what rt_sigaction's argument at @act registers.
+ * Remember what the argument at @act registers.
  *
  * Return: address of the handler; 0 if it is none or no new one.
  */
-uint64_t guest_handlers_add(struct guest_handlers *handlers, uintptr_t guest_base, uint64_t act);
+uint64_t guest_handlers_add(struct guest_handlers *handlers, const struct guest *guest,
+			    enum guest_action kind, uint64_t act);
 
 bool guest_handlers_have(const struct guest_handlers *handlers, uint64_t address);
 
@@ -62,5 +93,5 @@ bool guest_handlers_have(const struct guest_handlers *handlers, uint64_t address
  * @ret_ip is the instruction before which it was interrupted. When several signals arrive at once,
  * their frames are stacked and the first one's tells.
  */
-bool guest_at_handler(const struct guest_handlers *handlers, uintptr_t guest_base, uint64_t ip,
+bool guest_at_handler(const struct guest_handlers *handlers, const struct guest *guest, uint64_t ip,
 		      uint64_t rsp, uint64_t *ret_ip);

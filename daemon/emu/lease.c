@@ -162,6 +162,7 @@ static void begin(struct lease *lease)
 	 */
 	encode_init(e, l->aux_size, l->psb_period, l->return_compression);
 	e->timing = l->timing;
+	e->mode = lease->mode;
 	e->ring = attach_at(lease->attach, emu_aux_offset(l, lease->who.cpu));
 	if (cpu->encode.ring_size != 0)
 		lease->lost |= encode_adopt(e, &cpu->encode);

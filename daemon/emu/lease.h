@@ -20,6 +20,7 @@
 struct lease {
 	const struct attach *attach; /* borrowed */
 	struct sideband_who who;     /* cpu: the one it has, or had last */
+	uint8_t mode;                /* of the thread's code: 64 or 32 */
 	bool held;
 	bool lost;            /* packets are missing: the next CPU's must say so */
 	uint64_t since_ns;    /* of @held */

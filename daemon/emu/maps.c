@@ -70,9 +70,9 @@ static bool scan_next(struct scan *scan, struct vma *ret_vma)
 	return true;
 }
 
-void maps_init(struct maps *maps, const struct attach *attach, const uintptr_t *guest_base)
+void maps_init(struct maps *maps, const struct attach *attach, const struct guest *guest)
 {
-	*maps = (struct maps){ .attach = attach, .guest_base = guest_base };
+	*maps = (struct maps){ .attach = attach, .guest = guest };
 	(void)pthread_mutex_init(&maps->lock, NULL);
 	(void)elf_version(EV_CURRENT);
 }
@@ -242,7 +242,7 @@ static size_t add_locked(struct maps *maps, struct sideband_who who, uint64_t st
 	struct vma vma;
 	size_t n = 0;
 
-	scan_begin(&scan, *maps->guest_base);
+	scan_begin(&scan, *maps->guest->base);
 	while (scan_next(&scan, &vma)) {
 		const uint64_t from = vma.start > start ? vma.start : start;
 		const uint64_t to = vma.end < end ? vma.end : end;
@@ -319,7 +319,7 @@ void maps_add_image(struct maps *maps, struct sideband_who who, uint64_t address
 	struct vma vma;
 	size_t n = 0;
 
-	scan_begin(&scan, *maps->guest_base);
+	scan_begin(&scan, *maps->guest->base);
 	while (scan_next(&scan, &vma)) {
 		if (address < vma.start || address >= vma.end)
 			continue;

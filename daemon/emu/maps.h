@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/emu/guest.h"
 #include "daemon/emu/sideband.h"
 #include "decoder/util/vec.h"
 
@@ -32,14 +33,14 @@ struct maps_file {
 
 struct maps {
 	const struct attach *attach; /* borrowed */
-	const uintptr_t *guest_base; /* borrowed */
+	const struct guest *guest;   /* borrowed */
 	_Atomic uint32_t n_adds;     /* calls of maps_add() that wrote their records */
 	pthread_mutex_t lock;
 	VEC(struct maps_range) known; /* executable; sorted, apart from each other */
 	VEC(struct maps_file) files;  /* whose build-ids were read */
 };
 
-void maps_init(struct maps *maps, const struct attach *attach, const uintptr_t *guest_base);
+void maps_init(struct maps *maps, const struct attach *attach, const struct guest *guest);
 void maps_deinit(struct maps *maps);
 
 /* Around a fork: hold still, go on in the parent, go on in the child. */

@@ -7,6 +7,8 @@
  *
  *	qemu-x86_64 -plugin ptd-emu.so,pool=FD[,log=DIR] PROGRAM …
  *
+ * or qemu-i386 for 32-bit programs, in which code of other segments than the flat one is not recorded.
+ *
  * FD is the pool's memfd, inherited. A ground-truth log goes to DIR, or to $PTD_EMU_LOG. Where the
  * program executes another one, gen=N counts those before it, and comm=NAME is what the kernel would
  * call it, if that is not as its file.
@@ -46,6 +48,8 @@ static __thread struct thread *self __attribute__((__tls_model__("initial-exec")
 
 static uint64_t read_register(unsigned vcpu, enum process_register which)
 {
+	if (process.guest.mode == 32)
+		return machine_register(vcpu, which == PROCESS_RSP ? QEMU_I386_ESP : QEMU_I386_EIP);
 	return machine_register(vcpu, which == PROCESS_RSP ? QEMU_X86_RSP : QEMU_X86_RIP);
 }
 
@@ -177,13 +181,13 @@ static const char *execute(const struct exec *exec)
 }
 
 /* The thread calls execve or execveat. If we return, QEMU lets the kernel do it. */
-static void follow(int64_t number, const uint64_t args[static 6])
+static void follow(bool at, const uint64_t args[static 6])
 {
 	const char *why = NULL;
 	struct exec exec;
 	int r;
 
-	r = exec_init(&exec, &exec_self, number, args, &why);
+	r = exec_init(&exec, &exec_self, at, args, &why);
 	if (r == EXEC_FAILS || r < 0)
 		return;
 	if (r == 0)
@@ -200,6 +204,7 @@ static void follow(int64_t number, const uint64_t args[static 6])
 static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
+	const enum syscall_kind kind = syscall_kind(&process.guest, number);
 	const uint64_t args[] = { a1, a2, a3, a4, a5, a6 };
 
 	(void)id;
@@ -208,10 +213,10 @@ static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, 
 	(void)a8;
 	if (!self)
 		return;
-	thread_leave(self, syscall_ends(number));
-	syscall_enter(self, number, args);
-	if (syscall_executes(number))
-		follow(number, args);
+	thread_leave(self, syscall_ends(kind));
+	syscall_enter(self, kind, args);
+	if (syscall_executes(kind))
+		follow(kind == SYSCALL_EXECVEAT, self->args);
 }
 
 static void on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result)
@@ -219,7 +224,7 @@ static void on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_
 	(void)id;
 	(void)vcpu;
 	if (self)
-		syscall_return(self, number, result);
+		syscall_return(self, syscall_kind(&process.guest, number), result);
 }
 
 static void on_exit_program(uint64_t id, void *userdata)
@@ -323,6 +328,14 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_argument
 	return 0;
 }
 
+/* Return: mode of the guest's code; 0 if it is none of ours. */
+static uint8_t mode_of(const struct qemu_plugin_info *info)
+{
+	if (strcmp(info->target_name, "x86_64") == 0)
+		return 64;
+	return strcmp(info->target_name, "i386") == 0 ? 32 : 0;
+}
+
 static int check_qemu(const struct qemu_plugin_info *info)
 {
 	if (info->version.min > QEMU_PLUGIN_VERSION || info->version.cur < QEMU_PLUGIN_VERSION) {
@@ -332,8 +345,10 @@ static int check_qemu(const struct qemu_plugin_info *info)
 			info->version.min, info->version.cur, QEMU_PLUGIN_VERSION);
 		return -1;
 	}
-	if (info->system_emulation || strcmp(info->target_name, "x86_64") != 0) {
-		fprintf(stderr, "ptd-emu.so: records programs under qemu-x86_64 only, not %s%s\n",
+	if (info->system_emulation || mode_of(info) == 0) {
+		fprintf(stderr,
+			"ptd-emu.so: records programs under qemu-x86_64 and qemu-i386 only, not "
+			"%s%s\n",
 			info->target_name, info->system_emulation ? " machines" : "");
 		return -1;
 	}
@@ -348,7 +363,7 @@ static int check_qemu(const struct qemu_plugin_info *info)
 }
 
 /* How to load ourselves again, whatever directory or root the program goes to. */
-static int find_self(void)
+static int find_self(const struct guest *guest)
 {
 	_cleanup_(freep) char *path = NULL;
 	char qemu[PATH_MAX];
@@ -367,17 +382,17 @@ static int find_self(void)
 	exec_self = (struct exec_self){
 		.qemu = strdup(qemu),
 		.plugin = escape(path),
-		.guest_base = &guest_base,
+		.guest = *guest,
 		.program = &program,
 	};
 	return exec_self.qemu && exec_self.plugin ? 0 : -ENOMEM;
 }
 
 /* Attach to the pool, which the program must not be able to close. */
-static int start(const struct arguments *a)
+static int start(const struct arguments *a, uint8_t mode)
 {
 	struct process_origin origin = {
-		.guest_base = &guest_base,
+		.guest = { .base = &guest_base, .mode = mode },
 		.read_register = read_register,
 		.log_dir = a->log_dir,
 		.generation = a->generation,
@@ -399,7 +414,7 @@ static int start(const struct arguments *a)
 	}
 	r = keeper_start(&origin.keeper, a->pool_fd);
 	if (r == 0)
-		r = find_self();
+		r = find_self(&origin.guest);
 	if (r < 0)
 		fprintf(stderr,
 			"ptd-emu.so: programs that this one executes are not recorded: %s\n",
@@ -416,7 +431,7 @@ int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int ar
 	struct arguments arguments;
 
 	if (check_qemu(info) < 0 || parse_arguments(argc, argv, &arguments) < 0 ||
-	    start(&arguments) < 0)
+	    start(&arguments, mode_of(info)) < 0)
 		return 1;
 	if (pthread_key_create(&thread_key, on_thread_end) != 0 ||
 	    pthread_atfork(on_fork, on_fork_parent, on_fork_child) != 0) {

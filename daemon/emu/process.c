@@ -52,7 +52,8 @@ int process_init(struct process *process, const struct process_origin *origin)
 	*process = (struct process){
 		.attach = origin->attach,
 		.keeper = origin->keeper,
-		.guest_base = origin->guest_base,
+		.guest = origin->guest,
+		.blocks = { .mode = origin->guest.mode },
 		.read_register = origin->read_register,
 		.pid = (uint32_t)getpid(),
 		.parent_pid = (uint32_t)getppid(),
@@ -61,7 +62,7 @@ int process_init(struct process *process, const struct process_origin *origin)
 		.fork_fd = -1,
 	};
 	(void)pthread_mutex_init(&process->lock, NULL);
-	maps_init(&process->maps, &process->attach, origin->guest_base);
+	maps_init(&process->maps, &process->attach, &process->guest);
 	if (origin->log_dir) {
 		/* Absolute, since the program may change its directory. */
 		process->log_dir = realpath(origin->log_dir, NULL);
@@ -80,8 +81,7 @@ static void read_comm(const struct process *process, uint64_t execfn, char ret_c
 
 	if (process->comm)
 		(void)snprintf(path, sizeof(path), "%s", process->comm);
-	else if (execfn == 0 ||
-		 guest_read_string(*process->guest_base, execfn, path, sizeof(path)) < 0)
+	else if (execfn == 0 || guest_read_string(&process->guest, execfn, path, sizeof(path)) < 0)
 		path[0] = '\0';
 	base = strrchr(path, '/');
 	(void)snprintf(ret_comm, 16, "%.15s", base ? base + 1 : path);
@@ -99,7 +99,7 @@ void process_start(struct process *process, struct sideband_who who, uint64_t rs
 	struct guest_start start;
 	char comm[16];
 
-	if (guest_read_start(*process->guest_base, rsp, &start) < 0)
+	if (guest_read_start(&process->guest, rsp, &start) < 0)
 		start = (struct guest_start){};
 	read_comm(process, start.execfn, comm);
 	sideband_comm(&process->attach, who, comm, true);
@@ -353,12 +353,12 @@ void process_remove(struct process *process, struct thread *thread)
 	(void)pthread_mutex_unlock(&process->lock);
 }
 
-void process_note_handler(struct process *process, uint64_t act)
+void process_note_handler(struct process *process, enum guest_action kind, uint64_t act)
 {
 	uint64_t handler;
 
 	(void)pthread_mutex_lock(&process->lock);
-	handler = guest_handlers_add(&process->handlers, *process->guest_base, act);
+	handler = guest_handlers_add(&process->handlers, &process->guest, kind, act);
 	if (handler)
 		blocks_mark_handler(&process->blocks, handler);
 	(void)pthread_mutex_unlock(&process->lock);
@@ -369,7 +369,7 @@ bool process_at_handler(struct process *process, uint64_t ip, uint64_t rsp, uint
 	bool at;
 
 	(void)pthread_mutex_lock(&process->lock);
-	at = guest_at_handler(&process->handlers, *process->guest_base, ip, rsp, ret_ip);
+	at = guest_at_handler(&process->handlers, &process->guest, ip, rsp, ret_ip);
 	(void)pthread_mutex_unlock(&process->lock);
 	return at;
 }

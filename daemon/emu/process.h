@@ -47,7 +47,7 @@ enum process_state {
 struct process_origin {
 	struct attach attach;
 	struct keeper keeper;
-	const uintptr_t *guest_base; /* known when the program is loaded */
+	struct guest guest;
 	process_register_fn read_register;
 	const char *log_dir; /* NULL: no log is wanted */
 	uint32_t generation; /* programs that the process executed in our sight before this one */
@@ -62,7 +62,7 @@ struct process_pages {
 struct process {
 	struct attach attach;
 	struct keeper keeper;
-	const uintptr_t *guest_base; /* borrowed */
+	struct guest guest;
 	process_register_fn read_register;
 	uint32_t pid;
 	uint32_t parent_pid;
@@ -146,8 +146,8 @@ void process_note_parent(struct process *process, unsigned vcpu, uint32_t tid);
 uint32_t process_add(struct process *process, struct thread *thread);
 void process_remove(struct process *process, struct thread *thread);
 
-/* The program registers a signal handler by the struct sigaction at @act. */
-void process_note_handler(struct process *process, uint64_t act);
+/* The program registers a signal handler by the structure at @act. */
+void process_note_handler(struct process *process, enum guest_action kind, uint64_t act);
 
 /*
  * If @ip with stack @rsp is the entry of a signal handler, where was the thread interrupted?

@@ -64,7 +64,7 @@ const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 
-/* --- internals that Debian's qemu-x86_64 and qemu-system-x86_64 export ----------------------- */
+/* --- internals that Debian's qemu-x86_64, -i386 and -system-x86_64 export --------------------- */
 
 struct CPUState;
 
@@ -78,6 +78,9 @@ enum qemu_x86_register {
 	QEMU_X86_RSP = 7,
 	QEMU_X86_RIP = 16,
 	QEMU_X86_CR3 = 29,
+	/* Of qemu-i386, which has fewer. */
+	QEMU_I386_ESP = 4,
+	QEMU_I386_EIP = 8,
 };
 
 #define _weak_ __attribute__((__weak__))

@@ -2,50 +2,114 @@
 
 #include "daemon/emu/syscall.h"
 
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-/* x86-64's numbers: the guest's, whatever the host is. */
-enum {
-	GUEST_MMAP = 9,
-	GUEST_MPROTECT = 10,
-	GUEST_MUNMAP = 11,
-	GUEST_RT_SIGACTION = 13,
-	GUEST_MREMAP = 25,
-	GUEST_EXECVE = 59,
-	GUEST_EXIT = 60,
-	GUEST_PRCTL = 157,
-	GUEST_EXIT_GROUP = 231,
-	GUEST_EXECVEAT = 322,
-	GUEST_PKEY_MPROTECT = 329,
-};
-
-bool syscall_ends(int64_t number)
+/* The guest's numbers, whatever the host's are. */
+static enum syscall_kind kind64(int64_t number)
 {
-	return number == GUEST_EXIT || number == GUEST_EXIT_GROUP || syscall_executes(number);
+	switch (number) {
+	case 9:
+		return SYSCALL_MMAP;
+	case 10:  /* mprotect */
+	case 329: /* pkey_mprotect */
+		return SYSCALL_MPROTECT;
+	case 11:
+		return SYSCALL_MUNMAP;
+	case 13: /* rt_sigaction */
+		return SYSCALL_SIGACTION;
+	case 25:
+		return SYSCALL_MREMAP;
+	case 59:
+		return SYSCALL_EXECVE;
+	case 60:  /* exit */
+	case 231: /* exit_group */
+		return SYSCALL_EXIT;
+	case 157:
+		return SYSCALL_PRCTL;
+	case 322:
+		return SYSCALL_EXECVEAT;
+	default:
+		return SYSCALL_OTHER;
+	}
 }
 
-bool syscall_executes(int64_t number)
+static enum syscall_kind kind32(int64_t number)
 {
-	return number == GUEST_EXECVE || number == GUEST_EXECVEAT;
+	switch (number) {
+	case 1:   /* exit */
+	case 252: /* exit_group */
+		return SYSCALL_EXIT;
+	case 11:
+		return SYSCALL_EXECVE;
+	case 67:
+		return SYSCALL_SIGACTION_OLD;
+	case 90:
+		return SYSCALL_MMAP_OLD;
+	case 91:
+		return SYSCALL_MUNMAP;
+	case 125: /* mprotect */
+	case 380: /* pkey_mprotect */
+		return SYSCALL_MPROTECT;
+	case 163:
+		return SYSCALL_MREMAP;
+	case 172:
+		return SYSCALL_PRCTL;
+	case 174: /* rt_sigaction */
+		return SYSCALL_SIGACTION;
+	case 192: /* mmap2 */
+		return SYSCALL_MMAP;
+	case 358:
+		return SYSCALL_EXECVEAT;
+	default:
+		return SYSCALL_OTHER;
+	}
 }
 
-void syscall_enter(struct thread *thread, int64_t number, const uint64_t args[static 6])
+enum syscall_kind syscall_kind(const struct guest *guest, int64_t number)
+{
+	return guest->mode == 32 ? kind32(number) : kind64(number);
+}
+
+/* The structure at args[0] has the arguments of mmap. Of its members only the first six count here. */
+static void fetch_args(struct thread *thread)
+{
+	const struct guest *guest = &thread->process->guest;
+	uint32_t words[6];
+
+	if (guest_read(guest, thread->args[0], words, sizeof(words)) < 0) {
+		thread->call = SYSCALL_OTHER;
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		thread->args[i] = words[i];
+}
+
+void syscall_enter(struct thread *thread, enum syscall_kind kind, const uint64_t args[static 6])
 {
 	struct process *p = thread->process;
 
-	thread->call = number;
-	memcpy(thread->args, args, sizeof(thread->args));
-	switch (number) {
-	case GUEST_RT_SIGACTION:
+	thread->call = kind;
+	for (size_t i = 0; i < ARRAY_LEN(thread->args); i++)
+		thread->args[i] = guest_cut(&p->guest, args[i]);
+	args = thread->args;
+	switch (kind) {
+	case SYSCALL_SIGACTION:
 		/* Before it takes effect: the first signal may be on its way. */
-		process_note_handler(p, args[1]);
+		process_note_handler(p, GUEST_RT_ACTION, args[1]);
 		break;
-	case GUEST_PRCTL:
+	case SYSCALL_SIGACTION_OLD:
+		process_note_handler(p, GUEST_OLD_ACTION, args[1]);
+		break;
+	case SYSCALL_MMAP_OLD:
+		fetch_args(thread);
+		break;
+	case SYSCALL_PRCTL:
 		if (args[0] != PR_SET_NAME ||
-		    guest_read_string(*p->guest_base, args[1], thread->name, 16) < 0)
-			thread->call = -1;
+		    guest_read_string(&p->guest, args[1], thread->name, 16) < 0)
+			thread->call = SYSCALL_OTHER;
+		break;
+	default:
 		break;
 	}
 }
@@ -74,34 +138,36 @@ static void moved(struct thread *thread, uint64_t addr)
 	(void)maps_add(maps, thread->lease.who, addr, a[2], PROT_READ | PROT_EXEC);
 }
 
-void syscall_return(struct thread *thread, int64_t number, int64_t result)
+void syscall_return(struct thread *thread, enum syscall_kind kind, int64_t result)
 {
 	const uint64_t *a = thread->args;
-
+	const uint64_t address = guest_cut(&thread->process->guest, (uint64_t)result);
 	const bool failed = result < 0 && result >= -4095;
 
 	if (thread->halted) {
 		thread->halted = false;
 		process_go_on(thread->process);
 	}
-	if (thread->call != number || failed)
+	if (thread->call != (int)kind || failed)
 		return;
-	switch (number) {
-	case GUEST_MMAP:
-		changed(thread, (uint64_t)result, a[1], a[2]);
+	switch (kind) {
+	case SYSCALL_MMAP:
+	case SYSCALL_MMAP_OLD:
+		changed(thread, address, a[1], a[2]);
 		break;
-	case GUEST_MPROTECT:
-	case GUEST_PKEY_MPROTECT:
+	case SYSCALL_MPROTECT:
 		changed(thread, a[0], a[1], a[2]);
 		break;
-	case GUEST_MUNMAP:
+	case SYSCALL_MUNMAP:
 		changed(thread, a[0], a[1], 0);
 		break;
-	case GUEST_MREMAP:
-		moved(thread, (uint64_t)result);
+	case SYSCALL_MREMAP:
+		moved(thread, address);
 		break;
-	case GUEST_PRCTL:
+	case SYSCALL_PRCTL:
 		sideband_comm(&thread->process->attach, thread->lease.who, thread->name, false);
+		break;
+	default:
 		break;
 	}
 }

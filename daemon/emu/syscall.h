@@ -8,14 +8,41 @@
  * written when the call has returned, which is before the thread's packets go on again.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/emu/guest.h"
 #include "daemon/emu/thread.h"
 
-/* The thread, which has left user code, calls @number; then it returns with @result. */
-void syscall_enter(struct thread *thread, int64_t number, const uint64_t args[static 6]);
-void syscall_return(struct thread *thread, int64_t number, int64_t result);
+enum syscall_kind {
+	SYSCALL_OTHER,
+	SYSCALL_MMAP,
+	SYSCALL_MMAP_OLD, /* i386: its arguments lie in memory */
+	SYSCALL_MPROTECT,
+	SYSCALL_MUNMAP,
+	SYSCALL_MREMAP,
+	SYSCALL_SIGACTION,
+	SYSCALL_SIGACTION_OLD, /* i386 */
+	SYSCALL_PRCTL,
+	SYSCALL_EXECVE,
+	SYSCALL_EXECVEAT,
+	SYSCALL_EXIT, /* of the thread or of the process */
+};
+
+/* Return: what the guest's system call @number is. */
+enum syscall_kind syscall_kind(const struct guest *guest, int64_t number);
+
+/* The thread, which has left user code, makes a system call; then it returns with @result. */
+void syscall_enter(struct thread *thread, enum syscall_kind kind, const uint64_t args[static 6]);
+void syscall_return(struct thread *thread, enum syscall_kind kind, int64_t result);
 
 /* Return: whether the thread may end in this call; whether it executes a program. */
-bool syscall_ends(int64_t number);
-bool syscall_executes(int64_t number);
+static inline bool syscall_executes(enum syscall_kind kind)
+{
+	return kind == SYSCALL_EXECVE || kind == SYSCALL_EXECVEAT;
+}
+
+static inline bool syscall_ends(enum syscall_kind kind)
+{
+	return kind == SYSCALL_EXIT || syscall_executes(kind);
+}

@@ -38,6 +38,7 @@ struct thread *thread_new(struct process *process, unsigned vcpu)
 	thread->vcpu = vcpu;
 	thread->lease = (struct lease){
 		.attach = &process->attach,
+		.mode = process->guest.mode,
 		.who = { .pid = process->pid, .tid = tid },
 	};
 	(void)pthread_mutex_init(&thread->leaving, NULL);
@@ -234,7 +235,7 @@ void thread_stop(struct thread *thread)
 		uint64_t ip = read_register(thread->vcpu, PROCESS_RIP);
 
 		/* It may already be on its way to a handler. */
-		(void)guest_at_handler(&thread->process->handlers, *thread->process->guest_base, ip,
+		(void)guest_at_handler(&thread->process->handlers, &thread->process->guest, ip,
 				       read_register(thread->vcpu, PROCESS_RSP), &ip);
 		flow_interrupt(&thread->flow, ip);
 		lease_give(&thread->lease, true);

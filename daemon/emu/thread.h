@@ -33,8 +33,8 @@ struct thread {
 	bool wants_tsc;   /* records are due that the packets have to be ordered with */
 	uint32_t maps;    /* version of the process's maps that the packets' last time is behind */
 
-	bool halted;  /* so was the process, in order to execute a program unseen */
-	int64_t call; /* number and arguments of the system call it is in */
+	bool halted; /* so was the process, in order to execute a program unseen */
+	int call;    /* enum syscall_kind and arguments of the system call it is in */
 	uint64_t args[6];
 	char name[16]; /* that it is about to give itself */
 

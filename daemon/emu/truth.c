@@ -12,7 +12,7 @@
 
 int truth_init(struct truth *truth, const char *dir)
 {
-	*truth = (struct truth){};
+	*truth = (struct truth){ .blocks = { .mode = 64 } };
 	(void)pthread_mutex_init(&truth->lock, NULL);
 	if (!dir)
 		return 0;

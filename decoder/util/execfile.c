@@ -46,13 +46,43 @@ static void read_script(const char head[static EXECFILE_HEAD], struct execfile *
 	file->kind = EXECFILE_SCRIPT;
 }
 
-static void read_loader(int fd, const Elf64_Ehdr *elf, struct execfile *file)
+/* What of the headers counts, in either class. */
+struct headers {
+	uint64_t at;
+	size_t size; /* of one */
+	unsigned n;
+};
+
+/* Return: 0; -EBADMSG if it is cut off. */
+static int read_header(int fd, enum execfile_kind kind, uint64_t at, Elf64_Phdr *ret_header)
 {
-	for (unsigned i = 0; i < elf->e_phnum && i < HEADERS_MAX; i++) {
-		const off_t at = (off_t)(elf->e_phoff + (uint64_t)i * sizeof(Elf64_Phdr));
+	Elf32_Phdr p32;
+	Elf64_Phdr p64;
+
+	if (at > INT64_MAX)
+		return -EBADMSG;
+	if (kind == EXECFILE_X86_64) {
+		if (pread(fd, &p64, sizeof(p64), (off_t)at) != (ssize_t)sizeof(p64))
+			return -EBADMSG;
+	} else {
+		if (pread(fd, &p32, sizeof(p32), (off_t)at) != (ssize_t)sizeof(p32))
+			return -EBADMSG;
+		p64 = (Elf64_Phdr){
+			.p_type = p32.p_type,
+			.p_offset = p32.p_offset,
+			.p_filesz = p32.p_filesz,
+		};
+	}
+	*ret_header = p64;
+	return 0;
+}
+
+static void read_loader(int fd, const struct headers *headers, struct execfile *file)
+{
+	for (unsigned i = 0; i < headers->n && i < HEADERS_MAX; i++) {
 		Elf64_Phdr p;
 
-		if (at < 0 || pread(fd, &p, sizeof(p), at) != (ssize_t)sizeof(p)) {
+		if (read_header(fd, file->kind, headers->at + i * headers->size, &p) < 0) {
 			file->kind = EXECFILE_OTHER;
 			return;
 		}
@@ -65,21 +95,44 @@ static void read_loader(int fd, const Elf64_Ehdr *elf, struct execfile *file)
 	}
 }
 
+/* The program headers of a program that is for x86. Return: its kind. */
+static enum execfile_kind find_headers(const Elf32_Ehdr *e32, const Elf64_Ehdr *e64,
+				       struct headers *ret_headers)
+{
+	/* The first fields are in the same place in both. */
+	if (e32->e_ident[EI_DATA] != ELFDATA2LSB)
+		return EXECFILE_FOREIGN;
+	if (e32->e_ident[EI_CLASS] == ELFCLASS64 && e64->e_machine == EM_X86_64 &&
+	    e64->e_phentsize == sizeof(Elf64_Phdr)) {
+		*ret_headers = (struct headers){ e64->e_phoff, sizeof(Elf64_Phdr), e64->e_phnum };
+		return EXECFILE_X86_64;
+	}
+	/* Also x32's are of this class, but for the other machine. */
+	if (e32->e_ident[EI_CLASS] == ELFCLASS32 && e32->e_machine == EM_386 &&
+	    e32->e_phentsize == sizeof(Elf32_Phdr)) {
+		*ret_headers = (struct headers){ e32->e_phoff, sizeof(Elf32_Phdr), e32->e_phnum };
+		return EXECFILE_I386;
+	}
+	return EXECFILE_FOREIGN;
+}
+
 static void read_elf(int fd, const char *head, size_t size, struct execfile *file)
 {
-	Elf64_Ehdr elf;
+	struct headers headers = {};
+	Elf32_Ehdr e32;
+	Elf64_Ehdr e64;
 
-	memcpy(&elf, head, sizeof(elf));
-	if (size < sizeof(elf) || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0)
+	memcpy(&e32, head, sizeof(e32));
+	memcpy(&e64, head, sizeof(e64));
+	if (size < sizeof(e32) || memcmp(e32.e_ident, ELFMAG, SELFMAG) != 0)
 		return;
-	if (elf.e_type != ET_EXEC && elf.e_type != ET_DYN)
+	if (e32.e_ident[EI_CLASS] == ELFCLASS64 && size < sizeof(e64))
 		return;
-	file->kind = EXECFILE_FOREIGN;
-	if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    elf.e_machine != EM_X86_64 || elf.e_phentsize != sizeof(Elf64_Phdr))
+	if (e32.e_type != ET_EXEC && e32.e_type != ET_DYN)
 		return;
-	file->kind = EXECFILE_PROGRAM;
-	read_loader(fd, &elf, file);
+	file->kind = find_headers(&e32, &e64, &headers);
+	if (file->kind != EXECFILE_FOREIGN)
+		read_loader(fd, &headers, file);
 }
 
 int execfile_read(const char *path, struct execfile *ret_file)

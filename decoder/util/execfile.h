@@ -20,7 +20,8 @@
 #define EXECFILE_SCRIPTS_MAX 5    /* interpreters of interpreters that the kernel follows */
 
 enum execfile_kind {
-	EXECFILE_PROGRAM, /* for 64-bit x86 */
+	EXECFILE_X86_64, /* a program for 64-bit x86 */
+	EXECFILE_I386,   /* and for 32-bit x86 */
 	EXECFILE_SCRIPT,
 	EXECFILE_FOREIGN, /* an ELF file of another kind */
 	EXECFILE_OTHER,   /* neither, or damaged */
@@ -33,6 +34,14 @@ struct execfile {
 	char argument[EXECFILE_HEAD];     /* its one argument; "" if there is none */
 	char loader[EXECFILE_LOADER_MAX]; /* of a program: PT_INTERP; "" if it is static */
 };
+
+/* Return: name of the emulator of QEMU's that runs such a program; NULL if it is none for x86. */
+static inline const char *execfile_emulator(enum execfile_kind kind)
+{
+	if (kind == EXECFILE_I386)
+		return "qemu-i386";
+	return kind == EXECFILE_X86_64 ? "qemu-x86_64" : NULL;
+}
 
 /* Return: 0 if the file may be executed by the caller; or negative errno. */
 _must_check_ int execfile_check(const char *path);

@@ -2,10 +2,11 @@
 #
 # What the scripts share that run targets/churn; they source it after common.sh.
 
-# make_libraries: lib1.so … lib5.so for targets/churn, in $libraries. Each function lies on a page of
+# make_libraries [ADDRESS [FLAG]...]: lib1.so … lib5.so for targets/churn, in $libraries. Each function lies on a page of
 # its own, and no two are alike.
 make_libraries() {
-	local i
+	local i address=${1:-0x2a0000000000}
+	shift $(($# > 0))
 	mkdir -p "$T/lib"
 	cat >"$T/lib/library.c" <<-'END'
 		#define F(n) \
@@ -17,7 +18,7 @@ make_libraries() {
 	libraries=()
 	for i in 1 2 3 4 5; do
 		# All want the same address: QEMU prefers new ones.
-		"${CC:-cc}" -O1 -DN="$i" -shared -fPIC -Wl,-Ttext-segment=0x2a0000000000 -o "$T/lib/lib$i.so" \
+		"${CC:-cc}" -O1 -DN="$i" "$@" -shared -fPIC -Wl,-Ttext-segment="$address" -o "$T/lib/lib$i.so" \
 			"$T/lib/library.c" || fail "cc -shared"
 		libraries+=("$T/lib/lib$i.so")
 	done

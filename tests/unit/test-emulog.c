@@ -61,7 +61,7 @@ static void round_trip(void **state)
 		{ 0x1000, false }, { 0x1001, false }, { 0x1002, false },
 	};
 	const struct block *a, *b;
-	struct blocks blocks = {};
+	struct blocks blocks = { .mode = 64 };
 	struct log_file *file;
 	struct emulog_insn insn;
 	struct emulog log;

@@ -378,6 +378,38 @@ static void psb_is_due(void **state)
 	assert_in_range(e.since_psb, 1, 32);
 }
 
+/* Code of the other mode than the CPU ran last is announced, in each PSB+ too. */
+static void modes(void **state)
+{
+	static const uint8_t mode32[] = { 0x99, 0x02 }, mode64[] = { 0x99, 0x01 };
+	static uint8_t ring[RING], other_ring[RING];
+	struct encode e, other;
+	uint64_t head;
+
+	(void)state;
+	encode_init(&e, RING, RING, true);
+	e.ring = ring;
+	encode_enable(&e, IP, 0);
+	assert_non_null(memmem(ring, e.head, mode64, 2));
+	encode_disable(&e);
+
+	encode_init(&other, RING, RING, true);
+	other.ring = other_ring;
+	other.mode = 32;
+	assert_false(encode_adopt(&other, &e));
+	head = other.head;
+	encode_enable(&other, IP, 0);
+	assert_int_equal(other.mode, 32);
+	assert_memory_equal(other_ring + head + 8, mode32, 2);
+	encode_disable(&other);
+	head = other.head;
+	encode_enable(&other, IP, 0);
+	assert_null(memmem(other_ring + head, other.head - head, mode32, 2));
+	head = other.head;
+	encode_psb(&other, IP, 0);
+	assert_non_null(memmem(other_ring + head, other.head - head, mode32, 2));
+}
+
 /* A packet across the ring's end; not one byte beyond it is touched. */
 static void wraps(void **state)
 {
@@ -540,9 +572,8 @@ static void is_understood(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes),         cmocka_unit_test(deep),
-		cmocka_unit_test(psb_is_due),    cmocka_unit_test(wraps),
-		cmocka_unit_test(is_understood),
+		cmocka_unit_test(bytes), cmocka_unit_test(deep),  cmocka_unit_test(psb_is_due),
+		cmocka_unit_test(modes), cmocka_unit_test(wraps), cmocka_unit_test(is_understood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

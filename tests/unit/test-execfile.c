@@ -130,12 +130,12 @@ static void programs(void **state)
 	} while (0)
 
 	(void)state;
-	READS_AS(EXECFILE_PROGRAM, (void)0);
+	READS_AS(EXECFILE_X86_64, (void)0);
 	assert_string_equal(file.loader, "/lib/ld");
 	assert_false(file.privileged);
-	READS_AS(EXECFILE_PROGRAM, bad.p.p_type = PT_LOAD);
+	READS_AS(EXECFILE_X86_64, bad.p.p_type = PT_LOAD);
 	assert_string_equal(file.loader, "");
-	READS_AS(EXECFILE_PROGRAM, bad.elf.e_type = ET_EXEC);
+	READS_AS(EXECFILE_X86_64, bad.elf.e_type = ET_EXEC);
 	READS_AS(EXECFILE_FOREIGN, bad.elf.e_ident[EI_CLASS] = ELFCLASS32);
 	READS_AS(EXECFILE_FOREIGN, bad.elf.e_ident[EI_DATA] = ELFDATA2MSB);
 	READS_AS(EXECFILE_FOREIGN, bad.elf.e_machine = EM_AARCH64);
@@ -147,6 +147,50 @@ static void programs(void **state)
 	READS_AS(EXECFILE_OTHER, bad.p.p_filesz = 0);
 	READS_AS(EXECFILE_OTHER, bad.p.p_filesz = EXECFILE_LOADER_MAX);
 	READS_AS(EXECFILE_OTHER, bad.p.p_offset = sizeof(bad));
+
+	write_file(&good, sizeof(good.elf) - 1);
+	assert_int_equal(execfile_read(path, &file), 0);
+	assert_int_equal(file.kind, EXECFILE_OTHER);
+}
+
+struct program32 {
+	Elf32_Ehdr elf;
+	Elf32_Phdr p;
+	char loader[24];
+};
+
+static void programs32(void **state)
+{
+	static const struct program32 good = {
+		.elf = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS32, ELFDATA2LSB, EV_CURRENT },
+			 .e_type = ET_EXEC,
+			 .e_machine = EM_386,
+			 .e_phoff = offsetof(struct program32, p),
+			 .e_phentsize = sizeof(Elf32_Phdr),
+			 .e_phnum = 1 },
+		.p = { .p_type = PT_INTERP,
+		       .p_offset = offsetof(struct program32, loader),
+		       .p_filesz = 19 },
+		.loader = "/lib/ld-linux.so.2",
+	};
+	struct program32 bad;
+	struct execfile file;
+
+	(void)state;
+	READS_AS(EXECFILE_I386, (void)0);
+	assert_string_equal(file.loader, "/lib/ld-linux.so.2");
+	assert_string_equal(execfile_emulator(file.kind), "qemu-i386");
+	READS_AS(EXECFILE_I386, bad.elf.e_phnum = 0);
+	assert_string_equal(file.loader, "");
+	/* x32 */
+	READS_AS(EXECFILE_FOREIGN, bad.elf.e_machine = EM_X86_64);
+	assert_null(execfile_emulator(file.kind));
+	READS_AS(EXECFILE_FOREIGN, bad.elf.e_machine = EM_ARM);
+	READS_AS(EXECFILE_FOREIGN, bad.elf.e_ident[EI_DATA] = ELFDATA2MSB);
+	READS_AS(EXECFILE_FOREIGN, bad.elf.e_phentsize = sizeof(Elf64_Phdr));
+	READS_AS(EXECFILE_OTHER, bad.elf.e_phoff = UINT32_MAX);
+	READS_AS(EXECFILE_OTHER, bad.p.p_filesz = 0);
+	READS_AS(EXECFILE_OTHER, bad.p.p_offset = UINT32_MAX);
 
 	write_file(&good, sizeof(good.elf) - 1);
 	assert_int_equal(execfile_read(path, &file), 0);
@@ -172,9 +216,8 @@ static void rights(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scripts),
-		cmocka_unit_test(long_script),
-		cmocka_unit_test(programs),
+		cmocka_unit_test(scripts),  cmocka_unit_test(long_script),
+		cmocka_unit_test(programs), cmocka_unit_test(programs32),
 		cmocka_unit_test(rights),
 	};
 

@@ -202,7 +202,7 @@ static void check(const struct row *row)
 {
 	static struct log_file log;
 	static uint8_t ring[RING];
-	struct blocks blocks = {};
+	struct blocks blocks = { .mode = 64 };
 	struct encode e;
 	struct flow flow = {
 		.encode = &e,
@@ -266,7 +266,7 @@ static void judged(void **state)
 static void vsyscall(void **state)
 {
 	static uint8_t ring[RING];
-	struct blocks blocks = {};
+	struct blocks blocks = { .mode = 64 };
 	struct block *block;
 	struct encode e;
 	struct flow flow;
@@ -295,7 +295,7 @@ static void blocks_are_shared(void **state)
 					    { AT + 1, code + 1, 1 },
 					    { AT + 2, code + 2, 1 } };
 	struct block *a, *b, *c;
-	struct blocks blocks = {};
+	struct blocks blocks = { .mode = 64 };
 
 	(void)state;
 	assert_int_equal(blocks_get(&blocks, AT, insns, 3, &a), BLOCKS_NEW);
@@ -314,12 +314,38 @@ static void blocks_are_shared(void **state)
 	blocks_deinit(&blocks);
 }
 
+/* 32-bit code: its instructions, and addresses that do not leave 4 GiB. */
+static void blocks32(void **state)
+{
+	static const uint8_t code[] = { 0x40, 0xe8, 0xfb, 0xff, 0xff, 0x7f, 0x66, 0xe8, 0, 0 };
+	const struct block_insn insns[] = { { 0xf0000000, code, 1 },
+					    { 0xf0000001, code + 1, 5 },
+					    { 0xf0000006, code + 6, 4 },
+					    { 0xf0000006, code + 6, 3 } };
+	struct blocks blocks = { .mode = 32 };
+	struct block *b;
+
+	(void)state;
+	assert_int_equal(blocks_get(&blocks, 0xf0000000, insns, 2, &b), BLOCKS_NEW);
+	assert_int_equal(b->n, 2);
+	assert_int_equal(b->end, BLOCK_CALL);
+	assert_int_equal(b->next_ip, 0xf0000006);
+	assert_int_equal(b->target, 0x70000001);
+	assert_int_equal(blocks_get(&blocks, 0xf0000006, insns + 2, 1, &b), BLOCKS_NEW);
+	assert_int_equal(b->n, 1);
+	/* QEMU took it for other code than we do. */
+	assert_int_equal(blocks_get(&blocks, 0xf0000006, insns + 3, 1, &b), BLOCKS_NEW);
+	assert_int_equal(b->n, 0);
+	blocks_deinit(&blocks);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(judged),
 		cmocka_unit_test(vsyscall),
 		cmocka_unit_test(blocks_are_shared),
+		cmocka_unit_test(blocks32),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,9 @@
 #include "daemon/emu/maps.h"
 #include "tests/unit/emupool.h"
 
+static const uintptr_t zero;
+static const struct guest plain = { &zero, 64 };
+
 static uint64_t address(const void *p)
 {
 	return (uintptr_t)p;
@@ -38,17 +41,19 @@ static void reading(void **state)
 {
 	const uint64_t nowhere = address(inaccessible_page());
 	const char text[] = "hello";
+	const uintptr_t base = address(text) - 16;
+	const struct guest moved = { &base, 64 };
 	char bytes[6] = "", small[3];
 
 	(void)state;
-	assert_int_equal(guest_read(0, address(text), bytes, 6), 0);
+	assert_int_equal(guest_read(&plain, address(text), bytes, 6), 0);
 	assert_string_equal(bytes, "hello");
 	/* The guest's address 0 need not be ours. */
-	assert_int_equal(guest_read(address(text) - 16, 16, bytes, 6), 0);
-	assert_int_equal(guest_read(0, nowhere, bytes, 1), -EFAULT);
-	assert_int_equal(guest_read_string(0, address(text), small, sizeof(small)), 0);
+	assert_int_equal(guest_read(&moved, 16, bytes, 6), 0);
+	assert_int_equal(guest_read(&plain, nowhere, bytes, 1), -EFAULT);
+	assert_int_equal(guest_read_string(&plain, address(text), small, sizeof(small)), 0);
 	assert_string_equal(small, "he");
-	assert_int_equal(guest_read_string(0, nowhere, small, sizeof(small)), -EFAULT);
+	assert_int_equal(guest_read_string(&plain, nowhere, small, sizeof(small)), -EFAULT);
 	assert_int_equal(munmap((void *)nowhere, 4096), 0);
 }
 
@@ -78,12 +83,36 @@ static void start(void **state)
 		struct guest_start got = { .phdr = 0xdead };
 
 		print_message("  %s\n", rows[i].name);
-		assert_int_equal(guest_read_start(0, address(rows[i].stack), &got), rows[i].r);
+		assert_int_equal(guest_read_start(&plain, address(rows[i].stack), &got), rows[i].r);
 		if (rows[i].r < 0)
 			assert_int_equal(got.phdr, 0xdead);
 		else
 			assert_memory_equal(&got, &rows[i].expected, sizeof(got));
 	}
+}
+
+/* The memory of a program of i386 is @bytes, from its address 0 on. */
+#define GUEST32(name, bytes)                          \
+	const uintptr_t name##_base = address(bytes); \
+	const struct guest name = { &name##_base, 32 }
+
+static void start32(void **state)
+{
+	static const uint32_t stack[] = { 9,         2,    1,       1,    0,       7,
+					  7,         0,    AT_PHDR, 0x40, AT_BASE, 0xf7000000,
+					  AT_EXECFN, 0x99, AT_NULL, 0 };
+	GUEST32(guest, stack);
+	struct guest_start got = {};
+
+	(void)state;
+	assert_int_equal(guest_read_start(&guest, 4, &got), 0);
+	assert_int_equal(got.phdr, 0x40);
+	assert_int_equal(got.base, 0xf7000000);
+	assert_int_equal(got.execfn, 0x99);
+	/* What QEMU hands over with a sign. */
+	assert_int_equal(guest_cut(&guest, UINT64_C(0xfffffffff7000000)), 0xf7000000);
+	assert_int_equal(guest_cut(&plain, UINT64_C(0xfffffffff7000000)),
+			 UINT64_C(0xfffffffff7000000));
 }
 
 /* rt_sigframe up to RIP, in words. */
@@ -102,31 +131,31 @@ static void handlers(void **state)
 	uint64_t ip = 0xdead;
 
 	(void)state;
-	assert_int_equal(guest_handlers_add(&h, 0, address(one)), 0x1000);
-	assert_int_equal(guest_handlers_add(&h, 0, address(one)), 0);
-	assert_int_equal(guest_handlers_add(&h, 0, address(ignore)), 0);
-	assert_int_equal(guest_handlers_add(&h, 0, 0), 0);
-	assert_int_equal(guest_handlers_add(&h, 0, address(two)), 0x2000);
+	assert_int_equal(guest_handlers_add(&h, &plain, GUEST_RT_ACTION, address(one)), 0x1000);
+	assert_int_equal(guest_handlers_add(&h, &plain, GUEST_RT_ACTION, address(one)), 0);
+	assert_int_equal(guest_handlers_add(&h, &plain, GUEST_RT_ACTION, address(ignore)), 0);
+	assert_int_equal(guest_handlers_add(&h, &plain, GUEST_RT_ACTION, 0), 0);
+	assert_int_equal(guest_handlers_add(&h, &plain, GUEST_RT_ACTION, address(two)), 0x2000);
 	assert_true(guest_handlers_have(&h, 0x2000));
 	assert_false(guest_handlers_have(&h, 1));
 
 	inner.regs[16] = 0x401234;
-	assert_true(guest_at_handler(&h, 0, 0x1000, address(&inner), &ip));
+	assert_true(guest_at_handler(&h, &plain, 0x1000, address(&inner), &ip));
 	assert_int_equal(ip, 0x401234);
 
 	/* Two signals at once: the second one's frame was built at the first handler's entry. */
 	outer.regs[16] = 0x1000;
 	outer.regs[15] = address(&inner);
 	ip = 0xdead;
-	assert_true(guest_at_handler(&h, 0, 0x2000, address(&outer), &ip));
+	assert_true(guest_at_handler(&h, &plain, 0x2000, address(&outer), &ip));
 	assert_int_equal(ip, 0x401234);
 
 	/* A handler that was called, or is none. */
 	ip = 0xdead;
 	inner.pretcode = 0x401000;
-	assert_false(guest_at_handler(&h, 0, 0x1000, address(&inner), &ip));
+	assert_false(guest_at_handler(&h, &plain, 0x1000, address(&inner), &ip));
 	inner.pretcode = 0x9000;
-	assert_false(guest_at_handler(&h, 0, 0x3000, address(&inner), &ip));
+	assert_false(guest_at_handler(&h, &plain, 0x3000, address(&inner), &ip));
 	assert_int_equal(ip, 0xdead);
 	guest_handlers_deinit(&h);
 }
@@ -142,8 +171,89 @@ static void circular_frames(void **state)
 	(void)state;
 	frame.regs[16] = 0x1000;
 	frame.regs[15] = address(&frame);
-	assert_int_equal(guest_handlers_add(&h, 0, address(one)), 0x1000);
-	assert_true(guest_at_handler(&h, 0, 0x1000, address(&frame), &ip));
+	assert_int_equal(guest_handlers_add(&h, &plain, GUEST_RT_ACTION, address(one)), 0x1000);
+	assert_true(guest_at_handler(&h, &plain, 0x1000, address(&frame), &ip));
+	guest_handlers_deinit(&h);
+}
+
+/*
+ * On i386 a handler has one of two frames, as it was registered. Who gives no way back gets QEMU's,
+ * which is known by its code.
+ */
+static void handlers32(void **state)
+{
+	enum {
+		RESTORER = 0x9000,
+		FLAG_INFO = 4,
+		FLAG_RESTORER = 0x04000000,
+		ACT = 0, /* words of the guest's memory */
+		OLD_ACT = 5,
+		OWN_ACT = 9,
+		FRAME = 16,
+		INFO_FRAME = 64,
+		UCONTEXT = 80,
+		CODE = 120,
+		N = 128,
+	};
+	/* To the word of eip: from a frame's context, and in an ucontext. */
+	enum { EIP = 2 + 14, UC_EIP = 5 + 14, ESP = 2 + 7 };
+	uint32_t m[N] = {
+		[ACT] = 0x1000,
+		FLAG_INFO | FLAG_RESTORER,
+		RESTORER,
+		[OLD_ACT] = 0x2000,
+		0,
+		FLAG_RESTORER,
+		RESTORER + 8,
+		[OWN_ACT] = 0x3000,
+		0,
+		0,
+		[FRAME] = RESTORER + 8,
+		10,
+		[FRAME + EIP] = 0xf0401234,
+		[INFO_FRAME] = RESTORER,
+		11,
+		0,
+		4 * UCONTEXT,
+		[UCONTEXT + UC_EIP] = 0x402000,
+	};
+	struct guest_handlers h = {};
+	GUEST32(guest, m);
+	uint64_t ip = 0xdead;
+
+	(void)state;
+	memcpy(&m[CODE], "\x58\xb8\x77\0\0\0\xcd\x80", 8);
+	assert_int_equal(guest_handlers_add(&h, &guest, GUEST_RT_ACTION, 4 * OWN_ACT), 0x3000);
+	assert_int_equal(guest_handlers_add(&h, &guest, GUEST_OLD_ACTION, 4 * OLD_ACT), 0x2000);
+	/* Address 0 is none. */
+	assert_int_equal(guest_handlers_add(&h, &guest, GUEST_RT_ACTION, 4 * ACT), 0);
+	memmove(&m[ACT + 1], &m[ACT], 12);
+	assert_int_equal(guest_handlers_add(&h, &guest, GUEST_RT_ACTION, 4 * ACT + 4), 0x1000);
+
+	assert_true(guest_at_handler(&h, &guest, 0x2000, 4 * FRAME, &ip));
+	assert_int_equal(ip, 0xf0401234);
+	assert_true(guest_at_handler(&h, &guest, 0x1000, 4 * INFO_FRAME, &ip));
+	assert_int_equal(ip, 0x402000);
+
+	/* One at the other's entry. */
+	m[FRAME + EIP] = 0x1000;
+	m[FRAME + ESP] = 4 * INFO_FRAME;
+	assert_true(guest_at_handler(&h, &guest, 0x2000, 4 * FRAME, &ip));
+	assert_int_equal(ip, 0x402000);
+
+	ip = 0xdead;
+	assert_false(guest_at_handler(&h, &guest, 0x1000, 4 * FRAME, &ip));
+	assert_false(guest_at_handler(&h, &guest, 0x2000, 4 * INFO_FRAME, &ip));
+	m[INFO_FRAME + 3] = 0;
+	m[INFO_FRAME] = RESTORER + 1;
+	assert_false(guest_at_handler(&h, &guest, 0x1000, 4 * INFO_FRAME, &ip));
+
+	m[FRAME + EIP] = 0x403000;
+	assert_false(guest_at_handler(&h, &guest, 0x3000, 4 * FRAME, &ip));
+	assert_int_equal(ip, 0xdead);
+	m[FRAME] = 4 * CODE;
+	assert_true(guest_at_handler(&h, &guest, 0x3000, 4 * FRAME, &ip));
+	assert_int_equal(ip, 0x403000);
 	guest_handlers_deinit(&h);
 }
 
@@ -157,8 +267,6 @@ static const struct emu_pool_layout layout = {
 	.task_size = 65536,
 	.psb_period = 4096,
 };
-
-static const uintptr_t guest_base;
 
 struct mmap2 {
 	struct perf_event_header header;
@@ -179,7 +287,7 @@ static void image(void **state)
 
 	(void)state;
 	emupool_attach(&layout, &attach);
-	maps_init(&maps, &attach, &guest_base);
+	maps_init(&maps, &attach, &plain);
 	/* From the headers, as for a program that starts. */
 	maps_add_image(&maps, who, getauxval(AT_PHDR));
 	assert_true(attach.pool->task_head > sizeof(*record));
@@ -205,7 +313,7 @@ static void anonymous(void **state)
 	(void)state;
 	assert_ptr_not_equal(p, MAP_FAILED);
 	emupool_attach(&layout, &attach);
-	maps_init(&maps, &attach, &guest_base);
+	maps_init(&maps, &attach, &plain);
 	assert_int_equal(maps_add(&maps, who, address(p) + 4097, 1, PROT_READ | PROT_EXEC), 1);
 	record = (const struct mmap2 *)attach_at(&attach, emu_task_offset(&layout));
 	assert_int_equal(record->addr, address(p) + 4096);
@@ -239,7 +347,7 @@ static void ranges(void **state)
 	(void)state;
 	assert_ptr_not_equal(p, MAP_FAILED);
 	emupool_attach(&layout, &attach);
-	maps_init(&maps, &attach, &guest_base);
+	maps_init(&maps, &attach, &plain);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const uint64_t from = address(p) + 4096 * rows[i].start;
 		const uint64_t size = 4096 * (uint64_t)(rows[i].end - rows[i].start);
@@ -261,9 +369,10 @@ static void ranges(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reading),  cmocka_unit_test(start),
-		cmocka_unit_test(handlers), cmocka_unit_test(circular_frames),
-		cmocka_unit_test(image),    cmocka_unit_test(anonymous),
+		cmocka_unit_test(reading),    cmocka_unit_test(start),
+		cmocka_unit_test(start32),    cmocka_unit_test(handlers),
+		cmocka_unit_test(handlers32), cmocka_unit_test(circular_frames),
+		cmocka_unit_test(image),      cmocka_unit_test(anonymous),
 		cmocka_unit_test(ranges),
 	};
 

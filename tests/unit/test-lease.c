@@ -49,6 +49,7 @@ static struct lease make_lease(void)
 {
 	return (struct lease){
 		.attach = &attach,
+		.mode = 64,
 		.who = { .pid = (uint32_t)getpid(), .tid = (uint32_t)gettid() },
 	};
 }
