@@ -100,7 +100,7 @@ printf '#!%s\n' "$T/bin/script" >"$T/bin/script2"
 printf '#!/no/such/interpreter\n' >"$T/bin/dangling"
 printf '#!%s\n' "$T/bin/loop" >"$T/bin/loop"
 printf 'echo hello\n' >"$T/bin/plain"
-head -c 300 /bin/true >"$T/bin/elf32" && printf '\1' | dd of="$T/bin/elf32" bs=1 seek=4 conv=notrunc status=none
+head -c 300 /bin/true >"$T/bin/x32" && printf '\1' | dd of="$T/bin/x32" bs=1 seek=4 conv=notrunc status=none
 chmod +x "$T"/bin/*
 touch "$T/bin/noexec" "$T/plugin.so"
 stop_ptd
@@ -113,7 +113,7 @@ expect 7 "</bin/echo></bin/echo><a b><$T/bin/script><$T/bin/script2><arg>" run -
 expect 126 "cannot execute its interpreter /no/such/interpreter" run -- dangling
 expect 126 "too many scripts" run -- loop
 expect 126 "neither an ELF program nor a script" run -- plain
-expect 126 "not a 64-bit x86 program" run -- elf32
+expect 126 "not a program for x86 that QEMU runs (64-bit, or i386)" run -- x32
 expect 126 "noexec: cannot execute it: Permission denied" run -- noexec
 expect 127 "no-such-program: cannot execute it: No such file" run -- no-such-program
 expect 126 "cannot execute it: Permission denied" run -- /tmp

@@ -90,7 +90,3 @@ tree x32 $status 0 sh -c "'$B/x32'; exit \$?"
 grep -q "x32: not recorded: it is no program for x86 that QEMU runs" "$T/x32.err" ||
 	{ cat "$T/x32.err"; fail "x32: nothing is said of it"; }
 drop x32
-start_ptd
-"$O/ptctl" record -- "$B/x32" 2>"$T/err"
-[[ $? == 126 ]] || fail "x32: recorded"
-grep -q "x32: not a program for x86 that QEMU runs (64-bit, or i386)" "$T/err" || fail "x32: $(cat "$T/err")"
