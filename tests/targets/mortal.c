@@ -32,8 +32,8 @@
 
 static volatile uint64_t sink;
 
-/* Without a condition in the loop nobody could tell how often it ran. */
-static uint64_t compute(uint64_t n)
+/* Without a condition in the loop nobody could tell how often it ran; nor may a compiler work it out. */
+static __attribute__((noinline)) uint64_t compute(uint64_t n)
 {
 	uint64_t x = n;
 
