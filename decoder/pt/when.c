@@ -11,6 +11,7 @@ struct walk {
 	struct pt_packet_decoder *packets;
 	struct ticks ticks;
 	bool synced;
+	bool ended;
 	bool was_lost; /* before the packet read last, packets could not be told from each other */
 	uint64_t offset; /* of the packet read last */
 	uint64_t end;    /* behind it */
@@ -53,7 +54,9 @@ static bool walk_next(struct walk *walk, struct pt_packet *packet)
 	for (;;) {
 		int n;
 
-		if (!walk->synced && pt_pkt_sync_forward(walk->packets) < 0)
+		walk->ended =
+		    walk->ended || (!walk->synced && pt_pkt_sync_forward(walk->packets) < 0);
+		if (walk->ended)
 			return false;
 		walk->synced = true;
 		(void)pt_pkt_get_offset(walk->packets, &walk->offset);
