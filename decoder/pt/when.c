@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "decoder/pt/ipt_newer.h"
 #include "decoder/pt/ticks.h"
 
 struct walk {
 	struct pt_packet_decoder *packets;
+	const uint8_t *pt;
+	uint64_t size;
 	struct ticks ticks;
 	bool synced;
-	bool ended;
+	bool ended;    /* there is no more; looking for it again would take as long again */
 	bool was_lost; /* before the packet read last, packets could not be told from each other */
 	uint64_t offset; /* of the packet read last */
 	uint64_t end;    /* behind it */
@@ -41,35 +44,48 @@ static int walk_init(struct walk *walk, const struct pt_config *config)
 {
 	struct pt_config c = *config;
 
-	c.decode.context = NULL;
+	/* What lies ahead is still to be decoded: nothing is written to it. */
+	c.decode.callback = ipt_newer_look_ahead;
+	walk->pt = config->begin;
+	walk->size = (uint64_t)(config->end - config->begin);
 	ticks_init(&walk->ticks, config);
 	walk->packets = pt_pkt_alloc_decoder(&c);
 	return walk->packets ? 0 : -ENOMEM;
+}
+
+/* Pass over a PEBS record, if packets cannot be told from each other since one begins here. */
+static bool pass_blocks(struct walk *walk)
+{
+	const size_t n = ipt_newer_block_size(walk->pt + walk->offset, walk->size - walk->offset);
+
+	return n > 0 && pt_pkt_sync_set(walk->packets, walk->offset + n) == 0;
 }
 
 /* Read a packet, or, if it makes no sense, one from the next PSB on. Return: whether there is one. */
 static bool walk_next(struct walk *walk, struct pt_packet *packet)
 {
 	walk->was_lost = false;
-	for (;;) {
+	while (!walk->ended) {
 		int n;
 
-		walk->ended =
-		    walk->ended || (!walk->synced && pt_pkt_sync_forward(walk->packets) < 0);
-		if (walk->ended)
-			return false;
+		if (!walk->synced && pt_pkt_sync_forward(walk->packets) < 0)
+			break;
 		walk->synced = true;
 		(void)pt_pkt_get_offset(walk->packets, &walk->offset);
 		n = pt_pkt_next(walk->packets, packet, sizeof(*packet));
 		if (n == -pte_eos)
-			return false;
+			break;
 		if (n >= 0) {
 			walk->end = walk->offset + (uint64_t)n;
 			return true;
 		}
+		if (pass_blocks(walk))
+			continue;
 		walk->synced = false;
 		walk->was_lost = true;
 	}
+	walk->ended = true;
+	return false;
 }
 
 int when_new(const struct pt_config *config, struct when **ret_when)
