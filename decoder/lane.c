@@ -139,7 +139,7 @@ static void stay_between(const struct lane *lane, uint64_t from, uint64_t to, bo
 	next = stay;
 	for (size_t n = 0; next.end <= to && next.end < UINT64_MAX; n++) {
 		stay_at(lane, next.end, &next);
-		if (is_user && next.tid == 0)
+		if (is_user && next.tid == 0 && n < STAYS_MAX)
 			continue;
 		if (is_user && stay.tid == 0)
 			stay = next;
