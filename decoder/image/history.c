@@ -26,7 +26,7 @@ static size_t place_copy(const struct history *h)
 
 static int take_work(const struct history *h, uint64_t *work)
 {
-	uint64_t left = *work;
+	uint64_t left = *work, events = 0;
 
 	if (h->size == 0 || h->size > HISTORY_SIZE_MAX || h->size > left)
 		return -E2BIG;
@@ -37,8 +37,9 @@ static int take_work(const struct history *h, uint64_t *work)
 		assert(e->start <= h->size && e->size <= h->size - e->start);
 		assert(i == 0 || e[-1].time <= e->time);
 		/* Each version is looked at as a whole. */
-		if (h->size + e->size > left)
+		if (h->size + e->size > left || e->size > HISTORY_EVENTS_MAX - events)
 			return -E2BIG;
+		events += e->size;
 		left -= h->size + e->size;
 	}
 	*work = left;

@@ -26,6 +26,8 @@
 #define HISTORY_NONE UINT16_C(0x200) /* there is no code, or it is not known */
 
 #define HISTORY_SIZE_MAX (UINT64_C(1) << 20) /* of a range */
+#define HISTORY_EVENTS_MAX \
+	(UINT64_C(1) << 25) /* bytes that all its events are about: each is kept */
 
 /* Bytes as an event has them: the first @size are said, the others are @rest. */
 struct history_bytes {
@@ -64,7 +66,7 @@ struct history {
  *
  * @work: so many bytes of versions and events may be looked at; what is needed for all is taken away
  *
- * Return: 0; -E2BIG if that is more, or the range is too large; -ENOMEM.
+ * Return: 0; -E2BIG if that is more, or the range or its events are too large; -ENOMEM.
  */
 _must_check_ int history_begin(struct history *history, uint64_t size, const uint16_t *copy,
 			       bool copy_is_first, uint64_t *work);

@@ -27,6 +27,19 @@ static bool is_usable(const GElf_Phdr *h, size_t size)
 	       h->p_filesz <= size - h->p_offset;
 }
 
+/* Memory of which two segments tell is that of the first. */
+static bool is_told(const struct kcore *k, const GElf_Phdr *h)
+{
+	for (size_t i = 0; i < k->segments.n; i++) {
+		const struct kcore_segment *s = &k->segments.items[i];
+
+		if (h->p_vaddr <= s->start + (s->size - 1) &&
+		    s->start <= h->p_vaddr + (h->p_filesz - 1))
+			return true;
+	}
+	return false;
+}
+
 static int read_segments(struct kcore *k)
 {
 	_cleanup_(elf_endp) Elf *elf = NULL;
@@ -40,7 +53,8 @@ static int read_segments(struct kcore *k)
 	for (size_t i = 0; r == 0 && i < n_headers && k->segments.n < KCORE_SEGMENTS_MAX; i++) {
 		GElf_Phdr h;
 
-		if (gelf_getphdr(elf, (int)i, &h) && is_usable(&h, k->kernel->size))
+		if (gelf_getphdr(elf, (int)i, &h) && is_usable(&h, k->kernel->size) &&
+		    !is_told(k, &h))
 			r = vec_push(
 			    &k->segments,
 			    { .start = h.p_vaddr, .size = h.p_filesz, .offset = h.p_offset });

@@ -16,6 +16,7 @@
 #define PAGE_SHIFT    12
 #define FUNCTIONS_MAX (1u << 16)
 #define MAPPINGS_MAX  (1u << 20)
+#define COPIED_MAX    (1u << 16) /* mappings of modules; those that come after are the kernel's */
 
 /* Bytes of versions and events that may be looked at. */
 #define WORK_MIN        (UINT64_C(1) << 28)
@@ -162,7 +163,8 @@ static int on_map(struct builder *b, const struct trace_record *record)
 {
 	struct mmaprec map;
 
-	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
+	if (b->copied.list.n >= COPIED_MAX ||
+	    (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
 	    mmaprec_read(record, &map) < 0)
 		return 0;
 	return kcore_map_module(&b->kernel->kcore, map.path, map.start, map.size, record->time,
@@ -255,7 +257,7 @@ static int add_mapping(struct builder *b, const struct mapping *mapping)
 	return vec_push(&b->mappings, { .mapping = *mapping, .order = b->mappings.n });
 }
 
-/* What does not change is as it was copied. */
+/* What does not change is as it was copied; where the limits are reached, as it was before @whole. */
 static int map_between(struct builder *b, const struct mapping *whole)
 {
 	const uint64_t last = whole->start + (whole->size - 1);
@@ -267,6 +269,9 @@ static int map_between(struct builder *b, const struct mapping *whole)
 		const bool is_end = !chunk || chunk->start > last;
 		int r;
 
+		if (b->mappings.n >= MAPPINGS_MAX || b->work == 0)
+			return 0;
+		b->work--;
 		piece.size = (is_end ? last : chunk->start - 1) - piece.start + 1;
 		if (is_end || chunk->start > piece.start) {
 			r = add_mapping(b, &piece);
@@ -280,13 +285,20 @@ static int map_between(struct builder *b, const struct mapping *whole)
 	}
 }
 
-/* The object of what changed at @address, but is of no function that records name. */
+/*
+ * The object of what changed at @address, but is of no function that records name.
+ *
+ * Return: 0; MADE_FULL; -ENOMEM.
+ */
 static int default_object(struct builder *b, uint64_t address, struct object **ret_object)
 {
 	const struct object *copied = b->kernel->kcore.kernel;
 	const char *name;
 	int r;
 
+	if (b->copied.list.n > b->work)
+		return MADE_FULL;
+	b->work -= b->copied.list.n;
 	for (size_t i = 0; i < b->copied.list.n; i++) {
 		const struct mapping *m = &b->copied.list.items[i];
 
@@ -382,7 +394,7 @@ static int map_version(struct builder *b, struct version *v)
 
 	if (is_as_before(v))
 		return 0;
-	if (v->now.n > MAPPINGS_MAX - b->mappings.n)
+	if (b->mappings.n + v->now.n > MAPPINGS_MAX)
 		return MADE_FULL;
 	for (size_t i = 0; r == 0 && i < v->now.n; i++)
 		r = add_mapping(b, &v->now.items[i]);

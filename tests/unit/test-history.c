@@ -207,11 +207,27 @@ static void limits(void **state)
 	history_deinit(&h);
 }
 
+/* What each event finds is kept: that is bounded, however much may be looked at. */
+static void large_events(void **state)
+{
+	static uint16_t copy[HISTORY_SIZE_MAX];
+	struct history h = {};
+	uint64_t work = UINT64_MAX;
+
+	(void)state;
+	for (uint64_t i = 0; i <= HISTORY_EVENTS_MAX / HISTORY_SIZE_MAX; i++)
+		assert_int_equal(vec_push(&h.events, { .size = HISTORY_SIZE_MAX }), 0);
+	assert_int_equal(history_begin(&h, HISTORY_SIZE_MAX, copy, true, &work), -E2BIG);
+	assert_true(work == UINT64_MAX);
+	history_deinit(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions),
 		cmocka_unit_test(limits),
+		cmocka_unit_test(large_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -345,6 +345,28 @@ static void too_many(void **state)
 	has(f, last - 1, KERNEL + 3, 4, "03....06", "-");
 }
 
+/* Each module would be in as many pieces as there are functions in it: that is more than are mapped. */
+static void too_many_modules(void **state)
+{
+	struct fixture *f = *state;
+	struct {
+		uint32_t pid, tid;
+		uint64_t start, size, offset;
+		char name[16];
+	} module = { .pid = UINT32_MAX, .start = BPF, .size = HELD, .name = "[module]" };
+	const uint64_t n_functions = HELD / 2, n_mappings = 1 << 20;
+
+	for (uint64_t i = 0; i < n_functions; i++) {
+		symbol(f, 10, BPF + 2 * i, 1, false, "one");
+		symbol(f, 20, BPF + 2 * i, 1, true, "one");
+	}
+	for (size_t i = 0; i < n_mappings / n_functions * 2; i++)
+		add(f, 30, PERF_RECORD_MMAP, &module, sizeof(module));
+	begin(f, false);
+	assert_in_range(space_generation(f->kernel.space, UINT64_MAX), n_mappings,
+			n_mappings + n_functions);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +379,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(modules, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_many_modules, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
