@@ -6,6 +6,7 @@
  */
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,15 +40,30 @@ static void clean_up(void)
 
 static void make_dir(void)
 {
+	static bool made;
 	char path[64];
 
-	if (dir[strlen(dir) - 1] != 'X')
+	if (made)
 		return;
 	if (!mkdtemp(dir))
 		abort();
+	made = true;
 	(void)snprintf(path, sizeof(path), "%s/kcore_dir", dir);
 	if (mkdir(path, 0700) < 0 || atexit(clean_up) != 0)
 		abort();
+}
+
+/* Nowhere are there two. */
+static void look_apart(const struct kcore_mappings *mappings)
+{
+	for (size_t i = 0; i < mappings->list.n; i++) {
+		const struct mapping *m = &mappings->list.items[i];
+
+		for (const struct mapping *other = mappings->list.items; other < m; other++)
+			if (m->start <= other->start + (other->size - 1) &&
+			    other->start <= m->start + (m->size - 1))
+				abort();
+	}
 }
 
 static void look(const struct kcore_mappings *mappings, struct resolver *resolver)
@@ -81,8 +97,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	put("kcore_dir/kcore", core.pos, n);
 	put("kcore_dir/kallsyms", c.pos, cursor_left(&c));
 	if (objects_new(dir, &objects) < 0 || resolver_new(NULL, &resolver) < 0 ||
-	    kcore_init(&kcore, objects) < 0 || kcore_map_all(&kcore, &mappings) < 0 ||
-	    kcore_map_module(&kcore, "[one]", 0xffffffff81000ff0, 64, 1, &mappings) < 0)
+	    kcore_init(&kcore, objects) < 0 || kcore_map_all(&kcore, &mappings) < 0)
+		abort();
+	look_apart(&mappings);
+	if (kcore_map_module(&kcore, "[one]", 0xffffffff81000ff0, 64, 1, &mappings) < 0)
 		abort();
 	look(&mappings, resolver);
 	vec_deinit(&mappings.list);
