@@ -204,6 +204,8 @@ static enum ptd_gap_reason reason_of(struct ipt_engine *e, int status)
 	case pte_bad_opc:
 	case pte_bad_packet:
 	case pte_bad_context:
+	/* It has room for some events of one place; more are there only if packets are broken. */
+	case pte_nomem:
 		return PTD_GAP_BAD_PACKET;
 	case pte_eos:
 		return PTD_GAP_CUT;
@@ -385,7 +387,7 @@ static int fail(struct ipt_engine *e, struct engine_step *ret_step)
 	const int status = e->status;
 	const uint64_t lost_from = ipt_offset(e);
 
-	if (status == -pte_nomem)
+	if (e->no_memory)
 		return -ENOMEM;
 
 	e->decoded += lost_from - e->from;

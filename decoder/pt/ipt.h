@@ -91,7 +91,8 @@ struct ipt_engine {
 	uint64_t n_rewound; /* mappings applied anew because time went back */
 
 	/* State of the walk. */
-	int status; /* libipt's, of the last call */
+	int status;     /* libipt's, of the last call */
+	bool no_memory; /* we had none; libipt says pte_nomem of other things, too */
 	bool has_event;
 	struct pt_event event; /* taken from libipt; marks that belong before it go first */
 	uint64_t event_end;    /* offset up to which packets had been used up then */

@@ -112,6 +112,15 @@ static bool extend(struct ipt_output *output, uint64_t ip, size_t *n)
 	return true;
 }
 
+/* What libipt is told of the cache's error. */
+static int status_of(struct ipt_engine *e, int error)
+{
+	if (error != -ENOMEM)
+		return -pte_bad_insn;
+	e->no_memory = true;
+	return -pte_nomem;
+}
+
 int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, size_t n,
 	     uint8_t mode)
 {
@@ -139,7 +148,7 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 		r = cache_get(engine->config.cache, extent->object,
 			      extent->offset + (ip - extent->start), mode, &block);
 		if (r < 0)
-			return r == -ENOMEM ? -pte_nomem : -pte_bad_insn;
+			return status_of(engine, r);
 
 		if (output->n == output->n_max)
 			return -pte_bad_insn;
@@ -169,7 +178,7 @@ int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint
 	r = cache_get_stitched(engine->config.cache, extent->object,
 			       extent->offset + (ip - extent->start), mode, bytes, size, &block);
 	if (r < 0)
-		return r == -ENOMEM ? -pte_nomem : -pte_bad_insn;
+		return status_of(engine, r);
 	append(engine, output, extent, block, ip, 1);
 	return 0;
 }
