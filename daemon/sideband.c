@@ -191,6 +191,14 @@ static void roll(struct sideband *s, bool lost)
 	s->lost += tasks_write(s->tasks, s->time, append_head, s);
 }
 
+/* Complete is only what is told, and added from then on. Without this, whoever adds too much before it
+ * begins would have records lost, so asked for again, for ever. */
+static void forget_untold(struct sideband *s)
+{
+	chunks_deinit(&s->now.body);
+	s->torn = false;
+}
+
 static int append_body(struct sideband *s, const void *bytes, size_t size)
 {
 	const bool old = s->asks && !s->asking && s->time > s->now.since_ns &&
@@ -198,10 +206,15 @@ static int append_body(struct sideband *s, const void *bytes, size_t size)
 	const size_t n_spare = s->asking && s->now.head.list.n == 0;
 	int r = old ? -ENOSPC : append(s, &s->now.body, bytes, size, n_spare);
 
-	/* The older epoch cannot go before the present one is complete. */
-	if (r != -ENOSPC || s->asking)
+	if (r != -ENOSPC)
 		return r;
-	roll(s, false);
+	if (!s->asking)
+		roll(s, false);
+	else if (s->told == 0 && !s->has_before)
+		forget_untold(s);
+	else
+		/* The older epoch cannot go before the present one is complete. */
+		return r;
 	return append(s, &s->now.body, bytes, size, s->asking);
 }
 

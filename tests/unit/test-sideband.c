@@ -405,6 +405,29 @@ static void lost_records(void **state)
 	assert_int_equal(sideband_stats(s).lost, 14);
 }
 
+/* However much is added before it tells: what comes since then is complete. */
+static void told_late(void **state)
+{
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+
+	(void)state;
+	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	add_lost(s, 50);
+	assert_int_equal(add(s, 100000, 100), 0);
+	assert_true(sideband_stats(s).bytes <= MEBI);
+	tell(s, 7, "/bin/a", 200000);
+	assert_int_equal(add(s, 10, 200001), 0);
+	sideband_end_tasks(s);
+	assert_false(sideband_wants_tasks(s));
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_int_equal(view.since_ns, 200000);
+	assert_string_equal(find(&view, 7).name, "/bin/a");
+	assert_true(find(&view, 1).n_comm >= 10);
+	sideband_view_deinit(&view);
+	assert_int_equal(sideband_stats(s).lost, 7);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -418,6 +441,7 @@ int main(void)
 		cmocka_unit_test(epochs_by_size),
 		cmocka_unit_test(epochs_by_age),
 		cmocka_unit_test(lost_records),
+		cmocka_unit_test(told_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
