@@ -29,7 +29,8 @@ static int get_section(struct perfstream *s, const char *what, struct perfabi_se
 static bool feature_is_read(unsigned int feature)
 {
 	return feature == PERFABI_FEATURE_CPUID || feature == PERFABI_FEATURE_BUILD_ID ||
-	       feature == PERFABI_FEATURE_DIR_FORMAT || feature == PERFABI_FEATURE_TRACING_DATA;
+	       feature == PERFABI_FEATURE_DIR_FORMAT || feature == PERFABI_FEATURE_TRACING_DATA ||
+	       feature == PERFABI_FEATURE_BPF_PROG_INFO;
 }
 
 /*

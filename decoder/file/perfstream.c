@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/file/bpfprog.h"
 #include "decoder/file/perfrec.h"
 #include "decoder/file/perfsample.h"
 #include "decoder/file/recsort.h"
@@ -129,6 +130,26 @@ static void read_tracepoints(struct perfstream *s, struct cursor body)
 		(void)!tracepoint_find(body, &s->sched_switch);
 }
 
+static int read_programs(struct perfstream *s, struct cursor body)
+{
+	uint32_t n = 0;
+	int r;
+
+	r = cursor_get(&body, sizeof(n), &n);
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
+		struct bpfprog program;
+
+		r = bpfprog_next(&body, &program);
+		/* Others would be many in few bytes. */
+		if (r == 0 && cursor_left(&program.addresses) > 0)
+			r = vec_push(&s->trace->programs, program);
+	}
+	if (r == -EBADMSG)
+		s->trace->complaint = "its section of BPF programs is damaged: of those behind "
+				      "that the code is not known";
+	return r == -ENOMEM ? complain_memory(s) : 0;
+}
+
 int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body)
 {
 	switch (feature) {
@@ -140,6 +161,8 @@ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor bod
 		return 0;
 	case PERFABI_FEATURE_BUILD_ID:
 		return read_build_ids(s, body);
+	case PERFABI_FEATURE_BPF_PROG_INFO:
+		return read_programs(s, body);
 	case PERFABI_FEATURE_DIR_FORMAT:
 		(void)!cursor_get(&body, sizeof(s->dir_format), &s->dir_format);
 		return 0;

@@ -28,6 +28,7 @@ struct trace *trace_free(struct trace *trace)
 	}
 	free(trace->queues);
 	table_deinit(&trace->record_table);
+	vec_deinit(&trace->programs);
 	for (size_t i = 0; i < trace->files.n; i++)
 		mapfile_deinit(&trace->files.items[i]);
 	vec_deinit(&trace->files);

@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
+#include "decoder/file/bpfprog.h"
 #include "decoder/file/clock.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/table.h"
@@ -104,10 +105,11 @@ struct trace {
 	size_t n_queues;
 	struct trace_record *records; /* by time; equal times in file order */
 	size_t n_records;
-	struct table record_table; /* what they are in */
-	size_t n_skipped;          /* records too short for their trailer */
-	size_t n_unknown;          /* records of a type that is not known */
-	size_t n_switch_samples;   /* of the records */
+	struct table record_table;    /* what they are in */
+	size_t n_skipped;             /* records too short for their trailer */
+	size_t n_unknown;             /* records of a type that is not known */
+	size_t n_switch_samples;      /* of the records */
+	VEC(struct bpfprog) programs; /* whose functions' code the recorder kept */
 	const char *complaint; /* for the user: what of the file is not used, and why; or NULL */
 
 	/* 0: the file is whole. Else where it ends: its size, or the record that it ends in. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/file/bpfprog.h"
 #include "decoder/image/history.h"
 #include "decoder/sideband/kernelrec.h"
 #include "decoder/sideband/mmaprec.h"
@@ -17,6 +18,7 @@
 #define FUNCTIONS_MAX (1u << 16)
 #define MAPPINGS_MAX  (1u << 20)
 #define COPIED_MAX    (1u << 16) /* mappings of modules; those that come after are the kernel's */
+#define LOADED_MAX    (1u << 17) /* functions of programs, each time one is loaded */
 
 /* Bytes of versions and events that may be looked at. */
 #define WORK_MIN        (UINT64_C(1) << 28)
@@ -53,6 +55,8 @@ struct builder {
 	struct objects *objects;
 	const struct object *none; /* that has no bytes */
 	struct map by_name;        /* hash of a function → index into the kernel's */
+	struct map by_id;          /* of a BPF program → index into the trace's */
+	size_t n_loaded;           /* functions of them */
 	VEC(struct change) changes;
 	VEC(struct chunk) chunks;
 	struct kcore_mappings copied; /* as if nothing had changed */
@@ -120,7 +124,7 @@ static int on_ksymbol(struct builder *b, const struct trace_record *record)
 	const struct object *object;
 	int r;
 
-	if (ksymbolrec_read(record, &symbol) < 0 || symbol.size > HISTORY_SIZE_MAX) {
+	if (ksymbolrec_read(record, &symbol) < 0) {
 		b->kernel->n_skipped++;
 		return 0;
 	}
@@ -140,6 +144,50 @@ static int on_ksymbol(struct builder *b, const struct trace_record *record)
 	return add_change(b, &event);
 }
 
+/*
+ * The code of a function of a program that comes, as the recorder got it some time later: where it was poked
+ * before that, the poke contradicts it, and nothing is known until then. Of what was there before it says nothing.
+ */
+static int on_loaded(struct builder *b, uint64_t time, const struct bpfprog_function *function)
+{
+	if (!kernelrec_is_kernels(function->address, function->size)) {
+		b->kernel->n_skipped++;
+		return 0;
+	}
+	return add_change(b, &(struct history_event){
+				 .time = time,
+				 .start = function->address,
+				 .size = function->size,
+				 .before = { .rest = HISTORY_ANY },
+				 .after = { function->code, function->size, HISTORY_NONE },
+			     });
+}
+
+/* The kernel makes it after the KSYMBOLs, and before anything can run the program. */
+static int on_bpf_event(struct builder *b, const struct trace_record *record)
+{
+	struct bpfprog_function function;
+	struct bpfprog program;
+	const uint64_t *known;
+	struct bpfrec bpf;
+	int r = 0;
+
+	if (bpfrec_read(record, &bpf) < 0) {
+		b->kernel->n_skipped++;
+		return 0;
+	}
+	known = bpf.loads ? map_get(&b->by_id, bpf.id) : NULL;
+	if (!known)
+		return 0;
+	program = b->trace->programs.items[*known];
+	while (r == 0 && program.tag == bpf.tag && b->n_loaded < LOADED_MAX &&
+	       bpfprog_next_function(&program, &function) == 0) {
+		r = on_loaded(b, record->time, &function);
+		b->n_loaded++;
+	}
+	return r;
+}
+
 static int on_poke(struct builder *b, const struct trace_record *record)
 {
 	struct pokerec poke;
@@ -156,6 +204,16 @@ static int on_poke(struct builder *b, const struct trace_record *record)
 			      .before = { poke.before, poke.n_before, HISTORY_NONE },
 			      .after = { poke.after, poke.n_after, HISTORY_NONE },
 			  });
+}
+
+static int find_programs(struct builder *b)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->trace->programs.n; i++)
+		if (!map_get(&b->by_id, b->trace->programs.items[i].id))
+			r = map_put(&b->by_id, b->trace->programs.items[i].id, i);
+	return r;
 }
 
 /* A module; not one of a guest's kernel. */
@@ -182,6 +240,8 @@ static int read_records(struct builder *b)
 			r = on_map(b, record);
 		else if (record->type == PERF_RECORD_KSYMBOL)
 			r = on_ksymbol(b, record);
+		else if (record->type == PERF_RECORD_BPF_EVENT)
+			r = on_bpf_event(b, record);
 		else if (record->type == PERF_RECORD_TEXT_POKE)
 			r = on_poke(b, record);
 		if (i % TRACE_RECORDS_REST == 0)
@@ -451,6 +511,7 @@ static int add_events(const struct builder *b, const struct chunk *chunk, struct
 	return r;
 }
 
+/* Of one that is too large nothing is known, ever: it may have ended what was there. */
 static int map_chunk(struct builder *b, const struct chunk *chunk)
 {
 	const uint64_t size = chunk->last - chunk->start + 1;
@@ -513,6 +574,8 @@ static int build(struct builder *b)
 	if (r == 0)
 		r = kcore_map_all(&b->kernel->kcore, &b->copied);
 	if (r == 0)
+		r = find_programs(b);
+	if (r == 0)
 		r = read_records(b);
 	if (r == 0)
 		r = find_chunks(b);
@@ -538,6 +601,7 @@ int kernel_init(struct kernel *kernel, const struct trace *trace, struct objects
 	made_init(&kernel->made, objects);
 	r = build(&b);
 	map_deinit(&b.by_name);
+	map_deinit(&b.by_id);
 	vec_deinit(&b.changes);
 	vec_deinit(&b.chunks);
 	vec_deinit(&b.copied.list);

@@ -6,7 +6,7 @@
  *
  * The kernel's address space over time: what the directory of the recording has of its code and
  * modules (kcore.h), and what records say of code that was changed (TEXT_POKE), came or went (KSYMBOL:
- * BPF programs, trampolines). That which changes has bytes where the records and the copy of the
+ * BPF programs, trampolines; BPF_EVENT: of which program the recorder kept the code). That which changes has bytes where the records and the copy of the
  * memory agree on them (history.h), and none elsewhere.
  *
  * A change holds from its record's time on. The kernel makes the record while whoever comes there runs into

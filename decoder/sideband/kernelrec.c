@@ -9,7 +9,7 @@
 
 #define KERNEL_MIN (UINT64_C(1) << 63)
 
-static bool is_kernels(uint64_t address, uint64_t size)
+bool kernelrec_is_kernels(uint64_t address, uint64_t size)
 {
 	return address >= KERNEL_MIN && size > 0 && size - 1 <= UINT64_MAX - address;
 }
@@ -25,13 +25,30 @@ int ksymbolrec_read(const struct trace_record *record, struct ksymbolrec *ret_sy
 	struct ksymbolrec symbol;
 
 	if (cursor_get(&c, sizeof(head), &head) < 0 || perfrec_get_string(&c, &symbol.name) < 0 ||
-	    !is_kernels(head.address, head.size))
+	    !kernelrec_is_kernels(head.address, head.size))
 		return -EBADMSG;
 	symbol.address = head.address;
 	symbol.size = head.size;
 	symbol.is_bpf = head.type == PERF_RECORD_KSYMBOL_TYPE_BPF;
 	symbol.ends = head.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
 	*ret_symbol = symbol;
+	return 0;
+}
+
+int bpfrec_read(const struct trace_record *record, struct bpfrec *ret_bpf)
+{
+	struct cursor c = cursor_from(record->payload, record->payload_size);
+	struct {
+		uint16_t type, flags;
+		uint32_t id;
+		uint64_t tag;
+	} head;
+
+	if (cursor_get(&c, sizeof(head), &head) < 0)
+		return -EBADMSG;
+	*ret_bpf = (struct bpfrec){ .id = head.id,
+				    .tag = head.tag,
+				    .loads = head.type == PERF_BPF_EVENT_PROG_LOAD };
 	return 0;
 }
 
@@ -55,7 +72,8 @@ int pokerec_read(const struct trace_record *record, struct pokerec *ret_poke)
 		.n_before = head.n_before,
 		.n_after = head.n_after,
 	};
-	if (!is_kernels(poke.address, poke.n_before > poke.n_after ? poke.n_before : poke.n_after))
+	if (!kernelrec_is_kernels(poke.address,
+				  poke.n_before > poke.n_after ? poke.n_before : poke.n_after))
 		return -EBADMSG;
 	*ret_poke = poke;
 	return 0;

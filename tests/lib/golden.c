@@ -14,6 +14,7 @@ enum section {
 	SECTION_NONE,
 	SECTION_CODE,
 	SECTION_KCORE,
+	SECTION_BPF,
 	SECTION_KALLSYMS,
 	SECTION_PT,
 	SECTION_RECORDS,
@@ -74,6 +75,8 @@ static int read_line(struct golden *g, enum section section, const char *line)
 		return read_code(&g->code[g->n_code - 1], line);
 	case SECTION_KCORE:
 		return read_code(&g->kcore[g->n_kcore - 1], line);
+	case SECTION_BPF:
+		return read_code(&g->bpf[g->n_bpf - 1], line);
 	case SECTION_KALLSYMS:
 		return append_text(&g->kallsyms, line);
 	case SECTION_PT:
@@ -149,6 +152,12 @@ static int begin_section(struct golden *g, char *line, enum section *ret_section
 			return -EFBIG;
 		g->kcore[g->n_kcore++] = piece;
 		*ret_section = SECTION_KCORE;
+	} else if (sscanf(line, "bpf %" SCNu32 " %" SCNx64 " %" SCNx64, &piece.id, &piece.tag,
+			  &piece.address) == 3) {
+		if (g->n_bpf == GOLDEN_PIECES_MAX)
+			return -EFBIG;
+		g->bpf[g->n_bpf++] = piece;
+		*ret_section = SECTION_BPF;
 	} else if (strcmp(line, "kallsyms") == 0) {
 		*ret_section = SECTION_KALLSYMS;
 	} else if (strncmp(line, "pt", 2) == 0) {

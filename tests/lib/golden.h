@@ -16,6 +16,8 @@
  *	code NAME [ADDRESS]     bytes in hexadecimal; in a bare stream the address they are seen at
  *	kcore ADDRESS           bytes of the kernel's there, as they were when the recording began, or, of a
  *	                        snapshot of ptd's, when it ended: the input is a directory
+ *	bpf ID TAG ADDRESS      bytes of a BPF program with one function, which perf.data's section of them has;
+ *	                        ID is decimal, TAG is what its BPF_EVENT says
  *	kallsyms                what it has of its names; _text must be one of them
  *	form WORD …             of the perf.data: snapshot (the pieces are), threads (buffers are threads',
  *	                        not CPUs'), timeless, events (event trace was asked for), own (of switches
@@ -66,6 +68,8 @@ struct golden_piece {
 	uint64_t address; /* of code */
 	int32_t cpu, tid; /* of PT; -1: it is not one's */
 	uint64_t offset;
+	uint32_t id; /* of a BPF program */
+	uint64_t tag;
 	uint8_t bytes[GOLDEN_BYTES_MAX];
 	size_t size;
 };
@@ -80,8 +84,8 @@ struct golden {
 	uint8_t mtc_freq, nom_freq;
 	uint32_t cpuid_15_eax, cpuid_15_ebx;
 	struct golden_piece code[GOLDEN_PIECES_MAX], pt[GOLDEN_PIECES_MAX];
-	struct golden_piece kcore[GOLDEN_PIECES_MAX];
-	size_t n_code, n_pt, n_kcore;
+	struct golden_piece kcore[GOLDEN_PIECES_MAX], bpf[GOLDEN_PIECES_MAX];
+	size_t n_code, n_pt, n_kcore, n_bpf;
 	char *kallsyms; /* lines, or NULL */
 	char *records;  /* lines; NULL: a bare stream */
 	char *manifest; /* lines; NULL: no snapshot of ptd */

@@ -12,6 +12,7 @@
 
 #include "decoder/util/sha256.h"
 #include "ptd/snapshot.h"
+#include "tests/lib/perfbpf.h"
 #include "tests/lib/perfbuild.h"
 #include "tests/lib/perfsched.h"
 
@@ -340,13 +341,28 @@ static void put_pt(struct perfbuild *b, const struct golden *g)
 	}
 }
 
+static void put_programs(struct perfbuild *b, const struct golden *g, struct perfbpf *section)
+{
+	perfbpf_begin(section);
+	for (size_t i = 0; i < g->n_bpf; i++) {
+		const struct golden_piece *p = &g->bpf[i];
+
+		perfbpf_add(section, p->id, p->tag,
+			    &(struct perfbpf_function){ p->address, p->bytes, (uint32_t)p->size },
+			    1);
+	}
+	if (g->n_bpf > 0)
+		perfbpf_end(b, section);
+}
+
 static int write_perfdata(const struct golden *g, const char *dir, const char *path)
 {
 	_cleanup_(freep) struct perfbuild *b = malloc(sizeof(*b));
 	_cleanup_(freep) char *lines = strdup(g->records);
+	_cleanup_(freep) struct perfbpf *programs = malloc(sizeof(*programs));
 	uint8_t formats[4096];
 
-	if (!b || !lines)
+	if (!b || !lines || !programs)
 		return -ENOMEM;
 	perfbuild_begin(b, false);
 	set_slots(b, g);
@@ -360,6 +376,7 @@ static int write_perfdata(const struct golden *g, const char *dir, const char *p
 		if (put_record(b, dir, line) < 0)
 			return complain(-EINVAL, line);
 	put_pt(b, g);
+	put_programs(b, g, programs);
 	perfbuild_end(b);
 	return write_file(path, b->bytes, b->size);
 }

@@ -265,7 +265,7 @@ static int read_all(struct mapped *m)
 		else if (record->type == PERF_RECORD_MMAP || record->type == PERF_RECORD_MMAP2)
 			r = on_mmap(m, record);
 	}
-	return r < 0 ? r : poked_new(m->dir, &m->walk, &m->poked);
+	return r < 0 ? r : poked_new(m->dir, &m->data, &m->walk, &m->poked);
 }
 
 int mapped_new(const char *path, struct mapped **ret_mapped)

@@ -120,20 +120,29 @@ void perfbuild_begin(struct perfbuild *b, bool pipe)
 void perfbuild_end(struct perfbuild *b)
 {
 	const uint64_t size = b->size - PERFBUILD_DATA;
+	uint64_t at;
 
 	if (b->pipe)
 		return;
+	at = b->size + (1 + !!b->tracing + !!b->programs) * sizeof(struct perfabi_section);
 	memcpy(b->bytes + offsetof(struct perfabi_header, data.size), &size, sizeof(size));
 	if (b->tracing) {
 		b->bytes[offsetof(struct perfabi_header, features)] |=
 		    1u << PERFABI_FEATURE_TRACING_DATA;
-		put_u64(b, b->size + 2 * sizeof(struct perfabi_section) + sizeof(cpuid));
+		put_u64(b, at + sizeof(cpuid));
 		put_u64(b, b->tracing_size);
 	}
-	put_u64(b, b->size + sizeof(struct perfabi_section));
+	put_u64(b, at);
 	put_u64(b, sizeof(cpuid));
+	if (b->programs) {
+		b->bytes[offsetof(struct perfabi_header, features) + 3] |=
+		    1u << (PERFABI_FEATURE_BPF_PROG_INFO - 24);
+		put_u64(b, at + sizeof(cpuid) + b->tracing_size);
+		put_u64(b, b->programs_size);
+	}
 	put(b, &cpuid, sizeof(cpuid));
 	put(b, b->tracing, b->tracing_size);
+	put(b, b->programs, b->programs_size);
 }
 
 void perfbuild_at(struct perfbuild *b, uint64_t time, uint32_t cpu, uint32_t pid, uint32_t tid)

@@ -11,7 +11,7 @@
  *	120	attr 0: Intel PT (type 6); its ids section
  *	248	attr 1: dummy; its ids section
  *	376	data section: AUXTRACE_INFO, then what the caller adds
- *		feature table, tracing data (see perfsched.h), CPUID
+ *		feature table, CPUID, tracing data (see perfsched.h), BPF programs (see perfbpf.h)
  *
  * In the pipe form the attrs and the feature are records.
  */
@@ -43,6 +43,8 @@ struct perfbuild {
 	/* The formats of tracepoints, borrowed; NULL: the file has none. */
 	const void *tracing;
 	size_t tracing_size;
+	const void *programs; /* BPF programs, likewise */
+	size_t programs_size;
 };
 
 /* Begin a file; the trailer is all zero but for the id, 2. */

@@ -5,7 +5,7 @@
  * Poked
  *
  * Code of the kernel's: what the directory of a recording has of it, and what records say of how it changed,
- * came and went. Read for the tests alone, without the decoder's code.
+ * came and went, and perf.data's section of BPF programs. Read for the tests alone, without the decoder's code.
  */
 
 #include <stdbool.h>
@@ -13,14 +13,20 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/util/mapfile.h"
 #include "tests/lib/walk.h"
 
 #define POKED_KERNEL (UINT64_C(1) << 63) /* its addresses begin there */
 
 struct poked;
 
-/* @dir is the recording's; NULL: it has none. @walk, by time, is borrowed. Return: 0 or -ENOMEM. */
-_must_check_ int poked_new(const char *dir, const struct walk *walk, struct poked **ret_poked);
+/*
+ * @dir is the recording's; NULL: it has none. @walk, by time, is borrowed, like @data, the file it is of.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int poked_new(const char *dir, const struct mapfile *data, const struct walk *walk,
+			   struct poked **ret_poked);
 struct poked *poked_free(struct poked *poked);
 
 /*

@@ -13,9 +13,11 @@
 #include <zstd.h>
 
 #include "base/base.h"
+#include "tests/lib/perfbpf.h"
 #include "tests/lib/perfbuild.h"
 
 static struct perfbuild b;
+static struct perfbpf section;
 
 static void file_form(void)
 {
@@ -131,13 +133,50 @@ static void compressed(void)
 	ZSTD_freeCCtx(stream);
 }
 
+/* BPF programs that came to one address, the first with two functions. */
+static void put_programs(bool pipe)
+{
+	static const struct perfbpf_function first[] = { { UINT64_C(0xffffffffc0001000), "ab", 2 },
+							 { UINT64_C(0xffffffffc0002000), "c", 1 } },
+					     second = { UINT64_C(0xffffffffc0001000), "def", 3 };
+
+	perfbpf_begin(&section);
+	(void)perfbpf_add(&section, 5, 1, first, 2);
+	(void)perfbpf_add(&section, 6, 2, &second, 1);
+	perfbuild_begin(&b, pipe);
+	perfbpf_end(&b, &section);
+	perfbuild_auxtrace(&b, 0, 0, -1, 0, "abcdefgh", 8);
+	perfbpf_load(&b, 5, 1, first[0].address, 2);
+	perfbuild_at(&b, 9, 0, 7, 7);
+	perfbpf_load(&b, 6, 2, second.address, 3);
+	perfbuild_end(&b);
+}
+
+static void programs(void)
+{
+	put_programs(false);
+}
+
+static void programs_pipe(void)
+{
+	put_programs(true);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(void);
 } seeds[] = {
-	{ "losses", losses },  { "samples", samples }, { "compressed", compressed },
-	{ "file", file_form }, { "pipe", pipe_form },  { "cut-off", cut_off },
-	{ "pieces", pieces },  { "tasks", tasks },     { "layouts", other_layouts },
+	{ "losses", losses },
+	{ "samples", samples },
+	{ "compressed", compressed },
+	{ "file", file_form },
+	{ "pipe", pipe_form },
+	{ "cut-off", cut_off },
+	{ "pieces", pieces },
+	{ "tasks", tasks },
+	{ "layouts", other_layouts },
+	{ "programs", programs },
+	{ "programs-pipe", programs_pipe },
 };
 
 int main(int argc, char **argv)

@@ -96,6 +96,7 @@ static int tear_down(void **state)
 	for (size_t i = 0; i < f->records.n; i++)
 		free((void *)(uintptr_t)f->records.items[i].payload);
 	vec_deinit(&f->records);
+	vec_deinit(&f->trace.programs);
 	(void)snprintf(command, sizeof(command), "rm -rf %s", f->dir);
 	assert_int_equal(system(command), 0);
 	free(f);
@@ -328,6 +329,127 @@ static void many(void **state)
 	has(f, 10009, KERNEL + 3, 4, "03040506", "-");
 }
 
+struct program {
+	uint32_t id;
+	uint64_t tag, addresses[2];
+	uint32_t sizes[2];
+	const char *code;
+};
+
+/* @program, with which the trace lives, is one of those that the recorder kept. */
+static void keep(struct fixture *f, const struct program *program)
+{
+	const size_t n = program->sizes[1] > 0 ? 2 : 1;
+
+	assert_int_equal(
+	    vec_push(&f->trace.programs,
+		     { .id = program->id,
+		       .tag = program->tag,
+		       .addresses = cursor_from(program->addresses, n * 8),
+		       .sizes = cursor_from(program->sizes, n * 4),
+		       .code = cursor_from(program->code, program->sizes[0] + program->sizes[1]) }),
+	    0);
+}
+
+static void loads(struct fixture *f, uint64_t time, uint16_t type, uint32_t id, uint64_t tag)
+{
+	uint8_t payload[16] = { (uint8_t)type };
+
+	memcpy(payload + 4, &id, 4);
+	memcpy(payload + 8, &tag, 8);
+	add(f, time, PERF_RECORD_BPF_EVENT, payload, sizeof(payload));
+}
+
+/* Programs at one address, whose code the recorder kept: each has its own, as long as it is there. */
+static void kept_programs(void **state)
+{
+	static const struct program first = { 5, 1, { BPF + 4, BPF + 0x2000 }, { 2, 3 }, "abcde" },
+				    second = { 6, 2, { BPF + 4 }, { 3 }, "xyz" };
+	struct fixture *f = *state;
+
+	keep(f, &first);
+	keep(f, &second);
+	symbol(f, 10, BPF + 4, 2, false, "first");
+	symbol(f, 10, BPF + 0x2000, 3, false, "sub");
+	loads(f, 11, PERF_BPF_EVENT_PROG_LOAD, 5, 1);
+	symbol(f, 20, BPF + 4, 2, true, "first");
+	symbol(f, 20, BPF + 0x2000, 3, true, "sub");
+	loads(f, 21, PERF_BPF_EVENT_PROG_UNLOAD, 5, 1);
+	symbol(f, 30, BPF + 4, 3, false, "second");
+	loads(f, 31, PERF_BPF_EVENT_PROG_LOAD, 6, 2);
+	begin(f, false);
+	has(f, 10, BPF + 4, 2, "....", "first");
+	has(f, 11, BPF + 4, 2, "6162", "first");
+	has(f, 19, BPF + 0x2000, 3, "636465", "sub");
+	has(f, 20, BPF + 4, 2, "....", "-");
+	has(f, 21, BPF + 4, 2, "....", "-");
+	has(f, 25, BPF + 0x2000, 3, "......", "-");
+	has(f, 31, BPF + 4, 3, "78797a", "second");
+	has(f, 31, BPF + 7, 1, "87", "-");
+}
+
+/* One that was there before, of which the old copy knows the same; and is changed, which the recorder saw later. */
+static void kept_program_is_poked(void **state)
+{
+	static const struct program program = { 5, 1, { BPF + 4 }, { 4 }, "\x84\x85zz" };
+	struct fixture *f = *state;
+
+	keep(f, &program);
+	symbol(f, 0, BPF + 4, 4, false, "first");
+	loads(f, 0, PERF_BPF_EVENT_PROG_LOAD, 5, 1);
+	poke(f, 20, BPF + 6, 2, 2, "\x86\x87zz");
+	poke(f, 30, BPF + 6, 2, 2, "zz\x86\x87");
+	begin(f, false);
+	has(f, 0, BPF + 4, 4, "8485....", "first");
+	has(f, 20, BPF + 4, 4, "84857a7a", "first");
+	has(f, 30, BPF + 4, 4, "84858687", "first");
+}
+
+/* What is kept is of no use where records do not say that it is that program which came. */
+static void kept_of_others(void **state)
+{
+	static const struct program program = { 5, 1, { BPF + 0x2000 }, { 2 }, "ab" };
+	static const struct {
+		uint16_t type;
+		uint32_t id;
+		uint64_t tag;
+	} rows[] = {
+		{ PERF_BPF_EVENT_PROG_LOAD, 6, 1 },
+		{ PERF_BPF_EVENT_PROG_LOAD, 5, 2 },
+		{ PERF_BPF_EVENT_PROG_UNLOAD, 5, 1 },
+		{ PERF_BPF_EVENT_UNKNOWN, 5, 1 },
+	};
+	struct fixture *f = *state;
+
+	keep(f, &program);
+	symbol(f, 10, BPF + 0x2000, 2, false, "first");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		loads(f, 11 + i, rows[i].type, rows[i].id, rows[i].tag);
+	add(f, 30, PERF_RECORD_BPF_EVENT, "short", 5);
+	begin(f, false);
+	has(f, 40, BPF + 0x2000, 2, "....", "first");
+	assert_int_equal(f->kernel.n_skipped, 1);
+}
+
+/* Functions where the kernel has no code, or too much of it. */
+static void kept_nonsense(void **state)
+{
+	static const struct program user = { 5, 1, { 0x1000, BPF + 0x2000 }, { 2, 1 }, "abc" },
+				    wraps = { 6, 1, { UINT64_MAX, BPF + 0x2001 }, { 2, 1 }, "abd" },
+				    empty = { 7, 1, { BPF, BPF + 0x2002 }, { 0, 1 }, "e" };
+	struct fixture *f = *state;
+
+	keep(f, &user);
+	keep(f, &wraps);
+	keep(f, &empty);
+	symbol(f, 10, BPF + 0x2000, 3, false, "first");
+	for (uint32_t id = 5; id <= 7; id++)
+		loads(f, 11, PERF_BPF_EVENT_PROG_LOAD, id, 1);
+	begin(f, false);
+	has(f, 11, BPF + 0x2000, 3, "636465", "first");
+	assert_int_equal(f->kernel.n_skipped, 3);
+}
+
 /* Where the limits end nothing is known, and nothing breaks. */
 static void too_many(void **state)
 {
@@ -378,6 +500,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nonsense, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(modules, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(kept_programs, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(kept_program_is_poked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(kept_of_others, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(kept_nonsense, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many_modules, set_up, tear_down),
 	};

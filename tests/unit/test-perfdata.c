@@ -18,6 +18,7 @@
 
 #include "decoder/file/auxtrace.h"
 #include "decoder/file/perfdata.h"
+#include "tests/lib/perfbpf.h"
 #include "tests/lib/perfbuild.h"
 #include "tests/lib/perfsched.h"
 
@@ -801,6 +802,53 @@ static void samples_spoiled(void **state)
 	assert_true(n_skipped > 5 && n_taken > 30);
 }
 
+/* The feature of BPF programs, in both forms; and damaged. */
+static void programs(void **state)
+{
+	static struct perfbpf section;
+	static const struct {
+		bool pipe;
+		uint32_t n; /* as stated */
+		size_t n_programs;
+		const char *complaint; /* part of it */
+	} rows[] = {
+		{ false, 3, 2, NULL },
+		{ true, 3, 2, NULL },
+		{ false, 4, 2, "BPF programs is damaged" },
+		{ true, 4, 2, "BPF programs is damaged" },
+		{ false, 1, 1, NULL },
+		{ false, UINT32_MAX, 2, "BPF programs is damaged" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct perfbpf_function function = { 0xffffffffc0001000, "abc", 3 };
+		struct trace *trace;
+		void *bytes;
+
+		perfbpf_begin(&section);
+		(void)perfbpf_add(&section, 5, 1, &function, 1);
+		(void)perfbpf_add(&section, 6, 2, NULL, 0);
+		(void)perfbpf_add(&section, 7, 3, &function, 1);
+		memcpy(section.bytes, &rows[i].n, sizeof(rows[i].n));
+		perfbuild_begin(&b, rows[i].pipe);
+		perfbpf_end(&b, &section);
+		perfbuild_auxtrace(&b, 0, 0, -1, 0, "abcdefgh", 8);
+		perfbuild_end(&b);
+		trace = parse_good(&bytes);
+		assert_int_equal(trace->programs.n, rows[i].n_programs);
+		assert_int_equal(trace->programs.items[0].id, 5);
+		if (rows[i].n_programs > 1)
+			assert_int_equal(trace->programs.items[1].id, 7);
+		if (rows[i].complaint)
+			assert_non_null(strstr(trace->complaint, rows[i].complaint));
+		else
+			assert_null(trace->complaint);
+		trace_free(trace);
+		free(bytes);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -823,6 +871,7 @@ int main(void)
 		cmocka_unit_test(samples),
 		cmocka_unit_test(samples_spoiled),
 		cmocka_unit_test(switch_samples),
+		cmocka_unit_test(programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Perfbpf
+ *
+ * The section of BPF programs in a perf.data file that is being built, as perf record writes it.
+ */
+
+#include <linux/bpf.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/lib/perfbuild.h"
+
+#define PERFBPF_SIZE_MAX (1u << 14)
+
+/* A program; then come its data: addresses, sizes, code. */
+struct perfbpf_program {
+	uint32_t info_size, data_size;
+	uint64_t arrays;
+	struct bpf_prog_info info;
+};
+
+struct perfbpf {
+	uint8_t bytes[PERFBPF_SIZE_MAX]; /* first how many there are, uint32_t */
+	size_t size;
+};
+
+struct perfbpf_function {
+	uint64_t address;
+	const void *code;
+	uint32_t size;
+};
+
+void perfbpf_begin(struct perfbpf *section);
+
+/* Return: where in the section its struct perfbpf_program is. */
+size_t perfbpf_add(struct perfbpf *section, uint32_t id, uint64_t tag,
+		   const struct perfbpf_function *functions, size_t n_functions);
+
+/* Let the file have the section, which is borrowed. In the pipe form it is a record. */
+void perfbpf_end(struct perfbuild *b, const struct perfbpf *section);
+
+/* Records that a program comes: its KSYMBOL and BPF_EVENT. */
+void perfbpf_load(struct perfbuild *b, uint32_t id, uint64_t tag, uint64_t address, uint32_t size);
