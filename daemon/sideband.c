@@ -333,29 +333,50 @@ static void view_chunks(const struct chunks *chunks, struct sideband_view *view)
 	}
 }
 
+/* Records were refused, and no room has come since for one that says so: the view's own does. */
+static int view_lost(const struct sideband *s, struct sideband_view *view)
+{
+	const struct taskrecord_lost record = taskrecord_lost(s->lost_unmarked, s->time);
+	struct sideband_chunk *chunk;
+
+	if (s->lost_unmarked == 0)
+		return 0;
+	chunk = malloc(sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	memcpy(chunk->bytes, &record, sizeof(record));
+	chunk->used = sizeof(record);
+	chunk->n_refs = 1;
+	view->chunks[view->n_spans] = chunk;
+	view->spans[view->n_spans++] = cursor_from(chunk->bytes, chunk->used);
+	return 0;
+}
+
 int sideband_view_init(const struct sideband *sideband, struct sideband_view *ret_view)
 {
 	/* What the later epoch began with is said by the earlier one's records. */
 	const struct epoch *first = sideband->has_before ? &sideband->before : &sideband->now;
 	const size_t n =
-	    first->head.list.n + sideband->before.body.list.n + sideband->now.body.list.n;
+	    first->head.list.n + sideband->before.body.list.n + sideband->now.body.list.n + 1;
 	struct sideband_view v = {
-		.spans = calloc(n + 1, sizeof(*v.spans)),
-		.chunks = calloc(n + 1, sizeof(struct sideband_chunk *)),
+		.spans = calloc(n, sizeof(*v.spans)),
+		.chunks = calloc(n, sizeof(struct sideband_chunk *)),
 		.since_ns = first->since_ns,
 	};
 	int r = v.spans && v.chunks ? 0 : -ENOMEM;
 
 	if (r == 0)
 		r = tasks_ranges(sideband->tasks, &v.ranges, &v.n_ranges);
+	if (r == 0) {
+		view_chunks(&first->head, &v);
+		view_chunks(&sideband->before.body, &v);
+		view_chunks(&sideband->now.body, &v);
+		r = view_lost(sideband, &v);
+	}
 	if (r < 0) {
-		free(v.spans);
-		free(v.chunks);
+		sideband_view_deinit(&v);
 		return r;
 	}
-	view_chunks(&first->head, &v);
-	view_chunks(&sideband->before.body, &v);
-	view_chunks(&sideband->now.body, &v);
 	*ret_view = v;
 	return 0;
 }

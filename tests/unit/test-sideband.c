@@ -428,6 +428,48 @@ static void told_late(void **state)
 	assert_int_equal(sideband_stats(s).lost, 7);
 }
 
+/* Return: how many records the LOST records of the view tell of. */
+static uint64_t lost_in(const struct sideband_view *view)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < view->n_spans; i++) {
+		struct cursor c = view->spans[i];
+		struct record record;
+
+		while (record_next(&c, &record) == 0) {
+			uint64_t lost[2];
+
+			if (record.header.type == PERF_RECORD_LOST &&
+			    cursor_get(&record.body, sizeof(lost), lost) == 0)
+				n += lost[1];
+		}
+	}
+	return n;
+}
+
+/* While the older epoch must stay, what finds no room is told of all the same. */
+static void lost_while_asking(void **state)
+{
+	_cleanup_(sideband_freep) struct sideband *s = NULL;
+	struct sideband_view view;
+	uint64_t time = 100;
+
+	(void)state;
+	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	tell(s, 7, "/bin/a", time);
+	sideband_end_tasks(s);
+	while (!sideband_wants_tasks(s))
+		assert_int_equal(add(s, 100, time += 100), 0);
+	tell(s, 7, "/bin/a", time += 100);
+	while (sideband_stats(s).lost == 0)
+		(void)add(s, 100, time += 100);
+	assert_true(sideband_wants_tasks(s));
+	assert_int_equal(sideband_view_init(s, &view), 0);
+	assert_int_equal(lost_in(&view), sideband_stats(s).lost);
+	sideband_view_deinit(&view);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -442,6 +484,7 @@ int main(void)
 		cmocka_unit_test(epochs_by_age),
 		cmocka_unit_test(lost_records),
 		cmocka_unit_test(told_late),
+		cmocka_unit_test(lost_while_asking),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
