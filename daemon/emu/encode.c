@@ -290,9 +290,9 @@ void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 		begin_psb(e, tsc);
 		end_psb(e);
 	}
-	/* That of a PSB+ does not say when what follows it begins. */
-	put_tsc(e, tsc);
+	/* Its own time, with nothing but state between: that of a PSB+ does not say when what follows it begins. */
 	restart_clock(e);
+	put_tsc(e, tsc);
 	if (e->mode_sent != e->mode)
 		put_mode_exec(e);
 	put_ip(e, OP_PGE, ip);

@@ -250,7 +250,7 @@ static const struct row rows[] = {
 		 0x00, 0x00, PSBEND_BYTES) },
 	{ "with both the clock begins anew", .timing = BOTH,
 	  .steps = { BEGIN, { OFF, 0, 0 }, { MARK, 0, 0 }, { ON, IP, 0 } },
-	  EXPECT(TSC_BYTES(0), 0x02, 0x73, 0, 0, 0, 0, 0, CBR_BYTES, 0x31, 0x00, 0x10) },
+	  EXPECT(CBR_BYTES, TSC_BYTES(0), 0x02, 0x73, 0, 0, 0, 0, 0, 0x31, 0x00, 0x10) },
 	{ "with both MTC tells when, CYC how long until it and from it on", .timing = BOTH,
 	  .steps = { BEGIN, { TICK, 0, 83 }, { JUMP, IP, 0 } },
 	  EXPECT(0x87, 0x04, 0x59, 1, 0x1b, 0x2d, 0x00, 0x10) },
