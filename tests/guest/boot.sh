@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# boot.sh [-o OUT] [-l LOG] [-t SECONDS] [-q QEMU-ARGUMENT]... SCRIPT [FILE]...
+# boot.sh [-o OUT] [-l LOG | -p] [-t SECONDS] [-q QEMU-ARGUMENT]... SCRIPT [FILE]...
 #
 # Boot Debian's kernel in QEMU (software emulation, two Intel CPUs) with an initramfs of busybox, SCRIPT
 # and the FILEs, which lie there under the same names as here (directories with all that is in them),
@@ -12,7 +12,8 @@
 #
 # With -l the packets are true of what the CPUs run (daemon/emu/unit.h), and the ground truth goes to the
 # directory LOG/0, one log for each of the guest's threads, as tools/exact and tools/pieces read it; to
-# LOG/N once the guest has written N to /sys/kernel/debug/softpt/log.
+# LOG/N once the guest has written N to /sys/kernel/debug/softpt/log. With -p they are as true, and there
+# is no log: it would be too large.
 #
 # In the guest (module/feed.c says more), for each CPU N, /sys/kernel/debug/softpt/cpuN/
 #	play	bytes written to it are what the PT "hardware" writes now, to the AUX area of whoever
@@ -29,11 +30,12 @@ set -eu
 cd "$(dirname "$0")/../.."
 O=$(realpath "${O:-build}")
 G=$O/guest
-out= log= seconds=300 qemu=()
-while getopts o:l:t:q: option; do
+out= log= pt= seconds=300 qemu=()
+while getopts o:l:pt:q: option; do
 	case $option in
 	o) out=$OPTARG ;;
-	l) log=$(realpath "$OPTARG") ;;
+	l) log=$(realpath "$OPTARG") pt=yes ;;
+	p) pt=yes ;;
 	t) seconds=$OPTARG ;;
 	q) qemu+=("$OPTARG") ;;
 	*) exit 125 ;;
@@ -123,12 +125,12 @@ EOF
 chmod +x "$R/init"
 (cd "$R" && find . | cpio -o -H newc --quiet) >"$W/initramfs"
 truncate -s 4G "$W/out"
-if [[ -n $log ]]; then
-	mkdir -p "$log"
+if [[ -n $pt ]]; then
+	[[ -z $log ]] || mkdir -p "$log"
 	rings=$((${CPUS:-2} << 22))
 	truncate -s $rings "$W/rings"
 	qemu+=(-object "memory-backend-file,id=rings,share=on,mem-path=$W/rings,size=$rings"
-		-device ivshmem-plain,memdev=rings -plugin "$O/ptd-emu-system.so,shm=$W/rings,log=$log")
+		-device ivshmem-plain,memdev=rings -plugin "$O/ptd-emu-system.so,shm=$W/rings${log:+,log=$log}")
 fi
 
 mkfifo "$W/monitor.in" "$W/monitor.out"
