@@ -166,12 +166,15 @@ static int ask(struct lane *lane, const struct engine_step *step)
 		only_stay(lane, &stay);
 		stay.end = 0;
 	} else if (timeline && !is_before_sideband(lane)) {
-		time = step->t_from ? time_of(lane, step->t_from) : lane->t;
-		stay_between(lane, time,
+		const uint64_t from = step->t_from ? time_of(lane, step->t_from) : lane->t;
+
+		stay_between(lane, from,
 			     step->t_to == UINT64_MAX ? UINT64_MAX
 			     : step->t_to             ? time_of(lane, step->t_to)
-						      : time,
+						      : from,
 			     step->is_user, &stay);
+		/* What was mapped is as of the time that is said of the code. */
+		time = lane->t > stay.start ? lane->t : stay.start;
 	} else if (timeline) {
 		/* That holds no longer than the time does. */
 		stay.end = 0;
@@ -180,7 +183,7 @@ static int ask(struct lane *lane, const struct engine_step *step)
 	if (!lane->has_stay || !same_slice(&lane->stay, &stay))
 		lane->stay_opens = true;
 	/* The last packet of time may be from before it came. */
-	if (lane->t && lane->t < stay.start)
+	if (lane_has_time(lane) && lane->t < stay.start)
 		lane->t = stay.start;
 	lane->stay = stay;
 	lane->has_stay = true;
