@@ -84,29 +84,6 @@ static bool is_before_sideband(const struct lane *lane)
 	return lane_has_time(lane) && lane->t < lane->config.queue->sideband_since;
 }
 
-/* Where there is no time, the records prove who ran only if nobody else ever did. */
-static void only_stay(const struct lane *lane, struct stay *stay)
-{
-	const struct trace_queue *queue = lane->config.queue;
-	struct stay last, before = { .tid = PTD_ID_UNKNOWN };
-
-	if (queue->cpu == TRACE_NONE) {
-		timeline_at_tid(lane->config.timeline, queue->tid, UINT64_MAX, &last);
-		/* Only its name may have been another. */
-		for (before = last; before.start && before.space == last.space;)
-			timeline_at_tid(lane->config.timeline, queue->tid, before.start - 1,
-					&before);
-		if (before.space == last.space)
-			before.tid = PTD_ID_UNKNOWN;
-	} else {
-		timeline_at(lane->config.timeline, queue->cpu, UINT64_MAX, &last);
-		if (last.start)
-			timeline_at(lane->config.timeline, queue->cpu, last.start - 1, &before);
-	}
-	if (before.tid == PTD_ID_UNKNOWN)
-		*stay = last;
-}
-
 static void stay_at(const struct lane *lane, uint64_t time, struct stay *ret_stay)
 {
 	const struct trace_queue *queue = lane->config.queue;
@@ -115,6 +92,25 @@ static void stay_at(const struct lane *lane, uint64_t time, struct stay *ret_sta
 		timeline_at_tid(lane->config.timeline, queue->tid, time, ret_stay);
 	else
 		timeline_at(lane->config.timeline, queue->cpu, time, ret_stay);
+}
+
+/* Where there is no time, the records prove who ran only if nobody else ever did. */
+static void only_stay(const struct lane *lane, struct stay *stay)
+{
+	struct stay last, before = { .tid = PTD_ID_UNKNOWN };
+
+	stay_at(lane, UINT64_MAX, &last);
+	if (lane->config.queue->cpu == TRACE_NONE) {
+		/* Only its name may have been another. */
+		for (before = last; before.start && before.space == last.space;)
+			stay_at(lane, before.start - 1, &before);
+		if (before.space == last.space)
+			before.tid = PTD_ID_UNKNOWN;
+	} else if (last.start) {
+		stay_at(lane, last.start - 1, &before);
+	}
+	if (before.tid == PTD_ID_UNKNOWN)
+		*stay = last;
 }
 
 static bool same_thread(const struct stay *a, const struct stay *b)
@@ -173,8 +169,11 @@ static int ask(struct lane *lane, const struct engine_step *step)
 			     : step->t_to             ? time_of(lane, step->t_to)
 						      : from,
 			     step->is_user, &stay);
+		/* The last packet of time may be from before it came. */
+		if (lane->t < stay.start)
+			lane->t = stay.start;
 		/* What was mapped is as of the time that is said of the code. */
-		time = lane->t > stay.start ? lane->t : stay.start;
+		time = lane->t;
 	} else if (timeline) {
 		/* That holds no longer than the time does. */
 		stay.end = 0;
@@ -182,9 +181,6 @@ static int ask(struct lane *lane, const struct engine_step *step)
 
 	if (!lane->has_stay || !same_slice(&lane->stay, &stay))
 		lane->stay_opens = true;
-	/* The last packet of time may be from before it came. */
-	if (lane_has_time(lane) && lane->t < stay.start)
-		lane->t = stay.start;
 	lane->stay = stay;
 	lane->has_stay = true;
 	if (lane->is_guest)
