@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/pt/ipt_newer.h"
+#include "decoder/pt/ipt_walk.h"
 #include "decoder/pt/ticks.h"
 
 struct scan {
-	struct pt_packet_decoder *packets;
-	bool synced;
+	struct ipt_walk walk;
 	bool asks;
 
 	/* What a PSB+ says. */
@@ -34,15 +33,10 @@ struct scan {
 int scan_new(const struct pt_config *config, struct scan **ret_scan)
 {
 	_cleanup_(scan_freep) struct scan *scan = calloc(1, sizeof(*scan));
-	struct pt_config c = *config;
 
-	if (!scan)
+	if (!scan || ipt_walk_init(&scan->walk, config) < 0)
 		return -ENOMEM;
 	ticks_init(&scan->ticks, config);
-	c.decode.context = NULL;
-	scan->packets = pt_pkt_alloc_decoder(&c);
-	if (!scan->packets)
-		return -ENOMEM;
 	*ret_scan = TAKE(scan);
 	return 0;
 }
@@ -51,7 +45,7 @@ struct scan *scan_free(struct scan *scan)
 {
 	if (!scan)
 		return NULL;
-	pt_pkt_free_decoder(scan->packets);
+	ipt_walk_deinit(&scan->walk);
 	free(scan);
 	return NULL;
 }
@@ -170,47 +164,21 @@ static bool take(struct scan *scan, const struct pt_packet *packet)
 	}
 }
 
-/* Return: the offset of the next packet. */
-static uint64_t next_offset(const struct scan *scan)
-{
-	uint64_t offset = 0;
-
-	(void)pt_pkt_get_offset(scan->packets, &offset);
-	return offset;
-}
-
-/* Go to the next PSB if packets cannot be told from each other here. Return: whether there is one. */
-static bool sync_to_packets(struct scan *scan)
-{
-	if (!scan->synced)
-		scan->synced = pt_pkt_sync_forward(scan->packets) >= 0;
-	return scan->synced;
-}
-
 int scan_find(struct scan *scan, uint64_t from, struct scan_point *ret_point)
 {
-	scan->asks = false;
-	while (sync_to_packets(scan)) {
-		const uint64_t offset = next_offset(scan);
-		struct pt_packet packet;
-		bool is_point;
-		int n;
+	struct pt_packet packet;
 
-		n = pt_pkt_next(scan->packets, &packet, sizeof(packet));
-		if (n == -pte_eos)
-			return SCAN_PSB;
-		if (n < 0) {
-			scan->synced = false;
-			continue;
-		}
-		is_point = take(scan, &packet);
-		if (offset < from)
+	scan->asks = false;
+	while (ipt_walk_next(&scan->walk, &packet)) {
+		const bool is_point = take(scan, &packet);
+
+		if (scan->walk.offset < from)
 			scan->asks = false;
 		else if (packet.type == ppt_psb)
 			return SCAN_PSB;
 		else if (is_point) {
 			*ret_point = (struct scan_point){
-				.offset = offset + (uint64_t)n,
+				.offset = scan->walk.end,
 				.ip = scan->last_ip,
 				.asks = scan->asks,
 				.has_paging = scan->has_pip,

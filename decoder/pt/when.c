@@ -5,20 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "decoder/pt/ipt_newer.h"
+#include "decoder/pt/ipt_walk.h"
 #include "decoder/pt/ticks.h"
-
-struct walk {
-	struct pt_packet_decoder *packets;
-	const uint8_t *pt;
-	uint64_t size;
-	struct ticks ticks;
-	bool synced;
-	bool ended;    /* there is no more; looking for it again would take as long again */
-	bool was_lost; /* before the packet read last, packets could not be told from each other */
-	uint64_t offset; /* of the packet read last */
-	uint64_t end;    /* behind it */
-};
 
 /* What is known of the stretch that the near walk is in. */
 enum stretch {
@@ -29,71 +17,28 @@ enum stretch {
 };
 
 struct when {
-	struct walk near;
+	struct ipt_walk near;
+	struct ticks ticks; /* there */
 	enum stretch stretch;
 	uint64_t told;
 	bool in_psb;
 	bool is_own;      /* what was told of time belongs to the packet that follows */
 	bool is_overflow; /* the FUP that follows begins a stretch */
 
-	struct walk far; /* at the time that is told next */
+	struct ipt_walk far; /* at the time that is told next */
+	struct ticks far_ticks;
 	bool has_later;
 };
-
-static int walk_init(struct walk *walk, const struct pt_config *config)
-{
-	struct pt_config c = *config;
-
-	/* What lies ahead is still to be decoded: nothing is written to it. */
-	c.decode.callback = ipt_newer_look_ahead;
-	walk->pt = config->begin;
-	walk->size = (uint64_t)(config->end - config->begin);
-	ticks_init(&walk->ticks, config);
-	walk->packets = pt_pkt_alloc_decoder(&c);
-	return walk->packets ? 0 : -ENOMEM;
-}
-
-/* Pass over a PEBS record, if packets cannot be told from each other since one begins here. */
-static bool pass_blocks(struct walk *walk)
-{
-	const size_t n = ipt_newer_block_size(walk->pt + walk->offset, walk->size - walk->offset);
-
-	return n > 0 && pt_pkt_sync_set(walk->packets, walk->offset + n) == 0;
-}
-
-/* Read a packet, or, if it makes no sense, one from the next PSB on. Return: whether there is one. */
-static bool walk_next(struct walk *walk, struct pt_packet *packet)
-{
-	walk->was_lost = false;
-	while (!walk->ended) {
-		int n;
-
-		if (!walk->synced && pt_pkt_sync_forward(walk->packets) < 0)
-			break;
-		walk->synced = true;
-		(void)pt_pkt_get_offset(walk->packets, &walk->offset);
-		n = pt_pkt_next(walk->packets, packet, sizeof(*packet));
-		if (n == -pte_eos)
-			break;
-		if (n >= 0) {
-			walk->end = walk->offset + (uint64_t)n;
-			return true;
-		}
-		if (pass_blocks(walk))
-			continue;
-		walk->synced = false;
-		walk->was_lost = true;
-	}
-	walk->ended = true;
-	return false;
-}
 
 int when_new(const struct pt_config *config, struct when **ret_when)
 {
 	_cleanup_(when_freep) struct when *when = calloc(1, sizeof(*when));
 
-	if (!when || walk_init(&when->near, config) < 0 || walk_init(&when->far, config) < 0)
+	if (!when || ipt_walk_init(&when->near, config) < 0 ||
+	    ipt_walk_init(&when->far, config) < 0)
 		return -ENOMEM;
+	ticks_init(&when->ticks, config);
+	ticks_init(&when->far_ticks, config);
 	*ret_when = TAKE(when);
 	return 0;
 }
@@ -102,8 +47,8 @@ struct when *when_free(struct when *when)
 {
 	if (!when)
 		return NULL;
-	pt_pkt_free_decoder(when->near.packets);
-	pt_pkt_free_decoder(when->far.packets);
+	ipt_walk_deinit(&when->near);
+	ipt_walk_deinit(&when->far);
 	free(when);
 	return NULL;
 }
@@ -117,7 +62,7 @@ static void begin(struct when *when, bool is_own)
 /* A packet of time, or one of state that may stand between it and the TIP.PGE that it belongs to. */
 static void take_time(struct when *when, const struct pt_packet *packet)
 {
-	const bool is_told = ticks_take(&when->near.ticks, packet);
+	const bool is_told = ticks_take(&when->ticks, packet);
 
 	if (packet->type == ppt_tsc || packet->type == ppt_cyc)
 		when->is_own = !when->in_psb;
@@ -125,7 +70,7 @@ static void take_time(struct when *when, const struct pt_packet *packet)
 		when->is_own = false;
 	if (is_told && when->stretch == STRETCH_OPEN) {
 		when->stretch = STRETCH_TOLD;
-		when->told = ticks_now(&when->near.ticks);
+		when->told = ticks_now(&when->ticks);
 	}
 }
 
@@ -180,25 +125,25 @@ static uint64_t later(struct when *when, uint64_t offset)
 	struct pt_packet packet;
 
 	if (when->has_later && when->far.offset >= offset)
-		return ticks_now(&when->far.ticks);
+		return ticks_now(&when->far_ticks);
 	when->has_later = false;
-	while (walk_next(&when->far, &packet)) {
-		if (!ticks_take(&when->far.ticks, &packet) || when->far.offset < offset)
+	while (ipt_walk_next(&when->far, &packet)) {
+		if (!ticks_take(&when->far_ticks, &packet) || when->far.offset < offset)
 			continue;
 		when->has_later = true;
-		return ticks_now(&when->far.ticks);
+		return ticks_now(&when->far_ticks);
 	}
 	return UINT64_MAX;
 }
 
 struct when_bounds when_find(struct when *when, uint64_t offset)
 {
-	struct walk *near = &when->near;
+	struct ipt_walk *near = &when->near;
 	struct pt_packet packet;
 	bool ends = false;
 
 	while (!ends && (near->end < offset || when->stretch < STRETCH_OWN) &&
-	       walk_next(near, &packet)) {
+	       ipt_walk_next(near, &packet)) {
 		if (near->was_lost)
 			when->stretch = STRETCH_NONE;
 		ends = (take(when, &packet) || near->was_lost) && near->offset >= offset;
