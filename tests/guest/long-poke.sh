@@ -33,16 +33,7 @@ EOF3
 echo 1 >$softpt/log
 perf record -q -o /out/1 -a --kcore --snapshot=e -m,64M -e intel_pt//k sh -e /root/changes >/out/pids || fail "perf"
 echo 2 >$softpt/log
-start Trace=all AuxSize=64M SwitchSize=4M
-ptctl pause || fail "ptctl pause"
-first() {
-	rm -rf /out/first
-	snapshot first
-	grep -q "^sideband_since_ns=[1-9]" /out/first/manifest
-}
-wait_for first
-rm -rf /out/first
-ptctl resume || fail "ptctl resume"
+start_told Trace=all AuxSize=64M SwitchSize=4M
 sh -e /root/changes || fail "changes"
 snapshot 2
 stop

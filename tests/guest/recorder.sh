@@ -35,6 +35,21 @@ start() {
 	wait_for ptctl status
 }
 
+told() {
+	rm -rf /out/first
+	snapshot first
+	grep -q "^sideband_since_ns=[1-9]" /out/first/manifest
+}
+
+# start_told LINE-OF-CONFIG...: start, and record from when all tasks that were there before are known
+start_told() {
+	start "$@"
+	ptctl pause || fail "ptctl pause"
+	wait_for told
+	rm -rf /out/first
+	ptctl resume || fail "ptctl resume"
+}
+
 stop() {
 	kill $ptd
 	wait $ptd
