@@ -155,7 +155,7 @@ start() {
 stop() {
 	echo "boot.sh: $1" >&2
 	echo "info registers -a" >&8
-	timeout 3 cat <&9 | grep -aE '^CPU#|RIP=' >&2
+	timeout 3 cat <&9 | grep -aE '^CPU#|RIP=' >&2 || echo "boot.sh: QEMU's monitor does not answer" >&2
 	kill -9 $pid
 }
 
@@ -174,6 +174,8 @@ for again in again again ''; do
 	[[ -n $again ]] || break
 	start
 done
+# The guest counts its seconds from there on, too.
+started=$SECONDS
 while kill -0 $pid 2>/dev/null; do
 	if ((SECONDS - started > seconds)); then
 		stop "the script has not ended after $seconds s"
