@@ -7,41 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/file/bpfprog.h"
 #include "decoder/image/history.h"
-#include "decoder/sideband/kernelrec.h"
 #include "decoder/sideband/mmaprec.h"
-#include "decoder/util/map.h"
 
-#define KERNEL_NAME   "[kernel.kallsyms]"
-#define PAGE_SHIFT    12
-#define FUNCTIONS_MAX (1u << 16)
-#define MAPPINGS_MAX  (1u << 20)
-#define COPIED_MAX    (1u << 16) /* mappings of modules; those that come after are the kernel's */
-#define LOADED_MAX    (1u << 17) /* functions of programs, each time one is loaded */
+#define KERNEL_NAME  "[kernel.kallsyms]"
+#define MAPPINGS_MAX (1u << 20)
+#define COPIED_MAX   (1u << 16) /* mappings of modules; those that come after are the kernel's */
 
 /* Bytes of versions and events that may be looked at. */
 #define WORK_MIN        (UINT64_C(1) << 28)
 #define WORK_PER_RECORD 4096
-
-struct kernel_function {
-	struct object_function function;
-	struct object *object; /* that has the code of it, and no other */
-};
-
-/* What one record says of a range; of its event, start is the address. */
-struct change {
-	uint64_t last; /* inclusive */
-	size_t order;  /* of the records */
-	struct history_event event;
-};
-
-/* Changes of the same bytes, or near each other: they are looked at together. */
-struct chunk {
-	uint64_t start;
-	uint64_t last;
-	size_t first_change, n_changes;
-};
 
 struct timed {
 	struct mapping mapping;
@@ -53,12 +28,7 @@ struct builder {
 	struct kernel *kernel;
 	const struct trace *trace;
 	struct objects *objects;
-	const struct object *none; /* that has no bytes */
-	struct map by_name;        /* hash of a function → index into the kernel's */
-	struct map by_id;          /* of a BPF program → index into the trace's */
-	size_t n_loaded;           /* functions of them */
-	VEC(struct change) changes;
-	VEC(struct chunk) chunks;
+	const struct object *none;    /* that has no bytes */
 	struct kcore_mappings copied; /* as if nothing had changed */
 	VEC(struct timed) mappings;
 	VEC(struct object *) defaults; /* over made bytes: of what no function has */
@@ -66,155 +36,6 @@ struct builder {
 };
 
 /* --- records --------------------------------------------------------------------------------- */
-
-static struct kernel_function *function_free(struct kernel_function *function)
-{
-	free(function);
-	return NULL;
-}
-DEFINE_CLEANUP(struct kernel_function *, function_free);
-
-/* Return: 0, and NULL if there is none, since there are too many; -ENOMEM. */
-static int function_object(struct builder *b, const struct ksymbolrec *symbol,
-			   const struct object **ret_object)
-{
-	const uint64_t key[] = { symbol->address, symbol->size,
-				 map_hash(symbol->name, strlen(symbol->name)) };
-	const uint64_t hash = map_hash(key, sizeof(key)), *known = map_get(&b->by_name, hash);
-	_cleanup_(function_freep) struct kernel_function *f = NULL;
-	int r;
-
-	*ret_object = NULL;
-	if (known) {
-		*ret_object = b->kernel->functions.items[*known]->object;
-		return 0;
-	}
-	if (b->kernel->functions.n == FUNCTIONS_MAX)
-		return 0;
-	f = malloc(sizeof(*f));
-	if (!f)
-		return -ENOMEM;
-	f->function = (struct object_function){ .name = symbol->name,
-						.address = symbol->address,
-						.size = symbol->size };
-	r = made_object(&b->kernel->made, symbol->is_bpf ? "[bpf]" : "[ool]", &f->object);
-	if (r != 0)
-		return r < 0 ? r : 0;
-	f->object->function = &f->function;
-	r = map_put(&b->by_name, hash, b->kernel->functions.n);
-	if (r == 0)
-		r = vec_push(&b->kernel->functions, f);
-	if (r < 0)
-		return r;
-	*ret_object = TAKE(f)->object;
-	return 0;
-}
-
-static int add_change(struct builder *b, const struct history_event *event)
-{
-	return vec_push(
-	    &b->changes,
-	    { .last = event->start + (event->size - 1), .order = b->changes.n, .event = *event });
-}
-
-static int on_ksymbol(struct builder *b, const struct trace_record *record)
-{
-	struct ksymbolrec symbol;
-	struct history_event event;
-	const struct object *object;
-	int r;
-
-	if (ksymbolrec_read(record, &symbol) < 0) {
-		b->kernel->n_skipped++;
-		return 0;
-	}
-	r = function_object(b, &symbol, &object);
-	if (r < 0)
-		return r;
-	event = (struct history_event){
-		.time = record->time,
-		.start = symbol.address,
-		.size = symbol.size,
-		.before = { .rest = symbol.ends ? HISTORY_ANY : HISTORY_NONE },
-		.after = { .rest = symbol.ends ? HISTORY_NONE : HISTORY_ANY },
-		.names = true,
-		.before_is = symbol.ends ? object : NULL,
-		.after_is = symbol.ends ? NULL : object,
-	};
-	return add_change(b, &event);
-}
-
-/*
- * The code of a function of a program that comes, as the recorder got it some time later: where it was poked
- * before that, the poke contradicts it, and nothing is known until then. Of what was there before it says nothing.
- */
-static int on_loaded(struct builder *b, uint64_t time, const struct bpfprog_function *function)
-{
-	if (!kernelrec_is_kernels(function->address, function->size)) {
-		b->kernel->n_skipped++;
-		return 0;
-	}
-	return add_change(b, &(struct history_event){
-				 .time = time,
-				 .start = function->address,
-				 .size = function->size,
-				 .before = { .rest = HISTORY_ANY },
-				 .after = { function->code, function->size, HISTORY_NONE },
-			     });
-}
-
-/* The kernel makes it after the KSYMBOLs, and before anything can run the program. */
-static int on_bpf_event(struct builder *b, const struct trace_record *record)
-{
-	struct bpfprog_function function;
-	struct bpfprog program;
-	const uint64_t *known;
-	struct bpfrec bpf;
-	int r = 0;
-
-	if (bpfrec_read(record, &bpf) < 0) {
-		b->kernel->n_skipped++;
-		return 0;
-	}
-	known = bpf.loads ? map_get(&b->by_id, bpf.id) : NULL;
-	if (!known)
-		return 0;
-	program = b->trace->programs.items[*known];
-	while (r == 0 && program.tag == bpf.tag && b->n_loaded < LOADED_MAX &&
-	       bpfprog_next_function(&program, &function) == 0) {
-		r = on_loaded(b, record->time, &function);
-		b->n_loaded++;
-	}
-	return r;
-}
-
-static int on_poke(struct builder *b, const struct trace_record *record)
-{
-	struct pokerec poke;
-
-	if (pokerec_read(record, &poke) < 0) {
-		b->kernel->n_skipped++;
-		return 0;
-	}
-	return add_change(b,
-			  &(struct history_event){
-			      .time = record->time,
-			      .start = poke.address,
-			      .size = poke.n_before > poke.n_after ? poke.n_before : poke.n_after,
-			      .before = { poke.before, poke.n_before, HISTORY_NONE },
-			      .after = { poke.after, poke.n_after, HISTORY_NONE },
-			  });
-}
-
-static int find_programs(struct builder *b)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < b->trace->programs.n; i++)
-		if (!map_get(&b->by_id, b->trace->programs.items[i].id))
-			r = map_put(&b->by_id, b->trace->programs.items[i].id, i);
-	return r;
-}
 
 /* A module; not one of a guest's kernel. */
 static int on_map(struct builder *b, const struct trace_record *record)
@@ -238,76 +59,12 @@ static int read_records(struct builder *b)
 
 		if (record->type == PERF_RECORD_MMAP || record->type == PERF_RECORD_MMAP2)
 			r = on_map(b, record);
-		else if (record->type == PERF_RECORD_KSYMBOL)
-			r = on_ksymbol(b, record);
-		else if (record->type == PERF_RECORD_BPF_EVENT)
-			r = on_bpf_event(b, record);
-		else if (record->type == PERF_RECORD_TEXT_POKE)
-			r = on_poke(b, record);
+		else
+			r = kernelchanges_add(&b->kernel->changes, record);
 		if (i % TRACE_RECORDS_REST == 0)
 			trace_rest_all(b->trace);
 	}
 	return r;
-}
-
-/* --- chunks ---------------------------------------------------------------------------------- */
-
-static int by_address(const void *pa, const void *pb)
-{
-	const struct change *a = pa, *b = pb;
-
-	if (a->event.start != b->event.start)
-		return a->event.start < b->event.start ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
-
-static int by_order(const void *pa, const void *pb)
-{
-	const struct change *a = pa, *b = pb;
-
-	return a->order < b->order ? -1 : a->order > b->order;
-}
-
-/*
- * Pokes of a page are looked at together: most change many places, and a mapping for each would be too
- * many. Functions lie side by side, but come and go one by one.
- */
-static bool belongs(const struct chunk *chunk, bool has_function, const struct change *change)
-{
-	if (change->event.start <= chunk->last)
-		return true;
-	return !has_function && !change->event.names &&
-	       change->event.start >> PAGE_SHIFT == chunk->last >> PAGE_SHIFT;
-}
-
-static int find_chunks(struct builder *b)
-{
-	struct change *c = b->changes.items;
-	const size_t n = b->changes.n;
-	bool has_function = false;
-
-	if (n > 0)
-		qsort(c, n, sizeof(*c), by_address);
-	for (size_t i = 0; i < n; i++) {
-		struct chunk *chunk = b->chunks.n > 0 ? &b->chunks.items[b->chunks.n - 1] : NULL;
-
-		if (!chunk || !belongs(chunk, has_function, &c[i])) {
-			const int r = vec_push(
-			    &b->chunks,
-			    { .start = c[i].event.start, .last = c[i].last, .first_change = i });
-			if (r < 0)
-				return r;
-			chunk = &b->chunks.items[b->chunks.n - 1];
-			has_function = false;
-		}
-		chunk->n_changes++;
-		chunk->last = c[i].last > chunk->last ? c[i].last : chunk->last;
-		has_function = has_function || c[i].event.names;
-	}
-	for (size_t i = 0; i < b->chunks.n; i++)
-		qsort(c + b->chunks.items[i].first_change, b->chunks.items[i].n_changes, sizeof(*c),
-		      by_order);
-	return 0;
 }
 
 /* --- mappings -------------------------------------------------------------------------------- */
@@ -322,10 +79,11 @@ static int map_between(struct builder *b, const struct mapping *whole)
 {
 	const uint64_t last = whole->start + (whole->size - 1);
 	struct mapping piece = *whole;
-	size_t i = vec_bisect(&b->chunks, chunk, chunk->last < whole->start);
+	size_t i = vec_bisect(&b->kernel->changes.chunks, chunk, chunk->last < whole->start);
 
 	for (;; i++) {
-		const struct chunk *chunk = i < b->chunks.n ? &b->chunks.items[i] : NULL;
+		const struct kernelchunk *chunk =
+		    i < b->kernel->changes.chunks.n ? &b->kernel->changes.chunks.items[i] : NULL;
 		const bool is_end = !chunk || chunk->start > last;
 		int r;
 
@@ -380,13 +138,13 @@ static int default_object(struct builder *b, uint64_t address, struct object **r
 
 /* A chunk as its versions are mapped. */
 struct version {
-	const struct chunk *chunk;
+	const struct kernelchunk *chunk;
 	struct object *owner; /* of what is of nobody in particular */
 	uint8_t *bytes;       /* of the chunk's size */
 	VEC(struct mapping) now, before;
 };
 
-static int map_none(struct builder *b, const struct chunk *chunk, uint64_t time)
+static int map_none(struct builder *b, const struct kernelchunk *chunk, uint64_t time)
 {
 	return add_mapping(b, &(struct mapping){ .time = time,
 						 .start = chunk->start,
@@ -482,7 +240,7 @@ static int map_versions(struct builder *b, struct version *v, struct history *h)
 }
 
 /* The chunk as the copy of the memory has it. A breakpoint where the kernel pokes may be only for that. */
-static void copy_chunk(const struct builder *b, const struct chunk *chunk, uint16_t *copy)
+static void copy_chunk(const struct builder *b, const struct kernelchunk *chunk, uint16_t *copy)
 {
 	const uint64_t size = chunk->last - chunk->start + 1;
 
@@ -490,7 +248,8 @@ static void copy_chunk(const struct builder *b, const struct chunk *chunk, uint1
 		copy[i] = HISTORY_ANY;
 	kcore_read(&b->kernel->kcore, chunk->start, size, copy);
 	for (size_t i = 0; i < chunk->n_changes; i++) {
-		const struct change *c = &b->changes.items[chunk->first_change + i];
+		const struct kernelchange *c =
+		    &b->kernel->changes.all.items[chunk->first_change + i];
 		uint16_t *first = &copy[c->event.start - chunk->start];
 
 		if (!c->event.names && *first == 0xcc)
@@ -498,12 +257,13 @@ static void copy_chunk(const struct builder *b, const struct chunk *chunk, uint1
 	}
 }
 
-static int add_events(const struct builder *b, const struct chunk *chunk, struct history *h)
+static int add_events(const struct builder *b, const struct kernelchunk *chunk, struct history *h)
 {
 	int r = vec_reserve(&h->events, chunk->n_changes);
 
 	for (size_t i = 0; r == 0 && i < chunk->n_changes; i++) {
-		struct history_event event = b->changes.items[chunk->first_change + i].event;
+		struct history_event event =
+		    b->kernel->changes.all.items[chunk->first_change + i].event;
 
 		event.start -= chunk->start;
 		r = vec_push(&h->events, event);
@@ -512,7 +272,7 @@ static int add_events(const struct builder *b, const struct chunk *chunk, struct
 }
 
 /* Of one that is too large nothing is known, ever: it may have ended what was there. */
-static int map_chunk(struct builder *b, const struct chunk *chunk)
+static int map_chunk(struct builder *b, const struct kernelchunk *chunk)
 {
 	const uint64_t size = chunk->last - chunk->start + 1;
 	_cleanup_(history_deinit) struct history history = {};
@@ -574,15 +334,16 @@ static int build(struct builder *b)
 	if (r == 0)
 		r = kcore_map_all(&b->kernel->kcore, &b->copied);
 	if (r == 0)
-		r = find_programs(b);
+		r = kernelchanges_init(&b->kernel->changes, b->trace->programs.items,
+				       b->trace->programs.n, &b->kernel->made);
 	if (r == 0)
 		r = read_records(b);
 	if (r == 0)
-		r = find_chunks(b);
+		r = kernelchanges_group(&b->kernel->changes);
 	for (size_t i = 0; r == 0 && i < b->copied.list.n; i++)
 		r = map_between(b, &b->copied.list.items[i]);
-	for (size_t i = 0; r == 0 && i < b->chunks.n; i++)
-		r = map_chunk(b, &b->chunks.items[i]);
+	for (size_t i = 0; r == 0 && i < b->kernel->changes.chunks.n; i++)
+		r = map_chunk(b, &b->kernel->changes.chunks.items[i]);
 	made_finish(&b->kernel->made);
 	return r < 0 ? r : fill_space(b);
 }
@@ -600,10 +361,7 @@ int kernel_init(struct kernel *kernel, const struct trace *trace, struct objects
 	*kernel = (struct kernel){};
 	made_init(&kernel->made, objects);
 	r = build(&b);
-	map_deinit(&b.by_name);
-	map_deinit(&b.by_id);
-	vec_deinit(&b.changes);
-	vec_deinit(&b.chunks);
+	kernelchanges_settle(&kernel->changes);
 	vec_deinit(&b.copied.list);
 	vec_deinit(&b.mappings);
 	vec_deinit(&b.defaults);
@@ -613,9 +371,7 @@ int kernel_init(struct kernel *kernel, const struct trace *trace, struct objects
 void kernel_deinit(struct kernel *kernel)
 {
 	(void)space_free(kernel->space);
-	for (size_t i = 0; i < kernel->functions.n; i++)
-		(void)function_free(kernel->functions.items[i]);
-	vec_deinit(&kernel->functions);
+	kernelchanges_deinit(&kernel->changes);
 	made_deinit(&kernel->made);
 	kcore_deinit(&kernel->kcore);
 }

@@ -5,15 +5,13 @@
  * Kernel
  *
  * The kernel's address space over time: what the directory of the recording has of its code and
- * modules (kcore.h), and what records say of code that was changed (TEXT_POKE), came or went (KSYMBOL:
- * BPF programs, trampolines; BPF_EVENT: of which program the recorder kept the code). That which changes has bytes where the records and the copy of the
- * memory agree on them (history.h), and none elsewhere.
+ * modules (kcore.h), and what records say of code that changed (kernelchange.h). That which changes
+ * has bytes where the records and the copy of the memory agree on them (history.h), and none
+ * elsewhere.
  *
- * A change holds from its record's time on. The kernel makes the record while whoever comes there runs into
- * a breakpoint, so neither what is before nor what is behind is run then.
+ * A change holds from its record's time on. The kernel makes the record while whoever comes there
+ * runs into a breakpoint, so neither what is before nor what is behind is run then.
  */
-
-#include <stddef.h>
 
 #include "base/base.h"
 #include "decoder/file/trace.h"
@@ -21,16 +19,13 @@
 #include "decoder/image/made.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
-#include "decoder/util/vec.h"
-
-struct kernel_function;
+#include "decoder/sideband/kernelchange.h"
 
 struct kernel {
 	struct kcore kcore;
-	struct made made;                        /* versions of what changed */
-	VEC(struct kernel_function *) functions; /* that objects name */
+	struct made made;             /* versions of what changed */
+	struct kernelchanges changes; /* of which only what is made of them stays */
 	struct space *space; /* with all of it; NULL if nothing is known of the kernel's code */
-	size_t n_skipped;    /* records that make no sense */
 };
 
 /*

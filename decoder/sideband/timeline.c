@@ -420,7 +420,7 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 		r = look_at_samples(tl, trace);
 	if (r < 0)
 		return r;
-	tl->n_skipped = tl->tasks.kernel.n_skipped;
+	tl->n_skipped = tl->tasks.kernel.changes.n_skipped;
 
 	for (size_t i = 0; i < trace->n_records; i++) {
 		r = jits_apply(&tl->tasks.jits, trace->records[i].time);

@@ -285,7 +285,7 @@ static void nonsense(void **state)
 	add(f, 10, PERF_RECORD_TEXT_POKE, "\0\0\0\x81\xff\xff\xff\xff\x09\0\x09\0", 12);
 	add(f, 10, PERF_RECORD_KSYMBOL, "\0\0\0\x81\xff\xff\xff\xff\x09\0\0\0\x01\0\0\0none", 20);
 	begin(f, false);
-	assert_int_equal(f->kernel.n_skipped, 8);
+	assert_int_equal(f->kernel.changes.n_skipped, 8);
 	has(f, UINT64_MAX, KERNEL, 4, "00010203", "-");
 	has(f, UINT64_MAX, 0x401000, 2, "....", "-");
 }
@@ -428,7 +428,7 @@ static void kept_of_others(void **state)
 	add(f, 30, PERF_RECORD_BPF_EVENT, "short", 5);
 	begin(f, false);
 	has(f, 40, BPF + 0x2000, 2, "....", "first");
-	assert_int_equal(f->kernel.n_skipped, 1);
+	assert_int_equal(f->kernel.changes.n_skipped, 1);
 }
 
 /* Functions where the kernel has no code, or too much of it. */
@@ -447,7 +447,7 @@ static void kept_nonsense(void **state)
 		loads(f, 11, PERF_BPF_EVENT_PROG_LOAD, id, 1);
 	begin(f, false);
 	has(f, 11, BPF + 0x2000, 3, "636465", "first");
-	assert_int_equal(f->kernel.n_skipped, 3);
+	assert_int_equal(f->kernel.changes.n_skipped, 3);
 }
 
 /* Where the limits end nothing is known, and nothing breaks. */
