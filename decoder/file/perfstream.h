@@ -4,9 +4,8 @@
 /*
  * Perf stream
  *
- * The records of a perf.data file, whichever form it has: walks them, keeps what the trace is made
- * of, and puts it together when all of them were seen. The attrs come from the file's header, or in
- * the pipe form as records.
+ * The records of a perf.data file, whichever form it has: walks them, and keeps what the trace is made
+ * of (perftrace.h). The attrs come from the file's header, or in the pipe form as records.
  */
 
 #include <stdbool.h>
@@ -79,6 +78,3 @@ _must_check_ int perfstream_read(struct perfstream *s, struct cursor records);
 
 /* Take in what the feature with this number says; most are ignored. Return: as above. */
 _must_check_ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body);
-
-/* All records of all files were seen: put the trace together. Return: as above. */
-_must_check_ int perfstream_finish(struct perfstream *s, struct trace **ret_trace);
