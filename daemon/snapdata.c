@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/snapdata.h"
+
+#include <errno.h>
+#include <sys/utsname.h>
+
+#include "daemon/perffile.h"
+#include "daemon/ptclock.h"
+#include "daemon/record.h"
+#include "daemon/ringcopy.h"
+#include "daemon/sideband.h"
+#include "decoder/util/vec.h"
+#include "ptd/snapshot.h"
+
+int snapdata_init(struct snapdata *data, const struct snapshot_request *request, int dir_fd)
+{
+	struct source *source = request->source;
+
+	*data = (struct snapdata){ .request = request };
+	data->cpus = calloc(source->n_cpus, sizeof(*data->cpus));
+	if (!data->cpus)
+		return -ENOMEM;
+	return perffile_new(dir_fd, PTD_SNAPSHOT_DATA, &source->facts, &data->file);
+}
+
+void snapdata_deinit(struct snapdata *data)
+{
+	for (uint32_t i = 0; data->cpus && i < data->request->source->n_cpus; i++)
+		cpucopy_deinit(&data->cpus[i]);
+	free(data->cpus);
+	(void)perffile_free(data->file);
+	map_deinit(&data->pids);
+	map_deinit(&data->only);
+	*data = (struct snapdata){};
+}
+
+static void stretch(struct snapdata *d, uint64_t time)
+{
+	if (time == 0)
+		return;
+	if (d->time_first == 0 || time < d->time_first)
+		d->time_first = time;
+	if (time > d->time_last)
+		d->time_last = time;
+}
+
+/* --- the rings ------------------------------------------------------------------------------- */
+
+static int note_switches(struct snapdata *d, const struct cpucopy *cpu)
+{
+	struct cursor c = cpucopy_records(cpu);
+	struct record record;
+	int r;
+
+	while (record_next(&c, &record) == 0) {
+		stretch(d, record.trailer.time);
+		if (d->request->scope.pid && !map_get(&d->only, record.trailer.pid))
+			continue;
+		r = map_put(&d->pids, record.trailer.pid, 1);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Whose PT is asked for, as is known before the rings are frozen: who was started later is not. */
+static int find_scope(struct snapdata *d)
+{
+	const struct snapshot_request *q = d->request;
+	int r;
+
+	if (q->scope.pid == 0)
+		return 0;
+	r = q->gather(q->userdata, &d->known);
+	return r < 0 ? r : scope_pids(&q->scope, d->known.tasks, &d->only);
+}
+
+/* Did somebody run there who is asked for? If not, forget what was copied. */
+static bool is_in_scope(struct snapdata *d, uint32_t cpu)
+{
+	if (d->request->scope.pid == 0 || scope_ran(&d->only, cpucopy_records(&d->cpus[cpu])))
+		return true;
+	cpucopy_deinit(&d->cpus[cpu]);
+	return false;
+}
+
+/* A moment on the records' clock as a TSC. Never 0. */
+static uint64_t tsc_at(const struct source_facts *facts, uint64_t ns)
+{
+	const struct ptclock_conversion conversion = {
+		.shift = facts->time_shift,
+		.mult = facts->time_mult,
+		.zero = facts->time_zero,
+	};
+	const uint64_t tsc = ptclock_tsc(&conversion, ns);
+
+	return tsc ? tsc : 1;
+}
+
+static int write_pt(struct snapdata *d, uint32_t i)
+{
+	struct cpucopy *cpu = &d->cpus[i];
+	int r = 0;
+
+	if (cpu->pt && cpu->pt_bytes > 0) {
+		d->bytes_pt += cpu->pt_bytes;
+		d->n_cpus++;
+		r = perffile_write_aux(d->file, i, cpu->pt_head - cpu->pt_bytes,
+				       tsc_at(&d->request->source->facts, d->frozen.ns),
+				       cpu->pt + cpu->pt_start, cpu->pt_bytes);
+	}
+	cpucopy_forget_pt(cpu);
+	return r;
+}
+
+static void thaw(struct source *source, bool *frozen)
+{
+	if (*frozen && source->ops->thaw)
+		source->ops->thaw(source);
+	*frozen = false;
+}
+
+/* Frozen, copied, and written only then: the rings' writers go on. */
+static int write_rings(struct snapdata *d)
+{
+	struct source *source = d->request->source;
+	struct ringcopy rings = {
+		.source = source,
+		.cpus = d->cpus,
+		.scope = &d->request->scope,
+		.cancel = d->request->cancel,
+	};
+	bool frozen = true;
+	uint32_t end = 0;
+	int r;
+
+	ringcopy_prepare(&rings);
+	r = source->ops->freeze(source, &d->frozen);
+	if (r < 0)
+		return r;
+	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
+		r = ringcopy_some(&rings, first, &end);
+		if (end == source->n_cpus)
+			thaw(source, &frozen);
+		for (uint32_t i = first; r == 0 && i < end; i++) {
+			if (is_in_scope(d, i))
+				r = note_switches(d, &d->cpus[i]);
+			if (r == 0)
+				r = write_pt(d, i);
+		}
+	}
+	thaw(source, &frozen);
+	return r;
+}
+
+int snapdata_write_rings(struct snapdata *data)
+{
+	int r;
+
+	r = find_scope(data);
+	if (r == 0)
+		r = write_rings(data);
+	return r == 0 && data->request->scope.pid && data->pids.n_used == 0 ? -ESRCH : r;
+}
+
+/* --- the records ----------------------------------------------------------------------------- */
+
+/* A child has the mappings of its parent, so the parents of those who ran matter too. */
+static int add_parents(struct snapdata *d)
+{
+	VEC(struct record_task) forks = {};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < d->known.tasks->n_spans; i++) {
+		struct cursor c = d->known.tasks->spans[i];
+		struct record record;
+		struct record_task fork;
+
+		while (r == 0 && record_next(&c, &record) == 0) {
+			if (record.header.type == PERF_RECORD_FORK &&
+			    record_get_task(&record, &fork) == 0 && fork.pid != fork.ppid)
+				r = vec_push(&forks, fork);
+		}
+	}
+	/* Backwards, so that a grandparent is found through the parent. */
+	for (size_t i = forks.n; r == 0 && i-- > 0;)
+		if (map_get(&d->pids, forks.items[i].pid))
+			r = map_put(&d->pids, forks.items[i].ppid, 1);
+	vec_deinit(&forks);
+	return r;
+}
+
+/* Says who ran here when the oldest record that is left was written; the one that said so before
+ * is gone. */
+static void write_itrace_start(struct snapdata *d, uint32_t cpu, const struct record *oldest)
+{
+	const struct {
+		struct perf_event_header header;
+		uint32_t pid, tid;
+		struct perfabi_trailer trailer;
+	} start = {
+		.header = { .type = PERF_RECORD_ITRACE_START, .size = sizeof(start) },
+		.pid = oldest->trailer.pid,
+		.tid = oldest->trailer.tid,
+		.trailer = { .pid = oldest->trailer.pid,
+			     .tid = oldest->trailer.tid,
+			     .time = oldest->trailer.time,
+			     .cpu = cpu,
+			     .id = RECORD_ID_SIDEBAND },
+	};
+
+	perffile_write(d->file, &start, sizeof(start));
+}
+
+/* Whom a task record tells of; 0: everybody. */
+static uint32_t task_of(const struct record *record)
+{
+	struct cursor c = record->body;
+	uint32_t pid = 0;
+
+	switch (record->header.type) {
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		(void)!cursor_get(&c, sizeof(pid), &pid);
+		return pid;
+	default:
+		return 0;
+	}
+}
+
+/* Those of tasks that ran, and of their parents; the others are nobody's. */
+static void write_tasks(struct snapdata *d)
+{
+	for (size_t i = 0; i < d->known.tasks->n_spans; i++) {
+		struct cursor c = d->known.tasks->spans[i];
+		struct record record;
+
+		while (record_next(&c, &record) == 0) {
+			const uint32_t pid = task_of(&record);
+
+			if (pid != 0 && !map_get(&d->pids, pid))
+				continue;
+			stretch(d, record.trailer.time);
+			perffile_write(d->file, record.bytes, record.header.size);
+		}
+	}
+}
+
+static void write_switches(struct snapdata *d)
+{
+	for (uint32_t i = 0; i < d->request->source->n_cpus; i++) {
+		const struct cpucopy *cpu = &d->cpus[i];
+		struct cursor c = cpucopy_records(cpu);
+		struct record oldest;
+
+		if (cpu->switches_cut && record_next(&c, &oldest) == 0)
+			write_itrace_start(d, i, &oldest);
+		c = cpucopy_records(cpu);
+		perffile_write(d->file, c.pos, cursor_left(&c));
+	}
+}
+
+int snapdata_write_records(struct snapdata *data)
+{
+	int r;
+
+	r = data->request->gather(data->request->userdata, &data->known);
+	if (r == 0)
+		r = add_parents(data);
+	if (r < 0)
+		return r;
+	write_tasks(data);
+	write_switches(data);
+	return 0;
+}
+
+int snapdata_finish(struct snapdata *data, const struct perffile_object *objects, size_t n_objects)
+{
+	const struct source *source = data->request->source;
+	const struct perffile_about *about;
+	struct utsname host;
+
+	if (uname(&host) < 0)
+		return -errno;
+	about = &(struct perffile_about){
+		.host = host.nodename,
+		.release = host.release,
+		.machine = host.machine,
+		.version = PTD_VERSION,
+		.cpuid = source->facts.cpuid,
+		.n_cpus = source->n_cpus,
+		.time_first = data->time_first,
+		.time_last = data->time_last,
+		.objects = objects,
+		.n_objects = n_objects,
+	};
+	return perffile_finish(data->file, about);
+}

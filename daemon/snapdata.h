@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Snapdata
+ *
+ * The file "data" of a snapshot: the PT of each CPU, who ran there, and what the records tell of those who
+ * did. It is written in the order in which the daemon can spare it: first the rings, which are being
+ * overwritten; then the records, which are gathered when the rings have been copied.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "daemon/cpucopy.h"
+#include "daemon/snapshot.h"
+#include "daemon/source.h"
+#include "decoder/util/map.h"
+
+struct perffile;
+struct perffile_object;
+
+struct snapdata {
+	const struct snapshot_request *request; /* borrowed */
+	struct perffile *file;
+	struct map only; /* whose PT is asked for, if not everybody's */
+
+	/* Once the rings are written. */
+	struct source_moment frozen;
+	struct cpucopy *cpus; /* request->source->n_cpus of them */
+	struct map pids; /* who ran, of those asked for; and their parents, from the records on */
+	uint64_t bytes_pt;
+	uint32_t n_cpus; /* that have any */
+
+	/* Once the records are written. */
+	struct snapshot_known known;    /* what it points to is borrowed */
+	uint64_t time_first, time_last; /* of all records; 0: there is none */
+};
+
+/* Make the file in @dir_fd. @request is borrowed until snapdata_deinit(), which is called in any case.
+ * Return: 0, or negative errno. */
+_must_check_ int snapdata_init(struct snapdata *data, const struct snapshot_request *request,
+			       int dir_fd);
+void snapdata_deinit(struct snapdata *data);
+
+/*
+ * Freeze the source, copy its rings, let it go on, and write their PT.
+ *
+ * Return: 0; -ESRCH if the process of the scope did not run; -ECANCELED; or negative errno.
+ */
+_must_check_ int snapdata_write_rings(struct snapdata *data);
+
+/* Gather what is known by now, and write the records of those who ran, of their parents, and of who
+ * ran when. Return: 0, or negative errno. */
+_must_check_ int snapdata_write_records(struct snapdata *data);
+
+/* Nothing more is written. @objects: those of the snapshot that have a build-id. Return: 0, or negative
+ * errno. */
+_must_check_ int snapdata_finish(struct snapdata *data, const struct perffile_object *objects,
+				 size_t n_objects);
