@@ -7,7 +7,7 @@
  * The files that programs executed. They may be replaced or deleted before somebody asks what ran,
  * so each is opened as soon as the record of its mapping is seen, copied once into the spool's
  * store (daemon/store.h), and hard-linked into the snapshots that need it. Copying takes a while
- * and has a thread of its own; who needs an object waits for it.
+ * (daemon/copier.h); who needs an object waits for it.
  *
  * What no record names any more is to be forgotten (keep_forget()): a machine that compiles all day
  * executes ever other files.
@@ -20,41 +20,10 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/original.h"
-#include "daemon/record.h"
-#include "decoder/util/sha256.h"
+#include "daemon/object.h"
 
 struct keep;
 struct spool_limits;
-
-/* One content of the file under one path. */
-struct object {
-	/* The keep's own. */
-	unsigned n_refs;       /* counted in the keep's thread only */
-	int fd;                /* of the original while it waits to be copied; may be -1 */
-	bool told;             /* that it could not be kept */
-	uint64_t seen;         /* the moment at which a record named it last */
-	struct object *queued; /* the next one that waits, or that is finished */
-	struct object *alike;  /* an older one, whose path hashes alike */
-
-	struct record_mmap2 mapped; /* by whom and where; its name is the path */
-	struct original original;   /* to notice when another took its place */
-
-	/* Immutable. */
-	char *path;             /* as it was mapped */
-	struct buildid claimed; /* what the records said */
-
-	/* Immutable once keep_wait() has returned 0. */
-	bool done;
-	int error;                    /* negative errno if it could not be kept */
-	struct buildid build_id;      /* of the content; anybody can write any into his file */
-	char sha256[SHA256_HEX_SIZE]; /* of the content, and its name in the store */
-};
-
-struct object *object_ref(struct object *object);
-struct object *object_unref(struct object *object);
-
-DEFINE_CLEANUP(struct object *, object_unref);
 
 /*
  * @store_fd: the folder the copies go to; borrowed. It is swept first.
@@ -114,6 +83,3 @@ size_t keep_count(const struct keep *keep);
  * -ENOMEM. */
 _must_check_ int keep_list(const struct keep *keep, struct object ***ret_objects,
 			   size_t *ret_n_objects);
-
-/* Does the record @mmap mean this object? */
-bool object_matches(const struct object *object, const struct record_mmap2 *mmap);

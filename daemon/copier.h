@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Copier
+ *
+ * Copies the originals of objects into the store, one after the other, in a thread of its own: that
+ * takes a while, and records do not wait. An original is held open from the moment it is given to the
+ * copier, so that what is copied is what was mapped, whatever lies at its path by then.
+ *
+ * Its functions are the keep's event loop's to call, unless they say otherwise.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct copier;
+struct object;
+struct record_mmap2;
+struct spool_limits;
+
+/* @store_fd: the folder the copies go to; borrowed. Return: 0, or negative errno. */
+_must_check_ int copier_new(int store_fd, const struct spool_limits *limits,
+			    struct copier **ret_copier);
+
+/* Frees it; what still waits to be copied is given up. Return: NULL. */
+struct copier *copier_free(struct copier *copier);
+
+DEFINE_CLEANUP(struct copier *, copier_free);
+
+/* From the next copy on. */
+void copier_set_limits(struct copier *copier, const struct spool_limits *limits);
+
+/*
+ * Hold the original of @object open, which is what is mapped now as @mmap says, and have it copied. The
+ * object is new, or could not be copied before and is known to nobody else. It is referenced until
+ * copier_next_finished() returns it.
+ */
+void copier_add(struct copier *copier, struct object *object, const struct record_mmap2 *mmap);
+
+/* Return: whether the object could not be copied; false while it waits. */
+bool copier_has_failed(struct copier *copier, const struct object *object);
+
+/* Wait until the object is copied, or cannot be; in any thread. Return: 0, or -ECANCELED once
+ * @cancel, which may be NULL, is true. */
+_must_check_ int copier_wait(struct copier *copier, const struct object *object,
+			     const atomic_bool *cancel);
+
+/* Borrowed descriptor that is readable when copier_next_finished() has something to do. */
+int copier_fd(const struct copier *copier);
+
+/* Return: the next object that was copied, or cannot be, with the copier's reference, which is the
+ * caller's now; NULL if there is none. */
+struct object *copier_next_finished(struct copier *copier);
+
+/*
+ * Remove the copies of which @needed says so from the store, as store_sweep() does, in any thread.
+ * No object becomes done meanwhile.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int copier_sweep(struct copier *copier,
+			      bool (*needed)(const char *hash, void *userdata), void *userdata);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/object.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct object *object_new(const struct record_mmap2 *mmap)
+{
+	struct object *o = malloc(sizeof(*o));
+
+	if (!o)
+		return NULL;
+	*o = (struct object){ .n_refs = 1, .fd = -1, .claimed = mmap->build_id, .mapped = *mmap };
+	o->path = strdup(mmap->name);
+	o->mapped.name = o->path;
+	return o->path ? o : object_unref(o);
+}
+
+struct object *object_ref(struct object *object)
+{
+	object->n_refs++;
+	return object;
+}
+
+struct object *object_unref(struct object *object)
+{
+	if (object && --object->n_refs == 0) {
+		(void)fd_close(object->fd);
+		free(object->path);
+		free(object);
+	}
+	return NULL;
+}
+
+bool object_matches(const struct object *object, const struct record_mmap2 *mmap)
+{
+	const uint64_t ino = object->mapped.ino;
+
+	return buildid_equal(&object->claimed, &mmap->build_id) &&
+	       (ino == 0 || mmap->ino == 0 || ino == mmap->ino) &&
+	       strcmp(object->path, mmap->name) == 0;
+}
