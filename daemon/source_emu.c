@@ -254,15 +254,9 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 		return -ENOMEM;
 
 	/* Copied first and judged then, so that what was judged cannot change. */
-	v = ring_view(e->map + emu_task_offset(&e->layout), e->layout.task_size, head);
+	v = ring_span(e->map + emu_task_offset(&e->layout), e->layout.task_size, e->task_tail, n);
+	ring_copy(&v, 0, n, bytes);
 	c = cursor_from(bytes, n);
-	if (n > 0) {
-		const size_t skip = v.a_size + v.b_size - n;
-		const size_t from_a = skip < v.a_size ? v.a_size - skip : 0;
-
-		memcpy(bytes, v.a + v.a_size - from_a, from_a);
-		memcpy(bytes + from_a, v.b + v.b_size - (n - from_a), n - from_a);
-	}
 	e->task_tail = head;
 	atomic_store_explicit(&pool(e)->task_tail, head, memory_order_release);
 

@@ -267,6 +267,35 @@ static void scribbled_tasks(void **state)
 	}
 }
 
+/* A scribbled head is where the next records begin: also just before the count wraps around. */
+static void heads_that_wrap(void **state)
+{
+	static const uint64_t heads[] = {
+		-UINT64_C(56), -UINT64_C(100), -UINT64_C(112),    -(RING - 1),
+		-RING,         -(RING + 56),   UINT64_C(1) << 63, UINT64_MAX,
+	};
+	struct fixture *f = *state;
+	struct records r = {};
+	uint8_t *bytes;
+	size_t size;
+
+	records_comm(&r, 1, "a", 1);
+	records_comm(&r, 2, "b", 2);
+	for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+		f->pool->task_head = heads[i];
+		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+		assert_int_equal(size, 56);
+		free(bytes);
+
+		write_tasks(f, &r);
+		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+		assert_int_equal(size, r.size);
+		assert_memory_equal(bytes, r.bytes, size);
+		free(bytes);
+	}
+	records_deinit(&r);
+}
+
 /* The layout that counts is the one that was asked for. */
 static void scribbled_header(void **state)
 {
@@ -357,6 +386,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(freezing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_tasks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(heads_that_wrap, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_header, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(activity, set_up, tear_down),
 		cmocka_unit_test(what_it_does_not_do),
