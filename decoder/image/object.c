@@ -8,9 +8,11 @@
 #include <libelf.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "decoder/image/kept.h"
 #include "decoder/util/arena.h"
+#include "decoder/util/copyfile.h"
 #include "decoder/util/fetch.h"
 #include "decoder/util/map.h"
 #include "decoder/util/mapfile.h"
@@ -19,6 +21,10 @@
 #include "ptd/snapshot.h"
 
 #define SEGMENTS_MAX 256 /* loadable ones; real files have four to ten */
+
+/* Of fetched files, in memory. */
+#define COPIES_MAX      256u
+#define COPIES_SIZE_MAX (UINT64_C(1) << 30)
 
 struct segment {
 	uint64_t offset, size; /* in the file */
@@ -45,7 +51,9 @@ struct objects {
 	struct kept *kept; /* its objects.map, or NULL */
 	char *buildid_dir; /* or NULL, like the next */
 	char *symfs;
-	int fetch; /* see decoder/util/fetch.h */
+	int fetch;       /* see decoder/util/fetch.h */
+	VEC(int) copies; /* of files that were fetched, open: by that they have a path */
+	uint64_t copies_size;
 	struct arena arena;
 	struct map answers; /* hash of path → struct answer */
 	VEC(struct file *) files;
@@ -268,21 +276,53 @@ static int search_at_path(const struct objects *objects, const char *path,
 	return 0;
 }
 
-/* Where nobody here has it. */
-static void search_elsewhere(const struct objects *objects, const struct buildid *wanted,
-			     enum object_state *state, struct file **ret_file)
+/*
+ * Who reads code by its path cannot where the cache of fetched files is beyond what this process may
+ * open: give @file a path that leads to a copy. If there is no room for one, it keeps its path.
+ */
+static int make_readable(struct objects *objects, int fd, struct file *file)
+{
+	_cleanup_(fd_closep) int there = open(file->object.id.source, O_RDONLY | O_CLOEXEC);
+	_cleanup_(fd_closep) int copy = -1;
+	char *source;
+	int r;
+
+	if (there >= 0 || objects->copies.n >= COPIES_MAX ||
+	    file->map.size > COPIES_SIZE_MAX - objects->copies_size)
+		return 0;
+	r = vec_reserve(&objects->copies, 1);
+	if (r < 0)
+		return r;
+	copy = memfd_create("ptd-code", MFD_CLOEXEC);
+	if (copy < 0 || copyfile_fd(fd, copy, file->map.size) < 0)
+		return 0;
+	if (asprintf(&source, "/proc/self/fd/%d", copy) < 0)
+		return -ENOMEM;
+	free((void *)(uintptr_t)file->object.id.source);
+	file->object.id.source = source;
+	objects->copies_size += file->map.size;
+	objects->copies.items[objects->copies.n++] = copy;
+	copy = -1;
+	return 0;
+}
+
+/* Where nobody here has it. Return: 0 or -ENOMEM. */
+static int search_elsewhere(struct objects *objects, const struct buildid *wanted,
+			    enum object_state *state, struct file **ret_file)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *path = NULL;
 
 	if (objects->fetch == FETCH_NONE || wanted->size < 2)
-		return;
+		return 0;
 	fd = fetch_file(objects->fetch, FETCH_EXECUTABLE, wanted, &path);
-	if (fd >= 0)
-		try_file(path, fd, wanted, state, ret_file);
+	if (fd < 0)
+		return 0;
+	try_file(path, fd, wanted, state, ret_file);
+	return *state == OBJECT_OK ? make_readable(objects, fd, *ret_file) : 0;
 }
 
-static int search(const struct objects *objects, const char *path, const struct buildid *wanted,
+static int search(struct objects *objects, const char *path, const struct buildid *wanted,
 		  enum object_state *ret_state, struct file **ret_file)
 {
 	enum object_state state = mapname_is_file(path) ? OBJECT_MISSING : OBJECT_NO_FILE;
@@ -306,8 +346,11 @@ static int search(const struct objects *objects, const char *path, const struct 
 		if (r < 0)
 			return r;
 	}
-	if (state != OBJECT_OK)
-		search_elsewhere(objects, wanted, &state, ret_file);
+	if (state != OBJECT_OK) {
+		r = search_elsewhere(objects, wanted, &state, ret_file);
+		if (r < 0)
+			return r;
+	}
 	*ret_state = state;
 	return 0;
 }
@@ -546,6 +589,9 @@ struct objects *objects_free(struct objects *objects)
 	for (size_t i = 0; i < objects->files.n; i++)
 		(void)file_free(objects->files.items[i]);
 	vec_deinit(&objects->files);
+	for (size_t i = 0; i < objects->copies.n; i++)
+		(void)fd_close(objects->copies.items[i]);
+	vec_deinit(&objects->copies);
 	free(objects->buildid_dir);
 	free(objects->symfs);
 	map_deinit(&objects->answers);

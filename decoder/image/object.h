@@ -5,8 +5,9 @@
  * Object
  *
  * A file that code comes from, found by the path it was mapped by and by its build-id: first among
- * the objects of the snapshot, then in a directory of build-ids, then at the path itself. Its bytes are mapped once and shared. A
- * file that cannot be used stays as an object that says why.
+ * the objects of the snapshot, then in a directory of build-ids, then at the path itself, at last by
+ * asking for it elsewhere. Its bytes are mapped once and shared. A file that cannot be used stays as
+ * an object that says why.
  */
 
 #include <stddef.h>

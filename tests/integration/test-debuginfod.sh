@@ -66,6 +66,16 @@ decode snapshot "$T/whole" --debug-dir "$T/debug"
 [[ -s $T/snapshot.lines ]] && grep -q " main" "$T/snapshot.lines" || fail "nothing to compare with"
 cmp "$T/got.lines" "$T/snapshot.lines" || fail "other instructions or names"
 
+# A snapshot that has lost its program: what decodes it may not even open the cache.
+cp -r "$T/whole" "$T/robbed"
+rm -r "$T/robbed/objects/.build-id/${id:0:2}/${id:2}" || fail "the snapshot never had its program"
+for engine in insn block; do
+	decode robbed "$T/robbed" --force
+	[[ ! -s $T/robbed.lines ]] || fail "the snapshot still has its program"
+	decode robbed "$T/robbed" --force --debuginfod --engine "$engine"
+	cmp "$T/robbed.lines" "$T/snapshot.lines" || { cat "$T/err"; fail "other instructions or names in a snapshot"; }
+done
+
 # What is in the cache is not asked for again; what nobody has is a gap.
 n=$(grep -c "$id" "$T/asked")
 decode again "$T/alone" --debuginfod
