@@ -13,6 +13,7 @@
 
 #include "daemon/kernelmap.h"
 #include "daemon/record.h"
+#include "daemon/textfile.h"
 #include "decoder/util/vec.h"
 
 #define PAGE    KERNELMAP_PAGE
@@ -35,29 +36,42 @@ static void kcore_deinit(struct kcore *kcore)
 
 /* --- bytes ----------------------------------------------------------------------------------- */
 
+/* @error: of openat(2) or pread(2) */
+static int cannot_read(int error, const char **reterr_why)
+{
+	if (error != EPERM && error != EACCES && error != ENOENT)
+		return -error;
+	*reterr_why = WHY_KCORE;
+	return -EPERM;
+}
+
+static int is_odd(const char **reterr_why)
+{
+	*reterr_why = WHY_ODD;
+	return -ENODATA;
+}
+
 static int open_kcore(int proc_fd, struct kcore *kcore, const char **reterr_why)
 {
 	Elf64_Phdr h;
 	Elf64_Ehdr e;
 
-	*reterr_why = WHY_KCORE;
 	kcore->fd = openat(proc_fd, "kcore", O_RDONLY | O_CLOEXEC);
 	if (kcore->fd < 0)
-		return -EPERM;
+		return cannot_read(errno, reterr_why);
+	errno = EPERM; /* an empty one says nothing */
 	if (pread(kcore->fd, &e, sizeof(e), 0) != (ssize_t)sizeof(e))
-		return -EPERM;
-	*reterr_why = WHY_ODD;
+		return cannot_read(errno, reterr_why);
 	if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    e.e_phentsize != sizeof(h))
-		return -ENODATA;
+		return is_odd(reterr_why);
 	for (unsigned i = 0; i < e.e_phnum; i++) {
 		if (pread(kcore->fd, &h, sizeof(h), (off_t)(e.e_phoff + i * sizeof(h))) !=
 		    (ssize_t)sizeof(h))
-			return -ENODATA;
+			return is_odd(reterr_why);
 		if (h.p_type == PT_LOAD && vec_push(&kcore->segments, h) < 0)
 			return -ENOMEM;
 	}
-	*reterr_why = NULL;
 	return 0;
 }
 
@@ -241,56 +255,24 @@ int kernelcode_check(int proc_fd, const char **reterr_why)
 	return r;
 }
 
-static int create_text(int dir_fd, const char *name, FILE **ret_file)
-{
-	const int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-
-	if (fd < 0)
-		return -errno;
-	*ret_file = fdopen(fd, "w");
-	if (!*ret_file) {
-		(void)fd_close(fd);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-/* Close it. Return: 0; or negative errno if not all was written. */
-static int finish_text(FILE **file, uint64_t *bytes)
-{
-	const off_t size = ftello(*file);
-	const bool failed = ferror(*file) != 0;
-
-	if (fclose(TAKE(*file)) != 0 || failed || size < 0)
-		return -EIO;
-	*bytes += (uint64_t)size;
-	return 0;
-}
-
-static void text_closep(FILE **file)
-{
-	if (*file)
-		(void)fclose(*file);
-}
-
 static int write_texts(int proc_fd, int dir_fd, struct kernelmap *map, uint64_t *bytes,
 		       const char **reterr_why)
 {
-	_cleanup_(text_closep) FILE *names = NULL, *modules = NULL;
+	_cleanup_(textfile_closep) FILE *names = NULL, *modules = NULL;
 	int r;
 
-	r = create_text(dir_fd, "kallsyms", &names);
+	r = textfile_create(dir_fd, "kallsyms", &names);
 	if (r == 0)
-		r = create_text(dir_fd, "modules", &modules);
+		r = textfile_create(dir_fd, "modules", &modules);
 	if (r == 0)
 		r = kernelmap_init(map, proc_fd, names, modules, reterr_why);
 	if (r == 0)
-		r = finish_text(&names, bytes);
-	return r < 0 ? r : finish_text(&modules, bytes);
+		r = textfile_finish(&names, bytes);
+	return r < 0 ? r : textfile_finish(&modules, bytes);
 }
 
 int kernelcode_write(int proc_fd, int dir_fd, taskrecord_put_fn put, void *userdata,
-		     uint64_t *ret_bytes, const char **reterr_why)
+		     struct kernelcode *ret_code, const char **reterr_why)
 {
 	_cleanup_(kcore_deinit) struct kcore kcore = { .fd = -1 };
 	_cleanup_(kernelmap_deinit) struct kernelmap map = {};
@@ -306,6 +288,6 @@ int kernelcode_write(int proc_fd, int dir_fd, taskrecord_put_fn put, void *userd
 	if (r == 0)
 		r = put_records(&map, put, userdata);
 	if (r == 0)
-		*ret_bytes = bytes;
+		*ret_code = (struct kernelcode){ .bytes = bytes, .n_left_out = map.n_left_out };
 	return r;
 }

@@ -15,6 +15,12 @@
 #include "base/base.h"
 #include "daemon/taskrecord.h"
 
+/* What was written. */
+struct kernelcode {
+	uint64_t bytes;
+	size_t n_left_out; /* modules, or pieces of other code, for which there was no room */
+};
+
 /*
  * Can it be had?
  *
@@ -29,7 +35,7 @@ _must_check_ int kernelcode_check(int proc_fd, const char **reterr_why);
  * Write kcore, kallsyms and modules into the folder @dir_fd, and give @put the records that say where
  * the kernel and its modules are.
  *
- * Return: 0 and the size of the files; or as above, or the negative errno of @put.
+ * Return: 0 and what was written; or as above, or the negative errno of @put.
  */
 _must_check_ int kernelcode_write(int proc_fd, int dir_fd, taskrecord_put_fn put, void *userdata,
-				  uint64_t *ret_bytes, const char **reterr_why);
+				  struct kernelcode *ret_code, const char **reterr_why);

@@ -3,15 +3,17 @@
 #include "daemon/kernelmap.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "daemon/textfile.h"
+
 #define PAGE        KERNELMAP_PAGE
-#define PIECES_MAX  4096u
-#define MODULES_MAX 4096u
-#define NEAR        (16 * PAGE) /* two pieces with no more between them are one */
+#define PIECES_MAX  4096u            /* who reads kcore takes no more segments */
+#define MODULES_MAX (PIECES_MAX - 1) /* and the kernel itself */
+#define LOOSE_MAX   (1u << 17)       /* pieces of no module, before those side by side are one */
+#define NEAR        (16 * PAGE)      /* two pieces with no more between them are one */
 #define LOOSE_SIZE  (16 * PAGE) /* what code in no module may have: a BPF program, a trampoline */
 
 #define WHY_EMPTY                                                                              \
@@ -33,32 +35,22 @@ void kernelmap_deinit(struct kernelmap *map)
 	*map = (struct kernelmap){};
 }
 
-static void filep(FILE **f)
+static int add_piece(struct kernelmap *map, uint64_t start, uint64_t end, bool is_loose)
 {
-	if (*f)
-		(void)fclose(*f);
-}
-
-static int open_text(int proc_fd, const char *name, FILE **ret_file)
-{
-	const int fd = openat(proc_fd, name, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	*ret_file = fdopen(fd, "r");
-	if (!*ret_file) {
-		(void)fd_close(fd);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-static int add_piece(struct kernelmap *map, uint64_t start, uint64_t end)
-{
-	if (end <= start || end > UINT64_MAX - PAGE || map->pieces.n == PIECES_MAX)
+	if (end <= start || end > UINT64_MAX - PAGE)
 		return 0;
-	return vec_push(&map->pieces,
-			{ .start = start & ~(PAGE - 1), .end = (end + PAGE - 1) & ~(PAGE - 1) });
+	return vec_push(&map->pieces, { .start = start & ~(PAGE - 1),
+					.end = (end + PAGE - 1) & ~(PAGE - 1),
+					.is_loose = is_loose });
+}
+
+/* Code in no module, which may be long. */
+static int add_loose(struct kernelmap *map, uint64_t address)
+{
+	if (map->pieces.n < LOOSE_MAX)
+		return add_piece(map, address, address + LOOSE_SIZE, true);
+	map->n_left_out++;
+	return 0;
 }
 
 /* Return: 1 if it is a function's line; 0 if it is none; or -ENOMEM. */
@@ -80,20 +72,20 @@ static int read_symbol(struct kernelmap *map, struct counts *counts, const char 
 		map->etext = address;
 	else if (module[0] &&
 		 (strcmp(module, "bpf") == 0 || strncmp(module, "__builtin__", 11) == 0))
-		r = add_piece(map, address, address + LOOSE_SIZE);
+		r = add_loose(map, address);
 	return r < 0 ? r : 1;
 }
 
 /* Read all names; write those of functions to @to, which may be NULL. */
 static int read_kallsyms(int proc_fd, struct kernelmap *map, FILE *to, const char **reterr_why)
 {
-	_cleanup_(filep) FILE *from = NULL;
+	_cleanup_(textfile_closep) FILE *from = NULL;
 	_cleanup_(freep) char *line = NULL;
 	struct counts counts = {};
 	size_t size = 0;
 	int r;
 
-	r = open_text(proc_fd, "kallsyms", &from);
+	r = textfile_open(proc_fd, "kallsyms", &from);
 	while (r >= 0 && getline(&line, &size, from) > 0) {
 		r = read_symbol(map, &counts, line);
 		if (r > 0 && to)
@@ -109,7 +101,7 @@ static int read_kallsyms(int proc_fd, struct kernelmap *map, FILE *to, const cha
 		*reterr_why = WHY_ODD;
 		return -ENODATA;
 	}
-	return add_piece(map, map->text, map->etext);
+	return add_piece(map, map->text, map->etext, false);
 }
 
 static int compare_modules(const void *a, const void *b)
@@ -132,32 +124,35 @@ static int add_modules(struct kernelmap *map)
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (i + 1 < n && m[i].size > m[i + 1].start - m[i].start)
 			m[i].size = m[i + 1].start - m[i].start;
-		r = add_piece(map, m[i].start, m[i].start + m[i].size);
+		r = add_piece(map, m[i].start, m[i].start + m[i].size, false);
 	}
 	return r;
 }
 
 static int read_modules(int proc_fd, struct kernelmap *map, FILE *to)
 {
-	_cleanup_(filep) FILE *from = NULL;
+	_cleanup_(textfile_closep) FILE *from = NULL;
 	_cleanup_(freep) char *line = NULL;
 	size_t size = 0;
 	int r;
 
-	r = open_text(proc_fd, "modules", &from);
+	r = textfile_open(proc_fd, "modules", &from);
 	if (r == -ENOENT)
 		return 0; /* a kernel without */
-	while (r == 0 && getline(&line, &size, from) > 0 && map->modules.n < MODULES_MAX) {
+	while (r == 0 && getline(&line, &size, from) > 0) {
 		struct kernelmap_module m = { .name = "[" };
 
 		if (to)
 			(void)fputs(line, to);
 		if (sscanf(line, "%60s %" SCNu64 " %*s %*s %*s %" SCNx64, m.name + 1, &m.size,
-			   &m.start) == 3 &&
-		    m.start != 0 && m.size > 0 && m.size <= KERNELMAP_CODE_MAX) {
-			strcat(m.name, "]");
+			   &m.start) != 3 ||
+		    m.start == 0 || m.size == 0 || m.size > KERNELMAP_CODE_MAX)
+			continue;
+		strcat(m.name, "]");
+		if (map->modules.n < MODULES_MAX)
 			r = vec_push(&map->modules, m);
-		}
+		else
+			map->n_left_out++;
 	}
 	return r < 0 ? r : add_modules(map);
 }
@@ -181,9 +176,25 @@ static void settle_pieces(struct kernelmap *map)
 		if (n > 0 && p[i].start <= p[n - 1].end + NEAR) {
 			if (p[i].end > p[n - 1].end)
 				p[n - 1].end = p[i].end;
+			p[n - 1].is_loose = p[n - 1].is_loose && p[i].is_loose;
 		} else {
 			p[n++] = p[i];
 		}
+	map->pieces.n = n;
+}
+
+/* The kernel and its modules come first: of those there are no more than have room. */
+static void leave_out_loose(struct kernelmap *map)
+{
+	struct kernelmap_piece *p = map->pieces.items;
+	size_t excess = map->pieces.n > PIECES_MAX ? map->pieces.n - PIECES_MAX : 0, n = 0;
+
+	map->n_left_out += excess;
+	for (size_t i = 0; i < map->pieces.n; i++)
+		if (excess > 0 && p[i].is_loose)
+			excess--;
+		else
+			p[n++] = p[i];
 	map->pieces.n = n;
 }
 
@@ -202,5 +213,6 @@ int kernelmap_init(struct kernelmap *map, int proc_fd, FILE *names, FILE *module
 		return r;
 	}
 	settle_pieces(map);
+	leave_out_loose(map);
 	return 0;
 }

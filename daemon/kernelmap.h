@@ -8,6 +8,7 @@
  * and /proc/modules tell.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 
 struct kernelmap_piece {
 	uint64_t start, end; /* whole pages */
+	bool is_loose;       /* nothing in it is the kernel's own or a module's */
 };
 
 struct kernelmap_module {
@@ -32,6 +34,7 @@ struct kernelmap {
 	uint64_t text, etext;                 /* of the kernel itself */
 	VEC(struct kernelmap_piece) pieces;   /* all code: in order, none overlaps another */
 	VEC(struct kernelmap_module) modules; /* in order */
+	size_t n_left_out; /* modules, or pieces of other code, for which there was no room */
 };
 
 /*

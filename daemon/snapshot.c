@@ -188,7 +188,7 @@ static int add_kernel(struct writer *w)
 {
 	_cleanup_(fd_closep) int dir_fd = -1, proc_fd = -1;
 	const char *why = NULL;
-	uint64_t bytes;
+	struct kernelcode code;
 	int r;
 
 	if (!w->request->source->facts.kernel)
@@ -200,7 +200,7 @@ static int add_kernel(struct writer *w)
 	proc_fd = dirs_open(AT_FDCWD, "/proc");
 	if (dir_fd < 0 || proc_fd < 0)
 		return dir_fd < 0 ? dir_fd : proc_fd;
-	r = kernelcode_write(proc_fd, dir_fd, put_record, w, &bytes, &why);
+	r = kernelcode_write(proc_fd, dir_fd, put_record, w, &code, &why);
 	if (why) {
 		fprintf(w->notes_stream, "kernel_code=refused: %s\n", why);
 		return dirs_remove(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR);
@@ -209,8 +209,10 @@ static int add_kernel(struct writer *w)
 		r = sum_kernel(w);
 	if (r < 0)
 		return r;
-	fprintf(w->notes_stream, "kernel_code=%" PRIu64 "\n", bytes);
-	w->result.bytes += bytes;
+	fprintf(w->notes_stream, "kernel_code=%" PRIu64 "\n", code.bytes);
+	if (code.n_left_out > 0)
+		fprintf(w->notes_stream, "kernel_code_left_out=%zu\n", code.n_left_out);
+	w->result.bytes += code.bytes;
 	return 0;
 }
 

@@ -9,11 +9,12 @@
 #include <sys/mman.h>
 
 #include "daemon/mapsline.h"
+#include "daemon/textfile.h"
 
 static uint64_t size_at(uint64_t start)
 {
+	_cleanup_(textfile_closep) FILE *f = fopen("/proc/self/maps", "re");
 	_cleanup_(freep) char *line = NULL;
-	FILE *f = fopen("/proc/self/maps", "re");
 	uint64_t size = 0;
 	size_t n = 0;
 
@@ -24,8 +25,6 @@ static uint64_t size_at(uint64_t start)
 		if (mapsline_parse(line, &l) == 0 && l.start == start)
 			size = l.end - l.start;
 	}
-	if (f)
-		(void)fclose(f);
 	return size;
 }
 

@@ -13,6 +13,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -177,6 +178,60 @@ static void pieces(void **state)
 	kernelmap_deinit(&map);
 }
 
+/* However much else there is, the kernel and its modules have room. */
+static void no_room(void **state)
+{
+	static const struct {
+		size_t n_loose, n_modules;
+		uint64_t step; /* from one to the next */
+		size_t n_pieces, n_left_out;
+	} rows[] = {
+		{ 5000, 2, 40 * PAGE, 4096, 5000 - 4093 },
+		{ 200000, 2, PAGE, 3, 200001 - (1 << 17) },
+		{ 10, 5000, 40 * PAGE, 4096, 5000 - 4095 + 10 },
+	};
+	struct fixture *f = *state;
+	struct kernelcode code;
+	struct kernelmap map;
+	const char *why;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(freep) char *names = NULL, *list = NULL;
+		size_t names_size, list_size;
+		FILE *to = open_memstream(&names, &names_size);
+
+		print_message("  row %zu\n", i);
+		for (size_t k = 0; k < rows[i].n_loose; k++)
+			fprintf(to, "%" PRIx64 " t bpf_prog_%zu\t[bpf]\n", BPF + k * rows[i].step,
+				k);
+		fputs(kallsyms, to);
+		(void)fclose(to);
+		tempdir_put(f->dir, "proc/kallsyms", names, names_size);
+		to = open_memstream(&list, &list_size);
+		for (size_t k = 0; k < rows[i].n_modules; k++)
+			fprintf(to, "m%zu 4096 0 - Live 0x%" PRIx64 "\n", k,
+				MODULE - (k + 1) * rows[i].step);
+		(void)fclose(to);
+		tempdir_put(f->dir, "proc/modules", list, list_size);
+
+		assert_int_equal(kernelmap_init(&map, f->proc_fd, NULL, NULL, &why), 0);
+		assert_int_equal(map.pieces.n, rows[i].n_pieces);
+		assert_int_equal(map.n_left_out, rows[i].n_left_out);
+		for (size_t k = 0; k <= map.modules.n; k++) {
+			const uint64_t at = k < map.modules.n ? map.modules.items[k].start : KERNEL;
+			size_t p = 0;
+
+			while (p < map.pieces.n && map.pieces.items[p].end <= at)
+				p++;
+			assert_true(p < map.pieces.n && map.pieces.items[p].start <= at);
+		}
+		kernelmap_deinit(&map);
+	}
+	assert_int_equal(kernelcode_check(f->proc_fd, &why), 0);
+	f->refuse = -ENOSPC; /* there are too many to remember */
+	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why), -ENOSPC);
+}
+
 /* All that the decoder finds is what was in memory. */
 static void check_written(const struct fixture *f, bool is_real)
 {
@@ -230,13 +285,14 @@ static void what_is_written(void **state)
 	struct fixture *f = *state;
 	char text[1024] = "";
 	const char *why;
-	uint64_t bytes;
+	struct kernelcode code;
 	FILE *file;
 
 	assert_int_equal(kernelcode_check(f->proc_fd, &why), 0);
-	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &bytes, &why), 0);
+	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why), 0);
 	assert_null(why);
-	assert_true(bytes > 0);
+	assert_true(code.bytes > 0);
+	assert_int_equal(code.n_left_out, 0);
 	assert_int_equal(f->told.n, 3);
 	assert_string_equal(f->told.items[0].name, "[kernel.kallsyms]_text");
 	assert_int_equal(f->told.items[0].addr, KERNEL);
@@ -283,7 +339,7 @@ static void what_is_missing(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct fixture *f;
-		uint64_t bytes = 7;
+		struct kernelcode code = { .bytes = 7 };
 		const char *why;
 		char name[32];
 
@@ -300,23 +356,38 @@ static void what_is_missing(void **state)
 		assert_int_equal(why != NULL, rows[i].why != NULL);
 		if (why)
 			assert_non_null(strstr(why, rows[i].why));
-		assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &bytes, &why),
+		assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why),
 				 rows[i].error);
 		assert_int_equal(why != NULL, rows[i].why != NULL);
-		assert_int_equal(bytes, 7);
+		assert_int_equal(code.bytes, 7);
 		assert_int_equal(f->told.n, 0);
 	}
+}
+
+/* What is no want of rights is not called one. */
+static void another_error(void **state)
+{
+	struct fixture *f = *state;
+	struct kernelcode code;
+	const char *why = NULL;
+
+	remove_file(f, "proc/kcore");
+	assert_int_equal(symlinkat("kcore", f->proc_fd, "kcore"), 0);
+	assert_int_equal(kernelcode_check(f->proc_fd, &why), -ELOOP);
+	assert_null(why);
+	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why), -ELOOP);
+	assert_null(why);
 }
 
 static void a_kernel_without_modules(void **state)
 {
 	struct fixture *f = *state;
+	struct kernelcode code;
 	const char *why;
-	uint64_t bytes;
 
 	remove_file(f, "proc/modules");
 	f->refuse = -ENOSPC;
-	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &bytes, &why), -ENOSPC);
+	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why), -ENOSPC);
 	assert_null(why);
 	assert_int_equal(f->told.n, 1);
 }
@@ -325,8 +396,8 @@ static void this_kernel(void **state)
 {
 	struct fixture *f = *state;
 	const int proc_fd = dirs_open(AT_FDCWD, "/proc");
+	struct kernelcode code;
 	const char *why;
-	uint64_t bytes;
 	int r;
 
 	r = kernelcode_check(proc_fd, &why);
@@ -335,8 +406,8 @@ static void this_kernel(void **state)
 		(void)close(proc_fd);
 		skip();
 	}
-	assert_int_equal(kernelcode_write(proc_fd, f->out_fd, put, f, &bytes, &why), 0);
-	print_message("  %lu bytes\n", (unsigned long)bytes);
+	assert_int_equal(kernelcode_write(proc_fd, f->out_fd, put, f, &code, &why), 0);
+	print_message("  %lu bytes\n", (unsigned long)code.bytes);
 	check_written(f, true);
 	(void)close(proc_fd);
 }
@@ -345,8 +416,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(pieces, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_error, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_kernel_without_modules, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(this_kernel, set_up, tear_down),
 	};
