@@ -55,7 +55,7 @@ struct ptd_decoder {
 	size_t next_record; /* to be shown as an event */
 	struct ptd_event event;
 
-	char *complaint; /* of the trace's */
+	char *trace_complaints[_TRACE_COMPLAINTS]; /* with its name */
 	const char **complaints;
 
 	struct ptd_cpu_stats *cpu_stats;
@@ -116,23 +116,26 @@ static const char *input_dir(const struct ptd_options *o)
 	return o->input && stat(o->input, &st) == 0 && S_ISDIR(st.st_mode) ? o->input : NULL;
 }
 
-/* The trace's complaint, and the timeline's. */
+/* The trace's complaints, and the timeline's. */
 static int collect_complaints(struct ptd_decoder *d, const char *name)
 {
 	const char *const *others;
 	size_t n, n_others;
 
 	others = timeline_complaints(d->timeline, &n_others);
-	d->complaints = calloc(n_others + 1, sizeof(*d->complaints));
+	d->complaints = calloc(n_others + _TRACE_COMPLAINTS, sizeof(*d->complaints));
 	if (!d->complaints)
 		return -ENOMEM;
 	n = 0;
-	if (d->trace->complaint) {
-		if (asprintf(&d->complaint, "%s: %s", name, d->trace->complaint) < 0) {
-			d->complaint = NULL;
+	for (size_t i = 0; i < _TRACE_COMPLAINTS; i++) {
+		if (!d->trace->complaints[i])
+			continue;
+		if (asprintf(&d->trace_complaints[i], "%s: %s", name, d->trace->complaints[i]) <
+		    0) {
+			d->trace_complaints[i] = NULL;
 			return -ENOMEM;
 		}
-		d->complaints[n++] = d->complaint;
+		d->complaints[n++] = d->trace_complaints[i];
 	}
 	for (size_t i = 0; i < n_others; i++)
 		d->complaints[n++] = others[i];
@@ -331,7 +334,8 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	for (size_t i = 0; i < decoder->n_lanes; i++)
 		lane_deinit(&decoder->lanes[i]);
 	free(decoder->lanes);
-	free(decoder->complaint);
+	for (size_t i = 0; i < _TRACE_COMPLAINTS; i++)
+		free(decoder->trace_complaints[i]);
 	free(decoder->complaints);
 	free(decoder->cpu_stats);
 	ipt_code_free(decoder->code);

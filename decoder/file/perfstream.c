@@ -144,8 +144,9 @@ static int read_programs(struct perfstream *s, struct cursor body)
 			r = vec_push(&s->trace->programs, program);
 	}
 	if (r == -EBADMSG)
-		s->trace->complaint = "its section of BPF programs is damaged: of those behind "
-				      "that the code is not known";
+		s->trace->complaints[TRACE_COMPLAINT_PROGRAMS] =
+		    "its section of BPF programs is damaged: of those behind that the code is not "
+		    "known";
 	return r == -ENOMEM ? complain_memory(s) : 0;
 }
 

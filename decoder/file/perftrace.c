@@ -144,12 +144,13 @@ static int finish_records(struct perfstream *s)
 		n_kept = read_records(s, s->records.items, &is_foreign);
 	if (is_foreign) {
 		n_kept = drop_switches(trace, s->records.items, n_kept);
-		trace->complaint =
+		trace->complaints[TRACE_COMPLAINT_SWITCHES] =
 		    "its samples of sched_switch are not used: they have the threads' "
 		    "numbers in another pid namespace than the recorder's";
 	} else if (s->has_tracepoints && !s->has_switches && !s->sched_switch.is_known) {
-		trace->complaint = "its samples of tracepoints are not used: it does not say what "
-				   "sched_switch, which tells who runs, looks like";
+		trace->complaints[TRACE_COMPLAINT_SWITCHES] =
+		    "its samples of tracepoints are not used: it does not say what sched_switch, "
+		    "which tells who runs, looks like";
 	}
 	if (r == 0)
 		r = recsort(&s->records, n_kept, &trace->record_table);

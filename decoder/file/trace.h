@@ -99,6 +99,13 @@ struct trace_facts {
 	int64_t monotonic_offset_ns; /* the recorder's clock minus CLOCK_MONOTONIC */
 };
 
+/* What of a file may not be of use. */
+enum trace_complaint {
+	TRACE_COMPLAINT_PROGRAMS, /* code of BPF programs */
+	TRACE_COMPLAINT_SWITCHES, /* samples of tracepoints */
+	_TRACE_COMPLAINTS,
+};
+
 struct trace {
 	struct trace_facts facts;
 	struct trace_queue *queues; /* by cpu, then tid */
@@ -110,7 +117,9 @@ struct trace {
 	size_t n_unknown;             /* records of a type that is not known */
 	size_t n_switch_samples;      /* of the records */
 	VEC(struct bpfprog) programs; /* whose functions' code the recorder kept */
-	const char *complaint; /* for the user: what of the file is not used, and why; or NULL */
+
+	/* For the user: what of the file is not used, and why; NULL where all is. */
+	const char *complaints[_TRACE_COMPLAINTS];
 
 	/* 0: the file is whole. Else where it ends: its size, or the record that it ends in. */
 	uint64_t truncated_at;

@@ -342,6 +342,17 @@ static void record_shorter_than_its_trailer(void **state)
 	assert_int_equal(trace->n_skipped, 1);
 }
 
+/* @part: of what is said of it; NULL: nothing is */
+static void check_complaint(const struct trace *trace, enum trace_complaint which, const char *part)
+{
+	const char *complaint = trace->complaints[which];
+
+	if (part)
+		assert_true(complaint && strstr(complaint, part));
+	else
+		assert_null(complaint);
+}
+
 /* Samples of sched_switch: what becomes of them, and what the user is told. */
 static void switch_samples(void **state)
 {
@@ -400,10 +411,7 @@ static void switch_samples(void **state)
 		assert_int_equal(n, rows[i].n_samples);
 		assert_int_equal(trace->n_switch_samples, rows[i].n_samples);
 		assert_int_equal(trace->n_skipped, rows[i].n_skipped);
-		if (!rows[i].complaint)
-			assert_null(trace->complaint);
-		else
-			assert_non_null(strstr(trace->complaint, rows[i].complaint));
+		check_complaint(trace, TRACE_COMPLAINT_SWITCHES, rows[i].complaint);
 	}
 }
 
@@ -807,17 +815,20 @@ static void programs(void **state)
 {
 	static struct perfbpf section;
 	static const struct {
-		bool pipe;
-		uint32_t n; /* as stated */
+		bool pipe, has_samples; /* of tracepoints, of which nothing is known */
+		uint32_t n;             /* as stated */
 		size_t n_programs;
 		const char *complaint; /* part of it */
 	} rows[] = {
-		{ false, 3, 2, NULL },
-		{ true, 3, 2, NULL },
-		{ false, 4, 2, "BPF programs is damaged" },
-		{ true, 4, 2, "BPF programs is damaged" },
-		{ false, 1, 1, NULL },
-		{ false, UINT32_MAX, 2, "BPF programs is damaged" },
+		{ false, false, 3, 2, NULL },
+		{ true, false, 3, 2, NULL },
+		{ false, false, 4, 2, "BPF programs is damaged" },
+		{ true, false, 4, 2, "BPF programs is damaged" },
+		{ false, false, 1, 1, NULL },
+		{ false, false, UINT32_MAX, 2, "BPF programs is damaged" },
+		{ false, true, 4, 2, "BPF programs is damaged" },
+		{ true, true, 4, 2, "BPF programs is damaged" },
+		{ false, true, 3, 2, NULL },
 	};
 
 	(void)state;
@@ -832,6 +843,10 @@ static void programs(void **state)
 		(void)perfbpf_add(&section, 7, 3, &function, 1);
 		memcpy(section.bytes, &rows[i].n, sizeof(rows[i].n));
 		perfbuild_begin(&b, rows[i].pipe);
+		if (rows[i].has_samples) {
+			perfsched_begin(&b, NULL, 0);
+			perfsched_sample(&b, 11, 12);
+		}
 		perfbpf_end(&b, &section);
 		perfbuild_auxtrace(&b, 0, 0, -1, 0, "abcdefgh", 8);
 		perfbuild_end(&b);
@@ -840,10 +855,9 @@ static void programs(void **state)
 		assert_int_equal(trace->programs.items[0].id, 5);
 		if (rows[i].n_programs > 1)
 			assert_int_equal(trace->programs.items[1].id, 7);
-		if (rows[i].complaint)
-			assert_non_null(strstr(trace->complaint, rows[i].complaint));
-		else
-			assert_null(trace->complaint);
+		check_complaint(trace, TRACE_COMPLAINT_PROGRAMS, rows[i].complaint);
+		check_complaint(trace, TRACE_COMPLAINT_SWITCHES,
+				rows[i].has_samples ? "what sched_switch" : NULL);
 		trace_free(trace);
 		free(bytes);
 	}
