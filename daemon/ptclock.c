@@ -7,8 +7,9 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 #include <x86intrin.h>
+
+#include "base/clock.h"
 
 #define TRIES       4u
 #define SAMPLES_MAX 2048u
@@ -56,14 +57,6 @@ uint64_t ptclock_tsc(const struct ptclock_conversion *conversion, uint64_t ns)
 	return (uint64_t)(((unsigned __int128)t << conversion->shift) / conversion->mult);
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	(void)clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 struct ptclock_sample ptclock_sample(void)
 {
 	uint64_t shortest = UINT64_MAX;
@@ -104,6 +97,22 @@ struct ptclock_log *ptclock_log_free(struct ptclock_log *log)
 	(void)pthread_mutex_destroy(&log->lock);
 	free(log);
 	return NULL;
+}
+
+int ptclock_log_copy(struct ptclock_log *log, struct ptclock_log **ret_copy)
+{
+	struct ptclock_log *copy;
+	int r;
+
+	r = ptclock_log_new(&copy);
+	if (r < 0)
+		return r;
+	(void)pthread_mutex_lock(&log->lock);
+	memcpy(copy->samples, log->samples, log->n * sizeof(*log->samples));
+	copy->n = log->n;
+	(void)pthread_mutex_unlock(&log->lock);
+	*ret_copy = copy;
+	return 0;
 }
 
 /* Drop every other one of the older half. */

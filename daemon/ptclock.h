@@ -52,6 +52,9 @@ struct ptclock_log *ptclock_log_free(struct ptclock_log *log);
 
 DEFINE_CLEANUP(struct ptclock_log *, ptclock_log_free);
 
+/* Return: 0 and another log with the same samples; -ENOMEM. */
+_must_check_ int ptclock_log_copy(struct ptclock_log *log, struct ptclock_log **ret_copy);
+
 void ptclock_log_add(struct ptclock_log *log, const struct ptclock_sample *sample);
 
 /* Forget all. */

@@ -17,11 +17,9 @@ int snapdata_init(struct snapdata *data, const struct snapshot_request *request,
 {
 	struct source *source = request->source;
 
-	*data = (struct snapdata){ .request = request };
+	*data = (struct snapdata){ .request = request, .dir_fd = dir_fd };
 	data->cpus = calloc(source->n_cpus, sizeof(*data->cpus));
-	if (!data->cpus)
-		return -ENOMEM;
-	return perffile_new(dir_fd, PTD_SNAPSHOT_DATA, &source->facts, &data->file);
+	return data->cpus ? 0 : -ENOMEM;
 }
 
 void snapdata_deinit(struct snapdata *data)
@@ -30,6 +28,7 @@ void snapdata_deinit(struct snapdata *data)
 		cpucopy_deinit(&data->cpus[i]);
 	free(data->cpus);
 	(void)perffile_free(data->file);
+	(void)ptclock_log_free(data->clock);
 	map_deinit(&data->pids);
 	map_deinit(&data->only);
 	*data = (struct snapdata){};
@@ -107,8 +106,8 @@ static int write_pt(struct snapdata *d, uint32_t i)
 		d->bytes_pt += cpu->pt_bytes;
 		d->n_cpus++;
 		r = perffile_write_aux(d->file, i, cpu->pt_head - cpu->pt_bytes,
-				       tsc_at(&d->request->source->facts, d->frozen.ns),
-				       cpu->pt + cpu->pt_start, cpu->pt_bytes);
+				       tsc_at(&d->facts, d->frozen.ns), cpu->pt + cpu->pt_start,
+				       cpu->pt_bytes);
 	}
 	cpucopy_forget_pt(cpu);
 	return r;
@@ -119,6 +118,15 @@ static void thaw(struct source *source, bool *frozen)
 	if (*frozen && source->ops->thaw)
 		source->ops->thaw(source);
 	*frozen = false;
+}
+
+/* What goes with the rings: if the machine is suspended behind the thaw, it changes. */
+static int copy_facts(struct snapdata *d)
+{
+	struct source *source = d->request->source;
+
+	d->facts = source->facts;
+	return source->ops->copy_clock ? source->ops->copy_clock(source, &d->clock) : 0;
 }
 
 /* Frozen, copied, and written only then: the rings' writers go on. */
@@ -141,8 +149,12 @@ static int write_rings(struct snapdata *d)
 		return r;
 	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
 		r = ringcopy_some(&rings, first, &end);
+		if (r == 0 && first == 0)
+			r = copy_facts(d);
 		if (end == source->n_cpus)
 			thaw(source, &frozen);
+		if (r == 0 && first == 0)
+			r = perffile_new(d->dir_fd, PTD_SNAPSHOT_DATA, &d->facts, &d->file);
 		for (uint32_t i = first; r == 0 && i < end; i++) {
 			if (is_in_scope(d, i))
 				r = note_switches(d, &d->cpus[i]);
@@ -277,6 +289,13 @@ int snapdata_write_records(struct snapdata *data)
 	return 0;
 }
 
+void snapdata_print_clock(const struct snapdata *data, FILE *f)
+{
+	if (data->clock)
+		ptclock_log_print(data->clock,
+				  data->time_first ? tsc_at(&data->facts, data->time_first) : 0, f);
+}
+
 int snapdata_finish(struct snapdata *data, const struct perffile_object *objects, size_t n_objects)
 {
 	const struct source *source = data->request->source;
@@ -290,7 +309,7 @@ int snapdata_finish(struct snapdata *data, const struct perffile_object *objects
 		.release = host.release,
 		.machine = host.machine,
 		.version = PTD_VERSION,
-		.cpuid = source->facts.cpuid,
+		.cpuid = data->facts.cpuid,
 		.n_cpus = source->n_cpus,
 		.time_first = data->time_first,
 		.time_last = data->time_last,

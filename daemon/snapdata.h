@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/base.h"
 #include "daemon/cpucopy.h"
@@ -23,11 +24,14 @@ struct perffile_object;
 
 struct snapdata {
 	const struct snapshot_request *request; /* borrowed */
-	struct perffile *file;
-	struct map only; /* whose PT is asked for, if not everybody's */
+	int dir_fd;                             /* borrowed */
+	struct map only;                        /* whose PT is asked for, if not everybody's */
 
-	/* Once the rings are written. */
+	/* Once the rings are written. Facts and clock are as they were then. */
 	struct source_moment frozen;
+	struct source_facts facts;
+	struct ptclock_log *clock; /* NULL: all clocks are the records' */
+	struct perffile *file;
 	struct cpucopy *cpus; /* request->source->n_cpus of them */
 	struct map pids; /* who ran, of those asked for; and their parents, from the records on */
 	uint64_t bytes_pt;
@@ -38,14 +42,14 @@ struct snapdata {
 	uint64_t time_first, time_last; /* of all records; 0: there is none */
 };
 
-/* Make the file in @dir_fd. @request is borrowed until snapdata_deinit(), which is called in any case.
- * Return: 0, or negative errno. */
+/* The file will be in @dir_fd, which like @request is borrowed until snapdata_deinit(); that is called
+ * in any case. Return: 0 or -ENOMEM. */
 _must_check_ int snapdata_init(struct snapdata *data, const struct snapshot_request *request,
 			       int dir_fd);
 void snapdata_deinit(struct snapdata *data);
 
 /*
- * Freeze the source, copy its rings, let it go on, and write their PT.
+ * Freeze the source, copy its rings, let it go on, make the file, and write their PT.
  *
  * Return: 0; -ESRCH if the process of the scope did not run; -ECANCELED; or negative errno.
  */
@@ -54,6 +58,9 @@ _must_check_ int snapdata_write_rings(struct snapdata *data);
 /* Gather what is known by now, and write the records of those who ran, of their parents, and of who
  * ran when. Return: 0, or negative errno. */
 _must_check_ int snapdata_write_records(struct snapdata *data);
+
+/* Print "tsc monotonic_ns realtime_ns" of moments that cover what was written, if there is a clock. */
+void snapdata_print_clock(const struct snapdata *data, FILE *f);
 
 /* Nothing more is written. @objects: those of the snapshot that have a build-id. Return: 0, or negative
  * errno. */

@@ -112,16 +112,15 @@ static void put_objects_map(FILE *f, void *userdata)
 static void put_clock(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
-	struct source *source = w->request->source;
 
-	source->ops->print_clock(source, w->data.time_first, f);
+	snapdata_print_clock(&w->data, f);
 }
 
 static void put_manifest(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
 	const struct snapshot_request *q = w->request;
-	const struct source_facts *facts = &q->source->facts;
+	const struct source_facts *facts = &w->data.facts;
 	const time_t seconds = (time_t)(w->data.frozen.realtime_ns / 1000000000);
 	struct utsname host = {};
 	struct tm tm;
@@ -286,7 +285,7 @@ static int write_all(struct writer *w)
 	r = bundle_add_file(w->bundle, w->step, put_objects_map, w);
 	if (r < 0)
 		return r;
-	if (w->request->source->ops->print_clock) {
+	if (w->data.clock) {
 		w->step = PTD_SNAPSHOT_CLOCK;
 		r = bundle_add_file(w->bundle, w->step, put_clock, w);
 		if (r < 0)

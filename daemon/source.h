@@ -8,23 +8,26 @@
  * by their writer, and there is one stream of task records (COMM, MMAP2, FORK, EXIT, LOST, …) that
  * the daemon drains. Nothing above this header knows which source runs.
  *
- * All records are perf records as the kernel writes them, with the trailer of SOURCE_SAMPLE_TYPE.
+ * All records are perf records as the kernel writes them, with the trailer of PERFABI_SAMPLE_TYPE.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/base.h"
 #include "daemon/taskrecord.h"
 
 struct config;
+struct ptclock_log;
 struct source;
 
-/* Identity and timing of the CPUs, as the snapshot must state them. */
+/*
+ * Identity and timing of the CPUs, as the snapshot must state them. The conversion of time is another
+ * one when the machine was suspended, but never between freeze() and thaw().
+ */
 struct source_facts {
-	const char *name;     /* "emu", "pt", "replay": for status and the manifest */
+	const char *name;     /* "emu", "pt": for status and the manifest */
 	uint32_t pmu_type;    /* perf_event_attr.type of intel_pt */
 	uint64_t attr_config; /* perf_event_attr.config: what the packets contain */
 	uint64_t mask_tsc;    /* the PMU's format/ bits as config masks; 0 if it has none */
@@ -121,12 +124,14 @@ struct source_ops {
 	 * not at all. */
 	uint64_t (*gap)(struct source *source, uint32_t cpu);
 
-	/* Print samples of the clocks that cover what is newer than @since (on the records' clock): a line
-	 * "tsc monotonic_ns realtime_ns" each. NULL: all clocks are the records'. */
-	void (*print_clock)(struct source *source, uint64_t since, FILE *f);
+	/* The samples of the clocks, as far back as they go: the caller frees them. Between freeze()
+	 * and thaw(): behind that they may be forgotten. NULL: all clocks are the records'. Return: 0
+	 * or -ENOMEM. */
+	int (*copy_clock)(struct source *source, struct ptclock_log **ret_clock);
 
 	/* Take what was written to the task ring since the last call. @ret_bytes is whole records,
-	 * the caller frees it. Return: 0, or -ENOMEM: nothing was taken. */
+	 * the caller frees it. Return: 0, or -ENOMEM: then a later call gives what was written, or a
+	 * record that says that some were lost. */
 	int (*drain_tasks)(struct source *source, uint8_t **ret_bytes, size_t *ret_size);
 
 	/* Whether anything may be writing task records: while it is so, they must be drained. */

@@ -239,11 +239,9 @@ static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_byte
 	return 0;
 }
 
-static void print_clock(struct source *source, uint64_t since, FILE *f)
+static int copy_clock(struct source *source, struct ptclock_log **ret_clock)
 {
-	const struct source_pt *p = pt(source);
-
-	ptclock_log_print(p->clock, since ? ptclock_tsc(&p->conversion, since) : 0, f);
+	return ptclock_log_copy(pt(source)->clock, ret_clock);
 }
 
 /* --- task records ---------------------------------------------------------------------------- */
@@ -339,7 +337,7 @@ static const struct source_ops pt_ops = {
 	.settle = settle,
 	.copy_switches = copy_switches,
 	.gap = gap,
-	.print_clock = print_clock,
+	.copy_clock = copy_clock,
 	.drain_tasks = drain_tasks,
 	.tasks = tasks,
 	.active = active,

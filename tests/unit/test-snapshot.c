@@ -23,11 +23,13 @@
 
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
+#include "daemon/ptclock.h"
 #include "daemon/sideband.h"
 #include "daemon/snapshot.h"
 #include "daemon/source.h"
 #include "daemon/spool.h"
 #include "daemon/taskrecord.h"
+#include "decoder/file/trace.h"
 #include "decoder/util/mapfile.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
@@ -48,6 +50,7 @@ struct fake {
 	struct source source;
 	struct ring aux[N_CPUS], switches[N_CPUS];
 	struct source_moment moment;
+	struct ptclock_log *clock;
 	bool frozen;
 };
 
@@ -96,6 +99,33 @@ static const struct source_ops fake_ops = {
 	.view_aux = view_aux,
 	.view_switch = view_switch,
 	.overtaken = overtaken,
+};
+
+static int copy_clock(struct source *source, struct ptclock_log **ret_clock)
+{
+	assert_true(((struct fake *)source)->frozen);
+	for (uint64_t i = 1; i < 4; i++)
+		ptclock_log_add(((struct fake *)source)->clock,
+				&(struct ptclock_sample){ i * 1000, i * 1001, i * 1002 });
+	return ptclock_log_copy(((struct fake *)source)->clock, ret_clock);
+}
+
+/* As if the machine were suspended just then. */
+static void thaw(struct source *source)
+{
+	source->facts.time_mult = 3;
+	source->facts.time_zero = 77;
+	ptclock_log_clear(((struct fake *)source)->clock);
+}
+
+static const struct source_ops suspended_ops = {
+	.name = "fake",
+	.freeze = freeze,
+	.thaw = thaw,
+	.view_aux = view_aux,
+	.view_switch = view_switch,
+	.overtaken = overtaken,
+	.copy_clock = copy_clock,
 };
 
 struct fixture {
@@ -272,6 +302,34 @@ static void nothing_recorded(void **state)
 	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
 	if (has_perf())
 		free(output_of(NULL, "perf script -i %s/snap 2>&1", f->dir));
+}
+
+/* What is said of time goes with the rings, whatever becomes of the machine then. */
+static void suspended_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(trace_freep) struct trace *trace = NULL;
+	_cleanup_(freep) char *text = NULL, *message = NULL;
+	char path[128];
+
+	assert_int_equal(ptclock_log_new(&f->fake.clock), 0);
+	f->fake.source.ops = &suspended_ops;
+	f->fake.source.facts.time_mult = 2;
+	records_add(&f->fake.aux[0].bytes, "12345678", 8);
+	records_switch(&f->fake.switches[0].bytes, 42, false, 5000, 0);
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->fake.source.facts.time_mult, 3);
+
+	/* The first at 5000, which was 2500 of the TSC. */
+	text = output_of(NULL, "cat %s/snap/clock", f->dir);
+	assert_string_equal(text, "2000 2002 2004\n3000 3003 3006\n");
+	(void)snprintf(path, sizeof(path), "%s/snap", f->dir);
+	assert_int_equal(trace_open(path, false, &trace, &message), 0);
+	assert_int_equal(trace->facts.clock.mult, 2);
+	assert_int_equal(trace->facts.clock.zero, 0);
+	assert_int_equal(trace->n_queues, 1);
+	assert_int_equal(trace->queues[0].spans[0].reference, 2500);
+	(void)ptclock_log_free(f->fake.clock);
 }
 
 /* perf shows the records as they were put in. */
@@ -721,6 +779,7 @@ static void failures(void **state)
 	f->request.cancel = &cancel;
 	assert_int_equal(take(f), -ECANCELED);
 	f->request.cancel = NULL;
+	assert_int_equal(take(f), 0);
 	/* The directory is not empty any more. */
 	assert_int_equal(take(f), -EEXIST);
 }
@@ -781,6 +840,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nothing_recorded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(suspended_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(records_are_read_by_perf, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_switch_ring_that_went_around, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pt_bytes, set_up, tear_down),
