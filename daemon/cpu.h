@@ -59,7 +59,7 @@ struct cpu {
 	struct cpu_start start;
 	uint64_t tasks_end; /* of the records that were found last */
 
-	struct auxpos pos; /* at the last freeze, or when it was last settled */
+	struct auxpos pos; /* at the last freeze */
 	struct auxpos_print *print;
 	bool settled;    /* gone is exact */
 	uint64_t gone;   /* oldest bytes of the view that are overwritten */

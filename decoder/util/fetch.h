@@ -20,7 +20,8 @@ enum fetch_kind {
 	FETCH_DEBUG, /* what was stripped off it */
 };
 
-/* One SOCK_SEQPACKET message each. The answer has the file as a descriptor beside it, if there is one. */
+/* One SOCK_SEQPACKET message each, as ptd/decode.h tells others. The answer has the file as a
+ * descriptor beside it, if there is one. */
 struct fetch_question {
 	uint8_t kind;
 	struct buildid id;

@@ -71,8 +71,13 @@ struct ptd_options {
 	const char *symfs;
 
 	/*
-	 * A socket on which files that are not found are asked for by their build-ids (see
-	 * decoder/util/fetch.h); 0: nothing is ever asked for.
+	 * A SOCK_SEQPACKET socket on which files that are not found are asked for by their build-ids;
+	 * 0: nothing is ever asked for. One message each:
+	 *
+	 *	question: 1 byte, 0 for the file itself, 1 for what was stripped off it; the build-id,
+	 *	          20 bytes; 1 byte, how many of these count
+	 *	answer:   int32_t, 0 or negative errno; 4096 bytes, the file's path or why there is
+	 *	          none, ending with a NUL; if there is one, its descriptor (SCM_RIGHTS)
 	 */
 	int fetch;
 };
