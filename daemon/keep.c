@@ -20,7 +20,9 @@ struct keep {
 	struct map by_path; /* hash of path → newest object; the others by ->alike */
 	uint64_t moment;    /* how many records were seen */
 
-	pthread_mutex_t lock; /* over the objects there are: whoever sweeps asks for them */
+	/* Over what objects there are, for whoever sweeps. One thread alone, the daemon's main one,
+	 * makes and forgets them: that one reads them without the lock. */
+	pthread_mutex_t lock;
 	VEC(struct object *) objects;
 };
 

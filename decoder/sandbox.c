@@ -63,6 +63,7 @@ static int restrict_files(const struct sandbox_root *roots, size_t n_roots)
 	struct landlock_ruleset_attr attr = { .handled_access_fs = ACCESS_ALL };
 	_cleanup_(fd_closep) int ruleset = -1;
 	long abi;
+	int r = 0;
 
 	abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	if (abi < 0)
@@ -72,19 +73,15 @@ static int restrict_files(const struct sandbox_root *roots, size_t n_roots)
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (ruleset < 0)
 		return -errno;
-	for (size_t i = 0; i < n_roots; i++) {
-		const int r = add_root(ruleset, &roots[i], attr.handled_access_fs);
-
-		if (r < 0)
-			return r;
-	}
+	for (size_t i = 0; r == 0 && i < n_roots; i++)
+		r = add_root(ruleset, &roots[i], attr.handled_access_fs);
 #ifdef SANITIZED
-	const int r =
-	    add_root(ruleset, &(struct sandbox_root){ .path = "/proc" }, attr.handled_access_fs);
-
+	if (r == 0)
+		r = add_root(ruleset, &(struct sandbox_root){ .path = "/proc" },
+			     attr.handled_access_fs);
+#endif
 	if (r < 0)
 		return r;
-#endif
 	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
 }
 

@@ -118,7 +118,6 @@ void syscall_enter(struct thread *thread, enum syscall_kind kind, const uint64_t
 static void changed(struct thread *thread, uint64_t addr, uint64_t size, uint64_t prot)
 {
 	struct maps *maps = &thread->process->maps;
-
 	const uint32_t rwx = prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
 
 	if (prot & PROT_EXEC)
