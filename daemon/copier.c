@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "daemon/cancel.h"
 #include "daemon/object.h"
 #include "daemon/spool.h"
 #include "daemon/store.h"
@@ -308,7 +309,7 @@ int copier_wait(struct copier *copier, const struct object *object, const atomic
 	bool done;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	while (!(done = object->done) && !(cancel && atomic_load(cancel))) {
+	while (!(done = object->done) && !cancel_asked(cancel)) {
 		(void)clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += CANCEL_POLL_NS;
 		until.tv_sec += until.tv_nsec / 1000000000;

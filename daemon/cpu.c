@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "daemon/record.h"
 #include "daemon/source.h"
 #include "decoder/util/vec.h"
@@ -19,14 +19,6 @@
 #define READ_FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 
 #define PT_DATA_SIZE ((size_t)sysconf(_SC_PAGESIZE)) /* one ITRACE_START */
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* --- opening --------------------------------------------------------------------------------- */
 
@@ -215,14 +207,14 @@ bool cpu_is_alive(struct cpu *cpu)
  */
 static void restart(struct cpu *cpu)
 {
-	const uint64_t before = now_ns();
+	const uint64_t before = clock_ns(CLOCK_MONOTONIC);
 	uint64_t period = 1;
 
 	if (ioctl(cpu->pt.fd, PERF_EVENT_IOC_PERIOD, &period) < 0) {
 		(void)ioctl(cpu->pt.fd, PERF_EVENT_IOC_DISABLE, 0);
 		(void)ioctl(cpu->pt.fd, PERF_EVENT_IOC_ENABLE, 0);
 	}
-	cpu->gap_ns += now_ns() - before;
+	cpu->gap_ns += clock_ns(CLOCK_MONOTONIC) - before;
 }
 
 /* Each stop writes a record that says nothing; the first one before them says who ran. */

@@ -15,6 +15,7 @@
 #include "daemon/scanner.h"
 #include "daemon/sideband.h"
 #include "daemon/source.h"
+#include "decoder/util/mapname.h"
 
 #define DRAIN_US     UINT64_C(50000)
 #define DRAIN_MIN_US UINT64_C(1000)     /* of a source that says when there is something */
@@ -61,7 +62,7 @@ static void keep_mapped(struct intake *intake, const uint8_t *bytes, size_t size
 			continue;
 		jitfiles_add(intake->jitfiles, &mmap);
 		/* It is no code: what a snapshot takes of it is told above. */
-		if (tasks_is_jitdump(mmap.name))
+		if (mapname_is_jitdump(mmap.name))
 			continue;
 		r = keep_add(intake->options.keep, &mmap, &object);
 		if (r < 0)

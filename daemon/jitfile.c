@@ -157,7 +157,7 @@ static void open_dump(struct process *p, const struct record_mmap2 *mmap)
 
 void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
 {
-	const bool is_dump = tasks_is_jitdump(mmap->name);
+	const bool is_dump = mapname_is_jitdump(mmap->name);
 	struct process *p;
 
 	if (!(mmap->prot & PROT_EXEC) || (!is_dump && !mapname_is_memory(mmap->name)))

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon/bundle.h"
+#include "daemon/cancel.h"
 #include "daemon/jitfile.h"
 #include "daemon/memcopy.h"
 #include "daemon/sideband.h"
@@ -23,11 +24,6 @@
 /* Bytes of memory that are looked at for what is not zero: a record may claim any amount, and a
  * program may map it. */
 #define LOOK_MAX (UINT64_C(16) << 30)
-
-static bool cancelled(const struct livecode *l)
-{
-	return l->request->cancel && atomic_load(l->request->cancel);
-}
 
 /* Make the file @name in the folder @folder. */
 static int create_in(struct livecode *l, const char *folder, const char *name, int *ret_fd)
@@ -94,8 +90,9 @@ int livecode_add_files(struct livecode *l)
 
 	for (size_t i = 0; r == 0 && i < l->known->n_jitfiles; i++)
 		if (map_get(l->pids, l->known->jitfiles[i].pid))
-			r = cancelled(l) ? -ECANCELED
-					 : add_jitfile(l, &l->known->jitfiles[i], &left);
+			r = cancel_asked(l->request->cancel)
+				? -ECANCELED
+				: add_jitfile(l, &l->known->jitfiles[i], &left);
 	return r;
 }
 
@@ -214,8 +211,9 @@ static int add_process_memory(struct livecode *l, const struct tasks_range *rang
 		return 0;
 	}
 	for (size_t i = 0; i < n; i++) {
-		const int64_t size =
-		    cancelled(l) ? -ECANCELED : add_range(&memory, &ranges[i], left);
+		const int64_t size = cancel_asked(l->request->cancel)
+					 ? -ECANCELED
+					 : add_range(&memory, &ranges[i], left);
 
 		if (size < 0)
 			return (int)size;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "daemon/cancel.h"
 #include "daemon/cpucopy.h"
 #include "daemon/meminfo.h"
 #include "daemon/scope.h"
@@ -44,7 +45,7 @@ static int copy_pt(const struct ringcopy *rings, uint32_t cpu)
 {
 	uint64_t pt_since, switches_since;
 
-	if (rings->cancel && atomic_load(rings->cancel))
+	if (cancel_asked(rings->cancel))
 		return -ECANCELED;
 	heads_since(rings, cpu, &pt_since, &switches_since);
 	return cpucopy_pt(&rings->cpus[cpu], rings->source, cpu, pt_since);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "daemon/bundle.h"
+#include "daemon/cancel.h"
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
 #include "daemon/kernelcode.h"
@@ -42,11 +43,6 @@ struct writer {
 	size_t notes_size;
 	FILE *notes_stream;
 };
-
-static bool cancelled(const struct writer *w)
-{
-	return w->request->cancel && atomic_load(w->request->cancel);
-}
 
 /* --- files beside it ------------------------------------------------------------------------- */
 
@@ -97,7 +93,8 @@ static int add_objects(struct writer *w)
 		if (object->error < 0)
 			w->result.n_missing++;
 		else
-			r = cancelled(w) ? -ECANCELED : add_object(w, object, by_content);
+			r = cancel_asked(w->request->cancel) ? -ECANCELED
+							     : add_object(w, object, by_content);
 	}
 	return r;
 }

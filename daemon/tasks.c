@@ -384,18 +384,6 @@ static int put_map(struct tasks *t, struct process *p, const struct mapped *new)
 	return 0;
 }
 
-bool tasks_is_jitdump(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
-	size_t n;
-
-	if (strncmp(name, "jit-", 4) != 0)
-		return false;
-	n = strspn(name + 4, "0123456789");
-	return n > 0 && strcmp(name + 4 + n, ".dump") == 0;
-}
-
 static int on_mmap2(struct tasks *t, const struct record *record)
 {
 	_cleanup_(origin_unrefp) struct origin *origin = NULL;
@@ -412,7 +400,7 @@ static int on_mmap2(struct tasks *t, const struct record *record)
 	origin = origin_new(record, &mmap);
 	if (!origin)
 		return -ENOMEM;
-	if (tasks_is_jitdump(mmap.name)) {
+	if (mapname_is_jitdump(mmap.name)) {
 		(void)origin_unref(p->jitdump);
 		p->jitdump = TAKE(origin);
 		return 0;
@@ -449,7 +437,7 @@ int tasks_add(struct tasks *tasks, const struct record *record)
 /* --- what is known, as records ----------------------------------------------------------------- */
 
 static int write_comm(const struct process *p, const struct thread *thread, uint64_t time,
-		      tasks_put_fn put, void *userdata)
+		      taskrecord_put_fn put, void *userdata)
 {
 	struct {
 		struct perf_event_header header;
@@ -472,7 +460,8 @@ static int write_comm(const struct process *p, const struct thread *thread, uint
 
 /* As the record that it came by, but for where it is and whose. */
 static int write_map(const struct process *p, const struct origin *origin,
-		     const struct mapped *mapped, uint64_t time, tasks_put_fn put, void *userdata)
+		     const struct mapped *mapped, uint64_t time, taskrecord_put_fn put,
+		     void *userdata)
 {
 	const uint32_t ids[2] = { p->pid, p->pid };
 	struct perfabi_trailer trailer = {
@@ -498,7 +487,7 @@ static int write_map(const struct process *p, const struct origin *origin,
 	return r;
 }
 
-size_t tasks_write(const struct tasks *tasks, uint64_t time, tasks_put_fn put, void *userdata)
+size_t tasks_write(const struct tasks *tasks, uint64_t time, taskrecord_put_fn put, void *userdata)
 {
 	size_t n_failed = 0;
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/taskrecord.h"
 
 struct record;
 struct tasks;
@@ -31,9 +32,6 @@ typedef bool (*tasks_alive_fn)(uint32_t pid);
 
 /* One that asks the kernel. */
 bool tasks_is_alive(uint32_t pid);
-
-/* Takes one whole record. Return: 0, or negative errno. */
-typedef int (*tasks_put_fn)(void *userdata, const void *bytes, size_t size);
 
 _must_check_ int tasks_new(tasks_alive_fn alive, struct tasks **ret_tasks);
 struct tasks *tasks_free(struct tasks *tasks);
@@ -56,11 +54,8 @@ void tasks_forget_dead(struct tasks *tasks);
  *
  * Return: how many records @put refused, or could not be made.
  */
-size_t tasks_write(const struct tasks *tasks, uint64_t time, tasks_put_fn put, void *userdata);
+size_t tasks_write(const struct tasks *tasks, uint64_t time, taskrecord_put_fn put, void *userdata);
 
 /* All such ranges; the caller frees the array. Return: 0, or -ENOMEM. */
 _must_check_ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges,
 			      size_t *ret_n_ranges);
-
-/* Is @path that of a jitdump: is its last part jit-<digits>.dump? */
-bool tasks_is_jitdump(const char *path);

@@ -10,30 +10,32 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "daemon/mapsline.h"
 #include "daemon/tasks.h"
+#include "daemon/textfile.h"
 #include "decoder/util/execfile.h"
 
 /* Return: 1, 0, or negative errno if that cannot be known: other users' mappings are not ours to
  * read. */
 static int has_pool(const struct writers *w, uint32_t pid)
 {
+	_cleanup_(textfile_closep) FILE *f = NULL;
 	_cleanup_(freep) char *line = NULL;
-	unsigned maj, min;
+	struct mapsline l;
 	size_t size = 0;
 	bool found = false;
 	struct stat st;
 	char path[32];
-	uint64_t ino;
-	FILE *f;
 
 	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
 	f = fstat(w->pool_fd, &st) == 0 ? fopen(path, "re") : NULL;
 	if (!f)
 		return -errno;
-	while (!found && getline(&line, &size, f) > 0)
-		found = sscanf(line, "%*x-%*x %*s %*x %x:%x %" SCNu64, &maj, &min, &ino) == 3 &&
-			ino == st.st_ino && makedev(maj, min) == st.st_dev;
-	(void)fclose(f);
+	while (!found && getline(&line, &size, f) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		found = mapsline_parse(line, &l) == 0 && l.ino == st.st_ino &&
+			makedev(l.maj, l.min) == st.st_dev;
+	}
 	return found;
 }
 

@@ -62,18 +62,6 @@ void jits_deinit(struct jits *jits)
 	vec_deinit(&jits->complaints);
 }
 
-bool jits_is_dump(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
-	size_t n_digits;
-
-	if (strncmp(name, "jit-", 4) != 0)
-		return false;
-	n_digits = strspn(name + 4, "0123456789");
-	return n_digits > 0 && strcmp(name + 4 + n_digits, ".dump") == 0;
-}
-
 /* When event @i happened, on the records' clock. */
 static uint64_t time_of(const struct jits *jits, const struct jit *jit, size_t i)
 {

@@ -42,9 +42,6 @@ void jits_init(struct jits *jits, const struct trace_facts *facts, const struct 
 	       struct objects *objects);
 void jits_deinit(struct jits *jits);
 
-/* Return: whether a file that was mapped as @path is a jitdump: JITs map theirs to say so. */
-bool jits_is_dump(const char *path);
-
 /*
  * Process @pid mapped the dump @path into @space, at @time. It is taken from the snapshot if there
  * is one, else from the path. One that cannot be used is left out.

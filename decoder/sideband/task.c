@@ -414,7 +414,7 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 			  record->time, &thread);
 	if (r != 0)
 		return r;
-	if (jits_is_dump(map.path))
+	if (mapname_is_jitdump(map.path))
 		return jits_begin(&tasks->jits, space_of(tasks, map.pid), map.pid, map.path,
 				  record->time);
 

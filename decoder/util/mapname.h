@@ -8,6 +8,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -34,6 +35,19 @@ static inline bool mapname_is_file(const char *name)
 static inline bool mapname_is_vdso(const char *name)
 {
 	return strcmp(name, "[vdso]") == 0;
+}
+
+/* Return: whether it is a jitdump, .../jit-<digits>.dump: JITs map theirs to say where it is. */
+static inline bool mapname_is_jitdump(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	const char *last = slash ? slash + 1 : name;
+	size_t n_digits;
+
+	if (strncmp(last, "jit-", 4) != 0)
+		return false;
+	n_digits = strspn(last + 4, "0123456789");
+	return n_digits > 0 && strcmp(last + 4 + n_digits, ".dump") == 0;
 }
 
 /* What perf's build-id cache, and so a snapshot, calls the file of what is mapped by that name. */

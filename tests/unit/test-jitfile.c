@@ -21,6 +21,7 @@
 #include "daemon/jitfile.h"
 #include "daemon/memcopy.h"
 #include "daemon/tasks.h"
+#include "decoder/util/mapname.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
@@ -260,7 +261,7 @@ static void names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_int_equal(tasks_is_jitdump(rows[i].path), rows[i].is);
+		assert_int_equal(mapname_is_jitdump(rows[i].path), rows[i].is);
 }
 
 /* --- memory -------------------------------------------------------------------------------- */
