@@ -2,26 +2,112 @@
 
 #include "daemon/scope.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "daemon/record.h"
 #include "daemon/sideband.h"
+#include "decoder/util/dirs.h"
+#include "decoder/util/vec.h"
 
-int scope_pids(const struct scope *scope, const struct sideband_view *tasks, struct map *ret_pids)
+/* That one process started another. */
+struct birth {
+	uint32_t pid, ppid;
+};
+
+struct births {
+	VEC(struct birth) list;
+};
+
+/* An end says whose child it was, too. */
+static int add_told(struct births *births, struct cursor records)
 {
-	int r = map_put(ret_pids, scope->pid, 1);
+	struct record_task task;
+	struct record record;
+	int r = 0;
 
-	for (size_t i = 0; i < tasks->n_spans; i++) {
-		struct cursor c = tasks->spans[i];
-		struct record_task fork;
-		struct record record;
+	while (r == 0 && record_next(&records, &record) == 0)
+		if (record_get_task(&record, &task) == 0 && task.pid != task.ppid)
+			r = vec_push(&births->list, { task.pid, task.ppid });
+	return r;
+}
 
-		while (r == 0 && record_next(&c, &record) == 0)
-			if (record.header.type == PERF_RECORD_FORK &&
-			    record_get_task(&record, &fork) == 0 && map_get(ret_pids, fork.ppid))
-				r = map_put(ret_pids, fork.pid, 1);
+/* Return: 0 if it has ended. */
+static uint32_t parent_of(int proc_fd, const char *pid)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char path[32], text[512], *end;
+	uint32_t ppid;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "%.11s/stat", pid);
+	fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	/* Its name may hold any character. */
+	end = strrchr(text, ')');
+	return end && sscanf(end, ") %*c %" SCNu32, &ppid) == 1 ? ppid : 0;
+}
+
+static int add_living(struct births *births, int proc_fd)
+{
+	_cleanup_(dirs_closep) DIR *dir = dirs_list(proc_fd);
+	struct dirent *entry;
+	int r;
+
+	if (!dir)
+		return -errno;
+	while ((r = dirs_next(dir, &entry)) > 0) {
+		const uint32_t ppid = isdigit((unsigned char)entry->d_name[0])
+					  ? parent_of(proc_fd, entry->d_name)
+					  : 0;
+
+		if (ppid == 0)
+			continue;
+		r = vec_push(&births->list, { (uint32_t)strtoul(entry->d_name, NULL, 10), ppid });
+		if (r < 0)
+			return r;
 	}
+	return r;
+}
+
+/* An end may be told of before that of the parent: again, until nobody is new. */
+static int add_descendants(const struct births *births, struct map *pids)
+{
+	size_t before;
+	int r = 0;
+
+	do {
+		before = pids->n_used;
+		for (size_t i = 0; r == 0 && i < births->list.n; i++) {
+			const struct birth *b = &births->list.items[i];
+
+			if (map_get(pids, b->ppid))
+				r = map_put(pids, b->pid, 1);
+		}
+	} while (r == 0 && pids->n_used > before);
+	return r;
+}
+
+int scope_pids(const struct scope *scope, const struct sideband_view *tasks, int proc_fd,
+	       struct map *ret_pids)
+{
+	struct births births = {};
+	int r;
+
+	r = map_put(ret_pids, scope->pid, 1);
+	for (size_t i = 0; r == 0 && i < tasks->n_spans; i++)
+		r = add_told(&births, tasks->spans[i]);
+	if (r == 0)
+		r = add_living(&births, proc_fd);
+	if (r == 0)
+		r = add_descendants(&births, ret_pids);
+	vec_deinit(&births.list);
 	return r;
 }
 

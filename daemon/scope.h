@@ -23,7 +23,7 @@ struct sideband_view;
 
 struct scope {
 	uint64_t since_ns; /* CLOCK_MONOTONIC: not what is older than the source's mark of then */
-	uint32_t pid;      /* of a process, and of those that it started; 0: of all */
+	uint32_t pid;      /* of a process, and of those that descend from it; 0: of all */
 	bool some_cpus;
 	struct cpulist cpus; /* of those only */
 };
@@ -33,10 +33,18 @@ static inline bool scope_has_cpu(const struct scope *scope, uint32_t cpu)
 	return !scope->some_cpus || cpulist_has(&scope->cpus, cpu);
 }
 
-/* The process and, as far as the records tell, those that it started, and so on. @ret_pids is the
- * caller's, a map that has been made zero. Return: 0, or -ENOMEM. */
+/*
+ * The process, those that it started, those that they started, and so on: as the records tell, and of
+ * those who live @proc_fd, the folder /proc, borrowed. The records alone would not do: those of a server
+ * forget the children that it forked yesterday, and whom it forked before the recorder came they never
+ * named. Only who outlived his parent, and was forked before the records begin, is nobody's.
+ *
+ * @ret_pids: the caller's, a map that has been made zero
+ *
+ * Return: 0, or negative errno.
+ */
 _must_check_ int scope_pids(const struct scope *scope, const struct sideband_view *tasks,
-			    struct map *ret_pids);
+			    int proc_fd, struct map *ret_pids);
 
 /* Do the switch records of a CPU, whole ones, say that one of @pids ran there? Without any nobody
  * knows who did, so it may have been they. */

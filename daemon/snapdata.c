@@ -3,6 +3,7 @@
 #include "daemon/snapdata.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/utsname.h>
 
 #include "daemon/perffile.h"
@@ -10,6 +11,7 @@
 #include "daemon/record.h"
 #include "daemon/ringcopy.h"
 #include "daemon/sideband.h"
+#include "decoder/util/dirs.h"
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
 
@@ -63,16 +65,21 @@ static int note_switches(struct snapdata *d, const struct cpucopy *cpu)
 	return 0;
 }
 
-/* Whose PT is asked for, as is known before the rings are frozen: who was started later is not. */
+/* Whose PT is asked for. Once the rings are copied, so that whoever was forked before the freeze has been
+ * told of. */
 static int find_scope(struct snapdata *d)
 {
+	_cleanup_(fd_closep) int proc_fd = -1;
 	const struct snapshot_request *q = d->request;
 	int r;
 
 	if (q->scope.pid == 0)
 		return 0;
+	proc_fd = dirs_open(AT_FDCWD, "/proc");
+	if (proc_fd < 0)
+		return proc_fd;
 	r = q->gather(q->userdata, &d->known);
-	return r < 0 ? r : scope_pids(&q->scope, d->known.tasks, &d->only);
+	return r < 0 ? r : scope_pids(&q->scope, d->known.tasks, proc_fd, &d->only);
 }
 
 /* Did somebody run there who is asked for? If not, forget what was copied. */
@@ -155,6 +162,8 @@ static int write_rings(struct snapdata *d)
 			thaw(source, &frozen);
 		if (r == 0 && first == 0)
 			r = perffile_new(d->dir_fd, PTD_SNAPSHOT_DATA, &d->facts, &d->file);
+		if (r == 0 && first == 0)
+			r = find_scope(d);
 		for (uint32_t i = first; r == 0 && i < end; i++) {
 			if (is_in_scope(d, i))
 				r = note_switches(d, &d->cpus[i]);
@@ -168,11 +177,8 @@ static int write_rings(struct snapdata *d)
 
 int snapdata_write_rings(struct snapdata *data)
 {
-	int r;
+	const int r = write_rings(data);
 
-	r = find_scope(data);
-	if (r == 0)
-		r = write_rings(data);
 	return r == 0 && data->request->scope.pid && data->pids.n_used == 0 ? -ESRCH : r;
 }
 

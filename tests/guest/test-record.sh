@@ -9,12 +9,18 @@ need qemu-system-x86_64 busybox cpio perf
 tests/guest/kernel.sh "$O" || exit
 
 cat tests/guest/recorder.sh - >"$T/script" <<'EOF'
+# Its child, which runs now and then, was there before anybody recorded.
+mkfifo /root/nothing
+mkdir /root/elder
+cp /bin/busybox /root/elder/sh
+sh -c '/root/elder/sh -c "while :; do read -t 0.02 line; done <>/root/nothing" & wait' &
+elder=$!
+
 start AuxSize=64K
 echo 2000 | tee $softpt/cpu0/rate >$softpt/cpu1/rate
 # It runs now and then, so that it ran as far back as the rings go.
 mkdir /root/other
 cp /bin/busybox /root/other/sh
-mkfifo /root/nothing
 taskset 2 /root/other/sh -c 'while :; do read -t 0.02 line; done <>/root/nothing' &
 other=$!
 
@@ -39,6 +45,7 @@ ptctl record -- sh -c 'kill -9 $$' 2>/out/killed
 [ $? = 137 ] || fail "killed"
 
 ptctl snapshot --pid $other -o /out/process >/dev/null || fail "--pid"
+ptctl snapshot --pid $elder -o /out/child >/dev/null || fail "--pid of one whose child was there before"
 ptctl snapshot --cpu 1 -o /out/cpu >/dev/null || fail "--cpu"
 ptctl --json snapshot --pid $other --cpu 0-1 >/out/json || fail "--json"
 refused() { # STATUS TEXT ARGUMENT...
@@ -59,7 +66,7 @@ EOF
 tests/guest/boot.sh -o "$T/out" "$T/script" "$O/ptd" "$O/ptctl" | tee "$T/log" ||
 	fail "the guest's script: exit status $?"
 
-for s in command process cpu; do
+for s in command process child cpu; do
 	(cd "$T/out/$s" && sha256sum --quiet -c SHA256SUMS) || fail "$s: sums"
 	perf script -i "$T/out/$s" --show-mmap-events --show-task-events >"$T/$s" 2>/dev/null || fail "perf: $s"
 done
@@ -82,6 +89,8 @@ kept /root/short/busybox
 kept /busybox
 has process "r-xp /root/other/sh"
 has_not process "COMM: (workload|ptd)"
+has child "r-xp /root/elder/sh"
+has_not child "/root/other"
 grep -q "^cpu.1.bytes=[1-9]" "$T/out/cpu/manifest" || fail "cpu: $(cat "$T/out/cpu/manifest")"
 ! grep -q "^cpu.0.bytes" "$T/out/cpu/manifest" || fail "cpu: has CPU 0"
 grep -q '"pt_bytes":.*[1-9]' <(tr -d ' ' <"$T/out/json") || fail "json: $(cat "$T/out/json")"

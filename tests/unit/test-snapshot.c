@@ -145,7 +145,7 @@ static int gather(void *userdata, struct snapshot_known *ret_known)
 {
 	struct fixture *f = userdata;
 
-	assert_true(f->fake.frozen || f->request.scope.pid > 0);
+	assert_true(f->fake.frozen);
 	*ret_known = f->known;
 	return 0;
 }
@@ -578,14 +578,17 @@ static void claimed_memory(void **state)
 	free(text);
 }
 
+/* No process has such a number. */
+#define NOBODY UINT32_C(10000000)
+
 /* Three CPUs: on one ran a child of 10, on the next 30, on the third nobody knows who. */
 static void make_three_cpus(struct fixture *f)
 {
-	records_comm(&f->tasks, 10, "ten", 1);
-	records_fork(&f->tasks, 20, 10, 2);
-	records_comm(&f->tasks, 30, "thirty", 3);
-	records_switch(&f->fake.switches[0].bytes, 20, false, 4, 0);
-	records_switch(&f->fake.switches[1].bytes, 30, false, 5, 1);
+	records_comm(&f->tasks, NOBODY + 10, "ten", 1);
+	records_fork(&f->tasks, NOBODY + 20, NOBODY + 10, 2);
+	records_comm(&f->tasks, NOBODY + 30, "thirty", 3);
+	records_switch(&f->fake.switches[0].bytes, NOBODY + 20, false, 4, 0);
+	records_switch(&f->fake.switches[1].bytes, NOBODY + 30, false, 5, 1);
 	for (uint32_t i = 0; i < N_CPUS; i++)
 		records_add(&f->fake.aux[i].bytes, "sixteen bytes PT", 16);
 }
@@ -600,12 +603,12 @@ static void scopes(void **state)
 		{ 0, "", "012", "", "none" },
 		{ 0, "1", "1", "scope_cpus=1\n", "none" },
 		{ 0, "0,2", "02", "scope_cpus=0,2\n", "thirty" },
-		{ 10, "", "02", "scope_pid=10\n", "thirty" },
-		{ 20, "", "02", "scope_pid=20\n", "thirty" },
-		{ 30, "", "12", "scope_pid=30\n", "ten" },
-		{ 30, "1-2", "12", "scope_pid=30\nscope_cpus=1,2\n", "ten" },
-		{ 30, "0", NULL, NULL, NULL },
-		{ 7, "", NULL, NULL, NULL },
+		{ NOBODY + 10, "", "02", "scope_pid=10000010\n", "thirty" },
+		{ NOBODY + 20, "", "02", "scope_pid=10000020\n", "thirty" },
+		{ NOBODY + 30, "", "12", "scope_pid=10000030\n", "ten" },
+		{ NOBODY + 30, "1-2", "12", "scope_pid=10000030\nscope_cpus=1,2\n", "ten" },
+		{ NOBODY + 30, "0", NULL, NULL, NULL },
+		{ NOBODY + 7, "", NULL, NULL, NULL },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
