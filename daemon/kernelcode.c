@@ -19,8 +19,9 @@
 #define PAGE    KERNELMAP_PAGE
 #define IO_SIZE ((size_t)64 << 10)
 
-#define WHY_KCORE \
-	"/proc/kcore cannot be read: CAP_SYS_RAWIO is missing, or the kernel is locked down"
+#define WHY_KCORE                                                                                  \
+	"/proc/kcore cannot be read: CAP_SYS_RAWIO is missing (under systemd, PrivateDevices=yes " \
+	"takes it away), or the kernel is locked down"
 #define WHY_ODD "/proc/kcore is no ELF file of the kernel's memory"
 
 struct kcore {

@@ -19,9 +19,9 @@
 #define WHY_EMPTY                                                                              \
 	"/proc/kallsyms is empty: under systemd, ProtectKernelTunables=yes does that; set it " \
 	"to no"
-#define WHY_ZERO                                                               \
-	"/proc/kallsyms shows no addresses: CAP_SYSLOG is missing, or sysctl " \
-	"kernel.kptr_restrict is 2"
+#define WHY_ZERO                                                                    \
+	"/proc/kallsyms shows no addresses: CAP_SYSLOG is missing (under systemd, " \
+	"ProtectKernelLogs=yes takes it away), or sysctl kernel.kptr_restrict is 2"
 #define WHY_ODD "/proc/kallsyms does not say where the kernel's code is"
 
 struct counts {

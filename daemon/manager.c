@@ -364,8 +364,11 @@ static int check_kernel_code(const struct source *source)
 	proc_fd = dirs_open(AT_FDCWD, "/proc");
 	r = proc_fd < 0 ? proc_fd : kernelcode_check(proc_fd, &why);
 	if (r < 0)
-		log_error_errno(r, "Trace= asks for kernel code, which cannot be had: %s",
-				why ? why : strerror(-r));
+		log_error_errno(
+		    r,
+		    "Trace= asks for kernel code, which cannot be had: %s. As a service "
+		    "ptd needs the drop-in that ptd.conf(5) has under Trace=",
+		    why ? why : strerror(-r));
 	return r;
 }
 

@@ -128,6 +128,30 @@ static int perf_setting(void)
 	return try_open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY);
 }
 
+/* Empty: ENODATA. No addresses: EPERM. */
+static int kernel_names(void)
+{
+	FILE *names = fopen("/proc/kallsyms", "re");
+	unsigned long address;
+	int n;
+
+	if (!names)
+		return -errno;
+	n = fscanf(names, "%lx", &address);
+	(void)fclose(names);
+	return n != 1 ? -ENODATA : address == 0 ? -EPERM : 0;
+}
+
+static int kernel_code(void)
+{
+	_cleanup_(fd_closep) int fd = open("/proc/kcore", O_RDONLY | O_CLOEXEC);
+	char magic[4];
+
+	if (fd < 0)
+		return -errno;
+	return read(fd, magic, sizeof(magic)) == sizeof(magic) ? 0 : -ENODATA;
+}
+
 static int write_state(void)
 {
 	return try_open("/var/lib/ptd/probe", O_WRONLY | O_CREAT);
@@ -197,6 +221,7 @@ int main(int argc, char **argv)
 		{ "perf-event", perf_event },       { "perf-setting", perf_setting },
 		{ "others-root", others_root },     { "others-mapping", others_mapping },
 		{ "others-file", others_file },     { "shared-tmp", shared_tmp },
+		{ "kernel-names", kernel_names },   { "kernel-code", kernel_code },
 		{ "write-state", write_state },     { "write-tmp", write_tmp },
 		{ "write-etc", write_etc },         { "write-cgroup", write_cgroup },
 		{ "others-signal", others_signal }, { "trace-others", trace_others },

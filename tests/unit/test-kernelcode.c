@@ -327,11 +327,13 @@ static void what_is_missing(void **state)
 		const char *why;
 	} rows[] = {
 		{ "kallsyms", "", -ENODATA, "ProtectKernelTunables=" },
-		{ "kallsyms", no_addresses, -EPERM, "CAP_SYSLOG" },
+		{ "kallsyms", no_addresses, -EPERM,
+		  "CAP_SYSLOG is missing (under systemd, ProtectKernelLogs=" },
 		{ "kallsyms", no_text, -ENODATA, "does not say where" },
 		{ "kallsyms", backwards, -ENODATA, "does not say where" },
 		{ "kallsyms", NULL, -ENOENT, NULL },
-		{ "kcore", NULL, -EPERM, "CAP_SYS_RAWIO" },
+		{ "kcore", NULL, -EPERM,
+		  "CAP_SYS_RAWIO is missing (under systemd, PrivateDevices=" },
 		{ "kcore", "", -EPERM, "CAP_SYS_RAWIO" },
 		{ "kcore", "no ELF file, but long enough to be the header of one, this text is",
 		  -ENODATA, "no ELF file" },
