@@ -22,6 +22,7 @@
 #include "daemon/sideband.h"
 #include "daemon/snapdata.h"
 #include "daemon/source.h"
+#include "daemon/store.h"
 #include "daemon/taken.h"
 #include "decoder/util/dirs.h"
 #include "decoder/util/map.h"
@@ -175,6 +176,9 @@ static int sum_kernel(struct writer *w)
 		char hash[SHA256_HEX_SIZE] = "";
 
 		r = bundle_add_sum(w->bundle, names[i], hash, &size);
+		/* They are the same in most snapshots. */
+		if (r == 0)
+			store_share(w->request->store_fd, hash, w->dir_fd, names[i]);
 	}
 	return r;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -66,6 +67,19 @@ int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t
 int store_settle(int store_fd, const char *hash)
 {
 	return renameat(store_fd, NAMELESS, store_fd, hash) < 0 ? -errno : 0;
+}
+
+void store_share(int store_fd, const char *hash, int dir_fd, const char *path)
+{
+	char other[PATH_MAX];
+
+	/* It may be swept before there is a second link to it: then it is not shared. */
+	if (linkat(dir_fd, path, store_fd, hash, 0) == 0 || errno != EEXIST)
+		return;
+	(void)snprintf(other, sizeof(other), "%s" NAMELESS, path);
+	if (linkat(store_fd, hash, dir_fd, other, 0) == 0 &&
+	    renameat(dir_fd, other, dir_fd, path) < 0)
+		(void)unlinkat(dir_fd, other, 0);
 }
 
 uint64_t store_forget(int store_fd, const char *hash)

@@ -40,6 +40,12 @@ _must_check_ int store_copy(int store_fd, int fd, const struct spool_limits *lim
 /* Name the copy. Return: 0, or negative errno. */
 _must_check_ int store_settle(int store_fd, const char *hash);
 
+/*
+ * The file @path under @dir_fd, which is complete and has that hash, and the store's of that name become
+ * one; if the store has none, it is the store's, too. Where that cannot be done both stay as they are.
+ */
+void store_share(int store_fd, const char *hash, int dir_fd, const char *path);
+
 /* Remove the file, unless a snapshot has a link to it, or the copy without a name if @hash is NULL.
  * Return: how many bytes that made free. */
 uint64_t store_forget(int store_fd, const char *hash);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Files of snapshots that become one with the store's. Copies are tested with the keep. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "daemon/store.h"
+#include "decoder/util/dirs.h"
+#include "tests/lib/tempdir.h"
+
+#define HASH "00ff"
+
+struct fixture {
+	char dir[TEMPDIR_SIZE];
+	int dir_fd, store_fd;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	tempdir_make("store", f->dir);
+	f->dir_fd = dirs_open(AT_FDCWD, f->dir);
+	assert_int_equal(mkdirat(f->dir_fd, "store", 0700), 0);
+	f->store_fd = dirs_open(f->dir_fd, "store");
+	assert_true(f->store_fd >= 0);
+	tempdir_put_text(f->dir, "one/kcore", "code");
+	tempdir_put_text(f->dir, "two/kcore", "code");
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	tempdir_remove(f->dir);
+	(void)close(f->dir_fd);
+	(void)close(f->store_fd);
+	free(f);
+	return 0;
+}
+
+/* Of a file that has @n_links names. */
+static ino_t inode(const struct fixture *f, const char *path, nlink_t n_links)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(f->dir_fd, path, &st, 0), 0);
+	assert_int_equal(st.st_nlink, n_links);
+	return st.st_ino;
+}
+
+static bool none_needed(const char *hash, void *userdata)
+{
+	(void)hash;
+	(void)userdata;
+	return false;
+}
+
+static uint64_t sweep(const struct fixture *f)
+{
+	uint64_t used;
+
+	assert_int_equal(store_sweep(f->store_fd, none_needed, NULL, &used), 0);
+	return used;
+}
+
+/* It is there once, as long as one of them is. */
+static void shared(void **state)
+{
+	struct fixture *f = *state;
+
+	store_share(f->store_fd, HASH, f->dir_fd, "one/kcore");
+	assert_int_equal(inode(f, "one/kcore", 2), inode(f, "store/" HASH, 2));
+	store_share(f->store_fd, HASH, f->dir_fd, "two/kcore");
+	assert_int_equal(inode(f, "one/kcore", 3), inode(f, "two/kcore", 3));
+	assert_int_equal(dirs_remove(f->dir_fd, "one"), 0);
+	assert_int_equal(sweep(f), 4);
+	assert_int_equal(inode(f, "two/kcore", 2), inode(f, "store/" HASH, 2));
+	assert_int_equal(dirs_remove(f->dir_fd, "two"), 0);
+	assert_int_equal(sweep(f), 0);
+	assert_false(store_has(f->store_fd, HASH));
+}
+
+/* Then each has its own, and nothing else is left there. */
+static void not_to_be_shared(void **state)
+{
+	struct fixture *f = *state;
+	const int fd = dirs_open(f->dir_fd, "two");
+
+	assert_int_equal(mkdirat(f->store_fd, HASH, 0700), 0);
+	store_share(f->store_fd, HASH, f->dir_fd, "one/kcore");
+	(void)inode(f, "one/kcore", 1);
+	store_share(-1, HASH, f->dir_fd, "two/kcore");
+	(void)inode(f, "two/kcore", 1);
+	assert_int_equal(unlinkat(fd, "kcore", 0), 0);
+	assert_int_equal(dirs_check_empty(fd), 0);
+	(void)close(fd);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(shared, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(not_to_be_shared, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
