@@ -13,6 +13,7 @@
 #include "ptd/snapshot.h"
 
 #define SLICE_SIZE ((size_t)1 << 20)
+#define LARGE_PAGE ((size_t)2 << 20)
 
 /* How many bytes at the start of a view were written before the head @since. */
 static size_t before(const struct source_view *v, uint64_t since)
@@ -38,26 +39,45 @@ static int find_start(const struct cpucopy *copy, struct source *source, uint32_
 	return 0;
 }
 
-static int get_room(struct cpucopy *copy, size_t size, int flags)
+/* Map memory that begins where a large page can. NULL: there is none. */
+static uint8_t *map_aligned(size_t size)
+{
+	uint8_t *map, *start;
+
+	map = mmap(NULL, size + LARGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		   0);
+	if (map == MAP_FAILED)
+		return NULL;
+	start = map + (-(uintptr_t)map & (LARGE_PAGE - 1));
+	if (start > map)
+		(void)munmap(map, (size_t)(start - map));
+	(void)munmap(start + size, LARGE_PAGE - (size_t)(start - map));
+	return start;
+}
+
+static int get_room(struct cpucopy *copy, size_t size)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	const size_t room = (size + page - 1) / page * page;
-	void *map;
 
 	if (room <= copy->pt_room)
 		return 0;
 	cpucopy_forget_pt(copy);
-	map = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	copy->pt = map;
+	copy->pt = map_aligned(room);
+	if (!copy->pt)
+		return -ENOMEM;
 	copy->pt_room = room;
 	return 0;
 }
 
-void cpucopy_reserve(struct cpucopy *copy, size_t size)
+/* What the kernel cannot do now it does when the memory is written to. */
+void cpucopy_reserve(struct cpucopy *copy, size_t size, bool large)
 {
-	(void)get_room(copy, size, MAP_POPULATE);
+	if (size == 0 || get_room(copy, size) < 0)
+		return;
+	if (large)
+		(void)madvise(copy->pt, copy->pt_room, MADV_HUGEPAGE);
+	(void)madvise(copy->pt, copy->pt_room, MADV_POPULATE_WRITE);
 }
 
 static int copy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)
@@ -75,7 +95,7 @@ static int copy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, ui
 	copy->pt_size = at = v.a_size + v.b_size - skip;
 	if (at == 0)
 		return 0;
-	r = get_room(copy, at, 0);
+	r = get_room(copy, at);
 	if (r < 0)
 		return r;
 

@@ -35,8 +35,13 @@ struct cpucopy {
 	enum source_end end;
 };
 
-/* Have memory for @size bytes of PT, so that cpucopy_pt() need not get it, if there is so much. */
-void cpucopy_reserve(struct cpucopy *copy, size_t size);
+/*
+ * Have memory for @size bytes of PT, so that cpucopy_pt() need not get it, if there is so much.
+ *
+ * @large: in large pages if the kernel has them: a fault for each 2 MiB, not for each 4 KiB. It may take
+ *         long to make them, if not enough are free.
+ */
+void cpucopy_reserve(struct cpucopy *copy, size_t size, bool large);
 
 /*
  * Copy the rings of @cpu as they were at the last freeze, but not what was written before the heads

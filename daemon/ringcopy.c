@@ -20,7 +20,7 @@
 /* All threads do the same with different CPUs. */
 struct pass {
 	const struct ringcopy *rings;
-	int (*one)(const struct ringcopy *rings, uint32_t cpu);
+	int (*one)(struct pass *p, uint32_t cpu);
 	_Atomic uint64_t bytes;
 	_Atomic uint32_t next; /* those before it are done, or somebody is at it */
 	atomic_int error;
@@ -35,14 +35,18 @@ static void heads_since(const struct ringcopy *rings, uint32_t cpu, uint64_t *re
 					   ret_switches);
 }
 
-static int reserve(const struct ringcopy *rings, uint32_t cpu)
+static int reserve(struct pass *p, uint32_t cpu)
 {
-	cpucopy_reserve(&rings->cpus[cpu], rings->source->ops->aux_room(rings->source, cpu));
+	const struct ringcopy *rings = p->rings;
+	const uint64_t room = rings->source->ops->aux_room(rings->source, cpu);
+
+	cpucopy_reserve(&rings->cpus[cpu], room, atomic_load(&p->bytes) + room <= rings->large_max);
 	return 0;
 }
 
-static int copy_pt(const struct ringcopy *rings, uint32_t cpu)
+static int copy_pt(struct pass *p, uint32_t cpu)
 {
+	const struct ringcopy *rings = p->rings;
 	uint64_t pt_since, switches_since;
 
 	if (cancel_asked(rings->cancel))
@@ -66,7 +70,7 @@ static void *run(void *userdata)
 			break;
 		if (!scope_has_cpu(rings->scope, cpu))
 			continue;
-		r = p->one(rings, cpu);
+		r = p->one(p, cpu);
 		atomic_fetch_add(&p->bytes, rings->cpus[cpu].pt_room);
 		if (r < 0)
 			atomic_store(&p->error, r);
@@ -105,6 +109,7 @@ void ringcopy_prepare(struct ringcopy *ringcopy)
 	struct pass p = { .rings = ringcopy, .one = reserve };
 
 	ringcopy->bytes_max = part > COPIED_MIN ? part : COPIED_MIN;
+	ringcopy->large_max = meminfo_large() / 2;
 	if (ringcopy->source->ops->aux_room)
 		run_in_threads(&p);
 }

@@ -24,14 +24,16 @@ struct ringcopy {
 	const struct scope *scope;
 	const atomic_bool *cancel; /* may be NULL */
 
-	uint64_t
-	    bytes_max; /* of PT that may be in memory before it is written; ringcopy_prepare() sets it */
+	/* ringcopy_prepare() sets these. */
+	uint64_t bytes_max; /* of PT that may be in memory before it is written */
+	uint64_t large_max; /* of it, that are to be in large pages */
 };
 
 /*
  * To be called before the freeze: have memory ready for what will be copied, as much as may be in memory at
  * once. Getting it later takes time, while the writers go on; and where the kernel is traced, too, getting
- * it is itself written to the rings. Without memory it is gotten later all the same.
+ * it is itself written to the rings, so it is large pages as long as there are some to spare. Without memory
+ * it is gotten later all the same.
  */
 void ringcopy_prepare(struct ringcopy *ringcopy);
 

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include <sys/resource.h>
 
 #include "daemon/cpucopy.h"
+#include "daemon/meminfo.h"
 #include "daemon/ringcopy.h"
 #include "daemon/scope.h"
 #include "daemon/source.h"
@@ -175,6 +177,38 @@ static void memory_is_ready(void **state)
 	assert_true(copy_all(f) >= (long)PAGES);
 }
 
+static bool gives_large_pages(void)
+{
+	FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+	char text[64] = "";
+
+	if (file) {
+		(void)!fgets(text, sizeof(text), file);
+		(void)fclose(file);
+	}
+	return strstr(text, "[madvise]") || strstr(text, "[always]");
+}
+
+/* A fault for each large page, not for each small one, if the kernel has so many to spare. */
+static void in_large_pages(void **state)
+{
+	const bool has_many = gives_large_pages() && meminfo_large() / 16 > N_CPUS * RING_SIZE;
+	struct fixture *f = *state;
+	long n;
+
+	(void)prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
+	n = faults();
+	ringcopy_prepare(&f->ringcopy);
+	n = faults() - n;
+	(void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+	print_message("  %ld faults for %zu pages\n", n, PAGES);
+	assert_in_range(n, 0, has_many ? PAGES / 10 : PAGES + PAGES / 10);
+	for (uint32_t i = 0; i < N_CPUS; i++) {
+		assert_int_equal(f->cpus[i].pt_room, RING_SIZE);
+		assert_int_equal((uintptr_t)f->cpus[i].pt % ((size_t)2 << 20), 0);
+	}
+}
+
 /* What does not fit in memory waits for the next time. */
 static void some_at_a_time(void **state)
 {
@@ -227,6 +261,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(memory_is_ready, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(in_large_pages, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(some_at_a_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scope, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(cancelled, set_up, tear_down),
