@@ -2,30 +2,47 @@
 
 #include "daemon/suspend.h"
 
-#include <time.h>
+#include "base/clock.h"
 
-/* Less is between reading the one clock and the other. */
+/* Less is no suspend, and between reading the one clock and the other. */
 #define SUSPENDED_NS INT64_C(50000000)
+#define LOOK_NS_MAX  (SUSPENDED_NS / 4)
 
-static int64_t suspended_ns(void)
+static struct suspend_look look(void)
 {
-	struct timespec boot, monotonic;
+	struct suspend_look l;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &monotonic);
-	(void)clock_gettime(CLOCK_BOOTTIME, &boot);
-	return (int64_t)(boot.tv_sec - monotonic.tv_sec) * 1000000000 +
-	       (boot.tv_nsec - monotonic.tv_nsec);
+	l.before = (int64_t)clock_ns(CLOCK_MONOTONIC);
+	l.boot = (int64_t)clock_ns(CLOCK_BOOTTIME);
+	l.after = (int64_t)clock_ns(CLOCK_MONOTONIC);
+	return l;
+}
+
+bool suspend_seen(struct suspend *suspend, const struct suspend_look *look)
+{
+	const int64_t ns = look->boot - look->before;
+	bool happened;
+
+	if (look->after - look->before > LOOK_NS_MAX)
+		return false;
+	happened = ns > suspend->ns + SUSPENDED_NS;
+	suspend->ns = ns;
+	return happened;
 }
 
 void suspend_init(struct suspend *suspend)
 {
-	suspend->ns = suspended_ns();
+	struct suspend_look l;
+
+	do
+		l = look();
+	while (l.after - l.before > LOOK_NS_MAX);
+	suspend->ns = l.boot - l.before;
 }
 
 bool suspend_happened(struct suspend *suspend)
 {
-	const int64_t before = suspend->ns;
+	const struct suspend_look l = look();
 
-	suspend->ns = suspended_ns();
-	return suspend->ns > before + SUSPENDED_NS;
+	return suspend_seen(suspend, &l);
 }
