@@ -198,6 +198,13 @@ bool cpu_is_alive(struct cpu *cpu)
 	return event_is_alive(cpu->pt.fd >= 0 ? &cpu->pt : &cpu->tasks);
 }
 
+/* What ended since the last look still seems alive: look, and look again. */
+bool cpu_sideband_is_alive(struct cpu *cpu)
+{
+	(void)event_is_alive(&cpu->tasks);
+	return event_is_alive(&cpu->tasks);
+}
+
 /* --- PT -------------------------------------------------------------------------------------- */
 
 /*

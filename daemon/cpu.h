@@ -96,6 +96,10 @@ _must_check_ int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup);
 /* Has what is open run since the last look, at least half of the time? */
 bool cpu_is_alive(struct cpu *cpu);
 
+/* Do the events for switch and task records, which are open, run? They do not come back with a CPU that was
+ * offline. */
+bool cpu_sideband_is_alive(struct cpu *cpu);
+
 /* Have the kernel say where the AUX ring's writer is; it stops for a moment. */
 void cpu_freeze(struct cpu *cpu);
 

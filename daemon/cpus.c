@@ -154,12 +154,30 @@ static int open_pt(struct cpus *c, struct cpu *cpu)
 
 static int open_sideband(struct cpus *c, struct cpu *cpu)
 {
+	const size_t wanted = c->setup.switch_size;
 	int r;
 
 	while (too_large(r = cpu_open_sideband(cpu, &c->setup)) &&
 	       c->setup.switch_size > RING_SIZE_MIN)
 		c->setup.switch_size /= 2;
-	return r == 0 ? watch(c, cpu) : r;
+	if (r < 0) {
+		c->setup.switch_size = wanted;
+		return r;
+	}
+	if (c->setup.switch_size < wanted)
+		log_warning("SwitchSize=%zuK: the kernel has no such ring for CPU %" PRIu32
+			    ": rings of %zu KiB",
+			    wanted / 1024, cpu->number, c->setup.switch_size / 1024);
+	return watch(c, cpu);
+}
+
+/* If it was offline, and online again before anybody looked, nothing comes from there any more. */
+static void close_dead(struct cpus *c, struct cpu *cpu)
+{
+	if (!cpu->tasks.ring.page || cpu_sideband_is_alive(cpu))
+		return;
+	c->lost = true;
+	cpu_close(cpu);
 }
 
 /* Whatever comes out is the CPU's state. */
@@ -168,6 +186,7 @@ static void open_cpu(struct cpus *c, struct cpu *cpu)
 	const int before = cpu->error; /* was said */
 	int r;
 
+	close_dead(c, cpu);
 	r = open_sideband(c, cpu);
 	if (r == 0 && !c->paused)
 		r = open_pt(c, cpu);

@@ -40,6 +40,24 @@ echo 0 >/sys/devices/system/cpu/cpu1/online
 echo 1 >/sys/devices/system/cpu/cpu1/online
 wait_for grep -q "^on 1" \$softpt/cpu1/stats
 played1=0; play 1 4000; snapshot quick
+
+# While PT was given up: the records beside it come from the CPU as it is now.
+times_off() {
+	grep -c "CPU 1 is offline" /out/ptd.log
+}
+off_again() {
+	[ \$(times_off) -gt \$before ]
+}
+before=\$(times_off)
+ptctl pause || fail "pause"
+echo 0 >/sys/devices/system/cpu/cpu1/online
+wait_for off_again
+echo 1 >/sys/devices/system/cpu/cpu1/online
+ptctl resume || fail "resume"
+mkdir /root/marker
+cp /bin/busybox /root/marker
+taskset 2 /root/marker/busybox true
+snapshot resumed
 stop
 grep -H dropped \$softpt/cpu*/stats
 
@@ -92,6 +110,7 @@ is offline 1 end offline
 check online 1 5000 5000
 is online 1 end flushed
 check quick 1 4000 4000
+grep -q "/root/marker/busybox$" "$T/out/resumed/objects.map" || fail "what CPU 1 ran after the pause is not known"
 
 dropped=0 counted=0
 for i in 1 2 3 4 5 6 7 8; do
