@@ -120,7 +120,7 @@ static bool same_thread(const struct stay *a, const struct stay *b)
 
 /*
  * Find whose code ran at some time between two, inclusive. Nobody's, as far as is known, if threads took turns
- * then; but the idle one runs no code of users'.
+ * then: of that only the kernel's code can be told. But the idle one runs no code of users'.
  */
 static void stay_between(const struct lane *lane, uint64_t from, uint64_t to, bool is_user,
 			 struct stay *ret_stay)
@@ -141,6 +141,7 @@ static void stay_between(const struct lane *lane, uint64_t from, uint64_t to, bo
 			stay = next;
 		if (!same_thread(&stay, &next) || n >= STAYS_MAX) {
 			*ret_stay = nobody;
+			ret_stay->space = timeline_kernel(lane->config.timeline);
 			return;
 		}
 	}

@@ -220,7 +220,7 @@ void ipt_begin_stretch(struct ipt_engine *e, uint64_t offset, uint64_t ip)
 		return;
 	e->bounds = when_find(e->when, offset);
 	e->bounds_t = e->t;
-	e->is_user = ip >> 63 == 0;
+	e->is_user = !ipt_is_kernel(ip);
 }
 
 static void stop(const struct ipt_engine *e, enum engine_stop why, uint64_t ip,
@@ -407,6 +407,20 @@ static void blame_branch(struct ipt_engine *e)
 		e->ip = e->flow.ip;
 }
 
+/*
+ * May the kernel have returned to the user's code, by a packet behind @offset? Then the caller must say whose that
+ * is, before it is looked at.
+ */
+static bool leaves_kernel(struct ipt_engine *e, uint64_t offset)
+{
+	if (!e->when || !e->flow.is_far_return || !ipt_is_kernel(e->flow.ip))
+		return false;
+	e->bounds = when_find_tip(e->when, offset);
+	e->bounds_t = e->t;
+	e->is_user = true;
+	return true;
+}
+
 /* See to what libipt must not see, before it reads that. */
 static void look_ahead(struct ipt_engine *e)
 {
@@ -418,7 +432,7 @@ static void look_ahead(struct ipt_engine *e)
 static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_step *ret_step)
 {
 	while (!e->ended) {
-		const uint64_t n_before = output->n_insns;
+		const uint64_t n_before = output->n_insns, offset = ipt_offset(e);
 
 		ret_step->n_runs = output->n;
 		look_ahead(e);
@@ -445,9 +459,15 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 			e->status = e->ops->step(e, output);
 			if (e->status < 0 && output->n_insns > n_before)
 				blame_branch(e);
-			if (e->status < 0 || !spins(e, output->n_insns - n_before))
+			if (e->status < 0)
 				continue;
 			ret_step->n_runs = output->n;
+			if (output->n_insns > n_before && leaves_kernel(e, offset)) {
+				stop(e, ENGINE_ASK, 0, ret_step);
+				return 0;
+			}
+			if (!spins(e, output->n_insns - n_before))
+				continue;
 			e->decoded += ipt_offset(e) - e->from;
 			resync(e, PTD_GAP_NO_PROGRESS, ipt_offset(e), ret_step);
 			return 0;

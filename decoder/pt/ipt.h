@@ -18,6 +18,7 @@
 #include "decoder/pt/ipt_code.h"
 #include "decoder/pt/ipt_iflag.h"
 #include "decoder/pt/ipt_newer.h"
+#include "decoder/pt/ipt_walk.h"
 #include "decoder/pt/scan.h"
 #include "decoder/pt/when.h"
 
@@ -46,6 +47,7 @@ struct ipt_flow {
 	uint64_t ip; /* the instruction's */
 	uint64_t next;
 	uint64_t target;
+	bool is_far_return;
 };
 
 /*

@@ -24,6 +24,51 @@ void ipt_walk_deinit(struct ipt_walk *walk)
 	walk->packets = NULL;
 }
 
+/* Return: whether the packet has an address: then it is the last one now. */
+static bool take_ip(struct ipt_walk *walk, const struct pt_packet_ip *packet)
+{
+	const uint64_t ip = packet->ip;
+
+	switch (packet->ipc) {
+	case pt_ipc_update_16:
+		walk->ip = (walk->ip & ~UINT64_C(0xffff)) | ip;
+		return true;
+	case pt_ipc_update_32:
+		walk->ip = (walk->ip & ~UINT64_C(0xffffffff)) | ip;
+		return true;
+	case pt_ipc_sext_48:
+		walk->ip = (uint64_t)((int64_t)(ip << 16) >> 16);
+		return true;
+	case pt_ipc_update_48:
+		walk->ip = (walk->ip & ~UINT64_C(0xffffffffffff)) | ip;
+		return true;
+	case pt_ipc_full:
+		walk->ip = ip;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void take(struct ipt_walk *walk, const struct pt_packet *packet)
+{
+	walk->has_ip = false;
+	switch (packet->type) {
+	case ppt_psb:
+	case ppt_ovf:
+		walk->ip = 0;
+		return;
+	case ppt_tip:
+	case ppt_tip_pge:
+	case ppt_tip_pgd:
+	case ppt_fup:
+		walk->has_ip = take_ip(walk, &packet->payload.ip);
+		return;
+	default:
+		return;
+	}
+}
+
 /* Pass over a PEBS record, if packets cannot be told from each other since one begins here. */
 static bool pass_blocks(struct ipt_walk *walk)
 {
@@ -47,6 +92,7 @@ bool ipt_walk_next(struct ipt_walk *walk, struct pt_packet *ret_packet)
 			break;
 		if (n >= 0) {
 			walk->end = walk->offset + (uint64_t)n;
+			take(walk, ret_packet);
 			return true;
 		}
 		if (pass_blocks(walk))

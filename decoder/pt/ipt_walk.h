@@ -5,7 +5,7 @@
  * Walk
  *
  * Packets one after the other, without code: those of PEBS records are passed over, and where packets
- * cannot be told from each other it goes on at the next PSB. It writes to nothing.
+ * cannot be told from each other it goes on at the next PSB. Addresses are made whole. It writes to nothing.
  */
 
 #include <intel-pt.h>
@@ -23,7 +23,15 @@ struct ipt_walk {
 	bool was_lost; /* before the packet read last, packets could not be told from each other */
 	uint64_t offset; /* of the packet read last */
 	uint64_t end;    /* behind it */
+	bool has_ip;     /* it has an address: */
+	uint64_t ip;     /* that of the last packet that had one; 0 behind a PSB or an overflow */
 };
+
+/* Return: whether an address is in the kernel's half. */
+static inline bool ipt_is_kernel(uint64_t ip)
+{
+	return ip >> 63;
+}
 
 /* @config: of the span; borrowed for the call. Return: 0, or -ENOMEM; then, too, it is to be freed. */
 _must_check_ int ipt_walk_init(struct ipt_walk *walk, const struct pt_config *config);

@@ -14,7 +14,6 @@ struct scan {
 	bool asks;
 
 	/* What a PSB+ says. */
-	uint64_t last_ip;
 	struct ticks ticks;
 	uint16_t cbr;
 	struct pt_packet_mode_exec exec;
@@ -48,32 +47,6 @@ struct scan *scan_free(struct scan *scan)
 	ipt_walk_deinit(&scan->walk);
 	free(scan);
 	return NULL;
-}
-
-/* Return: whether the packet has an address: then it is the last IP now. */
-static bool take_ip(struct scan *scan, const struct pt_packet_ip *packet)
-{
-	const uint64_t ip = packet->ip;
-
-	switch (packet->ipc) {
-	case pt_ipc_update_16:
-		scan->last_ip = (scan->last_ip & ~UINT64_C(0xffff)) | ip;
-		return true;
-	case pt_ipc_update_32:
-		scan->last_ip = (scan->last_ip & ~UINT64_C(0xffffffff)) | ip;
-		return true;
-	case pt_ipc_sext_48:
-		scan->last_ip = (uint64_t)((int64_t)(ip << 16) >> 16);
-		return true;
-	case pt_ipc_update_48:
-		scan->last_ip = (scan->last_ip & ~UINT64_C(0xffffffffffff)) | ip;
-		return true;
-	case pt_ipc_full:
-		scan->last_ip = ip;
-		return true;
-	default:
-		return false;
-	}
 }
 
 static void take_mode(struct scan *scan, const struct pt_packet_mode *mode)
@@ -121,7 +94,6 @@ static void take_state(struct scan *scan, const struct pt_packet *packet)
 /* A PSB or an overflow: packets begin anew. */
 static void begin(struct scan *scan, bool is_overflow)
 {
-	scan->last_ip = 0;
 	scan->enabled = false;
 	scan->in_psb = !is_overflow;
 	scan->is_overflow = is_overflow;
@@ -131,7 +103,7 @@ static void begin(struct scan *scan, bool is_overflow)
 /* Return: whether the packet says where execution is. */
 static bool take(struct scan *scan, const struct pt_packet *packet)
 {
-	bool has_ip;
+	bool has_ip = scan->walk.has_ip;
 
 	switch (packet->type) {
 	case ppt_psb:
@@ -142,19 +114,17 @@ static bool take(struct scan *scan, const struct pt_packet *packet)
 		scan->in_psb = false;
 		return false;
 	case ppt_tip:
-		return take_ip(scan, &packet->payload.ip) && scan->enabled;
+		return has_ip && scan->enabled;
 	case ppt_tip_pge:
-		has_ip = take_ip(scan, &packet->payload.ip);
 		scan->enabled = true;
 		scan->is_overflow = false;
 		scan->asks = true;
 		return has_ip;
 	case ppt_tip_pgd:
-		(void)take_ip(scan, &packet->payload.ip);
 		scan->enabled = false;
 		return false;
 	case ppt_fup:
-		has_ip = take_ip(scan, &packet->payload.ip) && scan->is_overflow;
+		has_ip = has_ip && scan->is_overflow;
 		scan->enabled = scan->enabled || scan->in_psb || scan->is_overflow;
 		scan->is_overflow = false;
 		return has_ip;
@@ -179,7 +149,7 @@ int scan_find(struct scan *scan, uint64_t from, struct scan_point *ret_point)
 		else if (is_point) {
 			*ret_point = (struct scan_point){
 				.offset = scan->walk.end,
-				.ip = scan->last_ip,
+				.ip = scan->walk.ip,
 				.asks = scan->asks,
 				.has_paging = scan->has_pip,
 				.cr3 = scan->pip.cr3,

@@ -12,16 +12,20 @@
 enum stretch {
 	STRETCH_NONE, /* it is in none, or was lost */
 	STRETCH_OPEN,
-	STRETCH_OWN,  /* the time known where it begins is its own */
-	STRETCH_TOLD, /* a packet in it told when->told */
+	STRETCH_OWN,    /* the time known where it begins is its own */
+	STRETCH_TOLD,   /* a packet in it told when->told */
+	STRETCH_KERNEL, /* it is of the kernel's code, in which threads switch: any time is its own */
 };
 
 struct when {
 	struct ipt_walk near;
 	struct ticks ticks; /* there */
 	enum stretch stretch;
+	uint64_t
+	    began; /* the packet that is asked for, if it is asked for, begins or ends there or behind it */
 	uint64_t told;
 	bool in_psb;
+	bool is_psb_told; /* that PSB+ told of time */
 	bool is_own;      /* what was told of time belongs to the packet that follows */
 	bool is_overflow; /* the FUP that follows begins a stretch */
 
@@ -53,10 +57,30 @@ struct when *when_free(struct when *when)
 	return NULL;
 }
 
+/* A stretch begins at the address of the packet that was read. */
 static void begin(struct when *when, bool is_own)
 {
-	when->stretch = is_own ? STRETCH_OWN : STRETCH_OPEN;
+	when->began = when->near.offset;
+	when->stretch = ipt_is_kernel(when->near.ip) ? STRETCH_KERNEL
+			: is_own                     ? STRETCH_OWN
+						     : STRETCH_OPEN;
 	when->is_overflow = false;
+}
+
+/*
+ * Control goes to the address of a TIP: from the kernel to the user's code, or back. The time that a packet before it
+ * told is not known to the decoder when it gets there.
+ *
+ * Return: whether a stretch ends there.
+ */
+static bool take_tip(struct when *when)
+{
+	if (!when->near.has_ip || when->stretch == STRETCH_NONE ||
+	    ipt_is_kernel(when->near.ip) == (when->stretch == STRETCH_KERNEL))
+		return false;
+	begin(when, false);
+	when->began = when->near.end;
+	return true;
 }
 
 /* A packet of time, or one of state that may stand between it and the TIP.PGE that it belongs to. */
@@ -66,6 +90,7 @@ static void take_time(struct when *when, const struct pt_packet *packet)
 
 	if (packet->type == ppt_tsc || packet->type == ppt_cyc)
 		when->is_own = !when->in_psb;
+	when->is_psb_told = when->is_psb_told || packet->type == ppt_tsc;
 	if (packet->type == ppt_mtc)
 		when->is_own = false;
 	if (is_told && when->stretch == STRETCH_OPEN) {
@@ -97,14 +122,17 @@ static bool take(struct when *when, const struct pt_packet *packet)
 	case ppt_psb:
 	case ppt_psbend:
 		when->in_psb = packet->type == ppt_psb;
+		when->is_psb_told = false;
 		return false;
 	case ppt_tip_pge:
 		begin(when, was_own);
 		return false;
+	case ppt_tip:
+		return take_tip(when);
 	case ppt_fup:
 		/* A PSB+ says the time of what goes on there. */
 		if (when->is_overflow || (when->in_psb && when->stretch == STRETCH_NONE))
-			begin(when, when->in_psb);
+			begin(when, when->in_psb && when->is_psb_told);
 		return false;
 	case ppt_ovf:
 		when->in_psb = false;
@@ -136,21 +164,50 @@ static uint64_t later(struct when *when, uint64_t offset)
 	return UINT64_MAX;
 }
 
+/* Read a packet and take it. Return: whether there was one. */
+static bool advance(struct when *when, struct pt_packet *packet, bool *ret_ends)
+{
+	if (!ipt_walk_next(&when->near, packet))
+		return false;
+	if (when->near.was_lost)
+		when->stretch = STRETCH_NONE;
+	*ret_ends = take(when, packet) || when->near.was_lost;
+	return true;
+}
+
 struct when_bounds when_find(struct when *when, uint64_t offset)
 {
-	struct ipt_walk *near = &when->near;
+	const struct ipt_walk *near = &when->near;
 	struct pt_packet packet;
 	bool ends = false;
 
 	while (!ends && (near->end < offset || when->stretch < STRETCH_OWN) &&
-	       ipt_walk_next(near, &packet)) {
-		if (near->was_lost)
-			when->stretch = STRETCH_NONE;
-		ends = (take(when, &packet) || near->was_lost) && near->offset >= offset;
+	       advance(when, &packet, &ends))
+		ends = ends && near->offset >= offset;
+	/* Where it is known to be too far ahead, it found nothing that was told of the stretch. */
+	if (!ends && near->end >= offset && when->began <= offset) {
+		if (when->stretch == STRETCH_OWN || when->stretch == STRETCH_KERNEL)
+			return (struct when_bounds){};
+		if (when->stretch == STRETCH_TOLD)
+			return (struct when_bounds){ when->told, when->told };
 	}
-	if (near->end >= offset && when->stretch == STRETCH_OWN)
-		return (struct when_bounds){};
-	if (near->end >= offset && when->stretch == STRETCH_TOLD)
-		return (struct when_bounds){ when->told, when->told };
 	return (struct when_bounds){ .to = later(when, near->end > offset ? near->end : offset) };
+}
+
+struct when_bounds when_find_tip(struct when *when, uint64_t offset)
+{
+	const struct ipt_walk *near = &when->near;
+	struct pt_packet packet;
+	bool ends;
+
+	while (near->end < offset && advance(when, &packet, &ends))
+		;
+	if (near->end > offset)
+		return (struct when_bounds){ .to = later(when, offset) };
+	/* It may have been used up already. */
+	while (when->stretch == STRETCH_KERNEL && advance(when, &packet, &ends))
+		if (packet.type == ppt_tip)
+			break;
+	/* If it was none, but a TIP.PGD, nothing follows until a TIP.PGE. */
+	return when->stretch == STRETCH_NONE ? (struct when_bounds){} : when_find(when, near->end);
 }

@@ -483,6 +483,11 @@ void timeline_at_tid(const struct timeline *timeline, uint32_t tid, uint64_t tim
 	tracks_find(&timeline->tasks.lives, owner ? *owner : SIZE_MAX, time, ret_stay);
 }
 
+const struct space *timeline_kernel(const struct timeline *timeline)
+{
+	return timeline->tasks.kernel.space;
+}
+
 size_t timeline_n_skipped(const struct timeline *timeline)
 {
 	return timeline->n_skipped;

@@ -56,6 +56,9 @@ void timeline_at(const struct timeline *timeline, uint32_t cpu, uint64_t time,
 void timeline_at_tid(const struct timeline *timeline, uint32_t tid, uint64_t time,
 		     struct stay *ret_stay);
 
+/* Return: the space of code that runs whoever does, the kernel's; NULL if nothing is known of it. */
+const struct space *timeline_kernel(const struct timeline *timeline);
+
 /* Return: records that were skipped because they make no sense. */
 size_t timeline_n_skipped(const struct timeline *timeline);
 
