@@ -157,7 +157,7 @@ static int ask(struct lane *lane, const struct engine_step *step)
 			     .space = lane->config.space,
 			     .comm = "" };
 	const struct timeline *timeline = lane->config.timeline;
-	uint64_t time = UINT64_MAX;
+	uint64_t time = UINT64_MAX, until = UINT64_MAX;
 
 	if (timeline && !lane_has_time(lane)) {
 		only_stay(lane, &stay);
@@ -165,15 +165,13 @@ static int ask(struct lane *lane, const struct engine_step *step)
 	} else if (timeline && !is_before_sideband(lane)) {
 		const uint64_t from = step->t_from ? time_of(lane, step->t_from) : lane->t;
 
-		stay_between(lane, from,
-			     step->t_to == UINT64_MAX ? UINT64_MAX
-			     : step->t_to             ? time_of(lane, step->t_to)
-						      : from,
-			     step->is_user, &stay);
+		if (step->t_to < UINT64_MAX)
+			until = step->t_to ? time_of(lane, step->t_to) : from;
+		stay_between(lane, from, until, step->is_user, &stay);
 		/* The last packet of time may be from before it came. */
 		if (lane->t < stay.start)
 			lane->t = stay.start;
-		/* What was mapped is as of the time that is said of the code. */
+		/* What was mapped is as of the time that is said of the code; if that did not change until it ran. */
 		time = lane->t;
 	} else if (timeline) {
 		/* That holds no longer than the time does. */
@@ -185,9 +183,10 @@ static int ask(struct lane *lane, const struct engine_step *step)
 	lane->stay = stay;
 	lane->has_stay = true;
 	if (lane->is_guest)
-		return engine_set_space(lane->engine, NULL, 0);
+		return engine_set_space(lane->engine, NULL, 0, 0);
 	return engine_set_space(lane->engine, stay.space,
-				stay.space ? space_generation(stay.space, time) : 0);
+				stay.space ? space_generation(stay.space, time) : 0,
+				stay.space ? space_generation(stay.space, until) : 0);
 }
 
 /* The slice of what comes next. */

@@ -3,7 +3,15 @@
 #include "decoder/image/layout.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Mappings, and what is below them, that are looked at for doubts; of what is there so many bytes are compared. */
+#define DOUBTS_MAX   4096
+#define COMPARED_MAX (UINT64_C(1) << 14)
+
+/* An instruction that begins so far before code that is in doubt may reach into it. */
+#define REACH 14
 
 void layout_init(struct layout *layout, const struct space *space)
 {
@@ -14,6 +22,7 @@ void layout_deinit(struct layout *layout)
 {
 	vec_deinit(&layout->extents);
 	vec_deinit(&layout->added);
+	vec_deinit(&layout->doubts);
 }
 
 /* Return: index of the first extent that ends at or above @address. */
@@ -171,4 +180,112 @@ const struct extent *layout_find(struct layout *layout, uint64_t address)
 	if (layout->hint == layout->extents.n || e[layout->hint].start > address)
 		return NULL;
 	return &e[layout->hint];
+}
+
+/* Does @m have, from @start to @last, what @e has there? Up to @left bytes are compared. */
+static bool is_same(const struct mapping *m, const struct extent *e, uint64_t start, uint64_t last,
+		    uint64_t *left)
+{
+	const uint64_t at_m = m->offset + (start - m->start), at_e = e->offset + (start - e->start);
+	const uint64_t size = last - start + 1;
+
+	if (m->object == e->object)
+		return at_m == at_e;
+	if (m->object->state != OBJECT_OK || size == 0 || size > *left || at_m >= m->object->size ||
+	    size > m->object->size - at_m || at_e >= e->object->size ||
+	    size > e->object->size - at_e)
+		return false;
+	*left -= size;
+	return memcmp(m->object->bytes + at_m, e->object->bytes + at_e, size) == 0;
+}
+
+/* Add doubts about what @m replaces. @work: so many extents may be looked at; none are left: there are more. */
+static int doubt_mapping(struct layout *layout, const struct mapping *m, size_t *work,
+			 uint64_t *left)
+{
+	const uint64_t last = m->start + (m->size - 1);
+
+	for (size_t i = lower_bound(layout, m->start); i<layout->extents.n && * work> 0; i++) {
+		const struct extent *e = &layout->extents.items[i];
+		struct doubt doubt;
+		int r;
+
+		if (e->start > last)
+			return 0;
+		--*work;
+		doubt.start = e->start > m->start ? e->start : m->start;
+		doubt.last = e->last < last ? e->last : last;
+		if (e->object->state != OBJECT_OK || !covers(m->kind, e->kind) ||
+		    is_same(m, e, doubt.start, doubt.last, left))
+			continue;
+		doubt.start -= doubt.start < REACH ? doubt.start : REACH;
+		r = vec_push(&layout->doubts, doubt);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int by_start(const void *pa, const void *pb)
+{
+	const struct doubt *a = pa, *b = pb;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Sort the doubts, and join those that overlap. */
+static void join_doubts(struct layout *layout)
+{
+	struct doubt *doubts = layout->doubts.items;
+	size_t n = 0;
+
+	if (layout->doubts.n > 0)
+		qsort(doubts, layout->doubts.n, sizeof(*doubts), by_start);
+	for (size_t i = 0; i < layout->doubts.n; i++) {
+		if (n == 0 || doubts[i].start > doubts[n - 1].last)
+			doubts[n++] = doubts[i];
+		else if (doubts[i].last > doubts[n - 1].last)
+			doubts[n - 1].last = doubts[i].last;
+	}
+	layout->doubts.n = n;
+}
+
+int layout_doubt(struct layout *layout, size_t until)
+{
+	struct space_place place = layout->place;
+	uint64_t left = COMPARED_MAX;
+	size_t work = DOUBTS_MAX;
+	int r = 0;
+
+	if (layout->doubted_from == layout->generation && layout->doubted_until == until)
+		return 0;
+	layout->doubts.n = 0;
+	for (size_t i = layout->generation; r == 0 && i < until && work > 0;
+	     i++, work -= work > 0) {
+		const struct mapping *m = space_next(layout->space, &place);
+
+		if (m->kind != MAPPING_RETIRE)
+			r = doubt_mapping(layout, m, &work, &left);
+	}
+	/* Too much changes: of nothing it is known whether it does. */
+	if (r == 0 && work == 0)
+		r = vec_push(&layout->doubts, { .last = UINT64_MAX });
+	if (r < 0)
+		return r;
+	join_doubts(layout);
+	layout->doubted_from = layout->generation;
+	layout->doubted_until = until;
+	return 0;
+}
+
+bool layout_is_sure(const struct layout *layout, uint64_t address, uint64_t *last)
+{
+	const size_t i = vec_bisect(&layout->doubts, doubt, doubt->last < address);
+
+	if (i == layout->doubts.n || layout->doubts.items[i].start > *last)
+		return true;
+	if (layout->doubts.items[i].start <= address)
+		return false;
+	*last = layout->doubts.items[i].start - 1;
+	return true;
 }

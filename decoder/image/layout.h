@@ -25,6 +25,12 @@ struct extent {
 	enum mapping_kind kind; /* never MAPPING_RETIRE */
 };
 
+/* Where nobody knows which of two versions of the code it was that ran. */
+struct doubt {
+	uint64_t start;
+	uint64_t last; /* inclusive */
+};
+
 struct layout {
 	const struct space *space; /* borrowed; NULL: nothing is mapped */
 	size_t generation;
@@ -35,6 +41,10 @@ struct layout {
 	/* What the last step did. */
 	VEC(struct extent) added;
 	bool bared; /* what has no bytes covers something that may have them */
+
+	/* What changes from one generation to another. */
+	VEC(struct doubt) doubts; /* by address; they do not overlap */
+	size_t doubted_from, doubted_until;
 };
 
 void layout_init(struct layout *layout, const struct space *space);
@@ -49,3 +59,18 @@ _must_check_ int layout_advance(struct layout *layout);
 
 /* Return: the extent at @address, valid until the layout moves on; NULL if nothing is mapped. */
 const struct extent *layout_find(struct layout *layout, uint64_t address);
+
+/*
+ * Doubt the code that mappings up to generation @until replace with other: until that is called again, or the layout
+ * moves on.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int layout_doubt(struct layout *layout, size_t until);
+
+/*
+ * Cut @last, which is not below @address, to what is not in doubt, as far as instructions that begin there go.
+ *
+ * Return: whether that is so of one that begins at @address.
+ */
+_must_check_ bool layout_is_sure(const struct layout *layout, uint64_t address, uint64_t *last);

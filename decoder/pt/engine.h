@@ -70,7 +70,8 @@ struct engine_ops {
 	const char *name;
 	int (*start)(const struct engine_config *config, struct engine **ret_engine);
 	struct engine *(*free)(struct engine *engine);
-	int (*set_space)(struct engine *engine, const struct space *space, size_t generation);
+	int (*set_space)(struct engine *engine, const struct space *space, size_t generation,
+			 size_t until);
 	int (*next)(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 		    struct engine_step *ret_step);
 	uint64_t (*decoded)(const struct engine *engine);
@@ -107,15 +108,15 @@ static inline struct engine *engine_free(struct engine *engine)
 }
 
 /*
- * Say where code is from here on: @space at @generation; NULL: nowhere. Generations
- * that go backwards are for broken input, and only so often.
+ * Say where code is from here on: @space at @generation, but for what is replaced up to the one of @until;
+ * NULL: nowhere. Generations that go backwards are for broken input, and only so often.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ static inline int engine_set_space(struct engine *engine, const struct space *space,
-						size_t generation)
+						size_t generation, size_t until)
 {
-	return engine->ops->set_space(engine, space, generation);
+	return engine->ops->set_space(engine, space, generation, until);
 }
 
 /*

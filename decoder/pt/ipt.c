@@ -138,7 +138,8 @@ static int rewind_image(struct ipt_engine *e, size_t generation, struct ipt_imag
 	return r;
 }
 
-int ipt_engine_set_space(struct engine *engine, const struct space *space, size_t generation)
+int ipt_engine_set_space(struct engine *engine, const struct space *space, size_t generation,
+			 size_t until)
 {
 	struct ipt_engine *e = (struct ipt_engine *)engine;
 	struct ipt_image *image = NULL;
@@ -158,6 +159,8 @@ int ipt_engine_set_space(struct engine *engine, const struct space *space, size_
 	}
 	if (image) {
 		r = ipt_image_advance(image, e->config.code, generation);
+		if (r == 0)
+			r = layout_doubt(&image->layout, until);
 		if (r < 0)
 			return r;
 	}

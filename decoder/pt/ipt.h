@@ -123,7 +123,8 @@ int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *op
 		   const struct pt_conf_flags *flags, const struct engine_config *config,
 		   struct engine **ret_engine);
 struct engine *ipt_engine_free(struct engine *engine);
-int ipt_engine_set_space(struct engine *engine, const struct space *space, size_t generation);
+int ipt_engine_set_space(struct engine *engine, const struct space *space, size_t generation,
+			 size_t until);
 int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 		    struct engine_step *ret_step);
 uint64_t ipt_engine_decoded(const struct engine *engine);

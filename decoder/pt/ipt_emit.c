@@ -75,9 +75,20 @@ static void note_flow(struct ipt_engine *e, const struct ptd_run *run)
 	}
 }
 
-/* The next @n instructions are of @block, which is in @extent. */
+/* What is mapped at @ip: up to @ret_last it is. NULL: nothing is known to be. */
+static const struct extent *find(const struct ipt_engine *e, uint64_t ip, uint64_t *ret_last)
+{
+	const struct extent *extent = e->image ? layout_find(&e->image->layout, ip) : NULL;
+
+	if (!extent)
+		return NULL;
+	*ret_last = extent->last;
+	return layout_is_sure(&e->image->layout, ip, ret_last) ? extent : NULL;
+}
+
+/* The next @n instructions are of @block, which is in @extent, and known up to @last. */
 static void append(struct ipt_engine *e, struct ipt_output *output, const struct extent *extent,
-		   const struct ptd_block *block, uint64_t ip, size_t n)
+		   uint64_t last, const struct ptd_block *block, uint64_t ip, size_t n)
 {
 	assert(output->n < output->n_max);
 	output->runs[output->n++] = (struct ptd_run){
@@ -88,7 +99,7 @@ static void append(struct ipt_engine *e, struct ipt_output *output, const struct
 		.early = extent->kind == MAPPING_EARLY,
 	};
 	note_flow(e, &output->runs[output->n - 1]);
-	output->last = extent->last;
+	output->last = last;
 	output->n_insns += n;
 }
 
@@ -129,6 +140,7 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 	while (n > 0) {
 		const struct ptd_block *block;
 		const struct extent *extent;
+		uint64_t last;
 		size_t take;
 		int r;
 
@@ -143,7 +155,7 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 
 		if (!leads_to(&engine->flow, ip))
 			return -pte_bad_query;
-		extent = engine->image ? layout_find(&engine->image->layout, ip) : NULL;
+		extent = find(engine, ip, &last);
 		if (!extent)
 			return -pte_nomap;
 		r = cache_get(engine->config.cache, extent->object,
@@ -153,8 +165,8 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 
 		if (output->n == output->n_max)
 			return -pte_bad_insn;
-		take = reach(block, ip, 0, n, extent->last);
-		append(engine, output, extent, block, ip, take);
+		take = reach(block, ip, 0, n, last);
+		append(engine, output, extent, last, block, ip, take);
 		n -= take;
 		ip = engine->flow.next;
 	}
@@ -167,19 +179,20 @@ int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint
 {
 	const struct extent *extent;
 	const struct ptd_block *block;
+	uint64_t last;
 	int r;
 
 	ip = cut(mode, ip);
 	engine->ip = ip;
 	if (!leads_to(&engine->flow, ip))
 		return -pte_bad_query;
-	extent = engine->image ? layout_find(&engine->image->layout, ip) : NULL;
+	extent = find(engine, ip, &last);
 	if (!extent)
 		return -pte_nomap;
 	r = cache_get_stitched(engine->config.cache, extent->object,
 			       extent->offset + (ip - extent->start), mode, bytes, size, &block);
 	if (r < 0)
 		return status_of(engine, r);
-	append(engine, output, extent, block, ip, 1);
+	append(engine, output, extent, last, block, ip, 1);
 	return 0;
 }

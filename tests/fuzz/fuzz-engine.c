@@ -90,7 +90,7 @@ static void decode(const char *name, const uint8_t *data, size_t size, const str
 			lost += step.n_bytes;
 		}
 		if (step.stop == ENGINE_ASK)
-			need(engine_set_space(engine, space, 1) == 0);
+			need(engine_set_space(engine, space, 1, 1) == 0);
 	} while (step.stop != ENGINE_END);
 	need(engine_decoded(engine) + lost == size);
 }

@@ -191,7 +191,7 @@ static void transcribe(const struct setup *s, const struct engine_ops *ops, cons
 		asked = step.stop == ENGINE_ASK;
 		switch (step.stop) {
 		case ENGINE_ASK:
-			assert_int_equal(engine_set_space(engine, s->space, 1), 0);
+			assert_int_equal(engine_set_space(engine, s->space, 1, 1), 0);
 			break;
 		case ENGINE_MARK:
 			fprintf(f, "%s", ptd_mark_kind_name(step.mark));

@@ -174,8 +174,29 @@ static void a_new_mapping_covers_older_ones(void **state)
 }
 
 /*
- * What each kind covers: the letters say what is visible in each of 16 pages, after mappings given
- * as kind (F file, M memory, J JIT, E early, R retire), first page, number of pages, and letter.
+ * A mapping as text: kind (F file, M memory, J JIT, E early, R retire), first page, number of pages, and
+ * letter of one of 26 objects.
+ */
+static struct mapping read_mapping(const char *text, struct object *objects)
+{
+	static const char kinds[] = "FMJER";
+	struct mapping mapping = {
+		.kind = (enum mapping_kind)(strchr(kinds, text[0]) - kinds),
+		.start = 0x1000 * strtoul((char[]){ text[1], 0 }, NULL, 16),
+		.size = 0x1000 * strtoul((char[]){ text[2], 0 }, NULL, 16),
+		.object = &objects[text[strlen(text) - 1] - 'a'],
+	};
+
+	mapping.offset = mapping.start;
+	if (mapping.kind == MAPPING_RETIRE) {
+		mapping.retired = mapping.object;
+		mapping.object = &objects['x' - 'a'];
+	}
+	return mapping;
+}
+
+/*
+ * What each kind covers: the letters say what is visible in each of 16 pages, after the mappings given.
  */
 static void kinds_cover_what_they_may(void **state)
 {
@@ -208,7 +229,6 @@ static void kinds_cover_what_they_may(void **state)
 	for (size_t i = 0; i < 26; i++)
 		objects[i].id.id = (uint32_t)i;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		static const char kinds[] = "FMJER";
 		_cleanup_(space_freep) struct space *s = make(NULL, 0);
 		char visible[17] = "";
 		struct layout layout;
@@ -216,19 +236,8 @@ static void kinds_cover_what_they_may(void **state)
 		print_message("  %s\n", rows[i].name);
 		layout_init(&layout, s);
 		for (size_t k = 0; k < 6 && rows[i].maps[k]; k++) {
-			const char *m = rows[i].maps[k];
-			struct mapping mapping = {
-				.kind = (enum mapping_kind)(strchr(kinds, m[0]) - kinds),
-				.start = 0x1000 * strtoul((char[]){ m[1], 0 }, NULL, 16),
-				.size = 0x1000 * strtoul((char[]){ m[2], 0 }, NULL, 16),
-				.object = &objects[m[strlen(m) - 1] - 'a'],
-			};
+			const struct mapping mapping = read_mapping(rows[i].maps[k], objects);
 
-			mapping.offset = mapping.start;
-			if (mapping.kind == MAPPING_RETIRE) {
-				mapping.retired = mapping.object;
-				mapping.object = &objects['x' - 'a'];
-			}
 			assert_int_equal(space_map(s, &mapping), 0);
 			assert_int_equal(layout_advance(&layout), 0);
 		}
@@ -243,6 +252,104 @@ static void kinds_cover_what_they_may(void **state)
 	}
 }
 
+/* What is in doubt, by page: of mappings that come behind the one the layout stands at. */
+static void what_is_replaced_is_in_doubt(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *now[2], *later[3];
+		const char *doubts; /* !: of pages that something is at */
+	} rows[] = {
+		{ "nothing comes", { "F04f" }, {}, "ffff............" },
+		{ "beside", { "F04f" }, { "F42g" }, "ffff............" },
+		{ "another", { "F04f" }, { "F12g" }, "f!!f............" },
+		{ "the same", { "F04f" }, { "F12f" }, "ffff............" },
+		{ "the same bytes", { "F04f" }, { "F12y" }, "ffff............" },
+		{ "too many to compare", { "F05f" }, { "F05y" }, "!!!!!..........." },
+		{ "one after the other",
+		  { "F08f" },
+		  { "F21g", "F52g", "F23g" },
+		  "ff!!!!!f........" },
+		{ "and back", { "F04f" }, { "F12g", "F12f" }, "f!!f............" },
+		{ "memory below JIT code", { "J22j" }, { "M06m" }, "..jj............" },
+		{ "JIT code over memory", { "M06m" }, { "J22f" }, "mm!!mm.........." },
+		{ "retired", { "J22j" }, { "R06j" }, "..jj............" },
+		{ "over what has none", { "F04n" }, { "F04g" }, "nnnn............" },
+	};
+	static uint8_t bytes[0x10000], others[0x10000];
+	static struct object objects[26];
+
+	(void)state;
+	memset(others, 0xcc, sizeof(others));
+	for (size_t i = 0; i < 26; i++)
+		objects[i] = (struct object){
+			.id.id = (uint32_t)i,
+			.state = i == 'n' - 'a' ? OBJECT_MISSING : OBJECT_OK,
+			.bytes = i == 'f' - 'a' || i == 'y' - 'a' ? bytes : others,
+			.size = sizeof(bytes),
+		};
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(space_freep) struct space *s = make(NULL, 0);
+		char doubts[17] = "";
+		struct mapping mapping;
+		struct layout layout;
+		size_t until = 0;
+
+		print_message("  %s\n", rows[i].name);
+		layout_init(&layout, s);
+		for (size_t k = 0; k < 2 && rows[i].now[k]; k++, until++) {
+			mapping = read_mapping(rows[i].now[k], objects);
+			assert_int_equal(space_map(s, &mapping), 0);
+			assert_int_equal(layout_advance(&layout), 0);
+		}
+		for (size_t k = 0; k < 3 && rows[i].later[k]; k++, until++) {
+			mapping = read_mapping(rows[i].later[k], objects);
+			assert_int_equal(space_map(s, &mapping), 0);
+		}
+		assert_int_equal(layout_doubt(&layout, until), 0);
+		for (size_t page = 0; page < 16; page++) {
+			const struct extent *e = layout_find(&layout, 0x1000 * page + 0x100);
+			uint64_t last = UINT64_MAX;
+
+			doubts[page] = !e ? '.'
+				       : layout_is_sure(&layout, 0x1000 * page + 0x100, &last)
+					   ? (char)('a' + e->object->id.id)
+					   : '!';
+			/* An instruction that reaches into it. */
+			if (page > 0 && doubts[page] == '!' && doubts[page - 1] != '!') {
+				last = UINT64_MAX;
+				assert_true(layout_is_sure(&layout, 0x1000 * page - 15, &last));
+				assert_int_equal(last, 0x1000 * page - 15);
+				last = UINT64_MAX;
+				assert_false(layout_is_sure(&layout, 0x1000 * page - 14, &last));
+			}
+		}
+		assert_string_equal(doubts, rows[i].doubts);
+		assert_int_equal(layout_doubt(&layout, layout.generation), 0);
+		assert_int_equal(layout.doubts.n, 0);
+		layout_deinit(&layout);
+	}
+}
+
+/* Where more changes than is looked at, all is in doubt. */
+static void too_much_is_all_in_doubt(void **state)
+{
+	_cleanup_(space_freep) struct space *s = make(NULL, 0);
+	struct layout layout;
+	uint64_t last = UINT64_MAX;
+
+	(void)state;
+	for (size_t i = 0; i < 5000; i++)
+		map(s, i, 0x10000 * (i + 1), 0x1000, &a, 0);
+	layout_init(&layout, s);
+	assert_int_equal(layout_advance(&layout), 0);
+	assert_int_equal(layout_doubt(&layout, 4000), 0);
+	assert_true(layout_is_sure(&layout, 0x10000, &last));
+	assert_int_equal(layout_doubt(&layout, 5000), 0);
+	assert_false(layout_is_sure(&layout, 0x10000, &last));
+	layout_deinit(&layout);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -251,6 +358,8 @@ int main(void)
 		cmocka_unit_test(impossible_mappings_are_refused),
 		cmocka_unit_test(a_new_mapping_covers_older_ones),
 		cmocka_unit_test(kinds_cover_what_they_may),
+		cmocka_unit_test(what_is_replaced_is_in_doubt),
+		cmocka_unit_test(too_much_is_all_in_doubt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
