@@ -19,7 +19,8 @@
 /* What of a piece goes into the queue. */
 struct part {
 	struct trace_span span;
-	bool hole; /* before it */
+	bool hole;                      /* before it */
+	const struct trace_span *piece; /* of a snapshot: the whole piece */
 };
 
 /* A span that was put together, and where it is in the file. */
@@ -201,40 +202,46 @@ static void cut_padding(struct maker *m, size_t n)
 	}
 }
 
+/* Add what the piece has that those before it have not. */
+static int add_snapshot(struct maker *m, const struct trace_span *piece)
+{
+	struct part part = { .span = *piece, .piece = piece, .hole = m->parts.n > 0 };
+	size_t before, repeated, padding;
+
+	while (m->parts.n > 0) {
+		const struct part *last = &m->parts.items[m->parts.n - 1];
+
+		if (!overlap_find(last->piece->bytes, last->piece->size, piece->bytes, piece->size,
+				  m->trace->facts.has_tsc, &before, &repeated, &padding))
+			break;
+		if (before > 0 && last->hole == (m->parts.n > 1) &&
+		    last->span.bytes == last->piece->bytes) {
+			/* It has all of the last one, and more on both sides: perhaps of the one before, too. */
+			m->parts.n--;
+			part.hole = m->parts.n > 0;
+			continue;
+		}
+		cut_padding(m, padding);
+		part.hole = false;
+		part.span.bytes += before + repeated;
+		part.span.offset += before + repeated;
+		part.span.file_offset += before + repeated;
+		part.span.size -= before + repeated;
+		break;
+	}
+	return part.span.size > 0 ? vec_push(&m->parts, part) : 0;
+}
+
 static int parts_of_snapshots(struct maker *m, const struct auxpiece *pieces, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct part part = { .span = pieces[i].span, .hole = i > 0 };
-		const struct trace_span *last = i > 0 ? &pieces[i - 1].span : NULL;
-		size_t before, repeated, padding;
-		int r;
+	int r = 0;
 
-		if (last && overlap_find(last->bytes, last->size, part.span.bytes, part.span.size,
-					 m->trace->facts.has_tsc, &before, &repeated, &padding)) {
-			struct part *of_last = &m->parts.items[m->parts.n - 1];
-
-			if (before > 0 && of_last->hole == (m->parts.n > 1) &&
-			    of_last->span.bytes == last->bytes) {
-				/* It has all of the last one, and more on both sides. */
-				of_last->span = part.span;
-				continue;
-			}
-			cut_padding(m, padding);
-			part.hole = false;
-			part.span.bytes += before + repeated;
-			part.span.offset += before + repeated;
-			part.span.file_offset += before + repeated;
-			part.span.size -= before + repeated;
-			if (part.span.size == 0)
-				continue;
-		}
-		r = vec_push(&m->parts, part);
-		if (r < 0)
-			return r;
-		if (last)
-			trace_rest(m->trace, last->bytes, last->size);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		r = add_snapshot(m, &pieces[i].span);
+		if (i > 0)
+			trace_rest(m->trace, pieces[i - 1].span.bytes, pieces[i - 1].span.size);
 	}
-	return 0;
+	return r;
 }
 
 /* Spans. */

@@ -13,6 +13,24 @@
 #define PSB_SIZE 16
 #define TSC_SIZE 8
 
+/* First byte of packets, and the second of those that have two. */
+#define TSC      0x19
+#define MODE     0x99
+#define MTC      0x59
+#define EXT      0x02
+#define EXT_CBR  0x03
+#define EXT_TMA  0x73
+#define EXT_PIP  0x43
+#define EXT_VMCS 0xc8
+
+#define CYC_MASK 0x03
+#define CYC      0x03
+#define CYC_MORE 0x04 /* in the first byte; in others it is */
+#define CYC_EXP  0x01
+#define IP_MASK  0x1f
+#define FUP      0x1d
+#define IP_SHIFT 5
+
 static const uint8_t psb[PSB_SIZE] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
 				       0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
 
@@ -35,21 +53,67 @@ static const uint8_t *last_psb(const uint8_t *start, const uint8_t *end)
 	return NULL;
 }
 
-/* Does the PSB have a whole TSC packet right behind it? That is where CPUs put it. */
-static bool has_time(const uint8_t *at, const uint8_t *end)
+/* Return: the size of the packet at @at, of those that may stand between a PSB and its TSC; 0: it is none. */
+static size_t size_between(const uint8_t *at, const uint8_t *end)
 {
-	at += PSB_SIZE;
-	return end - at >= TSC_SIZE && at[0] == 0x19;
+	static const uint8_t ip_sizes[] = { 1, 3, 5, 7, 7, 0, 9, 0 };
+	size_t n = 1;
+
+	if ((at[0] & CYC_MASK) == CYC) {
+		if (at[0] & CYC_MORE)
+			for (n++; at + n <= end && at[n - 1] & CYC_EXP;)
+				n++;
+		return n;
+	}
+	if ((at[0] & IP_MASK) == FUP)
+		return ip_sizes[at[0] >> IP_SHIFT];
+	if (at[0] == 0)
+		return 1;
+	if (at[0] == MODE || at[0] == MTC)
+		return 2;
+	if (at[0] != EXT || end - at < 2)
+		return 0;
+	switch (at[1]) {
+	case EXT_CBR:
+		return 4;
+	case EXT_TMA:
+	case EXT_VMCS:
+		return 7;
+	case EXT_PIP:
+		return 8;
+	default:
+		return 0;
+	}
 }
 
-/* The PSB of @earlier that is looked for. */
-static const uint8_t *anchor_of(const uint8_t *start, const uint8_t *end, bool has_tsc)
+/* Return: how far it is from the PSB at @at to behind the TSC that belongs to it; 0: it has none, or not the whole. */
+static size_t timed_size(const uint8_t *at, const uint8_t *end)
+{
+	const uint8_t *psb_at = at;
+	size_t n;
+
+	for (at += PSB_SIZE; at < end && *at != TSC; at += n) {
+		n = size_between(at, end);
+		if (n == 0 || n > (size_t)(end - at))
+			return 0;
+	}
+	return end - at < TSC_SIZE ? 0 : (size_t)(at + TSC_SIZE - psb_at);
+}
+
+/* The PSB of @earlier that is looked for, and how many bytes of it and what follows are its mark. */
+static const uint8_t *anchor_of(const uint8_t *start, const uint8_t *end, bool has_tsc,
+				size_t *ret_size)
 {
 	const uint8_t *at = last_psb(start, end);
 
+	*ret_size = PSB_SIZE;
 	/* A stretch of it is a PSB, too: the one that begins first is it. */
-	while (at && has_tsc && !has_time(at, end))
+	while (at && has_tsc) {
+		*ret_size = timed_size(at, end);
+		if (*ret_size)
+			break;
 		at = last_psb(start, at + PSB_SIZE - 1);
+	}
 	return at;
 }
 
@@ -76,9 +140,9 @@ bool overlap_find(const uint8_t *earlier, size_t earlier_size, const uint8_t *la
 		  size_t later_size, bool has_tsc, size_t *ret_before, size_t *ret_repeated,
 		  size_t *ret_padding)
 {
-	const uint8_t *anchor = anchor_of(earlier, earlier + earlier_size, has_tsc);
+	size_t anchor_size, anchor_at, before = 0, repeated = 0;
+	const uint8_t *anchor = anchor_of(earlier, earlier + earlier_size, has_tsc, &anchor_size);
 	uint64_t budget = COMPARED_RATIO_MAX * ((uint64_t)earlier_size + later_size);
-	size_t anchor_at, before = 0, repeated = 0;
 
 	if (!anchor)
 		return false;
@@ -94,8 +158,7 @@ bool overlap_find(const uint8_t *earlier, size_t earlier_size, const uint8_t *la
 		if (n > later_size - skip_later)
 			n = later_size - skip_later;
 		/* It ends before the anchor's time does. */
-		if (later_size - later_at < PSB_SIZE + (has_tsc ? TSC_SIZE : 0u) ||
-		    memcmp(anchor, at, PSB_SIZE + (has_tsc ? TSC_SIZE : 0u)) != 0)
+		if (later_size - later_at < anchor_size || memcmp(anchor, at, anchor_size) != 0)
 			continue;
 		if (n > budget)
 			return false;

@@ -22,7 +22,7 @@
  * @ret_padding: but for so many at its end, which are not of the stream: the recorder padded it with zeros
  * to a multiple of 8.
  *
- * They belong together if the last PSB of @earlier that has a TSC is in @later, and all that both
+ * They belong together if the last PSB+ of @earlier that has a TSC is in @later, and all that both
  * have around it is the same. In a stream without TSC (@has_tsc) any PSB will do, and the longest
  * overlap is taken.
  *
