@@ -272,7 +272,7 @@ static int start_span(struct lane *lane)
 	r = engine_new(lane->config.engine, &config, &lane->engine);
 	if (r < 0)
 		return r;
-	return lane_tell_losses_in(lane);
+	return lane_tell_losses_in(lane, lane->n_runs);
 }
 
 /*
@@ -362,12 +362,18 @@ static void take_back(struct lane *lane, enum ptd_gap_reason reason)
 /* Take what one step of the engine gave. Return: 0, or negative errno. */
 static int take(struct lane *lane, const struct engine_step *step)
 {
+	/* What an error passes over was passed, too. */
+	const bool passed = step->passed || step->stop == ENGINE_GAP || step->stop == ENGINE_END;
+	const size_t n_before = step->passed ? step->n_before : step->n_runs;
 	struct ptd_run *run = lane->runs + lane->n_runs;
-	int r;
+	int r = 0;
 
 	for (size_t i = 0; i < step->n_runs; i++) {
+		if (passed && i == n_before)
+			r = lane_tell_losses_in(lane, lane->n_runs + i);
 		set_time(lane, run[i].t);
-		r = lane_tell_losses(lane, lane->n_runs + i);
+		if (r == 0)
+			r = lane_tell_losses(lane, lane->n_runs + i);
 		if (r < 0)
 			return r;
 		run[i].t = lane->t;
@@ -376,8 +382,8 @@ static int take(struct lane *lane, const struct engine_step *step)
 	lane->n_runs += step->n_runs;
 	set_time(lane, step->t);
 	r = lane_tell_losses(lane, lane->n_runs);
-	if (r == 0)
-		r = lane_tell_losses_in(lane);
+	if (r == 0 && passed && n_before == step->n_runs)
+		r = lane_tell_losses_in(lane, lane->n_runs);
 	if (r < 0)
 		return r;
 

@@ -33,8 +33,8 @@ int lane_tell_losses(struct lane *lane, size_t run)
 	return r;
 }
 
-/* Tell those up to @offset of a span that begins at @start of the stream. */
-static int tell_losses_at(struct lane *lane, uint64_t start, uint64_t offset)
+/* Tell those up to @offset of a span that begins at @start of the stream, before run @run. */
+static int tell_losses_at(struct lane *lane, uint64_t start, uint64_t offset, size_t run)
 {
 	const struct trace_queue *queue = lane->config.queue;
 	int r = 0;
@@ -46,12 +46,12 @@ static int tell_losses_at(struct lane *lane, uint64_t start, uint64_t offset)
 		if (at > offset && !lane->ended)
 			return 0;
 		lane->next_loss_at++;
-		r = add_loss(lane, loss->reason, lane->t, lane->n_runs, at < offset ? at : offset);
+		r = add_loss(lane, loss->reason, lane->t, run, at < offset ? at : offset);
 	}
 	return r;
 }
 
-int lane_tell_losses_in(struct lane *lane)
+int lane_tell_losses_in(struct lane *lane, size_t run)
 {
 	const struct trace_queue *queue = lane->config.queue;
 	const struct trace_span *span = lane_span(lane);
@@ -60,7 +60,7 @@ int lane_tell_losses_in(struct lane *lane)
 
 	if (lane->next_loss_at == queue->n_losses_at || span->size == 0)
 		return 0;
-	r = tell_losses_at(lane, span->offset, offset < span->size ? offset : span->size - 1);
+	r = tell_losses_at(lane, span->offset, offset < span->size ? offset : span->size - 1, run);
 	if (r == 0 && lane->next_loss_at < queue->n_losses_at)
 		engine_pause_at(lane->engine,
 				queue->losses[lane->next_loss_at].offset - span->offset);
@@ -79,7 +79,7 @@ int lane_tell_hole(struct lane *lane, const struct trace_span *span)
 		missing = !lane->config.facts->snapshot_mode &&
 			  span->offset != span[-1].offset + span[-1].size;
 	}
-	r = tell_losses_at(lane, span->offset, 0);
+	r = tell_losses_at(lane, span->offset, 0, lane->n_runs);
 	if (r == 0 && lane->config.queue->overwritten && lane->config.facts->snapshot_mode &&
 	    span->offset > 0)
 		r = add_loss(lane, PTD_GAP_OVERWRITTEN, lane->t, lane->n_runs, 0);
@@ -94,6 +94,6 @@ int lane_tell_rest(struct lane *lane)
 	int r;
 
 	lane->ended = true;
-	r = tell_losses_at(lane, start, lane_offset(lane));
+	r = tell_losses_at(lane, start, lane_offset(lane), lane->n_runs);
 	return r < 0 ? r : lane_tell_losses(lane, lane->n_runs);
 }

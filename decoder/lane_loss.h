@@ -22,10 +22,10 @@
 _must_check_ int lane_tell_losses(struct lane *lane, size_t run);
 
 /*
- * Tell the losses up to where the engine stands, and let it stop where the next one is. Those at the
+ * Tell the losses up to where the engine stands, before run @run, and let it stop where the next one is. Those at the
  * end of a span are told behind it. Return: as above.
  */
-_must_check_ int lane_tell_losses_in(struct lane *lane);
+_must_check_ int lane_tell_losses_in(struct lane *lane, size_t run);
 
 /* Tell why the bytes before @span, which is the next, are not there. Return: as above. */
 _must_check_ int lane_tell_hole(struct lane *lane, const struct trace_span *span);

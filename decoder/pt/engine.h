@@ -33,7 +33,12 @@ enum engine_stop {
 struct engine_step {
 	enum engine_stop stop;
 	size_t n_runs; /* filled in before the stop */
-	uint64_t t;    /* TSC as far as known; 0 before the first TSC packet */
+
+	/* What is behind the offset to pause at is told from run @n_before on, of n_runs or behind them. */
+	bool passed;
+	size_t n_before;
+
+	uint64_t t; /* TSC as far as known; 0 before the first TSC packet */
 
 	/* Of ENGINE_ASK: what follows, up to the next one, ran at some time of these, inclusive. */
 	uint64_t t_from;
@@ -142,7 +147,10 @@ static inline uint64_t engine_offset(const struct engine *engine)
 	return engine->ops->offset(engine);
 }
 
-/* Stop once with ENGINE_ASK where packets from @offset on are used, or soon after. */
+/*
+ * Tell once, with an ENGINE_ASK, where that which packets from @offset on tell begins: behind all that those before it
+ * tell. It is not told where that is lost.
+ */
 static inline void engine_pause_at(struct engine *engine, uint64_t offset)
 {
 	engine->ops->pause_at(engine, offset);

@@ -369,7 +369,10 @@ uint64_t ipt_engine_offset(const struct engine *engine)
 
 void ipt_engine_pause_at(struct engine *engine, uint64_t offset)
 {
-	((struct ipt_engine *)engine)->pause = offset;
+	struct ipt_engine *e = (struct ipt_engine *)engine;
+
+	e->pause = offset;
+	e->passed = false;
 }
 
 /* Return: whether code has been running for too long without using up packets. */
@@ -431,6 +434,20 @@ static void look_ahead(struct ipt_engine *e)
 		ipt_iflag_look(&e->iflag, &e->pt_config, e->started ? ipt_offset(e) : 0);
 }
 
+/* Instructions were taken, of which packets from @offset on may tell. Return: whether the caller must be asked now. */
+static bool look_back(struct ipt_engine *e, struct ipt_output *output, uint64_t offset,
+		      struct engine_step *ret_step)
+{
+	const bool asks = leaves_kernel(e, offset);
+
+	if (asks)
+		stop(e, ENGINE_ASK, 0, ret_step);
+	if (!ipt_pass_branch(e, output, offset, ret_step) && !asks)
+		return false;
+	ret_step->n_runs = output->n;
+	return true;
+}
+
 /* Go on until something stops it. */
 static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_step *ret_step)
 {
@@ -439,9 +456,8 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 
 		ret_step->n_runs = output->n;
 		look_ahead(e);
-		if (e->pause < UINT64_MAX && ipt_offset(e) > e->pause) {
-			e->pause = UINT64_MAX;
-			stop(e, ENGINE_ASK, 0, ret_step);
+		if (e->passed) {
+			ipt_pass(e, output->n, ret_step);
 			return 0;
 		}
 		if (ipt_newer_is_due(e)) {
@@ -451,6 +467,7 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 		if (e->status < 0)
 			return fail(e, ret_step);
 		if (e->has_event || (e->status & pts_event_pending)) {
+			e->passed = offset > e->pause;
 			if (ipt_take_event(e, ret_step))
 				return 0;
 		} else if (e->status & pts_eos) {
@@ -465,10 +482,8 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 			if (e->status < 0)
 				continue;
 			ret_step->n_runs = output->n;
-			if (output->n_insns > n_before && leaves_kernel(e, offset)) {
-				stop(e, ENGINE_ASK, 0, ret_step);
+			if (output->n_insns > n_before && look_back(e, output, offset, ret_step))
 				return 0;
-			}
 			if (!spins(e, output->n_insns - n_before))
 				continue;
 			e->decoded += ipt_offset(e) - e->from;

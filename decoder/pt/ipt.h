@@ -108,6 +108,7 @@ struct ipt_engine {
 	uint64_t from;             /* offset from which bytes are not accounted for */
 	uint64_t decoded;          /* bytes */
 	uint64_t pause;            /* offset to stop at */
+	bool passed;               /* what follows is told by packets behind it */
 	uint64_t ip;               /* of the instruction that an error hit */
 	struct ipt_flow flow;
 
@@ -140,6 +141,16 @@ bool ipt_newer_is_due(const struct ipt_engine *engine);
 
 /* Take the oldest of them. */
 void ipt_take_newer(struct ipt_engine *engine, struct engine_step *ret_step);
+
+/* That which packets behind the offset to pause at tell begins after @n_before runs. */
+void ipt_pass(struct ipt_engine *engine, size_t n_before, struct engine_step *ret_step);
+
+/*
+ * Does it begin with the instruction that @output ends with? @offset: of the packets that had not been used before
+ * that. Return: whether it does; then it is a run of its own, and @ret_step says so.
+ */
+bool ipt_pass_branch(struct ipt_engine *engine, struct ipt_output *output, uint64_t offset,
+		     struct engine_step *ret_step);
 
 /* A stretch of code begins at @ip, by a packet that begins or ends at @offset: between which times did it run? */
 void ipt_begin_stretch(struct ipt_engine *engine, uint64_t offset, uint64_t ip);
