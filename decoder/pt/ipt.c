@@ -333,6 +333,7 @@ static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lo
 	e->flow.way = IPT_FLOW_ANYWHERE;
 	e->spin_insns = 0;
 	e->newer.n = e->newer.n_standing = 0;
+	e->newer.at = false;
 	e->has_event = false;
 	if (!e->started || !recover(e, lost_from, &e->from))
 		e->from = sync_forward(e);
@@ -440,6 +441,8 @@ static bool look_back(struct ipt_engine *e, struct ipt_output *output, uint64_t 
 {
 	const bool asks = leaves_kernel(e, offset);
 
+	if (e->newer.at)
+		ipt_newer_take_instruction(&e->newer);
 	if (asks)
 		stop(e, ENGINE_ASK, 0, ret_step);
 	if (!ipt_pass_branch(e, output, offset, ret_step) && !asks)

@@ -123,6 +123,10 @@ static bool take_exstop(struct ipt_engine *e, const struct pt_event *event,
 
 	if (!event->ip_suppressed)
 		(void)ipt_newer_take_standing(&e->newer, event->variant.exstop.ip, &ours);
+	if (ours.follows) {
+		e->newer.at = true;
+		return false;
+	}
 	return mark_value(e, event, ours.kind, event->variant.exstop.ip, ours.value, ours.extra,
 			  ret_step);
 }
@@ -216,6 +220,8 @@ static bool is_reached(const struct ipt_engine *e, const struct ipt_newer_mark *
 {
 	uint64_t ip;
 
+	if (mark->follows)
+		return false;
 	if (!e->has_event)
 		return !mark->interrupts && mark->next < ipt_offset(e);
 	if (is_async(&e->event, &ip))

@@ -125,6 +125,18 @@ static void stand(struct ipt_newer *newer, const struct ipt_newer_mark *mark,
 	note_next(last, config, at);
 }
 
+void ipt_newer_take_instruction(struct ipt_newer *newer)
+{
+	newer->at = false;
+	for (size_t i = 0; i < newer->n; i++) {
+		if (!newer->waiting[i].follows)
+			continue;
+		newer->waiting[i].follows = false;
+		newer->waiting[i].next = 0;
+		return;
+	}
+}
+
 bool ipt_newer_take_standing(struct ipt_newer *newer, uint64_t ip, struct ipt_newer_mark *ret_mark)
 {
 	for (size_t i = 0; i < newer->n_standing; i++) {
@@ -141,20 +153,45 @@ bool ipt_newer_take_standing(struct ipt_newer *newer, uint64_t ip, struct ipt_ne
 	return false;
 }
 
+/* Is it of what an instruction did? Its address, if it is told, is that instruction's, and not of an interruption. */
+static bool is_of_instruction(uint64_t cfe)
+{
+	return cfe == PTD_CFE_IRET || cfe == PTD_CFE_VMENTRY || cfe == PTD_CFE_UIRET;
+}
+
+/*
+ * The FUP behind such a one with an address is its own: a packet that libipt knows, which has one as well, goes in
+ * the place of what is not needed any more.
+ */
+static int take_bound(struct ipt_newer *newer, struct ipt_newer_mark *mark,
+		      const struct pt_config *config, const uint8_t *pos)
+{
+	mark->follows = true;
+	add(newer, mark);
+	stand(newer, mark, config, pos + CFE_SIZE);
+	/* They are writable: see engine_config.pt. */
+	memcpy((uint8_t *)(uintptr_t)pos + 2, (const uint8_t[]){ OPCODE_EXT, EXT_EXSTOP }, 2);
+	return 2;
+}
+
 static int take_cfe(struct ipt_newer *newer, const struct pt_config *config, const uint8_t *pos,
 		    size_t left)
 {
 	struct ipt_newer_mark mark = { .kind = PTD_MARK_CFE };
+	bool has_ip;
 
 	if (left < CFE_SIZE)
 		return -pte_eos;
 	mark.value = pos[2] & 0x1f;
 	mark.extra = pos[3];
 	/* Its address may have been lost. */
-	mark.interrupts = pos[2] & 0x80 && !(left >= CFE_SIZE + 2 && pos[CFE_SIZE] == OPCODE_EXT &&
-					     pos[CFE_SIZE + 1] == EXT_OVF);
+	has_ip = pos[2] & 0x80 && !(left >= CFE_SIZE + 2 && pos[CFE_SIZE] == OPCODE_EXT &&
+				    pos[CFE_SIZE + 1] == EXT_OVF);
 	if (!newer)
 		return CFE_SIZE;
+	if (has_ip && is_of_instruction(mark.value))
+		return take_bound(newer, &mark, config, pos);
+	mark.interrupts = has_ip;
 
 	/* What it is about was told before it. */
 	note_next(&mark, config, pos + CFE_SIZE);

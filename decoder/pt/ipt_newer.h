@@ -27,13 +27,18 @@ struct ipt_newer {
 		uint64_t value, extra;
 		uint64_t
 		    next; /* offset of the packet that it belongs to: of the next address or branch */
+		bool follows;         /* it stands behind the instruction at this address: */
 		bool interrupts;      /* the code, at this address: */
 		uint64_t ip, ip_mask; /* as far as its packet has it */
 	} waiting[IPT_NEWER_MAX];
 	size_t n;
 	bool is_told; /* what the event is that libipt told of */
+	bool at; /* the instruction is next that the first mark which follows one stands behind */
 
-	/* What EXSTOP packets with an address stand for, in their order: ends of PEBS records, triggers. */
+	/*
+	 * What EXSTOP packets with an address stand for, in their order: ends of PEBS records, triggers, and
+	 * addresses of what marks that wait follow.
+	 */
 	struct ipt_newer_mark standing[IPT_NEWER_MAX];
 	size_t n_standing;
 };
@@ -47,6 +52,9 @@ int ipt_newer_look_ahead(struct pt_packet_unknown *unknown, const struct pt_conf
 
 /* Return: bytes of the blocks of a PEBS record at @p, up to what ends them; 0 if none begins there. */
 size_t ipt_newer_block_size(const uint8_t *p, size_t left);
+
+/* The instruction was taken that a mark follows. */
+void ipt_newer_take_instruction(struct ipt_newer *newer);
 
 /* Return: whether the EXSTOP packet with the address @ip stood for the mark @ret_mark; it is taken out. */
 bool ipt_newer_take_standing(struct ipt_newer *newer, uint64_t ip, struct ipt_newer_mark *ret_mark);
