@@ -217,11 +217,11 @@ static enum ptd_gap_reason reason_of(struct ipt_engine *e, int status)
 	}
 }
 
-void ipt_begin_stretch(struct ipt_engine *e, uint64_t offset, uint64_t ip)
+void ipt_begin_stretch(struct ipt_engine *e, uint64_t offset, uint64_t ip, bool counts)
 {
 	if (!e->when)
 		return;
-	e->bounds = when_find(e->when, offset);
+	e->bounds = when_find(e->when, offset, counts);
 	e->bounds_t = e->t;
 	e->is_user = !ipt_is_kernel(ip);
 }
@@ -280,7 +280,7 @@ static bool sync_at(struct ipt_engine *e, const struct scan_point *point)
 
 	if (size == 0 || size > point->offset)
 		return false;
-	ipt_begin_stretch(e, point->offset, point->ip);
+	ipt_begin_stretch(e, point->offset, point->ip, false);
 	memcpy(e->config.pt + point->offset - size, psb, size);
 	e->status = e->ops->sync_set(e->decoder, point->offset - size);
 	if (e->status < 0)

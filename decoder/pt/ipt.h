@@ -152,8 +152,11 @@ void ipt_pass(struct ipt_engine *engine, size_t n_before, struct engine_step *re
 bool ipt_pass_branch(struct ipt_engine *engine, struct ipt_output *output, uint64_t offset,
 		     struct engine_step *ret_step);
 
-/* A stretch of code begins at @ip, by a packet that begins or ends at @offset: between which times did it run? */
-void ipt_begin_stretch(struct ipt_engine *engine, uint64_t offset, uint64_t ip);
+/*
+ * A stretch of code begins at @ip, by a packet that begins or ends at @offset: between which times did it run? @counts:
+ * the engine's time is that of the cycles up to there.
+ */
+void ipt_begin_stretch(struct ipt_engine *engine, uint64_t offset, uint64_t ip, bool counts);
 
 /* Return: the offset up to which packets have been used up. */
 uint64_t ipt_offset(const struct ipt_engine *engine);

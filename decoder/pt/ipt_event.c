@@ -37,7 +37,7 @@ static bool take_enabled(struct ipt_engine *e, const struct pt_event *event,
 {
 	/* In a PSB+ it is said again. */
 	if (!event->status_update)
-		ipt_begin_stretch(e, e->event_end, event->variant.enabled.ip);
+		ipt_begin_stretch(e, e->event_end, event->variant.enabled.ip, true);
 	return stop(e, ENGINE_ASK, ret_step);
 }
 
@@ -48,7 +48,7 @@ static bool take_overflow(struct ipt_engine *e, const struct pt_event *event,
 	/* What was lost may have been a switch. */
 	e->ask = true;
 	if (!event->ip_suppressed)
-		ipt_begin_stretch(e, e->event_end, event->variant.overflow.ip);
+		ipt_begin_stretch(e, e->event_end, event->variant.overflow.ip, true);
 	ret_step->ip = event->ip_suppressed ? 0 : event->variant.overflow.ip;
 	ret_step->reason = PTD_GAP_OVERFLOW;
 	ret_step->offset = ipt_offset(e);

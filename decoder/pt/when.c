@@ -12,8 +12,9 @@
 enum stretch {
 	STRETCH_NONE, /* it is in none, or was lost */
 	STRETCH_OPEN,
-	STRETCH_OWN,    /* the time known where it begins is its own */
-	STRETCH_TOLD,   /* a packet in it told when->told */
+	STRETCH_OWN,     /* the time known where it begins is its own */
+	STRETCH_COUNTED, /* that is, if the cycles up to there were counted */
+	STRETCH_TOLD,    /* a packet in it told when->told */
 	STRETCH_KERNEL, /* it is of the kernel's code, in which threads switch: any time is its own */
 };
 
@@ -26,7 +27,8 @@ struct when {
 	uint64_t told;
 	bool in_psb;
 	bool is_psb_told; /* that PSB+ told of time */
-	bool is_own;      /* what was told of time belongs to the packet that follows */
+	enum stretch
+	    own; /* OPEN, or OWN or COUNTED: what was told of time belongs to the packet that follows */
 	bool is_overflow; /* the FUP that follows begins a stretch */
 
 	struct ipt_walk far; /* at the time that is told next */
@@ -41,6 +43,7 @@ int when_new(const struct pt_config *config, struct when **ret_when)
 	if (!when || ipt_walk_init(&when->near, config) < 0 ||
 	    ipt_walk_init(&when->far, config) < 0)
 		return -ENOMEM;
+	when->own = STRETCH_OPEN;
 	ticks_init(&when->ticks, config);
 	ticks_init(&when->far_ticks, config);
 	*ret_when = TAKE(when);
@@ -57,13 +60,11 @@ struct when *when_free(struct when *when)
 	return NULL;
 }
 
-/* A stretch begins at the address of the packet that was read. */
-static void begin(struct when *when, bool is_own)
+/* A stretch begins at the address of the packet that was read; what is known of it if it is the user's. */
+static void begin(struct when *when, enum stretch user)
 {
 	when->began = when->near.offset;
-	when->stretch = ipt_is_kernel(when->near.ip) ? STRETCH_KERNEL
-			: is_own                     ? STRETCH_OWN
-						     : STRETCH_OPEN;
+	when->stretch = ipt_is_kernel(when->near.ip) ? STRETCH_KERNEL : user;
 	when->is_overflow = false;
 }
 
@@ -78,7 +79,7 @@ static bool take_tip(struct when *when)
 	if (!when->near.has_ip || when->stretch == STRETCH_NONE ||
 	    ipt_is_kernel(when->near.ip) == (when->stretch == STRETCH_KERNEL))
 		return false;
-	begin(when, false);
+	begin(when, STRETCH_OPEN);
 	when->began = when->near.end;
 	return true;
 }
@@ -88,11 +89,14 @@ static void take_time(struct when *when, const struct pt_packet *packet)
 {
 	const bool is_told = ticks_take(&when->ticks, packet);
 
-	if (packet->type == ppt_tsc || packet->type == ppt_cyc)
-		when->is_own = !when->in_psb;
+	if (packet->type == ppt_tsc && !when->in_psb)
+		when->own = STRETCH_OWN;
+	/* Cycles alone say less and less of time. */
+	if (packet->type == ppt_cyc && !when->in_psb && when->own != STRETCH_OWN)
+		when->own = when->ticks.has_crystal ? STRETCH_COUNTED : STRETCH_OPEN;
 	when->is_psb_told = when->is_psb_told || packet->type == ppt_tsc;
 	if (packet->type == ppt_mtc)
-		when->is_own = false;
+		when->own = STRETCH_OPEN;
 	if (is_told && when->stretch == STRETCH_OPEN) {
 		when->stretch = STRETCH_TOLD;
 		when->told = ticks_now(&when->ticks);
@@ -102,7 +106,7 @@ static void take_time(struct when *when, const struct pt_packet *packet)
 /* Take the packet that the near walk read. Return: whether a stretch ends there. */
 static bool take(struct when *when, const struct pt_packet *packet)
 {
-	const bool was_own = when->is_own;
+	const enum stretch own = when->own;
 
 	switch (packet->type) {
 	case ppt_pad:
@@ -115,7 +119,7 @@ static bool take(struct when *when, const struct pt_packet *packet)
 		take_time(when, packet);
 		return false;
 	default:
-		when->is_own = false;
+		when->own = STRETCH_OPEN;
 	}
 
 	switch (packet->type) {
@@ -125,14 +129,14 @@ static bool take(struct when *when, const struct pt_packet *packet)
 		when->is_psb_told = false;
 		return false;
 	case ppt_tip_pge:
-		begin(when, was_own);
+		begin(when, own);
 		return false;
 	case ppt_tip:
 		return take_tip(when);
 	case ppt_fup:
 		/* A PSB+ says the time of what goes on there. */
 		if (when->is_overflow || (when->in_psb && when->stretch == STRETCH_NONE))
-			begin(when, when->in_psb && when->is_psb_told);
+			begin(when, when->in_psb && when->is_psb_told ? STRETCH_OWN : STRETCH_OPEN);
 		return false;
 	case ppt_ovf:
 		when->in_psb = false;
@@ -175,7 +179,7 @@ static bool advance(struct when *when, struct pt_packet *packet, bool *ret_ends)
 	return true;
 }
 
-struct when_bounds when_find(struct when *when, uint64_t offset)
+struct when_bounds when_find(struct when *when, uint64_t offset, bool counts)
 {
 	const struct ipt_walk *near = &when->near;
 	struct pt_packet packet;
@@ -186,7 +190,8 @@ struct when_bounds when_find(struct when *when, uint64_t offset)
 		ends = ends && near->offset >= offset;
 	/* Where it is known to be too far ahead, it found nothing that was told of the stretch. */
 	if (!ends && near->end >= offset && when->began <= offset) {
-		if (when->stretch == STRETCH_OWN || when->stretch == STRETCH_KERNEL)
+		if (when->stretch == STRETCH_OWN || when->stretch == STRETCH_KERNEL ||
+		    (when->stretch == STRETCH_COUNTED && counts))
 			return (struct when_bounds){};
 		if (when->stretch == STRETCH_TOLD)
 			return (struct when_bounds){ when->told, when->told };
@@ -209,5 +214,6 @@ struct when_bounds when_find_tip(struct when *when, uint64_t offset)
 		if (packet.type == ppt_tip)
 			break;
 	/* If it was none, but a TIP.PGD, nothing follows until a TIP.PGE. */
-	return when->stretch == STRETCH_NONE ? (struct when_bounds){} : when_find(when, near->end);
+	return when->stretch == STRETCH_NONE ? (struct when_bounds){}
+					     : when_find(when, near->end, false);
 }

@@ -13,6 +13,7 @@
  */
 
 #include <intel-pt.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -34,12 +35,12 @@ DEFINE_CLEANUP(struct when *, when_free);
 /*
  * Between which times the stretch ran whose packet begins or ends at @offset; offsets never decrease. That is one
  * time
- *	that is known there, if a packet that is the TIP.PGE's own told it: a CYC, or a TSC outside of PSB+;
- *	or if it is the kernel's code;
+ *	that is known there, if a packet that is the TIP.PGE's own told it: a TSC outside of PSB+; or a CYC, if
+ *	MTC packets keep the count of cycles right, and it is in that time (@counts); or if it is the kernel's code;
  *	of the first packet of time in the stretch, if there is one;
  * and otherwise between that which is known and that which is told next behind it.
  */
-struct when_bounds when_find(struct when *when, uint64_t offset);
+struct when_bounds when_find(struct when *when, uint64_t offset, bool counts);
 
 /*
  * The same of what the kernel returned to by a packet that ends before @offset, or by the first TIP behind it; @offset

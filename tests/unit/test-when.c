@@ -56,7 +56,7 @@ static void no_time_behind(void **state)
 	config.end = pt + size + BEHIND;
 	assert_int_equal(when_new(&config, &when), 0);
 	for (size_t i = 0; i < STRETCHES; i++) {
-		const struct when_bounds bounds = when_find(when, offsets[i]);
+		const struct when_bounds bounds = when_find(when, offsets[i], true);
 
 		assert_int_equal(bounds.from, 0);
 		assert_true(bounds.to == UINT64_MAX);
@@ -113,7 +113,7 @@ static void kernel_between(void **state)
 		const size_t line = rows[i].line;
 		const struct when_bounds bounds = rows[i].by_tip
 						      ? when_find_tip(when, ends[line - 1])
-						      : when_find(when, ends[line]);
+						      : when_find(when, ends[line], true);
 
 		assert_int_equal(bounds.from, rows[i].from);
 		assert_int_equal(bounds.to, rows[i].to);
