@@ -31,7 +31,7 @@ struct writers {
  */
 void writers_note(struct writers *writers, uint32_t pid, unsigned *n_checks);
 
-/* Forgets those that are dead. Return: whether one is alive. */
+/* Forgets those that are dead behind the last one that is alive. Return: whether one is. */
 bool writers_alive(struct writers *writers);
 
 /* Return: whether the process has the pool mapped, as far as that can be seen. */
