@@ -204,9 +204,11 @@ int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list, size_
 			file.fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 3);
 		else if (!open_map(p, &file))
 			continue;
-		if (!file.reason && (file.fd < 0 || fstat(file.fd, &st) < 0)) {
-			file.fd = fd_close(file.fd);
+		if (!file.reason && file.fd < 0) {
 			file.reason = "there is no descriptor left for it";
+		} else if (!file.reason && fstat(file.fd, &st) < 0) {
+			file.fd = fd_close(file.fd);
+			file.reason = "it cannot be read";
 		} else if (!file.reason) {
 			file.size = (uint64_t)st.st_size;
 		}
@@ -229,7 +231,7 @@ static bool is_zero(const uint8_t *bytes, size_t size)
 	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
 }
 
-int jitfile_copy(int from, int to, uint64_t size)
+int jitfile_copy(int from, int to, uint64_t size, int *reterr_error)
 {
 	_cleanup_(freep) uint8_t *block = malloc(BLOCK_SIZE);
 	uint64_t at = 0;
@@ -242,8 +244,10 @@ int jitfile_copy(int from, int to, uint64_t size)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
-			return -errno;
+		if (n < 0) {
+			*reterr_error = -errno;
+			return JITFILE_UNREADABLE;
+		}
 		if (n == 0)
 			break; /* it became shorter */
 		errno = ENOSPC;

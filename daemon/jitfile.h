@@ -63,5 +63,14 @@ _must_check_ int jitfiles_list(const struct jitfiles *files, struct jitfile **re
 			       size_t *ret_n);
 void jitfiles_list_free(struct jitfile *list, size_t n);
 
-/* Copy the first @size bytes, holes as holes. Return: 0, or negative errno. */
-_must_check_ int jitfile_copy(int from, int to, uint64_t size);
+enum {
+	JITFILE_UNREADABLE = 1,
+};
+
+/*
+ * Copy the first @size bytes, holes as holes.
+ *
+ * Return: 0; JITFILE_UNREADABLE and @reterr_error, the negative errno of reading @from; or negative
+ *         errno: @to cannot be written.
+ */
+_must_check_ int jitfile_copy(int from, int to, uint64_t size, int *reterr_error);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -54,31 +55,55 @@ static int add_sum(struct livecode *l, const char *folder, const char *name)
 	return r;
 }
 
+/* The file as it is said in the manifest. */
+static const char *jitfile_key(const struct jitfile *file)
+{
+	return file->is_dump ? "jit" : "perfmap";
+}
+
+_printf_(3, 4) static void refuse_jitfile(const struct livecode *l, const struct jitfile *file,
+					  const char *format, ...)
+{
+	va_list ap;
+
+	fprintf(l->notes, "%s.%" PRIu32 "=refused: ", jitfile_key(file), file->pid);
+	va_start(ap, format);
+	(void)vfprintf(l->notes, format, ap);
+	va_end(ap);
+	fputc('\n', l->notes);
+}
+
+/* Somebody else's file may fail to be read, on NFS for one: the snapshot goes on without it. */
 static int add_jitfile(struct livecode *l, const struct jitfile *file, uint64_t *left)
 {
-	const char *key = file->is_dump ? "jit" : "perfmap";
 	_cleanup_(fd_closep) int fd = -1;
-	char name[48];
-	int r;
+	int r, error = 0;
+	char path[64];
+	const char *name = path + strlen(PTD_SNAPSHOT_JIT "/");
 
-	if (file->reason || file->size > *left) {
-		fprintf(l->notes, "%s.%" PRIu32 "=refused: ", key, file->pid);
-		if (file->reason)
-			fprintf(l->notes, "%s\n", file->reason);
-		else
-			fprintf(l->notes, "its %" PRIu64 " bytes are more than JitMax= leaves\n",
-				file->size);
+	if (file->reason) {
+		refuse_jitfile(l, file, "%s", file->reason);
 		return 0;
 	}
-	(void)snprintf(name, sizeof(name),
-		       file->is_dump ? "jit-%" PRIu32 ".dump" : "perf-%" PRIu32 ".map", file->pid);
+	if (file->size > *left) {
+		refuse_jitfile(l, file, "its %" PRIu64 " bytes are more than JitMax= leaves",
+			       file->size);
+		return 0;
+	}
+	(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_JIT "/%s-%" PRIu32 ".%s",
+		       file->is_dump ? "jit" : "perf", file->pid, file->is_dump ? "dump" : "map");
 	r = create_in(l, PTD_SNAPSHOT_JIT, name, &fd);
 	if (r == 0)
-		r = jitfile_copy(file->fd, fd, file->size);
+		r = jitfile_copy(file->fd, fd, file->size, &error);
+	if (r == JITFILE_UNREADABLE) {
+		refuse_jitfile(l, file, "it cannot be read: %s", strerror(-error));
+		return unlinkat(l->dir_fd, path, 0) < 0 ? -errno : 0;
+	}
 	if (r == 0)
 		r = add_sum(l, PTD_SNAPSHOT_JIT, name);
 	if (r == 0)
-		fprintf(l->notes, "%s.%" PRIu32 "=%" PRIu64 "\n", key, file->pid, file->size);
+		fprintf(l->notes, "%s.%" PRIu32 "=%" PRIu64 "\n", jitfile_key(file), file->pid,
+			file->size);
 	*left -= file->size;
 	return r;
 }

@@ -745,15 +745,21 @@ static void files_of_jits(void **state)
 		{ .pid = 12, .is_dump = true },
 		{ .pid = 13, .is_dump = true, .fd = -1, .reason = "it is a symbolic link" },
 		{ .pid = 14, .is_dump = true },
+		/* Read at 0 it is an error: as of a server that lost the file. */
+		{ .pid = 15, .is_dump = true, .fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC) },
+		{ .pid = 16 },
 	};
 
-	for (uint32_t i = 0; i < 4; i++)
-		records_switch(&f->fake.switches[0].bytes, 10 + i, false, 7 + i, 0);
+	for (uint32_t i = 0; i < ARRAY_LEN(files); i++)
+		if (i != 4)
+			records_switch(&f->fake.switches[0].bytes, 10 + i, false, 7 + i, 0);
 	say(f, "d10", "JiTD1", &files[0]);
 	say(f, "m11", "400000 10 f", &files[1]);
 	say(f, "d12", "", &files[2]);
 	say(f, "d14", "did not run", &files[4]);
+	say(f, "m16", "400000 10 g", &files[6]);
 	files[0].size = 4; /* it grew since */
+	files[5].size = 4;
 	assert_int_equal(ftruncate(files[2].fd, 1 << 30), 0);
 	files[2].size = 1 << 30; /* all zeros */
 	f->known.jitfiles = files;
@@ -764,11 +770,14 @@ static void files_of_jits(void **state)
 	text = manifest(f);
 	assert_has(text, "\njit.10=4\nperfmap.11=11\n"
 			 "jit.12=refused: its 1073741824 bytes are more than JitMax= leaves\n"
-			 "jit.13=refused: it is a symbolic link\n");
+			 "jit.13=refused: it is a symbolic link\n"
+			 "jit.15=refused: it cannot be read: Input/output error\n"
+			 "perfmap.16=11\n");
 	assert_has_not(text, "jit.14");
 	free(text);
-	text = output_of(NULL, "cd %s/snap/jit && ls && cat jit-10.dump perf-11.map", f->dir);
-	assert_string_equal(text, "jit-10.dump\nperf-11.map\nJiTD400000 10 f");
+	text = output_of(NULL, "cd %s/snap/jit && ls && cat jit-10.dump perf-1*.map", f->dir);
+	assert_string_equal(text, "jit-10.dump\nperf-11.map\nperf-16.map\n"
+				  "JiTD400000 10 f400000 10 g");
 	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		(void)fd_close(files[i].fd);
