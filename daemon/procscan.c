@@ -32,12 +32,21 @@
 /* How often the list of processes is read, as long as it has some that it had not before. */
 #define PASSES_MAX 8u
 
+/*
+ * What tells a file from all others, and from what it was before it was written to. The numbers in maps do
+ * not: there all subvolumes of a btrfs have one device, and each counts its inodes from 256 on; and an
+ * inode that is deleted is soon another file's.
+ */
+struct identity {
+	uint64_t dev, ino;
+	int64_t ctime_s, ctime_ns;
+};
+
 /* A file whose build-id is known. */
 struct known {
-	uint32_t maj, min;
-	uint64_t ino;
+	struct identity file;
 	struct buildid build_id;
-	size_t alike; /* 1 + index of another whose numbers hash alike; 0: none */
+	size_t alike; /* 1 + index of another that hashes alike; 0: none */
 };
 
 struct procscan {
@@ -58,7 +67,7 @@ struct procscan {
 	bool skips; /* a line that did not fit: up to its end */
 
 	VEC(struct known) known;
-	struct map by_file; /* hash of its numbers → 1 + index of the last */
+	struct map by_file; /* hash of its identity → 1 + index of the last */
 };
 
 int procscan_new(const struct procscan_options *options, struct procscan **ret_scan)
@@ -165,54 +174,66 @@ static bool name_threads(struct procscan *s)
 
 /* --- mappings -------------------------------------------------------------------------------- */
 
-static uint64_t file_key(const struct mapsline *l)
+static struct identity identity_of(const struct stat *st)
 {
-	const uint64_t numbers[] = { l->maj, l->min, l->ino };
-
-	return map_hash(numbers, sizeof(numbers));
+	return (struct identity){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.ctime_s = st->st_ctim.tv_sec,
+		.ctime_ns = st->st_ctim.tv_nsec,
+	};
 }
 
-static const struct known *find_known(const struct procscan *s, const struct mapsline *l)
+static bool identity_equal(const struct identity *a, const struct identity *b)
 {
-	const uint64_t *head = map_get(&s->by_file, file_key(l));
+	return a->dev == b->dev && a->ino == b->ino && a->ctime_s == b->ctime_s &&
+	       a->ctime_ns == b->ctime_ns;
+}
 
-	for (size_t i = head ? (size_t)*head : 0; i > 0; i = s->known.items[i - 1].alike) {
-		const struct known *k = &s->known.items[i - 1];
+static const struct known *find_known(const struct procscan *s, const struct identity *file)
+{
+	const uint64_t *head = map_get(&s->by_file, map_hash(file, sizeof(*file)));
 
-		if (k->maj == l->maj && k->min == l->min && k->ino == l->ino)
-			return k;
-	}
+	for (size_t i = head ? (size_t)*head : 0; i > 0; i = s->known.items[i - 1].alike)
+		if (identity_equal(&s->known.items[i - 1].file, file))
+			return &s->known.items[i - 1];
 	return NULL;
 }
 
 /* Without memory for it, the next one opens the file again. */
-static void remember(struct procscan *s, const struct mapsline *l, const struct buildid *id)
+static void remember(struct procscan *s, const struct identity *file, const struct buildid *id)
 {
-	const uint64_t *head = map_get(&s->by_file, file_key(l));
-	const struct known known = { .maj = l->maj,
-				     .min = l->min,
-				     .ino = l->ino,
+	const uint64_t key = map_hash(file, sizeof(*file)), *head = map_get(&s->by_file, key);
+	const struct known known = { .file = *file,
 				     .build_id = *id,
 				     .alike = head ? (size_t)*head : 0 };
 
-	if (vec_reserve(&s->known, 1) == 0 &&
-	    map_put(&s->by_file, file_key(l), s->known.n + 1) == 0)
+	if (vec_reserve(&s->known, 1) == 0 && map_put(&s->by_file, key, s->known.n + 1) == 0)
 		s->known.items[s->known.n++] = known;
 }
 
 static struct buildid build_id_of(struct procscan *s, const struct mapsline *l, const char *path)
 {
-	const struct known *known = find_known(s, l);
+	const struct mappedfile mapped = {
+		.start = l->start, .end = l->end, .path = path, .ino = l->ino
+	};
 	_cleanup_(fd_closep) int fd = -1;
+	const struct known *known;
 	struct buildid id = {};
+	struct identity file;
+	struct stat st;
 
-	if (known)
-		return known->build_id;
-	if (mappedfile_open(s->pid_fd,
-			    &(struct mappedfile){
-				.start = l->start, .end = l->end, .path = path, .ino = l->ino },
-			    &fd, &id) == 0)
-		remember(s, l, &id);
+	if (mappedfile_stat(s->pid_fd, &mapped, &st) == 0) {
+		file = identity_of(&st);
+		known = find_known(s, &file);
+		if (known)
+			return known->build_id;
+	}
+	/* That which was opened: another may lie at the path by now. */
+	if (mappedfile_open(s->pid_fd, &mapped, &fd, &id) == 0 && fstat(fd, &st) == 0) {
+		file = identity_of(&st);
+		remember(s, &file, &id);
+	}
 	return id;
 }
 

@@ -19,6 +19,7 @@
 
 #include "daemon/procscan.h"
 #include "decoder/util/dirs.h"
+#include "decoder/util/mapfile.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
@@ -322,6 +323,7 @@ static void build_ids(void **state)
 	tempdir_put_text(t->dir, "100/task/100/comm", "a\n");
 	make_link(t, "100/root", "../root");
 	make_link(t, "100/map_files/1000-2000", t->self);
+	make_link(t, "100/map_files/2000-3000", t->self);
 	make_link(t, "root/bin/by-path", t->self); /* leads out of the root: not followed */
 	tempdir_put_text(t->dir, "root/bin/other", "no ELF file");
 	make_link(t, "root/bin/leads-out", "../../../../../../../bin/other");
@@ -330,7 +332,7 @@ static void build_ids(void **state)
 	assert_int_equal(mkfifo(maps, 0600), 0);
 	(void)snprintf(maps, sizeof(maps),
 		       "1000-2000 r-xp 0 8:2 %lu /gone (deleted)\n"
-		       "2000-3000 r-xp 0 8:2 %lu /bin/again\n" /* known by its numbers */
+		       "2000-3000 r-xp 0 8:2 %lu /bin/again\n"
 		       "3000-4000 r-xp 0 8:2 5 /bin/by-path\n"
 		       "4000-5000 r-xp 0 8:2 6 /bin/other\n"
 		       "5000-6000 r-xp 0 8:2 7 /dev/fifo\n"
@@ -349,6 +351,67 @@ static void build_ids(void **state)
 	assert_string_equal(told.lines[5], "map 100 5000+1000@0 5p - 8:2:7 /dev/fifo");
 	assert_string_equal(told.lines[6], "map 100 6000+1000@0 5p - 8:2:8 /bin/leads-out");
 	assert_string_equal(told.lines[7], "map 100 7000+1000@0 5p - 8:2:9 /bin/missing");
+	told_deinit(&told);
+}
+
+/* Once the first process has been told of, the file that both map has another build-id. */
+static void rewrites(struct told *told)
+{
+	struct mapfile file;
+	const uint8_t *at;
+	char path[256];
+	int fd;
+
+	if (told->n != 2)
+		return;
+	told->at_time = NULL;
+	(void)snprintf(path, sizeof(path), "%s/root/bin/program", told->tree->dir);
+	assert_int_equal(mapfile_init(&file, AT_FDCWD, path), 0);
+	at = memmem(file.bytes, file.size, told->tree->id.bytes, told->tree->id.size);
+	assert_non_null(at);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	(void)usleep(50000); /* the clock of files is slow */
+	assert_int_equal(pwrite(fd, "\xee", 1, at - file.bytes), 1);
+	(void)close(fd);
+	mapfile_deinit(&file);
+}
+
+/* An inode number, and a device, are no file: it may be another by now, or always have been on btrfs. */
+static void one_inode_two_files(void **state)
+{
+	struct tree *t = *state;
+	struct told told = { .at_time = rewrites, .tree = t };
+	char path[256], maps[128], hex[BUILDID_HEX_MAX];
+	struct buildid other = t->id;
+	struct mapfile self;
+	struct stat st;
+	int fd;
+
+	other.bytes[0] = 0xee;
+	make(t, "root/bin/");
+	(void)snprintf(path, sizeof(path), "%s/root/bin/program", t->dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	assert_int_equal(mapfile_init(&self, AT_FDCWD, t->self), 0);
+	assert_int_equal(write(fd, self.bytes, self.size), self.size);
+	assert_int_equal(fstat(fd, &st), 0);
+	(void)close(fd);
+	mapfile_deinit(&self);
+	(void)snprintf(maps, sizeof(maps), "1000-2000 r-xp 0 8:2 %lu /bin/program\n",
+		       (unsigned long)st.st_ino);
+	for (const char *const *pid = (const char *[]){ "100", "101", NULL }; *pid; pid++) {
+		char name[64];
+
+		(void)snprintf(name, sizeof(name), "%s/task/%s/comm", *pid, *pid);
+		tempdir_put_text(t->dir, name, "a\n");
+		(void)snprintf(name, sizeof(name), "%s/maps", *pid);
+		tempdir_put_text(t->dir, name, maps);
+		(void)snprintf(name, sizeof(name), "%s/root", *pid);
+		make_link(t, name, "../root");
+	}
+	(void)scan(&told, t->dir, 0);
+	assert_int_equal(told.n, 4);
+	assert_non_null(strstr(told.lines[1], buildid_hex(&t->id, hex)));
+	assert_non_null(strstr(told.lines[3], buildid_hex(&other, hex)));
 	told_deinit(&told);
 }
 
@@ -602,6 +665,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(long_names, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(build_ids, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_inode_two_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(fork_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(exec_meanwhile, set_up, tear_down),
 		cmocka_unit_test(bad_options),
