@@ -17,9 +17,7 @@
 #include "decoder/util/mapname.h"
 #include "decoder/util/vec.h"
 
-/* Processes with a JIT that are remembered: the latest. Each may hold a descriptor. */
-#define PROCESSES_MAX 256u
-#define BLOCK_SIZE    65536u
+#define BLOCK_SIZE 65536u
 
 struct process {
 	uint32_t pid;
@@ -27,10 +25,13 @@ struct process {
 	int fd; /* of its jitdump, or -1 */
 	const char *reason;
 	bool has_dump; /* it claims to have one */
+	uint64_t seen; /* when it mapped something last: a count of such records */
 };
 
 struct jitfiles {
 	VEC(struct process) processes; /* oldest first */
+	VEC(uint32_t) given_up;        /* pids of those whose jitdumps were; oldest first */
+	uint64_t moment;
 };
 
 int jitfile_open(const struct jitfile_claim *claim, int *ret_fd, const char **reterr_reason)
@@ -75,6 +76,7 @@ struct jitfiles *jitfiles_free(struct jitfiles *files)
 	for (size_t i = 0; i < files->processes.n; i++)
 		(void)fd_close(files->processes.items[i].fd);
 	vec_deinit(&files->processes);
+	vec_deinit(&files->given_up);
 	free(files);
 	return NULL;
 }
@@ -87,12 +89,61 @@ static struct process *find(const struct jitfiles *files, uint32_t pid)
 	return NULL;
 }
 
+static void take_back(struct jitfiles *files, uint32_t pid)
+{
+	uint32_t *items = files->given_up.items;
+
+	for (size_t i = files->given_up.n; i-- > 0;)
+		if (items[i] == pid)
+			memmove(items + i, items + i + 1,
+				(--files->given_up.n - i) * sizeof(*items));
+}
+
+/* Without memory for it nobody is told. */
+static void note_given_up(struct jitfiles *files, uint32_t pid)
+{
+	take_back(files, pid);
+	if (files->given_up.n == JITFILES_GIVEN_UP_MAX)
+		take_back(files, files->given_up.items[0]);
+	(void)!vec_push(&files->given_up, pid);
+}
+
+/* What would be lost with it. */
+static unsigned worth(const struct process *p)
+{
+	return 2 * (p->fd >= 0) + tasks_is_alive(p->pid);
+}
+
+/* Forget the one that will be missed least, for one that has a jitdump, or not. Return: whether it is
+ * worth that. */
+static bool make_room(struct jitfiles *files, bool has_dump)
+{
+	struct process *items = files->processes.items, *least = items;
+	unsigned least_worth = worth(items);
+
+	for (struct process *p = items + 1; p < items + files->processes.n; p++) {
+		const unsigned w = worth(p);
+
+		if (w < least_worth || (w == least_worth && p->seen < least->seen)) {
+			least_worth = w;
+			least = p;
+		}
+	}
+	if (least->fd >= 0 && !has_dump)
+		return false;
+	if (least->has_dump)
+		note_given_up(files, least->pid);
+	(void)fd_close(least->fd);
+	files->processes.n--;
+	memmove(least, least + 1, (size_t)(items + files->processes.n - least) * sizeof(*items));
+	return true;
+}
+
 /* The process is asked for its user while it certainly lives. That may change: by setuid(), or since
  * another process has the number now. */
-static struct process *get(struct jitfiles *files, uint32_t pid)
+static struct process *get(struct jitfiles *files, uint32_t pid, bool has_dump)
 {
 	struct process *p = find(files, pid);
-	struct process *items = files->processes.items;
 	struct stat st;
 	char path[32];
 
@@ -103,11 +154,8 @@ static struct process *get(struct jitfiles *files, uint32_t pid)
 		p->uid = st.st_uid;
 		return p;
 	}
-	if (files->processes.n == PROCESSES_MAX) {
-		(void)fd_close(items[0].fd);
-		files->processes.n--;
-		memmove(items, items + 1, files->processes.n * sizeof(*items));
-	}
+	if (files->processes.n == JITFILES_MAX && !make_room(files, has_dump))
+		return NULL;
 	if (vec_push(&files->processes, { .pid = pid, .uid = st.st_uid, .fd = -1 }) < 0)
 		return NULL;
 	return &files->processes.items[files->processes.n - 1];
@@ -162,9 +210,13 @@ void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
 
 	if (!(mmap->prot & PROT_EXEC) || (!is_dump && !mapname_is_memory(mmap->name)))
 		return;
-	p = get(files, mmap->pid);
-	if (!p || !is_dump)
+	p = get(files, mmap->pid, is_dump);
+	if (!p)
 		return;
+	p->seen = ++files->moment;
+	if (!is_dump)
+		return;
+	take_back(files, p->pid);
 	/* A program that was executed in its place begins another. */
 	p->fd = fd_close(p->fd);
 	p->reason = NULL;
@@ -188,7 +240,7 @@ static bool open_map(const struct process *p, struct jitfile *file)
 
 int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list, size_t *ret_n)
 {
-	struct jitfile *list = calloc(files->processes.n + 1, sizeof(*list));
+	struct jitfile *list = calloc(files->processes.n + files->given_up.n + 1, sizeof(*list));
 	size_t n = 0;
 
 	if (!list)
@@ -214,6 +266,11 @@ int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list, size_
 		}
 		list[n++] = file;
 	}
+	for (size_t i = 0; i < files->given_up.n; i++)
+		list[n++] = (struct jitfile){ .pid = files->given_up.items[i],
+					      .is_dump = true,
+					      .fd = -1,
+					      .reason = "too many processes have one" };
 	*ret_list = list;
 	*ret_n = n;
 	return 0;

@@ -23,6 +23,14 @@
 struct jitfiles;
 struct record_mmap2;
 
+/*
+ * Processes that are remembered; each may hold a descriptor. When there are more, those without a jitdump go
+ * first, and of them the dead; then, for others that have one, the dead; and of these, those that mapped
+ * nothing for longest.
+ */
+#define JITFILES_MAX          256u
+#define JITFILES_GIVEN_UP_MAX 1024u
+
 /* One file, as it is at one moment. */
 struct jitfile {
 	uint32_t pid;
@@ -58,7 +66,8 @@ DEFINE_CLEANUP(struct jitfiles *, jitfiles_free);
 /* A process mapped something executable. */
 void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap);
 
-/* What there is now, with descriptors of the caller's own. Return: 0, or -ENOMEM. */
+/* What there is now, with descriptors of the caller's own; and what was given up, refused, as far back as
+ * JITFILES_GIVEN_UP_MAX processes. Return: 0, or -ENOMEM. */
 _must_check_ int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list,
 			       size_t *ret_n);
 void jitfiles_list_free(struct jitfile *list, size_t n);

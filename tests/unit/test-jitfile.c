@@ -225,6 +225,113 @@ static void another_user(void **state)
 	(void)close(pair[1]);
 }
 
+/* Processes that sleep until we kill them, or die. */
+static void start_many(pid_t *pids, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		pids[i] = fork();
+		assert_true(pids[i] >= 0);
+		if (pids[i] > 0)
+			continue;
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			(void)pause();
+	}
+}
+
+static void stop_many(const pid_t *pids, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		(void)kill(pids[i], SIGKILL);
+	for (size_t i = 0; i < n; i++)
+		(void)waitpid(pids[i], NULL, 0);
+}
+
+static const struct jitfile *find_dump(const struct jitfile *list, size_t n, uint32_t pid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i].pid == pid && list[i].is_dump)
+			return &list[i];
+	return NULL;
+}
+
+/* When there are too many, a jitdump goes last, that of a process that has ended first; and it is said. */
+static void too_many(void **state)
+{
+	enum { N = JITFILES_MAX + 4 };
+	const struct fixture *f = *state;
+	struct record_mmap2 mmap2 = { .prot = PROT_READ | PROT_EXEC, .len = 4096 };
+	_cleanup_(jitfiles_freep) struct jitfiles *files = NULL;
+	struct jitfile *list;
+	pid_t pids[N];
+	size_t n, n_kept = 0;
+
+	start_many(pids, N);
+	assert_int_equal(jitfiles_new(&files), 0);
+	/* The first has one, and then sleeps; the others only make code. */
+	for (size_t i = 0; i < N; i++) {
+		mmap2.pid = (uint32_t)pids[i];
+		mmap2.maj = i ? 0 : major(f->st.st_dev);
+		mmap2.min = i ? 0 : minor(f->st.st_dev);
+		mmap2.ino = i ? 0 : f->st.st_ino;
+		mmap2.name = i ? "//anon" : f->dump;
+		jitfiles_add(files, &mmap2);
+	}
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(n, 1);
+	assert_null(list[0].reason);
+	assert_int_equal(list[0].pid, pids[0]);
+	jitfiles_list_free(list, n);
+
+	/* Now all have one; two of them end, one of which was heard of just before. */
+	mmap2 = (struct record_mmap2){ .prot = PROT_READ | PROT_EXEC,
+				       .len = 4096,
+				       .maj = major(f->st.st_dev),
+				       .min = minor(f->st.st_dev),
+				       .ino = f->st.st_ino,
+				       .name = f->dump };
+	for (size_t i = 1; i < JITFILES_MAX; i++) {
+		mmap2.pid = (uint32_t)pids[i];
+		jitfiles_add(files, &mmap2);
+	}
+	stop_many(pids + 5, 1);
+	stop_many(pids + JITFILES_MAX - 1, 1);
+	for (size_t i = JITFILES_MAX; i < JITFILES_MAX + 3; i++) {
+		mmap2.pid = (uint32_t)pids[i];
+		jitfiles_add(files, &mmap2);
+	}
+	/* For one without, none of them goes. */
+	jitfiles_add(files, &(struct record_mmap2){ .pid = (uint32_t)pids[N - 1],
+						    .prot = PROT_READ | PROT_EXEC,
+						    .name = "//anon" });
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(n, JITFILES_MAX + 3);
+	for (size_t i = 0; i < JITFILES_MAX + 3; i++) {
+		const struct jitfile *file = find_dump(list, n, (uint32_t)pids[i]);
+
+		assert_non_null(file);
+		n_kept += !file->reason;
+		if (file->reason) {
+			assert_true(i == 5 || i == JITFILES_MAX - 1 || i == 0);
+			assert_string_equal(file->reason, "too many processes have one");
+		}
+	}
+	assert_int_equal(n_kept, JITFILES_MAX);
+	jitfiles_list_free(list, n);
+
+	/* It has one again. */
+	mmap2.pid = (uint32_t)pids[0];
+	jitfiles_add(files, &mmap2);
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(n, JITFILES_MAX + 3);
+	assert_null(find_dump(list, n, (uint32_t)pids[0])->reason);
+	assert_non_null(find_dump(list, n, (uint32_t)pids[1])->reason);
+	jitfiles_list_free(list, n);
+	for (size_t i = 0; i < N; i++)
+		if (i != 5 && i != JITFILES_MAX - 1)
+			stop_many(pids + i, 1);
+}
+
 static void a_copy_keeps_holes(void **state)
 {
 	const struct fixture *f = *state;
@@ -339,6 +446,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_unlinked_one_is_kept, set_up, tear_down),
 		cmocka_unit_test(another_user),
+		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_copy_keeps_holes, set_up, tear_down),
 		cmocka_unit_test(names),
 		cmocka_unit_test(memory_with_holes),
