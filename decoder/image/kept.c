@@ -21,11 +21,10 @@
 #define SHA256_HEX_CHARS 64
 #define BY_CONTENT       PTD_SNAPSHOT_OBJECTS "/sha256/"
 
-/* One line whose file could be kept. */
 struct line {
 	struct line *next; /* whose path hashes alike */
 	const char *path;
-	const char *location;
+	const char *location; /* NULL: its file could not be kept */
 };
 
 struct kept {
@@ -76,13 +75,13 @@ static int add_line(struct kept *kept, const uint8_t *bytes, size_t size)
 	if (!tab || !tab[1] || strlen(text) != size)
 		return -EBADMSG;
 	*tab = '\0';
-	if (strcmp(text, "-") == 0)
-		return 0;
-
 	line->path = tab + 1;
-	r = locate(kept, text, mapname_in_cache(line->path), &line->location);
-	if (r < 0)
-		return r;
+	line->location = NULL;
+	if (strcmp(text, "-") != 0) {
+		r = locate(kept, text, mapname_in_cache(line->path), &line->location);
+		if (r < 0)
+			return r;
+	}
 	key = map_hash(line->path, strlen(line->path));
 	head = map_get(&kept->lines, key);
 	line->next = head ? (struct line *)(uintptr_t)*head : NULL;
@@ -131,15 +130,20 @@ int kept_new(const char *snapshot_dir, struct kept **ret_kept)
 	return 0;
 }
 
-/* The one location of the path among those that begin with @prefix. */
+/* The one location of the path among those that begin with @prefix. If nothing else is known, a file that
+ * could not be kept is another one. */
 static int find(const struct kept *kept, const char *path, const char *prefix,
 		const char **ret_location)
 {
 	const uint64_t *head = map_get(&kept->lines, map_hash(path, strlen(path)));
 	const char *found = NULL;
+	bool lost = false;
 
 	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l; l = l->next) {
-		if (strcmp(l->path, path) != 0 || strncmp(l->location, prefix, strlen(prefix)) != 0)
+		if (strcmp(l->path, path) != 0)
+			continue;
+		lost = lost || (!l->location && !prefix[0]);
+		if (!l->location || strncmp(l->location, prefix, strlen(prefix)) != 0)
 			continue;
 		if (found && strcmp(l->location, found) != 0)
 			return KEPT_AMBIGUOUS;
@@ -147,6 +151,8 @@ static int find(const struct kept *kept, const char *path, const char *prefix,
 	}
 	if (!found)
 		return KEPT_NONE;
+	if (lost)
+		return KEPT_AMBIGUOUS;
 	*ret_location = found;
 	return 0;
 }

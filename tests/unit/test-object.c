@@ -239,8 +239,9 @@ static void does_not_guess(void **state)
 	assert_true(asprintf(&map,
 			     "%s\t/a\nsha256:" HEX64 "\t/a\n"
 			     "%s\t/b\n%s\t/b\n"
-			     "%s\t%s\nsha256:" HEX64 "\t%s\n",
-			     hex, hex, hex, hex, f->self, f->self) > 0);
+			     "%s\t%s\nsha256:" HEX64 "\t%s\n"
+			     "-\t/c\n%s\t/c\n",
+			     hex, hex, hex, hex, f->self, f->self, hex) > 0);
 	tempdir_put(f->dir, "objects.map", map, strlen(map));
 	assert_int_equal(objects_new(f->dir, &objects), 0);
 
@@ -248,6 +249,8 @@ static void does_not_guess(void **state)
 	(void)find(objects, "/a", &f->id, OBJECT_OK);
 	(void)find(objects, "/b", NULL, OBJECT_OK);
 	(void)find(objects, f->self, NULL, OBJECT_WRONG_ID); /* nor is the file there now better */
+	(void)find(objects, "/c", NULL, OBJECT_WRONG_ID); /* it may be the one that is not here */
+	(void)find(objects, "/c", &f->id, OBJECT_OK);
 }
 
 /* Of two files with one build-id each lies where only its path leads to. */
