@@ -31,7 +31,8 @@ struct intake {
 	struct sideband *sideband;
 	struct scanner *scanner; /* NULL: the source does not tell of all tasks */
 	struct jitfiles *jitfiles;
-	bool said_lost; /* records were refused, and that was logged */
+	bool said_lost;    /* records were refused, and that was logged */
+	bool said_no_room; /* the same of objects */
 
 	uint64_t n_epochs; /* of the sideband, that were noticed */
 	uint64_t began;    /* the keep's moment when the last of them was */
@@ -49,6 +50,37 @@ static void say_not_kept(const char *path, int error)
 	log_warning("%s: cannot keep a copy of this object, snapshots will miss it: %s", path, why);
 }
 
+static void touch(void *keep, const struct record_mmap2 *mmap)
+{
+	keep_touch(keep, mmap);
+}
+
+/* What those who live have mapped stays, however long ago that was: it is not named again before the next
+ * epoch begins. */
+static void make_room(struct intake *intake)
+{
+	struct keep *keep = intake->options.keep;
+	const uint64_t moment = keep_moment(keep);
+	int r;
+
+	sideband_tell_mapped(intake->sideband, touch, keep);
+	r = keep_make_room(keep, moment);
+	if (r < 0) {
+		errno = -r;
+		log_warning("cannot forget objects that are too many, ignoring: %m");
+	}
+}
+
+/* There is no room, or no memory, for more of them. */
+static void say_no_room(struct intake *intake, const char *path, int error)
+{
+	if (intake->said_no_room)
+		return;
+	intake->said_no_room = true;
+	log_warning("%s: cannot keep a copy of this object, nor maybe of others that come: %s",
+		    path, error == -ENOBUFS ? "too many are in use" : strerror(-error));
+}
+
 static void keep_mapped(struct intake *intake, const uint8_t *bytes, size_t size)
 {
 	struct cursor c = cursor_from(bytes, size);
@@ -64,9 +96,11 @@ static void keep_mapped(struct intake *intake, const uint8_t *bytes, size_t size
 		/* It is no code: what a snapshot takes of it is told above. */
 		if (mapname_is_jitdump(mmap.name))
 			continue;
+		if (keep_is_full(intake->options.keep))
+			make_room(intake);
 		r = keep_add(intake->options.keep, &mmap, &object);
 		if (r < 0)
-			say_not_kept(mmap.name, r);
+			say_no_room(intake, mmap.name, r);
 	}
 }
 

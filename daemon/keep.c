@@ -12,13 +12,12 @@
 #include "decoder/util/mapname.h"
 #include "decoder/util/vec.h"
 
-#define OBJECTS_MAX   4096u
-#define PATH_SIZE_MAX 4096u
-
 struct keep {
 	struct copier *copier;
 	struct map by_path; /* hash of path → newest object; the others by ->alike */
 	uint64_t moment;    /* how many records were seen */
+	size_t full_at;     /* objects: then room is to be made */
+	uint64_t full_from; /* but not before this moment */
 
 	/* Over what objects there are, for whoever sweeps. One thread alone, the daemon's main one,
 	 * makes and forgets them: that one reads them without the lock. */
@@ -35,7 +34,7 @@ int keep_new(int store_fd, const struct spool_limits *limits, struct keep **ret_
 
 	if (!k)
 		return -ENOMEM;
-	*k = (struct keep){ .lock = PTHREAD_MUTEX_INITIALIZER };
+	*k = (struct keep){ .full_at = KEEP_MAX, .lock = PTHREAD_MUTEX_INITIALIZER };
 	r = copier_new(store_fd, limits, &k->copier);
 	if (r == 0)
 		r = keep_sweep(k);
@@ -65,20 +64,48 @@ void keep_set_limits(struct keep *keep, const struct spool_limits *limits)
 	copier_set_limits(keep->copier, limits);
 }
 
+/* What the objects are called in the store. */
+struct names {
+	const struct keep *keep;
+	bool complete;
+	struct map hashes; /* of those that are copied */
+};
+
+static uint64_t key_of(const char *text)
+{
+	return map_hash(text, strlen(text));
+}
+
+static int gather_names(struct names *names)
+{
+	const struct keep *k = names->keep;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < k->objects.n; i++)
+		r = map_put(&names->hashes, key_of(k->objects.items[i]->sha256), 1);
+	names->complete = r == 0;
+	return r;
+}
+
+/* Asked while no object becomes done. One too many is no harm: without memory all are needed. */
 static bool needed(const char *hash, void *userdata)
 {
-	const struct keep *k = userdata;
+	struct names *names = userdata;
 
-	for (size_t i = 0; i < k->objects.n; i++)
-		if (strcmp(k->objects.items[i]->sha256, hash) == 0)
-			return true;
-	return false;
+	if (!names->complete && gather_names(names) < 0)
+		return true;
+	return map_get(&names->hashes, key_of(hash));
 }
 
 /* The lock is held. */
 static int sweep(struct keep *keep)
 {
-	return copier_sweep(keep->copier, needed, keep);
+	struct names names = { .keep = keep };
+	int r;
+
+	r = copier_sweep(keep->copier, needed, &names);
+	map_deinit(&names.hashes);
+	return r;
 }
 
 int keep_sweep(struct keep *keep)
@@ -92,11 +119,6 @@ int keep_sweep(struct keep *keep)
 }
 
 /* --- objects --------------------------------------------------------------------------------- */
-
-static uint64_t key_of(const char *path)
-{
-	return map_hash(path, strlen(path));
-}
 
 static struct object *newest(const struct keep *keep, uint64_t key)
 {
@@ -135,8 +157,17 @@ static struct object *find(const struct keep *keep, const struct record_mmap2 *m
 	return original.found ? failed : newest_one;
 }
 
-/* Forget those objects that no record named since @before. The lock is held. */
-static int forget(struct keep *keep, uint64_t before)
+/* Room is made again when there are so many more: it takes a look at all of them. */
+static void set_full(struct keep *keep)
+{
+	const size_t more = keep->objects.n + KEEP_MAX / 4;
+
+	keep->full_at = more < KEEP_MAX ? KEEP_MAX : more < KEEP_MOST ? more : KEEP_MOST;
+	keep->full_from = keep->moment + KEEP_MAX / 4;
+}
+
+/* Forget the objects that are to go. The lock is held. */
+static int forget(struct keep *keep)
 {
 	const size_t n_before = keep->objects.n;
 	size_t n = 0;
@@ -146,51 +177,80 @@ static int forget(struct keep *keep, uint64_t before)
 		struct object *object = keep->objects.items[i];
 
 		/* One that waits to be copied, or is needed by a snapshot, has another. */
-		if (object->seen < before && object->n_refs == 1)
+		if (object->goes && object->n_refs == 1) {
 			(void)object_unref(object);
-		else
-			keep->objects.items[n++] = object;
+			continue;
+		}
+		object->goes = false;
+		keep->objects.items[n++] = object;
 	}
+	keep->objects.n = n;
+	set_full(keep);
 	if (n == n_before)
 		return 0;
-	keep->objects.n = n;
 	map_deinit(&keep->by_path);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = index_object(keep, keep->objects.items[i]);
 	return r < 0 ? r : sweep(keep);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
+/* How much an object would be missed. */
+struct rank {
+	enum {
+		RANK_FAILED, /* there is no copy of it */
+		RANK_NAMED,
+		RANK_MAPPED,
+	} use;
+	uint64_t seen;
+	struct object *object;
+};
 
-	return (*x > *y) - (*x < *y);
+static int by_rank(const void *a, const void *b)
+{
+	const struct rank *x = a, *y = b;
+
+	if (x->use != y->use)
+		return x->use < y->use ? -1 : 1;
+	return (x->seen > y->seen) - (x->seen < y->seen);
 }
 
-/* Forget the half that was not named for longest, to have room for newer ones. The lock is held. */
-static int make_room(struct keep *keep)
+static struct rank rank(const struct keep *keep, struct object *object, uint64_t moment)
 {
-	_cleanup_(freep) uint64_t *seen = NULL;
-	const size_t n = keep->objects.n;
-	int r;
+	return (struct rank){
+		.use = copier_has_failed(keep->copier, object) ? RANK_FAILED
+		       : object->seen > moment                 ? RANK_MAPPED
+							       : RANK_NAMED,
+		.seen = object->seen,
+		.object = object,
+	};
+}
 
-	if (n < OBJECTS_MAX)
-		return 0;
-	seen = malloc(n * sizeof(*seen));
-	if (!seen)
+/* Choose those that go. */
+static int choose(struct keep *keep, uint64_t moment)
+{
+	const size_t n = keep->objects.n;
+	_cleanup_(freep) struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+	size_t n_left = n, n_ranks = 0;
+
+	if (!ranks)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		seen[i] = keep->objects.items[i]->seen;
-	qsort(seen, n, sizeof(*seen), by_number);
-	r = forget(keep, seen[n / 2]);
-	return keep->objects.n >= OBJECTS_MAX ? -ENOBUFS : r;
+		if (keep->objects.items[i]->n_refs == 1)
+			ranks[n_ranks++] = rank(keep, keep->objects.items[i], moment);
+	qsort(ranks, n_ranks, sizeof(*ranks), by_rank);
+	for (size_t i = 0; i < n_ranks; i++) {
+		if (n_left <= (ranks[i].use < RANK_MAPPED ? KEEP_MAX / 2 : KEEP_MOST / 8 * 7))
+			break;
+		ranks[i].object->goes = true;
+		n_left--;
+	}
+	return 0;
 }
 
 static int add(struct keep *keep, const struct record_mmap2 *mmap, struct object **ret_object)
 {
 	_cleanup_(object_unrefp) struct object *object = NULL;
 	struct object *known = find(keep, mmap);
-	int r;
 
 	/* What failed is tried again in its place, unless a snapshot may be looking at it. */
 	if (known && known->n_refs == 1 && copier_has_failed(keep->copier, known))
@@ -200,9 +260,8 @@ static int add(struct keep *keep, const struct record_mmap2 *mmap, struct object
 		*ret_object = known;
 		return 0;
 	}
-	r = make_room(keep);
-	if (r < 0)
-		return r;
+	if (keep->objects.n >= KEEP_MOST)
+		return -ENOBUFS;
 	object = object_new(mmap);
 	if (!object || vec_reserve(&keep->objects, 1) < 0 || index_object(keep, object) < 0)
 		return -ENOMEM;
@@ -222,19 +281,12 @@ static bool is_only_memory(const struct record_mmap2 *mmap)
 	return mapname_is_memory(mmap->name) && original_open(mmap, &fd, &original) < 0;
 }
 
-/* A file, or the vDSO. */
-static bool names_object(const char *name)
-{
-	return mapname_is_vdso(name) || (name[0] == '/' && name[1] != '/');
-}
-
 int keep_add(struct keep *keep, const struct record_mmap2 *mmap, struct object **ret_object)
 {
 	int r;
 
 	*ret_object = NULL;
-	if (!(mmap->prot & PROT_EXEC) || !names_object(mmap->name) ||
-	    strlen(mmap->name) >= PATH_SIZE_MAX || is_only_memory(mmap))
+	if (!object_is_meant(mmap) || is_only_memory(mmap))
 		return 0;
 
 	keep->moment++;
@@ -257,12 +309,31 @@ uint64_t keep_moment(const struct keep *keep)
 	return keep->moment;
 }
 
+bool keep_is_full(const struct keep *keep)
+{
+	return keep->objects.n >= keep->full_at && keep->moment >= keep->full_from;
+}
+
+int keep_make_room(struct keep *keep, uint64_t moment)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&keep->lock);
+	r = choose(keep, moment);
+	if (r == 0)
+		r = forget(keep);
+	(void)pthread_mutex_unlock(&keep->lock);
+	return r;
+}
+
 int keep_forget(struct keep *keep, uint64_t moment)
 {
 	int r;
 
 	(void)pthread_mutex_lock(&keep->lock);
-	r = forget(keep, moment + 1);
+	for (size_t i = 0; i < keep->objects.n; i++)
+		keep->objects.items[i]->goes = keep->objects.items[i]->seen <= moment;
+	r = forget(keep);
 	(void)pthread_mutex_unlock(&keep->lock);
 	return r;
 }

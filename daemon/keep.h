@@ -10,7 +10,8 @@
  * (daemon/copier.h); who needs an object waits for it.
  *
  * What no record names any more is to be forgotten (keep_forget()): a machine that compiles all day
- * executes ever other files.
+ * executes ever other files. If it executes too many of them before that, room is to be made
+ * (keep_make_room()), and what was executed meanwhile by those who have ended may be missing.
  *
  * What a record names is found as daemon/original.h says.
  */
@@ -24,6 +25,11 @@
 
 struct keep;
 struct spool_limits;
+
+/* Objects that are known. There may be more of them up to KEEP_MOST, if they are in use: processes that
+ * live have them mapped, or a snapshot is being made of them. */
+#define KEEP_MAX  4096u
+#define KEEP_MOST (4 * KEEP_MAX)
 
 /*
  * @store_fd: the folder the copies go to; borrowed. It is swept first.
@@ -40,8 +46,8 @@ DEFINE_CLEANUP(struct keep *, keep_free);
 /* From the next copy on. What has been copied stays. */
 void keep_set_limits(struct keep *keep, const struct spool_limits *limits);
 
-/* Remove copies that neither a snapshot nor a program seen since the start needs; not while another
- * thread links to them. Return: 0, or negative errno. */
+/* Remove copies of which neither a snapshot has a link nor an object is known; not while another thread
+ * links to them. Return: 0, or negative errno. */
 _must_check_ int keep_sweep(struct keep *keep);
 
 /*
@@ -49,7 +55,7 @@ _must_check_ int keep_sweep(struct keep *keep);
  * kept is remembered as such, and tried again when it is mapped again.
  *
  * Return: 0 and the object, borrowed, which may have to be waited for, or NULL if there is nothing to
- *         keep; -ENOBUFS if too many wait to be copied; or -ENOMEM.
+ *         keep; -ENOBUFS if there are KEEP_MOST; or -ENOMEM.
  */
 _must_check_ int keep_add(struct keep *keep, const struct record_mmap2 *mmap,
 			  struct object **ret_object);
@@ -59,6 +65,19 @@ void keep_touch(struct keep *keep, const struct record_mmap2 *mmap);
 
 /* Return: a number for the present moment. Those of later records are larger. */
 uint64_t keep_moment(const struct keep *keep);
+
+/* Return: whether there are so many objects that keep_make_room() is to be called before more are added. */
+bool keep_is_full(const struct keep *keep);
+
+/*
+ * Forget objects until there are half of KEEP_MAX, and remove their copies: first those that could not be
+ * kept, then those that were not named for longest. But not what a snapshot is being made of; and what was
+ * named after that @moment, as by keep_touch() for those who live, only if there would be almost
+ * KEEP_MOST otherwise.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int keep_make_room(struct keep *keep, uint64_t moment);
 
 /* Forget those objects that no record named after that @moment, and remove their copies; not while
  * another thread links to them. Return: 0, or negative errno. */

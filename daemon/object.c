@@ -4,6 +4,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "decoder/util/mapname.h"
+
+#define PATH_SIZE_MAX 4096u
+
+bool object_is_meant(const struct record_mmap2 *mmap)
+{
+	const char *name = mmap->name;
+
+	return mmap->prot & PROT_EXEC && strlen(name) < PATH_SIZE_MAX &&
+	       (mapname_is_vdso(name) || (name[0] == '/' && name[1] != '/'));
+}
 
 struct object *object_new(const struct record_mmap2 *mmap)
 {

@@ -20,7 +20,8 @@ struct object {
 	/* The keep's own. */
 	unsigned n_refs;      /* counted in the keep's thread only */
 	bool told;            /* that it could not be kept */
-	uint64_t seen;        /* the moment at which a record named it last */
+	uint64_t seen;        /* the moment at which a record named it last, or keep_touch() */
+	bool goes;            /* it is to be forgotten, if nobody else has it */
 	struct object *alike; /* an older one, whose path hashes alike */
 
 	/* The copier's own. */
@@ -40,6 +41,10 @@ struct object {
 	struct buildid build_id;      /* of the content; anybody can write any into his file */
 	char sha256[SHA256_HEX_SIZE]; /* of the content, and its name in the store */
 };
+
+/* May what the record maps be an object: is it executable, and a file or the vDSO? Memory may have the name
+ * of a file. */
+bool object_is_meant(const struct record_mmap2 *mmap);
 
 /* What @mmap maps; its name is copied. Return: the object with one reference, the caller's, or NULL. */
 struct object *object_new(const struct record_mmap2 *mmap);

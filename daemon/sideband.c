@@ -391,6 +391,15 @@ void sideband_view_deinit(struct sideband_view *view)
 	*view = (struct sideband_view){};
 }
 
+void sideband_tell_mapped(const struct sideband *sideband,
+			  void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+			  void *userdata)
+{
+	tasks_tell_mapped(sideband->tasks, tell, userdata);
+	if (sideband->next)
+		tasks_tell_mapped(sideband->next, tell, userdata);
+}
+
 uint64_t sideband_epochs(const struct sideband *sideband)
 {
 	return sideband->n_epochs;

@@ -89,6 +89,11 @@ _must_check_ int sideband_view_init(const struct sideband *sideband,
 				    struct sideband_view *ret_view);
 void sideband_view_deinit(struct sideband_view *view);
 
+/* What those who live have mapped of files, as far as is known: see tasks_tell_mapped(). */
+void sideband_tell_mapped(const struct sideband *sideband,
+			  void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+			  void *userdata);
+
 /* How many epochs have begun. When one more has, the records of the one before the last are gone. */
 uint64_t sideband_epochs(const struct sideband *sideband);
 

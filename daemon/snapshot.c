@@ -72,11 +72,11 @@ static int take_objects(struct writer *w)
 		struct record_mmap2 mmap;
 		struct record record;
 
-		while (record_next(&c, &record) == 0)
+		while (r == 0 && record_next(&c, &record) == 0)
 			if (record.header.type == PERF_RECORD_MMAP2 &&
 			    record_get_mmap2(&record, &mmap) == 0 &&
 			    map_get(&w->data.pids, mmap.pid))
-				taken_add(w->taken, &mmap);
+				r = taken_add(w->taken, &mmap);
 	}
 	return r == 0 ? taken_settle(w->taken, w->request->keep, w->request->cancel) : r;
 }
@@ -90,6 +90,8 @@ static int add_objects(struct writer *w)
 
 	w->step = PTD_SNAPSHOT_OBJECTS;
 	r = take_objects(w);
+	if (r == 0)
+		w->result.n_missing = (uint32_t)taken_n_unknown(w->taken);
 	while (r == 0 && (object = taken_next(w->taken, &at, &by_content))) {
 		if (object->error < 0)
 			w->result.n_missing++;

@@ -7,6 +7,11 @@
 #include "daemon/keep.h"
 #include "daemon/record.h"
 #include "decoder/util/map.h"
+#include "decoder/util/mapname.h"
+#include "decoder/util/vec.h"
+
+/* Paths that are told though no object is for them: a reader takes a limited number of lines. */
+#define UNKNOWN_MAX 65536u
 
 struct entry {
 	const struct object *object; /* borrowed */
@@ -20,6 +25,8 @@ struct taken {
 	struct entry *entries;
 	size_t n_entries;
 	struct map by_path; /* hash of path → 1 + index of the last */
+	VEC(const char *) unknown;
+	struct map is_unknown; /* hash of path → 1 */
 };
 
 static uint64_t *find(const struct taken *t, const char *path)
@@ -58,17 +65,35 @@ struct taken *taken_free(struct taken *taken)
 
 	free(taken->entries);
 	map_deinit(&taken->by_path);
+	vec_deinit(&taken->unknown);
+	map_deinit(&taken->is_unknown);
 	free(taken);
 	return NULL;
 }
 
-void taken_add(struct taken *taken, const struct record_mmap2 *mmap)
+/* It is code that is in a file; but of what is memory, or a jitdump, the keep takes no object. */
+static int add_unknown(struct taken *t, const struct record_mmap2 *mmap)
+{
+	const uint64_t key = map_hash(mmap->name, strlen(mmap->name));
+	int r;
+
+	if (!object_is_meant(mmap) || mapname_is_memory(mmap->name) ||
+	    mapname_is_jitdump(mmap->name) || map_get(&t->is_unknown, key) ||
+	    t->unknown.n == UNKNOWN_MAX)
+		return 0;
+	r = map_put(&t->is_unknown, key, 1);
+	return r < 0 ? r : vec_push(&t->unknown, mmap->name);
+}
+
+int taken_add(struct taken *taken, const struct record_mmap2 *mmap)
 {
 	const uint64_t *head = find(taken, mmap->name);
+	bool known = false;
 
 	for (size_t i = head ? (size_t)*head : 0; i > 0; i = taken->entries[i - 1].alike)
 		if (object_matches(taken->entries[i - 1].object, mmap))
-			taken->entries[i - 1].taken = true;
+			known = taken->entries[i - 1].taken = true;
+	return known ? 0 : add_unknown(taken, mmap);
 }
 
 static bool kept(const struct entry *entry)
@@ -132,6 +157,23 @@ const struct object *taken_next(const struct taken *taken, size_t *at, bool *ret
 	return taken->entries[(*at)++].object;
 }
 
+size_t taken_n_unknown(const struct taken *taken)
+{
+	return taken->unknown.n;
+}
+
+/* One line each, whatever the path: as in /proc/PID/maps. */
+static void print_path(const char *path, FILE *stream)
+{
+	fputc('\t', stream);
+	for (const char *c = path; *c; c++)
+		if (*c == '\n')
+			fputs("\\012", stream);
+		else
+			fputc(*c, stream);
+	fputc('\n', stream);
+}
+
 void taken_print(const struct taken *taken, FILE *stream)
 {
 	char hex[BUILDID_HEX_MAX];
@@ -147,13 +189,10 @@ void taken_print(const struct taken *taken, FILE *stream)
 			fprintf(stream, "sha256:%s", entry->object->sha256);
 		else
 			fputs(buildid_hex(&entry->object->build_id, hex), stream);
-		fputc('\t', stream);
-		/* One line each, whatever the path: as in /proc/PID/maps. */
-		for (const char *c = entry->object->path; *c; c++)
-			if (*c == '\n')
-				fputs("\\012", stream);
-			else
-				fputc(*c, stream);
-		fputc('\n', stream);
+		print_path(entry->object->path, stream);
+	}
+	for (size_t i = 0; i < taken->unknown.n; i++) {
+		fputc('-', stream);
+		print_path(taken->unknown.items[i], stream);
 	}
 }

@@ -9,6 +9,9 @@
  * may claim one build-id and differ; these lie under the hash of their content, where only the path
  * leads to them. If a path has led to both, nobody knows which was executed, and a reader finds
  * that it is not to be had.
+ *
+ * What a mapping names and no object is, because the keep had no room for it, or made room for others, is
+ * missing, as is what could not be copied.
  */
 
 #include <stdatomic.h>
@@ -32,8 +35,8 @@ struct taken *taken_free(struct taken *taken);
 
 DEFINE_CLEANUP(struct taken *, taken_free);
 
-/* Take all objects that the record may mean. */
-void taken_add(struct taken *taken, const struct record_mmap2 *mmap);
+/* Take all objects that the record may mean. Its name is borrowed. Return: 0, or -ENOMEM. */
+_must_check_ int taken_add(struct taken *taken, const struct record_mmap2 *mmap);
 
 /*
  * No more are added: wait until all of them are copied, and find out where they lie.
@@ -45,6 +48,9 @@ _must_check_ int taken_settle(struct taken *taken, struct keep *keep, const atom
 /* Walk over those taken; @at is 0 at first. Return: the next one, NULL at the end. @ret_by_content:
  * it lies under the hash of its content. */
 const struct object *taken_next(const struct taken *taken, size_t *at, bool *ret_by_content);
+
+/* How many paths were mapped that none of the objects is for. */
+size_t taken_n_unknown(const struct taken *taken);
 
 /* Print objects.map. */
 void taken_print(const struct taken *taken, FILE *stream);

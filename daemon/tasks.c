@@ -507,6 +507,28 @@ size_t tasks_write(const struct tasks *tasks, uint64_t time, taskrecord_put_fn p
 	return n_failed;
 }
 
+void tasks_tell_mapped(const struct tasks *tasks,
+		       void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+		       void *userdata)
+{
+	for (size_t i = 0; i < tasks->processes.n; i++) {
+		const struct process *p = tasks->processes.items[i];
+
+		if (tasks->alive && !tasks->alive(p->pid))
+			continue;
+		for (size_t k = 0; k < p->maps.n; k++) {
+			const struct origin *origin = p->maps.items[k].origin;
+			struct cursor c = cursor_from(origin->bytes, origin->size);
+			struct record_mmap2 mmap;
+			struct record record;
+
+			if (!origin->anonymous && record_next(&c, &record) == 0 &&
+			    record_get_mmap2(&record, &mmap) == 0)
+				tell(userdata, &mmap);
+		}
+	}
+}
+
 int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges, size_t *ret_n_ranges)
 {
 	struct tasks_range *ranges = calloc(tasks->n_maps + 1, sizeof(*ranges));

@@ -17,6 +17,7 @@
 #include "daemon/taskrecord.h"
 
 struct record;
+struct record_mmap2;
 struct tasks;
 
 /* Executable memory of a process that is of no file. */
@@ -55,6 +56,11 @@ void tasks_forget_dead(struct tasks *tasks);
  * Return: how many records @put refused, or could not be made.
  */
 size_t tasks_write(const struct tasks *tasks, uint64_t time, taskrecord_put_fn put, void *userdata);
+
+/* Give what those who live have mapped of files to @tell, by a record that mapped it; some by more than one. */
+void tasks_tell_mapped(const struct tasks *tasks,
+		       void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+		       void *userdata);
 
 /* All such ranges; the caller frees the array. Return: 0, or -ENOMEM. */
 _must_check_ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges,

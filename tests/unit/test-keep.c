@@ -606,26 +606,134 @@ static void forgets(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-/* When there are too many, those go that were not named for longest, not those that came first. */
-static void too_many(void **state)
+/* --- too many -------------------------------------------------------------------------------- */
+
+/* The smallest file that is taken for an object, under as many names as are wanted. */
+static void link_object(const struct fixture *f, unsigned i, char ret_path[static 128])
 {
-	struct fixture *f = *state;
-	struct object *first;
-	size_t most = 0;
+	char first[128];
+
+	(void)snprintf(first, sizeof(first), "%s/o", f->dir);
+	(void)snprintf(ret_path, 128, "%s/o%u", f->dir, i);
+	if (access(first, F_OK) < 0)
+		tempdir_put_text(f->dir, "o", "\177ELF");
+	assert_int_equal(link(first, ret_path), 0);
+}
+
+static void add_missing(struct fixture *f, unsigned first, unsigned n)
+{
 	char path[128];
 	int error;
 
-	first = add(f, f->program, &f->id, &error);
-	assert_non_null(first);
-	for (unsigned i = 0; i < 10000; i++) {
+	for (unsigned i = first; i < first + n; i++) {
 		(void)snprintf(path, sizeof(path), "/no/such/file/%u", i);
 		assert_null(add(f, path, NULL, &error));
-		most = keep_count(f->keep) > most ? keep_count(f->keep) : most;
-		if (i % 1000 == 0)
-			assert_ptr_equal(add(f, f->program, &f->id, &error), first);
+		assert_int_equal(error, -ENOENT);
 	}
-	assert_in_range(most, 2, 5000);
-	assert_true(stored(f, first));
+}
+
+static bool knows(const struct fixture *f, const char *path)
+{
+	struct object **list;
+	bool found = false;
+	size_t n;
+
+	assert_int_equal(keep_list(f->keep, &list, &n), 0);
+	for (size_t i = 0; i < n; i++) {
+		found = found || strcmp(list[i]->path, path) == 0;
+		(void)object_unref(list[i]);
+	}
+	free(list);
+	return found;
+}
+
+/* What could not be kept goes first, then what was not named for longest; not what the living have mapped. */
+static void too_many(void **state)
+{
+	enum { MISSING = 500, KEPT = KEEP_MAX - MISSING - 1 };
+	struct fixture *f = *state;
+	struct record_mmap2 mmap = { .prot = PROT_EXEC, .build_id = f->id, .name = f->program };
+	struct object *living;
+	char path[128];
+	uint64_t moment;
+	int error;
+
+	living = add(f, f->program, &f->id, &error);
+	assert_non_null(living);
+	for (unsigned i = 0; i < KEPT; i++) {
+		assert_false(keep_is_full(f->keep));
+		link_object(f, i, path);
+		assert_non_null(add(f, path, NULL, &error));
+	}
+	add_missing(f, 0, MISSING);
+	assert_int_equal(keep_count(f->keep), KEEP_MAX);
+	assert_true(keep_is_full(f->keep));
+
+	moment = keep_moment(f->keep);
+	keep_touch(f->keep, &mmap);
+	assert_int_equal(keep_make_room(f->keep, moment), 0);
+	assert_int_equal(keep_count(f->keep), KEEP_MAX / 2);
+	assert_false(keep_is_full(f->keep));
+	assert_true(knows(f, f->program));
+	assert_true(stored(f, living));
+	assert_false(knows(f, "/no/such/file/499"));
+	assert_true(knows(f, path)); /* the latest */
+	(void)snprintf(path, sizeof(path), "%s/o%u", f->dir, KEPT - KEEP_MAX / 2 + 1);
+	assert_true(knows(f, path));
+	(void)snprintf(path, sizeof(path), "%s/o%u", f->dir, KEPT - KEEP_MAX / 2);
+	assert_false(knows(f, path));
+}
+
+/* All that there are are needed: there may be more, up to a limit, and room is not made for each. */
+static void too_many_in_use(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+	const struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = path };
+	struct object *object;
+	unsigned n_tries = 0;
+
+	/* That they failed is not asked for, so they wait. */
+	for (unsigned i = 0; i < KEEP_MOST + 2 * KEEP_MAX; i++) {
+		if (keep_is_full(f->keep)) {
+			assert_int_equal(keep_make_room(f->keep, keep_moment(f->keep)), 0);
+			n_tries++;
+		}
+		(void)snprintf(path, sizeof(path), "/no/such/file/%u", i);
+		assert_int_equal(keep_add(f->keep, &mmap, &object), i < KEEP_MOST ? 0 : -ENOBUFS);
+	}
+	assert_int_equal(keep_count(f->keep), KEEP_MOST);
+	assert_in_range(n_tries, 12, 24);
+
+	while (keep_next_failed(f->keep))
+		;
+	for (unsigned i = 0; i < KEEP_MAX / 4; i++)
+		if (!keep_is_full(f->keep))
+			assert_int_equal(keep_add(f->keep, &mmap, &object), -ENOBUFS);
+	assert_true(keep_is_full(f->keep));
+	assert_int_equal(keep_make_room(f->keep, keep_moment(f->keep)), 0);
+	assert_int_equal(keep_count(f->keep), KEEP_MAX / 2);
+	assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
+}
+
+/* Even of what the living have mapped there is a limit. */
+static void too_many_living(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+	int error;
+
+	for (unsigned i = 0; i < KEEP_MOST; i++) {
+		link_object(f, i, path);
+		assert_non_null(add(f, path, NULL, &error));
+		if (i % KEEP_MAX == 0)
+			assert_int_equal(keep_make_room(f->keep, 0), 0);
+	}
+	assert_int_equal(keep_count(f->keep), KEEP_MOST);
+	assert_true(keep_is_full(f->keep));
+	assert_int_equal(keep_make_room(f->keep, 0), 0);
+	assert_int_equal(keep_count(f->keep), KEEP_MOST / 8 * 7);
+	assert_true(knows(f, path));
 }
 
 int main(void)
@@ -647,6 +755,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forgets, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_many_in_use, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_many_living, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),
 	};
 

@@ -138,6 +138,7 @@ struct fixture {
 	struct snapshot_request request;
 	struct snapshot_known known;
 	struct snapshot_result result;
+	bool forgets; /* the keep gives up what it has */
 };
 
 /* It is asked for when the rings are there. */
@@ -233,6 +234,24 @@ static int tear_down(void **state)
 	return 0;
 }
 
+/* As if room had to be made for others. */
+static void forget_all(struct keep *keep)
+{
+	struct object **objects;
+	size_t n;
+
+	assert_int_equal(keep_list(keep, &objects, &n), 0);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(keep_wait(keep, objects[i], NULL), 0);
+		(void)object_unref(objects[i]);
+	}
+	free(objects);
+	while (keep_next_failed(keep))
+		;
+	assert_int_equal(keep_forget(keep, keep_moment(keep)), 0);
+	assert_int_equal(keep_count(keep), 0);
+}
+
 /* What the manager does: keep the objects of the task records, then write. */
 static int take(struct fixture *f)
 {
@@ -247,6 +266,8 @@ static int take(struct fixture *f)
 	while (record_next(&c, &record) == 0)
 		if (record_get_mmap2(&record, &mmap) == 0)
 			assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
+	if (f->forgets)
+		forget_all(f->keep);
 	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
 	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
 	assert_int_equal(keep_list(f->keep, &objects, &f->known.n_objects), 0);
@@ -646,6 +667,32 @@ static void scopes(void **state)
 	}
 }
 
+/* What was mapped and is not known any more is told, once; but not what never is an object. */
+static void objects_that_were_given_up(void **state)
+{
+	static const char *const names[] = { "/memfd:x (deleted)", "//anon", "/tmp/jit-10.dump",
+					     "[heap]", "/dev/zero (deleted)" };
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	uint64_t time = 1;
+
+	f->forgets = true;
+	records_mmap2(&f->tasks, 10, "/proc/self/exe", NULL, time++);
+	records_mmap2(&f->tasks, 10, "/no/such\nfile", NULL, time++);
+	records_mmap2(&f->tasks, 11, "/proc/self/exe", NULL, time++);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		records_mmap2(&f->tasks, 10, names[i], NULL, time++);
+	records_mmap2(&f->tasks, 12, "/bin/did-not-run", NULL, time++);
+	records_switch(&f->fake.switches[0].bytes, 10, false, time++, 0);
+	records_switch(&f->fake.switches[0].bytes, 11, false, time++, 0);
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.n_objects, 0);
+	assert_int_equal(f->result.n_missing, 2);
+	text = output_of(NULL, "cat %s/snap/objects.map; grep objects_missing %s/snap/manifest",
+			 f->dir, f->dir);
+	assert_string_equal(text, "-\t/proc/self/exe\n-\t/no/such\\012file\nobjects_missing=2\n");
+}
+
 /* The kernel maps it into every process, from no file. */
 static void the_vdso(void **state)
 {
@@ -858,6 +905,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pt_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_of_those_who_ran, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(objects_that_were_given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The records of a source that has them from us, and what those who are told of them then know. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <systemd/sd-event.h>
+#include <unistd.h>
+
+#include "daemon/intake.h"
+#include "daemon/keep.h"
+#include "daemon/source.h"
+#include "daemon/spool.h"
+#include "tests/lib/tempdir.h"
+#include "tests/unit/records.h"
+
+struct fake {
+	struct source source;
+	struct records records; /* those that were not taken yet */
+};
+
+static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+{
+	struct fake *fake = (struct fake *)source;
+
+	*ret_bytes = fake->records.bytes;
+	*ret_size = fake->records.size;
+	fake->records = (struct records){};
+	return 0;
+}
+
+static bool active(struct source *source)
+{
+	(void)source;
+	return false;
+}
+
+static const struct source_ops fake_ops = {
+	.name = "fake",
+	.drain_tasks = drain_tasks,
+	.active = active,
+};
+
+static void on_drained(void *userdata)
+{
+	(void)userdata;
+}
+
+struct fixture {
+	struct fake fake;
+	char dir[TEMPDIR_SIZE];
+	int store_fd;
+	struct keep *keep;
+	sd_event *event;
+	struct intake *intake;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	char path[128];
+
+	tempdir_make("intake", f->dir);
+	(void)snprintf(path, sizeof(path), "%s/store", f->dir);
+	assert_int_equal(mkdir(path, 0750), 0);
+	f->store_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(
+	    keep_new(f->store_fd, &(struct spool_limits){ .max_use = UINT64_MAX }, &f->keep), 0);
+	assert_int_equal(sd_event_new(&f->event), 0);
+	f->fake.source.ops = &fake_ops;
+	assert_int_equal(intake_new(&(struct intake_options){ .event = f->event,
+							      .source = &f->fake.source,
+							      .keep = f->keep,
+							      .sideband_max = 64 << 20,
+							      .drained = on_drained },
+				    &f->intake),
+			 0);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)intake_free(f->intake);
+	(void)sd_event_unref(f->event);
+	(void)keep_free(f->keep);
+	(void)close(f->store_fd);
+	records_deinit(&f->fake.records);
+	tempdir_remove(f->dir);
+	free(f);
+	return 0;
+}
+
+/* A process that was there. */
+static uint32_t dead_pid(void)
+{
+	const pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return (uint32_t)pid;
+}
+
+static const struct object *find(const struct fixture *f, const char *path)
+{
+	const struct object *found = NULL;
+	struct object **list;
+	size_t n;
+
+	assert_int_equal(keep_list(f->keep, &list, &n), 0);
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(list[i]->path, path) == 0)
+			found = list[i];
+		(void)object_unref(list[i]);
+	}
+	free(list);
+	return found;
+}
+
+/*
+ * A server that was started before; then one compiler's test after the other. What the server has mapped
+ * is named no more, and the others are the latest; but it is the server that still runs.
+ */
+static void a_server_among_many(void **state)
+{
+	enum { N = 3 * KEEP_MAX };
+	struct fixture *f = *state;
+	struct records *r = &f->fake.records;
+	const uint32_t test = dead_pid();
+	char server[128], path[128];
+	const struct object *object;
+	uint64_t time = 1;
+
+	(void)snprintf(server, sizeof(server), "%s/server", f->dir);
+	tempdir_put_text(f->dir, "server", "\177ELF of a server");
+	tempdir_put_text(f->dir, "test", "\177ELF of a test");
+	records_comm(r, (uint32_t)getpid(), "server", time++);
+	records_mmap2(r, (uint32_t)getpid(), server, NULL, time++);
+	for (unsigned i = 0; i < N; i++) {
+		(void)snprintf(path, sizeof(path), "%s/test%u", f->dir, i);
+		assert_int_equal(symlink("test", path), 0);
+		records_mmap2(r, test, path, NULL, time++);
+		if (i % 16 < 15)
+			continue;
+		intake_drain(f->intake);
+		while (sd_event_run(f->event, 0) > 0)
+			;
+	}
+	assert_in_range(keep_count(f->keep), KEEP_MAX / 2, KEEP_MAX);
+	object = find(f, server);
+	assert_non_null(object);
+	assert_int_equal(keep_wait(f->keep, object, NULL), 0);
+	assert_int_equal(object->error, 0);
+	(void)snprintf(path, sizeof(path), "%s/test%u", f->dir, N - 1);
+	assert_non_null(find(f, path));
+	(void)snprintf(path, sizeof(path), "%s/test0", f->dir);
+	assert_null(find(f, path));
+}
+
+/* All that there is room for is in use: one line says so, not one for each that comes. */
+static void no_room_is_said_once(void **state)
+{
+	struct fixture *f = *state;
+	const int stderr_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	const int log = memfd_create("log", MFD_CLOEXEC);
+	char path[128], text[4096] = "";
+
+	/* They cannot be kept, which is not asked for, so that each waits to be told of. */
+	for (unsigned i = 0; i < KEEP_MOST + 100; i++) {
+		(void)snprintf(path, sizeof(path), "/no/such/file/%u", i);
+		records_mmap2(&f->fake.records, 1, path, NULL, 1 + i);
+	}
+	assert_true(dup2(log, STDERR_FILENO) >= 0);
+	intake_drain(f->intake);
+	assert_true(dup2(stderr_fd, STDERR_FILENO) >= 0);
+	assert_int_equal(keep_count(f->keep), KEEP_MOST);
+	assert_true(pread(log, text, sizeof(text) - 1, 0) > 0);
+	(void)snprintf(path, sizeof(path), "/no/such/file/%u: cannot keep a copy", KEEP_MOST);
+	assert_non_null(strstr(text, path));
+	assert_non_null(strstr(text, "too many are in use"));
+	assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n'));
+	(void)close(stderr_fd);
+	(void)close(log);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_server_among_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_room_is_said_once, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
