@@ -24,8 +24,8 @@ struct run {
 /*
  * Run it until it ends.
  *
- * Return: 0, and @ret_status is as of waitpid(); or negative errno if QEMU could not be executed, or
- *         -ECHILD if its status cannot be had.
+ * Return: 0, and @ret_status is as of waitpid(); or negative errno if QEMU could not be executed,
+ *         or -ECHILD if its status cannot be had.
  */
 _must_check_ int run_program(const struct run *run, int *ret_status);
 

@@ -21,8 +21,8 @@
 struct auxpos {
 	uint64_t size; /* of the ring, a power of two */
 	uint64_t head; /* offset, as of the last move */
-	uint64_t
-	    written;  /* bytes so far, at least: more if it went round unseen; head modulo size */
+	/* Bytes so far, at least: more if it went round unseen; head modulo size. */
+	uint64_t written;
 	bool wrapped; /* it has gone round, so all of the ring is PT */
 };
 
@@ -41,8 +41,8 @@ struct auxpos_end {
 /* Look at the end of a ring of @size bytes, of which it has at least as many. */
 void auxpos_look(const uint8_t *ring, size_t size, struct auxpos_end *ret_end);
 
-/* The writer is at the offset @head now. @end: the ring's, before it was stopped to tell that: fresh
- * pages are zeros, so what is not zero behind the head says that it has gone round. */
+/* The writer is at the offset @head now. @end: the ring's, before it was stopped to tell that:
+ * fresh pages are zeros, so what is not zero behind the head says that it has gone round. */
 void auxpos_move(struct auxpos *pos, uint64_t head, const struct auxpos_end *end);
 
 /* Remember the ring as it is at @pos. */

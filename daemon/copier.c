@@ -120,8 +120,8 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 	return r;
 }
 
-/* Give the copy its name. The lock is held. Return: 0, or negative errno; -EAGAIN: there is none, since
- * the store had it, but it has just been swept. */
+/* Give the copy its name. The lock is held. Return: 0, or negative errno; -EAGAIN: there is none,
+ * since the store had it, but it has just been swept. */
 static int name_copy(struct copier *c, const struct content *content)
 {
 	int r;
@@ -139,8 +139,8 @@ static int name_copy(struct copier *c, const struct content *content)
 	return r;
 }
 
-/* Copy the object's original, which is open at @fd or -1. It has no name in the store before the lock
- * is held. */
+/* Copy the object's original, which is open at @fd or -1. It has no name in the store before the
+ * lock is held. */
 static void take_in(struct copier *c, struct object *object, int fd)
 {
 	_cleanup_(fd_closep) int original = fd;
@@ -221,7 +221,7 @@ static void stop_thread(struct copier *c)
 	(void)pthread_join(c->thread, NULL);
 }
 
-/* --- who has it copy --------------------------------------------------------------------------- */
+/* --- who has it copy -------------------------------------------------------------------------- */
 
 int copier_new(int store_fd, const struct spool_limits *limits, struct copier **ret_copier)
 {

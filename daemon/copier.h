@@ -5,8 +5,8 @@
  * Copier
  *
  * Copies the originals of objects into the store, one after the other, in a thread of its own: that
- * takes a while, and records do not wait. An original is held open from the moment it is given to the
- * copier, so that what is copied is what was mapped, whatever lies at its path by then.
+ * takes a while, and records do not wait. An original is held open from the moment it is given to
+ * the copier, so that what is copied is what was mapped, whatever lies at its path by then.
  *
  * Its functions are the keep's event loop's to call, unless they say otherwise.
  */
@@ -35,9 +35,9 @@ DEFINE_CLEANUP(struct copier *, copier_free);
 void copier_set_limits(struct copier *copier, const struct spool_limits *limits);
 
 /*
- * Hold the original of @object open, which is what is mapped now as @mmap says, and have it copied. The
- * object is new, or could not be copied before and is known to nobody else. It is referenced until
- * copier_next_finished() returns it.
+ * Hold the original of @object open, which is what is mapped now as @mmap says, and have it copied.
+ * The object is new, or could not be copied before and is known to nobody else. It is referenced
+ * until copier_next_finished() returns it.
  */
 void copier_add(struct copier *copier, struct object *object, const struct record_mmap2 *mmap);
 

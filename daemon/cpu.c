@@ -190,8 +190,8 @@ static bool event_is_alive(struct cpu_event *event)
 }
 
 /*
- * Asking costs an interrupt of that CPU, so only one of the events is asked. The others die with their CPU,
- * and so does PT, which may die alone, too.
+ * Asking costs an interrupt of that CPU, so only one of the events is asked. The others die with
+ * their CPU, and so does PT, which may die alone, too.
  */
 bool cpu_is_alive(struct cpu *cpu)
 {
@@ -209,8 +209,8 @@ bool cpu_sideband_is_alive(struct cpu *cpu)
 
 /*
  * The head is published when the event stops, and only then. Setting the period stops and starts it
- * in one interrupt of its CPU: PT is off for as long as that takes, however long we wait for a CPU of
- * our own, which we might between a disable and an enable.
+ * in one interrupt of its CPU: PT is off for as long as that takes, however long we wait for a CPU
+ * of our own, which we might between a disable and an enable.
  */
 static void restart(struct cpu *cpu)
 {

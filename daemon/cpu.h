@@ -5,8 +5,8 @@
  * Cpu
  *
  * What is open on one CPU to record its hardware: the PT event with its AUX ring; an event whose
- * switch records are overwritten, so that switches cost nobody anything; an event whose task records
- * are drained. The last two go on while the first is given up to somebody else.
+ * switch records are overwritten, so that switches cost nobody anything; an event whose task
+ * records are drained. The last two go on while the first is given up to somebody else.
  *
  * The kernel allocates an event's rings on the node of its CPU.
  */
@@ -88,22 +88,23 @@ _must_check_ int cpu_open_sideband(struct cpu *cpu, const struct cpu_setup *setu
 /*
  * Open the PT event and switch it on. Sets the state.
  *
- * Return: 0; -EBUSY if somebody else has PT; -ENODEV; -ENOMEM or -EPERM if there is or may be no ring
- *         of that size; or negative errno.
+ * Return: 0; -EBUSY if somebody else has PT; -ENODEV; -ENOMEM or -EPERM if there is or may be no
+ *         ring of that size; or negative errno.
  */
 _must_check_ int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup);
 
 /* Has what is open run since the last look, at least half of the time? */
 bool cpu_is_alive(struct cpu *cpu);
 
-/* Do the events for switch and task records, which are open, run? They do not come back with a CPU that was
- * offline. */
+/* Do the events for switch and task records, which are open, run? They do not come back with a CPU
+ * that was offline. */
 bool cpu_sideband_is_alive(struct cpu *cpu);
 
 /* Have the kernel say where the AUX ring's writer is; it stops for a moment. */
 void cpu_freeze(struct cpu *cpu);
 
-/* The following are called between a freeze and a thaw; for different CPUs at the same time, too. */
+/* The following are called between a freeze and a thaw; for different CPUs at the same time,
+ * too. */
 
 /* After all CPUs were frozen, remember what was in the ring. */
 void cpu_print(struct cpu *cpu);
@@ -133,8 +134,8 @@ _must_check_ int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t 
 size_t cpu_find_tasks(struct cpu *cpu);
 
 /*
- * Take task records up to @until (on their clock) out of the ring: of those that were found last, whole ones that are of
- * known types are appended to @bytes, which has room for all of them.
+ * Take task records up to @until (on their clock) out of the ring: of those that were found last,
+ * whole ones that are of known types are appended to @bytes, which has room for all of them.
  *
  * Return: their size.
  */

@@ -23,8 +23,8 @@ static size_t before(const struct source_view *v, uint64_t since)
 	return since >= v->head ? size : v->head - since < size ? size - (v->head - since) : 0;
 }
 
-/* Move @start, which is in the copy of a view without its first @skip bytes, behind all that may have
- * been overwritten by now. */
+/* Move @start, which is in the copy of a view without its first @skip bytes, behind all that may
+ * have been overwritten by now. */
 static int find_start(const struct cpucopy *copy, struct source *source, uint32_t cpu, size_t skip,
 		      size_t *start)
 {

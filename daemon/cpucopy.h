@@ -38,8 +38,8 @@ struct cpucopy {
 /*
  * Have memory for @size bytes of PT, so that cpucopy_pt() need not get it, if there is so much.
  *
- * @large: in large pages if the kernel has them: a fault for each 2 MiB, not for each 4 KiB. It may take
- *         long to make them, if not enough are free.
+ * @large: in large pages if the kernel has them: a fault for each 2 MiB, not for each 4 KiB. It may
+ *         take long to make them, if not enough are free.
  */
 void cpucopy_reserve(struct cpucopy *copy, size_t size, bool large);
 

@@ -245,7 +245,8 @@ void cpus_open_all(struct cpus *c, const struct cpulist *online)
 		else
 			c->items[i].state = CPU_OFFLINE;
 	}
-	/* If one got a smaller ring than those before it, memory is short: they do with that, too. */
+	/* If one got a smaller ring than those before it, memory is short: they do with that,
+	 * too. */
 	for (uint32_t i = 0; i < c->n; i++)
 		if (c->items[i].state == CPU_RECORDING &&
 		    c->items[i].pt.ring.aux_size > c->setup.aux_size)

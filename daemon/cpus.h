@@ -4,8 +4,9 @@
 /*
  * Cpus
  *
- * All CPUs of the machine: which of them are recorded, with rings of which size, and what becomes of
- * those that come and go, whose events die, or whose PT somebody else has. It says so in the log.
+ * All CPUs of the machine: which of them are recorded, with rings of which size, and what becomes
+ * of those that come and go, whose events die, or whose PT somebody else has. It says so in the
+ * log.
  */
 
 #include <stdbool.h>
@@ -24,8 +25,8 @@ struct cpus {
 	uint32_t n;   /* that are possible */
 	int epoll_fd; /* can be read when there are task records */
 	bool paused;
-	bool
-	    lost; /* task records: of CPUs that were opened anew. For the owner to tell and to reset. */
+	/* Task records: of CPUs that were opened anew. For the owner to tell and to reset. */
+	bool lost;
 	bool said_smaller;
 	unsigned n_ticks;
 	unsigned retry_at, retry_after; /* of busy and failed CPUs, in ticks */
@@ -35,8 +36,8 @@ struct cpus {
 _must_check_ int cpus_init(struct cpus *cpus);
 void cpus_deinit(struct cpus *cpus);
 
-/* Set how large the rings are to be, but not larger than @n_online CPUs can have them. @task_size is
- * for all of them together. */
+/* Set how large the rings are to be, but not larger than @n_online CPUs can have them. @task_size
+ * is for all of them together. */
 void cpus_set_sizes(struct cpus *cpus, size_t aux_size, size_t switch_size, size_t task_size,
 		    uint32_t n_online);
 

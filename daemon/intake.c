@@ -55,8 +55,8 @@ static void touch(void *keep, const struct record_mmap2 *mmap)
 	keep_touch(keep, mmap);
 }
 
-/* What those who live have mapped stays, however long ago that was: it is not named again before the next
- * epoch begins. */
+/* What those who live have mapped stays, however long ago that was: it is not named again before
+ * the next epoch begins. */
 static void make_room(struct intake *intake)
 {
 	struct keep *keep = intake->options.keep;
@@ -209,7 +209,8 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	const bool active = source->ops->active(source);
 	int r = 0;
 
-	/* Before they are taken: perf tells of records once, and may tell whoever begins to wait for them. */
+	/* Before they are taken: perf tells of records once, and may tell whoever begins to wait
+	 * for them. */
 	if (intake->records)
 		r = sd_event_source_set_enabled(intake->records, SD_EVENT_ON);
 	intake_drain(intake);

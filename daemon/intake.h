@@ -5,8 +5,8 @@
  * Intake
  *
  * Takes the task records from the source, as soon as they come, and gives them to all who remember
- * something of what they tell: the sideband, the keep, and the list of JITs' files. If the source can
- * tell of tasks that were there before, it is asked to (daemon/scanner.h).
+ * something of what they tell: the sideband, the keep, and the list of JITs' files. If the source
+ * can tell of tasks that were there before, it is asked to (daemon/scanner.h).
  */
 
 #include <stdint.h>
@@ -50,8 +50,8 @@ _must_check_ int intake_expect(struct intake *intake);
 /* Take the records that there are by now. Who cannot take them all loses some, which is logged. */
 void intake_drain(struct intake *intake);
 
-/* Have the keep forget the objects that none of the sideband's records names any more, if an epoch has
- * ended since the last time; not while a snapshot is being written. */
+/* Have the keep forget the objects that none of the sideband's records names any more, if an epoch
+ * has ended since the last time; not while a snapshot is being written. */
 void intake_forget(struct intake *intake);
 
 /* What remembers the records; both are the intake's. */

@@ -114,8 +114,8 @@ static unsigned worth(const struct process *p)
 	return 2 * (p->fd >= 0) + tasks_is_alive(p->pid);
 }
 
-/* Forget the one that will be missed least, for one that has a jitdump, or not. Return: whether it is
- * worth that. */
+/* Forget the one that will be missed least, for one that has a jitdump, or not. Return: whether it
+ * is worth that. */
 static bool make_room(struct jitfiles *files, bool has_dump)
 {
 	struct process *items = files->processes.items, *least = items;
@@ -139,8 +139,8 @@ static bool make_room(struct jitfiles *files, bool has_dump)
 	return true;
 }
 
-/* The process is asked for its user while it certainly lives. That may change: by setuid(), or since
- * another process has the number now. */
+/* The process is asked for its user while it certainly lives. That may change: by setuid(), or
+ * since another process has the number now. */
 static struct process *get(struct jitfiles *files, uint32_t pid, bool has_dump)
 {
 	struct process *p = find(files, pid);

@@ -24,9 +24,9 @@ struct jitfiles;
 struct record_mmap2;
 
 /*
- * Processes that are remembered; each may hold a descriptor. When there are more, those without a jitdump go
- * first, and of them the dead; then, for others that have one, the dead; and of these, those that mapped
- * nothing for longest.
+ * Processes that are remembered; each may hold a descriptor. When there are more, those without a
+ * jitdump go first, and of them the dead; then, for others that have one, the dead; and of these,
+ * those that mapped nothing for longest.
  */
 #define JITFILES_MAX          256u
 #define JITFILES_GIVEN_UP_MAX 1024u
@@ -52,8 +52,8 @@ struct jitfile_claim {
 /*
  * Open the file that is claimed to be a JIT's.
  *
- * Return: 0; -ENOENT if there is none; -EPERM if it is refused, and @reterr_reason, a constant, says
- *         why; or negative errno.
+ * Return: 0; -ENOENT if there is none; -EPERM if it is refused, and @reterr_reason, a constant,
+ *         says why; or negative errno.
  */
 _must_check_ int jitfile_open(const struct jitfile_claim *claim, int *ret_fd,
 			      const char **reterr_reason);
@@ -66,8 +66,8 @@ DEFINE_CLEANUP(struct jitfiles *, jitfiles_free);
 /* A process mapped something executable. */
 void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap);
 
-/* What there is now, with descriptors of the caller's own; and what was given up, refused, as far back as
- * JITFILES_GIVEN_UP_MAX processes. Return: 0, or -ENOMEM. */
+/* What there is now, with descriptors of the caller's own; and what was given up, refused, as far
+ * back as JITFILES_GIVEN_UP_MAX processes. Return: 0, or -ENOMEM. */
 _must_check_ int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list,
 			       size_t *ret_n);
 void jitfiles_list_free(struct jitfile *list, size_t n);

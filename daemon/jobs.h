@@ -39,7 +39,8 @@ struct jobs_ops {
 	/* Make ready what work() needs. Return: 0, or negative errno: the job has failed. */
 	int (*prepare)(struct job *job, void *userdata);
 
-	/* What work() asks for by jobs_gather(). Return: 0, or negative errno, which it is given. */
+	/* What work() asks for by jobs_gather(). Return: 0, or negative errno, which it is
+	 * given. */
 	int (*gather)(struct job *job, void *userdata);
 
 	/* Fill in @job->result, or return negative errno and fill in @job->message. */
@@ -57,7 +58,8 @@ struct jobs *jobs_free(struct jobs *jobs);
 
 DEFINE_CLEANUP(struct jobs *, jobs_free);
 
-/* Ask for a job called @id; @scope is copied, NULL: of all. Return: 0, -EBUSY if too many wait, or negative errno. */
+/* Ask for a job called @id; @scope is copied, NULL: of all. Return: 0, -EBUSY if too many wait, or
+ * negative errno. */
 _must_check_ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope);
 
 /*

@@ -136,9 +136,9 @@ static int index_object(struct keep *keep, struct object *object)
 }
 
 /*
- * The object that the record means: the file that is mapped, if that can be seen; else the newest one
- * of the same claims. If another is mapped, that which could not be kept, if any, is to be tried
- * again with it.
+ * The object that the record means: the file that is mapped, if that can be seen; else the newest
+ * one of the same claims. If another is mapped, that which could not be kept, if any, is to be
+ * tried again with it.
  */
 static struct object *find(const struct keep *keep, const struct record_mmap2 *mmap)
 {
@@ -271,8 +271,8 @@ static int add(struct keep *keep, const struct record_mmap2 *mmap, struct object
 	return vec_push(&keep->objects, TAKE(object));
 }
 
-/* Memory of no file is an object if it is an ELF file all the same: what dlopen() is given by way of
- * a memfd. If not, a snapshot takes it as memory. */
+/* Memory of no file is an object if it is an ELF file all the same: what dlopen() is given by way
+ * of a memfd. If not, a snapshot takes it as memory. */
 static bool is_only_memory(const struct record_mmap2 *mmap)
 {
 	_cleanup_(fd_closep) int fd = -1;

@@ -26,8 +26,8 @@
 struct keep;
 struct spool_limits;
 
-/* Objects that are known. There may be more of them up to KEEP_MOST, if they are in use: processes that
- * live have them mapped, or a snapshot is being made of them. */
+/* Objects that are known. There may be more of them up to KEEP_MOST, if they are in use: processes
+ * that live have them mapped, or a snapshot is being made of them. */
 #define KEEP_MAX  4096u
 #define KEEP_MOST (4 * KEEP_MAX)
 
@@ -46,34 +46,36 @@ DEFINE_CLEANUP(struct keep *, keep_free);
 /* From the next copy on. What has been copied stays. */
 void keep_set_limits(struct keep *keep, const struct spool_limits *limits);
 
-/* Remove copies of which neither a snapshot has a link nor an object is known; not while another thread
- * links to them. Return: 0, or negative errno. */
+/* Remove copies of which neither a snapshot has a link nor an object is known; not while another
+ * thread links to them. Return: 0, or negative errno. */
 _must_check_ int keep_sweep(struct keep *keep);
 
 /*
  * Keep what an MMAP2 record maps, if it is executable and a file, and not kept yet. What cannot be
  * kept is remembered as such, and tried again when it is mapped again.
  *
- * Return: 0 and the object, borrowed, which may have to be waited for, or NULL if there is nothing to
- *         keep; -ENOBUFS if there are KEEP_MOST; or -ENOMEM.
+ * Return: 0 and the object, borrowed, which may have to be waited for, or NULL if there is nothing
+ *         to keep; -ENOBUFS if there are KEEP_MOST; or -ENOMEM.
  */
 _must_check_ int keep_add(struct keep *keep, const struct record_mmap2 *mmap,
 			  struct object **ret_object);
 
-/* A record that keep_add() has seen is still of use: the objects that it may mean are not forgotten. */
+/* A record that keep_add() has seen is still of use: the objects that it may mean are not
+ * forgotten. */
 void keep_touch(struct keep *keep, const struct record_mmap2 *mmap);
 
 /* Return: a number for the present moment. Those of later records are larger. */
 uint64_t keep_moment(const struct keep *keep);
 
-/* Return: whether there are so many objects that keep_make_room() is to be called before more are added. */
+/* Return: whether there are so many objects that keep_make_room() is to be called before more are
+ *         added. */
 bool keep_is_full(const struct keep *keep);
 
 /*
- * Forget objects until there are half of KEEP_MAX, and remove their copies: first those that could not be
- * kept, then those that were not named for longest. But not what a snapshot is being made of; and what was
- * named after that @moment, as by keep_touch() for those who live, only if there would be almost
- * KEEP_MOST otherwise.
+ * Forget objects until there are half of KEEP_MAX, and remove their copies: first those that could
+ * not be kept, then those that were not named for longest. But not what a snapshot is being made
+ * of; and what was named after that @moment, as by keep_touch() for those who live, only if there
+ * would be almost KEEP_MOST otherwise.
  *
  * Return: 0, or negative errno.
  */

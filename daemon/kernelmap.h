@@ -4,8 +4,8 @@
 /*
  * Kernel map
  *
- * Where the code of the kernel that runs is, and its modules, and its BPF programs, as /proc/kallsyms
- * and /proc/modules tell.
+ * Where the code of the kernel that runs is, and its modules, and its BPF programs, as
+ * /proc/kallsyms and /proc/modules tell.
  */
 
 #include <stdbool.h>
@@ -44,8 +44,8 @@ struct kernelmap {
  * @names, @modules: what was read is written there, of the names those of functions; may be NULL.
  *	Errors show in the streams.
  *
- * Return: 0; -EPERM or -ENODATA, and @reterr_why, a constant, says what is missing and what mends it;
- *         or another negative errno, with NULL.
+ * Return: 0; -EPERM or -ENODATA, and @reterr_why, a constant, says what is missing and what mends
+ *         it; or another negative errno, with NULL.
  */
 _must_check_ int kernelmap_init(struct kernelmap *map, int proc_fd, FILE *names, FILE *modules,
 				const char **reterr_why);

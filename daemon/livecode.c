@@ -156,8 +156,8 @@ static int put_memory(void *userdata, uint64_t address, const void *bytes, size_
 	return add_sum(m->code, PTD_SNAPSHOT_MEM, name);
 }
 
-/* The vDSO is an object, the same one of all processes; what a process has in its place is kept as its
- * own memory. Return: bytes that were kept, or negative errno. */
+/* The vDSO is an object, the same one of all processes; what a process has in its place is kept as
+ * its own memory. Return: bytes that were kept, or negative errno. */
 static int64_t add_vdso(struct memory *m, const struct tasks_range *range)
 {
 	uint8_t bytes[VDSO_SIZE_MAX];

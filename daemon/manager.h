@@ -27,7 +27,8 @@ struct manager_options {
 	const char *runtime_dir;
 	const char *state_dir;
 
-	/* On SIGHUP: read the settings again, log why if that fails. Return: 0, or negative errno. */
+	/* On SIGHUP: read the settings again, log why if that fails. Return: 0, or negative
+	 * errno. */
 	int (*load_config)(struct config *ret_config, void *userdata);
 	void *userdata;
 };
@@ -53,7 +54,8 @@ struct manager *manager_free(struct manager *manager);
 
 DEFINE_CLEANUP(struct manager *, manager_free);
 
-/* Serve until SIGTERM or SIGINT; SIGHUP has the settings read again. Return: 0, or negative errno. */
+/* Serve until SIGTERM or SIGINT; SIGHUP has the settings read again. Return: 0, or negative
+ * errno. */
 _must_check_ int manager_run(struct manager *manager);
 
 /* For the control interface. */

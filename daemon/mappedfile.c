@@ -123,7 +123,8 @@ static int try_place(enum place place, int pid_fd, const struct mappedfile *file
 	return 0;
 }
 
-/* Which of two errors says more: that another file was found, or none, or that nothing was tried. */
+/* Which of two errors says more: that another file was found, or none, or that nothing was
+ * tried. */
 static int weigh(int r)
 {
 	return r == -ESTALE ? 3 : r == -ENOEXEC ? 2 : r == -ESRCH ? 0 : 1;

@@ -8,8 +8,8 @@
  * namespace, or never have had a name at all.
  *
  * What is at a path is decided by whoever may write there, or may mount there; so a path leads to a
- * candidate only, which is opened without effect, and is taken if it is regular and the one that was
- * mapped, as far as is known: by its build-id, or else by its inode.
+ * candidate only, which is opened without effect, and is taken if it is regular and the one that
+ * was mapped, as far as is known: by its build-id, or else by its inode.
  */
 
 #include <stdbool.h>

@@ -4,8 +4,9 @@
 /*
  * Object
  *
- * One content of the file under one path, as the keep (daemon/keep.h) knows it: what the records claim,
- * which file that was when it was looked at, and what it turned out to be once it was copied.
+ * One content of the file under one path, as the keep (daemon/keep.h) knows it: what the records
+ * claim, which file that was when it was looked at, and what it turned out to be once it was
+ * copied.
  */
 
 #include <stdbool.h>
@@ -42,11 +43,12 @@ struct object {
 	char sha256[SHA256_HEX_SIZE]; /* of the content, and its name in the store */
 };
 
-/* May what the record maps be an object: is it executable, and a file or the vDSO? Memory may have the name
- * of a file. */
+/* May what the record maps be an object: is it executable, and a file or the vDSO? Memory may have
+ * the name of a file. */
 bool object_is_meant(const struct record_mmap2 *mmap);
 
-/* What @mmap maps; its name is copied. Return: the object with one reference, the caller's, or NULL. */
+/* What @mmap maps; its name is copied. Return: the object with one reference, the caller's, or
+ * NULL. */
 struct object *object_new(const struct record_mmap2 *mmap);
 
 struct object *object_ref(struct object *object);

@@ -4,9 +4,9 @@
 /*
  * Original
  *
- * The file that a record says is mapped, before it is copied: how it is found, and whether it is the
- * one that was found before. A record is only a claim: a file is taken for it if it is a regular ELF
- * file, and has the build-id that the record states.
+ * The file that a record says is mapped, before it is copied: how it is found, and whether it is
+ * the one that was found before. A record is only a claim: a file is taken for it if it is a
+ * regular ELF file, and has the build-id that the record states.
  *
  * The vDSO has no file. The kernel maps the same one into all programs that are for 64-bit x86: our
  * own stands for it.

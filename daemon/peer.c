@@ -89,7 +89,8 @@ static int start_bus(struct peer *p)
 
 	if ((r = sd_bus_new(&p->bus)) < 0 || (r = connect_bus(p)) < 0)
 		return r;
-	/* Who the client is has been asked of the kernel; what it says of itself does not matter. */
+	/* Who the client is has been asked of the kernel; what it says of itself does not
+	 * matter. */
 	if ((r = sd_id128_randomize(&id)) < 0 || (r = sd_bus_set_server(p->bus, true, id)) < 0 ||
 	    (r = sd_bus_set_anonymous(p->bus, true)) < 0 ||
 	    (r = sd_bus_negotiate_fds(p->bus, true)) < 0 ||
@@ -121,7 +122,8 @@ static const char *receive(struct peer *p)
 	return NULL;
 }
 
-/* Hand the first line or message to sd-bus. Return: 1, 0 if it is not complete, or negative errno. */
+/* Hand the first line or message to sd-bus. Return: 1, 0 if it is not complete, or negative
+ * errno. */
 static int hand_on(struct peer *p)
 {
 	const bool begun = p->begun;
@@ -332,10 +334,10 @@ const char *peer_overdue(const struct peer *peer, uint64_t now)
 	return peer->options.allowed ? NULL : "it has no business here";
 }
 
-/* One of a process that has too many is worth least: else a few that connect over and over would push
- * out whoever takes his time, such as a client that gets no CPU. Then those who have said nothing
- * yet are worth least, those who wait for a snapshot most; among equals the one that was heard of
- * last. */
+/* One of a process that has too many is worth least: else a few that connect over and over would
+ * push out whoever takes his time, such as a client that gets no CPU. Then those who have said
+ * nothing yet are worth least, those who wait for a snapshot most; among equals the one that was
+ * heard of last. */
 uint64_t peer_worth(const struct peer *peer, unsigned n_connections)
 {
 	const uint64_t n_beyond = n_connections > DECENT_MAX ? n_connections - DECENT_MAX : 0;

@@ -44,9 +44,9 @@ typedef void (*pmu_warn_fn)(const char *message);
 _must_check_ int pmu_read(const char *path, struct pmu *ret_pmu, const char **reterr_file);
 
 /*
- * Make perf_event_attr.config of @terms. What they leave open is set so that decoding works best: TSC
- * and MTC packets as this CPU has them, and a PSB every 4 KiB. A term that this CPU or kernel does not
- * have, or that would make the trace useless, is ignored; @warn, if not NULL, is told.
+ * Make perf_event_attr.config of @terms. What they leave open is set so that decoding works best:
+ * TSC and MTC packets as this CPU has them, and a PSB every 4 KiB. A term that this CPU or kernel
+ * does not have, or that would make the trace useless, is ignored; @warn, if not NULL, is told.
  */
 uint64_t pmu_config(const struct pmu *pmu, const struct ptterms *terms, pmu_warn_fn warn);
 

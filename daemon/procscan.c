@@ -33,9 +33,9 @@
 #define PASSES_MAX 8u
 
 /*
- * What tells a file from all others, and from what it was before it was written to. The numbers in maps do
- * not: there all subvolumes of a btrfs have one device, and each counts its inodes from 256 on; and an
- * inode that is deleted is soon another file's.
+ * What tells a file from all others, and from what it was before it was written to. The numbers in
+ * maps do not: there all subvolumes of a btrfs have one device, and each counts its inodes from 256
+ * on; and an inode that is deleted is soon another file's.
  */
 struct identity {
 	uint64_t dev, ino;
@@ -237,7 +237,8 @@ static struct buildid build_id_of(struct procscan *s, const struct mapsline *l, 
 	return id;
 }
 
-/* A name in which "\012" is as likely a newline as these characters: the kernel's link is neither. */
+/* A name in which "\012" is as likely a newline as these characters: the kernel's link is
+ * neither. */
 static bool read_link(const struct procscan *s, const struct mapsline *l,
 		      char ret_name[static PATH_MAX])
 {
@@ -344,9 +345,9 @@ static struct stat program_of(const struct procscan *s)
 }
 
 /*
- * What is open as maps stays the same address space, whatever the process executes; but which one is
- * opened? If another program begins between the stamp and that, its mappings would be told as those
- * of its predecessor.
+ * What is open as maps stays the same address space, whatever the process executes; but which one
+ * is opened? If another program begins between the stamp and that, its mappings would be told as
+ * those of its predecessor.
  */
 static int open_maps(struct procscan *s, uint64_t *ret_time)
 {
@@ -387,8 +388,8 @@ static bool tell_maps(struct procscan *s)
 
 /*
  * The list is as it was some time ago, for it is read many at a time. Who was forked since has the
- * mappings of its parent, of whom it may be told only later: so that nobody is left out, the list is
- * read again until nobody is new in it.
+ * mappings of its parent, of whom it may be told only later: so that nobody is left out, the list
+ * is read again until nobody is new in it.
  *
  * Return: 1; 0 if there are no more; or negative errno.
  */

@@ -9,8 +9,8 @@
  * with the build-id of its file.
  *
  * Whoever scans listens to the kernel's records first. What /proc says is stamped with a moment
- * before it was read: what the kernel tells of later is newer. Those who are forked meanwhile, maybe by
- * one that has not been told of yet, are told of, too.
+ * before it was read: what the kernel tells of later is newer. Those who are forked meanwhile,
+ * maybe by one that has not been told of yet, are told of, too.
  *
  * A scan goes on for as long as it is given at a time; there may be very many tasks.
  */

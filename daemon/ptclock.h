@@ -4,9 +4,10 @@
 /*
  * Ptclock
  *
- * PT counts TSC ticks, the kernel's records count the ns of a clock of its own, people use two more.
- * The kernel says how the first two belong together; once a second a sample of the TSC and the other
- * clocks is kept, so that a time in an old ring can be told in any of them although they drift.
+ * PT counts TSC ticks, the kernel's records count the ns of a clock of its own, people use two
+ * more. The kernel says how the first two belong together; once a second a sample of the TSC and
+ * the other clocks is kept, so that a time in an old ring can be told in any of them although they
+ * drift.
  */
 
 #include <linux/perf_event.h>
@@ -28,8 +29,8 @@ struct ptclock_sample {
 	uint64_t realtime_ns;
 };
 
-/* Read it from the control page of an event. Return: 0; -EOPNOTSUPP if the kernel does not trust the
- * TSC, so that PT has no time. */
+/* Read it from the control page of an event. Return: 0; -EOPNOTSUPP if the kernel does not trust
+ * the TSC, so that PT has no time. */
 _must_check_ int ptclock_read(const struct perf_event_mmap_page *page,
 			      struct ptclock_conversion *ret_conversion);
 

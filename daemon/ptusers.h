@@ -11,6 +11,6 @@
 
 #include "base/base.h"
 
-/* Write the names and pids of other processes that have perf events open: "perf[123], gdb[7]". If there
- * are none, or they are others' and may not be looked into, it says so. */
+/* Write the names and pids of other processes that have perf events open: "perf[123], gdb[7]". If
+ * there are none, or they are others' and may not be looked into, it says so. */
 void ptusers_list(char *ret_text, size_t size);

@@ -21,7 +21,8 @@ struct rights {
 	uint64_t free_bytes; /* that any user may lock for rings */
 };
 
-/* What @n_cpus CPUs and we ourselves are allowed. What cannot be read counts as it is by default. */
+/* What @n_cpus CPUs and we ourselves are allowed. What cannot be read counts as it is by
+ * default. */
 void rights_read(uint32_t n_cpus, struct rights *ret_rights);
 
 /*

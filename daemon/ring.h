@@ -26,14 +26,16 @@ struct ring {
 };
 
 /*
- * Map the control page and @data_size bytes of records of the event @fd. @overwrite: the kernel goes
- * on when it is full, and what is mapped cannot be written to.
+ * Map the control page and @data_size bytes of records of the event @fd. @overwrite: the kernel
+ * goes on when it is full, and what is mapped cannot be written to.
  *
- * Return: 0; -ENOMEM if there is not so much; -EPERM if so much may not be locked; or negative errno.
+ * Return: 0; -ENOMEM if there is not so much; -EPERM if so much may not be locked; or negative
+ *         errno.
  */
 _must_check_ int ring_map(struct ring *ring, int fd, size_t data_size, bool overwrite);
 
-/* Map an AUX area of @aux_size bytes that is overwritten, beside what is mapped. Return: as above. */
+/* Map an AUX area of @aux_size bytes that is overwritten, beside what is mapped. Return: as
+ * above. */
 _must_check_ int ring_map_aux(struct ring *ring, int fd, size_t aux_size);
 
 void ring_unmap(struct ring *ring);

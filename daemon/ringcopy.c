@@ -13,7 +13,8 @@
 #include "daemon/scope.h"
 #include "daemon/source.h"
 
-/* PT that may be in memory before it is written, at least; a ring is copied as a whole all the same. */
+/* PT that may be in memory before it is written, at least; a ring is copied as a whole all the
+ * same. */
 #define COPIED_MIN  (UINT64_C(256) << 20)
 #define THREADS_MAX 8u
 

@@ -4,8 +4,8 @@
 /*
  * Ringcopy
  *
- * The rings of a frozen source, copied by several threads at once: however many CPUs there are, their
- * writers go on, and what is copied late is overwritten.
+ * The rings of a frozen source, copied by several threads at once: however many CPUs there are,
+ * their writers go on, and what is copied late is overwritten.
  */
 
 #include <stdatomic.h>
@@ -30,10 +30,10 @@ struct ringcopy {
 };
 
 /*
- * To be called before the freeze: have memory ready for what will be copied, as much as may be in memory at
- * once. Getting it later takes time, while the writers go on; and where the kernel is traced, too, getting
- * it is itself written to the rings, so it is large pages as long as there are some to spare. Without memory
- * it is gotten later all the same.
+ * To be called before the freeze: have memory ready for what will be copied, as much as may be in
+ * memory at once. Getting it later takes time, while the writers go on; and where the kernel is
+ * traced, too, getting it is itself written to the rings, so it is large pages as long as there are
+ * some to spare. Without memory it is gotten later all the same.
  */
 void ringcopy_prepare(struct ringcopy *ringcopy);
 

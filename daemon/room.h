@@ -23,8 +23,8 @@ struct room {
 	struct spool_limits limits;
 };
 
-/* Set the limits: those of @config, or what is the default on the spool's file system. Return: 0, or
- * negative errno and they are as they were. */
+/* Set the limits: those of @config, or what is the default on the spool's file system. Return: 0,
+ * or negative errno and they are as they were. */
 _must_check_ int room_set_limits(struct room *room, const struct config *config);
 
 /*

@@ -34,10 +34,11 @@ static inline bool scope_has_cpu(const struct scope *scope, uint32_t cpu)
 }
 
 /*
- * The process, those that it started, those that they started, and so on: as the records tell, and of
- * those who live @proc_fd, the folder /proc, borrowed. The records alone would not do: those of a server
- * forget the children that it forked yesterday, and whom it forked before the recorder came they never
- * named. Only who outlived his parent, and was forked before the records begin, is nobody's.
+ * The process, those that it started, those that they started, and so on: as the records tell, and
+ * of those who live @proc_fd, the folder /proc, borrowed. The records alone would not do: those of
+ * a server forget the children that it forked yesterday, and whom it forked before the recorder
+ * came they never named. Only who outlived his parent, and was forked before the records begin, is
+ * nobody's.
  *
  * @ret_pids: the caller's, a map that has been made zero
  *

@@ -191,8 +191,8 @@ static void roll(struct sideband *s, bool lost)
 	s->lost += tasks_write(s->tasks, s->time, append_head, s);
 }
 
-/* Complete is only what is told, and added from then on. Without this, whoever adds too much before it
- * begins would have records lost, so asked for again, for ever. */
+/* Complete is only what is told, and added from then on. Without this, whoever adds too much before
+ * it begins would have records lost, so asked for again, for ever. */
 static void forget_untold(struct sideband *s)
 {
 	chunks_deinit(&s->now.body);
@@ -262,7 +262,8 @@ static int add(struct sideband *s, const struct record *record)
 	known = tasks_add(s->tasks, record);
 	if (s->next)
 		known = known ? known : tasks_add(s->next, record);
-	/* A new epoch begins with what tells of the loss; but not while another is just beginning. */
+	/* A new epoch begins with what tells of the loss; but not while another is just
+	 * beginning. */
 	if (s->torn && !s->asking) {
 		roll(s, true);
 		if (r == 0)

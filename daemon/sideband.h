@@ -9,13 +9,13 @@
  * reading a view while more records come in.
  *
  * There are two epochs, each of half the limit. When the present one is full, or old, the older one
- * goes, and a new one begins with records of those who live, so that a process that was started long
- * ago keeps its name and its mappings. What ended before the older epoch began is forgotten; a
+ * goes, and a new one begins with records of those who live, so that a process that was started
+ * long ago keeps its name and its mappings. What ended before the older epoch began is forgotten; a
  * snapshot says since when its sideband is complete.
  *
  * Where those records come from depends on the source. If it can look at all tasks, it is asked to
- * (sideband_wants_tasks()), and the epoch is complete when it has told of all of them. Otherwise they
- * are made from what the records so far said (daemon/tasks.h).
+ * (sideband_wants_tasks()), and the epoch is complete when it has told of all of them. Otherwise
+ * they are made from what the records so far said (daemon/tasks.h).
  *
  * When records were lost, nothing older can be relied on: a new epoch begins, without an older one.
  */
@@ -45,8 +45,8 @@ struct sideband_view {
 struct sideband_stats {
 	uint64_t bytes; /* memory in use */
 	uint64_t bytes_max;
-	uint64_t
-	    lost; /* records that there was no room for since the start, here or in the source */
+	/* Records that there was no room for since the start, here or in the source. */
+	uint64_t lost;
 };
 
 /* @alive: see tasks_new(). @asks: the source can tell of all tasks. Return: 0, or -ENOMEM. */
@@ -94,7 +94,8 @@ void sideband_tell_mapped(const struct sideband *sideband,
 			  void (*tell)(void *userdata, const struct record_mmap2 *mmap),
 			  void *userdata);
 
-/* How many epochs have begun. When one more has, the records of the one before the last are gone. */
+/* How many epochs have begun. When one more has, the records of the one before the last are
+ * gone. */
 uint64_t sideband_epochs(const struct sideband *sideband);
 
 struct sideband_stats sideband_stats(const struct sideband *sideband);

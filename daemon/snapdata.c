@@ -65,8 +65,8 @@ static int note_switches(struct snapdata *d, const struct cpucopy *cpu)
 	return 0;
 }
 
-/* Whose PT is asked for. Once the rings are copied, so that whoever was forked before the freeze has been
- * told of. */
+/* Whose PT is asked for. Once the rings are copied, so that whoever was forked before the freeze
+ * has been told of. */
 static int find_scope(struct snapdata *d)
 {
 	_cleanup_(fd_closep) int proc_fd = -1;

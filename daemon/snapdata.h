@@ -4,9 +4,10 @@
 /*
  * Snapdata
  *
- * The file "data" of a snapshot: the PT of each CPU, who ran there, and what the records tell of those who
- * did. It is written in the order in which the daemon can spare it: first the rings, which are being
- * overwritten; then the records, which are gathered when the rings have been copied.
+ * The file "data" of a snapshot: the PT of each CPU, who ran there, and what the records tell of
+ * those who did. It is written in the order in which the daemon can spare it: first the rings,
+ * which are being overwritten; then the records, which are gathered when the rings have been
+ * copied.
  */
 
 #include <stddef.h>
@@ -42,8 +43,8 @@ struct snapdata {
 	uint64_t time_first, time_last; /* of all records; 0: there is none */
 };
 
-/* The file will be in @dir_fd, which like @request is borrowed until snapdata_deinit(); that is called
- * in any case. Return: 0 or -ENOMEM. */
+/* The file will be in @dir_fd, which like @request is borrowed until snapdata_deinit(); that is
+ * called in any case. Return: 0 or -ENOMEM. */
 _must_check_ int snapdata_init(struct snapdata *data, const struct snapshot_request *request,
 			       int dir_fd);
 void snapdata_deinit(struct snapdata *data);
@@ -59,10 +60,11 @@ _must_check_ int snapdata_write_rings(struct snapdata *data);
  * ran when. Return: 0, or negative errno. */
 _must_check_ int snapdata_write_records(struct snapdata *data);
 
-/* Print "tsc monotonic_ns realtime_ns" of moments that cover what was written, if there is a clock. */
+/* Print "tsc monotonic_ns realtime_ns" of moments that cover what was written, if there is a
+ * clock. */
 void snapdata_print_clock(const struct snapdata *data, FILE *f);
 
-/* Nothing more is written. @objects: those of the snapshot that have a build-id. Return: 0, or negative
- * errno. */
+/* Nothing more is written. @objects: those of the snapshot that have a build-id. Return: 0, or
+ * negative errno. */
 _must_check_ int snapdata_finish(struct snapdata *data, const struct perffile_object *objects,
 				 size_t n_objects);

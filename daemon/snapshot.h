@@ -62,8 +62,8 @@ struct snapshot_result {
 /*
  * Write all files of a snapshot into the empty directory @dir_fd.
  *
- * Return: 0; -ECANCELED; -ESRCH if the process of the scope did not run; or negative errno, and @reterr_what is the file or step that failed, a
- *         constant.
+ * Return: 0; -ECANCELED; -ESRCH if the process of the scope did not run; or negative errno, and
+ *         @reterr_what is the file or step that failed, a constant.
  */
 _must_check_ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 				struct snapshot_result *ret_result, const char **reterr_what);

@@ -23,8 +23,8 @@ struct ptclock_log;
 struct source;
 
 /*
- * Identity and timing of the CPUs, as the snapshot must state them. The conversion of time is another
- * one when the machine was suspended, but never between freeze() and thaw().
+ * Identity and timing of the CPUs, as the snapshot must state them. The conversion of time is
+ * another one when the machine was suspended, but never between freeze() and thaw().
  */
 struct source_facts {
 	const char *name;     /* "emu", "pt": for status and the manifest */
@@ -65,8 +65,8 @@ struct source_moment {
 struct source_status {
 	uint32_t n_online;    /* CPUs that are there to be recorded */
 	uint32_t n_recording; /* CPUs that are recorded */
-	uint32_t n_offline, n_busy,
-	    n_failed; /* those that are not. Offline: only those whose rings are kept. Busy: another has their PT. */
+	/* Those that are not. Offline: whose rings are kept. Busy: another has their PT. */
+	uint32_t n_offline, n_busy, n_failed;
 	bool paused;
 	uint64_t aux_size, switch_size; /* of the rings of one CPU */
 };
@@ -87,13 +87,14 @@ struct source_ops {
 	/* About how many bytes all rings hold now. */
 	uint64_t (*held)(struct source *source);
 
-	/* How many bytes of PT a freeze may find on @cpu, at most: who will copy them has memory ready. NULL:
-	 * it is not worth that. */
+	/* How many bytes of PT a freeze may find on @cpu, at most: who will copy them has memory
+	 * ready. NULL: it is not worth that. */
 	uint64_t (*aux_room)(struct source *source, uint32_t cpu);
 
 	/* Give the CPUs' rings up for a moment so that all end at one instant: flush what is
 	 * pending, read the heads. Tracing goes on at once, so the rings are to be copied at once,
-	 * too. The views are taken by the threads that copy them, of different CPUs at the same time.
+	 * too. The views are taken by the threads that copy them, of different CPUs at the same
+	 * time.
 	 * Return: 0, or negative errno. */
 	int (*freeze)(struct source *source, struct source_moment *ret_moment);
 
@@ -101,13 +102,14 @@ struct source_ops {
 	 * if, freeze() returned 0. NULL: not needed. */
 	void (*thaw)(struct source *source);
 
-	/* What the ring of @cpu held at the last freeze; the bytes are the source's, and go on being
-	 * overwritten. Return: 0, or -EINVAL if there is no such CPU. */
+	/* What the ring of @cpu held at the last freeze; the bytes are the source's, and go on
+	 * being overwritten. Return: 0, or -EINVAL if there is no such CPU. */
 	int (*view_aux)(struct source *source, uint32_t cpu, struct source_view *ret_view);
 	int (*view_switch)(struct source *source, uint32_t cpu, struct source_view *ret_view);
 
 	/* How many bytes at the start of a view taken at the last freeze the writer may have
-	 * overwritten since: the copier drops them. Return: 0, or -EINVAL if there is no such CPU. */
+	 * overwritten since: the copier drops them. Return: 0, or -EINVAL if there is no such
+	 * CPU. */
 	int (*overtaken)(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
 			 uint64_t *ret_switch_bytes);
 
@@ -120,18 +122,18 @@ struct source_ops {
 	int (*copy_switches)(struct source *source, uint32_t cpu, uint8_t **ret_bytes,
 			     size_t *ret_size, bool *ret_cut);
 
-	/* For how long the freeze, and what came after it, kept PT of @cpu off, in ns, at most. NULL:
-	 * not at all. */
+	/* For how long the freeze, and what came after it, kept PT of @cpu off, in ns, at most.
+	 * NULL: not at all. */
 	uint64_t (*gap)(struct source *source, uint32_t cpu);
 
-	/* The samples of the clocks, as far back as they go: the caller frees them. Between freeze()
-	 * and thaw(): behind that they may be forgotten. NULL: all clocks are the records'. Return: 0
-	 * or -ENOMEM. */
+	/* The samples of the clocks, as far back as they go: the caller frees them. Between
+	 * freeze() and thaw(): behind that they may be forgotten. NULL: all clocks are the
+	 * records'. Return: 0 or -ENOMEM. */
 	int (*copy_clock)(struct source *source, struct ptclock_log **ret_clock);
 
 	/* Take what was written to the task ring since the last call. @ret_bytes is whole records,
-	 * the caller frees it. Return: 0, or -ENOMEM: then a later call gives what was written, or a
-	 * record that says that some were lost. */
+	 * the caller frees it. Return: 0, or -ENOMEM: then a later call gives what was written, or
+	 * a record that says that some were lost. */
 	int (*drain_tasks)(struct source *source, uint8_t **ret_bytes, size_t *ret_size);
 
 	/* Whether anything may be writing task records: while it is so, they must be drained. */
@@ -153,18 +155,18 @@ struct source_ops {
 	/* Remember where the rings are now. Decoding can begin there on every CPU that is free. */
 	void (*mark)(struct source *source);
 
-	/* The heads of @cpu at the last mark that is not later than @time (CLOCK_MONOTONIC, ns); 0 if
-	 * there is none. */
+	/* The heads of @cpu at the last mark that is not later than @time (CLOCK_MONOTONIC, ns); 0
+	 * if there is none. */
 	void (*marked)(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
 		       uint64_t *ret_switch_head);
 
-	/* Is @pid a process that writes to this source? A record may name any. What its records call
-	 * address 0 is at @ret_base of its memory. NULL: every one is, and that is at 0. */
+	/* Is @pid a process that writes to this source? A record may name any. What its records
+	 * call address 0 is at @ret_base of its memory. NULL: every one is, and that is at 0. */
 	bool (*owns)(struct source *source, uint32_t pid, uint64_t *ret_base);
 
 	/* Go on telling of all tasks that live, for about @budget_ns, by records that are given to
-	 * @put; after the end, begin again. It has been writing task records all the while. Return: 0
-	 * if that was the end; 1; or negative errno: begin again, too. NULL: it cannot, what its
+	 * @put; after the end, begin again. It has been writing task records all the while. Return:
+	 * 0 if that was the end; 1; or negative errno: begin again, too. NULL: it cannot, what its
 	 * records say is all that is known. */
 	int (*tasks)(struct source *source, uint64_t budget_ns, taskrecord_put_fn put,
 		     void *userdata);

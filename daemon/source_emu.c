@@ -145,8 +145,9 @@ static int freeze(struct source *source, struct source_moment *ret_moment)
 	     us += FREEZE_POLL_US)
 		(void)nanosleep(&(struct timespec){ .tv_nsec = FREEZE_POLL_US * 1000 }, NULL);
 
-	/* All at one moment. If we were interrupted meanwhile, a thread may have gone from a CPU that
-	 * was read to one that was not, and what it did on the first would be missing between. */
+	/* All at one moment. If we were interrupted meanwhile, a thread may have gone from a CPU
+	 * that was read to one that was not, and what it did on the first would be missing
+	 * between. */
 	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
 		const uint64_t since = now_ns();
 

@@ -253,8 +253,8 @@ static uint64_t records_now(void *userdata)
 	return ptclock_ns(&p->conversion, __rdtsc());
 }
 
-/* What is newer than our own beginning waits for the next time: an older record of another CPU might
- * come after it. */
+/* What is newer than our own beginning waits for the next time: an older record of another CPU
+ * might come after it. */
 static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
 {
 	struct source_pt *p = pt(source);

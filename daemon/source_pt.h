@@ -4,11 +4,11 @@
 /*
  * Source pt
  *
- * Hardware: the intel_pt PMU on every online CPU, through perf_event_open(2). It says what it does and
- * what it cannot do in the log.
+ * Hardware: the intel_pt PMU on every online CPU, through perf_event_open(2). It says what it does
+ * and what it cannot do in the log.
  *
- * Two threads use it. A snapshot's holds the rings from freeze() to thaw(); meanwhile the event loop
- * does not open or close any.
+ * Two threads use it. A snapshot's holds the rings from freeze() to thaw(); meanwhile the event
+ * loop does not open or close any.
  */
 
 #include <stdbool.h>

@@ -41,8 +41,9 @@ _must_check_ int store_copy(int store_fd, int fd, const struct spool_limits *lim
 _must_check_ int store_settle(int store_fd, const char *hash);
 
 /*
- * The file @path under @dir_fd, which is complete and has that hash, and the store's of that name become
- * one; if the store has none, it is the store's, too. Where that cannot be done both stay as they are.
+ * The file @path under @dir_fd, which is complete and has that hash, and the store's of that name
+ * become one; if the store has none, it is the store's, too. Where that cannot be done both stay as
+ * they are.
  */
 void store_share(int store_fd, const char *hash, int dir_fd, const char *path);
 

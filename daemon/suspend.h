@@ -4,7 +4,8 @@
 /*
  * Suspend
  *
- * Notices that the machine was suspended: CLOCK_BOOTTIME counts that time, CLOCK_MONOTONIC does not.
+ * Notices that the machine was suspended: CLOCK_BOOTTIME counts that time, CLOCK_MONOTONIC does
+ * not.
  */
 
 #include <stdbool.h>
@@ -25,6 +26,6 @@ void suspend_init(struct suspend *suspend);
 /* Return: whether the machine was suspended since it was last looked. */
 bool suspend_happened(struct suspend *suspend);
 
-/* The same of clocks that were read by somebody. Who reads them may be kept from a CPU between one and
- * the next: a look that took long says nothing. */
+/* The same of clocks that were read by somebody. Who reads them may be kept from a CPU between one
+ * and the next: a look that took long says nothing. */
 bool suspend_seen(struct suspend *suspend, const struct suspend_look *look);

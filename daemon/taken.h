@@ -10,8 +10,8 @@
  * leads to them. If a path has led to both, nobody knows which was executed, and a reader finds
  * that it is not to be had.
  *
- * What a mapping names and no object is, because the keep had no room for it, or made room for others, is
- * missing, as is what could not be copied.
+ * What a mapping names and no object is, because the keep had no room for it, or made room for
+ * others, is missing, as is what could not be copied.
  */
 
 #include <stdatomic.h>

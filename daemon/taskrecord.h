@@ -30,7 +30,8 @@ struct taskrecord_lost taskrecord_lost(uint64_t lost, uint64_t time);
 /* Takes one whole record. Return: 0, or negative errno. */
 typedef int (*taskrecord_put_fn)(void *userdata, const void *bytes, size_t size);
 
-/* Say that thread @tid of process @pid has been called @comm since @time. Return: what @put does. */
+/* Say that thread @tid of process @pid has been called @comm since @time. Return: what @put
+ * does. */
 _must_check_ int taskrecord_comm(uint32_t pid, uint32_t tid, const char *comm, uint64_t time,
 				 taskrecord_put_fn put, void *userdata);
 

@@ -4,8 +4,8 @@
 /*
  * Task rings
  *
- * The task records of all CPUs, each of which has a ring of its own, as the one stream that a source
- * gives: in the order of their times.
+ * The task records of all CPUs, each of which has a ring of its own, as the one stream that a
+ * source gives: in the order of their times.
  */
 
 #include <stddef.h>
@@ -16,8 +16,9 @@
 struct cpus;
 
 /*
- * Take what was written up to @until, on the records' clock; and, if CPUs were opened anew, a record that
- * says that some were lost. @ret_bytes is whole records, the caller frees it; NULL if there are none.
+ * Take what was written up to @until, on the records' clock; and, if CPUs were opened anew, a
+ * record that says that some were lost. @ret_bytes is whole records, the caller frees it; NULL if
+ * there are none.
  *
  * Return: 0; or -ENOMEM: what was taken is lost, the next call says so.
  */

@@ -54,7 +54,7 @@ struct tasks {
 	size_t n_threads, n_maps;
 };
 
-/* --- where mappings come from ------------------------------------------------------------------ */
+/* --- where mappings come from ----------------------------------------------------------------- */
 
 static struct origin *origin_new(const struct record *record, const struct record_mmap2 *mmap)
 {
@@ -89,7 +89,7 @@ static struct origin *origin_unref(struct origin *origin)
 
 DEFINE_CLEANUP(struct origin *, origin_unref);
 
-/* --- processes --------------------------------------------------------------------------------- */
+/* --- processes -------------------------------------------------------------------------------- */
 
 static void forget_maps(struct tasks *t, struct process *p)
 {
@@ -204,7 +204,7 @@ void tasks_forget_dead(struct tasks *tasks)
 	tasks->by_pid = by_pid;
 }
 
-/* --- threads ----------------------------------------------------------------------------------- */
+/* --- threads ---------------------------------------------------------------------------------- */
 
 static struct thread *find_thread(const struct process *p, uint32_t tid)
 {
@@ -307,7 +307,7 @@ static void on_exit_(struct tasks *t, const struct record_task *gone)
 		forget(t, p);
 }
 
-/* --- mappings ---------------------------------------------------------------------------------- */
+/* --- mappings --------------------------------------------------------------------------------- */
 
 /* Index of the first mapping that ends behind @address. */
 static size_t first_behind(const struct process *p, uint64_t address)
@@ -434,7 +434,7 @@ int tasks_add(struct tasks *tasks, const struct record *record)
 	}
 }
 
-/* --- what is known, as records ----------------------------------------------------------------- */
+/* --- what is known, as records ---------------------------------------------------------------- */
 
 static int write_comm(const struct process *p, const struct thread *thread, uint64_t time,
 		      taskrecord_put_fn put, void *userdata)

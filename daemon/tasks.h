@@ -57,7 +57,8 @@ void tasks_forget_dead(struct tasks *tasks);
  */
 size_t tasks_write(const struct tasks *tasks, uint64_t time, taskrecord_put_fn put, void *userdata);
 
-/* Give what those who live have mapped of files to @tell, by a record that mapped it; some by more than one. */
+/* Give what those who live have mapped of files to @tell, by a record that mapped it; some by more
+ * than one. */
 void tasks_tell_mapped(const struct tasks *tasks,
 		       void (*tell)(void *userdata, const struct record_mmap2 *mmap),
 		       void *userdata);

@@ -4,8 +4,8 @@
 /*
  * vDSO
  *
- * The code that the kernel maps into each process, for system calls that need not enter it. It is an
- * ELF file, with build-id and symbols, that is in memory only.
+ * The code that the kernel maps into each process, for system calls that need not enter it. It is
+ * an ELF file, with build-id and symbols, that is in memory only.
  */
 
 #include <stdbool.h>

@@ -4,9 +4,9 @@
 /*
  * Writers
  *
- * The processes that write to the software source's pool: as long as one of them lives, there may be
- * more records. Records name them, but a record may name any process: whoever writes has the pool
- * mapped.
+ * The processes that write to the software source's pool: as long as one of them lives, there may
+ * be more records. Records name them, but a record may name any process: whoever writes has the
+ * pool mapped.
  */
 
 #include <stdbool.h>

@@ -20,7 +20,8 @@ struct fetcher {
 };
 
 /*
- * Start it: before anything foreign was read. The servers are those of the environment's DEBUGINFOD_URLS.
+ * Start it: before anything foreign was read. The servers are those of the environment's
+ * DEBUGINFOD_URLS.
  *
  * Return: 0; or negative errno with @reterr_message, which the caller frees.
  */

@@ -22,8 +22,8 @@
 _must_check_ int lane_tell_losses(struct lane *lane, size_t run);
 
 /*
- * Tell the losses up to where the engine stands, before run @run, and let it stop where the next one is. Those at the
- * end of a span are told behind it. Return: as above.
+ * Tell the losses up to where the engine stands, before run @run, and let it stop where the next
+ * one is. Those at the end of a span are told behind it. Return: as above.
  */
 _must_check_ int lane_tell_losses_in(struct lane *lane, size_t run);
 

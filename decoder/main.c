@@ -178,8 +178,8 @@ static int decode(struct command *c, struct ptd_decoder *d)
 }
 
 /*
- * Some gaps are no fault of the input: the CPU overflowed, an overwritten ring begins mid-way, or the
- * recorder lost something.
+ * Some gaps are no fault of the input: the CPU overflowed, an overwritten ring begins mid-way, or
+ * the recorder lost something.
  */
 static bool is_no_fault(enum ptd_gap_reason reason, bool raw)
 {
@@ -218,7 +218,8 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 	return false;
 }
 
-/* That of a snapshot, which has what it needs; another recording's objects are where they were mapped from. */
+/* That of a snapshot, which has what it needs; another recording's objects are where they were
+ * mapped from. */
 static bool has_manifest(const char *input)
 {
 	_cleanup_(freep) char *manifest = NULL;

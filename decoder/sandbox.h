@@ -4,9 +4,9 @@
 /*
  * Sandbox
  *
- * What decodes foreign bytes needs to read some files and to write its output, and nothing else. After
- * sandbox_enter() this process and what it starts can open files only below the roots; it cannot gain
- * privileges, execute a program, make a socket, or look into other processes.
+ * What decodes foreign bytes needs to read some files and to write its output, and nothing else.
+ * After sandbox_enter() this process and what it starts can open files only below the roots; it
+ * cannot gain privileges, execute a program, make a socket, or look into other processes.
  *
  * Source: landlock(7), prctl(2) PR_SET_NO_NEW_PRIVS, seccomp(2).
  */

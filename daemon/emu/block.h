@@ -70,7 +70,8 @@ void blocks_deinit(struct blocks *blocks);
 /*
  * Find or make the block at @ip of @n instructions. It ends before the first that is none: QEMU
  * counts one that it dropped again since it crosses into the next page, and one that is illegal
- * cannot retire. Nor is there one that QEMU takes for longer or shorter than code of our mode would be.
+ * cannot retire. Nor is there one that QEMU takes for longer or shorter than code of our mode would
+ * be.
  *
  * Return: 0; BLOCKS_NEW if it had to be made; or -ENOMEM.
  */

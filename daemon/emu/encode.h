@@ -74,8 +74,8 @@ struct encode {
 bool encode_adopt(struct encode *encode, const struct encode *state);
 
 /*
- * Make a virtual CPU's encoder, of 64-bit code: nothing written, packets off. @ring_size is a power of two of at
- * least 4096; the ring itself is set by whoever acquires the CPU.
+ * Make a virtual CPU's encoder, of 64-bit code: nothing written, packets off. @ring_size is a power
+ * of two of at least 4096; the ring itself is set by whoever acquires the CPU.
  */
 void encode_init(struct encode *encode, uint64_t ring_size, uint32_t psb_period,
 		 bool return_compression);

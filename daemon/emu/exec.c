@@ -137,7 +137,7 @@ static int path_of_self(struct exec *x)
 	return x->path ? 0 : -ENOMEM;
 }
 
-/* --- what the kernel would do ------------------------------------------------------------------ */
+/* --- what the kernel would do ----------------------------------------------------------------- */
 
 /* Put the interpreter, its argument and the script's path in the place of the first argument. */
 static int enter_script(struct exec *x, const struct execfile *file)
@@ -247,8 +247,8 @@ int exec_init(struct exec *ret_exec, const struct exec_self *self, bool at,
 /* --- QEMU again ------------------------------------------------------------------------------- */
 
 /*
- * What concerns the dynamic linker and QEMU itself would work on the emulator, too: QEMU hands it to
- * the program alone, unless a comma is in it, at which it would cut.
+ * What concerns the dynamic linker and QEMU itself would work on the emulator, too: QEMU hands it
+ * to the program alone, unless a comma is in it, at which it would cut.
  */
 static bool is_for_program(const char *variable)
 {

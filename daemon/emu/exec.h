@@ -57,8 +57,8 @@ enum {
 void exec_deinit(struct exec *exec);
 
 /*
- * Execute QEMU on it. @pool_fd is the pool's descriptor, @options what else the plugin is to be told
- * ("key=value,…").
+ * Execute QEMU on it. @pool_fd is the pool's descriptor, @options what else the plugin is to be
+ * told ("key=value,…").
  *
  * Return: only if that fails: negative errno.
  */

@@ -49,8 +49,8 @@ void flow_interrupt(struct flow *flow, uint64_t ip);
 void flow_syscall(struct flow *flow);
 
 /*
- * As flow_interrupt(), but the handler at @to is covered by packets, too, which go on there; the caller
- * sets its block.
+ * As flow_interrupt(), but the handler at @to is covered by packets, too, which go on there; the
+ * caller sets its block.
  */
 void flow_event(struct flow *flow, uint64_t ip, uint64_t to);
 

@@ -27,5 +27,6 @@ struct keeper {
  */
 _must_check_ int keeper_start(struct keeper *keeper, int fd);
 
-/* Return: the descriptor, close-on-exec, in the caller's table, who closes it; or negative errno. */
+/* Return: the descriptor, close-on-exec, in the caller's table, who closes it; or negative
+ *         errno. */
 _must_check_ int keeper_borrow(const struct keeper *keeper);

@@ -8,9 +8,9 @@
  * directory lie, all numbers little endian, and GEN counting, from 0, the programs that the process
  * executed whose number is PID, and those of processes before it that had the same number:
  *
- *	PID.GEN.blocks	for block 0, 1, 2 …: u32 n, u32 0, u64 address of each of its n instructions;
- *			before them in that of a forked child: u32 LOG_INHERITED, u32 n, u32 PID, u32
- *			GEN: its first n blocks are those of this dictionary
+ *	PID.GEN.blocks	for block 0, 1, 2 …: u32 n, u32 0, u64 address of each of its n
+ *			instructions; before them in that of a forked child: u32 LOG_INHERITED, u32
+ *			n, u32 PID, u32 GEN: its first n blocks are those of this dictionary
  *	PID.TID.GEN.log	u32 words, in the order in which the thread ran:
  *		id			the whole block retired
  *		LOG_PARTIAL id n	only its first n instructions did
@@ -62,7 +62,8 @@ int log_file_flush(struct log_file *file);
 /* Free without writing: in a forked child, what is pending is its parent's. Return: NULL. */
 struct log_file *log_file_forget(struct log_file *file);
 
-/* In a .blocks file, first: the blocks before @n are those of process @pid, generation @generation. */
+/* In a .blocks file, first: the blocks before @n are those of process @pid, generation
+ * @generation. */
 void log_inherit(struct log_file *file, uint32_t n, uint32_t pid, uint32_t generation);
 /* Describe @block in a .blocks file; its id must be the next. */
 void log_describe(struct log_file *file, const struct block *block);

@@ -58,9 +58,9 @@ size_t maps_add(struct maps *maps, struct sideband_who who, uint64_t start, uint
 		uint32_t prot);
 
 /*
- * Return: a number that changes when records were written. Who sees another one than before may run what
- * they tell of, and its packets need a time behind theirs: a CPU would be interrupted by the one that
- * changes what is mapped.
+ * Return: a number that changes when records were written. Who sees another one than before may run
+ * what they tell of, and its packets need a time behind theirs: a CPU would be interrupted by the
+ * one that changes what is mapped.
  */
 static inline uint32_t maps_version(const struct maps *maps)
 {

@@ -7,11 +7,12 @@
  *
  *	qemu-x86_64 -plugin ptd-emu.so,pool=FD[,log=DIR] PROGRAM …
  *
- * or qemu-i386 for 32-bit programs, in which code of other segments than the flat one is not recorded.
+ * or qemu-i386 for 32-bit programs, in which code of other segments than the flat one is not
+ * recorded.
  *
  * FD is the pool's memfd, inherited. A ground-truth log goes to DIR, or to $PTD_EMU_LOG. Where the
- * program executes another one, gen=N counts those before it, and comm=NAME is what the kernel would
- * call it, if that is not as its file.
+ * program executes another one, gen=N counts those before it, and comm=NAME is what the kernel
+ * would call it, if that is not as its file.
  */
 
 #include <dlfcn.h>

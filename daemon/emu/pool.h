@@ -4,17 +4,18 @@
 /*
  * Pool
  *
- * The shared memory between ptd and the programs it records through the software PT source: a pool of
- * virtual CPUs, each with an AUX ring and a switch ring, and one ring of task records for all. ptd
- * makes it (a memfd sealed against growing and shrinking), remembers the layout it asked for, and
- * believes nothing else that is in it: a traced program can scribble over it.
+ * The shared memory between ptd and the programs it records through the software PT source: a pool
+ * of virtual CPUs, each with an AUX ring and a switch ring, and one ring of task records for all.
+ * ptd makes it (a memfd sealed against growing and shrinking), remembers the layout it asked for,
+ * and believes nothing else that is in it: a traced program can scribble over it.
  *
  *	header page | n_cpus x (cpu page(s) | switch ring | AUX ring) | task ring
  *
  * Rings are powers of two. A head is a running count of bytes ever written, published with release
  * order at the end of a packet or record; its reader loads it with acquire order. The AUX and the
- * switch rings are overwritten; the task ring is drained by ptd, which publishes tail, and when it is
- * full records are counted in @task_lost and a PERF_RECORD_LOST follows as soon as there is room.
+ * switch rings are overwritten; the task ring is drained by ptd, which publishes tail, and when it
+ * is full records are counted in @task_lost and a PERF_RECORD_LOST follows as soon as there is
+ * room.
  *
  * Time is CLOCK_MONOTONIC in ns, and the TSC of the packets is that same number: the conversion
  * (shift 0, mult 1, zero 0) is exact.

@@ -262,8 +262,8 @@ bool process_fork_child(struct process *process, struct thread *self)
 /* --- what threads tell ------------------------------------------------------------------------ */
 
 /*
- * Code is about to run that no call we know of made executable: before it does it is to be said that
- * it is there. The packets get a time, so that what runs in it comes after the record.
+ * Code is about to run that no call we know of made executable: before it does it is to be said
+ * that it is there. The packets get a time, so that what runs in it comes after the record.
  */
 static void surprise(struct process *process, struct thread *self, uint64_t ip)
 {

@@ -94,8 +94,8 @@ _must_check_ int process_init(struct process *process, const struct process_orig
 
 /*
  * The main thread is about to run its first instruction: write the records of a program that
- * starts. process_announce() is due before the thread has a CPU, process_start() when it has one, as
- * @who says: a reader takes the record of an exec for a proof of who runs there.
+ * starts. process_announce() is due before the thread has a CPU, process_start() when it has one,
+ * as @who says: a reader takes the record of an exec for a proof of who runs there.
  */
 void process_announce(struct process *process, struct sideband_who who);
 void process_start(struct process *process, struct sideband_who who, uint64_t rsp);
@@ -107,15 +107,15 @@ void process_start(struct process *process, struct sideband_who who, uint64_t rs
 void process_end(struct process *process);
 
 /*
- * @self executes another program, and all other threads stand still: stop their packets and complete
- * the log. If it comes to nothing after all, the process goes on.
+ * @self executes another program, and all other threads stand still: stop their packets and
+ * complete the log. If it comes to nothing after all, the process goes on.
  */
 void process_halt(struct process *process, struct thread *self);
 void process_go_on(struct process *process);
 
 /*
- * Around a fork by @self: hold still, so that the child finds all in order; go on in the parent; and
- * in the child, become the process that it is, known to the sideband.
+ * Around a fork by @self: hold still, so that the child finds all in order; go on in the parent;
+ * and in the child, become the process that it is, known to the sideband.
  *
  * Return: whether the child can be recorded. If not, which is said on stderr, @self is freed.
  */

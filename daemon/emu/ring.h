@@ -5,9 +5,9 @@
  * Ring
  *
  * What lies in the memory that QEMU shares with a guest (ivshmem-plain): one PT unit per vCPU. The
- * plugin in QEMU writes the packets of what the vCPU runs, a module in the guest (tests/guest/module)
- * takes them to the AUX area. Unit N begins N * RING_STRIDE bytes in: a page with this structure, then
- * the packets. Both sides are the tests' own and trust each other.
+ * plugin in QEMU writes the packets of what the vCPU runs, a module in the guest
+ * (tests/guest/module) takes them to the AUX area. Unit N begins N * RING_STRIDE bytes in: a page
+ * with this structure, then the packets. Both sides are the tests' own and trust each other.
  */
 
 #include <linux/types.h>
@@ -17,7 +17,8 @@
 #define RING_SIZE    (2u << 20)
 #define RING_VECTORS 256
 
-/* Bits of control, as in IA32_RTIT_CTL; those that attr.config has stand at the same places there. */
+/* Bits of control, as in IA32_RTIT_CTL; those that attr.config has stand at the same places
+ * there. */
 #define RING_TRACE_EN   (1u << 0)
 #define RING_CYC_EN     (1u << 1)
 #define RING_OS         (1u << 2)

@@ -71,7 +71,8 @@ enum syscall_kind syscall_kind(const struct guest *guest, int64_t number)
 	return guest->mode == 32 ? kind32(number) : kind64(number);
 }
 
-/* The structure at args[0] has the arguments of mmap. Of its members only the first six count here. */
+/* The structure at args[0] has the arguments of mmap. Of its members only the first six count
+ * here. */
 static void fetch_args(struct thread *thread)
 {
 	const struct guest *guest = &thread->process->guest;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A plugin for QEMU's system emulation, for tests: gives each CPU of a guest a PT unit (unit.h), whose
- * packets a module in the guest takes to the AUX area of its intel_pt PMU.
+ * A plugin for QEMU's system emulation, for tests: gives each CPU of a guest a PT unit (unit.h),
+ * whose packets a module in the guest takes to the AUX area of its intel_pt PMU.
  *
  *	qemu-system-x86_64 … -plugin ptd-emu-system.so,shm=FILE[,log=DIR]
  *

@@ -139,9 +139,9 @@ static void share(struct thread *thread, uint64_t ip)
 }
 
 /*
- * The block that is about to run may be in memory that became executable, or has other code, since the
- * packets' last time; or nobody knows that it is executable. The packets get the time before the one
- * that leads there: a decoder looks for its code as soon as it has read that.
+ * The block that is about to run may be in memory that became executable, or has other code, since
+ * the packets' last time; or nobody knows that it is executable. The packets get the time before
+ * the one that leads there: a decoder looks for its code as soon as it has read that.
  */
 static void tell_time(struct thread *thread)
 {

@@ -4,9 +4,9 @@
 /*
  * Truth
  *
- * The ground truth of a whole guest: several logs in the form of log.h, N in DIR/N, as the guest says
- * when a new one begins. User code is logged per thread, kernel code per CPU. All have one dictionary, "0.0.blocks", from which all processes' inherit. The
- * vCPUs' threads share it.
+ * The ground truth of a whole guest: several logs in the form of log.h, N in DIR/N, as the guest
+ * says when a new one begins. User code is logged per thread, kernel code per CPU. All have one
+ * dictionary, "0.0.blocks", from which all processes' inherit. The vCPUs' threads share it.
  */
 
 #include <pthread.h>
@@ -23,8 +23,8 @@ struct truth {
 	pthread_mutex_t lock;
 	struct blocks blocks;
 	struct log_file *dictionary;
-	struct map
-	    by_name; /* number of the log, whether of a CPU, tid or CPU -> struct log_file * */
+	/* Number of the log, whether of a CPU, tid or CPU -> struct log_file *. */
+	struct map by_name;
 	VEC(struct log_file *) logs;
 };
 

@@ -120,7 +120,7 @@ static void enter(struct unit *unit, uint64_t ip)
 	unit->flow.encode = &unit->encode;
 }
 
-/* --- where a block came from ------------------------------------------------------------------- */
+/* --- where a block came from ------------------------------------------------------------------ */
 
 /* An interrupt or exception led to its handler, @block. */
 static void take_event(struct unit *unit, const struct block *block)

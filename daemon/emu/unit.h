@@ -4,9 +4,9 @@
 /*
  * Unit
  *
- * The PT unit of one emulated CPU: it is told which blocks of code the CPU runs, user's and kernel's,
- * and writes the packets of those that it is set to trace into the ring that the guest reads. When
- * that is full, packets are lost, and OVF says so once there is room again.
+ * The PT unit of one emulated CPU: it is told which blocks of code the CPU runs, user's and
+ * kernel's, and writes the packets of those that it is set to trace into the ring that the guest
+ * reads. When that is full, packets are lost, and OVF says so once there is room again.
  *
  * All is called by the vCPU's own thread.
  */

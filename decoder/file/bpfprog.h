@@ -4,8 +4,9 @@
 /*
  * BPF program
  *
- * What a perf.data's feature of BPF programs says of one: where the kernel put each of its functions, and
- * their machine code. The recorder asked the kernel for it some time after the program had come.
+ * What a perf.data's feature of BPF programs says of one: where the kernel put each of its
+ * functions, and their machine code. The recorder asked the kernel for it some time after the
+ * program had come.
  *
  * Source: the kernel's perf tool (struct perf_bpil), <linux/bpf.h>.
  */
@@ -37,8 +38,8 @@ struct bpfprog_function {
 };
 
 /*
- * Take the next program out of @section, behind their number. One whose arrays are not there, or not within it,
- * has no functions: the kernel does not show its addresses, or code, to everybody.
+ * Take the next program out of @section, behind their number. One whose arrays are not there, or
+ * not within it, has no functions: the kernel does not show its addresses, or code, to everybody.
  *
  * Return: 0; -EBADMSG if it goes beyond the section.
  */

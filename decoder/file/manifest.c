@@ -185,8 +185,8 @@ uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu)
 }
 
 /*
- * Keys of one CPU: cpu.N.KEY. The oldest switch record matters if it is said, later, that others are
- * missing; without any, nothing of the CPU is known.
+ * Keys of one CPU: cpu.N.KEY. The oldest switch record matters if it is said, later, that others
+ * are missing; without any, nothing of the CPU is known.
  */
 static int parse_cpu(const struct checker *c, const char *key, const char *value,
 		     struct manifest *m, uint64_t *oldest)

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Bytes that are compared, for each that there is: streams that repeat themselves would need more. */
+/* Bytes that are compared, for each that there is: streams that repeat themselves would need
+ * more. */
 #define COMPARED_RATIO_MAX 16
 
 /* At the end of a piece. */
@@ -53,7 +54,8 @@ static const uint8_t *last_psb(const uint8_t *start, const uint8_t *end)
 	return NULL;
 }
 
-/* Return: the size of the packet at @at, of those that may stand between a PSB and its TSC; 0: it is none. */
+/* Return: the size of the packet at @at, of those that may stand between a PSB and its TSC; 0: it
+ *         is none. */
 static size_t size_between(const uint8_t *at, const uint8_t *end)
 {
 	static const uint8_t ip_sizes[] = { 1, 3, 5, 7, 7, 0, 9, 0 };
@@ -86,7 +88,8 @@ static size_t size_between(const uint8_t *at, const uint8_t *end)
 	}
 }
 
-/* Return: how far it is from the PSB at @at to behind the TSC that belongs to it; 0: it has none, or not the whole. */
+/* Return: how far it is from the PSB at @at to behind the TSC that belongs to it; 0: it has none,
+ *         or not the whole. */
 static size_t timed_size(const uint8_t *at, const uint8_t *end)
 {
 	const uint8_t *psb_at = at;
@@ -100,7 +103,8 @@ static size_t timed_size(const uint8_t *at, const uint8_t *end)
 	return end - at < TSC_SIZE ? 0 : (size_t)(at + TSC_SIZE - psb_at);
 }
 
-/* The PSB of @earlier that is looked for, and how many bytes of it and what follows are its mark. */
+/* The PSB of @earlier that is looked for, and how many bytes of it and what follows are its
+ * mark. */
 static const uint8_t *anchor_of(const uint8_t *start, const uint8_t *end, bool has_tsc,
 				size_t *ret_size)
 {

@@ -19,8 +19,8 @@
  *
  * @ret_before: how many bytes of @later were written before the first byte of @earlier.
  * @ret_repeated: how many bytes from there on are also in @earlier: all up to its end.
- * @ret_padding: but for so many at its end, which are not of the stream: the recorder padded it with zeros
- * to a multiple of 8.
+ * @ret_padding: but for so many at its end, which are not of the stream: the recorder padded it
+ * with zeros to a multiple of 8.
  *
  * They belong together if the last PSB+ of @earlier that has a TSC is in @later, and all that both
  * have around it is the same. In a stream without TSC (@has_tsc) any PSB will do, and the longest

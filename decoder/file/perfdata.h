@@ -4,8 +4,8 @@
 /*
  * Perf data
  *
- * Reads the bytes of a perf.data file: the file form (header, attrs, data section, features) and the
- * pipe form (records only); and of those that lie beside it if several threads recorded.
+ * Reads the bytes of a perf.data file: the file form (header, attrs, data section, features) and
+ * the pipe form (records only); and of those that lie beside it if several threads recorded.
  */
 
 #include <stddef.h>
@@ -15,10 +15,10 @@
 #include "decoder/file/trace.h"
 
 /*
- * Read a trace: files[0] is the perf.data, and the others, if it says that it is one of several, have
- * more records; if it does not, they are ignored. The trace points into the files' bytes, which must
- * outlive it; @maps (as many, or NULL) are the mappings that they are in, and become the trace's in
- * any case.
+ * Read a trace: files[0] is the perf.data, and the others, if it says that it is one of several,
+ * have more records; if it does not, they are ignored. The trace points into the files' bytes,
+ * which must outlive it; @maps (as many, or NULL) are the mappings that they are in, and become the
+ * trace's in any case.
  *
  * Return: 0; -EBADMSG if they are no perf.data or a damaged one; -ENODATA if the recording was not
  *         finished or holds no Intel PT; -EOPNOTSUPP for what is not supported; -ENOMEM; each with

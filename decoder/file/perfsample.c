@@ -73,10 +73,12 @@ static int skip_read(struct cursor *c, uint64_t format)
 	const uint64_t n_values =
 	    1 + (uint64_t)__builtin_popcountll(format & (PERF_FORMAT_ID | READ_LOST));
 	uint64_t n;
+	int r;
 
 	if (!(format & PERF_FORMAT_GROUP))
 		return cursor_skip(c, 8 * (n_times + n_values));
-	return cursor_get(c, sizeof(n), &n) ?: cursor_skip(c, 8 * n_times) ?: skip_many(c, n, 8 * n_values);
+	r = cursor_get(c, sizeof(n), &n) ?: cursor_skip(c, 8 * n_times);
+	return r ?: skip_many(c, n, 8 * n_values);
 }
 
 static int skip_callchain(struct cursor *c)

@@ -259,7 +259,8 @@ static int on_auxtrace(struct perfstream *s, const struct perfrec *rec, struct c
 	return truncated ? PERFREC_TRUNCATED : 0;
 }
 
-/* One that carries PT is a piece of its CPU's; what one of a tracepoint says is looked at in the end. */
+/* One that carries PT is a piece of its CPU's; what one of a tracepoint says is looked at in the
+ * end. */
 static int on_sample(struct perfstream *s, const struct perfrec *rec)
 {
 	const struct perfattr *attr = perfattrs_of_sample(&s->attrs, rec->body);

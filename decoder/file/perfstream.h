@@ -4,8 +4,8 @@
 /*
  * Perf stream
  *
- * The records of a perf.data file, whichever form it has: walks them, and keeps what the trace is made
- * of (perftrace.h). The attrs come from the file's header, or in the pipe form as records.
+ * The records of a perf.data file, whichever form it has: walks them, and keeps what the trace is
+ * made of (perftrace.h). The attrs come from the file's header, or in the pipe form as records.
  */
 
 #include <stdbool.h>

@@ -29,10 +29,10 @@ static uint64_t time_of_task_record(const struct trace_record *record)
 }
 
 /*
- * Make of a tracepoint's sample what struct trace_record says of those of sched_switch. Who leaves is
- * told twice: as the recorder sees the thread, and by its number for the kernel. If the two differ,
- * the recorder is in a pid namespace, and then the number of who comes says nothing. (What runs last
- * of a thread has no number for the recorder.)
+ * Make of a tracepoint's sample what struct trace_record says of those of sched_switch. Who leaves
+ * is told twice: as the recorder sees the thread, and by its number for the kernel. If the two
+ * differ, the recorder is in a pid namespace, and then the number of who comes says nothing. (What
+ * runs last of a thread has no number for the recorder.)
  *
  * Return: 0; PERFREC_END if it is not used; -EBADMSG if it is too short.
  */

@@ -17,7 +17,7 @@ struct table;
 /*
  * Sort the first @n records of @from by time; those of one time keep their order.
  *
- * Return: 0, and they are in @to, which was empty; or negative errno. Both tables are the caller's to
- *         deinit.
+ * Return: 0, and they are in @to, which was empty; or negative errno. Both tables are the caller's
+ *         to deinit.
  */
 _must_check_ int recsort(struct table *from, size_t n, struct table *to);

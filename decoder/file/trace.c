@@ -74,8 +74,8 @@ static int map_path(int dir_fd, const char *name, struct mapfile *ret_map)
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat st;
 
-	/* Only a FIFO that the user named: of other devices, and of what a directory holds, nobody can say
-	 * whether it ever ends. */
+	/* Only a FIFO that the user named: of other devices, and of what a directory holds, nobody
+	 * can say whether it ever ends. */
 	if (fstatat(dir_fd, name, &st, 0) < 0)
 		return -errno;
 	if (!S_ISFIFO(st.st_mode) || dir_fd != AT_FDCWD)

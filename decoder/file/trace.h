@@ -28,8 +28,8 @@
  * One sideband record: any that the kernel makes, but samples; and PERFABI_HEADER_BUILD_ID, at time
  * 0, whose payload is that of a perf.data's build-id table.
  *
- * Of samples those of sched_switch, where there are no switch records: their payload is the tid, an int32_t,
- * of the thread that comes to the CPU; the trailer's thread leaves it.
+ * Of samples those of sched_switch, where there are no switch records: their payload is the tid, an
+ * int32_t, of the thread that comes to the CPU; the trailer's thread leaves it.
  */
 struct trace_record {
 	uint64_t time; /* ns on the recorder's clock; 0: before everything (perf's synthesized) */
@@ -64,8 +64,8 @@ struct trace_queue {
 	uint32_t idx;
 	uint32_t cpu; /* TRACE_NONE in per-thread mode */
 	uint32_t tid; /* TRACE_NONE in per-cpu mode */
-	uint64_t
-	    sideband_since; /* ns: nothing says who ran before; 0: the records go back as far */
+	/* In ns: nothing says who ran before; 0: the records go back as far. */
+	uint64_t sideband_since;
 	struct trace_span *spans; /* in full-trace mode by offset */
 	size_t n_spans;
 	bool overwritten; /* the records say that older bytes were, before each span */
@@ -81,9 +81,9 @@ struct trace_facts {
 	bool snapshot_mode; /* AUX was overwritten, or sampled: each span starts anywhere */
 	/* LOST is not about switches: they have rings of their own (snapshots of ptd). */
 	bool switches_apart;
-	bool
-	    kcore_is_last; /* the kernel's code is that at the end, not at the beginning (the same) */
-	bool has_tsc;      /* of attr.config */
+	/* The kernel's code is that at the end, not at the beginning (the same). */
+	bool kcore_is_last;
+	bool has_tsc; /* of attr.config */
 	bool has_mtc;
 	bool has_cyc;
 	bool has_events; /* event trace */

@@ -172,13 +172,13 @@ int tracepoint_read(const struct tracepoint *tracepoint, struct cursor raw, uint
 		    struct cursor *ret_next)
 {
 	struct cursor prev = raw;
-
 	uint32_t prev_pid;
 	int r;
 
 	r = cursor_skip(&prev, tracepoint->prev_pid)
 		?: cursor_get(&prev, sizeof(prev_pid), &prev_pid);
-	r = r ?: cursor_skip(&raw, tracepoint->next_pid) ?: cursor_get_sub(&raw, PID_SIZE, ret_next);
+	r = r ?: cursor_skip(&raw, tracepoint->next_pid);
+	r = r ?: cursor_get_sub(&raw, PID_SIZE, ret_next);
 	if (r == 0)
 		*ret_prev = prev_pid;
 	return r;

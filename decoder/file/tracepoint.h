@@ -4,11 +4,13 @@
 /*
  * Tracepoint
  *
- * The sched_switch tracepoint: what its samples say, where recordings have no switch records (perf made
- * it so before Linux 4.3, and still does when asked: perf record -e sched:sched_switch). Where the numbers
- * are in a sample is up to the kernel that made it; its formats of tracepoints are in the file, as text.
+ * The sched_switch tracepoint: what its samples say, where recordings have no switch records (perf
+ * made it so before Linux 4.3, and still does when asked: perf record -e sched:sched_switch). Where
+ * the numbers are in a sample is up to the kernel that made it; its formats of tracepoints are in
+ * the file, as text.
  *
- * Source: what perf record puts into the TRACING_DATA feature, and <tracefs>/events/sched/sched_switch/format.
+ * Source: what perf record puts into the TRACING_DATA feature, and
+ * <tracefs>/events/sched/sched_switch/format.
  */
 
 #include <stdbool.h>
@@ -27,8 +29,8 @@ struct tracepoint {
 /*
  * Find sched_switch in @data, the formats that perf recorded.
  *
- * Return: 0; -ENOENT if it is not among them; -EBADMSG if they cannot be read up to there, or its own
- *         does not say where the numbers are.
+ * Return: 0; -ENOENT if it is not among them; -EBADMSG if they cannot be read up to there, or its
+ *         own does not say where the numbers are.
  */
 _must_check_ int tracepoint_find(struct cursor data, struct tracepoint *ret_tracepoint);
 

@@ -7,10 +7,10 @@
  * The bytes of a range of code over time, of which events say what was there before and after them,
  * each for a part of it; and of which, at one moment, a copy was made.
  *
- * Between two events a byte is known if what the first left there is what the second found, or if one
- * of the two does not say. Where they contradict each other something happened that nobody told of, and
- * it is not known when: then nothing is known. So it does not matter whether the copy is older than the
- * events or younger.
+ * Between two events a byte is known if what the first left there is what the second found, or if
+ * one of the two does not say. Where they contradict each other something happened that nobody told
+ * of, and it is not known when: then nothing is known. So it does not matter whether the copy is
+ * older than the events or younger.
  */
 
 #include <stdbool.h>
@@ -61,10 +61,12 @@ struct history {
 };
 
 /*
- * Begin at time 0 with the events that @history has, of a range of @size bytes. Of these @copy says what they
- * were: if @copy_is_first when all events of time 0 had happened, otherwise after all. It is borrowed.
+ * Begin at time 0 with the events that @history has, of a range of @size bytes. Of these @copy says
+ * what they were: if @copy_is_first when all events of time 0 had happened, otherwise after all. It
+ * is borrowed.
  *
- * @work: so many bytes of versions and events may be looked at; what is needed for all is taken away
+ * @work: so many bytes of versions and events may be looked at; what is needed for all is taken
+ *	away
  *
  * Return: 0; -E2BIG if that is more, or the range or its events are too large; -ENOMEM.
  */

@@ -49,8 +49,8 @@ struct jitdump {
 	VEC(struct jitdump_load) loads;   /* in file order */
 	VEC(struct jitdump_event) events; /* by time; equal times in file order */
 
-	size_t
-	    n_skipped; /* records whose fields contradict each other, or name what was not loaded */
+	/* Records whose fields contradict each other, or name what was not loaded. */
+	size_t n_skipped;
 	/* 0: the file is whole. Else the offset of the record in which it ends. */
 	uint64_t cut_at;
 };

@@ -4,8 +4,9 @@
 /*
  * Made
  *
- * Code whose bytes are in no file, since the decoder put them together itself: versions of code that was
- * changed, as objects. The bytes are in memory that has a path, for who reads code by its path.
+ * Code whose bytes are in no file, since the decoder put them together itself: versions of code
+ * that was changed, as objects. The bytes are in memory that has a path, for who reads code by its
+ * path.
  */
 
 #include <stddef.h>
@@ -53,7 +54,8 @@ void made_deinit(struct made *made);
 _must_check_ int made_object(struct made *made, const char *name, struct object **ret_object);
 
 /*
- * Put the @size bytes of code into @object, as what is at @address; the same ones are there only once.
+ * Put the @size bytes of code into @object, as what is at @address; the same ones are there only
+ * once.
  *
  * Return: 0 and where they are in it; MADE_FULL; -ENOMEM.
  */

@@ -5,9 +5,9 @@
  * Object
  *
  * A file that code comes from, found by the path it was mapped by and by its build-id: first among
- * the objects of the snapshot, then in a directory of build-ids, then at the path itself, at last by
- * asking for it elsewhere. Its bytes are mapped once and shared. A file that cannot be used stays as
- * an object that says why.
+ * the objects of the snapshot, then in a directory of build-ids, then at the path itself, at last
+ * by asking for it elsewhere. Its bytes are mapped once and shared. A file that cannot be used
+ * stays as an object that says why.
  */
 
 #include <stddef.h>
@@ -57,8 +57,8 @@ struct objects *objects_free(struct objects *objects);
 
 /*
  * Look also elsewhere, behind the snapshot: in @buildid_dir, by build-id (laid out as perf's cache,
- * ~/.debug, or our objects/); then at the paths below @symfs, and not at the paths themselves. Both may
- * be NULL. What is nowhere is asked for on the socket @fetch, if that is not FETCH_NONE.
+ * ~/.debug, or our objects/); then at the paths below @symfs, and not at the paths themselves. Both
+ * may be NULL. What is nowhere is asked for on the socket @fetch, if that is not FETCH_NONE.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -93,8 +93,8 @@ _must_check_ int objects_add_memory(struct objects *objects, const char *path, c
 				    uint64_t address, struct object **ret_object);
 
 /*
- * An object of the stream's name @name whose bytes the caller will set, before it is used; by @source they
- * can be read, too. Its names may be filled in, too. Return: 0 or -ENOMEM.
+ * An object of the stream's name @name whose bytes the caller will set, before it is used; by
+ * @source they can be read, too. Its names may be filled in, too. Return: 0 or -ENOMEM.
  */
 _must_check_ int objects_add_made(struct objects *objects, const char *source, const char *name,
 				  struct object **ret_object);

@@ -199,7 +199,8 @@ static bool take(struct ipt_engine *e, const struct pt_event *event, struct engi
 		return mark_value(e, event, PTD_MARK_MWAIT, event->variant.mwait.ip,
 				  event->variant.mwait.hints, event->variant.mwait.ext, ret_step);
 	case ptev_pwre:
-		/* libipt 2.0.5 reads the flag for "by hardware" from another bit than the SDM has it. */
+		/* libipt 2.0.5 reads the flag for "by hardware" from another bit than the SDM has
+		 * it. */
 		return mark_value(e, event, PTD_MARK_PWRE, 0,
 				  (uint64_t)event->variant.pwre.state << 4 |
 				      event->variant.pwre.sub_state,
@@ -212,9 +213,9 @@ static bool take(struct ipt_engine *e, const struct pt_event *event, struct engi
 }
 
 /*
- * Has what the mark is about been reached? libipt reads packets ahead, and fetches an event when it stands at its
- * last packet or, if that ends a stretch of code, behind it. A mark stands before what its packet leads to; one of
- * what interrupted the code before the event that it did.
+ * Has what the mark is about been reached? libipt reads packets ahead, and fetches an event when it
+ * stands at its last packet or, if that ends a stretch of code, behind it. A mark stands before
+ * what its packet leads to; one of what interrupted the code before the event that it did.
  */
 static bool is_reached(const struct ipt_engine *e, const struct ipt_newer_mark *mark)
 {

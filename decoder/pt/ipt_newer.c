@@ -75,7 +75,8 @@ int ipt_newer_look_ahead(struct pt_packet_unknown *unknown, const struct pt_conf
 	}
 }
 
-/* Note the first packet from @at on that tells of the flow; the last one looked at, if there is none. */
+/* Note the first packet from @at on that tells of the flow; the last one looked at, if there is
+ * none. */
 static void note_next(struct ipt_newer_mark *mark, const struct pt_config *config,
 		      const uint8_t *at)
 {
@@ -153,15 +154,16 @@ bool ipt_newer_take_standing(struct ipt_newer *newer, uint64_t ip, struct ipt_ne
 	return false;
 }
 
-/* Is it of what an instruction did? Its address, if it is told, is that instruction's, and not of an interruption. */
+/* Is it of what an instruction did? Its address, if it is told, is that instruction's, and not of
+ * an interruption. */
 static bool is_of_instruction(uint64_t cfe)
 {
 	return cfe == PTD_CFE_IRET || cfe == PTD_CFE_VMENTRY || cfe == PTD_CFE_UIRET;
 }
 
 /*
- * The FUP behind such a one with an address is its own: a packet that libipt knows, which has one as well, goes in
- * the place of what is not needed any more.
+ * The FUP behind such a one with an address is its own: a packet that libipt knows, which has one
+ * as well, goes in the place of what is not needed any more.
  */
 static int take_bound(struct ipt_newer *newer, struct ipt_newer_mark *mark,
 		      const struct pt_config *config, const uint8_t *pos)
@@ -223,8 +225,8 @@ static int take_evd(struct ipt_newer *newer, const struct pt_config *config, con
 }
 
 /*
- * The FUP behind a trigger with an address is the trigger's: in the place of its count, which is 0 then,
- * goes a packet that libipt knows, which has one as well.
+ * The FUP behind a trigger with an address is the trigger's: in the place of its count, which is 0
+ * then, goes a packet that libipt knows, which has one as well.
  */
 static int take_trig(struct ipt_newer *newer, const struct pt_config *config, const uint8_t *pos,
 		     size_t left)
@@ -253,7 +255,8 @@ static int take_trig(struct ipt_newer *newer, const struct pt_config *config, co
 	return TRIG_SIZE;
 }
 
-/* Return: how many bytes at @p belong to a block whose items have @item_size bytes; 0: it is over. */
+/* Return: how many bytes at @p belong to a block whose items have @item_size bytes; 0: it is
+ *         over. */
 static size_t block_part(const uint8_t *p, size_t left, size_t *item_size)
 {
 	if ((p[0] & 0x07) == 0x04)
@@ -280,9 +283,9 @@ size_t ipt_newer_block_size(const uint8_t *p, size_t left)
 }
 
 /*
- * Blank a PEBS record's blocks, from the first one's items to the end. The FUP behind an end with an address
- * counts for the compression of those that follow, so it must stay, and needs a packet that it
- * belongs to.
+ * Blank a PEBS record's blocks, from the first one's items to the end. The FUP behind an end with
+ * an address counts for the compression of those that follow, so it must stay, and needs a packet
+ * that it belongs to.
  */
 static int take_blocks(struct ipt_newer *newer, const struct pt_config *config, const uint8_t *pos,
 		       size_t left)

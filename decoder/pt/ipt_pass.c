@@ -49,7 +49,8 @@ void ipt_pass(struct ipt_engine *engine, size_t n_before, struct engine_step *re
 bool ipt_pass_branch(struct ipt_engine *engine, struct ipt_output *output, uint64_t offset,
 		     struct engine_step *ret_step)
 {
-	/* If it is not used up, a branch was that an earlier one told; what follows it may be an event. */
+	/* If it is not used up, a branch was that an earlier one told; what follows it may be an
+	 * event. */
 	if (offset < engine->pause || !is_branch(engine, offset) || ipt_offset(engine) == offset)
 		return false;
 	ipt_pass(engine, cut_last(output), ret_step);

@@ -4,8 +4,9 @@
 /*
  * Walk
  *
- * Packets one after the other, without code: those of PEBS records are passed over, and where packets
- * cannot be told from each other it goes on at the next PSB. Addresses are made whole. It writes to nothing.
+ * Packets one after the other, without code: those of PEBS records are passed over, and where
+ * packets cannot be told from each other it goes on at the next PSB. Addresses are made whole. It
+ * writes to nothing.
  */
 
 #include <intel-pt.h>
@@ -33,9 +34,11 @@ static inline bool ipt_is_kernel(uint64_t ip)
 	return ip >> 63;
 }
 
-/* @config: of the span; borrowed for the call. Return: 0, or -ENOMEM; then, too, it is to be freed. */
+/* @config: of the span; borrowed for the call. Return: 0, or -ENOMEM; then, too, it is to be
+ * freed. */
 _must_check_ int ipt_walk_init(struct ipt_walk *walk, const struct pt_config *config);
 void ipt_walk_deinit(struct ipt_walk *walk);
 
-/* Read a packet, or, if it makes no sense, one from the next PSB on. Return: whether there is one. */
+/* Read a packet, or, if it makes no sense, one from the next PSB on. Return: whether there is
+ * one. */
 _must_check_ bool ipt_walk_next(struct ipt_walk *walk, struct pt_packet *ret_packet);

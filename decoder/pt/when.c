@@ -15,20 +15,21 @@ enum stretch {
 	STRETCH_OWN,     /* the time known where it begins is its own */
 	STRETCH_COUNTED, /* that is, if the cycles up to there were counted */
 	STRETCH_TOLD,    /* a packet in it told when->told */
-	STRETCH_KERNEL, /* it is of the kernel's code, in which threads switch: any time is its own */
+	/* It is of the kernel's code, in which threads switch: any time is its own. */
+	STRETCH_KERNEL,
 };
 
 struct when {
 	struct ipt_walk near;
 	struct ticks ticks; /* there */
 	enum stretch stretch;
-	uint64_t
-	    began; /* the packet that is asked for, if it is asked for, begins or ends there or behind it */
+	/* The packet that is asked for, if it is asked for, begins or ends there or behind it. */
+	uint64_t began;
 	uint64_t told;
 	bool in_psb;
 	bool is_psb_told; /* that PSB+ told of time */
-	enum stretch
-	    own; /* OPEN, or OWN or COUNTED: what was told of time belongs to the packet that follows */
+	/* OPEN, or OWN or COUNTED: what was told of time belongs to the packet that follows. */
+	enum stretch own;
 	bool is_overflow; /* the FUP that follows begins a stretch */
 
 	struct ipt_walk far; /* at the time that is told next */
@@ -60,7 +61,8 @@ struct when *when_free(struct when *when)
 	return NULL;
 }
 
-/* A stretch begins at the address of the packet that was read; what is known of it if it is the user's. */
+/* A stretch begins at the address of the packet that was read; what is known of it if it is the
+ * user's. */
 static void begin(struct when *when, enum stretch user)
 {
 	when->began = when->near.offset;
@@ -69,8 +71,8 @@ static void begin(struct when *when, enum stretch user)
 }
 
 /*
- * Control goes to the address of a TIP: from the kernel to the user's code, or back. The time that a packet before it
- * told is not known to the decoder when it gets there.
+ * Control goes to the address of a TIP: from the kernel to the user's code, or back. The time that
+ * a packet before it told is not known to the decoder when it gets there.
  *
  * Return: whether a stretch ends there.
  */
@@ -84,7 +86,8 @@ static bool take_tip(struct when *when)
 	return true;
 }
 
-/* A packet of time, or one of state that may stand between it and the TIP.PGE that it belongs to. */
+/* A packet of time, or one of state that may stand between it and the TIP.PGE that it belongs
+ * to. */
 static void take_time(struct when *when, const struct pt_packet *packet)
 {
 	const bool is_told = ticks_take(&when->ticks, packet);

@@ -8,9 +8,9 @@
  * a version of code still holds at the end of the jitdump, and the memory that was kept has other
  * bytes, these count, not those in the dump.
  *
- * When they were written nobody noted. A branch that now leads into code that was noted later did so
- * from then on: compilers link code as soon as there is something to link it to. Everything else is
- * taken to have been changed before it ran, as is what they fill in and what they replace as a
+ * When they were written nobody noted. A branch that now leads into code that was noted later did
+ * so from then on: compilers link code as soon as there is something to link it to. Everything else
+ * is taken to have been changed before it ran, as is what they fill in and what they replace as a
  * whole. Where that is not so, the packets contradict the code (see lane.h).
  *
  * Memory that has hardly anything in common with a version is of something else, that was not noted

@@ -74,7 +74,8 @@ static int add_mapping(struct builder *b, const struct mapping *mapping)
 	return vec_push(&b->mappings, { .mapping = *mapping, .order = b->mappings.n });
 }
 
-/* What does not change is as it was copied; where the limits are reached, as it was before @whole. */
+/* What does not change is as it was copied; where the limits are reached, as it was before
+ * @whole. */
 static int map_between(struct builder *b, const struct mapping *whole)
 {
 	const uint64_t last = whole->start + (whole->size - 1);
@@ -239,7 +240,8 @@ static int map_versions(struct builder *b, struct version *v, struct history *h)
 	return r == MADE_FULL ? map_none(b, v->chunk, time) : r;
 }
 
-/* The chunk as the copy of the memory has it. A breakpoint where the kernel pokes may be only for that. */
+/* The chunk as the copy of the memory has it. A breakpoint where the kernel pokes may be only for
+ * that. */
 static void copy_chunk(const struct builder *b, const struct kernelchunk *chunk, uint16_t *copy)
 {
 	const uint64_t size = chunk->last - chunk->start + 1;

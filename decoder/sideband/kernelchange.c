@@ -98,8 +98,8 @@ static int on_ksymbol(struct kernelchanges *c, const struct trace_record *record
 
 /*
  * The code of a function of a program that comes, as the recorder got it some time later: where it
- * was poked before that, the poke contradicts it, and nothing is known until then. Of what was there
- * before it says nothing.
+ * was poked before that, the poke contradicts it, and nothing is known until then. Of what was
+ * there before it says nothing.
  */
 static int on_loaded(struct kernelchanges *c, uint64_t time,
 		     const struct bpfprog_function *function)

@@ -4,8 +4,8 @@
 /*
  * Kernel records
  *
- * KSYMBOL, BPF_EVENT and TEXT_POKE, taken apart: code of the kernel's that comes, goes and changes. Of a
- * user's address none is ever made.
+ * KSYMBOL, BPF_EVENT and TEXT_POKE, taken apart: code of the kernel's that comes, goes and changes.
+ * Of a user's address none is ever made.
  */
 
 #include <stdbool.h>

@@ -127,7 +127,8 @@ static size_t search(const struct tracks *tracks, size_t low, size_t high, uint6
 	return low;
 }
 
-/* The same from item @i on, which starts up to @time: mostly it is not far, so that is looked at first. */
+/* The same from item @i on, which starts up to @time: mostly it is not far, so that is looked at
+ * first. */
 static size_t search_on(const struct tracks *tracks, size_t i, size_t end, uint64_t time)
 {
 	size_t low = i, step = 1;

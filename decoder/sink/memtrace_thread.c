@@ -124,8 +124,8 @@ static int start(struct memtrace_thread *thread)
 }
 
 /*
- * Write the window that is due; it takes the place of a marker 1 that is. A timestamp goes before it,
- * where viewers want it, unless it would follow a branch: not even a window excuses that.
+ * Write the window that is due; it takes the place of a marker 1 that is. A timestamp goes before
+ * it, where viewers want it, unless it would follow a branch: not even a window excuses that.
  */
 static int window(struct memtrace_thread *thread)
 {

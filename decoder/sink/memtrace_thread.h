@@ -95,7 +95,8 @@ _must_check_ int memtrace_thread_finish(struct memtrace_thread *thread);
 /* For memtrace_flow: write timestamp and cpu of what comes next. */
 _must_check_ int memtrace_thread_pair(struct memtrace_thread *thread);
 
-/* For memtrace_flow: what must stand before a record: the file's start, and a window that is due. */
+/* For memtrace_flow: what must stand before a record: the file's start, and a window that is
+ * due. */
 _must_check_ int memtrace_thread_ready(struct memtrace_thread *thread);
 
 DEFINE_CLEANUP(struct memtrace_thread *, memtrace_thread_free);

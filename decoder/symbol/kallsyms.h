@@ -4,8 +4,8 @@
 /*
  * Kallsyms
  *
- * The names of the kernel's code, as /proc/kallsyms tells them: lines of an address, a letter for the
- * kind, a name, and of a module's a tab and the module's name in brackets.
+ * The names of the kernel's code, as /proc/kallsyms tells them: lines of an address, a letter for
+ * the kind, a name, and of a module's a tab and the module's name in brackets.
  */
 
 #include "base/base.h"

@@ -9,8 +9,8 @@
  * reaches to the next one, and where symbols overlap the innermost counts. Names are borrowed: they
  * point into the object's bytes.
  *
- * The name that stays is the one that addr2line gives: a function's before others, then the one that
- * was added first. That is often a local one where perf would show a global one; but users ask
+ * The name that stays is the one that addr2line gives: a function's before others, then the one
+ * that was added first. That is often a local one where perf would show a global one; but users ask
  * addr2line and gdb about the addresses that they find here.
  */
 
@@ -62,8 +62,8 @@ void symtab_deinit(struct symtab *symtab);
 _must_check_ int symtab_add(struct symtab *symtab, const struct symtab_symbol *symbol);
 
 /*
- * By what name others refer to the function at @address: the first indirect one of the symbols added
- * so far that begin there, or else the first of all; NULL if there is none.
+ * By what name others refer to the function at @address: the first indirect one of the symbols
+ * added so far that begin there, or else the first of all; NULL if there is none.
  */
 const struct symtab_symbol *symtab_at(struct symtab *symtab, uint64_t address);
 

@@ -4,8 +4,8 @@
 /*
  * Execfile
  *
- * What the kernel finds in a file that is to be executed: a program, or a script and the interpreter
- * that its first line names.
+ * What the kernel finds in a file that is to be executed: a program, or a script and the
+ * interpreter that its first line names.
  *
  * Source: Linux, fs/binfmt_script.c, fs/binfmt_elf.c.
  */

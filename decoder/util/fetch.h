@@ -4,8 +4,8 @@
 /*
  * Fetch
  *
- * Files that are to be had elsewhere, by build-id: the process at the other end of a socket gets them
- * (decoder/fetcher.h), since who decodes is confined and reaches nothing.
+ * Files that are to be had elsewhere, by build-id: the process at the other end of a socket gets
+ * them (decoder/fetcher.h), since who decodes is confined and reaches nothing.
  */
 
 #include <stdint.h>
@@ -35,8 +35,8 @@ struct fetch_answer {
 /*
  * Ask on the socket @fetch for the file with @id. This waits as long as getting it takes.
  *
- * Return: the file, open; the caller closes it and frees @ret_path. Or negative errno: -ENOENT if nobody
- *         has it.
+ * Return: the file, open; the caller closes it and frees @ret_path. Or negative errno: -ENOENT if
+ *         nobody has it.
  */
 _must_check_ int fetch_file(int fetch, enum fetch_kind kind, const struct buildid *id,
 			    char **ret_path);

@@ -4,9 +4,9 @@
 /*
  * Table
  *
- * A long array of items of one size, of which only few are looked at at a time: it is made by adding
- * items, and then used like any array. What is more than a few pages lies in a temporary file (see
- * spill.h), so that memory does not grow with it.
+ * A long array of items of one size, of which only few are looked at at a time: it is made by
+ * adding items, and then used like any array. What is more than a few pages lies in a temporary
+ * file (see spill.h), so that memory does not grow with it.
  */
 
 #include <stdbool.h>
@@ -39,8 +39,8 @@ _must_check_ int table_push_zeros(struct table *table, size_t n);
 _must_check_ int table_finish(struct table *table);
 
 /*
- * From now on items are read one by one, far from each other: table->items is no more, if they lie in a
- * file, and no memory is needed.
+ * From now on items are read one by one, far from each other: table->items is no more, if they lie
+ * in a file, and no memory is needed.
  */
 void table_unmap(struct table *table);
 

@@ -42,8 +42,8 @@
 	} while (0)
 
 /*
- * Return: how many of the items come before what is looked for: @is_before, which may name @item, a pointer to
- * one, is true of these and of none behind them.
+ * Return: how many of the items come before what is looked for: @is_before, which may name @item, a
+ * pointer to one, is true of these and of none behind them.
  */
 #define vec_bisect(v, item, is_before)                                                \
 	({                                                                            \

@@ -18,9 +18,10 @@
  *						the rings held is lost; PTD_ERROR_BUSY while a
  *						snapshot copies them, PTD_ERROR_NOT_HARDWARE under
  *						the software source
- *	TakeSnapshot(a{sv} options) -> (s id)	queue one; PTD_ERROR_BUSY if the queue is full. Option
- *						"since" t: only what was recorded since the source was
- *						opened last before that time (CLOCK_MONOTONIC, ns)
+ *	TakeSnapshot(a{sv} options) -> (s id)	queue one; PTD_ERROR_BUSY if the queue is full.
+ *						Option "since" t: only what was recorded since the
+ *						source was opened last before that time
+ *						(CLOCK_MONOTONIC, ns)
  *	WaitSnapshot(s id) -> (a{sv} result)	answered when the job is done: "id" s, "path" s,
  *						"bytes" t, …; the job's error if it failed
  *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first

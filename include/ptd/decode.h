@@ -64,18 +64,18 @@ struct ptd_options {
 	uint32_t cpuid_15_ebx;
 
 	/*
-	 * Where else the files may be that were mapped: by build-id in a directory that is laid out as
-	 * perf's ~/.debug; and by path below a directory that stands for the root. Or NULL.
+	 * Where else the files may be that were mapped: by build-id in a directory that is laid out
+	 * as perf's ~/.debug; and by path below a directory that stands for the root. Or NULL.
 	 */
 	const char *buildid_dir;
 	const char *symfs;
 
 	/*
-	 * A SOCK_SEQPACKET socket on which files that are not found are asked for by their build-ids;
-	 * 0: nothing is ever asked for. One message each:
+	 * A SOCK_SEQPACKET socket on which files that are not found are asked for by their
+	 * build-ids; 0: nothing is ever asked for. One message each:
 	 *
-	 *	question: 1 byte, 0 for the file itself, 1 for what was stripped off it; the build-id,
-	 *	          20 bytes; 1 byte, how many of these count
+	 *	question: 1 byte, 0 for the file itself, 1 for what was stripped off it; the
+	 *	          build-id, 20 bytes; 1 byte, how many of these count
 	 *	answer:   int32_t, 0 or negative errno; 4096 bytes, the file's path or why there is
 	 *	          none, ending with a NUL; if there is one, its descriptor (SCM_RIGHTS)
 	 */

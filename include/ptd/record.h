@@ -115,9 +115,9 @@ enum ptd_mark_kind {
 	PTD_MARK_CFE,     /* event trace: enum ptd_cfe; vector */
 	PTD_MARK_EVD,     /* of the next of those: enum ptd_evd; the datum */
 	PTD_MARK_PEBS,    /* a PEBS record was among the packets, and passed over */
-	PTD_MARK_TRIG, /* triggers fired: which, a bit each, and PTD_TRIG_MORE; without @ip, how many
-			* instructions behind the last address or branch in the packets, + 1 (0:
-			* they do not say) */
+	PTD_MARK_TRIG,    /* triggers fired: which, a bit each, and PTD_TRIG_MORE; without @ip, how
+			   * many instructions behind the last address or branch in the packets, + 1
+			   * (0: they do not say) */
 	_PTD_MARK_KINDS,
 };
 
@@ -238,8 +238,8 @@ struct ptd_cpu_stats {
 struct ptd_stats {
 	const struct ptd_cpu_stats *cpus;
 	size_t n_cpus;
-	uint64_t
-	    n_insns_early; /* of JIT code that ran before the time at which its maker noted it */
+	/* Of JIT code that ran before the time at which its maker noted it. */
+	uint64_t n_insns_early;
 	uint64_t n_gaps[_PTD_GAP_REASONS];
 	uint64_t gap_bytes[_PTD_GAP_REASONS];
 	uint64_t n_records_unknown; /* beside the PT: of a type that this library does not know */

@@ -9,17 +9,19 @@
  *
  *	DIR/data		perf.data: attrs, sideband, AUXTRACE
  *	DIR/objects/		the files that were executed, laid out as perf's build-id cache:
- *				.build-id/ab/cdef…/elf; one without a build-id, or whose build-id another has too, at
- *				sha256/<hex of its content>/elf; the file of the vDSO is called "vdso"
- *	DIR/objects.map		one line an object: its build-id, or "sha256:<hex>", or "-" (it could
- *				not be kept, or was given up); a tab; the path it was mapped by
+ *				.build-id/ab/cdef…/elf; one without a build-id, or whose build-id
+ *				another has too, at sha256/<hex of its content>/elf; the file of the
+ *				vDSO is called "vdso"
+ *	DIR/objects.map		one line an object: its build-id, or "sha256:<hex>", or "-" (it
+ *				could not be kept, or was given up); a tab; the path it was mapped
+ *				by
  *	DIR/jit/		jit-PID.dump: what a JIT compiler said of its code; perf-PID.map:
  *				the names alone
  *	DIR/mem/		PID-ADDR (decimal, hex): anonymous executable memory from there on
  *	DIR/clock		of hardware: "tsc monotonic_ns realtime_ns" lines, samples of the
  *				clocks of about once a second
- *	DIR/kcore_dir/		if the kernel was traced, as perf has it: kcore, an ELF file of its code;
- *				kallsyms, the names; modules, as /proc/modules
+ *	DIR/kcore_dir/		if the kernel was traced, as perf has it: kcore, an ELF file of its
+ *				code; kallsyms, the names; modules, as /proc/modules
  *	DIR/manifest		key=value lines, UTF-8: what, when, where, how much
  *	DIR/SHA256SUMS		of every other file, as sha256sum -c reads it; written last
  */

@@ -12,7 +12,8 @@
 
 #include "base/base.h"
 
-/* Make the directory @to, which must not exist, from the snapshot @from. Return: 0 or negative errno. */
+/* Make the directory @to, which must not exist, from the snapshot @from. Return: 0 or negative
+ * errno. */
 _must_check_ int copydir_new(const char *from, const char *to);
 
 /* Write @dir/@name anew. Return: 0 or negative errno. */

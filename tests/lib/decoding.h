@@ -4,8 +4,8 @@
 /*
  * Decoding
  *
- * What a tool does that decodes one input from its beginning to its end. If that fails, the tool ends
- * with a message and exit status 2.
+ * What a tool does that decodes one input from its beginning to its end. If that fails, the tool
+ * ends with a message and exit status 2.
  */
 
 struct ptd_batch;

@@ -253,8 +253,8 @@ static int next_generation(struct emulog *log)
 }
 
 /*
- * Read an entry that begins with @word: which block, and how much of it retired. One that the kill of
- * the process cut off, or whose block it left without a description, is EMULOG_END.
+ * Read an entry that begins with @word: which block, and how much of it retired. One that the kill
+ * of the process cut off, or whose block it left without a description, is EMULOG_END.
  */
 static int read_entry(struct emulog *log, uint32_t word)
 {

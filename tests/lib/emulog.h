@@ -69,8 +69,9 @@ void emulog_deinit(struct emulog *log);
 _must_check_ int emulog_next(struct emulog *log, struct emulog_insn *ret_insn);
 
 /*
- * The next few instructions that the thread retired, up to the end of a block, but for one that need
- * not be reported: @ret_n addresses at @ret_ips, which is not aligned, and the log's. It may be none.
+ * The next few instructions that the thread retired, up to the end of a block, but for one that
+ * need not be reported: @ret_n addresses at @ret_ips, which is not aligned, and the log's. It may
+ * be none.
  *
  * Return: as emulog_next().
  */

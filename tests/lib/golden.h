@@ -9,27 +9,29 @@
  * its text.
  *
  *	covers ROW …            rows of tests/golden/coverage that the case is for
- *	cpus FAMILY/MODEL …     of the recording machine, hexadecimal: it must come out so for each of
- *	                        them, and otherwise where the machine is not known: the case is
+ *	cpus FAMILY/MODEL …     of the recording machine, hexadecimal: it must come out so for each
+ *	                        of them, and otherwise where the machine is not known: the case is
  *	                        about errata
  *	mtc FREQ NOM EAX EBX    timing parameters, decimal: mtc_freq, nom_freq, CPUID 0x15
  *	code NAME [ADDRESS]     bytes in hexadecimal; in a bare stream the address they are seen at
- *	kcore ADDRESS           bytes of the kernel's there, as they were when the recording began, or, of a
- *	                        snapshot of ptd's, when it ended: the input is a directory
- *	bpf ID TAG ADDRESS      bytes of a BPF program with one function, which perf.data's section of them has;
- *	                        ID is decimal, TAG is what its BPF_EVENT says
+ *	kcore ADDRESS           bytes of the kernel's there, as they were when the recording began,
+ *	                        or, of a snapshot of ptd's, when it ended: the input is a directory
+ *	bpf ID TAG ADDRESS      bytes of a BPF program with one function, which perf.data's section
+ *	                        of them has; ID is decimal, TAG is what its BPF_EVENT says
  *	kallsyms                what it has of its names; _text must be one of them
- *	form WORD …             of the perf.data: snapshot (the pieces are), threads (buffers are threads',
- *	                        not CPUs'), timeless, events (event trace was asked for), own (of switches
- *	                        only those of its own threads are told, by SWITCH);
+ *	form WORD …             of the perf.data: snapshot (the pieces are), threads (buffers are
+ *	                        threads', not CPUs'), timeless, events (event trace was asked for),
+ *	                        own (of switches only those of its own threads are told, by SWITCH);
  *	                        names (are expected with the instructions)
- *	pt [CPU [OFFSET]]       packets, see packets.h; hexadecimal, where they are in the CPU's stream,
+ *	pt [CPU [OFFSET]]       packets, see packets.h; hexadecimal, where they are in the CPU's
+ *	                        stream,
  *	pt tid TID [OFFSET]     or the thread's
  *	records                 sideband: with this section the input is a perf.data file, else a
  *	                        bare stream
- *	manifest                key=value lines: the perf.data is that of a snapshot of ptd, which says so
- *	expect                  the transcript, see transcript.h; its instructions may be broken into lines
- *	                        at will
+ *	manifest                key=value lines: the perf.data is that of a snapshot of ptd, which
+ *	                        says so
+ *	expect                  the transcript, see transcript.h; its instructions may be broken
+ *	                        into lines at will
  *
  * Records, all in the form "@TIME CPU PID/TID what", times in TSC ticks that are ns:
  *
@@ -38,16 +40,18 @@
  *	                                of the code NAME, numbers hexadecimal
  *	mmap1 START SIZE OFFSET NAME    the same in the older record
  *	kernel START SIZE OFFSET NAME   of the kernel's, or a module: NAME is all
- *	ksymbol START SIZE TYPE NAME    a kernel's function begins, of type bpf or ool; unksymbol: it ends
+ *	ksymbol START SIZE TYPE NAME    a kernel's function begins, of type bpf or ool; unksymbol:
+ *	                                it ends
  *	poke START OLD NEW              its bytes change: hexadecimal, or - for none
  *	in [PID/TID] · out [PID/TID]    the trailer's thread comes or goes; the other one
  *	enter · leave                   the same in a SWITCH, which names no other one
- *	sched TID [PREV]                the trailer's thread makes room for another, in a sample of sched_switch
- *	                                (of a thread with the number PREV, if that is another)
+ *	sched TID [PREV]                the trailer's thread makes room for another, in a sample of
+ *	                                sched_switch (of a thread with the number PREV, if that is
+ *	                                another)
  *	aux OFFSET SIZE FLAGS           hexadecimal
  *	record TYPE[/MISC] WORD … ["TEXT"]
- *	                                any other: its type, decimal, and misc, hexadecimal; 64-bit words
- *	                                and a string of payload
+ *	                                any other: its type, decimal, and misc, hexadecimal; 64-bit
+ *	                                words and a string of payload
  *
  * The FORK's PID/TID is the child, the trailer's thread its parent.
  */

@@ -303,7 +303,8 @@ static void set_slots(struct perfbuild *b, const struct golden *g)
 	set_slot(b, PERFABI_PT_CAP_USER_TIME_ZERO, !g->timeless);
 	if (g->timeless)
 		set_slot(b, PERFABI_PT_TSC_BIT, 0);
-	/* Which thread it is needs no switches in a thread's buffer; without time perf asks for none. */
+	/* Which thread it is needs no switches in a thread's buffer; without time perf asks for
+	 * none. */
 	if (g->threads || g->timeless)
 		set_slot(b, PERFABI_PT_HAVE_SCHED_SWITCH, 0);
 	else if (g->own)

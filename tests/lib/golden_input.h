@@ -4,8 +4,8 @@
 /*
  * Golden input
  *
- * The files that a golden case describes: its code, and a bare stream or a perf.data, which may be in a
- * directory with the kernel's code.
+ * The files that a golden case describes: its code, and a bare stream or a perf.data, which may be
+ * in a directory with the kernel's code.
  */
 
 #include "base/base.h"

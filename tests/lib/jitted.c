@@ -151,7 +151,7 @@ static int read_dump(struct process *p, const struct mapfile *file, int64_t offs
 	return r;
 }
 
-/* --- the snapshot ------------------------------------------------------------------------------ */
+/* --- the snapshot ----------------------------------------------------------------------------- */
 
 /* The records' clock minus the compilers', as the manifest says. */
 static int64_t read_offset(const char *dir)
@@ -242,7 +242,7 @@ struct jitted *jitted_free(struct jitted *jitted)
 	return NULL;
 }
 
-/* --- looking up -------------------------------------------------------------------------------- */
+/* --- looking up ------------------------------------------------------------------------------- */
 
 enum verdict {
 	UNKNOWN,

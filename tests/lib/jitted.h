@@ -4,8 +4,8 @@
 /*
  * Jitted
  *
- * Code that is in no file that was mapped: what JIT compilers noted in a snapshot's DIR/jit, and the
- * memory in DIR/mem. Read for the tests alone, without the decoder's code.
+ * Code that is in no file that was mapped: what JIT compilers noted in a snapshot's DIR/jit, and
+ * the memory in DIR/mem. Read for the tests alone, without the decoder's code.
  */
 
 #include <stdbool.h>
@@ -21,9 +21,10 @@ _must_check_ int jitted_new(const char *dir, struct jitted **ret_jitted);
 struct jitted *jitted_free(struct jitted *jitted);
 
 /*
- * Can the @size bytes at @bytes have been process @pid's at @address and @time? Each must be that of
- * the newest code noted for that place (where there is none yet, of the first one later), or what
- * the memory had at the snapshot: a compiler may patch its code without a note, before or after.
+ * Can the @size bytes at @bytes have been process @pid's at @address and @time? Each must be that
+ * of the newest code noted for that place (where there is none yet, of the first one later), or
+ * what the memory had at the snapshot: a compiler may patch its code without a note, before or
+ * after.
  *
  * Return: whether; and if so, for which times that holds, within @from and @to (exclusive).
  */

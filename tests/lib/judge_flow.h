@@ -38,8 +38,8 @@ struct flow {
 	uint64_t next;      /* where it goes; without meaning for class CODE_UNKNOWN */
 	int64_t syscall;    /* number of the system call that `last` makes, -1 if not known */
 
-	uint64_t
-	    interrupted[FLOW_DEPTH]; /* a ring; the innermost is at (n_signals - 1) % FLOW_DEPTH */
+	/* A ring; the innermost is at (n_signals - 1) % FLOW_DEPTH. */
+	uint64_t interrupted[FLOW_DEPTH];
 	uint64_t n_signals;
 	unsigned depth; /* how many of the ring are open */
 	uint64_t window;

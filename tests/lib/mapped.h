@@ -46,8 +46,8 @@ _must_check_ int mapped_find(const struct mapped *mapped, uint32_t pid, uint64_t
 			     uint64_t address, struct mapped_bytes *ret_bytes);
 
 /*
- * Can the @size bytes at @bytes, in no file that was mapped, be code of a JIT compiler or memory that
- * the snapshot has of @pid, or of the processes it was forked from (tests/lib/jitted.h)?
+ * Can the @size bytes at @bytes, in no file that was mapped, be code of a JIT compiler or memory
+ * that the snapshot has of @pid, or of the processes it was forked from (tests/lib/jitted.h)?
  */
 bool mapped_jitted(const struct mapped *mapped, uint32_t pid, uint64_t time, uint64_t address,
 		   const uint8_t *bytes, size_t size, uint64_t *from, uint64_t *to);

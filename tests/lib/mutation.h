@@ -4,9 +4,9 @@
 /*
  * Mutation
  *
- * A perf.data or a bare PT stream with seeded damage: bits flipped, bytes moved, records swapped, dropped,
- * repeated, stamped with another time, the end cut off, parts of another input put in; in the PT and
- * in the sideband.
+ * A perf.data or a bare PT stream with seeded damage: bits flipped, bytes moved, records swapped,
+ * dropped, repeated, stamped with another time, the end cut off, parts of another input put in; in
+ * the PT and in the sideband.
  */
 
 #include <stdbool.h>
@@ -46,8 +46,8 @@ _must_check_ int mutation_input_init(struct mutation_input *input, const uint8_t
 void mutation_input_deinit(struct mutation_input *input);
 
 /*
- * Fill @m with @input, damaged in the way that @seed picks; @other lends parts of itself, and may be
- * the same.
+ * Fill @m with @input, damaged in the way that @seed picks; @other lends parts of itself, and may
+ * be the same.
  */
 void mutation_make(struct mutation *m, const struct mutation_input *input,
 		   const struct mutation_input *other, uint64_t seed);

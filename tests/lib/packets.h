@@ -4,9 +4,9 @@
 /*
  * Packets
  *
- * Writes PT packets from text, one a line, by the names and operands of SDM volume 3, chapter "Intel
- * Processor Trace"; nothing here is shared with the decoder or with the software source. Numbers
- * are hexadecimal but for those said to be decimal.
+ * Writes PT packets from text, one a line, by the names and operands of SDM volume 3, chapter
+ * "Intel Processor Trace"; nothing here is shared with the decoder or with the software source.
+ * Numbers are hexadecimal but for those said to be decimal.
  *
  *	pad | psb | psbend | ovf | stop
  *	tsc T · tma CTC FC · mtc CTC · cyc N · cbr RATIO

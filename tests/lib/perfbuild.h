@@ -92,8 +92,8 @@ size_t perfbuild_sample(struct perfbuild *b, const void *bytes, size_t size);
 
 /*
  * Put what was added from offset @from on, up to @n bytes of it, into a COMPRESSED record (@two:
- * COMPRESSED2) and the rest behind it, as it is. @stream is a ZSTD_CStream: the next record with the
- * same one goes on with it. Return: the offset of what is left uncompressed.
+ * COMPRESSED2) and the rest behind it, as it is. @stream is a ZSTD_CStream: the next record with
+ * the same one goes on with it. Return: the offset of what is left uncompressed.
  */
 size_t perfbuild_compress(struct perfbuild *b, void *stream, size_t from, size_t n, bool two);
 

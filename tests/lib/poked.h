@@ -4,8 +4,9 @@
 /*
  * Poked
  *
- * Code of the kernel's: what the directory of a recording has of it, and what records say of how it changed,
- * came and went, and perf.data's section of BPF programs. Read for the tests alone, without the decoder's code.
+ * Code of the kernel's: what the directory of a recording has of it, and what records say of how it
+ * changed, came and went, and perf.data's section of BPF programs. Read for the tests alone,
+ * without the decoder's code.
  */
 
 #include <stdbool.h>
@@ -21,7 +22,8 @@
 struct poked;
 
 /*
- * @dir is the recording's; NULL: it has none. @walk, by time, is borrowed, like @data, the file it is of.
+ * @dir is the recording's; NULL: it has none. @walk, by time, is borrowed, like @data, the file it
+ *	is of.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -30,9 +32,10 @@ _must_check_ int poked_new(const char *dir, const struct mapfile *data, const st
 struct poked *poked_free(struct poked *poked);
 
 /*
- * Can the @size bytes at @bytes have been at @address at @time? Each must be what the last change left and the next
- * one found, as far as there are any; else what the copy has, made before all if the recorder was perf, and after all
- * if ptd; and no function may have gone from there, or be still to come.
+ * Can the @size bytes at @bytes have been at @address at @time? Each must be what the last change
+ * left and the next one found, as far as there are any; else what the copy has, made before all if
+ * the recorder was perf, and after all if ptd; and no function may have gone from there, or be
+ * still to come.
  *
  * Return: whether; and if so, for which times that holds, within @from and @to (exclusive).
  */

@@ -25,13 +25,14 @@ struct stays {
 	VEC(struct stay_begin) list; /* by cpu, then time */
 };
 
-/* Return: 0; or negative errno if the snapshot at @path cannot be read. @force is trace_open()'s. */
+/* Return: 0; or negative errno if the snapshot at @path cannot be read. @force is
+ *         trace_open()'s. */
 _must_check_ int stays_init(struct stays *stays, const char *path, bool force);
 void stays_deinit(struct stays *stays);
 
 /*
- * Return: when the stay of @tid on @cpu ends in which it is at @time, UINT64_MAX if nothing says so;
- * 0 if another thread is there.
+ * Return: when the stay of @tid on @cpu ends in which it is at @time, UINT64_MAX if nothing says
+ * so; 0 if another thread is there.
  */
 uint64_t stays_end(const struct stays *stays, uint32_t cpu, uint32_t pid, uint32_t tid,
 		   uint64_t time);

@@ -21,5 +21,6 @@
 
 #include "ptd/decode.h"
 
-/* Decode to the end and print; also the slices, and names, if asked for. Return: 0, or negative errno. */
+/* Decode to the end and print; also the slices, and names, if asked for. Return: 0, or negative
+ * errno. */
 int transcript_print(struct ptd_decoder *decoder, bool slices, bool names, FILE *f);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Runs code at addresses where other code was a moment ago, from libraries that the test makes: each
- * has functions f0 to f3, on pages of their own.
+ * Runs code at addresses where other code was a moment ago, from libraries that the test makes:
+ * each has functions f0 to f3, on pages of their own.
  *
  *	churn map LIBRARY...	threads map pages of the libraries over each other's, partly over
  *				them, unmap, protect and move them, while others run what is mapped

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What daemons do: forks twice, closes all descriptors that are not its own, and executes a program,
- * which has a word for the first process. Everybody's descriptors are as they should be.
+ * What daemons do: forks twice, closes all descriptors that are not its own, and executes a
+ * program, which has a word for the first process. Everybody's descriptors are as they should be.
  */
 
 #include <fcntl.h>

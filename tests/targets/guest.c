@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * guest [-t SECONDS] [-V] [ROUNDS]: what the kernel of a real machine does to programs. Two processes,
- * each executed anew so that its libraries lie elsewhere, take page faults, signals of faults and of
- * a timer, and wake each other; they migrate between CPUs, and ask for the time in the vDSO (not with
- * -V). It ends after so many rounds, or seconds. Each prints its process and what it has computed.
+ * guest [-t SECONDS] [-V] [ROUNDS]: what the kernel of a real machine does to programs. Two
+ * processes, each executed anew so that its libraries lie elsewhere, take page faults, signals of
+ * faults and of a timer, and wake each other; they migrate between CPUs, and ask for the time in
+ * the vDSO (not with -V). It ends after so many rounds, or seconds. Each prints its process and
+ * what it has computed.
  */
 
 #define _GNU_SOURCE
@@ -115,7 +116,8 @@ static void on_over(int signal)
 	over = 1;
 }
 
-/* One of the two: whoever has the baton works and passes it on; meanwhile the other waits or works. */
+/* One of the two: whoever has the baton works and passes it on; meanwhile the other waits or
+ * works. */
 static int work(bool vdso, int rounds, bool first, int from, int to)
 {
 	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } };

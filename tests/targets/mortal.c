@@ -3,15 +3,15 @@
 /*
  * Threads and processes that end in every way there is:
  *
- *	mortal threads		threads return, leave by pthread_exit, and by the system call alone, in
- *				a signal's handler, too; the first one leaves before the others, and the
- *				last but two ends the process while these compute
- *	mortal signal NUMBER	threads compute and sleep when the process dies of a signal; 0: of a fault
- *				of one of them
+ *	mortal threads		threads return, leave by pthread_exit, and by the system call alone,
+ *				in a signal's handler, too; the first one leaves before the others,
+ *				and the last but two ends the process while these compute
+ *	mortal signal NUMBER	threads compute and sleep when the process dies of a signal; 0: of a
+ *				fault of one of them
  *	mortal exec N		executes itself N times while threads compute, sleep and are being
  *				made, from the first thread and from another one in turn
- *	mortal reuse N		N processes, every second of which executes itself, and N threads, one after
- *				the other, all with the same number
+ *	mortal reuse N		N processes, every second of which executes itself, and N threads,
+ *				one after the other, all with the same number
  */
 
 #include <pthread.h>
@@ -32,7 +32,8 @@
 
 static volatile uint64_t sink;
 
-/* Without a condition in the loop nobody could tell how often it ran; nor may a compiler work it out. */
+/* Without a condition in the loop nobody could tell how often it ran; nor may a compiler work it
+ * out. */
 static __attribute__((noinline)) uint64_t compute(uint64_t n)
 {
 	uint64_t x = n;
@@ -67,7 +68,8 @@ static pthread_t start(void *(*run)(void *), uintptr_t arg)
 {
 	pthread_t thread;
 
-	/* The kernel makes none while another thread executes a program, which may come to nothing. */
+	/* The kernel makes none while another thread executes a program, which may come to
+	 * nothing. */
 	while (pthread_create(&thread, NULL, run, (void *)arg) != 0)
 		nap(1);
 	return thread;

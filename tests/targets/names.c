@@ -55,7 +55,8 @@ __attribute__((noinline)) static size_t count_unique(const struct word *words, s
 	return unique;
 }
 
-/* Its branches call in both directions, so that it has a .cold part where the compiler makes one. */
+/* Its branches call in both directions, so that it has a .cold part where the compiler makes
+ * one. */
 __attribute__((noinline)) int sort_words(struct word *words, size_t n,
 					 int (*compare)(const void *, const void *))
 {

@@ -5,8 +5,8 @@
  * packets: these alone cannot tell them apart.
  *
  *	patch		that is all
- *	patch exec	runs one version, executes itself, runs the other one where the first one was, says
- *			"ready", and waits for the end of its input
+ *	patch exec	runs one version, executes itself, runs the other one where the first one
+ *			was, says "ready", and waits for the end of its input
  */
 
 #include <stdbool.h>

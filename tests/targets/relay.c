@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- *	relay PROGRAM [ARGUMENT]...	says how wide its addresses are, has a child and a thread do some
- *					work, and executes the program: every second time, as its
- *					arguments are counted, by its descriptor
+ *	relay PROGRAM [ARGUMENT]...	says how wide its addresses are, has a child and a thread do
+ *					some work, and executes the program: every second time, as
+ *					its arguments are counted, by its descriptor
  */
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * storm DIRECTORY: until it gets SIGTERM, makes processes that end soon, some at a time, so that no CPU
- * rests, but others go first. In turn they
+ * storm DIRECTORY: until it gets SIGTERM, makes processes that end soon, some at a time, so that no
+ * CPU rests, but others go first. In turn they
  *
  *	only compute;
  *	execute this program again;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * switches RATE: about so many context switches a second, until it is killed. On each CPU that it may run on two
- * threads give each other the word by pipes, in bursts, a thousand of them a second.
+ * switches RATE: about so many context switches a second, until it is killed. On each CPU that it
+ * may run on two threads give each other the word by pipes, in bursts, a thousand of them a second.
  */
 
 #define _GNU_SOURCE

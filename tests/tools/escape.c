@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * escape: ptdecode with a decoder that somebody got to run his code. Before the first batch it tries what the sandbox
- * is there to refuse, and says of each on stderr how it ended. The environment variable OUTSIDE is a file
- * that is below none of the roots.
+ * escape: ptdecode with a decoder that somebody got to run his code. Before the first batch it
+ * tries what the sandbox is there to refuse, and says of each on stderr how it ended. The
+ * environment variable OUTSIDE is a file that is below none of the roots.
  */
 
 #include <arpa/inet.h>

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * exact [-f] [-e ENGINE] [-m] [-p PID]... SNAPSHOT LOGDIR: decodes the snapshot and compares each thread's
- * instructions, one by one, with the ground truth that the plugin logged. An int3 or int n that the
- * log marks as unreported may be missing, nothing else. Of a process that was killed the log's last part
- * is missing, or the packets'; then one is the beginning of the other.
+ * exact [-f] [-e ENGINE] [-m] [-p PID]... SNAPSHOT LOGDIR: decodes the snapshot and compares each
+ * thread's instructions, one by one, with the ground truth that the plugin logged. An int3 or int n
+ * that the log marks as unreported may be missing, nothing else. Of a process that was killed the
+ * log's last part is missing, or the packets'; then one is the beginning of the other.
  *
- * Times must not go back within a slice, and lie within the stay on the CPU that the snapshot's switch
- * records tell of.
+ * Times must not go back within a slice, and lie within the stay on the CPU that the snapshot's
+ * switch records tell of.
  *
- * -f decodes a snapshot that something was added to. -m takes the instructions from a directory of drmemtrace files instead of a snapshot.
+ * -f decodes a snapshot that something was added to. -m takes the instructions from a directory of
+ * drmemtrace files instead of a snapshot.
  *
  * -p compares only the instructions of these processes.
  *

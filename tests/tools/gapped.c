@@ -3,8 +3,8 @@
 /*
  * gapped ENGINE SNAPSHOT LOGDIR: decodes a snapshot of a program that may have gone on, and
  * compares each thread's instructions with the ground truth that the plugin logged, from its
- * beginning. Unlike exact it allows gaps: what comes behind one must be found further on in the log,
- * and so on. Instructions that the log marks as unreported may be missing.
+ * beginning. Unlike exact it allows gaps: what comes behind one must be found further on in the
+ * log, and so on. Instructions that the log marks as unreported may be missing.
  *
  * It prints how many instructions were equal and how many the gaps left out; exit status 1 if
  * anything was decoded that was not logged there.

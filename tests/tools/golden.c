@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * golden [-p | -k DIR] CASE…: decodes each golden case with every engine, and compares with what the case
- * expects (tests/lib/golden.h). -p prints what was decoded instead, to be compared by eye when a case is
- * written. -k keeps instead the inputs of those that have records, perf.data files, in directories below DIR,
- * with the names of the cases.
+ * golden [-p | -k DIR] CASE…: decodes each golden case with every engine, and compares with what
+ * the case expects (tests/lib/golden.h). -p prints what was decoded instead, to be compared by eye
+ * when a case is written. -k keeps instead the inputs of those that have records, perf.data files,
+ * in directories below DIR, with the names of the cases.
  */
 
 #include <ctype.h>

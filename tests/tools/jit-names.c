@@ -7,8 +7,8 @@
  * A version is one LOAD or MOVE; it holds from its stamp until the next one that overlaps it, or
  * CLOSE. At the time of its run, an instruction must have the name of the version that holds at
  * its address. If none holds and none was before, it must have that of the first one to come (it is
- * early), unless it is of a file. All others must have no name of JIT code. The dumps' clock must be
- * that of the records, as it is in the software PT source.
+ * early), unless it is of a file. All others must have no name of JIT code. The dumps' clock must
+ * be that of the records, as it is in the software PT source.
  *
  * It prints how many instructions it met of each kind; exit status 1 if a name was wrong, or if no
  * code of a JIT was met.

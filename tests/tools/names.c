@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * names [-d DEBUGDIR] -n N -s SEED SNAPSHOT OBJECT: picks N of the instructions that were executed in
- * the object of that path, each with the same chance, and prints for each a line: its ELF address in
- * hex, a tab, the name of its symbol, "??" if it has none.
+ * names [-d DEBUGDIR] -n N -s SEED SNAPSHOT OBJECT: picks N of the instructions that were executed
+ * in the object of that path, each with the same chance, and prints for each a line: its ELF
+ * address in hex, a tab, the name of its symbol, "??" if it has none.
  */
 
 #include <errno.h>

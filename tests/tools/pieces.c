@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * pieces [-e ENGINE] [-l] [-r NS] SNAPSHOT LOGDIR: decodes a snapshot of programs that went on running,
- * and looks for each thread's instructions in the ground truth that the plugin logged: what was
- * decoded of each stay on a CPU must be one piece of the log, and the pieces in its order. Nothing may
- * be missing between two stays that follow each other, as the switch records tell; nor, if not all
- * of those are left, from the moment on that the rings of all CPUs reach back to. Nowhere but before
- * the first instruction of a CPU may there be a gap, except where the recorder itself says that it
- * had no CPU left for a thread that went on.
+ * pieces [-e ENGINE] [-l] [-r NS] SNAPSHOT LOGDIR: decodes a snapshot of programs that went on
+ * running, and looks for each thread's instructions in the ground truth that the plugin logged:
+ * what was decoded of each stay on a CPU must be one piece of the log, and the pieces in its order.
+ * Nothing may be missing between two stays that follow each other, as the switch records tell; nor,
+ * if not all of those are left, from the moment on that the rings of all CPUs reach back to.
+ * Nowhere but before the first instruction of a CPU may there be a gap, except where the recorder
+ * itself says that it had no CPU left for a thread that went on.
  *
- * -l: packets were lost on the way. There must be gaps, then, and what is between them is looked for.
+ * -l: packets were lost on the way. There must be gaps, then, and what is between them is looked
+ * for.
  * -r says when the snapshot was asked for (CLOCK_MONOTONIC): every CPU whose owner flushed for it
  * must have PT of a later time.
  */

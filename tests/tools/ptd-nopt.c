@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * ptd-nopt: ptd on a machine without PT, to measure what it costs while nobody asks. In the place of
- * each PT event is one that counts nothing, in that of its AUX area memory that nobody writes to. The
- * rings of switches and of tasks are the kernel's, and all that ptd does is what it does with PT. Its
- * snapshots have no PT.
+ * ptd-nopt: ptd on a machine without PT, to measure what it costs while nobody asks. In the place
+ * of each PT event is one that counts nothing, in that of its AUX area memory that nobody writes
+ * to. The rings of switches and of tasks are the kernel's, and all that ptd does is what it does
+ * with PT. Its snapshots have no PT.
  */
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * usage PID DIRECTORY: what the process has of the machine, once a second until it ends, a line each:
- * seconds, KiB of memory at most (since /proc/PID/clear_refs was last given 5), KiB of anonymous memory
- * now, open files, and KiB of disk in DIRECTORY, where a file counts once however many links it has.
+ * usage PID DIRECTORY: what the process has of the machine, once a second until it ends, a line
+ * each: seconds, KiB of memory at most (since /proc/PID/clear_refs was last given 5), KiB of
+ * anonymous memory now, open files, and KiB of disk in DIRECTORY, where a file counts once however
+ * many links it has.
  */
 
 #include <dirent.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* BPF programs of a perf.data: a good section; then the same, spoiled one field at a time, and cut off. */
+/* BPF programs of a perf.data: a good section; then the same, spoiled one field at a time, and cut
+ * off. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +32,8 @@ static void build(void)
 			     &(const struct perfbpf_function){ ADDRESS + 128, "ijkl", 4 }, 1);
 }
 
-/* Its programs as text: "ID:TAG ADDRESS=CODE …;", and what ends them; in an allocation of @size, which ASan sees. */
+/* Its programs as text: "ID:TAG ADDRESS=CODE …;", and what ends them; in an allocation of @size,
+ * which ASan sees. */
 static void read_all(size_t size, char ret_text[static 256])
 {
 	uint8_t *copy = malloc(size ?: 1);
@@ -149,7 +151,8 @@ static void cut_off(void **state)
 	}
 }
 
-/* The info of another version of perf: behind what there is nothing is read, and what is behind is passed over. */
+/* The info of another version of perf: behind what there is nothing is read, and what is behind is
+ * passed over. */
 static void other_versions(void **state)
 {
 	static const struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * One CPU's events on the real kernel: needs an intel_pt device and the right to use it. The guest's
- * tests run it; elsewhere it is skipped.
+ * One CPU's events on the real kernel: needs an intel_pt device and the right to use it. The
+ * guest's tests run it; elsewhere it is skipped.
  */
 
 #include <setjmp.h>

@@ -23,7 +23,7 @@
 
 #define N_STREAMS 300
 #define N_STEPS   600
-#define AREA      0x1000u /* code lies in the first 512 bytes from here, so that it overlaps a lot */
+#define AREA      0x1000u /* code lies in the first 512 bytes from here: it overlaps a lot */
 
 #define I(offset_, size_, class_)                                                \
 	{                                                                        \
@@ -181,8 +181,8 @@ struct seen {
 
 struct checker {
 	struct seen prev; /* the last instruction */
-	struct seen
-	    context; /* the last one since the latest signal, or before it once it returned */
+	/* The last one since the latest signal, or before it once it returned. */
+	struct seen context;
 	struct {
 		uint64_t pc;
 		struct seen before;

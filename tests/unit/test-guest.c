@@ -257,7 +257,7 @@ static void handlers32(void **state)
 	guest_handlers_deinit(&h);
 }
 
-/* --- mappings ---------------------------------------------------------------------------------- */
+/* --- mappings --------------------------------------------------------------------------------- */
 
 static const struct emu_pool_layout layout = {
 	.n_cpus = 1,

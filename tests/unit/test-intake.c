@@ -130,8 +130,8 @@ static const struct object *find(const struct fixture *f, const char *path)
 }
 
 /*
- * A server that was started before; then one compiler's test after the other. What the server has mapped
- * is named no more, and the others are the latest; but it is the server that still runs.
+ * A server that was started before; then one compiler's test after the other. What the server has
+ * mapped is named no more, and the others are the latest; but it is the server that still runs.
  */
 static void a_server_among_many(void **state)
 {

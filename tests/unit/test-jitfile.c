@@ -255,7 +255,8 @@ static const struct jitfile *find_dump(const struct jitfile *list, size_t n, uin
 	return NULL;
 }
 
-/* When there are too many, a jitdump goes last, that of a process that has ended first; and it is said. */
+/* When there are too many, a jitdump goes last, that of a process that has ended first; and it is
+ * said. */
 static void too_many(void **state)
 {
 	enum { N = JITFILES_MAX + 4 };

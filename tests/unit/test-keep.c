@@ -647,7 +647,8 @@ static bool knows(const struct fixture *f, const char *path)
 	return found;
 }
 
-/* What could not be kept goes first, then what was not named for longest; not what the living have mapped. */
+/* What could not be kept goes first, then what was not named for longest; not what the living have
+ * mapped. */
 static void too_many(void **state)
 {
 	enum { MISSING = 500, KEPT = KEEP_MAX - MISSING - 1 };
@@ -684,7 +685,8 @@ static void too_many(void **state)
 	assert_false(knows(f, path));
 }
 
-/* All that there are are needed: there may be more, up to a limit, and room is not made for each. */
+/* All that there are are needed: there may be more, up to a limit, and room is not made for
+ * each. */
 static void too_many_in_use(void **state)
 {
 	struct fixture *f = *state;

@@ -150,7 +150,8 @@ static void begin(struct fixture *f, bool kcore_is_last)
 	assert_non_null(f->kernel.space);
 }
 
-/* The @n bytes at @address at @time are these, by those of its code that say whose they are, "-": nobody's. */
+/* The @n bytes at @address at @time are these, by those of its code that say whose they are, "-":
+ * nobody's. */
 static void has(const struct fixture *f, uint64_t time, uint64_t address, size_t n,
 		const char *expected, const char *function)
 {
@@ -360,7 +361,8 @@ static void loads(struct fixture *f, uint64_t time, uint16_t type, uint32_t id, 
 	add(f, time, PERF_RECORD_BPF_EVENT, payload, sizeof(payload));
 }
 
-/* Programs at one address, whose code the recorder kept: each has its own, as long as it is there. */
+/* Programs at one address, whose code the recorder kept: each has its own, as long as it is
+ * there. */
 static void kept_programs(void **state)
 {
 	static const struct program first = { 5, 1, { BPF + 4, BPF + 0x2000 }, { 2, 3 }, "abcde" },
@@ -388,7 +390,8 @@ static void kept_programs(void **state)
 	has(f, 31, BPF + 7, 1, "87", "-");
 }
 
-/* One that was there before, of which the old copy knows the same; and is changed, which the recorder saw later. */
+/* One that was there before, of which the old copy knows the same; and is changed, which the
+ * recorder saw later. */
 static void kept_program_is_poked(void **state)
 {
 	static const struct program program = { 5, 1, { BPF + 4 }, { 4 }, "\x84\x85zz" };
@@ -467,7 +470,8 @@ static void too_many(void **state)
 	has(f, last - 1, KERNEL + 3, 4, "03....06", "-");
 }
 
-/* Each module would be in as many pieces as there are functions in it: that is more than are mapped. */
+/* Each module would be in as many pieces as there are functions in it: that is more than are
+ * mapped. */
 static void too_many_modules(void **state)
 {
 	struct fixture *f = *state;

@@ -271,7 +271,8 @@ static void one_build_id_twice(void **state)
 
 	o = find(objects, "/a", &f->id, OBJECT_OK);
 	assert_int_equal(strncmp(o->id.source, f->dir, strlen(f->dir)), 0);
-	/* Both were at this path: the file that is there now, of the same build-id, may be neither. */
+	/* Both were at this path: the file that is there now, of the same build-id, may be
+	 * neither. */
 	(void)find(objects, f->self, &f->id, OBJECT_WRONG_ID);
 	(void)find(objects, "/b", &f->id, OBJECT_MISSING);
 }

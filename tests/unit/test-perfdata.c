@@ -716,7 +716,8 @@ static void compressed(void **state)
 		size_t at = PERFBUILD_FIRST, end;
 
 		perfbuild_example(&b, false);
-		/* The AUXTRACEs and what is between them, and the features, are left as they are. */
+		/* The AUXTRACEs and what is between them, and the features, are left as they
+		 * are. */
 		end = b.size - 16 - 24 - 2 * (48 + 8) - 8;
 		b.size -= 16 + 24;
 		for (size_t i = 0; i < ARRAY_LEN(parts); i++) {

@@ -376,7 +376,8 @@ static void rewrites(struct told *told)
 	mapfile_deinit(&file);
 }
 
-/* An inode number, and a device, are no file: it may be another by now, or always have been on btrfs. */
+/* An inode number, and a device, are no file: it may be another by now, or always have been on
+ * btrfs. */
 static void one_inode_two_files(void **state)
 {
 	struct tree *t = *state;
@@ -642,7 +643,8 @@ static void as_the_kernel(void **state)
 	(void)kill(pid, SIGKILL);
 	(void)waitpid(pid, &status, 0);
 
-	/* All that we tell, the kernel told, to the letter; it may have told of what is gone again. */
+	/* All that we tell, the kernel told, to the letter; it may have told of what is gone
+	 * again. */
 	assert_true(kernel.n >= ours.n - 1);
 	for (size_t i = 1; i < ours.n; i++) {
 		/* Its flags say more than /proc does. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rings of a source that is frozen by hand: what is copied, and that no memory is gotten meanwhile. */
+/* Rings of a source that is frozen by hand: what is copied, and that no memory is gotten
+ * meanwhile. */
 
 #include <setjmp.h>
 #include <stdarg.h>

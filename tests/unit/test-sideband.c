@@ -380,7 +380,8 @@ static void epochs_by_age(void **state)
 	assert_int_equal(since(s), 100);
 }
 
-/* Whatever was lost, and whenever: what is older than the next complete telling is not relied on. */
+/* Whatever was lost, and whenever: what is older than the next complete telling is not relied
+ * on. */
 static void lost_records(void **state)
 {
 	_cleanup_(sideband_freep) struct sideband *s = NULL;

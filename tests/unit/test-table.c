@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Tables, and the spills that they are in: few items and many, several at a time, before and after the
- * temporary files were prepared.
+ * Tables, and the spills that they are in: few items and many, several at a time, before and after
+ * the temporary files were prepared.
  */
 
 #include <setjmp.h>

@@ -669,7 +669,8 @@ static void vdso(void **state)
 	tempdir_remove(dir);
 }
 
-/* What was kept of a process's memory is its last program's, not that of one before, nor another process's. */
+/* What was kept of a process's memory is its last program's, not that of one before, nor another
+ * process's. */
 static void memory(void **state)
 {
 	char dir[TEMPDIR_SIZE];

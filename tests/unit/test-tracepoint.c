@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Tracepoint: perf's formats of tracepoints, in which sched_switch is found; the same, spoiled one text at a
- * time, and cut off at each byte; and the raw data of samples.
+ * Tracepoint: perf's formats of tracepoints, in which sched_switch is found; the same, spoiled one
+ * text at a time, and cut off at each byte; and the raw data of samples.
  */
 
 #include <setjmp.h>

@@ -87,8 +87,8 @@ static void kernel_between(void **state)
 	};
 	static const struct {
 		size_t line;
-		bool
-		    by_tip; /* the first one from there on; otherwise by the packet that ends there */
+		/* The first one from there on; otherwise by the packet that ends there. */
+		bool by_tip;
 		uint64_t from, to;
 	} rows[] = {
 		{ 4, false, 0, 0 },      { 6, true, 0, 0x1e }, { 6, false, 0, 0x1e },

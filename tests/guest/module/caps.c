@@ -6,7 +6,7 @@
 
 #include "softpt.h"
 
-/* --- caps: those of an Ice Lake server, unless told otherwise when the module is loaded -------- */
+/* --- caps: those of an Ice Lake server, unless told otherwise when the module is loaded ------- */
 
 #define CAPS(X)                     \
 	X(max_subleaf, 1)           \
@@ -121,7 +121,7 @@ static const struct attribute_group format_group = {
 	.attrs = format_attributes,
 };
 
-/* --- the CPU's clocks -------------------------------------------------------------------------- */
+/* --- the CPU's clocks ------------------------------------------------------------------------- */
 
 static ssize_t max_nonturbo_ratio_show(struct device *device, struct device_attribute *attribute,
 				       char *text)
@@ -147,7 +147,7 @@ static const struct attribute_group clock_group = { .attrs = clock_attributes };
 const struct attribute_group *caps_groups[] = { &caps_attr_group, &format_group, &clock_group,
 						NULL };
 
-/* --- what they mean ---------------------------------------------------------------------------- */
+/* --- what they mean --------------------------------------------------------------------------- */
 
 void caps_init(void)
 {

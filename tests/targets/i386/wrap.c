@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * For i386, and not as a PIE. Calls itself, mapped a second time far up, back and forth, by direct calls: what
- * they add to the address goes beyond either end of the 4 GiB.
+ * For i386, and not as a PIE. Calls itself, mapped a second time far up, back and forth, by direct
+ * calls: what they add to the address goes beyond either end of the 4 GiB.
  */
 
 #include <fcntl.h>
@@ -23,7 +23,8 @@ int back(int x)
 	return 3 * x + 1;
 }
 
-/* far_page is what runs at FAR: it calls back(). The assembler does not know that it will be there. */
+/* far_page is what runs at FAR: it calls back(). The assembler does not know that it will be
+ * there. */
 __asm__(".text\n"
 	"	.p2align 12\n"
 	"far_page:\n"
