@@ -155,6 +155,8 @@ static void a_server_among_many(void **state)
 		if (i % 16 < 15)
 			continue;
 		intake_drain(f->intake);
+		/* What waits to be copied is in use. */
+		assert_int_equal(keep_wait(f->keep, find(f, path), NULL), 0);
 		while (sd_event_run(f->event, 0) > 0)
 			;
 	}
