@@ -420,9 +420,13 @@ static void blame_branch(struct ipt_engine *e)
  */
 static bool leaves_kernel(struct ipt_engine *e, uint64_t offset)
 {
-	if (!e->when || !e->flow.is_far_return || !ipt_is_kernel(e->flow.ip))
+	if (!e->when || !ipt_is_kernel(e->flow.ip))
 		return false;
-	e->bounds = when_find_tip(e->when, offset);
+	e->has_kernel = true;
+	if (!e->flow.is_far_return)
+		return false;
+	e->bounds = offset < UINT64_MAX ? when_find_tip(e->when, offset)
+					: (struct when_bounds){ .to = UINT64_MAX };
 	e->bounds_t = e->t;
 	e->is_user = true;
 	return true;
@@ -455,7 +459,10 @@ static bool look_back(struct ipt_engine *e, struct ipt_output *output, uint64_t 
 static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_step *ret_step)
 {
 	while (!e->ended) {
-		const uint64_t n_before = output->n_insns, offset = ipt_offset(e);
+		const uint64_t n_before = output->n_insns;
+		/* Of interest only then, and it takes time. */
+		const uint64_t offset =
+		    e->has_kernel || e->pause < UINT64_MAX ? ipt_offset(e) : UINT64_MAX;
 
 		ret_step->n_runs = output->n;
 		look_ahead(e);

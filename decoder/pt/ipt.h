@@ -105,6 +105,7 @@ struct ipt_engine {
 	struct when_bounds bounds; /* of the stretch of code */
 	uint64_t bounds_t;         /* while this is @t */
 	bool is_user;              /* and where it begins */
+	bool has_kernel;           /* the kernel's code was among what was executed */
 	uint64_t from;             /* offset from which bytes are not accounted for */
 	uint64_t decoded;          /* bytes */
 	uint64_t pause;            /* offset to stop at */

@@ -83,7 +83,9 @@ static const struct extent *find(const struct ipt_engine *e, uint64_t ip, uint64
 	if (!extent)
 		return NULL;
 	*ret_last = extent->last;
-	return layout_is_sure(&e->image->layout, ip, ret_last) ? extent : NULL;
+	if (e->image->layout.doubts.n > 0 && !layout_is_sure(&e->image->layout, ip, ret_last))
+		return NULL;
+	return extent;
 }
 
 /* The next @n instructions are of @block, which is in @extent, and known up to @last. */
