@@ -157,9 +157,10 @@ static int ask(struct lane *lane, const struct engine_step *step)
 			     .space = lane->config.space,
 			     .comm = "" };
 	const struct timeline *timeline = lane->config.timeline;
+	const bool is_timeless = timeline && !lane_has_time(lane);
 	uint64_t time = UINT64_MAX, until = UINT64_MAX;
 
-	if (timeline && !lane_has_time(lane)) {
+	if (is_timeless) {
 		only_stay(lane, &stay);
 		stay.end = 0;
 	} else if (timeline && !is_before_sideband(lane)) {
@@ -173,6 +174,7 @@ static int ask(struct lane *lane, const struct engine_step *step)
 			lane->t = stay.start;
 		/* What was mapped is as of the time that is said of the code; if that did not change until it ran. */
 		time = lane->t;
+		until = until > time ? until : time;
 	} else if (timeline) {
 		/* That holds no longer than the time does. */
 		stay.end = 0;
@@ -182,11 +184,11 @@ static int ask(struct lane *lane, const struct engine_step *step)
 		lane->stay_opens = true;
 	lane->stay = stay;
 	lane->has_stay = true;
-	if (lane->is_guest)
+	if (lane->is_guest || !stay.space)
 		return engine_set_space(lane->engine, NULL, 0, 0);
-	return engine_set_space(lane->engine, stay.space,
-				stay.space ? space_generation(stay.space, time) : 0,
-				stay.space ? space_generation(stay.space, until) : 0);
+	/* Without time, what was replaced at any may have run. */
+	return engine_set_space(lane->engine, stay.space, space_generation(stay.space, time),
+				is_timeless ? 0 : space_generation(stay.space, until));
 }
 
 /* The slice of what comes next. */

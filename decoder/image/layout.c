@@ -10,6 +10,10 @@
 #define DOUBTS_MAX   4096
 #define COMPARED_MAX (UINT64_C(1) << 14)
 
+/* The same once for all. */
+#define ALL_DOUBTS_MAX   (1u << 22)
+#define ALL_COMPARED_MAX (UINT64_C(1) << 30)
+
 /* An instruction that begins so far before code that is in doubt may reach into it. */
 #define REACH 14
 
@@ -276,6 +280,28 @@ int layout_doubt(struct layout *layout, size_t until)
 	layout->doubted_from = layout->generation;
 	layout->doubted_until = until;
 	return 0;
+}
+
+int layout_advance_doubting(struct layout *layout, size_t generation)
+{
+	uint64_t left = ALL_COMPARED_MAX;
+	size_t work = ALL_DOUBTS_MAX;
+	int r = 0;
+
+	while (r == 0 && layout->generation < generation) {
+		struct space_place place = layout->place;
+		const struct mapping *m = space_next(layout->space, &place);
+
+		if (m->kind != MAPPING_RETIRE && work > 0)
+			r = doubt_mapping(layout, m, &work, &left);
+		work -= work > 0;
+		if (r == 0)
+			r = layout_advance(layout);
+	}
+	if (r == 0 && work == 0)
+		r = vec_push(&layout->doubts, { .last = UINT64_MAX });
+	join_doubts(layout);
+	return r;
 }
 
 bool layout_is_sure(const struct layout *layout, uint64_t address, uint64_t *last)

@@ -113,8 +113,8 @@ static inline struct engine *engine_free(struct engine *engine)
 }
 
 /*
- * Say where code is from here on: @space at @generation, but for what is replaced up to the one of @until;
- * NULL: nowhere. Generations that go backwards are for broken input, and only so often.
+ * Say where code is from here on: @space at @generation, but for what is replaced up to the one of @until, or was
+ * since that; NULL: nowhere. Generations that go backwards are for broken input, and only so often.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -158,9 +158,7 @@ int ipt_engine_set_space(struct engine *engine, const struct space *space, size_
 		}
 	}
 	if (image) {
-		r = ipt_image_advance(image, e->config.code, generation);
-		if (r == 0)
-			r = layout_doubt(&image->layout, until);
+		r = ipt_image_advance(image, e->config.code, generation, until);
 		if (r < 0)
 			return r;
 	}

@@ -136,13 +136,20 @@ static int add_new(struct ipt_image *image, struct ipt_code *code)
  * What is added over something else takes its place, in libipt's image too; only what has no bytes
  * cannot be added. Where more is to be added than there is, most of it is replaced at once.
  */
-int ipt_image_advance(struct ipt_image *image, struct ipt_code *code, size_t generation)
+int ipt_image_advance(struct ipt_image *image, struct ipt_code *code, size_t generation,
+		      size_t until)
 {
 	struct layout *layout = &image->layout;
 	bool rebuild_needed =
 	    generation > layout->generation && generation - layout->generation > layout->extents.n;
 	int r;
 
+	if (until < generation) {
+		if (layout->generation == generation)
+			return 0;
+		r = layout_advance_doubting(layout, generation);
+		return r < 0 ? r : rebuild(image, code);
+	}
 	while (layout->generation < generation) {
 		r = layout_advance(layout);
 		if (r < 0)
@@ -152,5 +159,6 @@ int ipt_image_advance(struct ipt_image *image, struct ipt_code *code, size_t gen
 		if (r < 0)
 			return r;
 	}
-	return rebuild_needed ? rebuild(image, code) : 0;
+	r = rebuild_needed ? rebuild(image, code) : 0;
+	return r < 0 ? r : layout_doubt(layout, until);
 }

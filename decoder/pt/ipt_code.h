@@ -35,9 +35,13 @@ struct ipt_code *ipt_code_free(struct ipt_code *code);
 _must_check_ int ipt_image_new(const struct space *space, struct ipt_image **ret_image);
 struct ipt_image *ipt_image_free(struct ipt_image *image);
 
-/* Move @image on to @generation. Return: 0 or -ENOMEM. */
+/*
+ * Move @image on to @generation, with what it is up to that of @until in doubt; or, if that is lower, what it was since.
+ *
+ * Return: 0 or -ENOMEM.
+ */
 _must_check_ int ipt_image_advance(struct ipt_image *image, struct ipt_code *code,
-				   size_t generation);
+				   size_t generation, size_t until);
 
 DEFINE_CLEANUP(struct ipt_code *, ipt_code_free);
 DEFINE_CLEANUP(struct ipt_image *, ipt_image_free);

@@ -350,6 +350,36 @@ static void too_much_is_all_in_doubt(void **state)
 	layout_deinit(&layout);
 }
 
+/* Without time, all that was ever replaced is in doubt. */
+static void what_was_ever_replaced_is_in_doubt(void **state)
+{
+	static const struct object c = { .id = { .name = "c" } };
+	_cleanup_(space_freep) struct space *s = make(NULL, 0);
+	struct layout layout;
+	uint64_t last;
+
+	(void)state;
+	map(s, 1, 0x1000, 0x4000, &a, 0);
+	map(s, 2, 0x2000, 0x1000, &c, 0);
+	map(s, 3, 0x3000, 0x1000, &a, 0x2000);
+	map(s, 4, 0x8000, 0x1000, &c, 0);
+	layout_init(&layout, s);
+	assert_int_equal(layout_advance_doubting(&layout, 4), 0);
+	assert_int_equal(layout.generation, 4);
+	assert_ptr_equal(layout_find(&layout, 0x2100)->object, &c);
+	last = UINT64_MAX;
+	assert_true(layout_is_sure(&layout, 0x1000, &last));
+	assert_int_equal(last, 0x2000 - 15);
+	last = UINT64_MAX;
+	assert_false(layout_is_sure(&layout, 0x2000, &last));
+	assert_false(layout_is_sure(&layout, 0x2fff, &last));
+	last = UINT64_MAX;
+	assert_true(layout_is_sure(&layout, 0x3000, &last));
+	assert_true(layout_is_sure(&layout, 0x8000, &last));
+	assert_int_equal(last, UINT64_MAX);
+	layout_deinit(&layout);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -360,6 +390,7 @@ int main(void)
 		cmocka_unit_test(kinds_cover_what_they_may),
 		cmocka_unit_test(what_is_replaced_is_in_doubt),
 		cmocka_unit_test(too_much_is_all_in_doubt),
+		cmocka_unit_test(what_was_ever_replaced_is_in_doubt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
