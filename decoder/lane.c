@@ -168,7 +168,9 @@ static int ask(struct lane *lane, const struct engine_step *step)
 
 		if (step->t_to < UINT64_MAX)
 			until = step->t_to ? time_of(lane, step->t_to) : from;
-		stay_between(lane, from, until, step->is_user, &stay);
+		/* Time counted in cycles may be ahead of what is told next, or broken packets tell any. */
+		stay_between(lane, from < until ? from : until, from < until ? until : from,
+			     step->is_user, &stay);
 		/* The last packet of time may be from before it came. */
 		if (lane->t < stay.start)
 			lane->t = stay.start;

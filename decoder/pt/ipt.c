@@ -332,6 +332,7 @@ static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lo
 	e->spin_insns = 0;
 	e->newer.n = e->newer.n_standing = 0;
 	e->newer.at = false;
+	e->bounds = (struct when_bounds){};
 	e->has_event = false;
 	if (!e->started || !recover(e, lost_from, &e->from))
 		e->from = sync_forward(e);
