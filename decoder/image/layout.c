@@ -2,9 +2,15 @@
 
 #include "decoder/image/layout.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+static_assert(offsetof(struct extent, start) == offsetof(struct range, start) &&
+		  offsetof(struct extent, last) == offsetof(struct range, last),
+	      "it is a range");
 
 /* Mappings, and what is below them, that are looked at for doubts; of what is there so many bytes are compared. */
 #define DOUBTS_MAX   4096
@@ -19,75 +25,48 @@
 
 void layout_init(struct layout *layout, const struct space *space)
 {
-	*layout = (struct layout){ .space = space };
+	*layout = (struct layout){ .space = space, .work = LAYOUT_WORK_MIN };
+	ranges_init(&layout->extents, sizeof(struct extent));
 }
 
 void layout_deinit(struct layout *layout)
 {
-	vec_deinit(&layout->extents);
+	ranges_deinit(&layout->extents);
 	vec_deinit(&layout->added);
 	vec_deinit(&layout->doubts);
-}
-
-/* Return: index of the first extent that ends at or above @address. */
-static size_t lower_bound(const struct layout *layout, uint64_t address)
-{
-	return vec_bisect(&layout->extents, e, e->last < address);
-}
-
-static bool has_all_bytes(const struct extent *e)
-{
-	return e->object->state == OBJECT_OK && e->offset < e->object->size &&
-	       e->last - e->start < e->object->size - e->offset;
-}
-
-/* Whether @new hides bytes of the extents from index @from to before @to, but has none there. */
-static bool bares(const struct layout *layout, size_t from, size_t to, const struct extent *new)
-{
-	if (from == to || has_all_bytes(new))
-		return false;
-	for (size_t i = from; i < to; i++)
-		if (layout->extents.items[i].object->state == OBJECT_OK)
-			return true;
-	return false;
 }
 
 /* Put @new in, over whatever is there. */
 static int cover(struct layout *layout, const struct extent *new)
 {
+	const struct ranges_place from = ranges_find(&layout->extents, new->start);
 	/* What stays of the first covered extent, the new one, what stays of the last. */
 	struct extent pieces[3];
-	size_t n_pieces = 0, from, to;
-	struct extent *e;
+	size_t n_pieces = 0, n_old = 0;
+	struct extent last = {};
+	const struct extent *e;
 	int r;
 
-	/* At most one extent becomes three. */
-	r = vec_reserve(&layout->extents, 2);
-	if (r < 0)
-		return r;
-	e = layout->extents.items;
-
-	from = to = lower_bound(layout, new->start);
-	while (to < layout->extents.n && e[to].start <= new->last)
-		to++;
-
-	if (from < to && e[from].start < new->start) {
-		pieces[n_pieces] = e[from];
-		pieces[n_pieces++].last = new->start - 1;
+	for (struct ranges_place at = from;
+	     (e = ranges_get(&layout->extents, at)) && e->start <= new->last;
+	     at = ranges_next(&layout->extents, at)) {
+		if (n_old++ == 0 && e->start < new->start) {
+			pieces[n_pieces] = *e;
+			pieces[n_pieces++].last = new->start - 1;
+		}
+		if (e->mark > layout->covered)
+			layout->covered = e->mark;
+		last = *e;
 	}
 	pieces[n_pieces++] = *new;
-	if (from < to && e[to - 1].last > new->last) {
-		pieces[n_pieces] = e[to - 1];
-		pieces[n_pieces].offset += new->last + 1 - e[to - 1].start;
-		pieces[n_pieces++].start = new->last + 1;
+	if (n_old > 0 && last.last > new->last) {
+		last.offset += new->last + 1 - last.start;
+		last.start = new->last + 1;
+		pieces[n_pieces++] = last;
 	}
 
-	layout->bared = layout->bared || bares(layout, from, to, new);
-	if (n_pieces != to - from)
-		memmove(e + from + n_pieces, e + to, (layout->extents.n - to) * sizeof(*e));
-	memcpy(e + from, pieces, n_pieces * sizeof(*e));
-	layout->extents.n = layout->extents.n - (to - from) + n_pieces;
-	return vec_push(&layout->added, *new);
+	r = ranges_replace(&layout->extents, from, n_old, pieces, n_pieces);
+	return r < 0 ? r : vec_push(&layout->added, *new);
 }
 
 static bool covers(enum mapping_kind new, enum mapping_kind old)
@@ -102,22 +81,64 @@ static bool covers(enum mapping_kind new, enum mapping_kind old)
 	}
 }
 
+/*
+ * Would @new change nothing where @old is? A JIT compiler asks for the same memory again and again.
+ */
+static bool changes_nothing(const struct extent *new, const struct extent *old)
+{
+	return new->kind == old->kind &&new->object == old->object &&
+	       (new->object->state != OBJECT_OK ||
+		new->offset - new->start == old->offset - old->start);
+}
+
+/* Return: whether more may be looked at. */
+static bool take_work(struct layout *layout, uint64_t work)
+{
+	if (layout->work < work)
+		return false;
+	layout->work -= work;
+	return true;
+}
+
+/*
+ * Find the next extent from @address up to @last that @new may not cover.
+ *
+ * Return: false if too much was looked at; @ret_found is NULL if there is none.
+ */
+static bool find_stronger(struct layout *layout, const struct extent *new, uint64_t address,
+			  const struct extent **ret_found)
+{
+	const struct extent *e;
+
+	for (struct ranges_place at = ranges_find(&layout->extents, address);
+	     (e = ranges_get(&layout->extents, at)) && e->start <= new->last;
+	     at = ranges_next(&layout->extents, at)) {
+		if (!take_work(layout, 1))
+			return false;
+		if (!covers(new->kind, e->kind) || changes_nothing(new, e)) {
+			*ret_found = e;
+			return true;
+		}
+	}
+	*ret_found = NULL;
+	return true;
+}
+
 /* Put @new in where nothing is that it may not cover. */
 static int cover_weaker(struct layout *layout, const struct extent *new)
 {
 	struct extent piece = *new;
+	const struct extent *found;
 	int r;
 
-	for (;;) {
-		size_t i = lower_bound(layout, piece.start);
+	while (find_stronger(layout, new, piece.start, &found) &&
+	       take_work(layout, LAYOUT_WORK_COVER)) {
 		struct extent stronger;
 
-		while (i < layout->extents.n && covers(new->kind, layout->extents.items[i].kind))
-			i++;
-		if (i == layout->extents.n || layout->extents.items[i].start > new->last)
+		if (!found)
 			return cover(layout, &piece);
 
-		stronger = layout->extents.items[i];
+		stronger = *found;
 		if (piece.start < stronger.start) {
 			piece.last = stronger.start - 1;
 			r = cover(layout, &piece);
@@ -130,20 +151,21 @@ static int cover_weaker(struct layout *layout, const struct extent *new)
 		piece.offset += stronger.last + 1 - piece.start;
 		piece.start = stronger.last + 1;
 	}
+	/* Of the rest nothing is known any more: there are no bytes behind the object's end. */
+	piece.offset = piece.object->size;
+	return cover(layout, &piece);
 }
 
 static void retire(struct layout *layout, const struct mapping *m)
 {
 	const uint64_t last = m->start + (m->size - 1);
+	struct extent *e;
 
-	for (size_t i = lower_bound(layout, m->start); i < layout->extents.n; i++) {
-		struct extent *e = &layout->extents.items[i];
-
-		if (e->start > last)
-			return;
+	for (struct ranges_place at = ranges_find(&layout->extents, m->start);
+	     (e = ranges_get(&layout->extents, at)) && e->start <= last;
+	     at = ranges_next(&layout->extents, at))
 		if (e->kind == MAPPING_JIT && e->object == m->retired)
 			e->object = m->object;
-	}
 }
 
 int layout_advance(struct layout *layout)
@@ -159,7 +181,9 @@ int layout_advance(struct layout *layout)
 	int r = 0;
 
 	layout->added.n = 0;
-	layout->bared = false;
+	layout->covered = 0;
+	layout->hint = NULL;
+	layout->work += LAYOUT_WORK_PER_MAPPING;
 	if (m->kind == MAPPING_RETIRE)
 		retire(layout, m);
 	else if (m->kind == MAPPING_MEMORY || m->kind == MAPPING_EARLY)
@@ -172,18 +196,26 @@ int layout_advance(struct layout *layout)
 	return 0;
 }
 
+/* Return: the extent at @address; NULL if nothing is mapped. */
+static struct extent *find(const struct layout *layout, uint64_t address)
+{
+	struct extent *e = ranges_get(&layout->extents, ranges_find(&layout->extents, address));
+
+	return e && e->start <= address ? e : NULL;
+}
+
 const struct extent *layout_find(struct layout *layout, uint64_t address)
 {
-	const struct extent *e = layout->extents.items;
+	const struct extent *hint = layout->hint;
 
-	if (layout->hint < layout->extents.n && e[layout->hint].start <= address &&
-	    address <= e[layout->hint].last)
-		return &e[layout->hint];
+	if (!hint || address < hint->start || hint->last < address)
+		layout->hint = hint = find(layout, address);
+	return hint;
+}
 
-	layout->hint = lower_bound(layout, address);
-	if (layout->hint == layout->extents.n || e[layout->hint].start > address)
-		return NULL;
-	return &e[layout->hint];
+void layout_mark(struct layout *layout, uint64_t address, uint32_t mark)
+{
+	find(layout, address)->mark = mark;
 }
 
 /* Does @m have, from @start to @last, what @e has there? Up to @left bytes are compared. */
@@ -209,12 +241,13 @@ static int doubt_mapping(struct layout *layout, const struct mapping *m, size_t 
 {
 	const uint64_t last = m->start + (m->size - 1);
 
-	for (size_t i = lower_bound(layout, m->start); i<layout->extents.n && * work> 0; i++) {
-		const struct extent *e = &layout->extents.items[i];
+	for (struct ranges_place at = ranges_find(&layout->extents, m->start); *work > 0;
+	     at = ranges_next(&layout->extents, at)) {
+		const struct extent *e = ranges_get(&layout->extents, at);
 		struct doubt doubt;
 		int r;
 
-		if (e->start > last)
+		if (!e || e->start > last)
 			return 0;
 		--*work;
 		doubt.start = e->start > m->start ? e->start : m->start;

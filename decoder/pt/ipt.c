@@ -70,9 +70,10 @@ struct engine *ipt_engine_free(struct engine *engine)
 
 	if (e->decoder)
 		e->ops->free(e->decoder);
-	for (size_t i = 0; i < e->n_images; i++)
-		ipt_image_free(e->images[i]);
-	free(e->images);
+	for (size_t i = 0; i < e->images.n; i++)
+		ipt_image_free(e->images.items[i]);
+	vec_deinit(&e->images);
+	map_deinit(&e->image_of);
 	(void)scan_free(e->scan);
 	(void)when_free(e->when);
 	ipt_iflag_deinit(&e->iflag);
@@ -83,59 +84,36 @@ struct engine *ipt_engine_free(struct engine *engine)
 
 static int image_of(struct ipt_engine *e, const struct space *space, struct ipt_image **ret_image)
 {
-	struct ipt_image **grown, *image;
+	const uint64_t *i = map_get(&e->image_of, (uintptr_t)space);
 	int r;
 
-	for (size_t i = 0; i < e->n_images; i++) {
-		if (e->images[i]->layout.space == space) {
-			*ret_image = e->images[i];
-			return 0;
-		}
+	if (i) {
+		*ret_image = e->images.items[*i];
+		return 0;
 	}
-
-	if (e->n_images == e->n_images_capacity) {
-		const size_t capacity = e->n_images_capacity ? 2 * e->n_images_capacity : 4;
-
-		grown = realloc(e->images, capacity * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		e->images = grown;
-		e->n_images_capacity = capacity;
-	}
-	r = ipt_image_new(space, &image);
-	if (r < 0)
-		return r;
-	e->images[e->n_images++] = image;
-	*ret_image = image;
-	return 0;
+	r = vec_reserve(&e->images, 1);
+	if (r == 0)
+		r = map_put(&e->image_of, (uintptr_t)space, e->images.n);
+	if (r == 0)
+		r = ipt_image_new(e->config.code, space, ret_image);
+	if (r == 0)
+		e->images.items[e->images.n++] = *ret_image;
+	return r;
 }
 
 /*
- * Time went back: only a broken packet can have said that it was later. An image cannot move back,
- * so it is made anew; if that was asked too often, nothing is there.
+ * Time went back: only a broken packet can have said that it was later. Mappings are applied once
+ * more then; if that was asked too often, nothing is there.
  */
-static int rewind_image(struct ipt_engine *e, size_t generation, struct ipt_image **image)
+static int advance(struct ipt_engine *e, struct ipt_image *image, size_t generation, size_t until)
 {
-	struct ipt_image *old = *image, *fresh;
-	int r;
-
-	*image = NULL;
-	if (e->n_rewound + generation > REWOUND_MAX)
-		return 0;
-	e->n_rewound += generation + 1;
-	r = ipt_image_new(old->layout.space, &fresh);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < e->n_images; i++)
-		if (e->images[i] == old)
-			e->images[i] = fresh;
-	if (e->image == old) {
-		e->image = NULL;
-		r = e->ops->set_image(e->decoder, e->empty) < 0 ? -EINVAL : 0;
+	if (generation < image->layout.generation) {
+		if (e->n_rewound + generation > REWOUND_MAX)
+			return IPT_IMAGE_FULL;
+		e->n_rewound += generation + 1;
+		ipt_image_rewind(image);
 	}
-	ipt_image_free(old);
-	*image = fresh;
-	return r;
+	return ipt_image_advance(image, generation, until);
 }
 
 int ipt_engine_set_space(struct engine *engine, const struct space *space, size_t generation,
@@ -147,20 +125,18 @@ int ipt_engine_set_space(struct engine *engine, const struct space *space, size_
 
 	if (!e->decoder)
 		return 0;
+	if (e->image)
+		e->image->in_use = false;
 	if (space) {
 		r = image_of(e, space, &image);
 		if (r < 0)
 			return r;
-		if (generation < image->layout.generation) {
-			r = rewind_image(e, generation, &image);
-			if (r < 0)
-				return r;
-		}
-	}
-	if (image) {
-		r = ipt_image_advance(image, e->config.code, generation, until);
+		image->in_use = true;
+		r = advance(e, image, generation, until);
 		if (r < 0)
 			return r;
+		image->in_use = r == 0;
+		image = r == 0 ? image : NULL;
 	}
 	if (image == e->image)
 		return 0;
@@ -393,7 +369,7 @@ static int fail(struct ipt_engine *e, struct engine_step *ret_step)
 	const int status = e->status;
 	const uint64_t lost_from = ipt_offset(e);
 
-	if (e->no_memory)
+	if (e->no_memory || (e->image && e->image->no_memory))
 		return -ENOMEM;
 
 	e->decoded += lost_from - e->from;

@@ -21,6 +21,8 @@
 #include "decoder/pt/ipt_walk.h"
 #include "decoder/pt/scan.h"
 #include "decoder/pt/when.h"
+#include "decoder/util/map.h"
+#include "decoder/util/vec.h"
 
 /* What a step of the decoder adds to; cut into runs as blocks demand. */
 struct ipt_output {
@@ -85,10 +87,9 @@ struct ipt_engine {
 	struct ipt_newer newer;
 	struct ipt_iflag iflag;
 
-	struct ipt_image **images; /* one for each space met; owned */
-	size_t n_images;
-	size_t n_images_capacity;
-	struct ipt_image *image; /* the one in use; NULL: nowhere */
+	VEC(struct ipt_image *) images; /* one for each space met; owned */
+	struct map image_of;            /* space → index in images */
+	struct ipt_image *image;        /* the one in use; NULL: nowhere */
 	struct pt_image *empty;
 	uint64_t n_rewound; /* mappings applied anew because time went back */
 

@@ -2,19 +2,37 @@
 #pragma once
 
 /*
- * Code as libipt wants it: one image section cache for all files, and for each space an image that
+ * Code as libipt wants it: an image section cache for all files, and for each space an image that
  * is moved from one generation to the next.
+ *
+ * libipt searches its sections one by one, has room for 65528 of them, and for as many users of
+ * one. So an image has only those that code ran in, and when they become too many they are all
+ * forgotten, to come back one by one.
  *
  * The limit of the cache is set so that files stay mapped: without that libipt maps and unmaps them
  * at each change of section.
  */
 
 #include <intel-pt.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
 #include "decoder/image/layout.h"
+
+/*
+ * Of all spaces, as far as they are looked at: there are as many layouts of one as CPUs that it ran
+ * on.
+ */
+#define IPT_EXTENTS_MAX (1u << 25)
+
+/* Mappings that are applied once more because they were forgotten to make room. */
+#define IPT_FORGOTTEN_MAX (UINT64_C(1) << 25)
+
+enum {
+	IPT_IMAGE_FULL = 1, /* there would be too many: nothing of the space is known */
+};
 
 struct ipt_code;
 
@@ -22,26 +40,37 @@ struct ipt_code;
 struct ipt_image {
 	struct layout layout;
 	struct pt_image *image;
+	struct ipt_code *code;             /* borrowed */
+	struct ipt_image *previous, *next; /* of the code's */
+	size_t n_sections;
+	uint32_t mark;      /* of the extents that @image has */
+	bool no_memory;     /* while libipt read code */
+	bool in_use;        /* the caller's: it is not forgotten to make room for others */
+	bool was_forgotten; /* it was */
 };
 
 _must_check_ int ipt_code_new(struct ipt_code **ret_code);
 struct ipt_code *ipt_code_free(struct ipt_code *code);
 
 /*
- * Make an image of @space as it is at generation 0.
+ * Make an image of @space as it is at generation 0; @code must outlive it.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int ipt_image_new(const struct space *space, struct ipt_image **ret_image);
+_must_check_ int ipt_image_new(struct ipt_code *code, const struct space *space,
+			       struct ipt_image **ret_image);
 struct ipt_image *ipt_image_free(struct ipt_image *image);
 
 /*
- * Move @image on to @generation, with what it is up to that of @until in doubt; or, if that is lower, what it was since.
+ * Move @image on to @generation, with what it is up to that of @until in doubt; or, if that is
+ * lower, what it was since.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0; IPT_IMAGE_FULL; -ENOMEM.
  */
-_must_check_ int ipt_image_advance(struct ipt_image *image, struct ipt_code *code,
-				   size_t generation, size_t until);
+_must_check_ int ipt_image_advance(struct ipt_image *image, size_t generation, size_t until);
+
+/* Go back to generation 0. */
+void ipt_image_rewind(struct ipt_image *image);
 
 DEFINE_CLEANUP(struct ipt_code *, ipt_code_free);
 DEFINE_CLEANUP(struct ipt_image *, ipt_image_free);

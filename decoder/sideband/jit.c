@@ -10,15 +10,10 @@
 
 #include "decoder/image/jitdump.h"
 #include "decoder/sideband/jitlive.h"
+#include "decoder/util/ranges.h"
 #include "ptd/snapshot.h"
 
 #define NAME "[jit]"
-
-/* A version that holds. */
-struct live {
-	uint64_t start;
-	uint64_t last; /* inclusive */
-};
 
 struct jit {
 	struct space *space; /* borrowed */
@@ -29,7 +24,7 @@ struct jit {
 	struct jitlive changed; /* of that, as memory was at the snapshot */
 	size_t next;            /* event to be applied */
 	size_t next_change;
-	VEC(struct live) live; /* by address; they do not overlap */
+	struct ranges live; /* versions that hold */
 };
 
 static struct jit *jit_free(struct jit *jit)
@@ -38,7 +33,7 @@ static struct jit *jit_free(struct jit *jit)
 		return NULL;
 	jitlive_deinit(&jit->changed);
 	jitdump_deinit(&jit->dump);
-	vec_deinit(&jit->live);
+	ranges_deinit(&jit->live);
 	free(jit);
 	return NULL;
 }
@@ -102,25 +97,18 @@ static int retire(struct jit *jit, uint64_t time, uint64_t start, uint64_t last)
 							.retired = jit->object });
 }
 
-/* Return: index of the first version that ends at or above @address. */
-static size_t lower_bound(const struct jit *jit, uint64_t address)
-{
-	return vec_bisect(&jit->live, version, version->last < address);
-}
-
 /* A version of [start..last] begins: those that it overlaps end. */
 static int begin_version(struct jit *jit, uint64_t time, uint64_t start, uint64_t last)
 {
-	size_t from, to;
+	const struct range new = { .start = start, .last = last };
+	const struct ranges_place from = ranges_find(&jit->live, start);
+	const struct range *l;
+	size_t n = 0;
 	int r;
 
-	r = vec_reserve(&jit->live, 1);
-	if (r < 0)
-		return r;
-	from = to = lower_bound(jit, start);
-	for (; to < jit->live.n && jit->live.items[to].start <= last; to++) {
-		const struct live *l = &jit->live.items[to];
-
+	for (struct ranges_place at = from; (l = ranges_get(&jit->live, at)) && l->start <= last;
+	     at = ranges_next(&jit->live, at)) {
+		n++;
 		/* What lies inside the new one will be covered by it. */
 		if (l->start >= start && l->last <= last)
 			continue;
@@ -128,11 +116,7 @@ static int begin_version(struct jit *jit, uint64_t time, uint64_t start, uint64_
 		if (r < 0)
 			return r;
 	}
-	memmove(jit->live.items + from + 1, jit->live.items + to,
-		(jit->live.n - to) * sizeof(*jit->live.items));
-	jit->live.items[from] = (struct live){ .start = start, .last = last };
-	jit->live.n = jit->live.n - (to - from) + 1;
-	return 0;
+	return ranges_replace(&jit->live, from, n, &new, 1);
 }
 
 /* Map what changed with the next event, or before it ran. */
@@ -280,6 +264,16 @@ static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 		r = complain(jits, "%s: this jitdump is not used: %s", path, why);
 		return r < 0 ? r : 1;
 	}
+	if (jit->dump.events.n > JITS_EVENTS_MAX - jits->n_events) {
+		jitdump_deinit(&jit->dump);
+		jit->dump = (struct jitdump){};
+		r = complain(jits,
+			     "%s: this jitdump is not used: with those before it there would be "
+			     "more than %u records",
+			     path, JITS_EVENTS_MAX);
+		return r < 0 ? r : 1;
+	}
+	jits->n_events += jit->dump.events.n;
 	object->jitdump = &jit->dump;
 	jit->object = object;
 	jit->nameless = nameless;
@@ -316,6 +310,7 @@ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char 
 	jit = calloc(1, sizeof(*jit));
 	if (!jit)
 		return -ENOMEM;
+	ranges_init(&jit->live, sizeof(struct range));
 	jit->space = space;
 	jit->begin = time;
 	r = find_dump(jits, jit, pid, path);

@@ -24,7 +24,8 @@
 #include "decoder/image/space.h"
 #include "decoder/util/vec.h"
 
-#define JITS_MAX 1024 /* dumps; one a process */
+#define JITS_MAX        1024       /* dumps; one a process */
+#define JITS_EVENTS_MAX (1u << 24) /* of all of them; a process may name one again and again */
 
 struct jit;
 
@@ -33,6 +34,7 @@ struct jits {
 	const struct memory *memory;
 	struct objects *objects;
 	VEC(struct jit *) list;
+	size_t n_events; /* of their dumps */
 	VEC(char *)
 	complaints;         /* for the user: which dump could not be used, or not wholly, and why */
 	uint64_t next_time; /* of the first event that was not applied; UINT64_MAX: none */

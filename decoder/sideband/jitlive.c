@@ -6,18 +6,14 @@
 #include <string.h>
 
 #include "decoder/image/patch.h"
+#include "decoder/util/ranges.h"
 
 #define CHANGES_MAX (1u << 20)
 
 /* A version that still holds at the end of the dump. */
 struct version {
-	uint64_t start;
-	uint64_t last; /* inclusive */
+	struct range range;
 	size_t event;
-};
-
-struct versions {
-	VEC(struct version) list; /* by address; they do not overlap */
 };
 
 struct jitlive_piece {
@@ -31,33 +27,22 @@ struct builder {
 	const struct jitdump *dump;
 	const uint8_t *code; /* the dump's bytes */
 	struct objects *objects;
-	struct versions versions;
+	struct ranges versions;
 };
 
 /* --- versions --------------------------------------------------------------------------------- */
 
-/* Return: index of the first version that ends at or above @address. */
-static size_t lower_bound(const struct versions *v, uint64_t address)
+static int begin(struct ranges *versions, const struct version *new)
 {
-	return vec_bisect(&v->list, version, version->last < address);
-}
+	const struct ranges_place from = ranges_find(versions, new->range.start);
+	const struct version *v;
+	size_t n = 0;
 
-static int begin(struct versions *v, const struct version *new)
-{
-	size_t from, to;
-	int r;
-
-	r = vec_reserve(&v->list, 1);
-	if (r < 0)
-		return r;
-	from = to = lower_bound(v, new->start);
-	while (to < v->list.n && v->list.items[to].start <= new->last)
-		to++;
-	memmove(v->list.items + from + 1, v->list.items + to,
-		(v->list.n - to) * sizeof(*v->list.items));
-	v->list.items[from] = *new;
-	v->list.n = v->list.n - (to - from) + 1;
-	return 0;
+	for (struct ranges_place at = from;
+	     (v = ranges_get(versions, at)) && v->range.start <= new->range.last;
+	     at = ranges_next(versions, at))
+		n++;
+	return ranges_replace(versions, from, n, new, 1);
 }
 
 /* None holds any more when the dump was closed. */
@@ -65,17 +50,16 @@ static int collect(struct builder *b)
 {
 	for (size_t i = 0; i < b->dump->events.n; i++) {
 		const struct jitdump_event *e = &b->dump->events.items[i];
+		struct version version = { .event = i };
 		int r;
 
 		if (e->kind == JITDUMP_CLOSE) {
-			b->versions.list.n = 0;
+			ranges_clear(&b->versions);
 			return 0;
 		}
-		r = begin(&b->versions,
-			  &(struct version){ .start = e->address,
-					     .last = e->address +
-						     (b->dump->loads.items[e->load].size - 1),
-					     .event = i });
+		version.range.start = e->address;
+		version.range.last = e->address + (b->dump->loads.items[e->load].size - 1);
+		r = begin(&b->versions, &version);
 		if (r < 0)
 			return r;
 	}
@@ -126,10 +110,10 @@ static int piece_of(struct builder *b, const struct memory_piece *memory,
 static size_t event_of(const struct builder *b, const struct version *version,
 		       const struct patch *patch)
 {
-	const size_t i = lower_bound(&b->versions, patch->target);
-	const struct version *target = b->versions.list.items + i;
+	const struct version *target =
+	    ranges_get(&b->versions, ranges_find(&b->versions, patch->target));
 
-	if (!patch->is_link || i == b->versions.list.n || target->start > patch->target ||
+	if (!patch->is_link || !target || target->range.start > patch->target ||
 	    target->event < version->event)
 		return version->event;
 	return target->event;
@@ -184,7 +168,8 @@ static int compare_part(struct builder *b, const struct part *part)
 static int compare_version(struct builder *b, const struct version *v, const struct memory *memory,
 			   uint32_t pid)
 {
-	uint64_t start = v->start;
+	const uint64_t v_last = v->range.last;
+	uint64_t start = v->range.start;
 	int r = 0;
 
 	while (r == 0) {
@@ -192,16 +177,16 @@ static int compare_version(struct builder *b, const struct version *v, const str
 		struct part part = { .version = v, .memory = m };
 		uint64_t last;
 
-		if (!m || m->start > v->last)
+		if (!m || m->start > v_last)
 			break;
 		part.start = m->start > start ? m->start : start;
-		last = m->last < v->last ? m->last : v->last;
+		last = m->last < v_last ? m->last : v_last;
 		part.size = last - part.start + 1;
 		part.load = b->dump->loads.items[b->dump->events.items[v->event].load];
-		part.load.offset += part.start - v->start;
+		part.load.offset += part.start - v->range.start;
 		part.load.size = part.size;
 		r = compare_part(b, &part);
-		if (last == v->last)
+		if (last == v_last)
 			break;
 		start = last + 1;
 	}
@@ -224,12 +209,15 @@ int jitlive_init(const struct object *dump, const struct memory *memory, uint32_
 	struct builder b = {
 		.live = &live, .dump = dump->jitdump, .code = dump->bytes, .objects = objects
 	};
+	const struct version *v;
 	int r;
 
+	ranges_init(&b.versions, sizeof(struct version));
 	r = collect(&b);
-	for (size_t i = 0; r == 0 && i < b.versions.list.n; i++)
-		r = compare_version(&b, &b.versions.list.items[i], memory, pid);
-	vec_deinit(&b.versions.list);
+	for (struct ranges_place at = {}; r == 0 && (v = ranges_get(&b.versions, at));
+	     at = ranges_next(&b.versions, at))
+		r = compare_version(&b, v, memory, pid);
+	ranges_deinit(&b.versions);
 	if (r < 0) {
 		jitlive_deinit(&live);
 		return r;

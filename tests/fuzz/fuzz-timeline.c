@@ -76,18 +76,19 @@ static void check_stay(const struct stay *stay, uint64_t time)
 static void walk_space(const struct space *space)
 {
 	const size_t end = space_generation(space, UINT64_MAX);
+	const struct extent *before = NULL, *e;
 	struct layout layout;
 
 	layout_init(&layout, space);
 	while (layout.generation < end)
 		if (layout_advance(&layout) < 0)
 			abort();
-	for (size_t i = 0; i < layout.extents.n; i++) {
-		const struct extent *e = &layout.extents.items[i];
-
-		if (e->last < e->start || (i > 0 && e[-1].last >= e->start) ||
+	for (struct ranges_place at = {}; (e = ranges_get(&layout.extents, at));
+	     at = ranges_next(&layout.extents, at)) {
+		if (e->last < e->start || (before && before->last >= e->start) ||
 		    layout_find(&layout, e->start) != e)
 			abort();
+		before = e;
 	}
 	layout_deinit(&layout);
 }

@@ -251,6 +251,79 @@ static void insn_engine(void **state)
 	every_row("insn");
 }
 
+#define PIECES     70000 /* libipt has room for 65528 sections, a process for 65530 mappings */
+#define PIECE_STEP 7     /* of those that code runs in */
+
+static uint64_t piece_base(size_t i)
+{
+	return BASE + i * 0x1000;
+}
+
+/*
+ * The program at all these addresses, and packets that run its last instruction but two at every
+ * PIECE_STEPth.
+ */
+static uint8_t *make_pieces(struct setup *s, size_t *ret_size)
+{
+	static const uint8_t start[] = { START };
+	struct mapping mapping = *space_mapping(s->space, 0);
+	uint8_t *packets = malloc(sizeof(start) + PIECES * 8), *p = packets;
+
+	assert_non_null(packets);
+	memcpy(p, start, sizeof(start));
+	p += sizeof(start);
+	for (size_t i = 1; i < PIECES; i++) {
+		mapping.start = piece_base(i);
+		assert_int_equal(space_map(s->space, &mapping), 0);
+	}
+	for (size_t i = 0; i < PIECES; i += PIECE_STEP) {
+		const uint64_t ip = piece_base(i) + 0x12;
+
+		*p++ = 0x71; /* TIP.PGE */
+		memcpy(p, &ip, 6);
+		p[6] = PGD;
+		p += 7;
+	}
+	*ret_size = (size_t)(p - packets);
+	return packets;
+}
+
+/* Code may be in more places than libipt can keep. */
+static void very_many_mappings(void **state)
+{
+	static const char *const engines[] = { "block", "insn" };
+	struct setup s;
+	size_t size;
+
+	(void)state;
+	setup_init(&s);
+	for (size_t k = 0; k < ARRAY_LEN(engines); k++) {
+		_cleanup_(freep) uint8_t *packets = make_pieces(&s, &size);
+		const struct engine_config config = {
+			.pt = packets, .size = size, .cache = s.cache, .code = s.code
+		};
+		_cleanup_(engine_freep) struct engine *engine = NULL;
+		struct engine_step step;
+		size_t n = 0;
+
+		assert_int_equal(engine_new(engine_find(engines[k]), &config, &engine), 0);
+		do {
+			assert_int_equal(engine_next(engine, s.runs, IPT_STEP_RUNS_MAX, &step), 0);
+			assert_int_not_equal(step.stop, ENGINE_GAP);
+			for (size_t i = 0; i < step.n_runs; i++, n++) {
+				assert_int_equal(s.runs[i].n, 1);
+				assert_int_equal(ptd_run_ip(&s.runs[i], 0),
+						 piece_base(n * PIECE_STEP) + 0x12);
+			}
+			if (step.stop == ENGINE_ASK)
+				assert_int_equal(engine_set_space(engine, s.space, PIECES, PIECES),
+						 0);
+		} while (step.stop != ENGINE_END);
+		assert_int_equal(n, PIECES / PIECE_STEP);
+	}
+	setup_deinit(&s);
+}
+
 static void no_other_engine(void **state)
 {
 	(void)state;
@@ -262,6 +335,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(block_engine),
 		cmocka_unit_test(insn_engine),
+		cmocka_unit_test(very_many_mappings),
 		cmocka_unit_test(no_other_engine),
 	};
 

@@ -52,6 +52,7 @@ static int teardown(void **state)
 /* What of the space of process 7, from 0x1000 on, comes from where at @time. */
 static char *render(const struct timeline *timeline, uint64_t time)
 {
+	const struct extent *e;
 	struct layout layout;
 	struct stay stay;
 	char *text = NULL;
@@ -64,9 +65,8 @@ static char *render(const struct timeline *timeline, uint64_t time)
 	layout_init(&layout, stay.space);
 	while (layout.generation < n)
 		assert_int_equal(layout_advance(&layout), 0);
-	for (size_t i = 0; i < layout.extents.n; i++) {
-		const struct extent *e = &layout.extents.items[i];
-
+	for (struct ranges_place at = {}; (e = ranges_get(&layout.extents, at));
+	     at = ranges_next(&layout.extents, at)) {
 		fprintf(f, "%" PRIx64 "-%" PRIx64 "%s:", e->start, e->last,
 			e->kind == MAPPING_EARLY ? "?" : "");
 		for (uint64_t k = 0; k <= e->last - e->start; k++)

@@ -88,7 +88,7 @@ static void a_new_mapping_covers_older_ones(void **state)
 	static const struct {
 		const char *name;
 		struct piece old[3], new;
-		bool bared;
+		bool covers;
 		struct piece left[5];
 	} rows[] = {
 		{ "beside",
@@ -139,6 +139,8 @@ static void a_new_mapping_covers_older_ones(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(space_freep) struct space *s = make(NULL, 0);
 		struct layout layout;
+		struct ranges_place at = {};
+		const struct extent *whole;
 		size_t n = 0, n_left = 0;
 
 		print_message("  %s\n", rows[i].name);
@@ -149,11 +151,12 @@ static void a_new_mapping_covers_older_ones(void **state)
 
 		layout_init(&layout, s);
 		for (size_t k = 0; k <= n; k++) {
-			assert_false(layout.bared);
 			assert_int_equal(layout_advance(&layout), 0);
 			assert_int_equal(layout.added.n, 1);
+			assert_int_equal(layout.covered, k == n && rows[i].covers ? 5 : 0);
+			if (k < n)
+				layout_mark(&layout, rows[i].old[k].start, 5);
 		}
-		assert_int_equal(layout.bared, rows[i].bared);
 		for (; n_left < 5 && rows[i].left[n_left].size; n_left++) {
 			const struct piece *p = &rows[i].left[n_left];
 			const uint64_t last = p->start + (p->size - 1);
@@ -167,6 +170,10 @@ static void a_new_mapping_covers_older_ones(void **state)
 			assert_ptr_equal(layout_find(&layout, last), e);
 		}
 		assert_int_equal(layout.extents.n, n_left);
+		while ((whole = ranges_get(&layout.extents, at))) {
+			assert_int_equal(whole->mark, whole->object == &a ? 5 : 0);
+			at = ranges_next(&layout.extents, at);
+		}
 		assert_null(layout_find(&layout, 0));
 		assert_null(layout_find(&layout, 0xfff));
 		layout_deinit(&layout);
@@ -380,6 +387,47 @@ static void what_was_ever_replaced_is_in_doubt(void **state)
 	layout_deinit(&layout);
 }
 
+/* A JIT compiler asks for its memory again and again, over and between what it has put there. */
+static void weaker_mappings_are_not_followed_for_ever(void **state)
+{
+	enum { JITS = 1024, AGAIN = 1024 };
+	_cleanup_(space_freep) struct space *s = make(NULL, 0);
+	struct mapping mapping = { .kind = MAPPING_JIT, .size = 0x10, .object = &a };
+	struct mapping memory = {
+		.kind = MAPPING_MEMORY, .start = 0x1000, .size = JITS * 0x20, .object = &b
+	};
+	const struct extent *e;
+	struct layout layout;
+
+	(void)state;
+	layout_init(&layout, s);
+	for (size_t i = 0; i < JITS; i++) {
+		mapping.start = 0x1000 + i * 0x20;
+		assert_int_equal(space_map(s, &mapping), 0);
+		assert_int_equal(layout_advance(&layout), 0);
+	}
+	assert_int_equal(space_map(s, &memory), 0);
+	assert_int_equal(layout_advance(&layout), 0);
+	assert_int_equal(layout.added.n, JITS);
+	assert_int_equal(layout.extents.n, 2 * JITS);
+	/* It is there already. */
+	assert_int_equal(space_map(s, &memory), 0);
+	assert_int_equal(layout_advance(&layout), 0);
+	assert_int_equal(layout.added.n, 0);
+	/* Of other memory each time, nothing is known in the end, nor of what lies above it. */
+	for (size_t i = 0; i < AGAIN && layout.extents.n == 2 * JITS; i++) {
+		memory.object = i % 2 ? &b : &a;
+		assert_int_equal(space_map(s, &memory), 0);
+		assert_int_equal(layout_advance(&layout), 0);
+	}
+	assert_in_range(layout.extents.n, 1, 2 * JITS - 1);
+	e = layout_find(&layout, memory.start + memory.size - 1);
+	assert_non_null(e);
+	assert_ptr_equal(e->object, memory.object);
+	assert_int_equal(e->offset, memory.object->size);
+	layout_deinit(&layout);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -391,6 +439,7 @@ int main(void)
 		cmocka_unit_test(what_is_replaced_is_in_doubt),
 		cmocka_unit_test(too_much_is_all_in_doubt),
 		cmocka_unit_test(what_was_ever_replaced_is_in_doubt),
+		cmocka_unit_test(weaker_mappings_are_not_followed_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
