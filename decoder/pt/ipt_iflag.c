@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "decoder/pt/ipt_newer.h"
-
 #define MODE         0x99
 #define IF           0x04 /* in the second byte; the modes are below it */
 #define NO_TSX       0x20 /* the second byte: neither in a transaction nor aborted */
@@ -41,18 +39,19 @@ static const uint8_t *find_flag(const uint8_t *at, const uint8_t *end)
 	return NULL;
 }
 
-/* Begin to tell packets from each other, at the PSB before @at. */
-static void begin(struct ipt_iflag *iflag, const struct pt_config *config, uint64_t at)
+/*
+ * Begin to tell packets from each other, at the PSB before @at; at the first one if there is none.
+ */
+static bool begin(struct ipt_iflag *iflag, const struct pt_config *config, uint64_t at)
 {
-	struct pt_config c = *config;
+	struct ipt_walk *w = &iflag->walk;
 
-	c.decode.callback = ipt_newer_look_ahead;
-	iflag->packets = pt_pkt_alloc_decoder(&c);
-	if (!iflag->packets ||
-	    (pt_pkt_sync_set(iflag->packets, at) == 0 && pt_pkt_sync_backward(iflag->packets) == 0))
-		return;
-	(void)pt_pkt_sync_set(iflag->packets, 0);
-	(void)pt_pkt_sync_forward(iflag->packets);
+	if (ipt_walk_init(w, config) < 0)
+		return false;
+	w->synced = pt_pkt_sync_set(w->packets, at) == 0 && pt_pkt_sync_backward(w->packets) == 0;
+	if (!w->synced)
+		(void)pt_pkt_sync_set(w->packets, 0);
+	return true;
 }
 
 static void take(struct ipt_iflag *iflag, const struct pt_config *config, uint64_t offset,
@@ -65,8 +64,6 @@ static void take(struct ipt_iflag *iflag, const struct pt_config *config, uint64
 		break;
 	case ppt_mode:
 		iflag->mode = offset;
-		iflag->is_sure = iflag->is_sure || (packet->payload.mode.leaf == pt_mol_exec &&
-						    config->begin[offset + 1] & IF);
 		iflag->has_mode = packet->payload.mode.leaf == pt_mol_exec && !iflag->is_status;
 		return;
 	case ppt_fup:
@@ -93,35 +90,31 @@ static void take(struct ipt_iflag *iflag, const struct pt_config *config, uint64
 	iflag->has_mode = false;
 }
 
-/* Look at the packets up to @end. */
+/*
+ * Look at the packets up to @end, each once in all: so this goes on even if it was something else
+ * that looked like a flag.
+ */
 static void walk(struct ipt_iflag *iflag, const struct pt_config *config, uint64_t end)
 {
-	uint64_t offset;
+	struct ipt_walk *w = &iflag->walk;
+	struct pt_packet packet;
 
-	while (pt_pkt_get_offset(iflag->packets, &offset) == 0 && offset < end) {
-		struct pt_packet packet;
-		int n = pt_pkt_next(iflag->packets, &packet, sizeof(packet));
+	while (w->end < end) {
+		const uint64_t before = w->end;
 
-		if (n == -pte_eos)
+		if (!ipt_walk_next(w, &packet))
 			return;
-		if (n >= 0) {
-			take(iflag, config, offset, &packet);
-			continue;
-		}
-		iflag->has_mode = false;
-		n = (int)ipt_newer_block_size(config->begin + offset,
-					      (size_t)(config->end - config->begin - offset));
-		if (n > 0 ? pt_pkt_sync_set(iflag->packets, offset + (uint64_t)n) < 0
-			  : pt_pkt_sync_forward(iflag->packets) < 0)
-			return;
+		if (w->offset != before)
+			iflag->has_mode = false;
+		take(iflag, config, w->offset, &packet);
 	}
 }
 
 void ipt_iflag_deinit(struct ipt_iflag *iflag)
 {
-	if (iflag->packets)
-		pt_pkt_free_decoder(iflag->packets);
-	iflag->packets = NULL;
+	if (iflag->walks)
+		ipt_walk_deinit(&iflag->walk);
+	iflag->walks = false;
 }
 
 void ipt_iflag_look(struct ipt_iflag *iflag, const struct pt_config *config, uint64_t offset)
@@ -132,15 +125,11 @@ void ipt_iflag_look(struct ipt_iflag *iflag, const struct pt_config *config, uin
 
 	if (iflag->looked >= end || (end < size && end - iflag->looked < STEP_MIN))
 		return;
-	if (!iflag->packets) {
+	if (!iflag->walks) {
 		flag = find_flag(config->begin + iflag->looked, config->begin + end);
-		if (flag)
-			begin(iflag, config, (uint64_t)(flag - config->begin));
+		iflag->walks = flag && begin(iflag, config, (uint64_t)(flag - config->begin));
 	}
-	if (iflag->packets)
+	if (iflag->walks)
 		walk(iflag, config, end);
-	/* It was something else that looked like one. */
-	if (!iflag->is_sure)
-		ipt_iflag_deinit(iflag);
 	iflag->looked = end < size ? end - FLAG_SIZE : size;
 }

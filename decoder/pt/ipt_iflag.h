@@ -17,10 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/pt/ipt_walk.h"
+
 struct ipt_iflag {
-	uint64_t looked;                   /* offset up to which bytes were looked at */
-	struct pt_packet_decoder *packets; /* NULL: no flag has been seen set yet */
-	bool is_sure;                      /* one has, indeed */
+	uint64_t looked;      /* offset up to which bytes were looked at */
+	struct ipt_walk walk; /* over packets, once something looked like a flag that is set */
+	bool walks;
 	bool is_status; /* since a PSB or overflow, no address followed: modes are only repeated */
 	uint64_t mode; /* offset of a MODE.Exec since which no other than timing packets followed */
 	bool has_mode;
