@@ -144,14 +144,19 @@ static int take_losses(struct maker *m, uint32_t key, bool exact, struct trace_q
 static int add_cut(struct maker *m, const struct trace_queue *queue, struct trace_span span,
 		   bool hole)
 {
+	const struct {
+		const struct trace_loss *items;
+		size_t n;
+	} losses = { queue->losses, queue->n_losses_at };
 	int r;
 
-	for (size_t i = 0; i < queue->n_losses_at; i++) {
-		const struct trace_loss *l = &queue->losses[i];
+	for (size_t i = vec_bisect(&losses, loss, loss->offset < span.offset); i < losses.n; i++) {
+		const struct trace_loss *l = &losses.items[i];
 		struct trace_span head = span;
 
-		if (l->reason != PTD_GAP_TRUNCATED || l->offset < span.offset ||
-		    l->offset - span.offset >= span.size)
+		if (l->offset - span.offset >= span.size)
+			break;
+		if (l->reason != PTD_GAP_TRUNCATED)
 			continue;
 		head.size = (size_t)(l->offset - span.offset);
 		if (head.size > 0) {
@@ -310,18 +315,23 @@ static int make_queue(struct maker *m, const struct auxpiece *pieces, size_t n,
 	return r < 0 ? r : make_spans(m, queue);
 }
 
-static bool has_queue(const struct trace *trace, uint32_t cpu)
+/* Is one of the first @n queues, which are by CPU, that of @cpu? */
+static bool has_queue(const struct trace *trace, size_t n, uint32_t cpu)
 {
-	for (size_t i = 0; i < trace->n_queues; i++)
-		if (trace->queues[i].cpu == cpu)
-			return true;
-	return false;
+	const struct {
+		const struct trace_queue *items;
+		size_t n;
+	} queues = { trace->queues, n };
+	const size_t i = vec_bisect(&queues, queue, queue->cpu < cpu);
+
+	return i < n && queues.items[i].cpu == cpu;
 }
 
 /* Of CPUs, or threads, without PT. */
 static int make_empty_queues(struct maker *m)
 {
 	struct trace *trace = m->trace;
+	const size_t n_with_pt = trace->n_queues;
 	size_t n = 0;
 	int r;
 
@@ -330,7 +340,7 @@ static int make_empty_queues(struct maker *m)
 		struct trace_queue queue = { .idx = l->key, .cpu = l->cpu, .tid = TRACE_NONE };
 
 		if ((i > 0 && l[-1].key == l->key) || l->cpu == TRACE_NONE ||
-		    has_queue(trace, l->cpu))
+		    has_queue(trace, n_with_pt, l->cpu))
 			continue;
 		r = take_losses(m, l->key, false, &queue);
 		trace->queues[trace->n_queues++] = queue;
