@@ -13,11 +13,19 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/log.h"
 #include "decoder/util/fetch.h"
 #include "decoder/util/message.h"
 
 /* Loaded here alone: it brings some thirty libraries along, which nobody else needs. */
 #define LIBRARY "libdebuginfod.so.1"
+
+/*
+ * What is decoded says what is asked for, and may name any number of build-ids. A server that does
+ * not answer takes a minute and a half each time, one that does not have it a moment.
+ */
+#define FAILURES_MAX 3u /* in a row */
+#define MISSES_MAX   1024u
 
 struct library {
 	__typeof__(&debuginfod_begin) begin;
@@ -72,7 +80,33 @@ static void answer_with(int socket, const struct fetch_answer *answer, int fd)
 	(void)!sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-static void find(const struct library *l, const struct fetch_question *question, int socket)
+/* How much of it is used up. */
+struct patience {
+	unsigned n_failures, n_misses;
+	bool is_over;
+};
+
+/* Take account of an answer. */
+static void note(struct patience *patience, int r)
+{
+	if (r == -ENOENT)
+		patience->n_misses++;
+	patience->n_failures = r < 0 && r != -ENOENT ? patience->n_failures + 1 : 0;
+	if (patience->n_failures == FAILURES_MAX)
+		log_warning(
+		    "--debuginfod: %u questions in a row failed, the last because of \"%s\": "
+		    "no more are asked",
+		    FAILURES_MAX, strerror(-r));
+	else if (patience->n_misses == MISSES_MAX)
+		log_warning("--debuginfod: %u files were not to be had: no more are asked for",
+			    MISSES_MAX);
+	else
+		return;
+	patience->is_over = true;
+}
+
+static void find(const struct library *l, const struct fetch_question *question,
+		 struct patience *patience, int socket)
 {
 	struct fetch_answer answer = { .r = -EINVAL };
 	const struct buildid *id = &question->id;
@@ -80,10 +114,14 @@ static void find(const struct library *l, const struct fetch_question *question,
 	int fd = -1;
 
 	/* From the other side of the confinement: it may be anything. */
-	if (id->size > 0 && id->size <= BUILDID_MAX)
+	if (patience->is_over) {
+		fd = -ENOENT;
+	} else if (id->size > 0 && id->size <= BUILDID_MAX) {
 		fd = question->kind == FETCH_DEBUG
 			 ? l->find_debuginfo(l->client, id->bytes, id->size, &path)
 			 : l->find_executable(l->client, id->bytes, id->size, &path);
+		note(patience, fd);
+	}
 	answer.r = fd < 0 ? fd : 0;
 	(void)snprintf(answer.text, sizeof(answer.text), "%s", path ?: "");
 	answer_with(socket, &answer, fd);
@@ -95,6 +133,7 @@ _Noreturn static void serve(int socket)
 {
 	struct fetch_answer answer = {};
 	struct fetch_question question;
+	struct patience patience = {};
 	struct library l = {};
 
 	/* Even while it waits for a server. */
@@ -104,7 +143,7 @@ _Noreturn static void serve(int socket)
 	if (answer.r < 0)
 		_exit(1);
 	while (read(socket, &question, sizeof(question)) == sizeof(question))
-		find(&l, &question, socket);
+		find(&l, &question, &patience, socket);
 	l.end(l.client);
 	_exit(0);
 }

@@ -87,3 +87,30 @@ decode nobody "$T/alone" --debuginfod
 
 DEBUGINFOD_URLS= "$O/ptdecode" "$T/alone" --debuginfod 2>"$T/err" && fail "no server, and no word of it"
 grep -q "DEBUGINFOD_URLS names no server" "$T/err" || { cat "$T/err"; fail "it is not said what is missing"; }
+
+# A file can name any number of build-ids: servers that do not answer are not asked for each.
+python3 - "$T/many" <<'EOF'
+import struct, sys
+def record(kind, body, misc=2):
+    return struct.pack("<IHH", kind, misc, 8 + len(body)) + body
+trailer = struct.pack("<IIQIIQ", 10, 10, 1, 0, 0, 1)
+priv = [8, 0, 1, 0, 1, 0x400, 0x800, 1, 0, 1, 0x200, 0x3c000, 0, 0, 2, 0, 0]
+data = record(70, struct.pack("<II17Q", 1, 0, *priv))
+for i in range(4000):
+    data += record(10, struct.pack("<IIQQQB3x20sII", 10, 10, 0x1000 * i, 0x1000, 0, 20,
+                                   b"%020d" % i, 5, 2) + b"/gone/file".ljust(16, b"\0") + trailer, 0x4002)
+attr = struct.pack("<IIQQQQQ", 8, 112, 0x2401, 1, 0x10087, 0, 1 << 18).ljust(112, b"\0")
+header = b"PERFILE2" + struct.pack("<8Q", 104, 128, 112, 128, 240, len(data), 0, 0) + bytes(32)
+open(sys.argv[1], "wb").write(header + struct.pack("<Q", 1) + attr + struct.pack("<QQ", 104, 8) + data)
+EOF
+n=$(grep -c GET "$T/asked")
+"$O/ptdecode" -f summary "$T/many" --debuginfod >"$T/text" 2>"$T/err" || [[ $? = 3 ]] || { cat "$T/err"; fail "many"; }
+grep -q "1024 files were not to be had: no more are asked for" "$T/err" || { cat "$T/err"; fail "they were all asked for"; }
+n=$(($(grep -c GET "$T/asked") - n))
+echo "of 4000 files that nobody has, $n were asked for"
+[[ $n = 1024 ]] || fail "that is not what was said"
+kill $server
+wait $server 2>/dev/null || true
+rm -r "$T/cache"
+"$O/ptdecode" -f summary "$T/many" --debuginfod >"$T/text" 2>"$T/err" || [[ $? = 3 ]] || { cat "$T/err"; fail "no server"; }
+grep -q "3 questions in a row failed" "$T/err" || { cat "$T/err"; fail "a server that is gone was asked for each"; }
