@@ -59,12 +59,41 @@ static int locate(struct kept *kept, const char *id, const char *name, const cha
 	return *ret_location ? 0 : -ENOMEM;
 }
 
+/* The kinds of places. */
+enum kind { LOST, BY_ID, BY_HASH };
+
+static enum kind kind_of(const struct line *line)
+{
+	if (!line->location)
+		return LOST;
+	return strncmp(line->location, BY_CONTENT, strlen(BY_CONTENT)) == 0 ? BY_HASH : BY_ID;
+}
+
+/*
+ * Put @line, which is @kept's, before those of its hash. Two places of a kind that differ say all
+ * that there is to say of a path: more are left out, so that the search is short.
+ */
+static int chain(struct kept *kept, struct line *line)
+{
+	const uint64_t key = map_hash(line->path, strlen(line->path));
+	const uint64_t *head = map_get(&kept->lines, key);
+	size_t n_others = 0;
+
+	line->next = head ? (struct line *)(uintptr_t)*head : NULL;
+	for (const struct line *l = line->next; l; l = l->next) {
+		if (kind_of(l) != kind_of(line) || strcmp(l->path, line->path) != 0)
+			continue;
+		if (++n_others == 2 || !line->location || strcmp(l->location, line->location) == 0)
+			return 0;
+	}
+	return map_put(&kept->lines, key, (uintptr_t)line);
+}
+
 /* Add the line of @size bytes at @bytes. */
 static int add_line(struct kept *kept, const uint8_t *bytes, size_t size)
 {
 	struct line *line = arena_alloc(&kept->arena, sizeof(*line));
 	char *text = arena_alloc(&kept->arena, size + 1);
-	uint64_t key, *head;
 	char *tab;
 	int r;
 
@@ -82,10 +111,7 @@ static int add_line(struct kept *kept, const uint8_t *bytes, size_t size)
 		if (r < 0)
 			return r;
 	}
-	key = map_hash(line->path, strlen(line->path));
-	head = map_get(&kept->lines, key);
-	line->next = head ? (struct line *)(uintptr_t)*head : NULL;
-	return map_put(&kept->lines, key, (uintptr_t)line);
+	return chain(kept, line);
 }
 
 static int read_lines(struct kept *kept, const struct mapfile *file)

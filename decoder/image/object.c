@@ -38,7 +38,7 @@ struct file {
 	VEC(struct segment) segments; /* executable ones first */
 };
 
-/* One question that was asked before; those whose paths hash alike are chained. */
+/* One question that was asked before; those whose paths and build-ids hash alike are chained. */
 struct answer {
 	struct answer *next;
 	const char *path;
@@ -55,7 +55,7 @@ struct objects {
 	VEC(int) copies; /* of files that were fetched, open: by that they have a path */
 	uint64_t copies_size;
 	struct arena arena;
-	struct map answers; /* hash of path → struct answer */
+	struct map answers; /* hash of path and build-id → struct answer */
 	VEC(struct file *) files;
 };
 
@@ -379,25 +379,52 @@ static int adopt(struct objects *objects, const char *path, enum object_state st
 	return 0;
 }
 
-/* The file that was already found for @path, if it has the build-id of @like. */
-static struct file *find_same(const struct answer *answer, const char *path,
-			      const struct object *like)
+static uint64_t key_of(const char *path, const struct buildid *id)
 {
-	struct buildid id = { .size = like->id.build_id_size };
+	const uint64_t key[] = { map_hash(path, strlen(path)), map_hash(id->bytes, id->size) };
 
-	memcpy(id.bytes, like->id.build_id, sizeof(id.bytes));
-	for (; answer && id.size; answer = answer->next)
-		if (answer->file->object.state == OBJECT_OK && strcmp(answer->path, path) == 0 &&
-		    has_build_id(&answer->file->object, &id))
-			return answer->file;
+	return map_hash(key, sizeof(key));
+}
+
+/* Return: the file that was found for @path with build-id @id; NULL if that was not asked. */
+static struct file *find_answer(const struct objects *objects, const char *path,
+				const struct buildid *id)
+{
+	const uint64_t *head = map_get(&objects->answers, key_of(path, id));
+
+	for (const struct answer *a = head ? (struct answer *)(uintptr_t)*head : NULL; a;
+	     a = a->next)
+		if (strcmp(a->path, path) == 0 && buildid_equal(&a->asked, id))
+			return a->file;
 	return NULL;
 }
 
+static int add_answer(struct objects *objects, const char *path, const struct buildid *id,
+		      struct file *file)
+{
+	const uint64_t key = key_of(path, id), *head = map_get(&objects->answers, key);
+	struct answer *answer = arena_alloc(&objects->arena, sizeof(*answer));
+
+	if (!answer)
+		return -ENOMEM;
+	*answer = (struct answer){
+		.next = head ? (struct answer *)(uintptr_t)*head : NULL,
+		.path = arena_strdup(&objects->arena, path),
+		.asked = *id,
+		.file = file,
+	};
+	if (!answer->path)
+		return -ENOMEM;
+	return map_put(&objects->answers, key, (uintptr_t)answer);
+}
+
 static int find_new(struct objects *objects, const char *path, const struct buildid *asked,
-		    struct answer *answer)
+		    struct file **ret_file)
 {
 	_cleanup_(file_freep) struct file *file = NULL;
+	struct file *same = NULL;
 	enum object_state state;
+	struct buildid id;
 	int r;
 
 	r = search(objects, path, asked, &state, &file);
@@ -411,44 +438,35 @@ static int find_new(struct objects *objects, const char *path, const struct buil
 	}
 
 	/* Asked for with its build-id and without: one object, not two of the same name. */
-	answer->file = state == OBJECT_OK ? find_same(answer->next, path, &file->object) : NULL;
-	if (answer->file)
-		return 0;
-	answer->file = file;
-	return adopt(objects, path, state, &file);
+	id = (struct buildid){ .size = file->object.id.build_id_size };
+	memcpy(id.bytes, file->object.id.build_id, sizeof(id.bytes));
+	if (state == OBJECT_OK && id.size)
+		same = find_answer(objects, path, &id);
+	if (same && same->object.state == OBJECT_OK) {
+		*ret_file = same;
+	} else {
+		*ret_file = file;
+		r = adopt(objects, path, state, &file);
+		if (r == 0 && state == OBJECT_OK && id.size && !same && !asked->size)
+			r = add_answer(objects, path, &id, *ret_file);
+		if (r < 0)
+			return r;
+	}
+	return add_answer(objects, path, asked, *ret_file);
 }
 
 int objects_find(struct objects *objects, const char *path, const struct buildid *build_id,
 		 const struct object **ret_object)
 {
 	const struct buildid asked = build_id ? *build_id : (struct buildid){};
-	const uint64_t key = map_hash(path, strlen(path));
-	const uint64_t *head = map_get(&objects->answers, key);
-	struct answer *first = head ? (struct answer *)(uintptr_t)*head : NULL, *answer;
-	int r;
+	struct file *file = find_answer(objects, path, &asked);
+	int r = 0;
 
-	for (answer = first; answer; answer = answer->next) {
-		if (strcmp(answer->path, path) != 0 || !buildid_equal(&answer->asked, &asked))
-			continue;
-		*ret_object = &answer->file->object;
-		return 0;
-	}
-
-	answer = arena_alloc(&objects->arena, sizeof(*answer));
-	if (!answer)
-		return -ENOMEM;
-	*answer = (struct answer){ .next = first, .asked = asked };
-	answer->path = arena_strdup(&objects->arena, path);
-	if (!answer->path)
-		return -ENOMEM;
-	r = find_new(objects, path, &asked, answer);
-	if (r < 0)
-		return r;
-	r = map_put(&objects->answers, key, (uintptr_t)answer);
-	if (r < 0)
-		return r;
-	*ret_object = &answer->file->object;
-	return 0;
+	if (!file)
+		r = find_new(objects, path, &asked, &file);
+	if (r == 0)
+		*ret_object = &file->object;
+	return r;
 }
 
 int objects_add_named(struct objects *objects, const char *path, const char *name,
