@@ -14,13 +14,14 @@
 /* One object's blocks in one mode, by offset. */
 struct shelf {
 	struct map blocks;   /* offset -> pointer */
-	struct map stitched; /* offset -> pointer of the latest; others hang behind it */
+	struct map stitched; /* hash of offset and bytes -> pointer; others hang behind it */
 };
 
 struct stitched {
 	struct ptd_block block;
 	struct ptd_insn insn;
-	struct stitched *next; /* other bytes at the same place */
+	uint64_t offset;
+	struct stitched *next; /* of the same hash */
 };
 
 struct cache {
@@ -157,11 +158,19 @@ int cache_get(struct cache *cache, const struct object *object, uint64_t offset,
 	return 0;
 }
 
+static uint64_t hash(uint64_t offset, const uint8_t *bytes, size_t size)
+{
+	const uint64_t key[] = { offset, map_hash(bytes, size) };
+
+	return map_hash(key, sizeof(key));
+}
+
 int cache_get_stitched(struct cache *cache, const struct object *object, uint64_t offset,
 		       uint8_t mode, const uint8_t *bytes, size_t size,
 		       const struct ptd_block **ret_block)
 {
 	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX];
+	const uint64_t key = hash(offset, bytes, size);
 	struct stitched *s, *latest;
 	struct shelf *shelf;
 	uint64_t *known;
@@ -170,10 +179,11 @@ int cache_get_stitched(struct cache *cache, const struct object *object, uint64_
 	r = shelf_of(cache, object, mode, &shelf);
 	if (r < 0)
 		return r;
-	known = map_get(&shelf->stitched, offset);
+	known = map_get(&shelf->stitched, key);
 	latest = known ? (struct stitched *)(uintptr_t)*known : NULL;
 	for (s = latest; s; s = s->next) {
-		if (s->block.size == size && memcmp(s->block.bytes, bytes, size) == 0) {
+		if (s->offset == offset && s->block.size == size &&
+		    memcmp(s->block.bytes, bytes, size) == 0) {
 			*ret_block = &s->block;
 			return 0;
 		}
@@ -183,6 +193,7 @@ int cache_get_stitched(struct cache *cache, const struct object *object, uint64_
 	if (!s)
 		return -ENOMEM;
 	s->next = latest;
+	s->offset = offset;
 	s->block = (struct ptd_block){
 		.mode = mode,
 		.object = &object->id,
@@ -197,7 +208,7 @@ int cache_get_stitched(struct cache *cache, const struct object *object, uint64_
 	r = finish(cache, object, &s->block, &s->insn);
 	if (r < 0)
 		return r;
-	r = map_put(&shelf->stitched, offset, (uintptr_t)s);
+	r = map_put(&shelf->stitched, key, (uintptr_t)s);
 	if (r < 0)
 		return r;
 	*ret_block = &s->block;

@@ -39,6 +39,7 @@
 #define NAME_MAX_SHOWN 1024 /* of a symbol or an object; longer ones are cut */
 #define LINE_SIZE      (2 * NAME_MAX_SHOWN + 512) /* more than the longest line, with its head */
 #define CACHE_SIZE_MAX (256u << 20)               /* of made lines: then they are made afresh */
+#define BASES_MAX      64 /* of a block, the latest: lines of others are made afresh, too */
 #define INSN_SIZE_MAX  15
 #define HEAD_SIZE      96
 
@@ -234,13 +235,13 @@ static inline int get_lines(struct text *text, const struct ptd_batch *batch,
 			    const struct ptd_run *run, const struct lines **ret_lines)
 {
 	const uint32_t id = run->block->id;
+	const struct lines *l = id < text->blocks.n ? text->blocks.items[id] : NULL;
 
-	if (id < text->blocks.n)
-		for (const struct lines *l = text->blocks.items[id]; l; l = l->next)
-			if (l->base == run->base) {
-				*ret_lines = l;
-				return 0;
-			}
+	for (size_t n = 0; l && n < BASES_MAX; l = l->next, n++)
+		if (l->base == run->base) {
+			*ret_lines = l;
+			return 0;
+		}
 	return get_new_lines(text, batch, run, ret_lines);
 }
 

@@ -4,11 +4,30 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
 
-/* Fibonacci hashing: keys are addresses and small numbers, whose low bits alone say little. */
+/* Whoever chose the keys does not know it, and so cannot choose them for the same slots. */
+static uint64_t secret(void)
+{
+	static uint64_t value;
+	const void *random = value ? NULL : (const void *)getauxval(AT_RANDOM);
+
+	if (random)
+		memcpy(&value, random, sizeof(value));
+	return value;
+}
+
+/* Keys are addresses and small numbers, whose low bits alone say little. */
+static uint64_t mix(uint64_t key)
+{
+	key = (key ^ secret()) * UINT64_C(0x9e3779b97f4a7c15);
+	return (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93);
+}
+
 static size_t slot_of(const struct map *map, uint64_t key)
 {
-	size_t i = (key * UINT64_C(0x9e3779b97f4a7c15)) >> 20;
+	size_t i = mix(key) >> 20;
 
 	for (i &= map->n_slots - 1; map->slots[i].used && map->slots[i].key != key;)
 		i = (i + 1) & (map->n_slots - 1);
