@@ -94,8 +94,8 @@ static void stay_at(const struct lane *lane, uint64_t time, struct stay *ret_sta
 		timeline_at(lane->config.timeline, queue->cpu, time, ret_stay);
 }
 
-/* Where there is no time, the records prove who ran only if nobody else ever did. */
-static void only_stay(const struct lane *lane, struct stay *stay)
+/* Find the stay of whoever ran, if nobody else ever did. */
+static void find_only_stay(const struct lane *lane, struct stay *stay)
 {
 	struct stay last, before = { .tid = PTD_ID_UNKNOWN };
 
@@ -111,6 +111,17 @@ static void only_stay(const struct lane *lane, struct stay *stay)
 	}
 	if (before.tid == PTD_ID_UNKNOWN)
 		*stay = last;
+}
+
+/* Where there is no time, the records prove who ran only if nobody else ever did. */
+static void only_stay(struct lane *lane, struct stay *stay)
+{
+	if (!lane->has_only_stay) {
+		lane->only_stay = *stay;
+		find_only_stay(lane, &lane->only_stay);
+		lane->has_only_stay = true;
+	}
+	*stay = lane->only_stay;
 }
 
 static bool same_thread(const struct stay *a, const struct stay *b)

@@ -57,6 +57,8 @@ struct lane {
 	/* Where the engine stands. */
 	struct stay stay;
 	bool has_stay;
+	struct stay only_stay; /* of whoever ran where there is no time, once that was asked */
+	bool has_only_stay;
 	bool stay_opens; /* the next run or mark begins a slice */
 	bool is_guest;   /* what runs is a guest's code, which the records say nothing of */
 	uint64_t t;

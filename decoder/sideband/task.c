@@ -11,8 +11,9 @@
 #include "ptd/record.h"
 
 /*
- * How many mappings may be copied in all, at forks. Real recordings stay far below it; without a limit, n
- * mappings and n forks would need n * n.
+ * How many mappings may be made in all beside those that records tell of: copies at forks, and the
+ * parts of anonymous memory that the snapshot has bytes of. Real recordings stay far below it;
+ * without a limit, n mappings and n forks would need n * n.
  */
 #define COPIES_MIN        (UINT64_C(1) << 20)
 #define COPIES_PER_RECORD 64
@@ -371,7 +372,9 @@ static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *m
 
 		piece.object = mapping->object;
 		piece.offset = 0;
-		if (m && m->start <= piece.start) {
+		if (tasks->n_copies_left == 0) {
+			m = NULL;
+		} else if (m && m->start <= piece.start) {
 			piece.object = m->object;
 			piece.offset = piece.start - m->start;
 			end = m->last < last ? m->last : last;
@@ -382,6 +385,7 @@ static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *m
 		r = space_map(space, &piece);
 		if (r < 0 || end == last)
 			return r;
+		tasks->n_copies_left--;
 		piece.start = end + 1;
 	}
 }

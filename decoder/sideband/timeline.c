@@ -13,6 +13,8 @@
 #include "decoder/util/vec.h"
 #include "ptd/record.h"
 
+#define CPUS_MAX 8192 /* Linux has no more on x86; records of others are skipped */
+
 /* Who runs on a CPU now. */
 struct cpu {
 	bool placed;        /* something was said of it already */
@@ -34,12 +36,15 @@ struct timeline {
 	size_t n_skipped;
 };
 
+/* Return: 0; TASKS_SKIPPED if there are too many; -ENOMEM. */
 static int get_cpu(struct timeline *tl, uint32_t number, uint32_t *ret_index)
 {
 	const uint64_t *found = map_get(&tl->by_cpu, number);
 	int r;
 
 	if (!found) {
+		if (tl->cpus.n == CPUS_MAX)
+			return TASKS_SKIPPED;
 		r = map_put(&tl->by_cpu, number, tl->cpus.n);
 		if (r < 0)
 			return r;
@@ -151,7 +156,7 @@ static int on_switch_cpu_wide(struct timeline *tl, const struct trace_record *re
 	if (record->cpu == TRACE_NONE || cursor_get(&c, sizeof(other), other) < 0)
 		return TASKS_SKIPPED;
 	r = get_cpu(tl, record->cpu, &index);
-	if (r < 0)
+	if (r != 0)
 		return r;
 
 	/* The trailer names the task that leaves or comes; the payload names the other one. */
@@ -172,7 +177,7 @@ static int on_switch(struct timeline *tl, const struct trace_record *record)
 	if (record->cpu == TRACE_NONE)
 		return TASKS_SKIPPED;
 	r = get_cpu(tl, record->cpu, &index);
-	if (r < 0)
+	if (r != 0)
 		return r;
 
 	if (!(record->misc & PERF_RECORD_MISC_SWITCH_OUT))
@@ -190,7 +195,7 @@ static int on_itrace_start(struct timeline *tl, const struct trace_record *recor
 	if (record->cpu == TRACE_NONE || cursor_get(&c, sizeof(ids), ids) < 0)
 		return TASKS_SKIPPED;
 	r = get_cpu(tl, record->cpu, &index);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	tl->cpus.items[index].came = PTD_ID_UNKNOWN;
 	return place(tl, index, ids[0], ids[1], record->time);
@@ -210,7 +215,7 @@ static int on_sample(struct timeline *tl, const struct trace_record *record)
 	if (record->cpu == TRACE_NONE || cursor_get(&c, sizeof(next), &next) < 0)
 		return TASKS_SKIPPED;
 	r = get_cpu(tl, record->cpu, &index);
-	if (r < 0)
+	if (r != 0)
 		return r;
 
 	cpu = &tl->cpus.items[index];
@@ -251,7 +256,7 @@ static int on_exec(struct timeline *tl, const struct trace_record *record)
 	}
 
 	r = get_cpu(tl, record->cpu, &index);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = place_before(tl, index, pid, pid, record->time);
 	if (r < 0)
@@ -276,13 +281,15 @@ static int on_task(struct timeline *tl, const struct trace_record *record,
 		   int (*apply)(struct tasks *tasks, const struct trace_record *record))
 {
 	struct cursor c = cursor_from(record->payload, record->payload_size);
+	const struct space *before;
 	uint32_t pid;
 	int r, placed;
 
 	if (cursor_get(&c, sizeof(pid), &pid) < 0)
 		return TASKS_SKIPPED;
+	before = tasks_space(&tl->tasks, pid);
 	r = apply(&tl->tasks, record);
-	if (r < 0)
+	if (r < 0 || tasks_space(&tl->tasks, pid) == before)
 		return r;
 	placed = place_again(tl, pid, record->time);
 	return placed < 0 ? placed : r;
@@ -302,7 +309,7 @@ static int on_lost(struct timeline *tl, const struct trace_record *record)
 	if (tl->switches_apart || record->cpu == TRACE_NONE)
 		return 0;
 	r = get_cpu(tl, record->cpu, &index);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	cpu = &tl->cpus.items[index];
 	cpu->came = PTD_ID_UNKNOWN;
@@ -326,7 +333,7 @@ static int hear(struct timeline *tl, const struct trace_record *record)
 	r = get_cpu(tl, record->cpu, &index);
 	if (r == 0)
 		tl->cpus.items[index].heard_at = record->time;
-	return r;
+	return r < 0 ? r : 0;
 }
 
 static int on_record(struct timeline *tl, const struct trace_record *record)
