@@ -19,6 +19,9 @@ static void take_tma(struct ticks *ticks, const struct pt_packet_tma *tma)
 	ticks->ctc = tma->ctc;
 	ticks->periods = 0;
 	ticks->mtc = ticks->has_crystal ? (uint8_t)(tma->ctc >> ticks->mtc_freq) : 0;
+	/* It has 16 bits of the count, which may not be all that the next MTC has. */
+	ticks->mtc_mask =
+	    ticks->mtc_freq > 8 ? (uint8_t)((1u << (16 - ticks->mtc_freq)) - 1) : UINT8_MAX;
 }
 
 bool ticks_take(struct ticks *ticks, const struct pt_packet *packet)
@@ -33,8 +36,9 @@ bool ticks_take(struct ticks *ticks, const struct pt_packet *packet)
 		take_tma(ticks, &packet->payload.tma);
 		return false;
 	case ppt_mtc:
-		ticks->periods += (uint8_t)(packet->payload.mtc.ctc - ticks->mtc);
+		ticks->periods += (uint8_t)(packet->payload.mtc.ctc - ticks->mtc) & ticks->mtc_mask;
 		ticks->mtc = packet->payload.mtc.ctc;
+		ticks->mtc_mask = UINT8_MAX;
 		return ticks->has_crystal;
 	default:
 		return false;

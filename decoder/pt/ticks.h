@@ -27,6 +27,7 @@ struct ticks {
 	uint16_t ctc;         /* of the TMA */
 	uint64_t periods;     /* of MTC, that are over since */
 	uint8_t mtc;          /* the payload that an MTC had last, or would have had at the TMA */
+	uint8_t mtc_mask;     /* what of that is known */
 };
 
 void ticks_init(struct ticks *ticks, const struct pt_config *config);
