@@ -130,8 +130,9 @@ static bool same_thread(const struct stay *a, const struct stay *b)
 }
 
 /*
- * Find whose code ran at some time between two, inclusive. Nobody's, as far as is known, if threads took turns
- * then: of that only the kernel's code can be told. But the idle one runs no code of users'.
+ * Find whose code ran at some time between two, inclusive. Nobody's, as far as is known, if threads
+ * took turns then: of that only the kernel's code can be told. But the idle one runs no code of
+ * users'.
  */
 static void stay_between(const struct lane *lane, uint64_t from, uint64_t to, bool is_user,
 			 struct stay *ret_stay)
@@ -179,13 +180,15 @@ static int ask(struct lane *lane, const struct engine_step *step)
 
 		if (step->t_to < UINT64_MAX)
 			until = step->t_to ? time_of(lane, step->t_to) : from;
-		/* Time counted in cycles may be ahead of what is told next, or broken packets tell any. */
+		/* Time counted in cycles may be ahead of what is told next, or broken packets tell
+		 * any. */
 		stay_between(lane, from < until ? from : until, from < until ? until : from,
 			     step->is_user, &stay);
 		/* The last packet of time may be from before it came. */
 		if (lane->t < stay.start)
 			lane->t = stay.start;
-		/* What was mapped is as of the time that is said of the code; if that did not change until it ran. */
+		/* What was mapped is as of the time that is said of the code; if that did not
+		 * change until it ran. */
 		time = lane->t;
 		until = until > time ? until : time;
 	} else if (timeline) {
@@ -291,8 +294,9 @@ static int start_span(struct lane *lane)
 }
 
 /*
- * Memory grows with what is mapped, not with the length of the trace: what was decoded is given back, and
- * what the kernel read ahead. What is around the engine is not: it may have been written to.
+ * Memory grows with what is mapped, not with the length of the trace: what was decoded is given
+ * back, and what the kernel read ahead. What is around the engine is not: it may have been written
+ * to.
  */
 static void rest(struct lane *lane)
 {

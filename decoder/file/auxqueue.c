@@ -221,7 +221,8 @@ static int add_snapshot(struct maker *m, const struct trace_span *piece)
 			break;
 		if (before > 0 && last->hole == (m->parts.n > 1) &&
 		    last->span.bytes == last->piece->bytes) {
-			/* It has all of the last one, and more on both sides: perhaps of the one before, too. */
+			/* It has all of the last one, and more on both sides: perhaps of the one
+			 * before, too. */
 			m->parts.n--;
 			part.hole = m->parts.n > 0;
 			continue;

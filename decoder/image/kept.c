@@ -156,8 +156,8 @@ int kept_new(const char *snapshot_dir, struct kept **ret_kept)
 	return 0;
 }
 
-/* The one location of the path among those that begin with @prefix. If nothing else is known, a file that
- * could not be kept is another one. */
+/* The one location of the path among those that begin with @prefix. If nothing else is known, a
+ * file that could not be kept is another one. */
 static int find(const struct kept *kept, const char *path, const char *prefix,
 		const char **ret_location)
 {

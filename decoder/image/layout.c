@@ -12,7 +12,8 @@ static_assert(offsetof(struct extent, start) == offsetof(struct range, start) &&
 		  offsetof(struct extent, last) == offsetof(struct range, last),
 	      "it is a range");
 
-/* Mappings, and what is below them, that are looked at for doubts; of what is there so many bytes are compared. */
+/* Mappings, and what is below them, that are looked at for doubts; of what is there so many bytes
+ * are compared. */
 #define DOUBTS_MAX   4096
 #define COMPARED_MAX (UINT64_C(1) << 14)
 
@@ -235,7 +236,8 @@ static bool is_same(const struct mapping *m, const struct extent *e, uint64_t st
 	return memcmp(m->object->bytes + at_m, e->object->bytes + at_e, size) == 0;
 }
 
-/* Add doubts about what @m replaces. @work: so many extents may be looked at; none are left: there are more. */
+/* Add doubts about what @m replaces. @work: so many extents may be looked at; none are left: there
+ * are more. */
 static int doubt_mapping(struct layout *layout, const struct mapping *m, size_t *work,
 			 uint64_t *left)
 {

@@ -80,23 +80,24 @@ const struct extent *layout_find(struct layout *layout, uint64_t address);
 void layout_mark(struct layout *layout, uint64_t address, uint32_t mark);
 
 /*
- * Doubt the code that mappings up to generation @until replace with other: until that is called again, or the layout
- * moves on.
+ * Doubt the code that mappings up to generation @until replace with other: until that is called
+ * again, or the layout moves on.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int layout_doubt(struct layout *layout, size_t until);
 
 /*
- * Apply the space's mappings up to generation @generation, and doubt the code that they replace with other. Once only,
- * and for a layout that moves no more. What it added is not told.
+ * Apply the space's mappings up to generation @generation, and doubt the code that they replace
+ * with other. Once only, and for a layout that moves no more. What it added is not told.
  *
  * Return: as layout_advance().
  */
 _must_check_ int layout_advance_doubting(struct layout *layout, size_t generation);
 
 /*
- * Cut @last, which is not below @address, to what is not in doubt, as far as instructions that begin there go.
+ * Cut @last, which is not below @address, to what is not in doubt, as far as instructions that
+ * begin there go.
  *
  * Return: whether that is so of one that begins at @address.
  */

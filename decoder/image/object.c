@@ -170,8 +170,9 @@ static int file_load(const char *path, int fd, struct file **ret_file)
 /* --- the search ------------------------------------------------------------------------------- */
 
 /*
- * Try one place, or the file open at @fd; *@state says afterwards how far the search has come. All that can go wrong means
- * that the file cannot be had, want of memory too: too many mappings look the same.
+ * Try one place, or the file open at @fd; *@state says afterwards how far the search has come. All
+ * that can go wrong means that the file cannot be had, want of memory too: too many mappings look
+ * the same.
  */
 static void try_file(const char *path, int fd, const struct buildid *wanted,
 		     enum object_state *state, struct file **ret_file)
@@ -208,8 +209,8 @@ static int try_kept(const struct objects *objects, const char *location,
 	return 0;
 }
 
-/* Return: 0; KEPT_AMBIGUOUS if no place but the snapshot can have it, and it is not to be had there;
- * or -ENOMEM. */
+/* Return: 0; KEPT_AMBIGUOUS if no place but the snapshot can have it, and it is not to be had
+ * there; or -ENOMEM. */
 static int search_snapshot(const struct objects *objects, const char *path,
 			   const struct buildid *wanted, enum object_state *state,
 			   struct file **ret_file)
@@ -277,8 +278,8 @@ static int search_at_path(const struct objects *objects, const char *path,
 }
 
 /*
- * Who reads code by its path cannot where the cache of fetched files is beyond what this process may
- * open: give @file a path that leads to a copy. If there is no room for one, it keeps its path.
+ * Who reads code by its path cannot where the cache of fetched files is beyond what this process
+ * may open: give @file a path that leads to a copy. If there is no room for one, it keeps its path.
  */
 static int make_readable(struct objects *objects, int fd, struct file *file)
 {

@@ -34,7 +34,8 @@ struct engine_step {
 	enum engine_stop stop;
 	size_t n_runs; /* filled in before the stop */
 
-	/* What is behind the offset to pause at is told from run @n_before on, of n_runs or behind them. */
+	/* What is behind the offset to pause at is told from run @n_before on, of n_runs or behind
+	 * them. */
 	bool passed;
 	size_t n_before;
 
@@ -113,8 +114,9 @@ static inline struct engine *engine_free(struct engine *engine)
 }
 
 /*
- * Say where code is from here on: @space at @generation, but for what is replaced up to the one of @until, or was
- * since that; NULL: nowhere. Generations that go backwards are for broken input, and only so often.
+ * Say where code is from here on: @space at @generation, but for what is replaced up to the one of
+ * @until, or was since that; NULL: nowhere. Generations that go backwards are for broken input, and
+ * only so often.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -148,8 +150,8 @@ static inline uint64_t engine_offset(const struct engine *engine)
 }
 
 /*
- * Tell once, with an ENGINE_ASK, where that which packets from @offset on tell begins: behind all that those before it
- * tell. It is not told where that is lost.
+ * Tell once, with an ENGINE_ASK, where that which packets from @offset on tell begins: behind all
+ * that those before it tell. It is not told where that is lost.
  */
 static inline void engine_pause_at(struct engine *engine, uint64_t offset)
 {

@@ -243,8 +243,8 @@ static bool has_code(struct ipt_engine *e, uint64_t ip)
 }
 
 /*
- * Go on behind @point: the bytes before it have been used up, so a PSB+ that says what is known there takes their
- * place. Return: whether that could be done.
+ * Go on behind @point: the bytes before it have been used up, so a PSB+ that says what is known
+ * there takes their place. Return: whether that could be done.
  */
 static bool sync_at(struct ipt_engine *e, const struct scan_point *point)
 {
@@ -267,8 +267,8 @@ static bool sync_at(struct ipt_engine *e, const struct scan_point *point)
 }
 
 /*
- * Find a packet behind @lost_from, but before the next PSB, that says where execution is. One that leads to where
- * there is no code is of use only if that may be another thread's.
+ * Find a packet behind @lost_from, but before the next PSB, that says where execution is. One that
+ * leads to where there is no code is of use only if that may be another thread's.
  *
  * Return: whether decoding goes on at @ret_offset.
  */
@@ -281,7 +281,8 @@ static bool recover(struct ipt_engine *e, uint64_t lost_from, uint64_t *ret_offs
 		return false;
 	while (scan_find(e->scan, lost_from, &point) == 0) {
 		lost_from = point.offset;
-		/* What told of another page table may have been read already, but not have come to effect. */
+		/* What told of another page table may have been read already, but not have come to
+		 * effect. */
 		asks = asks || point.asks ||
 		       (point.has_paging && (point.cr3 != e->cr3 || point.non_root != e->non_root));
 		if ((asks || has_code(e, point.ip)) && sync_at(e, &point)) {
@@ -292,7 +293,8 @@ static bool recover(struct ipt_engine *e, uint64_t lost_from, uint64_t *ret_offs
 	return false;
 }
 
-/* Go on as soon as it is certain where execution is; what lies between that and @lost_from is a gap. */
+/* Go on as soon as it is certain where execution is; what lies between that and @lost_from is a
+ * gap. */
 static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lost_from,
 		   struct engine_step *ret_step)
 {
@@ -313,7 +315,8 @@ static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lo
 	if (!e->started || !recover(e, lost_from, &e->from))
 		e->from = sync_forward(e);
 	e->started = true;
-	/* libipt may have read the start of a PSB as something else: those bytes are accounted for. */
+	/* libipt may have read the start of a PSB as something else: those bytes are accounted
+	 * for. */
 	if (e->from < lost_from)
 		e->from = lost_from;
 	e->ip = 0;
@@ -382,7 +385,8 @@ static int fail(struct ipt_engine *e, struct engine_step *ret_step)
 	return 0;
 }
 
-/* If what was executed last is a branch, it is what the packets do not fit; not what lies behind it. */
+/* If what was executed last is a branch, it is what the packets do not fit; not what lies behind
+ * it. */
 static void blame_branch(struct ipt_engine *e)
 {
 	if (e->flow.way != IPT_FLOW_ON && reason_of(e, e->status) == PTD_GAP_BAD_FLOW)
@@ -390,8 +394,8 @@ static void blame_branch(struct ipt_engine *e)
 }
 
 /*
- * May the kernel have returned to the user's code, by a packet behind @offset? Then the caller must say whose that
- * is, before it is looked at.
+ * May the kernel have returned to the user's code, by a packet behind @offset? Then the caller must
+ * say whose that is, before it is looked at.
  */
 static bool leaves_kernel(struct ipt_engine *e, uint64_t offset)
 {
@@ -414,7 +418,8 @@ static void look_ahead(struct ipt_engine *e)
 		ipt_iflag_look(&e->iflag, &e->pt_config, e->started ? ipt_offset(e) : 0);
 }
 
-/* Instructions were taken, of which packets from @offset on may tell. Return: whether the caller must be asked now. */
+/* Instructions were taken, of which packets from @offset on may tell. Return: whether the caller
+ * must be asked now. */
 static bool look_back(struct ipt_engine *e, struct ipt_output *output, uint64_t offset,
 		      struct engine_step *ret_step)
 {

@@ -134,8 +134,8 @@ uint64_t ipt_engine_decoded(const struct engine *engine);
 uint64_t ipt_engine_offset(const struct engine *engine);
 void ipt_engine_pause_at(struct engine *engine, uint64_t offset);
 
-/* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if not, see
- * engine->status. */
+/* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if
+ * not, see engine->status. */
 bool ipt_take_event(struct ipt_engine *engine, struct engine_step *ret_step);
 
 /* Must a mark that waits in engine->newer be given out before anything else? */
@@ -148,15 +148,16 @@ void ipt_take_newer(struct ipt_engine *engine, struct engine_step *ret_step);
 void ipt_pass(struct ipt_engine *engine, size_t n_before, struct engine_step *ret_step);
 
 /*
- * Does it begin with the instruction that @output ends with? @offset: of the packets that had not been used before
- * that. Return: whether it does; then it is a run of its own, and @ret_step says so.
+ * Does it begin with the instruction that @output ends with? @offset: of the packets that had not
+ * been used before that. Return: whether it does; then it is a run of its own, and @ret_step says
+ * so.
  */
 bool ipt_pass_branch(struct ipt_engine *engine, struct ipt_output *output, uint64_t offset,
 		     struct engine_step *ret_step);
 
 /*
- * A stretch of code begins at @ip, by a packet that begins or ends at @offset: between which times did it run? @counts:
- * the engine's time is that of the cycles up to there.
+ * A stretch of code begins at @ip, by a packet that begins or ends at @offset: between which times
+ * did it run? @counts: the engine's time is that of the cycles up to there.
  */
 void ipt_begin_stretch(struct ipt_engine *engine, uint64_t offset, uint64_t ip, bool counts);
 
@@ -180,8 +181,8 @@ int ipt_emit_stitched(struct ipt_engine *engine, struct ipt_output *output, uint
 		      uint8_t mode, const uint8_t *bytes, size_t size);
 
 /*
- * libipt's two decoders have the same calls by other names and types. This makes a file's own set of
- * them: IPT_CALLS(blk) or IPT_CALLS(insn), and IPT_CALLS_OPS fills them into its struct ipt_ops.
+ * libipt's two decoders have the same calls by other names and types. This makes a file's own set
+ * of them: IPT_CALLS(blk) or IPT_CALLS(insn), and IPT_CALLS_OPS fills them into its struct ipt_ops.
  */
 #define IPT_CALLS(d)                                                           \
 	static void *alloc(const struct pt_config *config)                     \

@@ -4,10 +4,10 @@
 /*
  * Interrupt flag
  *
- * Where events are traced, a change of the interrupt flag is told by a MODE.Exec packet and the address
- * of the instruction that changed it. libipt 2.0.5 knows such an address only as where an interruption
- * happened, and would look for its target. So these packets are made into what libipt takes for the news
- * that there is no transaction at that address, which is none.
+ * Where events are traced, a change of the interrupt flag is told by a MODE.Exec packet and the
+ * address of the instruction that changed it. libipt 2.0.5 knows such an address only as where an
+ * interruption happened, and would look for its target. So these packets are made into what libipt
+ * takes for the news that there is no transaction at that address, which is none.
  *
  * Source: SDM volume 3, chapter "Intel Processor Trace", MODE packets and event trace.
  */
@@ -28,6 +28,7 @@ struct ipt_iflag {
 	bool has_mode;
 };
 
-/* Look at what is ahead of @offset, far enough for one call of libipt's. Its bytes must be writable. */
+/* Look at what is ahead of @offset, far enough for one call of libipt's. Its bytes must be
+ * writable. */
 void ipt_iflag_look(struct ipt_iflag *iflag, const struct pt_config *config, uint64_t offset);
 void ipt_iflag_deinit(struct ipt_iflag *iflag);

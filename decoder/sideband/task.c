@@ -70,8 +70,8 @@ const struct space *tasks_space(const struct tasks *tasks, uint32_t pid)
 }
 
 /*
- * The snapshot's memory of a process is that of its last program: of the one before, or of a process before that
- * had its number, nobody kept any.
+ * The snapshot's memory of a process is that of its last program: of the one before, or of a
+ * process before that had its number, nobody kept any.
  */
 static int forget_memory(struct tasks *tasks, uint32_t pid)
 {
@@ -329,7 +329,8 @@ int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 
 	if (cursor_get(&c, sizeof(ids), ids) < 0)
 		return TASKS_SKIPPED;
-	/* It is the only thread then, whatever a damaged record says; the name may have been lost, too. */
+	/* It is the only thread then, whatever a damaged record says; the name may have been lost,
+	 * too. */
 	if (is_exec)
 		ids[1] = ids[0];
 	if (!is_task(ids[0], ids[1]) || (perfrec_get_string(&c, &comm) < 0 && !is_exec))

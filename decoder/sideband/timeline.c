@@ -104,8 +104,8 @@ static int place_nobody(struct timeline *tl, uint32_t index, uint64_t time)
 }
 
 /*
- * A record may have given process @pid another space: the stays of its threads that run end, and others
- * begin.
+ * A record may have given process @pid another space: the stays of its threads that run end, and
+ * others begin.
  */
 static int place_again(struct timeline *tl, uint32_t pid, uint64_t time)
 {
@@ -202,8 +202,8 @@ static int on_itrace_start(struct timeline *tl, const struct trace_record *recor
 }
 
 /*
- * The trailer's thread leaves. Only the number of who comes is told: if its process is not known, that is as good
- * as nothing until it leaves.
+ * The trailer's thread leaves. Only the number of who comes is told: if its process is not known,
+ * that is as good as nothing until it leaves.
  */
 static int on_sample(struct timeline *tl, const struct trace_record *record)
 {
@@ -274,8 +274,8 @@ static int on_exec(struct timeline *tl, const struct trace_record *record)
 }
 
 /*
- * Apply a record that begins with a pid. A process that runs already is neither forked nor begun by a
- * mapping, but broken records may say so.
+ * Apply a record that begins with a pid. A process that runs already is neither forked nor begun by
+ * a mapping, but broken records may say so.
  */
 static int on_task(struct timeline *tl, const struct trace_record *record,
 		   int (*apply)(struct tasks *tasks, const struct trace_record *record))
@@ -296,8 +296,8 @@ static int on_task(struct timeline *tl, const struct trace_record *record,
 }
 
 /*
- * Records of a CPU were lost between the last one before this and this one: whoever ran may have left,
- * and others have come and gone.
+ * Records of a CPU were lost between the last one before this and this one: whoever ran may have
+ * left, and others have come and gone.
  */
 static int on_lost(struct timeline *tl, const struct trace_record *record)
 {

@@ -177,7 +177,8 @@ static void changes(void **state)
 	      "1020-1021:90c3 ");
 }
 
-/* Memory that has little in common with a version, or a version that was closed: as it was noted. */
+/* Memory that has little in common with a version, or a version that was closed: as it was
+ * noted. */
 static void proves_nothing(void **state)
 {
 	static const struct trace_facts facts = {};

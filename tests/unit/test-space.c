@@ -181,8 +181,8 @@ static void a_new_mapping_covers_older_ones(void **state)
 }
 
 /*
- * A mapping as text: kind (F file, M memory, J JIT, E early, R retire), first page, number of pages, and
- * letter of one of 26 objects.
+ * A mapping as text: kind (F file, M memory, J JIT, E early, R retire), first page, number of
+ * pages, and letter of one of 26 objects.
  */
 static struct mapping read_mapping(const char *text, struct object *objects)
 {
@@ -203,7 +203,8 @@ static struct mapping read_mapping(const char *text, struct object *objects)
 }
 
 /*
- * What each kind covers: the letters say what is visible in each of 16 pages, after the mappings given.
+ * What each kind covers: the letters say what is visible in each of 16 pages, after the mappings
+ * given.
  */
 static void kinds_cover_what_they_may(void **state)
 {
