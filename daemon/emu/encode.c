@@ -90,6 +90,12 @@ static inline void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t 
 	e->last_ip = ip;
 }
 
+/*
+ * The last IP behind an overflow: no address of code is like it, so that the next one is written in full.
+ * libipt counts from 0 there, perf from the IP before it; both understand that.
+ */
+#define NO_IP UINT64_C(0x5555555500000000)
+
 /* An IP packet; the IP is compressed against the last one. */
 static void put_ip(struct encode *e, uint8_t op, uint64_t ip)
 {
@@ -427,7 +433,7 @@ void encode_overflow(struct encode *e, uint64_t tsc)
 		end_psb(e);
 	}
 	put(e, (const uint8_t[]){ 0x02, 0xf3 }, 2);
-	e->last_ip = 0;
+	e->last_ip = NO_IP;
 	encode_tsc(e, tsc);
 }
 

@@ -250,7 +250,7 @@ static void overflows(void **state)
 	/* There is room while packets are on. */
 	shared.ring.tail = shared.ring.head;
 	run(USER + 1, SYSCALL);
-	at = EXPECT(at, OVF TSC "\x5d\x01\x10\x40\0");
+	at = EXPECT(at, OVF TSC "\x7d\x01\x10\x40\0\0\0");
 	assert_true(shared.ring.lost > 0);
 
 	/* And while they are off. */
@@ -265,7 +265,7 @@ static void overflows(void **state)
 	assert_int_equal(shared.ring.head, at);
 	run(USER, NOP);
 	run(USER + 1, NOP);
-	EXPECT(at, OVF TSC TSC PGE_USER);
+	EXPECT(at, OVF TSC TSC "\x71\x00\x10\x40\0\0\0");
 	assert_int_equal(shared.ring.overflows, 1);
 	end();
 }
