@@ -91,8 +91,8 @@ static inline void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t 
 }
 
 /*
- * The last IP behind an overflow: no address of code is like it, so that the next one is written in full.
- * libipt counts from 0 there, perf from the IP before it; both understand that.
+ * The last IP behind an overflow: no address of code is like it, so that the next one is written
+ * in full. libipt counts from 0 there, perf from the IP before it; both understand that.
  */
 #define NO_IP UINT64_C(0x5555555500000000)
 

@@ -3,9 +3,10 @@
 #
 # Kernel code, with stock perf as the recorder: all that the guest's CPUs ran, its user code per thread
 # and its kernel code per CPU, is what they did, instruction by instruction; the system calls of a
-# program are found by the names of kallsyms. With ALL=1 also without user code, and with ptd as the
-# recorder.
+# program are found by the names of kallsyms; and perf lists the same instructions. With ALL=1 also without
+# user code, and with ptd as the recorder.
 source "$(dirname "$0")/../integration/common.sh"
+source tests/integration/perf.sh
 set -o pipefail
 need perf qemu-system-x86_64 busybox cpio
 tests/guest/kernel.sh "$O" || exit
@@ -55,8 +56,12 @@ count() { # PID INPUT
 
 compare 1
 count "$(sed -n 1p "$T/out/pids")" "$T/out/1"
+judge_kernel "recording 1" "$T/out/1"
 [[ -n ${ALL:-} ]] || exit 0
 compare 2
+judge_kernel "recording 2" "$T/out/2"
 "$O/tools/pieces" "$T/out/3" "$T/log/3" >"$T/pieces" || { cat "$T/pieces"; fail "ptd's snapshot"; }
 echo "ptd's snapshot: $(tail -1 "$T/pieces")"
 count "$(sed -n 3p "$T/out/pids")" "$T/out/3"
+judge_kernel "ptd's snapshot" "$T/out/3"
+judged

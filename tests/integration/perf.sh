@@ -17,9 +17,31 @@ judge() {
 judge_list() {
 	"$O/tools/perf-judge" -d "$3" "$2" <"$T/perf.txt" >"$T/judged" ||
 		{ cat "$T/judged"; head -3 "$T/perf.err"; fail "$1: perf lists other instructions"; }
+	add "$1"
+	rm "$T/perf.txt"
+}
+
+add() { # NAME: of what was judged
 	echo "$1: $(tail -1 "$T/judged")"
 	n_judged=$((n_judged + $(sed -nE '$s/.* ([0-9]+) instructions equal.*/\1/p' "$T/judged")))
-	rm "$T/perf.txt"
+}
+
+# judge_kernel NAME DIRECTORY: of a guest, with its kernel's code, which is compared for each CPU.
+# perf is told what the guest's CPUID does not say, so that MTC packets tell it the time. Else it
+# knows only what few TSC packets tell, and loses what a CPU ran from the next switch of threads on
+# (tests/perf-defects: stale).
+judge_kernel() {
+	local name=$1 told=$T/told
+	cp -al "$2" "$told"
+	rm "$told/data"
+	"$O/tools/reshape" ctc=40 "$2/data" "$told/data" || fail "reshape"
+	perf --buildid-dir "$told/objects" script -i "$told" --itrace=i1i -F pid,tid,cpu,ip --ns \
+		2>"$T/perf.err" |
+		"$O/tools/perf-judge" -k "$told" >"$T/judged" ||
+		{ cat "$T/judged"; head -3 "$T/perf.err"; fail "$name: perf lists other instructions"; }
+	[[ ! -s $T/perf.err ]] || { cat "$T/perf.err"; fail "$name: perf complains"; }
+	add "$name"
+	rm -r "$told"
 }
 
 # judge_record NAME CMD...: of a program, in the recorder that runs.

@@ -53,6 +53,12 @@ struct mapped {
 
 /* Files. */
 
+/* What a file is called at its place. */
+static const char *kept_name(const char *path)
+{
+	return strcmp(path, "[vdso]") == 0 ? "vdso" : "elf";
+}
+
 /* The place that objects.map gives for @path; more than one is none. */
 static bool kept_place(const struct mapped *m, const char *path, char *ret_place, size_t size)
 {
@@ -74,10 +80,11 @@ static bool kept_place(const struct mapped *m, const char *path, char *ret_place
 			continue;
 		*tab = 0;
 		if (strncmp(line, "sha256:", 7) == 0)
-			(void)snprintf(place, sizeof(place), "objects/sha256/%.200s/elf", line + 7);
+			(void)snprintf(place, sizeof(place), "objects/sha256/%.200s/%s", line + 7,
+				       kept_name(path));
 		else
-			(void)snprintf(place, sizeof(place), "objects/.build-id/%.2s/%.200s/elf",
-				       line, line + 2);
+			(void)snprintf(place, sizeof(place), "objects/.build-id/%.2s/%.200s/%s",
+				       line, line + 2, kept_name(path));
 		if (found && strcmp(place, ret_place) != 0)
 			return false;
 		(void)snprintf(ret_place, size, "%s", place);
@@ -110,7 +117,8 @@ static void open_file(const struct mapped *m, struct file *file)
 
 	if (m->dir && file->id.size > 1) {
 		buildid_hex(&file->id, hex);
-		(void)snprintf(place, sizeof(place), "objects/.build-id/%.2s/%s/elf", hex, hex + 2);
+		(void)snprintf(place, sizeof(place), "objects/.build-id/%.2s/%s/%s", hex, hex + 2,
+			       kept_name(file->path));
 		if (open_place(m->dir, place, file))
 			return;
 	} else if (m->dir && kept_place(m, file->path, place, sizeof(place))) {

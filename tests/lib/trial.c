@@ -26,20 +26,27 @@ void trial_deinit(struct trial *trial)
 	trial->refusal = NULL;
 }
 
-static int keep(struct trial *trial, const struct ptd_batch *batch)
+/* Return: the list that @ip of @slice belongs to; NULL if there is no memory. */
+static struct trial_thread *list_of(struct trial *trial, enum trial_lists lists,
+				    const struct ptd_slice *slice, uint64_t ip)
 {
-	struct trial_thread *t;
+	const bool of_cpu = lists == TRIAL_KERNEL_OF_CPUS && ip >> 63;
+	const uint32_t pid = of_cpu ? 0 : slice->pid, tid = of_cpu ? slice->cpu + 1 : slice->tid;
 
-	if (batch->n_runs == 0)
-		return 0;
-	if (!trial_find(trial, batch->slice->pid, batch->slice->tid) &&
-	    vec_push(&trial->threads, { .pid = batch->slice->pid, .tid = batch->slice->tid }) < 0)
-		return -ENOMEM;
-	t = (struct trial_thread *)(uintptr_t)trial_find(trial, batch->slice->pid,
-							 batch->slice->tid);
+	if (!trial_find(trial, pid, tid) &&
+	    vec_push(&trial->threads, { .pid = pid, .tid = tid }) < 0)
+		return NULL;
+	return (struct trial_thread *)(uintptr_t)trial_find(trial, pid, tid);
+}
+
+static int keep(struct trial *trial, enum trial_lists lists, const struct ptd_batch *batch)
+{
 	for (size_t i = 0; i < batch->n_runs; i++) {
 		const struct ptd_run *run = &batch->runs[i];
+		struct trial_thread *t = list_of(trial, lists, batch->slice, run->base);
 
+		if (!t)
+			return -ENOMEM;
 		for (size_t k = 0; k < run->n; k++)
 			if (vec_push(&t->ips, ptd_run_ip(run, k)) < 0)
 				return -ENOMEM;
@@ -78,7 +85,7 @@ static void check_account(struct trial *trial, const struct ptd_stats *stats, FI
 		n_insns, trial->n_insns, (int64_t)n_gaps, (int64_t)lost);
 }
 
-int trial_run(const struct ptd_options *options, bool keep_ips, FILE *faults,
+int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *faults,
 	      struct trial *ret_trial)
 {
 	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
@@ -95,8 +102,8 @@ int trial_run(const struct ptd_options *options, bool keep_ips, FILE *faults,
 	r = follow_new(options, ptd_decoder_info(d), faults, &follow);
 	while (r == 0 && (r = ptd_decoder_next(d, &batch)) == 0) {
 		r = follow_batch(follow, batch);
-		if (r == 0 && keep_ips)
-			r = keep(&trial, batch);
+		if (r == 0 && lists != TRIAL_NONE)
+			r = keep(&trial, lists, batch);
 		trial.n_gaps += batch->n_marks;
 		for (size_t i = 0; i < batch->n_marks; i++)
 			trial.n_gaps -= batch->marks[i].kind != PTD_MARK_GAP;

@@ -23,6 +23,13 @@ struct trial_thread {
 	VEC(uint64_t) ips;
 };
 
+/* Which lists of instructions are kept. */
+enum trial_lists {
+	TRIAL_NONE,
+	TRIAL_THREADS,
+	TRIAL_KERNEL_OF_CPUS, /* kernel code is listed as that of thread 0.(CPU + 1), as it is logged */
+};
+
 struct trial {
 	char *refusal; /* why the input could not be opened; NULL: it was decoded */
 	uint64_t n_insns;
@@ -36,7 +43,7 @@ struct trial {
  *
  * Return: 0, also if the input is refused; or negative errno.
  */
-_must_check_ int trial_run(const struct ptd_options *options, bool keep_ips, FILE *faults,
+_must_check_ int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *faults,
 			   struct trial *ret_trial);
 void trial_deinit(struct trial *trial);
 

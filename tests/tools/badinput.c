@@ -660,7 +660,7 @@ static size_t judge(struct bench *b, bool force, enum listing listing)
 		size_t n;
 		int r;
 
-		r = trial_run(&options, true, stdout, &trial);
+		r = trial_run(&options, TRIAL_THREADS, stdout, &trial);
 		if (r < 0)
 			error(2, -r, "%s", b->input);
 		if (trial.n_faults > 0)
@@ -826,7 +826,7 @@ static void open_snapshot(struct bench *b)
 	if (r == 0)
 		r = walk_read(b->data.bytes, b->data.size, &b->walk);
 	if (r == 0)
-		r = trial_run(&options, true, stdout, &b->whole);
+		r = trial_run(&options, TRIAL_THREADS, stdout, &b->whole);
 	if (r < 0)
 		error(2, -r, "%s", path);
 	if (b->whole.refusal || b->whole.n_faults || b->whole.threads.n != 1)

@@ -109,7 +109,7 @@ static void try(struct command *c, struct subject *s, uint64_t seed, const char 
 	tally->engine = engine;
 	s->options.engine = engine;
 	(void)setitimer(ITIMER_REAL, &limit, NULL);
-	r = trial_run(&s->options, false, faults, &trial);
+	r = trial_run(&s->options, TRIAL_NONE, faults, &trial);
 	(void)fclose(faults);
 	tally->n_trials++;
 	if (r < 0) {

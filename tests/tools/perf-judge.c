@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * perf-judge [-d N] INPUT <PERF-SCRIPT-OUTPUT: decodes INPUT and compares each thread's instructions
- * with those that `perf script -F pid,tid,ip` lists; with `-F pid,tid,event,ip` samples of other events are
- * left out. Up to N may differ in all: a known defect of perf's. What is decoded must be justified
- * (tests/lib/follow.h).
+ * perf-judge [-d N] [-k] INPUT <PERF-SCRIPT-OUTPUT: decodes INPUT and compares each thread's
+ * instructions with those that `perf script -F pid,tid,ip` lists; with `-F pid,tid,event,ip` samples
+ * of other events are left out. Up to N may differ in all: a known defect of perf's. What is decoded
+ * must be justified (tests/lib/follow.h).
  *
- * It prints where they differ, then how many instructions were equal, only decoded here, and only listed
- * by perf. Where neither lists any, all is well: who calls it sees to it that this is not always so.
+ * -k compares kernel code for each CPU, as what thread 0.(CPU + 1) did, and wants
+ * `-F pid,tid,cpu,ip`: where between the records of a switch the kernel goes from one thread to the
+ * other nothing tells.
+ *
+ * It prints where they differ, then how many instructions were equal, only decoded here, and only
+ * listed by perf. Where neither lists any, all is well: who calls it sees to it that this is not
+ * always so.
  */
 
 #include <errno.h>
@@ -73,21 +78,38 @@ static bool skip_event(char **at)
 	return strncmp(name, begin, strlen(begin)) == 0;
 }
 
-static void read_perf(FILE *f)
+/* Step over "[CPU]". Return: whether it is there. */
+static bool read_cpu(char **at, uint32_t *ret_cpu)
+{
+	*at += strspn(*at, " ");
+	if (**at != '[')
+		return false;
+	*ret_cpu = (uint32_t)strtoul(*at + 1, at, 10);
+	return *(*at)++ == ']';
+}
+
+static void read_perf(FILE *f, bool kernel_of_cpus)
 {
 	char line[4096];
 
 	while (fgets(line, sizeof(line), f)) {
 		char *at = line, *end;
-		const uint32_t pid = (uint32_t)strtol(at, &at, 10);
-		const uint32_t tid = *at == '/' ? (uint32_t)strtol(at + 1, &at, 10) : 0;
+		uint32_t pid = (uint32_t)strtol(at, &at, 10);
+		uint32_t tid = *at == '/' ? (uint32_t)strtol(at + 1, &at, 10) : 0;
+		uint32_t cpu = 0;
 		uint64_t ip;
 
-		if (is_error(line) || !skip_event(&at))
+		if (is_error(line))
+			continue;
+		if (kernel_of_cpus && !read_cpu(&at, &cpu))
+			error(2, 0, "not a line of pid/tid, cpu and ip: %s", line);
+		if (!skip_event(&at))
 			continue;
 		ip = strtoull(at, &end, 16);
 		if (end == at)
 			error(2, 0, "not a line of pid/tid and ip: %s", line);
+		if (kernel_of_cpus && ip >> 63)
+			pid = 0, tid = cpu + 1;
 		if (vec_push(&listed_of(pid, tid)->ips, ip) < 0)
 			error(2, ENOMEM, "instructions");
 	}
@@ -181,24 +203,28 @@ static struct counts compare_all(const struct trial *trial)
 int main(int argc, char **argv)
 {
 	struct ptd_options options = { .size = sizeof(options), .force = true };
+	enum trial_lists lists = TRIAL_THREADS;
 	uint64_t n_allowed = 0;
 	struct counts counts;
 	struct trial trial;
 	int option, r;
 
-	while ((option = getopt(argc, argv, "d:")) != -1) {
-		if (option != 'd')
+	while ((option = getopt(argc, argv, "d:k")) != -1) {
+		if (option == 'd')
+			n_allowed = strtoull(optarg, NULL, 10);
+		else if (option == 'k')
+			lists = TRIAL_KERNEL_OF_CPUS;
+		else
 			return 2;
-		n_allowed = strtoull(optarg, NULL, 10);
 	}
 	if (argc - optind != 1)
-		error(2, 0, "usage: perf-judge [-d N] INPUT <PERF-SCRIPT-OUTPUT");
+		error(2, 0, "usage: perf-judge [-d N] [-k] INPUT <PERF-SCRIPT-OUTPUT");
 
 	options.input = argv[optind];
-	r = trial_run(&options, true, stdout, &trial);
+	r = trial_run(&options, lists, stdout, &trial);
 	if (r < 0 || trial.refusal)
 		error(2, -r, "%s", trial.refusal ? trial.refusal : argv[optind]);
-	read_perf(stdin);
+	read_perf(stdin, lists == TRIAL_KERNEL_OF_CPUS);
 	counts = compare_all(&trial);
 	printf("%zu threads, %" PRIu64 " gaps, %" PRIu64 " instructions equal, %" PRIu64
 	       " only here, %" PRIu64 " only of perf, %" PRIu64 " not justified\n",

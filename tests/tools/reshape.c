@@ -13,6 +13,7 @@
  *	overlap   snapshot mode: each CPU's PT in several pieces that overlap
  *	sample    each CPU's PT in overlapping samples (perf record --aux-sample)
  *	repeat=N  full-trace mode: PT and switches N times, each time later
+ *	ctc=N     by a CPU that says of its TSC that it ticks N times with each tick of the crystal
  *
  * Pieces and samples end anywhere, which is harder to read than what perf writes; and a record of a type that
  * nobody knows leads the full trace. With -p they end between packets, and there is no such record.
@@ -47,12 +48,12 @@
 #define FEATURES_MAX 32
 #define CPUS_MAX     4 /* whose PT is put into samples */
 
-enum form { PIPE, THREADS, ZSTD, ZSTD2, FULL, OVERLAP, SAMPLE, REPEAT };
+enum form { PIPE, THREADS, ZSTD, ZSTD2, FULL, OVERLAP, SAMPLE, REPEAT, CTC };
 
 struct reshape {
 	enum form form;
 	bool between_packets;
-	unsigned int n_times;
+	unsigned int n_times, ctc;
 	struct mapfile in;
 	struct perfabi_header header;
 	struct walk walk;
@@ -332,11 +333,13 @@ static void put_repeated(struct reshape *s)
 static void put_info(const struct reshape *s, const struct walk_record *r)
 {
 	uint8_t copy[UINT16_MAX];
-	const uint64_t off = 0;
+	const uint64_t off = 0, ratio[] = { s->ctc, 1 };
 
 	memcpy(copy, s->in.bytes + r->offset, r->size);
 	if (s->form == FULL || s->form == REPEAT)
 		memcpy(copy + 16 + 8 * PERFABI_PT_SNAPSHOT_MODE, &off, sizeof(off));
+	if (s->form == CTC)
+		memcpy(copy + 16 + 8 * PERFABI_PT_TSC_CTC_N, ratio, sizeof(ratio));
 	put(s->out, copy, r->size);
 }
 
@@ -550,8 +553,11 @@ static void parse_form(struct reshape *s, const char *text)
 			return;
 		}
 	}
-	s->form = REPEAT;
-	if (sscanf(text, "repeat=%u", &s->n_times) != 1)
+	if (sscanf(text, "repeat=%u", &s->n_times) == 1)
+		s->form = REPEAT;
+	else if (sscanf(text, "ctc=%u", &s->ctc) == 1)
+		s->form = CTC;
+	else
 		error(2, 0, "%s: no such form", text);
 }
 
