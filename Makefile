@@ -133,8 +133,9 @@ bench: packages-check ## speed, as ratios against a peer measured in the same ru
 	@$(MAKE) --no-print-directory -s tests
 	@O=$(O) tests/bench/run.sh
 
-lint: ## formatting, layers, golden coverage, headers that stand alone
+lint: ## formatting, columns, layers, golden coverage, headers that stand alone
 	clang-format --dry-run -Werror $$(git ls-files '*.[ch]')
+	tests/check-columns.sh
 	tests/check-layers.sh
 	tests/check-coverage.sh
 	for h in $$(git ls-files 'include/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \

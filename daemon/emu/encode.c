@@ -165,7 +165,8 @@ static void restart_clock(struct encode *e)
 		put_cbr(e);
 }
 
-/* Five bits of the count lie in the first byte, seven in each other; one bit says that one follows. */
+/* Five bits of the count lie in the first byte, seven in each other; one bit says that one
+ * follows. */
 static void put_cyc(struct encode *e, uint64_t n)
 {
 	uint8_t bytes[10];
@@ -296,7 +297,8 @@ void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 		begin_psb(e, tsc);
 		end_psb(e);
 	}
-	/* Its own time, with nothing but state between: that of a PSB+ does not say when what follows it begins. */
+	/* Its own time, with nothing but state between: that of a PSB+ does not say when what
+	 * follows it begins. */
 	restart_clock(e);
 	put_tsc(e, tsc);
 	if (e->mode_sent != e->mode)

@@ -27,7 +27,7 @@ struct trial_thread {
 enum trial_lists {
 	TRIAL_NONE,
 	TRIAL_THREADS,
-	TRIAL_KERNEL_OF_CPUS, /* kernel code is listed as that of thread 0.(CPU + 1), as it is logged */
+	TRIAL_KERNEL_OF_CPUS, /* kernel code is that of thread 0.(CPU + 1), as it is logged */
 };
 
 struct trial {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Bad input, in one table: what is spoiled, what ptdecode says and returns, and what it still lists.
+ * Bad input, in one table: what is spoiled, what ptdecode says and returns, and what it still
+ * lists.
  *
  *	badinput PTDECODE SNAPSHOT VICTIM
  *
- * SNAPSHOT is a small one, of one thread; VICTIM is part of the path of one of its objects, which is
- * no longer where it was. In each row the account of bytes has to add up, both engines have to
+ * SNAPSHOT is a small one, of one thread; VICTIM is part of the path of one of its objects, which
+ * is no longer where it was. In each row the account of bytes has to add up, both engines have to
  * satisfy tests/lib/follow.h, and what is listed has to begin as the undamaged list does.
  */
 
@@ -395,7 +396,8 @@ static void make_bad_opcode(struct bench *b)
 	const size_t size = b->auxtrace->size - AUXTRACE_SIZE;
 	uint8_t *at = memmem(pt + size / 2, size / 2, "\x02\x82\x02\x82\x02\x82\x02\x82", 8);
 
-	/* Where a packet begins, and not in the middle of one: behind a PSB+, which ends with 02 23. */
+	/* Where a packet begins, and not in the middle of one: behind a PSB+, which ends with 02
+	 * 23. */
 	at = at ? memmem(at, (size_t)(pt + size - at), "\x02\x23", 2) : NULL;
 	if (!at || pt + size - at < 8)
 		error(2, 0, "%s: there is no PSB+ in the second half", b->row);

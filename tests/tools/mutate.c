@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Decodes seeded mutations of a snapshot, or of the inputs of golden cases, by both engines: none may
- * crash, hang, want much memory, print what is not justified (tests/lib/follow.h), or have an account
- * that does not add up.
+ * Decodes seeded mutations of a snapshot, or of the inputs of golden cases, by both engines: none
+ * may crash, hang, want much memory, print what is not justified (tests/lib/follow.h), or have an
+ * account that does not add up.
  *
  *	mutate [-n COUNT] [-s FIRST-SEED] [-k DIRECTORY] SNAPSHOT | CASE…
  *

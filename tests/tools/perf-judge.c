@@ -2,9 +2,9 @@
 
 /*
  * perf-judge [-d N] [-k] INPUT <PERF-SCRIPT-OUTPUT: decodes INPUT and compares each thread's
- * instructions with those that `perf script -F pid,tid,ip` lists; with `-F pid,tid,event,ip` samples
- * of other events are left out. Up to N may differ in all: a known defect of perf's. What is decoded
- * must be justified (tests/lib/follow.h).
+ * instructions with those that `perf script -F pid,tid,ip` lists; with `-F pid,tid,event,ip`
+ * samples of other events are left out. Up to N may differ in all: a known defect of perf's. What
+ * is decoded must be justified (tests/lib/follow.h).
  *
  * -k compares kernel code for each CPU, as what thread 0.(CPU + 1) did, and wants
  * `-F pid,tid,cpu,ip`: where between the records of a switch the kernel goes from one thread to the
@@ -123,7 +123,8 @@ static bool alike(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b)
 	       memcmp(a, b, (n < ALIKE ? n : ALIKE) * sizeof(*a)) == 0;
 }
 
-/* The lists differ at their beginning: how much of each is to be left out for them to meet again? */
+/* The lists differ at their beginning: how much of each is to be left out for them to meet
+ * again? */
 static void meet(const uint64_t *a, size_t n_a, const uint64_t *b, size_t n_b, size_t *ret_a,
 		 size_t *ret_b)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * reshape [-p] FORM DATA OUT: writes the perf.data of a snapshot in another form in which perf may have
- * recorded the same:
+ * reshape [-p] FORM DATA OUT: writes the perf.data of a snapshot in another form in which perf may
+ * have recorded the same:
  *
  *	pipe      the pipe form
- *	threads   OUT is a directory, with the switches in files of their own (perf record --threads;
- *	          the PT is where perf can read it)
+ *	threads   OUT is a directory, with the switches in files of their own (perf record
+ *	          --threads; the PT is where perf can read it)
  *	zstd      the kernel's records compressed (perf record -z)
  *	zstd2     the same as newer perfs write it
  *	full      full-trace mode: each CPU's PT in several pieces, cut anywhere
@@ -15,8 +15,9 @@
  *	repeat=N  full-trace mode: PT and switches N times, each time later
  *	ctc=N     by a CPU that says of its TSC that it ticks N times with each tick of the crystal
  *
- * Pieces and samples end anywhere, which is harder to read than what perf writes; and a record of a type that
- * nobody knows leads the full trace. With -p they end between packets, and there is no such record.
+ * Pieces and samples end anywhere, which is harder to read than what perf writes; and a record of a
+ * type that nobody knows leads the full trace. With -p they end between packets, and there is no
+ * such record.
  */
 
 #include <errno.h>

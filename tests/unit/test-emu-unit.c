@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The PT unit of an emulated CPU. The test is the CPU: it begins blocks, pushes frames of interrupts,
- * and takes from the ring; the packets must be the ones expected.
+ * The PT unit of an emulated CPU. The test is the CPU: it begins blocks, pushes frames of
+ * interrupts, and takes from the ring; the packets must be the ones expected.
  */
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 
 #define CONTROL (RING_TRACE_EN | RING_BRANCH_EN | RING_TSC_EN)
 
-/* --- the machine -------------------------------------------------------------------------------- */
+/* --- the machine ------------------------------------------------------------------------------ */
 
 static uint64_t stack[3], cr3, now;
 static uint8_t register_bytes[8];

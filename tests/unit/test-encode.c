@@ -431,7 +431,7 @@ static void wraps(void **state)
 	assert_int_equal(ring[RING - 4], 0xee);
 }
 
-/* --- the second judge -------------------------------------------------------------------------- */
+/* --- the second judge ------------------------------------------------------------------------- */
 
 static uint32_t next_random(uint32_t *seed)
 {
