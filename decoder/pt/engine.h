@@ -19,7 +19,10 @@
 #include "decoder/pt/cache.h"
 #include "ptd/record.h"
 
-/* A section that takes this many instructions without using up a packet is spinning. */
+/*
+ * Code that takes this many instructions without using up a packet is taken for spinning. (If it
+ * comes back to where it was, it is known to.)
+ */
 #define ENGINE_SPIN_MAX (UINT64_C(1) << 20)
 
 enum engine_stop {

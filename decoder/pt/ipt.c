@@ -307,7 +307,7 @@ static void resync(struct ipt_engine *e, enum ptd_gap_reason reason, uint64_t lo
 		.offset = lost_from,
 	};
 	e->flow.way = IPT_FLOW_ANYWHERE;
-	e->spin_insns = 0;
+	e->spin_insns = e->n_direct = 0;
 	e->newer.n = e->newer.n_standing = 0;
 	e->newer.at = false;
 	e->bounds = (struct when_bounds){};
@@ -365,6 +365,30 @@ static bool spins(struct ipt_engine *e, uint64_t n_taken)
 	}
 	e->spin_insns += n_taken;
 	return e->spin_insns > ENGINE_SPIN_MAX;
+}
+
+/*
+ * Return: whether the code leads back to where it has been since packets were last asked for a way:
+ * then it does so for ever. Only each branch whose number is a power of two is kept in mind, so
+ * that this takes a few rounds.
+ */
+static bool circles(struct ipt_engine *e)
+{
+	switch (e->flow.way) {
+	case IPT_FLOW_ON:
+		return false;
+	case IPT_FLOW_TARGET:
+		break;
+	default:
+		e->n_direct = 0;
+		return false;
+	}
+	if (e->n_direct > 0 && e->flow.target == e->circle_ip)
+		return true;
+	if ((e->n_direct & (e->n_direct - 1)) == 0)
+		e->circle_ip = e->flow.target;
+	e->n_direct++;
+	return false;
 }
 
 static int fail(struct ipt_engine *e, struct engine_step *ret_step)
@@ -458,6 +482,7 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 			return fail(e, ret_step);
 		if (e->has_event || (e->status & pts_event_pending)) {
 			e->passed = offset > e->pause;
+			e->n_direct = 0;
 			if (ipt_take_event(e, ret_step))
 				return 0;
 		} else if (e->status & pts_eos) {
@@ -474,7 +499,8 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 			ret_step->n_runs = output->n;
 			if (output->n_insns > n_before && look_back(e, output, offset, ret_step))
 				return 0;
-			if (!spins(e, output->n_insns - n_before))
+			if (!(output->n_insns > n_before && circles(e)) &&
+			    !spins(e, output->n_insns - n_before))
 				continue;
 			e->decoded += ipt_offset(e) - e->from;
 			resync(e, PTD_GAP_NO_PROGRESS, ipt_offset(e), ret_step);
