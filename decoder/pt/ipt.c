@@ -358,13 +358,15 @@ void ipt_engine_pause_at(struct engine *engine, uint64_t offset)
 static bool spins(struct ipt_engine *e, uint64_t n_taken)
 {
 	const uint64_t offset = ipt_offset(e);
+	const uint64_t n_bytes = offset > e->paid ? offset - e->paid : 0;
 
 	if (offset != e->spin_offset) {
 		e->spin_offset = offset;
 		e->spin_insns = 0;
 	}
+	e->paid += n_bytes;
 	e->spin_insns += n_taken;
-	return e->spin_insns > ENGINE_SPIN_MAX;
+	return !ipt_code_take(e->config.code, n_taken, n_bytes) || e->spin_insns > ENGINE_SPIN_MAX;
 }
 
 /*

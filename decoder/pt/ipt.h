@@ -120,6 +120,7 @@ struct ipt_engine {
 
 	uint64_t spin_offset; /* progress: instructions taken since this offset was reached */
 	uint64_t spin_insns;
+	uint64_t paid;      /* the highest such offset */
 	uint64_t circle_ip; /* where one of the last direct branches led, and how many there were */
 	uint64_t n_direct;  /* since packets were last asked where to go */
 };

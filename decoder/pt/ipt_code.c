@@ -35,6 +35,7 @@ struct ipt_code {
 	size_t n_in_images;
 	size_t n_extents;     /* of their layouts */
 	uint64_t n_forgotten; /* mappings */
+	uint64_t n_insns_left;
 };
 
 static struct pt_image_section_cache *make_cache(void)
@@ -53,6 +54,7 @@ int ipt_code_new(struct ipt_code **ret_code)
 
 	if (!c)
 		return -ENOMEM;
+	c->n_insns_left = IPT_INSNS_MIN;
 	c->cache = make_cache();
 	if (!c->cache)
 		return -ENOMEM;
@@ -71,6 +73,15 @@ struct ipt_code *ipt_code_free(struct ipt_code *code)
 	map_deinit(&code->by_place);
 	free(code);
 	return NULL;
+}
+
+bool ipt_code_take(struct ipt_code *code, uint64_t n_insns, uint64_t n_bytes)
+{
+	code->n_insns_left += n_bytes * IPT_INSNS_PER_BYTE;
+	if (n_insns > code->n_insns_left)
+		return false;
+	code->n_insns_left -= n_insns;
+	return true;
 }
 
 /* Take all sections out of the image: libipt cannot take out one range. */

@@ -30,6 +30,14 @@
 /* Mappings that are applied once more because they were forgotten to make room. */
 #define IPT_FORGOTTEN_MAX (UINT64_C(1) << 25)
 
+/*
+ * Instructions that all engines may take: so many before any packet, and for each byte of packets.
+ * Real code takes less than 1000 a byte; a file that is made for it can have a million, and would
+ * be decoded for hours.
+ */
+#define IPT_INSNS_MIN      (UINT64_C(1) << 32)
+#define IPT_INSNS_PER_BYTE (UINT64_C(1) << 16)
+
 enum {
 	IPT_IMAGE_FULL = 1, /* there would be too many: nothing of the space is known */
 };
@@ -51,6 +59,9 @@ struct ipt_image {
 
 _must_check_ int ipt_code_new(struct ipt_code **ret_code);
 struct ipt_code *ipt_code_free(struct ipt_code *code);
+
+/* Take @n_insns for which @n_bytes of packets were used up. Return: whether there were as many. */
+_must_check_ bool ipt_code_take(struct ipt_code *code, uint64_t n_insns, uint64_t n_bytes);
 
 /*
  * Make an image of @space as it is at generation 0; @code must outlive it.

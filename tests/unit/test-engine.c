@@ -324,6 +324,21 @@ static void very_many_mappings(void **state)
 	setup_deinit(&s);
 }
 
+static void instructions_are_not_endless(void **state)
+{
+	struct setup s;
+
+	(void)state;
+	setup_init(&s);
+	assert_true(ipt_code_take(s.code, IPT_INSNS_MIN - 1, 0));
+	assert_false(ipt_code_take(s.code, 2, 0));
+	assert_true(ipt_code_take(s.code, 1, 0));
+	assert_false(ipt_code_take(s.code, 1, 0));
+	assert_true(ipt_code_take(s.code, 3 * IPT_INSNS_PER_BYTE, 3));
+	assert_false(ipt_code_take(s.code, 1, 0));
+	setup_deinit(&s);
+}
+
 static void no_other_engine(void **state)
 {
 	(void)state;
@@ -336,6 +351,7 @@ int main(void)
 		cmocka_unit_test(block_engine),
 		cmocka_unit_test(insn_engine),
 		cmocka_unit_test(very_many_mappings),
+		cmocka_unit_test(instructions_are_not_endless),
 		cmocka_unit_test(no_other_engine),
 	};
 
