@@ -87,6 +87,19 @@ static void write_tasks(struct fixture *f, const struct records *r)
 	f->pool->task_head = head + r->size;
 }
 
+/* What is written is what is drained. */
+static void assert_drained(struct fixture *f, const struct records *r)
+{
+	uint8_t *bytes;
+	size_t size;
+
+	write_tasks(f, r);
+	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	assert_int_equal(size, r->size);
+	assert_memory_equal(bytes, r->bytes, size);
+	free(bytes);
+}
+
 static void the_pool(void **state)
 {
 	struct fixture *f = *state;
@@ -258,11 +271,7 @@ static void scribbled_tasks(void **state)
 
 		r.size = 0;
 		records_comm(&r, 3, "c", 3);
-		write_tasks(f, &r);
-		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
-		assert_int_equal(size, r.size);
-		assert_memory_equal(bytes, r.bytes, size);
-		free(bytes);
+		assert_drained(f, &r);
 		records_deinit(&r);
 	}
 }
@@ -287,11 +296,7 @@ static void heads_that_wrap(void **state)
 		assert_int_equal(size, 56);
 		free(bytes);
 
-		write_tasks(f, &r);
-		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
-		assert_int_equal(size, r.size);
-		assert_memory_equal(bytes, r.bytes, size);
-		free(bytes);
+		assert_drained(f, &r);
 	}
 	records_deinit(&r);
 }
