@@ -19,9 +19,10 @@ task_size=$((256 * 1024))
 cat tests/guest/recorder.sh - >"$T/script" <<EOF
 seconds=$seconds burst=$burst tar=$(command -v tar)
 mkdir /state /storm /out/s
-# Nothing of it is lasting: retention has to be at work long before the middle.
+# Nothing of it is lasting: retention has to be at work long before the middle. MTC packets of all the time that
+# the slow guest takes to copy a ring would fill it meanwhile.
 mount -t tmpfs -o size=32M tmpfs /state
-printf '%s\n' '[Recorder]' Source=pt AuxSize=512K SwitchSize=128K TaskSize=$task_size SidebandMax=1M \\
+printf '%s\n' '[Recorder]' Source=pt PT=mtc_period=9 AuxSize=512K SwitchSize=128K TaskSize=$task_size SidebandMax=1M \\
 	MaxUse=1T KeepFree=8M >/root/ptd.conf
 EOF
 cat >>"$T/script" <<'EOF'
@@ -107,7 +108,7 @@ cat "$T/out/status"
 # --- what it takes ----------------------------------------------------------------------------------
 
 read -r begun first <"$T/out/begun"
-awk -v begun="$begun" -v middle="$(cat "$T/out/middle")" -v ended="$(cat "$T/out/ended")" -v enough=$((seconds / 6)) '
+awk -v begun="$begun" -v middle="$(cat "$T/out/middle")" -v ended="$(cat "$T/out/ended")" -v enough=$((seconds / 6)) -v short=$((seconds < 600)) '
 	BEGIN { split("memory,anonymous memory,files,disk", names, ",") }
 	$1 > begun + 1 && $1 < ended && ($1 < middle || $1 > middle + 1) {
 		half = $1 < middle ? 1 : 2
@@ -130,7 +131,8 @@ awk -v begun="$begun" -v middle="$(cat "$T/out/middle")" -v ended="$(cat "$T/out
 	END {
 		printf "%d and %d samples\n", samples[1], samples[2]
 		bad = samples[1] < enough || samples[2] < enough
-		check_most(1, 0)
+		# In a minute there are but twelve snapshots: their highest peak is a matter of chance, too.
+		check_most(1, short ? 1024 : 0)
 		check_most(4, 0)
 		# How many originals wait, open, to be copied when somebody looks is a matter of chance,
 		# and the storm has six processes at a time. What is open at rest is not: one more would
@@ -192,16 +194,27 @@ unexplained() { # SNAPSHOT SUMMARY
 			sub(/^ +/, "")
 			if ($0 == "before the first PSB" || $0 == "no PSB at all")
 				next
-			if ($0 == "before the sideband" && late)
+			if ($0 == "before the sideband" && late) {
+				hidden = 1
 				next
-			if ($0 == "object not found" && missing > 0)
+			}
+			if ($0 == "object not found" && missing > 0) {
+				hidden = 1
 				next
+			}
 			if (lost > 0 && $0 == "records lost")
 				next
 			# What is mapped may be something else by now.
 			if (torn && ($0 == "code not mapped" || $0 == "packets contradict the code"))
 				next
-			print n, $0
+			rest[$0] = n
+		}
+		END {
+			# A return from a call that is in such a gap, compressed, leads nobody knows where.
+			if (hidden)
+				delete rest["packets contradict the code"]
+			for (reason in rest)
+				print rest[reason], reason
 		}' "$2"
 }
 
@@ -246,10 +259,11 @@ for ((i = 0; i < n; i++)); do
 	this=$(awk '$1 == "all" { print $5 }' "$T/summary")
 	insns=$((insns + this))
 	maps=$((maps + $(count_maps "$s")))
-	# Rings of all CPUs, and a sideband that is as old.
-	if ((checked < N)) && [[ $(value "$s" cpu.0.bytes) -gt 0 && $(value "$s" cpu.1.bytes) -gt 0 ]] &&
-		! grep -q "before the sideband\|not found" "$T/summary"; then
-		"$O/tools/pieces" "$s" "$T/log/0" >"$T/pieces" || { grep WRONG "$T/pieces"; fail "snapshot $i is not what ran"; }
+	# Where the sideband is not as old as the rings, or a program was gone, there are gaps.
+	if ((checked < N)) && [[ $(value "$s" cpu.0.bytes) -gt 0 && $(value "$s" cpu.1.bytes) -gt 0 ]] && ! is_torn "$s"; then
+		gaps=()
+		! grep -q "before the sideband\|not found" "$T/summary" || gaps=(-l)
+		"$O/tools/pieces" "${gaps[@]}" "$s" "$T/log/0" >"$T/pieces" || { grep WRONG "$T/pieces"; fail "snapshot $i is not what ran"; }
 		echo "snapshot $i: $(tail -1 "$T/pieces")"
 		checked=$((checked + 1))
 	fi
