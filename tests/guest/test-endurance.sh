@@ -260,7 +260,7 @@ for ((i = 0; i < n; i++)); do
 	insns=$((insns + this))
 	maps=$((maps + $(count_maps "$s")))
 	# Where the sideband is not as old as the rings, or a program was gone, there are gaps.
-	if ((checked < N)) && [[ $(value "$s" cpu.0.bytes) -gt 0 && $(value "$s" cpu.1.bytes) -gt 0 ]] && ! is_torn "$s"; then
+	if ((checked < N && this > 0)) && [[ $(value "$s" cpu.0.bytes) -gt 0 && $(value "$s" cpu.1.bytes) -gt 0 ]] && ! is_torn "$s"; then
 		gaps=()
 		! grep -q "before the sideband\|not found" "$T/summary" || gaps=(-l)
 		"$O/tools/pieces" "${gaps[@]}" "$s" "$T/log/0" >"$T/pieces" || { grep WRONG "$T/pieces"; fail "snapshot $i is not what ran"; }
