@@ -28,8 +28,8 @@ void config_init(struct config *ret_config)
 		.jit_max = UINT64_C(256) << 20,
 		.mem_max = UINT64_C(64) << 20,
 		.sideband_max = UINT64_C(64) << 20,
-		.max_use = CONFIG_SHARE,
-		.keep_free = CONFIG_SHARE,
+		.max_use = { .percent = 10 },
+		.keep_free = { .percent = 15 },
 	};
 	ptterms_init(&ret_config->pt);
 }
@@ -113,6 +113,36 @@ static int set_size(const struct where *where, const char *value, void *field)
 		return -EINVAL;
 	}
 	*(uint64_t *)field = n;
+	return 0;
+}
+
+/* "10%", or with a blank before the sign. Return: 0, or -EINVAL. */
+static int parse_percent(const char *value, uint64_t *ret_percent)
+{
+	const char *rest;
+	uint64_t n;
+
+	if (parse_number(value, &n, &rest) < 0 || n > 100)
+		return -EINVAL;
+	if (strcmp(rest + strspn(rest, SPACE_CHARS), "%") != 0)
+		return -EINVAL;
+	*ret_percent = n;
+	return 0;
+}
+
+/* A size, or a share of the file system. */
+static int set_limit(const struct where *where, const char *value, void *field)
+{
+	struct config_limit limit = {};
+
+	if (parse_percent(value, &limit.percent) < 0 && parse_size(value, &limit.bytes) < 0) {
+		complain(where,
+			 "\"%s\" is neither a size such as 512M nor a share of the file system "
+			 "such as 10%%, ignoring",
+			 value);
+		return -EINVAL;
+	}
+	*(struct config_limit *)field = limit;
 	return 0;
 }
 
@@ -213,8 +243,8 @@ static const struct key {
 	KEY("SidebandMax", set_size, sideband_max, true),
 	KEY("JitMax", set_size, jit_max, true),
 	KEY("MemMax", set_size, mem_max, true),
-	KEY("MaxUse", set_size, max_use, true),
-	KEY("KeepFree", set_size, keep_free, true),
+	KEY("MaxUse", set_limit, max_use, true),
+	KEY("KeepFree", set_limit, keep_free, true),
 #undef KEY
 };
 

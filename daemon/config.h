@@ -33,8 +33,11 @@ enum config_trace {
 	CONFIG_TRACE_ALL,
 };
 
-/* Of a limit of the spool: the default share of the file system. */
-#define CONFIG_SHARE UINT64_MAX
+/* A limit of the spool. */
+struct config_limit {
+	uint64_t bytes;   /* if there is no @percent */
+	uint64_t percent; /* of the size of the spool's file system, 1 to 100; 0: none */
+};
 
 struct config {
 	enum config_source source;
@@ -47,8 +50,8 @@ struct config {
 	uint64_t sideband_max;
 	uint64_t jit_max; /* bytes of jitdumps, and of anonymous code, in one snapshot */
 	uint64_t mem_max;
-	uint64_t max_use; /* or CONFIG_SHARE, as the next */
-	uint64_t keep_free;
+	struct config_limit max_use;
+	struct config_limit keep_free;
 };
 
 /* Called for each line that was not understood. @file is as given to the parser. */

@@ -6,19 +6,23 @@
 #include "daemon/config.h"
 #include "daemon/keep.h"
 
+static uint64_t limit_bytes(const struct config_limit *limit, uint64_t capacity)
+{
+	return limit->percent > 0 ? capacity / 100 * limit->percent : limit->bytes;
+}
+
 int room_set_limits(struct room *room, const struct config *config)
 {
-	struct spool_limits limits;
+	uint64_t capacity;
 	int r;
 
-	r = spool_default_limits(room->spool, &limits);
+	r = spool_capacity(room->spool, &capacity);
 	if (r < 0)
 		return r;
-	if (config->max_use != CONFIG_SHARE)
-		limits.max_use = config->max_use;
-	if (config->keep_free != CONFIG_SHARE)
-		limits.keep_free = config->keep_free;
-	room->limits = limits;
+	room->limits = (struct spool_limits){
+		.max_use = limit_bytes(&config->max_use, capacity),
+		.keep_free = limit_bytes(&config->keep_free, capacity),
+	};
 	return 0;
 }
 

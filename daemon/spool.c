@@ -292,18 +292,13 @@ size_t spool_count(const struct spool *spool)
 	return n;
 }
 
-int spool_default_limits(const struct spool *spool, struct spool_limits *ret_limits)
+int spool_capacity(const struct spool *spool, uint64_t *ret_bytes)
 {
 	struct statvfs fs;
-	uint64_t percent;
 
 	if (fstatvfs(spool->dir_fd, &fs) < 0)
 		return -errno;
-	percent = (uint64_t)fs.f_blocks * fs.f_frsize / 100;
-	*ret_limits = (struct spool_limits){
-		.max_use = percent * SPOOL_MAX_USE_PERCENT,
-		.keep_free = percent * SPOOL_KEEP_FREE_PERCENT,
-	};
+	*ret_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
 	return 0;
 }
 

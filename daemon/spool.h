@@ -31,10 +31,6 @@ struct spool_limits {
 	uint64_t keep_free; /* bytes to leave free in the file system */
 };
 
-/* Of the file system, where nothing else was asked for. */
-#define SPOOL_MAX_USE_PERCENT   10u
-#define SPOOL_KEEP_FREE_PERCENT 15u
-
 /*
  * Open the spool under @state_dir, which is made if need be, lock it, and remove what an earlier
  * run left half-written.
@@ -50,8 +46,8 @@ DEFINE_CLEANUP(struct spool *, spool_free);
 int spool_store_fd(const struct spool *spool);
 const char *spool_path(const struct spool *spool);
 
-/* The default limits, by the size of the spool's file system. Return: 0, or negative errno. */
-_must_check_ int spool_default_limits(const struct spool *spool, struct spool_limits *ret_limits);
+/* The size of the spool's file system. Return: 0, or negative errno. */
+_must_check_ int spool_capacity(const struct spool *spool, uint64_t *ret_bytes);
 
 /*
  * The number behind an id's last '-'. It grows from snapshot to snapshot, whatever the clock does,

@@ -74,7 +74,7 @@ static void start(void)
 	config.source = CONFIG_SOURCE_EMU;
 	config.n_cpus = 1;
 	config.aux_size = config.switch_size = config.task_size = 4096;
-	config.max_use = 1 << 20;
+	config.max_use = (struct config_limit){ .bytes = 1 << 20 };
 	if (manager_new(&(struct manager_options){ .config = &config,
 						   .runtime_dir = run,
 						   .state_dir = state },

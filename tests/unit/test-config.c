@@ -45,8 +45,10 @@ static void all_settings(void **state)
 	assert_int_equal(c.task_size, 1 << 20);
 	assert_int_equal(c.n_cpus, 3);
 	assert_int_equal(c.sideband_max, UINT64_C(2) << 30);
-	assert_int_equal(c.max_use, UINT64_C(1) << 40);
-	assert_int_equal(c.keep_free, 0);
+	assert_int_equal(c.max_use.bytes, UINT64_C(1) << 40);
+	assert_int_equal(c.max_use.percent, 0);
+	assert_int_equal(c.keep_free.bytes, 0);
+	assert_int_equal(c.keep_free.percent, 0);
 	assert_int_equal(c.trace, CONFIG_TRACE_ALL);
 	assert_int_equal(c.pt.values[PTTERM_NORETCOMP], 1);
 	assert_int_equal(c.pt.values[PTTERM_PSB_PERIOD], 0);
@@ -55,7 +57,6 @@ static void all_settings(void **state)
 	assert_int_equal(c.pt.values[PTTERM_TSC], PTTERMS_UNSET);
 }
 
-/* A line that is wrong is named, and changes nothing. */
 /* Field by field: what lies between them has no value. */
 static void assert_same(const struct config *a, const struct config *b)
 {
@@ -69,10 +70,15 @@ static void assert_same(const struct config *a, const struct config *b)
 	assert_int_equal(a->sideband_max, b->sideband_max);
 	assert_int_equal(a->jit_max, b->jit_max);
 	assert_int_equal(a->mem_max, b->mem_max);
-	assert_int_equal(a->max_use, b->max_use);
-	assert_int_equal(a->keep_free, b->keep_free);
+	assert_memory_equal(&a->max_use, &b->max_use, sizeof(a->max_use));
+	assert_memory_equal(&a->keep_free, &b->keep_free, sizeof(a->keep_free));
 }
 
+#define NO_LIMIT                                                                       \
+	" is neither a size such as 512M nor a share of the file system such as 10%, " \
+	"ignoring"
+
+/* A line that is wrong is named, and changes nothing. */
 static void wrong_lines(void **state)
 {
 	static const struct {
@@ -84,12 +90,21 @@ static void wrong_lines(void **state)
 		{ "AuxSize=2G", "\"2G\" is not a power of two from 4K to 1G, ignoring" },
 		{ "AuxSize=", "\"\" is not a power of two from 4K to 1G, ignoring" },
 		{ "AuxSize=-4096", "\"-4096\" is not a power of two from 4K to 1G, ignoring" },
-		{ "MaxUse=1X", "\"1X\" is not a size such as 512M, ignoring" },
-		{ "MaxUse=1MB", "\"1MB\" is not a size such as 512M, ignoring" },
-		{ "MaxUse=99999999999999999999",
+		{ "MemMax=1X", "\"1X\" is not a size such as 512M, ignoring" },
+		{ "MemMax=1MB", "\"1MB\" is not a size such as 512M, ignoring" },
+		{ "MemMax=10%", "\"10%\" is not a size such as 512M, ignoring" },
+		{ "MemMax=99999999999999999999",
 		  "\"99999999999999999999\" is not a size such as 512M, ignoring" },
-		{ "MaxUse=18014398509481984K",
+		{ "MemMax=18014398509481984K",
 		  "\"18014398509481984K\" is not a size such as 512M, ignoring" },
+		{ "MaxUse=1X", "\"1X\"" NO_LIMIT },
+		{ "MaxUse=", "\"\"" NO_LIMIT },
+		{ "MaxUse=101%", "\"101%\"" NO_LIMIT },
+		{ "MaxUse=-1%", "\"-1%\"" NO_LIMIT },
+		{ "MaxUse=%", "\"%\"" NO_LIMIT },
+		{ "KeepFree=10%%", "\"10%%\"" NO_LIMIT },
+		{ "KeepFree=1K%", "\"1K%\"" NO_LIMIT },
+		{ "KeepFree=1.5%", "\"1.5%\"" NO_LIMIT },
 		{ "Cpus=0", "\"0\" is not a number from 1 to 128, ignoring" },
 		{ "Cpus=129", "\"129\" is not a number from 1 to 128, ignoring" },
 		{ "Cpus=2x", "\"2x\" is not a number from 1 to 128, ignoring" },
@@ -117,6 +132,28 @@ static void wrong_lines(void **state)
 		assert_string_equal(warnings, message);
 		assert_same(&c, &expected);
 	}
+}
+
+static void shares(void **state)
+{
+	struct config c;
+
+	(void)state;
+	parse(&c, "");
+	assert_int_equal(c.max_use.percent, 10);
+	assert_int_equal(c.keep_free.percent, 15);
+
+	parse(&c, "[Recorder]\nMaxUse=20%\nKeepFree=100 %\n");
+	assert_string_equal(warnings, "");
+	assert_int_equal(c.max_use.percent, 20);
+	assert_int_equal(c.keep_free.percent, 100);
+
+	parse(&c, "[Recorder]\nMaxUse=5%\nMaxUse=1G\nKeepFree=0%\n");
+	assert_string_equal(warnings, "");
+	assert_int_equal(c.max_use.percent, 0);
+	assert_int_equal(c.max_use.bytes, 1 << 30);
+	assert_int_equal(c.keep_free.percent, 0);
+	assert_int_equal(c.keep_free.bytes, 0);
 }
 
 static void sections(void **state)
@@ -194,8 +231,8 @@ static void update(void **state)
 				     "MemMax MaxUse KeepFree ");
 	before.mem_max = 2;
 	before.sideband_max = 3;
-	before.keep_free = 4;
-	before.max_use = CONFIG_SHARE; /* not set any more */
+	before.keep_free = (struct config_limit){ .bytes = 4 };
+	before.max_use = (struct config_limit){ .percent = 10 }; /* not set any more */
 	assert_same(&c, &before);
 }
 
@@ -204,7 +241,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_settings), cmocka_unit_test(wrong_lines),
 		cmocka_unit_test(sections),     cmocka_unit_test(drop_ins),
-		cmocka_unit_test(update),
+		cmocka_unit_test(update),       cmocka_unit_test(shares),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

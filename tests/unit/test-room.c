@@ -55,16 +55,22 @@ static bool exists(const struct fixture *f, const char *path)
 static void limits(void **state)
 {
 	struct fixture *f = *state;
-	struct spool_limits usual;
 	struct config config;
+	uint64_t capacity;
 
-	assert_int_equal(spool_default_limits(f->room.spool, &usual), 0);
+	assert_int_equal(spool_capacity(f->room.spool, &capacity), 0);
+	assert_true(capacity > 0);
 	config_init(&config);
 	assert_int_equal(room_set_limits(&f->room, &config), 0);
-	assert_int_equal(f->room.limits.max_use, usual.max_use);
-	assert_int_equal(f->room.limits.keep_free, usual.keep_free);
-	config.max_use = 7;
-	config.keep_free = 0;
+	assert_int_equal(f->room.limits.max_use, capacity / 100 * 10);
+	assert_int_equal(f->room.limits.keep_free, capacity / 100 * 15);
+	config.max_use = (struct config_limit){ .percent = 100 };
+	config.keep_free = (struct config_limit){ .percent = 1 };
+	assert_int_equal(room_set_limits(&f->room, &config), 0);
+	assert_int_equal(f->room.limits.max_use, capacity / 100 * 100);
+	assert_int_equal(f->room.limits.keep_free, capacity / 100);
+	config.max_use = (struct config_limit){ .bytes = 7 };
+	config.keep_free = (struct config_limit){ .bytes = 0 };
 	assert_int_equal(room_set_limits(&f->room, &config), 0);
 	assert_int_equal(f->room.limits.max_use, 7);
 	assert_int_equal(f->room.limits.keep_free, 0);

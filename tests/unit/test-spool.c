@@ -236,16 +236,6 @@ static void the_store_is_counted(void **state)
 	assert_int_equal(n, 1);
 }
 
-static void default_limits(void **state)
-{
-	struct fixture *f = *state;
-	struct spool_limits limits;
-
-	assert_int_equal(spool_default_limits(f->spool, &limits), 0);
-	assert_true(limits.max_use > 0);
-	assert_int_equal(limits.max_use / 2, limits.keep_free / 3);
-}
-
 static void failure_leaves_output_alone(void **state)
 {
 	struct spool *s = (struct spool *)0x1;
@@ -268,7 +258,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(vacuum, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(vacuum_in_vain, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_counted, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(default_limits, set_up, tear_down),
 		cmocka_unit_test(failure_leaves_output_alone),
 	};
 
