@@ -161,7 +161,7 @@ int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint32_t cpu)
 
 int memtrace_file_window(struct memtrace_file *file)
 {
-	return memtrace_file_marker(file, MEMTRACE_WINDOW, ++file->window, NULL);
+	return memtrace_file_marker(file, MEMTRACE_WINDOW, file->n_windows++, NULL);
 }
 
 static int find_announced(struct memtrace_file *file, uint32_t site,

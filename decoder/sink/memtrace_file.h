@@ -40,7 +40,7 @@ struct memtrace_file {
 	struct memtrace_out out;
 	const struct memtrace_clock *clock; /* borrowed */
 	uint64_t stamp;                     /* the last timestamp */
-	uint64_t window;
+	uint64_t n_windows;                 /* so far; the next one has this number */
 	uint64_t n_insns;
 	uint64_t chunk_end; /* n_insns at which the chunk is full */
 
@@ -134,7 +134,10 @@ _must_check_ int memtrace_file_patch(struct memtrace_file *file, uint64_t offset
 /* Timestamp and cpu, which is PTD_ID_UNKNOWN if not known. Timestamps never go backwards. */
 _must_check_ int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint32_t cpu);
 
-/* The next window: what follows need not continue what is before. */
+/*
+ * Begin the next window: what follows need not continue what is before. The first one, window 0,
+ * begins behind the file's first timestamp.
+ */
 _must_check_ int memtrace_file_window(struct memtrace_file *file);
 
 /*

@@ -104,7 +104,8 @@ int memtrace_thread_pair(struct memtrace_thread *thread)
 	return memtrace_file_pair(&thread->file, thread->now, thread->cpu);
 }
 
-/* Create the file, with its first timestamp. */
+/* Create the file, with its first timestamp and its first window, which is 0: DynamoRIO refuses a
+ * file of several windows that begins with another. */
 static int start(struct memtrace_thread *thread)
 {
 	_cleanup_(freep) char *stem = NULL;
@@ -120,7 +121,8 @@ static int start(struct memtrace_thread *thread)
 		return r;
 	thread->started = true;
 	thread->gap = false; /* there is nothing before it */
-	return memtrace_thread_pair(thread);
+	r = memtrace_thread_pair(thread);
+	return r < 0 ? r : memtrace_file_window(&thread->file);
 }
 
 /*

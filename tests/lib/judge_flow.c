@@ -186,8 +186,26 @@ bool flow_transfer(struct flow *flow, uint64_t pc)
 	return true;
 }
 
+/* DynamoRIO's basic_counts refuses a file whose windows begin with another than 0, if it has more
+ * than one: it takes such a file for one window of a trace that was split. */
+static bool judge_first_window(struct flow *flow, uint64_t id)
+{
+	if (!flow->has_window) {
+		flow->has_window = true;
+		flow->is_split = id != 0;
+		flow->first_window = id;
+	}
+	if (!flow->is_split || id == flow->first_window)
+		return true;
+	flow->is_split = false; /* said once */
+	return refuse(flow,
+		      "a file's first marker 14 (window) is 0 if another follows, not %" PRIu64,
+		      flow->first_window);
+}
+
 bool flow_window(struct flow *flow, uint64_t id)
 {
+	const bool may_follow = judge_first_window(flow, id);
 	const uint64_t before = flow->window;
 
 	if (id == before)
@@ -202,5 +220,5 @@ bool flow_window(struct flow *flow, uint64_t id)
 		return refuse(flow,
 			      "marker 14 (window) has an ordinal, but %" PRIu64 " follows %" PRIu64,
 			      id, before);
-	return true;
+	return may_follow;
 }

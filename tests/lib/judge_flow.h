@@ -43,8 +43,11 @@ struct flow {
 	uint64_t n_signals;
 	unsigned depth; /* how many of the ring are open */
 	uint64_t window;
-	uint64_t n_gaps; /* changes of it between instructions */
-	char why[240];   /* set by what returns false: the rule that was broken */
+	bool has_window;       /* a marker 14 came */
+	bool is_split;         /* the first one was not 0: the file is one part of a split trace */
+	uint64_t first_window; /* its value */
+	uint64_t n_gaps;       /* changes of the window between instructions */
+	char why[240];         /* set by what returns false: the rule that was broken */
 };
 
 /*

@@ -290,202 +290,203 @@ static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_
 
 #define NOP4(b) "90 " b "0+1 90 " b "1+1 90 " b "2+1 90 " b "3+1 "
 #define T5      "t:5 cpu:3 "
+#define T0      T5 "win:0 " /* how a file goes on behind its header */
 
 static const struct {
 	const char *name;
 	struct step steps[STEPS_MAX];
 	const char *expected; /* between header and tail */
 } rows[] = {
-	{ "straight line", { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4) }, T5 NOP4("100") },
+	{ "straight line", { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4) }, T0 NOP4("100") },
 	{ "long instruction",
 	  { SLICE(3, 7, 1, 5000), ALL(LONG, 0x1000, 1) },
-	  T5 "48b8010203040506 0708 1000+10 " },
+	  T0 "48b8010203040506 0708 1000+10 " },
 	{ "cpu unknown",
 	  { SLICE(PTD_ID_UNKNOWN, 7, 1, 5000), ALL(NOPS, 0x1000, 1) },
-	  "t:5 cpu:-1 90 1000+1 " },
+	  "t:5 cpu:-1 win:0 90 1000+1 " },
 	{ "encodings only once, indirect jump",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4),
 	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 1) },
-	  T5 NOP4("100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 1002+1 1003+1 "
+	  T0 NOP4("100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 1002+1 1003+1 "
 			 "to:1000 ijmp@1004+2 1000+1 " },
 	{ "a block in pieces",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 2), PART(NOPS, 0x1000, 2, 2, 0),
 	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4) },
-	  T5 NOP4("100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 1002+1 1003+1 " },
+	  T0 NOP4("100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 1002+1 1003+1 " },
 	{ "a block from its middle",
 	  { SLICE(3, 7, 1, 5000), PART(NOPS, 0x1000, 2, 2, 0), ALL(IJMP, 0x1004, 1),
 	    PART(NOPS, 0x1000, 1, 3, 0) },
-	  T5 "90 1002+1 90 1003+1 ffe0 to:1001 ijmp@1004+2 90 1001+1 90 1002+1 90 1003+1 " },
+	  T0 "90 1002+1 90 1003+1 ffe0 to:1001 ijmp@1004+2 90 1001+1 90 1002+1 90 1003+1 " },
 	{ "conditional jumps",
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ALL(COND, 0x1100, 2),
 	    ALL(NOPS, 0x1107, 1) },
-	  T5 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 0f84f9000000 untaken@1101+6 "
+	  T0 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 0f84f9000000 untaken@1101+6 "
 	     "90 1107+1 " },
 	{ "to its own fall-through is taken",
 	  { SLICE(3, 7, 1, 5000), ALL(SELF, 0x1000, 1), ALL(NOPS, 0x1002, 1) },
-	  T5 "7400 taken@1000+2 90 1002+1 " },
+	  T0 "7400 taken@1000+2 90 1002+1 " },
 	{ "call and return",
 	  { SLICE(3, 7, 1, 5000), ALL(CALL, 0x1000, 1), ALL(RET, 0x2000, 2), ALL(JMP, 0x1005, 2),
 	    ALL(ICALL, 0x1015, 1), ALL(NOPS, 0x3000, 1) },
-	  T5 "e8fb0f0000 call@1000+5 90 2000+1 c3 to:1005 ret@2001+1 90 1005+1 eb0d jmp@1006+2 "
+	  T0 "e8fb0f0000 call@1000+5 90 2000+1 c3 to:1005 ret@2001+1 90 1005+1 eb0d jmp@1006+2 "
 	     "ffd0 to:3000 icall@1015+2 90 3000+1 " },
 	{ "sysret is a jump",
 	  { SLICE(3, 7, 1, 5000), ALL(SYSRET, 0x1000, 1), ALL(NOPS, 0x3000, 1) },
-	  T5 "480f07 to:3000 ijmp@1000+3 90 3000+1 " },
+	  T0 "480f07 to:3000 ijmp@1000+3 90 3000+1 " },
 	{ "last conditional left out",
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2) },
-	  T5 "90 1000+1 " },
+	  T0 "90 1000+1 " },
 	{ "last direct jump is kept",
 	  { SLICE(3, 7, 1, 5000), ALL(JMP, 0x1000, 2) },
-	  T5 "90 1000+1 eb0d jmp@1001+2 " },
+	  T0 "90 1000+1 eb0d jmp@1001+2 " },
 	{ "gap",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), GAP(OVERFLOW, 0), GAP(LOST, 0),
 	    ALL(NOPS, 0x1000, 1), GAP(LOST, 0) },
-	  T5 "90 1000+1 " T5 "win:1 1000+1 " },
+	  T0 "90 1000+1 " T5 "win:1 1000+1 " },
 	{ "32-bit code between",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ALL(NOP32, 0x1001, 1),
 	    ALL(NOP32, 0x1002, 1), ALL(NOPS, 0x1000, 1) },
-	  T5 "90 1000+1 " T5 "win:1 1000+1 " },
+	  T0 "90 1000+1 " T5 "win:1 1000+1 " },
 	{ "gap at the start",
 	  { SLICE(3, 7, 1, 5000), GAP(NO_SYNC, 0), ALL(NOPS, 0x1000, 1) },
-	  T5 "90 1000+1 " },
+	  T0 "90 1000+1 " },
 	{ "gap behind a conditional, announced again",
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), GAP(OVERFLOW, 0), ALL(COND, 0x1000, 2),
 	    ALL(NOPS, 0x1007, 1) },
-	  T5 "90 1000+1 " T5 "win:1 90 1000+1 0f84f9000000 untaken@1001+6 90 1007+1 " },
+	  T0 "90 1000+1 " T5 "win:1 90 1000+1 0f84f9000000 untaken@1001+6 90 1007+1 " },
 	{ "gap behind a direct jump: timestamp waits",
 	  { SLICE(3, 7, 1, 5000), ALL(JMP, 0x1000, 2), GAP(OVERFLOW, 0), ALL(NOPS, 0x1010, 2) },
-	  T5 "90 1000+1 eb0d jmp@1001+2 win:1 90 1010+1 " T5 "90 1011+1 " },
+	  T0 "90 1000+1 eb0d jmp@1001+2 win:1 90 1010+1 " T5 "90 1011+1 " },
 	{ "jump to where no code is known",
 	  { SLICE(3, 7, 1, 5000), ALL(IJMP, 0x1000, 1), GAP(NO_CODE, 0x7000),
 	    ALL(NOPS, 0x1010, 1) },
-	  T5 "ffe0 to:7000 ijmp@1000+2 win:1 90 1010+1 " T5 },
+	  T0 "ffe0 to:7000 ijmp@1000+2 win:1 90 1010+1 " T5 },
 	{ "unexplained",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ALL(NOPS, 0x1002, 1) },
-	  T5 "90 1000+1 " T5 "win:1 90 1002+1 " },
+	  T0 "90 1000+1 " T5 "win:1 90 1002+1 " },
 	{ "impossible outcome",
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ALL(NOPS, 0x5000, 1) },
-	  T5 "90 1000+1 " T5 "win:1 90 5000+1 " },
+	  T0 "90 1000+1 " T5 "win:1 90 5000+1 " },
 	{ "interrupt",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001),
 	    PART(NOPS, 0x1000, 1, 1, 0) },
-	  T5 "90 1000+1 90 1001+1 " },
+	  T0 "90 1000+1 90 1001+1 " },
 	{ "interrupt at a jump's target",
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ASYNC(0x1100), ALL(NOPS, 0x1100, 1) },
-	  T5 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 " },
+	  T0 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 " },
 	{ "int3 is not reported",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ASYNC(0x1004), ALL(NOPS, 0x1005, 1) },
-	  T5 NOP4("100") T5 "win:1 90 1005+1 " },
+	  T0 NOP4("100") T5 "win:1 90 1005+1 " },
 	{ "vsyscall page",
 	  { SLICE(3, 7, 1, 5000), ALL(ICALL, 0x1000, 1), ASYNC(0xffffffffff600000),
 	    ALL(NOPS, 0x1002, 1) },
-	  T5 "ffd0 to:ffffffffff600000 icall@1000+2 win:1 90 1002+1 " T5 },
+	  T0 "ffd0 to:ffffffffff600000 icall@1000+2 win:1 90 1002+1 " T5 },
 	{ "system call",
 	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, PART(NOPS, 0x1007, 0, 1, 90000) },
-	  T5 "b827000000 1000+5 0f05 1005+2 t:90 cpu:3 90 1007+1 " },
+	  T0 "b827000000 1000+5 0f05 1005+2 t:90 cpu:3 90 1007+1 " },
 	{ "execve",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), PART(EXEC, 0x1001, 0, 2, 0), OFF,
 	    SLICE(3, 7, 2, 9000), ALL(NOPS2, 0x1000, 2) },
-	  T5 "90 1000+1 b83b000000 1001+5 0f05 1006+2 t:9 cpu:3 xfer:1008 90 1000+1 f8 1001+1 " },
+	  T0 "90 1000+1 b83b000000 1001+5 0f05 1006+2 t:9 cpu:3 xfer:1008 90 1000+1 f8 1001+1 " },
 	{ "execve by another thread",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), SLICE(3, 7, 2, 9000),
 	    ALL(NOPS, 0x8000, 1) },
-	  T5 "90 1000+1 t:9 cpu:3 win:1 90 8000+1 " },
+	  T0 "90 1000+1 t:9 cpu:3 win:1 90 8000+1 " },
 	{ "restarted without a handler",
 	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, PART(SYS, 0x1000, 1, 1, 0), OFF,
 	    ALL(NOPS, 0x1007, 1) },
-	  T5 "b827000000 1000+5 0f05 1005+2 " T5 "xfer:1007 1005+2 90 1007+1 " },
+	  T0 "b827000000 1000+5 0f05 1005+2 " T5 "xfer:1007 1005+2 90 1007+1 " },
 	{ "migration",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), SLICE(4, 7, 1, 6000),
 	    PART(NOPS, 0x1000, 1, 1, 0) },
-	  T5 "90 1000+1 t:6 cpu:4 90 1001+1 " },
+	  T0 "90 1000+1 t:6 cpu:4 90 1001+1 " },
 	{ "migration behind branches",
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ASYNC(0x1100), SLICE(4, 7, 1, 6000),
 	    ALL(COND1, 0x1100, 1), ALL(CALL, 0x1110, 1), ALL(NOPS, 0x2110, 2) },
-	  T5 "90 1000+1 0f84f9000000 taken@1001+6 740e taken@1100+2 e8fb0f0000 call@1110+5 "
+	  T0 "90 1000+1 0f84f9000000 taken@1001+6 740e taken@1100+2 e8fb0f0000 call@1110+5 "
 	     "90 2110+1 t:6 cpu:4 90 2111+1 " },
 	{ "time goes on within a slice, never back",
 	  { SLICE(3, 7, 1, 5000), PART(NOPS, 0x1000, 0, 1, 14999), PART(NOPS, 0x1000, 1, 1, 24998),
 	    PART(NOPS, 0x1000, 2, 1, 24999), SLICE(4, 7, 1, 20000), PART(NOPS, 0x1000, 3, 1, 0) },
-	  "t:14 cpu:3 90 1000+1 90 1001+1 t:24 cpu:3 90 1002+1 t:24 cpu:4 90 1003+1 " },
+	  "t:14 cpu:3 win:0 90 1000+1 90 1001+1 t:24 cpu:3 90 1002+1 t:24 cpu:4 90 1003+1 " },
 	{ "other bytes at the same address",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS2, 0x1000, 4),
 	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1),
 	    ALL(NOPS, 0x1000, 2) },
-	  T5 NOP4("100") "ffe0 to:1000 ijmp@1004+2 90 1000+1 f8 1001+1 90 1002+1 90 1003+1 "
+	  T0 NOP4("100") "ffe0 to:1000 ijmp@1004+2 90 1000+1 f8 1001+1 90 1002+1 90 1003+1 "
 			 "ffe0 to:1000 ijmp@1004+2 " NOP4(
 			     "100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 " },
 	{ "same bytes in another block",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 3),
 	    ASYNC(0x1003), ALL(NOP, 0x1003, 1), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 1) },
-	  T5 NOP4("100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 1002+1 90 1003+1 "
+	  T0 NOP4("100") "ffe0 to:1000 ijmp@1004+2 1000+1 1001+1 1002+1 90 1003+1 "
 			 "to:1000 ijmp@1004+2 1000+1 " },
 
 	/* Signals. */
 	{ "signal",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(NOP, 0x2000, 1),
 	    ALL(SIGRET, 0x2001, 2), OFF, PART(NOPS, 0x1000, 1, 1, 7000) },
-	  T5 "90 1000+1 sig:1001 " T5 "90 2000+1 48c7c00f000000 2001+7 0f05 2008+2 "
+	  T0 "90 1000+1 sig:1001 " T5 "90 2000+1 48c7c00f000000 2001+7 0f05 2008+2 "
 	     "t:7 cpu:3 xfer:200a 90 1001+1 " },
 	{ "signal behind a branch",
 	  { SLICE(3, 7, 1, 5000), ALL(RET, 0x1000, 2), ASYNC(0x3000), ALL(SIGRET, 0x2001, 2), OFF,
 	    ALL(NOPS, 0x3000, 1) },
-	  T5 "90 1000+1 c3 to:3000 ret@1001+1 sig:3000 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+	  T0 "90 1000+1 c3 to:3000 ret@1001+1 sig:3000 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
 	     "xfer:200a 90 3000+1 " },
 	{ "signal before anything else",
 	  { SLICE(3, 7, 1, 5000), ASYNC(0x1000), ALL(SIGRET, 0x2001, 2), OFF,
 	    ALL(NOPS, 0x1000, 1) },
-	  T5 "sig:1000 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1000+1 " },
+	  T0 "sig:1000 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1000+1 " },
 	{ "return from a handler that was not seen",
 	  { SLICE(3, 7, 1, 5000), ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1000, 1) },
-	  T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1000+1 " },
+	  T0 "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1000+1 " },
 	{ "number loaded in the block before",
 	  { SLICE(3, 7, 1, 5000), ALL(MOVRET, 0x2000, 1), ASYNC(0x2005), ALL(BARE, 0x2005, 1), OFF,
 	    ALL(NOPS, 0x1000, 1) },
-	  T5 "b80f000000 2000+5 0f05 2005+2 " T5 "xfer:2007 90 1000+1 " },
+	  T0 "b80f000000 2000+5 0f05 2005+2 " T5 "xfer:2007 90 1000+1 " },
 	{ "signal at the end of a system call",
 	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, ALL(NOP, 0x2000, 1),
 	    ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1007, 1) },
-	  T5 "b827000000 1000+5 0f05 1005+2 sig:1007 " T5 "90 2000+1 48c7c00f000000 2001+7 "
+	  T0 "b827000000 1000+5 0f05 1005+2 sig:1007 " T5 "90 2000+1 48c7c00f000000 2001+7 "
 	     "0f05 2008+2 " T5 "xfer:200a 90 1007+1 " },
 	{ "restarted system call",
 	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, ALL(NOP, 0x2000, 1),
 	    ALL(SIGRET, 0x2001, 2), OFF, PART(SYS, 0x1000, 1, 1, 0), OFF, ALL(NOPS, 0x1007, 1) },
-	  T5 "b827000000 1000+5 0f05 1005+2 sig:1005 " T5 "90 2000+1 48c7c00f000000 2001+7 "
+	  T0 "b827000000 1000+5 0f05 1005+2 sig:1005 " T5 "90 2000+1 48c7c00f000000 2001+7 "
 	     "0f05 2008+2 " T5 "xfer:200a 1005+2 90 1007+1 " },
 	{ "nested signals",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(NOP, 0x2000, 1),
 	    ASYNC(0x2001), ALL(SIGRET, 0x3000, 2), OFF, ALL(SIGRET, 0x2001, 2), OFF,
 	    PART(NOPS, 0x1000, 1, 1, 0) },
-	  T5 "90 1000+1 sig:1001 " T5 "90 2000+1 sig:2001 " T5
+	  T0 "90 1000+1 sig:1001 " T5 "90 2000+1 sig:2001 " T5
 	     "48c7c00f000000 3000+7 0f05 3007+2 " T5
 	     "xfer:3009 48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1001+1 " },
 	{ "signal at a handler's first instruction",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ASYNC(0x2001),
 	    ALL(SIGRET, 0x3000, 2), OFF, ALL(SIGRET, 0x2001, 2), OFF, PART(NOPS, 0x1000, 1, 1, 0) },
-	  T5 "90 1000+1 sig:1001 " T5 "sig:2001 " T5 "48c7c00f000000 3000+7 0f05 3007+2 " T5
+	  T0 "90 1000+1 sig:1001 " T5 "sig:2001 " T5 "48c7c00f000000 3000+7 0f05 3007+2 " T5
 	     "xfer:3009 48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1001+1 " },
 	{ "the next signal was waiting, the call is restarted",
 	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, ALL(SIGRET, 0x2001, 2), OFF,
 	    ALL(SIGRET, 0x3000, 2), OFF, PART(SYS, 0x1000, 1, 1, 0) },
-	  T5 "b827000000 1000+5 0f05 1005+2 sig:1005 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+	  T0 "b827000000 1000+5 0f05 1005+2 sig:1005 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
 	     "xfer:200a sig:1005 " T5 "48c7c00f000000 3000+7 0f05 3007+2 " T5 "xfer:3009 1005+2 " },
 	{ "a handler left by siglongjmp, and one that runs whole",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(IJMP, 0x2000, 1),
 	    ALL(NOPS, 0x4000, 1), ASYNC(0x4001), ALL(SIGRET, 0x2001, 2), OFF,
 	    PART(NOPS, 0x4000, 1, 1, 0) },
-	  T5 "90 1000+1 sig:1001 " T5 "ffe0 to:4000 ijmp@2000+2 90 4000+1 sig:4001 " T5
+	  T0 "90 1000+1 sig:1001 " T5 "ffe0 to:4000 ijmp@2000+2 90 4000+1 sig:4001 " T5
 	     "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 4001+1 " },
 	{ "siglongjmp into the outer handler, which returns: a reader's stack does not allow it",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(NOP, 0x2000, 1),
 	    ASYNC(0x2001), ALL(IJMP, 0x3000, 1), ALL(SIGRET, 0x2101, 2), OFF,
 	    PART(NOPS, 0x1000, 1, 1, 0) },
-	  T5 "90 1000+1 sig:1001 " T5 "90 2000+1 sig:2001 " T5
+	  T0 "90 1000+1 sig:1001 " T5 "90 2000+1 sig:2001 " T5
 	     "ffe0 to:2101 ijmp@3000+2 48c7c00f000000 2101+7 0f05 2108+2 " T5 "win:1 90 1001+1 " },
 	{ "execve in a handler",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(EXEC, 0x2000, 2), OFF,
 	    SLICE(3, 7, 2, 5000), ALL(NOPS, 0x8000, 1) },
-	  T5 "90 1000+1 sig:1001 " T5 "b83b000000 2000+5 0f05 2005+2 " T5 "win:1 90 8000+1 " },
+	  T0 "90 1000+1 sig:1001 " T5 "b83b000000 2000+5 0f05 2005+2 " T5 "win:1 90 8000+1 " },
 };
 
 static void one_thread(void **state)
@@ -573,11 +574,11 @@ static void two_threads(void **state)
 	(void)state;
 	feed_all(path, PTD_CLOCK_NS, 0, steps);
 	check_file(path, "drmemtrace.a_out.7.0000.trace",
-		   HEADER "t:5 cpu:3 90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 "
-			  "t:7 cpu:4 90 1101+1 " TAIL);
+		   HEADER T0 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 "
+			     "t:7 cpu:4 90 1101+1 " TAIL);
 	check_file(path, "drmemtrace.a_out.8.0000.trace",
 		   "v7 version:7 filetype:344 tid:8 pid:5 line:64 chunk:10000000 page:4096 "
-		   "t:6 cpu:3 90 1000+1 0f84f9000000 untaken@1001+6 90 1007+1 exit:8 footer");
+		   "t:6 cpu:3 win:0 90 1000+1 0f84f9000000 untaken@1001+6 90 1007+1 exit:8 footer");
 	/* Nothing ran in the third. */
 	assert_int_equal(count_files(path), 2);
 }
@@ -621,7 +622,7 @@ static void thread_names(void **state)
 
 		assert_true(asprintf(&expected,
 				     "v7 version:7 filetype:344 %s line:64 chunk:10000000 "
-				     "page:4096 t:1 cpu:1 90 1000+1 exit:%s footer",
+				     "page:4096 t:1 cpu:1 win:0 90 1000+1 exit:%s footer",
 				     threads[i].ids, threads[i].exit) > 0);
 		check_file(path, threads[i].file, expected);
 	}
@@ -653,7 +654,7 @@ static void clocks(void **state)
 
 		feed_all(path, clock_rows[i].clock, clock_rows[i].offset, steps);
 		assert_true(asprintf(&expected,
-				     HEADER "t:%" PRId64 " cpu:3 90 1000+1 t:%" PRId64
+				     HEADER "t:%" PRId64 " cpu:3 win:0 90 1000+1 t:%" PRId64
 					    " cpu:3 90 1001+1 " TAIL,
 				     (int64_t)(clock_rows[i].first - EPOCH),
 				     (int64_t)(clock_rows[i].second - EPOCH)) > 0);
@@ -695,12 +696,13 @@ static void many_threads(rlim_t limit_fds)
 		_cleanup_(freep) char *file = NULL, *expected = NULL;
 
 		assert_true(asprintf(&file, "drmemtrace.a_out.%u.0000.trace", tid) > 0);
-		assert_true(asprintf(&expected,
-				     "v7 version:7 filetype:344 tid:%u pid:5 line:64 "
-				     "chunk:10000000 page:4096 t:5 cpu:0 b827000000 1000+5 0f05 "
-				     "1005+2 sig:1005 t:5 cpu:0 90 2000+1 48c7c00f000000 2001+7 "
-				     "0f05 2008+2 t:5 cpu:0 xfer:200a 1005+2 exit:%u footer",
-				     tid, tid) > 0);
+		assert_true(
+		    asprintf(&expected,
+			     "v7 version:7 filetype:344 tid:%u pid:5 line:64 "
+			     "chunk:10000000 page:4096 t:5 cpu:0 win:0 b827000000 1000+5 0f05 "
+			     "1005+2 sig:1005 t:5 cpu:0 90 2000+1 48c7c00f000000 2001+7 "
+			     "0f05 2008+2 t:5 cpu:0 xfer:200a 1005+2 exit:%u footer",
+			     tid, tid) > 0);
 		check_file(path, file, expected);
 	}
 }

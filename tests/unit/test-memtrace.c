@@ -47,6 +47,7 @@ static const struct labelled base[] = {
 	{ "page", MARKER(18, 4096) },
 	{ "time", MARKER(2, TIME) },
 	{ "cpu", MARKER(3, 1) },
+	{ "window 0", MARKER(14, 0) },
 	{ "mov code", CODE(5, 0x1b8) }, /* mov $1,%eax */
 	{ "mov", REC(10, 5, 0x401000) },
 	{ "long code", CODE(8, 0x060504030201bb48) }, /* movabs */
@@ -313,7 +314,7 @@ static void ending(void **state)
 		  2 },
 		{ .name = "no footer",
 		  { DEL("footer") },
-		  "record 69 (byte 828): the trace is truncated: no footer (type 26) at its end" },
+		  "record 70 (byte 840): the trace is truncated: no footer (type 26) at its end" },
 		{ .name = "footer's size",
 		  { SET("footer", REC(26, 1, 0)) },
 		  "the footer (type 26) is zero besides its type" },
@@ -353,7 +354,7 @@ static void instructions(void **state)
 		{ .name = "vsyscall page", { SET("last", REC(10, 1, 0xffffffffff600000)) }, NULL },
 		{ .name = "no encoding",
 		  { DEL("mov code") },
-		  "record 10 (byte 120): the first instruction at 0x401000 in this file has no "
+		  "record 11 (byte 132): the first instruction at 0x401000 in this file has no "
 		  "encoding" },
 		{ .name = "encoding too short",
 		  { SET("mov code", CODE(4, 0x1b8)) },
@@ -535,6 +536,15 @@ static void flow(void **state)
 		{ .name = "gap with the same window",
 		  { SET("window", MARKER(14, 0)) },
 		  "after the instruction at 0x401022 comes 0x401023" },
+		{ .name = "two windows", { SET("same window", MARKER(14, 2)) }, NULL },
+		{ .name = "one window, which is not 0", { DEL("window 0") }, NULL },
+		{ .name = "two windows, the first of which is not 0",
+		  { DEL("window 0"), SET("same window", MARKER(14, 2)) },
+		  "a file's first marker 14 (window) is 0 if another follows, not 1" },
+		{ .name = "three windows, the first of which is not 0",
+		  { SET("window 0", MARKER(14, 1)), SET("window", MARKER(14, 2)),
+		    SET("same window", MARKER(14, 3)) },
+		  "a file's first marker 14 (window) is 0 if another follows, not 1" },
 		{ .name = "window goes back",
 		  { SET("same window", MARKER(14, 0)) },
 		  "marker 14 (window) has an ordinal, but 0 follows 1" },
