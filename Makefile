@@ -9,7 +9,14 @@ CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wcast-qual -Wundef -Wformat=2 $(WERROR)
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. -Iinclude -MMD -MP -fPIC $(WARN) $(CFLAGS)
+# glibc's own checks need an optimizer; a sanitizer, which sees more, needs them away.
+FORTIFY  = $(if $(findstring -fsanitize,$(CFLAGS)),,$(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3))
+HARDEN   = -fstack-protector-strong -fcf-protection=full $(FORTIFY)
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE -I. -Iinclude -MMD -MP -fPIC $(HARDEN) $(WARN) $(CFLAGS)
+# Objects are -fPIC, for the plugin and for whoever links the archive; what is linked from them is PIE.
+HARDEN_LINK = -Wl,-z,relro,-z,now
+LINK        = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -pie $(LDFLAGS)
+LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL $(LDFLAGS)
 
 # --- what is built from what -----------------------------------------------------------------
 
@@ -40,7 +47,8 @@ PACKAGES_LONG  = rustc
 
 all: $(PROGRAMS) $(O)/libptdecode.a ## the programs, into build/
 
-$(O)/%.o: %.c
+# Other flags in this file are other objects.
+$(O)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -DPTD_VERSION='"$(VERSION)"' -c -o $@ $<
 
@@ -53,38 +61,38 @@ $(O)/%.a:
 	$(AR) rcs $@ $^
 
 $(O)/ptd: $(O)/daemon/main.o $(O)/libptd.a $(O)/libptdecode.a
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DAEMON)
+	$(LINK) -o $@ $^ $(LIBS_DAEMON)
 $(O)/ptctl: $(CTL:%.c=$(O)/%.o) $(O)/libptdecode.a
-	$(CC) $(ALL_CFLAGS) -o $@ $^ -lsystemd
+	$(LINK) -o $@ $^ -lsystemd
 $(O)/ptdecode: $(O)/decoder/main.o $(O)/libptdecode.a
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DECODE)
+	$(LINK) -o $@ $^ $(LIBS_DECODE)
 # The plugin's undefined symbols are QEMU's.
 $(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o $(O)/libemu.a $(O)/libptdecode.a
-	$(CC) $(ALL_CFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ -lZydis -lelf
+	$(LINK_SHARED) -o $@ $^ -lZydis -lelf
 # The same for a whole guest, for tests.
 $(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o $(O)/libemu.a $(O)/libptdecode.a
-	$(CC) $(ALL_CFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ -lZydis
+	$(LINK_SHARED) -o $@ $^ -lZydis
 
 # --- tests -------------------------------------------------------------------------------------
 
 $(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
-	$(CC) $(ALL_CFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
+	$(LINK) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 # The plugin's modules never meet the daemon's: both have a sideband.
 $(O)/test-emu-%: $(O)/tests/unit/test-emu-%.o $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
-	$(CC) $(ALL_CFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
+	$(LINK) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 $(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $(O)/libptdecode.a
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
+	$(LINK) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
 $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libptdecode.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS_DECODE)
+	$(LINK) -o $@ $^ $(LIBS_DECODE)
 # ptdecode itself, but for what its decoder does first.
 $(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/main.o $(O)/libptdecode.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Wl,--wrap=ptd_decoder_next -o $@ $^ $(LIBS_DECODE)
+	$(LINK) -Wl,--wrap=ptd_decoder_next -o $@ $^ $(LIBS_DECODE)
 # ptd itself, but for how it opens PT.
 $(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o $(O)/libptd.a $(O)/libptdecode.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Wl,--wrap=source_pt_exists,--wrap=pmu_read,--wrap=pmu_config \
+	$(LINK) -Wl,--wrap=source_pt_exists,--wrap=pmu_read,--wrap=pmu_config \
 		-Wl,--wrap=ring_map_aux,--wrap=ptclock_read -o $@ $^ $(LIBS_DAEMON)
 # Programs that are recorded: built as a user would build them, without our flags.
 $(O)/targets/%.c: tests/targets/%.c
@@ -125,7 +133,7 @@ check-clang: packages-check ## everything compiled by clang, and the units and c
 
 fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 	@mkdir -p $(O)/found-$*
-	clang $(ALL_CFLAGS) -DPTD_VERSION='"fuzz"' -fsanitize=fuzzer,address,undefined \
+	clang $(ALL_CFLAGS) -U_FORTIFY_SOURCE -DPTD_VERSION='"fuzz"' -fsanitize=fuzzer,address,undefined \
 		-o $(O)/$@ tests/fuzz/$@.c $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
 	$(O)/$@ -max_total_time=$(or $(T),60) $(O)/found-$* tests/fuzz/corpus/$*
 
@@ -133,11 +141,12 @@ bench: packages-check ## speed, as ratios against a peer measured in the same ru
 	@$(MAKE) --no-print-directory -s tests
 	@O=$(O) tests/bench/run.sh
 
-lint: ## formatting, columns, layers, golden coverage, headers that stand alone
+lint: $(PROGRAMS) $(O)/ptd-emu-system.so ## formatting, columns, layers, golden coverage, headers that stand alone, hardening
 	clang-format --dry-run -Werror $$(git ls-files '*.[ch]')
 	tests/check-columns.sh
 	tests/check-layers.sh
 	tests/check-coverage.sh
+	tests/check-hardening.sh $(O)
 	for h in $$(git ls-files 'include/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 	for h in $$(git ls-files 'include/ptd/*.h'); do \

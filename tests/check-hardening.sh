@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Print what the programs and plugins built in $1 lack of their hardening; fail if there is anything. All is
+# read off the built files, and in code only off functions of our own: the static libraries that are linked
+# in bring checks of Debian's. (There is no note of IBT: Debian 12's crt files lack it, so the linker cannot
+# write it, and is not forced to.)
+set -u
+O=$1
+faults=$(mktemp)
+trap 'rm -f "$faults"' EXIT
+
+# Names of the functions with external linkage in our own objects.
+ours=$(find "$O/daemon" "$O/decoder" "$O/ctl" -name '*.o' -print0 |
+	xargs -0 nm --defined-only --extern-only | awk '$2 == "T" { print $3 }' | sort -u)
+[[ -n $ours ]] || { echo "$O: no objects to learn the names of our functions from"; exit 1; }
+
+for file in ptd ptctl ptdecode ptd-emu.so ptd-emu-system.so; do
+	headers=$(readelf --wide --file-header --program-headers --dynamic "$O/$file") || exit 1
+	has() { grep -qE "$1" <<<"$headers" || echo "$O/$file: $2"; }
+	has '^ *GNU_RELRO' "no RELRO"
+	has '\(FLAGS\).*BIND_NOW' "no BIND_NOW, so RELRO is not full"
+	has '^ *Type: *DYN' "not position-independent"
+	[[ $file == *.so ]] || has '\(FLAGS_1\).* PIE' "not linked as PIE"
+	grep -qE '\(TEXTREL\)' <<<"$headers" && echo "$O/$file: text relocations"
+	grep -qE '^ *GNU_STACK .* RW ' <<<"$headers" || echo "$O/$file: an executable stack"
+
+	objdump --disassemble --no-show-raw-insn "$O/$file" | awk -v file="$O/$file" -v ours="$ours" '
+	BEGIN {
+		n = split(ours, names, "\n")
+		for (i = 1; i <= n; i++)
+			is_ours[names[i]] = 1
+	}
+	/^[0-9a-f]+ <.*>:$/ {
+		name = substr($2, 2, length($2) - 3)
+		first = 1
+		next
+	}
+	!(name in is_ours) { next }
+	first {
+		n_functions++
+		first = 0
+		if (!/endbr64/)
+			print file ": " name " does not begin with endbr64"
+	}
+	/call.*<__stack_chk_fail@/ { n_protected++ }
+	/(call|jmp).*<__[a-z]*_chk@/ { n_fortified++ }
+	END {
+		if (!n_functions)
+			print file ": no function of ours"
+		if (!n_protected)
+			print file ": no function of ours has a stack protector"
+		if (!n_fortified)
+			print file ": no function of ours calls what _FORTIFY_SOURCE checks"
+	}'
+done >"$faults"
+cat "$faults"
+[[ ! -s $faults ]]
