@@ -141,9 +141,10 @@ bench: packages-check ## speed, as ratios against a peer measured in the same ru
 	@$(MAKE) --no-print-directory -s tests
 	@O=$(O) tests/bench/run.sh
 
-lint: $(PROGRAMS) $(O)/ptd-emu-system.so ## formatting, columns, layers, golden coverage, headers that stand alone, hardening
+lint: $(PROGRAMS) $(O)/ptd-emu-system.so ## formatting, columns, messages, layers, golden coverage, headers that stand alone, hardening
 	clang-format --dry-run -Werror $$(git ls-files '*.[ch]')
 	tests/check-columns.sh
+	tests/check-messages.sh
 	tests/check-layers.sh
 	tests/check-coverage.sh
 	tests/check-hardening.sh $(O)

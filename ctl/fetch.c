@@ -26,7 +26,7 @@ int fetch_parse_output(const char *verb, int argc, char **argv, const char **ret
 	optind = 0; /* start over: main() has parsed options of its own */
 	while ((option = getopt_long(argc, argv, "+o:", options, NULL)) >= 0) {
 		if (option != 'o') {
-			log_error("%s: see ptctl --help", verb);
+			log_error("%s: see ptctl %s --help", verb, verb);
 			return -EINVAL;
 		}
 		*ret_output = optarg;

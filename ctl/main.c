@@ -11,23 +11,63 @@
 #include "ctl/verb.h"
 #include "ptd/control.h"
 
-static const struct {
+static int verb_help(const struct context *context, int argc, char **argv);
+
+static const struct verb {
 	const char *name;
 	int (*run)(const struct context *context, int argc, char **argv);
-	bool json; /* has an answer to print as JSON */
+	bool json;    /* has an answer to print as JSON */
+	bool command; /* what follows its options is another program's */
 	const char *arguments;
 	const char *help;
 } verbs[] = {
-	{ "status", verb_status, true, "", "what is being recorded" },
-	{ "record", verb_record, false, "[-o DIR] -- COMMAND...",
+	{ "status", verb_status, true, false, "", "what is being recorded" },
+	{ "record", verb_record, false, true, "[-o DIR] -- COMMAND...",
 	  "run a program, take a snapshot of it when it ends" },
-	{ "snapshot", verb_snapshot, true, "[-o DIR] [--pid PID] [--cpu LIST]",
+	{ "snapshot", verb_snapshot, true, false, "[-o DIR] [--pid PID] [--cpu LIST]",
 	  "keep the last moments of every CPU" },
-	{ "pause", verb_pause, false, "", "give Intel PT up to others, such as perf" },
-	{ "resume", verb_resume, false, "", "record again after a pause" },
-	{ "list", verb_list, true, "", "the snapshots there are, oldest first" },
-	{ "info", verb_info, true, "ID", "what the manifest of a snapshot says" },
+	{ "pause", verb_pause, false, false, "", "give Intel PT up to others, such as perf" },
+	{ "resume", verb_resume, false, false, "", "record again after a pause" },
+	{ "list", verb_list, true, false, "", "the snapshots there are, oldest first" },
+	{ "info", verb_info, true, false, "ID", "what the manifest of a snapshot says" },
+	{ "help", verb_help, false, false, "[VERB]", "how a verb is used" },
 };
+
+static const struct option_help {
+	const char *name, *long_name, *argument; /* NULL: it has none */
+	const char *help;
+	const char *verbs[3]; /* that take it; none: all, and it stands before the verb */
+} options_help[] = {
+	{ "-o",
+	  "--output",
+	  "DIR",
+	  "copy the snapshot to DIR, which must be absent or empty",
+	  { "record", "snapshot" } },
+	{ NULL,
+	  "--pid",
+	  "PID",
+	  "only CPUs on which the process ran, and only its code",
+	  { "snapshot" } },
+	{ NULL, "--cpu", "LIST", "only these CPUs: 0-3,8", { "snapshot" } },
+	{ NULL,
+	  "--socket",
+	  "PATH",
+	  "of the recorder (or $PTD_SOCKET; " PTD_CONTROL_SOCKET_DEFAULT ")",
+	  {} },
+	{ NULL, "--json", NULL, "print the recorder's answer as JSON", {} },
+	{ "-h", "--help", NULL, "this text; behind a verb, how that is used", {} },
+	{ NULL, "--version", NULL, "the version", {} },
+};
+
+static void print_option(const struct option_help *o)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "%s%s%s%s%s", o->name ? o->name : "",
+		       o->name ? ", " : "", o->long_name, o->argument ? " " : "",
+		       o->argument ? o->argument : "");
+	printf("  %-18s %s\n", text, o->help);
+}
 
 static void print_usage(void)
 {
@@ -35,34 +75,108 @@ static void print_usage(void)
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
 		printf("  %s%s%s\n      %s\n", verbs[i].name, verbs[i].arguments[0] ? " " : "",
 		       verbs[i].arguments, verbs[i].help);
+	putchar('\n');
+	for (size_t i = 0; i < ARRAY_LEN(options_help); i++)
+		print_option(&options_help[i]);
 	puts("\n"
-	     "  -o DIR         copy the snapshot to DIR, which must be absent or empty\n"
-	     "  --pid PID      only CPUs on which the process ran, and only its code\n"
-	     "  --cpu LIST     only these CPUs: 0-3,8\n"
-	     "  --socket PATH  of the recorder (or $PTD_SOCKET; " PTD_CONTROL_SOCKET_DEFAULT ")\n"
-	     "  --json         print the recorder's answer as JSON\n"
-	     "  --help, --version\n"
-	     "\n"
 	     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 ptd cannot be reached, 4 access\n"
 	     "denied, 5 ptd is busy, 6 no such snapshot. record: that of the command, or 128 plus\n"
-	     "the number of the signal that killed it; 125 ptctl or ptd failed, 126 the command "
-	     "cannot be executed,\n"
-	     "127 it was not found.");
+	     "the number of the signal that killed it; 125 ptctl or ptd failed, 126 the command\n"
+	     "cannot be executed, 127 it was not found. See ptctl(1).");
+}
+
+static bool has_option(const struct verb *verb, const struct option_help *option)
+{
+	for (size_t i = 0; i < ARRAY_LEN(option->verbs) && option->verbs[i]; i++)
+		if (strcmp(verb->name, option->verbs[i]) == 0)
+			return true;
+	return false;
+}
+
+static void print_verb(const struct verb *verb)
+{
+	bool first = true;
+
+	printf("Usage: ptctl [--socket PATH] %s%s%s%s\n\n%s\n",
+	       verb->json || verb->command ? "[--json] " : "", verb->name,
+	       verb->arguments[0] ? " " : "", verb->arguments, verb->help);
+	for (size_t i = 0; i < ARRAY_LEN(options_help); i++) {
+		if (!has_option(verb, &options_help[i]))
+			continue;
+		if (first)
+			putchar('\n');
+		first = false;
+		print_option(&options_help[i]);
+	}
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (strcmp(name, verbs[i].name) == 0)
+			return &verbs[i];
+	log_error("unknown verb \"%s\". Try: ptctl --help", name);
+	return NULL;
+}
+
+static int verb_help(const struct context *context, int argc, char **argv)
+{
+	const struct verb *verb;
+
+	(void)context;
+	if (argc > 2) {
+		log_error("help: unexpected argument \"%s\"", argv[2]);
+		return EXIT_USAGE;
+	}
+	if (argc < 2) {
+		print_usage();
+		return EXIT_OK;
+	}
+	verb = find_verb(argv[1]);
+	if (!verb)
+		return EXIT_USAGE;
+	print_verb(verb);
+	return EXIT_OK;
+}
+
+static bool takes_argument(const char *option)
+{
+	for (size_t i = 0; i < ARRAY_LEN(options_help); i++) {
+		const struct option_help *o = &options_help[i];
+
+		if (o->argument && ((o->name && strcmp(option, o->name) == 0) ||
+				    strcmp(option, o->long_name) == 0))
+			return true;
+	}
+	return false;
+}
+
+/* Is --help among the verb's own options? */
+static bool asks_help(const struct verb *verb, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--") == 0 || (argv[i][0] != '-' && verb->command))
+			return false;
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return true;
+		i += takes_argument(argv[i]);
+	}
+	return false;
 }
 
 static int parse_options(int argc, char **argv, struct context *context, bool *ret_done)
 {
-	enum { SOCKET = 256, JSON, HELP, VERSION };
+	enum { SOCKET = 256, JSON, VERSION };
 	static const struct option options[] = {
 		{ "socket", required_argument, NULL, SOCKET },
 		{ "json", no_argument, NULL, JSON },
-		{ "help", no_argument, NULL, HELP },
+		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, VERSION },
 		{},
 	};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, "+h", options, NULL)) >= 0) {
 		switch (option) {
 		case SOCKET:
 			context->socket = optarg;
@@ -70,7 +184,7 @@ static int parse_options(int argc, char **argv, struct context *context, bool *r
 		case JSON:
 			context->json = true;
 			break;
-		case HELP:
+		case 'h':
 			print_usage();
 			*ret_done = true;
 			return EXIT_OK;
@@ -100,6 +214,28 @@ static int take_json(int argc, char **argv, struct context *context)
 	return n;
 }
 
+static int run_verb(struct context *context, int argc, char **argv)
+{
+	const struct verb *verb = find_verb(argv[0]);
+	int r;
+
+	if (!verb)
+		return EXIT_USAGE;
+	if (asks_help(verb, argc, argv)) {
+		print_verb(verb);
+		r = EXIT_OK;
+	} else {
+		if (verb->json)
+			argc = take_json(argc, argv, context);
+		r = verb->run(context, argc, argv);
+	}
+	if (fflush(stdout) != 0 && r == EXIT_OK) {
+		log_error("cannot write the output: %m");
+		r = EXIT_FAILED;
+	}
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	const char *from_env = getenv("PTD_SOCKET");
@@ -121,20 +257,5 @@ int main(int argc, char **argv)
 		log_error("what shall I do? Try: ptctl --help");
 		return EXIT_USAGE;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
-		if (strcmp(argv[first], verbs[i].name) != 0)
-			continue;
-		argc -= first;
-		argv += first;
-		if (verbs[i].json)
-			argc = take_json(argc, argv, &context);
-		r = verbs[i].run(&context, argc, argv);
-		if (fflush(stdout) != 0 && r == EXIT_OK) {
-			log_error("cannot write the output: %m");
-			r = EXIT_FAILED;
-		}
-		return r;
-	}
-	log_error("unknown verb \"%s\". Try: ptctl --help", argv[first]);
-	return EXIT_USAGE;
+	return run_verb(&context, argc - first, argv + first);
 }

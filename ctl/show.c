@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/log.h"
+#include "ctl/client.h"
+
 const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX])
 {
 	static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
@@ -21,6 +24,18 @@ const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX])
 		i++;
 	(void)snprintf(ret_text, SHOW_SIZE_MAX, "%.1f %s", n, units[i]);
 	return ret_text;
+}
+
+void show_taken(const struct client_snapshot *snapshot, const char *output)
+{
+	char size[SHOW_SIZE_MAX];
+
+	log_notice("snapshot %s: %s of PT in %s%s", snapshot->id,
+		   show_size(snapshot->bytes_pt, size), output ? output : snapshot->path,
+		   snapshot->bytes_pt == 0 ? ": nothing was being recorded" : "");
+	if (snapshot->n_missing > 0)
+		log_warning("%" PRIu32 " object%s could not be kept: see objects.map in it",
+			    snapshot->n_missing, plural(snapshot->n_missing));
 }
 
 void show_json_string(FILE *f, const char *s)

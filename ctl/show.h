@@ -13,11 +13,17 @@
 
 #include "base/base.h"
 
+struct client_snapshot;
+
 /* Room for a size in words. */
 #define SHOW_SIZE_MAX 32
 
 /* "1.5 MiB". Return: @ret_text. */
 const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX]);
+
+/* Say on stderr how much a snapshot holds that was just taken, and what it lacks. @output: the
+ * directory that it was copied to; NULL: none. */
+void show_taken(const struct client_snapshot *snapshot, const char *output);
 
 /* Print a string of JSON. */
 void show_json_string(FILE *f, const char *s);

@@ -79,7 +79,6 @@ static int save(sd_bus *bus, const struct client_scope *scope, const char *outpu
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
-	char size[SHOW_SIZE_MAX];
 	int r;
 
 	r = client_snapshot(bus, scope, &reply, &snapshot);
@@ -94,11 +93,7 @@ static int save(sd_bus *bus, const struct client_scope *scope, const char *outpu
 			r = show_json(stderr, reply);
 		return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
 	}
-	fprintf(stderr, "ptctl: snapshot %s: %s of PT in %s\n", snapshot.id,
-		show_size(snapshot.bytes_pt, size), output ? output : snapshot.path);
-	if (snapshot.n_missing > 0)
-		log_warning("%" PRIu32 " objects could not be kept: see objects.map in it",
-			    snapshot.n_missing);
+	show_taken(&snapshot, output);
 	return EXIT_OK;
 }
 

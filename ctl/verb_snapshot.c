@@ -54,7 +54,7 @@ static int parse(int argc, char **argv, struct client_scope *scope, const char *
 			scope->cpus = optarg;
 			break;
 		default:
-			log_error("snapshot: see ptctl --help");
+			log_error("snapshot: see ptctl snapshot --help");
 			return -EINVAL;
 		}
 	}
@@ -66,7 +66,6 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
-	char size[SHOW_SIZE_MAX];
 	struct client_scope scope = {};
 	const char *output = NULL;
 	int r;
@@ -95,7 +94,7 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 		return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
 	}
 	printf("%s\n", snapshot.id);
-	fprintf(stderr, "ptctl: %s of PT in %s\n", show_size(snapshot.bytes_pt, size),
-		output ? output : snapshot.path);
+	(void)fflush(stdout);
+	show_taken(&snapshot, output);
 	return EXIT_OK;
 }

@@ -48,7 +48,8 @@ static int print(sd_bus_message *reply)
 		printf("            %" PRIu32 " that cannot be recorded, see the log\n", failed);
 	printf("  Sideband: %s of %s", show_size(used, a), show_size(max, b));
 	if (lost > 0)
-		printf(", %" PRIu64 " records lost: see SidebandMax= in ptd.conf(5)", lost);
+		printf(", %" PRIu64 " record%s lost: see SidebandMax= in ptd.conf(5)", lost,
+		       plural(lost));
 	printf("\n   Objects: %" PRIu64 "\n", objects);
 	printf(" Snapshots: %" PRIu64 " in %s", snapshots, path);
 	if (pending > 0)

@@ -15,6 +15,7 @@
 #include "daemon/interface.h"
 #include "daemon/peer.h"
 #include "decoder/util/vec.h"
+#include "ptd/control.h"
 
 /* Connections at a time: of all, of one user, and of all those who may not use the recorder. When
  * there is no room, the one that is worth least makes room for the newcomer. */
@@ -85,7 +86,7 @@ static bool is_group(struct control *c, int fd, const struct ucred *peer)
 	const struct group *group;
 
 	if (c->group_us == 0 || now > c->group_us + GROUP_US) {
-		group = getgrnam(INTERFACE_GROUP);
+		group = getgrnam(PTD_CONTROL_GROUP);
 		c->has_group = group != NULL;
 		c->gid = group ? group->gr_gid : 0;
 		c->group_us = now;

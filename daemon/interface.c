@@ -19,8 +19,8 @@ static int denied(const struct interface_peer *peer, sd_bus_error *error)
 		return 0;
 	return sd_bus_error_set(
 	    error, PTD_ERROR_ACCESS_DENIED,
-	    "Only root, the recorder's user and members of group \"" INTERFACE_GROUP
-	    "\" may use the recorder.");
+	    "only root, the recorder's user and members of the group " PTD_CONTROL_GROUP
+	    " may use the recorder");
 }
 
 static int append_string(sd_bus_message *m, const char *key, const char *value)
@@ -98,8 +98,8 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = manager_open_source(peer->interface->manager, &fd, &plugin);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
-					"The recorder records hardware, everything that runs: "
-					"there is no program to start.");
+					"the recorder records hardware, everything that runs: "
+					"there is no program to start");
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	return sd_bus_reply_method_return(m, "shs", "emu", fd, plugin);
@@ -116,11 +116,11 @@ static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer,
 	r = manager_pause(peer->interface->manager, pause);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_HARDWARE,
-					"The recorder uses the software source: there is no "
-					"hardware to give to others.");
+					"the recorder uses the software source: there is no "
+					"hardware to give to others");
 	if (r == -EBUSY)
 		return sd_bus_error_set(error, PTD_ERROR_BUSY,
-					"A snapshot is copying the rings, try again.");
+					"a snapshot is copying the rings, try again");
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	return sd_bus_reply_method_return(m, "");
@@ -146,7 +146,7 @@ static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error
 		return r;
 	if (cpulist_parse(text, &scope->cpus) < 0)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-					 "\"%s\" is no list of CPUs: 0-3,8 is one.", text);
+					 "\"%s\" is no list of CPUs: 0-3,8 is one", text);
 	scope->some_cpus = scope->cpus.end > 0;
 	return 0;
 }
@@ -160,7 +160,7 @@ static int read_option(sd_bus_message *m, const char *option, struct scope *scop
 		return sd_bus_message_read(m, "v", "u", &scope->pid);
 	if (strcmp(option, "cpus") == 0)
 		return read_cpus(m, scope, error);
-	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "There is no option \"%s\".",
+	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "there is no option \"%s\"",
 				 option);
 }
 
@@ -200,12 +200,12 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	n_cpus = manager_status(peer->interface->manager).n_cpus;
 	if (scope.cpus.end > n_cpus)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-					 "There is no CPU %" PRIu32 ": there are %" PRIu32 ".",
+					 "there is no CPU %" PRIu32 ": there are %" PRIu32,
 					 scope.cpus.end - 1, n_cpus);
 	r = manager_take_snapshot(peer->interface->manager, &scope, &id);
 	if (r == -EBUSY)
 		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
-					 "%u snapshots are waiting to be written already.",
+					 "%u snapshots are waiting to be written already",
 					 JOBS_WAITING_MAX);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
@@ -214,7 +214,7 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
 static int no_snapshot(sd_bus_error *error, const char *id)
 {
-	return sd_bus_error_setf(error, PTD_ERROR_NO_SNAPSHOT, "There is no snapshot \"%s\".", id);
+	return sd_bus_error_setf(error, PTD_ERROR_NO_SNAPSHOT, "there is no snapshot \"%s\"", id);
 }
 
 static int reply_done(sd_bus_message *call, const char *directory, const struct job *job)
@@ -267,7 +267,7 @@ static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return reply_done(m, spool_path(manager_spool(interface->manager)), job);
 
 	if (interface->waiters.n >= WAITERS_MAX)
-		return sd_bus_error_set(error, PTD_ERROR_BUSY, "Too many calls are waiting.");
+		return sd_bus_error_set(error, PTD_ERROR_BUSY, "too many calls are waiting");
 	r = vec_push(&interface->waiters, m);
 	if (r < 0)
 		return r;

@@ -14,7 +14,6 @@
 #include "decoder/util/vec.h"
 
 /* Whose members may use the recorder. */
-#define INTERFACE_GROUP "ptd"
 
 struct job;
 struct manager;

@@ -24,7 +24,7 @@ static const char usage[] =
     "  --runtime-dir DIR  where the control socket is made (/run/ptd)\n"
     "  --state-dir DIR    where snapshots are kept (/var/lib/ptd)\n"
     "  --source WHICH     auto, emu (software) or pt (hardware); overrides Source=\n"
-    "  --help             this text\n"
+    "  -h, --help         this text\n"
     "  --version\n"
     "\n"
     "With directories of your own it runs without privileges. See ptd(8), ptd.conf(5).\n";
@@ -39,19 +39,19 @@ struct arguments {
 /* Return: 0 to go on, 1 if all is done, or -EINVAL. */
 static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 {
-	enum { CONFIG = 256, RUNTIME_DIR, STATE_DIR, SOURCE, HELP, VERSION };
+	enum { CONFIG = 256, RUNTIME_DIR, STATE_DIR, SOURCE, VERSION };
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, CONFIG },
 		{ "runtime-dir", required_argument, NULL, RUNTIME_DIR },
 		{ "state-dir", required_argument, NULL, STATE_DIR },
 		{ "source", required_argument, NULL, SOURCE },
-		{ "help", no_argument, NULL, HELP },
+		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, VERSION },
 		{},
 	};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
 		switch (option) {
 		case CONFIG:
 			arguments->config = optarg;
@@ -65,7 +65,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 		case SOURCE:
 			arguments->source = optarg;
 			break;
-		case HELP:
+		case 'h':
 			fputs(usage, stdout);
 			return 1;
 		case VERSION:

@@ -121,8 +121,9 @@ static void finish(struct job *job, void *userdata)
 	if (job->error < 0) {
 		log_error("%s", job->message);
 	} else {
-		log_notice("snapshot %s: %" PRIu64 " bytes of PT from %" PRIu32 " CPUs", job->id,
-			   job->result.bytes_pt, job->result.n_cpus);
+		log_notice("snapshot %s: %" PRIu64 " byte%s of PT from %" PRIu32 " CPU%s", job->id,
+			   job->result.bytes_pt, plural(job->result.bytes_pt), job->result.n_cpus,
+			   plural(job->result.n_cpus));
 		clean_up(m);
 	}
 	say_status(m);
@@ -434,10 +435,10 @@ int manager_run(struct manager *manager)
 	const struct manager_status status = manager_status(manager);
 	int r;
 
-	log_info("ready: source %s, %" PRIu32 " CPUs with %" PRIu64
+	log_info("ready: source %s, %" PRIu32 " CPU%s with %" PRIu64
 		 " KiB of PT each, snapshots in %s",
-		 status.source, status.cpus.n_recording, status.cpus.aux_size / 1024,
-		 spool_path(manager->spool));
+		 status.source, status.cpus.n_recording, plural(status.cpus.n_recording),
+		 status.cpus.aux_size / 1024, spool_path(manager->spool));
 	notify_ready(&manager->notify, &status);
 	r = sd_event_loop(manager->event);
 	notify_stopping(&manager->notify);

@@ -18,18 +18,18 @@ static bool update(struct notify *notify, const struct manager_status *s)
 	char text[NOTIFY_STATUS_MAX], lost[64] = "", writing[64] = "";
 
 	if (s->n_pending > 1)
-		(void)snprintf(writing, sizeof(writing), " Writing a snapshot, %u more wait.",
-			       s->n_pending - 1);
+		(void)snprintf(writing, sizeof(writing), " Writing a snapshot, %u more wait%s.",
+			       s->n_pending - 1, s->n_pending == 2 ? "s" : "");
 	else if (s->n_pending > 0)
 		(void)snprintf(writing, sizeof(writing), " Writing a snapshot.");
 	if (s->sideband_lost > 0)
-		(void)snprintf(lost, sizeof(lost), " %" PRIu64 " task records were lost.",
-			       s->sideband_lost);
-	(void)snprintf(text, sizeof(text), "%s (%s, %" PRIu32 " CPUs).%s%s",
+		(void)snprintf(lost, sizeof(lost), " %" PRIu64 " task record%s lost.",
+			       s->sideband_lost, s->sideband_lost == 1 ? " was" : "s were");
+	(void)snprintf(text, sizeof(text), "%s (%s, %" PRIu32 " CPU%s).%s%s",
 		       s->recording     ? "Recording"
 		       : s->cpus.paused ? "Paused"
 					: "Ready, nothing is being recorded",
-		       s->source, s->n_cpus, writing, lost);
+		       s->source, s->n_cpus, plural(s->n_cpus), writing, lost);
 	if (strcmp(text, notify->status) == 0)
 		return false;
 	memcpy(notify->status, text, sizeof(text));

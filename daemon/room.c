@@ -32,7 +32,8 @@ int room_make(const struct room *room, uint64_t needed, size_t n_stay, size_t *r
 
 	r = spool_vacuum(room->spool, &room->limits, needed, n_stay, ret_n_removed);
 	if (*ret_n_removed > 0)
-		log_notice("removed %zu old snapshots: MaxUse= or KeepFree= %s", *ret_n_removed,
+		log_notice("removed %zu old snapshot%s: MaxUse= or KeepFree= %s", *ret_n_removed,
+			   plural(*ret_n_removed),
 			   needed > 0 ? "would not have been kept" : "was reached");
 	if (r == 0 && *ret_n_removed > 0)
 		r = keep_sweep(room->keep);

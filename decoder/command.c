@@ -55,9 +55,13 @@ static void usage(FILE *f)
 	    "input is damaged or code is missing (the summary says where).\n");
 }
 
+/* @value: what was given instead; NULL: nothing was. */
 static int wrong(const char *what, const char *value)
 {
-	log_error("%s: '%s'; see ptdecode --help", what, value);
+	if (value)
+		log_error("%s: \"%s\". Try: ptdecode --help", what, value);
+	else
+		log_error("%s. Try: ptdecode --help", what);
 	return STATUS_USAGE;
 }
 
@@ -271,7 +275,8 @@ static int parse_option(struct command *c, int option)
 		puts("ptdecode " PTD_VERSION);
 		exit(STATUS_OK);
 	default:
-		return STATUS_USAGE; /* getopt has said why */
+		fputs("Try: ptdecode --help\n", stderr); /* getopt has said why */
+		return STATUS_USAGE;
 	}
 }
 
@@ -308,8 +313,10 @@ int command_parse(struct command *c, int argc, char **argv)
 		return wrong("one input at a time", argv[optind]);
 	if (c->options.input && c->options.raw_pt)
 		return wrong("--raw-pt takes the place of an input", c->options.input);
+	if (c->options.input && !c->options.input[0])
+		return wrong("the name of the input is empty", NULL);
 	if (!c->options.input && !c->options.raw_pt)
-		return wrong("expected a snapshot, a perf.data file, or --raw-pt", "");
+		return wrong("expected a snapshot, a perf.data file, or --raw-pt", NULL);
 	if (c->options.input && c->code.n)
 		return wrong("--raw-pages, --raw-elf and --raw-code go with --raw-pt",
 			     c->options.input);

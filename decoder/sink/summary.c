@@ -105,8 +105,9 @@ static int put_table(struct summary *summary, const struct table *table)
 			n_others += rows.items[i].n_insns;
 	}
 	if (rows.n > ROWS_SHOWN)
-		put(summary, "%20" PRIu64 " %7.2f  (%zu others)\n", n_others,
-		    percent(n_others, summary->tally.n_insns), rows.n - ROWS_SHOWN);
+		put(summary, "%20" PRIu64 " %7.2f  (%zu other%s)\n", n_others,
+		    percent(n_others, summary->tally.n_insns), rows.n - ROWS_SHOWN,
+		    plural(rows.n - ROWS_SHOWN));
 	vec_deinit(&rows);
 	return 0;
 }

@@ -29,8 +29,11 @@
  */
 
 #define PTD_CONTROL_SOCKET_DEFAULT "/run/ptd/control"
-#define PTD_CONTROL_OBJECT         "/org/ptd/Recorder1"
-#define PTD_CONTROL_INTERFACE      "org.ptd.Recorder1"
+/* Whose members may use it, besides root and the recorder's own user. */
+#define PTD_CONTROL_GROUP "ptd"
+
+#define PTD_CONTROL_OBJECT    "/org/ptd/Recorder1"
+#define PTD_CONTROL_INTERFACE "org.ptd.Recorder1"
 
 #define PTD_ERROR_ACCESS_DENIED "org.ptd.Error.AccessDenied"
 #define PTD_ERROR_BUSY          "org.ptd.Error.Busy"

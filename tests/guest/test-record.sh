@@ -55,7 +55,7 @@ refused() { # STATUS TEXT ARGUMENT...
 	[ $? = $status ] || fail "snapshot $*: another status than $status"
 	grep -q "$text" /out/refused || fail "snapshot $*: $(cat /out/refused)"
 }
-refused 1 "There is no CPU 9" --cpu 0,9
+refused 1 "there is no CPU 9" --cpu 0,9
 refused 1 "no list of CPUs" --cpu x
 refused 2 "no process ID" --pid x
 refused 1 "did not run" --pid 999999

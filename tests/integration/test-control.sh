@@ -17,6 +17,7 @@ expect() {
 	r=$?
 	[[ $r -eq $status ]] || fail "$*: exit status $r instead of $status: $out"
 	[[ $out == *"$text"* ]] || fail "$*: expected \"$text\", got: $out"
+	[[ $r -eq 0 ]] || sed -n '/^pt[a-z]*: /p' <<<"$out" >>"$T/said"
 }
 
 call() {
@@ -26,6 +27,7 @@ call() {
 
 echo "--- what is said about wrong usage"
 expect 0 "Usage: ptd" "$O/ptd" --help
+expect 0 "Usage: ptd" "$O/ptd" -h
 expect 0 "ptd " "$O/ptd" --version
 expect 2 "unexpected argument" "$O/ptd" x
 expect 1 "is none of auto, emu, pt" "$O/ptd" --source x --runtime-dir "$T/r" --state-dir "$T/s"
@@ -33,6 +35,25 @@ expect 1 "is none of auto, emu, pt" "$O/ptd" --source x --runtime-dir "$T/r" --s
 	expect 1 "there is no Intel PT on this machine" "$O/ptd" --source pt --runtime-dir "$T/r" --state-dir "$T/s"
 expect 1 "$T/none: cannot read it" "$O/ptd" --config "$T/none" --runtime-dir "$T/r" --state-dir "$T/s"
 expect 0 "Usage: ptctl" "$ptctl" --help
+for verb in status record snapshot pause resume list info; do
+	for form in "$verb --help" "$verb -h" "help $verb"; do
+		out=$("$ptctl" $form 2>&1) || fail "ptctl $form: exit status $?: $out"
+		[[ $out == "Usage: ptctl "*" $verb"* && $out != *VERB* ]] || fail "ptctl $form: $out"
+	done
+	# What the manual has of it, the help has, and the other way round.
+	grep -qxF ".Cm $verb" ctl/ptctl.1 || fail "ptctl.1 does not have $verb"
+done
+for form in help -h; do
+	[[ $("$ptctl" $form) == "$("$ptctl" --help)" ]] || fail "ptctl $form is not ptctl --help"
+done
+expect 0 "--pid PID" "$ptctl" snapshot -o DIR --pid 5 --help
+expect 0 "Usage" "$ptctl" record -o DIR -h
+expect 2 "unknown verb" "$ptctl" help bake
+expect 2 "unexpected argument" "$ptctl" help list info
+expect 2 "see ptctl snapshot --help" "$ptctl" snapshot --fast
+expect 2 "expected a snapshot, a perf.data file, or --raw-pt. Try: ptdecode --help" "$O/ptdecode"
+expect 2 "the name of the input is empty. Try: ptdecode --help" "$O/ptdecode" ""
+expect 2 "Try: ptdecode --help" "$O/ptdecode" --fast
 expect 2 "what shall I do" "$ptctl"
 expect 2 "unknown verb" "$ptctl" bake
 expect 2 "unexpected argument" "$ptctl" status x
@@ -43,22 +64,26 @@ expect 3 "is it running?" "$ptctl" --socket "$T/run/control" status
 echo "--- a start sweeps what an earlier one left"
 mkdir -p "$state/.new-20200101T000000.000000Z-1/objects" "$T/state/store/0123"
 touch "$state/.new-20200101T000000.000000Z-1/objects/x" "$T/state/store/0123/elf" "$T/state/store/4567" "$state/note"
-start_ptd Nonsense=1 AuxSize=1M
+start_ptd Nonsense=1 AuxSize=1M MaxUse=100%
 [[ $(ls -A "$state") == note ]] || fail "not swept: $(ls -A "$state")"
 [[ -z $(ls -A "$T/state/store") ]] || fail "the store was not swept"
 grep -q 'ptd.conf:8: unknown setting "Nonsense", ignoring' "$T/ptd.log" || fail "no warning: $(cat "$T/ptd.log")"
 
+! grep -q 'ptd.conf:10' "$T/ptd.log" || fail "MaxUse=100% was refused: $(cat "$T/ptd.log")"
+
 echo "--- status, snapshot, list"
 expect 0 "Source: emu, idle" "$ptctl" status
 expect 0 '"source":"emu","recording":false' "$ptctl" status --json
-id=$("$ptctl" snapshot 2>/dev/null) || fail "snapshot"
+id=$("$ptctl" snapshot 2>"$T/err") || fail "snapshot"
+grep -q "0 B of PT in .*: nothing was being recorded" "$T/err" || fail "an idle snapshot does not say so: $(cat "$T/err")"
 expect 0 "$id" "$ptctl" list
 expect 0 "\"id\":\"$id\"" "$ptctl" --json list
 expect 0 "id: $id" "$ptctl" info "$id"
 "$ptctl" info --json "$id" | python3 -c 'import json, sys
 assert json.load(sys.stdin)["format"] == "ptd-snapshot-1"' || fail "info --json"
-expect 6 'There is no snapshot "x"' "$ptctl" info x
+expect 6 'there is no snapshot "x"' "$ptctl" info x
 expect 2 "which snapshot" "$ptctl" info
+expect 6 'there is no snapshot ""' "$ptctl" info ""
 for verb in status list; do
 	"$ptctl" --json $verb 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin)' || fail "$verb --json"
 done
@@ -141,7 +166,7 @@ if command -v gdbus >/dev/null; then
 	expect 1 "org.ptd.Error.NoSuchSnapshot" call OpenSnapshot ../snapshots
 	expect 1 "org.ptd.Error.NoSuchSnapshot" call OpenSnapshot note
 	expect 1 "org.ptd.Error.NoSuchSnapshot" call WaitSnapshot nix
-	expect 1 'There is no option "fast"' call TakeSnapshot "{'fast': <true>}"
+	expect 1 'there is no option "fast"' call TakeSnapshot "{'fast': <true>}"
 	for i in {1..40}; do call TakeSnapshot '{}' >"$T/call.$i" 2>&1 & calls+=($!); done
 	wait "${calls[@]}"
 	ok=$(grep -l Z- "$T"/call.* | wc -l)
@@ -162,7 +187,7 @@ if [[ $(id -u) == 0 ]]; then
 	cp "$ptctl" "$T/ptctl"
 	chmod 755 "$T" "$T/run" "$T/ptctl"
 	chmod 666 "$T/run/control"
-	denied="Only root, the recorder's user and members of group"
+	denied="only root, the recorder's user and members of the group ptd"
 	for verb in status snapshot list; do
 		expect 4 "$denied" nobody "$T/ptctl" --socket "$T/run/control" $verb
 	done
@@ -174,6 +199,7 @@ if [[ $(id -u) == 0 ]]; then
 	[[ -z $gid ]] || expect 0 "Source: emu" nobody "$T/ptctl" --socket "$T/run/control" status
 	chmod 660 "$T/run/control"
 	expect 4 "Permission denied" nobody "$T/ptctl" --socket "$T/run/control" status
+	expect 4 "members of the group ptd" nobody "$T/ptctl" --socket "$T/run/control" status
 else
 	echo "not root: that others are refused is not tested"
 fi
@@ -199,6 +225,11 @@ kill -HUP "$ptd_pid"
 said "$T/ptd.conf: cannot read it"
 said "the settings stay as they are"
 expect 0 '"sideband_max":33554432' "$ptctl" status --json
+
+echo "--- how messages are worded: no full stop at the end, no plural of one"
+! grep -hE '[^.]\.$|(^|[^0-9.])1 [a-z]+ ?(snapshots|records|objects)|(^|[^0-9.])1 CPUs' "$T/ptd.log" "$T/said" ||
+	fail "these messages are not worded as the others"
+grep -q "removed 1 old snapshot:\|removed .* old snapshots:" "$T/ptd.log" || fail "nothing was removed, nothing tested"
 
 echo "--- the end leaves nothing"
 "$ptctl" snapshot >/dev/null 2>&1 & late=$!

@@ -146,7 +146,7 @@ expect 0 "$id" as ptd-admin ptctl list
 expect 0 "" as ptd-admin ptctl snapshot -o /tmp/admins
 expect 4 "Permission denied" as ptd-other ptctl status
 inside chmod 666 /run/ptd/control
-expect 4 "Only root, the recorder's user and members of group" as ptd-other ptctl snapshot
+expect 4 "only root, the recorder's user and members of the group ptd" as ptd-other ptctl snapshot
 if command -v gdbus >/dev/null; then
 	expect 1 "org.ptd.Error.AccessDenied" as ptd-other gdbus call --address unix:path=/run/ptd/control \
 		--dest org.ptd --object-path /org/ptd/Recorder1 --method org.ptd.Recorder1.TakeSnapshot '{}'

@@ -93,7 +93,7 @@ static void its_life(void **state)
 	(void)state;
 	notify_ready(&n, &idle);
 	assert_string_equal(told(),
-			    "READY=1\nSTATUS=Ready, nothing is being recorded (emu, 1 CPUs).");
+			    "READY=1\nSTATUS=Ready, nothing is being recorded (emu, 1 CPU).");
 	notify_status(&n, &idle);
 	assert_string_equal(told(), "");
 
@@ -103,7 +103,7 @@ static void its_life(void **state)
 	/* Ready is said in any case. */
 	notify_ready(&n, &idle);
 	assert_string_equal(told(),
-			    "READY=1\nSTATUS=Ready, nothing is being recorded (emu, 1 CPUs).");
+			    "READY=1\nSTATUS=Ready, nothing is being recorded (emu, 1 CPU).");
 
 	notify_stopping(&n);
 	assert_string_equal(told(), "STOPPING=1\nSTATUS=Stopping.");

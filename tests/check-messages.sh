@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Messages of the programs are clauses: none ends with a full stop.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+calls='log_(at|error|warning|notice|info|error_errno)|sd_bus_(error_setf?|reply_method_errorf)|message_set|complain|wrong|refuse[a-z_]*'
+
+# A statement is what a semicolon ends; its strings are put together as the compiler does.
+git ls-files 'ctl/*.c' 'daemon/*.c' 'decoder/*.c' | xargs awk -v RS=';' -v calls="(^|[^a-z_])($calls)\\(" '
+	$0 ~ calls {
+		gsub(/"[ \t\n]+"/, "")
+		if ($0 ~ /[^.]\.(\\n)?"[ \t\n]*[,)]/) {
+			gsub(/[ \t\n]+/, " ")
+			print FILENAME ": a message ends with a full stop:" $0
+			bad = 1
+		}
+	}
+	END { exit bad }'
