@@ -426,10 +426,10 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 		return r;
 	}
 	e->writers.pool_fd = e->fd;
-	pool(e)->magic = EMU_POOL_MAGIC;
-	pool(e)->version = EMU_POOL_VERSION;
-	pool(e)->layout = e->layout;
-	pool(e)->home = emu_pool_here();
+	pool(e)->header.magic = EMU_POOL_MAGIC;
+	pool(e)->header.version = EMU_POOL_VERSION;
+	pool(e)->header.layout = e->layout;
+	pool(e)->header.home = emu_pool_here();
 
 	*ret_source = &e->source;
 	return 0;

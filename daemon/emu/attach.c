@@ -3,8 +3,10 @@
 #include "daemon/emu/attach.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define RING_MIN UINT64_C(4096)
 #define RING_MAX (UINT64_C(1) << 40)
@@ -14,31 +16,55 @@ static bool ring_ok(uint64_t size)
 	return size >= RING_MIN && size <= RING_MAX && (size & (size - 1)) == 0;
 }
 
+/* Shared memory may hold any byte, and most of them are no bool. */
+static bool is_bool(const bool *b)
+{
+	uint8_t byte;
+
+	memcpy(&byte, b, sizeof(byte));
+	return byte <= 1;
+}
+
 static bool layout_ok(const struct emu_pool_layout *l)
 {
 	return l->n_cpus >= 1 && l->n_cpus <= EMU_CPUS_MAX && l->n_busy_max >= 1 &&
 	       l->n_busy_max <= l->n_cpus && ring_ok(l->aux_size) && ring_ok(l->switch_size) &&
-	       ring_ok(l->task_size) && l->timing.mtc_period <= ENCODE_MTC_PERIOD_MAX;
+	       ring_ok(l->task_size) && is_bool(&l->return_compression) &&
+	       is_bool(&l->timing.mtc) && is_bool(&l->timing.cyc) &&
+	       l->timing.mtc_period <= ENCODE_MTC_PERIOD_MAX;
 }
 
-static const char *check(const struct emu_pool *pool, uint64_t size)
+static const char *check(const struct emu_pool_header *header, uint64_t size)
 {
-	if (pool->magic != EMU_POOL_MAGIC)
+	if (header->magic != EMU_POOL_MAGIC)
 		return "the file is no pool of ptd";
-	if (pool->version != EMU_POOL_VERSION)
+	if (header->version != EMU_POOL_VERSION)
 		return "the pool is of another version of ptd: use the plugin that came with it";
-	if (!layout_ok(&pool->layout))
+	if (!layout_ok(&header->layout))
 		return "the pool's layout makes no sense";
-	if (emu_pool_size(&pool->layout) != size)
+	if (emu_pool_size(&header->layout) != size)
 		return "the pool's size does not fit its layout";
 	return NULL;
 }
 
+/* A copy that nobody else can write to: what is checked of it stays so. */
+static int read_header(int fd, struct emu_pool_header *ret_header)
+{
+	ssize_t n;
+
+	n = pread(fd, ret_header, sizeof(*ret_header), 0);
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)sizeof(*ret_header) ? 0 : -EBADMSG;
+}
+
 int attach_init(struct attach *attach, int fd, const char **reterr_what)
 {
+	struct emu_pool_header header;
 	struct emu_pool *pool;
 	const char *what;
 	struct stat st;
+	int r;
 
 	if (fstat(fd, &st) < 0) {
 		*reterr_what = "the descriptor of the pool is not open";
@@ -48,18 +74,22 @@ int attach_init(struct attach *attach, int fd, const char **reterr_what)
 		*reterr_what = "the file is too small to be a pool of ptd";
 		return -EBADMSG;
 	}
+	r = read_header(fd, &header);
+	if (r < 0) {
+		*reterr_what = "the pool cannot be read";
+		return r;
+	}
+	what = check(&header, (uint64_t)st.st_size);
+	if (what) {
+		*reterr_what = what;
+		return -EBADMSG;
+	}
 	pool = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (pool == MAP_FAILED) {
 		*reterr_what = "the pool cannot be mapped";
 		return -errno;
 	}
-	what = check(pool, (uint64_t)st.st_size);
-	if (what) {
-		(void)munmap(pool, (size_t)st.st_size);
-		*reterr_what = what;
-		return -EBADMSG;
-	}
-	*attach = (struct attach){ .pool = pool, .layout = pool->layout, .home = pool->home };
+	*attach = (struct attach){ .pool = pool, .layout = header.layout, .home = header.home };
 	return 0;
 }
 

@@ -4,8 +4,8 @@
 /*
  * Attach
  *
- * The pool as a recorded process sees it. The layout is checked once and copied: from then on the
- * header in the shared memory is not believed, since every recorded program can write there.
+ * The pool as a recorded process sees it. Every recorded program can write to the header in the
+ * shared memory, at any time. So it is copied once, the copy is checked, and only the copy is used.
  */
 
 #include <stdint.h>

@@ -3,6 +3,7 @@
 #include "daemon/emu/encode.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -31,7 +32,7 @@ enum {
  */
 static inline void put(struct encode *e, const void *bytes, size_t n)
 {
-	const uint64_t at = e->head & (e->ring_size - 1);
+	const uint64_t at = e->state.head & (e->ring_size - 1);
 	const size_t room = e->ring_size - at;
 
 	if (n <= room) {
@@ -40,15 +41,15 @@ static inline void put(struct encode *e, const void *bytes, size_t n)
 		memcpy(e->ring + at, bytes, room);
 		memcpy(e->ring, (const uint8_t *)bytes + room, n - room);
 	}
-	e->head += n;
-	e->since_psb += n;
+	e->state.head += n;
+	e->state.since_psb += n;
 }
 
 static void put_byte(struct encode *e, uint8_t byte)
 {
-	e->ring[e->head & (e->ring_size - 1)] = byte;
-	e->head++;
-	e->since_psb++;
+	e->ring[e->state.head & (e->ring_size - 1)] = byte;
+	e->state.head++;
+	e->state.since_psb++;
 }
 
 static void clear_stack(struct encode_stack *stack)
@@ -87,7 +88,7 @@ static inline void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t 
 
 	memcpy(bytes + 1, &ip, 8);
 	put(e, bytes, 1 + n);
-	e->last_ip = ip;
+	e->state.last_ip = ip;
 }
 
 /*
@@ -99,7 +100,7 @@ static inline void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t 
 /* An IP packet; the IP is compressed against the last one. */
 static void put_ip(struct encode *e, uint8_t op, uint64_t ip)
 {
-	const uint64_t change = ip ^ e->last_ip;
+	const uint64_t change = ip ^ e->state.last_ip;
 
 	if (!(change >> 16))
 		put_ip_as(e, op, ip, 1, 2);
@@ -137,7 +138,7 @@ static void put_tma(struct encode *e, uint64_t tsc)
 	const uint8_t rest = (uint8_t)(tsc % ENCODE_TSC_PER_CTC);
 
 	put(e, (const uint8_t[]){ 0x02, 0x73, (uint8_t)ctc, (uint8_t)(ctc >> 8), 0, rest, 0 }, 7);
-	e->mtc = mtc_at(e, tsc);
+	e->state.mtc = mtc_at(e, tsc);
 }
 
 static void put_tsc(struct encode *e, uint64_t tsc)
@@ -145,7 +146,7 @@ static void put_tsc(struct encode *e, uint64_t tsc)
 	const uint64_t packet = tsc << 8 | OP_TSC;
 
 	put(e, &packet, 8);
-	e->now = e->told = tsc;
+	e->state.now = e->state.told = tsc;
 	if (e->timing.mtc)
 		put_tma(e, tsc);
 }
@@ -181,34 +182,34 @@ static void put_cyc(struct encode *e, uint64_t n)
 /* The next packet is one that tells its time, if any did go by. A FUP tells that of its TIP.PGD. */
 static inline void count(struct encode *e)
 {
-	if (!e->timing.cyc || e->now <= e->told)
+	if (!e->timing.cyc || e->state.now <= e->state.told)
 		return;
-	put_cyc(e, e->now - e->told);
-	e->told = e->now;
+	put_cyc(e, e->state.now - e->state.told);
+	e->state.told = e->state.now;
 }
 
 void encode_tick(struct encode *e, uint64_t tsc)
 {
 	const uint64_t mtc = mtc_at(e, tsc);
 
-	if (e->timing.mtc && mtc - e->mtc > MTC_SKIPPED_MAX) {
+	if (e->timing.mtc && mtc - e->state.mtc > MTC_SKIPPED_MAX) {
 		encode_flush(e);
 		put_tsc(e, tsc);
 		restart_clock(e);
-	} else if (e->timing.mtc && mtc != e->mtc) {
+	} else if (e->timing.mtc && mtc != e->state.mtc) {
 		/* It tells of the moment when the period began. */
-		e->now = (mtc << e->timing.mtc_period) * ENCODE_TSC_PER_CTC;
+		e->state.now = (mtc << e->timing.mtc_period) * ENCODE_TSC_PER_CTC;
 		count(e);
 		put(e, (const uint8_t[]){ OP_MTC, (uint8_t)mtc }, 2);
-		e->told = e->now;
-		e->mtc = mtc;
+		e->state.told = e->state.now;
+		e->state.mtc = mtc;
 	}
-	e->now = tsc;
+	e->state.now = tsc;
 }
 
 void encode_tsc(struct encode *e, uint64_t tsc)
 {
-	if (e->enabled && encode_is_timed(e)) {
+	if (e->state.enabled && encode_is_timed(e)) {
 		encode_tick(e, tsc);
 		count(e);
 	}
@@ -218,12 +219,12 @@ void encode_tsc(struct encode *e, uint64_t tsc)
 static void put_mode_exec(struct encode *e)
 {
 	put(e, (const uint8_t[]){ 0x99, e->mode == 32 ? MODE_EXEC_32 : MODE_EXEC_64 }, 2);
-	e->mode_sent = e->mode;
+	e->state.mode_sent = e->mode;
 }
 
 static void put_pip(struct encode *e)
 {
-	const uint64_t packet = e->paging << 16 | 0x4302;
+	const uint64_t packet = e->state.paging << 16 | 0x4302;
 
 	put(e, &packet, 8);
 }
@@ -237,13 +238,13 @@ static void begin_psb(struct encode *e, uint64_t tsc)
 	encode_flush(e);
 	count(e);
 	put(e, psb, sizeof(psb));
-	e->since_psb = 0;
-	e->last_ip = 0;
-	e->mode_sent = 0;
-	clear_stack(&e->sdm);
-	clear_stack(&e->ipt);
+	e->state.since_psb = 0;
+	e->state.last_ip = 0;
+	e->state.mode_sent = 0;
+	clear_stack(&e->state.sdm);
+	clear_stack(&e->state.ipt);
 	put_tsc(e, tsc);
-	if (e->paging != 0)
+	if (e->state.paging != 0)
 		put_pip(e);
 	put_cbr(e);
 }
@@ -260,38 +261,35 @@ void encode_init(struct encode *e, uint64_t ring_size, uint32_t psb_period, bool
 		.psb_period = psb_period,
 		.return_compression = return_compression,
 		.mode = 64,
-		.since_psb = UINT64_MAX,
+		.state = { .since_psb = UINT64_MAX },
 	};
 }
 
-bool encode_adopt(struct encode *e, const struct encode *state)
+bool encode_adopt(struct encode *e, const struct encode_state *state)
 {
-	const struct encode own = *e;
+	const uint64_t paging = e->state.paging;
+	struct encode_state *own = &e->state;
 	bool missing;
 
-	memcpy(e, state, sizeof(*e));
-	e->ring = own.ring;
-	e->ring_size = own.ring_size;
-	e->psb_period = own.psb_period;
-	e->return_compression = own.return_compression;
-	e->mode = own.mode;
-	e->timing = own.timing;
-	e->paging = own.paging;
+	memcpy(own, state, sizeof(*own));
+	/* What is checked below must be the copy, not what the compiler reads of @state again. */
+	atomic_signal_fence(memory_order_seq_cst);
+	own->paging = paging;
 
-	missing = e->enabled || e->n_tnt > 0;
-	e->enabled = false;
-	e->n_tnt = 0;
-	e->tnt = 0;
-	if (e->sdm.depth > ENCODE_STACK)
-		clear_stack(&e->sdm);
-	if (e->ipt.depth > ENCODE_STACK)
-		clear_stack(&e->ipt);
+	missing = own->enabled || own->n_tnt > 0;
+	own->enabled = false;
+	own->n_tnt = 0;
+	own->tnt = 0;
+	if (own->sdm.depth > ENCODE_STACK)
+		clear_stack(&own->sdm);
+	if (own->ipt.depth > ENCODE_STACK)
+		clear_stack(&own->ipt);
 	return missing;
 }
 
 void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 {
-	assert(!e->enabled && e->n_tnt == 0);
+	assert(!e->state.enabled && e->state.n_tnt == 0);
 
 	if (encode_psb_due(e)) {
 		begin_psb(e, tsc);
@@ -301,10 +299,10 @@ void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 	 * follows it begins. */
 	restart_clock(e);
 	put_tsc(e, tsc);
-	if (e->mode_sent != e->mode)
+	if (e->state.mode_sent != e->mode)
 		put_mode_exec(e);
 	put_ip(e, OP_PGE, ip);
-	e->enabled = true;
+	e->state.enabled = true;
 }
 
 void encode_disable(struct encode *e)
@@ -312,8 +310,8 @@ void encode_disable(struct encode *e)
 	encode_flush(e);
 	count(e);
 	put_byte(e, OP_PGD);
-	e->enabled = false;
-	clear_stack(&e->sdm);
+	e->state.enabled = false;
+	clear_stack(&e->state.sdm);
 }
 
 void encode_disable_at(struct encode *e, uint64_t ip)
@@ -335,8 +333,8 @@ void encode_event(struct encode *e, uint64_t ip, uint64_t to)
 void encode_paging(struct encode *e, uint64_t cr3)
 {
 	/* Bits 51 to 5 of it, above the one that tells a virtual machine. */
-	e->paging = (cr3 >> 5 & ((UINT64_C(1) << 47) - 1)) << 1;
-	if (!e->enabled)
+	e->state.paging = (cr3 >> 5 & ((UINT64_C(1) << 47) - 1)) << 1;
+	if (!e->state.enabled)
 		return;
 	encode_flush(e);
 	count(e);
@@ -345,8 +343,8 @@ void encode_paging(struct encode *e, uint64_t cr3)
 
 void encode_push(struct encode *e, uint64_t ip)
 {
-	push(&e->sdm, ip);
-	push(&e->ipt, ip);
+	push(&e->state.sdm, ip);
+	push(&e->state.ipt, ip);
 }
 
 void encode_indirect(struct encode *e, uint64_t target)
@@ -359,15 +357,15 @@ void encode_indirect(struct encode *e, uint64_t target)
 void encode_return(struct encode *e, uint64_t target)
 {
 	const bool agreed =
-	    e->return_compression && top_is(&e->sdm, target) && top_is(&e->ipt, target);
+	    e->return_compression && top_is(&e->state.sdm, target) && top_is(&e->state.ipt, target);
 
 	/*
 	 * The SDM's stack loses its top at every return, libipt's only at a compressed one. Where
 	 * both say the same, every decoder understands.
 	 */
-	pop(&e->sdm);
+	pop(&e->state.sdm);
 	if (agreed) {
-		pop(&e->ipt);
+		pop(&e->state.ipt);
 		encode_cond(e, true);
 	} else {
 		encode_indirect(e, target);
@@ -376,7 +374,7 @@ void encode_return(struct encode *e, uint64_t target)
 
 static void put_tnt_long(struct encode *e)
 {
-	const uint64_t payload = UINT64_C(1) << e->n_tnt | e->tnt;
+	const uint64_t payload = UINT64_C(1) << e->state.n_tnt | e->state.tnt;
 	const uint64_t packet = payload << 16 | 0xa302;
 
 	put(e, &packet, 8);
@@ -384,11 +382,11 @@ static void put_tnt_long(struct encode *e)
 
 static void put_tnt_short(struct encode *e)
 {
-	uint32_t left = e->n_tnt;
+	uint32_t left = e->state.n_tnt;
 
 	while (left > 0) {
 		const uint32_t n = left < TNT_SHORT_MAX ? left : TNT_SHORT_MAX;
-		const uint32_t bits = e->tnt >> (left - n) & ((1u << n) - 1);
+		const uint32_t bits = e->state.tnt >> (left - n) & ((1u << n) - 1);
 
 		put_byte(e, (uint8_t)((1u << n | bits) << 1));
 		left -= n;
@@ -397,22 +395,22 @@ static void put_tnt_short(struct encode *e)
 
 void encode_flush(struct encode *e)
 {
-	if (e->n_tnt == 0)
+	if (e->state.n_tnt == 0)
 		return;
 	count(e);
 
 	/* Seven short packets are smaller than a long one, eight are not. */
-	if (e->n_tnt > 7 * TNT_SHORT_MAX)
+	if (e->state.n_tnt > 7 * TNT_SHORT_MAX)
 		put_tnt_long(e);
 	else
 		put_tnt_short(e);
-	e->tnt = 0;
-	e->n_tnt = 0;
+	e->state.tnt = 0;
+	e->state.n_tnt = 0;
 }
 
 void encode_psb(struct encode *e, uint64_t ip, uint64_t tsc)
 {
-	assert(e->enabled);
+	assert(e->state.enabled);
 
 	if (encode_is_timed(e))
 		encode_tick(e, tsc);
@@ -424,27 +422,27 @@ void encode_psb(struct encode *e, uint64_t ip, uint64_t tsc)
 
 void encode_overflow(struct encode *e, uint64_t tsc)
 {
-	e->enabled = false;
-	e->tnt = 0;
-	e->n_tnt = 0;
-	clear_stack(&e->sdm);
-	clear_stack(&e->ipt);
+	e->state.enabled = false;
+	e->state.tnt = 0;
+	e->state.n_tnt = 0;
+	clear_stack(&e->state.sdm);
+	clear_stack(&e->state.ipt);
 	/* A decoder finds nothing before the first PSB. */
-	if (e->since_psb == UINT64_MAX) {
+	if (e->state.since_psb == UINT64_MAX) {
 		begin_psb(e, tsc);
 		end_psb(e);
 	}
 	put(e, (const uint8_t[]){ 0x02, 0xf3 }, 2);
-	e->last_ip = NO_IP;
+	e->state.last_ip = NO_IP;
 	encode_tsc(e, tsc);
 }
 
 void encode_resume(struct encode *e, uint64_t ip)
 {
-	assert(!e->enabled && e->n_tnt == 0);
+	assert(!e->state.enabled && e->state.n_tnt == 0);
 
-	if (e->mode_sent != e->mode)
+	if (e->state.mode_sent != e->mode)
 		put_mode_exec(e);
 	put_ip(e, OP_FUP, ip);
-	e->enabled = true;
+	e->state.enabled = true;
 }

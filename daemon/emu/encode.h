@@ -6,8 +6,8 @@
  *
  * The PT packets of one virtual CPU, written as the SDM (volume 3, "Intel Processor Trace") says a
  * CPU writes them. It knows nothing of QEMU: its input is what an instruction did, its output is
- * bytes in a ring. The state is plain data, because it lives in the pool's shared memory beside the
- * ring: whoever owns the CPU drives it.
+ * bytes in a ring. The state that the CPU's next owner goes on from is plain data without pointers,
+ * because it lies in the pool's shared memory beside the ring while nobody owns the CPU.
  */
 
 #include <stdbool.h>
@@ -40,16 +40,8 @@ struct encode_stack {
 	uint32_t depth; /* live entries, at most ENCODE_STACK */
 };
 
-struct encode {
-	/* Configuration: of the process that emits, and never taken from shared memory. */
-	uint8_t *ring;       /* the AUX area */
-	uint64_t ring_size;  /* power of two */
-	uint32_t psb_period; /* bytes between two PSBs */
-	bool return_compression;
-	uint8_t mode; /* of the code: 64 or 32 */
-	struct encode_timing timing;
-
-	/* State. */
+/* What one owner of the CPU leaves to the next. */
+struct encode_state {
 	uint64_t head;      /* bytes ever written: running count */
 	uint64_t since_psb; /* bytes since the last PSB; UINT64_MAX before the first */
 	uint64_t last_ip;
@@ -65,13 +57,25 @@ struct encode {
 	struct encode_stack ipt; /* libipt's: pops on compressed returns only, cleared at PSB */
 };
 
+struct encode {
+	/* Of the process that emits: never in shared memory. */
+	uint8_t *ring;       /* the AUX area */
+	uint64_t ring_size;  /* power of two */
+	uint32_t psb_period; /* bytes between two PSBs */
+	bool return_compression;
+	uint8_t mode; /* of the code: 64 or 32 */
+	struct encode_timing timing;
+
+	struct encode_state state;
+};
+
 /*
- * Go on where @state stands, which lies in memory that other processes write, too: it is read once,
- * the configuration is that of @encode, and nothing in it can lead a write out of the ring.
+ * Go on where @state stands, which lies in memory that other processes write, too: it is copied
+ * once, the copy is checked, and nothing in it can lead a write out of the ring.
  *
  * Return: whether packets are missing: its last owner did not leave it as one does.
  */
-bool encode_adopt(struct encode *encode, const struct encode *state);
+bool encode_adopt(struct encode *encode, const struct encode_state *state);
 
 /*
  * Make a virtual CPU's encoder, of 64-bit code: nothing written, packets off. @ring_size is a power
@@ -124,7 +128,7 @@ void encode_psb(struct encode *encode, uint64_t ip, uint64_t tsc);
 
 /*
  * Say that packets were lost (OVF), and be off. What was pending is dropped. It also mends the
- * state of a CPU whose owner was killed: only @head is taken as it is.
+ * state of a CPU whose owner was killed: only the head is taken as it is.
  */
 void encode_overflow(struct encode *encode, uint64_t tsc);
 
@@ -138,13 +142,13 @@ static inline bool encode_is_timed(const struct encode *encode)
 
 static inline bool encode_psb_due(const struct encode *encode)
 {
-	return encode->since_psb >= encode->psb_period;
+	return encode->state.since_psb >= encode->psb_period;
 }
 
 /* A conditional branch was taken, or was not. */
 static inline void encode_cond(struct encode *encode, bool taken)
 {
-	encode->tnt = encode->tnt << 1 | taken;
-	if (++encode->n_tnt == ENCODE_TNT_MAX)
+	encode->state.tnt = encode->state.tnt << 1 | taken;
+	if (++encode->state.n_tnt == ENCODE_TNT_MAX)
 		encode_flush(encode);
 }

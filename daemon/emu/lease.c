@@ -164,10 +164,10 @@ static void begin(struct lease *lease)
 	e->timing = l->timing;
 	e->mode = lease->mode;
 	e->ring = attach_at(lease->attach, emu_aux_offset(l, lease->who.cpu));
-	if (cpu->encode.ring_size != 0)
+	if (cpu->is_used)
 		lease->lost |= encode_adopt(e, &cpu->encode);
 	/* What an owner that was killed had not published is written over. */
-	e->head = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
+	e->state.head = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
 
 	lease->since_ns = attach_now_ns();
 	sideband_run(lease->attach, lease->who, lease->since_ns);
@@ -197,14 +197,14 @@ void lease_give(struct lease *lease, bool idle)
 	struct emu_pool *pool = lease->attach->pool;
 	struct emu_cpu *cpu = lease_cpu(lease);
 
-	assert(lease->held && !lease->encode.enabled);
+	assert(lease->held && !lease->encode.state.enabled);
 
 	cpu->released_ns = attach_now_ns();
 	if (idle)
 		sideband_idle(lease->attach, lease->who.cpu, cpu->released_ns);
-	cpu->encode = lease->encode;
-	cpu->encode.ring = NULL;
-	atomic_store_explicit(&cpu->aux_head, lease->encode.head, memory_order_release);
+	cpu->encode = lease->encode.state;
+	cpu->is_used = 1;
+	atomic_store_explicit(&cpu->aux_head, lease->encode.state.head, memory_order_release);
 	lease->held = false;
 	atomic_store(&cpu->owner, 0);
 	if (atomic_load(&pool->wait_until_ns) != 0) {

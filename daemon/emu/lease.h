@@ -24,7 +24,7 @@ struct lease {
 	bool held;
 	bool lost;            /* packets are missing: the next CPU's must say so */
 	uint64_t since_ns;    /* of @held */
-	struct encode encode; /* while @held: the CPU's, which is in shared memory otherwise */
+	struct encode encode; /* while @held; its state is in shared memory otherwise */
 };
 
 enum lease_manner {

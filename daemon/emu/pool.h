@@ -7,7 +7,9 @@
  * The shared memory between ptd and the programs it records through the software PT source: a pool
  * of virtual CPUs, each with an AUX ring and a switch ring, and one ring of task records for all.
  * ptd makes it (a memfd sealed against growing and shrinking), remembers the layout it asked for,
- * and believes nothing else that is in it: a traced program can scribble over it.
+ * and believes nothing else that is in it: a traced program can scribble over it. For the same
+ * reason a program uses a checked copy of the header only, and no address of a process is stored
+ * in it.
  *
  *	header page | n_cpus x (cpu page(s) | switch ring | AUX ring) | task ring
  *
@@ -31,7 +33,7 @@
 #include "daemon/emu/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
-#define EMU_POOL_VERSION 4u
+#define EMU_POOL_VERSION 5u
 #define EMU_CPUS_MAX     256u
 
 struct emu_pool_layout {
@@ -54,12 +56,17 @@ struct emu_pool_home {
 	uint64_t time_ns;
 };
 
-/* First page. */
-struct emu_pool {
+/* What ptd writes once, for the programs to copy. */
+struct emu_pool_header {
 	uint64_t magic;
 	uint32_t version;
 	struct emu_pool_layout layout;
 	struct emu_pool_home home;
+};
+
+/* First page. */
+struct emu_pool {
+	struct emu_pool_header header;
 
 	/* Some thread waits for a CPU, but none beyond this time; 0: none does. Whoever is killed
 	 * while it waits leaves it behind, so that a count would not do. */
@@ -86,7 +93,8 @@ struct emu_cpu {
 	uint32_t current_pid; /* whom the switch records say runs here; 0 = idle */
 	uint32_t current_tid;
 	uint64_t released_ns; /* when it was last given back */
-	struct encode encode;
+	uint32_t is_used;     /* @encode is what an owner left; no bool, as others write here */
+	struct encode_state encode;
 };
 
 static inline uint64_t emu_namespace(const char *name)

@@ -113,7 +113,7 @@ static void on_exit_guest(uint64_t id, void *userdata)
 			"ptd-emu-system.so: vcpu %u: %" PRIu64 " bytes of packets, %" PRIu64
 			" events, %" PRIu64 " odd, %" PRIu64 " without a frame, %" PRIu64
 			" overflows\n",
-			i, units[i].encode.head, units[i].n_events, units[i].flow.n_odd,
+			i, units[i].encode.state.head, units[i].n_events, units[i].flow.n_odd,
 			units[i].n_frameless, (uint64_t)units[i].ring->overflows);
 }
 

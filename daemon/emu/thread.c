@@ -73,7 +73,7 @@ struct thread *thread_free(struct thread *thread)
 
 static void publish(struct thread *thread)
 {
-	const uint64_t head = thread->flow.encode->head;
+	const uint64_t head = thread->flow.encode->state.head;
 
 	atomic_store_explicit(&lease_cpu(&thread->lease)->aux_head, head, memory_order_release);
 	thread->published = head;
@@ -196,7 +196,7 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 			     maps_version(&thread->process->maps) != thread->maps))
 			tell_time(thread);
 		judge(thread, block);
-		if (unlikely(thread->flow.encode->head != thread->published)) {
+		if (unlikely(thread->flow.encode->state.head != thread->published)) {
 			publish(thread);
 			if (unlikely(encode_psb_due(thread->flow.encode)))
 				attend(thread, block->ip);

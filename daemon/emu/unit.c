@@ -16,7 +16,7 @@ void unit_init(struct unit *unit, unsigned vcpu, struct ring *ring, volatile uin
 	*unit = (struct unit){ .vcpu = vcpu, .ring = ring, .number = number, .truth = truth };
 	encode_init(&unit->encode, RING_SIZE, UINT32_MAX, true);
 	unit->encode.ring = (uint8_t *)ring + RING_OFFSET;
-	unit->encode.head = ring->head;
+	unit->encode.state.head = ring->head;
 	encode_init(&unit->nowhere, UNIT_SINK_SIZE, UINT32_MAX, true);
 	unit->nowhere.ring = unit->sink;
 }
@@ -46,19 +46,19 @@ static uint64_t room(const struct unit *unit)
 {
 	const uint64_t tail = __atomic_load_n(&unit->ring->tail, __ATOMIC_ACQUIRE);
 
-	return RING_SIZE - (unit->encode.head - tail);
+	return RING_SIZE - (unit->encode.state.head - tail);
 }
 
 static void publish(struct unit *unit)
 {
-	if (unit->encode.head != unit->ring->head)
-		__atomic_store_n(&unit->ring->head, unit->encode.head, __ATOMIC_RELEASE);
+	if (unit->encode.state.head != unit->ring->head)
+		__atomic_store_n(&unit->ring->head, unit->encode.state.head, __ATOMIC_RELEASE);
 }
 
 /* Packets are on, but go nowhere. */
 static void go_blind(struct unit *unit)
 {
-	unit->nowhere.enabled = true;
+	unit->nowhere.state.enabled = true;
 	unit->flow.encode = &unit->nowhere;
 }
 
@@ -66,7 +66,7 @@ static void go_blind(struct unit *unit)
 static void drop(struct unit *unit)
 {
 	encode_flush(&unit->encode);
-	unit->encode.enabled = false;
+	unit->encode.state.enabled = false;
 	unit->dropping = true;
 	unit->ring->overflows++;
 	go_blind(unit);
@@ -78,8 +78,8 @@ static bool recover(struct unit *unit)
 	if (room(unit) < RING_SIZE / 2)
 		return false;
 	unit->dropping = false;
-	unit->ring->lost += unit->nowhere.head;
-	unit->nowhere.head = 0;
+	unit->ring->lost += unit->nowhere.state.head;
+	unit->nowhere.state.head = 0;
 	encode_overflow(&unit->encode, (uint64_t)cpu_get_ticks());
 	return true;
 }
@@ -100,13 +100,13 @@ static void configure(struct unit *unit, uint64_t control)
 		.cyc = control & RING_CYC_EN,
 		.mtc_period = control >> RING_MTC_FREQ & RING_FREQ_MASK,
 	};
-	e->paging = 0;
+	e->state.paging = 0;
 	if (control & RING_OS)
 		encode_paging(e, machine_register(unit->vcpu, QEMU_X86_CR3));
 	if (unit->restarts != unit->ring->restarts) {
 		unit->restarts = unit->ring->restarts;
-		e->since_psb = UINT64_MAX;
-		e->told = e->now;
+		e->state.since_psb = UINT64_MAX;
+		e->state.told = e->state.now;
 	}
 }
 
@@ -197,7 +197,7 @@ static void attend(struct unit *unit, const struct block *last, uint64_t ip)
 	if (unlikely(unit->dropping)) {
 		if (!recover(unit))
 			return;
-		unit->nowhere.n_tnt = 0;
+		unit->nowhere.state.n_tnt = 0;
 		unit->flow.encode = &unit->encode;
 		encode_resume(&unit->encode, ip);
 	}

@@ -14,7 +14,7 @@
 static inline int emupool_fd(const struct emu_pool_layout *layout)
 {
 	const int fd = memfd_create("pool", MFD_CLOEXEC);
-	const struct emu_pool header = {
+	const struct emu_pool_header header = {
 		.magic = EMU_POOL_MAGIC,
 		.version = EMU_POOL_VERSION,
 		.layout = *layout,

@@ -310,7 +310,7 @@ static void run(struct encode *e, const struct step *steps, uint64_t *ret_mark)
 			encode_flush(e);
 			break;
 		case MARK:
-			*ret_mark = e->head;
+			*ret_mark = e->state.head;
 			break;
 		case DONE:
 			break;
@@ -331,7 +331,7 @@ static void bytes(void **state)
 		e.ring = ring;
 		e.timing = rows[i].timing;
 		run(&e, rows[i].steps, &mark);
-		assert_int_equal(e.head - mark, rows[i].n_expected);
+		assert_int_equal(e.state.head - mark, rows[i].n_expected);
 		assert_memory_equal(ring + mark, rows[i].expected, rows[i].n_expected);
 	}
 }
@@ -349,15 +349,15 @@ static void deep(void **state)
 	encode_enable(&e, IP, 0);
 	for (uint64_t i = 0; i < 65; i++)
 		encode_push(&e, IP + i);
-	head = e.head;
+	head = e.state.head;
 	for (uint64_t i = 64; i > 0; i--)
 		encode_return(&e, IP + i);
 	encode_flush(&e);
 	/* 47 in a long packet, 17 in three short ones. */
-	assert_int_equal(e.head - head, 8 + 3);
-	head = e.head;
+	assert_int_equal(e.state.head - head, 8 + 3);
+	head = e.state.head;
 	encode_return(&e, IP);
-	assert_int_equal(e.head - head, 3);
+	assert_int_equal(e.state.head - head, 3);
 }
 
 static void psb_is_due(void **state)
@@ -373,11 +373,11 @@ static void psb_is_due(void **state)
 	assert_false(encode_psb_due(&e));
 	while (!encode_psb_due(&e))
 		encode_indirect(&e, IP);
-	assert_in_range(e.since_psb, 64, 66);
+	assert_in_range(e.state.since_psb, 64, 66);
 	/* With packets off it is written before the next PGE. */
 	encode_disable(&e);
 	encode_enable(&e, IP, 0);
-	assert_in_range(e.since_psb, 1, 32);
+	assert_in_range(e.state.since_psb, 1, 32);
 }
 
 /* Code of the other mode than the CPU ran last is announced, in each PSB+ too. */
@@ -392,24 +392,24 @@ static void modes(void **state)
 	encode_init(&e, RING, RING, true);
 	e.ring = ring;
 	encode_enable(&e, IP, 0);
-	assert_non_null(memmem(ring, e.head, mode64, 2));
+	assert_non_null(memmem(ring, e.state.head, mode64, 2));
 	encode_disable(&e);
 
 	encode_init(&other, RING, RING, true);
 	other.ring = other_ring;
 	other.mode = 32;
-	assert_false(encode_adopt(&other, &e));
-	head = other.head;
+	assert_false(encode_adopt(&other, &e.state));
+	head = other.state.head;
 	encode_enable(&other, IP, 0);
 	assert_int_equal(other.mode, 32);
 	assert_memory_equal(other_ring + head + 8, mode32, 2);
 	encode_disable(&other);
-	head = other.head;
+	head = other.state.head;
 	encode_enable(&other, IP, 0);
-	assert_null(memmem(other_ring + head, other.head - head, mode32, 2));
-	head = other.head;
+	assert_null(memmem(other_ring + head, other.state.head - head, mode32, 2));
+	head = other.state.head;
 	encode_psb(&other, IP, 0);
-	assert_non_null(memmem(other_ring + head, other.head - head, mode32, 2));
+	assert_non_null(memmem(other_ring + head, other.state.head - head, mode32, 2));
 }
 
 /* A packet across the ring's end; not one byte beyond it is touched. */
@@ -422,9 +422,9 @@ static void wraps(void **state)
 	memset(ring, 0xee, sizeof(ring));
 	encode_init(&e, RING, RING, true);
 	e.ring = ring;
-	e.head = RING - 3;
+	e.state.head = RING - 3;
 	encode_tsc(&e, UINT64_C(0x77665544332211));
-	assert_int_equal(e.head, RING + 5);
+	assert_int_equal(e.state.head, RING + 5);
 	assert_memory_equal(ring + RING - 3, ((uint8_t[]){ 0x19, 0x11, 0x22 }), 3);
 	assert_memory_equal(ring, ((uint8_t[]){ 0x33, 0x44, 0x55, 0x66, 0x77, 0xee }), 6);
 	assert_int_equal(ring[RING], 0xee);
@@ -563,8 +563,8 @@ static void is_understood(void **state)
 	encode_init(&e, sizeof(ring), 512, true);
 	e.ring = ring;
 	make_random(&e, &made);
-	assert_in_range(e.head, 10000, sizeof(ring));
-	read_back(ring, e.head, &read);
+	assert_in_range(e.state.head, 10000, sizeof(ring));
+	read_back(ring, e.state.head, &read);
 	assert_int_equal(read.n_bits, made.n_bits);
 	assert_int_equal(read.n_targets, made.n_targets);
 	assert_int_equal(read.bits_hash, made.bits_hash);

@@ -216,7 +216,7 @@ static void check(const struct row *row)
 	encode_init(&e, RING, RING, true);
 	e.ring = ring;
 	encode_enable(&e, AT, 0);
-	head = e.head;
+	head = e.state.head;
 	switch (row->judge) {
 	case STEP:
 		assert_int_equal(flow_step(&flow, row->ip), row->verdict);
@@ -245,11 +245,11 @@ static void check(const struct row *row)
 	else
 		assert_null(flow.encode);
 	encode_flush(&e);
-	assert_int_equal(e.head - head, row->n_packets);
+	assert_int_equal(e.state.head - head, row->n_packets);
 	assert_memory_equal(ring + head, row->packets, row->n_packets);
 	assert_int_equal(log.n, row->n_log);
 	assert_memory_equal(log.words, row->log, row->n_log * sizeof(uint32_t));
-	assert_int_equal(e.ipt.depth, row->n_pushed);
+	assert_int_equal(e.state.ipt.depth, row->n_pushed);
 	blocks_deinit(&blocks);
 }
 
@@ -279,10 +279,10 @@ static void vsyscall(void **state)
 	encode_init(&e, RING, RING, true);
 	e.ring = ring;
 	encode_enable(&e, AT - 1, 0);
-	head = e.head;
+	head = e.state.head;
 	flow = (struct flow){ .encode = &e, .block = block };
 	flow_syscall(&flow);
-	assert_int_equal(e.head - head, 4);
+	assert_int_equal(e.state.head - head, 4);
 	assert_memory_equal(ring + head, ((uint8_t[]){ 0x3d, 0x00, 0x10, 0x01 }), 4);
 	blocks_deinit(&blocks);
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -61,16 +62,24 @@ static void refused(void **state)
 		size_t at; /* a 32-bit field of the header that gets another value */
 		uint32_t value;
 	} rows[] = {
-		{ "magic", offsetof(struct emu_pool, magic), 1 },
-		{ "version", offsetof(struct emu_pool, version), EMU_POOL_VERSION + 1 },
-		{ "no cpus", offsetof(struct emu_pool, layout.n_cpus), 0 },
-		{ "too many cpus", offsetof(struct emu_pool, layout.n_cpus), EMU_CPUS_MAX + 1 },
-		{ "none may be busy", offsetof(struct emu_pool, layout.n_busy_max), 0 },
-		{ "more busy than there are", offsetof(struct emu_pool, layout.n_busy_max), 4 },
-		{ "ring no power of two", offsetof(struct emu_pool, layout.aux_size), 4097 },
-		{ "ring too small", offsetof(struct emu_pool, layout.switch_size), 2048 },
-		{ "ring of another size", offsetof(struct emu_pool, layout.task_size), 8192 },
-		{ "ring huge", offsetof(struct emu_pool, layout.aux_size) + 4, UINT32_MAX },
+		{ "magic", offsetof(struct emu_pool_header, magic), 1 },
+		{ "version", offsetof(struct emu_pool_header, version), EMU_POOL_VERSION + 1 },
+		{ "no cpus", offsetof(struct emu_pool_header, layout.n_cpus), 0 },
+		{ "too many cpus", offsetof(struct emu_pool_header, layout.n_cpus),
+		  EMU_CPUS_MAX + 1 },
+		{ "none may be busy", offsetof(struct emu_pool_header, layout.n_busy_max), 0 },
+		{ "more busy than there are", offsetof(struct emu_pool_header, layout.n_busy_max),
+		  4 },
+		{ "ring no power of two", offsetof(struct emu_pool_header, layout.aux_size), 4097 },
+		{ "ring too small", offsetof(struct emu_pool_header, layout.switch_size), 2048 },
+		{ "ring of another size", offsetof(struct emu_pool_header, layout.task_size),
+		  8192 },
+		{ "ring huge", offsetof(struct emu_pool_header, layout.aux_size) + 4, UINT32_MAX },
+		{ "ring of letters", offsetof(struct emu_pool_header, layout.aux_size) + 4,
+		  0x41414141 },
+		{ "bool of 2", offsetof(struct emu_pool_header, layout.return_compression), 2 },
+		{ "timing of letters", offsetof(struct emu_pool_header, layout.timing),
+		  0x41414141 },
 	};
 
 	(void)state;
@@ -142,10 +151,10 @@ static void exhausted(void **state)
 	assert_int_equal(lease_take(&b, LEASE_TRY), 0);
 	assert_false(b.lost);
 	e = &b.encode;
-	assert_memory_equal(e->ring + e->head - 10, "\x02\xf3\x19", 3);
+	assert_memory_equal(e->ring + e->state.head - 10, "\x02\xf3\x19", 3);
 	assert_int_equal(attach_cpu(&attach, b.who.cpu)->aux_head, 0);
 	lease_give(&b, false);
-	assert_int_equal(attach_cpu(&attach, b.who.cpu)->aux_head, e->head);
+	assert_int_equal(attach_cpu(&attach, b.who.cpu)->aux_head, e->state.head);
 }
 
 static void *give_later(void *lease)
@@ -230,15 +239,14 @@ static void orphaned(void **state)
 		struct emu_cpu *cpu = attach_cpu(&attach, i);
 
 		cpu->owner = (uint64_t)child << 32 | (uint64_t)child;
-		encode_init(&cpu->encode, layout.aux_size, layout.psb_period, true);
-		cpu->encode.enabled = true;
-		cpu->encode.n_tnt = 3;
+		cpu->is_used = 1;
+		cpu->encode = (struct encode_state){ .enabled = true, .n_tnt = 3 };
 	}
 	assert_int_equal(lease_take(&a, LEASE_WAIT), 0);
 	e = &a.encode;
-	assert_false(e->enabled);
-	assert_int_equal(e->n_tnt, 0);
-	assert_memory_equal(e->ring + e->head - 10, "\x02\xf3\x19", 3);
+	assert_false(e->state.enabled);
+	assert_int_equal(e->state.n_tnt, 0);
+	assert_memory_equal(e->ring + e->state.head - 10, "\x02\xf3\x19", 3);
 	lease_give(&a, false);
 }
 
@@ -246,18 +254,20 @@ static void orphaned(void **state)
 static void not_believed(void **state)
 {
 	struct lease a = make_lease();
-	struct encode *shared = &attach_cpu(&attach, 0)->encode;
+	struct emu_cpu *shared = attach_cpu(&attach, 0);
 
 	(void)state;
-	memset(shared, 0xff, sizeof(*shared));
-	attach.pool->layout.aux_size = 1;
+	shared->is_used = UINT32_MAX;
+	memset(&shared->encode, 0xff, sizeof(shared->encode));
+	memset(&attach.pool->header, 0x41, sizeof(attach.pool->header));
 	assert_int_equal(lease_take(&a, LEASE_WAIT), 0);
-	memset(shared, 0xff, sizeof(*shared)); /* while it runs */
+	memset(&shared->encode, 0xff, sizeof(shared->encode)); /* while it runs */
 	assert_int_equal(a.encode.ring_size, layout.aux_size);
 	assert_ptr_equal(a.encode.ring, attach_at(&attach, emu_aux_offset(&layout, 0)));
-	assert_false(a.encode.enabled);
-	assert_int_equal(a.encode.n_tnt, 0);
-	assert_true(a.encode.sdm.depth <= ENCODE_STACK && a.encode.ipt.depth <= ENCODE_STACK);
+	assert_false(a.encode.state.enabled);
+	assert_int_equal(a.encode.state.n_tnt, 0);
+	assert_true(a.encode.state.sdm.depth <= ENCODE_STACK);
+	assert_true(a.encode.state.ipt.depth <= ENCODE_STACK);
 	encode_enable(&a.encode, 0x401000, 5);
 	for (int i = 0; i < 200; i++) {
 		encode_push(&a.encode, 0x401000 + (uint64_t)i);
@@ -266,7 +276,116 @@ static void not_believed(void **state)
 	encode_flush(&a.encode);
 	encode_disable(&a.encode);
 	lease_give(&a, false);
-	assert_null(shared->ring);
+}
+
+/* --- others that write and read at the same time ---------------------------------------------- */
+
+static atomic_bool over;
+
+/* A header of which one field changes all the time. */
+struct flicker {
+	_Atomic uint32_t *word; /* shared */
+	uint32_t good, bad;
+};
+
+static void *flicker(void *userdata)
+{
+	const struct flicker *f = userdata;
+
+	while (!over) {
+		atomic_store(f->word, f->bad);
+		atomic_store(f->word, f->good);
+	}
+	return NULL;
+}
+
+/* Whatever changes between the check and the use: a pool is refused, or is what was checked. */
+static void changed_after_check(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t at; /* a 32-bit field of the header that gets another value */
+		uint32_t value;
+	} rows[] = {
+		{ "AUX ring, low", offsetof(struct emu_pool_header, layout.aux_size), 0x41410000 },
+		{ "AUX ring, high", offsetof(struct emu_pool_header, layout.aux_size) + 4,
+		  0x41414141 },
+		{ "switch ring", offsetof(struct emu_pool_header, layout.switch_size), 8192 },
+		{ "task ring", offsetof(struct emu_pool_header, layout.task_size) + 4, 1 },
+		{ "cpus", offsetof(struct emu_pool_header, layout.n_cpus), 200 },
+		{ "busy", offsetof(struct emu_pool_header, layout.n_busy_max), 200 },
+		{ "bool", offsetof(struct emu_pool_header, layout.return_compression), 0x41 },
+		{ "timing", offsetof(struct emu_pool_header, layout.timing), 0x41410000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(fd_closep) int fd = emupool_fd(&layout);
+		uint8_t *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		struct flicker f = { .bad = rows[i].value };
+		size_t n_taken = 0;
+		pthread_t thread;
+
+		print_message("  %s\n", rows[i].name);
+		assert_true(shared != MAP_FAILED);
+		f.word = (_Atomic uint32_t *)(void *)(shared + rows[i].at);
+		f.good = *f.word;
+		over = false;
+		assert_int_equal(pthread_create(&thread, NULL, flicker, &f), 0);
+		for (unsigned n = 0; n < 20000 || (n_taken == 0 && n < 1000000); n++) {
+			struct attach other;
+			const char *what;
+
+			if (attach_init(&other, fd, &what) < 0)
+				continue;
+			n_taken++;
+			/* A copy of another layout may be as good: only what is checked counts. */
+			assert_int_equal(emu_pool_size(&other.layout), emu_pool_size(&layout));
+			assert_int_equal(other.layout.aux_size, layout.aux_size);
+			assert_int_equal(other.layout.n_cpus, layout.n_cpus);
+			assert_true(other.layout.n_busy_max <= layout.n_cpus);
+			attach_deinit(&other);
+		}
+		over = true;
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_true(n_taken > 0);
+		(void)munmap(shared, 4096);
+	}
+}
+
+/* Looks for an address of this process's mapping in what others can read of a CPU. */
+static void *watch(void *userdata)
+{
+	const volatile uint64_t *words = userdata;
+	const uint64_t start = (uint64_t)(uintptr_t)attach.pool;
+	const uint64_t end = start + emu_pool_size(&layout);
+	size_t n_seen = 0;
+
+	while (!over)
+		for (size_t i = 0; i < sizeof(struct emu_cpu) / sizeof(*words); i++) {
+			const uint64_t word = words[i];
+
+			n_seen += word >= start && word < end;
+		}
+	return (void *)n_seen;
+}
+
+static void no_address_is_published(void **state)
+{
+	struct lease a = make_lease();
+	pthread_t thread;
+	void *n_seen;
+
+	(void)state;
+	over = false;
+	assert_int_equal(pthread_create(&thread, NULL, watch, attach_cpu(&attach, 0)), 0);
+	for (unsigned i = 0; i < 300000; i++) {
+		assert_int_equal(lease_take(&a, LEASE_WAIT), 0);
+		lease_give(&a, false);
+	}
+	over = true;
+	assert_int_equal(pthread_join(thread, &n_seen), 0);
+	assert_null(n_seen);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -283,6 +402,8 @@ int main(void)
 		TEST(elsewhere),
 		TEST(orphaned),
 		TEST(not_believed),
+		cmocka_unit_test(changed_after_check),
+		TEST(no_address_is_published),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,7 @@ static int set_up(void **state)
 	f->size = (size_t)st.st_size;
 	f->pool = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(f->pool != MAP_FAILED);
-	f->layout = f->pool->layout;
+	f->layout = f->pool->header.layout;
 	*state = f;
 	return 0;
 }
@@ -105,8 +105,8 @@ static void the_pool(void **state)
 	struct fixture *f = *state;
 	const int fd = source_emu_fd(f->source);
 
-	assert_int_equal(f->pool->magic, EMU_POOL_MAGIC);
-	assert_int_equal(f->pool->version, EMU_POOL_VERSION);
+	assert_int_equal(f->pool->header.magic, EMU_POOL_MAGIC);
+	assert_int_equal(f->pool->header.version, EMU_POOL_VERSION);
 	assert_int_equal(f->layout.n_cpus, f->source->n_cpus);
 	assert_int_equal(f->layout.n_busy_max, 2);
 	assert_int_equal(f->size, emu_pool_size(&f->layout));
