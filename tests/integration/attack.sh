@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What the attack scripts share; they source it in the place of common.sh. It runs ptd with the capabilities
+# of its unit and as a user of its own, lets an attacker loose on it, and judges what ptd did meanwhile:
+#
+#	. "$(dirname "$0")/attack.sh"
+#	attack_start pt MaxUse=1G
+#	attack 10 as_nobody "$T/bin/attack-notes" "$T/nobody"
+#
+# The attacker is user 65534: as_nobody runs a command without groups, as_member with ptd's group, which is
+# all that recording takes. $T/bin has copies of the programs that both can execute; $T/nobody belongs to
+# the attacker, $T/private to another user of the machine, 65532 (as_other).
+#
+# An attack fails the test if its command ends with an error, if `ptctl status`, a snapshot by root or SIGTERM
+# is not heard within the time that a hung recorder would take, or if ptd's own memory grows by 64 MiB. The
+# limits of the acceptance (99 of 100 status calls within 100 ms, a snapshot within 5 s, the end within 5 s)
+# hold on a quiet machine. Whether it is quiet is measured at the same time, by a command that does not
+# ask ptd: only if 99 of 100 `ptctl --version` take less than 20 ms are they enforced; else it says so.
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need setpriv
+[[ $EUID == 0 ]] || skip "only root can be ptd's service manager and another user in turn"
+[[ -z ${PTD_ASAN:-} ]] || skip "a sanitizer takes memory and privileges of its own"
+
+PTD_ID=65533 # user and group of the recorder; also members of that group may use it
+NOBODY=65534
+OTHER=65532
+
+HUNG_S=20           # after that a command does not come back any more
+QUIET_US=20000      # of `ptctl --version`, 99 of 100: the machine is quiet
+STATUS_US=100000    # of `ptctl status`, 99 of 100
+STATUS_BUSY_US=2000000
+SNAPSHOT_US=5000000
+END_US=5000000
+GROWTH_KIB=65536
+
+attacker= # its process group
+umask 022
+chmod 755 "$T"
+mkdir "$T/bin"
+install -m 755 -t "$T/bin" "$O"/{ptd,ptctl,ptd-emu.so} "$O"/tools/{ptd-nopt,attack-*} "$O"/targets/*.c
+install -d -o $NOBODY -g $NOBODY "$T/nobody"
+install -d -m 700 -o $OTHER -g $OTHER "$T/private"
+export PTD_EMU_SO=$T/bin/ptd-emu.so
+
+# The capabilities of ptd.service, in the terms of setpriv.
+caps=-all$(sed -n 's/^AmbientCapabilities=//p' systemd/ptd.service | tr A-Z a-z | tr ' ' '\n' |
+	sed 's/^cap_/,+/' | tr -d '\n')
+[[ $caps == *perfmon* ]] || fail "systemd/ptd.service names no capabilities"
+
+as_nobody() { setpriv --reuid $NOBODY --regid $NOBODY --clear-groups "$@"; }
+as_member() { setpriv --reuid $NOBODY --regid $NOBODY --groups $PTD_ID "$@"; }
+as_other() { setpriv --reuid $OTHER --regid $OTHER --clear-groups "$@"; }
+
+attack_over() {
+	[[ -z $attacker ]] || { kill -KILL -- "-$attacker" && wait "$attacker"; } 2>/dev/null
+	attacker=
+}
+
+# One that is lost would not hear of the end.
+attack_leave() {
+	attack_over
+	[[ -z $ptd_pid ]] || kill -KILL "$ptd_pid" 2>/dev/null
+	finish
+}
+trap attack_leave EXIT
+
+# attack_start pt|emu [LINE-OF-CONFIG]...: a recorder as its unit starts it. pt records the whole machine,
+# without PT if it has none; emu what `ptctl record` runs. Its rings are small, so that what else it takes
+# is seen.
+attack_start() {
+	local program=ptd-nopt source=$1
+	shift
+	stop_ptd
+	[[ $source == pt ]] || program=ptd
+	[[ $source == emu || $(</proc/sys/kernel/perf_event_paranoid) -le 2 ]] ||
+		skip "perf_event_paranoid is above 2, CAP_PERFMON does not suffice to record this machine"
+	rm -rf "$T/run" "$T/state"
+	install -d -m 755 -o $PTD_ID -g $PTD_ID "$T/run" "$T/state"
+	printf '%s\n' '[Recorder]' Source=$source Cpus=4 AuxSize=1M SwitchSize=1M SidebandMax=16M \
+		MaxUse=4G KeepFree=0 "$@" >"$T/ptd.conf"
+	# A group "ptd" that has PTD_ID, for this ptd only.
+	sed '/^ptd:/d' /etc/group >"$T/group"
+	echo "ptd:x:$PTD_ID:" >>"$T/group"
+	unshare --mount --propagation private sh -c '
+		mount --bind "$1/group" /etc/group || exit 77
+		ulimit -n 65536 2>/dev/null || ulimit -n "$(ulimit -Hn)"
+		caps=$2 id=$3
+		shift 3
+		exec setpriv --reuid "$id" --regid "$id" --clear-groups --no-new-privs \
+			--bounding-set "$caps" --inh-caps "$caps" --ambient-caps "$caps" "$@"' \
+		sh "$T" "$caps" $PTD_ID "$T/bin/$program" --runtime-dir "$T/run" --state-dir "$T/state" \
+		--config "$T/ptd.conf" 2>"$T/ptd.log" &
+	ptd_pid=$!
+	export PTD_SOCKET=$T/run/control
+	for _ in {1..200}; do
+		"$O/ptctl" status >/dev/null 2>&1 && break
+		kill -0 $ptd_pid 2>/dev/null || break
+		sleep 0.05
+	done
+	"$O/ptctl" status >/dev/null 2>&1 || attack_no_start
+	chgrp $PTD_ID "$T/run/control"
+	chmod 660 "$T/run/control"
+	[[ $(grep ^CapEff: /proc/$ptd_pid/status) == $(grep ^CapBnd: /proc/$ptd_pid/status | sed s/Bnd/Eff/) &&
+		$(grep ^Uid: /proc/$ptd_pid/status) == *$PTD_ID* ]] ||
+		fail "ptd has not the unit's privileges: $(cat /proc/$ptd_pid/status)"
+	# What runs on the machine anyway is known before it is measured.
+	"$O/ptctl" snapshot >/dev/null 2>"$T/err" || fail "no snapshot before the attack: $(cat "$T/err")"
+}
+
+attack_no_start() {
+	local status
+	cat "$T/ptd.log" >&2
+	kill $ptd_pid 2>/dev/null
+	wait $ptd_pid
+	status=$?
+	ptd_pid=
+	[[ $status -ne 77 ]] || skip "no mount namespace can be made"
+	! grep -q "Operation not permitted\|Permission denied" "$T/ptd.log" ||
+		skip "this machine cannot be recorded with the unit's capabilities"
+	fail "ptd does not start"
+}
+
+# KiB of ptd's memory that is neither a file nor shared.
+attack_memory() {
+	awk '/^RssAnon:/ { print $2 }' "/proc/$ptd_pid/status" 2>/dev/null
+}
+
+# Its peak, up to the end of the attack.
+attack_watch_memory() {
+	local peak=0 now
+	while now=$(attack_memory) && [[ -n $now ]]; do
+		[[ $now -le $peak ]] || { peak=$now && echo "$peak" >"$T/peak"; }
+		sleep 0.02
+	done
+}
+
+# attack_time FILE CMD...: how long the command takes goes to the file, in us. Fails if it does not end.
+attack_time() {
+	local file=$1 start end status
+	shift
+	start=${EPOCHREALTIME/[.,]/}
+	timeout -k 1 $HUNG_S "$@" >"$T/out" 2>&1
+	status=$?
+	end=${EPOCHREALTIME/[.,]/}
+	[[ $status -ne 124 ]] || fail "under attack: $*: not heard for $HUNG_S s, memory $(($(attack_memory) / 1024)) MiB"
+	[[ $status -eq 0 ]] ||
+		fail "under attack: $*: exit status $status: $(cat "$T/out"); ptd's log: $(tail -n 20 "$T/ptd.log")"
+	echo $((end - start)) >>"$file"
+}
+
+# p99 FILE: of the numbers in it.
+p99() {
+	sort -n "$1" | awk '{ x[NR] = $1 } END { print x[int((NR * 99 + 99) / 100)] }'
+}
+
+# attack SECONDS CMD...: let it loose, and end ptd while it still is. Leaves the path of a snapshot that was
+# taken meanwhile in $snapshot, and ptd's log in $T/ptd.log.
+attack() {
+	local seconds=$1 name watcher until begun before grown status_us machine_us snapshot_us end_us quiet=yes
+	shift
+	name="${*##*/bin/}"
+	rm -f "$T"/{status,machine,snapshot,peak}.us "$T/peak"
+	before=$(attack_memory)
+	attack_watch_memory &
+	watcher=$!
+	set -m
+	"$@" >"$T/attacker.out" 2>&1 &
+	attacker=$!
+	set +m
+	until=$((${EPOCHREALTIME/[.,]/} + seconds * 1000000))
+	begun=$((until - seconds * 500000))
+	while ((${EPOCHREALTIME/[.,]/} < until)) || [[ ! -e $T/snapshot.us ]]; do
+		attack_time "$T/status.us" "$O/ptctl" status
+		attack_time "$T/machine.us" "$O/ptctl" --version
+		if [[ ! -e $T/snapshot.us ]] && ((${EPOCHREALTIME/[.,]/} >= begun)); then
+			attack_time "$T/snapshot.us" "$O/ptctl" snapshot
+			snapshot=$T/state/snapshots/$(grep -m 1 '^[0-9T.]*Z-[0-9]*$' "$T/out") ||
+				fail "no snapshot: $(cat "$T/out")"
+		fi
+		sleep 0.02
+	done
+	if ! kill -0 "$attacker" 2>/dev/null; then
+		wait "$attacker"
+		fail "the attacker ended before the attack was over: exit status $?: $(cat "$T/attacker.out")"
+	fi
+
+	begun=${EPOCHREALTIME/[.,]/}
+	kill -TERM $ptd_pid
+	timeout $HUNG_S tail --pid $ptd_pid -s 0.02 -f /dev/null ||
+		{ kill -KILL $ptd_pid; fail "under attack: SIGTERM was not heard for $HUNG_S s"; }
+	end_us=$((${EPOCHREALTIME/[.,]/} - begun))
+	wait $ptd_pid || fail "under attack: ptd's exit status is $?: $(tail -n 20 "$T/ptd.log")"
+	ptd_pid=
+	wait $watcher
+	attack_over
+
+	grown=$(($(<"$T/peak") - before))
+	status_us=$(p99 "$T/status.us") machine_us=$(p99 "$T/machine.us") snapshot_us=$(<"$T/snapshot.us")
+	[[ $machine_us -lt $QUIET_US ]] || quiet=no
+	echo "$name: p99 of $(wc -l <"$T/status.us") status calls $((status_us / 1000)) ms" \
+		"(of --version $((machine_us / 1000)) ms), snapshot $((snapshot_us / 1000)) ms," \
+		"memory +$((grown / 1024)) MiB, SIGTERM heard in $((end_us / 1000)) ms"
+	[[ $quiet == yes ]] || echo "the machine is busy with other things: no judgement on how soon ptd answers"
+	[[ $grown -lt $GROWTH_KIB ]] || fail "$name: ptd's memory grew by $grown KiB"
+	[[ $status_us -lt $([[ $quiet == yes ]] && echo $STATUS_US || echo $STATUS_BUSY_US) ]] ||
+		fail "$name: p99 of status is $status_us us"
+	[[ $quiet == no || $snapshot_us -lt $SNAPSHOT_US ]] || fail "$name: a snapshot took $snapshot_us us"
+	[[ $quiet == no || $end_us -lt $END_US ]] || fail "$name: SIGTERM was heard after $end_us us"
+}
