@@ -24,7 +24,7 @@ LAYERS    = util x86 file image sideband pt symbol sink
 LIBDECODE := $(filter-out decoder/main.c,$(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c)))
 LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
 LIBEMU    := $(filter-out daemon/emu/plugin.c daemon/emu/system_plugin.c,$(wildcard daemon/emu/*.c))
-CTL       := $(wildcard ctl/*.c)
+LIBCTL    := $(filter-out ctl/main.c,$(wildcard ctl/*.c))
 TESTLIB   := $(wildcard tests/lib/*.c)
 UNITS     := $(patsubst tests/unit/test-%.c,%,$(wildcard tests/unit/test-*.c))
 FUZZERS   := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
@@ -55,6 +55,7 @@ $(O)/%.o: %.c Makefile
 $(O)/libptdecode.a: $(LIBDECODE:%.c=$(O)/%.o)
 $(O)/libptd.a: $(LIBPTD:%.c=$(O)/%.o)
 $(O)/libemu.a: $(LIBEMU:%.c=$(O)/%.o)
+$(O)/libctl.a: $(LIBCTL:%.c=$(O)/%.o)
 $(O)/libtest.a: $(TESTLIB:%.c=$(O)/%.o)
 $(O)/%.a:
 	@rm -f $@
@@ -62,7 +63,7 @@ $(O)/%.a:
 
 $(O)/ptd: $(O)/daemon/main.o $(O)/libptd.a $(O)/libptdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DAEMON)
-$(O)/ptctl: $(CTL:%.c=$(O)/%.o) $(O)/libptdecode.a
+$(O)/ptctl: $(O)/ctl/main.o $(O)/libctl.a $(O)/libptdecode.a
 	$(LINK) -o $@ $^ -lsystemd
 $(O)/ptdecode: $(O)/decoder/main.o $(O)/libptdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DECODE)
@@ -75,7 +76,7 @@ $(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o $(O)/libemu.a $(O)/libpt
 
 # --- tests -------------------------------------------------------------------------------------
 
-$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
+$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
 	$(LINK) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 # The plugin's modules never meet the daemon's: both have a sideband.
 $(O)/test-emu-%: $(O)/tests/unit/test-emu-%.o $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a

@@ -20,7 +20,8 @@
 _must_check_ int fetch_parse_output(const char *verb, int argc, char **argv,
 				    const char **ret_output);
 
-/* May a snapshot be copied to @directory: is it absent or empty? Return: an exit status. */
+/* May a snapshot be copied to @directory: is it absent and can it be made, or is it empty; and is
+ * there room for the smallest of snapshots? Return: an exit status. */
 _must_check_ int fetch_check(const char *directory);
 
 /* Copy the snapshot @id to @directory, which is absent or empty: all of it is on the disk then, or

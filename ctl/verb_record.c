@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/fetch.h"
+#include "ctl/plugin.h"
 #include "ctl/program.h"
 #include "ctl/run.h"
 #include "ctl/show.h"
@@ -29,27 +30,43 @@ static int find_qemu(const char *name, char **ret_path)
 	return EXIT_FAILED;
 }
 
+static int find_plugin(char **ret_path)
+{
+	_cleanup_(freep) char *path = NULL;
+	int r;
+
+	r = plugin_find(&path);
+	if (r == 0 && access(path, R_OK) < 0)
+		r = -errno;
+	if (r < 0) {
+		errno = -r;
+		log_error("%s: cannot read the plugin for QEMU: %m",
+			  path ? path : "/proc/self/exe");
+		return EXIT_FAILED;
+	}
+	*ret_path = TAKE(path);
+	return EXIT_OK;
+}
+
 static int run_emulated(sd_bus *bus, const struct program *program, int *ret_status,
 			uint64_t *ret_since_ns)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_(freep) char *qemu = NULL;
-	const char *name, *plugin;
+	_cleanup_(freep) char *qemu = NULL, *plugin = NULL;
+	const char *name;
 	struct timespec now;
 	int pool, r;
 
 	r = find_qemu(program->emulator, &qemu);
 	if (r == EXIT_OK)
+		r = find_plugin(&plugin);
+	if (r == EXIT_OK)
 		r = client_call(bus, "OpenSource", &reply, "");
 	if (r != EXIT_OK)
 		return r;
-	r = sd_bus_message_read(reply, "shs", &name, &pool, &plugin); /* all the message's */
+	r = sd_bus_message_read(reply, "sh", &name, &pool); /* both the message's */
 	if (r < 0)
 		return client_bad_reply("OpenSource", r);
-	if (access(plugin, R_OK) < 0) {
-		log_error("%s: cannot read ptd's plugin for QEMU: %m", plugin);
-		return EXIT_FAILED;
-	}
 	/* What other programs did before is not to be in the snapshot. */
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	*ret_since_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;

@@ -89,20 +89,19 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
-	const char *plugin;
 	int fd, r;
 
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = manager_open_source(peer->interface->manager, &fd, &plugin);
+	r = manager_open_source(peer->interface->manager, &fd);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
 					"the recorder records hardware, everything that runs: "
 					"there is no program to start");
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
-	return sd_bus_reply_method_return(m, "shs", "emu", fd, plugin);
+	return sd_bus_reply_method_return(m, "sh", "emu", fd);
 }
 
 static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer, bool pause,
@@ -376,8 +375,7 @@ static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
 	METHOD("GetStatus", "", , "a{sv}", SD_BUS_PARAM(status), get_status),
-	METHOD("OpenSource", "", , "shs",
-	       SD_BUS_PARAM(name) SD_BUS_PARAM(pool) SD_BUS_PARAM(plugin), open_source),
+	METHOD("OpenSource", "", , "sh", SD_BUS_PARAM(name) SD_BUS_PARAM(pool), open_source),
 	SD_BUS_METHOD("Pause", "", "", pause_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD("Resume", "", "", resume_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
 	METHOD("TakeSnapshot", "a{sv}", SD_BUS_PARAM(options), "s", SD_BUS_PARAM(id),

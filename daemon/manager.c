@@ -20,7 +20,6 @@
 #include "daemon/kernelcode.h"
 #include "daemon/listen.h"
 #include "daemon/notify.h"
-#include "daemon/plugin.h"
 #include "daemon/room.h"
 #include "daemon/sideband.h"
 #include "daemon/source.h"
@@ -48,8 +47,7 @@ struct manager {
 	struct jobs *jobs;
 	struct control *control;
 
-	char *socket_path; /* to unlink; NULL if it is systemd's */
-	char *plugin;
+	char *socket_path;     /* to unlink; NULL if it is systemd's */
 	char id[SPOOL_ID_MAX]; /* of the snapshot asked for last */
 	uint64_t n_ids;        /* the sequence of the newest one's */
 };
@@ -190,7 +188,7 @@ const struct jobs *manager_jobs(struct manager *manager)
 	return manager->jobs;
 }
 
-int manager_open_source(struct manager *manager, int *ret_fd, const char **ret_plugin)
+int manager_open_source(struct manager *manager, int *ret_fd)
 {
 	const int fd = source_emu_fd(manager->source);
 	int r;
@@ -202,7 +200,6 @@ int manager_open_source(struct manager *manager, int *ret_fd, const char **ret_p
 		return r;
 	manager->source->ops->mark(manager->source);
 	*ret_fd = fd;
-	*ret_plugin = manager->plugin;
 	return 0;
 }
 
@@ -396,8 +393,6 @@ int manager_new(const struct manager_options *options, struct manager **ret_mana
 		r = make_intake(m);
 	if (r == 0)
 		r = start_ticking(m);
-	if (r == 0)
-		r = plugin_find(&m->plugin);
 	if (r < 0)
 		return log_error_errno(r, "cannot start: %m");
 	r = open_control(m, options->runtime_dir);
@@ -418,7 +413,6 @@ struct manager *manager_free(struct manager *manager)
 	if (manager->socket_path)
 		(void)unlink(manager->socket_path);
 	free(manager->socket_path);
-	free(manager->plugin);
 	(void)intake_free(manager->intake);
 	(void)keep_free(manager->keep);
 	(void)spool_free(manager->spool);

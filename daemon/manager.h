@@ -67,12 +67,12 @@ struct spool *manager_spool(struct manager *manager);
 const struct jobs *manager_jobs(struct manager *manager);
 
 /*
- * The software source's pool, as a descriptor that stays the manager's, and the path of the plugin
- * that writes to it, which does too. Task records are drained from now on.
+ * The software source's pool, as a descriptor that stays the manager's. Task records are drained
+ * from now on.
  *
  * Return: 0; -EOPNOTSUPP if the source is not the software one.
  */
-_must_check_ int manager_open_source(struct manager *manager, int *ret_fd, const char **ret_plugin);
+_must_check_ int manager_open_source(struct manager *manager, int *ret_fd);
 
 /*
  * Give hardware up to others, or take it again.

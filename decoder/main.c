@@ -285,6 +285,8 @@ int main(int argc, char **argv)
 	struct command c;
 	int r, status;
 
+	/* What was recorded is as secret as the memory it came from. */
+	(void)umask(077);
 	status = command_parse(&c, argc, argv);
 	if (status == STATUS_OK) {
 		status = STATUS_FAILED;

@@ -83,14 +83,14 @@ static int copy_entry(int from, int to, const char *name, int depth)
 	if (in < 0 || fstat(in, &st) < 0)
 		return -errno;
 	if (S_ISDIR(st.st_mode)) {
-		if (mkdirat(to, name, 0777) < 0)
+		if (mkdirat(to, name, 0700) < 0)
 			return -errno;
 		out = dirs_open(to, name);
 		return out < 0 ? out : copy_tree(in, out, NULL, depth + 1);
 	}
 	if (!S_ISREG(st.st_mode))
 		return 0;
-	out = openat(to, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	out = openat(to, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	return out < 0 ? -errno : copyfile_fd(in, out, COPYFILE_ALL);
 }
 

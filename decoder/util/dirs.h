@@ -42,8 +42,8 @@ _must_check_ int dirs_check_empty(int fd);
 _must_check_ int dirs_make(int at, const char *path, mode_t mode);
 
 /*
- * Copy what is in the directory @from into the empty one @to. What is neither a file nor a
- * directory is left out.
+ * Copy what is in the directory @from into the empty one @to, for nobody but the caller to read.
+ * What is neither a file nor a directory is left out.
  *
  * @last: name of the file in it that is copied when all others are there; may be NULL.
  *

@@ -95,9 +95,19 @@ expect 1 "is not empty" "$ptctl" snapshot -o "$T/copy"
 [[ $(ls "$state" | wc -l) == 3 ]] || fail "a refused -o took a snapshot all the same"
 
 mkdir "$T/empty"
+mkfifo "$T/said.pipe" # the limit is not to be on what is said
 for to in cut empty; do
-	expect 1 "$T/$to: cannot copy snapshot" bash -c \
-		"trap '' XFSZ; ulimit -f 0; exec $ptctl snapshot -o $T/$to"
+	# The disk is found to be full only when the copy has begun: ptd stands still until then.
+	kill -STOP "$ptd_pid"
+	(trap '' XFSZ && exec "$ptctl" snapshot -o "$T/$to") 2>"$T/said.pipe" & pid=$!
+	cat "$T/said.pipe" >"$T/err" & reader=$!
+	until ls -l "/proc/$pid/fd" | grep -q socket:; do sleep 0.05; done
+	prlimit --pid "$pid" --fsize=0
+	kill -CONT "$ptd_pid"
+	wait "$pid"
+	r=$?
+	wait "$reader"
+	[[ $r -eq 1 ]] && grep -q "$T/$to: cannot copy snapshot" "$T/err" || fail "-o $to: $(cat "$T/err")"
 done
 [[ ! -e $T/cut && ! -e $T/cut.part && -z $(ls -A "$T/empty") ]] || fail "half a copy was left"
 expect 0 "" "$ptctl" snapshot -o "$T/empty"
@@ -112,6 +122,7 @@ mkdir "$T/bin"
 cat >"$T/bin/qemu-x86_64" <<'EOF'
 #!/bin/bash
 for fd in "${2##*pool=}"; do [[ $(readlink "/proc/self/fd/$fd") == /memfd:ptd-pool* ]] || echo "no pool"; done
+[[ $2 == "$PTD_EMU_SO,pool="* ]] || echo "wrong plugin: $2"
 [[ $1 == -plugin && $3 == -0 ]] && shift 3 && printf '<%s>' "$@" && echo
 case $* in
 *killed*) kill -KILL $$ ;;
@@ -129,7 +140,8 @@ head -c 300 /bin/true >"$T/bin/x32" && printf '\1' | dd of="$T/bin/x32" bs=1 see
 chmod +x "$T"/bin/*
 touch "$T/bin/noexec" "$T/plugin.so"
 stop_ptd
-PTD_EMU_SO=$T/plugin.so start_ptd
+start_ptd
+export PTD_EMU_SO=$T/plugin.so
 run() { PATH=$T/bin:$PATH "$ptctl" record "$@"; }
 expect 7 "<true><$(type -P true)><-x><a b>" run -- true -x "a b"
 expect 7 "<true>" run true
@@ -151,7 +163,7 @@ mkdir "$T/nothing"
 expect 125 "is not empty" run -o "$T/out" true
 expect 125 "install the Debian package qemu-user" env PATH="$T/nothing" "$ptctl" record -- /bin/true
 mv "$T/plugin.so" "$T/plugin.gone"
-expect 125 "$T/plugin.so: cannot read ptd's plugin" run -- true
+expect 125 "$T/plugin.so: cannot read the plugin for QEMU" run -- true
 mv "$T/plugin.gone" "$T/plugin.so"
 PTD_PID=$ptd_pid expect 125 "ptd went away, it stopped or was killed" run true abandoned
 { wait "$ptd_pid"; } 2>/dev/null

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/plugin.h"
+#include "ctl/plugin.h"
 
 #include <errno.h>
 #include <limits.h>
