@@ -6,12 +6,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/record.h"
 #include "daemon/sideband.h"
 #include "decoder/util/dirs.h"
 #include "decoder/util/vec.h"
+#include "ptd/snapshot.h"
+
+#define PIDS_A_LINE 256 /* in the manifest */
 
 /* That one process started another. */
 struct birth {
@@ -128,12 +132,60 @@ bool scope_ran(const struct map *pids, struct cursor switches)
 	return !any;
 }
 
-void scope_print(const struct scope *scope, FILE *f)
+static int add_if_asked(const struct map *pids, uint32_t pid, struct map *ran)
+{
+	return map_get(pids, pid) ? map_put(ran, pid, 1) : 0;
+}
+
+int scope_add_ran(const struct map *pids, struct cursor switches, struct map *ret_ran)
+{
+	struct record record;
+	int r = 0;
+
+	while (r == 0 && record_next(&switches, &record) == 0) {
+		uint32_t other; /* who comes, or went */
+
+		r = add_if_asked(pids, record.trailer.pid, ret_ran);
+		if (r == 0 && cursor_get(&record.body, sizeof(other), &other) == 0)
+			r = add_if_asked(pids, other, ret_ran);
+	}
+	return r;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The same pids give the same lines, none of which is longer than a reader of manifests takes. */
+static void print_pids(const struct map *pids, FILE *f)
+{
+	uint64_t *sorted = calloc(pids->n_used ? pids->n_used : 1, sizeof(*sorted));
+	size_t n = 0;
+
+	/* Without the lines the decoder takes what the others executed for lost. */
+	if (!sorted)
+		return;
+	for (size_t i = 0; i < pids->n_slots; i++)
+		if (pids->slots[i].used)
+			sorted[n++] = pids->slots[i].key;
+	qsort(sorted, n, sizeof(*sorted), by_number);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, "%s%" PRIu64 "%s", i % PIDS_A_LINE ? "," : PTD_MANIFEST_SCOPE_PIDS "=",
+			sorted[i], i + 1 == n || (i + 1) % PIDS_A_LINE == 0 ? "\n" : "");
+	free(sorted);
+}
+
+void scope_print(const struct scope *scope, const struct map *ran, FILE *f)
 {
 	const char *comma = "";
 
-	if (scope->pid > 0)
+	if (scope->pid > 0) {
 		fprintf(f, "scope_pid=%" PRIu32 "\n", scope->pid);
+		print_pids(ran, f);
+	}
 	if (!scope->some_cpus)
 		return;
 	fputs("scope_cpus=", f);

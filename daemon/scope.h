@@ -51,5 +51,15 @@ _must_check_ int scope_pids(const struct scope *scope, const struct sideband_vie
  * knows who did, so it may have been they. */
 bool scope_ran(const struct map *pids, struct cursor switches);
 
-/* Print what the manifest says of it: nothing of all. */
-void scope_print(const struct scope *scope, FILE *f);
+/*
+ * Add to @ret_ran those of @pids that ran, as the switch records of a CPU, whole ones, tell.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int scope_add_ran(const struct map *pids, struct cursor switches, struct map *ret_ran);
+
+/*
+ * Print what the manifest says of it: nothing of all. @ran: of a process, it and its descendants as
+ * far as they ran.
+ */
+void scope_print(const struct scope *scope, const struct map *ran, FILE *f);

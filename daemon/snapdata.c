@@ -33,6 +33,7 @@ void snapdata_deinit(struct snapdata *data)
 	(void)ptclock_log_free(data->clock);
 	map_deinit(&data->pids);
 	map_deinit(&data->only);
+	map_deinit(&data->ran);
 	*data = (struct snapdata){};
 }
 
@@ -52,8 +53,12 @@ static int note_switches(struct snapdata *d, const struct cpucopy *cpu)
 {
 	struct cursor c = cpucopy_records(cpu);
 	struct record record;
-	int r;
+	int r = 0;
 
+	if (d->request->scope.pid)
+		r = scope_add_ran(&d->only, c, &d->ran);
+	if (r < 0)
+		return r;
 	while (record_next(&c, &record) == 0) {
 		stretch(d, record.trailer.time);
 		if (d->request->scope.pid && !map_get(&d->only, record.trailer.pid))

@@ -27,6 +27,7 @@ struct snapdata {
 	const struct snapshot_request *request; /* borrowed */
 	int dir_fd;                             /* borrowed */
 	struct map only;                        /* whose PT is asked for, if not everybody's */
+	struct map ran;                         /* which of these ran */
 
 	/* Once the rings are written. Facts and clock are as they were then. */
 	struct source_moment frozen;

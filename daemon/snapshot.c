@@ -147,7 +147,7 @@ static void put_manifest(FILE *f, void *userdata)
 		w->result.bytes_pt);
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
 		w->result.n_missing);
-	scope_print(&q->scope, f);
+	scope_print(&q->scope, &w->data.ran, f);
 	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->data.known.sideband_lost);
 	(void)fflush(w->notes_stream);
 	(void)fwrite(w->notes, 1, w->notes_size, f);

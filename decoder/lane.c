@@ -58,6 +58,15 @@ static uint64_t time_of(const struct lane *lane, uint64_t tsc)
 	return clock_ns_from_tsc(&lane->config.facts->clock, tsc);
 }
 
+/* Damaged packets may say any time. */
+static void note_time(struct lane *lane)
+{
+	if (!lane->stats.t_first || lane->t < lane->stats.t_first)
+		lane->stats.t_first = lane->t;
+	if (lane->t > lane->stats.t_last)
+		lane->stats.t_last = lane->t;
+}
+
 static void set_time(struct lane *lane, uint64_t tsc)
 {
 	/* A span begins without time: what was known still holds. */
@@ -65,11 +74,19 @@ static void set_time(struct lane *lane, uint64_t tsc)
 		return;
 	lane->tsc = tsc;
 	lane->t = time_of(lane, tsc);
-	/* Damaged packets may say any time. */
-	if (!lane->stats.t_first || lane->t < lane->stats.t_first)
-		lane->stats.t_first = lane->t;
-	if (lane->t > lane->stats.t_last)
-		lane->stats.t_last = lane->t;
+	if (!lane->config.facts->has_scope)
+		note_time(lane);
+}
+
+/*
+ * Whether of what the process @pid executed nothing is wanted. The records do not say of every
+ * moment who ran; what may be one of those asked for is not foreign.
+ */
+static bool is_foreign_pid(const struct lane *lane, uint32_t pid)
+{
+	const struct trace_facts *facts = lane->config.facts;
+
+	return facts->has_scope && pid != PTD_ID_UNKNOWN && !map_get(&facts->scope, pid);
 }
 
 /* A thread that left and came back begins another slice: it may have run elsewhere in between. */
@@ -160,6 +177,22 @@ static void stay_between(const struct lane *lane, uint64_t from, uint64_t to, bo
 	*ret_stay = stay;
 }
 
+/* Are all who ran at some time of these, inclusive, certainly processes that were not asked for? */
+static bool is_foreign_between(const struct lane *lane, uint64_t from, uint64_t to)
+{
+	struct stay stay;
+
+	if (!lane->config.facts->has_scope)
+		return false;
+	stay_at(lane, from, &stay);
+	for (size_t n = 0; is_foreign_pid(lane, stay.pid) && n < STAYS_MAX; n++) {
+		if (stay.end > to || stay.end == UINT64_MAX)
+			return true;
+		stay_at(lane, stay.end, &stay);
+	}
+	return false;
+}
+
 /* Find out who runs now; tell the engine. A change of thread ends the slice. */
 static int ask(struct lane *lane, const struct engine_step *step)
 {
@@ -172,8 +205,10 @@ static int ask(struct lane *lane, const struct engine_step *step)
 	const bool is_timeless = timeline && !lane_has_time(lane);
 	uint64_t time = UINT64_MAX, until = UINT64_MAX;
 
+	lane->is_foreign = false;
 	if (is_timeless) {
 		only_stay(lane, &stay);
+		lane->is_foreign = is_foreign_pid(lane, stay.pid);
 		stay.end = 0;
 	} else if (timeline && !is_before_sideband(lane)) {
 		const uint64_t from = step->t_from ? time_of(lane, step->t_from) : lane->t;
@@ -184,6 +219,8 @@ static int ask(struct lane *lane, const struct engine_step *step)
 		 * any. */
 		stay_between(lane, from < until ? from : until, from < until ? until : from,
 			     step->is_user, &stay);
+		lane->is_foreign = is_foreign_between(lane, from < until ? from : until,
+						      from < until ? until : from);
 		/* The last packet of time may be from before it came. */
 		if (lane->t < stay.start)
 			lane->t = stay.start;
@@ -196,6 +233,9 @@ static int ask(struct lane *lane, const struct engine_step *step)
 		stay.end = 0;
 	}
 
+	/* Of their code only that is shown which is everybody's. */
+	if (lane->is_foreign)
+		stay.space = timeline_kernel(timeline);
 	if (!lane->has_stay || !same_slice(&lane->stay, &stay))
 		lane->stay_opens = true;
 	lane->stay = stay;
@@ -237,6 +277,41 @@ static bool extend_gap(struct lane *lane, const struct ptd_mark *mark)
 	return true;
 }
 
+/* Whether a gap of this kind in what others executed is only that their code is not asked for. */
+static bool is_out_of_scope(const struct lane *lane, enum ptd_gap_reason reason)
+{
+	if (!lane->is_foreign)
+		return false;
+	switch (reason) {
+	case PTD_GAP_NO_CODE:
+	case PTD_GAP_NO_OBJECT:
+	case PTD_GAP_WRONG_OBJECT:
+	case PTD_GAP_BAD_FLOW:
+	case PTD_GAP_NO_PROGRESS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Nothing is lost here. Where the kernel's code is known, a thread has instructions around what is
+ * left out, so that a mark has to stand between them.
+ */
+static int leave_out(struct lane *lane, const struct ptd_mark *gap, uint64_t n_bytes)
+{
+	const struct ptd_mark *last =
+	    lane->marks.n > 0 ? &lane->marks.items[lane->marks.n - 1] : NULL;
+	struct ptd_mark mark = *gap;
+
+	lane->stats.bytes_out_of_scope += n_bytes;
+	if (!lane->config.timeline || !timeline_kernel(lane->config.timeline) ||
+	    (last && last->kind == PTD_MARK_OUT_OF_SCOPE && last->run == mark.run))
+		return 0;
+	mark.kind = PTD_MARK_OUT_OF_SCOPE;
+	return vec_push(&lane->marks, mark);
+}
+
 static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct engine_step *step)
 {
 	struct ptd_mark mark = {
@@ -250,6 +325,8 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 
 	if (kind == PTD_MARK_GAP) {
 		mark.reason = step->reason;
+		if (is_out_of_scope(lane, step->reason))
+			return leave_out(lane, &mark, step->n_bytes);
 		if (mark.reason == PTD_GAP_NO_CODE && is_before_sideband(lane))
 			mark.reason = PTD_GAP_BEFORE_SIDEBAND;
 		else if (mark.reason == PTD_GAP_NO_CODE && lane->config.timeline &&
@@ -396,6 +473,8 @@ static int take(struct lane *lane, const struct engine_step *step)
 		if (r < 0)
 			return r;
 		run[i].t = lane->t;
+		if (lane->config.facts->has_scope && !lane->is_foreign)
+			note_time(lane);
 		count(lane, &run[i]);
 	}
 	lane->n_runs += step->n_runs;

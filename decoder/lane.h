@@ -61,6 +61,7 @@ struct lane {
 	bool has_only_stay;
 	bool stay_opens; /* the next run or mark begins a slice */
 	bool is_guest;   /* what runs is a guest's code, which the records say nothing of */
+	bool is_foreign; /* what runs is certainly of processes that were not asked for */
 	uint64_t t;
 	uint64_t tsc; /* that @t was made from */
 	bool ended;

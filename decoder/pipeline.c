@@ -443,7 +443,8 @@ void ptd_decoder_progress(const struct ptd_decoder *decoder, uint64_t *ret_done,
 	for (size_t i = 0; i < decoder->n_lanes; i++) {
 		const struct lane *lane = &decoder->lanes[i];
 
-		*ret_done += lane->stats.bytes_lost + lane->stats.bytes_decoded;
+		*ret_done += lane->stats.bytes_lost + lane->stats.bytes_decoded +
+			     lane->stats.bytes_out_of_scope;
 		if (lane->engine)
 			*ret_done += engine_decoded(lane->engine) - lane->span_decoded;
 		*ret_total += lane->stats.bytes_in;

@@ -2,6 +2,7 @@
 
 #include "decoder/file/manifest.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -175,6 +176,7 @@ static int parse_offset(const struct checker *c, const char *key, const char *va
 void manifest_deinit(struct manifest *manifest)
 {
 	map_deinit(&manifest->switches_since);
+	map_deinit(&manifest->scope);
 }
 
 uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu)
@@ -207,6 +209,32 @@ static int parse_cpu(const struct checker *c, const char *key, const char *value
 	return map_put(&m->switches_since, cpu, *oldest ? *oldest : UINT64_MAX);
 }
 
+static int parse_scope(const struct checker *c, const char *value, struct manifest *m)
+{
+	m->has_scope = true;
+	for (;;) {
+		unsigned long pid;
+		char *end;
+		int r;
+
+		errno = 0;
+		pid = strtoul(value, &end, 10);
+		if (errno || !isdigit((unsigned char)*value) || pid >= UINT32_MAX ||
+		    (*end && *end != ','))
+			return complain(c, -EBADMSG,
+					PTD_SNAPSHOT_MANIFEST ": " PTD_MANIFEST_SCOPE_PIDS
+							      ": expected the numbers of processes "
+							      "and commas, not '%s'",
+					value);
+		r = map_put(&m->scope, pid, 1);
+		if (r < 0)
+			return complain(c, r, PTD_SNAPSHOT_MANIFEST ": %s", strerror(-r));
+		if (!*end)
+			return 0;
+		value = end + 1;
+	}
+}
+
 static int parse_manifest(const struct checker *c, const struct mapfile *file, struct manifest *m)
 {
 	struct cursor lines = lines_of(file);
@@ -236,6 +264,8 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 			r = parse_offset(c, line, value, &m->monotonic_offset_ns);
 		else if (strcmp(line, PTD_MANIFEST_SIDEBAND_SINCE) == 0)
 			r = parse_offset(c, line, value, (int64_t *)&m->sideband_since_ns);
+		else if (strcmp(line, PTD_MANIFEST_SCOPE_PIDS) == 0)
+			r = parse_scope(c, value, m);
 		else
 			r = parse_cpu(c, line, value, m, &oldest);
 		if (r < 0)

@@ -22,6 +22,10 @@ struct manifest {
 	/* Since when who ran where is known: of all CPUs, and of some from later on. */
 	uint64_t sideband_since_ns;
 	struct map switches_since; /* CPU → ns */
+
+	/* Of a snapshot of one process: it and its descendants. Without such a statement all. */
+	bool has_scope;
+	struct map scope; /* pids */
 };
 
 void manifest_deinit(struct manifest *manifest);

@@ -28,6 +28,7 @@ struct trace *trace_free(struct trace *trace)
 	}
 	free(trace->queues);
 	table_deinit(&trace->record_table);
+	map_deinit(&trace->facts.scope);
 	vec_deinit(&trace->programs);
 	for (size_t i = 0; i < trace->files.n; i++)
 		mapfile_deinit(&trace->files.items[i]);
@@ -204,6 +205,9 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct trace 
 	(*ret_trace)->facts.switches_apart = manifest.is_there;
 	(*ret_trace)->facts.kcore_is_last = manifest.is_there;
 	(*ret_trace)->facts.monotonic_offset_ns = manifest.monotonic_offset_ns;
+	(*ret_trace)->facts.has_scope = manifest.has_scope;
+	(*ret_trace)->facts.scope = manifest.scope;
+	manifest.scope = (struct map){};
 	for (size_t i = 0; i < (*ret_trace)->n_queues; i++)
 		(*ret_trace)->queues[i].sideband_since =
 		    manifest_since(&manifest, (*ret_trace)->queues[i].cpu);

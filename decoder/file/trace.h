@@ -17,6 +17,7 @@
 #include "base/cursor.h"
 #include "decoder/file/bpfprog.h"
 #include "decoder/file/clock.h"
+#include "decoder/util/map.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/table.h"
 #include "decoder/util/vec.h"
@@ -97,6 +98,9 @@ struct trace_facts {
 	uint8_t cpu_stepping;
 	int64_t realtime_offset_ns;
 	int64_t monotonic_offset_ns; /* the recorder's clock minus CLOCK_MONOTONIC */
+	/* Only what these processes executed was asked for (snapshots of ptd of one process). */
+	bool has_scope;
+	struct map scope; /* their pids; the trace's */
 };
 
 /* What of a file may not be of use. */

@@ -223,6 +223,7 @@ int memtrace_thread_mark(struct memtrace_thread *thread, const struct ptd_mark *
 	set_now(thread, mark->t);
 	switch (mark->kind) {
 	case PTD_MARK_GAP:
+	case PTD_MARK_OUT_OF_SCOPE:
 		return mark_gap(thread, mark);
 	case PTD_MARK_ASYNC:
 		return mark_async(thread, mark);

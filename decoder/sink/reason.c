@@ -33,14 +33,23 @@ const char *ptd_gap_reason_name(enum ptd_gap_reason reason)
 const char *ptd_mark_kind_name(enum ptd_mark_kind kind)
 {
 	static const char *const names[_PTD_MARK_KINDS] = {
-		[PTD_MARK_GAP] = "gap",         [PTD_MARK_ASYNC] = "async",
-		[PTD_MARK_OFF] = "off",         [PTD_MARK_STOP] = "stop",
-		[PTD_MARK_TSX] = "tsx",         [PTD_MARK_CBR] = "cbr",
-		[PTD_MARK_PTWRITE] = "ptwrite", [PTD_MARK_PAGING] = "paging",
-		[PTD_MARK_VMCS] = "vmcs",       [PTD_MARK_MWAIT] = "mwait",
-		[PTD_MARK_PWRE] = "pwre",       [PTD_MARK_PWRX] = "pwrx",
-		[PTD_MARK_EXSTOP] = "exstop",   [PTD_MARK_CFE] = "cfe",
-		[PTD_MARK_EVD] = "evd",         [PTD_MARK_PEBS] = "pebs",
+		[PTD_MARK_GAP] = "gap",
+		[PTD_MARK_ASYNC] = "async",
+		[PTD_MARK_OFF] = "off",
+		[PTD_MARK_STOP] = "stop",
+		[PTD_MARK_OUT_OF_SCOPE] = "out of scope",
+		[PTD_MARK_TSX] = "tsx",
+		[PTD_MARK_CBR] = "cbr",
+		[PTD_MARK_PTWRITE] = "ptwrite",
+		[PTD_MARK_PAGING] = "paging",
+		[PTD_MARK_VMCS] = "vmcs",
+		[PTD_MARK_MWAIT] = "mwait",
+		[PTD_MARK_PWRE] = "pwre",
+		[PTD_MARK_PWRX] = "pwrx",
+		[PTD_MARK_EXSTOP] = "exstop",
+		[PTD_MARK_CFE] = "cfe",
+		[PTD_MARK_EVD] = "evd",
+		[PTD_MARK_PEBS] = "pebs",
 		[PTD_MARK_TRIG] = "trig",
 	};
 

@@ -144,34 +144,57 @@ static void put_time(struct summary *summary, uint64_t first, uint64_t last)
 		put(summary, " %22s", "-");
 }
 
+static uint64_t bytes_out_of_scope(const struct ptd_stats *stats)
+{
+	uint64_t n_bytes = 0;
+
+	for (size_t i = 0; i < stats->n_cpus; i++)
+		n_bytes += stats->cpus[i].bytes_out_of_scope;
+	return n_bytes;
+}
+
+static void put_cpu(struct summary *summary, const struct ptd_cpu_stats *c, bool has_scope)
+{
+	put(summary, " %15" PRIu64 " %15" PRIu64 " %15" PRIu64, c->bytes_in, c->bytes_decoded,
+	    c->bytes_lost);
+	if (has_scope)
+		put(summary, " %15" PRIu64, c->bytes_out_of_scope);
+	put(summary, " %20" PRIu64 " %10" PRIu64, c->n_insns, c->n_gaps);
+}
+
 static void put_cpus(struct summary *summary, const struct ptd_stats *stats)
 {
+	const bool has_scope = bytes_out_of_scope(stats) > 0;
 	struct ptd_cpu_stats all = {};
 
-	put(summary, "\nCPUs: %zu\n%5s %15s %15s %15s %20s %10s %22s\n", stats->n_cpus, "cpu",
-	    "bytes in", "bytes decoded", "bytes lost", "instructions", "gaps", "time covered");
+	put(summary, "\nCPUs: %zu\n%5s %15s %15s %15s", stats->n_cpus, "cpu", "bytes in",
+	    "bytes decoded", "bytes lost");
+	if (has_scope)
+		put(summary, " %15s", "out of scope");
+	put(summary, " %20s %10s %22s\n", "instructions", "gaps", "time covered");
 	for (size_t i = 0; i < stats->n_cpus; i++) {
 		const struct ptd_cpu_stats *c = &stats->cpus[i];
 
-		put(summary,
-		    "%5" PRIu32 " %15" PRIu64 " %15" PRIu64 " %15" PRIu64 " %20" PRIu64
-		    " %10" PRIu64,
-		    c->cpu, c->bytes_in, c->bytes_decoded, c->bytes_lost, c->n_insns, c->n_gaps);
+		put(summary, "%5" PRIu32, c->cpu);
+		put_cpu(summary, c, has_scope);
 		put_time(summary, c->t_first, c->t_last);
 		put(summary, "\n");
 
 		all.bytes_in += c->bytes_in;
 		all.bytes_decoded += c->bytes_decoded;
 		all.bytes_lost += c->bytes_lost;
+		all.bytes_out_of_scope += c->bytes_out_of_scope;
 		all.n_insns += c->n_insns;
 		all.n_gaps += c->n_gaps;
 	}
-	put(summary, "%5s %15" PRIu64 " %15" PRIu64 " %15" PRIu64 " %20" PRIu64 " %10" PRIu64 "\n",
-	    "all", all.bytes_in, all.bytes_decoded, all.bytes_lost, all.n_insns, all.n_gaps);
+	put(summary, "%5s", "all");
+	put_cpu(summary, &all, has_scope);
+	put(summary, "\n");
 }
 
 static void put_span(struct summary *summary, const struct ptd_stats *stats)
 {
+	const uint64_t n_out_of_scope = bytes_out_of_scope(stats);
 	uint64_t first = UINT64_MAX, last = 0;
 
 	for (size_t i = 0; i < stats->n_cpus; i++) {
@@ -187,6 +210,11 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		put(summary,
 		    "Early: %" PRIu64 " of JIT code that its maker noted only afterwards\n",
 		    stats->n_insns_early);
+	if (n_out_of_scope > 0)
+		put(summary,
+		    "Out of scope: %" PRIu64
+		    " bytes of PT, which processes executed that the snapshot is not of\n",
+		    n_out_of_scope);
 	for (size_t i = 0; i < summary->info.n_complaints; i++)
 		put(summary, "Missing: %s\n", summary->info.complaints[i]);
 	if (stats->n_records_unknown > 0 || stats->n_records_bad > 0)

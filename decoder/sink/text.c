@@ -320,6 +320,9 @@ static int put_mark(struct text *text, const struct ptd_mark *mark)
 	case PTD_MARK_STOP:
 		output_printf(output, "stop: packets were stopped by an address filter\n");
 		break;
+	case PTD_MARK_OUT_OF_SCOPE:
+		output_printf(output, "out of scope: another process's code, ip %s\n", ip);
+		break;
 	case PTD_MARK_TSX:
 		output_printf(output, "tsx: %s, ip %s\n",
 			      mark->value == PTD_TSX_BEGIN    ? "begin"

@@ -102,6 +102,10 @@ enum ptd_mark_kind {
 	PTD_MARK_OFF,   /* left for untraced code by its own instruction (a system call) */
 	PTD_MARK_STOP,  /* packets were stopped by an address filter (TraceStop) */
 
+	/* Code of a process that was not asked for ran here, and is left out: as with a gap,
+	 * control flow is not continuous. @reason and @ip are as of a gap. */
+	PTD_MARK_OUT_OF_SCOPE,
+
 	/* What the CPU reports besides; @value and @extra as said here. */
 	PTD_MARK_PTWRITE, /* the ptwrite at @ip: its operand; the size of that in bytes */
 	PTD_MARK_TSX,     /* transactional execution: enum ptd_tsx */
@@ -191,7 +195,7 @@ enum ptd_gap_reason {
 struct ptd_mark {
 	size_t run;
 	enum ptd_mark_kind kind;
-	enum ptd_gap_reason reason; /* of a gap */
+	enum ptd_gap_reason reason; /* of a gap, and of PTD_MARK_OUT_OF_SCOPE */
 	uint64_t t;
 	uint64_t ip; /* where it happened; of a gap: address it could not follow, 0 if unknown */
 	uint64_t offset;  /* of a gap: byte offset in this CPU's PT stream */
@@ -223,15 +227,18 @@ struct ptd_batch {
 	size_t n_symbols;
 };
 
-/* What became of one CPU's bytes: in = decoded + lost, always. */
+/* What became of one CPU's bytes: in = decoded + lost + out of scope, always. */
 struct ptd_cpu_stats {
 	uint32_t cpu;
 	uint64_t bytes_in;
 	uint64_t bytes_decoded;
 	uint64_t bytes_lost;
+	/* Of a snapshot of one process: what others executed, of which nothing is decoded. */
+	uint64_t bytes_out_of_scope;
 	uint64_t n_insns;
 	uint64_t n_gaps;
-	uint64_t t_first; /* 0 if there is no time */
+	/* From when to when something is decoded that was asked for; 0 if there is no time. */
+	uint64_t t_first;
 	uint64_t t_last;
 };
 

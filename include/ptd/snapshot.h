@@ -48,6 +48,9 @@
 #define PTD_MANIFEST_REALTIME_OFFSET "realtime_offset_ns"
 /* The records' clock minus CLOCK_MONOTONIC, in ns. */
 #define PTD_MANIFEST_MONOTONIC_OFFSET "monotonic_offset_ns"
+/* Of a snapshot of one process: it and its descendants as far as they ran, divided by commas; on
+ * several such lines if there are many. What others executed is not what was asked for. */
+#define PTD_MANIFEST_SCOPE_PIDS "scope_pids"
 /*
  * Since when the task records are complete, on the records' clock; 0: since before the PT. The keys
  * after it follow "cpu.N.": "no" if older switch records of the CPU are gone, and the time of the

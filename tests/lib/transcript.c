@@ -82,6 +82,7 @@ static void put_mark(struct transcript *p, const struct ptd_mark *mark)
 	case PTD_MARK_ASYNC:
 	case PTD_MARK_OFF:
 	case PTD_MARK_STOP:
+	case PTD_MARK_OUT_OF_SCOPE:
 	case PTD_MARK_EXSTOP:
 		break;
 	default:
@@ -123,15 +124,19 @@ static void put_batch(struct transcript *p, const struct ptd_batch *batch)
 
 static void put_account(struct transcript *p, const struct ptd_stats *stats)
 {
-	uint64_t in = 0, decoded = 0, lost = 0;
+	uint64_t in = 0, decoded = 0, lost = 0, out_of_scope = 0;
 
 	for (size_t i = 0; i < stats->n_cpus; i++) {
 		in += stats->cpus[i].bytes_in;
 		decoded += stats->cpus[i].bytes_decoded;
 		lost += stats->cpus[i].bytes_lost;
+		out_of_scope += stats->cpus[i].bytes_out_of_scope;
 	}
 	end_line(p);
-	fprintf(p->f, "in %" PRIu64 " decoded %" PRIu64 " lost %" PRIu64 "\n", in, decoded, lost);
+	fprintf(p->f, "in %" PRIu64 " decoded %" PRIu64 " lost %" PRIu64, in, decoded, lost);
+	if (out_of_scope > 0)
+		fprintf(p->f, " out of scope %" PRIu64, out_of_scope);
+	fputc('\n', p->f);
 }
 
 int transcript_print(struct ptd_decoder *decoder, bool slices, bool names, FILE *f)

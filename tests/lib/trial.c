@@ -64,13 +64,14 @@ static void check_account(struct trial *trial, const struct ptd_stats *stats, FI
 		n_insns += c->n_insns;
 		n_gaps += c->n_gaps;
 		lost += c->bytes_lost;
-		if (c->bytes_in == c->bytes_decoded + c->bytes_lost)
+		if (c->bytes_in == c->bytes_decoded + c->bytes_lost + c->bytes_out_of_scope)
 			continue;
 		trial->n_faults++;
 		fprintf(faults,
-			"cpu %" PRIu32 ": of %" PRIu64 " bytes %" PRIu64
-			" were decoded and %" PRIu64 " lost\n",
-			c->cpu, c->bytes_in, c->bytes_decoded, c->bytes_lost);
+			"cpu %" PRIu32 ": of %" PRIu64 " bytes %" PRIu64 " were decoded, %" PRIu64
+			" lost and %" PRIu64 " out of scope\n",
+			c->cpu, c->bytes_in, c->bytes_decoded, c->bytes_lost,
+			c->bytes_out_of_scope);
 	}
 	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
 		n_gaps -= stats->n_gaps[i];

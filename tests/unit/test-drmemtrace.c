@@ -141,6 +141,11 @@ struct step {
 		.kind = MARK,                                                               \
 		.mark = { .kind = PTD_MARK_GAP, .reason = PTD_GAP_##reason_, .ip = (ip_) }, \
 	}
+#define OUT_OF_SCOPE(ip_)                                                                          \
+	{                                                                                          \
+		.kind = MARK,                                                                      \
+		.mark = { .kind = PTD_MARK_OUT_OF_SCOPE, .reason = PTD_GAP_NO_CODE, .ip = (ip_) }, \
+	}
 #define STEPS_MAX 32
 
 static int feed(struct ptd_sink *sink, const struct step *steps, bool whole)
@@ -359,6 +364,10 @@ static const struct {
 	  T0 "90 1000+1 eb0d jmp@1001+2 win:1 90 1010+1 " T5 "90 1011+1 " },
 	{ "jump to where no code is known",
 	  { SLICE(3, 7, 1, 5000), ALL(IJMP, 0x1000, 1), GAP(NO_CODE, 0x7000),
+	    ALL(NOPS, 0x1010, 1) },
+	  T0 "ffe0 to:7000 ijmp@1000+2 win:1 90 1010+1 " T5 },
+	{ "code that was not asked for",
+	  { SLICE(3, 7, 1, 5000), ALL(IJMP, 0x1000, 1), OUT_OF_SCOPE(0x7000),
 	    ALL(NOPS, 0x1010, 1) },
 	  T0 "ffe0 to:7000 ijmp@1000+2 win:1 90 1010+1 " T5 },
 	{ "unexplained",

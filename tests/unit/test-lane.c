@@ -55,8 +55,11 @@ struct row {
 	const char *name;
 	const char *expected;
 	struct switch_in switches[4];
-	uint64_t since;     /* the sideband goes back to */
-	uint64_t exec_time; /* process 10 executes the other file then */
+	uint64_t since;        /* the sideband goes back to */
+	uint32_t scope;        /* the process that was asked for; 0: all */
+	uint64_t first, last;  /* time covered, if it was asked for */
+	uint64_t out_of_scope; /* bytes */
+	uint64_t exec_time;    /* process 10 executes the other file then */
 	size_t size;
 	uint8_t packets[160];
 };
@@ -81,6 +84,22 @@ static const struct row rows[] = {
 	  .since = 7, .switches = { { 2, 10, 10 } }, PACKETS(START, CALL(5, 0), CALL(8, 3)) },
 	{ "a thread whose code is not known", "[20/20 @5: gap(code not mapped)]",
 	  .switches = { { 2, 20, 20 } }, PACKETS(START, CALL(5, 0)) },
+	{ "of one process only", "[10/10 @8: 0 1 off][10/10 @15: 3 4 5 off]",
+	  .switches = { { 2, 20, 20 }, { 7, 10, 10 }, { 10, 20, 20 }, { 14, 10, 10 } }, .scope = 10,
+	  .first = 8, .last = 15, .out_of_scope = 14,
+	  PACKETS(START, CALL(5, 0), CALL(8, 0), CALL(12, 0), CALL(15, 3), TSC(99)) },
+	{ "the code of others is known, too", "", .switches = { { 2, 10, 10 } }, .scope = 20,
+	  .out_of_scope = 7, PACKETS(START, CALL(5, 0), CALL(8, 0)) },
+	{ "others take turns", "", .switches = { { 2, 10, 10 }, { 6, 30, 30 }, { 7, 0, 0 } },
+	  .scope = 20, .out_of_scope = 7,
+	  PACKETS(START, TSC(5), PGE(0x00, 0x10), 0x01, PGE(0x00, 0x10), 0x01, TSC(9)) },
+	{ "perhaps one that was asked for", "[?/? @5: gap(thread unknown)]",
+	  .switches = { { 2, 10, 10 }, { 6, 20, 20 }, { 7, 30, 30 } }, .scope = 20,
+	  .out_of_scope = 7,
+	  PACKETS(START, TSC(5), PGE(0x00, 0x10), 0x01, PGE(0x00, 0x10), 0x01, TSC(9)) },
+	{ "an overflow while others ran", "[20/20 @5: gap(overflow)]",
+	  .switches = { { 2, 20, 20 } }, .scope = 10,
+	  PACKETS(START, TSC(5), 0x02, 0xf3, CALL(6, 0)) },
 	{ "another program in the same process", "[10/10 @5: 0 1 off][10/10 @9: 0 1 2 3 off]",
 	  .switches = { { 2, 10, 10 } }, .exec_time = 8, PACKETS(START, CALL(5, 0), CALL(9, 0)) },
 	{ "a time in mid-stream, told by a PSB+ alone", "[10/11 @8: 0 1 off]",
@@ -234,7 +253,9 @@ static char *transcribe(const struct row *row, char paths[3][32])
 		.n_spans = 1,
 	};
 	struct trace trace = {
-		.facts = { .clock = { .valid = true, .mult = 1 }, .has_tsc = true },
+		.facts = { .clock = { .valid = true, .mult = 1 },
+			   .has_tsc = true,
+			   .has_scope = row->scope > 0 },
 		.queues = &queue,
 		.n_queues = 1,
 	};
@@ -248,6 +269,8 @@ static char *transcribe(const struct row *row, char paths[3][32])
 	FILE *f = open_memstream(&text, &size);
 
 	build(&sideband, row, paths);
+	if (row->scope)
+		assert_int_equal(map_put(&trace.facts.scope, row->scope, 1), 0);
 	trace.records = sideband.records;
 	trace.n_records = sideband.n;
 	assert_int_equal(objects_new(NULL, &objects), 0);
@@ -256,11 +279,12 @@ static char *transcribe(const struct row *row, char paths[3][32])
 	assert_int_equal(ipt_code_new(&code), 0);
 	assert_int_equal(
 	    lane_init(&lane,
-		      &(struct lane_config){ .queue = &queue,
-					     .facts = &trace.facts,
-					     .timeline = timeline,
-					     .engine = &engine_block,
-					     .engine_config = { .cache = cache, .code = code } }),
+		      &(struct lane_config){
+			  .queue = &queue,
+			  .facts = &trace.facts,
+			  .timeline = timeline,
+			  .engine = &engine_block,
+			  .engine_config = { .cache = cache, .code = code, .has_threads = true } }),
 	    0);
 	do {
 		assert_int_equal(lane_fill(&lane), 0);
@@ -268,7 +292,15 @@ static char *transcribe(const struct row *row, char paths[3][32])
 			print_batch(f, &lane);
 	} while (lane_ready(&lane));
 	assert_int_equal(lane.stats.bytes_in, row->size);
-	assert_int_equal(lane.stats.bytes_decoded + lane.stats.bytes_lost, row->size);
+	assert_int_equal(lane.stats.bytes_decoded + lane.stats.bytes_lost +
+			     lane.stats.bytes_out_of_scope,
+			 row->size);
+	assert_int_equal(lane.stats.bytes_out_of_scope, row->out_of_scope);
+	if (row->scope) {
+		assert_int_equal(lane.stats.t_first, row->first);
+		assert_int_equal(lane.stats.t_last, row->last);
+	}
+	map_deinit(&trace.facts.scope);
 	fclose(f);
 	lane_deinit(&lane);
 	return text;

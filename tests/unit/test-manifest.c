@@ -66,12 +66,49 @@ static void since(void **state)
 	}
 }
 
+/* Of which processes it is. */
+static void scope(void **state)
+{
+	static const struct {
+		const char *text;
+		bool has_scope;
+		size_t n;
+		uint32_t pids[4];
+	} rows[] = {
+		{ FORMAT, false, 0, {} },
+		{ FORMAT "scope_pid=10\n", false, 0, {} }, /* by an older recorder */
+		{ FORMAT "scope_pid=10\nscope_pids=10\n", true, 1, { 10 } },
+		{ FORMAT "scope_pids=10,20,4194304\n", true, 3, { 10, 20, 4194304 } },
+		{ FORMAT "scope_pids=10,20\nscope_pids=30,20\n", true, 3, { 10, 20, 30 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct manifest m;
+
+		assert_int_equal(read_text(rows[i].text, &m), 0);
+		assert_int_equal(m.has_scope, rows[i].has_scope);
+		assert_int_equal(m.scope.n_used, rows[i].n);
+		for (size_t k = 0; k < rows[i].n; k++)
+			assert_non_null(map_get(&m.scope, rows[i].pids[k]));
+		manifest_deinit(&m);
+	}
+}
+
 static void numbers_that_are_none(void **state)
 {
 	static const char *const rows[] = {
 		FORMAT "sideband_since_ns=x\n",
 		FORMAT "sideband_since_ns=\n",
 		FORMAT "cpu.1.switch_oldest_ns=1x\n",
+		FORMAT "scope_pids=\n",
+		FORMAT "scope_pids=10,\n",
+		FORMAT "scope_pids=,10\n",
+		FORMAT "scope_pids=10 20\n",
+		FORMAT "scope_pids=-1\n",
+		FORMAT "scope_pids=+1\n",
+		FORMAT "scope_pids=4294967295\n",
+		FORMAT "scope_pids=99999999999999999999999\n",
 		FORMAT "cpu.1.switch_oldest_ns=99999999999999999999999\n",
 	};
 
@@ -88,6 +125,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(since),
+		cmocka_unit_test(scope),
 		cmocka_unit_test(numbers_that_are_none),
 	};
 

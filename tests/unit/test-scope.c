@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/scope.h"
 #include "daemon/sideband.h"
@@ -153,6 +154,76 @@ static void a_circle(void **state)
 	ASSERT_FOUND(f, 10, 20, 30);
 }
 
+/* Return: what the manifest says of a scope. */
+static char *print(const struct scope *scope, const struct map *ran)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	scope_print(scope, ran, f);
+	fclose(f);
+	return text;
+}
+
+/* Of those asked for the ones that a switch record names, whether they come or go. */
+static void who_ran(void **state)
+{
+	const struct scope scope = { .pid = 10 };
+	struct map pids = {}, ran = {};
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+
+	for (uint32_t pid = 10; pid < 15; pid++)
+		assert_int_equal(map_put(&pids, pid, 1), 0);
+	records_switch(&f->records, 20, false, 1, 0);
+	assert_int_equal(scope_add_ran(&pids, cursor_from(f->records.bytes, f->records.size), &ran),
+			 0);
+	assert_int_equal(ran.n_used, 0);
+	records_switch(&f->records, 13, false, 2, 0);
+	records_switch(&f->records, 10, true, 3, 0);
+	assert_int_equal(scope_add_ran(&pids, cursor_from(f->records.bytes, f->records.size), &ran),
+			 0);
+	text = print(&scope, &ran);
+	assert_string_equal(text, "scope_pid=10\nscope_pids=10,13\n");
+	map_deinit(&pids);
+	map_deinit(&ran);
+}
+
+/* No line is longer than a reader takes, and none begins or ends with a comma. */
+static void many_pids(void **state)
+{
+	const struct scope scope = { .pid = 4000000 };
+	_cleanup_(freep) char *text = NULL;
+	uint32_t expected = 4000000;
+	struct map ran = {};
+
+	(void)state;
+	for (uint32_t i = 0; i < 600; i++)
+		assert_int_equal(map_put(&ran, expected + (i * 7) % 600, 1), 0);
+	text = print(&scope, &ran);
+	for (char *rest, *line = strtok_r(text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		int n = 0;
+
+		assert_true(strlen(line) < 4096);
+		if (strcmp(line, "scope_pid=4000000") == 0)
+			continue;
+		assert_memory_equal(line, "scope_pids=", strlen("scope_pids="));
+		for (line += strlen("scope_pids="); *line; line += n, expected++) {
+			unsigned pid;
+
+			assert_int_equal(sscanf(line, "%u%n", &pid, &n), 1);
+			assert_int_equal(pid, expected);
+			assert_true(line[n] == ',' ? line[n + 1] : !line[n]);
+			n += line[n] == ',';
+		}
+	}
+	assert_int_equal(expected, 4000600);
+	map_deinit(&ran);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -160,6 +231,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(told_by_proc, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(told_by_both, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_circle, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_ran, set_up, tear_down),
+		cmocka_unit_test(many_pids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

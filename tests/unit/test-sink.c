@@ -339,6 +339,33 @@ static void summary_of_nothing(void **state)
 	    "0\n");
 }
 
+/* What others executed than the process that was asked for is in lines of its own. */
+static void summary_of_one_process(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+
+	begin(f, "summary", PTD_CLOCK_NS, 0);
+	put(f);
+	f->stream.cpu.bytes_in += 41;
+	f->stream.cpu.bytes_out_of_scope = 41;
+	end(f);
+	text = strndup((const char *)f->file.bytes, f->file.size);
+	assert_non_null(text);
+	assert_non_null(strstr(text,
+			       "\nOut of scope: 41 bytes of PT, which processes executed that "
+			       "the snapshot is not of\n"));
+	assert_non_null(strstr(text, "\nGaps: 1\n"));
+	assert_string_equal(strstr(text, "CPUs: "),
+			    "CPUs: 1\n"
+			    "  cpu        bytes in   bytes decoded      bytes lost    out of scope"
+			    "         instructions       gaps           time covered\n"
+			    "    3             141              93               7              41"
+			    "                    8          1          1.000000000 s\n"
+			    "  all             141              93               7              41"
+			    "                    8          1\n");
+}
+
 /* The sum of what stands in the first column of the table called @title. */
 static uint64_t column_sum(const char *text, const char *title, size_t *ret_n)
 {
@@ -417,6 +444,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(text_of_two_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_of_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(summary_of_one_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_adds_up, setup, teardown),
 	};
 
