@@ -14,6 +14,7 @@
 
 void program_deinit(struct program *program)
 {
+	free(program->file);
 	free(program->path);
 	for (size_t i = 0; i < program->n_argv; i++)
 		free(program->argv[i]);
@@ -108,30 +109,31 @@ static int follow_script(struct program *p, const struct execfile *file)
 	return 0;
 }
 
+static int judge(struct program *p, const struct execfile *file)
+{
+	if (file->kind == EXECFILE_OTHER) {
+		log_error("%s: neither an ELF program nor a script that names its interpreter",
+			  p->path);
+		return EXIT_CANNOT_EXECUTE;
+	}
+	p->unseen = execfile_unseen(file);
+	p->emulator = execfile_emulator(file->kind);
+	return 0;
+}
+
 static int resolve(struct program *p)
 {
 	struct execfile file;
-	const char *what;
 	int r;
 
 	for (int i = 0; i <= EXECFILE_SCRIPTS_MAX; i++) {
 		r = execfile_read(p->path, &file);
 		if (r < 0) {
-			errno = -r;
-			log_error("%s: cannot read it: %m", p->path);
-			return EXIT_CANNOT_EXECUTE;
-		}
-		p->emulator = execfile_emulator(file.kind);
-		if (p->emulator)
+			p->unseen = EXECFILE_UNREADABLE;
 			return 0;
-		if (file.kind != EXECFILE_SCRIPT) {
-			what =
-			    file.kind == EXECFILE_FOREIGN
-				? "not a program for x86 that QEMU runs (64-bit, or i386)"
-				: "neither an ELF program nor a script that names its interpreter";
-			log_error("%s: %s", p->path, what);
-			return EXIT_CANNOT_EXECUTE;
 		}
+		if (file.kind != EXECFILE_SCRIPT)
+			return judge(p, &file);
 		r = follow_script(p, &file);
 		if (r != 0)
 			return r;
@@ -154,7 +156,8 @@ int program_init(struct program *program, char **command)
 	while (command[p.n_argv])
 		p.n_argv++;
 	p.argv = calloc(p.n_argv + 1, sizeof(char *));
-	r = p.argv ? 0 : EXIT_CANNOT_EXECUTE;
+	p.file = strdup(p.path);
+	r = p.argv && p.file ? 0 : EXIT_CANNOT_EXECUTE;
 	for (size_t i = 0; p.argv && i < p.n_argv; i++) {
 		p.argv[i] = strdup(command[i]);
 		if (!p.argv[i])

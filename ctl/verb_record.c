@@ -48,17 +48,37 @@ static int find_plugin(char **ret_path)
 	return EXIT_OK;
 }
 
-static int run_emulated(sd_bus *bus, const struct program *program, int *ret_status,
+static int cannot_execute(const char *path, int r)
+{
+	errno = -r;
+	log_error("%s: cannot execute it: %m", path);
+	return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+}
+
+/* As the plugin leaves it to the kernel, and with the same words, when a recorded program executes
+ * it. */
+static int run_unseen(const struct program *program, char **command, int *ret_status)
+{
+	pid_t pid;
+	int r;
+
+	log_warning("%s: not recorded: %s", program->path, program->unseen);
+	r = run_native(program->file, command, &pid, ret_status);
+	return r < 0 ? cannot_execute(program->file, r) : EXIT_OK;
+}
+
+static int run_emulated(sd_bus *bus, const struct program *program, char **command, int *ret_status,
 			uint64_t *ret_since_ns)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(freep) char *qemu = NULL, *plugin = NULL;
 	const char *name;
 	struct timespec now;
-	int pool, r;
+	int pool, r = EXIT_OK;
 
-	r = find_qemu(program->emulator, &qemu);
-	if (r == EXIT_OK)
+	if (!program->unseen)
+		r = find_qemu(program->emulator, &qemu);
+	if (r == EXIT_OK && !program->unseen)
 		r = find_plugin(&plugin);
 	if (r == EXIT_OK)
 		r = client_call(bus, "OpenSource", &reply, "");
@@ -70,6 +90,8 @@ static int run_emulated(sd_bus *bus, const struct program *program, int *ret_sta
 	/* What other programs did before is not to be in the snapshot. */
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	*ret_since_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	if (program->unseen)
+		return run_unseen(program, command, ret_status);
 	r = run_program(
 	    &(struct run){ .qemu = qemu, .plugin = plugin, .pool_fd = pool, .program = program },
 	    ret_status);
@@ -121,7 +143,7 @@ static int record_emulated(sd_bus *bus, char **command, struct client_scope *sco
 
 	r = program_init(&program, command);
 	if (r == EXIT_OK)
-		r = run_emulated(bus, &program, &status, &scope->since_ns);
+		r = run_emulated(bus, &program, command, &status, &scope->since_ns);
 	if (r == EXIT_OK)
 		*ret_status = own_status(program.path, status);
 	return r;
@@ -137,11 +159,8 @@ static int record_native(char **command, struct client_scope *scope, int *ret_st
 	r = program_find(command[0], &path);
 	if (r == 0)
 		r = run_native(path, command, &pid, &status);
-	if (r < 0) {
-		errno = -r;
-		log_error("%s: %m", command[0]);
-		return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
-	}
+	if (r < 0)
+		return cannot_execute(command[0], r);
 	scope->pid = (uint32_t)pid;
 	*ret_status = own_status(path, status);
 	return EXIT_OK;

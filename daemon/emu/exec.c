@@ -182,18 +182,11 @@ static int judge(struct exec *x, const struct execfile *file, const char **reter
 {
 	if (file->kind == EXECFILE_OTHER)
 		return EXEC_FAILS;
-	if (file->kind == EXECFILE_FOREIGN) {
-		*reterr_why = "it is no program for x86 that QEMU runs";
-		return EXEC_UNSEEN;
-	}
 	x->kind = file->kind;
 	if (file->loader[0] && execfile_check(file->loader) < 0)
 		return EXEC_FAILS;
-	if (file->privileged) {
-		*reterr_why = "it gains privileges, which it would not under the emulator";
-		return EXEC_UNSEEN;
-	}
-	return 0;
+	*reterr_why = execfile_unseen(file);
+	return *reterr_why ? EXEC_UNSEEN : 0;
 }
 
 static int resolve(struct exec *x, const char **reterr_why)
@@ -205,7 +198,7 @@ static int resolve(struct exec *x, const char **reterr_why)
 		if (execfile_check(x->path) < 0)
 			return EXEC_FAILS;
 		if (execfile_read(x->path, &file) < 0) {
-			*reterr_why = "it may be executed, but not read";
+			*reterr_why = EXECFILE_UNREADABLE;
 			return EXEC_UNSEEN;
 		}
 		if (file.kind != EXECFILE_SCRIPT)

@@ -6,8 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #define HEADERS_MAX 64
 
@@ -135,6 +138,32 @@ static void read_elf(int fd, const char *head, size_t size, struct execfile *fil
 		read_loader(fd, &headers, file);
 }
 
+/* As the kernel sees it: fs/exec.c bprm_fill_uid(), security/commoncap.c. */
+static bool is_privileged(int fd, const struct stat *st)
+{
+	struct statvfs fs;
+
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return false;
+	if (fstatvfs(fd, &fs) == 0 && fs.f_flag & ST_NOSUID)
+		return false;
+	if (st->st_mode & S_ISUID && st->st_uid != geteuid())
+		return true;
+	/* Without the right to execute it is a file for mandatory locks. */
+	if (st->st_mode & S_ISGID && st->st_mode & S_IXGRP && st->st_gid != getegid())
+		return true;
+	return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
+}
+
+const char *execfile_unseen(const struct execfile *file)
+{
+	if (file->kind == EXECFILE_FOREIGN)
+		return "it is no program for x86 that QEMU runs";
+	if (file->privileged)
+		return "it gains privileges, which it would not under the emulator";
+	return NULL;
+}
+
 int execfile_read(const char *path, struct execfile *ret_file)
 {
 	/* A FIFO must not hold us up. */
@@ -151,8 +180,7 @@ int execfile_read(const char *path, struct execfile *ret_file)
 
 	*ret_file = (struct execfile){
 		.kind = EXECFILE_OTHER,
-		.privileged = (st.st_mode & (S_ISUID | S_ISGID)) ||
-			      fgetxattr(fd, "security.capability", NULL, 0) > 0,
+		.privileged = is_privileged(fd, &st),
 	};
 	if (head[0] == '#' && head[1] == '!')
 		read_script(head, ret_file);

@@ -29,7 +29,7 @@ enum execfile_kind {
 
 struct execfile {
 	enum execfile_kind kind;
-	bool privileged;                  /* gives the program rights: set-user-ID and the like */
+	bool privileged; /* gives the program other rights than ours: set-user-ID and the like */
 	char interpreter[EXECFILE_HEAD];  /* of a script */
 	char argument[EXECFILE_HEAD];     /* its one argument; "" if there is none */
 	char loader[EXECFILE_LOADER_MAX]; /* of a program: PT_INTERP; "" if it is static */
@@ -42,6 +42,13 @@ static inline const char *execfile_emulator(enum execfile_kind kind)
 		return "qemu-i386";
 	return kind == EXECFILE_X86_64 ? "qemu-x86_64" : NULL;
 }
+
+/* Why a program that may be executed, but not read, cannot be recorded. */
+#define EXECFILE_UNREADABLE "it may be executed, but not read"
+
+/* Return: why the program in a file cannot be recorded, although the kernel may execute it (a
+ * constant); NULL if it can, or is none. */
+const char *execfile_unseen(const struct execfile *file);
 
 /* Return: 0 if the file may be executed by the caller; or negative errno. */
 _must_check_ int execfile_check(const char *path);

@@ -150,7 +150,8 @@ expect 7 "</bin/echo></bin/echo><a b><$T/bin/script><$T/bin/script2><arg>" run -
 expect 126 "cannot execute its interpreter /no/such/interpreter" run -- dangling
 expect 126 "too many scripts" run -- loop
 expect 126 "neither an ELF program nor a script" run -- plain
-expect 126 "not a program for x86 that QEMU runs (64-bit, or i386)" run -- x32
+expect 126 "x32: not recorded: it is no program for x86 that QEMU runs" run -- x32
+expect 126 "x32: cannot execute it: Exec format error" run -- x32
 expect 126 "noexec: cannot execute it: Permission denied" run -- noexec
 expect 127 "no-such-program: cannot execute it: No such file" run -- no-such-program
 expect 126 "cannot execute it: Permission denied" run -- /tmp

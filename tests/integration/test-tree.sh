@@ -90,3 +90,40 @@ tree x32 $status 0 sh -c "'$B/x32'; exit \$?"
 grep -q "x32: not recorded: it is no program for x86 that QEMU runs" "$T/x32.err" ||
 	{ cat "$T/x32.err"; fail "x32: nothing is said of it"; }
 drop x32
+
+# What cannot be recorded runs as it would without us: with the same rights and the same words, whether
+# ptctl itself or a recorded program executes it.
+# unseen NAME FILE WHY
+unseen() {
+	local name=$1 file=$2 why=$3 native
+	native=$("$file")
+	status=$?
+	tree "$name" $status 0 sh -c "'$file'; exit \$?"
+	grep -qx "ptd-emu.so: $file: not recorded: $why" "$T/$name.err" || fail "$name: $(cat "$T/$name.err")"
+	drop "$name"
+	"$O/ptctl" record -o "$T/$name" -- "$file" >"$T/$name.out" 2>"$T/$name.err"
+	[[ $? == "$status" ]] || fail "$name: another status than $status: $(cat "$T/$name.err")"
+	[[ $(cat "$T/$name.out") == "$native" ]] || fail "$name: $(cat "$T/$name.out") instead of $native"
+	grep -qx "ptctl: $file: not recorded: $why" "$T/$name.err" || fail "$name: $(cat "$T/$name.err")"
+	grep -q "0 B of PT in $T/$name: nothing was being recorded" "$T/$name.err" || fail "$name: $(cat "$T/$name.err")"
+	drop "$name"
+	echo "$name: the same both ways"
+}
+
+if [[ $(id -u) == 0 ]]; then
+	printf '#include <stdio.h>\n#include <unistd.h>\nint main(void) { return printf("%%u\\n", geteuid()) != 6; }' |
+		"${CC:-cc}" -x c -static -o "$B/setuid" - || fail "cc -static"
+	cp "$B/setuid" "$B/own"
+	chown 65534 "$B/setuid" && chmod 4755 "$B/setuid" "$B/own"
+	chmod 755 "$T" "$B"
+	[[ $("$B/setuid") == 65534 ]] || skip "set-user-ID has no effect in $B"
+	unseen setuid "$B/setuid" "it gains privileges, which it would not under the emulator"
+
+	# root gains nothing by a program of root's.
+	tree own 1 0 "$B/own"
+	! grep -q "not recorded" "$T/own.err" || fail "own: $(cat "$T/own.err")"
+	threads 1
+	drop own
+else
+	echo "not root: programs of other users are not tested"
+fi

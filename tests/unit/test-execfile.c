@@ -197,15 +197,66 @@ static void programs32(void **state)
 	assert_int_equal(file.kind, EXECFILE_OTHER);
 }
 
+static void unseen(void **state)
+{
+	static const struct {
+		struct execfile file;
+		const char *why;
+	} rows[] = {
+		{ { .kind = EXECFILE_X86_64 }, NULL },
+		{ { .kind = EXECFILE_I386 }, NULL },
+		{ { .kind = EXECFILE_SCRIPT }, NULL },
+		{ { .kind = EXECFILE_OTHER }, NULL },
+		{ { .kind = EXECFILE_FOREIGN, .privileged = true },
+		  "it is no program for x86 that QEMU runs" },
+		{ { .kind = EXECFILE_X86_64, .privileged = true },
+		  "it gains privileges, which it would not under the emulator" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const char *why = execfile_unseen(&rows[i].file);
+
+		if (rows[i].why)
+			assert_string_equal(why, rows[i].why);
+		else
+			assert_null(why);
+	}
+}
+
 static void rights(void **state)
 {
+	static const struct {
+		uid_t uid;
+		gid_t gid;
+		mode_t mode;
+		bool privileged;
+	} rows[] = {
+		{ 65534, 0, 0755, false },     { 65534, 0, 04755, true },
+		{ 0, 65534, 04755, false },    { 0, 65534, 02755, true },
+		{ 65534, 0, 02755, false },    { 0, 65534, 02745, false }, /* mandatory locks */
+		{ 65534, 65534, 06755, true },
+	};
 	struct execfile file;
 
 	(void)state;
-	assert_int_equal(chmod(path, 04755), 0);
+	/* Whoever has them already gains nothing. */
+	assert_int_equal(chmod(path, 06755), 0);
 	assert_int_equal(execfile_check(path), 0);
 	assert_int_equal(execfile_read(path, &file), 0);
-	assert_true(file.privileged);
+	assert_false(file.privileged);
+	if (geteuid() == 0) {
+		for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+			print_message("  row %zu\n", i);
+			assert_int_equal(chown(path, rows[i].uid, rows[i].gid), 0);
+			assert_int_equal(chmod(path, rows[i].mode), 0);
+			assert_int_equal(execfile_read(path, &file), 0);
+			assert_int_equal(file.privileged, rows[i].privileged);
+		}
+		assert_int_equal(chown(path, 0, 0), 0);
+	} else {
+		print_message("  not root: files of others are not tested\n");
+	}
 	assert_int_equal(chmod(path, 0644), 0);
 	assert_int_equal(execfile_check(path), -EACCES);
 	assert_int_equal(execfile_check("/tmp"), -EACCES);
@@ -218,7 +269,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scripts),  cmocka_unit_test(long_script),
 		cmocka_unit_test(programs), cmocka_unit_test(programs32),
-		cmocka_unit_test(rights),
+		cmocka_unit_test(rights),   cmocka_unit_test(unseen),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);
