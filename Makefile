@@ -89,7 +89,7 @@ $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libptdecode.a
 # ptdecode itself, but for what its decoder does first.
 $(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/main.o $(O)/libptdecode.a
 	@mkdir -p $(@D)
-	$(LINK) -Wl,--wrap=ptd_decoder_next -o $@ $^ $(LIBS_DECODE)
+	$(LINK) -Wl,--wrap=ptd_decoder_next,--wrap=raw_add_elf -o $@ $^ $(LIBS_DECODE)
 # ptd itself, but for how it opens PT.
 $(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o $(O)/libptd.a $(O)/libptdecode.a
 	@mkdir -p $(@D)

@@ -37,6 +37,12 @@ static void usage(FILE *f)
 	    "                        DEBUGINFOD_URLS names; without this, nothing is asked of "
 	    "anybody\n"
 	    "      --force           decode although the snapshot's hashes differ\n"
+	    "      --max-output SIZE write no more bytes than that, in all outputs together (as "
+	    "500M)\n"
+	    "      --max-spill SIZE  put no more bytes than that into temporary files (default: "
+	    "16G "
+	    "and the\n"
+	    "                        size of the input)\n"
 	    "      --cpu F/M/S       family, model and stepping of the recording CPU\n"
 	    "      --mtc-freq N      MTC period of the recording\n"
 	    "      --nom-freq N      nominal frequency of the recording CPU, in units of 100 MHz\n"
@@ -130,24 +136,29 @@ static int report(int r, char *message)
 	return STATUS_FAILED;
 }
 
+static int add_code(struct command *c, const struct command_code *code)
+{
+	const int r = vec_push(&c->code, *code);
+
+	return r < 0 ? report(r, NULL) : 0;
+}
+
 /* @text is the command line's and may be cut in two. */
 static int parse_pages(struct command *c, char *text)
 {
-	char *comma = strchr(text, ','), *message = NULL;
-	int r;
+	char *comma = strchr(text, ',');
 
 	if (!comma)
 		return wrong("--raw-pages takes ADDRFILE,CODEFILE", text);
 	*comma = '\0';
-	r = raw_add_pages(&c->code, text, comma + 1, &message);
-	return r < 0 ? report(r, message) : 0;
+	return add_code(c, &(struct command_code){
+			       .kind = COMMAND_PAGES, .path = comma + 1, .address_path = text });
 }
 
 static int parse_code(struct command *c, char *text)
 {
-	char *at = strrchr(text, '@'), *end, *message = NULL;
+	char *at = strrchr(text, '@'), *end;
 	uint64_t address;
-	int r;
 
 	if (!at)
 		return wrong("--raw-code takes FILE@ADDR", text);
@@ -156,8 +167,31 @@ static int parse_code(struct command *c, char *text)
 	if (errno || end == at + 1 || *end || at[1] == '-')
 		return wrong("--raw-code takes FILE@ADDR", text);
 	*at = '\0';
-	r = raw_add_file(&c->code, text, address, &message);
-	return r < 0 ? report(r, message) : 0;
+	return add_code(
+	    c, &(struct command_code){ .kind = COMMAND_FILE, .path = text, .address = address });
+}
+
+/* A number of bytes, with a suffix K, M, G or T for powers of 1024; not 0. */
+static int parse_size(const char *option, const char *text, uint64_t *ret_size)
+{
+	static const char suffixes[] = "KMGT";
+	unsigned long long n;
+	unsigned shift = 0;
+	const char *suffix;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	suffix = *end ? strchr(suffixes, *end) : NULL;
+	if (suffix) {
+		shift = 10 * (unsigned)(suffix - suffixes + 1);
+		end++;
+	}
+	if (errno || text[0] < '0' || text[0] > '9' || *end || n == 0 ||
+	    n > (uint64_t)INT64_MAX >> shift)
+		return wrong(option, text);
+	*ret_size = (uint64_t)n << shift;
+	return 0;
 }
 
 static int add_output(struct command *c, const char *format)
@@ -168,7 +202,7 @@ static int add_output(struct command *c, const char *format)
 		return wrong("no such format", format);
 	if (c->n_outputs == COMMAND_OUTPUTS_MAX)
 		return wrong("too many formats", format);
-	c->outputs[c->n_outputs++] = (struct output){ .ops = ops };
+	c->outputs[c->n_outputs++] = (struct output){ .ops = ops, .target.fd = -1 };
 	return 0;
 }
 
@@ -184,6 +218,8 @@ static int set_output_path(struct command *c, const char *path)
 
 enum {
 	OPT_FORCE = 256,
+	OPT_MAX_OUTPUT,
+	OPT_MAX_SPILL,
 	OPT_DEBUG_DIR,
 	OPT_BUILDID_DIR,
 	OPT_SYMFS,
@@ -208,6 +244,8 @@ static const struct option long_options[] = {
 	{ "symfs", required_argument, NULL, OPT_SYMFS },
 	{ "debuginfod", no_argument, NULL, OPT_DEBUGINFOD },
 	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "max-output", required_argument, NULL, OPT_MAX_OUTPUT },
+	{ "max-spill", required_argument, NULL, OPT_MAX_SPILL },
 	{ "cpu", required_argument, NULL, OPT_CPU },
 	{ "mtc-freq", required_argument, NULL, OPT_MTC_FREQ },
 	{ "nom-freq", required_argument, NULL, OPT_NOM_FREQ },
@@ -224,9 +262,6 @@ static const struct option long_options[] = {
 /* Return: a status; exits for --help and --version. */
 static int parse_option(struct command *c, int option)
 {
-	char *message = NULL;
-	int r;
-
 	switch (option) {
 	case 'f':
 		return add_output(c, optarg);
@@ -250,6 +285,12 @@ static int parse_option(struct command *c, int option)
 	case OPT_FORCE:
 		c->options.force = true;
 		return 0;
+	case OPT_MAX_OUTPUT:
+		return parse_size("--max-output takes a number of bytes, as 500M", optarg,
+				  &c->max_output);
+	case OPT_MAX_SPILL:
+		return parse_size("--max-spill takes a number of bytes, as 500M", optarg,
+				  &c->options.max_spill);
 	case OPT_CPU:
 		return parse_cpu(&c->options, optarg);
 	case OPT_MTC_FREQ:
@@ -264,8 +305,7 @@ static int parse_option(struct command *c, int option)
 	case OPT_RAW_PAGES:
 		return parse_pages(c, optarg);
 	case OPT_RAW_ELF:
-		r = raw_add_elf(&c->code, optarg, &message);
-		return r < 0 ? report(r, message) : 0;
+		return add_code(c, &(struct command_code){ .kind = COMMAND_ELF, .path = optarg });
 	case OPT_RAW_CODE:
 		return parse_code(c, optarg);
 	case 'h':
@@ -323,18 +363,45 @@ int command_parse(struct command *c, int argc, char **argv)
 	if (c->n_outputs == 0)
 		(void)add_output(c, "text");
 	for (size_t i = 0; i < c->n_outputs; i++)
-		if (c->outputs[i].ops->output_directory && !c->outputs[i].path)
+		if (c->outputs[i].ops->directory && !c->outputs[i].path)
 			return wrong("a directory must be named by -o for format",
 				     c->outputs[i].ops->name);
 	if (!c->options.buildid_dir && default_buildid_dir(c) < 0)
 		return report(-ENOMEM, NULL);
-	c->options.raw_code = c->code.items;
-	c->options.n_raw_code = c->code.n;
 	return STATUS_OK;
 }
 
 void command_deinit(struct command *c)
 {
-	raw_code_deinit(&c->code);
+	vec_deinit(&c->code);
+	raw_code_deinit(&c->raw_code);
 	free(c->home_debug);
+}
+
+static int read_code(struct raw_code *raw, const struct command_code *code, char **reterr_message)
+{
+	switch (code->kind) {
+	case COMMAND_PAGES:
+		return raw_add_pages(raw, code->address_path, code->path, reterr_message);
+	case COMMAND_ELF:
+		return raw_add_elf(raw, code->path, reterr_message);
+	default:
+		return raw_add_file(raw, code->path, code->address, reterr_message);
+	}
+}
+
+int command_read_code(struct command *c)
+{
+	for (size_t i = 0; i < c->code.n; i++) {
+		char *message = NULL;
+		const int r = read_code(&c->raw_code, &c->code.items[i], &message);
+
+		if (r < 0) {
+			command_log(r, message);
+			return r;
+		}
+	}
+	c->options.raw_code = c->raw_code.items;
+	c->options.n_raw_code = c->raw_code.n;
+	return 0;
 }

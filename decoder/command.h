@@ -11,7 +11,9 @@
 #include <stddef.h>
 
 #include "base/base.h"
+#include "decoder/creator.h"
 #include "decoder/raw.h"
+#include "decoder/util/vec.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 
@@ -28,27 +30,51 @@ enum {
 struct output {
 	const struct ptd_sink_ops *ops;
 	const char *path; /* NULL: standard output */
+	struct ptd_sink_target target;
+	struct creator creator; /* of one that makes files in a directory */
 	struct ptd_sink *sink;
+};
+
+/* Code for a bare PT stream, as it was asked for: nothing was read yet. */
+struct command_code {
+	enum {
+		COMMAND_PAGES, /* in path, at the addresses that are in the other file */
+		COMMAND_ELF,
+		COMMAND_FILE, /* at the address */
+	} kind;
+	const char *path;
+	const char *address_path;
+	uint64_t address;
 };
 
 struct command {
 	struct ptd_options options;
-	struct raw_code code;
+	VEC(struct command_code) code;
+	struct raw_code raw_code; /* what was found in them; see command_read_code() */
 	struct output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
-	char *home_debug; /* ~/.debug */
-	bool debuginfod;  /* servers may be asked */
+	uint64_t max_output; /* bytes that all outputs together may have; 0: any number */
+	uint64_t room;       /* of these, what is left */
+	char *home_debug;    /* ~/.debug */
+	bool debuginfod;     /* servers may be asked */
 };
 
 /*
- * Parse the command line, whose strings are borrowed; files of code are read. --help and --version
- * print and exit.
+ * Parse the command line, whose strings are borrowed; no file is read. --help and --version print
+ * and exit.
  *
  * Return: STATUS_OK; STATUS_USAGE or STATUS_FAILED, and what is wrong was logged. Deinit it in any
  *         case.
  */
 _must_check_ int command_parse(struct command *command, int argc, char **argv);
 void command_deinit(struct command *command);
+
+/*
+ * Read the files of code that the command line names, which are foreign.
+ *
+ * Return: 0, and they are in command->options; or negative errno, and what is wrong was logged.
+ */
+_must_check_ int command_read_code(struct command *command);
 
 /* Log @message, or what errno @r (negative) means if it is NULL; it is freed. */
 void command_log(int r, char *message);

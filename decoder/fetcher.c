@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "decoder/util/fdpass.h"
 #include "decoder/util/fetch.h"
 #include "decoder/util/message.h"
 
@@ -60,26 +61,6 @@ static int load(struct library *ret_library, struct fetch_answer *answer)
 	return -ENOPKG;
 }
 
-static void answer_with(int socket, const struct fetch_answer *answer, int fd)
-{
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {};
-	struct iovec part = { .iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof(*answer) };
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	}
-	(void)!sendmsg(socket, &message, MSG_NOSIGNAL);
-}
-
 /* How much of it is used up. */
 struct patience {
 	unsigned n_failures, n_misses;
@@ -124,7 +105,7 @@ static void find(const struct library *l, const struct fetch_question *question,
 	}
 	answer.r = fd < 0 ? fd : 0;
 	(void)snprintf(answer.text, sizeof(answer.text), "%s", path ?: "");
-	answer_with(socket, &answer, fd);
+	(void)!fdpass_send(socket, &answer, sizeof(answer), fd < 0 ? -1 : fd);
 	(void)fd_close(fd);
 	free(path);
 }
@@ -139,7 +120,7 @@ _Noreturn static void serve(int socket)
 	/* Even while it waits for a server. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	answer.r = load(&l, &answer);
-	answer_with(socket, &answer, -1);
+	(void)!fdpass_send(socket, &answer, sizeof(answer), -1);
 	if (answer.r < 0)
 		_exit(1);
 	while (read(socket, &question, sizeof(question)) == sizeof(question))

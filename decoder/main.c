@@ -3,6 +3,7 @@
 /* ptdecode: the command over libptdecode. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -13,11 +14,15 @@
 
 #include "base/base.h"
 #include "base/log.h"
+#include "decoder/budget.h"
 #include "decoder/command.h"
 #include "decoder/fetcher.h"
+#include "decoder/inherit.h"
 #include "decoder/sandbox.h"
 #include "decoder/symbol/debugfile.h"
+#include "decoder/util/dirs.h"
 #include "decoder/util/spill.h"
+#include "decoder/util/vec.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 #include "ptd/snapshot.h"
@@ -43,7 +48,8 @@ static bool is_taken(const struct command *c, size_t output)
 		return false;
 	taken = is_file(c->options.input, &st) || is_file(c->options.raw_pt, &st);
 	for (size_t i = 0; i < c->code.n; i++)
-		taken = taken || is_file(c->code.items[i].path, &st);
+		taken = taken || is_file(c->code.items[i].path, &st) ||
+			is_file(c->code.items[i].address_path, &st);
 	for (size_t i = 0; i < output; i++)
 		taken = taken || is_file(c->outputs[i].path, &st);
 	for (size_t i = 0; c->options.input && i < ARRAY_LEN(files); i++) {
@@ -55,8 +61,25 @@ static bool is_taken(const struct command *c, size_t output)
 	return taken;
 }
 
-static int open_outputs(struct command *c, const struct ptd_info *info)
+static int cannot_write(const struct command *c, const struct output *o, int r)
 {
+	const char *name = o->path ? o->path : "standard output";
+
+	if (r == -EFBIG && o->target.room) {
+		log_error("%s: cannot write: more than the %" PRIu64 " bytes of --max-output", name,
+			  c->max_output);
+		return r;
+	}
+	return log_error_errno(r, "%s: cannot write: %m", name);
+}
+
+/*
+ * Nothing foreign was read yet. What is in a file now stays in it until the input has been opened,
+ * too.
+ */
+static int open_targets(struct command *c)
+{
+	c->room = c->max_output;
 	for (size_t i = 0; i < c->n_outputs; i++) {
 		struct output *o = &c->outputs[i];
 		int r;
@@ -67,12 +90,42 @@ static int open_outputs(struct command *c, const struct ptd_info *info)
 			    o->path);
 			return -EEXIST;
 		}
-		r = o->ops->open(o->ops, o->path, info, &o->sink);
+		r = ptd_sink_target_open(o->ops, o->path, &o->target);
+		if (r == 0 && o->ops->directory) {
+			r = creator_start(o->target.fd, &o->creator);
+			(void)fd_close(o->target.fd);
+			o->target.fd = r < 0 ? -1 : fcntl(o->creator.socket, F_DUPFD_CLOEXEC, 0);
+		}
 		if (r < 0)
-			return log_error_errno(r, "%s: cannot write: %m",
-					       o->path ? o->path : "standard output");
+			return cannot_write(c, o, r);
+		o->target.room = c->max_output ? &c->room : NULL;
 	}
 	return 0;
+}
+
+static int open_outputs(struct command *c, const struct ptd_info *info)
+{
+	for (size_t i = 0; i < c->n_outputs; i++) {
+		struct output *o = &c->outputs[i];
+		const int r = o->ops->open(o->ops, &o->target, info, &o->sink);
+
+		if (r < 0)
+			return cannot_write(c, o, r);
+	}
+	return 0;
+}
+
+static void close_outputs(struct command *c)
+{
+	for (size_t i = 0; i < c->n_outputs; i++) {
+		struct output *o = &c->outputs[i];
+
+		if (o->sink)
+			o->ops->free(o->sink);
+		else
+			(void)fd_close(o->target.fd);
+		creator_stop(&o->creator);
+	}
 }
 
 static void show_progress(const struct ptd_decoder *d, bool last)
@@ -95,11 +148,6 @@ static void show_progress(const struct ptd_decoder *d, bool last)
 		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / (1 << 20));
 }
 
-static int cannot_write(const struct output *o, int r)
-{
-	return log_error_errno(r, "%s: cannot write: %m", o->path ? o->path : "standard output");
-}
-
 static int list_events(struct command *c, struct ptd_decoder *d)
 {
 	const struct ptd_event *event;
@@ -111,7 +159,7 @@ static int list_events(struct command *c, struct ptd_decoder *d)
 
 			r = o->ops->event ? o->ops->event(o->sink, event) : 0;
 			if (r < 0)
-				return cannot_write(o, r);
+				return cannot_write(c, o, r);
 		}
 	}
 	return 0;
@@ -129,7 +177,7 @@ static int decode_batches(struct command *c, struct ptd_decoder *d)
 
 			r = o->ops->batch ? o->ops->batch(o->sink, batch) : 0;
 			if (r < 0)
-				return cannot_write(o, r);
+				return cannot_write(c, o, r);
 		}
 		show_progress(d, false);
 	}
@@ -169,7 +217,7 @@ static int decode(struct command *c, struct ptd_decoder *d)
 
 		r = o->ops->finish(o->sink, ptd_decoder_stats(d));
 		if (r < 0)
-			return cannot_write(o, r);
+			return cannot_write(c, o, r);
 		omission = o->ops->omission ? o->ops->omission(o->sink) : NULL;
 		if (omission)
 			log_warning("%s: %s", o->path ? o->path : "standard output", omission);
@@ -228,38 +276,155 @@ static bool has_manifest(const char *input)
 	       access(manifest, F_OK) == 0;
 }
 
-/* Nothing foreign has been read yet. */
-static int enter_sandbox(const struct command *c)
+/* --- confinement ------------------------------------------------------------------------------ */
+
+/* The paths that were made, and are owned, and those of the command line. */
+struct roots {
+	VEC(struct sandbox_root) items;
+	VEC(char *) paths;
+};
+
+static void roots_deinit(struct roots *roots)
+{
+	for (size_t i = 0; i < roots->paths.n; i++)
+		free(roots->paths.items[i]);
+	vec_deinit(&roots->paths);
+	vec_deinit(&roots->items);
+}
+
+static int add_root(struct roots *roots, const char *path)
+{
+	return path ? vec_push(&roots->items, { .path = path }) : 0;
+}
+
+/* @path, which is taken, may be NULL for want of memory. */
+static int add_own_root(struct roots *roots, char *path)
+{
+	int r = path ? vec_push(&roots->paths, path) : -ENOMEM;
+
+	if (r < 0) {
+		free(path);
+		return r;
+	}
+	return add_root(roots, path);
+}
+
+/* All files but devices, and what the kernel says of itself and of processes. */
+static int add_everywhere(struct roots *roots)
+{
+	static const char *const left_out[] = { "dev", "proc", "sys" };
+	_cleanup_(dirs_closep) DIR *dir = opendir("/");
+	struct dirent *entry;
+	int r = dir ? 0 : -errno;
+
+	while (r == 0 && dirs_next(dir, &entry) > 0) {
+		bool is_out = false;
+		char *path;
+
+		for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
+			is_out = is_out || strcmp(entry->d_name, left_out[i]) == 0;
+		if (is_out)
+			continue;
+		if (asprintf(&path, "/%s", entry->d_name) < 0)
+			path = NULL;
+		r = add_own_root(roots, path);
+	}
+	return r < 0 ? r : add_root(roots, "/dev/shm");
+}
+
+/* A file of code, and beside it its debug file. */
+static int add_code(struct roots *roots, const struct command_code *code)
+{
+	_cleanup_(freep) char *copy = strdup(code->path);
+	int r;
+
+	if (!copy)
+		return -ENOMEM;
+	r = add_own_root(roots, strdup(dirname(copy)));
+	if (r == 0)
+		r = add_root(roots, code->path);
+	return r < 0 ? r : add_root(roots, code->address_path);
+}
+
+static int collect_roots(const struct command *c, struct roots *roots)
 {
 	const struct ptd_options *o = &c->options;
-	struct sandbox_root roots[COMMAND_OUTPUTS_MAX + 6], *root = roots;
-	char *parents[COMMAND_OUTPUTS_MAX] = {};
+	const char *const paths[] = {
+		DEBUGFILE_SYSTEM_DIR, o->debug_dir, o->buildid_dir, o->symfs, o->raw_pt, o->input
+	};
 	int r = 0;
 
+	for (size_t i = 0; i < ARRAY_LEN(paths) && r == 0; i++)
+		r = add_root(roots, paths[i]);
+	for (size_t i = 0; i < c->code.n && r == 0; i++)
+		r = add_code(roots, &c->code.items[i]);
+	if (r == 0 && o->input && !has_manifest(o->input))
+		r = add_everywhere(roots);
+	return r;
+}
+
+static uint64_t size_of_inputs(const struct command *c)
+{
+	uint64_t size = budget_size_of(c->options.input ?: c->options.raw_pt);
+
+	for (size_t i = 0; i < c->code.n; i++)
+		size += budget_size_of(c->code.items[i].path);
+	return size;
+}
+
+/* Nothing foreign has been read yet. */
+static int enter_sandbox(struct command *c)
+{
+	_cleanup_(roots_deinit) struct roots roots = {};
+	const uint64_t inputs = size_of_inputs(c);
+	uint64_t *spills = &c->options.max_spill;
+	struct sandbox sandbox = {};
+	int r;
+
+	if (!*spills)
+		*spills = PTD_MAX_SPILL + inputs;
 	spill_prepare();
-	*root++ = (struct sandbox_root){ .path = DEBUGFILE_SYSTEM_DIR };
-	*root++ = (struct sandbox_root){ .path = o->input ? o->input : o->raw_pt };
-	if (o->debug_dir)
-		*root++ = (struct sandbox_root){ .path = o->debug_dir };
-	if (o->buildid_dir)
-		*root++ = (struct sandbox_root){ .path = o->buildid_dir };
-	if (o->symfs)
-		*root++ = (struct sandbox_root){ .path = o->symfs };
-	if (o->raw_pt || !has_manifest(o->input))
-		*root++ = (struct sandbox_root){ .path = "/" };
-	for (size_t i = 0; i < c->n_outputs && r == 0; i++) {
-		if (!c->outputs[i].path)
-			continue;
-		parents[i] = strdup(c->outputs[i].path);
-		r = parents[i] ? 0 : -ENOMEM;
-		*root++ = (struct sandbox_root){ .path = parents[i] ? dirname(parents[i]) : "",
-						 .writable = true };
-	}
+	r = collect_roots(c, &roots);
+	sandbox.roots = roots.items.items;
+	sandbox.n_roots = roots.items.n;
+	sandbox.memory_max = budget_for(inputs, *spills);
+	/* The kernel has one limit for all files, temporary ones as well. */
+	if (c->max_output)
+		sandbox.file_max = c->max_output > *spills ? c->max_output : *spills;
 	if (r == 0)
-		r = sandbox_enter(roots, (size_t)(root - roots));
-	for (size_t i = 0; i < c->n_outputs; i++)
-		free(parents[i]);
+		r = sandbox_enter(&sandbox);
 	return r < 0 ? log_error_errno(r, "cannot confine this process: %m") : 0;
+}
+
+static int close_inherited(const struct command *c)
+{
+	VEC(const char *) paths = {};
+	int r;
+
+	r = vec_push(&paths, c->options.input);
+	if (r == 0)
+		r = vec_push(&paths, c->options.raw_pt);
+	for (size_t i = 0; i < c->code.n && r == 0; i++) {
+		r = vec_push(&paths, c->code.items[i].path);
+		if (r == 0)
+			r = vec_push(&paths, c->code.items[i].address_path);
+	}
+	for (size_t i = 0; i < c->n_outputs && r == 0; i++)
+		r = vec_push(&paths, c->outputs[i].path);
+	if (r == 0)
+		r = inherit_only(paths.items, paths.n);
+	vec_deinit(&paths);
+	return r < 0 ? log_error_errno(r, "cannot close inherited descriptors: %m") : 0;
+}
+
+/* A mistyped name is found before any output is made. */
+static int check_input(const struct command *c)
+{
+	const char *path = c->options.input ?: c->options.raw_pt;
+
+	if (strcmp(path, "-") == 0 || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
+		return 0;
+	return log_error_errno(-errno, "%s: %m", path);
 }
 
 /* Only on demand, and by a process that reads nothing foreign. */
@@ -277,6 +442,21 @@ static int start_fetcher(struct command *c, struct fetcher *fetcher)
 	return r;
 }
 
+/* All that needs rights, and then none of them any more. */
+static int prepare(struct command *c, struct fetcher *fetcher)
+{
+	int r;
+
+	r = close_inherited(c);
+	if (r == 0)
+		r = check_input(c);
+	if (r == 0)
+		r = start_fetcher(c, fetcher);
+	if (r == 0)
+		r = open_targets(c);
+	return r < 0 ? r : enter_sandbox(c);
+}
+
 int main(int argc, char **argv)
 {
 	struct fetcher fetcher = {};
@@ -290,18 +470,16 @@ int main(int argc, char **argv)
 	status = command_parse(&c, argc, argv);
 	if (status == STATUS_OK) {
 		status = STATUS_FAILED;
-		r = start_fetcher(&c, &fetcher);
+		r = prepare(&c, &fetcher);
 		if (r == 0)
-			r = enter_sandbox(&c);
+			r = command_read_code(&c);
 		if (r == 0 && (r = ptd_decoder_new(&c.options, &d, &message)) < 0)
 			command_log(r, message);
 		if (r == 0 && open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
 			status = is_damaged(&c, d) ? STATUS_GAPS : STATUS_OK;
 	}
 
-	for (size_t i = 0; i < c.n_outputs; i++)
-		if (c.outputs[i].sink)
-			c.outputs[i].ops->free(c.outputs[i].sink);
+	close_outputs(&c);
 	ptd_decoder_free(d);
 	fetcher_stop(&fetcher);
 	command_deinit(&c);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +26,7 @@
 #include "decoder/symbol/resolve.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/message.h"
+#include "decoder/util/spill.h"
 #include "ptd/snapshot.h"
 
 /* Each takes a buffer for its runs and a decoder of its own: a CPU, or a thread. */
@@ -304,6 +306,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
+	spill_set_max(options->max_spill ?: PTD_MAX_SPILL);
 	r = options->input ? open_trace(d, options, reterr_message)
 			   : open_raw(d, options, reterr_message);
 	if (r == 0)
@@ -314,6 +317,13 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 		r = ipt_code_new(&d->code);
 	if (r == 0)
 		r = make_lanes(d, options, engine, reterr_message);
+	if (r == -EFBIG && spill_is_exhausted()) {
+		free(*reterr_message);
+		return message_set(reterr_message, r,
+				   "%s: would put more than %" PRIu64
+				   " bytes into temporary files, the limit (--max-spill)",
+				   options->input, options->max_spill ?: PTD_MAX_SPILL);
+	}
 	if (r < 0) {
 		if (!*reterr_message)
 			(void)message_set(reterr_message, r, "%s: %s",

@@ -4,13 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/landlock.h>
 #include <seccomp.h>
-#include <stdint.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 /* Debian 12's headers are of Linux 6.1: Landlock 2. */
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
@@ -19,13 +22,15 @@
 #define LANDLOCK_ABI_TRUNCATE 3
 
 /* All that Landlock 1 knows: what is not handled here would stay allowed. */
-#define ACCESS_ALL  ((UINT64_C(1) << 13) - 1)
-#define ACCESS_FILE (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE)
-#define ACCESS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define ACCESS_WRITE \
-	(LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR)
+#define ACCESS_ALL   ((UINT64_C(1) << 13) - 1)
+#define ACCESS_FILE  (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE)
+#define ACCESS_READ  (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define ACCESS_WRITE (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG)
 
-/* A sanitized build looks for leaks at its end, through /proc and ptrace(2): it is for tests. */
+/*
+ * A sanitized build is for tests: it looks for leaks at its end, by a thread of its own, /proc and
+ * ptrace(2), and has far more address space than memory.
+ */
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -33,18 +38,30 @@
 #define SANITIZED 1
 #endif
 #endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
 
 /* --- files ------------------------------------------------------------------------------------ */
+
+/* Return: a descriptor of the root, which the caller closes; or negative errno. */
+static int open_root(const struct sandbox_root *root)
+{
+	const int fd =
+	    root->path ? open(root->path, O_PATH | O_CLOEXEC) : fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
 
 static int add_root(int ruleset, const struct sandbox_root *root, uint64_t handled)
 {
 	const uint64_t truncate = handled & LANDLOCK_ACCESS_FS_TRUNCATE;
 	struct landlock_path_beneath_attr rule = { .allowed_access = ACCESS_READ };
-	_cleanup_(fd_closep) int fd = open(root->path, O_PATH | O_CLOEXEC);
+	_cleanup_(fd_closep) int fd = open_root(root);
 	struct stat st;
 
 	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -errno;
+		return fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES ? 0 : fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (root->writable)
@@ -58,7 +75,7 @@ static int add_root(int ruleset, const struct sandbox_root *root, uint64_t handl
 	return errno == EBADFD ? 0 : -errno;
 }
 
-static int restrict_files(const struct sandbox_root *roots, size_t n_roots)
+static int restrict_files(const struct sandbox *sandbox)
 {
 	struct landlock_ruleset_attr attr = { .handled_access_fs = ACCESS_ALL };
 	_cleanup_(fd_closep) int ruleset = -1;
@@ -66,92 +83,242 @@ static int restrict_files(const struct sandbox_root *roots, size_t n_roots)
 	int r = 0;
 
 	abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	/* EPERM: a container's filter that is older than Landlock. */
 	if (abi < 0)
-		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
+		return errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM ? 0 : -errno;
 	if (abi >= LANDLOCK_ABI_TRUNCATE)
 		attr.handled_access_fs |= LANDLOCK_ACCESS_FS_TRUNCATE;
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 	if (ruleset < 0)
 		return -errno;
-	for (size_t i = 0; r == 0 && i < n_roots; i++)
-		r = add_root(ruleset, &roots[i], attr.handled_access_fs);
-#ifdef SANITIZED
-	if (r == 0)
+	for (size_t i = 0; r == 0 && i < sandbox->n_roots; i++)
+		r = add_root(ruleset, &sandbox->roots[i], attr.handled_access_fs);
+	if (r == 0 && SANITIZED)
 		r = add_root(ruleset, &(struct sandbox_root){ .path = "/proc" },
 			     attr.handled_access_fs);
-#endif
 	if (r < 0)
 		return r;
 	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
 }
 
+/* --- rights ----------------------------------------------------------------------------------- */
+
+/*
+ * Keep what lets root read, and where it creates also write, files of others as ever; of what the
+ * process has.
+ */
+static int drop_capabilities(bool creates)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+	const uint32_t kept = 1u << CAP_DAC_READ_SEARCH | (creates ? 1u << CAP_DAC_OVERRIDE : 0);
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -errno;
+	/* Until the last that the kernel knows; who may not do that has none to lose. */
+	for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
+		(void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
+	data[0] = (struct __user_cap_data_struct){ .effective = data[0].effective & kept,
+						   .permitted = data[0].permitted & kept };
+	data[1] = (struct __user_cap_data_struct){};
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+static int limit(int resource, uint64_t max)
+{
+	struct rlimit l;
+
+	if (max == 0)
+		return 0;
+	if (getrlimit(resource, &l) < 0)
+		return -errno;
+	if (l.rlim_max > max)
+		l.rlim_max = max;
+	if (l.rlim_cur > l.rlim_max)
+		l.rlim_cur = l.rlim_max;
+	return setrlimit(resource, &l) < 0 ? -errno : 0;
+}
+
+static int set_limits(const struct sandbox *sandbox)
+{
+	int r = SANITIZED ? 0 : limit(RLIMIT_AS, sandbox->memory_max);
+
+	/* A write that goes too far is to fail, and to be reported. */
+	if (r == 0 && sandbox->file_max && signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+		r = -errno;
+	return r < 0 ? r : limit(RLIMIT_FSIZE, sandbox->file_max);
+}
+
 /* --- system calls ----------------------------------------------------------------------------- */
 
-/* To execute, to reach other hosts or processes, or to get around this filter. */
-static const int refused[] = {
-	SCMP_SYS(execve),
-	SCMP_SYS(execveat),
-	SCMP_SYS(socket),
-	SCMP_SYS(socketpair),
-	SCMP_SYS(connect),
-	SCMP_SYS(bind),
-	SCMP_SYS(listen),
-	SCMP_SYS(accept),
-	SCMP_SYS(accept4),
-	SCMP_SYS(sendto),
-	SCMP_SYS(sendmsg),
-	SCMP_SYS(sendmmsg),
-#ifndef SANITIZED
-	SCMP_SYS(ptrace),
-#endif
-	SCMP_SYS(process_vm_readv),
-	SCMP_SYS(process_vm_writev),
-	SCMP_SYS(process_madvise),
-	SCMP_SYS(pidfd_open),
-	SCMP_SYS(pidfd_getfd),
-	SCMP_SYS(pidfd_send_signal),
-	SCMP_SYS(kcmp),
-	SCMP_SYS(bpf),
-	SCMP_SYS(perf_event_open),
-	SCMP_SYS(io_uring_setup),
-	SCMP_SYS(userfaultfd),
-	SCMP_SYS(open_by_handle_at),
-	SCMP_SYS(mount),
-	SCMP_SYS(umount2),
-	SCMP_SYS(move_mount),
-	SCMP_SYS(pivot_root),
-	SCMP_SYS(chroot),
-	SCMP_SYS(setns),
-	SCMP_SYS(unshare),
-	SCMP_SYS(keyctl),
-	SCMP_SYS(add_key),
-	SCMP_SYS(request_key),
-	SCMP_SYS(init_module),
-	SCMP_SYS(finit_module),
-	SCMP_SYS(delete_module),
-	SCMP_SYS(kexec_load),
-	SCMP_SYS(reboot),
+/* With any arguments. */
+static const int allowed[] = {
+	/* what is open */
+	SCMP_SYS(read),
+	SCMP_SYS(readv),
+	SCMP_SYS(pread64),
+	SCMP_SYS(write),
+	SCMP_SYS(writev),
+	SCMP_SYS(pwrite64),
+	SCMP_SYS(lseek),
+	SCMP_SYS(poll),
+	SCMP_SYS(ppoll),
+	SCMP_SYS(close),
+	SCMP_SYS(ftruncate),
+	SCMP_SYS(copy_file_range),
+	SCMP_SYS(sendfile),
+	SCMP_SYS(getdents64),
+	SCMP_SYS(recvmsg),
+	SCMP_SYS(fstat),
+	SCMP_SYS(fadvise64),
+	/* files that can be seen */
+	SCMP_SYS(stat),
+	SCMP_SYS(lstat),
+	SCMP_SYS(newfstatat),
+	SCMP_SYS(statx),
+	SCMP_SYS(access),
+	SCMP_SYS(faccessat),
+	SCMP_SYS(faccessat2),
+	SCMP_SYS(readlink),
+	SCMP_SYS(readlinkat),
+	SCMP_SYS(getcwd),
+	/* memory */
+	SCMP_SYS(brk),
+	SCMP_SYS(munmap),
+	SCMP_SYS(mremap),
+	SCMP_SYS(madvise),
+	SCMP_SYS(memfd_create),
+	/* itself */
+	SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask),
+	SCMP_SYS(rt_sigtimedwait),
+	SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(sigaltstack),
+	SCMP_SYS(restart_syscall),
+	SCMP_SYS(futex),
+	SCMP_SYS(sched_yield),
+	SCMP_SYS(sched_getaffinity),
+	SCMP_SYS(getpid),
+	SCMP_SYS(gettid),
+	SCMP_SYS(getuid),
+	SCMP_SYS(geteuid),
+	SCMP_SYS(getgid),
+	SCMP_SYS(getegid),
+	SCMP_SYS(getrlimit),
+	SCMP_SYS(getrusage),
+	SCMP_SYS(sysinfo),
+	SCMP_SYS(uname),
+	SCMP_SYS(getrandom),
+	SCMP_SYS(clock_gettime),
+	SCMP_SYS(clock_getres),
+	SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(nanosleep),
+	SCMP_SYS(gettimeofday),
+	SCMP_SYS(time),
+	SCMP_SYS(wait4),
+	SCMP_SYS(exit),
+	SCMP_SYS(exit_group),
 };
 
-static int restrict_calls(void)
+/* What the process that creates files needs besides. */
+static const int allowed_creator[] = { SCMP_SYS(openat), SCMP_SYS(sendmsg) };
+
+/* What AddressSanitizer's search for leaks needs besides. */
+static const int allowed_sanitized[] = {
+	SCMP_SYS(clone),  SCMP_SYS(clone3), SCMP_SYS(ptrace),  SCMP_SYS(prctl),
+	SCMP_SYS(tgkill), SCMP_SYS(kill),   SCMP_SYS(getppid), SCMP_SYS(set_robust_list),
+	SCMP_SYS(rseq),   SCMP_SYS(pipe2),  SCMP_SYS(dup2),    SCMP_SYS(process_vm_readv),
+};
+
+#define OPEN_MASK (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
+
+/* If the bits of @mask in argument @arg have this value. */
+struct argument_rule {
+	int call;
+	unsigned arg;
+	uint64_t mask, value;
+};
+
+static const struct argument_rule argument_rules[] = {
+	/* only to read */
+	{ SCMP_SYS(open), 1, OPEN_MASK, O_RDONLY },
+	{ SCMP_SYS(openat), 2, OPEN_MASK, O_RDONLY },
+	/* not to execute */
+	{ SCMP_SYS(mmap), 2, PROT_EXEC, 0 },
+	{ SCMP_SYS(mprotect), 2, PROT_EXEC, 0 },
+	/* isatty(3), and the size of the window */
+	{ SCMP_SYS(ioctl), 1, UINT64_MAX, TCGETS },
+	{ SCMP_SYS(ioctl), 1, UINT64_MAX, TIOCGWINSZ },
+	/* nothing that has a signal sent to somebody */
+	{ SCMP_SYS(fcntl), 1, UINT64_MAX, F_DUPFD },
+	{ SCMP_SYS(fcntl), 1, UINT64_MAX, F_DUPFD_CLOEXEC },
+	{ SCMP_SYS(fcntl), 1, UINT64_MAX, F_GETFD },
+	{ SCMP_SYS(fcntl), 1, UINT64_MAX, F_SETFD },
+	{ SCMP_SYS(fcntl), 1, UINT64_MAX, F_GETFL },
+	/* not to set limits */
+	{ SCMP_SYS(prlimit64), 2, UINT64_MAX, 0 },
+};
+
+static int allow(scmp_filter_ctx filter, const int *calls, size_t n)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+	return r;
+}
+
+static int allow_if(scmp_filter_ctx filter, const struct argument_rule *rule)
+{
+	const struct scmp_arg_cmp is = { rule->arg, SCMP_CMP_MASKED_EQ, rule->mask, rule->value };
+
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rule->call, 1, &is);
+}
+
+static int add_rules(scmp_filter_ctx filter, bool creates)
+{
+	/* abort(3) signals this process. */
+	const struct argument_rule abort = { SCMP_SYS(tgkill), 0, UINT64_MAX, (uint64_t)getpid() };
+	int r = allow(filter, allowed, ARRAY_LEN(allowed));
+
+	for (size_t i = 0; i < ARRAY_LEN(argument_rules) && r == 0; i++)
+		if (!creates || argument_rules[i].call != SCMP_SYS(openat))
+			r = allow_if(filter, &argument_rules[i]);
+	if (r == 0 && !SANITIZED)
+		r = allow_if(filter, &abort);
+	if (r == 0 && creates)
+		r = allow(filter, allowed_creator, ARRAY_LEN(allowed_creator));
+	if (r == 0 && SANITIZED)
+		r = allow(filter, allowed_sanitized, ARRAY_LEN(allowed_sanitized));
+	return r;
+}
+
+/* System calls of 32-bit code, which have other numbers, kill the process: libseccomp's default. */
+static int restrict_calls(bool creates)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int r = filter ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < ARRAY_LEN(refused) && r == 0; i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused[i], 0);
+	if (r == 0)
+		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree */
+	if (r == 0)
+		r = add_rules(filter, creates);
 	if (r == 0)
 		r = seccomp_load(filter);
 	seccomp_release(filter);
 	return r;
 }
 
-int sandbox_enter(const struct sandbox_root *roots, size_t n_roots)
+int sandbox_enter(const struct sandbox *sandbox)
 {
 	int r;
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
-	r = restrict_files(roots, n_roots);
-	return r < 0 ? r : restrict_calls();
+	r = set_limits(sandbox);
+	if (r == 0)
+		r = restrict_files(sandbox);
+	if (r == 0)
+		r = drop_capabilities(sandbox->creates);
+	return r < 0 ? r : restrict_calls(sandbox->creates);
 }

@@ -29,7 +29,7 @@ static struct ptd_sink *addresses_free(struct ptd_sink *sink)
 	return NULL;
 }
 
-static int addresses_open(const struct ptd_sink_ops *ops, const char *path,
+static int addresses_open(const struct ptd_sink_ops *ops, const struct ptd_sink_target *target,
 			  const struct ptd_info *info, struct ptd_sink **ret_sink)
 {
 	struct addresses *a = calloc(1, sizeof(*a));
@@ -38,7 +38,7 @@ static int addresses_open(const struct ptd_sink_ops *ops, const char *path,
 	(void)info;
 	if (!a)
 		return -ENOMEM;
-	r = output_init(&a->output, path);
+	r = output_init(&a->output, target);
 	if (r < 0) {
 		free(a);
 		return r;

@@ -12,18 +12,15 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/base.h"
 #include "decoder/sink/memtrace_code.h"
 #include "decoder/sink/memtrace_out.h"
 #include "decoder/sink/memtrace_thread.h"
 #include "decoder/sink/sinks.h"
-#include "decoder/util/dirs.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
 #include "ptd/sink.h"
@@ -53,26 +50,6 @@ struct drmemtrace {
 	char omission[128];
 };
 
-/* Open the directory at @path, made if it does not exist; it must be empty. */
-static int open_directory(int at_fd, const char *path, int *ret_fd)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	int r;
-
-	if (mkdirat(at_fd, path, 0777) < 0 && errno != EEXIST)
-		return -errno;
-	fd = openat(at_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOTDIR ? -EEXIST : -errno;
-	r = dirs_check_empty(fd);
-	if (r < 0)
-		return r;
-
-	*ret_fd = fd;
-	fd = -1;
-	return 0;
-}
-
 static void free_codes(struct drmemtrace *sink)
 {
 	for (size_t i = 0; i < sink->codes.n; i++)
@@ -99,32 +76,17 @@ static struct ptd_sink *sink_free(struct ptd_sink *base)
 	return NULL;
 }
 
-static int sink_open(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
-		     struct ptd_sink **ret_sink)
+static int sink_open(const struct ptd_sink_ops *ops, const struct ptd_sink_target *target,
+		     const struct ptd_info *info, struct ptd_sink **ret_sink)
 {
-	_cleanup_(fd_closep) int dir_fd = -1;
-	struct drmemtrace *sink;
-	int trace_fd, r;
+	struct drmemtrace *sink = calloc(1, sizeof(*sink));
 
-	if (!path)
-		return -EISDIR;
-	r = open_directory(AT_FDCWD, path, &dir_fd);
-	if (r < 0)
-		return r;
-	/* Readers take every file in this one: nothing but traces may ever be there. */
-	r = open_directory(dir_fd, "trace", &trace_fd);
-	if (r < 0)
-		return r;
-
-	sink = calloc(1, sizeof(*sink));
-	if (!sink) {
-		(void)close(trace_fd);
+	if (!sink)
 		return -ENOMEM;
-	}
 	sink->sink.ops = ops;
 	sink->clock.clock = info->clock;
 	sink->clock.realtime_offset_ns = info->realtime_offset_ns;
-	memtrace_out_pool_init(&sink->pool, trace_fd);
+	memtrace_out_pool_init(&sink->pool, target->fd, target->room);
 	*ret_sink = &sink->sink;
 	return 0;
 }
@@ -278,7 +240,7 @@ static const char *sink_omission(struct ptd_sink *base)
 const struct ptd_sink_ops sink_drmemtrace = {
 	.name = "drmemtrace",
 	.help = "directory of traces for DynamoRIO's drmemtrace tools, a file for each thread",
-	.output_directory = true,
+	.directory = "trace",
 	.open = sink_open,
 	.batch = sink_batch,
 	.finish = sink_finish,

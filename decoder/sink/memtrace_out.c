@@ -4,15 +4,16 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/util/outdir.h"
+
 #define NUMBER_MAX 9999
 
-void memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd)
+void memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t *room)
 {
-	*pool = (struct memtrace_out_pool){ .dir_fd = dir_fd };
+	*pool = (struct memtrace_out_pool){ .dir_fd = dir_fd, .room = room };
 }
 
 void memtrace_out_pool_deinit(struct memtrace_out_pool *pool)
@@ -68,10 +69,17 @@ static int write_at(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
 
 static int flush(struct memtrace_out *out)
 {
-	const int r = write_at(out->fd, out->buffer, out->n, out->n_written);
+	uint64_t *room = out->pool->room;
+	int r;
 
+	/* Half of an instruction's entries would be worse than none. */
+	if (room && out->n > *room)
+		return -EFBIG;
+	r = write_at(out->fd, out->buffer, out->n, out->n_written);
 	if (r < 0)
 		return r;
+	if (room)
+		*room -= out->n;
 	out->n_written += out->n;
 	out->n = 0;
 	return 0;
@@ -106,18 +114,15 @@ static int adopt(struct memtrace_out *out, int fd)
 }
 
 /* Open the file, closing others for as long as there are too many. Return: its fd, or -errno. */
-static int open_file(struct memtrace_out_pool *pool, const char *name, int flags)
+static int open_file(struct memtrace_out_pool *pool, const char *name, bool is_new)
 {
 	for (;;) {
 		int r = -EMFILE;
 
 		if (pool->n_open < MEMTRACE_OUT_OPEN_MAX) {
-			const int fd =
-			    openat(pool->dir_fd, name, O_WRONLY | O_CLOEXEC | flags, 0666);
-
-			if (fd >= 0)
-				return fd;
-			r = -errno;
+			r = outdir_open(pool->dir_fd, name, is_new);
+			if (r >= 0)
+				return r;
 		}
 		if ((r != -EMFILE && r != -ENFILE) || !pool->oldest)
 			return r;
@@ -139,7 +144,7 @@ int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool
 			name = NULL;
 			return -ENOMEM;
 		}
-		fd = open_file(pool, name, O_CREAT | O_EXCL);
+		fd = open_file(pool, name, true);
 		if (fd == -EEXIST)
 			continue;
 		if (fd < 0)
@@ -167,7 +172,7 @@ int memtrace_out_use(struct memtrace_out *out)
 		return 0;
 	}
 
-	fd = open_file(out->pool, out->name, O_NOFOLLOW);
+	fd = open_file(out->pool, out->name, false);
 	return fd < 0 ? fd : adopt(out, fd);
 }
 

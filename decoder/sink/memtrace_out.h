@@ -20,7 +20,8 @@
 struct memtrace_out;
 
 struct memtrace_out_pool {
-	int dir_fd; /* where the files are; the pool's */
+	int dir_fd;     /* where the files are (decoder/util/outdir.h); the pool's */
+	uint64_t *room; /* bytes that may be written; or NULL; borrowed */
 	struct memtrace_out *newest;
 	struct memtrace_out *oldest;
 	size_t n_open;
@@ -37,8 +38,8 @@ struct memtrace_out {
 	struct memtrace_out *older;
 };
 
-/* The pool takes @dir_fd. */
-void memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd);
+/* The pool takes @dir_fd; @room is as in struct ptd_sink_target. */
+void memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t *room);
 
 /* All its files are closed or deinitialised by then. */
 void memtrace_out_pool_deinit(struct memtrace_out_pool *pool);

@@ -3,40 +3,34 @@
 #include "decoder/sink/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define PRINTF_MAX 4096
 
-int output_init(struct output *output, const char *path)
+int output_init(struct output *output, const struct ptd_sink_target *target)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	struct stat st;
 	uint8_t *buffer;
 
-	if (path) {
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-		if (fd < 0)
-			return -errno;
-	}
+	if (fstat(target->fd, &st) < 0)
+		return -errno;
+	if (target->is_emptied && S_ISREG(st.st_mode) && ftruncate(target->fd, 0) < 0)
+		return -errno;
 	buffer = malloc(OUTPUT_SIZE);
 	if (!buffer)
 		return -ENOMEM;
 
-	*output = (struct output){
-		.buffer = buffer,
-		.fd = path ? fd : STDOUT_FILENO,
-		.owned = path != NULL,
-	};
-	fd = -1;
+	*output = (struct output){ .buffer = buffer, .fd = target->fd, .room = target->room };
 	return 0;
 }
 
 void output_deinit(struct output *output)
 {
-	if (output->owned)
+	if (output->buffer)
 		output->fd = fd_close(output->fd);
 	free(output->buffer);
 	*output = (struct output){ .fd = -1 };
@@ -62,10 +56,24 @@ static int write_all(int fd, const uint8_t *bytes, size_t size)
 	return 0;
 }
 
+/* As much as there is room for. */
+static int write_within(const struct output *output)
+{
+	size_t size = output->n_used;
+	int r;
+
+	if (output->room && size > *output->room)
+		size = (size_t)*output->room;
+	r = write_all(output->fd, output->buffer, size);
+	if (output->room)
+		*output->room -= size;
+	return r == 0 && size < output->n_used ? -EFBIG : r;
+}
+
 int output_flush(struct output *output)
 {
 	if (output->error == 0)
-		output->error = write_all(output->fd, output->buffer, output->n_used);
+		output->error = write_within(output);
 	output->n_used = 0;
 	return output->error;
 }
@@ -75,9 +83,8 @@ int output_finish(struct output *output)
 	const int r = output_flush(output);
 
 	/* Some file systems tell only now that the disk is full. */
-	if (output->owned && close(output->fd) < 0 && r == 0)
+	if (output->fd >= 0 && close(output->fd) < 0 && r == 0)
 		output->error = -errno;
-	output->owned = false;
 	output->fd = -1;
 	return output->error;
 }

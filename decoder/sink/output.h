@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "ptd/sink.h"
 
 #define OUTPUT_SIZE (1u << 20) /* of the buffer: the most that fits in at once */
 
@@ -21,16 +22,12 @@ struct output {
 	uint8_t *buffer;
 	size_t n_used;
 	int fd;
-	bool owned; /* is the file ours to close */
-	int error;  /* 0, or negative errno */
+	uint64_t *room; /* of the target; or NULL */
+	int error;      /* 0, or negative errno */
 };
 
-/*
- * Create or empty the file at @path; NULL is standard output.
- *
- * Return: 0, or negative errno.
- */
-_must_check_ int output_init(struct output *output, const char *path);
+/* Write to @target, whose descriptor is taken on success. Return: 0, or negative errno. */
+_must_check_ int output_init(struct output *output, const struct ptd_sink_target *target);
 
 /* Close it; what is still in the buffer is lost. It may be all zero. */
 void output_deinit(struct output *output);

@@ -148,7 +148,7 @@ static struct ptd_sink *sideband_free(struct ptd_sink *sink)
 	return NULL;
 }
 
-static int sideband_open(const struct ptd_sink_ops *ops, const char *path,
+static int sideband_open(const struct ptd_sink_ops *ops, const struct ptd_sink_target *target,
 			 const struct ptd_info *info, struct ptd_sink **ret_sink)
 {
 	struct sideband *s = calloc(1, sizeof(*s));
@@ -157,7 +157,7 @@ static int sideband_open(const struct ptd_sink_ops *ops, const char *path,
 	(void)info;
 	if (!s)
 		return -ENOMEM;
-	r = output_init(&s->output, path);
+	r = output_init(&s->output, target);
 	if (r < 0) {
 		free(s);
 		return r;

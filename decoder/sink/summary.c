@@ -253,7 +253,7 @@ static struct ptd_sink *summary_free(struct ptd_sink *sink)
 	return NULL;
 }
 
-static int summary_open(const struct ptd_sink_ops *ops, const char *path,
+static int summary_open(const struct ptd_sink_ops *ops, const struct ptd_sink_target *target,
 			const struct ptd_info *info, struct ptd_sink **ret_sink)
 {
 	struct summary *summary = calloc(1, sizeof(*summary));
@@ -263,7 +263,7 @@ static int summary_open(const struct ptd_sink_ops *ops, const char *path,
 		return -ENOMEM;
 	summary->sink.ops = ops;
 	summary->info = *info;
-	r = output_init(&summary->output, path);
+	r = output_init(&summary->output, target);
 	if (r < 0) {
 		free(summary);
 		return r;

@@ -387,8 +387,8 @@ static void put_title(struct text *text, const struct ptd_info *info)
 			      info->realtime_offset_ns);
 }
 
-static int text_open(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
-		     struct ptd_sink **ret_sink)
+static int text_open(const struct ptd_sink_ops *ops, const struct ptd_sink_target *target,
+		     const struct ptd_info *info, struct ptd_sink **ret_sink)
 {
 	struct text *text = calloc(1, sizeof(*text));
 	int r;
@@ -397,7 +397,7 @@ static int text_open(const struct ptd_sink_ops *ops, const char *path, const str
 		return -ENOMEM;
 	text->sink.ops = ops;
 	text->clock = info->clock;
-	r = output_init(&text->output, path);
+	r = output_init(&text->output, target);
 	if (r < 0) {
 		free(text);
 		return r;

@@ -17,6 +17,21 @@ static struct prepared {
 } prepared[SPILL_PREPARED];
 static bool is_prepared;
 
+/* Of all spills of the process. */
+static uint64_t room = UINT64_MAX;
+static bool is_exhausted;
+
+void spill_set_max(uint64_t max)
+{
+	room = max;
+	is_exhausted = false;
+}
+
+bool spill_is_exhausted(void)
+{
+	return is_exhausted;
+}
+
 static int open_temporary(void)
 {
 	const char *directory = secure_getenv("TMPDIR");
@@ -83,6 +98,10 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 	const uint8_t *from = bytes;
 	int r;
 
+	if (size > room) {
+		is_exhausted = true;
+		return -EFBIG;
+	}
 	if (!spill->is_open) {
 		r = open_file(spill);
 		if (r < 0)
@@ -98,6 +117,7 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 		from += n;
 		size -= (size_t)n;
 		spill->size += (uint64_t)n;
+		room -= (uint64_t)n;
 	}
 	return 0;
 }

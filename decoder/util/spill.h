@@ -19,6 +19,15 @@
 /* How many can be written at a time to files that were prepared. */
 #define SPILL_PREPARED 8
 
+/*
+ * Let all spills together write at most @max bytes, from now on. What is given back does not count:
+ * the files of a confined process only grow.
+ */
+void spill_set_max(uint64_t max);
+
+/* Return: whether a write was refused because of that. */
+bool spill_is_exhausted(void);
+
 /* All zero is an empty one. */
 struct spill {
 	bool is_open;
@@ -37,7 +46,11 @@ void spill_prepare(void);
 
 void spill_deinit(struct spill *spill);
 
-/* Add bytes at the end. Return: 0, or negative errno. */
+/*
+ * Add bytes at the end.
+ *
+ * Return: 0; -EFBIG if all spills would have more than they may; or another negative errno.
+ */
 _must_check_ int spill_write(struct spill *spill, const void *bytes, size_t size);
 
 /* Add all that comes from @fd, up to its end. Return: as above. */

@@ -26,6 +26,9 @@ enum {
 	PTD_END = 1, /* the stream is over */
 };
 
+/* In bytes: what a long recording that is compressed, or comes out of a pipe, takes. */
+#define PTD_MAX_SPILL (UINT64_C(16) << 30)
+
 /* A piece of code for a bare PT stream: @size bytes of @path from @offset, seen at @address. */
 struct ptd_raw_code {
 	const char *path;
@@ -80,6 +83,12 @@ struct ptd_options {
 	 *	          none, ending with a NUL; if there is one, its descriptor (SCM_RIGHTS)
 	 */
 	int fetch;
+
+	/*
+	 * How many bytes may be put into temporary files, by all decoders of the process together;
+	 * 0: PTD_MAX_SPILL.
+	 */
+	uint64_t max_spill;
 };
 
 /* Return: whether there is an engine called @name. */

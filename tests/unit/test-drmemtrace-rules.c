@@ -353,7 +353,7 @@ static void random_streams(void **state)
 
 		seed = i;
 		tempdir_make("drmemtrace-rules", base);
-		assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, base, &info, &sink), 0);
+		assert_int_equal(ptd_sink_open(&sink_drmemtrace, base, &info, &sink), 0);
 		n = feed(sink, executed);
 		assert_int_equal(sink->ops->finish(sink, NULL), 0);
 		sink->ops->free(sink);

@@ -286,7 +286,7 @@ static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_
 	const struct ptd_info info = { .clock = clock, .realtime_offset_ns = offset };
 	struct ptd_sink *sink = NULL;
 
-	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, path, &info, &sink), 0);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, &sink), 0);
 	assert_ptr_equal(sink->ops, &sink_drmemtrace);
 	return sink;
 }
@@ -743,7 +743,7 @@ static void chunks(void **state)
 		size_t from;
 
 		assert_int_equal(mkdir(dir, 0777), 0);
-		memtrace_out_pool_init(&pool, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+		memtrace_out_pool_init(&pool, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), NULL);
 		assert_int_equal(memtrace_file_create(&file, &pool, &clock, "x", 5, 7), 0);
 		memtrace_file_set_code(&file, code);
 		file.chunk_end = end;
@@ -794,7 +794,7 @@ static void frames(void **state)
 static void open_errors(void **state)
 {
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
-	_cleanup_(freep) char *path = make_path(), *file = NULL, *missing = NULL;
+	_cleanup_(freep) char *path = make_path(), *file = NULL, *missing = NULL, *trace = NULL;
 	struct ptd_sink *sink = (void *)0x1;
 	int fd;
 
@@ -802,17 +802,26 @@ static void open_errors(void **state)
 	assert_true(asprintf(&file, "%s/file", path) > 0);
 	assert_true(asprintf(&missing, "%s/no/such", path) > 0);
 	assert_int_equal(mkdir(path, 0777), 0);
-	sink = open_sink(path, PTD_CLOCK_NS, 0); /* an empty one will do */
-	sink->ops->free(sink);
+	/* An empty one will do, and one in which another sink has written nothing. */
+	for (size_t i = 0; i < 2; i++) {
+		sink = open_sink(path, PTD_CLOCK_NS, 0);
+		sink->ops->free(sink);
+	}
 
 	sink = (void *)0x1;
-	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, path, &info, &sink), -ENOTEMPTY);
-	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, NULL, &info, &sink), -EISDIR);
-	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, missing, &info, &sink), -ENOENT);
+	assert_true(asprintf(&trace, "%s/trace/file", path) > 0);
+	fd = open(trace, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, &sink), -ENOTEMPTY);
+	assert_int_equal(unlink(trace), 0);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, NULL, &info, &sink), -EISDIR);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, missing, &info, &sink), -ENOENT);
 	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, file, &info, &sink), -EEXIST);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, &sink), -ENOTEMPTY);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, file, &info, &sink), -EEXIST);
 	assert_ptr_equal(sink, (void *)0x1);
 }
 
@@ -841,6 +850,35 @@ static void write_errors(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
+/* What is written stays within the room, and ends between two flushes. */
+static void room(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 7000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), { .kind = END }
+	};
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	_cleanup_(freep) char *path = make_path(), *file = NULL;
+	uint64_t left = MEMTRACE_OUT_BUFFER * 2;
+	struct ptd_sink_target target;
+	struct ptd_sink *sink = NULL;
+	struct stat st;
+	int r = 0;
+
+	(void)state;
+	assert_int_equal(ptd_sink_target_open(&sink_drmemtrace, path, &target), 0);
+	target.room = &left;
+	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, &target, &info, &sink), 0);
+	for (int i = 0; i < 100000 && r == 0; i++)
+		r = feed(sink, steps, true);
+	assert_int_equal(r, -EFBIG);
+	assert_int_equal(sink->ops->finish(sink, NULL), -EFBIG);
+	assert_null(sink->ops->free(sink));
+	assert_true(asprintf(&file, "%s/trace/drmemtrace.a_out.7.0000.trace", path) > 0);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_size, MEMTRACE_OUT_BUFFER * 2 - left);
+	assert_true(left < MEMTRACE_OUT_BUFFER);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -849,6 +887,7 @@ int main(void)
 		cmocka_unit_test(clocks),      cmocka_unit_test(more_threads_than_files),
 		cmocka_unit_test(chunks),      cmocka_unit_test(frames),
 		cmocka_unit_test(open_errors), cmocka_unit_test(write_errors),
+		cmocka_unit_test(room),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);

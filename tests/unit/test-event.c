@@ -107,7 +107,7 @@ static void every_kind(void **state)
 
 		(void)make(i, payload, &record);
 		assert_true(event_read(&record, &event));
-		assert_int_equal(sink_sideband.open(&sink_sideband, path, &info, &sink), 0);
+		assert_int_equal(ptd_sink_open(&sink_sideband, path, &info, &sink), 0);
 		assert_int_equal(sink->ops->event(sink, &event), 0);
 		assert_int_equal(sink->ops->finish(sink, &stats), 0);
 		assert_null(sink->ops->free(sink));

@@ -33,6 +33,19 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Write to the file at @path, which is emptied; @room as in struct ptd_sink_target. */
+static void begin(struct output *output, const char *path, uint64_t *room)
+{
+	const struct ptd_sink_target target = {
+		.fd = open(path, O_WRONLY | O_CLOEXEC),
+		.is_emptied = true,
+		.room = room,
+	};
+
+	assert_true(target.fd >= 0);
+	assert_int_equal(output_init(output, &target), 0);
+}
+
 static void arrives(void **state)
 {
 	static uint8_t big[OUTPUT_SIZE * 2 + 17];
@@ -41,7 +54,7 @@ static void arrives(void **state)
 
 	for (size_t i = 0; i < sizeof(big); i++)
 		big[i] = (uint8_t)(i * 7 + (i >> 11));
-	assert_int_equal(output_init(&output, *state), 0);
+	begin(&output, *state, NULL);
 	assert_int_equal(output_write(&output, "abc", 3), 0);
 	assert_int_equal(output_write(&output, big, sizeof(big)), 0);
 	assert_int_equal(output_reserve(&output, OUTPUT_SIZE), 0);
@@ -64,7 +77,7 @@ static void empties_an_old_file(void **state)
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
 
 	for (size_t i = 0; i < 2; i++) {
-		assert_int_equal(output_init(&output, *state), 0);
+		begin(&output, *state, NULL);
 		assert_int_equal(output_write(&output, "abcdef", i == 0 ? 6 : 1), 0);
 		assert_int_equal(output_finish(&output), 0);
 		output_deinit(&output);
@@ -73,14 +86,63 @@ static void empties_an_old_file(void **state)
 	assert_int_equal(file.size, 1);
 }
 
+/* What is there already stays, of an output that is not emptied. */
+static void adds_to_standard_output(void **state)
+{
+	_cleanup_(output_deinit) struct output output = {};
+	_cleanup_(mapfile_deinit) struct mapfile file = {};
+	const struct ptd_sink_target target = {
+		.fd = open(*state, O_WRONLY | O_APPEND | O_CLOEXEC),
+	};
+
+	assert_int_equal(write(target.fd, "old ", 4), 4);
+	assert_int_equal(output_init(&output, &target), 0);
+	assert_int_equal(output_write(&output, "new", 3), 0);
+	assert_int_equal(output_finish(&output), 0);
+	assert_int_equal(mapfile_init(&file, AT_FDCWD, *state), 0);
+	assert_int_equal(file.size, 7);
+}
+
 static void refuses(void **state)
 {
 	struct output output = { .fd = 99 };
 
 	(void)state;
-	assert_int_equal(output_init(&output, "/nonexistent/x"), -ENOENT);
-	assert_int_equal(output_init(&output, "/tmp"), -EISDIR);
+	assert_int_equal(output_init(&output, &(struct ptd_sink_target){ .fd = -1 }), -EBADF);
 	assert_int_equal(output.fd, 99);
+}
+
+/* Two outputs that may write ten bytes together: the first ten go out, and then nothing more. */
+static void room(void **state)
+{
+	_cleanup_(output_deinit) struct output first = {}, second = {};
+	_cleanup_(mapfile_deinit) struct mapfile file = {};
+	char other[] = "/tmp/test-output-XXXXXX";
+	_cleanup_(fd_closep) int fd = mkstemp(other);
+	uint64_t left = 10;
+
+	assert_true(fd >= 0);
+	begin(&first, *state, &left);
+	begin(&second, other, &left);
+	assert_int_equal(output_write(&first, "abcdef", 6), 0);
+	assert_int_equal(output_flush(&first), 0);
+	assert_int_equal(left, 4);
+	assert_int_equal(output_write(&second, "ghij", 4), 0);
+	assert_int_equal(output_flush(&second), 0);
+	assert_int_equal(output_write(&second, "k", 1), 0);
+	assert_int_equal(output_finish(&second), -EFBIG);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 4);
+	assert_int_equal(output_finish(&first), 0);
+	assert_int_equal(left, 0);
+	(void)unlink(other);
+
+	left = 3;
+	begin(&first, *state, &left);
+	assert_int_equal(output_write(&first, "abcdef", 6), 0);
+	assert_int_equal(output_finish(&first), -EFBIG);
+	assert_int_equal(mapfile_init(&file, AT_FDCWD, *state), 0);
+	assert_int_equal(file.size, 3);
+	assert_memory_equal(file.bytes, "abc", 3);
 }
 
 static void full_disk(void **state)
@@ -92,7 +154,7 @@ static void full_disk(void **state)
 		print_message("no /dev/full\n");
 		skip();
 	}
-	assert_int_equal(output_init(&output, "/dev/full"), 0);
+	begin(&output, "/dev/full", NULL);
 	assert_int_equal(output_write(&output, "abc", 3), 0);
 	assert_int_equal(output_flush(&output), -ENOSPC);
 	assert_int_equal(output_write(&output, "abc", 3), -ENOSPC);
@@ -111,7 +173,7 @@ static void reader_goes_away(void **state)
 	assert_ptr_not_equal(signal(SIGPIPE, SIG_IGN), SIG_ERR);
 	assert_int_equal(pipe(fds), 0);
 	assert_true(snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[1]) > 0);
-	assert_int_equal(output_init(&output, path), 0);
+	begin(&output, path, NULL);
 	(void)close(fds[0]);
 	(void)close(fds[1]);
 	assert_int_equal(output_write(&output, "abc", 3), 0);
@@ -123,7 +185,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(arrives, setup, teardown),
 		cmocka_unit_test_setup_teardown(empties_an_old_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(adds_to_standard_output, setup, teardown),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test_setup_teardown(room, setup, teardown),
 		cmocka_unit_test(full_disk),
 		cmocka_unit_test(reader_goes_away),
 	};

@@ -60,7 +60,7 @@ static void begin(struct fixture *f, const char *name, enum ptd_clock clock, int
 	if (f->sink)
 		f->sink = f->sink->ops->free(f->sink);
 	mapfile_deinit(&f->file);
-	assert_int_equal(ops->open(ops, f->path, &info, &f->sink), 0);
+	assert_int_equal(ptd_sink_open(ops, f->path, &info, &f->sink), 0);
 	assert_ptr_equal(f->sink->ops, ops);
 }
 
@@ -119,7 +119,7 @@ static void open_errors(void **state)
 		const struct ptd_sink_ops *ops = ptd_sink_find(names[i]);
 		struct ptd_sink *sink = (struct ptd_sink *)0x1;
 
-		assert_int_equal(ops->open(ops, "/nonexistent/x", &info, &sink), -ENOENT);
+		assert_int_equal(ptd_sink_open(ops, "/nonexistent/x", &info, &sink), -ENOENT);
 		assert_ptr_equal(sink, (struct ptd_sink *)0x1);
 	}
 }

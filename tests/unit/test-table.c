@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,13 +110,34 @@ static void prepared(void **state)
 	every_size(state);
 }
 
+/* What all spills together may have counts, also what was given back. */
+static void limit(void **state)
+{
+	_cleanup_(spill_deinit) struct spill first = {}, second = {};
+	_cleanup_(mapfile_deinit) struct mapfile map = {};
+
+	(void)state;
+	spill_set_max(10);
+	assert_int_equal(spill_write(&first, "abcdef", 6), 0);
+	assert_false(spill_is_exhausted());
+	assert_int_equal(spill_write(&second, "ghijk", 5), -EFBIG);
+	assert_true(spill_is_exhausted());
+	assert_int_equal(spill_write(&second, "ghij", 4), 0);
+	assert_int_equal(spill_write(&first, "x", 1), -EFBIG);
+	assert_int_equal(spill_finish(&first, &map), 0);
+	assert_int_equal(map.size, 6);
+	assert_memory_equal(map.bytes, "abcdef", 6);
+	assert_int_equal(spill_write(&second, "x", 1), -EFBIG);
+	spill_set_max(UINT64_MAX);
+	assert_false(spill_is_exhausted());
+	assert_int_equal(spill_write(&second, "x", 1), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_size),
-		cmocka_unit_test(zeros),
-		cmocka_unit_test(spills),
-		cmocka_unit_test(prepared),
+		cmocka_unit_test(every_size), cmocka_unit_test(zeros),    cmocka_unit_test(limit),
+		cmocka_unit_test(spills),     cmocka_unit_test(prepared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

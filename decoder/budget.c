@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/budget.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "decoder/util/dirs.h"
+
+/* A file system that compresses may hold a file in that much less. A larger file is one hole. */
+#define COMPRESSION_MAX 16u
+
+/* A file is mapped by us and, if it is code, by libipt. */
+#define N_MAPPINGS 2u
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+static uint64_t size_of_file(const struct stat *st)
+{
+	const uint64_t size = (uint64_t)st->st_size;
+	const uint64_t on_disk = ((uint64_t)st->st_blocks + 8) * 512 * COMPRESSION_MAX;
+
+	return size < on_disk ? size : on_disk;
+}
+
+static uint64_t size_of_tree(int fd, int depth)
+{
+	_cleanup_(dirs_closep) DIR *dir = depth > DIRS_DEPTH_MAX ? NULL : dirs_list(fd);
+	struct dirent *entry;
+	uint64_t size = 0;
+
+	while (dir && dirs_next(dir, &entry) > 0) {
+		_cleanup_(fd_closep) int child = -1;
+		struct stat st;
+
+		if (fstatat(fd, entry->d_name, &st, 0) < 0)
+			continue;
+		if (S_ISREG(st.st_mode))
+			size = add(size, size_of_file(&st));
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		child = dirs_open(fd, entry->d_name);
+		if (child >= 0)
+			size = add(size, size_of_tree(child, depth + 1));
+	}
+	return size;
+}
+
+uint64_t budget_size_of(const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode))
+		return size_of_file(&st);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? 0 : size_of_tree(fd, 0);
+}
+
+uint64_t budget_for(uint64_t inputs, uint64_t spills)
+{
+	uint64_t size = add(BUDGET_BASE, spills);
+
+	for (unsigned i = 0; i < N_MAPPINGS; i++)
+		size = add(size, inputs);
+	return size;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/creator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "decoder/sandbox.h"
+#include "decoder/util/fdpass.h"
+#include "decoder/util/outdir.h"
+
+/* Of files that are created: a thread has one. */
+#define FILES_MAX (1u << 20)
+
+/* Where the child has its two descriptors: all above them are closed. */
+enum { DIR_FD = 3, SOCKET_FD = 4, FIRST_OTHER };
+
+static int open_file(const struct outdir_question *question, unsigned *n_files)
+{
+	/* From the other side of the confinement: it may be anything. */
+	if (!outdir_is_name(question->name))
+		return -EINVAL;
+	if (question->is_new && (*n_files)++ >= FILES_MAX)
+		return -EMFILE;
+	return outdir_open_here(DIR_FD, question->name, question->is_new);
+}
+
+_Noreturn static void serve(void)
+{
+	const struct sandbox_root root = { .fd = DIR_FD, .writable = true };
+	struct outdir_answer answer = {};
+	struct outdir_question question;
+	unsigned n_files = 0;
+
+	/* Its first answer says whether it is confined. */
+	answer.r =
+	    sandbox_enter(&(struct sandbox){ .roots = &root, .n_roots = 1, .creates = true });
+	if (fdpass_send(SOCKET_FD, &answer, sizeof(answer), -1) < 0 || answer.r < 0)
+		_exit(1);
+	while (read(SOCKET_FD, &question, sizeof(question)) == sizeof(question)) {
+		_cleanup_(fd_closep) int fd = open_file(&question, &n_files);
+
+		answer.r = fd < 0 ? fd : 0;
+		if (fdpass_send(SOCKET_FD, &answer, sizeof(answer), fd < 0 ? -1 : fd) < 0)
+			break;
+	}
+	_exit(0);
+}
+
+/* Nothing else of what the decoder has open must stay open when that ends. */
+static int keep_only(int dir_fd, int socket)
+{
+	int high[2] = { fcntl(dir_fd, F_DUPFD_CLOEXEC, FIRST_OTHER),
+			fcntl(socket, F_DUPFD_CLOEXEC, FIRST_OTHER) };
+
+	if (high[0] < 0 || high[1] < 0 || dup2(high[0], DIR_FD) < 0 ||
+	    dup2(high[1], SOCKET_FD) < 0 || close_range(FIRST_OTHER, UINT32_MAX, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int creator_start(int dir_fd, struct creator *ret_creator)
+{
+	struct outdir_answer answer = {};
+	struct creator c;
+	int sockets[2], fd, r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+		return -errno;
+	c.pid = fork();
+	if (c.pid == 0) {
+		if (keep_only(dir_fd, sockets[1]) < 0)
+			_exit(1);
+		serve();
+	}
+	r = c.pid < 0 ? -errno : 0;
+	(void)fd_close(sockets[1]);
+	c.socket = sockets[0];
+	if (r < 0) {
+		(void)fd_close(c.socket);
+		return r;
+	}
+	r = fdpass_receive(c.socket, &answer, sizeof(answer), &fd);
+	(void)fd_close(fd);
+	if (r < 0 || answer.r < 0) {
+		creator_stop(&c);
+		return r < 0 ? r : answer.r;
+	}
+	*ret_creator = c;
+	return 0;
+}
+
+void creator_stop(struct creator *creator)
+{
+	if (!creator->pid)
+		return;
+	(void)fd_close(creator->socket);
+	while (waitpid(creator->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	*creator = (struct creator){};
+}
