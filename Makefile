@@ -162,23 +162,39 @@ packages-demo packages-check packages-long: packages-%:
 	@tests/packages.sh $(PACKAGES_BUILD) $(PACKAGES_DEMO) \
 		$(if $(filter check long,$*),$(PACKAGES_CHECK)) $(if $(filter long,$*),$(PACKAGES_LONG))
 
+# What is installed below the prefix: mode, file, place.
+PAGES     = $(wildcard daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8])
+INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd:sbin/ptd \
+            755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptdecode.a:lib/libptdecode.a \
+            $(foreach h,$(wildcard include/ptd/*.h),644:$h:$h) \
+            644:systemd/ptd.service:lib/systemd/system/ptd.service \
+            644:systemd/ptd.socket:lib/systemd/system/ptd.socket \
+            644:systemd/ptd.sysusers:lib/sysusers.d/ptd.conf \
+            644:systemd/ptd.tmpfiles:lib/tmpfiles.d/ptd.conf \
+            644:systemd/ptd.sysctl:lib/sysctl.d/60-ptd.conf \
+            $(foreach p,$(PAGES),644:$p:share/man/man$(subst .,,$(suffix $p))/$(notdir $p))
+
 prefix ?= /usr/local
 install: all ## programs, plugin, headers, manual pages, units; DESTDIR= and prefix=
-	install -D -t $(DESTDIR)$(prefix)/bin $(O)/ptctl $(O)/ptdecode
-	install -D -t $(DESTDIR)$(prefix)/sbin $(O)/ptd
-	install -D -t $(DESTDIR)$(prefix)/lib/ptd $(O)/ptd-emu.so
-	install -D -m644 -t $(DESTDIR)$(prefix)/lib $(O)/libptdecode.a
-	install -D -m644 -t $(DESTDIR)$(prefix)/include/ptd $(wildcard include/ptd/*.h)
-	install -D -m644 -t $(DESTDIR)$(prefix)/lib/systemd/system systemd/ptd.service systemd/ptd.socket
+	@for i in $(INSTALLED); do \
+		mode=$${i%%:*} to=$(DESTDIR)$(prefix)/$${i##*:} from=$${i#*:}; \
+		echo "install $$to"; \
+		install -D -m$$mode $${from%:*} $$to || exit 1; done
 	sed -i 's|^ExecStart=/usr/|ExecStart=$(prefix)/|' \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service
-	install -D -m644 systemd/ptd.sysusers $(DESTDIR)$(prefix)/lib/sysusers.d/ptd.conf
-	install -D -m644 systemd/ptd.tmpfiles $(DESTDIR)$(prefix)/lib/tmpfiles.d/ptd.conf
-	install -D -m644 systemd/ptd.sysctl $(DESTDIR)$(prefix)/lib/sysctl.d/60-ptd.conf
 	[ -e $(DESTDIR)/etc/ptd/ptd.conf ] || \
 		install -D -m644 -t $(DESTDIR)/etc/ptd systemd/ptd.conf
-	for page in $(wildcard daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8]); do \
-		install -D -m644 -t $(DESTDIR)$(prefix)/share/man/man$${page##*.} $$page || exit 1; done
+
+uninstall: ## remove what install made, but changed settings and /var/lib/ptd; DESTDIR= and prefix=
+	@for i in $(INSTALLED); do \
+		echo "remove $(DESTDIR)$(prefix)/$${i##*:}"; \
+		rm -f $(DESTDIR)$(prefix)/$${i##*:} || exit 1; done
+	[ ! -e $(DESTDIR)/etc/ptd/ptd.conf ] || ! cmp -s systemd/ptd.conf $(DESTDIR)/etc/ptd/ptd.conf || \
+		rm $(DESTDIR)/etc/ptd/ptd.conf
+	for d in $(prefix)/lib/ptd $(prefix)/include/ptd /etc/ptd; do \
+		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d || exit 1; done
+# Directories that others may have made are left, but for those of a DESTDIR.
+	[ -z "$(DESTDIR)" ] || [ ! -d "$(DESTDIR)" ] || find "$(DESTDIR)" -mindepth 1 -depth -type d -empty -delete
 
 clean: ## remove what was built
 	rm -rf $(O)
@@ -186,7 +202,7 @@ clean: ## remove what was built
 help: ## this text
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: all tests demo check check-long check-asan check-clang bench lint format install clean help check-guest \
+.PHONY: all tests demo check check-long check-asan check-clang bench lint format install uninstall clean help check-guest \
         packages-demo packages-check packages-long
 .PRECIOUS: $(O)/%.o
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

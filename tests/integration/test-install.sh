@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What is installed is removed again; what building takes is named in the README.
+. "$(dirname "$0")/common.sh"
+
+echo "--- install and uninstall"
+umask 022
+for prefix in /usr /usr/local; do
+	D=$T/dest
+	mkdir "$D"
+	in_dest() { make -s "$1" O="$O" VERSION=dev DESTDIR="$D" prefix="$prefix" >"$T/$1.log" 2>&1 || fail "$(cat "$T/$1.log")"; }
+	in_dest install
+	n=$(find "$D" -type f | wc -l)
+	[[ $n -gt 20 ]] || fail "only $n files were installed: $(find "$D")"
+	for f in etc/ptd/ptd.conf "$prefix"/{bin/{ptctl,ptdecode},sbin/ptd,lib/{ptd/ptd-emu.so,libptdecode.a}} \
+		"$prefix/include/ptd/decode.h" "$prefix/lib/systemd/system/ptd.service" "$prefix/share/man/man1/ptctl.1"; do
+		[[ -f $D/$f ]] || fail "$f was not installed"
+	done
+	grep -qx "ExecStart=$prefix/sbin/ptd" "$D$prefix/lib/systemd/system/ptd.service" || fail "ExecStart is not in $prefix"
+	[[ $(stat -c %a "$D$prefix/bin/ptctl" "$D$prefix/include/ptd/decode.h") == 755$'\n'644 ]] || fail "modes"
+	"$D$prefix/bin/ptctl" --version >/dev/null || fail "the installed ptctl does not run"
+
+	in_dest uninstall
+	[[ -z $(find "$D" -mindepth 1) ]] || fail "left: $(find "$D" -mindepth 1)"
+	in_dest uninstall # of nothing
+
+	# What is not ours, or was changed, stays.
+	in_dest install
+	echo AuxSize=1M >>"$D/etc/ptd/ptd.conf"
+	touch "$D$prefix/lib/ptd/other" "$D$prefix/bin/other"
+	in_dest install
+	grep -q AuxSize=1M "$D/etc/ptd/ptd.conf" || fail "changed settings were overwritten"
+	in_dest uninstall
+	left=$(cd "$D" && find . -type f | sort | tr '\n' ' ')
+	[[ $left == "./etc/ptd/ptd.conf .$prefix/bin/other .$prefix/lib/ptd/other " ]] || fail "left: $left"
+	rm -r "$D"
+	echo "$prefix: $n files"
+done
+
+echo "--- README names the packages that building takes"
+for package in make $(make -s -f Makefile -f - print-packages O="$O" <<<'print-packages: ; @echo $(PACKAGES_BUILD)'); do
+	n=$((n + 1))
+	sed -n '/^## Install/,/^## Test/p' README.md | grep -qw -- "$package" || fail "README does not name $package"
+done
+echo ok
