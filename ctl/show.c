@@ -6,8 +6,10 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "ctl/client.h"
 
 const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX])
@@ -38,16 +40,31 @@ void show_taken(const struct client_snapshot *snapshot, const char *output)
 			    snapshot->n_missing, plural(snapshot->n_missing));
 }
 
+/* The code point of a control character that takes one byte, or two in UTF-8 (C1); of what is no
+ * UTF-8, U+FFFD. */
+static unsigned code_point(const char *s, size_t *ret_size)
+{
+	const uint8_t *b = (const uint8_t *)s;
+
+	*ret_size = b[0] == 0xc2 && b[1] >= 0x80 && b[1] < 0xa0 ? 2 : 1;
+	if (*ret_size == 2)
+		return b[1];
+	return b[0] < 0x80 ? b[0] : 0xfffd;
+}
+
 void show_json_string(FILE *f, const char *s)
 {
+	size_t n, rest = strlen(s);
+
 	fputc('"', f);
-	for (; *s; s++) {
-		if ((unsigned char)*s < 0x20)
-			fprintf(f, "\\u%04x", (unsigned)*s);
+	for (; rest > 0; s += n, rest -= n) {
+		n = printable_size(s, rest);
+		if (n == 0)
+			fprintf(f, "\\u%04x", code_point(s, &n));
 		else if (*s == '"' || *s == '\\')
 			fprintf(f, "\\%c", *s);
 		else
-			fputc(*s, f);
+			fwrite(s, n, 1, f);
 	}
 	fputc('"', f);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
@@ -29,6 +30,8 @@ static int print(FILE *f, bool json)
 		*value++ = 0;
 		value[strcspn(value, "\n")] = 0;
 		if (!json) {
+			printable_clean(line, strlen(line));
+			printable_clean(value, strlen(value));
 			printf("%26s: %s\n", line, value);
 			continue;
 		}

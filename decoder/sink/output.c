@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/printable.h"
+
 #define PRINTF_MAX 4096
 
 int output_init(struct output *output, const struct ptd_sink_target *target)
@@ -123,9 +125,9 @@ void output_printf(struct output *output, const char *format, ...)
 
 size_t output_printable(char *ret_text, const char *name, size_t n_max)
 {
-	size_t n = 0;
+	const size_t n = strnlen(name, n_max);
 
-	for (; n < n_max && name[n]; n++)
-		ret_text[n] = (uint8_t)name[n] < ' ' || name[n] == 0x7f ? '?' : name[n];
+	memcpy(ret_text, name, n);
+	printable_clean(ret_text, n);
 	return n;
 }

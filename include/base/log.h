@@ -16,9 +16,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
 
 #include "base/base.h"
+#include "base/printable.h"
 
 /*
  * Print one message at @level (LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG).
@@ -34,9 +36,7 @@ _printf_(2, 3) static inline void log_at(int level, const char *format, ...)
 	errno = saved;
 	(void)vsnprintf(line, sizeof(line), format, ap);
 	va_end(ap);
-	for (char *c = line; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
+	printable_clean(line, strlen(line));
 
 	if (getenv("JOURNAL_STREAM"))
 		fprintf(stderr, "<%d>%s\n", level, line);

@@ -37,6 +37,10 @@ static void one_line_each(void **state)
 		{ "/bin/ls", "/bin/ls: No such file or directory\n" },
 		{ "a b\xc3\xa4", "a b\xc3\xa4: No such file or directory\n" },
 		{ "x\n<0>y", "x?<0>y: No such file or directory\n" },
+		{ "\x9b"
+		  "2J \xc2\x9b"
+		  "2J \xc2\xa0",
+		  "?2J ??2J \xc2\xa0: No such file or directory\n" },
 		{ "\033[2J\r\t\x7f", "?[2J???: No such file or directory\n" },
 	};
 	char text[256], expected[256];
