@@ -20,7 +20,11 @@ int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *op
 	if (!e)
 		return -ENOMEM;
 	*e = (struct ipt_engine){
-		.engine = { .ops = engine_ops }, .ops = ops, .config = *config, .pause = UINT64_MAX
+		.engine = { .ops = engine_ops },
+		.ops = ops,
+		.config = *config,
+		.mode = 64,
+		.pause = UINT64_MAX,
 	};
 	guard = &e->engine;
 	c = &e->pt_config;
@@ -142,6 +146,8 @@ int ipt_engine_set_space(struct engine *engine, const struct space *space, size_
 		return 0;
 
 	e->image = image;
+	if (image)
+		image->mode = e->mode;
 	return e->ops->set_image(e->decoder, image ? image->image : e->empty) < 0 ? -EINVAL : 0;
 }
 

@@ -90,6 +90,7 @@ struct ipt_engine {
 	VEC(struct ipt_image *) images; /* one for each space met; owned */
 	struct map image_of;            /* space → index in images */
 	struct ipt_image *image;        /* the one in use; NULL: nowhere */
+	uint8_t mode;                   /* of the code, as libipt said last: 16, 32 or 64 */
 	struct pt_image *empty;
 	uint64_t n_rewound; /* mappings applied anew because time went back */
 

@@ -6,11 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/pt/ipt_newinsn.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
 
 /* In the cache: each is a mapping of the process, which has room for 65530. */
 #define SECTIONS_MAX (1u << 13)
+
+/* Of one place; where there are more, libipt gets no section. */
+#define HOLES_MAX 64
+
+/* Places smaller than this are searched for holes whenever they are added; so many larger ones are
+ * known. */
+#define SEARCH_SIZE_MIN (UINT64_C(1) << 16)
+#define SEARCHES_MAX    (1u << 16)
 
 /* In one image, and in all. */
 #define IMAGE_SECTIONS_MAX  (1u << 11)
@@ -27,8 +36,17 @@ struct section {
 	int isid;
 };
 
+/* Part of an object that was searched for holes. */
+struct search {
+	const struct object *object;
+	uint64_t offset, size;
+	size_t n_holes;
+};
+
 struct ipt_code {
 	struct pt_image_section_cache *cache;
+	VEC(struct search) searches;  /* of large parts */
+	struct map by_part;           /* hash of it → index */
 	VEC(struct section) sections; /* of the cache */
 	struct map by_place;          /* hash of it → index */
 	struct ipt_image *images;
@@ -71,6 +89,8 @@ struct ipt_code *ipt_code_free(struct ipt_code *code)
 	pt_iscache_free(code->cache);
 	vec_deinit(&code->sections);
 	map_deinit(&code->by_place);
+	vec_deinit(&code->searches);
+	map_deinit(&code->by_part);
 	free(code);
 	return NULL;
 }
@@ -140,34 +160,124 @@ static int find_section(struct ipt_code *code, const struct place *place, int *r
 	return r;
 }
 
-/* Add what @e has bytes of, which is something, to the image. Return: 0 or -ENOMEM. */
-static int add(struct ipt_image *image, const struct extent *e)
+/* Return: how many holes there are; HOLES_MAX + 1 if they are more than that. */
+static size_t count_holes(const struct place *place)
 {
-	const struct object *object = e->object;
-	struct place place = { .object = object, .offset = e->offset, .start = e->start };
+	const uint8_t *bytes = place->object->bytes + place->offset;
+	struct ipt_hole hole = {};
+	size_t n = 0;
+
+	while (n <= HOLES_MAX && ipt_newinsn_find(bytes, place->size, hole.end, &hole))
+		n++;
+	return n;
+}
+
+static void forget_searches(struct ipt_code *code)
+{
+	code->searches.n = 0;
+	map_deinit(&code->by_part);
+}
+
+/* The same, but it is known of the large parts of files, which many processes map. */
+static int find_holes(struct ipt_code *code, const struct place *place, size_t *ret_n_holes)
+{
+	const uint64_t key[] = { (uintptr_t)place->object, place->offset, place->size };
+	const uint64_t hash = map_hash(key, sizeof(key)), *known = map_get(&code->by_part, hash);
+	const struct search *search = known ? &code->searches.items[*known] : NULL;
+	int r;
+
+	if (search && search->object == place->object && search->offset == place->offset &&
+	    search->size == place->size) {
+		*ret_n_holes = search->n_holes;
+		return 0;
+	}
+	*ret_n_holes = count_holes(place);
+	if (place->size < SEARCH_SIZE_MIN)
+		return 0;
+	if (code->searches.n == SEARCHES_MAX)
+		forget_searches(code);
+	r = map_put(&code->by_part, hash, code->searches.n);
+	if (r == 0)
+		r = vec_push(&code->searches, { .object = place->object,
+						.offset = place->offset,
+						.size = place->size,
+						.n_holes = *ret_n_holes });
+	return r;
+}
+
+/* What @e, which has bytes, is a place of. */
+static struct place place_of(const struct extent *e)
+{
+	const uint64_t size = e->last - e->start + 1, left = e->object->size - e->offset;
+
+	return (struct place){ .object = e->object,
+			       .offset = e->offset,
+			       .size = size == 0 || size > left ? left : size,
+			       .start = e->start };
+}
+
+/* Add one section. Return: 0, also if libipt cannot have it: then it is read as it is needed; or
+ * -ENOMEM. */
+static int add_section(struct ipt_image *image, const struct place *place)
+{
 	struct ipt_code *code = image->code;
 	int isid, r;
 
-	place.size = e->last - e->start + 1;
-	if (place.size == 0 || place.size > object->size - e->offset)
-		place.size = object->size - e->offset;
-	if (code->n_in_images >= IMAGES_SECTIONS_MAX)
-		empty_all(code);
-	if (image->n_sections >= IMAGE_SECTIONS_MAX)
-		empty(image);
-	r = find_section(code, &place, &isid);
-	if (r < 0)
+	r = find_section(code, place, &isid);
+	if (r < 0 || isid < 0)
 		return r;
-	/* What it cannot have is read as it is needed. */
-	if (isid < 0)
-		return 0;
 	r = pt_image_add_cached(image->image, code->cache, isid, NULL);
 	if (r < 0)
 		return r == -pte_nomem ? -ENOMEM : 0;
-	layout_mark(&image->layout, e->start, image->mark);
 	image->n_sections++;
 	code->n_in_images++;
 	return 0;
+}
+
+/* Add what is between the holes. */
+static int add_sections(struct ipt_image *image, const struct place *place)
+{
+	const uint8_t *bytes = place->object->bytes + place->offset;
+	bool has_hole;
+	uint64_t at = 0;
+	int r = 0;
+
+	do {
+		struct ipt_hole hole = {};
+		uint64_t end;
+
+		has_hole = ipt_newinsn_find(bytes, place->size, at, &hole);
+		end = has_hole ? hole.start : place->size;
+		if (end > at)
+			r = add_section(image, &(struct place){ .object = place->object,
+								.offset = place->offset + at,
+								.size = end - at,
+								.start = place->start + at });
+		at = hole.end;
+	} while (r == 0 && has_hole);
+	return r;
+}
+
+/* Add what @e has bytes of, which is something, to the image. Return: 0 or -ENOMEM. */
+static int add(struct ipt_image *image, const struct extent *e)
+{
+	const struct place place = place_of(e);
+	struct ipt_code *code = image->code;
+	size_t n_holes;
+	int r;
+
+	r = find_holes(code, &place, &n_holes);
+	if (r < 0)
+		return r;
+	if (code->n_in_images + n_holes >= IMAGES_SECTIONS_MAX)
+		empty_all(code);
+	if (image->n_sections + n_holes >= IMAGE_SECTIONS_MAX)
+		empty(image);
+	layout_mark(&image->layout, e->start, image->mark);
+	if (n_holes == 0)
+		return add_section(image, &place);
+	/* Where there are too many, all is read as it is needed. */
+	return n_holes > HOLES_MAX ? 0 : add_sections(image, &place);
 }
 
 static bool has_bytes(const struct extent *e)
@@ -207,6 +317,8 @@ static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, u
 	if (size > left)
 		size = (size_t)left;
 	memcpy(buffer, e->object->bytes + offset, size);
+	if (image->mode == 64)
+		ipt_newinsn_disguise(buffer, size);
 	return (int)size;
 }
 
@@ -218,6 +330,7 @@ int ipt_image_new(struct ipt_code *code, const struct space *space, struct ipt_i
 		return -ENOMEM;
 	layout_init(&i->layout, space);
 	i->mark = 1;
+	i->mode = 64;
 	i->image = pt_image_alloc(NULL);
 	if (!i->image || pt_image_set_callback(i->image, read_code, i) < 0) {
 		pt_image_free(i->image);
@@ -260,16 +373,25 @@ void ipt_image_rewind(struct ipt_image *image)
 	layout_init(&image->layout, space);
 }
 
-/* Return: whether all of what was added has bytes. */
-static bool has_all_bytes(const struct layout *layout)
+/* Has all of what was added bytes, and no hole? Return: 1 or 0; -ENOMEM. */
+static int has_all_bytes(struct ipt_code *code, const struct layout *layout)
 {
 	for (size_t i = 0; i < layout->added.n; i++) {
 		const struct extent *e = &layout->added.items[i];
+		struct place place;
+		size_t n_holes;
+		int r;
 
 		if (!has_bytes(e) || e->last - e->start >= e->object->size - e->offset)
-			return false;
+			return 0;
+		place = place_of(e);
+		r = find_holes(code, &place, &n_holes);
+		if (r < 0)
+			return r;
+		if (n_holes > 0)
+			return 0;
 	}
-	return true;
+	return 1;
 }
 
 /*
@@ -296,7 +418,10 @@ static int advance(struct ipt_image *image, size_t generation, size_t until)
 			return r;
 		if (layout->covered != image->mark)
 			continue;
-		if (!has_all_bytes(layout)) {
+		r = has_all_bytes(image->code, layout);
+		if (r < 0)
+			return r;
+		if (!r) {
 			empty(image);
 			continue;
 		}

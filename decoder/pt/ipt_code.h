@@ -11,6 +11,8 @@
  *
  * The limit of the cache is set so that files stay mapped: without that libipt maps and unmaps them
  * at each change of section.
+ *
+ * Sections have holes where code may have branches that libipt does not know (ipt_newinsn.h).
  */
 
 #include <intel-pt.h>
@@ -52,6 +54,7 @@ struct ipt_image {
 	struct ipt_image *previous, *next; /* of the code's */
 	size_t n_sections;
 	uint32_t mark;      /* of the extents that @image has */
+	uint8_t mode;       /* the caller's: of the code that is read, 16, 32 or 64 */
 	bool no_memory;     /* while libipt read code */
 	bool in_use;        /* the caller's: it is not forgotten to make room for others */
 	bool was_forgotten; /* it was */

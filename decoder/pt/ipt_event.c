@@ -165,6 +165,11 @@ static bool take(struct ipt_engine *e, const struct pt_event *event, struct engi
 	case ptev_disabled:
 		e->flow.way = IPT_FLOW_ANYWHERE;
 		return mark(e, event, PTD_MARK_OFF, event->variant.disabled.ip, ret_step);
+	case ptev_exec_mode:
+		e->mode = ipt_mode_bits(event->variant.exec_mode.mode);
+		if (e->image)
+			e->image->mode = e->mode;
+		return false;
 	case ptev_stop:
 		return mark(e, event, PTD_MARK_STOP, 0, ret_step);
 	case ptev_overflow:

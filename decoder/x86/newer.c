@@ -8,6 +8,8 @@
 
 #define INSN_SIZE_MAX 15
 
+#define TARGET_SIZE 8 /* of a JMPABS */
+
 /* What comes before the opcode, as far as it matters. */
 struct prefixes {
 	uint8_t repeat; /* 0xf2 or 0xf3, the last one seen; 0 */
@@ -119,7 +121,8 @@ static int take_vex(struct cursor *c, uint8_t mode, uint8_t escape)
 }
 
 /* Behind 0f. */
-static int take_two_byte(struct cursor *c, const struct prefixes *prefixes, uint8_t *ret_class)
+static int take_two_byte(struct cursor *c, uint8_t mode, const struct prefixes *prefixes,
+			 uint8_t *ret_class)
 {
 	uint8_t opcode, modrm;
 	struct cursor next;
@@ -139,11 +142,22 @@ static int take_two_byte(struct cursor *c, const struct prefixes *prefixes, uint
 		return 0; /* LKGS */
 	if (opcode == 0x01 && (modrm == 0xc6 || modrm == 0xc7))
 		return 0; /* WRMSRNS, RDMSRLIST, WRMSRLIST, PBNDKB */
-	if (opcode == 0x01 && modrm == 0xca && prefixes->repeat != 0) {
+	if (opcode == 0x01 && modrm == 0xca && prefixes->repeat != 0 && mode == 64) {
 		*ret_class = PTD_INSN_RETURN_FAR; /* ERETS, ERETU */
 		return 0;
 	}
 	return -EBADMSG;
+}
+
+/* JMPABS has no prefixes but REX2, which is 0. */
+static int take_jmpabs(struct cursor *c)
+{
+	uint8_t bytes[3];
+
+	if (cursor_get(c, sizeof(bytes), bytes) < 0 || bytes[0] != 0xd5 || bytes[1] != 0x00 ||
+	    bytes[2] != 0xa1)
+		return -EBADMSG;
+	return skip(c, TARGET_SIZE);
 }
 
 int newer_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
@@ -154,10 +168,15 @@ int newer_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *r
 	struct prefixes prefixes;
 	int immediate;
 
+	if (mode == 64 && take_jmpabs(&(struct cursor){ c.pos, c.end }) == 0) {
+		*ret_insn =
+		    (struct insn){ .size = 3 + TARGET_SIZE, .class = PTD_INSN_JUMP_INDIRECT };
+		return 0;
+	}
 	if (skip_prefixes(&c, mode, &prefixes) < 0 || cursor_get(&c, 1, &first) < 0)
 		return -EBADMSG;
 	if (first == 0x0f)
-		immediate = take_two_byte(&c, &prefixes, &class);
+		immediate = take_two_byte(&c, mode, &prefixes, &class);
 	else if (first == 0xc4 || first == 0xc5 || first == 0x62)
 		immediate = take_vex(&c, mode, first);
 	else
@@ -175,4 +194,19 @@ int newer_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *r
 		.far = class == PTD_INSN_RETURN_FAR,
 	};
 	return 0;
+}
+
+const char *newer_branch(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
+{
+	struct cursor c = cursor_from(bytes, size < INSN_SIZE_MAX ? size : INSN_SIZE_MAX);
+	struct prefixes prefixes;
+	struct insn insn;
+
+	if (newer_decode(mode, bytes, size, &insn) < 0 || insn.class == PTD_INSN_OTHER)
+		return NULL;
+	*ret_insn = insn;
+	if (insn.class == PTD_INSN_JUMP_INDIRECT)
+		return "jmpabs";
+	return skip_prefixes(&c, mode, &prefixes) == 0 && prefixes.repeat == 0xf2 ? "erets"
+										  : "eretu";
 }

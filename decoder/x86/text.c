@@ -3,9 +3,13 @@
 #include "decoder/x86/text.h"
 
 #include <Zydis/Zydis.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <threads.h>
+
+#include "decoder/x86/newer.h"
 
 static ZydisFormatter formatter;
 static bool formatter_ready;
@@ -58,6 +62,9 @@ size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t 
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction insn;
+	struct insn newer;
+	const char *name;
+	uint64_t target;
 
 	call_once(&formatter_once, init_formatter);
 	if (formatter_ready && decode(mode, bytes, size, &insn, operands) &&
@@ -66,6 +73,13 @@ size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t 
 							 TEXT_MAX, address, NULL)))
 		return strlen(ret_text);
 
+	name = newer_branch(mode, bytes, size, &newer);
+	if (name && newer.class == PTD_INSN_JUMP_INDIRECT) {
+		memcpy(&target, bytes + newer.size - sizeof(target), sizeof(target));
+		return (size_t)snprintf(ret_text, TEXT_MAX, "%s 0x%" PRIx64, name, target);
+	}
+	if (name)
+		return (size_t)snprintf(ret_text, TEXT_MAX, "%s", name);
 	strcpy(ret_text, "(bad)");
 	return 0;
 }

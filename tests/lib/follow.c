@@ -138,6 +138,15 @@ static enum way way_of(const ZydisDecodedInstruction *insn)
 	}
 }
 
+/* Does an instruction of these bytes end as erets, eretu, or jmpabs do? */
+static bool is_newer_branch(const uint8_t *bytes, size_t size)
+{
+	if (size == 11 && memcmp(bytes, "\xd5\x00\xa1", 3) == 0)
+		return true;
+	return size >= 4 && memcmp(bytes + size - 3, "\x0f\x01\xca", 3) == 0 &&
+	       (memchr(bytes, 0xf2, size - 3) || memchr(bytes, 0xf3, size - 3));
+}
+
 /* Decode what @block says is its instruction @i. Return: whether it is one of that size. */
 static bool decode(struct follow *f, const struct ptd_run *run, uint16_t i, struct seen *seen)
 {
@@ -149,7 +158,11 @@ static bool decode(struct follow *f, const struct ptd_run *run, uint16_t i, stru
 	ZydisDecodedInstruction z;
 
 	seen->way = WAY_ON;
-	/* Instructions that are younger than this Zydis: none of them is a branch. */
+	if (block->mode == 64 && is_newer_branch(block->bytes + insn->offset, insn->size)) {
+		seen->way = WAY_ANY;
+		return true;
+	}
+	/* Instructions that are younger than this Zydis: no others of them are branches. */
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder, NULL, block->bytes + insn->offset,
 							insn->size, &z)))
 		return true;
