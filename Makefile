@@ -76,11 +76,18 @@ $(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o $(O)/libemu.a $(O)/libpt
 
 # --- tests -------------------------------------------------------------------------------------
 
+# What tests/lib/failing can make fail in units.
+FAILING = malloc calloc realloc free strdup strndup asprintf __asprintf_chk read pread write pwrite lseek \
+          mmap ftruncate fstat stat fstatat fstatvfs fsync mkdirat linkat renameat renameat2 readlink \
+          fopen fdopen opendir fdopendir memfd_create eventfd epoll_create1 epoll_ctl socket socketpair \
+          pthread_create open openat
+LINK_UNIT = $(LINK) $(FAILING:%=-Wl,--wrap=%) -Wl,--undefined=__wrap_malloc
+
 $(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
-	$(LINK) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
+	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 # The plugin's modules never meet the daemon's: both have a sideband.
 $(O)/test-emu-%: $(O)/tests/unit/test-emu-%.o $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
-	$(LINK) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
+	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 $(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $(O)/libptdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
 $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libptdecode.a

@@ -254,7 +254,8 @@ static int doubt_mapping(struct layout *layout, const struct mapping *m, size_t 
 		--*work;
 		doubt.start = e->start > m->start ? e->start : m->start;
 		doubt.last = e->last < last ? e->last : last;
-		if (e->object->state != OBJECT_OK || !covers(m->kind, e->kind) ||
+		/* What is missing had code, too; memory that was no file has none that is known. */
+		if (e->object->state == OBJECT_NO_FILE || !covers(m->kind, e->kind) ||
 		    is_same(m, e, doubt.start, doubt.last, left))
 			continue;
 		doubt.start -= doubt.start < REACH ? doubt.start : REACH;

@@ -28,10 +28,11 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 	};
 	tracks_init(&tasks->lives);
 	jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
-	r = idtable_init(&tasks->build_ids, trace);
+	/* The kernel first: what the others have when nothing was begun can be given up. */
+	r = kernel_init(&tasks->kernel, trace, objects);
 	if (r == 0)
-		r = memory_init(&tasks->memory, objects);
-	return r < 0 ? r : kernel_init(&tasks->kernel, trace, objects);
+		r = idtable_init(&tasks->build_ids, trace);
+	return r < 0 ? r : memory_init(&tasks->memory, objects);
 }
 
 void tasks_deinit(struct tasks *tasks)

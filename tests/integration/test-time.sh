@@ -28,7 +28,7 @@ drop true
 for pt in mtc=1 cyc=1 mtc=1,mtc_period=0,cyc=1; do
 	start_ptd "PT=$pt"
 	judge true /bin/true
-	[[ $n_times -gt $((4 * plain)) ]] || fail "$pt: only $n_times times instead of $plain"
+	[[ $n_times -gt $((4 * plain)) ]] || fail "$pt: $n_times times, not more than four times the $plain without"
 	if command -v perf >/dev/null; then
 		perf script -i "$T/true" --itrace=i1i -F pid,tid,ip --ns 2>"$T/perf.err" |
 			"$O/tools/perf-addresses" "$T/true.perf" || fail "$pt: perf script"

@@ -12,7 +12,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "daemon/config.h"
 #include "daemon/emu/pool.h"
@@ -194,6 +196,65 @@ static void freezing(void **state)
 	cpu_at(f, 0)->aux_head = 77;
 	assert_int_equal(f->source->ops->freeze(f->source, &f->moment), 0);
 	assert_int_equal(f->pool->freeze, before + 1);
+}
+
+static uint64_t clock_ns; /* 0: it is the system's */
+
+/* The linker prefers this one. */
+int clock_gettime(clockid_t id, struct timespec *ret_time)
+{
+	if (clock_ns == 0)
+		return (int)syscall(SYS_clock_gettime, id, ret_time);
+	*ret_time = (struct timespec){ .tv_nsec = (long)clock_ns };
+	return 0;
+}
+
+/* With other heads for each @time. */
+static void mark_at(struct fixture *f, uint64_t time)
+{
+	cpu_at(f, 1)->aux_head = 1000 + time;
+	cpu_at(f, 1)->switch_head = 500 + time;
+	clock_ns = time;
+	f->source->ops->mark(f->source);
+	clock_ns = 0;
+}
+
+static void assert_marked(struct fixture *f, uint64_t time, uint64_t aux, uint64_t switches)
+{
+	uint64_t aux_head = 7, switch_head = 7;
+
+	f->source->ops->marked(f->source, 1, time, &aux_head, &switch_head);
+	assert_int_equal(aux_head, aux);
+	assert_int_equal(switch_head, switches);
+}
+
+/* Where the rings were when something began; of the time before the first mark that is kept
+ * nothing is known, so they count from their beginning. */
+static void marks(void **state)
+{
+	enum { N = 100, N_KEPT = 16 };
+	struct fixture *f = *state;
+
+	assert_marked(f, UINT64_MAX, 0, 0);
+	mark_at(f, 10);
+	assert_marked(f, 0, 0, 0);
+	assert_marked(f, 9, 0, 0);
+	assert_marked(f, 10, 1010, 510);
+	assert_marked(f, UINT64_MAX, 1010, 510);
+	/* Whoever takes the CPU next begins with a PSB. */
+	assert_true(cpu_at(f, 1)->encode.since_psb >= f->layout.psb_period);
+	assert_int_equal(cpu_at(f, 1)->owner, 0);
+
+	for (uint64_t i = 2; i <= N; i++)
+		mark_at(f, 10 * i);
+	assert_marked(f, UINT64_MAX, 1000 + 10 * N, 500 + 10 * N);
+	for (uint64_t i = N; i > N - N_KEPT; i--) {
+		assert_marked(f, 10 * i, 1000 + 10 * i, 500 + 10 * i);
+		if (i > N - N_KEPT + 1)
+			assert_marked(f, 10 * i - 1, 990 + 10 * i, 490 + 10 * i);
+	}
+	assert_marked(f, UINT64_C(10) * (N - N_KEPT + 1) - 1, 0, 0);
+	assert_marked(f, 10, 0, 0);
 }
 
 static void draining(void **state)
@@ -389,6 +450,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(views, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_writer_reached, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(freezing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(marks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_tasks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(heads_that_wrap, set_up, tear_down),

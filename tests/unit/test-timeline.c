@@ -621,6 +621,7 @@ static void has_then(const struct timeline *timeline, uint32_t pid, uint64_t tim
 	const struct extent *extent;
 	struct layout layout;
 	struct stay stay;
+	uint64_t at;
 
 	timeline_at_tid(timeline, pid, time, &stay);
 	assert_non_null(stay.space);
@@ -630,7 +631,8 @@ static void has_then(const struct timeline *timeline, uint32_t pid, uint64_t tim
 	extent = layout_find(&layout, 0x400000);
 	assert_non_null(extent);
 	assert_string_equal(extent->object->id.name, name);
-	assert_int_equal(extent->object->size > 0 ? extent->object->bytes[0] : 0, first);
+	at = extent->kind == MAPPING_MEMORY ? extent->offset : 0; /* files' offsets are far */
+	assert_int_equal(extent->object->size > at ? extent->object->bytes[at] : 0, first);
 	layout_deinit(&layout);
 }
 
@@ -683,11 +685,16 @@ static void memory(void **state)
 	tempdir_make("timeline", dir);
 	tempdir_put_text(dir, "mem/8-400000", "the last");
 	tempdir_put_text(dir, "mem/9-400000", "of 9");
+	/* A mapping begins and ends inside what was kept. */
+	tempdir_put_text(dir, "mem/10-3ffff8", "not hereinside");
+	tempdir_put_text(dir, "mem/11-3ffff8", "just not");
 	perfbuild_begin(&b, false);
 	perfbuild_at(&b, 10, 0, 7, 7);
 	perfbuild_fork(&b, 8, 7, 8, 7);
 	perfbuild_mmap2(&b, 8, 8, 0x400000, "//anon");
 	perfbuild_mmap2(&b, 9, 9, 0x400000, "//anon");
+	perfbuild_mmap2(&b, 10, 10, 0x400000, "//anon");
+	perfbuild_mmap2(&b, 11, 11, 0x400000, "//anon");
 	perfbuild_at(&b, 20, 0, 8, 8);
 	perfbuild_comm(&b, true, 8, 8, "second");
 	perfbuild_mmap2(&b, 8, 8, 0x400000, "//anon");
@@ -702,6 +709,8 @@ static void memory(void **state)
 	has_then(timeline, 8, 25, "[anon]", 0);
 	has_then(timeline, 8, 35, "[anon]", 't');
 	has_then(timeline, 9, 15, "[anon]", 'o');
+	has_then(timeline, 10, 15, "[anon]", 'i');
+	has_then(timeline, 11, 15, "[anon]", 0);
 	timeline_free(timeline);
 	objects_free(objects);
 	trace_free(trace);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The whole decoder with its calls failing, one after another: it says so, or what it prints is
+ * what it prints anyway. Inputs are all golden cases.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ptd/decode.h"
+#include "tests/lib/failing.h"
+#include "tests/lib/golden.h"
+#include "tests/lib/golden_input.h"
+#include "tests/lib/tempdir.h"
+#include "tests/lib/transcript.h"
+
+struct decoding {
+	struct golden *golden;
+	struct golden_input input;
+	char *expected;
+	char *text;
+};
+
+static int print(struct ptd_decoder *decoder, const struct decoding *d, char **ret_text)
+{
+	size_t size;
+	FILE *f = open_memstream(ret_text, &size);
+	int r;
+
+	assert_non_null(f);
+	r = transcript_print(decoder, d->input.options.input, d->golden->names, f);
+	assert_int_equal(fclose(f), 0);
+	return r;
+}
+
+static int decode(void *userdata)
+{
+	struct decoding *d = userdata;
+	struct ptd_decoder *decoder = NULL;
+	char *message = NULL;
+	int r;
+
+	d->text = NULL;
+	r = ptd_decoder_new(&d->input.options, &decoder, &message);
+	if (r < 0) {
+		assert_null(decoder);
+		free(message);
+		return r;
+	}
+	assert_null(message);
+	r = print(decoder, d, &d->text);
+	(void)ptd_decoder_free(decoder);
+	if (r < 0)
+		free(d->text);
+	return r;
+}
+
+/* Return: the next instruction's address at or behind @text, or NULL; @text becomes what is behind
+ * it. */
+static const char *next_insn(const char **text, size_t *ret_size)
+{
+	for (;;) {
+		const char *word = *text + strspn(*text, " \n");
+		const size_t n = strcspn(word, " \n");
+
+		*text = word + n;
+		if (n == 0)
+			return NULL;
+		*ret_size = strspn(word, "0123456789abcdef");
+		if (*ret_size >= 6)
+			return word;
+		*text += strcspn(*text, "\n"); /* a line of something else */
+	}
+}
+
+/* Return: how much is said to be missing: bytes that were lost or nobody's who is asked for, and
+ * gaps. */
+static uint64_t count_missing(const char *text)
+{
+	uint64_t lost = 0, out_of_scope = 0;
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		(void)sscanf(line, "in %*u decoded %*u lost %" SCNu64 " out of scope %" SCNu64,
+			     &lost, &out_of_scope);
+	}
+	for (const char *gap = text; (gap = strstr(gap, "gap ")); gap++)
+		lost++;
+	return lost + out_of_scope;
+}
+
+static void fail_with(const struct decoding *d, const char *what)
+{
+	fail_msg("%s failed, and %s. Expected\n%sbut there was\n%s", failing_name(), what,
+		 d->expected, d->text);
+}
+
+/* What could not be had, a file say, is said to be missing, or has not its own name; but what is
+ * printed is what ran, in its order. */
+static void is_as_expected(void *userdata)
+{
+	const struct decoding *d = userdata;
+	const char *got = d->text, *expected = d->expected, *insn, *other;
+	unsigned n_left_out = 0;
+	size_t size, other_size;
+
+	while ((other = next_insn(&expected, &other_size))) {
+		const char *rest = got;
+
+		insn = next_insn(&rest, &size);
+		if (insn && size == other_size && memcmp(insn, other, size) == 0)
+			got = rest;
+		else
+			n_left_out++;
+	}
+	if (next_insn(&got, &size))
+		fail_with(d, "something else is printed");
+	if (n_left_out > 0 && count_missing(d->text) <= count_missing(d->expected))
+		fail_with(d, "nothing is said of what is left out");
+	if (!failing_name() && strcmp(d->text, d->expected) != 0)
+		fail_with(d, "it comes out otherwise");
+	free(d->text);
+}
+
+static void golden_cases(void **state)
+{
+	glob_t cases;
+
+	(void)state;
+	assert_int_equal(glob("tests/golden/*.case", 0, NULL, &cases), 0);
+	for (size_t i = 0; i < cases.gl_pathc; i++) {
+		char dir[TEMPDIR_SIZE];
+		struct decoding d = {};
+		unsigned line;
+
+		print_message("  %s\n", cases.gl_pathv[i]);
+		tempdir_make("pipeline", dir);
+		assert_int_equal(golden_read(cases.gl_pathv[i], &d.golden, &line), 0);
+		assert_int_equal(golden_input_write(d.golden, dir, &d.input), 0);
+		assert_int_equal(decode(&d), 0);
+		d.expected = d.text;
+		failing_each(decode, is_as_expected, &d);
+		free(d.expected);
+		(void)golden_free(d.golden);
+		tempdir_remove(dir);
+	}
+	globfree(&cases);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(golden_cases),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
