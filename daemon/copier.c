@@ -39,7 +39,7 @@ struct copier {
 	struct spool_limits limits;
 	struct queue waiting, finished; /* each object in them is referenced */
 	unsigned n_open;
-	uint64_t used; /* bytes in the store */
+	uint64_t alone; /* bytes on the disk of copies that no snapshot had at the last sweep */
 };
 
 static void push(struct queue *queue, struct object *object)
@@ -80,7 +80,8 @@ static int check_build_id(int fd, const struct buildid *claimed, struct buildid 
 struct content {
 	struct buildid build_id;
 	char hash[SHA256_HEX_SIZE];
-	uint64_t copied; /* bytes of the copy that is to be named; 0: the store has it */
+	bool copied;    /* there is a copy that is to be named; if not, the store has it */
+	uint64_t taken; /* by that copy, bytes on the disk */
 };
 
 /* Copy what @fd has, if the store has it not yet. */
@@ -90,7 +91,7 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 	_cleanup_(fd_closep) int copy = -1;
 	struct content content = {};
 	struct spool_limits limits;
-	uint64_t size, used;
+	uint64_t size, alone;
 	struct stat st;
 	int r;
 
@@ -104,11 +105,12 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 	r = sha256_fd(fd, content.hash, &size);
 	if (r == 0 && !store_has(c->store_fd, content.hash)) {
 		(void)pthread_mutex_lock(&c->lock);
-		used = c->used;
+		alone = c->alone;
 		limits = c->limits;
 		(void)pthread_mutex_unlock(&c->lock);
-		r = store_copy(c->store_fd, fd, &limits, used, &copy, content.hash,
-			       &content.copied);
+		r = store_copy(c->store_fd, fd, &limits, alone, &copy, content.hash,
+			       &content.taken);
+		content.copied = r == 0;
 		/* The original may have been written to while it was copied. */
 		if (r == 0)
 			r = check_build_id(copy, claimed, &content.build_id);
@@ -127,15 +129,15 @@ static int name_copy(struct copier *c, const struct content *content)
 	int r;
 
 	if (store_has(c->store_fd, content->hash)) {
-		if (content->copied > 0)
+		if (content->copied)
 			(void)store_forget(c->store_fd, NULL);
 		return 0;
 	}
-	if (content->copied == 0)
+	if (!content->copied)
 		return -EAGAIN;
 	r = store_settle(c->store_fd, content->hash);
 	if (r == 0)
-		c->used += content->copied;
+		c->alone += content->taken;
 	return r;
 }
 
@@ -344,7 +346,18 @@ int copier_sweep(struct copier *copier, bool (*needed)(const char *hash, void *u
 	int r;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	r = store_sweep(copier->store_fd, needed, userdata, &copier->used);
+	r = store_sweep(copier->store_fd, needed, userdata, &copier->alone);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return r;
+}
+
+uint64_t copier_alone(struct copier *copier, const struct object *object)
+{
+	uint64_t bytes;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	bytes =
+	    object->done && object->error == 0 ? store_alone(copier->store_fd, object->sha256) : 0;
+	(void)pthread_mutex_unlock(&copier->lock);
+	return bytes;
 }

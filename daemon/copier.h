@@ -64,3 +64,7 @@ struct object *copier_next_finished(struct copier *copier);
  */
 _must_check_ int copier_sweep(struct copier *copier,
 			      bool (*needed)(const char *hash, void *userdata), void *userdata);
+
+/* Return: bytes on the disk that removing the object's copy would free: none if it has none, or a
+ * snapshot has it, too. */
+uint64_t copier_alone(struct copier *copier, const struct object *object);

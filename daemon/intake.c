@@ -41,7 +41,8 @@ struct intake {
 
 static void say_not_kept(const char *path, int error)
 {
-	const char *why = error == -EDQUOT    ? "the objects would take more than MaxUse="
+	const char *why = error == -EDQUOT
+			      ? "those that no snapshot has would take more than half of MaxUse="
 			  : error == -ENOSPC  ? "KeepFree= would not be left, or no room is"
 			  : error == -ESTALE  ? "the file there is another by now"
 			  : error == -ENOEXEC ? "it is no ELF file"
@@ -69,6 +70,26 @@ static void make_room(struct intake *intake)
 		errno = -r;
 		log_warning("cannot forget objects that are too many, ignoring: %m");
 	}
+}
+
+uint64_t intake_shed(struct intake *intake, uint64_t bytes, uint64_t least)
+{
+	struct keep *keep = intake->options.keep;
+	const uint64_t moment = keep_moment(keep);
+	uint64_t freed = 0;
+	int r;
+
+	sideband_tell_mapped(intake->sideband, touch, keep);
+	r = keep_shed(keep, moment, bytes, least, &freed);
+	if (r < 0) {
+		errno = -r;
+		log_warning("cannot remove copies that no snapshot has, ignoring: %m");
+	} else if (freed > 0) {
+		log_notice("removed %.1f MiB of copies that no snapshot has, of programs that "
+			   "have ended: the disk is full, or MaxUse= or KeepFree= was reached",
+			   (double)freed / (1 << 20));
+	}
+	return freed;
 }
 
 /* There is no room, or no memory, for more of them. */

@@ -54,6 +54,15 @@ void intake_drain(struct intake *intake);
  * has ended since the last time; not while a snapshot is being written. */
 void intake_forget(struct intake *intake);
 
+/*
+ * Have the keep forget programs that have ended, and remove their copies that no snapshot has,
+ * until @bytes are free; none if they are not @least. Not while another thread links to copies.
+ * What goes is logged.
+ *
+ * Return: how many bytes became free.
+ */
+uint64_t intake_shed(struct intake *intake, uint64_t bytes, uint64_t least);
+
 /* What remembers the records; both are the intake's. */
 struct sideband *intake_sideband(const struct intake *intake);
 const struct jitfiles *intake_jitfiles(const struct intake *intake);

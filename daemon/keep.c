@@ -108,6 +108,26 @@ static int sweep(struct keep *keep)
 	return r;
 }
 
+int keep_names(struct keep *keep, struct map *ret_names)
+{
+	struct names names = { .keep = keep };
+	int r;
+
+	(void)pthread_mutex_lock(&keep->lock);
+	r = gather_names(&names);
+	(void)pthread_mutex_unlock(&keep->lock);
+	if (r < 0)
+		map_deinit(&names.hashes);
+	else
+		*ret_names = names.hashes;
+	return r;
+}
+
+bool keep_names_has(const struct map *names, const char *hash)
+{
+	return map_get(names, key_of(hash));
+}
+
 int keep_sweep(struct keep *keep)
 {
 	int r;
@@ -323,6 +343,53 @@ int keep_make_room(struct keep *keep, uint64_t moment)
 	if (r == 0)
 		r = forget(keep);
 	(void)pthread_mutex_unlock(&keep->lock);
+	return r;
+}
+
+/* Choose those that no process has mapped, first those that were not named for longest, until
+ * their copies, which no snapshot has, are @bytes. Return: 0 and how many they are, or -ENOMEM. */
+static int choose_alone(struct keep *keep, uint64_t moment, uint64_t bytes, uint64_t *ret_chosen)
+{
+	const size_t n = keep->objects.n;
+	_cleanup_(freep) struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+	uint64_t chosen = 0;
+	size_t n_ranks = 0;
+
+	if (!ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (keep->objects.items[i]->n_refs == 1)
+			ranks[n_ranks++] = rank(keep, keep->objects.items[i], moment);
+	qsort(ranks, n_ranks, sizeof(*ranks), by_rank);
+	for (size_t i = 0; i < n_ranks && chosen < bytes; i++) {
+		const uint64_t alone =
+		    ranks[i].use == RANK_NAMED ? copier_alone(keep->copier, ranks[i].object) : 0;
+
+		ranks[i].object->goes = alone > 0;
+		chosen += alone;
+	}
+	*ret_chosen = chosen;
+	return 0;
+}
+
+int keep_shed(struct keep *keep, uint64_t moment, uint64_t bytes, uint64_t least,
+	      uint64_t *ret_freed)
+{
+	uint64_t chosen = 0;
+	int r;
+
+	(void)pthread_mutex_lock(&keep->lock);
+	r = choose_alone(keep, moment, bytes, &chosen);
+	if (r == 0 && chosen < least) {
+		for (size_t i = 0; i < keep->objects.n; i++)
+			keep->objects.items[i]->goes = false;
+		chosen = 0;
+	}
+	if (r == 0 && chosen > 0)
+		r = forget(keep);
+	(void)pthread_mutex_unlock(&keep->lock);
+	if (r == 0)
+		*ret_freed = chosen;
 	return r;
 }
 

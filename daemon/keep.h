@@ -24,6 +24,7 @@
 #include "daemon/object.h"
 
 struct keep;
+struct map;
 struct spool_limits;
 
 /* Objects that are known. There may be more of them up to KEEP_MOST, if they are in use: processes
@@ -49,6 +50,13 @@ void keep_set_limits(struct keep *keep, const struct spool_limits *limits);
 /* Remove copies of which neither a snapshot has a link nor an object is known; not while another
  * thread links to them. Return: 0, or negative errno. */
 _must_check_ int keep_sweep(struct keep *keep);
+
+/* The names that copies of known objects have in the store, for keep_names_has(); in any thread.
+ * Return: 0 and a map that the caller frees, or -ENOMEM. */
+_must_check_ int keep_names(struct keep *keep, struct map *ret_names);
+
+/* Return: whether one of the objects has a copy of that name. */
+bool keep_names_has(const struct map *names, const char *hash);
 
 /*
  * Keep what an MMAP2 record maps, if it is executable and a file, and not kept yet. What cannot be
@@ -84,6 +92,17 @@ _must_check_ int keep_make_room(struct keep *keep, uint64_t moment);
 /* Forget those objects that no record named after that @moment, and remove their copies; not while
  * another thread links to them. Return: 0, or negative errno. */
 _must_check_ int keep_forget(struct keep *keep, uint64_t moment);
+
+/*
+ * Forget objects whose copies no snapshot has a link to, and remove these, until @bytes are free;
+ * none if they are not @least. First those that were not named for longest; but not what a snapshot
+ * is being made of, nor what was named after that @moment, as by keep_touch() for those who live.
+ * Not while another thread links to the copies.
+ *
+ * Return: 0 and about how many bytes became free, or negative errno.
+ */
+_must_check_ int keep_shed(struct keep *keep, uint64_t moment, uint64_t bytes, uint64_t least,
+			   uint64_t *ret_freed);
 
 /* Wait until the object is copied, or cannot be; in any thread. Return: 0, or -ECANCELED once
  * @cancel, which may be NULL, is true. */

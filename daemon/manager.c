@@ -43,6 +43,7 @@ struct manager {
 	struct spool *spool;
 	struct keep *keep;
 	struct room room; /* of these two */
+	bool trim_later;  /* its limits changed while a job was running */
 	struct intake *intake;
 	struct jobs *jobs;
 	struct control *control;
@@ -98,13 +99,23 @@ static int gather(struct job *job, void *userdata)
 	return work_gather(job);
 }
 
-/* No job is running here, so nobody is linking to a copy that goes. */
-static void clean_up(struct manager *m)
+static uint64_t shed(uint64_t bytes, uint64_t least, void *userdata)
 {
-	size_t n_removed;
+	const struct manager *m = userdata;
+
+	return intake_shed(m->intake, bytes, least);
+}
+
+/* After the limits changed. A job enforces those that it began with; while one runs it may link to
+ * a copy that is to go. */
+static void enforce_limits(struct manager *m)
+{
 	int r;
 
-	r = room_make(&m->room, 0, 1, &n_removed);
+	m->trim_later = jobs_pending(m->jobs) > 0;
+	if (m->trim_later)
+		return;
+	r = room_trim(&m->room, shed, m);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot remove old snapshots, ignoring: %m");
@@ -122,8 +133,9 @@ static void finish(struct job *job, void *userdata)
 		log_notice("snapshot %s: %" PRIu64 " byte%s of PT from %" PRIu32 " CPU%s", job->id,
 			   job->result.bytes_pt, plural(job->result.bytes_pt), job->result.n_cpus,
 			   plural(job->result.n_cpus));
-		clean_up(m);
 	}
+	if (m->trim_later)
+		enforce_limits(m);
 	say_status(m);
 	if (m->control)
 		control_job_done(m->control, job);
@@ -289,8 +301,7 @@ static void reload(struct manager *m)
 	}
 	keep_set_limits(m->keep, &m->room.limits);
 	sideband_set_max(intake_sideband(m->intake), m->config.sideband_max);
-	if (jobs_pending(m->jobs) == 0)
-		clean_up(m);
+	enforce_limits(m);
 	log_info("settings were read again");
 }
 

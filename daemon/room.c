@@ -2,40 +2,253 @@
 
 #include "daemon/room.h"
 
+#include <errno.h>
+
 #include "base/log.h"
 #include "daemon/config.h"
 #include "daemon/keep.h"
+#include "decoder/util/map.h"
+
+/* How often snapshots are measured again if one vanished meanwhile. */
+#define TRIES 3u
 
 static uint64_t limit_bytes(const struct config_limit *limit, uint64_t capacity)
 {
 	return limit->percent > 0 ? capacity / 100 * limit->percent : limit->bytes;
 }
 
+/* The share of the inodes that @bytes are of the bytes: a file system may run out of either. */
+static uint64_t share_of_inodes(uint64_t bytes, const struct diskuse_room *capacity)
+{
+	if (bytes >= capacity->bytes)
+		return capacity->inodes;
+	return (uint64_t)((double)bytes / (double)capacity->bytes * (double)capacity->inodes);
+}
+
 int room_set_limits(struct room *room, const struct config *config)
 {
-	uint64_t capacity;
+	struct diskuse_room capacity;
+	uint64_t keep_free;
 	int r;
 
 	r = spool_capacity(room->spool, &capacity);
 	if (r < 0)
 		return r;
+	keep_free = limit_bytes(&config->keep_free, capacity.bytes);
 	room->limits = (struct spool_limits){
-		.max_use = limit_bytes(&config->max_use, capacity),
-		.keep_free = limit_bytes(&config->keep_free, capacity),
+		.max_use = limit_bytes(&config->max_use, capacity.bytes),
+		.keep_free = keep_free,
+		.keep_free_inodes = share_of_inodes(keep_free, &capacity),
 	};
 	return 0;
 }
 
-int room_make(const struct room *room, uint64_t needed, size_t n_stay, size_t *ret_n_removed)
+/* --- what there is --------------------------------------------------------------------------- */
+
+/* Snapshots that may go, and what that would free. */
+struct stock {
+	struct spool_entry *entries;
+	size_t n; /* the newest one stays, the others are in the order in which they go */
+	struct diskuse *use;
+};
+
+static void stock_deinit(struct stock *stock)
+{
+	free(stock->entries);
+	(void)diskuse_free(stock->use);
+	*stock = (struct stock){};
+}
+
+static bool is_needed(const char *name, void *userdata)
+{
+	return keep_names_has(userdata, name);
+}
+
+static int take_stock(const struct room *room, struct stock *ret_stock)
+{
+	_cleanup_(map_deinit) struct map names = {};
+	_cleanup_(stock_deinit) struct stock s = {};
+	int r = -ENOENT;
+
+	for (unsigned i = 0; r == -ENOENT && i < TRIES; i++) {
+		stock_deinit(&s);
+		map_deinit(&names);
+		r = keep_names(room->keep, &names);
+		if (r == 0)
+			r = spool_list(room->spool, &s.entries, &s.n);
+		if (r == 0)
+			r = spool_measure(room->spool, s.entries, s.n, is_needed, &names, &s.use);
+	}
+	if (r < 0)
+		return r;
+	*ret_stock = s;
+	s = (struct stock){};
+	return 0;
+}
+
+static struct diskuse_room sum(struct diskuse_room a, struct diskuse_room b)
+{
+	/* UINT64_MAX is any number. */
+	return (struct diskuse_room){
+		.bytes = a.bytes + b.bytes,
+		.inodes = a.inodes == UINT64_MAX ? a.inodes : a.inodes + b.inodes,
+	};
+}
+
+static uint64_t less(uint64_t from, uint64_t by)
+{
+	return from > by ? from - by : 0;
+}
+
+static bool suffices(const struct diskuse_room *room, const struct diskuse_room *needed)
+{
+	return room->bytes >= needed->bytes && room->inodes >= needed->inodes;
+}
+
+static void say_removed(const struct spool_entry *entry, const struct diskuse_room *freed,
+			const char *why)
+{
+	log_notice("removed snapshot %s, %.1f MiB: %s", entry->id, (double)freed->bytes / (1 << 20),
+		   why);
+}
+
+/* Remove the snapshot @i. Return: whether it is gone; or negative errno. */
+static int remove_one(const struct room *room, struct stock *stock, size_t i, const char *why,
+		      struct diskuse_room *ret_freed)
+{
+	const struct spool_entry *entry = &stock->entries[i];
+	int r;
+
+	if (entry->kept)
+		return false;
+	r = spool_remove(room->spool, entry->id);
+	/* Somebody asked to keep it meanwhile, or removed it. */
+	if (r == -EPERM || r == -ENOENT)
+		return false;
+	if (r < 0)
+		return r;
+	*ret_freed = diskuse_remove(stock->use, i);
+	say_removed(entry, ret_freed, why);
+	return true;
+}
+
+/* --- before a snapshot is written ------------------------------------------------------------ */
+
+/* What the snapshots that may go would free. */
+static int foresee(const struct room *room, struct diskuse_room *ret_freed)
+{
+	_cleanup_(stock_deinit) struct stock stock = {};
+	struct diskuse_room freed = {};
+	int r;
+
+	r = take_stock(room, &stock);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i + 1 < stock.n; i++)
+		if (!stock.entries[i].kept)
+			freed = sum(freed, diskuse_remove(stock.use, i));
+	*ret_freed = freed;
+	return 0;
+}
+
+/* What remove_one() says is free, is free once the store is swept. */
+static int remove_for(const struct room *room, const struct diskuse_room *needed)
+{
+	_cleanup_(stock_deinit) struct stock stock = {};
+	struct diskuse_room available, freed;
+	int r;
+
+	r = take_stock(room, &stock);
+	for (size_t i = 0; r >= 0 && i + 1 < stock.n; i++) {
+		r = spool_free_room(room->spool, &available);
+		if (r < 0 || suffices(&available, needed))
+			return r;
+		r = remove_one(room, &stock, i, "there was no room for the next one", &freed);
+		if (r > 0)
+			r = keep_sweep(room->keep);
+	}
+	return r < 0 ? r : 0;
+}
+
+int room_make(const struct room *room, const struct diskuse_room *needed, room_shed_fn shed,
+	      void *userdata)
+{
+	struct diskuse_room available, freed, all;
+	uint64_t missing;
+	int r;
+
+	r = keep_sweep(room->keep);
+	if (r == 0)
+		r = spool_free_room(room->spool, &available);
+	if (r < 0 || suffices(&available, needed))
+		return r;
+	r = foresee(room, &freed);
+	if (r < 0)
+		return r;
+	all = sum(available, freed);
+	missing = less(needed->bytes, available.bytes);
+	if (missing > 0)
+		all.bytes += shed(missing, less(missing, freed.bytes), userdata);
+	return suffices(&all, needed) ? remove_for(room, needed) : -ENOSPC;
+}
+
+/* --- the limits ------------------------------------------------------------------------------ */
+
+/* By how much the limits are exceeded. */
+static int find_excess(const struct room *room, const struct diskuse *use,
+		       struct diskuse_room *ret_excess)
+{
+	const struct spool_limits *limits = &room->limits;
+	const uint64_t taken = diskuse_taken(use).bytes;
+	struct diskuse_room available, excess = {};
+	int r;
+
+	r = spool_free_room(room->spool, &available);
+	if (r < 0)
+		return r;
+	if (taken > limits->max_use)
+		excess.bytes = taken - limits->max_use;
+	if (available.bytes < limits->keep_free &&
+	    limits->keep_free - available.bytes > excess.bytes)
+		excess.bytes = limits->keep_free - available.bytes;
+	if (available.inodes < limits->keep_free_inodes)
+		excess.inodes = limits->keep_free_inodes - available.inodes;
+	*ret_excess = excess;
+	return 0;
+}
+
+/* Take stock, and find what is too much. */
+static int look(const struct room *room, struct stock *stock, struct diskuse_room *ret_excess)
 {
 	int r;
 
-	r = spool_vacuum(room->spool, &room->limits, needed, n_stay, ret_n_removed);
-	if (*ret_n_removed > 0)
-		log_notice("removed %zu old snapshot%s: MaxUse= or KeepFree= %s", *ret_n_removed,
-			   plural(*ret_n_removed),
-			   needed > 0 ? "would not have been kept" : "was reached");
-	if (r == 0 && *ret_n_removed > 0)
-		r = keep_sweep(room->keep);
-	return r;
+	stock_deinit(stock);
+	r = take_stock(room, stock);
+	return r < 0 ? r : find_excess(room, stock->use, ret_excess);
+}
+
+int room_trim(const struct room *room, room_shed_fn shed, void *userdata)
+{
+	_cleanup_(stock_deinit) struct stock stock = {};
+	struct diskuse_room excess = {}, freed;
+	bool removed = false;
+	int r, swept;
+
+	r = keep_sweep(room->keep);
+	if (r == 0)
+		r = look(room, &stock, &excess);
+	if (r == 0 && excess.bytes > 0 && shed(excess.bytes, 0, userdata) > 0)
+		r = look(room, &stock, &excess);
+	for (size_t i = 0; r >= 0 && i + 1 < stock.n; i++) {
+		if (excess.bytes == 0 && excess.inodes == 0)
+			break;
+		r = remove_one(room, &stock, i, "MaxUse= or KeepFree= was reached", &freed);
+		if (r <= 0)
+			continue;
+		removed = true;
+		excess.bytes = less(excess.bytes, freed.bytes);
+		excess.inodes = less(excess.inodes, freed.inodes);
+	}
+	swept = removed ? keep_sweep(room->keep) : 0;
+	return r < 0 ? r : swept;
 }

@@ -4,11 +4,17 @@
 /*
  * Room
  *
- * How much may be on disk, and what goes when that is too much: the oldest snapshots, and with them
- * the copies in the store that no other needs.
+ * How much may be on disk, and what goes when that is too much. In this order:
+ *   - copies in the store that nobody needs;
+ *   - copies that no snapshot has, of programs that have ended;
+ *   - the oldest snapshots, with the copies that no other one has.
+ * The newest snapshot always stays, and so do those that somebody asked to keep.
+ *
+ * Before a snapshot is written, only what has to go for it to fit on the disk is removed, and only
+ * if it is known to fit then. The limits are enforced when it is written: it may turn out to be the
+ * last one that is any good.
  */
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -23,15 +29,26 @@ struct room {
 	struct spool_limits limits;
 };
 
+/* Have copies that no snapshot has, of programs that have ended, removed from the store, until
+ * @bytes are free; none if they are not @least. Return: how many bytes became free. */
+typedef uint64_t (*room_shed_fn)(uint64_t bytes, uint64_t least, void *userdata);
+
 /* Set the limits: those of @config, or what is the default on the spool's file system. Return: 0,
  * or negative errno and they are as they were. */
 _must_check_ int room_set_limits(struct room *room, const struct config *config);
 
 /*
- * Remove snapshots until the limits are kept even when @needed more bytes are written, but none of
- * the newest @n_stay. Not while another thread links to the store.
+ * See to it that @needed more can be written. Not while another thread links to the store.
  *
- * Return: 0, or negative errno; and how many were removed, in any case.
+ * Return: 0; -ENOSPC if there is not so much room and removing what may go would not help, so that
+ *         nothing was removed; or another negative errno.
  */
-_must_check_ int room_make(const struct room *room, uint64_t needed, size_t n_stay,
-			   size_t *ret_n_removed);
+_must_check_ int room_make(const struct room *room, const struct diskuse_room *needed,
+			   room_shed_fn shed, void *userdata);
+
+/*
+ * Remove what is too much by the limits. Not while another thread links to the store.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int room_trim(const struct room *room, room_shed_fn shed, void *userdata);

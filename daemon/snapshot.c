@@ -29,6 +29,11 @@
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
 
+/* For the estimate. */
+#define BLOCK_SIZE  4096u
+#define FILES_MIN   32u /* with a manifest, lists of objects, and the like */
+#define KERNEL_SIZE (UINT64_C(48) << 20)
+
 struct writer {
 	const struct snapshot_request *request;
 	int dir_fd;
@@ -327,14 +332,40 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	return r;
 }
 
-uint64_t snapshot_estimate(const struct snapshot_request *request,
-			   const struct snapshot_known *known)
+/* Memory that may be kept, zeros or not. */
+static uint64_t estimate_memory(const struct snapshot_request *request,
+				const struct sideband_view *tasks)
 {
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < tasks->n_ranges; i++)
+		bytes += tasks->ranges[i].vdso ? 0 : tasks->ranges[i].size;
+	return bytes < request->mem_max ? bytes : request->mem_max;
+}
+
+static uint64_t estimate_jitfiles(const struct snapshot_request *request,
+				  const struct snapshot_known *known)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < known->n_jitfiles; i++)
+		bytes += known->jitfiles[i].reason ? 0 : known->jitfiles[i].size;
+	return bytes < request->jit_max ? bytes : request->jit_max;
+}
+
+struct diskuse_room snapshot_estimate(const struct snapshot_request *request,
+				      const struct snapshot_known *known)
+{
+	/* An object is a link in a folder of its own, three deep. */
+	const uint64_t n_files = FILES_MIN + 3 * known->n_objects + known->n_jitfiles;
 	uint64_t bytes = request->source->ops->held(request->source);
 
 	for (size_t i = 0; i < known->tasks->n_spans; i++)
 		bytes += cursor_left(&known->tasks->spans[i]);
-	for (size_t i = 0; i < known->n_jitfiles; i++)
-		bytes += known->jitfiles[i].reason ? 0 : known->jitfiles[i].size;
-	return bytes;
+	bytes += estimate_memory(request, known->tasks) + estimate_jitfiles(request, known);
+	bytes += request->source->facts.kernel ? KERNEL_SIZE : 0;
+	return (struct diskuse_room){
+		.bytes = bytes + n_files * BLOCK_SIZE,
+		.inodes = n_files + known->tasks->n_ranges,
+	};
 }

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/diskuse.h"
 #include "daemon/scope.h"
 
 struct jitfile;
@@ -68,6 +69,7 @@ struct snapshot_result {
 _must_check_ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 				struct snapshot_result *ret_result, const char **reterr_what);
 
-/* About how many bytes that will write, without what the snapshot only links to. */
-uint64_t snapshot_estimate(const struct snapshot_request *request,
-			   const struct snapshot_known *known);
+/* What that will take on the disk, as a rule at most: a scope may leave out most of it. What the
+ * snapshot only links to is not counted. */
+struct diskuse_room snapshot_estimate(const struct snapshot_request *request,
+				      const struct snapshot_known *known);

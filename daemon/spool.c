@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -17,13 +18,21 @@
 #include "ptd/snapshot.h"
 
 #define HIDDEN_PREFIX ".new-"
+#define KEPT_PREFIX   ".keep-" /* an empty file: retention leaves the snapshot alone */
+#define NAME_MAX_SIZE (SPOOL_ID_MAX + 8)
 #define MANIFEST_MAX  ((size_t)1 << 20)
 
 struct spool {
 	int dir_fd; /* of the snapshots; holds the lock */
 	int store_fd;
 	char *path;
+	pthread_mutex_t lock; /* over which snapshots are kept, and which of them are removed */
 };
+
+static bool has_prefix(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
 
 static int sweep(struct spool *s)
 {
@@ -33,10 +42,14 @@ static int sweep(struct spool *s)
 
 	if (!dir)
 		return -errno;
-	while (r == 0 && (r = dirs_next(dir, &entry)) > 0)
-		r = strncmp(entry->d_name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0
-			? dirs_remove(s->dir_fd, entry->d_name)
-			: 0;
+	while (r == 0 && (r = dirs_next(dir, &entry)) > 0) {
+		const char *name = entry->d_name;
+		const bool goes = has_prefix(name, HIDDEN_PREFIX) ||
+				  (has_prefix(name, KEPT_PREFIX) &&
+				   faccessat(s->dir_fd, name + strlen(KEPT_PREFIX), F_OK, 0) < 0);
+
+		r = goes ? dirs_remove(s->dir_fd, name) : 0;
+	}
 	return r;
 }
 
@@ -69,7 +82,11 @@ int spool_new(const char *state_dir, struct spool **ret_spool)
 	s = malloc(sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	*s = (struct spool){ .dir_fd = -1, .store_fd = -1 };
+	*s = (struct spool){
+		.dir_fd = -1,
+		.store_fd = -1,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
 
 	r = open_folder(state_dir, "snapshots", &s->dir_fd);
 	if (r == 0)
@@ -99,6 +116,7 @@ struct spool *spool_free(struct spool *spool)
 	spool->dir_fd = fd_close(spool->dir_fd);
 	spool->store_fd = fd_close(spool->store_fd);
 	free(spool->path);
+	(void)pthread_mutex_destroy(&spool->lock);
 	free(spool);
 	return NULL;
 }
@@ -121,14 +139,19 @@ bool spool_id_valid(const char *id)
 	return n > 0 && n < SPOOL_ID_MAX && id[0] != '.' && strspn(id, allowed) == n;
 }
 
-static void hidden_name(const char *id, char ret_name[static SPOOL_ID_MAX + 8])
+static void hidden_name(const char *id, char ret_name[static NAME_MAX_SIZE])
 {
-	(void)snprintf(ret_name, SPOOL_ID_MAX + 8, HIDDEN_PREFIX "%s", id);
+	(void)snprintf(ret_name, NAME_MAX_SIZE, HIDDEN_PREFIX "%s", id);
+}
+
+static void kept_name(const char *id, char ret_name[static NAME_MAX_SIZE])
+{
+	(void)snprintf(ret_name, NAME_MAX_SIZE, KEPT_PREFIX "%s", id);
 }
 
 int spool_begin(struct spool *spool, const char *id, int *ret_dir_fd)
 {
-	char name[SPOOL_ID_MAX + 8];
+	char name[NAME_MAX_SIZE];
 	int fd;
 
 	if (!spool_id_valid(id))
@@ -145,7 +168,7 @@ int spool_begin(struct spool *spool, const char *id, int *ret_dir_fd)
 
 int spool_commit(struct spool *spool, const char *id, int dir_fd)
 {
-	char name[SPOOL_ID_MAX + 8];
+	char name[NAME_MAX_SIZE];
 	int r;
 
 	r = dirs_sync(dir_fd);
@@ -165,7 +188,7 @@ int spool_commit(struct spool *spool, const char *id, int dir_fd)
 
 void spool_abort(struct spool *spool, const char *id)
 {
-	char name[SPOOL_ID_MAX + 8];
+	char name[NAME_MAX_SIZE];
 
 	hidden_name(id, name);
 	(void)!dirs_remove(spool->dir_fd, name);
@@ -205,6 +228,14 @@ static void manifest_get(const struct mapfile *manifest, const char *key, char *
 	}
 }
 
+static bool is_kept(const struct spool *s, const char *id)
+{
+	char name[NAME_MAX_SIZE];
+
+	kept_name(id, name);
+	return faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int read_entry(const struct spool *s, const char *id, struct spool_entry *ret_entry)
 {
 	struct spool_entry e = {};
@@ -225,6 +256,7 @@ static int read_entry(const struct spool *s, const char *id, struct spool_entry 
 		e.n_cpus = (uint32_t)strtoul(number, NULL, 10);
 	}
 	mapfile_deinit(&manifest);
+	e.kept = is_kept(s, e.id);
 	*ret_entry = e;
 	return 0;
 }
@@ -292,77 +324,107 @@ size_t spool_count(const struct spool *spool)
 	return n;
 }
 
-int spool_capacity(const struct spool *spool, uint64_t *ret_bytes)
+int spool_capacity(const struct spool *spool, struct diskuse_room *ret_room)
 {
 	struct statvfs fs;
 
 	if (fstatvfs(spool->dir_fd, &fs) < 0)
 		return -errno;
-	*ret_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
+	*ret_room = (struct diskuse_room){
+		.bytes = (uint64_t)fs.f_blocks * fs.f_frsize,
+		.inodes = fs.f_files,
+	};
 	return 0;
 }
 
-static bool over_limit(const struct spool *s, const struct spool_limits *limits, uint64_t used,
-		       uint64_t needed)
+int spool_free_room(const struct spool *spool, struct diskuse_room *ret_room)
 {
 	struct statvfs fs;
-	uint64_t left;
 
-	if (used > limits->max_use || needed > limits->max_use - used)
-		return true;
-	if (fstatvfs(s->dir_fd, &fs) < 0)
-		return false;
-	left = (uint64_t)fs.f_bavail * fs.f_frsize;
-	return left < limits->keep_free || left - limits->keep_free < needed;
+	if (fstatvfs(spool->dir_fd, &fs) < 0)
+		return -errno;
+	*ret_room = (struct diskuse_room){
+		.bytes = (uint64_t)fs.f_bavail * fs.f_frsize,
+		/* Some file systems make inodes as they are needed, and have no number of them. */
+		.inodes = fs.f_files > 0 ? fs.f_favail : UINT64_MAX,
+	};
+	return 0;
 }
 
-/* Bytes of the store that are in no snapshot, so not counted there. */
-static uint64_t store_use(const struct spool *s)
+int spool_measure(const struct spool *spool, const struct spool_entry *entries, size_t n_entries,
+		  bool (*needed)(const char *name, void *userdata), void *userdata,
+		  struct diskuse **ret_diskuse)
 {
-	_cleanup_(dirs_closep) DIR *dir = dirs_list(s->store_fd);
-	struct dirent *entry;
-	uint64_t used = 0;
-	struct stat st;
+	_cleanup_(diskuse_freep) struct diskuse *d = NULL;
+	int r;
 
-	while (dir && dirs_next(dir, &entry) > 0)
-		if (fstatat(s->store_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    st.st_nlink == 1)
-			used += (uint64_t)st.st_size;
-	return used;
+	r = diskuse_new(&d);
+	for (size_t i = 0; r == 0 && i < n_entries; i++) {
+		_cleanup_(fd_closep) int dir = dirs_open(spool->dir_fd, entries[i].id);
+
+		r = dir < 0 ? dir : diskuse_add_snapshot(d, dir);
+	}
+	if (r == 0)
+		r = diskuse_add_store(d, spool->store_fd, needed, userdata);
+	if (r < 0)
+		return r;
+	*ret_diskuse = TAKE(d);
+	return 0;
+}
+
+/* There is a snapshot of that name. The lock is held. */
+static int check_there(const struct spool *s, const char *id)
+{
+	char path[SPOOL_ID_MAX + 16];
+
+	if (!spool_id_valid(id))
+		return -ENOENT;
+	(void)snprintf(path, sizeof(path), "%s/" PTD_SNAPSHOT_MANIFEST, id);
+	return faccessat(s->dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+/* Make or remove the mark of a snapshot that is kept. The lock is held. */
+static int set_kept(struct spool *s, const char *id, bool keep)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char name[NAME_MAX_SIZE];
+
+	kept_name(id, name);
+	if (keep) {
+		fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+		if (fd < 0)
+			return -errno;
+	} else if (unlinkat(s->dir_fd, name, 0) < 0 && errno != ENOENT) {
+		return -errno;
+	}
+	return fsync(s->dir_fd) < 0 ? -errno : 0;
+}
+
+int spool_keep(struct spool *spool, const char *id, bool keep)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&spool->lock);
+	r = check_there(spool, id);
+	if (r == 0)
+		r = set_kept(spool, id, keep);
+	(void)pthread_mutex_unlock(&spool->lock);
+	return r;
 }
 
 /* Rename first, so that nobody finds half a snapshot. */
-static int remove_snapshot(struct spool *s, const char *id)
+int spool_remove(struct spool *spool, const char *id)
 {
-	char name[SPOOL_ID_MAX + 8];
-
-	hidden_name(id, name);
-	if (renameat(s->dir_fd, id, s->dir_fd, name) < 0)
-		return -errno;
-	return dirs_remove(s->dir_fd, name);
-}
-
-int spool_vacuum(struct spool *spool, const struct spool_limits *limits, uint64_t needed,
-		 size_t keep, size_t *ret_n_removed)
-{
-	_cleanup_(freep) struct spool_entry *entries = NULL;
-	uint64_t used = store_use(spool);
-	size_t n;
+	char name[NAME_MAX_SIZE];
 	int r;
 
-	*ret_n_removed = 0;
-	r = spool_list(spool, &entries, &n);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < n; i++)
-		used += entries[i].bytes;
-	for (size_t i = 0; i + keep < n && over_limit(spool, limits, used, needed); i++) {
-		r = remove_snapshot(spool, entries[i].id);
-		/* Somebody else may have removed it meanwhile. */
-		if (r < 0 && r != -ENOENT)
-			return r;
-		used -= entries[i].bytes;
-		*ret_n_removed += r == 0;
-	}
-	return 0;
+	(void)pthread_mutex_lock(&spool->lock);
+	r = check_there(spool, id);
+	if (r == 0 && is_kept(spool, id))
+		r = -EPERM;
+	hidden_name(id, name);
+	if (r == 0 && renameat(spool->dir_fd, id, spool->dir_fd, name) < 0)
+		r = -errno;
+	(void)pthread_mutex_unlock(&spool->lock);
+	return r == 0 ? dirs_remove(spool->dir_fd, name) : r;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/diskuse.h"
 
 struct spool;
 
@@ -24,11 +25,13 @@ struct spool_entry {
 	char created[64]; /* as the manifest says it */
 	uint64_t bytes;
 	uint32_t n_cpus;
+	bool kept; /* retention leaves it alone */
 };
 
 struct spool_limits {
 	uint64_t max_use;   /* bytes snapshots and store together may take; UINT64_MAX: any */
 	uint64_t keep_free; /* bytes to leave free in the file system */
+	uint64_t keep_free_inodes;
 };
 
 /*
@@ -46,8 +49,9 @@ DEFINE_CLEANUP(struct spool *, spool_free);
 int spool_store_fd(const struct spool *spool);
 const char *spool_path(const struct spool *spool);
 
-/* The size of the spool's file system. Return: 0, or negative errno. */
-_must_check_ int spool_capacity(const struct spool *spool, uint64_t *ret_bytes);
+/* The size of the spool's file system; inodes are 0 if it has no number of them. Return: 0, or
+ * negative errno. */
+_must_check_ int spool_capacity(const struct spool *spool, struct diskuse_room *ret_room);
 
 /*
  * The number behind an id's last '-'. It grows from snapshot to snapshot, whatever the clock does,
@@ -80,12 +84,28 @@ size_t spool_count(const struct spool *spool);
 _must_check_ int spool_list(const struct spool *spool, struct spool_entry **ret_entries,
 			    size_t *ret_n_entries);
 
+/* What is free in the spool's file system; inodes are UINT64_MAX if it has no number of them.
+ * Return: 0, or negative errno. */
+_must_check_ int spool_free_room(const struct spool *spool, struct diskuse_room *ret_room);
+
 /*
- * Remove the oldest snapshots until the limits are kept even when @needed more bytes are written.
+ * Count what the snapshots @entries, as spool_list() lists them, and the store take, by a look at
+ * each file. @needed is as for diskuse_add_store().
  *
- * @keep: how many of the newest stay in any case
- *
- * Return: 0, or negative errno; and how many were removed, in any case.
+ * Return: 0, and @ret_diskuse, the caller's, has the snapshots in their order; or negative errno,
+ *         -ENOENT if one was removed meanwhile.
  */
-_must_check_ int spool_vacuum(struct spool *spool, const struct spool_limits *limits,
-			      uint64_t needed, size_t keep, size_t *ret_n_removed);
+_must_check_ int spool_measure(const struct spool *spool, const struct spool_entry *entries,
+			       size_t n_entries, bool (*needed)(const char *name, void *userdata),
+			       void *userdata, struct diskuse **ret_diskuse);
+
+/* Keep the snapshot @id whatever the limits are, or no longer; in any thread. Return: 0, -ENOENT,
+ * or another negative errno. */
+_must_check_ int spool_keep(struct spool *spool, const char *id, bool keep);
+
+/*
+ * Remove the snapshot @id; in any thread. What only it had of the store is left to a sweep.
+ *
+ * Return: 0; -ENOENT if there is none; -EPERM if it is kept; or another negative errno.
+ */
+_must_check_ int spool_remove(struct spool *spool, const char *id);

@@ -20,32 +20,43 @@ bool store_has(int store_fd, const char *hash)
 	return faccessat(store_fd, hash, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int check_room(int store_fd, const struct spool_limits *limits, uint64_t used, uint64_t size)
+/* What the file takes on the disk: one with holes takes less than it is long. */
+static uint64_t taken(const struct stat *st)
 {
+	return (uint64_t)st->st_blocks * 512;
+}
+
+static int check_room(int store_fd, const struct spool_limits *limits, uint64_t alone,
+		      const struct stat *st)
+{
+	const uint64_t max = limits->max_use / STORE_PART, size = taken(st);
 	struct statvfs fs;
 	uint64_t free_bytes;
 
-	if (size > STORE_FILE_MAX)
+	if ((uint64_t)st->st_size > STORE_FILE_MAX)
 		return -EFBIG;
-	if (used > limits->max_use || size > limits->max_use - used)
+	if (alone > max || size > max - alone)
 		return -EDQUOT;
 	if (fstatvfs(store_fd, &fs) < 0)
 		return -errno;
+	if (fs.f_files > 0 && fs.f_favail <= limits->keep_free_inodes)
+		return -ENOSPC;
 	free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 	return free_bytes < limits->keep_free || free_bytes - limits->keep_free < size ? -ENOSPC
 										       : 0;
 }
 
-int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t used,
-	       int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_size)
+int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t alone,
+	       int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken)
 {
 	_cleanup_(fd_closep) int copy = -1;
 	struct stat st;
+	uint64_t size;
 	int r;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	r = check_room(store_fd, limits, used, (uint64_t)st.st_size);
+	r = check_room(store_fd, limits, alone, &st);
 	if (r < 0)
 		return r;
 	copy =
@@ -54,12 +65,15 @@ int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t
 		return -errno;
 	r = copyfile_fd(fd, copy, STORE_FILE_MAX);
 	if (r == 0)
-		r = sha256_fd(copy, ret_hash, ret_size);
+		r = sha256_fd(copy, ret_hash, &size);
+	if (r == 0 && fstat(copy, &st) < 0)
+		r = -errno;
 	if (r < 0) {
 		(void)store_forget(store_fd, NULL);
 		return r;
 	}
 	*ret_copy_fd = copy;
+	*ret_taken = taken(&st);
 	copy = -1;
 	return 0;
 }
@@ -82,6 +96,15 @@ void store_share(int store_fd, const char *hash, int dir_fd, const char *path)
 		(void)unlinkat(dir_fd, other, 0);
 }
 
+uint64_t store_alone(int store_fd, const char *hash)
+{
+	struct stat st;
+
+	if (fstatat(store_fd, hash, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return S_ISREG(st.st_mode) && st.st_nlink == 1 ? taken(&st) : 0;
+}
+
 uint64_t store_forget(int store_fd, const char *hash)
 {
 	struct stat st;
@@ -94,16 +117,15 @@ uint64_t store_forget(int store_fd, const char *hash)
 	/* What is no file is none of ours, or of a ptd that had folders here. */
 	if (dirs_remove(store_fd, hash) < 0)
 		return 0;
-	return S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	return S_ISREG(st.st_mode) ? taken(&st) : 0;
 }
 
 int store_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata), void *userdata,
-		uint64_t *ret_used)
+		uint64_t *ret_alone)
 {
 	_cleanup_(dirs_closep) DIR *dir = dirs_list(store_fd);
 	struct dirent *entry;
-	uint64_t used = 0;
-	struct stat st;
+	uint64_t alone = 0;
 	int r;
 
 	if (!dir)
@@ -112,10 +134,9 @@ int store_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata), 
 		/* That without a name is being written. */
 		if (entry->d_name[0] != '.' && !needed(entry->d_name, userdata))
 			(void)store_forget(store_fd, entry->d_name);
-		if (fstatat(store_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			used += (uint64_t)st.st_size;
+		alone += store_alone(store_fd, entry->d_name);
 	}
 	if (r == 0)
-		*ret_used = used;
+		*ret_alone = alone;
 	return r;
 }

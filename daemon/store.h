@@ -21,6 +21,10 @@ struct spool_limits;
 /* The largest file that is taken. */
 #define STORE_FILE_MAX ((uint64_t)512 << 20)
 
+/* Copies that no snapshot has may take that part of MaxUse=, its half: else whoever executes many
+ * files would leave no room for snapshots. */
+#define STORE_PART 2u
+
 /* Does the store have it? */
 bool store_has(int store_fd, const char *hash);
 
@@ -28,14 +32,15 @@ bool store_has(int store_fd, const char *hash);
  * Copy @fd into the store without giving it a name; there is one such copy at a time, and the next
  * one takes its place.
  *
- * @used: bytes that are in the store
+ * @alone: bytes on the disk of copies that no snapshot has
  *
- * Return: 0, @ret_copy_fd, which the caller closes, and the hash and size of what was copied;
- *         -EFBIG; -EDQUOT and -ENOSPC if the limits do not allow it; or another negative errno.
+ * Return: 0, @ret_copy_fd, which the caller closes, the hash of what was copied, and the bytes that
+ *         it takes on the disk; -EFBIG; -EDQUOT and -ENOSPC if the limits do not allow it; or
+ *         another negative errno.
  */
-_must_check_ int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t used,
+_must_check_ int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t alone,
 			    int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE],
-			    uint64_t *ret_size);
+			    uint64_t *ret_taken);
 
 /* Name the copy. Return: 0, or negative errno. */
 _must_check_ int store_settle(int store_fd, const char *hash);
@@ -47,6 +52,10 @@ _must_check_ int store_settle(int store_fd, const char *hash);
  */
 void store_share(int store_fd, const char *hash, int dir_fd, const char *path);
 
+/* Return: how many bytes on the disk removing the file would free: none if a snapshot has it, too,
+ * or there is no such file. */
+uint64_t store_alone(int store_fd, const char *hash);
+
 /* Remove the file, unless a snapshot has a link to it, or the copy without a name if @hash is NULL.
  * Return: how many bytes that made free. */
 uint64_t store_forget(int store_fd, const char *hash);
@@ -54,7 +63,8 @@ uint64_t store_forget(int store_fd, const char *hash);
 /*
  * Remove all that no snapshot has a link to and of which @needed says that nobody else needs it.
  *
- * Return: 0 and the bytes that are left, or negative errno.
+ * Return: 0 and the bytes on the disk of what is left and no snapshot has a link to, or negative
+ *         errno.
  */
 _must_check_ int store_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata),
-			     void *userdata, uint64_t *ret_used);
+			     void *userdata, uint64_t *ret_alone);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "daemon/config.h"
 #include "daemon/intake.h"
 #include "daemon/jitfile.h"
@@ -21,6 +22,11 @@ struct work {
 	struct snapshot_request request;
 	struct intake *intake; /* borrowed */
 	struct room room;
+
+	/* What the thread asks of the event loop by jobs_gather(): to shed so many bytes of copies
+	 * in the store if that is not 0, else to gather. */
+	uint64_t to_shed, shed_least;
+	uint64_t n_shed; /* bytes that became free */
 
 	/* Gathered. */
 	struct snapshot_known known;
@@ -49,6 +55,11 @@ int work_gather(struct job *job)
 	int r;
 
 	forget_known(work);
+	if (work->to_shed > 0) {
+		work->n_shed = intake_shed(work->intake, work->to_shed, work->shed_least);
+		work->to_shed = 0;
+		return 0;
+	}
 	intake_drain(work->intake);
 	r = sideband_view_init(sideband, &work->view);
 	if (r == 0)
@@ -135,37 +146,81 @@ static int write_snapshot(struct job *job, const char **reterr_what)
 	return r;
 }
 
-/* Old snapshots go when they must. No other thread links to the store, so it may be swept. */
-static int write_in_room(struct job *job, const char **reterr_what)
+/* Objects are the event loop's. What is known is forgotten meanwhile. */
+static uint64_t shed(uint64_t bytes, uint64_t least, void *userdata)
+{
+	struct job *job = userdata;
+	struct work *work = job->work;
+
+	work->to_shed = bytes;
+	work->shed_least = least;
+	return jobs_gather(job) == 0 ? work->n_shed : 0;
+}
+
+static void enforce_limits(struct job *job)
 {
 	struct work *work = job->work;
-	const uint64_t needed = snapshot_estimate(&work->request, &work->known);
-	size_t n_removed;
+	int r;
+
+	r = room_trim(&work->room, shed, job);
+	if (r < 0) {
+		errno = -r;
+		log_warning("cannot remove old snapshots, ignoring: %m");
+	}
+}
+
+/* No other thread links to the store, so it may be swept. If it is not known that there will be
+ * room, nothing was removed, and it is tried all the same: there may be less to write. */
+static int write_in_room(struct job *job, struct diskuse_room *needed, const char **reterr_what)
+{
+	struct work *work = job->work;
 	int r;
 
 	*reterr_what = "directory";
-	r = room_make(&work->room, needed, 1, &n_removed);
-	if (r == 0)
+	r = room_make(&work->room, needed, shed, job);
+	if (r == 0 || r == -ENOSPC)
 		r = write_snapshot(job, reterr_what);
+	if (r != -ENOSPC)
+		return r;
 	/* More was written than foreseen, or others filled the disk meanwhile. */
-	if (r == -ENOSPC && room_make(&work->room, needed + ROOM_RETRY, 0, &n_removed) == 0 &&
-	    n_removed > 0)
-		r = write_snapshot(job, reterr_what);
+	needed->bytes += ROOM_RETRY;
+	if (room_make(&work->room, needed, shed, job) == 0)
+		return write_snapshot(job, reterr_what);
+	needed->bytes -= ROOM_RETRY;
 	return r;
+}
+
+static void say_no_room(struct job *job, const struct diskuse_room *needed)
+{
+	const struct work *work = job->work;
+	struct diskuse_room available = {};
+
+	(void)!spool_free_room(work->room.spool, &available);
+	(void)snprintf(job->message, sizeof(job->message),
+		       "there is no room for snapshot %s under %s: it may take %.1f MiB, %.1f MiB "
+		       "are free, and removing old snapshots would not help (the newest one and "
+		       "those that are kept stay)",
+		       job->id, spool_path(work->room.spool), (double)needed->bytes / (1 << 20),
+		       (double)available.bytes / (1 << 20));
 }
 
 int work_do(struct job *job)
 {
 	struct work *work = job->work;
+	struct diskuse_room needed = snapshot_estimate(&work->request, &work->known);
 	const char *what;
 	int r;
 
-	r = write_in_room(job, &what);
-	if (r == -ESRCH)
+	r = write_in_room(job, &needed, &what);
+	if (r == 0)
+		enforce_limits(job);
+	else if (r == -ENOSPC)
+		say_no_room(job, &needed);
+	else if (r == -ESRCH)
 		(void)snprintf(job->message, sizeof(job->message),
 			       "process %" PRIu32 " did not run as far back as the rings go",
 			       job->scope.pid);
-	else if (r < 0)
+	else
 		(void)snprintf(job->message, sizeof(job->message),
 			       "cannot write %s of snapshot %s under %s: %s", what, job->id,
 			       spool_path(work->room.spool), strerror(-r));

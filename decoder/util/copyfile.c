@@ -4,18 +4,84 @@
 
 #include <errno.h>
 #include <linux/fs.h>
+#include <stdbool.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 
 #define STEP ((size_t)64 << 20)
+
+static size_t step(off_t at, off_t end)
+{
+	return (uint64_t)(end - at) < STEP ? (size_t)(end - at) : STEP;
+}
+
+/* Copy the bytes from @at to @end, or what there is of them: the file may become shorter. */
+static int copy_range(int from, int to, off_t at, off_t end)
+{
+	off_t out = at;
+	ssize_t n = 0;
+
+	while (at < end && (n = copy_file_range(from, &at, to, &out, step(at, end), 0)) > 0)
+		;
+	if (n >= 0)
+		return 0;
+	if (lseek(to, at, SEEK_SET) < 0)
+		return -errno;
+	while (at < end && (n = sendfile(to, from, &at, step(at, end))) > 0)
+		;
+	return n < 0 ? -errno : 0;
+}
+
+/* Copy what is between the holes. Return: 0; -EFBIG; -EINVAL if the file system cannot say where
+ * they are, and nothing was copied; or another negative errno. */
+static int copy_sparse(int from, int to, uint64_t max)
+{
+	off_t at = 0, data, end;
+	int r;
+
+	while ((data = lseek(from, at, SEEK_DATA)) >= 0) {
+		end = lseek(from, data, SEEK_HOLE);
+		if (end < 0)
+			return -errno;
+		if ((uint64_t)end > max)
+			return -EFBIG;
+		r = copy_range(from, to, data, end);
+		if (r < 0)
+			return r;
+		at = end;
+	}
+	if (errno != ENXIO)
+		return -errno;
+	end = lseek(from, 0, SEEK_END);
+	if (end < 0)
+		return -errno;
+	if ((uint64_t)end > max)
+		return -EFBIG;
+	return ftruncate(to, end) < 0 ? -errno : 0;
+}
+
+static bool has_holes(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size;
+}
 
 int copyfile_fd(int from, int to, uint64_t max)
 {
 	off_t at = 0;
 	ssize_t n = 0;
+	int r;
 
 	if (ioctl(to, FICLONE, from) == 0)
 		return (uint64_t)lseek(to, 0, SEEK_END) > max ? -EFBIG : 0;
+	if (has_holes(from)) {
+		r = copy_sparse(from, to, max);
+		if (r != -EINVAL)
+			return r;
+	}
 
 	while ((uint64_t)at <= max && (n = copy_file_range(from, &at, to, NULL, STEP, 0)) > 0)
 		;

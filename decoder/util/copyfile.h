@@ -5,7 +5,7 @@
  * Copyfile
  *
  * The bytes of one file into another: shared by the file system where it can, copied in the kernel
- * where it cannot.
+ * where it cannot. Holes stay holes, so that the copy takes no more of the disk than the file does.
  */
 
 #include <stdint.h>

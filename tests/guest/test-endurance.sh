@@ -57,7 +57,7 @@ lose() {
 
 # Everything has come to its limit once. A sideband that lost records begins anew.
 full=
-until [ -n "$full" ] && log_has "removed .* old snapshot"; do
+until [ -n "$full" ] && log_has "removed snapshot .* was reached"; do
 	[ -n "$full" ] || storm.c burst 300
 	take
 	! status_has "Sideband: 1.0 MiB of 1.0 MiB" || full=yes

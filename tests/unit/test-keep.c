@@ -16,6 +16,7 @@
 #include "daemon/keep.h"
 #include "daemon/spool.h"
 #include "daemon/store.h"
+#include "decoder/util/map.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
@@ -457,6 +458,67 @@ static void limits(void **state)
 	assert_int_equal(store_forget(f->store, object->sha256), 0);
 }
 
+/* Copies that no snapshot has may take half of what there is for all. */
+static void half_of_it(void **state)
+{
+	struct fixture *f = *state;
+	struct spool_limits limits = { .max_use = UINT64_MAX };
+	struct stat st;
+	int error;
+
+	assert_int_equal(stat(f->program, &st), 0);
+	limits.max_use = (uint64_t)st.st_blocks * 512 * 2 - 2;
+	keep_set_limits(f->keep, &limits);
+	assert_null(add(f, f->program, &f->id, &error));
+	assert_int_equal(error, -EDQUOT);
+	limits.max_use += 2;
+	keep_set_limits(f->keep, &limits);
+	assert_non_null(add(f, f->program, &f->id, &error));
+}
+
+/* Those that were not named for longest go first, and only copies that are nowhere else. */
+static void shed(void **state)
+{
+	struct fixture *f = *state;
+	char paths[4][96], kept[128];
+	struct object *objects[4];
+	uint64_t moment = 0, size, freed = 7;
+	struct map names = {};
+	int error;
+
+	for (size_t i = 0; i < 4; i++) {
+		(void)snprintf(paths[i], sizeof(paths[i]), "%s/%zu", f->dir, i);
+		run("cp %s %s; printf %zu >>%s", f->program, paths[i], i, paths[i]);
+		objects[i] = add(f, paths[i], &f->id, &error);
+		assert_non_null(objects[i]);
+		if (i == 2)
+			moment = keep_moment(f->keep);
+	}
+	(void)snprintf(kept, sizeof(kept), "%s/kept", f->dir);
+	assert_int_equal(linkat(f->store, objects[0]->sha256, AT_FDCWD, kept, 0), 0);
+	size = store_alone(f->store, objects[1]->sha256);
+	while (keep_next_failed(f->keep))
+		;
+	/* Of the first there is a link, the last was named after that moment. */
+	assert_int_equal(keep_shed(f->keep, moment, 3 * size, 2 * size + 1, &freed), 0);
+	assert_int_equal(freed, 0);
+	assert_int_equal(keep_count(f->keep), 4);
+	assert_int_equal(keep_shed(f->keep, moment, 1, 0, &freed), 0);
+	assert_int_equal(freed, size);
+	assert_int_equal(keep_count(f->keep), 3);
+	assert_int_equal(keep_names(f->keep, &names), 0);
+	assert_true(keep_names_has(&names, objects[0]->sha256));
+	assert_true(keep_names_has(&names, objects[2]->sha256));
+	assert_true(keep_names_has(&names, objects[3]->sha256));
+	assert_false(keep_names_has(&names, "none"));
+	assert_true(store_has(f->store, objects[2]->sha256));
+	map_deinit(&names);
+	assert_int_equal(keep_shed(f->keep, moment, UINT64_MAX, 0, &freed), 0);
+	assert_int_equal(freed, size);
+	assert_int_equal(keep_count(f->keep), 2);
+	assert_true(store_has(f->store, objects[3]->sha256));
+}
+
 static void limits_change(void **state)
 {
 	struct fixture *f = *state;
@@ -752,6 +814,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_build_id_two_contents, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(half_of_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(shed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_change, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_caller_does_not_wait, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_at_once, set_up, tear_down),

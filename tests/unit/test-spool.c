@@ -159,81 +159,106 @@ static void listing(void **state)
 	assert_string_equal(entries[1].created, "then");
 }
 
-static void vacuum(void **state)
+static bool never(const char *name, void *userdata)
 {
-	static const struct {
-		uint64_t max_use;
-		uint64_t keep_free;
-		uint64_t needed;
-		size_t removed;
-	} rows[] = {
-		{ UINT64_MAX, 0, 0, 0 },
-		{ 400, 0, 0, 0 },
-		{ 500, 0, 100, 0 },
-		{ 499, 0, 100, 1 },
-		{ 299, 0, 0, 1 },
-		{ 0, 0, 0, 1 }, /* of the two that are left; the newest stays */
-		{ UINT64_MAX, UINT64_MAX, 0, 0 },
-		{ UINT64_MAX, 0, UINT64_MAX, 0 },
-	};
-	struct fixture *f = *state;
-	size_t n;
-
-	/* The clock was set back before the newest. */
-	make_snapshot(f, "2026-9", "bytes=100\n");
-	make_snapshot(f, "2027-10", "bytes=100\n");
-	make_snapshot(f, "2028-11", "bytes=100\n");
-	make_snapshot(f, "2020-12", "bytes=100\n");
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		const struct spool_limits limits = { rows[i].max_use, rows[i].keep_free };
-
-		assert_int_equal(spool_vacuum(f->spool, &limits, rows[i].needed, 1, &n), 0);
-		assert_int_equal(n, rows[i].removed);
-	}
-	assert_false(exists(f, "snapshots/2026-9"));
-	assert_false(exists(f, "snapshots/2027-10"));
-	assert_false(exists(f, "snapshots/2028-11"));
-	assert_true(exists(f, "snapshots/2020-12"));
-	/* To write another one even that may go. */
-	assert_int_equal(spool_vacuum(f->spool, &(struct spool_limits){ 199, 0 }, 100, 0, &n), 0);
-	assert_int_equal(n, 1);
+	(void)name;
+	(void)userdata;
+	return false;
 }
 
-/* What was removed before one that cannot be is told all the same. */
-static void vacuum_in_vain(void **state)
+/* What is measured is what is listed, and the store's own. */
+static void measuring(void **state)
 {
 	struct fixture *f = *state;
-	char path[128];
-	size_t n = 7;
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	struct diskuse *use = (struct diskuse *)0x1;
+	struct diskuse_room taken;
+	size_t n;
 
 	make_snapshot(f, "A-1", "bytes=100\n");
 	make_snapshot(f, "B-2", "bytes=100\n");
-	make_snapshot(f, "C-3", "bytes=100\n");
+	assert_int_equal(spool_list(f->spool, &entries, &n), 0);
+	assert_int_equal(spool_remove(f->spool, "A-1"), 0);
+	assert_int_equal(spool_measure(f->spool, entries, n, never, NULL, &use), -ENOENT);
+	assert_ptr_equal(use, (struct diskuse *)0x1);
+	assert_int_equal(spool_measure(f->spool, entries + 1, n - 1, never, NULL, &use), 0);
+	taken = diskuse_taken(use);
+	assert_int_equal(taken.inodes, 3); /* it, its manifest, its objects */
+	assert_int_equal(diskuse_remove(use, 0).inodes, 3);
+	use = diskuse_free(use);
+	assert_null(use);
+}
+
+static void removing(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	make_snapshot(f, "A-1", "");
+	make_snapshot(f, "B-2", "");
+	assert_int_equal(spool_remove(f->spool, "../store"), -ENOENT);
+	assert_int_equal(spool_remove(f->spool, "C-3"), -ENOENT);
+	assert_int_equal(spool_remove(f->spool, "A-1"), 0);
+	assert_false(exists(f, "snapshots/A-1"));
+	assert_false(exists(f, "snapshots/.new-A-1"));
+	assert_int_equal(spool_remove(f->spool, "A-1"), -ENOENT);
+
+	/* What is no snapshot is somebody else's. */
+	(void)snprintf(path, sizeof(path), "%s/snapshots/NOT-OURS", f->dir);
+	assert_int_equal(mkdir(path, 0750), 0);
+	assert_int_equal(spool_remove(f->spool, "NOT-OURS"), -ENOENT);
+	assert_true(exists(f, "snapshots/NOT-OURS"));
+
+	/* One that cannot be removed stays whole. */
 	(void)snprintf(path, sizeof(path), "%s/snapshots/.new-B-2/in-its-way", f->dir);
 	assert_int_equal(dirs_make(AT_FDCWD, path, 0700), 0);
-	assert_int_equal(spool_vacuum(f->spool, &(struct spool_limits){ 0, 0 }, 0, 1, &n),
-			 -ENOTEMPTY);
-	assert_int_equal(n, 1);
-	assert_false(exists(f, "snapshots/A-1"));
-	assert_true(exists(f, "snapshots/B-2"));
+	assert_int_equal(spool_remove(f->spool, "B-2"), -ENOTEMPTY);
+	assert_true(exists(f, "snapshots/B-2/manifest"));
 }
 
-/* What the store has and no snapshot counts too. */
-static void the_store_is_counted(void **state)
+static bool is_kept(const struct fixture *f, size_t i)
+{
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	size_t n;
+
+	assert_int_equal(spool_list(f->spool, &entries, &n), 0);
+	assert_true(i < n);
+	return entries[i].kept;
+}
+
+static void keeping(void **state)
 {
 	struct fixture *f = *state;
 	char path[128];
-	size_t n;
 
-	make_snapshot(f, "A-1", "bytes=100\n");
-	make_snapshot(f, "B-2", "bytes=100\n");
-	(void)snprintf(path, sizeof(path), "%s/store/object", f->dir);
-	assert_int_equal(close(creat(path, 0600)), 0);
-	assert_int_equal(truncate(path, 100), 0);
-	assert_int_equal(spool_vacuum(f->spool, &(struct spool_limits){ 300, 0 }, 0, 1, &n), 0);
-	assert_int_equal(n, 0);
-	assert_int_equal(spool_vacuum(f->spool, &(struct spool_limits){ 299, 0 }, 0, 1, &n), 0);
-	assert_int_equal(n, 1);
+	make_snapshot(f, "A-1", "");
+	make_snapshot(f, "B-2", "");
+	assert_int_equal(spool_keep(f->spool, "C-3", true), -ENOENT);
+	assert_int_equal(spool_keep(f->spool, "../A-1", true), -ENOENT);
+	assert_int_equal(spool_keep(f->spool, "A-1", true), 0);
+	assert_int_equal(spool_keep(f->spool, "A-1", true), 0);
+	assert_true(is_kept(f, 0));
+	assert_false(is_kept(f, 1));
+	assert_int_equal(spool_count(f->spool), 2);
+	assert_int_equal(spool_remove(f->spool, "A-1"), -EPERM);
+	assert_true(exists(f, "snapshots/A-1/manifest"));
+
+	/* The next ptd knows it, too, but not of what is gone. */
+	assert_int_equal(spool_keep(f->spool, "B-2", true), 0);
+	f->spool = spool_free(f->spool);
+	assert_int_equal(spool_new(f->dir, &f->spool), 0);
+	assert_true(is_kept(f, 0));
+	(void)snprintf(path, sizeof(path), "%s/snapshots/B-2", f->dir);
+	assert_int_equal(dirs_remove(AT_FDCWD, path), 0);
+	f->spool = spool_free(f->spool);
+	assert_int_equal(spool_new(f->dir, &f->spool), 0);
+	assert_true(exists(f, "snapshots/.keep-A-1"));
+	assert_false(exists(f, "snapshots/.keep-B-2"));
+
+	assert_int_equal(spool_keep(f->spool, "A-1", false), 0);
+	assert_int_equal(spool_keep(f->spool, "A-1", false), 0);
+	assert_false(is_kept(f, 0));
+	assert_int_equal(spool_remove(f->spool, "A-1"), 0);
 }
 
 static void failure_leaves_output_alone(void **state)
@@ -255,9 +280,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(begin_and_commit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(killed_while_writing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(listing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(vacuum, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(vacuum_in_vain, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_store_is_counted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(measuring, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(removing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(keeping, set_up, tear_down),
 		cmocka_unit_test(failure_leaves_output_alone),
 	};
 

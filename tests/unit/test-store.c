@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -83,11 +84,44 @@ static void shared(void **state)
 	store_share(f->store_fd, HASH, f->dir_fd, "two/kcore");
 	assert_int_equal(inode(f, "one/kcore", 3), inode(f, "two/kcore", 3));
 	assert_int_equal(dirs_remove(f->dir_fd, "one"), 0);
-	assert_int_equal(sweep(f), 4);
+	assert_int_equal(sweep(f), 0);
 	assert_int_equal(inode(f, "two/kcore", 2), inode(f, "store/" HASH, 2));
 	assert_int_equal(dirs_remove(f->dir_fd, "two"), 0);
 	assert_int_equal(sweep(f), 0);
 	assert_false(store_has(f->store_fd, HASH));
+}
+
+static bool all_needed(const char *hash, void *userdata)
+{
+	(void)hash;
+	(void)userdata;
+	return true;
+}
+
+/* What no snapshot has is counted by what it takes, holes or not. */
+static void counted(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t alone = 7;
+	char path[128];
+	struct stat st;
+
+	tempdir_put_text(f->dir, "store/alone", "x");
+	tempdir_put_text(f->dir, "store/holes", "x");
+	(void)snprintf(path, sizeof(path), "%s/store/holes", f->dir);
+	assert_int_equal(truncate(path, 1 << 30), 0);
+	store_share(f->store_fd, HASH, f->dir_fd, "one/kcore");
+	assert_int_equal(fstatat(f->store_fd, "alone", &st, 0), 0);
+	assert_int_equal(store_alone(f->store_fd, "alone"), (uint64_t)st.st_blocks * 512);
+	assert_true(store_alone(f->store_fd, "holes") < 1 << 20);
+	assert_int_equal(store_alone(f->store_fd, HASH), 0);
+	assert_int_equal(store_alone(f->store_fd, "none"), 0);
+	assert_int_equal(store_sweep(f->store_fd, all_needed, NULL, &alone), 0);
+	assert_int_equal(alone,
+			 store_alone(f->store_fd, "alone") + store_alone(f->store_fd, "holes"));
+	assert_int_equal(sweep(f), 0);
+	assert_false(store_has(f->store_fd, "alone"));
+	assert_true(store_has(f->store_fd, HASH));
 }
 
 /* Then each has its own, and nothing else is left there. */
@@ -110,6 +144,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(shared, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(not_to_be_shared, set_up, tear_down),
 	};
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Diskuse
+ *
+ * What snapshots and the store take on the disk. They share files by hard links, so each file is
+ * counted once, and removing a snapshot frees only what no other one has.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+struct diskuse;
+
+/* Room in a file system. */
+struct diskuse_room {
+	uint64_t bytes;
+	uint64_t inodes;
+};
+
+_must_check_ int diskuse_new(struct diskuse **ret_diskuse);
+struct diskuse *diskuse_free(struct diskuse *diskuse);
+
+DEFINE_CLEANUP(struct diskuse *, diskuse_free);
+
+/*
+ * Count the snapshot in the directory @dir_fd. They are numbered from 0 in the order in which they
+ * are added.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int diskuse_add_snapshot(struct diskuse *diskuse, int dir_fd);
+
+/*
+ * Count the store in the directory @dir_fd. A file of which @needed says that nobody needs it is
+ * free as soon as no snapshot has it.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
+				   bool (*needed)(const char *name, void *userdata),
+				   void *userdata);
+
+/* What is taken by all that was added, less what was removed since. */
+struct diskuse_room diskuse_taken(const struct diskuse *diskuse);
+
+/* Count without the snapshot @n from now on. Return: what removing it frees. */
+struct diskuse_room diskuse_remove(struct diskuse *diskuse, size_t n);

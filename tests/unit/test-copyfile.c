@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "decoder/util/copyfile.h"
+#include "tests/lib/tempdir.h"
+
+#define MIB ((off_t)1 << 20)
+
+struct fixture {
+	char dir[TEMPDIR_SIZE];
+	int from, to;
+};
+
+static int open_file(const struct fixture *f, const char *name)
+{
+	char path[128];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	tempdir_make("copyfile", f->dir);
+	f->from = open_file(f, "from");
+	f->to = open_file(f, "to");
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)close(f->from);
+	(void)close(f->to);
+	tempdir_remove(f->dir);
+	free(f);
+	return 0;
+}
+
+static off_t taken(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (off_t)st.st_blocks * 512;
+}
+
+/* @size bytes, of which those at @data and the next three are not zero. */
+static void make(int fd, off_t data, off_t size)
+{
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+	if (data >= 0)
+		assert_int_equal(pwrite(fd, "data", 4, data), 4);
+}
+
+static void assert_same(int a, int b, off_t data)
+{
+	char left[4] = "", right[4] = "";
+
+	assert_int_equal(lseek(a, 0, SEEK_END), lseek(b, 0, SEEK_END));
+	assert_int_equal(pread(a, left, 4, data), pread(b, right, 4, data));
+	assert_memory_equal(left, right, 4);
+}
+
+static void holes_stay(void **state)
+{
+	static const struct {
+		off_t data, size;
+	} rows[] = {
+		{ 0, 4 },  { 0, 100 * MIB },  { 50 * MIB, 100 * MIB }, { 100 * MIB - 4, 100 * MIB },
+		{ -1, 0 }, { -1, 100 * MIB },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		make(f->from, rows[i].data, rows[i].size);
+		assert_int_equal(ftruncate(f->to, 0), 0);
+		assert_int_equal(lseek(f->to, 0, SEEK_SET), 0);
+		assert_int_equal(copyfile_fd(f->from, f->to, COPYFILE_ALL), 0);
+		assert_same(f->from, f->to, rows[i].data >= 0 ? rows[i].data : 0);
+		assert_true(taken(f->to) <= MIB);
+	}
+}
+
+/* The size counts, holes or not. */
+static void too_large(void **state)
+{
+	struct fixture *f = *state;
+
+	make(f->from, 0, MIB);
+	assert_int_equal(copyfile_fd(f->from, f->to, (uint64_t)MIB - 1), -EFBIG);
+	assert_int_equal(ftruncate(f->to, 0), 0);
+	assert_int_equal(lseek(f->to, 0, SEEK_SET), 0);
+	assert_int_equal(copyfile_fd(f->from, f->to, (uint64_t)MIB), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(holes_stay, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_large, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
