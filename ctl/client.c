@@ -223,6 +223,9 @@ int client_snapshot(sd_bus *bus, const struct client_scope *scope, sd_bus_messag
 		{ "path", 's', &path },
 		{ "bytes", 't', &s.bytes },
 		{ "pt_bytes", 't', &s.bytes_pt },
+		{ "pt_overwritten", 't', &s.bytes_overwritten },
+		{ "complete_since", 't', &s.complete_since_ns },
+		{ "taken", 't', &s.taken_ns },
 		{ "objects_missing", 'u', &s.n_missing },
 	};
 	int r;

@@ -29,6 +29,10 @@ struct client_snapshot {
 	char *path;
 	uint64_t bytes;
 	uint64_t bytes_pt;
+	uint64_t bytes_overwritten; /* of PT that was asked for, and is gone */
+	/* On CLOCK_MONOTONIC: all PT since then is in it, 0: all that was asked for; and when it
+	 * was taken. */
+	uint64_t complete_since_ns, taken_ns;
 	uint32_t n_missing;
 };
 

@@ -7,10 +7,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "ctl/client.h"
+
+#define NS_PER_S      UINT64_C(1000000000)
+#define SHOW_TIME_MAX 64
 
 const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX])
 {
@@ -28,13 +33,47 @@ const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX])
 	return ret_text;
 }
 
-void show_taken(const struct client_snapshot *snapshot, const char *output)
+/* A moment of CLOCK_MONOTONIC in UTC. */
+static const char *show_time(uint64_t ns, char ret_text[static SHOW_TIME_MAX])
+{
+	const uint64_t realtime = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - ns);
+	const time_t seconds = (time_t)(realtime / NS_PER_S);
+	char text[32] = "?";
+	struct tm tm;
+
+	if (gmtime_r(&seconds, &tm))
+		(void)strftime(text, sizeof(text), "%F %T", &tm);
+	(void)snprintf(ret_text, SHOW_TIME_MAX, "%s.%06" PRIu64 " UTC", text,
+		       realtime % NS_PER_S / 1000);
+	return ret_text;
+}
+
+static void show_overwritten(const struct client_snapshot *s, uint64_t since_ns)
+{
+	char size[SHOW_SIZE_MAX], time[SHOW_TIME_MAX];
+
+	show_size(s->bytes_overwritten, size);
+	show_time(s->complete_since_ns, time);
+	if (since_ns == 0)
+		log_notice("it is whole since %s, its last %.3f s: %s of PT before that were "
+			   "overwritten",
+			   time, (double)(s->taken_ns - s->complete_since_ns) / NS_PER_S, size);
+	else if (s->complete_since_ns > since_ns)
+		log_warning(
+		    "the beginning was overwritten, %s of PT: the recording is whole since "
+		    "%s, %.3f s after the program was started (see AuxSize= in ptd.conf(5))",
+		    size, time, (double)(s->complete_since_ns - since_ns) / NS_PER_S);
+}
+
+void show_taken(const struct client_snapshot *snapshot, const char *output, uint64_t since_ns)
 {
 	char size[SHOW_SIZE_MAX];
 
 	log_notice("snapshot %s: %s of PT in %s%s", snapshot->id,
 		   show_size(snapshot->bytes_pt, size), output ? output : snapshot->path,
 		   snapshot->bytes_pt == 0 ? ": nothing was being recorded" : "");
+	if (snapshot->complete_since_ns > 0)
+		show_overwritten(snapshot, since_ns);
 	if (snapshot->n_missing > 0)
 		log_warning("%" PRIu32 " object%s could not be kept: see objects.map in it",
 			    snapshot->n_missing, plural(snapshot->n_missing));

@@ -21,9 +21,13 @@ struct client_snapshot;
 /* "1.5 MiB". Return: @ret_text. */
 const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX]);
 
-/* Say on stderr how much a snapshot holds that was just taken, and what it lacks. @output: the
- * directory that it was copied to; NULL: none. */
-void show_taken(const struct client_snapshot *snapshot, const char *output);
+/*
+ * Say on stderr how much a snapshot holds that was just taken, since when, and what it lacks.
+ *
+ * @output: the directory that it was copied to; NULL: none
+ * @since_ns: when what is of interest began, on CLOCK_MONOTONIC; 0: whenever
+ */
+void show_taken(const struct client_snapshot *snapshot, const char *output, uint64_t since_ns);
 
 /* Print a string of JSON. */
 void show_json_string(FILE *f, const char *s);

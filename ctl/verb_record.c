@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/fetch.h"
@@ -73,7 +73,6 @@ static int run_emulated(sd_bus *bus, const struct program *program, char **comma
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(freep) char *qemu = NULL, *plugin = NULL;
 	const char *name;
-	struct timespec now;
 	int pool, r = EXIT_OK;
 
 	if (!program->unseen)
@@ -88,8 +87,7 @@ static int run_emulated(sd_bus *bus, const struct program *program, char **comma
 	if (r < 0)
 		return client_bad_reply("OpenSource", r);
 	/* What other programs did before is not to be in the snapshot. */
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	*ret_since_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	*ret_since_ns = clock_ns(CLOCK_MONOTONIC);
 	if (program->unseen)
 		return run_unseen(program, command, ret_status);
 	r = run_program(
@@ -114,7 +112,8 @@ static int own_status(const char *path, int status)
 	return WEXITSTATUS(status);
 }
 
-static int save(sd_bus *bus, const struct client_scope *scope, const char *output, bool json)
+static int save(sd_bus *bus, const struct client_scope *scope, uint64_t started_ns,
+		const char *output, bool json)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
@@ -132,11 +131,12 @@ static int save(sd_bus *bus, const struct client_scope *scope, const char *outpu
 			r = show_json(stderr, reply);
 		return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
 	}
-	show_taken(&snapshot, output);
+	show_taken(&snapshot, output, started_ns);
 	return EXIT_OK;
 }
 
-static int record_emulated(sd_bus *bus, char **command, struct client_scope *scope, int *ret_status)
+static int record_emulated(sd_bus *bus, char **command, struct client_scope *scope,
+			   uint64_t *ret_started_ns, int *ret_status)
 {
 	_cleanup_(program_deinit) struct program program = {};
 	int status = 0, r;
@@ -144,19 +144,23 @@ static int record_emulated(sd_bus *bus, char **command, struct client_scope *sco
 	r = program_init(&program, command);
 	if (r == EXIT_OK)
 		r = run_emulated(bus, &program, command, &status, &scope->since_ns);
-	if (r == EXIT_OK)
-		*ret_status = own_status(program.path, status);
-	return r;
+	if (r != EXIT_OK)
+		return r;
+	*ret_started_ns = scope->since_ns;
+	*ret_status = own_status(program.path, status);
+	return EXIT_OK;
 }
 
 /* The recorder sees all that runs; the snapshot is of the program and of what it starts. */
-static int record_native(char **command, struct client_scope *scope, int *ret_status)
+static int record_native(char **command, struct client_scope *scope, uint64_t *ret_started_ns,
+			 int *ret_status)
 {
 	_cleanup_(freep) char *path = NULL;
 	int status = 0, r;
 	pid_t pid;
 
 	r = program_find(command[0], &path);
+	*ret_started_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == 0)
 		r = run_native(path, command, &pid, &status);
 	if (r < 0)
@@ -171,6 +175,7 @@ static int record(const struct context *context, const char *output, char **comm
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	struct client_scope scope = {};
+	uint64_t started_ns = 0;
 	bool emulated = false;
 	int r;
 
@@ -180,11 +185,11 @@ static int record(const struct context *context, const char *output, char **comm
 	if (r == EXIT_OK)
 		r = client_is_emulated(bus, &emulated);
 	if (r == EXIT_OK)
-		r = emulated ? record_emulated(bus, command, &scope, ret_status)
-			     : record_native(command, &scope, ret_status);
+		r = emulated ? record_emulated(bus, command, &scope, &started_ns, ret_status)
+			     : record_native(command, &scope, &started_ns, ret_status);
 	if (r != EXIT_OK)
 		return r;
-	r = save(bus, &scope, output, context->json);
+	r = save(bus, &scope, started_ns, output, context->json);
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", command[0], *ret_status);
 	return r;

@@ -95,6 +95,6 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 	}
 	printf("%s\n", snapshot.id);
 	(void)fflush(stdout);
-	show_taken(&snapshot, output);
+	show_taken(&snapshot, output, 0);
 	return EXIT_OK;
 }

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/psbtime.h"
+#include "daemon/ptclock.h"
 #include "daemon/record.h"
 #include "daemon/ring.h"
 #include "ptd/snapshot.h"
@@ -91,6 +93,7 @@ static int copy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, ui
 		return r;
 	skip = before(&v, pt_since);
 	copy->pt_head = v.head;
+	copy->pt_overwritten = v.head > pt_since ? v.head - pt_since : 0;
 	copy->end = v.end;
 	copy->pt_size = at = v.a_size + v.b_size - skip;
 	if (at == 0)
@@ -117,7 +120,23 @@ static int copy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, ui
 	copy->pt_start = start;
 	copy->pt_dropped = start;
 	copy->pt_bytes = copy->pt_size - start;
+	copy->pt_overwritten -= copy->pt_bytes;
 	return 0;
+}
+
+void cpucopy_find_oldest(struct cpucopy *copy, const struct source_facts *facts, uint64_t now_ns)
+{
+	const struct ptclock_conversion conversion = {
+		.shift = facts->time_shift,
+		.mult = facts->time_mult,
+		.zero = facts->time_zero,
+	};
+	uint64_t low;
+
+	if (!copy->pt || !psbtime_find(copy->pt + copy->pt_start, copy->pt_bytes, &low))
+		return;
+	copy->pt_oldest =
+	    ptclock_ns(&conversion, psbtime_tsc(low, ptclock_tsc(&conversion, now_ns)));
 }
 
 int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)
@@ -225,6 +244,9 @@ void cpucopy_print(const struct cpucopy *copy, uint32_t cpu, FILE *f)
 	fprintf(f, "cpu.%" PRIu32 ".bytes=%" PRIu64 "\n", cpu, copy->pt_bytes);
 	fprintf(f, "cpu.%" PRIu32 ".head=%" PRIu64 "\n", cpu, copy->pt_head);
 	fprintf(f, "cpu.%" PRIu32 ".dropped=%" PRIu64 "\n", cpu, copy->pt_dropped);
+	fprintf(f, "cpu.%" PRIu32 ".overwritten=%" PRIu64 "\n", cpu, copy->pt_overwritten);
+	if (copy->pt_oldest > 0)
+		fprintf(f, "cpu.%" PRIu32 ".oldest_ns=%" PRIu64 "\n", cpu, copy->pt_oldest);
 	fprintf(f, "cpu.%" PRIu32 ".end=%s\n", cpu, ends[copy->end]);
 	if (copy->gap_ns > 0)
 		fprintf(f, "cpu.%" PRIu32 ".gap_ns=%" PRIu64 "\n", cpu, copy->gap_ns);

@@ -29,9 +29,11 @@ struct cpucopy {
 	size_t pt_size;  /* of the copy */
 	size_t pt_start; /* what is before was overtaken */
 	uint64_t pt_head;
-	uint64_t pt_bytes;   /* that were kept */
-	uint64_t pt_dropped; /* overwritten while it was copied */
-	uint64_t gap_ns;     /* for how long PT was off because of it, at most */
+	uint64_t pt_bytes;       /* that were kept */
+	uint64_t pt_dropped;     /* overwritten while it was copied */
+	uint64_t pt_overwritten; /* of what was wanted: then, or before */
+	uint64_t pt_oldest;      /* what is kept can be decoded since then, in ns; 0: not known */
+	uint64_t gap_ns;         /* for how long PT was off because of it, at most */
 	enum source_end end;
 };
 
@@ -53,6 +55,10 @@ _must_check_ int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_
 			    uint64_t pt_since);
 _must_check_ int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
 				  uint64_t switches_since);
+
+/* Since when it can be decoded: fill in @copy->pt_oldest, from the bytes. @facts and @now_ns: the
+ * source's, and the records' clock, as of the freeze. */
+void cpucopy_find_oldest(struct cpucopy *copy, const struct source_facts *facts, uint64_t now_ns);
 
 /* The switch records that were kept. */
 struct cursor cpucopy_records(const struct cpucopy *copy);

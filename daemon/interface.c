@@ -238,6 +238,9 @@ static int reply_done(sd_bus_message *call, const char *directory, const struct 
 	    (r = append_string(reply, "path", path)) < 0 ||
 	    (r = append_u64(reply, "bytes", job->result.bytes)) < 0 ||
 	    (r = append_u64(reply, "pt_bytes", job->result.bytes_pt)) < 0 ||
+	    (r = append_u64(reply, "pt_overwritten", job->result.bytes_overwritten)) < 0 ||
+	    (r = append_u64(reply, "complete_since", job->result.complete_since_ns)) < 0 ||
+	    (r = append_u64(reply, "taken", job->result.taken_ns)) < 0 ||
 	    (r = append_u32(reply, "cpus", job->result.n_cpus)) < 0 ||
 	    (r = append_u32(reply, "objects", job->result.n_objects)) < 0 ||
 	    (r = append_u32(reply, "objects_missing", job->result.n_missing)) < 0)

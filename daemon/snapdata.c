@@ -109,11 +109,28 @@ static uint64_t tsc_at(const struct source_facts *facts, uint64_t ns)
 	return tsc ? tsc : 1;
 }
 
+/* What is known of a ring's beginning: where it was overwritten, the snapshot is not whole. */
+static void note_oldest(struct snapdata *d, struct cpucopy *cpu)
+{
+	uint64_t since;
+
+	cpucopy_find_oldest(cpu, &d->facts, d->frozen.ns);
+	d->bytes_dropped += cpu->pt_dropped;
+	d->bytes_overwritten += cpu->pt_overwritten;
+	if (cpu->pt_overwritten == 0)
+		return;
+	/* Without a PSB nothing of it can be decoded. */
+	since = cpu->pt_oldest ? cpu->pt_oldest : d->frozen.ns;
+	if (since > d->complete_since)
+		d->complete_since = since;
+}
+
 static int write_pt(struct snapdata *d, uint32_t i)
 {
 	struct cpucopy *cpu = &d->cpus[i];
 	int r = 0;
 
+	note_oldest(d, cpu);
 	if (cpu->pt && cpu->pt_bytes > 0) {
 		d->bytes_pt += cpu->pt_bytes;
 		d->n_cpus++;

@@ -37,7 +37,10 @@ struct snapdata {
 	struct cpucopy *cpus; /* request->source->n_cpus of them */
 	struct map pids; /* who ran, of those asked for; and their parents, from the records on */
 	uint64_t bytes_pt;
-	uint32_t n_cpus; /* that have any */
+	uint64_t bytes_dropped;     /* while they were copied */
+	uint64_t bytes_overwritten; /* then, or before, of what was wanted */
+	uint64_t complete_since;    /* all PT since then is here; 0: nothing was overwritten */
+	uint32_t n_cpus;            /* that have any */
 
 	/* Once the records are written. */
 	struct snapshot_known known;    /* what it points to is borrowed */

@@ -121,24 +121,29 @@ static void put_clock(FILE *f, void *userdata)
 	snapdata_print_clock(&w->data, f);
 }
 
+/* UTC. */
+static void print_time(FILE *f, const char *key, uint64_t realtime_ns)
+{
+	const time_t seconds = (time_t)(realtime_ns / 1000000000);
+	struct tm tm;
+	char text[32];
+
+	gmtime_r(&seconds, &tm);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	fprintf(f, "%s=%s.%06" PRIu64 "Z\n", key, text, realtime_ns / 1000 % 1000000);
+}
+
 static void put_manifest(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
 	const struct snapshot_request *q = w->request;
 	const struct source_facts *facts = &w->data.facts;
-	const time_t seconds = (time_t)(w->data.frozen.realtime_ns / 1000000000);
 	struct utsname host = {};
-	struct tm tm;
-	char created[32];
 
 	(void)uname(&host);
-	gmtime_r(&seconds, &tm);
-	strftime(created, sizeof(created), "%Y-%m-%dT%H:%M:%S", &tm);
-
 	fprintf(f, PTD_MANIFEST_FORMAT "=" PTD_SNAPSHOT_FORMAT "\n");
 	fprintf(f, "id=%s\n", q->id);
-	fprintf(f, "created=%s.%06" PRIu64 "Z\n", created,
-		w->data.frozen.realtime_ns / 1000 % 1000000);
+	print_time(f, "created", w->data.frozen.realtime_ns);
 	fprintf(f, "clock_ns=%" PRIu64 "\n", w->data.frozen.ns);
 	fprintf(f, PTD_MANIFEST_REALTIME_OFFSET "=%" PRId64 "\n",
 		(int64_t)(w->data.frozen.realtime_ns - w->data.frozen.ns));
@@ -150,6 +155,13 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, "pt_config=0x%" PRIx64 "\n", facts->attr_config);
 	fprintf(f, "bytes=%" PRIu64 "\npt_bytes=%" PRIu64 "\n", w->result.bytes,
 		w->result.bytes_pt);
+	fprintf(f, PTD_MANIFEST_DROPPED "=%" PRIu64 "\n", w->data.bytes_dropped);
+	fprintf(f, PTD_MANIFEST_OVERWRITTEN "=%" PRIu64 "\n", w->data.bytes_overwritten);
+	if (w->data.complete_since > 0) {
+		print_time(f, "complete_since",
+			   w->data.complete_since - w->data.frozen.ns + w->data.frozen.realtime_ns);
+		fprintf(f, PTD_MANIFEST_COMPLETE_SINCE "=%" PRIu64 "\n", w->data.complete_since);
+	}
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
 		w->result.n_missing);
 	scope_print(&q->scope, &w->data.ran, f);
@@ -241,6 +253,11 @@ static int write_data(struct writer *w)
 		r = snapdata_write_records(&w->data);
 	}
 	w->result.bytes_pt = w->data.bytes_pt;
+	w->result.bytes_overwritten = w->data.bytes_overwritten;
+	w->result.taken_ns = w->data.frozen.monotonic_ns;
+	if (w->data.complete_since > 0)
+		w->result.complete_since_ns =
+		    w->data.complete_since - w->data.frozen.ns + w->data.frozen.monotonic_ns;
 	w->result.n_cpus = w->data.n_cpus;
 	return r;
 }

@@ -53,9 +53,13 @@ struct snapshot_request {
 };
 
 struct snapshot_result {
-	uint64_t bytes;    /* of data and objects */
-	uint64_t bytes_pt; /* of PT in it */
-	uint32_t n_cpus;   /* that have any */
+	uint64_t bytes;             /* of data and objects */
+	uint64_t bytes_pt;          /* of PT in it */
+	uint64_t bytes_overwritten; /* of PT that was asked for, and is gone */
+	/* On CLOCK_MONOTONIC: all PT since then is in it (0: since all that was asked for), and
+	 * when it was taken. */
+	uint64_t complete_since_ns, taken_ns;
+	uint32_t n_cpus; /* that have any */
 	uint32_t n_objects;
 	uint32_t n_missing; /* objects that could not be kept */
 };

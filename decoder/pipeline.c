@@ -174,6 +174,8 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 			: d->trace->facts.clock.valid ? PTD_CLOCK_NS
 						      : PTD_CLOCK_TSC;
 	d->info.realtime_offset_ns = d->trace->facts.realtime_offset_ns;
+	d->info.bytes_overwritten = d->trace->facts.bytes_overwritten;
+	d->info.complete_since = d->trace->facts.complete_since;
 	d->info.truncated_at = d->trace->truncated_at;
 	return collect_complaints(d, o->input);
 }

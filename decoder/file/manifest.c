@@ -173,6 +173,21 @@ static int parse_offset(const struct checker *c, const char *key, const char *va
 	return 0;
 }
 
+static int parse_count(const struct checker *c, const char *key, const char *value,
+		       uint64_t *ret_count)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(value, &end, 10);
+	if (errno || !isdigit((unsigned char)*value) || *end)
+		return complain(c, -EBADMSG, PTD_SNAPSHOT_MANIFEST ": %s=%s: expected a number",
+				key, value);
+	*ret_count = n;
+	return 0;
+}
+
 void manifest_deinit(struct manifest *manifest)
 {
 	map_deinit(&manifest->switches_since);
@@ -264,6 +279,10 @@ static int parse_manifest(const struct checker *c, const struct mapfile *file, s
 			r = parse_offset(c, line, value, &m->monotonic_offset_ns);
 		else if (strcmp(line, PTD_MANIFEST_SIDEBAND_SINCE) == 0)
 			r = parse_offset(c, line, value, (int64_t *)&m->sideband_since_ns);
+		else if (strcmp(line, PTD_MANIFEST_COMPLETE_SINCE) == 0)
+			r = parse_offset(c, line, value, (int64_t *)&m->complete_since_ns);
+		else if (strcmp(line, PTD_MANIFEST_OVERWRITTEN) == 0)
+			r = parse_count(c, line, value, &m->bytes_overwritten);
 		else if (strcmp(line, PTD_MANIFEST_SCOPE_PIDS) == 0)
 			r = parse_scope(c, value, m);
 		else

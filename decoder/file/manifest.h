@@ -19,6 +19,11 @@ struct manifest {
 	int64_t realtime_offset_ns; /* 0 if not stated, like the next */
 	int64_t monotonic_offset_ns;
 
+	/* PT that was asked for, and is gone because rings were overwritten: all since then is
+	 * there; 0: nothing is gone. */
+	uint64_t bytes_overwritten;
+	uint64_t complete_since_ns;
+
 	/* Since when who ran where is known: of all CPUs, and of some from later on. */
 	uint64_t sideband_since_ns;
 	struct map switches_since; /* CPU → ns */

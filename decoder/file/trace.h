@@ -98,6 +98,10 @@ struct trace_facts {
 	uint8_t cpu_stepping;
 	int64_t realtime_offset_ns;
 	int64_t monotonic_offset_ns; /* the recorder's clock minus CLOCK_MONOTONIC */
+	/* Of a snapshot of ptd whose rings were overwritten: how much of what was asked for is
+	 * gone, and since when all of it is there, in ns. 0: nothing is gone. */
+	uint64_t bytes_overwritten;
+	uint64_t complete_since;
 	/* Only what these processes executed was asked for (snapshots of ptd of one process). */
 	bool has_scope;
 	struct map scope; /* their pids; the trace's */

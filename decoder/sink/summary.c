@@ -192,6 +192,33 @@ static void put_cpus(struct summary *summary, const struct ptd_stats *stats)
 	put(summary, "\n");
 }
 
+static void put_date(struct summary *summary, uint64_t t)
+{
+	const uint64_t ns = t + (uint64_t)summary->info.realtime_offset_ns;
+	const time_t s = (time_t)(ns / 1000000000);
+	char text[32];
+	struct tm tm;
+
+	if (gmtime_r(&s, &tm) && strftime(text, sizeof(text), "%F %T", &tm) > 0)
+		put(summary, "%s.%06" PRIu64 " UTC", text, ns % 1000000000 / 1000);
+}
+
+/* Of a ring that went round the beginning is gone, of which no gap tells. */
+static void put_overwritten(struct summary *summary, uint64_t last)
+{
+	const uint64_t since = summary->info.complete_since;
+
+	if (since == 0)
+		return;
+	put(summary, "Overwritten: the beginning, %" PRIu64 " byte%s of PT; it is whole since ",
+	    summary->info.bytes_overwritten, plural(summary->info.bytes_overwritten));
+	put_date(summary, since);
+	if (last > since)
+		put(summary, ", the last %" PRIu64 ".%09" PRIu64 " s", (last - since) / 1000000000,
+		    (last - since) % 1000000000);
+	put(summary, "\n");
+}
+
 static void put_span(struct summary *summary, const struct ptd_stats *stats)
 {
 	const uint64_t n_out_of_scope = bytes_out_of_scope(stats);
@@ -215,6 +242,7 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		    "Out of scope: %" PRIu64
 		    " bytes of PT, which processes executed that the snapshot is not of\n",
 		    n_out_of_scope);
+	put_overwritten(summary, last);
 	for (size_t i = 0; i < summary->info.n_complaints; i++)
 		put(summary, "Missing: %s\n", summary->info.complaints[i]);
 	if (stats->n_records_unknown > 0 || stats->n_records_bad > 0)
@@ -229,13 +257,9 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 	put(summary, "\n");
 
 	if (summary->info.clock == PTD_CLOCK_NS && summary->info.realtime_offset_ns != 0) {
-		const uint64_t ns = first + (uint64_t)summary->info.realtime_offset_ns;
-		const time_t s = (time_t)(ns / 1000000000);
-		char text[32];
-		struct tm tm;
-
-		if (gmtime_r(&s, &tm) && strftime(text, sizeof(text), "%F %T", &tm) > 0)
-			put(summary, "From: %s.%06" PRIu64 " UTC\n", text, ns % 1000000000 / 1000);
+		put(summary, "From: ");
+		put_date(summary, first);
+		put(summary, "\n");
 	}
 }
 

@@ -263,6 +263,12 @@ enum ptd_clock {
 struct ptd_info {
 	enum ptd_clock clock;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME = t + this; 0 if it was not recorded */
+	/*
+	 * Of a snapshot whose rings were overwritten: PT of what was asked for that is gone, and
+	 * since when (a t) all of it is there. 0: nothing is gone, or the input does not say.
+	 */
+	uint64_t bytes_overwritten;
+	uint64_t complete_since;
 	uint64_t truncated_at; /* offset of the record in which the file ends; 0: it is whole */
 	/* In words: files beside the data, or part of these, that could not be used, and why. */
 	const char *const *complaints;

@@ -51,6 +51,12 @@
 /* Of a snapshot of one process: it and its descendants as far as they ran, divided by commas; on
  * several such lines if there are many. What others executed is not what was asked for. */
 #define PTD_MANIFEST_SCOPE_PIDS "scope_pids"
+/* How much PT of what was asked for is not in the snapshot, because rings were overwritten; and
+ * since when all of it is, on the records' clock (without it: nothing was overwritten). */
+#define PTD_MANIFEST_OVERWRITTEN    "pt_overwritten"
+#define PTD_MANIFEST_COMPLETE_SINCE "complete_since_ns"
+/* How much of that was overwritten while it was copied. */
+#define PTD_MANIFEST_DROPPED "pt_dropped"
 /*
  * Since when the task records are complete, on the records' clock; 0: since before the PT. The keys
  * after it follow "cpu.N.": "no" if older switch records of the CPU are gone, and the time of the

@@ -66,6 +66,37 @@ static void since(void **state)
 	}
 }
 
+/* What of it is gone. */
+static void overwritten(void **state)
+{
+	static const struct {
+		const char *text;
+		int r;
+		uint64_t bytes, since;
+	} rows[] = {
+		{ FORMAT, 0, 0, 0 },
+		{ FORMAT "pt_overwritten=0\n", 0, 0, 0 },
+		{ FORMAT "pt_overwritten=18446744073709551615\ncomplete_since_ns=70\n", 0,
+		  UINT64_MAX, 70 },
+		{ FORMAT "pt_overwritten=\n", -EBADMSG, 0, 0 },
+		{ FORMAT "pt_overwritten=-1\n", -EBADMSG, 0, 0 },
+		{ FORMAT "pt_overwritten=1x\n", -EBADMSG, 0, 0 },
+		{ FORMAT "pt_overwritten=18446744073709551616\n", -EBADMSG, 0, 0 },
+		{ FORMAT "complete_since_ns=soon\n", -EBADMSG, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct manifest m = {};
+
+		print_message("  row %zu\n", i);
+		assert_int_equal(read_text(rows[i].text, &m), rows[i].r);
+		assert_int_equal(m.bytes_overwritten, rows[i].bytes);
+		assert_int_equal(m.complete_since_ns, rows[i].since);
+		manifest_deinit(&m);
+	}
+}
+
 /* Of which processes it is. */
 static void scope(void **state)
 {
@@ -125,6 +156,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(since),
+		cmocka_unit_test(overwritten),
 		cmocka_unit_test(scope),
 		cmocka_unit_test(numbers_that_are_none),
 	};

@@ -51,17 +51,21 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void begin(struct fixture *f, const char *name, enum ptd_clock clock, int64_t offset_ns)
+static void begin_info(struct fixture *f, const char *name, const struct ptd_info *info)
 {
-	const struct ptd_info info = { .clock = clock, .realtime_offset_ns = offset_ns };
 	const struct ptd_sink_ops *ops = ptd_sink_find(name);
 
 	assert_non_null(ops);
 	if (f->sink)
 		f->sink = f->sink->ops->free(f->sink);
 	mapfile_deinit(&f->file);
-	assert_int_equal(ptd_sink_open(ops, f->path, &info, &f->sink), 0);
+	assert_int_equal(ptd_sink_open(ops, f->path, info, &f->sink), 0);
 	assert_ptr_equal(f->sink->ops, ops);
+}
+
+static void begin(struct fixture *f, const char *name, enum ptd_clock clock, int64_t offset_ns)
+{
+	begin_info(f, name, &(struct ptd_info){ .clock = clock, .realtime_offset_ns = offset_ns });
 }
 
 static void put(struct fixture *f)
@@ -271,6 +275,42 @@ static void text_of_two_mappings(void **state)
 							   " ", "      1.000000105") COLD);
 }
 
+static void assert_begins(struct fixture *f, const char *text)
+{
+	assert_true(f->file.size > strlen(text));
+	assert_memory_equal(f->file.bytes, text, strlen(text));
+}
+
+static void summary_overwritten(void **state)
+{
+	struct fixture *f = *state;
+	struct ptd_info info = {
+		.clock = PTD_CLOCK_NS,
+		.realtime_offset_ns = 1700000000000000000,
+		.bytes_overwritten = 123456,
+		.complete_since = 1250000005,
+	};
+
+	begin_info(f, "summary", &info);
+	put(f);
+	end(f);
+	assert_begins(f, "Instructions: 8\n"
+			 "Overwritten: the beginning, 123456 bytes of PT; it is whole since "
+			 "2023-11-14 22:13:21.250000 UTC, the last 0.750000000 s\n"
+			 "Time:          1.000000000 s\n");
+
+	/* Nothing that could be decoded is left. */
+	info.complete_since = 3000000000;
+	info.bytes_overwritten = 1;
+	begin_info(f, "summary", &info);
+	put(f);
+	end(f);
+	assert_begins(f, "Instructions: 8\n"
+			 "Overwritten: the beginning, 1 byte of PT; it is whole since "
+			 "2023-11-14 22:13:23.000000 UTC\n"
+			 "Time:          1.000000000 s\n");
+}
+
 static void summary(void **state)
 {
 	struct fixture *f = *state;
@@ -442,6 +482,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(text, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_strange_things, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_two_mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(summary_overwritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_of_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_of_one_process, setup, teardown),

@@ -444,8 +444,10 @@ static void pt_bytes(void **state)
 	assert_int_equal(f->result.bytes_pt, 9);
 
 	text = manifest(f);
-	assert_has(text, "cpu.0.bytes=0\ncpu.0.head=11\ncpu.0.dropped=11\n");
-	assert_has(text, "cpu.2.bytes=9\ncpu.2.head=1011\ncpu.2.dropped=2\n");
+	assert_has(text, "cpu.0.bytes=0\ncpu.0.head=11\ncpu.0.dropped=11\ncpu.0.overwritten=11\n");
+	assert_has(text,
+		   "cpu.2.bytes=9\ncpu.2.head=1011\ncpu.2.dropped=2\ncpu.2.overwritten=1002\n");
+	assert_has(text, "\npt_dropped=13\npt_overwritten=1013\n");
 	assert_has_not(text, "cpu.1.");
 	if (!has_perf())
 		return;
@@ -453,6 +455,53 @@ static void pt_bytes(void **state)
 	text = output_of(NULL, "perf report -D -i %s/snap 2>&1 | grep -a AUXTRACE", f->dir);
 	assert_has(text,
 		   "AUXTRACE size: 0x10  offset: 0x3ea  ref: 0x1388  idx: 2  tid: -1  cpu: 2");
+}
+
+/* A ring that went round says how much of it is gone, and since when it is whole. */
+static void overwritten(void **state)
+{
+	static const uint8_t psb[] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+				       0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+				       0x19, 0xa0, 0x0f, 0,    0,    0,    0,    0 };
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+	struct ring *ring = f->fake.aux;
+
+	records_add(&ring[0].bytes, psb, sizeof(psb));
+	records_add(&ring[1].bytes, psb, sizeof(psb));
+	records_add(&ring[2].bytes, psb, 8);
+	/* At 4000, as all say; this one never went round. */
+	f->fake.moment.monotonic_ns = 4900;
+	ring[1].head = 124;
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.bytes_overwritten, 100);
+	assert_int_equal(f->result.complete_since_ns, 3900);
+	assert_int_equal(f->result.taken_ns, 4900);
+
+	text = manifest(f);
+	assert_has(text, "\npt_dropped=0\npt_overwritten=100\n"
+			 "complete_since=2023-11-14T22:13:20.123455Z\ncomplete_since_ns=4000\n");
+	assert_has(text, "cpu.0.dropped=0\ncpu.0.overwritten=0\ncpu.0.oldest_ns=4000\n");
+	assert_has(text, "cpu.1.dropped=0\ncpu.1.overwritten=100\ncpu.1.oldest_ns=4000\n");
+	assert_has(text, "cpu.2.overwritten=0\ncpu.2.end");
+}
+
+/* Of one without a PSB nothing can be decoded. */
+static void overwritten_without_psb(void **state)
+{
+	static const uint8_t bytes[9] = { 1 };
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+
+	records_add(&f->fake.aux[2].bytes, bytes, sizeof(bytes));
+	f->fake.aux[2].head = 10;
+	assert_int_equal(take(f), 0);
+	assert_int_equal(f->result.bytes_overwritten, 1);
+	assert_int_equal(f->result.complete_since_ns, 5000);
+	text = manifest(f);
+	assert_has(text, "\npt_overwritten=1\n");
+	assert_has(text, "\ncomplete_since_ns=5000\n");
+	assert_has_not(text, "oldest_ns=5000");
 }
 
 /* Objects of those who ran, and of their parents, whose mappings they have; no others. */
@@ -904,6 +953,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(records_are_read_by_perf, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_switch_ring_that_went_around, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pt_bytes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(overwritten, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(overwritten_without_psb, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_of_those_who_ran, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_that_were_given_up, set_up, tear_down),
