@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "daemon/cancel.h"
+#include "daemon/claimant.h"
 #include "daemon/object.h"
 #include "daemon/spool.h"
 #include "daemon/store.h"
@@ -29,6 +30,7 @@ struct queue {
 
 struct copier {
 	int store_fd; /* borrowed */
+	struct claims claims;
 	int event_fd;
 	pthread_t thread;
 	bool has_thread;
@@ -151,7 +153,7 @@ static void take_in(struct copier *c, struct object *object, int fd)
 	int r = 0;
 
 	if (original < 0)
-		r = original_open(&object->mapped, &original, &which);
+		r = original_open(&c->claims, &object->mapped, &original, &which);
 	for (unsigned i = 0;; i++) {
 		if (r == 0)
 			r = copy_in(c, original, &object->claimed, &content);
@@ -273,6 +275,11 @@ void copier_set_limits(struct copier *copier, const struct spool_limits *limits)
 	(void)pthread_mutex_unlock(&copier->lock);
 }
 
+void copier_set_claims(struct copier *copier, const struct claims *claims)
+{
+	copier->claims = *claims;
+}
+
 void copier_add(struct copier *copier, struct object *object, const struct record_mmap2 *mmap)
 {
 	int r;
@@ -280,7 +287,7 @@ void copier_add(struct copier *copier, struct object *object, const struct recor
 	object->mapped = *mmap;
 	object->mapped.name = object->path;
 	object->original = original_look(mmap);
-	r = original_open(mmap, &object->fd, &object->original);
+	r = original_open(&copier->claims, mmap, &object->fd, &object->original);
 
 	(void)pthread_mutex_lock(&copier->lock);
 	object->error = r;

@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 
+struct claims;
 struct copier;
 struct object;
 struct record_mmap2;
@@ -33,6 +34,10 @@ DEFINE_CLEANUP(struct copier *, copier_free);
 
 /* From the next copy on. */
 void copier_set_limits(struct copier *copier, const struct spool_limits *limits);
+
+/* Say who writes the records, before the first of them; it is copied. Without this, the kernel
+ * does. */
+void copier_set_claims(struct copier *copier, const struct claims *claims);
 
 /*
  * Hold the original of @object open, which is what is mapped now as @mmap says, and have it copied.

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/claimant.h"
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
 #include "daemon/record.h"
@@ -46,6 +47,8 @@ static void say_not_kept(const char *path, int error)
 			  : error == -ENOSPC  ? "KeepFree= would not be left, or no room is"
 			  : error == -ESTALE  ? "the file there is another by now"
 			  : error == -ENOEXEC ? "it is no ELF file"
+			  : error == -EACCES  ? "not everybody may read it, and the process has "
+						"ended or belongs to another user"
 					      : strerror(-error);
 
 	log_warning("%s: cannot keep a copy of this object, snapshots will miss it: %s", path, why);
@@ -313,18 +316,30 @@ static int make_scanner(struct intake *intake)
 	return r;
 }
 
+/* Those of a source that programs write to name whom they like. */
+static bool is_writer(void *userdata, uint32_t pid)
+{
+	struct source *source = userdata;
+	uint64_t base;
+
+	return source->ops->owns(source, pid, &base);
+}
+
 int intake_new(const struct intake_options *options, struct intake **ret_intake)
 {
 	_cleanup_(intake_freep) struct intake *intake = calloc(1, sizeof(*intake));
 	const bool asks = options->source->ops->tasks != NULL;
+	const struct claims claims = { options->source->ops->owns ? is_writer : NULL,
+				       options->source };
 	int r;
 
 	if (!intake)
 		return -ENOMEM;
 	intake->options = *options;
 	r = sideband_new(options->sideband_max, tasks_is_alive, asks, &intake->sideband);
+	keep_set_claims(options->keep, &claims);
 	if (r == 0)
-		r = jitfiles_new(&intake->jitfiles);
+		r = jitfiles_new(&claims, &intake->jitfiles);
 	if (r == 0)
 		r = watch(intake);
 	if (r == 0 && asks)

@@ -12,6 +12,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "daemon/claimant.h"
+#include "daemon/mappedfile.h"
 #include "daemon/record.h"
 #include "daemon/tasks.h"
 #include "decoder/util/mapname.h"
@@ -32,6 +34,7 @@ struct jitfiles {
 	VEC(struct process) processes; /* oldest first */
 	VEC(uint32_t) given_up;        /* pids of those whose jitdumps were; oldest first */
 	uint64_t moment;
+	struct claims claims;
 };
 
 int jitfile_open(const struct jitfile_claim *claim, int *ret_fd, const char **reterr_reason)
@@ -62,10 +65,15 @@ int jitfile_open(const struct jitfile_claim *claim, int *ret_fd, const char **re
 	return 0;
 }
 
-int jitfiles_new(struct jitfiles **ret_files)
+int jitfiles_new(const struct claims *claims, struct jitfiles **ret_files)
 {
-	*ret_files = calloc(1, sizeof(**ret_files));
-	return *ret_files ? 0 : -ENOMEM;
+	struct jitfiles *files = calloc(1, sizeof(*files));
+
+	if (!files)
+		return -ENOMEM;
+	files->claims = *claims;
+	*ret_files = files;
+	return 0;
 }
 
 struct jitfiles *jitfiles_free(struct jitfiles *files)
@@ -143,12 +151,17 @@ static bool make_room(struct jitfiles *files, bool has_dump)
  * since another process has the number now. */
 static struct process *get(struct jitfiles *files, uint32_t pid, bool has_dump)
 {
+	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
 	struct process *p = find(files, pid);
 	struct stat st;
-	char path[32];
 
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
-	if (stat(path, &st) < 0)
+	/* It takes a while to see that a process writes records: once is enough. */
+	if (p && !has_dump && files->claims.is_writer)
+		return p;
+	by = claimant_find(&files->claims, pid);
+	if (by.pid_fd < 0 || fstat(by.pid_fd, &st) < 0)
+		return p;
+	if (!by.is_true && !claimant_user_is(&by, st.st_uid))
 		return p;
 	if (p) {
 		p->uid = st.st_uid;
@@ -161,20 +174,46 @@ static struct process *get(struct jitfiles *files, uint32_t pid, bool has_dump)
 	return &files->processes.items[files->processes.n - 1];
 }
 
-/* Is what the process has mapped there the file that is open at @fd? Asks the kernel, for records
- * that name no inode, and file systems that show another one in them. */
-static bool is_mapped(const struct record_mmap2 *mmap, int fd)
+/* Is what the process has mapped there the file that is open at @fd? Asks the kernel. Return:
+ * whether it is; or negative errno: -EPERM or -EACCES if that may not be seen. */
+static int is_mapped(const struct record_mmap2 *mmap, int fd)
 {
+	_cleanup_(claimant_deinit) struct claimant by = claimant_find(NULL, mmap->pid);
+	const struct mappedfile file = {
+		.start = mmap->addr,
+		.end = mmap->addr + mmap->len,
+		.offset = mmap->pgoff,
+	};
 	struct stat mapped, st;
-	char path[96];
+	int r;
 
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64,
-		       mmap->pid, mmap->addr, mmap->addr + mmap->len);
-	return stat(path, &mapped) == 0 && fstat(fd, &st) == 0 && mapped.st_dev == st.st_dev &&
-	       mapped.st_ino == st.st_ino;
+	r = by.pid_fd < 0 ? -ESRCH : mappedfile_stat_mapping(by.pid_fd, &file, &mapped);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return mapped.st_dev == st.st_dev && mapped.st_ino == st.st_ino;
 }
 
-static void open_dump(struct process *p, const struct record_mmap2 *mmap)
+/* Why what was opened by @claim is not taken; NULL: it is. */
+static const char *judge(const struct jitfiles *files, const struct record_mmap2 *mmap,
+			 const struct jitfile_claim *claim, int fd)
+{
+	int r;
+
+	/* The kernel's record names the inode. */
+	if (claim->must_match && !files->claims.is_writer)
+		return NULL;
+	r = is_mapped(mmap, fd);
+	/* Without the right to see that, ptd opens what its own user may. */
+	if (r > 0 || (claim->must_match && (r == -EPERM || r == -EACCES)))
+		return NULL;
+	return mmap->ino != 0 ? "it is not the file that the process mapped"
+			      : "it cannot be seen that the process mapped it";
+}
+
+static void open_dump(const struct jitfiles *files, struct process *p,
+		      const struct record_mmap2 *mmap)
 {
 	struct jitfile_claim claim = { .path = mmap->name,
 				       .uid = p->uid,
@@ -185,21 +224,18 @@ static void open_dump(struct process *p, const struct record_mmap2 *mmap)
 	int fd = -1, r;
 
 	r = jitfile_open(&claim, &fd, &p->reason);
+	/* Some file systems show another inode in records. */
 	if (r == -EPERM && claim.must_match) {
 		claim.must_match = false;
 		r = jitfile_open(&claim, &fd, &p->reason);
-		if (r == 0 && !is_mapped(mmap, fd)) {
-			fd = fd_close(fd);
-			p->reason = "it is not the file that the process mapped";
-			return;
-		}
-	} else if (r == 0 && !claim.must_match && !is_mapped(mmap, fd)) {
-		fd = fd_close(fd);
-		p->reason = "it cannot be seen that the process mapped it";
-		return;
 	}
-	if (r < 0 && r != -EPERM)
+	if (r == 0) {
+		p->reason = judge(files, mmap, &claim, fd);
+		if (p->reason)
+			fd = fd_close(fd);
+	} else if (r != -EPERM) {
 		p->reason = "it cannot be opened";
+	}
 	p->fd = fd;
 }
 
@@ -221,7 +257,7 @@ void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
 	p->fd = fd_close(p->fd);
 	p->reason = NULL;
 	p->has_dump = true;
-	open_dump(p, mmap);
+	open_dump(files, p, mmap);
 }
 
 /* Names of a JIT that writes no dump. Return: whether there is anything to say of it. */

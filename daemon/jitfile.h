@@ -20,6 +20,7 @@
 
 #include "base/base.h"
 
+struct claims;
 struct jitfiles;
 struct record_mmap2;
 
@@ -58,7 +59,8 @@ struct jitfile_claim {
 _must_check_ int jitfile_open(const struct jitfile_claim *claim, int *ret_fd,
 			      const char **reterr_reason);
 
-_must_check_ int jitfiles_new(struct jitfiles **ret_files);
+/* @claims: who writes the records; copied. Return: 0, or -ENOMEM. */
+_must_check_ int jitfiles_new(const struct claims *claims, struct jitfiles **ret_files);
 struct jitfiles *jitfiles_free(struct jitfiles *files);
 
 DEFINE_CLEANUP(struct jitfiles *, jitfiles_free);

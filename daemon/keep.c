@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "daemon/claimant.h"
 #include "daemon/copier.h"
 #include "decoder/util/map.h"
 #include "decoder/util/mapname.h"
@@ -14,6 +15,7 @@
 
 struct keep {
 	struct copier *copier;
+	struct claims claims;
 	struct map by_path; /* hash of path → newest object; the others by ->alike */
 	uint64_t moment;    /* how many records were seen */
 	size_t full_at;     /* objects: then room is to be made */
@@ -57,6 +59,12 @@ struct keep *keep_free(struct keep *keep)
 	(void)pthread_mutex_destroy(&keep->lock);
 	free(keep);
 	return NULL;
+}
+
+void keep_set_claims(struct keep *keep, const struct claims *claims)
+{
+	keep->claims = *claims;
+	copier_set_claims(keep->copier, claims);
 }
 
 void keep_set_limits(struct keep *keep, const struct spool_limits *limits)
@@ -293,12 +301,13 @@ static int add(struct keep *keep, const struct record_mmap2 *mmap, struct object
 
 /* Memory of no file is an object if it is an ELF file all the same: what dlopen() is given by way
  * of a memfd. If not, a snapshot takes it as memory. */
-static bool is_only_memory(const struct record_mmap2 *mmap)
+static bool is_only_memory(const struct keep *keep, const struct record_mmap2 *mmap)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct original original;
 
-	return mapname_is_memory(mmap->name) && original_open(mmap, &fd, &original) < 0;
+	return mapname_is_memory(mmap->name) &&
+	       original_open(&keep->claims, mmap, &fd, &original) < 0;
 }
 
 int keep_add(struct keep *keep, const struct record_mmap2 *mmap, struct object **ret_object)
@@ -306,7 +315,7 @@ int keep_add(struct keep *keep, const struct record_mmap2 *mmap, struct object *
 	int r;
 
 	*ret_object = NULL;
-	if (!object_is_meant(mmap) || is_only_memory(mmap))
+	if (!object_is_meant(mmap) || is_only_memory(keep, mmap))
 		return 0;
 
 	keep->moment++;

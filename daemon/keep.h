@@ -23,6 +23,7 @@
 #include "base/base.h"
 #include "daemon/object.h"
 
+struct claims;
 struct keep;
 struct map;
 struct spool_limits;
@@ -43,6 +44,10 @@ _must_check_ int keep_new(int store_fd, const struct spool_limits *limits, struc
 struct keep *keep_free(struct keep *keep);
 
 DEFINE_CLEANUP(struct keep *, keep_free);
+
+/* Say who writes the records that keep_add() is given, before the first of them; it is copied.
+ * Without this, the kernel does. */
+void keep_set_claims(struct keep *keep, const struct claims *claims);
 
 /* From the next copy on. What has been copied stays. */
 void keep_set_limits(struct keep *keep, const struct spool_limits *limits);

@@ -7,9 +7,14 @@
  * Opens the file that a process has mapped, which may have been deleted, lie in another mount
  * namespace, or never have had a name at all.
  *
- * What is at a path is decided by whoever may write there, or may mount there; so a path leads to a
- * candidate only, which is opened without effect, and is taken if it is regular and the one that
- * was mapped, as far as is known: by its build-id, or else by its inode.
+ * The mapping of the process leads to it. It need not be the one that a record tells of: mappings
+ * are merged, and what QEMU maps for the program that it runs is executable for that program only.
+ * So it is the one that has the same byte of a file at the same address.
+ *
+ * Behind a path, whoever may write or mount there decides what is found. So a path leads only to a
+ * candidate, which is opened without effect. It is taken if it is regular and the one that was
+ * mapped, as far as is known: by its build-id, or else by its inode. And it is one that the process
+ * (daemon/claimant.h) may read, or one that the kernel says it has mapped.
  */
 
 #include <stdbool.h>
@@ -19,25 +24,28 @@
 #include "base/base.h"
 #include "decoder/util/buildid.h"
 
+struct claimant;
+
 /* What a record, or a line of /proc/PID/maps, says of it. */
 struct mappedfile {
 	uint64_t start, end;
+	uint64_t offset; /* of start, in the file */
 	const char *path;
 	struct buildid build_id; /* size 0: not known */
-	uint64_t ino; /* 0: not known. Not all file systems show the same device in both */
+	uint64_t dev, ino; /* 0: not known. Not all file systems show the same device in both */
 };
 
 /*
  * Open the file of a mapping.
  *
- * @pid_fd: the folder /proc/PID; negative: the process is gone
  * @ret_build_id: of the file that was opened; may be NULL
  *
  * Return: 0 and the descriptor, the caller's; -ESTALE if what was found is not what was mapped;
- *         -ENOEXEC if it is no regular file; or another negative errno.
+ *         -ENOEXEC if it is no regular file; -EACCES if the process may not read what is at the
+ *         path; or another negative errno.
  */
-_must_check_ int mappedfile_open(int pid_fd, const struct mappedfile *file, int *ret_fd,
-				 struct buildid *ret_build_id);
+_must_check_ int mappedfile_open(const struct claimant *by, const struct mappedfile *file,
+				 int *ret_fd, struct buildid *ret_build_id);
 
 /*
  * Find out which file it is without opening it: it may be another than mappedfile_open() takes if
@@ -45,4 +53,13 @@ _must_check_ int mappedfile_open(int pid_fd, const struct mappedfile *file, int 
  *
  * Return: 0; or negative errno, as above.
  */
-_must_check_ int mappedfile_stat(int pid_fd, const struct mappedfile *file, struct stat *ret_st);
+_must_check_ int mappedfile_stat(const struct claimant *by, const struct mappedfile *file,
+				 struct stat *ret_st);
+
+/*
+ * Find out which file process @pid_fd (/proc/PID) has mapped there, whatever its path is.
+ *
+ * Return: 0; or negative errno: -EPERM or -EACCES if that may not be seen.
+ */
+_must_check_ int mappedfile_stat_mapping(int pid_fd, const struct mappedfile *file,
+					 struct stat *ret_st);

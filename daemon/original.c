@@ -4,12 +4,11 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include "daemon/claimant.h"
 #include "daemon/mappedfile.h"
 #include "daemon/record.h"
 #include "daemon/vdso.h"
@@ -38,36 +37,30 @@ bool original_equal(const struct original *a, const struct original *b)
 	       a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-/* Return: -1 if the process is gone. */
-static int open_process(uint32_t pid)
-{
-	char path[32];
-
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
-	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 static struct mappedfile claim_of(const struct record_mmap2 *mmap)
 {
 	return (struct mappedfile){
 		.start = mmap->addr,
 		.end = mmap->addr + mmap->len,
+		.offset = mmap->pgoff,
 		.path = mmap->name,
 		.build_id = mmap->build_id,
+		.dev = makedev(mmap->maj, mmap->min),
 		.ino = mmap->ino,
 	};
 }
 
 struct original original_look(const struct record_mmap2 *mmap)
 {
+	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
 	const struct mappedfile file = claim_of(mmap);
-	_cleanup_(fd_closep) int pid_fd = -1;
 	struct stat st;
 
 	if (mapname_is_vdso(mmap->name))
 		return (struct original){ .found = true };
-	pid_fd = open_process(mmap->pid);
-	return mappedfile_stat(pid_fd, &file, &st) == 0 ? from_stat(&st) : (struct original){};
+	/* Whoever wrote the record learns nothing by this. */
+	by = claimant_find(NULL, mmap->pid);
+	return mappedfile_stat(&by, &file, &st) == 0 ? from_stat(&st) : (struct original){};
 }
 
 static bool is_elf(int fd)
@@ -78,10 +71,12 @@ static bool is_elf(int fd)
 	       memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
-int original_open(const struct record_mmap2 *mmap, int *ret_fd, struct original *ret_original)
+int original_open(const struct claims *claims, const struct record_mmap2 *mmap, int *ret_fd,
+		  struct original *ret_original)
 {
+	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
 	const struct mappedfile file = claim_of(mmap);
-	_cleanup_(fd_closep) int pid_fd = -1, fd = -1;
+	_cleanup_(fd_closep) int fd = -1;
 	struct stat st;
 	int r;
 
@@ -89,13 +84,12 @@ int original_open(const struct record_mmap2 *mmap, int *ret_fd, struct original 
 		*ret_original = (struct original){ .found = true };
 		return vdso_open(ret_fd);
 	}
-	pid_fd = open_process(mmap->pid);
-	r = mappedfile_open(pid_fd, &file, &fd, NULL);
+	by = claimant_find(claims, mmap->pid);
+	r = mappedfile_open(&by, &file, &fd, NULL);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* A record may also name a file that whoever wrote it may not read, but we may. */
 	if (!is_elf(fd))
 		return -ENOEXEC;
 	*ret_original = from_stat(&st);

@@ -5,8 +5,9 @@
  * Original
  *
  * The file that a record says is mapped, before it is copied: how it is found, and whether it is
- * the one that was found before. A record is only a claim: a file is taken for it if it is a
- * regular ELF file, and has the build-id that the record states.
+ * the one that was found before. A record is only a claim: a file is taken for it if the process
+ * that the record names has it mapped or may read it (daemon/mappedfile.h), if it is a regular ELF
+ * file, and has the build-id that the record states.
  *
  * The vDSO has no file. The kernel maps the same one into all programs that are for 64-bit x86: our
  * own stands for it.
@@ -17,6 +18,7 @@
 
 #include "base/base.h"
 
+struct claims;
 struct record_mmap2;
 
 /* Which file it is. A file that is written to, or that took another's place, is another. */
@@ -34,10 +36,13 @@ struct original original_look(const struct record_mmap2 *mmap);
 bool original_equal(const struct original *a, const struct original *b);
 
 /*
- * Open what is mapped.
+ * Open what is mapped. In any thread.
+ *
+ * @claims: who wrote the record; NULL: the kernel
  *
  * Return: 0 and the descriptor, which is the caller's; -ESTALE if what was found is not what was
- *         mapped; -ENOEXEC if it is no regular ELF file; or another negative errno.
+ *         mapped; -ENOEXEC if it is no regular ELF file; -EACCES if the process may not read it; or
+ *         another negative errno.
  */
-_must_check_ int original_open(const struct record_mmap2 *mmap, int *ret_fd,
-			       struct original *ret_original);
+_must_check_ int original_open(const struct claims *claims, const struct record_mmap2 *mmap,
+			       int *ret_fd, struct original *ret_original);

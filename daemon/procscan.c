@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "daemon/claimant.h"
 #include "daemon/mappedfile.h"
 #include "daemon/mapsline.h"
 #include "daemon/record.h"
@@ -215,22 +217,28 @@ static void remember(struct procscan *s, const struct identity *file, const stru
 static struct buildid build_id_of(struct procscan *s, const struct mapsline *l, const char *path)
 {
 	const struct mappedfile mapped = {
-		.start = l->start, .end = l->end, .path = path, .ino = l->ino
+		.start = l->start,
+		.end = l->end,
+		.offset = l->offset,
+		.path = path,
+		.dev = makedev(l->maj, l->min),
+		.ino = l->ino,
 	};
+	const struct claimant by = { .pid_fd = s->pid_fd, .is_true = true };
 	_cleanup_(fd_closep) int fd = -1;
 	const struct known *known;
 	struct buildid id = {};
 	struct identity file;
 	struct stat st;
 
-	if (mappedfile_stat(s->pid_fd, &mapped, &st) == 0) {
+	if (mappedfile_stat(&by, &mapped, &st) == 0) {
 		file = identity_of(&st);
 		known = find_known(s, &file);
 		if (known)
 			return known->build_id;
 	}
 	/* That which was opened: another may lie at the path by now. */
-	if (mappedfile_open(s->pid_fd, &mapped, &fd, &id) == 0 && fstat(fd, &st) == 0) {
+	if (mappedfile_open(&by, &mapped, &fd, &id) == 0 && fstat(fd, &st) == 0) {
 		file = identity_of(&st);
 		remember(s, &file, &id);
 	}

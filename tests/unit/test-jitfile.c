@@ -18,12 +18,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/claimant.h"
 #include "daemon/jitfile.h"
 #include "daemon/memcopy.h"
 #include "daemon/tasks.h"
 #include "decoder/util/mapname.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
+
+/* The kernel writes the records. */
+static const struct claims kernels;
 
 struct fixture {
 	char dir[TEMPDIR_SIZE], dump[128];
@@ -147,7 +151,7 @@ static void an_unlinked_one_is_kept(void **state)
 	struct jitfile *list;
 	size_t n;
 
-	assert_int_equal(jitfiles_new(&files), 0);
+	assert_int_equal(jitfiles_new(&kernels, &files), 0);
 	jitfiles_add(files, &mmap2);
 	assert_int_equal(unlink(f->dump), 0);
 	assert_int_equal(jitfiles_list(files, &list, &n), 0);
@@ -166,6 +170,65 @@ static void an_unlinked_one_is_kept(void **state)
 	assert_string_equal(list[0].reason, "it cannot be opened");
 	assert_int_equal(list[0].fd, -1);
 	jitfiles_list_free(list, n);
+}
+
+static bool is_we(void *userdata, uint32_t pid)
+{
+	(void)userdata;
+	return pid == (uint32_t)getpid();
+}
+
+/* Programs write the records: one may name another process, and a file that it never mapped. */
+static void claimed(void **state)
+{
+	static const struct claims claims = { is_we, NULL };
+	const struct fixture *f = *state;
+	struct record_mmap2 mmap2 = { .prot = PROT_READ | PROT_EXEC,
+				      .len = 4096,
+				      .maj = major(f->st.st_dev),
+				      .min = minor(f->st.st_dev),
+				      .ino = f->st.st_ino,
+				      .name = f->dump };
+	const int fd = open(f->dump, O_RDONLY | O_CLOEXEC);
+	_cleanup_(jitfiles_freep) struct jitfiles *files = NULL;
+	void *map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	char path[64];
+	struct stat st;
+	struct jitfile *list;
+	size_t n;
+
+	assert_true(map != MAP_FAILED);
+	(void)snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (unsigned long)map,
+		       (unsigned long)map + 4096);
+	if (stat(path, &st) < 0) {
+		print_message("/proc/PID/map_files: %s\n", strerror(errno));
+		skip();
+	}
+	assert_int_equal(jitfiles_new(&claims, &files), 0);
+	mmap2.pid = (uint32_t)getppid();
+	jitfiles_add(files, &mmap2);
+	mmap2.name = "//anon";
+	jitfiles_add(files, &mmap2);
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(n, 0);
+	jitfiles_list_free(list, n);
+
+	mmap2.pid = (uint32_t)getpid();
+	mmap2.name = f->dump;
+	jitfiles_add(files, &mmap2);
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(list[0].reason, "it is not the file that the process mapped");
+	jitfiles_list_free(list, n);
+
+	mmap2.addr = (uintptr_t)map;
+	jitfiles_add(files, &mmap2);
+	assert_int_equal(jitfiles_list(files, &list, &n), 0);
+	assert_int_equal(n, 1);
+	assert_null(list[0].reason);
+	jitfiles_list_free(list, n);
+	(void)munmap(map, 4096);
+	(void)close(fd);
 }
 
 /* A process of root, until it is told to become another user's. */
@@ -205,7 +268,7 @@ static void another_user(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	pid = fork_that_changes(65534, pair[1]);
 	mmap2.pid = (uint32_t)pid;
-	assert_int_equal(jitfiles_new(&files), 0);
+	assert_int_equal(jitfiles_new(&kernels, &files), 0);
 	jitfiles_add(files, &mmap2);
 	assert_int_equal(write(pair[0], "!", 1), 1);
 	assert_int_equal(read(pair[0], &byte, 1), 1);
@@ -268,7 +331,7 @@ static void too_many(void **state)
 	size_t n, n_kept = 0;
 
 	start_many(pids, N);
-	assert_int_equal(jitfiles_new(&files), 0);
+	assert_int_equal(jitfiles_new(&kernels, &files), 0);
 	/* The first has one, and then sleeps; the others only make code. */
 	for (size_t i = 0; i < N; i++) {
 		mmap2.pid = (uint32_t)pids[i];
@@ -446,6 +509,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_taken, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_unlinked_one_is_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(claimed, set_up, tear_down),
 		cmocka_unit_test(another_user),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_copy_keeps_holes, set_up, tear_down),

@@ -9,10 +9,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "daemon/claimant.h"
 #include "daemon/keep.h"
 #include "daemon/spool.h"
 #include "daemon/store.h"
@@ -213,13 +216,20 @@ static void what_is_no_object(void **state)
 
 /* --- what only the process that has it mapped leads to --------------------------------------- */
 
+static void *mmap_file(int fd, size_t size, int prot)
+{
+	void *map = mmap(NULL, size, prot, MAP_PRIVATE, fd, 0);
+
+	assert_ptr_not_equal(map, MAP_FAILED);
+	return map;
+}
+
 /* Map the first page of a file. */
 static void map_file(const char *path, struct record_mmap2 *mmap2)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *map = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	void *map = mmap_file(fd, 4096, PROT_READ | PROT_EXEC);
 
-	assert_ptr_not_equal(map, MAP_FAILED);
 	(void)close(fd);
 	*mmap2 = (struct record_mmap2){ .pid = (uint32_t)getpid(),
 					.addr = (uintptr_t)map,
@@ -324,6 +334,207 @@ static void memfd_code(void **state)
 	unmap_file(&mmap);
 	(void)close(fd);
 	(void)close(text);
+}
+
+/* QEMU maps a guest's code readable only, and the kernel joins what lies side by side. */
+static void inside_a_mapping(void **state)
+{
+	struct fixture *f = *state;
+	struct record_mmap2 mmap = { .pid = (uint32_t)getpid(),
+				     .len = 4096,
+				     .pgoff = 8192,
+				     .prot = PROT_READ | PROT_EXEC,
+				     .name = "/gone" };
+	const int fd = open(f->program, O_RDONLY | O_CLOEXEC);
+	uint8_t *map;
+	char like[128];
+
+	if (!may_see_map_files())
+		skip();
+	map = mmap_file(fd, 5 * 4096, PROT_READ);
+	(void)snprintf(like, sizeof(like), "%s/like", f->dir);
+	run("cp %s %s && rm %s", f->program, like, f->program);
+	mmap.addr = (uintptr_t)map + 8192;
+	assert_kept(f, wait_for(f, &mmap), like);
+
+	/* Of which a part is something else by now. */
+	f->keep = keep_free(f->keep);
+	assert_int_equal(keep_new(f->store, &unlimited, &f->keep), 0);
+	assert_int_equal(munmap(map, 4096), 0);
+	assert_int_equal(munmap(map + 4 * 4096, 4096), 0);
+	mmap.len = 3 * 4096;
+	assert_kept(f, wait_for(f, &mmap), like);
+
+	/* Not what is mapped elsewhere, nor another part of the file. */
+	mmap.name = "/elsewhere";
+	mmap.addr = (uintptr_t)map;
+	mmap.pgoff = 0;
+	assert_int_equal(wait_for(f, &mmap)->error, -ENOENT);
+	mmap.name = "/part";
+	mmap.addr = (uintptr_t)map + 8192;
+	assert_int_equal(wait_for(f, &mmap)->error, -ENOENT);
+	(void)munmap(map + 4096, 3 * 4096);
+	(void)close(fd);
+}
+
+/* --- what programs claim --------------------------------------------------------------------- */
+
+#define NOBODY 65534u
+
+/* A process of @uid that waits to be killed; in the test's dumpable state, or not. */
+static pid_t make_process(uid_t uid, bool dumpable)
+{
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0 ||
+		    prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, dumpable) < 0)
+			_exit(1);
+		(void)!write(ready[1], "", 1);
+		for (;;)
+			(void)pause();
+	}
+	assert_true(pid > 0);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]);
+	(void)close(ready[1]);
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static bool is_among(void *userdata, uint32_t pid)
+{
+	const pid_t *pids = userdata;
+
+	for (size_t i = 0; pids[i]; i++)
+		if ((uint32_t)pids[i] == pid)
+			return true;
+	return false;
+}
+
+/*
+ * A program writes a record of what it likes: of a process that it is not, of a file that it never
+ * mapped and may not read. What it gains is what it can have anyway.
+ */
+static void forged(void **state)
+{
+	enum who {
+		MEMBER,     /* writes records; of user NOBODY */
+		UNDUMPABLE, /* the same, and root owns its /proc/PID */
+		ROOT,       /* writes records; of root */
+		OTHER,      /* writes none; of root */
+		GONE,
+	};
+	static const struct {
+		const char *name;
+		enum who who;
+		uid_t owner;
+		mode_t mode;
+		int error;
+	} rows[] = {
+		{ "a core dump of root", MEMBER, 0, 0600, -EACCES },
+		{ "a core dump of root, of an undumpable process", UNDUMPABLE, 0, 0600, -EACCES },
+		{ "a core dump of root, of another process", OTHER, 0, 0600, -EACCES },
+		{ "a core dump of root, of one that is gone", GONE, 0, 0600, -EACCES },
+		{ "a program of root's group", MEMBER, 0, 0750, -EACCES },
+		{ "a program that it may execute only", MEMBER, 0, 0711, -EACCES },
+		{ "its own that it may not read", MEMBER, NOBODY, 0300, -EACCES },
+		{ "its own", MEMBER, NOBODY, 0700, 0 },
+		{ "its own, undumpable", UNDUMPABLE, NOBODY, 0700, 0 },
+		{ "its own, when it is gone", GONE, NOBODY, 0700, -EACCES },
+		{ "root's own", ROOT, 0, 0700, 0 },
+		{ "everybody's", MEMBER, 0, 0755, 0 },
+		{ "everybody's, of another process", OTHER, 0, 0755, 0 },
+		{ "everybody's, of a command that ended at once", GONE, 0, 0755, 0 },
+	};
+	struct fixture *f = *state;
+	pid_t processes[5], writers[4] = {};
+	const struct claims claims = { is_among, writers };
+
+	if (geteuid() != 0) {
+		print_message("only root has files of several users\n");
+		skip();
+	}
+	assert_int_equal(chmod(f->dir, 0755), 0);
+	writers[0] = processes[MEMBER] = make_process(NOBODY, true);
+	writers[1] = processes[UNDUMPABLE] = make_process(NOBODY, false);
+	writers[2] = processes[ROOT] = make_process(0, true);
+	processes[OTHER] = make_process(0, true);
+	processes[GONE] = make_process(NOBODY, true);
+	end_process(processes[GONE]);
+	keep_set_claims(f->keep, &claims);
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char path[128];
+		const struct record_mmap2 mmap = { .pid = (uint32_t)processes[rows[i].who],
+						   .addr = 0x400000,
+						   .len = 4096,
+						   .prot = PROT_READ | PROT_EXEC,
+						   .build_id = f->id,
+						   .name = path };
+
+		print_message("  %s\n", rows[i].name);
+		(void)snprintf(path, sizeof(path), "%s/file%zu", f->dir, i);
+		run("cp %s %s && printf %zu >>%s", f->program, path, i, path);
+		assert_int_equal(chown(path, rows[i].owner, rows[i].owner), 0);
+		assert_int_equal(chmod(path, rows[i].mode), 0);
+		assert_int_equal(wait_for(f, &mmap)->error, rows[i].error);
+	}
+	for (enum who who = MEMBER; who < GONE; who++)
+		end_process(processes[who]);
+}
+
+/* What a process has mapped it could read, whoever owns it by now and whatever its path is. */
+static void mapped_by_a_writer(void **state)
+{
+	struct fixture *f = *state;
+	pid_t writers[2] = {};
+	const struct claims claims = { is_among, writers };
+	struct record_mmap2 mmap;
+
+	if (!may_see_map_files())
+		skip();
+	map_file(f->program, &mmap);
+	assert_int_equal(chmod(f->program, 0000), 0);
+	mmap.name = "/gone";
+	keep_set_claims(f->keep, &claims);
+	assert_int_equal(wait_for(f, &mmap)->error, -ENOENT);
+	/* It is one of those that write records, after all. */
+	writers[0] = getpid();
+	assert_int_equal(wait_for(f, &mmap)->error, 0);
+	unmap_file(&mmap);
+}
+
+/* The kernel says what is so: also of a command that ended at once, and whose program others may
+ * not read. */
+static void the_kernel_is_believed(void **state)
+{
+	struct fixture *f = *state;
+	struct record_mmap2 mmap = { .pid = 0, .prot = PROT_EXEC, .name = f->program };
+	struct stat st;
+
+	assert_int_equal(chmod(f->program, 0700), 0);
+	assert_int_equal(stat(f->program, &st), 0);
+	/* The inode alone can be that of another file system. */
+	mmap.ino = st.st_ino;
+	assert_int_equal(wait_for(f, &mmap)->error, -EACCES);
+	mmap.maj = major(st.st_dev);
+	mmap.min = minor(st.st_dev);
+	assert_int_equal(wait_for(f, &mmap)->error, 0);
+
+	f->keep = keep_free(f->keep);
+	assert_int_equal(keep_new(f->store, &unlimited, &f->keep), 0);
+	mmap = (struct record_mmap2){ .prot = PROT_EXEC, .name = f->program, .build_id = f->id };
+	assert_int_equal(wait_for(f, &mmap)->error, 0);
 }
 
 /* A process in another root directory: its paths do not lead anywhere here. */
@@ -809,6 +1020,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_no_object, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(deleted_and_replaced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memfd_code, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(inside_a_mapping, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(forged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(mapped_by_a_writer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_kernel_is_believed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_root, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_inode, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
