@@ -139,11 +139,13 @@ check-clang: packages-check ## everything compiled by clang, and the units and c
 	$(MAKE) tests O=build/clang CC=clang CXX=clang++ WERROR=$(WERROR)
 	PTD_UNITS=1 tests/run.sh build/clang
 
+# Whatever a file claims, the search for its build-id takes no memory.
+FUZZ_buildid = -malloc_limit_mb=8 -rss_limit_mb=256 -max_len=262144
 fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 	@mkdir -p $(O)/found-$*
 	clang $(ALL_CFLAGS) -U_FORTIFY_SOURCE -DPTD_VERSION='"fuzz"' -fsanitize=fuzzer,address,undefined \
 		-o $(O)/$@ tests/fuzz/$@.c $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
-	$(O)/$@ -max_total_time=$(or $(T),60) $(O)/found-$* tests/fuzz/corpus/$*
+	$(O)/$@ -max_total_time=$(or $(T),60) $(FUZZ_$*) $(O)/found-$* tests/fuzz/corpus/$*
 
 bench: packages-check ## speed, as ratios against a peer measured in the same run
 	@$(MAKE) --no-print-directory -s tests

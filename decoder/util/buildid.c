@@ -2,80 +2,214 @@
 
 #include "decoder/util/buildid.h"
 
+#include <elf.h>
 #include <errno.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <string.h>
+#include <unistd.h>
 
-static void elf_endp(Elf **elf)
+/*
+ * Bounds of the search. Anybody may write the file, and have ptd look at it: program headers may
+ * be as many as the format allows, and all name the same notes. Real files have some 15 headers
+ * and four notes.
+ */
+#define HEADERS_MAX    1024u
+#define NOTES_MAX      64u
+#define NOTE_BYTES_MAX 65536u
+
+/* The file: open, or its bytes in memory. */
+struct input {
+	int fd; /* -1: in memory */
+	const uint8_t *bytes;
+	size_t size;
+};
+
+/* What the search may still look at. */
+struct budget {
+	unsigned notes;
+	uint64_t bytes; /* of notes */
+};
+
+/* A segment of notes. */
+struct segment {
+	uint64_t offset, size, align;
+};
+
+/* Read @size bytes at @offset. Return: 1; 0 if the file ends before; or negative errno. */
+static int read_at(const struct input *in, uint64_t offset, size_t size, void *ret_bytes)
 {
-	if (*elf)
-		elf_end(*elf);
-}
+	size_t done = 0;
 
-/* Segments, not sections: they are there after strip and sstrip too. */
-static bool find_in_segment(Elf *elf, const GElf_Phdr *segment, struct buildid *ret_id)
-{
-	const Elf_Type type = segment->p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR;
-	Elf_Data *data =
-	    elf_getdata_rawchunk(elf, (int64_t)segment->p_offset, segment->p_filesz, type);
-	size_t name, desc;
-	GElf_Nhdr note;
-
-	if (!data)
-		return false;
-	for (size_t at = 0; (at = gelf_getnote(data, at, &note, &name, &desc)) > 0;) {
-		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != sizeof("GNU") ||
-		    memcmp((char *)data->d_buf + name, "GNU", sizeof("GNU")) != 0)
-			continue;
-		if (note.n_descsz == 0 || note.n_descsz > BUILDID_MAX)
-			continue;
-		*ret_id = (struct buildid){ .size = (uint8_t)note.n_descsz };
-		memcpy(ret_id->bytes, (char *)data->d_buf + desc, note.n_descsz);
-		return true;
+	if (offset > INT64_MAX - size)
+		return 0;
+	if (in->fd < 0) {
+		if (in->size < size || offset > in->size - size)
+			return 0;
+		memcpy(ret_bytes, in->bytes + offset, size);
+		return 1;
 	}
-	return false;
+	while (done < size) {
+		const ssize_t n =
+		    pread(in->fd, (uint8_t *)ret_bytes + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			return 0;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return 1;
 }
 
-static void find(Elf *elf, struct buildid *ret_id)
+/* Up to the next multiple of @align, a power of two. */
+static uint64_t align_up(uint64_t size, uint64_t align)
 {
-	size_t n_segments;
+	return (size + align - 1) & ~(align - 1);
+}
 
-	*ret_id = (struct buildid){};
-	if (elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &n_segments) < 0)
-		return;
+/* Is the note at @offset, whose header is @note, the one? Return: 1 and @ret_id; 0; or negative
+ * errno. */
+static int read_note(const struct input *in, uint64_t offset, const Elf64_Nhdr *note,
+		     uint64_t align, struct buildid *ret_id)
+{
+	struct buildid id = { .size = (uint8_t)note->n_descsz };
+	char name[sizeof("GNU")];
+	int r;
 
-	for (size_t i = 0; i < n_segments; i++) {
-		GElf_Phdr segment;
+	if (note->n_type != NT_GNU_BUILD_ID || note->n_namesz != sizeof(name) ||
+	    note->n_descsz == 0 || note->n_descsz > BUILDID_MAX)
+		return 0;
+	r = read_at(in, offset + sizeof(*note), sizeof(name), name);
+	if (r <= 0 || memcmp(name, "GNU", sizeof(name)) != 0)
+		return r < 0 ? r : 0;
+	r = read_at(in, offset + align_up(sizeof(*note) + sizeof(name), align), id.size, id.bytes);
+	if (r > 0)
+		*ret_id = id;
+	return r;
+}
 
-		if (!gelf_getphdr(elf, (int)i, &segment) || segment.p_type != PT_NOTE)
+/* Return: 1 and @ret_id if the segment has it; 0; or negative errno. */
+static int search_segment(const struct input *in, const struct segment *segment,
+			  struct budget *left, struct buildid *ret_id)
+{
+	const uint64_t align = segment->align == 8 ? 8 : 4;
+	uint64_t at = 0;
+	Elf64_Nhdr note; /* as that of a 32-bit file */
+	int r;
+
+	if (segment->offset > INT64_MAX - segment->size)
+		return 0;
+	while (left->notes > 0 && segment->size >= sizeof(note) &&
+	       at <= segment->size - sizeof(note)) {
+		uint64_t size;
+
+		r = read_at(in, segment->offset + at, sizeof(note), &note);
+		if (r <= 0)
+			return r;
+		size = align_up(sizeof(note) + (uint64_t)note.n_namesz, align) + note.n_descsz;
+		if (size > segment->size - at || size > left->bytes)
+			return 0;
+		left->notes--;
+		left->bytes -= size;
+		r = read_note(in, segment->offset + at, &note, align, ret_id);
+		if (r != 0)
+			return r;
+		at += align_up(size, align);
+	}
+	return 0;
+}
+
+/* Read the program header @i of a table at @offset. Return: as read_at(). */
+static int read_header(const struct input *in, bool wide, uint64_t offset, unsigned i,
+		       uint32_t *ret_type, struct segment *ret_segment)
+{
+	Elf64_Phdr h64;
+	Elf32_Phdr h32;
+	int r;
+
+	if (offset > INT64_MAX - HEADERS_MAX * sizeof(h64))
+		return 0;
+	if (wide) {
+		r = read_at(in, offset + i * sizeof(h64), sizeof(h64), &h64);
+		if (r > 0) {
+			*ret_type = h64.p_type;
+			*ret_segment = (struct segment){ h64.p_offset, h64.p_filesz, h64.p_align };
+		}
+		return r;
+	}
+	r = read_at(in, offset + i * sizeof(h32), sizeof(h32), &h32);
+	if (r > 0) {
+		*ret_type = h32.p_type;
+		*ret_segment = (struct segment){ h32.p_offset, h32.p_filesz, h32.p_align };
+	}
+	return r;
+}
+
+/* Where the program headers are. Return: 1; 0 if it is no ELF file of x86's byte order; or negative
+ * errno. */
+static int find_headers(const struct input *in, bool *ret_wide, uint64_t *ret_offset,
+			unsigned *ret_n)
+{
+	uint8_t ident[EI_NIDENT];
+	Elf64_Ehdr e64;
+	Elf32_Ehdr e32;
+	int r;
+
+	r = read_at(in, 0, sizeof(ident), ident);
+	if (r <= 0)
+		return r;
+	if (memcmp(ident, ELFMAG, SELFMAG) != 0 || ident[EI_DATA] != ELFDATA2LSB ||
+	    (ident[EI_CLASS] != ELFCLASS64 && ident[EI_CLASS] != ELFCLASS32))
+		return 0;
+	*ret_wide = ident[EI_CLASS] == ELFCLASS64;
+	if (*ret_wide) {
+		r = read_at(in, 0, sizeof(e64), &e64);
+		*ret_offset = r > 0 ? e64.e_phoff : 0;
+		*ret_n = r > 0 ? e64.e_phnum : 0;
+	} else {
+		r = read_at(in, 0, sizeof(e32), &e32);
+		*ret_offset = r > 0 ? e32.e_phoff : 0;
+		*ret_n = r > 0 ? e32.e_phnum : 0;
+	}
+	return r;
+}
+
+/* By segments, not sections: they are there after strip and sstrip too. */
+static int search(const struct input *in, struct buildid *ret_id)
+{
+	struct budget left = { .notes = NOTES_MAX, .bytes = NOTE_BYTES_MAX };
+	struct segment segment = {};
+	struct buildid id = {};
+	uint32_t type = PT_NULL;
+	uint64_t offset;
+	unsigned n;
+	bool wide;
+	int r;
+
+	r = find_headers(in, &wide, &offset, &n);
+	for (unsigned i = 0; r > 0 && i < n && i < HEADERS_MAX && left.notes > 0; i++) {
+		r = read_header(in, wide, offset, i, &type, &segment);
+		if (r <= 0 || type != PT_NOTE)
 			continue;
-		if (find_in_segment(elf, &segment, ret_id))
+		r = search_segment(in, &segment, &left, &id);
+		if (r != 0)
 			break;
+		r = 1;
 	}
+	if (r < 0)
+		return r;
+	*ret_id = id;
+	return 0;
 }
 
 int buildid_read(int fd, struct buildid *ret_id)
 {
-	_cleanup_(elf_endp) Elf *elf = NULL;
-
-	(void)elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!elf)
-		return -EIO;
-	find(elf, ret_id);
-	return 0;
+	return fd < 0 ? -EBADF : search(&(struct input){ .fd = fd }, ret_id);
 }
 
 void buildid_read_bytes(const void *bytes, size_t size, struct buildid *ret_id)
 {
-	_cleanup_(elf_endp) Elf *elf = NULL;
-
-	*ret_id = (struct buildid){};
-	(void)elf_version(EV_CURRENT);
-	elf = size > 0 ? elf_memory((char *)(uintptr_t)bytes, size) : NULL;
-	if (elf)
-		find(elf, ret_id);
+	/* Nothing is read that could fail. */
+	(void)!search(&(struct input){ .fd = -1, .bytes = bytes, .size = size }, ret_id);
 }
 
 bool buildid_equal(const struct buildid *a, const struct buildid *b)

@@ -5,6 +5,9 @@
  * Build-id
  *
  * The note by which a linker names what it made: NT_GNU_BUILD_ID, usually a SHA-1.
+ *
+ * The file may be anybody's, so the search is bounded: it reads the first 1,024 program headers, 64
+ * notes, and 64 KiB of notes, and allocates nothing.
  */
 
 #include <stdbool.h>
@@ -22,9 +25,10 @@ struct buildid {
 };
 
 /*
- * Read the build-id of the ELF file open at @fd; its offset may move.
+ * Read the build-id of the ELF file open at @fd; its offset stays. The reads may wait for a disk.
  *
- * Return: 0, and @ret_id with size 0 if the file is no ELF or has no such note; or negative errno.
+ * Return: 0, and @ret_id with size 0 if the file is no ELF file or has no such note within the
+ *         bounds; or negative errno.
  */
 _must_check_ int buildid_read(int fd, struct buildid *ret_id);
 

@@ -37,10 +37,12 @@ static void make(uint8_t bytes[static FILE_SIZE])
 	Elf64_Phdr *headers = (Elf64_Phdr *)(bytes + sizeof(e));
 
 	memcpy(bytes, &e, sizeof(e));
-	for (unsigned i = 0; i < N_NOTES; i++)
+	headers[0] = (Elf64_Phdr){ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = 4096 };
+	for (unsigned i = 1; i < N_NOTES; i++)
+		/* Odd, so that they cannot be used where they are. */
 		headers[i] = (Elf64_Phdr){
 			.p_type = PT_NOTE,
-			.p_offset = i * 4,
+			.p_offset = i * 4 + 1,
 			.p_filesz = NOTE_SIZE,
 			.p_align = 4,
 		};
