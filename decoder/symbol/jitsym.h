@@ -4,18 +4,20 @@
 /*
  * Jitsym
  *
- * The names of code that no ELF file names: those in a jitdump, and those in a perf map, the text
- * file of a JIT that tells no more than names ("7f00a000 1c JS:~fib" in a line).
+ * The names of code that no ELF file names: those in a jitdump, and those in a perf map.
  */
 
 #include "base/base.h"
 #include "decoder/image/object.h"
+#include "decoder/symbol/perfmap.h"
 #include "decoder/symbol/symtab.h"
 
 /*
- * Add the names that @object, which must outlive @symtab, has of this kind. Lines that make no
- * sense are left out.
+ * Add the names that @object has of this kind. It must outlive @symtab.
+ *
+ * @perfmap: what its perf map says, whose file must outlive @symtab, too; or NULL
  *
  * Return: 0; -ENOMEM.
  */
-_must_check_ int jitsym_read(struct symtab *symtab, const struct object *object);
+_must_check_ int jitsym_read(struct symtab *symtab, const struct object *object,
+			     const struct perfmap *perfmap);

@@ -10,11 +10,15 @@
 #include "decoder/symbol/elfsym.h"
 #include "decoder/symbol/jitsym.h"
 #include "decoder/symbol/kallsyms.h"
+#include "decoder/symbol/perfmap.h"
 #include "decoder/symbol/symtab.h"
 #include "decoder/util/arena.h"
 #include "decoder/util/vec.h"
 
 #define PLT_SUFFIX "@plt"
+
+/* Of all perf maps together; a large program's has a million. */
+#define PERFMAP_LINES_MAX ((size_t)1 << 23)
 
 /* The symbols of one object, and the ids of those that were asked for (0: not yet). */
 struct table {
@@ -23,12 +27,21 @@ struct table {
 	uint32_t *ids;        /* by index in symtab.symbols */
 };
 
+/* What was parsed of files that several objects share. */
+struct shared {
+	const struct mapfile *file;
+	struct perfmap perfmap;
+	struct kallsyms kallsyms;
+};
+
 struct resolver {
-	struct arena arena; /* names, tables, ids, places */
+	struct arena arena; /* names, tables, ids, places, what is shared */
 	struct debugfile_places places;
 	bool wants_debug_files;
 	VEC(struct table *) tables; /* by object id; NULL until it is asked for */
 	VEC(struct ptd_symbol) symbols;
+	VEC(struct shared *) shared;
+	size_t n_perfmap_lines; /* that may still be parsed */
 };
 
 /* Return: 0 or -ENOMEM; what is NULL stays NULL. */
@@ -72,6 +85,7 @@ int resolver_new(const struct debugfile_places *places, struct resolver **ret_re
 
 	if (!resolver)
 		return -ENOMEM;
+	resolver->n_perfmap_lines = PERFMAP_LINES_MAX;
 	r = vec_push(&resolver->symbols, { .name = "" });
 	if (r == 0 && places)
 		r = copy_places(resolver, places);
@@ -89,6 +103,11 @@ struct resolver *resolver_free(struct resolver *resolver)
 		if (resolver->tables.items[i])
 			table_deinit(resolver->tables.items[i]);
 	vec_deinit(&resolver->tables);
+	for (size_t i = 0; i < resolver->shared.n; i++) {
+		perfmap_deinit(&resolver->shared.items[i]->perfmap);
+		kallsyms_deinit(&resolver->shared.items[i]->kallsyms);
+	}
+	vec_deinit(&resolver->shared);
 	vec_deinit(&resolver->symbols);
 	arena_deinit(&resolver->arena);
 	free(resolver);
@@ -106,6 +125,62 @@ static int read_symbols(const struct resolver *resolver, const struct object *ob
 	if (resolver->wants_debug_files && debugfile_find(&resolver->places, object, &table->debug))
 		r = elfsym_read(&table->symtab, table->debug.bytes, table->debug.size);
 	return r < 0 ? r : elfsym_read(&table->symtab, object->bytes, object->size);
+}
+
+/* What is known of @file. Return: NULL if nothing is yet. */
+static struct shared *find_shared(const struct resolver *resolver, const struct mapfile *file)
+{
+	for (size_t i = 0; i < resolver->shared.n; i++)
+		if (resolver->shared.items[i]->file == file)
+			return resolver->shared.items[i];
+	return NULL;
+}
+
+/* Make it, with nothing parsed yet. */
+static int add_shared(struct resolver *resolver, const struct mapfile *file,
+		      struct shared **ret_shared)
+{
+	struct shared *shared = arena_alloc(&resolver->arena, sizeof(*shared));
+	int r;
+
+	if (!shared)
+		return -ENOMEM;
+	*shared = (struct shared){ .file = file };
+	r = vec_push(&resolver->shared, shared);
+	if (r == 0)
+		*ret_shared = shared;
+	return r;
+}
+
+static int read_jit(struct resolver *resolver, const struct object *object, struct symtab *symtab)
+{
+	const struct mapfile *file = object->perf_map;
+	struct shared *shared = file ? find_shared(resolver, file) : NULL;
+	int r = 0;
+
+	if (file && !shared) {
+		r = add_shared(resolver, file, &shared);
+		if (r == 0)
+			r = perfmap_parse(file, &resolver->n_perfmap_lines, &shared->perfmap);
+	}
+	return r < 0 ? r : jitsym_read(symtab, object, shared ? &shared->perfmap : NULL);
+}
+
+static int read_kernel(struct resolver *resolver, const struct object *object,
+		       struct symtab *symtab)
+{
+	const struct mapfile *file = object->kallsyms;
+	struct shared *shared = file ? find_shared(resolver, file) : NULL;
+	int r = 0;
+
+	if (!file)
+		return 0;
+	if (!shared) {
+		r = add_shared(resolver, file, &shared);
+		if (r == 0)
+			r = kallsyms_parse(file, &shared->kallsyms);
+	}
+	return r < 0 ? r : kallsyms_read(symtab, object, &shared->kallsyms);
 }
 
 static int add_function(struct symtab *symtab, const struct object *object)
@@ -132,9 +207,9 @@ static int read_table(struct resolver *resolver, const struct object *object,
 		return -ENOMEM;
 	r = read_symbols(resolver, object, table);
 	if (r == 0 && object->state == OBJECT_OK)
-		r = jitsym_read(&table->symtab, object);
+		r = read_jit(resolver, object, &table->symtab);
 	if (r == 0 && object->state == OBJECT_OK)
-		r = kallsyms_read(&table->symtab, object);
+		r = read_kernel(resolver, object, &table->symtab);
 	if (r == 0)
 		r = add_function(&table->symtab, object);
 	if (r == 0)

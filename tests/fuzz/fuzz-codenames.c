@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A text as a perf map and as kallsyms. Whatever is in it: names are inside the text, as many as it
+ * has lines at the most, and in order.
+ */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/symbol/kallsyms.h"
+#include "decoder/symbol/perfmap.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void need(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void need_inside(const struct mapfile *file, const char *text, size_t size)
+{
+	const char *start = (const char *)file->bytes;
+
+	need(text >= start && size <= file->size && (size_t)(text - start) <= file->size - size);
+}
+
+static void parse_perfmap(const struct mapfile *file)
+{
+	size_t n_lines = 1000, n_before = n_lines;
+	struct perfmap perfmap;
+
+	need(perfmap_parse(file, &n_lines, &perfmap) == 0);
+	need(perfmap.names.n <= n_before - n_lines);
+	for (size_t i = 0; i < perfmap.names.n; i++) {
+		const struct perfmap_name *n = &perfmap.names.items[i];
+
+		need_inside(file, n->name, n->name_size);
+		need(i == 0 || n[-1].address < n->address ||
+		     (n[-1].address == n->address && n[-1].line < n->line));
+	}
+	perfmap_deinit(&perfmap);
+}
+
+static void parse_kallsyms(const struct mapfile *file)
+{
+	struct kallsyms kallsyms;
+
+	need(kallsyms_parse(file, &kallsyms) == 0);
+	need(kallsyms.by_module.n == kallsyms.names.n);
+	for (size_t i = 0; i < kallsyms.names.n; i++) {
+		const struct kallsyms_name *n = &kallsyms.names.items[i];
+
+		need_inside(file, n->name, n->name_size);
+		need_inside(file, n->module, n->module_size);
+		need(kallsyms.by_module.items[i] < kallsyms.names.n);
+	}
+	kallsyms_deinit(&kallsyms);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	/* Its own, so that a sanitizer sees its end. */
+	uint8_t *copy = malloc(size ? size : 1);
+	const struct mapfile file = { .bytes = size ? copy : NULL, .size = size };
+
+	need(copy);
+	if (size > 0)
+		memcpy(copy, data, size);
+	parse_perfmap(&file);
+	parse_kallsyms(&file);
+	free(copy);
+	return 0;
+}
