@@ -189,7 +189,7 @@ install: all ## programs, plugin, headers, manual pages, units; DESTDIR= and pre
 		mode=$${i%%:*} to=$(DESTDIR)$(prefix)/$${i##*:} from=$${i#*:}; \
 		echo "install $$to"; \
 		install -D -m$$mode $${from%:*} $$to || exit 1; done
-	sed -i 's|^ExecStart=/usr/|ExecStart=$(prefix)/|' \
+	sed -i 's|^\(Exec[A-Z][a-z]*\)=/usr/|\1=$(prefix)/|' \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service
 	[ -e $(DESTDIR)/etc/ptd/ptd.conf ] || \
 		install -D -m644 -t $(DESTDIR)/etc/ptd systemd/ptd.conf

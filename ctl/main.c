@@ -30,6 +30,10 @@ static const struct verb {
 	{ "resume", verb_resume, false, false, "", "record again after a pause" },
 	{ "list", verb_list, true, false, "", "the snapshots there are, oldest first" },
 	{ "info", verb_info, true, false, "ID", "what the manifest of a snapshot says" },
+	{ "rm", verb_rm, false, false, "ID...", "remove snapshots" },
+	{ "keep", verb_keep, false, false, "[--release] ID...",
+	  "keep snapshots from being removed to make room" },
+	{ "reload", verb_reload, false, false, "", "have the recorder read its settings again" },
 	{ "help", verb_help, false, false, "[VERB]", "how a verb is used" },
 };
 
@@ -48,6 +52,7 @@ static const struct option_help {
 	  "PID",
 	  "only CPUs on which the process ran, and only its code",
 	  { "snapshot" } },
+	{ NULL, "--release", NULL, "let them be removed again", { "keep" } },
 	{ NULL, "--cpu", "LIST", "only these CPUs: 0-3,8", { "snapshot" } },
 	{ NULL,
 	  "--socket",

@@ -41,7 +41,10 @@ struct context {
 int verb_status(const struct context *context, int argc, char **argv);
 int verb_pause(const struct context *context, int argc, char **argv);
 int verb_resume(const struct context *context, int argc, char **argv);
+int verb_reload(const struct context *context, int argc, char **argv);
 int verb_snapshot(const struct context *context, int argc, char **argv);
 int verb_info(const struct context *context, int argc, char **argv);
 int verb_list(const struct context *context, int argc, char **argv);
+int verb_rm(const struct context *context, int argc, char **argv);
+int verb_keep(const struct context *context, int argc, char **argv);
 int verb_record(const struct context *context, int argc, char **argv);

@@ -15,19 +15,18 @@ static int print_one(sd_bus_message *reply)
 	const char *id = "?", *created = "?";
 	uint64_t bytes = 0;
 	uint32_t cpus = 0;
+	int kept = 0;
 	const struct client_field fields[] = {
-		{ "id", 's', &id },
-		{ "created", 's', &created },
-		{ "bytes", 't', &bytes },
-		{ "cpus", 'u', &cpus },
+		{ "id", 's', &id },     { "created", 's', &created }, { "bytes", 't', &bytes },
+		{ "cpus", 'u', &cpus }, { "kept", 'b', &kept },
 	};
 	char size[SHOW_SIZE_MAX];
 	int r;
 
 	r = client_read_fields(reply, fields, ARRAY_LEN(fields));
 	if (r == 0)
-		printf("%-32s %-28s %10s %5" PRIu32 "\n", id, created, show_size(bytes, size),
-		       cpus);
+		printf("%-32s %-28s %10s %5" PRIu32 "%s\n", id, created, show_size(bytes, size),
+		       cpus, kept ? "  kept" : "");
 	return r;
 }
 

@@ -342,7 +342,8 @@ static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error
 		    (r = append_string(reply, "id", entries[i].id)) < 0 ||
 		    (r = append_string(reply, "created", entries[i].created)) < 0 ||
 		    (r = append_u64(reply, "bytes", entries[i].bytes)) < 0 ||
-		    (r = append_u32(reply, "cpus", entries[i].n_cpus)) < 0)
+		    (r = append_u32(reply, "cpus", entries[i].n_cpus)) < 0 ||
+		    (r = sd_bus_message_append(reply, "{sv}", "kept", "b", entries[i].kept)) < 0)
 			return r;
 		r = sd_bus_message_close_container(reply);
 	}
@@ -370,6 +371,67 @@ static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return sd_bus_reply_method_return(m, "h", fd);
 }
 
+static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const char *id;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = sd_bus_message_read(m, "s", &id);
+	if (r < 0)
+		return r;
+	r = manager_remove_snapshot(peer->interface->manager, id);
+	if (r == -ENOENT)
+		return no_snapshot(error, id);
+	if (r == -EPERM)
+		return sd_bus_error_setf(error, PTD_ERROR_KEPT,
+					 "snapshot %s is kept: `ptctl keep --release` takes that "
+					 "back",
+					 id);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	return sd_bus_reply_method_return(m, "");
+}
+
+static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const char *id;
+	int keep, r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = sd_bus_message_read(m, "sb", &id, &keep);
+	if (r < 0)
+		return r;
+	r = spool_keep(manager_spool(peer->interface->manager), id, keep);
+	if (r == -ENOENT)
+		return no_snapshot(error, id);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	return sd_bus_reply_method_return(m, "");
+}
+
+static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = manager_reload(peer->interface->manager);
+	if (r < 0)
+		return sd_bus_error_set(error, PTD_ERROR_FAILED,
+					"the settings cannot be read and stay as they are, the log "
+					"of ptd says why");
+	return sd_bus_reply_method_return(m, "");
+}
+
 /* UNPRIVILEGED: or sd-bus would answer others than root before we can. */
 #define METHOD(name, in, in_names, out, out_names, call)                   \
 	SD_BUS_METHOD_WITH_NAMES(name, in, in_names, out, out_names, call, \
@@ -386,6 +448,9 @@ static const sd_bus_vtable vtable[] = {
 	METHOD("WaitSnapshot", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result), wait_snapshot),
 	METHOD("ListSnapshots", "", , "aa{sv}", SD_BUS_PARAM(snapshots), list_snapshots),
 	METHOD("OpenSnapshot", "s", SD_BUS_PARAM(id), "h", SD_BUS_PARAM(directory), open_snapshot),
+	METHOD("RemoveSnapshot", "s", SD_BUS_PARAM(id), "", , remove_snapshot),
+	METHOD("KeepSnapshot", "sb", SD_BUS_PARAM(id) SD_BUS_PARAM(keep), "", , keep_snapshot),
+	SD_BUS_METHOD("Reload", "", "", reload, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_VTABLE_END,
 };
 

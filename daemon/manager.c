@@ -227,6 +227,17 @@ int manager_pause(struct manager *manager, bool pause)
 	return r;
 }
 
+int manager_remove_snapshot(struct manager *manager, const char *id)
+{
+	int r;
+
+	r = spool_remove(manager->spool, id);
+	/* What only it had of the store: a job does that when it is done. */
+	if (r == 0 && jobs_pending(manager->jobs) == 0)
+		r = keep_sweep(manager->keep);
+	return r;
+}
+
 /* --- life ------------------------------------------------------------------------------------ */
 
 /* Where the snapshots' sequence goes on. */
@@ -282,7 +293,7 @@ static void say_changed(const char *key, bool live)
 	log_notice(live ? "%s= was changed" : "%s= was changed: takes effect at restart", key);
 }
 
-static void reload(struct manager *m)
+static int read_settings(struct manager *m)
 {
 	struct config wanted;
 	int r;
@@ -290,32 +301,40 @@ static void reload(struct manager *m)
 	r = m->load_config(&wanted, m->userdata);
 	if (r < 0) {
 		log_warning("the settings stay as they are");
-		return;
+		return r;
 	}
 	config_update(&m->config, &wanted, say_changed);
 	r = room_set_limits(&m->room, &m->config);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot tell the size of the file system, its limits stay: %m");
-		return;
+		return r;
 	}
 	keep_set_limits(m->keep, &m->room.limits);
 	sideband_set_max(intake_sideband(m->intake), m->config.sideband_max);
 	enforce_limits(m);
 	log_info("settings were read again");
+	return 0;
+}
+
+int manager_reload(struct manager *manager)
+{
+	struct manager_status status;
+	int r;
+
+	notify_reloading();
+	r = read_settings(manager);
+	status = manager_status(manager);
+	notify_ready(&manager->notify, &status);
+	return r;
 }
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
-	struct manager *m = userdata;
-	struct manager_status status;
-
 	(void)source;
 	(void)info;
-	notify_reloading();
-	reload(m);
-	status = manager_status(m);
-	notify_ready(&m->notify, &status);
+	/* Why it failed is in the log. */
+	(void)!manager_reload(userdata);
 	return 0;
 }
 

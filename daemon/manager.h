@@ -27,8 +27,8 @@ struct manager_options {
 	const char *runtime_dir;
 	const char *state_dir;
 
-	/* On SIGHUP: read the settings again, log why if that fails. Return: 0, or negative
-	 * errno. */
+	/* On SIGHUP, and for manager_reload(): read the settings again, log why if that fails.
+	 * Return: 0, or negative errno. */
 	int (*load_config)(struct config *ret_config, void *userdata);
 	void *userdata;
 };
@@ -85,3 +85,10 @@ _must_check_ int manager_pause(struct manager *manager, bool pause);
  * -EBUSY, or negative errno. */
 _must_check_ int manager_take_snapshot(struct manager *manager, const struct scope *scope,
 				       const char **ret_id);
+
+/* Remove a snapshot. Return: 0; -ENOENT; -EPERM if it is kept; or another negative errno. */
+_must_check_ int manager_remove_snapshot(struct manager *manager, const char *id);
+
+/* Read the settings again, as for SIGHUP. Return: 0; or negative errno: they stay as they are, and
+ * the log says why. */
+_must_check_ int manager_reload(struct manager *manager);

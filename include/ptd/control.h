@@ -25,6 +25,11 @@
  *						"bytes" t, …; the job's error if it failed
  *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first
  *	OpenSnapshot(s id) -> h			its directory, read-only
+ *	RemoveSnapshot(s id)			remove it; PTD_ERROR_KEPT if it is kept
+ *	KeepSnapshot(s id, b keep)		keep it whatever the limits are, or no longer;
+ *						"kept" b of ListSnapshots says so
+ *	Reload()				read the settings again; PTD_ERROR_FAILED if they
+ *						cannot be read
  */
 
 #define PTD_CONTROL_SOCKET_DEFAULT "/run/ptd/control"
@@ -39,4 +44,5 @@
 #define PTD_ERROR_NOT_EMULATED  "org.ptd.Error.NotEmulated"
 #define PTD_ERROR_NOT_HARDWARE  "org.ptd.Error.NotHardware"
 #define PTD_ERROR_NO_SNAPSHOT   "org.ptd.Error.NoSuchSnapshot"
+#define PTD_ERROR_KEPT          "org.ptd.Error.Kept"
 #define PTD_ERROR_FAILED        "org.ptd.Error.Failed"

@@ -49,11 +49,17 @@ static void *serve(void *userdata)
 	return manager_free(manager);
 }
 
+static int load_config(struct config *ret_config, void *userdata)
+{
+	*ret_config = *(const struct config *)userdata;
+	return 0;
+}
+
 static void start(void)
 {
+	static struct config config;
 	char run[64], state[64];
 	struct manager *manager;
-	struct config config;
 	sigset_t signals;
 
 	/* The manager takes SIGTERM from a descriptor: no thread may take it otherwise. */
@@ -77,7 +83,9 @@ static void start(void)
 	config.max_use = (struct config_limit){ .bytes = 1 << 20 };
 	if (manager_new(&(struct manager_options){ .config = &config,
 						   .runtime_dir = run,
-						   .state_dir = state },
+						   .state_dir = state,
+						   .load_config = load_config,
+						   .userdata = &config },
 			&manager) < 0 ||
 	    pthread_create(&server, NULL, serve, manager) != 0 || atexit(remove_dir) != 0)
 		abort();

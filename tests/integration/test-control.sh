@@ -94,6 +94,29 @@ diff -r "$T/copy" "$state/$("$ptctl" list | tail -1 | cut -d' ' -f1)" || fail "t
 expect 1 "is not empty" "$ptctl" snapshot -o "$T/copy"
 [[ $(ls "$state" | wc -l) == 3 ]] || fail "a refused -o took a snapshot all the same"
 
+echo "--- keep, rm"
+read -r second third <<<"$("$ptctl" snapshot 2>/dev/null) $("$ptctl" snapshot 2>/dev/null)"
+expect 2 "which snapshot" "$ptctl" rm
+expect 2 "which snapshot" "$ptctl" keep
+expect 2 "see ptctl keep --help" "$ptctl" keep --fast "$second"
+for verb in rm keep "keep --release"; do
+	expect 6 'there is no snapshot "x"' "$ptctl" $verb x
+	expect 6 'there is no snapshot "../snapshots"' "$ptctl" $verb ../snapshots
+done
+expect 6 'there is no snapshot "note"' "$ptctl" rm note
+expect 0 "" "$ptctl" keep "$second" "$third"
+expect 0 '"kept":true' "$ptctl" --json list
+[[ $("$ptctl" list | grep -c '  kept$') == 2 ]] || fail "list does not show what is kept: $("$ptctl" list)"
+expect 1 "snapshot $second is kept: \`ptctl keep --release\` takes that back" "$ptctl" rm "$second"
+expect 0 "" "$ptctl" keep --release "$second"
+[[ $("$ptctl" list | grep '  kept$') == "$third "* ]] || fail "list: $("$ptctl" list)"
+expect 0 "" "$ptctl" rm "$second"
+[[ ! -e $state/$second && -e $state/$third/manifest ]] || fail "rm: $(ls -A "$state")"
+expect 6 "there is no snapshot" "$ptctl" info "$second"
+(cd "$state/$third" && sha256sum --quiet --strict -c SHA256SUMS) || fail "SHA256SUMS of one that is kept"
+expect 0 "" "$ptctl" keep --release "$third"
+expect 0 "" "$ptctl" rm "$third"
+
 mkdir "$T/empty"
 mkfifo "$T/said.pipe" # the limit is not to be on what is said
 for to in cut empty; do
@@ -242,7 +265,21 @@ expect 0 '"sideband_max":33554432' "$ptctl" status --json
 echo "--- how messages are worded: no full stop at the end, no plural of one"
 ! grep -hE '[^.]\.$|(^|[^0-9.])1 [a-z]+ ?(snapshots|records|objects)|(^|[^0-9.])1 CPUs' "$T/ptd.log" "$T/said" ||
 	fail "these messages are not worded as the others"
-grep -q "removed 1 old snapshot:\|removed .* old snapshots:" "$T/ptd.log" || fail "nothing was removed, nothing tested"
+grep -q "removed snapshot .* MiB: " "$T/ptd.log" || fail "nothing was removed, nothing tested"
+
+printf '%s\n' '[Recorder]' Source=emu SidebandMax=48M MaxUse=1K KeepFree=0 >"$T/ptd.conf"
+expect 0 "" "$ptctl" reload
+expect 0 '"sideband_max":50331648' "$ptctl" status --json
+rm "$T/ptd.conf"
+expect 1 "the settings cannot be read and stay as they are, the log of ptd says why" "$ptctl" reload
+expect 0 '"sideband_max":50331648' "$ptctl" status --json
+expect 2 "unexpected argument" "$ptctl" reload x
+
+echo "--- a snapshot that is kept outlives the limits, and the recorder"
+kept=$("$ptctl" list | tail -1 | cut -d' ' -f1)
+expect 0 "" "$ptctl" keep "$kept"
+for _ in 1 2 3; do "$ptctl" snapshot >/dev/null 2>&1 || fail "snapshot"; done
+[[ $(ls "$state" | grep -c Z-) == 2 && -e $state/$kept ]] || fail "expected $kept and the newest: $(ls "$state")"
 
 echo "--- the end leaves nothing"
 "$ptctl" snapshot >/dev/null 2>&1 & late=$!

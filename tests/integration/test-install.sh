@@ -17,6 +17,7 @@ for prefix in /usr /usr/local; do
 		"$prefix/include/ptd/decode.h" "$prefix/lib/systemd/system/ptd.service" "$prefix/share/man/man1/ptctl.1"; do
 		[[ -f $D/$f ]] || fail "$f was not installed"
 	done
+	grep -qx "ExecReload=$prefix/bin/ptctl reload" "$D$prefix/lib/systemd/system/ptd.service" || fail "ExecReload is not in $prefix"
 	grep -qx "ExecStart=$prefix/sbin/ptd" "$D$prefix/lib/systemd/system/ptd.service" || fail "ExecStart is not in $prefix"
 	[[ $(stat -c %a "$D$prefix/bin/ptctl" "$D$prefix/include/ptd/decode.h") == 755$'\n'644 ]] || fail "modes"
 	"$D$prefix/bin/ptctl" --version >/dev/null || fail "the installed ptctl does not run"

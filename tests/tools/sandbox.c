@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -212,6 +213,23 @@ static int write_code(void)
 	return code == MAP_FAILED ? -errno : 0;
 }
 
+/* A byte where nothing is mapped: EFAULT if it may be tried. */
+static int write_others(void)
+{
+	char byte = 0;
+	const struct iovec from = { &byte, 1 }, to = { (void *)16, 1 };
+
+	return result(process_vm_writev(pid, &from, 1, &to, 1, 0));
+}
+
+/* Of no process: EBADF if it may be tried. */
+static int page_out_others(void)
+{
+	const struct iovec range = { (void *)4096, 4096 };
+
+	return result(syscall(SYS_process_madvise, -1, &range, 1, MADV_PAGEOUT, 0));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -225,6 +243,7 @@ int main(int argc, char **argv)
 		{ "write-state", write_state },     { "write-tmp", write_tmp },
 		{ "write-etc", write_etc },         { "write-cgroup", write_cgroup },
 		{ "others-signal", others_signal }, { "trace-others", trace_others },
+		{ "write-others", write_others },   { "page-out-others", page_out_others },
 		{ "internet", internet },           { "user-namespace", user_namespace },
 		{ "become-root", become_root },     { "mount", mount_something },
 		{ "write-code", write_code },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* ptctl pause, ptctl resume */
+/* Verbs that only call a method: ptctl pause, ptctl resume, ptctl reload. */
 
 #include "base/log.h"
 #include "ctl/client.h"
@@ -30,4 +30,9 @@ int verb_pause(const struct context *context, int argc, char **argv)
 int verb_resume(const struct context *context, int argc, char **argv)
 {
 	return call(context, argc, argv, "Resume");
+}
+
+int verb_reload(const struct context *context, int argc, char **argv)
+{
+	return call(context, argc, argv, "Reload");
 }
