@@ -4,6 +4,7 @@
 
 #include "ptd/decode.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,6 +22,7 @@
 #include "decoder/pt/ipt_code.h"
 #include "decoder/raw.h"
 #include "decoder/sideband/event.h"
+#include "decoder/sideband/filtered.h"
 #include "decoder/sideband/timeline.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/resolve.h"
@@ -38,6 +40,7 @@ struct ptd_decoder {
 	/* Where the bytes come from: a trace, or a bare stream. */
 	struct trace *trace;
 	struct timeline *timeline;
+	struct filtered filtered;
 	struct mapfile raw_pt;
 	struct trace_span raw_span;
 	struct trace_queue raw_queue;
@@ -170,6 +173,11 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 	if (r < 0)
 		return r;
 
+	if (filtered_find(d->trace, &d->filtered) == FILTERED_TOO_MANY)
+		d->trace->complaints[TRACE_COMPLAINT_FILTER] =
+		    "its address filter is not used: what it names was mapped at more than 4 "
+		    "addresses";
+
 	d->info.clock = !d->trace->facts.has_tsc      ? PTD_CLOCK_NONE
 			: d->trace->facts.clock.valid ? PTD_CLOCK_NS
 						      : PTD_CLOCK_TSC;
@@ -230,6 +238,14 @@ static struct engine_config engine_config_of(const struct ptd_decoder *d,
 		c.cpu_family = o->cpu_family;
 		c.cpu_model = o->cpu_model;
 		c.cpu_stepping = o->cpu_stepping;
+	}
+	static_assert(FILTERED_RANGES_MAX <= ENGINE_FILTERS_MAX, "an engine takes all");
+	for (; c.n_filters < d->filtered.n; c.n_filters++) {
+		const struct filtered_range *range = &d->filtered.ranges[c.n_filters];
+
+		c.filters[c.n_filters] = (struct engine_filter){ .first = range->first,
+								 .last = range->last,
+								 .stops = range->stops };
 	}
 	return c;
 }

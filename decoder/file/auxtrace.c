@@ -32,6 +32,9 @@ int auxtrace_info_read(struct cursor body, struct auxtrace_info *ret_info)
 		if (cursor_get(&body, sizeof(info.slots[i]), &info.slots[i]) < 0)
 			break;
 
+	if (info.slots[PERFABI_PT_FILTER_STR_LEN] <= cursor_left(&body))
+		info.filter = (const char *)body.pos;
+
 	*ret_info = info;
 	return 0;
 }

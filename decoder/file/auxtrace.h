@@ -21,6 +21,9 @@
 struct auxtrace_info {
 	uint32_t type;                           /* PERFABI_AUXTRACE_INTEL_PT, or a foreign one */
 	uint64_t slots[_PERFABI_PT_SLOTS_FIXED]; /* by enum perfabi_pt_slot; 0 if not stated */
+	/* The address filter, in the record's bytes, as long as its slot says; NULL: none, or not
+	 * all of it is there. */
+	const char *filter;
 };
 
 /* Read the body of an AUXTRACE_INFO record. Return: 0; -EBADMSG if it is cut short. */

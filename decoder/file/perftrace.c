@@ -182,6 +182,12 @@ static int finish_facts(struct perfstream *s)
 		    s->info_offset, s->info.slots[PERFABI_PT_TIME_SHIFT],
 		    s->info.slots[PERFABI_PT_TIME_MULT], CLOCK_SHIFT_MAX);
 
+	if (s->info.slots[PERFABI_PT_FILTER_STR_LEN] > 0 &&
+	    (!s->info.filter ||
+	     addrfilter_read(s->info.filter, s->info.slots[PERFABI_PT_FILTER_STR_LEN],
+			     &s->trace->facts.filters) < 0))
+		s->trace->complaints[TRACE_COMPLAINT_FILTER] =
+		    "its address filter is not used: it is none that perf record writes";
 	s->trace->facts.snapshot_mode = s->trace->facts.snapshot_mode || s->has_samples;
 	return 0;
 }

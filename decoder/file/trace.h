@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
+#include "decoder/file/addrfilter.h"
 #include "decoder/file/bpfprog.h"
 #include "decoder/file/clock.h"
 #include "decoder/util/map.h"
@@ -96,6 +97,7 @@ struct trace_facts {
 	uint16_t cpu_family; /* 0: not stated, or not Intel */
 	uint8_t cpu_model;
 	uint8_t cpu_stepping;
+	struct addrfilters filters; /* the only code that PT is of; none: of all */
 	int64_t realtime_offset_ns;
 	int64_t monotonic_offset_ns; /* the recorder's clock minus CLOCK_MONOTONIC */
 	/* Of a snapshot of ptd whose rings were overwritten: how much of what was asked for is
@@ -111,6 +113,7 @@ struct trace_facts {
 enum trace_complaint {
 	TRACE_COMPLAINT_PROGRAMS, /* code of BPF programs */
 	TRACE_COMPLAINT_SWITCHES, /* samples of tracepoints */
+	TRACE_COMPLAINT_FILTER,   /* its address filter */
 	_TRACE_COMPLAINTS,
 };
 

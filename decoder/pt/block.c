@@ -37,8 +37,10 @@ static int start(const struct engine_config *config, struct engine **ret_engine)
 	struct pt_conf_flags flags = {};
 
 	flags.variant.block.enable_tick_events = 1;
-	flags.variant.block.end_on_call = 1;
-	flags.variant.block.end_on_jump = 1;
+	/* Of 2.0.5 the work-around of erratum SKL014 takes the first direct branch that ends a
+	 * block for the one that leaves the filter's range. So none does then. */
+	flags.variant.block.end_on_call = !ipt_has_skl014(config);
+	flags.variant.block.end_on_jump = !ipt_has_skl014(config);
 	return ipt_engine_new(&engine_block, &ops, &flags, config, ret_engine);
 }
 

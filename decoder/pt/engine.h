@@ -25,6 +25,9 @@
  */
 #define ENGINE_SPIN_MAX (UINT64_C(1) << 20)
 
+/* The CPU has so many. */
+#define ENGINE_FILTERS_MAX 4
+
 enum engine_stop {
 	ENGINE_FULL, /* no room for more runs: call again */
 	ENGINE_ASK,  /* control may be with another thread from here on: see @t */
@@ -67,6 +70,12 @@ struct engine_config {
 	uint8_t nom_freq;
 	uint32_t cpuid_15_eax;
 	uint32_t cpuid_15_ebx;
+	/* Ranges of addresses, of which alone PT is, or at which it stops; none: it is of all. */
+	struct engine_filter {
+		uint64_t first, last; /* inclusive */
+		bool stops;
+	} filters[ENGINE_FILTERS_MAX];
+	size_t n_filters;
 	bool has_events;       /* event trace may be among the packets */
 	bool has_threads;      /* t_from and t_to are of interest */
 	struct cache *cache;   /* borrowed */

@@ -9,6 +9,46 @@
 
 #define REWOUND_MAX (UINT64_C(1) << 18) /* mappings that are applied anew because time went back */
 
+/* For errata about what ends a stretch of filtered code. */
+static void set_filters(struct pt_config *c, const struct engine_filter *filters, size_t n)
+{
+	struct pt_conf_addr_filter *f = &c->addr_filter;
+	uint64_t *const ranges[ENGINE_FILTERS_MAX][2] = {
+		{ &f->addr0_a, &f->addr0_b },
+		{ &f->addr1_a, &f->addr1_b },
+		{ &f->addr2_a, &f->addr2_b },
+		{ &f->addr3_a, &f->addr3_b },
+	};
+
+	for (size_t i = 0; i < n; i++) {
+		*ranges[i][0] = filters[i].first;
+		*ranges[i][1] = filters[i].last;
+		/* As in RTIT_CTL: four bits for each. */
+		f->config.addr_cfg |= (filters[i].stops ? UINT64_C(2) : 1) << (4 * i);
+	}
+}
+
+static void set_cpu(struct pt_config *c, const struct engine_config *config)
+{
+	if (config->cpu_family == 0)
+		return;
+	c->cpu = (struct pt_cpu){ .vendor = pcv_intel,
+				  .family = config->cpu_family,
+				  .model = config->cpu_model,
+				  .stepping = config->cpu_stepping };
+	/* A CPU that libipt does not know has no errata that it could work around. */
+	(void)pt_cpu_errata(&c->errata, &c->cpu);
+}
+
+bool ipt_has_skl014(const struct engine_config *config)
+{
+	struct pt_config c;
+
+	pt_config_init(&c);
+	set_cpu(&c, config);
+	return config->n_filters > 0 && c.errata.skl014;
+}
+
 int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *ops,
 		   const struct pt_conf_flags *flags, const struct engine_config *config,
 		   struct engine **ret_engine)
@@ -43,14 +83,8 @@ int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *op
 	c->nom_freq = config->nom_freq;
 	c->cpuid_0x15_eax = config->cpuid_15_eax;
 	c->cpuid_0x15_ebx = config->cpuid_15_ebx;
-	if (config->cpu_family) {
-		c->cpu = (struct pt_cpu){ .vendor = pcv_intel,
-					  .family = config->cpu_family,
-					  .model = config->cpu_model,
-					  .stepping = config->cpu_stepping };
-		/* A CPU that libipt does not know has no errata that it could work around. */
-		(void)pt_cpu_errata(&c->errata, &c->cpu);
-	}
+	set_filters(c, config->filters, config->n_filters);
+	set_cpu(c, config);
 
 	if (config->has_threads && config->size > 0 && when_new(c, &e->when) < 0)
 		return -ENOMEM;

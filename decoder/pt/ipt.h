@@ -53,8 +53,8 @@ struct ipt_flow {
 };
 
 /*
- * Room that one step may need: a block of libipt's is straight-line code (that is asked of it) of
- * at most 65535 instructions, and one of ours CACHE_BLOCK_INSNS_MAX.
+ * Room that one step may need: a block of libipt's is straight-line code (that is asked of it, but
+ * see block.c) of at most 65535 instructions, and one of ours CACHE_BLOCK_INSNS_MAX.
  */
 #define IPT_STEP_RUNS_MAX 2048
 
@@ -138,6 +138,9 @@ uint64_t ipt_engine_decoded(const struct engine *engine);
 uint64_t ipt_engine_offset(const struct engine *engine);
 void ipt_engine_pause_at(struct engine *engine, uint64_t offset);
 
+/* Return: whether a TIP.PGD may not say to where a direct branch left the code that PT is of. */
+bool ipt_has_skl014(const struct engine_config *config);
+
 /* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if
  * not, see engine->status. */
 bool ipt_take_event(struct ipt_engine *engine, struct engine_step *ret_step);
@@ -172,7 +175,7 @@ uint64_t ipt_offset(const struct ipt_engine *engine);
 uint8_t ipt_mode_bits(enum pt_exec_mode mode);
 
 /*
- * Add @n instructions from @ip on, which follow each other in memory.
+ * Add @n instructions from @ip on, which follow each other in memory, but for direct branches.
  *
  * Return: 0; -pte_nomap if the code is not there; -pte_bad_insn if it is no code; -pte_bad_query if
  *         what was added before does not lead there; -pte_nomem.

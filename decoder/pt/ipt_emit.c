@@ -45,6 +45,12 @@ static bool leads_to(const struct ipt_flow *flow, uint64_t ip)
 	}
 }
 
+/* Where libipt's block goes on behind the last run. */
+static uint64_t on_from(const struct ipt_flow *flow)
+{
+	return flow->way == IPT_FLOW_TARGET ? flow->target : flow->next;
+}
+
 /* Note where the last run leads. */
 static void note_flow(struct ipt_engine *e, const struct ptd_run *run)
 {
@@ -138,7 +144,8 @@ static int status_of(struct ipt_engine *e, int error)
 int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, size_t n,
 	     uint8_t mode)
 {
-	ip = cut(mode, ip);
+	uint64_t behind = ip = cut(mode, ip);
+
 	while (n > 0) {
 		const struct ptd_block *block;
 		const struct extent *extent;
@@ -151,7 +158,8 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 			const struct ptd_run *run = &output->runs[output->n - 1];
 
 			note_flow(engine, run);
-			ip = engine->flow.next;
+			behind = engine->flow.next;
+			ip = on_from(&engine->flow);
 			continue;
 		}
 
@@ -170,9 +178,10 @@ int ipt_emit(struct ipt_engine *engine, struct ipt_output *output, uint64_t ip, 
 		take = reach(block, ip, 0, n, last);
 		append(engine, output, extent, last, block, ip, take);
 		n -= take;
-		ip = engine->flow.next;
+		behind = engine->flow.next;
+		ip = on_from(&engine->flow);
 	}
-	engine->ip = ip;
+	engine->ip = behind;
 	return 0;
 }
 

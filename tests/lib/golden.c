@@ -140,6 +140,10 @@ static int begin_section(struct golden *g, char *line, enum section *ret_section
 		return 0;
 	if (strncmp(line, "cpus ", 5) == 0)
 		return read_cpus(g, line + 5);
+	if (strncmp(line, "filter ", 7) == 0) {
+		g->filter = strdup(line + 7);
+		return g->filter ? 0 : -ENOMEM;
+	}
 	if (strncmp(line, "form ", 5) == 0)
 		return read_form(g, line + 5);
 	if (sscanf(line, "code %31s %" SCNx64, piece.name, &piece.address) >= 1) {
@@ -230,6 +234,7 @@ struct golden *golden_free(struct golden *golden)
 	free(golden->kallsyms);
 	free(golden->records);
 	free(golden->manifest);
+	free(golden->filter);
 	free(golden->expect);
 	free(golden);
 	return NULL;

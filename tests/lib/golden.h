@@ -23,6 +23,8 @@
  *	                        threads', not CPUs'), timeless, events (event trace was asked for),
  *	                        own (of switches only those of its own threads are told, by SWITCH);
  *	                        names (are expected with the instructions)
+ *	filter TEXT             the address filter, as perf writes it; @NAME at the end of a part is
+ *	                        the file of that code
  *	pt [CPU [OFFSET]]       packets, see packets.h; hexadecimal, where they are in the CPU's
  *	                        stream,
  *	pt tid TID [OFFSET]     or the thread's
@@ -93,6 +95,8 @@ struct golden {
 	char *kallsyms; /* lines, or NULL */
 	char *records;  /* lines; NULL: a bare stream */
 	char *manifest; /* lines; NULL: no snapshot of ptd */
+	char *filter;   /* NULL: none */
+	bool is_known;  /* the file says which machine it is of, one that has the errata */
 	char *expect;
 };
 

@@ -356,6 +356,47 @@ static void put_programs(struct perfbuild *b, const struct golden *g, struct per
 		perfbpf_end(b, section);
 }
 
+/* Return: the filter, in which files have paths; the caller frees it. */
+static char *make_filter(const char *filter, const char *dir)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	for (; *filter; filter++) {
+		fputc(*filter, f);
+		if (*filter == '@')
+			fprintf(f, "%s/", dir);
+	}
+	fclose(f);
+	return text;
+}
+
+static int put_filter(struct perfbuild *b, const struct golden *g, const char *dir)
+{
+	_cleanup_(freep) char *text = NULL;
+
+	if (!g->filter)
+		return 0;
+	text = make_filter(g->filter, dir);
+	if (!text)
+		return -ENOMEM;
+	perfbuild_filter(b, text);
+	return 0;
+}
+
+/* The machine is to be known by what the options say alone. */
+static void forget_cpu(struct perfbuild *b)
+{
+	static const char vendor[] = "GenuineIntel";
+	uint8_t *at = memmem(b->bytes, b->size, vendor, strlen(vendor));
+
+	if (at)
+		memcpy(at, "unknown     ", strlen(vendor));
+}
+
 static int write_perfdata(const struct golden *g, const char *dir, const char *path)
 {
 	_cleanup_(freep) struct perfbuild *b = malloc(sizeof(*b));
@@ -366,6 +407,8 @@ static int write_perfdata(const struct golden *g, const char *dir, const char *p
 	if (!b || !lines || !programs)
 		return -ENOMEM;
 	perfbuild_begin(b, false);
+	if (put_filter(b, g, dir) < 0)
+		return -ENOMEM;
 	set_slots(b, g);
 	set_attrs(b, g);
 	if (strstr(lines, " sched "))
@@ -379,6 +422,8 @@ static int write_perfdata(const struct golden *g, const char *dir, const char *p
 	put_pt(b, g);
 	put_programs(b, g, programs);
 	perfbuild_end(b);
+	if (g->n_cpus > 0 && !g->is_known)
+		forget_cpu(b);
 	return write_file(path, b->bytes, b->size);
 }
 

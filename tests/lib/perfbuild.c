@@ -117,6 +117,20 @@ void perfbuild_begin(struct perfbuild *b, bool pipe)
 	assert(pipe || b->size == PERFBUILD_FIRST);
 }
 
+void perfbuild_filter(struct perfbuild *b, const char *text)
+{
+	const uint64_t size = strlen(text), padded = (size + 1 + 7) & ~UINT64_C(7);
+	struct perf_event_header header;
+
+	assert(b->size == PERFBUILD_FIRST);
+	memcpy(&header, b->bytes + PERFBUILD_DATA, sizeof(header));
+	header.size = (uint16_t)(header.size + padded);
+	memcpy(b->bytes + PERFBUILD_DATA, &header, sizeof(header));
+	memcpy(b->bytes + PERFBUILD_SLOTS + 8 * PERFABI_PT_FILTER_STR_LEN, &size, sizeof(size));
+	put(b, text, size);
+	put(b, (const uint8_t[8]){}, (size_t)(padded - size));
+}
+
 void perfbuild_end(struct perfbuild *b)
 {
 	const uint64_t size = b->size - PERFBUILD_DATA;

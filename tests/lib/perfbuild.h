@@ -50,6 +50,9 @@ struct perfbuild {
 /* Begin a file; the trailer is all zero but for the id, 2. */
 void perfbuild_begin(struct perfbuild *b, bool pipe);
 
+/* Put an address filter in AUXTRACE_INFO, right behind perfbuild_begin() of the file form. */
+void perfbuild_filter(struct perfbuild *b, const char *text);
+
 /* Fill in what is known at the end. */
 void perfbuild_end(struct perfbuild *b);
 

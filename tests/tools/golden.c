@@ -124,7 +124,7 @@ static unsigned try_all(const struct golden *golden, const char *path, bool prin
 	return n_failed;
 }
 
-static void keep(const struct golden *golden, const char *path, const char *dir)
+static void keep(struct golden *golden, const char *path, const char *dir)
 {
 	struct golden_input input;
 	char kept[4096];
@@ -136,6 +136,7 @@ static void keep(const struct golden *golden, const char *path, const char *dir)
 		       basename(path));
 	if (mkdir(kept, 0777) < 0)
 		error(1, errno, "%s", kept);
+	golden->is_known = true;
 	r = golden_input_write(golden, kept, &input);
 	if (r < 0)
 		error(1, -r, "%s", kept);

@@ -35,6 +35,17 @@ static void cut_off(void)
 	b.size = b.size / 4 * 3;
 }
 
+/* With an address filter in its AUXTRACE_INFO. */
+static void filter(void)
+{
+	perfbuild_begin(&b, false);
+	perfbuild_filter(&b, "filter 0x1139/0x2a@/no/such/a,stop 0xffffffff81000000/0x10");
+	perfbuild_comm(&b, false, 7, 7, "one");
+	perfbuild_mmap2(&b, 7, 7, 0x400000, "/no/such/a");
+	perfbuild_auxtrace(&b, 0, 0, -1, 0, "abcde", 5);
+	perfbuild_end(&b);
+}
+
 /* Pieces to be joined, with padding, and a hole. */
 static void pieces(void)
 {
@@ -166,17 +177,10 @@ static const struct {
 	const char *name;
 	void (*make)(void);
 } seeds[] = {
-	{ "losses", losses },
-	{ "samples", samples },
-	{ "compressed", compressed },
-	{ "file", file_form },
-	{ "pipe", pipe_form },
-	{ "cut-off", cut_off },
-	{ "pieces", pieces },
-	{ "tasks", tasks },
-	{ "layouts", other_layouts },
-	{ "programs", programs },
-	{ "programs-pipe", programs_pipe },
+	{ "losses", losses },         { "samples", samples },   { "compressed", compressed },
+	{ "file", file_form },        { "pipe", pipe_form },    { "cut-off", cut_off },
+	{ "filter", filter },         { "pieces", pieces },     { "tasks", tasks },
+	{ "layouts", other_layouts }, { "programs", programs }, { "programs-pipe", programs_pipe },
 };
 
 int main(int argc, char **argv)

@@ -626,6 +626,39 @@ static void short_info(void **state)
 	assert_int_equal(trace->facts.tsc_ctc_n, 0);
 }
 
+/* Of a file with an address filter: how long AUXTRACE_INFO says that it is. */
+static void address_filter(void **state)
+{
+	static const char text[] = "filter 0x1/0x2@/a b";
+	static const struct {
+		uint64_t size;
+		bool is_good;
+	} rows[] = {
+		{ sizeof(text) - 3, true },
+		{ sizeof(text) - 1, false }, /* what is behind the path is no filter */
+		{ 4096, false },
+		{ UINT64_MAX, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+
+		perfbuild_begin(&b, false);
+		perfbuild_filter(&b, text);
+		memcpy(b.bytes + PERFBUILD_SLOTS + 8 * PERFABI_PT_FILTER_STR_LEN, &rows[i].size,
+		       sizeof(rows[i].size));
+		perfbuild_end(&b);
+		trace = parse_good(&bytes);
+		assert_int_equal(trace->facts.filters.n, rows[i].is_good);
+		if (rows[i].is_good)
+			assert_int_equal(trace->facts.filters.parts[0].path_size, 2);
+		check_complaint(trace, TRACE_COMPLAINT_FILTER,
+				rows[i].is_good ? NULL : "its address filter is not used");
+	}
+}
+
 static void shared_ids_are_refused(void **state)
 {
 	_cleanup_(freep) char *message = NULL;
@@ -879,6 +912,7 @@ int main(void)
 		cmocka_unit_test(spans),
 		cmocka_unit_test(cpuid),
 		cmocka_unit_test(short_info),
+		cmocka_unit_test(address_filter),
 		cmocka_unit_test(shared_ids_are_refused),
 		cmocka_unit_test(several_files),
 		cmocka_unit_test(compressed),
