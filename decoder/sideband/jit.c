@@ -251,13 +251,12 @@ static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 	int r;
 
 	r = objects_add_memory(jits->objects, path, NAME, 0, &object);
-	if (r == 0) {
+	if (r == 0)
+		r = objects_add_memory(jits->objects, path, NAME, 0, &nameless);
+	if (r == 0)
 		r = jitdump_parse(object->bytes, object->size, &jit->dump, &why);
-		if (r == 0)
-			r = objects_add_memory(jits->objects, path, NAME, 0, &nameless);
-	} else {
+	else
 		why = r == -EINVAL ? "expected a regular file" : strerror(-r);
-	}
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {

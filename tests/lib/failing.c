@@ -139,19 +139,30 @@ ALLOCATES(calloc, (size_t n, size_t size), n, size)
 ALLOCATES(strdup, (const char *s), s)
 ALLOCATES(strndup, (const char *s, size_t n), s, n)
 
+int __real_vasprintf(char **ret, const char *format, va_list ap);
+
+int __wrap_vasprintf(char **ret, const char *format, va_list ap);
+int __wrap___vasprintf_chk(char **ret, int flag, const char *format, va_list ap);
 int __wrap_asprintf(char **ret, const char *format, ...);
 int __wrap___asprintf_chk(char **ret, int flag, const char *format, ...);
 
-static int print(char **ret, const char *format, va_list ap)
+int __wrap_vasprintf(char **ret, const char *format, va_list ap)
 {
 	int n;
 
 	if (fails("asprintf", ENOMEM))
 		return -1;
-	n = vasprintf(ret, format, ap);
+	n = __real_vasprintf(ret, format, ap);
 	if (n >= 0)
 		(void)live_add(*ret);
 	return n;
+}
+
+/* These are what fortified code calls. */
+int __wrap___vasprintf_chk(char **ret, int flag, const char *format, va_list ap)
+{
+	(void)flag;
+	return __wrap_vasprintf(ret, format, ap);
 }
 
 int __wrap_asprintf(char **ret, const char *format, ...)
@@ -160,7 +171,7 @@ int __wrap_asprintf(char **ret, const char *format, ...)
 	int n;
 
 	va_start(ap, format);
-	n = print(ret, format, ap);
+	n = __wrap_vasprintf(ret, format, ap);
 	va_end(ap);
 	return n;
 }
@@ -172,7 +183,7 @@ int __wrap___asprintf_chk(char **ret, int flag, const char *format, ...)
 
 	(void)flag;
 	va_start(ap, format);
-	n = print(ret, format, ap);
+	n = __wrap_vasprintf(ret, format, ap);
 	va_end(ap);
 	return n;
 }

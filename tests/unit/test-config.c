@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "daemon/config.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 
 static char warnings[4096];
@@ -236,12 +237,57 @@ static void update(void **state)
 	assert_same(&c, &before);
 }
 
+struct loading {
+	const char *path;
+	struct config config;
+	char *failed;
+};
+
+static int load(void *userdata)
+{
+	struct loading *l = userdata;
+	int r;
+
+	config_init(&l->config);
+	l->failed = NULL;
+	r = config_load(&l->config, l->path, false, warn, &l->failed);
+	if (r < 0)
+		free(l->failed);
+	return r;
+}
+
+static void is_loaded(void *userdata)
+{
+	const struct loading *l = userdata;
+
+	assert_null(l->failed);
+	assert_int_equal(l->config.n_cpus, 3);
+	assert_int_equal(l->config.switch_size, 8192);
+}
+
+/* Half of the settings are not what was asked for: it fails if one file cannot be read. */
+static void calls_that_fail(void **state)
+{
+	char dir[TEMPDIR_SIZE], path[128];
+	struct loading l = { .path = path };
+
+	(void)state;
+	tempdir_make("config", dir);
+	(void)snprintf(path, sizeof(path), "%s/ptd.conf", dir);
+	tempdir_put_text(dir, "ptd.conf", "[Recorder]\nCpus=1\nAuxSize=4K\n");
+	tempdir_put_text(dir, "ptd.conf.d/20-b.conf", "[Recorder]\nCpus=3\n");
+	tempdir_put_text(dir, "ptd.conf.d/10-a.conf", "[Recorder]\nCpus=2\nSwitchSize=8K\n");
+	failing_each(load, is_loaded, &l);
+	tempdir_remove(dir);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_settings), cmocka_unit_test(wrong_lines),
-		cmocka_unit_test(sections),     cmocka_unit_test(drop_ins),
-		cmocka_unit_test(update),       cmocka_unit_test(shares),
+		cmocka_unit_test(all_settings),    cmocka_unit_test(wrong_lines),
+		cmocka_unit_test(sections),        cmocka_unit_test(drop_ins),
+		cmocka_unit_test(update),          cmocka_unit_test(shares),
+		cmocka_unit_test(calls_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

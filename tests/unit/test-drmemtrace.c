@@ -26,6 +26,7 @@
 #include "decoder/sink/memtrace_frames.h"
 #include "decoder/sink/memtrace_record.h"
 #include "decoder/sink/sinks.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 
 #define EPOCH  UINT64_C(11644473600000000)
@@ -879,6 +880,55 @@ static void room(void **state)
 	assert_true(left < MEMTRACE_OUT_BUFFER);
 }
 
+struct writing {
+	const struct step *steps;
+	char *path;
+	char *expected;
+};
+
+static int write_trace(void *userdata)
+{
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	struct writing *w = userdata;
+	struct ptd_sink *sink = NULL;
+	char command[TEMPDIR_SIZE + 32];
+	int r;
+
+	(void)snprintf(command, sizeof(command), "rm -rf %s", w->path);
+	assert_int_equal(system(command), 0);
+	r = ptd_sink_open(&sink_drmemtrace, w->path, &info, &sink);
+	if (r < 0) {
+		assert_null(sink);
+		return r;
+	}
+	r = feed(sink, w->steps, false);
+	if (r == 0)
+		r = sink->ops->finish(sink, NULL);
+	sink->ops->free(sink);
+	return r;
+}
+
+static void is_written(void *userdata)
+{
+	const struct writing *w = userdata;
+
+	check_file(w->path, "drmemtrace.a_out.7.0000.trace", w->expected);
+}
+
+static void calls_that_fail(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i += 8) {
+		struct writing w = { .steps = rows[i].steps, .path = make_path() };
+
+		assert_true(asprintf(&w.expected, "%s%s%s", HEADER, rows[i].expected, TAIL) > 0);
+		print_message("  %s\n", rows[i].name);
+		failing_each(write_trace, is_written, &w);
+		free(w.expected);
+		free(w.path);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -887,7 +937,7 @@ int main(void)
 		cmocka_unit_test(clocks),      cmocka_unit_test(more_threads_than_files),
 		cmocka_unit_test(chunks),      cmocka_unit_test(frames),
 		cmocka_unit_test(open_errors), cmocka_unit_test(write_errors),
-		cmocka_unit_test(room),
+		cmocka_unit_test(room),        cmocka_unit_test(calls_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);

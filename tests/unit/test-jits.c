@@ -20,6 +20,7 @@
 
 #include "decoder/image/layout.h"
 #include "decoder/sideband/timeline.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/jitbuild.h"
 #include "tests/lib/tempdir.h"
 
@@ -79,8 +80,8 @@ static char *render(const struct timeline *timeline, uint64_t time)
 }
 
 /* Process 7 maps the dump at time 10. */
-static struct timeline *make(const struct fixture *f, const struct trace_facts *facts,
-			     struct objects **ret_objects)
+static int make_timeline(struct objects *objects, const struct trace_facts *facts,
+			 struct timeline **ret_timeline)
 {
 	struct {
 		uint32_t pid, tid;
@@ -99,10 +100,17 @@ static struct timeline *make(const struct fixture *f, const struct trace_facts *
 				       .payload = (const uint8_t *)&map,
 				       .payload_size = sizeof(map) };
 	const struct trace trace = { .facts = *facts, .records = &record, .n_records = 1 };
+
+	return timeline_new(&trace, objects, ret_timeline);
+}
+
+static struct timeline *make(const struct fixture *f, const struct trace_facts *facts,
+			     struct objects **ret_objects)
+{
 	struct timeline *timeline;
 
 	assert_int_equal(objects_new(f->dir, ret_objects), 0);
-	assert_int_equal(timeline_new(&trace, *ret_objects, &timeline), 0);
+	assert_int_equal(make_timeline(*ret_objects, facts, &timeline), 0);
 	return timeline;
 }
 
@@ -201,12 +209,66 @@ static void proves_nothing(void **state)
 	}
 }
 
+struct making {
+	const struct fixture *fixture;
+	struct objects *objects;
+	struct timeline *timeline;
+	char *expected;
+};
+
+static int try_to_make(void *userdata)
+{
+	static const struct trace_facts facts = {};
+	struct making *m = userdata;
+	int r;
+
+	r = objects_new(m->fixture->dir, &m->objects);
+	if (r < 0)
+		return r;
+	r = make_timeline(m->objects, &facts, &m->timeline);
+	if (r < 0)
+		m->objects = objects_free(m->objects);
+	return r;
+}
+
+/* Without the dump nothing is known of the code; with it, all is. */
+static void is_made(void *userdata)
+{
+	struct making *m = userdata;
+	_cleanup_(freep) char *text = render(m->timeline, 30);
+
+	if (text[0])
+		assert_string_equal(text, m->expected);
+	else
+		assert_non_null(failing_name());
+	m->timeline = timeline_free(m->timeline);
+	m->objects = objects_free(m->objects);
+}
+
+static void calls_that_fail(void **state)
+{
+	struct making m = { .fixture = *state };
+	struct jitbuild b;
+
+	jitbuild_begin(&b, 0);
+	(void)jitbuild_load(&b, 20, 0x1000, 1, "f", "\x90\x90\xc3", 3);
+	(void)jitbuild_load(&b, 30, 0x1020, 2, "g", "\x90\xc3", 2);
+	tempdir_put(m.fixture->dir, DUMP, b.bytes, b.size);
+	assert_int_equal(try_to_make(&m), 0);
+	m.expected = render(m.timeline, 30);
+	assert_string_equal(m.expected, "1000-1002:9090c3 1020-1021:90c3 ");
+	is_made(&m);
+	failing_each(try_to_make, is_made, &m);
+	free(m.expected);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(clocks, setup, teardown),
 		cmocka_unit_test_setup_teardown(changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(proves_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(calls_that_fail, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 /* What the thread of a job and the event loop say to each other. */
 
 #include "daemon/jobs.h"
+#include "tests/lib/failing.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -153,12 +154,52 @@ static void too_many(void **state)
 	assert_int_equal(f->n_finished, JOBS_WAITING_MAX + 1);
 }
 
+static int make(void *userdata)
+{
+	struct fixture *f = userdata;
+	struct jobs *jobs = (struct jobs *)0x1;
+	int r;
+
+	r = jobs_new(f->event, &ops, f, &jobs);
+	if (r < 0) {
+		assert_ptr_equal(jobs, 0x1);
+		return r;
+	}
+	f->jobs = jobs;
+	r = jobs_add(jobs, "a", NULL);
+	if (r < 0) {
+		assert_int_equal(jobs_pending(jobs), 0);
+		f->jobs = jobs_free(jobs);
+	}
+	return r;
+}
+
+static void is_made(void *userdata)
+{
+	struct fixture *f = userdata;
+
+	run_until_done(f);
+	assert_non_null(jobs_find(f->jobs, "a"));
+	assert_int_equal(jobs_find(f->jobs, "a")->error, 0);
+	f->jobs = jobs_free(f->jobs);
+}
+
+static void calls_that_fail(void **state)
+{
+	struct fixture *f = *state;
+
+	f->jobs = jobs_free(f->jobs);
+	f->heard = 0; /* what work() returns */
+	failing_each(make, is_made, f);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 
 #include "decoder/symbol/resolve.h"
 #include "decoder/util/vec.h"
+#include "tests/lib/failing.h"
 
 #define LIBDIR "/usr/lib/x86_64-linux-gnu/"
 
@@ -321,6 +322,62 @@ static void nothing_there(void **state)
 	}
 }
 
+struct resolving {
+	const struct object *object;
+	char names[64][64];
+	char got[64][64];
+};
+
+static int resolve_some(void *userdata)
+{
+	struct resolving *r = userdata;
+	struct resolver *resolver;
+	const struct ptd_symbol *symbols;
+	uint64_t end;
+	size_t n;
+	int result;
+
+	result = resolver_new(NULL, &resolver);
+	for (size_t i = 0; result == 0 && i < ARRAY_LEN(r->got); i++) {
+		uint32_t id;
+
+		result = resolver_find(resolver, r->object, 0x1000 + 0x333 * i, &id, &end);
+		if (result < 0) {
+			(void)resolver_free(resolver);
+			return result;
+		}
+		symbols = resolver_symbols(resolver, &n);
+		assert_in_range(id, 0, n - 1);
+		(void)snprintf(r->got[i], sizeof(r->got[i]), "%s", symbols[id].name);
+	}
+	if (result == 0)
+		(void)resolver_free(resolver);
+	return result;
+}
+
+/* A symbol table that could not be read leaves things without names, but gives them no others. */
+static void has_names(void *userdata)
+{
+	struct resolving *r = userdata;
+
+	for (size_t i = 0; i < ARRAY_LEN(r->got); i++)
+		if (strcmp(r->got[i], r->names[i]) != 0 && r->got[i][0])
+			fail_msg("%s failed, and %s is %s", failing_name(), r->names[i], r->got[i]);
+}
+
+static void calls_that_fail(void **state)
+{
+	const struct fixture *f = *state;
+	static struct resolving r;
+
+	r.object = open_object(f, "/usr/bin/true");
+	if (!r.object)
+		skip();
+	assert_int_equal(resolve_some(&r), 0);
+	memcpy(r.names, r.got, sizeof(r.names));
+	failing_each(resolve_some, has_names, &r);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -331,6 +388,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(plt, setup, teardown),
 		cmocka_unit_test_setup_teardown(plt_of_ifuncs, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(calls_that_fail, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

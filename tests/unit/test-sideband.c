@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "daemon/sideband.h"
+#include "tests/lib/failing.h"
 #include "tests/unit/records.h"
 
 #define MEBI (UINT64_C(1) << 20)
@@ -471,6 +472,50 @@ static void lost_while_asking(void **state)
 	sideband_view_deinit(&view);
 }
 
+struct adding {
+	struct records records;
+	struct sideband *sideband;
+	struct sideband_view view;
+};
+
+static int add_all(void *userdata)
+{
+	struct adding *a = userdata;
+	int r;
+
+	r = sideband_new(MEBI, NULL, false, &a->sideband);
+	if (r < 0)
+		return r;
+	r = sideband_add(a->sideband, a->records.bytes, a->records.size);
+	if (r == 0)
+		r = sideband_view_init(a->sideband, &a->view);
+	if (r < 0)
+		a->sideband = sideband_free(a->sideband);
+	return r;
+}
+
+static void all_are_there(void *userdata)
+{
+	struct adding *a = userdata;
+	const struct summary seen = summarize(&a->view);
+
+	/* What there was no memory for is said to be lost. */
+	assert_int_equal(seen.n_comm + seen.lost, 2000);
+	sideband_view_deinit(&a->view);
+	a->sideband = sideband_free(a->sideband);
+}
+
+static void calls_that_fail(void **state)
+{
+	struct adding a = {};
+
+	(void)state;
+	for (size_t i = 0; i < 2000; i++)
+		records_comm(&a.records, 1 + (uint32_t)i % 100, "x", 1 + i);
+	failing_each(add_all, all_are_there, &a);
+	records_deinit(&a.records);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -486,6 +531,7 @@ int main(void)
 		cmocka_unit_test(lost_records),
 		cmocka_unit_test(told_late),
 		cmocka_unit_test(lost_while_asking),
+		cmocka_unit_test(calls_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/util/mapfile.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
 
 struct fixture {
@@ -471,6 +472,60 @@ static void summary_adds_up(void **state)
 	assert_non_null(strstr(text, " ?          ?  demo\n"));
 }
 
+struct writing {
+	struct fixture *fixture;
+	const char *name;
+	char *expected;
+};
+
+static int write_all(void *userdata)
+{
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	struct writing *w = userdata;
+	const struct ptd_sink_ops *ops = ptd_sink_find(w->name);
+	struct ptd_sink *sink = NULL;
+	int r;
+
+	r = ptd_sink_open(ops, w->fixture->path, &info, &sink);
+	if (r < 0) {
+		assert_null(sink);
+		return r;
+	}
+	for (unsigned i = 0; i < 3 && r == 0 && ops->batch; i++)
+		r = ops->batch(sink, &w->fixture->stream.batch);
+	if (r == 0)
+		r = ops->finish(sink, &w->fixture->stream.stats);
+	ops->free(sink);
+	return r;
+}
+
+static void is_written(void *userdata)
+{
+	struct writing *w = userdata;
+
+	assert_int_equal(mapfile_init(&w->fixture->file, AT_FDCWD, w->fixture->path), 0);
+	assert_text(w->fixture, w->expected);
+	mapfile_deinit(&w->fixture->file);
+}
+
+static void calls_that_fail(void **state)
+{
+	static const char *const names[] = { "text", "addresses", "summary", "sideband" };
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct writing w = { .fixture = f, .name = names[i] };
+
+		print_message("  %s\n", names[i]);
+		assert_int_equal(write_all(&w), 0);
+		assert_int_equal(mapfile_init(&f->file, AT_FDCWD, f->path), 0);
+		w.expected = strndup((const char *)f->file.bytes, f->file.size);
+		mapfile_deinit(&f->file);
+		failing_each(write_all, is_written, &w);
+		free(w.expected);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -487,6 +542,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(summary_of_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_of_one_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_adds_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(calls_that_fail, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "daemon/jitfile.h"
@@ -31,6 +32,7 @@
 #include "daemon/taskrecord.h"
 #include "decoder/file/trace.h"
 #include "decoder/util/mapfile.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
@@ -945,6 +947,66 @@ static void a_real_trace(void **state)
 	assert_has(text, " 401025\n");
 }
 
+static int write_again(void *userdata)
+{
+	struct fixture *f = userdata;
+	const char *what = NULL;
+	char command[256];
+	int r;
+
+	(void)close(f->out_fd);
+	(void)snprintf(command, sizeof(command), "rm -rf %s/snap && mkdir %s/snap", f->dir, f->dir);
+	assert_int_equal(system(command), 0);
+	(void)snprintf(command, sizeof(command), "%s/snap", f->dir);
+	f->out_fd = (int)syscall(SYS_open, command, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(f->out_fd >= 0);
+	r = snapshot_write(&f->request, f->out_fd, &f->result, &what);
+	if (r < 0)
+		assert_non_null(what);
+	return r;
+}
+
+/* It may lack an object or a clock; but it is whole, and what it says is in it is. */
+static void is_whole(void *userdata)
+{
+	struct fixture *f = userdata;
+	_cleanup_(trace_freep) struct trace *trace = NULL;
+	_cleanup_(freep) char *path = NULL;
+	char *message = NULL;
+
+	assert_true(asprintf(&path, "%s/snap", f->dir) > 0);
+	if (trace_open(path, false, &trace, &message) < 0)
+		fail_msg("%s failed, and: %s", failing_name(), message);
+	assert_int_equal(trace->truncated_at, 0);
+	assert_int_equal(f->result.n_cpus, 2);
+	assert_int_equal(trace->n_queues, 2);
+	assert_int_equal(f->result.bytes_pt, 5000 + 300);
+}
+
+static void calls_that_fail(void **state)
+{
+	struct fixture *f = *state;
+	static const uint8_t pt[5000] = { 0x02, 0x82, 0x02, 0x82 };
+	struct object **objects;
+	struct sideband_view tasks;
+
+	records_add(&f->fake.aux[0].bytes, pt, 5000);
+	records_add(&f->fake.aux[2].bytes, pt, 300);
+	records_switch(&f->fake.switches[0].bytes, 7, false, 50, 0);
+	records_comm(&f->tasks, 7, "demo", 5);
+	records_mmap2(&f->tasks, 7, "/usr/bin/true", NULL, 6);
+	assert_int_equal(take(f), 0);
+	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
+	assert_int_equal(keep_list(f->keep, &objects, &f->known.n_objects), 0);
+	f->known.tasks = &tasks;
+	f->known.objects = objects;
+	failing_each(write_again, is_whole, f);
+	for (size_t i = 0; i < f->known.n_objects; i++)
+		(void)object_unref(objects[i]);
+	free(objects);
+	sideband_view_deinit(&tasks);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -965,6 +1027,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
