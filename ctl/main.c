@@ -84,6 +84,7 @@ static void print_usage(void)
 	for (size_t i = 0; i < ARRAY_LEN(options_help); i++)
 		print_option(&options_help[i]);
 	puts("\n"
+	     "An ID is that of a snapshot, or latest: the newest one's.\n"
 	     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 ptd cannot be reached, 4 access\n"
 	     "denied, 5 ptd is busy, 6 no such snapshot. record: that of the command, or 128 plus\n"
 	     "the number of the signal that killed it; 125 ptctl or ptd failed, 126 the command\n"

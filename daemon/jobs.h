@@ -24,7 +24,7 @@ typedef struct sd_event sd_event;
 
 struct job {
 	struct jobs *jobs; /* borrowed: the queue */
-	char id[SPOOL_ID_MAX];
+	char id[SNAPID_SIZE];
 	struct scope scope;
 	bool done;
 	int error; /* negative errno if it failed */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "daemon/config.h"
 #include "daemon/manager.h"
+#include "ptd/snapshot.h"
 
 static const char usage[] =
     "Usage: ptd [OPTIONS]\n"
@@ -22,7 +23,7 @@ static const char usage[] =
     "\n"
     "  --config FILE      settings, besides those in FILE.d/*.conf (" CONFIG_FILE_DEFAULT ")\n"
     "  --runtime-dir DIR  where the control socket is made (/run/ptd)\n"
-    "  --state-dir DIR    where snapshots are kept (/var/lib/ptd)\n"
+    "  --state-dir DIR    where snapshots are kept (" PTD_STATE_DIR_DEFAULT ")\n"
     "  --source WHICH     auto, emu (software) or pt (hardware); overrides Source=\n"
     "  -h, --help         this text\n"
     "  --version\n"
@@ -111,7 +112,7 @@ int main(int argc, char **argv)
 {
 	struct arguments arguments = {
 		.runtime_dir = "/run/ptd",
-		.state_dir = "/var/lib/ptd",
+		.state_dir = PTD_STATE_DIR_DEFAULT,
 	};
 	_cleanup_(manager_freep) struct manager *manager = NULL;
 	struct config config;

@@ -48,9 +48,9 @@ struct manager {
 	struct jobs *jobs;
 	struct control *control;
 
-	char *socket_path;     /* to unlink; NULL if it is systemd's */
-	char id[SPOOL_ID_MAX]; /* of the snapshot asked for last */
-	uint64_t n_ids;        /* the sequence of the newest one's */
+	char *socket_path;    /* to unlink; NULL if it is systemd's */
+	char id[SNAPID_SIZE]; /* of the snapshot asked for last */
+	uint64_t n_ids;       /* the sequence of the newest one's */
 };
 
 static void say_status(struct manager *m)
@@ -249,7 +249,7 @@ static int find_sequence(struct manager *m)
 
 	r = spool_list(m->spool, &entries, &n);
 	if (r == 0 && n > 0)
-		m->n_ids = spool_sequence(entries[n - 1].id);
+		m->n_ids = snapid_sequence(entries[n - 1].id);
 	return r;
 }
 

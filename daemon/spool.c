@@ -19,7 +19,7 @@
 
 #define HIDDEN_PREFIX ".new-"
 #define KEPT_PREFIX   ".keep-" /* an empty file: retention leaves the snapshot alone */
-#define NAME_MAX_SIZE (SPOOL_ID_MAX + 8)
+#define NAME_MAX_SIZE (SNAPID_SIZE + 8)
 #define MANIFEST_MAX  ((size_t)1 << 20)
 
 struct spool {
@@ -88,7 +88,7 @@ int spool_new(const char *state_dir, struct spool **ret_spool)
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 	};
 
-	r = open_folder(state_dir, "snapshots", &s->dir_fd);
+	r = open_folder(state_dir, PTD_STATE_SNAPSHOTS, &s->dir_fd);
 	if (r == 0)
 		r = open_folder(state_dir, "store", &s->store_fd);
 	if (r < 0)
@@ -97,7 +97,7 @@ int spool_new(const char *state_dir, struct spool **ret_spool)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	if (!realpath(state_dir, path))
 		return -errno;
-	if (asprintf(&s->path, "%s/snapshots", path) < 0) {
+	if (asprintf(&s->path, "%s/" PTD_STATE_SNAPSHOTS, path) < 0) {
 		s->path = NULL;
 		return -ENOMEM;
 	}
@@ -131,12 +131,15 @@ const char *spool_path(const struct spool *spool)
 	return spool->path;
 }
 
-bool spool_id_valid(const char *id)
+/* The id that @name stands for: itself, or that of the newest. */
+static int resolve(const struct spool *s, const char *name, char ret_id[static SNAPID_SIZE])
 {
-	static const char allowed[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ.-";
-	const size_t n = strlen(id);
-
-	return n > 0 && n < SPOOL_ID_MAX && id[0] != '.' && strspn(id, allowed) == n;
+	if (strcmp(name, SNAPID_LATEST) == 0)
+		return snapid_latest(s->dir_fd, ret_id);
+	if (!snapid_valid(name))
+		return -ENOENT;
+	(void)snprintf(ret_id, SNAPID_SIZE, "%s", name);
+	return 0;
 }
 
 static void hidden_name(const char *id, char ret_name[static NAME_MAX_SIZE])
@@ -154,7 +157,7 @@ int spool_begin(struct spool *spool, const char *id, int *ret_dir_fd)
 	char name[NAME_MAX_SIZE];
 	int fd;
 
-	if (!spool_id_valid(id))
+	if (!snapid_valid(id))
 		return -EINVAL;
 	hidden_name(id, name);
 	if (mkdirat(spool->dir_fd, name, 0750) < 0)
@@ -194,12 +197,14 @@ void spool_abort(struct spool *spool, const char *id)
 	(void)!dirs_remove(spool->dir_fd, name);
 }
 
-int spool_open(const struct spool *spool, const char *id, int *ret_dir_fd)
+int spool_open(const struct spool *spool, const char *name, int *ret_dir_fd)
 {
-	int fd;
+	char id[SNAPID_SIZE];
+	int fd, r;
 
-	if (!spool_id_valid(id))
-		return -ENOENT;
+	r = resolve(spool, name, id);
+	if (r < 0)
+		return r;
 	fd = dirs_open(spool->dir_fd, id);
 	if (fd < 0)
 		return fd;
@@ -240,10 +245,10 @@ static int read_entry(const struct spool *s, const char *id, struct spool_entry 
 {
 	struct spool_entry e = {};
 	struct mapfile manifest;
-	char path[SPOOL_ID_MAX + 16], number[32];
+	char path[SNAPID_SIZE + 16], number[32];
 	int r;
 
-	(void)snprintf(e.id, sizeof(e.id), "%.*s", SPOOL_ID_MAX - 1, id);
+	(void)snprintf(e.id, sizeof(e.id), "%.*s", SNAPID_SIZE - 1, id);
 	(void)snprintf(path, sizeof(path), "%s/" PTD_SNAPSHOT_MANIFEST, e.id);
 	r = mapfile_init(&manifest, s->dir_fd, path);
 	if (r < 0)
@@ -261,19 +266,10 @@ static int read_entry(const struct spool *s, const char *id, struct spool_entry 
 	return 0;
 }
 
-uint64_t spool_sequence(const char *id)
-{
-	const char *dash = strrchr(id, '-');
-
-	return dash ? strtoull(dash + 1, NULL, 10) : 0;
-}
-
 static int by_age(const void *a, const void *b)
 {
 	const struct spool_entry *x = a, *y = b;
-	const uint64_t m = spool_sequence(x->id), n = spool_sequence(y->id);
-
-	return m != n ? (m > n) - (m < n) : strcmp(x->id, y->id);
+	return snapid_compare(x->id, y->id);
 }
 
 int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size_t *ret_n_entries)
@@ -289,7 +285,7 @@ int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size
 		struct spool_entry e;
 
 		/* What is no snapshot was put there by somebody else, and is left alone. */
-		if (!spool_id_valid(entry->d_name) || read_entry(spool, entry->d_name, &e) < 0)
+		if (!snapid_valid(entry->d_name) || read_entry(spool, entry->d_name, &e) < 0)
 			continue;
 		if (vec_push(&entries, e) < 0) {
 			r = -ENOMEM;
@@ -310,14 +306,14 @@ int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size
 size_t spool_count(const struct spool *spool)
 {
 	_cleanup_(dirs_closep) DIR *dir = dirs_list(spool->dir_fd);
-	char path[SPOOL_ID_MAX + 16];
+	char path[SNAPID_SIZE + 16];
 	struct dirent *entry;
 	size_t n = 0;
 
 	while (dir && dirs_next(dir, &entry) > 0) {
-		if (!spool_id_valid(entry->d_name))
+		if (!snapid_valid(entry->d_name))
 			continue;
-		(void)snprintf(path, sizeof(path), "%.*s/" PTD_SNAPSHOT_MANIFEST, SPOOL_ID_MAX - 1,
+		(void)snprintf(path, sizeof(path), "%.*s/" PTD_SNAPSHOT_MANIFEST, SNAPID_SIZE - 1,
 			       entry->d_name);
 		n += faccessat(spool->dir_fd, path, R_OK, 0) == 0;
 	}
@@ -372,14 +368,16 @@ int spool_measure(const struct spool *spool, const struct spool_entry *entries, 
 	return 0;
 }
 
-/* There is a snapshot of that name. The lock is held. */
-static int check_there(const struct spool *s, const char *id)
+/* The id of a snapshot that is there. The lock is held. */
+static int find(const struct spool *s, const char *name, char ret_id[static SNAPID_SIZE])
 {
-	char path[SPOOL_ID_MAX + 16];
+	char path[SNAPID_SIZE + 16];
+	int r;
 
-	if (!spool_id_valid(id))
-		return -ENOENT;
-	(void)snprintf(path, sizeof(path), "%s/" PTD_SNAPSHOT_MANIFEST, id);
+	r = resolve(s, name, ret_id);
+	if (r < 0)
+		return r;
+	(void)snprintf(path, sizeof(path), "%s/" PTD_SNAPSHOT_MANIFEST, ret_id);
 	return faccessat(s->dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
@@ -400,12 +398,13 @@ static int set_kept(struct spool *s, const char *id, bool keep)
 	return fsync(s->dir_fd) < 0 ? -errno : 0;
 }
 
-int spool_keep(struct spool *spool, const char *id, bool keep)
+int spool_keep(struct spool *spool, const char *name, bool keep)
 {
+	char id[SNAPID_SIZE];
 	int r;
 
 	(void)pthread_mutex_lock(&spool->lock);
-	r = check_there(spool, id);
+	r = find(spool, name, id);
 	if (r == 0)
 		r = set_kept(spool, id, keep);
 	(void)pthread_mutex_unlock(&spool->lock);
@@ -413,18 +412,18 @@ int spool_keep(struct spool *spool, const char *id, bool keep)
 }
 
 /* Rename first, so that nobody finds half a snapshot. */
-int spool_remove(struct spool *spool, const char *id)
+int spool_remove(struct spool *spool, const char *name)
 {
-	char name[NAME_MAX_SIZE];
+	char id[SNAPID_SIZE] = "", hidden[NAME_MAX_SIZE];
 	int r;
 
 	(void)pthread_mutex_lock(&spool->lock);
-	r = check_there(spool, id);
+	r = find(spool, name, id);
 	if (r == 0 && is_kept(spool, id))
 		r = -EPERM;
-	hidden_name(id, name);
-	if (r == 0 && renameat(spool->dir_fd, id, spool->dir_fd, name) < 0)
+	hidden_name(id, hidden);
+	if (r == 0 && renameat(spool->dir_fd, id, spool->dir_fd, hidden) < 0)
 		r = -errno;
 	(void)pthread_mutex_unlock(&spool->lock);
-	return r == 0 ? dirs_remove(spool->dir_fd, name) : r;
+	return r == 0 ? dirs_remove(spool->dir_fd, hidden) : r;
 }

@@ -14,14 +14,12 @@
 
 #include "base/base.h"
 #include "daemon/diskuse.h"
+#include "decoder/util/snapid.h"
 
 struct spool;
 
-/* Room for an id and its NUL. */
-#define SPOOL_ID_MAX 64
-
 struct spool_entry {
-	char id[SPOOL_ID_MAX];
+	char id[SNAPID_SIZE];
 	char created[64]; /* as the manifest says it */
 	uint64_t bytes;
 	uint32_t n_cpus;
@@ -53,17 +51,6 @@ const char *spool_path(const struct spool *spool);
  * negative errno. */
 _must_check_ int spool_capacity(const struct spool *spool, struct diskuse_room *ret_room);
 
-/*
- * The number behind an id's last '-'. It grows from snapshot to snapshot, whatever the clock does,
- * and says which is older.
- *
- * Return: the number, 0 if it has none.
- */
-uint64_t spool_sequence(const char *id);
-
-/* May @id be a snapshot's? Says nothing about whether it exists. */
-bool spool_id_valid(const char *id);
-
 /* Make a hidden directory for the snapshot @id. Return: 0, or negative errno. */
 _must_check_ int spool_begin(struct spool *spool, const char *id, int *ret_dir_fd);
 
@@ -74,8 +61,9 @@ _must_check_ int spool_commit(struct spool *spool, const char *id, int dir_fd);
 /* Remove what spool_begin() made. */
 void spool_abort(struct spool *spool, const char *id);
 
-/* Open a snapshot's directory for reading. Return: 0, -ENOENT, or negative errno. */
-_must_check_ int spool_open(const struct spool *spool, const char *id, int *ret_dir_fd);
+/* Open a snapshot's directory for reading. @name, here as below: its id, or SNAPID_LATEST. Return:
+ * 0, -ENOENT, or negative errno. */
+_must_check_ int spool_open(const struct spool *spool, const char *name, int *ret_dir_fd);
 
 /* Return: how many snapshots there are, at less cost than listing them. */
 size_t spool_count(const struct spool *spool);
@@ -99,13 +87,13 @@ _must_check_ int spool_measure(const struct spool *spool, const struct spool_ent
 			       size_t n_entries, bool (*needed)(const char *name, void *userdata),
 			       void *userdata, struct diskuse **ret_diskuse);
 
-/* Keep the snapshot @id whatever the limits are, or no longer; in any thread. Return: 0, -ENOENT,
+/* Keep the snapshot @name whatever the limits are, or no longer; in any thread. Return: 0, -ENOENT,
  * or another negative errno. */
-_must_check_ int spool_keep(struct spool *spool, const char *id, bool keep);
+_must_check_ int spool_keep(struct spool *spool, const char *name, bool keep);
 
 /*
- * Remove the snapshot @id; in any thread. What only it had of the store is left to a sweep.
+ * Remove the snapshot @name; in any thread. What only it had of the store is left to a sweep.
  *
  * Return: 0; -ENOENT if there is none; -EPERM if it is kept; or another negative errno.
  */
-_must_check_ int spool_remove(struct spool *spool, const char *id);
+_must_check_ int spool_remove(struct spool *spool, const char *name);

@@ -10,17 +10,19 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "decoder/snapname.h"
+#include "ptd/snapshot.h"
 
 static void usage(FILE *f)
 {
-	fprintf(f, "Usage: ptdecode [OPTION]... INPUT\n"
-		   "       ptdecode [OPTION]... --raw-pt FILE CODE...\n"
-		   "Decode a snapshot of ptd, or any perf.data with intel_pt (-: from standard "
-		   "input), into every\n"
-		   "instruction executed.\n"
-		   "\n"
-		   "  -f, --format NAME     what to write; may be given several times, each with "
-		   "its -o:\n");
+	fprintf(f,
+		"Usage: ptdecode [OPTION]... INPUT\n"
+		"       ptdecode [OPTION]... --raw-pt FILE CODE...\n"
+		"Decode a snapshot of ptd (a directory, an id, or latest), or any perf.data with\n"
+		"intel_pt (-: from standard input), into every instruction executed.\n"
+		"\n"
+		"  -f, --format NAME     what to write; may be given several times, each with "
+		"its -o:\n");
 	for (const struct ptd_sink_ops *const *s = ptd_sinks; *s; s++)
 		fprintf(f, "                          %-12s%s\n", (*s)->name, (*s)->help);
 	fprintf(
@@ -36,6 +38,9 @@ static void usage(FILE *f)
 	    "      --debuginfod      get what is missing from the servers that the environment's\n"
 	    "                        DEBUGINFOD_URLS names; without this, nothing is asked of "
 	    "anybody\n"
+	    "      --state-dir DIR   look there for a snapshot that is named by its id or as "
+	    "latest\n"
+	    "                        (or $PTD_STATE_DIR; " PTD_STATE_DIR_DEFAULT ")\n"
 	    "      --force           decode although the snapshot's hashes differ\n"
 	    "      --max-output SIZE write no more bytes than that, in all outputs together (as "
 	    "500M)\n"
@@ -232,6 +237,7 @@ enum {
 	OPT_RAW_PAGES,
 	OPT_RAW_ELF,
 	OPT_RAW_CODE,
+	OPT_STATE_DIR,
 	OPT_VERSION,
 };
 
@@ -254,6 +260,7 @@ static const struct option long_options[] = {
 	{ "raw-pages", required_argument, NULL, OPT_RAW_PAGES },
 	{ "raw-elf", required_argument, NULL, OPT_RAW_ELF },
 	{ "raw-code", required_argument, NULL, OPT_RAW_CODE },
+	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{},
@@ -308,6 +315,9 @@ static int parse_option(struct command *c, int option)
 		return add_code(c, &(struct command_code){ .kind = COMMAND_ELF, .path = optarg });
 	case OPT_RAW_CODE:
 		return parse_code(c, optarg);
+	case OPT_STATE_DIR:
+		c->state_dir = optarg;
+		return 0;
 	case 'h':
 		usage(stdout);
 		exit(STATUS_OK);
@@ -333,6 +343,24 @@ static int default_buildid_dir(struct command *c)
 	}
 	c->options.buildid_dir = c->home_debug;
 	return 0;
+}
+
+/* An input that is no file may be the name of a snapshot. */
+static int find_snapshot(struct command *c)
+{
+	const char *from_env = getenv("PTD_STATE_DIR"), *state_dir = c->state_dir;
+	char *message = NULL;
+	int r;
+
+	if (!c->options.input || !snapname_is(c->options.input))
+		return STATUS_OK;
+	if (!state_dir)
+		state_dir = from_env && from_env[0] ? from_env : PTD_STATE_DIR_DEFAULT;
+	r = snapname_find(c->options.input, state_dir, &c->snapshot, &message);
+	if (r < 0)
+		return report(r, message);
+	c->options.input = c->snapshot;
+	return STATUS_OK;
 }
 
 int command_parse(struct command *c, int argc, char **argv)
@@ -366,6 +394,9 @@ int command_parse(struct command *c, int argc, char **argv)
 		if (c->outputs[i].ops->directory && !c->outputs[i].path)
 			return wrong("a directory must be named by -o for format",
 				     c->outputs[i].ops->name);
+	status = find_snapshot(c);
+	if (status != STATUS_OK)
+		return status;
 	if (!c->options.buildid_dir && default_buildid_dir(c) < 0)
 		return report(-ENOMEM, NULL);
 	return STATUS_OK;
@@ -376,6 +407,7 @@ void command_deinit(struct command *c)
 	vec_deinit(&c->code);
 	raw_code_deinit(&c->raw_code);
 	free(c->home_debug);
+	free(c->snapshot);
 }
 
 static int read_code(struct raw_code *raw, const struct command_code *code, char **reterr_message)

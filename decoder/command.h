@@ -53,15 +53,17 @@ struct command {
 	struct raw_code raw_code; /* what was found in them; see command_read_code() */
 	struct output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
-	uint64_t max_output; /* bytes that all outputs together may have; 0: any number */
-	uint64_t room;       /* of these, what is left */
-	char *home_debug;    /* ~/.debug */
-	bool debuginfod;     /* servers may be asked */
+	uint64_t max_output;   /* bytes that all outputs together may have; 0: any number */
+	uint64_t room;         /* of these, what is left */
+	char *home_debug;      /* ~/.debug */
+	const char *state_dir; /* where snapshots are found by their ids; NULL: as usual */
+	char *snapshot;        /* one that was found so */
+	bool debuginfod;       /* servers may be asked */
 };
 
 /*
- * Parse the command line, whose strings are borrowed; no file is read. --help and --version print
- * and exit.
+ * Parse the command line, whose strings are borrowed; no file is read, but a snapshot looked for
+ * that is named by its id. --help and --version print and exit.
  *
  * Return: STATUS_OK; STATUS_USAGE or STATUS_FAILED, and what is wrong was logged. Deinit it in any
  *         case.

@@ -26,6 +26,10 @@
  *	DIR/SHA256SUMS		of every other file, as sha256sum -c reads it; written last
  */
 
+/* Where the recorder keeps them: in the folder of that name in its state directory. */
+#define PTD_STATE_DIR_DEFAULT "/var/lib/ptd"
+#define PTD_STATE_SNAPSHOTS   "snapshots"
+
 #define PTD_SNAPSHOT_DATA        "data"
 #define PTD_SNAPSHOT_OBJECTS     "objects"
 #define PTD_SNAPSHOT_OBJECTS_MAP "objects.map"

@@ -35,7 +35,7 @@ expect 1 "is none of auto, emu, pt" "$O/ptd" --source x --runtime-dir "$T/r" --s
 	expect 1 "there is no Intel PT on this machine" "$O/ptd" --source pt --runtime-dir "$T/r" --state-dir "$T/s"
 expect 1 "$T/none: cannot read it" "$O/ptd" --config "$T/none" --runtime-dir "$T/r" --state-dir "$T/s"
 expect 0 "Usage: ptctl" "$ptctl" --help
-for verb in status record snapshot pause resume list info; do
+for verb in status record snapshot pause resume list info rm keep reload; do
 	for form in "$verb --help" "$verb -h" "help $verb"; do
 		out=$("$ptctl" $form 2>&1) || fail "ptctl $form: exit status $?: $out"
 		[[ $out == "Usage: ptctl "*" $verb"* && $out != *VERB* ]] || fail "ptctl $form: $out"
@@ -114,8 +114,10 @@ expect 0 "" "$ptctl" rm "$second"
 [[ ! -e $state/$second && -e $state/$third/manifest ]] || fail "rm: $(ls -A "$state")"
 expect 6 "there is no snapshot" "$ptctl" info "$second"
 (cd "$state/$third" && sha256sum --quiet --strict -c SHA256SUMS) || fail "SHA256SUMS of one that is kept"
-expect 0 "" "$ptctl" keep --release "$third"
-expect 0 "" "$ptctl" rm "$third"
+expect 1 "is kept" "$ptctl" rm latest
+expect 0 "" "$ptctl" keep --release latest
+expect 0 "" "$ptctl" rm latest
+[[ ! -e $state/$third ]] || fail "rm latest: $(ls -A "$state")"
 
 mkdir "$T/empty"
 mkfifo "$T/said.pipe" # the limit is not to be on what is said
@@ -135,6 +137,28 @@ done
 [[ ! -e $T/cut && ! -e $T/cut.part && -z $(ls -A "$T/empty") ]] || fail "half a copy was left"
 expect 0 "" "$ptctl" snapshot -o "$T/empty"
 (cd "$T/empty" && sha256sum --quiet --strict -c SHA256SUMS) || fail "SHA256SUMS of a copy"
+
+echo "--- a snapshot by its id, and the latest"
+first=$id latest=$("$ptctl" list | tail -1 | cut -d' ' -f1)
+[[ $first != "$latest" ]] || fail "there is only one snapshot, nothing tested"
+expect 0 "id: $latest" "$ptctl" info latest
+decode() { "$O/ptdecode" -f summary "$@"; }
+expect 0 "Instructions: 0" decode --state-dir "$T/state" "$first"
+expect 0 "Instructions: 0" env PTD_STATE_DIR="$T/state" "$O/ptdecode" -f summary latest
+# Which one it is can be seen where they cannot be decoded.
+for n in 1-1 20200101-3 2026-2; do
+	mkdir -p "$T/others/snapshots/$n"
+	touch "$T/others/snapshots/$n"/{data,manifest}
+done
+for how in "env PTD_STATE_DIR=$T/others $O/ptdecode" "env PTD_STATE_DIR=$T/none $O/ptdecode --state-dir $T/others"; do
+	expect 1 "$T/others/snapshots/2026-2: " $how 2026-2
+	expect 1 "$T/others/snapshots/20200101-3: " $how latest
+done
+expect 1 "nix: No such file or directory" decode --state-dir "$T/state" nix
+expect 1 "1-1: there is no file of that name, and no such snapshot in $state" decode --state-dir "$T/state" 1-1
+expect 1 "latest: there is no file of that name, and no such snapshot in $T/none/snapshots" decode --state-dir "$T/none" latest
+(cd "$T" && cp -r "$state/$first" LOCAL-1 && expect 0 "Instructions: 0" decode --state-dir "$T/none" LOCAL-1) || exit 1
+(cd "$T" && touch latest && expect 1 "latest: not a perf.data file" decode --state-dir "$T/state" latest) || exit 1
 
 echo "--- a second recorder is refused"
 expect 1 "another ptd is using this state directory" "$O/ptd" --runtime-dir "$T/run2" --state-dir "$T/state"

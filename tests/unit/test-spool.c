@@ -62,29 +62,6 @@ static void make_snapshot(struct fixture *f, const char *id, const char *manifes
 	(void)close(dir);
 }
 
-static void ids(void **state)
-{
-	static const struct {
-		const char *id;
-		bool valid;
-	} rows[] = {
-		{ "20261121T083000.123456Z-1", true },
-		{ "", false },
-		{ ".", false },
-		{ "..", false },
-		{ ".new-1", false },
-		{ "a/b", false },
-		{ "../etc", false },
-		{ "1 2", false },
-		{ "1\n", false },
-		{ "1111111111111111111111111111111111111111111111111111111111111111", false },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_int_equal(spool_id_valid(rows[i].id), rows[i].valid);
-}
-
 /* Hidden while it is written, then there. */
 static void begin_and_commit(void **state)
 {
@@ -276,7 +253,6 @@ static void failure_leaves_output_alone(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids),
 		cmocka_unit_test_setup_teardown(begin_and_commit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(killed_while_writing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(listing, set_up, tear_down),
