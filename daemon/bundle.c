@@ -11,6 +11,7 @@
 #include "daemon/keep.h"
 #include "decoder/util/copyfile.h"
 #include "decoder/util/dirs.h"
+#include "decoder/util/effort.h"
 #include "decoder/util/mapname.h"
 #include "ptd/snapshot.h"
 
@@ -23,6 +24,7 @@ struct text {
 
 struct bundle {
 	int dir_fd; /* borrowed */
+	struct effort effort;
 	struct text sums;
 };
 
@@ -70,14 +72,17 @@ static void text_deinit(struct text *text)
 	free(text->bytes);
 }
 
-int bundle_new(int dir_fd, struct bundle **ret_bundle)
+int bundle_new(int dir_fd, const atomic_bool *cancel, struct bundle **ret_bundle)
 {
 	_cleanup_(bundle_freep) struct bundle *b = malloc(sizeof(*b));
 	int r;
 
 	if (!b)
 		return -ENOMEM;
-	*b = (struct bundle){ .dir_fd = dir_fd };
+	*b = (struct bundle){
+		.dir_fd = dir_fd,
+		.effort = { .size_max = UINT64_MAX, .cancel = cancel },
+	};
 	r = text_init(&b->sums);
 	if (r < 0)
 		return r;
@@ -116,7 +121,7 @@ int bundle_add_sum(struct bundle *bundle, const char *path, char hash[static SHA
 		return -errno;
 	size = (uint64_t)st.st_size;
 	if (!hash[0]) {
-		r = sha256_fd(fd, hash, &size);
+		r = sha256_fd(fd, &bundle->effort, hash, &size);
 		if (r < 0)
 			return r;
 	}
@@ -158,17 +163,17 @@ static void object_folder(const struct object *object, bool by_content, char *re
 	}
 }
 
-static int copy_object(int store_fd, const char *from, int dir_fd, const char *to)
+static int copy_object(const struct bundle *b, int store_fd, const char *from, const char *to)
 {
 	_cleanup_(fd_closep) int in = -1, out = -1;
 
 	in = openat(store_fd, from, O_RDONLY | O_CLOEXEC);
 	if (in < 0)
 		return -errno;
-	out = openat(dir_fd, to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	out = openat(b->dir_fd, to, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	if (out < 0)
 		return -errno;
-	return copyfile_fd(in, out, COPYFILE_ALL);
+	return copyfile_fd(in, out, &b->effort);
 }
 
 int bundle_add_object(struct bundle *bundle, int store_fd, const struct object *object,
@@ -191,7 +196,7 @@ int bundle_add_object(struct bundle *bundle, int store_fd, const struct object *
 		return r;
 	if (linkat(store_fd, hash, bundle->dir_fd, to, 0) < 0) {
 		/* Too many links, or a file system without. */
-		r = copy_object(store_fd, hash, bundle->dir_fd, to);
+		r = copy_object(bundle, store_fd, hash, to);
 		if (r < 0)
 			return r;
 	}

@@ -7,6 +7,7 @@
  * The files of a snapshot's directory, each entered into SHA256SUMS as it is added.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,11 +22,13 @@ struct object;
 typedef void (*bundle_write_fn)(FILE *stream, void *userdata);
 
 /*
- * @dir_fd: the directory, empty; borrowed.
+ * @dir_fd: the directory, empty; borrowed
+ * @cancel: when another thread sets it, what is being added fails by -ECANCELED; borrowed, may be
+ *          NULL
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int bundle_new(int dir_fd, struct bundle **ret_bundle);
+_must_check_ int bundle_new(int dir_fd, const atomic_bool *cancel, struct bundle **ret_bundle);
 
 /* Frees it, complete or not. Return: NULL. */
 struct bundle *bundle_free(struct bundle *bundle);

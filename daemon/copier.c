@@ -10,16 +10,21 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "daemon/cancel.h"
 #include "daemon/claimant.h"
 #include "daemon/object.h"
 #include "daemon/spool.h"
 #include "daemon/store.h"
+#include "decoder/util/effort.h"
 
 /* Originals held open while they wait. Those beyond are opened when it is their turn. */
 #define OPEN_MAX 256u
 
 #define CANCEL_POLL_NS 50000000
+
+/* How long one original may keep those behind it waiting: a slow disk reads the largest one. */
+#define PATIENCE_NS UINT64_C(20000000000)
 
 /* How often a copy is tried again that was swept just when it was found. */
 #define TRIES 3u
@@ -37,7 +42,7 @@ struct copier {
 
 	pthread_mutex_t lock; /* over what follows, and what files the store has */
 	pthread_cond_t change;
-	bool stop;
+	atomic_bool stop; /* what is being copied stops, too */
 	struct spool_limits limits;
 	struct queue waiting, finished; /* each object in them is referenced */
 	unsigned n_open;
@@ -93,6 +98,7 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 	_cleanup_(fd_closep) int copy = -1;
 	struct content content = {};
 	struct spool_limits limits;
+	struct effort effort = { .cancel = &c->stop };
 	uint64_t size, alone;
 	struct stat st;
 	int r;
@@ -104,13 +110,16 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 		return -errno;
 	if ((uint64_t)st.st_size > STORE_FILE_MAX)
 		return -EFBIG;
-	r = sha256_fd(fd, content.hash, &size);
+	/* It may grow while it is read. */
+	effort.size_max = (uint64_t)st.st_size;
+	effort.until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+	r = sha256_fd(fd, &effort, content.hash, &size);
 	if (r == 0 && !store_has(c->store_fd, content.hash)) {
 		(void)pthread_mutex_lock(&c->lock);
 		alone = c->alone;
 		limits = c->limits;
 		(void)pthread_mutex_unlock(&c->lock);
-		r = store_copy(c->store_fd, fd, &limits, alone, &copy, content.hash,
+		r = store_copy(c->store_fd, fd, &limits, alone, &effort, &copy, content.hash,
 			       &content.taken);
 		content.copied = r == 0;
 		/* The original may have been written to while it was copied. */
@@ -219,7 +228,7 @@ static void stop_thread(struct copier *c)
 	if (!c->has_thread)
 		return;
 	(void)pthread_mutex_lock(&c->lock);
-	c->stop = true;
+	atomic_store(&c->stop, true);
 	(void)pthread_cond_broadcast(&c->change);
 	(void)pthread_mutex_unlock(&c->lock);
 	(void)pthread_join(c->thread, NULL);

@@ -42,16 +42,8 @@ struct intake {
 
 static void say_not_kept(const char *path, int error)
 {
-	const char *why = error == -EDQUOT
-			      ? "those that no snapshot has would take more than half of MaxUse="
-			  : error == -ENOSPC  ? "KeepFree= would not be left, or no room is"
-			  : error == -ESTALE  ? "the file there is another by now"
-			  : error == -ENOEXEC ? "it is no ELF file"
-			  : error == -EACCES  ? "not everybody may read it, and the process has "
-						"ended or belongs to another user"
-					      : strerror(-error);
-
-	log_warning("%s: cannot keep a copy of this object, snapshots will miss it: %s", path, why);
+	log_warning("%s: cannot keep a copy of this object, snapshots will miss it: %s", path,
+		    object_why(error));
 }
 
 static void touch(void *keep, const struct record_mmap2 *mmap)

@@ -2,6 +2,7 @@
 
 #include "daemon/object.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +17,29 @@ bool object_is_meant(const struct record_mmap2 *mmap)
 
 	return mmap->prot & PROT_EXEC && strlen(name) < PATH_SIZE_MAX &&
 	       (mapname_is_vdso(name) || (name[0] == '/' && name[1] != '/'));
+}
+
+const char *object_why(int error)
+{
+	switch (-error) {
+	case EDQUOT:
+		return "those that no snapshot has would take more than half of MaxUse=";
+	case ENOSPC:
+		return "KeepFree= would not be left, or no room is";
+	case ESTALE:
+		return "the file there is another by now";
+	case ENOEXEC:
+		return "it is no ELF file";
+	case EACCES:
+		return "not everybody may read it, and the process has ended or belongs to another "
+		       "user";
+	case EFBIG:
+		return "it is larger than 512 MiB, or grew while it was copied";
+	case ETIMEDOUT:
+		return "its disk needed longer than 20 s for it";
+	default:
+		return strerror(-error);
+	}
 }
 
 struct object *object_new(const struct record_mmap2 *mmap)

@@ -47,6 +47,9 @@ struct object {
  * the name of a file. */
 bool object_is_meant(const struct record_mmap2 *mmap);
 
+/* Return: in words why an object could not be kept, for its error. */
+const char *object_why(int error);
+
 /* What @mmap maps; its name is copied. Return: the object with one reference, the caller's, or
  * NULL. */
 struct object *object_new(const struct record_mmap2 *mmap);

@@ -331,7 +331,7 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	int r;
 
 	w.notes_stream = open_memstream(&w.notes, &w.notes_size);
-	r = w.notes_stream ? bundle_new(dir_fd, &w.bundle) : -ENOMEM;
+	r = w.notes_stream ? bundle_new(dir_fd, request->cancel, &w.bundle) : -ENOMEM;
 	if (r == 0)
 		r = write_all(&w);
 	snapdata_deinit(&w.data);

@@ -47,7 +47,8 @@ static int check_room(int store_fd, const struct spool_limits *limits, uint64_t 
 }
 
 int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t alone,
-	       int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken)
+	       const struct effort *effort, int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE],
+	       uint64_t *ret_taken)
 {
 	_cleanup_(fd_closep) int copy = -1;
 	struct stat st;
@@ -63,9 +64,9 @@ int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t
 	    openat(store_fd, NAMELESS, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (copy < 0)
 		return -errno;
-	r = copyfile_fd(fd, copy, STORE_FILE_MAX);
+	r = copyfile_fd(fd, copy, effort);
 	if (r == 0)
-		r = sha256_fd(copy, ret_hash, &size);
+		r = sha256_fd(copy, effort, ret_hash, &size);
 	if (r == 0 && fstat(copy, &st) < 0)
 		r = -errno;
 	if (r < 0) {

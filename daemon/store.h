@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "decoder/util/sha256.h"
 
+struct effort;
 struct spool_limits;
 
 /* The largest file that is taken. */
@@ -33,14 +34,15 @@ bool store_has(int store_fd, const char *hash);
  * one takes its place.
  *
  * @alone: bytes on the disk of copies that no snapshot has
+ * @effort: how many bytes the file may have by now, and how long it may take
  *
  * Return: 0, @ret_copy_fd, which the caller closes, the hash of what was copied, and the bytes that
- *         it takes on the disk; -EFBIG; -EDQUOT and -ENOSPC if the limits do not allow it; or
- *         another negative errno.
+ *         it takes on the disk; -EFBIG; -EDQUOT and -ENOSPC if the limits do not allow it;
+ *         -ECANCELED or -ETIMEDOUT; or another negative errno.
  */
 _must_check_ int store_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t alone,
-			    int *ret_copy_fd, char ret_hash[static SHA256_HEX_SIZE],
-			    uint64_t *ret_taken);
+			    const struct effort *effort, int *ret_copy_fd,
+			    char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken);
 
 /* Name the copy. Return: 0, or negative errno. */
 _must_check_ int store_settle(int store_fd, const char *hash);

@@ -100,7 +100,7 @@ static int check_file(const struct checker *c, const char *path, const char *exp
 				"%s is missing, but is in " PTD_SNAPSHOT_SUMS
 				": the snapshot is not whole (--force decodes it all the same)",
 				path);
-	r = fd < 0 ? fd : sha256_fd(fd, hex, &size);
+	r = fd < 0 ? fd : sha256_fd(fd, NULL, hex, &size);
 	if (r < 0)
 		return complain(c, r, "cannot read %s: %s", path, strerror(-r));
 

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "decoder/util/copyfile.h"
+#include "decoder/util/effort.h"
 
 #define SEGMENTS_MAX 256 /* loadable ones; real files have four to ten */
 
@@ -226,7 +227,7 @@ int codefiles_make_readable(struct codefiles *files, int fd, struct codefile *fi
 	if (r < 0)
 		return r;
 	copy = memfd_create("ptd-code", MFD_CLOEXEC);
-	if (copy < 0 || copyfile_fd(fd, copy, file->map.size) < 0)
+	if (copy < 0 || copyfile_fd(fd, copy, &(struct effort){ .size_max = file->map.size }) < 0)
 		return 0;
 	if (asprintf(&source, "/proc/self/fd/%d", copy) < 0)
 		return -ENOMEM;

@@ -9,7 +9,10 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
-#define STEP ((size_t)64 << 20)
+#include "decoder/util/effort.h"
+
+/* What is copied between two looks at the effort. */
+#define STEP ((size_t)16 << 20)
 
 static size_t step(off_t at, off_t end)
 {
@@ -17,26 +20,30 @@ static size_t step(off_t at, off_t end)
 }
 
 /* Copy the bytes from @at to @end, or what there is of them: the file may become shorter. */
-static int copy_range(int from, int to, off_t at, off_t end)
+static int copy_range(int from, int to, off_t at, off_t end, const struct effort *effort)
 {
 	off_t out = at;
 	ssize_t n = 0;
+	int r = 0;
 
-	while (at < end && (n = copy_file_range(from, &at, to, &out, step(at, end), 0)) > 0)
+	while (at < end && (r = effort_check(effort)) == 0 &&
+	       (n = copy_file_range(from, &at, to, &out, step(at, end), 0)) > 0)
 		;
-	if (n >= 0)
-		return 0;
+	if (r < 0 || n >= 0)
+		return r;
 	if (lseek(to, at, SEEK_SET) < 0)
 		return -errno;
-	while (at < end && (n = sendfile(to, from, &at, step(at, end))) > 0)
+	while (at < end && (r = effort_check(effort)) == 0 &&
+	       (n = sendfile(to, from, &at, step(at, end))) > 0)
 		;
-	return n < 0 ? -errno : 0;
+	return r < 0 ? r : n < 0 ? -errno : 0;
 }
 
 /* Copy what is between the holes. Return: 0; -EFBIG; -EINVAL if the file system cannot say where
  * they are, and nothing was copied; or another negative errno. */
-static int copy_sparse(int from, int to, uint64_t max)
+static int copy_sparse(int from, int to, const struct effort *effort)
 {
+	const uint64_t max = effort_size(effort);
 	off_t at = 0, data, end;
 	int r;
 
@@ -46,7 +53,7 @@ static int copy_sparse(int from, int to, uint64_t max)
 			return -errno;
 		if ((uint64_t)end > max)
 			return -EFBIG;
-		r = copy_range(from, to, data, end);
+		r = copy_range(from, to, data, end, effort);
 		if (r < 0)
 			return r;
 		at = end;
@@ -69,28 +76,35 @@ static bool has_holes(int fd)
 	       (uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size;
 }
 
-int copyfile_fd(int from, int to, uint64_t max)
+int copyfile_fd(int from, int to, const struct effort *effort)
 {
+	const uint64_t max = effort_size(effort);
 	off_t at = 0;
 	ssize_t n = 0;
-	int r;
+	int r = 0;
 
 	if (ioctl(to, FICLONE, from) == 0)
 		return (uint64_t)lseek(to, 0, SEEK_END) > max ? -EFBIG : 0;
 	if (has_holes(from)) {
-		r = copy_sparse(from, to, max);
+		r = copy_sparse(from, to, effort);
 		if (r != -EINVAL)
 			return r;
 	}
 
-	while ((uint64_t)at <= max && (n = copy_file_range(from, &at, to, NULL, STEP, 0)) > 0)
+	while ((uint64_t)at <= max && (r = effort_check(effort)) == 0 &&
+	       (n = copy_file_range(from, &at, to, NULL, STEP, 0)) > 0)
 		;
+	if (r < 0)
+		return r;
 	/* Not every pair of file systems can do that. A file in /proc says that it is empty. */
 	if (n == 0 && at > 0)
 		return 0;
 
-	while ((uint64_t)at <= max && (n = sendfile(to, from, &at, STEP)) > 0)
+	while ((uint64_t)at <= max && (r = effort_check(effort)) == 0 &&
+	       (n = sendfile(to, from, &at, STEP)) > 0)
 		;
+	if (r < 0)
+		return r;
 	if ((uint64_t)at > max)
 		return -EFBIG;
 	return n < 0 ? -errno : 0;

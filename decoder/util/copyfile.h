@@ -12,14 +12,14 @@
 
 #include "base/base.h"
 
-/* For @max: whatever there is. */
-#define COPYFILE_ALL UINT64_MAX
+struct effort;
 
 /*
  * Copy all of the regular file open at @from to the empty one open at @to, whose offset is 0.
  *
- * @max: bytes to copy at most; the file may grow meanwhile
+ * @effort: may be NULL, see decoder/util/effort.h
  *
- * Return: 0; -EFBIG if there are more than @max; or another negative errno.
+ * Return: 0; -EFBIG if it has more bytes than @effort allows; -ECANCELED or -ETIMEDOUT; or another
+ *         negative errno.
  */
-_must_check_ int copyfile_fd(int from, int to, uint64_t max);
+_must_check_ int copyfile_fd(int from, int to, const struct effort *effort);

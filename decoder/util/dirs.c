@@ -91,7 +91,7 @@ static int copy_entry(int from, int to, const char *name, int depth)
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	out = openat(to, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	return out < 0 ? -errno : copyfile_fd(in, out, COPYFILE_ALL);
+	return out < 0 ? -errno : copyfile_fd(in, out, NULL);
 }
 
 static int copy_tree(int from, int to, const char *last, int depth)

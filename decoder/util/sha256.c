@@ -6,15 +6,19 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 
+#include "decoder/util/effort.h"
+
 DEFINE_CLEANUP(EVP_MD_CTX *, EVP_MD_CTX_free);
 
-int sha256_fd(int fd, char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size)
+int sha256_fd(int fd, const struct effort *effort, char ret_hex[static SHA256_HEX_SIZE],
+	      uint64_t *ret_size)
 {
 	_cleanup_(EVP_MD_CTX_freep) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	_cleanup_(freep) uint8_t *buffer = malloc(1 << 20);
 	uint8_t digest[32];
 	uint64_t size = 0;
 	ssize_t n;
+	int r;
 
 	if (!ctx || !buffer || EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1)
 		return -ENOMEM;
@@ -24,9 +28,14 @@ int sha256_fd(int fd, char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size)
 			continue;
 		if (n < 0)
 			return -errno;
+		if ((uint64_t)n > effort_size(effort) - size)
+			return -EFBIG;
 		if (EVP_DigestUpdate(ctx, buffer, (size_t)n) != 1)
 			return -EIO;
 		size += (uint64_t)n;
+		r = effort_check(effort);
+		if (r < 0)
+			return r;
 	}
 	if (EVP_DigestFinal_ex(ctx, digest, NULL) != 1)
 		return -EIO;

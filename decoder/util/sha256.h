@@ -11,9 +11,15 @@
 
 #define SHA256_HEX_SIZE 65
 
+struct effort;
+
 /*
  * Hash the file open at @fd from its start to its end; its offset stays.
  *
- * Return: 0, or negative errno.
+ * @effort: may be NULL, see decoder/util/effort.h
+ *
+ * Return: 0; -EFBIG if it has more bytes than @effort allows; -ECANCELED or -ETIMEDOUT; or another
+ *         negative errno.
  */
-_must_check_ int sha256_fd(int fd, char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size);
+_must_check_ int sha256_fd(int fd, const struct effort *effort,
+			   char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size);

@@ -7,11 +7,13 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "decoder/util/copyfile.h"
+#include "decoder/util/effort.h"
 #include "tests/lib/tempdir.h"
 
 #define MIB ((off_t)1 << 20)
@@ -94,7 +96,7 @@ static void holes_stay(void **state)
 		make(f->from, rows[i].data, rows[i].size);
 		assert_int_equal(ftruncate(f->to, 0), 0);
 		assert_int_equal(lseek(f->to, 0, SEEK_SET), 0);
-		assert_int_equal(copyfile_fd(f->from, f->to, COPYFILE_ALL), 0);
+		assert_int_equal(copyfile_fd(f->from, f->to, NULL), 0);
 		assert_same(f->from, f->to, rows[i].data >= 0 ? rows[i].data : 0);
 		assert_true(taken(f->to) <= MIB);
 	}
@@ -106,10 +108,32 @@ static void too_large(void **state)
 	struct fixture *f = *state;
 
 	make(f->from, 0, MIB);
-	assert_int_equal(copyfile_fd(f->from, f->to, (uint64_t)MIB - 1), -EFBIG);
+	assert_int_equal(copyfile_fd(f->from, f->to, &(struct effort){ .size_max = MIB - 1 }),
+			 -EFBIG);
 	assert_int_equal(ftruncate(f->to, 0), 0);
 	assert_int_equal(lseek(f->to, 0, SEEK_SET), 0);
-	assert_int_equal(copyfile_fd(f->from, f->to, (uint64_t)MIB), 0);
+	assert_int_equal(copyfile_fd(f->from, f->to, &(struct effort){ .size_max = MIB }), 0);
+}
+
+/* A copy is given up where it is. */
+static void given_up(void **state)
+{
+	const atomic_bool asked = true;
+	const struct {
+		struct effort effort;
+		int expected;
+	} rows[] = {
+		{ { .size_max = UINT64_MAX, .cancel = &asked }, -ECANCELED },
+		{ { .size_max = UINT64_MAX, .until_ns = 1 }, -ETIMEDOUT },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		for (off_t size = MIB; size <= 100 * MIB; size += 99 * MIB) {
+			make(f->from, 0, size);
+			assert_int_equal(copyfile_fd(f->from, f->to, &rows[i].effort),
+					 rows[i].expected);
+		}
 }
 
 int main(void)
@@ -117,6 +141,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(holes_stay, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_large, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(given_up, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

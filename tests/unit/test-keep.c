@@ -195,6 +195,64 @@ static void what_cannot_be_kept(void **state)
 	assert_true(stored(f, object));
 }
 
+/* A file of 500 MiB, all of it a hole but for the start, that is ELF by its first bytes. */
+static int make_growing(const struct fixture *f, unsigned n, char ret_path[128])
+{
+	int fd;
+
+	(void)snprintf(ret_path, 128, "%s/growing.%u", f->dir, n);
+	fd = open(ret_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "\177ELF", 4, 0), 4);
+	assert_int_equal(pwrite(fd, &n, sizeof(n), 4096), sizeof(n));
+	assert_int_equal(ftruncate(fd, (off_t)500 << 20), 0);
+	return fd;
+}
+
+/* As large as the file system has them. */
+static void grow(int fd)
+{
+	for (off_t size = (off_t)1 << 43; ftruncate(fd, size) < 0; size /= 2)
+		assert_true(size > (off_t)1 << 33);
+}
+
+/* Whatever it is when it is looked at, who waits for it, or for the end, does not wait long. */
+static void a_file_that_grows(void **state)
+{
+	struct fixture *f = *state;
+	struct object *object;
+	char path[128];
+	time_t begun;
+	int fd;
+
+	for (unsigned ms = 0; ms < 200; ms += 50) {
+		const struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = path };
+
+		fd = make_growing(f, ms, path);
+		assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
+		(void)nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+		grow(fd);
+		assert_int_equal(keep_wait(f->keep, object, NULL), 0);
+		/* Unless it was copied before. */
+		assert_true(object->error == -EFBIG || (ms > 0 && object->error == 0));
+		assert_ptr_equal(keep_next_failed(f->keep), object->error < 0 ? object : NULL);
+		(void)close(fd);
+		assert_int_equal(unlink(path), 0);
+	}
+
+	/* The end does not wait for those that are not copied yet. */
+	for (unsigned i = 1000; i < 1010; i++) {
+		const struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = path };
+
+		fd = make_growing(f, i, path);
+		assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
+		(void)close(fd);
+	}
+	begun = time(NULL);
+	f->keep = keep_free(f->keep);
+	assert_true(time(NULL) - begun < 2);
+}
+
 static void what_is_no_object(void **state)
 {
 	static const char *const names[] = {
@@ -1017,6 +1075,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(by_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(without_a_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_that_grows, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_object, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(deleted_and_replaced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memfd_code, set_up, tear_down),

@@ -45,7 +45,7 @@ static void add_sum(const char *name)
 	uint64_t size;
 	FILE *f;
 
-	assert_int_equal(sha256_fd(fd, hex, &size), 0);
+	assert_int_equal(sha256_fd(fd, NULL, hex, &size), 0);
 	f = fopen(path_of("SHA256SUMS"), "ae");
 	assert_non_null(f);
 	fprintf(f, "%s  %s\n", hex, name);

@@ -15,6 +15,7 @@
 
 #include "decoder/util/arena.h"
 #include "decoder/util/buildid.h"
+#include "decoder/util/effort.h"
 #include "decoder/util/map.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/sha256.h"
@@ -152,12 +153,53 @@ static void sha256_of_known_bytes(void **state)
 		assert_non_null(f);
 		fputs(rows[i].bytes, f);
 		fflush(f);
-		assert_int_equal(sha256_fd(fileno(f), hex, &size), 0);
+		assert_int_equal(sha256_fd(fileno(f), NULL, hex, &size), 0);
 		assert_string_equal(hex, rows[i].expected);
 		assert_int_equal(size, strlen(rows[i].bytes));
 		fclose(f);
 	}
-	assert_int_equal(sha256_fd(-1, hex, &size), -EBADF);
+	assert_int_equal(sha256_fd(-1, NULL, hex, &size), -EBADF);
+}
+
+/* Of a file without end, too. */
+static void sha256_keeps_to_the_effort(void **state)
+{
+	const atomic_bool asked = true, not_asked = false;
+	const struct {
+		struct effort effort;
+		bool endless;
+		int expected;
+	} rows[] = {
+		{ { .size_max = 3, .cancel = &not_asked }, false, 0 },
+		{ { .size_max = 2 }, false, -EFBIG },
+		{ { .size_max = 0 }, false, -EFBIG },
+		{ { .size_max = UINT64_MAX, .cancel = &asked }, false, -ECANCELED },
+		{ { .size_max = UINT64_MAX, .until_ns = 1 }, false, -ETIMEDOUT },
+		{ { .size_max = 512 << 20, .cancel = &not_asked }, true, -EFBIG },
+		{ { .size_max = UINT64_MAX, .cancel = &asked }, true, -ECANCELED },
+		{ { .size_max = UINT64_MAX, .until_ns = clock_ns(CLOCK_MONOTONIC) + 100000000 },
+		  true,
+		  -ETIMEDOUT },
+	};
+	const int endless = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	FILE *f = tmpfile();
+
+	(void)state;
+	assert_non_null(f);
+	assert_true(endless >= 0);
+	fputs("abc", f);
+	fflush(f);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char hex[SHA256_HEX_SIZE] = "untouched";
+		const int fd = rows[i].endless ? endless : fileno(f);
+		uint64_t size = 99;
+
+		assert_int_equal(sha256_fd(fd, &rows[i].effort, hex, &size), rows[i].expected);
+		if (rows[i].expected < 0)
+			assert_true(size == 99 && strcmp(hex, "untouched") == 0);
+	}
+	close(endless);
+	fclose(f);
 }
 
 /* The judge is readelf: the test program itself has a build-id if its linker makes them. */
@@ -203,6 +245,7 @@ int main(void)
 		cmocka_unit_test(arena_never_moves),
 		cmocka_unit_test(mapfile_takes_regular_files_only),
 		cmocka_unit_test(sha256_of_known_bytes),
+		cmocka_unit_test(sha256_keeps_to_the_effort),
 		cmocka_unit_test(buildid_is_what_readelf_says),
 	};
 

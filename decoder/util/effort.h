@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Effort
+ *
+ * How much may be done for a file that somebody else may write to while it is read or copied. It
+ * may grow faster than it is read, and its disk may be slow: whoever reads it stops at a size, at a
+ * time, or when another thread asks for that. A NULL effort has no limits.
+ */
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/base.h"
+#include "base/clock.h"
+
+struct effort {
+	uint64_t size_max;         /* bytes that the file may have */
+	uint64_t until_ns;         /* of CLOCK_MONOTONIC; 0: however long it takes */
+	const atomic_bool *cancel; /* borrowed: set to stop; may be NULL */
+};
+
+/* Return: how many bytes the file may have. */
+static inline uint64_t effort_size(const struct effort *effort)
+{
+	return effort ? effort->size_max : UINT64_MAX;
+}
+
+/* To be asked before each piece. Return: 0 to go on, -ECANCELED, or -ETIMEDOUT. */
+_must_check_ static inline int effort_check(const struct effort *effort)
+{
+	if (!effort)
+		return 0;
+	if (effort->cancel && atomic_load(effort->cancel))
+		return -ECANCELED;
+	return effort->until_ns > 0 && clock_ns(CLOCK_MONOTONIC) > effort->until_ns ? -ETIMEDOUT
+										    : 0;
+}
