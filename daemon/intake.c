@@ -3,12 +3,14 @@
 #include "daemon/intake.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "daemon/claimant.h"
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
@@ -16,12 +18,15 @@
 #include "daemon/scanner.h"
 #include "daemon/sideband.h"
 #include "daemon/source.h"
+#include "decoder/util/map.h"
 #include "decoder/util/mapname.h"
 
-#define DRAIN_US     UINT64_C(50000)
-#define DRAIN_MIN_US UINT64_C(1000)     /* of a source that says when there is something */
-#define DRAIN_PART   20u                /* of one CPU, that draining such a source may take */
-#define GRACE_US     UINT64_C(60000000) /* for a program that was given the pool to start */
+#define DRAIN_US       UINT64_C(50000)
+#define DRAIN_MIN_US   UINT64_C(1000)        /* of a source that says when there is something */
+#define DRAIN_PART     20u                   /* of one CPU, that draining such a source may take */
+#define STORM_AGAIN_NS UINT64_C(60000000000) /* of one process that repeats itself */
+#define STORM_OTHER_NS UINT64_C(10000000000) /* and of the next one */
+#define GRACE_US       UINT64_C(60000000)    /* for a program that was given the pool to start */
 
 struct intake {
 	struct intake_options options;
@@ -32,8 +37,10 @@ struct intake {
 	struct sideband *sideband;
 	struct scanner *scanner; /* NULL: the source does not tell of all tasks */
 	struct jitfiles *jitfiles;
-	bool said_lost;    /* records were refused, and that was logged */
-	bool said_no_room; /* the same of objects */
+	bool said_lost;                          /* records were refused, and that was logged */
+	bool said_no_room;                       /* the same of objects */
+	uint32_t storm_pid;                      /* that was said to repeat itself; 0: none yet */
+	uint64_t storm_again_ns, storm_other_ns; /* when it, or another, may be named next */
 
 	uint64_t n_epochs; /* of the sideband, that were noticed */
 	uint64_t began;    /* the keep's moment when the last of them was */
@@ -97,8 +104,26 @@ static void say_no_room(struct intake *intake, const char *path, int error)
 		    path, error == -ENOBUFS ? "too many are in use" : strerror(-error));
 }
 
+/*
+ * Has there been the same record among those at @bytes, but for its time? A look at what is mapped
+ * now tells as much of both. @seen: hash of a record → where it is. Without memory for it, a record
+ * is looked at again.
+ */
+static bool is_seen(struct map *seen, const uint8_t *bytes, const struct record *record)
+{
+	const size_t size = record->header.size - sizeof(record->trailer);
+	const uint64_t key = map_hash(record->bytes, size);
+	const uint64_t *at = map_get(seen, key);
+
+	if (at)
+		return memcmp(bytes + *at, record->bytes, size) == 0;
+	(void)!map_put(seen, key, (uint64_t)(record->bytes - bytes));
+	return false;
+}
+
 static void keep_mapped(struct intake *intake, const uint8_t *bytes, size_t size)
 {
+	_cleanup_(map_deinit) struct map seen = {};
 	struct cursor c = cursor_from(bytes, size);
 	struct record_mmap2 mmap;
 	struct object *object;
@@ -106,7 +131,7 @@ static void keep_mapped(struct intake *intake, const uint8_t *bytes, size_t size
 	int r;
 
 	while (record_next(&c, &record) == 0) {
-		if (record_get_mmap2(&record, &mmap) < 0)
+		if (record_get_mmap2(&record, &mmap) < 0 || is_seen(&seen, bytes, &record))
 			continue;
 		jitfiles_add(intake->jitfiles, &mmap);
 		/* It is no code: what a snapshot takes of it is told above. */
@@ -155,6 +180,25 @@ static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *user
 	return 0;
 }
 
+/* Whoever does it may do it with many processes. */
+static void say_storm(struct intake *intake)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct tasks_storm storm;
+
+	if (!sideband_next_storm(intake->sideband, &storm) ||
+	    now <
+		(storm.pid == intake->storm_pid ? intake->storm_again_ns : intake->storm_other_ns))
+		return;
+	intake->storm_pid = storm.pid;
+	intake->storm_again_ns = now + STORM_AGAIN_NS;
+	intake->storm_other_ns = now + STORM_OTHER_NS;
+	printable_clean(storm.comm, strnlen(storm.comm, sizeof(storm.comm)));
+	log_warning("process %" PRIu32 " (%s) maps the same code more than %u times a second: "
+		    "records that say so again are left out",
+		    storm.pid, storm.comm, TASKS_STORM);
+}
+
 void intake_drain(struct intake *intake)
 {
 	struct source *source = intake->options.source;
@@ -168,6 +212,7 @@ void intake_drain(struct intake *intake)
 		keep_mapped(intake, bytes, size);
 		r = sideband_add(intake->sideband, bytes, size);
 	}
+	say_storm(intake);
 	note_epoch(intake, moment);
 	if (intake->scanner)
 		scanner_check(intake->scanner);

@@ -42,7 +42,8 @@ struct sideband {
 	uint64_t n_epochs;
 	uint64_t lost;
 	uint64_t lost_unmarked; /* those no LOST record tells of yet */
-	uint64_t time;          /* of the record added last */
+	uint64_t n_repeats;
+	uint64_t time; /* of the record added last */
 	tasks_alive_fn alive;
 	struct tasks *tasks;
 	bool has_before;
@@ -163,8 +164,16 @@ static void begin_asking(struct sideband *s)
 	s->now.since_ns = SIDEBAND_NEVER;
 	s->next = tasks_free(s->next);
 	/* Without memory for another table, the old one goes on, with what is no longer true. */
-	if (tasks_new(s->alive, &s->next) < 0)
+	if (tasks_new(s->alive, &s->next) < 0) {
 		s->next = NULL;
+		tasks_doubt(s->tasks);
+	}
+}
+
+/* The table of what the present epoch says, and the older one as long as that is there. */
+static struct tasks *present(const struct sideband *s)
+{
+	return s->next ? s->next : s->tasks;
 }
 
 /*
@@ -173,6 +182,8 @@ static void begin_asking(struct sideband *s)
  */
 static void roll(struct sideband *s, bool lost)
 {
+	size_t n_failed;
+
 	epoch_deinit(&s->before);
 	s->before = s->now;
 	s->has_before = !lost;
@@ -188,7 +199,10 @@ static void roll(struct sideband *s, bool lost)
 		return;
 	}
 	tasks_forget_dead(s->tasks);
-	s->lost += tasks_write(s->tasks, s->time, append_head, s);
+	n_failed = tasks_write(s->tasks, s->time, append_head, s);
+	s->lost += n_failed;
+	if (n_failed > 0)
+		tasks_doubt(s->tasks);
 }
 
 /* Complete is only what is told, and added from then on. Without this, whoever adds too much before
@@ -197,6 +211,7 @@ static void forget_untold(struct sideband *s)
 {
 	chunks_deinit(&s->now.body);
 	s->torn = false;
+	tasks_doubt(present(s));
 }
 
 static int append_body(struct sideband *s, const void *bytes, size_t size)
@@ -244,10 +259,28 @@ static void count_lost(struct sideband *s, const struct record *record)
 	s->torn = true;
 }
 
+/* Take note of what the record says, in both tables. */
+static int note(struct sideband *s, const struct record *record, bool is_kept)
+{
+	int r = tasks_add(s->tasks, record), r_next = s->next ? tasks_add(s->next, record) : 0;
+
+	if (!is_kept || r < 0)
+		tasks_doubt(s->tasks);
+	if (s->next && (!is_kept || r_next < 0))
+		tasks_doubt(s->next);
+	return r ? r : r_next;
+}
+
 static int add(struct sideband *s, const struct record *record)
 {
 	int r, known;
 
+	if (tasks_repeats(present(s), record)) {
+		s->n_repeats++;
+		if (record->trailer.time > s->time)
+			s->time = record->trailer.time;
+		return 0;
+	}
 	r = mark_lost(s, record->trailer.time);
 	if (r == 0)
 		r = append_body(s, record->bytes, record->header.size);
@@ -259,9 +292,7 @@ static int add(struct sideband *s, const struct record *record)
 	if (record->trailer.time > s->time)
 		s->time = record->trailer.time;
 	count_lost(s, record);
-	known = tasks_add(s->tasks, record);
-	if (s->next)
-		known = known ? known : tasks_add(s->next, record);
+	known = note(s, record, r == 0);
 	/* A new epoch begins with what tells of the loss; but not while another is just
 	 * beginning. */
 	if (s->torn && !s->asking) {
@@ -305,7 +336,7 @@ int sideband_put_task(void *sideband, const void *bytes, size_t size)
 	s->lost += r < 0;
 	if (record.trailer.time > s->told)
 		s->told = record.trailer.time;
-	known = s->next ? tasks_add(s->next, &record) : tasks_add(s->tasks, &record);
+	known = tasks_tell(present(s), &record);
 	return r ? r : known;
 }
 
@@ -401,6 +432,11 @@ void sideband_tell_mapped(const struct sideband *sideband,
 		tasks_tell_mapped(sideband->next, tell, userdata);
 }
 
+bool sideband_next_storm(struct sideband *sideband, struct tasks_storm *ret_storm)
+{
+	return tasks_next_storm(present(sideband), ret_storm);
+}
+
 uint64_t sideband_epochs(const struct sideband *sideband)
 {
 	return sideband->n_epochs;
@@ -412,5 +448,6 @@ struct sideband_stats sideband_stats(const struct sideband *sideband)
 		.bytes = epoch_bytes(&sideband->before) + epoch_bytes(&sideband->now),
 		.bytes_max = sideband->bytes_max,
 		.lost = sideband->lost,
+		.n_repeats = sideband->n_repeats,
 	};
 }

@@ -18,8 +18,13 @@
  * they are made from what the records so far said (daemon/tasks.h).
  *
  * When records were lost, nothing older can be relied on: a new epoch begins, without an older one.
+ *
+ * A process that maps and unmaps the same code without end would have the epochs roll ever faster,
+ * and everybody's records be forgotten. Since nothing tells of munmap, all but the first of such
+ * records say nothing (tasks_repeats()): they are left out.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -47,6 +52,7 @@ struct sideband_stats {
 	uint64_t bytes_max;
 	/* Records that there was no room for since the start, here or in the source. */
 	uint64_t lost;
+	uint64_t n_repeats; /* records that said nothing new, and were left out */
 };
 
 /* @alive: see tasks_new(). @asks: the source can tell of all tasks. Return: 0, or -ENOMEM. */
@@ -93,6 +99,9 @@ void sideband_view_deinit(struct sideband_view *view);
 void sideband_tell_mapped(const struct sideband *sideband,
 			  void (*tell)(void *userdata, const struct record_mmap2 *mmap),
 			  void *userdata);
+
+/* Return: whether there is a process that repeats itself, and was not returned yet. */
+bool sideband_next_storm(struct sideband *sideband, struct tasks_storm *ret_storm);
 
 /* How many epochs have begun. When one more has, the records of the one before the last are
  * gone. */

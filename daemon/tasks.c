@@ -17,12 +17,15 @@
 #define MAPS_MAX      262144u
 #define COMM_SIZE     16u
 
+#define SECOND_NS UINT64_C(1000000000)
+
 /* An MMAP2 record that mappings were made by. */
 struct origin {
 	unsigned n_refs;
 	bool anonymous; /* private: any two are alike */
 	bool memory;    /* of no file */
 	bool vdso;
+	bool plain; /* a reader takes it as an executable mapping of a process */
 	uint32_t prot;
 	size_t size;
 	uint8_t bytes[];
@@ -32,6 +35,7 @@ struct mapped {
 	uint64_t start;
 	uint64_t end;
 	uint64_t pgoff;
+	uint32_t noted_in; /* the round in which a record said so, in the order of time; 0: none */
 	struct origin *origin;
 };
 
@@ -45,6 +49,9 @@ struct process {
 	VEC(struct thread) threads;
 	VEC(struct mapped) maps; /* by start; none overlaps another */
 	struct origin *jitdump;  /* the record that tells of one; whatever is mapped there later */
+	uint64_t time;           /* of the latest record of a mapping */
+	uint64_t repeats_since;  /* the second in which they are counted */
+	uint32_t n_repeats;
 };
 
 struct tasks {
@@ -52,9 +59,25 @@ struct tasks {
 	VEC(struct process *) processes;
 	struct map by_pid; /* → index in processes, or SIZE_MAX: no longer there */
 	size_t n_threads, n_maps;
+	uint32_t round; /* from 1 on: when what was said before was doubted, another began */
+	bool has_storm;
+	struct tasks_storm storm;
 };
 
 /* --- where mappings come from ----------------------------------------------------------------- */
+
+static bool is_task(uint32_t id)
+{
+	return id != 0 && id != UINT32_MAX;
+}
+
+static bool is_plain(const struct record *record, const struct record_mmap2 *mmap)
+{
+	const uint16_t misc =
+	    record->header.misc & (PERF_RECORD_MISC_CPUMODE_MASK | PERF_RECORD_MISC_MMAP_DATA);
+
+	return misc == PERF_RECORD_MISC_USER && is_task(mmap->pid) && is_task(mmap->tid);
+}
 
 static struct origin *origin_new(const struct record *record, const struct record_mmap2 *mmap)
 {
@@ -67,6 +90,7 @@ static struct origin *origin_new(const struct record *record, const struct recor
 		.anonymous = strcmp(mmap->name, "//anon") == 0,
 		.memory = mapname_is_memory(mmap->name),
 		.vdso = mapname_is_vdso(mmap->name),
+		.plain = is_plain(record, mmap),
 		.prot = mmap->prot,
 		.size = record->header.size,
 	};
@@ -120,7 +144,7 @@ int tasks_new(tasks_alive_fn alive, struct tasks **ret_tasks)
 
 	if (!t)
 		return -ENOMEM;
-	*t = (struct tasks){ .alive = alive };
+	*t = (struct tasks){ .alive = alive, .round = 1 };
 	*ret_tasks = t;
 	return 0;
 }
@@ -265,6 +289,8 @@ static int copy_maps(struct tasks *t, struct process *p, const struct process *p
 		return r;
 	for (size_t i = 0; i < parent->maps.n; i++) {
 		p->maps.items[i] = parent->maps.items[i];
+		/* A reader may not have followed the fork. */
+		p->maps.items[i].noted_in = 0;
 		(void)origin_ref(p->maps.items[i].origin);
 	}
 	p->maps.n = parent->maps.n;
@@ -341,6 +367,8 @@ static void join(struct tasks *t, struct process *p, size_t i)
 	if (i >= p->maps.n || i + 1 >= p->maps.n || !continues(m, m + 1))
 		return;
 	m->end = m[1].end;
+	if (m[1].noted_in != m->noted_in || m[1].origin->plain != m->origin->plain)
+		m->noted_in = 0;
 	(void)origin_unref(m[1].origin);
 	replace(t, p, i + 1, i + 2, m, 0);
 }
@@ -384,11 +412,23 @@ static int put_map(struct tasks *t, struct process *p, const struct mapped *new)
 	return 0;
 }
 
-static int on_mmap2(struct tasks *t, const struct record *record)
+/* Return: the round in which it is noted. */
+static uint32_t note(const struct tasks *t, struct process *p, const struct origin *origin,
+		     uint64_t time)
+{
+	/* One that comes late was, by its time, covered by one that came before it. */
+	if (time < p->time)
+		return 0;
+	p->time = time;
+	return origin->plain ? t->round : 0;
+}
+
+static int on_mmap2(struct tasks *t, const struct record *record, bool is_told)
 {
 	_cleanup_(origin_unrefp) struct origin *origin = NULL;
 	struct record_mmap2 mmap;
 	struct process *p;
+	uint32_t noted_in;
 	int r;
 
 	if (record_get_mmap2(record, &mmap) < 0 || !(mmap.prot & PROT_EXEC) || mmap.len == 0 ||
@@ -405,16 +445,18 @@ static int on_mmap2(struct tasks *t, const struct record *record)
 		p->jitdump = TAKE(origin);
 		return 0;
 	}
+	noted_in = note(t, p, origin, record->trailer.time);
 	return put_map(t, p,
 		       &(struct mapped){
 			   .start = mmap.addr,
 			   .end = mmap.addr + mmap.len,
 			   .pgoff = mmap.pgoff,
+			   .noted_in = is_told ? 0 : noted_in,
 			   .origin = origin,
 		       });
 }
 
-int tasks_add(struct tasks *tasks, const struct record *record)
+static int apply(struct tasks *tasks, const struct record *record, bool is_told)
 {
 	struct record_task task;
 
@@ -422,7 +464,7 @@ int tasks_add(struct tasks *tasks, const struct record *record)
 	case PERF_RECORD_COMM:
 		return on_comm(tasks, record);
 	case PERF_RECORD_MMAP2:
-		return on_mmap2(tasks, record);
+		return on_mmap2(tasks, record, is_told);
 	case PERF_RECORD_FORK:
 		return record_get_task(record, &task) < 0 ? 0 : on_fork(tasks, &task);
 	case PERF_RECORD_EXIT:
@@ -432,6 +474,97 @@ int tasks_add(struct tasks *tasks, const struct record *record)
 	default:
 		return 0;
 	}
+}
+
+int tasks_add(struct tasks *tasks, const struct record *record)
+{
+	return apply(tasks, record, false);
+}
+
+int tasks_tell(struct tasks *tasks, const struct record *record)
+{
+	return apply(tasks, record, true);
+}
+
+/* --- what says nothing new -------------------------------------------------------------------- */
+
+/* Of the same file, with the same rights: all that comes between where it is mapped and the
+ * trailer. */
+static bool is_alike(const struct origin *origin, const struct record *record)
+{
+	const size_t from =
+	    sizeof(struct perf_event_header) + 2 * sizeof(uint32_t) + 3 * sizeof(uint64_t);
+	const size_t to = origin->size - sizeof(struct perfabi_trailer);
+
+	return record->header.size == origin->size &&
+	       memcmp(record->bytes, origin->bytes, sizeof(struct perf_event_header)) == 0 &&
+	       memcmp(record->bytes + from, origin->bytes + from, to - from) == 0;
+}
+
+static bool says(const struct tasks *t, const struct mapped *m, const struct record *record,
+		 const struct record_mmap2 *mmap)
+{
+	const uint64_t end = mmap->addr + mmap->len;
+
+	if (m->noted_in != t->round || m->start > mmap->addr || m->end < end)
+		return false;
+	/* Parts of it that were joined are as good as one. */
+	if (m->origin->anonymous)
+		return m->origin->prot == mmap->prot && strcmp(mmap->name, "//anon") == 0;
+	return m->start == mmap->addr && m->end == end && m->pgoff == mmap->pgoff &&
+	       is_alike(m->origin, record);
+}
+
+static void count_repeat(struct tasks *t, struct process *p, const struct thread *thread,
+			 uint64_t time)
+{
+	if (time - p->repeats_since > SECOND_NS) {
+		p->repeats_since = time;
+		p->n_repeats = 0;
+	}
+	if (++p->n_repeats != TASKS_STORM)
+		return;
+	t->has_storm = true;
+	t->storm.pid = p->pid;
+	memcpy(t->storm.comm, thread->comm, COMM_SIZE);
+}
+
+bool tasks_repeats(struct tasks *tasks, const struct record *record)
+{
+	const struct thread *thread;
+	struct record_mmap2 mmap;
+	struct process *p;
+	size_t i;
+
+	if (record->header.type != PERF_RECORD_MMAP2 || record_get_mmap2(record, &mmap) < 0 ||
+	    !(mmap.prot & PROT_EXEC) || mmap.len == 0 || mmap.len > UINT64_MAX - mmap.addr ||
+	    !is_plain(record, &mmap))
+		return false;
+	p = find(tasks, mmap.pid);
+	/* A record of a thread that is not known begins one. */
+	thread = p ? find_thread(p, mmap.tid) : NULL;
+	if (!thread || p->jitdump || record->trailer.time < p->time)
+		return false;
+	i = first_behind(p, mmap.addr);
+	if (i == p->maps.n || !says(tasks, &p->maps.items[i], record, &mmap))
+		return false;
+	p->time = record->trailer.time;
+	count_repeat(tasks, p, thread, p->time);
+	return true;
+}
+
+void tasks_doubt(struct tasks *tasks)
+{
+	tasks->round++;
+}
+
+bool tasks_next_storm(struct tasks *tasks, struct tasks_storm *ret_storm)
+{
+	if (!tasks->has_storm)
+		return false;
+	tasks->has_storm = false;
+	*ret_storm = tasks->storm;
+	return true;
 }
 
 /* --- what is known, as records ---------------------------------------------------------------- */

@@ -46,6 +46,33 @@ DEFINE_CLEANUP(struct tasks *, tasks_free);
  */
 _must_check_ int tasks_add(struct tasks *tasks, const struct record *record);
 
+/* The same of a record that tells of a task as it was found to be. */
+_must_check_ int tasks_tell(struct tasks *tasks, const struct record *record);
+
+/*
+ * Does a mapping's record say only what records that were added say already: is the same part of
+ * the same file mapped there, and has nothing else been mapped over it since? A reader of those
+ * records, who like the kernel's records knows nothing of munmap, then learns nothing by it.
+ *
+ * What was told of, inherited, or mapped before @tasks was to doubt it counts as not said: a reader
+ * need not have it. The same goes for a process that has a jitdump: its code lies over mappings.
+ */
+bool tasks_repeats(struct tasks *tasks, const struct record *record);
+
+/* Some of what was added is in no record any more: only what comes from now on is repeated. */
+void tasks_doubt(struct tasks *tasks);
+
+/* A process that repeats itself more than TASKS_STORM times a second. */
+struct tasks_storm {
+	uint32_t pid;
+	char comm[TASKRECORD_COMM_SIZE]; /* of the thread that did it; as it chose it */
+};
+
+#define TASKS_STORM 1000u
+
+/* Return: whether there is one that was not returned yet. */
+bool tasks_next_storm(struct tasks *tasks, struct tasks_storm *ret_storm);
+
 /* Forget the processes that were killed, and so could not say that they ended. */
 void tasks_forget_dead(struct tasks *tasks);
 

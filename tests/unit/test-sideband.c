@@ -222,6 +222,40 @@ static void who_lives_is_not_forgotten(void **state)
 	sideband_view_deinit(&view);
 }
 
+/* A process maps and unmaps the same code as quickly as it can: the others' records stay. */
+static void a_storm_of_mappings(void **state)
+{
+	for (unsigned asks = 0; asks < 2; asks++) {
+		_cleanup_(sideband_freep) struct sideband *s = NULL;
+		struct sideband_view view;
+		struct records r = {};
+		uint64_t time = 10;
+
+		(void)state;
+		assert_int_equal(sideband_new(MEBI, NULL, asks, &s), 0);
+		if (asks)
+			sideband_end_tasks(s);
+		records_comm(&r, 9, "other", 1);
+		records_mmap2(&r, 9, "/bin/other", NULL, 2);
+		records_comm(&r, 7, "stormy", 3);
+		assert_int_equal(sideband_add(s, r.bytes, r.size), 0);
+		for (unsigned i = 0; i < 100000; i++) {
+			r.size = 0;
+			records_mmap2(&r, 7, i == 50000 ? "/bin/b" : "/bin/a", NULL, time++);
+			assert_int_equal(sideband_add(s, r.bytes, r.size), 0);
+		}
+		records_deinit(&r);
+		assert_int_equal(sideband_view_init(s, &view), 0);
+		assert_int_equal(view.since_ns, 0);
+		assert_int_equal(find(&view, 9).n_mmap, 1);
+		/* /bin/a, /bin/b, and /bin/a again. */
+		assert_int_equal(find(&view, 7).n_mmap, 3);
+		assert_int_equal(sideband_stats(s).n_repeats, 100000 - 3);
+		assert_int_equal(sideband_stats(s).lost, 0);
+		sideband_view_deinit(&view);
+	}
+}
+
 static void add_lost(struct sideband *s, uint64_t time)
 {
 	const uint64_t lost[2] = { RECORD_ID_SIDEBAND, 7 };
@@ -524,6 +558,7 @@ int main(void)
 		cmocka_unit_test(the_limit_holds),
 		cmocka_unit_test(the_limit_changes),
 		cmocka_unit_test(who_lives_is_not_forgotten),
+		cmocka_unit_test(a_storm_of_mappings),
 		cmocka_unit_test(what_the_source_lost),
 		cmocka_unit_test(told_of_all_tasks),
 		cmocka_unit_test(epochs_by_size),

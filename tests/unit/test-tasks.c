@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Which records of mappings say nothing new. The judge is the decoder itself: with those left out,
+ * every thread must have the same code at every address, at every time.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/sideband.h"
+#include "daemon/tasks.h"
+#include "decoder/image/layout.h"
+#include "decoder/sideband/timeline.h"
+#include "decoder/util/map.h"
+#include "decoder/util/vec.h"
+#include "tests/unit/records.h"
+
+#define MEBI (UINT64_C(1) << 20)
+#define X    (PROT_READ | PROT_EXEC)
+
+struct mmap {
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff, ino;
+	uint32_t prot;
+	uint16_t misc;
+	const char *name;
+};
+
+static void add_mmap(struct records *r, const struct mmap *m, uint64_t time)
+{
+	const struct {
+		uint32_t pid, tid;
+		uint64_t addr, len, pgoff;
+		uint32_t maj, min;
+		uint64_t ino, generation;
+		uint32_t prot, flags;
+	} payload = { m->pid, m->tid, m->addr, m->len, m->pgoff, 8, 1, m->ino, 0, m->prot, 2 };
+	struct perfbuild *b = records_at(m->pid, time, 0);
+
+	records_take(
+	    r, b,
+	    perfbuild_record(b, PERF_RECORD_MMAP2, m->misc, &payload, sizeof(payload), m->name));
+}
+
+static void add_exec(struct records *r, uint32_t pid, uint64_t time)
+{
+	struct perfbuild *b = records_at(pid, time, 0);
+
+	records_take(r, b, perfbuild_comm(b, true, pid, pid, "exec"));
+}
+
+static void add_exit(struct records *r, uint32_t pid, uint32_t tid, uint64_t time)
+{
+	struct perfbuild *b = records_at(pid, time, 0);
+
+	records_take(r, b, perfbuild_exit(b, pid, tid));
+}
+
+static void add_thread(struct records *r, uint32_t pid, uint32_t tid, uint64_t time)
+{
+	struct perfbuild *b = records_at(pid, time, 0);
+
+	records_take(r, b, perfbuild_fork(b, pid, pid, tid, pid));
+}
+
+/* --- one record ------------------------------------------------------------------------------ */
+
+static const struct mmap first = {
+	.pid = 7,
+	.tid = 7,
+	.addr = 0x400000,
+	.len = 0x3000,
+	.pgoff = 0x1000,
+	.ino = 5,
+	.prot = X,
+	.misc = PERF_RECORD_MISC_USER,
+	.name = "/bin/a",
+};
+
+/* What happens between two records, and how the second differs from the first. */
+enum between {
+	NOTHING,
+	ANOTHER_FILE,   /* over its middle */
+	ANOTHER_RANGE,  /* beside it */
+	NOT_EXECUTABLE, /* over it: no reader takes note of that */
+	OF_ANOTHER,     /* another process maps there */
+	EXEC,
+	EXITED, /* and another has the number */
+	JITDUMP,
+	DOUBTED,
+	LATE,       /* another file, by a record that is older than the first */
+	AFTER_LATE, /* the first comes after a record that is younger */
+	TOLD,       /* the first is told of, not recorded */
+	INHERITED,  /* the first is the parent's */
+	THREAD_ENDED,
+};
+
+static bool repeats(enum between between, const struct mmap *second)
+{
+	struct tasks *tasks;
+	struct mmap other = first;
+	struct records r = {};
+	struct record record;
+	struct cursor c;
+	bool result;
+
+	assert_int_equal(tasks_new(NULL, &tasks), 0);
+	records_comm(&r, 7, "x", 1);
+	records_comm(&r, 8, "x", 1);
+	add_thread(&r, 7, 70, 1);
+	other.name = "/bin/other";
+	if (between == AFTER_LATE) {
+		other.addr += 0x10000;
+		add_mmap(&r, &other, 6);
+	}
+	if (between == INHERITED) {
+		other = first;
+		other.pid = other.tid = 8;
+		add_mmap(&r, &other, 2);
+		records_fork(&r, 7, 8, 3);
+	} else {
+		add_mmap(&r, &first, 5);
+	}
+	other.addr += between == ANOTHER_RANGE ? 0x3000 : 0x1000;
+	other.len = 0x1000;
+	other.prot = between == NOT_EXECUTABLE ? PROT_READ : X;
+	other.pid = between == OF_ANOTHER ? 8 : 7;
+	if (between >= ANOTHER_FILE && between <= OF_ANOTHER)
+		add_mmap(&r, &other, 6);
+	if (between == LATE)
+		add_mmap(&r, &other, 4);
+	if (between == EXEC)
+		add_exec(&r, 7, 6);
+	if (between == EXITED) {
+		add_exit(&r, 7, 70, 6);
+		add_exit(&r, 7, 7, 6);
+		records_comm(&r, 7, "y", 7);
+	}
+	if (between == THREAD_ENDED)
+		add_exit(&r, 7, 70, 6);
+	other.name = "/tmp/jit-7.dump";
+	other.addr = 0x900000;
+	if (between == JITDUMP)
+		add_mmap(&r, &other, 6);
+
+	c = cursor_from(r.bytes, r.size);
+	while (record_next(&c, &record) == 0)
+		assert_int_equal(
+		    between == TOLD ? tasks_tell(tasks, &record) : tasks_add(tasks, &record), 0);
+	if (between == DOUBTED)
+		tasks_doubt(tasks);
+	r.size = 0;
+	add_mmap(&r, second, 10);
+	c = cursor_from(r.bytes, r.size);
+	assert_int_equal(record_next(&c, &record), 0);
+	result = tasks_repeats(tasks, &record);
+	/* Once it is added, it is said. */
+	if (between < EXITED && second->tid == 7 && second->prot & PROT_EXEC &&
+	    second->misc == PERF_RECORD_MISC_USER) {
+		assert_int_equal(tasks_add(tasks, &record), 0);
+		assert_true(tasks_repeats(tasks, &record));
+	}
+	(void)tasks_free(tasks);
+	records_deinit(&r);
+	return result;
+}
+
+#define SECOND(...)                                                                             \
+	{                                                                                       \
+		.pid = 7, .tid = 7, .addr = 0x400000, .len = 0x3000, .pgoff = 0x1000, .ino = 5, \
+		.prot = X, .misc = PERF_RECORD_MISC_USER, .name = "/bin/a", ##__VA_ARGS__       \
+	}
+
+static void what_says_nothing_new(void **state)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
+	static const struct {
+		const char *text;
+		enum between between;
+		struct mmap second;
+		bool expected;
+	} rows[] = {
+		{ "the same", NOTHING, SECOND(), true },
+		{ "by another thread", NOTHING, SECOND(.tid = 70), true },
+		{ "by a thread that is not known", NOTHING, SECOND(.tid = 71), false },
+		{ "by a thread that has ended", THREAD_ENDED, SECOND(.tid = 70), false },
+		{ "another address", NOTHING, SECOND(.addr = 0x401000), false },
+		{ "less of it", NOTHING, SECOND(.len = 0x2000), false },
+		{ "more of it", NOTHING, SECOND(.len = 0x4000), false },
+		{ "another offset", NOTHING, SECOND(.pgoff = 0x2000), false },
+		{ "another inode", NOTHING, SECOND(.ino = 6), false },
+		{ "another name", NOTHING, SECOND(.name = "/bin/b"), false },
+		{ "writable", NOTHING, SECOND(.prot = X | PROT_WRITE), false },
+		{ "not executable", NOTHING, SECOND(.prot = PROT_READ), false },
+		{ "of the kernel", NOTHING, SECOND(.misc = PERF_RECORD_MISC_KERNEL), false },
+		{ "of another process", NOTHING, SECOND(.pid = 8, .tid = 8), false },
+		{ "another file between", ANOTHER_FILE, SECOND(), false },
+		{ "another range between", ANOTHER_RANGE, SECOND(), true },
+		{ "no executable mapping between", NOT_EXECUTABLE, SECOND(), true },
+		{ "another process's between", OF_ANOTHER, SECOND(), true },
+		{ "an exec between", EXEC, SECOND(), false },
+		{ "another process with the number", EXITED, SECOND(), false },
+		{ "a jitdump between", JITDUMP, SECOND(), false },
+		{ "what was said is doubted", DOUBTED, SECOND(), false },
+		{ "a late record between", LATE, SECOND(), false },
+		{ "the first was late", AFTER_LATE, SECOND(), false },
+		{ "the first was told of", TOLD, SECOND(), false },
+		{ "the first was the parent's", INHERITED, SECOND(), false },
+	};
+#pragma GCC diagnostic pop
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  %s\n", rows[i].text);
+		assert_int_equal(repeats(rows[i].between, &rows[i].second), rows[i].expected);
+	}
+}
+
+/* What JITs map page by page, and make writable and executable in turn. */
+static void anonymous_memory(void **state)
+{
+	struct mmap m = first;
+	struct tasks *tasks;
+	struct records r = {};
+	struct record record;
+	struct cursor c;
+
+	(void)state;
+	assert_int_equal(tasks_new(NULL, &tasks), 0);
+	m.name = "//anon";
+	m.len = 0x1000;
+	records_comm(&r, 7, "x", 1);
+	for (uint64_t i = 0; i < 4; i++) {
+		m.addr = 0x400000 + i * 0x1000;
+		add_mmap(&r, &m, 2 + i);
+	}
+	c = cursor_from(r.bytes, r.size);
+	while (record_next(&c, &record) == 0) {
+		assert_false(tasks_repeats(tasks, &record));
+		assert_int_equal(tasks_add(tasks, &record), 0);
+	}
+	for (uint64_t i = 0; i < 4; i++) {
+		r.size = 0;
+		m.addr = 0x400000 + i * 0x1000;
+		m.len = (4 - i) * 0x1000;
+		add_mmap(&r, &m, 10);
+		m.len += 0x1000;
+		add_mmap(&r, &m, 10);
+		c = cursor_from(r.bytes, r.size);
+		assert_int_equal(record_next(&c, &record), 0);
+		assert_true(tasks_repeats(tasks, &record));
+		assert_int_equal(record_next(&c, &record), 0);
+		assert_false(tasks_repeats(tasks, &record));
+	}
+	(void)tasks_free(tasks);
+	records_deinit(&r);
+}
+
+static void a_storm(void **state)
+{
+	struct tasks_storm storm = {};
+	struct tasks *tasks;
+
+	(void)state;
+	assert_int_equal(tasks_new(NULL, &tasks), 0);
+	for (uint64_t i = 0; i < 3 * TASKS_STORM; i++) {
+		/* First too slow, then just as many as that in each second. */
+		const uint64_t time = 1 + i * (i < TASKS_STORM ? 1100000 : 900000);
+		struct records r = {};
+		struct record record;
+		struct cursor c;
+
+		if (i == 0)
+			records_comm(&r, 7, "stormy", time);
+		add_mmap(&r, &first, time);
+		c = cursor_from(r.bytes, r.size);
+		while (record_next(&c, &record) == 0)
+			if (!tasks_repeats(tasks, &record))
+				assert_int_equal(tasks_add(tasks, &record), 0);
+		records_deinit(&r);
+		if (i == TASKS_STORM)
+			assert_false(tasks_next_storm(tasks, &storm));
+	}
+	assert_true(tasks_next_storm(tasks, &storm));
+	assert_int_equal(storm.pid, 7);
+	assert_string_equal(storm.comm, "stormy");
+	assert_false(tasks_next_storm(tasks, &storm));
+	(void)tasks_free(tasks);
+}
+
+/* --- many records, as the decoder reads them ------------------------------------------------- */
+
+#define PIDS   4u
+#define STEPS  600u
+#define FILLER 3000u /* records that have an epoch end soon */
+
+struct world {
+	uint64_t seed;
+	uint64_t time;
+	struct records all; /* what the source wrote */
+	struct sideband *sideband;
+	struct tasks *truth; /* what a scan of all tasks finds */
+	bool asks;
+	bool alive[PIDS][2]; /* threads of process 10 + i: 10 + i and 110 + i */
+	struct mmap last[PIDS][4];
+	VEC(uint64_t) living; /* after each step: a bit for each thread */
+	VEC(uint64_t) times;
+};
+
+static uint64_t draw(struct world *w, uint64_t n)
+{
+	w->seed = w->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (w->seed >> 33) % n;
+}
+
+static void put(struct world *w, struct records *r)
+{
+	struct cursor c = cursor_from(r->bytes, r->size);
+	struct record record;
+
+	records_add(&w->all, r->bytes, r->size);
+	assert_int_equal(sideband_add(w->sideband, r->bytes, r->size), 0);
+	while (record_next(&c, &record) == 0)
+		assert_int_equal(tasks_add(w->truth, &record), 0);
+	r->size = 0;
+}
+
+static uint32_t tid_of(size_t i, size_t k)
+{
+	return (uint32_t)(10 + i + 100 * k);
+}
+
+static void map_something(struct world *w, struct records *r, size_t i, size_t k)
+{
+	static const char *const names[] = { "/a", "/b", "//anon", "//anon", "/memfd:x (deleted)" };
+	struct mmap *m = &w->last[i][draw(w, 4)];
+
+	/* Mostly what it mapped before. */
+	if (m->len == 0 || draw(w, 10) < 3)
+		*m = (struct mmap){
+			.pid = tid_of(i, 0),
+			.addr = 0x10000 + 0x1000 * draw(w, 8),
+			.len = 0x1000 * (1 + draw(w, 3)),
+			.pgoff = 0x1000 * draw(w, 2),
+			.ino = 1 + draw(w, 2),
+			.prot = draw(w, 8) ? X : PROT_READ,
+			.misc = PERF_RECORD_MISC_USER,
+			.name = names[draw(w, 5)],
+		};
+	m->tid = tid_of(i, k);
+	add_mmap(r, m, w->time);
+	if (draw(w, 200) == 0)
+		add_mmap(r,
+			 &(struct mmap){ .pid = m->pid,
+					 .tid = m->tid,
+					 .addr = 0x90000,
+					 .len = 0x1000,
+					 .prot = X,
+					 .misc = PERF_RECORD_MISC_USER,
+					 .name = "/nowhere/jit-1.dump" },
+			 w->time);
+}
+
+static void step(struct world *w, struct records *r)
+{
+	const size_t i = draw(w, PIDS), k = draw(w, 2), parent = draw(w, PIDS);
+
+	w->time += 1 + draw(w, 3);
+	if (!w->alive[i][0]) {
+		if (parent == i || !w->alive[parent][0])
+			return;
+		records_fork(r, tid_of(i, 0), tid_of(parent, 0), w->time);
+		w->alive[i][0] = true;
+	} else if (!w->alive[i][k]) {
+		add_thread(r, tid_of(i, 0), tid_of(i, k), w->time);
+		w->alive[i][k] = true;
+	} else if (draw(w, 40) == 0) {
+		add_exec(r, tid_of(i, 0), w->time);
+		w->alive[i][1] = false;
+	} else if (draw(w, 30) == 0 && (k == 1 || (!w->alive[i][1] && i > 0))) {
+		add_exit(r, tid_of(i, 0), tid_of(i, k), w->time);
+		w->alive[i][k] = false;
+	} else {
+		map_something(w, r, i, k);
+	}
+}
+
+static void fill(struct world *w, struct records *r)
+{
+	for (size_t n = 0; n < FILLER; n++) {
+		records_comm(r, 99, "filler", ++w->time);
+		put(w, r);
+	}
+}
+
+static void scan(struct world *w)
+{
+	assert_int_equal(tasks_write(w->truth, w->time, sideband_put_task, w->sideband), 0);
+	sideband_end_tasks(w->sideband);
+}
+
+static void live(struct world *w)
+{
+	struct records r = {};
+	bool wanted = false;
+
+	records_comm(&r, 10, "x", ++w->time);
+	w->alive[0][0] = true;
+	put(w, &r);
+	for (size_t n = 0; n < STEPS; n++) {
+		uint64_t living = 0;
+
+		/* A scan takes its time. */
+		if (wanted && draw(w, 20) == 0)
+			scan(w);
+		wanted = w->asks && sideband_wants_tasks(w->sideband);
+		step(w, &r);
+		put(w, &r);
+		if (draw(w, 60) == 0 && !wanted)
+			fill(w, &r);
+		for (size_t i = 0; i < 2 * PIDS; i++)
+			living |= (uint64_t)w->alive[i / 2][i % 2] << i;
+		assert_int_equal(vec_push(&w->living, living), 0);
+		assert_int_equal(vec_push(&w->times, w->time), 0);
+		w->time++;
+	}
+	if (w->asks && sideband_wants_tasks(w->sideband))
+		scan(w);
+	records_deinit(&r);
+}
+
+/* What the decoder makes of records. */
+struct decoded {
+	struct trace trace;
+	VEC(struct trace_record) records;
+	struct objects *objects;
+	struct timeline *timeline;
+};
+
+static void read_span(struct decoded *d, struct cursor c)
+{
+	struct record record;
+
+	while (record_next(&c, &record) == 0)
+		assert_int_equal(
+		    vec_push(&d->records, { .time = record.trailer.time,
+					    .type = record.header.type,
+					    .misc = record.header.misc,
+					    .cpu = record.trailer.cpu,
+					    .pid = record.trailer.pid,
+					    .tid = record.trailer.tid,
+					    .payload = record.body.pos,
+					    .payload_size = cursor_left(&record.body) }),
+		    0);
+}
+
+/* As the decoder's reader does it: what is told comes before what was recorded at the same time. */
+static int by_time(const void *a, const void *b)
+{
+	const struct trace_record *x = a, *y = b;
+
+	if (x->time != y->time)
+		return x->time < y->time ? -1 : 1;
+	return x->file_offset < y->file_offset ? -1 : x->file_offset > y->file_offset;
+}
+
+static void decode(struct decoded *d)
+{
+	for (size_t i = 0; i < d->records.n; i++)
+		d->records.items[i].file_offset = i;
+	qsort(d->records.items, d->records.n, sizeof(*d->records.items), by_time);
+	d->trace.records = d->records.items;
+	d->trace.n_records = d->records.n;
+	assert_int_equal(objects_new(NULL, &d->objects), 0);
+	assert_int_equal(timeline_new(&d->trace, d->objects, &d->timeline), 0);
+}
+
+static void decoded_deinit(struct decoded *d)
+{
+	(void)timeline_free(d->timeline);
+	(void)objects_free(d->objects);
+	vec_deinit(&d->records);
+}
+
+/* The code of thread @tid at @time, page by page. */
+static uint64_t code_of(const struct decoded *d, uint32_t tid, uint64_t time)
+{
+	struct layout layout;
+	struct stay stay;
+	uint64_t hash = 0;
+
+	timeline_at_tid(d->timeline, tid, time, &stay);
+	if (!stay.space)
+		return 0;
+	layout_init(&layout, stay.space);
+	for (size_t n = space_generation(stay.space, time); layout.generation < n;)
+		assert_int_equal(layout_advance(&layout), 0);
+	for (uint64_t page = 0x10000; page < 0x1c000; page += 0x1000) {
+		const struct extent *e = layout_find(&layout, page);
+		char text[128] = "";
+
+		if (e)
+			(void)snprintf(text, sizeof(text), "%s %d %" PRIx64, e->object->id.name,
+				       (int)e->kind,
+				       e->kind == MAPPING_FILE ? e->offset + (page - e->start) : 0);
+		hash = hash * 31 + map_hash(text, strlen(text));
+	}
+	layout_deinit(&layout);
+	return hash;
+}
+
+static size_t compare(const struct world *w, const struct decoded *all, const struct decoded *left,
+		      uint64_t since)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->times.n; i += 7)
+		for (size_t k = 0; k < 2 * PIDS && w->times.items[i] >= since; k++) {
+			const uint32_t tid = tid_of(k / 2, k % 2);
+			const uint64_t time = w->times.items[i];
+
+			if (!(w->living.items[i] >> k & 1))
+				continue;
+			assert_int_equal(code_of(all, tid, time), code_of(left, tid, time));
+			n++;
+		}
+	return n;
+}
+
+static void nothing_is_decoded_otherwise(void **state)
+{
+	uint64_t n_repeats = 0, n_epochs = 0;
+	size_t n_compared = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 24; seed++) {
+		struct world w = { .seed = seed, .time = 1000, .asks = seed % 2 };
+		_cleanup_(decoded_deinit) struct decoded all = {}, left = {};
+		struct sideband_view view;
+
+		assert_int_equal(sideband_new(MEBI, NULL, w.asks, &w.sideband), 0);
+		assert_int_equal(tasks_new(NULL, &w.truth), 0);
+		if (w.asks)
+			sideband_end_tasks(w.sideband);
+		live(&w);
+
+		assert_int_equal(sideband_view_init(w.sideband, &view), 0);
+		assert_int_equal(sideband_stats(w.sideband).lost, 0);
+		read_span(&all, cursor_from(w.all.bytes, w.all.size));
+		decode(&all);
+		for (size_t i = 0; i < view.n_spans; i++)
+			read_span(&left, view.spans[i]);
+		decode(&left);
+		n_compared += compare(&w, &all, &left, view.since_ns);
+		n_repeats += sideband_stats(w.sideband).n_repeats;
+		n_epochs += sideband_epochs(w.sideband);
+
+		sideband_view_deinit(&view);
+		(void)sideband_free(w.sideband);
+		(void)tasks_free(w.truth);
+		records_deinit(&w.all);
+		vec_deinit(&w.living);
+		vec_deinit(&w.times);
+	}
+	print_message("  %" PRIu64 " records left out, %" PRIu64 " epochs, %zu times compared\n",
+		      n_repeats, n_epochs, n_compared);
+	assert_true(n_repeats > 1000 && n_epochs > 40 && n_compared > 1000);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_says_nothing_new),
+		cmocka_unit_test(anonymous_memory),
+		cmocka_unit_test(a_storm),
+		cmocka_unit_test(nothing_is_decoded_otherwise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
