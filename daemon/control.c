@@ -234,8 +234,7 @@ static int admit(struct control *c, int fd)
 		(void)fd_close(fd);
 		return r;
 	}
-	options.uid = ucred.uid;
-	options.pid = ucred.pid;
+	caller_init(&options.caller, ucred.uid, ucred.pid);
 	options.allowed = is_allowed(c, fd, &ucred);
 	if (!options.allowed)
 		make_room(c, PEERS_DENIED_MAX, denied, 0);

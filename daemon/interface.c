@@ -101,6 +101,7 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 					"there is no program to start");
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_RECORDED, NULL);
 	return sd_bus_reply_method_return(m, "sh", "emu", fd);
 }
 
@@ -122,6 +123,7 @@ static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer,
 					"a snapshot is copying the rings, try again");
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, pause ? CALLER_PAUSED : CALLER_RESUMED, NULL);
 	return sd_bus_reply_method_return(m, "");
 }
 
@@ -201,13 +203,14 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
 					 "there is no CPU %" PRIu32 ": there are %" PRIu32,
 					 scope.cpus.end - 1, n_cpus);
-	r = manager_take_snapshot(peer->interface->manager, &scope, &id);
+	r = manager_take_snapshot(peer->interface->manager, &scope, &peer->caller, &id);
 	if (r == -EBUSY)
 		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
 					 "%u snapshots are waiting to be written already",
 					 JOBS_WAITING_MAX);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_TOOK, id);
 	return sd_bus_reply_method_return(m, "s", id);
 }
 
@@ -368,6 +371,7 @@ static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return no_snapshot(error, id);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_READ, id);
 	return sd_bus_reply_method_return(m, "h", fd);
 }
 
@@ -393,6 +397,7 @@ static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *erro
 					 id);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_REMOVED, id);
 	return sd_bus_reply_method_return(m, "");
 }
 
@@ -413,6 +418,7 @@ static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return no_snapshot(error, id);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, keep ? CALLER_KEPT : CALLER_RELEASED, id);
 	return sd_bus_reply_method_return(m, "");
 }
 
@@ -424,7 +430,7 @@ static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = manager_reload(peer->interface->manager);
+	r = manager_reload(peer->interface->manager, &peer->caller);
 	if (r < 0)
 		return sd_bus_error_set(error, PTD_ERROR_FAILED,
 					"the settings cannot be read and stay as they are, the log "

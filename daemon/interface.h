@@ -11,6 +11,7 @@
 #include <systemd/sd-bus.h>
 
 #include "base/base.h"
+#include "daemon/caller.h"
 #include "decoder/util/vec.h"
 
 /* Whose members may use the recorder. */
@@ -27,7 +28,8 @@ struct interface {
 /* One for each connection, as long as it. */
 struct interface_peer {
 	struct interface *interface; /* borrowed */
-	bool allowed;                /* every method refuses others */
+	struct caller caller;
+	bool allowed; /* every method refuses others */
 };
 
 /* Offer the interface on a connection. @peer is borrowed until that is closed. Return: 0, or

@@ -238,7 +238,8 @@ struct jobs *jobs_free(struct jobs *jobs)
 	return NULL;
 }
 
-int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope)
+int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
+	     const struct caller *caller)
 {
 	struct job *job;
 	int r;
@@ -249,6 +250,7 @@ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope)
 	if (!job)
 		return -ENOMEM;
 	job->jobs = jobs;
+	job->caller = *caller;
 	if (scope)
 		job->scope = *scope;
 	(void)snprintf(job->id, sizeof(job->id), "%s", id);

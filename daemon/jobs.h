@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "base/base.h"
+#include "daemon/caller.h"
 #include "daemon/snapshot.h"
 #include "daemon/spool.h"
 
@@ -26,6 +27,7 @@ struct job {
 	struct jobs *jobs; /* borrowed: the queue */
 	char id[SNAPID_SIZE];
 	struct scope scope;
+	struct caller caller; /* who asked for it */
 	bool done;
 	int error; /* negative errno if it failed */
 	char message[256];
@@ -58,9 +60,10 @@ struct jobs *jobs_free(struct jobs *jobs);
 
 DEFINE_CLEANUP(struct jobs *, jobs_free);
 
-/* Ask for a job called @id; @scope is copied, NULL: of all. Return: 0, -EBUSY if too many wait, or
- * negative errno. */
-_must_check_ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope);
+/* Ask for a job called @id; @scope, which may be NULL: of all, and @caller are copied. Return: 0,
+ * -EBUSY if too many wait, or negative errno. */
+_must_check_ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
+			  const struct caller *caller);
 
 /*
  * For work(), in the thread: have gather() run in the event loop.

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "daemon/caller.h"
 #include "daemon/config.h"
 #include "daemon/control.h"
 #include "daemon/intake.h"
@@ -148,7 +149,8 @@ static const struct jobs_ops jobs_ops = {
 	.finish = finish,
 };
 
-int manager_take_snapshot(struct manager *manager, const struct scope *scope, const char **ret_id)
+int manager_take_snapshot(struct manager *manager, const struct scope *scope,
+			  const struct caller *caller, const char **ret_id)
 {
 	struct timespec now;
 	struct tm tm;
@@ -160,7 +162,7 @@ int manager_take_snapshot(struct manager *manager, const struct scope *scope, co
 	(void)strftime(time, sizeof(time), "%Y%m%dT%H%M%S", &tm);
 	(void)snprintf(manager->id, sizeof(manager->id), "%s.%06uZ-%" PRIu64, time,
 		       (unsigned)(now.tv_nsec / 1000), manager->n_ids + 1);
-	r = jobs_add(manager->jobs, manager->id, scope);
+	r = jobs_add(manager->jobs, manager->id, scope, caller);
 	if (r < 0)
 		return r;
 	manager->n_ids++;
@@ -317,11 +319,12 @@ static int read_settings(struct manager *m)
 	return 0;
 }
 
-int manager_reload(struct manager *manager)
+int manager_reload(struct manager *manager, const struct caller *caller)
 {
 	struct manager_status status;
 	int r;
 
+	caller_log(caller, CALLER_RELOADED, NULL);
 	notify_reloading();
 	r = read_settings(manager);
 	status = manager_status(manager);
@@ -331,10 +334,12 @@ int manager_reload(struct manager *manager)
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
+	struct caller caller;
+
 	(void)source;
-	(void)info;
+	caller_init(&caller, info->ssi_uid, (pid_t)info->ssi_pid);
 	/* Why it failed is in the log. */
-	(void)!manager_reload(userdata);
+	(void)!manager_reload(userdata, &caller);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "daemon/source.h"
 
+struct caller;
 struct config;
 struct job;
 struct jobs;
@@ -81,14 +82,14 @@ _must_check_ int manager_open_source(struct manager *manager, int *ret_fd);
  */
 _must_check_ int manager_pause(struct manager *manager, bool pause);
 
-/* Queue a snapshot of what is in @scope. @ret_id is the manager's, until the next call. Return: 0,
- * -EBUSY, or negative errno. */
+/* Queue a snapshot of what is in @scope, for @caller. @ret_id is the manager's until the next call.
+ * Return: 0, -EBUSY, or negative errno. */
 _must_check_ int manager_take_snapshot(struct manager *manager, const struct scope *scope,
-				       const char **ret_id);
+				       const struct caller *caller, const char **ret_id);
 
 /* Remove a snapshot. Return: 0; -ENOENT; -EPERM if it is kept; or another negative errno. */
 _must_check_ int manager_remove_snapshot(struct manager *manager, const char *id);
 
-/* Read the settings again, as for SIGHUP. Return: 0; or negative errno: they stay as they are, and
- * the log says why. */
-_must_check_ int manager_reload(struct manager *manager);
+/* Read the settings again, as for SIGHUP, and log that @caller asked for it. Return: 0; or negative
+ * errno: they stay as they are, and the log says why. */
+_must_check_ int manager_reload(struct manager *manager, const struct caller *caller);

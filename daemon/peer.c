@@ -279,7 +279,9 @@ int peer_new(sd_event *event, int fd, const struct peer_options *options, struct
 		return -ENOMEM;
 	}
 	*p = (struct peer){
-		.interface = { .interface = options->interface, .allowed = options->allowed },
+		.interface = { .interface = options->interface,
+			       .caller = options->caller,
+			       .allowed = options->allowed },
 		.options = *options,
 		.client_fd = -1,
 		.inlet_fd = -1,
@@ -308,12 +310,12 @@ struct peer *peer_free(struct peer *peer)
 
 uid_t peer_uid(const struct peer *peer)
 {
-	return peer->options.uid;
+	return peer->options.caller.uid;
 }
 
 pid_t peer_pid(const struct peer *peer)
 {
-	return peer->options.pid;
+	return peer->options.caller.pid;
 }
 
 bool peer_allowed(const struct peer *peer)

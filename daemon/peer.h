@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "daemon/caller.h"
 
 #define PEER_PATIENCE_US UINT64_C(5000000)
 
@@ -35,9 +36,8 @@ typedef void (*peer_ended_fn)(struct peer *peer, const char *why, void *userdata
 
 struct peer_options {
 	struct interface *interface; /* borrowed */
-	uid_t uid;
-	pid_t pid;    /* of the process that connected */
-	bool allowed; /* is answered with more than AccessDenied */
+	struct caller caller;        /* whose process connected */
+	bool allowed;                /* is answered with more than AccessDenied */
 	peer_ended_fn ended;
 	void *userdata; /* of @ended; borrowed */
 };

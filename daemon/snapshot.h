@@ -20,6 +20,7 @@
 #include "daemon/diskuse.h"
 #include "daemon/scope.h"
 
+struct caller;
 struct jitfile;
 struct keep;
 struct object;
@@ -43,8 +44,9 @@ struct snapshot_request {
 	struct keep *keep;     /* whose the objects are: some may still wait to be copied */
 	int store_fd;
 	struct scope scope;
-	uint64_t jit_max, mem_max; /* bytes of JITs' files and of anonymous memory, at most */
-	const atomic_bool *cancel; /* give up when it becomes true; may be NULL */
+	const struct caller *caller; /* who asked for it */
+	uint64_t jit_max, mem_max;   /* bytes of JITs' files and of anonymous memory, at most */
+	const atomic_bool *cancel;   /* give up when it becomes true; may be NULL */
 
 	/* Fill in what is known by now. It stays for the rest of the call. Return: 0, or negative
 	 * errno. */

@@ -102,6 +102,7 @@ int work_new(struct job *job, const struct work_means *means)
 			.keep = means->room.keep,
 			.store_fd = spool_store_fd(means->room.spool),
 			.scope = job->scope,
+			.caller = &job->caller,
 			.jit_max = means->config->jit_max,
 			.mem_max = means->config->mem_max,
 			.cancel = &job->cancel,

@@ -39,6 +39,9 @@
 #define PTD_CONTROL_OBJECT    "/org/ptd/Recorder1"
 #define PTD_CONTROL_INTERFACE "org.ptd.Recorder1"
 
+/* MESSAGE_ID of the journal's entries about who asked for what; ptd(8) has their fields. */
+#define PTD_MESSAGE_CALLER "2b0463e9c42d44a49a6e058b5b3fa908"
+
 #define PTD_ERROR_ACCESS_DENIED "org.ptd.Error.AccessDenied"
 #define PTD_ERROR_BUSY          "org.ptd.Error.Busy"
 #define PTD_ERROR_NOT_EMULATED  "org.ptd.Error.NotEmulated"

@@ -94,6 +94,20 @@ diff -r "$T/copy" "$state/$("$ptctl" list | tail -1 | cut -d' ' -f1)" || fail "t
 expect 1 "is not empty" "$ptctl" snapshot -o "$T/copy"
 [[ $(ls "$state" | wc -l) == 3 ]] || fail "a refused -o took a snapshot all the same"
 
+echo "--- who asked for it"
+cp "$ptctl" "$T/"$'od\nd\033m'
+PTD_SOCKET=$T/run/control "$T/"$'od\nd\033m' snapshot >"$T/answer" 2>&1 &
+pid=$!
+wait $pid || fail "snapshot: $(cat "$T/answer")"
+odd=$(head -1 "$T/answer")
+me=$(id -u)
+grep -qxF "ptd: od?d?m (process $pid, user $me) asked for snapshot $odd" "$T/ptd.log" || fail "the log: $(cat "$T/ptd.log")"
+"$ptctl" info "$odd" >"$T/answer"
+for line in "taken_by_uid: $me" "taken_by_pid: $pid" "taken_by_comm: od?d?m"; do
+	grep -qx " *${line//\?/[?]}" "$T/answer" || fail "info does not say $line: $(cat "$T/answer")"
+done
+grep -q "^ptd: ptctl (process [0-9]*, user $me) opened for reading snapshot $odd$" "$T/ptd.log" || fail "the log: $(cat "$T/ptd.log")"
+
 echo "--- keep, rm"
 read -r second third <<<"$("$ptctl" snapshot 2>/dev/null) $("$ptctl" snapshot 2>/dev/null)"
 expect 2 "which snapshot" "$ptctl" rm
@@ -113,6 +127,9 @@ expect 0 "" "$ptctl" keep --release "$second"
 expect 0 "" "$ptctl" rm "$second"
 [[ ! -e $state/$second && -e $state/$third/manifest ]] || fail "rm: $(ls -A "$state")"
 expect 6 "there is no snapshot" "$ptctl" info "$second"
+grep -q "ptctl (process [0-9]*, user $me) asked to keep snapshot $second" "$T/ptd.log" || fail "the log: $(cat "$T/ptd.log")"
+grep -q "ptctl (process [0-9]*, user $me) asked to keep no longer snapshot $second" "$T/ptd.log" || fail "the log: $(cat "$T/ptd.log")"
+grep -q "ptctl (process [0-9]*, user $me) removed snapshot $second" "$T/ptd.log" || fail "the log: $(cat "$T/ptd.log")"
 (cd "$state/$third" && sha256sum --quiet --strict -c SHA256SUMS) || fail "SHA256SUMS of one that is kept"
 expect 1 "is kept" "$ptctl" rm latest
 expect 0 "" "$ptctl" keep --release latest

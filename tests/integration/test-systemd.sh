@@ -153,6 +153,32 @@ id=$(inside ptctl snapshot 2>/dev/null) || failed "root's snapshot"
 expect 0 "$id" as ptd-admin ptctl list
 expect 0 "" as ptd-admin ptctl snapshot -o /tmp/admins
 expect 4 "Permission denied" as ptd-other ptctl status
+
+echo "--- who asked for what"
+# who ACTION USER SNAPSHOT: there is such an entry, with the fields that ptd(8) has.
+who() {
+	inside journalctl --sync
+	inside journalctl -t ptd -o json "MESSAGE_ID=$(sed -n 's/^#define PTD_MESSAGE_CALLER "\(.*\)"/\1/p' include/ptd/control.h)" \
+		"PTD_ACTION=$1" "PTD_CALLER_UID=$(inside id -u "$2")" "PTD_CALLER_COMM=ptctl" >"$T/who"
+	python3 - "$3" "$T/who" <<'END' || failed "no entry of $1 by $2: $(cat "$T/who")"
+import json, sys
+entries = [json.loads(line) for line in open(sys.argv[2])]
+good = [e for e in entries if e.get("PTD_SNAPSHOT", "") == sys.argv[1] and int(e["PTD_CALLER_PID"]) > 1
+	and e["PRIORITY"] == "5" and e["_SYSTEMD_UNIT"] == "ptd.service" and "ptctl (process " in e["MESSAGE"]]
+sys.exit(not good)
+END
+}
+who snapshot root "$id"
+admins=$(inside ptctl list | tail -1 | cut -d' ' -f1)
+who snapshot ptd-admin "$admins"
+who read ptd-admin "$admins"
+inside grep -qx "taken_by_uid=$(inside id -u ptd-admin)" /tmp/admins/manifest || failed "the manifest does not say who took it"
+expect 0 "" as ptd-admin ptctl keep "$id"
+who keep ptd-admin "$id"
+expect 0 "" as ptd-admin ptctl keep --release "$id"
+who release ptd-admin "$id"
+[[ $(journal -o json | grep -c '"_TRANSPORT":"journal"') -ge 5 ]] || failed "no entries with fields of their own"
+
 inside chmod 666 /run/ptd/control
 expect 4 "only root, the recorder's user and members of the group ptd" as ptd-other ptctl snapshot
 if command -v gdbus >/dev/null; then
@@ -191,6 +217,7 @@ expect 0 "" inside systemctl reload ptd.service
 has ExecReload "*/usr/bin/ptctl*reload*" || failed "ExecReload is $(show ExecReload)"
 said "settings were read again" || failed "systemctl reload came back before the settings were read"
 until_ 20 "systemd knows" has ActiveState active
+who reload ptd ""
 said "AuxSize= was changed: takes effect at restart" || failed "nothing was said of AuxSize="
 expect 0 '"sideband_max":33554432' inside ptctl --json status
 [[ $(inside ls /var/lib/ptd/snapshots | wc -l) == 1 ]] || failed "MaxUse= was not taken over"

@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+static const struct caller caller = { .comm = "test" };
+
 struct fixture {
 	sd_event *event;
 	struct jobs *jobs;
@@ -114,7 +116,7 @@ static void answers(void **state)
 		f->n_asked = rows[i].n_asked;
 		f->answer = rows[i].answer;
 		f->n_gathered = 0;
-		assert_int_equal(jobs_add(f->jobs, id, NULL), 0);
+		assert_int_equal(jobs_add(f->jobs, id, NULL, &caller), 0);
 		run_until_done(f);
 		assert_int_equal(f->n_gathered, rows[i].n_asked);
 		assert_int_equal(f->heard, rows[i].expected);
@@ -130,8 +132,8 @@ static void given_up(void **state)
 	struct fixture *f = *state;
 
 	f->n_asked = 2;
-	assert_int_equal(jobs_add(f->jobs, "a", NULL), 0);
-	assert_int_equal(jobs_add(f->jobs, "b", NULL), 0);
+	assert_int_equal(jobs_add(f->jobs, "a", NULL, &caller), 0);
+	assert_int_equal(jobs_add(f->jobs, "b", NULL, &caller), 0);
 	while (f->n_prepared == 0)
 		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
 	f->jobs = jobs_free(f->jobs);
@@ -147,9 +149,9 @@ static void too_many(void **state)
 
 	for (unsigned i = 0; i <= JOBS_WAITING_MAX; i++) {
 		(void)snprintf(id, sizeof(id), "%u", i);
-		assert_int_equal(jobs_add(f->jobs, id, NULL), 0);
+		assert_int_equal(jobs_add(f->jobs, id, NULL, &caller), 0);
 	}
-	assert_int_equal(jobs_add(f->jobs, "one more", NULL), -EBUSY);
+	assert_int_equal(jobs_add(f->jobs, "one more", NULL, &caller), -EBUSY);
 	run_until_done(f);
 	assert_int_equal(f->n_finished, JOBS_WAITING_MAX + 1);
 }
@@ -166,7 +168,7 @@ static int make(void *userdata)
 		return r;
 	}
 	f->jobs = jobs;
-	r = jobs_add(jobs, "a", NULL);
+	r = jobs_add(jobs, "a", NULL, &caller);
 	if (r < 0) {
 		assert_int_equal(jobs_pending(jobs), 0);
 		f->jobs = jobs_free(jobs);

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "daemon/caller.h"
 #include "daemon/config.h"
 #include "daemon/jobs.h"
 #include "daemon/manager.h"
@@ -39,6 +40,8 @@ int clock_gettime(clockid_t id, struct timespec *ret_time)
 	*ret_time = moment;
 	return 0;
 }
+
+static const struct caller caller = { .comm = "test" };
 
 struct fixture {
 	char dir[TEMPDIR_SIZE], runtime_dir[96], state_dir[96];
@@ -175,9 +178,9 @@ static void ids(void **state)
 	const char *id;
 
 	clock_stands = true;
-	assert_int_equal(manager_take_snapshot(f->manager, &all, &id), 0);
+	assert_int_equal(manager_take_snapshot(f->manager, &all, &caller, &id), 0);
 	assert_string_equal(id, "20231114T221320.123456Z-1");
-	assert_int_equal(manager_take_snapshot(f->manager, &all, &id), 0);
+	assert_int_equal(manager_take_snapshot(f->manager, &all, &caller, &id), 0);
 	assert_string_equal(id, "20231114T221320.123456Z-2");
 	assert_int_equal(manager_status(f->manager).n_pending, 2);
 	assert_int_equal(jobs_pending(manager_jobs(f->manager)), 2);
@@ -185,7 +188,7 @@ static void ids(void **state)
 	    strstr(run_until(f, has_two), "snapshot 20231114T221320.123456Z-1: 0 bytes of PT"));
 	unmake(f);
 	assert_int_equal(make(f), 0);
-	assert_int_equal(manager_take_snapshot(f->manager, &all, &id), 0);
+	assert_int_equal(manager_take_snapshot(f->manager, &all, &caller, &id), 0);
 	assert_string_equal(id, "20231114T221320.123456Z-3");
 }
 
@@ -197,13 +200,13 @@ static void too_many(void **state)
 	const char *id = NULL, *end = "untouched";
 	unsigned n = 0;
 
-	while (manager_take_snapshot(f->manager, &all, &id) == 0) {
+	while (manager_take_snapshot(f->manager, &all, &caller, &id) == 0) {
 		n++;
 		assert_int_equal(strtoul(strchr(id, '-') + 1, NULL, 10), n);
 		assert_true(n < 1000);
 	}
 	assert_true(n > 1);
-	assert_int_equal(manager_take_snapshot(f->manager, &all, &end), -EBUSY);
+	assert_int_equal(manager_take_snapshot(f->manager, &all, &caller, &end), -EBUSY);
 	assert_string_equal(end, "untouched");
 }
 

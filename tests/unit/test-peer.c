@@ -61,8 +61,7 @@ static void on_ended(struct peer *peer, const char *why, void *userdata)
 static void connect_as(struct fixture *f, struct client *client, bool allowed)
 {
 	const struct peer_options options = { .interface = &f->interface,
-					      .uid = 77,
-					      .pid = 88,
+					      .caller = { .uid = 77, .pid = 88 },
 					      .allowed = allowed,
 					      .ended = on_ended,
 					      .userdata = client };

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "daemon/caller.h"
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
 #include "daemon/ptclock.h"
@@ -130,6 +131,8 @@ static const struct source_ops suspended_ops = {
 	.copy_clock = copy_clock,
 };
 
+static const struct caller caller = { .uid = 1000, .pid = 42, .comm = "somebody" };
+
 struct fixture {
 	struct fake fake;
 	char dir[TEMPDIR_SIZE];
@@ -210,6 +213,7 @@ static int set_up(void **state)
 		.source = &f->fake.source,
 		.store_fd = f->store_fd,
 		.keep = f->keep,
+		.caller = &caller,
 		.gather = gather,
 		.userdata = f,
 	};
@@ -322,6 +326,7 @@ static void nothing_recorded(void **state)
 			 "created=2023-11-14T22:13:20.123456Z\n");
 	assert_has(text, "\nrealtime_offset_ns=1700000000123451789\n");
 	assert_has(text, "\nsource=fake\ncpuid=GenuineIntel,6,85,7\n");
+	assert_has(text, "\ntaken_by_uid=1000\ntaken_by_pid=42\ntaken_by_comm=somebody\n");
 	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
 	if (has_perf())
 		free(output_of(NULL, "perf script -i %s/snap 2>&1", f->dir));
