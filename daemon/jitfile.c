@@ -17,6 +17,7 @@
 #include "daemon/record.h"
 #include "daemon/tasks.h"
 #include "decoder/util/mapname.h"
+#include "decoder/util/regular.h"
 #include "decoder/util/vec.h"
 
 #define BLOCK_SIZE 65536u
@@ -39,21 +40,21 @@ struct jitfiles {
 
 int jitfile_open(const struct jitfile_claim *claim, int *ret_fd, const char **reterr_reason)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = regular_open(AT_FDCWD, claim->path, O_NOFOLLOW);
 	struct stat st;
 
-	/* O_NONBLOCK: it may be a FIFO. */
-	fd = open(claim->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0 && errno == ELOOP)
-		*reterr_reason = "it is a symbolic link";
+	if (fd == -ELOOP || fd == -EISDIR || fd == -EINVAL) {
+		*reterr_reason =
+		    fd == -ELOOP ? "it is a symbolic link" : "it is not a regular file";
+		return -EPERM;
+	}
 	if (fd < 0)
-		return errno == ELOOP ? -EPERM : -errno;
+		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 
 	*reterr_reason =
-	    !S_ISREG(st.st_mode)      ? "it is not a regular file"
-	    : st.st_uid != claim->uid ? "it does not belong to the process's user"
+	    st.st_uid != claim->uid ? "it does not belong to the process's user"
 	    : claim->must_match && (major(st.st_dev) != claim->maj ||
 				    minor(st.st_dev) != claim->min || st.st_ino != claim->ino)
 		? "it is not the file that the process mapped"

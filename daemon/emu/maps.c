@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "decoder/util/regular.h"
+
 #define FILES_MAX 4096
 #define PAGE      UINT64_C(4096)
 
@@ -184,8 +186,8 @@ static void read_buildid(struct maps *maps, const char *path, struct buildid *re
 	struct stat st;
 
 	*ret_id = (struct buildid){};
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	fd = regular_open(AT_FDCWD, path, 0);
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return;
 	file.dev = st.st_dev;
 	file.ino = st.st_ino;
@@ -285,7 +287,7 @@ struct segment {
 static size_t read_segments(const char *path, uint64_t offset, uint64_t address,
 			    struct segment *ret_segments, size_t n_max)
 {
-	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_(fd_closep) int fd = regular_open(AT_FDCWD, path, 0);
 	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ, NULL);
 	size_t n_headers = 0, n = 0;
 	uint64_t bias = 0;

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cursor.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/message.h"
+#include "decoder/util/regular.h"
 #include "decoder/util/sha256.h"
 #include "ptd/snapshot.h"
 
@@ -70,23 +70,6 @@ static bool path_is_inside(const char *path)
 	return true;
 }
 
-/* Open the regular file at @path; O_NONBLOCK, because a FIFO must not stop us. */
-static int open_regular(int dir_fd, const char *path)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	struct stat st;
-	int r;
-
-	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	r = fd;
-	fd = -1;
-	return r;
-}
-
 static int check_file(const struct checker *c, const char *path, const char *expected)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -94,7 +77,7 @@ static int check_file(const struct checker *c, const char *path, const char *exp
 	uint64_t size;
 	int r;
 
-	fd = open_regular(c->dir_fd, path);
+	fd = regular_open(c->dir_fd, path, 0);
 	if (fd == -ENOENT)
 		return complain(c, -EKEYREJECTED,
 				"%s is missing, but is in " PTD_SNAPSHOT_SUMS

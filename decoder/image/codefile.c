@@ -12,6 +12,7 @@
 
 #include "decoder/util/copyfile.h"
 #include "decoder/util/effort.h"
+#include "decoder/util/regular.h"
 
 #define SEGMENTS_MAX 256 /* loadable ones; real files have four to ten */
 
@@ -215,7 +216,7 @@ int codefiles_adopt(struct codefiles *files, const char *path, enum object_state
 
 int codefiles_make_readable(struct codefiles *files, int fd, struct codefile *file)
 {
-	_cleanup_(fd_closep) int there = open(file->object.id.source, O_RDONLY | O_CLOEXEC);
+	_cleanup_(fd_closep) int there = regular_open(AT_FDCWD, file->object.id.source, 0);
 	_cleanup_(fd_closep) int copy = -1;
 	char *source;
 	int r;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "decoder/util/copyfile.h"
+#include "decoder/util/regular.h"
 
 int dirs_open(int at, const char *path)
 {
@@ -76,20 +77,19 @@ static int copy_tree(int from, int to, const char *last, int depth);
 
 static int copy_entry(int from, int to, const char *name, int depth)
 {
-	_cleanup_(fd_closep) int in = -1, out = -1;
-	struct stat st;
+	_cleanup_(fd_closep) int in = regular_open(from, name, O_NOFOLLOW), out = -1;
 
-	in = openat(from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (in < 0 || fstat(in, &st) < 0)
-		return -errno;
-	if (S_ISDIR(st.st_mode)) {
+	if (in == -EISDIR) {
+		in = dirs_open(from, name);
+		if (in < 0)
+			return in;
 		if (mkdirat(to, name, 0700) < 0)
 			return -errno;
 		out = dirs_open(to, name);
 		return out < 0 ? out : copy_tree(in, out, NULL, depth + 1);
 	}
-	if (!S_ISREG(st.st_mode))
-		return 0;
+	if (in < 0)
+		return in == -EINVAL ? 0 : in;
 	out = openat(to, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	return out < 0 ? -errno : copyfile_fd(in, out, NULL);
 }
@@ -135,16 +135,16 @@ static int sync_tree(int fd, int depth)
 	if (!dir)
 		return -errno;
 	while ((r = dirs_next(dir, &entry)) > 0) {
-		_cleanup_(fd_closep) int child = -1;
-		struct stat st;
+		_cleanup_(fd_closep) int child = regular_open(fd, entry->d_name, O_NOFOLLOW);
 
-		child = openat(fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		if (child < 0 || fstat(child, &st) < 0)
-			return -errno;
-		if (S_ISDIR(st.st_mode))
-			r = sync_tree(child, depth + 1);
-		else
-			r = fsync(child) < 0 ? -errno : 0;
+		if (child == -EISDIR) {
+			child = dirs_open(fd, entry->d_name);
+			r = child < 0 ? child : sync_tree(child, depth + 1);
+		} else if (child != -EINVAL) {
+			r = child < 0 ? child : fsync(child) < 0 ? -errno : 0;
+		} else {
+			r = 0; /* nothing but its name, which is the directory's */
+		}
 		if (r < 0)
 			return r;
 	}

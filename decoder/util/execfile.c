@@ -12,6 +12,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "decoder/util/regular.h"
+
 #define HEADERS_MAX 64
 
 int execfile_check(const char *path)
@@ -166,13 +168,14 @@ const char *execfile_unseen(const struct execfile *file)
 
 int execfile_read(const char *path, struct execfile *ret_file)
 {
-	/* A FIFO must not hold us up. */
-	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_(fd_closep) int fd = regular_open(AT_FDCWD, path, 0);
 	char head[EXECFILE_HEAD] = "";
 	struct stat st;
 	ssize_t n;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	n = pread(fd, head, sizeof(head), 0);
 	if (n < 0)

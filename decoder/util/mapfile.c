@@ -3,9 +3,10 @@
 #include "decoder/util/mapfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+
+#include "decoder/util/regular.h"
 
 static int map_part(struct mapfile *mapfile, int fd, int prot, uint64_t offset, uint64_t size)
 {
@@ -33,11 +34,9 @@ static int map(struct mapfile *mapfile, int fd, int prot)
 
 static int map_path(struct mapfile *mapfile, int dir_fd, const char *path, int prot)
 {
-	_cleanup_(fd_closep) int fd = -1;
+	_cleanup_(fd_closep) int fd = regular_open(dir_fd, path, 0);
 
-	/* O_NONBLOCK: opening a FIFO must not wait for somebody to write to it. */
-	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	return fd < 0 ? -errno : map(mapfile, fd, prot);
+	return fd < 0 ? fd : map(mapfile, fd, prot);
 }
 
 int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)

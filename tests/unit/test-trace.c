@@ -143,7 +143,7 @@ static void damaged(void **state)
 		  -EBADMSG, ": SHA256SUMS line 1: ", INT64_C(-1700000000000000123) },
 		{ "the sums name a directory", "SHA256SUMS",
 		  "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  objects\n",
-		  -EINVAL, ": cannot read objects: ", INT64_C(-1700000000000000123) },
+		  -EISDIR, ": cannot read objects: ", INT64_C(-1700000000000000123) },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
