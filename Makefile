@@ -144,6 +144,7 @@ FUZZ_buildid = -malloc_limit_mb=8 -rss_limit_mb=256 -max_len=262144
 fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 	@mkdir -p $(O)/found-$*
 	clang $(ALL_CFLAGS) -U_FORTIFY_SOURCE -DPTD_VERSION='"fuzz"' -fsanitize=fuzzer,address,undefined \
+		-fno-sanitize-recover=all \
 		-o $(O)/$@ tests/fuzz/$@.c $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
 	$(O)/$@ -max_total_time=$(or $(T),60) $(FUZZ_$*) $(O)/found-$* tests/fuzz/corpus/$*
 

@@ -13,9 +13,13 @@
 /* Return: whether a packet at @offset tells of branches: a TNT or a TIP. */
 static bool is_branch(const struct ipt_engine *e, uint64_t offset)
 {
-	const uint8_t *p = e->config.pt + offset;
+	const uint8_t *p;
 
-	if (offset >= e->config.size || p[0] == 0)
+	/* UINT64_MAX is none: not even the address of what is there may be computed. */
+	if (offset >= e->config.size)
+		return false;
+	p = e->config.pt + offset;
+	if (p[0] == 0)
 		return false;
 	if (p[0] == EXT)
 		return e->config.size - offset > 1 && p[1] == EXT_TNT;
