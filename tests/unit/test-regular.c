@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Regular: of what is at a path that somebody else chose, only a regular file is ever opened. That a
- * FIFO was opened, even for a moment and without waiting, the kernel tells by inotify(7).
+ * Regular: of what is at a path that somebody else chose, only a regular file is ever opened. The
+ * kernel says by inotify(7) that a FIFO was opened, even for a moment and without waiting.
  */
 
 #include <setjmp.h>
