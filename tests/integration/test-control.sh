@@ -51,6 +51,9 @@ expect 0 "Usage" "$ptctl" record -o DIR -h
 expect 2 "unknown verb" "$ptctl" help bake
 expect 2 "unexpected argument" "$ptctl" help list info
 expect 2 "see ptctl snapshot --help" "$ptctl" snapshot --fast
+for pid in 0 -1 x 5x "" 4294967297 99999999999999999999; do
+	expect 2 "\"$pid\" is no process ID" "$ptctl" snapshot --pid "$pid"
+done
 expect 2 "expected a snapshot, a perf.data file, or --raw-pt. Try: ptdecode --help" "$O/ptdecode"
 expect 2 "the name of the input is empty. Try: ptdecode --help" "$O/ptdecode" ""
 expect 2 "Try: ptdecode --help" "$O/ptdecode" --fast

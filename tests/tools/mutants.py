@@ -25,7 +25,7 @@ import tempfile
 import time
 
 FOLDERS = ("daemon/", "decoder/", "ctl/")
-SCRIPTS = ("test-raw", "test-control", "test-small", "test-badinput")
+SCRIPTS = ("test-raw.sh", "test-control.sh", "test-small.sh", "test-badinput.sh")
 KINDS = ("comparison", "condition", "statement", "return", "constant")
 # What takes longer than this, and than so many times as long as without the change, hangs: that is seen.
 TEST_S = 40
@@ -262,7 +262,7 @@ def tests_of(tree):
     tests += [Test("corpus-" + n, f"build/replay-{n} tests/fuzz/corpus/{n}/*")
               for n in nouns("tests/fuzz", "fuzz-")]
     tests.append(Test("golden", "build/tools/golden tests/golden/*.case"))
-    tests += [Test(n, f"tests/integration/{n}.sh") for n in SCRIPTS]
+    tests += [Test(n, f"tests/integration/{n}") for n in SCRIPTS]
     return tests
 
 

@@ -510,7 +510,7 @@ static void is_written(void *userdata)
 
 static void calls_that_fail(void **state)
 {
-	static const char *const names[] = { "text", "addresses", "summary", "sideband" };
+	static const char *const names[] = { "text", "addresses", "summary" };
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
