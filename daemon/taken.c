@@ -3,6 +3,7 @@
 #include "daemon/taken.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "daemon/keep.h"
 #include "daemon/record.h"
@@ -27,6 +28,7 @@ struct taken {
 	struct map by_path; /* hash of path → 1 + index of the last */
 	VEC(const char *) unknown;
 	struct map is_unknown; /* hash of path → 1 */
+	struct map claimed;    /* hash of a build-id that is claimed for what is missing → 1 */
 };
 
 static uint64_t *find(const struct taken *t, const char *path)
@@ -67,8 +69,18 @@ struct taken *taken_free(struct taken *taken)
 	map_deinit(&taken->by_path);
 	vec_deinit(&taken->unknown);
 	map_deinit(&taken->is_unknown);
+	map_deinit(&taken->claimed);
 	free(taken);
 	return NULL;
+}
+
+/* A file is missing for which a record claims this build-id: one that is kept and has it may be
+ * another. There are no more claims than records in the sideband. */
+static int claim(struct taken *t, const struct buildid *id)
+{
+	const uint64_t key = map_hash(id->bytes, id->size);
+
+	return id->size == 0 || map_get(&t->claimed, key) ? 0 : map_put(&t->claimed, key, 1);
 }
 
 /* It is code that is in a file; but of what is memory, or a jitdump, the keep takes no object. */
@@ -77,6 +89,9 @@ static int add_unknown(struct taken *t, const struct record_mmap2 *mmap)
 	const uint64_t key = map_hash(mmap->name, strlen(mmap->name));
 	int r;
 
+	r = mmap->prot & PROT_EXEC ? claim(t, &mmap->build_id) : 0;
+	if (r < 0)
+		return r;
 	if (!object_is_meant(mmap) || mapname_is_memory(mmap->name) ||
 	    mapname_is_jitdump(mmap->name) || map_get(&t->is_unknown, key) ||
 	    t->unknown.n == UNKNOWN_MAX)
@@ -101,11 +116,13 @@ static bool kept(const struct entry *entry)
 	return entry->taken && entry->object->error == 0;
 }
 
-/* Of those that claim one build-id, with different contents, none has a right to it. */
+/* Of those that claim one build-id, with different contents, none has a right to it; nor if one of
+ * them is missing, for its content is not known. */
 static void judge(struct taken *t, struct entry *entry, size_t same_id)
 {
 	const struct object *object = entry->object, *other;
-	bool disputed = false;
+	bool disputed =
+	    map_get(&t->claimed, map_hash(object->build_id.bytes, object->build_id.size)) != NULL;
 
 	for (size_t i = same_id; i > 0; i = t->entries[i - 1].same_id) {
 		other = t->entries[i - 1].object;
@@ -127,6 +144,9 @@ int taken_settle(struct taken *taken, struct keep *keep, const atomic_bool *canc
 	for (size_t i = 0; r == 0 && i < taken->n_entries; i++)
 		if (taken->entries[i].taken)
 			r = keep_wait(keep, taken->entries[i].object, cancel);
+	for (size_t i = 0; r == 0 && i < taken->n_entries; i++)
+		if (taken->entries[i].taken && !kept(&taken->entries[i]))
+			r = claim(taken, &taken->entries[i].object->claimed);
 	for (size_t i = 0; r == 0 && i < taken->n_entries; i++) {
 		struct entry *entry = &taken->entries[i];
 		const struct buildid *id = &entry->object->build_id;
@@ -184,7 +204,7 @@ void taken_print(const struct taken *taken, FILE *stream)
 		if (!entry->taken)
 			continue;
 		if (!kept(entry))
-			fputc('-', stream);
+			fprintf(stream, "- %s", object_why(entry->object->error));
 		else if (entry->by_content)
 			fprintf(stream, "sha256:%s", entry->object->sha256);
 		else
@@ -192,7 +212,7 @@ void taken_print(const struct taken *taken, FILE *stream)
 		print_path(entry->object->path, stream);
 	}
 	for (size_t i = 0; i < taken->unknown.n; i++) {
-		fputc('-', stream);
+		fputs("- there was no room for it, or room was made for others", stream);
 		print_path(taken->unknown.items[i], stream);
 	}
 }

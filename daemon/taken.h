@@ -6,9 +6,9 @@
  *
  * Which of the kept objects belong in a snapshot, and where they lie in it: those that mappings of
  * the tasks that ran name. An object lies under its build-id, as perf looks for it. But two files
- * may claim one build-id and differ; these lie under the hash of their content, where only the path
- * leads to them. If a path has led to both, nobody knows which was executed, and a reader finds
- * that it is not to be had.
+ * may claim one build-id and differ, or one of them may be missing; these lie under the hash of
+ * their content, where only the path leads to them. If a path has led to both, nobody knows which
+ * was executed, and a reader finds that it is not to be had.
  *
  * What a mapping names and no object is, because the keep had no room for it, or made room for
  * others, is missing, as is what could not be copied.

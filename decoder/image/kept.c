@@ -22,19 +22,29 @@
 #define BY_CONTENT       PTD_SNAPSHOT_OBJECTS "/sha256/"
 
 struct line {
-	struct line *next; /* whose path hashes alike */
+	struct line *next;  /* whose path hashes alike */
+	struct line *exact; /* whose path and location hash alike */
 	const char *path;
 	const char *location; /* NULL: its file could not be kept */
 };
 
 struct kept {
+	bool is_there; /* the map */
 	struct arena arena;
 	struct map lines; /* hash of path → struct line */
+	struct map exact; /* hash of path and location, of a build-id's place → struct line */
 };
 
 static bool is_hex(const char *s, size_t n)
 {
 	return n > 0 && strspn(s, "0123456789abcdef") == n && s[n] == '\0';
+}
+
+/* Where the file of the build-id @hex is that is called @name there. */
+static void place_of_id(const char *hex, const char *name, char *ret_place, size_t size)
+{
+	(void)snprintf(ret_place, size, PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/%s", hex, hex + 2,
+		       name);
 }
 
 /* Where the file is that the map names by @id, and that is called @name there. */
@@ -52,8 +62,7 @@ static int locate(struct kept *kept, const char *id, const char *name, const cha
 
 		if (n < 4 || n >= BUILDID_HEX_MAX || !is_hex(id, n))
 			return -EBADMSG;
-		(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/%s", id,
-			       id + 2, name);
+		place_of_id(id, name, path, sizeof(path));
 	}
 	*ret_location = arena_strdup(&kept->arena, path);
 	return *ret_location ? 0 : -ENOMEM;
@@ -69,9 +78,39 @@ static enum kind kind_of(const struct line *line)
 	return strncmp(line->location, BY_CONTENT, strlen(BY_CONTENT)) == 0 ? BY_HASH : BY_ID;
 }
 
+static uint64_t exact_key(const char *path, const char *location)
+{
+	const uint64_t key[] = { map_hash(path, strlen(path)),
+				 map_hash(location, strlen(location)) };
+
+	return map_hash(key, sizeof(key));
+}
+
+static struct line *find_exact(const struct kept *kept, const char *path, const char *location)
+{
+	const uint64_t *head = map_get(&kept->exact, exact_key(path, location));
+	struct line *l = head ? (struct line *)(uintptr_t)*head : NULL;
+
+	while (l && (strcmp(l->path, path) != 0 || strcmp(l->location, location) != 0))
+		l = l->exact;
+	return l;
+}
+
+static int index_exact(struct kept *kept, struct line *line)
+{
+	const uint64_t key = exact_key(line->path, line->location);
+	const uint64_t *head = map_get(&kept->exact, key);
+
+	if (find_exact(kept, line->path, line->location))
+		return 0;
+	line->exact = head ? (struct line *)(uintptr_t)*head : NULL;
+	return map_put(&kept->exact, key, (uintptr_t)line);
+}
+
 /*
  * Put @line, which is @kept's, before those of its hash. Two places of a kind that differ say all
- * that there is to say of a path: more are left out, so that the search is short.
+ * that there is to say of a path whose build-id is not known: more are left out, so that the search
+ * is short.
  */
 static int chain(struct kept *kept, struct line *line)
 {
@@ -106,12 +145,14 @@ static int add_line(struct kept *kept, const uint8_t *bytes, size_t size)
 	*tab = '\0';
 	line->path = tab + 1;
 	line->location = NULL;
-	if (strcmp(text, "-") != 0) {
+	/* Behind the dash may be a space, and the reason. */
+	if (strcmp(text, "-") != 0 && strncmp(text, "- ", 2) != 0) {
 		r = locate(kept, text, mapname_in_cache(line->path), &line->location);
 		if (r < 0)
 			return r;
 	}
-	return chain(kept, line);
+	r = line->location && kind_of(line) == BY_ID ? index_exact(kept, line) : 0;
+	return r < 0 ? r : chain(kept, line);
 }
 
 static int read_lines(struct kept *kept, const struct mapfile *file)
@@ -146,6 +187,7 @@ int kept_new(const char *snapshot_dir, struct kept **ret_kept)
 	}
 
 	r = mapfile_init(&file, AT_FDCWD, path);
+	kept->is_there = r == 0;
 	if (r == 0)
 		r = read_lines(kept, &file);
 	else if (r == -ENOENT)
@@ -156,41 +198,48 @@ int kept_new(const char *snapshot_dir, struct kept **ret_kept)
 	return 0;
 }
 
-/* The one location of the path among those that begin with @prefix. If nothing else is known, a
- * file that could not be kept is another one. */
-static int find(const struct kept *kept, const char *path, const char *prefix,
-		const char **ret_location)
+/* What has the build-id, or would have it if it were there. Return: whether the map knows it under
+ * this path. */
+static bool find_by_id(const struct kept *kept, const char *path, const struct buildid *id,
+		       const char **ret_location)
+{
+	char hex[BUILDID_HEX_MAX], place[2 * SHA256_HEX_CHARS];
+	const struct line *line;
+
+	buildid_hex(id, hex);
+	place_of_id(hex, mapname_in_cache(path), place, sizeof(place));
+	line = find_exact(kept, path, place);
+	if (line)
+		*ret_location = line->location;
+	return line != NULL;
+}
+
+int kept_find(const struct kept *kept, const char *path, const struct buildid *id,
+	      const char **ret_location)
 {
 	const uint64_t *head = map_get(&kept->lines, map_hash(path, strlen(path)));
 	const char *found = NULL;
 	bool lost = false;
 
+	if (id->size > 1 && find_by_id(kept, path, id, ret_location))
+		return 0;
 	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l; l = l->next) {
 		if (strcmp(l->path, path) != 0)
 			continue;
-		lost = lost || (!l->location && !prefix[0]);
-		if (!l->location || strncmp(l->location, prefix, strlen(prefix)) != 0)
+		lost = lost || !l->location;
+		if (!l->location || (id->size > 0 && kind_of(l) == BY_ID))
 			continue;
 		if (found && strcmp(l->location, found) != 0)
 			return KEPT_AMBIGUOUS;
 		found = l->location;
 	}
 	if (!found)
-		return KEPT_NONE;
+		return lost ? KEPT_LOST : kept->is_there ? KEPT_NONE : KEPT_NO_MAP;
+	/* That which is missing is another one, and may be the one that is meant. */
 	if (lost)
 		return KEPT_AMBIGUOUS;
 	*ret_location = found;
 	return 0;
-}
-
-int kept_find(const struct kept *kept, const char *path, const char **ret_location)
-{
-	return find(kept, path, "", ret_location);
-}
-
-int kept_find_by_content(const struct kept *kept, const char *path, const char **ret_location)
-{
-	return find(kept, path, BY_CONTENT, ret_location);
 }
 
 struct kept *kept_free(struct kept *kept)
@@ -198,6 +247,7 @@ struct kept *kept_free(struct kept *kept)
 	if (!kept)
 		return NULL;
 	map_deinit(&kept->lines);
+	map_deinit(&kept->exact);
 	arena_deinit(&kept->arena);
 	free(kept);
 	return NULL;

@@ -76,33 +76,45 @@ static int try_kept(const struct objects *objects, const char *location,
 	return 0;
 }
 
+/* Whatever lies under the build-id, in a directory that perf wrote. Return: 0 or -ENOMEM. */
+static int search_snapshot_by_id(const struct objects *objects, const char *path,
+				 const struct buildid *wanted, enum object_state *state,
+				 struct codefile **ret_file)
+{
+	char hex[BUILDID_HEX_MAX], by_id[BUILDID_HEX_MAX + 32];
+
+	if (wanted->size < 2)
+		return 0;
+	buildid_hex(wanted, hex);
+	(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/%s", hex,
+		       hex + 2, mapname_in_cache(path));
+	return try_kept(objects, by_id, wanted, state, ret_file);
+}
+
 /* Return: 0; KEPT_AMBIGUOUS if no place but the snapshot can have it, and it is not to be had
  * there; or -ENOMEM. */
 static int search_snapshot(const struct objects *objects, const char *path,
 			   const struct buildid *wanted, enum object_state *state,
 			   struct codefile **ret_file)
 {
-	char hex[BUILDID_HEX_MAX], by_id[BUILDID_HEX_MAX + 32];
-	const enum object_state before = *state;
 	const char *location;
 	int r;
 
-	if (wanted->size > 1) {
-		buildid_hex(wanted, hex);
-		(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/%s",
-			       hex, hex + 2, mapname_in_cache(path));
-		r = try_kept(objects, by_id, wanted, state, ret_file);
-		if (r < 0 || *state != before)
-			return r;
-		r = kept_find_by_content(objects->kept, path, &location);
-	} else {
-		r = kept_find(objects->kept, path, &location);
-	}
-	if (r == KEPT_AMBIGUOUS)
+	r = kept_find(objects->kept, path, wanted, &location);
+	switch (r) {
+	case 0:
+		return try_kept(objects, location, wanted, state, ret_file);
+	case KEPT_NO_MAP:
+		return search_snapshot_by_id(objects, path, wanted, state, ret_file);
+	case KEPT_AMBIGUOUS:
 		*state = OBJECT_WRONG_ID; /* the one at the path now is no better guess */
-	if (r == 0)
-		r = try_kept(objects, location, wanted, state, ret_file);
-	return r == KEPT_NONE ? 0 : r;
+		return r;
+	case KEPT_LOST:
+		/* Nor is it here, if nothing but its path is known of it. */
+		return wanted->size > 0 ? 0 : KEPT_AMBIGUOUS;
+	default:
+		return 0;
+	}
 }
 
 /* By build-id only, so that it does not matter what the file was called. Return: 0 or -ENOMEM. */

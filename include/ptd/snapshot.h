@@ -12,9 +12,9 @@
  *				.build-id/ab/cdef…/elf; one without a build-id, or whose build-id
  *				another has too, at sha256/<hex of its content>/elf; the file of the
  *				vDSO is called "vdso"
- *	DIR/objects.map		one line an object: its build-id, or "sha256:<hex>", or "-" (it
- *				could not be kept, or was given up); a tab; the path it was mapped
- *				by
+ *	DIR/objects.map		one line an object: its build-id, or "sha256:<hex>", or "-" if it is
+ *				missing, with a space and the reason, if that is known; a tab; the
+ *				path it was mapped by
  *	DIR/jit/		jit-PID.dump: what a JIT compiler said of its code; perf-PID.map:
  *				the names alone
  *	DIR/mem/		PID-ADDR (decimal, hex): anonymous executable memory from there on

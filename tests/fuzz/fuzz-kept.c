@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "decoder/image/kept.h"
+#include "decoder/util/buildid.h"
 #include "ptd/snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,13 +25,17 @@ static void put_map(const char *dir, const uint8_t *data, size_t size)
 
 static void find(const struct kept *kept, const char *path)
 {
+	const struct buildid ids[] = { {}, { .bytes = { 0x0a, 0x0b }, .size = 2 } };
 	const char *location;
 
-	if (kept_find(kept, path, &location) != 0)
-		return;
-	if (strncmp(location, PTD_SNAPSHOT_OBJECTS "/", strlen(PTD_SNAPSHOT_OBJECTS "/")) != 0 ||
-	    strstr(location, ".."))
-		abort();
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		if (kept_find(kept, path, &ids[i], &location) != 0)
+			continue;
+		if (strncmp(location, PTD_SNAPSHOT_OBJECTS "/", strlen(PTD_SNAPSHOT_OBJECTS "/")) !=
+			0 ||
+		    strstr(location, ".."))
+			abort();
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -179,14 +179,23 @@ static void finds_in_the_snapshot(void **state)
 {
 	const struct fixture *f = *state;
 	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(freep) char *map = NULL;
 	struct buildid other = { .bytes = { 1, 2, 3 }, .size = 20 };
+	char hex[BUILDID_HEX_MAX], other_hex[BUILDID_HEX_MAX];
 	const struct object *o;
 
 	keep_by_id(f, &f->id);
 	keep_by_id(f, &other); /* not what it says it is */
+	buildid_hex(&f->id, hex);
+	buildid_hex(&other, other_hex);
 	tempdir_put(f->dir, "objects/sha256/" HEX64 "/elf", "\x90\xc3", 2);
-	tempdir_put(f->dir, "objects.map", "sha256:" HEX64 "\t/gone/plain\n-\t/gone/lost\n",
-		    99 - 2);
+	assert_true(asprintf(&map,
+			     "sha256:" HEX64 "\t/gone/plain\n-\t/gone/lost\n"
+			     "- it is too large\t%s\n"
+			     "%s\t/gone/program\n%s\t/gone/program\n"
+			     "%s\t/memfd:code (deleted)\n%s\t[vdso]\n",
+			     f->self, hex, other_hex, hex, hex) > 0);
+	tempdir_put(f->dir, "objects.map", map, strlen(map));
 	assert_int_equal(objects_new(f->dir, &objects), 0);
 
 	o = find(objects, "/gone/program", &f->id, OBJECT_OK);
@@ -195,8 +204,18 @@ static void finds_in_the_snapshot(void **state)
 	(void)find(objects, "/memfd:code (deleted)", &f->id, OBJECT_OK);
 	(void)find(objects, "[vdso]", &f->id, OBJECT_NO_FILE); /* a program is none */
 	(void)find(objects, "/gone/program", &other, OBJECT_WRONG_ID);
-	(void)find(objects, "/gone/program", NULL, OBJECT_MISSING);
+	(void)find(objects, "/gone/program", NULL, OBJECT_WRONG_ID);
 	(void)find(objects, "/gone/lost", NULL, OBJECT_MISSING);
+
+	/* What is kept under a build-id is not what another path, or no path, had. */
+	(void)find(objects, "/gone/lost", &f->id, OBJECT_MISSING);
+	(void)find(objects, "/gone/other", &f->id, OBJECT_MISSING);
+	(void)find(objects, "/gone/plain", &f->id, OBJECT_WRONG_ID);
+
+	/* The file that is at its path now is taken if that is the build-id; not else. */
+	(void)find(objects, f->self, NULL, OBJECT_MISSING);
+	o = find(objects, f->self, &f->id, OBJECT_OK);
+	assert_string_equal(o->id.source, f->self);
 
 	o = find(objects, "/gone/plain", NULL, OBJECT_OK);
 	assert_int_equal(o->size, 2);
@@ -240,7 +259,8 @@ static void does_not_guess(void **state)
 			     "%s\t/a\nsha256:" HEX64 "\t/a\n"
 			     "%s\t/b\n%s\t/b\n"
 			     "%s\t%s\nsha256:" HEX64 "\t%s\n"
-			     "-\t/c\n%s\t/c\n",
+			     "-\t/c\n%s\t/c\n"
+			     "-\t/d\nsha256:" HEX64 "\t/d\n",
 			     hex, hex, hex, hex, f->self, f->self, hex) > 0);
 	tempdir_put(f->dir, "objects.map", map, strlen(map));
 	assert_int_equal(objects_new(f->dir, &objects), 0);
@@ -251,6 +271,40 @@ static void does_not_guess(void **state)
 	(void)find(objects, f->self, NULL, OBJECT_WRONG_ID); /* nor is the file there now better */
 	(void)find(objects, "/c", NULL, OBJECT_WRONG_ID); /* it may be the one that is not here */
 	(void)find(objects, "/c", &f->id, OBJECT_OK);
+	(void)find(objects, "/d", &f->id, OBJECT_WRONG_ID);
+	(void)find(objects, "/d", NULL, OBJECT_WRONG_ID);
+}
+
+/* A directory that perf wrote has no map, only build-ids. */
+static void without_a_map(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+
+	keep_by_id(f, &f->id);
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+	(void)find(objects, "/gone/program", &f->id, OBJECT_OK);
+	(void)find(objects, "/gone/program", NULL, OBJECT_MISSING);
+}
+
+/* Of one path there may be any number of build-ids. */
+static void many_build_ids(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	char hex[BUILDID_HEX_MAX], map[4096];
+	size_t n = 0;
+
+	buildid_hex(&f->id, hex);
+	n += (size_t)snprintf(map + n, sizeof(map) - n, "%s\t/a\n", hex);
+	for (unsigned i = 0; i < 20; i++)
+		n += (size_t)snprintf(map + n, sizeof(map) - n, "%04x\t/a\n%s\t/a%u\n", i, hex, i);
+	tempdir_put(f->dir, "objects.map", map, n);
+	keep_by_id(f, &f->id);
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+	(void)find(objects, "/a", &f->id, OBJECT_OK);
+	(void)find(objects, "/a19", &f->id, OBJECT_OK);
+	(void)find(objects, "/a20", &f->id, OBJECT_MISSING);
 }
 
 /* Of two files with one build-id each lies where only its path leads to. */
@@ -285,6 +339,8 @@ static void malformed_map(void **state)
 		int expected;
 	} rows[] = {
 		{ "good", "0a0b\t/a\nsha256:" HEX64 "\t/b c\n-\t/d\n", 0 },
+		{ "reason", "- it is no ELF file\t/a\n", 0 },
+		{ "no space before the reason", "-it\t/a\n", -EBADMSG },
 		{ "empty", "", 0 },
 		{ "no end of line", "0a0b\t/a\n-\t/d", -EBADMSG },
 		{ "no tab", "0a0b /a\n", -EBADMSG },
@@ -385,6 +441,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_regular_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(finds_in_the_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(does_not_guess, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_a_map, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_build_ids, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_vdso, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_build_id_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(malformed_map, setup, teardown),

@@ -398,7 +398,7 @@ static void records_are_read_by_perf(void **state)
 	assert_has(text, "intel_pt = 8");
 	free(text);
 	text = output_of(NULL, "cat %s/snap/objects.map", f->dir);
-	assert_string_equal(text, "-\t/no/such/lib.so\n");
+	assert_string_equal(text, "- No such file or directory\t/no/such/lib.so\n");
 }
 
 /* The oldest record of an overwritten ring is cut off, and who ran is said once more. */
@@ -747,7 +747,10 @@ static void objects_that_were_given_up(void **state)
 	assert_int_equal(f->result.n_missing, 2);
 	text = output_of(NULL, "cat %s/snap/objects.map; grep objects_missing %s/snap/manifest",
 			 f->dir, f->dir);
-	assert_string_equal(text, "-\t/proc/self/exe\n-\t/no/such\\012file\nobjects_missing=2\n");
+	assert_string_equal(
+	    text, "- there was no room for it, or room was made for others\t/proc/self/exe\n"
+		  "- there was no room for it, or room was made for others\t/no/such\\012file\n"
+		  "objects_missing=2\n");
 }
 
 /* The kernel maps it into every process, from no file. */
@@ -828,6 +831,42 @@ static void two_files_with_one_build_id(void **state)
 	assert_string_equal(text, "2\n");
 	for (size_t i = 0; i < 2; i++)
 		free(hashes[i]);
+}
+
+/*
+ * Of two files with one build-id, one cannot be kept: the other must not be found by the build-id,
+ * or it would be taken for that.
+ */
+static void a_missing_file_claims_a_build_id(void **state)
+{
+	struct fixture *f = *state;
+	char kept[128], large[128];
+	struct buildid id;
+	int fd;
+
+	(void)snprintf(kept, sizeof(kept), "%s/kept", f->dir);
+	(void)snprintf(large, sizeof(large), "%s/large", f->dir);
+	free(output_of(NULL, "cp /proc/%d/exe %s && cp %s %s && truncate -s 513M %s", (int)getpid(),
+		       kept, kept, large, large));
+	fd = open(kept, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(buildid_read(fd, &id), 0);
+	(void)close(fd);
+	records_mmap2(&f->tasks, 10, kept, &id, 1);
+	records_switch(&f->fake.switches[0].bytes, 10, false, 2, 0);
+
+	/* Alone it lies under its build-id, whatever those claim who did not run. */
+	records_mmap2(&f->tasks, 11, large, &id, 3);
+	assert_int_equal(take(f), 0);
+	free(output_of(NULL, "cd %s/snap && grep -q '^[0-9a-f]*\t%s$' objects.map && rm -r *",
+		       f->dir, kept));
+
+	records_mmap2(&f->tasks, 10, large, &id, 4);
+	assert_int_equal(take(f), 0);
+	free(output_of(NULL,
+		       "cd %s/snap && test ! -e objects/.build-id && "
+		       "grep -q '^sha256:[0-9a-f]*\t%s$' objects.map && "
+		       "grep -q '^- it is larger than 512 MiB.*\t%s$' objects.map",
+		       f->dir, kept, large));
 }
 
 static void say(const struct fixture *f, const char *name, const char *text, struct jitfile *file)
@@ -1024,6 +1063,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(overwritten_without_psb, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_of_those_who_ran, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_files_with_one_build_id, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_missing_file_claims_a_build_id, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(objects_that_were_given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),

@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# A user without privileges makes the recorder look at files that are meant to harm it, or its snapshots: with
+# notes without end, without an end themselves, with the build-id of another user's program.
+. "$(dirname "$0")/attack.sh"
+
+echo "--- 65,533 notes of 64 KiB in a file of 4 MiB"
+attack_start pt
+attack 5 as_nobody "$T/bin/attack-notes" "$T/nobody"
+
+echo "--- files that grow while they are copied"
+attack_start pt
+attack 5 as_nobody "$T/bin/attack-growing" "$T/nobody"
+
+# The one is too large to be kept, the other claims to be it. The one's code is unknown then, for its file is
+# gone when it is decoded; and the other's is not shown in its place.
+echo "--- a file with the build-id of one that is not kept"
+need qemu-x86_64 "${CC:-cc}"
+id=0123456789abcdef0123456789abcdef01234567
+twin() { "${CC:-cc}" -O2 -Wl,--build-id=0x$id "$@" tests/targets/twin.c || fail "cc"; }
+twin -o "$T/private/twin"
+truncate -s 513M "$T/private/twin"
+twin -DOTHER -o "$T/nobody/twin"
+chmod 755 "$T/private" "$T/private/twin" "$T/nobody/twin"
+attack_start emu AuxSize=64M
+# Whoever a process becomes, it logs on where it began.
+mkdir -m 777 "$T/twins.log"
+PTD_EMU_LOG=$T/twins.log "$O/ptctl" record -o "$T/twins" -- /bin/bash -c "
+	umask 0
+	setpriv --reuid $NOBODY --regid $NOBODY --clear-groups $T/nobody/twin
+	setpriv --reuid $OTHER --regid $OTHER --clear-groups $T/private/twin" >"$T/out" 2>&1 ||
+	fail "cannot record them: $(cat "$T/out")"
+stop_ptd
+grep -q "^- it is larger than 512 MiB.*	$T/private/twin$" "$T/twins/objects.map" &&
+	grep -q "^sha256:.*	$T/nobody/twin$" "$T/twins/objects.map" ||
+	fail "they are not what this is about: $(cat "$T/twins/objects.map")"
+[[ $(awk '$NF == "'"$T"'/private/twin" { print $1 }' "$T/twins/objects.map") == - ]] || fail "it was kept"
+rm "$T/private/twin"
+for engine in block insn; do
+	"$O/tools/gapped" $engine "$T/twins" "$T/twins.log" >"$T/gapped" || { cat "$T/gapped"; fail "$engine"; }
+	echo "$engine: $(tail -1 "$T/gapped")"
+	"$O/ptdecode" -e $engine -f text "$T/twins" >"$T/text"
+	grep -q "$T/nobody/twin" "$T/text" || fail "$engine: the file that was kept is not decoded"
+	! grep -q "$T/private/twin" "$T/text" || fail "$engine: code that is not known is shown"
+done
+echo ok
