@@ -15,6 +15,8 @@
 
 #include "base/base.h"
 
+#define CLIENT_COMMAND_SIZE 256 /* with its NUL; longer ones are cut */
+
 /* One entry of a reply's a{sv} that the caller wants. */
 struct client_field {
 	const char *key;
@@ -61,6 +63,12 @@ struct client_scope {
 	uint64_t since_ns; /* CLOCK_MONOTONIC: since the source was opened last before that */
 	uint32_t pid;
 	const char *cpus; /* a list such as 0-3,8 */
+
+	/* What ran, for those who read of the snapshot; and since when, if we ran it, on
+	 * CLOCK_MONOTONIC. */
+	char command[CLIENT_COMMAND_SIZE];
+	uint32_t command_pid;
+	uint64_t started_ns;
 };
 
 /* Take a snapshot and wait until it is written. @ret_reply, the caller's, may be NULL. Return: as

@@ -130,7 +130,7 @@ static int run_launch(const struct launch *launch, pid_t *ret_pid, int *ret_stat
 	return r;
 }
 
-int run_program(const struct run *run, int *ret_status)
+int run_program(const struct run *run, pid_t *ret_pid, int *ret_status)
 {
 	static char plugin_option[] = "-plugin", argv0_option[] = "-0";
 	const struct program *p = run->program;
@@ -139,7 +139,6 @@ int run_program(const struct run *run, int *ret_status)
 	_cleanup_(freep) char **argv = NULL;
 	_cleanup_(fd_closep) int fd = -1;
 	size_t n = 0;
-	pid_t pid;
 
 	fd = fcntl(run->pool_fd, F_DUPFD_CLOEXEC, POOL_FD_MIN);
 	if (fd < 0)
@@ -159,7 +158,7 @@ int run_program(const struct run *run, int *ret_status)
 	argv[n++] = p->path;
 	for (size_t i = 1; i < p->n_argv; i++)
 		argv[n++] = p->argv[i];
-	return run_launch(&(struct launch){ .path = run->qemu, .argv = argv, .fd = fd }, &pid,
+	return run_launch(&(struct launch){ .path = run->qemu, .argv = argv, .fd = fd }, ret_pid,
 			  ret_status);
 }
 

@@ -24,10 +24,10 @@ struct run {
 /*
  * Run it until it ends.
  *
- * Return: 0, and @ret_status is as of waitpid(); or negative errno if QEMU could not be executed,
- *         or -ECHILD if its status cannot be had.
+ * Return: 0, and @ret_status is as of waitpid(), @ret_pid its process ID; or negative errno if QEMU
+ *         could not be executed, or -ECHILD if its status cannot be had.
  */
-_must_check_ int run_program(const struct run *run, int *ret_status);
+_must_check_ int run_program(const struct run *run, pid_t *ret_pid, int *ret_status);
 
-/* The same of the file @path, without QEMU; @argv is ended by NULL, @ret_pid its process ID. */
+/* The same of the file @path, without QEMU; @argv is ended by NULL. */
 _must_check_ int run_native(const char *path, char **argv, pid_t *ret_pid, int *ret_status);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/fetch.h"
 #include "ctl/plugin.h"
@@ -57,18 +58,18 @@ static int cannot_execute(const char *path, int r)
 
 /* As the plugin leaves it to the kernel, and with the same words, when a recorded program executes
  * it. */
-static int run_unseen(const struct program *program, char **command, int *ret_status)
+static int run_unseen(const struct program *program, char **command, pid_t *ret_pid,
+		      int *ret_status)
 {
-	pid_t pid;
 	int r;
 
 	log_warning("%s: not recorded: %s", program->path, program->unseen);
-	r = run_native(program->file, command, &pid, ret_status);
+	r = run_native(program->file, command, ret_pid, ret_status);
 	return r < 0 ? cannot_execute(program->file, r) : EXIT_OK;
 }
 
-static int run_emulated(sd_bus *bus, const struct program *program, char **command, int *ret_status,
-			uint64_t *ret_since_ns)
+static int run_emulated(sd_bus *bus, const struct program *program, char **command,
+			uint64_t *ret_since_ns, pid_t *ret_pid, int *ret_status)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(freep) char *qemu = NULL, *plugin = NULL;
@@ -89,10 +90,10 @@ static int run_emulated(sd_bus *bus, const struct program *program, char **comma
 	/* What other programs did before is not to be in the snapshot. */
 	*ret_since_ns = clock_ns(CLOCK_MONOTONIC);
 	if (program->unseen)
-		return run_unseen(program, command, ret_status);
+		return run_unseen(program, command, ret_pid, ret_status);
 	r = run_program(
 	    &(struct run){ .qemu = qemu, .plugin = plugin, .pool_fd = pool, .program = program },
-	    ret_status);
+	    ret_pid, ret_status);
 	if (r < 0) {
 		errno = -r;
 		log_error("%s: cannot execute it: %m", qemu);
@@ -112,8 +113,7 @@ static int own_status(const char *path, int status)
 	return WEXITSTATUS(status);
 }
 
-static int save(sd_bus *bus, const struct client_scope *scope, uint64_t started_ns,
-		const char *output, bool json)
+static int save(sd_bus *bus, const struct client_scope *scope, const char *output, bool json)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
@@ -131,43 +131,57 @@ static int save(sd_bus *bus, const struct client_scope *scope, uint64_t started_
 			r = show_json(stderr, reply);
 		return r < 0 ? client_bad_reply("WaitSnapshot", r) : EXIT_OK;
 	}
-	show_taken(&snapshot, output, started_ns);
+	show_taken(&snapshot, output, scope->started_ns);
 	return EXIT_OK;
 }
 
-static int record_emulated(sd_bus *bus, char **command, struct client_scope *scope,
-			   uint64_t *ret_started_ns, int *ret_status)
+static int record_emulated(sd_bus *bus, char **command, struct client_scope *scope, int *ret_status)
 {
 	_cleanup_(program_deinit) struct program program = {};
 	int status = 0, r;
+	pid_t pid = 0;
 
 	r = program_init(&program, command);
 	if (r == EXIT_OK)
-		r = run_emulated(bus, &program, command, &status, &scope->since_ns);
+		r = run_emulated(bus, &program, command, &scope->since_ns, &pid, &status);
 	if (r != EXIT_OK)
 		return r;
-	*ret_started_ns = scope->since_ns;
+	scope->started_ns = scope->since_ns;
+	scope->command_pid = (uint32_t)pid;
 	*ret_status = own_status(program.path, status);
 	return EXIT_OK;
 }
 
 /* The recorder sees all that runs; the snapshot is of the program and of what it starts. */
-static int record_native(char **command, struct client_scope *scope, uint64_t *ret_started_ns,
-			 int *ret_status)
+static int record_native(char **command, struct client_scope *scope, int *ret_status)
 {
 	_cleanup_(freep) char *path = NULL;
 	int status = 0, r;
 	pid_t pid;
 
 	r = program_find(command[0], &path);
-	*ret_started_ns = clock_ns(CLOCK_MONOTONIC);
+	scope->started_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == 0)
 		r = run_native(path, command, &pid, &status);
 	if (r < 0)
 		return cannot_execute(command[0], r);
-	scope->pid = (uint32_t)pid;
+	scope->pid = scope->command_pid = (uint32_t)pid;
 	*ret_status = own_status(path, status);
 	return EXIT_OK;
+}
+
+/* A command as a text for people. */
+static void join(char **command, char ret_text[static CLIENT_COMMAND_SIZE])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; command[i] && n < CLIENT_COMMAND_SIZE - 1; i++) {
+		const int more = snprintf(ret_text + n, CLIENT_COMMAND_SIZE - n, "%s%s",
+					  i > 0 ? " " : "", command[i]);
+
+		n = more < 0 ? n : n + (size_t)more;
+	}
+	printable_clean(ret_text, strlen(ret_text));
 }
 
 static int record(const struct context *context, const char *output, char **command,
@@ -175,7 +189,6 @@ static int record(const struct context *context, const char *output, char **comm
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	struct client_scope scope = {};
-	uint64_t started_ns = 0;
 	bool emulated = false;
 	int r;
 
@@ -185,11 +198,12 @@ static int record(const struct context *context, const char *output, char **comm
 	if (r == EXIT_OK)
 		r = client_is_emulated(bus, &emulated);
 	if (r == EXIT_OK)
-		r = emulated ? record_emulated(bus, command, &scope, &started_ns, ret_status)
-			     : record_native(command, &scope, &started_ns, ret_status);
+		r = emulated ? record_emulated(bus, command, &scope, ret_status)
+			     : record_native(command, &scope, ret_status);
 	if (r != EXIT_OK)
 		return r;
-	r = save(bus, &scope, started_ns, output, context->json);
+	join(command, scope.command);
+	r = save(bus, &scope, output, context->json);
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", command[0], *ret_status);
 	return r;

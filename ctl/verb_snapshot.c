@@ -3,12 +3,15 @@
 /* ptctl snapshot */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "ctl/client.h"
 #include "ctl/fetch.h"
 #include "ctl/show.h"
@@ -27,6 +30,24 @@ static int parse_pid(const char *text, uint32_t *ret_pid)
 	}
 	*ret_pid = (uint32_t)pid;
 	return 0;
+}
+
+/* What the process is called; "" if it has ended, or may not be seen. */
+static void read_comm(uint32_t pid, char ret_text[static CLIENT_COMMAND_SIZE])
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char path[32];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, ret_text, CLIENT_COMMAND_SIZE - 1);
+	if (n < 0)
+		n = 0;
+	while (n > 0 && ret_text[n - 1] == '\n')
+		n--;
+	ret_text[n] = 0;
+	printable_clean(ret_text, (size_t)n);
 }
 
 /* Return: index of the first argument that is no option, or -EINVAL. */
@@ -79,6 +100,9 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 	}
 	if (output && (r = fetch_check(output)) != EXIT_OK)
 		return r;
+	if (scope.pid > 0)
+		read_comm(scope.pid, scope.command);
+	scope.command_pid = scope.pid;
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_snapshot(bus, &scope, &reply, &snapshot);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "daemon/jobs.h"
 #include "daemon/manager.h"
 #include "daemon/spool.h"
@@ -152,6 +153,20 @@ static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error
 	return 0;
 }
 
+/* It is shown to others, by us and by those who read the manifest. */
+static int read_command(sd_bus_message *m, struct scope *scope)
+{
+	const char *text;
+	int r;
+
+	r = sd_bus_message_read(m, "v", "s", &text);
+	if (r < 0)
+		return r;
+	(void)snprintf(scope->command, sizeof(scope->command), "%s", text);
+	printable_clean(scope->command, strlen(scope->command));
+	return 0;
+}
+
 static int read_option(sd_bus_message *m, const char *option, struct scope *scope,
 		       sd_bus_error *error)
 {
@@ -161,6 +176,12 @@ static int read_option(sd_bus_message *m, const char *option, struct scope *scop
 		return sd_bus_message_read(m, "v", "u", &scope->pid);
 	if (strcmp(option, "cpus") == 0)
 		return read_cpus(m, scope, error);
+	if (strcmp(option, "command") == 0)
+		return read_command(m, scope);
+	if (strcmp(option, "command_pid") == 0)
+		return sd_bus_message_read(m, "v", "u", &scope->command_pid);
+	if (strcmp(option, "started") == 0)
+		return sd_bus_message_read(m, "v", "t", &scope->started_ns);
 	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "there is no option \"%s\"",
 				 option);
 }
@@ -346,6 +367,14 @@ static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error
 		    (r = append_string(reply, "created", entries[i].created)) < 0 ||
 		    (r = append_u64(reply, "bytes", entries[i].bytes)) < 0 ||
 		    (r = append_u32(reply, "cpus", entries[i].n_cpus)) < 0 ||
+		    (r = append_string(reply, "command", entries[i].command)) < 0 ||
+		    (r = append_u32(reply, "pid", entries[i].pid)) < 0 ||
+		    (r = append_u32(reply, "objects_missing", entries[i].n_missing)) < 0 ||
+		    (r = append_u64(reply, "records_lost", entries[i].n_records_lost)) < 0 ||
+		    (r = append_u64(reply, "pt_dropped", entries[i].bytes_dropped)) < 0 ||
+		    (r = append_u64(reply, "pt_overwritten", entries[i].bytes_overwritten)) < 0 ||
+		    (r = sd_bus_message_append(reply, "{sv}", "command_complete", "b",
+					       !entries[i].command_cut)) < 0 ||
 		    (r = sd_bus_message_append(reply, "{sv}", "kept", "b", entries[i].kept)) < 0)
 			return r;
 		r = sd_bus_message_close_container(reply);

@@ -182,6 +182,10 @@ void scope_print(const struct scope *scope, const struct map *ran, FILE *f)
 {
 	const char *comma = "";
 
+	if (scope->command[0])
+		fprintf(f, PTD_MANIFEST_COMMAND "=%s\n", scope->command);
+	if (scope->command_pid > 0)
+		fprintf(f, PTD_MANIFEST_COMMAND_PID "=%" PRIu32 "\n", scope->command_pid);
 	if (scope->pid > 0) {
 		fprintf(f, "scope_pid=%" PRIu32 "\n", scope->pid);
 		print_pids(ran, f);

@@ -19,6 +19,8 @@
 #include "daemon/cpulist.h"
 #include "decoder/util/map.h"
 
+#define SCOPE_COMMAND_SIZE 256 /* with its NUL; longer ones are cut */
+
 struct sideband_view;
 
 struct scope {
@@ -26,6 +28,12 @@ struct scope {
 	uint32_t pid;      /* of a process, and of those that descend from it; 0: of all */
 	bool some_cpus;
 	struct cpulist cpus; /* of those only */
+
+	/* For the manifest alone, as the client says it: what ran, and, if the client ran it, since
+	 * when on CLOCK_MONOTONIC. "" and 0: it does not say. */
+	char command[SCOPE_COMMAND_SIZE]; /* printable */
+	uint32_t command_pid;
+	uint64_t started_ns;
 };
 
 static inline bool scope_has_cpu(const struct scope *scope, uint32_t cpu)

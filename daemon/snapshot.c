@@ -167,6 +167,9 @@ static void put_manifest(FILE *f, void *userdata)
 	}
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
 		w->result.n_missing);
+	if (q->scope.started_ns > 0)
+		fprintf(f, PTD_MANIFEST_COMMAND_COMPLETE "=%s\n",
+			w->result.complete_since_ns > q->scope.started_ns ? "no" : "yes");
 	scope_print(&q->scope, &w->data.ran, f);
 	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->data.known.sideband_lost);
 	(void)fflush(w->notes_stream);

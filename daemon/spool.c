@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "base/printable.h"
 #include "decoder/util/dirs.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/vec.h"
@@ -233,6 +234,14 @@ static void manifest_get(const struct mapfile *manifest, const char *key, char *
 	}
 }
 
+static uint64_t manifest_number(const struct mapfile *manifest, const char *key)
+{
+	char number[32];
+
+	manifest_get(manifest, key, number, sizeof(number));
+	return strtoull(number, NULL, 10);
+}
+
 static bool is_kept(const struct spool *s, const char *id)
 {
 	char name[NAME_MAX_SIZE];
@@ -255,10 +264,18 @@ static int read_entry(const struct spool *s, const char *id, struct spool_entry 
 		return r;
 	if (manifest.size <= MANIFEST_MAX) {
 		manifest_get(&manifest, "created", e.created, sizeof(e.created));
-		manifest_get(&manifest, "bytes", number, sizeof(number));
-		e.bytes = strtoull(number, NULL, 10);
-		manifest_get(&manifest, "cpus", number, sizeof(number));
-		e.n_cpus = (uint32_t)strtoul(number, NULL, 10);
+		printable_clean(e.created, strlen(e.created));
+		manifest_get(&manifest, PTD_MANIFEST_COMMAND, e.command, sizeof(e.command));
+		printable_clean(e.command, strlen(e.command));
+		manifest_get(&manifest, PTD_MANIFEST_COMMAND_COMPLETE, number, sizeof(number));
+		e.command_cut = strcmp(number, "no") == 0;
+		e.bytes = manifest_number(&manifest, "bytes");
+		e.n_cpus = (uint32_t)manifest_number(&manifest, "cpus");
+		e.pid = (uint32_t)manifest_number(&manifest, PTD_MANIFEST_COMMAND_PID);
+		e.n_missing = (uint32_t)manifest_number(&manifest, "objects_missing");
+		e.n_records_lost = manifest_number(&manifest, "sideband_lost");
+		e.bytes_dropped = manifest_number(&manifest, PTD_MANIFEST_DROPPED);
+		e.bytes_overwritten = manifest_number(&manifest, PTD_MANIFEST_OVERWRITTEN);
 	}
 	mapfile_deinit(&manifest);
 	e.kept = is_kept(s, e.id);

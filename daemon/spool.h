@@ -23,6 +23,14 @@ struct spool_entry {
 	char created[64]; /* as the manifest says it */
 	uint64_t bytes;
 	uint32_t n_cpus;
+
+	/* What it is of, and what is missing; see ptd-snapshot(5). */
+	char command[256]; /* "": of all, or nobody said */
+	uint32_t pid;      /* 0: the same */
+	bool command_cut;  /* its beginning was overwritten */
+	uint32_t n_missing;
+	uint64_t n_records_lost;
+	uint64_t bytes_dropped, bytes_overwritten;
 	bool kept; /* retention leaves it alone */
 };
 

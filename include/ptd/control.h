@@ -20,7 +20,9 @@
  *	TakeSnapshot(a{sv} options) -> (s id)	queue one; PTD_ERROR_BUSY if the queue is full.
  *						Option "since" t: only what was recorded since the
  *						source was opened last before that time
- *						(CLOCK_MONOTONIC, ns)
+ *						(CLOCK_MONOTONIC, ns). For the manifest
+ *						alone: "command" s, "command_pid" u, what ran, and
+ *						"started" t, since when, on that clock
  *	WaitSnapshot(s id) -> (a{sv} result)	answered when the job is done: "id" s, "path" s,
  *						"bytes" t, …; the job's error if it failed
  *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first

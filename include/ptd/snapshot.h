@@ -59,6 +59,11 @@
  * since when all of it is, on the records' clock (without it: nothing was overwritten). */
 #define PTD_MANIFEST_OVERWRITTEN    "pt_overwritten"
 #define PTD_MANIFEST_COMPLETE_SINCE "complete_since_ns"
+/* What ran, and in which process, as whoever took the snapshot says it; and whether all of it is
+ * there ("yes") or its beginning was overwritten ("no"). */
+#define PTD_MANIFEST_COMMAND          "command"
+#define PTD_MANIFEST_COMMAND_PID      "command_pid"
+#define PTD_MANIFEST_COMMAND_COMPLETE "command_complete"
 /* How much of that was overwritten while it was copied. */
 #define PTD_MANIFEST_DROPPED "pt_dropped"
 /*

@@ -123,10 +123,10 @@ done
 expect 6 'there is no snapshot "note"' "$ptctl" rm note
 expect 0 "" "$ptctl" keep "$second" "$third"
 expect 0 '"kept":true' "$ptctl" --json list
-[[ $("$ptctl" list | grep -c '  kept$') == 2 ]] || fail "list does not show what is kept: $("$ptctl" list)"
+[[ $("$ptctl" list | grep -c ' kept ') == 2 ]] || fail "list does not show what is kept: $("$ptctl" list)"
 expect 1 "snapshot $second is kept: \`ptctl keep --release\` takes that back" "$ptctl" rm "$second"
 expect 0 "" "$ptctl" keep --release "$second"
-[[ $("$ptctl" list | grep '  kept$') == "$third "* ]] || fail "list: $("$ptctl" list)"
+[[ $("$ptctl" list | grep ' kept ') == "$third "* ]] || fail "list: $("$ptctl" list)"
 expect 0 "" "$ptctl" rm "$second"
 [[ ! -e $state/$second && -e $state/$third/manifest ]] || fail "rm: $(ls -A "$state")"
 expect 6 "there is no snapshot" "$ptctl" info "$second"
@@ -212,6 +212,20 @@ export PTD_EMU_SO=$T/plugin.so
 run() { PATH=$T/bin:$PATH "$ptctl" record "$@"; }
 expect 7 "<true><$(type -P true)><-x><a b>" run -- true -x "a b"
 expect 7 "<true>" run true
+# The list shows what ran, on one line whatever it is called.
+read -r _ _ _ _ _ _ pid lost command <<<"$("$ptctl" list | tail -1)"
+[[ $pid =~ ^[0-9]+$ && $lost == - && $command == true ]] || fail "list: $("$ptctl" list)"
+expect 7 "" run -- true $'x\ny=z' $'\e[2J' $'\xff' ü "$(printf 'a%.0s' {1..300})"
+row=$("$ptctl" list | tail -1)
+[[ $row == *" - "*" true x?y=z ?[2J ? ü aaa"*a && ${#row} -lt 400 ]] || fail "list: $row"
+"$ptctl" list --json | python3 -c 'import json, sys
+last = json.load(sys.stdin)[-1]
+assert last["command"].startswith("true x?y=z ?[2J ? \u00fc aaa"), last
+assert last["pid"] > 0 and last["command_complete"] is True, last
+assert [last[k] for k in ("objects_missing", "records_lost", "pt_dropped", "pt_overwritten")] == [0] * 4, last' ||
+	fail "list --json"
+id=$("$ptctl" list | tail -1 | cut -d' ' -f1)
+expect 0 "command: true x?y=z" "$ptctl" info "$id"
 expect 7 "</bin/echo></bin/echo><a b><$T/bin/script><arg>" run -- script arg
 expect 7 "</bin/echo></bin/echo><a b><$T/bin/script><$T/bin/script2><arg>" run -- script2 arg
 expect 126 "cannot execute its interpreter /no/such/interpreter" run -- dangling

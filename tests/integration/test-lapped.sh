@@ -28,6 +28,8 @@ take_id
 ! grep -q Overwritten "$T/summary" || fail "$(cat "$T/summary")"
 whole=$(sed -n 's/^Instructions: //p' "$T/summary")
 
+"$O/ptctl" list | tail -1 | grep -qE ' [0-9]+ - +sh -c i=0; ' || fail "list: $("$O/ptctl" list)"
+
 echo "--- one that lapped its ring"
 start_ptd Cpus=1 AuxSize=64K
 before=$(date +%s.%N)
@@ -42,6 +44,8 @@ echo "$overwritten"
 [[ $(sed -n 's/^Instructions: //p' "$T/summary") -lt $whole ]] || fail "the ring was not lapped, nothing tested"
 bytes=$(key pt_overwritten)
 [[ $bytes -gt 65536 && $overwritten == *" $bytes bytes of PT;"* ]] || fail "$bytes bytes in the manifest: $overwritten"
+"$O/ptctl" list | tail -1 | grep -qE ' [0-9]+ beginning +sh -c i=0; ' || fail "list: $("$O/ptctl" list)"
+[[ $(key command_complete) == no ]] || fail "command_complete is $(key command_complete)"
 # All name one moment, in the time that the run took; and it is where decoding begins.
 python3 - "$before" "$after" "$said" "$overwritten" "$(key complete_since)" "$T/summary" <<'EOF' || fail "the times"
 import datetime, re, sys

@@ -119,7 +119,10 @@ static void listing(void **state)
 	char path[128];
 	size_t n;
 
-	make_snapshot(f, "20260202-2", "format=x\nbytes=12\ncpus=3\ncreated=then\n");
+	make_snapshot(f, "20260202-2",
+		      "format=x\nbytes=12\ncpus=3\ncreated=then\ncommand=do=\x1b[it\n"
+		      "command_pid=4\ncommand_complete=no\nobjects_missing=5\n"
+		      "sideband_lost=6\npt_dropped=7\npt_overwritten=8\n");
 	make_snapshot(f, "20260101-1", "nonsense\n=\nbytesx=1\nbytes=99");
 	(void)snprintf(path, sizeof(path), "%s/snapshots/NOT-OURS", f->dir);
 	assert_int_equal(mkdir(path, 0750), 0);
@@ -134,6 +137,17 @@ static void listing(void **state)
 	assert_int_equal(entries[1].bytes, 12);
 	assert_int_equal(entries[1].n_cpus, 3);
 	assert_string_equal(entries[1].created, "then");
+	assert_string_equal(entries[1].command, "do=?[it");
+	assert_int_equal(entries[1].pid, 4);
+	assert_true(entries[1].command_cut);
+	assert_int_equal(entries[1].n_missing, 5);
+	assert_int_equal(entries[1].n_records_lost, 6);
+	assert_int_equal(entries[1].bytes_dropped, 7);
+	assert_int_equal(entries[1].bytes_overwritten, 8);
+	/* One of an older recorder does not say. */
+	assert_string_equal(entries[0].command, "");
+	assert_int_equal(entries[0].pid, 0);
+	assert_false(entries[0].command_cut);
 }
 
 static bool never(const char *name, void *userdata)
