@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The hardware source over a machine of our own: what sysfs, the kernel and its CPUs answer is said
+ * here, in place of daemon/cpu.c, pmu.c, rights.c, suspend.c and cpulist.c.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include "daemon/config.h"
+#include "daemon/cpu.h"
+#include "daemon/cpulist.h"
+#include "daemon/meminfo.h"
+#include "daemon/pmu.h"
+#include "daemon/ptclock.h"
+#include "daemon/ptusers.h"
+#include "daemon/rights.h"
+#include "daemon/source_pt.h"
+#include "daemon/suspend.h"
+#include "tests/lib/logged.h"
+
+#define N_CPUS 3u
+
+static struct {
+	const char *online;
+	int pt[N_CPUS]; /* what opening PT returns */
+	int pmu, rights;
+	bool suspended;
+	unsigned n_frozen, n_settled;
+	uint64_t rights_bytes;
+} machine;
+
+/* Of every event. */
+static struct perf_event_mmap_page page;
+
+/* --- in place of the machine ----------------------------------------------------------------- */
+
+void cpu_init(struct cpu *cpu, uint32_t number)
+{
+	*cpu = (struct cpu){ .number = number };
+	cpu->pt.fd = cpu->switches.fd = cpu->tasks.fd = -1;
+}
+
+void cpu_close_pt(struct cpu *cpu)
+{
+	cpu->pt = (struct cpu_event){ .fd = -1 };
+	cpu->state = CPU_CLOSED;
+}
+
+void cpu_close(struct cpu *cpu)
+{
+	cpu_close_pt(cpu);
+	cpu->tasks.fd = fd_close(cpu->tasks.fd);
+	cpu->tasks.ring = cpu->switches.ring = (struct ring){};
+}
+
+int cpu_open_sideband(struct cpu *cpu, const struct cpu_setup *setup)
+{
+	(void)setup;
+	if (cpu->tasks.fd < 0)
+		cpu->tasks.fd = eventfd(0, EFD_CLOEXEC);
+	cpu->tasks.ring.page = cpu->switches.ring.page = &page;
+	return 0;
+}
+
+int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup)
+{
+	const int r = machine.pt[cpu->number];
+
+	cpu->state = r == -EBUSY ? CPU_BUSY : CPU_RECORDING;
+	if (r < 0)
+		return r;
+	cpu->pt.ring.aux = (const void *)&machine;
+	cpu->pt.ring.aux_size = setup->aux_size;
+	cpu->gap_ns = 100 + cpu->number;
+	return 0;
+}
+
+bool cpu_is_alive(struct cpu *cpu)
+{
+	(void)cpu;
+	return true;
+}
+
+bool cpu_sideband_is_alive(struct cpu *cpu)
+{
+	(void)cpu;
+	return true;
+}
+
+void cpu_freeze(struct cpu *cpu)
+{
+	(void)cpu;
+	machine.n_frozen++;
+}
+
+void cpu_print(struct cpu *cpu)
+{
+	(void)cpu;
+}
+
+struct source_view cpu_view(const struct cpu *cpu)
+{
+	return (struct source_view){ .head = 1000 + cpu->number, .end = SOURCE_END_FLUSHED };
+}
+
+void cpu_settle(struct cpu *cpu)
+{
+	(void)cpu;
+	machine.n_settled++;
+}
+
+uint64_t cpu_overtaken(const struct cpu *cpu)
+{
+	return 50 + cpu->number;
+}
+
+int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
+{
+	*ret_bytes = NULL;
+	*ret_size = 30 + cpu->number;
+	*ret_cut = true;
+	return 0;
+}
+
+size_t cpu_find_tasks(struct cpu *cpu)
+{
+	(void)cpu;
+	return 0;
+}
+
+size_t cpu_take_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
+{
+	(void)cpu;
+	(void)until;
+	(void)bytes;
+	return 0;
+}
+
+uint64_t meminfo_available(void)
+{
+	return UINT64_C(1) << 40;
+}
+
+void ptusers_list(char *ret_text, size_t size)
+{
+	(void)snprintf(ret_text, size, "perf[123]");
+}
+
+int cpulist_parse(const char *text, struct cpulist *ret_list)
+{
+	*ret_list = (struct cpulist){};
+	for (; *text; text++) {
+		ret_list->bits[0] |= UINT64_C(1) << (*text - '0');
+		ret_list->end = (uint32_t)(*text - '0') + 1;
+	}
+	return 0;
+}
+
+int cpulist_read(const char *path, struct cpulist *ret_list)
+{
+	return cpulist_parse(strcmp(path, CPULIST_POSSIBLE) == 0 ? "012" : machine.online,
+			     ret_list);
+}
+
+uint32_t cpulist_count(const struct cpulist *list)
+{
+	return (uint32_t)__builtin_popcountll(list->bits[0]);
+}
+
+int pmu_read(const char *path, struct pmu *ret_pmu, const char **reterr_file)
+{
+	assert_string_equal(path, SOURCE_PT_DEVICE);
+	*ret_pmu = (struct pmu){ .type = 8,
+				 .max_nonturbo_ratio = 21,
+				 .tsc_ctc_numerator = 168,
+				 .tsc_ctc_denominator = 2,
+				 .event_trace = true };
+	ret_pmu->masks[PTTERM_TSC] = 0x400;
+	ret_pmu->masks[PTTERM_NORETCOMP] = 0x800;
+	ret_pmu->masks[PTTERM_MTC] = 0x200;
+	ret_pmu->masks[PTTERM_MTC_PERIOD] = 0x3c000;
+	ret_pmu->masks[PTTERM_CYC] = 0x2;
+	*reterr_file = "format/tsc";
+	return machine.pmu;
+}
+
+uint64_t pmu_config(const struct pmu *pmu, const struct ptterms *terms, pmu_warn_fn warn)
+{
+	(void)pmu;
+	(void)terms;
+	warn("a term that it has not");
+	return 0x2401;
+}
+
+void pmu_cpuid(char ret_cpuid[PMU_CPUID_SIZE])
+{
+	strcpy(ret_cpuid, "GenuineIntel,6,85,4");
+}
+
+void rights_read(uint32_t n_cpus, struct rights *ret_rights)
+{
+	assert_int_equal(n_cpus, strlen(machine.online));
+	*ret_rights = (struct rights){};
+}
+
+int rights_check(const struct rights *rights, bool kernel, uint64_t bytes, char *reterr_message,
+		 size_t size)
+{
+	(void)rights;
+	(void)kernel;
+	machine.rights_bytes = bytes;
+	(void)snprintf(reterr_message, size, "it may not");
+	return machine.rights;
+}
+
+void suspend_init(struct suspend *suspend)
+{
+	*suspend = (struct suspend){};
+}
+
+bool suspend_happened(struct suspend *suspend)
+{
+	(void)suspend;
+	return machine.suspended;
+}
+
+/* --- tests ----------------------------------------------------------------------------------- */
+
+struct fixture {
+	struct config config;
+	struct source *source;
+	const char *said; /* when it was made */
+	int r;
+};
+
+static void make(struct fixture *f)
+{
+	logged_begin();
+	f->source = NULL;
+	f->r = source_pt_new(&f->config, &f->source);
+	f->said = logged_end();
+}
+
+static int set_up_none(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	machine = (__typeof__(machine)){ .online = "012" };
+	page = (struct perf_event_mmap_page){ .cap_user_time = 1,
+					      .cap_user_time_zero = 1,
+					      .time_shift = 4,
+					      .time_mult = 3,
+					      .time_zero = 1000 };
+	config_init(&f->config);
+	f->config.aux_size = 1 << 20;
+	f->config.switch_size = 1 << 16;
+	f->config.task_size = 1 << 18;
+	*state = f;
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f;
+
+	(void)set_up_none(state);
+	f = *state;
+	make(f);
+	assert_int_equal(f->r, 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	if (f->source)
+		assert_null(f->source->ops->free(f->source));
+	free(f);
+	return 0;
+}
+
+static void what_it_is(void **state)
+{
+	struct fixture *f = *state;
+	const struct source_facts *facts = &f->source->facts;
+
+	assert_non_null(strstr(f->said, "a term that it has not"));
+	assert_int_equal(f->source->n_cpus, N_CPUS);
+	assert_string_equal(facts->name, "pt");
+	assert_string_equal(facts->cpuid, "GenuineIntel,6,85,4");
+	assert_int_equal(facts->pmu_type, 8);
+	assert_int_equal(facts->attr_config, 0x2401);
+	assert_int_equal(facts->mask_tsc, 0x400);
+	assert_int_equal(facts->mask_noretcomp, 0x800);
+	assert_int_equal(facts->mask_mtc, 0x200);
+	assert_int_equal(facts->mask_mtc_period, 0x3c000);
+	assert_int_equal(facts->mask_cyc, 0x2);
+	assert_int_equal(facts->tsc_ctc_numerator, 168);
+	assert_int_equal(facts->tsc_ctc_denominator, 2);
+	assert_int_equal(facts->max_nonturbo_ratio, 21);
+	assert_int_equal(facts->time_shift, 4);
+	assert_int_equal(facts->time_mult, 3);
+	assert_int_equal(facts->time_zero, 1000);
+	assert_true(facts->user && !facts->kernel && facts->event_trace);
+	/* What it asks to lock: the rings, and the pages that control them. */
+	assert_int_equal(machine.rights_bytes,
+			 3 * ((1 << 20) + (1 << 16) + (1 << 16) + 4 * sysconf(_SC_PAGESIZE)));
+}
+
+static void whose_code(void **state)
+{
+	static const struct {
+		enum config_trace trace;
+		bool user, kernel;
+	} rows[] = {
+		{ CONFIG_TRACE_USER, true, false },
+		{ CONFIG_TRACE_KERNEL, false, true },
+		{ CONFIG_TRACE_ALL, true, true },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		f->config.trace = rows[i].trace;
+		make(f);
+		assert_int_equal(f->r, 0);
+		assert_int_equal(f->source->facts.user, rows[i].user);
+		assert_int_equal(f->source->facts.kernel, rows[i].kernel);
+		f->source = f->source->ops->free(f->source);
+	}
+}
+
+static void states(void **state)
+{
+	struct fixture *f = *state;
+	const struct source_ops *ops;
+	struct source_status s;
+
+	machine.online = "02";
+	machine.pt[2] = -EBUSY;
+	make(f);
+	assert_int_equal(f->r, 0);
+	ops = f->source->ops;
+	s = ops->status(f->source);
+	assert_int_equal(s.n_online, 2);
+	assert_int_equal(s.n_recording, 1);
+	assert_int_equal(s.n_busy, 1);
+	assert_int_equal(s.n_failed, 0);
+	assert_int_equal(s.n_offline, 0); /* it never came */
+	assert_false(s.paused);
+	assert_int_equal(s.aux_size, 1 << 20);
+	assert_int_equal(s.switch_size, 1 << 16);
+	assert_int_equal(ops->held(f->source), (1 << 20) + (1 << 16));
+	assert_true(ops->active(f->source));
+
+	/* One goes, whose rings are kept. */
+	machine.pt[2] = 0;
+	machine.online = "2";
+	logged_begin();
+	for (unsigned i = 0; i < 3; i++)
+		ops->tick(f->source);
+	(void)logged_end();
+	s = ops->status(f->source);
+	assert_int_equal(s.n_online, 1);
+	assert_int_equal(s.n_offline, 1);
+	assert_int_equal(s.n_recording, 1);
+	assert_int_equal(s.n_busy, 0);
+	assert_int_equal(ops->held(f->source), 2 * ((1 << 20) + (1 << 16)));
+}
+
+/* CPU 1 is there, CPU 2 is not, and there is no CPU 3. */
+static void views(void **state)
+{
+	struct fixture *f = *state;
+	const struct source_ops *ops = f->source->ops;
+	struct source_moment moment;
+	struct source_view view;
+	uint64_t aux = 7, switches = 7;
+	uint8_t *bytes = (uint8_t *)0x1;
+	size_t size;
+	bool cut;
+
+	machine.pt[2] = -EBUSY;
+	logged_begin();
+	assert_int_equal(ops->pause(f->source, true), 0);
+	assert_int_equal(ops->pause(f->source, false), 0);
+	(void)logged_end();
+	assert_int_equal(ops->freeze(f->source, &moment), 0);
+	assert_int_equal(machine.n_frozen, 2);
+	assert_int_equal(ops->view_aux(f->source, 1, &view), 0);
+	assert_int_equal(view.head, 1001);
+	assert_int_equal(ops->view_aux(f->source, 2, &view), 0);
+	assert_int_equal(view.head, 0);
+	assert_int_equal(view.end, SOURCE_END_OFFLINE);
+	assert_int_equal(ops->view_aux(f->source, 3, &view), -EINVAL);
+
+	ops->settle(f->source, 1);
+	ops->settle(f->source, 2);
+	assert_int_equal(machine.n_settled, 1);
+	assert_int_equal(ops->overtaken(f->source, 1, &aux, &switches), 0);
+	assert_int_equal(aux, 51);
+	assert_int_equal(switches, 0);
+	assert_int_equal(ops->overtaken(f->source, 2, &aux, &switches), 0);
+	assert_int_equal(aux, 0);
+	assert_int_equal(ops->overtaken(f->source, 3, &aux, &switches), -EINVAL);
+	assert_int_equal(ops->gap(f->source, 1), 101);
+	assert_int_equal(ops->gap(f->source, 2), 0);
+
+	assert_int_equal(ops->copy_switches(f->source, 1, &bytes, &size, &cut), 0);
+	assert_int_equal(size, 31);
+	assert_true(cut);
+	assert_int_equal(ops->copy_switches(f->source, 3, &bytes, &size, &cut), -EINVAL);
+
+	/* Nobody takes the rings from under a snapshot that copies them. */
+	assert_int_equal(ops->pause(f->source, true), -EBUSY);
+	ops->thaw(f->source);
+	assert_int_equal(ops->aux_room(f->source, 1), 1 << 20);
+	assert_int_equal(ops->aux_room(f->source, 2), 0);
+}
+
+static void moments(void **state)
+{
+	struct fixture *f = *state;
+	const struct source_ops *ops = f->source->ops;
+	struct ptclock_log *log;
+	struct source_moment moment;
+	struct timespec now;
+	uint64_t tsc, monotonic_ns, realtime_ns;
+	char *text = NULL;
+	size_t size, n = 0;
+	FILE *to = open_memstream(&text, &size);
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	assert_int_equal(ops->freeze(f->source, &moment), 0);
+	assert_in_range(moment.monotonic_ns, (uint64_t)now.tv_sec * 1000000000,
+			(uint64_t)now.tv_sec * 1000000000 + UINT64_C(20000000000));
+	assert_int_equal(ops->copy_clock(f->source, &log), 0);
+	ops->thaw(f->source);
+
+	/* When it was made, and at the freeze. */
+	ptclock_log_print(log, 0, to);
+	assert_int_equal(fclose(to), 0);
+	for (const char *line = text; *line; line = strchr(line, '\n') + 1, n++)
+		assert_int_equal(sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &tsc,
+					&monotonic_ns, &realtime_ns),
+				 3);
+	assert_int_equal(n, 2);
+	assert_int_equal(monotonic_ns, moment.monotonic_ns);
+	assert_int_equal(realtime_ns, moment.realtime_ns);
+	assert_int_equal(moment.ns, 1000 + tsc * 3 / 16);
+	free(text);
+	(void)ptclock_log_free(log);
+}
+
+static void pauses(void **state)
+{
+	struct fixture *f = *state;
+	const struct source_ops *ops = f->source->ops;
+
+	logged_begin();
+	assert_int_equal(ops->pause(f->source, false), 0);
+	assert_string_equal(logged_end(), "");
+	logged_begin();
+	assert_int_equal(ops->pause(f->source, true), 0);
+	assert_non_null(strstr(logged_end(), "paused: Intel PT is others'"));
+	assert_true(ops->status(f->source).paused);
+	assert_false(ops->active(f->source));
+	assert_int_equal(ops->held(f->source), 0);
+	logged_begin();
+	assert_int_equal(ops->pause(f->source, true), 0);
+	assert_string_equal(logged_end(), "");
+	logged_begin();
+	assert_int_equal(ops->pause(f->source, false), 0);
+	assert_non_null(strstr(logged_end(), "recording again"));
+	assert_int_equal(ops->status(f->source).n_recording, N_CPUS);
+}
+
+/* The relation of TSC and time is another one then. */
+static void suspended(void **state)
+{
+	struct fixture *f = *state;
+	const struct source_ops *ops = f->source->ops;
+	struct source_moment moment;
+
+	/* Not while a snapshot is copying. */
+	assert_int_equal(ops->freeze(f->source, &moment), 0);
+	machine.suspended = true;
+	page.time_mult = 5;
+	ops->tick(f->source);
+	assert_int_equal(f->source->facts.time_mult, 3);
+	ops->thaw(f->source);
+
+	logged_begin();
+	ops->tick(f->source);
+	assert_non_null(strstr(logged_end(), "the machine was suspended: recording anew"));
+	assert_int_equal(f->source->facts.time_mult, 5);
+	assert_int_equal(ops->status(f->source).n_recording, N_CPUS);
+
+	page.cap_user_time_zero = 0;
+	logged_begin();
+	ops->tick(f->source);
+	assert_non_null(strstr(logged_end(), "has no conversion of TSC to time"));
+}
+
+static void refused(void **state)
+{
+	struct fixture *f = *state;
+
+	machine.pmu = -ENOENT;
+	make(f);
+	assert_int_equal(f->r, -ENOENT);
+	assert_non_null(strstr(f->said, "intel_pt/format/tsc: cannot be used: No such file"));
+	machine.pmu = 0;
+
+	machine.rights = -EACCES;
+	make(f);
+	assert_int_equal(f->r, -EACCES);
+	assert_non_null(strstr(f->said, "cannot record hardware: it may not"));
+	machine.rights = 0;
+
+	for (size_t i = 0; i < N_CPUS; i++)
+		machine.pt[i] = -EACCES;
+	make(f);
+	assert_int_equal(f->r, -EIO);
+	assert_non_null(strstr(f->said, "no CPU can be recorded"));
+	/* If somebody else has it, it comes free one day. */
+	machine.pt[1] = -EBUSY;
+	make(f);
+	assert_int_equal(f->r, 0);
+	f->source = f->source->ops->free(f->source);
+	memset(machine.pt, 0, sizeof(machine.pt));
+
+	page.cap_user_time_zero = 0;
+	make(f);
+	assert_int_equal(f->r, -EOPNOTSUPP);
+	assert_non_null(strstr(f->said, "the kernel cannot convert TSC to time"));
+	assert_null(f->source);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_it_is, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(whose_code, set_up_none, tear_down),
+		cmocka_unit_test_setup_teardown(states, set_up_none, tear_down),
+		cmocka_unit_test_setup_teardown(views, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(moments, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(pauses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(suspended, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(refused, set_up_none, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
