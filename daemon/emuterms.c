@@ -6,6 +6,10 @@
 
 #define QUANTUM_US 5000u
 
+/* The ring of code is so much larger than that of task records: a JIT compiler makes megabytes a
+ * second, and the records are drained together. */
+#define CODE_PER_TASK 4u
+
 /* Positions in RTIT_CTL, which intel_pt's format/ directory repeats. */
 #define CONFIG_PT        (UINT64_C(1) << 0)
 #define CONFIG_CYC       (UINT64_C(1) << 1)
@@ -67,6 +71,7 @@ struct emu_pool_layout emuterms_layout(const struct config *config)
 		.aux_size = config->aux_size,
 		.switch_size = config->switch_size,
 		.task_size = config->task_size,
+		.code_size = CODE_PER_TASK * config->task_size,
 		.psb_period = UINT32_C(2048) << pt.psb_period,
 		.quantum_us = QUANTUM_US,
 		.return_compression = !pt.noretcomp,

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "daemon/claimant.h"
+#include "daemon/codestore.h"
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
 #include "daemon/record.h"
@@ -37,10 +38,12 @@ struct intake {
 	struct sideband *sideband;
 	struct scanner *scanner; /* NULL: the source does not tell of all tasks */
 	struct jitfiles *jitfiles;
+	struct codestore *code;                  /* NULL: the source hands none over */
 	bool said_lost;                          /* records were refused, and that was logged */
 	bool said_no_room;                       /* the same of objects */
 	uint32_t storm_pid;                      /* that was said to repeat itself; 0: none yet */
 	uint64_t storm_again_ns, storm_other_ns; /* when it, or another, may be named next */
+	bool said_no_code;                       /* the same of code that ran */
 
 	uint64_t n_epochs; /* of the sideband, that were noticed */
 	uint64_t began;    /* the keep's moment when the last of them was */
@@ -199,6 +202,27 @@ static void say_storm(struct intake *intake)
 		    storm.pid, storm.comm, TASKS_STORM);
 }
 
+static void drain_code(struct intake *intake)
+{
+	struct source *source = intake->options.source;
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	size_t size;
+	int r;
+
+	r = source->ops->drain_code(source, &bytes, &size);
+	if (r == 0)
+		r = codestore_add(intake->code, bytes, size);
+	else
+		codestore_clear(intake->code);
+	if (r < 0 && !intake->said_no_code) {
+		log_warning("code that was in no file was lost, and cannot be decoded: %s",
+			    r == -ENOBUFS   ? "it is more than MemMax="
+			    : r == -EBADMSG ? "the program that handed it over wrote nonsense"
+					    : strerror(-r));
+		intake->said_no_code = true;
+	}
+}
+
 void intake_drain(struct intake *intake)
 {
 	struct source *source = intake->options.source;
@@ -213,6 +237,8 @@ void intake_drain(struct intake *intake)
 		r = sideband_add(intake->sideband, bytes, size);
 	}
 	say_storm(intake);
+	if (intake->code)
+		drain_code(intake);
 	note_epoch(intake, moment);
 	if (intake->scanner)
 		scanner_check(intake->scanner);
@@ -357,9 +383,8 @@ static int make_scanner(struct intake *intake)
 static bool is_writer(void *userdata, uint32_t pid)
 {
 	struct source *source = userdata;
-	uint64_t base;
 
-	return source->ops->owns(source, pid, &base);
+	return source->ops->owns(source, pid);
 }
 
 int intake_new(const struct intake_options *options, struct intake **ret_intake)
@@ -377,6 +402,8 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 	keep_set_claims(options->keep, &claims);
 	if (r == 0)
 		r = jitfiles_new(&claims, &intake->jitfiles);
+	if (r == 0 && options->source->ops->drain_code)
+		r = codestore_new(options->code_max, &intake->code);
 	if (r == 0)
 		r = watch(intake);
 	if (r == 0 && asks)
@@ -396,6 +423,7 @@ struct intake *intake_free(struct intake *intake)
 	sd_event_source_disable_unref(intake->timer);
 	(void)scanner_free(intake->scanner);
 	(void)jitfiles_free(intake->jitfiles);
+	(void)codestore_free(intake->code);
 	(void)sideband_free(intake->sideband);
 	free(intake);
 	return NULL;
@@ -409,4 +437,9 @@ struct sideband *intake_sideband(const struct intake *intake)
 const struct jitfiles *intake_jitfiles(const struct intake *intake)
 {
 	return intake->jitfiles;
+}
+
+struct codestore *intake_code(const struct intake *intake)
+{
+	return intake->code;
 }

@@ -5,14 +5,16 @@
  * Intake
  *
  * Takes the task records from the source, as soon as they come, and gives them to all who remember
- * something of what they tell: the sideband, the keep, and the list of JITs' files. If the source
- * can tell of tasks that were there before, it is asked to (daemon/scanner.h).
+ * something of what they tell: the sideband, the keep, and the list of JITs' files; and the code
+ * that programs hand over, for the code store. If the source can tell of tasks that were there
+ * before, it is asked to (daemon/scanner.h).
  */
 
 #include <stdint.h>
 
 #include "base/base.h"
 
+struct codestore;
 struct intake;
 struct jitfiles;
 struct keep;
@@ -25,6 +27,7 @@ struct intake_options {
 	struct source *source;
 	struct keep *keep;
 	uint64_t sideband_max; /* bytes */
+	uint64_t code_max;     /* bytes of code that was handed over */
 
 	/* Called now and then, while there may be records. */
 	void (*drained)(void *userdata);
@@ -66,3 +69,6 @@ uint64_t intake_shed(struct intake *intake, uint64_t bytes, uint64_t least);
 /* What remembers the records; both are the intake's. */
 struct sideband *intake_sideband(const struct intake *intake);
 const struct jitfiles *intake_jitfiles(const struct intake *intake);
+
+/* Return: the code that ran, which is the intake's; NULL if the source does not hand it over. */
+struct codestore *intake_code(const struct intake *intake);

@@ -13,6 +13,7 @@
 
 #include "daemon/bundle.h"
 #include "daemon/cancel.h"
+#include "daemon/codestore.h"
 #include "daemon/jitfile.h"
 #include "daemon/memcopy.h"
 #include "daemon/sideband.h"
@@ -131,7 +132,6 @@ struct memory {
 	struct livecode *code;
 	uint32_t pid;
 	int fd;
-	uint64_t base; /* where its records' address 0 is */
 };
 
 static void memory_deinit(struct memory *m)
@@ -146,7 +146,7 @@ static int put_memory(void *userdata, uint64_t address, const void *bytes, size_
 	char name[48];
 	int r;
 
-	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, address - m->base);
+	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, address);
 	r = create_in(m->code, PTD_SNAPSHOT_MEM, name, &fd);
 	if (r < 0)
 		return r;
@@ -164,20 +164,19 @@ static int64_t add_vdso(struct memory *m, const struct tasks_range *range)
 	int r;
 
 	if (range->size > sizeof(bytes) ||
-	    pread(m->fd, bytes, range->size, (off_t)(range->start + m->base)) !=
-		(ssize_t)range->size ||
+	    pread(m->fd, bytes, range->size, (off_t)range->start) != (ssize_t)range->size ||
 	    vdso_equals(bytes, range->size))
 		return 0;
-	r = put_memory(m, range->start + m->base, bytes, range->size);
+	r = put_memory(m, range->start, bytes, range->size);
 	return r < 0 ? r : (int64_t)range->size;
 }
 
 static int64_t add_range(struct memory *m, const struct tasks_range *range, struct budget *left)
 {
 	const uint64_t size = range->size < left->look ? range->size : left->look;
-	const int64_t r = range->vdso ? add_vdso(m, range)
-				      : memcopy_read(m->fd, range->start + m->base, size,
-						     left->keep, put_memory, m);
+	const int64_t r = range->vdso
+			      ? add_vdso(m, range)
+			      : memcopy_read(m->fd, range->start, size, left->keep, put_memory, m);
 
 	if (!range->vdso)
 		left->look -= size;
@@ -186,14 +185,11 @@ static int64_t add_range(struct memory *m, const struct tasks_range *range, stru
 	return r;
 }
 
-/* Return: 0, and the descriptor and base are known; or negative errno. */
-static int open_memory(const struct livecode *l, struct memory *m)
+/* Return: 0, and the descriptor is open; or negative errno. */
+static int open_memory(struct memory *m)
 {
-	struct source *source = l->request->source;
 	char path[32];
 
-	if (source->ops->owns && !source->ops->owns(source, m->pid, &m->base))
-		return -ESRCH;
 	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", m->pid);
 	m->fd = open(path, O_RDONLY | O_CLOEXEC);
 	return m->fd < 0 ? -errno : 0;
@@ -229,7 +225,7 @@ static int add_process_memory(struct livecode *l, const struct tasks_range *rang
 	for (size_t i = 0; i < n; i++)
 		only_vdso = only_vdso && ranges[i].vdso;
 
-	r = open_memory(l, &memory);
+	r = open_memory(&memory);
 	if (r < 0) {
 		if (!only_vdso)
 			say_refused(&memory, r);
@@ -249,7 +245,7 @@ static int add_process_memory(struct livecode *l, const struct tasks_range *rang
 	return 0;
 }
 
-int livecode_add_memory(struct livecode *l)
+static int read_memory(struct livecode *l)
 {
 	const struct sideband_view *tasks = l->known->tasks;
 	struct budget left = { .keep = l->request->mem_max, .look = LOOK_MAX };
@@ -263,4 +259,85 @@ int livecode_add_memory(struct livecode *l)
 			r = add_process_memory(l, tasks->ranges + i, n, &left);
 	}
 	return r;
+}
+
+/* --- the code that ran ------------------------------------------------------------------------ */
+
+/* What of the code store goes into the snapshot. */
+struct ran {
+	uint64_t left;      /* of MemMax= */
+	struct map pids;    /* processes of which there is a file */
+	uint64_t n_refused; /* records of programs that ran */
+};
+
+static int put_code(struct livecode *l, const struct codestore_program *program,
+		    const uint8_t *bytes, size_t size)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char name[64];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIu64 PTD_CODE_SUFFIX, program->pid,
+		       program->start);
+	r = create_in(l, PTD_SNAPSHOT_MEM, name, &fd);
+	if (r < 0)
+		return r;
+	for (size_t done = 0; done < size;) {
+		const ssize_t n = write(fd, bytes + done, size - done);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -ENOSPC;
+		done += (size_t)n;
+	}
+	return add_sum(l, PTD_SNAPSHOT_MEM, name);
+}
+
+/* A program that ran no such code has a file if one before it in its process did, whose code would
+ * be taken for its own. */
+static int add_program(struct livecode *l, const struct codestore_program *program, struct ran *ran)
+{
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	size_t size;
+	int r;
+
+	r = codestore_copy(l->known->code, program, &bytes, &size);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	ran->n_refused += program->n_refused;
+	if (size == sizeof(struct ptd_code_header) && !map_get(&ran->pids, program->pid))
+		return 0;
+	if (size > ran->left) {
+		fprintf(l->notes,
+			"mem.%" PRIu32 "=refused: its %zu bytes are more than MemMax= leaves\n",
+			program->pid, size);
+		return 0;
+	}
+	ran->left -= size;
+	r = map_put(&ran->pids, program->pid, 1);
+	if (r == 0)
+		r = put_code(l, program, bytes, size);
+	if (r == 0)
+		fprintf(l->notes, "mem.%" PRIu32 "=%zu\n", program->pid, size);
+	return r;
+}
+
+static int add_code(struct livecode *l)
+{
+	struct ran ran = { .left = l->request->mem_max };
+	struct codestore_program program = {};
+	int r = 0;
+
+	while (r == 0 && codestore_next(l->known->code, &program))
+		if (map_get(l->pids, program.pid))
+			r = cancel_asked(l->request->cancel) ? -ECANCELED
+							     : add_program(l, &program, &ran);
+	map_deinit(&ran.pids);
+	if (r == 0 && ran.n_refused > 0)
+		fprintf(l->notes, "mem_refused=%" PRIu64 "\n", ran.n_refused);
+	return r;
+}
+
+int livecode_add_memory(struct livecode *l)
+{
+	return l->known->code ? add_code(l) : read_memory(l);
 }

@@ -4,8 +4,9 @@
 /*
  * Livecode
  *
- * The part of a snapshot that is code of running processes which no object holds: what JIT
- * compilers wrote about theirs, and anonymous executable memory. What is not kept is said, with the
+ * The part of a snapshot that is code of processes which no object holds: what JIT compilers wrote
+ * about theirs; and the code itself, of the software source as it was handed over when it ran, of
+ * hardware as it lies in anonymous executable memory now. What is not kept is said, with the
  * reason, in the manifest.
  */
 

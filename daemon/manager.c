@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "daemon/caller.h"
+#include "daemon/codestore.h"
 #include "daemon/config.h"
 #include "daemon/control.h"
 #include "daemon/intake.h"
@@ -314,6 +315,8 @@ static int read_settings(struct manager *m)
 	}
 	keep_set_limits(m->keep, &m->room.limits);
 	sideband_set_max(intake_sideband(m->intake), m->config.sideband_max);
+	if (intake_code(m->intake))
+		codestore_set_max(intake_code(m->intake), m->config.mem_max);
 	enforce_limits(m);
 	log_info("settings were read again");
 	return 0;
@@ -369,6 +372,7 @@ static int make_intake(struct manager *m)
 						    .source = m->source,
 						    .keep = m->keep,
 						    .sideband_max = m->config.sideband_max,
+						    .code_max = m->config.mem_max,
 						    .drained = on_drained,
 						    .userdata = m },
 			  &m->intake);

@@ -21,6 +21,7 @@
 #include "daemon/scope.h"
 
 struct caller;
+struct codestore;
 struct jitfile;
 struct keep;
 struct object;
@@ -33,6 +34,7 @@ struct snapshot_known {
 	uint64_t sideband_lost;
 	struct object *const *objects; /* what is kept; only those of tasks that ran are taken */
 	size_t n_objects;
+	struct codestore *code;         /* that ran; NULL: the source does not know */
 	const struct jitfile *jitfiles; /* as they are now */
 	size_t n_jitfiles;
 };

@@ -160,9 +160,15 @@ struct source_ops {
 	void (*marked)(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
 		       uint64_t *ret_switch_head);
 
-	/* Is @pid a process that writes to this source? A record may name any. What its records
-	 * call address 0 is at @ret_base of its memory. NULL: every one is, and that is at 0. */
-	bool (*owns)(struct source *source, uint32_t pid, uint64_t *ret_base);
+	/* Is @pid a process that writes to this source? A record may name any. NULL: every one
+	 * is. */
+	bool (*owns)(struct source *source, uint32_t pid);
+
+	/* Take what programs handed over of their code since the last call: @ret_bytes is code
+	 * records (daemon/emu/coderecord.h), the caller frees it. No memory of a process is read
+	 * then. Return: 0; or -ENOMEM or -EBADMSG: some are lost. NULL: the source does not know
+	 * what ran, code that is in no file is to be found in the memory of those who ran. */
+	int (*drain_code)(struct source *source, uint8_t **ret_bytes, size_t *ret_size);
 
 	/* Go on telling of all tasks that live, for about @budget_ns, by records that are given to
 	 * @put; after the end, begin again. It has been writing task records all the while. Return:

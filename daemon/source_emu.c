@@ -54,7 +54,7 @@ struct source_emu {
 	int fd;
 	uint8_t *map;
 	size_t map_size;
-	uint64_t task_tail;
+	uint64_t task_tail, code_tail;
 	struct frozen frozen[EMU_CPUS_MAX];
 	struct writers writers; /* seen in task records */
 
@@ -344,12 +344,32 @@ static struct source_status status(struct source *source)
 	};
 }
 
-static bool owns(struct source *source, uint32_t pid, uint64_t *ret_base)
+static bool owns(struct source *source, uint32_t pid)
 {
-	if (!writers_has_pool(&emu(source)->writers, pid))
-		return false;
-	*ret_base = writers_memory_base(pid);
-	return true;
+	return writers_has_pool(&emu(source)->writers, pid);
+}
+
+static int drain_code(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+{
+	struct source_emu *e = emu(source);
+	const uint64_t head = atomic_load_explicit(&pool(e)->code_head, memory_order_acquire);
+	const uint64_t tail = e->code_tail, size = e->layout.code_size;
+	const bool sane = head - tail <= size;
+	const size_t n = sane ? (size_t)(head - tail) : 0;
+	uint8_t *bytes = sane ? malloc(n + 1) : NULL;
+	struct source_view v;
+
+	e->code_tail = head;
+	if (bytes) {
+		v = ring_span(e->map + emu_code_offset(&e->layout), size, tail, n);
+		ring_copy(&v, 0, n, bytes);
+	}
+	atomic_store_explicit(&pool(e)->code_tail, head, memory_order_release);
+	if (!bytes)
+		return sane ? -ENOMEM : -EBADMSG;
+	*ret_bytes = bytes;
+	*ret_size = n;
+	return 0;
 }
 
 static struct source *emu_free(struct source *source)
@@ -379,6 +399,7 @@ static const struct source_ops emu_ops = {
 	.mark = mark,
 	.marked = marked,
 	.owns = owns,
+	.drain_code = drain_code,
 	.free = emu_free,
 };
 

@@ -72,6 +72,7 @@ int work_gather(struct job *job)
 	work->known.tasks = &work->view;
 	work->known.objects = work->objects;
 	work->known.jitfiles = work->jitfiles;
+	work->known.code = intake_code(work->intake);
 	work->known.sideband_lost = sideband_stats(sideband).lost;
 	return 0;
 }

@@ -107,33 +107,3 @@ bool writers_has_pool(const struct writers *writers, uint32_t pid)
 {
 	return has_pool(writers, pid) > 0;
 }
-
-/*
- * The memory of a 32-bit program cannot begin at QEMU's own address 0. QEMU keeps all 4 GiB of it
- * mapped, and puts nothing else as low.
- */
-uint64_t writers_memory_base(uint32_t pid)
-{
-	char path[32], exe[PATH_MAX];
-	uint64_t base = 0;
-	const char *name;
-	ssize_t n;
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/exe", pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
-	if (n < 0)
-		return 0;
-	exe[n] = '\0';
-	name = strrchr(exe, '/');
-	if (!name || strcmp(name + 1, execfile_emulator(EXECFILE_I386)) != 0)
-		return 0;
-	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (fscanf(f, "%" SCNx64, &base) != 1)
-		base = 0;
-	(void)fclose(f);
-	return base;
-}

@@ -36,6 +36,3 @@ bool writers_alive(struct writers *writers);
 
 /* Return: whether the process has the pool mapped, as far as that can be seen. */
 bool writers_has_pool(const struct writers *writers, uint32_t pid);
-
-/* Return: where in the memory of a writer the address 0 of its records is. */
-uint64_t writers_memory_base(uint32_t pid);

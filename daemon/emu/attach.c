@@ -3,9 +3,11 @@
 #include "daemon/emu/attach.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define RING_MIN UINT64_C(4096)
@@ -29,7 +31,7 @@ static bool layout_ok(const struct emu_pool_layout *l)
 {
 	return l->n_cpus >= 1 && l->n_cpus <= EMU_CPUS_MAX && l->n_busy_max >= 1 &&
 	       l->n_busy_max <= l->n_cpus && ring_ok(l->aux_size) && ring_ok(l->switch_size) &&
-	       ring_ok(l->task_size) && is_bool(&l->return_compression) &&
+	       ring_ok(l->task_size) && ring_ok(l->code_size) && is_bool(&l->return_compression) &&
 	       is_bool(&l->timing.mtc) && is_bool(&l->timing.cyc) &&
 	       l->timing.mtc_period <= ENCODE_MTC_PERIOD_MAX;
 }
@@ -114,4 +116,43 @@ void attach_deinit(struct attach *attach)
 	if (attach->pool)
 		(void)munmap(attach->pool, emu_pool_size(&attach->layout));
 	*attach = (struct attach){};
+}
+
+static bool is_gone(uint32_t tid)
+{
+	return syscall(SYS_tkill, tid, 0) < 0 && errno == ESRCH;
+}
+
+bool attach_lock(_Atomic uint32_t *lock, uint64_t patience_ns)
+{
+	const uint32_t self = (uint32_t)syscall(SYS_gettid);
+	const uint64_t since = attach_now_ns();
+
+	for (;;) {
+		uint32_t holder = 0;
+
+		if (atomic_compare_exchange_strong(lock, &holder, self))
+			return true;
+		if (is_gone(holder) && atomic_compare_exchange_strong(lock, &holder, self))
+			return true;
+		if (attach_now_ns() - since > patience_ns)
+			return false;
+		(void)sched_yield();
+	}
+}
+
+void attach_unlock(_Atomic uint32_t *lock)
+{
+	atomic_store_explicit(lock, 0, memory_order_release);
+}
+
+void attach_put(const struct attach *attach, uint64_t ring_offset, uint64_t ring_size,
+		uint64_t head, const void *bytes, size_t size)
+{
+	uint8_t *ring = attach_at(attach, ring_offset);
+	const uint64_t at = head & (ring_size - 1), room = ring_size - at;
+	const size_t n = size < room ? size : (size_t)room;
+
+	memcpy(ring + at, bytes, n);
+	memcpy(ring, (const uint8_t *)bytes + n, size - n);
 }

@@ -8,6 +8,8 @@
  * shared memory, at any time. So it is copied once, the copy is checked, and only the copy is used.
  */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -52,3 +54,17 @@ static inline uint64_t attach_now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
 }
+
+/*
+ * Take a lock of the pool. It names its holder, so that one that was killed holds up no other
+ * process: what it wrote does not count until it published the head.
+ *
+ * Return: whether it was taken; false if a holder that lives did not give it back for @patience_ns.
+ */
+_must_check_ bool attach_lock(_Atomic uint32_t *lock, uint64_t patience_ns);
+void attach_unlock(_Atomic uint32_t *lock);
+
+/* Copy @size bytes, no more than the ring has, into the ring at @ring_offset, from the running
+ * count @head on. */
+void attach_put(const struct attach *attach, uint64_t ring_offset, uint64_t ring_size,
+		uint64_t head, const void *bytes, size_t size);

@@ -5,12 +5,17 @@
 #include <errno.h>
 #include <string.h>
 
+/* Code that writes numbers into itself makes ever new bytes: behind so many blocks at one address
+ * those of one layout are one. */
+#define SIBLINGS_MAX 16
+
 /* Where insns end, as it is being found out. */
 struct draft {
 	uint64_t ip;
 	uint64_t last_ip;
 	uint64_t next_ip;
 	uint64_t target;
+	uint64_t hash;
 	uint16_t n;
 	uint8_t end;
 	bool sets_cr3;
@@ -67,13 +72,24 @@ static bool is_set_cr3(const uint8_t *bytes, size_t size)
 	return size == 3 && bytes[0] == 0x0f && bytes[1] == 0x22 && (bytes[2] >> 3 & 7) == 3;
 }
 
+/* Of instructions, one after the other. */
+static uint64_t hash_more(uint64_t hash, const uint8_t *bytes, size_t size)
+{
+	uint64_t halves[2] = {};
+
+	memcpy(halves, bytes, size < sizeof(halves) ? size : sizeof(halves));
+	hash = (hash ^ halves[0]) * UINT64_C(0x9e3779b97f4a7c15);
+	hash = (hash ^ hash >> 32 ^ halves[1]) * UINT64_C(0xff51afd7ed558ccd);
+	return hash ^ hash >> 29;
+}
+
 static void draft_block(uint8_t mode, uint64_t ip, const struct block_insn *insns, size_t n,
 			struct draft *ret_draft)
 {
 	struct draft *d = ret_draft;
 
 	d->ip = d->last_ip = d->next_ip = ip;
-	d->target = 0;
+	d->target = d->hash = 0;
 	d->n = 0;
 	d->end = BLOCK_FALLS;
 	d->sets_cr3 = false;
@@ -84,6 +100,7 @@ static void draft_block(uint8_t mode, uint64_t ip, const struct block_insn *insn
 		if (insn_decode(mode, from->bytes, from->size, &insn) < 0 ||
 		    insn.size != from->size)
 			break;
+		d->hash = hash_more(d->hash, from->bytes, from->size);
 		d->offsets[d->n++] = (uint16_t)(from->ip - ip);
 		d->last_ip = from->ip;
 		d->next_ip = from->ip + from->size;
@@ -95,7 +112,7 @@ static void draft_block(uint8_t mode, uint64_t ip, const struct block_insn *insn
 	}
 }
 
-static bool same(const struct block *block, const struct draft *d)
+static bool same_layout(const struct block *block, const struct draft *d)
 {
 	return block->n == d->n && block->end == d->end && block->sets_cr3 == d->sets_cr3 &&
 	       block->last_ip == d->last_ip && block->next_ip == d->next_ip &&
@@ -123,6 +140,7 @@ static int add(struct blocks *blocks, const struct draft *d, struct block *sibli
 	block->last_ip = d->last_ip;
 	block->next_ip = d->next_ip;
 	block->target = d->target;
+	block->hash = d->hash;
 	block->id = blocks->n;
 	block->n = d->n;
 	block->end = d->end;
@@ -143,11 +161,13 @@ int blocks_get(struct blocks *blocks, uint64_t ip, const struct block_insn *insn
 	       struct block **ret_block)
 {
 	struct block *first = first_at(blocks, ip);
+	unsigned n_siblings = 0;
 	struct draft draft;
 
 	draft_block(blocks->mode, ip, insns, n, &draft);
-	for (struct block *b = first; b; b = b->sibling) {
-		if (same(b, &draft)) {
+	for (struct block *b = first; b; b = b->sibling, n_siblings++) {
+		if ((b->hash == draft.hash || n_siblings >= SIBLINGS_MAX) &&
+		    same_layout(b, &draft)) {
 			*ret_block = b;
 			return 0;
 		}

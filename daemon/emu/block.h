@@ -5,9 +5,10 @@
  * Block
  *
  * What QEMU translates at a time: instructions that run one after the other, of which only the last
- * can be a branch. A block keeps what the flow of control needs, not the bytes. Blocks are
- * immutable (but for @handler) and live as long as the process, because threads hold on to the last
- * one they ran; the same code translated again gives the same block.
+ * can be a branch. A block keeps what the flow of control needs, not the bytes, but for a hash of
+ * them. Blocks are immutable (but for @handler and @version) and live as long as the process,
+ * because threads hold on to the last one they ran; the same code translated again gives the same
+ * block, other code at its address gives another one.
  */
 
 #include <stdatomic.h>
@@ -39,16 +40,18 @@ enum block_end {
 
 struct block {
 	uint64_t ip;
-	uint64_t last_ip;      /* of the last instruction */
-	uint64_t next_ip;      /* behind the last instruction */
-	uint64_t target;       /* of BLOCK_JUMP, BLOCK_COND, BLOCK_CALL */
-	uint32_t id;           /* dense, from 0 */
-	uint16_t n;            /* instructions; 0: none here can retire */
-	uint8_t end;           /* enum block_end */
-	bool sets_cr3;         /* its last instruction does */
-	_Atomic bool handler;  /* a signal handler was registered at @ip */
-	struct block *sibling; /* another block at the same @ip */
-	uint16_t offsets[];    /* of each instruction from @ip */
+	uint64_t last_ip;         /* of the last instruction */
+	uint64_t next_ip;         /* behind the last instruction */
+	uint64_t target;          /* of BLOCK_JUMP, BLOCK_COND, BLOCK_CALL */
+	uint32_t id;              /* dense, from 0 */
+	uint16_t n;               /* instructions; 0: none here can retire */
+	uint8_t end;              /* enum block_end */
+	bool sets_cr3;            /* its last instruction does */
+	uint64_t hash;            /* of its bytes */
+	_Atomic bool handler;     /* a signal handler was registered at @ip */
+	_Atomic uint64_t version; /* of its bytes, as ptd has them: see handover.h */
+	struct block *sibling;    /* another block at the same @ip */
+	uint16_t offsets[];       /* of each instruction from @ip */
 };
 
 struct blocks {

@@ -4,8 +4,10 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 /*
  * The kernel's structures for sigaction, and the start of the frames that handlers find on their
@@ -72,6 +74,11 @@ struct ucontext32 {
 #define GUEST_SA_SIGINFO  0x00000004u
 #define GUEST_SA_RESTORER 0x04000000u
 
+/* An entry of /proc/self/pagemap: Documentation/admin-guide/mm/pagemap.rst. */
+#define PAGEMAP_PRESENT (UINT64_C(1) << 63)
+#define PAGEMAP_SWAPPED (UINT64_C(1) << 62)
+#define PAGEMAP_SHARED  (UINT64_C(1) << 61) /* of a file, or of shared memory */
+
 #define PAGE       UINT64_C(4096)
 #define FRAMES_MAX 64 /* as many as there are signals */
 
@@ -89,6 +96,21 @@ int guest_read(const struct guest *guest, uint64_t address, void *ret_bytes, siz
 	/* A sandbox may forbid the call. Then hope: these addresses are hardly ever bad. */
 	memcpy(ret_bytes, (const void *)host, size);
 	return 0;
+}
+
+bool guest_is_written(const struct guest *guest, uint64_t address, size_t size)
+{
+	_cleanup_(fd_closep) int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	const uintptr_t host = *guest->base + address;
+	bool is_written = false;
+	uint64_t entry;
+
+	for (uintptr_t page = host / PAGE; !is_written && page <= (host + size - 1) / PAGE; page++)
+		is_written =
+		    pread(fd, &entry, sizeof(entry), (off_t)(page * sizeof(entry))) !=
+			sizeof(entry) ||
+		    (entry & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED) && !(entry & PAGEMAP_SHARED));
+	return is_written;
 }
 
 int guest_read_word(const struct guest *guest, uint64_t address, uint64_t *ret_word)

@@ -48,6 +48,12 @@ _must_check_ int guest_read_word(const struct guest *guest, uint64_t address, ui
 _must_check_ int guest_read_string(const struct guest *guest, uint64_t address, char *ret_string,
 				   size_t size);
 
+/*
+ * Return: whether a page of the private mapping of a file at [@address, @address + @size) may have
+ * been written to: then it is a copy of the program's own.
+ */
+bool guest_is_written(const struct guest *guest, uint64_t address, size_t size);
+
 /* What the kernel tells a program that starts. 0: not told. */
 struct guest_start {
 	uint64_t phdr;   /* AT_PHDR: an address in the program */

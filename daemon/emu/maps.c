@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "decoder/util/mapname.h"
 #include "decoder/util/regular.h"
 
 #define FILES_MAX 4096
@@ -81,7 +82,8 @@ void maps_init(struct maps *maps, const struct attach *attach, const struct gues
 
 void maps_deinit(struct maps *maps)
 {
-	vec_deinit(&maps->known);
+	vec_deinit(&maps->known.list);
+	vec_deinit(&maps->writable.list);
 	vec_deinit(&maps->files);
 	(void)pthread_mutex_destroy(&maps->lock);
 }
@@ -104,64 +106,68 @@ void maps_fork_child(struct maps *maps)
 /* --- what is known ---------------------------------------------------------------------------- */
 
 /* Index of the first range that ends behind @ip. */
-static size_t first_behind(const struct maps *maps, uint64_t ip)
+static size_t first_behind(const struct maps_ranges *ranges, uint64_t ip)
 {
-	return vec_bisect(&maps->known, range, range->end <= ip);
+	return vec_bisect(&ranges->list, range, range->end <= ip);
 }
 
-/* Put @n ranges in the place of those from index @from to before @to. */
-static void replace(struct maps *maps, size_t from, size_t to, const struct maps_range *ranges,
-		    size_t n)
+/* Put @n ranges in the place of those from index @from to before @to. Return: 0 or -ENOMEM. */
+static int replace(struct maps_ranges *ranges, size_t from, size_t to,
+		   const struct maps_range *news, size_t n)
 {
 	struct maps_range *items;
 
-	/* Without memory a range stays unknown or known: then a record is written twice, or once
-	 * too few, which the check at translation finds. */
-	if (n > to - from && vec_reserve(&maps->known, n) < 0)
-		return;
-	items = maps->known.items;
-	if (maps->known.n > to)
-		memmove(items + from + n, items + to, (maps->known.n - to) * sizeof(*items));
+	if (n > to - from && vec_reserve(&ranges->list, n) < 0)
+		return -ENOMEM;
+	items = ranges->list.items;
+	if (ranges->list.n > to)
+		memmove(items + from + n, items + to, (ranges->list.n - to) * sizeof(*items));
 	if (n > 0)
-		memcpy(items + from, ranges, n * sizeof(*items));
-	maps->known.n = maps->known.n - (to - from) + n;
+		memcpy(items + from, news, n * sizeof(*items));
+	ranges->list.n = ranges->list.n - (to - from) + n;
+	return 0;
 }
 
-static void forget(struct maps *maps, uint64_t start, uint64_t end)
+static int forget(struct maps_ranges *ranges, uint64_t start, uint64_t end)
 {
-	const size_t from = first_behind(maps, start);
+	const size_t from = first_behind(ranges, start);
 	struct maps_range rest[2];
 	size_t to = from, n = 0;
 
-	for (; to < maps->known.n && maps->known.items[to].start < end; to++) {
-		const struct maps_range r = maps->known.items[to];
+	for (; to < ranges->list.n && ranges->list.items[to].start < end; to++) {
+		const struct maps_range r = ranges->list.items[to];
 
 		if (r.start < start)
-			rest[n++] = (struct maps_range){ r.start, start };
+			rest[n++] = (struct maps_range){ r.start, start, r.place };
 		if (r.end > end)
-			rest[n++] = (struct maps_range){ end, r.end };
+			rest[n++] = (struct maps_range){ end, r.end, r.place };
 	}
-	if (to > from)
-		replace(maps, from, to, rest, n);
+	return to > from ? replace(ranges, from, to, rest, n) : 0;
 }
 
-static void remember(struct maps *maps, uint64_t start, uint64_t end)
+static int remember(struct maps_ranges *ranges, uint64_t start, uint64_t end,
+		    enum handover_place place)
 {
+	const struct maps_range *r;
 	size_t from, to;
 
-	forget(maps, start, end);
-	from = to = first_behind(maps, start);
-	if (from > 0 && maps->known.items[from - 1].end == start)
-		start = maps->known.items[--from].start;
-	if (to < maps->known.n && maps->known.items[to].start == end)
-		end = maps->known.items[to++].end;
-	replace(maps, from, to, &(struct maps_range){ start, end }, 1);
+	if (forget(ranges, start, end) < 0)
+		return -ENOMEM;
+	from = to = first_behind(ranges, start);
+	r = ranges->list.items;
+	if (from > 0 && r[from - 1].end == start && r[from - 1].place == place)
+		start = r[--from].start;
+	if (to < ranges->list.n && r[to].start == end && r[to].place == place)
+		end = r[to++].end;
+	return replace(ranges, from, to, &(struct maps_range){ start, end, place }, 1);
 }
 
 void maps_remove(struct maps *maps, uint64_t start, uint64_t size)
 {
 	(void)pthread_mutex_lock(&maps->lock);
-	forget(maps, start, start + size);
+	/* Without memory a range stays unknown or known: then a record is written twice, or once
+	 * too few, which the check at translation finds. */
+	(void)!forget(&maps->known, start, start + size);
 	(void)pthread_mutex_unlock(&maps->lock);
 }
 
@@ -171,10 +177,47 @@ bool maps_has(struct maps *maps, uint64_t start, uint64_t size)
 	size_t i;
 
 	(void)pthread_mutex_lock(&maps->lock);
-	i = first_behind(maps, start);
-	has = i < maps->known.n && maps->known.items[i].start < start + size;
+	i = first_behind(&maps->known, start);
+	has = i < maps->known.list.n && maps->known.list.items[i].start < start + size;
 	(void)pthread_mutex_unlock(&maps->lock);
 	return has;
+}
+
+static void note_writable(struct maps *maps, uint64_t start, uint64_t end)
+{
+	if (remember(&maps->writable, start, end, HANDOVER_MEMORY) < 0)
+		maps->forgot_writable = true;
+}
+
+void maps_note_writable(struct maps *maps, uint64_t start, uint64_t size)
+{
+	(void)pthread_mutex_lock(&maps->lock);
+	note_writable(maps, start & ~(PAGE - 1), (start + size + PAGE - 1) & ~(PAGE - 1));
+	(void)pthread_mutex_unlock(&maps->lock);
+}
+
+enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size)
+{
+	/* Of what no call made executable it is not known what it is of. */
+	enum handover_place place = HANDOVER_WRITTEN;
+	const struct maps_range *r;
+	bool writable;
+	size_t i;
+
+	(void)pthread_mutex_lock(&maps->lock);
+	r = maps->known.list.items;
+	i = first_behind(&maps->known, start);
+	if (i < maps->known.list.n && r[i].start <= start && start + size <= r[i].end)
+		place = r[i].place;
+	r = maps->writable.list.items;
+	i = first_behind(&maps->writable, start);
+	writable =
+	    maps->forgot_writable || (i < maps->writable.list.n && r[i].start < start + size);
+	(void)pthread_mutex_unlock(&maps->lock);
+
+	if (place == HANDOVER_FILE && writable && guest_is_written(maps->guest, start, size))
+		return HANDOVER_WRITTEN;
+	return place;
 }
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -207,10 +250,28 @@ static void read_buildid(struct maps *maps, const char *path, struct buildid *re
 		(void)vec_push(&maps->files, file);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	const size_t n = strlen(text), n_end = strlen(end);
+
+	return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
 /* Names in brackets are those of QEMU's own memory, not of the guest's. */
 static bool is_file(const struct vma *vma)
 {
 	return vma->path[0] != '\0' && vma->path[0] != '[';
+}
+
+/* A file that is shared, or has no name, can be other than it was by the time that it is copied. */
+static enum handover_place place_of(const struct vma *vma)
+{
+	if (!is_file(vma) || mapname_is_memory(vma->path))
+		return HANDOVER_MEMORY;
+	if (vma->shared || strncmp(vma->path, "/dev/shm/", strlen("/dev/shm/")) == 0 ||
+	    ends_with(vma->path, " (deleted)"))
+		return HANDOVER_WRITTEN;
+	return HANDOVER_FILE;
 }
 
 static void write_record(struct maps *maps, struct sideband_who who, const struct vma *vma,
@@ -252,7 +313,9 @@ static size_t add_locked(struct maps *maps, struct sideband_who who, uint64_t st
 		if (from >= to)
 			continue;
 		write_record(maps, who, &vma, from, to, prot);
-		remember(maps, from, to);
+		(void)!remember(&maps->known, from, to, place_of(&vma));
+		if (prot & PROT_WRITE)
+			note_writable(maps, from, to);
 		n++;
 	}
 	return n;

@@ -16,12 +16,19 @@
 
 #include "base/base.h"
 #include "daemon/emu/guest.h"
+#include "daemon/emu/handover.h"
 #include "daemon/emu/sideband.h"
 #include "decoder/util/vec.h"
 
 struct maps_range {
 	uint64_t start;
 	uint64_t end;
+	enum handover_place place; /* HANDOVER_FILE also if some of it was written to */
+};
+
+/* Apart from each other, by address. */
+struct maps_ranges {
+	VEC(struct maps_range) list;
 };
 
 struct maps_file {
@@ -36,8 +43,10 @@ struct maps {
 	const struct guest *guest;   /* borrowed */
 	_Atomic uint32_t n_adds;     /* calls of maps_add() that wrote their records */
 	pthread_mutex_t lock;
-	VEC(struct maps_range) known; /* executable; sorted, apart from each other */
-	VEC(struct maps_file) files;  /* whose build-ids were read */
+	struct maps_ranges known;    /* executable */
+	struct maps_ranges writable; /* was so at some time */
+	bool forgot_writable;        /* there was no memory for all of them */
+	VEC(struct maps_file) files; /* whose build-ids were read */
 };
 
 void maps_init(struct maps *maps, const struct attach *attach, const struct guest *guest);
@@ -72,6 +81,12 @@ void maps_remove(struct maps *maps, uint64_t start, uint64_t size);
 
 /* Return: whether all or part of [@start, @start + @size) is known to be executable. */
 bool maps_has(struct maps *maps, uint64_t start, uint64_t size);
+
+/* The memory at [@start, @start + @size) can be written to. */
+void maps_note_writable(struct maps *maps, uint64_t start, uint64_t size);
+
+/* Return: of what the code at [@start, @start + @size) is: see handover.h. */
+enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size);
 
 /* Add the executable segments of the ELF file that is mapped at @address, as the kernel does it. */
 void maps_add_image(struct maps *maps, struct sideband_who who, uint64_t address);

@@ -5,19 +5,20 @@
  * Pool
  *
  * The shared memory between ptd and the programs it records through the software PT source: a pool
- * of virtual CPUs, each with an AUX ring and a switch ring, and one ring of task records for all.
+ * of virtual CPUs, each with an AUX ring and a switch ring, and for all of them one ring of task
+ * records and one of code that is in no file (coderecord.h).
  * ptd makes it (a memfd sealed against growing and shrinking), remembers the layout it asked for,
  * and believes nothing else that is in it: a traced program can scribble over it. For the same
  * reason a program uses a checked copy of the header only, and no address of a process is stored
  * in it.
  *
- *	header page | n_cpus x (cpu page(s) | switch ring | AUX ring) | task ring
+ *	header page | n_cpus x (cpu page(s) | switch ring | AUX ring) | task ring | code ring
  *
  * Rings are powers of two. A head is a running count of bytes ever written, published with release
  * order at the end of a packet or record; its reader loads it with acquire order. The AUX and the
  * switch rings are overwritten; the task ring is drained by ptd, which publishes tail, and when it
  * is full records are counted in @task_lost and a PERF_RECORD_LOST follows as soon as there is
- * room.
+ * room. The code ring is drained, too; code that finds no room in it runs without packets.
  *
  * Time is CLOCK_MONOTONIC in ns, and the TSC of the packets is that same number: the conversion
  * (shift 0, mult 1, zero 0) is exact.
@@ -33,7 +34,7 @@
 #include "daemon/emu/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
-#define EMU_POOL_VERSION 5u
+#define EMU_POOL_VERSION 6u
 #define EMU_CPUS_MAX     256u
 
 struct emu_pool_layout {
@@ -43,6 +44,7 @@ struct emu_pool_layout {
 	uint64_t aux_size;
 	uint64_t switch_size;
 	uint64_t task_size;
+	uint64_t code_size;
 	uint32_t psb_period;
 	uint32_t quantum_us; /* a thread gives its CPU back after so much time if another waits */
 	bool return_compression;
@@ -80,6 +82,11 @@ struct emu_pool {
 	_Atomic uint64_t task_head;
 	_Atomic uint64_t task_tail; /* ptd's */
 	_Atomic uint64_t task_lost; /* records dropped since the last PERF_RECORD_LOST */
+
+	_Atomic uint32_t code_lock; /* tid of the holder or 0 */
+	_Atomic uint64_t code_head;
+	_Atomic uint64_t code_tail; /* ptd's */
+	_Atomic uint64_t code_lost; /* translations that found no room */
 };
 
 /* First page(s) of a CPU's part. */
@@ -142,7 +149,12 @@ static inline uint64_t emu_task_offset(const struct emu_pool_layout *l)
 	return emu_cpu_offset(l, l->n_cpus);
 }
 
-static inline uint64_t emu_pool_size(const struct emu_pool_layout *l)
+static inline uint64_t emu_code_offset(const struct emu_pool_layout *l)
 {
 	return emu_task_offset(l) + l->task_size;
+}
+
+static inline uint64_t emu_pool_size(const struct emu_pool_layout *l)
+{
+	return emu_code_offset(l) + l->code_size;
 }

@@ -63,6 +63,7 @@ int process_init(struct process *process, const struct process_origin *origin)
 	};
 	(void)pthread_mutex_init(&process->lock, NULL);
 	maps_init(&process->maps, &process->attach, &process->guest);
+	handover_init(&process->handover, &process->attach);
 	if (origin->log_dir) {
 		/* Absolute, since the program may change its directory. */
 		process->log_dir = realpath(origin->log_dir, NULL);
@@ -87,6 +88,55 @@ static void read_comm(const struct process *process, uint64_t execfn, char ret_c
 	(void)snprintf(ret_comm, 16, "%.15s", base ? base + 1 : path);
 }
 
+/* --- code ------------------------------------------------------------------------------------- */
+
+static void hand_over(struct process *process, struct block *block, const uint8_t *bytes,
+		      size_t size)
+{
+	const enum handover_place place = maps_place(&process->maps, block->ip, size);
+	const uint64_t version = handover_code(&process->handover, place, block->ip, bytes, size);
+
+	atomic_store_explicit(&block->version, version, memory_order_release);
+}
+
+/* The block's bytes were translated; what they are of is not known before the program begins. */
+static void hand_over_insns(struct process *process, struct block *block,
+			    const struct block_insn *insns)
+{
+	static uint8_t bytes[PROCESS_CODE_MAX]; /* protected by the lock */
+	struct process_early *early = &process->early;
+	size_t size = 0;
+
+	for (size_t i = 0; i < block->n; i++) {
+		memcpy(bytes + size, insns[i].bytes, insns[i].size);
+		size += insns[i].size;
+	}
+	if (size == 0 || block->ip >= VSYSCALL_PAGE)
+		return;
+	if (atomic_load(&process->state) == PROCESS_RUNS) {
+		hand_over(process, block, bytes, size);
+		return;
+	}
+	/* QEMU translates the next block when this one has run. */
+	*early = (struct process_early){ .block = block, .size = size };
+	memcpy(early->bytes, bytes, size);
+}
+
+/* The program begins, and its mappings are known. */
+static void start_handover(struct process *process)
+{
+	struct process_early *early = &process->early;
+
+	(void)pthread_mutex_lock(&process->lock);
+	handover_start(&process->handover, process->pid);
+	if (early->block)
+		hand_over(process, early->block, early->bytes, early->size);
+	early->block = NULL;
+	(void)pthread_mutex_unlock(&process->lock);
+}
+
+/* --- the program's beginning and end ---------------------------------------------------------- */
+
 void process_announce(struct process *process, struct sideband_who who)
 {
 	/* A process that executes a program is there already. */
@@ -107,6 +157,7 @@ void process_start(struct process *process, struct sideband_who who, uint64_t rs
 		maps_add_image(&process->maps, who, start.phdr);
 	if (start.base)
 		maps_add_image(&process->maps, who, start.base);
+	start_handover(process);
 	atomic_store(&process->state, PROCESS_RUNS);
 }
 
@@ -178,6 +229,7 @@ void process_fork_prepare(struct process *process)
 	if (process->block_log)
 		(void)log_file_flush(process->block_log);
 	process->fork_fd = keeper_borrow(&process->keeper);
+	handover_fork_prepare(&process->handover);
 }
 
 void process_fork_parent(struct process *process)
@@ -255,6 +307,7 @@ bool process_fork_child(struct process *process, struct thread *self)
 	if (atomic_load(&process->state) == PROCESS_RUNS) {
 		atomic_fetch_add(&process->attach.pool->n_attached, 1);
 		sideband_fork(&process->attach, self->lease.who, process->parent_pid, parent_tid);
+		handover_fork_child(&process->handover, process->pid);
 	}
 	return true;
 }
@@ -307,6 +360,8 @@ const struct block *process_translate(struct process *process, struct thread *se
 			(void)log_file_flush(process->block_log);
 		}
 	}
+	if (block)
+		hand_over_insns(process, block, insns);
 	if (self && ip < VSYSCALL_PAGE && !maps_has(&process->maps, ip, 1))
 		surprise(process, self, ip);
 	(void)pthread_mutex_unlock(&process->lock);

@@ -19,6 +19,7 @@
 #include "daemon/emu/attach.h"
 #include "daemon/emu/block.h"
 #include "daemon/emu/guest.h"
+#include "daemon/emu/handover.h"
 #include "daemon/emu/keeper.h"
 #include "daemon/emu/log.h"
 #include "daemon/emu/maps.h"
@@ -26,6 +27,8 @@
 
 /* Of threads beyond, the leader is taken for the parent. */
 #define PROCESS_PARENTS_MAX 4096
+
+#define PROCESS_CODE_MAX (BLOCK_INSNS_MAX * 15u) /* bytes of a block */
 
 struct thread;
 
@@ -59,6 +62,13 @@ struct process_pages {
 	VEC(uint64_t) list;
 };
 
+/* Code that was translated before the program began. */
+struct process_early {
+	struct block *block; /* NULL: there is none */
+	size_t size;
+	uint8_t bytes[PROCESS_CODE_MAX];
+};
+
 struct process {
 	struct attach attach;
 	struct keeper keeper;
@@ -77,6 +87,8 @@ struct process {
 	/* Protected by the lock. */
 	pthread_mutex_t lock;
 	struct blocks blocks;
+	struct handover handover; /* whose number of changes is read without the lock */
+	struct process_early early;
 	struct guest_handlers handlers;
 	struct log_file *block_log;
 	struct thread *threads;                /* owned */

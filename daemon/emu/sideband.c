@@ -2,11 +2,8 @@
 
 #include "daemon/emu/sideband.h"
 
-#include <errno.h>
 #include <linux/perf_event.h>
-#include <sched.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "decoder/util/perfabi.h"
@@ -159,39 +156,6 @@ void sideband_idle(const struct attach *attach, uint32_t cpu, uint64_t now_ns)
 
 /* --- tasks ------------------------------------------------------------------------------------ */
 
-static uint32_t own_tid(void)
-{
-	return (uint32_t)syscall(SYS_gettid);
-}
-
-static bool is_gone(uint32_t tid)
-{
-	return syscall(SYS_tkill, tid, 0) < 0 && errno == ESRCH;
-}
-
-/*
- * The lock names its holder, so that one that was killed holds nobody up: until it published the
- * head, it had changed nothing that counts.
- */
-static bool task_lock(struct emu_pool *pool)
-{
-	const uint64_t since = attach_now_ns();
-	const uint32_t self = own_tid();
-
-	for (;;) {
-		uint32_t holder = 0;
-
-		if (atomic_compare_exchange_strong(&pool->task_lock, &holder, self))
-			return true;
-		if (is_gone(holder) &&
-		    atomic_compare_exchange_strong(&pool->task_lock, &holder, self))
-			return true;
-		if (attach_now_ns() - since > LOCK_PATIENCE_NS)
-			return false;
-		(void)sched_yield();
-	}
-}
-
 static bool task_room(const struct attach *attach, size_t size)
 {
 	const uint64_t head = atomic_load_explicit(&attach->pool->task_head, memory_order_relaxed);
@@ -233,12 +197,12 @@ static void put_task(const struct attach *attach, struct record *record, struct 
 {
 	struct emu_pool *pool = attach->pool;
 
-	if (!task_lock(pool)) {
+	if (!attach_lock(&pool->task_lock, LOCK_PATIENCE_NS)) {
 		atomic_fetch_add(&pool->task_lost, 1);
 		return;
 	}
 	put_task_locked(attach, record, who);
-	atomic_store_explicit(&pool->task_lock, 0, memory_order_release);
+	attach_unlock(&pool->task_lock);
 }
 
 void sideband_comm(const struct attach *attach, struct sideband_who who, const char *comm,

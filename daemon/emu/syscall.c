@@ -121,6 +121,8 @@ static void changed(struct thread *thread, uint64_t addr, uint64_t size, uint64_
 	struct maps *maps = &thread->process->maps;
 	const uint32_t rwx = prot & (PROT_READ | PROT_WRITE | PROT_EXEC);
 
+	if (prot & PROT_WRITE)
+		maps_note_writable(maps, addr, size);
 	if (prot & PROT_EXEC)
 		(void)maps_add(maps, thread->lease.who, addr, size, rwx);
 	else

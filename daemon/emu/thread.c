@@ -84,18 +84,53 @@ static void resume(struct thread *thread, uint64_t ip)
 {
 	thread->flow.encode = &thread->lease.encode;
 	thread->maps = maps_version(&thread->process->maps);
+	thread->changes = handover_changes(&thread->process->handover);
 	encode_enable(thread->flow.encode, ip, attach_now_ns());
 	publish(thread);
 	thread->wants_tsc = false;
 }
 
-static void enter(struct thread *thread, uint64_t ip, enum lease_manner manner)
+/*
+ * Code that ptd does not have is about to run: a decoder could only guess, so that packets are off
+ * until other code runs, and a reader learns that some are missing.
+ */
+static void hide(struct thread *thread, uint64_t ip)
 {
+	encode_disable_at(thread->flow.encode, ip);
+	publish(thread);
+	thread->flow.encode = NULL;
+	lease_give(&thread->lease, false);
+	thread->hidden = true;
+}
+
+/*
+ * The block is of a version that replaced other code, or of one that ptd does not have. A time in
+ * the midst of packets does not say before which instruction the code changed: they stop, and go
+ * on with the block.
+ */
+static void meet_version(struct thread *thread, const struct block *block)
+{
+	if (atomic_load_explicit(&block->version, memory_order_acquire) == HANDOVER_HIDDEN) {
+		hide(thread, block->ip);
+		return;
+	}
+	encode_disable_at(thread->flow.encode, block->ip);
+	resume(thread, block->ip);
+}
+
+static void enter(struct thread *thread, const struct block *block, enum lease_manner manner)
+{
+	const uint64_t ip = block->ip;
+
 	if (thread->wants_tsc)
 		process_tell_surprises(thread->process, thread->lease.who);
 	thread->wants_tsc = false;
 	if (thread->blind && ++thread->n_blind % BLIND_BLOCKS != 0)
 		return;
+	if (atomic_load_explicit(&block->version, memory_order_acquire) == HANDOVER_HIDDEN) {
+		thread->hidden = true;
+		return;
+	}
 	if (atomic_load_explicit(&thread->process->state, memory_order_relaxed) == PROCESS_OVER)
 		return;
 	if (!thread->lease.held)
@@ -103,6 +138,9 @@ static void enter(struct thread *thread, uint64_t ip, enum lease_manner manner)
 		    lease_take(&thread->lease, thread->blind ? LEASE_TRY : manner) == LEASE_NONE;
 	if (thread->blind)
 		return;
+	if (thread->hidden)
+		encode_overflow(&thread->lease.encode, attach_now_ns());
+	thread->hidden = false;
 	thread->frozen = atomic_load(&thread->process->attach.pool->freeze);
 	thread->patience = PATIENCE_BLOCKS;
 	resume(thread, ip);
@@ -120,7 +158,7 @@ static void flush_and_go_on(struct thread *thread, uint64_t ip, uint32_t freeze)
 }
 
 /* Somebody waits for a CPU: give this one up when the quantum is over. */
-static void share(struct thread *thread, uint64_t ip)
+static void share(struct thread *thread, const struct block *block)
 {
 	const uint64_t quantum_ns = thread->process->attach.layout.quantum_us * UINT64_C(1000);
 
@@ -132,10 +170,10 @@ static void share(struct thread *thread, uint64_t ip)
 	now = attach_now_ns();
 	if (!lease_wanted(thread->lease.attach, now) || now - thread->lease.since_ns < quantum_ns)
 		return;
-	encode_disable_at(thread->flow.encode, ip);
+	encode_disable_at(thread->flow.encode, block->ip);
 	thread->flow.encode = NULL;
 	lease_give(&thread->lease, false);
-	enter(thread, ip, LEASE_YIELD);
+	enter(thread, block, LEASE_YIELD);
 }
 
 /*
@@ -154,19 +192,19 @@ static void tell_time(struct thread *thread)
 }
 
 /* What is rarely due between two blocks. The thread has a CPU and its packets are on. */
-static void attend(struct thread *thread, uint64_t ip)
+static void attend(struct thread *thread, const struct block *block)
 {
 	const struct emu_pool *pool = thread->process->attach.pool;
 	struct encode *e = thread->flow.encode;
 	const uint32_t freeze = atomic_load(&pool->freeze);
 
 	if (encode_psb_due(e))
-		encode_psb(e, ip, attach_now_ns());
+		encode_psb(e, block->ip, attach_now_ns());
 	publish(thread);
 	if (freeze != thread->frozen)
-		flush_and_go_on(thread, ip, freeze);
+		flush_and_go_on(thread, block->ip, freeze);
 	if (atomic_load(&pool->wait_until_ns) != 0)
-		share(thread, ip);
+		share(thread, block);
 }
 
 /* Judge the last block, now that control is at the start of @block. */
@@ -199,15 +237,20 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 		if (unlikely(thread->flow.encode->state.head != thread->published)) {
 			publish(thread);
 			if (unlikely(encode_psb_due(thread->flow.encode)))
-				attend(thread, block->ip);
+				attend(thread, block);
 		}
-		if (unlikely(atomic_load_explicit(&pool->wait_until_ns, memory_order_relaxed) !=
-				 0 ||
-			     atomic_load_explicit(&pool->freeze, memory_order_relaxed) !=
-				 thread->frozen))
-			attend(thread, block->ip);
+		if (unlikely(
+			thread->flow.encode &&
+			(atomic_load_explicit(&pool->wait_until_ns, memory_order_relaxed) != 0 ||
+			 atomic_load_explicit(&pool->freeze, memory_order_relaxed) !=
+			     thread->frozen)))
+			attend(thread, block);
+		if (unlikely(atomic_load_explicit(&block->version, memory_order_acquire) >
+				 thread->changes &&
+			     thread->flow.encode))
+			meet_version(thread, block);
 	} else {
-		enter(thread, block->ip, LEASE_WAIT);
+		enter(thread, block, LEASE_WAIT);
 	}
 	thread->flow.block = block;
 	thread->flow.last_began = block->n == 1;

@@ -23,6 +23,7 @@ struct thread {
 	struct flow flow;
 	uint64_t published; /* head of the packets that the reader knows */
 	uint32_t frozen;    /* value of emu_pool.freeze that was obeyed */
+	uint64_t changes;   /* of code, that the packets' last time is behind */
 	uint32_t patience;  /* blocks until the clock is asked whether the quantum is over */
 
 	struct lease lease;
@@ -32,6 +33,7 @@ struct thread {
 	bool blind;       /* runs untraced: there was no CPU */
 	bool wants_tsc;   /* records are due that the packets have to be ordered with */
 	uint32_t maps;    /* version of the process's maps that the packets' last time is behind */
+	bool hidden;      /* packets are off, since ptd does not have the code */
 
 	bool halted; /* so was the process, in order to execute a program unseen */
 	int call;    /* enum syscall_kind and arguments of the system call it is in */

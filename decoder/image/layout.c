@@ -74,9 +74,9 @@ static bool covers(enum mapping_kind new, enum mapping_kind old)
 {
 	switch (new) {
 	case MAPPING_MEMORY:
-		return old == MAPPING_FILE || old == MAPPING_MEMORY;
+		return old == MAPPING_FILE || old == MAPPING_MEMORY || old == MAPPING_RAN;
 	case MAPPING_EARLY:
-		return old == MAPPING_MEMORY || old == MAPPING_EARLY;
+		return old == MAPPING_MEMORY || old == MAPPING_EARLY || old == MAPPING_RAN;
 	default:
 		return true;
 	}
@@ -236,6 +236,13 @@ static bool is_same(const struct mapping *m, const struct extent *e, uint64_t st
 	return memcmp(m->object->bytes + at_m, e->object->bytes + at_e, size) == 0;
 }
 
+/* Who runs code that a log says to have changed tells the time first. */
+static bool raises_doubts(const struct layout *layout, const struct mapping *m)
+{
+	return m->kind == MAPPING_FILE ||
+	       (m->kind != MAPPING_RETIRE && !space_is_exact(layout->space));
+}
+
 /* Add doubts about what @m replaces. @work: so many extents may be looked at; none are left: there
  * are more. */
 static int doubt_mapping(struct layout *layout, const struct mapping *m, size_t *work,
@@ -304,7 +311,7 @@ int layout_doubt(struct layout *layout, size_t until)
 	     i++, work -= work > 0) {
 		const struct mapping *m = space_next(layout->space, &place);
 
-		if (m->kind != MAPPING_RETIRE)
+		if (raises_doubts(layout, m))
 			r = doubt_mapping(layout, m, &work, &left);
 	}
 	/* Too much changes: of nothing it is known whether it does. */
@@ -328,7 +335,7 @@ int layout_advance_doubting(struct layout *layout, size_t generation)
 		struct space_place place = layout->place;
 		const struct mapping *m = space_next(layout->space, &place);
 
-		if (m->kind != MAPPING_RETIRE && work > 0)
+		if (raises_doubts(layout, m) && work > 0)
 			r = doubt_mapping(layout, m, &work, &left);
 		work -= work > 0;
 		if (r == 0)

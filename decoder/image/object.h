@@ -103,6 +103,10 @@ _must_check_ int objects_add_made(struct objects *objects, const char *source, c
 _must_check_ int object_add_part(struct object *object, uint64_t offset, uint64_t size,
 				 uint64_t address);
 
+/* The addresses that object_address() gives to the bytes of @object, which is no ELF file, lie from
+ * @ret_start on, before @ret_end. */
+void object_span(const struct object *object, uint64_t *ret_start, uint64_t *ret_end);
+
 /* Return: the snapshot's directory; NULL if there is none. */
 const char *objects_dir(const struct objects *objects);
 

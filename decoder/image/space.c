@@ -12,6 +12,7 @@ struct space {
 	uint32_t id;
 	VEC(struct mapping) mappings; /* by time */
 	const struct space *shared;   /* or NULL */
+	bool is_exact;
 };
 
 int space_new(uint32_t id, const struct space *parent, uint64_t time, struct space **ret_space)
@@ -65,6 +66,20 @@ int space_map(struct space *space, const struct mapping *mapping)
 	assert(space->mappings.n == 0 ||
 	       space->mappings.items[space->mappings.n - 1].time <= mapping->time);
 	return vec_push(&space->mappings, *mapping);
+}
+
+void space_replace(struct space *space, struct space *other)
+{
+	const __typeof__(space->mappings) mappings = space->mappings;
+
+	space->mappings = other->mappings;
+	other->mappings = mappings;
+	space->is_exact = true;
+}
+
+bool space_is_exact(const struct space *space)
+{
+	return space->is_exact;
 }
 
 void space_forget(struct space *space, size_t i, const struct object *object)

@@ -14,6 +14,7 @@
  * all spaces.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,7 @@ enum mapping_kind {
 	MAPPING_MEMORY, /* anonymous memory: does not cover code that a JIT says it put there */
 	MAPPING_JIT,    /* such code from its time on: covers everything */
 	MAPPING_EARLY,  /* such code before its time, a guess: covers memory and other guesses */
+	MAPPING_RAN,    /* of a code log, which covers everything, and is covered (see ran.h) */
 	MAPPING_RETIRE, /* nothing is mapped, but JIT code of object @retired becomes of @object */
 };
 
@@ -64,6 +66,16 @@ void space_share(struct space *space, const struct space *shared);
  * Return: 0; -EINVAL if its end does not fit into 64 bits or its size is 0; -ENOMEM.
  */
 _must_check_ int space_map(struct space *space, const struct mapping *mapping);
+
+/*
+ * Take the own mappings of @other in the place of those that @space has, and leave these to @other.
+ * A code log is among them: it is known at each time what runs, so that nothing that is mapped over
+ * other memory leaves that in doubt.
+ */
+void space_replace(struct space *space, struct space *other);
+
+/* Return: whether that was done. */
+bool space_is_exact(const struct space *space);
 
 /* Nobody knows the bytes of its own mapping @i any more: it becomes of @object, which has none. */
 void space_forget(struct space *space, size_t i, const struct object *object);

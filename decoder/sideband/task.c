@@ -32,7 +32,13 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 	r = kernel_init(&tasks->kernel, trace, objects);
 	if (r == 0)
 		r = idtable_init(&tasks->build_ids, trace);
-	return r < 0 ? r : memory_init(&tasks->memory, objects);
+	if (r == 0)
+		r = memory_init(&tasks->memory, objects);
+	if (r == 0)
+		r = codelogs_init(&tasks->codelogs, objects);
+	if (r == 0)
+		r = rans_init(&tasks->rans, objects);
+	return r;
 }
 
 void tasks_deinit(struct tasks *tasks)
@@ -40,12 +46,15 @@ void tasks_deinit(struct tasks *tasks)
 	for (size_t i = 0; i < tasks->spaces.n; i++)
 		(void)space_free(tasks->spaces.items[i]);
 	vec_deinit(&tasks->spaces);
+	vec_deinit(&tasks->births);
 	kernel_deinit(&tasks->kernel);
 	vec_deinit(&tasks->threads);
 	map_deinit(&tasks->by_tid);
 	map_deinit(&tasks->space_of_pid);
 	tracks_deinit(&tasks->lives);
 	idtable_deinit(&tasks->build_ids);
+	rans_deinit(&tasks->rans);
+	codelogs_deinit(&tasks->codelogs);
 	memory_deinit(&tasks->memory);
 	jits_deinit(&tasks->jits);
 }
@@ -112,11 +121,34 @@ static int begin_space(struct tasks *tasks, uint32_t pid, const struct space *pa
 	r = space_new((uint32_t)tasks->spaces.n, parent, time, &space);
 	if (r < 0)
 		return r;
+	r = vec_push(&tasks->births, { .pid = pid, .time = time });
+	if (r < 0)
+		return r;
 	r = map_put(&tasks->space_of_pid, pid, tasks->spaces.n);
 	if (r < 0)
 		return r;
 	space_share(space, tasks->kernel.space);
 	return vec_push(&tasks->spaces, TAKE(space));
+}
+
+int tasks_finish(struct tasks *tasks)
+{
+	struct map next = {}; /* pid → when it has another space */
+	int r = 0;
+
+	for (size_t i = tasks->spaces.n; r == 0 && i > 0; i--) {
+		const struct birth *birth = &tasks->births.items[i - 1];
+		const uint64_t *end = map_get(&next, birth->pid);
+		const struct codelog *log =
+		    codelogs_find(&tasks->codelogs, birth->pid, end ? *end : UINT64_MAX);
+
+		if (log)
+			r = rans_apply(&tasks->rans, tasks->spaces.items[i - 1], log);
+		if (r == 0)
+			r = map_put(&next, birth->pid, birth->time);
+	}
+	map_deinit(&next);
+	return r;
 }
 
 /* Threads. */

@@ -16,12 +16,14 @@
 
 #include "base/base.h"
 #include "decoder/file/trace.h"
+#include "decoder/image/codelog.h"
 #include "decoder/image/memory.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
 #include "decoder/sideband/idtable.h"
 #include "decoder/sideband/jit.h"
 #include "decoder/sideband/kernel.h"
+#include "decoder/sideband/ran.h"
 #include "decoder/sideband/track.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
@@ -42,15 +44,24 @@ struct thread {
 	bool ended;          /* by an EXIT */
 };
 
+/* A space of a process, which it has from @time on. */
+struct birth {
+	uint32_t pid;
+	uint64_t time;
+};
+
 struct tasks {
 	struct objects *objects; /* borrowed */
 	VEC(struct thread) threads;
 	struct map by_tid; /* tid → index into threads, which is its owner number in lives */
 	struct map space_of_pid; /* pid → index into spaces */
 	VEC(struct space *) spaces;
-	struct tracks lives; /* by thread: a new item where process, space or comm changes */
+	VEC(struct birth) births; /* of these */
+	struct tracks lives;      /* by thread: a new item where process, space or comm changes */
 	struct idtable build_ids;
 	struct memory memory;
+	struct codelogs codelogs;
+	struct rans rans;
 	struct kernel kernel;
 	struct jits jits;       /* to be applied before each record */
 	uint64_t n_copies_left; /* of mappings */
@@ -60,6 +71,10 @@ struct tasks {
 _must_check_ int tasks_init(struct tasks *tasks, const struct trace *trace,
 			    struct objects *objects);
 void tasks_deinit(struct tasks *tasks);
+
+/* There are no more records: put what the code logs say that ran into the spaces. Return: 0 or
+ * -ENOMEM. */
+_must_check_ int tasks_finish(struct tasks *tasks);
 
 /*
  * The thread @tid of process @pid, which @time is the first to hear of if there is none yet.

@@ -445,6 +445,8 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 	}
 	r = jits_apply(&tl->tasks.jits, UINT64_MAX);
 	if (r == 0)
+		r = tasks_finish(&tl->tasks);
+	if (r == 0)
 		r = end_samples(tl);
 	if (r < 0)
 		return r;

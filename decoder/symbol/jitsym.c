@@ -29,10 +29,12 @@ static int read_jitdump(struct symtab *symtab, const struct jitdump *dump)
 static int read_perfmap(struct symtab *symtab, const struct object *object,
 			const struct perfmap *perfmap)
 {
-	const uint64_t start = object_address(object, 0), limit = start + object->size;
-	size_t i = vec_bisect(&perfmap->names, name, name->address < start);
+	uint64_t start, limit;
+	size_t i;
 	int r = 0;
 
+	object_span(object, &start, &limit);
+	i = vec_bisect(&perfmap->names, name, name->address < start);
 	for (; r == 0 && i < perfmap->names.n && perfmap->names.items[i].address < limit; i++) {
 		const struct perfmap_name *name = &perfmap->names.items[i];
 

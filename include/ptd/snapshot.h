@@ -17,7 +17,9 @@
  *				path it was mapped by
  *	DIR/jit/		jit-PID.dump: what a JIT compiler said of its code; perf-PID.map:
  *				the names alone
- *	DIR/mem/		PID-ADDR (decimal, hex): anonymous executable memory from there on
+ *	DIR/mem/		PID-ADDR (decimal, hex): anonymous executable memory from there on;
+ *				of the software source PID-START.code (decimal): the code that a
+ *				program ran that is in no file, see struct ptd_code_header
  *	DIR/clock		of hardware: "tsc monotonic_ns realtime_ns" lines, samples of the
  *				clocks of about once a second
  *	DIR/kcore_dir/		if the kernel was traced, as perf has it: kcore, an ELF file of its
@@ -25,6 +27,8 @@
  *	DIR/manifest		key=value lines, UTF-8: what, when, where, how much
  *	DIR/SHA256SUMS		of every other file, as sha256sum -c reads it; written last
  */
+
+#include <stdint.h>
 
 /* Where the recorder keeps them: in the folder of that name in its state directory. */
 #define PTD_STATE_DIR_DEFAULT "/var/lib/ptd"
@@ -42,6 +46,32 @@
 #define PTD_SNAPSHOT_MODULES     PTD_SNAPSHOT_KCORE_DIR "/modules"
 #define PTD_SNAPSHOT_MANIFEST    "manifest"
 #define PTD_SNAPSHOT_SUMS        "SHA256SUMS"
+
+/*
+ * A file of the code that ran: this header, @n_pieces pieces, and bytes. It is of the program that
+ * process PID ran from START on, until the next one of the same process begins; both are ns on the
+ * records' clock.
+ *
+ * Pieces of time 0 come first, by address, and do not overlap: the first bytes that were there, for
+ * all of the program's time, wherever no file is mapped. The others come by time: from then on the
+ * bytes are these, whatever is mapped there.
+ */
+#define PTD_CODE_SUFFIX  ".code"
+#define PTD_CODE_MAGIC   UINT64_C(0x0065646f63647470) /* "ptdcode" */
+#define PTD_CODE_VERSION 1u
+
+struct ptd_code_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t n_pieces;
+};
+
+struct ptd_code_piece {
+	uint64_t time; /* 0: since ever */
+	uint64_t address;
+	uint64_t offset; /* of its bytes in the file; 0: from @time on they are not known */
+	uint64_t size;
+};
 
 /* Value of the manifest's first key, "format". A reader refuses others. */
 #define PTD_SNAPSHOT_FORMAT "ptd-snapshot-1"

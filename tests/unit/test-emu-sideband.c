@@ -25,6 +25,7 @@ static const struct emu_pool_layout layout = {
 	.aux_size = 4096,
 	.switch_size = 4096,
 	.task_size = 4096,
+	.code_size = 65536,
 	.psb_period = 4096,
 };
 

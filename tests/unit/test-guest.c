@@ -265,6 +265,7 @@ static const struct emu_pool_layout layout = {
 	.aux_size = 4096,
 	.switch_size = 4096,
 	.task_size = 65536,
+	.code_size = 65536,
 	.psb_period = 4096,
 };
 
@@ -359,7 +360,7 @@ static void ranges(void **state)
 		for (unsigned page = 0; page < 8; page++)
 			assert_int_equal(maps_has(&maps, address(p) + 4096 * page + 5, 1),
 					 rows[i].known >> page & 1);
-		assert_int_equal(maps.known.n, rows[i].n);
+		assert_int_equal(maps.known.list.n, rows[i].n);
 	}
 	assert_int_equal(munmap(p, 8 * 4096), 0);
 	maps_deinit(&maps);

@@ -181,12 +181,12 @@ static void a_new_mapping_covers_older_ones(void **state)
 }
 
 /*
- * A mapping as text: kind (F file, M memory, J JIT, E early, R retire), first page, number of
- * pages, and letter of one of 26 objects.
+ * A mapping as text: kind (F file, M memory, J JIT, E early, P what ran, R retire), first page,
+ * number of pages, and letter of one of 26 objects.
  */
 static struct mapping read_mapping(const char *text, struct object *objects)
 {
-	static const char kinds[] = "FMJER";
+	static const char kinds[] = "FMJEPR";
 	struct mapping mapping = {
 		.kind = (enum mapping_kind)(strchr(kinds, text[0]) - kinds),
 		.start = 0x1000 * strtoul((char[]){ text[1], 0 }, NULL, 16),
@@ -227,6 +227,10 @@ static void kinds_cover_what_they_may(void **state)
 		{ "the oldest early code is on top", { "E08e", "E22d" }, "eeddeeee........" },
 		{ "memory is below early code", { "E22e", "M06m" }, "mmeemm.........." },
 		{ "JIT code covers early code", { "E08e", "J22j" }, "eejjeeee........" },
+		{ "what ran covers all", { "F02f", "J24j", "E61e", "P16p" }, "fpppppp........." },
+		{ "everything covers what ran",
+		  { "P08p", "M01m", "E11e", "J31j", "F51f" },
+		  "mepjpfpp........" },
 		{ "retired code, and only that",
 		  { "F02f", "J24j", "J82k", "E61e", "R0fj" },
 		  "ffxxxxe.kk......" },

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/emu/handover.h"
+
+#include "daemon/emu/coderecord.h"
+
+/* The translation waits no longer for a process that was stopped while it wrote a record. */
+#define LOCK_PATIENCE_NS UINT64_C(5000000)
+
+/* Room that is left for the beginnings of programs, which all else of them depends on. */
+#define RESERVE_MAX UINT64_C(4096)
+
+void handover_init(struct handover *handover, const struct attach *attach)
+{
+	*handover = (struct handover){ .attach = attach };
+}
+
+void handover_deinit(struct handover *handover)
+{
+	shadow_deinit(&handover->shadow);
+}
+
+static bool has_room(const struct attach *attach, const struct coderecord *record)
+{
+	const struct emu_pool *pool = attach->pool;
+	const uint64_t size = attach->layout.code_size;
+	const uint64_t head = atomic_load_explicit(&pool->code_head, memory_order_relaxed);
+	const uint64_t tail = atomic_load_explicit(&pool->code_tail, memory_order_acquire);
+	const uint64_t reserve = record->kind == CODERECORD_START ? 0
+				 : size / 4 < RESERVE_MAX         ? size / 4
+								  : RESERVE_MAX;
+
+	return head - tail <= size && size - (head - tail) >= record->size + reserve;
+}
+
+/* Return: whether the record is in the ring. */
+static bool put(const struct attach *attach, const struct coderecord *record, const uint8_t *bytes)
+{
+	const struct emu_pool_layout *l = &attach->layout;
+	struct emu_pool *pool = attach->pool;
+	uint64_t head;
+	bool fits;
+
+	if (!attach_lock(&pool->code_lock, LOCK_PATIENCE_NS))
+		return false;
+	fits = has_room(attach, record);
+	if (fits) {
+		head = atomic_load_explicit(&pool->code_head, memory_order_relaxed);
+		attach_put(attach, emu_code_offset(l), l->code_size, head, record, sizeof(*record));
+		attach_put(attach, emu_code_offset(l), l->code_size, head + sizeof(*record), bytes,
+			   record->n_bytes);
+		atomic_store_explicit(&pool->code_head, head + record->size, memory_order_release);
+	}
+	attach_unlock(&pool->code_lock);
+	return fits;
+}
+
+/* Without its beginning ptd would take what the program hands over for that of the one before. */
+static bool say_start(struct handover *handover)
+{
+	const struct coderecord record = {
+		.size = coderecord_size(0),
+		.kind = CODERECORD_START,
+		.pid = handover->pid,
+		.parent_pid = handover->parent_pid,
+		.start = handover->start,
+		.time = handover->forked,
+		.address = handover->parent_start,
+	};
+
+	if (!handover->started)
+		handover->started = put(handover->attach, &record, NULL);
+	return handover->started;
+}
+
+void handover_start(struct handover *handover, uint32_t pid)
+{
+	handover->pid = pid;
+	handover->start = attach_now_ns();
+	handover->started = false;
+	(void)say_start(handover);
+}
+
+void handover_fork_prepare(struct handover *handover)
+{
+	if (handover->started)
+		handover->forked = attach_now_ns();
+}
+
+void handover_fork_child(struct handover *handover, uint32_t pid)
+{
+	/* A parent that ptd does not know of has handed nothing over; if it is a child itself, all
+	 * that it has is its own parent's. */
+	if (handover->started) {
+		handover->parent_pid = handover->pid;
+		handover->parent_start = handover->start;
+	}
+	handover_start(handover, pid);
+}
+
+static uint64_t hide(struct handover *handover)
+{
+	atomic_fetch_add(&handover->attach->pool->code_lost, 1);
+	return HANDOVER_HIDDEN;
+}
+
+static uint64_t hand_over(struct handover *handover, bool changed, uint64_t address,
+			  const uint8_t *bytes, size_t size)
+{
+	const struct coderecord record = {
+		.size = coderecord_size((uint32_t)size),
+		.kind = changed ? CODERECORD_CHANGED : CODERECORD_NEW,
+		.pid = handover->pid,
+		.start = handover->start,
+		.time = attach_now_ns(),
+		.address = address,
+		.n_bytes = (uint32_t)size,
+	};
+
+	if (size > CODERECORD_BYTES_MAX || !say_start(handover) ||
+	    shadow_reserve(&handover->shadow, address, size) < 0 ||
+	    !put(handover->attach, &record, bytes))
+		return hide(handover);
+	shadow_put(&handover->shadow, address, bytes, size, changed);
+	if (changed)
+		atomic_fetch_add_explicit(&handover->n_changes, 1, memory_order_release);
+	return handover_changes(handover);
+}
+
+uint64_t handover_code(struct handover *handover, enum handover_place place, uint64_t address,
+		       const uint8_t *bytes, size_t size)
+{
+	/* Over a file, a decoder does not put what was in other memory there before it. */
+	const enum shadow_verdict verdict =
+	    shadow_compare(&handover->shadow, address, bytes, size, place == HANDOVER_WRITTEN);
+
+	switch (verdict) {
+	case SHADOW_SAME:
+		return handover_changes(handover);
+	case SHADOW_CHANGED:
+		return hand_over(handover, true, address, bytes, size);
+	case SHADOW_NONE:
+	case SHADOW_PART:
+		break;
+	}
+	/* A decoder has the file's bytes where none were handed over. */
+	if (place == HANDOVER_FILE)
+		return verdict == SHADOW_NONE ? 0 : handover_changes(handover);
+	return hand_over(handover, place == HANDOVER_WRITTEN, address, bytes, size);
+}

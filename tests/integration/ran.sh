@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What the scripts share that record code that is in no file; they source it after common.sh.
+
+installed() {
+	command -v "$1" >/dev/null || { echo "$1 is not installed: left out" && false; }
+}
+
+# ran NAME ENGINE MIN CMD...: records it to its end, and compares what was decoded with the log: there is
+# no gap, and at least MIN instructions are of code that is in no file.
+ran() {
+	local name=$1 engine=$2 min=$3 n
+	shift 3
+	record "$name" "$@"
+	"$O/tools/gapped" "$engine" "$T/$name" "$T/$name.log" >"$T/gapped" || { cat "$T/gapped"; fail "$name, $engine"; }
+	"$O/ptdecode" -f summary "$T/$name" >"$T/summary" || { cat "$T/summary"; fail "$name: ptdecode: exit status $?"; }
+	n=$(awk '/^Objects/ { objects = 1 } objects && $3 == "[anon]" { n += $1 } END { print n + 0 }' "$T/summary")
+	echo "$name $engine: $(tail -n 1 "$T/gapped"), ${n:-0} of [anon]"
+	tail -n 1 "$T/gapped" | grep -q ', 0 gaps left out 0$' || fail "$name, $engine: gaps"
+	((${n:-0} >= min)) || fail "$name: ${n:-0} instructions of [anon], not $min"
+	drop "$name"
+}

@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Code that is in no file, or not as the file has it, is decoded as it ran, also when the program has
+# changed it, freed it, and ended: a program that does all of that; node, whose JIT notes nothing; PHP
+# with the JIT of its regular expressions. long-ran.sh takes larger programs.
+. "$(dirname "$0")/common.sh"
+. tests/integration/ran.sh
+need qemu-x86_64
+
+start_ptd
+for engine in block insn; do
+	ran ran $engine 0 "$O/targets/ran.c" "$T/deleted"
+done
+[[ -z ${PTD_ASAN:-} ]] || exit 0
+
+if installed php; then
+	cat >"$T/regex.php" <<-'EOT'
+		<?php
+		$text = str_repeat("the quick brown fox jumps over 12345 lazy dogs, foo@bar.example, ", 20);
+		for ($n = $i = 0; $i < 20; $i++)
+			$n += preg_match_all('/\b\w+o\w*\b/', $text) + preg_match_all("/f(o+|x)[^,]{0,$i}/", $text);
+		echo $n, "\n";
+	EOT
+	ran php block 1000000 php -d pcre.jit=1 "$T/regex.php"
+fi
+if installed node; then
+	echo 'function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
+		let sum = 0; for (let i = 0; i < 20; i++) sum += fib(16); console.log(sum)' >"$T/script.js"
+	ran node block 1000000 env -u NODE_EXTRA_CA_CERTS node "$T/script.js"
+fi
+exit 0

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The store of code that ran: records that programs wrote, and what the file of each program then
+ * says; forks, limits, and records that make no sense.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/codestore.h"
+#include "daemon/emu/coderecord.h"
+#include "ptd/snapshot.h"
+
+#define BIG (UINT64_C(1) << 20)
+
+/* Nobody has this number: the kernel gives out none as high. */
+#define DEAD UINT32_C(0x7ffffff0)
+
+static uint8_t bytes[1 << 16];
+static size_t n_bytes;
+
+static void put(enum coderecord_kind kind, uint32_t pid, uint64_t start, uint64_t time,
+		uint64_t address, const char *code)
+{
+	const struct coderecord record = {
+		.size = coderecord_size((uint32_t)strlen(code)),
+		.kind = kind,
+		.pid = pid,
+		.start = start,
+		.time = time,
+		.address = address,
+		.n_bytes = (uint32_t)strlen(code),
+	};
+
+	memset(bytes + n_bytes, 0, record.size);
+	memcpy(bytes + n_bytes, &record, sizeof(record));
+	memcpy(bytes + n_bytes + sizeof(record), code, strlen(code));
+	n_bytes += record.size;
+}
+
+static void put_fork(uint32_t pid, uint64_t start, uint64_t time, uint32_t parent,
+		     uint64_t parent_start)
+{
+	struct coderecord record;
+	const size_t at = n_bytes;
+
+	put(CODERECORD_START, pid, start, time, parent_start, "");
+	memcpy(&record, bytes + at, sizeof(record));
+	record.parent_pid = parent;
+	memcpy(bytes + at, &record, sizeof(record));
+}
+
+static int add(struct codestore *store)
+{
+	const size_t n = n_bytes;
+
+	n_bytes = 0;
+	return codestore_add(store, bytes, n);
+}
+
+static struct codestore *make(uint64_t bytes_max)
+{
+	struct codestore *store = NULL;
+
+	assert_int_equal(codestore_new(bytes_max, &store), 0);
+	return store;
+}
+
+/* The file of a program, as text: "TIME@ADDRESS:BYTES" for each piece. */
+static const char *text_of(struct codestore *store, uint32_t pid, uint64_t start)
+{
+	static char text[4096];
+	struct codestore_program program = { .pid = pid, .start = start };
+	struct ptd_code_header header;
+	struct ptd_code_piece piece;
+	uint8_t *file;
+	size_t size, n = 0;
+
+	text[0] = '\0';
+	if (codestore_copy(store, &program, &file, &size) < 0)
+		return "none";
+	memcpy(&header, file, sizeof(header));
+	assert_true(header.magic == PTD_CODE_MAGIC && header.version == PTD_CODE_VERSION);
+	for (uint32_t i = 0; i < header.n_pieces; i++) {
+		memcpy(&piece, file + sizeof(header) + i * sizeof(piece), sizeof(piece));
+		assert_true(piece.offset <= size && piece.size <= size - piece.offset);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d@%x:%.*s", i > 0 ? " " : "",
+				      (int)piece.time, (unsigned)piece.address,
+				      piece.offset ? (int)piece.size : 1,
+				      piece.offset ? (const char *)file + piece.offset : "?");
+	}
+	free(file);
+	return text;
+}
+
+static void first_bytes_and_changes(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+
+	(void)state;
+	put(CODERECORD_START, 7, 100, 0, 0, "");
+	put(CODERECORD_NEW, 7, 100, 110, 0x1ffe, "abcd");
+	put(CODERECORD_NEW, 7, 100, 120, 0x2010, "xy");
+	put(CODERECORD_CHANGED, 7, 100, 130, 0x1fff, "BC");
+	/* Half of it is known already; what was there first stays. */
+	put(CODERECORD_NEW, 7, 100, 140, 0x2001, "Def");
+	put(CODERECORD_CHANGED, 7, 100, 150, 0x1fff, "bc");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, 7, 100), "0@1ffe:abcdef 0@2010:xy 130@1fff:BC 150@1fff:bc");
+	assert_string_equal(text_of(s, 7, 101), "none");
+	assert_string_equal(text_of(s, 8, 100), "none");
+}
+
+static void programs_of_one_process_are_apart(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+	struct codestore_program p = {};
+
+	(void)state;
+	put(CODERECORD_START, 7, 100, 0, 0, "");
+	put(CODERECORD_NEW, 7, 100, 110, 0x1000, "ab");
+	put(CODERECORD_START, 7, 200, 0, 0, "");
+	put(CODERECORD_START, 9, 300, 0, 0, "");
+	put(CODERECORD_NEW, 9, 300, 110, 0x1000, "cd");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, 7, 100), "0@1000:ab");
+	assert_string_equal(text_of(s, 7, 200), "");
+	assert_true(codestore_next(s, &p) && p.pid == 7 && p.start == 100);
+	assert_true(codestore_next(s, &p) && p.pid == 7 && p.start == 200);
+	assert_true(codestore_next(s, &p) && p.pid == 9 && p.start == 300);
+	assert_false(codestore_next(s, &p));
+	assert_int_equal(p.pid, 9);
+}
+
+static void forks_have_what_their_parent_had(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+
+	(void)state;
+	put(CODERECORD_START, 7, 100, 0, 0, "");
+	put(CODERECORD_NEW, 7, 100, 110, 0x1000, "ab");
+	put(CODERECORD_CHANGED, 7, 100, 120, 0x1000, "AB");
+	put(CODERECORD_CHANGED, 7, 100, 140, 0x1000, "xy");
+	put_fork(8, 150, 130, 7, 100);
+	put(CODERECORD_NEW, 7, 100, 160, 0x1002, "P");
+	put(CODERECORD_NEW, 8, 150, 160, 0x1002, "C");
+	put(CODERECORD_CHANGED, 8, 150, 170, 0x1000, "CC");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, 7, 100), "0@1000:abP 120@1000:AB 140@1000:xy");
+	assert_string_equal(text_of(s, 8, 150), "0@1000:abC 120@1000:AB 170@1000:CC");
+	/* Of a parent that is not known nothing is inherited. */
+	put_fork(9, 180, 170, 7, 101);
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, 9, 180), "");
+}
+
+/* Programs that ended make room; then what comes is refused, and of that it is said that the bytes
+ * are not known. */
+static void the_limit_holds(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(3 * 8300);
+	const uint32_t self = (uint32_t)getpid();
+	struct codestore_program p = {};
+
+	(void)state;
+	put(CODERECORD_START, DEAD, 100, 0, 0, "");
+	put(CODERECORD_NEW, DEAD, 100, 110, 0x1000, "ab");
+	put(CODERECORD_START, self, 200, 0, 0, "");
+	put(CODERECORD_NEW, self, 200, 210, 0x1000, "cd");
+	put(CODERECORD_NEW, self, 200, 211, 0x2000, "ef");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, DEAD, 100), "0@1000:ab");
+	put(CODERECORD_NEW, self, 200, 212, 0x4000, "gh");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, DEAD, 100), "none");
+	put(CODERECORD_NEW, self, 200, 213, 0x6000, "ij");
+	assert_int_equal(add(s), -ENOBUFS);
+	assert_string_equal(text_of(s, self, 200), "0@1000:cd 0@2000:ef 0@4000:gh 213@6000:?");
+	/* A small change still fits. */
+	put(CODERECORD_CHANGED, self, 200, 214, 0x1000, "C");
+	codestore_set_max(s, 3 * 8300 + 4096);
+	assert_int_equal(add(s), 0);
+	assert_true(codestore_next(s, &p) && p.pid == self && p.n_refused == 1);
+	/* It began before the store heard of it. */
+	put(CODERECORD_NEW, self, 999, 215, 0x1000, "zz");
+	assert_int_equal(add(s), -ENOBUFS);
+}
+
+/* Nothing that may have been replaced by what was lost is believed any more. */
+static void nonsense_empties_the_store(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t field;
+		uint32_t value;
+	} rows[] = {
+		{ "size that is not that of the bytes", offsetof(struct coderecord, size), 64 },
+		{ "size beyond the end", offsetof(struct coderecord, size), 4096 },
+		{ "no size", offsetof(struct coderecord, size), 0 },
+		{ "no kind", offsetof(struct coderecord, kind), 0 },
+		{ "kind that is unknown", offsetof(struct coderecord, kind), 4 },
+		{ "too many bytes", offsetof(struct coderecord, n_bytes), UINT32_MAX },
+		{ "address around the end", offsetof(struct coderecord, address) + 4, UINT32_MAX },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+		struct codestore_program p = {};
+		size_t at;
+
+		print_message("  %s\n", rows[i].name);
+		put(CODERECORD_START, 7, 100, 0, 0, "");
+		put(CODERECORD_NEW, 7, 100, 110, UINT64_C(0xfffff000), "ab");
+		at = n_bytes;
+		put(CODERECORD_NEW, 7, 100, 120, UINT64_C(0xffffff00), "cd");
+		memcpy(bytes + at + rows[i].field, &rows[i].value, sizeof(rows[i].value));
+		assert_int_equal(add(s), -EBADMSG);
+		assert_false(codestore_next(s, &p));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_bytes_and_changes),
+		cmocka_unit_test(programs_of_one_process_are_apart),
+		cmocka_unit_test(forks_have_what_their_parent_had),
+		cmocka_unit_test(the_limit_holds),
+		cmocka_unit_test(nonsense_empties_the_store),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
