@@ -225,9 +225,19 @@ static const int allowed_creator[] = { SCMP_SYS(openat), SCMP_SYS(sendmsg) };
 
 /* What AddressSanitizer's search for leaks needs besides. */
 static const int allowed_sanitized[] = {
-	SCMP_SYS(clone),  SCMP_SYS(clone3), SCMP_SYS(ptrace),  SCMP_SYS(prctl),
-	SCMP_SYS(tgkill), SCMP_SYS(kill),   SCMP_SYS(getppid), SCMP_SYS(set_robust_list),
-	SCMP_SYS(rseq),   SCMP_SYS(pipe2),  SCMP_SYS(dup2),    SCMP_SYS(process_vm_readv),
+	SCMP_SYS(getdents),
+	SCMP_SYS(clone),
+	SCMP_SYS(clone3),
+	SCMP_SYS(ptrace),
+	SCMP_SYS(prctl),
+	SCMP_SYS(tgkill),
+	SCMP_SYS(kill),
+	SCMP_SYS(getppid),
+	SCMP_SYS(set_robust_list),
+	SCMP_SYS(rseq),
+	SCMP_SYS(pipe2),
+	SCMP_SYS(dup2),
+	SCMP_SYS(process_vm_readv),
 };
 
 #define OPEN_MASK (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))

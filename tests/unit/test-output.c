@@ -137,6 +137,7 @@ static void room(void **state)
 	(void)unlink(other);
 
 	left = 3;
+	output_deinit(&first);
 	begin(&first, *state, &left);
 	assert_int_equal(output_write(&first, "abcdef", 6), 0);
 	assert_int_equal(output_finish(&first), -EFBIG);
