@@ -11,6 +11,9 @@
 # all that recording takes. $T/bin has copies of the programs that both can execute; $T/nobody belongs to
 # the attacker, $T/private to another user of the machine, 65532 (as_other).
 #
+# With ATTACK_DISK, options of a tmpfs, the state directory is on one of its own; the script has to be in a
+# namespace of mounts of its own then.
+#
 # An attack fails the test if its command ends with an error, if `ptctl status`, a snapshot by root or SIGTERM
 # is not heard within the time that a hung recorder would take, or if ptd's own memory grows by 64 MiB. The
 # limits of the acceptance (99 of 100 status calls within 100 ms, a snapshot within 5 s, the end within 5 s)
@@ -60,6 +63,7 @@ attack_over() {
 attack_leave() {
 	attack_over
 	[[ -z $ptd_pid ]] || kill -KILL "$ptd_pid" 2>/dev/null
+	[[ -z ${ATTACK_DISK:-} ]] || umount -l "$T/state" 2>/dev/null
 	finish
 }
 trap attack_leave EXIT
@@ -74,8 +78,13 @@ attack_start() {
 	[[ $source == pt ]] || program=ptd
 	[[ $source == emu || $(</proc/sys/kernel/perf_event_paranoid) -le 2 ]] ||
 		skip "perf_event_paranoid is above 2, CAP_PERFMON does not suffice to record this machine"
+	umount "$T/state" 2>/dev/null
 	rm -rf "$T/run" "$T/state"
 	install -d -m 755 -o $PTD_ID -g $PTD_ID "$T/run" "$T/state"
+	if [[ -n ${ATTACK_DISK:-} ]]; then
+		mount -t tmpfs -o "uid=$PTD_ID,gid=$PTD_ID,mode=755,$ATTACK_DISK" state "$T/state" ||
+			skip "no tmpfs can be mounted"
+	fi
 	printf '%s\n' '[Recorder]' Source=$source Cpus=4 AuxSize=1M SwitchSize=1M SidebandMax=16M \
 		MaxUse=4G KeepFree=0 "$@" >"$T/ptd.conf"
 	# A group "ptd" that has PTD_ID, for this ptd only.

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# A user without groups executes ever other large programs, so that their copies fill what ptd may take of a
+# small disk; then he fills the disk itself. The snapshots that there are stay.
+if [[ ${1:-} != mounted ]]; then
+	unshare --mount true 2>/dev/null || { echo "SKIP: no namespace of mounts can be made"; exit 77; }
+	exec unshare --mount --propagation private "$0" mounted
+fi
+. "$(dirname "$0")/attack.sh"
+
+ATTACK_DISK=size=2g
+state=$T/state/snapshots
+there() { ls "$state" | sort -t- -k2n | tr '\n' ' '; }
+whole() { (cd "$state/$1" && sha256sum --quiet --strict -c SHA256SUMS) || fail "snapshot $1 is damaged"; }
+
+cat >"$T/bin/attack-programs" <<'END'
+#!/bin/bash
+while true; do
+	for program in "$1"/program.*; do "$program"; done
+	sleep 0.1
+done
+END
+chmod 755 "$T/bin/attack-programs"
+
+echo "--- many large programs"
+attack_start pt
+taken=$(($(du -sk "$state" | cut -f1) / 1024))
+max=$((2 * taken + 256))
+echo "a snapshot of the machine takes $taken MiB, so MaxUse=${max}M"
+[[ $taken -lt 500 ]] || skip "what runs on this machine now is too large for the disk that is filled"
+attack_start pt MaxUse=${max}M KeepFree=64M
+first=$(there)
+first=${first% }
+head -c 32000000 /dev/urandom >"$T/random"
+for ((i = 0; i < max / 32 + 4; i++)); do
+	{ cat /bin/true "$T/random"; echo "$i"; } >"$T/nobody/program.$i"
+done
+chmod 755 "$T"/nobody/program.*
+attack 6 as_nobody "$T/bin/attack-programs" "$T/nobody"
+[[ $(there) == "$first ${snapshot##*/} " ]] ||
+	fail "there were $first and ${snapshot##*/}, now there are $(there): $(grep removed "$T/ptd.log")"
+whole "$first"
+whole "${snapshot##*/}"
+! grep "removed snapshot" "$T/ptd.log" || fail "a snapshot was removed"
+store=$(find "$T/state/store" -type f -links 1 -printf '%k\n' | awk '{ n += $1 } END { print int(n / 1024) }')
+echo "copies that no snapshot has: $store MiB"
+[[ $store -ge 64 ]] || fail "the attacker filled only $store MiB"
+[[ $store -le $((max / 2)) ]] || fail "copies that no snapshot has take more than half of MaxUse="
+
+echo "--- a full disk"
+ATTACK_DISK=size=1g
+attack_start pt MaxUse=1T KeepFree=1%
+first=$(there)
+install -d -m 1777 "$T/state/public"
+as_nobody head -c 2000000000 /dev/zero >"$T/state/public/filler" 2>/dev/null
+start=${EPOCHREALTIME/[.,]/}
+out=$("$O/ptctl" snapshot 2>&1) && fail "a snapshot on a full disk: $out"
+end=${EPOCHREALTIME/[.,]/}
+echo "after $(((end - start) / 1000)) ms: $out"
+[[ $out == *"there is no room for snapshot"* ]] || fail "$out"
+[[ $(there) == "$first" ]] || fail "the only snapshot is gone: $(cat "$T/ptd.log")"
+whole "${first% }"
+! grep "removed snapshot" "$T/ptd.log" || fail "a snapshot was removed"
+[[ -z $(find "$state" -name '.new*') ]] || fail "left: $(find "$state" -name '.new*')"
+"$O/ptctl" status >/dev/null || fail "ptd does not answer on a full disk: $(cat "$T/ptd.log")"
+rm "$T/state/public/filler"
+"$O/ptctl" snapshot >/dev/null 2>&1 || fail "no snapshot once there is room again"
+echo ok
