@@ -13,6 +13,7 @@
 
 #include "daemon/diskuse.h"
 #include "decoder/util/dirs.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 
 #define FILE_SIZE 40000u /* of several blocks, whatever the file system's is */
@@ -169,12 +170,55 @@ static void too_deep(void **state)
 	(void)close(fd);
 }
 
+static int count_all(void *userdata)
+{
+	struct fixture *f = userdata;
+	_cleanup_(diskuse_freep) struct diskuse *use = NULL;
+	_cleanup_(fd_closep) int store = dirs_open(f->dir_fd, "store");
+	_cleanup_(fd_closep) int a = dirs_open(f->dir_fd, "A");
+	int r;
+
+	if (store < 0 || a < 0)
+		return store < 0 ? store : a;
+	r = diskuse_new(&use);
+	if (r == 0)
+		r = diskuse_add_snapshot(use, a);
+	if (r == 0)
+		r = diskuse_add_store(use, store, is, (char[]){ "shared" });
+	if (r == 0)
+		f->use = TAKE(use);
+	return r;
+}
+
+static void all_counted(void *userdata)
+{
+	struct fixture *f = userdata;
+
+	assert_int_equal(diskuse_taken(f->use).inodes, 5);
+	f->use = diskuse_free(f->use);
+}
+
+/* What could not be seen is not taken for nothing. */
+static void failing(void **state)
+{
+	struct fixture *f = *state;
+
+	put(f, "A/own");
+	put(f, "A/deep/shared");
+	put(f, "A/deep/kept");
+	tempdir_put_text(f->dir, "store/none", "");
+	put_link(f, "A/deep/shared", "store/shared");
+	f->use = diskuse_free(f->use);
+	failing_each(count_all, all_counted, f);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(counted_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(holes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_deep, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(failing, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "daemon/config.h"
 #include "daemon/keep.h"
 #include "daemon/room.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -293,6 +294,43 @@ static void the_store_is_swept(void **state)
 	assert_false(exists(f, "store/shared"));
 }
 
+static int keep_to_limits(void *userdata)
+{
+	struct fixture *f = userdata;
+
+	return room_trim(&f->room, shed, f);
+}
+
+static void newest_is_there(void *userdata)
+{
+	(void)userdata;
+}
+
+static int make_room(void *userdata)
+{
+	struct fixture *f = userdata;
+	const struct diskuse_room needed = { 9 * MIB, 1 };
+
+	return room_make(&f->room, &needed, shed, f);
+}
+
+/* No more goes because something fails. */
+static void failing(void **state)
+{
+	struct fixture *f = *state;
+
+	if (!f->mounted)
+		skip();
+	put_snapshots(f);
+	f->room.limits.max_use = 9 * MIB;
+	failing_each(keep_to_limits, newest_is_there, f);
+	assert_string_equal(there(f), "BCD");
+	remove_all(f);
+	put_snapshots(f);
+	failing_each(make_room, newest_is_there, f);
+	assert_string_equal(there(f), "BCD");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -301,6 +339,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(room_for_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_are_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(failing, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
