@@ -163,7 +163,9 @@ lint: $(PROGRAMS) $(O)/ptd-emu-system.so ## formatting, columns, messages, layer
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 	for h in $$(git ls-files 'include/ptd/*.h'); do \
 		echo 'extern int alone;' | $(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror \
-			-fsyntax-only -include $$h -x c - || exit 1; done
+			-fsyntax-only -include $$h -x c - || exit 1; \
+		echo 'extern int alone;' | $(CXX) -std=c++17 -Iinclude -pedantic -Wall -Wextra -Werror \
+			-fsyntax-only -include $$h -x c++ - || exit 1; done
 
 format: ## let clang-format have the last word
 	clang-format -i $$(git ls-files '*.[ch]')

@@ -9,10 +9,13 @@
 #include "daemon/record.h"
 #include "decoder/util/map.h"
 #include "decoder/util/mapname.h"
+#include "decoder/util/objectsmap.h"
 #include "decoder/util/vec.h"
 
 /* Paths that are told though no object is for them: a reader takes a limited number of lines. */
 #define UNKNOWN_MAX 65536u
+
+#define ID_SIZE 256 /* of what objects.map says of an object: a hash, or why it is not there */
 
 struct entry {
 	const struct object *object; /* borrowed */
@@ -182,37 +185,23 @@ size_t taken_n_unknown(const struct taken *taken)
 	return taken->unknown.n;
 }
 
-/* One line each, whatever the path: as in /proc/PID/maps. */
-static void print_path(const char *path, FILE *stream)
-{
-	fputc('\t', stream);
-	for (const char *c = path; *c; c++)
-		if (*c == '\n')
-			fputs("\\012", stream);
-		else
-			fputc(*c, stream);
-	fputc('\n', stream);
-}
-
 void taken_print(const struct taken *taken, FILE *stream)
 {
-	char hex[BUILDID_HEX_MAX];
-
 	for (size_t i = 0; i < taken->n_entries; i++) {
 		const struct entry *entry = &taken->entries[i];
+		char id[ID_SIZE];
 
 		if (!entry->taken)
 			continue;
 		if (!kept(entry))
-			fprintf(stream, "- %s", object_why(entry->object->error));
+			(void)snprintf(id, sizeof(id), "- %s", object_why(entry->object->error));
 		else if (entry->by_content)
-			fprintf(stream, "sha256:%s", entry->object->sha256);
+			(void)snprintf(id, sizeof(id), "sha256:%s", entry->object->sha256);
 		else
-			fputs(buildid_hex(&entry->object->build_id, hex), stream);
-		print_path(entry->object->path, stream);
+			(void)buildid_hex(&entry->object->build_id, id);
+		objectsmap_put(stream, id, entry->object->path);
 	}
-	for (size_t i = 0; i < taken->unknown.n; i++) {
-		fputs("- there was no room for it, or room was made for others", stream);
-		print_path(taken->unknown.items[i], stream);
-	}
+	for (size_t i = 0; i < taken->unknown.n; i++)
+		objectsmap_put(stream, "- there was no room for it, or room was made for others",
+			       taken->unknown.items[i]);
 }

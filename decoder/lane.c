@@ -422,7 +422,7 @@ static void discount(struct lane *lane, const struct ptd_run *run)
 /* Return: whether packets told where the run after this one begins. */
 static bool is_told(const struct ptd_run *run)
 {
-	switch (run->block->insns[run->first + run->n - 1].class) {
+	switch (run->block->insns[run->first + run->n - 1].iclass) {
 	case PTD_INSN_JUMP_INDIRECT:
 	case PTD_INSN_CALL_INDIRECT:
 		return true;

@@ -13,6 +13,7 @@
 #include "decoder/util/map.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/mapname.h"
+#include "decoder/util/objectsmap.h"
 #include "ptd/snapshot.h"
 
 #define LINES_MAX (1u << 20)
@@ -133,21 +134,18 @@ static int add_line(struct kept *kept, const uint8_t *bytes, size_t size)
 {
 	struct line *line = arena_alloc(&kept->arena, sizeof(*line));
 	char *text = arena_alloc(&kept->arena, size + 1);
-	char *tab;
+	const char *id;
 	int r;
 
 	if (!line || !text)
 		return -ENOMEM;
 	memcpy(text, bytes, size);
-	tab = strchr(text, '\t');
-	if (!tab || !tab[1] || strlen(text) != size)
+	if (strlen(text) != size || objectsmap_split(text, &id, &line->path) < 0)
 		return -EBADMSG;
-	*tab = '\0';
-	line->path = tab + 1;
 	line->location = NULL;
 	/* Behind the dash may be a space, and the reason. */
-	if (strcmp(text, "-") != 0 && strncmp(text, "- ", 2) != 0) {
-		r = locate(kept, text, mapname_in_cache(line->path), &line->location);
+	if (strcmp(id, "-") != 0 && strncmp(id, "- ", 2) != 0) {
+		r = locate(kept, id, mapname_in_cache(line->path), &line->location);
 		if (r < 0)
 			return r;
 	}

@@ -86,7 +86,7 @@ static size_t decode(uint8_t mode, const uint8_t *bytes, size_t size,
 	while (n < CACHE_BLOCK_INSNS_MAX && insn_decode(mode, bytes + at, size - at, &insn) == 0) {
 		insns[n++] = (struct ptd_insn){ .offset = (uint16_t)at,
 						.size = insn.size,
-						.class = insn.class };
+						.iclass = insn.class };
 		at += insn.size;
 		if (insn.class != PTD_INSN_OTHER && insn.class != PTD_INSN_PTWRITE) {
 			block->target = (int64_t)((uint64_t)at + (uint64_t)insn.disp);

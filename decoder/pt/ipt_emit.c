@@ -58,10 +58,10 @@ static void note_flow(struct ipt_engine *e, const struct ptd_run *run)
 	const struct ptd_insn *last = &block->insns[run->first + run->n - 1];
 
 	e->flow.ip = run->base + last->offset;
-	e->flow.is_far_return = last->class == PTD_INSN_RETURN_FAR;
+	e->flow.is_far_return = last->iclass == PTD_INSN_RETURN_FAR;
 	e->flow.next = cut(block->mode, e->flow.ip + last->size);
 	e->flow.target = cut(block->mode, run->base + (uint64_t)block->target);
-	switch (last->class) {
+	switch (last->iclass) {
 	case PTD_INSN_OTHER:
 	case PTD_INSN_PTWRITE:
 		e->flow.way = IPT_FLOW_ON;

@@ -55,6 +55,7 @@ void jits_deinit(struct jits *jits)
 	for (size_t i = 0; i < jits->complaints.n; i++)
 		free(jits->complaints.items[i]);
 	vec_deinit(&jits->complaints);
+	map_deinit(&jits->left_out);
 }
 
 /* When event @i happened, on the records' clock. */
@@ -293,6 +294,35 @@ static int find_dump(struct jits *jits, struct jit *jit, uint32_t pid, const cha
 	return open_dump(jits, jit, kept);
 }
 
+/* One dump more than can be used. The first one is named; of the others it is said how many. */
+static int leave_out(struct jits *jits, const struct space *space, const char *path)
+{
+	const uint64_t key = (uintptr_t)space;
+	char *text, **complaint;
+	int r;
+
+	if (map_get(&jits->left_out, key))
+		return 0;
+	r = map_put(&jits->left_out, key, 1);
+	if (r < 0)
+		return r;
+	if (jits->left_out.n_used == 1) {
+		jits->left_out_at = jits->complaints.n;
+		r = complain(jits, "%s: this jitdump is not used: there are more than %d of them",
+			     path, JITS_MAX);
+		if (r == 0)
+			jits->n_left_out_at = strlen(jits->complaints.items[jits->left_out_at]);
+		return r;
+	}
+	complaint = &jits->complaints.items[jits->left_out_at];
+	if (asprintf(&text, "%.*s, %zu in all", (int)jits->n_left_out_at, *complaint,
+		     JITS_MAX + jits->left_out.n_used) < 0)
+		return -ENOMEM;
+	free(*complaint);
+	*complaint = text;
+	return 0;
+}
+
 int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char *path,
 	       uint64_t time)
 {
@@ -304,7 +334,7 @@ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char 
 		if (jits->list.items[i]->space == space)
 			return 0;
 	if (jits->list.n == JITS_MAX)
-		return 0;
+		return leave_out(jits, space, path);
 
 	jit = calloc(1, sizeof(*jit));
 	if (!jit)

@@ -22,9 +22,10 @@
 #include "decoder/image/memory.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
+#include "decoder/util/map.h"
 #include "decoder/util/vec.h"
 
-#define JITS_MAX        1024       /* dumps; one a process */
+#define JITS_MAX        1024       /* dumps; one a process; it is said how many more there are */
 #define JITS_EVENTS_MAX (1u << 24) /* of all of them; a process may name one again and again */
 
 struct jit;
@@ -34,7 +35,10 @@ struct jits {
 	const struct memory *memory;
 	struct objects *objects;
 	VEC(struct jit *) list;
-	size_t n_events; /* of their dumps */
+	size_t n_events;     /* of their dumps */
+	struct map left_out; /* spaces whose dumps are too many */
+	size_t left_out_at;  /* the complaint about them; how many there are begins at */
+	size_t n_left_out_at;
 	VEC(char *)
 	complaints;         /* for the user: which dump could not be used, or not wholly, and why */
 	uint64_t next_time; /* of the first event that was not applied; UINT64_MAX: none */

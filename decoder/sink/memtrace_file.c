@@ -232,7 +232,7 @@ static uint8_t *put_insns(uint8_t *p, const struct ptd_block *block, uint64_t ba
 	for (; i < end; i++) {
 		const struct ptd_insn *insn = &block->insns[i];
 
-		p = put(p, type_of_class[insn->class], insn->size, base + insn->offset);
+		p = put(p, type_of_class[insn->iclass], insn->size, base + insn->offset);
 	}
 	return p;
 }
@@ -289,12 +289,12 @@ static uint16_t type_of_branch(const struct memtrace_insn *insn, uint64_t target
 	const struct ptd_insn *i = &block->insns[insn->index];
 
 	/* A branch to its own fall-through counts as taken. */
-	if (i->class == PTD_INSN_JUMP_COND)
+	if (i->iclass == PTD_INSN_JUMP_COND)
 		return target == memtrace_insn_target(insn) ? MEMTRACE_TAKEN_JUMP
 							    : MEMTRACE_UNTAKEN_JUMP;
-	if (i->class == PTD_INSN_RETURN_FAR && leaves_kernel(block->bytes + i->offset, i->size))
+	if (i->iclass == PTD_INSN_RETURN_FAR && leaves_kernel(block->bytes + i->offset, i->size))
 		return MEMTRACE_INDIRECT_JUMP;
-	return type_of_class[i->class];
+	return type_of_class[i->iclass];
 }
 
 int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn *insn,
@@ -309,7 +309,7 @@ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn 
 		return r;
 	if (with_bytes)
 		p = put_bytes(p, insn->block->bytes + i->offset, i->size);
-	if (i->class != PTD_INSN_JUMP_COND)
+	if (i->iclass != PTD_INSN_JUMP_COND)
 		p = put(p, MEMTRACE_MARKER, MEMTRACE_BRANCH_TARGET, target);
 	p = put(p, type_of_branch(insn, target), i->size, memtrace_insn_pc(insn));
 	commit(file, p);

@@ -64,7 +64,7 @@ static inline uint64_t memtrace_insn_pc(const struct memtrace_insn *insn)
 
 static inline uint8_t memtrace_insn_class(const struct memtrace_insn *insn)
 {
-	return insn->block->insns[insn->index].class;
+	return insn->block->insns[insn->index].iclass;
 }
 
 static inline bool memtrace_insn_branches(uint8_t class)

@@ -241,7 +241,7 @@ static int write_insns(struct memtrace_thread *thread, const struct ptd_run *run
 {
 	const struct ptd_insn *insns = run->block->insns;
 	const size_t last = (size_t)run->first + run->n - 1;
-	const bool held = memtrace_insn_needs_outcome(insns[last].class);
+	const bool held = memtrace_insn_needs_outcome(insns[last].iclass);
 	const size_t end = held ? last : last + 1;
 	size_t i = run->first;
 	int r;
@@ -253,7 +253,7 @@ static int write_insns(struct memtrace_thread *thread, const struct ptd_run *run
 	}
 
 	/* A timestamp that could not follow a branch goes behind the instruction after it. */
-	if (thread->pair_due && i < end && !memtrace_insn_branches(insns[i].class)) {
+	if (thread->pair_due && i < end && !memtrace_insn_branches(insns[i].iclass)) {
 		r = memtrace_file_insns(&thread->file, run->block, run->base, i, i + 1, from);
 		if (r < 0)
 			return r;
@@ -267,7 +267,7 @@ static int write_insns(struct memtrace_thread *thread, const struct ptd_run *run
 		r = memtrace_file_insns(&thread->file, run->block, run->base, i, end, from);
 		if (r < 0)
 			return r;
-		thread->after_branch = memtrace_insn_branches(insns[end - 1].class);
+		thread->after_branch = memtrace_insn_branches(insns[end - 1].iclass);
 	}
 	thread->pending = held;
 	thread->pending_bytes = last >= from;

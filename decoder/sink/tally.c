@@ -91,7 +91,7 @@ int tally_add(struct tally *tally, const struct ptd_batch *batch)
 
 	/* The array may move when it grows; the names stay where they are. */
 	for (size_t i = tally->symbols.n; i < batch->n_symbols; i++) {
-		r = vec_push(&tally->symbols, batch->symbols[i].name);
+		r = vec_push(&tally->symbols, batch->symbols[i]->name);
 		if (r < 0)
 			return r;
 	}

@@ -150,7 +150,7 @@ static size_t make_line(const struct ptd_batch *batch, const struct ptd_run *run
 	n = (size_t)snprintf(ret_line, LINE_SIZE, "%16" PRIx64 " %-22s %-36s ", ip, hex, text);
 
 	if (insn->symbol != PTD_NO_SYMBOL && insn->symbol < batch->n_symbols) {
-		const struct ptd_symbol *symbol = &batch->symbols[insn->symbol];
+		const struct ptd_symbol *symbol = batch->symbols[insn->symbol];
 
 		n += output_printable(ret_line + n, symbol->name, NAME_MAX_SHOWN);
 		n += (size_t)snprintf(ret_line + n, LINE_SIZE - n, "+0x%" PRIx64 " (",

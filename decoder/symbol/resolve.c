@@ -38,8 +38,8 @@ struct resolver {
 	struct arena arena; /* names, tables, ids, places, what is shared */
 	struct debugfile_places places;
 	bool wants_debug_files;
-	VEC(struct table *) tables; /* by object id; NULL until it is asked for */
-	VEC(struct ptd_symbol) symbols;
+	VEC(struct table *) tables;             /* by object id; NULL until it is asked for */
+	VEC(const struct ptd_symbol *) symbols; /* the arena's, but for the first */
 	VEC(struct shared *) shared;
 	size_t n_perfmap_lines; /* that may still be parsed */
 };
@@ -78,6 +78,9 @@ static void table_deinit(struct table *table)
 	mapfile_deinit(&table->debug);
 }
 
+/* The symbol with the id PTD_NO_SYMBOL. */
+static const struct ptd_symbol none = { .name = "" };
+
 int resolver_new(const struct debugfile_places *places, struct resolver **ret_resolver)
 {
 	_cleanup_(resolver_freep) struct resolver *resolver = calloc(1, sizeof(*resolver));
@@ -86,7 +89,7 @@ int resolver_new(const struct debugfile_places *places, struct resolver **ret_re
 	if (!resolver)
 		return -ENOMEM;
 	resolver->n_perfmap_lines = PERFMAP_LINES_MAX;
-	r = vec_push(&resolver->symbols, { .name = "" });
+	r = vec_push(&resolver->symbols, &none);
 	if (r == 0 && places)
 		r = copy_places(resolver, places);
 	if (r < 0)
@@ -286,10 +289,12 @@ int resolver_find(struct resolver *resolver, const struct object *object, uint64
 	if (i != SYMTAB_NONE && table->ids[i] == 0) {
 		const struct symtab_symbol *symbol = &table->symtab.symbols.items[i];
 		const char *name = make_name(resolver, symbol);
+		struct ptd_symbol *shown = arena_alloc(&resolver->arena, sizeof(*shown));
 
-		if (!name)
+		if (!name || !shown)
 			return -ENOMEM;
-		r = vec_push(&resolver->symbols, { .name = name, .address = symbol->address });
+		*shown = (struct ptd_symbol){ .name = name, .address = symbol->address };
+		r = vec_push(&resolver->symbols, shown);
 		if (r < 0)
 			return r;
 		table->ids[i] = (uint32_t)resolver->symbols.n - 1;
@@ -299,7 +304,7 @@ int resolver_find(struct resolver *resolver, const struct object *object, uint64
 	return 0;
 }
 
-const struct ptd_symbol *resolver_symbols(const struct resolver *resolver, size_t *ret_n)
+const struct ptd_symbol *const *resolver_symbols(const struct resolver *resolver, size_t *ret_n)
 {
 	*ret_n = resolver->symbols.n;
 	return resolver->symbols.items;

@@ -36,7 +36,8 @@ struct resolver *resolver_free(struct resolver *resolver);
 _must_check_ int resolver_find(struct resolver *resolver, const struct object *object,
 			       uint64_t address, uint32_t *ret_symbol, uint64_t *ret_end);
 
-/* All symbols met so far by id; [0] is no symbol, with an empty name. Moves when one is added. */
-const struct ptd_symbol *resolver_symbols(const struct resolver *resolver, size_t *ret_n);
+/* All symbols met so far by id; [0] is no symbol, with an empty name. The array moves when one is
+ * added; they themselves do not. */
+const struct ptd_symbol *const *resolver_symbols(const struct resolver *resolver, size_t *ret_n);
 
 DEFINE_CLEANUP(struct resolver *, resolver_free);

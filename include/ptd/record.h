@@ -18,7 +18,8 @@
  * other, so the runs of each thread are in their order.
  *
  * Everything a batch points to belongs to the decoder and is valid until the next batch is asked
- * for; blocks, objects and symbols stay where they are until the decoder is freed.
+ * for. Blocks, objects and symbols (though not the array of pointers to these) stay where they are,
+ * and as they are, until the decoder is freed.
  */
 
 #include <stdbool.h>
@@ -51,7 +52,7 @@ enum ptd_insn_class {
 struct ptd_insn {
 	uint16_t offset; /* of its first byte in the block */
 	uint8_t size;    /* 1..15 */
-	uint8_t class;   /* enum ptd_insn_class */
+	uint8_t iclass;  /* enum ptd_insn_class */
 	uint32_t symbol; /* id of the symbol it is in, or PTD_NO_SYMBOL */
 };
 
@@ -223,7 +224,7 @@ struct ptd_batch {
 	size_t n_runs;
 	const struct ptd_mark *marks; /* ordered by @run */
 	size_t n_marks;
-	const struct ptd_symbol *symbols; /* by symbol id; [0] stands for no symbol */
+	const struct ptd_symbol *const *symbols; /* by symbol id; [0] stands for no symbol */
 	size_t n_symbols;
 };
 

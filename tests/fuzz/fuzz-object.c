@@ -29,12 +29,12 @@ static void walk(struct resolver *resolver, const struct object *object)
 	size_t n;
 
 	for (int i = 0; i < STEPS_MAX && address != UINT64_MAX; i++, address = end) {
-		const struct ptd_symbol *symbols;
+		const struct ptd_symbol *const *symbols;
 
 		check(resolver_find(resolver, object, address, &symbol, &end));
 		symbols = resolver_symbols(resolver, &n);
-		if (symbol >= n || end <= address || symbols[symbol].address > address ||
-		    strlen(symbols[symbol].name) > 8192)
+		if (symbol >= n || end <= address || symbols[symbol]->address > address ||
+		    strlen(symbols[symbol]->name) > 8192)
 			abort();
 	}
 }

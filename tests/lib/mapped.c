@@ -59,6 +59,21 @@ static const char *kept_name(const char *path)
 	return strcmp(path, "[vdso]") == 0 ? "vdso" : "elf";
 }
 
+/* Is @text, as objects.map has it, @path? */
+static bool is_path(const char *text, const char *path)
+{
+	for (; *text; text++, path++) {
+		const char byte = strncmp(text, "\\012", 4) == 0   ? '\n'
+				  : strncmp(text, "\\134", 4) == 0 ? '\\'
+								   : *text;
+
+		if (byte != *path)
+			return false;
+		text += byte == *text ? 0 : 3;
+	}
+	return !*path;
+}
+
 /* The place that objects.map gives for @path; more than one is none. */
 static bool kept_place(const struct mapped *m, const char *path, char *ret_place, size_t size)
 {
@@ -76,7 +91,7 @@ static bool kept_place(const struct mapped *m, const char *path, char *ret_place
 		memcpy(line, text, (size_t)(newline - text));
 		line[newline - text] = 0;
 		tab = strchr(line, '\t');
-		if (!tab || strcmp(tab + 1, path) != 0 || line[0] == '-')
+		if (!tab || !is_path(tab + 1, path) || line[0] == '-')
 			continue;
 		*tab = 0;
 		if (strncmp(line, "sha256:", 7) == 0)

@@ -6,20 +6,20 @@
 
 static const uint8_t hot_bytes[] = { 0x55, 0x48, 0x89, 0xe5, 0xe8, 0xf7, 0x0f, 0x00, 0x00 };
 static const struct ptd_insn hot_insns[] = {
-	{ .offset = 0, .size = 1, .class = PTD_INSN_OTHER, .symbol = 1 },
-	{ .offset = 1, .size = 3, .class = PTD_INSN_OTHER, .symbol = 1 },
-	{ .offset = 4, .size = 5, .class = PTD_INSN_CALL, .symbol = 1 },
+	{ .offset = 0, .size = 1, .iclass = PTD_INSN_OTHER, .symbol = 1 },
+	{ .offset = 1, .size = 3, .iclass = PTD_INSN_OTHER, .symbol = 1 },
+	{ .offset = 4, .size = 5, .iclass = PTD_INSN_CALL, .symbol = 1 },
 };
 
 static const uint8_t cold_bytes[] = { 0x90, 0x0f, 0x84, 0xf9, 0xef, 0xff, 0xff };
 static const struct ptd_insn cold_insns[] = {
-	{ .offset = 0, .size = 1, .class = PTD_INSN_OTHER, .symbol = 2 },
-	{ .offset = 1, .size = 6, .class = PTD_INSN_JUMP_COND, .symbol = 2 },
+	{ .offset = 0, .size = 1, .iclass = PTD_INSN_OTHER, .symbol = 2 },
+	{ .offset = 1, .size = 6, .iclass = PTD_INSN_JUMP_COND, .symbol = 2 },
 };
 
 static const uint8_t jit_bytes[] = { 0x0f, 0x05 };
 static const struct ptd_insn jit_insns[] = {
-	{ .offset = 0, .size = 2, .class = PTD_INSN_SYSCALL, .symbol = PTD_NO_SYMBOL },
+	{ .offset = 0, .size = 2, .iclass = PTD_INSN_SYSCALL, .symbol = PTD_NO_SYMBOL },
 };
 
 const uint64_t stream_addresses[] = {
@@ -40,6 +40,8 @@ static void init_code(struct stream *s)
 	s->objects[1] = (struct ptd_object){ .id = 1, .name = "[jit]" };
 	s->symbols[0] = (struct ptd_symbol){ .name = "" };
 	s->symbols[1] = (struct ptd_symbol){ .name = "main", .address = STREAM_HOT };
+	for (size_t i = 0; i < ARRAY_LEN(s->by_id); i++)
+		s->by_id[i] = &s->symbols[i];
 	s->symbols[2] = (struct ptd_symbol){ .name = "ns::f(int)", .address = STREAM_COLD - 0x10 };
 	s->hot = (struct ptd_block){
 		.id = 0,
@@ -112,8 +114,8 @@ void stream_init(struct stream *s)
 		.n_runs = ARRAY_LEN(s->runs),
 		.marks = s->marks,
 		.n_marks = ARRAY_LEN(s->marks),
-		.symbols = s->symbols,
-		.n_symbols = ARRAY_LEN(s->symbols),
+		.symbols = s->by_id,
+		.n_symbols = ARRAY_LEN(s->by_id),
 	};
 	s->cpu = (struct ptd_cpu_stats){
 		.cpu = 3,

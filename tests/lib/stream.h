@@ -22,6 +22,7 @@
 struct stream {
 	struct ptd_object objects[2];
 	struct ptd_symbol symbols[3];
+	const struct ptd_symbol *by_id[3];
 	struct ptd_block hot;  /* push %rbp; mov %rsp, %rbp; call cold */
 	struct ptd_block cold; /* nop; jz hot */
 	struct ptd_block jit;  /* syscall */

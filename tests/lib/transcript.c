@@ -103,7 +103,7 @@ static void put_run(struct transcript *p, const struct ptd_batch *batch, const s
 		if (p->n_same == 0 || ip != p->ip) {
 			flush(p);
 			p->ip = ip;
-			p->name = batch->symbols[run->block->insns[run->first + i].symbol].name;
+			p->name = batch->symbols[run->block->insns[run->first + i].symbol]->name;
 		}
 		p->n_same++;
 	}

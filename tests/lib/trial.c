@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "tests/lib/follow.h"
+#include "tests/lib/steady.h"
 
 DEFINE_CLEANUP(struct ptd_decoder *, ptd_decoder_free);
 
@@ -92,7 +93,9 @@ int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *f
 	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
 	_cleanup_(follow_freep) struct follow *follow = NULL;
 	const struct ptd_batch *batch;
+	_cleanup_(steady_deinit) struct steady steady = {};
 	struct trial trial = {};
+	size_t n_changed;
 	int r;
 
 	r = ptd_decoder_new(options, &d, &trial.refusal);
@@ -103,6 +106,8 @@ int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *f
 	r = follow_new(options, ptd_decoder_info(d), faults, &follow);
 	while (r == 0 && (r = ptd_decoder_next(d, &batch)) == 0) {
 		r = follow_batch(follow, batch);
+		if (r == 0)
+			r = steady_batch(&steady, batch);
 		if (r == 0 && lists != TRIAL_NONE)
 			r = keep(&trial, lists, batch);
 		trial.n_gaps += batch->n_marks;
@@ -116,6 +121,11 @@ int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *f
 	trial.n_insns = follow_n_insns(follow);
 	trial.n_faults = follow_n_faults(follow);
 	check_account(&trial, ptd_decoder_stats(d), faults);
+	n_changed = steady_n_changed(&steady);
+	if (n_changed > 0) {
+		trial.n_faults++;
+		fprintf(faults, "%zu symbols and blocks did not stay as they were\n", n_changed);
+	}
 	*ret_trial = trial;
 	return 0;
 }

@@ -33,6 +33,7 @@
 #include "tests/lib/emulog.h"
 #include "tests/lib/memtrace.h"
 #include "tests/lib/stays.h"
+#include "tests/lib/steady.h"
 
 #define CPUS_MAX 256
 
@@ -191,6 +192,7 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 		.cpuid_15_eax = 1,
 		.cpuid_15_ebx = 40,
 	};
+	_cleanup_(steady_deinit) struct steady steady = {};
 	struct span span = { .slice = UINT64_MAX };
 	const struct ptd_batch *batch;
 	struct ptd_decoder *d;
@@ -202,6 +204,9 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 		error(1, -r, "%s", path);
 	d = decoding_new(&options);
 	while ((batch = decoding_next(d, path))) {
+		r = steady_batch(&steady, batch);
+		if (r < 0)
+			error(1, -r, "%s: what a batch gave out has another place", path);
 		for (size_t i = 0; i < batch->n_marks; i++) {
 			const struct ptd_mark *m = &batch->marks[i];
 
@@ -225,6 +230,9 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 				expect(t, ptd_run_ip(&batch->runs[i], k));
 		}
 	}
+	if (steady_n_changed(&steady) > 0)
+		error(1, 0, "%s: %zu symbols and blocks did not stay as they were", path,
+		      steady_n_changed(&steady));
 	ptd_decoder_free(d);
 	stays_deinit(&stays);
 }

@@ -205,7 +205,7 @@ static void check_insn(const struct dump *d, const struct ptd_batch *batch,
 {
 	const struct ptd_block *block = run->block;
 	const uint64_t ip = run->base + block->insns[i].offset;
-	const char *name = batch->symbols[block->insns[i].symbol].name, *expected = "";
+	const char *name = batch->symbols[block->insns[i].symbol]->name, *expected = "";
 	const bool is_jit = strcmp(block->object->name, "[jit]") == 0;
 	enum kind kind = expect(d, ip, run->t, &expected);
 	bool right;

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	struct picks picks = {};
 	struct ptd_decoder *decoder;
 	const struct ptd_batch *batch;
-	const struct ptd_symbol *symbols = NULL;
+	const struct ptd_symbol *const *symbols = NULL;
 	int option;
 
 	while ((option = getopt(argc, argv, "d:n:s:")) != -1) {
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 		const struct pick *p = &picks.items[i];
 
 		printf("%#" PRIx64 "\t%s\n", p->address,
-		       p->symbol == PTD_NO_SYMBOL ? "??" : symbols[p->symbol].name);
+		       p->symbol == PTD_NO_SYMBOL ? "??" : symbols[p->symbol]->name);
 	}
 	ptd_decoder_free(decoder);
 	free(picks.items);

@@ -518,7 +518,7 @@ static void names_come_from_it(void **state)
 	assert_int_equal(object->state, OBJECT_OK);
 	for (int i = 0; i < 2; i++) {
 		_cleanup_(resolver_freep) struct resolver *resolver = NULL;
-		const struct ptd_symbol *symbols;
+		const struct ptd_symbol *const *symbols;
 		uint32_t symbol;
 		uint64_t end;
 		size_t n;
@@ -527,7 +527,7 @@ static void names_come_from_it(void **state)
 		assert_int_equal(resolver_find(resolver, object, CODE_ADDRESS + 5, &symbol, &end),
 				 0);
 		symbols = resolver_symbols(resolver, &n);
-		assert_string_equal(symbols[symbol].name, i ? "secret" : "");
+		assert_string_equal(symbols[symbol]->name, i ? "secret" : "");
 		assert_true(end == (i ? CODE_ADDRESS + 16 : UINT64_MAX));
 	}
 }

@@ -25,9 +25,9 @@
 #define N_STEPS   600
 #define AREA      0x1000u /* code lies in the first 512 bytes from here: it overlaps a lot */
 
-#define I(offset_, size_, class_)                                                \
-	{                                                                        \
-		.offset = (offset_), .size = (size_), .class = PTD_INSN_##class_ \
+#define I(offset_, size_, class_)                                                 \
+	{                                                                         \
+		.offset = (offset_), .size = (size_), .iclass = PTD_INSN_##class_ \
 	}
 #define BLOCK(id_, target_, code, ...)                                                   \
 	{                                                                                \
@@ -77,7 +77,7 @@ static uint64_t likely_successor(const struct ptd_run *run)
 	const struct ptd_insn *last = &run->block->insns[run->first + run->n - 1];
 	const uint64_t next = run->base + last->offset + last->size;
 
-	switch (last->class) {
+	switch (last->iclass) {
 	case PTD_INSN_JUMP:
 	case PTD_INSN_CALL:
 		return run->base + (uint64_t)run->block->target;
@@ -132,7 +132,7 @@ static size_t feed(struct ptd_sink *sink, struct executed *ret_executed)
 				run.base + run.block->insns[i].offset,
 				run.block->bytes + run.block->insns[i].offset,
 				run.block->insns[i].size,
-				run.block->insns[i].class,
+				run.block->insns[i].iclass,
 			};
 
 		ip = likely_successor(&run);

@@ -35,9 +35,9 @@
 
 /* --- code ---------------------------------------------------------------------------------- */
 
-#define I(offset_, size_, class_)                                                \
-	{                                                                        \
-		.offset = (offset_), .size = (size_), .class = PTD_INSN_##class_ \
+#define I(offset_, size_, class_)                                                 \
+	{                                                                         \
+		.offset = (offset_), .size = (size_), .iclass = PTD_INSN_##class_ \
 	}
 #define BLOCK(id_, target_, code, ...)                                                   \
 	{                                                                                \

@@ -262,9 +262,86 @@ static void calls_that_fail(void **state)
 	free(m.expected);
 }
 
+/* Each of @n processes maps a dump, twice. Return: the last thing that is said of them. */
+static char *map_dumps(const struct fixture *f, uint32_t n, size_t *ret_n_complaints)
+{
+	struct map {
+		uint32_t pid, tid;
+		uint64_t addr, len, pgoff;
+		uint32_t maj, min;
+		uint64_t ino, generation;
+		uint32_t prot, flags;
+		char name[24];
+	} *maps = calloc(n, sizeof(*maps));
+	struct trace_record *records = calloc(2 * n, sizeof(*records));
+	struct trace trace = { .records = records, .n_records = 2 * n };
+	struct timeline *timeline;
+	struct objects *objects;
+	const char *const *complaints;
+	char *last;
+
+	assert_true(maps && records);
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		const uint32_t pid = 100 + i % n;
+
+		maps[i % n] = (struct map){
+			pid, pid, 0x9000, 4096, 0, 0, 0, 0, 0, PROT_EXEC, 0, "",
+		};
+		(void)snprintf(maps[i % n].name, sizeof(maps->name), "/a,b/jit-%u.dump", pid);
+		records[i] = (struct trace_record){ .type = PERF_RECORD_MMAP2,
+						    .misc = PERF_RECORD_MISC_USER,
+						    .time = 10 + i,
+						    .pid = pid,
+						    .tid = pid,
+						    .payload = (const uint8_t *)&maps[i % n],
+						    .payload_size = sizeof(*maps) };
+	}
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+	assert_int_equal(timeline_new(&trace, objects, &timeline), 0);
+	complaints = timeline_complaints(timeline, ret_n_complaints);
+	last = strdup(complaints[*ret_n_complaints - 1]);
+	timeline_free(timeline);
+	objects_free(objects);
+	free(records);
+	free(maps);
+	return last;
+}
+
+/* Those that are too many do not vanish in silence. None of these files is there, which is said of
+ * each that is looked at. */
+static void too_many(void **state)
+{
+	static const struct {
+		uint32_t n;
+		size_t n_complaints;
+		const char *last;
+	} rows[] = {
+		{ 1024, 1024, "No such file or directory" },
+		{ 1025, 1025,
+		  "/a,b/jit-1124.dump: this jitdump is not used: there are more than 1024 of "
+		  "them" },
+		{ 1030, 1025,
+		  "/a,b/jit-1124.dump: this jitdump is not used: there are more than 1024 of "
+		  "them, 1030 in all" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		size_t n = 0;
+		_cleanup_(freep) char *last = map_dumps(*state, rows[i].n, &n);
+
+		print_message("  %s\n", last);
+		assert_int_equal(n, rows[i].n_complaints);
+		if (rows[i].n > 1024)
+			assert_string_equal(last, rows[i].last);
+		else
+			assert_non_null(strstr(last, rows[i].last));
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(clocks, setup, teardown),
 		cmocka_unit_test_setup_teardown(changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(proves_nothing, setup, teardown),

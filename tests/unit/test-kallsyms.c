@@ -54,16 +54,16 @@ static struct object *add_object(struct objects *objects, const char *name,
 static void expect(struct resolver *resolver, const struct object *object, uint64_t address,
 		   const char *name)
 {
-	const struct ptd_symbol *symbols;
+	const struct ptd_symbol *const *symbols;
 	uint32_t symbol;
 	uint64_t end;
 	size_t n;
 
 	assert_int_equal(resolver_find(resolver, object, address, &symbol, &end), 0);
 	symbols = resolver_symbols(resolver, &n);
-	if (strcmp(symbol == PTD_NO_SYMBOL ? "" : symbols[symbol].name, name) != 0)
+	if (strcmp(symbol == PTD_NO_SYMBOL ? "" : symbols[symbol]->name, name) != 0)
 		fail_msg("%#llx: expected '%s', found '%s'", (unsigned long long)address, name,
-			 symbol == PTD_NO_SYMBOL ? "" : symbols[symbol].name);
+			 symbol == PTD_NO_SYMBOL ? "" : symbols[symbol]->name);
 }
 
 static void modules(void **state)

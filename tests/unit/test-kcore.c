@@ -200,7 +200,7 @@ static char *decode(const struct fixture *f, const char *engine)
 				const struct ptd_insn *insn = &run->block->insns[run->first + k];
 
 				fprintf(out, "%" PRIx64 " %s (%s)\n", ptd_run_ip(run, k),
-					insn->symbol ? batch->symbols[insn->symbol].name
+					insn->symbol ? batch->symbols[insn->symbol]->name
 						     : "[unknown]",
 					run->block->object->name);
 			}

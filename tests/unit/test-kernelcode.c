@@ -272,7 +272,7 @@ static void check_written(const struct fixture *f, bool is_real)
 				 0);
 		print_message("  %lx + %lx: %s, %s\n", (unsigned long)m->start,
 			      (unsigned long)m->size, m->object->id.name,
-			      resolver_symbols(resolver, &n_symbols)[symbol].name);
+			      resolver_symbols(resolver, &n_symbols)[symbol]->name);
 	}
 	assert_true(n_bytes > PAGE);
 	(void)resolver_free(resolver);

@@ -192,6 +192,7 @@ static void finds_in_the_snapshot(void **state)
 	assert_true(asprintf(&map,
 			     "sha256:" HEX64 "\t/gone/plain\n-\t/gone/lost\n"
 			     "- it is too large\t%s\n"
+			     "sha256:" HEX64 "\t/gone/a\\012b\\134c\n"
 			     "%s\t/gone/program\n%s\t/gone/program\n"
 			     "%s\t/memfd:code (deleted)\n%s\t[vdso]\n",
 			     f->self, hex, other_hex, hex, hex) > 0);
@@ -217,6 +218,7 @@ static void finds_in_the_snapshot(void **state)
 	o = find(objects, f->self, &f->id, OBJECT_OK);
 	assert_string_equal(o->id.source, f->self);
 
+	(void)find(objects, "/gone/a\nb\\c", NULL, OBJECT_OK);
 	o = find(objects, "/gone/plain", NULL, OBJECT_OK);
 	assert_int_equal(o->size, 2);
 	assert_false(o->is_elf);

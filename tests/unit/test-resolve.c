@@ -91,7 +91,7 @@ static const struct object *open_object(const struct fixture *f, const char *pat
 static const char *resolve(const struct fixture *f, const struct object *object, uint64_t address,
 			   uint64_t *ret_address, uint64_t *ret_end)
 {
-	const struct ptd_symbol *symbols;
+	const struct ptd_symbol *const *symbols;
 	uint32_t id = UINT32_MAX, again = UINT32_MAX;
 	uint64_t end;
 	size_t n;
@@ -102,8 +102,8 @@ static const char *resolve(const struct fixture *f, const struct object *object,
 	assert_true(end == *ret_end && end > address);
 	symbols = resolver_symbols(f->resolver, &n);
 	assert_in_range(id, 0, n - 1);
-	*ret_address = symbols[id].address;
-	return symbols[id].name;
+	*ret_address = symbols[id]->address;
+	return symbols[id]->name;
 }
 
 /* A line of nm -S: address, size (if it has one), type, name. */
@@ -236,6 +236,35 @@ static void local_symbols(void **state)
 	agree(*state, self, "", 50);
 }
 
+/* Whoever holds a symbol may keep it while others are met: ptd/record.h says so. */
+static void symbols_stay(void **state)
+{
+	const struct fixture *f = *state;
+	const struct object *object = open_object(f, LIBDIR "libc.so.6");
+	const struct ptd_symbol *held[64];
+	struct ptd_symbol was[64];
+	size_t n = 0, n_held = 0;
+
+	if (!object)
+		skip();
+	for (uint64_t address = 0, end; address < object->size && n < 2000; address = end) {
+		const struct ptd_symbol *const *symbols;
+		uint32_t id;
+
+		assert_int_equal(resolver_find(f->resolver, object, address, &id, &end), 0);
+		symbols = resolver_symbols(f->resolver, &n);
+		for (; n_held < n && n_held < ARRAY_LEN(held); n_held++) {
+			held[n_held] = symbols[n_held];
+			was[n_held] = *symbols[n_held];
+		}
+	}
+	assert_true(n > 500);
+	for (size_t i = 0; i < n_held; i++) {
+		assert_ptr_equal(resolver_symbols(f->resolver, &n)[i], held[i]);
+		assert_memory_equal(held[i], &was[i], sizeof(was[0]));
+	}
+}
+
 /* libc calls its own memcpy through stubs that objdump can only call *ABS*+0x…@plt. */
 static void plt_of_ifuncs(void **state)
 {
@@ -332,7 +361,7 @@ static int resolve_some(void *userdata)
 {
 	struct resolving *r = userdata;
 	struct resolver *resolver;
-	const struct ptd_symbol *symbols;
+	const struct ptd_symbol *const *symbols;
 	uint64_t end;
 	size_t n;
 	int result;
@@ -348,7 +377,7 @@ static int resolve_some(void *userdata)
 		}
 		symbols = resolver_symbols(resolver, &n);
 		assert_in_range(id, 0, n - 1);
-		(void)snprintf(r->got[i], sizeof(r->got[i]), "%s", symbols[id].name);
+		(void)snprintf(r->got[i], sizeof(r->got[i]), "%s", symbols[id]->name);
 	}
 	if (result == 0)
 		(void)resolver_free(resolver);
@@ -385,6 +414,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(python, setup, teardown),
 		cmocka_unit_test_setup_teardown(cplusplus, setup, teardown),
 		cmocka_unit_test_setup_teardown(local_symbols, setup, teardown),
+		cmocka_unit_test_setup_teardown(symbols_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(plt, setup, teardown),
 		cmocka_unit_test_setup_teardown(plt_of_ifuncs, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_there, setup, teardown),

@@ -426,6 +426,7 @@ static void summary_adds_up(void **state)
 	enum { N = 50 };
 	struct fixture *f = *state;
 	struct ptd_symbol symbols[N + 1] = { { .name = "" } };
+	const struct ptd_symbol *by_id[N + 1] = { &symbols[0] };
 	struct ptd_object objects[N];
 	struct ptd_insn insns[N];
 	struct ptd_block blocks[N];
@@ -434,14 +435,15 @@ static void summary_adds_up(void **state)
 
 	for (uint32_t i = 0; i < N; i++) {
 		symbols[i + 1] = (struct ptd_symbol){ .name = "f" };
+		by_id[i + 1] = &symbols[i + 1];
 		insns[i] = (struct ptd_insn){ .offset = (uint16_t)i, .size = 1, .symbol = i };
 		objects[i] = (struct ptd_object){ .id = i, .name = "o" };
 		blocks[i] = (struct ptd_block){
 			.id = 7 * i, .n_insns = N, .insns = insns, .object = &objects[i]
 		};
 	}
-	f->stream.batch.symbols = symbols;
-	f->stream.batch.n_symbols = ARRAY_LEN(symbols);
+	f->stream.batch.symbols = by_id;
+	f->stream.batch.n_symbols = ARRAY_LEN(by_id);
 	f->stream.batch.n_runs = 1;
 
 	begin(f, "summary", PTD_CLOCK_TSC, 0);
