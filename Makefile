@@ -175,6 +175,7 @@ packages-demo packages-check packages-long: packages-%:
 		$(if $(filter check long,$*),$(PACKAGES_CHECK)) $(if $(filter long,$*),$(PACKAGES_LONG))
 
 # What is installed below the prefix: mode, file, place.
+COMPLETIONS = share/bash-completion/completions
 PAGES     = $(wildcard daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8])
 INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd:sbin/ptd \
             755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptdecode.a:lib/libptdecode.a \
@@ -184,10 +185,11 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             644:systemd/ptd.sysusers:lib/sysusers.d/ptd.conf \
             644:systemd/ptd.tmpfiles:lib/tmpfiles.d/ptd.conf \
             644:systemd/ptd.sysctl:lib/sysctl.d/60-ptd.conf \
+            $(foreach c,$(wildcard */*.bash),644:$c:$(COMPLETIONS)/$(basename $(notdir $c))) \
             $(foreach p,$(PAGES),644:$p:share/man/man$(subst .,,$(suffix $p))/$(notdir $p))
 
 prefix ?= /usr/local
-install: all ## programs, plugin, headers, manual pages, units; DESTDIR= and prefix=
+install: all ## programs, plugin, headers, manual pages, completions, units; DESTDIR= and prefix=
 	@for i in $(INSTALLED); do \
 		mode=$${i%%:*} to=$(DESTDIR)$(prefix)/$${i##*:} from=$${i#*:}; \
 		echo "install $$to"; \

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What bash proposes behind ptctl.
+
+# Say that the proposals are files, so that bash adds what belongs behind them.
+_ptctl_files() {
+	compopt -o filenames 2>/dev/null
+	mapfile -t COMPREPLY < <(compgen "$@")
+}
+
+# What follows the options of record is another program's command line, from word $1 on.
+_ptctl_command() {
+	local cur=${COMP_WORDS[COMP_CWORD]}
+
+	if declare -F _command_offset >/dev/null; then
+		_command_offset "$1"
+	elif ((COMP_CWORD == $1)); then
+		_ptctl_files -c -- "$cur"
+	else
+		_ptctl_files -f -- "$cur"
+	fi
+}
+
+_ptctl() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local verbs='status record snapshot pause resume list info rm keep reload help'
+	local verb= socket=() words= i
+
+	COMPREPLY=()
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--socket)
+			((++i < COMP_CWORD)) && socket=(--socket "${COMP_WORDS[i]}")
+			;;
+		-*) ;;
+		*)
+			verb=${COMP_WORDS[i]}
+			break
+			;;
+		esac
+	done
+	if [[ $verb == record ]]; then
+		for ((i++; i < COMP_CWORD; i++)); do
+			case ${COMP_WORDS[i]} in
+			-o | --output) ((i++)) ;;
+			--)
+				_ptctl_command $((i + 1))
+				return
+				;;
+			-*) ;;
+			*)
+				_ptctl_command "$i"
+				return
+				;;
+			esac
+		done
+	fi
+
+	case $verb:$prev in
+	:--socket)
+		_ptctl_files -f -- "$cur"
+		return
+		;;
+	record:-o | record:--output | snapshot:-o | snapshot:--output)
+		_ptctl_files -d -- "$cur"
+		return
+		;;
+	snapshot:--pid) words=$(cd /proc && printf '%s ' [0-9]*) ;;
+	snapshot:--cpu) return ;;
+	*)
+		case $verb in
+		'') words="$verbs --socket --json -h --help --version" ;;
+		status | list) words='--json -h --help' ;;
+		record) words='-o --output -h --help --' ;;
+		snapshot) words='-o --output --pid --cpu --json -h --help' ;;
+		info) words='--json -h --help' ;;
+		keep) words='--release -h --help' ;;
+		*) words='-h --help' ;;
+		esac
+		case $verb:$cur in
+		:-* | *:-*) ;;
+		:* | help:*) words=$verbs ;;
+		record:*)
+			_ptctl_files -c -- "$cur"
+			return
+			;;
+		info:* | rm:* | keep:*)
+			words="latest $("${COMP_WORDS[0]}" "${socket[@]}" list 2>/dev/null | awk 'NR > 1 { print $1 }')"
+			;;
+		*) words= ;;
+		esac
+		;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+
+complete -F _ptctl ptctl

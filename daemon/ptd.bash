@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What bash proposes behind ptd.
+
+_ptd() {
+	local cur=${COMP_WORDS[COMP_CWORD]} words=
+
+	COMPREPLY=()
+	case ${COMP_WORDS[COMP_CWORD - 1]} in
+	--config)
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+		;;
+	--runtime-dir | --state-dir)
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+		return
+		;;
+	--source) words='auto emu pt' ;;
+	*) words='--config --runtime-dir --state-dir --source -h --help --version' ;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+
+complete -F _ptd ptd

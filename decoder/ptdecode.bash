@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What bash proposes behind ptdecode.
+
+# Say that the proposals are files, so that bash adds what belongs behind them.
+_ptdecode_files() {
+	compopt -o filenames 2>/dev/null
+	mapfile -t COMPREPLY < <(compgen "$@")
+}
+
+# An input: a file, or a snapshot in the recorder's state directory.
+_ptdecode_input() {
+	local cur=${COMP_WORDS[COMP_CWORD]} state=${PTD_STATE_DIR:-/var/lib/ptd} words=latest i
+
+	for ((i = 1; i + 1 < COMP_CWORD; i++)); do
+		[[ ${COMP_WORDS[i]} != --state-dir ]] || state=${COMP_WORDS[i + 1]}
+	done
+	for i in "$state"/snapshots/*/manifest; do
+		[[ ! -e $i ]] || i=${i%/manifest} words+=" ${i##*/}"
+	done
+	_ptdecode_files -f -W "$words" -- "$cur"
+}
+
+_ptdecode() {
+	local cur=${COMP_WORDS[COMP_CWORD]} words=
+
+	COMPREPLY=()
+	case ${COMP_WORDS[COMP_CWORD - 1]} in
+	-f | --format) words='text summary drmemtrace addresses sideband' ;;
+	-e | --engine) words='block insn' ;;
+	-o | --output | --raw-pt | --raw-pages | --raw-elf | --raw-code)
+		_ptdecode_files -f -- "$cur"
+		return
+		;;
+	--debug-dir | --buildid-dir | --symfs | --state-dir)
+		_ptdecode_files -d -- "$cur"
+		return
+		;;
+	--cpu | --mtc-freq | --nom-freq | --cpuid-15 | --max-output | --max-spill) return ;;
+	*)
+		if [[ $cur != -* ]]; then
+			_ptdecode_input
+			return
+		fi
+		words='-f --format -o --output -e --engine --debug-dir --buildid-dir --symfs --debuginfod
+			--state-dir --force --max-output --max-spill --cpu --mtc-freq --nom-freq --cpuid-15
+			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code'
+		;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+}
+
+complete -F _ptdecode ptdecode
