@@ -83,6 +83,9 @@ FAILING = malloc calloc realloc free strdup strndup asprintf __asprintf_chk vasp
           pthread_create open openat
 LINK_UNIT = $(LINK) $(FAILING:%=-Wl,--wrap=%) -Wl,--undefined=__wrap_malloc
 
+# A disk that does not answer.
+$(O)/test-idreader: LINK_UNIT += -Wl,--wrap=buildid_read
+
 $(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
 	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 # The plugin's modules never meet the daemon's: both have a sideband.

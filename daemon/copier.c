@@ -159,12 +159,19 @@ static void take_in(struct copier *c, struct object *object, int fd)
 	_cleanup_(fd_closep) int original = fd;
 	struct content content = {};
 	struct original which;
-	int r = 0;
+	int r = -ESTALE;
 
-	if (original < 0)
-		r = original_open(&c->claims, &object->mapped, &original, &which);
-	for (unsigned i = 0;; i++) {
+	if (original >= 0)
+		r = copy_in(c, original, &object->claimed, &content);
+	/* That which was opened was not looked at: another place may have the right one. */
+	if (r == -ESTALE) {
+		original = fd_close(original);
+		r = original_open_verified(&c->claims, &object->mapped, &original, &which);
 		if (r == 0)
+			r = copy_in(c, original, &object->claimed, &content);
+	}
+	for (unsigned i = 0;; i++) {
+		if (r == 0 && i > 0)
 			r = copy_in(c, original, &object->claimed, &content);
 		(void)pthread_mutex_lock(&c->lock);
 		if (r == 0)

@@ -36,20 +36,23 @@ static bool may_be(const struct mappedfile *file, const struct stat *st)
 	return file->build_id.size > 0 || file->ino == 0 || file->ino == st->st_ino;
 }
 
-/* Is what is open at @fd the file that is meant? */
-static int check(int fd, const struct mappedfile *file, struct buildid *ret_build_id)
+/* Is what is open at @fd the file that is meant? Its build-id is read if @verify says so. */
+static int check(int fd, const struct mappedfile *file, bool verify)
 {
+	struct buildid id;
 	struct stat st;
 	int r;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	r = buildid_read(fd, ret_build_id);
+	if (!may_be(file, &st))
+		return -ESTALE;
+	if (!verify || file->build_id.size == 0)
+		return 0;
+	r = buildid_read(fd, &id);
 	if (r < 0)
 		return r;
-	if (file->build_id.size > 0)
-		return buildid_equal(&file->build_id, ret_build_id) ? 0 : -ESTALE;
-	return may_be(file, &st) ? 0 : -ESTALE;
+	return buildid_equal(&file->build_id, &id) ? 0 : -ESTALE;
 }
 
 enum place {
@@ -175,7 +178,7 @@ static int find(enum place place, const struct claimant *by, const struct mapped
 }
 
 static int try_place(enum place place, const struct claimant *by, const struct mappedfile *file,
-		     int *ret_fd, struct buildid *ret_build_id)
+		     bool verify, int *ret_fd)
 {
 	_cleanup_(fd_closep) int path_fd = -1, fd = -1;
 	struct stat st;
@@ -186,7 +189,7 @@ static int try_place(enum place place, const struct claimant *by, const struct m
 		return path_fd;
 	r = reopen(path_fd, &fd);
 	if (r == 0)
-		r = check(fd, file, ret_build_id);
+		r = check(fd, file, verify);
 	if (r < 0)
 		return r;
 	*ret_fd = fd;
@@ -201,25 +204,31 @@ static int weigh(int r)
 	return r == -ESTALE ? 3 : r == -ENOEXEC || r == -EACCES ? 2 : r == -ESRCH ? 0 : 1;
 }
 
-int mappedfile_open(const struct claimant *by, const struct mappedfile *file, int *ret_fd,
-		    struct buildid *ret_build_id)
+static int try_places(const struct claimant *by, const struct mappedfile *file, bool verify,
+		      int *ret_fd)
 {
-	struct buildid id = {};
 	int worst = -ESRCH;
 
 	if (file->path[0] != '/')
 		return -ENOEXEC;
 	for (enum place place = PLACE_MAP_FILES; place < _PLACES; place++) {
-		const int r = try_place(place, by, file, ret_fd, &id);
+		const int r = try_place(place, by, file, verify, ret_fd);
 
-		if (r == 0) {
-			if (ret_build_id)
-				*ret_build_id = id;
+		if (r == 0)
 			return 0;
-		}
 		worst = weigh(r) > weigh(worst) ? r : worst;
 	}
 	return worst;
+}
+
+int mappedfile_open(const struct claimant *by, const struct mappedfile *file, int *ret_fd)
+{
+	return try_places(by, file, false, ret_fd);
+}
+
+int mappedfile_open_verified(const struct claimant *by, const struct mappedfile *file, int *ret_fd)
+{
+	return try_places(by, file, true, ret_fd);
 }
 
 int mappedfile_stat(const struct claimant *by, const struct mappedfile *file, struct stat *ret_st)

@@ -36,16 +36,19 @@ struct mappedfile {
 };
 
 /*
- * Open the file of a mapping.
- *
- * @ret_build_id: of the file that was opened; may be NULL
+ * Open the file of a mapping. Nothing is read of it, so that no disk is waited for: if the build-id
+ * is known, it may be the wrong file, and whoever goes on with it has to look.
  *
  * Return: 0 and the descriptor, the caller's; -ESTALE if what was found is not what was mapped;
  *         -ENOEXEC if it is no regular file; -EACCES if the process may not read what is at the
  *         path; or another negative errno.
  */
 _must_check_ int mappedfile_open(const struct claimant *by, const struct mappedfile *file,
-				 int *ret_fd, struct buildid *ret_build_id);
+				 int *ret_fd);
+
+/* The same, but that it has the build-id, if that is known; not for the event loop. */
+_must_check_ int mappedfile_open_verified(const struct claimant *by, const struct mappedfile *file,
+					  int *ret_fd);
 
 /*
  * Find out which file it is without opening it: it may be another than mappedfile_open() takes if

@@ -71,8 +71,10 @@ static bool is_elf(int fd)
 	       memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
-int original_open(const struct claims *claims, const struct record_mmap2 *mmap, int *ret_fd,
-		  struct original *ret_original)
+static int open_by(int (*open_file)(const struct claimant *by, const struct mappedfile *file,
+				    int *ret_fd),
+		   const struct claims *claims, const struct record_mmap2 *mmap, int *ret_fd,
+		   struct original *ret_original)
 {
 	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
 	const struct mappedfile file = claim_of(mmap);
@@ -85,7 +87,7 @@ int original_open(const struct claims *claims, const struct record_mmap2 *mmap, 
 		return vdso_open(ret_fd);
 	}
 	by = claimant_find(claims, mmap->pid);
-	r = mappedfile_open(&by, &file, &fd, NULL);
+	r = open_file(&by, &file, &fd);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0)
@@ -96,4 +98,16 @@ int original_open(const struct claims *claims, const struct record_mmap2 *mmap, 
 	*ret_fd = fd;
 	fd = -1;
 	return 0;
+}
+
+int original_open(const struct claims *claims, const struct record_mmap2 *mmap, int *ret_fd,
+		  struct original *ret_original)
+{
+	return open_by(mappedfile_open, claims, mmap, ret_fd, ret_original);
+}
+
+int original_open_verified(const struct claims *claims, const struct record_mmap2 *mmap,
+			   int *ret_fd, struct original *ret_original)
+{
+	return open_by(mappedfile_open_verified, claims, mmap, ret_fd, ret_original);
 }

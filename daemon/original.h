@@ -36,7 +36,8 @@ struct original original_look(const struct record_mmap2 *mmap);
 bool original_equal(const struct original *a, const struct original *b);
 
 /*
- * Open what is mapped. In any thread.
+ * Open what is mapped. In any thread. Whether it has the build-id that the record states is not
+ * looked at.
  *
  * @claims: who wrote the record; NULL: the kernel
  *
@@ -46,3 +47,8 @@ bool original_equal(const struct original *a, const struct original *b);
  */
 _must_check_ int original_open(const struct claims *claims, const struct record_mmap2 *mmap,
 			       int *ret_fd, struct original *ret_original);
+
+/* The same, but that it has that build-id; for which files are read, so not in the event loop. */
+_must_check_ int original_open_verified(const struct claims *claims,
+					const struct record_mmap2 *mmap, int *ret_fd,
+					struct original *ret_original);

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "daemon/claimant.h"
+#include "daemon/idreader.h"
 #include "daemon/mappedfile.h"
 #include "daemon/mapsline.h"
 #include "daemon/record.h"
@@ -24,6 +25,9 @@
 
 /* More than the kernel makes of the longest name. */
 #define BUFFER_SIZE 32768u
+
+/* How long the event loop waits for a file's build-id. */
+#define READ_MAX_NS UINT64_C(20000000)
 
 /* Threads that are named between two looks at the clock. */
 #define THREADS_AT_ONCE 16u
@@ -68,6 +72,7 @@ struct procscan {
 	size_t used;
 	bool skips; /* a line that did not fit: up to its end */
 
+	struct idreader *ids; /* NULL until it is needed */
 	VEC(struct known) known;
 	struct map by_file; /* hash of its identity → 1 + index of the last */
 };
@@ -109,6 +114,7 @@ struct procscan *procscan_free(struct procscan *scan)
 	map_deinit(&scan->seen);
 	vec_deinit(&scan->known);
 	map_deinit(&scan->by_file);
+	(void)idreader_free(scan->ids);
 	free(scan->buffer);
 	free(scan);
 	return NULL;
@@ -214,6 +220,18 @@ static void remember(struct procscan *s, const struct identity *file, const stru
 		s->known.items[s->known.n++] = known;
 }
 
+/* Whoever finds no build-id in a record finds its file by the path. */
+static bool read_build_id(struct procscan *s, int *fd, struct buildid *ret_id)
+{
+	int given;
+
+	if (!s->ids && idreader_new(&s->ids) < 0)
+		return false;
+	given = *fd;
+	*fd = -1;
+	return idreader_read(s->ids, given, READ_MAX_NS, ret_id) == 0;
+}
+
 static struct buildid build_id_of(struct procscan *s, const struct mapsline *l, const char *path)
 {
 	const struct mappedfile mapped = {
@@ -238,7 +256,8 @@ static struct buildid build_id_of(struct procscan *s, const struct mapsline *l, 
 			return known->build_id;
 	}
 	/* That which was opened: another may lie at the path by now. */
-	if (mappedfile_open(&by, &mapped, &fd, &id) == 0 && fstat(fd, &st) == 0) {
+	if (mappedfile_open(&by, &mapped, &fd) == 0 && fstat(fd, &st) == 0 &&
+	    read_build_id(s, &fd, &id)) {
 		file = identity_of(&st);
 		remember(s, &file, &id);
 	}
