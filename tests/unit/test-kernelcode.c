@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "daemon/kernelcode.h"
@@ -23,6 +24,7 @@
 #include "decoder/image/kcore.h"
 #include "decoder/symbol/resolve.h"
 #include "decoder/util/dirs.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 
 #define KERNEL UINT64_C(0xffffffff81000000)
@@ -414,6 +416,71 @@ static void this_kernel(void **state)
 	(void)close(proc_fd);
 }
 
+static void odd_headers(void **state)
+{
+	static const struct {
+		size_t offset; /* of a byte of kcore's header */
+		uint8_t value;
+		const char *why;
+	} rows[] = {
+		{ EI_MAG0, 'E', "no ELF file" },
+		{ EI_CLASS, ELFCLASS32, "no ELF file" },
+		{ offsetof(Elf64_Ehdr, e_phentsize), 32, "no ELF file" },
+		{ offsetof(Elf64_Ehdr, e_phoff) + 4, 1, "no ELF file" }, /* behind its end */
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct fixture *f;
+		const char *why;
+		char path[128];
+		int fd;
+
+		(void)tear_down(state);
+		(void)set_up(state);
+		f = *state;
+		print_message("  row %zu\n", i);
+		(void)snprintf(path, sizeof(path), "%s/proc/kcore", f->dir);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		assert_int_equal(pwrite(fd, &rows[i].value, 1, (off_t)rows[i].offset), 1);
+		(void)close(fd);
+		assert_int_equal(kernelcode_check(f->proc_fd, &why), -ENODATA);
+		assert_non_null(why);
+		assert_non_null(strstr(why, rows[i].why));
+	}
+}
+
+static int write_anew(void *userdata)
+{
+	struct fixture *f = userdata;
+	struct kernelcode code = { .bytes = 7 };
+	const char *why;
+	char command[128];
+	int r;
+
+	(void)snprintf(command, sizeof(command), "rm -f %s/kcore_dir/*", f->dir);
+	assert_int_equal(system(command), 0);
+	f->told.n = 0;
+	r = kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why);
+	if (r < 0)
+		assert_int_equal(code.bytes, 7);
+	return r;
+}
+
+static void is_written(void *userdata)
+{
+	const struct fixture *f = userdata;
+
+	assert_int_equal(f->told.n, 3);
+	/* Memory that cannot be read is left out. */
+	if (!failing_name() || strcmp(failing_name(), "pread") != 0)
+		check_written(f, false);
+}
+
+static void calls_that_fail(void **state)
+{
+	failing_each(write_anew, is_written, *state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -424,6 +491,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_error, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_kernel_without_modules, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(this_kernel, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(odd_headers, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

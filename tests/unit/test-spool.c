@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "daemon/spool.h"
 #include "decoder/util/dirs.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 
 struct fixture {
@@ -264,6 +266,76 @@ static void failure_leaves_output_alone(void **state)
 	assert_null(spool_free(NULL));
 }
 
+struct opening {
+	const char *dir;
+	struct spool *spool;
+	struct spool_entry *entries;
+	size_t n;
+	unsigned n_tries;
+};
+
+/* A spool is opened, a snapshot goes in, and all are listed. */
+static int open_and_add(void *userdata)
+{
+	struct opening *o = userdata;
+	char id[32], command[TEMPDIR_SIZE + 16];
+	int dir = -1, manifest, r;
+
+	/* Of an earlier try there is nothing, or there would be ever more to fail. */
+	(void)snprintf(command, sizeof(command), "rm -rf %s/*", o->dir);
+	assert_int_equal(system(command), 0);
+	o->spool = (struct spool *)0x1;
+	r = spool_new(o->dir, &o->spool);
+	if (r < 0) {
+		assert_ptr_equal(o->spool, 0x1);
+		return r;
+	}
+	(void)snprintf(id, sizeof(id), "NEW-%u", ++o->n_tries);
+	r = spool_begin(o->spool, id, &dir);
+	if (r == 0) {
+		/* The test's own calls do not fail. */
+		manifest = (int)syscall(SYS_openat, dir, "manifest", O_WRONLY | O_CREAT, 0640);
+		assert_true(dprintf(manifest, "cpus=1\n") > 0);
+		(void)close(manifest);
+		r = spool_commit(o->spool, id, dir);
+		if (r < 0)
+			spool_abort(o->spool, id);
+		(void)close(dir);
+	}
+	if (r == 0)
+		r = spool_list(o->spool, &o->entries, &o->n);
+	if (r < 0)
+		o->spool = spool_free(o->spool);
+	return r;
+}
+
+static void is_there(void *userdata)
+{
+	struct opening *o = userdata;
+	char id[32];
+	bool found = false;
+
+	/* One whose manifest could not be read was left out of the list. */
+	free(o->entries);
+	assert_int_equal(spool_list(o->spool, &o->entries, &o->n), 0);
+	(void)snprintf(id, sizeof(id), "NEW-%u", o->n_tries);
+	for (size_t i = 0; i < o->n; i++)
+		found = found || strcmp(o->entries[i].id, id) == 0;
+	assert_true(found);
+	free(o->entries);
+	o->spool = spool_free(o->spool);
+}
+
+static void calls_that_fail(void **state)
+{
+	struct fixture *f = *state;
+	struct opening o = { .dir = f->dir };
+
+	f->spool = spool_free(f->spool);
+	failing_each(open_and_add, is_there, &o);
+	assert_int_equal(spool_new(f->dir, &f->spool), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -274,6 +346,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(removing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(keeping, set_up, tear_down),
 		cmocka_unit_test(failure_leaves_output_alone),
+		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
