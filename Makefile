@@ -96,6 +96,10 @@ $(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $
 $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libptdecode.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(LIBS_DECODE)
+# It writes to the pool as the plugin does, and asks ptd for it as ptctl does.
+$(O)/tools/attack-pool: $(O)/tests/tools/attack-pool.o $(O)/libemu.a $(O)/libptdecode.a
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^ -lsystemd -lZydis -lelf
 # ptdecode itself, but for what its decoder does first.
 $(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/main.o $(O)/libptdecode.a
 	@mkdir -p $(@D)
