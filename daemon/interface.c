@@ -382,17 +382,33 @@ static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error
 	return send_reply(reply, r);
 }
 
+/* A snapshot as an argument: by its id, which it has in the log whatever it was called. */
+static int read_id(sd_bus_message *m, const struct interface_peer *peer,
+		   char ret_id[static SNAPID_SIZE], sd_bus_error *error)
+{
+	const char *name;
+	int r;
+
+	r = sd_bus_message_read(m, "s", &name);
+	if (r < 0)
+		return r;
+	r = spool_resolve(manager_spool(peer->interface->manager), name, ret_id);
+	if (r == -ENOENT)
+		return no_snapshot(error, name);
+	return r < 0 ? sd_bus_error_set_errno(error, r) : 0;
+}
+
 static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
 	_cleanup_(fd_closep) int fd = -1;
-	const char *id;
+	char id[SNAPID_SIZE];
 	int r;
 
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = sd_bus_message_read(m, "s", &id);
+	r = read_id(m, peer, id, error);
 	if (r < 0)
 		return r;
 	r = spool_open(manager_spool(peer->interface->manager), id, &fd);
@@ -407,13 +423,13 @@ static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
-	const char *id;
+	char id[SNAPID_SIZE];
 	int r;
 
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = sd_bus_message_read(m, "s", &id);
+	r = read_id(m, peer, id, error);
 	if (r < 0)
 		return r;
 	r = manager_remove_snapshot(peer->interface->manager, id);
@@ -433,13 +449,15 @@ static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *erro
 static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
-	const char *id;
+	char id[SNAPID_SIZE];
 	int keep, r;
 
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = sd_bus_message_read(m, "sb", &id, &keep);
+	r = read_id(m, peer, id, error);
+	if (r == 0)
+		r = sd_bus_message_read(m, "b", &keep);
 	if (r < 0)
 		return r;
 	r = spool_keep(manager_spool(peer->interface->manager), id, keep);

@@ -30,7 +30,7 @@ struct job {
 	struct caller caller; /* who asked for it */
 	bool done;
 	int error; /* negative errno if it failed */
-	char message[256];
+	char message[512];
 	struct snapshot_result result;
 	void *work; /* of the owner, from prepare() to finish() */
 	atomic_bool cancel;

@@ -132,11 +132,10 @@ const char *spool_path(const struct spool *spool)
 	return spool->path;
 }
 
-/* The id that @name stands for: itself, or that of the newest. */
-static int resolve(const struct spool *s, const char *name, char ret_id[static SNAPID_SIZE])
+int spool_resolve(const struct spool *spool, const char *name, char ret_id[static SNAPID_SIZE])
 {
 	if (strcmp(name, SNAPID_LATEST) == 0)
-		return snapid_latest(s->dir_fd, ret_id);
+		return snapid_latest(spool->dir_fd, ret_id);
 	if (!snapid_valid(name))
 		return -ENOENT;
 	(void)snprintf(ret_id, SNAPID_SIZE, "%s", name);
@@ -203,7 +202,7 @@ int spool_open(const struct spool *spool, const char *name, int *ret_dir_fd)
 	char id[SNAPID_SIZE];
 	int fd, r;
 
-	r = resolve(spool, name, id);
+	r = spool_resolve(spool, name, id);
 	if (r < 0)
 		return r;
 	fd = dirs_open(spool->dir_fd, id);
@@ -391,7 +390,7 @@ static int find(const struct spool *s, const char *name, char ret_id[static SNAP
 	char path[SNAPID_SIZE + 16];
 	int r;
 
-	r = resolve(s, name, ret_id);
+	r = spool_resolve(s, name, ret_id);
 	if (r < 0)
 		return r;
 	(void)snprintf(path, sizeof(path), "%s/" PTD_SNAPSHOT_MANIFEST, ret_id);

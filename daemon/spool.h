@@ -69,6 +69,11 @@ _must_check_ int spool_commit(struct spool *spool, const char *id, int dir_fd);
 /* Remove what spool_begin() made. */
 void spool_abort(struct spool *spool, const char *id);
 
+/* The id that @name stands for: itself, or that of the newest. Return: 0, -ENOENT if there can be
+ * none, or another negative errno. */
+_must_check_ int spool_resolve(const struct spool *spool, const char *name,
+			       char ret_id[static SNAPID_SIZE]);
+
 /* Open a snapshot's directory for reading. @name, here as below: its id, or SNAPID_LATEST. Return:
  * 0, -ENOENT, or negative errno. */
 _must_check_ int spool_open(const struct spool *spool, const char *name, int *ret_dir_fd);

@@ -162,6 +162,7 @@ echo "--- a snapshot by its id, and the latest"
 first=$id latest=$("$ptctl" list | tail -1 | cut -d' ' -f1)
 [[ $first != "$latest" ]] || fail "there is only one snapshot, nothing tested"
 expect 0 "id: $latest" "$ptctl" info latest
+grep -q "opened for reading snapshot $latest$" "$T/ptd.log" || fail "the log does not name it: $(cat "$T/ptd.log")"
 decode() { "$O/ptdecode" -f summary "$@"; }
 expect 0 "Instructions: 0" decode --state-dir "$T/state" "$first"
 expect 0 "Instructions: 0" env PTD_STATE_DIR="$T/state" "$O/ptdecode" -f summary latest
