@@ -222,9 +222,10 @@ static void put_overwritten(struct summary *summary, uint64_t last)
 static void put_span(struct summary *summary, const struct ptd_stats *stats)
 {
 	const uint64_t n_out_of_scope = bytes_out_of_scope(stats);
-	uint64_t first = UINT64_MAX, last = 0;
+	uint64_t first = UINT64_MAX, last = 0, bytes_in = 0;
 
 	for (size_t i = 0; i < stats->n_cpus; i++) {
+		bytes_in += stats->cpus[i].bytes_in;
 		if (stats->cpus[i].t_first == 0)
 			continue;
 		if (stats->cpus[i].t_first < first)
@@ -233,6 +234,8 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 			last = stats->cpus[i].t_last;
 	}
 	put(summary, "Instructions: %" PRIu64 "\n", summary->tally.n_insns);
+	if (bytes_in == 0)
+		put(summary, "PT: none, nothing was recorded\n");
 	if (stats->n_insns_early > 0)
 		put(summary,
 		    "Early: %" PRIu64 " of JIT code that its maker noted only afterwards\n",

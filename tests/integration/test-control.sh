@@ -164,7 +164,7 @@ first=$id latest=$("$ptctl" list | tail -1 | cut -d' ' -f1)
 expect 0 "id: $latest" "$ptctl" info latest
 grep -q "opened for reading snapshot $latest$" "$T/ptd.log" || fail "the log does not name it: $(cat "$T/ptd.log")"
 decode() { "$O/ptdecode" -f summary "$@"; }
-expect 0 "Instructions: 0" decode --state-dir "$T/state" "$first"
+expect 0 "PT: none, nothing was recorded" decode --state-dir "$T/state" "$first"
 expect 0 "Instructions: 0" env PTD_STATE_DIR="$T/state" "$O/ptdecode" -f summary latest
 # Which one it is can be seen where they cannot be decoded.
 for n in 1-1 20200101-3 2026-2; do

@@ -367,7 +367,8 @@ static void summary_of_nothing(void **state)
 	end(f);
 	assert_text(
 	    f,
-	    "Instructions: 0\n\n"
+	    "Instructions: 0\n"
+	    "PT: none, nothing was recorded\n\n"
 	    "Processes: 0\n        instructions       %        pid  command\n\n"
 	    "Threads: 0\n        instructions       %        pid        tid  command\n\n"
 	    "Objects: 0\n        instructions       %  object\n\n"
