@@ -221,10 +221,23 @@ static int set_up(void **state)
 	return 0;
 }
 
+/* A snapshot has everybody's code: whatever is in it, only its owner and his group may read it. */
+static void assert_modes(const struct fixture *f)
+{
+	char command[256];
+
+	(void)snprintf(command, sizeof(command),
+		       "find %s/snap -mindepth 1 -type f ! -perm 640 -print -o -type d ! -perm 750 "
+		       "-print | { ! grep . ; }",
+		       f->dir);
+	assert_int_equal(system(command), 0);
+}
+
 static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
+	assert_modes(f);
 	tempdir_remove(f->dir);
 	(void)close(f->dir_fd);
 	(void)close(f->store_fd);
