@@ -138,13 +138,23 @@ static enum way way_of(const ZydisDecodedInstruction *insn)
 	}
 }
 
-/* Does an instruction of these bytes end as erets, eretu, or jmpabs do? */
+/* Are these bytes an erets or eretu, behind prefixes one of which says so, or a jmpabs? */
 static bool is_newer_branch(const uint8_t *bytes, size_t size)
 {
+	static const uint8_t prefixes[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64,
+					    0x65, 0x66, 0x67, 0xf2, 0xf3 };
+	bool repeats = false;
+
 	if (size == 11 && memcmp(bytes, "\xd5\x00\xa1", 3) == 0)
 		return true;
-	return size >= 4 && memcmp(bytes + size - 3, "\x0f\x01\xca", 3) == 0 &&
-	       (memchr(bytes, 0xf2, size - 3) || memchr(bytes, 0xf3, size - 3));
+	if (size < 4 || memcmp(bytes + size - 3, "\x0f\x01\xca", 3) != 0)
+		return false;
+	for (size_t i = 0; i < size - 3; i++) {
+		if ((bytes[i] & 0xf0) != 0x40 && !memchr(prefixes, bytes[i], sizeof(prefixes)))
+			return false;
+		repeats = repeats || bytes[i] == 0xf2 || bytes[i] == 0xf3;
+	}
+	return repeats;
 }
 
 /* Decode what @block says is its instruction @i. Return: whether it is one of that size. */
