@@ -13,7 +13,10 @@
  *
  * It prints how many there were.
  *
- * storm burst N: maps and unmaps this program's code N times, as quickly as it can.
+ * storm burst N: maps and unmaps this program's code N times, as quickly as it can, so that no
+ * record says the same as another of the same mapping.
+ *
+ * storm repeat N: the same, but each record says the same as the one before.
  */
 
 #define _GNU_SOURCE
@@ -25,6 +28,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,16 +106,20 @@ static void map_code(uint64_t i)
 		munmap(maps[k], self_size);
 }
 
-static int burst(int n)
+static int burst(int n, bool repeats)
 {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	const int fd = open(SELF, O_RDONLY | O_CLOEXEC);
 	void *map;
 
 	for (int i = 0; i < n; i++) {
-		map = mmap(NULL, self_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		/* All of it and a part of it lie over each other. */
+		const size_t size = repeats || i % 2 ? self_size : page;
+
+		map = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 		if (map == MAP_FAILED)
 			error(1, errno, SELF);
-		munmap(map, self_size);
+		munmap(map, size);
 	}
 	return 0;
 }
@@ -228,8 +236,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	read_self();
-	if (argc == 3 && strcmp(argv[1], "burst") == 0)
-		return burst(atoi(argv[2]));
+	if (argc == 3 && (strcmp(argv[1], "burst") == 0 || strcmp(argv[1], "repeat") == 0))
+		return burst(atoi(argv[2]), argv[1][0] == 'r');
 	if (argc != 2)
 		error(2, 0, "usage: storm DIRECTORY");
 	directory = argv[1];
