@@ -10,8 +10,8 @@
 /* A file system that compresses may hold a file in that much less. A larger file is one hole. */
 #define COMPRESSION_MAX 16u
 
-/* A file is mapped by us and, if it is code, by libipt. */
-#define N_MAPPINGS 2u
+/* A file is mapped by us and, if it is code, by libipt, whose block cache has 4 bytes for each. */
+#define N_MAPPINGS 6u
 
 static uint64_t add(uint64_t a, uint64_t b)
 {

@@ -55,6 +55,7 @@ struct command {
 	size_t n_outputs;
 	uint64_t max_output;   /* bytes that all outputs together may have; 0: any number */
 	uint64_t room;         /* of these, what is left */
+	uint64_t max_memory;   /* bytes of address space that decoding may take */
 	char *home_debug;      /* ~/.debug */
 	const char *state_dir; /* where snapshots are found by their ids; NULL: as usual */
 	char *snapshot;        /* one that was found so */

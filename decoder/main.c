@@ -148,6 +148,14 @@ static void show_progress(const struct ptd_decoder *d, bool last)
 		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / (1 << 20));
 }
 
+/* Memory may be there and yet not be had. */
+static void explain(const struct command *c, int r)
+{
+	if (r == -ENOMEM)
+		log_notice("ptdecode takes at most %.1f GiB of address space for this input",
+			   (double)c->max_memory / (1 << 30));
+}
+
 static int list_events(struct command *c, struct ptd_decoder *d)
 {
 	const struct ptd_event *event;
@@ -182,7 +190,11 @@ static int decode_batches(struct command *c, struct ptd_decoder *d)
 		show_progress(d, false);
 	}
 	show_progress(d, true);
-	return r < 0 ? log_error_errno(r, "cannot decode on: %m") : r;
+	if (r < 0) {
+		(void)log_error_errno(r, "cannot decode on: %m");
+		explain(c, r);
+	}
+	return r;
 }
 
 /* Does a sink want batches, or else events? */
@@ -387,7 +399,8 @@ static int enter_sandbox(struct command *c)
 	r = collect_roots(c, &roots);
 	sandbox.roots = roots.items.items;
 	sandbox.n_roots = roots.items.n;
-	sandbox.memory_max = budget_for(inputs, *spills);
+	c->max_memory = budget_for(inputs, *spills);
+	sandbox.memory_max = c->max_memory;
 	/* The kernel has one limit for all files, temporary ones as well. */
 	if (c->max_output)
 		sandbox.file_max = c->max_output > *spills ? c->max_output : *spills;
@@ -473,8 +486,10 @@ int main(int argc, char **argv)
 		r = prepare(&c, &fetcher);
 		if (r == 0)
 			r = command_read_code(&c);
-		if (r == 0 && (r = ptd_decoder_new(&c.options, &d, &message)) < 0)
+		if (r == 0 && (r = ptd_decoder_new(&c.options, &d, &message)) < 0) {
 			command_log(r, message);
+			explain(&c, r);
+		}
 		if (r == 0 && open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
 			status = is_damaged(&c, d) ? STATUS_GAPS : STATUS_OK;
 	}

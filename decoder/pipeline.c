@@ -295,6 +295,20 @@ bool ptd_engine_exists(const char *name)
 	return engine_find(name);
 }
 
+/* In the place of a message that names the input as what could not be read. */
+static int cannot_spill(const struct ptd_options *o, int r, char **reterr_message)
+{
+	free(*reterr_message);
+	if (r == -EFBIG)
+		return message_set(reterr_message, r,
+				   "%s: would put more than %" PRIu64
+				   " bytes into temporary files, the limit (--max-spill)",
+				   o->input, o->max_spill ?: PTD_MAX_SPILL);
+	return message_set(reterr_message, r,
+			   "%s: cannot write what is made of it to a temporary file in %s: %s",
+			   o->input, spill_directory(), strerror(-r));
+}
+
 int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_decoder,
 		    char **reterr_message)
 {
@@ -335,13 +349,8 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 		r = ipt_code_new(&d->code);
 	if (r == 0)
 		r = make_lanes(d, options, engine, reterr_message);
-	if (r == -EFBIG && spill_is_exhausted()) {
-		free(*reterr_message);
-		return message_set(reterr_message, r,
-				   "%s: would put more than %" PRIu64
-				   " bytes into temporary files, the limit (--max-spill)",
-				   options->input, options->max_spill ?: PTD_MAX_SPILL);
-	}
+	if (r < 0 && spill_failure() == r)
+		return cannot_spill(options, r, reterr_message);
 	if (r < 0) {
 		if (!*reterr_message)
 			(void)message_set(reterr_message, r, "%s: %s",

@@ -60,10 +60,11 @@ static int add_root(int ruleset, const struct sandbox_root *root, uint64_t handl
 	_cleanup_(fd_closep) int fd = open_root(root);
 	struct stat st;
 
-	if (fd < 0)
-		return fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES ? 0 : fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	/* What is not there, or cannot be reached (a dead mount), is not read, either. */
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return fd;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 0;
 	if (root->writable)
 		rule.allowed_access |= ACCESS_WRITE | truncate;
 	if (!S_ISDIR(st.st_mode))

@@ -438,7 +438,8 @@ static int fail(struct ipt_engine *e, struct engine_step *ret_step)
 	const int status = e->status;
 	const uint64_t lost_from = ipt_offset(e);
 
-	if (e->no_memory || (e->image && e->image->no_memory))
+	if (e->no_memory || (e->image && e->image->no_memory) ||
+	    (status == -pte_nomem && !ipt_code_has_memory(e->config.code)))
 		return -ENOMEM;
 
 	e->decoded += lost_from - e->from;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "decoder/pt/ipt_newinsn.h"
 #include "decoder/util/map.h"
@@ -24,6 +25,10 @@
 /* In one image, and in all. */
 #define IMAGE_SECTIONS_MAX  (1u << 11)
 #define IMAGES_SECTIONS_MAX (1u << 15)
+
+/* For a section libipt has a table of 4 bytes for each byte of it, and some more. */
+#define MEMORY_PER_BYTE 5u
+#define MEMORY_MIN      (UINT64_C(1) << 20)
 
 /* A piece of an object at an address. */
 struct place {
@@ -54,6 +59,7 @@ struct ipt_code {
 	size_t n_extents;     /* of their layouts */
 	uint64_t n_forgotten; /* mappings */
 	uint64_t n_insns_left;
+	uint64_t section_size_max; /* of all that were in the cache */
 };
 
 static struct pt_image_section_cache *make_cache(void)
@@ -93,6 +99,18 @@ struct ipt_code *ipt_code_free(struct ipt_code *code)
 	map_deinit(&code->by_part);
 	free(code);
 	return NULL;
+}
+
+bool ipt_code_has_memory(const struct ipt_code *code)
+{
+	const size_t size = MEMORY_MIN + code->section_size_max * MEMORY_PER_BYTE;
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return false;
+	(void)munmap(p, size);
+	return true;
 }
 
 bool ipt_code_take(struct ipt_code *code, uint64_t n_insns, uint64_t n_bytes)
@@ -153,6 +171,8 @@ static int find_section(struct ipt_code *code, const struct place *place, int *r
 				   place->size, place->start);
 	if (isid == -pte_nomem)
 		return -ENOMEM;
+	if (code->section_size_max < place->size)
+		code->section_size_max = place->size;
 	r = map_put(&code->by_place, hash, code->sections.n);
 	if (r == 0)
 		r = vec_push(&code->sections, { .place = *place, .isid = isid });

@@ -63,6 +63,12 @@ struct ipt_image {
 _must_check_ int ipt_code_new(struct ipt_code **ret_code);
 struct ipt_code *ipt_code_free(struct ipt_code *code);
 
+/*
+ * Return: whether there is memory for what libipt makes of the largest section that it was given.
+ * It says pte_nomem of other things, too.
+ */
+_must_check_ bool ipt_code_has_memory(const struct ipt_code *code);
+
 /* Take @n_insns for which @n_bytes of packets were used up. Return: whether there were as many. */
 _must_check_ bool ipt_code_take(struct ipt_code *code, uint64_t n_insns, uint64_t n_bytes);
 

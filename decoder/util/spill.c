@@ -19,24 +19,27 @@ static bool is_prepared;
 
 /* Of all spills of the process. */
 static uint64_t room = UINT64_MAX;
-static bool is_exhausted;
+static int failure;
 
 void spill_set_max(uint64_t max)
 {
 	room = max;
-	is_exhausted = false;
+	failure = 0;
 }
 
-bool spill_is_exhausted(void)
+int spill_failure(void)
 {
-	return is_exhausted;
+	return failure;
+}
+
+const char *spill_directory(void)
+{
+	return secure_getenv("TMPDIR") ?: DIRECTORY_DEFAULT;
 }
 
 static int open_temporary(void)
 {
-	const char *directory = secure_getenv("TMPDIR");
-
-	return open(directory ?: DIRECTORY_DEFAULT, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return open(spill_directory(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
 void spill_prepare(void)
@@ -98,10 +101,8 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 	const uint8_t *from = bytes;
 	int r;
 
-	if (size > room) {
-		is_exhausted = true;
-		return -EFBIG;
-	}
+	if (size > room)
+		return failure = -EFBIG;
 	if (!spill->is_open) {
 		r = open_file(spill);
 		if (r < 0)
@@ -113,7 +114,7 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return failure = -errno;
 		from += n;
 		size -= (size_t)n;
 		spill->size += (uint64_t)n;

@@ -25,8 +25,15 @@
  */
 void spill_set_max(uint64_t max);
 
-/* Return: whether a write was refused because of that. */
-bool spill_is_exhausted(void);
+/*
+ * Why a spill could not be written, since spill_set_max().
+ *
+ * Return: 0 if each could; -EFBIG if that was too much; or another negative errno.
+ */
+int spill_failure(void);
+
+/* Return: the directory in which the files are. */
+const char *spill_directory(void);
 
 /* All zero is an empty one. */
 struct spill {

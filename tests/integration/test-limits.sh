@@ -50,6 +50,22 @@ cmp "$T/out" "$T/whole" || fail "through a pipe"
 cat "$T/true/data" | refused "-: would put more than 4096 bytes into temporary files, the limit (--max-spill)" \
 	--max-spill 4K -f addresses -o "$T/out" -
 
+
+# A disk that is full is not the input's fault. A file system of a few pages can be had by root.
+if unshare -m true 2>/dev/null && mkdir "$T/small" && [[ $data -gt 8192 ]]; then
+	cat "$T/true/data" | TMPDIR=$T/small unshare -m bash -c 'mount -t tmpfs -o size=8k none "$TMPDIR" && exec "$@"' - \
+		"$O/ptdecode" -f addresses -o "$T/out" - 2>"$T/stderr" && fail "a full disk: exit status 0"
+	grep -qx "ptdecode: -: cannot write what is made of it to a temporary file in $T/small: No space left on device" \
+		"$T/stderr" || fail "a full disk: $(cat "$T/stderr")"
+fi
+
+# Of too little memory, how much may be taken is said.
+if [[ -z ${PTD_ASAN:-} ]]; then
+	(ulimit -v 20000 && "$O/ptdecode" -f addresses -o "$T/out" "$T/true") 2>"$T/stderr" && fail "no memory: exit status 0"
+	grep -q "Cannot allocate memory" "$T/stderr" && grep -q "at most [0-9.]* GiB of address space" "$T/stderr" ||
+		fail "no memory: $(cat "$T/stderr")"
+fi
+
 for wrong in 0 -1 x 1x 1KK 1.5G "" 99999999999999999999 9999999T; do
 	for option in --max-output --max-spill; do
 		"$O/ptdecode" $option "$wrong" "$T/true" >/dev/null 2>"$T/stderr"

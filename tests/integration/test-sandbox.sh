@@ -60,9 +60,9 @@ refused "Operation not permitted" "create beside the output" "empty by open" "ty
 	"kill 0" prlimit "prlimit of another" "map to write and execute" "protect to execute" exec socket privileges
 refused "Bad file descriptor" inherited
 refused "Invalid argument" "ask for '../new'" "ask for 'a/b'"
-# Twice the snapshot, 16 GiB for what lies elsewhere, 16 GiB and the snapshot for temporary files.
+# Six times the snapshot, 16 GiB for what lies elsewhere, 16 GiB and the snapshot for temporary files.
 size=$(find "$T/in/snapshot" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
-refused $((3 * size + (32 << 30))) "limit of memory"
+refused $((7 * size + (32 << 30))) "limit of memory"
 echo "all $(wc -l <"$T/said") ways out of a snapshot refused"
 
 # A perf.data file may name objects anywhere, so all can be read but devices and /proc; nothing else.

@@ -34,6 +34,12 @@ clean "ptctl info" "$O/ptctl" info "$id"
 clean "ptctl --json info" "$O/ptctl" --json info "$id"
 clean "ptctl's errors" "$O/ptctl" record -- "$T/missing-$name"
 
+# Whatever these show.
+for verb in list "--json list" status "--json status"; do
+	"$O/ptctl" $verb >"$T/listed" 2>&1 || fail "ptctl $verb: $(cat -v "$T/listed")"
+	! LC_ALL=C grep -aqP '[^\x20-\x7e\n]' "$T/listed" || fail "ptctl $verb: $(cat -v "$T/listed")"
+done
+
 # The names of a drmemtrace directory's files.
 "$O/ptdecode" -f drmemtrace -o "$T/traces" "$T/snapshot" || fail "drmemtrace: exit status $?"
 [[ -n $(ls "$T/traces/trace") && $(ls "$T/traces/trace") != *[!0-9A-Za-z_.-]* ]] || fail "$(ls -b "$T/traces/trace")"
