@@ -20,3 +20,15 @@ ran() {
 	((${n:-0} >= min)) || fail "$name: ${n:-0} instructions of [anon], not $min"
 	drop "$name"
 }
+
+# short NAME CMD...: records it where there is no room for all of its code: what was decoded is what was
+# logged, and a gap says what was left out.
+short() {
+	local name=$1
+	shift
+	record "$name" "$@"
+	"$O/tools/gapped" block "$T/$name" "$T/$name.log" >"$T/gapped" || { cat "$T/gapped"; fail "$name, short of room"; }
+	echo "$name, short of room: $(tail -n 1 "$T/gapped")"
+	grep -q ' [1-9][0-9]* gaps' "$T/gapped" || fail "$name, short of room: no gap"
+	drop "$name"
+}

@@ -12,7 +12,14 @@ start_ptd
 for engine in block insn; do
 	ran ran $engine 0 "$O/targets/ran.c" "$T/deleted"
 done
+# No room in the recorder, and then in the pool, where code waits for it.
+start_ptd MemMax=32K
+short ran "$O/targets/ran.c" "$T/deleted"
+grep -q '^ptd: code that was in no file was lost' "$T/ptd.log" || fail "nothing says that code was lost"
+start_ptd TaskSize=4K
+short ran "$O/targets/ran.c" "$T/deleted"
 [[ -z ${PTD_ASAN:-} ]] || exit 0
+start_ptd
 
 if installed php; then
 	cat >"$T/regex.php" <<-'EOT'

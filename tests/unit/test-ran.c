@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What a code log makes of an address space: a snapshot with the log of a program, mappings of all
+ * kinds, and for each row what is visible at a time, byte by byte, and of which object.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/image/jitdump.h"
+#include "decoder/image/layout.h"
+#include "decoder/sideband/ran.h"
+#include "tests/lib/tempdir.h"
+
+#define PIECES_MAX 8
+
+/* Pieces of a log as text: "TIME@ADDRESS:BYTES", or no bytes: "TIME@ADDRESS:?N" if N are not known. */
+static void put_log(const char *dir, const char *name, const char *const *pieces)
+{
+	static uint8_t file[4096];
+	struct ptd_code_header header = { .magic = PTD_CODE_MAGIC, .version = PTD_CODE_VERSION };
+	size_t n = 0, size;
+
+	while (n < PIECES_MAX && pieces[n])
+		n++;
+	header.n_pieces = (uint32_t)n;
+	memcpy(file, &header, sizeof(header));
+	size = sizeof(header) + n * sizeof(struct ptd_code_piece);
+	for (size_t i = 0; i < n; i++) {
+		struct ptd_code_piece p = {};
+		unsigned time, address, unknown = 0;
+		char code[64];
+
+		assert_int_equal(sscanf(pieces[i], "%u@%x:%63s", &time, &address, code), 3);
+		p.time = time;
+		p.address = address;
+		p.offset = size;
+		p.size = strlen(code);
+		if (sscanf(code, "?%u", &unknown) == 1) {
+			p.offset = 0;
+			p.size = unknown;
+		} else {
+			memcpy(file + size, code, p.size);
+			size += p.size;
+		}
+		memcpy(file + sizeof(header) + i * sizeof(p), &p, sizeof(p));
+	}
+	tempdir_put(dir, name, file, size);
+}
+
+/* What is at 0x1000..0x1007 at a generation: bytes, '?' where they are not known, '.' where nothing
+ * is; and the first letters of the objects' names. */
+static void look(const struct space *space, uint64_t time, char ret_bytes[9], char ret_names[9])
+{
+	struct layout layout;
+
+	layout_init(&layout, space);
+	while (layout.generation < space_generation(space, time))
+		assert_int_equal(layout_advance(&layout), 0);
+	for (size_t i = 0; i < 8; i++) {
+		const uint64_t address = 0x1000 + i;
+		const struct extent *e = layout_find(&layout, address);
+
+		ret_bytes[i] = ret_names[i] = '.';
+		if (!e)
+			continue;
+		ret_names[i] =
+		    e->object->id.name[0] == '[' ? e->object->id.name[1] : e->object->id.name[0];
+		ret_bytes[i] = e->object->state == OBJECT_OK
+				   ? (char)e->object->bytes[e->offset + (address - e->start)]
+				   : '?';
+	}
+	ret_bytes[8] = ret_names[8] = '\0';
+	layout_deinit(&layout);
+}
+
+/*
+ * Mappings as text: kind (F file, M memory, J JIT, E early), time, and the bytes there from 0x1000
+ * on, of which '-' are not mapped; memory has none.
+ */
+static const struct row {
+	const char *name;
+	const char *maps[4];
+	const char *pieces[PIECES_MAX];
+	uint64_t time;
+	const char *bytes, *names;
+} rows[] = {
+	{ "memory has the first bytes since it was mapped",
+	  { "M10 mmmmmmmm" },
+	  { "0@1000:abcd" },
+	  10,
+	  "abcd????",
+	  "aaaaaaaa" },
+	{ "and before that nothing",
+	  { "M10 mmmmmmmm" },
+	  { "0@1000:abcd" },
+	  9,
+	  "........",
+	  "........" },
+	{ "changes from their time on",
+	  { "M10 mmmmmmmm" },
+	  { "0@1000:abcd", "20@1002:CDEF" },
+	  20,
+	  "abCDEF??",
+	  "aaaaaaaa" },
+	{ "not before",
+	  { "M10 mmmmmmmm" },
+	  { "0@1000:abcd", "20@1002:CDEF" },
+	  19,
+	  "abcd????",
+	  "aaaaaaaa" },
+	{ "and back",
+	  { "M10 mmmmmmmm" },
+	  { "0@1000:abcd", "20@1002:CD", "30@1002:cd" },
+	  30,
+	  "abcd????",
+	  "aaaaaaaa" },
+	{ "what was refused is not known",
+	  { "M10 mmmmmmmm" },
+	  { "0@1000:abcdefgh", "20@1002:?2" },
+	  20,
+	  "ab??efgh",
+	  "aaaaaaaa" },
+	{ "memory that is mapped again has it still",
+	  { "M10 mmmmmmmm", "M30 mmmmmmmm" },
+	  { "0@1000:abcd", "20@1001:B" },
+	  30,
+	  "aBcd????",
+	  "aaaaaaaa" },
+	{ "first bytes say nothing of a file",
+	  { "F10 filefile" },
+	  { "0@1000:abcd" },
+	  10,
+	  "filefile",
+	  "FFFFFFFF" },
+	{ "changes do",
+	  { "F10 filefile" },
+	  { "0@1000:abcd", "20@1001:IL" },
+	  20,
+	  "fILefile",
+	  "FaaFFFFF" },
+	{ "if they are none, the file's name stays",
+	  { "F10 filefile" },
+	  { "20@1001:IL", "30@1000:file" },
+	  30,
+	  "filefile",
+	  "FFFFFFFF" },
+	{ "a file that is mapped again keeps its changes",
+	  { "F10 filefile", "F30 filefile" },
+	  { "20@1001:IL" },
+	  30,
+	  "fILefile",
+	  "FaaFFFFF" },
+	{ "memory after a file",
+	  { "F10 filefile", "M20 mmmmmmmm" },
+	  { "0@1000:abcd" },
+	  20,
+	  "abcd????",
+	  "aaaaaaaa" },
+	{ "a file after memory",
+	  { "M10 mmmmmmmm", "F20 filefile" },
+	  { "0@1000:abcd" },
+	  20,
+	  "filefile",
+	  "FFFFFFFF" },
+	{ "what a JIT noted as it ran has its name",
+	  { "M10 mmmmmmmm", "J20 --cdef--" },
+	  { "0@1000:abcdefgh" },
+	  20,
+	  "abcdefgh",
+	  "aaJJJJaa" },
+	{ "what it noted otherwise is as it ran, and has the name, too",
+	  { "M10 mmmmmmmm", "J20 --cdxf--" },
+	  { "0@1000:abcdefgh" },
+	  20,
+	  "abcdefgh",
+	  "aajjjjaa" },
+	{ "what it noted and nobody ran stays",
+	  { "M10 mmmmmmmm", "J20 --cdxf--" },
+	  { "0@1000:ab" },
+	  20,
+	  "abcdxf??",
+	  "aaJJJJaa" },
+	{ "noted before it ran",
+	  { "M10 mmmmmmmm", "J20 cdef----" },
+	  { "0@1000:abcd", "30@1000:cdef" },
+	  30,
+	  "cdef????",
+	  "JJJJaaaa" },
+	{ "until then the other code is there",
+	  { "M10 mmmmmmmm", "J20 cdef----" },
+	  { "0@1000:abcd", "30@1000:cdef" },
+	  20,
+	  "abcd????",
+	  "jjjjaaaa" },
+	{ "noted when it had run: early",
+	  { "M10 mmmmmmmm", "E10 --cd----", "J20 --cd----" },
+	  { "0@1000:abcd" },
+	  10,
+	  "abcd????",
+	  "aaEEaaaa" },
+	{ "nothing is mapped, but it ran",
+	  { "M10 --------" },
+	  { "20@1000:ab" },
+	  20,
+	  "ab......",
+	  "aa......" },
+	{ "changes before the first mapping count from that on",
+	  { "M10 mmmmmmmm" },
+	  { "0@1000:abcd", "5@1000:AB" },
+	  10,
+	  "ABcd????",
+	  "aaaaaaaa" },
+};
+
+static struct jitdump dump;
+
+static void map(struct space *space, struct objects *objects, const char *dir, const char *text)
+{
+	static unsigned n_files;
+	static const char kinds[] = "FMJE";
+	const char kind = text[0];
+	const struct object *none;
+	struct object *object;
+	struct mapping m = { .kind = (enum mapping_kind)(strchr(kinds, kind) - kinds) };
+	char name[TEMPDIR_SIZE], path[2 * TEMPDIR_SIZE], code[9];
+	unsigned time;
+
+	assert_int_equal(sscanf(text + 1, "%u %8s", &time, code), 2);
+	m.time = time;
+	m.start = 0x1000 + strspn(code, "-");
+	m.size = strcspn(code + strspn(code, "-"), "-");
+	if (m.size == 0) {
+		m.start = 0x8000;
+		m.size = 8;
+	}
+	(void)snprintf(name, sizeof(name), "file-%u", kind == 'F' ? 0 : ++n_files);
+	tempdir_put(dir, name, code + strspn(code, "-"), m.size);
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(objects_find(objects, "//anon", NULL, &none), 0);
+	m.object = none;
+	if (kind != 'M') {
+		assert_int_equal(objects_add_memory(objects, path, (char[]){ kind, 0 }, 0, &object),
+				 0);
+		m.object = object;
+		if (kind != 'F')
+			object->jitdump = &dump;
+	}
+	assert_int_equal(space_map(space, &m), 0);
+}
+
+static void is_as_it_ran(void **state)
+{
+	char dir[TEMPDIR_SIZE], bytes[9], names[9];
+
+	(void)state;
+	assert_int_equal(vec_push(&dump.loads, { .size = 8, .name = "name", .name_size = 4 }), 0);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(objects_freep) struct objects *objects = NULL;
+		_cleanup_(space_freep) struct space *space = NULL;
+		const struct codelog *log;
+		struct codelogs logs;
+		struct rans rans;
+
+		print_message("  %s\n", rows[i].name);
+		tempdir_make("test-ran", dir);
+		put_log(dir, "mem/7-100.code", rows[i].pieces);
+		assert_int_equal(objects_new(dir, &objects), 0);
+		assert_int_equal(codelogs_init(&logs, objects), 0);
+		assert_int_equal(rans_init(&rans, objects), 0);
+		assert_int_equal(space_new(0, NULL, 0, &space), 0);
+		for (size_t k = 0; k < ARRAY_LEN(rows[i].maps) && rows[i].maps[k]; k++)
+			map(space, objects, dir, rows[i].maps[k]);
+		log = codelogs_find(&logs, 7, UINT64_MAX);
+		assert_non_null(log);
+		assert_int_equal(rans_apply(&rans, space, log), 0);
+		assert_true(space_is_exact(space));
+		look(space, rows[i].time, bytes, names);
+		assert_string_equal(bytes, rows[i].bytes);
+		assert_string_equal(names, rows[i].names);
+		rans_deinit(&rans);
+		codelogs_deinit(&logs);
+		tempdir_remove(dir);
+	}
+	vec_deinit(&dump.loads);
+}
+
+/* Without an end of the work that is allowed, foreign snapshots would take hours: no code is known
+ * then. */
+static void work_ends(void **state)
+{
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(space_freep) struct space *space = NULL;
+	char dir[TEMPDIR_SIZE], bytes[9], names[9];
+	struct codelogs logs;
+	struct rans rans;
+
+	(void)state;
+	tempdir_make("test-ran", dir);
+	put_log(dir, "mem/7-100.code",
+		(const char *[PIECES_MAX]){ "0@1000:abcd", "20@1000:AB", "30@1000:ab" });
+	assert_int_equal(objects_new(dir, &objects), 0);
+	assert_int_equal(codelogs_init(&logs, objects), 0);
+	assert_int_equal(rans_init(&rans, objects), 0);
+	assert_int_equal(space_new(0, NULL, 0, &space), 0);
+	map(space, objects, dir, "F10 filefile");
+	rans.work = 4;
+	assert_int_equal(rans_apply(&rans, space, codelogs_find(&logs, 7, UINT64_MAX)), 0);
+	look(space, 30, bytes, names);
+	assert_string_equal(bytes, "????????");
+	rans_deinit(&rans);
+	codelogs_deinit(&logs);
+	tempdir_remove(dir);
+}
+
+/* A space has the last program that began before the next space of its process did. */
+static void logs_are_found_by_time(void **state)
+{
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	static const char *const files[] = { "mem/7-100.code", "mem/7-200.code", "mem/9-50.code" };
+	static const char *const others[] = { "mem/7-1000", "mem/7-300.codes", "mem/x-300.code",
+					      "mem/7-0x300.code" };
+	const char *const pieces[PIECES_MAX] = { "0@1000:abcd" };
+	char dir[TEMPDIR_SIZE];
+	struct codelogs logs;
+
+	(void)state;
+	tempdir_make("test-ran", dir);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		put_log(dir, files[i], pieces);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		put_log(dir, others[i], pieces);
+	tempdir_put_text(dir, "mem/7-250.code", "nonsense");
+	assert_int_equal(objects_new(dir, &objects), 0);
+	assert_int_equal(codelogs_init(&logs, objects), 0);
+	assert_int_equal(logs.logs.n, 3);
+	assert_null(codelogs_find(&logs, 7, 100));
+	assert_int_equal(codelogs_find(&logs, 7, 101)->start, 100);
+	assert_int_equal(codelogs_find(&logs, 7, 200)->start, 100);
+	assert_int_equal(codelogs_find(&logs, 7, UINT64_MAX)->start, 200);
+	assert_int_equal(codelogs_find(&logs, 9, UINT64_MAX)->start, 50);
+	assert_null(codelogs_find(&logs, 8, UINT64_MAX));
+	codelogs_deinit(&logs);
+	tempdir_remove(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(is_as_it_ran),
+		cmocka_unit_test(work_ends),
+		cmocka_unit_test(logs_are_found_by_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
