@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 
 #include "daemon/caller.h"
+#include "daemon/codestore.h"
+#include "daemon/emu/coderecord.h"
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
 #include "daemon/ptclock.h"
@@ -672,6 +674,62 @@ static void claimed_memory(void **state)
 	free(text);
 }
 
+static void put_code(struct codestore *store, enum coderecord_kind kind, const char *code)
+{
+	const uint32_t n = (uint32_t)strlen(code), self = (uint32_t)getpid();
+	const struct coderecord record = { .size = coderecord_size(n),
+					   .kind = kind,
+					   .pid = self,
+					   .start = 100,
+					   .time = 110,
+					   .address = 0x1000,
+					   .n_bytes = n };
+	uint8_t bytes[128] = {};
+
+	memcpy(bytes, &record, sizeof(record));
+	memcpy(bytes + sizeof(record), code, n);
+	assert_int_equal(codestore_add(store, bytes, record.size), 0);
+}
+
+/*
+ * A record names memory of a process that its writer cannot read. The kernel writes no such record;
+ * of a source whose programs write them no memory is read, but what they handed over is kept.
+ */
+static void forged_memory(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *store = NULL;
+	struct fixture *f = *state;
+	const uint32_t self = (uint32_t)getpid();
+	char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct record_mmap2 mmap2 = { .pid = self,
+					    .tid = self,
+					    .addr = (uintptr_t)memory,
+					    .len = 4096,
+					    .prot = PROT_READ | PROT_EXEC,
+					    .name = "//anon" };
+	char *text, line[96];
+	size_t n;
+
+	assert_true(memory != MAP_FAILED);
+	strcpy(memory, "a secret of mine");
+	assert_int_equal(codestore_new(1 << 20, &store), 0);
+	put_code(store, CODERECORD_START, "");
+	put_code(store, CODERECORD_NEW, "abcd");
+	f->known.code = store;
+	assert_int_equal(taskrecord_mmap2(&mmap2, 1, put_record, &f->tasks), 0);
+	records_switch(&f->fake.switches[0].bytes, self, false, 2, 0);
+	f->request.mem_max = 1 << 20;
+	assert_int_equal(take(f), 0);
+	text = output_of(&n,
+			 "cd %s/snap && ls mem && grep ^mem manifest && grep -c abcd mem/* && "
+			 "! grep -rq 'a secret' mem",
+			 f->dir);
+	(void)snprintf(line, sizeof(line), "%u-100.code\nmem.%u=52\n1\n", self, self);
+	assert_string_equal(text, line);
+	free(text);
+	(void)munmap(memory, 4096);
+}
+
 /* No process has such a number. */
 #define NOBODY UINT32_C(10000000)
 
@@ -1087,6 +1145,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(scopes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(claimed_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(forged_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),

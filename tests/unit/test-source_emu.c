@@ -283,6 +283,38 @@ static void draining(void **state)
 	records_deinit(&r);
 }
 
+/* What is in the ring of code is copied as it is, and judged by who takes it; a head that makes no
+ * sense says that something is lost. */
+static void drains_code(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t *ring = (uint8_t *)f->pool + emu_code_offset(&f->layout);
+	const uint64_t ring_size = f->layout.code_size;
+	uint8_t *bytes;
+	size_t size;
+
+	for (uint64_t head = 0, n = ring_size / 2 + 7; head < 8 * ring_size; head += n) {
+		for (uint64_t i = head; i < head + n; i++)
+			ring[i & (ring_size - 1)] = (uint8_t)(i % 251);
+		f->pool->code_head = head + n;
+		f->pool->code_tail = 12345; /* not ours to believe */
+		assert_int_equal(f->source->ops->drain_code(f->source, &bytes, &size), 0);
+		assert_int_equal(size, n);
+		for (uint64_t i = 0; i < n; i++)
+			assert_int_equal(bytes[i], (head + i) % 251);
+		assert_int_equal(f->pool->code_tail, head + n);
+		free(bytes);
+	}
+	f->pool->code_head += ring_size + 1;
+	assert_int_equal(f->source->ops->drain_code(f->source, &bytes, &size), -EBADMSG);
+	assert_int_equal(f->pool->code_tail, f->pool->code_head);
+	f->pool->code_head -= 8;
+	assert_int_equal(f->source->ops->drain_code(f->source, &bytes, &size), -EBADMSG);
+	assert_int_equal(f->source->ops->drain_code(f->source, &bytes, &size), 0);
+	assert_int_equal(size, 0);
+	free(bytes);
+}
+
 /* Garbage ends in a LOST record, and what comes after it is taken again. */
 static void scribbled_tasks(void **state)
 {
@@ -452,6 +484,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(freezing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(marks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(drains_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_tasks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(heads_that_wrap, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_header, set_up, tear_down),
