@@ -43,7 +43,7 @@ PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libi
 PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
 PACKAGES_CHECK = libcmocka-dev g++ libc6-dev-i386 lib32gcc-12-dev clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin \
                  qemu-system-x86 busybox-static cpio systemd php-cli erlang-base
-PACKAGES_LONG  = rustc default-jdk-headless
+PACKAGES_LONG  = rustc default-jre-headless
 
 all: $(PROGRAMS) $(O)/libptdecode.a ## the programs, into build/
 

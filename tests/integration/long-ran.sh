@@ -10,23 +10,9 @@ need qemu-x86_64
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds"
 start_ptd
 
-if installed java && installed javac; then
-	cat >"$T/Work.java" <<-'EOT'
-		import java.util.*;
-		public class Work {
-			static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-			public static void main(String[] args) {
-				long sum = 0;
-				Map<String, Integer> map = new HashMap<>();
-				for (int i = 0; i < 60; i++) sum += fib(20);
-				for (int i = 0; i < 40000; i++) map.merge("k" + i % 97, i, Integer::sum);
-				for (int v : map.values()) sum += v;
-				System.out.println(sum);
-			}
-		}
-	EOT
-	(cd "$T" && javac Work.java) || fail "javac"
-	ran java block 5000000 java -cp "$T" Work
+if installed keytool; then
+	# A program that is part of the runtime: it makes a key, and writes it down, encrypted.
+	ran java block 5000000 keytool -genkeypair -alias key -keyalg EC -dname CN=key -storepass secret1 -keystore "$T/store"
 fi
 if installed node; then
 	cat >"$T/script.js" <<-'EOT'

@@ -20,7 +20,7 @@
 
 #define PIECES_MAX 8
 
-/* Pieces of a log as text: "TIME@ADDRESS:BYTES", or no bytes: "TIME@ADDRESS:?N" if N are not known. */
+/* Pieces of a log as text: "TIME@ADDRESS:BYTES", or "TIME@ADDRESS:?N" if N are not known. */
 static void put_log(const char *dir, const char *name, const char *const *pieces)
 {
 	static uint8_t file[4096];
