@@ -23,6 +23,12 @@
 
 #define CANCEL_POLL_NS 50000000
 
+/* What a file counts at least: it takes a moment however small it is. */
+#define COST_MIN (UINT64_C(256) << 10)
+
+/* Owners of files that are told apart; if there are more, some count as one. */
+#define N_OWNERS 64u
+
 /* How long one original may keep those behind it waiting: a slow disk reads the largest one. */
 #define PATIENCE_NS UINT64_C(20000000000)
 
@@ -45,6 +51,8 @@ struct copier {
 	atomic_bool stop; /* what is being copied stops, too */
 	struct spool_limits limits;
 	struct queue waiting, finished; /* each object in them is referenced */
+	const struct object *taking;    /* the one that is being copied, or NULL */
+	uint64_t served[N_OWNERS];      /* bytes, since there was nothing that waited */
 	unsigned n_open;
 	uint64_t alone; /* bytes on the disk of copies that no snapshot had at the last sweep */
 };
@@ -69,6 +77,36 @@ static struct object *pop(struct queue *queue)
 	if (!queue->first)
 		queue->last = NULL;
 	return object;
+}
+
+static uint64_t cost(const struct object *object)
+{
+	return object->original.size > COST_MIN ? object->original.size : COST_MIN;
+}
+
+/* Remove the first of the owner who was served least. The lock is held. */
+static struct object *pop_waiting(struct copier *c)
+{
+	struct object *before_best = NULL, *best = c->waiting.first, *before = best;
+
+	if (!best)
+		return NULL;
+	for (struct object *o = best->queued; o; before = o, o = o->queued)
+		if (c->served[o->original.uid % N_OWNERS] <
+		    c->served[best->original.uid % N_OWNERS]) {
+			before_best = before;
+			best = o;
+		}
+	if (before_best)
+		before_best->queued = best->queued;
+	else
+		c->waiting.first = best->queued;
+	if (c->waiting.last == best)
+		c->waiting.last = before_best;
+	c->served[best->original.uid % N_OWNERS] += cost(best);
+	if (!c->waiting.first)
+		memset(c->served, 0, sizeof(c->served));
+	return best;
 }
 
 /* --- the thread ------------------------------------------------------------------------------ */
@@ -188,6 +226,7 @@ static void take_in(struct copier *c, struct object *object, int fd)
 	object->error = r;
 	object->done = true;
 	push(&c->finished, object);
+	c->taking = NULL;
 	(void)pthread_cond_broadcast(&c->change);
 	(void)pthread_mutex_unlock(&c->lock);
 	(void)eventfd_write(c->event_fd, 1);
@@ -203,7 +242,8 @@ static void *run(void *userdata)
 		(void)pthread_mutex_lock(&c->lock);
 		while (!c->stop && !c->waiting.first)
 			(void)pthread_cond_wait(&c->change, &c->lock);
-		object = c->stop ? NULL : pop(&c->waiting);
+		object = c->stop ? NULL : pop_waiting(c);
+		c->taking = object;
 		if (object) {
 			fd = object->fd;
 			object->fd = -1;
@@ -300,6 +340,7 @@ void copier_add(struct copier *copier, struct object *object, const struct recor
 {
 	int r;
 
+	object->ahead = 0;
 	object->mapped = *mmap;
 	object->mapped.name = object->path;
 	object->original = original_look(mmap);
@@ -326,6 +367,28 @@ bool copier_has_failed(struct copier *copier, const struct object *object)
 	failed = object->done && object->error < 0;
 	(void)pthread_mutex_unlock(&copier->lock);
 	return failed;
+}
+
+void copier_measure(struct copier *copier)
+{
+	uint64_t ahead[N_OWNERS] = {};
+
+	(void)pthread_mutex_lock(&copier->lock);
+	if (copier->taking)
+		ahead[copier->taking->original.uid % N_OWNERS] = cost(copier->taking);
+	for (struct object *o = copier->waiting.first; o; o = o->queued)
+		o->ahead = ahead[o->original.uid % N_OWNERS] += cost(o);
+	(void)pthread_mutex_unlock(&copier->lock);
+}
+
+bool copier_is_near(struct copier *copier, const struct object *object)
+{
+	bool near;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	near = object->done || object->original.uid == 0 || object->ahead <= COPIER_NEAR_MAX;
+	(void)pthread_mutex_unlock(&copier->lock);
+	return near;
 }
 
 int copier_wait(struct copier *copier, const struct object *object, const atomic_bool *cancel)

@@ -5,8 +5,10 @@
  * Copier
  *
  * Copies the originals of objects into the store, one after the other, in a thread of its own: that
- * takes a while, and records do not wait. An original is held open from the moment it is given to
- * the copier, so that what is copied is what was mapped, whatever lies at its path by then.
+ * takes a while, and records do not wait. It takes turns between the owners of the files, so that
+ * nobody's are kept waiting by how many another user has. An original is held open from the moment
+ * it is given to the copier, so that what is copied is what was mapped, whatever lies at its path
+ * by then.
  *
  * Its functions are the keep's event loop's to call, unless they say otherwise.
  */
@@ -18,6 +20,9 @@
 #include "base/base.h"
 
 struct claims;
+/* How much a user may have others wait for, of a snapshot's objects. */
+#define COPIER_NEAR_MAX (UINT64_C(768) << 20)
+
 struct copier;
 struct object;
 struct record_mmap2;
@@ -53,6 +58,17 @@ bool copier_has_failed(struct copier *copier, const struct object *object);
  * @cancel, which may be NULL, is true. */
 _must_check_ int copier_wait(struct copier *copier, const struct object *object,
 			     const atomic_bool *cancel);
+
+/*
+ * Find out which of those that wait are near: at most COPIER_NEAR_MAX bytes of their owner's files
+ * wait in front of them. Those of root always are: he alone cannot make others wait who may do
+ * anything.
+ */
+void copier_measure(struct copier *copier);
+
+/* Return: whether the object is copied, cannot be, or was near at the last copier_measure(). In any
+ * thread. */
+bool copier_is_near(struct copier *copier, const struct object *object);
 
 /* Borrowed descriptor that is readable when copier_next_finished() has something to do. */
 int copier_fd(const struct copier *copier);

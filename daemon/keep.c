@@ -414,6 +414,16 @@ int keep_forget(struct keep *keep, uint64_t moment)
 	return r;
 }
 
+void keep_measure(struct keep *keep)
+{
+	copier_measure(keep->copier);
+}
+
+bool keep_is_near(struct keep *keep, const struct object *object)
+{
+	return copier_is_near(keep->copier, object);
+}
+
 int keep_wait(struct keep *keep, const struct object *object, const atomic_bool *cancel)
 {
 	return copier_wait(keep->copier, object, cancel);

@@ -114,6 +114,13 @@ _must_check_ int keep_shed(struct keep *keep, uint64_t moment, uint64_t bytes, u
 _must_check_ int keep_wait(struct keep *keep, const struct object *object,
 			   const atomic_bool *cancel);
 
+/* Before a snapshot waits for objects: see copier_measure(). In any thread. */
+void keep_measure(struct keep *keep);
+
+/* Return: whether the object is worth waiting for: if not, its owner has too many files that wait.
+ * In any thread. */
+bool keep_is_near(struct keep *keep, const struct object *object);
+
 /* Borrowed descriptor that is readable when keep_next_failed() has something to do. */
 int keep_fd(const struct keep *keep);
 

@@ -28,6 +28,7 @@ struct object {
 	/* The copier's own. */
 	int fd;                /* of the original while it waits to be copied; may be -1 */
 	struct object *queued; /* the next one that waits, or that is finished */
+	uint64_t ahead;        /* bytes of its owner's that are copied first, with its own */
 
 	struct record_mmap2 mapped; /* by whom and where; its name is the path */
 	struct original original;   /* to notice when another took its place */

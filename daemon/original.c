@@ -23,6 +23,7 @@ static struct original from_stat(const struct stat *st)
 {
 	return (struct original){
 		.found = true,
+		.uid = st->st_uid,
 		.dev = st->st_dev,
 		.ino = st->st_ino,
 		.size = (uint64_t)st->st_size,

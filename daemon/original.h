@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/base.h"
 
@@ -24,6 +25,7 @@ struct record_mmap2;
 /* Which file it is. A file that is written to, or that took another's place, is another. */
 struct original {
 	bool found;
+	uid_t uid; /* its owner */
 	uint64_t dev, ino, size;
 	int64_t mtime_ns, ctime_ns;
 };

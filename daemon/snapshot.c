@@ -97,14 +97,10 @@ static int add_objects(struct writer *w)
 	w->step = PTD_SNAPSHOT_OBJECTS;
 	r = take_objects(w);
 	if (r == 0)
-		w->result.n_missing = (uint32_t)taken_n_unknown(w->taken);
-	while (r == 0 && (object = taken_next(w->taken, &at, &by_content))) {
-		if (object->error < 0)
-			w->result.n_missing++;
-		else
-			r = cancel_asked(w->request->cancel) ? -ECANCELED
-							     : add_object(w, object, by_content);
-	}
+		w->result.n_missing = (uint32_t)taken_n_missing(w->taken);
+	while (r == 0 && (object = taken_next(w->taken, &at, &by_content)))
+		r = cancel_asked(w->request->cancel) ? -ECANCELED
+						     : add_object(w, object, by_content);
 	return r;
 }
 

@@ -22,6 +22,7 @@ struct entry {
 	size_t alike;                /* 1 + index of another whose path hashes alike; 0: none */
 	size_t same_id;              /* the same of one taken before whose build-id hashes alike */
 	bool taken;
+	bool late; /* it still waits to be copied, and is not waited for */
 	bool by_content;
 };
 
@@ -116,7 +117,7 @@ int taken_add(struct taken *taken, const struct record_mmap2 *mmap)
 
 static bool kept(const struct entry *entry)
 {
-	return entry->taken && entry->object->error == 0;
+	return entry->taken && !entry->late && entry->object->error == 0;
 }
 
 /* Of those that claim one build-id, with different contents, none has a right to it; nor if one of
@@ -144,8 +145,11 @@ int taken_settle(struct taken *taken, struct keep *keep, const atomic_bool *canc
 	struct map by_id = {}; /* hash of build-id → 1 + index of the last */
 	int r = 0;
 
+	keep_measure(keep);
+	for (size_t i = 0; i < taken->n_entries; i++)
+		taken->entries[i].late = !keep_is_near(keep, taken->entries[i].object);
 	for (size_t i = 0; r == 0 && i < taken->n_entries; i++)
-		if (taken->entries[i].taken)
+		if (taken->entries[i].taken && !taken->entries[i].late)
 			r = keep_wait(keep, taken->entries[i].object, cancel);
 	for (size_t i = 0; r == 0 && i < taken->n_entries; i++)
 		if (taken->entries[i].taken && !kept(&taken->entries[i]))
@@ -172,7 +176,7 @@ int taken_settle(struct taken *taken, struct keep *keep, const atomic_bool *canc
 
 const struct object *taken_next(const struct taken *taken, size_t *at, bool *ret_by_content)
 {
-	while (*at < taken->n_entries && !taken->entries[*at].taken)
+	while (*at < taken->n_entries && !kept(&taken->entries[*at]))
 		(*at)++;
 	if (*at == taken->n_entries)
 		return NULL;
@@ -180,9 +184,13 @@ const struct object *taken_next(const struct taken *taken, size_t *at, bool *ret
 	return taken->entries[(*at)++].object;
 }
 
-size_t taken_n_unknown(const struct taken *taken)
+size_t taken_n_missing(const struct taken *taken)
 {
-	return taken->unknown.n;
+	size_t n = taken->unknown.n;
+
+	for (size_t i = 0; i < taken->n_entries; i++)
+		n += taken->entries[i].taken && !kept(&taken->entries[i]);
+	return n;
 }
 
 void taken_print(const struct taken *taken, FILE *stream)
@@ -193,7 +201,11 @@ void taken_print(const struct taken *taken, FILE *stream)
 
 		if (!entry->taken)
 			continue;
-		if (!kept(entry))
+		if (entry->late)
+			(void)snprintf(
+			    id, sizeof(id),
+			    "- more than 768 MiB of its owner's files wait to be copied");
+		else if (!kept(entry))
 			(void)snprintf(id, sizeof(id), "- %s", object_why(entry->object->error));
 		else if (entry->by_content)
 			(void)snprintf(id, sizeof(id), "sha256:%s", entry->object->sha256);

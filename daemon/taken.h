@@ -39,18 +39,19 @@ DEFINE_CLEANUP(struct taken *, taken_free);
 _must_check_ int taken_add(struct taken *taken, const struct record_mmap2 *mmap);
 
 /*
- * No more are added: wait until all of them are copied, and find out where they lie.
+ * No more are added: wait until all of them are copied, and find out where they lie. Nobody can
+ * have a snapshot wait for more than keep_is_near() allows: what is behind that is missing.
  *
  * Return: 0; -ECANCELED once @cancel is true; or -ENOMEM.
  */
 _must_check_ int taken_settle(struct taken *taken, struct keep *keep, const atomic_bool *cancel);
 
-/* Walk over those taken; @at is 0 at first. Return: the next one, NULL at the end. @ret_by_content:
- * it lies under the hash of its content. */
+/* Walk over those that there are copies of; @at is 0 at first. @ret_by_content: it lies under the
+ * hash of its content. Return: the next one; NULL at the end. */
 const struct object *taken_next(const struct taken *taken, size_t *at, bool *ret_by_content);
 
-/* How many paths were mapped that none of the objects is for. */
-size_t taken_n_unknown(const struct taken *taken);
+/* How many are missing: objects without a copy, and paths that no object is for. */
+size_t taken_n_missing(const struct taken *taken);
 
 /* Print objects.map. */
 void taken_print(const struct taken *taken, FILE *stream);

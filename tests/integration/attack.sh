@@ -28,7 +28,7 @@ PTD_ID=65533 # user and group of the recorder; also members of that group may us
 NOBODY=65534
 OTHER=65532
 
-HUNG_S=20           # after that a command does not come back any more
+HUNG_S=120          # after that a command does not come back any more
 QUIET_US=20000      # of `ptctl --version`, 99 of 100: the machine is quiet
 STATUS_US=100000    # of `ptctl status`, 99 of 100
 STATUS_BUSY_US=2000000

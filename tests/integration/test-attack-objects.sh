@@ -13,6 +13,12 @@ echo "--- files that grow while they are copied"
 attack_start pt
 attack 5 as_nobody "$T/bin/attack-growing" "$T/nobody"
 
+echo "--- many files of 500 MiB"
+attack_start pt
+attack 5 as_nobody "$T/bin/attack-large" "$T/nobody"
+grep -q "^- more than 768 MiB of its owner's files wait to be copied	$T/nobody/large" "$snapshot/objects.map" ||
+	fail "a snapshot had all of them: $(cat "$snapshot/objects.map")"
+
 # The one is too large to be kept, the other claims to be it. The one's code is unknown then, for its file is
 # gone when it is decoded; and the other's is not shown in its place.
 echo "--- a file with the build-id of one that is not kept"

@@ -253,6 +253,49 @@ static void a_file_that_grows(void **state)
 	assert_true(time(NULL) - begun < 2);
 }
 
+/* Whoever has many large files has a snapshot wait for some of them only, and others' files for one
+ * of them at most. */
+static void a_user_with_many_files(void **state)
+{
+	enum { N = 12 };
+	struct fixture *f = *state;
+	struct object *objects[N], *ours;
+	unsigned n_near = 0, n_done = 0;
+	char paths[N][128];
+
+	for (unsigned i = 0; i < N; i++) {
+		const struct record_mmap2 mmap = { .prot = PROT_EXEC, .name = paths[i] };
+		const int fd = make_growing(f, i, paths[i]);
+
+		/* Root's are always waited for. */
+		if (geteuid() == 0)
+			assert_int_equal(fchown(fd, 65534, 65534), 0);
+		(void)close(fd);
+		assert_int_equal(keep_add(f->keep, &mmap, &objects[i]), 0);
+	}
+	keep_measure(f->keep);
+	for (unsigned i = 0; i < N; i++)
+		n_near += keep_is_near(f->keep, objects[i]);
+	/* Two would be 1000 MiB; some may have been copied already. */
+	assert_in_range(n_near, 1, N - 1);
+	assert_true(keep_is_near(f->keep, objects[0]) && !keep_is_near(f->keep, objects[N - 1]));
+	if (geteuid() != 0)
+		return;
+
+	assert_int_equal(keep_add(f->keep,
+				  &(struct record_mmap2){ .prot = PROT_EXEC, .name = f->program },
+				  &ours),
+			 0);
+	keep_measure(f->keep);
+	assert_true(keep_is_near(f->keep, ours));
+	assert_int_equal(keep_wait(f->keep, ours, NULL), 0);
+	assert_int_equal(ours->error, 0);
+	keep_measure(f->keep);
+	for (unsigned i = 0; i < N; i++)
+		n_done += keep_is_near(f->keep, objects[i]);
+	assert_true(n_done < N);
+}
+
 static void what_is_no_object(void **state)
 {
 	static const char *const names[] = {
@@ -1076,6 +1119,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_a_build_id, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_that_grows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_user_with_many_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_object, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(deleted_and_replaced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memfd_code, set_up, tear_down),
