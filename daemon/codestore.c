@@ -413,6 +413,16 @@ int codestore_add(struct codestore *store, const uint8_t *bytes, size_t size)
 	return r < 0 ? r : refused ? -ENOBUFS : 0;
 }
 
+uint64_t codestore_size(struct codestore *store)
+{
+	uint64_t bytes;
+
+	(void)pthread_mutex_lock(&store->lock);
+	bytes = store->bytes;
+	(void)pthread_mutex_unlock(&store->lock);
+	return bytes;
+}
+
 void codestore_clear(struct codestore *store)
 {
 	(void)pthread_mutex_lock(&store->lock);

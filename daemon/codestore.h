@@ -43,6 +43,9 @@ void codestore_set_max(struct codestore *store, uint64_t bytes_max);
  */
 _must_check_ int codestore_add(struct codestore *store, const uint8_t *bytes, size_t size);
 
+/* Return: about how many bytes there are. */
+uint64_t codestore_size(struct codestore *store);
+
 /* Forget all: of what is to come, something was lost that may replace what is there. */
 void codestore_clear(struct codestore *store);
 

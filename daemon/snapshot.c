@@ -14,6 +14,7 @@
 #include "daemon/bundle.h"
 #include "daemon/caller.h"
 #include "daemon/cancel.h"
+#include "daemon/codestore.h"
 #include "daemon/jitfile.h"
 #include "daemon/keep.h"
 #include "daemon/kernelcode.h"
@@ -351,13 +352,14 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	return r;
 }
 
-/* Memory that may be kept, zeros or not. */
+/* Memory that may be kept, zeros or not, or the code that ran. */
 static uint64_t estimate_memory(const struct snapshot_request *request,
-				const struct sideband_view *tasks)
+				const struct snapshot_known *known)
 {
-	uint64_t bytes = 0;
+	const struct sideband_view *tasks = known->tasks;
+	uint64_t bytes = known->code ? codestore_size(known->code) : 0;
 
-	for (size_t i = 0; i < tasks->n_ranges; i++)
+	for (size_t i = 0; !known->code && i < tasks->n_ranges; i++)
 		bytes += tasks->ranges[i].vdso ? 0 : tasks->ranges[i].size;
 	return bytes < request->mem_max ? bytes : request->mem_max;
 }
@@ -381,7 +383,7 @@ struct diskuse_room snapshot_estimate(const struct snapshot_request *request,
 
 	for (size_t i = 0; i < known->tasks->n_spans; i++)
 		bytes += cursor_left(&known->tasks->spans[i]);
-	bytes += estimate_memory(request, known->tasks) + estimate_jitfiles(request, known);
+	bytes += estimate_memory(request, known) + estimate_jitfiles(request, known);
 	bytes += request->source->facts.kernel ? KERNEL_SIZE : 0;
 	return (struct diskuse_room){
 		.bytes = bytes + n_files * BLOCK_SIZE,
