@@ -1100,6 +1100,7 @@ static void is_whole(void *userdata)
 	assert_int_equal(f->result.n_cpus, 2);
 	assert_int_equal(trace->n_queues, 2);
 	assert_int_equal(f->result.bytes_pt, 5000 + 300);
+	assert_modes(f);
 }
 
 static void calls_that_fail(void **state)
