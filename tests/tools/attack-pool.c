@@ -9,8 +9,7 @@
  *
  * attack-pool scribble: changes the header of the pool all the time.
  *
- * attack-pool victim TEXT: is no member. It has TEXT in executable memory, prints "PID ADDRESS" of
- * that, and waits to be killed.
+ * attack-pool victim TEXT: has TEXT in executable memory, prints "PID ADDRESS" of that, and waits.
  */
 
 #include <err.h>
@@ -169,12 +168,11 @@ static void scribble(const struct attach *attach)
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "";
-	struct attach attach;
+	struct attach attach = attach_pool(open_pool());
 
 	if (strcmp(verb, "victim") == 0 && argc == 3)
 		be_victim(argv[2]);
-	attach = attach_pool(open_pool());
-	if (strcmp(verb, "forge") == 0 && argc >= 4)
+	else if (strcmp(verb, "forge") == 0 && argc >= 4)
 		forge(&attach, (uint32_t)strtoul(argv[2], NULL, 0), strtoul(argv[3], NULL, 0),
 		      argv + 4);
 	else if (strcmp(verb, "scribble") == 0 && argc == 2)
