@@ -45,7 +45,7 @@ whole "${snapshot##*/}"
 ! grep "removed snapshot" "$T/ptd.log" || fail "a snapshot was removed"
 store=$(find "$T/state/store" -type f -links 1 -printf '%k\n' | awk '{ n += $1 } END { print int(n / 1024) }')
 echo "copies that no snapshot has: $store MiB"
-[[ $store -ge 64 ]] || fail "the attacker filled only $store MiB"
+[[ $(find "$T/state/store" -type f -size +25M | wc -l) -ge 2 ]] || fail "no copies of the attacker's programs were taken"
 [[ $store -le $((max / 2)) ]] || fail "copies that no snapshot has take more than half of MaxUse="
 
 echo "--- a full disk"
