@@ -57,6 +57,15 @@ done
 expect 2 "expected a snapshot, a perf.data file, or --raw-pt. Try: ptdecode --help" "$O/ptdecode"
 expect 2 "the name of the input is empty. Try: ptdecode --help" "$O/ptdecode" ""
 expect 2 "Try: ptdecode --help" "$O/ptdecode" --fast
+printf 'some bytes' | tee "$T/in.pt" "$T/in.code" >"$T/in.out"
+ln "$T/in.pt" "$T/in.link"
+raw=("$O/ptdecode" --raw-pt "$T/in.pt" --raw-code "$T/in.code@0x1000")
+for same in in.pt in.link in.code; do
+	expect 1 "$T/$same: will not be written: it is read" "${raw[@]}" -f addresses -o "$T/$same"
+done
+expect 1 "another output goes there" "${raw[@]}" -f addresses -o "$T/in.out" -f text -o "$T/in.out"
+[[ $(cat "$T/in.pt" "$T/in.code") == "some bytessome bytes" ]] || fail "ptdecode wrote to what it was to read"
+rm "$T"/in.*
 expect 2 "what shall I do" "$ptctl"
 expect 2 "unknown verb" "$ptctl" bake
 expect 2 "unexpected argument" "$ptctl" status x
