@@ -69,7 +69,7 @@ record() {
 # no file.
 recorded() {
 	[[ -n ${PTD_LONG:-} && -z ${PTD_ASAN:-} && $0 != *-perf.sh ]] && command -v perf >/dev/null || return 0
-	[[ $(stat -c %s "$T/$1/data") -lt 400000 && $1 != @(patch|jit|live) ]] || return 0
+	[[ $(stat -c %s "$T/$1/data") -lt 400000 && $1 != @(patch|jit|live|ran) ]] || return 0
 	(. tests/integration/perf.sh && judge "$1" "$T/$1") || exit 1
 }
 

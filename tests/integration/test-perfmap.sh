@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# A JIT that writes no jitdump, only /tmp/perf-PID.map: its code is decoded from the memory that the
-# snapshot took, and each instruction that lies in a line of the map carries the name in it.
+# A JIT that writes no jitdump, only /tmp/perf-PID.map: its code is decoded as it
+# ran, and each instruction that lies in a line of the map carries the name in it.
 . "$(dirname "$0")/common.sh"
 . tests/integration/jit.sh
 need qemu-x86_64 node python3

@@ -12,6 +12,7 @@
 #include "base/cursor.h"
 #include "decoder/util/mapfile.h"
 #include "decoder/util/vec.h"
+#include "ptd/snapshot.h"
 
 #define MAGIC 0x4a695444
 
@@ -171,6 +172,25 @@ static int64_t read_offset(const char *dir)
 	return offset;
 }
 
+/* A code log: each piece is taken for memory, whatever its time. */
+static int read_log(struct process *p, const struct mapfile *file)
+{
+	struct cursor c = cursor_from(file->bytes, file->size);
+	struct ptd_code_header header;
+	struct ptd_code_piece piece;
+	int r = 0;
+
+	if (cursor_get(&c, sizeof(header), &header) < 0 || header.magic != PTD_CODE_MAGIC)
+		return 0;
+	for (uint32_t i = 0; r == 0 && i < header.n_pieces; i++)
+		if (cursor_get(&c, sizeof(piece), &piece) == 0 && piece.offset > 0 &&
+		    piece.offset <= file->size && piece.size <= file->size - piece.offset)
+			r = vec_push(&p->memory, { .start = piece.address,
+						   .size = piece.size,
+						   .bytes = file->bytes + piece.offset });
+	return r;
+}
+
 /* Take the file @name of @dir, if it is one of those we know. */
 static int add_file(struct jitted *j, const char *dir, const char *name, int64_t offset_ns)
 {
@@ -196,6 +216,8 @@ static int add_file(struct jitted *j, const char *dir, const char *name, int64_t
 		return -ENOMEM;
 	if (is_dump)
 		return read_dump(p, &file, offset_ns);
+	if (strstr(name, PTD_CODE_SUFFIX))
+		return read_log(p, &file);
 	return vec_push(&p->memory, { .start = address, .size = file.size, .bytes = file.bytes });
 }
 
