@@ -9,7 +9,7 @@ installed() {
 # ran NAME ENGINE MIN CMD...: records it to its end, and compares what was decoded with the log: there is
 # no gap, and at least MIN instructions are of code that is in no file.
 ran() {
-	local name=$1 engine=$2 min=$3 n
+	local name=$1 engine=$2 min=$3 n pid
 	shift 3
 	record "$name" "$@"
 	"$O/tools/gapped" "$engine" "$T/$name" "$T/$name.log" >"$T/gapped" || { cat "$T/gapped"; fail "$name, $engine"; }
@@ -17,6 +17,9 @@ ran() {
 	n=$(awk '/^Objects/ { objects = 1 } objects && $3 == "[anon]" { n += $1 } END { print n + 0 }' "$T/summary")
 	echo "$name $engine: $(tail -n 1 "$T/gapped"), ${n:-0} of [anon]"
 	tail -n 1 "$T/gapped" | grep -q ', 0 gaps left out 0$' || fail "$name, $engine: gaps"
+	for pid in $(ls "$T/$name.log" | sed -n 's/^\([0-9]*\)\..*/\1/p' | sort -u); do
+		rm -f "/tmp/perf-$pid.map"
+	done
 	((${n:-0} >= min)) || fail "$name: ${n:-0} instructions of [anon], not $min"
 	drop "$name"
 }
