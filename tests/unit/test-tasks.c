@@ -394,9 +394,10 @@ static void step(struct world *w, struct records *r)
 
 static void fill(struct world *w, struct records *r)
 {
-	for (size_t n = 0; n < FILLER; n++) {
+	for (size_t n = 1; n <= FILLER; n++) {
 		records_comm(r, 99, "filler", ++w->time);
-		put(w, r);
+		if (n % 100 == 0)
+			put(w, r);
 	}
 }
 
@@ -540,7 +541,7 @@ static void nothing_is_decoded_otherwise(void **state)
 	size_t n_compared = 0;
 
 	(void)state;
-	for (uint64_t seed = 1; seed <= 24; seed++) {
+	for (uint64_t seed = 1; seed <= 12; seed++) {
 		struct world w = { .seed = seed, .time = 1000, .asks = seed % 2 };
 		_cleanup_(decoded_deinit) struct decoded all = {}, left = {};
 		struct sideband_view view;
