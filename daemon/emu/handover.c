@@ -47,8 +47,9 @@ static bool put(const struct attach *attach, const struct coderecord *record, co
 	if (fits) {
 		head = atomic_load_explicit(&pool->code_head, memory_order_relaxed);
 		attach_put(attach, emu_code_offset(l), l->code_size, head, record, sizeof(*record));
-		attach_put(attach, emu_code_offset(l), l->code_size, head + sizeof(*record), bytes,
-			   record->n_bytes);
+		if (record->n_bytes > 0)
+			attach_put(attach, emu_code_offset(l), l->code_size, head + sizeof(*record),
+				   bytes, record->n_bytes);
 		atomic_store_explicit(&pool->code_head, head + record->size, memory_order_release);
 	}
 	attach_unlock(&pool->code_lock);

@@ -237,6 +237,7 @@ static void map(struct space *space, struct objects *objects, const char *dir, c
 	m.start = 0x1000 + strspn(code, "-");
 	m.size = strcspn(code + strspn(code, "-"), "-");
 	if (m.size == 0) {
+		strcpy(code, "mmmmmmmm");
 		m.start = 0x8000;
 		m.size = 8;
 	}
