@@ -268,7 +268,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
 	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-int control_new(sd_event *event, struct manager *manager, int listen_fd,
+int control_new(sd_event *event, const struct recorder *recorder, int listen_fd,
 		struct control **ret_control)
 {
 	_cleanup_(control_freep) struct control *c = calloc(1, sizeof(*c));
@@ -278,7 +278,7 @@ int control_new(sd_event *event, struct manager *manager, int listen_fd,
 		(void)fd_close(listen_fd);
 		return -ENOMEM;
 	}
-	c->interface.manager = manager;
+	c->interface.recorder = *recorder;
 	c->event = sd_event_ref(event);
 	/* Nobody has to pass us descriptors, and those that wait in a socket that is closed cost us
 	 * time. A kernel that cannot refuse them leaves it to the peer. */

@@ -13,15 +13,16 @@
 
 struct control;
 struct job;
-struct manager;
+struct recorder;
 typedef struct sd_event sd_event;
 
 /*
- * Serve @listen_fd, a listening Unix stream socket, which becomes the control's.
+ * Serve @listen_fd, a listening Unix stream socket, which becomes the control's; @recorder is
+ * copied.
  *
  * Return: 0, or negative errno: the descriptor is closed then too.
  */
-_must_check_ int control_new(sd_event *event, struct manager *manager, int listen_fd,
+_must_check_ int control_new(sd_event *event, const struct recorder *recorder, int listen_fd,
 			     struct control **ret_control);
 struct control *control_free(struct control *control);
 

@@ -8,7 +8,7 @@
 
 #include "base/printable.h"
 #include "daemon/jobs.h"
-#include "daemon/manager.h"
+#include "daemon/recorder.h"
 #include "daemon/spool.h"
 #include "ptd/control.h"
 
@@ -51,13 +51,14 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	const struct interface_peer *peer = userdata;
-	struct manager_status s;
+	const struct recorder *recorder = &peer->interface->recorder;
+	struct recorder_status s;
 	int r;
 
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	s = manager_status(peer->interface->manager);
+	s = recorder->ops->status(recorder->userdata);
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "{sv}");
@@ -78,11 +79,9 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	    (r = append_u64(reply, "sideband_max", s.sideband_max)) < 0 ||
 	    (r = append_u64(reply, "sideband_lost", s.sideband_lost)) < 0 ||
 	    (r = append_u64(reply, "objects", s.n_objects)) < 0 ||
-	    (r = append_u64(reply, "snapshots",
-			    spool_count(manager_spool(peer->interface->manager)))) < 0 ||
+	    (r = append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
 	    (r = append_u32(reply, "pending", s.n_pending)) < 0 ||
-	    (r = append_string(reply, "snapshots_path",
-			       spool_path(manager_spool(peer->interface->manager)))) < 0)
+	    (r = append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0)
 		return r;
 	return send_reply(reply, 0);
 }
@@ -90,12 +89,13 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
 	int fd, r;
 
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = manager_open_source(peer->interface->manager, &fd);
+	r = recorder->ops->open_pool(recorder->userdata, &fd);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
 					"the recorder records hardware, everything that runs: "
@@ -109,12 +109,13 @@ static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer, bool pause,
 			   sd_bus_error *error)
 {
+	const struct recorder *recorder = &peer->interface->recorder;
 	int r;
 
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = manager_pause(peer->interface->manager, pause);
+	r = recorder->ops->pause(recorder->userdata, pause);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_HARDWARE,
 					"the recorder uses the software source: there is no "
@@ -208,6 +209,7 @@ static int read_scope(sd_bus_message *m, struct scope *scope, sd_bus_error *erro
 static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
 	struct scope scope = {};
 	uint32_t n_cpus;
 	const char *id;
@@ -219,12 +221,12 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = read_scope(m, &scope, error);
 	if (r < 0)
 		return r;
-	n_cpus = manager_status(peer->interface->manager).n_cpus;
+	n_cpus = recorder->ops->status(recorder->userdata).n_cpus;
 	if (scope.cpus.end > n_cpus)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
 					 "there is no CPU %" PRIu32 ": there are %" PRIu32,
 					 scope.cpus.end - 1, n_cpus);
-	r = manager_take_snapshot(peer->interface->manager, &scope, &peer->caller, &id);
+	r = recorder->ops->take_snapshot(recorder->userdata, &scope, &peer->caller, &id);
 	if (r == -EBUSY)
 		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
 					 "%u snapshots are waiting to be written already",
@@ -286,11 +288,11 @@ static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = sd_bus_message_read(m, "s", &id);
 	if (r < 0)
 		return r;
-	job = jobs_find(manager_jobs(interface->manager), id);
+	job = jobs_find(interface->recorder.jobs, id);
 	if (!job)
 		return no_snapshot(error, id);
 	if (job->done)
-		return reply_done(m, spool_path(manager_spool(interface->manager)), job);
+		return reply_done(m, spool_path(interface->recorder.spool), job);
 
 	if (interface->waiters.n >= WAITERS_MAX)
 		return sd_bus_error_set(error, PTD_ERROR_BUSY, "too many calls are waiting");
@@ -315,7 +317,7 @@ void interface_job_done(struct interface *interface, const struct job *job)
 			continue;
 		}
 		/* One who went away does not hear it. */
-		(void)reply_done(call, spool_path(manager_spool(interface->manager)), job);
+		(void)reply_done(call, spool_path(interface->recorder.spool), job);
 		(void)sd_bus_message_unref(call);
 	}
 	interface->waiters.n = n;
@@ -355,7 +357,7 @@ static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = spool_list(manager_spool(peer->interface->manager), &entries, &n);
+	r = spool_list(peer->interface->recorder.spool, &entries, &n);
 	if (r < 0)
 		return sd_bus_error_set_errno(error, r);
 	r = sd_bus_message_new_method_return(m, &reply);
@@ -392,7 +394,7 @@ static int read_id(sd_bus_message *m, const struct interface_peer *peer,
 	r = sd_bus_message_read(m, "s", &name);
 	if (r < 0)
 		return r;
-	r = spool_resolve(manager_spool(peer->interface->manager), name, ret_id);
+	r = spool_resolve(peer->interface->recorder.spool, name, ret_id);
 	if (r == -ENOENT)
 		return no_snapshot(error, name);
 	return r < 0 ? sd_bus_error_set_errno(error, r) : 0;
@@ -411,7 +413,7 @@ static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = read_id(m, peer, id, error);
 	if (r < 0)
 		return r;
-	r = spool_open(manager_spool(peer->interface->manager), id, &fd);
+	r = spool_open(peer->interface->recorder.spool, id, &fd);
 	if (r == -ENOENT)
 		return no_snapshot(error, id);
 	if (r < 0)
@@ -423,6 +425,7 @@ static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
 	char id[SNAPID_SIZE];
 	int r;
 
@@ -432,7 +435,7 @@ static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *erro
 	r = read_id(m, peer, id, error);
 	if (r < 0)
 		return r;
-	r = manager_remove_snapshot(peer->interface->manager, id);
+	r = recorder->ops->remove_snapshot(recorder->userdata, id);
 	if (r == -ENOENT)
 		return no_snapshot(error, id);
 	if (r == -EPERM)
@@ -460,7 +463,7 @@ static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		r = sd_bus_message_read(m, "b", &keep);
 	if (r < 0)
 		return r;
-	r = spool_keep(manager_spool(peer->interface->manager), id, keep);
+	r = spool_keep(peer->interface->recorder.spool, id, keep);
 	if (r == -ENOENT)
 		return no_snapshot(error, id);
 	if (r < 0)
@@ -472,12 +475,13 @@ static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
 	int r;
 
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = manager_reload(peer->interface->manager, &peer->caller);
+	r = recorder->ops->reload(recorder->userdata, &peer->caller);
 	if (r < 0)
 		return sd_bus_error_set(error, PTD_ERROR_FAILED,
 					"the settings cannot be read and stay as they are, the log "

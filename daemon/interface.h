@@ -12,16 +12,14 @@
 
 #include "base/base.h"
 #include "daemon/caller.h"
+#include "daemon/recorder.h"
 #include "decoder/util/vec.h"
 
-/* Whose members may use the recorder. */
-
 struct job;
-struct manager;
 
 /* One for all connections. */
 struct interface {
-	struct manager *manager;       /* borrowed */
+	struct recorder recorder;
 	VEC(sd_bus_message *) waiters; /* calls of WaitSnapshot that are not answered yet */
 };
 

@@ -55,9 +55,29 @@ struct manager {
 	uint64_t n_ids;       /* the sequence of the newest one's */
 };
 
+static struct recorder_status get_status(void *userdata)
+{
+	const struct manager *m = userdata;
+	const struct sideband_stats sideband = sideband_stats(intake_sideband(m->intake));
+	struct source *source = m->source;
+	const struct source_status cpus = source->ops->status(source);
+
+	return (struct recorder_status){
+		.source = source->facts.name,
+		.n_cpus = cpus.n_online,
+		.cpus = cpus,
+		.recording = source->ops->active(source),
+		.sideband_bytes = sideband.bytes,
+		.sideband_max = sideband.bytes_max,
+		.sideband_lost = sideband.lost,
+		.n_objects = keep_count(m->keep),
+		.n_pending = jobs_pending(m->jobs),
+	};
+}
+
 static void say_status(struct manager *m)
 {
-	const struct manager_status status = manager_status(m);
+	const struct recorder_status status = get_status(m);
 
 	notify_status(&m->notify, &status);
 }
@@ -150,9 +170,10 @@ static const struct jobs_ops jobs_ops = {
 	.finish = finish,
 };
 
-int manager_take_snapshot(struct manager *manager, const struct scope *scope,
-			  const struct caller *caller, const char **ret_id)
+static int take_snapshot(void *userdata, const struct scope *scope, const struct caller *caller,
+			 const char **ret_id)
 {
+	struct manager *m = userdata;
 	struct timespec now;
 	struct tm tm;
 	char time[32];
@@ -161,83 +182,57 @@ int manager_take_snapshot(struct manager *manager, const struct scope *scope,
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	(void)strftime(time, sizeof(time), "%Y%m%dT%H%M%S", &tm);
-	(void)snprintf(manager->id, sizeof(manager->id), "%s.%06uZ-%" PRIu64, time,
-		       (unsigned)(now.tv_nsec / 1000), manager->n_ids + 1);
-	r = jobs_add(manager->jobs, manager->id, scope, caller);
+	(void)snprintf(m->id, sizeof(m->id), "%s.%06uZ-%" PRIu64, time,
+		       (unsigned)(now.tv_nsec / 1000), m->n_ids + 1);
+	r = jobs_add(m->jobs, m->id, scope, caller);
 	if (r < 0)
 		return r;
-	manager->n_ids++;
-	say_status(manager);
-	*ret_id = manager->id;
+	m->n_ids++;
+	say_status(m);
+	*ret_id = m->id;
 	return 0;
 }
 
 /* --- for the control interface --------------------------------------------------------------- */
 
-struct manager_status manager_status(struct manager *manager)
+static int open_pool(void *userdata, int *ret_fd)
 {
-	const struct sideband_stats sideband = sideband_stats(intake_sideband(manager->intake));
-	struct source *source = manager->source;
-	const struct source_status cpus = source->ops->status(source);
-
-	return (struct manager_status){
-		.source = source->facts.name,
-		.n_cpus = cpus.n_online,
-		.cpus = cpus,
-		.recording = source->ops->active(source),
-		.sideband_bytes = sideband.bytes,
-		.sideband_max = sideband.bytes_max,
-		.sideband_lost = sideband.lost,
-		.n_objects = keep_count(manager->keep),
-		.n_pending = jobs_pending(manager->jobs),
-	};
-}
-
-struct spool *manager_spool(struct manager *manager)
-{
-	return manager->spool;
-}
-
-const struct jobs *manager_jobs(struct manager *manager)
-{
-	return manager->jobs;
-}
-
-int manager_open_source(struct manager *manager, int *ret_fd)
-{
-	const int fd = source_emu_fd(manager->source);
+	struct manager *m = userdata;
+	const int fd = source_emu_fd(m->source);
 	int r;
 
 	if (fd < 0)
 		return -EOPNOTSUPP;
-	r = intake_expect(manager->intake);
+	r = intake_expect(m->intake);
 	if (r < 0)
 		return r;
-	manager->source->ops->mark(manager->source);
+	m->source->ops->mark(m->source);
 	*ret_fd = fd;
 	return 0;
 }
 
-int manager_pause(struct manager *manager, bool pause)
+static int pause_source(void *userdata, bool pause)
 {
-	struct source *source = manager->source;
+	struct manager *m = userdata;
+	struct source *source = m->source;
 	int r;
 
 	if (!source->ops->pause)
 		return -EOPNOTSUPP;
 	r = source->ops->pause(source, pause);
-	say_status(manager);
+	say_status(m);
 	return r;
 }
 
-int manager_remove_snapshot(struct manager *manager, const char *id)
+static int remove_snapshot(void *userdata, const char *id)
 {
+	const struct manager *m = userdata;
 	int r;
 
-	r = spool_remove(manager->spool, id);
+	r = spool_remove(m->spool, id);
 	/* What only it had of the store: a job does that when it is done. */
-	if (r == 0 && jobs_pending(manager->jobs) == 0)
-		r = keep_sweep(manager->keep);
+	if (r == 0 && jobs_pending(m->jobs) == 0)
+		r = keep_sweep(m->keep);
 	return r;
 }
 
@@ -279,18 +274,6 @@ static int open_spool(struct manager *m, const struct manager_options *options)
 	return 0;
 }
 
-static int open_control(struct manager *m, const char *runtime_dir)
-{
-	int fd, r;
-
-	r = listen_control(runtime_dir, &fd, &m->socket_path);
-	if (r == 0)
-		r = control_new(m->event, m, fd, &m->control);
-	if (r < 0)
-		return log_error_errno(r, "%s/control: cannot listen there: %m", runtime_dir);
-	return 0;
-}
-
 static void say_changed(const char *key, bool live)
 {
 	log_notice(live ? "%s= was changed" : "%s= was changed: takes effect at restart", key);
@@ -322,17 +305,48 @@ static int read_settings(struct manager *m)
 	return 0;
 }
 
-int manager_reload(struct manager *manager, const struct caller *caller)
+static int reload(void *userdata, const struct caller *caller)
 {
-	struct manager_status status;
+	struct manager *m = userdata;
+	struct recorder_status status;
 	int r;
 
 	caller_log(caller, CALLER_RELOADED, NULL);
 	notify_reloading();
-	r = read_settings(manager);
-	status = manager_status(manager);
-	notify_ready(&manager->notify, &status);
+	r = read_settings(m);
+	status = get_status(m);
+	notify_ready(&m->notify, &status);
 	return r;
+}
+
+static const struct recorder_ops recorder_ops = {
+	.status = get_status,
+	.open_pool = open_pool,
+	.pause = pause_source,
+	.take_snapshot = take_snapshot,
+	.remove_snapshot = remove_snapshot,
+	.reload = reload,
+};
+
+struct recorder manager_recorder(struct manager *manager)
+{
+	return (struct recorder){ .ops = &recorder_ops,
+				  .userdata = manager,
+				  .spool = manager->spool,
+				  .jobs = manager->jobs };
+}
+
+static int open_control(struct manager *m, const char *runtime_dir)
+{
+	const struct recorder recorder = manager_recorder(m);
+	int fd, r;
+
+	r = listen_control(runtime_dir, &fd, &m->socket_path);
+	if (r == 0)
+		r = control_new(m->event, &recorder, fd, &m->control);
+	if (r < 0)
+		return log_error_errno(r, "%s/control: cannot listen there: %m", runtime_dir);
+	return 0;
 }
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
@@ -342,7 +356,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	(void)source;
 	caller_init(&caller, info->ssi_uid, (pid_t)info->ssi_pid);
 	/* Why it failed is in the log. */
-	(void)!manager_reload(userdata, &caller);
+	(void)!reload(userdata, &caller);
 	return 0;
 }
 
@@ -465,7 +479,7 @@ struct manager *manager_free(struct manager *manager)
 
 int manager_run(struct manager *manager)
 {
-	const struct manager_status status = manager_status(manager);
+	const struct recorder_status status = get_status(manager);
 	int r;
 
 	log_info("ready: source %s, %" PRIu32 " CPU%s with %" PRIu64

@@ -10,10 +10,10 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "daemon/manager.h"
+#include "daemon/recorder.h"
 
 /* Return: whether the text is another than before. */
-static bool update(struct notify *notify, const struct manager_status *s)
+static bool update(struct notify *notify, const struct recorder_status *s)
 {
 	char text[NOTIFY_STATUS_MAX], lost[64] = "", writing[64] = "";
 
@@ -36,7 +36,7 @@ static bool update(struct notify *notify, const struct manager_status *s)
 	return true;
 }
 
-void notify_ready(struct notify *notify, const struct manager_status *status)
+void notify_ready(struct notify *notify, const struct recorder_status *status)
 {
 	(void)update(notify, status);
 	(void)sd_notifyf(0, "READY=1\nSTATUS=%s", notify->status);
@@ -48,7 +48,7 @@ void notify_reloading(void)
 			 clock_ns(CLOCK_MONOTONIC) / 1000);
 }
 
-void notify_status(struct notify *notify, const struct manager_status *status)
+void notify_status(struct notify *notify, const struct recorder_status *status)
 {
 	if (!notify->stopping && update(notify, status))
 		(void)sd_notifyf(0, "STATUS=%s", notify->status);

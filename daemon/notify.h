@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-struct manager_status;
+struct recorder_status;
 
 #define NOTIFY_STATUS_MAX 192
 
@@ -21,13 +21,13 @@ struct notify {
 };
 
 /* It serves, after a start or a reload. */
-void notify_ready(struct notify *notify, const struct manager_status *status);
+void notify_ready(struct notify *notify, const struct recorder_status *status);
 
 /* Settings are being read again; notify_ready() ends that. */
 void notify_reloading(void);
 
 /* Say what it does, if that is not what was said last. */
-void notify_status(struct notify *notify, const struct manager_status *status);
+void notify_status(struct notify *notify, const struct recorder_status *status);
 
 /* It ends: from now on that is its status. */
 void notify_stopping(struct notify *notify);

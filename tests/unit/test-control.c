@@ -22,6 +22,7 @@
 
 #include "daemon/control.h"
 #include "daemon/peer.h"
+#include "daemon/recorder.h"
 #include "tests/lib/dbusraw.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/logged.h"
@@ -32,6 +33,9 @@
 #define DENIED_MAX 16
 
 #define NOBODY 65534
+
+/* Nothing is asked of it. */
+static const struct recorder recorder;
 
 static uint64_t clock_us;
 
@@ -79,7 +83,7 @@ static int set_up_control(void **state)
 
 	(void)set_up(state);
 	f = *state;
-	assert_int_equal(control_new(f->event, NULL, f->listen_fd, &f->control), 0);
+	assert_int_equal(control_new(f->event, &recorder, f->listen_fd, &f->control), 0);
 	return 0;
 }
 
@@ -274,7 +278,7 @@ static int make(void *userdata)
 	struct control *control = (struct control *)0x1;
 	int r;
 
-	r = control_new(f->event, NULL, fd, &control);
+	r = control_new(f->event, &recorder, fd, &control);
 	if (r < 0)
 		assert_ptr_equal(control, 0x1);
 	else

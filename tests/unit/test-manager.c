@@ -63,6 +63,21 @@ static int load_config(struct config *ret_config, void *userdata)
 	return f->answer;
 }
 
+static struct recorder_status status_of(const struct fixture *f)
+{
+	const struct recorder recorder = manager_recorder(f->manager);
+
+	return recorder.ops->status(recorder.userdata);
+}
+
+static int take_snapshot(const struct fixture *f, const char **ret_id)
+{
+	static const struct scope all = {};
+	const struct recorder recorder = manager_recorder(f->manager);
+
+	return recorder.ops->take_snapshot(recorder.userdata, &all, &caller, ret_id);
+}
+
 static int make(void *userdata)
 {
 	struct fixture *f = userdata;
@@ -173,48 +188,47 @@ static bool has_loaded(const struct fixture *f)
 /* An id says when it was asked for, and how many there were before it: also after a restart. */
 static void ids(void **state)
 {
-	static const struct scope all = {};
 	struct fixture *f = *state;
 	const char *id, *said;
 
 	clock_stands = true;
-	assert_int_equal(manager_take_snapshot(f->manager, &all, &caller, &id), 0);
+	assert_int_equal(take_snapshot(f, &id), 0);
 	assert_string_equal(id, "20231114T221320.123456Z-1");
-	assert_int_equal(manager_take_snapshot(f->manager, &all, &caller, &id), 0);
+	assert_int_equal(take_snapshot(f, &id), 0);
 	assert_string_equal(id, "20231114T221320.123456Z-2");
-	assert_int_equal(manager_status(f->manager).n_pending, 2);
-	assert_int_equal(jobs_pending(manager_jobs(f->manager)), 2);
+	assert_int_equal(status_of(f).n_pending, 2);
+	assert_int_equal(jobs_pending(manager_recorder(f->manager).jobs), 2);
 	said = run_until(f, has_two);
 	assert_non_null(strstr(said, "snapshot 20231114T221320.123456Z-1: 0 bytes of PT"));
 	assert_null(strstr(said, "ignoring"));
 	unmake(f);
 	assert_int_equal(make(f), 0);
-	assert_int_equal(manager_take_snapshot(f->manager, &all, &caller, &id), 0);
+	assert_int_equal(take_snapshot(f, &id), 0);
 	assert_string_equal(id, "20231114T221320.123456Z-3");
 }
 
 /* So many may wait, and no number is lost with those that may not. */
 static void too_many(void **state)
 {
-	static const struct scope all = {};
 	struct fixture *f = *state;
 	const char *id = NULL, *end = "untouched";
 	unsigned n = 0;
 
-	while (manager_take_snapshot(f->manager, &all, &caller, &id) == 0) {
+	while (take_snapshot(f, &id) == 0) {
 		n++;
 		assert_int_equal(strtoul(strchr(id, '-') + 1, NULL, 10), n);
 		assert_true(n < 1000);
 	}
 	assert_true(n > 1);
-	assert_int_equal(manager_take_snapshot(f->manager, &all, &caller, &end), -EBUSY);
+	assert_int_equal(take_snapshot(f, &end), -EBUSY);
 	assert_string_equal(end, "untouched");
 }
 
 static void what_it_is(void **state)
 {
 	struct fixture *f = *state;
-	const struct manager_status status = manager_status(f->manager);
+	const struct recorder recorder = manager_recorder(f->manager);
+	const struct recorder_status status = status_of(f);
 
 	assert_string_equal(status.source, "emu");
 	assert_int_equal(status.n_cpus, status.cpus.n_online);
@@ -222,8 +236,8 @@ static void what_it_is(void **state)
 	assert_false(status.recording);
 	assert_int_equal(status.n_pending, 0);
 	assert_int_equal(status.n_objects, 0);
-	assert_int_equal(manager_pause(f->manager, true), -EOPNOTSUPP);
-	assert_int_equal(spool_count(manager_spool(f->manager)), 0);
+	assert_int_equal(recorder.ops->pause(recorder.userdata, true), -EOPNOTSUPP);
+	assert_int_equal(spool_count(recorder.spool), 0);
 	assert_true(has(f, "run/control"));
 	unmake(f);
 	assert_false(has(f, "run/control"));
@@ -241,8 +255,8 @@ static void hangup(void **state)
 	assert_non_null(strstr(said, "settings were read again"));
 	assert_null(strstr(said, "ignoring"));
 	/* One is taken over at once, the other with the next start. */
-	assert_int_equal(manager_status(f->manager).sideband_max, f->wanted.sideband_max);
-	assert_int_equal(manager_status(f->manager).cpus.aux_size, 16384);
+	assert_int_equal(status_of(f).sideband_max, f->wanted.sideband_max);
+	assert_int_equal(status_of(f).cpus.aux_size, 16384);
 }
 
 /* Settings that cannot be read change nothing. */
@@ -254,7 +268,7 @@ static void hangup_in_vain(void **state)
 	f->wanted.sideband_max = f->config.sideband_max * 2;
 	assert_int_equal(kill(getpid(), SIGHUP), 0);
 	assert_non_null(strstr(run_until(f, has_loaded), "the settings stay as they are"));
-	assert_int_equal(manager_status(f->manager).sideband_max, f->config.sideband_max);
+	assert_int_equal(status_of(f).sideband_max, f->config.sideband_max);
 }
 
 static void one_only(void **state)

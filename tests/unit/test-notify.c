@@ -13,8 +13,8 @@
 #include <sys/un.h>
 
 #include "base/base.h"
-#include "daemon/manager.h"
 #include "daemon/notify.h"
+#include "daemon/recorder.h"
 
 static int manager_fd = -1;
 
@@ -58,7 +58,7 @@ static const char *told(void)
 static void what_it_does(void **state)
 {
 	static const struct {
-		struct manager_status status;
+		struct recorder_status status;
 		const char *text;
 	} rows[] = {
 		{ { .source = "emu", .n_cpus = 4 },
@@ -85,8 +85,8 @@ static void what_it_does(void **state)
 
 static void its_life(void **state)
 {
-	const struct manager_status idle = { .source = "emu", .n_cpus = 1 };
-	struct manager_status busy = { .source = "emu", .n_cpus = 1, .recording = true };
+	const struct recorder_status idle = { .source = "emu", .n_cpus = 1 };
+	struct recorder_status busy = { .source = "emu", .n_cpus = 1, .recording = true };
 	unsigned long long usec;
 	struct notify n = {};
 
@@ -113,7 +113,7 @@ static void its_life(void **state)
 
 static void no_manager(void **state)
 {
-	const struct manager_status idle = { .source = "emu", .n_cpus = 1 };
+	const struct recorder_status idle = { .source = "emu", .n_cpus = 1 };
 	struct notify n = {};
 
 	(void)state;
