@@ -21,8 +21,9 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 # --- what is built from what -----------------------------------------------------------------
 
 LAYERS    = util x86 file image sideband pt symbol sink
+ROOMS     = record proc config source tasks pt soft spool objects snapshot control
 LIBDECODE := $(filter-out decoder/main.c,$(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c)))
-LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
+LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c $(ROOMS:%=daemon/%/*.c)))
 LIBEMU    := $(filter-out daemon/emu/plugin.c daemon/emu/system_plugin.c,$(wildcard daemon/emu/*.c))
 LIBCTL    := $(filter-out ctl/main.c,$(wildcard ctl/*.c))
 TESTLIB   := $(wildcard tests/lib/*.c)

@@ -7,7 +7,7 @@
  * Takes the task records from the source, as soon as they come, and gives them to all who remember
  * something of what they tell: the sideband, the keep, and the list of JITs' files; and the code
  * that programs hand over, for the code store. If the source can tell of tasks that were there
- * before, it is asked to (daemon/scanner.h).
+ * before, it is asked to (daemon/tasks/scanner.h).
  */
 
 #include <stdint.h>

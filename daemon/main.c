@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/manager.h"
 #include "ptd/snapshot.h"
 

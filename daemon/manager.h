@@ -9,7 +9,7 @@
  */
 
 #include "base/base.h"
-#include "daemon/recorder.h"
+#include "daemon/control/recorder.h"
 
 struct config;
 struct manager;

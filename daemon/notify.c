@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "daemon/recorder.h"
+#include "daemon/control/recorder.h"
 
 /* Return: whether the text is another than before. */
 static bool update(struct notify *notify, const struct recorder_status *s)

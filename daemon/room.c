@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "daemon/config.h"
-#include "daemon/keep.h"
+#include "daemon/config/config.h"
+#include "daemon/objects/keep.h"
 #include "decoder/util/map.h"
 
 /* How often snapshots are measured again if one vanished meanwhile. */

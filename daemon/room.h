@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/spool.h"
+#include "daemon/spool/spool.h"
 
 struct config;
 struct keep;

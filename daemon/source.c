@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/source.h"
+#include "daemon/source/source.h"
 
 #include <errno.h>
 
 #include "base/log.h"
-#include "daemon/config.h"
-#include "daemon/emuterms.h"
-#include "daemon/source_emu.h"
-#include "daemon/source_pt.h"
+#include "daemon/config/config.h"
+#include "daemon/pt/source_pt.h"
+#include "daemon/soft/emuterms.h"
+#include "daemon/soft/source_emu.h"
 
 static int new_emu(const struct config *config, struct source **ret_source)
 {

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/intake.h"
-#include "daemon/jitfile.h"
-#include "daemon/jobs.h"
-#include "daemon/keep.h"
-#include "daemon/sideband.h"
-#include "daemon/snapshot.h"
+#include "daemon/objects/jitfile.h"
+#include "daemon/objects/keep.h"
+#include "daemon/snapshot/jobs.h"
+#include "daemon/snapshot/snapshot.h"
+#include "daemon/tasks/sideband.h"
 
 #define ROOM_RETRY (UINT64_C(256) << 20) /* to have free before a snapshot is tried again */
 

@@ -4,9 +4,9 @@
 /*
  * Work
  *
- * What has to be done for one job (daemon/jobs.h): gather what the daemon knows, make room, write
- * the snapshot. It is made, gathers and ends in the event loop; the rest it does in the job's
- * thread, which touches nothing but what it was given.
+ * What has to be done for one job (daemon/snapshot/jobs.h): gather what the daemon knows, make
+ * room, write the snapshot. It is made, gathers and ends in the event loop; the rest it does in the
+ * job's thread, which touches nothing but what it was given.
  */
 
 #include "base/base.h"

@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <systemd/sd-bus.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/manager.h"
 #include "decoder/util/dirs.h"
 #include "ptd/control.h"

@@ -8,7 +8,7 @@ copy of the tree, run units, corpora, golden cases and the scripts test-small, -
 object code of is no change, and is not counted. CC, CXX and LDFLAGS are make's.
 
     tests/tools/mutants.py --seed 1 --count 100
-    tests/tools/mutants.py --count 10 --files 'daemon/peer.c'
+    tests/tools/mutants.py --count 10 --files 'daemon/control/peer.c'
 """
 
 import argparse

@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "daemon/pmu.h"
-#include "daemon/ptclock.h"
-#include "daemon/ring.h"
+#include "daemon/pt/pmu.h"
+#include "daemon/source/ptclock.h"
+#include "daemon/source/ring.h"
 
 #define SHIFT 31u
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/record.h"
+#include "daemon/record/record.h"
 #include "decoder/util/buildid.h"
 #include "tests/lib/perfbuild.h"
 

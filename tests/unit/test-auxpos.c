@@ -9,9 +9,9 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "daemon/auxpos.h"
-#include "daemon/ring.h"
-#include "daemon/source.h"
+#include "daemon/pt/auxpos.h"
+#include "daemon/source/ring.h"
+#include "daemon/source/source.h"
 
 #define SIZE 65536u
 

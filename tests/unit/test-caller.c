@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "daemon/caller.h"
+#include "daemon/proc/caller.h"
 
 /* A process may call itself anything. */
 static void names(void **state)

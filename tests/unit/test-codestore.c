@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/codestore.h"
 #include "daemon/emu/coderecord.h"
+#include "daemon/objects/codestore.h"
 #include "ptd/snapshot.h"
 
 #define BIG (UINT64_C(1) << 20)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 

@@ -20,15 +20,15 @@
 #include <systemd/sd-event.h>
 #include <time.h>
 
-#include "daemon/control.h"
-#include "daemon/peer.h"
-#include "daemon/recorder.h"
+#include "daemon/control/control.h"
+#include "daemon/control/peer.h"
+#include "daemon/control/recorder.h"
 #include "tests/lib/dbusraw.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 
-/* As in daemon/control.c. */
+/* As in daemon/control/control.c. */
 #define USER_MAX   96
 #define DENIED_MAX 16
 

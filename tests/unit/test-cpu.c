@@ -19,11 +19,11 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "daemon/cpu.h"
-#include "daemon/pmu.h"
-#include "daemon/record.h"
-#include "daemon/source.h"
-#include "daemon/source_pt.h"
+#include "daemon/pt/cpu.h"
+#include "daemon/pt/pmu.h"
+#include "daemon/pt/source_pt.h"
+#include "daemon/record/record.h"
+#include "daemon/source/source.h"
 
 static struct cpu_setup setup = {
 	.user = true,

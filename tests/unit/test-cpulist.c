@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "daemon/cpulist.h"
+#include "daemon/proc/cpulist.h"
 
 static void lists(void **state)
 {

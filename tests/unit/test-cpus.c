@@ -2,7 +2,7 @@
 
 /*
  * All CPUs of a machine of our own: what the kernel answers for each of them is said here, in place
- * of daemon/cpu.c.
+ * of daemon/pt/cpu.c.
  */
 
 #include <setjmp.h>
@@ -18,10 +18,10 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "daemon/cpulist.h"
-#include "daemon/cpus.h"
-#include "daemon/meminfo.h"
-#include "daemon/ptusers.h"
+#include "daemon/proc/cpulist.h"
+#include "daemon/proc/meminfo.h"
+#include "daemon/pt/cpus.h"
+#include "daemon/pt/ptusers.h"
 #include "tests/lib/logged.h"
 
 #define N_CPUS 4u
@@ -41,7 +41,7 @@ static struct {
 	char order[64]; /* of freezes and prints */
 } machine;
 
-/* --- in place of daemon/cpu.c ---------------------------------------------------------------- */
+/* --- in place of daemon/pt/cpu.c -------------------------------------------------------------- */
 
 void cpu_init(struct cpu *cpu, uint32_t number)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/diskuse.h"
+#include "daemon/spool/diskuse.h"
 #include "decoder/util/dirs.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/config.h"
-#include "daemon/emuterms.h"
+#include "daemon/config/config.h"
+#include "daemon/soft/emuterms.h"
 
 static struct config config_of(const char *text)
 {

@@ -2,7 +2,7 @@
 
 /* Where a line or a message of a D-Bus client ends. */
 
-#include "daemon/frame.h"
+#include "daemon/control/frame.h"
 
 #include <errno.h>
 #include <setjmp.h>

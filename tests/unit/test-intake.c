@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "daemon/intake.h"
-#include "daemon/keep.h"
-#include "daemon/source.h"
-#include "daemon/spool.h"
+#include "daemon/objects/keep.h"
+#include "daemon/source/source.h"
+#include "daemon/spool/spool.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 

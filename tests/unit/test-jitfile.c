@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/claimant.h"
-#include "daemon/jitfile.h"
-#include "daemon/memcopy.h"
-#include "daemon/tasks.h"
+#include "daemon/objects/jitfile.h"
+#include "daemon/proc/claimant.h"
+#include "daemon/proc/memcopy.h"
+#include "daemon/tasks/tasks.h"
 #include "decoder/util/mapname.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"

@@ -2,7 +2,7 @@
 
 /* What the thread of a job and the event loop say to each other. */
 
-#include "daemon/jobs.h"
+#include "daemon/snapshot/jobs.h"
 #include "tests/lib/failing.h"
 
 #include <errno.h>

@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "daemon/claimant.h"
-#include "daemon/keep.h"
-#include "daemon/spool.h"
-#include "daemon/store.h"
+#include "daemon/objects/keep.h"
+#include "daemon/proc/claimant.h"
+#include "daemon/spool/spool.h"
+#include "daemon/spool/store.h"
 #include "decoder/util/map.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"

@@ -18,9 +18,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/kernelcode.h"
-#include "daemon/kernelmap.h"
-#include "daemon/record.h"
+#include "daemon/proc/kernelmap.h"
+#include "daemon/record/record.h"
+#include "daemon/snapshot/kernelcode.h"
 #include "decoder/image/kcore.h"
 #include "decoder/symbol/resolve.h"
 #include "decoder/util/dirs.h"

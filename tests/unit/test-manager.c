@@ -18,12 +18,12 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "daemon/caller.h"
-#include "daemon/config.h"
-#include "daemon/jobs.h"
+#include "daemon/config/config.h"
 #include "daemon/manager.h"
-#include "daemon/scope.h"
-#include "daemon/spool.h"
+#include "daemon/proc/caller.h"
+#include "daemon/snapshot/jobs.h"
+#include "daemon/spool/spool.h"
+#include "daemon/tasks/scope.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"

@@ -13,8 +13,8 @@
 #include <sys/un.h>
 
 #include "base/base.h"
+#include "daemon/control/recorder.h"
 #include "daemon/notify.h"
-#include "daemon/recorder.h"
 
 static int manager_fd = -1;
 

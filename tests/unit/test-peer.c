@@ -15,12 +15,12 @@
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
 
-#include "daemon/frame.h"
-#include "daemon/interface.h"
-#include "daemon/peer.h"
+#include "daemon/control/frame.h"
+#include "daemon/control/interface.h"
+#include "daemon/control/peer.h"
 #include "tests/lib/dbusraw.h"
 
-/* As in daemon/peer.c. */
+/* As in daemon/control/peer.c. */
 #define LINES_MAX   16
 #define CALLS_FRESH 8
 

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/perffile.h"
-#include "daemon/source.h"
+#include "daemon/snapshot/perffile.h"
+#include "daemon/source/source.h"
 #include "decoder/file/trace.h"
 #include "decoder/util/buildid.h"
 #include "decoder/util/mapfile.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/pmu.h"
+#include "daemon/pt/pmu.h"
 #include "tests/lib/tempdir.h"
 
 /* A directory as the kernel makes it on a CPU of about 2019. */

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "daemon/procscan.h"
+#include "daemon/pt/procscan.h"
 #include "decoder/util/dirs.h"
 #include "decoder/util/mapfile.h"
 #include "tests/lib/tempdir.h"

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/ptclock.h"
+#include "daemon/source/ptclock.h"
 
 static void conversion(void **state)
 {

@@ -17,7 +17,7 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
-#include "daemon/jitfile.h"
+#include "daemon/objects/jitfile.h"
 #include "decoder/image/object.h"
 #include "decoder/util/dirs.h"
 #include "decoder/util/execfile.h"

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/rights.h"
+#include "daemon/pt/rights.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -16,11 +16,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "daemon/cpucopy.h"
-#include "daemon/meminfo.h"
-#include "daemon/ringcopy.h"
-#include "daemon/scope.h"
-#include "daemon/source.h"
+#include "daemon/proc/meminfo.h"
+#include "daemon/snapshot/cpucopy.h"
+#include "daemon/snapshot/ringcopy.h"
+#include "daemon/source/source.h"
+#include "daemon/tasks/scope.h"
 
 #define N_CPUS    3u
 #define RING_SIZE ((size_t)4 << 20)

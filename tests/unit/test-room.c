@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/mount.h>
 
-#include "daemon/config.h"
-#include "daemon/keep.h"
+#include "daemon/config/config.h"
+#include "daemon/objects/keep.h"
 #include "daemon/room.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/scope.h"
-#include "daemon/sideband.h"
+#include "daemon/tasks/scope.h"
+#include "daemon/tasks/sideband.h"
 #include "decoder/util/dirs.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "daemon/sideband.h"
+#include "daemon/tasks/sideband.h"
 #include "tests/lib/failing.h"
 #include "tests/unit/records.h"
 

@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 #include "daemon/emu/pool.h"
-#include "daemon/source_emu.h"
+#include "daemon/soft/source_emu.h"
 #include "tests/unit/records.h"
 
 #define RING UINT64_C(16384)

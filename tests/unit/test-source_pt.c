@@ -2,7 +2,7 @@
 
 /*
  * The hardware source over a machine of our own: what sysfs, the kernel and its CPUs answer is said
- * here, in place of daemon/cpu.c, pmu.c, rights.c, suspend.c and cpulist.c.
+ * here, in place of daemon/pt/cpu.c, pmu.c, rights.c, suspend.c and cpulist.c.
  */
 
 #include <setjmp.h>
@@ -18,16 +18,16 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
-#include "daemon/config.h"
-#include "daemon/cpu.h"
-#include "daemon/cpulist.h"
-#include "daemon/meminfo.h"
-#include "daemon/pmu.h"
-#include "daemon/ptclock.h"
-#include "daemon/ptusers.h"
-#include "daemon/rights.h"
-#include "daemon/source_pt.h"
-#include "daemon/suspend.h"
+#include "daemon/config/config.h"
+#include "daemon/proc/cpulist.h"
+#include "daemon/proc/meminfo.h"
+#include "daemon/pt/cpu.h"
+#include "daemon/pt/pmu.h"
+#include "daemon/pt/ptusers.h"
+#include "daemon/pt/rights.h"
+#include "daemon/pt/source_pt.h"
+#include "daemon/pt/suspend.h"
+#include "daemon/source/ptclock.h"
 #include "tests/lib/logged.h"
 
 #define N_CPUS 3u

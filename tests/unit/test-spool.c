@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "daemon/spool.h"
+#include "daemon/spool/spool.h"
 #include "decoder/util/dirs.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "daemon/store.h"
+#include "daemon/spool/store.h"
 #include "decoder/util/dirs.h"
 #include "tests/lib/tempdir.h"
 

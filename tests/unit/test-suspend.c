@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "daemon/suspend.h"
+#include "daemon/pt/suspend.h"
 
 #define MS INT64_C(1000000)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rings of three CPUs that hold what is said here, in place of daemon/cpu.c. */
+/* Rings of three CPUs that hold what is said here, in place of daemon/pt/cpu.c. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/cpus.h"
-#include "daemon/taskrings.h"
+#include "daemon/pt/cpus.h"
+#include "daemon/pt/taskrings.h"
 #include "tests/lib/failing.h"
 #include "tests/unit/records.h"
 

@@ -13,8 +13,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/sideband.h"
-#include "daemon/tasks.h"
+#include "daemon/tasks/sideband.h"
+#include "daemon/tasks/tasks.h"
 #include "decoder/image/layout.h"
 #include "decoder/sideband/timeline.h"
 #include "decoder/util/map.h"

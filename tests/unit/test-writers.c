@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "daemon/writers.h"
+#include "daemon/soft/writers.h"
 
 /* A process that has the memory of @fd mapped, if it is one. */
 static uint32_t start(int fd)

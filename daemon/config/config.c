@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/config/config.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/util/mapfile.h"
+
+#define FILE_MAX    ((size_t)1 << 20)
+#define LINE_MAX_   1024u
+#define RING_MIN    UINT64_C(4096)
+#define SPACE_CHARS " \t\r"
+
+void config_init(struct config *ret_config)
+{
+	*ret_config = (struct config){
+		.source = CONFIG_SOURCE_AUTO,
+		.aux_size = UINT64_C(64) << 20,
+		.switch_size = UINT64_C(4) << 20,
+		.task_size = UINT64_C(4) << 20,
+		.jit_max = UINT64_C(256) << 20,
+		.mem_max = UINT64_C(64) << 20,
+		.sideband_max = UINT64_C(64) << 20,
+		.max_use = { .percent = 10 },
+		.keep_free = { .percent = 15 },
+	};
+	ptterms_init(&ret_config->pt);
+}
+
+struct where {
+	const char *file;
+	unsigned line;
+	config_warn_fn warn;
+};
+
+_printf_(2, 3) static void complain(const struct where *where, const char *format, ...)
+{
+	char message[2 * LINE_MAX_];
+	va_list ap;
+
+	if (!where->warn)
+		return;
+	va_start(ap, format);
+	(void)vsnprintf(message, sizeof(message), format, ap);
+	va_end(ap);
+	where->warn(where->file, where->line, message);
+}
+
+/* A whole decimal number, nothing before and nothing behind it but @ret_rest. */
+static int parse_number(const char *value, uint64_t *ret_number, const char **ret_rest)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)value[0]))
+		return -EINVAL;
+	errno = 0;
+	*ret_number = strtoull(value, &end, 10);
+	if (errno)
+		return -ERANGE;
+	*ret_rest = end;
+	return 0;
+}
+
+/* Bytes, with K, M, G or T for the powers of 1024. */
+static int parse_size(const char *value, uint64_t *ret_size)
+{
+	static const char units[] = "KMGT";
+	const char *rest, *unit;
+	uint64_t n;
+	unsigned shift = 0;
+	int r;
+
+	r = parse_number(value, &n, &rest);
+	if (r < 0)
+		return r;
+	if (*rest) {
+		unit = strchr(units, *rest);
+		if (!unit || rest[1])
+			return -EINVAL;
+		shift = 10 * (unsigned)(unit - units + 1);
+	}
+	if (n > UINT64_MAX >> shift)
+		return -ERANGE;
+	*ret_size = n << shift;
+	return 0;
+}
+
+static int set_ring(const struct where *where, const char *value, void *field)
+{
+	uint64_t n;
+
+	if (parse_size(value, &n) < 0 || n < RING_MIN || n > CONFIG_SIZE_MAX || (n & (n - 1))) {
+		complain(where, "\"%s\" is not a power of two from 4K to 1G, ignoring", value);
+		return -EINVAL;
+	}
+	*(uint64_t *)field = n;
+	return 0;
+}
+
+static int set_size(const struct where *where, const char *value, void *field)
+{
+	uint64_t n;
+
+	if (parse_size(value, &n) < 0) {
+		complain(where, "\"%s\" is not a size such as 512M, ignoring", value);
+		return -EINVAL;
+	}
+	*(uint64_t *)field = n;
+	return 0;
+}
+
+/* "10%", or with a blank before the sign. Return: 0, or -EINVAL. */
+static int parse_percent(const char *value, uint64_t *ret_percent)
+{
+	const char *rest;
+	uint64_t n;
+
+	if (parse_number(value, &n, &rest) < 0 || n > 100)
+		return -EINVAL;
+	if (strcmp(rest + strspn(rest, SPACE_CHARS), "%") != 0)
+		return -EINVAL;
+	*ret_percent = n;
+	return 0;
+}
+
+/* A size, or a share of the file system. */
+static int set_limit(const struct where *where, const char *value, void *field)
+{
+	struct config_limit limit = {};
+
+	if (parse_percent(value, &limit.percent) < 0 && parse_size(value, &limit.bytes) < 0) {
+		complain(where,
+			 "\"%s\" is neither a size such as 512M nor a share of the file system "
+			 "such as 10%%, ignoring",
+			 value);
+		return -EINVAL;
+	}
+	*(struct config_limit *)field = limit;
+	return 0;
+}
+
+static int set_cpus(const struct where *where, const char *value, void *field)
+{
+	const char *rest;
+	uint64_t n;
+
+	if (parse_number(value, &n, &rest) < 0 || *rest || n < 1 || n > CONFIG_CPUS_MAX) {
+		complain(where, "\"%s\" is not a number from 1 to %u, ignoring", value,
+			 CONFIG_CPUS_MAX);
+		return -EINVAL;
+	}
+	*(uint32_t *)field = (uint32_t)n;
+	return 0;
+}
+
+/* Return: the index of @word among @names, or -EINVAL. */
+static int find_word(const char *word, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(word, names[i]) == 0)
+			return (int)i;
+	return -EINVAL;
+}
+
+int config_source_from_string(const char *word, enum config_source *ret_source)
+{
+	static const char *const names[] = {
+		[CONFIG_SOURCE_AUTO] = "auto",
+		[CONFIG_SOURCE_EMU] = "emu",
+		[CONFIG_SOURCE_PT] = "pt",
+	};
+	const int i = find_word(word, names, ARRAY_LEN(names));
+
+	if (i < 0)
+		return i;
+	*ret_source = (enum config_source)i;
+	return 0;
+}
+
+static int set_trace(const struct where *where, const char *value, void *field)
+{
+	static const char *const names[] = {
+		[CONFIG_TRACE_USER] = "user",
+		[CONFIG_TRACE_KERNEL] = "kernel",
+		[CONFIG_TRACE_ALL] = "all",
+	};
+	const int i = find_word(value, names, ARRAY_LEN(names));
+
+	if (i < 0) {
+		complain(where, "\"%s\" is none of user, kernel, all, ignoring", value);
+		return i;
+	}
+	*(enum config_trace *)field = (enum config_trace)i;
+	return 0;
+}
+
+static int set_source(const struct where *where, const char *value, void *field)
+{
+	if (config_source_from_string(value, field) < 0) {
+		complain(where, "\"%s\" is none of auto, emu, pt, ignoring", value);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int set_pt(const struct where *where, const char *value, void *field)
+{
+	char copy[LINE_MAX_], message[LINE_MAX_ + 64], *save = NULL;
+
+	(void)snprintf(copy, sizeof(copy), "%s", value);
+	for (char *term = strtok_r(copy, ", \t", &save); term; term = strtok_r(NULL, ", \t", &save))
+		if (ptterms_set(field, term, message, sizeof(message)) < 0)
+			complain(where, "%s, ignoring", message);
+	return 0;
+}
+
+/* Every setting; those that are @live can change while the recorder runs. */
+static const struct key {
+	const char *name;
+	int (*set)(const struct where *where, const char *value, void *field);
+	size_t offset, size; /* of the field in struct config */
+	bool live;
+} keys[] = {
+#define KEY(name, set, field, live)                                                             \
+	{                                                                                       \
+		name, set, offsetof(struct config, field), sizeof(((struct config *)0)->field), \
+		    live                                                                        \
+	}
+	KEY("Source", set_source, source, false),
+	KEY("PT", set_pt, pt, false),
+	KEY("Trace", set_trace, trace, false),
+	KEY("Cpus", set_cpus, n_cpus, false),
+	KEY("AuxSize", set_ring, aux_size, false),
+	KEY("SwitchSize", set_ring, switch_size, false),
+	KEY("TaskSize", set_ring, task_size, false),
+	KEY("SidebandMax", set_size, sideband_max, true),
+	KEY("JitMax", set_size, jit_max, true),
+	KEY("MemMax", set_size, mem_max, true),
+	KEY("MaxUse", set_limit, max_use, true),
+	KEY("KeepFree", set_limit, keep_free, true),
+#undef KEY
+};
+
+static void set_key(struct config *config, const struct where *where, const char *key,
+		    const char *value)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if (strcmp(key, keys[i].name) == 0) {
+			(void)keys[i].set(where, value, (char *)config + keys[i].offset);
+			return;
+		}
+	}
+	complain(where, "unknown setting \"%s\", ignoring", key);
+}
+
+void config_update(struct config *config, const struct config *wanted, config_changed_fn changed)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		char *field = (char *)config + keys[i].offset;
+		const char *new = (const char *)wanted + keys[i].offset;
+
+		if (memcmp(field, new, keys[i].size) == 0)
+			continue;
+		if (keys[i].live)
+			memcpy(field, new, keys[i].size);
+		changed(keys[i].name, keys[i].live);
+	}
+}
+
+/* Cut white space off both ends, in place. */
+static char *strip(char *s)
+{
+	char *end;
+
+	s += strspn(s, SPACE_CHARS);
+	end = s + strlen(s);
+	while (end > s && strchr(SPACE_CHARS, end[-1]))
+		*--end = 0;
+	return s;
+}
+
+/* @section is 0 before the first header, 1 in ours, -1 in one that we skip. */
+static void parse_line(struct config *config, const struct where *where, char *line, int *section)
+{
+	char *equals;
+
+	line = strip(line);
+	if (line[0] == 0 || line[0] == '#' || line[0] == ';')
+		return;
+	if (line[0] == '[') {
+		*section = strcmp(line, "[Recorder]") == 0 ? 1 : -1;
+		if (*section < 0)
+			complain(where, "unknown section \"%s\", ignoring what is in it", line);
+		return;
+	}
+	if (*section < 0)
+		return;
+	if (*section == 0) {
+		complain(where, "setting outside of [Recorder], ignoring");
+		return;
+	}
+	equals = strchr(line, '=');
+	if (!equals) {
+		complain(where, "\"%s\" is not of the form Key=value, ignoring", line);
+		return;
+	}
+	*equals = 0;
+	set_key(config, where, strip(line), strip(equals + 1));
+}
+
+void config_parse(struct config *config, const char *file, const char *text, size_t size,
+		  config_warn_fn warn)
+{
+	struct where where = { .file = file, .warn = warn };
+	const char *end = text + size;
+	int section = 0;
+
+	while (text < end) {
+		const char *newline = memchr(text, '\n', (size_t)(end - text));
+		const char *stop = newline ? newline : end;
+		const size_t length = (size_t)(stop - text);
+		char line[LINE_MAX_];
+
+		where.line++;
+		if (length >= sizeof(line) || memchr(text, 0, length)) {
+			complain(&where, "line is too long or holds a NUL, ignoring");
+		} else {
+			memcpy(line, text, length);
+			line[length] = 0;
+			parse_line(config, &where, line, &section);
+		}
+		text = newline ? newline + 1 : end;
+	}
+}
+
+static int load_file(struct config *config, const char *path, config_warn_fn warn)
+{
+	struct mapfile file;
+	int r;
+
+	r = mapfile_init(&file, AT_FDCWD, path);
+	if (r < 0)
+		return r;
+	if (file.size > FILE_MAX)
+		r = -EFBIG;
+	else if (file.size > 0)
+		config_parse(config, path, (const char *)file.bytes, file.size, warn);
+	mapfile_deinit(&file);
+	return r;
+}
+
+static int is_conf(const struct dirent *entry)
+{
+	const size_t n = strlen(entry->d_name);
+
+	return n > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 5, ".conf") == 0;
+}
+
+int config_load(struct config *config, const char *path, bool optional, config_warn_fn warn,
+		char **reterr_path)
+{
+	char directory[PATH_MAX], file[PATH_MAX];
+	struct dirent **entries = NULL;
+	int n, r;
+
+	(void)snprintf(file, sizeof(file), "%s", path);
+	r = load_file(config, path, warn);
+	if (r == -ENOENT && optional)
+		r = 0;
+
+	(void)snprintf(directory, sizeof(directory), "%s.d", path);
+	n = r < 0 ? 0 : scandir(directory, &entries, is_conf, alphasort);
+	if (n < 0 && errno != ENOENT) {
+		r = -errno;
+		(void)snprintf(file, sizeof(file), "%s", directory);
+	}
+	for (int i = 0; i < n; i++) {
+		if (r == 0) {
+			if ((size_t)snprintf(file, sizeof(file), "%s/%s", directory,
+					     entries[i]->d_name) >= sizeof(file))
+				r = -ENAMETOOLONG;
+			else
+				r = load_file(config, file, warn);
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	if (r < 0 && reterr_path)
+		*reterr_path = strdup(file);
+	return r;
+}

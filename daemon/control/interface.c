@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/control/interface.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "daemon/control/recorder.h"
+#include "daemon/snapshot/jobs.h"
+#include "daemon/spool/spool.h"
+#include "ptd/control.h"
+
+#define WAITERS_MAX 256u
+
+static int denied(const struct interface_peer *peer, sd_bus_error *error)
+{
+	if (peer->allowed)
+		return 0;
+	return sd_bus_error_set(
+	    error, PTD_ERROR_ACCESS_DENIED,
+	    "only root, the recorder's user and members of the group " PTD_CONTROL_GROUP
+	    " may use the recorder");
+}
+
+static int append_string(sd_bus_message *m, const char *key, const char *value)
+{
+	return sd_bus_message_append(m, "{sv}", key, "s", value);
+}
+
+static int append_u64(sd_bus_message *m, const char *key, uint64_t value)
+{
+	return sd_bus_message_append(m, "{sv}", key, "t", value);
+}
+
+static int append_u32(sd_bus_message *m, const char *key, uint32_t value)
+{
+	return sd_bus_message_append(m, "{sv}", key, "u", value);
+}
+
+/* Send @reply, if @r says that it could be filled. */
+static int send_reply(sd_bus_message *reply, int r)
+{
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
+	struct recorder_status s;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	s = recorder->ops->status(recorder->userdata);
+	r = sd_bus_message_new_method_return(m, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "{sv}");
+	if (r < 0)
+		return r;
+	if ((r = append_string(reply, "version", PTD_VERSION)) < 0 ||
+	    (r = append_string(reply, "source", s.source)) < 0 ||
+	    (r = sd_bus_message_append(reply, "{sv}", "recording", "b", s.recording)) < 0 ||
+	    (r = append_u32(reply, "cpus", s.n_cpus)) < 0 ||
+	    (r = append_u32(reply, "cpus_recording", s.cpus.n_recording)) < 0 ||
+	    (r = append_u32(reply, "cpus_offline", s.cpus.n_offline)) < 0 ||
+	    (r = append_u32(reply, "cpus_busy", s.cpus.n_busy)) < 0 ||
+	    (r = append_u32(reply, "cpus_failed", s.cpus.n_failed)) < 0 ||
+	    (r = sd_bus_message_append(reply, "{sv}", "paused", "b", s.cpus.paused)) < 0 ||
+	    (r = append_u64(reply, "aux_size", s.cpus.aux_size)) < 0 ||
+	    (r = append_u64(reply, "switch_size", s.cpus.switch_size)) < 0 ||
+	    (r = append_u64(reply, "sideband_bytes", s.sideband_bytes)) < 0 ||
+	    (r = append_u64(reply, "sideband_max", s.sideband_max)) < 0 ||
+	    (r = append_u64(reply, "sideband_lost", s.sideband_lost)) < 0 ||
+	    (r = append_u64(reply, "objects", s.n_objects)) < 0 ||
+	    (r = append_u64(reply, "snapshots", spool_count(recorder->spool))) < 0 ||
+	    (r = append_u32(reply, "pending", s.n_pending)) < 0 ||
+	    (r = append_string(reply, "snapshots_path", spool_path(recorder->spool))) < 0)
+		return r;
+	return send_reply(reply, 0);
+}
+
+static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
+	int fd, r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = recorder->ops->open_pool(recorder->userdata, &fd);
+	if (r == -EOPNOTSUPP)
+		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
+					"the recorder records hardware, everything that runs: "
+					"there is no program to start");
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_RECORDED, NULL);
+	return sd_bus_reply_method_return(m, "sh", "emu", fd);
+}
+
+static int pause_or_resume(sd_bus_message *m, const struct interface_peer *peer, bool pause,
+			   sd_bus_error *error)
+{
+	const struct recorder *recorder = &peer->interface->recorder;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = recorder->ops->pause(recorder->userdata, pause);
+	if (r == -EOPNOTSUPP)
+		return sd_bus_error_set(error, PTD_ERROR_NOT_HARDWARE,
+					"the recorder uses the software source: there is no "
+					"hardware to give to others");
+	if (r == -EBUSY)
+		return sd_bus_error_set(error, PTD_ERROR_BUSY,
+					"a snapshot is copying the rings, try again");
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, pause ? CALLER_PAUSED : CALLER_RESUMED, NULL);
+	return sd_bus_reply_method_return(m, "");
+}
+
+static int pause_recorder(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return pause_or_resume(m, userdata, true, error);
+}
+
+static int resume_recorder(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return pause_or_resume(m, userdata, false, error);
+}
+
+static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
+{
+	const char *text;
+	int r;
+
+	r = sd_bus_message_read(m, "v", "s", &text);
+	if (r < 0)
+		return r;
+	if (cpulist_parse(text, &scope->cpus) < 0)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+					 "\"%s\" is no list of CPUs: 0-3,8 is one", text);
+	scope->some_cpus = scope->cpus.end > 0;
+	return 0;
+}
+
+/* It is shown to others, by us and by those who read the manifest. */
+static int read_command(sd_bus_message *m, struct scope *scope)
+{
+	const char *text;
+	int r;
+
+	r = sd_bus_message_read(m, "v", "s", &text);
+	if (r < 0)
+		return r;
+	(void)snprintf(scope->command, sizeof(scope->command), "%s", text);
+	printable_clean(scope->command, strlen(scope->command));
+	return 0;
+}
+
+static int read_option(sd_bus_message *m, const char *option, struct scope *scope,
+		       sd_bus_error *error)
+{
+	if (strcmp(option, "since") == 0)
+		return sd_bus_message_read(m, "v", "t", &scope->since_ns);
+	if (strcmp(option, "pid") == 0)
+		return sd_bus_message_read(m, "v", "u", &scope->pid);
+	if (strcmp(option, "cpus") == 0)
+		return read_cpus(m, scope, error);
+	if (strcmp(option, "command") == 0)
+		return read_command(m, scope);
+	if (strcmp(option, "command_pid") == 0)
+		return sd_bus_message_read(m, "v", "u", &scope->command_pid);
+	if (strcmp(option, "started") == 0)
+		return sd_bus_message_read(m, "v", "t", &scope->started_ns);
+	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "there is no option \"%s\"",
+				 option);
+}
+
+/* The options of TakeSnapshot. Return: 0 or negative errno, also if @error says why. */
+static int read_scope(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
+{
+	const char *option;
+	int r;
+
+	r = sd_bus_message_enter_container(m, 'a', "{sv}");
+	while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+		r = sd_bus_message_read(m, "s", &option);
+		if (r >= 0)
+			r = read_option(m, option, scope, error);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(m);
+		if (r >= 0)
+			r = 1;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
+	struct scope scope = {};
+	uint32_t n_cpus;
+	const char *id;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = read_scope(m, &scope, error);
+	if (r < 0)
+		return r;
+	n_cpus = recorder->ops->status(recorder->userdata).n_cpus;
+	if (scope.cpus.end > n_cpus)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+					 "there is no CPU %" PRIu32 ": there are %" PRIu32,
+					 scope.cpus.end - 1, n_cpus);
+	r = recorder->ops->take_snapshot(recorder->userdata, &scope, &peer->caller, &id);
+	if (r == -EBUSY)
+		return sd_bus_error_setf(error, PTD_ERROR_BUSY,
+					 "%u snapshots are waiting to be written already",
+					 JOBS_WAITING_MAX);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_TOOK, id);
+	return sd_bus_reply_method_return(m, "s", id);
+}
+
+static int no_snapshot(sd_bus_error *error, const char *id)
+{
+	return sd_bus_error_setf(error, PTD_ERROR_NO_SNAPSHOT, "there is no snapshot \"%s\"", id);
+}
+
+static int reply_done(sd_bus_message *call, const char *directory, const struct job *job)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(freep) char *path = NULL;
+	int r;
+
+	if (job->error < 0)
+		return sd_bus_reply_method_errorf(call, PTD_ERROR_FAILED, "%s", job->message);
+
+	if (asprintf(&path, "%s/%s", directory, job->id) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "{sv}");
+	if (r < 0)
+		return r;
+	if ((r = append_string(reply, "id", job->id)) < 0 ||
+	    (r = append_string(reply, "path", path)) < 0 ||
+	    (r = append_u64(reply, "bytes", job->result.bytes)) < 0 ||
+	    (r = append_u64(reply, "pt_bytes", job->result.bytes_pt)) < 0 ||
+	    (r = append_u64(reply, "pt_overwritten", job->result.bytes_overwritten)) < 0 ||
+	    (r = append_u64(reply, "complete_since", job->result.complete_since_ns)) < 0 ||
+	    (r = append_u64(reply, "taken", job->result.taken_ns)) < 0 ||
+	    (r = append_u32(reply, "cpus", job->result.n_cpus)) < 0 ||
+	    (r = append_u32(reply, "objects", job->result.n_objects)) < 0 ||
+	    (r = append_u32(reply, "objects_missing", job->result.n_missing)) < 0)
+		return r;
+	return send_reply(reply, 0);
+}
+
+static int wait_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	struct interface *interface = peer->interface;
+	const struct job *job;
+	const char *id;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = sd_bus_message_read(m, "s", &id);
+	if (r < 0)
+		return r;
+	job = jobs_find(interface->recorder.jobs, id);
+	if (!job)
+		return no_snapshot(error, id);
+	if (job->done)
+		return reply_done(m, spool_path(interface->recorder.spool), job);
+
+	if (interface->waiters.n >= WAITERS_MAX)
+		return sd_bus_error_set(error, PTD_ERROR_BUSY, "too many calls are waiting");
+	r = vec_push(&interface->waiters, m);
+	if (r < 0)
+		return r;
+	(void)sd_bus_message_ref(m);
+	return 1;
+}
+
+void interface_job_done(struct interface *interface, const struct job *job)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < interface->waiters.n; i++) {
+		sd_bus_message *call = interface->waiters.items[i];
+		const char *id;
+
+		if (sd_bus_message_rewind(call, true) >= 0 &&
+		    sd_bus_message_read(call, "s", &id) >= 0 && strcmp(id, job->id) != 0) {
+			interface->waiters.items[n++] = call;
+			continue;
+		}
+		/* One who went away does not hear it. */
+		(void)reply_done(call, spool_path(interface->recorder.spool), job);
+		(void)sd_bus_message_unref(call);
+	}
+	interface->waiters.n = n;
+}
+
+bool interface_waits(const struct interface *interface, const sd_bus *bus)
+{
+	for (size_t i = 0; i < interface->waiters.n; i++)
+		if (sd_bus_message_get_bus(interface->waiters.items[i]) == bus)
+			return true;
+	return false;
+}
+
+void interface_forget(struct interface *interface, const sd_bus *bus)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < interface->waiters.n; i++) {
+		sd_bus_message *call = interface->waiters.items[i];
+
+		if (sd_bus_message_get_bus(call) == bus)
+			(void)sd_bus_message_unref(call);
+		else
+			interface->waiters.items[n++] = call;
+	}
+	interface->waiters.n = n;
+}
+
+static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(freep) struct spool_entry *entries = NULL;
+	const struct interface_peer *peer = userdata;
+	size_t n;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = spool_list(peer->interface->recorder.spool, &entries, &n);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	r = sd_bus_message_new_method_return(m, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		if ((r = sd_bus_message_open_container(reply, 'a', "{sv}")) < 0 ||
+		    (r = append_string(reply, "id", entries[i].id)) < 0 ||
+		    (r = append_string(reply, "created", entries[i].created)) < 0 ||
+		    (r = append_u64(reply, "bytes", entries[i].bytes)) < 0 ||
+		    (r = append_u32(reply, "cpus", entries[i].n_cpus)) < 0 ||
+		    (r = append_string(reply, "command", entries[i].command)) < 0 ||
+		    (r = append_u32(reply, "pid", entries[i].pid)) < 0 ||
+		    (r = append_u32(reply, "objects_missing", entries[i].n_missing)) < 0 ||
+		    (r = append_u64(reply, "records_lost", entries[i].n_records_lost)) < 0 ||
+		    (r = append_u64(reply, "pt_dropped", entries[i].bytes_dropped)) < 0 ||
+		    (r = append_u64(reply, "pt_overwritten", entries[i].bytes_overwritten)) < 0 ||
+		    (r = sd_bus_message_append(reply, "{sv}", "command_complete", "b",
+					       !entries[i].command_cut)) < 0 ||
+		    (r = sd_bus_message_append(reply, "{sv}", "kept", "b", entries[i].kept)) < 0)
+			return r;
+		r = sd_bus_message_close_container(reply);
+	}
+	return send_reply(reply, r);
+}
+
+/* A snapshot as an argument: by its id, which it has in the log whatever it was called. */
+static int read_id(sd_bus_message *m, const struct interface_peer *peer,
+		   char ret_id[static SNAPID_SIZE], sd_bus_error *error)
+{
+	const char *name;
+	int r;
+
+	r = sd_bus_message_read(m, "s", &name);
+	if (r < 0)
+		return r;
+	r = spool_resolve(peer->interface->recorder.spool, name, ret_id);
+	if (r == -ENOENT)
+		return no_snapshot(error, name);
+	return r < 0 ? sd_bus_error_set_errno(error, r) : 0;
+}
+
+static int open_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	_cleanup_(fd_closep) int fd = -1;
+	char id[SNAPID_SIZE];
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = read_id(m, peer, id, error);
+	if (r < 0)
+		return r;
+	r = spool_open(peer->interface->recorder.spool, id, &fd);
+	if (r == -ENOENT)
+		return no_snapshot(error, id);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_READ, id);
+	return sd_bus_reply_method_return(m, "h", fd);
+}
+
+static int remove_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
+	char id[SNAPID_SIZE];
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = read_id(m, peer, id, error);
+	if (r < 0)
+		return r;
+	r = recorder->ops->remove_snapshot(recorder->userdata, id);
+	if (r == -ENOENT)
+		return no_snapshot(error, id);
+	if (r == -EPERM)
+		return sd_bus_error_setf(error, PTD_ERROR_KEPT,
+					 "snapshot %s is kept: `ptctl keep --release` takes that "
+					 "back",
+					 id);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, CALLER_REMOVED, id);
+	return sd_bus_reply_method_return(m, "");
+}
+
+static int keep_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	char id[SNAPID_SIZE];
+	int keep, r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = read_id(m, peer, id, error);
+	if (r == 0)
+		r = sd_bus_message_read(m, "b", &keep);
+	if (r < 0)
+		return r;
+	r = spool_keep(peer->interface->recorder.spool, id, keep);
+	if (r == -ENOENT)
+		return no_snapshot(error, id);
+	if (r < 0)
+		return sd_bus_error_set_errno(error, r);
+	caller_log(&peer->caller, keep ? CALLER_KEPT : CALLER_RELEASED, id);
+	return sd_bus_reply_method_return(m, "");
+}
+
+static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct interface_peer *peer = userdata;
+	const struct recorder *recorder = &peer->interface->recorder;
+	int r;
+
+	r = denied(peer, error);
+	if (r < 0)
+		return r;
+	r = recorder->ops->reload(recorder->userdata, &peer->caller);
+	if (r < 0)
+		return sd_bus_error_set(error, PTD_ERROR_FAILED,
+					"the settings cannot be read and stay as they are, the log "
+					"of ptd says why");
+	return sd_bus_reply_method_return(m, "");
+}
+
+/* UNPRIVILEGED: or sd-bus would answer others than root before we can. */
+#define METHOD(name, in, in_names, out, out_names, call)                   \
+	SD_BUS_METHOD_WITH_NAMES(name, in, in_names, out, out_names, call, \
+				 SD_BUS_VTABLE_UNPRIVILEGED)
+
+static const sd_bus_vtable vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	METHOD("GetStatus", "", , "a{sv}", SD_BUS_PARAM(status), get_status),
+	METHOD("OpenSource", "", , "sh", SD_BUS_PARAM(name) SD_BUS_PARAM(pool), open_source),
+	SD_BUS_METHOD("Pause", "", "", pause_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD("Resume", "", "", resume_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
+	METHOD("TakeSnapshot", "a{sv}", SD_BUS_PARAM(options), "s", SD_BUS_PARAM(id),
+	       take_snapshot),
+	METHOD("WaitSnapshot", "s", SD_BUS_PARAM(id), "a{sv}", SD_BUS_PARAM(result), wait_snapshot),
+	METHOD("ListSnapshots", "", , "aa{sv}", SD_BUS_PARAM(snapshots), list_snapshots),
+	METHOD("OpenSnapshot", "s", SD_BUS_PARAM(id), "h", SD_BUS_PARAM(directory), open_snapshot),
+	METHOD("RemoveSnapshot", "s", SD_BUS_PARAM(id), "", , remove_snapshot),
+	METHOD("KeepSnapshot", "sb", SD_BUS_PARAM(id) SD_BUS_PARAM(keep), "", , keep_snapshot),
+	SD_BUS_METHOD("Reload", "", "", reload, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_VTABLE_END,
+};
+
+/* Clients that insist on a bus, such as gdbus, ask it for a name before all else. Any will do. */
+static int hello(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	(void)userdata;
+	(void)error;
+	return sd_bus_reply_method_return(m, "s", ":1.1");
+}
+
+static const sd_bus_vtable bus_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	METHOD("Hello", "", , "s", SD_BUS_PARAM(name), hello),
+	SD_BUS_VTABLE_END,
+};
+
+int interface_attach(sd_bus *bus, struct interface_peer *peer)
+{
+	int r;
+
+	r = sd_bus_add_object_vtable(bus, NULL, PTD_CONTROL_OBJECT, PTD_CONTROL_INTERFACE, vtable,
+				     peer);
+	if (r >= 0)
+		r = sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/DBus",
+					     "org.freedesktop.DBus", bus_vtable, peer);
+	return r < 0 ? r : 0;
+}
+
+void interface_deinit(struct interface *interface)
+{
+	for (size_t i = 0; i < interface->waiters.n; i++)
+		(void)sd_bus_message_unref(interface->waiters.items[i]);
+	vec_deinit(&interface->waiters);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/objects/copier.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "daemon/objects/object.h"
+#include "daemon/proc/claimant.h"
+#include "daemon/record/cancel.h"
+#include "daemon/spool/spool.h"
+#include "daemon/spool/store.h"
+#include "decoder/util/effort.h"
+
+/* Originals held open while they wait. Those beyond are opened when it is their turn. */
+#define OPEN_MAX 256u
+
+#define CANCEL_POLL_NS 50000000
+
+/* What a file counts at least: it takes a moment however small it is. */
+#define COST_MIN (UINT64_C(256) << 10)
+
+/* Owners of files that are told apart; if there are more, some count as one. */
+#define N_OWNERS 64u
+
+/* How long one original may keep those behind it waiting: a slow disk reads the largest one. */
+#define PATIENCE_NS UINT64_C(20000000000)
+
+/* How often a copy is tried again that was swept just when it was found. */
+#define TRIES 3u
+
+struct queue {
+	struct object *first, *last;
+};
+
+struct copier {
+	int store_fd; /* borrowed */
+	struct claims claims;
+	int event_fd;
+	pthread_t thread;
+	bool has_thread;
+
+	pthread_mutex_t lock; /* over what follows, and what files the store has */
+	pthread_cond_t change;
+	atomic_bool stop; /* what is being copied stops, too */
+	struct spool_limits limits;
+	struct queue waiting, finished; /* each object in them is referenced */
+	const struct object *taking;    /* the one that is being copied, or NULL */
+	uint64_t served[N_OWNERS];      /* bytes, since there was nothing that waited */
+	unsigned n_open;
+	uint64_t alone; /* bytes on the disk of copies that no snapshot had at the last sweep */
+};
+
+static void push(struct queue *queue, struct object *object)
+{
+	object->queued = NULL;
+	if (queue->last)
+		queue->last->queued = object;
+	else
+		queue->first = object;
+	queue->last = object;
+}
+
+static struct object *pop(struct queue *queue)
+{
+	struct object *object = queue->first;
+
+	if (!object)
+		return NULL;
+	queue->first = object->queued;
+	if (!queue->first)
+		queue->last = NULL;
+	return object;
+}
+
+static uint64_t cost(const struct object *object)
+{
+	return object->original.size > COST_MIN ? object->original.size : COST_MIN;
+}
+
+/* Remove the first of the owner who was served least. The lock is held. */
+static struct object *pop_waiting(struct copier *c)
+{
+	struct object *before_best = NULL, *best = c->waiting.first, *before = best;
+
+	if (!best)
+		return NULL;
+	for (struct object *o = best->queued; o; before = o, o = o->queued)
+		if (c->served[o->original.uid % N_OWNERS] <
+		    c->served[best->original.uid % N_OWNERS]) {
+			before_best = before;
+			best = o;
+		}
+	if (before_best)
+		before_best->queued = best->queued;
+	else
+		c->waiting.first = best->queued;
+	if (c->waiting.last == best)
+		c->waiting.last = before_best;
+	c->served[best->original.uid % N_OWNERS] += cost(best);
+	if (!c->waiting.first)
+		memset(c->served, 0, sizeof(c->served));
+	return best;
+}
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+static int check_build_id(int fd, const struct buildid *claimed, struct buildid *ret_id)
+{
+	int r;
+
+	r = buildid_read(fd, ret_id);
+	if (r == 0 && claimed->size > 0 && !buildid_equal(claimed, ret_id))
+		return -ESTALE;
+	return r;
+}
+
+/* What an original turned out to be. */
+struct content {
+	struct buildid build_id;
+	char hash[SHA256_HEX_SIZE];
+	bool copied;    /* there is a copy that is to be named; if not, the store has it */
+	uint64_t taken; /* by that copy, bytes on the disk */
+};
+
+/* Copy what @fd has, if the store has it not yet. */
+static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
+		   struct content *ret_content)
+{
+	_cleanup_(fd_closep) int copy = -1;
+	struct content content = {};
+	struct spool_limits limits;
+	struct effort effort = { .cancel = &c->stop };
+	uint64_t size, alone;
+	struct stat st;
+	int r;
+
+	r = check_build_id(fd, claimed, &content.build_id);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((uint64_t)st.st_size > STORE_FILE_MAX)
+		return -EFBIG;
+	/* It may grow while it is read. */
+	effort.size_max = (uint64_t)st.st_size;
+	effort.until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+	r = sha256_fd(fd, &effort, content.hash, &size);
+	if (r == 0 && !store_has(c->store_fd, content.hash)) {
+		(void)pthread_mutex_lock(&c->lock);
+		alone = c->alone;
+		limits = c->limits;
+		(void)pthread_mutex_unlock(&c->lock);
+		r = store_copy(c->store_fd, fd, &limits, alone, &effort, &copy, content.hash,
+			       &content.taken);
+		content.copied = r == 0;
+		/* The original may have been written to while it was copied. */
+		if (r == 0)
+			r = check_build_id(copy, claimed, &content.build_id);
+		if (r < 0)
+			(void)store_forget(c->store_fd, NULL);
+	}
+	if (r == 0)
+		*ret_content = content;
+	return r;
+}
+
+/* Give the copy its name. The lock is held. Return: 0, or negative errno; -EAGAIN: there is none,
+ * since the store had it, but it has just been swept. */
+static int name_copy(struct copier *c, const struct content *content)
+{
+	int r;
+
+	if (store_has(c->store_fd, content->hash)) {
+		if (content->copied)
+			(void)store_forget(c->store_fd, NULL);
+		return 0;
+	}
+	if (!content->copied)
+		return -EAGAIN;
+	r = store_settle(c->store_fd, content->hash);
+	if (r == 0)
+		c->alone += content->taken;
+	return r;
+}
+
+/* Copy the object's original, which is open at @fd or -1. It has no name in the store before the
+ * lock is held. */
+static void take_in(struct copier *c, struct object *object, int fd)
+{
+	_cleanup_(fd_closep) int original = fd;
+	struct content content = {};
+	struct original which;
+	int r = -ESTALE;
+
+	if (original >= 0)
+		r = copy_in(c, original, &object->claimed, &content);
+	/* That which was opened was not looked at: another place may have the right one. */
+	if (r == -ESTALE) {
+		original = fd_close(original);
+		r = original_open_verified(&c->claims, &object->mapped, &original, &which);
+		if (r == 0)
+			r = copy_in(c, original, &object->claimed, &content);
+	}
+	for (unsigned i = 0;; i++) {
+		if (r == 0 && i > 0)
+			r = copy_in(c, original, &object->claimed, &content);
+		(void)pthread_mutex_lock(&c->lock);
+		if (r == 0)
+			r = name_copy(c, &content);
+		if (r != -EAGAIN || i == TRIES)
+			break;
+		(void)pthread_mutex_unlock(&c->lock);
+		r = 0;
+	}
+	if (r == 0) {
+		object->build_id = content.build_id;
+		memcpy(object->sha256, content.hash, sizeof(content.hash));
+	}
+	object->error = r;
+	object->done = true;
+	push(&c->finished, object);
+	c->taking = NULL;
+	(void)pthread_cond_broadcast(&c->change);
+	(void)pthread_mutex_unlock(&c->lock);
+	(void)eventfd_write(c->event_fd, 1);
+}
+
+static void *run(void *userdata)
+{
+	struct copier *c = userdata;
+	struct object *object;
+	int fd;
+
+	for (;;) {
+		(void)pthread_mutex_lock(&c->lock);
+		while (!c->stop && !c->waiting.first)
+			(void)pthread_cond_wait(&c->change, &c->lock);
+		object = c->stop ? NULL : pop_waiting(c);
+		c->taking = object;
+		if (object) {
+			fd = object->fd;
+			object->fd = -1;
+			c->n_open -= fd >= 0;
+		}
+		(void)pthread_mutex_unlock(&c->lock);
+		if (!object)
+			return NULL;
+		take_in(c, object, fd);
+	}
+}
+
+/* Signals are the event loop's: the thread gets none. */
+static int start_thread(struct copier *c)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&c->thread, NULL, run, c);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	c->has_thread = r == 0;
+	return r;
+}
+
+static void stop_thread(struct copier *c)
+{
+	if (!c->has_thread)
+		return;
+	(void)pthread_mutex_lock(&c->lock);
+	atomic_store(&c->stop, true);
+	(void)pthread_cond_broadcast(&c->change);
+	(void)pthread_mutex_unlock(&c->lock);
+	(void)pthread_join(c->thread, NULL);
+}
+
+/* --- who has it copy -------------------------------------------------------------------------- */
+
+int copier_new(int store_fd, const struct spool_limits *limits, struct copier **ret_copier)
+{
+	_cleanup_(copier_freep) struct copier *c = malloc(sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct copier){
+		.store_fd = store_fd,
+		.limits = *limits,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.change = PTHREAD_COND_INITIALIZER,
+	};
+	c->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->event_fd < 0)
+		return -errno;
+	(void)store_forget(store_fd, NULL);
+	r = start_thread(c);
+	if (r < 0)
+		return r;
+	*ret_copier = TAKE(c);
+	return 0;
+}
+
+struct copier *copier_free(struct copier *copier)
+{
+	struct object *object;
+
+	if (!copier)
+		return NULL;
+
+	stop_thread(copier);
+	while ((object = pop(&copier->waiting)) || (object = pop(&copier->finished)))
+		(void)object_unref(object);
+	(void)fd_close(copier->event_fd);
+	(void)pthread_cond_destroy(&copier->change);
+	(void)pthread_mutex_destroy(&copier->lock);
+	free(copier);
+	return NULL;
+}
+
+void copier_set_limits(struct copier *copier, const struct spool_limits *limits)
+{
+	(void)pthread_mutex_lock(&copier->lock);
+	copier->limits = *limits;
+	(void)pthread_mutex_unlock(&copier->lock);
+}
+
+void copier_set_claims(struct copier *copier, const struct claims *claims)
+{
+	copier->claims = *claims;
+}
+
+void copier_add(struct copier *copier, struct object *object, const struct record_mmap2 *mmap)
+{
+	int r;
+
+	object->ahead = 0;
+	object->mapped = *mmap;
+	object->mapped.name = object->path;
+	object->original = original_look(mmap);
+	r = original_open(&copier->claims, mmap, &object->fd, &object->original);
+
+	(void)pthread_mutex_lock(&copier->lock);
+	object->error = r;
+	object->done = r < 0;
+	if (r == 0 && copier->n_open >= OPEN_MAX)
+		object->fd = fd_close(object->fd);
+	copier->n_open += object->fd >= 0;
+	push(r < 0 ? &copier->finished : &copier->waiting, object_ref(object));
+	(void)pthread_cond_broadcast(&copier->change);
+	(void)pthread_mutex_unlock(&copier->lock);
+	if (r < 0)
+		(void)eventfd_write(copier->event_fd, 1);
+}
+
+bool copier_has_failed(struct copier *copier, const struct object *object)
+{
+	bool failed;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	failed = object->done && object->error < 0;
+	(void)pthread_mutex_unlock(&copier->lock);
+	return failed;
+}
+
+void copier_measure(struct copier *copier)
+{
+	uint64_t ahead[N_OWNERS] = {};
+
+	(void)pthread_mutex_lock(&copier->lock);
+	if (copier->taking)
+		ahead[copier->taking->original.uid % N_OWNERS] = cost(copier->taking);
+	for (struct object *o = copier->waiting.first; o; o = o->queued)
+		o->ahead = ahead[o->original.uid % N_OWNERS] += cost(o);
+	(void)pthread_mutex_unlock(&copier->lock);
+}
+
+bool copier_is_near(struct copier *copier, const struct object *object)
+{
+	bool near;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	near = object->done || object->original.uid == 0 || object->ahead <= COPIER_NEAR_MAX;
+	(void)pthread_mutex_unlock(&copier->lock);
+	return near;
+}
+
+int copier_wait(struct copier *copier, const struct object *object, const atomic_bool *cancel)
+{
+	struct timespec until;
+	bool done;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	while (!(done = object->done) && !cancel_asked(cancel)) {
+		(void)clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += CANCEL_POLL_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		(void)pthread_cond_clockwait(&copier->change, &copier->lock, CLOCK_MONOTONIC,
+					     &until);
+	}
+	(void)pthread_mutex_unlock(&copier->lock);
+	return done ? 0 : -ECANCELED;
+}
+
+int copier_fd(const struct copier *copier)
+{
+	return copier->event_fd;
+}
+
+struct object *copier_next_finished(struct copier *copier)
+{
+	struct object *object;
+	eventfd_t n;
+
+	(void)eventfd_read(copier->event_fd, &n);
+	(void)pthread_mutex_lock(&copier->lock);
+	object = pop(&copier->finished);
+	(void)pthread_mutex_unlock(&copier->lock);
+	return object;
+}
+
+int copier_sweep(struct copier *copier, bool (*needed)(const char *hash, void *userdata),
+		 void *userdata)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	r = store_sweep(copier->store_fd, needed, userdata, &copier->alone);
+	(void)pthread_mutex_unlock(&copier->lock);
+	return r;
+}
+
+uint64_t copier_alone(struct copier *copier, const struct object *object)
+{
+	uint64_t bytes;
+
+	(void)pthread_mutex_lock(&copier->lock);
+	bytes =
+	    object->done && object->error == 0 ? store_alone(copier->store_fd, object->sha256) : 0;
+	(void)pthread_mutex_unlock(&copier->lock);
+	return bytes;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/objects/object.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "decoder/util/mapname.h"
+
+#define PATH_SIZE_MAX 4096u
+
+bool object_is_meant(const struct record_mmap2 *mmap)
+{
+	const char *name = mmap->name;
+
+	return mmap->prot & PROT_EXEC && strlen(name) < PATH_SIZE_MAX &&
+	       (mapname_is_vdso(name) || (name[0] == '/' && name[1] != '/'));
+}
+
+const char *object_why(int error)
+{
+	switch (-error) {
+	case EDQUOT:
+		return "those that no snapshot has would take more than half of MaxUse=";
+	case ENOSPC:
+		return "KeepFree= would not be left, or no room is";
+	case ESTALE:
+		return "the file there is another by now";
+	case ENOEXEC:
+		return "it is no ELF file";
+	case EACCES:
+		return "not everybody may read it, and the process has ended or belongs to another "
+		       "user";
+	case EFBIG:
+		return "it is larger than 512 MiB, or grew while it was copied";
+	case ETIMEDOUT:
+		return "its disk needed longer than 20 s for it";
+	default:
+		return strerror(-error);
+	}
+}
+
+struct object *object_new(const struct record_mmap2 *mmap)
+{
+	struct object *o = malloc(sizeof(*o));
+
+	if (!o)
+		return NULL;
+	*o = (struct object){ .n_refs = 1, .fd = -1, .claimed = mmap->build_id, .mapped = *mmap };
+	o->path = strdup(mmap->name);
+	o->mapped.name = o->path;
+	return o->path ? o : object_unref(o);
+}
+
+struct object *object_ref(struct object *object)
+{
+	object->n_refs++;
+	return object;
+}
+
+struct object *object_unref(struct object *object)
+{
+	if (object && --object->n_refs == 0) {
+		(void)fd_close(object->fd);
+		free(object->path);
+		free(object);
+	}
+	return NULL;
+}
+
+bool object_matches(const struct object *object, const struct record_mmap2 *mmap)
+{
+	const uint64_t ino = object->mapped.ino;
+
+	return buildid_equal(&object->claimed, &mmap->build_id) &&
+	       (ino == 0 || mmap->ino == 0 || ino == mmap->ino) &&
+	       strcmp(object->path, mmap->name) == 0;
+}

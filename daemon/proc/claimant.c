@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/proc/claimant.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct claimant claimant_find(const struct claims *claims, uint32_t pid)
+{
+	struct claimant c = { .is_true = !claims || !claims->is_writer };
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+	c.pid_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* The descriptor first: it does not lead to another process that gets the number later. */
+	if (c.pid_fd >= 0 && !c.is_true && !claims->is_writer(claims->userdata, pid))
+		c.pid_fd = fd_close(c.pid_fd);
+	return c;
+}
+
+void claimant_deinit(struct claimant *claimant)
+{
+	claimant->pid_fd = fd_close(claimant->pid_fd);
+}
+
+/* The owner of /proc/PID does not tell: root owns it as soon as the process says that it is not to
+ * be dumped. */
+bool claimant_user_is(const struct claimant *claimant, uid_t uid)
+{
+	_cleanup_(fd_closep) int fd = openat(claimant->pid_fd, "status", O_RDONLY | O_CLOEXEC);
+	uint32_t real, effective, saved, fs;
+	char text[2048];
+	const char *line;
+	ssize_t n;
+
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	line = strstr(text, "\nUid:");
+	return line &&
+	       sscanf(line + strlen("\nUid:"), "%" SCNu32 "%" SCNu32 "%" SCNu32 "%" SCNu32, &real,
+		      &effective, &saved, &fs) == 4 &&
+	       real == uid && effective == uid && saved == uid && fs == uid;
+}
+
+bool claimant_may_read(const struct claimant *claimant, const struct stat *st)
+{
+	if (st->st_mode & S_IROTH)
+		return true;
+	return claimant->pid_fd >= 0 && st->st_mode & S_IRUSR &&
+	       claimant_user_is(claimant, st->st_uid);
+}

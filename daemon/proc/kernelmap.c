@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/proc/kernelmap.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "daemon/proc/textfile.h"
+
+#define PAGE        KERNELMAP_PAGE
+#define PIECES_MAX  4096u            /* who reads kcore takes no more segments */
+#define MODULES_MAX (PIECES_MAX - 1) /* and the kernel itself */
+#define LOOSE_MAX   (1u << 17)       /* pieces of no module, before those side by side are one */
+#define NEAR        (16 * PAGE)      /* two pieces with no more between them are one */
+#define LOOSE_SIZE  (16 * PAGE) /* what code in no module may have: a BPF program, a trampoline */
+
+#define WHY_EMPTY                                                                              \
+	"/proc/kallsyms is empty: under systemd, ProtectKernelTunables=yes does that; set it " \
+	"to no"
+#define WHY_ZERO                                                                    \
+	"/proc/kallsyms shows no addresses: CAP_SYSLOG is missing (under systemd, " \
+	"ProtectKernelLogs=yes takes it away), or sysctl kernel.kptr_restrict is 2"
+#define WHY_ODD "/proc/kallsyms does not say where the kernel's code is"
+
+struct counts {
+	size_t n_symbols, n_addresses; /* that are not 0 */
+};
+
+void kernelmap_deinit(struct kernelmap *map)
+{
+	vec_deinit(&map->pieces);
+	vec_deinit(&map->modules);
+	*map = (struct kernelmap){};
+}
+
+static int add_piece(struct kernelmap *map, uint64_t start, uint64_t end, bool is_loose)
+{
+	if (end <= start || end > UINT64_MAX - PAGE)
+		return 0;
+	return vec_push(&map->pieces, { .start = start & ~(PAGE - 1),
+					.end = (end + PAGE - 1) & ~(PAGE - 1),
+					.is_loose = is_loose });
+}
+
+/* Code in no module, which may be long. */
+static int add_loose(struct kernelmap *map, uint64_t address)
+{
+	if (map->pieces.n < LOOSE_MAX)
+		return add_piece(map, address, address + LOOSE_SIZE, true);
+	map->n_left_out++;
+	return 0;
+}
+
+/* Return: 1 if it is a function's line; 0 if it is none; or -ENOMEM. */
+static int read_symbol(struct kernelmap *map, struct counts *counts, const char *line)
+{
+	char kind, name[512], module[KERNELMAP_NAME_SIZE] = "";
+	uint64_t address;
+	int r = 0;
+
+	if (sscanf(line, "%" SCNx64 " %c %511s [%60[^]]]", &address, &kind, name, module) < 3)
+		return 0;
+	counts->n_symbols++;
+	counts->n_addresses += address != 0;
+	if (!strchr("tTwW", kind))
+		return 0;
+	if (!module[0] && strcmp(name, "_text") == 0)
+		map->text = address;
+	else if (!module[0] && strcmp(name, "_etext") == 0)
+		map->etext = address;
+	else if (module[0] &&
+		 (strcmp(module, "bpf") == 0 || strncmp(module, "__builtin__", 11) == 0))
+		r = add_loose(map, address);
+	return r < 0 ? r : 1;
+}
+
+/* Read all names; write those of functions to @to, which may be NULL. */
+static int read_kallsyms(int proc_fd, struct kernelmap *map, FILE *to, const char **reterr_why)
+{
+	_cleanup_(textfile_closep) FILE *from = NULL;
+	_cleanup_(freep) char *line = NULL;
+	struct counts counts = {};
+	size_t size = 0;
+	int r;
+
+	r = textfile_open(proc_fd, "kallsyms", &from);
+	while (r >= 0 && getline(&line, &size, from) > 0) {
+		r = read_symbol(map, &counts, line);
+		if (r > 0 && to)
+			(void)fputs(line, to); /* an error shows at its end */
+	}
+	if (r < 0)
+		return r;
+	*reterr_why = counts.n_symbols == 0 ? WHY_EMPTY : counts.n_addresses == 0 ? WHY_ZERO : NULL;
+	if (*reterr_why)
+		return counts.n_symbols == 0 ? -ENODATA : -EPERM;
+	if (map->text == 0 || map->etext <= map->text ||
+	    map->etext - map->text > KERNELMAP_CODE_MAX) {
+		*reterr_why = WHY_ODD;
+		return -ENODATA;
+	}
+	return add_piece(map, map->text, map->etext, false);
+}
+
+static int compare_modules(const void *a, const void *b)
+{
+	const struct kernelmap_module *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Newer kernels count what is not code, too, and lies elsewhere: a module ends where the next
+ * begins. */
+static int add_modules(struct kernelmap *map)
+{
+	struct kernelmap_module *m = map->modules.items;
+	const size_t n = map->modules.n;
+	int r = 0;
+
+	if (n > 0)
+		qsort(m, n, sizeof(*m), compare_modules);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		if (i + 1 < n && m[i].size > m[i + 1].start - m[i].start)
+			m[i].size = m[i + 1].start - m[i].start;
+		r = add_piece(map, m[i].start, m[i].start + m[i].size, false);
+	}
+	return r;
+}
+
+static int read_modules(int proc_fd, struct kernelmap *map, FILE *to)
+{
+	_cleanup_(textfile_closep) FILE *from = NULL;
+	_cleanup_(freep) char *line = NULL;
+	size_t size = 0;
+	int r;
+
+	r = textfile_open(proc_fd, "modules", &from);
+	if (r == -ENOENT)
+		return 0; /* a kernel without */
+	while (r == 0 && getline(&line, &size, from) > 0) {
+		struct kernelmap_module m = { .name = "[" };
+
+		if (to)
+			(void)fputs(line, to);
+		if (sscanf(line, "%60s %" SCNu64 " %*s %*s %*s %" SCNx64, m.name + 1, &m.size,
+			   &m.start) != 3 ||
+		    m.start == 0 || m.size == 0 || m.size > KERNELMAP_CODE_MAX)
+			continue;
+		strcat(m.name, "]");
+		if (map->modules.n < MODULES_MAX)
+			r = vec_push(&map->modules, m);
+		else
+			map->n_left_out++;
+	}
+	return r < 0 ? r : add_modules(map);
+}
+
+static int compare_pieces(const void *a, const void *b)
+{
+	const struct kernelmap_piece *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* In order, none twice. */
+static void settle_pieces(struct kernelmap *map)
+{
+	struct kernelmap_piece *p = map->pieces.items;
+	size_t n = 0;
+
+	if (map->pieces.n > 0)
+		qsort(p, map->pieces.n, sizeof(*p), compare_pieces);
+	for (size_t i = 0; i < map->pieces.n; i++)
+		if (n > 0 && p[i].start <= p[n - 1].end + NEAR) {
+			if (p[i].end > p[n - 1].end)
+				p[n - 1].end = p[i].end;
+			p[n - 1].is_loose = p[n - 1].is_loose && p[i].is_loose;
+		} else {
+			p[n++] = p[i];
+		}
+	map->pieces.n = n;
+}
+
+/* The kernel and its modules come first: of those there are no more than have room. */
+static void leave_out_loose(struct kernelmap *map)
+{
+	struct kernelmap_piece *p = map->pieces.items;
+	size_t excess = map->pieces.n > PIECES_MAX ? map->pieces.n - PIECES_MAX : 0, n = 0;
+
+	map->n_left_out += excess;
+	for (size_t i = 0; i < map->pieces.n; i++)
+		if (excess > 0 && p[i].is_loose)
+			excess--;
+		else
+			p[n++] = p[i];
+	map->pieces.n = n;
+}
+
+int kernelmap_init(struct kernelmap *map, int proc_fd, FILE *names, FILE *modules,
+		   const char **reterr_why)
+{
+	int r;
+
+	*map = (struct kernelmap){};
+	*reterr_why = NULL;
+	r = read_kallsyms(proc_fd, map, names, reterr_why);
+	if (r == 0)
+		r = read_modules(proc_fd, map, modules);
+	if (r < 0) {
+		kernelmap_deinit(map);
+		return r;
+	}
+	settle_pieces(map);
+	leave_out_loose(map);
+	return 0;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/proc/mappedfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "daemon/proc/claimant.h"
+#include "daemon/proc/mapsline.h"
+#include "daemon/proc/textfile.h"
+
+/* How often a mapping is looked for that changes meanwhile. */
+#define TRIES 2u
+
+/* Of a descriptor that only stands for a file, one to read it by. */
+static int reopen(int path_fd, int *ret_fd)
+{
+	char path[40];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+static bool may_be(const struct mappedfile *file, const struct stat *st)
+{
+	return file->build_id.size > 0 || file->ino == 0 || file->ino == st->st_ino;
+}
+
+/* Is what is open at @fd the file that is meant? Its build-id is read if @verify says so. */
+static int check(int fd, const struct mappedfile *file, bool verify)
+{
+	struct buildid id;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!may_be(file, &st))
+		return -ESTALE;
+	if (!verify || file->build_id.size == 0)
+		return 0;
+	r = buildid_read(fd, &id);
+	if (r < 0)
+		return r;
+	return buildid_equal(&file->build_id, &id) ? 0 : -ESTALE;
+}
+
+enum place {
+	PLACE_MAP_FILES, /* nobody can put another file there */
+	PLACE_ROOT,      /* its path, in the root and the mounts of the process */
+	PLACE_OWN_ROOT,  /* its path in ours: the process may be gone */
+	_PLACES,
+};
+
+/* Open what is mapped from @start to @end. */
+static int find_entry(int pid_fd, uint64_t start, uint64_t end)
+{
+	char name[64];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, start, end);
+	fd = openat(pid_fd, name, O_PATH | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Does the line have the same byte of a file at the same address? */
+static bool has_start(const struct mapsline *l, const struct mappedfile *file)
+{
+	return l->ino != 0 && l->start <= file->start && file->start < l->end &&
+	       l->offset + (file->start - l->start) == file->offset;
+}
+
+/* The mapping that has the file's first byte. Return: 0; -ENOENT; or another negative errno. */
+static int find_line(int pid_fd, const struct mappedfile *file, struct mapsline *ret_line)
+{
+	_cleanup_(textfile_closep) FILE *f = NULL;
+	_cleanup_(freep) char *line = NULL;
+	struct mapsline l;
+	size_t size = 0;
+	int r;
+
+	r = textfile_open(pid_fd, "maps", &f);
+	if (r < 0)
+		return r;
+	while (getline(&line, &size, f) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (mapsline_parse(line, &l) < 0 || l.end <= file->start)
+			continue;
+		/* They are sorted. */
+		if (!has_start(&l, file))
+			return -ENOENT;
+		l.name = NULL;
+		*ret_line = l;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int find_mapped(int pid_fd, const struct mappedfile *file)
+{
+	struct mapsline l;
+	int fd;
+
+	/* Mostly it is as it was mapped. */
+	fd = find_entry(pid_fd, file->start, file->end);
+	for (unsigned i = 0; fd == -ENOENT && i < TRIES; i++) {
+		const int r = find_line(pid_fd, file, &l);
+
+		fd = r < 0 ? r : find_entry(pid_fd, l.start, l.end);
+		if (r < 0)
+			break;
+	}
+	return fd;
+}
+
+static int find_by_path(int at_fd, const char *root, const char *path)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	_cleanup_(fd_closep) int root_fd = -1;
+	int fd;
+
+	root_fd = openat(at_fd, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return -errno;
+	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+/* The kernel says that the process has this very file mapped; or one with that build-id, which is
+ * looked at when it is open. */
+static bool is_proven(const struct claimant *by, const struct mappedfile *file,
+		      const struct stat *st)
+{
+	return by->is_true &&
+	       (file->build_id.size > 0 ||
+		(file->ino != 0 && file->ino == st->st_ino && file->dev == st->st_dev));
+}
+
+/* Return: a descriptor that stands for the regular file there, or negative errno. */
+static int find(enum place place, const struct claimant *by, const struct mappedfile *file,
+		struct stat *ret_st)
+{
+	_cleanup_(fd_closep) int found = -1;
+	int fd;
+
+	if (place == PLACE_OWN_ROOT)
+		found = find_by_path(AT_FDCWD, "/", file->path);
+	else if (by->pid_fd < 0)
+		found = -ESRCH;
+	else
+		found = place == PLACE_ROOT ? find_by_path(by->pid_fd, "root", file->path)
+					    : find_mapped(by->pid_fd, file);
+	if (found < 0)
+		return found;
+	if (fstat(found, ret_st) < 0)
+		return -errno;
+	if (!S_ISREG(ret_st->st_mode))
+		return -ENOEXEC;
+	if (place != PLACE_MAP_FILES && !is_proven(by, file, ret_st) &&
+	    !claimant_may_read(by, ret_st))
+		return -EACCES;
+	fd = found;
+	found = -1;
+	return fd;
+}
+
+static int try_place(enum place place, const struct claimant *by, const struct mappedfile *file,
+		     bool verify, int *ret_fd)
+{
+	_cleanup_(fd_closep) int path_fd = -1, fd = -1;
+	struct stat st;
+	int r;
+
+	path_fd = find(place, by, file, &st);
+	if (path_fd < 0)
+		return path_fd;
+	r = reopen(path_fd, &fd);
+	if (r == 0)
+		r = check(fd, file, verify);
+	if (r < 0)
+		return r;
+	*ret_fd = fd;
+	fd = -1;
+	return 0;
+}
+
+/* Which of two errors says more: that another file was found, or one that cannot be taken, or none,
+ * or that nothing was tried. */
+static int weigh(int r)
+{
+	return r == -ESTALE ? 3 : r == -ENOEXEC || r == -EACCES ? 2 : r == -ESRCH ? 0 : 1;
+}
+
+static int try_places(const struct claimant *by, const struct mappedfile *file, bool verify,
+		      int *ret_fd)
+{
+	int worst = -ESRCH;
+
+	if (file->path[0] != '/')
+		return -ENOEXEC;
+	for (enum place place = PLACE_MAP_FILES; place < _PLACES; place++) {
+		const int r = try_place(place, by, file, verify, ret_fd);
+
+		if (r == 0)
+			return 0;
+		worst = weigh(r) > weigh(worst) ? r : worst;
+	}
+	return worst;
+}
+
+int mappedfile_open(const struct claimant *by, const struct mappedfile *file, int *ret_fd)
+{
+	return try_places(by, file, false, ret_fd);
+}
+
+int mappedfile_open_verified(const struct claimant *by, const struct mappedfile *file, int *ret_fd)
+{
+	return try_places(by, file, true, ret_fd);
+}
+
+int mappedfile_stat(const struct claimant *by, const struct mappedfile *file, struct stat *ret_st)
+{
+	int worst = -ESRCH;
+
+	if (file->path[0] != '/')
+		return -ENOEXEC;
+	for (enum place place = PLACE_MAP_FILES; place < _PLACES; place++) {
+		struct stat st;
+		int fd = find(place, by, file, &st);
+
+		if (fd >= 0 && may_be(file, &st)) {
+			(void)fd_close(fd);
+			*ret_st = st;
+			return 0;
+		}
+		if (fd >= 0) {
+			(void)fd_close(fd);
+			fd = -ESTALE;
+		}
+		worst = weigh(fd) > weigh(worst) ? fd : worst;
+	}
+	return worst;
+}
+
+int mappedfile_stat_mapping(int pid_fd, const struct mappedfile *file, struct stat *ret_st)
+{
+	_cleanup_(fd_closep) int fd = find_mapped(pid_fd, file);
+
+	if (fd < 0)
+		return fd;
+	return fstat(fd, ret_st) < 0 ? -errno : 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/proc/mapsline.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define NEWLINE "\\012"
+
+/* A number of digits of @base, and @behind it. */
+static bool take(char **at, unsigned base, char behind, uint64_t *ret_number)
+{
+	char *c = *at;
+	uint64_t number = 0;
+
+	for (; *c && *c != behind; c++) {
+		static const char digits[] = "0123456789abcdef";
+		const char *digit = memchr(digits, *c, base);
+
+		if (!digit || number > (UINT64_MAX - 15) / base)
+			return false;
+		number = number * base + (uint64_t)(digit - digits);
+	}
+	if (c == *at || *c != behind)
+		return false;
+	*at = c + 1;
+	*ret_number = number;
+	return true;
+}
+
+static bool take_rights(char **at, struct mapsline *l)
+{
+	const char *c = *at;
+
+	if (strnlen(c, 5) < 5 || c[4] != ' ')
+		return false;
+	l->prot = (c[0] == 'r' ? PROT_READ : 0) | (c[1] == 'w' ? PROT_WRITE : 0) |
+		  (c[2] == 'x' ? PROT_EXEC : 0);
+	l->flags = c[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
+	*at += 5;
+	return true;
+}
+
+int mapsline_parse(char *line, struct mapsline *ret_line)
+{
+	struct mapsline l = {};
+	uint64_t maj, min;
+	char *at = line;
+
+	if (!take(&at, 16, '-', &l.start) || !take(&at, 16, ' ', &l.end) || !take_rights(&at, &l) ||
+	    !take(&at, 16, ' ', &l.offset) || !take(&at, 16, ':', &maj) ||
+	    !take(&at, 16, ' ', &min) || l.end <= l.start || maj > UINT32_MAX || min > UINT32_MAX)
+		return -EBADMSG;
+	/* Of what is no file, the kernel ends the line behind the inode and a blank, or without. */
+	if (!take(&at, 10, ' ', &l.ino) && !take(&at, 10, '\0', &l.ino))
+		return -EBADMSG;
+	l.name = at[-1] == '\0' ? at - 1 : at + strspn(at, " ");
+	l.maj = (uint32_t)maj;
+	l.min = (uint32_t)min;
+	*ret_line = l;
+	return 0;
+}
+
+void mapsline_unescape(char *name)
+{
+	char *to = name;
+
+	for (const char *from = name; *from; from++)
+		if (strncmp(from, NEWLINE, strlen(NEWLINE)) == 0) {
+			*to++ = '\n';
+			from += strlen(NEWLINE) - 1;
+		} else {
+			*to++ = *from;
+		}
+	*to = '\0';
+}

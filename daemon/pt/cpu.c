@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/pt/cpu.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "daemon/record/record.h"
+#include "daemon/source/source.h"
+#include "decoder/util/vec.h"
+
+/* Bytes of a record that is being written, below the head that was published last. */
+#define UNPUBLISHED 512u
+
+/* To tell whether an event runs. */
+#define READ_FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+
+#define PT_DATA_SIZE ((size_t)sysconf(_SC_PAGESIZE)) /* one ITRACE_START */
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+void cpu_init(struct cpu *cpu, uint32_t number)
+{
+	*cpu = (struct cpu){
+		.number = number,
+		.pt.fd = -1,
+		.switches.fd = -1,
+		.tasks.fd = -1,
+	};
+}
+
+static int event_open(struct cpu_event *event, struct perf_event_attr *attr, uint32_t cpu)
+{
+	attr->size = sizeof(*attr);
+	attr->sample_type = PERFABI_SAMPLE_TYPE;
+	attr->sample_id_all = 1;
+	event->fd = (int)syscall(SYS_perf_event_open, attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return event->fd < 0 ? -errno : 0;
+}
+
+/* The kernel keeps an event as long as it is mapped. */
+static void event_close(struct cpu_event *event)
+{
+	ring_unmap(&event->ring);
+	(void)fd_close(event->fd);
+	*event = (struct cpu_event){ .fd = -1 };
+}
+
+static void close_sideband(struct cpu *cpu)
+{
+	event_close(&cpu->switches);
+	event_close(&cpu->tasks);
+}
+
+void cpu_close_pt(struct cpu *cpu)
+{
+	event_close(&cpu->pt);
+	free(cpu->print);
+	cpu->print = NULL;
+	cpu->start = (struct cpu_start){};
+	cpu->pos = (struct auxpos){};
+	cpu->state = CPU_CLOSED;
+}
+
+void cpu_close(struct cpu *cpu)
+{
+	cpu_close_pt(cpu);
+	close_sideband(cpu);
+}
+
+static int open_switches(struct cpu *cpu, const struct cpu_setup *setup)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.exclude_kernel = 1,
+		.context_switch = 1,
+		.write_backward = 1,
+	};
+	int r;
+
+	r = event_open(&cpu->switches, &attr, cpu->number);
+	return r < 0 ? r
+		     : ring_map(&cpu->switches.ring, cpu->switches.fd, setup->switch_size, true);
+}
+
+static int open_tasks(struct cpu *cpu, const struct cpu_setup *setup)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.exclude_kernel = 1,
+		.mmap = 1, /* without it there is no mmap2 either */
+		.mmap2 = 1,
+		.build_id = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.ksymbol = setup->kernel,
+		.bpf_event = setup->kernel,
+		.text_poke = setup->kernel,
+		.read_format = READ_FORMAT,
+		.watermark = 1,
+		.wakeup_watermark = 1,
+	};
+	int r;
+
+	r = event_open(&cpu->tasks, &attr, cpu->number);
+	return r < 0 ? r : ring_map(&cpu->tasks.ring, cpu->tasks.fd, setup->task_size, false);
+}
+
+int cpu_open_sideband(struct cpu *cpu, const struct cpu_setup *setup)
+{
+	int r;
+
+	if (cpu->tasks.ring.page)
+		return 0;
+	r = open_switches(cpu, setup);
+	if (r == 0)
+		r = open_tasks(cpu, setup);
+	if (r < 0)
+		close_sideband(cpu);
+	return r;
+}
+
+static int open_pt(struct cpu *cpu, const struct cpu_setup *setup)
+{
+	struct perf_event_attr attr = {
+		.type = setup->pmu_type,
+		.config = setup->config,
+		.sample_period = 1, /* so that it can be restarted by setting it */
+		.read_format = READ_FORMAT,
+		.disabled = 1,
+		.exclude_user = !setup->user,
+		.exclude_kernel = !setup->kernel,
+		.exclude_hv = 1,
+	};
+	int r;
+
+	r = event_open(&cpu->pt, &attr, cpu->number);
+	if (r == 0)
+		r = ring_map(&cpu->pt.ring, cpu->pt.fd, PT_DATA_SIZE, false);
+	if (r == 0)
+		r = ring_map_aux(&cpu->pt.ring, cpu->pt.fd, setup->aux_size);
+	if (r < 0)
+		return r;
+	cpu->print = malloc(sizeof(*cpu->print));
+	if (!cpu->print)
+		return -ENOMEM;
+	cpu->pos = (struct auxpos){ .size = setup->aux_size };
+	/* Enabled before its area is mapped, it would never run, and nothing would say so. */
+	return ioctl(cpu->pt.fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
+}
+
+int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup)
+{
+	int r;
+
+	cpu_close_pt(cpu);
+	r = open_pt(cpu, setup);
+	if (r < 0)
+		cpu_close_pt(cpu);
+	cpu->error = r;
+	cpu->state = r == 0         ? CPU_RECORDING
+		     : r == -EBUSY  ? CPU_BUSY
+		     : r == -ENODEV ? CPU_OFFLINE
+				    : CPU_FAILED;
+	return r;
+}
+
+static bool event_is_alive(struct cpu_event *event)
+{
+	struct {
+		uint64_t value, enabled, running;
+	} now;
+	bool alive;
+
+	if (event->fd < 0)
+		return true;
+	if (read(event->fd, &now, sizeof(now)) != sizeof(now))
+		return false;
+	alive = now.enabled > event->time_enabled &&
+		now.running - event->time_running >= (now.enabled - event->time_enabled) / 2;
+	event->time_enabled = now.enabled;
+	event->time_running = now.running;
+	return alive;
+}
+
+/*
+ * Asking costs an interrupt of that CPU, so only one of the events is asked. The others die with
+ * their CPU, and so does PT, which may die alone, too.
+ */
+bool cpu_is_alive(struct cpu *cpu)
+{
+	return event_is_alive(cpu->pt.fd >= 0 ? &cpu->pt : &cpu->tasks);
+}
+
+/* What ended since the last look still seems alive: look, and look again. */
+bool cpu_sideband_is_alive(struct cpu *cpu)
+{
+	(void)event_is_alive(&cpu->tasks);
+	return event_is_alive(&cpu->tasks);
+}
+
+/* --- PT -------------------------------------------------------------------------------------- */
+
+/*
+ * The head is published when the event stops, and only then. Setting the period stops and starts it
+ * in one interrupt of its CPU: PT is off for as long as that takes, however long we wait for a CPU
+ * of our own, which we might between a disable and an enable.
+ */
+static void restart(struct cpu *cpu)
+{
+	const uint64_t before = clock_ns(CLOCK_MONOTONIC);
+	uint64_t period = 1;
+
+	if (ioctl(cpu->pt.fd, PERF_EVENT_IOC_PERIOD, &period) < 0) {
+		(void)ioctl(cpu->pt.fd, PERF_EVENT_IOC_DISABLE, 0);
+		(void)ioctl(cpu->pt.fd, PERF_EVENT_IOC_ENABLE, 0);
+	}
+	cpu->gap_ns += clock_ns(CLOCK_MONOTONIC) - before;
+}
+
+/* Each stop writes a record that says nothing; the first one before them says who ran. */
+static void take_start(struct cpu *cpu)
+{
+	const struct ring *ring = &cpu->pt.ring;
+	const uint64_t head = ring_data_head(ring);
+	struct cpu_start start;
+
+	if (cpu->start.header.size == 0 && head >= sizeof(start)) {
+		memcpy(&start, ring->data, sizeof(start));
+		if (start.header.type == PERF_RECORD_ITRACE_START &&
+		    start.header.size == sizeof(start)) {
+			start.trailer.id = RECORD_ID_SIDEBAND;
+			cpu->start = start;
+		}
+	}
+	ring_set_data_tail(&cpu->pt.ring, head);
+}
+
+void cpu_freeze(struct cpu *cpu)
+{
+	struct auxpos_end end;
+
+	cpu->settled = false;
+	cpu->gone = 0;
+	cpu->gap_ns = 0;
+	auxpos_look(cpu->pt.ring.aux, cpu->pos.size, &end);
+	if (cpu->state == CPU_RECORDING)
+		restart(cpu);
+	auxpos_move(&cpu->pos, ring_aux_head(&cpu->pt.ring), &end);
+}
+
+void cpu_print(struct cpu *cpu)
+{
+	auxpos_print(&cpu->pos, cpu->pt.ring.aux, cpu->print);
+	take_start(cpu);
+}
+
+struct source_view cpu_view(const struct cpu *cpu)
+{
+	const struct auxpos *pos = &cpu->pos;
+	const uint64_t n = pos->wrapped ? pos->size : pos->head;
+	struct source_view view = ring_span(cpu->pt.ring.aux, pos->size, pos->written - n, n);
+
+	view.head = pos->written;
+	view.end = cpu->state == CPU_RECORDING ? SOURCE_END_FLUSHED : SOURCE_END_OFFLINE;
+	return view;
+}
+
+/* The position stays that of the freeze: the next one moves it over whatever came since. */
+void cpu_settle(struct cpu *cpu)
+{
+	if (cpu->state == CPU_RECORDING)
+		restart(cpu);
+	cpu->gone =
+	    auxpos_gone(&cpu->pos, cpu->print, cpu->pt.ring.aux, ring_aux_head(&cpu->pt.ring));
+	cpu->settled = true;
+}
+
+uint64_t cpu_overtaken(const struct cpu *cpu)
+{
+	if (cpu->settled)
+		return cpu->gone;
+	return auxpos_glimpse(&cpu->pos, cpu->print, cpu->pt.ring.aux);
+}
+
+/* --- records --------------------------------------------------------------------------------- */
+
+/* The snapshot has one attr for all CPUs' events, so one id. */
+static void set_id(uint8_t *record)
+{
+	static const uint64_t id = RECORD_ID_SIDEBAND;
+	struct perf_event_header header;
+
+	memcpy(&header, record, sizeof(header));
+	memcpy(record + header.size - sizeof(id), &id, sizeof(id));
+}
+
+/* Split the next one off. Return: 0; RECORD_END; -EBADMSG: @ret_record is only its header. */
+static int next_record(uint8_t *bytes, size_t size, struct record *ret_record)
+{
+	struct perf_event_header header;
+	struct cursor c;
+
+	if (size < sizeof(header))
+		return RECORD_END;
+	memcpy(&header, bytes, sizeof(header));
+	if (header.size < sizeof(header) || header.size % 8 || header.size > size)
+		return RECORD_END;
+	if (header.size >= sizeof(header) + sizeof(struct perfabi_trailer))
+		set_id(bytes);
+	c = cursor_from(bytes, header.size);
+	ret_record->header = header;
+	return record_next(&c, ret_record);
+}
+
+struct switches {
+	uint8_t *bytes;   /* the ring, newest first */
+	VEC(uint32_t) at; /* of each record in it */
+};
+
+/* Those that are before @end are whole. Return: 0, or -ENOMEM; @ret_end is where they end. */
+static int find_switches(struct switches *s, size_t end, size_t *ret_end)
+{
+	struct record record;
+	size_t at = 0;
+	int r;
+
+	while ((r = next_record(s->bytes + at, end - at, &record)) != RECORD_END) {
+		if (r == 0) {
+			r = vec_push(&s->at, (uint32_t)at);
+			if (r < 0)
+				return r;
+		}
+		at += record.header.size;
+	}
+	*ret_end = at;
+	return 0;
+}
+
+static uint64_t time_at(const uint8_t *record)
+{
+	struct perf_event_header header;
+	struct perfabi_trailer trailer;
+
+	memcpy(&header, record, sizeof(header));
+	memcpy(&trailer, record + header.size - sizeof(trailer), sizeof(trailer));
+	return trailer.time;
+}
+
+static uint8_t *put(uint8_t *to, const void *record)
+{
+	struct perf_event_header header;
+
+	memcpy(&header, record, sizeof(header));
+	memcpy(to, record, header.size);
+	return to + header.size;
+}
+
+/* Oldest first, and with them, in its place, who ran when PT was switched on. */
+static uint8_t *turn_around(const struct switches *s, const struct cpu_start *start, uint8_t *to)
+{
+	bool started = start->header.size == 0;
+
+	for (size_t i = s->at.n; i-- > 0;) {
+		const uint8_t *record = s->bytes + s->at.items[i];
+
+		if (!started && time_at(record) >= start->trailer.time) {
+			to = put(to, start);
+			started = true;
+		}
+		to = put(to, record);
+	}
+	return started ? to : put(to, start);
+}
+
+/* Backward: the newest record is at the head, and what is behind it is older and older. */
+static int copy_ring(const struct ring *ring, struct switches *s, size_t *ret_size,
+		     size_t *ret_whole, bool *ret_wrapped)
+{
+	const uint64_t head = ring_data_head(ring), written = -head;
+	const size_t n = written < ring->data_size ? written : ring->data_size;
+	const size_t room = ring->data_size - n;
+	const struct source_view view = ring_span(ring->data, ring->data_size, head, n);
+	size_t more;
+
+	s->bytes = malloc(n + 1);
+	if (!s->bytes)
+		return -ENOMEM;
+	ring_copy(&view, 0, n, s->bytes);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	more = head - ring_data_head(ring) + UNPUBLISHED;
+	more = more > room ? more - room : 0;
+	*ret_size = n;
+	*ret_whole = more < n ? n - more : 0;
+	*ret_wrapped = written > ring->data_size;
+	return 0;
+}
+
+int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
+{
+	struct switches s = {};
+	uint8_t *bytes = NULL;
+	size_t size, end;
+	bool wrapped;
+	int r;
+
+	r = copy_ring(&cpu->switches.ring, &s, &size, &end, &wrapped);
+	if (r == 0)
+		r = find_switches(&s, end, &end);
+	if (r == 0) {
+		bytes = malloc(end + sizeof(cpu->start));
+		r = bytes ? 0 : -ENOMEM;
+	}
+	if (r == 0) {
+		const bool cut = wrapped || end < size;
+		const struct cpu_start none = {};
+
+		/* What began before the oldest record is of no use without those between. */
+		*ret_size = (size_t)(turn_around(&s, cut ? &none : &cpu->start, bytes) - bytes);
+		*ret_bytes = bytes;
+		*ret_cut = cut;
+	}
+	free(s.bytes);
+	vec_deinit(&s.at);
+	return r;
+}
+
+size_t cpu_find_tasks(struct cpu *cpu)
+{
+	const struct ring *ring = &cpu->tasks.ring;
+	uint64_t n;
+
+	if (!ring->page)
+		return 0;
+	cpu->tasks_end = ring_data_head(ring);
+	n = cpu->tasks_end - ring->page->data_tail;
+	return n < ring->data_size ? n : ring->data_size;
+}
+
+size_t cpu_take_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
+{
+	struct ring *ring = &cpu->tasks.ring;
+	const uint64_t tail = ring->page ? ring->page->data_tail : 0;
+	const uint64_t left = ring->page ? cpu->tasks_end - tail : 0;
+	const size_t n = left < ring->data_size ? left : ring->data_size;
+	const struct source_view view = ring_span(ring->data, ring->data_size, tail, n);
+	size_t at = 0, kept = 0;
+	struct record record;
+	int r;
+
+	if (n == 0)
+		return 0;
+	ring_copy(&view, 0, n, bytes);
+	while ((r = next_record(bytes + at, n - at, &record)) != RECORD_END) {
+		if (r == 0 && record.trailer.time > until)
+			break;
+		if (r == 0) {
+			memmove(bytes + kept, bytes + at, record.header.size);
+			kept += record.header.size;
+		}
+		at += record.header.size;
+	}
+	/* Bytes that are no records are not looked at again. */
+	ring_set_data_tail(ring, tail + (r == RECORD_END ? n : at));
+	return kept;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/pt/cpus.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "daemon/proc/cpulist.h"
+#include "daemon/proc/meminfo.h"
+#include "daemon/pt/ptusers.h"
+
+#define TASK_SIZE_MIN     ((size_t)64 << 10) /* of one CPU */
+#define RING_SIZE_MIN     ((size_t)16 << 10) /* smaller ones are of no use */
+#define LIVENESS_TICKS    4u
+#define DESCRIPTORS_OTHER 1024u /* clients, objects, files */
+#define RETRY_MAX         60u   /* ticks, between attempts to get PT from somebody else */
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+/* Besides those that are open otherwise; if it is not allowed, opening events will say so. */
+static void allow_descriptors(rlim_t n)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= n + DESCRIPTORS_OTHER)
+		return;
+	limit.rlim_cur =
+	    limit.rlim_max < n + DESCRIPTORS_OTHER ? limit.rlim_max : n + DESCRIPTORS_OTHER;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int cpus_init(struct cpus *cpus)
+{
+	struct cpulist possible;
+	int r;
+
+	*cpus = (struct cpus){ .epoll_fd = -1 };
+	r = cpulist_read(CPULIST_POSSIBLE, &possible);
+	if (r < 0)
+		return r;
+	cpus->items = calloc(possible.end, sizeof(*cpus->items));
+	if (!cpus->items)
+		return -ENOMEM;
+	cpus->n = possible.end;
+	for (uint32_t i = 0; i < cpus->n; i++)
+		cpu_init(&cpus->items[i], i);
+	allow_descriptors(3 * cpus->n);
+	cpus->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return cpus->epoll_fd < 0 ? -errno : 0;
+}
+
+void cpus_close_all(struct cpus *cpus)
+{
+	cpus->lost = true;
+	for (uint32_t i = 0; i < cpus->n; i++)
+		cpu_close(&cpus->items[i]);
+}
+
+void cpus_deinit(struct cpus *cpus)
+{
+	cpus_close_all(cpus);
+	free(cpus->items);
+	cpus->epoll_fd = fd_close(cpus->epoll_fd);
+}
+
+/* The rings cannot be swapped out: what is left must do for all others. */
+static void limit_rings(struct cpus *c, uint32_t n_online)
+{
+	const uint64_t most = meminfo_available() / 2;
+	const size_t wanted = c->setup.aux_size;
+
+	while (most > 0 && c->setup.aux_size > RING_SIZE_MIN && n_online * c->setup.aux_size > most)
+		c->setup.aux_size /= 2;
+	if (c->setup.aux_size < wanted)
+		log_warning("AuxSize=%zuK: the rings of %" PRIu32
+			    " CPUs would take more than half of the "
+			    "memory that is available: rings of %zu KiB",
+			    wanted / 1024, n_online, c->setup.aux_size / 1024);
+}
+
+/* TaskSize= is for all CPUs together. */
+void cpus_set_sizes(struct cpus *c, size_t aux_size, size_t switch_size, size_t task_size,
+		    uint32_t n_online)
+{
+	c->setup.aux_size = aux_size;
+	c->setup.switch_size = switch_size;
+	c->setup.task_size = task_size;
+	while (c->setup.task_size > TASK_SIZE_MIN && c->setup.task_size * n_online > task_size)
+		c->setup.task_size /= 2;
+	limit_rings(c, n_online);
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+/* "0-3,8" of those in @state. */
+static void list_cpus(const struct cpus *c, enum cpu_state state, char *ret_text, size_t size)
+{
+	size_t n = 0;
+
+	ret_text[0] = 0;
+	for (uint32_t i = 0; i < c->n && n < size; i++) {
+		uint32_t last = i;
+
+		if (c->items[i].state != state)
+			continue;
+		while (last + 1 < c->n && c->items[last + 1].state == state)
+			last++;
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%" PRIu32, n ? "," : "", i);
+		if (last > i && n < size)
+			n += (size_t)snprintf(ret_text + n, size - n, "-%" PRIu32, last);
+		i = last;
+	}
+}
+
+static int watch(struct cpus *c, const struct cpu *cpu)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = cpu->number };
+
+	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, cpu->tasks.fd, &event) < 0 && errno != EEXIST
+		   ? -errno
+		   : 0;
+}
+
+static bool too_large(int r)
+{
+	return r == -ENOMEM || r == -EPERM;
+}
+
+/* The first CPU tells how large the rings can be; the others are to have the same. */
+static int open_pt(struct cpus *c, struct cpu *cpu)
+{
+	const size_t wanted = c->setup.aux_size;
+	int r;
+
+	while (too_large(r = cpu_open_pt(cpu, &c->setup)) && c->setup.aux_size > RING_SIZE_MIN)
+		c->setup.aux_size /= 2;
+	if (r < 0) {
+		c->setup.aux_size = wanted;
+		return r;
+	}
+	if (c->setup.aux_size < wanted && !c->said_smaller) {
+		log_warning(
+		    "AuxSize=%zuK: the kernel has no such ring for CPU %" PRIu32
+		    " (memory is short or in pieces, or may not be locked): rings of %zu KiB",
+		    wanted / 1024, cpu->number, c->setup.aux_size / 1024);
+		c->said_smaller = true;
+	}
+	return 0;
+}
+
+static int open_sideband(struct cpus *c, struct cpu *cpu)
+{
+	const size_t wanted = c->setup.switch_size;
+	int r;
+
+	while (too_large(r = cpu_open_sideband(cpu, &c->setup)) &&
+	       c->setup.switch_size > RING_SIZE_MIN)
+		c->setup.switch_size /= 2;
+	if (r < 0) {
+		c->setup.switch_size = wanted;
+		return r;
+	}
+	if (c->setup.switch_size < wanted)
+		log_warning("SwitchSize=%zuK: the kernel has no such ring for CPU %" PRIu32
+			    ": rings of %zu KiB",
+			    wanted / 1024, cpu->number, c->setup.switch_size / 1024);
+	return watch(c, cpu);
+}
+
+/* If it was offline, and online again before anybody looked, nothing comes from there any more. */
+static void close_dead(struct cpus *c, struct cpu *cpu)
+{
+	if (!cpu->tasks.ring.page || cpu_sideband_is_alive(cpu))
+		return;
+	c->lost = true;
+	cpu_close(cpu);
+}
+
+/* Whatever comes out is the CPU's state. */
+static void open_cpu(struct cpus *c, struct cpu *cpu)
+{
+	const int before = cpu->error; /* was said */
+	int r;
+
+	close_dead(c, cpu);
+	r = open_sideband(c, cpu);
+	if (r == 0 && !c->paused)
+		r = open_pt(c, cpu);
+	if (r == -ENODEV) {
+		cpu_close(cpu);
+		cpu->state = CPU_OFFLINE;
+	} else if (r < 0 && r != -EBUSY) {
+		if (r != before) {
+			errno = -r;
+			log_warning("CPU %" PRIu32 " cannot be recorded: %m", cpu->number);
+		}
+		cpu->state = CPU_FAILED;
+		cpu->error = r;
+	}
+}
+
+/* What its tasks did until now nobody has seen. */
+static void reopen_cpu(struct cpus *c, struct cpu *cpu)
+{
+	c->lost = true;
+	cpu_close(cpu);
+	open_cpu(c, cpu);
+}
+
+uint32_t cpus_count(const struct cpus *c, enum cpu_state state)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		n += c->items[i].state == state;
+	return n;
+}
+
+static void say_busy(const struct cpus *c)
+{
+	char list[256], users[512];
+
+	list_cpus(c, CPU_BUSY, list, sizeof(list));
+	ptusers_list(users, sizeof(users));
+	log_warning(
+	    "CPUs %s: somebody else is using Intel PT, probably %s: trying again now and then",
+	    list, users);
+}
+
+static void retry_soon(struct cpus *c)
+{
+	c->retry_after = 1;
+	c->retry_at = c->n_ticks + 1;
+}
+
+void cpus_open_all(struct cpus *c, const struct cpulist *online)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		if (cpulist_has(online, i))
+			open_cpu(c, &c->items[i]);
+		else
+			c->items[i].state = CPU_OFFLINE;
+	}
+	/* If one got a smaller ring than those before it, memory is short: they do with that,
+	 * too. */
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->items[i].state == CPU_RECORDING &&
+		    c->items[i].pt.ring.aux_size > c->setup.aux_size)
+			open_cpu(c, &c->items[i]);
+	if (cpus_count(c, CPU_BUSY) > 0)
+		say_busy(c);
+	retry_soon(c);
+}
+
+static void look_for_hotplug(struct cpus *c, const struct cpulist *online)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct cpu *cpu = &c->items[i];
+		const bool is_online = cpulist_has(online, i);
+
+		if (is_online == (cpu->state != CPU_OFFLINE))
+			continue;
+		if (is_online) {
+			log_notice("CPU %" PRIu32 " is online", i);
+			reopen_cpu(c, cpu);
+			continue;
+		}
+		log_notice("CPU %" PRIu32
+			   " is offline: its last moments are kept until it is online "
+			   "again",
+			   i);
+		cpu->state = CPU_OFFLINE;
+	}
+}
+
+/* Nothing says so when the kernel does not run an event any more. */
+static void look_for_frozen(struct cpus *c)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		struct cpu *cpu = &c->items[i];
+
+		if (cpu->state == CPU_OFFLINE || cpu_is_alive(cpu))
+			continue;
+		log_warning("CPU %" PRIu32 ": recording had stopped there: starting it again, what "
+			    "its rings held is lost",
+			    i);
+		reopen_cpu(c, cpu);
+	}
+}
+
+static void retry(struct cpus *c)
+{
+	const uint32_t n_busy = cpus_count(c, CPU_BUSY), n = n_busy + cpus_count(c, CPU_FAILED);
+
+	if (n == 0 || c->n_ticks < c->retry_at)
+		return;
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->items[i].state == CPU_BUSY || c->items[i].state == CPU_FAILED)
+			open_cpu(c, &c->items[i]);
+	if (n_busy > 0 && cpus_count(c, CPU_BUSY) == 0)
+		log_notice("%" PRIu32 " CPUs have their PT back", n_busy);
+	c->retry_after = 2 * c->retry_after < RETRY_MAX ? 2 * c->retry_after : RETRY_MAX;
+	c->retry_at = c->n_ticks + c->retry_after;
+}
+
+void cpus_look_after(struct cpus *cpus, const struct cpulist *online)
+{
+	const uint32_t n_busy = cpus_count(cpus, CPU_BUSY);
+
+	cpus->n_ticks++;
+	look_for_hotplug(cpus, online);
+	if (cpus->n_ticks % LIVENESS_TICKS == 0)
+		look_for_frozen(cpus);
+	if (cpus_count(cpus, CPU_BUSY) > n_busy) {
+		say_busy(cpus);
+		retry_soon(cpus);
+	}
+	retry(cpus);
+}
+
+/* All in one pass, and what can wait after it. */
+struct ptclock_sample cpus_freeze(struct cpus *cpus)
+{
+	struct ptclock_sample sample;
+
+	for (uint32_t i = 0; i < cpus->n; i++)
+		if (cpu_has_ring(&cpus->items[i]))
+			cpu_freeze(&cpus->items[i]);
+	sample = ptclock_sample();
+	for (uint32_t i = 0; i < cpus->n; i++)
+		if (cpu_has_ring(&cpus->items[i]))
+			cpu_print(&cpus->items[i]);
+	return sample;
+}
+
+void cpus_pause(struct cpus *cpus)
+{
+	cpus->paused = true;
+	for (uint32_t i = 0; i < cpus->n; i++)
+		if (cpus->items[i].state != CPU_OFFLINE)
+			cpu_close_pt(&cpus->items[i]);
+}
+
+void cpus_resume(struct cpus *cpus, const struct cpulist *online)
+{
+	cpus->paused = false;
+	cpus_open_all(cpus, online);
+}

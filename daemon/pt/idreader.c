@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/pt/idreader.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "decoder/util/buildid.h"
+
+/* Threads that there may be: those that wait for ever, too. */
+#define THREADS_MAX 8u
+
+static atomic_uint n_threads;
+
+/* Shared with the thread, which frees it if it is the last that has it. */
+struct idreader {
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	bool left; /* nobody asks any more */
+	bool asked, answered;
+	int fd; /* while it is asked: the thread's */
+	int error;
+	struct buildid id;
+};
+
+static void destroy(struct idreader *r)
+{
+	(void)fd_close(r->fd);
+	(void)pthread_cond_destroy(&r->change);
+	(void)pthread_mutex_destroy(&r->lock);
+	free(r);
+	(void)atomic_fetch_sub(&n_threads, 1);
+}
+
+static void *run(void *userdata)
+{
+	struct idreader *r = userdata;
+
+	(void)pthread_mutex_lock(&r->lock);
+	for (;;) {
+		struct buildid id = {};
+		int error;
+
+		while (!r->left && (!r->asked || r->answered))
+			(void)pthread_cond_wait(&r->change, &r->lock);
+		if (r->left)
+			break;
+		(void)pthread_mutex_unlock(&r->lock);
+		error = buildid_read(r->fd, &id);
+		(void)pthread_mutex_lock(&r->lock);
+		r->fd = fd_close(r->fd);
+		r->error = error;
+		r->id = id;
+		r->answered = true;
+		(void)pthread_cond_broadcast(&r->change);
+	}
+	(void)pthread_mutex_unlock(&r->lock);
+	destroy(r);
+	return NULL;
+}
+
+/* Signals are the event loop's: the thread gets none. */
+static int start_thread(struct idreader *r)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	pthread_t thread;
+	int error;
+
+	error = pthread_attr_init(&attr);
+	if (error)
+		return -error;
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, &attr, run, r);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return -error;
+}
+
+int idreader_new(struct idreader **ret_reader)
+{
+	struct idreader *r = malloc(sizeof(*r));
+	int error;
+
+	if (!r)
+		return -ENOMEM;
+	if (atomic_fetch_add(&n_threads, 1) >= THREADS_MAX) {
+		(void)atomic_fetch_sub(&n_threads, 1);
+		free(r);
+		return -EBUSY;
+	}
+	*r = (struct idreader){
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.change = PTHREAD_COND_INITIALIZER,
+		.fd = -1,
+	};
+	error = start_thread(r);
+	if (error < 0) {
+		destroy(r);
+		return error;
+	}
+	*ret_reader = r;
+	return 0;
+}
+
+struct idreader *idreader_free(struct idreader *reader)
+{
+	if (!reader)
+		return NULL;
+	(void)pthread_mutex_lock(&reader->lock);
+	reader->left = true;
+	(void)pthread_cond_broadcast(&reader->change);
+	(void)pthread_mutex_unlock(&reader->lock);
+	return NULL;
+}
+
+int idreader_read(struct idreader *reader, int fd, uint64_t timeout_ns, struct buildid *ret_id)
+{
+	const uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+	const struct timespec until = {
+		.tv_sec = (time_t)(until_ns / 1000000000),
+		.tv_nsec = (long)(until_ns % 1000000000),
+	};
+	int r = 0;
+
+	(void)pthread_mutex_lock(&reader->lock);
+	if (reader->asked && !reader->answered) {
+		(void)pthread_mutex_unlock(&reader->lock);
+		(void)fd_close(fd);
+		return -EBUSY;
+	}
+	reader->fd = fd;
+	reader->asked = true;
+	reader->answered = false;
+	(void)pthread_cond_broadcast(&reader->change);
+	while (!reader->answered && r == 0)
+		r = pthread_cond_clockwait(&reader->change, &reader->lock, CLOCK_MONOTONIC, &until);
+	if (reader->answered) {
+		r = reader->error;
+		reader->asked = false;
+		if (r == 0)
+			*ret_id = reader->id;
+	} else {
+		r = -r;
+	}
+	(void)pthread_mutex_unlock(&reader->lock);
+	return r;
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/pt/source_pt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <x86intrin.h>
+
+#include "base/log.h"
+#include "daemon/config/config.h"
+#include "daemon/proc/cpulist.h"
+#include "daemon/pt/cpus.h"
+#include "daemon/pt/pmu.h"
+#include "daemon/pt/procscan.h"
+#include "daemon/pt/rights.h"
+#include "daemon/pt/suspend.h"
+#include "daemon/pt/taskrings.h"
+#include "daemon/source/ptclock.h"
+
+struct source_pt {
+	struct source source;
+	struct ptclock_conversion conversion;
+	struct cpus cpus;
+	pthread_mutex_t rings; /* held while they are copied, or opened and closed */
+	struct ptclock_log *clock;
+	struct suspend suspend;
+
+	int proc_fd;
+	struct procscan *scan; /* that is going on */
+	taskrecord_put_fn put; /* whom it tells */
+	void *put_userdata;
+};
+
+static struct source_pt *pt(struct source *source)
+{
+	return (struct source_pt *)source;
+}
+
+bool source_pt_exists(void)
+{
+	return access(SOURCE_PT_DEVICE, F_OK) == 0;
+}
+
+/* --- looking after them ---------------------------------------------------------------------- */
+
+static const struct perf_event_mmap_page *any_page(const struct source_pt *p)
+{
+	for (uint32_t i = 0; i < p->source.n_cpus; i++)
+		if (p->cpus.items[i].state != CPU_OFFLINE && p->cpus.items[i].tasks.ring.page)
+			return p->cpus.items[i].tasks.ring.page;
+	return NULL;
+}
+
+static int read_conversion(struct source_pt *p)
+{
+	const struct perf_event_mmap_page *page = any_page(p);
+	int r;
+
+	if (!page)
+		return -ENODEV;
+	r = ptclock_read(page, &p->conversion);
+	if (r < 0)
+		return r;
+	p->source.facts.time_shift = p->conversion.shift;
+	p->source.facts.time_mult = p->conversion.mult;
+	p->source.facts.time_zero = p->conversion.zero;
+	return 0;
+}
+
+static void start_again(struct source_pt *p, const struct cpulist *online)
+{
+	cpus_close_all(&p->cpus);
+	ptclock_log_clear(p->clock);
+	cpus_open_all(&p->cpus, online);
+	if (read_conversion(p) < 0)
+		log_warning(
+		    "after the suspend the kernel has no conversion of TSC to time: what is "
+		    "recorded now may not be decoded");
+}
+
+static void note_clock(struct source_pt *p)
+{
+	const struct ptclock_sample sample = ptclock_sample();
+
+	ptclock_log_add(p->clock, &sample);
+}
+
+static void tick(struct source *source)
+{
+	struct source_pt *p = pt(source);
+	struct cpulist online;
+
+	note_clock(p);
+	/* If a snapshot is copying, there is time enough. */
+	if (cpulist_read(CPULIST_ONLINE, &online) < 0 || pthread_mutex_trylock(&p->rings) != 0)
+		return;
+	/* PT's registers do not outlive a suspend, nor does the relation of TSC and time. */
+	if (suspend_happened(&p->suspend)) {
+		log_notice("the machine was suspended: recording anew");
+		start_again(p, &online);
+	}
+	cpus_look_after(&p->cpus, &online);
+	(void)pthread_mutex_unlock(&p->rings);
+}
+
+static int pause_source(struct source *source, bool pause)
+{
+	struct source_pt *p = pt(source);
+	struct cpulist online;
+	int r;
+
+	if (pause == p->cpus.paused)
+		return 0;
+	r = pause ? 0 : cpulist_read(CPULIST_ONLINE, &online);
+	if (r < 0)
+		return r;
+	if (pthread_mutex_trylock(&p->rings) != 0)
+		return -EBUSY;
+	if (pause)
+		cpus_pause(&p->cpus);
+	else
+		cpus_resume(&p->cpus, &online);
+	(void)pthread_mutex_unlock(&p->rings);
+	log_notice(pause ? "paused: Intel PT is others' until ptctl resume" : "recording again");
+	return 0;
+}
+
+static struct source_status status(struct source *source)
+{
+	const struct source_pt *p = pt(source);
+	uint32_t n_kept = 0;
+
+	/* Many machines have CPUs that may come and never do. */
+	for (uint32_t i = 0; i < source->n_cpus; i++)
+		n_kept += p->cpus.items[i].state == CPU_OFFLINE && cpu_has_ring(&p->cpus.items[i]);
+	return (struct source_status){
+		.n_online = source->n_cpus - cpus_count(&p->cpus, CPU_OFFLINE),
+		.n_recording = cpus_count(&p->cpus, CPU_RECORDING),
+		.n_offline = n_kept,
+		.n_busy = cpus_count(&p->cpus, CPU_BUSY),
+		.n_failed = cpus_count(&p->cpus, CPU_FAILED),
+		.paused = p->cpus.paused,
+		.aux_size = p->cpus.setup.aux_size,
+		.switch_size = p->cpus.setup.switch_size,
+	};
+}
+
+/* --- snapshots ------------------------------------------------------------------------------- */
+
+static uint64_t held(struct source *source)
+{
+	const struct source_status s = status(source);
+
+	return (s.n_recording + s.n_offline) * (s.aux_size + s.switch_size);
+}
+
+static uint64_t aux_room(struct source *source, uint32_t cpu)
+{
+	struct source_pt *p = pt(source);
+	uint64_t room;
+
+	(void)pthread_mutex_lock(&p->rings);
+	room = p->cpus.items[cpu].pt.ring.aux_size;
+	(void)pthread_mutex_unlock(&p->rings);
+	return room;
+}
+
+static int freeze(struct source *source, struct source_moment *ret_moment)
+{
+	struct source_pt *p = pt(source);
+	struct ptclock_sample sample;
+
+	(void)pthread_mutex_lock(&p->rings);
+	sample = cpus_freeze(&p->cpus);
+	ptclock_log_add(p->clock, &sample);
+	*ret_moment = (struct source_moment){
+		.ns = ptclock_ns(&p->conversion, sample.tsc),
+		.monotonic_ns = sample.monotonic_ns,
+		.realtime_ns = sample.realtime_ns,
+	};
+	return 0;
+}
+
+static void thaw(struct source *source)
+{
+	(void)pthread_mutex_unlock(&pt(source)->rings);
+}
+
+static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
+{
+	const struct source_pt *p = pt(source);
+
+	if (cpu >= source->n_cpus)
+		return -EINVAL;
+	*ret_view = cpu_has_ring(&p->cpus.items[cpu])
+			? cpu_view(&p->cpus.items[cpu])
+			: (struct source_view){ .end = SOURCE_END_OFFLINE };
+	return 0;
+}
+
+static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
+		     uint64_t *ret_switch_bytes)
+{
+	const struct source_pt *p = pt(source);
+
+	if (cpu >= source->n_cpus)
+		return -EINVAL;
+	*ret_aux_bytes = cpu_has_ring(&p->cpus.items[cpu]) ? cpu_overtaken(&p->cpus.items[cpu]) : 0;
+	*ret_switch_bytes = 0;
+	return 0;
+}
+
+static void settle(struct source *source, uint32_t cpu)
+{
+	if (cpu_has_ring(&pt(source)->cpus.items[cpu]))
+		cpu_settle(&pt(source)->cpus.items[cpu]);
+}
+
+static uint64_t gap(struct source *source, uint32_t cpu)
+{
+	return cpu_has_ring(&pt(source)->cpus.items[cpu]) ? pt(source)->cpus.items[cpu].gap_ns : 0;
+}
+
+static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_bytes, size_t *ret_size,
+			 bool *ret_cut)
+{
+	struct source_pt *p = pt(source);
+
+	if (cpu >= source->n_cpus)
+		return -EINVAL;
+	if (p->cpus.items[cpu].switches.ring.page)
+		return cpu_copy_switches(&p->cpus.items[cpu], ret_bytes, ret_size, ret_cut);
+	*ret_bytes = NULL;
+	*ret_size = 0;
+	*ret_cut = false;
+	return 0;
+}
+
+static int copy_clock(struct source *source, struct ptclock_log **ret_clock)
+{
+	return ptclock_log_copy(pt(source)->clock, ret_clock);
+}
+
+/* --- task records ---------------------------------------------------------------------------- */
+
+static uint64_t records_now(void *userdata)
+{
+	const struct source_pt *p = userdata;
+
+	return ptclock_ns(&p->conversion, __rdtsc());
+}
+
+/* What is newer than our own beginning waits for the next time: an older record of another CPU
+ * might come after it. */
+static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+{
+	struct source_pt *p = pt(source);
+
+	return taskrings_drain(&p->cpus, records_now(p), ret_bytes, ret_size);
+}
+
+static int scan_put(void *userdata, const void *bytes, size_t size)
+{
+	const struct source_pt *p = userdata;
+
+	return p->put(p->put_userdata, bytes, size);
+}
+
+static int tasks(struct source *source, uint64_t budget_ns, taskrecord_put_fn put, void *userdata)
+{
+	struct source_pt *p = pt(source);
+	const struct procscan_options options = {
+		.proc_fd = p->proc_fd,
+		.now = records_now,
+		.put = scan_put,
+		.userdata = p,
+	};
+
+	p->put = put;
+	p->put_userdata = userdata;
+	return procscan_go_on(&p->scan, &options, budget_ns);
+}
+
+static bool active(struct source *source)
+{
+	return cpus_count(&pt(source)->cpus, CPU_RECORDING) > 0;
+}
+
+static int event_fd(struct source *source)
+{
+	return pt(source)->cpus.epoll_fd;
+}
+
+/* Nothing is marked: hardware records everything, all the time. */
+static void mark(struct source *source)
+{
+	(void)source;
+}
+
+static void marked(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
+		   uint64_t *ret_switch_head)
+{
+	(void)source;
+	(void)cpu;
+	(void)time;
+	*ret_aux_head = *ret_switch_head = 0;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+static struct source *pt_free(struct source *source)
+{
+	struct source_pt *p = pt(source);
+
+	if (!p)
+		return NULL;
+	cpus_deinit(&p->cpus);
+	(void)ptclock_log_free(p->clock);
+	(void)procscan_free(p->scan);
+	p->proc_fd = fd_close(p->proc_fd);
+	(void)pthread_mutex_destroy(&p->rings);
+	free(p);
+	return NULL;
+}
+
+static const struct source_ops pt_ops = {
+	.name = "pt",
+	.held = held,
+	.aux_room = aux_room,
+	.freeze = freeze,
+	.thaw = thaw,
+	.view_aux = view_aux,
+	.overtaken = overtaken,
+	.settle = settle,
+	.copy_switches = copy_switches,
+	.gap = gap,
+	.copy_clock = copy_clock,
+	.drain_tasks = drain_tasks,
+	.tasks = tasks,
+	.active = active,
+	.fd = event_fd,
+	.tick = tick,
+	.pause = pause_source,
+	.status = status,
+	.mark = mark,
+	.marked = marked,
+	.free = pt_free,
+};
+
+static void warn(const char *message)
+{
+	log_warning("%s", message);
+}
+
+static int read_pmu(struct source_pt *p, const struct config *config)
+{
+	struct source_facts *facts = &p->source.facts;
+	const char *file;
+	struct pmu pmu;
+	int r;
+
+	r = pmu_read(SOURCE_PT_DEVICE, &pmu, &file);
+	if (r < 0)
+		return log_error_errno(r, SOURCE_PT_DEVICE "/%s: cannot be used: %m", file);
+	p->cpus.setup.pmu_type = pmu.type;
+	p->cpus.setup.config = pmu_config(&pmu, &config->pt, warn);
+	p->cpus.setup.user = config->trace != CONFIG_TRACE_KERNEL;
+	p->cpus.setup.kernel = config->trace != CONFIG_TRACE_USER;
+	*facts = (struct source_facts){
+		.name = "pt",
+		.pmu_type = pmu.type,
+		.attr_config = p->cpus.setup.config,
+		.mask_tsc = pmu.masks[PTTERM_TSC],
+		.mask_noretcomp = pmu.masks[PTTERM_NORETCOMP],
+		.mask_mtc = pmu.masks[PTTERM_MTC],
+		.mask_mtc_period = pmu.masks[PTTERM_MTC_PERIOD],
+		.mask_cyc = pmu.masks[PTTERM_CYC],
+		.tsc_ctc_numerator = pmu.tsc_ctc_numerator,
+		.tsc_ctc_denominator = pmu.tsc_ctc_denominator,
+		.max_nonturbo_ratio = pmu.max_nonturbo_ratio,
+		.user = p->cpus.setup.user,
+		.kernel = p->cpus.setup.kernel,
+		.event_trace = pmu.event_trace,
+	};
+	pmu_cpuid(facts->cpuid);
+	return 0;
+}
+
+static int check_rights(const struct source_pt *p, uint32_t n_online)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const uint64_t bytes = n_online * (p->cpus.setup.aux_size + p->cpus.setup.switch_size +
+					   p->cpus.setup.task_size + 4 * page);
+	struct rights rights;
+	char message[1024];
+	int r;
+
+	rights_read(n_online, &rights);
+	r = rights_check(&rights, p->cpus.setup.kernel, bytes, message, sizeof(message));
+	if (r < 0)
+		log_error("cannot record hardware: %s", message);
+	return r;
+}
+
+static int start(struct source_pt *p, const struct config *config)
+{
+	struct cpulist online;
+	int r;
+
+	r = cpus_init(&p->cpus);
+	p->source.n_cpus = p->cpus.n;
+	if (r == 0)
+		r = ptclock_log_new(&p->clock);
+	if (r == 0)
+		r = cpulist_read(CPULIST_ONLINE, &online);
+	p->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r == 0 && p->proc_fd < 0)
+		r = -errno;
+	if (r < 0)
+		return log_error_errno(r, "cannot start recording hardware: %m");
+	r = read_pmu(p, config);
+	if (r < 0)
+		return r;
+	cpus_set_sizes(&p->cpus, config->aux_size, config->switch_size, config->task_size,
+		       cpulist_count(&online));
+	r = check_rights(p, cpulist_count(&online));
+	if (r < 0)
+		return r;
+	suspend_init(&p->suspend);
+	cpus_open_all(&p->cpus, &online);
+	if (cpus_count(&p->cpus, CPU_RECORDING) + cpus_count(&p->cpus, CPU_BUSY) == 0) {
+		log_error("no CPU can be recorded");
+		return -EIO;
+	}
+	r = read_conversion(p);
+	if (r < 0)
+		return log_error_errno(r,
+				       "the kernel cannot convert TSC to time, it does not trust "
+				       "the TSC (see dmesg): nothing could be decoded: %m");
+	note_clock(p);
+	return 0;
+}
+
+int source_pt_new(const struct config *config, struct source **ret_source)
+{
+	struct source_pt *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return log_error_errno(-ENOMEM, "cannot start recording hardware: %m");
+	p->source.ops = &pt_ops;
+	p->proc_fd = -1;
+	(void)pthread_mutex_init(&p->rings, NULL);
+	r = start(p, config);
+	if (r < 0) {
+		(void)pt_free(&p->source);
+		return r;
+	}
+	*ret_source = &p->source;
+	return 0;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/snapshot/jobs.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <systemd/sd-event.h>
+
+#include "decoder/util/vec.h"
+
+/* Of the thread, for gather(). */
+enum asking {
+	ASKING_NOTHING,
+	ASKING,
+	ASKING_ANSWERED,
+	ASKING_IN_VAIN, /* the event loop is waiting for the thread to end */
+};
+
+struct jobs {
+	const struct jobs_ops *ops;
+	void *userdata;        /* borrowed */
+	sd_event_source *kick; /* starts what waits */
+	sd_event_source *wake; /* the thread is done, or asks */
+	int wake_fd;
+	bool running; /* the first job in the list that is not done has a thread */
+	pthread_t thread;
+	pthread_mutex_t lock; /* of the next three */
+	pthread_cond_t answered;
+	enum asking asking;
+	int answer;
+	VEC(struct job *) list; /* finished ones first, then in the order they came */
+};
+
+static struct job *first_pending(const struct jobs *j)
+{
+	for (size_t i = 0; i < j->list.n; i++)
+		if (!j->list.items[i]->done)
+			return j->list.items[i];
+	return NULL;
+}
+
+unsigned jobs_pending(const struct jobs *jobs)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < jobs->list.n; i++)
+		n += !jobs->list.items[i]->done;
+	return n;
+}
+
+static void finish(struct jobs *j, struct job *job)
+{
+	job->done = true;
+	j->ops->finish(job, j->userdata);
+
+	/* Forget the oldest result when there are too many. */
+	if (j->list.n - jobs_pending(j) > JOBS_FINISHED_MAX) {
+		free(j->list.items[0]);
+		j->list.n--;
+		memmove(j->list.items, j->list.items + 1, j->list.n * sizeof(struct job *));
+	}
+}
+
+struct start {
+	struct jobs *jobs;
+	struct job *job;
+};
+
+static void *run(void *userdata)
+{
+	struct start *start = userdata;
+	struct jobs *j = start->jobs;
+
+	start->job->error = j->ops->work(start->job);
+	free(start);
+	(void)eventfd_write(j->wake_fd, 1);
+	return NULL;
+}
+
+/* Signals are the event loop's: the thread gets none. */
+static int start_thread(struct jobs *j, struct job *job)
+{
+	struct start *start = malloc(sizeof(*start));
+	sigset_t all, before;
+	int r;
+
+	if (!start)
+		return -ENOMEM;
+	*start = (struct start){ .jobs = j, .job = job };
+	sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&j->thread, NULL, run, start);
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r < 0)
+		free(start);
+	else
+		j->running = true;
+	return r;
+}
+
+static int on_kick(sd_event_source *source, void *userdata)
+{
+	struct jobs *j = userdata;
+	struct job *job;
+	int r;
+
+	(void)source;
+	while (!j->running && (job = first_pending(j))) {
+		r = j->ops->prepare(job, j->userdata);
+		if (r == 0)
+			r = start_thread(j, job);
+		if (r < 0) {
+			job->error = r;
+			(void)snprintf(job->message, sizeof(job->message),
+				       "cannot begin the snapshot: %s", strerror(-r));
+			finish(j, job);
+		}
+	}
+	return 0;
+}
+
+int jobs_gather(struct job *job)
+{
+	struct jobs *j = job->jobs;
+	int r = -ECANCELED;
+
+	(void)pthread_mutex_lock(&j->lock);
+	if (j->asking == ASKING_NOTHING) {
+		j->asking = ASKING;
+		(void)eventfd_write(j->wake_fd, 1);
+		while (j->asking == ASKING)
+			(void)pthread_cond_wait(&j->answered, &j->lock);
+	}
+	if (j->asking == ASKING_ANSWERED) {
+		j->asking = ASKING_NOTHING;
+		r = j->answer;
+	}
+	(void)pthread_mutex_unlock(&j->lock);
+	return r;
+}
+
+static void answer(struct jobs *j, enum asking asking, int error)
+{
+	(void)pthread_mutex_lock(&j->lock);
+	j->asking = asking;
+	j->answer = error;
+	(void)pthread_cond_signal(&j->answered);
+	(void)pthread_mutex_unlock(&j->lock);
+}
+
+static bool is_asking(struct jobs *j)
+{
+	bool asking;
+
+	(void)pthread_mutex_lock(&j->lock);
+	asking = j->asking == ASKING;
+	(void)pthread_mutex_unlock(&j->lock);
+	return asking;
+}
+
+static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct jobs *j = userdata;
+	eventfd_t n;
+
+	(void)source;
+	(void)revents;
+	(void)eventfd_read(fd, &n);
+	if (is_asking(j)) {
+		answer(j, ASKING_ANSWERED, j->ops->gather(first_pending(j), j->userdata));
+		return 0;
+	}
+	(void)pthread_join(j->thread, NULL);
+	j->running = false;
+	finish(j, first_pending(j));
+	return sd_event_source_set_enabled(j->kick, SD_EVENT_ONESHOT);
+}
+
+int jobs_new(sd_event *event, const struct jobs_ops *ops, void *userdata, struct jobs **ret_jobs)
+{
+	_cleanup_(jobs_freep) struct jobs *j = malloc(sizeof(*j));
+	int r;
+
+	if (!j)
+		return -ENOMEM;
+	*j = (struct jobs){
+		.ops = ops,
+		.userdata = userdata,
+		.wake_fd = -1,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.answered = PTHREAD_COND_INITIALIZER,
+	};
+	j->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (j->wake_fd < 0)
+		return -errno;
+	r = sd_event_add_io(event, &j->wake, j->wake_fd, EPOLLIN, on_wake, j);
+	if (r >= 0)
+		r = sd_event_add_defer(event, &j->kick, on_kick, j);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(j->kick, SD_EVENT_OFF);
+	if (r < 0)
+		return r;
+	*ret_jobs = TAKE(j);
+	return 0;
+}
+
+struct jobs *jobs_free(struct jobs *jobs)
+{
+	struct job *job;
+
+	if (!jobs)
+		return NULL;
+
+	if (jobs->running) {
+		job = first_pending(jobs);
+		atomic_store(&job->cancel, true);
+		answer(jobs, ASKING_IN_VAIN, 0);
+		(void)pthread_join(jobs->thread, NULL);
+		jobs->running = false;
+		finish(jobs, job);
+	}
+	while ((job = first_pending(jobs))) {
+		job->error = -ECANCELED;
+		(void)snprintf(job->message, sizeof(job->message), "ptd is stopping");
+		finish(jobs, job);
+	}
+	for (size_t i = 0; i < jobs->list.n; i++)
+		free(jobs->list.items[i]);
+	vec_deinit(&jobs->list);
+	sd_event_source_disable_unref(jobs->kick);
+	sd_event_source_disable_unref(jobs->wake);
+	jobs->wake_fd = fd_close(jobs->wake_fd);
+	free(jobs);
+	return NULL;
+}
+
+int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
+	     const struct caller *caller)
+{
+	struct job *job;
+	int r;
+
+	if (jobs_pending(jobs) >= JOBS_WAITING_MAX + 1)
+		return -EBUSY;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return -ENOMEM;
+	job->jobs = jobs;
+	job->caller = *caller;
+	if (scope)
+		job->scope = *scope;
+	(void)snprintf(job->id, sizeof(job->id), "%s", id);
+	r = vec_reserve(&jobs->list, 1);
+	if (r == 0)
+		r = sd_event_source_set_enabled(jobs->kick, SD_EVENT_ONESHOT);
+	if (r < 0) {
+		free(job);
+		return r;
+	}
+	jobs->list.items[jobs->list.n++] = job; /* there is room */
+	return 0;
+}
+
+const struct job *jobs_find(const struct jobs *jobs, const char *id)
+{
+	for (size_t i = 0; i < jobs->list.n; i++)
+		if (strcmp(jobs->list.items[i]->id, id) == 0)
+			return jobs->list.items[i];
+	return NULL;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/snapshot/livecode.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/objects/codestore.h"
+#include "daemon/objects/jitfile.h"
+#include "daemon/proc/memcopy.h"
+#include "daemon/proc/vdso.h"
+#include "daemon/record/cancel.h"
+#include "daemon/snapshot/bundle.h"
+#include "daemon/snapshot/snapshot.h"
+#include "daemon/source/source.h"
+#include "daemon/tasks/sideband.h"
+#include "decoder/util/map.h"
+#include "ptd/snapshot.h"
+
+/* Bytes of memory that are looked at for what is not zero: a record may claim any amount, and a
+ * program may map it. */
+#define LOOK_MAX (UINT64_C(16) << 30)
+
+/* Make the file @name in the folder @folder. */
+static int create_in(struct livecode *l, const char *folder, const char *name, int *ret_fd)
+{
+	char path[96];
+	int fd;
+
+	if (mkdirat(l->dir_fd, folder, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = openat(l->dir_fd, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+static int add_sum(struct livecode *l, const char *folder, const char *name)
+{
+	char hash[SHA256_HEX_SIZE] = "", path[96];
+	uint64_t size;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+	r = bundle_add_sum(l->bundle, path, hash, &size);
+	if (r == 0)
+		l->bytes += size;
+	return r;
+}
+
+/* The file as it is said in the manifest. */
+static const char *jitfile_key(const struct jitfile *file)
+{
+	return file->is_dump ? "jit" : "perfmap";
+}
+
+_printf_(3, 4) static void refuse_jitfile(const struct livecode *l, const struct jitfile *file,
+					  const char *format, ...)
+{
+	va_list ap;
+
+	fprintf(l->notes, "%s.%" PRIu32 "=refused: ", jitfile_key(file), file->pid);
+	va_start(ap, format);
+	(void)vfprintf(l->notes, format, ap);
+	va_end(ap);
+	fputc('\n', l->notes);
+}
+
+/* Somebody else's file may fail to be read, on NFS for one: the snapshot goes on without it. */
+static int add_jitfile(struct livecode *l, const struct jitfile *file, uint64_t *left)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	int r, error = 0;
+	char path[64];
+	const char *name = path + strlen(PTD_SNAPSHOT_JIT "/");
+
+	if (file->reason) {
+		refuse_jitfile(l, file, "%s", file->reason);
+		return 0;
+	}
+	if (file->size > *left) {
+		refuse_jitfile(l, file, "its %" PRIu64 " bytes are more than JitMax= leaves",
+			       file->size);
+		return 0;
+	}
+	(void)snprintf(path, sizeof(path), PTD_SNAPSHOT_JIT "/%s-%" PRIu32 ".%s",
+		       file->is_dump ? "jit" : "perf", file->pid, file->is_dump ? "dump" : "map");
+	r = create_in(l, PTD_SNAPSHOT_JIT, name, &fd);
+	if (r == 0)
+		r = jitfile_copy(file->fd, fd, file->size, &error);
+	if (r == JITFILE_UNREADABLE) {
+		refuse_jitfile(l, file, "it cannot be read: %s", strerror(-error));
+		return unlinkat(l->dir_fd, path, 0) < 0 ? -errno : 0;
+	}
+	if (r == 0)
+		r = add_sum(l, PTD_SNAPSHOT_JIT, name);
+	if (r == 0)
+		fprintf(l->notes, "%s.%" PRIu32 "=%" PRIu64 "\n", jitfile_key(file), file->pid,
+			file->size);
+	*left -= file->size;
+	return r;
+}
+
+int livecode_add_files(struct livecode *l)
+{
+	uint64_t left = l->request->jit_max;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < l->known->n_jitfiles; i++)
+		if (map_get(l->pids, l->known->jitfiles[i].pid))
+			r = cancel_asked(l->request->cancel)
+				? -ECANCELED
+				: add_jitfile(l, &l->known->jitfiles[i], &left);
+	return r;
+}
+
+/* What may still be kept and looked at, of all processes' memory. */
+struct budget {
+	uint64_t keep, look; /* bytes */
+};
+
+/* A process whose memory is read. */
+struct memory {
+	struct livecode *code;
+	uint32_t pid;
+	int fd;
+};
+
+static void memory_deinit(struct memory *m)
+{
+	m->fd = fd_close(m->fd);
+}
+
+static int put_memory(void *userdata, uint64_t address, const void *bytes, size_t size)
+{
+	const struct memory *m = userdata;
+	_cleanup_(fd_closep) int fd = -1;
+	char name[48];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIx64, m->pid, address);
+	r = create_in(m->code, PTD_SNAPSHOT_MEM, name, &fd);
+	if (r < 0)
+		return r;
+	errno = ENOSPC;
+	if (write(fd, bytes, size) != (ssize_t)size)
+		return -errno;
+	return add_sum(m->code, PTD_SNAPSHOT_MEM, name);
+}
+
+/* The vDSO is an object, the same one of all processes; what a process has in its place is kept as
+ * its own memory. Return: bytes that were kept, or negative errno. */
+static int64_t add_vdso(struct memory *m, const struct tasks_range *range)
+{
+	uint8_t bytes[VDSO_SIZE_MAX];
+	int r;
+
+	if (range->size > sizeof(bytes) ||
+	    pread(m->fd, bytes, range->size, (off_t)range->start) != (ssize_t)range->size ||
+	    vdso_equals(bytes, range->size))
+		return 0;
+	r = put_memory(m, range->start, bytes, range->size);
+	return r < 0 ? r : (int64_t)range->size;
+}
+
+static int64_t add_range(struct memory *m, const struct tasks_range *range, struct budget *left)
+{
+	const uint64_t size = range->size < left->look ? range->size : left->look;
+	const int64_t r = range->vdso
+			      ? add_vdso(m, range)
+			      : memcopy_read(m->fd, range->start, size, left->keep, put_memory, m);
+
+	if (!range->vdso)
+		left->look -= size;
+	if (r > 0)
+		left->keep -= (uint64_t)r < left->keep ? (uint64_t)r : left->keep;
+	return r;
+}
+
+/* Return: 0, and the descriptor is open; or negative errno. */
+static int open_memory(struct memory *m)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/mem", m->pid);
+	m->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return m->fd < 0 ? -errno : 0;
+}
+
+static void say_kept(const struct memory *m, uint64_t kept, const struct budget *left)
+{
+	fprintf(m->code->notes, "mem.%" PRIu32 "=%" PRIu64 "%s%s\n", m->pid, kept,
+		left->keep < 4096 ? ": more than MemMax= may be missing" : "",
+		left->look == 0 ? ": there may be more of it than was looked at" : "");
+}
+
+static void say_refused(const struct memory *m, int error)
+{
+	fprintf(m->code->notes, "mem.%" PRIu32 "=refused: %s\n", m->pid,
+		error == -ESRCH || error == -ENOENT ? "it is no process that is recorded now"
+						    : strerror(-error));
+}
+
+/* Keep the ranges of one process: @n at @ranges. */
+static int add_process_memory(struct livecode *l, const struct tasks_range *ranges, size_t n,
+			      struct budget *left)
+{
+	_cleanup_(memory_deinit) struct memory memory = {
+		.code = l,
+		.pid = ranges->pid,
+		.fd = -1,
+	};
+	bool only_vdso = true;
+	uint64_t kept = 0;
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		only_vdso = only_vdso && ranges[i].vdso;
+
+	r = open_memory(&memory);
+	if (r < 0) {
+		if (!only_vdso)
+			say_refused(&memory, r);
+		return 0;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const int64_t size = cancel_asked(l->request->cancel)
+					 ? -ECANCELED
+					 : add_range(&memory, &ranges[i], left);
+
+		if (size < 0)
+			return (int)size;
+		kept += (uint64_t)size;
+	}
+	if (!only_vdso || kept > 0)
+		say_kept(&memory, kept, left);
+	return 0;
+}
+
+static int read_memory(struct livecode *l)
+{
+	const struct sideband_view *tasks = l->known->tasks;
+	struct budget left = { .keep = l->request->mem_max, .look = LOOK_MAX };
+	int r = 0;
+
+	for (size_t i = 0, n; r == 0 && i < tasks->n_ranges; i += n) {
+		for (n = 1; i + n < tasks->n_ranges; n++)
+			if (tasks->ranges[i + n].pid != tasks->ranges[i].pid)
+				break;
+		if (map_get(l->pids, tasks->ranges[i].pid))
+			r = add_process_memory(l, tasks->ranges + i, n, &left);
+	}
+	return r;
+}
+
+/* --- the code that ran ------------------------------------------------------------------------ */
+
+/* What of the code store goes into the snapshot. */
+struct ran {
+	uint64_t left;      /* of MemMax= */
+	struct map pids;    /* processes of which there is a file */
+	uint64_t n_refused; /* records of programs that ran */
+};
+
+static int put_code(struct livecode *l, const struct codestore_program *program,
+		    const uint8_t *bytes, size_t size)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	char name[64];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%" PRIu32 "-%" PRIu64 PTD_CODE_SUFFIX, program->pid,
+		       program->start);
+	r = create_in(l, PTD_SNAPSHOT_MEM, name, &fd);
+	if (r < 0)
+		return r;
+	for (size_t done = 0; done < size;) {
+		const ssize_t n = write(fd, bytes + done, size - done);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -ENOSPC;
+		done += (size_t)n;
+	}
+	return add_sum(l, PTD_SNAPSHOT_MEM, name);
+}
+
+/* A program that ran no such code has a file if one before it in its process did, whose code would
+ * be taken for its own. */
+static int add_program(struct livecode *l, const struct codestore_program *program, struct ran *ran)
+{
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	size_t size;
+	int r;
+
+	r = codestore_copy(l->known->code, program, &bytes, &size);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	ran->n_refused += program->n_refused;
+	if (size == sizeof(struct ptd_code_header) && !map_get(&ran->pids, program->pid))
+		return 0;
+	if (size > ran->left) {
+		fprintf(l->notes,
+			"mem.%" PRIu32 "=refused: its %zu bytes are more than MemMax= leaves\n",
+			program->pid, size);
+		return 0;
+	}
+	ran->left -= size;
+	r = map_put(&ran->pids, program->pid, 1);
+	if (r == 0)
+		r = put_code(l, program, bytes, size);
+	if (r == 0)
+		fprintf(l->notes, "mem.%" PRIu32 "=%zu\n", program->pid, size);
+	return r;
+}
+
+static int add_code(struct livecode *l)
+{
+	struct ran ran = { .left = l->request->mem_max };
+	struct codestore_program program = {};
+	int r = 0;
+
+	while (r == 0 && codestore_next(l->known->code, &program))
+		if (map_get(l->pids, program.pid))
+			r = cancel_asked(l->request->cancel) ? -ECANCELED
+							     : add_program(l, &program, &ran);
+	map_deinit(&ran.pids);
+	if (r == 0 && ran.n_refused > 0)
+		fprintf(l->notes, "mem_refused=%" PRIu64 "\n", ran.n_refused);
+	return r;
+}
+
+int livecode_add_memory(struct livecode *l)
+{
+	return l->known->code ? add_code(l) : read_memory(l);
+}

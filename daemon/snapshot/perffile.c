@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/snapshot/perffile.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/record/record.h"
+#include "daemon/source/source.h"
+#include "decoder/util/buildid.h"
+#include "decoder/util/perfabi.h"
+#include "decoder/util/vec.h"
+
+#define BUFFER_SIZE ((size_t)1 << 20)
+
+/* The oldest size that has all we set: perf refuses attrs that are larger than its own. */
+#define ATTR_SIZE PERF_ATTR_SIZE_VER5
+
+/* Where things lie that come before the records. */
+#define IDS_OFFSET   sizeof(struct perfabi_header)
+#define ATTRS_OFFSET (IDS_OFFSET + 2 * sizeof(uint64_t))
+#define ATTR_STRIDE  (ATTR_SIZE + sizeof(struct perfabi_section))
+#define DATA_OFFSET  (ATTRS_OFFSET + 2 * ATTR_STRIDE)
+
+struct perffile {
+	FILE *stream;
+	char *buffer;
+	const struct source_facts *facts; /* borrowed */
+	struct perf_event_attr attrs[2];
+	VEC(uint64_t) aux; /* file offset of each AUXTRACE record */
+	int error;         /* of the first write that failed */
+};
+
+static const uint64_t ids[2] = { RECORD_ID_PT, RECORD_ID_SIDEBAND };
+/* As perf spells it; which of them it is depends on whose code is traced. */
+static const char *pt_name(const struct source_facts *facts)
+{
+	return facts->user && facts->kernel ? "intel_pt//"
+	       : facts->kernel              ? "intel_pt//k"
+					    : "intel_pt//u";
+}
+
+static void put(struct perffile *f, const void *bytes, size_t size)
+{
+	if (size > 0 && fwrite(bytes, 1, size, f->stream) != size && f->error == 0)
+		f->error = errno ? -errno : -EIO;
+}
+
+static void put_u32(struct perffile *f, uint32_t value)
+{
+	put(f, &value, sizeof(value));
+}
+
+static void put_u64(struct perffile *f, uint64_t value)
+{
+	put(f, &value, sizeof(value));
+}
+
+static void put_zeros(struct perffile *f, size_t n)
+{
+	static const uint8_t zeros[64];
+
+	for (; n > sizeof(zeros); n -= sizeof(zeros))
+		put(f, zeros, sizeof(zeros));
+	put(f, zeros, n);
+}
+
+static uint64_t here(struct perffile *f)
+{
+	return (uint64_t)ftello(f->stream);
+}
+
+/* This writes what is buffered, so that it fails when the disk is full. */
+static void go_to(struct perffile *f, uint64_t offset)
+{
+	if (fseeko(f->stream, (off_t)offset, SEEK_SET) < 0 && f->error == 0)
+		f->error = -errno;
+}
+
+static void make_attrs(struct perffile *f)
+{
+	f->attrs[0] = (struct perf_event_attr){
+		.type = f->facts->pmu_type,
+		.size = ATTR_SIZE,
+		.config = f->facts->attr_config,
+		.sample_period = 1,
+		.sample_type = PERFABI_SAMPLE_TYPE,
+		.exclude_user = !f->facts->user,
+		.exclude_kernel = !f->facts->kernel,
+		.exclude_hv = 1,
+		.sample_id_all = 1,
+	};
+	f->attrs[1] = (struct perf_event_attr){
+		.type = PERF_TYPE_SOFTWARE,
+		.size = ATTR_SIZE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_period = 1,
+		.sample_type = PERFABI_SAMPLE_TYPE,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.mmap = 1,
+		.comm = 1,
+		.task = 1,
+		.sample_id_all = 1,
+		.mmap2 = 1,
+		.comm_exec = 1,
+		.context_switch = 1,
+		.build_id = 1,
+		.ksymbol = f->facts->kernel,
+		.bpf_event = f->facts->kernel,
+		.text_poke = f->facts->kernel,
+	};
+}
+
+static void put_head(struct perffile *f)
+{
+	put_zeros(f, sizeof(struct perfabi_header)); /* completed by perffile_finish() */
+	put(f, ids, sizeof(ids));
+	for (size_t i = 0; i < ARRAY_LEN(f->attrs); i++) {
+		put(f, &f->attrs[i], ATTR_SIZE);
+		put_u64(f, IDS_OFFSET + i * sizeof(ids[0]));
+		put_u64(f, sizeof(ids[0]));
+	}
+}
+
+static void put_time_conv(struct perffile *f)
+{
+	const struct perfabi_time_conv conv = {
+		.header = { .type = PERFABI_TIME_CONV, .size = sizeof(conv) },
+		.time_shift = f->facts->time_shift,
+		.time_mult = f->facts->time_mult,
+		.time_zero = f->facts->time_zero,
+		.cap_user_time_zero = 1,
+	};
+
+	put(f, &conv, sizeof(conv));
+}
+
+static void put_id_index(struct perffile *f)
+{
+	struct {
+		struct perf_event_header header;
+		uint64_t n;
+		struct {
+			uint64_t id, idx;
+			int64_t cpu, tid;
+		} entries[2];
+	} index = {
+		.header = { .type = PERFABI_ID_INDEX, .size = sizeof(index) },
+		.n = 2,
+		.entries = { { .id = ids[0], .idx = 0, .cpu = -1, .tid = -1 },
+			     { .id = ids[1], .idx = 1, .cpu = -1, .tid = -1 } },
+	};
+
+	put(f, &index, sizeof(index));
+}
+
+static void put_auxtrace_info(struct perffile *f)
+{
+	const struct source_facts *facts = f->facts;
+	const uint64_t priv[] = {
+		[PERFABI_PT_PMU_TYPE] = facts->pmu_type,
+		[PERFABI_PT_TIME_SHIFT] = facts->time_shift,
+		[PERFABI_PT_TIME_MULT] = facts->time_mult,
+		[PERFABI_PT_TIME_ZERO] = facts->time_zero,
+		[PERFABI_PT_CAP_USER_TIME_ZERO] = 1,
+		[PERFABI_PT_TSC_BIT] = facts->mask_tsc,
+		[PERFABI_PT_NORETCOMP_BIT] = facts->mask_noretcomp,
+		[PERFABI_PT_HAVE_SCHED_SWITCH] = 3, /* SWITCH_CPU_WIDE records */
+		[PERFABI_PT_SNAPSHOT_MODE] = 1,
+		[PERFABI_PT_PER_CPU_MMAPS] = 1,
+		[PERFABI_PT_MTC_BIT] = facts->mask_mtc,
+		[PERFABI_PT_MTC_FREQ_BITS] = facts->mask_mtc_period,
+		[PERFABI_PT_TSC_CTC_N] = facts->tsc_ctc_numerator,
+		[PERFABI_PT_TSC_CTC_D] = facts->tsc_ctc_denominator,
+		[PERFABI_PT_CYC_BIT] = facts->mask_cyc,
+		[PERFABI_PT_MAX_NONTURBO_RATIO] = facts->max_nonturbo_ratio,
+		[PERFABI_PT_FILTER_STR_LEN] = 0,
+		/* Behind the filter, which is empty. */
+		[_PERFABI_PT_SLOTS_FIXED] = facts->event_trace,
+	};
+	const struct perfabi_auxtrace_info info = {
+		.header = { .type = PERFABI_AUXTRACE_INFO, .size = sizeof(info) + sizeof(priv) },
+		.type = PERFABI_AUXTRACE_INTEL_PT,
+	};
+
+	put(f, &info, sizeof(info));
+	put(f, priv, sizeof(priv));
+}
+
+int perffile_new(int dir_fd, const char *name, const struct source_facts *facts,
+		 struct perffile **ret_file)
+{
+	_cleanup_(perffile_freep) struct perffile *f = NULL;
+	int fd;
+
+	assert(facts->time_mult > 0); /* perf divides by it */
+
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->facts = facts;
+	f->buffer = malloc(BUFFER_SIZE);
+	if (!f->buffer)
+		return -ENOMEM;
+	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return -errno;
+	f->stream = fdopen(fd, "w+");
+	if (!f->stream) {
+		(void)fd_close(fd);
+		return -ENOMEM;
+	}
+	(void)setvbuf(f->stream, f->buffer, _IOFBF, BUFFER_SIZE);
+
+	make_attrs(f);
+	put_head(f);
+	put_time_conv(f);
+	put_id_index(f);
+	put_auxtrace_info(f);
+	*ret_file = TAKE(f);
+	return 0;
+}
+
+void perffile_write(struct perffile *file, const void *records, size_t size)
+{
+	put(file, records, size);
+}
+
+int perffile_write_aux(struct perffile *file, uint32_t cpu, uint64_t offset, uint64_t reference,
+		       const void *bytes, size_t size)
+{
+	/* Zeros are PAD packets: they keep what follows aligned and mean nothing. */
+	const size_t padding = -size % 8;
+	const struct perfabi_auxtrace aux = {
+		.header = { .type = PERFABI_AUXTRACE, .size = sizeof(aux) },
+		.size = size + padding,
+		.offset = offset,
+		.reference = reference,
+		.idx = cpu,
+		.tid = -1,
+		.cpu = (int32_t)cpu,
+	};
+	int r;
+
+	assert(reference != 0);
+	r = vec_push(&file->aux, here(file));
+	if (r < 0)
+		return r;
+	put(file, &aux, sizeof(aux));
+	put(file, bytes, size);
+	put_zeros(file, padding);
+	return 0;
+}
+
+/* perf's strings: a length that is a multiple of 64, then the text filled up with NULs. */
+static void put_string(struct perffile *f, const char *s)
+{
+	const size_t n = strlen(s) + 1, padded = (n + 63) & ~(size_t)63;
+
+	put_u32(f, (uint32_t)padded);
+	put(f, s, n);
+	put_zeros(f, padded - n);
+}
+
+static void put_build_ids(struct perffile *f, const struct perffile_about *about)
+{
+	for (size_t i = 0; i < about->n_objects; i++) {
+		const struct perffile_object *o = &about->objects[i];
+		const size_t n = strlen(o->path) + 1, padded = (n + 63) & ~(size_t)63;
+		struct {
+			struct perf_event_header header;
+			int32_t pid;
+			uint8_t id[BUILDID_MAX];
+			uint8_t size, reserved[3];
+		} entry = {
+			/* Bit 15: the size of the id is given. */
+			.header = { .type = PERFABI_HEADER_BUILD_ID,
+				    .misc = PERF_RECORD_MISC_USER | 1 << 15,
+				    .size = (uint16_t)(sizeof(entry) + padded) },
+			.pid = -1,
+			.size = o->build_id->size,
+		};
+
+		if (o->build_id->size == 0 || n > 4096)
+			continue;
+		memcpy(entry.id, o->build_id->bytes, o->build_id->size);
+		put(f, &entry, sizeof(entry));
+		put(f, o->path, n);
+		put_zeros(f, padded - n);
+	}
+}
+
+static void put_event_desc(struct perffile *f)
+{
+	put_u32(f, ARRAY_LEN(f->attrs));
+	put_u32(f, ATTR_SIZE);
+	for (size_t i = 0; i < ARRAY_LEN(f->attrs); i++) {
+		put(f, &f->attrs[i], ATTR_SIZE);
+		put_u32(f, 1);
+		put_string(f, i == 0 ? pt_name(f->facts) : "dummy:u");
+		put_u64(f, ids[i]);
+	}
+}
+
+static void put_aux_index(struct perffile *f)
+{
+	put_u64(f, f->aux.n);
+	for (size_t i = 0; i < f->aux.n; i++) {
+		put_u64(f, f->aux.items[i]);
+		put_u64(f, sizeof(struct perfabi_auxtrace));
+	}
+}
+
+static void put_feature(struct perffile *f, unsigned feature, const struct perffile_about *about)
+{
+	switch (feature) {
+	case PERFABI_FEATURE_BUILD_ID:
+		return put_build_ids(f, about);
+	case PERFABI_FEATURE_HOSTNAME:
+		return put_string(f, about->host);
+	case PERFABI_FEATURE_OSRELEASE:
+		return put_string(f, about->release);
+	case PERFABI_FEATURE_VERSION:
+		return put_string(f, about->version);
+	case PERFABI_FEATURE_ARCH:
+		return put_string(f, about->machine);
+	case PERFABI_FEATURE_NRCPUS:
+		put_u32(f, about->n_cpus);
+		return put_u32(f, about->n_cpus);
+	case PERFABI_FEATURE_CPUID:
+		return put_string(f, about->cpuid);
+	case PERFABI_FEATURE_CMDLINE:
+		put_u32(f, 1);
+		return put_string(f, "ptd");
+	case PERFABI_FEATURE_EVENT_DESC:
+		return put_event_desc(f);
+	case PERFABI_FEATURE_PMU_MAPPINGS:
+		put_u32(f, 2);
+		put_u32(f, PERF_TYPE_SOFTWARE);
+		put_string(f, "software");
+		put_u32(f, f->facts->pmu_type);
+		return put_string(f, "intel_pt");
+	case PERFABI_FEATURE_AUXTRACE:
+		return put_aux_index(f);
+	case PERFABI_FEATURE_SAMPLE_TIME:
+		put_u64(f, about->time_first);
+		return put_u64(f, about->time_last);
+	}
+}
+
+static const uint8_t features[] = {
+	/* ascending: the table of their places is read in the order of the bits */
+	PERFABI_FEATURE_BUILD_ID,     PERFABI_FEATURE_HOSTNAME, PERFABI_FEATURE_OSRELEASE,
+	PERFABI_FEATURE_VERSION,      PERFABI_FEATURE_ARCH,     PERFABI_FEATURE_NRCPUS,
+	PERFABI_FEATURE_CPUID,        PERFABI_FEATURE_CMDLINE,  PERFABI_FEATURE_EVENT_DESC,
+	PERFABI_FEATURE_PMU_MAPPINGS, PERFABI_FEATURE_AUXTRACE, PERFABI_FEATURE_SAMPLE_TIME,
+};
+
+int perffile_finish(struct perffile *file, const struct perffile_about *about)
+{
+	static const struct perf_event_header round = { .type = PERFABI_FINISHED_ROUND,
+							.size = sizeof(round) };
+	struct perfabi_header header = {
+		.magic = PERFABI_MAGIC,
+		.size = sizeof(header),
+		.attr_size = ATTR_STRIDE,
+		.attrs = { .offset = ATTRS_OFFSET, .size = 2 * ATTR_STRIDE },
+		.data = { .offset = DATA_OFFSET },
+	};
+	struct perfabi_section table[ARRAY_LEN(features)];
+	uint64_t end;
+
+	/* One only, at the very end: it promises that nothing older follows. */
+	put(file, &round, sizeof(round));
+	end = here(file);
+	header.data.size = end - DATA_OFFSET;
+
+	put_zeros(file, sizeof(table));
+	for (size_t i = 0; i < ARRAY_LEN(features); i++) {
+		table[i].offset = here(file);
+		put_feature(file, features[i], about);
+		table[i].size = here(file) - table[i].offset;
+		header.features[features[i] / 64] |= UINT64_C(1) << features[i] % 64;
+	}
+
+	go_to(file, end);
+	put(file, table, sizeof(table));
+	go_to(file, 0);
+	put(file, &header, sizeof(header));
+	if (fflush(file->stream) != 0 && file->error == 0)
+		file->error = -errno;
+	if (ferror(file->stream) && file->error == 0)
+		file->error = -EIO;
+	return file->error;
+}
+
+struct perffile *perffile_free(struct perffile *file)
+{
+	if (!file)
+		return NULL;
+
+	if (file->stream)
+		(void)fclose(file->stream);
+	free(file->buffer);
+	vec_deinit(&file->aux);
+	free(file);
+	return NULL;
+}

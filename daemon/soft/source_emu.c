@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/soft/source_emu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/cursor.h"
+#include "daemon/config/config.h"
+#include "daemon/emu/pool.h"
+#include "daemon/record/record.h"
+#include "daemon/record/taskrecord.h"
+#include "daemon/soft/emuterms.h"
+#include "daemon/soft/writers.h"
+#include "daemon/source/ring.h"
+
+#define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
+#define FREEZE_POLL_US 50u
+
+/* A pass over all heads that took longer was interrupted. */
+#define FREEZE_PASS_NS 20000u
+#define FREEZE_TRIES   16u
+
+/* Bytes a writer may have put behind the head it published last: less than a PSB+ and some TIPs,
+ * one record. */
+#define UNPUBLISHED_AUX    4096u
+#define UNPUBLISHED_SWITCH 256u
+
+/* Beginnings of programs that are remembered. */
+#define MARKS_MAX 16u
+
+struct frozen {
+	uint64_t aux_head;
+	uint64_t switch_head;
+	enum source_end end;
+};
+
+/* Where all rings were at one time. */
+struct mark {
+	uint64_t time;
+	struct {
+		uint64_t aux, switches;
+	} heads[EMU_CPUS_MAX];
+};
+
+struct source_emu {
+	struct source source;
+	struct emu_pool_layout layout; /* ours; the one in the pool is for the programs */
+	int fd;
+	uint8_t *map;
+	size_t map_size;
+	uint64_t task_tail, code_tail;
+	struct frozen frozen[EMU_CPUS_MAX];
+	struct writers writers; /* seen in task records */
+
+	pthread_mutex_t lock;         /* of the next two: marked() is called by other threads */
+	struct mark marks[MARKS_MAX]; /* the latest ones */
+	size_t n_marks;               /* ever made */
+};
+
+static struct source_emu *emu(struct source *source)
+{
+	return (struct source_emu *)source;
+}
+
+/* The records' clock. */
+static uint64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static struct emu_pool *pool(const struct source_emu *e)
+{
+	return (struct emu_pool *)e->map;
+}
+
+static struct emu_cpu *cpu_at(const struct source_emu *e, uint32_t cpu)
+{
+	return (struct emu_cpu *)(e->map + emu_cpu_offset(&e->layout, cpu));
+}
+
+static uint64_t held(struct source *source)
+{
+	const struct source_emu *e = emu(source);
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		const struct emu_cpu *cpu = cpu_at(e, i);
+		const uint64_t aux = atomic_load_explicit(&cpu->aux_head, memory_order_relaxed);
+		const uint64_t switches =
+		    atomic_load_explicit(&cpu->switch_head, memory_order_relaxed);
+
+		bytes += aux < e->layout.aux_size ? aux : e->layout.aux_size;
+		bytes += switches < e->layout.switch_size ? switches : e->layout.switch_size;
+	}
+	return bytes;
+}
+
+static enum source_end end_of(const struct source_emu *e, uint32_t i, uint32_t generation)
+{
+	struct emu_cpu *cpu = cpu_at(e, i);
+
+	if (atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0)
+		return SOURCE_END_IDLE;
+	return atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) == generation
+		   ? SOURCE_END_FLUSHED
+		   : SOURCE_END_LATE;
+}
+
+static bool all_flushed(const struct source_emu *e, uint32_t generation)
+{
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+		if (end_of(e, i, generation) == SOURCE_END_LATE)
+			return false;
+	return true;
+}
+
+static void read_heads(struct source_emu *e, uint32_t generation)
+{
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		e->frozen[i].end = end_of(e, i, generation);
+		e->frozen[i].aux_head =
+		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
+	}
+	/* After the PT, so that no packet is newer than the switch that explains it. */
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+		e->frozen[i].switch_head =
+		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
+}
+
+static int freeze(struct source *source, struct source_moment *ret_moment)
+{
+	struct source_emu *e = emu(source);
+	const uint32_t generation =
+	    atomic_fetch_add_explicit(&pool(e)->freeze, 1, memory_order_acq_rel) + 1;
+
+	/* An owner that does not answer is stopped, dead, or in one very long block: what it
+	 * published is taken. */
+	for (unsigned us = 0; us < FREEZE_WAIT_US && !all_flushed(e, generation);
+	     us += FREEZE_POLL_US)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = FREEZE_POLL_US * 1000 }, NULL);
+
+	/* All at one moment. If we were interrupted meanwhile, a thread may have gone from a CPU
+	 * that was read to one that was not, and what it did on the first would be missing
+	 * between. */
+	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
+		const uint64_t since = now_ns();
+
+		read_heads(e, generation);
+		if (now_ns() - since < FREEZE_PASS_NS)
+			break;
+	}
+	ret_moment->ns = ret_moment->monotonic_ns = now_ns();
+	ret_moment->realtime_ns = clock_ns(CLOCK_REALTIME);
+	return 0;
+}
+
+/* The last bytes of the ring at @ring, at most its @size (a power of two), that end at @head. */
+static struct source_view ring_view(const uint8_t *ring, uint64_t size, uint64_t head)
+{
+	const uint64_t n = head < size ? head : size;
+	struct source_view view = ring_span(ring, size, head - n, n);
+
+	view.head = head;
+	return view;
+}
+
+static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
+{
+	struct source_emu *e = emu(source);
+
+	if (cpu >= e->layout.n_cpus)
+		return -EINVAL;
+	*ret_view = ring_view(e->map + emu_aux_offset(&e->layout, cpu), e->layout.aux_size,
+			      e->frozen[cpu].aux_head);
+	ret_view->end = e->frozen[cpu].end;
+	return 0;
+}
+
+static int view_switch(struct source *source, uint32_t cpu, struct source_view *ret_view)
+{
+	struct source_emu *e = emu(source);
+
+	if (cpu >= e->layout.n_cpus)
+		return -EINVAL;
+	*ret_view = ring_view(e->map + emu_switch_offset(&e->layout, cpu), e->layout.switch_size,
+			      e->frozen[cpu].switch_head);
+	return 0;
+}
+
+/*
+ * The oldest bytes of a view lie where the writer goes on writing once the ring is full. @now is
+ * its head after they were copied; a head that went back is a scribbled one.
+ */
+static uint64_t lost_since(uint64_t size, uint64_t frozen, uint64_t now, uint64_t unpublished)
+{
+	const uint64_t n = frozen < size ? frozen : size;
+	const uint64_t room = size - n;
+	uint64_t written = now - frozen;
+
+	if (now < frozen || written >= size)
+		return n;
+	written += unpublished;
+	if (written <= room)
+		return 0;
+	return written - room < n ? written - room : n;
+}
+
+static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
+		     uint64_t *ret_switch_bytes)
+{
+	struct source_emu *e = emu(source);
+	uint64_t aux, switches;
+	struct emu_cpu *c;
+	bool owned;
+
+	if (cpu >= e->layout.n_cpus)
+		return -EINVAL;
+
+	/* The owner first: if there is none now, whoever came and went has moved the heads. */
+	c = cpu_at(e, cpu);
+	atomic_thread_fence(memory_order_seq_cst);
+	owned = atomic_load_explicit(&c->owner, memory_order_acquire) != 0;
+	aux = atomic_load_explicit(&c->aux_head, memory_order_acquire);
+	switches = atomic_load_explicit(&c->switch_head, memory_order_acquire);
+
+	*ret_aux_bytes = lost_since(e->layout.aux_size, e->frozen[cpu].aux_head, aux,
+				    owned ? UNPUBLISHED_AUX : 0);
+	*ret_switch_bytes = lost_since(e->layout.switch_size, e->frozen[cpu].switch_head, switches,
+				       owned ? UNPUBLISHED_SWITCH : 0);
+	return 0;
+}
+
+static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+{
+	struct source_emu *e = emu(source);
+	const uint64_t head = atomic_load_explicit(&pool(e)->task_head, memory_order_acquire);
+	const bool sane = head - e->task_tail <= e->layout.task_size;
+	const size_t n = sane ? (size_t)(head - e->task_tail) : 0;
+	struct taskrecord_lost lost;
+	_cleanup_(freep) uint8_t *bytes = malloc(n + sizeof(lost));
+	struct source_view v;
+	struct record record;
+	struct cursor c;
+	unsigned n_checks = 0;
+	size_t whole;
+	int r = RECORD_END;
+
+	if (!bytes)
+		return -ENOMEM;
+
+	/* Copied first and judged then, so that what was judged cannot change. */
+	v = ring_span(e->map + emu_task_offset(&e->layout), e->layout.task_size, e->task_tail, n);
+	ring_copy(&v, 0, n, bytes);
+	c = cursor_from(bytes, n);
+	e->task_tail = head;
+	atomic_store_explicit(&pool(e)->task_tail, head, memory_order_release);
+
+	while ((r = record_next(&c, &record)) == 0)
+		writers_note(&e->writers, record.trailer.pid, &n_checks);
+	whole = n - cursor_left(&c);
+	if (r < 0 || !sane) {
+		lost = taskrecord_lost(1, now_ns());
+		memcpy(bytes + whole, &lost, sizeof(lost));
+		whole += sizeof(lost);
+	}
+
+	*ret_size = whole;
+	*ret_bytes = TAKE(bytes);
+	return 0;
+}
+
+/* Processes that were killed did not count themselves out. */
+static bool active(struct source *source)
+{
+	struct source_emu *e = emu(source);
+
+	return atomic_load_explicit(&pool(e)->n_attached, memory_order_relaxed) > 0 &&
+	       writers_alive(&e->writers);
+}
+
+/* Takes free CPUs for a moment as a program would, so that the next owner begins with a PSB. */
+static void mark(struct source *source)
+{
+	struct source_emu *e = emu(source);
+	struct mark *m;
+	const uint64_t self = (uint64_t)getpid() << 32 | (uint64_t)getpid();
+
+	(void)pthread_mutex_lock(&e->lock);
+	m = &e->marks[e->n_marks % MARKS_MAX];
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		struct emu_cpu *cpu = cpu_at(e, i);
+		uint64_t owner = 0;
+
+		if (atomic_compare_exchange_strong(&cpu->owner, &owner, self)) {
+			if (cpu->encode.since_psb < e->layout.psb_period)
+				cpu->encode.since_psb = e->layout.psb_period;
+			atomic_store(&cpu->owner, 0);
+		}
+		m->heads[i].aux = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
+		m->heads[i].switches =
+		    atomic_load_explicit(&cpu->switch_head, memory_order_acquire);
+	}
+	m->time = now_ns();
+	e->n_marks++;
+	(void)pthread_mutex_unlock(&e->lock);
+}
+
+static void marked(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
+		   uint64_t *ret_switch_head)
+{
+	struct source_emu *e = emu(source);
+	size_t n;
+
+	*ret_aux_head = *ret_switch_head = 0;
+	(void)pthread_mutex_lock(&e->lock);
+	n = e->n_marks < MARKS_MAX ? e->n_marks : MARKS_MAX;
+	for (size_t i = 1; i <= n; i++) {
+		const struct mark *m = &e->marks[(e->n_marks - i) % MARKS_MAX];
+
+		if (m->time <= time) {
+			*ret_aux_head = m->heads[cpu].aux;
+			*ret_switch_head = m->heads[cpu].switches;
+			break;
+		}
+	}
+	(void)pthread_mutex_unlock(&e->lock);
+}
+
+static struct source_status status(struct source *source)
+{
+	const struct source_emu *e = emu(source);
+
+	return (struct source_status){
+		.n_online = e->layout.n_cpus,
+		.n_recording = e->layout.n_cpus,
+		.aux_size = e->layout.aux_size,
+		.switch_size = e->layout.switch_size,
+	};
+}
+
+static bool owns(struct source *source, uint32_t pid)
+{
+	return writers_has_pool(&emu(source)->writers, pid);
+}
+
+static int drain_code(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+{
+	struct source_emu *e = emu(source);
+	const uint64_t head = atomic_load_explicit(&pool(e)->code_head, memory_order_acquire);
+	const uint64_t tail = e->code_tail, size = e->layout.code_size;
+	const bool sane = head - tail <= size;
+	const size_t n = sane ? (size_t)(head - tail) : 0;
+	uint8_t *bytes = sane ? malloc(n + 1) : NULL;
+	struct source_view v;
+
+	e->code_tail = head;
+	if (bytes) {
+		v = ring_span(e->map + emu_code_offset(&e->layout), size, tail, n);
+		ring_copy(&v, 0, n, bytes);
+	}
+	atomic_store_explicit(&pool(e)->code_tail, head, memory_order_release);
+	if (!bytes)
+		return sane ? -ENOMEM : -EBADMSG;
+	*ret_bytes = bytes;
+	*ret_size = n;
+	return 0;
+}
+
+static struct source *emu_free(struct source *source)
+{
+	struct source_emu *e = emu(source);
+
+	if (!e)
+		return NULL;
+	if (e->map)
+		(void)munmap(e->map, e->map_size);
+	e->fd = fd_close(e->fd);
+	(void)pthread_mutex_destroy(&e->lock);
+	free(e);
+	return NULL;
+}
+
+static const struct source_ops emu_ops = {
+	.name = "emu",
+	.held = held,
+	.freeze = freeze,
+	.view_aux = view_aux,
+	.view_switch = view_switch,
+	.overtaken = overtaken,
+	.drain_tasks = drain_tasks,
+	.active = active,
+	.status = status,
+	.mark = mark,
+	.marked = marked,
+	.owns = owns,
+	.drain_code = drain_code,
+	.free = emu_free,
+};
+
+static int map_pool(struct source_emu *e)
+{
+	static const char name[] = "ptd-pool";
+	void *map;
+
+	e->map_size = emu_pool_size(&e->layout);
+	e->fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (e->fd < 0 || ftruncate(e->fd, (off_t)e->map_size) < 0)
+		return -errno;
+	/* Without the seals a traced program could shrink it, and kill us by SIGBUS. */
+	if (fcntl(e->fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return -errno;
+	map = mmap(NULL, e->map_size, PROT_READ | PROT_WRITE, MAP_SHARED, e->fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	e->map = map;
+	return 0;
+}
+
+int source_emu_new(const struct config *config, struct source **ret_source)
+{
+	struct source_emu *e;
+	int r;
+
+	if (!ptterms_get(&config->pt, PTTERM_TSC, 1))
+		return -EOPNOTSUPP;
+
+	e = malloc(sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	*e = (struct source_emu){
+		.source = { .ops = &emu_ops, .facts = emuterms_facts(config) },
+		.layout = emuterms_layout(config),
+		.fd = -1,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	e->source.n_cpus = e->layout.n_cpus;
+
+	r = map_pool(e);
+	if (r < 0) {
+		(void)emu_free(&e->source);
+		return r;
+	}
+	e->writers.pool_fd = e->fd;
+	pool(e)->header.magic = EMU_POOL_MAGIC;
+	pool(e)->header.version = EMU_POOL_VERSION;
+	pool(e)->header.layout = e->layout;
+	pool(e)->header.home = emu_pool_here();
+
+	*ret_source = &e->source;
+	return 0;
+}
+
+int source_emu_fd(const struct source *source)
+{
+	return source->ops == &emu_ops ? ((const struct source_emu *)source)->fd : -1;
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/tasks/sideband.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/record/record.h"
+#include "daemon/record/taskrecord.h"
+#include "decoder/util/vec.h"
+
+#define CHUNK_SIZE (((size_t)256 << 10) - 16) /* with what it begins with, a round number */
+
+/* An epoch that is older ends even if it is not full, if all tasks can be told of again: who was
+ * unmapped, or missed, is then known to be. */
+#define EPOCH_NS_MAX (UINT64_C(3600) * 1000000000)
+
+/* One for what was known, one for what is new. */
+#define EPOCH_CHUNKS_MIN 2u
+
+static_assert(CHUNK_SIZE >= RECORD_SIZE_MAX, "a record must fit a chunk");
+
+struct sideband_chunk {
+	unsigned n_refs; /* counted in the sideband's thread only */
+	size_t used;
+	uint8_t bytes[CHUNK_SIZE];
+};
+
+struct chunks {
+	VEC(struct sideband_chunk *) list;
+};
+
+struct epoch {
+	struct chunks head; /* what was known when it began, as records */
+	struct chunks body; /* what was added since */
+	uint64_t since_ns;  /* when it was complete */
+};
+
+struct sideband {
+	uint64_t bytes_max;
+	uint64_t n_epochs;
+	uint64_t lost;
+	uint64_t lost_unmarked; /* those no LOST record tells of yet */
+	uint64_t n_repeats;
+	uint64_t time; /* of the record added last */
+	tasks_alive_fn alive;
+	struct tasks *tasks;
+	bool has_before;
+	struct epoch before;
+	struct epoch now;
+
+	bool asks;          /* the source tells of all tasks */
+	bool asking;        /* it has not done so for the present epoch */
+	bool torn;          /* records were lost: another epoch is to begin */
+	uint64_t told;      /* the latest stamp of what it told */
+	struct tasks *next; /* what will be known when it has: NULL while it is not asked */
+};
+
+static void chunk_unref(struct sideband_chunk *chunk)
+{
+	assert(chunk->n_refs > 0);
+	if (--chunk->n_refs == 0)
+		free(chunk);
+}
+
+static void chunks_deinit(struct chunks *chunks)
+{
+	for (size_t i = 0; i < chunks->list.n; i++)
+		chunk_unref(chunks->list.items[i]);
+	vec_deinit(&chunks->list);
+}
+
+static void epoch_deinit(struct epoch *epoch)
+{
+	chunks_deinit(&epoch->head);
+	chunks_deinit(&epoch->body);
+}
+
+static uint64_t epoch_bytes(const struct epoch *epoch)
+{
+	return (epoch->head.list.n + epoch->body.list.n) * sizeof(struct sideband_chunk);
+}
+
+static void begin_asking(struct sideband *s);
+
+int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, bool asks,
+		 struct sideband **ret_sideband)
+{
+	_cleanup_(sideband_freep) struct sideband *s = malloc(sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct sideband){ .n_epochs = 1, .alive = alive, .asks = asks };
+	sideband_set_max(s, bytes_max);
+	r = tasks_new(alive, &s->tasks);
+	if (r < 0)
+		return r;
+	if (asks)
+		begin_asking(s);
+	*ret_sideband = TAKE(s);
+	return 0;
+}
+
+struct sideband *sideband_free(struct sideband *sideband)
+{
+	if (!sideband)
+		return NULL;
+
+	epoch_deinit(&sideband->before);
+	epoch_deinit(&sideband->now);
+	(void)tasks_free(sideband->tasks);
+	(void)tasks_free(sideband->next);
+	free(sideband);
+	return NULL;
+}
+
+void sideband_set_max(struct sideband *sideband, uint64_t bytes_max)
+{
+	const uint64_t least = EPOCH_CHUNKS_MIN * 2 * sizeof(struct sideband_chunk);
+
+	sideband->bytes_max = bytes_max < least ? least : bytes_max;
+}
+
+/* Add to @to, a part of the present epoch, so that @n_spare chunks would still fit the epoch. */
+static int append(struct sideband *s, struct chunks *to, const void *bytes, size_t size,
+		  size_t n_spare)
+{
+	struct sideband_chunk *chunk = to->list.n ? to->list.items[to->list.n - 1] : NULL;
+	int r;
+
+	if (!chunk || CHUNK_SIZE - chunk->used < size) {
+		if (epoch_bytes(&s->now) + (1 + n_spare) * sizeof(*chunk) > s->bytes_max / 2)
+			return -ENOSPC;
+		chunk = malloc(sizeof(*chunk));
+		if (!chunk)
+			return -ENOMEM;
+		chunk->n_refs = 1;
+		chunk->used = 0;
+		r = vec_push(&to->list, chunk);
+		if (r < 0) {
+			free(chunk);
+			return r;
+		}
+	}
+	memcpy(chunk->bytes + chunk->used, bytes, size);
+	chunk->used += size;
+	return 0;
+}
+
+static int append_head(void *userdata, const void *bytes, size_t size)
+{
+	struct sideband *s = userdata;
+
+	return append(s, &s->now.head, bytes, size, s->now.body.list.n == 0);
+}
+
+/* The present epoch begins by asking for all tasks. */
+static void begin_asking(struct sideband *s)
+{
+	s->asking = true;
+	s->told = 0;
+	s->now.since_ns = SIDEBAND_NEVER;
+	s->next = tasks_free(s->next);
+	/* Without memory for another table, the old one goes on, with what is no longer true. */
+	if (tasks_new(s->alive, &s->next) < 0) {
+		s->next = NULL;
+		tasks_doubt(s->tasks);
+	}
+}
+
+/* The table of what the present epoch says, and the older one as long as that is there. */
+static struct tasks *present(const struct sideband *s)
+{
+	return s->next ? s->next : s->tasks;
+}
+
+/*
+ * Begin a new epoch with all that is known of those who live; what does not fit is counted. When
+ * records were lost, the old ones are of no more use.
+ */
+static void roll(struct sideband *s, bool lost)
+{
+	size_t n_failed;
+
+	epoch_deinit(&s->before);
+	s->before = s->now;
+	s->has_before = !lost;
+	if (lost) {
+		epoch_deinit(&s->before);
+		s->before = (struct epoch){};
+	}
+	s->now = (struct epoch){ .since_ns = s->time };
+	s->n_epochs++;
+	s->torn = false;
+	if (s->asks) {
+		begin_asking(s);
+		return;
+	}
+	tasks_forget_dead(s->tasks);
+	n_failed = tasks_write(s->tasks, s->time, append_head, s);
+	s->lost += n_failed;
+	if (n_failed > 0)
+		tasks_doubt(s->tasks);
+}
+
+/* Complete is only what is told, and added from then on. Without this, whoever adds too much before
+ * it begins would have records lost, so asked for again, for ever. */
+static void forget_untold(struct sideband *s)
+{
+	chunks_deinit(&s->now.body);
+	s->torn = false;
+	tasks_doubt(present(s));
+}
+
+static int append_body(struct sideband *s, const void *bytes, size_t size)
+{
+	const bool old = s->asks && !s->asking && s->time > s->now.since_ns &&
+			 s->time - s->now.since_ns > EPOCH_NS_MAX;
+	const size_t n_spare = s->asking && s->now.head.list.n == 0;
+	int r = old ? -ENOSPC : append(s, &s->now.body, bytes, size, n_spare);
+
+	if (r != -ENOSPC)
+		return r;
+	if (!s->asking)
+		roll(s, false);
+	else if (s->told == 0 && !s->has_before)
+		forget_untold(s);
+	else
+		/* The older epoch cannot go before the present one is complete. */
+		return r;
+	return append(s, &s->now.body, bytes, size, s->asking);
+}
+
+/* Tell of the records that were refused, as soon as something fits again. */
+static int mark_lost(struct sideband *s, uint64_t time)
+{
+	const struct taskrecord_lost record = taskrecord_lost(s->lost_unmarked, time);
+	int r;
+
+	if (s->lost_unmarked == 0)
+		return 0;
+	r = append_body(s, &record, sizeof(record));
+	if (r == 0)
+		s->lost_unmarked = 0;
+	return r;
+}
+
+/* Records that the source itself had to drop. */
+static void count_lost(struct sideband *s, const struct record *record)
+{
+	struct cursor c = record->body;
+	uint64_t lost[2];
+
+	if (record->header.type != PERF_RECORD_LOST || cursor_get(&c, sizeof(lost), lost) < 0)
+		return;
+	s->lost += lost[1];
+	s->torn = true;
+}
+
+/* Take note of what the record says, in both tables. */
+static int note(struct sideband *s, const struct record *record, bool is_kept)
+{
+	int r = tasks_add(s->tasks, record), r_next = s->next ? tasks_add(s->next, record) : 0;
+
+	if (!is_kept || r < 0)
+		tasks_doubt(s->tasks);
+	if (s->next && (!is_kept || r_next < 0))
+		tasks_doubt(s->next);
+	return r ? r : r_next;
+}
+
+static int add(struct sideband *s, const struct record *record)
+{
+	int r, known;
+
+	if (tasks_repeats(present(s), record)) {
+		s->n_repeats++;
+		if (record->trailer.time > s->time)
+			s->time = record->trailer.time;
+		return 0;
+	}
+	r = mark_lost(s, record->trailer.time);
+	if (r == 0)
+		r = append_body(s, record->bytes, record->header.size);
+	if (r < 0) {
+		s->lost++;
+		s->lost_unmarked++;
+		s->torn = true;
+	}
+	if (record->trailer.time > s->time)
+		s->time = record->trailer.time;
+	count_lost(s, record);
+	known = note(s, record, r == 0);
+	/* A new epoch begins with what tells of the loss; but not while another is just
+	 * beginning. */
+	if (s->torn && !s->asking) {
+		roll(s, true);
+		if (r == 0)
+			r = append_body(s, record->bytes, record->header.size);
+	}
+	return r ? r : known;
+}
+
+int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size)
+{
+	struct cursor c = cursor_from(bytes, size);
+	struct record record;
+	int first = 0;
+
+	while (record_next(&c, &record) == 0) {
+		const int r = add(sideband, &record);
+
+		first = first ? first : r;
+	}
+	return first;
+}
+
+bool sideband_wants_tasks(const struct sideband *sideband)
+{
+	return sideband->asking;
+}
+
+int sideband_put_task(void *sideband, const void *bytes, size_t size)
+{
+	struct sideband *s = sideband;
+	struct cursor c = cursor_from(bytes, size);
+	struct record record;
+	int r, known;
+
+	r = record_next(&c, &record);
+	assert(r == 0);
+	r = append_head(s, bytes, size);
+	/* Of whom it tells will be unknown, which does no harm to the others. */
+	s->lost += r < 0;
+	if (record.trailer.time > s->told)
+		s->told = record.trailer.time;
+	known = tasks_tell(present(s), &record);
+	return r ? r : known;
+}
+
+void sideband_end_tasks(struct sideband *sideband)
+{
+	struct sideband *s = sideband;
+
+	s->asking = false;
+	s->now.since_ns = s->told ? s->told : s->time;
+	if (s->next) {
+		(void)tasks_free(s->tasks);
+		s->tasks = TAKE(s->next);
+	}
+	if (s->torn)
+		roll(s, true);
+}
+
+static void view_chunks(const struct chunks *chunks, struct sideband_view *view)
+{
+	for (size_t i = 0; i < chunks->list.n; i++) {
+		struct sideband_chunk *chunk = chunks->list.items[i];
+
+		chunk->n_refs++;
+		view->chunks[view->n_spans] = chunk;
+		view->spans[view->n_spans++] = cursor_from(chunk->bytes, chunk->used);
+	}
+}
+
+/* Records were refused, and no room has come since for one that says so: the view's own does. */
+static int view_lost(const struct sideband *s, struct sideband_view *view)
+{
+	const struct taskrecord_lost record = taskrecord_lost(s->lost_unmarked, s->time);
+	struct sideband_chunk *chunk;
+
+	if (s->lost_unmarked == 0)
+		return 0;
+	chunk = malloc(sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	memcpy(chunk->bytes, &record, sizeof(record));
+	chunk->used = sizeof(record);
+	chunk->n_refs = 1;
+	view->chunks[view->n_spans] = chunk;
+	view->spans[view->n_spans++] = cursor_from(chunk->bytes, chunk->used);
+	return 0;
+}
+
+int sideband_view_init(const struct sideband *sideband, struct sideband_view *ret_view)
+{
+	/* What the later epoch began with is said by the earlier one's records. */
+	const struct epoch *first = sideband->has_before ? &sideband->before : &sideband->now;
+	const size_t n =
+	    first->head.list.n + sideband->before.body.list.n + sideband->now.body.list.n + 1;
+	struct sideband_view v = {
+		.spans = calloc(n, sizeof(*v.spans)),
+		.chunks = calloc(n, sizeof(struct sideband_chunk *)),
+		.since_ns = first->since_ns,
+	};
+	int r = v.spans && v.chunks ? 0 : -ENOMEM;
+
+	if (r == 0)
+		r = tasks_ranges(sideband->tasks, &v.ranges, &v.n_ranges);
+	if (r == 0) {
+		view_chunks(&first->head, &v);
+		view_chunks(&sideband->before.body, &v);
+		view_chunks(&sideband->now.body, &v);
+		r = view_lost(sideband, &v);
+	}
+	if (r < 0) {
+		sideband_view_deinit(&v);
+		return r;
+	}
+	*ret_view = v;
+	return 0;
+}
+
+void sideband_view_deinit(struct sideband_view *view)
+{
+	for (size_t i = 0; i < view->n_spans; i++)
+		chunk_unref(view->chunks[i]);
+	free(view->chunks);
+	free(view->spans);
+	free(view->ranges);
+	*view = (struct sideband_view){};
+}
+
+void sideband_tell_mapped(const struct sideband *sideband,
+			  void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+			  void *userdata)
+{
+	tasks_tell_mapped(sideband->tasks, tell, userdata);
+	if (sideband->next)
+		tasks_tell_mapped(sideband->next, tell, userdata);
+}
+
+bool sideband_next_storm(struct sideband *sideband, struct tasks_storm *ret_storm)
+{
+	return tasks_next_storm(present(sideband), ret_storm);
+}
+
+uint64_t sideband_epochs(const struct sideband *sideband)
+{
+	return sideband->n_epochs;
+}
+
+struct sideband_stats sideband_stats(const struct sideband *sideband)
+{
+	return (struct sideband_stats){
+		.bytes = epoch_bytes(&sideband->before) + epoch_bytes(&sideband->now),
+		.bytes_max = sideband->bytes_max,
+		.lost = sideband->lost,
+		.n_repeats = sideband->n_repeats,
+	};
+}

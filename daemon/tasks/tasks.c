@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/tasks/tasks.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "daemon/record/record.h"
+#include "decoder/util/map.h"
+#include "decoder/util/mapname.h"
+#include "decoder/util/vec.h"
+
+#define PROCESSES_MAX 32768u
+#define THREADS_MAX   131072u
+#define MAPS_MAX      262144u
+#define COMM_SIZE     16u
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* An MMAP2 record that mappings were made by. */
+struct origin {
+	unsigned n_refs;
+	bool anonymous; /* private: any two are alike */
+	bool memory;    /* of no file */
+	bool vdso;
+	bool plain; /* a reader takes it as an executable mapping of a process */
+	uint32_t prot;
+	size_t size;
+	uint8_t bytes[];
+};
+
+struct mapped {
+	uint64_t start;
+	uint64_t end;
+	uint64_t pgoff;
+	uint32_t noted_in; /* the round in which a record said so, in the order of time; 0: none */
+	struct origin *origin;
+};
+
+struct thread {
+	uint32_t tid;
+	char comm[COMM_SIZE];
+};
+
+struct process {
+	uint32_t pid;
+	VEC(struct thread) threads;
+	VEC(struct mapped) maps; /* by start; none overlaps another */
+	struct origin *jitdump;  /* the record that tells of one; whatever is mapped there later */
+	uint64_t time;           /* of the latest record of a mapping */
+	uint64_t repeats_since;  /* the second in which they are counted */
+	uint32_t n_repeats;
+};
+
+struct tasks {
+	tasks_alive_fn alive;
+	VEC(struct process *) processes;
+	struct map by_pid; /* → index in processes, or SIZE_MAX: no longer there */
+	size_t n_threads, n_maps;
+	uint32_t round; /* from 1 on: when what was said before was doubted, another began */
+	bool has_storm;
+	struct tasks_storm storm;
+};
+
+/* --- where mappings come from ----------------------------------------------------------------- */
+
+static bool is_task(uint32_t id)
+{
+	return id != 0 && id != UINT32_MAX;
+}
+
+static bool is_plain(const struct record *record, const struct record_mmap2 *mmap)
+{
+	const uint16_t misc =
+	    record->header.misc & (PERF_RECORD_MISC_CPUMODE_MASK | PERF_RECORD_MISC_MMAP_DATA);
+
+	return misc == PERF_RECORD_MISC_USER && is_task(mmap->pid) && is_task(mmap->tid);
+}
+
+static struct origin *origin_new(const struct record *record, const struct record_mmap2 *mmap)
+{
+	struct origin *o = malloc(sizeof(*o) + record->header.size);
+
+	if (!o)
+		return NULL;
+	*o = (struct origin){
+		.n_refs = 1,
+		.anonymous = strcmp(mmap->name, "//anon") == 0,
+		.memory = mapname_is_memory(mmap->name),
+		.vdso = mapname_is_vdso(mmap->name),
+		.plain = is_plain(record, mmap),
+		.prot = mmap->prot,
+		.size = record->header.size,
+	};
+	memcpy(o->bytes, record->bytes, o->size);
+	return o;
+}
+
+static struct origin *origin_ref(struct origin *origin)
+{
+	origin->n_refs++;
+	return origin;
+}
+
+static struct origin *origin_unref(struct origin *origin)
+{
+	if (origin && --origin->n_refs == 0)
+		free(origin);
+	return NULL;
+}
+
+DEFINE_CLEANUP(struct origin *, origin_unref);
+
+/* --- processes -------------------------------------------------------------------------------- */
+
+static void forget_maps(struct tasks *t, struct process *p)
+{
+	for (size_t i = 0; i < p->maps.n; i++)
+		(void)origin_unref(p->maps.items[i].origin);
+	t->n_maps -= p->maps.n;
+	p->maps.n = 0;
+	p->jitdump = origin_unref(p->jitdump);
+}
+
+static void process_free(struct tasks *t, struct process *p)
+{
+	forget_maps(t, p);
+	t->n_threads -= p->threads.n;
+	vec_deinit(&p->maps);
+	vec_deinit(&p->threads);
+	free(p);
+}
+
+bool tasks_is_alive(uint32_t pid)
+{
+	return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
+}
+
+int tasks_new(tasks_alive_fn alive, struct tasks **ret_tasks)
+{
+	struct tasks *t = malloc(sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	*t = (struct tasks){ .alive = alive, .round = 1 };
+	*ret_tasks = t;
+	return 0;
+}
+
+struct tasks *tasks_free(struct tasks *tasks)
+{
+	if (!tasks)
+		return NULL;
+
+	for (size_t i = 0; i < tasks->processes.n; i++)
+		process_free(tasks, tasks->processes.items[i]);
+	vec_deinit(&tasks->processes);
+	map_deinit(&tasks->by_pid);
+	free(tasks);
+	return NULL;
+}
+
+static struct process *find(const struct tasks *t, uint32_t pid)
+{
+	const uint64_t *i = map_get(&t->by_pid, pid);
+
+	return i && *i < t->processes.n ? t->processes.items[*i] : NULL;
+}
+
+static int get(struct tasks *t, uint32_t pid, struct process **ret_process)
+{
+	struct process *p = find(t, pid);
+	int r;
+
+	if (!p) {
+		if (t->processes.n >= PROCESSES_MAX)
+			return -ENOSPC;
+		r = vec_reserve(&t->processes, 1);
+		if (r == 0)
+			r = map_put(&t->by_pid, pid, t->processes.n);
+		if (r < 0)
+			return r;
+		p = calloc(1, sizeof(*p));
+		if (!p) {
+			*map_get(&t->by_pid, pid) = SIZE_MAX;
+			return -ENOMEM;
+		}
+		p->pid = pid;
+		t->processes.items[t->processes.n++] = p;
+	}
+	*ret_process = p;
+	return 0;
+}
+
+static void forget(struct tasks *t, struct process *p)
+{
+	uint64_t *at = map_get(&t->by_pid, p->pid);
+	struct process *last = t->processes.items[t->processes.n - 1];
+	const uint64_t i = *at;
+
+	t->processes.items[i] = last;
+	*map_get(&t->by_pid, last->pid) = i;
+	*at = SIZE_MAX;
+	t->processes.n--;
+	process_free(t, p);
+}
+
+void tasks_forget_dead(struct tasks *tasks)
+{
+	struct map by_pid = {};
+	int r = 0;
+
+	for (size_t i = tasks->processes.n; i-- > 0;)
+		if (tasks->alive && !tasks->alive(tasks->processes.items[i]->pid))
+			forget(tasks, tasks->processes.items[i]);
+
+	/* The map remembers all pids there ever were: begin another. Without memory for it the old
+	 * one goes on. */
+	for (size_t i = 0; r == 0 && i < tasks->processes.n; i++)
+		r = map_put(&by_pid, tasks->processes.items[i]->pid, i);
+	if (r < 0) {
+		map_deinit(&by_pid);
+		return;
+	}
+	map_deinit(&tasks->by_pid);
+	tasks->by_pid = by_pid;
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static struct thread *find_thread(const struct process *p, uint32_t tid)
+{
+	for (size_t i = 0; i < p->threads.n; i++)
+		if (p->threads.items[i].tid == tid)
+			return &p->threads.items[i];
+	return NULL;
+}
+
+static int name_thread(struct tasks *t, struct process *p, uint32_t tid, const char *comm)
+{
+	struct thread *thread = find_thread(p, tid);
+	int r;
+
+	if (!thread) {
+		if (t->n_threads >= THREADS_MAX)
+			return -ENOSPC;
+		r = vec_push(&p->threads, { .tid = tid });
+		if (r < 0)
+			return r;
+		t->n_threads++;
+		thread = &p->threads.items[p->threads.n - 1];
+	}
+	(void)strncpy(thread->comm, comm, COMM_SIZE - 1);
+	return 0;
+}
+
+static int on_comm(struct tasks *t, const struct record *record)
+{
+	struct cursor c = record->body;
+	struct process *p;
+	uint32_t ids[2];
+	int r;
+
+	if (cursor_get(&c, sizeof(ids), ids) < 0)
+		return 0;
+	r = get(t, ids[0], &p);
+	if (r < 0)
+		return r;
+	if (record->header.misc & PERF_RECORD_MISC_COMM_EXEC) {
+		/* Of the threads, one is left. */
+		forget_maps(t, p);
+		t->n_threads -= p->threads.n;
+		p->threads.n = 0;
+	}
+	/* record_next() saw the string's end. */
+	return name_thread(t, p, ids[1], (const char *)c.pos);
+}
+
+static int copy_maps(struct tasks *t, struct process *p, const struct process *parent)
+{
+	int r;
+
+	if (t->n_maps + parent->maps.n > MAPS_MAX)
+		return -ENOSPC;
+	r = vec_reserve(&p->maps, parent->maps.n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < parent->maps.n; i++) {
+		p->maps.items[i] = parent->maps.items[i];
+		/* A reader may not have followed the fork. */
+		p->maps.items[i].noted_in = 0;
+		(void)origin_ref(p->maps.items[i].origin);
+	}
+	p->maps.n = parent->maps.n;
+	t->n_maps += p->maps.n;
+	return 0;
+}
+
+static int on_fork(struct tasks *t, const struct record_task *fork)
+{
+	const struct process *parent = find(t, fork->ppid);
+	const struct thread *by = parent ? find_thread(parent, fork->ptid) : NULL;
+	struct process *p;
+	char comm[COMM_SIZE] = "";
+	int r;
+
+	if (by)
+		memcpy(comm, by->comm, COMM_SIZE);
+	r = get(t, fork->pid, &p);
+	if (r == 0 && fork->pid != fork->ppid) {
+		/* Whatever had the pid before is no more. */
+		forget_maps(t, p);
+		t->n_threads -= p->threads.n;
+		p->threads.n = 0;
+		if (parent)
+			r = copy_maps(t, p, parent);
+	}
+	return r < 0 ? r : name_thread(t, p, fork->tid, comm);
+}
+
+static void on_exit_(struct tasks *t, const struct record_task *gone)
+{
+	struct process *p = find(t, gone->pid);
+	struct thread *thread = p ? find_thread(p, gone->tid) : NULL;
+
+	if (!thread)
+		return;
+	*thread = p->threads.items[--p->threads.n];
+	t->n_threads--;
+	if (p->threads.n == 0)
+		forget(t, p);
+}
+
+/* --- mappings --------------------------------------------------------------------------------- */
+
+/* Index of the first mapping that ends behind @address. */
+static size_t first_behind(const struct process *p, uint64_t address)
+{
+	return vec_bisect(&p->maps, map, map->end <= address);
+}
+
+/* Put @n mappings in the place of those from index @from to before @to; there is room. */
+static void replace(struct tasks *t, struct process *p, size_t from, size_t to,
+		    const struct mapped *with, size_t n)
+{
+	struct mapped *items = p->maps.items;
+
+	memmove(items + from + n, items + to, (p->maps.n - to) * sizeof(*items));
+	memcpy(items + from, with, n * sizeof(*items));
+	p->maps.n = p->maps.n - (to - from) + n;
+	t->n_maps = t->n_maps - (to - from) + n;
+}
+
+static bool continues(const struct mapped *a, const struct mapped *b)
+{
+	return a->end == b->start && a->origin->anonymous && b->origin->anonymous &&
+	       a->origin->prot == b->origin->prot;
+}
+
+/* What JITs map page by page becomes one mapping again. */
+static void join(struct tasks *t, struct process *p, size_t i)
+{
+	struct mapped *m = p->maps.items + i;
+
+	if (i >= p->maps.n || i + 1 >= p->maps.n || !continues(m, m + 1))
+		return;
+	m->end = m[1].end;
+	if (m[1].noted_in != m->noted_in || m[1].origin->plain != m->origin->plain)
+		m->noted_in = 0;
+	(void)origin_unref(m[1].origin);
+	replace(t, p, i + 1, i + 2, m, 0);
+}
+
+/* A new mapping takes the place of what it overlaps; what sticks out of it on both sides stays. */
+static int put_map(struct tasks *t, struct process *p, const struct mapped *new)
+{
+	const size_t from = first_behind(p, new->start);
+	struct mapped with[3];
+	size_t to = from, n = 0, at;
+	int r;
+
+	r = vec_reserve(&p->maps, 2);
+	if (r < 0)
+		return r;
+	if (t->n_maps + 2 > MAPS_MAX)
+		return -ENOSPC;
+	if (from < p->maps.n && p->maps.items[from].start < new->start) {
+		with[n] = p->maps.items[from];
+		with[n].end = new->start;
+		(void)origin_ref(with[n++].origin);
+	}
+	at = from + n;
+	with[n] = *new;
+	(void)origin_ref(with[n++].origin);
+	for (; to < p->maps.n && p->maps.items[to].start < new->end; to++) {
+		struct mapped rest = p->maps.items[to];
+
+		if (rest.end > new->end) {
+			rest.pgoff += new->end - rest.start;
+			rest.start = new->end;
+			with[n++] = rest;
+		} else {
+			(void)origin_unref(rest.origin);
+		}
+	}
+	replace(t, p, from, to, with, n);
+	join(t, p, at);
+	if (at > 0)
+		join(t, p, at - 1);
+	return 0;
+}
+
+/* Return: the round in which it is noted. */
+static uint32_t note(const struct tasks *t, struct process *p, const struct origin *origin,
+		     uint64_t time)
+{
+	/* One that comes late was, by its time, covered by one that came before it. */
+	if (time < p->time)
+		return 0;
+	p->time = time;
+	return origin->plain ? t->round : 0;
+}
+
+static int on_mmap2(struct tasks *t, const struct record *record, bool is_told)
+{
+	_cleanup_(origin_unrefp) struct origin *origin = NULL;
+	struct record_mmap2 mmap;
+	struct process *p;
+	uint32_t noted_in;
+	int r;
+
+	if (record_get_mmap2(record, &mmap) < 0 || !(mmap.prot & PROT_EXEC) || mmap.len == 0 ||
+	    mmap.len > UINT64_MAX - mmap.addr)
+		return 0;
+	r = get(t, mmap.pid, &p);
+	if (r < 0)
+		return r;
+	origin = origin_new(record, &mmap);
+	if (!origin)
+		return -ENOMEM;
+	if (mapname_is_jitdump(mmap.name)) {
+		(void)origin_unref(p->jitdump);
+		p->jitdump = TAKE(origin);
+		return 0;
+	}
+	noted_in = note(t, p, origin, record->trailer.time);
+	return put_map(t, p,
+		       &(struct mapped){
+			   .start = mmap.addr,
+			   .end = mmap.addr + mmap.len,
+			   .pgoff = mmap.pgoff,
+			   .noted_in = is_told ? 0 : noted_in,
+			   .origin = origin,
+		       });
+}
+
+static int apply(struct tasks *tasks, const struct record *record, bool is_told)
+{
+	struct record_task task;
+
+	switch (record->header.type) {
+	case PERF_RECORD_COMM:
+		return on_comm(tasks, record);
+	case PERF_RECORD_MMAP2:
+		return on_mmap2(tasks, record, is_told);
+	case PERF_RECORD_FORK:
+		return record_get_task(record, &task) < 0 ? 0 : on_fork(tasks, &task);
+	case PERF_RECORD_EXIT:
+		if (record_get_task(record, &task) == 0)
+			on_exit_(tasks, &task);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int tasks_add(struct tasks *tasks, const struct record *record)
+{
+	return apply(tasks, record, false);
+}
+
+int tasks_tell(struct tasks *tasks, const struct record *record)
+{
+	return apply(tasks, record, true);
+}
+
+/* --- what says nothing new -------------------------------------------------------------------- */
+
+/* Of the same file, with the same rights: all that comes between where it is mapped and the
+ * trailer. */
+static bool is_alike(const struct origin *origin, const struct record *record)
+{
+	const size_t from =
+	    sizeof(struct perf_event_header) + 2 * sizeof(uint32_t) + 3 * sizeof(uint64_t);
+	const size_t to = origin->size - sizeof(struct perfabi_trailer);
+
+	return record->header.size == origin->size &&
+	       memcmp(record->bytes, origin->bytes, sizeof(struct perf_event_header)) == 0 &&
+	       memcmp(record->bytes + from, origin->bytes + from, to - from) == 0;
+}
+
+static bool says(const struct tasks *t, const struct mapped *m, const struct record *record,
+		 const struct record_mmap2 *mmap)
+{
+	const uint64_t end = mmap->addr + mmap->len;
+
+	if (m->noted_in != t->round || m->start > mmap->addr || m->end < end)
+		return false;
+	/* Parts of it that were joined are as good as one. */
+	if (m->origin->anonymous)
+		return m->origin->prot == mmap->prot && strcmp(mmap->name, "//anon") == 0;
+	return m->start == mmap->addr && m->end == end && m->pgoff == mmap->pgoff &&
+	       is_alike(m->origin, record);
+}
+
+static void count_repeat(struct tasks *t, struct process *p, const struct thread *thread,
+			 uint64_t time)
+{
+	if (time - p->repeats_since > SECOND_NS) {
+		p->repeats_since = time;
+		p->n_repeats = 0;
+	}
+	if (++p->n_repeats != TASKS_STORM)
+		return;
+	t->has_storm = true;
+	t->storm.pid = p->pid;
+	memcpy(t->storm.comm, thread->comm, COMM_SIZE);
+}
+
+bool tasks_repeats(struct tasks *tasks, const struct record *record)
+{
+	const struct thread *thread;
+	struct record_mmap2 mmap;
+	struct process *p;
+	size_t i;
+
+	if (record->header.type != PERF_RECORD_MMAP2 || record_get_mmap2(record, &mmap) < 0 ||
+	    !(mmap.prot & PROT_EXEC) || mmap.len == 0 || mmap.len > UINT64_MAX - mmap.addr ||
+	    !is_plain(record, &mmap))
+		return false;
+	p = find(tasks, mmap.pid);
+	/* A record of a thread that is not known begins one. */
+	thread = p ? find_thread(p, mmap.tid) : NULL;
+	if (!thread || p->jitdump || record->trailer.time < p->time)
+		return false;
+	i = first_behind(p, mmap.addr);
+	if (i == p->maps.n || !says(tasks, &p->maps.items[i], record, &mmap))
+		return false;
+	p->time = record->trailer.time;
+	count_repeat(tasks, p, thread, p->time);
+	return true;
+}
+
+void tasks_doubt(struct tasks *tasks)
+{
+	tasks->round++;
+}
+
+bool tasks_next_storm(struct tasks *tasks, struct tasks_storm *ret_storm)
+{
+	if (!tasks->has_storm)
+		return false;
+	tasks->has_storm = false;
+	*ret_storm = tasks->storm;
+	return true;
+}
+
+/* --- what is known, as records ---------------------------------------------------------------- */
+
+static int write_comm(const struct process *p, const struct thread *thread, uint64_t time,
+		      taskrecord_put_fn put, void *userdata)
+{
+	struct {
+		struct perf_event_header header;
+		uint32_t pid, tid;
+		char comm[COMM_SIZE];
+		struct perfabi_trailer trailer;
+	} comm = {
+		.header = { .type = PERF_RECORD_COMM, .size = sizeof(comm) },
+		.pid = p->pid,
+		.tid = thread->tid,
+		.trailer = { .pid = p->pid,
+			     .tid = thread->tid,
+			     .time = time,
+			     .id = RECORD_ID_SIDEBAND },
+	};
+
+	memcpy(comm.comm, thread->comm, COMM_SIZE);
+	return put(userdata, &comm, sizeof(comm));
+}
+
+/* As the record that it came by, but for where it is and whose. */
+static int write_map(const struct process *p, const struct origin *origin,
+		     const struct mapped *mapped, uint64_t time, taskrecord_put_fn put,
+		     void *userdata)
+{
+	const uint32_t ids[2] = { p->pid, p->pid };
+	struct perfabi_trailer trailer = {
+		.pid = p->pid, .tid = p->pid, .time = time, .id = RECORD_ID_SIDEBAND
+	};
+	uint8_t *bytes = malloc(origin->size);
+	int r;
+
+	if (!bytes)
+		return -ENOMEM;
+	memcpy(bytes, origin->bytes, origin->size);
+	memcpy(bytes + sizeof(struct perf_event_header), ids, sizeof(ids));
+	if (mapped) {
+		const uint64_t where[3] = { mapped->start, mapped->end - mapped->start,
+					    mapped->pgoff };
+
+		memcpy(bytes + sizeof(struct perf_event_header) + sizeof(ids), where,
+		       sizeof(where));
+	}
+	memcpy(bytes + origin->size - sizeof(trailer), &trailer, sizeof(trailer));
+	r = put(userdata, bytes, origin->size);
+	free(bytes);
+	return r;
+}
+
+size_t tasks_write(const struct tasks *tasks, uint64_t time, taskrecord_put_fn put, void *userdata)
+{
+	size_t n_failed = 0;
+
+	for (size_t i = 0; i < tasks->processes.n; i++) {
+		const struct process *p = tasks->processes.items[i];
+
+		for (size_t k = 0; k < p->threads.n; k++)
+			n_failed += write_comm(p, &p->threads.items[k], time, put, userdata) < 0;
+		for (size_t k = 0; k < p->maps.n; k++) {
+			const struct mapped *m = &p->maps.items[k];
+
+			n_failed += write_map(p, m->origin, m, time, put, userdata) < 0;
+		}
+		if (p->jitdump)
+			n_failed += write_map(p, p->jitdump, NULL, time, put, userdata) < 0;
+	}
+	return n_failed;
+}
+
+void tasks_tell_mapped(const struct tasks *tasks,
+		       void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+		       void *userdata)
+{
+	for (size_t i = 0; i < tasks->processes.n; i++) {
+		const struct process *p = tasks->processes.items[i];
+
+		if (tasks->alive && !tasks->alive(p->pid))
+			continue;
+		for (size_t k = 0; k < p->maps.n; k++) {
+			const struct origin *origin = p->maps.items[k].origin;
+			struct cursor c = cursor_from(origin->bytes, origin->size);
+			struct record_mmap2 mmap;
+			struct record record;
+
+			if (!origin->anonymous && record_next(&c, &record) == 0 &&
+			    record_get_mmap2(&record, &mmap) == 0)
+				tell(userdata, &mmap);
+		}
+	}
+}
+
+int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges, size_t *ret_n_ranges)
+{
+	struct tasks_range *ranges = calloc(tasks->n_maps + 1, sizeof(*ranges));
+	size_t n = 0;
+
+	if (!ranges)
+		return -ENOMEM;
+	for (size_t i = 0; i < tasks->processes.n; i++) {
+		const struct process *p = tasks->processes.items[i];
+
+		for (size_t k = 0; k < p->maps.n; k++)
+			if (p->maps.items[k].origin->memory || p->maps.items[k].origin->vdso)
+				ranges[n++] = (struct tasks_range){
+					.pid = p->pid,
+					.start = p->maps.items[k].start,
+					.size = p->maps.items[k].end - p->maps.items[k].start,
+					.vdso = p->maps.items[k].origin->vdso,
+				};
+	}
+	*ret_ranges = ranges;
+	*ret_n_ranges = n;
+	return 0;
+}
