@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The manual pages: mandoc has no warning about them, each has examples, and each option and verb that
+# --help lists stands in its program's page, and the other way round.
+. "$(dirname "$0")/common.sh"
+need mandoc
+
+for page in daemon/*.[1-8] decoder/*.[1-8] ctl/*.[1-8]; do
+	out=$(mandoc -Tlint -W warning "$page") || fail "$out"
+	grep -q '^\.Sh EXAMPLES$' "$page" || fail "$page has no EXAMPLES"
+	n=$((${n:-0} + 1))
+done
+[[ $n -ge 6 ]] || fail "only $n pages"
+echo "$n pages without a warning, with examples"
+
+# in_help PROGRAM: its options, as --help lists them.
+in_help() {
+	"$O/$1" --help | sed -nE 's/^ +(-[a-z], )?(--[a-z0-9-]+).*/\1 \2/p' | tr -s ', ' '\n' | grep . | sort -u
+}
+
+# in_page PAGE: its options. A flag follows "Fl", or a comma, in the items of a list.
+in_page() {
+	awk '/^\.It Fl/ {
+		for (i = 2; i <= NF; i++)
+			if ($(i - 1) == "Fl" || ($(i - 1) == "," && $i ~ /^-?[a-z]/))
+				print "-" $i
+	}' "$1" | sort -u
+}
+
+# same WHAT: the two lists that are files in $T.
+same() {
+	[[ -s $T/help && -s $T/page ]] || fail "$1: one list is empty"
+	diff "$T/help" "$T/page" >"$T/diff" ||
+		fail "$1: only in --help (<), only in the page (>): $(grep '^[<>]' "$T/diff" | tr '\n' ' ')"
+	echo "$1: $(wc -l <"$T/help") of them in both"
+}
+
+for page in daemon/ptd.8 ctl/ptctl.1 decoder/ptdecode.1; do
+	program=$(basename "${page%.[1-8]}")
+	in_help "$program" >"$T/help"
+	in_page "$page" >"$T/page"
+	same "options of $program"
+done
+
+"$O/ptctl" --help | sed -nE 's/^  ([a-z]+)( .*)?$/\1/p' | sort -u >"$T/help"
+sed -nE 's/^\.It Cm ([a-z]+)( .*)?$/\1/p' ctl/ptctl.1 | sort -u >"$T/page"
+same "verbs of ptctl"
