@@ -22,7 +22,8 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 
 LAYERS    = util x86 file image sideband pt symbol sink
 ROOMS     = record proc config source tasks pt soft spool objects snapshot control
-LIBDECODE := $(filter-out decoder/main.c,$(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c)))
+LIBDECODE := $(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c))
+LIBCMD    := $(filter-out decoder/cmd/main.c,$(wildcard decoder/cmd/*.c))
 LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c $(ROOMS:%=daemon/%/*.c)))
 LIBEMU    := $(filter-out daemon/emu/plugin.c daemon/emu/system_plugin.c,$(wildcard daemon/emu/*.c))
 LIBCTL    := $(filter-out ctl/main.c,$(wildcard ctl/*.c))
@@ -54,6 +55,7 @@ $(O)/%.o: %.c Makefile
 	$(CC) $(ALL_CFLAGS) -DPTD_VERSION='"$(VERSION)"' -c -o $@ $<
 
 $(O)/libptdecode.a: $(LIBDECODE:%.c=$(O)/%.o)
+$(O)/libcmd.a: $(LIBCMD:%.c=$(O)/%.o)
 $(O)/libptd.a: $(LIBPTD:%.c=$(O)/%.o)
 $(O)/libemu.a: $(LIBEMU:%.c=$(O)/%.o)
 $(O)/libctl.a: $(LIBCTL:%.c=$(O)/%.o)
@@ -66,7 +68,7 @@ $(O)/ptd: $(O)/daemon/main.o $(O)/libptd.a $(O)/libptdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DAEMON)
 $(O)/ptctl: $(O)/ctl/main.o $(O)/libctl.a $(O)/libptdecode.a
 	$(LINK) -o $@ $^ -lsystemd
-$(O)/ptdecode: $(O)/decoder/main.o $(O)/libptdecode.a
+$(O)/ptdecode: $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libptdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DECODE)
 # The plugin's undefined symbols are QEMU's.
 $(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o $(O)/libemu.a $(O)/libptdecode.a
@@ -87,7 +89,7 @@ LINK_UNIT = $(LINK) $(FAILING:%=-Wl,--wrap=%) -Wl,--undefined=__wrap_malloc
 # A disk that does not answer.
 $(O)/test-idreader: LINK_UNIT += -Wl,--wrap=buildid_read
 
-$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
+$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libcmd.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
 	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 # The plugin's modules never meet the daemon's: both have a sideband.
 $(O)/test-emu-%: $(O)/tests/unit/test-emu-%.o $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
@@ -102,7 +104,7 @@ $(O)/tools/attack-pool: $(O)/tests/tools/attack-pool.o $(O)/libemu.a $(O)/libptd
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ -lsystemd -lZydis -lelf
 # ptdecode itself, but for what its decoder does first.
-$(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/main.o $(O)/libptdecode.a
+$(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libptdecode.a
 	@mkdir -p $(@D)
 	$(LINK) -Wl,--wrap=ptd_decoder_next,--wrap=raw_add_elf -o $@ $^ $(LIBS_DECODE)
 # ptd itself, but for how it opens PT.

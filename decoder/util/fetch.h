@@ -5,7 +5,7 @@
  * Fetch
  *
  * Files that are to be had elsewhere, by build-id: the process at the other end of a socket gets
- * them (decoder/fetcher.h), since who decodes is confined and reaches nothing.
+ * them (decoder/cmd/fetcher.h), since who decodes is confined and reaches nothing.
  */
 
 #include <stdint.h>

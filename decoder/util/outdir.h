@@ -6,7 +6,7 @@
  *
  * The one directory in which an output has its files. A process that is not confined opens them
  * itself; a confined one has a socket in the place of the directory's descriptor, and at the other
- * end a process that opens them for it (decoder/creator.h).
+ * end a process that opens them for it (decoder/cmd/creator.h).
  */
 
 #include <stdbool.h>

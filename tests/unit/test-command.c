@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/command.h"
+#include "decoder/cmd/command.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/logged.h"
 

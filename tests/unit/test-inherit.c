@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "decoder/inherit.h"
+#include "decoder/cmd/inherit.h"
 
 #define PATHS_MAX 4
 

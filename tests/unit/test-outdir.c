@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "decoder/creator.h"
+#include "decoder/cmd/creator.h"
 #include "decoder/util/dirs.h"
 #include "decoder/util/fdpass.h"
 #include "decoder/util/outdir.h"

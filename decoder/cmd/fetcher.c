@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/fetcher.h"
+#include "decoder/cmd/fetcher.h"
 
 #include <dlfcn.h>
 #include <elfutils/debuginfod.h>

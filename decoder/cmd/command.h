@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
-#include "decoder/creator.h"
+#include "decoder/cmd/creator.h"
 #include "decoder/raw.h"
 #include "decoder/util/vec.h"
 #include "ptd/decode.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/command.h"
+#include "decoder/cmd/command.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "decoder/snapname.h"
+#include "decoder/cmd/snapname.h"
 #include "ptd/snapshot.h"
 
 static void usage(FILE *f)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/budget.h"
+#include "decoder/cmd/budget.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/creator.h"
+#include "decoder/cmd/creator.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "decoder/sandbox.h"
+#include "decoder/cmd/sandbox.h"
 #include "decoder/util/fdpass.h"
 #include "decoder/util/outdir.h"
 

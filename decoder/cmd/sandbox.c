@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/sandbox.h"
+#include "decoder/cmd/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/snapname.h"
+#include "decoder/cmd/snapname.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/inherit.h"
+#include "decoder/cmd/inherit.h"
 
 #include <errno.h>
 #include <fcntl.h>

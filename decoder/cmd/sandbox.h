@@ -16,7 +16,7 @@
  *
  * A filter of system calls does not see the names of files, so it cannot say in which directory a
  * file may be created; and not every kernel has Landlock. Therefore the process that decodes
- * creates nothing at all; a second one does (decoder/creator.h).
+ * creates nothing at all; a second one does (decoder/cmd/creator.h).
  *
  * Source: seccomp(2), landlock(7), prctl(2) PR_SET_NO_NEW_PRIVS, capabilities(7).
  */
