@@ -76,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (message && strncmp(message, "DIR: ", 5) != 0)
 			abort();
 		free(message);
+		manifest_deinit(&manifest);
 	}
 	return 0;
 }
