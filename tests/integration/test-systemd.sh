@@ -4,6 +4,8 @@
 # ptd as its units run it: installed by `make install` over this machine's /usr, in a systemd that is
 # PID 1 of namespaces (boot.sh). What records is the software source.
 . "$(dirname "$0")/common.sh"
+# The plugin is the installed one, not that of the build.
+unset PTD_EMU_SO
 
 [[ -z ${PTD_ASAN:-} ]] || skip "sanitizers need what ptd.service forbids"
 booter=
