@@ -370,7 +370,7 @@ static int resolve_some(void *userdata)
 	for (size_t i = 0; result == 0 && i < ARRAY_LEN(r->got); i++) {
 		uint32_t id;
 
-		result = resolver_find(resolver, r->object, 0x1000 + 0x333 * i, &id, &end);
+		result = resolver_find(resolver, r->object, 0x4000 + 0x333 * i, &id, &end);
 		if (result < 0) {
 			(void)resolver_free(resolver);
 			return result;
@@ -398,10 +398,10 @@ static void calls_that_fail(void **state)
 {
 	const struct fixture *f = *state;
 	static struct resolving r;
+	char self[256] = "";
 
-	r.object = open_object(f, "/usr/bin/true");
-	if (!r.object)
-		skip();
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	r.object = open_object(f, self);
 	assert_int_equal(resolve_some(&r), 0);
 	memcpy(r.names, r.got, sizeof(r.names));
 	failing_each(resolve_some, has_names, &r);
