@@ -444,7 +444,7 @@ static void image_deinit(struct image *image)
 	vec_deinit(&image->bytes);
 }
 
-/* The offset counts from the first byte behind the pieces for now. */
+/* The offset counts from the first byte behind the pieces; print_image() adds what is before. */
 static int add_piece(struct image *image, uint64_t time, uint64_t address, const uint8_t *bytes,
 		     size_t size)
 {

@@ -4,21 +4,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cursor.h"
+#include "decoder/util/dirs.h"
 
 #define NAME "[anon]"
-
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
 
 /* --- one file --------------------------------------------------------------------------------- */
 
@@ -144,32 +138,6 @@ static int compare(const void *pa, const void *pb)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* Map the names of process @pid. Return: 0, and NULL if it has none; -ENOMEM. */
-static int open_perf_map(struct codelogs *logs, const struct objects *objects, uint32_t pid,
-			 const struct mapfile **ret_file)
-{
-	struct mapfile *file;
-	char *path;
-	int r;
-
-	*ret_file = NULL;
-	r = vec_reserve(&logs->perf_maps, 1);
-	if (r < 0)
-		return r;
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_JIT "/perf-%" PRIu32 ".map", objects_dir(objects),
-		     pid) < 0)
-		return -ENOMEM;
-	file = calloc(1, sizeof(*file));
-	r = file ? mapfile_init(file, AT_FDCWD, path) : -ENOMEM;
-	free(path);
-	if (r < 0) {
-		free(file);
-		return r == -ENOMEM ? r : 0;
-	}
-	*ret_file = file;
-	return vec_push(&logs->perf_maps, file);
-}
-
 /* They are of the last program of each process. */
 static int name_logs(struct codelogs *logs, const struct objects *objects)
 {
@@ -181,7 +149,7 @@ static int name_logs(struct codelogs *logs, const struct objects *objects)
 
 		if (i + 1 < logs->logs.n && log[1].pid == log->pid)
 			continue;
-		r = open_perf_map(logs, objects, log->pid, &file);
+		r = perfmapfiles_open(&logs->perf_maps, objects, log->pid, &file);
 		log->object->perf_map = file;
 	}
 	return r;
@@ -189,7 +157,7 @@ static int name_logs(struct codelogs *logs, const struct objects *objects)
 
 static int read_dir(struct codelogs *logs, struct objects *objects)
 {
-	_cleanup_(dir_closep) DIR *dir = NULL;
+	_cleanup_(dirs_closep) DIR *dir = NULL;
 	_cleanup_(freep) char *path = NULL;
 	const struct dirent *entry;
 	int r;
@@ -227,11 +195,7 @@ void codelogs_deinit(struct codelogs *logs)
 	for (size_t i = 0; i < logs->logs.n; i++)
 		vec_deinit(&logs->logs.items[i].pieces.list);
 	vec_deinit(&logs->logs);
-	for (size_t i = 0; i < logs->perf_maps.n; i++) {
-		mapfile_deinit(logs->perf_maps.items[i]);
-		free(logs->perf_maps.items[i]);
-	}
-	vec_deinit(&logs->perf_maps);
+	perfmapfiles_deinit(&logs->perf_maps);
 }
 
 const struct codelog *codelogs_find(const struct codelogs *logs, uint32_t pid, uint64_t time)

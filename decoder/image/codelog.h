@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
-#include "decoder/util/mapfile.h"
+#include "decoder/image/perfmapfiles.h"
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
 
@@ -40,8 +40,8 @@ struct codelog {
 };
 
 struct codelogs {
-	VEC(struct codelog) logs;        /* by pid, then start */
-	VEC(struct mapfile *) perf_maps; /* whose bytes the objects point to */
+	VEC(struct codelog) logs;      /* by pid, then start */
+	struct perfmapfiles perf_maps; /* whose bytes the objects point to */
 };
 
 /* Parse the @size bytes of a file. Return: 0; -EBADMSG if it is none; or -ENOMEM. */

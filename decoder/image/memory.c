@@ -4,20 +4,14 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/util/dirs.h"
 #include "ptd/snapshot.h"
 
 #define NAME "[anon]"
-
-static void dir_closep(DIR **dir)
-{
-	if (*dir)
-		(void)closedir(*dir);
-}
 
 /* PID-ADDR, and nothing else. */
 static bool read_name(const char *name, uint32_t *ret_pid, uint64_t *ret_start)
@@ -74,32 +68,6 @@ static void drop_overlaps(struct memory *memory)
 	memory->pieces.n = n;
 }
 
-/* Map the names of process @pid. Return: 0, and NULL if it has none; -ENOMEM. */
-static int open_perf_map(struct memory *memory, const struct objects *objects, uint32_t pid,
-			 const struct mapfile **ret_file)
-{
-	struct mapfile *file;
-	char *path;
-	int r;
-
-	*ret_file = NULL;
-	r = vec_reserve(&memory->perf_maps, 1);
-	if (r < 0)
-		return r;
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_JIT "/perf-%" PRIu32 ".map", objects_dir(objects),
-		     pid) < 0)
-		return -ENOMEM;
-	file = calloc(1, sizeof(*file));
-	r = file ? mapfile_init(file, AT_FDCWD, path) : -ENOMEM;
-	free(path);
-	if (r < 0) {
-		free(file);
-		return r == -ENOMEM ? r : 0;
-	}
-	*ret_file = file;
-	return vec_push(&memory->perf_maps, file);
-}
-
 static int name_pieces(struct memory *memory, const struct objects *objects)
 {
 	const struct mapfile *file = NULL;
@@ -109,7 +77,7 @@ static int name_pieces(struct memory *memory, const struct objects *objects)
 		int r;
 
 		if (i == 0 || p->pid != p[-1].pid) {
-			r = open_perf_map(memory, objects, p->pid, &file);
+			r = perfmapfiles_open(&memory->perf_maps, objects, p->pid, &file);
 			if (r < 0)
 				return r;
 		}
@@ -121,7 +89,7 @@ static int name_pieces(struct memory *memory, const struct objects *objects)
 
 static int read_dir(struct memory *memory, struct objects *objects)
 {
-	_cleanup_(dir_closep) DIR *dir = NULL;
+	_cleanup_(dirs_closep) DIR *dir = NULL;
 	_cleanup_(freep) char *path = NULL;
 	const struct dirent *entry;
 	int r;
@@ -157,11 +125,7 @@ int memory_init(struct memory *memory, struct objects *objects)
 
 void memory_deinit(struct memory *memory)
 {
-	for (size_t i = 0; i < memory->perf_maps.n; i++) {
-		mapfile_deinit(memory->perf_maps.items[i]);
-		free(memory->perf_maps.items[i]);
-	}
-	vec_deinit(&memory->perf_maps);
+	perfmapfiles_deinit(&memory->perf_maps);
 	vec_deinit(&memory->pieces);
 }
 

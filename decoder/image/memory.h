@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
-#include "decoder/util/mapfile.h"
+#include "decoder/image/perfmapfiles.h"
 #include "decoder/util/vec.h"
 
 #define MEMORY_PIECES_MAX (1u << 16)
@@ -27,7 +27,7 @@ struct memory_piece {
 
 struct memory {
 	VEC(struct memory_piece) pieces; /* by pid, then start */
-	VEC(struct mapfile *) perf_maps; /* whose bytes the objects point to */
+	struct perfmapfiles perf_maps;   /* whose bytes the objects point to */
 };
 
 /*
