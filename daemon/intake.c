@@ -213,7 +213,7 @@ static void drain_code(struct intake *intake)
 	if (r == 0)
 		r = codestore_add(intake->code, bytes, size);
 	else
-		codestore_clear(intake->code);
+		codestore_lose(intake->code);
 	if (r < 0 && !intake->said_no_code) {
 		log_warning("code that was in no file was lost, and cannot be decoded: %s",
 			    r == -ENOBUFS   ? "it is more than MemMax="

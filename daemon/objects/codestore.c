@@ -10,11 +10,15 @@
 
 #include "base/cursor.h"
 #include "daemon/emu/coderecord.h"
+#include "daemon/objects/codeimage.h"
+#include "daemon/objects/lostcode.h"
 #include "decoder/util/map.h"
 #include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
 
 #define PAGE 4096u
+
+#define BATCHES_MAX 32u
 
 #define PROGRAMS_MAX 65536u /* those that ended and ran no such code count, too */
 
@@ -26,7 +30,9 @@ struct page {
 	size_t n_refs;
 	uint64_t address;
 	uint8_t bytes[PAGE];
-	bool known[PAGE];
+	uint8_t batch[PAGE];         /* with which each of them came; 0: not known */
+	uint64_t times[BATCHES_MAX]; /* of batch 1 and so on; the oldest become one */
+	uint8_t n_batches;
 };
 
 /* Immutable, and shared by forks. */
@@ -44,13 +50,17 @@ struct program {
 	VEC(struct page *) pages;     /* by address */
 	VEC(struct change *) changes; /* by time */
 	size_t n_unknown;             /* changes */
-	bool given_up;                /* what comes of it is not taken any more */
+
+	/* It has no pages and changes, and gets none any more: only where changes were is known. */
+	bool given_up;
+	struct lostcode lost;
 };
 
 struct codestore {
 	pthread_mutex_t lock;
 	uint64_t bytes, bytes_max;
 	uint64_t last_serial;
+	uint64_t last_time;             /* of a record */
 	VEC(struct program *) programs; /* by serial number */
 	struct map by_name;             /* hash of pid and start → struct program * */
 	const struct program *busy;     /* is being added to, and is not forgotten meanwhile */
@@ -84,11 +94,62 @@ static void program_clear(struct codestore *store, struct program *program)
 	vec_deinit(&program->changes);
 }
 
+static size_t lost_size(const struct program *program)
+{
+	return program->lost.ranges.n * sizeof(*program->lost.ranges.items);
+}
+
 static struct program *program_free(struct codestore *store, struct program *program)
 {
 	program_clear(store, program);
+	store->bytes -= lost_size(program);
+	lostcode_deinit(&program->lost);
 	free(program);
 	return NULL;
+}
+
+/* Return: 0 or -ENOMEM. */
+static int lose(struct codestore *store, struct program *program, uint64_t address, uint64_t size,
+		uint64_t time)
+{
+	int r;
+
+	store->bytes -= lost_size(program);
+	r = lostcode_add(&program->lost, address, size, time);
+	store->bytes += lost_size(program);
+	return r;
+}
+
+/* Add the places where @program changed its code. Return: 0 or -ENOMEM. */
+static int add_changed(struct lostcode *lost, const struct program *program)
+{
+	int r = lostcode_add_all(lost, &program->lost);
+
+	for (size_t i = 0; r == 0 && i < program->changes.n; i++) {
+		const struct change *c = program->changes.items[i];
+
+		r = lostcode_add(lost, c->address, c->size, c->time);
+	}
+	return r;
+}
+
+/* Forget the program's code, but for where it changed. Return: 0 or -ENOMEM. */
+static int give_up(struct codestore *store, struct program *program)
+{
+	struct lostcode lost = {};
+	const int r = add_changed(&lost, program);
+
+	if (r < 0) {
+		lostcode_deinit(&lost);
+		return r;
+	}
+	program_clear(store, program);
+	store->bytes -= lost_size(program);
+	lostcode_deinit(&program->lost);
+	program->lost = lost;
+	store->bytes += lost_size(program);
+	program->given_up = true;
+	return 0;
 }
 
 static uint64_t key_of(uint32_t pid, uint64_t start)
@@ -144,20 +205,38 @@ static int forget_program(struct codestore *store, size_t i)
 	return r;
 }
 
+/* Forget the oldest program that has ended. Return: 0; -ENOENT if there is none; or -ENOMEM. */
+static int forget_oldest(struct codestore *store)
+{
+	for (size_t i = 0; i < store->programs.n; i++)
+		if (store->programs.items[i] != store->busy && has_ended(store, i))
+			return forget_program(store, i);
+	return -ENOENT;
+}
+
 /*
- * Forget the oldest program that has ended and, if @has_code, has code. Of one that only began that
- * is worth knowing: it says that what the process ran before is over.
+ * Forget the code of the oldest program that has ended and has some: not that it ran, which says
+ * that what the process ran before is over. If there is none, say less of what was lost.
  *
- * Return: 0; -ENOENT if there is none; or -ENOMEM.
+ * Return: 0; -ENOENT if there is nothing to forget; or -ENOMEM.
  */
-static int forget_oldest(struct codestore *store, bool has_code)
+static int forget_code(struct codestore *store)
 {
 	for (size_t i = 0; i < store->programs.n; i++) {
-		const struct program *p = store->programs.items[i];
+		struct program *p = store->programs.items[i];
 
-		if (p != store->busy && (!has_code || p->pages.n > 0 || p->changes.n > 0) &&
-		    has_ended(store, i))
-			return forget_program(store, i);
+		if (p != store->busy && (p->pages.n > 0 || p->changes.n > 0) && has_ended(store, i))
+			return give_up(store, p);
+	}
+	for (size_t i = 0; i < store->programs.n; i++) {
+		struct program *p = store->programs.items[i];
+
+		if (p->lost.ranges.n > 1) {
+			store->bytes -= lost_size(p);
+			lostcode_join(&p->lost);
+			store->bytes += lost_size(p);
+			return 0;
+		}
 	}
 	return -ENOENT;
 }
@@ -168,14 +247,44 @@ static int make_room(struct codestore *store, size_t size)
 	int r = 0;
 
 	while (r == 0 && (size > store->bytes_max || store->bytes > store->bytes_max - size))
-		r = forget_oldest(store, true);
+		r = forget_code(store);
 	return r == -ENOENT ? -ENOBUFS : r;
 }
 
 /* --- what is added ---------------------------------------------------------------------------- */
 
-/* The child has all that its parent has until then. */
-static int inherit(struct program *child, const struct program *parent, uint64_t time)
+/* Return: 0, the parent's page as it was at @time; -ENOBUFS or -ENOMEM. */
+static int inherit_page(struct codestore *store, struct page *page, uint64_t time,
+			struct page **ret_page)
+{
+	struct page *own;
+	int r;
+
+	if (page->times[page->n_batches - 1] <= time) {
+		page->n_refs++;
+		*ret_page = page;
+		return 0;
+	}
+	/* The child's beginning was said late. */
+	r = make_room(store, sizeof(*own));
+	if (r < 0)
+		return r;
+	own = malloc(sizeof(*own));
+	if (!own)
+		return -ENOMEM;
+	*own = *page;
+	own->n_refs = 1;
+	store->bytes += sizeof(*own);
+	for (size_t i = 0; i < PAGE; i++)
+		if (own->batch[i] > 0 && own->times[own->batch[i] - 1] > time)
+			own->batch[i] = 0;
+	*ret_page = own;
+	return 0;
+}
+
+/* The child has all that its parent had until then. */
+static int inherit(struct codestore *store, struct program *child, const struct program *parent,
+		   uint64_t time)
 {
 	int r;
 
@@ -185,8 +294,11 @@ static int inherit(struct program *child, const struct program *parent, uint64_t
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < parent->pages.n; i++) {
-		parent->pages.items[i]->n_refs++;
-		child->pages.items[child->pages.n++] = parent->pages.items[i];
+		r = inherit_page(store, parent->pages.items[i], time,
+				 &child->pages.items[child->pages.n]);
+		if (r == -ENOMEM)
+			return r;
+		child->pages.n += r == 0;
 	}
 	for (size_t i = 0; i < parent->changes.n && parent->changes.items[i]->time <= time; i++) {
 		parent->changes.items[i]->n_refs++;
@@ -194,44 +306,68 @@ static int inherit(struct program *child, const struct program *parent, uint64_t
 	}
 	child->n_unknown = parent->n_unknown;
 	child->given_up = parent->given_up;
+	r = lostcode_add_all(&child->lost, &parent->lost);
+	store->bytes += lost_size(child);
+	return r;
+}
+
+/*
+ * Make the program of process @pid that began at @start, which has no code.
+ *
+ * Return: 0; -ENOBUFS if there are too many; or -ENOMEM.
+ */
+static int add_program(struct codestore *store, uint32_t pid, uint64_t start,
+		       struct program **ret_program)
+{
+	struct program *program;
+	int r = 0;
+
+	while (r == 0 && store->programs.n >= PROGRAMS_MAX)
+		r = forget_oldest(store);
+	if (r == 0)
+		r = vec_reserve(&store->programs, 1);
+	if (r < 0)
+		return r == -ENOENT ? -ENOBUFS : r;
+	program = calloc(1, sizeof(*program));
+	if (!program)
+		return -ENOMEM;
+	program->name = (struct codestore_program){ .pid = pid, .start = start };
+	r = map_put(&store->by_name, key_of(pid, start), (uintptr_t)program);
+	if (r < 0) {
+		free(program);
+		return r;
+	}
+	program->name.serial = ++store->last_serial;
+	store->programs.items[store->programs.n++] = program;
+	*ret_program = program;
 	return 0;
 }
 
 static int add_start(struct codestore *store, const struct coderecord *record)
 {
-	const struct program *parent;
+	const struct program *parent =
+	    record->parent_pid ? find_program(store, record->parent_pid, record->address) : NULL;
 	struct program *program;
 	int r;
 
 	if (find_program(store, record->pid, record->start))
 		return 0;
-	while (store->programs.n >= PROGRAMS_MAX) {
-		r = forget_oldest(store, false);
-		if (r < 0)
-			return r == -ENOENT ? -ENOBUFS : r;
-	}
-	r = vec_reserve(&store->programs, 1);
+	store->busy = parent;
+	r = add_program(store, record->pid, record->start, &program);
+	store->busy = NULL;
+	return r == 0 && parent ? inherit(store, program, parent, record->time) : r;
+}
+
+/* A program that began unheard: what it handed over until now was lost. */
+static int add_unheard(struct codestore *store, const struct coderecord *record,
+		       struct program **ret_program)
+{
+	const int r = add_program(store, record->pid, record->start, ret_program);
+
 	if (r < 0)
 		return r;
-	program = calloc(1, sizeof(*program));
-	if (!program)
-		return -ENOMEM;
-	program->name = (struct codestore_program){ .serial = ++store->last_serial,
-						    .pid = record->pid,
-						    .start = record->start };
-	parent =
-	    record->parent_pid ? find_program(store, record->parent_pid, record->address) : NULL;
-	if (parent)
-		r = inherit(program, parent, record->time);
-	if (r == 0)
-		r = map_put(&store->by_name, key_of(record->pid, record->start),
-			    (uintptr_t)program);
-	if (r < 0) {
-		(void)program_free(store, program);
-		return r;
-	}
-	store->programs.items[store->programs.n++] = program;
-	return 0;
+	(*ret_program)->given_up = true;
+	return lose(store, *ret_program, 0, UINT64_MAX, record->start);
 }
 
 static size_t place_of(const struct program *program, uint64_t address)
@@ -294,11 +430,6 @@ static int add_change(struct codestore *store, struct program *program,
 	uint64_t time = record->time;
 	struct change *change;
 
-	if (!bytes && ++program->n_unknown > REFUSED_MAX) {
-		program_clear(store, program);
-		program->given_up = true;
-		return 0;
-	}
 	if (vec_reserve(&program->changes, 1) < 0)
 		return -ENOMEM;
 	change = malloc(sizeof(*change) + n_bytes);
@@ -319,6 +450,26 @@ static int add_change(struct codestore *store, struct program *program,
 	return 0;
 }
 
+/* Begin another batch of the page's bytes. Return: its number. */
+static uint8_t begin_batch(struct page *page, uint64_t time)
+{
+	const uint8_t n_older = BATCHES_MAX / 2;
+
+	if (page->n_batches == BATCHES_MAX) {
+		for (size_t i = 0; i < PAGE; i++)
+			if (page->batch[i] > 0)
+				page->batch[i] =
+				    page->batch[i] <= n_older ? 1 : page->batch[i] - n_older + 1;
+		page->n_batches = BATCHES_MAX - n_older + 1;
+		memmove(page->times, page->times + n_older - 1,
+			page->n_batches * sizeof(*page->times));
+	}
+	if (page->n_batches > 0 && page->times[page->n_batches - 1] > time)
+		time = page->times[page->n_batches - 1];
+	page->times[page->n_batches] = time;
+	return ++page->n_batches;
+}
+
 /* Return: 0; -ENOBUFS if some of the bytes were refused; or -ENOMEM. */
 static int add_first(struct codestore *store, struct program *program,
 		     const struct coderecord *record, const uint8_t *bytes)
@@ -327,42 +478,81 @@ static int add_first(struct codestore *store, struct program *program,
 		const uint64_t address = record->address + done;
 		const size_t at = address % PAGE;
 		struct page *page;
+		uint8_t batch;
 		int r;
 
 		n = record->n_bytes - done < PAGE - at ? record->n_bytes - done : PAGE - at;
 		r = own_page(store, program, address - at, &page);
 		if (r < 0)
 			return r;
+		batch = begin_batch(page, record->time);
 		for (size_t i = 0; i < n; i++) {
-			if (page->known[at + i])
+			if (page->batch[at + i] > 0)
 				continue;
 			page->bytes[at + i] = bytes[done + i];
-			page->known[at + i] = true;
+			page->batch[at + i] = batch;
 		}
 	}
 	return 0;
+}
+
+/* The bytes of @record are not taken, and may be in the place of what is known. Return: 0 or
+ * -ENOMEM. */
+static int refuse(struct codestore *store, struct program *program, const struct coderecord *record)
+{
+	int r = 0;
+
+	if (!program->given_up && ++program->n_unknown > REFUSED_MAX)
+		r = give_up(store, program);
+	if (r < 0)
+		return r;
+	if (!program->given_up)
+		return add_change(store, program, record, NULL);
+	/* Where nothing was before, nothing is shown. */
+	return record->kind == CODERECORD_NEW
+		   ? 0
+		   : lose(store, program, record->address, record->n_bytes, record->time);
 }
 
 /* Return: 0; -ENOBUFS if it was refused; or -ENOMEM. */
 static int add_code(struct codestore *store, const struct coderecord *record, const uint8_t *bytes)
 {
 	struct program *program = find_program(store, record->pid, record->start);
-	int r = -ENOBUFS;
+	int r = 0;
 
-	/* It was forgotten, or had no room when it began. */
-	if (!program || program->given_up)
-		return -ENOBUFS;
+	if (!program)
+		r = add_unheard(store, record, &program);
+	if (r < 0)
+		return r;
+	if (record->time > store->last_time)
+		store->last_time = record->time;
 	store->busy = program;
-	if (record->kind == CODERECORD_NEW)
+	if (program->given_up)
+		r = -ENOBUFS;
+	else if (record->kind == CODERECORD_NEW)
 		r = add_first(store, program, record, bytes);
-	else if (make_room(store, sizeof(struct change) + record->n_bytes) == 0)
-		r = add_change(store, program, record, bytes);
-	/* What is refused now may be in the place of what is known. */
-	if (r == -ENOBUFS && add_change(store, program, record, NULL) < 0)
-		r = -ENOMEM;
+	else
+		r = make_room(store, sizeof(struct change) + record->n_bytes)
+			?: add_change(store, program, record, bytes);
+	if (r == -ENOBUFS) {
+		program->name.n_refused++;
+		r = refuse(store, program, record) ?: -ENOBUFS;
+	}
 	store->busy = NULL;
-	program->name.n_refused += r == -ENOBUFS;
 	return r;
+}
+
+/* Nobody knows what the programs have changed since the last record. */
+static void lose_all(struct codestore *store)
+{
+	for (size_t i = 0; i < store->programs.n; i++) {
+		struct program *p = store->programs.items[i];
+
+		if (give_up(store, p) < 0 || lose(store, p, 0, UINT64_MAX, store->last_time) < 0) {
+			clear(store);
+			return;
+		}
+	}
 }
 
 static bool makes_sense(const struct coderecord *record)
@@ -408,7 +598,7 @@ int codestore_add(struct codestore *store, const uint8_t *bytes, size_t size)
 		r = r == -ENOBUFS ? 0 : r;
 	}
 	if (r < 0)
-		clear(store);
+		lose_all(store);
 	(void)pthread_mutex_unlock(&store->lock);
 	return r < 0 ? r : refused ? -ENOBUFS : 0;
 }
@@ -423,76 +613,30 @@ uint64_t codestore_size(struct codestore *store)
 	return bytes;
 }
 
-void codestore_clear(struct codestore *store)
+void codestore_lose(struct codestore *store)
 {
 	(void)pthread_mutex_lock(&store->lock);
-	clear(store);
+	lose_all(store);
 	(void)pthread_mutex_unlock(&store->lock);
 }
 
 /* --- what is copied --------------------------------------------------------------------------- */
 
-/* A file that is being made. */
-struct image {
-	VEC(struct ptd_code_piece) pieces;
-	VEC(uint8_t) bytes;
-};
-
-static void image_deinit(struct image *image)
-{
-	vec_deinit(&image->pieces);
-	vec_deinit(&image->bytes);
-}
-
-/* The offset counts from the first byte behind the pieces; print_image() adds what is before. */
-static int add_piece(struct image *image, uint64_t time, uint64_t address, const uint8_t *bytes,
-		     size_t size)
-{
-	int r;
-
-	r = vec_reserve(&image->bytes, bytes ? size : 0);
-	if (r == 0)
-		r = vec_push(
-		    &image->pieces,
-		    { .time = time, .address = address, .offset = image->bytes.n, .size = size });
-	if (r < 0 || !bytes)
-		return r;
-	memcpy(image->bytes.items + image->bytes.n, bytes, size);
-	image->bytes.n += size;
-	return 0;
-}
-
-static int add_bytes(struct image *image, uint64_t address, const uint8_t *bytes, size_t size)
-{
-	struct ptd_code_piece *last =
-	    image->pieces.n > 0 ? &image->pieces.items[image->pieces.n - 1] : NULL;
-	int r;
-
-	if (!last || last->address + last->size != address)
-		return add_piece(image, 0, address, bytes, size);
-	r = vec_reserve(&image->bytes, size);
-	if (r < 0)
-		return r;
-	memcpy(image->bytes.items + image->bytes.n, bytes, size);
-	image->bytes.n += size;
-	last->size += size;
-	return 0;
-}
-
-static int add_page(struct image *image, const struct page *page)
+static int add_page(struct codeimage *image, const struct page *page)
 {
 	int r = 0;
 
 	for (size_t at = 0, n; r == 0 && at < PAGE; at += n) {
-		for (n = 1; at + n < PAGE && page->known[at + n] == page->known[at]; n++)
+		for (n = 1; at + n < PAGE && (page->batch[at + n] > 0) == (page->batch[at] > 0);
+		     n++)
 			;
-		if (page->known[at])
-			r = add_bytes(image, page->address + at, page->bytes + at, n);
+		if (page->batch[at] > 0)
+			r = codeimage_add_first(image, page->address + at, page->bytes + at, n);
 	}
 	return r;
 }
 
-static int make_image(const struct program *program, struct image *image)
+static int make_image(const struct program *program, struct codeimage *image)
 {
 	int r = 0;
 
@@ -501,43 +645,33 @@ static int make_image(const struct program *program, struct image *image)
 	for (size_t i = 0; r == 0 && i < program->changes.n; i++) {
 		const struct change *c = program->changes.items[i];
 
-		r = add_piece(image, c->time ?: 1, c->address, c->known ? c->bytes : NULL, c->size);
+		r = codeimage_add(image, c->time, c->address, c->known ? c->bytes : NULL, c->size);
 	}
 	return r;
 }
 
-/* Return: 0 or -ENOMEM. */
-static int print_image(const struct image *image, const struct program *program,
-		       uint8_t **ret_bytes, size_t *ret_size)
+static int compare_times(const void *pa, const void *pb)
 {
-	const struct ptd_code_header header = {
-		.magic = PTD_CODE_MAGIC,
-		.version = PTD_CODE_VERSION,
-		.n_pieces = (uint32_t)image->pieces.n,
-	};
-	const size_t n_pieces_bytes = image->pieces.n * sizeof(*image->pieces.items);
-	const size_t n_before = sizeof(header) + n_pieces_bytes;
-	uint8_t *bytes = malloc(n_before + image->bytes.n);
-	size_t n_first = 0;
+	const struct lostcode_range *a = pa, *b = pb;
 
-	if (!bytes)
-		return -ENOMEM;
-	while (n_first < image->pieces.n && image->pieces.items[n_first].time == 0)
-		n_first++;
-	for (size_t i = 0; i < image->pieces.n; i++) {
-		const bool known = i < n_first || program->changes.items[i - n_first]->known;
+	return a->time < b->time ? -1 : a->time > b->time;
+}
 
-		image->pieces.items[i].offset =
-		    known ? n_before + image->pieces.items[i].offset : 0;
+/* Only where the code changed. */
+static int make_lost_image(const struct program *program, struct codeimage *image)
+{
+	_cleanup_(lostcode_deinit) struct lostcode lost = {};
+	int r = add_changed(&lost, program);
+
+	if (lost.ranges.n > 0)
+		qsort(lost.ranges.items, lost.ranges.n, sizeof(*lost.ranges.items), compare_times);
+	for (size_t i = 0; r == 0 && i < lost.ranges.n; i++) {
+		const struct lostcode_range *range = &lost.ranges.items[i];
+
+		r = codeimage_add(image, range->time, range->start, NULL,
+				  range->last - range->start + 1 ?: UINT64_MAX);
 	}
-	memcpy(bytes, &header, sizeof(header));
-	if (image->pieces.n > 0)
-		memcpy(bytes + sizeof(header), image->pieces.items, n_pieces_bytes);
-	if (image->bytes.n > 0)
-		memcpy(bytes + n_before, image->bytes.items, image->bytes.n);
-	*ret_bytes = bytes;
-	*ret_size = n_before + image->bytes.n;
-	return 0;
+	return r;
 }
 
 bool codestore_next(struct codestore *store, struct codestore_program *program)
@@ -555,20 +689,26 @@ bool codestore_next(struct codestore *store, struct codestore_program *program)
 }
 
 int codestore_copy(struct codestore *store, const struct codestore_program *program,
-		   uint8_t **ret_bytes, size_t *ret_size)
+		   uint64_t size_max, uint8_t **ret_bytes, size_t *ret_size)
 {
-	_cleanup_(image_deinit) struct image image = {};
+	_cleanup_(codeimage_deinit) struct codeimage image = {};
 	const struct program *p;
+	bool is_whole;
 	int r = -ENOENT;
 
 	(void)pthread_mutex_lock(&store->lock);
 	p = find_program(store, program->pid, program->start);
 	if (p)
 		r = make_image(p, &image);
-	if (r == 0)
-		r = print_image(&image, p, ret_bytes, ret_size);
+	is_whole = p && !p->given_up && codeimage_size(&image) <= size_max;
+	if (r == 0 && !is_whole) {
+		codeimage_deinit(&image);
+		r = make_lost_image(p, &image);
+	}
 	(void)pthread_mutex_unlock(&store->lock);
-	return r;
+	if (r == 0)
+		r = codeimage_print(&image, ret_bytes, ret_size);
+	return r < 0 ? r : is_whole;
 }
 
 /* --- the store -------------------------------------------------------------------------------- */

@@ -9,9 +9,9 @@
  * program there are the first bytes that were anywhere, by page, and the changes since, by time. A
  * fork shares what its parent had.
  *
- * The store has a limit. To stay below it, the programs that have ended are forgotten, the oldest
- * first; then what comes is refused, and of a change that was refused it is kept that the bytes are
- * not known from its time on.
+ * The store has a limit. To stay below it, the code of programs that have ended is forgotten, the
+ * oldest first; then what comes is refused. Of a change that was forgotten, refused or lost it is
+ * kept where it was, and that the bytes are not known from its time on.
  *
  * It may be added to by one thread, and be read by others at the same time.
  */
@@ -38,16 +38,16 @@ void codestore_set_max(struct codestore *store, uint64_t bytes_max);
 /*
  * Add @size bytes of code records, whole ones.
  *
- * Return: 0; -ENOBUFS if some were refused; -ENOMEM; or -EBADMSG if they make no sense. After the
- *         last two the store is empty: what was lost might have replaced something in it.
+ * Return: 0; -ENOBUFS if some were refused; -ENOMEM; or -EBADMSG if they make no sense. The last
+ *         two are as codestore_lose().
  */
 _must_check_ int codestore_add(struct codestore *store, const uint8_t *bytes, size_t size);
 
 /* Return: about how many bytes there are. */
 uint64_t codestore_size(struct codestore *store);
 
-/* Forget all: of what is to come, something was lost that may replace what is there. */
-void codestore_clear(struct codestore *store);
+/* Something was lost that may replace any code of any program: none is known from now on. */
+void codestore_lose(struct codestore *store);
 
 /* What the store has of one program. */
 struct codestore_program {
@@ -62,11 +62,11 @@ struct codestore_program {
 bool codestore_next(struct codestore *store, struct codestore_program *program);
 
 /*
- * Copy the code of the program, in the form of a snapshot's file (PTD_SNAPSHOT_CODE in
- * ptd/snapshot.h).
+ * Copy the code of the program, in the form of a snapshot's file (struct ptd_code_header). If it
+ * was forgotten or takes more than @size_max bytes, there is only where it was changed.
  *
- * Return: 0, and @ret_bytes, which the caller frees; -ENOENT if it was forgotten meanwhile; or
- *         -ENOMEM.
+ * Return: 1 if all is there, 0 if not, and @ret_bytes, which the caller frees; -ENOENT if there is
+ *         no such program any more; or -ENOMEM.
  */
 _must_check_ int codestore_copy(struct codestore *store, const struct codestore_program *program,
-				uint8_t **ret_bytes, size_t *ret_size);
+				uint64_t size_max, uint8_t **ret_bytes, size_t *ret_size);

@@ -297,28 +297,29 @@ static int put_code(struct livecode *l, const struct codestore_program *program,
 static int add_program(struct livecode *l, const struct codestore_program *program, struct ran *ran)
 {
 	_cleanup_(freep) uint8_t *bytes = NULL;
+	bool is_whole;
 	size_t size;
 	int r;
 
-	r = codestore_copy(l->known->code, program, &bytes, &size);
+	r = codestore_copy(l->known->code, program, ran->left, &bytes, &size);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
+	is_whole = r > 0;
 	ran->n_refused += program->n_refused;
 	if (size == sizeof(struct ptd_code_header) && !map_get(&ran->pids, program->pid))
 		return 0;
-	if (size > ran->left) {
-		fprintf(l->notes,
-			"mem.%" PRIu32 "=refused: its %zu bytes are more than MemMax= leaves\n",
-			program->pid, size);
-		return 0;
-	}
-	ran->left -= size;
+	ran->left -= size < ran->left ? size : ran->left;
 	r = map_put(&ran->pids, program->pid, 1);
 	if (r == 0)
 		r = put_code(l, program, bytes, size);
-	if (r == 0)
+	if (r < 0)
+		return r;
+	if (is_whole)
 		fprintf(l->notes, "mem.%" PRIu32 "=%zu\n", program->pid, size);
-	return r;
+	else
+		fprintf(l->notes, "mem.%" PRIu32 "=refused: more than MemMax= allows\n",
+			program->pid);
+	return 0;
 }
 
 static int add_code(struct livecode *l)

@@ -14,10 +14,10 @@ for engine in block insn; do
 done
 # No room in the recorder, and then in the pool, where code waits for it.
 start_ptd MemMax=32K
-short ran "$O/targets/ran.c" "$T/deleted"
+short ran "$O/targets/ran.c" "$T/deleted" 100
 grep -q '^ptd: code that was in no file was lost' "$T/ptd.log" || fail "nothing says that code was lost"
 start_ptd TaskSize=4K
-short ran "$O/targets/ran.c" "$T/deleted"
+short ran "$O/targets/ran.c" "$T/deleted" 100
 [[ -z ${PTD_ASAN:-} ]] || exit 0
 start_ptd
 

@@ -6,6 +6,8 @@
  * back; in forked children that run what their parent had translated; where a file was mapped
  * before, and where one is mapped afterwards. All versions of the code leave the same packets, and
  * have their instructions elsewhere.
+ *
+ *	ran [FILE [ROUNDS]]	the file that is deleted; how often its memory changes at first
  */
 
 #define _GNU_SOURCE
@@ -173,7 +175,8 @@ int main(int argc, char **argv)
 	uint8_t *memory = map_code(NULL);
 	int fd;
 
-	change(memory);
+	for (int i = 0; i < (argc > 2 ? atoi(argv[2]) : 1); i++)
+		change(memory);
 	(void)munmap(memory, SIZE);
 	with_children();
 	with_text();

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@
 #include "daemon/emu/coderecord.h"
 #include "daemon/objects/codestore.h"
 #include "ptd/snapshot.h"
+
+#define PAGE_SIZE 8600u /* a little more than a page takes in the store */
 
 #define BIG (UINT64_C(1) << 20)
 
@@ -75,8 +78,10 @@ static struct codestore *make(uint64_t bytes_max)
 	return store;
 }
 
-/* The file of a program, as text: "TIME@ADDRESS:BYTES" for each piece. */
-static const char *text_of(struct codestore *store, uint32_t pid, uint64_t start)
+/* The file of a program, as text: "TIME@ADDRESS:BYTES" for each piece; where they are not known it
+ * has ?SIZE. */
+static const char *text_up_to(struct codestore *store, uint32_t pid, uint64_t start,
+			      uint64_t size_max)
 {
 	static char text[4096];
 	struct codestore_program program = { .pid = pid, .start = start };
@@ -86,20 +91,31 @@ static const char *text_of(struct codestore *store, uint32_t pid, uint64_t start
 	size_t size, n = 0;
 
 	text[0] = '\0';
-	if (codestore_copy(store, &program, &file, &size) < 0)
+	if (codestore_copy(store, &program, size_max, &file, &size) < 0)
 		return "none";
 	memcpy(&header, file, sizeof(header));
 	assert_true(header.magic == PTD_CODE_MAGIC && header.version == PTD_CODE_VERSION);
 	for (uint32_t i = 0; i < header.n_pieces; i++) {
 		memcpy(&piece, file + sizeof(header) + i * sizeof(piece), sizeof(piece));
-		assert_true(piece.offset <= size && piece.size <= size - piece.offset);
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d@%x:%.*s", i > 0 ? " " : "",
-				      (int)piece.time, (unsigned)piece.address,
-				      piece.offset ? (int)piece.size : 1,
-				      piece.offset ? (const char *)file + piece.offset : "?");
+		assert_true(!piece.offset ||
+			    (piece.offset <= size && piece.size <= size - piece.offset));
+		if (piece.offset)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d@%x:%.*s",
+					      i > 0 ? " " : "", (int)piece.time,
+					      (unsigned)piece.address, (int)piece.size,
+					      (const char *)file + piece.offset);
+		else
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%d@%x:?%" PRIx64,
+					      i > 0 ? " " : "", (int)piece.time,
+					      (unsigned)piece.address, piece.size);
 	}
 	free(file);
 	return text;
+}
+
+static const char *text_of(struct codestore *store, uint32_t pid, uint64_t start)
+{
+	return text_up_to(store, pid, start, UINT64_MAX);
 }
 
 static void first_bytes_and_changes(void **state)
@@ -163,11 +179,31 @@ static void forks_have_what_their_parent_had(void **state)
 	assert_string_equal(text_of(s, 9, 180), "");
 }
 
+/* A beginning that was said late: what the parent handed over after the fork is not the child's. */
+static void forks_that_were_said_late(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+	static char expected[4096];
+	size_t n = 0;
+
+	(void)state;
+	put(CODERECORD_START, 7, 100, 0, 0, "");
+	for (unsigned int i = 0; i < 200; i++)
+		put(CODERECORD_NEW, 7, 100, 110 + i, 0x1000 + 2 * i, "x");
+	put_fork(8, 301, 300, 7, 100);
+	put(CODERECORD_NEW, 8, 301, 320, 0x1000 + 2 * 191, "y");
+	assert_int_equal(add(s), 0);
+	for (unsigned int i = 0; i <= 191; i++)
+		n += (size_t)snprintf(expected + n, sizeof(expected) - n, "%s0@%x:%s",
+				      i > 0 ? " " : "", 0x1000 + 2 * i, i < 191 ? "x" : "y");
+	assert_string_equal(text_of(s, 8, 301), expected);
+}
+
 /* Programs that ended make room; then what comes is refused, and of that it is said that the bytes
  * are not known. */
 static void the_limit_holds(void **state)
 {
-	_cleanup_(codestore_freep) struct codestore *s = make(3 * 8300);
+	_cleanup_(codestore_freep) struct codestore *s = make(3 * PAGE_SIZE);
 	const uint32_t self = (uint32_t)getpid();
 	struct codestore_program p = {};
 
@@ -181,22 +217,60 @@ static void the_limit_holds(void **state)
 	assert_string_equal(text_of(s, DEAD, 100), "0@1000:ab");
 	put(CODERECORD_NEW, self, 200, 212, 0x4000, "gh");
 	assert_int_equal(add(s), 0);
-	assert_string_equal(text_of(s, DEAD, 100), "none");
+	assert_string_equal(text_of(s, DEAD, 100), "");
 	put(CODERECORD_NEW, self, 200, 213, 0x6000, "ij");
 	assert_int_equal(add(s), -ENOBUFS);
-	assert_string_equal(text_of(s, self, 200), "0@1000:cd 0@2000:ef 0@4000:gh 213@6000:?");
+	assert_string_equal(text_of(s, self, 200), "0@1000:cd 0@2000:ef 0@4000:gh 213@6000:?2");
 	/* A small change still fits. */
 	put(CODERECORD_CHANGED, self, 200, 214, 0x1000, "C");
-	codestore_set_max(s, 3 * 8300 + 4096);
+	codestore_set_max(s, 3 * PAGE_SIZE + 4096);
 	assert_int_equal(add(s), 0);
+	assert_true(codestore_next(s, &p) && p.pid == DEAD && p.n_refused == 0);
 	assert_true(codestore_next(s, &p) && p.pid == self && p.n_refused == 1);
-	/* It began before the store heard of it. */
-	put(CODERECORD_NEW, self, 999, 215, 0x1000, "zz");
+}
+
+/* Of what is forgotten, or is more than a snapshot takes, it stays known where it was changed, and
+ * since when: a decoder would show what was there before. */
+static void changes_are_not_forgotten(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(2 * PAGE_SIZE + 1000);
+
+	(void)state;
+	put(CODERECORD_START, DEAD, 100, 0, 0, "");
+	put(CODERECORD_NEW, DEAD, 100, 110, 0x1000, "ab");
+	put(CODERECORD_CHANGED, DEAD, 100, 130, 0x7010, "ef");
+	put(CODERECORD_CHANGED, DEAD, 100, 140, 0x5fff, "gh");
+	put(CODERECORD_CHANGED, DEAD, 100, 150, 0x3000, "cd");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_up_to(s, DEAD, 100, 151), "130@5000:?3000 150@3000:?1000");
+	put(CODERECORD_START, (uint32_t)getpid(), 200, 0, 0, "");
+	put(CODERECORD_NEW, (uint32_t)getpid(), 200, 210, 0x1000, "cd");
+	put(CODERECORD_NEW, (uint32_t)getpid(), 200, 211, 0x2000, "ef");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, DEAD, 100), "130@5000:?3000 150@3000:?1000");
+	/* It goes on: what of it had come late. Its children have what it had. */
+	put(CODERECORD_CHANGED, DEAD, 100, 160, 0xa000, "ij");
+	put(CODERECORD_NEW, DEAD, 100, 170, 0xb000, "kl");
+	put_fork(DEAD + 1, 180, 175, DEAD, 100);
 	assert_int_equal(add(s), -ENOBUFS);
+	assert_string_equal(text_of(s, DEAD, 100), "130@5000:?3000 150@3000:?1000 160@a000:?1000");
+	assert_string_equal(text_of(s, DEAD + 1, 180),
+			    "130@5000:?3000 150@3000:?1000 160@a000:?1000");
+}
+
+/* Of a program that began unheard nothing is known. */
+static void a_beginning_that_was_lost(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+
+	(void)state;
+	put(CODERECORD_NEW, 7, 100, 215, 0x1000, "zz");
+	assert_int_equal(add(s), -ENOBUFS);
+	assert_string_equal(text_of(s, 7, 100), "100@0:?ffffffffffffffff");
 }
 
 /* Nothing that may have been replaced by what was lost is believed any more. */
-static void nonsense_empties_the_store(void **state)
+static void nonsense_is_not_survived(void **state)
 {
 	static const struct {
 		const char *name;
@@ -215,7 +289,6 @@ static void nonsense_empties_the_store(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(codestore_freep) struct codestore *s = make(BIG);
-		struct codestore_program p = {};
 		size_t at;
 
 		print_message("  %s\n", rows[i].name);
@@ -225,7 +298,7 @@ static void nonsense_empties_the_store(void **state)
 		put(CODERECORD_NEW, 7, 100, 120, UINT64_C(0xffffff00), "cd");
 		memcpy(bytes + at + rows[i].field, &rows[i].value, sizeof(rows[i].value));
 		assert_int_equal(add(s), -EBADMSG);
-		assert_false(codestore_next(s, &p));
+		assert_string_equal(text_of(s, 7, 100), "110@0:?ffffffffffffffff");
 	}
 }
 
@@ -235,8 +308,11 @@ int main(void)
 		cmocka_unit_test(first_bytes_and_changes),
 		cmocka_unit_test(programs_of_one_process_are_apart),
 		cmocka_unit_test(forks_have_what_their_parent_had),
+		cmocka_unit_test(forks_that_were_said_late),
 		cmocka_unit_test(the_limit_holds),
-		cmocka_unit_test(nonsense_empties_the_store),
+		cmocka_unit_test(changes_are_not_forgotten),
+		cmocka_unit_test(a_beginning_that_was_lost),
+		cmocka_unit_test(nonsense_is_not_survived),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -730,6 +730,28 @@ static void forged_memory(void **state)
 	(void)munmap(memory, 4096);
 }
 
+/* It is not left out, but said not to be known: here of one change. */
+static void code_for_which_there_is_no_room(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *store = NULL;
+	struct fixture *f = *state;
+	const uint32_t self = (uint32_t)getpid();
+	_cleanup_(freep) char *text = NULL;
+	char line[96];
+
+	assert_int_equal(codestore_new(1 << 20, &store), 0);
+	put_code(store, CODERECORD_START, "");
+	put_code(store, CODERECORD_NEW, "abcd");
+	put_code(store, CODERECORD_CHANGED, "efgh");
+	f->known.code = store;
+	records_switch(&f->fake.switches[0].bytes, self, false, 2, 0);
+	f->request.mem_max = 48 + 4 + 32;
+	assert_int_equal(take(f), 0);
+	text = output_of(NULL, "cd %s/snap && stat -c %%s mem/* && grep ^mem manifest", f->dir);
+	(void)snprintf(line, sizeof(line), "48\nmem.%u=refused: more than MemMax= allows\n", self);
+	assert_string_equal(text, line);
+}
+
 /* No process has such a number. */
 #define NOBODY UINT32_C(10000000)
 
@@ -1147,6 +1169,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(claimed_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forged_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(code_for_which_there_is_no_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),
