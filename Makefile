@@ -20,9 +20,10 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 
 # --- what is built from what -----------------------------------------------------------------
 
-LAYERS    = util x86 file image sideband pt symbol sink
-ROOMS     = record proc config source tasks pt soft spool objects snapshot control
-LIBDECODE := $(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c))
+LAYERS    = x86 file image sideband pt symbol sink
+ROOMS     = proc config source tasks pt soft spool objects snapshot control
+LIBCOMMON := $(wildcard util/*.c record/*.c)
+LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c))
 LIBCMD    := $(filter-out decoder/cmd/main.c,$(wildcard decoder/cmd/*.c))
 LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c $(ROOMS:%=daemon/%/*.c)))
 LIBEMU    := $(filter-out daemon/emu/plugin.c daemon/emu/system_plugin.c,$(wildcard daemon/emu/*.c))
@@ -54,6 +55,7 @@ $(O)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -DPTD_VERSION='"$(VERSION)"' -c -o $@ $<
 
+$(O)/libcommon.a: $(LIBCOMMON:%.c=$(O)/%.o)
 $(O)/libptdecode.a: $(LIBDECODE:%.c=$(O)/%.o)
 $(O)/libcmd.a: $(LIBCMD:%.c=$(O)/%.o)
 $(O)/libptd.a: $(LIBPTD:%.c=$(O)/%.o)
@@ -64,9 +66,9 @@ $(O)/%.a:
 	@rm -f $@
 	$(AR) rcs $@ $^
 
-$(O)/ptd: $(O)/daemon/main.o $(O)/libptd.a $(O)/libptdecode.a
+$(O)/ptd: $(O)/daemon/main.o $(O)/libptd.a $(O)/libcommon.a
 	$(LINK) -o $@ $^ $(LIBS_DAEMON)
-$(O)/ptctl: $(O)/ctl/main.o $(O)/libctl.a $(O)/libptdecode.a
+$(O)/ptctl: $(O)/ctl/main.o $(O)/libctl.a $(O)/libcommon.a
 	$(LINK) -o $@ $^ -lsystemd
 $(O)/ptdecode: $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libptdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DECODE)
@@ -108,7 +110,7 @@ $(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/cmd/main.o $(O)/libcmd
 	@mkdir -p $(@D)
 	$(LINK) -Wl,--wrap=ptd_decoder_next,--wrap=raw_add_elf -o $@ $^ $(LIBS_DECODE)
 # ptd itself, but for how it opens PT.
-$(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o $(O)/libptd.a $(O)/libptdecode.a
+$(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o $(O)/libptd.a $(O)/libcommon.a
 	@mkdir -p $(@D)
 	$(LINK) -Wl,--wrap=source_pt_exists,--wrap=pmu_read,--wrap=pmu_config \
 		-Wl,--wrap=ring_map_aux,--wrap=ptclock_read -o $@ $^ $(LIBS_DAEMON)
@@ -169,7 +171,7 @@ lint: $(PROGRAMS) $(O)/ptd-emu-system.so ## formatting, columns, messages, layer
 	tests/check-layers.sh
 	tests/check-coverage.sh
 	tests/check-hardening.sh $(O)
-	for h in $$(git ls-files 'include/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
+	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'record/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 	for h in $$(git ls-files 'include/ptd/*.h'); do \
 		echo 'extern int alone;' | $(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror \

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/verb.h"
-#include "decoder/util/dirs.h"
 #include "ptd/snapshot.h"
+#include "util/dirs.h"
 
 int fetch_parse_output(const char *verb, int argc, char **argv, const char **ret_output)
 {

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "ctl/verb.h"
-#include "decoder/util/execfile.h"
+#include "util/execfile.h"
 
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 

@@ -15,12 +15,12 @@
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/keep.h"
 #include "daemon/proc/claimant.h"
-#include "daemon/record/record.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/scanner.h"
 #include "daemon/tasks/sideband.h"
-#include "decoder/util/map.h"
-#include "decoder/util/mapname.h"
+#include "record/record.h"
+#include "util/map.h"
+#include "util/mapname.h"
 
 #define DRAIN_US       UINT64_C(50000)
 #define DRAIN_MIN_US   UINT64_C(1000)        /* of a source that says when there is something */

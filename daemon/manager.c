@@ -28,7 +28,7 @@
 #include "daemon/spool/spool.h"
 #include "daemon/tasks/sideband.h"
 #include "daemon/work.h"
-#include "decoder/util/dirs.h"
+#include "util/dirs.h"
 
 #define TICK_US UINT64_C(1000000)
 

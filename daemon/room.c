@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/objects/keep.h"
-#include "decoder/util/map.h"
+#include "util/map.h"
 
 /* How often snapshots are measured again if one vanished meanwhile. */
 #define TRIES 3u

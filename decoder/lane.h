@@ -22,8 +22,8 @@
 #include "decoder/image/space.h"
 #include "decoder/pt/engine.h"
 #include "decoder/sideband/timeline.h"
-#include "decoder/util/vec.h"
 #include "ptd/record.h"
+#include "util/vec.h"
 
 struct lane_config {
 	const struct trace *trace; /* whose memory is given back when it was used; or NULL */

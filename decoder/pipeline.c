@@ -26,10 +26,10 @@
 #include "decoder/sideband/timeline.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/resolve.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/message.h"
-#include "decoder/util/spill.h"
 #include "ptd/snapshot.h"
+#include "util/mapfile.h"
+#include "util/message.h"
+#include "util/spill.h"
 
 /* Each takes a buffer for its runs and a decoder of its own: a CPU, or a thread. */
 #define LANES_MAX 4096

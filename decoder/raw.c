@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/message.h"
-#include "decoder/util/vec.h"
+#include "util/mapfile.h"
+#include "util/message.h"
+#include "util/vec.h"
 
 #define PAGE_SIZE 4096
 

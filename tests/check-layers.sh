@@ -8,8 +8,8 @@
 # includes: a line "FILE:LINE FOLDER INCLUDED-FOLDER" for each #include of a header of ours. The headers
 # in include/base are included as "base/", those in include/ptd as "ptd/".
 includes() {
-	find include daemon decoder ctl -name '*.[ch]' | sort |
-		xargs grep -HnoE '^#include ["<](base|ptd|daemon|decoder|ctl)(/[a-z0-9_-]+)*/' |
+	find include util record decoder daemon ctl -name '*.[ch]' | sort |
+		xargs grep -HnoE '^#include ["<](base|ptd|util|record|daemon|decoder|ctl)(/[a-z0-9_-]+)*/' |
 		sed -E 's|^(include/)?(([^:]*)/[^/:]*:[0-9]+):#include ["<](.*)/$|\1\2 \3 \4|'
 }
 

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 calls='log_(at|error|warning|notice|info|error_errno)|sd_bus_(error_setf?|reply_method_errorf)|message_set|complain|wrong|refuse[a-z_]*'
 
 # A statement is what a semicolon ends; its strings are put together as the compiler does.
-git ls-files 'ctl/*.c' 'daemon/*.c' 'decoder/*.c' | xargs awk -v RS=';' -v calls="(^|[^a-z_])($calls)\\(" '
+git ls-files 'util/*.c' 'record/*.c' 'ctl/*.c' 'daemon/*.c' 'decoder/*.c' | xargs awk -v RS=';' -v calls="(^|[^a-z_])($calls)\\(" '
 	$0 ~ calls {
 		gsub(/"[ \t\n]+"/, "")
 		if ($0 ~ /[^.]\.(\\n)?"[ \t\n]*[,)]/) {

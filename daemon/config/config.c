@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/util/mapfile.h"
+#include "util/mapfile.h"
 
 #define FILE_MAX    ((size_t)1 << 20)
 #define LINE_MAX_   1024u

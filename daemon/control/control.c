@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "daemon/control/interface.h"
 #include "daemon/control/peer.h"
-#include "decoder/util/vec.h"
 #include "ptd/control.h"
+#include "util/vec.h"
 
 /* Connections at a time: of all, of one user, and of all those who may not use the recorder. When
  * there is no room, the one that is worth least makes room for the newcomer. */

@@ -13,7 +13,7 @@
 #include "base/base.h"
 #include "daemon/control/recorder.h"
 #include "daemon/proc/caller.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 struct job;
 

@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/arena.h"
-#include "decoder/util/map.h"
 #include "decoder/x86/insn.h"
+#include "util/arena.h"
+#include "util/map.h"
 
 #define BLOCK_INSNS_MAX 1024 /* QEMU ends blocks at 512 */
 

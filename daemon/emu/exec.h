@@ -16,8 +16,8 @@
 #include "base/base.h"
 #include "daemon/emu/guest.h"
 #include "daemon/emu/keeper.h"
-#include "decoder/util/execfile.h"
-#include "decoder/util/vec.h"
+#include "util/execfile.h"
+#include "util/vec.h"
 
 /* How the plugin came to be where it is, for the next QEMU. */
 struct exec_self {

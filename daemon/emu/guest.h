@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 #define GUEST_STACK_WORDS_MAX (1u << 20) /* of argv, envp and auxv together */
 #define GUEST_HANDLERS_MAX    4096

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "decoder/util/mapname.h"
-#include "decoder/util/regular.h"
+#include "util/mapname.h"
+#include "util/regular.h"
 
 #define FILES_MAX 4096
 #define PAGE      UINT64_C(4096)

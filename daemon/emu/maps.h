@@ -18,7 +18,7 @@
 #include "daemon/emu/guest.h"
 #include "daemon/emu/handover.h"
 #include "daemon/emu/sideband.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 struct maps_range {
 	uint64_t start;

@@ -23,7 +23,7 @@
 #include "daemon/emu/keeper.h"
 #include "daemon/emu/log.h"
 #include "daemon/emu/maps.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 /* Of threads beyond, the leader is taken for the parent. */
 #define PROCESS_PARENTS_MAX 4096

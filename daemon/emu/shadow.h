@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/arena.h"
-#include "decoder/util/map.h"
+#include "util/arena.h"
+#include "util/map.h"
 
 #define SHADOW_PAGES_MAX (1u << 17) /* 512 MiB of code */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decoder/util/perfabi.h"
+#include "util/perfabi.h"
 
 /* A holder of the task lock that is stopped keeps the others waiting no longer than this. */
 #define LOCK_PATIENCE_NS UINT64_C(100000000)

@@ -15,7 +15,7 @@
 
 #include "base/base.h"
 #include "daemon/emu/attach.h"
-#include "decoder/util/buildid.h"
+#include "util/buildid.h"
 
 #define SIDEBAND_SWITCH_SIZE 48
 #define SIDEBAND_ID          2 /* perf event id of all records: the snapshot's dummy event */

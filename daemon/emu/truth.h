@@ -15,8 +15,8 @@
 #include "base/base.h"
 #include "daemon/emu/block.h"
 #include "daemon/emu/log.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 struct truth {
 	char *dir; /* NULL: nothing is logged */

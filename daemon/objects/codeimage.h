@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
+#include "util/vec.h"
 
 struct codeimage {
 	VEC(struct ptd_code_piece) pieces; /* their offsets count from the first of @bytes */

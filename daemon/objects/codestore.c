@@ -12,9 +12,9 @@
 #include "daemon/emu/coderecord.h"
 #include "daemon/objects/codeimage.h"
 #include "daemon/objects/lostcode.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 #define PAGE 4096u
 

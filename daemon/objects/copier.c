@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "daemon/objects/object.h"
 #include "daemon/proc/claimant.h"
-#include "daemon/record/cancel.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/store.h"
-#include "decoder/util/effort.h"
+#include "record/cancel.h"
+#include "util/effort.h"
 
 /* Originals held open while they wait. Those beyond are opened when it is their turn. */
 #define OPEN_MAX 256u

@@ -14,11 +14,11 @@
 
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/mappedfile.h"
-#include "daemon/record/record.h"
 #include "daemon/tasks/tasks.h"
-#include "decoder/util/mapname.h"
-#include "decoder/util/regular.h"
-#include "decoder/util/vec.h"
+#include "record/record.h"
+#include "util/mapname.h"
+#include "util/regular.h"
+#include "util/vec.h"
 
 #define BLOCK_SIZE 65536u
 

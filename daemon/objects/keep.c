@@ -9,9 +9,9 @@
 
 #include "daemon/objects/copier.h"
 #include "daemon/proc/claimant.h"
-#include "decoder/util/map.h"
-#include "decoder/util/mapname.h"
-#include "decoder/util/vec.h"
+#include "util/map.h"
+#include "util/mapname.h"
+#include "util/vec.h"
 
 struct keep {
 	struct copier *copier;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "decoder/util/mapname.h"
+#include "util/mapname.h"
 
 #define PATH_SIZE_MAX 4096u
 

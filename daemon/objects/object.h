@@ -14,8 +14,8 @@
 
 #include "base/base.h"
 #include "daemon/objects/original.h"
-#include "daemon/record/record.h"
-#include "decoder/util/sha256.h"
+#include "record/record.h"
+#include "util/sha256.h"
 
 struct object {
 	/* The keep's own. */

@@ -11,8 +11,8 @@
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/vdso.h"
-#include "daemon/record/record.h"
-#include "decoder/util/mapname.h"
+#include "record/record.h"
+#include "util/mapname.h"
 
 static int64_t in_ns(const struct timespec *t)
 {

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 #define KERNELMAP_PAGE      UINT64_C(4096)
 #define KERNELMAP_NAME_SIZE 64u                   /* of a module: MODULE_NAME_LEN is 56 */

@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
-#include "decoder/util/buildid.h"
+#include "util/buildid.h"
 
 struct claimant;
 

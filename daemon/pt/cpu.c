@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
-#include "daemon/record/record.h"
 #include "daemon/source/source.h"
-#include "decoder/util/vec.h"
+#include "record/record.h"
+#include "util/vec.h"
 
 /* Bytes of a record that is being written, below the head that was published last. */
 #define UNPUBLISHED 512u

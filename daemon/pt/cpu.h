@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "daemon/pt/auxpos.h"
 #include "daemon/source/ring.h"
-#include "decoder/util/perfabi.h"
+#include "util/perfabi.h"
 
 struct source_view;
 

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "decoder/util/buildid.h"
+#include "util/buildid.h"
 
 /* Threads that there may be: those that wait for ever, too. */
 #define THREADS_MAX 8u

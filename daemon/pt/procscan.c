@@ -18,10 +18,10 @@
 #include "daemon/proc/mappedfile.h"
 #include "daemon/proc/mapsline.h"
 #include "daemon/pt/idreader.h"
-#include "daemon/record/record.h"
-#include "decoder/util/dirs.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "record/record.h"
+#include "util/dirs.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 /* More than the kernel makes of the longest name. */
 #define BUFFER_SIZE 32768u

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/record/taskrecord.h"
+#include "record/taskrecord.h"
 
 struct procscan;
 

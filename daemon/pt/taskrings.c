@@ -8,8 +8,8 @@
 
 #include "base/cursor.h"
 #include "daemon/pt/cpus.h"
-#include "daemon/record/record.h"
-#include "daemon/record/taskrecord.h"
+#include "record/record.h"
+#include "record/taskrecord.h"
 
 struct slot {
 	const uint8_t *record;

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 
 #include "daemon/objects/keep.h"
-#include "decoder/util/copyfile.h"
-#include "decoder/util/dirs.h"
-#include "decoder/util/effort.h"
-#include "decoder/util/mapname.h"
 #include "ptd/snapshot.h"
+#include "util/copyfile.h"
+#include "util/dirs.h"
+#include "util/effort.h"
+#include "util/mapname.h"
 
 /* What is printed to @stream. */
 struct text {

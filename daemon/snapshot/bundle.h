@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "decoder/util/sha256.h"
+#include "util/sha256.h"
 
 struct bundle;
 struct object;

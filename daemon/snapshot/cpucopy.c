@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/record/record.h"
 #include "daemon/snapshot/psbtime.h"
 #include "daemon/source/ptclock.h"
 #include "daemon/source/ring.h"
 #include "ptd/snapshot.h"
+#include "record/record.h"
 
 #define SLICE_SIZE ((size_t)1 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)

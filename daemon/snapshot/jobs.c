@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 /* Of the thread, for gather(). */
 enum asking {

@@ -13,8 +13,8 @@
 
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/textfile.h"
-#include "daemon/record/record.h"
-#include "decoder/util/vec.h"
+#include "record/record.h"
+#include "util/vec.h"
 
 #define PAGE    KERNELMAP_PAGE
 #define IO_SIZE ((size_t)64 << 10)

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/record/taskrecord.h"
+#include "record/taskrecord.h"
 
 /* What was written. */
 struct kernelcode {

@@ -15,13 +15,13 @@
 #include "daemon/objects/jitfile.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/proc/vdso.h"
-#include "daemon/record/cancel.h"
 #include "daemon/snapshot/bundle.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/sideband.h"
-#include "decoder/util/map.h"
 #include "ptd/snapshot.h"
+#include "record/cancel.h"
+#include "util/map.h"
 
 /* Bytes of memory that are looked at for what is not zero: a record may claim any amount, and a
  * program may map it. */

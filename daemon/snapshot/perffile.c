@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/record/record.h"
 #include "daemon/source/source.h"
-#include "decoder/util/buildid.h"
-#include "decoder/util/perfabi.h"
-#include "decoder/util/vec.h"
+#include "record/record.h"
+#include "util/buildid.h"
+#include "util/perfabi.h"
+#include "util/vec.h"
 
 #define BUFFER_SIZE ((size_t)1 << 20)
 

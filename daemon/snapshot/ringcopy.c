@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "daemon/proc/meminfo.h"
-#include "daemon/record/cancel.h"
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/scope.h"
+#include "record/cancel.h"
 
 /* PT that may be in memory before it is written, at least; a ring is copied as a whole all the
  * same. */

@@ -6,14 +6,14 @@
 #include <fcntl.h>
 #include <sys/utsname.h>
 
-#include "daemon/record/record.h"
 #include "daemon/snapshot/perffile.h"
 #include "daemon/snapshot/ringcopy.h"
 #include "daemon/source/ptclock.h"
 #include "daemon/tasks/sideband.h"
-#include "decoder/util/dirs.h"
-#include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
+#include "record/record.h"
+#include "util/dirs.h"
+#include "util/vec.h"
 
 int snapdata_init(struct snapdata *data, const struct snapshot_request *request, int dir_fd)
 {

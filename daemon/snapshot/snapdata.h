@@ -18,7 +18,7 @@
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/source/source.h"
-#include "decoder/util/map.h"
+#include "util/map.h"
 
 struct perffile;
 struct perffile_object;

@@ -15,8 +15,6 @@
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/keep.h"
 #include "daemon/proc/caller.h"
-#include "daemon/record/cancel.h"
-#include "daemon/record/record.h"
 #include "daemon/snapshot/bundle.h"
 #include "daemon/snapshot/kernelcode.h"
 #include "daemon/snapshot/livecode.h"
@@ -26,10 +24,12 @@
 #include "daemon/source/source.h"
 #include "daemon/spool/store.h"
 #include "daemon/tasks/sideband.h"
-#include "decoder/util/dirs.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
+#include "record/cancel.h"
+#include "record/record.h"
+#include "util/dirs.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 /* For the estimate. */
 #define BLOCK_SIZE  4096u

@@ -6,11 +6,11 @@
 #include <sys/mman.h>
 
 #include "daemon/objects/keep.h"
-#include "daemon/record/record.h"
-#include "decoder/util/map.h"
-#include "decoder/util/mapname.h"
-#include "decoder/util/objectsmap.h"
-#include "decoder/util/vec.h"
+#include "record/record.h"
+#include "util/map.h"
+#include "util/mapname.h"
+#include "util/objectsmap.h"
+#include "util/vec.h"
 
 /* Paths that are told though no object is for them: a reader takes a limited number of lines. */
 #define UNKNOWN_MAX 65536u

@@ -13,11 +13,11 @@
 #include "base/cursor.h"
 #include "daemon/config/config.h"
 #include "daemon/emu/pool.h"
-#include "daemon/record/record.h"
-#include "daemon/record/taskrecord.h"
 #include "daemon/soft/emuterms.h"
 #include "daemon/soft/writers.h"
 #include "daemon/source/ring.h"
+#include "record/record.h"
+#include "record/taskrecord.h"
 
 #define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
 #define FREEZE_POLL_US 50u

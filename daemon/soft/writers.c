@@ -13,7 +13,7 @@
 #include "daemon/proc/mapsline.h"
 #include "daemon/proc/textfile.h"
 #include "daemon/tasks/tasks.h"
-#include "decoder/util/execfile.h"
+#include "util/execfile.h"
 
 /* Return: 1, 0, or negative errno if that cannot be known: other users' mappings are not ours to
  * read. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/record/taskrecord.h"
+#include "record/taskrecord.h"
 
 struct config;
 struct ptclock_log;

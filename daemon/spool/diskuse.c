@@ -6,9 +6,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "decoder/util/dirs.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "util/dirs.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 #define BLOCK_SIZE 512u /* of st_blocks, whatever the file system's is */
 

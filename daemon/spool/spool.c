@@ -13,10 +13,10 @@
 #include <sys/statvfs.h>
 
 #include "base/printable.h"
-#include "decoder/util/dirs.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
+#include "util/dirs.h"
+#include "util/mapfile.h"
+#include "util/vec.h"
 
 #define HIDDEN_PREFIX ".new-"
 #define KEPT_PREFIX   ".keep-" /* an empty file: retention leaves the snapshot alone */

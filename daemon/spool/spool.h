@@ -14,7 +14,7 @@
 
 #include "base/base.h"
 #include "daemon/spool/diskuse.h"
-#include "decoder/util/snapid.h"
+#include "util/snapid.h"
 
 struct spool;
 

@@ -10,8 +10,8 @@
 #include <sys/statvfs.h>
 
 #include "daemon/spool/spool.h"
-#include "decoder/util/copyfile.h"
-#include "decoder/util/dirs.h"
+#include "util/copyfile.h"
+#include "util/dirs.h"
 
 #define NAMELESS ".new"
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/sha256.h"
+#include "util/sha256.h"
 
 struct effort;
 struct spool_limits;

@@ -9,7 +9,7 @@
  */
 
 #include "base/base.h"
-#include "daemon/record/taskrecord.h"
+#include "record/taskrecord.h"
 
 struct scanner;
 struct sideband;

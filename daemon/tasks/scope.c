@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/record/record.h"
 #include "daemon/tasks/sideband.h"
-#include "decoder/util/dirs.h"
-#include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
+#include "record/record.h"
+#include "util/dirs.h"
+#include "util/vec.h"
 
 #define PIDS_A_LINE 256 /* in the manifest */
 

@@ -17,7 +17,7 @@
 #include "base/base.h"
 #include "base/cursor.h"
 #include "daemon/proc/cpulist.h"
-#include "decoder/util/map.h"
+#include "util/map.h"
 
 #define SCOPE_COMMAND_SIZE 256 /* with its NUL; longer ones are cut */
 

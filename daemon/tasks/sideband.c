@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/record/record.h"
-#include "daemon/record/taskrecord.h"
-#include "decoder/util/vec.h"
+#include "record/record.h"
+#include "record/taskrecord.h"
+#include "util/vec.h"
 
 #define CHUNK_SIZE (((size_t)256 << 10) - 16) /* with what it begins with, a round number */
 

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/record/record.h"
-#include "decoder/util/map.h"
-#include "decoder/util/mapname.h"
-#include "decoder/util/vec.h"
+#include "record/record.h"
+#include "util/map.h"
+#include "util/mapname.h"
+#include "util/vec.h"
 
 #define PROCESSES_MAX 32768u
 #define THREADS_MAX   131072u

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/record/taskrecord.h"
+#include "record/taskrecord.h"
 
 struct record;
 struct record_mmap2;

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "decoder/util/dirs.h"
+#include "util/dirs.h"
 
 /* A file system that compresses may hold a file in that much less. A larger file is one hole. */
 #define COMPRESSION_MAX 16u

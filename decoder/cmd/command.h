@@ -13,9 +13,9 @@
 #include "base/base.h"
 #include "decoder/cmd/creator.h"
 #include "decoder/raw.h"
-#include "decoder/util/vec.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
+#include "util/vec.h"
 
 #define COMMAND_OUTPUTS_MAX 8
 

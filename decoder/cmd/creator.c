@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 
 #include "decoder/cmd/sandbox.h"
-#include "decoder/util/fdpass.h"
-#include "decoder/util/outdir.h"
+#include "util/fdpass.h"
+#include "util/outdir.h"
 
 /* Of files that are created: a thread has one. */
 #define FILES_MAX (1u << 20)

@@ -15,7 +15,7 @@
 
 struct creator {
 	pid_t pid;
-	int socket; /* see decoder/util/outdir.h */
+	int socket; /* see util/outdir.h */
 };
 
 /*

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
-#include "decoder/util/fdpass.h"
-#include "decoder/util/fetch.h"
-#include "decoder/util/message.h"
+#include "util/fdpass.h"
+#include "util/fetch.h"
+#include "util/message.h"
 
 /* Loaded here alone: it brings some thirty libraries along, which nobody else needs. */
 #define LIBRARY "libdebuginfod.so.1"

@@ -20,12 +20,12 @@
 #include "decoder/cmd/inherit.h"
 #include "decoder/cmd/sandbox.h"
 #include "decoder/symbol/debugfile.h"
-#include "decoder/util/dirs.h"
-#include "decoder/util/spill.h"
-#include "decoder/util/vec.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 #include "ptd/snapshot.h"
+#include "util/dirs.h"
+#include "util/spill.h"
+#include "util/vec.h"
 
 static bool is_file(const char *path, const struct stat *st)
 {

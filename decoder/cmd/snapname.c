@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/util/dirs.h"
-#include "decoder/util/message.h"
-#include "decoder/util/snapid.h"
 #include "ptd/control.h"
 #include "ptd/snapshot.h"
+#include "util/dirs.h"
+#include "util/message.h"
+#include "util/snapid.h"
 
 bool snapname_is(const char *input)
 {

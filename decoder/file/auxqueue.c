@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "decoder/file/overlap.h"
-#include "decoder/util/spill.h"
-#include "decoder/util/vec.h"
+#include "util/spill.h"
+#include "util/vec.h"
 
 /* perf pads a piece to 8 bytes, and its offset then steps by less than its size. */
 #define PADDING_MAX 7u

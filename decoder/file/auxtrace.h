@@ -15,7 +15,7 @@
 #include "base/cursor.h"
 #include "decoder/file/perfattr.h"
 #include "decoder/file/trace.h"
-#include "decoder/util/perfabi.h"
+#include "util/perfabi.h"
 
 /* What AUXTRACE_INFO states. */
 struct auxtrace_info {

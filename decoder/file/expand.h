@@ -15,9 +15,9 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/spill.h"
-#include "decoder/util/vec.h"
+#include "util/mapfile.h"
+#include "util/spill.h"
+#include "util/vec.h"
 
 /*
  * No more is expanded from n compressed bytes than EXPAND_MIN + n * EXPAND_RATIO_MAX. Records, full

@@ -15,7 +15,7 @@
 
 #include "base/base.h"
 #include "decoder/file/trace.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 /* One of them, and whose. */
 struct loss {

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/message.h"
-#include "decoder/util/regular.h"
-#include "decoder/util/sha256.h"
 #include "ptd/snapshot.h"
+#include "util/mapfile.h"
+#include "util/message.h"
+#include "util/regular.h"
+#include "util/sha256.h"
 
 #define HEX_SIZE      (SHA256_HEX_SIZE - 1)
 #define LINE_SIZE_MAX (PATH_MAX + SHA256_HEX_SIZE + 2) /* of a line of the sums or manifest */

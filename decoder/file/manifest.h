@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/map.h"
+#include "util/map.h"
 
 struct manifest {
 	bool is_there;

@@ -14,8 +14,8 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 /* What the decoder needs of an attr. */
 struct perfattr {

@@ -9,7 +9,7 @@
 #include "decoder/file/perfattr.h"
 #include "decoder/file/perfstream.h"
 #include "decoder/file/perftrace.h"
-#include "decoder/util/perfabi.h"
+#include "util/perfabi.h"
 
 #define complain perfstream_complain
 

@@ -10,7 +10,7 @@
 #include "decoder/file/bpfprog.h"
 #include "decoder/file/perfrec.h"
 #include "decoder/file/perfsample.h"
-#include "decoder/util/perfabi.h"
+#include "util/perfabi.h"
 
 #define CPUID_SIZE_MAX 64
 

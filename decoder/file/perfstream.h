@@ -20,8 +20,8 @@
 #include "decoder/file/perfattr.h"
 #include "decoder/file/trace.h"
 #include "decoder/file/tracepoint.h"
-#include "decoder/util/message.h"
-#include "decoder/util/vec.h"
+#include "util/message.h"
+#include "util/vec.h"
 
 /* One of the files that a trace is in. */
 struct perfstream_file {

@@ -10,7 +10,7 @@
 #include "decoder/file/perfsample.h"
 #include "decoder/file/perfstream.h"
 #include "decoder/file/recsort.h"
-#include "decoder/util/perfabi.h"
+#include "util/perfabi.h"
 
 #define complain perfstream_complain
 

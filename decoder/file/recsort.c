@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "decoder/file/trace.h"
-#include "decoder/util/table.h"
-#include "decoder/util/vec.h"
+#include "util/table.h"
+#include "util/vec.h"
 
 /* So many records are looked at before their memory is given back. */
 #define REST 4096

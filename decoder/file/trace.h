@@ -18,11 +18,11 @@
 #include "decoder/file/addrfilter.h"
 #include "decoder/file/bpfprog.h"
 #include "decoder/file/clock.h"
-#include "decoder/util/map.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/table.h"
-#include "decoder/util/vec.h"
 #include "ptd/record.h"
+#include "util/map.h"
+#include "util/mapfile.h"
+#include "util/table.h"
+#include "util/vec.h"
 
 #define TRACE_NONE UINT32_MAX /* a cpu, pid or tid that a record does not state */
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "decoder/util/copyfile.h"
-#include "decoder/util/effort.h"
-#include "decoder/util/regular.h"
+#include "util/copyfile.h"
+#include "util/effort.h"
+#include "util/regular.h"
 
 #define SEGMENTS_MAX 256 /* loadable ones; real files have four to ten */
 

@@ -14,9 +14,9 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
-#include "decoder/util/arena.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/vec.h"
+#include "util/arena.h"
+#include "util/mapfile.h"
+#include "util/vec.h"
 
 struct codefile_segment {
 	uint64_t offset, size; /* in the file */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "decoder/util/dirs.h"
+#include "util/dirs.h"
 
 #define NAME "[anon]"
 

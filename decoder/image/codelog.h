@@ -14,8 +14,8 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/image/perfmapfiles.h"
-#include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
+#include "util/vec.h"
 
 #define CODELOG_PIECES_MAX (1u << 22)
 #define CODELOGS_MAX       65536u

@@ -19,7 +19,7 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 /* What a byte is: less than these, or */
 #define HISTORY_ANY  UINT16_C(0x100) /* there is code, but it is not said which */

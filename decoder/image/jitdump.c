@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "decoder/util/map.h"
+#include "util/map.h"
 
 #define MAGIC         0x4a695444u
 #define MAGIC_SWAPPED 0x4454694au

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 #define JITDUMP_EVENTS_MAX (1u << 22) /* the largest dump seen had 16 000 */
 #define JITDUMP_NAME_MAX   4095       /* longer names are cut */

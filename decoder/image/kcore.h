@@ -14,8 +14,8 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/vec.h"
+#include "util/mapfile.h"
+#include "util/vec.h"
 
 #define KCORE_SEGMENTS_MAX 4096
 #define KCORE_MODULES_MAX  4096

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/util/arena.h"
-#include "decoder/util/buildid.h"
-#include "decoder/util/map.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/mapname.h"
-#include "decoder/util/objectsmap.h"
 #include "ptd/snapshot.h"
+#include "util/arena.h"
+#include "util/buildid.h"
+#include "util/map.h"
+#include "util/mapfile.h"
+#include "util/mapname.h"
+#include "util/objectsmap.h"
 
 #define LINES_MAX (1u << 20)
 

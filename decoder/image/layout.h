@@ -15,8 +15,8 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
-#include "decoder/util/ranges.h"
-#include "decoder/util/vec.h"
+#include "util/ranges.h"
+#include "util/vec.h"
 
 /*
  * So many pieces of others may be looked at for mappings that do not cover all: more than real ones

@@ -14,8 +14,8 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 #define MADE_SIZE_MAX (UINT64_C(64) << 20)
 #define MADE_PARTS_MAX \

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/util/dirs.h"
 #include "ptd/snapshot.h"
+#include "util/dirs.h"
 
 #define NAME "[anon]"
 

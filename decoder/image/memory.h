@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/image/perfmapfiles.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 #define MEMORY_PIECES_MAX (1u << 16)
 

@@ -8,11 +8,11 @@
 
 #include "decoder/image/codefile.h"
 #include "decoder/image/kept.h"
-#include "decoder/util/arena.h"
-#include "decoder/util/fetch.h"
-#include "decoder/util/map.h"
-#include "decoder/util/mapname.h"
 #include "ptd/snapshot.h"
+#include "util/arena.h"
+#include "util/fetch.h"
+#include "util/map.h"
+#include "util/mapname.h"
 
 /* One question that was asked before; those whose paths and build-ids hash alike are chained. */
 struct answer {
@@ -27,7 +27,7 @@ struct objects {
 	struct kept *kept; /* its objects.map, or NULL */
 	char *buildid_dir; /* or NULL, like the next */
 	char *symfs;
-	int fetch; /* see decoder/util/fetch.h */
+	int fetch; /* see util/fetch.h */
 	struct codefiles files;
 	struct arena arena; /* of the answers */
 	struct map answers; /* hash of path and build-id → struct answer */

@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/buildid.h"
 #include "ptd/record.h"
+#include "util/buildid.h"
 
 enum object_state {
 	OBJECT_OK,

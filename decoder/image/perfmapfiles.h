@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/vec.h"
+#include "util/mapfile.h"
+#include "util/vec.h"
 
 struct objects;
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 struct space {
 	uint32_t id;

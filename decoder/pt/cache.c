@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/util/arena.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
 #include "decoder/x86/insn.h"
+#include "util/arena.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 /* One object's blocks in one mode, by offset. */
 struct shelf {

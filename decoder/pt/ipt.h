@@ -21,8 +21,8 @@
 #include "decoder/pt/ipt_walk.h"
 #include "decoder/pt/scan.h"
 #include "decoder/pt/when.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 /* What a step of the decoder adds to; cut into runs as blocks demand. */
 struct ipt_output {

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 
 #include "decoder/pt/ipt_newinsn.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 /* In the cache: each is a mapping of the process, which has room for 65530. */
 #define SECTIONS_MAX (1u << 13)

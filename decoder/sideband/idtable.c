@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "decoder/file/perfrec.h"
-#include "decoder/util/perfabi.h"
+#include "util/perfabi.h"
 
 #define MISC_SIZE_VALID (1u << 15) /* the record states how long its build-id is */
 

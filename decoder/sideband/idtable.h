@@ -10,8 +10,8 @@
 
 #include "base/base.h"
 #include "decoder/file/trace.h"
-#include "decoder/util/buildid.h"
-#include "decoder/util/vec.h"
+#include "util/buildid.h"
+#include "util/vec.h"
 
 struct idtable_entry {
 	const char *path; /* borrowed from the trace */

@@ -10,8 +10,8 @@
 
 #include "decoder/image/jitdump.h"
 #include "decoder/sideband/jitlive.h"
-#include "decoder/util/ranges.h"
 #include "ptd/snapshot.h"
+#include "util/ranges.h"
 
 #define NAME "[jit]"
 

@@ -22,8 +22,8 @@
 #include "decoder/image/memory.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 #define JITS_MAX        1024       /* dumps; one a process; it is said how many more there are */
 #define JITS_EVENTS_MAX (1u << 24) /* of all of them; a process may name one again and again */

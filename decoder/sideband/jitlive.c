@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "decoder/image/patch.h"
-#include "decoder/util/ranges.h"
+#include "util/ranges.h"
 
 #define CHANGES_MAX (1u << 20)
 

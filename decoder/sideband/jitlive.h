@@ -24,7 +24,7 @@
 #include "decoder/image/jitdump.h"
 #include "decoder/image/memory.h"
 #include "decoder/image/object.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 /* Bytes that were changed; they are at @offset of @object. */
 struct jitlive_change {

@@ -16,8 +16,8 @@
 #include "decoder/file/trace.h"
 #include "decoder/image/history.h"
 #include "decoder/image/made.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 struct bpfprog;
 struct kernel_function;

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "decoder/file/trace.h"
-#include "decoder/util/buildid.h"
+#include "util/buildid.h"
 
 struct mmaprec {
 	uint32_t pid;

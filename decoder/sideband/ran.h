@@ -19,7 +19,7 @@
 #include "decoder/image/codelog.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 /* Pieces that are looked at for all spaces together, and bytes compared: more than real programs
  * need. Behind that the space stays as the mappings have it, but for code that is not known. */

@@ -7,8 +7,8 @@
 
 #include "decoder/file/perfrec.h"
 #include "decoder/sideband/mmaprec.h"
-#include "decoder/util/mapname.h"
 #include "ptd/record.h"
+#include "util/mapname.h"
 
 /*
  * How many mappings may be made in all beside those that records tell of: copies at forks, and the

@@ -25,8 +25,8 @@
 #include "decoder/sideband/kernel.h"
 #include "decoder/sideband/ran.h"
 #include "decoder/sideband/track.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 enum {
 	_TASKS_SUCCESS,

@@ -9,9 +9,9 @@
 #include "base/cursor.h"
 #include "decoder/sideband/task.h"
 #include "decoder/sideband/track.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
 #include "ptd/record.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 #define CPUS_MAX 8192 /* Linux has no more on x86; records of others are skipped */
 

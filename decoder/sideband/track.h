@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/table.h"
+#include "util/table.h"
 
 struct space;
 struct stay;

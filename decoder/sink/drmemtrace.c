@@ -21,9 +21,9 @@
 #include "decoder/sink/memtrace_out.h"
 #include "decoder/sink/memtrace_thread.h"
 #include "decoder/sink/sinks.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
 #include "ptd/sink.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 /*
  * Instructions of code that are remembered, at some 60 bytes each. Beyond that all is forgotten,

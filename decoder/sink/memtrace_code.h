@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
 #include "ptd/record.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 struct memtrace_site {
 	const struct ptd_block *block; /* borrowed */

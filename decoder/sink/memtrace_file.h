@@ -19,8 +19,8 @@
 #include "base/base.h"
 #include "decoder/sink/memtrace_code.h"
 #include "decoder/sink/memtrace_out.h"
-#include "decoder/util/vec.h"
 #include "ptd/record.h"
+#include "util/vec.h"
 
 #define MEMTRACE_CHUNK UINT64_C(10000000)
 

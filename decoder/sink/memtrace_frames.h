@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 #define MEMTRACE_FRAMES_MAX 64
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/util/outdir.h"
+#include "util/outdir.h"
 
 #define NUMBER_MAX 9999
 

@@ -20,7 +20,7 @@
 struct memtrace_out;
 
 struct memtrace_out_pool {
-	int dir_fd;     /* where the files are (decoder/util/outdir.h); the pool's */
+	int dir_fd;     /* where the files are (util/outdir.h); the pool's */
 	uint64_t *room; /* bytes that may be written; or NULL; borrowed */
 	struct memtrace_out *newest;
 	struct memtrace_out *oldest;

@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "decoder/sink/sinks.h"
-#include "decoder/util/dirs.h"
+#include "util/dirs.h"
 
 const struct ptd_sink_ops *const ptd_sinks[] = {
 	&sink_text, &sink_summary, &sink_drmemtrace, &sink_addresses, &sink_sideband, NULL,

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
 #include "ptd/record.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 struct tally_thread {
 	uint32_t pid, tid;

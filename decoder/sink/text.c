@@ -32,9 +32,9 @@
 
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
-#include "decoder/util/arena.h"
-#include "decoder/util/vec.h"
 #include "decoder/x86/text.h"
+#include "util/arena.h"
+#include "util/vec.h"
 
 #define NAME_MAX_SHOWN 1024 /* of a symbol or an object; longer ones are cut */
 #define LINE_SIZE      (2 * NAME_MAX_SHOWN + 512) /* more than the longest line, with its head */

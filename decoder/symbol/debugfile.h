@@ -14,8 +14,8 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
-#include "decoder/util/fetch.h"
-#include "decoder/util/mapfile.h"
+#include "util/fetch.h"
+#include "util/mapfile.h"
 
 #define DEBUGFILE_SYSTEM_DIR "/usr/lib/debug"
 

@@ -15,8 +15,8 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/symbol/symtab.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/vec.h"
+#include "util/mapfile.h"
+#include "util/vec.h"
 
 struct kallsyms_name {
 	uint64_t address;

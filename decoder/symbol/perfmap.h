@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/vec.h"
+#include "util/mapfile.h"
+#include "util/vec.h"
 
 struct perfmap_name {
 	uint64_t address;

@@ -12,8 +12,8 @@
 #include "decoder/symbol/kallsyms.h"
 #include "decoder/symbol/perfmap.h"
 #include "decoder/symbol/symtab.h"
-#include "decoder/util/arena.h"
-#include "decoder/util/vec.h"
+#include "util/arena.h"
+#include "util/vec.h"
 
 #define PLT_SUFFIX "@plt"
 

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 #define SYMTAB_NONE UINT32_MAX
 

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "decoder/util/buildid.h"
+#include "util/buildid.h"
 
 #define GROWTH_MAX_KIB (8L << 10)
 

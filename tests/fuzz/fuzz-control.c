@@ -20,8 +20,8 @@
 
 #include "daemon/config/config.h"
 #include "daemon/manager.h"
-#include "decoder/util/dirs.h"
 #include "ptd/control.h"
+#include "util/dirs.h"
 
 #define ANSWER_MS 5   /* how long to wait for what may be no answer */
 #define CHECK     256 /* inputs from one good client to the next */

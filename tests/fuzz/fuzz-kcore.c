@@ -15,7 +15,7 @@
 #include "base/cursor.h"
 #include "decoder/image/kcore.h"
 #include "decoder/symbol/resolve.h"
-#include "decoder/util/dirs.h"
+#include "util/dirs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "decoder/image/kept.h"
-#include "decoder/util/buildid.h"
 #include "ptd/snapshot.h"
+#include "util/buildid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

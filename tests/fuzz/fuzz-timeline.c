@@ -14,7 +14,7 @@
 #include "base/cursor.h"
 #include "decoder/image/layout.h"
 #include "decoder/sideband/timeline.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 #define RECORDS_MAX 2000
 

@@ -9,7 +9,7 @@ lint=$PWD/tests/check-layers.sh
 # plant FILE LINE...: a tree of two rooms, in which FILE has these lines.
 plant() {
 	rm -rf "$T/tree"
-	mkdir -p "$T"/tree/{include/base,decoder/upper,decoder/lower,daemon,ctl,tests}
+	mkdir -p "$T"/tree/{include/base,util,record,decoder/upper,decoder/lower,daemon,ctl,tests}
 	printf '%s\n' '# folder may include' 'include/base' 'decoder/lower base' \
 		'decoder/upper base decoder/lower' >"$T/tree/tests/layers"
 	echo '#include "base/base.h"' >"$T/tree/decoder/lower/l.h"

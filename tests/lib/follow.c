@@ -8,8 +8,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "decoder/util/vec.h"
 #include "tests/lib/mapped.h"
+#include "util/vec.h"
 
 /* Where control can be after an instruction. */
 enum way {

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/util/sha256.h"
 #include "ptd/snapshot.h"
 #include "tests/lib/perfbpf.h"
 #include "tests/lib/perfbuild.h"
 #include "tests/lib/perfsched.h"
+#include "util/sha256.h"
 
 #define PAGE 4096
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/vec.h"
 #include "ptd/snapshot.h"
+#include "util/mapfile.h"
+#include "util/vec.h"
 
 #define MAGIC 0x4a695444
 

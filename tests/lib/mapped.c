@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "decoder/util/buildid.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/vec.h"
 #include "tests/lib/jitted.h"
 #include "tests/lib/poked.h"
 #include "tests/lib/walk.h"
+#include "util/buildid.h"
+#include "util/mapfile.h"
+#include "util/vec.h"
 
 #define PARENTS_MAX 64 /* how far back through forks it looks */
 

@@ -20,7 +20,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 #define MEMTRACE_VERSION   7
 #define MEMTRACE_FILE_TYPE 0x344

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/util/perfabi.h"
+#include "util/perfabi.h"
 
 #define PERFBUILD_IDS    104
 #define PERFBUILD_ATTR   120

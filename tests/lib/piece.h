@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 struct piece {
 	uint64_t t0;

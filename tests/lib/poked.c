@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/util/perfabi.h"
-#include "decoder/util/vec.h"
+#include "util/perfabi.h"
+#include "util/vec.h"
 
 /* What a record says of bytes from an address on. */
 struct change {

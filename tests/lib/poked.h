@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/mapfile.h"
 #include "tests/lib/walk.h"
+#include "util/mapfile.h"
 
 #define POKED_KERNEL (UINT64_C(1) << 63) /* its addresses begin there */
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 struct stay_begin {
 	uint64_t time;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/util/map.h"
+#include "util/map.h"
 
 void steady_deinit(struct steady *steady)
 {

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
 #include "ptd/record.h"
+#include "util/vec.h"
 
 struct steady_symbol {
 	const struct ptd_symbol *symbol;

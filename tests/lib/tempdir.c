@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/util/dirs.h"
+#include "util/dirs.h"
 
 void tempdir_make(const char *name, char ret_dir[static TEMPDIR_SIZE])
 {

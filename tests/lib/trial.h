@@ -14,8 +14,8 @@
 #include <stdio.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
 #include "ptd/decode.h"
+#include "util/vec.h"
 
 /* What one thread executed, in its order. */
 struct trial_thread {

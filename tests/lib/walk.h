@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 struct walk_record {
 	uint64_t offset; /* of its header, in the file */

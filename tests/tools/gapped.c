@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
 #include "ptd/decode.h"
 #include "tests/lib/decoding.h"
 #include "tests/lib/emulog.h"
+#include "util/vec.h"
 
 /* Of what comes behind a gap, so much must be found as a whole: loops look alike. */
 #define SOUGHT_MAX 4096

@@ -25,10 +25,10 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/vec.h"
 #include "ptd/decode.h"
 #include "tests/lib/decoding.h"
+#include "util/mapfile.h"
+#include "util/vec.h"
 
 #define FAULTS_SHOWN 20
 

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 
-FOLDERS = ("daemon/", "decoder/", "ctl/")
+FOLDERS = ("daemon/", "decoder/", "ctl/", "record/", "util/")
 EXCEPT = ("daemon/emu/system_plugin.c",)  # itself a test's: it makes the PT of guests
 SCRIPTS = ("test-raw.sh", "test-control.sh", "test-small.sh", "test-badinput.sh")
 KINDS = ("comparison", "condition", "statement", "return", "constant")

@@ -25,12 +25,12 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/util/mapfile.h"
 #include "tests/lib/copydir.h"
 #include "tests/lib/golden_input.h"
 #include "tests/lib/mutation.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/trial.h"
+#include "util/mapfile.h"
 
 /* gcc tells by __SANITIZE_ADDRESS__, clang in its own way. */
 #ifdef __has_feature

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 struct thread {
 	uint32_t pid, tid;

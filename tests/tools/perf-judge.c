@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
 #include "tests/lib/trial.h"
+#include "util/vec.h"
 
 #define ALIKE     16   /* so many in a row: the lists have met again */
 #define APART_MAX 4096 /* so many are looked at to find where */

@@ -24,12 +24,12 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
 #include "ptd/decode.h"
 #include "tests/lib/decoding.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/piece.h"
 #include "tests/lib/stays.h"
+#include "util/vec.h"
 
 #define CPUS_MAX 256
 

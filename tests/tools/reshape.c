@@ -34,9 +34,9 @@
 #include <zstd.h>
 
 #include "base/base.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/perfabi.h"
 #include "tests/lib/walk.h"
+#include "util/mapfile.h"
+#include "util/perfabi.h"
 
 #define N_FILES      3     /* of threads */
 #define CHUNK        30000 /* of records to be compressed, at the most */

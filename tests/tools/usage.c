@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "decoder/util/dirs.h"
-#include "decoder/util/map.h"
+#include "util/dirs.h"
+#include "util/map.h"
 
 #define PERIOD_S 1
 

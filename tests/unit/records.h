@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/record/record.h"
-#include "decoder/util/buildid.h"
+#include "record/record.h"
 #include "tests/lib/perfbuild.h"
+#include "util/buildid.h"
 
 struct records {
 	uint8_t *bytes;

@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "decoder/util/buildid.h"
+#include "util/buildid.h"
 
 #define FILE_SIZE ((size_t)4 << 20)
 #define HEADERS   sizeof(Elf64_Ehdr)

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/util/copyfile.h"
-#include "decoder/util/effort.h"
 #include "tests/lib/tempdir.h"
+#include "util/copyfile.h"
+#include "util/effort.h"
 
 #define MIB ((off_t)1 << 20)
 

@@ -22,8 +22,8 @@
 #include "daemon/pt/cpu.h"
 #include "daemon/pt/pmu.h"
 #include "daemon/pt/source_pt.h"
-#include "daemon/record/record.h"
 #include "daemon/source/source.h"
+#include "record/record.h"
 
 static struct cpu_setup setup = {
 	.user = true,

@@ -20,8 +20,8 @@
 
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/resolve.h"
-#include "decoder/util/dirs.h"
 #include "tests/lib/tempdir.h"
+#include "util/dirs.h"
 
 #define CODE_ADDRESS 0x1000u
 #define ID           0xab /* the build-id is twenty of these bytes */

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/util/dirs.h"
 #include "tests/lib/tempdir.h"
+#include "util/dirs.h"
 
 struct fixture {
 	char path[TEMPDIR_SIZE];

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 
 #include "daemon/spool/diskuse.h"
-#include "decoder/util/dirs.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
+#include "util/dirs.h"
 
 #define FILE_SIZE 40000u /* of several blocks, whatever the file system's is */
 

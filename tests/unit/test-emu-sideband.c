@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "daemon/emu/sideband.h"
-#include "decoder/util/perfabi.h"
 #include "tests/unit/emupool.h"
+#include "util/perfabi.h"
 
 #define TRAILER sizeof(struct perfabi_trailer)
 

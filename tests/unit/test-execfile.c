@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/util/execfile.h"
+#include "util/execfile.h"
 
 static char path[] = "/tmp/test-execfile-XXXXXX";
 

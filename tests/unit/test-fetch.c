@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "decoder/util/fetch.h"
+#include "util/fetch.h"
 
 static void put_answer(int socket, const struct fetch_answer *answer, size_t size, int fd)
 {

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "daemon/pt/idreader.h"
-#include "decoder/util/buildid.h"
+#include "util/buildid.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -22,9 +22,9 @@
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/memcopy.h"
 #include "daemon/tasks/tasks.h"
-#include "decoder/util/mapname.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
+#include "util/mapname.h"
 
 /* The kernel writes the records. */
 static const struct claims kernels;

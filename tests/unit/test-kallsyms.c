@@ -14,8 +14,8 @@
 
 #include "decoder/image/object.h"
 #include "decoder/symbol/resolve.h"
-#include "decoder/util/mapfile.h"
 #include "tests/lib/tempdir.h"
+#include "util/mapfile.h"
 
 #define PAGE_SIZE 4096u
 

@@ -19,9 +19,9 @@
 #include "daemon/proc/claimant.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/store.h"
-#include "decoder/util/map.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
+#include "util/map.h"
 
 static const struct spool_limits unlimited = { .max_use = UINT64_MAX };
 

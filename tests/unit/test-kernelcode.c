@@ -19,13 +19,13 @@
 #include <sys/stat.h>
 
 #include "daemon/proc/kernelmap.h"
-#include "daemon/record/record.h"
 #include "daemon/snapshot/kernelcode.h"
 #include "decoder/image/kcore.h"
 #include "decoder/symbol/resolve.h"
-#include "decoder/util/dirs.h"
+#include "record/record.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
+#include "util/dirs.h"
 
 #define KERNEL UINT64_C(0xffffffff81000000)
 #define MODULE UINT64_C(0xffffffffc0100000)

@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 
 #include "decoder/image/object.h"
-#include "decoder/util/mapfile.h"
 #include "tests/lib/tempdir.h"
+#include "util/mapfile.h"
 
 #define HEX64   "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HEX65   HEX64 "0"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/util/objectsmap.h"
+#include "util/objectsmap.h"
 
 static void check(const char *id, const char *path)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "decoder/sink/output.h"
-#include "decoder/util/mapfile.h"
+#include "util/mapfile.h"
 
 static int setup(void **state)
 {

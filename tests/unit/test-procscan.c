@@ -18,10 +18,10 @@
 #include <time.h>
 
 #include "daemon/pt/procscan.h"
-#include "decoder/util/dirs.h"
-#include "decoder/util/mapfile.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
+#include "util/dirs.h"
+#include "util/mapfile.h"
 
 #define LINES_MAX 512
 

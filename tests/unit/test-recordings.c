@@ -18,8 +18,8 @@
 
 #include "decoder/file/trace.h"
 #include "decoder/sideband/timeline.h"
-#include "decoder/util/perfabi.h"
 #include "ptd/record.h"
+#include "util/perfabi.h"
 
 #define DATA      "../shared/data/perfdata/"
 #define LIST      " --show-mmap-events --show-task-events --show-switch-events 2>/dev/null"

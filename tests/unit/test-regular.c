@@ -19,11 +19,11 @@
 
 #include "daemon/objects/jitfile.h"
 #include "decoder/image/object.h"
-#include "decoder/util/dirs.h"
-#include "decoder/util/execfile.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/regular.h"
 #include "tests/lib/tempdir.h"
+#include "util/dirs.h"
+#include "util/execfile.h"
+#include "util/mapfile.h"
+#include "util/regular.h"
 
 static char dir[TEMPDIR_SIZE], fifo[TEMPDIR_SIZE + 8];
 

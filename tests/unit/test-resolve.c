@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "decoder/symbol/resolve.h"
-#include "decoder/util/vec.h"
 #include "tests/lib/failing.h"
+#include "util/vec.h"
 
 #define LIBDIR "/usr/lib/x86_64-linux-gnu/"
 

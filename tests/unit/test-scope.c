@@ -13,9 +13,9 @@
 
 #include "daemon/tasks/scope.h"
 #include "daemon/tasks/sideband.h"
-#include "decoder/util/dirs.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
+#include "util/dirs.h"
 
 struct fixture {
 	char dir[TEMPDIR_SIZE];

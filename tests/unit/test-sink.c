@@ -15,9 +15,9 @@
 
 #include "base/base.h"
 #include "decoder/sink/sinks.h"
-#include "decoder/util/mapfile.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
+#include "util/mapfile.h"
 
 struct fixture {
 	struct stream stream;

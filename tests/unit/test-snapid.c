@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "decoder/util/snapid.h"
 #include "tests/lib/tempdir.h"
+#include "util/snapid.h"
 
 static void ids(void **state)
 {

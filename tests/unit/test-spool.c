@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 
 #include "daemon/spool/spool.h"
-#include "decoder/util/dirs.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
+#include "util/dirs.h"
 
 struct fixture {
 	char dir[TEMPDIR_SIZE];

@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 
 #include "daemon/spool/store.h"
-#include "decoder/util/dirs.h"
 #include "tests/lib/tempdir.h"
+#include "util/dirs.h"
 
 #define HASH "00ff"
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/util/table.h"
+#include "util/table.h"
 
 struct item {
 	uint64_t a, b, c;

@@ -17,9 +17,9 @@
 #include "daemon/tasks/tasks.h"
 #include "decoder/image/layout.h"
 #include "decoder/sideband/timeline.h"
-#include "decoder/util/map.h"
-#include "decoder/util/vec.h"
 #include "tests/unit/records.h"
+#include "util/map.h"
+#include "util/vec.h"
 
 #define MEBI (UINT64_C(1) << 20)
 #define X    (PROT_READ | PROT_EXEC)

@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 
 #include "decoder/file/trace.h"
-#include "decoder/util/sha256.h"
 #include "tests/lib/perfbuild.h"
 #include "tests/lib/tempdir.h"
+#include "util/sha256.h"
 
 #define MANIFEST "format=ptd-snapshot-1\nhost=here\nrealtime_offset_ns=-1700000000000000123\n"
 

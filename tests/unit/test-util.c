@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The small things of decoder/util that everything stands on. */
+/* The small things of util/ that everything stands on. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,14 +13,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/util/arena.h"
-#include "decoder/util/buildid.h"
-#include "decoder/util/effort.h"
-#include "decoder/util/map.h"
-#include "decoder/util/mapfile.h"
-#include "decoder/util/sha256.h"
-#include "decoder/util/vec.h"
 #include "tests/lib/tempdir.h"
+#include "util/arena.h"
+#include "util/buildid.h"
+#include "util/effort.h"
+#include "util/map.h"
+#include "util/mapfile.h"
+#include "util/sha256.h"
+#include "util/vec.h"
 
 static void vec_grows_and_keeps(void **state)
 {

@@ -16,7 +16,7 @@ struct effort;
 /*
  * Hash the file open at @fd from its start to its end; its offset stays.
  *
- * @effort: may be NULL, see decoder/util/effort.h
+ * @effort: may be NULL, see util/effort.h
  *
  * Return: 0; -EFBIG if it has more bytes than @effort allows; -ECANCELED or -ETIMEDOUT; or another
  *         negative errno.

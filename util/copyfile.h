@@ -17,7 +17,7 @@ struct effort;
 /*
  * Copy all of the regular file open at @from to the empty one open at @to, whose offset is 0.
  *
- * @effort: may be NULL, see decoder/util/effort.h
+ * @effort: may be NULL, see util/effort.h
  *
  * Return: 0; -EFBIG if it has more bytes than @effort allows; -ECANCELED or -ETIMEDOUT; or another
  *         negative errno.

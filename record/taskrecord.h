@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/perfabi.h"
+#include "util/perfabi.h"
 
 struct record_mmap2;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/fetch.h"
+#include "util/fetch.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "decoder/util/fdpass.h"
+#include "util/fdpass.h"
 
 int fetch_receive(int socket, struct fetch_answer *ret_answer, int *ret_fd)
 {

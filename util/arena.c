@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/arena.h"
+#include "util/arena.h"
 
 #include <stdalign.h>
 #include <stdint.h>

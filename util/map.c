@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/map.h"
+#include "util/map.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/record/record.h"
+#include "record/record.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/copyfile.h"
+#include "util/copyfile.h"
 
 #include <errno.h>
 #include <linux/fs.h>
@@ -9,7 +9,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
-#include "decoder/util/effort.h"
+#include "util/effort.h"
 
 /* What is copied between two looks at the effort. */
 #define STEP ((size_t)16 << 20)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/record/taskrecord.h"
+#include "record/taskrecord.h"
 
 #include <limits.h>
 #include <string.h>
 
-#include "daemon/record/record.h"
+#include "record/record.h"
 
 static struct perfabi_trailer trailer_of(uint32_t pid, uint32_t tid, uint64_t time)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/buildid.h"
+#include "util/buildid.h"
 
 #include <elf.h>
 #include <errno.h>

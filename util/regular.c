@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/regular.h"
+#include "util/regular.h"
 
 #include <errno.h>
 #include <fcntl.h>

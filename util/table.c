@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/table.h"
+#include "util/table.h"
 
 #include <errno.h>
 #include <string.h>

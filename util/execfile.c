@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/execfile.h"
+#include "util/execfile.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "decoder/util/regular.h"
+#include "util/regular.h"
 
 #define HEADERS_MAX 64
 

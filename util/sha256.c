@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/sha256.h"
+#include "util/sha256.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 
-#include "decoder/util/effort.h"
+#include "util/effort.h"
 
 DEFINE_CLEANUP(EVP_MD_CTX *, EVP_MD_CTX_free);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/dirs.h"
+#include "util/dirs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/util/copyfile.h"
-#include "decoder/util/regular.h"
+#include "util/copyfile.h"
+#include "util/regular.h"
 
 int dirs_open(int at, const char *path)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/outdir.h"
+#include "util/outdir.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/util/fdpass.h"
+#include "util/fdpass.h"
 
 bool outdir_is_name(const char name[static OUTDIR_NAME_MAX + 1])
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/mapfile.h"
+#include "util/mapfile.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "decoder/util/regular.h"
+#include "util/regular.h"
 
 static int map_part(struct mapfile *mapfile, int fd, int prot, uint64_t offset, uint64_t size)
 {

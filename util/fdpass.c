@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/fdpass.h"
+#include "util/fdpass.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/snapid.h"
+#include "util/snapid.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/util/dirs.h"
 #include "ptd/snapshot.h"
+#include "util/dirs.h"
 
 bool snapid_valid(const char *id)
 {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/mapfile.h"
+#include "util/mapfile.h"
 
 /* How many can be written at a time to files that were prepared. */
 #define SPILL_PREPARED 8

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
-#include "decoder/util/spill.h"
+#include "util/spill.h"
 
 struct table {
 	size_t item_size;

@@ -14,8 +14,8 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "decoder/util/buildid.h"
-#include "decoder/util/perfabi.h"
+#include "util/buildid.h"
+#include "util/perfabi.h"
 
 /* Event ids: the snapshot's two attrs, and the only ids its trailers may hold. */
 #define RECORD_ID_PT       UINT64_C(1)

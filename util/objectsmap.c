@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/util/objectsmap.h"
+#include "util/objectsmap.h"
 
 #include <errno.h>
 #include <stdbool.h>

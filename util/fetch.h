@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/buildid.h"
+#include "util/buildid.h"
 
 #define FETCH_NONE 0 /* in the place of the socket: nothing is asked for */
 

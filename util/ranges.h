@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/util/vec.h"
+#include "util/vec.h"
 
 /* How each item begins. */
 struct range {
