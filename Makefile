@@ -20,7 +20,7 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 
 # --- what is built from what -----------------------------------------------------------------
 
-LAYERS    = x86 file image sideband pt symbol sink
+LAYERS    = x86 trace file image jit kernel sideband pt symbol sink
 ROOMS     = proc config source tasks pt soft spool objects snapshot control
 LIBCOMMON := $(wildcard util/*.c record/*.c)
 LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c))

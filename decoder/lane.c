@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "decoder/file/clock.h"
 #include "decoder/lane_loss.h"
 #include "decoder/pt/ipt.h"
+#include "decoder/trace/clock.h"
 
 #define LANE_RUNS_MAX  (4 * IPT_STEP_RUNS_MAX)
 #define LANE_MARKS_MAX 4096

@@ -18,10 +18,10 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/file/trace.h"
 #include "decoder/image/space.h"
 #include "decoder/pt/engine.h"
 #include "decoder/sideband/timeline.h"
+#include "decoder/trace/trace.h"
 #include "ptd/record.h"
 #include "util/vec.h"
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
-#include "decoder/file/trace.h"
+#include "decoder/file/input.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
 #include "decoder/lane.h"
@@ -26,6 +26,7 @@
 #include "decoder/sideband/timeline.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/resolve.h"
+#include "decoder/trace/trace.h"
 #include "ptd/snapshot.h"
 #include "util/mapfile.h"
 #include "util/message.h"
@@ -153,7 +154,7 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 {
 	int r;
 
-	r = trace_open(o->input, o->force, &d->trace, reterr_message);
+	r = input_open(o->input, o->force, &d->trace, reterr_message);
 	if (r < 0)
 		return r;
 	r = objects_new(input_dir(o), &d->objects);

@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "base/cursor.h"
 #include "decoder/file/perfattr.h"
-#include "decoder/file/trace.h"
+#include "decoder/trace/trace.h"
 #include "util/perfabi.h"
 
 /* What AUXTRACE_INFO states. */

@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "decoder/file/perfstream.h"
-#include "decoder/file/trace.h"
+#include "decoder/trace/trace.h"
 
 /*
  * Read a trace: files[0] is the perf.data, and the others, if it says that it is one of several,

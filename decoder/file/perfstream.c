@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/file/bpfprog.h"
 #include "decoder/file/perfrec.h"
 #include "decoder/file/perfsample.h"
+#include "decoder/trace/bpfprog.h"
 #include "util/perfabi.h"
 
 #define CPUID_SIZE_MAX 64

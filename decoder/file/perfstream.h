@@ -14,12 +14,12 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "decoder/file/auxqueue.h"
 #include "decoder/file/auxtrace.h"
 #include "decoder/file/expand.h"
 #include "decoder/file/perfattr.h"
-#include "decoder/file/trace.h"
 #include "decoder/file/tracepoint.h"
+#include "decoder/trace/auxqueue.h"
+#include "decoder/trace/trace.h"
 #include "util/message.h"
 #include "util/vec.h"
 

@@ -9,7 +9,7 @@
 #include "decoder/file/perfrec.h"
 #include "decoder/file/perfsample.h"
 #include "decoder/file/perfstream.h"
-#include "decoder/file/recsort.h"
+#include "decoder/trace/recsort.h"
 #include "util/perfabi.h"
 
 #define complain perfstream_complain

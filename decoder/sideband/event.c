@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "decoder/file/mmaprec.h"
 #include "decoder/file/perfrec.h"
-#include "decoder/sideband/mmaprec.h"
 
 static bool read_mmap(const struct trace_record *record, struct ptd_event *e)
 {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "base/base.h"
-#include "decoder/file/trace.h"
+#include "decoder/trace/trace.h"
 #include "ptd/event.h"
 
 /* Return: whether @record is of a kind that is shown, and whole; then @ret_event points into it. */

@@ -5,7 +5,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "decoder/sideband/mmaprec.h"
+#include "decoder/file/mmaprec.h"
 
 static int add(struct filtered *filtered, const struct filtered_range *range)
 {

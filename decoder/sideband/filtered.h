@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/file/trace.h"
+#include "decoder/trace/trace.h"
 
 /* A CPU has no more. But processes may have mapped one file at different addresses. */
 #define FILTERED_RANGES_MAX 4

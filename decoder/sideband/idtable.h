@@ -9,7 +9,7 @@
  */
 
 #include "base/base.h"
-#include "decoder/file/trace.h"
+#include "decoder/trace/trace.h"
 #include "util/buildid.h"
 #include "util/vec.h"
 

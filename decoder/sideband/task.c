@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 
+#include "decoder/file/mmaprec.h"
 #include "decoder/file/perfrec.h"
-#include "decoder/sideband/mmaprec.h"
 #include "ptd/record.h"
 #include "util/mapname.h"
 

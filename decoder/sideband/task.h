@@ -15,16 +15,16 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/file/trace.h"
-#include "decoder/image/codelog.h"
-#include "decoder/image/memory.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
+#include "decoder/jit/codelog.h"
+#include "decoder/jit/jit.h"
+#include "decoder/jit/memory.h"
+#include "decoder/jit/ran.h"
+#include "decoder/kernel/kernel.h"
 #include "decoder/sideband/idtable.h"
-#include "decoder/sideband/jit.h"
-#include "decoder/sideband/kernel.h"
-#include "decoder/sideband/ran.h"
 #include "decoder/sideband/track.h"
+#include "decoder/trace/trace.h"
 #include "util/map.h"
 #include "util/vec.h"
 

@@ -21,9 +21,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/file/trace.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
+#include "decoder/trace/trace.h"
 
 /* One thread's stay on one CPU. */
 struct stay {

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "decoder/image/jitdump.h"
+#include "decoder/jit/jitdump.h"
 
 /* By where the code is in the dump, which does not change when it is moved. */
 static int read_jitdump(struct symtab *symtab, const struct jitdump *dump)

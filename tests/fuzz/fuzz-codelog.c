@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "decoder/image/codelog.h"
+#include "decoder/jit/codelog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

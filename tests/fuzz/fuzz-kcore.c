@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/cursor.h"
-#include "decoder/image/kcore.h"
+#include "decoder/kernel/kcore.h"
 #include "decoder/symbol/resolve.h"
 #include "util/dirs.h"
 

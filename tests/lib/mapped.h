@@ -5,7 +5,7 @@
  * Mapped
  *
  * Which bytes each process of a recording could execute at which time, by a reading of the records
- * and files that shares no code with the decoder's (decoder/file, sideband, image).
+ * and files that shares no code with the decoder (decoder/).
  */
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 
-#include "decoder/file/trace.h"
+#include "decoder/file/input.h"
 
 /* The order of records of one time is that of the file, in which they were written. */
 static int by_cpu(const void *a, const void *b)
@@ -24,7 +24,7 @@ int stays_init(struct stays *stays, const char *path, bool force)
 	int r;
 
 	*stays = (struct stays){};
-	r = trace_open(path, force, &trace, &message);
+	r = input_open(path, force, &trace, &message);
 	if (r < 0) {
 		fprintf(stderr, "%s\n", message);
 		free(message);

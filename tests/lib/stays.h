@@ -26,7 +26,7 @@ struct stays {
 };
 
 /* Return: 0; or negative errno if the snapshot at @path cannot be read. @force is
- *         trace_open()'s. */
+ *         input_open()'s. */
 _must_check_ int stays_init(struct stays *stays, const char *path, bool force);
 void stays_deinit(struct stays *stays);
 

@@ -5,7 +5,7 @@
  * Walk
  *
  * The records of a perf.data file (the file form), read for the tests alone: it shares no code with
- * decoder/file, so that the two cannot share a mistake.
+ * the decoder, so that the two cannot share a mistake.
  */
 
 #include <stddef.h>

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "decoder/file/addrfilter.h"
 #include "decoder/sideband/filtered.h"
+#include "decoder/trace/addrfilter.h"
 
 static int read_text(const char *text, struct addrfilters *ret_filters)
 {

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/file/overlap.h"
 #include "decoder/file/perfdata.h"
+#include "decoder/trace/overlap.h"
 #include "tests/lib/perfbuild.h"
 
 #define SECTION 40 /* bytes from one PSB to the next */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/file/bpfprog.h"
+#include "decoder/trace/bpfprog.h"
 #include "tests/lib/perfbpf.h"
 
 #define ADDRESS UINT64_C(0xffffffffc0001000)

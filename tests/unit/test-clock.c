@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "decoder/file/clock.h"
+#include "decoder/trace/clock.h"
 
 /* Of real machines; "zero" is negative in two of them. */
 static const struct clock_conv skylake_x = { true, 31, 581029125, UINT64_C(18444502336406842448) };

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/image/history.h"
+#include "decoder/kernel/history.h"
 
 static const struct object one = { .id = { .name = "1" } }, two = { .id = { .name = "2" } };
 

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
-#include "decoder/image/jitdump.h"
+#include "decoder/jit/jitdump.h"
 #include "tests/lib/jitbuild.h"
 
 /* Offsets in the good dump. */

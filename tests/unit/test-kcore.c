@@ -19,7 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/image/kcore.h"
+#include "decoder/kernel/kcore.h"
 #include "ptd/decode.h"
 #include "tests/lib/packets.h"
 #include "tests/lib/perfbuild.h"

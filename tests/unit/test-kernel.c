@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "decoder/image/layout.h"
-#include "decoder/sideband/kernel.h"
+#include "decoder/kernel/kernel.h"
 
 #define KERNEL UINT64_C(0xffffffff81000000)
 #define BPF    UINT64_C(0xffffffffc0000000)

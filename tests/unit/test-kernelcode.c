@@ -20,7 +20,7 @@
 
 #include "daemon/proc/kernelmap.h"
 #include "daemon/snapshot/kernelcode.h"
-#include "decoder/image/kcore.h"
+#include "decoder/kernel/kcore.h"
 #include "decoder/symbol/resolve.h"
 #include "record/record.h"
 #include "tests/lib/failing.h"

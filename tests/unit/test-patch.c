@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/image/patch.h"
+#include "decoder/jit/patch.h"
 
 #define ADDRESS 0x1000
 

@@ -17,7 +17,7 @@
 
 #include "daemon/snapshot/perffile.h"
 #include "daemon/source/source.h"
-#include "decoder/file/trace.h"
+#include "decoder/file/input.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
@@ -138,7 +138,7 @@ static void is_read_back(void *userdata)
 	const struct trace_queue *queue;
 	size_t n_ids = 0, n_others = 0;
 
-	assert_int_equal(trace_open(f->path, false, &trace, &message), 0);
+	assert_int_equal(input_open(f->path, false, &trace, &message), 0);
 	assert_int_equal(trace->truncated_at, 0);
 	assert_int_equal(trace->n_skipped, 0);
 	assert_int_equal(trace->n_unknown, 0);

@@ -14,8 +14,8 @@
 #include <linux/perf_event.h>
 
 #include "decoder/file/perfrec.h"
-#include "decoder/file/recsort.h"
-#include "decoder/file/trace.h"
+#include "decoder/trace/recsort.h"
+#include "decoder/trace/trace.h"
 
 #define HDR(t, sz)                                   \
 	{                                            \

@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/image/jitdump.h"
 #include "decoder/image/layout.h"
-#include "decoder/sideband/ran.h"
+#include "decoder/jit/jitdump.h"
+#include "decoder/jit/ran.h"
 #include "tests/lib/tempdir.h"
 
 #define PIECES_MAX 8

@@ -32,7 +32,7 @@
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
 #include "daemon/tasks/sideband.h"
-#include "decoder/file/trace.h"
+#include "decoder/file/input.h"
 #include "record/taskrecord.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
@@ -367,7 +367,7 @@ static void suspended_meanwhile(void **state)
 	text = output_of(NULL, "cat %s/snap/clock", f->dir);
 	assert_string_equal(text, "2000 2002 2004\n3000 3003 3006\n");
 	(void)snprintf(path, sizeof(path), "%s/snap", f->dir);
-	assert_int_equal(trace_open(path, false, &trace, &message), 0);
+	assert_int_equal(input_open(path, false, &trace, &message), 0);
 	assert_int_equal(trace->facts.clock.mult, 2);
 	assert_int_equal(trace->facts.clock.zero, 0);
 	assert_int_equal(trace->n_queues, 1);
@@ -1116,7 +1116,7 @@ static void is_whole(void *userdata)
 	char *message = NULL;
 
 	assert_true(asprintf(&path, "%s/snap", f->dir) > 0);
-	if (trace_open(path, false, &trace, &message) < 0)
+	if (input_open(path, false, &trace, &message) < 0)
 		fail_msg("%s failed, and: %s", failing_name(), message);
 	assert_int_equal(trace->truncated_at, 0);
 	assert_int_equal(f->result.n_cpus, 2);

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "decoder/file/trace.h"
+#include "decoder/file/input.h"
 #include "tests/lib/perfbuild.h"
 #include "tests/lib/tempdir.h"
 #include "util/sha256.h"
@@ -80,7 +80,7 @@ static void opens(const char *path, bool force, int64_t realtime_offset_ns)
 	_cleanup_(trace_freep) struct trace *trace = NULL;
 	char *message = NULL;
 
-	if (trace_open(path, force, &trace, &message) < 0)
+	if (input_open(path, force, &trace, &message) < 0)
 		fail_msg("%s", message);
 	assert_int_equal(trace->n_records, 8);
 	assert_int_equal(trace->n_queues, 2);
@@ -93,7 +93,7 @@ static void refuses(const char *path, bool force, int r, const char *expected)
 	_cleanup_(freep) char *message = NULL;
 	struct trace *trace = (struct trace *)0x1;
 
-	assert_int_equal(trace_open(path, force, &trace, &message), r);
+	assert_int_equal(input_open(path, force, &trace, &message), r);
 	assert_ptr_equal(trace, (struct trace *)0x1);
 	assert_non_null(message);
 	if (strncmp(message, path, strlen(path)) != 0 || !strstr(message, expected))

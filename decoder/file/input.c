@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/file/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "decoder/file/manifest.h"
+#include "decoder/file/perfdata.h"
+#include "ptd/snapshot.h"
+#include "util/message.h"
+#include "util/spill.h"
+
+/* Of the data files of a directory. */
+#define FILES_MAX 4096
+
+/* What comes out of a pipe is read to its end, and then like a file. */
+static int read_pipe(int fd, struct mapfile *ret_map)
+{
+	_cleanup_(spill_deinit) struct spill spill = {};
+
+	return spill_copy(&spill, fd) ?: spill_finish(&spill, ret_map);
+}
+
+static int map_stdin(struct mapfile *ret_map)
+{
+	struct stat st;
+
+	if (isatty(STDIN_FILENO))
+		return -ENOTTY;
+	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
+		return mapfile_init_fd(ret_map, STDIN_FILENO);
+	return read_pipe(STDIN_FILENO, ret_map);
+}
+
+static int map_path(int dir_fd, const char *name, struct mapfile *ret_map)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct stat st;
+
+	/* Only a FIFO that the user named: of other devices, and of what a directory holds, nobody
+	 * can say whether it ever ends. */
+	if (fstatat(dir_fd, name, &st, 0) < 0)
+		return -errno;
+	if (!S_ISFIFO(st.st_mode) || dir_fd != AT_FDCWD)
+		return mapfile_init_writable(ret_map, dir_fd, name);
+	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : read_pipe(fd, ret_map);
+}
+
+/* The files of a trace. */
+struct data {
+	struct perfstream_file *files; /* whose names are owned */
+	struct mapfile *maps;
+	size_t n;
+};
+
+static void data_deinit(struct data *data)
+{
+	for (size_t i = 0; i < data->n; i++) {
+		mapfile_deinit(&data->maps[i]);
+		free((void *)(uintptr_t)data->files[i].name);
+	}
+	free(data->files);
+	free(data->maps);
+}
+
+/* Add the file @name, seen from @dir_fd; messages call it @path, which is taken over. */
+static int add_file(struct data *data, int dir_fd, const char *name, char *path,
+		    char **reterr_message)
+{
+	struct mapfile *map = &data->maps[data->n];
+	int r;
+
+	if (!path)
+		return message_set(reterr_message, -ENOMEM, "%s: out of memory", name);
+	data->files[data->n++].name = path;
+	r = name ? map_path(dir_fd, name, map) : map_stdin(map);
+	if (r == -EINVAL)
+		return message_set(reterr_message, r, "%s: not a regular file", path);
+	if (r < 0)
+		return message_set(reterr_message, r, "%s: %s", path,
+				   r == -ENOTTY ? "is a terminal" : strerror(-r));
+	data->files[data->n - 1].bytes = map->bytes;
+	data->files[data->n - 1].size = map->size;
+	return 0;
+}
+
+static int make_room(struct data *data, size_t n)
+{
+	data->files = calloc(n, sizeof(*data->files));
+	data->maps = calloc(n, sizeof(*data->maps));
+	return data->files && data->maps ? 0 : -ENOMEM;
+}
+
+static int parse(struct data *data, struct trace **ret_trace, char **reterr_message)
+{
+	return perfdata_parse_files(data->files, data->n, data->maps, ret_trace, reterr_message);
+}
+
+/* @name: NULL is standard input. */
+static int read_file(const char *name, const char *path, struct trace **ret_trace,
+		     char **reterr_message)
+{
+	_cleanup_(data_deinit) struct data data = {};
+	int r;
+
+	r = make_room(&data, 1);
+	if (r < 0)
+		return message_set(reterr_message, r, "%s: out of memory", path);
+	r = add_file(&data, AT_FDCWD, name, strdup(path), reterr_message);
+	return r < 0 ? r : parse(&data, ret_trace, reterr_message);
+}
+
+/* data.0, data.1, … as many as there are: perf numbers them without a hole. */
+static int add_others(struct data *data, int dir_fd, const char *dir, char **reterr_message)
+{
+	for (size_t i = 0; data->n < FILES_MAX; i++) {
+		char name[32], *path;
+		int r;
+
+		(void)snprintf(name, sizeof(name), PTD_SNAPSHOT_DATA ".%zu", i);
+		if (faccessat(dir_fd, name, F_OK, 0) < 0)
+			return 0;
+		if (asprintf(&path, "%s/%s", dir, name) < 0)
+			path = NULL;
+		r = add_file(data, dir_fd, name, path, reterr_message);
+		if (r < 0)
+			return r;
+	}
+	return message_set(reterr_message, -EFBIG, "%s: has more than %d data files", dir,
+			   FILES_MAX - 1);
+}
+
+static int read_files(int dir_fd, const char *dir, struct trace **ret_trace, char **reterr_message)
+{
+	_cleanup_(data_deinit) struct data data = {};
+	char *path;
+	int r;
+
+	if (asprintf(&path, "%s/%s", dir, PTD_SNAPSHOT_DATA) < 0)
+		path = NULL;
+	r = make_room(&data, FILES_MAX);
+	if (r < 0) {
+		free(path);
+		return message_set(reterr_message, r, "%s: out of memory", dir);
+	}
+	r = add_file(&data, dir_fd, PTD_SNAPSHOT_DATA, path, reterr_message);
+	if (r == 0)
+		r = add_others(&data, dir_fd, dir, reterr_message);
+	return r < 0 ? r : parse(&data, ret_trace, reterr_message);
+}
+
+static int read_directory(int dir_fd, const char *dir, bool force, struct trace **ret_trace,
+			  char **reterr_message)
+{
+	_cleanup_(manifest_deinit) struct manifest manifest = {};
+	int r;
+
+	r = manifest_read(dir_fd, dir, force, &manifest, reterr_message);
+	if (r < 0)
+		return r;
+
+	r = read_files(dir_fd, dir, ret_trace, reterr_message);
+	if (r < 0)
+		return r;
+	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
+	(*ret_trace)->facts.switches_apart = manifest.is_there;
+	(*ret_trace)->facts.kcore_is_last = manifest.is_there;
+	(*ret_trace)->facts.monotonic_offset_ns = manifest.monotonic_offset_ns;
+	(*ret_trace)->facts.bytes_overwritten = manifest.bytes_overwritten;
+	(*ret_trace)->facts.complete_since = manifest.complete_since_ns;
+	(*ret_trace)->facts.has_scope = manifest.has_scope;
+	(*ret_trace)->facts.scope = manifest.scope;
+	manifest.scope = (struct map){};
+	for (size_t i = 0; i < (*ret_trace)->n_queues; i++)
+		(*ret_trace)->queues[i].sideband_since =
+		    manifest_since(&manifest, (*ret_trace)->queues[i].cpu);
+	return 0;
+}
+
+int input_open(const char *path, bool force, struct trace **ret_trace, char **reterr_message)
+{
+	_cleanup_(fd_closep) int dir_fd = -1;
+
+	if (strcmp(path, "-") == 0)
+		return read_file(NULL, "standard input", ret_trace, reterr_message);
+	dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd >= 0)
+		return read_directory(dir_fd, path, force, ret_trace, reterr_message);
+	if (errno != ENOTDIR)
+		return message_set(reterr_message, -errno, "%s: %s", path, strerror(errno));
+	return read_file(path, path, ret_trace, reterr_message);
+}

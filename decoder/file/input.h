@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Input
+ *
+ * Opens what the user names as the input of a decode, and reads the trace that is in it: a
+ * perf.data file, a directory of them, a snapshot of ptd, a pipe.
+ */
+
+#include <stdbool.h>
+
+#include "base/base.h"
+#include "decoder/trace/trace.h"
+
+/*
+ * Read the perf.data file or directory at @path. A path of "-" is standard input; the path may also
+ * be that of a FIFO. If a directory has a manifest (it is a snapshot of ptd), the hashes in
+ * SHA256SUMS are checked first, unless @force.
+ *
+ * Return: 0; or negative errno and @reterr_message, a text for the user that names the file, the
+ *         offset and what was expected, which the caller frees.
+ */
+_must_check_ int input_open(const char *path, bool force, struct trace **ret_trace,
+			    char **reterr_message);

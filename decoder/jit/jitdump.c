@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/jit/jitdump.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "util/map.h"
+
+#define MAGIC         0x4a695444u
+#define MAGIC_SWAPPED 0x4454694au
+#define VERSION       1u
+#define FLAG_TSC      UINT64_C(1)
+
+/* The file's; more may follow, up to total_size. Pid and timestamp are not to be relied on. */
+struct file_head {
+	uint32_t magic, version, total_size, elf_mach, pad1, pid;
+	uint64_t timestamp, flags;
+};
+
+/* Records follow each other without padding, so that they are copied and never cast. */
+struct record_head {
+	uint32_t id, total_size;
+	uint64_t timestamp;
+};
+
+enum {
+	ID_LOAD = 0,
+	ID_MOVE = 1,
+	ID_DEBUG_INFO = 2,
+	ID_CLOSE = 3,
+	ID_UNWINDING_INFO = 4,
+};
+
+/* A name and a 0 follow; then, at the end of the record, the code. */
+struct load_payload {
+	uint32_t pid, tid;
+	uint64_t vma, code_addr, code_size, code_index;
+};
+
+struct move_payload {
+	uint32_t pid, tid;
+	uint64_t vma, old_code_addr, new_code_addr, code_size, code_index;
+};
+
+static_assert(sizeof(struct file_head) == 40 && sizeof(struct record_head) == 16 &&
+		  sizeof(struct load_payload) == 40 && sizeof(struct move_payload) == 48,
+	      "as the format says");
+
+struct parser {
+	struct jitdump *dump;
+	const uint8_t *bytes;
+	struct map by_index; /* the writer's number → index in loads, of the latest */
+	uint64_t time_max;
+};
+
+void jitdump_deinit(struct jitdump *dump)
+{
+	vec_deinit(&dump->loads);
+	vec_deinit(&dump->events);
+}
+
+static int refuse(int r, const char *why, const char **reterr_why)
+{
+	*reterr_why = why;
+	return r;
+}
+
+static int read_head(struct cursor *c, struct jitdump *dump, const char **reterr_why)
+{
+	const struct cursor whole = *c;
+	struct file_head head;
+
+	if (cursor_get(c, sizeof(head.magic), &head.magic) < 0)
+		return refuse(-EBADMSG,
+			      "byte 0: too short: expected a jitdump, which begins with DTiJ",
+			      reterr_why);
+	if (head.magic == MAGIC_SWAPPED)
+		return refuse(
+		    -EOPNOTSUPP,
+		    "byte 0: a jitdump of the other byte order: expected DTiJ, found JiTD",
+		    reterr_why);
+	if (head.magic != MAGIC)
+		return refuse(-EBADMSG, "byte 0: not a jitdump: expected DTiJ", reterr_why);
+
+	*c = whole;
+	if (cursor_get(c, sizeof(head), &head) < 0)
+		return refuse(-EBADMSG,
+			      "byte 0: too short: expected a jitdump's header of 40 bytes",
+			      reterr_why);
+	if (head.version != VERSION)
+		return refuse(-EOPNOTSUPP, "byte 4: a jitdump of another version: expected 1",
+			      reterr_why);
+	if (head.flags & ~FLAG_TSC)
+		return refuse(-EOPNOTSUPP,
+			      "byte 32: a jitdump with flags that are not known: expected 0 or 1",
+			      reterr_why);
+
+	*c = whole;
+	if (head.total_size < sizeof(head) ||
+	    cursor_get_sub(c, head.total_size, &(struct cursor){}))
+		return refuse(
+		    -EBADMSG,
+		    "byte 8: a jitdump's header of an impossible size: expected 40 bytes or "
+		    "more, inside the file",
+		    reterr_why);
+	dump->time_is_tsc = head.flags & FLAG_TSC;
+	return 0;
+}
+
+/* Return: 0; -E2BIG if there are too many; -ENOMEM. */
+static int add_event(struct parser *p, enum jitdump_kind kind, uint64_t time, uint64_t address,
+		     size_t load)
+{
+	if (p->dump->events.n == JITDUMP_EVENTS_MAX)
+		return -E2BIG;
+	if (time > p->time_max)
+		p->time_max = time;
+	return vec_push(&p->dump->events,
+			{ .time = time, .address = address, .load = (uint32_t)load, .kind = kind });
+}
+
+static bool fits(uint64_t address, uint64_t size)
+{
+	return size > 0 && size - 1 <= UINT64_MAX - address;
+}
+
+/* Each record's reader returns 0; -EBADMSG if it makes no sense; -E2BIG; -ENOMEM. */
+
+static int read_load(struct parser *p, uint64_t time, struct cursor c)
+{
+	struct jitdump_load load;
+	struct load_payload head;
+	const uint8_t *end;
+	size_t left;
+	int r;
+
+	r = cursor_get(&c, sizeof(head), &head);
+	if (r < 0)
+		return r;
+	left = cursor_left(&c);
+	if (head.code_size > left)
+		return -EBADMSG;
+	/* The format allows functions without code. */
+	if (head.code_size == 0)
+		return 0;
+	left -= head.code_size;
+	end = memchr(c.pos, '\0', left);
+	/* Some writers leave vma 0; where the code is stands in code_addr. */
+	if (!end || !fits(head.code_addr, head.code_size))
+		return -EBADMSG;
+
+	load = (struct jitdump_load){
+		.address = head.code_addr,
+		.size = head.code_size,
+		.offset = (uint64_t)(c.end - p->bytes) - head.code_size,
+		.index = head.code_index,
+		.tid = head.tid,
+		.name = (const char *)c.pos,
+		.name_size =
+		    (uint16_t)(end - c.pos < JITDUMP_NAME_MAX ? end - c.pos : JITDUMP_NAME_MAX),
+	};
+	r = add_event(p, JITDUMP_LOAD, time, load.address, p->dump->loads.n);
+	if (r < 0)
+		return r;
+	r = map_put(&p->by_index, load.index, p->dump->loads.n);
+	return r < 0 ? r : vec_push(&p->dump->loads, load);
+}
+
+static int read_move(struct parser *p, uint64_t time, struct cursor c)
+{
+	const struct jitdump_load *load;
+	struct move_payload head;
+	const uint64_t *i;
+	int r;
+
+	r = cursor_get(&c, sizeof(head), &head);
+	if (r < 0)
+		return r;
+	i = map_get(&p->by_index, head.code_index);
+	if (!i)
+		return -EBADMSG;
+	load = &p->dump->loads.items[*i];
+	/* A function that moves cannot change its size. */
+	if (head.code_size != load->size || !fits(head.new_code_addr, load->size))
+		return -EBADMSG;
+	return add_event(p, JITDUMP_MOVE, time, head.new_code_addr, *i);
+}
+
+/* It comes after all others, whatever its stamp says. */
+static int read_close(struct parser *p, uint64_t time)
+{
+	return add_event(p, JITDUMP_CLOSE, time > p->time_max ? time : p->time_max, 0, 0);
+}
+
+static int read_record(struct parser *p, const struct record_head *head, struct cursor payload)
+{
+	switch (head->id) {
+	case ID_LOAD:
+		return read_load(p, head->timestamp, payload);
+	case ID_MOVE:
+		return read_move(p, head->timestamp, payload);
+	case ID_CLOSE:
+		return read_close(p, head->timestamp);
+	case ID_DEBUG_INFO:
+	case ID_UNWINDING_INFO:
+	default:
+		return 0;
+	}
+}
+
+/* Return: whether there is another record; that the file is cut in one goes into the dump. */
+static bool next_record(struct parser *p, struct cursor *c, struct record_head *ret_head,
+			struct cursor *ret_payload)
+{
+	const uint64_t at = (uint64_t)(c->pos - p->bytes);
+	struct cursor record = *c;
+
+	if (cursor_left(c) == 0)
+		return false;
+	p->dump->cut_at = at;
+	if (cursor_get(&record, sizeof(*ret_head), ret_head) < 0 ||
+	    ret_head->total_size < sizeof(*ret_head) ||
+	    cursor_get_sub(&record, ret_head->total_size - sizeof(*ret_head), ret_payload) < 0)
+		return false;
+	p->dump->cut_at = 0;
+	*c = record;
+	return true;
+}
+
+/* Nothing is said after a CLOSE. Return: 0 or -ENOMEM. */
+static int read_records(struct parser *p, struct cursor *c)
+{
+	struct record_head head = { .id = ID_DEBUG_INFO };
+	struct cursor payload;
+
+	while (head.id != ID_CLOSE && next_record(p, c, &head, &payload)) {
+		const int r = read_record(p, &head, payload);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r == -E2BIG) {
+			p->dump->cut_at = (uint64_t)(payload.pos - p->bytes) - sizeof(head);
+			return 0;
+		}
+		p->dump->n_skipped += r < 0;
+	}
+	return 0;
+}
+
+static int compare_events(const void *pa, const void *pb)
+{
+	const struct jitdump_event *a = pa, *b = pb;
+
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Threads that write may overtake each other between taking the time and writing. */
+static void sort_events(struct jitdump *dump)
+{
+	for (size_t i = 1; i < dump->events.n; i++) {
+		if (dump->events.items[i - 1].time <= dump->events.items[i].time)
+			continue;
+		qsort(dump->events.items, dump->events.n, sizeof(*dump->events.items),
+		      compare_events);
+		return;
+	}
+}
+
+int jitdump_parse(const uint8_t *bytes, size_t size, struct jitdump *ret_dump,
+		  const char **reterr_why)
+{
+	struct cursor c = size ? cursor_from(bytes, size) : cursor_from("", 0);
+	struct jitdump dump = {};
+	struct parser p = { .dump = &dump, .bytes = bytes };
+	int r;
+
+	r = read_head(&c, &dump, reterr_why);
+	if (r < 0)
+		return r;
+	r = read_records(&p, &c);
+	map_deinit(&p.by_index);
+	if (r < 0) {
+		jitdump_deinit(&dump);
+		return refuse(r, "out of memory", reterr_why);
+	}
+	sort_events(&dump);
+	*ret_dump = dump;
+	return 0;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/jit/jitlive.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "decoder/jit/patch.h"
+#include "util/ranges.h"
+
+#define CHANGES_MAX (1u << 20)
+
+/* A version that still holds at the end of the dump. */
+struct version {
+	struct range range;
+	size_t event;
+};
+
+struct jitlive_piece {
+	const struct memory_piece *memory;
+	struct object *object;
+	struct jitdump names; /* its loads are those versions that were changed */
+};
+
+struct builder {
+	struct jitlive *live;
+	const struct jitdump *dump;
+	const uint8_t *code; /* the dump's bytes */
+	struct objects *objects;
+	struct ranges versions;
+};
+
+/* --- versions --------------------------------------------------------------------------------- */
+
+static int begin(struct ranges *versions, const struct version *new)
+{
+	const struct ranges_place from = ranges_find(versions, new->range.start);
+	const struct version *v;
+	size_t n = 0;
+
+	for (struct ranges_place at = from;
+	     (v = ranges_get(versions, at)) && v->range.start <= new->range.last;
+	     at = ranges_next(versions, at))
+		n++;
+	return ranges_replace(versions, from, n, new, 1);
+}
+
+/* None holds any more when the dump was closed. */
+static int collect(struct builder *b)
+{
+	for (size_t i = 0; i < b->dump->events.n; i++) {
+		const struct jitdump_event *e = &b->dump->events.items[i];
+		struct version version = { .event = i };
+		int r;
+
+		if (e->kind == JITDUMP_CLOSE) {
+			ranges_clear(&b->versions);
+			return 0;
+		}
+		version.range.start = e->address;
+		version.range.last = e->address + (b->dump->loads.items[e->load].size - 1);
+		r = begin(&b->versions, &version);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* --- changes ---------------------------------------------------------------------------------- */
+
+static struct jitlive_piece *piece_free(struct jitlive_piece *piece)
+{
+	if (!piece)
+		return NULL;
+	jitdump_deinit(&piece->names);
+	free(piece);
+	return NULL;
+}
+DEFINE_CLEANUP(struct jitlive_piece *, piece_free);
+
+/* Return: 0; -ENOMEM; or what went wrong with its file. */
+static int piece_of(struct builder *b, const struct memory_piece *memory,
+		    struct jitlive_piece **ret_piece)
+{
+	_cleanup_(piece_freep) struct jitlive_piece *piece = NULL;
+	struct jitlive *live = b->live;
+	int r;
+
+	/* Versions come by address, and so do pieces. */
+	if (live->pieces.n > 0 && live->pieces.items[live->pieces.n - 1]->memory == memory) {
+		*ret_piece = live->pieces.items[live->pieces.n - 1];
+		return 0;
+	}
+	piece = calloc(1, sizeof(*piece));
+	if (!piece)
+		return -ENOMEM;
+	piece->memory = memory;
+	r = objects_add_memory(b->objects, memory->object->id.source, "[jit]", 0, &piece->object);
+	if (r < 0)
+		return r;
+	piece->object->jitdump = &piece->names;
+	*ret_piece = piece;
+	r = vec_push(&live->pieces, piece);
+	if (r == 0)
+		piece = NULL;
+	return r;
+}
+
+/* When the change of @version that @patch is took effect. */
+static size_t event_of(const struct builder *b, const struct version *version,
+		       const struct patch *patch)
+{
+	const struct version *target =
+	    ranges_get(&b->versions, ranges_find(&b->versions, patch->target));
+
+	if (!patch->is_link || !target || target->range.start > patch->target ||
+	    target->event < version->event)
+		return version->event;
+	return target->event;
+}
+
+/* What of a version lies in one piece of memory. */
+struct part {
+	const struct version *version;
+	const struct memory_piece *memory;
+	uint64_t start;
+	size_t size;
+	struct jitdump_load load; /* of its bytes in the dump */
+};
+
+static int add_changes(struct builder *b, const struct part *part, const struct patches *patches)
+{
+	struct jitdump_load load = part->load;
+	struct jitlive_piece *piece;
+	int r;
+
+	if (b->live->changes.n + patches->list.n > CHANGES_MAX)
+		return 0;
+	r = piece_of(b, part->memory, &piece);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	load.offset = part->start - part->memory->start;
+	r = vec_push(&piece->names.loads, load);
+	for (size_t i = 0; r == 0 && i < patches->list.n; i++) {
+		const struct patch *p = &patches->list.items[i];
+
+		r = vec_push(&b->live->changes, { .event = event_of(b, part->version, p),
+						  .address = part->start + p->offset,
+						  .size = p->size,
+						  .offset = load.offset + p->offset,
+						  .object = piece->object });
+	}
+	return r;
+}
+
+static int compare_part(struct builder *b, const struct part *part)
+{
+	const uint8_t *now = part->memory->object->bytes + (part->start - part->memory->start);
+	_cleanup_(patches_deinit) struct patches patches;
+	int r;
+
+	r = patches_find(b->code + part->load.offset, now, part->size, part->start, &patches);
+	if (r < 0 || patches.list.n == 0 || patches.n_bytes > part->size / 2)
+		return r;
+	return add_changes(b, part, &patches);
+}
+
+static int compare_version(struct builder *b, const struct version *v, const struct memory *memory,
+			   uint32_t pid)
+{
+	const uint64_t v_last = v->range.last;
+	uint64_t start = v->range.start;
+	int r = 0;
+
+	while (r == 0) {
+		const struct memory_piece *m = memory_find(memory, pid, start);
+		struct part part = { .version = v, .memory = m };
+		uint64_t last;
+
+		if (!m || m->start > v_last)
+			break;
+		part.start = m->start > start ? m->start : start;
+		last = m->last < v_last ? m->last : v_last;
+		part.size = last - part.start + 1;
+		part.load = b->dump->loads.items[b->dump->events.items[v->event].load];
+		part.load.offset += part.start - v->range.start;
+		part.load.size = part.size;
+		r = compare_part(b, &part);
+		if (last == v_last)
+			break;
+		start = last + 1;
+	}
+	return r;
+}
+
+static int compare_changes(const void *pa, const void *pb)
+{
+	const struct jitlive_change *a = pa, *b = pb;
+
+	if (a->event != b->event)
+		return a->event < b->event ? -1 : 1;
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+int jitlive_init(const struct object *dump, const struct memory *memory, uint32_t pid,
+		 struct objects *objects, struct jitlive *ret_live)
+{
+	struct jitlive live = {};
+	struct builder b = {
+		.live = &live, .dump = dump->jitdump, .code = dump->bytes, .objects = objects
+	};
+	const struct version *v;
+	int r;
+
+	ranges_init(&b.versions, sizeof(struct version));
+	r = collect(&b);
+	for (struct ranges_place at = {}; r == 0 && (v = ranges_get(&b.versions, at));
+	     at = ranges_next(&b.versions, at))
+		r = compare_version(&b, v, memory, pid);
+	ranges_deinit(&b.versions);
+	if (r < 0) {
+		jitlive_deinit(&live);
+		return r;
+	}
+	if (live.changes.n > 0)
+		qsort(live.changes.items, live.changes.n, sizeof(*live.changes.items),
+		      compare_changes);
+	*ret_live = live;
+	return 0;
+}
+
+void jitlive_deinit(struct jitlive *live)
+{
+	for (size_t i = 0; i < live->pieces.n; i++)
+		(void)piece_free(live->pieces.items[i]);
+	vec_deinit(&live->pieces);
+	vec_deinit(&live->changes);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/kernel/kcore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ptd/snapshot.h"
+
+#define KERNEL_NAME "[kernel.kallsyms]"
+
+static void elf_endp(Elf **elf)
+{
+	if (*elf)
+		elf_end(*elf);
+}
+
+static bool is_usable(const GElf_Phdr *h, size_t size)
+{
+	return h->p_type == PT_LOAD && (h->p_flags & PF_X) && h->p_filesz > 0 &&
+	       h->p_filesz - 1 <= UINT64_MAX - h->p_vaddr && h->p_offset <= size &&
+	       h->p_filesz <= size - h->p_offset;
+}
+
+/* Memory of which two segments tell is that of the first. */
+static bool is_told(const struct kcore *k, const GElf_Phdr *h)
+{
+	for (size_t i = 0; i < k->segments.n; i++) {
+		const struct kcore_segment *s = &k->segments.items[i];
+
+		if (h->p_vaddr <= s->start + (s->size - 1) &&
+		    s->start <= h->p_vaddr + (h->p_filesz - 1))
+			return true;
+	}
+	return false;
+}
+
+static int read_segments(struct kcore *k)
+{
+	_cleanup_(elf_endp) Elf *elf = NULL;
+	size_t n_headers;
+	int r = 0;
+
+	(void)elf_version(EV_CURRENT);
+	elf = elf_memory((char *)(uintptr_t)k->kernel->bytes, k->kernel->size);
+	if (!elf || elf_getphdrnum(elf, &n_headers) < 0)
+		return 0;
+	for (size_t i = 0; r == 0 && i < n_headers && k->segments.n < KCORE_SEGMENTS_MAX; i++) {
+		GElf_Phdr h;
+
+		if (gelf_getphdr(elf, (int)i, &h) && is_usable(&h, k->kernel->size) &&
+		    !is_told(k, &h))
+			r = vec_push(
+			    &k->segments,
+			    { .start = h.p_vaddr, .size = h.p_filesz, .offset = h.p_offset });
+	}
+	return r;
+}
+
+/* The same bytes once more, under another name. */
+static int add_object(struct kcore *k, const char *name, const struct object **ret_object)
+{
+	struct object *object;
+	int r;
+
+	r = objects_add_named(k->objects, k->path, name, &object);
+	if (r < 0)
+		return r;
+	object->kallsyms = &k->kallsyms;
+	*ret_object = object;
+	return 0;
+}
+
+int kcore_init(struct kcore *kcore, struct objects *objects)
+{
+	const char *dir = objects_dir(objects);
+	_cleanup_(freep) char *kallsyms = NULL;
+	int r;
+
+	*kcore = (struct kcore){ .objects = objects };
+	if (!dir)
+		return 0;
+	if (asprintf(&kallsyms, "%s/" PTD_SNAPSHOT_KALLSYMS, dir) < 0) {
+		kallsyms = NULL;
+		return -ENOMEM;
+	}
+	if (asprintf(&kcore->path, "%s/" PTD_SNAPSHOT_KCORE, dir) < 0) {
+		kcore->path = NULL;
+		return -ENOMEM;
+	}
+	r = mapfile_init(&kcore->kallsyms, AT_FDCWD, kallsyms);
+	if (r == -ENOMEM)
+		return r;
+	r = add_object(kcore, KERNEL_NAME, &kcore->kernel);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	return read_segments(kcore);
+}
+
+void kcore_deinit(struct kcore *kcore)
+{
+	free(kcore->path);
+	mapfile_deinit(&kcore->kallsyms);
+	vec_deinit(&kcore->segments);
+	vec_deinit(&kcore->modules);
+	*kcore = (struct kcore){};
+}
+
+void kcore_read(const struct kcore *kcore, uint64_t address, uint64_t size, uint16_t *to)
+{
+	for (size_t i = 0; i < kcore->segments.n; i++) {
+		const struct kcore_segment *s = &kcore->segments.items[i];
+		const uint64_t first = address > s->start ? address : s->start;
+		const uint64_t last_asked = address + (size - 1),
+			       last_had = s->start + (s->size - 1);
+		const uint64_t last = last_asked < last_had ? last_asked : last_had;
+		const uint8_t *from = kcore->kernel->bytes + s->offset;
+
+		for (uint64_t k = 0; first <= last && k <= last - first; k++)
+			to[first - address + k] = from[first - s->start + k];
+	}
+}
+
+int kcore_map_all(const struct kcore *kcore, struct kcore_mappings *mappings)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < kcore->segments.n; i++) {
+		const struct kcore_segment *s = &kcore->segments.items[i];
+
+		r = vec_push(&mappings->list, { .start = s->start,
+						.size = s->size,
+						.offset = s->offset,
+						.object = kcore->kernel });
+	}
+	return r;
+}
+
+/* "[xt_LOG]", of "/lib/modules/…/xt_LOG.ko.xz" too. Return: false if it is none. */
+static bool module_name(const char *name, char *ret_name, size_t size)
+{
+	const char *slash = strrchr(name, '/');
+	const char *base = slash ? slash + 1 : name, *end = strstr(base, ".ko");
+	int n;
+
+	if (name[0] == '[')
+		n = snprintf(ret_name, size, "%s", name);
+	else if (slash && end > base)
+		n = snprintf(ret_name, size, "[%.*s]", (int)(end - base), base);
+	else
+		return false;
+	/* In its file's name it may have dashes, but not in its own. */
+	for (char *c = ret_name; slash && *c; c++)
+		*c = *c == '-' ? '_' : *c;
+	return n > 2 && (size_t)n < size;
+}
+
+static int find_module(struct kcore *k, const char *name, const struct object **ret_object)
+{
+	const struct object *object;
+	int r;
+
+	for (size_t i = 0; i < k->modules.n; i++)
+		if (strcmp(k->modules.items[i]->id.name, name) == 0) {
+			*ret_object = k->modules.items[i];
+			return 0;
+		}
+	if (k->modules.n == KCORE_MODULES_MAX) {
+		*ret_object = k->kernel;
+		return 0;
+	}
+	r = add_object(k, name, &object);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	*ret_object = object;
+	return vec_push(&k->modules, object);
+}
+
+int kcore_map_module(struct kcore *kcore, const char *name, uint64_t start, uint64_t size,
+		     uint64_t time, struct kcore_mappings *mappings)
+{
+	const struct object *object;
+	char module[128];
+	int r;
+
+	if (!kcore->kernel || size == 0 || size - 1 > UINT64_MAX - start ||
+	    strncmp(name, KERNEL_NAME, strlen(KERNEL_NAME)) == 0 ||
+	    !module_name(name, module, sizeof(module)))
+		return 0;
+	r = find_module(kcore, module, &object);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+
+	for (size_t i = 0; r == 0 && i < kcore->segments.n; i++) {
+		const struct kcore_segment *s = &kcore->segments.items[i];
+		const uint64_t first = start > s->start ? start : s->start;
+		const uint64_t last_asked = start + (size - 1), last_had = s->start + (s->size - 1);
+		const uint64_t last = last_asked < last_had ? last_asked : last_had;
+
+		if (first <= last)
+			r = vec_push(&mappings->list, { .time = time,
+							.start = first,
+							.size = last - first + 1,
+							.offset = s->offset + (first - s->start),
+							.object = object });
+	}
+	return r;
+}

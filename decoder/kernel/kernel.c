@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/kernel/kernel.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/file/mmaprec.h"
+#include "decoder/kernel/history.h"
+
+#define KERNEL_NAME  "[kernel.kallsyms]"
+#define MAPPINGS_MAX (1u << 20)
+#define COPIED_MAX   (1u << 16) /* mappings of modules; those that come after are the kernel's */
+
+/* Bytes of versions and events that may be looked at. */
+#define WORK_MIN        (UINT64_C(1) << 28)
+#define WORK_PER_RECORD 4096
+
+struct timed {
+	struct mapping mapping;
+	size_t order;
+};
+
+/* What is needed only to build the space. */
+struct builder {
+	struct kernel *kernel;
+	const struct trace *trace;
+	struct objects *objects;
+	const struct object *none;    /* that has no bytes */
+	struct kcore_mappings copied; /* as if nothing had changed */
+	VEC(struct timed) mappings;
+	VEC(struct object *) defaults; /* over made bytes: of what no function has */
+	uint64_t work;
+};
+
+/* --- records --------------------------------------------------------------------------------- */
+
+/* A module; not one of a guest's kernel. */
+static int on_map(struct builder *b, const struct trace_record *record)
+{
+	struct mmaprec map;
+
+	if (b->copied.list.n >= COPIED_MAX ||
+	    (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
+	    mmaprec_read(record, &map) < 0)
+		return 0;
+	return kcore_map_module(&b->kernel->kcore, map.path, map.start, map.size, record->time,
+				&b->copied);
+}
+
+static int read_records(struct builder *b)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->trace->n_records; i++) {
+		const struct trace_record *record = &b->trace->records[i];
+
+		if (record->type == PERF_RECORD_MMAP || record->type == PERF_RECORD_MMAP2)
+			r = on_map(b, record);
+		else
+			r = kernelchanges_add(&b->kernel->changes, record);
+		if (i % TRACE_RECORDS_REST == 0)
+			trace_rest_all(b->trace);
+	}
+	return r;
+}
+
+/* --- mappings -------------------------------------------------------------------------------- */
+
+static int add_mapping(struct builder *b, const struct mapping *mapping)
+{
+	return vec_push(&b->mappings, { .mapping = *mapping, .order = b->mappings.n });
+}
+
+/* What does not change is as it was copied; where the limits are reached, as it was before
+ * @whole. */
+static int map_between(struct builder *b, const struct mapping *whole)
+{
+	const uint64_t last = whole->start + (whole->size - 1);
+	struct mapping piece = *whole;
+	size_t i = vec_bisect(&b->kernel->changes.chunks, chunk, chunk->last < whole->start);
+
+	for (;; i++) {
+		const struct kernelchunk *chunk =
+		    i < b->kernel->changes.chunks.n ? &b->kernel->changes.chunks.items[i] : NULL;
+		const bool is_end = !chunk || chunk->start > last;
+		int r;
+
+		if (b->mappings.n >= MAPPINGS_MAX || b->work == 0)
+			return 0;
+		b->work--;
+		piece.size = (is_end ? last : chunk->start - 1) - piece.start + 1;
+		if (is_end || chunk->start > piece.start) {
+			r = add_mapping(b, &piece);
+			if (r < 0)
+				return r;
+		}
+		if (is_end || chunk->last >= last)
+			return 0;
+		piece.start = chunk->last + 1;
+		piece.offset = whole->offset + (piece.start - whole->start);
+	}
+}
+
+/*
+ * The object of what changed at @address, but is of no function that records name.
+ *
+ * Return: 0; MADE_FULL; -ENOMEM.
+ */
+static int default_object(struct builder *b, uint64_t address, struct object **ret_object)
+{
+	const struct object *copied = b->kernel->kcore.kernel;
+	const char *name;
+	int r;
+
+	if (b->copied.list.n > b->work)
+		return MADE_FULL;
+	b->work -= b->copied.list.n;
+	for (size_t i = 0; i < b->copied.list.n; i++) {
+		const struct mapping *m = &b->copied.list.items[i];
+
+		if (address >= m->start && address - m->start < m->size)
+			copied = m->object;
+	}
+	name = copied ? copied->id.name : KERNEL_NAME;
+	for (size_t i = 0; i < b->defaults.n; i++)
+		if (strcmp(b->defaults.items[i]->id.name, name) == 0) {
+			*ret_object = b->defaults.items[i];
+			return 0;
+		}
+	r = made_object(&b->kernel->made, name, ret_object);
+	if (r != 0)
+		return r;
+	(*ret_object)->kallsyms = copied ? copied->kallsyms : NULL;
+	return vec_push(&b->defaults, *ret_object);
+}
+
+/* A chunk as its versions are mapped. */
+struct version {
+	const struct kernelchunk *chunk;
+	struct object *owner; /* of what is of nobody in particular */
+	uint8_t *bytes;       /* of the chunk's size */
+	VEC(struct mapping) now, before;
+};
+
+static int map_none(struct builder *b, const struct kernelchunk *chunk, uint64_t time)
+{
+	return add_mapping(b, &(struct mapping){ .time = time,
+						 .start = chunk->start,
+						 .size = chunk->last - chunk->start + 1,
+						 .object = b->none });
+}
+
+/*
+ * Collect what is known of the history's version, piece by piece.
+ *
+ * Return: 0; MADE_FULL; -ENOMEM.
+ */
+static int collect(struct builder *b, struct version *v, const struct history *h, uint64_t time)
+{
+	int r = 0;
+
+	v->now.n = 0;
+	for (uint64_t i = 0, end; r == 0 && i < h->size; i = end) {
+		const struct object *owner = history_owner(h, i);
+		const bool known = history_byte(h, i) < HISTORY_ANY;
+		struct mapping mapping = { .time = time,
+					   .start = v->chunk->start + i,
+					   .object = b->none };
+
+		for (end = i; end < h->size && history_owner(h, end) == owner; end++) {
+			const uint16_t byte = history_byte(h, end);
+
+			if ((byte < HISTORY_ANY) != known)
+				break;
+			v->bytes[end - i] = (uint8_t)byte;
+		}
+		mapping.size = end - i;
+		if (known) {
+			struct object *object =
+			    owner ? (struct object *)(uintptr_t)owner : v->owner;
+
+			mapping.object = object;
+			r = made_add(&b->kernel->made, object, mapping.start, v->bytes,
+				     mapping.size, &mapping.offset);
+		}
+		if (r == 0)
+			r = vec_push(&v->now, mapping);
+	}
+	return r;
+}
+
+static bool is_as_before(const struct version *v)
+{
+	if (v->now.n != v->before.n)
+		return false;
+	for (size_t i = 0; i < v->now.n; i++) {
+		const struct mapping *a = &v->now.items[i], *b = &v->before.items[i];
+
+		if (a->start != b->start || a->size != b->size || a->offset != b->offset ||
+		    a->object != b->object)
+			return false;
+	}
+	return true;
+}
+
+/* Map the version that was collected, unless it is the one before. */
+static int map_version(struct builder *b, struct version *v)
+{
+	int r = 0;
+
+	if (is_as_before(v))
+		return 0;
+	if (b->mappings.n + v->now.n > MAPPINGS_MAX)
+		return MADE_FULL;
+	for (size_t i = 0; r == 0 && i < v->now.n; i++)
+		r = add_mapping(b, &v->now.items[i]);
+	v->before.n = 0;
+	if (r == 0)
+		r = vec_reserve(&v->before, v->now.n);
+	if (r == 0 && v->now.n > 0)
+		memcpy(v->before.items, v->now.items, v->now.n * sizeof(*v->now.items));
+	v->before.n = v->now.n;
+	return r;
+}
+
+/* Where the limits are reached, nothing is known from then on. */
+static int map_versions(struct builder *b, struct version *v, struct history *h)
+{
+	uint64_t time;
+	int r = 0;
+
+	while (r == 0 && history_next(h, &time)) {
+		r = collect(b, v, h, time);
+		if (r == 0)
+			r = map_version(b, v);
+	}
+	return r == MADE_FULL ? map_none(b, v->chunk, time) : r;
+}
+
+/* The chunk as the copy of the memory has it. A breakpoint where the kernel pokes may be only for
+ * that. */
+static void copy_chunk(const struct builder *b, const struct kernelchunk *chunk, uint16_t *copy)
+{
+	const uint64_t size = chunk->last - chunk->start + 1;
+
+	for (uint64_t i = 0; i < size; i++)
+		copy[i] = HISTORY_ANY;
+	kcore_read(&b->kernel->kcore, chunk->start, size, copy);
+	for (size_t i = 0; i < chunk->n_changes; i++) {
+		const struct kernelchange *c =
+		    &b->kernel->changes.all.items[chunk->first_change + i];
+		uint16_t *first = &copy[c->event.start - chunk->start];
+
+		if (!c->event.names && *first == 0xcc)
+			*first = HISTORY_ANY;
+	}
+}
+
+static int add_events(const struct builder *b, const struct kernelchunk *chunk, struct history *h)
+{
+	int r = vec_reserve(&h->events, chunk->n_changes);
+
+	for (size_t i = 0; r == 0 && i < chunk->n_changes; i++) {
+		struct history_event event =
+		    b->kernel->changes.all.items[chunk->first_change + i].event;
+
+		event.start -= chunk->start;
+		r = vec_push(&h->events, event);
+	}
+	return r;
+}
+
+/* Of one that is too large nothing is known, ever: it may have ended what was there. */
+static int map_chunk(struct builder *b, const struct kernelchunk *chunk)
+{
+	const uint64_t size = chunk->last - chunk->start + 1;
+	_cleanup_(history_deinit) struct history history = {};
+	_cleanup_(freep) uint16_t *copy = NULL;
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	struct version version = { .chunk = chunk };
+	int r;
+
+	if (size == 0 || size > HISTORY_SIZE_MAX)
+		return map_none(b, chunk, 0);
+	copy = malloc(size * sizeof(*copy));
+	bytes = version.bytes = malloc(size);
+	if (!copy || !bytes)
+		return -ENOMEM;
+	copy_chunk(b, chunk, copy);
+	r = add_events(b, chunk, &history);
+	if (r == 0)
+		r = history_begin(&history, size, copy, !b->trace->facts.kcore_is_last, &b->work);
+	if (r == 0)
+		r = default_object(b, chunk->start, &version.owner);
+	if (r == -E2BIG || r == MADE_FULL)
+		return map_none(b, chunk, 0);
+	if (r == 0)
+		r = map_versions(b, &version, &history);
+	vec_deinit(&version.now);
+	vec_deinit(&version.before);
+	return r;
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct timed *a = pa, *b = pb;
+
+	if (a->mapping.time != b->mapping.time)
+		return a->mapping.time < b->mapping.time ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int fill_space(struct builder *b)
+{
+	int r;
+
+	if (b->mappings.n == 0)
+		return 0;
+	qsort(b->mappings.items, b->mappings.n, sizeof(*b->mappings.items), by_time);
+	r = space_new(UINT32_MAX, NULL, 0, &b->kernel->space);
+	for (size_t i = 0; r == 0 && i < b->mappings.n; i++)
+		r = space_map(b->kernel->space, &b->mappings.items[i].mapping);
+	return r;
+}
+
+static int build(struct builder *b)
+{
+	int r;
+
+	r = objects_find(b->objects, KERNEL_NAME, NULL, &b->none);
+	if (r == 0)
+		r = kcore_init(&b->kernel->kcore, b->objects);
+	if (r == 0)
+		r = kcore_map_all(&b->kernel->kcore, &b->copied);
+	if (r == 0)
+		r = kernelchanges_init(&b->kernel->changes, b->trace->programs.items,
+				       b->trace->programs.n, &b->kernel->made);
+	if (r == 0)
+		r = read_records(b);
+	if (r == 0)
+		r = kernelchanges_group(&b->kernel->changes);
+	for (size_t i = 0; r == 0 && i < b->copied.list.n; i++)
+		r = map_between(b, &b->copied.list.items[i]);
+	for (size_t i = 0; r == 0 && i < b->kernel->changes.chunks.n; i++)
+		r = map_chunk(b, &b->kernel->changes.chunks.items[i]);
+	made_finish(&b->kernel->made);
+	return r < 0 ? r : fill_space(b);
+}
+
+int kernel_init(struct kernel *kernel, const struct trace *trace, struct objects *objects)
+{
+	struct builder b = {
+		.kernel = kernel,
+		.trace = trace,
+		.objects = objects,
+		.work = WORK_MIN + WORK_PER_RECORD * (uint64_t)trace->n_records,
+	};
+	int r;
+
+	*kernel = (struct kernel){};
+	made_init(&kernel->made, objects);
+	r = build(&b);
+	kernelchanges_settle(&kernel->changes);
+	vec_deinit(&b.copied.list);
+	vec_deinit(&b.mappings);
+	vec_deinit(&b.defaults);
+	return r;
+}
+
+void kernel_deinit(struct kernel *kernel)
+{
+	(void)space_free(kernel->space);
+	kernelchanges_deinit(&kernel->changes);
+	made_deinit(&kernel->made);
+	kcore_deinit(&kernel->kcore);
+}

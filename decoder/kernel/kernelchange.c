@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/kernel/kernelchange.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/kernel/kernelrec.h"
+#include "decoder/trace/bpfprog.h"
+
+#define PAGE_SHIFT    12
+#define FUNCTIONS_MAX (1u << 16)
+#define LOADED_MAX    (1u << 17) /* functions of programs, each time one is loaded */
+
+struct kernel_function {
+	struct object_function function;
+	struct object *object; /* that has the code of it, and no other */
+};
+
+static struct kernel_function *function_free(struct kernel_function *function)
+{
+	free(function);
+	return NULL;
+}
+DEFINE_CLEANUP(struct kernel_function *, function_free);
+
+/* Return: 0, and NULL if there is none, since there are too many; -ENOMEM. */
+static int function_object(struct kernelchanges *c, const struct ksymbolrec *symbol,
+			   const struct object **ret_object)
+{
+	const uint64_t key[] = { symbol->address, symbol->size,
+				 map_hash(symbol->name, strlen(symbol->name)) };
+	const uint64_t hash = map_hash(key, sizeof(key)), *known = map_get(&c->by_name, hash);
+	_cleanup_(function_freep) struct kernel_function *f = NULL;
+	int r;
+
+	*ret_object = NULL;
+	if (known) {
+		*ret_object = c->functions.items[*known]->object;
+		return 0;
+	}
+	if (c->functions.n == FUNCTIONS_MAX)
+		return 0;
+	f = malloc(sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->function = (struct object_function){ .name = symbol->name,
+						.address = symbol->address,
+						.size = symbol->size };
+	r = made_object(c->made, symbol->is_bpf ? "[bpf]" : "[ool]", &f->object);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	f->object->function = &f->function;
+	r = map_put(&c->by_name, hash, c->functions.n);
+	if (r == 0)
+		r = vec_push(&c->functions, f);
+	if (r < 0)
+		return r;
+	*ret_object = TAKE(f)->object;
+	return 0;
+}
+
+static int add_change(struct kernelchanges *c, const struct history_event *event)
+{
+	return vec_push(
+	    &c->all,
+	    { .last = event->start + (event->size - 1), .order = c->all.n, .event = *event });
+}
+
+static int on_ksymbol(struct kernelchanges *c, const struct trace_record *record)
+{
+	struct ksymbolrec symbol;
+	struct history_event event;
+	const struct object *object;
+	int r;
+
+	if (ksymbolrec_read(record, &symbol) < 0) {
+		c->n_skipped++;
+		return 0;
+	}
+	r = function_object(c, &symbol, &object);
+	if (r < 0)
+		return r;
+	event = (struct history_event){
+		.time = record->time,
+		.start = symbol.address,
+		.size = symbol.size,
+		.before = { .rest = symbol.ends ? HISTORY_ANY : HISTORY_NONE },
+		.after = { .rest = symbol.ends ? HISTORY_NONE : HISTORY_ANY },
+		.names = true,
+		.before_is = symbol.ends ? object : NULL,
+		.after_is = symbol.ends ? NULL : object,
+	};
+	return add_change(c, &event);
+}
+
+/*
+ * The code of a function of a program that comes, as the recorder got it some time later: where it
+ * was poked before that, the poke contradicts it, and nothing is known until then. Of what was
+ * there before it says nothing.
+ */
+static int on_loaded(struct kernelchanges *c, uint64_t time,
+		     const struct bpfprog_function *function)
+{
+	if (!kernelrec_is_kernels(function->address, function->size)) {
+		c->n_skipped++;
+		return 0;
+	}
+	return add_change(c, &(struct history_event){
+				 .time = time,
+				 .start = function->address,
+				 .size = function->size,
+				 .before = { .rest = HISTORY_ANY },
+				 .after = { function->code, function->size, HISTORY_NONE },
+			     });
+}
+
+/* The kernel makes it after the KSYMBOLs, and before anything can run the program. */
+static int on_bpf_event(struct kernelchanges *c, const struct trace_record *record)
+{
+	struct bpfprog_function function;
+	struct bpfprog program;
+	const uint64_t *known;
+	struct bpfrec bpf;
+	int r = 0;
+
+	if (bpfrec_read(record, &bpf) < 0) {
+		c->n_skipped++;
+		return 0;
+	}
+	known = bpf.loads ? map_get(&c->by_id, bpf.id) : NULL;
+	if (!known)
+		return 0;
+	program = c->programs[*known];
+	while (r == 0 && program.tag == bpf.tag && c->n_loaded < LOADED_MAX &&
+	       bpfprog_next_function(&program, &function) == 0) {
+		r = on_loaded(c, record->time, &function);
+		c->n_loaded++;
+	}
+	return r;
+}
+
+static int on_poke(struct kernelchanges *c, const struct trace_record *record)
+{
+	struct pokerec poke;
+
+	if (pokerec_read(record, &poke) < 0) {
+		c->n_skipped++;
+		return 0;
+	}
+	return add_change(c,
+			  &(struct history_event){
+			      .time = record->time,
+			      .start = poke.address,
+			      .size = poke.n_before > poke.n_after ? poke.n_before : poke.n_after,
+			      .before = { poke.before, poke.n_before, HISTORY_NONE },
+			      .after = { poke.after, poke.n_after, HISTORY_NONE },
+			  });
+}
+
+int kernelchanges_init(struct kernelchanges *c, const struct bpfprog *programs, size_t n_programs,
+		       struct made *made)
+{
+	int r = 0;
+
+	*c = (struct kernelchanges){ .programs = programs, .n_programs = n_programs, .made = made };
+	for (size_t i = 0; r == 0 && i < n_programs; i++)
+		if (!map_get(&c->by_id, programs[i].id))
+			r = map_put(&c->by_id, programs[i].id, i);
+	return r;
+}
+
+int kernelchanges_add(struct kernelchanges *c, const struct trace_record *record)
+{
+	switch (record->type) {
+	case PERF_RECORD_KSYMBOL:
+		return on_ksymbol(c, record);
+	case PERF_RECORD_BPF_EVENT:
+		return on_bpf_event(c, record);
+	case PERF_RECORD_TEXT_POKE:
+		return on_poke(c, record);
+	default:
+		return 0;
+	}
+}
+
+static int by_address(const void *pa, const void *pb)
+{
+	const struct kernelchange *a = pa, *b = pb;
+
+	if (a->event.start != b->event.start)
+		return a->event.start < b->event.start ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int by_order(const void *pa, const void *pb)
+{
+	const struct kernelchange *a = pa, *b = pb;
+
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/*
+ * Pokes of a page are looked at together: most change many places, and a mapping for each would be
+ * too many. Functions lie side by side, but come and go one by one.
+ */
+static bool belongs(const struct kernelchunk *chunk, bool has_function,
+		    const struct kernelchange *change)
+{
+	if (change->event.start <= chunk->last)
+		return true;
+	return !has_function && !change->event.names &&
+	       change->event.start >> PAGE_SHIFT == chunk->last >> PAGE_SHIFT;
+}
+
+int kernelchanges_group(struct kernelchanges *changes)
+{
+	struct kernelchange *c = changes->all.items;
+	const size_t n = changes->all.n;
+	bool has_function = false;
+
+	if (n > 0)
+		qsort(c, n, sizeof(*c), by_address);
+	for (size_t i = 0; i < n; i++) {
+		struct kernelchunk *chunk =
+		    changes->chunks.n > 0 ? &changes->chunks.items[changes->chunks.n - 1] : NULL;
+
+		if (!chunk || !belongs(chunk, has_function, &c[i])) {
+			const int r = vec_push(
+			    &changes->chunks,
+			    { .start = c[i].event.start, .last = c[i].last, .first_change = i });
+			if (r < 0)
+				return r;
+			chunk = &changes->chunks.items[changes->chunks.n - 1];
+			has_function = false;
+		}
+		chunk->n_changes++;
+		chunk->last = c[i].last > chunk->last ? c[i].last : chunk->last;
+		has_function = has_function || c[i].event.names;
+	}
+	for (size_t i = 0; i < changes->chunks.n; i++)
+		qsort(c + changes->chunks.items[i].first_change, changes->chunks.items[i].n_changes,
+		      sizeof(*c), by_order);
+	return 0;
+}
+
+void kernelchanges_settle(struct kernelchanges *c)
+{
+	map_deinit(&c->by_name);
+	map_deinit(&c->by_id);
+	vec_deinit(&c->all);
+	vec_deinit(&c->chunks);
+}
+
+void kernelchanges_deinit(struct kernelchanges *c)
+{
+	kernelchanges_settle(c);
+	for (size_t i = 0; i < c->functions.n; i++)
+		(void)function_free(c->functions.items[i]);
+	vec_deinit(&c->functions);
+}
