@@ -4,11 +4,14 @@
 
 CC      ?= cc
 CXX     ?= c++
+OBJCOPY ?= objcopy
 O       ?= build
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
            -Wcast-qual -Wundef -Wformat=2 $(WERROR)
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+# Of libptdecode: 0.0 promises no ABI.
+SO_VERSION = 0.0.0
 # glibc's own checks need an optimizer; a sanitizer, which sees more, needs them away.
 FORTIFY  = $(if $(findstring -fsanitize,$(CFLAGS)),,$(if $(filter-out -O0,$(filter -O%,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3))
 HARDEN   = -fstack-protector-strong -fcf-protection=full $(FORTIFY)
@@ -34,21 +37,23 @@ FUZZERS   := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
 TOOLS     := $(patsubst tests/tools/%.c,%,$(wildcard tests/tools/*.c))
 TARGETS   := $(patsubst tests/targets/%,%,$(wildcard tests/targets/*.c tests/targets/*.cc))
 PROGRAMS   = $(O)/ptd $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so
+LIBRARY    = $(O)/libptdecode.so.$(SO_VERSION) $(O)/libptdecode.a
 
-LIBS_DECODE = -lipt -lZydis -ldw -lelf -liberty -lzstd -lcrypto -lseccomp
+LIBS_DECODE = -lipt -lZydis -lelf -liberty -lzstd -lcrypto
+LIBS_CMD    = $(LIBS_DECODE) -lseccomp
 LIBS_DAEMON = -lsystemd -lelf -lcrypto
-LIBS_TEST   = -lcmocka $(LIBS_DECODE) $(LIBS_DAEMON) -lm
+LIBS_TEST   = -lcmocka $(LIBS_CMD) $(LIBS_DAEMON) -lm
 
 # --- packages ----------------------------------------------------------------------------------
 
-PACKAGES_BUILD = gcc libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libiberty-dev \
+PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libiberty-dev \
                  libzstd-dev libssl-dev libsystemd-dev libseccomp-dev libdebuginfod-dev
 PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
-PACKAGES_CHECK = libcmocka-dev mandoc g++ libc6-dev-i386 lib32gcc-12-dev clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin \
+PACKAGES_CHECK = libcmocka-dev mandoc g++ libc6-dev-i386 lib32gcc-12-dev clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin pkg-config \
                  qemu-system-x86 busybox-static cpio systemd php-cli erlang-base
 PACKAGES_LONG  = rustc default-jre-headless
 
-all: $(PROGRAMS) $(O)/libptdecode.a ## the programs, into build/
+all: $(PROGRAMS) $(LIBRARY) ## the programs and the library, into build/
 
 # Other flags in this file are other objects.
 $(O)/%.o: %.c Makefile
@@ -56,7 +61,7 @@ $(O)/%.o: %.c Makefile
 	$(CC) $(ALL_CFLAGS) -DPTD_VERSION='"$(VERSION)"' -c -o $@ $<
 
 $(O)/libcommon.a: $(LIBCOMMON:%.c=$(O)/%.o)
-$(O)/libptdecode.a: $(LIBDECODE:%.c=$(O)/%.o)
+$(O)/libdecode.a: $(LIBDECODE:%.c=$(O)/%.o)
 $(O)/libcmd.a: $(LIBCMD:%.c=$(O)/%.o)
 $(O)/libptd.a: $(LIBPTD:%.c=$(O)/%.o)
 $(O)/libemu.a: $(LIBEMU:%.c=$(O)/%.o)
@@ -66,17 +71,28 @@ $(O)/%.a:
 	@rm -f $@
 	$(AR) rcs $@ $^
 
+# The library, as it is installed, exports what its headers declare and no other name.
+$(O)/libptdecode.so.$(SO_VERSION): $(O)/libdecode.a decoder/libptdecode.map
+	$(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,-soname,libptdecode.so.0 \
+		-Wl,--version-script=decoder/libptdecode.map $(LDFLAGS) \
+		-o $@ -Wl,--whole-archive $< -Wl,--no-whole-archive $(LIBS_DECODE)
+$(O)/libptdecode.a: $(O)/libdecode.a
+	@rm -f $@
+	$(LD) -r -o $(O)/libptdecode.o --whole-archive $<
+	$(OBJCOPY) --wildcard --keep-global-symbol='ptd_*' $(O)/libptdecode.o
+	$(AR) rcs $@ $(O)/libptdecode.o
+
 $(O)/ptd: $(O)/daemon/main.o $(O)/libptd.a $(O)/libcommon.a
 	$(LINK) -o $@ $^ $(LIBS_DAEMON)
 $(O)/ptctl: $(O)/ctl/main.o $(O)/libctl.a $(O)/libcommon.a
 	$(LINK) -o $@ $^ -lsystemd
-$(O)/ptdecode: $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libptdecode.a
-	$(LINK) -o $@ $^ $(LIBS_DECODE)
+$(O)/ptdecode: $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libdecode.a
+	$(LINK) -o $@ $^ $(LIBS_CMD)
 # The plugin's undefined symbols are QEMU's.
-$(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o $(O)/libemu.a $(O)/libptdecode.a
+$(O)/ptd-emu.so: $(O)/daemon/emu/plugin.o $(O)/libemu.a $(O)/libdecode.a
 	$(LINK_SHARED) -o $@ $^ -lZydis -lelf
 # The same for a whole guest, for tests.
-$(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o $(O)/libemu.a $(O)/libptdecode.a
+$(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o $(O)/libemu.a $(O)/libdecode.a
 	$(LINK_SHARED) -o $@ $^ -lZydis
 
 # --- tests -------------------------------------------------------------------------------------
@@ -91,24 +107,24 @@ LINK_UNIT = $(LINK) $(FAILING:%=-Wl,--wrap=%) -Wl,--undefined=__wrap_malloc
 # A disk that does not answer.
 $(O)/test-idreader: LINK_UNIT += -Wl,--wrap=buildid_read
 
-$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libcmd.a $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
+$(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libcmd.a $(O)/libemu.a $(O)/libdecode.a $(O)/libtest.a
 	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 # The plugin's modules never meet the daemon's: both have a sideband.
-$(O)/test-emu-%: $(O)/tests/unit/test-emu-%.o $(O)/libemu.a $(O)/libptdecode.a $(O)/libtest.a
+$(O)/test-emu-%: $(O)/tests/unit/test-emu-%.o $(O)/libemu.a $(O)/libdecode.a $(O)/libtest.a
 	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
-$(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $(O)/libptdecode.a
+$(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $(O)/libdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
-$(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libptdecode.a
+$(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libdecode.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(LIBS_DECODE)
 # It writes to the pool as the plugin does, and asks ptd for it as ptctl does.
-$(O)/tools/attack-pool: $(O)/tests/tools/attack-pool.o $(O)/libemu.a $(O)/libptdecode.a
+$(O)/tools/attack-pool: $(O)/tests/tools/attack-pool.o $(O)/libemu.a $(O)/libdecode.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ -lsystemd -lZydis -lelf
 # ptdecode itself, but for what its decoder does first.
-$(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libptdecode.a
+$(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libdecode.a
 	@mkdir -p $(@D)
-	$(LINK) -Wl,--wrap=ptd_decoder_next,--wrap=raw_add_elf -o $@ $^ $(LIBS_DECODE)
+	$(LINK) -Wl,--wrap=ptd_decoder_next,--wrap=raw_add_elf -o $@ $^ $(LIBS_CMD)
 # ptd itself, but for how it opens PT.
 $(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o $(O)/libptd.a $(O)/libcommon.a
 	@mkdir -p $(@D)
@@ -122,7 +138,7 @@ $(O)/targets/%.cc: tests/targets/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -O2 -g -pthread -o $@ $<
 
-tests: $(PROGRAMS) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
+tests: $(PROGRAMS) $(LIBRARY) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
        $(TARGETS:%=$(O)/targets/%) $(O)/ptd-emu-system.so
 
 demo: packages-demo ## record a real program, take a snapshot, decode it, show what is in it
@@ -164,7 +180,7 @@ bench: packages-check ## speed, as ratios against a peer measured in the same ru
 	@$(MAKE) --no-print-directory -s tests
 	@O=$(O) tests/bench/run.sh
 
-lint: $(PROGRAMS) $(O)/ptd-emu-system.so ## formatting, columns, messages, layers, golden coverage, headers that stand alone, hardening
+lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, messages, layers, golden coverage, headers that stand alone, hardening
 	clang-format --dry-run -Werror $$(git ls-files '*.[ch]')
 	tests/check-columns.sh
 	tests/check-messages.sh
@@ -191,6 +207,8 @@ COMPLETIONS = share/bash-completion/completions
 PAGES     = $(wildcard daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8])
 INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd:sbin/ptd \
             755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptdecode.a:lib/libptdecode.a \
+            644:$(O)/libptdecode.so.$(SO_VERSION):lib/libptdecode.so.$(SO_VERSION) \
+            644:decoder/ptdecode.pc:lib/pkgconfig/ptdecode.pc \
             $(foreach h,$(wildcard include/ptd/*.h),644:$h:$h) \
             644:systemd/ptd.service:lib/systemd/system/ptd.service \
             644:systemd/ptd.socket:lib/systemd/system/ptd.socket \
@@ -201,11 +219,15 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             $(foreach p,$(PAGES),644:$p:share/man/man$(subst .,,$(suffix $p))/$(notdir $p))
 
 prefix ?= /usr/local
-install: all ## programs, plugin, headers, manual pages, completions, units; DESTDIR= and prefix=
+install: all ## programs, plugin, library, headers, manual pages, completions, units; DESTDIR= and prefix=
 	@for i in $(INSTALLED); do \
 		mode=$${i%%:*} to=$(DESTDIR)$(prefix)/$${i##*:} from=$${i#*:}; \
 		echo "install $$to"; \
 		install -D -m$$mode $${from%:*} $$to || exit 1; done
+	ln -sf libptdecode.so.$(SO_VERSION) $(DESTDIR)$(prefix)/lib/libptdecode.so.0
+	ln -sf libptdecode.so.0 $(DESTDIR)$(prefix)/lib/libptdecode.so
+	sed -i 's|@prefix@|$(prefix)|; s|@version@|$(SO_VERSION)|; s|@libs@|$(LIBS_DECODE)|' \
+		$(DESTDIR)$(prefix)/lib/pkgconfig/ptdecode.pc
 	sed -i 's|^\(Exec[A-Z][a-z]*\)=/usr/|\1=$(prefix)/|' \
 		$(DESTDIR)$(prefix)/lib/systemd/system/ptd.service
 	[ -e $(DESTDIR)/etc/ptd/ptd.conf ] || \
@@ -215,9 +237,10 @@ uninstall: ## remove what install made, but changed settings and /var/lib/ptd; D
 	@for i in $(INSTALLED); do \
 		echo "remove $(DESTDIR)$(prefix)/$${i##*:}"; \
 		rm -f $(DESTDIR)$(prefix)/$${i##*:} || exit 1; done
+	rm -f $(DESTDIR)$(prefix)/lib/libptdecode.so.0 $(DESTDIR)$(prefix)/lib/libptdecode.so
 	[ ! -e $(DESTDIR)/etc/ptd/ptd.conf ] || ! cmp -s systemd/ptd.conf $(DESTDIR)/etc/ptd/ptd.conf || \
 		rm $(DESTDIR)/etc/ptd/ptd.conf
-	for d in $(prefix)/lib/ptd $(prefix)/include/ptd /etc/ptd; do \
+	for d in $(prefix)/lib/ptd $(prefix)/lib/pkgconfig $(prefix)/include/ptd /etc/ptd; do \
 		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d || exit 1; done
 # Directories that others may have made are left, but for those of a DESTDIR.
 	[ -z "$(DESTDIR)" ] || [ ! -d "$(DESTDIR)" ] || find "$(DESTDIR)" -mindepth 1 -depth -type d -empty -delete

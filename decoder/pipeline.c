@@ -291,6 +291,11 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 	return 0;
 }
 
+const char *ptd_version(void)
+{
+	return PTD_VERSION;
+}
+
 bool ptd_engine_exists(const char *name)
 {
 	return engine_find(name);

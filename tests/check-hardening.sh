@@ -15,13 +15,13 @@ ours=$(find "$O/daemon" "$O/decoder" "$O/ctl" -name '*.o' -print0 |
 	xargs -0 nm --defined-only --extern-only | awk '$2 == "T" { print $3 }' | sort -u)
 [[ -n $ours ]] || { echo "$O: no objects to learn the names of our functions from"; exit 1; }
 
-for file in ptd ptctl ptdecode ptd-emu.so ptd-emu-system.so; do
+for file in ptd ptctl ptdecode ptd-emu.so ptd-emu-system.so $(cd "$O" && echo libptdecode.so.*); do
 	headers=$(readelf --wide --file-header --program-headers --dynamic "$O/$file") || exit 1
 	has() { grep -qE "$1" <<<"$headers" || echo "$O/$file: $2"; }
 	has '^ *GNU_RELRO' "no RELRO"
 	has '\(FLAGS\).*BIND_NOW' "no BIND_NOW, so RELRO is not full"
 	has '^ *Type: *DYN' "not position-independent"
-	[[ $file == *.so ]] || has '\(FLAGS_1\).* PIE' "not linked as PIE"
+	[[ $file == *.so* ]] || has '\(FLAGS_1\).* PIE' "not linked as PIE"
 	grep -qE '\(TEXTREL\)' <<<"$headers" && echo "$O/$file: text relocations"
 	grep -qE '^ *GNU_STACK .* RW ' <<<"$headers" || echo "$O/$file: an executable stack"
 

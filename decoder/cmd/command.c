@@ -322,7 +322,7 @@ static int parse_option(struct command *c, int option)
 		usage(stdout);
 		exit(STATUS_OK);
 	case OPT_VERSION:
-		puts("ptdecode " PTD_VERSION);
+		printf("ptdecode %s\n", ptd_version());
 		exit(STATUS_OK);
 	default:
 		fputs("Try: ptdecode --help\n", stderr); /* getopt has said why */

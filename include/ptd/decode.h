@@ -11,6 +11,9 @@
  *		…;
  *
  * One decoder is used by one thread.
+ *
+ * The library is libptdecode.so.0, and 0 promises no ABI: a program is compiled anew for each
+ * version of the library. pkg-config knows it as "ptdecode".
  */
 
 #include "ptd/event.h"
@@ -21,6 +24,9 @@ extern "C" {
 #endif
 
 struct ptd_decoder;
+
+/* Return: the library's version, as ptdecode --version prints it. */
+const char *ptd_version(void);
 
 enum {
 	PTD_END = 1, /* the stream is over */

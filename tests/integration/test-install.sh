@@ -13,7 +13,7 @@ for prefix in /usr /usr/local; do
 	in_dest install
 	n=$(find "$D" -type f | wc -l)
 	[[ $n -gt 20 ]] || fail "only $n files were installed: $(find "$D")"
-	for f in etc/ptd/ptd.conf "$prefix"/{bin/{ptctl,ptdecode},sbin/ptd,lib/{ptd/ptd-emu.so,libptdecode.a}} \
+	for f in etc/ptd/ptd.conf "$prefix"/{bin/{ptctl,ptdecode},sbin/ptd,lib/{ptd/ptd-emu.so,libptdecode.a,libptdecode.so,pkgconfig/ptdecode.pc}} \
 		"$prefix/include/ptd/decode.h" "$prefix/lib/systemd/system/ptd.service" "$prefix/share/man/man1/ptctl.1"; do
 		[[ -f $D/$f ]] || fail "$f was not installed"
 	done
