@@ -124,7 +124,7 @@ $(O)/tools/attack-pool: $(O)/tests/tools/attack-pool.o $(O)/libemu.a $(O)/libdec
 # ptdecode itself, but for what its decoder does first.
 $(O)/tools/escape: $(O)/tests/tools/escape.o $(O)/decoder/cmd/main.o $(O)/libcmd.a $(O)/libdecode.a
 	@mkdir -p $(@D)
-	$(LINK) -Wl,--wrap=ptd_decoder_next,--wrap=raw_add_elf -o $@ $^ $(LIBS_CMD)
+	$(LINK) -Wl,--wrap=ptd_decoder_next,--wrap=rawcode_add_elf -o $@ $^ $(LIBS_CMD)
 # ptd itself, but for how it opens PT.
 $(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o $(O)/libptd.a $(O)/libcommon.a
 	@mkdir -p $(@D)

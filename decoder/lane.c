@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "decoder/lane_loss.h"
 #include "decoder/pt/ipt.h"
 #include "decoder/trace/clock.h"
 
@@ -50,12 +49,32 @@ void lane_deinit(struct lane *lane)
 	lane->runs = NULL;
 }
 
+/* Return: the span that the engine is in, or was in last; there was one. */
+static const struct trace_span *current_span(const struct lane *lane)
+{
+	return &lane->config.queue->spans[lane->next_span - 1];
+}
+
+/* Return: where the lane stands in its span. */
+static uint64_t span_offset(const struct lane *lane)
+{
+	if (lane->next_span == 0)
+		return 0;
+	return lane->engine ? engine_offset(lane->engine) : current_span(lane)->size;
+}
+
+/* Return: whether the lane's time is that of the records. */
+static bool has_time(const struct lane *lane)
+{
+	return lane->config.trace->facts.clock.valid && lane->config.trace->facts.has_tsc;
+}
+
 /* A TSC in the stream's own time. */
 static uint64_t time_of(const struct lane *lane, uint64_t tsc)
 {
-	if (!lane->config.facts->clock.valid || tsc == 0)
+	if (!lane->config.trace->facts.clock.valid || tsc == 0)
 		return tsc;
-	return clock_ns_from_tsc(&lane->config.facts->clock, tsc);
+	return clock_ns_from_tsc(&lane->config.trace->facts.clock, tsc);
 }
 
 /* Damaged packets may say any time. */
@@ -74,7 +93,7 @@ static void set_time(struct lane *lane, uint64_t tsc)
 		return;
 	lane->tsc = tsc;
 	lane->t = time_of(lane, tsc);
-	if (!lane->config.facts->has_scope)
+	if (!lane->config.trace->facts.has_scope)
 		note_time(lane);
 }
 
@@ -84,7 +103,7 @@ static void set_time(struct lane *lane, uint64_t tsc)
  */
 static bool is_foreign_pid(const struct lane *lane, uint32_t pid)
 {
-	const struct trace_facts *facts = lane->config.facts;
+	const struct trace_facts *facts = &lane->config.trace->facts;
 
 	return facts->has_scope && pid != PTD_ID_UNKNOWN && !map_get(&facts->scope, pid);
 }
@@ -98,7 +117,7 @@ static bool same_slice(const struct stay *a, const struct stay *b)
 /* Does the PT come from a time of which the recorder did not keep who ran? */
 static bool is_before_sideband(const struct lane *lane)
 {
-	return lane_has_time(lane) && lane->t < lane->config.queue->sideband_since;
+	return has_time(lane) && lane->t < lane->config.queue->sideband_since;
 }
 
 static void stay_at(const struct lane *lane, uint64_t time, struct stay *ret_stay)
@@ -182,7 +201,7 @@ static bool is_foreign_between(const struct lane *lane, uint64_t from, uint64_t 
 {
 	struct stay stay;
 
-	if (!lane->config.facts->has_scope)
+	if (!lane->config.trace->facts.has_scope)
 		return false;
 	stay_at(lane, from, &stay);
 	for (size_t n = 0; is_foreign_pid(lane, stay.pid) && n < STAYS_MAX; n++) {
@@ -196,13 +215,9 @@ static bool is_foreign_between(const struct lane *lane, uint64_t from, uint64_t 
 /* Find out who runs now; tell the engine. A change of thread ends the slice. */
 static int ask(struct lane *lane, const struct engine_step *step)
 {
-	struct stay stay = { .pid = PTD_ID_UNKNOWN,
-			     .tid = PTD_ID_UNKNOWN,
-			     .end = UINT64_MAX,
-			     .space = lane->config.space,
-			     .comm = "" };
-	const struct timeline *timeline = lane->config.timeline;
-	const bool is_timeless = timeline && !lane_has_time(lane);
+	const bool is_bare = lane->config.trace->facts.is_bare;
+	const bool is_timeless = !is_bare && !has_time(lane);
+	struct stay stay = nobody; /* which holds no longer than the time does */
 	uint64_t time = UINT64_MAX, until = UINT64_MAX;
 
 	lane->is_foreign = false;
@@ -210,7 +225,9 @@ static int ask(struct lane *lane, const struct engine_step *step)
 		only_stay(lane, &stay);
 		lane->is_foreign = is_foreign_pid(lane, stay.pid);
 		stay.end = 0;
-	} else if (timeline && !is_before_sideband(lane)) {
+	} else if (is_bare) {
+		stay_at(lane, 0, &stay);
+	} else if (!is_before_sideband(lane)) {
 		const uint64_t from = step->t_from ? time_of(lane, step->t_from) : lane->t;
 
 		if (step->t_to < UINT64_MAX)
@@ -228,14 +245,11 @@ static int ask(struct lane *lane, const struct engine_step *step)
 		 * change until it ran. */
 		time = lane->t;
 		until = until > time ? until : time;
-	} else if (timeline) {
-		/* That holds no longer than the time does. */
-		stay.end = 0;
 	}
 
 	/* Of their code only that is shown which is everybody's. */
 	if (lane->is_foreign)
-		stay.space = timeline_kernel(timeline);
+		stay.space = timeline_kernel(lane->config.timeline);
 	if (!lane->has_stay || !same_slice(&lane->stay, &stay))
 		lane->stay_opens = true;
 	lane->stay = stay;
@@ -305,7 +319,7 @@ static int leave_out(struct lane *lane, const struct ptd_mark *gap, uint64_t n_b
 	struct ptd_mark mark = *gap;
 
 	lane->stats.bytes_out_of_scope += n_bytes;
-	if (!lane->config.timeline || !timeline_kernel(lane->config.timeline) ||
+	if (!timeline_kernel(lane->config.timeline) ||
 	    (last && last->kind == PTD_MARK_OUT_OF_SCOPE && last->run == mark.run))
 		return 0;
 	mark.kind = PTD_MARK_OUT_OF_SCOPE;
@@ -329,7 +343,7 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 			return leave_out(lane, &mark, step->n_bytes);
 		if (mark.reason == PTD_GAP_NO_CODE && is_before_sideband(lane))
 			mark.reason = PTD_GAP_BEFORE_SIDEBAND;
-		else if (mark.reason == PTD_GAP_NO_CODE && lane->config.timeline &&
+		else if (mark.reason == PTD_GAP_NO_CODE && !lane->config.trace->facts.is_bare &&
 			 (!lane->has_stay || lane->stay.tid == PTD_ID_UNKNOWN))
 			mark.reason = PTD_GAP_THREAD_UNKNOWN;
 		mark.offset = lane->span_base + step->offset;
@@ -345,6 +359,119 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 	return vec_push(&lane->marks, mark);
 }
 
+/* Losses: what the recorder says that it lost, as gaps. */
+
+/* Put a gap that the recorder states before run @run of the batch. */
+static int add_loss(struct lane *lane, enum ptd_gap_reason reason, uint64_t t, size_t run,
+		    uint64_t offset)
+{
+	lane->stats.n_gaps++;
+	lane->n_gaps[reason]++;
+	return vec_push(&lane->marks, { .run = run,
+					.kind = PTD_MARK_GAP,
+					.reason = reason,
+					.t = t,
+					.offset = lane->span_base + offset });
+}
+
+/*
+ * Put gaps before run @run of the batch: those of the losses whose place is not known, up to the
+ * lane's time, or all of them if the lane has ended.
+ */
+static int tell_losses(struct lane *lane, size_t run)
+{
+	const struct trace_queue *queue = lane->config.queue;
+	const bool timed = has_time(lane);
+	int r = 0;
+
+	while (r == 0 && lane->next_loss < queue->n_losses) {
+		const struct trace_loss *loss = &queue->losses[lane->next_loss];
+
+		if (timed && loss->time > lane->t && !lane->ended)
+			return 0;
+		lane->next_loss++;
+		r = add_loss(lane, loss->reason, timed && loss->time ? loss->time : lane->t, run,
+			     span_offset(lane));
+	}
+	return r;
+}
+
+/*
+ * Put gaps before run @run: those of the losses up to @offset of a span that begins at @start of
+ * the stream.
+ */
+static int tell_losses_at(struct lane *lane, uint64_t start, uint64_t offset, size_t run)
+{
+	const struct trace_queue *queue = lane->config.queue;
+	int r = 0;
+
+	while (r == 0 && lane->next_loss_at < queue->n_losses_at) {
+		const struct trace_loss *loss = &queue->losses[lane->next_loss_at];
+		const uint64_t at = loss->offset > start ? loss->offset - start : 0;
+
+		if (at > offset && !lane->ended)
+			return 0;
+		lane->next_loss_at++;
+		r = add_loss(lane, loss->reason, lane->t, run, at < offset ? at : offset);
+	}
+	return r;
+}
+
+/*
+ * Put gaps before run @run: those of the losses up to where the engine stands. Let the engine pause
+ * where the next one is. (Losses at the end of a span are told behind it.)
+ */
+static int tell_losses_in_span(struct lane *lane, size_t run)
+{
+	const struct trace_queue *queue = lane->config.queue;
+	const struct trace_span *span = current_span(lane);
+	const uint64_t offset = span_offset(lane);
+	int r;
+
+	if (lane->next_loss_at == queue->n_losses_at || span->size == 0)
+		return 0;
+	r = tell_losses_at(lane, span->offset, offset < span->size ? offset : span->size - 1, run);
+	if (r == 0 && lane->next_loss_at < queue->n_losses_at)
+		engine_pause_at(lane->engine,
+				queue->losses[lane->next_loss_at].offset - span->offset);
+	return r;
+}
+
+/* Say why the bytes before @span, which is the next one, are not there. */
+static int tell_hole(struct lane *lane, const struct trace_span *span)
+{
+	const size_t n_before = lane->marks.n;
+	bool missing = false;
+	int r;
+
+	if (lane->next_span > 0) {
+		lane->span_base += span[-1].size;
+		lane->stay_opens = true;
+		missing = !lane->config.trace->facts.snapshot_mode &&
+			  span->offset != span[-1].offset + span[-1].size;
+	}
+	r = tell_losses_at(lane, span->offset, 0, lane->n_runs);
+	if (r == 0 && lane->config.queue->overwritten && lane->config.trace->facts.snapshot_mode &&
+	    span->offset > 0)
+		r = add_loss(lane, PTD_GAP_OVERWRITTEN, lane->t, lane->n_runs, 0);
+	if (r == 0 && lane->next_span > 0 && (missing || lane->marks.n == n_before))
+		r = add_loss(lane, PTD_GAP_LOST, lane->t, lane->n_runs, 0);
+	return r;
+}
+
+/* The queue is over: put gaps for the losses that are left. */
+static int tell_losses_at_end(struct lane *lane)
+{
+	const uint64_t start = lane->next_span > 0 ? current_span(lane)->offset : 0;
+	int r;
+
+	lane->ended = true;
+	r = tell_losses_at(lane, start, span_offset(lane), lane->n_runs);
+	return r < 0 ? r : tell_losses(lane, lane->n_runs);
+}
+
+/* Spans. */
+
 static int start_span(struct lane *lane)
 {
 	const struct trace_span *span = &lane->config.queue->spans[lane->next_span];
@@ -352,7 +479,7 @@ static int start_span(struct lane *lane)
 	const struct engine_step empty = { .reason = PTD_GAP_EMPTY };
 	int r;
 
-	r = lane_tell_hole(lane, span);
+	r = tell_hole(lane, span);
 	if (r < 0)
 		return r;
 	lane->next_span++;
@@ -367,7 +494,7 @@ static int start_span(struct lane *lane)
 	r = engine_new(lane->config.engine, &config, &lane->engine);
 	if (r < 0)
 		return r;
-	return lane_tell_losses_in(lane, lane->n_runs);
+	return tell_losses_in_span(lane, lane->n_runs);
 }
 
 /*
@@ -381,10 +508,10 @@ static void rest(struct lane *lane)
 	const struct trace_span *span;
 	uint64_t offset, start, end;
 
-	if (!trace || lane->next_span == 0)
+	if (lane->next_span == 0)
 		return;
-	span = lane_span(lane);
-	offset = lane_offset(lane);
+	span = current_span(lane);
+	offset = span_offset(lane);
 	if (lane->engine && offset < lane->span_rested + REST_SIZE)
 		return;
 	/* The kernel reads around, too: what lies a bit further back is tried again. */
@@ -466,22 +593,22 @@ static int take(struct lane *lane, const struct engine_step *step)
 
 	for (size_t i = 0; i < step->n_runs; i++) {
 		if (passed && i == n_before)
-			r = lane_tell_losses_in(lane, lane->n_runs + i);
+			r = tell_losses_in_span(lane, lane->n_runs + i);
 		set_time(lane, run[i].t);
 		if (r == 0)
-			r = lane_tell_losses(lane, lane->n_runs + i);
+			r = tell_losses(lane, lane->n_runs + i);
 		if (r < 0)
 			return r;
 		run[i].t = lane->t;
-		if (lane->config.facts->has_scope && !lane->is_foreign)
+		if (lane->config.trace->facts.has_scope && !lane->is_foreign)
 			note_time(lane);
 		count(lane, &run[i]);
 	}
 	lane->n_runs += step->n_runs;
 	set_time(lane, step->t);
-	r = lane_tell_losses(lane, lane->n_runs);
+	r = tell_losses(lane, lane->n_runs);
 	if (r == 0 && passed && n_before == step->n_runs)
-		r = lane_tell_losses_in(lane, lane->n_runs);
+		r = tell_losses_in_span(lane, lane->n_runs);
 	if (r < 0)
 		return r;
 
@@ -493,7 +620,7 @@ static int take(struct lane *lane, const struct engine_step *step)
 	case ENGINE_MARK:
 		r = add_mark(lane, step->mark, step);
 		/* Of a bare stream the user has said what is where. It asks next. */
-		if (step->mark == PTD_MARK_PAGING && lane->config.timeline)
+		if (step->mark == PTD_MARK_PAGING && !lane->config.trace->facts.is_bare)
 			lane->is_guest = step->extra != 0;
 		return r;
 	case ENGINE_GAP:
@@ -526,8 +653,9 @@ int lane_fill(struct lane *lane)
 			open_slice(lane);
 
 		if (!lane->engine) {
-			r = lane->next_span == lane->config.queue->n_spans ? lane_tell_rest(lane)
-									   : start_span(lane);
+			r = lane->next_span == lane->config.queue->n_spans
+				? tell_losses_at_end(lane)
+				: start_span(lane);
 		} else {
 			r = engine_next(lane->engine, lane->runs + lane->n_runs,
 					LANE_RUNS_MAX - lane->n_runs, &step);

@@ -26,11 +26,9 @@
 #include "util/vec.h"
 
 struct lane_config {
-	const struct trace *trace; /* whose memory is given back when it was used; or NULL */
-	const struct trace_queue *queue;
-	const struct trace_facts *facts;
-	const struct timeline *timeline; /* NULL: nothing is known of threads */
-	const struct space *space;       /* where there is no timeline: the code */
+	const struct trace *trace;
+	const struct trace_queue *queue; /* of the trace */
+	const struct timeline *timeline;
 	const struct engine_ops *engine;
 	struct engine_config engine_config; /* but for its span */
 };
@@ -86,24 +84,4 @@ _must_check_ int lane_fill(struct lane *lane);
 static inline bool lane_ready(const struct lane *lane)
 {
 	return lane->n_runs > 0 || lane->marks.n > 0;
-}
-
-/* Return: the span that the engine is in, or was in last; there was one. */
-static inline const struct trace_span *lane_span(const struct lane *lane)
-{
-	return &lane->config.queue->spans[lane->next_span - 1];
-}
-
-/* Return: where the lane stands in its span. */
-static inline uint64_t lane_offset(const struct lane *lane)
-{
-	if (lane->next_span == 0)
-		return 0;
-	return lane->engine ? engine_offset(lane->engine) : lane_span(lane)->size;
-}
-
-/* Return: whether the lane's time is that of the records. */
-static inline bool lane_has_time(const struct lane *lane)
-{
-	return lane->config.facts->clock.valid && lane->config.facts->has_tsc;
 }

@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +14,12 @@
 #include "base/base.h"
 #include "decoder/file/input.h"
 #include "decoder/image/object.h"
+#include "decoder/image/rawspace.h"
 #include "decoder/image/space.h"
 #include "decoder/lane.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/ipt_code.h"
-#include "decoder/raw.h"
 #include "decoder/sideband/event.h"
 #include "decoder/sideband/filtered.h"
 #include "decoder/sideband/timeline.h"
@@ -28,7 +27,6 @@
 #include "decoder/symbol/resolve.h"
 #include "decoder/trace/trace.h"
 #include "ptd/snapshot.h"
-#include "util/mapfile.h"
 #include "util/message.h"
 #include "util/spill.h"
 
@@ -38,16 +36,9 @@
 struct ptd_decoder {
 	struct ptd_info info;
 
-	/* Where the bytes come from: a trace, or a bare stream. */
 	struct trace *trace;
 	struct timeline *timeline;
 	struct filtered filtered;
-	struct mapfile raw_pt;
-	struct trace_span raw_span;
-	struct trace_queue raw_queue;
-	struct trace_facts raw_facts;
-	struct space *raw_space;
-
 	struct objects *objects;
 	struct resolver *resolver;
 	struct cache *cache;
@@ -91,27 +82,28 @@ static int annotate(void *userdata, const struct object *object, const struct pt
 	return 0;
 }
 
-static int open_raw(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+/* A bare PT stream; the caller says what was mapped. */
+static int open_bare(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
 {
+	struct space *space;
 	int r;
 
-	r = mapfile_init_writable(&d->raw_pt, AT_FDCWD, o->raw_pt);
+	r = input_open_bare(o->raw_pt, &d->trace, reterr_message);
 	if (r < 0)
-		return message_set(reterr_message, r, "%s: cannot read: %s", o->raw_pt,
-				   r == -EINVAL ? "is no regular file" : strerror(-r));
+		return r;
 	r = objects_new(NULL, &d->objects);
 	if (r < 0)
 		return r;
-	r = raw_space_new(o->raw_code, o->n_raw_code, d->objects, &d->raw_space, reterr_message);
+	r = rawspace_new(o->raw_code, o->n_raw_code, d->objects, &space, reterr_message);
 	if (r < 0)
 		return r;
+	return timeline_new_bare(space, &d->timeline);
+}
 
-	d->raw_span = (struct trace_span){ .bytes = d->raw_pt.bytes, .size = d->raw_pt.size };
-	d->raw_queue = (struct trace_queue){
-		.cpu = 0, .tid = TRACE_NONE, .spans = &d->raw_span, .n_spans = 1
-	};
-	d->info.clock = PTD_CLOCK_TSC;
-	return 0;
+/* Return: what messages call the input. */
+static const char *name_of(const struct ptd_options *o)
+{
+	return o->input ?: o->raw_pt;
 }
 
 /* Return: the input if it is a directory, which may hold objects, too; else NULL. */
@@ -150,7 +142,8 @@ static int collect_complaints(struct ptd_decoder *d, const char *name)
 	return 0;
 }
 
-static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+/* A perf.data file, a directory of them, or a snapshot. */
+static int open_recording(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
 {
 	int r;
 
@@ -170,7 +163,15 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 	r = objects_look_in(d->objects, o->buildid_dir, o->symfs, o->fetch);
 	if (r < 0)
 		return r;
-	r = timeline_new(d->trace, d->objects, &d->timeline);
+	return timeline_new(d->trace, d->objects, &d->timeline);
+}
+
+static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+{
+	const struct trace_facts *facts;
+	int r;
+
+	r = o->input ? open_recording(d, o, reterr_message) : open_bare(d, o, reterr_message);
 	if (r < 0)
 		return r;
 
@@ -179,14 +180,15 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 		    "its address filter is not used: what it names was mapped at more than 4 "
 		    "addresses";
 
-	d->info.clock = !d->trace->facts.has_tsc      ? PTD_CLOCK_NONE
-			: d->trace->facts.clock.valid ? PTD_CLOCK_NS
-						      : PTD_CLOCK_TSC;
-	d->info.realtime_offset_ns = d->trace->facts.realtime_offset_ns;
-	d->info.bytes_overwritten = d->trace->facts.bytes_overwritten;
-	d->info.complete_since = d->trace->facts.complete_since;
+	facts = &d->trace->facts;
+	d->info.clock = !facts->has_tsc      ? PTD_CLOCK_NONE
+			: facts->clock.valid ? PTD_CLOCK_NS
+					     : PTD_CLOCK_TSC;
+	d->info.realtime_offset_ns = facts->realtime_offset_ns;
+	d->info.bytes_overwritten = facts->bytes_overwritten;
+	d->info.complete_since = facts->complete_since;
 	d->info.truncated_at = d->trace->truncated_at;
-	return collect_complaints(d, o->input);
+	return collect_complaints(d, name_of(o));
 }
 
 static int make_resolver(struct ptd_decoder *d, const struct ptd_options *o)
@@ -218,9 +220,9 @@ static int make_resolver(struct ptd_decoder *d, const struct ptd_options *o)
 
 /* What the user says of the CPU goes before what the input says. */
 static struct engine_config engine_config_of(const struct ptd_decoder *d,
-					     const struct ptd_options *o,
-					     const struct trace_facts *facts)
+					     const struct ptd_options *o)
 {
+	const struct trace_facts *facts = &d->trace->facts;
 	struct engine_config c = {
 		.cpu_family = facts->cpu_family,
 		.cpu_model = facts->cpu_model,
@@ -229,8 +231,8 @@ static struct engine_config engine_config_of(const struct ptd_decoder *d,
 		.nom_freq = o->nom_freq ? o->nom_freq : facts->nom_freq,
 		.cpuid_15_eax = o->cpuid_15_eax ? o->cpuid_15_eax : facts->tsc_ctc_d,
 		.cpuid_15_ebx = o->cpuid_15_ebx ? o->cpuid_15_ebx : facts->tsc_ctc_n,
-		.has_events = !d->trace || facts->has_events,
-		.has_threads = d->timeline && facts->has_tsc,
+		.has_events = facts->has_events,
+		.has_threads = !facts->is_bare && facts->has_tsc,
 		.cache = d->cache,
 		.code = d->code,
 	};
@@ -254,15 +256,12 @@ static struct engine_config engine_config_of(const struct ptd_decoder *d,
 static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 		      const struct engine_ops *engine, char **reterr_message)
 {
-	const struct trace_facts *facts = d->trace ? &d->trace->facts : &d->raw_facts;
-	const size_t n = d->trace ? d->trace->n_queues : 1;
+	const size_t n = d->trace->n_queues;
 	struct lane_config config = {
 		.trace = d->trace,
-		.facts = facts,
 		.timeline = d->timeline,
-		.space = d->raw_space,
 		.engine = engine,
-		.engine_config = engine_config_of(d, o, facts),
+		.engine_config = engine_config_of(d, o),
 	};
 	int r;
 
@@ -278,7 +277,7 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 	for (; d->n_lanes < n; d->n_lanes++) {
 		struct lane *lane = &d->lanes[d->n_lanes];
 
-		config.queue = d->trace ? &d->trace->queues[d->n_lanes] : &d->raw_queue;
+		config.queue = &d->trace->queues[d->n_lanes];
 		r = lane_init(lane, &config);
 		if (r < 0)
 			return r;
@@ -345,8 +344,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (!d)
 		return -ENOMEM;
 	spill_set_max(options->max_spill ?: PTD_MAX_SPILL);
-	r = options->input ? open_trace(d, options, reterr_message)
-			   : open_raw(d, options, reterr_message);
+	r = open_trace(d, options, reterr_message);
 	if (r == 0)
 		r = make_resolver(d, options);
 	if (r == 0)
@@ -359,8 +357,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 		return cannot_spill(options, r, reterr_message);
 	if (r < 0) {
 		if (!*reterr_message)
-			(void)message_set(reterr_message, r, "%s: %s",
-					  options->input ? options->input : options->raw_pt,
+			(void)message_set(reterr_message, r, "%s: %s", name_of(options),
 					  strerror(-r));
 		return r;
 	}
@@ -385,9 +382,7 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	cache_free(decoder->cache);
 	resolver_free(decoder->resolver);
 	timeline_free(decoder->timeline);
-	space_free(decoder->raw_space);
 	objects_free(decoder->objects);
-	mapfile_deinit(&decoder->raw_pt);
 	trace_free(decoder->trace);
 	free(decoder);
 	return NULL;
@@ -448,7 +443,7 @@ int ptd_decoder_next_event(struct ptd_decoder *decoder, const struct ptd_event *
 {
 	const struct trace *trace = decoder->trace;
 
-	while (trace && decoder->next_record < trace->n_records) {
+	while (decoder->next_record < trace->n_records) {
 		if (!event_read(&trace->records[decoder->next_record++], &decoder->event))
 			continue;
 		*ret_event = &decoder->event;
@@ -461,11 +456,9 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 {
 	decoder->stats =
 	    (struct ptd_stats){ .cpus = decoder->cpu_stats, .n_cpus = decoder->n_lanes };
-	if (decoder->trace) {
-		decoder->stats.n_records_unknown = decoder->trace->n_unknown;
-		decoder->stats.n_records_bad =
-		    decoder->trace->n_skipped + timeline_n_skipped(decoder->timeline);
-	}
+	decoder->stats.n_records_unknown = decoder->trace->n_unknown;
+	decoder->stats.n_records_bad =
+	    decoder->trace->n_skipped + timeline_n_skipped(decoder->timeline);
 	for (size_t i = 0; i < decoder->n_lanes; i++) {
 		const struct lane *lane = &decoder->lanes[i];
 

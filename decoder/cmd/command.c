@@ -405,20 +405,20 @@ int command_parse(struct command *c, int argc, char **argv)
 void command_deinit(struct command *c)
 {
 	vec_deinit(&c->code);
-	raw_code_deinit(&c->raw_code);
+	rawcode_deinit(&c->raw_code);
 	free(c->home_debug);
 	free(c->snapshot);
 }
 
-static int read_code(struct raw_code *raw, const struct command_code *code, char **reterr_message)
+static int read_code(struct rawcode *raw, const struct command_code *code, char **reterr_message)
 {
 	switch (code->kind) {
 	case COMMAND_PAGES:
-		return raw_add_pages(raw, code->address_path, code->path, reterr_message);
+		return rawcode_add_pages(raw, code->address_path, code->path, reterr_message);
 	case COMMAND_ELF:
-		return raw_add_elf(raw, code->path, reterr_message);
+		return rawcode_add_elf(raw, code->path, reterr_message);
 	default:
-		return raw_add_file(raw, code->path, code->address, reterr_message);
+		return rawcode_add_file(raw, code->path, code->address, reterr_message);
 	}
 }
 

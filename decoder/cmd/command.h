@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "decoder/cmd/creator.h"
-#include "decoder/raw.h"
+#include "decoder/cmd/rawcode.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 #include "util/vec.h"
@@ -50,7 +50,7 @@ struct command_code {
 struct command {
 	struct ptd_options options;
 	VEC(struct command_code) code;
-	struct raw_code raw_code; /* what was found in them; see command_read_code() */
+	struct rawcode raw_code; /* what was found in them; see command_read_code() */
 	struct output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
 	uint64_t max_output;   /* bytes that all outputs together may have; 0: any number */

@@ -195,3 +195,45 @@ int input_open(const char *path, bool force, struct trace **ret_trace, char **re
 		return message_set(reterr_message, -errno, "%s: %s", path, strerror(errno));
 	return read_file(path, path, ret_trace, reterr_message);
 }
+
+/* Move @pt into a trace. The packets alone say whether they have times, and which events. */
+static int bare_trace(struct trace *trace, struct mapfile *pt)
+{
+	int r;
+
+	table_init(&trace->record_table, sizeof(struct trace_record));
+	trace->facts = (struct trace_facts){ .is_bare = true, .has_tsc = true, .has_events = true };
+	trace->queues = calloc(1, sizeof(*trace->queues));
+	if (!trace->queues)
+		return -ENOMEM;
+	trace->n_queues = 1;
+	trace->queues[0] = (struct trace_queue){ .cpu = 0, .tid = TRACE_NONE };
+	trace->queues[0].spans = calloc(1, sizeof(*trace->queues[0].spans));
+	if (!trace->queues[0].spans)
+		return -ENOMEM;
+	trace->queues[0].n_spans = 1;
+	trace->queues[0].spans[0] = (struct trace_span){ .bytes = pt->bytes, .size = pt->size };
+	r = vec_push(&trace->files, *pt);
+	if (r == 0)
+		*pt = (struct mapfile){};
+	return r;
+}
+
+int input_open_bare(const char *path, struct trace **ret_trace, char **reterr_message)
+{
+	_cleanup_(trace_freep) struct trace *trace = calloc(1, sizeof(*trace));
+	_cleanup_(mapfile_deinit) struct mapfile pt = {};
+	int r;
+
+	if (!trace)
+		return message_set(reterr_message, -ENOMEM, "%s: out of memory", path);
+	r = mapfile_init_writable(&pt, AT_FDCWD, path);
+	if (r < 0)
+		return message_set(reterr_message, r, "%s: cannot read: %s", path,
+				   r == -EINVAL ? "is no regular file" : strerror(-r));
+	r = bare_trace(trace, &pt);
+	if (r < 0)
+		return message_set(reterr_message, r, "%s: out of memory", path);
+	*ret_trace = TAKE(trace);
+	return 0;
+}

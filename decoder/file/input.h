@@ -5,7 +5,7 @@
  * Input
  *
  * Opens what the user names as the input of a decode, and reads the trace that is in it: a
- * perf.data file, a directory of them, a snapshot of ptd, a pipe.
+ * perf.data file, a directory of them, a snapshot of ptd, a pipe, a bare PT stream.
  */
 
 #include <stdbool.h>
@@ -23,3 +23,11 @@
  */
 _must_check_ int input_open(const char *path, bool force, struct trace **ret_trace,
 			    char **reterr_message);
+
+/*
+ * Make a trace of the PT packets in the file @path, which has nothing else: one queue, of CPU 0,
+ * without sideband records.
+ *
+ * Return: as above.
+ */
+_must_check_ int input_open_bare(const char *path, struct trace **ret_trace, char **reterr_message);

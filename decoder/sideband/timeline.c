@@ -33,6 +33,7 @@ struct timeline {
 	struct tracks stays; /* by cpu */
 	bool switches_apart; /* LOST is not about them */
 	bool samples_linked; /* those of a CPU tell of all who ran there */
+	struct space *bare;  /* the only space, of a bare PT stream; else NULL */
 	size_t n_skipped;
 };
 
@@ -463,6 +464,21 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 	return 0;
 }
 
+int timeline_new_bare(struct space *space, struct timeline **ret_timeline)
+{
+	struct timeline *tl = calloc(1, sizeof(*tl));
+
+	if (!tl) {
+		space_free(space);
+		return -ENOMEM;
+	}
+	tracks_init(&tl->stays);
+	tracks_init(&tl->tasks.lives);
+	tl->bare = space;
+	*ret_timeline = tl;
+	return 0;
+}
+
 struct timeline *timeline_free(struct timeline *timeline)
 {
 	if (!timeline)
@@ -472,6 +488,7 @@ struct timeline *timeline_free(struct timeline *timeline)
 	vec_deinit(&timeline->cpus);
 	map_deinit(&timeline->by_cpu);
 	tracks_deinit(&timeline->stays);
+	space_free(timeline->bare);
 	free(timeline);
 	return NULL;
 }
@@ -482,6 +499,8 @@ void timeline_at(const struct timeline *timeline, uint32_t cpu, uint64_t time,
 	const uint64_t *owner = map_get(&timeline->by_cpu, cpu);
 
 	tracks_find(&timeline->stays, owner ? *owner : SIZE_MAX, time, ret_stay);
+	if (timeline->bare)
+		ret_stay->space = timeline->bare;
 }
 
 void timeline_at_tid(const struct timeline *timeline, uint32_t tid, uint64_t time,

@@ -44,6 +44,15 @@ struct timeline;
  */
 _must_check_ int timeline_new(const struct trace *trace, struct objects *objects,
 			      struct timeline **ret_timeline);
+
+/*
+ * Build the timeline of a bare PT stream: it is never known who runs, and all code is in @space,
+ * which becomes the timeline's in any case.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int timeline_new_bare(struct space *space, struct timeline **ret_timeline);
+
 struct timeline *timeline_free(struct timeline *timeline);
 
 /*

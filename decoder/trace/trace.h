@@ -79,6 +79,8 @@ struct trace_queue {
 };
 
 struct trace_facts {
+	/* A PT stream and nothing else: no record says who ran, or what was mapped. */
+	bool is_bare;
 	struct clock_conv clock;
 	bool snapshot_mode; /* AUX was overwritten, or sampled: each span starts anywhere */
 	/* LOST is not about switches: they have rings of their own (snapshots of ptd). */

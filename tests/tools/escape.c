@@ -35,14 +35,14 @@
 #include <unistd.h>
 
 #include "base/base.h"
-#include "decoder/raw.h"
+#include "decoder/cmd/rawcode.h"
 #include "ptd/decode.h"
 #include "util/outdir.h"
 
 int __real_ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch);
 int __wrap_ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch);
-int __real_raw_add_elf(struct raw_code *code, const char *path, char **reterr_message);
-int __wrap_raw_add_elf(struct raw_code *code, const char *path, char **reterr_message);
+int __real_rawcode_add_elf(struct rawcode *code, const char *path, char **reterr_message);
+int __wrap_rawcode_add_elf(struct rawcode *code, const char *path, char **reterr_message);
 
 static char page[4096] __attribute__((aligned(4096)));
 
@@ -303,10 +303,10 @@ static void try_all(void)
 	show_limits();
 }
 
-int __wrap_raw_add_elf(struct raw_code *code, const char *path, char **reterr_message)
+int __wrap_rawcode_add_elf(struct rawcode *code, const char *path, char **reterr_message)
 {
 	say("write while --raw-elf is parsed", open_flags(getenv("READABLE"), O_WRONLY));
-	return __real_raw_add_elf(code, path, reterr_message);
+	return __real_rawcode_add_elf(code, path, reterr_message);
 }
 
 int __wrap_ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)

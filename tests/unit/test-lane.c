@@ -280,8 +280,8 @@ static char *transcribe(const struct row *row, char paths[3][32])
 	assert_int_equal(
 	    lane_init(&lane,
 		      &(struct lane_config){
+			  .trace = &trace,
 			  .queue = &queue,
-			  .facts = &trace.facts,
 			  .timeline = timeline,
 			  .engine = &engine_block,
 			  .engine_config = { .cache = cache, .code = code, .has_threads = true } }),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/raw.h"
+#include "decoder/cmd/rawcode.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,8 @@ static int open_file(struct mapfile *file, const char *path, char **reterr_messa
 	return 0;
 }
 
-int raw_add_pages(struct raw_code *code, const char *address_path, const char *code_path,
-		  char **reterr_message)
+int rawcode_add_pages(struct rawcode *code, const char *address_path, const char *code_path,
+		      char **reterr_message)
 {
 	_cleanup_(mapfile_deinit) struct mapfile addresses = {}, pages = {};
 	struct ptd_raw_code *last;
@@ -73,7 +73,7 @@ static void elf_endp(Elf **elf)
 		elf_end(*elf);
 }
 
-int raw_add_elf(struct raw_code *code, const char *path, char **reterr_message)
+int rawcode_add_elf(struct rawcode *code, const char *path, char **reterr_message)
 {
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
 	_cleanup_(elf_endp) Elf *elf = NULL;
@@ -109,7 +109,8 @@ int raw_add_elf(struct raw_code *code, const char *path, char **reterr_message)
 	return 0;
 }
 
-int raw_add_file(struct raw_code *code, const char *path, uint64_t address, char **reterr_message)
+int rawcode_add_file(struct rawcode *code, const char *path, uint64_t address,
+		     char **reterr_message)
 {
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
 	int r;
@@ -122,39 +123,7 @@ int raw_add_file(struct raw_code *code, const char *path, uint64_t address, char
 	return vec_push(code, { .path = path, .size = file.size, .address = address });
 }
 
-void raw_code_deinit(struct raw_code *code)
+void rawcode_deinit(struct rawcode *code)
 {
 	vec_deinit(code);
-}
-
-int raw_space_new(const struct ptd_raw_code *code, size_t n_code, struct objects *objects,
-		  struct space **ret_space, char **reterr_message)
-{
-	_cleanup_(space_freep) struct space *space = NULL;
-	const struct object *object = NULL;
-	int r;
-
-	r = space_new(0, NULL, 0, &space);
-	if (r < 0)
-		return r;
-
-	for (size_t i = 0; i < n_code; i++) {
-		if (i == 0 || strcmp(code[i].path, code[i - 1].path) != 0) {
-			r = objects_add_file(objects, code[i].path, &object);
-			if (r < 0)
-				return message_set(reterr_message, r, "%s: cannot read: %s",
-						   code[i].path, strerror(-r));
-		}
-		r = space_map(space, &(struct mapping){ .start = code[i].address,
-							.size = code[i].size,
-							.offset = code[i].offset,
-							.object = object });
-		if (r < 0)
-			return message_set(reterr_message, r,
-					   "%s: %#" PRIx64 " bytes do not fit at %#" PRIx64,
-					   code[i].path, code[i].size, code[i].address);
-	}
-
-	*ret_space = TAKE(space);
-	return 0;
 }
