@@ -109,9 +109,6 @@ $(O)/test-idreader: LINK_UNIT += -Wl,--wrap=buildid_read
 
 $(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libcmd.a $(O)/libemu.a $(O)/libdecode.a $(O)/libtest.a
 	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
-# The plugin's modules never meet the daemon's: both have a sideband.
-$(O)/test-emu-%: $(O)/tests/unit/test-emu-%.o $(O)/libemu.a $(O)/libdecode.a $(O)/libtest.a
-	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
 $(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $(O)/libdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
 $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libdecode.a

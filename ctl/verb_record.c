@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "ctl/client.h"
-#include "ctl/fetch.h"
+#include "ctl/copyout.h"
 #include "ctl/plugin.h"
 #include "ctl/program.h"
 #include "ctl/run.h"
@@ -121,7 +121,7 @@ static int save(sd_bus *bus, const struct client_scope *scope, const char *outpu
 
 	r = client_snapshot(bus, scope, &reply, &snapshot);
 	if (r == EXIT_OK && output)
-		r = fetch_snapshot(bus, snapshot.id, output);
+		r = copyout_snapshot(bus, snapshot.id, output);
 	if (r != EXIT_OK)
 		return r;
 	/* The program's output is its own: ours goes to stderr. */
@@ -192,7 +192,7 @@ static int record(const struct context *context, const char *output, char **comm
 	bool emulated = false;
 	int r;
 
-	if (output && (r = fetch_check(output)) != EXIT_OK)
+	if (output && (r = copyout_check(output)) != EXIT_OK)
 		return r;
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
@@ -214,7 +214,7 @@ int verb_record(const struct context *context, int argc, char **argv)
 	const char *output = NULL;
 	int first, status = 0, r;
 
-	first = fetch_parse_output("record", argc, argv, &output);
+	first = copyout_parse_output("record", argc, argv, &output);
 	if (first < 0)
 		return EXIT_NOT_RECORDED;
 	if (first >= argc) {

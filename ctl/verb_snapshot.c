@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "ctl/client.h"
-#include "ctl/fetch.h"
+#include "ctl/copyout.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
 
@@ -98,7 +98,7 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 		log_error("snapshot: unexpected argument \"%s\"", argv[r]);
 		return EXIT_USAGE;
 	}
-	if (output && (r = fetch_check(output)) != EXIT_OK)
+	if (output && (r = copyout_check(output)) != EXIT_OK)
 		return r;
 	if (scope.pid > 0)
 		read_comm(scope.pid, scope.command);
@@ -107,7 +107,7 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 	if (r == EXIT_OK)
 		r = client_snapshot(bus, &scope, &reply, &snapshot);
 	if (r == EXIT_OK && output)
-		r = fetch_snapshot(bus, snapshot.id, output);
+		r = copyout_snapshot(bus, snapshot.id, output);
 	if (r != EXIT_OK)
 		return r;
 

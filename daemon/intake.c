@@ -13,7 +13,7 @@
 #include "base/printable.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
-#include "daemon/objects/keep.h"
+#include "daemon/objects/objectstore.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/scanner.h"
@@ -33,7 +33,7 @@ struct intake {
 	struct intake_options options;
 	sd_event_source *timer;
 	sd_event_source *records; /* the source has task records; NULL: it does not say so */
-	sd_event_source *kept;    /* the keep has failures to tell of */
+	sd_event_source *kept;    /* the object store has failures to tell of */
 	uint64_t expected_us;     /* when programs were last expected */
 	struct sideband *sideband;
 	struct scanner *scanner; /* NULL: the source does not tell of all tasks */
@@ -46,7 +46,7 @@ struct intake {
 	bool said_no_code;                       /* the same of code that ran */
 
 	uint64_t n_epochs; /* of the sideband, that were noticed */
-	uint64_t began;    /* the keep's moment when the last of them was */
+	uint64_t began;    /* the object store's moment when the last of them was */
 	uint64_t stale;    /* what was not named after this one may be forgotten; 0: nothing */
 };
 
@@ -56,36 +56,36 @@ static void say_not_kept(const char *path, int error)
 		    object_why(error));
 }
 
-static void touch(void *keep, const struct record_mmap2 *mmap)
+static void touch(void *store, const struct record_mmap2 *mmap)
 {
-	keep_touch(keep, mmap);
+	objectstore_touch(store, mmap);
 }
 
 /* What those who live have mapped stays, however long ago that was: it is not named again before
  * the next epoch begins. */
 static void make_room(struct intake *intake)
 {
-	struct keep *keep = intake->options.keep;
-	const uint64_t moment = keep_moment(keep);
+	struct objectstore *store = intake->options.store;
+	const uint64_t moment = objectstore_moment(store);
 	int r;
 
-	sideband_tell_mapped(intake->sideband, touch, keep);
-	r = keep_make_room(keep, moment);
+	sideband_tell_mapped(intake->sideband, touch, store);
+	r = objectstore_make_room(store, moment);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot forget objects that are too many, ignoring: %m");
 	}
 }
 
-uint64_t intake_shed(struct intake *intake, uint64_t bytes, uint64_t least)
+uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least)
 {
-	struct keep *keep = intake->options.keep;
-	const uint64_t moment = keep_moment(keep);
+	struct objectstore *store = intake->options.store;
+	const uint64_t moment = objectstore_moment(store);
 	uint64_t freed = 0;
 	int r;
 
-	sideband_tell_mapped(intake->sideband, touch, keep);
-	r = keep_shed(keep, moment, bytes, least, &freed);
+	sideband_tell_mapped(intake->sideband, touch, store);
+	r = objectstore_evict(store, moment, bytes, least, &freed);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot remove copies that no snapshot has, ignoring: %m");
@@ -124,7 +124,7 @@ static bool is_seen(struct map *seen, const uint8_t *bytes, const struct record 
 	return false;
 }
 
-static void keep_mapped(struct intake *intake, const uint8_t *bytes, size_t size)
+static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t size)
 {
 	_cleanup_(map_deinit) struct map seen = {};
 	struct cursor c = cursor_from(bytes, size);
@@ -140,9 +140,9 @@ static void keep_mapped(struct intake *intake, const uint8_t *bytes, size_t size
 		/* It is no code: what a snapshot takes of it is told above. */
 		if (mapname_is_jitdump(mmap.name))
 			continue;
-		if (keep_is_full(intake->options.keep))
+		if (objectstore_is_full(intake->options.store))
 			make_room(intake);
-		r = keep_add(intake->options.keep, &mmap, &object);
+		r = objectstore_add(intake->options.store, &mmap, &object);
 		if (r < 0)
 			say_no_room(intake, mmap.name, r);
 	}
@@ -165,8 +165,8 @@ static int on_task(void *userdata, const void *bytes, size_t size)
 {
 	struct intake *intake = userdata;
 
-	note_epoch(intake, keep_moment(intake->options.keep));
-	keep_mapped(intake, bytes, size);
+	note_epoch(intake, objectstore_moment(intake->options.store));
+	store_mapped(intake, bytes, size);
 	return 0;
 }
 
@@ -178,7 +178,7 @@ static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *user
 	(void)source;
 	(void)fd;
 	(void)revents;
-	while ((object = keep_next_failed(intake->options.keep)))
+	while ((object = objectstore_next_failed(intake->options.store)))
 		say_not_kept(object->path, object->error);
 	return 0;
 }
@@ -226,14 +226,14 @@ static void drain_code(struct intake *intake)
 void intake_drain(struct intake *intake)
 {
 	struct source *source = intake->options.source;
-	const uint64_t moment = keep_moment(intake->options.keep);
+	const uint64_t moment = objectstore_moment(intake->options.store);
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	size_t size;
 	int r;
 
 	r = source->ops->drain_tasks(source, &bytes, &size);
 	if (r == 0) {
-		keep_mapped(intake, bytes, size);
+		store_mapped(intake, bytes, size);
 		r = sideband_add(intake->sideband, bytes, size);
 	}
 	say_storm(intake);
@@ -266,7 +266,7 @@ static int touch_known(struct intake *intake)
 
 		while (record_next(&c, &record) == 0)
 			if (record_get_mmap2(&record, &mmap) == 0)
-				keep_touch(intake->options.keep, &mmap);
+				objectstore_touch(intake->options.store, &mmap);
 	}
 	sideband_view_deinit(&view);
 	return 0;
@@ -280,7 +280,7 @@ void intake_forget(struct intake *intake)
 		return;
 	r = intake->scanner ? 0 : touch_known(intake);
 	if (r == 0)
-		r = keep_forget(intake->options.keep, intake->stale);
+		r = objectstore_forget(intake->options.store, intake->stale);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot remove copies of objects that nobody needs, ignoring: %m");
@@ -355,8 +355,8 @@ static int watch(struct intake *intake)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(intake->timer, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_add_io(event, &intake->kept, keep_fd(intake->options.keep), EPOLLIN,
-				    on_kept, intake);
+		r = sd_event_add_io(event, &intake->kept, objectstore_fd(intake->options.store),
+				    EPOLLIN, on_kept, intake);
 	if (r >= 0 && source->ops->fd)
 		r = sd_event_add_io(event, &intake->records, source->ops->fd(source), EPOLLIN,
 				    on_records, intake);
@@ -399,7 +399,7 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 		return -ENOMEM;
 	intake->options = *options;
 	r = sideband_new(options->sideband_max, tasks_is_alive, asks, &intake->sideband);
-	keep_set_claims(options->keep, &claims);
+	objectstore_set_claims(options->store, &claims);
 	if (r == 0)
 		r = jitfiles_new(&claims, &intake->jitfiles);
 	if (r == 0 && options->source->ops->drain_code)

@@ -4,10 +4,11 @@
 /*
  * Intake
  *
- * Takes the task records from the source, as soon as they come, and gives them to all who remember
- * something of what they tell: the sideband, the keep, and the list of JITs' files; and the code
- * that programs hand over, for the code store. If the source can tell of tasks that were there
- * before, it is asked to (daemon/tasks/scanner.h).
+ * Takes the task records from the source as soon as they come, and gives them to the modules that
+ * remember something of them: the sideband, the object store and the list of JIT compilers' files.
+ * Takes also the code that programs hand over, for the code store. If the source can list the
+ * tasks that were there before recording began, the intake asks for them
+ * (daemon/tasks/scanner.h).
  */
 
 #include <stdint.h>
@@ -17,7 +18,7 @@
 struct codestore;
 struct intake;
 struct jitfiles;
-struct keep;
+struct objectstore;
 struct sideband;
 struct source;
 typedef struct sd_event sd_event;
@@ -25,7 +26,7 @@ typedef struct sd_event sd_event;
 struct intake_options {
 	sd_event *event; /* borrowed, as are the next two */
 	struct source *source;
-	struct keep *keep;
+	struct objectstore *store;
 	uint64_t sideband_max; /* bytes */
 	uint64_t code_max;     /* bytes of code that was handed over */
 
@@ -37,7 +38,7 @@ struct intake_options {
 /* Return: 0, or negative errno. */
 _must_check_ int intake_new(const struct intake_options *options, struct intake **ret_intake);
 
-/* Frees it; before the source and the keep. Return: NULL. */
+/* Frees it; before the source and the object store. Return: NULL. */
 struct intake *intake_free(struct intake *intake);
 
 DEFINE_CLEANUP(struct intake *, intake_free);
@@ -50,21 +51,22 @@ DEFINE_CLEANUP(struct intake *, intake_free);
  */
 _must_check_ int intake_expect(struct intake *intake);
 
-/* Take the records that there are by now. Who cannot take them all loses some, which is logged. */
+/* Take the records that have come by now. Records that could not be taken are lost, which is
+ * logged. */
 void intake_drain(struct intake *intake);
 
-/* Have the keep forget the objects that none of the sideband's records names any more, if an epoch
- * has ended since the last time; not while a snapshot is being written. */
+/* If an epoch has ended since the last call, have the object store forget the objects that no
+ * record of the sideband names any more. Not to be called while a snapshot is being written. */
 void intake_forget(struct intake *intake);
 
 /*
- * Have the keep forget programs that have ended, and remove their copies that no snapshot has,
- * until @bytes are free; none if they are not @least. Not while another thread links to copies.
- * What goes is logged.
+ * Remove copies to which no snapshot links, of programs that have ended, until @bytes are free. If
+ * less than @least would become free, nothing is removed. What is removed is logged. No other
+ * thread may link to copies meanwhile.
  *
  * Return: how many bytes became free.
  */
-uint64_t intake_shed(struct intake *intake, uint64_t bytes, uint64_t least);
+uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least);
 
 /* What remembers the records; both are the intake's. */
 struct sideband *intake_sideband(const struct intake *intake);

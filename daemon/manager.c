@@ -13,21 +13,21 @@
 
 #include "base/log.h"
 #include "daemon/config/config.h"
-#include "daemon/control/control.h"
 #include "daemon/control/listen.h"
+#include "daemon/control/server.h"
 #include "daemon/intake.h"
 #include "daemon/notify.h"
 #include "daemon/objects/codestore.h"
-#include "daemon/objects/keep.h"
+#include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
-#include "daemon/room.h"
+#include "daemon/retention.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/snapshot/kernelcode.h"
+#include "daemon/snapshotjob.h"
 #include "daemon/soft/source_emu.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
 #include "daemon/tasks/sideband.h"
-#include "daemon/work.h"
 #include "util/dirs.h"
 
 #define TICK_US UINT64_C(1000000)
@@ -43,12 +43,12 @@ struct manager {
 
 	struct source *source;
 	struct spool *spool;
-	struct keep *keep;
-	struct room room; /* of these two */
-	bool trim_later;  /* its limits changed while a job was running */
+	struct objectstore *store;
+	struct retention retention; /* of these two */
+	bool trim_later;            /* its limits changed while a job was running */
 	struct intake *intake;
 	struct jobs *jobs;
-	struct control *control;
+	struct server *server;
 
 	char *socket_path;    /* to unlink; NULL if it is systemd's */
 	char id[SNAPID_SIZE]; /* of the snapshot asked for last */
@@ -70,7 +70,7 @@ static struct recorder_status get_status(void *userdata)
 		.sideband_bytes = sideband.bytes,
 		.sideband_max = sideband.bytes_max,
 		.sideband_lost = sideband.lost,
-		.n_objects = keep_count(m->keep),
+		.n_objects = objectstore_count(m->store),
 		.n_pending = jobs_pending(m->jobs),
 	};
 }
@@ -109,23 +109,23 @@ static int prepare(struct job *job, void *userdata)
 {
 	const struct manager *m = userdata;
 
-	return work_new(job, &(struct work_means){ .config = &m->config,
-						   .source = m->source,
-						   .intake = m->intake,
-						   .room = m->room });
+	return snapshotjob_new(job, &(struct snapshotjob_context){ .config = &m->config,
+								   .source = m->source,
+								   .intake = m->intake,
+								   .retention = m->retention });
 }
 
 static int gather(struct job *job, void *userdata)
 {
 	(void)userdata;
-	return work_gather(job);
+	return snapshotjob_gather(job);
 }
 
-static uint64_t shed(uint64_t bytes, uint64_t least, void *userdata)
+static uint64_t evict(uint64_t bytes, uint64_t least, void *userdata)
 {
 	const struct manager *m = userdata;
 
-	return intake_shed(m->intake, bytes, least);
+	return intake_evict(m->intake, bytes, least);
 }
 
 /* After the limits changed. A job enforces those that it began with; while one runs it may link to
@@ -137,7 +137,7 @@ static void enforce_limits(struct manager *m)
 	m->trim_later = jobs_pending(m->jobs) > 0;
 	if (m->trim_later)
 		return;
-	r = room_trim(&m->room, shed, m);
+	r = retention_enforce(&m->retention, evict, m);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot remove old snapshots, ignoring: %m");
@@ -148,7 +148,7 @@ static void finish(struct job *job, void *userdata)
 {
 	struct manager *m = userdata;
 
-	work_free(job);
+	snapshotjob_free(job);
 	if (job->error < 0) {
 		log_error("%s", job->message);
 	} else {
@@ -159,14 +159,14 @@ static void finish(struct job *job, void *userdata)
 	if (m->trim_later)
 		enforce_limits(m);
 	say_status(m);
-	if (m->control)
-		control_job_done(m->control, job);
+	if (m->server)
+		server_job_done(m->server, job);
 }
 
 static const struct jobs_ops jobs_ops = {
 	.prepare = prepare,
 	.gather = gather,
-	.work = work_do,
+	.run = snapshotjob_run,
 	.finish = finish,
 };
 
@@ -232,7 +232,7 @@ static int remove_snapshot(void *userdata, const char *id)
 	r = spool_remove(m->spool, id);
 	/* What only it had of the store: a job does that when it is done. */
 	if (r == 0 && jobs_pending(m->jobs) == 0)
-		r = keep_sweep(m->keep);
+		r = objectstore_sweep(m->store);
 	return r;
 }
 
@@ -260,17 +260,17 @@ static int open_spool(struct manager *m, const struct manager_options *options)
 		return log_error_errno(r, "%s: another ptd is using this state directory",
 				       options->state_dir);
 	if (r == 0) {
-		m->room.spool = m->spool;
-		r = room_set_limits(&m->room, &m->config);
+		m->retention.spool = m->spool;
+		r = retention_set_limits(&m->retention, &m->config);
 	}
 	if (r == 0)
 		r = find_sequence(m);
 	if (r == 0)
-		r = keep_new(spool_store_fd(m->spool), &m->room.limits, &m->keep);
+		r = objectstore_new(spool_store_fd(m->spool), &m->retention.limits, &m->store);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot use this as state directory: %m",
 				       options->state_dir);
-	m->room.keep = m->keep;
+	m->retention.store = m->store;
 	return 0;
 }
 
@@ -290,13 +290,13 @@ static int read_settings(struct manager *m)
 		return r;
 	}
 	config_update(&m->config, &wanted, say_changed);
-	r = room_set_limits(&m->room, &m->config);
+	r = retention_set_limits(&m->retention, &m->config);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot tell the size of the file system, its limits stay: %m");
 		return r;
 	}
-	keep_set_limits(m->keep, &m->room.limits);
+	objectstore_set_limits(m->store, &m->retention.limits);
 	sideband_set_max(intake_sideband(m->intake), m->config.sideband_max);
 	if (intake_code(m->intake))
 		codestore_set_max(intake_code(m->intake), m->config.mem_max);
@@ -343,7 +343,7 @@ static int open_control(struct manager *m, const char *runtime_dir)
 
 	r = listen_control(runtime_dir, &fd, &m->socket_path);
 	if (r == 0)
-		r = control_new(m->event, &recorder, fd, &m->control);
+		r = server_new(m->event, &recorder, fd, &m->server);
 	if (r < 0)
 		return log_error_errno(r, "%s/control: cannot listen there: %m", runtime_dir);
 	return 0;
@@ -384,7 +384,7 @@ static int make_intake(struct manager *m)
 {
 	return intake_new(&(struct intake_options){ .event = m->event,
 						    .source = m->source,
-						    .keep = m->keep,
+						    .store = m->store,
 						    .sideband_max = m->config.sideband_max,
 						    .code_max = m->config.mem_max,
 						    .drained = on_drained,
@@ -462,12 +462,12 @@ struct manager *manager_free(struct manager *manager)
 
 	/* The jobs first: they use all the rest, and their clients are to hear of the end. */
 	(void)jobs_free(manager->jobs);
-	(void)control_free(manager->control);
+	(void)server_free(manager->server);
 	if (manager->socket_path)
 		(void)unlink(manager->socket_path);
 	free(manager->socket_path);
 	(void)intake_free(manager->intake);
-	(void)keep_free(manager->keep);
+	(void)objectstore_free(manager->store);
 	(void)spool_free(manager->spool);
 	if (manager->source)
 		(void)manager->source->ops->free(manager->source);

@@ -5,7 +5,7 @@
  * Manager
  *
  * The one owner: event loop, source, intake of task records, objects, spool, jobs and the control
- * socket. Everything but the writing of snapshots (daemon/work.h) happens in its thread.
+ * socket. Everything but the writing of snapshots (daemon/snapshotjob.h) happens in its thread.
  */
 
 #include "base/base.h"

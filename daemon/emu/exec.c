@@ -48,7 +48,7 @@ static int read_string(const struct exec_self *self, uint64_t address, char **re
 
 	if (!string)
 		return -ENOMEM;
-	r = guest_read_string(&self->guest, address, string, STRING_MAX);
+	r = target_read_string(&self->target, address, string, STRING_MAX);
 	if (r < 0)
 		return EXEC_FAILS;
 	fitting = strdup(string);
@@ -62,12 +62,12 @@ static int read_string(const struct exec_self *self, uint64_t address, char **re
 static int read_strings(const struct exec_self *self, uint64_t address,
 			struct exec_strings *strings)
 {
-	for (unsigned i = 0; address != 0; i++, address += guest_word(&self->guest)) {
+	for (unsigned i = 0; address != 0; i++, address += target_word(&self->target)) {
 		uint64_t pointer;
 		char *string;
 		int r;
 
-		if (i == STRINGS_MAX || guest_read_word(&self->guest, address, &pointer) < 0)
+		if (i == STRINGS_MAX || target_read_word(&self->target, address, &pointer) < 0)
 			return EXEC_FAILS;
 		if (pointer == 0)
 			break;
@@ -277,7 +277,8 @@ static void split_environment(const struct exec *x, char **options, size_t *n_op
 static char *find_emulator(const struct exec *x)
 {
 	const char *own = x->self->qemu;
-	const enum execfile_kind kind = x->self->guest.mode == 32 ? EXECFILE_I386 : EXECFILE_X86_64;
+	const enum execfile_kind kind =
+	    x->self->target.mode == 32 ? EXECFILE_I386 : EXECFILE_X86_64;
 	char *path;
 
 	if (x->kind == kind)

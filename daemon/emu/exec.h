@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/guest.h"
-#include "daemon/emu/keeper.h"
+#include "daemon/emu/fdholder.h"
+#include "daemon/emu/target.h"
 #include "util/execfile.h"
 #include "util/vec.h"
 
@@ -23,7 +23,7 @@
 struct exec_self {
 	char *qemu;   /* absolute path of the emulator */
 	char *plugin; /* and of this plugin, as QEMU's option takes it */
-	struct guest guest;
+	struct target target;
 	char *const *program; /* borrowed: path of the program that runs, for /proc/self/exe */
 };
 

@@ -4,7 +4,7 @@
 
 static enum flow_verdict follows(const struct flow *flow)
 {
-	log_whole(flow->log, flow->block->id);
+	truthlog_whole(flow->log, flow->block->id);
 	return FLOW_FOLLOWS;
 }
 
@@ -17,13 +17,13 @@ static enum flow_verdict restarts(const struct flow *flow, uint64_t ip)
 	if (flow->last_began) {
 		if (ip != b->last_ip)
 			return FLOW_ODD;
-		log_partial(flow->log, b->id, b->n - 1u);
+		truthlog_partial(flow->log, b->id, b->n - 1u);
 		return FLOW_RESTARTS;
 	}
 	i = b->n == 0 && ip == b->ip ? 0 : block_index(b, ip);
 	if (i < 0)
 		return FLOW_ODD;
-	log_partial(flow->log, b->id, (uint32_t)i);
+	truthlog_partial(flow->log, b->id, (uint32_t)i);
 	return FLOW_RESTARTS;
 }
 
@@ -104,7 +104,7 @@ static uint64_t claim(struct flow *flow)
 	flow->n_odd++;
 	if (!flow->last_began)
 		return b->ip;
-	log_partial(flow->log, b->id, b->n - 1u);
+	truthlog_partial(flow->log, b->id, b->n - 1u);
 	return b->last_ip;
 }
 
@@ -119,7 +119,7 @@ static uint64_t settle(struct flow *flow, uint64_t ip)
 
 	/* It ended in int3 or int n, which counts as not run as far as packets can say. */
 	if (flow->last_began && b->end == BLOCK_INTERRUPT && ip == b->next_ip) {
-		log_unreported(flow->log, b->id);
+		truthlog_unreported(flow->log, b->id);
 		return b->last_ip;
 	}
 	return flow_step(flow, ip) == FLOW_ODD ? claim(flow) : ip;
@@ -146,7 +146,7 @@ void flow_syscall(struct flow *flow)
 	const struct block *b = flow->block;
 
 	if (called_kernel(flow)) {
-		log_whole(flow->log, b->id);
+		truthlog_whole(flow->log, b->id);
 		encode_disable(flow->encode);
 		stop(flow);
 	} else if (flow->last_began && b->end == BLOCK_INTERRUPT) {
@@ -162,7 +162,7 @@ void flow_enter_kernel(struct flow *flow, uint64_t to)
 	const uint64_t from = flow->last_began ? flow->block->last_ip : flow->block->ip;
 
 	if (called_kernel(flow)) {
-		log_whole(flow->log, flow->block->id);
+		truthlog_whole(flow->log, flow->block->id);
 		encode_indirect(flow->encode, to);
 	} else {
 		flow_event(flow, from, to);
@@ -172,7 +172,7 @@ void flow_enter_kernel(struct flow *flow, uint64_t to)
 void flow_leave(struct flow *flow)
 {
 	if (flow->last_began && flow->block->end == BLOCK_FAR) {
-		log_whole(flow->log, flow->block->id);
+		truthlog_whole(flow->log, flow->block->id);
 		encode_disable(flow->encode);
 		stop(flow);
 	} else {

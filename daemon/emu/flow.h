@@ -16,13 +16,13 @@
 #include "base/base.h"
 #include "daemon/emu/block.h"
 #include "daemon/emu/encode.h"
-#include "daemon/emu/log.h"
+#include "daemon/emu/truthlog.h"
 
 struct flow {
 	struct encode *encode;     /* of the CPU the thread has; NULL: packets are off */
 	const struct block *block; /* begun, not judged yet; NULL only when packets are off */
 	bool last_began;           /* so has its last instruction */
-	struct log_file *log;      /* borrowed; NULL if there is none */
+	struct truthlog *log;      /* borrowed; NULL if there is none */
 	uint64_t n_odd;            /* times that control went somewhere for no known reason */
 };
 

@@ -14,7 +14,7 @@
 #define WAIT_NS       UINT64_C(2000000)
 #define WAIT_SLICE_NS 200000
 
-static uint64_t owner_of(struct sideband_who who)
+static uint64_t owner_of(struct poolrecord_who who)
 {
 	return (uint64_t)who.pid << 32 | who.tid;
 }
@@ -170,7 +170,7 @@ static void begin(struct lease *lease)
 	e->state.head = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
 
 	lease->since_ns = attach_now_ns();
-	sideband_run(lease->attach, lease->who, lease->since_ns);
+	poolrecord_run(lease->attach, lease->who, lease->since_ns);
 	if (lease->lost)
 		encode_overflow(e, lease->since_ns);
 	lease->lost = false;
@@ -201,7 +201,7 @@ void lease_give(struct lease *lease, bool idle)
 
 	cpu->released_ns = attach_now_ns();
 	if (idle)
-		sideband_idle(lease->attach, lease->who.cpu, cpu->released_ns);
+		poolrecord_idle(lease->attach, lease->who.cpu, cpu->released_ns);
 	cpu->encode = lease->encode.state;
 	cpu->is_used = 1;
 	atomic_store_explicit(&cpu->aux_head, lease->encode.state.head, memory_order_release);

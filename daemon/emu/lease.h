@@ -15,11 +15,11 @@
 
 #include "base/base.h"
 #include "daemon/emu/attach.h"
-#include "daemon/emu/sideband.h"
+#include "daemon/emu/poolrecord.h"
 
 struct lease {
 	const struct attach *attach; /* borrowed */
-	struct sideband_who who;     /* cpu: the one it has, or had last */
+	struct poolrecord_who who;   /* cpu: the one it has, or had last */
 	uint8_t mode;                /* of the thread's code: 64 or 32 */
 	bool held;
 	bool lost;            /* packets are missing: the next CPU's must say so */

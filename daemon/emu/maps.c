@@ -18,7 +18,7 @@
 #define FILES_MAX 4096
 #define PAGE      UINT64_C(4096)
 
-/* One line of /proc/self/maps, in the guest's addresses. */
+/* One line of /proc/self/maps, in the target's addresses. */
 struct vma {
 	uint64_t start;
 	uint64_t end;
@@ -73,9 +73,9 @@ static bool scan_next(struct scan *scan, struct vma *ret_vma)
 	return true;
 }
 
-void maps_init(struct maps *maps, const struct attach *attach, const struct guest *guest)
+void maps_init(struct maps *maps, const struct attach *attach, const struct target *target)
 {
-	*maps = (struct maps){ .attach = attach, .guest = guest };
+	*maps = (struct maps){ .attach = attach, .target = target };
 	(void)pthread_mutex_init(&maps->lock, NULL);
 	(void)elf_version(EV_CURRENT);
 }
@@ -215,7 +215,7 @@ enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size)
 	    maps->forgot_writable || (i < maps->writable.list.n && r[i].start < start + size);
 	(void)pthread_mutex_unlock(&maps->lock);
 
-	if (place == HANDOVER_FILE && writable && guest_is_written(maps->guest, start, size))
+	if (place == HANDOVER_FILE && writable && target_is_written(maps->target, start, size))
 		return HANDOVER_WRITTEN;
 	return place;
 }
@@ -257,7 +257,7 @@ static bool ends_with(const char *text, const char *end)
 	return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* Names in brackets are those of QEMU's own memory, not of the guest's. */
+/* Names in brackets are those of QEMU's own memory, not of the target's. */
 static bool is_file(const struct vma *vma)
 {
 	return vma->path[0] != '\0' && vma->path[0] != '[';
@@ -274,10 +274,10 @@ static enum handover_place place_of(const struct vma *vma)
 	return HANDOVER_FILE;
 }
 
-static void write_record(struct maps *maps, struct sideband_who who, const struct vma *vma,
+static void write_record(struct maps *maps, struct poolrecord_who who, const struct vma *vma,
 			 uint64_t start, uint64_t end, uint32_t prot)
 {
-	struct sideband_map map = {
+	struct poolrecord_map map = {
 		.addr = start,
 		.len = end - start,
 		.prot = prot,
@@ -295,17 +295,17 @@ static void write_record(struct maps *maps, struct sideband_who who, const struc
 	} else {
 		map.flags |= MAP_ANONYMOUS;
 	}
-	sideband_mmap(maps->attach, who, &map);
+	poolrecord_mmap(maps->attach, who, &map);
 }
 
-static size_t add_locked(struct maps *maps, struct sideband_who who, uint64_t start, uint64_t end,
+static size_t add_locked(struct maps *maps, struct poolrecord_who who, uint64_t start, uint64_t end,
 			 uint32_t prot)
 {
 	_cleanup_(scan_end) struct scan scan;
 	struct vma vma;
 	size_t n = 0;
 
-	scan_begin(&scan, *maps->guest->base);
+	scan_begin(&scan, *maps->target->base);
 	while (scan_next(&scan, &vma)) {
 		const uint64_t from = vma.start > start ? vma.start : start;
 		const uint64_t to = vma.end < end ? vma.end : end;
@@ -321,7 +321,7 @@ static size_t add_locked(struct maps *maps, struct sideband_who who, uint64_t st
 	return n;
 }
 
-size_t maps_add(struct maps *maps, struct sideband_who who, uint64_t start, uint64_t size,
+size_t maps_add(struct maps *maps, struct poolrecord_who who, uint64_t start, uint64_t size,
 		uint32_t prot)
 {
 	const uint64_t from = start & ~(PAGE - 1);
@@ -377,14 +377,14 @@ static size_t read_segments(const char *path, uint64_t offset, uint64_t address,
 	return n;
 }
 
-void maps_add_image(struct maps *maps, struct sideband_who who, uint64_t address)
+void maps_add_image(struct maps *maps, struct poolrecord_who who, uint64_t address)
 {
 	_cleanup_(scan_end) struct scan scan;
 	struct segment segments[64];
 	struct vma vma;
 	size_t n = 0;
 
-	scan_begin(&scan, *maps->guest->base);
+	scan_begin(&scan, *maps->target->base);
 	while (scan_next(&scan, &vma)) {
 		if (address < vma.start || address >= vma.end)
 			continue;

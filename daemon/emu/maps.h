@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "daemon/emu/guest.h"
 #include "daemon/emu/handover.h"
-#include "daemon/emu/sideband.h"
+#include "daemon/emu/poolrecord.h"
+#include "daemon/emu/target.h"
 #include "util/vec.h"
 
 struct maps_range {
@@ -40,7 +40,7 @@ struct maps_file {
 
 struct maps {
 	const struct attach *attach; /* borrowed */
-	const struct guest *guest;   /* borrowed */
+	const struct target *target; /* borrowed */
 	_Atomic uint32_t n_adds;     /* calls of maps_add() that wrote their records */
 	pthread_mutex_t lock;
 	struct maps_ranges known;    /* executable */
@@ -49,7 +49,7 @@ struct maps {
 	VEC(struct maps_file) files; /* whose build-ids were read */
 };
 
-void maps_init(struct maps *maps, const struct attach *attach, const struct guest *guest);
+void maps_init(struct maps *maps, const struct attach *attach, const struct target *target);
 void maps_deinit(struct maps *maps);
 
 /* Around a fork: hold still, go on in the parent, go on in the child. */
@@ -63,7 +63,7 @@ void maps_fork_child(struct maps *maps);
  *
  * Return: how many records were written.
  */
-size_t maps_add(struct maps *maps, struct sideband_who who, uint64_t start, uint64_t size,
+size_t maps_add(struct maps *maps, struct poolrecord_who who, uint64_t start, uint64_t size,
 		uint32_t prot);
 
 /*
@@ -89,4 +89,4 @@ void maps_note_writable(struct maps *maps, uint64_t start, uint64_t size);
 enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size);
 
 /* Add the executable segments of the ELF file that is mapped at @address, as the kernel does it. */
-void maps_add_image(struct maps *maps, struct sideband_who who, uint64_t address);
+void maps_add_image(struct maps *maps, struct poolrecord_who who, uint64_t address);

@@ -49,7 +49,7 @@ static __thread struct thread *self __attribute__((__tls_model__("initial-exec")
 
 static uint64_t read_register(unsigned vcpu, enum process_register which)
 {
-	if (process.guest.mode == 32)
+	if (process.target.mode == 32)
 		return machine_register(vcpu, which == PROCESS_RSP ? QEMU_I386_ESP : QEMU_I386_EIP);
 	return machine_register(vcpu, which == PROCESS_RSP ? QEMU_X86_RSP : QEMU_X86_RIP);
 }
@@ -162,7 +162,7 @@ static char *options_for(const struct exec *exec)
 static const char *execute(const struct exec *exec)
 {
 	_cleanup_(freep) char *options = options_for(exec);
-	_cleanup_(fd_closep) int fd = keeper_borrow(&process.keeper);
+	_cleanup_(fd_closep) int fd = fdholder_borrow(&process.fdholder);
 	int r;
 
 	if (!options)
@@ -205,7 +205,7 @@ static void follow(bool at, const uint64_t args[static 6])
 static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
 		       uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
-	const enum syscall_kind kind = syscall_kind(&process.guest, number);
+	const enum syscall_kind kind = syscall_kind(&process.target, number);
 	const uint64_t args[] = { a1, a2, a3, a4, a5, a6 };
 
 	(void)id;
@@ -225,7 +225,7 @@ static void on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_
 	(void)id;
 	(void)vcpu;
 	if (self)
-		syscall_return(self, syscall_kind(&process.guest, number), result);
+		syscall_return(self, syscall_kind(&process.target, number), result);
 }
 
 static void on_exit_program(uint64_t id, void *userdata)
@@ -329,7 +329,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_argument
 	return 0;
 }
 
-/* Return: mode of the guest's code; 0 if it is none of ours. */
+/* Return: mode of the target's code; 0 if it is none of ours. */
 static uint8_t mode_of(const struct qemu_plugin_info *info)
 {
 	if (strcmp(info->target_name, "x86_64") == 0)
@@ -364,7 +364,7 @@ static int check_qemu(const struct qemu_plugin_info *info)
 }
 
 /* How to load ourselves again, whatever directory or root the program goes to. */
-static int find_self(const struct guest *guest)
+static int find_self(const struct target *target)
 {
 	_cleanup_(freep) char *path = NULL;
 	char qemu[PATH_MAX];
@@ -383,7 +383,7 @@ static int find_self(const struct guest *guest)
 	exec_self = (struct exec_self){
 		.qemu = strdup(qemu),
 		.plugin = escape(path),
-		.guest = *guest,
+		.target = *target,
 		.program = &program,
 	};
 	return exec_self.qemu && exec_self.plugin ? 0 : -ENOMEM;
@@ -393,7 +393,7 @@ static int find_self(const struct guest *guest)
 static int start(const struct arguments *a, uint8_t mode)
 {
 	struct process_origin origin = {
-		.guest = { .base = &guest_base, .mode = mode },
+		.target = { .base = &guest_base, .mode = mode },
 		.read_register = read_register,
 		.log_dir = a->log_dir,
 		.generation = a->generation,
@@ -413,9 +413,9 @@ static int start(const struct arguments *a, uint8_t mode)
 		fprintf(stderr, "ptd-emu.so: the program cannot be recorded: %s\n", what);
 		return -EXDEV;
 	}
-	r = keeper_start(&origin.keeper, a->pool_fd);
+	r = fdholder_start(&origin.fdholder, a->pool_fd);
 	if (r == 0)
-		r = find_self(&origin.guest);
+		r = find_self(&origin.target);
 	if (r < 0)
 		fprintf(stderr,
 			"ptd-emu.so: programs that this one executes are not recorded: %s\n",

@@ -26,23 +26,23 @@ static int open_block_log(struct process *process)
 	for (;;) {
 		(void)snprintf(name, sizeof(name), "%u.%u.blocks", process->pid,
 			       process->log_number);
-		r = log_file_new(process->log_dir, name, O_EXCL, &process->block_log);
+		r = truthlog_new(process->log_dir, name, O_EXCL, &process->block_log);
 		if (r != -EEXIST)
 			return r;
 		process->log_number++;
 	}
 }
 
-struct log_file *process_open_log(const struct process *process, uint32_t tid)
+struct truthlog *process_open_log(const struct process *process, uint32_t tid)
 {
-	struct log_file *file;
+	struct truthlog *file;
 	char name[64];
 
 	if (!process->log_dir)
 		return NULL;
 	(void)snprintf(name, sizeof(name), "%u.%u.%u.log", process->pid, tid, process->log_number);
 	/* A thread before may have had the same number. */
-	return log_file_new(process->log_dir, name, O_APPEND, &file) < 0 ? NULL : file;
+	return truthlog_new(process->log_dir, name, O_APPEND, &file) < 0 ? NULL : file;
 }
 
 int process_init(struct process *process, const struct process_origin *origin)
@@ -51,9 +51,9 @@ int process_init(struct process *process, const struct process_origin *origin)
 
 	*process = (struct process){
 		.attach = origin->attach,
-		.keeper = origin->keeper,
-		.guest = origin->guest,
-		.blocks = { .mode = origin->guest.mode },
+		.fdholder = origin->fdholder,
+		.target = origin->target,
+		.blocks = { .mode = origin->target.mode },
 		.read_register = origin->read_register,
 		.pid = (uint32_t)getpid(),
 		.parent_pid = (uint32_t)getppid(),
@@ -62,7 +62,7 @@ int process_init(struct process *process, const struct process_origin *origin)
 		.fork_fd = -1,
 	};
 	(void)pthread_mutex_init(&process->lock, NULL);
-	maps_init(&process->maps, &process->attach, &process->guest);
+	maps_init(&process->maps, &process->attach, &process->target);
 	handover_init(&process->handover, &process->attach);
 	if (origin->log_dir) {
 		/* Absolute, since the program may change its directory. */
@@ -82,7 +82,8 @@ static void read_comm(const struct process *process, uint64_t execfn, char ret_c
 
 	if (process->comm)
 		(void)snprintf(path, sizeof(path), "%s", process->comm);
-	else if (execfn == 0 || guest_read_string(&process->guest, execfn, path, sizeof(path)) < 0)
+	else if (execfn == 0 ||
+		 target_read_string(&process->target, execfn, path, sizeof(path)) < 0)
 		path[0] = '\0';
 	base = strrchr(path, '/');
 	(void)snprintf(ret_comm, 16, "%.15s", base ? base + 1 : path);
@@ -137,22 +138,22 @@ static void start_handover(struct process *process)
 
 /* --- the program's beginning and end ---------------------------------------------------------- */
 
-void process_announce(struct process *process, struct sideband_who who)
+void process_announce(struct process *process, struct poolrecord_who who)
 {
 	/* A process that executes a program is there already. */
 	if (process->generation == 0)
-		sideband_fork(&process->attach, who, process->parent_pid, process->parent_pid);
+		poolrecord_fork(&process->attach, who, process->parent_pid, process->parent_pid);
 }
 
-void process_start(struct process *process, struct sideband_who who, uint64_t rsp)
+void process_start(struct process *process, struct poolrecord_who who, uint64_t rsp)
 {
-	struct guest_start start;
+	struct target_start start;
 	char comm[16];
 
-	if (guest_read_start(&process->guest, rsp, &start) < 0)
-		start = (struct guest_start){};
+	if (target_read_start(&process->target, rsp, &start) < 0)
+		start = (struct target_start){};
 	read_comm(process, start.execfn, comm);
-	sideband_comm(&process->attach, who, comm, true);
+	poolrecord_comm(&process->attach, who, comm, true);
 	if (start.phdr)
 		maps_add_image(&process->maps, who, start.phdr);
 	if (start.base)
@@ -164,8 +165,8 @@ void process_start(struct process *process, struct sideband_who who, uint64_t rs
 static void end_thread_locked(struct process *process, struct thread *t)
 {
 	thread_stop(t);
-	sideband_exit(&process->attach, t->lease.who, process->parent_pid);
-	log_end(t->flow.log);
+	poolrecord_exit(&process->attach, t->lease.who, process->parent_pid);
+	truthlog_end(t->flow.log);
 }
 
 void process_end(struct process *process)
@@ -178,7 +179,7 @@ void process_end(struct process *process)
 		return;
 	}
 	if (process->block_log)
-		(void)log_file_flush(process->block_log);
+		(void)truthlog_flush(process->block_log);
 	if (process->n_surprises > 0 && process->log_dir)
 		fprintf(stderr,
 			"ptd-emu.so: %" PRIu64 " times code ran that no call made executable\n",
@@ -200,7 +201,7 @@ void process_halt(struct process *process, struct thread *self)
 {
 	(void)pthread_mutex_lock(&process->lock);
 	if (process->block_log)
-		(void)log_file_flush(process->block_log);
+		(void)truthlog_flush(process->block_log);
 	for (struct thread *t = process->threads; t; t = t->next) {
 		/* Who executes takes the leader's place, and its number. */
 		if (t != self && t->lease.who.tid != process->pid) {
@@ -208,7 +209,7 @@ void process_halt(struct process *process, struct thread *self)
 			continue;
 		}
 		thread_stop(t);
-		log_end(t->flow.log);
+		truthlog_end(t->flow.log);
 	}
 	atomic_fetch_sub(&process->attach.pool->n_attached, 1);
 	(void)pthread_mutex_unlock(&process->lock);
@@ -227,8 +228,8 @@ void process_fork_prepare(struct process *process)
 	maps_fork_prepare(&process->maps);
 	/* The child's dictionary refers to this one, and a killed parent would never write it. */
 	if (process->block_log)
-		(void)log_file_flush(process->block_log);
-	process->fork_fd = keeper_borrow(&process->keeper);
+		(void)truthlog_flush(process->block_log);
+	process->fork_fd = fdholder_borrow(&process->fdholder);
 	handover_fork_prepare(&process->handover);
 }
 
@@ -248,7 +249,7 @@ static void forget_others(struct process *process, struct thread *self)
 		next = t->next;
 		if (t == self)
 			continue;
-		t->flow.log = log_file_forget(t->flow.log);
+		t->flow.log = truthlog_forget(t->flow.log);
 		free(t);
 	}
 	process->threads = self;
@@ -257,12 +258,12 @@ static void forget_others(struct process *process, struct thread *self)
 
 static void fork_logs(struct process *process, struct thread *self, uint32_t parent_number)
 {
-	self->flow.log = log_file_forget(self->flow.log);
-	process->block_log = log_file_forget(process->block_log);
+	self->flow.log = truthlog_forget(self->flow.log);
+	process->block_log = truthlog_forget(process->block_log);
 	if (!process->log_dir || open_block_log(process) < 0)
 		return;
-	log_inherit(process->block_log, process->blocks.n, process->parent_pid, parent_number);
-	(void)log_file_flush(process->block_log);
+	truthlog_inherit(process->block_log, process->blocks.n, process->parent_pid, parent_number);
+	(void)truthlog_flush(process->block_log);
 	self->flow.log = process_open_log(process, self->lease.who.tid);
 }
 
@@ -271,10 +272,10 @@ static void leave_child_alone(struct process *process, struct thread *self, cons
 {
 	fprintf(stderr, "ptd-emu.so: a child of process %u: not recorded: %s\n", process->pid, why);
 	atomic_store(&process->state, PROCESS_OVER);
-	process->keeper = (struct keeper){};
+	process->fdholder = (struct fdholder){};
 	process->fork_fd = fd_close(process->fork_fd);
-	process->block_log = log_file_forget(process->block_log);
-	self->flow.log = log_file_forget(self->flow.log);
+	process->block_log = truthlog_forget(process->block_log);
+	self->flow.log = truthlog_forget(self->flow.log);
 	(void)thread_free(self);
 }
 
@@ -299,14 +300,14 @@ bool process_fork_child(struct process *process, struct thread *self)
 	fork_logs(process, self, log_number);
 
 	/* Without it the child's own programs are not recorded. */
-	process->keeper = (struct keeper){};
-	if (process->fork_fd >= 0 && keeper_start(&process->keeper, process->fork_fd) < 0)
-		process->keeper = (struct keeper){};
+	process->fdholder = (struct fdholder){};
+	if (process->fork_fd >= 0 && fdholder_start(&process->fdholder, process->fork_fd) < 0)
+		process->fdholder = (struct fdholder){};
 	process->fork_fd = fd_close(process->fork_fd);
 
 	if (atomic_load(&process->state) == PROCESS_RUNS) {
 		atomic_fetch_add(&process->attach.pool->n_attached, 1);
-		sideband_fork(&process->attach, self->lease.who, process->parent_pid, parent_tid);
+		poolrecord_fork(&process->attach, self->lease.who, process->parent_pid, parent_tid);
 		handover_fork_child(&process->handover, process->pid);
 	}
 	return true;
@@ -326,7 +327,7 @@ static void surprise(struct process *process, struct thread *self, uint64_t ip)
 	self->wants_tsc = true;
 }
 
-void process_tell_surprises(struct process *process, struct sideband_who who)
+void process_tell_surprises(struct process *process, struct poolrecord_who who)
 {
 	struct process_pages pages;
 
@@ -352,12 +353,12 @@ const struct block *process_translate(struct process *process, struct thread *se
 	(void)pthread_mutex_lock(&process->lock);
 	r = blocks_get(&process->blocks, ip, insns, n, &block);
 	if (r == BLOCKS_NEW) {
-		if (guest_handlers_have(&process->handlers, ip))
+		if (target_handlers_have(&process->handlers, ip))
 			block->handler = true;
 		if (process->block_log) {
-			log_describe(process->block_log, block);
+			truthlog_describe(process->block_log, block);
 			/* Should the process be killed, its log must not stand without it. */
-			(void)log_file_flush(process->block_log);
+			(void)truthlog_flush(process->block_log);
 		}
 	}
 	if (block)
@@ -404,16 +405,16 @@ void process_remove(struct process *process, struct thread *thread)
 	}
 	/* If the process is over, its end has said so. */
 	if (atomic_load(&process->state) == PROCESS_RUNS)
-		sideband_exit(&process->attach, thread->lease.who, process->parent_pid);
+		poolrecord_exit(&process->attach, thread->lease.who, process->parent_pid);
 	(void)pthread_mutex_unlock(&process->lock);
 }
 
-void process_note_handler(struct process *process, enum guest_action kind, uint64_t act)
+void process_note_handler(struct process *process, enum target_action kind, uint64_t act)
 {
 	uint64_t handler;
 
 	(void)pthread_mutex_lock(&process->lock);
-	handler = guest_handlers_add(&process->handlers, &process->guest, kind, act);
+	handler = target_handlers_add(&process->handlers, &process->target, kind, act);
 	if (handler)
 		blocks_mark_handler(&process->blocks, handler);
 	(void)pthread_mutex_unlock(&process->lock);
@@ -424,7 +425,7 @@ bool process_at_handler(struct process *process, uint64_t ip, uint64_t rsp, uint
 	bool at;
 
 	(void)pthread_mutex_lock(&process->lock);
-	at = guest_at_handler(&process->handlers, &process->guest, ip, rsp, ret_ip);
+	at = target_at_handler(&process->handlers, &process->target, ip, rsp, ret_ip);
 	(void)pthread_mutex_unlock(&process->lock);
 	return at;
 }

@@ -18,11 +18,11 @@
 #include "base/base.h"
 #include "daemon/emu/attach.h"
 #include "daemon/emu/block.h"
-#include "daemon/emu/guest.h"
+#include "daemon/emu/fdholder.h"
 #include "daemon/emu/handover.h"
-#include "daemon/emu/keeper.h"
-#include "daemon/emu/log.h"
 #include "daemon/emu/maps.h"
+#include "daemon/emu/target.h"
+#include "daemon/emu/truthlog.h"
 #include "util/vec.h"
 
 /* Of threads beyond, the leader is taken for the parent. */
@@ -49,8 +49,8 @@ enum process_state {
 /* What a process begins with. All but @attach is borrowed. */
 struct process_origin {
 	struct attach attach;
-	struct keeper keeper;
-	struct guest guest;
+	struct fdholder fdholder;
+	struct target target;
 	process_register_fn read_register;
 	const char *log_dir; /* NULL: no log is wanted */
 	uint32_t generation; /* programs that the process executed in our sight before this one */
@@ -71,8 +71,8 @@ struct process_early {
 
 struct process {
 	struct attach attach;
-	struct keeper keeper;
-	struct guest guest;
+	struct fdholder fdholder;
+	struct target target;
 	process_register_fn read_register;
 	uint32_t pid;
 	uint32_t parent_pid;
@@ -89,8 +89,8 @@ struct process {
 	struct blocks blocks;
 	struct handover handover; /* whose number of changes is read without the lock */
 	struct process_early early;
-	struct guest_handlers handlers;
-	struct log_file *block_log;
+	struct target_handlers handlers;
+	struct truthlog *block_log;
 	struct thread *threads;                /* owned */
 	uint32_t parents[PROCESS_PARENTS_MAX]; /* by vCPU: tid of the thread that made it */
 	struct process_pages surprises; /* code that no call made executable, to be recorded */
@@ -109,8 +109,8 @@ _must_check_ int process_init(struct process *process, const struct process_orig
  * starts. process_announce() is due before the thread has a CPU, process_start() when it has one,
  * as @who says: a reader takes the record of an exec for a proof of who runs there.
  */
-void process_announce(struct process *process, struct sideband_who who);
-void process_start(struct process *process, struct sideband_who who, uint64_t rsp);
+void process_announce(struct process *process, struct poolrecord_who who);
+void process_start(struct process *process, struct poolrecord_who who, uint64_t rsp);
 
 /*
  * The program ends, all threads but the calling one stand still: stop their packets, write the last
@@ -136,7 +136,7 @@ void process_fork_parent(struct process *process);
 bool process_fork_child(struct process *process, struct thread *self);
 
 /* Return: the log of the process's thread @tid; NULL if none is wanted or possible. */
-struct log_file *process_open_log(const struct process *process, uint32_t tid);
+struct truthlog *process_open_log(const struct process *process, uint32_t tid);
 
 /*
  * Return: the block of a translation; NULL without memory, or if the process is over. @self is the
@@ -149,7 +149,7 @@ const struct block *process_translate(struct process *process, struct thread *se
  * Write the records of the pages whose translation was a surprise. That is not done in the
  * translation, where all other threads would wait with us if the records must.
  */
-void process_tell_surprises(struct process *process, struct sideband_who who);
+void process_tell_surprises(struct process *process, struct poolrecord_who who);
 
 /* The calling thread made a vCPU for a new one. */
 void process_note_parent(struct process *process, unsigned vcpu, uint32_t tid);
@@ -159,7 +159,7 @@ uint32_t process_add(struct process *process, struct thread *thread);
 void process_remove(struct process *process, struct thread *thread);
 
 /* The program registers a signal handler by the structure at @act. */
-void process_note_handler(struct process *process, enum guest_action kind, uint64_t act);
+void process_note_handler(struct process *process, enum target_action kind, uint64_t act);
 
 /*
  * If @ip with stack @rsp is the entry of a signal handler, where was the thread interrupted?

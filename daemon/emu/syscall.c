@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-/* The guest's numbers, whatever the host's are. */
+/* The target's numbers, whatever the host's are. */
 static enum syscall_kind kind64(int64_t number)
 {
 	switch (number) {
@@ -66,19 +66,19 @@ static enum syscall_kind kind32(int64_t number)
 	}
 }
 
-enum syscall_kind syscall_kind(const struct guest *guest, int64_t number)
+enum syscall_kind syscall_kind(const struct target *target, int64_t number)
 {
-	return guest->mode == 32 ? kind32(number) : kind64(number);
+	return target->mode == 32 ? kind32(number) : kind64(number);
 }
 
 /* The structure at args[0] has the arguments of mmap. Of its members only the first six count
  * here. */
 static void fetch_args(struct thread *thread)
 {
-	const struct guest *guest = &thread->process->guest;
+	const struct target *target = &thread->process->target;
 	uint32_t words[6];
 
-	if (guest_read(guest, thread->args[0], words, sizeof(words)) < 0) {
+	if (target_read(target, thread->args[0], words, sizeof(words)) < 0) {
 		thread->call = SYSCALL_OTHER;
 		return;
 	}
@@ -92,22 +92,22 @@ void syscall_enter(struct thread *thread, enum syscall_kind kind, const uint64_t
 
 	thread->call = kind;
 	for (size_t i = 0; i < ARRAY_LEN(thread->args); i++)
-		thread->args[i] = guest_cut(&p->guest, args[i]);
+		thread->args[i] = target_cut(&p->target, args[i]);
 	args = thread->args;
 	switch (kind) {
 	case SYSCALL_SIGACTION:
 		/* Before it takes effect: the first signal may be on its way. */
-		process_note_handler(p, GUEST_RT_ACTION, args[1]);
+		process_note_handler(p, TARGET_RT_ACTION, args[1]);
 		break;
 	case SYSCALL_SIGACTION_OLD:
-		process_note_handler(p, GUEST_OLD_ACTION, args[1]);
+		process_note_handler(p, TARGET_OLD_ACTION, args[1]);
 		break;
 	case SYSCALL_MMAP_OLD:
 		fetch_args(thread);
 		break;
 	case SYSCALL_PRCTL:
 		if (args[0] != PR_SET_NAME ||
-		    guest_read_string(&p->guest, args[1], thread->name, 16) < 0)
+		    target_read_string(&p->target, args[1], thread->name, 16) < 0)
 			thread->call = SYSCALL_OTHER;
 		break;
 	default:
@@ -143,7 +143,7 @@ static void moved(struct thread *thread, uint64_t addr)
 void syscall_return(struct thread *thread, enum syscall_kind kind, int64_t result)
 {
 	const uint64_t *a = thread->args;
-	const uint64_t address = guest_cut(&thread->process->guest, (uint64_t)result);
+	const uint64_t address = target_cut(&thread->process->target, (uint64_t)result);
 	const bool failed = result < 0 && result >= -4095;
 
 	if (thread->halted) {
@@ -167,7 +167,7 @@ void syscall_return(struct thread *thread, enum syscall_kind kind, int64_t resul
 		moved(thread, address);
 		break;
 	case SYSCALL_PRCTL:
-		sideband_comm(&thread->process->attach, thread->lease.who, thread->name, false);
+		poolrecord_comm(&thread->process->attach, thread->lease.who, thread->name, false);
 		break;
 	default:
 		break;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/emu/guest.h"
+#include "daemon/emu/target.h"
 #include "daemon/emu/thread.h"
 
 enum syscall_kind {
@@ -29,8 +29,8 @@ enum syscall_kind {
 	SYSCALL_EXIT, /* of the thread or of the process */
 };
 
-/* Return: what the guest's system call @number is. */
-enum syscall_kind syscall_kind(const struct guest *guest, int64_t number);
+/* Return: what the target's system call @number is. */
+enum syscall_kind syscall_kind(const struct target *target, int64_t number);
 
 /* The thread, which has left user code, makes a system call; then it returns with @result. */
 void syscall_enter(struct thread *thread, enum syscall_kind kind, const uint64_t args[static 6]);

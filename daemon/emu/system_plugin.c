@@ -6,7 +6,7 @@
  *
  *	qemu-system-x86_64 … -plugin ptd-emu-system.so,shm=FILE[,log=DIR]
  *
- * FILE is the memory of the guest's ivshmem-plain device (ring.h). The ground truth goes to DIR.
+ * FILE is the memory of the guest's ivshmem-plain device (vmring.h). The ground truth goes to DIR.
  *
  * Until the guest traces for the first time its code runs as if there were no plugin: only WRMSR is
  * watched, which the module executes when it sets a unit's control.
@@ -169,7 +169,7 @@ int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int ar
 		return 1;
 	}
 	n_units = (unsigned)info->system.max_vcpus;
-	shared = map_shared(path, (size_t)n_units * RING_STRIDE);
+	shared = map_shared(path, (size_t)n_units * VMRING_STRIDE);
 	if (!shared)
 		return 1;
 	r = truth_init(&truth, log_dir);
@@ -178,8 +178,8 @@ int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int ar
 		return 1;
 	}
 	for (unsigned i = 0; i < n_units; i++)
-		unit_init(&units[i], i, (struct ring *)(shared + (size_t)i * RING_STRIDE),
-			  &((struct ring *)shared)->log, &truth);
+		unit_init(&units[i], i, (struct vmring *)(shared + (size_t)i * VMRING_STRIDE),
+			  &((struct vmring *)shared)->log, &truth);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	qemu_plugin_register_atexit_cb(id, on_exit_guest, NULL);
 	return 0;

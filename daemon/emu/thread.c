@@ -15,7 +15,7 @@
 static void start_process(struct thread *thread)
 {
 	struct process *p = thread->process;
-	struct sideband_who who = thread->lease.who;
+	struct poolrecord_who who = thread->lease.who;
 
 	process_announce(p, who);
 	thread->blind = lease_take(&thread->lease, LEASE_WAIT) == LEASE_NONE;
@@ -38,7 +38,7 @@ struct thread *thread_new(struct process *process, unsigned vcpu)
 	thread->vcpu = vcpu;
 	thread->lease = (struct lease){
 		.attach = &process->attach,
-		.mode = process->guest.mode,
+		.mode = process->target.mode,
 		.who = { .pid = process->pid, .tid = tid },
 	};
 	(void)pthread_mutex_init(&thread->leaving, NULL);
@@ -46,7 +46,7 @@ struct thread *thread_new(struct process *process, unsigned vcpu)
 
 	parent = process_add(process, thread);
 	if (parent != 0)
-		sideband_fork(&process->attach, thread->lease.who, process->pid, parent);
+		poolrecord_fork(&process->attach, thread->lease.who, process->pid, parent);
 	else
 		start_process(thread);
 	return thread;
@@ -64,8 +64,8 @@ struct thread *thread_free(struct thread *thread)
 	if (!thread)
 		return NULL;
 	process_remove(thread->process, thread);
-	log_end(thread->flow.log);
-	thread->flow.log = log_file_free(thread->flow.log);
+	truthlog_end(thread->flow.log);
+	thread->flow.log = truthlog_free(thread->flow.log);
 	(void)pthread_mutex_destroy(&thread->leaving);
 	free(thread);
 	return NULL;
@@ -278,8 +278,8 @@ void thread_stop(struct thread *thread)
 		uint64_t ip = read_register(thread->vcpu, PROCESS_RIP);
 
 		/* It may already be on its way to a handler. */
-		(void)guest_at_handler(&thread->process->handlers, &thread->process->guest, ip,
-				       read_register(thread->vcpu, PROCESS_RSP), &ip);
+		(void)target_at_handler(&thread->process->handlers, &thread->process->target, ip,
+					read_register(thread->vcpu, PROCESS_RSP), &ip);
 		flow_interrupt(&thread->flow, ip);
 		lease_give(&thread->lease, true);
 	}

@@ -19,16 +19,16 @@ int truth_init(struct truth *truth, const char *dir)
 	truth->dir = strdup(dir);
 	if (!truth->dir)
 		return -ENOMEM;
-	return log_file_new(dir, "0.0.blocks", O_TRUNC, &truth->dictionary);
+	return truthlog_new(dir, "0.0.blocks", O_TRUNC, &truth->dictionary);
 }
 
 void truth_end(struct truth *truth)
 {
 	(void)pthread_mutex_lock(&truth->lock);
 	for (size_t i = 0; i < truth->logs.n; i++)
-		log_end(truth->logs.items[i]);
+		truthlog_end(truth->logs.items[i]);
 	if (truth->dictionary)
-		(void)log_file_flush(truth->dictionary);
+		(void)truthlog_flush(truth->dictionary);
 	(void)pthread_mutex_unlock(&truth->lock);
 }
 
@@ -40,7 +40,7 @@ int truth_block(struct truth *truth, uint64_t ip, const struct block_insn *insns
 	(void)pthread_mutex_lock(&truth->lock);
 	r = blocks_get(&truth->blocks, ip, insns, n, ret_block);
 	if (r == BLOCKS_NEW && truth->dictionary)
-		log_describe(truth->dictionary, *ret_block);
+		truthlog_describe(truth->dictionary, *ret_block);
 	(void)pthread_mutex_unlock(&truth->lock);
 	return r;
 }
@@ -61,59 +61,59 @@ static int make_dir(const char *dir, const char *number)
 
 static int inherit(const char *dir, const char *number, uint32_t pid)
 {
-	struct log_file *file;
+	struct truthlog *file;
 	char name[64];
 	int r;
 
 	(void)snprintf(name, sizeof(name), "%s/%" PRIu32 ".0.blocks", number, pid);
-	r = log_file_new(dir, name, O_TRUNC, &file);
+	r = truthlog_new(dir, name, O_TRUNC, &file);
 	if (r < 0)
 		return r;
-	log_inherit(file, UINT32_MAX, 0, 0);
-	file = log_file_free(file);
+	truthlog_inherit(file, UINT32_MAX, 0, 0);
+	file = truthlog_free(file);
 	return 0;
 }
 
-static struct log_file *new_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
+static struct truthlog *new_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
 {
-	struct log_file *file;
+	struct truthlog *file;
 	char text[16], name[64];
 
 	(void)snprintf(text, sizeof(text), "%" PRIu32, number);
 	(void)snprintf(name, sizeof(name), "%s/%" PRIu32 ".%" PRIu32 ".0.log", text, pid, tid);
 	if (make_dir(truth->dir, text) < 0 || (pid != 0 && inherit(truth->dir, text, pid) < 0) ||
-	    log_file_new(truth->dir, name, O_TRUNC, &file) < 0)
+	    truthlog_new(truth->dir, name, O_TRUNC, &file) < 0)
 		return NULL;
 	if (vec_push(&truth->logs, file) < 0) {
-		file = log_file_free(file);
+		file = truthlog_free(file);
 		return NULL;
 	}
 	return file;
 }
 
-static struct log_file *find(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
+static struct truthlog *find(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
 {
 	const uint64_t key = (uint64_t)number << 33 | (uint64_t)(pid == 0) << 32 | tid;
 	const uint64_t *known;
-	struct log_file *file;
+	struct truthlog *file;
 
 	if (!truth->dir)
 		return NULL;
 	(void)pthread_mutex_lock(&truth->lock);
 	known = map_get(&truth->by_name, key);
-	file = known ? (struct log_file *)(uintptr_t)*known : new_log(truth, number, pid, tid);
+	file = known ? (struct truthlog *)(uintptr_t)*known : new_log(truth, number, pid, tid);
 	if (!known && file && map_put(&truth->by_name, key, (uintptr_t)file) < 0)
 		file = NULL;
 	(void)pthread_mutex_unlock(&truth->lock);
 	return file;
 }
 
-struct log_file *truth_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
+struct truthlog *truth_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
 {
 	return find(truth, number, pid, tid);
 }
 
-struct log_file *truth_kernel_log(struct truth *truth, uint32_t number, uint32_t cpu)
+struct truthlog *truth_kernel_log(struct truth *truth, uint32_t number, uint32_t cpu)
 {
 	return find(truth, number, 0, cpu + 1);
 }

@@ -14,7 +14,7 @@
 
 #include "base/base.h"
 #include "daemon/emu/block.h"
-#include "daemon/emu/log.h"
+#include "daemon/emu/truthlog.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -22,10 +22,10 @@ struct truth {
 	char *dir; /* NULL: nothing is logged */
 	pthread_mutex_t lock;
 	struct blocks blocks;
-	struct log_file *dictionary;
-	/* Number of the log, whether of a CPU, tid or CPU -> struct log_file *. */
+	struct truthlog *dictionary;
+	/* Number of the log, whether of a CPU, tid or CPU -> struct truthlog *. */
 	struct map by_name;
-	VEC(struct log_file *) logs;
+	VEC(struct truthlog *) logs;
 };
 
 /* @dir may be NULL. Return: 0; or negative errno. */
@@ -42,7 +42,7 @@ _must_check_ int truth_block(struct truth *truth, uint64_t ip, const struct bloc
  * Return: a thread's part of log @number, made if it is new; NULL if nothing is logged, or out of
  * memory.
  */
-struct log_file *truth_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid);
+struct truthlog *truth_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid);
 
 /* The same of the kernel code that @cpu runs: it is called that of process 0, thread @cpu + 1. */
-struct log_file *truth_kernel_log(struct truth *truth, uint32_t number, uint32_t cpu);
+struct truthlog *truth_kernel_log(struct truth *truth, uint32_t number, uint32_t cpu);

@@ -10,12 +10,12 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-void unit_init(struct unit *unit, unsigned vcpu, struct ring *ring, volatile uint32_t *number,
+void unit_init(struct unit *unit, unsigned vcpu, struct vmring *ring, volatile uint32_t *number,
 	       struct truth *truth)
 {
 	*unit = (struct unit){ .vcpu = vcpu, .ring = ring, .number = number, .truth = truth };
-	encode_init(&unit->encode, RING_SIZE, UINT32_MAX, true);
-	unit->encode.ring = (uint8_t *)ring + RING_OFFSET;
+	encode_init(&unit->encode, VMRING_SIZE, UINT32_MAX, true);
+	unit->encode.ring = (uint8_t *)ring + VMRING_OFFSET;
 	unit->encode.state.head = ring->head;
 	encode_init(&unit->nowhere, UNIT_SINK_SIZE, UINT32_MAX, true);
 	unit->nowhere.ring = unit->sink;
@@ -23,7 +23,7 @@ void unit_init(struct unit *unit, unsigned vcpu, struct ring *ring, volatile uin
 
 bool unit_has_handler(const struct unit *unit, uint64_t ip)
 {
-	for (size_t i = 0; i < RING_VECTORS; i++)
+	for (size_t i = 0; i < VMRING_VECTORS; i++)
 		if (unit->ring->handlers[i] == ip)
 			return true;
 	return false;
@@ -36,8 +36,8 @@ static bool is_kernel(uint64_t ip)
 
 static bool covers(const struct unit *unit, uint64_t ip)
 {
-	return unit->control & (is_kernel(ip) ? RING_OS : RING_USER) &&
-	       unit->control & RING_BRANCH_EN;
+	return unit->control & (is_kernel(ip) ? VMRING_OS : VMRING_USER) &&
+	       unit->control & VMRING_BRANCH_EN;
 }
 
 /* --- the ring --------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static uint64_t room(const struct unit *unit)
 {
 	const uint64_t tail = __atomic_load_n(&unit->ring->tail, __ATOMIC_ACQUIRE);
 
-	return RING_SIZE - (unit->encode.state.head - tail);
+	return VMRING_SIZE - (unit->encode.state.head - tail);
 }
 
 static void publish(struct unit *unit)
@@ -75,7 +75,7 @@ static void drop(struct unit *unit)
 /* If there is room again, say that packets were lost. Return: whether there is. */
 static bool recover(struct unit *unit)
 {
-	if (room(unit) < RING_SIZE / 2)
+	if (room(unit) < VMRING_SIZE / 2)
 		return false;
 	unit->dropping = false;
 	unit->ring->lost += unit->nowhere.state.head;
@@ -91,17 +91,17 @@ static void configure(struct unit *unit, uint64_t control)
 	struct encode *e = &unit->encode;
 
 	unit->control = control;
-	if (!(control & RING_TRACE_EN))
+	if (!(control & VMRING_TRACE_EN))
 		return;
-	e->psb_period = 1u << ((control >> RING_PSB_FREQ & RING_FREQ_MASK) + RING_PSB_FREQ_0);
-	e->return_compression = !(control & RING_DIS_RETC);
+	e->psb_period = 1u << ((control >> VMRING_PSB_FREQ & VMRING_FREQ_MASK) + VMRING_PSB_FREQ_0);
+	e->return_compression = !(control & VMRING_DIS_RETC);
 	e->timing = (struct encode_timing){
-		.mtc = control & RING_MTC_EN,
-		.cyc = control & RING_CYC_EN,
-		.mtc_period = control >> RING_MTC_FREQ & RING_FREQ_MASK,
+		.mtc = control & VMRING_MTC_EN,
+		.cyc = control & VMRING_CYC_EN,
+		.mtc_period = control >> VMRING_MTC_FREQ & VMRING_FREQ_MASK,
 	};
 	e->state.paging = 0;
-	if (control & RING_OS)
+	if (control & VMRING_OS)
 		encode_paging(e, machine_register(unit->vcpu, QEMU_X86_CR3));
 	if (unit->restarts != unit->ring->restarts) {
 		unit->restarts = unit->ring->restarts;
@@ -169,7 +169,7 @@ static void judge(struct unit *unit, const struct block *block)
 }
 
 /* Where the instructions of the block at @ip are logged. */
-static struct log_file *log_for(struct unit *unit, uint64_t ip)
+static struct truthlog *log_for(struct unit *unit, uint64_t ip)
 {
 	const uint32_t tid = unit->ring->tid, number = *unit->number;
 
@@ -192,7 +192,7 @@ static struct log_file *log_for(struct unit *unit, uint64_t ip)
 /* What is due between two blocks, while packets are on. */
 static void attend(struct unit *unit, const struct block *last, uint64_t ip)
 {
-	if (unlikely(last->sets_cr3) && unit->control & RING_OS)
+	if (unlikely(last->sets_cr3) && unit->control & VMRING_OS)
 		encode_paging(&unit->encode, machine_register(unit->vcpu, QEMU_X86_CR3));
 	if (unlikely(unit->dropping)) {
 		if (!recover(unit))
@@ -218,7 +218,7 @@ void unit_begin_block(struct unit *unit, const struct block *block)
 		publish(unit);
 		configure(unit, control);
 	}
-	if (!(control & RING_TRACE_EN))
+	if (!(control & VMRING_TRACE_EN))
 		return;
 	if (likely(flow->encode != NULL)) {
 		const struct block *last = flow->block;

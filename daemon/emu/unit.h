@@ -18,17 +18,17 @@
 #include "daemon/emu/block.h"
 #include "daemon/emu/encode.h"
 #include "daemon/emu/flow.h"
-#include "daemon/emu/ring.h"
 #include "daemon/emu/truth.h"
+#include "daemon/emu/vmring.h"
 
 /* Packets that have nowhere to go are written here. */
 #define UNIT_SINK_SIZE 4096
 
 struct unit {
 	unsigned vcpu;
-	volatile struct ring *ring; /* borrowed, shared with the guest */
-	volatile uint32_t *number;  /* borrowed, shared, too: of the log */
-	struct truth *truth;        /* borrowed */
+	volatile struct vmring *ring; /* borrowed, shared with the guest */
+	volatile uint32_t *number;    /* borrowed, shared, too: of the log */
+	struct truth *truth;          /* borrowed */
 
 	struct flow flow;      /* its encode is one of the two below */
 	struct encode encode;  /* into the ring */
@@ -36,8 +36,8 @@ struct unit {
 	bool dropping;         /* there was no room, and OVF was not written yet */
 	uint64_t control;      /* value of the ring's that is obeyed */
 	uint64_t restarts;
-	struct log_file *user_log;   /* of the thread @tid, */
-	struct log_file *kernel_log; /* and of the CPU, */
+	struct truthlog *user_log;   /* of the thread @tid, */
+	struct truthlog *kernel_log; /* and of the CPU, */
 	uint32_t logs_number;        /* in this log */
 	uint32_t tid;
 	uint64_t n_events;
@@ -45,7 +45,7 @@ struct unit {
 	uint8_t sink[UNIT_SINK_SIZE];
 };
 
-void unit_init(struct unit *unit, unsigned vcpu, struct ring *ring, volatile uint32_t *number,
+void unit_init(struct unit *unit, unsigned vcpu, struct vmring *ring, volatile uint32_t *number,
 	       struct truth *truth);
 
 /* Is a handler of interrupts at @ip? */

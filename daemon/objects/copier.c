@@ -14,7 +14,7 @@
 #include "daemon/objects/object.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/spool/spool.h"
-#include "daemon/spool/store.h"
+#include "daemon/spool/storedir.h"
 #include "record/cancel.h"
 #include "util/effort.h"
 
@@ -146,25 +146,25 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 		return r;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if ((uint64_t)st.st_size > STORE_FILE_MAX)
+	if ((uint64_t)st.st_size > STOREDIR_FILE_MAX)
 		return -EFBIG;
 	/* It may grow while it is read. */
 	effort.size_max = (uint64_t)st.st_size;
 	effort.until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
 	r = sha256_fd(fd, &effort, content.hash, &size);
-	if (r == 0 && !store_has(c->store_fd, content.hash)) {
+	if (r == 0 && !storedir_has(c->store_fd, content.hash)) {
 		(void)pthread_mutex_lock(&c->lock);
 		alone = c->alone;
 		limits = c->limits;
 		(void)pthread_mutex_unlock(&c->lock);
-		r = store_copy(c->store_fd, fd, &limits, alone, &effort, &copy, content.hash,
-			       &content.taken);
+		r = storedir_copy(c->store_fd, fd, &limits, alone, &effort, &copy, content.hash,
+				  &content.taken);
 		content.copied = r == 0;
 		/* The original may have been written to while it was copied. */
 		if (r == 0)
 			r = check_build_id(copy, claimed, &content.build_id);
 		if (r < 0)
-			(void)store_forget(c->store_fd, NULL);
+			(void)storedir_forget(c->store_fd, NULL);
 	}
 	if (r == 0)
 		*ret_content = content;
@@ -177,14 +177,14 @@ static int name_copy(struct copier *c, const struct content *content)
 {
 	int r;
 
-	if (store_has(c->store_fd, content->hash)) {
+	if (storedir_has(c->store_fd, content->hash)) {
 		if (content->copied)
-			(void)store_forget(c->store_fd, NULL);
+			(void)storedir_forget(c->store_fd, NULL);
 		return 0;
 	}
 	if (!content->copied)
 		return -EAGAIN;
-	r = store_settle(c->store_fd, content->hash);
+	r = storedir_name(c->store_fd, content->hash);
 	if (r == 0)
 		c->alone += content->taken;
 	return r;
@@ -299,7 +299,7 @@ int copier_new(int store_fd, const struct spool_limits *limits, struct copier **
 	c->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->event_fd < 0)
 		return -errno;
-	(void)store_forget(store_fd, NULL);
+	(void)storedir_forget(store_fd, NULL);
 	r = start_thread(c);
 	if (r < 0)
 		return r;
@@ -432,7 +432,7 @@ int copier_sweep(struct copier *copier, bool (*needed)(const char *hash, void *u
 	int r;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	r = store_sweep(copier->store_fd, needed, userdata, &copier->alone);
+	r = storedir_sweep(copier->store_fd, needed, userdata, &copier->alone);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return r;
 }
@@ -442,8 +442,9 @@ uint64_t copier_alone(struct copier *copier, const struct object *object)
 	uint64_t bytes;
 
 	(void)pthread_mutex_lock(&copier->lock);
-	bytes =
-	    object->done && object->error == 0 ? store_alone(copier->store_fd, object->sha256) : 0;
+	bytes = object->done && object->error == 0
+		    ? storedir_alone(copier->store_fd, object->sha256)
+		    : 0;
 	(void)pthread_mutex_unlock(&copier->lock);
 	return bytes;
 }

@@ -10,7 +10,7 @@
  * it is given to the copier, so that what is copied is what was mapped, whatever lies at its path
  * by then.
  *
- * Its functions are the keep's event loop's to call, unless they say otherwise.
+ * Its functions are the object store's event loop's to call, unless they say otherwise.
  */
 
 #include <stdatomic.h>
@@ -78,8 +78,8 @@ int copier_fd(const struct copier *copier);
 struct object *copier_next_finished(struct copier *copier);
 
 /*
- * Remove the copies of which @needed says so from the store, as store_sweep() does, in any thread.
- * No object becomes done meanwhile.
+ * Remove the copies that @needed does not claim from the store directory, as storedir_sweep() does.
+ * To be called in any thread. No object becomes done meanwhile.
  *
  * Return: 0, or negative errno.
  */

@@ -4,9 +4,8 @@
 /*
  * Object
  *
- * One content of the file under one path, as the keep (daemon/objects/keep.h) knows it: what the
- * records claim, which file that was when it was looked at, and what it turned out to be once it
- * was copied.
+ * One content of the file at one path, as the object store (daemon/objects/objectstore.h) knows it:
+ * what the records claim, which file was at the path, and which content the copy has.
  */
 
 #include <stdbool.h>
@@ -18,11 +17,11 @@
 #include "util/sha256.h"
 
 struct object {
-	/* The keep's own. */
-	unsigned n_refs;      /* counted in the keep's thread only */
-	bool told;            /* that it could not be kept */
-	uint64_t seen;        /* the moment at which a record named it last, or keep_touch() */
-	bool goes;            /* it is to be forgotten, if nobody else has it */
+	/* The object store's own. */
+	unsigned n_refs; /* counted in the object store's thread only */
+	bool told;       /* that it could not be kept */
+	uint64_t seen;   /* the moment at which a record named it last, or objectstore_touch() */
+	bool goes;       /* it is to be forgotten, if nobody else has it */
 	struct object *alike; /* an older one, whose path hashes alike */
 
 	/* The copier's own. */
@@ -37,7 +36,7 @@ struct object {
 	char *path;             /* as it was mapped */
 	struct buildid claimed; /* what the records said */
 
-	/* Immutable once keep_wait() has returned 0. */
+	/* Immutable once objectstore_wait() has returned 0. */
 	bool done;
 	int error;                    /* negative errno if it could not be kept */
 	struct buildid build_id;      /* of the content; anybody can write any into his file */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/objects/keep.h"
+#include "daemon/objects/objectstore.h"
 #include "ptd/snapshot.h"
 #include "util/copyfile.h"
 #include "util/dirs.h"

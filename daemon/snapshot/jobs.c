@@ -75,7 +75,7 @@ static void *run(void *userdata)
 	struct start *start = userdata;
 	struct jobs *j = start->jobs;
 
-	start->job->error = j->ops->work(start->job);
+	start->job->error = j->ops->run(start->job);
 	free(start);
 	(void)eventfd_write(j->wake_fd, 1);
 	return NULL;

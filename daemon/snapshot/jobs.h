@@ -32,23 +32,23 @@ struct job {
 	int error; /* negative errno if it failed */
 	char message[512];
 	struct snapshot_result result;
-	void *work; /* of the owner, from prepare() to finish() */
+	void *userdata; /* of the owner, from prepare() to finish() */
 	atomic_bool cancel;
 };
 
-/* The owner's part. work() runs in the thread, the others in the event loop. */
+/* The owner's part. run() runs in the thread, the others in the event loop. */
 struct jobs_ops {
-	/* Make ready what work() needs. Return: 0, or negative errno: the job has failed. */
+	/* Make ready what run() needs. Return: 0, or negative errno: the job has failed. */
 	int (*prepare)(struct job *job, void *userdata);
 
-	/* What work() asks for by jobs_gather(). Return: 0, or negative errno, which it is
+	/* What run() asks for by jobs_gather(). Return: 0, or negative errno, which it is
 	 * given. */
 	int (*gather)(struct job *job, void *userdata);
 
 	/* Fill in @job->result, or return negative errno and fill in @job->message. */
-	int (*work)(struct job *job);
+	int (*run)(struct job *job);
 
-	/* The job is done, one way or the other: release @job->work, tell who waits. */
+	/* The job is done, one way or the other: release @job->userdata, tell who waits. */
 	void (*finish)(struct job *job, void *userdata);
 };
 
@@ -66,7 +66,7 @@ _must_check_ int jobs_add(struct jobs *jobs, const char *id, const struct scope 
 			  const struct caller *caller);
 
 /*
- * For work(), in the thread: have gather() run in the event loop.
+ * For run(), in the thread: have gather() run in the event loop.
  *
  * Return: what it returned; or -ECANCELED if the job was given up.
  */

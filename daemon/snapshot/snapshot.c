@@ -13,7 +13,7 @@
 
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
-#include "daemon/objects/keep.h"
+#include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
 #include "daemon/snapshot/bundle.h"
 #include "daemon/snapshot/kernelcode.h"
@@ -22,7 +22,7 @@
 #include "daemon/snapshot/snapdata.h"
 #include "daemon/snapshot/taken.h"
 #include "daemon/source/source.h"
-#include "daemon/spool/store.h"
+#include "daemon/spool/storedir.h"
 #include "daemon/tasks/sideband.h"
 #include "ptd/snapshot.h"
 #include "record/cancel.h"
@@ -85,7 +85,7 @@ static int take_objects(struct writer *w)
 			    map_get(&w->data.pids, mmap.pid))
 				r = taken_add(w->taken, &mmap);
 	}
-	return r == 0 ? taken_settle(w->taken, w->request->keep, w->request->cancel) : r;
+	return r == 0 ? taken_settle(w->taken, w->request->store, w->request->cancel) : r;
 }
 
 static int add_objects(struct writer *w)
@@ -200,7 +200,7 @@ static int sum_kernel(struct writer *w)
 		r = bundle_add_sum(w->bundle, names[i], hash, &size);
 		/* They are the same in most snapshots. */
 		if (r == 0)
-			store_share(w->request->store_fd, hash, w->dir_fd, names[i]);
+			storedir_share(w->request->store_fd, hash, w->dir_fd, names[i]);
 	}
 	return r;
 }
@@ -374,8 +374,8 @@ static uint64_t estimate_jitfiles(const struct snapshot_request *request,
 	return bytes < request->jit_max ? bytes : request->jit_max;
 }
 
-struct diskuse_room snapshot_estimate(const struct snapshot_request *request,
-				      const struct snapshot_known *known)
+struct diskuse_amount snapshot_estimate(const struct snapshot_request *request,
+					const struct snapshot_known *known)
 {
 	/* An object is a link in a folder of its own, three deep. */
 	const uint64_t n_files = FILES_MIN + 3 * known->n_objects + known->n_jitfiles;
@@ -385,7 +385,7 @@ struct diskuse_room snapshot_estimate(const struct snapshot_request *request,
 		bytes += cursor_left(&known->tasks->spans[i]);
 	bytes += estimate_memory(request, known) + estimate_jitfiles(request, known);
 	bytes += request->source->facts.kernel ? KERNEL_SIZE : 0;
-	return (struct diskuse_room){
+	return (struct diskuse_amount){
 		.bytes = bytes + n_files * BLOCK_SIZE,
 		.inodes = n_files + known->tasks->n_ranges,
 	};

@@ -23,7 +23,7 @@
 struct caller;
 struct codestore;
 struct jitfile;
-struct keep;
+struct objectstore;
 struct object;
 struct sideband_view;
 struct source;
@@ -42,8 +42,8 @@ struct snapshot_known {
 /* Everything is borrowed for the call. */
 struct snapshot_request {
 	const char *id;
-	struct source *source; /* that nobody else freezes before the call returns */
-	struct keep *keep;     /* whose the objects are: some may still wait to be copied */
+	struct source *source;     /* that nobody else freezes before the call returns */
+	struct objectstore *store; /* whose the objects are: some may still wait to be copied */
 	int store_fd;
 	struct scope scope;
 	const struct caller *caller; /* who asked for it */
@@ -79,5 +79,5 @@ _must_check_ int snapshot_write(const struct snapshot_request *request, int dir_
 
 /* What that will take on the disk, as a rule at most: a scope may leave out most of it. What the
  * snapshot only links to is not counted. */
-struct diskuse_room snapshot_estimate(const struct snapshot_request *request,
-				      const struct snapshot_known *known);
+struct diskuse_amount snapshot_estimate(const struct snapshot_request *request,
+					const struct snapshot_known *known);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/objects/keep.h"
+#include "daemon/objects/objectstore.h"
 #include "record/record.h"
 #include "util/map.h"
 #include "util/mapname.h"
@@ -87,7 +87,7 @@ static int claim(struct taken *t, const struct buildid *id)
 	return id->size == 0 || map_get(&t->claimed, key) ? 0 : map_put(&t->claimed, key, 1);
 }
 
-/* It is code that is in a file; but of what is memory, or a jitdump, the keep takes no object. */
+/* It is code that is in a file. Memory and jitdumps are no objects of the object store. */
 static int add_unknown(struct taken *t, const struct record_mmap2 *mmap)
 {
 	const uint64_t key = map_hash(mmap->name, strlen(mmap->name));
@@ -140,17 +140,17 @@ static void judge(struct taken *t, struct entry *entry, size_t same_id)
 			t->entries[i - 1].by_content = true;
 }
 
-int taken_settle(struct taken *taken, struct keep *keep, const atomic_bool *cancel)
+int taken_settle(struct taken *taken, struct objectstore *store, const atomic_bool *cancel)
 {
 	struct map by_id = {}; /* hash of build-id → 1 + index of the last */
 	int r = 0;
 
-	keep_measure(keep);
+	objectstore_measure(store);
 	for (size_t i = 0; i < taken->n_entries; i++)
-		taken->entries[i].late = !keep_is_near(keep, taken->entries[i].object);
+		taken->entries[i].late = !objectstore_is_near(store, taken->entries[i].object);
 	for (size_t i = 0; r == 0 && i < taken->n_entries; i++)
 		if (taken->entries[i].taken && !taken->entries[i].late)
-			r = keep_wait(keep, taken->entries[i].object, cancel);
+			r = objectstore_wait(store, taken->entries[i].object, cancel);
 	for (size_t i = 0; r == 0 && i < taken->n_entries; i++)
 		if (taken->entries[i].taken && !kept(&taken->entries[i]))
 			r = claim(taken, &taken->entries[i].object->claimed);

@@ -10,8 +10,8 @@
  * their content, where only the path leads to them. If a path has led to both, nobody knows which
  * was executed, and a reader finds that it is not to be had.
  *
- * What a mapping names and no object is, because the keep had no room for it, or made room for
- * others, is missing, as is what could not be copied.
+ * A file that a mapping names and the object store does not have, because it had no room for it or
+ * made room for others, is missing. So is a file that could not be copied.
  */
 
 #include <stdatomic.h>
@@ -21,7 +21,7 @@
 
 #include "base/base.h"
 
-struct keep;
+struct objectstore;
 struct object;
 struct record_mmap2;
 struct taken;
@@ -40,11 +40,12 @@ _must_check_ int taken_add(struct taken *taken, const struct record_mmap2 *mmap)
 
 /*
  * No more are added: wait until all of them are copied, and find out where they lie. Nobody can
- * have a snapshot wait for more than keep_is_near() allows: what is behind that is missing.
+ * have a snapshot wait for more than objectstore_is_near() allows: what is behind that is missing.
  *
  * Return: 0; -ECANCELED once @cancel is true; or -ENOMEM.
  */
-_must_check_ int taken_settle(struct taken *taken, struct keep *keep, const atomic_bool *cancel);
+_must_check_ int taken_settle(struct taken *taken, struct objectstore *store,
+			      const atomic_bool *cancel);
 
 /* Walk over those that there are copies of; @at is 0 at first. @ret_by_content: it lies under the
  * hash of its content. Return: the next one; NULL at the end. */

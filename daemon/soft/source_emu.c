@@ -14,7 +14,7 @@
 #include "daemon/config/config.h"
 #include "daemon/emu/pool.h"
 #include "daemon/soft/emuterms.h"
-#include "daemon/soft/writers.h"
+#include "daemon/soft/poolwriters.h"
 #include "daemon/source/ring.h"
 #include "record/record.h"
 #include "record/taskrecord.h"
@@ -56,7 +56,7 @@ struct source_emu {
 	size_t map_size;
 	uint64_t task_tail, code_tail;
 	struct frozen frozen[EMU_CPUS_MAX];
-	struct writers writers; /* seen in task records */
+	struct poolwriters writers; /* seen in task records */
 
 	pthread_mutex_t lock;         /* of the next two: marked() is called by other threads */
 	struct mark marks[MARKS_MAX]; /* the latest ones */
@@ -262,7 +262,7 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	atomic_store_explicit(&pool(e)->task_tail, head, memory_order_release);
 
 	while ((r = record_next(&c, &record)) == 0)
-		writers_note(&e->writers, record.trailer.pid, &n_checks);
+		poolwriters_note(&e->writers, record.trailer.pid, &n_checks);
 	whole = n - cursor_left(&c);
 	if (r < 0 || !sane) {
 		lost = taskrecord_lost(1, now_ns());
@@ -281,7 +281,7 @@ static bool active(struct source *source)
 	struct source_emu *e = emu(source);
 
 	return atomic_load_explicit(&pool(e)->n_attached, memory_order_relaxed) > 0 &&
-	       writers_alive(&e->writers);
+	       poolwriters_alive(&e->writers);
 }
 
 /* Takes free CPUs for a moment as a program would, so that the next owner begins with a PSB. */
@@ -346,7 +346,7 @@ static struct source_status status(struct source *source)
 
 static bool owns(struct source *source, uint32_t pid)
 {
-	return writers_has_pool(&emu(source)->writers, pid);
+	return poolwriters_has_pool(&emu(source)->writers, pid);
 }
 
 static int drain_code(struct source *source, uint8_t **ret_bytes, size_t *ret_size)

@@ -25,7 +25,7 @@ struct diskuse {
 	struct map by_inode; /* hash of device and inode → index of the file */
 	VEC(struct file) files;
 	VEC(struct snapshot) snapshots;
-	struct diskuse_room taken;
+	struct diskuse_amount taken;
 };
 
 int diskuse_new(struct diskuse **ret_diskuse)
@@ -81,13 +81,13 @@ static int add_file(struct diskuse *d, const struct stat *st, size_t *ret_file)
 }
 
 /* One of the names of a file is gone, or does not count. Return: what that frees. */
-static struct diskuse_room drop_link(struct diskuse *d, size_t i)
+static struct diskuse_amount drop_link(struct diskuse *d, size_t i)
 {
 	struct file *file = &d->files.items[i];
-	struct diskuse_room freed = {};
+	struct diskuse_amount freed = {};
 
 	if (file->n_links > 0 && --file->n_links == 0)
-		freed = (struct diskuse_room){ .bytes = file->bytes, .inodes = 1 };
+		freed = (struct diskuse_amount){ .bytes = file->bytes, .inodes = 1 };
 	d->taken.bytes -= freed.bytes;
 	d->taken.inodes -= freed.inodes;
 	return freed;
@@ -162,18 +162,18 @@ int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
 	return r;
 }
 
-struct diskuse_room diskuse_taken(const struct diskuse *diskuse)
+struct diskuse_amount diskuse_taken(const struct diskuse *diskuse)
 {
 	return diskuse->taken;
 }
 
-struct diskuse_room diskuse_remove(struct diskuse *diskuse, size_t n)
+struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n)
 {
 	struct snapshot *s = &diskuse->snapshots.items[n];
-	struct diskuse_room freed = {};
+	struct diskuse_amount freed = {};
 
 	for (size_t i = 0; i < s->files.n; i++) {
-		const struct diskuse_room one = drop_link(diskuse, s->files.items[i]);
+		const struct diskuse_amount one = drop_link(diskuse, s->files.items[i]);
 
 		freed.bytes += one.bytes;
 		freed.inodes += one.inodes;

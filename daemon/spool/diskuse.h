@@ -17,7 +17,7 @@
 struct diskuse;
 
 /* Room in a file system. */
-struct diskuse_room {
+struct diskuse_amount {
 	uint64_t bytes;
 	uint64_t inodes;
 };
@@ -46,7 +46,7 @@ _must_check_ int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
 				   void *userdata);
 
 /* What is taken by all that was added, less what was removed since. */
-struct diskuse_room diskuse_taken(const struct diskuse *diskuse);
+struct diskuse_amount diskuse_taken(const struct diskuse *diskuse);
 
 /* Count without the snapshot @n from now on. Return: what removing it frees. */
-struct diskuse_room diskuse_remove(struct diskuse *diskuse, size_t n);
+struct diskuse_amount diskuse_remove(struct diskuse *diskuse, size_t n);

@@ -336,26 +336,26 @@ size_t spool_count(const struct spool *spool)
 	return n;
 }
 
-int spool_capacity(const struct spool *spool, struct diskuse_room *ret_room)
+int spool_capacity(const struct spool *spool, struct diskuse_amount *ret_room)
 {
 	struct statvfs fs;
 
 	if (fstatvfs(spool->dir_fd, &fs) < 0)
 		return -errno;
-	*ret_room = (struct diskuse_room){
+	*ret_room = (struct diskuse_amount){
 		.bytes = (uint64_t)fs.f_blocks * fs.f_frsize,
 		.inodes = fs.f_files,
 	};
 	return 0;
 }
 
-int spool_free_room(const struct spool *spool, struct diskuse_room *ret_room)
+int spool_free_room(const struct spool *spool, struct diskuse_amount *ret_room)
 {
 	struct statvfs fs;
 
 	if (fstatvfs(spool->dir_fd, &fs) < 0)
 		return -errno;
-	*ret_room = (struct diskuse_room){
+	*ret_room = (struct diskuse_amount){
 		.bytes = (uint64_t)fs.f_bavail * fs.f_frsize,
 		/* Some file systems make inodes as they are needed, and have no number of them. */
 		.inodes = fs.f_files > 0 ? fs.f_favail : UINT64_MAX,

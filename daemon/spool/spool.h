@@ -6,7 +6,7 @@
  *
  * Snapshots on disk. STATE/snapshots holds one directory for each, and while one is written a
  * hidden one beside them, so that a snapshot is there whole or not at all. STATE/store holds the
- * objects that snapshots share by hard links (daemon/objects/keep.h).
+ * objects that snapshots share by hard links (daemon/objects/objectstore.h).
  */
 
 #include <stdbool.h>
@@ -57,7 +57,7 @@ const char *spool_path(const struct spool *spool);
 
 /* The size of the spool's file system; inodes are 0 if it has no number of them. Return: 0, or
  * negative errno. */
-_must_check_ int spool_capacity(const struct spool *spool, struct diskuse_room *ret_room);
+_must_check_ int spool_capacity(const struct spool *spool, struct diskuse_amount *ret_room);
 
 /* Make a hidden directory for the snapshot @id. Return: 0, or negative errno. */
 _must_check_ int spool_begin(struct spool *spool, const char *id, int *ret_dir_fd);
@@ -87,7 +87,7 @@ _must_check_ int spool_list(const struct spool *spool, struct spool_entry **ret_
 
 /* What is free in the spool's file system; inodes are UINT64_MAX if it has no number of them.
  * Return: 0, or negative errno. */
-_must_check_ int spool_free_room(const struct spool *spool, struct diskuse_room *ret_room);
+_must_check_ int spool_free_room(const struct spool *spool, struct diskuse_amount *ret_room);
 
 /*
  * Count what the snapshots @entries, as spool_list() lists them, and the store take, by a look at

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "daemon/emu/log.h"
+#include "daemon/emu/truthlog.h"
 
 #define WORD        sizeof(uint32_t)
 #define PARENTS_MAX 1000 /* a dictionary that inherits from itself must come to an end */
@@ -144,7 +144,7 @@ static int read_dictionary(struct emulog *log, uint32_t pid, uint32_t generation
 		/* The kill of the process may have cut the last one off. */
 		if (cursor_get(&c, sizeof(head), head) < 0)
 			break;
-		if (head[0] == LOG_INHERITED) {
+		if (head[0] == TRUTHLOG_INHERITED) {
 			r = cursor_get(&c, sizeof(parent), parent);
 			if (r == 0 && (log->blocks.n > 0 || log->dictionaries.n > PARENTS_MAX))
 				r = -EBADMSG;
@@ -238,7 +238,7 @@ static bool is_complete(const struct emulog *log)
 
 	if (log->words.size >= WORD)
 		memcpy(&last, log->words.bytes + (log->words.size - WORD), WORD);
-	return last == LOG_END;
+	return last == TRUTHLOG_END;
 }
 
 static int next_generation(struct emulog *log)
@@ -261,15 +261,15 @@ static int read_entry(struct emulog *log, uint32_t word)
 	uint32_t block = word, n = UINT32_MAX;
 	int r = 0;
 
-	if (word == LOG_PARTIAL || word == LOG_UNREPORTED)
+	if (word == TRUTHLOG_PARTIAL || word == TRUTHLOG_UNREPORTED)
 		r = next_word(log, &block);
-	if (r == 0 && word == LOG_PARTIAL)
+	if (r == 0 && word == TRUTHLOG_PARTIAL)
 		r = next_word(log, &n);
 	if (r != 0)
 		return r;
 	if (block >= log->blocks.n)
 		return is_complete(log) ? -EBADMSG : EMULOG_END;
-	if (word != LOG_PARTIAL)
+	if (word != TRUTHLOG_PARTIAL)
 		n = block_size(log, block);
 	if (n > block_size(log, block))
 		return -EBADMSG;
@@ -277,7 +277,7 @@ static int read_entry(struct emulog *log, uint32_t word)
 	log->block = block;
 	log->insn = 0;
 	log->n = n;
-	log->unreported = word == LOG_UNREPORTED;
+	log->unreported = word == TRUTHLOG_UNREPORTED;
 	return 0;
 }
 
@@ -289,7 +289,7 @@ static int next_entry(struct emulog *log)
 	if (log->over)
 		return EMULOG_END;
 	r = next_word(log, &word);
-	if (r == 0 && word != LOG_END)
+	if (r == 0 && word != TRUTHLOG_END)
 		r = read_entry(log, word);
 	return r == EMULOG_END ? next_generation(log) : r;
 }

@@ -4,8 +4,8 @@
 /*
  * Emulog
  *
- * Reads the ground truth that the software PT source logs (daemon/emu/log.h): which instructions
- * each thread retired, through all programs that its process executed.
+ * Reads a truth log of the software PT source (daemon/emu/truthlog.h): which instructions each
+ * thread retired, through all programs that its process executed.
  */
 
 #include <stdbool.h>

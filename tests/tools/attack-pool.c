@@ -102,8 +102,8 @@ static void run_as(const struct attach *attach, uint32_t pid)
 {
 	struct lease lease = { .attach = attach, .mode = 64, .who = { .pid = pid, .tid = pid } };
 
-	sideband_fork(attach, lease.who, 1, 1);
-	sideband_comm(attach, lease.who, "forged", true);
+	poolrecord_fork(attach, lease.who, 1, 1);
+	poolrecord_comm(attach, lease.who, "forged", true);
 	if (lease_take(&lease, LEASE_WAIT) != 0)
 		return;
 	encode_enable(&lease.encode, 0x400000, lease.since_ns);
@@ -113,14 +113,14 @@ static void run_as(const struct attach *attach, uint32_t pid)
 
 static void forge_map(const struct attach *attach, uint32_t pid, uint64_t addr, const char *name)
 {
-	const struct sideband_who who = { .pid = pid, .tid = pid };
+	const struct poolrecord_who who = { .pid = pid, .tid = pid };
 
-	sideband_mmap(attach, who,
-		      &(struct sideband_map){ .addr = addr,
-					      .len = 4096,
-					      .prot = PROT_READ | PROT_EXEC,
-					      .flags = MAP_PRIVATE,
-					      .name = name });
+	poolrecord_mmap(attach, who,
+			&(struct poolrecord_map){ .addr = addr,
+						  .len = 4096,
+						  .prot = PROT_READ | PROT_EXEC,
+						  .flags = MAP_PRIVATE,
+						  .name = name });
 }
 
 static void forge(const struct attach *attach, uint32_t victim, uint64_t address,

@@ -286,7 +286,7 @@ def judge(tree, change, tests):
     """Return who saw it; "" if nobody did; None if it is no change, or does not compile."""
     before, source = tree.object_code(change.path), tree.read(change.path)
     noun = os.path.basename(change.path)[:-2]
-    own = [t for t in tests if t.name in ("test-" + noun, "test-emu-" + noun)]
+    own = [t for t in tests if t.name == "test-" + noun]
     tree.write(change.path, change.source)
     try:
         if (not tree.make("build/" + change.path[:-2] + ".o") or

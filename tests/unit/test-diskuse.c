@@ -99,7 +99,7 @@ static void add_store(struct fixture *f, char *needed)
 	(void)close(fd);
 }
 
-static void assert_room(struct diskuse_room room, uint64_t bytes, uint64_t inodes)
+static void assert_room(struct diskuse_amount room, uint64_t bytes, uint64_t inodes)
 {
 	assert_int_equal(room.bytes, bytes);
 	assert_int_equal(room.inodes, inodes);

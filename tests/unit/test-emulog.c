@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/emu/block.h"
-#include "daemon/emu/log.h"
+#include "daemon/emu/truthlog.h"
 #include "tests/lib/emulog.h"
 #include "tests/lib/tempdir.h"
 
@@ -62,24 +62,24 @@ static void round_trip(void **state)
 	};
 	const struct block *a, *b;
 	struct blocks blocks = { .mode = 64 };
-	struct log_file *file;
+	struct truthlog *file;
 	struct emulog_insn insn;
 	struct emulog log;
 
 	(void)state;
 	add_blocks(&blocks, &a, &b);
-	assert_int_equal(log_file_new(dir, "7.0.blocks", O_TRUNC, &file), 0);
-	log_describe(file, a);
-	log_describe(file, b);
-	file = log_file_free(file);
-	assert_int_equal(log_file_new(dir, "7.8.0.log", O_TRUNC, &file), 0);
-	log_whole(file, b->id);
-	log_partial(file, a->id, 2);
-	log_partial(file, a->id, 0);
-	log_unreported(file, a->id);
-	log_whole(file, a->id);
-	log_end(file);
-	file = log_file_free(file);
+	assert_int_equal(truthlog_new(dir, "7.0.blocks", O_TRUNC, &file), 0);
+	truthlog_describe(file, a);
+	truthlog_describe(file, b);
+	file = truthlog_free(file);
+	assert_int_equal(truthlog_new(dir, "7.8.0.log", O_TRUNC, &file), 0);
+	truthlog_whole(file, b->id);
+	truthlog_partial(file, a->id, 2);
+	truthlog_partial(file, a->id, 0);
+	truthlog_unreported(file, a->id);
+	truthlog_whole(file, a->id);
+	truthlog_end(file);
+	file = truthlog_free(file);
 
 	assert_int_equal(emulog_init(&log, dir, "7.8"), 0);
 	for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
@@ -96,18 +96,18 @@ static void round_trip(void **state)
 /* More than the buffer holds. */
 static void long_log(void **state)
 {
-	const uint32_t n = 3 * LOG_BUFFER_SIZE + 5;
-	struct log_file *file;
+	const uint32_t n = 3 * TRUTHLOG_BUFFER_SIZE + 5;
+	struct truthlog *file;
 	struct emulog_insn insn;
 	struct emulog log;
 	uint32_t count = 0;
 
 	(void)state;
 	tempdir_put(dir, "7.0.blocks", (const uint32_t[]){ 1, 0, 0x1000, 0 }, 16);
-	assert_int_equal(log_file_new(dir, "7.8.0.log", O_TRUNC, &file), 0);
+	assert_int_equal(truthlog_new(dir, "7.8.0.log", O_TRUNC, &file), 0);
 	for (uint32_t i = 0; i < n; i++)
-		log_whole(file, 0);
-	file = log_file_free(file);
+		truthlog_whole(file, 0);
+	file = truthlog_free(file);
 	assert_int_equal(emulog_init(&log, dir, "7.8"), 0);
 	while (emulog_next(&log, &insn) == 0)
 		count++;
@@ -120,8 +120,8 @@ static void long_log(void **state)
 static void processes(void **state)
 {
 	static const uint32_t parent[] = { 1, 0, 0x1000, 0, 1, 0, 0x1001, 0, 1, 0, 0x1002, 0 };
-	static const uint32_t child[] = { LOG_INHERITED, 2, 6, 0, 1, 0, 0x2002, 0 };
-	static const uint32_t words[] = { 0, 1, 2, LOG_END };
+	static const uint32_t child[] = { TRUTHLOG_INHERITED, 2, 6, 0, 1, 0, 0x2002, 0 };
+	static const uint32_t words[] = { 0, 1, 2, TRUTHLOG_END };
 	static const uint64_t expected[] = { 0x1000, 0x1001, 0x2002, 0x1000, 0x1001, 0x1002 };
 	struct emulog_names names;
 	struct emulog_insn insn;
@@ -173,27 +173,33 @@ static void damaged(void **state)
 		{ "dictionary cut in a head",
 		  { 1, 0, 0x1000, 0 },
 		  4,
-		  { 0, LOG_END },
+		  { 0, TRUTHLOG_END },
 		  8,
 		  0,
 		  -EBADMSG },
 		{ "dictionary cut in a block",
 		  { 2, 0, 0x1000, 0 },
 		  16,
-		  { 0, LOG_END },
+		  { 0, TRUTHLOG_END },
 		  8,
 		  0,
 		  -EBADMSG },
 		{ "huge block",
 		  { UINT32_MAX - 1, 0, 0x1000, 0 },
 		  16,
-		  { 0, LOG_END },
+		  { 0, TRUTHLOG_END },
 		  8,
 		  0,
 		  -EBADMSG },
-		{ "parent without a log", { LOG_INHERITED, 1, 6, 0 }, 16, { 0 }, 4, -ENOENT, 0 },
-		{ "its own parent", { LOG_INHERITED, 1, 7, 0 }, 16, { 0 }, 4, -EBADMSG, 0 },
-		{ "unknown block", { 1, 0, 0x1000, 0 }, 16, { 1, LOG_END }, 8, 0, -EBADMSG },
+		{ "parent without a log",
+		  { TRUTHLOG_INHERITED, 1, 6, 0 },
+		  16,
+		  { 0 },
+		  4,
+		  -ENOENT,
+		  0 },
+		{ "its own parent", { TRUTHLOG_INHERITED, 1, 7, 0 }, 16, { 0 }, 4, -EBADMSG, 0 },
+		{ "unknown block", { 1, 0, 0x1000, 0 }, 16, { 1, TRUTHLOG_END }, 8, 0, -EBADMSG },
 		{ "unknown block of a killed process",
 		  { 1, 0, 0x1000, 0 },
 		  16,
@@ -202,15 +208,27 @@ static void damaged(void **state)
 		  0,
 		  EMULOG_END },
 		{ "word cut", { 1, 0, 0x1000, 0 }, 16, { 0 }, 3, 0, EMULOG_END },
-		{ "partial cut", { 1, 0, 0x1000, 0 }, 16, { LOG_PARTIAL, 0 }, 8, 0, EMULOG_END },
+		{ "partial cut",
+		  { 1, 0, 0x1000, 0 },
+		  16,
+		  { TRUTHLOG_PARTIAL, 0 },
+		  8,
+		  0,
+		  EMULOG_END },
 		{ "partial of too many",
 		  { 1, 0, 0x1000, 0 },
 		  16,
-		  { LOG_PARTIAL, 0, 2 },
+		  { TRUTHLOG_PARTIAL, 0, 2 },
 		  12,
 		  0,
 		  -EBADMSG },
-		{ "unreported cut", { 1, 0, 0x1000, 0 }, 16, { LOG_UNREPORTED }, 4, 0, EMULOG_END },
+		{ "unreported cut",
+		  { 1, 0, 0x1000, 0 },
+		  16,
+		  { TRUTHLOG_UNREPORTED },
+		  4,
+		  0,
+		  EMULOG_END },
 		{ "empty block", { 0, 0 }, 8, { 0 }, 4, 0, EMULOG_END },
 	};
 

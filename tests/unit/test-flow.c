@@ -138,50 +138,51 @@ static const struct row rows[] = {
 	{ "a string instruction that is done", MOVSB, false, STEP, AT + 3, FLOW_FOLLOWS,
 	  LOG(WHOLE) },
 	{ "a string instruction that goes on", MOVSB, false, STEP, AT + 1, FLOW_RESTARTS,
-	  LOG(LOG_PARTIAL, 0, 1) },
+	  LOG(TRUTHLOG_PARTIAL, 0, 1) },
 
 	{ "the last one is tried again", NOPS, false, STEP, AT + 2, FLOW_RESTARTS,
-	  LOG(LOG_PARTIAL, 0, 2) },
+	  LOG(TRUTHLOG_PARTIAL, 0, 2) },
 	{ "a return is tried again", RET, false, STEP, AT + 1, FLOW_RESTARTS,
-	  LOG(LOG_PARTIAL, 0, 1) },
+	  LOG(TRUTHLOG_PARTIAL, 0, 1) },
 	{ "one in the midst is tried again", NOPS, true, STEP, AT + 1, FLOW_RESTARTS,
-	  LOG(LOG_PARTIAL, 0, 1) },
+	  LOG(TRUTHLOG_PARTIAL, 0, 1) },
 	{ "the first one is tried again", NOPS, true, STEP, AT, FLOW_RESTARTS, .n_log = 0 },
 	{ "left in the midst, to nowhere known", NOPS, true, STEP, AT + 3, FLOW_ODD, .n_log = 0 },
 	{ "not at an instruction", JE, true, STEP, AT + 2, FLOW_ODD, .n_log = 0 },
 
 	{ "a signal behind the block", JE, false, INTERRUPT, AT + 3, 0, LOG(WHOLE),
 	  PACKETS(0x04, 0x3d, 0x03, 0x10, 0x01) },
-	{ "a fault in the midst", NOPS, true, INTERRUPT, AT + 1, 0, LOG(LOG_PARTIAL, 0, 1),
+	{ "a fault in the midst", NOPS, true, INTERRUPT, AT + 1, 0, LOG(TRUTHLOG_PARTIAL, 0, 1),
 	  PACKETS(0x3d, 0x01, 0x10, 0x01) },
-	{ "a fault of the last", NOPS, false, INTERRUPT, AT + 2, 0, LOG(LOG_PARTIAL, 0, 2),
+	{ "a fault of the last", NOPS, false, INTERRUPT, AT + 2, 0, LOG(TRUTHLOG_PARTIAL, 0, 2),
 	  PACKETS(0x3d, 0x02, 0x10, 0x01) },
 	{ "a signal in a string instruction", MOVSB, false, INTERRUPT, AT + 1, 0,
-	  LOG(LOG_PARTIAL, 0, 1), PACKETS(0x3d, 0x01, 0x10, 0x01) },
-	{ "int3", INT3, false, INTERRUPT, AT + 2, 0, LOG(LOG_UNREPORTED, 0),
+	  LOG(TRUTHLOG_PARTIAL, 0, 1), PACKETS(0x3d, 0x01, 0x10, 0x01) },
+	{ "int3", INT3, false, INTERRUPT, AT + 2, 0, LOG(TRUTHLOG_UNREPORTED, 0),
 	  PACKETS(0x3d, 0x01, 0x10, 0x01) },
 	{ "a signal that makes no sense", NOPS, false, INTERRUPT, AT + 0x99, 0,
-	  LOG(LOG_PARTIAL, 0, 2), PACKETS(0x3d, 0x02, 0x10, 0x01) },
+	  LOG(TRUTHLOG_PARTIAL, 0, 2), PACKETS(0x3d, 0x02, 0x10, 0x01) },
 
 	{ "a system call", SYS, false, SYSCALL, 0, 0, LOG(WHOLE), PACKETS(0x01) },
-	{ "a system call by int", INT3, false, SYSCALL, 0, 0, LOG(LOG_UNREPORTED, 0),
+	{ "a system call by int", INT3, false, SYSCALL, 0, 0, LOG(TRUTHLOG_UNREPORTED, 0),
 	  PACKETS(0x3d, 0x01, 0x10, 0x01) },
-	{ "odd", NOPS, false, ODD, 0, 0, LOG(LOG_PARTIAL, 0, 2), PACKETS(0x3d, 0x02, 0x10, 0x01) },
+	{ "odd", NOPS, false, ODD, 0, 0, LOG(TRUTHLOG_PARTIAL, 0, 2),
+	  PACKETS(0x3d, 0x02, 0x10, 0x01) },
 	{ "odd, and it was not near its end", NOPS, true, ODD, 0, 0,
 	  PACKETS(0x3d, 0x00, 0x10, 0x01) },
 
 	{ "an interrupt behind the block", JE, false, EVENT, AT + 3, 0, LOG(WHOLE),
 	  PACKETS(0x04, 0x3d, 0x03, 0x10, TIP_KERNEL) },
-	{ "an exception in the midst", NOPS, true, EVENT, AT + 1, 0, LOG(LOG_PARTIAL, 0, 1),
+	{ "an exception in the midst", NOPS, true, EVENT, AT + 1, 0, LOG(TRUTHLOG_PARTIAL, 0, 1),
 	  PACKETS(0x3d, 0x01, 0x10, TIP_KERNEL) },
-	{ "int3, traced", INT3, false, EVENT, AT + 2, 0, LOG(LOG_UNREPORTED, 0),
+	{ "int3, traced", INT3, false, EVENT, AT + 2, 0, LOG(TRUTHLOG_UNREPORTED, 0),
 	  PACKETS(0x3d, 0x01, 0x10, TIP_KERNEL) },
 	{ "a system call, traced", SYS, false, ENTER, 0, 0, LOG(WHOLE), PACKETS(TIP_KERNEL) },
 	{ "into the kernel without a system call", NOPS, true, ENTER, 0, 0, .n_log = 0,
 	  PACKETS(0x3d, 0x00, 0x10, TIP_KERNEL) },
 	{ "a far return to where no packets are", LRETQ, false, LEAVE, 0, 0, LOG(WHOLE),
 	  PACKETS(0x01) },
-	{ "there without one", NOPS, false, LEAVE, 0, 0, LOG(LOG_PARTIAL, 0, 2),
+	{ "there without one", NOPS, false, LEAVE, 0, 0, LOG(TRUTHLOG_PARTIAL, 0, 2),
 	  PACKETS(0x3d, 0x02, 0x10, 0x01) },
 };
 
@@ -200,7 +201,7 @@ static struct block *make_block(struct blocks *blocks, const struct row *row)
 
 static void check(const struct row *row)
 {
-	static struct log_file log;
+	static struct truthlog log;
 	static uint8_t ring[RING];
 	struct blocks blocks = { .mode = 64 };
 	struct encode e;

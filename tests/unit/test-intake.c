@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/intake.h"
-#include "daemon/objects/keep.h"
+#include "daemon/objects/objectstore.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
 #include "tests/lib/tempdir.h"
@@ -59,7 +59,7 @@ struct fixture {
 	struct fake fake;
 	char dir[TEMPDIR_SIZE];
 	int store_fd;
-	struct keep *keep;
+	struct objectstore *store;
 	sd_event *event;
 	struct intake *intake;
 };
@@ -73,13 +73,15 @@ static int set_up(void **state)
 	(void)snprintf(path, sizeof(path), "%s/store", f->dir);
 	assert_int_equal(mkdir(path, 0750), 0);
 	f->store_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(
-	    keep_new(f->store_fd, &(struct spool_limits){ .max_use = UINT64_MAX }, &f->keep), 0);
+	assert_int_equal(objectstore_new(f->store_fd,
+					 &(struct spool_limits){ .max_use = UINT64_MAX },
+					 &f->store),
+			 0);
 	assert_int_equal(sd_event_new(&f->event), 0);
 	f->fake.source.ops = &fake_ops;
 	assert_int_equal(intake_new(&(struct intake_options){ .event = f->event,
 							      .source = &f->fake.source,
-							      .keep = f->keep,
+							      .store = f->store,
 							      .sideband_max = 64 << 20,
 							      .drained = on_drained },
 				    &f->intake),
@@ -94,7 +96,7 @@ static int tear_down(void **state)
 
 	(void)intake_free(f->intake);
 	(void)sd_event_unref(f->event);
-	(void)keep_free(f->keep);
+	(void)objectstore_free(f->store);
 	(void)close(f->store_fd);
 	records_deinit(&f->fake.records);
 	tempdir_remove(f->dir);
@@ -119,7 +121,7 @@ static const struct object *find(const struct fixture *f, const char *path)
 	struct object **list;
 	size_t n;
 
-	assert_int_equal(keep_list(f->keep, &list, &n), 0);
+	assert_int_equal(objectstore_list(f->store, &list, &n), 0);
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(list[i]->path, path) == 0)
 			found = list[i];
@@ -135,7 +137,7 @@ static const struct object *find(const struct fixture *f, const char *path)
  */
 static void a_server_among_many(void **state)
 {
-	enum { N = 3 * KEEP_MAX };
+	enum { N = 3 * OBJECTSTORE_SOFT_MAX };
 	struct fixture *f = *state;
 	struct records *r = &f->fake.records;
 	const uint32_t test = dead_pid();
@@ -156,14 +158,15 @@ static void a_server_among_many(void **state)
 			continue;
 		intake_drain(f->intake);
 		/* What waits to be copied is in use. */
-		assert_int_equal(keep_wait(f->keep, find(f, path), NULL), 0);
+		assert_int_equal(objectstore_wait(f->store, find(f, path), NULL), 0);
 		while (sd_event_run(f->event, 0) > 0)
 			;
 	}
-	assert_in_range(keep_count(f->keep), KEEP_MAX / 2, KEEP_MAX);
+	assert_in_range(objectstore_count(f->store), OBJECTSTORE_SOFT_MAX / 2,
+			OBJECTSTORE_SOFT_MAX);
 	object = find(f, server);
 	assert_non_null(object);
-	assert_int_equal(keep_wait(f->keep, object, NULL), 0);
+	assert_int_equal(objectstore_wait(f->store, object, NULL), 0);
 	assert_int_equal(object->error, 0);
 	(void)snprintf(path, sizeof(path), "%s/test%u", f->dir, N - 1);
 	assert_non_null(find(f, path));
@@ -180,16 +183,16 @@ static void no_room_is_said_once(void **state)
 	char path[128], text[4096] = "";
 
 	/* They cannot be kept, which is not asked for, so that each waits to be told of. */
-	for (unsigned i = 0; i < KEEP_MOST + 100; i++) {
+	for (unsigned i = 0; i < OBJECTSTORE_MAX + 100; i++) {
 		(void)snprintf(path, sizeof(path), "/no/such/file/%u", i);
 		records_mmap2(&f->fake.records, 1, path, NULL, 1 + i);
 	}
 	assert_true(dup2(log, STDERR_FILENO) >= 0);
 	intake_drain(f->intake);
 	assert_true(dup2(stderr_fd, STDERR_FILENO) >= 0);
-	assert_int_equal(keep_count(f->keep), KEEP_MOST);
+	assert_int_equal(objectstore_count(f->store), OBJECTSTORE_MAX);
 	assert_true(pread(log, text, sizeof(text) - 1, 0) > 0);
-	(void)snprintf(path, sizeof(path), "/no/such/file/%u: cannot keep a copy", KEEP_MOST);
+	(void)snprintf(path, sizeof(path), "/no/such/file/%u: cannot keep a copy", OBJECTSTORE_MAX);
 	assert_non_null(strstr(text, path));
 	assert_non_null(strstr(text, "too many are in use"));
 	assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n'));

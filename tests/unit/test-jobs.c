@@ -24,7 +24,7 @@ struct fixture {
 	struct jobs *jobs;
 	pthread_t loop;
 	int answer;       /* of gather() */
-	unsigned n_asked; /* how often work() asks */
+	unsigned n_asked; /* how often run() asks */
 	int heard;        /* what it was answered last */
 	unsigned n_prepared, n_gathered, n_finished;
 };
@@ -34,7 +34,7 @@ static int prepare(struct job *job, void *userdata)
 	struct fixture *f = userdata;
 
 	f->n_prepared++;
-	job->work = f;
+	job->userdata = f;
 	return 0;
 }
 
@@ -42,15 +42,15 @@ static int gather(struct job *job, void *userdata)
 {
 	struct fixture *f = userdata;
 
-	assert_ptr_equal(job->work, f);
+	assert_ptr_equal(job->userdata, f);
 	assert_true(pthread_equal(pthread_self(), f->loop));
 	f->n_gathered++;
 	return f->answer;
 }
 
-static int work(struct job *job)
+static int run(struct job *job)
 {
-	struct fixture *f = job->work;
+	struct fixture *f = job->userdata;
 
 	for (unsigned i = 0; i < f->n_asked; i++)
 		f->heard = jobs_gather(job);
@@ -68,7 +68,7 @@ static void finish(struct job *job, void *userdata)
 static const struct jobs_ops ops = {
 	.prepare = prepare,
 	.gather = gather,
-	.work = work,
+	.run = run,
 	.finish = finish,
 };
 
@@ -191,7 +191,7 @@ static void calls_that_fail(void **state)
 	struct fixture *f = *state;
 
 	f->jobs = jobs_free(f->jobs);
-	f->heard = 0; /* what work() returns */
+	f->heard = 0; /* what run() returns */
 	failing_each(make, is_made, f);
 }
 

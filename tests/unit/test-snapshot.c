@@ -25,7 +25,7 @@
 #include "daemon/emu/coderecord.h"
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
-#include "daemon/objects/keep.h"
+#include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
 #include "daemon/snapshot/snapshot.h"
 #include "daemon/source/ptclock.h"
@@ -140,12 +140,12 @@ struct fixture {
 	char dir[TEMPDIR_SIZE];
 	int dir_fd, store_fd, out_fd;
 	struct sideband *sideband;
-	struct keep *keep;
+	struct objectstore *store;
 	struct records tasks;
 	struct snapshot_request request;
 	struct snapshot_known known;
 	struct snapshot_result result;
-	bool forgets; /* the keep gives up what it has */
+	bool forgets; /* the object store gives up what it has */
 };
 
 /* It is asked for when the rings are there. */
@@ -193,7 +193,7 @@ static int set_up(void **state)
 	f->out_fd = openat(f->dir_fd, "snap", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	f->store_fd = openat(f->dir_fd, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(sideband_new(1 << 20, NULL, false, &f->sideband), 0);
-	assert_int_equal(keep_new(f->store_fd, &limits, &f->keep), 0);
+	assert_int_equal(objectstore_new(f->store_fd, &limits, &f->store), 0);
 
 	f->fake.source = (struct source){
 		.ops = &fake_ops,
@@ -214,7 +214,7 @@ static int set_up(void **state)
 		.id = "ID-1",
 		.source = &f->fake.source,
 		.store_fd = f->store_fd,
-		.keep = f->keep,
+		.store = f->store,
 		.caller = &caller,
 		.gather = gather,
 		.userdata = f,
@@ -250,27 +250,27 @@ static int tear_down(void **state)
 	}
 	records_deinit(&f->tasks);
 	(void)sideband_free(f->sideband);
-	(void)keep_free(f->keep);
+	(void)objectstore_free(f->store);
 	free(f);
 	return 0;
 }
 
 /* As if room had to be made for others. */
-static void forget_all(struct keep *keep)
+static void forget_all(struct objectstore *store)
 {
 	struct object **objects;
 	size_t n;
 
-	assert_int_equal(keep_list(keep, &objects, &n), 0);
+	assert_int_equal(objectstore_list(store, &objects, &n), 0);
 	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(keep_wait(keep, objects[i], NULL), 0);
+		assert_int_equal(objectstore_wait(store, objects[i], NULL), 0);
 		(void)object_unref(objects[i]);
 	}
 	free(objects);
-	while (keep_next_failed(keep))
+	while (objectstore_next_failed(store))
 		;
-	assert_int_equal(keep_forget(keep, keep_moment(keep)), 0);
-	assert_int_equal(keep_count(keep), 0);
+	assert_int_equal(objectstore_forget(store, objectstore_moment(store)), 0);
+	assert_int_equal(objectstore_count(store), 0);
 }
 
 /* What the manager does: keep the objects of the task records, then write. */
@@ -286,12 +286,12 @@ static int take(struct fixture *f)
 
 	while (record_next(&c, &record) == 0)
 		if (record_get_mmap2(&record, &mmap) == 0)
-			assert_int_equal(keep_add(f->keep, &mmap, &object), 0);
+			assert_int_equal(objectstore_add(f->store, &mmap, &object), 0);
 	if (f->forgets)
-		forget_all(f->keep);
+		forget_all(f->store);
 	assert_int_equal(sideband_add(f->sideband, f->tasks.bytes, f->tasks.size), 0);
 	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
-	assert_int_equal(keep_list(f->keep, &objects, &f->known.n_objects), 0);
+	assert_int_equal(objectstore_list(f->store, &objects, &f->known.n_objects), 0);
 	f->known.tasks = &tasks;
 	f->known.objects = objects;
 	r = snapshot_write(&f->request, f->out_fd, &f->result, &what);
@@ -917,11 +917,11 @@ static void two_files_with_one_build_id(void **state)
 
 	/* The one path with the other's content: two lines, so a reader knows that he does not. */
 	free(output_of(NULL, "cp %s %s && rm -r %s/snap/*", paths[1], paths[0], f->dir));
-	assert_int_equal(
-	    keep_add(f->keep,
-		     &(struct record_mmap2){ .prot = PROT_EXEC, .name = paths[0], .build_id = id },
-		     &object),
-	    0);
+	assert_int_equal(objectstore_add(f->store,
+					 &(struct record_mmap2){
+					     .prot = PROT_EXEC, .name = paths[0], .build_id = id },
+					 &object),
+			 0);
 	assert_int_equal(take(f), 0);
 	free(TAKE(text));
 	text = output_of(&n, "grep -c '%s$' %s/snap/objects.map", paths[0], f->dir);
@@ -1139,7 +1139,7 @@ static void calls_that_fail(void **state)
 	records_mmap2(&f->tasks, 7, "/usr/bin/true", NULL, 6);
 	assert_int_equal(take(f), 0);
 	assert_int_equal(sideband_view_init(f->sideband, &tasks), 0);
-	assert_int_equal(keep_list(f->keep, &objects, &f->known.n_objects), 0);
+	assert_int_equal(objectstore_list(f->store, &objects, &f->known.n_objects), 0);
 	f->known.tasks = &tasks;
 	f->known.objects = objects;
 	failing_each(write_again, is_whole, f);

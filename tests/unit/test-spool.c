@@ -165,7 +165,7 @@ static void measuring(void **state)
 	struct fixture *f = *state;
 	_cleanup_(freep) struct spool_entry *entries = NULL;
 	struct diskuse *use = (struct diskuse *)0x1;
-	struct diskuse_room taken;
+	struct diskuse_amount taken;
 	size_t n;
 
 	make_snapshot(f, "A-1", "bytes=100\n");

@@ -62,17 +62,17 @@ void hardware_write(struct pt_cpu *cpu, const void *bytes, size_t n)
 
 static void take(struct pt_cpu *cpu)
 {
-	struct ring *ring = cpu->ring;
+	struct vmring *ring = cpu->ring;
 	u64 head, tail;
 
 	if (!ring || ring->stalled)
 		return;
 	head = smp_load_acquire(&ring->head);
 	for (tail = ring->tail; tail < head;) {
-		u64 at = tail & (RING_SIZE - 1);
-		u64 n = min_t(u64, head - tail, RING_SIZE - at);
+		u64 at = tail & (VMRING_SIZE - 1);
+		u64 n = min_t(u64, head - tail, VMRING_SIZE - at);
 
-		hardware_write(cpu, (u8 *)ring + RING_OFFSET + at, n);
+		hardware_write(cpu, (u8 *)ring + VMRING_OFFSET + at, n);
 		tail += n;
 	}
 	smp_store_release(&ring->tail, head);
@@ -127,15 +127,15 @@ static void generate(struct pt_cpu *cpu)
 static u64 control_for(const struct perf_event *event)
 {
 	const struct perf_event_attr *attr = &event->attr;
-	u64 control = attr->config | RING_TRACE_EN;
+	u64 control = attr->config | VMRING_TRACE_EN;
 
 	/* Without bit 0, "pt", branches are always on. */
-	if (!(attr->config & RING_TRACE_EN))
-		control |= RING_BRANCH_EN;
+	if (!(attr->config & VMRING_TRACE_EN))
+		control |= VMRING_BRANCH_EN;
 	if (!attr->exclude_kernel)
-		control |= RING_OS;
+		control |= VMRING_OS;
 	if (!attr->exclude_user)
-		control |= RING_USER;
+		control |= VMRING_USER;
 	return control;
 }
 
@@ -200,21 +200,21 @@ static void find_shared(void)
 	shared_device = pci_get_device(IVSHMEM_VENDOR, IVSHMEM_DEVICE, NULL);
 	if (!shared_device || pci_enable_device(shared_device))
 		return;
-	if (pci_resource_len(shared_device, IVSHMEM_BAR) < (u64)nr_cpu_ids * RING_STRIDE)
+	if (pci_resource_len(shared_device, IVSHMEM_BAR) < (u64)nr_cpu_ids * VMRING_STRIDE)
 		return;
 	shared = memremap(pci_resource_start(shared_device, IVSHMEM_BAR),
 			  pci_resource_len(shared_device, IVSHMEM_BAR), MEMREMAP_WB);
 }
 
 /* Tell the plugin where the CPU goes when it is interrupted. */
-static void tell_handlers(struct ring *ring)
+static void tell_handlers(struct vmring *ring)
 {
 	const gate_desc *gates;
 	struct desc_ptr idt;
 
 	store_idt(&idt);
 	gates = (const gate_desc *)idt.address;
-	for (size_t i = 0; i < RING_VECTORS && (i + 1) * sizeof(*gates) <= idt.size + 1u; i++)
+	for (size_t i = 0; i < VMRING_VECTORS && (i + 1) * sizeof(*gates) <= idt.size + 1u; i++)
 		ring->handlers[i] = gate_offset(&gates[i]);
 }
 
@@ -222,7 +222,7 @@ static void tell_handlers(struct ring *ring)
 static void on_switch(void *unused, bool preempt, struct task_struct *from, struct task_struct *to,
 		      unsigned int state)
 {
-	struct ring *ring = this_cpu_ptr(&pt_cpus)->ring;
+	struct vmring *ring = this_cpu_ptr(&pt_cpus)->ring;
 
 	ring->pid = to->tgid;
 	ring->tid = to->pid;
@@ -247,7 +247,7 @@ int hardware_init(void)
 		cpu->timer.function = tick;
 		if (!shared)
 			continue;
-		cpu->ring = shared + (size_t)i * RING_STRIDE;
+		cpu->ring = shared + (size_t)i * VMRING_STRIDE;
 		tell_handlers(cpu->ring);
 	}
 	if (!shared)

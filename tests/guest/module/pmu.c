@@ -122,7 +122,7 @@ static void pt_start(struct perf_event *event, int flags)
 		event->attach_state |= PERF_ATTACH_ITRACE;
 	if (event->hw.addr_filters)
 		perf_event_addr_filters_sync(event);
-	event->hw.config = event->attr.config | RING_TRACE_EN;
+	event->hw.config = event->attr.config | VMRING_TRACE_EN;
 	hardware_start(cpu, event, again);
 }
 

@@ -15,7 +15,7 @@
 #include <linux/sysfs.h>
 #include <linux/types.h>
 
-#include "ring.h"
+#include "vmring.h"
 
 /* The AUX area of one event. */
 struct pt_buffer {
@@ -54,7 +54,7 @@ struct pt_cpu {
 	u64 sequence;           /* of the generated PTW packets */
 	u64 since_psb;
 	struct pt_stats stats;
-	struct ring *ring; /* packets of what the CPU runs; NULL: nobody makes them */
+	struct vmring *ring; /* packets of what the CPU runs; NULL: nobody makes them */
 };
 
 DECLARE_PER_CPU(struct pt_cpu, pt_cpus);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "ctl/copyout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "ctl/client.h"
+#include "ctl/verb.h"
+#include "ptd/snapshot.h"
+#include "util/dirs.h"
+
+int copyout_parse_output(const char *verb, int argc, char **argv, const char **ret_output)
+{
+	static const struct option options[] = {
+		{ "output", required_argument, NULL, 'o' },
+		{},
+	};
+	int option;
+
+	optind = 0; /* start over: main() has parsed options of its own */
+	while ((option = getopt_long(argc, argv, "+o:", options, NULL)) >= 0) {
+		if (option != 'o') {
+			log_error("%s: see ptctl %s --help", verb, verb);
+			return -EINVAL;
+		}
+		*ret_output = optarg;
+	}
+	return optind;
+}
+
+/* What no snapshot of a program is smaller than: its libraries are in it. */
+#define ROOM_MIN ((off_t)1 << 20)
+
+/* The directory of a copy that is not whole yet. Return: it, the caller's; NULL without memory. */
+static char *part_of(const char *directory)
+{
+	size_t n = strlen(directory);
+	char *part;
+
+	while (n > 1 && directory[n - 1] == '/')
+		n--;
+	return asprintf(&part, "%.*s.part", (int)n, directory) < 0 ? NULL : part;
+}
+
+/* Can a file of some size be made in the directory @path? It is none that anybody sees. */
+static int check_room(const char *path)
+{
+	_cleanup_(fd_closep) int fd = -1;
+
+	fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return -posix_fallocate(fd, 0, ROOM_MIN);
+	if (errno != EOPNOTSUPP && errno != EISDIR)
+		return -errno;
+	/* Not every file system has unnamed files. */
+	return faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+static int cannot_write(const char *directory, const char *where, int r)
+{
+	errno = -r;
+	if (where)
+		log_error("%s: cannot write a snapshot there: %s: %m", directory, where);
+	else
+		log_error("%s: cannot write a snapshot there: %m", directory);
+	return EXIT_FAILED;
+}
+
+/* The directory is absent: can it be made? */
+static int check_parent(const char *directory)
+{
+	_cleanup_(freep) char *part = part_of(directory), *parent = part ? strdup(part) : NULL;
+	struct stat st;
+	int r;
+
+	if (!parent)
+		return cannot_write(directory, NULL, -ENOMEM);
+	/* A symbolic link that leads nowhere. */
+	if (lstat(directory, &st) == 0)
+		return cannot_write(directory, NULL, -ENOENT);
+	if (lstat(part, &st) == 0) {
+		log_error("%s: in the way, left by a copy that was cut short? Remove it", part);
+		return EXIT_FAILED;
+	}
+	r = check_room(dirname(parent));
+	return r < 0 ? cannot_write(directory, parent, r) : EXIT_OK;
+}
+
+int copyout_check(const char *directory)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	int r;
+
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? check_parent(directory)
+				       : cannot_write(directory, NULL, -errno);
+	r = dirs_check_empty(fd);
+	if (r == -ENOTEMPTY) {
+		log_error("%s: this directory is not empty, refusing to write a snapshot into it",
+			  directory);
+		return EXIT_FAILED;
+	}
+	if (r == 0)
+		r = check_room(directory);
+	return r < 0 ? cannot_write(directory, NULL, r) : EXIT_OK;
+}
+
+/* Copy into the empty directory @path: all of it, or nothing stays there. */
+static int copy_into(int from, const char *path)
+{
+	_cleanup_(fd_closep) int to = -1;
+	int r;
+
+	to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (to < 0)
+		return -errno;
+	/* Somebody else's files are not ours to remove below. */
+	r = dirs_check_empty(to);
+	if (r < 0)
+		return r;
+	r = dirs_copy(from, to, PTD_SNAPSHOT_SUMS);
+	if (r == 0)
+		r = dirs_sync(to);
+	if (r < 0)
+		(void)!dirs_empty(to);
+	return r;
+}
+
+/* Make the directory @path of a copy that is there whole or not at all. */
+static int copy_anew(int from, const char *path)
+{
+	_cleanup_(freep) char *part = part_of(path);
+	int r;
+
+	if (!part)
+		return -ENOMEM;
+	if (mkdir(part, 0700) < 0)
+		return -errno;
+	r = copy_into(from, part);
+	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_NOREPLACE) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)!dirs_remove(AT_FDCWD, part);
+	return r;
+}
+
+int copyout_snapshot(sd_bus *bus, const char *id, const char *directory)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int from, r;
+
+	r = client_call(bus, "OpenSnapshot", &reply, "s", id);
+	if (r != EXIT_OK)
+		return r;
+	r = sd_bus_message_read(reply, "h", &from); /* the message's */
+	if (r < 0)
+		return client_bad_reply("OpenSnapshot", r);
+
+	/* A directory that is there may be a mount point, or somebody's working directory. */
+	r = access(directory, F_OK) == 0 ? copy_into(from, directory) : copy_anew(from, directory);
+	if (r < 0) {
+		errno = -r;
+		log_error("%s: cannot copy snapshot %s there: %m", directory, id);
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}

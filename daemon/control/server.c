@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/control/server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <grp.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+
+#include "base/log.h"
+#include "daemon/control/interface.h"
+#include "daemon/control/peer.h"
+#include "ptd/control.h"
+#include "util/vec.h"
+
+/* Connections at a time: of all, of one user, and of all those who may not use the recorder. When
+ * there is no room, the one that is worth least makes room for the newcomer. */
+#define PEERS_MAX        128u
+#define PEERS_USER_MAX   96u
+#define PEERS_DENIED_MAX 16u
+
+static_assert(PEERS_MAX <= UINT8_MAX, "peer_worth() counts no further");
+
+#define TICK_US    UINT64_C(1000000)
+#define SAY_US     UINT64_C(60000000) /* between two warnings about clients */
+#define GROUP_US   UINT64_C(10000000)
+#define GROUPS_MAX 65536u
+
+struct server {
+	struct interface interface;
+	sd_event *event;
+	sd_event_source *listen;
+	sd_event_source *tick; /* while there are peers, or none can be accepted */
+	VEC(struct peer *) peers;
+	uint64_t group_us; /* when the group was looked up */
+	bool has_group;    /* there is one, and its number is @gid */
+	gid_t gid;
+	unsigned n_cut_off; /* since the last warning */
+	uint64_t said_us;
+};
+
+/* Of Linux 6.16; older headers lack it. */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+static uint64_t now_us(const struct server *c)
+{
+	uint64_t now = 0;
+
+	(void)sd_event_now(c->event, CLOCK_MONOTONIC, &now);
+	return now;
+}
+
+/* --- who asks -------------------------------------------------------------------------------- */
+
+/* Did the peer have the group when it connected, be it as its own or as a further one? */
+static bool has_group(int fd, const struct ucred *peer, gid_t gid)
+{
+	_cleanup_(freep) gid_t *groups = NULL;
+	socklen_t size = 0;
+
+	if (peer->gid == gid)
+		return true;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 || errno != ERANGE ||
+	    size > GROUPS_MAX * sizeof(gid_t))
+		return false;
+	groups = malloc(size);
+	if (!groups || getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
+		return false;
+	for (size_t i = 0; i < size / sizeof(gid_t); i++)
+		if (groups[i] == gid)
+			return true;
+	return false;
+}
+
+/* The group is asked for now and then only: it takes a hundred system calls, or an answer from the
+ * network, and anybody who may connect can make us ask. */
+static bool is_group(struct server *c, int fd, const struct ucred *peer)
+{
+	const uint64_t now = now_us(c);
+	const struct group *group;
+
+	if (c->group_us == 0 || now > c->group_us + GROUP_US) {
+		group = getgrnam(PTD_CONTROL_GROUP);
+		c->has_group = group != NULL;
+		c->gid = group ? group->gr_gid : 0;
+		c->group_us = now;
+	}
+	return c->has_group && has_group(fd, peer, c->gid);
+}
+
+static bool is_allowed(struct server *c, int fd, const struct ucred *peer)
+{
+	return peer->uid == 0 || peer->uid == geteuid() || is_group(c, fd, peer);
+}
+
+/* --- connections ----------------------------------------------------------------------------- */
+
+/* Anybody who may connect can make us say this: not too often, then. */
+static void warn_cut_off(struct server *c, const char *why, uid_t uid)
+{
+	const uint64_t now = now_us(c);
+
+	c->n_cut_off++;
+	if (c->said_us > 0 && now < c->said_us + SAY_US)
+		return;
+	log_warning("cut off a client of user %u because %s; %u since the last such message",
+		    (unsigned)uid, why, c->n_cut_off);
+	c->said_us = now;
+	c->n_cut_off = 0;
+}
+
+static void drop(struct server *c, struct peer *peer)
+{
+	for (size_t i = 0; i < c->peers.n; i++) {
+		if (c->peers.items[i] != peer)
+			continue;
+		c->peers.items[i] = c->peers.items[--c->peers.n];
+		break;
+	}
+	(void)peer_free(peer);
+}
+
+static void on_ended(struct peer *peer, const char *why, void *userdata)
+{
+	struct server *c = userdata;
+
+	if (why)
+		warn_cut_off(c, why, peer_uid(peer));
+	drop(c, peer);
+}
+
+static bool any(const struct peer *peer, uid_t uid)
+{
+	(void)peer;
+	(void)uid;
+	return true;
+}
+
+static bool of_user(const struct peer *peer, uid_t uid)
+{
+	return peer_uid(peer) == uid;
+}
+
+static bool denied(const struct peer *peer, uid_t uid)
+{
+	(void)uid;
+	return !peer_allowed(peer);
+}
+
+static unsigned count_connections(const struct server *c, pid_t pid)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->peers.n; i++)
+		n += peer_pid(c->peers.items[i]) == pid;
+	return n;
+}
+
+/* If there are @n of those that @is_one chooses, cut off the one that is worth least. */
+static void make_room(struct server *c, unsigned n, bool (*is_one)(const struct peer *, uid_t),
+		      uid_t uid)
+{
+	struct peer *least = NULL;
+	uint64_t least_worth = UINT64_MAX;
+	unsigned count = 0;
+
+	for (size_t i = 0; i < c->peers.n; i++)
+		count += is_one(c->peers.items[i], uid);
+	if (count < n)
+		return;
+	for (size_t i = 0; i < c->peers.n; i++) {
+		struct peer *peer = c->peers.items[i];
+		uint64_t worth;
+
+		if (!is_one(peer, uid))
+			continue;
+		worth = peer_worth(peer, count_connections(c, peer_pid(peer)));
+		if (worth < least_worth) {
+			least = peer;
+			least_worth = worth;
+		}
+	}
+	warn_cut_off(c, "there are too many", peer_uid(least));
+	drop(c, least);
+}
+
+static void start_ticking(struct server *c)
+{
+	(void)sd_event_source_set_time(c->tick, now_us(c) + TICK_US);
+	(void)sd_event_source_set_enabled(c->tick, SD_EVENT_ONESHOT);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct server *c = userdata;
+
+	(void)source;
+	(void)usec;
+	for (size_t i = c->peers.n; i-- > 0;) {
+		const char *why = peer_overdue(c->peers.items[i], now_us(c));
+
+		if (why)
+			on_ended(c->peers.items[i], why, c);
+		else
+			peer_refresh(c->peers.items[i]);
+	}
+	if (c->peers.n > 0)
+		start_ticking(c);
+	else
+		/* Give back what many clients at once took. */
+		(void)malloc_trim(0);
+	return sd_event_source_set_enabled(c->listen, SD_EVENT_ON);
+}
+
+/* @fd, a new connection, is taken over. */
+static int admit(struct server *c, int fd)
+{
+	struct peer_options options = { .interface = &c->interface,
+					.ended = on_ended,
+					.userdata = c };
+	struct ucred ucred;
+	socklen_t size = sizeof(ucred);
+	struct peer *peer;
+	int r;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &ucred, &size) < 0) {
+		r = -errno;
+		(void)fd_close(fd);
+		return r;
+	}
+	caller_init(&options.caller, ucred.uid, ucred.pid);
+	options.allowed = is_allowed(c, fd, &ucred);
+	if (!options.allowed)
+		make_room(c, PEERS_DENIED_MAX, denied, 0);
+	make_room(c, PEERS_USER_MAX, of_user, ucred.uid);
+	make_room(c, PEERS_MAX, any, 0);
+	r = peer_new(c->event, fd, &options, &peer);
+	if (r < 0)
+		return r;
+	if (c->peers.n == 0)
+		start_ticking(c);
+	c->peers.items[c->peers.n++] = peer; /* there is room */
+	return 0;
+}
+
+static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct server *c = userdata;
+	int connection, r;
+
+	(void)revents;
+	connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (connection < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
+		return 0;
+	r = connection < 0 ? -errno : admit(c, connection);
+	if (r == 0)
+		return 0;
+	errno = -r;
+	log_warning("cannot talk with a new client: %m");
+	/* It would be so again at once, for as long as there are no descriptors. */
+	start_ticking(c);
+	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+int server_new(sd_event *event, const struct recorder *recorder, int listen_fd,
+	       struct server **ret_server)
+{
+	_cleanup_(server_freep) struct server *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c) {
+		(void)fd_close(listen_fd);
+		return -ENOMEM;
+	}
+	c->interface.recorder = *recorder;
+	c->event = sd_event_ref(event);
+	/* Nobody has to pass us descriptors, and those that wait in a socket that is closed cost us
+	 * time. A kernel that cannot refuse them leaves it to the peer. */
+	(void)setsockopt(listen_fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
+	r = sd_event_add_io(event, &c->listen, listen_fd, EPOLLIN, on_connect, c);
+	if (r < 0) {
+		(void)fd_close(listen_fd);
+		return r;
+	}
+	if ((r = sd_event_source_set_io_fd_own(c->listen, true)) < 0 ||
+	    (r = sd_event_source_set_priority(c->listen, PEER_PRIORITY)) < 0 ||
+	    (r = sd_event_add_time(event, &c->tick, CLOCK_MONOTONIC, 0, 0, on_tick, c)) < 0 ||
+	    (r = sd_event_source_set_enabled(c->tick, SD_EVENT_OFF)) < 0 ||
+	    (r = vec_reserve(&c->peers, PEERS_MAX)) < 0)
+		return r;
+	*ret_server = TAKE(c);
+	return 0;
+}
+
+struct server *server_free(struct server *server)
+{
+	if (!server)
+		return NULL;
+
+	sd_event_source_disable_unref(server->listen);
+	sd_event_source_disable_unref(server->tick);
+	for (size_t i = 0; i < server->peers.n; i++)
+		(void)peer_free(server->peers.items[i]);
+	interface_deinit(&server->interface);
+	vec_deinit(&server->peers);
+	(void)sd_event_unref(server->event);
+	free(server);
+	return NULL;
+}
+
+void server_job_done(struct server *server, const struct job *job)
+{
+	interface_job_done(&server->interface, job);
+}

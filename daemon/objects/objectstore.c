@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/objects/objectstore.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "daemon/objects/copier.h"
+#include "daemon/proc/claimant.h"
+#include "util/map.h"
+#include "util/mapname.h"
+#include "util/vec.h"
+
+struct objectstore {
+	struct copier *copier;
+	struct claims claims;
+	struct map by_path; /* hash of path → newest object; the others by ->alike */
+	uint64_t moment;    /* how many records were seen */
+	size_t full_at;     /* objects: then room is to be made */
+	uint64_t full_from; /* but not before this moment */
+
+	/* Over what objects there are, for whoever sweeps. One thread alone, the daemon's main one,
+	 * makes and forgets them: that one reads them without the lock. */
+	pthread_mutex_t lock;
+	VEC(struct object *) objects;
+};
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+int objectstore_new(int store_fd, const struct spool_limits *limits, struct objectstore **ret_store)
+{
+	_cleanup_(objectstore_freep) struct objectstore *s = malloc(sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct objectstore){ .full_at = OBJECTSTORE_SOFT_MAX,
+				   .lock = PTHREAD_MUTEX_INITIALIZER };
+	r = copier_new(store_fd, limits, &s->copier);
+	if (r == 0)
+		r = objectstore_sweep(s);
+	if (r < 0)
+		return r;
+	*ret_store = TAKE(s);
+	return 0;
+}
+
+struct objectstore *objectstore_free(struct objectstore *store)
+{
+	if (!store)
+		return NULL;
+
+	(void)copier_free(store->copier);
+	for (size_t i = 0; i < store->objects.n; i++)
+		(void)object_unref(store->objects.items[i]);
+	vec_deinit(&store->objects);
+	map_deinit(&store->by_path);
+	(void)pthread_mutex_destroy(&store->lock);
+	free(store);
+	return NULL;
+}
+
+void objectstore_set_claims(struct objectstore *store, const struct claims *claims)
+{
+	store->claims = *claims;
+	copier_set_claims(store->copier, claims);
+}
+
+void objectstore_set_limits(struct objectstore *store, const struct spool_limits *limits)
+{
+	copier_set_limits(store->copier, limits);
+}
+
+/* What the objects are called in the store. */
+struct names {
+	const struct objectstore *store;
+	bool complete;
+	struct map hashes; /* of those that are copied */
+};
+
+static uint64_t key_of(const char *text)
+{
+	return map_hash(text, strlen(text));
+}
+
+static int gather_names(struct names *names)
+{
+	const struct objectstore *s = names->store;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->objects.n; i++)
+		r = map_put(&names->hashes, key_of(s->objects.items[i]->sha256), 1);
+	names->complete = r == 0;
+	return r;
+}
+
+/* Asked while no object becomes done. One too many is no harm: without memory all are needed. */
+static bool needed(const char *hash, void *userdata)
+{
+	struct names *names = userdata;
+
+	if (!names->complete && gather_names(names) < 0)
+		return true;
+	return map_get(&names->hashes, key_of(hash));
+}
+
+/* The lock is held. */
+static int sweep(struct objectstore *store)
+{
+	struct names names = { .store = store };
+	int r;
+
+	r = copier_sweep(store->copier, needed, &names);
+	map_deinit(&names.hashes);
+	return r;
+}
+
+int objectstore_names(struct objectstore *store, struct map *ret_names)
+{
+	struct names names = { .store = store };
+	int r;
+
+	(void)pthread_mutex_lock(&store->lock);
+	r = gather_names(&names);
+	(void)pthread_mutex_unlock(&store->lock);
+	if (r < 0)
+		map_deinit(&names.hashes);
+	else
+		*ret_names = names.hashes;
+	return r;
+}
+
+bool objectstore_names_has(const struct map *names, const char *hash)
+{
+	return map_get(names, key_of(hash));
+}
+
+int objectstore_sweep(struct objectstore *store)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&store->lock);
+	r = sweep(store);
+	(void)pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+static struct object *newest(const struct objectstore *store, uint64_t key)
+{
+	const uint64_t *value = map_get(&store->by_path, key);
+
+	return value ? (struct object *)(uintptr_t)*value : NULL;
+}
+
+static int index_object(struct objectstore *store, struct object *object)
+{
+	const uint64_t key = key_of(object->path);
+
+	object->alike = newest(store, key);
+	return map_put(&store->by_path, key, (uintptr_t)object);
+}
+
+/*
+ * The object that the record means: the file that is mapped, if that can be seen; else the newest
+ * one of the same claims. If another is mapped, that which could not be kept, if any, is to be
+ * tried again with it.
+ */
+static struct object *find(const struct objectstore *store, const struct record_mmap2 *mmap)
+{
+	const struct original original = original_look(mmap);
+	struct object *newest_one = NULL, *failed = NULL;
+
+	for (struct object *o = newest(store, key_of(mmap->name)); o; o = o->alike) {
+		if (!object_matches(o, mmap))
+			continue;
+		if (original_equal(&o->original, &original))
+			return o;
+		newest_one = newest_one ? newest_one : o;
+		if (!failed && copier_has_failed(store->copier, o))
+			failed = o;
+	}
+	return original.found ? failed : newest_one;
+}
+
+/* Room is made again when there are so many more: it takes a look at all of them. */
+static void set_full(struct objectstore *store)
+{
+	const size_t more = store->objects.n + OBJECTSTORE_SOFT_MAX / 4;
+
+	store->full_at = more < OBJECTSTORE_SOFT_MAX ? OBJECTSTORE_SOFT_MAX
+			 : more < OBJECTSTORE_MAX    ? more
+						     : OBJECTSTORE_MAX;
+	store->full_from = store->moment + OBJECTSTORE_SOFT_MAX / 4;
+}
+
+/* Forget the objects that are to go. The lock is held. */
+static int forget(struct objectstore *store)
+{
+	const size_t n_before = store->objects.n;
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n_before; i++) {
+		struct object *object = store->objects.items[i];
+
+		/* One that waits to be copied, or is needed by a snapshot, has another. */
+		if (object->goes && object->n_refs == 1) {
+			(void)object_unref(object);
+			continue;
+		}
+		object->goes = false;
+		store->objects.items[n++] = object;
+	}
+	store->objects.n = n;
+	set_full(store);
+	if (n == n_before)
+		return 0;
+	map_deinit(&store->by_path);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = index_object(store, store->objects.items[i]);
+	return r < 0 ? r : sweep(store);
+}
+
+/* How much an object would be missed. */
+struct rank {
+	enum {
+		RANK_FAILED, /* there is no copy of it */
+		RANK_NAMED,
+		RANK_MAPPED,
+	} use;
+	uint64_t seen;
+	struct object *object;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct rank *x = a, *y = b;
+
+	if (x->use != y->use)
+		return x->use < y->use ? -1 : 1;
+	return (x->seen > y->seen) - (x->seen < y->seen);
+}
+
+static struct rank rank(const struct objectstore *store, struct object *object, uint64_t moment)
+{
+	return (struct rank){
+		.use = copier_has_failed(store->copier, object) ? RANK_FAILED
+		       : object->seen > moment                  ? RANK_MAPPED
+								: RANK_NAMED,
+		.seen = object->seen,
+		.object = object,
+	};
+}
+
+/* Choose those that go. */
+static int choose(struct objectstore *store, uint64_t moment)
+{
+	const size_t n = store->objects.n;
+	_cleanup_(freep) struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+	size_t n_left = n, n_ranks = 0;
+
+	if (!ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (store->objects.items[i]->n_refs == 1)
+			ranks[n_ranks++] = rank(store, store->objects.items[i], moment);
+	qsort(ranks, n_ranks, sizeof(*ranks), by_rank);
+	for (size_t i = 0; i < n_ranks; i++) {
+		if (n_left <= (ranks[i].use < RANK_MAPPED ? OBJECTSTORE_SOFT_MAX / 2
+							  : OBJECTSTORE_MAX / 8 * 7))
+			break;
+		ranks[i].object->goes = true;
+		n_left--;
+	}
+	return 0;
+}
+
+static int add(struct objectstore *store, const struct record_mmap2 *mmap,
+	       struct object **ret_object)
+{
+	_cleanup_(object_unrefp) struct object *object = NULL;
+	struct object *known = find(store, mmap);
+
+	/* What failed is tried again in its place, unless a snapshot may be looking at it. */
+	if (known && known->n_refs == 1 && copier_has_failed(store->copier, known))
+		copier_add(store->copier, known, mmap);
+	if (known) {
+		known->seen = store->moment;
+		*ret_object = known;
+		return 0;
+	}
+	if (store->objects.n >= OBJECTSTORE_MAX)
+		return -ENOBUFS;
+	object = object_new(mmap);
+	if (!object || vec_reserve(&store->objects, 1) < 0 || index_object(store, object) < 0)
+		return -ENOMEM;
+	object->seen = store->moment;
+	copier_add(store->copier, object, mmap);
+	*ret_object = object;
+	return vec_push(&store->objects, TAKE(object));
+}
+
+/* Memory of no file is an object if it is an ELF file all the same: what dlopen() is given by way
+ * of a memfd. If not, a snapshot takes it as memory. */
+static bool is_only_memory(const struct objectstore *store, const struct record_mmap2 *mmap)
+{
+	_cleanup_(fd_closep) int fd = -1;
+	struct original original;
+
+	return mapname_is_memory(mmap->name) &&
+	       original_open(&store->claims, mmap, &fd, &original) < 0;
+}
+
+int objectstore_add(struct objectstore *store, const struct record_mmap2 *mmap,
+		    struct object **ret_object)
+{
+	int r;
+
+	*ret_object = NULL;
+	if (!object_is_meant(mmap) || is_only_memory(store, mmap))
+		return 0;
+
+	store->moment++;
+	(void)pthread_mutex_lock(&store->lock);
+	r = add(store, mmap, ret_object);
+	(void)pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+void objectstore_touch(struct objectstore *store, const struct record_mmap2 *mmap)
+{
+	store->moment++;
+	for (struct object *o = newest(store, key_of(mmap->name)); o; o = o->alike)
+		if (object_matches(o, mmap))
+			o->seen = store->moment;
+}
+
+uint64_t objectstore_moment(const struct objectstore *store)
+{
+	return store->moment;
+}
+
+bool objectstore_is_full(const struct objectstore *store)
+{
+	return store->objects.n >= store->full_at && store->moment >= store->full_from;
+}
+
+int objectstore_make_room(struct objectstore *store, uint64_t moment)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&store->lock);
+	r = choose(store, moment);
+	if (r == 0)
+		r = forget(store);
+	(void)pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+/* Choose those that no process has mapped, first those that were not named for longest, until
+ * their copies, which no snapshot has, are @bytes. Return: 0 and how many they are, or -ENOMEM. */
+static int choose_alone(struct objectstore *store, uint64_t moment, uint64_t bytes,
+			uint64_t *ret_chosen)
+{
+	const size_t n = store->objects.n;
+	_cleanup_(freep) struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+	uint64_t chosen = 0;
+	size_t n_ranks = 0;
+
+	if (!ranks)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		if (store->objects.items[i]->n_refs == 1)
+			ranks[n_ranks++] = rank(store, store->objects.items[i], moment);
+	qsort(ranks, n_ranks, sizeof(*ranks), by_rank);
+	for (size_t i = 0; i < n_ranks && chosen < bytes; i++) {
+		const uint64_t alone =
+		    ranks[i].use == RANK_NAMED ? copier_alone(store->copier, ranks[i].object) : 0;
+
+		ranks[i].object->goes = alone > 0;
+		chosen += alone;
+	}
+	*ret_chosen = chosen;
+	return 0;
+}
+
+int objectstore_evict(struct objectstore *store, uint64_t moment, uint64_t bytes, uint64_t least,
+		      uint64_t *ret_freed)
+{
+	uint64_t chosen = 0;
+	int r;
+
+	(void)pthread_mutex_lock(&store->lock);
+	r = choose_alone(store, moment, bytes, &chosen);
+	if (r == 0 && chosen < least) {
+		for (size_t i = 0; i < store->objects.n; i++)
+			store->objects.items[i]->goes = false;
+		chosen = 0;
+	}
+	if (r == 0 && chosen > 0)
+		r = forget(store);
+	(void)pthread_mutex_unlock(&store->lock);
+	if (r == 0)
+		*ret_freed = chosen;
+	return r;
+}
+
+int objectstore_forget(struct objectstore *store, uint64_t moment)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&store->lock);
+	for (size_t i = 0; i < store->objects.n; i++)
+		store->objects.items[i]->goes = store->objects.items[i]->seen <= moment;
+	r = forget(store);
+	(void)pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+void objectstore_measure(struct objectstore *store)
+{
+	copier_measure(store->copier);
+}
+
+bool objectstore_is_near(struct objectstore *store, const struct object *object)
+{
+	return copier_is_near(store->copier, object);
+}
+
+int objectstore_wait(struct objectstore *store, const struct object *object,
+		     const atomic_bool *cancel)
+{
+	return copier_wait(store->copier, object, cancel);
+}
+
+int objectstore_fd(const struct objectstore *store)
+{
+	return copier_fd(store->copier);
+}
+
+const struct object *objectstore_next_failed(struct objectstore *store)
+{
+	struct object *object;
+
+	while ((object = copier_next_finished(store->copier))) {
+		/* The object store itself has another reference. */
+		(void)object_unref(object);
+		if (object->error < 0 && !object->told) {
+			object->told = true;
+			return object;
+		}
+	}
+	return NULL;
+}
+
+size_t objectstore_count(const struct objectstore *store)
+{
+	return store->objects.n;
+}
+
+int objectstore_list(const struct objectstore *store, struct object ***ret_objects,
+		     size_t *ret_n_objects)
+{
+	struct object **objects = calloc(store->objects.n + 1, sizeof(struct object *));
+
+	if (!objects)
+		return -ENOMEM;
+	for (size_t i = 0; i < store->objects.n; i++)
+		objects[i] = object_ref(store->objects.items[i]);
+	*ret_objects = objects;
+	*ret_n_objects = store->objects.n;
+	return 0;
+}

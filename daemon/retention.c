@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/retention.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "daemon/config/config.h"
+#include "daemon/objects/objectstore.h"
+#include "util/map.h"
+
+/* How often snapshots are measured again if one vanished meanwhile. */
+#define TRIES 3u
+
+static uint64_t limit_bytes(const struct config_limit *limit, uint64_t capacity)
+{
+	return limit->percent > 0 ? capacity / 100 * limit->percent : limit->bytes;
+}
+
+/* The share of the inodes that @bytes are of the bytes: a file system may run out of either. */
+static uint64_t share_of_inodes(uint64_t bytes, const struct diskuse_amount *capacity)
+{
+	if (bytes >= capacity->bytes)
+		return capacity->inodes;
+	return (uint64_t)((double)bytes / (double)capacity->bytes * (double)capacity->inodes);
+}
+
+int retention_set_limits(struct retention *retention, const struct config *config)
+{
+	struct diskuse_amount capacity;
+	uint64_t keep_free;
+	int r;
+
+	r = spool_capacity(retention->spool, &capacity);
+	if (r < 0)
+		return r;
+	keep_free = limit_bytes(&config->keep_free, capacity.bytes);
+	retention->limits = (struct spool_limits){
+		.max_use = limit_bytes(&config->max_use, capacity.bytes),
+		.keep_free = keep_free,
+		.keep_free_inodes = share_of_inodes(keep_free, &capacity),
+	};
+	return 0;
+}
+
+/* --- what there is --------------------------------------------------------------------------- */
+
+/* Snapshots that may go, and what that would free. */
+struct stock {
+	struct spool_entry *entries;
+	size_t n; /* the newest one stays, the others are in the order in which they go */
+	struct diskuse *use;
+};
+
+static void stock_deinit(struct stock *stock)
+{
+	free(stock->entries);
+	(void)diskuse_free(stock->use);
+	*stock = (struct stock){};
+}
+
+static bool is_needed(const char *name, void *userdata)
+{
+	return objectstore_names_has(userdata, name);
+}
+
+static int take_stock(const struct retention *retention, struct stock *ret_stock)
+{
+	_cleanup_(map_deinit) struct map names = {};
+	_cleanup_(stock_deinit) struct stock s = {};
+	int r = -ENOENT;
+
+	for (unsigned i = 0; r == -ENOENT && i < TRIES; i++) {
+		stock_deinit(&s);
+		map_deinit(&names);
+		r = objectstore_names(retention->store, &names);
+		if (r == 0)
+			r = spool_list(retention->spool, &s.entries, &s.n);
+		if (r == 0)
+			r = spool_measure(retention->spool, s.entries, s.n, is_needed, &names,
+					  &s.use);
+	}
+	if (r < 0)
+		return r;
+	*ret_stock = s;
+	s = (struct stock){};
+	return 0;
+}
+
+static struct diskuse_amount sum(struct diskuse_amount a, struct diskuse_amount b)
+{
+	/* UINT64_MAX is any number. */
+	return (struct diskuse_amount){
+		.bytes = a.bytes + b.bytes,
+		.inodes = a.inodes == UINT64_MAX ? a.inodes : a.inodes + b.inodes,
+	};
+}
+
+static uint64_t less(uint64_t from, uint64_t by)
+{
+	return from > by ? from - by : 0;
+}
+
+static bool suffices(const struct diskuse_amount *free, const struct diskuse_amount *needed)
+{
+	return free->bytes >= needed->bytes && free->inodes >= needed->inodes;
+}
+
+static void say_removed(const struct spool_entry *entry, const struct diskuse_amount *freed,
+			const char *why)
+{
+	log_notice("removed snapshot %s, %.1f MiB: %s", entry->id, (double)freed->bytes / (1 << 20),
+		   why);
+}
+
+/* Remove the snapshot @i. Return: whether it is gone; or negative errno. */
+static int remove_one(const struct retention *retention, struct stock *stock, size_t i,
+		      const char *why, struct diskuse_amount *ret_freed)
+{
+	const struct spool_entry *entry = &stock->entries[i];
+	int r;
+
+	if (entry->kept)
+		return false;
+	r = spool_remove(retention->spool, entry->id);
+	/* Somebody asked to keep it meanwhile, or removed it. */
+	if (r == -EPERM || r == -ENOENT)
+		return false;
+	if (r < 0)
+		return r;
+	*ret_freed = diskuse_remove(stock->use, i);
+	say_removed(entry, ret_freed, why);
+	return true;
+}
+
+/* --- before a snapshot is written ------------------------------------------------------------ */
+
+/* What the snapshots that may go would free. */
+static int foresee(const struct retention *retention, struct diskuse_amount *ret_freed)
+{
+	_cleanup_(stock_deinit) struct stock stock = {};
+	struct diskuse_amount freed = {};
+	int r;
+
+	r = take_stock(retention, &stock);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i + 1 < stock.n; i++)
+		if (!stock.entries[i].kept)
+			freed = sum(freed, diskuse_remove(stock.use, i));
+	*ret_freed = freed;
+	return 0;
+}
+
+/* What remove_one() says is free, is free once the store is swept. */
+static int remove_for(const struct retention *retention, const struct diskuse_amount *needed)
+{
+	_cleanup_(stock_deinit) struct stock stock = {};
+	struct diskuse_amount available, freed;
+	int r;
+
+	r = take_stock(retention, &stock);
+	for (size_t i = 0; r >= 0 && i + 1 < stock.n; i++) {
+		r = spool_free_room(retention->spool, &available);
+		if (r < 0 || suffices(&available, needed))
+			return r;
+		r = remove_one(retention, &stock, i, "there was no room for the next one", &freed);
+		if (r > 0)
+			r = objectstore_sweep(retention->store);
+	}
+	return r < 0 ? r : 0;
+}
+
+int retention_make_room(const struct retention *retention, const struct diskuse_amount *needed,
+			retention_evict_fn evict, void *userdata)
+{
+	struct diskuse_amount available, freed, all;
+	uint64_t missing;
+	int r;
+
+	r = objectstore_sweep(retention->store);
+	if (r == 0)
+		r = spool_free_room(retention->spool, &available);
+	if (r < 0 || suffices(&available, needed))
+		return r;
+	r = foresee(retention, &freed);
+	if (r < 0)
+		return r;
+	all = sum(available, freed);
+	missing = less(needed->bytes, available.bytes);
+	if (missing > 0)
+		all.bytes += evict(missing, less(missing, freed.bytes), userdata);
+	return suffices(&all, needed) ? remove_for(retention, needed) : -ENOSPC;
+}
+
+/* --- the limits ------------------------------------------------------------------------------ */
+
+/* By how much the limits are exceeded. */
+static int find_excess(const struct retention *retention, const struct diskuse *use,
+		       struct diskuse_amount *ret_excess)
+{
+	const struct spool_limits *limits = &retention->limits;
+	const uint64_t taken = diskuse_taken(use).bytes;
+	struct diskuse_amount available, excess = {};
+	int r;
+
+	r = spool_free_room(retention->spool, &available);
+	if (r < 0)
+		return r;
+	if (taken > limits->max_use)
+		excess.bytes = taken - limits->max_use;
+	if (available.bytes < limits->keep_free &&
+	    limits->keep_free - available.bytes > excess.bytes)
+		excess.bytes = limits->keep_free - available.bytes;
+	if (available.inodes < limits->keep_free_inodes)
+		excess.inodes = limits->keep_free_inodes - available.inodes;
+	*ret_excess = excess;
+	return 0;
+}
+
+/* Take stock, and find what is too much. */
+static int look(const struct retention *retention, struct stock *stock,
+		struct diskuse_amount *ret_excess)
+{
+	int r;
+
+	stock_deinit(stock);
+	r = take_stock(retention, stock);
+	return r < 0 ? r : find_excess(retention, stock->use, ret_excess);
+}
+
+int retention_enforce(const struct retention *retention, retention_evict_fn evict, void *userdata)
+{
+	_cleanup_(stock_deinit) struct stock stock = {};
+	struct diskuse_amount excess = {}, freed;
+	bool removed = false;
+	int r, swept;
+
+	r = objectstore_sweep(retention->store);
+	if (r == 0)
+		r = look(retention, &stock, &excess);
+	if (r == 0 && excess.bytes > 0 && evict(excess.bytes, 0, userdata) > 0)
+		r = look(retention, &stock, &excess);
+	for (size_t i = 0; r >= 0 && i + 1 < stock.n; i++) {
+		if (excess.bytes == 0 && excess.inodes == 0)
+			break;
+		r = remove_one(retention, &stock, i, "MaxUse= or KeepFree= was reached", &freed);
+		if (r <= 0)
+			continue;
+		removed = true;
+		excess.bytes = less(excess.bytes, freed.bytes);
+		excess.inodes = less(excess.inodes, freed.inodes);
+	}
+	swept = removed ? objectstore_sweep(retention->store) : 0;
+	return r < 0 ? r : swept;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/snapshotjob.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/config/config.h"
+#include "daemon/intake.h"
+#include "daemon/objects/jitfile.h"
+#include "daemon/objects/objectstore.h"
+#include "daemon/snapshot/jobs.h"
+#include "daemon/snapshot/snapshot.h"
+#include "daemon/tasks/sideband.h"
+
+#define ROOM_RETRY (UINT64_C(256) << 20) /* to have free before a snapshot is tried again */
+
+struct snapshotjob {
+	struct snapshot_request request;
+	struct intake *intake; /* borrowed */
+	struct retention retention;
+
+	/* What the thread asks of the event loop by jobs_gather(): to evict so many bytes of copies
+	 * in the store if that is not 0, else to gather. */
+	uint64_t to_evict, evict_least;
+	uint64_t n_evicted; /* bytes that became free */
+
+	/* Gathered. */
+	struct snapshot_known known;
+	struct sideband_view view;
+	struct object **objects;
+	struct jitfile *jitfiles;
+};
+
+static void forget_known(struct snapshotjob *self)
+{
+	sideband_view_deinit(&self->view);
+	for (size_t i = 0; i < self->known.n_objects; i++)
+		(void)object_unref(self->objects[i]);
+	free(self->objects);
+	jitfiles_list_free(self->jitfiles, self->known.n_jitfiles);
+	self->known = (struct snapshot_known){};
+	self->view = (struct sideband_view){};
+	self->objects = NULL;
+	self->jitfiles = NULL;
+}
+
+int snapshotjob_gather(struct job *job)
+{
+	struct snapshotjob *self = job->userdata;
+	struct sideband *sideband = intake_sideband(self->intake);
+	int r;
+
+	forget_known(self);
+	if (self->to_evict > 0) {
+		self->n_evicted = intake_evict(self->intake, self->to_evict, self->evict_least);
+		self->to_evict = 0;
+		return 0;
+	}
+	intake_drain(self->intake);
+	r = sideband_view_init(sideband, &self->view);
+	if (r == 0)
+		r = objectstore_list(self->retention.store, &self->objects, &self->known.n_objects);
+	if (r == 0)
+		r = jitfiles_list(intake_jitfiles(self->intake), &self->jitfiles,
+				  &self->known.n_jitfiles);
+	if (r < 0)
+		return r;
+	self->known.tasks = &self->view;
+	self->known.objects = self->objects;
+	self->known.jitfiles = self->jitfiles;
+	self->known.code = intake_code(self->intake);
+	self->known.sideband_lost = sideband_stats(sideband).lost;
+	return 0;
+}
+
+/* In the thread, when the rings have been copied. */
+static int ask_known(void *userdata, struct snapshot_known *ret_known)
+{
+	struct job *job = userdata;
+	const struct snapshotjob *self = job->userdata;
+	int r;
+
+	r = jobs_gather(job);
+	if (r == 0)
+		*ret_known = self->known;
+	return r;
+}
+
+int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
+{
+	struct snapshotjob *self = malloc(sizeof(*self));
+
+	if (!self)
+		return -ENOMEM;
+	*self = (struct snapshotjob){
+		.request = {
+			.id = job->id,
+			.source = context->source,
+			.store = context->retention.store,
+			.store_fd = spool_store_fd(context->retention.spool),
+			.scope = job->scope,
+			.caller = &job->caller,
+			.jit_max = context->config->jit_max,
+			.mem_max = context->config->mem_max,
+			.cancel = &job->cancel,
+			.gather = ask_known,
+			.userdata = job,
+		},
+		.intake = context->intake,
+		.retention = context->retention,
+	};
+	job->userdata = self;
+	/* For the estimate, and so that there is less to do when it counts. */
+	return snapshotjob_gather(job);
+}
+
+void snapshotjob_free(struct job *job)
+{
+	struct snapshotjob *self = job->userdata;
+
+	if (self)
+		forget_known(self);
+	free(self);
+	job->userdata = NULL;
+}
+
+static int write_snapshot(struct job *job, const char **reterr_what)
+{
+	struct snapshotjob *self = job->userdata;
+	struct spool *spool = self->retention.spool;
+	_cleanup_(fd_closep) int dir = -1;
+	int r;
+
+	*reterr_what = "directory";
+	r = spool_begin(spool, job->id, &dir);
+	if (r == 0)
+		r = snapshot_write(&self->request, dir, &job->result, reterr_what);
+	if (r == 0) {
+		*reterr_what = "directory";
+		r = spool_commit(spool, job->id, dir);
+	}
+	if (r < 0)
+		spool_abort(spool, job->id);
+	return r;
+}
+
+/* Objects are the event loop's. What is known is forgotten meanwhile. */
+static uint64_t evict(uint64_t bytes, uint64_t least, void *userdata)
+{
+	struct job *job = userdata;
+	struct snapshotjob *self = job->userdata;
+
+	self->to_evict = bytes;
+	self->evict_least = least;
+	return jobs_gather(job) == 0 ? self->n_evicted : 0;
+}
+
+static void enforce_limits(struct job *job)
+{
+	struct snapshotjob *self = job->userdata;
+	int r;
+
+	r = retention_enforce(&self->retention, evict, job);
+	if (r < 0) {
+		errno = -r;
+		log_warning("cannot remove old snapshots, ignoring: %m");
+	}
+}
+
+/* No other thread links to the store, so it may be swept. If it is not known that there will be
+ * room, nothing was removed, and it is tried all the same: there may be less to write. */
+static int write_in_room(struct job *job, struct diskuse_amount *needed, const char **reterr_what)
+{
+	struct snapshotjob *self = job->userdata;
+	int r;
+
+	*reterr_what = "directory";
+	r = retention_make_room(&self->retention, needed, evict, job);
+	if (r == 0 || r == -ENOSPC)
+		r = write_snapshot(job, reterr_what);
+	if (r != -ENOSPC)
+		return r;
+	/* More was written than foreseen, or others filled the disk meanwhile. */
+	needed->bytes += ROOM_RETRY;
+	if (retention_make_room(&self->retention, needed, evict, job) == 0)
+		return write_snapshot(job, reterr_what);
+	needed->bytes -= ROOM_RETRY;
+	return r;
+}
+
+static void say_no_room(struct job *job, const struct diskuse_amount *needed)
+{
+	const struct snapshotjob *self = job->userdata;
+	struct diskuse_amount available = {};
+
+	(void)!spool_free_room(self->retention.spool, &available);
+	(void)snprintf(job->message, sizeof(job->message),
+		       "there is no room for snapshot %s under %s: it may take %.1f MiB, %.1f MiB "
+		       "are free, and removing old snapshots would not help (the newest one and "
+		       "those that are kept stay)",
+		       job->id, spool_path(self->retention.spool),
+		       (double)needed->bytes / (1 << 20), (double)available.bytes / (1 << 20));
+}
+
+int snapshotjob_run(struct job *job)
+{
+	struct snapshotjob *self = job->userdata;
+	struct diskuse_amount needed = snapshot_estimate(&self->request, &self->known);
+	const char *what;
+	int r;
+
+	r = write_in_room(job, &needed, &what);
+	if (r == 0)
+		enforce_limits(job);
+	else if (r == -ENOSPC)
+		say_no_room(job, &needed);
+	else if (r == -ESRCH)
+		(void)snprintf(job->message, sizeof(job->message),
+			       "process %" PRIu32 " did not run as far back as the rings go",
+			       job->scope.pid);
+	else
+		(void)snprintf(job->message, sizeof(job->message),
+			       "cannot write %s of snapshot %s under %s: %s", what, job->id,
+			       spool_path(self->retention.spool), strerror(-r));
+	return r;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/spool/storedir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "daemon/spool/spool.h"
+#include "util/copyfile.h"
+#include "util/dirs.h"
+
+#define NAMELESS ".new"
+
+bool storedir_has(int store_fd, const char *hash)
+{
+	return faccessat(store_fd, hash, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* What the file takes on the disk: one with holes takes less than it is long. */
+static uint64_t taken(const struct stat *st)
+{
+	return (uint64_t)st->st_blocks * 512;
+}
+
+static int check_room(int store_fd, const struct spool_limits *limits, uint64_t alone,
+		      const struct stat *st)
+{
+	const uint64_t max = limits->max_use / STOREDIR_PART, size = taken(st);
+	struct statvfs fs;
+	uint64_t free_bytes;
+
+	if ((uint64_t)st->st_size > STOREDIR_FILE_MAX)
+		return -EFBIG;
+	if (alone > max || size > max - alone)
+		return -EDQUOT;
+	if (fstatvfs(store_fd, &fs) < 0)
+		return -errno;
+	if (fs.f_files > 0 && fs.f_favail <= limits->keep_free_inodes)
+		return -ENOSPC;
+	free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	return free_bytes < limits->keep_free || free_bytes - limits->keep_free < size ? -ENOSPC
+										       : 0;
+}
+
+int storedir_copy(int store_fd, int fd, const struct spool_limits *limits, uint64_t alone,
+		  const struct effort *effort, int *ret_copy_fd,
+		  char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken)
+{
+	_cleanup_(fd_closep) int copy = -1;
+	struct stat st;
+	uint64_t size;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	r = check_room(store_fd, limits, alone, &st);
+	if (r < 0)
+		return r;
+	copy =
+	    openat(store_fd, NAMELESS, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (copy < 0)
+		return -errno;
+	r = copyfile_fd(fd, copy, effort);
+	if (r == 0)
+		r = sha256_fd(copy, effort, ret_hash, &size);
+	if (r == 0 && fstat(copy, &st) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)storedir_forget(store_fd, NULL);
+		return r;
+	}
+	*ret_copy_fd = copy;
+	*ret_taken = taken(&st);
+	copy = -1;
+	return 0;
+}
+
+int storedir_name(int store_fd, const char *hash)
+{
+	return renameat(store_fd, NAMELESS, store_fd, hash) < 0 ? -errno : 0;
+}
+
+void storedir_share(int store_fd, const char *hash, int dir_fd, const char *path)
+{
+	char other[PATH_MAX];
+
+	/* It may be swept before there is a second link to it: then it is not shared. */
+	if (linkat(dir_fd, path, store_fd, hash, 0) == 0 || errno != EEXIST)
+		return;
+	(void)snprintf(other, sizeof(other), "%s" NAMELESS, path);
+	if (linkat(store_fd, hash, dir_fd, other, 0) == 0 &&
+	    renameat(dir_fd, other, dir_fd, path) < 0)
+		(void)unlinkat(dir_fd, other, 0);
+}
+
+uint64_t storedir_alone(int store_fd, const char *hash)
+{
+	struct stat st;
+
+	if (fstatat(store_fd, hash, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return S_ISREG(st.st_mode) && st.st_nlink == 1 ? taken(&st) : 0;
+}
+
+uint64_t storedir_forget(int store_fd, const char *hash)
+{
+	struct stat st;
+
+	hash = hash ? hash : NAMELESS;
+	if (fstatat(store_fd, hash, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode) && st.st_nlink > 1)
+		return 0;
+	/* What is no file is none of ours, or of a ptd that had folders here. */
+	if (dirs_remove(store_fd, hash) < 0)
+		return 0;
+	return S_ISREG(st.st_mode) ? taken(&st) : 0;
+}
+
+int storedir_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata), void *userdata,
+		   uint64_t *ret_alone)
+{
+	_cleanup_(dirs_closep) DIR *dir = dirs_list(store_fd);
+	struct dirent *entry;
+	uint64_t alone = 0;
+	int r;
+
+	if (!dir)
+		return -errno;
+	while ((r = dirs_next(dir, &entry)) > 0) {
+		/* That without a name is being written. */
+		if (entry->d_name[0] != '.' && !needed(entry->d_name, userdata))
+			(void)storedir_forget(store_fd, entry->d_name);
+		alone += storedir_alone(store_fd, entry->d_name);
+	}
+	if (r == 0)
+		*ret_alone = alone;
+	return r;
+}

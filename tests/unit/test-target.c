@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What the recorded program's memory tells: its start, its signal handlers, its mappings. This test
+ * plays the target itself: its own memory is the target's.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <elf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include "daemon/emu/maps.h"
+#include "daemon/emu/target.h"
+#include "tests/unit/emupool.h"
+
+static const uintptr_t zero;
+static const struct target plain = { &zero, 64 };
+
+static uint64_t address(const void *p)
+{
+	return (uintptr_t)p;
+}
+
+static void *inaccessible_page(void)
+{
+	void *page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(page, MAP_FAILED);
+	return page;
+}
+
+static void reading(void **state)
+{
+	const uint64_t nowhere = address(inaccessible_page());
+	const char text[] = "hello";
+	const uintptr_t base = address(text) - 16;
+	const struct target moved = { &base, 64 };
+	char bytes[6] = "", small[3];
+
+	(void)state;
+	assert_int_equal(target_read(&plain, address(text), bytes, 6), 0);
+	assert_string_equal(bytes, "hello");
+	/* The target's address 0 need not be ours. */
+	assert_int_equal(target_read(&moved, 16, bytes, 6), 0);
+	assert_int_equal(target_read(&plain, nowhere, bytes, 1), -EFAULT);
+	assert_int_equal(target_read_string(&plain, address(text), small, sizeof(small)), 0);
+	assert_string_equal(small, "he");
+	assert_int_equal(target_read_string(&plain, nowhere, small, sizeof(small)), -EFAULT);
+	assert_int_equal(munmap((void *)nowhere, 4096), 0);
+}
+
+static void start(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t stack[16];
+		int r;
+		struct target_start expected;
+	} rows[] = {
+		{ "whole",
+		  { 2, 1, 1, 0, 7, 7, 0, AT_PHDR, 0x40, AT_BASE, 0x7000, AT_EXECFN, 0x99, AT_NULL,
+		    0 },
+		  0,
+		  { 0x40, 0x7000, 0x99 } },
+		{ "no arguments, no environment",
+		  { 0, 0, 0, AT_PHDR, 0x40, AT_NULL, 0 },
+		  0,
+		  { 0x40, 0, 0 } },
+		{ "no auxiliary vector", { 1, 1, 0, 0, AT_NULL, 0 }, 0, {} },
+		{ "argc is nonsense", { UINT64_MAX }, -EFAULT, {} },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct target_start got = { .phdr = 0xdead };
+
+		print_message("  %s\n", rows[i].name);
+		assert_int_equal(target_read_start(&plain, address(rows[i].stack), &got),
+				 rows[i].r);
+		if (rows[i].r < 0)
+			assert_int_equal(got.phdr, 0xdead);
+		else
+			assert_memory_equal(&got, &rows[i].expected, sizeof(got));
+	}
+}
+
+/* The memory of a program of i386 is @bytes, from its address 0 on. */
+#define GUEST32(name, bytes)                          \
+	const uintptr_t name##_base = address(bytes); \
+	const struct target name = { &name##_base, 32 }
+
+static void start32(void **state)
+{
+	static const uint32_t stack[] = { 9,         2,    1,       1,    0,       7,
+					  7,         0,    AT_PHDR, 0x40, AT_BASE, 0xf7000000,
+					  AT_EXECFN, 0x99, AT_NULL, 0 };
+	GUEST32(target, stack);
+	struct target_start got = {};
+
+	(void)state;
+	assert_int_equal(target_read_start(&target, 4, &got), 0);
+	assert_int_equal(got.phdr, 0x40);
+	assert_int_equal(got.base, 0xf7000000);
+	assert_int_equal(got.execfn, 0x99);
+	/* What QEMU hands over with a sign. */
+	assert_int_equal(target_cut(&target, UINT64_C(0xfffffffff7000000)), 0xf7000000);
+	assert_int_equal(target_cut(&plain, UINT64_C(0xfffffffff7000000)),
+			 UINT64_C(0xfffffffff7000000));
+}
+
+/* rt_sigframe up to RIP, in words. */
+struct frame {
+	uint64_t pretcode;
+	uint64_t uc[5];
+	uint64_t regs[17]; /* rsp is 15, rip is 16 */
+};
+
+static void handlers(void **state)
+{
+	const uint64_t one[4] = { 0x1000, 0, 0x9000, 0 }, two[4] = { 0x2000, 0, 0x9000, 0 };
+	const uint64_t ignore[4] = { 1, 0, 0x9000, 0 };
+	struct target_handlers h = {};
+	struct frame inner = { .pretcode = 0x9000 }, outer = { .pretcode = 0x9000 };
+	uint64_t ip = 0xdead;
+
+	(void)state;
+	assert_int_equal(target_handlers_add(&h, &plain, TARGET_RT_ACTION, address(one)), 0x1000);
+	assert_int_equal(target_handlers_add(&h, &plain, TARGET_RT_ACTION, address(one)), 0);
+	assert_int_equal(target_handlers_add(&h, &plain, TARGET_RT_ACTION, address(ignore)), 0);
+	assert_int_equal(target_handlers_add(&h, &plain, TARGET_RT_ACTION, 0), 0);
+	assert_int_equal(target_handlers_add(&h, &plain, TARGET_RT_ACTION, address(two)), 0x2000);
+	assert_true(target_handlers_have(&h, 0x2000));
+	assert_false(target_handlers_have(&h, 1));
+
+	inner.regs[16] = 0x401234;
+	assert_true(target_at_handler(&h, &plain, 0x1000, address(&inner), &ip));
+	assert_int_equal(ip, 0x401234);
+
+	/* Two signals at once: the second one's frame was built at the first handler's entry. */
+	outer.regs[16] = 0x1000;
+	outer.regs[15] = address(&inner);
+	ip = 0xdead;
+	assert_true(target_at_handler(&h, &plain, 0x2000, address(&outer), &ip));
+	assert_int_equal(ip, 0x401234);
+
+	/* A handler that was called, or is none. */
+	ip = 0xdead;
+	inner.pretcode = 0x401000;
+	assert_false(target_at_handler(&h, &plain, 0x1000, address(&inner), &ip));
+	inner.pretcode = 0x9000;
+	assert_false(target_at_handler(&h, &plain, 0x3000, address(&inner), &ip));
+	assert_int_equal(ip, 0xdead);
+	target_handlers_deinit(&h);
+}
+
+/* Frames that lead to each other do not hang. */
+static void circular_frames(void **state)
+{
+	const uint64_t one[4] = { 0x1000, 0, 0x9000, 0 };
+	struct frame frame = { .pretcode = 0x9000 };
+	struct target_handlers h = {};
+	uint64_t ip;
+
+	(void)state;
+	frame.regs[16] = 0x1000;
+	frame.regs[15] = address(&frame);
+	assert_int_equal(target_handlers_add(&h, &plain, TARGET_RT_ACTION, address(one)), 0x1000);
+	assert_true(target_at_handler(&h, &plain, 0x1000, address(&frame), &ip));
+	target_handlers_deinit(&h);
+}
+
+/*
+ * On i386 a handler has one of two frames, as it was registered. Who gives no way back gets QEMU's,
+ * which is known by its code.
+ */
+static void handlers32(void **state)
+{
+	enum {
+		RESTORER = 0x9000,
+		FLAG_INFO = 4,
+		FLAG_RESTORER = 0x04000000,
+		ACT = 0, /* words of the target's memory */
+		OLD_ACT = 5,
+		OWN_ACT = 9,
+		FRAME = 16,
+		INFO_FRAME = 64,
+		UCONTEXT = 80,
+		CODE = 120,
+		N = 128,
+	};
+	/* To the word of eip: from a frame's context, and in an ucontext. */
+	enum { EIP = 2 + 14, UC_EIP = 5 + 14, ESP = 2 + 7 };
+	uint32_t m[N] = {
+		[ACT] = 0x1000,
+		FLAG_INFO | FLAG_RESTORER,
+		RESTORER,
+		[OLD_ACT] = 0x2000,
+		0,
+		FLAG_RESTORER,
+		RESTORER + 8,
+		[OWN_ACT] = 0x3000,
+		0,
+		0,
+		[FRAME] = RESTORER + 8,
+		10,
+		[FRAME + EIP] = 0xf0401234,
+		[INFO_FRAME] = RESTORER,
+		11,
+		0,
+		4 * UCONTEXT,
+		[UCONTEXT + UC_EIP] = 0x402000,
+	};
+	struct target_handlers h = {};
+	GUEST32(target, m);
+	uint64_t ip = 0xdead;
+
+	(void)state;
+	memcpy(&m[CODE], "\x58\xb8\x77\0\0\0\xcd\x80", 8);
+	assert_int_equal(target_handlers_add(&h, &target, TARGET_RT_ACTION, 4 * OWN_ACT), 0x3000);
+	assert_int_equal(target_handlers_add(&h, &target, TARGET_OLD_ACTION, 4 * OLD_ACT), 0x2000);
+	/* Address 0 is none. */
+	assert_int_equal(target_handlers_add(&h, &target, TARGET_RT_ACTION, 4 * ACT), 0);
+	memmove(&m[ACT + 1], &m[ACT], 12);
+	assert_int_equal(target_handlers_add(&h, &target, TARGET_RT_ACTION, 4 * ACT + 4), 0x1000);
+
+	assert_true(target_at_handler(&h, &target, 0x2000, 4 * FRAME, &ip));
+	assert_int_equal(ip, 0xf0401234);
+	assert_true(target_at_handler(&h, &target, 0x1000, 4 * INFO_FRAME, &ip));
+	assert_int_equal(ip, 0x402000);
+
+	/* One at the other's entry. */
+	m[FRAME + EIP] = 0x1000;
+	m[FRAME + ESP] = 4 * INFO_FRAME;
+	assert_true(target_at_handler(&h, &target, 0x2000, 4 * FRAME, &ip));
+	assert_int_equal(ip, 0x402000);
+
+	ip = 0xdead;
+	assert_false(target_at_handler(&h, &target, 0x1000, 4 * FRAME, &ip));
+	assert_false(target_at_handler(&h, &target, 0x2000, 4 * INFO_FRAME, &ip));
+	m[INFO_FRAME + 3] = 0;
+	m[INFO_FRAME] = RESTORER + 1;
+	assert_false(target_at_handler(&h, &target, 0x1000, 4 * INFO_FRAME, &ip));
+
+	m[FRAME + EIP] = 0x403000;
+	assert_false(target_at_handler(&h, &target, 0x3000, 4 * FRAME, &ip));
+	assert_int_equal(ip, 0xdead);
+	m[FRAME] = 4 * CODE;
+	assert_true(target_at_handler(&h, &target, 0x3000, 4 * FRAME, &ip));
+	assert_int_equal(ip, 0x403000);
+	target_handlers_deinit(&h);
+}
+
+/* --- mappings --------------------------------------------------------------------------------- */
+
+static const struct emu_pool_layout layout = {
+	.n_cpus = 1,
+	.n_busy_max = 1,
+	.aux_size = 4096,
+	.switch_size = 4096,
+	.task_size = 65536,
+	.code_size = 65536,
+	.psb_period = 4096,
+};
+
+struct mmap2 {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	uint8_t id_size, id_reserved[3], id[20];
+	uint32_t prot, flags;
+	char name[];
+};
+
+static void image(void **state)
+{
+	const struct poolrecord_who who = { 1, 1, 0 };
+	const uint64_t here = address(image);
+	struct attach attach;
+	struct maps maps;
+	const struct mmap2 *record;
+
+	(void)state;
+	emupool_attach(&layout, &attach);
+	maps_init(&maps, &attach, &plain);
+	/* From the headers, as for a program that starts. */
+	maps_add_image(&maps, who, getauxval(AT_PHDR));
+	assert_true(attach.pool->task_head > sizeof(*record));
+	record = (const struct mmap2 *)attach_at(&attach, emu_task_offset(&layout));
+	assert_int_equal(record->header.type, PERF_RECORD_MMAP2);
+	assert_in_range(here, record->addr, record->addr + record->len - 1);
+	assert_int_equal(record->addr % 4096, 0);
+	assert_int_equal(record->prot, PROT_READ | PROT_EXEC);
+	assert_int_equal(record->name[0], 0x2f);
+	assert_true(maps_has(&maps, here, 1));
+	maps_deinit(&maps);
+	attach_deinit(&attach);
+}
+
+static void anonymous(void **state)
+{
+	const struct poolrecord_who who = { 1, 1, 0 };
+	uint8_t *p = mmap(NULL, 4 * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct mmap2 *record;
+	struct attach attach;
+	struct maps maps;
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	emupool_attach(&layout, &attach);
+	maps_init(&maps, &attach, &plain);
+	assert_int_equal(maps_add(&maps, who, address(p) + 4097, 1, PROT_READ | PROT_EXEC), 1);
+	record = (const struct mmap2 *)attach_at(&attach, emu_task_offset(&layout));
+	assert_int_equal(record->addr, address(p) + 4096);
+	assert_int_equal(record->len, 4096);
+	assert_string_equal(record->name, "//anon");
+	assert_int_equal(munmap(p, 4 * 4096), 0);
+	assert_int_equal(maps_add(&maps, who, address(p), 4096, PROT_EXEC), 0);
+	maps_deinit(&maps);
+	attach_deinit(&attach);
+}
+
+/* Ranges are joined and cut; each row does one more thing and then asks. */
+static void ranges(void **state)
+{
+	static const struct {
+		bool add;
+		unsigned start, end; /* pages */
+		unsigned known;      /* a bit for each page */
+		unsigned n;          /* ranges */
+	} rows[] = {
+		{ true, 2, 4, 0x0c, 1 },  { true, 6, 8, 0xcc, 2 },   { true, 4, 6, 0xfc, 1 },
+		{ false, 3, 5, 0xe4, 2 }, { false, 0, 3, 0xe0, 1 },  { false, 5, 6, 0xc0, 1 },
+		{ true, 0, 1, 0xc1, 2 },  { false, 7, 20, 0x41, 2 }, { true, 0, 8, 0xff, 1 },
+		{ false, 0, 8, 0, 0 },    { false, 0, 8, 0, 0 },
+	};
+	const struct poolrecord_who who = { 1, 1, 0 };
+	uint8_t *p = mmap(NULL, 8 * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct attach attach;
+	struct maps maps;
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	emupool_attach(&layout, &attach);
+	maps_init(&maps, &attach, &plain);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const uint64_t from = address(p) + 4096 * rows[i].start;
+		const uint64_t size = 4096 * (uint64_t)(rows[i].end - rows[i].start);
+
+		if (rows[i].add)
+			assert_true(maps_add(&maps, who, from, size, PROT_EXEC) > 0);
+		else
+			maps_remove(&maps, from, size);
+		for (unsigned page = 0; page < 8; page++)
+			assert_int_equal(maps_has(&maps, address(p) + 4096 * page + 5, 1),
+					 rows[i].known >> page & 1);
+		assert_int_equal(maps.known.list.n, rows[i].n);
+	}
+	assert_int_equal(munmap(p, 8 * 4096), 0);
+	maps_deinit(&maps);
+	attach_deinit(&attach);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reading),    cmocka_unit_test(start),
+		cmocka_unit_test(start32),    cmocka_unit_test(handlers),
+		cmocka_unit_test(handlers32), cmocka_unit_test(circular_frames),
+		cmocka_unit_test(image),      cmocka_unit_test(anonymous),
+		cmocka_unit_test(ranges),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
