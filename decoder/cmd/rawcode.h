@@ -5,7 +5,7 @@
  * Raw code
  *
  * The code that ran while a bare PT stream was recorded, as the options --raw-pages, --raw-elf and
- * --raw-file of ptdecode name it: a list of pieces of files and the addresses of these pieces,
+ * --raw-code of ptdecode name it: a list of pieces of files and the addresses of these pieces,
  * which is what the library takes.
  */
 

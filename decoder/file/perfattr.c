@@ -6,7 +6,6 @@
 #include <linux/perf_event.h>
 
 #include "decoder/file/perfrec.h"
-#include "decoder/file/perfsample.h"
 
 void perfattrs_deinit(struct perfattrs *attrs)
 {
@@ -63,25 +62,17 @@ int perfattrs_add_ids(struct perfattrs *attrs, struct cursor ids)
 	return 0;
 }
 
-static const struct perfattr *of_id(const struct perfattrs *attrs, uint64_t id)
+const struct perfattr *perfattrs_of_id(const struct perfattrs *attrs, uint64_t id)
 {
 	const uint64_t *index = id ? map_get(&attrs->by_id, id) : NULL;
 
-	return &attrs->list.items[index ? *index : 0];
+	return attrs->list.n > 0 ? &attrs->list.items[index ? *index : 0] : NULL;
 }
-
-/* Where the id is, all attrs agree on. */
 
 const struct perfattr *perfattrs_of_record(const struct perfattrs *attrs, struct cursor body)
 {
+	/* All attrs agree on where the id is. */
 	if (attrs->list.n == 0)
 		return NULL;
-	return of_id(attrs, perfrec_id(body, attrs->list.items[0].sample_type));
-}
-
-const struct perfattr *perfattrs_of_sample(const struct perfattrs *attrs, struct cursor body)
-{
-	if (attrs->list.n == 0)
-		return NULL;
-	return of_id(attrs, perfsample_id(body, attrs->list.items[0].sample_type));
+	return perfattrs_of_id(attrs, perfrec_id(body, attrs->list.items[0].sample_type));
 }

@@ -47,12 +47,13 @@ _must_check_ int perfattrs_add(struct perfattrs *attrs, struct cursor *c);
 _must_check_ int perfattrs_add_ids(struct perfattrs *attrs, struct cursor ids);
 
 /*
- * The attr that a kernel record with this @body belongs to: the one of the id in its trailer; the
- * first, if the id is 0 (perf's synthesized records) or nobody's.
- *
- * Return: NULL if there are no attrs.
+ * Return: the attr of the event with this id; the first attr if the id is 0 or no attr's; NULL if
+ *         there are no attrs.
+ */
+const struct perfattr *perfattrs_of_id(const struct perfattrs *attrs, uint64_t id);
+
+/*
+ * Return: the attr of the event that a kernel record with this @body belongs to, by the id in the
+ *         record's trailer; as above. (The records that perf synthesizes have the id 0.)
  */
 const struct perfattr *perfattrs_of_record(const struct perfattrs *attrs, struct cursor body);
-
-/* The same of a sample, whose id is in its body. */
-const struct perfattr *perfattrs_of_sample(const struct perfattrs *attrs, struct cursor body);

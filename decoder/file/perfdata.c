@@ -8,7 +8,6 @@
 
 #include "decoder/file/perfattr.h"
 #include "decoder/file/perfstream.h"
-#include "decoder/file/perftrace.h"
 #include "util/perfabi.h"
 
 #define complain perfstream_complain
@@ -247,7 +246,7 @@ int perfdata_parse_files(const struct perfstream_file *files, size_t n_files, st
 	if (maps)
 		r = take_maps(&s, maps, n_files);
 	return r ?: read_magic(&s) ?: read_others(&s, files, n_files)
-		       ?: perftrace_make(&s, ret_trace);
+		       ?: perfstream_finish(&s, ret_trace);
 }
 
 int perfdata_parse(const void *bytes, size_t size, const char *name, struct trace **ret_trace,

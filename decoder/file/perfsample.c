@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 
-#include "decoder/file/perfattr.h"
-
 /* Younger than some kernels' headers. */
 #define READ_LOST       (UINT64_C(1) << 4)
 #define BRANCH_COUNTERS (UINT64_C(1) << 19)
@@ -19,7 +17,7 @@ static int skip_many(struct cursor *c, uint64_t n, uint64_t size)
 	return n > cursor_left(c) / size ? -EBADMSG : cursor_skip(c, n * size);
 }
 
-uint64_t perfsample_id(struct cursor body, uint64_t sample_type)
+static uint64_t sample_id(struct cursor body, uint64_t sample_type)
 {
 	const uint64_t before =
 	    sample_type & (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR);
@@ -30,6 +28,14 @@ uint64_t perfsample_id(struct cursor body, uint64_t sample_type)
 	     cursor_skip(&body, 8 * (uint64_t)__builtin_popcountll(before)) < 0))
 		return 0;
 	return cursor_get(&body, sizeof(id), &id) < 0 ? 0 : id;
+}
+
+const struct perfattr *perfsample_attr(const struct perfattrs *attrs, struct cursor body)
+{
+	/* All attrs agree on where the id is. */
+	if (attrs->list.n == 0)
+		return NULL;
+	return perfattrs_of_id(attrs, sample_id(body, attrs->list.items[0].sample_type));
 }
 
 /* The fields of fixed size that every sample begins with. */

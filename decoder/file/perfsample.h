@@ -12,8 +12,7 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-
-struct perfattr;
+#include "decoder/file/perfattr.h"
 
 /* What is needed of a sample; UINT32_MAX for a pid, tid or cpu, and 0 for the time, if not told. */
 struct perfsample {
@@ -25,8 +24,11 @@ struct perfsample {
 	struct cursor aux; /* PT */
 };
 
-/* Return: the event id in the body of a sample of @sample_type; 0 if it has none. */
-uint64_t perfsample_id(struct cursor body, uint64_t sample_type);
+/*
+ * Return: the attr of the event that a sample with this @body belongs to, by the id in the body;
+ *          the first attr if the id is 0 or no attr's; NULL if there are no attrs.
+ */
+const struct perfattr *perfsample_attr(const struct perfattrs *attrs, struct cursor body);
 
 /* Read a sample of an event with @attr. Return: 0; -EBADMSG if @body is not laid out like that. */
 _must_check_ int perfsample_read(struct cursor body, const struct perfattr *attr,

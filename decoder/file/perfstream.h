@@ -4,8 +4,13 @@
 /*
  * Perf stream
  *
- * The records of a perf.data file, whichever form it has: walks them, and keeps what the trace is
- * made of (perftrace.h). The attrs come from the file's header, or in the pipe form as records.
+ * The records of a perf.data file, whichever form it has (file or pipe), and the trace that is made
+ * of them. The caller hands in the records, and what the header of the file form has (attrs and
+ * features; in the pipe form these are records).
+ *
+ * The trace is put together when all records were seen: only then is it known which attr each
+ * record belongs to, and with the attr where the record's time and thread are; which samples are of
+ * sched_switch; and which pieces of PT go together.
  */
 
 #include <stdbool.h>
@@ -78,3 +83,11 @@ _must_check_ int perfstream_read(struct perfstream *s, struct cursor records);
 
 /* Take in what the feature with this number says; most are ignored. Return: as above. */
 _must_check_ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body);
+
+/*
+ * Make the trace of all that was read. The caller owns the trace; @s can only be deinitialized
+ * then.
+ *
+ * Return: 0; or a negative errno of perfdata_parse(), with a message.
+ */
+_must_check_ int perfstream_finish(struct perfstream *s, struct trace **ret_trace);

@@ -23,17 +23,8 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
+#include "decoder/sideband/track.h"
 #include "decoder/trace/trace.h"
-
-/* One thread's stay on one CPU. */
-struct stay {
-	uint64_t start;
-	uint64_t end; /* exclusive; UINT64_MAX: until the end of the trace */
-	uint32_t pid; /* PTD_ID_UNKNOWN: the records do not say; 0: idle */
-	uint32_t tid;
-	const struct space *space; /* NULL: none known */
-	const char *comm;          /* at its start; "" if not known */
-};
 
 struct timeline;
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/sideband/timeline.h"
 #include "ptd/record.h"
 
 /* So many items are looked at before their memory is given back. */

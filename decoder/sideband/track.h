@@ -15,7 +15,16 @@
 #include "util/table.h"
 
 struct space;
-struct stay;
+
+/* One thread's stay on one CPU. */
+struct stay {
+	uint64_t start;
+	uint64_t end; /* exclusive; UINT64_MAX: until the end of the trace */
+	uint32_t pid; /* PTD_ID_UNKNOWN: the records do not say; 0: idle */
+	uint32_t tid;
+	const struct space *space; /* NULL: none known */
+	const char *comm;          /* at its start; "" if not known */
+};
 
 struct track_item {
 	uint64_t start;
