@@ -34,7 +34,7 @@ record_again() {
 work=(/usr/bin/python3 -I -S -c 'print(sum(i * i for i in range(20000)))')
 start_ptd
 record work "${work[@]}"
-n=$("$O/tools/emulog" "$T/work.log" | awk '{ n += $2 } END { print n }')
+n=$("$O/tools/emulog" "$T/work.log" | awk '{ n += $2 } END { printf "%.0f\n", n }')
 echo "$n instructions of python3, $(stat -c %s "$T/work/data") bytes of perf.data"
 printf '%-34s %12s   %12s %-28s %8s\n' '' ours peer '' ratio
 

@@ -14,7 +14,7 @@ ran() {
 	record "$name" "$@"
 	"$O/tools/gapped" "$engine" "$T/$name" "$T/$name.log" >"$T/gapped" || { cat "$T/gapped"; fail "$name, $engine"; }
 	"$O/ptdecode" -f summary "$T/$name" >"$T/summary" || { cat "$T/summary"; fail "$name: ptdecode: exit status $?"; }
-	n=$(awk '/^Objects/ { objects = 1 } objects && $3 == "[anon]" { n += $1 } END { print n + 0 }' "$T/summary")
+	n=$(awk '/^Objects/ { objects = 1 } objects && $3 == "[anon]" { n += $1 } END { printf "%.0f", n }' "$T/summary")
 	echo "$name $engine: $(tail -n 1 "$T/gapped"), ${n:-0} of [anon]"
 	tail -n 1 "$T/gapped" | grep -q ', 0 gaps left out 0$' || fail "$name, $engine: gaps"
 	for pid in $(ls "$T/$name.log" | sed -n 's/^\([0-9]*\)\..*/\1/p' | sort -u); do

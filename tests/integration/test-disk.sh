@@ -91,7 +91,7 @@ echo "--- what snapshots share is counted once"
 disk size=64m
 start_ptd AuxSize=1M Cpus=1 MaxUse=8M
 for _ in 1 2 3 4; do take record -- /bin/bash -c :; ids+=("$id"); done
-sum=$(for i in "${ids[@]}"; do "$ptctl" info "$i" | sed -n 's/^ *bytes: //p'; done | awk '{ n += $1 } END { print n }')
+sum=$(for i in "${ids[@]}"; do "$ptctl" info "$i" | sed -n 's/^ *bytes: //p'; done | awk '{ n += $1 } END { printf "%.0f\n", n }')
 echo "the manifests say $((sum / 1024)) KiB, $(du -sk "$T/state" | cut -f1) KiB are taken"
 [[ $sum -gt 8388608 ]] || fail "too little to test anything"
 has "${ids[@]}"

@@ -43,7 +43,7 @@ judge relay "$T/relay"
 grep -qE "[0-9]+ instructions of 32-bit or 16-bit code are not in it" "$T/err" || fail "relay: nothing is said: $(cat "$T/err")"
 "$O/tools/memtrace-check" --list "$T/relay.mem" >"$T/checked" || fail "relay: the drmemtrace is not valid"
 left=$(sed -nE 's/.*: ([0-9]+) instructions of 32-bit.*/\1/p' "$T/err")
-written=$(sed -nE 's/.* instructions ([0-9]+).*/\1/p' "$T/checked" | awk '{ n += $1 } END { print n }')
+written=$(sed -nE 's/.* instructions ([0-9]+).*/\1/p' "$T/checked" | awk '{ n += $1 } END { printf "%.0f\n", n }')
 all=$(awk '/^Instructions:/ { print $2 }' "$T/relay.sum")
 echo "relay: $written of $all instructions in the drmemtrace, $left left out"
 # Some branches, whose outcome is not known, are left out besides.

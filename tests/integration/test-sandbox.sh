@@ -61,7 +61,7 @@ refused "Operation not permitted" "create beside the output" "empty by open" "ty
 refused "Bad file descriptor" inherited
 refused "Invalid argument" "ask for '../new'" "ask for 'a/b'"
 # Six times the snapshot, 16 GiB for what lies elsewhere, 16 GiB and the snapshot for temporary files.
-size=$(find "$T/in/snapshot" -type f -printf '%s\n' | awk '{ n += $1 } END { print n }')
+size=$(find "$T/in/snapshot" -type f -printf '%s\n' | awk '{ n += $1 } END { printf "%.0f\n", n }')
 refused $((7 * size + (32 << 30))) "limit of memory"
 echo "all $(wc -l <"$T/said") ways out of a snapshot refused"
 
