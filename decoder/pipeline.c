@@ -56,6 +56,8 @@ struct ptd_decoder {
 	const char **complaints;
 
 	struct ptd_cpu_stats *cpu_stats;
+	uint64_t n_gaps[_PTD_GAP_REASONS];
+	uint64_t gap_bytes[_PTD_GAP_REASONS];
 	struct ptd_stats stats;
 };
 
@@ -454,19 +456,25 @@ int ptd_decoder_next_event(struct ptd_decoder *decoder, const struct ptd_event *
 
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 {
-	decoder->stats =
-	    (struct ptd_stats){ .cpus = decoder->cpu_stats, .n_cpus = decoder->n_lanes };
-	decoder->stats.n_records_unknown = decoder->trace->n_unknown;
-	decoder->stats.n_records_bad =
-	    decoder->trace->n_skipped + timeline_n_skipped(decoder->timeline);
+	memset(decoder->n_gaps, 0, sizeof(decoder->n_gaps));
+	memset(decoder->gap_bytes, 0, sizeof(decoder->gap_bytes));
+	decoder->stats = (struct ptd_stats){
+		.cpus = decoder->cpu_stats,
+		.n_cpus = decoder->n_lanes,
+		.n_gaps = decoder->n_gaps,
+		.gap_bytes = decoder->gap_bytes,
+		.n_gap_reasons = _PTD_GAP_REASONS,
+		.n_records_unknown = decoder->trace->n_unknown,
+		.n_records_bad = decoder->trace->n_skipped + timeline_n_skipped(decoder->timeline),
+	};
 	for (size_t i = 0; i < decoder->n_lanes; i++) {
 		const struct lane *lane = &decoder->lanes[i];
 
 		decoder->cpu_stats[i] = lane->stats;
 		decoder->stats.n_insns_early += lane->n_insns_early;
 		for (size_t k = 0; k < _PTD_GAP_REASONS; k++) {
-			decoder->stats.n_gaps[k] += lane->n_gaps[k];
-			decoder->stats.gap_bytes[k] += lane->gap_bytes[k];
+			decoder->n_gaps[k] += lane->n_gaps[k];
+			decoder->gap_bytes[k] += lane->gap_bytes[k];
 		}
 	}
 	return &decoder->stats;

@@ -13,6 +13,13 @@
 #include "decoder/cmd/snapname.h"
 #include "ptd/snapshot.h"
 
+static void usage_of_sink(FILE *f, const struct ptd_sink_ops *ops)
+{
+	fprintf(f, "                          %-12s%s\n", ops->name, ops->help);
+	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++)
+		fprintf(f, "                          %-12s:%s=%s\n", "", o->name, o->help);
+}
+
 static void usage(FILE *f)
 {
 	fprintf(f,
@@ -23,8 +30,8 @@ static void usage(FILE *f)
 		"\n"
 		"  -f, --format NAME     what to write; may be given several times, each with "
 		"its -o:\n");
-	for (const struct ptd_sink_ops *const *s = ptd_sinks; *s; s++)
-		fprintf(f, "                          %-12s%s\n", (*s)->name, (*s)->help);
+	for (size_t i = 0; ptd_sink_at(i); i++)
+		usage_of_sink(f, ptd_sink_at(i));
 	fprintf(
 	    f,
 	    "  -o, --output PATH     where to write the format before it (default: standard "
@@ -199,15 +206,41 @@ static int parse_size(const char *option, const char *text, uint64_t *ret_size)
 	return 0;
 }
 
-static int add_output(struct command *c, const char *format)
+static bool has_option(const struct ptd_sink_ops *ops, const char *option)
 {
-	const struct ptd_sink_ops *ops = ptd_sink_find(format);
+	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++) {
+		const size_t size = strlen(o->name);
 
+		if (strncmp(option, o->name, size) == 0 && option[size] == '=')
+			return true;
+	}
+	return false;
+}
+
+/* @format is the command line's and may be cut up: NAME:OPTION=VALUE,OPTION=VALUE */
+static int add_output(struct command *c, char *format)
+{
+	char *options = strchr(format, ':');
+	const struct ptd_sink_ops *ops;
+	struct output *o;
+	size_t n = 0;
+
+	if (options)
+		*options++ = '\0';
+	ops = ptd_sink_find(format);
 	if (!ops)
 		return wrong("no such format", format);
 	if (c->n_outputs == COMMAND_OUTPUTS_MAX)
 		return wrong("too many formats", format);
-	c->outputs[c->n_outputs++] = (struct output){ .ops = ops, .target.fd = -1 };
+	o = &c->outputs[c->n_outputs++];
+	*o = (struct output){ .ops = ops, .config = { .size = sizeof(o->config), .fd = -1 } };
+	for (char *option; (option = strsep(&options, ","));) {
+		if (n == COMMAND_SINK_OPTIONS_MAX)
+			return wrong("too many options of a format", option);
+		if (!has_option(ops, option))
+			return wrong("no such option of the format", option);
+		o->options[n++] = option;
+	}
 	return 0;
 }
 

@@ -17,7 +17,8 @@
 #include "ptd/sink.h"
 #include "util/vec.h"
 
-#define COMMAND_OUTPUTS_MAX 8
+#define COMMAND_OUTPUTS_MAX      8
+#define COMMAND_SINK_OPTIONS_MAX 8 /* of one output */
 
 /* Exit statuses. */
 enum {
@@ -29,8 +30,9 @@ enum {
 
 struct output {
 	const struct ptd_sink_ops *ops;
-	const char *path; /* NULL: standard output */
-	struct ptd_sink_target target;
+	const char *path;                                  /* NULL: standard output */
+	const char *options[COMMAND_SINK_OPTIONS_MAX + 1]; /* ended by NULL */
+	struct ptd_sink_config config;
 	struct creator creator; /* of one that makes files in a directory */
 	struct ptd_sink *sink;
 };

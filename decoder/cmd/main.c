@@ -65,7 +65,7 @@ static int cannot_write(const struct command *c, const struct output *o, int r)
 {
 	const char *name = o->path ? o->path : "standard output";
 
-	if (r == -EFBIG && o->target.room) {
+	if (r == -EFBIG && o->config.room) {
 		log_error("%s: cannot write: more than the %" PRIu64 " bytes of --max-output", name,
 			  c->max_output);
 		return r;
@@ -90,15 +90,17 @@ static int open_targets(struct command *c)
 			    o->path);
 			return -EEXIST;
 		}
-		r = ptd_sink_target_open(o->ops, o->path, &o->target);
-		if (r == 0 && o->ops->directory) {
-			r = creator_start(o->target.fd, &o->creator);
-			(void)fd_close(o->target.fd);
-			o->target.fd = r < 0 ? -1 : fcntl(o->creator.socket, F_DUPFD_CLOEXEC, 0);
+		r = o->config.fd = ptd_sink_target_open(o->ops, o->path);
+		if (r >= 0 && o->ops->directory) {
+			r = creator_start(o->config.fd, &o->creator);
+			(void)fd_close(o->config.fd);
+			o->config.fd = r < 0 ? -1 : fcntl(o->creator.socket, F_DUPFD_CLOEXEC, 0);
 		}
 		if (r < 0)
 			return cannot_write(c, o, r);
-		o->target.room = c->max_output ? &c->room : NULL;
+		o->config.is_emptied = o->path;
+		o->config.options = o->options;
+		o->config.room = c->max_output ? &c->room : NULL;
 	}
 	return 0;
 }
@@ -107,10 +109,17 @@ static int open_outputs(struct command *c, const struct ptd_info *info)
 {
 	for (size_t i = 0; i < c->n_outputs; i++) {
 		struct output *o = &c->outputs[i];
-		const int r = o->ops->open(o->ops, &o->target, info, &o->sink);
+		char *message = NULL;
+		int r;
 
+		o->config.info = info;
+		r = ptd_sink_new(o->ops, &o->config, &o->sink, &message);
+		if (message)
+			command_log(r, message);
+		else if (r < 0)
+			(void)cannot_write(c, o, r);
 		if (r < 0)
-			return cannot_write(c, o, r);
+			return r;
 	}
 	return 0;
 }
@@ -121,9 +130,9 @@ static void close_outputs(struct command *c)
 		struct output *o = &c->outputs[i];
 
 		if (o->sink)
-			o->ops->free(o->sink);
+			ptd_sink_free(o->sink);
 		else
-			(void)fd_close(o->target.fd);
+			(void)fd_close(o->config.fd);
 		creator_stop(&o->creator);
 	}
 }
@@ -165,7 +174,7 @@ static int list_events(struct command *c, struct ptd_decoder *d)
 		for (size_t i = 0; i < c->n_outputs; i++) {
 			struct output *o = &c->outputs[i];
 
-			r = o->ops->event ? o->ops->event(o->sink, event) : 0;
+			r = ptd_sink_event(o->sink, event);
 			if (r < 0)
 				return cannot_write(c, o, r);
 		}
@@ -183,7 +192,7 @@ static int decode_batches(struct command *c, struct ptd_decoder *d)
 		for (size_t i = 0; i < c->n_outputs; i++) {
 			struct output *o = &c->outputs[i];
 
-			r = o->ops->batch ? o->ops->batch(o->sink, batch) : 0;
+			r = ptd_sink_batch(o->sink, batch);
 			if (r < 0)
 				return cannot_write(c, o, r);
 		}
@@ -201,7 +210,8 @@ static int decode_batches(struct command *c, struct ptd_decoder *d)
 static bool wants(const struct command *c, bool batches)
 {
 	for (size_t i = 0; i < c->n_outputs; i++)
-		if (batches ? !!c->outputs[i].ops->batch : !!c->outputs[i].ops->event)
+		if (batches ? ptd_sink_wants_batches(c->outputs[i].sink)
+			    : ptd_sink_wants_events(c->outputs[i].sink))
 			return true;
 	return false;
 }
@@ -227,10 +237,10 @@ static int decode(struct command *c, struct ptd_decoder *d)
 		struct output *o = &c->outputs[i];
 		const char *omission;
 
-		r = o->ops->finish(o->sink, ptd_decoder_stats(d));
+		r = ptd_sink_finish(o->sink, ptd_decoder_stats(d));
 		if (r < 0)
 			return cannot_write(c, o, r);
-		omission = o->ops->omission ? o->ops->omission(o->sink) : NULL;
+		omission = ptd_sink_omission(o->sink);
 		if (omission)
 			log_warning("%s: %s", o->path ? o->path : "standard output", omission);
 	}
@@ -271,7 +281,7 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 		return true;
 	if (!wants(c, true))
 		return false;
-	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
+	for (size_t i = 0; i < stats->n_gap_reasons; i++) {
 		if (stats->n_gaps[i] && !is_no_fault((enum ptd_gap_reason)i, c->options.raw_pt))
 			return true;
 	}

@@ -9,6 +9,13 @@
 #include "decoder/file/mmaprec.h"
 #include "decoder/file/perfrec.h"
 
+/* Read the pid and the tid of a task. */
+static bool read_task(struct cursor *c, uint32_t *ret_pid, uint32_t *ret_tid)
+{
+	return cursor_get(c, sizeof(*ret_pid), ret_pid) == 0 &&
+	       cursor_get(c, sizeof(*ret_tid), ret_tid) == 0;
+}
+
 static bool read_mmap(const struct trace_record *record, struct ptd_event *e)
 {
 	struct mmaprec map;
@@ -17,7 +24,8 @@ static bool read_mmap(const struct trace_record *record, struct ptd_event *e)
 		return false;
 	e->kind = record->type == PERF_RECORD_MMAP ? PTD_EVENT_MMAP : PTD_EVENT_MMAP2;
 	e->flags = record->misc & PERF_RECORD_MISC_MMAP_DATA ? PTD_EVENT_DATA : 0;
-	e->task = (struct ptd_event_task){ map.pid, map.tid };
+	e->pid = map.pid;
+	e->tid = map.tid;
 	e->address = map.start;
 	e->size = map.size;
 	e->offset = map.offset;
@@ -37,8 +45,7 @@ static bool read_comm(const struct trace_record *record, struct cursor c, struct
 {
 	e->kind = PTD_EVENT_COMM;
 	e->flags = record->misc & PERF_RECORD_MISC_COMM_EXEC ? PTD_EVENT_EXEC : 0;
-	return cursor_get(&c, sizeof(e->task), &e->task) == 0 &&
-	       perfrec_get_string(&c, &e->name) == 0;
+	return read_task(&c, &e->pid, &e->tid) && perfrec_get_string(&c, &e->name) == 0;
 }
 
 static bool read_life(const struct trace_record *record, struct cursor c, struct ptd_event *e)
@@ -48,8 +55,10 @@ static bool read_life(const struct trace_record *record, struct cursor c, struct
 	if (cursor_get(&c, sizeof(ids), ids) < 0)
 		return false;
 	e->kind = record->type == PERF_RECORD_FORK ? PTD_EVENT_FORK : PTD_EVENT_EXIT;
-	e->task = (struct ptd_event_task){ ids[0], ids[2] };
-	e->other = (struct ptd_event_task){ ids[1], ids[3] };
+	e->pid = ids[0];
+	e->other_pid = ids[1];
+	e->tid = ids[2];
+	e->other_tid = ids[3];
 	return true;
 }
 
@@ -61,8 +70,9 @@ static bool read_switch(const struct trace_record *record, struct cursor c, stru
 	e->flags = out ? PTD_EVENT_OUT : 0;
 	if (out && record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT)
 		e->flags |= PTD_EVENT_PREEMPT;
-	e->task = e->current;
-	return e->kind == PTD_EVENT_SWITCH || cursor_get(&c, sizeof(e->other), &e->other) == 0;
+	e->pid = e->current_pid;
+	e->tid = e->current_tid;
+	return e->kind == PTD_EVENT_SWITCH || read_task(&c, &e->other_pid, &e->other_tid);
 }
 
 static bool read_aux(struct cursor c, struct ptd_event *e)
@@ -86,7 +96,7 @@ static bool read_lost(const struct trace_record *record, struct cursor c, struct
 static bool read_itrace_start(struct cursor c, struct ptd_event *e)
 {
 	e->kind = PTD_EVENT_ITRACE_START;
-	return cursor_get(&c, sizeof(e->task), &e->task) == 0;
+	return read_task(&c, &e->pid, &e->tid);
 }
 
 static bool read_record(const struct trace_record *record, struct ptd_event *e)
@@ -122,7 +132,8 @@ bool event_read(const struct trace_record *record, struct ptd_event *ret_event)
 	struct ptd_event event = {
 		.t = record->time,
 		.cpu = record->cpu,
-		.current = { record->pid, record->tid },
+		.current_pid = record->pid,
+		.current_tid = record->tid,
 	};
 
 	if (!read_record(record, &event))

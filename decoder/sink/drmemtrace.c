@@ -32,7 +32,6 @@
 #define CODE_INSNS_MAX 4000000u
 
 struct drmemtrace {
-	struct ptd_sink sink;
 	struct memtrace_out_pool pool;
 	struct memtrace_clock clock;
 	bool begun; /* clock.t_first is set */
@@ -59,12 +58,10 @@ static void free_codes(struct drmemtrace *sink)
 	sink->n_code_insns = 0;
 }
 
-static struct ptd_sink *sink_free(struct ptd_sink *base)
+static void sink_free(void *state)
 {
-	struct drmemtrace *sink = (struct drmemtrace *)base;
+	struct drmemtrace *sink = state;
 
-	if (!sink)
-		return NULL;
 	for (size_t i = 0; i < sink->threads.n; i++)
 		(void)memtrace_thread_free(sink->threads.items[i]);
 	vec_deinit(&sink->threads);
@@ -73,21 +70,20 @@ static struct ptd_sink *sink_free(struct ptd_sink *base)
 	free_codes(sink);
 	memtrace_out_pool_deinit(&sink->pool);
 	free(sink);
-	return NULL;
 }
 
-static int sink_open(const struct ptd_sink_ops *ops, const struct ptd_sink_target *target,
-		     const struct ptd_info *info, struct ptd_sink **ret_sink)
+static int sink_open(const struct ptd_sink_config *config, struct ptd_output *output,
+		     void **ret_state)
 {
 	struct drmemtrace *sink = calloc(1, sizeof(*sink));
 
+	(void)output;
 	if (!sink)
 		return -ENOMEM;
-	sink->sink.ops = ops;
-	sink->clock.clock = info->clock;
-	sink->clock.realtime_offset_ns = info->realtime_offset_ns;
-	memtrace_out_pool_init(&sink->pool, target->fd, target->room);
-	*ret_sink = &sink->sink;
+	sink->clock.clock = config->info->clock;
+	sink->clock.realtime_offset_ns = config->info->realtime_offset_ns;
+	memtrace_out_pool_init(&sink->pool, config->fd, config->room);
+	*ret_state = sink;
 	return 0;
 }
 
@@ -178,14 +174,18 @@ static int write_batch(struct drmemtrace *sink, struct memtrace_thread *thread,
 	return 0;
 }
 
-static int sink_batch(struct ptd_sink *base, const struct ptd_batch *batch)
+static int sink_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
+		      struct ptd_output *output)
 {
-	struct drmemtrace *sink = (struct drmemtrace *)base;
+	struct drmemtrace *sink = state;
 	struct memtrace_thread *thread;
 	struct memtrace_code *code;
 	size_t n_before;
 	int r;
 
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
 	if (!sink->begun)
 		sink->clock.t_first = batch->slice->t0;
 	sink->begun = true;
@@ -206,12 +206,13 @@ static int sink_batch(struct ptd_sink *base, const struct ptd_batch *batch)
 	return r;
 }
 
-static int sink_finish(struct ptd_sink *base, const struct ptd_stats *stats)
+static int sink_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
-	struct drmemtrace *sink = (struct drmemtrace *)base;
+	struct drmemtrace *sink = state;
 	int r = 0;
 
 	(void)stats;
+	(void)output;
 	/* Also after a failure: the other files are none the worse for it. */
 	for (size_t i = 0; i < sink->threads.n; i++) {
 		const int q = memtrace_thread_finish(sink->threads.items[i]);
@@ -222,9 +223,9 @@ static int sink_finish(struct ptd_sink *base, const struct ptd_stats *stats)
 	return r;
 }
 
-static const char *sink_omission(struct ptd_sink *base)
+static const char *sink_omission(void *state)
 {
-	struct drmemtrace *sink = (struct drmemtrace *)base;
+	struct drmemtrace *sink = state;
 
 	if (sink->n_omitted == 0)
 		return NULL;
@@ -238,11 +239,12 @@ static const char *sink_omission(struct ptd_sink *base)
 }
 
 const struct ptd_sink_ops sink_drmemtrace = {
+	.size = sizeof(sink_drmemtrace),
 	.name = "drmemtrace",
 	.help = "directory of traces for DynamoRIO's drmemtrace tools, a file for each thread",
 	.directory = "trace",
 	.open = sink_open,
-	.batch = sink_batch,
+	.write = sink_write,
 	.finish = sink_finish,
 	.omission = sink_omission,
 	.free = sink_free,

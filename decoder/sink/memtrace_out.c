@@ -19,7 +19,7 @@ void memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t
 void memtrace_out_pool_deinit(struct memtrace_out_pool *pool)
 {
 	assert(!pool->newest);
-	pool->dir_fd = fd_close(pool->dir_fd);
+	*pool = (struct memtrace_out_pool){ .dir_fd = -1 };
 }
 
 static void link_newest(struct memtrace_out *out)

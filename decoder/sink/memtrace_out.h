@@ -20,7 +20,7 @@
 struct memtrace_out;
 
 struct memtrace_out_pool {
-	int dir_fd;     /* where the files are (util/outdir.h); the pool's */
+	int dir_fd;     /* where the files are (util/outdir.h); borrowed */
 	uint64_t *room; /* bytes that may be written; or NULL; borrowed */
 	struct memtrace_out *newest;
 	struct memtrace_out *oldest;
@@ -38,7 +38,7 @@ struct memtrace_out {
 	struct memtrace_out *older;
 };
 
-/* The pool takes @dir_fd; @room is as in struct ptd_sink_target. */
+/* @dir_fd is borrowed; @room is as in struct ptd_sink_config. */
 void memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t *room);
 
 /* All its files are closed or deinitialised by then. */

@@ -13,29 +13,33 @@
 
 #define PRINTF_MAX 4096
 
-int output_init(struct output *output, const struct ptd_sink_target *target)
+int output_init(struct ptd_output *output, const struct ptd_sink_config *config)
 {
 	struct stat st;
 	uint8_t *buffer;
 
-	if (fstat(target->fd, &st) < 0)
+	if (fstat(config->fd, &st) < 0)
 		return -errno;
-	if (target->is_emptied && S_ISREG(st.st_mode) && ftruncate(target->fd, 0) < 0)
+	if (config->is_emptied && S_ISREG(st.st_mode) && ftruncate(config->fd, 0) < 0)
 		return -errno;
 	buffer = malloc(OUTPUT_SIZE);
 	if (!buffer)
 		return -ENOMEM;
 
-	*output = (struct output){ .buffer = buffer, .fd = target->fd, .room = target->room };
+	*output = (struct ptd_output){
+		.buffer = buffer,
+		.n_capacity = OUTPUT_SIZE,
+		.fd = config->fd,
+		.room = config->room,
+	};
 	return 0;
 }
 
-void output_deinit(struct output *output)
+void output_deinit(struct ptd_output *output)
 {
-	if (output->buffer)
-		output->fd = fd_close(output->fd);
+	(void)fd_close(output->fd);
 	free(output->buffer);
-	*output = (struct output){ .fd = -1 };
+	*output = output_none();
 }
 
 static int write_all(int fd, const uint8_t *bytes, size_t size)
@@ -59,7 +63,7 @@ static int write_all(int fd, const uint8_t *bytes, size_t size)
 }
 
 /* As much as there is room for. */
-static int write_within(const struct output *output)
+static int write_within(const struct ptd_output *output)
 {
 	size_t size = output->n_used;
 	int r;
@@ -72,7 +76,7 @@ static int write_within(const struct output *output)
 	return r == 0 && size < output->n_used ? -EFBIG : r;
 }
 
-int output_flush(struct output *output)
+int output_flush(struct ptd_output *output)
 {
 	if (output->error == 0)
 		output->error = write_within(output);
@@ -80,7 +84,7 @@ int output_flush(struct output *output)
 	return output->error;
 }
 
-int output_finish(struct output *output)
+int output_finish(struct ptd_output *output)
 {
 	const int r = output_flush(output);
 
@@ -91,25 +95,50 @@ int output_finish(struct output *output)
 	return output->error;
 }
 
-int output_write(struct output *output, const void *bytes, size_t size)
+static int grow(struct ptd_output *output, size_t size)
+{
+	size_t n_capacity = output->n_capacity ?: 4096;
+	uint8_t *buffer;
+
+	while (n_capacity - output->n_used < size)
+		n_capacity *= 2;
+	buffer = realloc(output->buffer, n_capacity);
+	if (!buffer)
+		return output->error = -ENOMEM;
+	output->buffer = buffer;
+	output->n_capacity = n_capacity;
+	return 0;
+}
+
+int output_make_room(struct ptd_output *output, size_t size)
+{
+	if (output->error < 0)
+		return output->error;
+	if (output->grows)
+		return grow(output, size);
+	if (!output->buffer)
+		return output->error = -EBADF;
+	return output_flush(output);
+}
+
+int ptd_output_write(struct ptd_output *output, const void *bytes, size_t size)
 {
 	const uint8_t *from = bytes;
 
 	while (size > 0) {
-		const size_t room = OUTPUT_SIZE - output->n_used;
-		const size_t n = size < room ? size : room;
+		const size_t n = size < OUTPUT_SIZE ? size : OUTPUT_SIZE;
 
+		if (output_reserve(output, n) < 0)
+			break;
 		memcpy(output->buffer + output->n_used, from, n);
 		output->n_used += n;
 		from += n;
 		size -= n;
-		if (output->n_used == OUTPUT_SIZE && output_flush(output) < 0)
-			break;
 	}
 	return output->error;
 }
 
-void output_printf(struct output *output, const char *format, ...)
+void ptd_output_printf(struct ptd_output *output, const char *format, ...)
 {
 	va_list ap;
 	int n;

@@ -23,12 +23,7 @@
 
 #define NAME_MAX_SHOWN 2048
 
-struct sideband {
-	struct ptd_sink sink;
-	struct output output;
-};
-
-#define put(s, ...) output_printf(&(s)->output, __VA_ARGS__)
+#define put ptd_output_printf
 
 static const char *printable(const char *name, char ret_text[static NAME_MAX_SHOWN + 1])
 {
@@ -36,28 +31,29 @@ static const char *printable(const char *name, char ret_text[static NAME_MAX_SHO
 	return ret_text;
 }
 
-static void put_head(struct sideband *s, const struct ptd_event *e)
+static void put_head(struct ptd_output *output, const struct ptd_event *e)
 {
 	char ids[32] = "?", cpu[16] = "?";
 
-	if (e->current.tid != UINT32_MAX)
-		(void)snprintf(ids, sizeof(ids), "%" PRId32 "/%" PRId32, (int32_t)e->current.pid,
-			       (int32_t)e->current.tid);
+	if (e->current_tid != UINT32_MAX)
+		(void)snprintf(ids, sizeof(ids), "%" PRId32 "/%" PRId32, (int32_t)e->current_pid,
+			       (int32_t)e->current_tid);
 	if (e->cpu != UINT32_MAX)
 		(void)snprintf(cpu, sizeof(cpu), "%03" PRIu32, e->cpu);
-	put(s, "%12s [%s] %6" PRIu64 ".%09" PRIu64 ": ", ids, cpu, e->t / 1000000000,
+	put(output, "%12s [%s] %6" PRIu64 ".%09" PRIu64 ": ", ids, cpu, e->t / 1000000000,
 	    e->t % 1000000000);
 }
 
-static void put_mmap(struct sideband *s, const struct ptd_event *e)
+static void put_mmap(struct ptd_output *output, const struct ptd_event *e)
 {
 	char name[NAME_MAX_SHOWN + 1], id[2 * sizeof(e->build_id) + 1];
 
-	put(s, "PERF_RECORD_%s %" PRId32 "/%" PRId32 ": [%#" PRIx64 "(%#" PRIx64 ") @ %#" PRIx64,
-	    e->kind == PTD_EVENT_MMAP ? "MMAP" : "MMAP2", (int32_t)e->task.pid,
-	    (int32_t)e->task.tid, e->address, e->size, e->offset);
+	put(output,
+	    "PERF_RECORD_%s %" PRId32 "/%" PRId32 ": [%#" PRIx64 "(%#" PRIx64 ") @ %#" PRIx64,
+	    e->kind == PTD_EVENT_MMAP ? "MMAP" : "MMAP2", (int32_t)e->pid, (int32_t)e->tid,
+	    e->address, e->size, e->offset);
 	if (e->kind == PTD_EVENT_MMAP) {
-		put(s, "]: %c %s\n", e->flags & PTD_EVENT_DATA ? 'r' : 'x',
+		put(output, "]: %c %s\n", e->flags & PTD_EVENT_DATA ? 'r' : 'x',
 		    printable(e->name, name));
 		return;
 	}
@@ -65,30 +61,31 @@ static void put_mmap(struct sideband *s, const struct ptd_event *e)
 	for (size_t i = 0; i < e->build_id_size; i++)
 		(void)snprintf(id + 2 * i, 3, "%02x", e->build_id[i]);
 	if (e->build_id_size)
-		put(s, " <%s>]: ", id);
+		put(output, " <%s>]: ", id);
 	else
-		put(s, " %02" PRIx32 ":%02" PRIx32 " %" PRIu64 " %" PRIu64 "]: ", e->major,
+		put(output, " %02" PRIx32 ":%02" PRIx32 " %" PRIu64 " %" PRIu64 "]: ", e->major,
 		    e->minor, e->inode, e->inode_generation);
-	put(s, "%c%c%c%c %s\n", e->prot & PROT_READ ? 'r' : '-', e->prot & PROT_WRITE ? 'w' : '-',
-	    e->prot & PROT_EXEC ? 'x' : '-', e->map_flags & MAP_SHARED ? 's' : 'p',
-	    printable(e->name, name));
+	put(output, "%c%c%c%c %s\n", e->prot & PROT_READ ? 'r' : '-',
+	    e->prot & PROT_WRITE ? 'w' : '-', e->prot & PROT_EXEC ? 'x' : '-',
+	    e->map_flags & MAP_SHARED ? 's' : 'p', printable(e->name, name));
 }
 
-static void put_switch(struct sideband *s, const struct ptd_event *e)
+static void put_switch(struct ptd_output *output, const struct ptd_event *e)
 {
 	const bool out = e->flags & PTD_EVENT_OUT;
 	const char *way = !out ? "IN" : e->flags & PTD_EVENT_PREEMPT ? "OUT preempt" : "OUT";
 
 	if (e->kind == PTD_EVENT_SWITCH)
-		put(s, "PERF_RECORD_SWITCH %s\n", way);
+		put(output, "PERF_RECORD_SWITCH %s\n", way);
 	else
-		put(s, "PERF_RECORD_SWITCH_CPU_WIDE %-11s %s pid/tid: %5" PRId32 "/%" PRId32 "\n",
-		    way, out ? "next" : "prev", (int32_t)e->other.pid, (int32_t)e->other.tid);
+		put(output,
+		    "PERF_RECORD_SWITCH_CPU_WIDE %-11s %s pid/tid: %5" PRId32 "/%" PRId32 "\n", way,
+		    out ? "next" : "prev", (int32_t)e->other_pid, (int32_t)e->other_tid);
 }
 
-static void put_aux(struct sideband *s, const struct ptd_event *e)
+static void put_aux(struct ptd_output *output, const struct ptd_event *e)
 {
-	put(s,
+	put(output,
 	    "PERF_RECORD_AUX offset: %#" PRIx64 " size: %#" PRIx64 " flags: %#" PRIx64
 	    " [%s%s%s%s]\n",
 	    e->offset, e->size, e->aux_flags, e->aux_flags & PERF_AUX_FLAG_TRUNCATED ? "T" : "",
@@ -97,96 +94,76 @@ static void put_aux(struct sideband *s, const struct ptd_event *e)
 	    e->aux_flags & PERF_AUX_FLAG_COLLISION ? "C" : "");
 }
 
-static void put_event(struct sideband *s, const struct ptd_event *e)
+static void put_event(struct ptd_output *output, const struct ptd_event *e)
 {
 	char name[NAME_MAX_SHOWN + 1];
 
 	switch (e->kind) {
 	case PTD_EVENT_MMAP:
 	case PTD_EVENT_MMAP2:
-		put_mmap(s, e);
+		put_mmap(output, e);
 		return;
 	case PTD_EVENT_COMM:
-		put(s, "PERF_RECORD_COMM%s: %s:%" PRId32 "/%" PRId32 "\n",
+		put(output, "PERF_RECORD_COMM%s: %s:%" PRId32 "/%" PRId32 "\n",
 		    e->flags & PTD_EVENT_EXEC ? " exec" : "", printable(e->name, name),
-		    (int32_t)e->task.pid, (int32_t)e->task.tid);
+		    (int32_t)e->pid, (int32_t)e->tid);
 		return;
 	case PTD_EVENT_FORK:
 	case PTD_EVENT_EXIT:
-		put(s, "PERF_RECORD_%s(%" PRId32 ":%" PRId32 "):(%" PRId32 ":%" PRId32 ")\n",
-		    e->kind == PTD_EVENT_FORK ? "FORK" : "EXIT", (int32_t)e->task.pid,
-		    (int32_t)e->task.tid, (int32_t)e->other.pid, (int32_t)e->other.tid);
+		put(output, "PERF_RECORD_%s(%" PRId32 ":%" PRId32 "):(%" PRId32 ":%" PRId32 ")\n",
+		    e->kind == PTD_EVENT_FORK ? "FORK" : "EXIT", (int32_t)e->pid, (int32_t)e->tid,
+		    (int32_t)e->other_pid, (int32_t)e->other_tid);
 		return;
 	case PTD_EVENT_ITRACE_START:
-		put(s, "PERF_RECORD_ITRACE_START pid: %" PRId32 " tid: %" PRId32 "\n",
-		    (int32_t)e->task.pid, (int32_t)e->task.tid);
+		put(output, "PERF_RECORD_ITRACE_START pid: %" PRId32 " tid: %" PRId32 "\n",
+		    (int32_t)e->pid, (int32_t)e->tid);
 		return;
 	case PTD_EVENT_SWITCH:
 	case PTD_EVENT_SWITCH_CPU:
-		put_switch(s, e);
+		put_switch(output, e);
 		return;
 	case PTD_EVENT_AUX:
-		put_aux(s, e);
+		put_aux(output, e);
 		return;
 	case PTD_EVENT_LOST:
-		put(s, "PERF_RECORD_LOST lost %" PRIu64 "\n", e->size);
+		put(output, "PERF_RECORD_LOST lost %" PRIu64 "\n", e->size);
 		return;
 	case PTD_EVENT_LOST_SAMPLES:
-		put(s, "PERF_RECORD_LOST_SAMPLES lost %" PRIu64 "\n", e->size);
+		put(output, "PERF_RECORD_LOST_SAMPLES lost %" PRIu64 "\n", e->size);
 		return;
 	}
 }
 
-static struct ptd_sink *sideband_free(struct ptd_sink *sink)
+/* It has no state: all sinks of this kind share one that is empty. */
+static char nothing;
+
+static int sideband_open(const struct ptd_sink_config *config, struct ptd_output *output,
+			 void **ret_state)
 {
-	struct sideband *s = (struct sideband *)sink;
-
-	if (!s)
-		return NULL;
-	output_deinit(&s->output);
-	free(s);
-	return NULL;
-}
-
-static int sideband_open(const struct ptd_sink_ops *ops, const struct ptd_sink_target *target,
-			 const struct ptd_info *info, struct ptd_sink **ret_sink)
-{
-	struct sideband *s = calloc(1, sizeof(*s));
-	int r;
-
-	(void)info;
-	if (!s)
-		return -ENOMEM;
-	r = output_init(&s->output, target);
-	if (r < 0) {
-		free(s);
-		return r;
-	}
-	s->sink.ops = ops;
-	*ret_sink = &s->sink;
+	(void)config;
+	(void)output;
+	*ret_state = &nothing;
 	return 0;
 }
 
-static int sideband_event(struct ptd_sink *sink, const struct ptd_event *event)
+static void sideband_free(void *state)
 {
-	struct sideband *s = (struct sideband *)sink;
-
-	put_head(s, event);
-	put_event(s, event);
-	return s->output.error;
+	(void)state;
 }
 
-static int sideband_finish(struct ptd_sink *sink, const struct ptd_stats *stats)
+static int sideband_event(void *state, const struct ptd_event *event, struct ptd_output *output)
 {
-	(void)stats;
-	return output_finish(&((struct sideband *)sink)->output);
+	(void)state;
+	put_head(output, event);
+	put_event(output, event);
+	return output->error;
 }
 
 const struct ptd_sink_ops sink_sideband = {
+	.size = sizeof(sink_sideband),
 	.name = "sideband",
 	.help = "the records beside the PT: mappings, names, forks, exits, switches, losses",
 	.open = sideband_open,
 	.event = sideband_event,
-	.finish = sideband_finish,
 	.free = sideband_free,
 };

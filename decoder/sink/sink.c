@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The registry, where a new sink is a file of its own and one line here; and what sinks write to.
+ * The library's kinds of sinks, of which a new one is a file of its own and one line here; what
+ * sinks write to; and a sink of any kind.
  */
 
 #include "ptd/sink.h"
@@ -12,18 +13,27 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 #include "util/dirs.h"
+#include "util/message.h"
 
-const struct ptd_sink_ops *const ptd_sinks[] = {
-	&sink_text, &sink_summary, &sink_drmemtrace, &sink_addresses, &sink_sideband, NULL,
+DEFINE_CLEANUP(struct ptd_sink *, ptd_sink_free);
+
+static const struct ptd_sink_ops *const kinds[] = {
+	&sink_text, &sink_summary, &sink_drmemtrace, &sink_addresses, &sink_sideband,
 };
+
+const struct ptd_sink_ops *ptd_sink_at(size_t i)
+{
+	return i < ARRAY_LEN(kinds) ? kinds[i] : NULL;
+}
 
 const struct ptd_sink_ops *ptd_sink_find(const char *name)
 {
-	for (const struct ptd_sink_ops *const *s = ptd_sinks; *s; s++)
-		if (strcmp((*s)->name, name) == 0)
-			return *s;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (strcmp(kinds[i]->name, name) == 0)
+			return kinds[i];
 	return NULL;
 }
 
@@ -81,28 +91,245 @@ static int open_file(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-int ptd_sink_target_open(const struct ptd_sink_ops *ops, const char *path,
-			 struct ptd_sink_target *ret_target)
+int ptd_sink_target_open(const struct ptd_sink_ops *ops, const char *path)
 {
-	const int fd = ops->directory ? open_directory(path, ops->directory) : open_file(path);
+	return ops->directory ? open_directory(path, ops->directory) : open_file(path);
+}
 
-	if (fd < 0)
-		return fd;
-	*ret_target = (struct ptd_sink_target){ .fd = fd, .is_emptied = path };
+/* --- one sink --------------------------------------------------------------------------------- */
+
+struct ptd_sink_worker {
+	const struct ptd_sink *sink; /* borrowed */
+	void *memory;
+	struct ptd_output output;
+};
+
+struct ptd_sink {
+	struct ptd_sink_ops ops; /* those that an older program does not know of are NULL */
+	void *state;
+	struct ptd_output output;
+	int directory_fd;               /* -1: it writes one file */
+	struct ptd_sink_worker *worker; /* of ptd_sink_batch(); NULL: it expands nothing */
+};
+
+/* Of an option "NAME=VALUE", the value; NULL if it is another. */
+static const char *value_of(const char *option, const char *name)
+{
+	const size_t size = strlen(name);
+
+	return strncmp(option, name, size) == 0 && option[size] == '=' ? option + size + 1 : NULL;
+}
+
+const char *ptd_sink_option(const struct ptd_sink_config *config, const char *name)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; config->options && config->options[i]; i++)
+		value = value_of(config->options[i], name) ?: value;
+	return value;
+}
+
+static bool takes_option(const struct ptd_sink_ops *ops, const char *option)
+{
+	for (size_t i = 0; ops->options && ops->options[i].name; i++)
+		if (value_of(option, ops->options[i].name))
+			return true;
+	return false;
+}
+
+/* All are known. Return: 0; or -EINVAL and a message. */
+static int check_options(const struct ptd_sink_ops *ops, const struct ptd_sink_config *config,
+			 char **reterr_message)
+{
+	for (size_t i = 0; config->options && config->options[i]; i++)
+		if (!takes_option(ops, config->options[i]))
+			return message_set(reterr_message, -EINVAL, "%s has no option \"%s\"",
+					   ops->name, config->options[i]);
+	return 0;
+}
+
+static int open_state(struct ptd_sink *sink, const struct ptd_sink_config *config,
+		      char **reterr_message)
+{
+	const int r = sink->ops.open(config, &sink->output, &sink->state);
+
+	if (r == -EINVAL && config->options && config->options[0])
+		return message_set(reterr_message, r,
+				   "%s: an option has a value that it does not "
+				   "take",
+				   sink->ops.name);
+	return r;
+}
+
+int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *given,
+		 struct ptd_sink **ret_sink, char **reterr_message)
+{
+	_cleanup_(ptd_sink_freep) struct ptd_sink *sink = NULL;
+	struct ptd_sink_config config = { .fd = -1 };
+	_cleanup_(freep) char *unwanted = NULL;
+	int r;
+
+	if (!reterr_message)
+		reterr_message = &unwanted;
+	*reterr_message = NULL;
+	if (ops->size > sizeof(sink->ops) || given->size > sizeof(config))
+		return message_set(reterr_message, -EINVAL,
+				   "the caller is newer than this library");
+	sink = calloc(1, sizeof(*sink));
+	if (!sink)
+		return -ENOMEM;
+	memcpy(&sink->ops, ops, ops->size);
+	memcpy(&config, given, given->size);
+	sink->output = output_none();
+	sink->directory_fd = -1;
+	if (!sink->ops.open || !sink->ops.free)
+		return message_set(reterr_message, -EINVAL,
+				   "a kind of sink needs open() and free()");
+
+	r = check_options(&sink->ops, &config, reterr_message);
+	if (r == 0 && !sink->ops.directory && config.fd >= 0)
+		r = output_init(&sink->output, &config);
+	if (r == 0)
+		r = open_state(sink, &config, reterr_message);
+	if (r == 0 && sink->ops.expand)
+		r = ptd_sink_worker_new(sink, &sink->worker);
+	if (r < 0) {
+		/* It is still the caller's. */
+		sink->output.fd = -1;
+		return r;
+	}
+	if (sink->ops.directory)
+		sink->directory_fd = config.fd;
+	*ret_sink = TAKE(sink);
 	return 0;
 }
 
 int ptd_sink_open(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
-		  struct ptd_sink **ret_sink)
+		  const char *const *options, struct ptd_sink **ret_sink)
 {
-	struct ptd_sink_target target;
+	struct ptd_sink_config config = {
+		.size = sizeof(config),
+		.info = info,
+		.fd = ptd_sink_target_open(ops, path),
+		.is_emptied = path,
+		.options = options,
+	};
 	int r;
 
-	r = ptd_sink_target_open(ops, path, &target);
+	if (config.fd < 0)
+		return config.fd;
+	r = ptd_sink_new(ops, &config, ret_sink, NULL);
 	if (r < 0)
-		return r;
-	r = ops->open(ops, &target, info, ret_sink);
-	if (r < 0)
-		(void)fd_close(target.fd);
+		(void)fd_close(config.fd);
 	return r;
+}
+
+bool ptd_sink_wants_events(const struct ptd_sink *sink)
+{
+	return sink->ops.event;
+}
+
+bool ptd_sink_wants_batches(const struct ptd_sink *sink)
+{
+	return sink->ops.expand || sink->ops.write;
+}
+
+int ptd_sink_event(struct ptd_sink *sink, const struct ptd_event *event)
+{
+	return sink->ops.event ? sink->ops.event(sink->state, event, &sink->output) : 0;
+}
+
+int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch)
+{
+	int r;
+
+	/* Bytes that nobody else wants need not be kept. */
+	if (sink->ops.expand && !sink->ops.write)
+		return sink->ops.expand(sink->state, sink->worker->memory, batch, &sink->output);
+	if (!sink->ops.expand)
+		return ptd_sink_write(sink, batch, NULL);
+	r = ptd_sink_expand(sink->worker, batch);
+	return r < 0 ? r : ptd_sink_write(sink, batch, sink->worker);
+}
+
+int ptd_sink_finish(struct ptd_sink *sink, const struct ptd_stats *stats)
+{
+	int r = 0, q;
+
+	if (sink->ops.finish)
+		r = sink->ops.finish(sink->state, stats, &sink->output);
+	q = sink->output.fd >= 0 ? output_finish(&sink->output) : sink->output.error;
+	return r < 0 ? r : q;
+}
+
+const char *ptd_sink_omission(struct ptd_sink *sink)
+{
+	return sink->ops.omission ? sink->ops.omission(sink->state) : NULL;
+}
+
+struct ptd_sink *ptd_sink_free(struct ptd_sink *sink)
+{
+	if (!sink)
+		return NULL;
+	ptd_sink_worker_free(sink->worker);
+	if (sink->state)
+		sink->ops.free(sink->state);
+	output_deinit(&sink->output);
+	(void)fd_close(sink->directory_fd);
+	free(sink);
+	return NULL;
+}
+
+/* --- workers ---------------------------------------------------------------------------------- */
+
+int ptd_sink_worker_new(const struct ptd_sink *sink, struct ptd_sink_worker **ret_worker)
+{
+	struct ptd_sink_worker *worker = calloc(1, sizeof(*worker));
+	int r;
+
+	if (!worker)
+		return -ENOMEM;
+	worker->sink = sink;
+	worker->output = output_memory();
+	r = sink->ops.remember ? sink->ops.remember(sink->state, &worker->memory) : 0;
+	if (r < 0) {
+		free(worker);
+		return r;
+	}
+	*ret_worker = worker;
+	return 0;
+}
+
+int ptd_sink_expand(struct ptd_sink_worker *worker, const struct ptd_batch *batch)
+{
+	const struct ptd_sink *sink = worker->sink;
+	int r = 0;
+
+	worker->output.n_used = 0;
+	worker->output.error = 0;
+	if (sink->ops.expand)
+		r = sink->ops.expand(sink->state, worker->memory, batch, &worker->output);
+	return r < 0 ? r : worker->output.error;
+}
+
+int ptd_sink_write(struct ptd_sink *sink, const struct ptd_batch *batch,
+		   const struct ptd_sink_worker *worker)
+{
+	const void *bytes = worker ? worker->output.buffer : NULL;
+	const size_t n_bytes = worker ? worker->output.n_used : 0;
+
+	if (sink->ops.write)
+		return sink->ops.write(sink->state, batch, bytes, n_bytes, &sink->output);
+	return n_bytes ? ptd_output_write(&sink->output, bytes, n_bytes) : 0;
+}
+
+struct ptd_sink_worker *ptd_sink_worker_free(struct ptd_sink_worker *worker)
+{
+	if (!worker)
+		return NULL;
+	if (worker->memory)
+		worker->sink->ops.forget(worker->memory);
+	output_deinit(&worker->output);
+	free(worker);
+	return NULL;
 }

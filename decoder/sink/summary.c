@@ -18,14 +18,14 @@
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/tally.h"
 
-#define ROWS_SHOWN 20
+#define ROWS_SHOWN 20   /* of each table, if the user does not say */
 #define NAME_SHOWN 1024 /* of an object or a symbol; longer ones are cut */
 
 struct summary {
-	struct ptd_sink sink;
-	struct output output;
-	struct ptd_info info;
+	struct ptd_output *output;   /* while it is written; borrowed */
+	const struct ptd_info *info; /* borrowed */
 	struct tally tally;
+	uint64_t n_rows;
 };
 
 /* One table of parts: which of a row's columns it shows. */
@@ -44,11 +44,16 @@ static const struct table tables[] = {
 };
 
 /* The first error stays in the output and is found when it is finished. */
-#define put(summary, ...) output_printf(&(summary)->output, __VA_ARGS__)
+#define put(summary, ...) ptd_output_printf((summary)->output, __VA_ARGS__)
 
-static double percent(uint64_t part, uint64_t whole)
+/* The part in percent, in 7 columns. In no floating point, which a program's locale changes. */
+static void put_percent(struct summary *summary, uint64_t part)
 {
-	return whole ? 100.0 * (double)part / (double)whole : 0;
+	const uint64_t whole = summary->tally.n_insns;
+	const unsigned __int128 n =
+	    whole ? ((unsigned __int128)part * 10000 + whole / 2) / whole : 0;
+
+	put(summary, " %4u.%02u", (unsigned int)(n / 100), (unsigned int)(n % 100));
 }
 
 static const char *printable(const char *name, char ret_text[static NAME_SHOWN + 1])
@@ -69,8 +74,8 @@ static void put_row(struct summary *summary, const struct table *table, const st
 {
 	char text[NAME_SHOWN + 1];
 
-	put(summary, "%20" PRIu64 " %7.2f", row->n_insns,
-	    percent(row->n_insns, summary->tally.n_insns));
+	put(summary, "%20" PRIu64, row->n_insns);
+	put_percent(summary, row->n_insns);
 	if (table->pid)
 		put_id(summary, row->pid);
 	if (table->tid)
@@ -99,15 +104,17 @@ static int put_table(struct summary *summary, const struct table *table)
 	put(summary, "  %s\n", table->name_title);
 
 	for (size_t i = 0; i < rows.n; i++) {
-		if (i < ROWS_SHOWN)
+		if (i < summary->n_rows)
 			put_row(summary, table, &rows.items[i]);
 		else
 			n_others += rows.items[i].n_insns;
 	}
-	if (rows.n > ROWS_SHOWN)
-		put(summary, "%20" PRIu64 " %7.2f  (%zu other%s)\n", n_others,
-		    percent(n_others, summary->tally.n_insns), rows.n - ROWS_SHOWN,
-		    plural(rows.n - ROWS_SHOWN));
+	if (rows.n > summary->n_rows) {
+		put(summary, "%20" PRIu64, n_others);
+		put_percent(summary, n_others);
+		put(summary, "  (%zu other%s)\n", rows.n - (size_t)summary->n_rows,
+		    plural(rows.n - summary->n_rows));
+	}
 	vec_deinit(&rows);
 	return 0;
 }
@@ -116,7 +123,7 @@ static void put_gaps(struct summary *summary, const struct ptd_stats *stats)
 {
 	uint64_t n = 0, n_bytes = 0;
 
-	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
+	for (size_t i = 0; i < stats->n_gap_reasons; i++) {
 		n += stats->n_gaps[i];
 		n_bytes += stats->gap_bytes[i];
 	}
@@ -124,7 +131,7 @@ static void put_gaps(struct summary *summary, const struct ptd_stats *stats)
 	if (n == 0)
 		return;
 	put(summary, "%20s %20s  reason\n", "gaps", "bytes lost");
-	for (size_t i = 0; i < _PTD_GAP_REASONS; i++)
+	for (size_t i = 0; i < stats->n_gap_reasons; i++)
 		if (stats->n_gaps[i] > 0)
 			put(summary, "%20" PRIu64 " %20" PRIu64 "  %s\n", stats->n_gaps[i],
 			    stats->gap_bytes[i], ptd_gap_reason_name((enum ptd_gap_reason)i));
@@ -136,9 +143,9 @@ static void put_time(struct summary *summary, uint64_t first, uint64_t last)
 {
 	const uint64_t t = last > first ? last - first : 0;
 
-	if (summary->info.clock == PTD_CLOCK_NS)
+	if (summary->info->clock == PTD_CLOCK_NS)
 		put(summary, " %10" PRIu64 ".%09" PRIu64 " s", t / 1000000000, t % 1000000000);
-	else if (summary->info.clock == PTD_CLOCK_TSC)
+	else if (summary->info->clock == PTD_CLOCK_TSC)
 		put(summary, " %16" PRIu64 " ticks", t);
 	else
 		put(summary, " %22s", "-");
@@ -194,7 +201,7 @@ static void put_cpus(struct summary *summary, const struct ptd_stats *stats)
 
 static void put_date(struct summary *summary, uint64_t t)
 {
-	const uint64_t ns = t + (uint64_t)summary->info.realtime_offset_ns;
+	const uint64_t ns = t + (uint64_t)summary->info->realtime_offset_ns;
 	const time_t s = (time_t)(ns / 1000000000);
 	char text[32];
 	struct tm tm;
@@ -206,12 +213,12 @@ static void put_date(struct summary *summary, uint64_t t)
 /* Of a ring that went round the beginning is gone, of which no gap tells. */
 static void put_overwritten(struct summary *summary, uint64_t last)
 {
-	const uint64_t since = summary->info.complete_since;
+	const uint64_t since = summary->info->complete_since;
 
 	if (since == 0)
 		return;
 	put(summary, "Overwritten: the beginning, %" PRIu64 " byte%s of PT; it is whole since ",
-	    summary->info.bytes_overwritten, plural(summary->info.bytes_overwritten));
+	    summary->info->bytes_overwritten, plural(summary->info->bytes_overwritten));
 	put_date(summary, since);
 	if (last > since)
 		put(summary, ", the last %" PRIu64 ".%09" PRIu64 " s", (last - since) / 1000000000,
@@ -246,8 +253,8 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		    " bytes of PT, which processes executed that the snapshot is not of\n",
 		    n_out_of_scope);
 	put_overwritten(summary, last);
-	for (size_t i = 0; i < summary->info.n_complaints; i++)
-		put(summary, "Missing: %s\n", summary->info.complaints[i]);
+	for (size_t i = 0; i < summary->info->n_complaints; i++)
+		put(summary, "Missing: %s\n", summary->info->complaints[i]);
 	if (stats->n_records_unknown > 0 || stats->n_records_bad > 0)
 		put(summary,
 		    "Records skipped: %" PRIu64 " of unknown types, %" PRIu64
@@ -259,7 +266,7 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 	put_time(summary, first, last);
 	put(summary, "\n");
 
-	if (summary->info.clock == PTD_CLOCK_NS && summary->info.realtime_offset_ns != 0) {
+	if (summary->info->clock == PTD_CLOCK_NS && summary->info->realtime_offset_ns != 0) {
 		put(summary, "From: ");
 		put_date(summary, first);
 		put(summary, "\n");
@@ -268,46 +275,59 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static struct ptd_sink *summary_free(struct ptd_sink *sink)
+static void summary_free(void *state)
 {
-	struct summary *summary = (struct summary *)sink;
+	struct summary *summary = state;
 
-	if (!summary)
-		return NULL;
-	output_deinit(&summary->output);
 	tally_deinit(&summary->tally);
 	free(summary);
-	return NULL;
 }
 
-static int summary_open(const struct ptd_sink_ops *ops, const struct ptd_sink_target *target,
-			const struct ptd_info *info, struct ptd_sink **ret_sink)
+static int parse_rows(const char *text, uint64_t *ret_n)
 {
-	struct summary *summary = calloc(1, sizeof(*summary));
+	char *end;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	*ret_n = strtoull(text, &end, 10);
+	return errno || text[0] < '0' || text[0] > '9' || *end ? -EINVAL : 0;
+}
+
+static int summary_open(const struct ptd_sink_config *config, struct ptd_output *output,
+			void **ret_state)
+{
+	struct summary *summary;
+	uint64_t n_rows = ROWS_SHOWN;
 	int r;
 
+	(void)output;
+	r = parse_rows(ptd_sink_option(config, "rows"), &n_rows);
+	if (r < 0)
+		return r;
+	summary = calloc(1, sizeof(*summary));
 	if (!summary)
 		return -ENOMEM;
-	summary->sink.ops = ops;
-	summary->info = *info;
-	r = output_init(&summary->output, target);
-	if (r < 0) {
-		free(summary);
-		return r;
-	}
-	*ret_sink = &summary->sink;
+	summary->info = config->info;
+	summary->n_rows = n_rows;
+	*ret_state = summary;
 	return 0;
 }
 
-static int summary_batch(struct ptd_sink *sink, const struct ptd_batch *batch)
+static int summary_write(void *state, const struct ptd_batch *batch, const void *bytes,
+			 size_t n_bytes, struct ptd_output *output)
 {
-	return tally_add(&((struct summary *)sink)->tally, batch);
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	return tally_add(&((struct summary *)state)->tally, batch);
 }
 
-static int summary_finish(struct ptd_sink *sink, const struct ptd_stats *stats)
+static int summary_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
-	struct summary *summary = (struct summary *)sink;
+	struct summary *summary = state;
 
+	summary->output = output;
 	put_span(summary, stats);
 	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
 		const int r = put_table(summary, &tables[i]);
@@ -317,14 +337,21 @@ static int summary_finish(struct ptd_sink *sink, const struct ptd_stats *stats)
 	}
 	put_gaps(summary, stats);
 	put_cpus(summary, stats);
-	return output_finish(&summary->output);
+	return 0;
 }
 
+static const struct ptd_sink_option options[] = {
+	{ "rows", "N  how many rows of each table are shown (20)" },
+	{},
+};
+
 const struct ptd_sink_ops sink_summary = {
+	.size = sizeof(sink_summary),
 	.name = "summary",
 	.help = "where the instructions went, what was lost and why",
+	.options = options,
 	.open = summary_open,
-	.batch = summary_batch,
+	.write = summary_write,
 	.finish = summary_finish,
 	.free = summary_free,
 };

@@ -52,8 +52,11 @@ struct lines {
 };
 
 struct text {
-	struct ptd_sink sink;
-	struct output output;
+	enum ptd_clock clock;
+};
+
+/* What one thread has at hand. */
+struct memory {
 	enum ptd_clock clock;
 
 	/* The first columns; those up to the time are the slice's. */
@@ -93,11 +96,11 @@ static char *put_decimal(char *to, uint64_t v, size_t width, char fill)
 	return to;
 }
 
-static void head_set_time(struct text *text, uint64_t t)
+static void head_set_time(struct memory *memory, uint64_t t)
 {
-	char *p = text->head + text->head_slice_size;
+	char *p = memory->head + memory->head_slice_size;
 
-	switch (text->clock) {
+	switch (memory->clock) {
 	case PTD_CLOCK_NS:
 		p = put_decimal(p, t / 1000000000, 7, ' ');
 		*p++ = '.';
@@ -111,21 +114,21 @@ static void head_set_time(struct text *text, uint64_t t)
 	}
 	*p++ = ':';
 	*p++ = ' ';
-	text->head_size = (size_t)(p - text->head);
-	text->head_t = t;
+	memory->head_size = (size_t)(p - memory->head);
+	memory->head_t = t;
 }
 
-static void head_set_slice(struct text *text, const struct ptd_slice *slice)
+static void head_set_slice(struct memory *memory, const struct ptd_slice *slice)
 {
 	char comm[16] = "", pid[12], tid[12];
 
 	(void)output_printable(comm, slice->comm ? slice->comm : "?", sizeof(comm) - 1);
 	put_id(pid, slice->pid);
 	put_id(tid, slice->tid);
-	text->head_slice_size =
-	    (size_t)snprintf(text->head, sizeof(text->head), "%16s %7s/%-7s [%03" PRIu32 "] ", comm,
-			     pid, tid, slice->cpu);
-	head_set_time(text, slice->t0);
+	memory->head_slice_size =
+	    (size_t)snprintf(memory->head, sizeof(memory->head), "%16s %7s/%-7s [%03" PRIu32 "] ",
+			     comm, pid, tid, slice->cpu);
+	head_set_time(memory, slice->t0);
 }
 
 /* --- the lines of a block --------------------------------------------------------------------- */
@@ -164,100 +167,100 @@ static size_t make_line(const struct ptd_batch *batch, const struct ptd_run *run
 	return n;
 }
 
-static int make_lines(struct text *text, const struct ptd_batch *batch, const struct ptd_run *run,
-		      struct lines **ret_lines)
+static int make_lines(struct memory *memory, const struct ptd_batch *batch,
+		      const struct ptd_run *run, struct lines **ret_lines)
 {
 	const struct ptd_block *block = run->block;
 	struct lines *lines;
 	char line[LINE_SIZE];
 	size_t size;
 
-	lines = arena_alloc(&text->arena, sizeof(*lines));
+	lines = arena_alloc(&memory->arena, sizeof(*lines));
 	if (!lines)
 		return -ENOMEM;
 	lines->base = run->base;
 	lines->starts =
-	    arena_alloc(&text->arena, (block->n_insns + (size_t)1) * sizeof(*lines->starts));
+	    arena_alloc(&memory->arena, (block->n_insns + (size_t)1) * sizeof(*lines->starts));
 	if (!lines->starts)
 		return -ENOMEM;
 
-	text->scratch.n = 0;
+	memory->scratch.n = 0;
 	for (size_t i = 0; i < block->n_insns; i++) {
 		const size_t n = make_line(batch, run, i, line);
-		const int r = vec_reserve(&text->scratch, n);
+		const int r = vec_reserve(&memory->scratch, n);
 
 		if (r < 0)
 			return r;
-		memcpy(text->scratch.items + text->scratch.n, line, n);
-		text->scratch.n += n;
-		lines->starts[i + 1] = (uint32_t)text->scratch.n;
+		memcpy(memory->scratch.items + memory->scratch.n, line, n);
+		memory->scratch.n += n;
+		lines->starts[i + 1] = (uint32_t)memory->scratch.n;
 	}
-	lines->text = arena_copy(&text->arena, text->scratch.items, text->scratch.n);
+	lines->text = arena_copy(&memory->arena, memory->scratch.items, memory->scratch.n);
 	if (!lines->text)
 		return -ENOMEM;
 
 	size = sizeof(*lines) + (block->n_insns + (size_t)1) * sizeof(*lines->starts);
-	text->arena_size += size + text->scratch.n;
+	memory->arena_size += size + memory->scratch.n;
 	*ret_lines = lines;
 	return 0;
 }
 
-static int get_new_lines(struct text *text, const struct ptd_batch *batch,
+static int get_new_lines(struct memory *memory, const struct ptd_batch *batch,
 			 const struct ptd_run *run, const struct lines **ret_lines)
 {
 	const uint32_t id = run->block->id;
 	struct lines *lines;
 	int r;
 
-	if (id >= text->blocks.n) {
-		r = vec_reserve(&text->blocks, id + (size_t)1 - text->blocks.n);
+	if (id >= memory->blocks.n) {
+		r = vec_reserve(&memory->blocks, id + (size_t)1 - memory->blocks.n);
 		if (r < 0)
 			return r;
-		while (text->blocks.n <= id)
-			text->blocks.items[text->blocks.n++] = NULL;
+		while (memory->blocks.n <= id)
+			memory->blocks.items[memory->blocks.n++] = NULL;
 	}
-	if (text->arena_size > CACHE_SIZE_MAX) {
-		memset(text->blocks.items, 0, text->blocks.n * sizeof(*text->blocks.items));
-		arena_deinit(&text->arena);
-		text->arena_size = 0;
+	if (memory->arena_size > CACHE_SIZE_MAX) {
+		memset(memory->blocks.items, 0, memory->blocks.n * sizeof(*memory->blocks.items));
+		arena_deinit(&memory->arena);
+		memory->arena_size = 0;
 	}
 
-	r = make_lines(text, batch, run, &lines);
+	r = make_lines(memory, batch, run, &lines);
 	if (r < 0)
 		return r;
-	lines->next = text->blocks.items[id];
-	text->blocks.items[id] = lines;
+	lines->next = memory->blocks.items[id];
+	memory->blocks.items[id] = lines;
 	*ret_lines = lines;
 	return 0;
 }
 
-static inline int get_lines(struct text *text, const struct ptd_batch *batch,
+static inline int get_lines(struct memory *memory, const struct ptd_batch *batch,
 			    const struct ptd_run *run, const struct lines **ret_lines)
 {
 	const uint32_t id = run->block->id;
-	const struct lines *l = id < text->blocks.n ? text->blocks.items[id] : NULL;
+	const struct lines *l = id < memory->blocks.n ? memory->blocks.items[id] : NULL;
 
 	for (size_t n = 0; l && n < BASES_MAX; l = l->next, n++)
 		if (l->base == run->base) {
 			*ret_lines = l;
 			return 0;
 		}
-	return get_new_lines(text, batch, run, ret_lines);
+	return get_new_lines(memory, batch, run, ret_lines);
 }
 
 /* --- the stream ------------------------------------------------------------------------------- */
 
-static int put_run(struct text *text, const struct ptd_batch *batch, const struct ptd_run *run)
+static int put_run(struct memory *memory, const struct ptd_batch *batch, const struct ptd_run *run,
+		   struct ptd_output *output)
 {
-	struct output *output = &text->output;
 	const struct lines *lines = NULL;
 	int r;
 
-	r = get_lines(text, batch, run, &lines);
+	r = get_lines(memory, batch, run, &lines);
 	if (r < 0)
 		return r;
-	if (run->t != text->head_t)
-		head_set_time(text, run->t);
+	if (run->t != memory->head_t)
+		head_set_time(memory, run->t);
 
 	for (size_t i = run->first; i < (size_t)run->first + run->n; i++) {
 		const size_t size = lines->starts[i + 1] - lines->starts[i];
@@ -267,39 +270,38 @@ static int put_run(struct text *text, const struct ptd_batch *batch, const struc
 		if (r < 0)
 			return r;
 		to = output->buffer + output->n_used;
-		memcpy(to, text->head, text->head_size);
-		memcpy(to + text->head_size, lines->text + lines->starts[i], size);
-		output->n_used += text->head_size + size;
+		memcpy(to, memory->head, memory->head_size);
+		memcpy(to + memory->head_size, lines->text + lines->starts[i], size);
+		output->n_used += memory->head_size + size;
 	}
 	return 0;
 }
 
 /* What is not told, or nothing, is left out. */
-static void put_values(struct output *output, const struct ptd_mark *mark)
+static void put_values(struct ptd_output *output, const struct ptd_mark *mark)
 {
-	output_printf(output, "%s:", ptd_mark_kind_name(mark->kind));
+	ptd_output_printf(output, "%s:", ptd_mark_kind_name(mark->kind));
 	if (mark->value || mark->extra)
-		output_printf(output, " 0x%" PRIx64, mark->value);
+		ptd_output_printf(output, " 0x%" PRIx64, mark->value);
 	if (mark->extra)
-		output_printf(output, " 0x%" PRIx64, mark->extra);
+		ptd_output_printf(output, " 0x%" PRIx64, mark->extra);
 	if (mark->ip)
-		output_printf(output, "%s ip %" PRIx64, mark->value || mark->extra ? "," : "",
-			      mark->ip);
-	output_printf(output, "\n");
+		ptd_output_printf(output, "%s ip %" PRIx64, mark->value || mark->extra ? "," : "",
+				  mark->ip);
+	ptd_output_printf(output, "\n");
 }
 
-static int put_mark(struct text *text, const struct ptd_mark *mark)
+static int put_mark(struct memory *memory, const struct ptd_mark *mark, struct ptd_output *output)
 {
-	struct output *output = &text->output;
 	char ip[24] = "unknown";
 	int r;
 
-	if (mark->t != text->head_t)
-		head_set_time(text, mark->t);
-	r = output_write(output, "#", 1);
+	if (mark->t != memory->head_t)
+		head_set_time(memory, mark->t);
+	r = ptd_output_write(output, "#", 1);
 	if (r < 0)
 		return r;
-	r = output_write(output, text->head + 1, text->head_size - 1);
+	r = ptd_output_write(output, memory->head + 1, memory->head_size - 1);
 	if (r < 0)
 		return r;
 
@@ -307,28 +309,28 @@ static int put_mark(struct text *text, const struct ptd_mark *mark)
 		(void)snprintf(ip, sizeof(ip), "%" PRIx64, mark->ip);
 	switch (mark->kind) {
 	case PTD_MARK_GAP:
-		output_printf(output,
-			      "gap: %s, ip %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes lost\n",
-			      ptd_gap_reason_name(mark->reason), ip, mark->offset, mark->n_bytes);
+		ptd_output_printf(
+		    output, "gap: %s, ip %s, offset 0x%" PRIx64 ", %" PRIu64 " bytes lost\n",
+		    ptd_gap_reason_name(mark->reason), ip, mark->offset, mark->n_bytes);
 		break;
 	case PTD_MARK_ASYNC:
-		output_printf(output, "async: interrupted, ip %s\n", ip);
+		ptd_output_printf(output, "async: interrupted, ip %s\n", ip);
 		break;
 	case PTD_MARK_OFF:
-		output_printf(output, "off: left for untraced code, ip %s\n", ip);
+		ptd_output_printf(output, "off: left for untraced code, ip %s\n", ip);
 		break;
 	case PTD_MARK_STOP:
-		output_printf(output, "stop: packets were stopped by an address filter\n");
+		ptd_output_printf(output, "stop: packets were stopped by an address filter\n");
 		break;
 	case PTD_MARK_OUT_OF_SCOPE:
-		output_printf(output, "out of scope: another process's code, ip %s\n", ip);
+		ptd_output_printf(output, "out of scope: another process's code, ip %s\n", ip);
 		break;
 	case PTD_MARK_TSX:
-		output_printf(output, "tsx: %s, ip %s\n",
-			      mark->value == PTD_TSX_BEGIN    ? "begin"
-			      : mark->value == PTD_TSX_COMMIT ? "commit"
-							      : "abort",
-			      ip);
+		ptd_output_printf(output, "tsx: %s, ip %s\n",
+				  mark->value == PTD_TSX_BEGIN    ? "begin"
+				  : mark->value == PTD_TSX_COMMIT ? "commit"
+								  : "abort",
+				  ip);
 		break;
 	default:
 		put_values(output, mark);
@@ -336,88 +338,89 @@ static int put_mark(struct text *text, const struct ptd_mark *mark)
 	return output->error;
 }
 
-static int text_batch(struct ptd_sink *sink, const struct ptd_batch *batch)
+static int text_expand(const void *state, void *userdata, const struct ptd_batch *batch,
+		       struct ptd_output *output)
 {
-	struct text *text = (struct text *)sink;
+	struct memory *memory = userdata;
 	size_t m = 0;
 	int r = 0;
 
-	head_set_slice(text, batch->slice);
+	(void)state;
+	head_set_slice(memory, batch->slice);
 	for (size_t i = 0; i <= batch->n_runs && r == 0; i++) {
 		while (r == 0 && m < batch->n_marks && batch->marks[m].run == i)
-			r = put_mark(text, &batch->marks[m++]);
+			r = put_mark(memory, &batch->marks[m++], output);
 		if (r == 0 && i < batch->n_runs)
-			r = put_run(text, batch, &batch->runs[i]);
+			r = put_run(memory, batch, &batch->runs[i], output);
 	}
 	return r;
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-static struct ptd_sink *text_free(struct ptd_sink *sink)
+static int text_remember(const void *state, void **ret_memory)
 {
-	struct text *text = (struct text *)sink;
+	struct memory *memory = calloc(1, sizeof(*memory));
 
-	if (!text)
-		return NULL;
-	output_deinit(&text->output);
-	arena_deinit(&text->arena);
-	vec_deinit(&text->blocks);
-	vec_deinit(&text->scratch);
-	free(text);
-	return NULL;
-}
-
-static void put_title(struct text *text, const struct ptd_info *info)
-{
-	struct output *output = &text->output;
-
-	output_printf(output, "# comm pid/tid [cpu] time: address bytes instruction "
-			      "symbol+offset (object)\n");
-	if (info->clock == PTD_CLOCK_TSC)
-		output_printf(output, "# time in TSC ticks\n");
-	else if (info->clock != PTD_CLOCK_NS)
-		output_printf(output, "# no time in this trace\n");
-	else if (info->realtime_offset_ns == 0)
-		output_printf(output, "# time in seconds on the recorder's clock\n");
-	else
-		output_printf(output,
-			      "# time in seconds on the recorder's clock; CLOCK_REALTIME is "
-			      "%" PRId64 " ns more\n",
-			      info->realtime_offset_ns);
-}
-
-static int text_open(const struct ptd_sink_ops *ops, const struct ptd_sink_target *target,
-		     const struct ptd_info *info, struct ptd_sink **ret_sink)
-{
-	struct text *text = calloc(1, sizeof(*text));
-	int r;
-
-	if (!text)
+	if (!memory)
 		return -ENOMEM;
-	text->sink.ops = ops;
-	text->clock = info->clock;
-	r = output_init(&text->output, target);
-	if (r < 0) {
-		free(text);
-		return r;
-	}
-	put_title(text, info);
-	*ret_sink = &text->sink;
+	memory->clock = ((const struct text *)state)->clock;
+	*ret_memory = memory;
 	return 0;
 }
 
-static int text_finish(struct ptd_sink *sink, const struct ptd_stats *stats)
+static void text_forget(void *userdata)
 {
-	(void)stats;
-	return output_finish(&((struct text *)sink)->output);
+	struct memory *memory = userdata;
+
+	arena_deinit(&memory->arena);
+	vec_deinit(&memory->blocks);
+	vec_deinit(&memory->scratch);
+	free(memory);
+}
+
+static void text_free(void *state)
+{
+	free(state);
+}
+
+static void put_title(struct ptd_output *output, const struct ptd_info *info)
+{
+	ptd_output_printf(output, "# comm pid/tid [cpu] time: address bytes instruction "
+				  "symbol+offset (object)\n");
+	if (info->clock == PTD_CLOCK_TSC)
+		ptd_output_printf(output, "# time in TSC ticks\n");
+	else if (info->clock != PTD_CLOCK_NS)
+		ptd_output_printf(output, "# no time in this trace\n");
+	else if (info->realtime_offset_ns == 0)
+		ptd_output_printf(output, "# time in seconds on the recorder's clock\n");
+	else
+		ptd_output_printf(output,
+				  "# time in seconds on the recorder's clock; CLOCK_REALTIME is "
+				  "%" PRId64 " ns more\n",
+				  info->realtime_offset_ns);
+}
+
+static int text_open(const struct ptd_sink_config *config, struct ptd_output *output,
+		     void **ret_state)
+{
+	struct text *text = calloc(1, sizeof(*text));
+
+	if (!text)
+		return -ENOMEM;
+	text->clock = config->info->clock;
+	put_title(output, config->info);
+	*ret_state = text;
+	return 0;
 }
 
 const struct ptd_sink_ops sink_text = {
+	.size = sizeof(sink_text),
 	.name = "text",
 	.help = "one line per instruction: who, where, when, disassembly, symbol",
 	.open = text_open,
-	.batch = text_batch,
-	.finish = text_finish,
+	.remember = text_remember,
+	.forget = text_forget,
+	.expand = text_expand,
 	.free = text_free,
 };

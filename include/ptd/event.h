@@ -20,11 +20,11 @@ enum ptd_event_kind {
 	PTD_EVENT_MMAP,         /* mapped memory, told without inode and protection */
 	PTD_EVENT_MMAP2,        /* mapped memory */
 	PTD_EVENT_COMM,         /* is called @name from now on */
-	PTD_EVENT_FORK,         /* was begun by @other */
-	PTD_EVENT_EXIT,         /* ends; @other began it */
+	PTD_EVENT_FORK,         /* was begun by @other_tid */
+	PTD_EVENT_EXIT,         /* ends; @other_tid began it */
 	PTD_EVENT_ITRACE_START, /* tracing starts while it runs */
 	PTD_EVENT_SWITCH,       /* comes to @cpu, or leaves it */
-	PTD_EVENT_SWITCH_CPU,   /* the same; @other is the one before or after it */
+	PTD_EVENT_SWITCH_CPU,   /* the same; @other_tid ran before or runs after it */
 	PTD_EVENT_AUX,          /* PT was written: @size bytes at @offset */
 	PTD_EVENT_LOST,         /* @size records were lost */
 	PTD_EVENT_LOST_SAMPLES, /* @size samples were lost */
@@ -37,19 +37,18 @@ enum ptd_event_flags {
 	PTD_EVENT_DATA = 8,    /* MMAP: not of code */
 };
 
-struct ptd_event_task {
-	uint32_t pid, tid;
-};
-
 /* Fields that the kind does not need are 0. */
 struct ptd_event {
 	enum ptd_event_kind kind;
 	unsigned int flags;
-	uint64_t t;                    /* ns on the recorder's clock; 0: before the recording */
-	uint32_t cpu;                  /* that it happened on; UINT32_MAX: not told */
-	struct ptd_event_task current; /* who ran there; UINT32_MAX: not told */
-	struct ptd_event_task task;    /* whom it is about */
-	struct ptd_event_task other;
+	uint64_t t;           /* ns on the recorder's clock; 0: before the recording */
+	uint32_t cpu;         /* that it happened on; UINT32_MAX: not told */
+	uint32_t current_pid; /* who ran there; UINT32_MAX: not told */
+	uint32_t current_tid;
+	uint32_t pid; /* whom it is about */
+	uint32_t tid;
+	uint32_t other_pid; /* see its kind */
+	uint32_t other_tid;
 
 	uint64_t address, size;
 	uint64_t offset;    /* in the file; of AUX: in the stream */

@@ -248,8 +248,9 @@ struct ptd_stats {
 	size_t n_cpus;
 	/* Of JIT code that ran before the time at which its maker noted it. */
 	uint64_t n_insns_early;
-	uint64_t n_gaps[_PTD_GAP_REASONS];
-	uint64_t gap_bytes[_PTD_GAP_REASONS];
+	const uint64_t *n_gaps;    /* by enum ptd_gap_reason */
+	const uint64_t *gap_bytes; /* likewise: PT bytes that they cost */
+	size_t n_gap_reasons;
 	uint64_t n_records_unknown; /* beside the PT: of a type that this library does not know */
 	uint64_t n_records_bad;     /* too short, or they make no sense */
 };

@@ -127,10 +127,13 @@ void stream_init(struct stream *s)
 		.t_first = 1000000005,
 		.t_last = 2000000005,
 	};
+	s->n_gaps[PTD_GAP_OVERFLOW] = 1;
+	s->gap_bytes[PTD_GAP_OVERFLOW] = 7;
 	s->stats = (struct ptd_stats){
 		.cpus = &s->cpu,
 		.n_cpus = 1,
-		.n_gaps = { [PTD_GAP_OVERFLOW] = 1 },
-		.gap_bytes = { [PTD_GAP_OVERFLOW] = 7 },
+		.n_gaps = s->n_gaps,
+		.gap_bytes = s->gap_bytes,
+		.n_gap_reasons = _PTD_GAP_REASONS,
 	};
 }

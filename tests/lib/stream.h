@@ -31,6 +31,8 @@ struct stream {
 	struct ptd_mark marks[3];
 	struct ptd_batch batch;
 	struct ptd_cpu_stats cpu;
+	uint64_t n_gaps[_PTD_GAP_REASONS];
+	uint64_t gap_bytes[_PTD_GAP_REASONS];
 	struct ptd_stats stats;
 };
 

@@ -74,7 +74,7 @@ static void check_account(struct trial *trial, const struct ptd_stats *stats, FI
 			c->cpu, c->bytes_in, c->bytes_decoded, c->bytes_lost,
 			c->bytes_out_of_scope);
 	}
-	for (size_t i = 0; i < _PTD_GAP_REASONS; i++) {
+	for (size_t i = 0; i < stats->n_gap_reasons; i++) {
 		n_gaps -= stats->n_gaps[i];
 		lost -= stats->gap_bytes[i];
 	}

@@ -53,6 +53,12 @@ static void wrong_ones(void **state)
 		{ "--raw-elf a b",
 		  "--raw-pages, --raw-elf and --raw-code go with --raw-pt: \"b\"" },
 		{ "-f nothing a", "no such format: \"nothing\"" },
+		{ "-f summary:row=1 a", "no such option of the format: \"row=1\"" },
+		{ "-f summary:rows a", "no such option of the format: \"rows\"" },
+		{ "-f summary: a", "no such option of the format: \"\"" },
+		{ "-f text:rows=1 a", "no such option of the format: \"rows=1\"" },
+		{ "-f summary:rows=1,rows=1,rows=1,rows=1,rows=1,rows=1,rows=1,rows=1,rows=1 a",
+		  "too many options of a format" },
 		{ "-o x -f text a", "-o belongs behind the -f it is for: \"x\"" },
 		{ "-f text -o x -o y a", "one -o too many: \"y\"" },
 		{ "-f drmemtrace a", "a directory must be named by -o for format: \"drmemtrace\"" },
@@ -191,6 +197,14 @@ static void outputs(void **state)
 	assert_string_equal(c->outputs[2].ops->name, "addresses");
 	assert_string_equal(c->outputs[2].path, "y");
 	assert_string_equal(c->options.input, "./a");
+	command_deinit(&l.command);
+
+	c = parse_well(&l, "-f summary:rows=3,rows=4 -f text ./a");
+	assert_int_equal(c->n_outputs, 2);
+	assert_string_equal(c->outputs[0].options[0], "rows=3");
+	assert_string_equal(c->outputs[0].options[1], "rows=4");
+	assert_null(c->outputs[0].options[2]);
+	assert_null(c->outputs[1].options[0]);
 	command_deinit(&l.command);
 
 	c = parse_well(&l, "-f text -f text -f text -f text -f text -f text -f text -f text ./a");

@@ -126,7 +126,7 @@ static size_t feed(struct ptd_sink *sink, struct executed *ret_executed)
 			slice.t0 += any(5000);
 			slice.space += !any(20);
 		}
-		assert_int_equal(sink->ops->batch(sink, &batch), 0);
+		assert_int_equal(ptd_sink_batch(sink, &batch), 0);
 		for (size_t i = run.first; i < (size_t)run.first + run.n; i++)
 			ret_executed[n++] = (struct executed){
 				run.base + run.block->insns[i].offset,
@@ -151,7 +151,7 @@ static size_t feed(struct ptd_sink *sink, struct executed *ret_executed)
 			};
 
 			mark.kind = PTD_MARK_OFF;
-			assert_int_equal(sink->ops->batch(sink, &batch), 0);
+			assert_int_equal(ptd_sink_batch(sink, &batch), 0);
 			interrupted[++n_interrupted % 8] = ip;
 			ip = came_from[any(ARRAY_LEN(came_from))];
 		}
@@ -159,7 +159,7 @@ static size_t feed(struct ptd_sink *sink, struct executed *ret_executed)
 			mark.kind = any(8) ? PTD_MARK_ASYNC : PTD_MARK_GAP;
 			mark.reason = any(2) ? PTD_GAP_NO_CODE : PTD_GAP_OVERFLOW;
 			mark.ip = any(10) ? ip : AREA + any(512);
-			assert_int_equal(sink->ops->batch(sink, &batch), 0);
+			assert_int_equal(ptd_sink_batch(sink, &batch), 0);
 			interrupted[++n_interrupted % 8] = ip;
 			if (any(2))
 				ip = AREA + any(512);
@@ -353,10 +353,10 @@ static void random_streams(void **state)
 
 		seed = i;
 		tempdir_make("drmemtrace-rules", base);
-		assert_int_equal(ptd_sink_open(&sink_drmemtrace, base, &info, &sink), 0);
+		assert_int_equal(ptd_sink_open(&sink_drmemtrace, base, &info, NULL, &sink), 0);
 		n = feed(sink, executed);
-		assert_int_equal(sink->ops->finish(sink, NULL), 0);
-		sink->ops->free(sink);
+		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+		ptd_sink_free(sink);
 
 		checker = (struct checker){ .last_xfer = -1 };
 		snprintf(path, sizeof(path), "%s/trace/drmemtrace.r.7.0000.trace", base);

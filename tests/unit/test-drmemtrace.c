@@ -160,7 +160,7 @@ static int feed(struct ptd_sink *sink, const struct step *steps, bool whole)
 	for (;; steps++) {
 		if (batch.n_runs + batch.n_marks > 0 &&
 		    (!whole || steps->kind == SLICE || steps->kind == END)) {
-			r = sink->ops->batch(sink, &batch);
+			r = ptd_sink_batch(sink, &batch);
 			batch.n_runs = batch.n_marks = 0;
 		}
 		if (r < 0 || steps->kind == END)
@@ -287,8 +287,7 @@ static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_
 	const struct ptd_info info = { .clock = clock, .realtime_offset_ns = offset };
 	struct ptd_sink *sink = NULL;
 
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, &sink), 0);
-	assert_ptr_equal(sink->ops, &sink_drmemtrace);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, NULL, &sink), 0);
 	return sink;
 }
 
@@ -509,8 +508,8 @@ static void one_thread(void **state)
 
 			print_message("  %s\n", rows[i].name);
 			assert_int_equal(feed(sink, rows[i].steps, whole), 0);
-			assert_int_equal(sink->ops->finish(sink, NULL), 0);
-			assert_null(sink->ops->free(sink));
+			assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+			assert_null(ptd_sink_free(sink));
 			assert_true(asprintf(&expected, "%s%s%s", HEADER, rows[i].expected, TAIL) >
 				    0);
 			check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
@@ -526,8 +525,8 @@ static void feed_all(const char *path, enum ptd_clock clock, int64_t offset,
 	struct ptd_sink *sink = open_sink(path, clock, offset);
 
 	assert_int_equal(feed(sink, steps, true), 0);
-	assert_int_equal(sink->ops->finish(sink, NULL), 0);
-	assert_null(sink->ops->free(sink));
+	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+	assert_null(ptd_sink_free(sink));
 }
 
 static size_t count_files(const char *path)
@@ -555,13 +554,13 @@ static void omission(void **state)
 	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
 
 	(void)state;
-	assert_null(sink->ops->omission(sink));
+	assert_null(ptd_sink_omission(sink));
 	assert_int_equal(feed(sink, steps, true), 0);
-	assert_int_equal(sink->ops->finish(sink, NULL), 0);
-	assert_string_equal(sink->ops->omission(sink),
+	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+	assert_string_equal(ptd_sink_omission(sink),
 			    "2 instructions of 32-bit or 16-bit code are not in it: the format is "
 			    "that of 64-bit programs");
-	assert_null(sink->ops->free(sink));
+	assert_null(ptd_sink_free(sink));
 	assert_int_equal(count_files(path), 0);
 }
 
@@ -621,12 +620,12 @@ static void thread_names(void **state)
 						 .comm = threads[i].comm };
 
 		assert_int_equal(
-		    sink->ops->batch(
+		    ptd_sink_batch(
 			sink, &(struct ptd_batch){ .slice = &slice, .runs = &run, .n_runs = 1 }),
 		    0);
 	}
-	assert_int_equal(sink->ops->finish(sink, NULL), 0);
-	sink->ops->free(sink);
+	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+	ptd_sink_free(sink);
 	for (size_t i = 0; i < ARRAY_LEN(threads); i++) {
 		_cleanup_(freep) char *expected = NULL;
 
@@ -698,8 +697,8 @@ static void many_threads(rlim_t limit_fds)
 
 			assert_int_equal(feed(sink, pass ? leave : enter, true), 0);
 		}
-	assert_int_equal(sink->ops->finish(sink, NULL), 0);
-	sink->ops->free(sink);
+	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+	ptd_sink_free(sink);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(count_files(path), N);
 	for (uint32_t tid = 1; tid <= N; tid++) {
@@ -806,7 +805,7 @@ static void open_errors(void **state)
 	/* An empty one will do, and one in which another sink has written nothing. */
 	for (size_t i = 0; i < 2; i++) {
 		sink = open_sink(path, PTD_CLOCK_NS, 0);
-		sink->ops->free(sink);
+		ptd_sink_free(sink);
 	}
 
 	sink = (void *)0x1;
@@ -814,15 +813,15 @@ static void open_errors(void **state)
 	fd = open(trace, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, &sink), -ENOTEMPTY);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, NULL, &sink), -ENOTEMPTY);
 	assert_int_equal(unlink(trace), 0);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, NULL, &info, &sink), -EISDIR);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, missing, &info, &sink), -ENOENT);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, NULL, &info, NULL, &sink), -EISDIR);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, missing, &info, NULL, &sink), -ENOENT);
 	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, &sink), -ENOTEMPTY);
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, file, &info, &sink), -EEXIST);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, NULL, &sink), -ENOTEMPTY);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, file, &info, NULL, &sink), -EEXIST);
 	assert_ptr_equal(sink, (void *)0x1);
 }
 
@@ -846,8 +845,8 @@ static void write_errors(void **state)
 	for (int i = 0; i < 10000 && r == 0; i++)
 		r = feed(sink, steps, true);
 	assert_int_equal(r, -EFBIG);
-	assert_int_equal(sink->ops->finish(sink, NULL), -EFBIG);
-	assert_null(sink->ops->free(sink));
+	assert_int_equal(ptd_sink_finish(sink, NULL), -EFBIG);
+	assert_null(ptd_sink_free(sink));
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
@@ -860,20 +859,20 @@ static void room(void **state)
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	_cleanup_(freep) char *path = make_path(), *file = NULL;
 	uint64_t left = MEMTRACE_OUT_BUFFER * 2;
-	struct ptd_sink_target target;
+	struct ptd_sink_config config = { .size = sizeof(config), .info = &info, .room = &left };
 	struct ptd_sink *sink = NULL;
 	struct stat st;
 	int r = 0;
 
 	(void)state;
-	assert_int_equal(ptd_sink_target_open(&sink_drmemtrace, path, &target), 0);
-	target.room = &left;
-	assert_int_equal(sink_drmemtrace.open(&sink_drmemtrace, &target, &info, &sink), 0);
+	config.fd = ptd_sink_target_open(&sink_drmemtrace, path);
+	assert_true(config.fd >= 0);
+	assert_int_equal(ptd_sink_new(&sink_drmemtrace, &config, &sink, NULL), 0);
 	for (int i = 0; i < 100000 && r == 0; i++)
 		r = feed(sink, steps, true);
 	assert_int_equal(r, -EFBIG);
-	assert_int_equal(sink->ops->finish(sink, NULL), -EFBIG);
-	assert_null(sink->ops->free(sink));
+	assert_int_equal(ptd_sink_finish(sink, NULL), -EFBIG);
+	assert_null(ptd_sink_free(sink));
 	assert_true(asprintf(&file, "%s/trace/drmemtrace.a_out.7.0000.trace", path) > 0);
 	assert_int_equal(stat(file, &st), 0);
 	assert_int_equal(st.st_size, MEMTRACE_OUT_BUFFER * 2 - left);
@@ -896,15 +895,15 @@ static int write_trace(void *userdata)
 
 	(void)snprintf(command, sizeof(command), "rm -rf %s", w->path);
 	assert_int_equal(system(command), 0);
-	r = ptd_sink_open(&sink_drmemtrace, w->path, &info, &sink);
+	r = ptd_sink_open(&sink_drmemtrace, w->path, &info, NULL, &sink);
 	if (r < 0) {
 		assert_null(sink);
 		return r;
 	}
 	r = feed(sink, w->steps, false);
 	if (r == 0)
-		r = sink->ops->finish(sink, NULL);
-	sink->ops->free(sink);
+		r = ptd_sink_finish(sink, NULL);
+	ptd_sink_free(sink);
 	return r;
 }
 

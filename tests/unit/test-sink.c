@@ -10,6 +10,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	if (f->sink)
-		assert_null(f->sink->ops->free(f->sink));
+		assert_null(ptd_sink_free(f->sink));
 	mapfile_deinit(&f->file);
 	assert_int_equal(unlink(f->path), 0);
 	free(f);
@@ -58,10 +59,9 @@ static void begin_info(struct fixture *f, const char *name, const struct ptd_inf
 
 	assert_non_null(ops);
 	if (f->sink)
-		f->sink = f->sink->ops->free(f->sink);
+		f->sink = ptd_sink_free(f->sink);
 	mapfile_deinit(&f->file);
-	assert_int_equal(ptd_sink_open(ops, f->path, info, &f->sink), 0);
-	assert_ptr_equal(f->sink->ops, ops);
+	assert_int_equal(ptd_sink_open(ops, f->path, info, NULL, &f->sink), 0);
 }
 
 static void begin(struct fixture *f, const char *name, enum ptd_clock clock, int64_t offset_ns)
@@ -71,12 +71,12 @@ static void begin(struct fixture *f, const char *name, enum ptd_clock clock, int
 
 static void put(struct fixture *f)
 {
-	assert_int_equal(f->sink->ops->batch(f->sink, &f->stream.batch), 0);
+	assert_int_equal(ptd_sink_batch(f->sink, &f->stream.batch), 0);
 }
 
 static void end(struct fixture *f)
 {
-	assert_int_equal(f->sink->ops->finish(f->sink, &f->stream.stats), 0);
+	assert_int_equal(ptd_sink_finish(f->sink, &f->stream.stats), 0);
 	assert_int_equal(mapfile_init(&f->file, AT_FDCWD, f->path), 0);
 }
 
@@ -93,13 +93,12 @@ static void registry(void **state)
 	(void)state;
 	assert_null(ptd_sink_find("nothing"));
 	assert_null(ptd_sink_find(""));
-	for (size_t i = 0; ptd_sinks[i]; i++) {
-		const struct ptd_sink_ops *ops = ptd_sinks[i];
+	for (size_t i = 0; ptd_sink_at(i); i++) {
+		const struct ptd_sink_ops *ops = ptd_sink_at(i);
 
 		assert_ptr_equal(ptd_sink_find(ops->name), ops);
 		assert_non_null(ops->help);
 		assert_null(strchr(ops->help, '\n'));
-		assert_null(ops->free(NULL));
 	}
 }
 
@@ -124,7 +123,7 @@ static void open_errors(void **state)
 		const struct ptd_sink_ops *ops = ptd_sink_find(names[i]);
 		struct ptd_sink *sink = (struct ptd_sink *)0x1;
 
-		assert_int_equal(ptd_sink_open(ops, "/nonexistent/x", &info, &sink), -ENOENT);
+		assert_int_equal(ptd_sink_open(ops, "/nonexistent/x", &info, NULL, &sink), -ENOENT);
 		assert_ptr_equal(sink, (struct ptd_sink *)0x1);
 	}
 }
@@ -475,6 +474,233 @@ static void summary_adds_up(void **state)
 	assert_non_null(strstr(text, " ?          ?  demo\n"));
 }
 
+/* --- options, and a program's own sink -------------------------------------------------------- */
+
+static void options(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		const char *name, *options[3], *message;
+	} bad[] = {
+		{ "summary",
+		  { "rows=1", "rows=x" },
+		  "summary: an option has a value that it does not take" },
+		{ "summary", { "rows=" }, "summary: an option has a value that it does not take" },
+		{ "summary",
+		  { "rows=-1" },
+		  "summary: an option has a value that it does not take" },
+		{ "summary", { "rows" }, "summary has no option \"rows\"" },
+		{ "summary", { "row=1" }, "summary has no option \"row=1\"" },
+		{ "text", { "rows=1" }, "text has no option \"rows=1\"" },
+	};
+	static const char *const one[] = { "rows=7", "rows=1", NULL };
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		const struct ptd_sink_config config = {
+			.size = sizeof(config), .info = &info, .fd = -1, .options = bad[i].options
+		};
+		struct ptd_sink *sink = (struct ptd_sink *)0x1;
+		_cleanup_(freep) char *message = NULL;
+
+		assert_int_equal(ptd_sink_new(ptd_sink_find(bad[i].name), &config, &sink, &message),
+				 -EINVAL);
+		assert_string_equal(message, bad[i].message);
+		assert_ptr_equal(sink, (struct ptd_sink *)0x1);
+	}
+
+	assert_int_equal(ptd_sink_open(ptd_sink_find("summary"), f->path, &info, one, &f->sink), 0);
+	put(f);
+	end(f);
+	assert_non_null(memmem(f->file.bytes, f->file.size,
+			       "Objects: 2\n"
+			       "        instructions       %  object\n"
+			       "                   7   87.50  /bin/demo\n"
+			       "                   1   12.50  (1 other)\n",
+			       strlen("Objects: 2\n"
+				      "        instructions       %  object\n"
+				      "                   7   87.50  /bin/demo\n"
+				      "                   1   12.50  (1 other)\n")));
+}
+
+struct own {
+	uint64_t n_runs, n_events;
+	bool freed;
+};
+
+static int own_open(const struct ptd_sink_config *config, struct ptd_output *output,
+		    void **ret_state)
+{
+	ptd_output_printf(output, "%s\n", ptd_sink_option(config, "title") ?: "?");
+	*ret_state = config->userdata;
+	return 0;
+}
+
+static int own_event(void *state, const struct ptd_event *event, struct ptd_output *output)
+{
+	struct own *own = state;
+
+	(void)event;
+	own->n_events++;
+	return ptd_output_write(output, "e", 1);
+}
+
+static int own_expand(const void *state, void *memory, const struct ptd_batch *batch,
+		      struct ptd_output *output)
+{
+	(void)state;
+	assert_null(memory);
+	for (size_t i = 0; i < batch->n_runs; i++)
+		ptd_output_printf(output, "%u,", batch->runs[i].n);
+	return 0;
+}
+
+static int own_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
+		     struct ptd_output *output)
+{
+	struct own *own = state;
+
+	own->n_runs += batch->n_runs;
+	ptd_output_printf(output, "[%.*s]", (int)n_bytes, (const char *)bytes);
+	return 0;
+}
+
+static int own_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+{
+	const struct own *own = state;
+
+	ptd_output_printf(output, "%" PRIu64 " runs of %" PRIu64 "\n", own->n_runs,
+			  stats->cpus[0].n_insns);
+	return 0;
+}
+
+static void own_free(void *state)
+{
+	((struct own *)state)->freed = true;
+}
+
+static const struct ptd_sink_option own_options[] = { { "title", "TEXT" }, {} };
+
+static void own_sink(void **state)
+{
+	static const char *const title[] = { "title=a=b", NULL };
+	struct fixture *f = *state;
+	struct own own = {};
+	const struct ptd_sink_ops ops = {
+		.size = sizeof(ops),
+		.name = "own",
+		.options = own_options,
+		.open = own_open,
+		.event = own_event,
+		.expand = own_expand,
+		.write = own_write,
+		.finish = own_finish,
+		.free = own_free,
+	};
+	struct ptd_sink_config config = {
+		.size = sizeof(config),
+		.is_emptied = true,
+		.options = title,
+		.userdata = &own,
+	};
+
+	config.fd = ptd_sink_target_open(&ops, f->path);
+	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, NULL), 0);
+	assert_true(ptd_sink_wants_events(f->sink) && ptd_sink_wants_batches(f->sink));
+	assert_int_equal(ptd_sink_event(f->sink, &(struct ptd_event){}), 0);
+	put(f);
+	put(f);
+	assert_null(ptd_sink_omission(f->sink));
+	end(f);
+	assert_text(f, "a=b\ne[3,3,1,1,][3,3,1,1,]8 runs of 8\n");
+	assert_false(own.freed);
+	f->sink = ptd_sink_free(f->sink);
+	assert_true(own.freed);
+}
+
+/* A table of a program that was compiled against an older header, and one of a newer one. */
+static void sizes(void **state)
+{
+	struct fixture *f = *state;
+	struct own own = {};
+	struct ptd_sink_ops ops = {
+		.size = offsetof(struct ptd_sink_ops, finish),
+		.open = own_open,
+		.expand = own_expand,
+		.finish = own_finish,
+		.free = own_free,
+	};
+	struct ptd_sink_config config = { .size = sizeof(config), .fd = -1, .userdata = &own };
+	_cleanup_(freep) char *message = NULL;
+
+	/* Without the operation that frees it there is no sink. */
+	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, &message), -EINVAL);
+	assert_string_equal(message, "a kind of sink needs open() and free()");
+	free(message);
+	ops.size = sizeof(ops) + 8;
+	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, &message), -EINVAL);
+	assert_string_equal(message, "the caller is newer than this library");
+	free(message);
+	ops.size = sizeof(ops);
+	config.size = sizeof(config) + 8;
+	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, &message), -EINVAL);
+	assert_string_equal(message, "the caller is newer than this library");
+	assert_null(f->sink);
+
+	/* It writes, and has nothing to write to. */
+	config.size = sizeof(config);
+	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, NULL), 0);
+	assert_int_equal(ptd_sink_batch(f->sink, &f->stream.batch), 0);
+	assert_int_equal(ptd_sink_finish(f->sink, &f->stream.stats), -EBADF);
+}
+
+/* Whoever expands what first: the bytes are the same. */
+static void expanded_by_workers(void **state)
+{
+	struct fixture *f = *state;
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	struct ptd_batch second;
+	size_t n_kinds = 0;
+
+	for (size_t k = 0; ptd_sink_at(k); k++) {
+		struct ptd_sink_worker *workers[2] = {};
+		_cleanup_(mapfile_deinit) struct mapfile expected = {};
+
+		if (!ptd_sink_at(k)->expand)
+			continue;
+		n_kinds++;
+		second = f->stream.batch;
+		second.runs++;
+		second.n_runs--;
+		second.marks = NULL;
+		second.n_marks = 0;
+
+		begin(f, ptd_sink_at(k)->name, PTD_CLOCK_NS, 0);
+		put(f);
+		assert_int_equal(ptd_sink_batch(f->sink, &second), 0);
+		end(f);
+		expected = f->file;
+		f->file = (struct mapfile){};
+		ptd_sink_free(f->sink);
+		unlink(f->path);
+
+		assert_int_equal(ptd_sink_open(ptd_sink_at(k), f->path, &info, NULL, &f->sink), 0);
+		for (size_t i = 0; i < 2; i++)
+			assert_int_equal(ptd_sink_worker_new(f->sink, &workers[i]), 0);
+		assert_int_equal(ptd_sink_expand(workers[0], &second), 0);
+		assert_int_equal(ptd_sink_expand(workers[1], &second), 0);
+		assert_int_equal(ptd_sink_expand(workers[1], &f->stream.batch), 0);
+		assert_int_equal(ptd_sink_write(f->sink, &f->stream.batch, workers[1]), 0);
+		assert_int_equal(ptd_sink_write(f->sink, &second, workers[0]), 0);
+		end(f);
+		assert_int_equal(f->file.size, expected.size);
+		assert_memory_equal(f->file.bytes, expected.bytes, expected.size);
+		for (size_t i = 0; i < 2; i++)
+			assert_null(ptd_sink_worker_free(workers[i]));
+	}
+	assert_int_equal(n_kinds, 2);
+}
+
 struct writing {
 	struct fixture *fixture;
 	const char *name;
@@ -489,16 +715,16 @@ static int write_all(void *userdata)
 	struct ptd_sink *sink = NULL;
 	int r;
 
-	r = ptd_sink_open(ops, w->fixture->path, &info, &sink);
+	r = ptd_sink_open(ops, w->fixture->path, &info, NULL, &sink);
 	if (r < 0) {
 		assert_null(sink);
 		return r;
 	}
-	for (unsigned i = 0; i < 3 && r == 0 && ops->batch; i++)
-		r = ops->batch(sink, &w->fixture->stream.batch);
+	for (unsigned i = 0; i < 3 && r == 0; i++)
+		r = ptd_sink_batch(sink, &w->fixture->stream.batch);
 	if (r == 0)
-		r = ops->finish(sink, &w->fixture->stream.stats);
-	ops->free(sink);
+		r = ptd_sink_finish(sink, &w->fixture->stream.stats);
+	ptd_sink_free(sink);
 	return r;
 }
 
@@ -545,6 +771,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(summary_of_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_of_one_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_adds_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(options, setup, teardown),
+		cmocka_unit_test_setup_teardown(own_sink, setup, teardown),
+		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(expanded_by_workers, setup, teardown),
 		cmocka_unit_test_setup_teardown(calls_that_fail, setup, teardown),
 	};
 
