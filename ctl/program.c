@@ -109,7 +109,7 @@ static int follow_script(struct program *p, const struct execfile *file)
 	return 0;
 }
 
-static int judge(struct program *p, const struct execfile *file)
+static int judge_program(struct program *p, const struct execfile *file)
 {
 	if (file->kind == EXECFILE_OTHER) {
 		log_error("%s: neither an ELF program nor a script that names its interpreter",
@@ -121,7 +121,7 @@ static int judge(struct program *p, const struct execfile *file)
 	return 0;
 }
 
-static int resolve(struct program *p)
+static int resolve_scripts(struct program *p)
 {
 	struct execfile file;
 	int r;
@@ -133,7 +133,7 @@ static int resolve(struct program *p)
 			return 0;
 		}
 		if (file.kind != EXECFILE_SCRIPT)
-			return judge(p, &file);
+			return judge_program(p, &file);
 		r = follow_script(p, &file);
 		if (r != 0)
 			return r;
@@ -164,7 +164,7 @@ int program_init(struct program *program, char **command)
 			r = EXIT_CANNOT_EXECUTE;
 	}
 	if (r == 0)
-		r = resolve(&p);
+		r = resolve_scripts(&p);
 	if (r != 0) {
 		if (!p.argv)
 			p.n_argv = 0;

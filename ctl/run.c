@@ -45,7 +45,8 @@ struct inherited {
 };
 
 /* The child's part. Does not return. */
-static void execute(const struct launch *launch, const struct inherited *inherited, int report)
+static void execute_program(const struct launch *launch, const struct inherited *inherited,
+			    int report)
 {
 	int error;
 
@@ -59,7 +60,8 @@ static void execute(const struct launch *launch, const struct inherited *inherit
 	_exit(127);
 }
 
-static int start(const struct launch *launch, const struct inherited *inherited, pid_t *ret_pid)
+static int start_program(const struct launch *launch, const struct inherited *inherited,
+			 pid_t *ret_pid)
 {
 	_cleanup_(fd_closep) int from = -1, to = -1;
 	int error, ends[2];
@@ -74,7 +76,7 @@ static int start(const struct launch *launch, const struct inherited *inherited,
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		execute(launch, inherited, to);
+		execute_program(launch, inherited, to);
 
 	/* The pipe is closed by a successful exec. */
 	to = fd_close(to);
@@ -122,7 +124,7 @@ static int run_launch(const struct launch *launch, pid_t *ret_pid, int *ret_stat
 	if (sigaction(SIGCHLD, &dfl, &inherited.sigchld) < 0 ||
 	    sigprocmask(SIG_BLOCK, &signals, &inherited.mask) < 0)
 		return -errno;
-	r = start(launch, &inherited, ret_pid);
+	r = start_program(launch, &inherited, ret_pid);
 	if (r == 0)
 		r = wait_for(*ret_pid, &signals, ret_status);
 	(void)sigprocmask(SIG_SETMASK, &inherited.mask, NULL);

@@ -6,7 +6,7 @@
 #include "ctl/client.h"
 #include "ctl/verb.h"
 
-static int call(const struct context *context, int argc, char **argv, const char *method)
+static int call_method(const struct context *context, int argc, char **argv, const char *method)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -24,15 +24,15 @@ static int call(const struct context *context, int argc, char **argv, const char
 
 int verb_pause(const struct context *context, int argc, char **argv)
 {
-	return call(context, argc, argv, "Pause");
+	return call_method(context, argc, argv, "Pause");
 }
 
 int verb_resume(const struct context *context, int argc, char **argv)
 {
-	return call(context, argc, argv, "Resume");
+	return call_method(context, argc, argv, "Resume");
 }
 
 int verb_reload(const struct context *context, int argc, char **argv)
 {
-	return call(context, argc, argv, "Reload");
+	return call_method(context, argc, argv, "Reload");
 }

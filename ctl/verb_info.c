@@ -17,7 +17,7 @@
 #define LINE_SIZE_MAX 8192
 
 /* Print the manifest @f: a line each, or a JSON object. Return: 0, or negative errno. */
-static int print(FILE *f, bool json)
+static int print_info(FILE *f, bool json)
 {
 	char line[LINE_SIZE_MAX];
 	const char *between = "{";
@@ -73,7 +73,7 @@ int verb_info(const struct context *context, int argc, char **argv)
 		(void)fd_close(fd);
 		return EXIT_FAILED;
 	}
-	r = print(f, context->json);
+	r = print_info(f, context->json);
 	(void)fclose(f);
 	if (r < 0) {
 		errno = -r;

@@ -9,7 +9,7 @@
 #include "ctl/verb.h"
 
 /* Return: index of the first argument that is no option, or -EINVAL. */
-static int parse(int argc, char **argv, bool *release)
+static int parse_keep(int argc, char **argv, bool *release)
 {
 	static const struct option options[] = {
 		{ "release", no_argument, NULL, 'r' },
@@ -34,7 +34,7 @@ int verb_keep(const struct context *context, int argc, char **argv)
 	bool release = false;
 	int first, r;
 
-	first = parse(argc, argv, &release);
+	first = parse_keep(argc, argv, &release);
 	if (first < 0)
 		return EXIT_USAGE;
 	if (first == argc) {

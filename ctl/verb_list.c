@@ -23,7 +23,7 @@ struct row {
 };
 
 /* Add to the text at @ret_text, with a comma between. */
-_printf_(2, 3) static void add(char ret_text[static LOST_MAX], const char *format, ...)
+_printf_(2, 3) static void add_row(char ret_text[static LOST_MAX], const char *format, ...)
 {
 	size_t n = strlen(ret_text);
 	va_list ap;
@@ -37,20 +37,20 @@ _printf_(2, 3) static void add(char ret_text[static LOST_MAX], const char *forma
 
 /* What is not in it, in words. What a ring overwrites before anybody asks is not lost, unless it is
  * the beginning of what ptctl ran. */
-static const char *lost(const struct row *row, char ret_text[static LOST_MAX])
+static const char *lost_text(const struct row *row, char ret_text[static LOST_MAX])
 {
 	char size[SHOW_SIZE_MAX];
 
 	ret_text[0] = 0;
 	if (!row->complete)
-		add(ret_text, "beginning");
+		add_row(ret_text, "beginning");
 	if (row->bytes_dropped > 0)
-		add(ret_text, "%s of PT", show_size(row->bytes_dropped, size));
+		add_row(ret_text, "%s of PT", show_size(row->bytes_dropped, size));
 	if (row->n_records_lost > 0)
-		add(ret_text, "%" PRIu64 " record%s", row->n_records_lost,
-		    plural(row->n_records_lost));
+		add_row(ret_text, "%" PRIu64 " record%s", row->n_records_lost,
+			plural(row->n_records_lost));
 	if (row->n_missing > 0)
-		add(ret_text, "%" PRIu32 " object%s", row->n_missing, plural(row->n_missing));
+		add_row(ret_text, "%" PRIu32 " object%s", row->n_missing, plural(row->n_missing));
 	return ret_text[0] ? ret_text : "-";
 }
 
@@ -62,7 +62,7 @@ static void print_row(const struct row *row)
 		(void)snprintf(pid, sizeof(pid), "%" PRIu32, row->pid);
 	printf("%-28s %-27s %10s %4" PRIu32 " %-4s %7s %-20s %s\n", row->id, row->created,
 	       show_size(row->bytes, size), row->cpus, row->kept ? "kept" : "-", pid,
-	       lost(row, text), row->command[0] ? row->command : "-");
+	       lost_text(row, text), row->command[0] ? row->command : "-");
 }
 
 static int print_one(sd_bus_message *reply)
@@ -89,7 +89,7 @@ static int print_one(sd_bus_message *reply)
 	return r;
 }
 
-static int print(sd_bus_message *reply)
+static int print_list(sd_bus_message *reply)
 {
 	int r;
 
@@ -118,7 +118,7 @@ int verb_list(const struct context *context, int argc, char **argv)
 	if (r != EXIT_OK)
 		return r;
 	if (!context->json)
-		return print(reply);
+		return print_list(reply);
 	r = show_json(stdout, reply);
 	return r < 0 ? client_bad_reply("ListSnapshots", r) : EXIT_OK;
 }

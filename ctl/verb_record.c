@@ -113,7 +113,8 @@ static int own_status(const char *path, int status)
 	return WEXITSTATUS(status);
 }
 
-static int save(sd_bus *bus, const struct client_scope *scope, const char *output, bool json)
+static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const char *output,
+			 bool json)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(client_snapshot_deinit) struct client_snapshot snapshot = {};
@@ -171,7 +172,7 @@ static int record_native(char **command, struct client_scope *scope, int *ret_st
 }
 
 /* A command as a text for people. */
-static void join(char **command, char ret_text[static CLIENT_COMMAND_SIZE])
+static void join_command(char **command, char ret_text[static CLIENT_COMMAND_SIZE])
 {
 	size_t n = 0;
 
@@ -184,8 +185,8 @@ static void join(char **command, char ret_text[static CLIENT_COMMAND_SIZE])
 	printable_clean(ret_text, strlen(ret_text));
 }
 
-static int record(const struct context *context, const char *output, char **command,
-		  int *ret_status)
+static int record_program(const struct context *context, const char *output, char **command,
+			  int *ret_status)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	struct client_scope scope = {};
@@ -202,8 +203,8 @@ static int record(const struct context *context, const char *output, char **comm
 			     : record_native(command, &scope, ret_status);
 	if (r != EXIT_OK)
 		return r;
-	join(command, scope.command);
-	r = save(bus, &scope, output, context->json);
+	join_command(command, scope.command);
+	r = save_snapshot(bus, &scope, output, context->json);
 	if (r != EXIT_OK)
 		log_notice("%s ran, and ended with status %d", command[0], *ret_status);
 	return r;
@@ -221,7 +222,7 @@ int verb_record(const struct context *context, int argc, char **argv)
 		log_error("record: which program? ptctl record [-o DIR] -- COMMAND...");
 		return EXIT_NOT_RECORDED;
 	}
-	r = record(context, output, argv + first, &status);
+	r = record_program(context, output, argv + first, &status);
 	if (r == EXIT_OK)
 		return status;
 	return r == EXIT_CANNOT_EXECUTE || r == EXIT_NOT_FOUND ? r : EXIT_NOT_RECORDED;

@@ -51,7 +51,7 @@ static void read_comm(uint32_t pid, char ret_text[static CLIENT_COMMAND_SIZE])
 }
 
 /* Return: index of the first argument that is no option, or -EINVAL. */
-static int parse(int argc, char **argv, struct client_scope *scope, const char **output)
+static int parse_snapshot(int argc, char **argv, struct client_scope *scope, const char **output)
 {
 	static const struct option options[] = {
 		{ "output", required_argument, NULL, 'o' },
@@ -91,7 +91,7 @@ int verb_snapshot(const struct context *context, int argc, char **argv)
 	const char *output = NULL;
 	int r;
 
-	r = parse(argc, argv, &scope, &output);
+	r = parse_snapshot(argc, argv, &scope, &output);
 	if (r < 0)
 		return EXIT_USAGE;
 	if (r < argc) {

@@ -10,7 +10,7 @@
 #include "ctl/show.h"
 #include "ctl/verb.h"
 
-static int print(sd_bus_message *reply)
+static int print_status(sd_bus_message *reply)
 {
 	const char *version = "?", *source = "?", *path = "?";
 	uint64_t aux = 0, switches = 0, used = 0, max = 0, lost = 0, objects = 0, snapshots = 0;
@@ -74,7 +74,7 @@ int verb_status(const struct context *context, int argc, char **argv)
 	if (r != EXIT_OK)
 		return r;
 	if (!context->json)
-		return print(reply);
+		return print_status(reply);
 	r = show_json(stdout, reply);
 	return r < 0 ? client_bad_reply("GetStatus", r) : EXIT_OK;
 }

@@ -56,20 +56,20 @@ static void say_not_kept(const char *path, int error)
 		    object_why(error));
 }
 
-static void touch(void *store, const struct record_mmap2 *mmap)
+static void touch_object(void *store, const struct record_mmap2 *mmap)
 {
 	objectstore_touch(store, mmap);
 }
 
 /* What those who live have mapped stays, however long ago that was: it is not named again before
  * the next epoch begins. */
-static void make_room(struct intake *intake)
+static void make_object_room(struct intake *intake)
 {
 	struct objectstore *store = intake->options.store;
 	const uint64_t moment = objectstore_moment(store);
 	int r;
 
-	sideband_tell_mapped(intake->sideband, touch, store);
+	sideband_tell_mapped(intake->sideband, touch_object, store);
 	r = objectstore_make_room(store, moment);
 	if (r < 0) {
 		errno = -r;
@@ -84,7 +84,7 @@ uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least)
 	uint64_t freed = 0;
 	int r;
 
-	sideband_tell_mapped(intake->sideband, touch, store);
+	sideband_tell_mapped(intake->sideband, touch_object, store);
 	r = objectstore_evict(store, moment, bytes, least, &freed);
 	if (r < 0) {
 		errno = -r;
@@ -141,7 +141,7 @@ static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t siz
 		if (mapname_is_jitdump(mmap.name))
 			continue;
 		if (objectstore_is_full(intake->options.store))
-			make_room(intake);
+			make_object_room(intake);
 		r = objectstore_add(intake->options.store, &mmap, &object);
 		if (r < 0)
 			say_no_room(intake, mmap.name, r);
@@ -344,7 +344,7 @@ int intake_expect(struct intake *intake)
 }
 
 /* Hardware has its records drained from the beginning to the end. */
-static int watch(struct intake *intake)
+static int watch_source(struct intake *intake)
 {
 	struct source *source = intake->options.source;
 	sd_event *event = intake->options.event;
@@ -405,7 +405,7 @@ int intake_new(const struct intake_options *options, struct intake **ret_intake)
 	if (r == 0 && options->source->ops->drain_code)
 		r = codestore_new(options->code_max, &intake->code);
 	if (r == 0)
-		r = watch(intake);
+		r = watch_source(intake);
 	if (r == 0 && asks)
 		r = make_scanner(intake);
 	if (r < 0)

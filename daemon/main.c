@@ -83,7 +83,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *arguments)
 	return 0;
 }
 
-static void warn(const char *file, unsigned line, const char *message)
+static void warn_line(const char *file, unsigned line, const char *message)
 {
 	log_warning("%s:%u: %s", file, line, message);
 }
@@ -97,7 +97,7 @@ static int load_config(struct config *ret_config, void *userdata)
 	int r;
 
 	config_init(ret_config);
-	r = config_load(ret_config, path, !arguments->config, warn, &failed);
+	r = config_load(ret_config, path, !arguments->config, warn_line, &failed);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot read it: %m", failed ? failed : path);
 	if (arguments->source &&

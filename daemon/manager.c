@@ -105,7 +105,7 @@ static int on_tick(sd_event_source *timer, uint64_t usec, void *userdata)
 
 /* --- snapshots ------------------------------------------------------------------------------- */
 
-static int prepare(struct job *job, void *userdata)
+static int prepare_job(struct job *job, void *userdata)
 {
 	const struct manager *m = userdata;
 
@@ -115,13 +115,13 @@ static int prepare(struct job *job, void *userdata)
 								   .retention = m->retention });
 }
 
-static int gather(struct job *job, void *userdata)
+static int gather_job(struct job *job, void *userdata)
 {
 	(void)userdata;
 	return snapshotjob_gather(job);
 }
 
-static uint64_t evict(uint64_t bytes, uint64_t least, void *userdata)
+static uint64_t evict_copies(uint64_t bytes, uint64_t least, void *userdata)
 {
 	const struct manager *m = userdata;
 
@@ -137,14 +137,14 @@ static void enforce_limits(struct manager *m)
 	m->trim_later = jobs_pending(m->jobs) > 0;
 	if (m->trim_later)
 		return;
-	r = retention_enforce(&m->retention, evict, m);
+	r = retention_enforce(&m->retention, evict_copies, m);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot remove old snapshots, ignoring: %m");
 	}
 }
 
-static void finish(struct job *job, void *userdata)
+static void finish_job(struct job *job, void *userdata)
 {
 	struct manager *m = userdata;
 
@@ -164,10 +164,10 @@ static void finish(struct job *job, void *userdata)
 }
 
 static const struct jobs_ops jobs_ops = {
-	.prepare = prepare,
-	.gather = gather,
+	.prepare = prepare_job,
+	.gather = gather_job,
 	.run = snapshotjob_run,
-	.finish = finish,
+	.finish = finish_job,
 };
 
 static int take_snapshot(void *userdata, const struct scope *scope, const struct caller *caller,
@@ -305,7 +305,7 @@ static int read_settings(struct manager *m)
 	return 0;
 }
 
-static int reload(void *userdata, const struct caller *caller)
+static int reload_config(void *userdata, const struct caller *caller)
 {
 	struct manager *m = userdata;
 	struct recorder_status status;
@@ -325,7 +325,7 @@ static const struct recorder_ops recorder_ops = {
 	.pause = pause_source,
 	.take_snapshot = take_snapshot,
 	.remove_snapshot = remove_snapshot,
-	.reload = reload,
+	.reload = reload_config,
 };
 
 struct recorder manager_recorder(struct manager *manager)
@@ -356,7 +356,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	(void)source;
 	caller_init(&caller, info->ssi_uid, (pid_t)info->ssi_pid);
 	/* Why it failed is in the log. */
-	(void)!reload(userdata, &caller);
+	(void)!reload_config(userdata, &caller);
 	return 0;
 }
 

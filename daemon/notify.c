@@ -13,7 +13,7 @@
 #include "daemon/control/recorder.h"
 
 /* Return: whether the text is another than before. */
-static bool update(struct notify *notify, const struct recorder_status *s)
+static bool update_status(struct notify *notify, const struct recorder_status *s)
 {
 	char text[NOTIFY_STATUS_MAX], lost[64] = "", writing[64] = "";
 
@@ -38,7 +38,7 @@ static bool update(struct notify *notify, const struct recorder_status *s)
 
 void notify_ready(struct notify *notify, const struct recorder_status *status)
 {
-	(void)update(notify, status);
+	(void)update_status(notify, status);
 	(void)sd_notifyf(0, "READY=1\nSTATUS=%s", notify->status);
 }
 
@@ -50,7 +50,7 @@ void notify_reloading(void)
 
 void notify_status(struct notify *notify, const struct recorder_status *status)
 {
-	if (!notify->stopping && update(notify, status))
+	if (!notify->stopping && update_status(notify, status))
 		(void)sd_notifyf(0, "STATUS=%s", notify->status);
 }
 

@@ -87,7 +87,7 @@ static int take_stock(const struct retention *retention, struct stock *ret_stock
 	return 0;
 }
 
-static struct diskuse_amount sum(struct diskuse_amount a, struct diskuse_amount b)
+static struct diskuse_amount sum_amounts(struct diskuse_amount a, struct diskuse_amount b)
 {
 	/* UINT64_MAX is any number. */
 	return (struct diskuse_amount){
@@ -96,12 +96,12 @@ static struct diskuse_amount sum(struct diskuse_amount a, struct diskuse_amount 
 	};
 }
 
-static uint64_t less(uint64_t from, uint64_t by)
+static uint64_t subtract(uint64_t from, uint64_t by)
 {
 	return from > by ? from - by : 0;
 }
 
-static bool suffices(const struct diskuse_amount *free, const struct diskuse_amount *needed)
+static bool amount_suffices(const struct diskuse_amount *free, const struct diskuse_amount *needed)
 {
 	return free->bytes >= needed->bytes && free->inodes >= needed->inodes;
 }
@@ -147,7 +147,7 @@ static int foresee(const struct retention *retention, struct diskuse_amount *ret
 		return r;
 	for (size_t i = 0; i + 1 < stock.n; i++)
 		if (!stock.entries[i].kept)
-			freed = sum(freed, diskuse_remove(stock.use, i));
+			freed = sum_amounts(freed, diskuse_remove(stock.use, i));
 	*ret_freed = freed;
 	return 0;
 }
@@ -162,7 +162,7 @@ static int remove_for(const struct retention *retention, const struct diskuse_am
 	r = take_stock(retention, &stock);
 	for (size_t i = 0; r >= 0 && i + 1 < stock.n; i++) {
 		r = spool_free_room(retention->spool, &available);
-		if (r < 0 || suffices(&available, needed))
+		if (r < 0 || amount_suffices(&available, needed))
 			return r;
 		r = remove_one(retention, &stock, i, "there was no room for the next one", &freed);
 		if (r > 0)
@@ -181,16 +181,16 @@ int retention_make_room(const struct retention *retention, const struct diskuse_
 	r = objectstore_sweep(retention->store);
 	if (r == 0)
 		r = spool_free_room(retention->spool, &available);
-	if (r < 0 || suffices(&available, needed))
+	if (r < 0 || amount_suffices(&available, needed))
 		return r;
 	r = foresee(retention, &freed);
 	if (r < 0)
 		return r;
-	all = sum(available, freed);
-	missing = less(needed->bytes, available.bytes);
+	all = sum_amounts(available, freed);
+	missing = subtract(needed->bytes, available.bytes);
 	if (missing > 0)
-		all.bytes += evict(missing, less(missing, freed.bytes), userdata);
-	return suffices(&all, needed) ? remove_for(retention, needed) : -ENOSPC;
+		all.bytes += evict(missing, subtract(missing, freed.bytes), userdata);
+	return amount_suffices(&all, needed) ? remove_for(retention, needed) : -ENOSPC;
 }
 
 /* --- the limits ------------------------------------------------------------------------------ */
@@ -219,8 +219,8 @@ static int find_excess(const struct retention *retention, const struct diskuse *
 }
 
 /* Take stock, and find what is too much. */
-static int look(const struct retention *retention, struct stock *stock,
-		struct diskuse_amount *ret_excess)
+static int measure_excess(const struct retention *retention, struct stock *stock,
+			  struct diskuse_amount *ret_excess)
 {
 	int r;
 
@@ -238,9 +238,9 @@ int retention_enforce(const struct retention *retention, retention_evict_fn evic
 
 	r = objectstore_sweep(retention->store);
 	if (r == 0)
-		r = look(retention, &stock, &excess);
+		r = measure_excess(retention, &stock, &excess);
 	if (r == 0 && excess.bytes > 0 && evict(excess.bytes, 0, userdata) > 0)
-		r = look(retention, &stock, &excess);
+		r = measure_excess(retention, &stock, &excess);
 	for (size_t i = 0; r >= 0 && i + 1 < stock.n; i++) {
 		if (excess.bytes == 0 && excess.inodes == 0)
 			break;
@@ -248,8 +248,8 @@ int retention_enforce(const struct retention *retention, retention_evict_fn evic
 		if (r <= 0)
 			continue;
 		removed = true;
-		excess.bytes = less(excess.bytes, freed.bytes);
-		excess.inodes = less(excess.inodes, freed.inodes);
+		excess.bytes = subtract(excess.bytes, freed.bytes);
+		excess.inodes = subtract(excess.inodes, freed.inodes);
 	}
 	swept = removed ? objectstore_sweep(retention->store) : 0;
 	return r < 0 ? r : swept;

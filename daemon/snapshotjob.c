@@ -149,7 +149,7 @@ static int write_snapshot(struct job *job, const char **reterr_what)
 }
 
 /* Objects are the event loop's. What is known is forgotten meanwhile. */
-static uint64_t evict(uint64_t bytes, uint64_t least, void *userdata)
+static uint64_t evict_copies(uint64_t bytes, uint64_t least, void *userdata)
 {
 	struct job *job = userdata;
 	struct snapshotjob *self = job->userdata;
@@ -164,7 +164,7 @@ static void enforce_limits(struct job *job)
 	struct snapshotjob *self = job->userdata;
 	int r;
 
-	r = retention_enforce(&self->retention, evict, job);
+	r = retention_enforce(&self->retention, evict_copies, job);
 	if (r < 0) {
 		errno = -r;
 		log_warning("cannot remove old snapshots, ignoring: %m");
@@ -179,14 +179,14 @@ static int write_in_room(struct job *job, struct diskuse_amount *needed, const c
 	int r;
 
 	*reterr_what = "directory";
-	r = retention_make_room(&self->retention, needed, evict, job);
+	r = retention_make_room(&self->retention, needed, evict_copies, job);
 	if (r == 0 || r == -ENOSPC)
 		r = write_snapshot(job, reterr_what);
 	if (r != -ENOSPC)
 		return r;
 	/* More was written than foreseen, or others filled the disk meanwhile. */
 	needed->bytes += ROOM_RETRY;
-	if (retention_make_room(&self->retention, needed, evict, job) == 0)
+	if (retention_make_room(&self->retention, needed, evict_copies, job) == 0)
 		return write_snapshot(job, reterr_what);
 	needed->bytes -= ROOM_RETRY;
 	return r;

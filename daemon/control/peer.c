@@ -154,7 +154,7 @@ static int hand_on(struct peer *p)
 
 /* --- its turn -------------------------------------------------------------------------------- */
 
-static int end(struct peer *p, const char *why)
+static int end_peer(struct peer *p, const char *why)
 {
 	p->options.ended(p, why, p->options.userdata);
 	return 0;
@@ -184,22 +184,22 @@ static int take_turn(struct peer *p)
 	int r = 0;
 
 	if (!process(p))
-		return end(p, "it breaks the rules of D-Bus");
+		return end_peer(p, "it breaks the rules of D-Bus");
 	if (!is_clogged(p)) {
 		/* The lines of the authentication make one turn. */
 		while ((r = hand_on(p)) > 0 && !p->begun)
 			;
 		if (r == -EMSGSIZE)
-			return end(p, "its message is too long");
+			return end_peer(p, "its message is too long");
 		if (r == -EBADMSG)
-			return end(p, "it does not speak D-Bus");
+			return end_peer(p, "it does not speak D-Bus");
 		if (r < 0)
-			return end(p, "there is no memory or descriptor for it");
+			return end_peer(p, "there is no memory or descriptor for it");
 	}
 	if (!process(p))
-		return end(p, "it breaks the rules of D-Bus");
+		return end_peer(p, "it breaks the rules of D-Bus");
 	if (r == 0 && p->closed)
-		return end(p, NULL);
+		return end_peer(p, NULL);
 	if (p->begun && p->n_frames == CALLS_FRESH)
 		set_priority(p, PRIORITY_OLD);
 	/* Perhaps more has come already; the others come first. */
@@ -222,11 +222,11 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 	if (revents & EPOLLIN) {
 		why = receive(p);
 		if (why)
-			return end(p, why);
+			return end_peer(p, why);
 	} else if (revents & (EPOLLHUP | EPOLLERR)) {
 		/* What it asked for before it went is done all the same. */
 		if (is_clogged(p))
-			return end(p, NULL);
+			return end_peer(p, NULL);
 		p->closed = true;
 	}
 	return take_turn(p);
@@ -250,7 +250,7 @@ static int on_prepare(sd_event_source *source, void *userdata)
 /* --- life ------------------------------------------------------------------------------------ */
 
 /* The client's socket, watched; @fd is taken over. */
-static int watch(struct peer *p, sd_event *event, int fd)
+static int watch_peer(struct peer *p, sd_event *event, int fd)
 {
 	int r;
 
@@ -286,7 +286,7 @@ int peer_new(sd_event *event, int fd, const struct peer_options *options, struct
 		.client_fd = -1,
 		.inlet_fd = -1,
 	};
-	r = watch(p, event, fd);
+	r = watch_peer(p, event, fd);
 	if (r < 0)
 		return r;
 	p->frame_us = now_us(p);

@@ -115,7 +115,7 @@ static void warn_cut_off(struct server *c, const char *why, uid_t uid)
 	c->n_cut_off = 0;
 }
 
-static void drop(struct server *c, struct peer *peer)
+static void drop_peer(struct server *c, struct peer *peer)
 {
 	for (size_t i = 0; i < c->peers.n; i++) {
 		if (c->peers.items[i] != peer)
@@ -132,10 +132,10 @@ static void on_ended(struct peer *peer, const char *why, void *userdata)
 
 	if (why)
 		warn_cut_off(c, why, peer_uid(peer));
-	drop(c, peer);
+	drop_peer(c, peer);
 }
 
-static bool any(const struct peer *peer, uid_t uid)
+static bool is_any(const struct peer *peer, uid_t uid)
 {
 	(void)peer;
 	(void)uid;
@@ -147,7 +147,7 @@ static bool of_user(const struct peer *peer, uid_t uid)
 	return peer_uid(peer) == uid;
 }
 
-static bool denied(const struct peer *peer, uid_t uid)
+static bool is_denied(const struct peer *peer, uid_t uid)
 {
 	(void)uid;
 	return !peer_allowed(peer);
@@ -163,8 +163,8 @@ static unsigned count_connections(const struct server *c, pid_t pid)
 }
 
 /* If there are @n of those that @is_one chooses, cut off the one that is worth least. */
-static void make_room(struct server *c, unsigned n, bool (*is_one)(const struct peer *, uid_t),
-		      uid_t uid)
+static void make_peer_room(struct server *c, unsigned n, bool (*is_one)(const struct peer *, uid_t),
+			   uid_t uid)
 {
 	struct peer *least = NULL;
 	uint64_t least_worth = UINT64_MAX;
@@ -187,7 +187,7 @@ static void make_room(struct server *c, unsigned n, bool (*is_one)(const struct 
 		}
 	}
 	warn_cut_off(c, "there are too many", peer_uid(least));
-	drop(c, least);
+	drop_peer(c, least);
 }
 
 static void start_ticking(struct server *c)
@@ -219,7 +219,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 }
 
 /* @fd, a new connection, is taken over. */
-static int admit(struct server *c, int fd)
+static int admit_peer(struct server *c, int fd)
 {
 	struct peer_options options = { .interface = &c->interface,
 					.ended = on_ended,
@@ -237,9 +237,9 @@ static int admit(struct server *c, int fd)
 	caller_init(&options.caller, ucred.uid, ucred.pid);
 	options.allowed = is_allowed(c, fd, &ucred);
 	if (!options.allowed)
-		make_room(c, PEERS_DENIED_MAX, denied, 0);
-	make_room(c, PEERS_USER_MAX, of_user, ucred.uid);
-	make_room(c, PEERS_MAX, any, 0);
+		make_peer_room(c, PEERS_DENIED_MAX, is_denied, 0);
+	make_peer_room(c, PEERS_USER_MAX, of_user, ucred.uid);
+	make_peer_room(c, PEERS_MAX, is_any, 0);
 	r = peer_new(c->event, fd, &options, &peer);
 	if (r < 0)
 		return r;
@@ -258,7 +258,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
 	connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (connection < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return 0;
-	r = connection < 0 ? -errno : admit(c, connection);
+	r = connection < 0 ? -errno : admit_peer(c, connection);
 	if (r == 0)
 		return 0;
 	errno = -r;

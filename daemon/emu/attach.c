@@ -36,7 +36,7 @@ static bool layout_ok(const struct emu_pool_layout *l)
 	       l->timing.mtc_period <= ENCODE_MTC_PERIOD_MAX;
 }
 
-static const char *check(const struct emu_pool_header *header, uint64_t size)
+static const char *check_header(const struct emu_pool_header *header, uint64_t size)
 {
 	if (header->magic != EMU_POOL_MAGIC)
 		return "the file is no pool of ptd";
@@ -81,7 +81,7 @@ int attach_init(struct attach *attach, int fd, const char **reterr_what)
 		*reterr_what = "the pool cannot be read";
 		return r;
 	}
-	what = check(&header, (uint64_t)st.st_size);
+	what = check_header(&header, (uint64_t)st.st_size);
 	if (what) {
 		*reterr_what = what;
 		return -EBADMSG;

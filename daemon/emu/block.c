@@ -29,7 +29,7 @@ void blocks_deinit(struct blocks *blocks)
 	*blocks = (struct blocks){};
 }
 
-static enum block_end end_of(const struct insn *insn)
+static enum block_end block_end_of(const struct insn *insn)
 {
 	if (insn->far)
 		return BLOCK_FAR;
@@ -104,7 +104,7 @@ static void draft_block(uint8_t mode, uint64_t ip, const struct block_insn *insn
 		d->offsets[d->n++] = (uint16_t)(from->ip - ip);
 		d->last_ip = from->ip;
 		d->next_ip = from->ip + from->size;
-		d->end = end_of(&insn);
+		d->end = block_end_of(&insn);
 		d->sets_cr3 = is_set_cr3(from->bytes, from->size);
 		d->target = d->next_ip + (uint64_t)insn.disp;
 		if (mode == 32)
@@ -127,8 +127,8 @@ static struct block *first_at(const struct blocks *blocks, uint64_t ip)
 	return slot ? (struct block *)(uintptr_t)*slot : NULL;
 }
 
-static int add(struct blocks *blocks, const struct draft *d, struct block *sibling,
-	       struct block **ret_block)
+static int add_block(struct blocks *blocks, const struct draft *d, struct block *sibling,
+		     struct block **ret_block)
 {
 	struct block *block = arena_alloc(&blocks->arena, sizeof(*block) + d->n * sizeof(uint16_t));
 	int r;
@@ -172,7 +172,7 @@ int blocks_get(struct blocks *blocks, uint64_t ip, const struct block_insn *insn
 			return 0;
 		}
 	}
-	return add(blocks, &draft, first, ret_block);
+	return add_block(blocks, &draft, first, ret_block);
 }
 
 void blocks_mark_handler(struct blocks *blocks, uint64_t ip)

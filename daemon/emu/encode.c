@@ -30,7 +30,7 @@ enum {
  * Not one byte more than the packet has may be written: what lies behind head are the oldest bytes
  * of the ring, which a reader may still want.
  */
-static inline void put(struct encode *e, const void *bytes, size_t n)
+static inline void put_packet(struct encode *e, const void *bytes, size_t n)
 {
 	const uint64_t at = e->state.head & (e->ring_size - 1);
 	const size_t room = e->ring_size - at;
@@ -57,7 +57,7 @@ static void clear_stack(struct encode_stack *stack)
 	stack->depth = 0;
 }
 
-static void push(struct encode_stack *stack, uint64_t ip)
+static void push_call(struct encode_stack *stack, uint64_t ip)
 {
 	stack->ip[stack->top++ % ENCODE_STACK] = ip;
 	if (stack->depth < ENCODE_STACK)
@@ -69,7 +69,7 @@ static bool top_is(const struct encode_stack *stack, uint64_t ip)
 	return stack->depth > 0 && stack->ip[(stack->top - 1) % ENCODE_STACK] == ip;
 }
 
-static void pop(struct encode_stack *stack)
+static void pop_call(struct encode_stack *stack)
 {
 	if (stack->depth == 0)
 		return;
@@ -87,7 +87,7 @@ static inline void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t 
 	uint8_t bytes[9] = { op | mode << 5 };
 
 	memcpy(bytes + 1, &ip, 8);
-	put(e, bytes, 1 + n);
+	put_packet(e, bytes, 1 + n);
 	e->state.last_ip = ip;
 }
 
@@ -137,7 +137,8 @@ static void put_tma(struct encode *e, uint64_t tsc)
 	const uint64_t ctc = tsc / ENCODE_TSC_PER_CTC;
 	const uint8_t rest = (uint8_t)(tsc % ENCODE_TSC_PER_CTC);
 
-	put(e, (const uint8_t[]){ 0x02, 0x73, (uint8_t)ctc, (uint8_t)(ctc >> 8), 0, rest, 0 }, 7);
+	put_packet(
+	    e, (const uint8_t[]){ 0x02, 0x73, (uint8_t)ctc, (uint8_t)(ctc >> 8), 0, rest, 0 }, 7);
 	e->state.mtc = mtc_at(e, tsc);
 }
 
@@ -145,7 +146,7 @@ static void put_tsc(struct encode *e, uint64_t tsc)
 {
 	const uint64_t packet = tsc << 8 | OP_TSC;
 
-	put(e, &packet, 8);
+	put_packet(e, &packet, 8);
 	e->state.now = e->state.told = tsc;
 	if (e->timing.mtc)
 		put_tma(e, tsc);
@@ -153,7 +154,7 @@ static void put_tsc(struct encode *e, uint64_t tsc)
 
 static void put_cbr(struct encode *e)
 {
-	put(e, (const uint8_t[]){ 0x02, 0x03, ENCODE_CBR, 0x00 }, 4);
+	put_packet(e, (const uint8_t[]){ 0x02, 0x03, ENCODE_CBR, 0x00 }, 4);
 }
 
 /*
@@ -176,11 +177,11 @@ static void put_cyc(struct encode *e, uint64_t n)
 	bytes[size++] = (uint8_t)((n & 0x1f) << 3 | (n >> 5 != 0) << 2 | 0x03);
 	for (n >>= 5; n != 0; n >>= 7)
 		bytes[size++] = (uint8_t)((n & 0x7f) << 1 | (n >> 7 != 0));
-	put(e, bytes, size);
+	put_packet(e, bytes, size);
 }
 
 /* The next packet is one that tells its time, if any did go by. A FUP tells that of its TIP.PGD. */
-static inline void count(struct encode *e)
+static inline void put_cycles(struct encode *e)
 {
 	if (!e->timing.cyc || e->state.now <= e->state.told)
 		return;
@@ -199,8 +200,8 @@ void encode_tick(struct encode *e, uint64_t tsc)
 	} else if (e->timing.mtc && mtc != e->state.mtc) {
 		/* It tells of the moment when the period began. */
 		e->state.now = (mtc << e->timing.mtc_period) * ENCODE_TSC_PER_CTC;
-		count(e);
-		put(e, (const uint8_t[]){ OP_MTC, (uint8_t)mtc }, 2);
+		put_cycles(e);
+		put_packet(e, (const uint8_t[]){ OP_MTC, (uint8_t)mtc }, 2);
 		e->state.told = e->state.now;
 		e->state.mtc = mtc;
 	}
@@ -211,14 +212,14 @@ void encode_tsc(struct encode *e, uint64_t tsc)
 {
 	if (e->state.enabled && encode_is_timed(e)) {
 		encode_tick(e, tsc);
-		count(e);
+		put_cycles(e);
 	}
 	put_tsc(e, tsc);
 }
 
 static void put_mode_exec(struct encode *e)
 {
-	put(e, (const uint8_t[]){ 0x99, e->mode == 32 ? MODE_EXEC_32 : MODE_EXEC_64 }, 2);
+	put_packet(e, (const uint8_t[]){ 0x99, e->mode == 32 ? MODE_EXEC_32 : MODE_EXEC_64 }, 2);
 	e->state.mode_sent = e->mode;
 }
 
@@ -226,7 +227,7 @@ static void put_pip(struct encode *e)
 {
 	const uint64_t packet = e->state.paging << 16 | 0x4302;
 
-	put(e, &packet, 8);
+	put_packet(e, &packet, 8);
 }
 
 /* PSB, TSC and CBR: the part of PSB+ that is the same with packets on and off. */
@@ -236,8 +237,8 @@ static void begin_psb(struct encode *e, uint64_t tsc)
 					 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
 
 	encode_flush(e);
-	count(e);
-	put(e, psb, sizeof(psb));
+	put_cycles(e);
+	put_packet(e, psb, sizeof(psb));
 	e->state.since_psb = 0;
 	e->state.last_ip = 0;
 	e->state.mode_sent = 0;
@@ -251,7 +252,7 @@ static void begin_psb(struct encode *e, uint64_t tsc)
 
 static void end_psb(struct encode *e)
 {
-	put(e, (const uint8_t[]){ 0x02, 0x23 }, 2);
+	put_packet(e, (const uint8_t[]){ 0x02, 0x23 }, 2);
 }
 
 void encode_init(struct encode *e, uint64_t ring_size, uint32_t psb_period, bool return_compression)
@@ -308,7 +309,7 @@ void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 void encode_disable(struct encode *e)
 {
 	encode_flush(e);
-	count(e);
+	put_cycles(e);
 	put_byte(e, OP_PGD);
 	e->state.enabled = false;
 	clear_stack(&e->state.sdm);
@@ -317,7 +318,7 @@ void encode_disable(struct encode *e)
 void encode_disable_at(struct encode *e, uint64_t ip)
 {
 	encode_flush(e);
-	count(e);
+	put_cycles(e);
 	put_ip(e, OP_FUP, ip);
 	encode_disable(e);
 }
@@ -325,7 +326,7 @@ void encode_disable_at(struct encode *e, uint64_t ip)
 void encode_event(struct encode *e, uint64_t ip, uint64_t to)
 {
 	encode_flush(e);
-	count(e);
+	put_cycles(e);
 	put_ip(e, OP_FUP, ip);
 	put_ip(e, OP_TIP, to);
 }
@@ -337,20 +338,20 @@ void encode_paging(struct encode *e, uint64_t cr3)
 	if (!e->state.enabled)
 		return;
 	encode_flush(e);
-	count(e);
+	put_cycles(e);
 	put_pip(e);
 }
 
 void encode_push(struct encode *e, uint64_t ip)
 {
-	push(&e->state.sdm, ip);
-	push(&e->state.ipt, ip);
+	push_call(&e->state.sdm, ip);
+	push_call(&e->state.ipt, ip);
 }
 
 void encode_indirect(struct encode *e, uint64_t target)
 {
 	encode_flush(e);
-	count(e);
+	put_cycles(e);
 	put_ip(e, OP_TIP, target);
 }
 
@@ -363,9 +364,9 @@ void encode_return(struct encode *e, uint64_t target)
 	 * The SDM's stack loses its top at every return, libipt's only at a compressed one. Where
 	 * both say the same, every decoder understands.
 	 */
-	pop(&e->state.sdm);
+	pop_call(&e->state.sdm);
 	if (agreed) {
-		pop(&e->state.ipt);
+		pop_call(&e->state.ipt);
 		encode_cond(e, true);
 	} else {
 		encode_indirect(e, target);
@@ -377,7 +378,7 @@ static void put_tnt_long(struct encode *e)
 	const uint64_t payload = UINT64_C(1) << e->state.n_tnt | e->state.tnt;
 	const uint64_t packet = payload << 16 | 0xa302;
 
-	put(e, &packet, 8);
+	put_packet(e, &packet, 8);
 }
 
 static void put_tnt_short(struct encode *e)
@@ -397,7 +398,7 @@ void encode_flush(struct encode *e)
 {
 	if (e->state.n_tnt == 0)
 		return;
-	count(e);
+	put_cycles(e);
 
 	/* Seven short packets are smaller than a long one, eight are not. */
 	if (e->state.n_tnt > 7 * TNT_SHORT_MAX)
@@ -432,7 +433,7 @@ void encode_overflow(struct encode *e, uint64_t tsc)
 		begin_psb(e, tsc);
 		end_psb(e);
 	}
-	put(e, (const uint8_t[]){ 0x02, 0xf3 }, 2);
+	put_packet(e, (const uint8_t[]){ 0x02, 0xf3 }, 2);
 	e->state.last_ip = NO_IP;
 	encode_tsc(e, tsc);
 }

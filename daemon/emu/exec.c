@@ -29,7 +29,7 @@ void exec_deinit(struct exec *exec)
 }
 
 /* Takes over @string, which may be NULL for want of memory. */
-static int add(struct exec_strings *strings, char *string)
+static int add_string(struct exec_strings *strings, char *string)
 {
 	const int r = string ? vec_push(&strings->list, string) : -ENOMEM;
 
@@ -73,7 +73,7 @@ static int read_strings(const struct exec_self *self, uint64_t address,
 			break;
 		r = read_string(self, pointer, &string);
 		if (r == 0)
-			r = add(strings, string);
+			r = add_string(strings, string);
 		if (r != 0)
 			return r;
 	}
@@ -152,11 +152,11 @@ static int enter_script(struct exec *x, const struct execfile *file)
 		if (!x->comm)
 			return -ENOMEM;
 	}
-	r = add(&argv, strdup(file->interpreter));
+	r = add_string(&argv, strdup(file->interpreter));
 	if (r == 0 && file->argument[0])
-		r = add(&argv, strdup(file->argument));
+		r = add_string(&argv, strdup(file->argument));
 	if (r == 0)
-		r = add(&argv, strdup(x->path));
+		r = add_string(&argv, strdup(x->path));
 	if (r == 0)
 		r = vec_reserve(&argv.list, x->argv.list.n);
 	if (r < 0) {
@@ -178,7 +178,7 @@ static int enter_script(struct exec *x, const struct execfile *file)
 }
 
 /* Is it a program that QEMU can take? */
-static int judge(struct exec *x, const struct execfile *file, const char **reterr_why)
+static int judge_exec(struct exec *x, const struct execfile *file, const char **reterr_why)
 {
 	if (file->kind == EXECFILE_OTHER)
 		return EXEC_FAILS;
@@ -189,7 +189,7 @@ static int judge(struct exec *x, const struct execfile *file, const char **reter
 	return *reterr_why ? EXEC_UNSEEN : 0;
 }
 
-static int resolve(struct exec *x, const char **reterr_why)
+static int resolve_exec(struct exec *x, const char **reterr_why)
 {
 	for (int i = 0; i <= EXECFILE_SCRIPTS_MAX; i++) {
 		struct execfile file;
@@ -202,7 +202,7 @@ static int resolve(struct exec *x, const char **reterr_why)
 			return EXEC_UNSEEN;
 		}
 		if (file.kind != EXECFILE_SCRIPT)
-			return judge(x, &file, reterr_why);
+			return judge_exec(x, &file, reterr_why);
 		r = enter_script(x, &file);
 		if (r < 0)
 			return r;
@@ -227,9 +227,9 @@ int exec_init(struct exec *ret_exec, const struct exec_self *self, bool at,
 	if (r == 0)
 		r = read_strings(self, a[2], &x.envp);
 	if (r == 0 && x.argv.list.n == 0)
-		r = add(&x.argv, strdup(""));
+		r = add_string(&x.argv, strdup(""));
 	if (r == 0)
-		r = resolve(&x, reterr_why);
+		r = resolve_exec(&x, reterr_why);
 	if (r < 0 || r == EXEC_FAILS)
 		exec_deinit(&x);
 	else

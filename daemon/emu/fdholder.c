@@ -21,7 +21,7 @@ struct start {
 };
 
 /* Leave @fd alone in a table of our own. */
-static int part(int fd)
+static int unshare_table(int fd)
 {
 	if (syscall(SYS_close_range, (unsigned)fd + 1, ~0u, CLOSE_RANGE_UNSHARE) < 0)
 		return -errno;
@@ -30,10 +30,10 @@ static int part(int fd)
 	return (int)syscall(SYS_gettid);
 }
 
-static void *keep(void *userdata)
+static void *hold_fd(void *userdata)
 {
 	struct start *start = userdata;
-	const int r = part(start->fd);
+	const int r = unshare_table(start->fd);
 
 	start->tid = r;
 	/* From here on @start is the other's. */
@@ -61,7 +61,7 @@ int fdholder_start(struct fdholder *fdholder, int fd)
 	/* The program's signals are not for a thread that QEMU does not know. */
 	sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, &attr, keep, &start);
+	r = pthread_create(&thread, &attr, hold_fd, &start);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	(void)pthread_attr_destroy(&attr);
 	if (r != 0)

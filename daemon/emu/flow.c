@@ -85,7 +85,7 @@ enum flow_verdict flow_step(struct flow *flow, uint64_t ip)
 	return restarts(flow, ip);
 }
 
-static void stop(struct flow *flow)
+static void stop_packets(struct flow *flow)
 {
 	flow->encode = NULL;
 	flow->block = NULL;
@@ -97,7 +97,7 @@ static void stop(struct flow *flow)
  *
  * Return: address of the first instruction that may not have.
  */
-static uint64_t claim(struct flow *flow)
+static uint64_t log_retired(struct flow *flow)
 {
 	const struct block *b = flow->block;
 
@@ -113,7 +113,7 @@ static uint64_t claim(struct flow *flow)
  *
  * Return: the address that says so to a decoder.
  */
-static uint64_t settle(struct flow *flow, uint64_t ip)
+static uint64_t judge_interrupted(struct flow *flow, uint64_t ip)
 {
 	const struct block *b = flow->block;
 
@@ -122,18 +122,18 @@ static uint64_t settle(struct flow *flow, uint64_t ip)
 		truthlog_unreported(flow->log, b->id);
 		return b->last_ip;
 	}
-	return flow_step(flow, ip) == FLOW_ODD ? claim(flow) : ip;
+	return flow_step(flow, ip) == FLOW_ODD ? log_retired(flow) : ip;
 }
 
 void flow_interrupt(struct flow *flow, uint64_t ip)
 {
-	encode_disable_at(flow->encode, settle(flow, ip));
-	stop(flow);
+	encode_disable_at(flow->encode, judge_interrupted(flow, ip));
+	stop_packets(flow);
 }
 
 void flow_event(struct flow *flow, uint64_t ip, uint64_t to)
 {
-	encode_event(flow->encode, settle(flow, ip), to);
+	encode_event(flow->encode, judge_interrupted(flow, ip), to);
 }
 
 static bool called_kernel(const struct flow *flow)
@@ -148,7 +148,7 @@ void flow_syscall(struct flow *flow)
 	if (called_kernel(flow)) {
 		truthlog_whole(flow->log, b->id);
 		encode_disable(flow->encode);
-		stop(flow);
+		stop_packets(flow);
 	} else if (flow->last_began && b->end == BLOCK_INTERRUPT) {
 		flow_interrupt(flow, b->next_ip);
 	} else {
@@ -174,7 +174,7 @@ void flow_leave(struct flow *flow)
 	if (flow->last_began && flow->block->end == BLOCK_FAR) {
 		truthlog_whole(flow->log, flow->block->id);
 		encode_disable(flow->encode);
-		stop(flow);
+		stop_packets(flow);
 	} else {
 		flow_odd(flow);
 	}
@@ -182,6 +182,6 @@ void flow_leave(struct flow *flow)
 
 void flow_odd(struct flow *flow)
 {
-	encode_disable_at(flow->encode, claim(flow));
-	stop(flow);
+	encode_disable_at(flow->encode, log_retired(flow));
+	stop_packets(flow);
 }

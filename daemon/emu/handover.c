@@ -34,7 +34,8 @@ static bool has_room(const struct attach *attach, const struct coderecord *recor
 }
 
 /* Return: whether the record is in the ring. */
-static bool put(const struct attach *attach, const struct coderecord *record, const uint8_t *bytes)
+static bool put_code(const struct attach *attach, const struct coderecord *record,
+		     const uint8_t *bytes)
 {
 	const struct emu_pool_layout *l = &attach->layout;
 	struct emu_pool *pool = attach->pool;
@@ -70,7 +71,7 @@ static bool say_start(struct handover *handover)
 	};
 
 	if (!handover->started)
-		handover->started = put(handover->attach, &record, NULL);
+		handover->started = put_code(handover->attach, &record, NULL);
 	return handover->started;
 }
 
@@ -99,7 +100,7 @@ void handover_fork_child(struct handover *handover, uint32_t pid)
 	handover_start(handover, pid);
 }
 
-static uint64_t hide(struct handover *handover)
+static uint64_t hide_code(struct handover *handover)
 {
 	atomic_fetch_add(&handover->attach->pool->code_lost, 1);
 	return HANDOVER_HIDDEN;
@@ -120,8 +121,8 @@ static uint64_t hand_over(struct handover *handover, bool changed, uint64_t addr
 
 	if (size > CODERECORD_BYTES_MAX || !say_start(handover) ||
 	    shadow_reserve(&handover->shadow, address, size) < 0 ||
-	    !put(handover->attach, &record, bytes))
-		return hide(handover);
+	    !put_code(handover->attach, &record, bytes))
+		return hide_code(handover);
 	shadow_put(&handover->shadow, address, bytes, size, changed);
 	if (changed)
 		atomic_fetch_add_explicit(&handover->n_changes, 1, memory_order_release);

@@ -31,7 +31,7 @@ static void futex_wake_one(_Atomic uint32_t *word)
 	(void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static bool claim(struct lease *lease, uint32_t i, uint64_t from)
+static bool claim_cpu(struct lease *lease, uint32_t i, uint64_t from)
 {
 	struct emu_cpu *cpu = attach_cpu(lease->attach, i);
 
@@ -45,10 +45,10 @@ static bool claim(struct lease *lease, uint32_t i, uint64_t from)
 
 static bool claim_free(struct lease *lease, uint32_t from, uint32_t to)
 {
-	if (lease->who.cpu >= from && lease->who.cpu < to && claim(lease, lease->who.cpu, 0))
+	if (lease->who.cpu >= from && lease->who.cpu < to && claim_cpu(lease, lease->who.cpu, 0))
 		return true;
 	for (uint32_t i = from; i < to; i++)
-		if (claim(lease, i, 0))
+		if (claim_cpu(lease, i, 0))
 			return true;
 	return false;
 }
@@ -91,7 +91,7 @@ static bool claim_orphan(struct lease *lease)
 			continue;
 		if (!is_gone(pid, tid))
 			continue;
-		if (claim(lease, i, owner)) {
+		if (claim_cpu(lease, i, owner)) {
 			lease_cpu(lease)->released_ns = attach_now_ns();
 			lease->lost = true;
 			return true;
@@ -150,7 +150,7 @@ static bool claim_any(struct lease *lease, enum lease_manner manner)
 	return claim_free(lease, l->n_busy_max, l->n_cpus);
 }
 
-static void begin(struct lease *lease)
+static void begin_lease(struct lease *lease)
 {
 	const struct emu_pool_layout *l = &lease->attach->layout;
 	struct emu_cpu *cpu = lease_cpu(lease);
@@ -188,7 +188,7 @@ int lease_take(struct lease *lease, enum lease_manner manner)
 		lease->lost = true;
 		return LEASE_NONE;
 	}
-	begin(lease);
+	begin_lease(lease);
 	return 0;
 }
 

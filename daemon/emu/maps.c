@@ -112,8 +112,8 @@ static size_t first_behind(const struct maps_ranges *ranges, uint64_t ip)
 }
 
 /* Put @n ranges in the place of those from index @from to before @to. Return: 0 or -ENOMEM. */
-static int replace(struct maps_ranges *ranges, size_t from, size_t to,
-		   const struct maps_range *news, size_t n)
+static int replace_ranges(struct maps_ranges *ranges, size_t from, size_t to,
+			  const struct maps_range *news, size_t n)
 {
 	struct maps_range *items;
 
@@ -128,7 +128,7 @@ static int replace(struct maps_ranges *ranges, size_t from, size_t to,
 	return 0;
 }
 
-static int forget(struct maps_ranges *ranges, uint64_t start, uint64_t end)
+static int forget_range(struct maps_ranges *ranges, uint64_t start, uint64_t end)
 {
 	const size_t from = first_behind(ranges, start);
 	struct maps_range rest[2];
@@ -142,16 +142,16 @@ static int forget(struct maps_ranges *ranges, uint64_t start, uint64_t end)
 		if (r.end > end)
 			rest[n++] = (struct maps_range){ end, r.end, r.place };
 	}
-	return to > from ? replace(ranges, from, to, rest, n) : 0;
+	return to > from ? replace_ranges(ranges, from, to, rest, n) : 0;
 }
 
-static int remember(struct maps_ranges *ranges, uint64_t start, uint64_t end,
-		    enum handover_place place)
+static int remember_range(struct maps_ranges *ranges, uint64_t start, uint64_t end,
+			  enum handover_place place)
 {
 	const struct maps_range *r;
 	size_t from, to;
 
-	if (forget(ranges, start, end) < 0)
+	if (forget_range(ranges, start, end) < 0)
 		return -ENOMEM;
 	from = to = first_behind(ranges, start);
 	r = ranges->list.items;
@@ -159,7 +159,7 @@ static int remember(struct maps_ranges *ranges, uint64_t start, uint64_t end,
 		start = r[--from].start;
 	if (to < ranges->list.n && r[to].start == end && r[to].place == place)
 		end = r[to++].end;
-	return replace(ranges, from, to, &(struct maps_range){ start, end, place }, 1);
+	return replace_ranges(ranges, from, to, &(struct maps_range){ start, end, place }, 1);
 }
 
 void maps_remove(struct maps *maps, uint64_t start, uint64_t size)
@@ -167,7 +167,7 @@ void maps_remove(struct maps *maps, uint64_t start, uint64_t size)
 	(void)pthread_mutex_lock(&maps->lock);
 	/* Without memory a range stays unknown or known: then a record is written twice, or once
 	 * too few, which the check at translation finds. */
-	(void)!forget(&maps->known, start, start + size);
+	(void)!forget_range(&maps->known, start, start + size);
 	(void)pthread_mutex_unlock(&maps->lock);
 }
 
@@ -185,7 +185,7 @@ bool maps_has(struct maps *maps, uint64_t start, uint64_t size)
 
 static void note_writable(struct maps *maps, uint64_t start, uint64_t end)
 {
-	if (remember(&maps->writable, start, end, HANDOVER_MEMORY) < 0)
+	if (remember_range(&maps->writable, start, end, HANDOVER_MEMORY) < 0)
 		maps->forgot_writable = true;
 }
 
@@ -264,7 +264,7 @@ static bool is_file(const struct vma *vma)
 }
 
 /* A file that is shared, or has no name, can be other than it was by the time that it is copied. */
-static enum handover_place place_of(const struct vma *vma)
+static enum handover_place vma_place(const struct vma *vma)
 {
 	if (!is_file(vma) || mapname_is_memory(vma->path))
 		return HANDOVER_MEMORY;
@@ -313,7 +313,7 @@ static size_t add_locked(struct maps *maps, struct poolrecord_who who, uint64_t 
 		if (from >= to)
 			continue;
 		write_record(maps, who, &vma, from, to, prot);
-		(void)!remember(&maps->known, from, to, place_of(&vma));
+		(void)!remember_range(&maps->known, from, to, vma_place(&vma));
 		if (prot & PROT_WRITE)
 			note_writable(maps, from, to);
 		n++;

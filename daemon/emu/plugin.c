@@ -128,7 +128,7 @@ static void on_vcpu(uint64_t id, unsigned vcpu)
 /* --- programs that the program executes ------------------------------------------------------- */
 
 /* QEMU wants a comma in the value of an option doubled. */
-static char *escape(const char *text)
+static char *escape_option(const char *text)
 {
 	char *escaped = malloc(2 * strlen(text) + 1), *to = escaped;
 
@@ -146,8 +146,8 @@ static char *escape(const char *text)
 /* What the plugin is to be told in the next program. */
 static char *options_for(const struct exec *exec)
 {
-	_cleanup_(freep) char *log = process.log_dir ? escape(process.log_dir) : NULL;
-	_cleanup_(freep) char *comm = exec->comm ? escape(exec->comm) : NULL;
+	_cleanup_(freep) char *log = process.log_dir ? escape_option(process.log_dir) : NULL;
+	_cleanup_(freep) char *comm = exec->comm ? escape_option(exec->comm) : NULL;
 	char *options;
 
 	if ((process.log_dir && !log) || (exec->comm && !comm))
@@ -159,7 +159,7 @@ static char *options_for(const struct exec *exec)
 }
 
 /* Return: only if it cannot be done: why. */
-static const char *execute(const struct exec *exec)
+static const char *execute_qemu(const struct exec *exec)
 {
 	_cleanup_(freep) char *options = options_for(exec);
 	_cleanup_(fd_closep) int fd = fdholder_borrow(&process.fdholder);
@@ -182,7 +182,7 @@ static const char *execute(const struct exec *exec)
 }
 
 /* The thread calls execve or execveat. If we return, QEMU lets the kernel do it. */
-static void follow(bool at, const uint64_t args[static 6])
+static void follow_exec(bool at, const uint64_t args[static 6])
 {
 	const char *why = NULL;
 	struct exec exec;
@@ -192,7 +192,7 @@ static void follow(bool at, const uint64_t args[static 6])
 	if (r == EXEC_FAILS || r < 0)
 		return;
 	if (r == 0)
-		why = execute(&exec);
+		why = execute_qemu(&exec);
 
 	fprintf(stderr, "ptd-emu.so: %s: not recorded: %s\n", exec.path, why);
 	exec_deinit(&exec);
@@ -217,7 +217,7 @@ static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, 
 	thread_leave(self, syscall_ends(kind));
 	syscall_enter(self, kind, args);
 	if (syscall_executes(kind))
-		follow(kind == SYSCALL_EXECVEAT, self->args);
+		follow_exec(kind == SYSCALL_EXECVEAT, self->args);
 }
 
 static void on_syscall_return(uint64_t id, unsigned vcpu, int64_t number, int64_t result)
@@ -382,7 +382,7 @@ static int find_self(const struct target *target)
 		return -errno;
 	exec_self = (struct exec_self){
 		.qemu = strdup(qemu),
-		.plugin = escape(path),
+		.plugin = escape_option(path),
 		.target = *target,
 		.program = &program,
 	};
@@ -390,7 +390,7 @@ static int find_self(const struct target *target)
 }
 
 /* Attach to the pool, which the program must not be able to close. */
-static int start(const struct arguments *a, uint8_t mode)
+static int start_recording(const struct arguments *a, uint8_t mode)
 {
 	struct process_origin origin = {
 		.target = { .base = &guest_base, .mode = mode },
@@ -432,7 +432,7 @@ int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int ar
 	struct arguments arguments;
 
 	if (check_qemu(info) < 0 || parse_arguments(argc, argv, &arguments) < 0 ||
-	    start(&arguments, mode_of(info)) < 0)
+	    start_recording(&arguments, mode_of(info)) < 0)
 		return 1;
 	if (pthread_key_create(&thread_key, on_thread_end) != 0 ||
 	    pthread_atfork(on_fork, on_fork_parent, on_fork_child) != 0) {

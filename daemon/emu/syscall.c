@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 
 /* The target's numbers, whatever the host's are. */
-static enum syscall_kind kind64(int64_t number)
+static enum syscall_kind syscall_kind64(int64_t number)
 {
 	switch (number) {
 	case 9:
@@ -34,7 +34,7 @@ static enum syscall_kind kind64(int64_t number)
 	}
 }
 
-static enum syscall_kind kind32(int64_t number)
+static enum syscall_kind syscall_kind32(int64_t number)
 {
 	switch (number) {
 	case 1:   /* exit */
@@ -68,7 +68,7 @@ static enum syscall_kind kind32(int64_t number)
 
 enum syscall_kind syscall_kind(const struct target *target, int64_t number)
 {
-	return target->mode == 32 ? kind32(number) : kind64(number);
+	return target->mode == 32 ? syscall_kind32(number) : syscall_kind64(number);
 }
 
 /* The structure at args[0] has the arguments of mmap. Of its members only the first six count
@@ -129,7 +129,7 @@ static void changed(struct thread *thread, uint64_t addr, uint64_t size, uint64_
 		maps_remove(maps, addr, size);
 }
 
-static void moved(struct thread *thread, uint64_t addr)
+static void memory_moved(struct thread *thread, uint64_t addr)
 {
 	const uint64_t *a = thread->args;
 	struct maps *maps = &thread->process->maps;
@@ -164,7 +164,7 @@ void syscall_return(struct thread *thread, enum syscall_kind kind, int64_t resul
 		changed(thread, a[0], a[1], 0);
 		break;
 	case SYSCALL_MREMAP:
-		moved(thread, address);
+		memory_moved(thread, address);
 		break;
 	case SYSCALL_PRCTL:
 		poolrecord_comm(&thread->process->attach, thread->lease.who, thread->name, false);

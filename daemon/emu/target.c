@@ -210,7 +210,8 @@ void target_handlers_deinit(struct target_handlers *handlers)
 	vec_deinit(&handlers->known);
 }
 
-static bool known(const struct target_handlers *handlers, const struct target_handler *handler)
+static bool handler_is_known(const struct target_handlers *handlers,
+			     const struct target_handler *handler)
 {
 	for (size_t i = 0; i < handlers->known.n; i++) {
 		const struct target_handler *h = &handlers->known.items[i];
@@ -264,7 +265,7 @@ uint64_t target_handlers_add(struct target_handlers *handlers, const struct targ
 	/* 0 and 1 are SIG_DFL and SIG_IGN. */
 	if (act == 0 || read_action(target, kind, act, &handler) < 0 || handler.address <= 1)
 		return 0;
-	if (known(handlers, &handler) || handlers->known.n == TARGET_HANDLERS_MAX)
+	if (handler_is_known(handlers, &handler) || handlers->known.n == TARGET_HANDLERS_MAX)
 		return 0;
 	if (vec_push(&handlers->known, handler) < 0)
 		return 0;
@@ -292,7 +293,8 @@ static bool read_frame64(const struct target_handlers *handlers, const struct ta
 	struct frame64 frame;
 
 	if (target_read(target, rsp, &frame, sizeof(frame)) < 0 ||
-	    !known(handlers, &(struct target_handler){ .address = ip, .restorer = frame.pretcode }))
+	    !handler_is_known(
+		handlers, &(struct target_handler){ .address = ip, .restorer = frame.pretcode }))
 		return false;
 	*ret_at = (struct interrupted){ frame.rip, frame.rsp };
 	return true;

@@ -71,7 +71,7 @@ struct thread *thread_free(struct thread *thread)
 	return NULL;
 }
 
-static void publish(struct thread *thread)
+static void publish_packets(struct thread *thread)
 {
 	const uint64_t head = thread->flow.encode->state.head;
 
@@ -80,13 +80,13 @@ static void publish(struct thread *thread)
 }
 
 /* Packets on; the thread has a CPU. */
-static void resume(struct thread *thread, uint64_t ip)
+static void resume_packets(struct thread *thread, uint64_t ip)
 {
 	thread->flow.encode = &thread->lease.encode;
 	thread->maps = maps_version(&thread->process->maps);
 	thread->changes = handover_changes(&thread->process->handover);
 	encode_enable(thread->flow.encode, ip, attach_now_ns());
-	publish(thread);
+	publish_packets(thread);
 	thread->wants_tsc = false;
 }
 
@@ -94,10 +94,10 @@ static void resume(struct thread *thread, uint64_t ip)
  * Code that ptd does not have is about to run: a decoder could only guess, so that packets are off
  * until other code runs, and a reader learns that some are missing.
  */
-static void hide(struct thread *thread, uint64_t ip)
+static void hide_thread(struct thread *thread, uint64_t ip)
 {
 	encode_disable_at(thread->flow.encode, ip);
-	publish(thread);
+	publish_packets(thread);
 	thread->flow.encode = NULL;
 	lease_give(&thread->lease, false);
 	thread->hidden = true;
@@ -111,14 +111,15 @@ static void hide(struct thread *thread, uint64_t ip)
 static void meet_version(struct thread *thread, const struct block *block)
 {
 	if (atomic_load_explicit(&block->version, memory_order_acquire) == HANDOVER_HIDDEN) {
-		hide(thread, block->ip);
+		hide_thread(thread, block->ip);
 		return;
 	}
 	encode_disable_at(thread->flow.encode, block->ip);
-	resume(thread, block->ip);
+	resume_packets(thread, block->ip);
 }
 
-static void enter(struct thread *thread, const struct block *block, enum lease_manner manner)
+static void enter_user_code(struct thread *thread, const struct block *block,
+			    enum lease_manner manner)
 {
 	const uint64_t ip = block->ip;
 
@@ -143,22 +144,22 @@ static void enter(struct thread *thread, const struct block *block, enum lease_m
 	thread->hidden = false;
 	thread->frozen = atomic_load(&thread->process->attach.pool->freeze);
 	thread->patience = PATIENCE_BLOCKS;
-	resume(thread, ip);
+	resume_packets(thread, ip);
 }
 
 /* ptd wants to read the rings: write all that is known, and go on. */
 static void flush_and_go_on(struct thread *thread, uint64_t ip, uint32_t freeze)
 {
 	encode_disable_at(thread->flow.encode, ip);
-	publish(thread);
+	publish_packets(thread);
 	thread->frozen = freeze;
-	resume(thread, ip);
+	resume_packets(thread, ip);
 	/* After the packets' time, which shows that the ring goes up to here. */
 	atomic_store(&lease_cpu(&thread->lease)->freeze_done, freeze);
 }
 
 /* Somebody waits for a CPU: give this one up when the quantum is over. */
-static void share(struct thread *thread, const struct block *block)
+static void share_cpu(struct thread *thread, const struct block *block)
 {
 	const uint64_t quantum_ns = thread->process->attach.layout.quantum_us * UINT64_C(1000);
 
@@ -173,7 +174,7 @@ static void share(struct thread *thread, const struct block *block)
 	encode_disable_at(thread->flow.encode, block->ip);
 	thread->flow.encode = NULL;
 	lease_give(&thread->lease, false);
-	enter(thread, block, LEASE_YIELD);
+	enter_user_code(thread, block, LEASE_YIELD);
 }
 
 /*
@@ -192,7 +193,7 @@ static void tell_time(struct thread *thread)
 }
 
 /* What is rarely due between two blocks. The thread has a CPU and its packets are on. */
-static void attend(struct thread *thread, const struct block *block)
+static void attend_block(struct thread *thread, const struct block *block)
 {
 	const struct emu_pool *pool = thread->process->attach.pool;
 	struct encode *e = thread->flow.encode;
@@ -200,15 +201,15 @@ static void attend(struct thread *thread, const struct block *block)
 
 	if (encode_psb_due(e))
 		encode_psb(e, block->ip, attach_now_ns());
-	publish(thread);
+	publish_packets(thread);
 	if (freeze != thread->frozen)
 		flush_and_go_on(thread, block->ip, freeze);
 	if (atomic_load(&pool->wait_until_ns) != 0)
-		share(thread, block);
+		share_cpu(thread, block);
 }
 
 /* Judge the last block, now that control is at the start of @block. */
-static void judge(struct thread *thread, const struct block *block)
+static void judge_thread_block(struct thread *thread, const struct block *block)
 {
 	uint64_t ip;
 
@@ -216,10 +217,10 @@ static void judge(struct thread *thread, const struct block *block)
 	    process_at_handler(thread->process, block->ip,
 			       thread->process->read_register(thread->vcpu, PROCESS_RSP), &ip)) {
 		flow_interrupt(&thread->flow, ip);
-		resume(thread, block->ip);
+		resume_packets(thread, block->ip);
 	} else if (unlikely(flow_step(&thread->flow, block->ip) == FLOW_ODD)) {
 		flow_odd(&thread->flow);
-		resume(thread, block->ip);
+		resume_packets(thread, block->ip);
 	}
 }
 
@@ -233,24 +234,24 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 		if (unlikely(thread->wants_tsc ||
 			     maps_version(&thread->process->maps) != thread->maps))
 			tell_time(thread);
-		judge(thread, block);
+		judge_thread_block(thread, block);
 		if (unlikely(thread->flow.encode->state.head != thread->published)) {
-			publish(thread);
+			publish_packets(thread);
 			if (unlikely(encode_psb_due(thread->flow.encode)))
-				attend(thread, block);
+				attend_block(thread, block);
 		}
 		if (unlikely(
 			thread->flow.encode &&
 			(atomic_load_explicit(&pool->wait_until_ns, memory_order_relaxed) != 0 ||
 			 atomic_load_explicit(&pool->freeze, memory_order_relaxed) !=
 			     thread->frozen)))
-			attend(thread, block);
+			attend_block(thread, block);
 		if (unlikely(atomic_load_explicit(&block->version, memory_order_acquire) >
 				 thread->changes &&
 			     thread->flow.encode))
 			meet_version(thread, block);
 	} else {
-		enter(thread, block, LEASE_WAIT);
+		enter_user_code(thread, block, LEASE_WAIT);
 	}
 	thread->flow.block = block;
 	thread->flow.last_began = block->n == 1;

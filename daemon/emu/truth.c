@@ -59,7 +59,7 @@ static int make_dir(const char *dir, const char *number)
 	return symlink("../0.0.blocks", name) < 0 ? -errno : 0;
 }
 
-static int inherit(const char *dir, const char *number, uint32_t pid)
+static int inherit_dictionary(const char *dir, const char *number, uint32_t pid)
 {
 	struct truthlog *file;
 	char name[64];
@@ -81,7 +81,8 @@ static struct truthlog *new_log(struct truth *truth, uint32_t number, uint32_t p
 
 	(void)snprintf(text, sizeof(text), "%" PRIu32, number);
 	(void)snprintf(name, sizeof(name), "%s/%" PRIu32 ".%" PRIu32 ".0.log", text, pid, tid);
-	if (make_dir(truth->dir, text) < 0 || (pid != 0 && inherit(truth->dir, text, pid) < 0) ||
+	if (make_dir(truth->dir, text) < 0 ||
+	    (pid != 0 && inherit_dictionary(truth->dir, text, pid) < 0) ||
 	    truthlog_new(truth->dir, name, O_TRUNC, &file) < 0)
 		return NULL;
 	if (vec_push(&truth->logs, file) < 0) {
@@ -91,7 +92,8 @@ static struct truthlog *new_log(struct truth *truth, uint32_t number, uint32_t p
 	return file;
 }
 
-static struct truthlog *find(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
+static struct truthlog *find_truthlog(struct truth *truth, uint32_t number, uint32_t pid,
+				      uint32_t tid)
 {
 	const uint64_t key = (uint64_t)number << 33 | (uint64_t)(pid == 0) << 32 | tid;
 	const uint64_t *known;
@@ -110,10 +112,10 @@ static struct truthlog *find(struct truth *truth, uint32_t number, uint32_t pid,
 
 struct truthlog *truth_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid)
 {
-	return find(truth, number, pid, tid);
+	return find_truthlog(truth, number, pid, tid);
 }
 
 struct truthlog *truth_kernel_log(struct truth *truth, uint32_t number, uint32_t cpu)
 {
-	return find(truth, number, 0, cpu + 1);
+	return find_truthlog(truth, number, 0, cpu + 1);
 }

@@ -50,7 +50,7 @@ struct truthlog *truthlog_forget(struct truthlog *file)
 	return NULL;
 }
 
-static int write_all(int fd, const void *bytes, size_t size)
+static int write_words(int fd, const void *bytes, size_t size)
 {
 	const uint8_t *pos = bytes;
 
@@ -78,7 +78,7 @@ int truthlog_flush(struct truthlog *file)
 	fd = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	return write_all(fd, file->words, size);
+	return write_words(fd, file->words, size);
 }
 
 void truthlog_inherit(struct truthlog *file, uint32_t n, uint32_t pid, uint32_t generation)

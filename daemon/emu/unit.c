@@ -34,7 +34,7 @@ static bool is_kernel(uint64_t ip)
 	return ip >> 63;
 }
 
-static bool covers(const struct unit *unit, uint64_t ip)
+static bool unit_covers(const struct unit *unit, uint64_t ip)
 {
 	return unit->control & (is_kernel(ip) ? VMRING_OS : VMRING_USER) &&
 	       unit->control & VMRING_BRANCH_EN;
@@ -42,14 +42,14 @@ static bool covers(const struct unit *unit, uint64_t ip)
 
 /* --- the ring --------------------------------------------------------------------------------- */
 
-static uint64_t room(const struct unit *unit)
+static uint64_t ring_room(const struct unit *unit)
 {
 	const uint64_t tail = __atomic_load_n(&unit->ring->tail, __ATOMIC_ACQUIRE);
 
 	return VMRING_SIZE - (unit->encode.state.head - tail);
 }
 
-static void publish(struct unit *unit)
+static void publish_head(struct unit *unit)
 {
 	if (unit->encode.state.head != unit->ring->head)
 		__atomic_store_n(&unit->ring->head, unit->encode.state.head, __ATOMIC_RELEASE);
@@ -63,7 +63,7 @@ static void go_blind(struct unit *unit)
 }
 
 /* The ring is full. What is pending just fits. */
-static void drop(struct unit *unit)
+static void drop_packets(struct unit *unit)
 {
 	encode_flush(&unit->encode);
 	unit->encode.state.enabled = false;
@@ -73,9 +73,9 @@ static void drop(struct unit *unit)
 }
 
 /* If there is room again, say that packets were lost. Return: whether there is. */
-static bool recover(struct unit *unit)
+static bool recover_ring(struct unit *unit)
 {
-	if (room(unit) < VMRING_SIZE / 2)
+	if (ring_room(unit) < VMRING_SIZE / 2)
 		return false;
 	unit->dropping = false;
 	unit->ring->lost += unit->nowhere.state.head;
@@ -110,9 +110,9 @@ static void configure(struct unit *unit, uint64_t control)
 	}
 }
 
-static void enter(struct unit *unit, uint64_t ip)
+static void enter_unit(struct unit *unit, uint64_t ip)
 {
-	if (unit->dropping && !recover(unit)) {
+	if (unit->dropping && !recover_ring(unit)) {
 		go_blind(unit);
 		return;
 	}
@@ -133,7 +133,7 @@ static void take_event(struct unit *unit, const struct block *block)
 		unit->n_frameless++;
 		ip = flow->last_began ? flow->block->last_ip : flow->block->ip;
 	}
-	if (covers(unit, block->ip))
+	if (unit_covers(unit, block->ip))
 		flow_event(flow, ip, block->ip);
 	else
 		flow_interrupt(flow, ip);
@@ -152,17 +152,18 @@ static bool is_event(const struct unit *unit, const struct block *block)
 }
 
 /* Judge the last block, now that control is at the start of @block. */
-static void judge(struct unit *unit, const struct block *block)
+static void judge_unit_block(struct unit *unit, const struct block *block)
 {
 	struct flow *flow = &unit->flow;
 
 	if (unlikely(is_event(unit, block)))
 		take_event(unit, block);
-	else if (is_kernel(block->ip) && !is_kernel(flow->block->ip) && covers(unit, block->ip))
+	else if (is_kernel(block->ip) && !is_kernel(flow->block->ip) &&
+		 unit_covers(unit, block->ip))
 		flow_enter_kernel(flow, block->ip);
 	else if (is_kernel(block->ip) && !is_kernel(flow->block->ip))
 		flow_syscall(flow);
-	else if (!covers(unit, block->ip))
+	else if (!unit_covers(unit, block->ip))
 		flow_leave(flow);
 	else if (flow_step(flow, block->ip) == FLOW_ODD)
 		flow_odd(flow);
@@ -190,12 +191,12 @@ static struct truthlog *log_for(struct unit *unit, uint64_t ip)
 }
 
 /* What is due between two blocks, while packets are on. */
-static void attend(struct unit *unit, const struct block *last, uint64_t ip)
+static void attend_unit(struct unit *unit, const struct block *last, uint64_t ip)
 {
 	if (unlikely(last->sets_cr3) && unit->control & VMRING_OS)
 		encode_paging(&unit->encode, machine_register(unit->vcpu, QEMU_X86_CR3));
 	if (unlikely(unit->dropping)) {
-		if (!recover(unit))
+		if (!recover_ring(unit))
 			return;
 		unit->nowhere.state.n_tnt = 0;
 		unit->flow.encode = &unit->encode;
@@ -203,8 +204,8 @@ static void attend(struct unit *unit, const struct block *last, uint64_t ip)
 	}
 	if (encode_psb_due(&unit->encode))
 		encode_psb(&unit->encode, ip, (uint64_t)cpu_get_ticks());
-	if (unlikely(room(unit) < RESERVE))
-		drop(unit);
+	if (unlikely(ring_room(unit) < RESERVE))
+		drop_packets(unit);
 }
 
 void unit_begin_block(struct unit *unit, const struct block *block)
@@ -215,7 +216,7 @@ void unit_begin_block(struct unit *unit, const struct block *block)
 	if (unlikely(control != unit->control)) {
 		if (flow->encode)
 			flow_interrupt(flow, block->ip);
-		publish(unit);
+		publish_head(unit);
 		configure(unit, control);
 	}
 	if (!(control & VMRING_TRACE_EN))
@@ -225,13 +226,13 @@ void unit_begin_block(struct unit *unit, const struct block *block)
 
 		if (encode_is_timed(flow->encode))
 			encode_tick(flow->encode, (uint64_t)cpu_get_ticks());
-		judge(unit, block);
+		judge_unit_block(unit, block);
 		if (flow->encode)
-			attend(unit, last, block->ip);
+			attend_unit(unit, last, block->ip);
 	}
-	if (!flow->encode && covers(unit, block->ip))
-		enter(unit, block->ip);
-	publish(unit);
+	if (!flow->encode && unit_covers(unit, block->ip))
+		enter_unit(unit, block->ip);
+	publish_head(unit);
 	if (!flow->encode)
 		return;
 	flow->log = log_for(unit, block->ip);

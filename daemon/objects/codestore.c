@@ -109,8 +109,8 @@ static struct program *program_free(struct codestore *store, struct program *pro
 }
 
 /* Return: 0 or -ENOMEM. */
-static int lose(struct codestore *store, struct program *program, uint64_t address, uint64_t size,
-		uint64_t time)
+static int lose_range(struct codestore *store, struct program *program, uint64_t address,
+		      uint64_t size, uint64_t time)
 {
 	int r;
 
@@ -134,7 +134,7 @@ static int add_changed(struct lostcode *lost, const struct program *program)
 }
 
 /* Forget the program's code, but for where it changed. Return: 0 or -ENOMEM. */
-static int give_up(struct codestore *store, struct program *program)
+static int give_up_program(struct codestore *store, struct program *program)
 {
 	struct lostcode lost = {};
 	const int r = add_changed(&lost, program);
@@ -152,7 +152,7 @@ static int give_up(struct codestore *store, struct program *program)
 	return 0;
 }
 
-static uint64_t key_of(uint32_t pid, uint64_t start)
+static uint64_t program_key(uint32_t pid, uint64_t start)
 {
 	const uint64_t key[] = { pid, start };
 
@@ -161,13 +161,13 @@ static uint64_t key_of(uint32_t pid, uint64_t start)
 
 static struct program *find_program(const struct codestore *store, uint32_t pid, uint64_t start)
 {
-	const uint64_t *slot = map_get(&store->by_name, key_of(pid, start));
+	const uint64_t *slot = map_get(&store->by_name, program_key(pid, start));
 	struct program *program = slot ? (struct program *)(uintptr_t)*slot : NULL;
 
 	return program && program->name.pid == pid && program->name.start == start ? program : NULL;
 }
 
-static void clear(struct codestore *store)
+static void clear_programs(struct codestore *store)
 {
 	for (size_t i = 0; i < store->programs.n; i++)
 		(void)program_free(store, store->programs.items[i]);
@@ -200,7 +200,8 @@ static int forget_program(struct codestore *store, size_t i)
 	map_deinit(&store->by_name);
 	store->by_name = (struct map){};
 	for (size_t k = 0; r == 0 && k < store->programs.n; k++)
-		r = map_put(&store->by_name, key_of(programs[k]->name.pid, programs[k]->name.start),
+		r = map_put(&store->by_name,
+			    program_key(programs[k]->name.pid, programs[k]->name.start),
 			    (uintptr_t)programs[k]);
 	return r;
 }
@@ -226,7 +227,7 @@ static int forget_code(struct codestore *store)
 		struct program *p = store->programs.items[i];
 
 		if (p != store->busy && (p->pages.n > 0 || p->changes.n > 0) && has_ended(store, i))
-			return give_up(store, p);
+			return give_up_program(store, p);
 	}
 	for (size_t i = 0; i < store->programs.n; i++) {
 		struct program *p = store->programs.items[i];
@@ -242,7 +243,7 @@ static int forget_code(struct codestore *store)
 }
 
 /* Return: 0; -ENOBUFS; or -ENOMEM. */
-static int make_room(struct codestore *store, size_t size)
+static int make_code_room(struct codestore *store, size_t size)
 {
 	int r = 0;
 
@@ -266,7 +267,7 @@ static int inherit_page(struct codestore *store, struct page *page, uint64_t tim
 		return 0;
 	}
 	/* The child's beginning was said late. */
-	r = make_room(store, sizeof(*own));
+	r = make_code_room(store, sizeof(*own));
 	if (r < 0)
 		return r;
 	own = malloc(sizeof(*own));
@@ -283,8 +284,8 @@ static int inherit_page(struct codestore *store, struct page *page, uint64_t tim
 }
 
 /* The child has all that its parent had until then. */
-static int inherit(struct codestore *store, struct program *child, const struct program *parent,
-		   uint64_t time)
+static int inherit_code(struct codestore *store, struct program *child,
+			const struct program *parent, uint64_t time)
 {
 	int r;
 
@@ -332,7 +333,7 @@ static int add_program(struct codestore *store, uint32_t pid, uint64_t start,
 	if (!program)
 		return -ENOMEM;
 	program->name = (struct codestore_program){ .pid = pid, .start = start };
-	r = map_put(&store->by_name, key_of(pid, start), (uintptr_t)program);
+	r = map_put(&store->by_name, program_key(pid, start), (uintptr_t)program);
 	if (r < 0) {
 		free(program);
 		return r;
@@ -355,7 +356,7 @@ static int add_start(struct codestore *store, const struct coderecord *record)
 	store->busy = parent;
 	r = add_program(store, record->pid, record->start, &program);
 	store->busy = NULL;
-	return r == 0 && parent ? inherit(store, program, parent, record->time) : r;
+	return r == 0 && parent ? inherit_code(store, program, parent, record->time) : r;
 }
 
 /* A program that began unheard: what it handed over until now was lost. */
@@ -367,10 +368,10 @@ static int add_unheard(struct codestore *store, const struct coderecord *record,
 	if (r < 0)
 		return r;
 	(*ret_program)->given_up = true;
-	return lose(store, *ret_program, 0, UINT64_MAX, record->start);
+	return lose_range(store, *ret_program, 0, UINT64_MAX, record->start);
 }
 
-static size_t place_of(const struct program *program, uint64_t address)
+static size_t page_index(const struct program *program, uint64_t address)
 {
 	return vec_bisect(&program->pages, page, (*page)->address < address);
 }
@@ -378,7 +379,7 @@ static size_t place_of(const struct program *program, uint64_t address)
 /* Return: the program's page at @address, which may be shared; NULL if it has none. */
 static struct page *page_at(const struct program *program, uint64_t address)
 {
-	const size_t i = place_of(program, address);
+	const size_t i = page_index(program, address);
 
 	return i < program->pages.n && program->pages.items[i]->address == address
 		   ? program->pages.items[i]
@@ -389,7 +390,7 @@ static struct page *page_at(const struct program *program, uint64_t address)
 static int own_page(struct codestore *store, struct program *program, uint64_t address,
 		    struct page **ret_page)
 {
-	const size_t i = place_of(program, address);
+	const size_t i = page_index(program, address);
 	struct page *shared = page_at(program, address), *page;
 	int r;
 
@@ -397,7 +398,7 @@ static int own_page(struct codestore *store, struct program *program, uint64_t a
 		*ret_page = shared;
 		return 0;
 	}
-	r = make_room(store, sizeof(*page));
+	r = make_code_room(store, sizeof(*page));
 	if (r == 0)
 		r = vec_reserve(&program->pages, 1);
 	if (r < 0)
@@ -498,12 +499,13 @@ static int add_first(struct codestore *store, struct program *program,
 
 /* The bytes of @record are not taken, and may be in the place of what is known. Return: 0 or
  * -ENOMEM. */
-static int refuse(struct codestore *store, struct program *program, const struct coderecord *record)
+static int refuse_code(struct codestore *store, struct program *program,
+		       const struct coderecord *record)
 {
 	int r = 0;
 
 	if (!program->given_up && ++program->n_unknown > REFUSED_MAX)
-		r = give_up(store, program);
+		r = give_up_program(store, program);
 	if (r < 0)
 		return r;
 	if (!program->given_up)
@@ -511,7 +513,7 @@ static int refuse(struct codestore *store, struct program *program, const struct
 	/* Where nothing was before, nothing is shown. */
 	return record->kind == CODERECORD_NEW
 		   ? 0
-		   : lose(store, program, record->address, record->n_bytes, record->time);
+		   : lose_range(store, program, record->address, record->n_bytes, record->time);
 }
 
 /* Return: 0; -ENOBUFS if it was refused; or -ENOMEM. */
@@ -532,11 +534,11 @@ static int add_code(struct codestore *store, const struct coderecord *record, co
 	else if (record->kind == CODERECORD_NEW)
 		r = add_first(store, program, record, bytes);
 	else
-		r = make_room(store, sizeof(struct change) + record->n_bytes)
+		r = make_code_room(store, sizeof(struct change) + record->n_bytes)
 			?: add_change(store, program, record, bytes);
 	if (r == -ENOBUFS) {
 		program->name.n_refused++;
-		r = refuse(store, program, record) ?: -ENOBUFS;
+		r = refuse_code(store, program, record) ?: -ENOBUFS;
 	}
 	store->busy = NULL;
 	return r;
@@ -548,8 +550,9 @@ static void lose_all(struct codestore *store)
 	for (size_t i = 0; i < store->programs.n; i++) {
 		struct program *p = store->programs.items[i];
 
-		if (give_up(store, p) < 0 || lose(store, p, 0, UINT64_MAX, store->last_time) < 0) {
-			clear(store);
+		if (give_up_program(store, p) < 0 ||
+		    lose_range(store, p, 0, UINT64_MAX, store->last_time) < 0) {
+			clear_programs(store);
 			return;
 		}
 	}
@@ -729,7 +732,7 @@ struct codestore *codestore_free(struct codestore *store)
 {
 	if (!store)
 		return NULL;
-	clear(store);
+	clear_programs(store);
 	vec_deinit(&store->programs);
 	(void)pthread_mutex_destroy(&store->lock);
 	free(store);

@@ -57,7 +57,7 @@ struct copier {
 	uint64_t alone; /* bytes on the disk of copies that no snapshot had at the last sweep */
 };
 
-static void push(struct queue *queue, struct object *object)
+static void queue_push(struct queue *queue, struct object *object)
 {
 	object->queued = NULL;
 	if (queue->last)
@@ -67,7 +67,7 @@ static void push(struct queue *queue, struct object *object)
 	queue->last = object;
 }
 
-static struct object *pop(struct queue *queue)
+static struct object *queue_pop(struct queue *queue)
 {
 	struct object *object = queue->first;
 
@@ -79,7 +79,7 @@ static struct object *pop(struct queue *queue)
 	return object;
 }
 
-static uint64_t cost(const struct object *object)
+static uint64_t copy_cost(const struct object *object)
 {
 	return object->original.size > COST_MIN ? object->original.size : COST_MIN;
 }
@@ -103,7 +103,7 @@ static struct object *pop_waiting(struct copier *c)
 		c->waiting.first = best->queued;
 	if (c->waiting.last == best)
 		c->waiting.last = before_best;
-	c->served[best->original.uid % N_OWNERS] += cost(best);
+	c->served[best->original.uid % N_OWNERS] += copy_cost(best);
 	if (!c->waiting.first)
 		memset(c->served, 0, sizeof(c->served));
 	return best;
@@ -225,14 +225,14 @@ static void take_in(struct copier *c, struct object *object, int fd)
 	}
 	object->error = r;
 	object->done = true;
-	push(&c->finished, object);
+	queue_push(&c->finished, object);
 	c->taking = NULL;
 	(void)pthread_cond_broadcast(&c->change);
 	(void)pthread_mutex_unlock(&c->lock);
 	(void)eventfd_write(c->event_fd, 1);
 }
 
-static void *run(void *userdata)
+static void *run_copier(void *userdata)
 {
 	struct copier *c = userdata;
 	struct object *object;
@@ -257,14 +257,14 @@ static void *run(void *userdata)
 }
 
 /* Signals are the event loop's: the thread gets none. */
-static int start_thread(struct copier *c)
+static int start_copier(struct copier *c)
 {
 	sigset_t all, before;
 	int r;
 
 	sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&c->thread, NULL, run, c);
+	r = -pthread_create(&c->thread, NULL, run_copier, c);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	c->has_thread = r == 0;
 	return r;
@@ -300,7 +300,7 @@ int copier_new(int store_fd, const struct spool_limits *limits, struct copier **
 	if (c->event_fd < 0)
 		return -errno;
 	(void)storedir_forget(store_fd, NULL);
-	r = start_thread(c);
+	r = start_copier(c);
 	if (r < 0)
 		return r;
 	*ret_copier = TAKE(c);
@@ -315,7 +315,7 @@ struct copier *copier_free(struct copier *copier)
 		return NULL;
 
 	stop_thread(copier);
-	while ((object = pop(&copier->waiting)) || (object = pop(&copier->finished)))
+	while ((object = queue_pop(&copier->waiting)) || (object = queue_pop(&copier->finished)))
 		(void)object_unref(object);
 	(void)fd_close(copier->event_fd);
 	(void)pthread_cond_destroy(&copier->change);
@@ -352,7 +352,7 @@ void copier_add(struct copier *copier, struct object *object, const struct recor
 	if (r == 0 && copier->n_open >= OPEN_MAX)
 		object->fd = fd_close(object->fd);
 	copier->n_open += object->fd >= 0;
-	push(r < 0 ? &copier->finished : &copier->waiting, object_ref(object));
+	queue_push(r < 0 ? &copier->finished : &copier->waiting, object_ref(object));
 	(void)pthread_cond_broadcast(&copier->change);
 	(void)pthread_mutex_unlock(&copier->lock);
 	if (r < 0)
@@ -375,9 +375,9 @@ void copier_measure(struct copier *copier)
 
 	(void)pthread_mutex_lock(&copier->lock);
 	if (copier->taking)
-		ahead[copier->taking->original.uid % N_OWNERS] = cost(copier->taking);
+		ahead[copier->taking->original.uid % N_OWNERS] = copy_cost(copier->taking);
 	for (struct object *o = copier->waiting.first; o; o = o->queued)
-		o->ahead = ahead[o->original.uid % N_OWNERS] += cost(o);
+		o->ahead = ahead[o->original.uid % N_OWNERS] += copy_cost(o);
 	(void)pthread_mutex_unlock(&copier->lock);
 }
 
@@ -421,7 +421,7 @@ struct object *copier_next_finished(struct copier *copier)
 
 	(void)eventfd_read(copier->event_fd, &n);
 	(void)pthread_mutex_lock(&copier->lock);
-	object = pop(&copier->finished);
+	object = queue_pop(&copier->finished);
 	(void)pthread_mutex_unlock(&copier->lock);
 	return object;
 }

@@ -90,7 +90,7 @@ struct jitfiles *jitfiles_free(struct jitfiles *files)
 	return NULL;
 }
 
-static struct process *find(const struct jitfiles *files, uint32_t pid)
+static struct process *find_process(const struct jitfiles *files, uint32_t pid)
 {
 	for (size_t i = 0; i < files->processes.n; i++)
 		if (files->processes.items[i].pid == pid)
@@ -98,7 +98,7 @@ static struct process *find(const struct jitfiles *files, uint32_t pid)
 	return NULL;
 }
 
-static void take_back(struct jitfiles *files, uint32_t pid)
+static void forget_given_up(struct jitfiles *files, uint32_t pid)
 {
 	uint32_t *items = files->given_up.items;
 
@@ -111,27 +111,27 @@ static void take_back(struct jitfiles *files, uint32_t pid)
 /* Without memory for it nobody is told. */
 static void note_given_up(struct jitfiles *files, uint32_t pid)
 {
-	take_back(files, pid);
+	forget_given_up(files, pid);
 	if (files->given_up.n == JITFILES_GIVEN_UP_MAX)
-		take_back(files, files->given_up.items[0]);
+		forget_given_up(files, files->given_up.items[0]);
 	(void)!vec_push(&files->given_up, pid);
 }
 
 /* What would be lost with it. */
-static unsigned worth(const struct process *p)
+static unsigned process_worth(const struct process *p)
 {
 	return 2 * (p->fd >= 0) + tasks_is_alive(p->pid);
 }
 
 /* Forget the one that will be missed least, for one that has a jitdump, or not. Return: whether it
  * is worth that. */
-static bool make_room(struct jitfiles *files, bool has_dump)
+static bool make_process_room(struct jitfiles *files, bool has_dump)
 {
 	struct process *items = files->processes.items, *least = items;
-	unsigned least_worth = worth(items);
+	unsigned least_worth = process_worth(items);
 
 	for (struct process *p = items + 1; p < items + files->processes.n; p++) {
-		const unsigned w = worth(p);
+		const unsigned w = process_worth(p);
 
 		if (w < least_worth || (w == least_worth && p->seen < least->seen)) {
 			least_worth = w;
@@ -150,10 +150,10 @@ static bool make_room(struct jitfiles *files, bool has_dump)
 
 /* The process is asked for its user while it certainly lives. That may change: by setuid(), or
  * since another process has the number now. */
-static struct process *get(struct jitfiles *files, uint32_t pid, bool has_dump)
+static struct process *get_process(struct jitfiles *files, uint32_t pid, bool has_dump)
 {
 	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
-	struct process *p = find(files, pid);
+	struct process *p = find_process(files, pid);
 	struct stat st;
 
 	/* It takes a while to see that a process writes records: once is enough. */
@@ -168,7 +168,7 @@ static struct process *get(struct jitfiles *files, uint32_t pid, bool has_dump)
 		p->uid = st.st_uid;
 		return p;
 	}
-	if (files->processes.n == JITFILES_MAX && !make_room(files, has_dump))
+	if (files->processes.n == JITFILES_MAX && !make_process_room(files, has_dump))
 		return NULL;
 	if (vec_push(&files->processes, { .pid = pid, .uid = st.st_uid, .fd = -1 }) < 0)
 		return NULL;
@@ -197,8 +197,8 @@ static int is_mapped(const struct record_mmap2 *mmap, int fd)
 }
 
 /* Why what was opened by @claim is not taken; NULL: it is. */
-static const char *judge(const struct jitfiles *files, const struct record_mmap2 *mmap,
-			 const struct jitfile_claim *claim, int fd)
+static const char *judge_dump(const struct jitfiles *files, const struct record_mmap2 *mmap,
+			      const struct jitfile_claim *claim, int fd)
 {
 	int r;
 
@@ -231,7 +231,7 @@ static void open_dump(const struct jitfiles *files, struct process *p,
 		r = jitfile_open(&claim, &fd, &p->reason);
 	}
 	if (r == 0) {
-		p->reason = judge(files, mmap, &claim, fd);
+		p->reason = judge_dump(files, mmap, &claim, fd);
 		if (p->reason)
 			fd = fd_close(fd);
 	} else if (r != -EPERM) {
@@ -247,13 +247,13 @@ void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
 
 	if (!(mmap->prot & PROT_EXEC) || (!is_dump && !mapname_is_memory(mmap->name)))
 		return;
-	p = get(files, mmap->pid, is_dump);
+	p = get_process(files, mmap->pid, is_dump);
 	if (!p)
 		return;
 	p->seen = ++files->moment;
 	if (!is_dump)
 		return;
-	take_back(files, p->pid);
+	forget_given_up(files, p->pid);
 	/* A program that was executed in its place begins another. */
 	p->fd = fd_close(p->fd);
 	p->reason = NULL;

@@ -13,22 +13,23 @@ void lostcode_deinit(struct lostcode *lost)
 	vec_deinit(&lost->ranges);
 }
 
-static uint64_t min(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static uint64_t max(uint64_t a, uint64_t b)
+static uint64_t max_u64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-static struct lostcode_range hull(const struct lostcode_range *a, const struct lostcode_range *b)
+static struct lostcode_range range_hull(const struct lostcode_range *a,
+					const struct lostcode_range *b)
 {
 	return (struct lostcode_range){
-		.start = min(a->start, b->start),
-		.last = max(a->last, b->last),
-		.time = min(a->time, b->time),
+		.start = min_u64(a->start, b->start),
+		.last = max_u64(a->last, b->last),
+		.time = min_u64(a->time, b->time),
 	};
 }
 
@@ -42,7 +43,7 @@ void lostcode_join(struct lostcode *lost)
 {
 	for (; lost->ranges.n > 1; lost->ranges.n--)
 		lost->ranges.items[0] =
-		    hull(&lost->ranges.items[0], &lost->ranges.items[lost->ranges.n - 1]);
+		    range_hull(&lost->ranges.items[0], &lost->ranges.items[lost->ranges.n - 1]);
 }
 
 static int add_range(struct lostcode *lost, struct lostcode_range range)
@@ -57,7 +58,7 @@ static int add_range(struct lostcode *lost, struct lostcode_range range)
 	items = lost->ranges.items;
 	from = vec_bisect(&lost->ranges, r, is_apart(r, &range));
 	for (to = from; to < lost->ranges.n && !is_apart(&range, &items[to]); to++)
-		range = hull(&range, &items[to]);
+		range = range_hull(&range, &items[to]);
 	memmove(items + from + 1, items + to, (lost->ranges.n - to) * sizeof(*items));
 	lost->ranges.n = lost->ranges.n - (to - from) + 1;
 	items[from] = range;

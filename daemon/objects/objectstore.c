@@ -80,7 +80,7 @@ struct names {
 	struct map hashes; /* of those that are copied */
 };
 
-static uint64_t key_of(const char *text)
+static uint64_t text_key(const char *text)
 {
 	return map_hash(text, strlen(text));
 }
@@ -91,28 +91,28 @@ static int gather_names(struct names *names)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < s->objects.n; i++)
-		r = map_put(&names->hashes, key_of(s->objects.items[i]->sha256), 1);
+		r = map_put(&names->hashes, text_key(s->objects.items[i]->sha256), 1);
 	names->complete = r == 0;
 	return r;
 }
 
 /* Asked while no object becomes done. One too many is no harm: without memory all are needed. */
-static bool needed(const char *hash, void *userdata)
+static bool is_needed(const char *hash, void *userdata)
 {
 	struct names *names = userdata;
 
 	if (!names->complete && gather_names(names) < 0)
 		return true;
-	return map_get(&names->hashes, key_of(hash));
+	return map_get(&names->hashes, text_key(hash));
 }
 
 /* The lock is held. */
-static int sweep(struct objectstore *store)
+static int sweep_copies(struct objectstore *store)
 {
 	struct names names = { .store = store };
 	int r;
 
-	r = copier_sweep(store->copier, needed, &names);
+	r = copier_sweep(store->copier, is_needed, &names);
 	map_deinit(&names.hashes);
 	return r;
 }
@@ -134,7 +134,7 @@ int objectstore_names(struct objectstore *store, struct map *ret_names)
 
 bool objectstore_names_has(const struct map *names, const char *hash)
 {
-	return map_get(names, key_of(hash));
+	return map_get(names, text_key(hash));
 }
 
 int objectstore_sweep(struct objectstore *store)
@@ -142,14 +142,14 @@ int objectstore_sweep(struct objectstore *store)
 	int r;
 
 	(void)pthread_mutex_lock(&store->lock);
-	r = sweep(store);
+	r = sweep_copies(store);
 	(void)pthread_mutex_unlock(&store->lock);
 	return r;
 }
 
 /* --- objects --------------------------------------------------------------------------------- */
 
-static struct object *newest(const struct objectstore *store, uint64_t key)
+static struct object *newest_object(const struct objectstore *store, uint64_t key)
 {
 	const uint64_t *value = map_get(&store->by_path, key);
 
@@ -158,9 +158,9 @@ static struct object *newest(const struct objectstore *store, uint64_t key)
 
 static int index_object(struct objectstore *store, struct object *object)
 {
-	const uint64_t key = key_of(object->path);
+	const uint64_t key = text_key(object->path);
 
-	object->alike = newest(store, key);
+	object->alike = newest_object(store, key);
 	return map_put(&store->by_path, key, (uintptr_t)object);
 }
 
@@ -169,12 +169,12 @@ static int index_object(struct objectstore *store, struct object *object)
  * one of the same claims. If another is mapped, that which could not be kept, if any, is to be
  * tried again with it.
  */
-static struct object *find(const struct objectstore *store, const struct record_mmap2 *mmap)
+static struct object *find_object(const struct objectstore *store, const struct record_mmap2 *mmap)
 {
 	const struct original original = original_look(mmap);
 	struct object *newest_one = NULL, *failed = NULL;
 
-	for (struct object *o = newest(store, key_of(mmap->name)); o; o = o->alike) {
+	for (struct object *o = newest_object(store, text_key(mmap->name)); o; o = o->alike) {
 		if (!object_matches(o, mmap))
 			continue;
 		if (original_equal(&o->original, &original))
@@ -198,7 +198,7 @@ static void set_full(struct objectstore *store)
 }
 
 /* Forget the objects that are to go. The lock is held. */
-static int forget(struct objectstore *store)
+static int forget_chosen(struct objectstore *store)
 {
 	const size_t n_before = store->objects.n;
 	size_t n = 0;
@@ -222,7 +222,7 @@ static int forget(struct objectstore *store)
 	map_deinit(&store->by_path);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = index_object(store, store->objects.items[i]);
-	return r < 0 ? r : sweep(store);
+	return r < 0 ? r : sweep_copies(store);
 }
 
 /* How much an object would be missed. */
@@ -245,7 +245,8 @@ static int by_rank(const void *a, const void *b)
 	return (x->seen > y->seen) - (x->seen < y->seen);
 }
 
-static struct rank rank(const struct objectstore *store, struct object *object, uint64_t moment)
+static struct rank rank_object(const struct objectstore *store, struct object *object,
+			       uint64_t moment)
 {
 	return (struct rank){
 		.use = copier_has_failed(store->copier, object) ? RANK_FAILED
@@ -257,7 +258,7 @@ static struct rank rank(const struct objectstore *store, struct object *object, 
 }
 
 /* Choose those that go. */
-static int choose(struct objectstore *store, uint64_t moment)
+static int choose_least_needed(struct objectstore *store, uint64_t moment)
 {
 	const size_t n = store->objects.n;
 	_cleanup_(freep) struct rank *ranks = calloc(n + 1, sizeof(*ranks));
@@ -267,7 +268,7 @@ static int choose(struct objectstore *store, uint64_t moment)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		if (store->objects.items[i]->n_refs == 1)
-			ranks[n_ranks++] = rank(store, store->objects.items[i], moment);
+			ranks[n_ranks++] = rank_object(store, store->objects.items[i], moment);
 	qsort(ranks, n_ranks, sizeof(*ranks), by_rank);
 	for (size_t i = 0; i < n_ranks; i++) {
 		if (n_left <= (ranks[i].use < RANK_MAPPED ? OBJECTSTORE_SOFT_MAX / 2
@@ -279,11 +280,11 @@ static int choose(struct objectstore *store, uint64_t moment)
 	return 0;
 }
 
-static int add(struct objectstore *store, const struct record_mmap2 *mmap,
-	       struct object **ret_object)
+static int add_object(struct objectstore *store, const struct record_mmap2 *mmap,
+		      struct object **ret_object)
 {
 	_cleanup_(object_unrefp) struct object *object = NULL;
-	struct object *known = find(store, mmap);
+	struct object *known = find_object(store, mmap);
 
 	/* What failed is tried again in its place, unless a snapshot may be looking at it. */
 	if (known && known->n_refs == 1 && copier_has_failed(store->copier, known))
@@ -326,7 +327,7 @@ int objectstore_add(struct objectstore *store, const struct record_mmap2 *mmap,
 
 	store->moment++;
 	(void)pthread_mutex_lock(&store->lock);
-	r = add(store, mmap, ret_object);
+	r = add_object(store, mmap, ret_object);
 	(void)pthread_mutex_unlock(&store->lock);
 	return r;
 }
@@ -334,7 +335,7 @@ int objectstore_add(struct objectstore *store, const struct record_mmap2 *mmap,
 void objectstore_touch(struct objectstore *store, const struct record_mmap2 *mmap)
 {
 	store->moment++;
-	for (struct object *o = newest(store, key_of(mmap->name)); o; o = o->alike)
+	for (struct object *o = newest_object(store, text_key(mmap->name)); o; o = o->alike)
 		if (object_matches(o, mmap))
 			o->seen = store->moment;
 }
@@ -354,9 +355,9 @@ int objectstore_make_room(struct objectstore *store, uint64_t moment)
 	int r;
 
 	(void)pthread_mutex_lock(&store->lock);
-	r = choose(store, moment);
+	r = choose_least_needed(store, moment);
 	if (r == 0)
-		r = forget(store);
+		r = forget_chosen(store);
 	(void)pthread_mutex_unlock(&store->lock);
 	return r;
 }
@@ -375,7 +376,7 @@ static int choose_alone(struct objectstore *store, uint64_t moment, uint64_t byt
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		if (store->objects.items[i]->n_refs == 1)
-			ranks[n_ranks++] = rank(store, store->objects.items[i], moment);
+			ranks[n_ranks++] = rank_object(store, store->objects.items[i], moment);
 	qsort(ranks, n_ranks, sizeof(*ranks), by_rank);
 	for (size_t i = 0; i < n_ranks && chosen < bytes; i++) {
 		const uint64_t alone =
@@ -402,7 +403,7 @@ int objectstore_evict(struct objectstore *store, uint64_t moment, uint64_t bytes
 		chosen = 0;
 	}
 	if (r == 0 && chosen > 0)
-		r = forget(store);
+		r = forget_chosen(store);
 	(void)pthread_mutex_unlock(&store->lock);
 	if (r == 0)
 		*ret_freed = chosen;
@@ -416,7 +417,7 @@ int objectstore_forget(struct objectstore *store, uint64_t moment)
 	(void)pthread_mutex_lock(&store->lock);
 	for (size_t i = 0; i < store->objects.n; i++)
 		store->objects.items[i]->goes = store->objects.items[i]->seen <= moment;
-	r = forget(store);
+	r = forget_chosen(store);
 	(void)pthread_mutex_unlock(&store->lock);
 	return r;
 }

@@ -37,7 +37,7 @@ static bool may_be(const struct mappedfile *file, const struct stat *st)
 }
 
 /* Is what is open at @fd the file that is meant? Its build-id is read if @verify says so. */
-static int check(int fd, const struct mappedfile *file, bool verify)
+static int check_file(int fd, const struct mappedfile *file, bool verify)
 {
 	struct buildid id;
 	struct stat st;
@@ -150,8 +150,8 @@ static bool is_proven(const struct claimant *by, const struct mappedfile *file,
 }
 
 /* Return: a descriptor that stands for the regular file there, or negative errno. */
-static int find(enum place place, const struct claimant *by, const struct mappedfile *file,
-		struct stat *ret_st)
+static int find_file(enum place place, const struct claimant *by, const struct mappedfile *file,
+		     struct stat *ret_st)
 {
 	_cleanup_(fd_closep) int found = -1;
 	int fd;
@@ -184,12 +184,12 @@ static int try_place(enum place place, const struct claimant *by, const struct m
 	struct stat st;
 	int r;
 
-	path_fd = find(place, by, file, &st);
+	path_fd = find_file(place, by, file, &st);
 	if (path_fd < 0)
 		return path_fd;
 	r = reopen(path_fd, &fd);
 	if (r == 0)
-		r = check(fd, file, verify);
+		r = check_file(fd, file, verify);
 	if (r < 0)
 		return r;
 	*ret_fd = fd;
@@ -199,7 +199,7 @@ static int try_place(enum place place, const struct claimant *by, const struct m
 
 /* Which of two errors says more: that another file was found, or one that cannot be taken, or none,
  * or that nothing was tried. */
-static int weigh(int r)
+static int weigh_error(int r)
 {
 	return r == -ESTALE ? 3 : r == -ENOEXEC || r == -EACCES ? 2 : r == -ESRCH ? 0 : 1;
 }
@@ -216,7 +216,7 @@ static int try_places(const struct claimant *by, const struct mappedfile *file, 
 
 		if (r == 0)
 			return 0;
-		worst = weigh(r) > weigh(worst) ? r : worst;
+		worst = weigh_error(r) > weigh_error(worst) ? r : worst;
 	}
 	return worst;
 }
@@ -239,7 +239,7 @@ int mappedfile_stat(const struct claimant *by, const struct mappedfile *file, st
 		return -ENOEXEC;
 	for (enum place place = PLACE_MAP_FILES; place < _PLACES; place++) {
 		struct stat st;
-		int fd = find(place, by, file, &st);
+		int fd = find_file(place, by, file, &st);
 
 		if (fd >= 0 && may_be(file, &st)) {
 			(void)fd_close(fd);
@@ -250,7 +250,7 @@ int mappedfile_stat(const struct claimant *by, const struct mappedfile *file, st
 			(void)fd_close(fd);
 			fd = -ESTALE;
 		}
-		worst = weigh(fd) > weigh(worst) ? fd : worst;
+		worst = weigh_error(fd) > weigh_error(worst) ? fd : worst;
 	}
 	return worst;
 }

@@ -19,7 +19,7 @@ struct reader {
 	void *userdata;
 };
 
-static int give(struct reader *r)
+static int give_bytes(struct reader *r)
 {
 	const size_t n = r->size;
 
@@ -55,11 +55,11 @@ int64_t memcopy_read(int fd, uint64_t start, uint64_t size, uint64_t n_max, memc
 			if (reader.size < PIECE_SIZE)
 				continue;
 		}
-		r = give(&reader);
+		r = give_bytes(&reader);
 		if (full)
 			break;
 	}
 	if (r == 0)
-		r = give(&reader);
+		r = give_bytes(&reader);
 	return r < 0 ? r : reader.n_given;
 }

@@ -35,7 +35,7 @@ static bool has_prefix(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-static int sweep(struct spool *s)
+static int sweep_unfinished(struct spool *s)
 {
 	_cleanup_(dirs_closep) DIR *dir = dirs_list(s->dir_fd);
 	struct dirent *entry;
@@ -102,7 +102,7 @@ int spool_new(const char *state_dir, struct spool **ret_spool)
 		s->path = NULL;
 		return -ENOMEM;
 	}
-	r = sweep(s);
+	r = sweep_unfinished(s);
 	if (r < 0)
 		return r;
 	*ret_spool = TAKE(s);
@@ -385,7 +385,7 @@ int spool_measure(const struct spool *spool, const struct spool_entry *entries, 
 }
 
 /* The id of a snapshot that is there. The lock is held. */
-static int find(const struct spool *s, const char *name, char ret_id[static SNAPID_SIZE])
+static int find_snapshot(const struct spool *s, const char *name, char ret_id[static SNAPID_SIZE])
 {
 	char path[SNAPID_SIZE + 16];
 	int r;
@@ -420,7 +420,7 @@ int spool_keep(struct spool *spool, const char *name, bool keep)
 	int r;
 
 	(void)pthread_mutex_lock(&spool->lock);
-	r = find(spool, name, id);
+	r = find_snapshot(spool, name, id);
 	if (r == 0)
 		r = set_kept(spool, id, keep);
 	(void)pthread_mutex_unlock(&spool->lock);
@@ -434,7 +434,7 @@ int spool_remove(struct spool *spool, const char *name)
 	int r;
 
 	(void)pthread_mutex_lock(&spool->lock);
-	r = find(spool, name, id);
+	r = find_snapshot(spool, name, id);
 	if (r == 0 && is_kept(spool, id))
 		r = -EPERM;
 	hidden_name(id, hidden);

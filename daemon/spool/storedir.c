@@ -21,7 +21,7 @@ bool storedir_has(int store_fd, const char *hash)
 }
 
 /* What the file takes on the disk: one with holes takes less than it is long. */
-static uint64_t taken(const struct stat *st)
+static uint64_t disk_bytes(const struct stat *st)
 {
 	return (uint64_t)st->st_blocks * 512;
 }
@@ -29,7 +29,7 @@ static uint64_t taken(const struct stat *st)
 static int check_room(int store_fd, const struct spool_limits *limits, uint64_t alone,
 		      const struct stat *st)
 {
-	const uint64_t max = limits->max_use / STOREDIR_PART, size = taken(st);
+	const uint64_t max = limits->max_use / STOREDIR_PART, size = disk_bytes(st);
 	struct statvfs fs;
 	uint64_t free_bytes;
 
@@ -74,7 +74,7 @@ int storedir_copy(int store_fd, int fd, const struct spool_limits *limits, uint6
 		return r;
 	}
 	*ret_copy_fd = copy;
-	*ret_taken = taken(&st);
+	*ret_taken = disk_bytes(&st);
 	copy = -1;
 	return 0;
 }
@@ -103,7 +103,7 @@ uint64_t storedir_alone(int store_fd, const char *hash)
 
 	if (fstatat(store_fd, hash, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	return S_ISREG(st.st_mode) && st.st_nlink == 1 ? taken(&st) : 0;
+	return S_ISREG(st.st_mode) && st.st_nlink == 1 ? disk_bytes(&st) : 0;
 }
 
 uint64_t storedir_forget(int store_fd, const char *hash)
@@ -118,7 +118,7 @@ uint64_t storedir_forget(int store_fd, const char *hash)
 	/* What is no file is none of ours, or of a ptd that had folders here. */
 	if (dirs_remove(store_fd, hash) < 0)
 		return 0;
-	return S_ISREG(st.st_mode) ? taken(&st) : 0;
+	return S_ISREG(st.st_mode) ? disk_bytes(&st) : 0;
 }
 
 int storedir_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata), void *userdata,
