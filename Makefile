@@ -201,7 +201,7 @@ packages-demo packages-check packages-long: packages-%:
 
 # What is installed below the prefix: mode, file, place.
 COMPLETIONS = share/bash-completion/completions
-PAGES     = $(wildcard daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8])
+PAGES     = $(wildcard include/ptd/*.[1-8] daemon/*.[1-8] ctl/*.[1-8] decoder/*.[1-8])
 INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd:sbin/ptd \
             755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptdecode.a:lib/libptdecode.a \
             644:$(O)/libptdecode.so.$(SO_VERSION):lib/libptdecode.so.$(SO_VERSION) \

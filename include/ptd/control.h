@@ -18,8 +18,10 @@
  *						snapshot copies them, PTD_ERROR_NOT_HARDWARE under
  *						the software source
  *	TakeSnapshot(a{sv} options) -> (s id)	queue one; PTD_ERROR_BUSY if the queue is full.
- *						Option "since" t: only what was recorded since the
- *						source was opened last before that time
+ *						Options: "pid" u, only what this process and its
+ *						descendants ran; "cpus" s, only these CPUs, such as
+ *						"0-3,8"; "since" t, only what was recorded since
+ *						the source was opened last before that time
  *						(CLOCK_MONOTONIC, ns). For the manifest
  *						alone: "command" s, "command_pid" u, what ran, and
  *						"started" t, since when, on that clock

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/common.sh"
 need mandoc
 
-for page in daemon/*.[1-8] decoder/*.[1-8] ctl/*.[1-8]; do
+for page in include/ptd/*.[1-8] daemon/*.[1-8] decoder/*.[1-8] ctl/*.[1-8]; do
 	out=$(mandoc -Tlint -W warning "$page") || fail "$out"
 	grep -q '^\.Sh EXAMPLES$' "$page" || fail "$page has no EXAMPLES"
 	n=$((${n:-0} + 1))
