@@ -23,8 +23,7 @@
 #include "decoder/sideband/event.h"
 #include "decoder/sideband/filtered.h"
 #include "decoder/sideband/timeline.h"
-#include "decoder/symbol/debugfile.h"
-#include "decoder/symbol/resolve.h"
+#include "decoder/symbol/resolver.h"
 #include "decoder/trace/trace.h"
 #include "ptd/snapshot.h"
 #include "util/message.h"
@@ -75,13 +74,21 @@ static int annotate(void *userdata, const struct object *object, const struct pt
 		const uint64_t address = block->address + insns[i].offset;
 
 		if (address >= end) {
-			r = resolver_find(d->resolver, object, address, &symbol, &end);
+			r = resolver_find(d->resolver, object->symbols, address, &symbol, &end);
 			if (r < 0)
 				return r;
 		}
 		insns[i].symbol = symbol;
 	}
 	return 0;
+}
+
+static int look_in_places(struct ptd_decoder *d, const struct ptd_options *o)
+{
+	return objects_look_in(d->objects, &(struct objects_places){ .buildid_dir = o->buildid_dir,
+								     .symfs = o->symfs,
+								     .debug_dir = o->debug_dir,
+								     .fetch = o->fetch });
 }
 
 /* A bare PT stream; the caller says what was mapped. */
@@ -94,6 +101,8 @@ static int open_bare(struct ptd_decoder *d, const struct ptd_options *o, char **
 	if (r < 0)
 		return r;
 	r = objects_new(NULL, &d->objects);
+	if (r == 0)
+		r = look_in_places(d, o);
 	if (r < 0)
 		return r;
 	r = rawspace_new(o->raw_code, o->n_raw_code, d->objects, &space, reterr_message);
@@ -162,7 +171,7 @@ static int open_recording(struct ptd_decoder *d, const struct ptd_options *o, ch
 		    o->input);
 	if (r < 0)
 		return r;
-	r = objects_look_in(d->objects, o->buildid_dir, o->symfs, o->fetch);
+	r = look_in_places(d, o);
 	if (r < 0)
 		return r;
 	return timeline_new(d->trace, d->objects, &d->timeline);
@@ -191,33 +200,6 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 	d->info.complete_since = facts->complete_since;
 	d->info.truncated_at = d->trace->truncated_at;
 	return collect_complaints(d, name_of(o));
-}
-
-static int make_resolver(struct ptd_decoder *d, const struct ptd_options *o)
-{
-	_cleanup_(freep) char *symfs_dir = NULL;
-	const char *dirs[3];
-	size_t n = 0;
-
-	if (o->symfs && asprintf(&symfs_dir, "%s" DEBUGFILE_SYSTEM_DIR, o->symfs) < 0) {
-		symfs_dir = NULL;
-		return -ENOMEM;
-	}
-	if (o->debug_dir)
-		dirs[n++] = o->debug_dir;
-	if (symfs_dir)
-		dirs[n++] = symfs_dir;
-	dirs[n++] = DEBUGFILE_SYSTEM_DIR;
-	return resolver_new(
-	    &(struct debugfile_places){
-		.snapshot = input_dir(o),
-		.buildid_dir = o->buildid_dir,
-		.symfs = o->symfs,
-		.dirs = dirs,
-		.n_dirs = n,
-		.fetch = o->fetch,
-	    },
-	    &d->resolver);
 }
 
 /* What the user says of the CPU goes before what the input says. */
@@ -348,7 +330,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	spill_set_max(options->max_spill ?: PTD_MAX_SPILL);
 	r = open_trace(d, options, reterr_message);
 	if (r == 0)
-		r = make_resolver(d, options);
+		r = resolver_new(&d->resolver);
 	if (r == 0)
 		r = cache_new(annotate, d, &d->cache);
 	if (r == 0)

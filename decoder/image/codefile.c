@@ -65,6 +65,7 @@ struct codefile *codefile_free(struct codefile *file)
 {
 	if (!file)
 		return NULL;
+	elf_source_deinit(&file->elf);
 	mapfile_deinit(&file->map);
 	vec_deinit(&file->segments);
 	free((void *)(uintptr_t)file->object.id.source);
@@ -225,6 +226,11 @@ int codefiles_adopt(struct codefiles *files, const char *path, enum object_state
 	r = vec_push(&files->files, *file);
 	if (r < 0)
 		return r;
+	if (state == OBJECT_OK && object->is_elf) {
+		elf_source_init(&(*file)->elf, files->debug_places, &object->id, object->bytes,
+				object->size);
+		object->symbols = &(*file)->elf.source;
+	}
 	*file = NULL;
 	return 0;
 }

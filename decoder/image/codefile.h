@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
+#include "decoder/symbol/elfsource.h"
 #include "util/arena.h"
 #include "util/mapfile.h"
 #include "util/vec.h"
@@ -27,6 +28,7 @@ struct codefile_segment {
 struct codefile {
 	struct object object;
 	struct mapfile map;
+	struct elf_source elf;                 /* its names, if it is a usable ELF file */
 	VEC(struct codefile_segment) segments; /* executable ones first, if it is an ELF file */
 };
 
@@ -35,6 +37,7 @@ struct codefiles {
 	VEC(int) copies; /* of files that were fetched, open: by that they have a path */
 	uint64_t copies_size;
 	struct arena names;
+	const struct debugfile_places *debug_places; /* borrowed; NULL: use no debug files */
 };
 
 /* A file without bytes, to be read by the path @source. Return: 0 or -ENOMEM. */

@@ -8,6 +8,7 @@
 
 #include "decoder/image/codefile.h"
 #include "decoder/image/kept.h"
+#include "decoder/symbol/debugfile.h"
 #include "ptd/snapshot.h"
 #include "util/arena.h"
 #include "util/fetch.h"
@@ -25,11 +26,11 @@ struct answer {
 struct objects {
 	char *dir;         /* the snapshot, or NULL */
 	struct kept *kept; /* its objects.map, or NULL */
-	char *buildid_dir; /* or NULL, like the next */
-	char *symfs;
-	int fetch; /* see util/fetch.h */
+	struct objects_places places;
+	struct debugfile_places debug_places;
+	const char *debug_dirs[3]; /* of debug_places */
 	struct codefiles files;
-	struct arena arena; /* of the answers */
+	struct arena arena; /* of the answers and the places */
 	struct map answers; /* hash of path and build-id → struct answer */
 };
 
@@ -125,14 +126,14 @@ static int search_by_id(const struct objects *objects, const struct buildid *wan
 	static const char *const names[] = { "/elf", "/vdso", "" };
 	char hex[BUILDID_HEX_MAX];
 
-	if (!objects->buildid_dir || wanted->size < 2)
+	if (!objects->places.buildid_dir || wanted->size < 2)
 		return 0;
 	buildid_hex(wanted, hex);
 	for (size_t i = 0; i < ARRAY_LEN(names) && *state != OBJECT_OK; i++) {
 		_cleanup_(freep) char *path = NULL;
 
-		if (asprintf(&path, "%s/.build-id/%.2s/%s%s", objects->buildid_dir, hex, hex + 2,
-			     names[i]) < 0) {
+		if (asprintf(&path, "%s/.build-id/%.2s/%s%s", objects->places.buildid_dir, hex,
+			     hex + 2, names[i]) < 0) {
 			path = NULL;
 			return -ENOMEM;
 		}
@@ -148,7 +149,7 @@ static int search_at_path(const struct objects *objects, const char *path,
 {
 	_cleanup_(freep) char *below = NULL;
 
-	if (objects->symfs && asprintf(&below, "%s%s", objects->symfs, path) < 0) {
+	if (objects->places.symfs && asprintf(&below, "%s%s", objects->places.symfs, path) < 0) {
 		below = NULL;
 		return -ENOMEM;
 	}
@@ -163,9 +164,9 @@ static int search_elsewhere(struct objects *objects, const struct buildid *wante
 	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *path = NULL;
 
-	if (objects->fetch == FETCH_NONE || wanted->size < 2)
+	if (objects->places.fetch == FETCH_NONE || wanted->size < 2)
 		return 0;
-	fd = fetch_file(objects->fetch, FETCH_EXECUTABLE, wanted, &path);
+	fd = fetch_file(objects->places.fetch, FETCH_EXECUTABLE, wanted, &path);
 	if (fd < 0)
 		return 0;
 	try_file(path, fd, wanted, state, ret_file);
@@ -372,12 +373,58 @@ int objects_new(const char *snapshot_dir, struct objects **ret_objects)
 	return 0;
 }
 
-int objects_look_in(struct objects *objects, const char *buildid_dir, const char *symfs, int fetch)
+/* Return: 0 or -ENOMEM; what is NULL stays NULL. */
+static int copy_string(struct objects *objects, const char *string, const char **ret_copy)
 {
-	objects->fetch = fetch;
-	objects->buildid_dir = buildid_dir ? strdup(buildid_dir) : NULL;
-	objects->symfs = symfs ? strdup(symfs) : NULL;
-	return (buildid_dir && !objects->buildid_dir) || (symfs && !objects->symfs) ? -ENOMEM : 0;
+	*ret_copy = string ? arena_strdup(&objects->arena, string) : NULL;
+	return string && !*ret_copy ? -ENOMEM : 0;
+}
+
+static int debug_dir_below(struct objects *objects, const char *root, char **ret_dir)
+{
+	const size_t size = strlen(root) + sizeof(DEBUGFILE_SYSTEM_DIR);
+	char *dir = arena_alloc(&objects->arena, size);
+
+	if (!dir)
+		return -ENOMEM;
+	(void)snprintf(dir, size, "%s" DEBUGFILE_SYSTEM_DIR, root);
+	*ret_dir = dir;
+	return 0;
+}
+
+int objects_look_in(struct objects *objects, const struct objects_places *places)
+{
+	struct objects_places own = { .fetch = places->fetch };
+	char *symfs_debug_dir = NULL;
+	size_t n = 0;
+	int r;
+
+	r = copy_string(objects, places->buildid_dir, &own.buildid_dir);
+	if (r == 0)
+		r = copy_string(objects, places->symfs, &own.symfs);
+	if (r == 0)
+		r = copy_string(objects, places->debug_dir, &own.debug_dir);
+	if (r == 0 && own.symfs)
+		r = debug_dir_below(objects, own.symfs, &symfs_debug_dir);
+	if (r < 0)
+		return r;
+
+	if (own.debug_dir)
+		objects->debug_dirs[n++] = own.debug_dir;
+	if (symfs_debug_dir)
+		objects->debug_dirs[n++] = symfs_debug_dir;
+	objects->debug_dirs[n++] = DEBUGFILE_SYSTEM_DIR;
+	objects->debug_places = (struct debugfile_places){
+		.snapshot = objects->dir,
+		.buildid_dir = own.buildid_dir,
+		.symfs = own.symfs,
+		.dirs = objects->debug_dirs,
+		.n_dirs = n,
+		.fetch = own.fetch,
+	};
+	objects->files.debug_places = &objects->debug_places;
+	objects->places = own;
+	return 0;
 }
 
 struct objects *objects_free(struct objects *objects)
@@ -385,8 +432,6 @@ struct objects *objects_free(struct objects *objects)
 	if (!objects)
 		return NULL;
 	codefiles_deinit(&objects->files);
-	free(objects->buildid_dir);
-	free(objects->symfs);
 	map_deinit(&objects->answers);
 	(void)kept_free(objects->kept);
 	arena_deinit(&objects->arena);

@@ -31,21 +31,16 @@ struct object {
 	size_t size;
 	bool is_elf;
 
-	/* Where the names of its code are, if not in an ELF file; borrowed, or NULL. */
-	const struct jitdump *jitdump;  /* of this file */
-	const struct mapfile *perf_map; /* lines of address, size and name */
-	const struct mapfile *kallsyms; /* as /proc/kallsyms: of the kernel, or a module of it */
-	const struct object_function *function; /* all its code is of this one */
+	/*
+	 * Answers which names its code has, by the addresses of object_address(); NULL: the code
+	 * has no names. An ELF file that is usable has its own source from the beginning; whoever
+	 * adds another object may set one, borrowed, before the object is used.
+	 */
+	struct symbol_source *symbols;
 };
 
-struct object_function {
-	const char *name;
-	uint64_t address, size;
-};
-
-struct jitdump;
-struct mapfile;
 struct objects;
+struct symbol_source;
 
 /*
  * @snapshot_dir is a snapshot (its objects/ and objects.map are used) or NULL.
@@ -56,14 +51,23 @@ _must_check_ int objects_new(const char *snapshot_dir, struct objects **ret_obje
 struct objects *objects_free(struct objects *objects);
 
 /*
- * Look also elsewhere, behind the snapshot: in @buildid_dir, by build-id (laid out as perf's cache,
- * ~/.debug, or our objects/); then at the paths below @symfs, and not at the paths themselves. Both
- * may be NULL. What is nowhere is asked for on the socket @fetch, if that is not FETCH_NONE.
+ * The places that are searched for files, and for their debug files, after the snapshot. Strings
+ * may be NULL.
+ */
+struct objects_places {
+	const char *buildid_dir; /* by build-id; laid out like perf's cache, ~/.debug */
+	const char *symfs;       /* the directory that paths lie below; NULL: / */
+	const char *debug_dir;   /* debug files only, before those of the system */
+	int fetch;               /* the socket to ask for what is nowhere; or FETCH_NONE */
+};
+
+/*
+ * Search also in @places, which are copied. This must be called before the first object is added;
+ * without it, no debug file is used.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int objects_look_in(struct objects *objects, const char *buildid_dir,
-				 const char *symfs, int fetch);
+_must_check_ int objects_look_in(struct objects *objects, const struct objects_places *places);
 
 /*
  * Find the file that was mapped as @path and had @build_id (NULL or size 0: not known).
@@ -79,13 +83,13 @@ _must_check_ int objects_find(struct objects *objects, const char *path,
 _must_check_ int objects_add_file(struct objects *objects, const char *path,
 				  const struct object **ret_object);
 
-/* The same under the name @name; its names may be filled in before it is used. */
+/* The same under the name @name. */
 _must_check_ int objects_add_named(struct objects *objects, const char *path, const char *name,
 				   struct object **ret_object);
 
 /*
  * Take the file at @path as it is, even if it is of a known format: what was in memory from
- * @address on. The stream calls it @name. Its names may be filled in before it is used.
+ * @address on. The stream calls it @name.
  *
  * Return: 0, or negative errno.
  */
@@ -94,7 +98,7 @@ _must_check_ int objects_add_memory(struct objects *objects, const char *path, c
 
 /*
  * An object of the stream's name @name whose bytes the caller will set, before it is used; by
- * @source they can be read, too. Its names may be filled in, too. Return: 0 or -ENOMEM.
+ * @source they can be read, too. Return: 0 or -ENOMEM.
  */
 _must_check_ int objects_add_made(struct objects *objects, const char *source, const char *name,
 				  struct object **ret_object);

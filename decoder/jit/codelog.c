@@ -138,24 +138,30 @@ static int compare(const void *pa, const void *pb)
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
-/* They are of the last program of each process. */
-static int name_logs(struct codelogs *logs, const struct objects *objects)
+/* A perf map is of the last program that its process executed. */
+static int name_logs(struct codelogs *logs, struct perfmaps *perfmaps)
 {
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < logs->logs.n; i++) {
-		const struct codelog *log = &logs->logs.items[i];
-		const struct mapfile *file = NULL;
+	for (size_t i = 0; i < logs->logs.n; i++) {
+		struct codelog *log = &logs->logs.items[i];
+		struct perfmap *perfmap;
+		uint64_t start, end;
+		int r;
 
 		if (i + 1 < logs->logs.n && log[1].pid == log->pid)
 			continue;
-		r = perfmapfiles_open(&logs->perf_maps, objects, log->pid, &file);
-		log->object->perf_map = file;
+		r = perfmaps_find(perfmaps, log->pid, &perfmap);
+		if (r < 0)
+			return r;
+		if (!perfmap)
+			continue;
+		object_span(log->object, &start, &end);
+		perfmap_source_init(&log->names, perfmap, start, end);
+		log->object->symbols = &log->names.source;
 	}
-	return r;
+	return 0;
 }
 
-static int read_dir(struct codelogs *logs, struct objects *objects)
+static int read_dir(struct codelogs *logs, struct objects *objects, struct perfmaps *perfmaps)
 {
 	_cleanup_(dirs_closep) DIR *dir = NULL;
 	_cleanup_(freep) char *path = NULL;
@@ -175,16 +181,16 @@ static int read_dir(struct codelogs *logs, struct objects *objects)
 	if (logs->logs.n == 0)
 		return 0;
 	qsort(logs->logs.items, logs->logs.n, sizeof(*logs->logs.items), compare);
-	return name_logs(logs, objects);
+	return name_logs(logs, perfmaps);
 }
 
-int codelogs_init(struct codelogs *logs, struct objects *objects)
+int codelogs_init(struct codelogs *logs, struct objects *objects, struct perfmaps *perfmaps)
 {
 	int r = 0;
 
 	*logs = (struct codelogs){};
 	if (objects_dir(objects))
-		r = read_dir(logs, objects);
+		r = read_dir(logs, objects, perfmaps);
 	if (r < 0)
 		codelogs_deinit(logs);
 	return r;
@@ -192,10 +198,11 @@ int codelogs_init(struct codelogs *logs, struct objects *objects)
 
 void codelogs_deinit(struct codelogs *logs)
 {
-	for (size_t i = 0; i < logs->logs.n; i++)
+	for (size_t i = 0; i < logs->logs.n; i++) {
+		perfmap_source_deinit(&logs->logs.items[i].names);
 		vec_deinit(&logs->logs.items[i].pieces.list);
+	}
 	vec_deinit(&logs->logs);
-	perfmapfiles_deinit(&logs->perf_maps);
 }
 
 const struct codelog *codelogs_find(const struct codelogs *logs, uint32_t pid, uint64_t time)

@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "decoder/image/object.h"
-#include "decoder/jit/perfmapfiles.h"
+#include "decoder/symbol/perfmap.h"
 #include "ptd/snapshot.h"
 #include "util/vec.h"
 
@@ -36,12 +36,12 @@ struct codelog {
 	uint32_t pid;
 	uint64_t start; /* of the program */
 	struct object *object;
+	struct perfmap_source names; /* its source, if the process has a perf map */
 	struct codelog_pieces pieces;
 };
 
 struct codelogs {
-	VEC(struct codelog) logs;      /* by pid, then start */
-	struct perfmapfiles perf_maps; /* whose bytes the objects point to */
+	VEC(struct codelog) logs; /* by pid, then start */
 };
 
 /* Parse the @size bytes of a file. Return: 0; -EBADMSG if it is none; or -ENOMEM. */
@@ -49,12 +49,15 @@ _must_check_ int codelog_parse(const uint8_t *bytes, size_t size,
 			       struct codelog_pieces *ret_pieces);
 
 /*
- * Collect those in the snapshot of @objects, with the names that perf maps give; nothing if there
- * are none. Files that cannot be used are left out.
+ * Collect those in the snapshot of @objects; nothing if there are none. Files that cannot be used
+ * are left out.
+ *
+ * @perfmaps: those of the snapshot, which name the code; they must outlive @logs
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int codelogs_init(struct codelogs *logs, struct objects *objects);
+_must_check_ int codelogs_init(struct codelogs *logs, struct objects *objects,
+			       struct perfmaps *perfmaps);
 void codelogs_deinit(struct codelogs *logs);
 
 /* Return: the log of the last program of @pid that began before @time; NULL if there is none. */

@@ -274,7 +274,7 @@ static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 		return r < 0 ? r : 1;
 	}
 	jits->n_events += jit->dump.events.n;
-	object->jitdump = &jit->dump;
+	object->symbols = &jit->dump.symbols;
 	jit->object = object;
 	jit->nameless = nameless;
 	return complain_of_rest(jits, path, &jit->dump);
@@ -344,7 +344,8 @@ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char 
 	jit->begin = time;
 	r = find_dump(jits, jit, pid, path);
 	if (r == 0)
-		r = jitlive_init(jit->object, jits->memory, pid, jits->objects, &jit->changed);
+		r = jitlive_init(&jit->dump, jit->object->bytes, jits->memory, pid, jits->objects,
+				 &jit->changed);
 	if (r == 0)
 		r = map_early(jits, jit);
 	if (r < 0)

@@ -58,9 +58,29 @@ struct parser {
 
 void jitdump_deinit(struct jitdump *dump)
 {
+	symbol_source_deinit(&dump->symbols);
 	vec_deinit(&dump->loads);
 	vec_deinit(&dump->events);
 }
+
+static int read_loads(struct symbol_source *source, struct symtab *symtab)
+{
+	const struct jitdump *dump = (const struct jitdump *)source;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < dump->loads.n; i++) {
+		const struct jitdump_load *l = &dump->loads.items[i];
+
+		r = symtab_add(symtab, &(struct symtab_symbol){ .address = l->offset,
+								.size = l->size,
+								.limit = l->offset + l->size,
+								.name = l->name,
+								.name_size = l->name_size });
+	}
+	return r;
+}
+
+static const struct symbol_source_ops jitdump_ops = { .read = read_loads };
 
 static int refuse(int r, const char *why, const char **reterr_why)
 {
@@ -275,7 +295,7 @@ int jitdump_parse(const uint8_t *bytes, size_t size, struct jitdump *ret_dump,
 		  const char **reterr_why)
 {
 	struct cursor c = size ? cursor_from(bytes, size) : cursor_from("", 0);
-	struct jitdump dump = {};
+	struct jitdump dump = { .symbols.ops = &jitdump_ops };
 	struct parser p = { .dump = &dump, .bytes = bytes };
 	int r;
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/symbol/source.h"
 #include "util/vec.h"
 
 #define JITDUMP_EVENTS_MAX (1u << 22) /* the largest dump seen had 16 000 */
@@ -45,6 +46,9 @@ struct jitdump_event {
 };
 
 struct jitdump {
+	/* The names of the code, by its offset in the file, which stays when the code is moved. */
+	struct symbol_source symbols;
+
 	bool time_is_tsc;
 	VEC(struct jitdump_load) loads;   /* in file order */
 	VEC(struct jitdump_event) events; /* by time; equal times in file order */

@@ -19,7 +19,7 @@ struct version {
 struct jitlive_piece {
 	const struct memory_piece *memory;
 	struct object *object;
-	struct jitdump names; /* its loads are those versions that were changed */
+	struct symbol_list names; /* of the versions that were changed, by offset in the piece */
 };
 
 struct builder {
@@ -72,7 +72,7 @@ static struct jitlive_piece *piece_free(struct jitlive_piece *piece)
 {
 	if (!piece)
 		return NULL;
-	jitdump_deinit(&piece->names);
+	symbol_list_deinit(&piece->names);
 	free(piece);
 	return NULL;
 }
@@ -98,7 +98,8 @@ static int piece_of(struct builder *b, const struct memory_piece *memory,
 	r = objects_add_memory(b->objects, memory->object->id.source, "[jit]", 0, &piece->object);
 	if (r < 0)
 		return r;
-	piece->object->jitdump = &piece->names;
+	symbol_list_init(&piece->names);
+	piece->object->symbols = &piece->names.source;
 	*ret_piece = piece;
 	r = vec_push(&live->pieces, piece);
 	if (r == 0)
@@ -140,7 +141,7 @@ static int add_changes(struct builder *b, const struct part *part, const struct 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	load.offset = part->start - part->memory->start;
-	r = vec_push(&piece->names.loads, load);
+	r = symbol_list_add(&piece->names, load.offset, load.size, load.name, load.name_size);
 	for (size_t i = 0; r == 0 && i < patches->list.n; i++) {
 		const struct patch *p = &patches->list.items[i];
 
@@ -202,13 +203,11 @@ static int compare_changes(const void *pa, const void *pb)
 	return a->address < b->address ? -1 : a->address > b->address;
 }
 
-int jitlive_init(const struct object *dump, const struct memory *memory, uint32_t pid,
-		 struct objects *objects, struct jitlive *ret_live)
+int jitlive_init(const struct jitdump *dump, const uint8_t *bytes, const struct memory *memory,
+		 uint32_t pid, struct objects *objects, struct jitlive *ret_live)
 {
 	struct jitlive live = {};
-	struct builder b = {
-		.live = &live, .dump = dump->jitdump, .code = dump->bytes, .objects = objects
-	};
+	struct builder b = { .live = &live, .dump = dump, .code = bytes, .objects = objects };
 	const struct version *v;
 	int r;
 

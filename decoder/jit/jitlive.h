@@ -44,10 +44,12 @@ struct jitlive {
 };
 
 /*
- * Compare @dump, the object of process @pid's jitdump, with its memory. All must outlive @ret_live.
+ * Compare the code in @dump, the jitdump of process @pid whose bytes are at @bytes, with the memory
+ * of the process. All of them must outlive @ret_live.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int jitlive_init(const struct object *dump, const struct memory *memory, uint32_t pid,
-			      struct objects *objects, struct jitlive *ret_live);
+_must_check_ int jitlive_init(const struct jitdump *dump, const uint8_t *bytes,
+			      const struct memory *memory, uint32_t pid, struct objects *objects,
+			      struct jitlive *ret_live);
 void jitlive_deinit(struct jitlive *live);

@@ -27,7 +27,7 @@ static bool read_name(const char *name, uint32_t *ret_pid, uint64_t *ret_start)
 static int add_piece(struct memory *memory, struct objects *objects, const char *name)
 {
 	_cleanup_(freep) char *path = NULL;
-	struct memory_piece piece;
+	struct memory_piece piece = {};
 	struct object *object;
 	int r;
 
@@ -68,26 +68,28 @@ static void drop_overlaps(struct memory *memory)
 	memory->pieces.n = n;
 }
 
-static int name_pieces(struct memory *memory, const struct objects *objects)
+static int name_pieces(struct memory *memory, struct perfmaps *perfmaps)
 {
-	const struct mapfile *file = NULL;
-
 	for (size_t i = 0; i < memory->pieces.n; i++) {
-		const struct memory_piece *p = &memory->pieces.items[i];
+		struct memory_piece *p = &memory->pieces.items[i];
+		struct perfmap *perfmap;
+		uint64_t start, end;
 		int r;
 
-		if (i == 0 || p->pid != p[-1].pid) {
-			r = perfmapfiles_open(&memory->perf_maps, objects, p->pid, &file);
-			if (r < 0)
-				return r;
-		}
-		/* They are ours until the first of them is used. */
-		((struct object *)(uintptr_t)p->object)->perf_map = file;
+		r = perfmaps_find(perfmaps, p->pid, &perfmap);
+		if (r < 0)
+			return r;
+		if (!perfmap)
+			continue;
+		object_span(p->object, &start, &end);
+		perfmap_source_init(&p->names, perfmap, start, end);
+		/* The object is ours until it is used for the first time. */
+		((struct object *)(uintptr_t)p->object)->symbols = &p->names.source;
 	}
 	return 0;
 }
 
-static int read_dir(struct memory *memory, struct objects *objects)
+static int read_dir(struct memory *memory, struct objects *objects, struct perfmaps *perfmaps)
 {
 	_cleanup_(dirs_closep) DIR *dir = NULL;
 	_cleanup_(freep) char *path = NULL;
@@ -108,16 +110,16 @@ static int read_dir(struct memory *memory, struct objects *objects)
 		return 0;
 	qsort(memory->pieces.items, memory->pieces.n, sizeof(*memory->pieces.items), compare);
 	drop_overlaps(memory);
-	return name_pieces(memory, objects);
+	return name_pieces(memory, perfmaps);
 }
 
-int memory_init(struct memory *memory, struct objects *objects)
+int memory_init(struct memory *memory, struct objects *objects, struct perfmaps *perfmaps)
 {
 	int r = 0;
 
 	*memory = (struct memory){};
 	if (objects_dir(objects))
-		r = read_dir(memory, objects);
+		r = read_dir(memory, objects, perfmaps);
 	if (r < 0)
 		memory_deinit(memory);
 	return r;
@@ -125,7 +127,8 @@ int memory_init(struct memory *memory, struct objects *objects)
 
 void memory_deinit(struct memory *memory)
 {
-	perfmapfiles_deinit(&memory->perf_maps);
+	for (size_t i = 0; i < memory->pieces.n; i++)
+		perfmap_source_deinit(&memory->pieces.items[i].names);
 	vec_deinit(&memory->pieces);
 }
 

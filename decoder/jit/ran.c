@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "decoder/image/layout.h"
-#include "decoder/jit/jitdump.h"
 
 #define COMPARED_PER_WORK 64 /* bytes that count as one piece */
 
@@ -15,8 +14,8 @@
 struct ran_names {
 	const struct codelog *log;
 	struct object *object;
-	struct jitdump dump; /* of which only the loads count */
-	struct ranges named; /* of struct named, by offset in the file */
+	struct symbol_list symbols; /* by offset in the file */
+	struct ranges named;        /* of struct named, by offset in the file */
 };
 
 struct named {
@@ -43,7 +42,7 @@ static struct ran_names *names_free(struct ran_names *names)
 {
 	if (!names)
 		return NULL;
-	vec_deinit(&names->dump.loads);
+	symbol_list_deinit(&names->symbols);
 	ranges_deinit(&names->named);
 	free(names);
 	return NULL;
@@ -58,46 +57,53 @@ static int names_new(struct rans *rans, const struct codelog *log, struct ran_na
 	if (!names)
 		return -ENOMEM;
 	names->log = log;
+	symbol_list_init(&names->symbols);
 	ranges_init(&names->named, sizeof(struct named));
 	r = objects_add_memory(rans->objects, log->object->id.source, "[jit]", 0, &names->object);
 	if (r == 0)
 		r = vec_push(&rans->names, names);
 	if (r < 0)
 		return r;
-	names->object->jitdump = &names->dump;
+	names->object->symbols = &names->symbols.source;
 	*ret_names = TAKE(names);
 	return 0;
 }
 
-/* Return: 1 if all of [@offset, @last] is @name's now; 0 if some of it has another name; or
- * -ENOMEM. */
-static int take_name(struct ran_names *names, uint64_t offset, uint64_t last,
-		     const struct jitdump_load *load)
+/*
+ * Give [@offset, @last] the name of @symbol. Return: 1; 0 if some of it has another name; -ENOMEM.
+ */
+static int claim_name(struct ran_names *names, uint64_t offset, uint64_t last,
+		      const struct symtab_symbol *symbol)
 {
 	const struct ranges_place place = ranges_find(&names->named, offset);
 	const struct named *there = ranges_get(&names->named, place);
-	const struct named new = { { offset, last }, load->name };
-	struct jitdump_load own = *load;
+	const struct named new = { { offset, last }, symbol->name };
 	int r;
 
 	if (there && there->range.start <= last)
-		return there->name == load->name && there->range.start <= offset &&
+		return there->name == symbol->name && there->range.start <= offset &&
 		       there->range.last >= last;
-	own.offset = offset;
-	own.size = last - offset + 1;
 	r = ranges_replace(&names->named, place, 0, &new, 1);
 	if (r == 0)
-		r = vec_push(&names->dump.loads, own);
+		r = symbol_list_add(&names->symbols, offset, last - offset + 1, symbol->name,
+				    symbol->name_size);
 	return r < 0 ? r : 1;
 }
 
-/* Return: what of the dump is at @offset of its file; NULL if it does not say. */
-static const struct jitdump_load *load_at(const struct jitdump *dump, uint64_t offset)
+/*
+ * Find the symbol that a jitdump gives to the code at @start of @said; NULL if there is none, or
+ * @said is not of a jitdump.
+ */
+static int find_jit_symbol(const struct extent *said, uint64_t start,
+			   const struct symtab_symbol **ret_symbol)
 {
-	const size_t n = vec_bisect(&dump->loads, load, load->offset <= offset);
-	const struct jitdump_load *load = n > 0 ? &dump->loads.items[n - 1] : NULL;
+	uint64_t end;
 
-	return load && offset - load->offset < load->size ? load : NULL;
+	*ret_symbol = NULL;
+	if ((said->kind != MAPPING_JIT && said->kind != MAPPING_EARLY) || !said->object->symbols)
+		return 0;
+	return symbol_source_find(said->object->symbols, said->offset + (start - said->start),
+				  ret_symbol, &end);
 }
 
 /* Let @extent, of the log's bytes, have the name that @said gives to the code there, if that is of
@@ -105,27 +111,26 @@ static const struct jitdump_load *load_at(const struct jitdump *dump, uint64_t o
 static int name_extent(struct builder *b, const struct extent *said, struct extent *extent)
 {
 	const uint64_t last = extent->offset + (extent->last - extent->start);
-	const struct jitdump *dump = said->object->jitdump;
-	const struct jitdump_load *load =
-	    dump ? load_at(dump, said->offset + (extent->start - said->start)) : NULL;
+	const struct symtab_symbol *symbol;
 	struct ran_names *names;
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; load && i < b->rans->names.n; i++) {
+	r = find_jit_symbol(said, extent->start, &symbol);
+	if (r < 0 || !symbol)
+		return r;
+	for (size_t i = 0; i < b->rans->names.n; i++) {
 		names = b->rans->names.items[i];
 		if (names->log != b->log)
 			continue;
-		r = take_name(names, extent->offset, last, load);
+		r = claim_name(names, extent->offset, last, symbol);
 		if (r == 1)
 			extent->object = names->object;
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
-	if (!load)
-		return 0;
 	r = names_new(b->rans, b->log, &names);
 	if (r == 0)
-		r = take_name(names, extent->offset, last, load);
+		r = claim_name(names, extent->offset, last, symbol);
 	if (r < 0)
 		return r;
 	extent->object = names->object;

@@ -62,41 +62,76 @@ static int read_segments(struct kcore *k)
 	return r;
 }
 
-/* The same bytes once more, under another name. */
-static int add_object(struct kcore *k, const char *name, const struct object **ret_object)
+struct kcore_module {
+	struct object *object; /* has the bytes of the kernel's object, under another name */
+	struct kallsyms_source source;
+};
+
+static struct kcore_module *module_free(struct kcore_module *module)
+{
+	if (!module)
+		return NULL;
+	kallsyms_source_deinit(&module->source);
+	free(module);
+	return NULL;
+}
+DEFINE_CLEANUP(struct kcore_module *, module_free);
+
+static int add_kernel(struct kcore *k)
 {
 	struct object *object;
 	int r;
 
-	r = objects_add_named(k->objects, k->path, name, &object);
+	r = objects_add_named(k->objects, k->path, KERNEL_NAME, &object);
 	if (r < 0)
 		return r;
-	object->kallsyms = &k->kallsyms;
-	*ret_object = object;
+	kallsyms_source_init(&k->source, &k->kallsyms, NULL);
+	object->symbols = &k->source.source;
+	k->kernel = object;
+	return 0;
+}
+
+static int add_module(struct kcore *k, const char *name, const struct object **ret_object)
+{
+	_cleanup_(module_freep) struct kcore_module *module = calloc(1, sizeof(*module));
+	int r;
+
+	if (!module)
+		return -ENOMEM;
+	r = objects_add_named(k->objects, k->path, name, &module->object);
+	if (r < 0)
+		return r;
+	r = vec_push(&k->modules, module);
+	if (r < 0)
+		return r;
+	kallsyms_source_init(&module->source, &k->kallsyms, module->object->id.name);
+	module->object->symbols = &module->source.source;
+	*ret_object = TAKE(module)->object;
 	return 0;
 }
 
 int kcore_init(struct kcore *kcore, struct objects *objects)
 {
 	const char *dir = objects_dir(objects);
-	_cleanup_(freep) char *kallsyms = NULL;
+	_cleanup_(freep) char *kallsyms_path = NULL;
 	int r;
 
 	*kcore = (struct kcore){ .objects = objects };
 	if (!dir)
 		return 0;
-	if (asprintf(&kallsyms, "%s/" PTD_SNAPSHOT_KALLSYMS, dir) < 0) {
-		kallsyms = NULL;
+	if (asprintf(&kallsyms_path, "%s/" PTD_SNAPSHOT_KALLSYMS, dir) < 0) {
+		kallsyms_path = NULL;
 		return -ENOMEM;
 	}
 	if (asprintf(&kcore->path, "%s/" PTD_SNAPSHOT_KCORE, dir) < 0) {
 		kcore->path = NULL;
 		return -ENOMEM;
 	}
-	r = mapfile_init(&kcore->kallsyms, AT_FDCWD, kallsyms);
+	r = mapfile_init(&kcore->kallsyms_text, AT_FDCWD, kallsyms_path);
 	if (r == -ENOMEM)
 		return r;
-	r = add_object(kcore, KERNEL_NAME, &kcore->kernel);
+	kcore->kallsyms.text = &kcore->kallsyms_text;
+	r = add_kernel(kcore);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	return read_segments(kcore);
@@ -105,7 +140,11 @@ int kcore_init(struct kcore *kcore, struct objects *objects)
 void kcore_deinit(struct kcore *kcore)
 {
 	free(kcore->path);
-	mapfile_deinit(&kcore->kallsyms);
+	kallsyms_source_deinit(&kcore->source);
+	for (size_t i = 0; i < kcore->modules.n; i++)
+		(void)module_free(kcore->modules.items[i]);
+	kallsyms_deinit(&kcore->kallsyms);
+	mapfile_deinit(&kcore->kallsyms_text);
 	vec_deinit(&kcore->segments);
 	vec_deinit(&kcore->modules);
 	*kcore = (struct kcore){};
@@ -162,23 +201,19 @@ static bool module_name(const char *name, char *ret_name, size_t size)
 
 static int find_module(struct kcore *k, const char *name, const struct object **ret_object)
 {
-	const struct object *object;
 	int r;
 
 	for (size_t i = 0; i < k->modules.n; i++)
-		if (strcmp(k->modules.items[i]->id.name, name) == 0) {
-			*ret_object = k->modules.items[i];
+		if (strcmp(k->modules.items[i]->object->id.name, name) == 0) {
+			*ret_object = k->modules.items[i]->object;
 			return 0;
 		}
 	if (k->modules.n == KCORE_MODULES_MAX) {
 		*ret_object = k->kernel;
 		return 0;
 	}
-	r = add_object(k, name, &object);
-	if (r < 0)
-		return r == -ENOMEM ? r : -ENOENT;
-	*ret_object = object;
-	return vec_push(&k->modules, object);
+	r = add_module(k, name, ret_object);
+	return r < 0 && r != -ENOMEM ? -ENOENT : r;
 }
 
 int kcore_map_module(struct kcore *kcore, const char *name, uint64_t start, uint64_t size,

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
+#include "decoder/symbol/kallsyms.h"
 #include "util/mapfile.h"
 #include "util/vec.h"
 
@@ -25,13 +26,17 @@ struct kcore_segment {
 	uint64_t offset; /* in the file */
 };
 
+struct kcore_module;
+
 struct kcore {
 	struct objects *objects; /* borrowed */
 	char *path;
-	struct mapfile kallsyms;     /* that the objects point to */
-	const struct object *kernel; /* NULL: there is no kernel code */
+	struct mapfile kallsyms_text;
+	struct kallsyms kallsyms;      /* of that text */
+	struct kallsyms_source source; /* of the kernel's object */
+	const struct object *kernel;   /* NULL: there is no kernel code */
 	VEC(struct kcore_segment) segments;
-	VEC(const struct object *) modules;
+	VEC(struct kcore_module *) modules;
 };
 
 /* The mappings of what is asked for; the caller's. */

@@ -133,7 +133,7 @@ static int default_object(struct builder *b, uint64_t address, struct object **r
 	r = made_object(&b->kernel->made, name, ret_object);
 	if (r != 0)
 		return r;
-	(*ret_object)->kallsyms = copied ? copied->kallsyms : NULL;
+	(*ret_object)->symbols = copied ? copied->symbols : NULL;
 	return vec_push(&b->defaults, *ret_object);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "decoder/kernel/kernelrec.h"
+#include "decoder/symbol/source.h"
 #include "decoder/trace/bpfprog.h"
 
 #define PAGE_SHIFT    12
@@ -15,12 +16,33 @@
 #define LOADED_MAX    (1u << 17) /* functions of programs, each time one is loaded */
 
 struct kernel_function {
-	struct object_function function;
-	struct object *object; /* that has the code of it, and no other */
+	struct symbol_source source;
+	const char *name; /* borrowed from the record */
+	uint64_t address, size;
+	struct object *object; /* has the code of this function and no other */
 };
+
+static int read_function(struct symbol_source *source, struct symtab *symtab)
+{
+	const struct kernel_function *f = (const struct kernel_function *)source;
+	const size_t size = strlen(f->name);
+
+	if (size == 0 || size > UINT16_MAX)
+		return 0;
+	return symtab_add(symtab, &(struct symtab_symbol){ .address = f->address,
+							   .size = f->size,
+							   .limit = f->address + f->size,
+							   .name = f->name,
+							   .name_size = (uint16_t)size });
+}
+
+static const struct symbol_source_ops function_ops = { .read = read_function };
 
 static struct kernel_function *function_free(struct kernel_function *function)
 {
+	if (!function)
+		return NULL;
+	symbol_source_deinit(&function->source);
 	free(function);
 	return NULL;
 }
@@ -46,13 +68,14 @@ static int function_object(struct kernelchanges *c, const struct ksymbolrec *sym
 	f = malloc(sizeof(*f));
 	if (!f)
 		return -ENOMEM;
-	f->function = (struct object_function){ .name = symbol->name,
-						.address = symbol->address,
-						.size = symbol->size };
+	*f = (struct kernel_function){ .source.ops = &function_ops,
+				       .name = symbol->name,
+				       .address = symbol->address,
+				       .size = symbol->size };
 	r = made_object(c->made, symbol->is_bpf ? "[bpf]" : "[ool]", &f->object);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	f->object->function = &f->function;
+	f->object->symbols = &f->source;
 	r = map_put(&c->by_name, hash, c->functions.n);
 	if (r == 0)
 		r = vec_push(&c->functions, f);

@@ -27,15 +27,16 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 		.n_copies_left = COPIES_MIN + COPIES_PER_RECORD * (uint64_t)trace->n_records,
 	};
 	tracks_init(&tasks->lives);
+	perfmaps_init(&tasks->perfmaps, objects_dir(objects));
 	jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
 	/* The kernel first: what the others have when nothing was begun can be given up. */
 	r = kernel_init(&tasks->kernel, trace, objects);
 	if (r == 0)
 		r = idtable_init(&tasks->build_ids, trace);
 	if (r == 0)
-		r = memory_init(&tasks->memory, objects);
+		r = memory_init(&tasks->memory, objects, &tasks->perfmaps);
 	if (r == 0)
-		r = codelogs_init(&tasks->codelogs, objects);
+		r = codelogs_init(&tasks->codelogs, objects, &tasks->perfmaps);
 	if (r == 0)
 		r = rans_init(&tasks->rans, objects);
 	return r;
@@ -56,6 +57,7 @@ void tasks_deinit(struct tasks *tasks)
 	rans_deinit(&tasks->rans);
 	codelogs_deinit(&tasks->codelogs);
 	memory_deinit(&tasks->memory);
+	perfmaps_deinit(&tasks->perfmaps);
 	jits_deinit(&tasks->jits);
 }
 

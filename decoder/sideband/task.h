@@ -24,6 +24,7 @@
 #include "decoder/kernel/kernel.h"
 #include "decoder/sideband/idtable.h"
 #include "decoder/sideband/track.h"
+#include "decoder/symbol/perfmap.h"
 #include "decoder/trace/trace.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -59,6 +60,7 @@ struct tasks {
 	VEC(struct birth) births; /* of these */
 	struct tracks lives;      /* by thread: a new item where process, space or comm changes */
 	struct idtable build_ids;
+	struct perfmaps perfmaps; /* whose names the next two have */
 	struct memory memory;
 	struct codelogs codelogs;
 	struct rans rans;

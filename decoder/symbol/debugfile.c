@@ -12,7 +12,7 @@
 #include "decoder/symbol/elfsym.h"
 #include "ptd/snapshot.h"
 
-/* Files that are larger are not checksummed: one with a hole can be of any size. */
+/* Larger files are not checksummed: a file with a hole can have any size. */
 #define CRC_SIZE_MAX (UINT64_C(1) << 30)
 
 uint32_t debugfile_crc(const uint8_t *bytes, size_t size)
@@ -29,9 +29,9 @@ uint32_t debugfile_crc(const uint8_t *bytes, size_t size)
 	return ~crc;
 }
 
-/* --- what a file says of itself --------------------------------------------------------------- */
+/* --- what an object says about its debug file ------------------------------------------------- */
 
-/* The name, NULs up to a multiple of four bytes, the checksum. */
+/* The section holds the name, NULs up to a multiple of four bytes, and the checksum. */
 static bool parse_link(const struct elfsym *elf, struct debugfile_link *ret_link)
 {
 	const struct elfsym_section *section = elfsym_find(elf, SHT_PROGBITS, ".gnu_debuglink");
@@ -46,7 +46,7 @@ static bool parse_link(const struct elfsym *elf, struct debugfile_link *ret_link
 	    cursor_get(&c, sizeof(ret_link->crc), &ret_link->crc) < 0)
 		return false;
 	ret_link->name = (const char *)name.pos;
-	/* Not a way out of the directories that it is looked for in. */
+	/* A name with a slash could lead out of the directories that are searched. */
 	return size > 1 && !strchr(ret_link->name, '/');
 }
 
@@ -72,7 +72,7 @@ static bool has_symtab(const uint8_t *bytes, size_t size)
 
 struct search {
 	struct buildid id;
-	const struct debugfile_link *link; /* NULL while it goes by build-id */
+	const struct debugfile_link *link; /* NULL while searching by build-id */
 	struct mapfile *ret_file;
 };
 
@@ -87,8 +87,8 @@ static bool is_wanted(const struct search *search, const struct mapfile *file)
 				 debugfile_crc(file->bytes, file->size) == search->link->crc);
 }
 
-/* Return: whether @file is it; then it is handed on. */
-static bool take(const struct search *search, struct mapfile *file)
+/* Return: whether @file is the debug file; then it is moved to the caller of the search. */
+static bool accept_file(const struct search *search, struct mapfile *file)
 {
 	if (!is_wanted(search, file))
 		return false;
@@ -97,7 +97,7 @@ static bool take(const struct search *search, struct mapfile *file)
 	return true;
 }
 
-/* The only place that opens a file that is here. */
+/* Try one path. Nothing else in this file opens a file of this machine. */
 _printf_(2, 3) static bool try_path(const struct search *search, const char *format, ...)
 {
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
@@ -110,7 +110,7 @@ _printf_(2, 3) static bool try_path(const struct search *search, const char *for
 	va_end(ap);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return false;
-	return mapfile_init(&file, AT_FDCWD, path) == 0 && take(search, &file);
+	return mapfile_init(&file, AT_FDCWD, path) == 0 && accept_file(search, &file);
 }
 
 static bool search_by_id(const struct search *search, const struct debugfile_places *places)
@@ -120,7 +120,7 @@ static bool search_by_id(const struct search *search, const struct debugfile_pla
 	if (search->id.size < 2)
 		return false;
 	buildid_hex(&search->id, hex);
-	/* The second is what perf calls it in its cache, which is laid out like ours. */
+	/* perf's cache has the layout of ours, but another name for debug files: the second one. */
 	if (places->snapshot &&
 	    (try_path(search, "%s/" PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s.debug",
 		      places->snapshot, hex, hex + 2) ||
@@ -136,7 +136,10 @@ static bool search_by_id(const struct search *search, const struct debugfile_pla
 	return false;
 }
 
-/* @path is the object's: the debug file lies beside it, or as deep below a debug directory. */
+/*
+ * @path is the object's. The debug file lies in the same directory, or in the directory of that
+ * name below a debug directory.
+ */
 static bool search_by_link(const struct search *search, const struct debugfile_places *places,
 			   const char *path)
 {
@@ -164,23 +167,23 @@ static bool search_elsewhere(const struct search *search, const struct debugfile
 	if (places->fetch == FETCH_NONE || search->id.size < 2)
 		return false;
 	fd = fetch_file(places->fetch, FETCH_DEBUG, &search->id, &path);
-	return fd >= 0 && mapfile_init_fd(&file, fd) == 0 && take(search, &file);
+	return fd >= 0 && mapfile_init_fd(&file, fd) == 0 && accept_file(search, &file);
 }
 
-bool debugfile_find(const struct debugfile_places *places, const struct object *object,
-		    struct mapfile *ret_file)
+bool debugfile_find(const struct debugfile_places *places, const struct ptd_object *object,
+		    const uint8_t *bytes, size_t size, struct mapfile *ret_file)
 {
-	struct search search = { .id.size = object->id.build_id_size, .ret_file = ret_file };
+	struct search search = { .id.size = object->build_id_size, .ret_file = ret_file };
 	struct debugfile_link link;
 
-	if (has_symtab(object->bytes, object->size))
+	if (has_symtab(bytes, size))
 		return false;
-	memcpy(search.id.bytes, object->id.build_id, sizeof(search.id.bytes));
+	memcpy(search.id.bytes, object->build_id, sizeof(search.id.bytes));
 	if (search_by_id(&search, places))
 		return true;
-	if (debugfile_read_link(object->bytes, object->size, &link)) {
+	if (debugfile_read_link(bytes, size, &link)) {
 		search.link = &link;
-		if (search_by_link(&search, places, object->id.name))
+		if (search_by_link(&search, places, object->name))
 			return true;
 		search.link = NULL;
 	}

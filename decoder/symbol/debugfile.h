@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Debugfile
+ * Debug file
  *
- * The file with the symbols that were stripped off an object: kept by the object's build-id, or by
- * the name and checksum in its .gnu_debuglink. Its symbols have the addresses of the object.
+ * The file with the symbols that were stripped off an object. Distributions install it under the
+ * object's build-id, or under the name and checksum that stand in the object's .gnu_debuglink. The
+ * addresses of its symbols are those of the object.
  */
 
 #include <stdbool.h>
@@ -13,43 +14,49 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/image/object.h"
+#include "ptd/record.h"
 #include "util/fetch.h"
 #include "util/mapfile.h"
 
 #define DEBUGFILE_SYSTEM_DIR "/usr/lib/debug"
 
-/* Where to look, in this order; and for .gnu_debuglink, before the dirs, beside the object. */
+/*
+ * The places that are searched, in this order. For .gnu_debuglink, the directory of the object
+ * comes before @dirs. Strings and arrays are borrowed.
+ */
 struct debugfile_places {
-	const char *snapshot;    /* its objects/: by build-id only; or NULL */
-	const char *buildid_dir; /* laid out as perf's ~/.debug: by build-id only; or NULL */
-	const char *symfs;       /* stands for the root: where "beside the object" is; or NULL */
+	const char *snapshot;    /* its objects/, by build-id only; or NULL */
+	const char *buildid_dir; /* laid out as perf's ~/.debug, by build-id only; or NULL */
+	const char *symfs;       /* below it lies the object's directory; NULL: below / */
 	const char *const *dirs; /* each laid out as DEBUGFILE_SYSTEM_DIR */
 	size_t n_dirs;
-	int fetch; /* the socket on which it is asked for if it is nowhere; or FETCH_NONE */
+	int fetch; /* the socket to ask for what none of them has; or FETCH_NONE */
 };
 
 /*
- * Find the debug file of an object that has no .symtab itself. It is a regular file with a .symtab
- * and with the very build-id of the object; one that was found by .gnu_debuglink has also the
- * checksum named there.
+ * Find the debug file of @object, an ELF file of @size bytes at @bytes.
  *
- * Return: true, and the caller owns @ret_file; false if there is none, or none is needed.
+ * A debug file is a regular file with a .symtab and with exactly the build-id of the object. One
+ * that is found by .gnu_debuglink has also the checksum that stands there.
+ *
+ * Return: true, and the caller owns @ret_file; false if there is none, or the object has a .symtab
+ *         itself.
  */
-_must_check_ bool debugfile_find(const struct debugfile_places *places, const struct object *object,
+_must_check_ bool debugfile_find(const struct debugfile_places *places,
+				 const struct ptd_object *object, const uint8_t *bytes, size_t size,
 				 struct mapfile *ret_file);
 
 /* --- for debugfile.c and its tests ------------------------------------------------------------ */
 
-/* What .gnu_debuglink says. */
+/* The contents of .gnu_debuglink. */
 struct debugfile_link {
-	const char *name; /* of a file, without directory; the object's */
-	uint32_t crc;     /* of all its bytes */
+	const char *name; /* of the debug file, without a directory; borrowed from the object */
+	uint32_t crc;     /* of all bytes of the debug file */
 };
 
-/* Return: whether the ELF file of @size bytes has one, and it is well-formed. */
+/* Return: whether the ELF file of @size bytes has a well-formed .gnu_debuglink. */
 _must_check_ bool debugfile_read_link(const uint8_t *bytes, size_t size,
 				      struct debugfile_link *ret_link);
 
-/* The checksum of .gnu_debuglink: CRC-32 as in Ethernet and zlib. */
+/* Return: the checksum that .gnu_debuglink uses, which is the CRC-32 of Ethernet and zlib. */
 uint32_t debugfile_crc(const uint8_t *bytes, size_t size);

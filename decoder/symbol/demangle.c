@@ -6,7 +6,7 @@
 #include <setjmp.h>
 #include <string.h>
 
-/* libiberty's own bound on recursion makes it refuse what is longer. */
+/* libiberty bounds its recursion and so refuses longer names anyway. */
 #define MANGLED_MAX 1024
 
 struct text {
@@ -16,11 +16,12 @@ struct text {
 };
 
 /*
- * A name of 400 bytes can stand for one of a terabyte, since it may refer to its own parts. Only
- * the writer sees that coming, and it has no way to say stop but to leave. Neither demangler holds
- * memory or locks while it calls us, but for the few bytes of one Rust identifier in punycode.
+ * A mangled name of 400 bytes can stand for a readable one of a terabyte, since it may refer to its
+ * own parts. libiberty gives this callback no way to say stop, so it jumps out. Neither demangler
+ * holds a lock while it calls back, nor memory, except the few bytes of a Rust identifier in
+ * punycode, which are lost then.
  */
-static void append(const char *bytes, size_t size, void *userdata)
+static void append_text(const char *bytes, size_t size, void *userdata)
 {
 	struct text *text = userdata;
 
@@ -44,10 +45,10 @@ size_t demangle(const char *name, size_t size, char ret_text[static DEMANGLE_MAX
 
 	if (setjmp(text.too_long) != 0)
 		return 0;
-	/* Rust first: its older names are C++ ones with a hash, which C++ would show. */
-	if (!rust_demangle_callback(mangled, options, append, &text)) {
+	/* Rust goes first: its older names are C++ names with a hash, which would be shown. */
+	if (!rust_demangle_callback(mangled, options, append_text, &text)) {
 		text.n = 0;
-		if (!cplus_demangle_v3_callback(mangled, options, append, &text))
+		if (!cplus_demangle_v3_callback(mangled, options, append_text, &text))
 			return 0;
 	}
 	ret_text[text.n] = '\0';

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Demangle
+ * Demangling
  *
- * C++ and Rust names as their authors wrote them; by libiberty.
+ * Turns mangled C++ and Rust names into what their authors wrote. libiberty does the work.
  */
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@
 #define DEMANGLE_MAX 4096
 
 /*
- * Write the readable form of @name.
+ * Write the readable form of @name, which has @size bytes and no end mark.
  *
- * Return: its length; 0, and @ret_text is undefined, if it is not mangled, or so long, or so
- *         intricate, that the mangled form is the better one to show.
+ * Return: the length of @ret_text; 0 if @name is not mangled, or if the readable form is too long
+ *         to be shown. @ret_text is undefined then.
  */
 size_t demangle(const char *name, size_t size, char ret_text[static DEMANGLE_MAX]);

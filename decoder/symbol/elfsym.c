@@ -21,8 +21,8 @@ const struct elfsym_section *elfsym_find(const struct elfsym *elf, uint32_t type
 }
 
 /*
- * Not elf_strptr(): it searches the end of the string from the end of the table, which a hostile
- * file can make very far for each of very many symbols.
+ * This does not call elf_strptr(), which looks for the end of the string from the end of the table:
+ * a hostile file can have a very large table, and very many symbols.
  */
 const char *elfsym_string(const struct elfsym *elf, size_t index, size_t offset, uint16_t *ret_size)
 {
@@ -80,8 +80,9 @@ static int read_sections(struct elfsym *elf)
 	return 0;
 }
 
-/* Is it the name of code? If so, fill in all of the symbol but its name. */
-static bool is_code(const struct elfsym *elf, const GElf_Sym *sym, struct symtab_symbol *ret_symbol)
+/* Return: whether @sym names code; then all of @ret_symbol but the name is set. */
+static bool read_code_symbol(const struct elfsym *elf, const GElf_Sym *sym,
+			     struct symtab_symbol *ret_symbol)
 {
 	const int type = GELF_ST_TYPE(sym->st_info);
 	const GElf_Shdr *h;
@@ -106,7 +107,7 @@ static bool is_code(const struct elfsym *elf, const GElf_Sym *sym, struct symtab
 	return true;
 }
 
-static int read_symbols(struct symtab *symtab, const struct elfsym *elf, uint32_t type)
+static int read_symbol_table(struct symtab *symtab, const struct elfsym *elf, uint32_t type)
 {
 	const struct elfsym_section *section = elfsym_find(elf, type, NULL);
 	Elf_Data *data = section ? elf_getdata(section->scn, NULL) : NULL;
@@ -116,7 +117,7 @@ static int read_symbols(struct symtab *symtab, const struct elfsym *elf, uint32_
 		struct symtab_symbol symbol;
 		int r;
 
-		if (!is_code(elf, &sym, &symbol))
+		if (!read_code_symbol(elf, &sym, &symbol))
 			continue;
 		symbol.name =
 		    elfsym_string(elf, section->header.sh_link, sym.st_name, &symbol.name_size);
@@ -159,11 +160,10 @@ int elfsym_read(struct symtab *symtab, const uint8_t *bytes, size_t size)
 
 	r = elfsym_init(&elf, bytes, size);
 	if (r == 0)
-		r = read_symbols(symtab, &elf, SHT_SYMTAB);
+		r = read_symbol_table(symtab, &elf, SHT_SYMTAB);
 	if (r == 0)
-		r = read_symbols(symtab, &elf, SHT_DYNSYM);
+		r = read_symbol_table(symtab, &elf, SHT_DYNSYM);
 	if (r == 0)
 		r = plt_read(symtab, &elf);
-	/* Far more symbols than any program has: those read so far must do. */
-	return r == -E2BIG ? 0 : r;
+	return r;
 }

@@ -3,7 +3,6 @@
 #include "decoder/symbol/kallsyms.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +15,10 @@ struct word {
 	size_t size;
 };
 
-/* Take what is up to the next @end, or the end of the line; its end is taken, too. */
-static struct word take(struct word *line, char end)
+/*
+ * Cut the first word off @line: the text up to the next @end, which is dropped, or up to its end.
+ */
+static struct word next_word(struct word *line, char end)
 {
 	const char *found = memchr(line->text, end, line->size);
 	const size_t size = found ? (size_t)(found - line->text) : line->size;
@@ -28,7 +29,7 @@ static struct word take(struct word *line, char end)
 	return word;
 }
 
-static bool get_address(struct word word, uint64_t *ret_address)
+static bool read_address(struct word word, uint64_t *ret_address)
 {
 	uint64_t address = 0;
 
@@ -46,28 +47,28 @@ static bool get_address(struct word word, uint64_t *ret_address)
 	return true;
 }
 
-/* A function, or what takes its place if nothing else does. */
-static bool is_code(struct word kind)
+/* Return: whether @kind is that of a function, which may be a weak one. */
+static bool is_function(struct word kind)
 {
 	return kind.size == 1 && memchr("tTwW", kind.text[0], 4);
 }
 
 static int read_line(struct kallsyms *kallsyms, struct word line)
 {
-	const struct word address = take(&line, ' '), kind = take(&line, ' ');
-	const struct word name = take(&line, '\t');
+	const struct word address = next_word(&line, ' '), kind = next_word(&line, ' ');
+	const struct word name = next_word(&line, '\t');
 	struct kallsyms_name n = { .name = name.text,
 				   .module = line.text,
 				   .module_size = line.size };
 
-	if (!get_address(address, &n.address) || n.address == 0 || n.address == UINT64_MAX ||
-	    !is_code(kind) || name.size == 0 || memchr(name.text, 0, name.size))
+	if (!read_address(address, &n.address) || n.address == 0 || n.address == UINT64_MAX ||
+	    !is_function(kind) || name.size == 0 || memchr(name.text, 0, name.size))
 		return 0;
 	n.name_size = (uint16_t)(name.size < KALLSYMS_NAME_MAX ? name.size : KALLSYMS_NAME_MAX);
 	return vec_push(&kallsyms->names, n);
 }
 
-/* Which of the modules is first does not matter. Return: as of memcmp(3). */
+/* Any order of the modules would do. Return: like memcmp(3). */
 static int compare_modules(const struct kallsyms_name *name, const char *module, size_t size)
 {
 	if (name->module_size != size)
@@ -75,7 +76,7 @@ static int compare_modules(const struct kallsyms_name *name, const char *module,
 	return memcmp(name->module, module, size);
 }
 
-static int compare(const void *pa, const void *pb, void *userdata)
+static int compare_by_module(const void *pa, const void *pb, void *userdata)
 {
 	const struct kallsyms *kallsyms = userdata;
 	const uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
@@ -85,7 +86,7 @@ static int compare(const void *pa, const void *pb, void *userdata)
 	return r ? r : a < b ? -1 : a > b;
 }
 
-static int sort(struct kallsyms *kallsyms)
+static int sort_by_module(struct kallsyms *kallsyms)
 {
 	int r;
 
@@ -97,25 +98,27 @@ static int sort(struct kallsyms *kallsyms)
 	for (uint32_t i = 0; i < kallsyms->names.n; i++)
 		kallsyms->by_module.items[kallsyms->by_module.n++] = i;
 	qsort_r(kallsyms->by_module.items, kallsyms->by_module.n,
-		sizeof(*kallsyms->by_module.items), compare, kallsyms);
+		sizeof(*kallsyms->by_module.items), compare_by_module, kallsyms);
 	return 0;
 }
 
-int kallsyms_parse(const struct mapfile *file, struct kallsyms *ret_kallsyms)
+int kallsyms_parse(struct kallsyms *kallsyms)
 {
-	struct word rest = { .text = (const char *)file->bytes, .size = file->size };
-	struct kallsyms kallsyms = {};
+	struct word rest = { .text = (const char *)kallsyms->text->bytes,
+			     .size = kallsyms->text->size };
 	int r = 0;
 
+	if (kallsyms->is_parsed)
+		return 0;
 	for (size_t n = 0; r == 0 && rest.size > 0 && n < LINES_MAX; n++)
-		r = read_line(&kallsyms, take(&rest, '\n'));
+		r = read_line(kallsyms, next_word(&rest, '\n'));
 	if (r == 0)
-		r = sort(&kallsyms);
+		r = sort_by_module(kallsyms);
 	if (r < 0) {
-		kallsyms_deinit(&kallsyms);
+		kallsyms_deinit(kallsyms);
 		return r;
 	}
-	*ret_kallsyms = kallsyms;
+	kallsyms->is_parsed = true;
 	return 0;
 }
 
@@ -123,22 +126,26 @@ void kallsyms_deinit(struct kallsyms *kallsyms)
 {
 	vec_deinit(&kallsyms->names);
 	vec_deinit(&kallsyms->by_module);
+	kallsyms->is_parsed = false;
 }
 
-static int add(struct symtab *symtab, const struct kallsyms_name *name)
+/* --- the source of an object ------------------------------------------------------------------ */
+
+static int add_name(struct symtab *symtab, const struct kallsyms_name *name)
 {
 	return symtab_add(symtab, &(struct symtab_symbol){
 				      .address = name->address,
 				      .limit = UINT64_MAX,
 				      .name = name->name,
 				      .name_size = name->name_size,
-				      /* Of several names, one without an underscore: "_text",
-				       * "__pfx_…" are no functions' own. */
+				      /* Names that begin with an underscore, such as "_text"
+				       * and "__pfx_…", yield to others. */
 				      .rank = name->name[0] == '_' ? SYMTAB_LABEL : SYMTAB_FUNCTION,
 				  });
 }
 
-static int add_module(struct symtab *symtab, const struct kallsyms *kallsyms, const char *module)
+static int add_module_names(struct symtab *symtab, const struct kallsyms *kallsyms,
+			    const char *module)
 {
 	const struct kallsyms_name *names = kallsyms->names.items;
 	const size_t size = strlen(module);
@@ -152,21 +159,36 @@ static int add_module(struct symtab *symtab, const struct kallsyms *kallsyms, co
 
 		if (compare_modules(name, module, size) != 0)
 			break;
-		r = add(symtab, name);
+		r = add_name(symtab, name);
 	}
 	return r;
 }
 
-int kallsyms_read(struct symtab *symtab, const struct object *object,
-		  const struct kallsyms *kallsyms)
+static int read_kallsyms(struct symbol_source *source, struct symtab *symtab)
 {
-	int r = 0;
+	const struct kallsyms_source *object = (const struct kallsyms_source *)source;
+	struct kallsyms *kallsyms = object->kallsyms;
+	int r;
 
-	if (strcmp(object->id.name, "[kernel.kallsyms]") != 0)
-		r = add_module(symtab, kallsyms, object->id.name);
-	else
-		for (size_t i = 0; i < kallsyms->names.n && r == 0; i++)
-			r = add(symtab, &kallsyms->names.items[i]);
-	/* Far more than any kernel has: those read so far must do. */
-	return r == -E2BIG ? 0 : r;
+	r = kallsyms_parse(kallsyms);
+	if (r == 0 && object->module)
+		return add_module_names(symtab, kallsyms, object->module);
+	for (size_t i = 0; r == 0 && i < kallsyms->names.n; i++)
+		r = add_name(symtab, &kallsyms->names.items[i]);
+	return r;
+}
+
+static const struct symbol_source_ops kallsyms_ops = { .read = read_kallsyms };
+
+void kallsyms_source_init(struct kallsyms_source *source, struct kallsyms *kallsyms,
+			  const char *module)
+{
+	*source = (struct kallsyms_source){ .source.ops = &kallsyms_ops,
+					    .kallsyms = kallsyms,
+					    .module = module };
+}
+
+void kallsyms_source_deinit(struct kallsyms_source *source)
+{
+	symbol_source_deinit(&source->source);
 }

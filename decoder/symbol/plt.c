@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The stubs of the procedure linkage table. Their layout depends on the linker, on lazy binding and
- * on CET, so none is assumed: a stub is called after the GOT slot that it jumps through, or, if it
- * has only the number of a relocation to push, after that one.
+ * The stubs of the procedure linkage table (PLT). Their layout depends on the linker, on lazy
+ * binding and on CET, so no layout is assumed: a stub gets the name of the slot of the global
+ * offset table (GOT) that it jumps through, or, if it only pushes the number of a relocation, of
+ * that relocation.
  */
 
 #include <errno.h>
@@ -14,31 +15,31 @@
 #include "decoder/symbol/elfsym.h"
 
 struct slot {
-	uint64_t address; /* in the GOT */
+	uint64_t address; /* of the slot in the GOT */
 	const char *name;
 	uint16_t name_size;
 };
 
 struct plt {
-	VEC(struct slot) lazy;  /* in the order of .rela.plt; the name may be NULL */
-	VEC(struct slot) slots; /* all that have names, by address */
+	VEC(struct slot) lazy;  /* in the order of .rela.plt; a name may be NULL */
+	VEC(struct slot) slots; /* those that have names, by address */
 };
 
-static int compare(const void *pa, const void *pb)
+static int compare_slots(const void *pa, const void *pb)
 {
 	const struct slot *a = pa, *b = pb;
 
 	return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* Where relocations find the names of symbols. */
+/* The symbol table that relocations refer to. */
 struct names {
 	const struct elfsym *elf;
 	const struct elfsym_section *section;
-	Elf_Data *data; /* NULL: a static program's relocations refer to no symbols */
+	Elf_Data *data; /* NULL in a static program, whose relocations refer to no symbols */
 };
 
-/* Name the slot after symbol @index; it stays as it is if that has no name. */
+/* Name @slot after symbol @index; if that has no name, @slot stays as it is. */
 static void name_slot(const struct names *names, uint64_t index, struct slot *slot)
 {
 	GElf_Sym sym;
@@ -50,8 +51,7 @@ static void name_slot(const struct names *names, uint64_t index, struct slot *sl
 				   &slot->name_size);
 }
 
-/* A function that chooses one of several at start: the stub is called after it, as its callers do.
- */
+/* Name @slot after the indirect function at @address, which is the name that its callers use. */
 static void name_ifunc_slot(struct symtab *symtab, uint64_t address, struct slot *slot)
 {
 	const struct symtab_symbol *symbol = symtab_at(symtab, address);
@@ -89,7 +89,7 @@ static int read_relocations(struct plt *plt, struct symtab *symtab, const struct
 }
 
 /* Step over @bytes if they come next. */
-static void skip(struct cursor *code, const char *bytes, size_t size)
+static void skip_bytes(struct cursor *code, const char *bytes, size_t size)
 {
 	char next[4];
 	struct cursor c = *code;
@@ -104,22 +104,22 @@ static const struct slot *find_slot(const struct plt *plt, struct cursor code, u
 	uint8_t op[2];
 	int32_t value;
 
-	skip(&code, "\xf3\x0f\x1e\xfa", 4); /* endbr64 */
-	skip(&code, "\xf2", 1);             /* bnd */
+	skip_bytes(&code, "\xf3\x0f\x1e\xfa", 4); /* endbr64 */
+	skip_bytes(&code, "\xf2", 1);             /* bnd */
 	if (cursor_get(&code, 1, &op[0]) < 0)
 		return NULL;
-	if (op[0] == 0x68) /* push: the number of a relocation */
+	if (op[0] == 0x68) /* push of the number of a relocation */
 		return cursor_get(&code, sizeof(value), &value) == 0 &&
 			       (uint32_t)value < plt->lazy.n && plt->lazy.items[value].name
 			   ? &plt->lazy.items[value]
 			   : NULL;
 	if (op[0] == 0xff && cursor_get(&code, 1, &op[1]) == 0 && op[1] == 0x25 &&
 	    cursor_get(&code, sizeof(value), &value) == 0 && plt->slots.n > 0) {
-		/* jmp: through memory, by its distance from here */
+		/* jmp through memory at a distance from the next instruction */
 		const struct slot key = { .address = address + (size - cursor_left(&code)) +
 						     (uint64_t)(int64_t)value };
 
-		return bsearch(&key, plt->slots.items, plt->slots.n, sizeof(key), compare);
+		return bsearch(&key, plt->slots.items, plt->slots.n, sizeof(key), compare_slots);
 	}
 	return NULL;
 }
@@ -175,7 +175,7 @@ int plt_read(struct symtab *symtab, const struct elfsym *elf)
 	if (r == 0)
 		r = read_relocations(&plt, symtab, &names, ".rela.dyn", false);
 	if (plt.slots.n > 0)
-		qsort(plt.slots.items, plt.slots.n, sizeof(*plt.slots.items), compare);
+		qsort(plt.slots.items, plt.slots.n, sizeof(*plt.slots.items), compare_slots);
 	for (size_t i = 0; i < ARRAY_LEN(stubs) && r == 0; i++)
 		r = read_stubs(symtab, elf, &plt, stubs[i]);
 	vec_deinit(&plt.lazy);

@@ -28,8 +28,8 @@ int symtab_add(struct symtab *symtab, const struct symtab_symbol *symbol)
 	return 0;
 }
 
-/* By address; of one address, the outer ones first, and of the same code, the best name first. */
-static int compare(const void *pa, const void *pb)
+/* Order: by address, then larger symbols first, then, for the same code, the best name first. */
+static int compare_symbols(const void *pa, const void *pb)
 {
 	const struct symtab_symbol *a = pa, *b = pb;
 
@@ -42,11 +42,11 @@ static int compare(const void *pa, const void *pb)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static void sort(struct symtab *symtab)
+static void sort_symbols(struct symtab *symtab)
 {
 	if (!symtab->sorted && symtab->symbols.n > 0)
 		qsort(symtab->symbols.items, symtab->symbols.n, sizeof(*symtab->symbols.items),
-		      compare);
+		      compare_symbols);
 	symtab->sorted = true;
 }
 
@@ -55,7 +55,7 @@ const struct symtab_symbol *symtab_at(struct symtab *symtab, uint64_t address)
 	const struct symtab_symbol *s = symtab->symbols.items;
 	size_t low;
 
-	sort(symtab);
+	sort_symbols(symtab);
 	low = vec_bisect(&symtab->symbols, symbol, symbol->address < address);
 	for (size_t i = low; i < symtab->symbols.n && s[i].address == address; i++)
 		if (s[i].rank == SYMTAB_IFUNC)
@@ -63,7 +63,7 @@ const struct symtab_symbol *symtab_at(struct symtab *symtab, uint64_t address)
 	return low < symtab->symbols.n && s[low].address == address ? &s[low] : NULL;
 }
 
-/* Keep one name of the same code. One that has no size is a name of what begins there. */
+/* Keep one name for the same code. A symbol without a size names whatever begins at its address. */
 static void drop_aliases(struct symtab *symtab)
 {
 	struct symtab_symbol *s = symtab->symbols.items;
@@ -76,7 +76,7 @@ static void drop_aliases(struct symtab *symtab)
 	symtab->symbols.n = n;
 }
 
-static uint64_t end_of(const struct symtab *symtab, size_t i)
+static uint64_t symbol_end(const struct symtab *symtab, size_t i)
 {
 	const struct symtab_symbol *s = &symtab->symbols.items[i];
 	uint64_t end = s->limit;
@@ -88,7 +88,7 @@ static uint64_t end_of(const struct symtab *symtab, size_t i)
 	return end;
 }
 
-/* The sweep over the sorted symbols: those that cover the place it has come to, innermost last. */
+/* A sweep over the sorted symbols. Open are those that cover its place, the innermost one last. */
 struct sweep {
 	struct symtab *symtab;
 	VEC(struct open_symbol {
@@ -111,7 +111,7 @@ static int begin_range(struct symtab *symtab, uint64_t start, uint32_t symbol)
 	return vec_push(&symtab->ranges, { .start = start, .symbol = symbol });
 }
 
-/* Close what ends up to @address; what was open around it goes on behind it. */
+/* Close the symbols that end up to @address; the symbol around them goes on behind them. */
 static int sweep_to(struct sweep *sweep, uint64_t address)
 {
 	while (sweep->open.n > 0) {
@@ -139,10 +139,10 @@ static int sweep_symbol(struct sweep *sweep, uint32_t i)
 	r = sweep_to(sweep, s->address);
 	if (r < 0)
 		return r;
-	/* A place inside a function that somebody gave a name is not another function. */
+	/* A label inside a function does not begin another function. */
 	if (s->size == 0 && sweep->open.n > 0)
 		return 0;
-	r = vec_push(&sweep->open, { .end = end_of(sweep->symtab, i), .symbol = i });
+	r = vec_push(&sweep->open, { .end = symbol_end(sweep->symtab, i), .symbol = i });
 	return r < 0 ? r : begin_range(sweep->symtab, s->address, i);
 }
 
@@ -151,7 +151,7 @@ int symtab_seal(struct symtab *symtab)
 	struct sweep sweep = { .symtab = symtab };
 	int r = 0;
 
-	sort(symtab);
+	sort_symbols(symtab);
 	drop_aliases(symtab);
 
 	for (size_t i = 0; i < symtab->symbols.n && r == 0; i++)

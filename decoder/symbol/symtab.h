@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * Symtab
+ * Symbol table
  *
- * The symbols of one object, by address. They are added in any order, from as many sources as
- * there are, and then sealed: of several names for the same code one stays, a symbol without a size
- * reaches to the next one, and where symbols overlap the innermost counts. Names are borrowed: they
- * point into the object's bytes.
+ * The symbols of one object, by address. Symbols are added in any order, and then the table is
+ * sealed: of several names for the same code one is kept, a symbol without a size reaches to the
+ * next one, and where symbols overlap, the innermost one counts. Names are borrowed: they point
+ * into the bytes that they were read from.
  *
- * The name that stays is the one that addr2line gives: a function's before others, then the one
- * that was added first. That is often a local one where perf would show a global one; but users ask
- * addr2line and gdb about the addresses that they find here.
+ * The name that is kept is the one that addr2line prints: functions go before other symbols, and
+ * then the symbol that was added first wins. Where a function has a local and a global name, this
+ * is often the local one, while perf shows the global one; but users ask addr2line and gdb about
+ * the addresses that they find in the output.
  */
 
 #include <stdbool.h>
@@ -23,26 +24,26 @@
 
 #define SYMTAB_NONE UINT32_MAX
 
-/* What is said to lie at the address: of several names, one with a lower rank wins. */
+/* The kind of a symbol. Of several names for the same code, one with a lower rank wins. */
 enum symtab_rank {
 	SYMTAB_FUNCTION,
-	SYMTAB_IFUNC, /* a function that chooses one of several at start */
-	SYMTAB_LABEL, /* code that is not said to be a function */
+	SYMTAB_IFUNC, /* an indirect function, which chooses its code at start */
+	SYMTAB_LABEL, /* code that is not marked as a function */
 };
 
 struct symtab_symbol {
 	uint64_t address;
-	uint64_t size;  /* 0: it does not say */
-	uint64_t limit; /* end of its section: it reaches no further */
+	uint64_t size;  /* 0: not known */
+	uint64_t limit; /* the end of its section, beyond which the symbol does not reach */
 	const char *name;
 	uint16_t name_size;
 	uint8_t rank;   /* enum symtab_rank */
-	bool plt;       /* a stub that jumps to the function of this name */
+	bool plt;       /* a stub of the PLT, which jumps to the function of this name */
 	uint32_t order; /* set by symtab_add() */
 };
 
 struct symtab_range {
-	uint64_t start;  /* up to that of the next range */
+	uint64_t start;  /* the range ends where the next one starts */
 	uint32_t symbol; /* index into symbols, or SYMTAB_NONE */
 };
 
@@ -57,21 +58,24 @@ void symtab_deinit(struct symtab *symtab);
 /*
  * Add a symbol whose address is below its limit.
  *
- * Return: 0; -ENOMEM; -E2BIG if there are too many.
+ * Return: 0; -ENOMEM; -E2BIG if the table is full.
  */
 _must_check_ int symtab_add(struct symtab *symtab, const struct symtab_symbol *symbol);
 
 /*
- * By what name others refer to the function at @address: the first indirect one of the symbols
- * added so far that begin there, or else the first of all; NULL if there is none.
+ * Return: the symbol by whose name others refer to the function at @address. Of the symbols added
+ *         so far that begin there, that is the first indirect function, or else the first symbol;
+ *         NULL if there is none.
  */
 const struct symtab_symbol *symtab_at(struct symtab *symtab, uint64_t address);
 
-/* Nothing is added after this. Return: 0 or -ENOMEM. */
+/* Seal the table: no symbol may be added afterwards. Return: 0 or -ENOMEM. */
 _must_check_ int symtab_seal(struct symtab *symtab);
 
 /*
- * The index of the symbol that covers @address, or SYMTAB_NONE; @ret_end is the first address above
- * for which the answer differs.
+ * Find the symbol that covers @address in a sealed table.
+ *
+ * Return: the index of the symbol, or SYMTAB_NONE; @ret_end is the first address above @address for
+ *         which the answer differs.
  */
 uint32_t symtab_find(const struct symtab *symtab, uint64_t address, uint64_t *ret_end);

@@ -29,11 +29,11 @@ static void need_inside(const struct mapfile *file, const char *text, size_t siz
 
 static void parse_perfmap(const struct mapfile *file)
 {
-	size_t n_lines = 1000, n_before = n_lines;
-	struct perfmap perfmap;
+	size_t n_left = 1000, n_before = n_left;
+	struct perfmap perfmap = { .text = file, .n_lines_left = &n_left };
 
-	need(perfmap_parse(file, &n_lines, &perfmap) == 0);
-	need(perfmap.names.n <= n_before - n_lines);
+	need(perfmap_parse(&perfmap) == 0);
+	need(perfmap.names.n <= n_before - n_left);
 	for (size_t i = 0; i < perfmap.names.n; i++) {
 		const struct perfmap_name *n = &perfmap.names.items[i];
 
@@ -46,9 +46,9 @@ static void parse_perfmap(const struct mapfile *file)
 
 static void parse_kallsyms(const struct mapfile *file)
 {
-	struct kallsyms kallsyms;
+	struct kallsyms kallsyms = { .text = file };
 
-	need(kallsyms_parse(file, &kallsyms) == 0);
+	need(kallsyms_parse(&kallsyms) == 0);
 	need(kallsyms.by_module.n == kallsyms.names.n);
 	for (size_t i = 0; i < kallsyms.names.n; i++) {
 		const struct kallsyms_name *n = &kallsyms.names.items[i];

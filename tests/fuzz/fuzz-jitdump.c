@@ -32,6 +32,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(name < l->offset && l->name_size < l->offset - name);
 		check(!memchr(l->name, '\0', l->name_size));
 	}
+	for (size_t i = 0; i < dump.loads.n; i++) {
+		const struct jitdump_load *l = &dump.loads.items[i];
+		const struct symtab_symbol *symbol;
+		uint64_t end;
+
+		check(symbol_source_find(&dump.symbols, l->offset, &symbol, &end) == 0);
+		check(symbol && symbol->name == l->name && end == l->offset + l->size);
+	}
 	for (size_t i = 0; i < dump.events.n; i++) {
 		const struct jitdump_event *e = &dump.events.items[i];
 

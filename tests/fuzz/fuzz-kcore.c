@@ -14,7 +14,7 @@
 
 #include "base/cursor.h"
 #include "decoder/kernel/kcore.h"
-#include "decoder/symbol/resolve.h"
+#include "decoder/symbol/resolver.h"
 #include "util/dirs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -76,7 +76,7 @@ static void look(const struct kcore_mappings *mappings, struct resolver *resolve
 		if (m->size == 0 || m->offset > m->object->size ||
 		    m->size > m->object->size - m->offset || m->size - 1 > UINT64_MAX - m->start)
 			abort();
-		if (resolver_find(resolver, m->object, m->start, &symbol, &end) < 0 ||
+		if (resolver_find(resolver, m->object->symbols, m->start, &symbol, &end) < 0 ||
 		    end <= m->start)
 			abort();
 	}
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	make_dir();
 	put("kcore_dir/kcore", core.pos, n);
 	put("kcore_dir/kallsyms", c.pos, cursor_left(&c));
-	if (objects_new(dir, &objects) < 0 || resolver_new(NULL, &resolver) < 0 ||
+	if (objects_new(dir, &objects) < 0 || resolver_new(&resolver) < 0 ||
 	    kcore_init(&kcore, objects) < 0 || kcore_map_all(&kcore, &mappings) < 0)
 		abort();
 	look_apart(&mappings);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "decoder/symbol/debugfile.h"
-#include "decoder/symbol/resolve.h"
+#include "decoder/image/object.h"
+#include "decoder/symbol/resolver.h"
 
 #define STEPS_MAX 100000
 
@@ -31,7 +31,7 @@ static void walk(struct resolver *resolver, const struct object *object)
 	for (int i = 0; i < STEPS_MAX && address != UINT64_MAX; i++, address = end) {
 		const struct ptd_symbol *const *symbols;
 
-		check(resolver_find(resolver, object, address, &symbol, &end));
+		check(resolver_find(resolver, object->symbols, address, &symbol, &end));
 		symbols = resolver_symbols(resolver, &n);
 		if (symbol >= n || end <= address || symbols[symbol]->address > address ||
 		    strlen(symbols[symbol]->name) > 8192)
@@ -52,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 
 	check(objects_new(NULL, &objects));
-	check(resolver_new(&(struct debugfile_places){}, &resolver));
+	check(objects_look_in(objects, &(struct objects_places){}));
+	check(resolver_new(&resolver));
 	check(objects_add_file(objects, path, &object));
 	for (uint64_t offset = 0; offset < size; offset += 1 + size / 16)
 		(void)object_address(object, offset);

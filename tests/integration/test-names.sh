@@ -13,7 +13,7 @@
 #   are compared with what the compiler says independently of it. Rust's library comes with both
 #   inlining and DWARF; there addr2line is given a program without DWARF.
 # - It says "??" of the stubs of the PLT, which have no symbols; those have to be called NAME@plt
-#   here, or nothing, are checked against objdump by test-resolve, and do not count: of 1200
+#   here, or nothing, are checked against objdump by test-resolver, and do not count: of 1200
 #   instructions picked no other may differ, and 1000 must have the very name.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64 addr2line objcopy strip

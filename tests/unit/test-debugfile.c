@@ -18,8 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "decoder/image/object.h"
 #include "decoder/symbol/debugfile.h"
-#include "decoder/symbol/resolve.h"
+#include "decoder/symbol/source.h"
+#include "tests/lib/symbolat.h"
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"
 
@@ -177,21 +179,15 @@ static bool find(const struct fixture *f, const struct image *image, const char 
 	char snapshot[512], first[512], second[512], path[512];
 	const char *const dirs[] = { first, second };
 	const struct debugfile_places places = { .snapshot = snapshot, .dirs = dirs, .n_dirs = 2 };
-	struct object object = {
-		.state = OBJECT_OK,
-		.bytes = (const uint8_t *)image,
-		.size = sizeof(*image),
-		.is_elf = true,
-		.id = { .name = name ? name : path },
-	};
+	struct ptd_object object = { .name = name ? name : path };
 
 	in_tree(f, "snapshot", snapshot);
 	in_tree(f, "first", first);
 	in_tree(f, "second", second);
 	in_tree(f, "app/prog", path);
-	object.id.build_id_size = image->note_segment.p_type == PT_NOTE ? 20 : 0;
-	memcpy(object.id.build_id, image->note.id, object.id.build_id_size);
-	return debugfile_find(&places, &object, ret_file);
+	object.build_id_size = image->note_segment.p_type == PT_NOTE ? 20 : 0;
+	memcpy(object.build_id, image->note.id, object.build_id_size);
+	return debugfile_find(&places, &object, (const uint8_t *)image, sizeof(*image), ret_file);
 }
 
 /* --- where it is found ------------------------------------------------------------------------ */
@@ -500,10 +496,6 @@ static void names_come_from_it(void **state)
 {
 	const struct fixture *f = *state;
 	char path[512], dir[512];
-	const char *const dirs[] = { dir };
-	const struct debugfile_places places = { .dirs = dirs, .n_dirs = 1 };
-	_cleanup_(objects_freep) struct objects *objects = NULL;
-	const struct object *object = NULL;
 	struct image image;
 
 	make_image(ID, NULL, &image);
@@ -513,21 +505,22 @@ static void names_come_from_it(void **state)
 	in_tree(f, "app/prog", path);
 	in_tree(f, "first", dir);
 
-	assert_int_equal(objects_new(NULL, &objects), 0);
-	assert_int_equal(objects_find(objects, path, NULL, &object), 0);
-	assert_int_equal(object->state, OBJECT_OK);
 	for (int i = 0; i < 2; i++) {
-		_cleanup_(resolver_freep) struct resolver *resolver = NULL;
-		const struct ptd_symbol *const *symbols;
-		uint32_t symbol;
+		_cleanup_(objects_freep) struct objects *objects = NULL;
+		const struct object *object = NULL;
+		const struct symtab_symbol *symbol;
 		uint64_t end;
-		size_t n;
 
-		assert_int_equal(resolver_new(i ? &places : NULL, &resolver), 0);
-		assert_int_equal(resolver_find(resolver, object, CODE_ADDRESS + 5, &symbol, &end),
-				 0);
-		symbols = resolver_symbols(resolver, &n);
-		assert_string_equal(symbols[symbol]->name, i ? "secret" : "");
+		assert_int_equal(objects_new(NULL, &objects), 0);
+		if (i == 1)
+			assert_int_equal(
+			    objects_look_in(objects, &(struct objects_places){ .debug_dir = dir }),
+			    0);
+		assert_int_equal(objects_find(objects, path, NULL, &object), 0);
+		assert_int_equal(object->state, OBJECT_OK);
+		symbolat_expect(object->symbols, CODE_ADDRESS + 5, i ? "secret" : "");
+		assert_int_equal(
+		    symbol_source_find(object->symbols, CODE_ADDRESS + 5, &symbol, &end), 0);
 		assert_true(end == (i ? CODE_ADDRESS + 16 : UINT64_MAX));
 	}
 }

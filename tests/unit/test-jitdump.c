@@ -21,6 +21,7 @@
 #include "base/base.h"
 #include "decoder/jit/jitdump.h"
 #include "tests/lib/jitbuild.h"
+#include "tests/lib/symbolat.h"
 
 /* Offsets in the good dump. */
 #define UNWIND 40
@@ -222,12 +223,35 @@ static void long_names_are_cut(void **state)
 	jitdump_deinit(&dump);
 }
 
+/* The names are those of the loads, by the offsets of their code; a move changes nothing. */
+static void names_by_offset(void **state)
+{
+	struct jitdump dump;
+	const char *why;
+	struct jitbuild b;
+
+	(void)state;
+	build(&b);
+	assert_int_equal(jitdump_parse(b.bytes, b.size, &dump, &why), 0);
+	assert_int_equal(dump.loads.n, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct jitdump_load *l = &dump.loads.items[i];
+
+		symbolat_expect(&dump.symbols, l->offset - 1, "");
+		symbolat_expect(&dump.symbols, l->offset, i ? "bb" : "a");
+		symbolat_expect(&dump.symbols, l->offset + l->size - 1, i ? "bb" : "a");
+		symbolat_expect(&dump.symbols, l->offset + l->size, "");
+	}
+	jitdump_deinit(&dump);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row),
 		cmocka_unit_test(tsc_stamps),
 		cmocka_unit_test(long_names_are_cut),
+		cmocka_unit_test(names_by_offset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 
 #include "decoder/image/layout.h"
 #include "decoder/kernel/kernel.h"
+#include "tests/lib/symbolat.h"
 
 #define KERNEL UINT64_C(0xffffffff81000000)
 #define BPF    UINT64_C(0xffffffffc0000000)
@@ -150,8 +151,7 @@ static void begin(struct fixture *f, bool kcore_is_last)
 	assert_non_null(f->kernel.space);
 }
 
-/* The @n bytes at @address at @time are these, by those of its code that say whose they are, "-":
- * nobody's. */
+/* At @time the @n bytes at @address are @expected, and belong to @function; "-": to none. */
 static void has(const struct fixture *f, uint64_t time, uint64_t address, size_t n,
 		const char *expected, const char *function)
 {
@@ -173,8 +173,8 @@ static void has(const struct fixture *f, uint64_t time, uint64_t address, size_t
 			      e->object->bytes[e->offset + (address + i - e->start)]);
 		assert_int_equal(object_address(e->object, e->offset + (address + i - e->start)),
 				 address + i);
-		assert_string_equal(e->object->function ? e->object->function->name : "-",
-				    function);
+		symbolat_expect(e->object->symbols, address + i,
+				strcmp(function, "-") == 0 ? "" : function);
 	}
 	layout_deinit(&layout);
 	assert_string_equal(text, expected);

@@ -21,7 +21,7 @@
 #include "daemon/proc/kernelmap.h"
 #include "daemon/snapshot/kernelcode.h"
 #include "decoder/kernel/kcore.h"
-#include "decoder/symbol/resolve.h"
+#include "decoder/symbol/resolver.h"
 #include "record/record.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
@@ -253,7 +253,7 @@ static void check_written(const struct fixture *f, bool is_real)
 						  &all),
 				 0);
 	assert_true(all.list.n >= f->told.n);
-	assert_int_equal(resolver_new(NULL, &resolver), 0);
+	assert_int_equal(resolver_new(&resolver), 0);
 	for (size_t i = 0; i < all.list.n; i++) {
 		const struct mapping *m = &all.list.items[i];
 		uint32_t symbol;
@@ -270,8 +270,8 @@ static void check_written(const struct fixture *f, bool is_real)
 							   ? 0
 							   : byte_at(m->start + at));
 		}
-		assert_int_equal(resolver_find(resolver, m->object, m->start + 0x40, &symbol, &end),
-				 0);
+		assert_int_equal(
+		    resolver_find(resolver, m->object->symbols, m->start + 0x40, &symbol, &end), 0);
 		print_message("  %lx + %lx: %s, %s\n", (unsigned long)m->start,
 			      (unsigned long)m->size, m->object->id.name,
 			      resolver_symbols(resolver, &n_symbols)[symbol]->name);

@@ -1,69 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Perf maps: the lines that make sense, and how long it takes to name many pieces of memory. */
+/* Perf maps: which lines are names, and how long it takes to name many pieces of memory. */
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "decoder/image/object.h"
-#include "decoder/symbol/resolve.h"
+#include "decoder/symbol/perfmap.h"
+#include "tests/lib/symbolat.h"
 #include "tests/lib/tempdir.h"
-#include "util/mapfile.h"
 
 #define PAGE_SIZE 4096u
-
-static char dir[TEMPDIR_SIZE];
-static char page_path[TEMPDIR_SIZE + 8];
-
-static int setup(void **state)
-{
-	static const uint8_t page[PAGE_SIZE];
-
-	(void)state;
-	tempdir_make("perfmap", dir);
-	tempdir_put(dir, "page", page, sizeof(page));
-	(void)snprintf(page_path, sizeof(page_path), "%s/page", dir);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	tempdir_remove(dir);
-	return 0;
-}
-
-/* A page of memory at @address, whose names are in @map. */
-static struct object *add_page(struct objects *objects, uint64_t address, const struct mapfile *map)
-{
-	struct object *object;
-
-	assert_int_equal(objects_add_memory(objects, page_path, "[anon]", address, &object), 0);
-	object->perf_map = map;
-	return object;
-}
-
-static void expect(struct resolver *resolver, const struct object *object, uint64_t address,
-		   const char *name)
-{
-	const struct ptd_symbol *const *symbols;
-	uint32_t symbol;
-	uint64_t end;
-	size_t n;
-
-	assert_int_equal(resolver_find(resolver, object, address, &symbol, &end), 0);
-	symbols = resolver_symbols(resolver, &n);
-	if (strcmp(symbol == PTD_NO_SYMBOL ? "" : symbols[symbol]->name, name) != 0)
-		fail_msg("%#llx: expected '%s', found '%s'", (unsigned long long)address, name,
-			 symbol == PTD_NO_SYMBOL ? "" : symbols[symbol]->name);
-}
 
 static void lines(void **state)
 {
@@ -85,48 +38,103 @@ static void lines(void **state)
 				   "1050 10 no newline";
 	const struct mapfile map = { .bytes = (const uint8_t *)text, .size = sizeof(text) - 1 };
 	const struct mapfile empty = {};
-	struct resolver *resolver;
-	struct objects *objects;
-	struct object *low, *high, *none;
+	size_t n_lines_left = 1000;
+	struct perfmap perfmap = { .text = &map, .n_lines_left = &n_lines_left };
+	struct perfmap nothing = { .text = &empty, .n_lines_left = &n_lines_left };
+	struct perfmap_source low, high, none;
 
 	(void)state;
-	assert_int_equal(objects_new(NULL, &objects), 0);
-	assert_int_equal(resolver_new(NULL, &resolver), 0);
-	high = add_page(objects, 0x2000, &map);
-	low = add_page(objects, 0x1000, &map);
-	none = add_page(objects, 0x1000, &empty);
+	perfmap_source_init(&high, &perfmap, 0x2000, 0x3000);
+	perfmap_source_init(&low, &perfmap, 0x1000, 0x2000);
+	perfmap_source_init(&none, &nothing, 0x1000, 0x2000);
 
-	expect(resolver, low, 0x1000, "");
-	expect(resolver, low, 0x1010, "first");
-	expect(resolver, low, 0x101f, "first");
-	expect(resolver, low, 0x1020, "JS:~a b");
-	expect(resolver, low, 0x1040, "");
-	expect(resolver, low, 0x1050, "no newline");
-	expect(resolver, low, 0x10a0, "");
-	expect(resolver, low, 0x1ff0, "capitals");
-	expect(resolver, low, 0x1f00, "begins before the page");
-	expect(resolver, high, 0x2000, "");
-	expect(resolver, high, 0x2010, "second");
-	expect(resolver, high, 0x2fff, "reaches out of the page");
-	expect(resolver, none, 0x1010, "");
-	resolver_free(resolver);
-	objects_free(objects);
+	symbolat_expect(&low.source, 0x1000, "");
+	symbolat_expect(&low.source, 0x1010, "first");
+	symbolat_expect(&low.source, 0x101f, "first");
+	symbolat_expect(&low.source, 0x1020, "JS:~a b");
+	symbolat_expect(&low.source, 0x1040, "");
+	symbolat_expect(&low.source, 0x1050, "no newline");
+	symbolat_expect(&low.source, 0x10a0, "");
+	symbolat_expect(&low.source, 0x1ff0, "capitals");
+	symbolat_expect(&low.source, 0x1f00, "begins before the page");
+	symbolat_expect(&high.source, 0x2000, "");
+	symbolat_expect(&high.source, 0x2010, "second");
+	symbolat_expect(&high.source, 0x2fff, "reaches out of the page");
+	symbolat_expect(&none.source, 0x1010, "");
+	perfmap_source_deinit(&low);
+	perfmap_source_deinit(&high);
+	perfmap_source_deinit(&none);
+	perfmap_deinit(&perfmap);
+	perfmap_deinit(&nothing);
 }
 
-/* Each line is looked at once, and not once for each piece. */
+/* Lines beyond the bound have no names, and all perf maps of a snapshot share the bound. */
+static void too_many_lines(void **state)
+{
+	static const char text[] = "1010 10 first\n1020 10 second\n";
+	const struct mapfile map = { .bytes = (const uint8_t *)text, .size = sizeof(text) - 1 };
+	size_t n_lines_left = 3;
+	struct perfmap perfmaps[] = { { .text = &map, .n_lines_left = &n_lines_left },
+				      { .text = &map, .n_lines_left = &n_lines_left } };
+	struct perfmap_source sources[2];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		perfmap_source_init(&sources[i], &perfmaps[i], 0x1000, 0x2000);
+		symbolat_expect(&sources[i].source, 0x1010, "first");
+		symbolat_expect(&sources[i].source, 0x1020, i == 0 ? "second" : "");
+		perfmap_source_deinit(&sources[i]);
+		perfmap_deinit(&perfmaps[i]);
+	}
+	assert_int_equal(n_lines_left, 0);
+}
+
+/* The perf maps of a snapshot: one a process, found again, and none where there is no file. */
+static void of_a_snapshot(void **state)
+{
+	struct perfmap *first, *again, *other, *none;
+	struct perfmap_source source;
+	char dir[TEMPDIR_SIZE];
+	struct perfmaps maps;
+
+	(void)state;
+	tempdir_make("perfmap", dir);
+	tempdir_put_text(dir, "jit/perf-7.map", "1010 10 seven\n");
+	tempdir_put_text(dir, "jit/perf-71.map", "1010 10 seventy-one\n");
+	perfmaps_init(&maps, dir);
+	assert_int_equal(perfmaps_find(&maps, 7, &first), 0);
+	assert_int_equal(perfmaps_find(&maps, 71, &other), 0);
+	assert_int_equal(perfmaps_find(&maps, 8, &none), 0);
+	assert_null(none);
+	assert_int_equal(perfmaps_find(&maps, 8, &none), 0);
+	assert_null(none);
+	assert_int_equal(perfmaps_find(&maps, 7, &again), 0);
+	assert_ptr_equal(again, first);
+	perfmap_source_init(&source, first, 0x1000, 0x2000);
+	symbolat_expect(&source.source, 0x1010, "seven");
+	perfmap_source_deinit(&source);
+	perfmap_source_init(&source, other, 0x1000, 0x2000);
+	symbolat_expect(&source.source, 0x1010, "seventy-one");
+	perfmap_source_deinit(&source);
+	assert_int_equal(maps.n_lines_left, PERFMAP_LINES_MAX - 2);
+	perfmaps_deinit(&maps);
+	tempdir_remove(dir);
+}
+
+/* The lines are parsed once, and not once for each piece. */
 static void many_pieces(void **state)
 {
 	enum { PIECES = 2000, LINES = 200000, LINE_SIZE = 20 };
 	char *text = malloc(LINES * LINE_SIZE + 1), name[32];
 	struct mapfile map = { .size = (size_t)LINES * LINE_SIZE };
-	struct object *objects_of[PIECES];
-	struct resolver *resolver;
-	struct objects *objects;
+	size_t n_lines_left = PERFMAP_LINES_MAX;
+	struct perfmap perfmap = { .text = &map, .n_lines_left = &n_lines_left };
+	struct perfmap_source *pieces = calloc(PIECES, sizeof(*pieces));
 	double seconds;
 	clock_t start;
 
 	(void)state;
-	assert_non_null(text);
+	assert_true(text && pieces);
 	/* A hundred lines a page, in an order that is not that of the addresses. */
 	for (unsigned i = 0; i < LINES; i++) {
 		const unsigned k = (unsigned)(i * 7919ull % LINES);
@@ -136,21 +144,22 @@ static void many_pieces(void **state)
 		text[(size_t)(i + 1) * LINE_SIZE - 1] = '\n';
 	}
 	map.bytes = (const uint8_t *)text;
-	assert_int_equal(objects_new(NULL, &objects), 0);
-	assert_int_equal(resolver_new(NULL, &resolver), 0);
 	for (unsigned i = 0; i < PIECES; i++)
-		objects_of[i] = add_page(objects, 0x10000000 + i * PAGE_SIZE, &map);
+		perfmap_source_init(&pieces[i], &perfmap, 0x10000000 + i * PAGE_SIZE,
+				    0x10000000 + (i + 1) * PAGE_SIZE);
 
 	start = clock();
 	for (unsigned i = 0; i < PIECES; i++) {
 		(void)snprintf(name, sizeof(name), "f%06u", i * 100 + 99);
-		expect(resolver, objects_of[i], 0x10000000 + i * PAGE_SIZE + 99 * 40 + 1, name);
+		symbolat_expect(&pieces[i].source, 0x10000000 + i * PAGE_SIZE + 99 * 40 + 1, name);
 	}
 	seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
 	print_message("%d pieces, %d lines: %.2f s of CPU time\n", PIECES, LINES, seconds);
 	assert_true(seconds < 5);
-	resolver_free(resolver);
-	objects_free(objects);
+	for (unsigned i = 0; i < PIECES; i++)
+		perfmap_source_deinit(&pieces[i]);
+	perfmap_deinit(&perfmap);
+	free(pieces);
 	free(text);
 }
 
@@ -158,8 +167,10 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines),
+		cmocka_unit_test(too_many_lines),
+		cmocka_unit_test(of_a_snapshot),
 		cmocka_unit_test(many_pieces),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "decoder/image/layout.h"
-#include "decoder/jit/jitdump.h"
 #include "decoder/jit/ran.h"
 #include "tests/lib/tempdir.h"
 
@@ -219,7 +218,7 @@ static const struct row {
 	  "aaaaaaaa" },
 };
 
-static struct jitdump dump;
+static struct symbol_list jit_names;
 
 static void map(struct space *space, struct objects *objects, const char *dir, const char *text)
 {
@@ -251,7 +250,7 @@ static void map(struct space *space, struct objects *objects, const char *dir, c
 				 0);
 		m.object = object;
 		if (kind != 'F')
-			object->jitdump = &dump;
+			object->symbols = &jit_names.source;
 	}
 	assert_int_equal(space_map(space, &m), 0);
 }
@@ -261,11 +260,13 @@ static void is_as_it_ran(void **state)
 	char dir[TEMPDIR_SIZE], bytes[9], names[9];
 
 	(void)state;
-	assert_int_equal(vec_push(&dump.loads, { .size = 8, .name = "name", .name_size = 4 }), 0);
+	symbol_list_init(&jit_names);
+	assert_int_equal(symbol_list_add(&jit_names, 0, 8, "name", 4), 0);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(objects_freep) struct objects *objects = NULL;
 		_cleanup_(space_freep) struct space *space = NULL;
 		const struct codelog *log;
+		struct perfmaps perfmaps;
 		struct codelogs logs;
 		struct rans rans;
 
@@ -273,7 +274,8 @@ static void is_as_it_ran(void **state)
 		tempdir_make("test-ran", dir);
 		put_log(dir, "mem/7-100.code", rows[i].pieces);
 		assert_int_equal(objects_new(dir, &objects), 0);
-		assert_int_equal(codelogs_init(&logs, objects), 0);
+		perfmaps_init(&perfmaps, dir);
+		assert_int_equal(codelogs_init(&logs, objects, &perfmaps), 0);
 		assert_int_equal(rans_init(&rans, objects), 0);
 		assert_int_equal(space_new(0, NULL, 0, &space), 0);
 		for (size_t k = 0; k < ARRAY_LEN(rows[i].maps) && rows[i].maps[k]; k++)
@@ -287,9 +289,10 @@ static void is_as_it_ran(void **state)
 		assert_string_equal(names, rows[i].names);
 		rans_deinit(&rans);
 		codelogs_deinit(&logs);
+		perfmaps_deinit(&perfmaps);
 		tempdir_remove(dir);
 	}
-	vec_deinit(&dump.loads);
+	symbol_list_deinit(&jit_names);
 }
 
 /* Without an end of the work that is allowed, foreign snapshots would take hours: no code is known
@@ -299,6 +302,7 @@ static void work_ends(void **state)
 	_cleanup_(objects_freep) struct objects *objects = NULL;
 	_cleanup_(space_freep) struct space *space = NULL;
 	char dir[TEMPDIR_SIZE], bytes[9], names[9];
+	struct perfmaps perfmaps;
 	struct codelogs logs;
 	struct rans rans;
 
@@ -307,7 +311,8 @@ static void work_ends(void **state)
 	put_log(dir, "mem/7-100.code",
 		(const char *[PIECES_MAX]){ "0@1000:abcd", "20@1000:AB", "30@1000:ab" });
 	assert_int_equal(objects_new(dir, &objects), 0);
-	assert_int_equal(codelogs_init(&logs, objects), 0);
+	perfmaps_init(&perfmaps, dir);
+	assert_int_equal(codelogs_init(&logs, objects, &perfmaps), 0);
 	assert_int_equal(rans_init(&rans, objects), 0);
 	assert_int_equal(space_new(0, NULL, 0, &space), 0);
 	map(space, objects, dir, "F10 filefile");
@@ -317,6 +322,7 @@ static void work_ends(void **state)
 	assert_string_equal(bytes, "????????");
 	rans_deinit(&rans);
 	codelogs_deinit(&logs);
+	perfmaps_deinit(&perfmaps);
 	tempdir_remove(dir);
 }
 
@@ -329,6 +335,7 @@ static void logs_are_found_by_time(void **state)
 					      "mem/7-0x300.code" };
 	const char *const pieces[PIECES_MAX] = { "0@1000:abcd" };
 	char dir[TEMPDIR_SIZE];
+	struct perfmaps perfmaps;
 	struct codelogs logs;
 
 	(void)state;
@@ -339,7 +346,8 @@ static void logs_are_found_by_time(void **state)
 		put_log(dir, others[i], pieces);
 	tempdir_put_text(dir, "mem/7-250.code", "nonsense");
 	assert_int_equal(objects_new(dir, &objects), 0);
-	assert_int_equal(codelogs_init(&logs, objects), 0);
+	perfmaps_init(&perfmaps, dir);
+	assert_int_equal(codelogs_init(&logs, objects, &perfmaps), 0);
 	assert_int_equal(logs.logs.n, 3);
 	assert_null(codelogs_find(&logs, 7, 100));
 	assert_int_equal(codelogs_find(&logs, 7, 101)->start, 100);
@@ -348,6 +356,7 @@ static void logs_are_found_by_time(void **state)
 	assert_int_equal(codelogs_find(&logs, 9, UINT64_MAX)->start, 50);
 	assert_null(codelogs_find(&logs, 8, UINT64_MAX));
 	codelogs_deinit(&logs);
+	perfmaps_deinit(&perfmaps);
 	tempdir_remove(dir);
 }
 

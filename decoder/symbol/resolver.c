@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/symbol/resolver.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "decoder/symbol/demangle.h"
+#include "decoder/symbol/source.h"
+#include "util/arena.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+#define PLT_SUFFIX "@plt"
+
+struct resolver {
+	struct arena arena;                     /* names, symbols and ids */
+	struct map ids;                         /* source → uint32_t * (see source_ids()) */
+	VEC(const struct ptd_symbol *) symbols; /* by id; the arena's, but for the first */
+};
+
+/* The symbol with the id PTD_NO_SYMBOL. */
+static const struct ptd_symbol no_symbol = { .name = "" };
+
+int resolver_new(struct resolver **ret_resolver)
+{
+	_cleanup_(resolver_freep) struct resolver *resolver = calloc(1, sizeof(*resolver));
+	int r;
+
+	if (!resolver)
+		return -ENOMEM;
+	r = vec_push(&resolver->symbols, &no_symbol);
+	if (r < 0)
+		return r;
+	*ret_resolver = TAKE(resolver);
+	return 0;
+}
+
+struct resolver *resolver_free(struct resolver *resolver)
+{
+	if (!resolver)
+		return NULL;
+	map_deinit(&resolver->ids);
+	vec_deinit(&resolver->symbols);
+	arena_deinit(&resolver->arena);
+	free(resolver);
+	return NULL;
+}
+
+/* The ids of the symbols of @source, which has read them, in their order; 0: it has none yet. */
+static uint32_t *source_ids(struct resolver *resolver, const struct symbol_source *source)
+{
+	const uint64_t key = (uintptr_t)source, *known = map_get(&resolver->ids, key);
+	uint32_t *ids;
+
+	if (known)
+		return (uint32_t *)(uintptr_t)*known;
+	ids = arena_alloc(&resolver->arena, source->symtab.symbols.n * sizeof(*ids));
+	return ids && map_put(&resolver->ids, key, (uintptr_t)ids) == 0 ? ids : NULL;
+}
+
+static char *shown_name(struct resolver *resolver, const struct symtab_symbol *symbol)
+{
+	char readable[DEMANGLE_MAX];
+	const char *name = symbol->name;
+	size_t size = demangle(symbol->name, symbol->name_size, readable);
+	char *copy;
+
+	if (size > 0)
+		name = readable;
+	else
+		size = symbol->name_size;
+
+	copy = arena_alloc(&resolver->arena, size + sizeof(PLT_SUFFIX));
+	if (!copy)
+		return NULL;
+	memcpy(copy, name, size);
+	if (symbol->plt)
+		strcpy(copy + size, PLT_SUFFIX);
+	return copy;
+}
+
+static int add_symbol(struct resolver *resolver, const struct symtab_symbol *symbol,
+		      uint32_t *ret_id)
+{
+	struct ptd_symbol *shown = arena_alloc(&resolver->arena, sizeof(*shown));
+	const char *name = shown_name(resolver, symbol);
+	int r;
+
+	if (!name || !shown)
+		return -ENOMEM;
+	*shown = (struct ptd_symbol){ .name = name, .address = symbol->address };
+	r = vec_push(&resolver->symbols, shown);
+	if (r == 0)
+		*ret_id = (uint32_t)resolver->symbols.n - 1;
+	return r;
+}
+
+int resolver_find(struct resolver *resolver, struct symbol_source *source, uint64_t address,
+		  uint32_t *ret_symbol, uint64_t *ret_end)
+{
+	const struct symtab_symbol *symbol = NULL;
+	uint64_t end = UINT64_MAX;
+	uint32_t *ids, *id;
+	int r;
+
+	if (source) {
+		r = symbol_source_find(source, address, &symbol, &end);
+		if (r < 0)
+			return r;
+	}
+	if (!symbol) {
+		*ret_symbol = PTD_NO_SYMBOL;
+		*ret_end = end;
+		return 0;
+	}
+	ids = source_ids(resolver, source);
+	if (!ids)
+		return -ENOMEM;
+	id = &ids[symbol - source->symtab.symbols.items];
+	if (*id == 0) {
+		r = add_symbol(resolver, symbol, id);
+		if (r < 0)
+			return r;
+	}
+	*ret_symbol = *id;
+	*ret_end = end;
+	return 0;
+}
+
+const struct ptd_symbol *const *resolver_symbols(const struct resolver *resolver, size_t *ret_n)
+{
+	*ret_n = resolver->symbols.n;
+	return resolver->symbols.items;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Symbol source
+ *
+ * Answers which name the code at an address of one object has. The names of an ELF file are in its
+ * symbol tables, those of JIT code in a jitdump or a perf map, those of the kernel in kallsyms:
+ * whoever makes an object knows which, and gives it a source of that kind. Whoever asks for a name
+ * does not need to know.
+ *
+ * A source is embedded in what it reads from, which sets the operations. It reads its names when it
+ * is asked for the first time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/symbol/symtab.h"
+#include "util/vec.h"
+
+struct symbol_source;
+
+struct symbol_source_ops {
+	/*
+	 * Add all names of the object to @symtab. They may be borrowed from what @source reads.
+	 *
+	 * Return: 0; -ENOMEM; -E2BIG from symtab_add(): then the names added so far are used.
+	 */
+	int (*read)(struct symbol_source *source, struct symtab *symtab);
+};
+
+struct symbol_source {
+	const struct symbol_source_ops *ops;
+	struct symtab symtab; /* empty until is_read */
+	bool is_read;
+};
+
+/*
+ * Find the symbol that covers @address, and where it ends.
+ *
+ * @ret_symbol stays valid as long as the source; it is NULL if no symbol covers @address. @ret_end
+ * is the first address above @address for which the answer may differ.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int symbol_source_find(struct symbol_source *source, uint64_t address,
+				    const struct symtab_symbol **ret_symbol, uint64_t *ret_end);
+
+/* Free the names that were read. */
+void symbol_source_deinit(struct symbol_source *source);
+
+/* --- names that the decoder puts together itself ---------------------------------------------- */
+
+/* Names that are added one by one, before the first one is asked for. */
+struct symbol_list {
+	struct symbol_source source;
+	VEC(struct symtab_symbol) symbols;
+};
+
+void symbol_list_init(struct symbol_list *list);
+
+/*
+ * Name the @size bytes at @address, which end below 2^64. @name, of @name_size bytes, must outlive
+ * the list.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int symbol_list_add(struct symbol_list *list, uint64_t address, uint64_t size,
+				 const char *name, uint16_t name_size);
+void symbol_list_deinit(struct symbol_list *list);
