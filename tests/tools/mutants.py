@@ -191,8 +191,10 @@ class Tree:
         self.tmp = os.path.join(work, "tmp")
         os.mkdir(self.tmp)
         os.chmod(self.tmp, 0o1777)
+        # make expands $@: each program gets a map, which lists the objects that it was linked from.
         self.environment = {**os.environ, "TMPDIR": self.tmp, "CFLAGS": "-O2", "O": "build",
-                            "PTD_EMU_SO": "build/ptd-emu.so"}
+                            "PTD_EMU_SO": "build/ptd-emu.so",
+                            "LDFLAGS": os.environ.get("LDFLAGS", "") + " -Wl,-Map=$@.map"}
 
     def read(self, path):
         with open(os.path.join(self.top, path), encoding="utf-8") as f:
@@ -207,9 +209,18 @@ class Tree:
                               env=self.environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
+    def used_by_scripts(self):
+        tools = os.listdir(os.path.join(self.top, "tests/tools"))
+        return ["all"] + ["build/tools/" + name[:-2] for name in tools if name.endswith(".c")]
+
     def object_code(self, path):
         with open(os.path.join(self.top, "build", path[:-2] + ".o"), "rb") as f:
             return f.read()
+
+    def contains(self, program, path):
+        """Was the program linked from this source file, or from another one of the same name?"""
+        with open(os.path.join(self.top, program + ".map"), encoding="utf-8", errors="replace") as f:
+            return re.search(r"[(/]" + re.escape(os.path.basename(path)[:-2]) + r"\.o\b", f.read()) is not None
 
 
 def end_session(leader):
@@ -229,8 +240,9 @@ def set_limits():
 
 
 class Test:
-    def __init__(self, name, command):
+    def __init__(self, name, command, program=None):
         self.name, self.command = name, command
+        self.program = program  # the one that it runs; None if it runs many
         self.seconds = 30  # that it takes unchanged; more is known when it has run
         self.hangs = False
 
@@ -259,10 +271,11 @@ def tests_of(tree):
     nouns = lambda folder, prefix: sorted(
         name[len(prefix):-2] for name in os.listdir(os.path.join(tree.top, folder))
         if name.startswith(prefix) and name.endswith(".c"))
-    tests = [Test("test-" + n, f"build/test-{n}") for n in nouns("tests/unit", "test-")]
-    tests += [Test("corpus-" + n, f"build/replay-{n} tests/fuzz/corpus/{n}/*")
+    tests = [Test("test-" + n, f"build/test-{n}", f"build/test-{n}")
+             for n in nouns("tests/unit", "test-")]
+    tests += [Test("corpus-" + n, f"build/replay-{n} tests/fuzz/corpus/{n}/*", f"build/replay-{n}")
               for n in nouns("tests/fuzz", "fuzz-")]
-    tests.append(Test("golden", "build/tools/golden tests/golden/*.case"))
+    tests.append(Test("golden", "build/tools/golden tests/golden/*.case", "build/tools/golden"))
     tests += [Test(n, f"tests/integration/{n}") for n in SCRIPTS]
     return tests
 
@@ -286,16 +299,19 @@ def judge(tree, change, tests):
     """Return who saw it; "" if nobody did; None if it is no change, or does not compile."""
     before, source = tree.object_code(change.path), tree.read(change.path)
     noun = os.path.basename(change.path)[:-2]
-    own = [t for t in tests if t.name == "test-" + noun]
+    # A test whose program does not contain the change cannot see it, and need not be built.
+    linked = [t for t in tests if t.program and tree.contains(t.program, change.path)]
+    own = [t for t in linked if t.name == "test-" + noun]
+    others = [t for t in linked if t not in own]
+    scripts = [t for t in tests if not t.program]
     tree.write(change.path, change.source)
     try:
         if (not tree.make("build/" + change.path[:-2] + ".o") or
                 tree.object_code(change.path) == before):
             return None
-        if own and not tree.make(*("build/" + t.name for t in own)):
-            return None
-        for built, some in ((True, own), (False, [t for t in tests if t not in own])):
-            if not built and not tree.make("tests"):
+        for some, targets in ((own, [t.program for t in own]),
+                              (others, [t.program for t in others]), (scripts, tree.used_by_scripts())):
+            if targets and not tree.make(*targets):
                 return None
             for t in some:
                 if t.fails(tree):
