@@ -21,6 +21,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "util/arena.h"
+#include "util/map.h"
+
 #define CALLS_MAX       20000u
 #define DESCRIPTORS_MAX 256
 #define LIVE_MAX        (1u << 16) /* a power of two */
@@ -241,6 +244,14 @@ FAILS(int, socketpair, EMFILE, -1, (int domain, int type, int protocol, int *fds
 FAILS(int, pthread_create, EAGAIN, EAGAIN,
       (pthread_t * thread, const pthread_attr_t *attr, void *(*run)(void *), void *userdata),
       thread, attr, run, userdata)
+
+/* Our own, which seldom need memory of the system: each call could be the one that does. */
+FAILS(void *, arena_alloc, ENOMEM, NULL, (struct arena * arena, size_t size), arena, size)
+FAILS(void *, arena_copy, ENOMEM, NULL, (struct arena * arena, const void *bytes, size_t size),
+      arena, bytes, size)
+FAILS(char *, arena_strdup, ENOMEM, NULL, (struct arena * arena, const char *string), arena, string)
+FAILS(int, map_put, ENOMEM, -ENOMEM, (struct map * map, uint64_t key, uint64_t value), map, key,
+      value)
 
 int __real_open(const char *path, int flags, ...);
 int __real_openat(int fd, const char *path, int flags, ...);
