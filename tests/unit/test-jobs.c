@@ -26,7 +26,10 @@ struct fixture {
 	int answer;       /* of gather() */
 	unsigned n_asked; /* how often run() asks */
 	int heard;        /* what it was answered last */
+	int unprepared;   /* what prepare() returns */
 	unsigned n_prepared, n_gathered, n_finished;
+	int last_error; /* of the job that finished last */
+	char last_message[512];
 };
 
 static int prepare(struct job *job, void *userdata)
@@ -35,7 +38,7 @@ static int prepare(struct job *job, void *userdata)
 
 	f->n_prepared++;
 	job->userdata = f;
-	return 0;
+	return f->unprepared;
 }
 
 static int gather(struct job *job, void *userdata)
@@ -61,8 +64,9 @@ static void finish(struct job *job, void *userdata)
 {
 	struct fixture *f = userdata;
 
-	(void)job;
 	f->n_finished++;
+	f->last_error = job->error;
+	(void)snprintf(f->last_message, sizeof(f->last_message), "%s", job->message);
 }
 
 static const struct jobs_ops ops = {
@@ -156,6 +160,72 @@ static void too_many(void **state)
 	assert_int_equal(f->n_finished, JOBS_WAITING_MAX + 1);
 }
 
+/* So many results can be asked for; each older one gives its place to the latest. */
+static void results_that_are_forgotten(void **state)
+{
+	struct fixture *f = *state;
+	char id[8];
+
+	f->heard = 0;
+	for (unsigned i = 0; i < JOBS_FINISHED_MAX + 3; i++) {
+		(void)snprintf(id, sizeof(id), "%u", i);
+		assert_int_equal(jobs_add(f->jobs, id, NULL, &caller), 0);
+		run_until_done(f);
+		for (unsigned k = 0; k <= i; k++) {
+			const struct job *job;
+
+			(void)snprintf(id, sizeof(id), "%u", k);
+			job = jobs_find(f->jobs, id);
+			if (k + JOBS_FINISHED_MAX <= i) {
+				assert_null(job);
+				continue;
+			}
+			assert_non_null(job);
+			assert_true(job->done);
+			assert_string_equal(job->id, id);
+		}
+	}
+	assert_int_equal(jobs_pending(f->jobs), 0);
+}
+
+/* What waits behind one that cannot begin is done. */
+static void one_that_cannot_begin(void **state)
+{
+	struct fixture *f = *state;
+	static const struct scope scope = { .pid = 77 };
+
+	f->unprepared = -ENOMEM;
+	f->heard = 0;
+	assert_int_equal(jobs_add(f->jobs, "a", &scope, &caller), 0);
+	run_until_done(f);
+	assert_int_equal(jobs_find(f->jobs, "a")->error, -ENOMEM);
+	assert_string_equal(jobs_find(f->jobs, "a")->message,
+			    "cannot begin the snapshot: Cannot allocate memory");
+	assert_int_equal(jobs_find(f->jobs, "a")->scope.pid, 77);
+	assert_string_equal(jobs_find(f->jobs, "a")->caller.comm, "test");
+	assert_null(jobs_find(f->jobs, "b"));
+	f->unprepared = 0;
+	assert_int_equal(jobs_add(f->jobs, "b", NULL, &caller), 0);
+	assert_false(jobs_find(f->jobs, "b")->done);
+	run_until_done(f);
+	assert_true(jobs_find(f->jobs, "b")->done);
+	assert_int_equal(jobs_find(f->jobs, "b")->error, 0);
+	assert_int_equal(f->n_finished, 2);
+}
+
+/* What was never begun says why there is nothing. */
+static void given_up_before_it_began(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(jobs_add(f->jobs, "a", NULL, &caller), 0);
+	f->jobs = jobs_free(f->jobs);
+	assert_int_equal(f->n_prepared, 0);
+	assert_int_equal(f->n_finished, 1);
+	assert_string_equal(f->last_message, "ptd is stopping");
+	assert_int_equal(f->last_error, -ECANCELED);
+}
+
 static int make(void *userdata)
 {
 	struct fixture *f = userdata;
@@ -201,6 +271,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(given_up, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(results_that_are_forgotten, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_that_cannot_begin, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(given_up_before_it_began, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
 

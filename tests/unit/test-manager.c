@@ -207,6 +207,58 @@ static void ids(void **state)
 	assert_string_equal(id, "20231114T221320.123456Z-3");
 }
 
+/* A snapshot that could not be written is not said to be there, and the next one is written. */
+static void snapshots_that_fail(void **state)
+{
+	static const struct scope nobody = { .pid = INT32_MAX };
+	struct fixture *f = *state;
+	const struct recorder recorder = manager_recorder(f->manager);
+	const char *id, *said;
+	const struct job *job;
+
+	clock_stands = true;
+	assert_int_equal(recorder.ops->take_snapshot(recorder.userdata, &nobody, &caller, &id), 0);
+	assert_int_equal(take_snapshot(f, &id), 0);
+	said = run_until(f, has_two);
+	job = jobs_find(recorder.jobs, "20231114T221320.123456Z-1");
+	assert_true(job->done);
+	assert_int_equal(job->error, -ESRCH);
+	assert_string_equal(job->message,
+			    "process 2147483647 did not run as far back as the rings go");
+	assert_non_null(strstr(said, job->message));
+	assert_null(strstr(said, "snapshot 20231114T221320.123456Z-1: 0 bytes of PT"));
+	assert_false(has(f, "state/snapshots/20231114T221320.123456Z-1"));
+	assert_int_equal(spool_count(recorder.spool), 1);
+}
+
+static bool has_none_pending(const struct fixture *f)
+{
+	return jobs_pending(manager_recorder(f->manager).jobs) == 0;
+}
+
+static void nowhere_to_write_to(void **state)
+{
+	struct fixture *f = *state;
+	const struct recorder recorder = manager_recorder(f->manager);
+	const struct job *job;
+	char path[160], expected[400];
+	const char *id, *said;
+
+	clock_stands = true;
+	(void)snprintf(path, sizeof(path), "%s/snapshots", f->state_dir);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(take_snapshot(f, &id), 0);
+	said = run_until(f, has_none_pending);
+	job = jobs_find(recorder.jobs, "20231114T221320.123456Z-1");
+	assert_int_equal(job->error, -ENOENT);
+	(void)snprintf(expected, sizeof(expected),
+		       "cannot write directory of snapshot 20231114T221320.123456Z-1 under %s: No "
+		       "such file or directory",
+		       path);
+	assert_string_equal(job->message, expected);
+	assert_non_null(strstr(said, expected));
+}
+
 /* So many may wait, and no number is lost with those that may not. */
 static void too_many(void **state)
 {
@@ -308,6 +360,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(ids, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(snapshots_that_fail, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nowhere_to_write_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hangup, set_up, tear_down),

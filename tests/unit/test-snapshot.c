@@ -1112,8 +1112,9 @@ static void is_whole(void *userdata)
 {
 	struct fixture *f = userdata;
 	_cleanup_(trace_freep) struct trace *trace = NULL;
-	_cleanup_(freep) char *path = NULL;
+	_cleanup_(freep) char *path = NULL, *text = NULL;
 	char *message = NULL;
+	size_t n;
 
 	assert_true(asprintf(&path, "%s/snap", f->dir) > 0);
 	if (input_open(path, false, &trace, &message) < 0)
@@ -1123,6 +1124,14 @@ static void is_whole(void *userdata)
 	assert_int_equal(trace->n_queues, 2);
 	assert_int_equal(f->result.bytes_pt, 5000 + 300);
 	assert_modes(f);
+	/* Each object is there, or it is said why not. */
+	assert_int_equal(f->result.n_objects + f->result.n_missing, f->known.n_objects);
+	text = output_of(&n, "cat %s/snap/objects.map", f->dir);
+	assert_int_equal(n, f->known.n_objects);
+	assert_has(text, "\t/usr/bin/true\n");
+	free(output_of(&n, "find %s/snap/objects -name elf -type f 2>&1 | cat", f->dir));
+	assert_int_equal(n, f->result.n_objects);
+	free(output_of(NULL, "cd %s/snap && sha256sum --quiet --strict -c SHA256SUMS", f->dir));
 }
 
 static void calls_that_fail(void **state)
