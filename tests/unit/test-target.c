@@ -92,6 +92,53 @@ static void start(void **state)
 	}
 }
 
+/* Neither the environment nor the auxiliary vector of a damaged stack is followed for ever. */
+static void start_without_end(void **state)
+{
+	static uint64_t stack[8 + TARGET_STACK_WORDS_MAX];
+	struct target_start got = { .phdr = 0xdead };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(stack); i++)
+		stack[i] = AT_PHDR;
+	stack[0] = 1; /* argc */
+	stack[2] = 0;
+	stack[3] = 0; /* no environment */
+	assert_int_equal(target_read_start(&plain, address(stack), &got), -EFAULT);
+	assert_int_equal(got.phdr, 0xdead);
+	/* The last entry that is looked at ends it. */
+	stack[4 + TARGET_STACK_WORDS_MAX - 2] = AT_NULL;
+	assert_int_equal(target_read_start(&plain, address(stack), &got), 0);
+	assert_int_equal(got.phdr, AT_PHDR);
+	/* So many arguments are too many. */
+	stack[0] = TARGET_STACK_WORDS_MAX + 1;
+	assert_int_equal(target_read_start(&plain, address(stack), &got), -EFAULT);
+}
+
+static void start_that_cannot_be_read(void **state)
+{
+	const uint64_t page = 4096;
+	uint8_t *two =
+	    mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint64_t words[] = { 1, 1, 0, 7, 0, AT_PHDR, 5, AT_NULL, 0 };
+	struct target_start got = { .phdr = 0xdead };
+
+	(void)state;
+	assert_ptr_not_equal(two, MAP_FAILED);
+	assert_int_equal(mprotect(two + page, page, PROT_NONE), 0);
+	/* However much of it there is: all of it, or an error. AT_NULL's value is not needed. */
+	for (size_t n = 0; n <= ARRAY_LEN(words); n++) {
+		uint64_t *stack = (uint64_t *)(void *)(two + page) - n;
+		const bool is_whole = n == ARRAY_LEN(words);
+
+		memcpy(stack, words, n * sizeof(*words));
+		assert_int_equal(target_read_start(&plain, address(stack), &got),
+				 is_whole ? 0 : -EFAULT);
+		assert_int_equal(got.phdr, is_whole ? 5 : 0xdead);
+	}
+	assert_int_equal(munmap(two, 2 * page), 0);
+}
+
 /* The memory of a program of i386 is @bytes, from its address 0 on. */
 #define GUEST32(name, bytes)                          \
 	const uintptr_t name##_base = address(bytes); \
@@ -371,10 +418,16 @@ static void ranges(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reading),    cmocka_unit_test(start),
-		cmocka_unit_test(start32),    cmocka_unit_test(handlers),
-		cmocka_unit_test(handlers32), cmocka_unit_test(circular_frames),
-		cmocka_unit_test(image),      cmocka_unit_test(anonymous),
+		cmocka_unit_test(reading),
+		cmocka_unit_test(start),
+		cmocka_unit_test(start_without_end),
+		cmocka_unit_test(start_that_cannot_be_read),
+		cmocka_unit_test(start32),
+		cmocka_unit_test(handlers),
+		cmocka_unit_test(handlers32),
+		cmocka_unit_test(circular_frames),
+		cmocka_unit_test(image),
+		cmocka_unit_test(anonymous),
 		cmocka_unit_test(ranges),
 	};
 
