@@ -190,6 +190,24 @@ expect 1 "latest: there is no file of that name, and no such snapshot in $T/none
 (cd "$T" && cp -r "$state/$first" LOCAL-1 && expect 0 "Instructions: 0" decode --state-dir "$T/none" LOCAL-1) || exit 1
 (cd "$T" && touch latest && expect 1 "latest: not a perf.data file" decode --state-dir "$T/state" latest) || exit 1
 
+echo "--- ptdecode says which output cannot be written"
+expect 1 "/dev/full: cannot write: No space left on device" "$O/ptdecode" -f summary -o /dev/full "$state/$first"
+expect 1 "standard output: cannot write: No space left on device" bash -c "'$O/ptdecode' -f summary '$state/$first' >/dev/full"
+expect 1 "$T/none/out: cannot write: No such file or directory" "$O/ptdecode" -f summary -o "$T/none/out" "$state/$first"
+expect 1 "$T/none: No such file or directory" "$O/ptdecode" -f summary "$T/none"
+
+echo "--- what is asked of ptctl in vain"
+expect 0 "ptctl " "$ptctl" --version
+expect 2 "Try: ptctl --help" "$ptctl" --fast
+expect 1 "cannot write the output: No space left on device" bash -c "'$ptctl' status >/dev/full"
+expect 2 'unexpected argument "x"' "$ptctl" list x
+expect 2 'unexpected argument "x"' "$ptctl" snapshot x
+expect 1 "there is no hardware to give to others" "$ptctl" pause
+expect 1 "there is no hardware to give to others" "$ptctl" resume
+expect 1 "there is no CPU 900: there are " "$ptctl" snapshot --cpu 0,900
+expect 1 '"1-" is no list of CPUs' "$ptctl" snapshot --cpu 1-
+expect 125 "see ptctl record --help" "$ptctl" record --fast true
+
 echo "--- a second recorder is refused"
 expect 1 "another ptd is using this state directory" "$O/ptd" --runtime-dir "$T/run2" --state-dir "$T/state"
 expect 1 "Address already in use" "$O/ptd" --runtime-dir "$T/run" --state-dir "$T/state2"
