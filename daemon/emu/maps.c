@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
-#include <inttypes.h>
 #include <libelf.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "util/mapname.h"
+#include "util/mapsline.h"
 #include "util/regular.h"
 
 #define FILES_MAX 4096
@@ -51,9 +51,7 @@ static void scan_begin(struct scan *scan, uintptr_t guest_base)
 
 static bool scan_next(struct scan *scan, struct vma *ret_vma)
 {
-	char perms[5] = "";
-	int path = 0;
-	struct vma v;
+	struct mapsline l;
 	ssize_t n;
 
 	n = scan->file ? getline(&scan->line, &scan->line_size, scan->file) : -1;
@@ -61,15 +59,18 @@ static bool scan_next(struct scan *scan, struct vma *ret_vma)
 		return false;
 	if (scan->line[n - 1] == '\n')
 		scan->line[n - 1] = '\0';
-	if (sscanf(scan->line,
-		   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n",
-		   &v.start, &v.end, perms, &v.pgoff, &v.maj, &v.min, &v.ino, &path) < 7)
+	if (mapsline_parse(scan->line, &l) < 0)
 		return false;
-	v.start -= scan->guest_base;
-	v.end -= scan->guest_base;
-	v.shared = perms[3] == 's';
-	v.path = scan->line + path;
-	*ret_vma = v;
+	*ret_vma = (struct vma){
+		.start = l.start - scan->guest_base,
+		.end = l.end - scan->guest_base,
+		.pgoff = l.offset,
+		.maj = l.maj,
+		.min = l.min,
+		.ino = l.ino,
+		.shared = l.flags & MAP_SHARED,
+		.path = l.name,
+	};
 	return true;
 }
 

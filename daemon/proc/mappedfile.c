@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 
 #include "daemon/proc/claimant.h"
-#include "daemon/proc/mapsline.h"
 #include "daemon/proc/textfile.h"
+#include "util/mapsline.h"
 
 /* How often a mapping is looked for that changes meanwhile. */
 #define TRIES 2u

@@ -16,11 +16,11 @@
 #include "base/clock.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/mappedfile.h"
-#include "daemon/proc/mapsline.h"
 #include "daemon/pt/idreader.h"
 #include "record/record.h"
 #include "util/dirs.h"
 #include "util/map.h"
+#include "util/mapsline.h"
 #include "util/vec.h"
 
 /* More than the kernel makes of the longest name. */

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "daemon/proc/mapsline.h"
 #include "daemon/proc/textfile.h"
 #include "daemon/tasks/tasks.h"
 #include "util/execfile.h"
+#include "util/mapsline.h"
 
 /* Return: 1, 0, or negative errno if that cannot be known: other users' mappings are not ours to
  * read. */

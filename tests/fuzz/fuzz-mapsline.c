@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/proc/mapsline.h"
+#include "util/mapsline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/proc/mapsline.h"
+#include "util/mapsline.h"
 
 static void lines(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "daemon/proc/mapsline.h"
+#include "util/mapsline.h"
 
 #include <errno.h>
 #include <stdbool.h>
