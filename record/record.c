@@ -2,119 +2,96 @@
 
 #include "record/record.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes a body has at least, by type; 0 stands for a type that does not belong in a snapshot. */
-static const uint16_t body_min[] = {
-	[PERF_RECORD_LOST] = 16,        [PERF_RECORD_COMM] = 16,
-	[PERF_RECORD_EXIT] = 24,        [PERF_RECORD_FORK] = 24,
-	[PERF_RECORD_MMAP2] = 72,       [PERF_RECORD_ITRACE_START] = 8,
-	[PERF_RECORD_LOST_SAMPLES] = 8, [PERF_RECORD_SWITCH_CPU_WIDE] = 8,
-	[PERF_RECORD_KSYMBOL] = 24,     [PERF_RECORD_BPF_EVENT] = 16,
-	[PERF_RECORD_TEXT_POKE] = 16,
-};
-
-/* Offset of the string that must end within the body, by type; 0 if there is none. */
-static uint16_t string_at(uint32_t type)
+/* Return: whether a record of this type belongs in a snapshot, and its body can be read. */
+static bool is_good(uint32_t type, uint16_t misc, struct cursor body)
 {
+	struct record_text_poke poke;
+	struct record_bpf_event bpf;
+	struct record_ksymbol ksymbol;
+	struct record_mmap2 mmap;
+	struct record_switch sw;
+	struct record_comm comm;
+	struct record_lost lost;
+	struct record_task task;
+	struct record_ids who;
+	uint64_t n;
+
 	switch (type) {
+	case PERF_RECORD_LOST:
+		return record_read_lost(body, &lost) == 0;
 	case PERF_RECORD_COMM:
-		return 8;
+		return record_read_comm(misc, body, &comm) == 0;
+	case PERF_RECORD_EXIT:
+	case PERF_RECORD_FORK:
+		return record_read_task(body, &task) == 0;
 	case PERF_RECORD_MMAP2:
-		return 64;
+		/* A build-id that makes no sense spoils its own mapping, not the walk. */
+		return record_read_mmap2(type, 0, body, &mmap) == 0;
+	case PERF_RECORD_ITRACE_START:
+		return record_read_itrace_start(body, &who) == 0;
+	case PERF_RECORD_LOST_SAMPLES:
+		return record_read_lost_samples(body, &n) == 0;
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		return record_read_switch(type, misc, body, &sw) == 0;
 	case PERF_RECORD_KSYMBOL:
-		return 16;
+		return record_read_ksymbol(body, &ksymbol) == 0;
+	case PERF_RECORD_BPF_EVENT:
+		return record_read_bpf_event(body, &bpf) == 0;
+	case PERF_RECORD_TEXT_POKE:
+		return record_read_text_poke(body, &poke) == 0;
 	default:
-		return 0;
+		return false;
 	}
 }
 
 int record_next(struct cursor *c, struct record *ret_record)
 {
-	struct cursor at = *c, whole, trailer;
-	struct record r = {};
-	size_t body;
-	uint16_t string;
+	struct cursor at = *c;
+	struct record r = { .bytes = at.pos };
 
 	if (cursor_left(&at) == 0)
 		return RECORD_END;
-	r.bytes = at.pos;
-	whole = at;
-	if (cursor_get(&at, sizeof(r.header), &r.header) < 0)
-		return -EBADMSG;
-	if (r.header.type >= ARRAY_LEN(body_min) || body_min[r.header.type] == 0)
-		return -EBADMSG;
-	if (r.header.size % 8 != 0 ||
-	    r.header.size < sizeof(r.header) + body_min[r.header.type] + sizeof(r.trailer))
+	if (cursor_get(&at, sizeof(r.header), &r.header) < 0 || r.header.size < sizeof(r.header) ||
+	    r.header.size % 8 != 0 ||
+	    cursor_get_sub(&at, r.header.size - sizeof(r.header), &r.body) < 0 ||
+	    trailer_take(&r.body, PERFABI_SAMPLE_TYPE, &r.trailer) < 0 ||
+	    r.trailer.id > RECORD_ID_SIDEBAND || !is_good(r.header.type, r.header.misc, r.body))
 		return -EBADMSG;
 
-	body = r.header.size - sizeof(r.header) - sizeof(r.trailer);
-	if (cursor_get_sub(&at, body, &r.body) < 0)
-		return -EBADMSG;
-	trailer = at;
-	if (cursor_get(&trailer, sizeof(r.trailer), &r.trailer) < 0)
-		return -EBADMSG;
-	if (r.trailer.id > RECORD_ID_SIDEBAND)
-		return -EBADMSG;
-	string = string_at(r.header.type);
-	if (string > 0 && !memchr(r.body.pos + string, 0, body - string))
-		return -EBADMSG;
-
-	*c = cursor_from(whole.pos + r.header.size, cursor_left(&whole) - r.header.size);
+	*c = at;
 	*ret_record = r;
 	return 0;
 }
 
 int record_get_mmap2(const struct record *record, struct record_mmap2 *ret_mmap2)
 {
-	struct cursor c = record->body;
-	struct {
-		uint32_t pid, tid;
-		uint64_t addr, len, pgoff;
-		uint8_t id[24];
-		uint32_t prot, flags;
-	} raw;
-	struct record_mmap2 m;
-
-	if (record->header.type != PERF_RECORD_MMAP2 || cursor_get(&c, sizeof(raw), &raw) < 0 ||
-	    !memchr(c.pos, 0, cursor_left(&c)))
+	if (record->header.type != PERF_RECORD_MMAP2)
 		return -EBADMSG;
-
-	m = (struct record_mmap2){
-		.pid = raw.pid,
-		.tid = raw.tid,
-		.addr = raw.addr,
-		.len = raw.len,
-		.pgoff = raw.pgoff,
-		.prot = raw.prot,
-		.flags = raw.flags,
-		.name = (const char *)c.pos,
-	};
-	/* With the flag the device and inode numbers make place for {u8 size, 3 zeros, u8[20]}. */
-	if (record->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
-		if (raw.id[0] > BUILDID_MAX)
-			return -EBADMSG;
-		m.build_id.size = raw.id[0];
-		memcpy(m.build_id.bytes, raw.id + 4, raw.id[0]);
-	} else {
-		memcpy(&m.maj, raw.id, sizeof(m.maj));
-		memcpy(&m.min, raw.id + 4, sizeof(m.min));
-		memcpy(&m.ino, raw.id + 8, sizeof(m.ino));
-	}
-	*ret_mmap2 = m;
-	return 0;
+	return record_read_mmap2(record->header.type, record->header.misc, record->body, ret_mmap2);
 }
 
 int record_get_task(const struct record *record, struct record_task *ret_task)
 {
-	struct cursor c = record->body;
-
 	if (record->header.type != PERF_RECORD_FORK && record->header.type != PERF_RECORD_EXIT)
 		return -EBADMSG;
-	return cursor_get(&c, sizeof(*ret_task), ret_task);
+	return record_read_task(record->body, ret_task);
+}
+
+void record_set_id(uint8_t *bytes, size_t size, uint64_t id)
+{
+	struct cursor body = cursor_from(bytes, size);
+	struct trailer trailer;
+	const int r = trailer_take(&body, PERFABI_SAMPLE_TYPE, &trailer);
+
+	assert(r == 0);
+	trailer.id = id;
+	trailer_write(&trailer, bytes + size - TRAILER_SIZE);
 }
 
 static bool is_switch(const struct record *r, uint32_t cpu)

@@ -14,15 +14,8 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "util/buildid.h"
-#include "util/perfabi.h"
-
-/* Event ids: the snapshot's two attrs, and the only ids its trailers may hold. */
-#define RECORD_ID_PT       UINT64_C(1)
-#define RECORD_ID_SIDEBAND UINT64_C(2)
-
-/* Size of the largest record: a multiple of 8 that fits perf_event_header.size. */
-#define RECORD_SIZE_MAX 65528u
+#include "record/codec.h"
+#include "record/trailer.h"
 
 enum {
 	RECORD_END = 1, /* the cursor is empty */
@@ -30,30 +23,9 @@ enum {
 
 struct record {
 	struct perf_event_header header;
-	struct perfabi_trailer trailer;
+	struct trailer trailer;
 	struct cursor body;   /* between the two; points into the walked bytes */
 	const uint8_t *bytes; /* of the whole record */
-};
-
-struct record_mmap2 {
-	uint32_t pid;
-	uint32_t tid;
-	uint64_t addr;
-	uint64_t len;
-	uint64_t pgoff;
-	struct buildid build_id; /* size 0 if the record carries none */
-	uint32_t maj, min;       /* device and inode of the file; 0 if it carries a build-id */
-	uint64_t ino;
-	uint32_t prot;
-	uint32_t flags;   /* MAP_SHARED, MAP_PRIVATE, … */
-	const char *name; /* in the record's bytes, ended by NUL */
-};
-
-struct record_task {
-	uint32_t pid;
-	uint32_t ppid;
-	uint32_t tid;
-	uint32_t ptid;
 };
 
 /*
@@ -64,11 +36,15 @@ struct record_task {
  */
 _must_check_ int record_next(struct cursor *c, struct record *ret_record);
 
-/* Read the body of a PERF_RECORD_MMAP2. Return: 0, or -EBADMSG. */
+/* Read an MMAP2. Return: 0, or -EBADMSG if the record is of another type or makes no sense. */
 _must_check_ int record_get_mmap2(const struct record *record, struct record_mmap2 *ret_mmap2);
 
-/* Read the body of a PERF_RECORD_FORK or PERF_RECORD_EXIT. Return: 0, or -EBADMSG. */
+/* Read a FORK or EXIT. Return: 0, or -EBADMSG if the record is of another type. */
 _must_check_ int record_get_task(const struct record *record, struct record_task *ret_task);
+
+/* Give the record of @size bytes at @bytes, which has a trailer of PERFABI_SAMPLE_TYPE, another
+ * event id. */
+void record_set_id(uint8_t *bytes, size_t size, uint64_t id);
 
 /*
  * Find where whole switch records begin in what is left of a ring that its writer overwrites.

@@ -111,12 +111,6 @@ enum perfabi_pt_slot {
 	_PERFABI_PT_SLOTS_FIXED,
 };
 
-struct perfabi_auxtrace_info {
-	struct perf_event_header header;
-	uint32_t type, reserved;
-	uint64_t priv[];
-};
-
 /* Of attr.config, where no slot says it: event trace. */
 #define PERFABI_PT_EVENT_BIT (UINT64_C(1) << 31)
 
@@ -130,13 +124,4 @@ struct perfabi_auxtrace {
 	int32_t tid;
 	int32_t cpu;
 	uint32_t reserved;
-};
-
-struct perfabi_time_conv {
-	struct perf_event_header header;
-	uint64_t time_shift, time_mult, time_zero;
-	/* newer kernels: */
-	uint64_t time_cycles, time_mask;
-	uint8_t cap_user_time_zero, cap_user_time_short;
-	uint8_t reserved[6];
 };

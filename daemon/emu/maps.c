@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "record/codec.h"
 #include "util/mapname.h"
 #include "util/mapsline.h"
 #include "util/regular.h"
@@ -278,7 +279,7 @@ static enum handover_place vma_place(const struct vma *vma)
 static void write_record(struct maps *maps, struct poolrecord_who who, const struct vma *vma,
 			 uint64_t start, uint64_t end, uint32_t prot)
 {
-	struct poolrecord_map map = {
+	struct record_mmap2 map = {
 		.addr = start,
 		.len = end - start,
 		.prot = prot,
@@ -292,7 +293,7 @@ static void write_record(struct maps *maps, struct poolrecord_who who, const str
 		map.min = vma->min;
 		map.ino = vma->ino;
 		map.name = vma->path;
-		read_buildid(maps, vma->path, &map.buildid);
+		read_buildid(maps, vma->path, &map.build_id);
 	} else {
 		map.flags |= MAP_ANONYMOUS;
 	}

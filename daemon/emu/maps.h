@@ -18,6 +18,7 @@
 #include "daemon/emu/handover.h"
 #include "daemon/emu/poolrecord.h"
 #include "daemon/emu/target.h"
+#include "util/buildid.h"
 #include "util/vec.h"
 
 struct maps_range {

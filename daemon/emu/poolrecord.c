@@ -2,79 +2,33 @@
 
 #include "daemon/emu/poolrecord.h"
 
-#include <linux/perf_event.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "util/perfabi.h"
+#include "record/codec.h"
 
 /* A holder of the task lock that is stopped keeps the others waiting no longer than this. */
 #define LOCK_PATIENCE_NS UINT64_C(100000000)
 
-#define RECORD_MAX (sizeof(struct perf_event_header) + 72 + POOLRECORD_NAME_MAX + 8 + TRAILER_SIZE)
-
-#define TRAILER_SIZE sizeof(struct perfabi_trailer)
-
-struct record {
+struct written {
 	size_t size;
-	uint8_t bytes[RECORD_MAX];
+	uint8_t bytes[RECORD_OWN_MAX];
 };
 
-/* --- making one record ------------------------------------------------------------------------ */
-
-static void add(struct record *record, const void *bytes, size_t size)
+static struct trailer trailer_of(struct poolrecord_who who, uint64_t time)
 {
-	memcpy(record->bytes + record->size, bytes, size);
-	record->size += size;
-}
-
-static void add_u32(struct record *record, uint32_t value)
-{
-	add(record, &value, sizeof(value));
-}
-
-static void add_u64(struct record *record, uint64_t value)
-{
-	add(record, &value, sizeof(value));
-}
-
-/* NUL-terminated, and padded so that the trailer is aligned. */
-static void add_string(struct record *record, const char *string)
-{
-	static const uint8_t zeros[8];
-	const size_t n = strnlen(string, POOLRECORD_NAME_MAX - 1);
-
-	add(record, string, n);
-	add(record, zeros, 8 - n % 8);
-}
-
-static void begin(struct record *record, uint32_t type, uint16_t misc)
-{
-	const struct perf_event_header header = { .type = type, .misc = misc };
-
-	record->size = 0;
-	add(record, &header, sizeof(header));
-}
-
-static void end(struct record *record, struct poolrecord_who who, uint64_t time)
-{
-	const struct perfabi_trailer trailer = {
+	return (struct trailer){
 		.pid = who.pid,
 		.tid = who.tid,
 		.time = time,
 		.cpu = who.cpu,
-		.id = POOLRECORD_ID,
+		.id = RECORD_ID_SIDEBAND,
 	};
-	uint16_t size;
-
-	add(record, &trailer, sizeof(trailer));
-	size = (uint16_t)record->size;
-	memcpy(record->bytes + offsetof(struct perf_event_header, size), &size, sizeof(size));
 }
 
 /* Tasks are only known to the reader when they are published: @head is stored last. */
 static void put(uint8_t *ring, uint64_t ring_size, _Atomic uint64_t *head,
-		const struct record *record)
+		const struct written *record)
 {
 	const uint64_t from = atomic_load_explicit(head, memory_order_relaxed);
 	const uint64_t at = from & (ring_size - 1);
@@ -91,7 +45,7 @@ static void put(uint8_t *ring, uint64_t ring_size, _Atomic uint64_t *head,
 
 /* --- who runs on a CPU ------------------------------------------------------------------------ */
 
-static void put_cpu(const struct attach *attach, uint32_t cpu, const struct record *record)
+static void put_cpu(const struct attach *attach, uint32_t cpu, const struct written *record)
 {
 	uint8_t *ring = attach_at(attach, emu_switch_offset(&attach->layout, cpu));
 
@@ -99,14 +53,14 @@ static void put_cpu(const struct attach *attach, uint32_t cpu, const struct reco
 }
 
 static void put_switch_half(const struct attach *attach, struct poolrecord_who who,
-			    struct poolrecord_who other, uint16_t misc, uint64_t time)
+			    struct poolrecord_who other, bool out, uint64_t time)
 {
-	struct record record;
+	const struct record_switch sw = { .out = out, .other = { other.pid, other.tid } };
+	const struct trailer trailer = trailer_of(who, time);
+	struct written record;
 
-	begin(&record, PERF_RECORD_SWITCH_CPU_WIDE, misc);
-	add_u32(&record, other.pid);
-	add_u32(&record, other.tid);
-	end(&record, who, time);
+	record.size =
+	    record_write_switch_cpu_wide(&sw, &trailer, record.bytes, sizeof(record.bytes));
 	put_cpu(attach, who.cpu, &record);
 }
 
@@ -115,20 +69,19 @@ static void put_switch(const struct attach *attach, struct poolrecord_who next, 
 	struct emu_cpu *cpu = attach_cpu(attach, next.cpu);
 	const struct poolrecord_who prev = { cpu->current_pid, cpu->current_tid, next.cpu };
 
-	put_switch_half(attach, prev, next, PERF_RECORD_MISC_SWITCH_OUT, time);
-	put_switch_half(attach, next, prev, 0, time);
+	put_switch_half(attach, prev, next, true, time);
+	put_switch_half(attach, next, prev, false, time);
 	cpu->current_pid = next.pid;
 	cpu->current_tid = next.tid;
 }
 
 static void put_itrace_start(const struct attach *attach, struct poolrecord_who who, uint64_t time)
 {
-	struct record record;
+	const struct trailer trailer = trailer_of(who, time);
+	struct written record;
 
-	begin(&record, PERF_RECORD_ITRACE_START, 0);
-	add_u32(&record, who.pid);
-	add_u32(&record, who.tid);
-	end(&record, who, time);
+	record.size = record_write_itrace_start(&(struct record_ids){ who.pid, who.tid }, &trailer,
+						record.bytes, sizeof(record.bytes));
 	put_cpu(attach, who.cpu, &record);
 }
 
@@ -165,21 +118,20 @@ static bool task_room(const struct attach *attach, size_t size)
 	return used <= attach->layout.task_size && attach->layout.task_size - used >= size;
 }
 
-static void put_task_locked(const struct attach *attach, struct record *record,
+/* The record's own trailer is written here, so that time does not go back in the ring. */
+static void put_task_locked(const struct attach *attach, struct written *record,
 			    struct poolrecord_who who)
 {
 	struct emu_pool *pool = attach->pool;
 	uint8_t *ring = attach_at(attach, emu_task_offset(&attach->layout));
 	const uint64_t n_lost = atomic_load(&pool->task_lost);
-	const uint64_t now = attach_now_ns();
-	struct record lost;
+	const struct trailer trailer = trailer_of(who, attach_now_ns());
+	struct written lost;
 
-	end(record, who, now);
+	trailer_write(&trailer, record->bytes + record->size - TRAILER_SIZE);
 	if (n_lost > 0) {
-		begin(&lost, PERF_RECORD_LOST, 0);
-		add_u64(&lost, POOLRECORD_ID);
-		add_u64(&lost, n_lost);
-		end(&lost, who, now);
+		lost.size = record_write_lost(&(struct record_lost){ RECORD_ID_SIDEBAND, n_lost },
+					      &trailer, lost.bytes, sizeof(lost.bytes));
 		if (!task_room(attach, lost.size + record->size)) {
 			atomic_fetch_add(&pool->task_lost, 1);
 			return;
@@ -193,7 +145,7 @@ static void put_task_locked(const struct attach *attach, struct record *record,
 	put(ring, attach->layout.task_size, &pool->task_head, record);
 }
 
-static void put_task(const struct attach *attach, struct record *record, struct poolrecord_who who)
+static void put_task(const struct attach *attach, struct written *record, struct poolrecord_who who)
 {
 	struct emu_pool *pool = attach->pool;
 
@@ -208,65 +160,58 @@ static void put_task(const struct attach *attach, struct record *record, struct 
 void poolrecord_comm(const struct attach *attach, struct poolrecord_who who, const char *comm,
 		     bool exec)
 {
-	struct record record;
+	const struct trailer none = {};
+	struct written record;
 
-	begin(&record, PERF_RECORD_COMM, exec ? PERF_RECORD_MISC_COMM_EXEC : 0);
-	add_u32(&record, who.pid);
-	add_u32(&record, who.tid);
-	add_string(&record, comm);
+	record.size = record_write_comm(
+	    &(struct record_comm){ .exec = exec, .pid = who.pid, .tid = who.tid, .comm = comm },
+	    &none, record.bytes, sizeof(record.bytes));
 	put_task(attach, &record, who);
 }
 
-/* FORK and EXIT look the same. */
-static void put_life(const struct attach *attach, uint32_t type, struct poolrecord_who who,
-		     uint32_t parent_pid, uint32_t parent_tid)
+static struct record_task task_of(struct poolrecord_who who, uint32_t parent_pid,
+				  uint32_t parent_tid)
 {
-	struct record record;
-
-	begin(&record, type, 0);
-	add_u32(&record, who.pid);
-	add_u32(&record, parent_pid);
-	add_u32(&record, who.tid);
-	add_u32(&record, parent_tid);
-	add_u64(&record, attach_now_ns());
-	put_task(attach, &record, who);
+	return (struct record_task){
+		.pid = who.pid,
+		.ppid = parent_pid,
+		.tid = who.tid,
+		.ptid = parent_tid,
+		.time = attach_now_ns(),
+	};
 }
 
 void poolrecord_fork(const struct attach *attach, struct poolrecord_who who, uint32_t parent_pid,
 		     uint32_t parent_tid)
 {
-	put_life(attach, PERF_RECORD_FORK, who, parent_pid, parent_tid);
+	const struct record_task task = task_of(who, parent_pid, parent_tid);
+	const struct trailer none = {};
+	struct written record;
+
+	record.size = record_write_fork(&task, &none, record.bytes, sizeof(record.bytes));
+	put_task(attach, &record, who);
 }
 
 void poolrecord_exit(const struct attach *attach, struct poolrecord_who who, uint32_t parent_pid)
 {
-	put_life(attach, PERF_RECORD_EXIT, who, parent_pid, parent_pid);
+	const struct record_task task = task_of(who, parent_pid, parent_pid);
+	const struct trailer none = {};
+	struct written record;
+
+	record.size = record_write_exit(&task, &none, record.bytes, sizeof(record.bytes));
+	put_task(attach, &record, who);
 }
 
 void poolrecord_mmap(const struct attach *attach, struct poolrecord_who who,
-		     const struct poolrecord_map *map)
+		     const struct record_mmap2 *mmap2)
 {
-	const bool has_id = map->buildid.size > 0;
-	struct record record;
+	struct record_mmap2 whole = *mmap2;
+	const struct trailer none = {};
+	struct written record;
 
-	begin(&record, PERF_RECORD_MMAP2,
-	      PERF_RECORD_MISC_USER | (has_id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0));
-	add_u32(&record, who.pid);
-	add_u32(&record, who.tid);
-	add_u64(&record, map->addr);
-	add_u64(&record, map->len);
-	add_u64(&record, map->pgoff);
-	if (has_id) {
-		add_u32(&record, map->buildid.size);
-		add(&record, map->buildid.bytes, sizeof(map->buildid.bytes));
-	} else {
-		add_u32(&record, map->maj);
-		add_u32(&record, map->min);
-		add_u64(&record, map->ino);
-		add_u64(&record, 0);
-	}
-	add_u32(&record, map->prot);
-	add_u32(&record, map->flags);
-	add_string(&record, map->name);
+	whole.misc = PERF_RECORD_MISC_USER;
+	whole.pid = who.pid;
+	whole.tid = who.tid;
+	record.size = record_write_mmap2(&whole, &none, record.bytes, sizeof(record.bytes));
 	put_task(attach, &record, who);
 }

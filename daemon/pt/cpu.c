@@ -224,18 +224,41 @@ static void restart(struct cpu *cpu)
 	cpu->gap_ns += clock_ns(CLOCK_MONOTONIC) - before;
 }
 
+/* Split the next one off. The snapshot has one attr for all CPUs' events, so one id. Return: 0;
+ * RECORD_END; -EBADMSG: @ret_record is only its header. */
+static int next_record(uint8_t *bytes, size_t size, struct record *ret_record)
+{
+	struct perf_event_header header;
+	struct cursor c;
+
+	if (size < sizeof(header))
+		return RECORD_END;
+	memcpy(&header, bytes, sizeof(header));
+	if (header.size < sizeof(header) || header.size % 8 || header.size > size)
+		return RECORD_END;
+	if (header.size >= sizeof(header) + TRAILER_SIZE)
+		record_set_id(bytes, header.size, RECORD_ID_SIDEBAND);
+	c = cursor_from(bytes, header.size);
+	ret_record->header = header;
+	return record_next(&c, ret_record);
+}
+
 /* Each stop writes a record that says nothing; the first one before them says who ran. */
 static void take_start(struct cpu *cpu)
 {
 	const struct ring *ring = &cpu->pt.ring;
 	const uint64_t head = ring_data_head(ring);
+	uint8_t bytes[RECORD_SWITCH_SIZE];
 	struct cpu_start start;
+	struct record record;
 
-	if (cpu->start.header.size == 0 && head >= sizeof(start)) {
-		memcpy(&start, ring->data, sizeof(start));
-		if (start.header.type == PERF_RECORD_ITRACE_START &&
-		    start.header.size == sizeof(start)) {
-			start.trailer.id = RECORD_ID_SIDEBAND;
+	if (!cpu->start.seen && head >= sizeof(bytes)) {
+		memcpy(bytes, ring->data, sizeof(bytes));
+		if (next_record(bytes, sizeof(bytes), &record) == 0 &&
+		    record.header.type == PERF_RECORD_ITRACE_START &&
+		    record_read_itrace_start(record.body, &start.who) == 0) {
+			start.seen = true;
+			start.trailer = record.trailer;
 			cpu->start = start;
 		}
 	}
@@ -291,37 +314,15 @@ uint64_t cpu_overtaken(const struct cpu *cpu)
 
 /* --- records --------------------------------------------------------------------------------- */
 
-/* The snapshot has one attr for all CPUs' events, so one id. */
-static void set_id(uint8_t *record)
-{
-	static const uint64_t id = RECORD_ID_SIDEBAND;
-	struct perf_event_header header;
-
-	memcpy(&header, record, sizeof(header));
-	memcpy(record + header.size - sizeof(id), &id, sizeof(id));
-}
-
-/* Split the next one off. Return: 0; RECORD_END; -EBADMSG: @ret_record is only its header. */
-static int next_record(uint8_t *bytes, size_t size, struct record *ret_record)
-{
-	struct perf_event_header header;
-	struct cursor c;
-
-	if (size < sizeof(header))
-		return RECORD_END;
-	memcpy(&header, bytes, sizeof(header));
-	if (header.size < sizeof(header) || header.size % 8 || header.size > size)
-		return RECORD_END;
-	if (header.size >= sizeof(header) + sizeof(struct perfabi_trailer))
-		set_id(bytes);
-	c = cursor_from(bytes, header.size);
-	ret_record->header = header;
-	return record_next(&c, ret_record);
-}
+struct switch_at {
+	uint64_t time;
+	uint32_t offset;
+	uint16_t size;
+};
 
 struct switches {
-	uint8_t *bytes;   /* the ring, newest first */
-	VEC(uint32_t) at; /* of each record in it */
+	uint8_t *bytes;           /* the ring, newest first */
+	VEC(struct switch_at) at; /* of each record in it */
 };
 
 /* Those that are before @end are whole. Return: 0, or -ENOMEM; @ret_end is where they end. */
@@ -333,7 +334,9 @@ static int find_switches(struct switches *s, size_t end, size_t *ret_end)
 
 	while ((r = next_record(s->bytes + at, end - at, &record)) != RECORD_END) {
 		if (r == 0) {
-			r = vec_push(&s->at, (uint32_t)at);
+			r = vec_push(&s->at, { .time = record.trailer.time,
+					       .offset = (uint32_t)at,
+					       .size = record.header.size });
 			if (r < 0)
 				return r;
 		}
@@ -343,40 +346,27 @@ static int find_switches(struct switches *s, size_t end, size_t *ret_end)
 	return 0;
 }
 
-static uint64_t time_at(const uint8_t *record)
+static uint8_t *put_start(uint8_t *to, const struct cpu_start *start)
 {
-	struct perf_event_header header;
-	struct perfabi_trailer trailer;
-
-	memcpy(&header, record, sizeof(header));
-	memcpy(&trailer, record + header.size - sizeof(trailer), sizeof(trailer));
-	return trailer.time;
-}
-
-static uint8_t *put(uint8_t *to, const void *record)
-{
-	struct perf_event_header header;
-
-	memcpy(&header, record, sizeof(header));
-	memcpy(to, record, header.size);
-	return to + header.size;
+	return to + record_write_itrace_start(&start->who, &start->trailer, to, RECORD_SWITCH_SIZE);
 }
 
 /* Oldest first, and with them, in its place, who ran when PT was switched on. */
 static uint8_t *turn_around(const struct switches *s, const struct cpu_start *start, uint8_t *to)
 {
-	bool started = start->header.size == 0;
+	bool started = !start->seen;
 
 	for (size_t i = s->at.n; i-- > 0;) {
-		const uint8_t *record = s->bytes + s->at.items[i];
+		const struct switch_at *at = &s->at.items[i];
 
-		if (!started && time_at(record) >= start->trailer.time) {
-			to = put(to, start);
+		if (!started && at->time >= start->trailer.time) {
+			to = put_start(to, start);
 			started = true;
 		}
-		to = put(to, record);
+		memcpy(to, s->bytes + at->offset, at->size);
+		to += at->size;
 	}
-	return started ? to : put(to, start);
+	return started ? to : put_start(to, start);
 }
 
 /* Backward: the newest record is at the head, and what is behind it is older and older. */
@@ -414,7 +404,7 @@ int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size, bo
 	if (r == 0)
 		r = find_switches(&s, end, &end);
 	if (r == 0) {
-		bytes = malloc(end + sizeof(cpu->start));
+		bytes = malloc(end + RECORD_SWITCH_SIZE);
 		r = bytes ? 0 : -ENOMEM;
 	}
 	if (r == 0) {

@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "daemon/pt/auxpos.h"
 #include "daemon/source/ring.h"
-#include "util/perfabi.h"
+#include "record/codec.h"
 
 struct source_view;
 
@@ -46,9 +46,9 @@ struct cpu_event {
 
 /* Who ran when PT was switched on: the kernel writes it once. */
 struct cpu_start {
-	struct perf_event_header header; /* size 0: not seen */
-	uint32_t pid, tid;
-	struct perfabi_trailer trailer;
+	bool seen;
+	struct record_ids who;
+	struct trailer trailer;
 };
 
 struct cpu {

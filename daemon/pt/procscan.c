@@ -149,8 +149,10 @@ static bool parse_id(const char *name, uint32_t *ret_id)
 static void name_thread(struct procscan *s, const char *name, uint32_t tid)
 {
 	_cleanup_(fd_closep) int fd = -1;
-	char path[32], comm[TASKRECORD_COMM_SIZE + 1] = "";
-	const uint64_t time = now(s);
+	char path[32], comm[RECORD_COMM_SIZE + 1] = "";
+	const struct trailer trailer = record_trailer(s->pid, tid, now(s));
+	uint8_t record[RECORD_OWN_MAX];
+	size_t size;
 	ssize_t n;
 
 	(void)snprintf(path, sizeof(path), "%.11s/comm", name);
@@ -160,9 +162,12 @@ static void name_thread(struct procscan *s, const char *name, uint32_t tid)
 		return; /* it has ended */
 	/* A name may hold newlines; the last one is not its own. */
 	comm[n - 1] = comm[n - 1] == '\n' ? '\0' : comm[n - 1];
+	/* The kernel shows more of a worker's than a record has of it. */
+	comm[RECORD_COMM_SIZE - 1] = '\0';
 	s->stats.n_threads++;
-	s->stats.n_refused +=
-	    taskrecord_comm(s->pid, tid, comm, time, s->options.put, s->options.userdata) < 0;
+	size = record_write_comm(&(struct record_comm){ .pid = s->pid, .tid = tid, .comm = comm },
+				 &trailer, record, sizeof(record));
+	s->stats.n_refused += s->options.put(s->options.userdata, record, size) < 0;
 }
 
 /* Return: whether there are more. */
@@ -301,10 +306,13 @@ static const char *name_of(const struct procscan *s, struct mapsline *l,
 
 static void tell_mapping(struct procscan *s, char *text, uint64_t time)
 {
+	const struct trailer trailer = record_trailer(s->pid, s->pid, time);
+	uint8_t record[RECORD_OWN_MAX];
 	char buffer[PATH_MAX];
 	struct record_mmap2 mmap;
 	struct mapsline l;
 	const char *name;
+	size_t size;
 
 	if (mapsline_parse(text, &l) < 0 || !(l.prot & PROT_EXEC))
 		return;
@@ -312,6 +320,7 @@ static void tell_mapping(struct procscan *s, char *text, uint64_t time)
 	if (!name)
 		return;
 	mmap = (struct record_mmap2){
+		.misc = PERF_RECORD_MISC_USER,
 		.pid = s->pid,
 		.tid = s->pid,
 		.addr = l.start,
@@ -329,8 +338,8 @@ static void tell_mapping(struct procscan *s, char *text, uint64_t time)
 		mmap.ino = l.ino;
 	}
 	s->stats.n_maps++;
-	s->stats.n_refused +=
-	    taskrecord_mmap2(&mmap, time, s->options.put, s->options.userdata) < 0;
+	size = record_write_mmap2(&mmap, &trailer, record, sizeof(record));
+	s->stats.n_refused += s->options.put(s->options.userdata, record, size) < 0;
 }
 
 /* Tell of the whole lines that are in the buffer; what is behind them stays there. */

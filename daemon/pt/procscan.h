@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "record/taskrecord.h"
+#include "record/codec.h"
 
 struct procscan;
 
@@ -29,7 +29,7 @@ typedef uint64_t (*procscan_now_fn)(void *userdata);
 struct procscan_options {
 	int proc_fd; /* the folder /proc; borrowed */
 	procscan_now_fn now;
-	taskrecord_put_fn put;
+	record_put_fn put;
 	void *userdata; /* of both */
 };
 

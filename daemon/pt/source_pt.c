@@ -22,7 +22,6 @@
 
 struct source_pt {
 	struct source source;
-	struct ptclock_conversion conversion;
 	struct cpus cpus;
 	pthread_mutex_t rings; /* held while they are copied, or opened and closed */
 	struct ptclock_log *clock;
@@ -30,7 +29,7 @@ struct source_pt {
 
 	int proc_fd;
 	struct procscan *scan; /* that is going on */
-	taskrecord_put_fn put; /* whom it tells */
+	record_put_fn put;     /* whom it tells */
 	void *put_userdata;
 };
 
@@ -57,17 +56,8 @@ static const struct perf_event_mmap_page *any_page(const struct source_pt *p)
 static int read_conversion(struct source_pt *p)
 {
 	const struct perf_event_mmap_page *page = any_page(p);
-	int r;
 
-	if (!page)
-		return -ENODEV;
-	r = ptclock_read(page, &p->conversion);
-	if (r < 0)
-		return r;
-	p->source.facts.time_shift = p->conversion.shift;
-	p->source.facts.time_mult = p->conversion.mult;
-	p->source.facts.time_zero = p->conversion.zero;
-	return 0;
+	return page ? ptclock_read(page, &p->source.facts.tsc) : -ENODEV;
 }
 
 static void start_again(struct source_pt *p, const struct cpulist *online)
@@ -177,7 +167,7 @@ static int freeze(struct source *source, struct source_moment *ret_moment)
 	sample = cpus_freeze(&p->cpus);
 	ptclock_log_add(p->clock, &sample);
 	*ret_moment = (struct source_moment){
-		.ns = ptclock_ns(&p->conversion, sample.tsc),
+		.ns = tsc_to_ns(&p->source.facts.tsc, sample.tsc),
 		.monotonic_ns = sample.monotonic_ns,
 		.realtime_ns = sample.realtime_ns,
 	};
@@ -250,7 +240,7 @@ static uint64_t records_now(void *userdata)
 {
 	const struct source_pt *p = userdata;
 
-	return ptclock_ns(&p->conversion, __rdtsc());
+	return tsc_to_ns(&p->source.facts.tsc, __rdtsc());
 }
 
 /* What is newer than our own beginning waits for the next time: an older record of another CPU
@@ -269,7 +259,7 @@ static int scan_put(void *userdata, const void *bytes, size_t size)
 	return p->put(p->put_userdata, bytes, size);
 }
 
-static int tasks(struct source *source, uint64_t budget_ns, taskrecord_put_fn put, void *userdata)
+static int tasks(struct source *source, uint64_t budget_ns, record_put_fn put, void *userdata)
 {
 	struct source_pt *p = pt(source);
 	const struct procscan_options options = {

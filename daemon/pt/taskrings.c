@@ -8,8 +8,8 @@
 
 #include "base/cursor.h"
 #include "daemon/pt/cpus.h"
+#include "record/codec.h"
 #include "record/record.h"
-#include "record/taskrecord.h"
 
 struct slot {
 	const uint8_t *record;
@@ -34,7 +34,7 @@ static int sort_records(const uint8_t *bytes, size_t size, uint8_t *ret_bytes)
 	struct record record;
 	size_t n = 0;
 
-	slots = malloc((size / sizeof(struct perfabi_trailer) + 1) * sizeof(*slots));
+	slots = malloc((size / TRAILER_SIZE + 1) * sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
 	while (record_next(&c, &record) == 0)
@@ -61,26 +61,25 @@ static size_t find_records(struct cpus *cpus)
 
 int taskrings_drain(struct cpus *cpus, uint64_t until, uint8_t **ret_bytes, size_t *ret_size)
 {
-	const struct taskrecord_lost lost = taskrecord_lost(1, until);
-	const size_t room = find_records(cpus);
+	const struct trailer trailer = record_trailer(0, 0, until);
+	const size_t found = find_records(cpus), room = found + RECORD_OWN_MAX;
 	_cleanup_(freep) uint8_t *bytes = NULL, *sorted = NULL;
 	size_t n = 0;
 	int r;
 
 	*ret_bytes = NULL;
 	*ret_size = 0;
-	if (room == 0 && !cpus->lost)
+	if (found == 0 && !cpus->lost)
 		return 0;
-	bytes = malloc(room + sizeof(lost));
-	sorted = malloc(room + sizeof(lost));
+	bytes = malloc(room);
+	sorted = malloc(room);
 	if (!bytes || !sorted)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < cpus->n; i++)
 		n += cpu_take_tasks(&cpus->items[i], until, bytes + n);
-	if (cpus->lost) {
-		memcpy(bytes + n, &lost, sizeof(lost));
-		n += sizeof(lost);
-	}
+	if (cpus->lost)
+		n += record_write_lost(&(struct record_lost){ RECORD_ID_SIDEBAND, 1 }, &trailer,
+				       bytes + n, room - n);
 	r = sort_records(bytes, n, sorted);
 	/* They are out of the rings by now. */
 	cpus->lost = r < 0;

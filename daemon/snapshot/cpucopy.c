@@ -126,17 +126,12 @@ static int copy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, ui
 
 void cpucopy_find_oldest(struct cpucopy *copy, const struct source_facts *facts, uint64_t now_ns)
 {
-	const struct ptclock_conversion conversion = {
-		.shift = facts->time_shift,
-		.mult = facts->time_mult,
-		.zero = facts->time_zero,
-	};
 	uint64_t low;
 
 	if (!copy->pt || !psbtime_find(copy->pt + copy->pt_start, copy->pt_bytes, &low))
 		return;
 	copy->pt_oldest =
-	    ptclock_ns(&conversion, psbtime_tsc(low, ptclock_tsc(&conversion, now_ns)));
+	    tsc_to_ns(&facts->tsc, psbtime_tsc(low, tsc_from_ns(&facts->tsc, now_ns)));
 }
 
 int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)

@@ -199,30 +199,23 @@ static int write_kcore(const struct kernelmap *map, const struct kcore *kcore, i
 
 /* As perf makes them: MMAP, of process -1, before everything. */
 static int put_mmap(uint64_t start, uint64_t size, uint64_t pgoff, const char *name,
-		    taskrecord_put_fn put, void *userdata)
+		    record_put_fn put, void *userdata)
 {
-	struct {
-		struct perf_event_header header;
-		uint32_t pid, tid;
-		uint64_t addr, len, pgoff;
-		char name[KERNELMAP_NAME_SIZE];
-		struct perfabi_trailer trailer;
-	} record = {
-		.header = { .type = PERF_RECORD_MMAP,
-			    .misc = PERF_RECORD_MISC_KERNEL,
-			    .size = sizeof(record) },
+	const struct record_mmap2 mmap = {
+		.misc = PERF_RECORD_MISC_KERNEL,
 		.pid = UINT32_MAX,
 		.addr = start,
 		.len = size,
 		.pgoff = pgoff,
-		.trailer = { .id = RECORD_ID_SIDEBAND },
+		.name = name,
 	};
+	const struct trailer trailer = record_trailer(0, 0, 0);
+	uint8_t record[RECORD_OWN_MAX];
 
-	(void)strncpy(record.name, name, sizeof(record.name) - 1);
-	return put(userdata, &record, sizeof(record));
+	return put(userdata, record, record_write_mmap(&mmap, &trailer, record, sizeof(record)));
 }
 
-static int put_records(const struct kernelmap *map, taskrecord_put_fn put, void *userdata)
+static int put_records(const struct kernelmap *map, record_put_fn put, void *userdata)
 {
 	int r;
 
@@ -272,7 +265,7 @@ static int write_texts(int proc_fd, int dir_fd, struct kernelmap *map, uint64_t 
 	return r < 0 ? r : textfile_finish(&modules, bytes);
 }
 
-int kernelcode_write(int proc_fd, int dir_fd, taskrecord_put_fn put, void *userdata,
+int kernelcode_write(int proc_fd, int dir_fd, record_put_fn put, void *userdata,
 		     struct kernelcode *ret_code, const char **reterr_why)
 {
 	_cleanup_(kcore_deinit) struct kcore kcore = { .fd = -1 };

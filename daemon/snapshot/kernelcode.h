@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "record/taskrecord.h"
+#include "record/codec.h"
 
 /* What was written. */
 struct kernelcode {
@@ -37,5 +37,5 @@ _must_check_ int kernelcode_check(int proc_fd, const char **reterr_why);
  *
  * Return: 0 and what was written; or as above, or the negative errno of @put.
  */
-_must_check_ int kernelcode_write(int proc_fd, int dir_fd, taskrecord_put_fn put, void *userdata,
+_must_check_ int kernelcode_write(int proc_fd, int dir_fd, record_put_fn put, void *userdata,
 				  struct kernelcode *ret_code, const char **reterr_why);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/source/source.h"
-#include "record/record.h"
+#include "record/codec.h"
 #include "util/buildid.h"
 #include "util/perfabi.h"
 #include "util/vec.h"
@@ -128,67 +128,52 @@ static void put_head(struct perffile *f)
 
 static void put_time_conv(struct perffile *f)
 {
-	const struct perfabi_time_conv conv = {
-		.header = { .type = PERFABI_TIME_CONV, .size = sizeof(conv) },
-		.time_shift = f->facts->time_shift,
-		.time_mult = f->facts->time_mult,
-		.time_zero = f->facts->time_zero,
-		.cap_user_time_zero = 1,
-	};
+	uint8_t record[RECORD_OWN_MAX];
 
-	put(f, &conv, sizeof(conv));
+	put(f, record, record_write_time_conv(&f->facts->tsc, record, sizeof(record)));
 }
 
 static void put_id_index(struct perffile *f)
 {
-	struct {
-		struct perf_event_header header;
-		uint64_t n;
-		struct {
-			uint64_t id, idx;
-			int64_t cpu, tid;
-		} entries[2];
-	} index = {
-		.header = { .type = PERFABI_ID_INDEX, .size = sizeof(index) },
-		.n = 2,
-		.entries = { { .id = ids[0], .idx = 0, .cpu = -1, .tid = -1 },
-			     { .id = ids[1], .idx = 1, .cpu = -1, .tid = -1 } },
+	static const struct record_id_index_entry entries[] = {
+		{ .id = RECORD_ID_PT, .idx = 0, .cpu = -1, .tid = -1 },
+		{ .id = RECORD_ID_SIDEBAND, .idx = 1, .cpu = -1, .tid = -1 },
 	};
+	uint8_t record[RECORD_OWN_MAX];
 
-	put(f, &index, sizeof(index));
+	put(f, record, record_write_id_index(entries, ARRAY_LEN(entries), record, sizeof(record)));
 }
 
 static void put_auxtrace_info(struct perffile *f)
 {
 	const struct source_facts *facts = f->facts;
-	const uint64_t priv[] = {
-		[PERFABI_PT_PMU_TYPE] = facts->pmu_type,
-		[PERFABI_PT_TIME_SHIFT] = facts->time_shift,
-		[PERFABI_PT_TIME_MULT] = facts->time_mult,
-		[PERFABI_PT_TIME_ZERO] = facts->time_zero,
-		[PERFABI_PT_CAP_USER_TIME_ZERO] = 1,
-		[PERFABI_PT_TSC_BIT] = facts->mask_tsc,
-		[PERFABI_PT_NORETCOMP_BIT] = facts->mask_noretcomp,
-		[PERFABI_PT_HAVE_SCHED_SWITCH] = 3, /* SWITCH_CPU_WIDE records */
-		[PERFABI_PT_SNAPSHOT_MODE] = 1,
-		[PERFABI_PT_PER_CPU_MMAPS] = 1,
-		[PERFABI_PT_MTC_BIT] = facts->mask_mtc,
-		[PERFABI_PT_MTC_FREQ_BITS] = facts->mask_mtc_period,
-		[PERFABI_PT_TSC_CTC_N] = facts->tsc_ctc_numerator,
-		[PERFABI_PT_TSC_CTC_D] = facts->tsc_ctc_denominator,
-		[PERFABI_PT_CYC_BIT] = facts->mask_cyc,
-		[PERFABI_PT_MAX_NONTURBO_RATIO] = facts->max_nonturbo_ratio,
-		[PERFABI_PT_FILTER_STR_LEN] = 0,
-		/* Behind the filter, which is empty. */
-		[_PERFABI_PT_SLOTS_FIXED] = facts->event_trace,
-	};
-	const struct perfabi_auxtrace_info info = {
-		.header = { .type = PERFABI_AUXTRACE_INFO, .size = sizeof(info) + sizeof(priv) },
+	const uint64_t event_trace = facts->event_trace;
+	const struct record_auxtrace_info info = {
 		.type = PERFABI_AUXTRACE_INTEL_PT,
+		.slots = {
+			[PERFABI_PT_PMU_TYPE] = facts->pmu_type,
+			[PERFABI_PT_TIME_SHIFT] = facts->tsc.shift,
+			[PERFABI_PT_TIME_MULT] = facts->tsc.mult,
+			[PERFABI_PT_TIME_ZERO] = facts->tsc.zero,
+			[PERFABI_PT_CAP_USER_TIME_ZERO] = 1,
+			[PERFABI_PT_TSC_BIT] = facts->mask_tsc,
+			[PERFABI_PT_NORETCOMP_BIT] = facts->mask_noretcomp,
+			[PERFABI_PT_HAVE_SCHED_SWITCH] = 3, /* SWITCH_CPU_WIDE records */
+			[PERFABI_PT_SNAPSHOT_MODE] = 1,
+			[PERFABI_PT_PER_CPU_MMAPS] = 1,
+			[PERFABI_PT_MTC_BIT] = facts->mask_mtc,
+			[PERFABI_PT_MTC_FREQ_BITS] = facts->mask_mtc_period,
+			[PERFABI_PT_TSC_CTC_N] = facts->tsc_ctc_numerator,
+			[PERFABI_PT_TSC_CTC_D] = facts->tsc_ctc_denominator,
+			[PERFABI_PT_CYC_BIT] = facts->mask_cyc,
+			[PERFABI_PT_MAX_NONTURBO_RATIO] = facts->max_nonturbo_ratio,
+		},
+		.more = &event_trace,
+		.n_more = 1,
 	};
+	uint8_t record[RECORD_OWN_MAX];
 
-	put(f, &info, sizeof(info));
-	put(f, priv, sizeof(priv));
+	put(f, record, record_write_auxtrace_info(&info, record, sizeof(record)));
 }
 
 int perffile_new(int dir_fd, const char *name, const struct source_facts *facts,
@@ -197,7 +182,7 @@ int perffile_new(int dir_fd, const char *name, const struct source_facts *facts,
 	_cleanup_(perffile_freep) struct perffile *f = NULL;
 	int fd;
 
-	assert(facts->time_mult > 0); /* perf divides by it */
+	assert(facts->tsc.mult > 0); /* perf divides by it */
 
 	f = calloc(1, sizeof(*f));
 	if (!f)
@@ -235,8 +220,7 @@ int perffile_write_aux(struct perffile *file, uint32_t cpu, uint64_t offset, uin
 {
 	/* Zeros are PAD packets: they keep what follows aligned and mean nothing. */
 	const size_t padding = -size % 8;
-	const struct perfabi_auxtrace aux = {
-		.header = { .type = PERFABI_AUXTRACE, .size = sizeof(aux) },
+	const struct record_auxtrace aux = {
 		.size = size + padding,
 		.offset = offset,
 		.reference = reference,
@@ -244,13 +228,14 @@ int perffile_write_aux(struct perffile *file, uint32_t cpu, uint64_t offset, uin
 		.tid = -1,
 		.cpu = (int32_t)cpu,
 	};
+	uint8_t record[RECORD_OWN_MAX];
 	int r;
 
 	assert(reference != 0);
 	r = vec_push(&file->aux, here(file));
 	if (r < 0)
 		return r;
-	put(file, &aux, sizeof(aux));
+	put(file, record, record_write_auxtrace(&aux, record, sizeof(record)));
 	put(file, bytes, size);
 	put_zeros(file, padding);
 	return 0;
@@ -270,27 +255,17 @@ static void put_build_ids(struct perffile *f, const struct perffile_about *about
 {
 	for (size_t i = 0; i < about->n_objects; i++) {
 		const struct perffile_object *o = &about->objects[i];
-		const size_t n = strlen(o->path) + 1, padded = (n + 63) & ~(size_t)63;
-		struct {
-			struct perf_event_header header;
-			int32_t pid;
-			uint8_t id[BUILDID_MAX];
-			uint8_t size, reserved[3];
-		} entry = {
-			/* Bit 15: the size of the id is given. */
-			.header = { .type = PERFABI_HEADER_BUILD_ID,
-				    .misc = PERF_RECORD_MISC_USER | 1 << 15,
-				    .size = (uint16_t)(sizeof(entry) + padded) },
+		const struct record_build_id entry = {
+			.cpumode = PERF_RECORD_MISC_USER,
 			.pid = -1,
-			.size = o->build_id->size,
+			.build_id = *o->build_id,
+			.path = o->path,
 		};
+		uint8_t record[RECORD_OWN_MAX];
 
-		if (o->build_id->size == 0 || n > 4096)
+		if (o->build_id->size == 0 || strlen(o->path) >= RECORD_NAME_MAX)
 			continue;
-		memcpy(entry.id, o->build_id->bytes, o->build_id->size);
-		put(f, &entry, sizeof(entry));
-		put(f, o->path, n);
-		put_zeros(f, padded - n);
+		put(f, record, record_write_build_id(&entry, record, sizeof(record)));
 	}
 }
 
@@ -311,7 +286,7 @@ static void put_aux_index(struct perffile *f)
 	put_u64(f, f->aux.n);
 	for (size_t i = 0; i < f->aux.n; i++) {
 		put_u64(f, f->aux.items[i]);
-		put_u64(f, sizeof(struct perfabi_auxtrace));
+		put_u64(f, RECORD_AUXTRACE_SIZE);
 	}
 }
 
@@ -362,8 +337,6 @@ static const uint8_t features[] = {
 
 int perffile_finish(struct perffile *file, const struct perffile_about *about)
 {
-	static const struct perf_event_header round = { .type = PERFABI_FINISHED_ROUND,
-							.size = sizeof(round) };
 	struct perfabi_header header = {
 		.magic = PERFABI_MAGIC,
 		.size = sizeof(header),
@@ -372,10 +345,11 @@ int perffile_finish(struct perffile *file, const struct perffile_about *about)
 		.data = { .offset = DATA_OFFSET },
 	};
 	struct perfabi_section table[ARRAY_LEN(features)];
+	uint8_t round[sizeof(struct perf_event_header)];
 	uint64_t end;
 
 	/* One only, at the very end: it promises that nothing older follows. */
-	put(file, &round, sizeof(round));
+	put(file, round, record_write_finished_round(round, sizeof(round)));
 	end = here(file);
 	header.data.size = end - DATA_OFFSET;
 

@@ -99,12 +99,7 @@ static bool is_in_scope(struct snapdata *d, uint32_t cpu)
 /* A moment on the records' clock as a TSC. Never 0. */
 static uint64_t tsc_at(const struct source_facts *facts, uint64_t ns)
 {
-	const struct ptclock_conversion conversion = {
-		.shift = facts->time_shift,
-		.mult = facts->time_mult,
-		.zero = facts->time_zero,
-	};
-	const uint64_t tsc = ptclock_tsc(&conversion, ns);
+	const uint64_t tsc = tsc_from_ns(&facts->tsc, ns);
 
 	return tsc ? tsc : 1;
 }
@@ -235,37 +230,31 @@ static int add_parents(struct snapdata *d)
  * is gone. */
 static void write_itrace_start(struct snapdata *d, uint32_t cpu, const struct record *oldest)
 {
-	const struct {
-		struct perf_event_header header;
-		uint32_t pid, tid;
-		struct perfabi_trailer trailer;
-	} start = {
-		.header = { .type = PERF_RECORD_ITRACE_START, .size = sizeof(start) },
-		.pid = oldest->trailer.pid,
-		.tid = oldest->trailer.tid,
-		.trailer = { .pid = oldest->trailer.pid,
-			     .tid = oldest->trailer.tid,
-			     .time = oldest->trailer.time,
-			     .cpu = cpu,
-			     .id = RECORD_ID_SIDEBAND },
-	};
+	const struct record_ids who = { oldest->trailer.pid, oldest->trailer.tid };
+	struct trailer trailer = record_trailer(who.pid, who.tid, oldest->trailer.time);
+	uint8_t record[RECORD_OWN_MAX];
 
-	perffile_write(d->file, &start, sizeof(start));
+	trailer.cpu = cpu;
+	perffile_write(d->file, record,
+		       record_write_itrace_start(&who, &trailer, record, sizeof(record)));
 }
 
 /* Whom a task record tells of; 0: everybody. */
 static uint32_t task_of(const struct record *record)
 {
-	struct cursor c = record->body;
-	uint32_t pid = 0;
+	struct record_mmap2 mmap;
+	struct record_task task;
+	struct record_comm comm;
 
 	switch (record->header.type) {
 	case PERF_RECORD_COMM:
+		return record_read_comm(record->header.misc, record->body, &comm) < 0 ? 0
+										      : comm.pid;
 	case PERF_RECORD_MMAP2:
+		return record_get_mmap2(record, &mmap) < 0 ? 0 : mmap.pid;
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
-		(void)!cursor_get(&c, sizeof(pid), &pid);
-		return pid;
+		return record_get_task(record, &task) < 0 ? 0 : task.pid;
 	default:
 		return 0;
 	}

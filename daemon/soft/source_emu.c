@@ -16,8 +16,8 @@
 #include "daemon/soft/emuterms.h"
 #include "daemon/soft/poolwriters.h"
 #include "daemon/source/ring.h"
+#include "record/codec.h"
 #include "record/record.h"
-#include "record/taskrecord.h"
 
 #define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
 #define FREEZE_POLL_US 50u
@@ -242,8 +242,9 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	const uint64_t head = atomic_load_explicit(&pool(e)->task_head, memory_order_acquire);
 	const bool sane = head - e->task_tail <= e->layout.task_size;
 	const size_t n = sane ? (size_t)(head - e->task_tail) : 0;
-	struct taskrecord_lost lost;
-	_cleanup_(freep) uint8_t *bytes = malloc(n + sizeof(lost));
+	const size_t room = n + RECORD_OWN_MAX;
+	_cleanup_(freep) uint8_t *bytes = malloc(room);
+	struct trailer trailer;
 	struct source_view v;
 	struct record record;
 	struct cursor c;
@@ -265,9 +266,9 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 		poolwriters_note(&e->writers, record.trailer.pid, &n_checks);
 	whole = n - cursor_left(&c);
 	if (r < 0 || !sane) {
-		lost = taskrecord_lost(1, now_ns());
-		memcpy(bytes + whole, &lost, sizeof(lost));
-		whole += sizeof(lost);
+		trailer = record_trailer(0, 0, now_ns());
+		whole += record_write_lost(&(struct record_lost){ RECORD_ID_SIDEBAND, 1 }, &trailer,
+					   bytes + whole, room - whole);
 	}
 
 	*ret_size = whole;

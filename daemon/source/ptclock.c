@@ -20,9 +20,9 @@ struct ptclock_log {
 	size_t n;
 };
 
-int ptclock_read(const struct perf_event_mmap_page *page, struct ptclock_conversion *ret_conversion)
+int ptclock_read(const struct perf_event_mmap_page *page, struct tsc_conv *ret_conv)
 {
-	struct ptclock_conversion c;
+	struct tsc_conv c;
 	uint32_t sequence;
 	bool has;
 
@@ -30,31 +30,16 @@ int ptclock_read(const struct perf_event_mmap_page *page, struct ptclock_convers
 	do {
 		sequence = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
 		has = page->cap_user_time_zero;
-		c = (struct ptclock_conversion){ .shift = page->time_shift,
-						 .mult = page->time_mult,
-						 .zero = page->time_zero };
+		c = (struct tsc_conv){ .valid = true,
+				       .shift = page->time_shift,
+				       .mult = page->time_mult,
+				       .zero = page->time_zero };
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	} while (sequence & 1 || __atomic_load_n(&page->lock, __ATOMIC_RELAXED) != sequence);
-	if (!has || c.mult == 0 || c.shift > 63)
+	if (!has || c.mult == 0 || c.shift > TSC_SHIFT_MAX)
 		return -EOPNOTSUPP;
-	*ret_conversion = c;
+	*ret_conv = c;
 	return 0;
-}
-
-uint64_t ptclock_ns(const struct ptclock_conversion *conversion, uint64_t tsc)
-{
-	const uint64_t quotient = tsc >> conversion->shift;
-	const uint64_t rest = tsc & ((UINT64_C(1) << conversion->shift) - 1);
-
-	return conversion->zero + quotient * conversion->mult +
-	       (rest * conversion->mult >> conversion->shift);
-}
-
-uint64_t ptclock_tsc(const struct ptclock_conversion *conversion, uint64_t ns)
-{
-	const uint64_t t = ns - conversion->zero;
-
-	return (uint64_t)(((unsigned __int128)t << conversion->shift) / conversion->mult);
 }
 
 struct ptclock_sample ptclock_sample(void)

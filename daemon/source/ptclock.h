@@ -15,13 +15,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
-
-/* ns = zero + tsc * mult / 2^shift, in wrapping arithmetic. */
-struct ptclock_conversion {
-	uint16_t shift;
-	uint32_t mult;
-	uint64_t zero;
-};
+#include "record/tsc.h"
 
 struct ptclock_sample {
 	uint64_t tsc;
@@ -31,13 +25,7 @@ struct ptclock_sample {
 
 /* Read it from the control page of an event. Return: 0; -EOPNOTSUPP if the kernel does not trust
  * the TSC, so that PT has no time. */
-_must_check_ int ptclock_read(const struct perf_event_mmap_page *page,
-			      struct ptclock_conversion *ret_conversion);
-
-uint64_t ptclock_ns(const struct ptclock_conversion *conversion, uint64_t tsc);
-
-/* The inverse, rounded down. */
-uint64_t ptclock_tsc(const struct ptclock_conversion *conversion, uint64_t ns);
+_must_check_ int ptclock_read(const struct perf_event_mmap_page *page, struct tsc_conv *ret_conv);
 
 /* All clocks now, as close together as can be had. */
 struct ptclock_sample ptclock_sample(void);

@@ -16,7 +16,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "record/taskrecord.h"
+#include "record/codec.h"
+#include "record/tsc.h"
 
 struct config;
 struct ptclock_log;
@@ -35,9 +36,7 @@ struct source_facts {
 	uint64_t mask_mtc;
 	uint64_t mask_mtc_period;
 	uint64_t mask_cyc;
-	uint16_t time_shift; /* perf's conversion TSC -> ns */
-	uint32_t time_mult;
-	uint64_t time_zero;
+	struct tsc_conv tsc;        /* to the records' ns */
 	uint32_t tsc_ctc_numerator; /* CPUID 0x15 EBX, EAX */
 	uint32_t tsc_ctc_denominator;
 	uint32_t max_nonturbo_ratio;
@@ -174,8 +173,7 @@ struct source_ops {
 	 * @put; after the end, begin again. It has been writing task records all the while. Return:
 	 * 0 if that was the end; 1; or negative errno: begin again, too. NULL: it cannot, what its
 	 * records say is all that is known. */
-	int (*tasks)(struct source *source, uint64_t budget_ns, taskrecord_put_fn put,
-		     void *userdata);
+	int (*tasks)(struct source *source, uint64_t budget_ns, record_put_fn put, void *userdata);
 
 	/* Frees it. Return: NULL. */
 	struct source *(*free)(struct source *source);

@@ -9,7 +9,7 @@
  */
 
 #include "base/base.h"
-#include "record/taskrecord.h"
+#include "record/codec.h"
 
 struct scanner;
 struct sideband;
@@ -20,8 +20,8 @@ struct scanner_options {
 	sd_event *event; /* borrowed, as are the next two */
 	struct source *source;
 	struct sideband *sideband;
-	taskrecord_put_fn put; /* is given each record after the sideband */
-	void *userdata;        /* of put(), borrowed */
+	record_put_fn put; /* is given each record after the sideband */
+	void *userdata;    /* of put(), borrowed */
 };
 
 /* Return: 0, or negative errno. */

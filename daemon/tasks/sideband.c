@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "record/codec.h"
 #include "record/record.h"
-#include "record/taskrecord.h"
 #include "util/vec.h"
 
 #define CHUNK_SIZE (((size_t)256 << 10) - 16) /* with what it begins with, a round number */
@@ -233,15 +233,24 @@ static int append_body(struct sideband *s, const void *bytes, size_t size)
 	return append(s, &s->now.body, bytes, size, s->asking);
 }
 
+/* Write the record that tells of those that were refused. Return: its size. */
+static size_t write_unmarked(const struct sideband *s, uint64_t time, void *to, size_t room)
+{
+	const struct record_lost lost = { .id = RECORD_ID_SIDEBAND, .lost = s->lost_unmarked };
+	const struct trailer trailer = record_trailer(0, 0, time);
+
+	return record_write_lost(&lost, &trailer, to, room);
+}
+
 /* Tell of the records that were refused, as soon as something fits again. */
 static int mark_lost(struct sideband *s, uint64_t time)
 {
-	const struct taskrecord_lost record = taskrecord_lost(s->lost_unmarked, time);
+	uint8_t record[RECORD_OWN_MAX];
 	int r;
 
 	if (s->lost_unmarked == 0)
 		return 0;
-	r = append_body(s, &record, sizeof(record));
+	r = append_body(s, record, write_unmarked(s, time, record, sizeof(record)));
 	if (r == 0)
 		s->lost_unmarked = 0;
 	return r;
@@ -250,12 +259,11 @@ static int mark_lost(struct sideband *s, uint64_t time)
 /* Records that the source itself had to drop. */
 static void count_lost(struct sideband *s, const struct record *record)
 {
-	struct cursor c = record->body;
-	uint64_t lost[2];
+	struct record_lost lost;
 
-	if (record->header.type != PERF_RECORD_LOST || cursor_get(&c, sizeof(lost), lost) < 0)
+	if (record->header.type != PERF_RECORD_LOST || record_read_lost(record->body, &lost) < 0)
 		return;
-	s->lost += lost[1];
+	s->lost += lost.lost;
 	s->torn = true;
 }
 
@@ -368,7 +376,6 @@ static void view_chunks(const struct chunks *chunks, struct sideband_view *view)
 /* Records were refused, and no room has come since for one that says so: the view's own does. */
 static int view_lost(const struct sideband *s, struct sideband_view *view)
 {
-	const struct taskrecord_lost record = taskrecord_lost(s->lost_unmarked, s->time);
 	struct sideband_chunk *chunk;
 
 	if (s->lost_unmarked == 0)
@@ -376,8 +383,7 @@ static int view_lost(const struct sideband *s, struct sideband_view *view)
 	chunk = malloc(sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
-	memcpy(chunk->bytes, &record, sizeof(record));
-	chunk->used = sizeof(record);
+	chunk->used = write_unmarked(s, s->time, chunk->bytes, sizeof(chunk->bytes));
 	chunk->n_refs = 1;
 	view->chunks[view->n_spans] = chunk;
 	view->spans[view->n_spans++] = cursor_from(chunk->bytes, chunk->used);

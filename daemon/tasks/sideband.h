@@ -76,7 +76,7 @@ _must_check_ int sideband_add(struct sideband *sideband, const uint8_t *bytes, s
 bool sideband_wants_tasks(const struct sideband *sideband);
 
 /*
- * Add one record that tells of a task as it is now. Of the type of taskrecord_put_fn.
+ * Add one record that tells of a task as it is now. Of the type of record_put_fn.
  *
  * Return: 0; -ENOSPC or -ENOMEM: it is lost.
  */

@@ -15,7 +15,6 @@
 #define PROCESSES_MAX 32768u
 #define THREADS_MAX   131072u
 #define MAPS_MAX      262144u
-#define COMM_SIZE     16u
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -26,9 +25,8 @@ struct origin {
 	bool memory;    /* of no file */
 	bool vdso;
 	bool plain; /* a reader takes it as an executable mapping of a process */
-	uint32_t prot;
-	size_t size;
-	uint8_t bytes[];
+	struct record_mmap2 mmap;
+	char name[]; /* the mapping's */
 };
 
 struct mapped {
@@ -41,7 +39,7 @@ struct mapped {
 
 struct thread {
 	uint32_t tid;
-	char comm[COMM_SIZE];
+	char comm[RECORD_COMM_SIZE];
 };
 
 struct process {
@@ -71,17 +69,18 @@ static bool is_task(uint32_t id)
 	return id != 0 && id != UINT32_MAX;
 }
 
-static bool is_plain(const struct record *record, const struct record_mmap2 *mmap)
+static bool is_plain(const struct record_mmap2 *mmap)
 {
 	const uint16_t misc =
-	    record->header.misc & (PERF_RECORD_MISC_CPUMODE_MASK | PERF_RECORD_MISC_MMAP_DATA);
+	    mmap->misc & (PERF_RECORD_MISC_CPUMODE_MASK | PERF_RECORD_MISC_MMAP_DATA);
 
 	return misc == PERF_RECORD_MISC_USER && is_task(mmap->pid) && is_task(mmap->tid);
 }
 
-static struct origin *origin_new(const struct record *record, const struct record_mmap2 *mmap)
+static struct origin *origin_new(const struct record_mmap2 *mmap)
 {
-	struct origin *o = malloc(sizeof(*o) + record->header.size);
+	const size_t size = strlen(mmap->name) + 1;
+	struct origin *o = malloc(sizeof(*o) + size);
 
 	if (!o)
 		return NULL;
@@ -90,11 +89,11 @@ static struct origin *origin_new(const struct record *record, const struct recor
 		.anonymous = strcmp(mmap->name, "//anon") == 0,
 		.memory = mapname_is_memory(mmap->name),
 		.vdso = mapname_is_vdso(mmap->name),
-		.plain = is_plain(record, mmap),
-		.prot = mmap->prot,
-		.size = record->header.size,
+		.plain = is_plain(mmap),
+		.mmap = *mmap,
 	};
-	memcpy(o->bytes, record->bytes, o->size);
+	memcpy(o->name, mmap->name, size);
+	o->mmap.name = o->name;
 	return o;
 }
 
@@ -252,30 +251,28 @@ static int name_thread(struct tasks *t, struct process *p, uint32_t tid, const c
 		t->n_threads++;
 		thread = &p->threads.items[p->threads.n - 1];
 	}
-	(void)strncpy(thread->comm, comm, COMM_SIZE - 1);
+	(void)strncpy(thread->comm, comm, RECORD_COMM_SIZE - 1);
 	return 0;
 }
 
 static int on_comm(struct tasks *t, const struct record *record)
 {
-	struct cursor c = record->body;
+	struct record_comm comm;
 	struct process *p;
-	uint32_t ids[2];
 	int r;
 
-	if (cursor_get(&c, sizeof(ids), ids) < 0)
+	if (record_read_comm(record->header.misc, record->body, &comm) < 0)
 		return 0;
-	r = get(t, ids[0], &p);
+	r = get(t, comm.pid, &p);
 	if (r < 0)
 		return r;
-	if (record->header.misc & PERF_RECORD_MISC_COMM_EXEC) {
+	if (comm.exec) {
 		/* Of the threads, one is left. */
 		forget_maps(t, p);
 		t->n_threads -= p->threads.n;
 		p->threads.n = 0;
 	}
-	/* record_next() saw the string's end. */
-	return name_thread(t, p, ids[1], (const char *)c.pos);
+	return name_thread(t, p, comm.tid, comm.comm);
 }
 
 static int copy_maps(struct tasks *t, struct process *p, const struct process *parent)
@@ -303,11 +300,11 @@ static int on_fork(struct tasks *t, const struct record_task *fork)
 	const struct process *parent = find(t, fork->ppid);
 	const struct thread *by = parent ? find_thread(parent, fork->ptid) : NULL;
 	struct process *p;
-	char comm[COMM_SIZE] = "";
+	char comm[RECORD_COMM_SIZE] = "";
 	int r;
 
 	if (by)
-		memcpy(comm, by->comm, COMM_SIZE);
+		memcpy(comm, by->comm, RECORD_COMM_SIZE);
 	r = get(t, fork->pid, &p);
 	if (r == 0 && fork->pid != fork->ppid) {
 		/* Whatever had the pid before is no more. */
@@ -356,7 +353,7 @@ static void replace(struct tasks *t, struct process *p, size_t from, size_t to,
 static bool continues(const struct mapped *a, const struct mapped *b)
 {
 	return a->end == b->start && a->origin->anonymous && b->origin->anonymous &&
-	       a->origin->prot == b->origin->prot;
+	       a->origin->mmap.prot == b->origin->mmap.prot;
 }
 
 /* What JITs map page by page becomes one mapping again. */
@@ -437,7 +434,7 @@ static int on_mmap2(struct tasks *t, const struct record *record, bool is_told)
 	r = get(t, mmap.pid, &p);
 	if (r < 0)
 		return r;
-	origin = origin_new(record, &mmap);
+	origin = origin_new(&mmap);
 	if (!origin)
 		return -ENOMEM;
 	if (mapname_is_jitdump(mmap.name)) {
@@ -488,21 +485,16 @@ int tasks_tell(struct tasks *tasks, const struct record *record)
 
 /* --- what says nothing new -------------------------------------------------------------------- */
 
-/* Of the same file, with the same rights: all that comes between where it is mapped and the
- * trailer. */
-static bool is_alike(const struct origin *origin, const struct record *record)
+/* Of the same file, with the same rights: all but where it is mapped, and by whom. */
+static bool is_alike(const struct record_mmap2 *a, const struct record_mmap2 *b)
 {
-	const size_t from =
-	    sizeof(struct perf_event_header) + 2 * sizeof(uint32_t) + 3 * sizeof(uint64_t);
-	const size_t to = origin->size - sizeof(struct perfabi_trailer);
-
-	return record->header.size == origin->size &&
-	       memcmp(record->bytes, origin->bytes, sizeof(struct perf_event_header)) == 0 &&
-	       memcmp(record->bytes + from, origin->bytes + from, to - from) == 0;
+	return a->misc == b->misc && a->maj == b->maj && a->min == b->min && a->ino == b->ino &&
+	       a->ino_generation == b->ino_generation &&
+	       buildid_equal(&a->build_id, &b->build_id) && a->prot == b->prot &&
+	       a->flags == b->flags && strcmp(a->name, b->name) == 0;
 }
 
-static bool says(const struct tasks *t, const struct mapped *m, const struct record *record,
-		 const struct record_mmap2 *mmap)
+static bool says(const struct tasks *t, const struct mapped *m, const struct record_mmap2 *mmap)
 {
 	const uint64_t end = mmap->addr + mmap->len;
 
@@ -510,9 +502,9 @@ static bool says(const struct tasks *t, const struct mapped *m, const struct rec
 		return false;
 	/* Parts of it that were joined are as good as one. */
 	if (m->origin->anonymous)
-		return m->origin->prot == mmap->prot && strcmp(mmap->name, "//anon") == 0;
+		return m->origin->mmap.prot == mmap->prot && strcmp(mmap->name, "//anon") == 0;
 	return m->start == mmap->addr && m->end == end && m->pgoff == mmap->pgoff &&
-	       is_alike(m->origin, record);
+	       is_alike(&m->origin->mmap, mmap);
 }
 
 static void count_repeat(struct tasks *t, struct process *p, const struct thread *thread,
@@ -526,7 +518,7 @@ static void count_repeat(struct tasks *t, struct process *p, const struct thread
 		return;
 	t->has_storm = true;
 	t->storm.pid = p->pid;
-	memcpy(t->storm.comm, thread->comm, COMM_SIZE);
+	memcpy(t->storm.comm, thread->comm, RECORD_COMM_SIZE);
 }
 
 bool tasks_repeats(struct tasks *tasks, const struct record *record)
@@ -538,7 +530,7 @@ bool tasks_repeats(struct tasks *tasks, const struct record *record)
 
 	if (record->header.type != PERF_RECORD_MMAP2 || record_get_mmap2(record, &mmap) < 0 ||
 	    !(mmap.prot & PROT_EXEC) || mmap.len == 0 || mmap.len > UINT64_MAX - mmap.addr ||
-	    !is_plain(record, &mmap))
+	    !is_plain(&mmap))
 		return false;
 	p = find(tasks, mmap.pid);
 	/* A record of a thread that is not known begins one. */
@@ -546,7 +538,7 @@ bool tasks_repeats(struct tasks *tasks, const struct record *record)
 	if (!thread || p->jitdump || record->trailer.time < p->time)
 		return false;
 	i = first_behind(p, mmap.addr);
-	if (i == p->maps.n || !says(tasks, &p->maps.items[i], record, &mmap))
+	if (i == p->maps.n || !says(tasks, &p->maps.items[i], &mmap))
 		return false;
 	p->time = record->trailer.time;
 	count_repeat(tasks, p, thread, p->time);
@@ -570,57 +562,33 @@ bool tasks_next_storm(struct tasks *tasks, struct tasks_storm *ret_storm)
 /* --- what is known, as records ---------------------------------------------------------------- */
 
 static int write_comm(const struct process *p, const struct thread *thread, uint64_t time,
-		      taskrecord_put_fn put, void *userdata)
+		      record_put_fn put, void *userdata)
 {
-	struct {
-		struct perf_event_header header;
-		uint32_t pid, tid;
-		char comm[COMM_SIZE];
-		struct perfabi_trailer trailer;
-	} comm = {
-		.header = { .type = PERF_RECORD_COMM, .size = sizeof(comm) },
-		.pid = p->pid,
-		.tid = thread->tid,
-		.trailer = { .pid = p->pid,
-			     .tid = thread->tid,
-			     .time = time,
-			     .id = RECORD_ID_SIDEBAND },
-	};
+	const struct record_comm comm = { .pid = p->pid, .tid = thread->tid, .comm = thread->comm };
+	const struct trailer trailer = record_trailer(p->pid, thread->tid, time);
+	uint8_t record[RECORD_OWN_MAX];
 
-	memcpy(comm.comm, thread->comm, COMM_SIZE);
-	return put(userdata, &comm, sizeof(comm));
+	return put(userdata, record, record_write_comm(&comm, &trailer, record, sizeof(record)));
 }
 
 /* As the record that it came by, but for where it is and whose. */
 static int write_map(const struct process *p, const struct origin *origin,
-		     const struct mapped *mapped, uint64_t time, taskrecord_put_fn put,
-		     void *userdata)
+		     const struct mapped *mapped, uint64_t time, record_put_fn put, void *userdata)
 {
-	const uint32_t ids[2] = { p->pid, p->pid };
-	struct perfabi_trailer trailer = {
-		.pid = p->pid, .tid = p->pid, .time = time, .id = RECORD_ID_SIDEBAND
-	};
-	uint8_t *bytes = malloc(origin->size);
-	int r;
+	const struct trailer trailer = record_trailer(p->pid, p->pid, time);
+	struct record_mmap2 mmap = origin->mmap;
+	uint8_t record[RECORD_OWN_MAX];
 
-	if (!bytes)
-		return -ENOMEM;
-	memcpy(bytes, origin->bytes, origin->size);
-	memcpy(bytes + sizeof(struct perf_event_header), ids, sizeof(ids));
+	mmap.pid = mmap.tid = p->pid;
 	if (mapped) {
-		const uint64_t where[3] = { mapped->start, mapped->end - mapped->start,
-					    mapped->pgoff };
-
-		memcpy(bytes + sizeof(struct perf_event_header) + sizeof(ids), where,
-		       sizeof(where));
+		mmap.addr = mapped->start;
+		mmap.len = mapped->end - mapped->start;
+		mmap.pgoff = mapped->pgoff;
 	}
-	memcpy(bytes + origin->size - sizeof(trailer), &trailer, sizeof(trailer));
-	r = put(userdata, bytes, origin->size);
-	free(bytes);
-	return r;
+	return put(userdata, record, record_write_mmap2(&mmap, &trailer, record, sizeof(record)));
 }
 
-size_t tasks_write(const struct tasks *tasks, uint64_t time, taskrecord_put_fn put, void *userdata)
+size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata)
 {
 	size_t n_failed = 0;
 
@@ -651,13 +619,9 @@ void tasks_tell_mapped(const struct tasks *tasks,
 			continue;
 		for (size_t k = 0; k < p->maps.n; k++) {
 			const struct origin *origin = p->maps.items[k].origin;
-			struct cursor c = cursor_from(origin->bytes, origin->size);
-			struct record_mmap2 mmap;
-			struct record record;
 
-			if (!origin->anonymous && record_next(&c, &record) == 0 &&
-			    record_get_mmap2(&record, &mmap) == 0)
-				tell(userdata, &mmap);
+			if (!origin->anonymous)
+				tell(userdata, &origin->mmap);
 		}
 	}
 }

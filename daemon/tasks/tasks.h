@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "record/taskrecord.h"
+#include "record/codec.h"
 
 struct record;
 struct record_mmap2;
@@ -65,7 +65,7 @@ void tasks_doubt(struct tasks *tasks);
 /* A process that repeats itself more than TASKS_STORM times a second. */
 struct tasks_storm {
 	uint32_t pid;
-	char comm[TASKRECORD_COMM_SIZE]; /* of the thread that did it; as it chose it */
+	char comm[RECORD_COMM_SIZE]; /* of the thread that did it; as it chose it */
 };
 
 #define TASKS_STORM 1000u
@@ -82,7 +82,7 @@ void tasks_forget_dead(struct tasks *tasks);
  *
  * Return: how many records @put refused, or could not be made.
  */
-size_t tasks_write(const struct tasks *tasks, uint64_t time, taskrecord_put_fn put, void *userdata);
+size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata);
 
 /* Give what those who live have mapped of files to @tell, by a record that mapped it; some by more
  * than one. */

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "ptd/snapshot.h"
@@ -38,32 +39,15 @@ static int write_file(const char *path, const void *bytes, size_t size)
 	return r < 0 ? complain(r, path) : 0;
 }
 
-/* The payload of a mapping; the union is as in MMAP2. */
-struct mmap_payload {
-	uint32_t pid, tid;
-	uint64_t start, size, offset;
-	union {
-		struct {
-			uint32_t major, minor;
-			uint64_t inode, generation;
-		};
-		struct {
-			uint8_t id_size, reserved[3], id[20];
-		};
-	};
-	uint32_t prot, flags;
-};
-
-static int read_build_id(const char *text, struct mmap_payload *payload)
+static int read_build_id(const char *text, struct buildid *id)
 {
 	unsigned byte;
 	int n;
 
 	for (text += strspn(text, " "); *text; text += n) {
-		if (payload->id_size == sizeof(payload->id) ||
-		    sscanf(text, "%2x%n", &byte, &n) != 1)
+		if (id->size == sizeof(id->bytes) || sscanf(text, "%2x%n", &byte, &n) != 1)
 			return -EINVAL;
-		payload->id[payload->id_size++] = (uint8_t)byte;
+		id->bytes[id->size++] = (uint8_t)byte;
 	}
 	return 0;
 }
@@ -71,23 +55,23 @@ static int read_build_id(const char *text, struct mmap_payload *payload)
 static int put_mmap(struct perfbuild *b, const char *dir, bool is_old, const char *text,
 		    uint32_t pid, uint32_t tid)
 {
-	struct mmap_payload payload = { .pid = pid, .tid = tid, .prot = 5, .flags = 2 };
 	char name[32], path[512];
+	struct record_mmap2 mmap = {
+		.misc = PERF_RECORD_MISC_USER,
+		.pid = pid,
+		.tid = tid,
+		.prot = PROT_READ | PROT_EXEC,
+		.flags = MAP_PRIVATE,
+		.name = path,
+	};
 	int n;
 
-	if (sscanf(text, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %31s%n", &payload.start,
-		   &payload.size, &payload.offset, name, &n) != 4 ||
-	    read_build_id(text + n, &payload) < 0)
+	if (sscanf(text, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %31s%n", &mmap.addr, &mmap.len,
+		   &mmap.pgoff, name, &n) != 4 ||
+	    read_build_id(text + n, &mmap.build_id) < 0)
 		return -EINVAL;
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	if (is_old)
-		perfbuild_record(b, PERF_RECORD_MMAP, PERF_RECORD_MISC_USER, &payload,
-				 offsetof(struct mmap_payload, major), path);
-	else
-		perfbuild_record(b, PERF_RECORD_MMAP2,
-				 PERF_RECORD_MISC_USER |
-				     (payload.id_size ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0),
-				 &payload, sizeof(payload), path);
+	perfbuild_mapping(b, is_old ? PERF_RECORD_MMAP : PERF_RECORD_MMAP2, &mmap);
 	return 0;
 }
 
@@ -104,35 +88,29 @@ static int put_aux(struct perfbuild *b, const char *text)
 
 static int put_kernel(struct perfbuild *b, const char *text)
 {
-	struct {
-		uint32_t pid, tid;
-		uint64_t start, size, offset;
-	} payload = { .pid = UINT32_MAX };
 	char name[64];
+	struct record_mmap2 mmap = { .misc = PERF_RECORD_MISC_KERNEL,
+				     .pid = UINT32_MAX,
+				     .name = name };
 
-	if (sscanf(text, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %63s", &payload.start, &payload.size,
-		   &payload.offset, name) != 4)
+	if (sscanf(text, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %63s", &mmap.addr, &mmap.len,
+		   &mmap.pgoff, name) != 4)
 		return -EINVAL;
-	perfbuild_record(b, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, &payload, sizeof(payload),
-			 name);
+	perfbuild_mapping(b, PERF_RECORD_MMAP, &mmap);
 	return 0;
 }
 
 static int put_ksymbol(struct perfbuild *b, bool ends, const char *text)
 {
-	struct {
-		uint64_t start;
-		uint32_t size;
-		uint16_t type, flags;
-	} payload = { .flags = ends };
 	char type[4], name[64];
+	struct record_ksymbol ksymbol = { .flags = ends, .name = name };
 
-	if (sscanf(text, "%" SCNx64 " %" SCNx32 " %3s %63s", &payload.start, &payload.size, type,
+	if (sscanf(text, "%" SCNx64 " %" SCNx32 " %3s %63s", &ksymbol.addr, &ksymbol.len, type,
 		   name) != 4)
 		return -EINVAL;
-	payload.type =
+	ksymbol.ksym_type =
 	    strcmp(type, "bpf") == 0 ? PERF_RECORD_KSYMBOL_TYPE_BPF : PERF_RECORD_KSYMBOL_TYPE_OOL;
-	perfbuild_record(b, PERF_RECORD_KSYMBOL, 0, &payload, sizeof(payload), name);
+	perfbuild_ksymbol(b, &ksymbol);
 	return 0;
 }
 
@@ -151,29 +129,20 @@ static int read_hex(const char *text, uint8_t bytes[static 64])
 
 static int put_poke(struct perfbuild *b, const char *text)
 {
-	struct __attribute__((__packed__)) {
-		uint64_t start;
-		uint16_t n_old, n_new;
-		uint8_t bytes[64 + 64 + 8];
-	} payload = {};
 	char old_text[132], new_text[132];
 	uint8_t old[64], new[64];
-	uint64_t start;
+	struct record_text_poke poke = { .old_bytes = old, .new_bytes = new };
 	int n_old, n_new;
 
-	if (sscanf(text, "%" SCNx64 " %131s %131s", &start, old_text, new_text) != 3)
+	if (sscanf(text, "%" SCNx64 " %131s %131s", &poke.addr, old_text, new_text) != 3)
 		return -EINVAL;
-	payload.start = start;
 	n_old = read_hex(old_text, old);
 	n_new = read_hex(new_text, new);
 	if (n_old < 0 || n_new < 0)
 		return -EINVAL;
-	payload.n_old = (uint16_t)n_old;
-	payload.n_new = (uint16_t)n_new;
-	memcpy(payload.bytes, old, (size_t)n_old);
-	memcpy(payload.bytes + n_old, new, (size_t)n_new);
-	perfbuild_record(b, PERF_RECORD_TEXT_POKE, PERF_RECORD_MISC_KERNEL, &payload,
-			 (12 + (size_t)n_old + (size_t)n_new + 7) & ~(size_t)7, NULL);
+	poke.old_len = (uint16_t)n_old;
+	poke.new_len = (uint16_t)n_new;
+	perfbuild_text_poke(b, &poke);
 	return 0;
 }
 

@@ -72,17 +72,10 @@ void perfbpf_end(struct perfbuild *b, const struct perfbpf *section)
 
 void perfbpf_load(struct perfbuild *b, uint32_t id, uint64_t tag, uint64_t address, uint32_t size)
 {
-	const struct {
-		uint64_t address;
-		uint32_t size;
-		uint16_t type, flags;
-	} symbol = { address, size, PERF_RECORD_KSYMBOL_TYPE_BPF, 0 };
-	const struct {
-		uint16_t type, flags;
-		uint32_t id;
-		uint64_t tag;
-	} event = { PERF_BPF_EVENT_PROG_LOAD, 0, id, tag };
-
-	perfbuild_record(b, PERF_RECORD_KSYMBOL, 0, &symbol, sizeof(symbol), "bpf_prog");
-	perfbuild_record(b, PERF_RECORD_BPF_EVENT, 0, &event, sizeof(event), NULL);
+	perfbuild_ksymbol(b, &(struct record_ksymbol){ .addr = address,
+						       .len = size,
+						       .ksym_type = PERF_RECORD_KSYMBOL_TYPE_BPF,
+						       .name = "bpf_prog" });
+	perfbuild_bpf_event(b, &(struct record_bpf_event){
+				   .type = PERF_BPF_EVENT_PROG_LOAD, .id = id, .tag = tag });
 }

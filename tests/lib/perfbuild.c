@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <zstd.h>
 
+#include "record/frame.h"
+
 #define PT_TYPE   6
 #define ATTR_SIZE 112
 
@@ -52,32 +54,44 @@ static void put_feature_record(struct perfbuild *b)
 	perfbuild_record(b, PERFABI_HEADER_FEATURE, 0, &payload, sizeof(payload), NULL);
 }
 
+/* Where the next record goes, and how large it may be. */
+#define AT(b)   ((b)->bytes + (b)->size)
+#define ROOM(b) (sizeof((b)->bytes) - (b)->size)
+
+/* A record of @size bytes was written there. Return: its offset. */
+static size_t added(struct perfbuild *b, size_t size)
+{
+	const size_t at = b->size;
+
+	assert(size > 0);
+	b->size += size;
+	return at;
+}
+
 static void put_info(struct perfbuild *b)
 {
-	static const uint64_t slots[_PERFABI_PT_SLOTS_FIXED] = {
-		[PERFABI_PT_PMU_TYPE] = PT_TYPE,
-		[PERFABI_PT_TIME_SHIFT] = PERFBUILD_SHIFT,
-		[PERFABI_PT_TIME_MULT] = PERFBUILD_MULT,
-		[PERFABI_PT_TIME_ZERO] = PERFBUILD_ZERO,
-		[PERFABI_PT_CAP_USER_TIME_ZERO] = 1,
-		[PERFABI_PT_TSC_BIT] = 0x400,
-		[PERFABI_PT_NORETCOMP_BIT] = 0x800,
-		[PERFABI_PT_HAVE_SCHED_SWITCH] = 3,
-		[PERFABI_PT_PER_CPU_MMAPS] = 1,
-		[PERFABI_PT_MTC_BIT] = 0x200,
-		[PERFABI_PT_MTC_FREQ_BITS] = 0x3c000,
-		[PERFABI_PT_TSC_CTC_N] = 308,
-		[PERFABI_PT_TSC_CTC_D] = 2,
-		[PERFABI_PT_CYC_BIT] = 2,
-		[PERFABI_PT_MAX_NONTURBO_RATIO] = 37,
+	static const struct record_auxtrace_info info = {
+		.type = PERFABI_AUXTRACE_INTEL_PT,
+		.slots = {
+			[PERFABI_PT_PMU_TYPE] = PT_TYPE,
+			[PERFABI_PT_TIME_SHIFT] = PERFBUILD_SHIFT,
+			[PERFABI_PT_TIME_MULT] = PERFBUILD_MULT,
+			[PERFABI_PT_TIME_ZERO] = PERFBUILD_ZERO,
+			[PERFABI_PT_CAP_USER_TIME_ZERO] = 1,
+			[PERFABI_PT_TSC_BIT] = 0x400,
+			[PERFABI_PT_NORETCOMP_BIT] = 0x800,
+			[PERFABI_PT_HAVE_SCHED_SWITCH] = 3,
+			[PERFABI_PT_PER_CPU_MMAPS] = 1,
+			[PERFABI_PT_MTC_BIT] = 0x200,
+			[PERFABI_PT_MTC_FREQ_BITS] = 0x3c000,
+			[PERFABI_PT_TSC_CTC_N] = 308,
+			[PERFABI_PT_TSC_CTC_D] = 2,
+			[PERFABI_PT_CYC_BIT] = 2,
+			[PERFABI_PT_MAX_NONTURBO_RATIO] = 37,
+		},
 	};
-	struct {
-		uint32_t type, reserved;
-		uint64_t slots[_PERFABI_PT_SLOTS_FIXED];
-	} info = { .type = PERFABI_AUXTRACE_INTEL_PT };
 
-	memcpy(info.slots, slots, sizeof(slots));
-	perfbuild_record(b, PERFABI_AUXTRACE_INFO, 0, &info, sizeof(info), NULL);
+	added(b, record_write_auxtrace_info(&info, AT(b), ROOM(b)));
 }
 
 void perfbuild_begin(struct perfbuild *b, bool pipe)
@@ -119,16 +133,18 @@ void perfbuild_begin(struct perfbuild *b, bool pipe)
 
 void perfbuild_filter(struct perfbuild *b, const char *text)
 {
-	const uint64_t size = strlen(text), padded = (size + 1 + 7) & ~UINT64_C(7);
-	struct perf_event_header header;
+	struct cursor c = cursor_from(b->bytes + PERFBUILD_DATA, PERFBUILD_FIRST - PERFBUILD_DATA);
+	struct record_auxtrace_info info;
+	int r;
 
 	assert(b->size == PERFBUILD_FIRST);
-	memcpy(&header, b->bytes + PERFBUILD_DATA, sizeof(header));
-	header.size = (uint16_t)(header.size + padded);
-	memcpy(b->bytes + PERFBUILD_DATA, &header, sizeof(header));
-	memcpy(b->bytes + PERFBUILD_SLOTS + 8 * PERFABI_PT_FILTER_STR_LEN, &size, sizeof(size));
-	put(b, text, size);
-	put(b, (const uint8_t[8]){}, (size_t)(padded - size));
+	r = cursor_skip(&c, sizeof(struct perf_event_header));
+	r = r ?: record_read_auxtrace_info(c, &info);
+	assert(r == 0);
+	info.slots[PERFABI_PT_FILTER_STR_LEN] = strlen(text);
+	info.filter = text;
+	b->size = PERFBUILD_DATA;
+	added(b, record_write_auxtrace_info(&info, AT(b), ROOM(b)));
 }
 
 void perfbuild_end(struct perfbuild *b)
@@ -170,97 +186,110 @@ void perfbuild_at(struct perfbuild *b, uint64_t time, uint32_t cpu, uint32_t pid
 size_t perfbuild_record(struct perfbuild *b, uint32_t type, uint16_t misc, const void *payload,
 			size_t size, const char *string)
 {
-	static const uint8_t zeros[8];
-	const size_t at = b->size;
-	struct perf_event_header header = { .type = type, .misc = misc };
+	struct frame f;
 
-	put(b, &header, sizeof(header));
-	put(b, payload, size);
-	if (string) {
-		put(b, string, strlen(string) + 1);
-		put(b, zeros, (8 - (strlen(string) + 1) % 8) % 8);
-	}
-	if (type < PERF_RECORD_MAX)
-		put(b, &b->trailer, sizeof(b->trailer));
-
-	header.size = (uint16_t)(b->size - at);
-	memcpy(b->bytes + at, &header, sizeof(header));
-	return at;
+	frame_begin(&f, type, misc, AT(b), ROOM(b));
+	frame_put(&f, payload, size);
+	if (string)
+		frame_put_string(&f, string, 8);
+	return added(b, frame_end(&f, type < PERF_RECORD_MAX ? &b->trailer : NULL));
 }
 
 size_t perfbuild_comm(struct perfbuild *b, bool exec, uint32_t pid, uint32_t tid, const char *comm)
 {
-	const uint32_t ids[] = { pid, tid };
+	const struct record_comm c = { exec, pid, tid, comm };
 
-	return perfbuild_record(b, PERF_RECORD_COMM, exec ? PERF_RECORD_MISC_COMM_EXEC : 0, ids,
-				sizeof(ids), comm);
-}
-
-static size_t task_record(struct perfbuild *b, uint32_t type, uint32_t pid, uint32_t ppid,
-			  uint32_t tid, uint32_t ptid)
-{
-	const struct {
-		uint32_t pid, ppid, tid, ptid;
-		uint64_t time;
-	} payload = { pid, ppid, tid, ptid, b->trailer.time };
-
-	return perfbuild_record(b, type, 0, &payload, sizeof(payload), NULL);
+	return added(b, record_write_comm(&c, &b->trailer, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_fork(struct perfbuild *b, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid)
 {
-	return task_record(b, PERF_RECORD_FORK, pid, ppid, tid, ptid);
+	const struct record_task fork = { pid, ppid, tid, ptid, b->trailer.time };
+
+	return added(b, record_write_fork(&fork, &b->trailer, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_exit(struct perfbuild *b, uint32_t pid, uint32_t tid)
 {
-	return task_record(b, PERF_RECORD_EXIT, pid, pid, tid, tid);
+	const struct record_task task = { pid, pid, tid, tid, b->trailer.time };
+
+	return added(b, record_write_exit(&task, &b->trailer, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_mmap2(struct perfbuild *b, uint32_t pid, uint32_t tid, uint64_t start,
 		       const char *path)
 {
-	const struct {
-		uint32_t pid, tid;
-		uint64_t start, size, offset;
-		uint32_t major, minor;
-		uint64_t inode, generation;
-		uint32_t prot, flags;
-	} payload = { pid, tid, start, 0x1000, 0x2000, 8, 1, 77, 0, PROT_READ | PROT_EXEC, 2 };
-
-	return perfbuild_record(b, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &payload,
-				sizeof(payload), path);
+	return perfbuild_mapping(b, PERF_RECORD_MMAP2,
+				 &(struct record_mmap2){ .misc = PERF_RECORD_MISC_USER,
+							 .pid = pid,
+							 .tid = tid,
+							 .addr = start,
+							 .len = 0x1000,
+							 .pgoff = 0x2000,
+							 .maj = 8,
+							 .min = 1,
+							 .ino = 77,
+							 .prot = PROT_READ | PROT_EXEC,
+							 .flags = MAP_PRIVATE,
+							 .name = path });
 }
 
-static size_t ids_record(struct perfbuild *b, uint32_t type, uint16_t misc, uint32_t pid,
-			 uint32_t tid)
+size_t perfbuild_mapping(struct perfbuild *b, uint32_t type, const struct record_mmap2 *mmap)
 {
-	const uint32_t ids[] = { pid, tid };
-
-	return perfbuild_record(b, type, misc, ids, sizeof(ids), NULL);
+	return added(b, type == PERF_RECORD_MMAP
+			    ? record_write_mmap(mmap, &b->trailer, AT(b), ROOM(b))
+			    : record_write_mmap2(mmap, &b->trailer, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_itrace(struct perfbuild *b, uint32_t pid, uint32_t tid)
 {
-	return ids_record(b, PERF_RECORD_ITRACE_START, 0, pid, tid);
+	const struct record_ids who = { pid, tid };
+
+	return added(b, record_write_itrace_start(&who, &b->trailer, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_switch_wide(struct perfbuild *b, bool out, uint32_t pid, uint32_t tid)
 {
-	return ids_record(b, PERF_RECORD_SWITCH_CPU_WIDE, out ? PERF_RECORD_MISC_SWITCH_OUT : 0,
-			  pid, tid);
+	const struct record_switch sw = { .out = out, .other = { pid, tid } };
+
+	return added(b, record_write_switch_cpu_wide(&sw, &b->trailer, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_switch(struct perfbuild *b, bool out)
 {
-	return perfbuild_record(b, PERF_RECORD_SWITCH, out ? PERF_RECORD_MISC_SWITCH_OUT : 0, NULL,
-				0, NULL);
+	const struct record_switch sw = { .out = out };
+
+	return added(b, record_write_switch(&sw, &b->trailer, AT(b), ROOM(b)));
+}
+
+size_t perfbuild_ksymbol(struct perfbuild *b, const struct record_ksymbol *ksymbol)
+{
+	return added(b, record_write_ksymbol(ksymbol, &b->trailer, AT(b), ROOM(b)));
+}
+
+size_t perfbuild_bpf_event(struct perfbuild *b, const struct record_bpf_event *bpf)
+{
+	return added(b, record_write_bpf_event(bpf, &b->trailer, AT(b), ROOM(b)));
+}
+
+size_t perfbuild_text_poke(struct perfbuild *b, const struct record_text_poke *poke)
+{
+	return added(b, record_write_text_poke(poke, &b->trailer, AT(b), ROOM(b)));
+}
+
+size_t perfbuild_build_id(struct perfbuild *b, const struct buildid *id, const char *path)
+{
+	const struct record_build_id entry = {
+		.cpumode = PERF_RECORD_MISC_USER, .pid = -1, .build_id = *id, .path = path
+	};
+
+	return added(b, record_write_build_id(&entry, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_auxtrace(struct perfbuild *b, uint32_t idx, int32_t cpu, int32_t tid,
 			  uint64_t offset, const void *bytes, size_t size)
 {
-	const struct perfabi_auxtrace a = {
+	const struct record_auxtrace a = {
 		.size = size,
 		.offset = offset,
 		.reference = 0x1000,
@@ -268,8 +297,7 @@ size_t perfbuild_auxtrace(struct perfbuild *b, uint32_t idx, int32_t cpu, int32_
 		.tid = tid,
 		.cpu = cpu,
 	};
-	const size_t at =
-	    perfbuild_record(b, PERFABI_AUXTRACE, 0, (const uint8_t *)&a + 8, sizeof(a) - 8, NULL);
+	const size_t at = added(b, record_write_auxtrace(&a, AT(b), ROOM(b)));
 
 	put(b, bytes, size);
 	return at;
@@ -277,21 +305,21 @@ size_t perfbuild_auxtrace(struct perfbuild *b, uint32_t idx, int32_t cpu, int32_
 
 size_t perfbuild_aux(struct perfbuild *b, uint64_t offset, uint64_t size, uint64_t flags)
 {
-	const uint64_t payload[] = { offset, size, flags };
+	const struct record_aux aux = { offset, size, flags };
 
-	return perfbuild_record(b, PERF_RECORD_AUX, 0, payload, sizeof(payload), NULL);
+	return added(b, record_write_aux(&aux, &b->trailer, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_lost(struct perfbuild *b, uint64_t n)
 {
-	const uint64_t payload[] = { b->trailer.id, n };
+	const struct record_lost lost = { b->trailer.id, n };
 
-	return perfbuild_record(b, PERF_RECORD_LOST, 0, payload, sizeof(payload), NULL);
+	return added(b, record_write_lost(&lost, &b->trailer, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_lost_samples(struct perfbuild *b, uint64_t n)
 {
-	return perfbuild_record(b, PERF_RECORD_LOST_SAMPLES, 0, &n, sizeof(n), NULL);
+	return added(b, record_write_lost_samples(n, &b->trailer, AT(b), ROOM(b)));
 }
 
 /* Everything that perf 6.1 knows, but what only other architectures have. */
@@ -437,7 +465,7 @@ void perfbuild_example(struct perfbuild *b, bool pipe)
 	perfbuild_at(b, 500, 0, 10, 10);
 	perfbuild_exit(b, 10, 10);
 	perfbuild_auxtrace(b, 0, 0, -1, 0, pt, sizeof(pt));
-	perfbuild_record(b, PERFABI_FINISHED_ROUND, 0, NULL, 0, NULL);
+	added(b, record_write_finished_round(AT(b), ROOM(b)));
 	perfbuild_auxtrace(b, 1, 1, -1, 64, pt, sizeof(pt));
 	perfbuild_end(b);
 }

@@ -4,7 +4,8 @@
 /*
  * Perfbuild
  *
- * Writes small perf.data files into memory, byte by byte, for the tests of their reader.
+ * Writes small perf.data files into memory for the tests of their reader. The records are written
+ * by record/codec.h; those that no recorder would write, by perfbuild_record().
  *
  *	0	header
  *	104	ids of the two attrs: 1; 2
@@ -20,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "record/codec.h"
 #include "util/perfabi.h"
 
 #define PERFBUILD_IDS    104
@@ -38,7 +40,7 @@ struct perfbuild {
 	uint8_t bytes[1 << 15];
 	size_t size;
 	bool pipe;
-	struct perfabi_trailer trailer; /* of the records that follow */
+	struct trailer trailer; /* of the records that follow */
 
 	/* The formats of tracepoints, borrowed; NULL: the file has none. */
 	const void *tracing;
@@ -73,6 +75,17 @@ size_t perfbuild_exit(struct perfbuild *b, uint32_t pid, uint32_t tid);
 size_t perfbuild_mmap2(struct perfbuild *b, uint32_t pid, uint32_t tid, uint64_t start,
 		       const char *path);
 size_t perfbuild_itrace(struct perfbuild *b, uint32_t pid, uint32_t tid);
+
+/* Any MMAP or MMAP2, as @type says. */
+size_t perfbuild_mapping(struct perfbuild *b, uint32_t type, const struct record_mmap2 *mmap);
+
+/* What tells of the kernel's code. */
+size_t perfbuild_ksymbol(struct perfbuild *b, const struct record_ksymbol *ksymbol);
+size_t perfbuild_bpf_event(struct perfbuild *b, const struct record_bpf_event *bpf);
+size_t perfbuild_text_poke(struct perfbuild *b, const struct record_text_poke *poke);
+
+/* An entry of perf's table of build-ids. */
+size_t perfbuild_build_id(struct perfbuild *b, const struct buildid *id, const char *path);
 
 /* The trailer names the task that goes (@out) or comes; @pid and @tid are the other one. */
 size_t perfbuild_switch_wide(struct perfbuild *b, bool out, uint32_t pid, uint32_t tid);

@@ -120,7 +120,7 @@ void perfsched_begin(struct perfbuild *b, const void *formats, size_t size)
 
 void perfsched_sample(struct perfbuild *b, uint32_t prev, uint32_t next)
 {
-	const struct perfabi_trailer *t = &b->trailer;
+	const struct trailer *t = &b->trailer;
 	struct {
 		struct perf_event_header header;
 		uint64_t id, ip;

@@ -25,6 +25,7 @@
 
 #include "daemon/emu/lease.h"
 #include "ptd/control.h"
+#include "record/codec.h"
 
 static void rest(void)
 {
@@ -116,11 +117,11 @@ static void forge_map(const struct attach *attach, uint32_t pid, uint64_t addr, 
 	const struct poolrecord_who who = { .pid = pid, .tid = pid };
 
 	poolrecord_mmap(attach, who,
-			&(struct poolrecord_map){ .addr = addr,
-						  .len = 4096,
-						  .prot = PROT_READ | PROT_EXEC,
-						  .flags = MAP_PRIVATE,
-						  .name = name });
+			&(struct record_mmap2){ .addr = addr,
+						.len = 4096,
+						.prot = PROT_READ | PROT_EXEC,
+						.flags = MAP_PRIVATE,
+						.name = name });
 }
 
 static void forge(const struct attach *attach, uint32_t victim, uint64_t address,

@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 
 #include "base/base.h"
+#include "record/codec.h"
 #include "tests/lib/copydir.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/trial.h"
@@ -432,36 +433,35 @@ static void insert_records(struct bench *b, const void *bytes, size_t size)
 /* The process maps a jitdump, which is this in the snapshot; NULL: it is not there. */
 static void put_jitdump(struct bench *b, const void *dump, size_t size)
 {
-	struct {
-		struct perf_event_header header;
-		uint32_t pid, tid;
-		uint64_t start, size, offset;
-		uint32_t numbers[6];
-		uint32_t prot, flags;
-		char path[24];
-		struct perfabi_trailer trailer;
-	} record = {
-		.header = { PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, sizeof(record) },
-		.pid = b->whole.threads.items[0].pid,
-		.tid = b->whole.threads.items[0].pid,
-		.start = 0x7fffff000000,
-		.size = 4096,
+	const uint32_t pid = b->whole.threads.items[0].pid;
+	const struct walk_record *comm = find_record(b, PERF_RECORD_COMM);
+	struct cursor c = cursor_from(comm->payload + comm->payload_size, TRAILER_SIZE);
+	char path[32];
+	const struct record_mmap2 mmap = {
+		.misc = PERF_RECORD_MISC_USER,
+		.pid = pid,
+		.tid = pid,
+		.addr = 0x7fffff000000,
+		.len = 4096,
 		.prot = PROT_READ | PROT_EXEC,
 		.flags = MAP_PRIVATE,
+		.name = path,
 	};
-	const struct walk_record *comm = find_record(b, PERF_RECORD_COMM);
+	uint8_t record[RECORD_OWN_MAX];
+	struct trailer trailer;
 	char name[96];
 
-	memcpy(&record.trailer, comm->payload + comm->payload_size, sizeof(record.trailer));
-	(void)snprintf(record.path, sizeof(record.path), "/no/jit-%" PRIu32 ".dump", record.pid);
-	insert_records(b, &record, sizeof(record));
+	if (trailer_take(&c, PERFABI_SAMPLE_TYPE, &trailer) < 0)
+		abort();
+	(void)snprintf(path, sizeof(path), "/no/jit-%" PRIu32 ".dump", pid);
+	insert_records(b, record, record_write_mmap2(&mmap, &trailer, record, sizeof(record)));
 	write_data(b);
 
 	(void)snprintf(name, sizeof(name), "%s/jit", b->dir);
 	tempdir_remove(name); /* the snapshot's, if it has one */
 	if (mkdir(name, 0700) < 0)
 		error(2, errno, "%s", name);
-	(void)snprintf(name, sizeof(name), "jit/jit-%" PRIu32 ".dump", record.pid);
+	(void)snprintf(name, sizeof(name), "jit/jit-%" PRIu32 ".dump", pid);
 	if (dump)
 		write_file(b, name, dump, size);
 	use_file(b, name);

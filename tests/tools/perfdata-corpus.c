@@ -82,12 +82,16 @@ static void tasks(void)
 /* Trailers without an identifier, build-ids in the mapping and in perf's table. */
 static void other_layouts(void)
 {
-	static const struct {
-		uint32_t pid, tid;
-		uint64_t start, size, offset;
-		uint8_t build_id_size, reserved[3], build_id[20];
-		uint32_t prot, flags;
-	} map = { 7, 7, 0x1000, 0x1000, 0, 20, {}, { 1, 2, 3 }, PROT_EXEC, 2 };
+	static const struct record_mmap2 map = { .misc = PERF_RECORD_MISC_USER,
+						 .pid = 7,
+						 .tid = 7,
+						 .addr = 0x1000,
+						 .len = 0x1000,
+						 .build_id = { { 1, 2, 3 }, 20 },
+						 .prot = PROT_EXEC,
+						 .flags = MAP_PRIVATE,
+						 .name = "/no/such/b" };
+	/* As an old perf wrote it: how long the id is, nothing says. */
 	static const struct {
 		int32_t pid;
 		uint8_t id[20], size, reserved[3];
@@ -95,9 +99,7 @@ static void other_layouts(void)
 
 	perfbuild_begin(&b, false);
 	b.bytes[PERFBUILD_ATTR + 26] = b.bytes[PERFBUILD_ATTR1 + 26] = 0;
-	perfbuild_record(&b, PERF_RECORD_MMAP2,
-			 PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID, &map, sizeof(map),
-			 "/no/such/b");
+	perfbuild_mapping(&b, PERF_RECORD_MMAP2, &map);
 	perfbuild_record(&b, PERFABI_HEADER_BUILD_ID, PERF_RECORD_MISC_USER, &entry, sizeof(entry),
 			 "/no/such/b");
 	perfbuild_end(&b);

@@ -22,10 +22,8 @@ bool __wrap_source_pt_exists(void);
 int __wrap_pmu_read(const char *path, struct pmu *ret_pmu, const char **reterr_file);
 uint64_t __wrap_pmu_config(const struct pmu *pmu, const struct ptterms *terms, pmu_warn_fn warn);
 int __wrap_ring_map_aux(struct ring *ring, int fd, size_t aux_size);
-int __wrap_ptclock_read(const struct perf_event_mmap_page *page,
-			struct ptclock_conversion *ret_conversion);
-int __real_ptclock_read(const struct perf_event_mmap_page *page,
-			struct ptclock_conversion *ret_conversion);
+int __wrap_ptclock_read(const struct perf_event_mmap_page *page, struct tsc_conv *ret_conv);
+int __real_ptclock_read(const struct perf_event_mmap_page *page, struct tsc_conv *ret_conv);
 
 bool __wrap_source_pt_exists(void)
 {
@@ -63,25 +61,24 @@ int __wrap_ring_map_aux(struct ring *ring, int fd, size_t aux_size)
 }
 
 /* The records' clock is about CLOCK_MONOTONIC. Nothing is decoded by this. */
-static struct ptclock_conversion guess(void)
+static struct tsc_conv guess(void)
 {
 	const struct ptclock_sample first = ptclock_sample();
 	struct ptclock_sample second;
-	struct ptclock_conversion c = { .shift = SHIFT };
+	struct tsc_conv c = { .valid = true, .shift = SHIFT };
 
 	(void)nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
 	second = ptclock_sample();
 	c.mult = (uint32_t)(((second.monotonic_ns - first.monotonic_ns) << SHIFT) /
 			    (second.tsc - first.tsc));
-	c.zero = second.monotonic_ns - ptclock_ns(&c, second.tsc);
+	c.zero = second.monotonic_ns - tsc_to_ns(&c, second.tsc);
 	return c;
 }
 
 /* Many virtual machines have no such relation. */
-int __wrap_ptclock_read(const struct perf_event_mmap_page *page,
-			struct ptclock_conversion *ret_conversion)
+int __wrap_ptclock_read(const struct perf_event_mmap_page *page, struct tsc_conv *ret_conv)
 {
-	if (__real_ptclock_read(page, ret_conversion) < 0)
-		*ret_conversion = guess();
+	if (__real_ptclock_read(page, ret_conv) < 0)
+		*ret_conv = guess();
 	return 0;
 }

@@ -34,6 +34,7 @@
 #include <zstd.h>
 
 #include "base/base.h"
+#include "record/codec.h"
 #include "tests/lib/walk.h"
 #include "util/mapfile.h"
 #include "util/perfabi.h"
@@ -83,22 +84,31 @@ static void put_header(FILE *f, uint32_t type, uint16_t misc, size_t size)
 }
 
 /* PT of the AUXTRACE record @r: its head, and what follows it. */
-static struct perfabi_auxtrace aux_of(const struct reshape *s, const struct walk_record *r,
-				      const uint8_t **ret_bytes)
+static struct record_auxtrace aux_of(const struct reshape *s, const struct walk_record *r,
+				     const uint8_t **ret_bytes)
 {
-	struct perfabi_auxtrace a;
+	struct record_auxtrace a;
 
-	memcpy(&a, s->in.bytes + r->offset, sizeof(a));
-	*ret_bytes = s->in.bytes + r->offset + sizeof(a);
+	if (record_read_auxtrace(cursor_from(s->in.bytes + r->offset + 8, RECORD_AUXTRACE_SIZE - 8),
+				 &a) < 0)
+		error(1, 0, "an AUXTRACE is too short");
+	*ret_bytes = s->in.bytes + r->offset + RECORD_AUXTRACE_SIZE;
 	return a;
 }
 
-static void put_aux(FILE *f, struct perfabi_auxtrace a, uint64_t offset, const uint8_t *bytes,
+static void put_aux_head(FILE *f, const struct record_auxtrace *a)
+{
+	uint8_t record[RECORD_AUXTRACE_SIZE];
+
+	put(f, record, record_write_auxtrace(a, record, sizeof(record)));
+}
+
+static void put_aux(FILE *f, struct record_auxtrace a, uint64_t offset, const uint8_t *bytes,
 		    size_t size)
 {
 	a.offset = offset;
 	a.size = size;
-	put(f, &a, sizeof(a));
+	put_aux_head(f, &a);
 	put(f, bytes, size);
 }
 
@@ -139,7 +149,7 @@ static void put_full(const struct reshape *s, const struct walk_record *r)
 {
 	static const size_t steps[] = { 4001, 1, 33333, 7, 4096 };
 	const uint8_t *bytes;
-	const struct perfabi_auxtrace a = aux_of(s, r, &bytes);
+	const struct record_auxtrace a = aux_of(s, r, &bytes);
 	size_t n;
 
 	for (size_t at = 0, i = 0; at < a.size; at += n, i++) {
@@ -152,11 +162,11 @@ static void put_full(const struct reshape *s, const struct walk_record *r)
 static void put_padded(const struct reshape *s, const struct walk_record *r)
 {
 	const uint8_t *bytes;
-	struct perfabi_auxtrace a = aux_of(s, r, &bytes);
+	struct record_auxtrace a = aux_of(s, r, &bytes);
 	const size_t size = a.size, padding = (8 - size % 8) % 8;
 
 	a.size += padding;
-	put(s->out, &a, sizeof(a));
+	put_aux_head(s->out, &a);
 	put(s->out, bytes, size);
 	put(s->out, (const uint8_t[8]){}, padding);
 }
@@ -164,7 +174,7 @@ static void put_padded(const struct reshape *s, const struct walk_record *r)
 static void put_overlapping(const struct reshape *s, const struct walk_record *r)
 {
 	const uint8_t *bytes;
-	const struct perfabi_auxtrace a = aux_of(s, r, &bytes);
+	const struct record_auxtrace a = aux_of(s, r, &bytes);
 	const size_t third = a.size / 3;
 	size_t end;
 
@@ -183,7 +193,7 @@ static void put_overlapping(const struct reshape *s, const struct walk_record *r
 static void put_samples(const struct reshape *s, const struct walk_record *r)
 {
 	const uint8_t *bytes;
-	const struct perfabi_auxtrace a = aux_of(s, r, &bytes);
+	const struct record_auxtrace a = aux_of(s, r, &bytes);
 
 	for (size_t at = 0;; at += SAMPLE_STEP) {
 		const size_t n = end_of_piece(s, bytes, a.size, at + SAMPLE_SIZE) - at;
@@ -205,21 +215,14 @@ static void put_samples(const struct reshape *s, const struct walk_record *r)
 /* Which event's samples are which CPU's. */
 static void put_id_index(const struct reshape *s)
 {
-	struct {
-		uint64_t n;
-		struct {
-			uint64_t id, idx, cpu, tid;
-		} entries[CPUS_MAX];
-	} index = { .n = CPUS_MAX };
+	struct record_id_index_entry entries[CPUS_MAX];
+	static uint8_t record[16 + sizeof(entries)];
 
-	for (uint64_t cpu = 0; cpu < CPUS_MAX; cpu++) {
-		index.entries[cpu].id = SAMPLE_ID + cpu;
-		index.entries[cpu].idx = cpu;
-		index.entries[cpu].cpu = cpu;
-		index.entries[cpu].tid = UINT64_MAX;
-	}
-	put_header(s->out, PERFABI_ID_INDEX, 0, sizeof(index));
-	put(s->out, &index, sizeof(index));
+	for (uint32_t cpu = 0; cpu < CPUS_MAX; cpu++)
+		entries[cpu] = (struct record_id_index_entry){
+			.id = SAMPLE_ID + cpu, .idx = cpu, .cpu = cpu, .tid = -1
+		};
+	put(s->out, record, record_write_id_index(entries, CPUS_MAX, record, sizeof(record)));
 }
 
 /* Compression. */
@@ -307,22 +310,25 @@ static void put_repeated(struct reshape *s)
 		for (size_t i = 0; i < s->walk.records.n; i++) {
 			const struct walk_record *r = &s->walk.records.items[i];
 			_cleanup_(freep) uint8_t *copy = malloc(r->size);
-			struct perfabi_trailer trailer;
+			struct trailer trailer;
+			struct cursor body;
 			const uint8_t *bytes;
 
 			if (!copy)
 				error(1, ENOMEM, "copy");
 			memcpy(copy, s->in.bytes + r->offset, r->size);
 			if (r->type == PERFABI_AUXTRACE) {
-				struct perfabi_auxtrace a = aux_of(s, r, &bytes);
+				struct record_auxtrace a = aux_of(s, r, &bytes);
 
 				a.reference += k * period;
-				shift_tsc(copy + sizeof(a), a.size, k * period);
-				put_aux(s->out, a, k * a.size, copy + sizeof(a), a.size);
+				shift_tsc(copy + RECORD_AUXTRACE_SIZE, a.size, k * period);
+				put_aux(s->out, a, k * a.size, copy + RECORD_AUXTRACE_SIZE, a.size);
 			} else if (r->type == PERF_RECORD_SWITCH_CPU_WIDE && k > 0) {
-				memcpy(&trailer, copy + r->size - sizeof(trailer), sizeof(trailer));
+				body = cursor_from(copy, r->size);
+				if (trailer_take(&body, PERFABI_SAMPLE_TYPE, &trailer) < 0)
+					error(1, 0, "a switch without a trailer");
 				trailer.time += k * period;
-				memcpy(copy + r->size - sizeof(trailer), &trailer, sizeof(trailer));
+				trailer_write(&trailer, copy + r->size - TRAILER_SIZE);
 				put(s->out, copy, r->size);
 			}
 		}

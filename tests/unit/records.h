@@ -81,19 +81,17 @@ static inline void records_mmap2(struct records *r, uint32_t pid, const char *pa
 				 const struct buildid *id, uint64_t time)
 {
 	struct perfbuild *b = records_at(pid, time, 0);
-	const uint32_t prot = PROT_READ | PROT_EXEC;
-	uint8_t payload[64] = {};
+	struct record_mmap2 mmap = {
+		.misc = PERF_RECORD_MISC_USER,
+		.pid = pid,
+		.tid = pid,
+		.addr = 0x400000,
+		.len = 0x3000,
+		.prot = PROT_READ | PROT_EXEC,
+		.name = path,
+	};
 
-	memcpy(payload, (uint32_t[]){ pid, pid }, 8);
-	memcpy(payload + 8, (uint64_t[]){ 0x400000, 0x3000, 0 }, 24);
-	if (id) {
-		payload[32] = id->size;
-		memcpy(payload + 36, id->bytes, id->size);
-	}
-	memcpy(payload + 56, &prot, 4);
-	records_take(
-	    r, b,
-	    perfbuild_record(b, PERF_RECORD_MMAP2,
-			     PERF_RECORD_MISC_USER | (id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0),
-			     payload, sizeof(payload), path));
+	if (id)
+		mmap.build_id = *id;
+	records_take(r, b, perfbuild_mapping(b, PERF_RECORD_MMAP2, &mmap));
 }

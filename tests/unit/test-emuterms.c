@@ -68,9 +68,9 @@ static void facts(void **state)
 	assert_int_equal(f.mask_mtc_period, 0x3c000);
 	assert_int_equal(f.mask_cyc, 0x2);
 	/* TSC is ns. */
-	assert_int_equal(f.time_shift, 0);
-	assert_int_equal(f.time_mult, 1);
-	assert_int_equal(f.time_zero, 0);
+	assert_int_equal(f.tsc.shift, 0);
+	assert_int_equal(f.tsc.mult, 1);
+	assert_int_equal(f.tsc.zero, 0);
 	assert_int_equal(f.tsc_ctc_numerator, ENCODE_TSC_PER_CTC);
 	assert_int_equal(f.tsc_ctc_denominator, 1);
 	assert_int_equal(f.max_nonturbo_ratio, ENCODE_CBR);

@@ -113,12 +113,13 @@ static void put_kcore(const struct fixture *f)
 static void kernel_mmap(struct perfbuild *b, uint64_t start, uint64_t size, uint64_t pgoff,
 			const char *name)
 {
-	uint8_t payload[32];
-
-	memcpy(payload, (uint32_t[]){ UINT32_MAX, 0 }, 8);
-	memcpy(payload + 8, (uint64_t[]){ start, size, pgoff }, 24);
-	(void)perfbuild_record(b, PERF_RECORD_MMAP, PERF_RECORD_MISC_KERNEL, payload,
-			       sizeof(payload), name);
+	perfbuild_mapping(b, PERF_RECORD_MMAP,
+			  &(struct record_mmap2){ .misc = PERF_RECORD_MISC_KERNEL,
+						  .pid = UINT32_MAX,
+						  .addr = start,
+						  .len = size,
+						  .pgoff = pgoff,
+						  .name = name });
 }
 
 static void put_data(const struct fixture *f)

@@ -63,25 +63,24 @@ struct fixture {
 static int put(void *userdata, const void *bytes, size_t size)
 {
 	struct fixture *f = userdata;
-	struct {
-		struct perf_event_header header;
-		uint32_t pid, tid;
-		uint64_t addr, len, pgoff;
-		char name[64];
-		struct perfabi_trailer trailer;
-	} record;
+	struct cursor c = cursor_from(bytes, size);
+	struct perf_event_header header;
+	struct record_mmap2 mmap;
+	struct trailer trailer;
 
-	assert_int_equal(size, sizeof(record));
-	memcpy(&record, bytes, size);
-	assert_int_equal(record.header.type, PERF_RECORD_MMAP);
-	assert_int_equal(record.header.misc, PERF_RECORD_MISC_KERNEL);
-	assert_int_equal(record.pid, UINT32_MAX);
-	assert_int_equal(record.trailer.time, 0);
+	assert_int_equal(cursor_get(&c, sizeof(header), &header), 0);
+	assert_int_equal(header.type, PERF_RECORD_MMAP);
+	assert_int_equal(header.misc, PERF_RECORD_MISC_KERNEL);
+	assert_int_equal(header.size, size);
+	assert_int_equal(trailer_take(&c, PERFABI_SAMPLE_TYPE, &trailer), 0);
+	assert_int_equal(record_read_mmap2(header.type, header.misc, c, &mmap), 0);
+	assert_int_equal(mmap.pid, UINT32_MAX);
+	assert_int_equal(trailer.time, 0);
 	assert_true(f->told.n < ARRAY_LEN(f->told.items));
-	f->told.items[f->told.n].addr = record.addr;
-	f->told.items[f->told.n].len = record.len;
-	f->told.items[f->told.n].pgoff = record.pgoff;
-	memcpy(f->told.items[f->told.n++].name, record.name, sizeof(record.name));
+	f->told.items[f->told.n].addr = mmap.addr;
+	f->told.items[f->told.n].len = mmap.len;
+	f->told.items[f->told.n].pgoff = mmap.pgoff;
+	(void)strncpy(f->told.items[f->told.n++].name, mmap.name, 63);
 	return f->refuse;
 }
 

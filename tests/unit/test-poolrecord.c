@@ -14,10 +14,19 @@
 #include <string.h>
 
 #include "daemon/emu/poolrecord.h"
+#include "record/codec.h"
 #include "tests/unit/emupool.h"
-#include "util/perfabi.h"
 
-#define TRAILER sizeof(struct perfabi_trailer)
+/* IDENTIFIER, CPU, TIME and TID, as the kernel writes them. */
+struct raw_trailer {
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, reserved;
+	uint64_t id;
+};
+
+#define TRAILER     sizeof(struct raw_trailer)
+#define SWITCH_SIZE 48
 
 static const struct emu_pool_layout layout = {
 	.n_cpus = 2,
@@ -61,7 +70,7 @@ static void check_record(const uint8_t *bytes, uint32_t type, uint16_t misc, con
 			 size_t size, uint64_t *ret_time)
 {
 	const struct perf_event_header *header = (const void *)bytes;
-	const struct perfabi_trailer *trailer = (const void *)(bytes + 8 + size);
+	const struct raw_trailer *trailer = (const void *)(bytes + 8 + size);
 
 	assert_int_equal(header->type, type);
 	assert_int_equal(header->misc, misc);
@@ -71,7 +80,7 @@ static void check_record(const uint8_t *bytes, uint32_t type, uint16_t misc, con
 	assert_int_equal(trailer->tid, who.tid);
 	assert_int_equal(trailer->cpu, who.cpu);
 	assert_int_equal(trailer->reserved, 0);
-	assert_int_equal(trailer->id, POOLRECORD_ID);
+	assert_int_equal(trailer->id, RECORD_ID_SIDEBAND);
 	*ret_time = trailer->time;
 }
 
@@ -114,7 +123,7 @@ static void fork_and_exit(void **state)
 
 static void mmap2(void **state)
 {
-	struct poolrecord_map map = {
+	struct record_mmap2 map = {
 		.addr = 0x401000,
 		.len = 0x2000,
 		.pgoff = 0x1000,
@@ -146,7 +155,7 @@ static void mmap2(void **state)
 	poolrecord_mmap(&attach, who, &map);
 	check_record(task_ring(), PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &expected, 72, &time);
 
-	map.buildid = (struct buildid){ .bytes = { 1, 2, 3 }, .size = 3 };
+	map.build_id = (struct buildid){ .bytes = { 1, 2, 3 }, .size = 3 };
 	expected.of.id.size = 3;
 	memset(expected.of.id.reserved, 0, 3);
 	memset(expected.of.id.bytes, 0, 20);
@@ -161,7 +170,7 @@ static void full_ring(void **state)
 {
 	struct {
 		uint64_t id, lost;
-	} expected = { POOLRECORD_ID, 0 };
+	} expected = { RECORD_ID_SIDEBAND, 0 };
 	uint64_t time, head;
 	unsigned n = 0;
 
@@ -218,18 +227,17 @@ struct expected_switch {
 
 static void check_switches(uint32_t cpu, const struct expected_switch *expected, size_t n)
 {
-	assert_int_equal(attach_cpu(&attach, cpu)->switch_head, n * POOLRECORD_SWITCH_SIZE);
+	assert_int_equal(attach_cpu(&attach, cpu)->switch_head, n * SWITCH_SIZE);
 	for (size_t i = 0; i < n; i++) {
-		const uint8_t *bytes = switch_ring(cpu) + i * POOLRECORD_SWITCH_SIZE;
+		const uint8_t *bytes = switch_ring(cpu) + i * SWITCH_SIZE;
 		const struct perf_event_header *header = (const void *)bytes;
-		const struct perfabi_trailer *trailer =
-		    (const void *)(bytes + POOLRECORD_SWITCH_SIZE - TRAILER);
+		const struct raw_trailer *trailer = (const void *)(bytes + SWITCH_SIZE - TRAILER);
 		uint32_t payload[2];
 
 		memcpy(payload, bytes + 8, 8);
 		assert_int_equal(header->type, expected[i].type);
 		assert_int_equal(header->misc, expected[i].misc);
-		assert_int_equal(header->size, POOLRECORD_SWITCH_SIZE);
+		assert_int_equal(header->size, SWITCH_SIZE);
 		assert_int_equal(trailer->tid, expected[i].tid);
 		assert_int_equal(payload[1], expected[i].other);
 		assert_int_equal(trailer->time, expected[i].time);

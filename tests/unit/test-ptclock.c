@@ -16,24 +16,28 @@ static void conversion(void **state)
 	struct perf_event_mmap_page page = {
 		.cap_user_time_zero = 1, .time_shift = 31, .time_mult = 1073741824, .time_zero = 5
 	};
-	struct ptclock_conversion c = { .mult = 77 };
+	struct tsc_conv c = { .mult = 77 };
 
 	(void)state;
 	assert_int_equal(ptclock_read(&page, &c), 0);
-	assert_int_equal(ptclock_ns(&c, 1000), 505);
-	assert_int_equal(ptclock_ns(&c, UINT64_C(1) << 62), (UINT64_C(1) << 61) + 5);
-	assert_int_equal(ptclock_tsc(&c, 505), 1000);
-	assert_int_equal(ptclock_tsc(&c, (UINT64_C(1) << 61) + 5), UINT64_C(1) << 62);
+	assert_int_equal(tsc_to_ns(&c, 1000), 505);
+	assert_int_equal(tsc_to_ns(&c, UINT64_C(1) << 62), (UINT64_C(1) << 61) + 5);
+	assert_int_equal(tsc_from_ns(&c, 505), 1000);
+	assert_int_equal(tsc_from_ns(&c, (UINT64_C(1) << 61) + 5), UINT64_C(1) << 62);
 	/* It is often "negative". */
 	c.zero = (uint64_t)-100;
-	assert_int_equal(ptclock_ns(&c, 1000), 400);
-	assert_int_equal(ptclock_tsc(&c, 400), 1000);
+	assert_int_equal(tsc_to_ns(&c, 1000), 400);
+	assert_int_equal(tsc_from_ns(&c, 400), 1000);
 
 	c.mult = 77;
 	page.cap_user_time_zero = 0;
 	assert_int_equal(ptclock_read(&page, &c), -EOPNOTSUPP);
 	page.cap_user_time_zero = 1;
 	page.time_mult = 0;
+	assert_int_equal(ptclock_read(&page, &c), -EOPNOTSUPP);
+	/* No file with such a shift could be read. */
+	page.time_mult = 1;
+	page.time_shift = 33;
 	assert_int_equal(ptclock_read(&page, &c), -EOPNOTSUPP);
 	assert_int_equal(c.mult, 77);
 }

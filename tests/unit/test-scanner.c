@@ -24,9 +24,12 @@ struct teller {
 	size_t n_scans;
 };
 
-static int tasks(struct source *source, uint64_t budget_ns, taskrecord_put_fn put, void *userdata)
+static int tasks(struct source *source, uint64_t budget_ns, record_put_fn put, void *userdata)
 {
 	struct teller *t = (struct teller *)source;
+	uint8_t record[RECORD_OWN_MAX];
+	struct trailer trailer;
+	size_t size;
 
 	assert_in_range(budget_ns, 1, 20000000);
 	if (t->fails > 0) {
@@ -35,7 +38,10 @@ static int tasks(struct source *source, uint64_t budget_ns, taskrecord_put_fn pu
 		return -EIO;
 	}
 	t->n++;
-	assert_int_equal(taskrecord_comm(t->n, t->n, "task", 100 + t->n, put, userdata), 0);
+	trailer = record_trailer(t->n, t->n, 100 + t->n);
+	size = record_write_comm(&(struct record_comm){ .pid = t->n, .tid = t->n, .comm = "task" },
+				 &trailer, record, sizeof(record));
+	assert_int_equal(put(userdata, record, size), 0);
 	if (t->n < N_TASKS)
 		return 1;
 	t->n = 0;
@@ -59,7 +65,6 @@ static void tells_when_wanted(void **state)
 {
 	_cleanup_(sideband_freep) struct sideband *sideband = NULL;
 	_cleanup_(scanner_freep) struct scanner *scanner = NULL;
-	const uint64_t lost[2] = { RECORD_ID_SIDEBAND, 1 };
 	struct teller teller = { .source.ops = &ops, .fails = 1 };
 	struct records r = {};
 	struct perfbuild *b;
@@ -90,7 +95,7 @@ static void tells_when_wanted(void **state)
 	assert_int_equal(sd_event_run(event, 0), 0);
 
 	b = records_at(1, 200, 0);
-	records_take(&r, b, perfbuild_record(b, PERF_RECORD_LOST, 0, lost, sizeof(lost), NULL));
+	records_take(&r, b, perfbuild_lost(b, 1));
 	assert_int_equal(sideband_add(sideband, r.bytes, r.size), 0);
 	records_deinit(&r);
 	assert_true(sideband_wants_tasks(sideband));

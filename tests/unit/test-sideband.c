@@ -258,11 +258,10 @@ static void a_storm_of_mappings(void **state)
 
 static void add_lost(struct sideband *s, uint64_t time)
 {
-	const uint64_t lost[2] = { RECORD_ID_SIDEBAND, 7 };
 	struct perfbuild *b = records_at(1, time, 0);
 	struct records r = {};
 
-	records_take(&r, b, perfbuild_record(b, PERF_RECORD_LOST, 0, lost, sizeof(lost), NULL));
+	records_take(&r, b, perfbuild_lost(b, 7));
 	assert_int_equal(sideband_add(s, r.bytes, r.size), 0);
 	records_deinit(&r);
 }

@@ -33,7 +33,7 @@
 #include "daemon/spool/spool.h"
 #include "daemon/tasks/sideband.h"
 #include "decoder/file/input.h"
-#include "record/taskrecord.h"
+#include "record/codec.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
@@ -118,8 +118,8 @@ static int copy_clock(struct source *source, struct ptclock_log **ret_clock)
 /* As if the machine were suspended just then. */
 static void thaw(struct source *source)
 {
-	source->facts.time_mult = 3;
-	source->facts.time_zero = 77;
+	source->facts.tsc.mult = 3;
+	source->facts.tsc.zero = 77;
 	ptclock_log_clear(((struct fake *)source)->clock);
 }
 
@@ -203,7 +203,7 @@ static int set_up(void **state)
 			   .attr_config = 0x2401,
 			   .mask_tsc = 0x400,
 			   .mask_noretcomp = 0x800,
-			   .time_mult = 1,
+			   .tsc = { .valid = true, .mult = 1 },
 			   .cpuid = "GenuineIntel,6,85,7",
 			   .user = true },
 	};
@@ -357,11 +357,11 @@ static void suspended_meanwhile(void **state)
 
 	assert_int_equal(ptclock_log_new(&f->fake.clock), 0);
 	f->fake.source.ops = &suspended_ops;
-	f->fake.source.facts.time_mult = 2;
+	f->fake.source.facts.tsc.mult = 2;
 	records_add(&f->fake.aux[0].bytes, "12345678", 8);
 	records_switch(&f->fake.switches[0].bytes, 42, false, 5000, 0);
 	assert_int_equal(take(f), 0);
-	assert_int_equal(f->fake.source.facts.time_mult, 3);
+	assert_int_equal(f->fake.source.facts.tsc.mult, 3);
 
 	/* The first at 5000, which was 2500 of the TSC. */
 	text = output_of(NULL, "cat %s/snap/clock", f->dir);
@@ -600,10 +600,14 @@ static pid_t fork_with_vdso(bool changed)
 	return pid;
 }
 
-static int put_record(void *userdata, const void *bytes, size_t size)
+static void put_mmap2(const struct record_mmap2 *mmap, uint64_t time, struct records *r)
 {
-	records_add(userdata, bytes, size);
-	return 0;
+	const struct trailer trailer = record_trailer(mmap->pid, mmap->tid, time);
+	struct record_mmap2 whole = *mmap;
+	uint8_t record[RECORD_OWN_MAX];
+
+	whole.misc = PERF_RECORD_MISC_USER;
+	records_add(r, record, record_write_mmap2(&whole, &trailer, record, sizeof(record)));
 }
 
 /* One who wrote to his has it kept as his own memory. */
@@ -629,7 +633,7 @@ static void anothers_vdso(void **state)
 						   .prot = PROT_READ | PROT_EXEC,
 						   .name = "[vdso]" };
 
-		assert_int_equal(taskrecord_mmap2(&mmap, i + 1, put_record, &f->tasks), 0);
+		put_mmap2(&mmap, i + 1, &f->tasks);
 		records_switch(&f->fake.switches[0].bytes, (uint32_t)pids[i], false, 3 + i, 0);
 	}
 	f->request.mem_max = 1 << 20;
@@ -663,7 +667,7 @@ static void claimed_memory(void **state)
 	char *text, line[96];
 	size_t n;
 
-	assert_int_equal(taskrecord_mmap2(&mmap2, 1, put_record, &f->tasks), 0);
+	put_mmap2(&mmap2, 1, &f->tasks);
 	records_switch(&f->fake.switches[0].bytes, self, false, 2, 0);
 	f->request.mem_max = 1 << 20;
 	assert_int_equal(take(f), 0);
@@ -716,7 +720,7 @@ static void forged_memory(void **state)
 	put_code(store, CODERECORD_START, "");
 	put_code(store, CODERECORD_NEW, "abcd");
 	f->known.code = store;
-	assert_int_equal(taskrecord_mmap2(&mmap2, 1, put_record, &f->tasks), 0);
+	put_mmap2(&mmap2, 1, &f->tasks);
 	records_switch(&f->fake.switches[0].bytes, self, false, 2, 0);
 	f->request.mem_max = 1 << 20;
 	assert_int_equal(take(f), 0);
@@ -1062,16 +1066,17 @@ static void a_real_trace(void **state)
 		.mask_mtc = 0x200,
 		.mask_mtc_period = 0x3c000,
 		.mask_cyc = 2,
-		.time_shift = 31,
-		.time_mult = 581029125,
-		.time_zero = UINT64_C(18444502336406842448),
+		.tsc = { .valid = true,
+			 .shift = 31,
+			 .mult = 581029125,
+			 .zero = UINT64_C(18444502336406842448) },
 		.tsc_ctc_numerator = 308,
 		.tsc_ctc_denominator = 2,
 		.max_nonturbo_ratio = 37,
 		.cpuid = "GenuineIntel,6,85,4",
 	};
-	ns = facts->time_zero + (tsc >> 31) * facts->time_mult +
-	     (((tsc & 0x7fffffff) * facts->time_mult) >> 31);
+	ns = facts->tsc.zero + (tsc >> 31) * facts->tsc.mult +
+	     (((tsc & 0x7fffffff) * facts->tsc.mult) >> 31);
 	f->fake.moment.ns = ns + 1000000;
 	records_mmap2(&f->tasks, 42, path, NULL, ns - 2000);
 	records_switch(&f->fake.switches[1].bytes, 42, false, ns - 1000, 1);

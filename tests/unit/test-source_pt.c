@@ -312,9 +312,9 @@ static void what_it_is(void **state)
 	assert_int_equal(facts->tsc_ctc_numerator, 168);
 	assert_int_equal(facts->tsc_ctc_denominator, 2);
 	assert_int_equal(facts->max_nonturbo_ratio, 21);
-	assert_int_equal(facts->time_shift, 4);
-	assert_int_equal(facts->time_mult, 3);
-	assert_int_equal(facts->time_zero, 1000);
+	assert_int_equal(facts->tsc.shift, 4);
+	assert_int_equal(facts->tsc.mult, 3);
+	assert_int_equal(facts->tsc.zero, 1000);
 	assert_true(facts->user && !facts->kernel && facts->event_trace);
 	/* What it asks to lock: the rings, and the pages that control them. */
 	assert_int_equal(machine.rights_bytes,
@@ -500,13 +500,13 @@ static void suspended(void **state)
 	machine.suspended = true;
 	page.time_mult = 5;
 	ops->tick(f->source);
-	assert_int_equal(f->source->facts.time_mult, 3);
+	assert_int_equal(f->source->facts.tsc.mult, 3);
 	ops->thaw(f->source);
 
 	logged_begin();
 	ops->tick(f->source);
 	assert_non_null(strstr(logged_end(), "the machine was suspended: recording anew"));
-	assert_int_equal(f->source->facts.time_mult, 5);
+	assert_int_equal(f->source->facts.tsc.mult, 5);
 	assert_int_equal(ops->status(f->source).n_recording, N_CPUS);
 
 	page.cap_user_time_zero = 0;

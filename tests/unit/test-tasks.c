@@ -34,18 +34,23 @@ struct mmap {
 
 static void add_mmap(struct records *r, const struct mmap *m, uint64_t time)
 {
-	const struct {
-		uint32_t pid, tid;
-		uint64_t addr, len, pgoff;
-		uint32_t maj, min;
-		uint64_t ino, generation;
-		uint32_t prot, flags;
-	} payload = { m->pid, m->tid, m->addr, m->len, m->pgoff, 8, 1, m->ino, 0, m->prot, 2 };
+	const struct record_mmap2 mmap = {
+		.misc = m->misc,
+		.pid = m->pid,
+		.tid = m->tid,
+		.addr = m->addr,
+		.len = m->len,
+		.pgoff = m->pgoff,
+		.maj = 8,
+		.min = 1,
+		.ino = m->ino,
+		.prot = m->prot,
+		.flags = MAP_PRIVATE,
+		.name = m->name,
+	};
 	struct perfbuild *b = records_at(m->pid, time, 0);
 
-	records_take(
-	    r, b,
-	    perfbuild_record(b, PERF_RECORD_MMAP2, m->misc, &payload, sizeof(payload), m->name));
+	records_take(r, b, perfbuild_mapping(b, PERF_RECORD_MMAP2, &mmap));
 }
 
 static void add_exec(struct records *r, uint32_t pid, uint64_t time)

@@ -65,14 +65,7 @@ static struct perfbuild b;
 /* An entry of perf's table: the build-id of /x/a. */
 static void add_build_id(void)
 {
-	static const struct {
-		int32_t pid;
-		uint8_t id[20];
-		uint8_t size, reserved[3];
-	} entry = { -1, { 0xab, 0xcd }, 20, {} };
-
-	perfbuild_record(&b, PERFABI_HEADER_BUILD_ID, PERF_RECORD_MISC_USER, &entry, sizeof(entry),
-			 "/x/a");
+	perfbuild_build_id(&b, &(struct buildid){ .bytes = { 0xab, 0xcd }, .size = 20 }, "/x/a");
 }
 
 static void add(const struct event *e)

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "record/codec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "record/frame.h"
+#include "record/tsc.h"
+
+/* The build-id's record says how long the id is. The kernel's header has no name for it. */
+#define MISC_BUILD_ID_SIZE (1u << 15)
+
+/* Of perf's names in files. */
+#define PATH_ALIGNMENT 64
+
+/* What a record of fixed size is written from: all of its body is @raw. */
+static size_t write_fixed(uint32_t type, uint16_t misc, const void *raw, size_t size,
+			  const struct trailer *trailer, void *to, size_t room)
+{
+	struct frame f;
+
+	frame_begin(&f, type, misc, to, room);
+	frame_put(&f, raw, size);
+	return frame_end(&f, trailer);
+}
+
+/* --- mappings --------------------------------------------------------------------------------- */
+
+/* What both begin with. */
+struct raw_mmap {
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+};
+
+/* What MMAP2 has behind it. */
+struct raw_mmap2 {
+	union {
+		struct {
+			uint32_t maj, min;
+			uint64_t ino, ino_generation;
+		};
+		struct {
+			uint8_t build_id_size, reserved[3];
+			uint8_t build_id[BUILDID_MAX];
+		};
+	};
+	uint32_t prot, flags;
+};
+
+static_assert(sizeof(struct raw_mmap) == 32, "as the kernel writes it");
+static_assert(sizeof(struct raw_mmap2) == 32, "as the kernel writes it");
+
+static void put_mmap(struct frame *f, const struct record_mmap2 *mmap)
+{
+	const struct raw_mmap raw = {
+		.pid = mmap->pid,
+		.tid = mmap->tid,
+		.addr = mmap->addr,
+		.len = mmap->len,
+		.pgoff = mmap->pgoff,
+	};
+
+	frame_put(f, &raw, sizeof(raw));
+}
+
+static void put_name(struct frame *f, const char *name)
+{
+	const bool fits = strnlen(name, RECORD_NAME_MAX) < RECORD_NAME_MAX;
+
+	frame_put_string(f, fits ? name : "//toolong", 8);
+}
+
+size_t record_write_mmap(const struct record_mmap2 *mmap, const struct trailer *trailer, void *to,
+			 size_t room)
+{
+	struct frame f;
+
+	frame_begin(&f, PERF_RECORD_MMAP, mmap->misc, to, room);
+	put_mmap(&f, mmap);
+	put_name(&f, mmap->name);
+	return frame_end(&f, trailer);
+}
+
+size_t record_write_mmap2(const struct record_mmap2 *mmap2, const struct trailer *trailer, void *to,
+			  size_t room)
+{
+	const bool has_id = mmap2->build_id.size > 0;
+	const uint16_t misc = mmap2->misc & (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
+	struct raw_mmap2 raw = {
+		.maj = mmap2->maj,
+		.min = mmap2->min,
+		.ino = mmap2->ino,
+		.ino_generation = mmap2->ino_generation,
+		.prot = mmap2->prot,
+		.flags = mmap2->flags,
+	};
+	struct frame f;
+
+	/* With the flag the device and inode numbers make place for the build-id. */
+	if (has_id) {
+		raw.ino_generation = 0;
+		memset(raw.reserved, 0, sizeof(raw.reserved));
+		raw.build_id_size = mmap2->build_id.size;
+		memcpy(raw.build_id, mmap2->build_id.bytes, sizeof(raw.build_id));
+	}
+	frame_begin(&f, PERF_RECORD_MMAP2, misc | (has_id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0), to,
+		    room);
+	put_mmap(&f, mmap2);
+	frame_put(&f, &raw, sizeof(raw));
+	put_name(&f, mmap2->name);
+	return frame_end(&f, trailer);
+}
+
+static int read_mmap2(struct cursor *body, struct record_mmap2 *mmap)
+{
+	struct raw_mmap2 raw;
+
+	if (cursor_get(body, sizeof(raw), &raw) < 0)
+		return -EBADMSG;
+	mmap->prot = raw.prot;
+	mmap->flags = raw.flags;
+	if (!(mmap->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
+		mmap->maj = raw.maj;
+		mmap->min = raw.min;
+		mmap->ino = raw.ino;
+		mmap->ino_generation = raw.ino_generation;
+		return 0;
+	}
+	if (raw.build_id_size > BUILDID_MAX)
+		return -EBADMSG;
+	mmap->build_id.size = raw.build_id_size;
+	memcpy(mmap->build_id.bytes, raw.build_id, raw.build_id_size);
+	return 0;
+}
+
+int record_read_mmap2(uint32_t type, uint16_t misc, struct cursor body,
+		      struct record_mmap2 *ret_mmap2)
+{
+	struct raw_mmap raw;
+	struct record_mmap2 m;
+
+	if ((type != PERF_RECORD_MMAP && type != PERF_RECORD_MMAP2) ||
+	    cursor_get(&body, sizeof(raw), &raw) < 0)
+		return -EBADMSG;
+	m = (struct record_mmap2){
+		.misc = misc,
+		.pid = raw.pid,
+		.tid = raw.tid,
+		.addr = raw.addr,
+		.len = raw.len,
+		.pgoff = raw.pgoff,
+	};
+	if (type == PERF_RECORD_MMAP2 && read_mmap2(&body, &m) < 0)
+		return -EBADMSG;
+	if (cursor_get_string(&body, &m.name) < 0)
+		return -EBADMSG;
+	*ret_mmap2 = m;
+	return 0;
+}
+
+/* --- tasks ------------------------------------------------------------------------------------ */
+
+struct raw_task {
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time;
+};
+
+static_assert(sizeof(struct raw_task) == 24, "as the kernel writes it");
+
+size_t record_write_comm(const struct record_comm *comm, const struct trailer *trailer, void *to,
+			 size_t room)
+{
+	const uint32_t ids[2] = { comm->pid, comm->tid };
+	struct frame f;
+
+	frame_begin(&f, PERF_RECORD_COMM, comm->exec ? PERF_RECORD_MISC_COMM_EXEC : 0, to, room);
+	frame_put(&f, ids, sizeof(ids));
+	frame_put_string(&f, comm->comm, 8);
+	return frame_end(&f, trailer);
+}
+
+int record_read_comm(uint16_t misc, struct cursor body, struct record_comm *ret_comm)
+{
+	const char *comm;
+	uint32_t ids[2];
+
+	if (cursor_get(&body, sizeof(ids), ids) < 0 || cursor_get_string(&body, &comm) < 0)
+		return -EBADMSG;
+	*ret_comm = (struct record_comm){
+		.exec = misc & PERF_RECORD_MISC_COMM_EXEC,
+		.pid = ids[0],
+		.tid = ids[1],
+		.comm = comm,
+	};
+	return 0;
+}
+
+/* FORK and EXIT look the same. */
+static size_t write_task(uint32_t type, const struct record_task *task,
+			 const struct trailer *trailer, void *to, size_t room)
+{
+	const struct raw_task raw = { task->pid, task->ppid, task->tid, task->ptid, task->time };
+
+	return write_fixed(type, 0, &raw, sizeof(raw), trailer, to, room);
+}
+
+size_t record_write_fork(const struct record_task *fork, const struct trailer *trailer, void *to,
+			 size_t room)
+{
+	return write_task(PERF_RECORD_FORK, fork, trailer, to, room);
+}
+
+size_t record_write_exit(const struct record_task *exit, const struct trailer *trailer, void *to,
+			 size_t room)
+{
+	return write_task(PERF_RECORD_EXIT, exit, trailer, to, room);
+}
+
+int record_read_task(struct cursor body, struct record_task *ret_task)
+{
+	struct raw_task raw;
+
+	if (cursor_get(&body, sizeof(raw), &raw) < 0)
+		return -EBADMSG;
+	*ret_task = (struct record_task){ raw.pid, raw.ppid, raw.tid, raw.ptid, raw.time };
+	return 0;
+}
+
+/* --- who runs --------------------------------------------------------------------------------- */
+
+static int read_ids(struct cursor body, struct record_ids *ret_ids)
+{
+	uint32_t ids[2];
+
+	if (cursor_get(&body, sizeof(ids), ids) < 0)
+		return -EBADMSG;
+	*ret_ids = (struct record_ids){ ids[0], ids[1] };
+	return 0;
+}
+
+size_t record_write_itrace_start(const struct record_ids *who, const struct trailer *trailer,
+				 void *to, size_t room)
+{
+	const uint32_t ids[2] = { who->pid, who->tid };
+
+	return write_fixed(PERF_RECORD_ITRACE_START, 0, ids, sizeof(ids), trailer, to, room);
+}
+
+int record_read_itrace_start(struct cursor body, struct record_ids *ret_who)
+{
+	return read_ids(body, ret_who);
+}
+
+static uint16_t switch_misc(const struct record_switch *sw)
+{
+	return (sw->out ? PERF_RECORD_MISC_SWITCH_OUT : 0) |
+	       (sw->preempt ? PERF_RECORD_MISC_SWITCH_OUT_PREEMPT : 0);
+}
+
+size_t record_write_switch_cpu_wide(const struct record_switch *sw, const struct trailer *trailer,
+				    void *to, size_t room)
+{
+	const uint32_t ids[2] = { sw->other.pid, sw->other.tid };
+
+	return write_fixed(PERF_RECORD_SWITCH_CPU_WIDE, switch_misc(sw), ids, sizeof(ids), trailer,
+			   to, room);
+}
+
+size_t record_write_switch(const struct record_switch *sw, const struct trailer *trailer, void *to,
+			   size_t room)
+{
+	return write_fixed(PERF_RECORD_SWITCH, switch_misc(sw), NULL, 0, trailer, to, room);
+}
+
+int record_read_switch(uint32_t type, uint16_t misc, struct cursor body,
+		       struct record_switch *ret_switch)
+{
+	struct record_switch sw = {
+		.out = misc & PERF_RECORD_MISC_SWITCH_OUT,
+		/* The bit has this meaning in a record of who leaves only. */
+		.preempt = misc & PERF_RECORD_MISC_SWITCH_OUT &&
+			   misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
+	};
+
+	if (type == PERF_RECORD_SWITCH_CPU_WIDE && read_ids(body, &sw.other) < 0)
+		return -EBADMSG;
+	*ret_switch = sw;
+	return 0;
+}
+
+/* --- the AUX ring, and what is lost ----------------------------------------------------------- */
+
+size_t record_write_aux(const struct record_aux *aux, const struct trailer *trailer, void *to,
+			size_t room)
+{
+	const uint64_t raw[3] = { aux->offset, aux->size, aux->flags };
+
+	return write_fixed(PERF_RECORD_AUX, 0, raw, sizeof(raw), trailer, to, room);
+}
+
+int record_read_aux(struct cursor body, struct record_aux *ret_aux)
+{
+	uint64_t raw[3];
+
+	if (cursor_get(&body, sizeof(raw), raw) < 0)
+		return -EBADMSG;
+	*ret_aux = (struct record_aux){ raw[0], raw[1], raw[2] };
+	return 0;
+}
+
+size_t record_write_lost(const struct record_lost *lost, const struct trailer *trailer, void *to,
+			 size_t room)
+{
+	const uint64_t raw[2] = { lost->id, lost->lost };
+
+	return write_fixed(PERF_RECORD_LOST, 0, raw, sizeof(raw), trailer, to, room);
+}
+
+int record_read_lost(struct cursor body, struct record_lost *ret_lost)
+{
+	uint64_t raw[2];
+
+	if (cursor_get(&body, sizeof(raw), raw) < 0)
+		return -EBADMSG;
+	*ret_lost = (struct record_lost){ raw[0], raw[1] };
+	return 0;
+}
+
+size_t record_write_lost_samples(uint64_t lost, const struct trailer *trailer, void *to,
+				 size_t room)
+{
+	return write_fixed(PERF_RECORD_LOST_SAMPLES, 0, &lost, sizeof(lost), trailer, to, room);
+}
+
+int record_read_lost_samples(struct cursor body, uint64_t *ret_lost)
+{
+	return cursor_get(&body, sizeof(*ret_lost), ret_lost);
+}
+
+/* --- the kernel's code ------------------------------------------------------------------------ */
+
+struct raw_ksymbol {
+	uint64_t addr;
+	uint32_t len;
+	uint16_t ksym_type, flags;
+};
+
+struct raw_bpf_event {
+	uint16_t type, flags;
+	uint32_t id;
+	uint64_t tag;
+};
+
+struct raw_text_poke {
+	uint64_t addr;
+	uint16_t old_len, new_len;
+} __attribute__((__packed__));
+
+static_assert(sizeof(struct raw_ksymbol) == 16, "as the kernel writes it");
+static_assert(sizeof(struct raw_bpf_event) == 16, "as the kernel writes it");
+static_assert(sizeof(struct raw_text_poke) == 12, "as the kernel writes it");
+
+size_t record_write_ksymbol(const struct record_ksymbol *ksymbol, const struct trailer *trailer,
+			    void *to, size_t room)
+{
+	const struct raw_ksymbol raw = { ksymbol->addr, ksymbol->len, ksymbol->ksym_type,
+					 ksymbol->flags };
+	struct frame f;
+
+	frame_begin(&f, PERF_RECORD_KSYMBOL, 0, to, room);
+	frame_put(&f, &raw, sizeof(raw));
+	frame_put_string(&f, ksymbol->name, 8);
+	return frame_end(&f, trailer);
+}
+
+int record_read_ksymbol(struct cursor body, struct record_ksymbol *ret_ksymbol)
+{
+	struct raw_ksymbol raw;
+	const char *name;
+
+	if (cursor_get(&body, sizeof(raw), &raw) < 0 || cursor_get_string(&body, &name) < 0)
+		return -EBADMSG;
+	*ret_ksymbol = (struct record_ksymbol){ raw.addr, raw.len, raw.ksym_type, raw.flags, name };
+	return 0;
+}
+
+size_t record_write_bpf_event(const struct record_bpf_event *bpf, const struct trailer *trailer,
+			      void *to, size_t room)
+{
+	const struct raw_bpf_event raw = { bpf->type, bpf->flags, bpf->id, bpf->tag };
+
+	return write_fixed(PERF_RECORD_BPF_EVENT, 0, &raw, sizeof(raw), trailer, to, room);
+}
+
+int record_read_bpf_event(struct cursor body, struct record_bpf_event *ret_bpf)
+{
+	struct raw_bpf_event raw;
+
+	if (cursor_get(&body, sizeof(raw), &raw) < 0)
+		return -EBADMSG;
+	*ret_bpf = (struct record_bpf_event){ raw.type, raw.flags, raw.id, raw.tag };
+	return 0;
+}
+
+size_t record_write_text_poke(const struct record_text_poke *poke, const struct trailer *trailer,
+			      void *to, size_t room)
+{
+	const struct raw_text_poke raw = { poke->addr, poke->old_len, poke->new_len };
+	struct frame f;
+
+	frame_begin(&f, PERF_RECORD_TEXT_POKE, PERF_RECORD_MISC_KERNEL, to, room);
+	frame_put(&f, &raw, sizeof(raw));
+	frame_put(&f, poke->old_bytes, poke->old_len);
+	frame_put(&f, poke->new_bytes, poke->new_len);
+	return frame_end(&f, trailer);
+}
+
+int record_read_text_poke(struct cursor body, struct record_text_poke *ret_poke)
+{
+	struct raw_text_poke raw;
+	struct cursor old, new;
+
+	if (cursor_get(&body, sizeof(raw), &raw) < 0 ||
+	    cursor_get_sub(&body, raw.old_len, &old) < 0 ||
+	    cursor_get_sub(&body, raw.new_len, &new) < 0)
+		return -EBADMSG;
+	*ret_poke = (struct record_text_poke){
+		.addr = raw.addr,
+		.old_len = raw.old_len,
+		.new_len = raw.new_len,
+		.old_bytes = old.pos,
+		.new_bytes = new.pos,
+	};
+	return 0;
+}
+
+/* --- the records that perf adds --------------------------------------------------------------- */
+
+struct raw_build_id {
+	int32_t pid;
+	uint8_t id[BUILDID_MAX];
+	uint8_t size, reserved[3];
+};
+
+struct raw_auxtrace {
+	uint64_t size, offset, reference;
+	uint32_t idx;
+	int32_t tid, cpu;
+	uint32_t reserved;
+};
+
+struct raw_auxtrace_info {
+	uint32_t type, reserved;
+};
+
+struct raw_time_conv {
+	uint64_t time_shift, time_mult, time_zero;
+	/* newer kernels: */
+	uint64_t time_cycles, time_mask;
+	uint8_t cap_user_time_zero, cap_user_time_short;
+	uint8_t reserved[6];
+};
+
+static_assert(sizeof(struct raw_build_id) == 28, "as perf writes it");
+static_assert(sizeof(struct raw_auxtrace) == 40, "as perf writes it");
+static_assert(sizeof(struct raw_time_conv) == 48, "as perf writes it");
+
+size_t record_write_build_id(const struct record_build_id *build_id, void *to, size_t room)
+{
+	struct raw_build_id raw = { .pid = build_id->pid, .size = build_id->build_id.size };
+	struct frame f;
+
+	memcpy(raw.id, build_id->build_id.bytes, build_id->build_id.size);
+	frame_begin(&f, PERFABI_HEADER_BUILD_ID, build_id->cpumode | MISC_BUILD_ID_SIZE, to, room);
+	frame_put(&f, &raw, sizeof(raw));
+	frame_put_string(&f, build_id->path, PATH_ALIGNMENT);
+	return frame_end(&f, NULL);
+}
+
+int record_read_build_id(uint16_t misc, struct cursor body, struct record_build_id *ret_build_id)
+{
+	struct record_build_id b = { .cpumode = misc & PERF_RECORD_MISC_CPUMODE_MASK };
+	struct raw_build_id raw;
+
+	if (cursor_get(&body, sizeof(raw), &raw) < 0 || cursor_get_string(&body, &b.path) < 0)
+		return -EBADMSG;
+	b.pid = raw.pid;
+	b.build_id.size = misc & MISC_BUILD_ID_SIZE ? raw.size : BUILDID_MAX;
+	if (b.build_id.size > BUILDID_MAX)
+		return -EBADMSG;
+	memcpy(b.build_id.bytes, raw.id, BUILDID_MAX);
+	*ret_build_id = b;
+	return 0;
+}
+
+size_t record_write_auxtrace(const struct record_auxtrace *auxtrace, void *to, size_t room)
+{
+	const struct raw_auxtrace raw = {
+		.size = auxtrace->size,
+		.offset = auxtrace->offset,
+		.reference = auxtrace->reference,
+		.idx = auxtrace->idx,
+		.tid = auxtrace->tid,
+		.cpu = auxtrace->cpu,
+	};
+
+	return write_fixed(PERFABI_AUXTRACE, 0, &raw, sizeof(raw), NULL, to, room);
+}
+
+int record_read_auxtrace(struct cursor body, struct record_auxtrace *ret_auxtrace)
+{
+	struct raw_auxtrace raw;
+
+	if (cursor_get(&body, sizeof(raw), &raw) < 0)
+		return -EBADMSG;
+	*ret_auxtrace = (struct record_auxtrace){ raw.size, raw.offset, raw.reference,
+						  raw.idx,  raw.tid,    raw.cpu };
+	return 0;
+}
+
+size_t record_write_auxtrace_info(const struct record_auxtrace_info *info, void *to, size_t room)
+{
+	const struct raw_auxtrace_info raw = { .type = info->type };
+	const size_t filter = info->filter ? info->slots[PERFABI_PT_FILTER_STR_LEN] : 0;
+	static const uint8_t zeros[8];
+	struct frame f;
+
+	frame_begin(&f, PERFABI_AUXTRACE_INFO, 0, to, room);
+	frame_put(&f, &raw, sizeof(raw));
+	frame_put(&f, info->slots, sizeof(info->slots));
+	/* perf pads it so that there is a NUL behind it. */
+	frame_put(&f, info->filter, filter);
+	frame_put(&f, zeros, filter ? 8 - filter % 8 : 0);
+	frame_put(&f, info->more, info->n_more * sizeof(*info->more));
+	return frame_end(&f, NULL);
+}
+
+int record_read_auxtrace_info(struct cursor body, struct record_auxtrace_info *ret_info)
+{
+	struct record_auxtrace_info info = {};
+	struct raw_auxtrace_info raw;
+
+	if (cursor_get(&body, sizeof(raw), &raw) < 0)
+		return -EBADMSG;
+	info.type = raw.type;
+	for (size_t i = 0; i < _PERFABI_PT_SLOTS_FIXED; i++)
+		if (cursor_get(&body, sizeof(info.slots[i]), &info.slots[i]) < 0)
+			break;
+	if (info.slots[PERFABI_PT_FILTER_STR_LEN] <= cursor_left(&body))
+		info.filter = (const char *)body.pos;
+	*ret_info = info;
+	return 0;
+}
+
+size_t record_write_time_conv(const struct tsc_conv *conv, void *to, size_t room)
+{
+	const struct raw_time_conv raw = {
+		.time_shift = conv->shift,
+		.time_mult = conv->mult,
+		.time_zero = conv->zero,
+		.cap_user_time_zero = conv->valid,
+	};
+
+	return write_fixed(PERFABI_TIME_CONV, 0, &raw, sizeof(raw), NULL, to, room);
+}
+
+size_t record_write_id_index(const struct record_id_index_entry *entries, size_t n, void *to,
+			     size_t room)
+{
+	const uint64_t count = n;
+	struct frame f;
+
+	frame_begin(&f, PERFABI_ID_INDEX, 0, to, room);
+	frame_put(&f, &count, sizeof(count));
+	frame_put(&f, entries, n * sizeof(*entries));
+	return frame_end(&f, NULL);
+}
+
+size_t record_write_finished_round(void *to, size_t room)
+{
+	return write_fixed(PERFABI_FINISHED_ROUND, 0, NULL, 0, NULL, to, room);
+}
