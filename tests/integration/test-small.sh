@@ -4,6 +4,7 @@
 # Small programs from end to end, for sanitized builds too: recorded, decoded exactly by both
 # engines, every format written; and what the summary says adds up.
 . "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/tree.sh"
 need qemu-x86_64
 
 small() {
@@ -31,3 +32,17 @@ small() {
 small true /bin/true
 small ls ls -l /usr
 small signals "$O/targets/signals.c"
+
+# Processes that fork, execute programs and scripts, and end with their threads: test-tree has more of them.
+tree pipeline 3 0 sh -c 'ls /usr | sort | tail -1; exit 3'
+threads 4
+drop pipeline
+printf '#! /bin/sh -e\necho "$0" "$@"; env | grep -c ^A=\n' >"$T/script.sh"
+chmod +x "$T/script.sh"
+tree script 0 0 env A=1 LD_LIBRARY_PATH=/nowhere sh -c "'$T/script.sh' 'a b' c; ls /proc/self/fd | wc -l"
+drop script
+tree daemonize 7 0 "$O/targets/daemonize.c"
+threads 3
+drop daemonize
+tree execthreads 5 0 "$O/targets/execthreads.c" other
+drop execthreads
