@@ -21,6 +21,7 @@
 
 #include "decoder/kernel/kcore.h"
 #include "ptd/decode.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/packets.h"
 #include "tests/lib/perfbuild.h"
 #include "tests/lib/tempdir.h"
@@ -174,21 +175,26 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* All instructions, a line each, as perf script prints them; or what is lost. */
-static char *decode(const struct fixture *f, const char *engine)
+/* All instructions, a line each, as perf script prints them; or what is lost. Return: 0, or negative
+ * errno. */
+static int try_decode(const struct fixture *f, const char *engine, char **ret_text)
 {
 	const struct ptd_options options = { .size = sizeof(options),
 					     .input = f->dir,
 					     .engine = engine };
 	struct ptd_decoder *decoder;
 	const struct ptd_batch *batch;
-	char *message = NULL, *text;
+	char *message = NULL;
 	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	FILE *out;
 	int r;
 
-	if (ptd_decoder_new(&options, &decoder, &message) < 0)
-		fail_msg("%s", message);
+	r = ptd_decoder_new(&options, &decoder, &message);
+	free(message);
+	if (r < 0)
+		return r;
+	out = open_memstream(ret_text, &size);
+	assert_non_null(out);
 	while ((r = ptd_decoder_next(decoder, &batch)) == 0) {
 		for (size_t i = 0; i < batch->n_marks; i++)
 			if (batch->marks[i].kind == PTD_MARK_GAP)
@@ -206,9 +212,20 @@ static char *decode(const struct fixture *f, const char *engine)
 					run->block->object->name);
 			}
 	}
-	assert_int_equal(r, PTD_END);
 	(void)ptd_decoder_free(decoder);
 	assert_int_equal(fclose(out), 0);
+	if (r == PTD_END)
+		return 0;
+	assert_true(r < 0);
+	free(*ret_text);
+	return r;
+}
+
+static char *decode(const struct fixture *f, const char *engine)
+{
+	char *text;
+
+	assert_int_equal(try_decode(f, engine, &text), 0);
 	return text;
 }
 
@@ -278,12 +295,58 @@ static void less_of_it(void **state)
 	free(text);
 }
 
+struct attempt {
+	const struct fixture *f;
+	const char *engine;
+	char *text;
+};
+
+static int attempt(void *userdata)
+{
+	struct attempt *a = userdata;
+
+	return try_decode(a->f, a->engine, &a->text);
+}
+
+/* A file that cannot be read is one that is not there; but without memory there is an error. */
+static void is_as_expected(void *userdata)
+{
+	static const char *const of_files[] = { "open",  "openat", "fopen", "read",   "pread",
+						"lseek", "fstat",  "stat",  "fstatat" };
+	struct attempt *a = userdata;
+	const char *name = failing_name();
+	bool is_file = false;
+
+	for (size_t i = 0; name && i < ARRAY_LEN(of_files); i++)
+		is_file = is_file || strcmp(name, of_files[i]) == 0;
+	if (strcmp(a->text, expected) != 0 && !is_file)
+		fail_msg("%s failed, and there is:\n%s", name, a->text);
+	/* What ran is known all the same, though not what it is called. */
+	for (const char *x = expected, *y = a->text; *x && !strstr(a->text, "gap ");
+	     x += strcspn(x, "\n") + 1, y += strcspn(y, "\n") + 1)
+		if (strncmp(x, y, sizeof("ffffffff81000000")) != 0)
+			fail_msg("%s failed, and nothing says so:\n%s", name, a->text);
+	free(a->text);
+}
+
+static void calls_that_fail(void **state)
+{
+	static const char *const engines[] = { "block", "insn" };
+
+	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
+		struct attempt a = { .f = *state, .engine = engines[i] };
+
+		failing_each(attempt, is_as_expected, &a);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(decodes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(as_perf, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(less_of_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
