@@ -33,6 +33,7 @@ static _Thread_local struct {
 	unsigned nth; /* call fails; 0: none */
 	unsigned n;   /* calls so far */
 	const char *failed;
+	int error;
 } failing;
 
 /* What was allocated while calls could fail, and is not freed: a hash table of addresses. */
@@ -47,6 +48,7 @@ static bool fails(const char *name, int error)
 	if (failing.nth == 0 || ++failing.n != failing.nth)
 		return false;
 	failing.failed = name;
+	failing.error = error;
 	errno = error;
 	return true;
 }
@@ -300,6 +302,11 @@ static unsigned count_descriptors(void)
 const char *failing_name(void)
 {
 	return failing.failed;
+}
+
+bool failing_is_memory(void)
+{
+	return failing.failed && failing.error == ENOMEM;
 }
 
 void failing_each(failing_call_fn call, failing_check_fn check, void *userdata)

@@ -9,6 +9,8 @@
  * what libraries call inside themselves does not fail, and neither do calls of other threads.
  */
 
+#include <stdbool.h>
+
 /* What is tested: returns 0, or negative errno. */
 typedef int (*failing_call_fn)(void *userdata);
 
@@ -25,3 +27,7 @@ void failing_each(failing_call_fn call, failing_check_fn check, void *userdata);
 
 /* Return: the name of the call that failed; NULL: none did. */
 const char *failing_name(void);
+
+/* Return: whether it was memory that could not be had. That is no property of an input: code
+ * that has less to say for it returns an error. */
+bool failing_is_memory(void);
