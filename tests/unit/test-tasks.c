@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -540,6 +541,209 @@ static size_t compare(const struct world *w, const struct decoded *all, const st
 	return n;
 }
 
+/* --- limits ---------------------------------------------------------------------------------- */
+
+/* As in daemon/tasks/tasks.c. */
+#define PROCESSES_MAX 32768u
+#define THREADS_MAX   131072u
+#define MAPS_MAX      262144u
+
+#define N_MAPS 1024u /* of one process */
+
+/* Add what was put into @r since. Return: what the last one returned. */
+static int add_all(struct tasks *tasks, struct records *r)
+{
+	struct cursor c = cursor_from(r->bytes, r->size);
+	struct record record;
+	int result = 0;
+
+	while (record_next(&c, &record) == 0)
+		result = tasks_add(tasks, &record);
+	r->size = 0;
+	return result;
+}
+
+static int fork_off(struct tasks *tasks, struct records *r, uint32_t child, uint32_t parent)
+{
+	records_fork(r, child, parent, 3);
+	return add_all(tasks, r);
+}
+
+static int end(struct tasks *tasks, struct records *r, uint32_t pid)
+{
+	add_exit(r, pid, pid, 4);
+	return add_all(tasks, r);
+}
+
+static struct tasks *with_many_maps(struct records *r, uint32_t pid)
+{
+	struct mmap m = first;
+	struct tasks *tasks;
+
+	assert_int_equal(tasks_new(NULL, &tasks), 0);
+	records_comm(r, pid, "x", 1);
+	m.pid = m.tid = pid;
+	m.len = 0x1000;
+	for (unsigned i = 0; i < N_MAPS; i++) {
+		m.addr += 0x2000;
+		add_mmap(r, &m, 2);
+	}
+	assert_int_equal(add_all(tasks, r), 0);
+	return tasks;
+}
+
+/* So many mappings are remembered; those of processes that ended, or executed a program, are not. */
+static void many_maps(void **state)
+{
+	struct records r = {};
+	struct tasks *tasks = with_many_maps(&r, 7);
+	uint32_t pid = 8;
+
+	(void)state;
+	for (; pid < 7 + MAPS_MAX / N_MAPS; pid++)
+		assert_int_equal(fork_off(tasks, &r, pid, 7), 0);
+	assert_int_equal(fork_off(tasks, &r, pid, 7), -ENOSPC);
+	add_mmap(&r, &first, 5);
+	assert_int_equal(add_all(tasks, &r), -ENOSPC);
+	assert_int_equal(end(tasks, &r, 8), 0);
+	assert_int_equal(fork_off(tasks, &r, pid, 7), 0);
+	assert_int_equal(fork_off(tasks, &r, ++pid, 7), -ENOSPC);
+	add_exec(&r, 9, 5);
+	assert_int_equal(add_all(tasks, &r), 0);
+	assert_int_equal(fork_off(tasks, &r, ++pid, 7), 0);
+	assert_int_equal(fork_off(tasks, &r, ++pid, 7), -ENOSPC);
+	(void)tasks_free(tasks);
+
+	/* However many come and go. */
+	tasks = with_many_maps(&r, 7);
+	for (unsigned i = 0; i < 2 * MAPS_MAX / N_MAPS; i++) {
+		assert_int_equal(fork_off(tasks, &r, 8 + i % 3, 7), 0);
+		if (i % 2) {
+			add_exec(&r, 8 + i % 3, 4);
+			assert_int_equal(add_all(tasks, &r), 0);
+		}
+		assert_int_equal(end(tasks, &r, 8 + i % 3), 0);
+	}
+	(void)tasks_free(tasks);
+	records_deinit(&r);
+}
+
+static void many_processes(void **state)
+{
+	struct records r = {};
+	struct tasks *tasks;
+
+	(void)state;
+	assert_int_equal(tasks_new(NULL, &tasks), 0);
+	for (uint32_t pid = 1; pid <= PROCESSES_MAX; pid++) {
+		records_comm(&r, pid, "x", 1);
+		assert_int_equal(add_all(tasks, &r), 0);
+	}
+	records_comm(&r, PROCESSES_MAX + 1, "x", 1);
+	assert_int_equal(add_all(tasks, &r), -ENOSPC);
+	records_comm(&r, 5, "y", 1);
+	assert_int_equal(add_all(tasks, &r), 0);
+	assert_int_equal(end(tasks, &r, 5), 0);
+	records_comm(&r, PROCESSES_MAX + 1, "x", 1);
+	assert_int_equal(add_all(tasks, &r), 0);
+	records_comm(&r, 5, "x", 1);
+	assert_int_equal(add_all(tasks, &r), -ENOSPC);
+	(void)tasks_free(tasks);
+	records_deinit(&r);
+}
+
+/* Of threads, of which each process has one here, and 4 others. */
+static void many_threads(void **state)
+{
+	struct records r = {};
+	struct tasks *tasks;
+	uint32_t pid = 1;
+
+	(void)state;
+	assert_int_equal(tasks_new(NULL, &tasks), 0);
+	for (; pid <= THREADS_MAX / 8; pid++) {
+		records_comm(&r, pid, "x", 1);
+		for (uint32_t i = 1; i < 8; i++)
+			add_thread(&r, pid, 1000000 + pid * 8 + i, 2);
+		assert_int_equal(add_all(tasks, &r), 0);
+	}
+	add_thread(&r, 1, 999, 3);
+	assert_int_equal(add_all(tasks, &r), -ENOSPC);
+	add_exit(&r, 1, 1000000 + 8 + 1, 4); /* one of them */
+	assert_int_equal(add_all(tasks, &r), 0);
+	add_thread(&r, 1, 999, 5);
+	assert_int_equal(add_all(tasks, &r), 0);
+	add_thread(&r, 1, 998, 5);
+	assert_int_equal(add_all(tasks, &r), -ENOSPC);
+	add_exec(&r, 2, 6); /* ends seven */
+	for (uint32_t i = 0; i < 7; i++)
+		add_thread(&r, 3, 900 + i, 7);
+	assert_int_equal(add_all(tasks, &r), 0);
+	add_thread(&r, 1, 998, 7);
+	assert_int_equal(add_all(tasks, &r), -ENOSPC);
+	(void)tasks_free(tasks);
+	records_deinit(&r);
+}
+
+static bool is_odd(uint32_t pid)
+{
+	return pid % 2 == 1;
+}
+
+static int count(void *userdata, const void *bytes, size_t size)
+{
+	unsigned *n = userdata;
+
+	(void)bytes;
+	assert_true(size > 0);
+	return ++*n % 3 == 0 ? -ENOSPC : 0;
+}
+
+/* Who was killed said nothing. */
+static void the_dead(void **state)
+{
+	struct mmap m = first;
+	struct records r = {};
+	struct tasks_range *ranges;
+	struct tasks *tasks;
+	unsigned n_put = 0;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(tasks_new(is_odd, &tasks), 0);
+	m.name = "//anon";
+	for (uint32_t pid = 1; pid <= 6; pid++) {
+		records_comm(&r, pid, "x", 1);
+		m.pid = m.tid = pid;
+		m.addr = 0x1000 * pid;
+		m.len = 0x1000;
+		add_mmap(&r, &m, 2);
+	}
+	assert_int_equal(add_all(tasks, &r), 0);
+	assert_int_equal(tasks_ranges(tasks, &ranges, &n), 0);
+	assert_int_equal(n, 6);
+	free(ranges);
+	tasks_forget_dead(tasks);
+	assert_int_equal(tasks_ranges(tasks, &ranges, &n), 0);
+	assert_int_equal(n, 3);
+	for (size_t i = 0; i < n; i++) {
+		assert_true(is_odd(ranges[i].pid));
+		assert_int_equal(ranges[i].start, 0x1000 * ranges[i].pid);
+		assert_int_equal(ranges[i].size, 0x1000);
+		assert_false(ranges[i].vdso);
+	}
+	free(ranges);
+	/* A COMM and an MMAP2 each, of which each third is refused. */
+	assert_int_equal(tasks_write(tasks, 9, count, &n_put), 2);
+	assert_int_equal(n_put, 6);
+	assert_int_equal(end(tasks, &r, 3), 0);
+	assert_int_equal(tasks_ranges(tasks, &ranges, &n), 0);
+	assert_int_equal(n, 2);
+	free(ranges);
+	(void)tasks_free(tasks);
+	records_deinit(&r);
+}
+
 static void nothing_is_decoded_otherwise(void **state)
 {
 	uint64_t n_repeats = 0, n_epochs = 0;
@@ -586,6 +790,10 @@ int main(void)
 		cmocka_unit_test(what_says_nothing_new),
 		cmocka_unit_test(anonymous_memory),
 		cmocka_unit_test(a_storm),
+		cmocka_unit_test(many_maps),
+		cmocka_unit_test(many_processes),
+		cmocka_unit_test(many_threads),
+		cmocka_unit_test(the_dead),
 		cmocka_unit_test(nothing_is_decoded_otherwise),
 	};
 
