@@ -9,10 +9,12 @@ object code of is no change, and is not counted. CC, CXX and LDFLAGS are make's.
 
     tests/tools/mutants.py --seed 1 --count 100
     tests/tools/mutants.py --count 10 --files 'daemon/control/peer.c'
+    tests/tools/mutants.py --seed 2 --count 50 --part 2/2
 """
 
 import argparse
 import fnmatch
+import itertools
 import os
 import random
 import re
@@ -341,6 +343,8 @@ def arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--files", default="*", help="a pattern of paths: change only these")
+    parser.add_argument("--part", default="1/1",
+                        help="K/N: of the seed's changes only each Nth, from the Kth on; for N at once")
     parser.add_argument("--list", action="store_true", help="only print what would be changed")
     return parser.parse_args()
 
@@ -350,6 +354,7 @@ def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     sys.stdout.reconfigure(line_buffering=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    part, n_parts = map(int, options.part.split("/"))
     survivors, n, n_same = [], 0, 0
 
     with tempfile.TemporaryDirectory(prefix="ptd-mutants-") as work:
@@ -357,7 +362,8 @@ def main():
         files = [path for path in subprocess.check_output(["git", "ls-files"], text=True).split()
                  if path.startswith(FOLDERS) and path.endswith(".c") and path not in EXCEPT and
                  fnmatch.fnmatch(path, options.files)]
-        chosen = choose(tree, files, random.Random(options.seed))
+        chosen = itertools.islice(choose(tree, files, random.Random(options.seed)), part - 1, None,
+                                  n_parts)
         if options.list:
             for change, _ in zip(chosen, range(options.count)):
                 print(change)
