@@ -18,6 +18,7 @@
 #include "daemon/tasks/tasks.h"
 #include "decoder/image/layout.h"
 #include "decoder/sideband/timeline.h"
+#include "tests/lib/failing.h"
 #include "tests/unit/records.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -744,6 +745,75 @@ static void the_dead(void **state)
 	records_deinit(&r);
 }
 
+struct adding {
+	struct records records;
+	struct tasks *tasks;
+	struct records written;
+};
+
+static int keep(void *userdata, const void *bytes, size_t size)
+{
+	records_add(userdata, bytes, size);
+	return 0;
+}
+
+static int add_each(void *userdata)
+{
+	struct adding *a = userdata;
+	struct cursor c = cursor_from(a->records.bytes, a->records.size);
+	struct record record;
+	int r;
+
+	r = tasks_new(NULL, &a->tasks);
+	while (r == 0 && record_next(&c, &record) == 0)
+		r = tasks_add(a->tasks, &record);
+	if (r < 0)
+		a->tasks = tasks_free(a->tasks);
+	return r;
+}
+
+static void is_all_there(void *userdata)
+{
+	struct adding *a = userdata;
+	struct records written = {};
+
+	assert_int_equal(tasks_write(a->tasks, 9, keep, &written), 0);
+	if (!a->written.size)
+		a->written = written;
+	assert_int_equal(written.size, a->written.size);
+	assert_memory_equal(written.bytes, a->written.bytes, written.size);
+	if (written.bytes != a->written.bytes)
+		records_deinit(&written);
+	a->tasks = tasks_free(a->tasks);
+}
+
+static void calls_that_fail(void **state)
+{
+	struct mmap m = first;
+	struct adding a = {};
+
+	(void)state;
+	records_comm(&a.records, 7, "x", 1);
+	add_mmap(&a.records, &m, 2);
+	m.addr += 0x1000; /* cuts it in two */
+	m.len = 0x1000;
+	m.name = "//anon";
+	add_mmap(&a.records, &m, 3);
+	add_thread(&a.records, 7, 70, 4);
+	records_fork(&a.records, 8, 7, 5);
+	m.pid = m.tid = 8;
+	m.name = "/tmp/jit-8.dump";
+	add_mmap(&a.records, &m, 6);
+	records_fork(&a.records, 9, 8, 7);
+	add_exec(&a.records, 9, 8);
+	assert_int_equal(add_each(&a), 0);
+	is_all_there(&a);
+	assert_true(a.written.size > 0);
+	failing_each(add_each, is_all_there, &a);
+	records_deinit(&a.records);
+	records_deinit(&a.written);
+}
+
 static void nothing_is_decoded_otherwise(void **state)
 {
 	uint64_t n_repeats = 0, n_epochs = 0;
@@ -794,6 +864,7 @@ int main(void)
 		cmocka_unit_test(many_processes),
 		cmocka_unit_test(many_threads),
 		cmocka_unit_test(the_dead),
+		cmocka_unit_test(calls_that_fail),
 		cmocka_unit_test(nothing_is_decoded_otherwise),
 	};
 
