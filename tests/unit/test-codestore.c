@@ -20,6 +20,7 @@
 #include "daemon/emu/coderecord.h"
 #include "daemon/objects/codestore.h"
 #include "ptd/snapshot.h"
+#include "tests/lib/failing.h"
 
 #define PAGE_SIZE 8600u /* a little more than a page takes in the store */
 
@@ -269,6 +270,175 @@ static void a_beginning_that_was_lost(void **state)
 	assert_string_equal(text_of(s, 7, 100), "100@0:?ffffffffffffffff");
 }
 
+/* What was lost may have replaced any code of any program. */
+static void all_is_lost(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+
+	(void)state;
+	put(CODERECORD_START, 7, 100, 0, 0, "");
+	put(CODERECORD_NEW, 7, 100, 110, 0x1000, "ab");
+	put(CODERECORD_CHANGED, 7, 100, 120, 0x1001, "B");
+	put(CODERECORD_START, 8, 105, 0, 0, "");
+	assert_int_equal(add(s), 0);
+	assert_true(codestore_size(s) > 4096);
+	codestore_lose(s);
+	assert_in_range(codestore_size(s), 1, 1024);
+	assert_string_equal(text_of(s, 7, 100), "120@0:?ffffffffffffffff");
+	assert_string_equal(text_of(s, 8, 105), "120@0:?ffffffffffffffff");
+	/* Of one that begins now all is known. */
+	put(CODERECORD_START, 9, 130, 0, 0, "");
+	put(CODERECORD_NEW, 9, 130, 140, 0x1000, "cd");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, 9, 130), "0@1000:cd");
+}
+
+/* What was taken is given back, in whatever way it goes. */
+static void room_is_counted(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG), *other = make(BIG);
+	uint64_t size, smaller;
+
+	(void)state;
+	assert_int_equal(codestore_size(s), 0);
+	put(CODERECORD_START, 7, 100, 0, 0, "");
+	assert_int_equal(add(s), 0);
+	assert_int_equal(codestore_size(s), 0);
+	put(CODERECORD_NEW, 7, 100, 110, 0x1000, "ab");
+	assert_int_equal(add(s), 0);
+	size = codestore_size(s);
+	assert_in_range(size, 4096, PAGE_SIZE);
+	/* More of a page that is there is for nothing; a fork shares it. */
+	put(CODERECORD_NEW, 7, 100, 115, 0x1100, "cd");
+	put_fork(8, 120, 120, 7, 100);
+	assert_int_equal(add(s), 0);
+	assert_int_equal(codestore_size(s), size);
+	/* Until one of them has its own. */
+	put(CODERECORD_NEW, 8, 120, 125, 0x1200, "ef");
+	assert_int_equal(add(s), 0);
+	assert_int_equal(codestore_size(s), 2 * size);
+	put(CODERECORD_CHANGED, 8, 120, 126, 0x1200, "E");
+	assert_int_equal(add(s), 0);
+	smaller = codestore_size(s);
+	assert_in_range(smaller, 2 * size + 1, 2 * size + 128);
+	put(CODERECORD_CHANGED, 8, 120, 127, 0x1200, "EEEE");
+	assert_int_equal(add(s), 0);
+	assert_int_equal(codestore_size(s) - smaller, smaller - 2 * size + 3);
+
+	/* One that had less, or other things, before it lost all takes as much then. */
+	put(CODERECORD_START, 7, 100, 0, 0, "");
+	put(CODERECORD_START, 8, 120, 0, 0, "");
+	assert_int_equal(add(other), 0);
+	codestore_lose(s);
+	codestore_lose(other);
+	assert_int_equal(codestore_size(s), codestore_size(other));
+	codestore_lose(s);
+	assert_int_equal(codestore_size(s), codestore_size(other));
+}
+
+/* As in daemon/objects/codestore.c. */
+#define PROGRAMS_MAX 65536u
+
+/* Of too many programs the oldest that has ended goes; if none has, the latest is refused. */
+static void many_programs(void **state)
+{
+	_cleanup_(codestore_freep) struct codestore *s = make(BIG);
+	const uint32_t self = (uint32_t)getpid(), dead = DEAD - 2 * PROGRAMS_MAX;
+	unsigned n = 0;
+
+	(void)state;
+	put(CODERECORD_START, self, 50, 0, 0, "");
+	assert_int_equal(add(s), 0);
+	for (uint32_t i = 0; i < PROGRAMS_MAX - 1; i++) {
+		put(CODERECORD_START, dead + i, 100, 0, 0, "");
+		assert_int_equal(add(s), 0);
+	}
+	assert_string_equal(text_of(s, dead, 100), "");
+	put_fork(dead + PROGRAMS_MAX, 100, 100, dead, 100); /* whose parent is not the one to go */
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, self, 50), "");
+	assert_string_equal(text_of(s, dead, 100), "");
+	assert_string_equal(text_of(s, dead + 1, 100), "none");
+	assert_string_equal(text_of(s, dead + 2, 100), "");
+	assert_string_equal(text_of(s, dead + PROGRAMS_MAX, 100), "");
+	for (struct codestore_program p = {}; codestore_next(s, &p);)
+		n++;
+	assert_int_equal(n, PROGRAMS_MAX);
+	/* A number that another program has by now is that of one that ended. */
+	put(CODERECORD_START, self, 60, 0, 0, "");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, self, 50), "");
+	put(CODERECORD_START, dead + PROGRAMS_MAX + 1, 100, 0, 0, "");
+	assert_int_equal(add(s), 0);
+	assert_string_equal(text_of(s, self, 50), "none");
+	assert_string_equal(text_of(s, self, 60), "");
+}
+
+static int add_much(void *userdata)
+{
+	struct codestore **store = userdata;
+	int r;
+
+	r = codestore_new(BIG, store);
+	if (r < 0)
+		return r;
+	put(CODERECORD_START, 7, 100, 0, 0, "");
+	put(CODERECORD_NEW, 7, 100, 110, 0x1ffe, "abcd");
+	put(CODERECORD_CHANGED, 7, 100, 120, 0x1000, "AB");
+	put_fork(8, 150, 130, 7, 100);
+	put(CODERECORD_NEW, 8, 150, 160, 0x2002, "C");
+	put(CODERECORD_CHANGED, 8, 150, 170, 0x1000, "CC");
+	r = add(*store);
+	if (r < 0) {
+		/* Nothing wrong is said. */
+		const char *text = text_of(*store, 7, 100);
+
+		assert_true(strcmp(text, "none") == 0 || strstr(text, "@0:?ffffffffffffffff") ||
+			    strcmp(text, "0@1ffe:abcd 120@1000:AB") == 0);
+		*store = codestore_free(*store);
+	}
+	return r;
+}
+
+static void has_much(void *userdata)
+{
+	struct codestore **store = userdata;
+
+	assert_string_equal(text_of(*store, 7, 100), "0@1ffe:abcd 120@1000:AB");
+	assert_string_equal(text_of(*store, 8, 150), "0@1ffe:abcdC 120@1000:AB 170@1000:CC");
+	*store = codestore_free(*store);
+}
+
+static int copy(void *userdata)
+{
+	struct codestore **store = userdata;
+	const struct codestore_program program = { .pid = 8, .start = 150 };
+	uint8_t *file;
+	size_t size;
+	int r;
+
+	r = codestore_copy(*store, &program, UINT64_MAX, &file, &size);
+	if (r >= 0)
+		free(file);
+	return r < 0 ? r : r - 1;
+}
+
+static void nothing_more(void *userdata)
+{
+	(void)userdata;
+}
+
+static void calls_that_fail(void **state)
+{
+	struct codestore *s = NULL;
+
+	(void)state;
+	failing_each(add_much, has_much, &s);
+	assert_int_equal(add_much(&s), 0);
+	failing_each(copy, nothing_more, &s);
+	s = codestore_free(s);
+}
+
 /* Nothing that may have been replaced by what was lost is believed any more. */
 static void nonsense_is_not_survived(void **state)
 {
@@ -312,6 +482,10 @@ int main(void)
 		cmocka_unit_test(the_limit_holds),
 		cmocka_unit_test(changes_are_not_forgotten),
 		cmocka_unit_test(a_beginning_that_was_lost),
+		cmocka_unit_test(all_is_lost),
+		cmocka_unit_test(room_is_counted),
+		cmocka_unit_test(many_programs),
+		cmocka_unit_test(calls_that_fail),
 		cmocka_unit_test(nonsense_is_not_survived),
 	};
 
