@@ -10,6 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -20,18 +23,28 @@
 #include "daemon/objects/objectstore.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
+#include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 
 struct fake {
 	struct source source;
 	struct records records; /* those that were not taken yet */
+	int tasks_error, code_error;
+	uint8_t *code; /* that is not taken yet */
+	size_t code_size;
+	unsigned n_drained;
+	bool active;
+	int fd;
 };
 
 static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
 {
 	struct fake *fake = (struct fake *)source;
 
+	fake->n_drained++;
+	if (fake->tasks_error < 0)
+		return fake->tasks_error;
 	*ret_bytes = fake->records.bytes;
 	*ret_size = fake->records.size;
 	fake->records = (struct records){};
@@ -40,13 +53,46 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 
 static bool active(struct source *source)
 {
-	(void)source;
-	return false;
+	return ((struct fake *)source)->active;
+}
+
+static int drain_code(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+{
+	struct fake *fake = (struct fake *)source;
+
+	if (fake->code_error < 0)
+		return fake->code_error;
+	*ret_bytes = fake->code;
+	*ret_size = fake->code_size;
+	fake->code = NULL;
+	fake->code_size = 0;
+	return 0;
+}
+
+static int source_fd(struct source *source)
+{
+	return ((struct fake *)source)->fd;
 }
 
 static const struct source_ops fake_ops = {
 	.name = "fake",
 	.drain_tasks = drain_tasks,
+	.active = active,
+};
+
+/* As programs under QEMU are recorded. */
+static const struct source_ops code_ops = {
+	.name = "fake",
+	.drain_tasks = drain_tasks,
+	.drain_code = drain_code,
+	.active = active,
+};
+
+/* As hardware is. */
+static const struct source_ops fd_ops = {
+	.name = "fake",
+	.drain_tasks = drain_tasks,
+	.fd = source_fd,
 	.active = active,
 };
 
@@ -64,7 +110,7 @@ struct fixture {
 	struct intake *intake;
 };
 
-static int set_up(void **state)
+static int set_up_with(void **state, const struct source_ops *ops)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	char path[128];
@@ -78,7 +124,9 @@ static int set_up(void **state)
 					 &f->store),
 			 0);
 	assert_int_equal(sd_event_new(&f->event), 0);
-	f->fake.source.ops = &fake_ops;
+	f->fake.source.ops = ops;
+	f->fake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_true(f->fake.fd >= 0);
 	assert_int_equal(intake_new(&(struct intake_options){ .event = f->event,
 							      .source = &f->fake.source,
 							      .store = f->store,
@@ -90,6 +138,21 @@ static int set_up(void **state)
 	return 0;
 }
 
+static int set_up(void **state)
+{
+	return set_up_with(state, &fake_ops);
+}
+
+static int set_up_code(void **state)
+{
+	return set_up_with(state, &code_ops);
+}
+
+static int set_up_fd(void **state)
+{
+	return set_up_with(state, &fd_ops);
+}
+
 static int tear_down(void **state)
 {
 	struct fixture *f = *state;
@@ -98,6 +161,8 @@ static int tear_down(void **state)
 	(void)sd_event_unref(f->event);
 	(void)objectstore_free(f->store);
 	(void)close(f->store_fd);
+	(void)close(f->fake.fd);
+	free(f->fake.code);
 	records_deinit(&f->fake.records);
 	tempdir_remove(f->dir);
 	free(f);
@@ -200,11 +265,135 @@ static void no_room_is_said_once(void **state)
 	(void)close(log);
 }
 
+/* Return: what is logged while records are taken, and what follows from them is seen to. */
+static const char *drain(struct fixture *f)
+{
+	logged_begin();
+	intake_drain(f->intake);
+	while (sd_event_run(f->event, 0) > 0)
+		;
+	return logged_end();
+}
+
+/* Each is said, since each is another hole in snapshots. */
+static void objects_that_cannot_be_kept(void **state)
+{
+	struct fixture *f = *state;
+	const char *said;
+
+	records_comm(&f->fake.records, (uint32_t)getpid(), "x", 1);
+	records_mmap2(&f->fake.records, (uint32_t)getpid(), "/no/such/file", NULL, 2);
+	/* It is another thread that looks for it. */
+	for (said = drain(f); !said[0]; said = drain(f))
+		(void)usleep(1000);
+	assert_string_equal(said, "test-intake: /no/such/file: cannot keep a copy of this object, "
+				  "snapshots will miss it: No such file or directory\n");
+	assert_non_null(find(f, "/no/such/file"));
+	assert_string_equal(drain(f), "");
+}
+
+static void records_that_are_lost(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fake.tasks_error = -ENOMEM;
+	assert_non_null(strstr(drain(f),
+			       "cannot take all task records, code they tell of cannot be "
+			       "decoded (SidebandMax= may be too small): Cannot allocate"));
+	assert_string_equal(drain(f), "");
+}
+
+static void code_that_is_lost(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_string_equal(drain(f), "");
+	f->fake.code_error = -EIO;
+	assert_non_null(strstr(drain(f),
+			       "code that was in no file was lost, and cannot be decoded: "
+			       "Input/output error"));
+	assert_string_equal(drain(f), "");
+	assert_int_equal(f->fake.n_drained, 3);
+}
+
+static void code_that_is_nonsense(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fake.code = calloc(1, 100);
+	f->fake.code_size = 100;
+	assert_non_null(strstr(drain(f), "the program that handed it over wrote nonsense"));
+}
+
+/* Who repeats itself is named, but not once for each time, and only by what can be shown. */
+static void a_storm_is_named(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t self = (uint32_t)getpid();
+	const char *said;
+	char expected[200];
+
+	records_comm(&f->fake.records, self, "a\033b", 1);
+	for (unsigned i = 0; i < 4000; i++)
+		records_mmap2(&f->fake.records, self, "/bin/true", NULL, 2 + i);
+	said = drain(f);
+	(void)snprintf(expected, sizeof(expected),
+		       "process %u (a?b) maps the same code more than 1000 times a second: records "
+		       "that say so again are left out",
+		       self);
+	assert_non_null(strstr(said, expected));
+	for (unsigned i = 0; i < 4000; i++)
+		records_mmap2(&f->fake.records, self, "/bin/true", NULL, 5000000000 + i);
+	assert_null(strstr(drain(f), "more than 1000 times"));
+}
+
+/* Records are asked for as long as programs write some. */
+static void while_it_is_active(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fake.active = true;
+	assert_int_equal(f->fake.n_drained, 0);
+	assert_int_equal(intake_expect(f->intake), 0);
+	while (f->fake.n_drained < 3)
+		assert_true(sd_event_run(f->event, 5000000) > 0);
+}
+
+/* Hardware says by its descriptor that there are some. */
+static void when_there_are_some(void **state)
+{
+	struct fixture *f = *state;
+
+	while (sd_event_run(f->event, 0) > 0)
+		;
+	assert_int_equal(f->fake.n_drained, 0);
+	for (unsigned i = 1; i < 4; i++) {
+		const unsigned before = f->fake.n_drained;
+
+		assert_int_equal(eventfd_write(f->fake.fd, 1), 0);
+		assert_true(sd_event_run(f->event, 5000000) > 0);
+		assert_int_equal(f->fake.n_drained, before + 1);
+		/* Not again before a while is over: it may be readable all the time. */
+		assert_int_equal(sd_event_run(f->event, 0), 0);
+		assert_int_equal(eventfd_read(f->fake.fd, &(eventfd_t){ 0 }), 0);
+		assert_true(sd_event_run(f->event, 5000000) > 0);
+		assert_int_equal(f->fake.n_drained, before + 2);
+		assert_int_equal(sd_event_run(f->event, 0), 0);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_server_among_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_room_is_said_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(objects_that_cannot_be_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(records_that_are_lost, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(code_that_is_lost, set_up_code, tear_down),
+		cmocka_unit_test_setup_teardown(code_that_is_nonsense, set_up_code, tear_down),
+		cmocka_unit_test_setup_teardown(a_storm_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(while_it_is_active, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(when_there_are_some, set_up_fd, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -593,7 +593,7 @@ static struct tasks *with_many_maps(struct records *r, uint32_t pid)
 	return tasks;
 }
 
-/* So many mappings are remembered; those of processes that ended, or executed a program, are not. */
+/* So many mappings are remembered, but none of processes that ended, or executed a program. */
 static void many_maps(void **state)
 {
 	struct records r = {};
