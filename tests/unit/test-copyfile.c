@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "util/copyfile.h"
 #include "util/effort.h"
@@ -115,6 +117,72 @@ static void too_large(void **state)
 	assert_int_equal(copyfile_fd(f->from, f->to, &(struct effort){ .size_max = MIB }), 0);
 }
 
+/* Data between holes, and no more of them in the copy than in the original. */
+static void islands(void **state)
+{
+	static const off_t places[] = { 5 * MIB, 20 * MIB + 17, 60 * MIB };
+	struct fixture *f = *state;
+
+	make(f->from, -1, 100 * MIB);
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
+		assert_int_equal(pwrite(f->from, "data", 4, places[i]), 4);
+	assert_int_equal(copyfile_fd(f->from, f->to, NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
+		assert_same(f->from, f->to, places[i]);
+	assert_true(taken(f->to) <= MIB);
+	/* Too large by what is behind the last hole, or by the hole at the end. */
+	for (off_t max = 20 * MIB; max < 100 * MIB; max += 20 * MIB)
+		assert_int_equal(
+		    copyfile_fd(f->from, f->to, &(struct effort){ .size_max = (uint64_t)max }),
+		    -EFBIG);
+	assert_int_equal(copyfile_fd(f->from, f->to, &(struct effort){ .size_max = 100 * MIB - 1 }),
+			 -EFBIG);
+	assert_int_equal(copyfile_fd(f->from, f->to, &(struct effort){ .size_max = 100 * MIB }), 0);
+}
+
+static void cannot_be_copied(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+	int to;
+
+	(void)snprintf(path, sizeof(path), "%s/to", f->dir);
+	to = open(path, O_RDONLY | O_CLOEXEC);
+	for (off_t size = 4; size <= 100 * MIB; size += 100 * MIB - 4) {
+		make(f->from, 0, size);
+		assert_true(copyfile_fd(f->from, to, NULL) < 0);
+		assert_true(copyfile_fd(to, to, NULL) <= 0);
+		assert_true(copyfile_fd(-1, f->to, NULL) < 0);
+	}
+	(void)close(to);
+}
+
+static int copy(void *userdata)
+{
+	struct fixture *f = userdata;
+
+	(void)syscall(SYS_ftruncate, f->to, 0);
+	(void)syscall(SYS_lseek, f->to, 0, SEEK_SET);
+	(void)syscall(SYS_lseek, f->from, 0, SEEK_SET);
+	return copyfile_fd(f->from, f->to, NULL);
+}
+
+static void is_copied(void *userdata)
+{
+	const struct fixture *f = userdata;
+
+	assert_same(f->from, f->to, 50 * MIB);
+	assert_int_equal(lseek(f->to, 0, SEEK_END), 100 * MIB);
+}
+
+static void calls_that_fail(void **state)
+{
+	struct fixture *f = *state;
+
+	make(f->from, 50 * MIB, 100 * MIB);
+	failing_each(copy, is_copied, f);
+}
+
 /* A copy is given up where it is. */
 static void given_up(void **state)
 {
@@ -141,6 +209,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(holes_stay, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_large, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(islands, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(cannot_be_copied, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(given_up, set_up, tear_down),
 	};
 

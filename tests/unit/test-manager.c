@@ -259,6 +259,30 @@ static void nowhere_to_write_to(void **state)
 	assert_non_null(strstr(said, expected));
 }
 
+/* What only a removed snapshot had of the store goes with it. */
+static void removed(void **state)
+{
+	struct fixture *f = *state;
+	const struct recorder recorder = manager_recorder(f->manager);
+	const char *id;
+
+	tempdir_put_text(f->dir, "state/snapshots/A-1/manifest", "");
+	tempdir_put_text(f->dir, "state/snapshots/A-2/manifest", "");
+	tempdir_put_text(f->dir, "state/store/0123", "bytes");
+	assert_int_equal(recorder.ops->remove_snapshot(recorder.userdata, "A-3"), -ENOENT);
+	assert_true(has(f, "state/store/0123"));
+	/* While a snapshot is written, the store is another thread's. */
+	assert_int_equal(take_snapshot(f, &id), 0);
+	assert_int_equal(recorder.ops->remove_snapshot(recorder.userdata, "A-1"), 0);
+	assert_false(has(f, "state/snapshots/A-1"));
+	assert_true(has(f, "state/store/0123"));
+	(void)run_until(f, has_none_pending);
+	tempdir_put_text(f->dir, "state/store/0123", "bytes");
+	assert_int_equal(recorder.ops->remove_snapshot(recorder.userdata, "A-2"), 0);
+	assert_false(has(f, "state/snapshots/A-2"));
+	assert_false(has(f, "state/store/0123"));
+}
+
 /* So many may wait, and no number is lost with those that may not. */
 static void too_many(void **state)
 {
@@ -362,6 +386,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ids, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(snapshots_that_fail, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nowhere_to_write_to, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(removed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hangup, set_up, tear_down),
