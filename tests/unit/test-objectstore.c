@@ -19,6 +19,7 @@
 #include "daemon/proc/claimant.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 #include "util/map.h"
@@ -1116,6 +1117,126 @@ static void too_many_living(void **state)
 	assert_true(knows(f, path));
 }
 
+static int make(void *userdata)
+{
+	struct fixture *f = userdata;
+
+	return objectstore_new(f->store_fd, &unlimited, &f->store);
+}
+
+static void is_made(void *userdata)
+{
+	struct fixture *f = userdata;
+
+	assert_int_equal(objectstore_count(f->store), 0);
+	f->store = objectstore_free(f->store);
+}
+
+struct listing {
+	struct fixture *f;
+	struct object **list;
+	size_t n;
+	struct map names;
+};
+
+static int list_all(void *userdata)
+{
+	struct listing *l = userdata;
+
+	return objectstore_list(l->f->store, &l->list, &l->n);
+}
+
+static void are_listed(void *userdata)
+{
+	struct listing *l = userdata;
+
+	assert_int_equal(l->n, 1);
+	assert_string_equal(l->list[0]->path, l->f->program);
+	(void)object_unref(l->list[0]);
+	free(l->list);
+}
+
+static int name_all(void *userdata)
+{
+	struct listing *l = userdata;
+
+	l->names = (struct map){};
+	return objectstore_names(l->f->store, &l->names);
+}
+
+static void are_named(void *userdata)
+{
+	struct listing *l = userdata;
+	struct object **list;
+	size_t n;
+
+	assert_int_equal(objectstore_list(l->f->store, &list, &n), 0);
+	assert_true(objectstore_names_has(&l->names, list[0]->sha256));
+	assert_false(objectstore_names_has(&l->names, "0123"));
+	(void)object_unref(list[0]);
+	free(list);
+	map_deinit(&l->names);
+}
+
+static int sweep(void *userdata)
+{
+	struct listing *l = userdata;
+
+	tempdir_put_text(l->f->dir, "store/0123", "nobody's");
+	return objectstore_sweep(l->f->store);
+}
+
+static void is_swept(void *userdata)
+{
+	struct listing *l = userdata;
+	struct object **list;
+	size_t n;
+
+	assert_false(storedir_has(l->f->store_fd, "0123"));
+	assert_int_equal(objectstore_list(l->f->store, &list, &n), 0);
+	assert_true(stored(l->f, list[0]));
+	(void)object_unref(list[0]);
+	free(list);
+}
+
+static void calls_that_fail(void **state)
+{
+	struct fixture *f = *state;
+	struct listing l = { .f = f };
+	int error;
+
+	f->store = objectstore_free(f->store);
+	failing_each(make, is_made, f);
+	assert_int_equal(make(f), 0);
+	assert_non_null(add(f, f->program, &f->id, &error));
+	failing_each(list_all, are_listed, &l);
+	failing_each(name_all, are_named, &l);
+	assert_int_equal(sweep(&l), 0);
+	is_swept(&l);
+}
+
+/* Each reason is in words that say what to do, or what it is that was not kept. */
+static void reasons(void **state)
+{
+	static const struct {
+		int error;
+		const char *part;
+	} rows[] = {
+		{ -EDQUOT, "more than half of MaxUse=" },
+		{ -ENOSPC, "KeepFree= would not be left" },
+		{ -ESTALE, "the file there is another by now" },
+		{ -ENOEXEC, "it is no ELF file" },
+		{ -EACCES, "not everybody may read it" },
+		{ -EFBIG, "it is larger than 512 MiB" },
+		{ -ETIMEDOUT, "its disk needed longer than 20 s" },
+		{ -ENOENT, "No such file or directory" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_non_null(strstr(object_why(rows[i].error), rows[i].part));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -1146,6 +1267,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(too_many_in_use, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many_living, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_store_is_swept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
+		cmocka_unit_test(reasons),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
