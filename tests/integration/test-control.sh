@@ -195,6 +195,19 @@ expect 1 "/dev/full: cannot write: No space left on device" "$O/ptdecode" -f sum
 expect 1 "standard output: cannot write: No space left on device" bash -c "'$O/ptdecode' -f summary '$state/$first' >/dev/full"
 expect 1 "$T/none/out: cannot write: No such file or directory" "$O/ptdecode" -f summary -o "$T/none/out" "$state/$first"
 expect 1 "$T/none: No such file or directory" "$O/ptdecode" -f summary "$T/none"
+expect 1 "$T/small: cannot write: more than the 10 bytes of --max-output" "$O/ptdecode" --max-output 10 -f summary \
+	-o "$T/small" "$state/$first"
+
+echo "--- ptdecode reads and writes descriptors that it was given"
+head -c 64 /dev/zero | tee "$T/fd.code" >"$T/fd.pt"
+"$O/ptdecode" --raw-pt "$T/fd.pt" --raw-code "$T/fd.code@0x1000" -f summary -o "$T/by.path" -f text -o "$T/by.path.text"
+r=$?
+"$O/ptdecode" --raw-pt /dev/fd/7 --raw-code /dev/fd/8@0x1000 -f summary -o /dev/fd/9 -f text -o /dev/fd/11 \
+	7<"$T/fd.pt" 8<"$T/fd.code" 9>"$T/by.fd" 11>"$T/by.fd.text"
+[[ $? == "$r" ]] || fail "exit status $? instead of $r"
+diff "$T/by.path" "$T/by.fd" && diff "$T/by.path.text" "$T/by.fd.text" || fail "descriptors are not what paths are"
+"$O/ptdecode" -f summary /dev/fd/7 7<"$state/$first" >"$T/by.fd" || fail "a directory's descriptor: $?"
+"$O/ptdecode" -f summary "$state/$first" | diff - "$T/by.fd" || fail "a directory's descriptor is not what its path is"
 
 echo "--- what is asked of ptctl in vain"
 expect 0 "ptctl " "$ptctl" --version
