@@ -12,13 +12,17 @@
 #include <cmocka.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "daemon/emu/maps.h"
 #include "daemon/emu/target.h"
+#include "tests/lib/tempdir.h"
 #include "tests/unit/emupool.h"
 
 static const uintptr_t zero;
@@ -396,6 +400,179 @@ static void ranges(void **state)
 	attach_deinit(&attach);
 }
 
+static void *map_file(const char *path, int flags, int protection)
+{
+	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	void *p;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4 * 4096), 0);
+	p = mmap(NULL, 4 * 4096, protection, flags, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	(void)close(fd);
+	return p;
+}
+
+/* What may be other than its file is, and when it is. */
+static void places(void **state)
+{
+	const struct poolrecord_who who = { 1, 1, 0 };
+	char dir[TEMPDIR_SIZE], path[96], gone[96], shm[64];
+	struct attach attach;
+	struct maps maps;
+	const struct {
+		const char *path; /* NULL: none */
+		int flags;
+		bool is_deleted;
+		enum handover_place expected;
+	} rows[] = {
+		{ NULL, MAP_PRIVATE | MAP_ANONYMOUS, false, HANDOVER_MEMORY },
+		{ path, MAP_PRIVATE, false, HANDOVER_FILE },
+		{ path, MAP_SHARED, false, HANDOVER_WRITTEN },
+		{ gone, MAP_PRIVATE, true, HANDOVER_WRITTEN },
+		{ shm, MAP_PRIVATE, false, HANDOVER_WRITTEN },
+	};
+
+	(void)state;
+	tempdir_make("target", dir);
+	(void)snprintf(path, sizeof(path), "%s/file", dir);
+	(void)snprintf(gone, sizeof(gone), "%s/gone", dir);
+	(void)snprintf(shm, sizeof(shm), "/dev/shm/ptd-test-target-%d", getpid());
+	emupool_attach(&layout, &attach);
+	maps_init(&maps, &attach, &plain);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		uint8_t *p = rows[i].path ? map_file(rows[i].path, rows[i].flags, PROT_READ)
+					  : mmap(NULL, 4 * 4096, PROT_READ, rows[i].flags, -1, 0);
+		const uint64_t start = address(p);
+
+		if (rows[i].is_deleted)
+			assert_int_equal(unlink(rows[i].path), 0);
+		assert_int_equal(maps_place(&maps, start, 1), HANDOVER_WRITTEN); /* not known */
+		assert_int_equal(maps_add(&maps, who, start, 2 * 4096, PROT_EXEC), 1);
+		assert_int_equal(maps_place(&maps, start, 1), rows[i].expected);
+		assert_int_equal(maps_place(&maps, start, 2 * 4096), rows[i].expected);
+		/* Half of it is not known. */
+		assert_int_equal(maps_place(&maps, start + 4096, 4097), HANDOVER_WRITTEN);
+		assert_int_equal(maps_place(&maps, start + 4 * 4096 - 1, 1), HANDOVER_WRITTEN);
+		maps_remove(&maps, start, 4096);
+		assert_int_equal(maps_place(&maps, start, 1), HANDOVER_WRITTEN);
+		assert_int_equal(maps_place(&maps, start + 4096, 1), rows[i].expected);
+		maps_remove(&maps, start, 4 * 4096);
+		assert_int_equal(munmap(p, 4 * 4096), 0);
+	}
+	(void)unlink(shm);
+	maps_deinit(&maps);
+	attach_deinit(&attach);
+	tempdir_remove(dir);
+}
+
+/* A page is other than the file when it was written to, which is looked at only where it may have
+ * been. */
+static void written(void **state)
+{
+	const struct poolrecord_who who = { 1, 1, 0 };
+	char dir[TEMPDIR_SIZE], path[96];
+	struct attach attach;
+	struct maps maps;
+	uint64_t start;
+	uint8_t *p;
+
+	(void)state;
+	tempdir_make("target", dir);
+	(void)snprintf(path, sizeof(path), "%s/file", dir);
+	emupool_attach(&layout, &attach);
+	maps_init(&maps, &attach, &plain);
+	p = map_file(path, MAP_PRIVATE, PROT_READ | PROT_WRITE);
+	start = address(p);
+	assert_int_equal(maps_add(&maps, who, start, 4 * 4096, PROT_READ | PROT_EXEC), 1);
+	assert_int_equal(maps_version(&maps), 1);
+	p[4096 + 17] = 1;
+	assert_int_equal(maps_place(&maps, start + 4096, 8), HANDOVER_FILE);
+	maps_note_writable(&maps, start + 4096 + 17, 1);
+	assert_int_equal(maps_place(&maps, start, 8), HANDOVER_FILE);
+	assert_int_equal(maps_place(&maps, start + 4096, 8), HANDOVER_WRITTEN);
+	assert_int_equal(maps_place(&maps, start + 4096 - 1, 2), HANDOVER_WRITTEN);
+	assert_int_equal(maps_place(&maps, start + 4096 - 1, 1), HANDOVER_FILE);
+	assert_int_equal(maps_place(&maps, start + 2 * 4096, 8), HANDOVER_FILE);
+	assert_true(target_is_written(&plain, start + 4096, 1));
+	assert_false(target_is_written(&plain, start, 4096));
+	assert_true(target_is_written(&plain, start, 4097));
+	assert_false(target_is_written(&plain, start + 2 * 4096, 2 * 4096));
+	/* Made so together with being executable. */
+	assert_int_equal(maps_add(&maps, who, start + 2 * 4096, 4096, PROT_WRITE | PROT_EXEC), 1);
+	assert_int_equal(maps_version(&maps), 2);
+	assert_int_equal(maps_place(&maps, start + 2 * 4096, 8), HANDOVER_FILE);
+	p[2 * 4096] = 1;
+	assert_int_equal(maps_place(&maps, start + 2 * 4096, 8), HANDOVER_WRITTEN);
+	p[3 * 4096] = 1;
+	assert_int_equal(maps_place(&maps, start + 3 * 4096, 8), HANDOVER_FILE);
+	assert_int_equal(munmap(p, 4 * 4096), 0);
+	maps_deinit(&maps);
+	attach_deinit(&attach);
+	tempdir_remove(dir);
+}
+
+/* What a record says of a file that is mapped in part. */
+static void a_file(void **state)
+{
+	const struct poolrecord_who who = { 7, 8, 9 };
+	static const int flags[] = { MAP_PRIVATE, MAP_SHARED };
+	char dir[TEMPDIR_SIZE], path[96];
+
+	(void)state;
+	tempdir_make("target", dir);
+	(void)snprintf(path, sizeof(path), "%s/file", dir);
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+		uint8_t *p = map_file(path, flags[i], PROT_READ);
+		const struct mmap2 *record;
+		struct attach attach;
+		struct maps maps;
+
+		emupool_attach(&layout, &attach);
+		maps_init(&maps, &attach, &plain);
+		assert_int_equal(maps_add(&maps, who, address(p) + 4096, 4097, PROT_EXEC), 1);
+		record = (const struct mmap2 *)attach_at(&attach, emu_task_offset(&layout));
+		assert_int_equal(record->pid, 7);
+		assert_int_equal(record->tid, 8);
+		assert_int_equal(record->addr, address(p) + 4096);
+		assert_int_equal(record->len, 2 * 4096);
+		assert_int_equal(record->pgoff, 4096);
+		assert_int_equal(record->prot, PROT_EXEC);
+		assert_int_equal(record->flags, flags[i]);
+		assert_string_equal(record->name, path);
+		assert_int_equal(munmap(p, 4 * 4096), 0);
+		maps_deinit(&maps);
+		attach_deinit(&attach);
+	}
+	tempdir_remove(dir);
+}
+
+static void around_a_fork(void **state)
+{
+	const struct poolrecord_who who = { 1, 1, 0 };
+	uint8_t *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct attach attach;
+	struct maps maps;
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	emupool_attach(&layout, &attach);
+	maps_init(&maps, &attach, &plain);
+	maps_fork_prepare(&maps);
+	assert_int_equal(pthread_mutex_trylock(&maps.lock), EBUSY);
+	maps_fork_parent(&maps);
+	assert_int_equal(maps_add(&maps, who, address(p), 1, PROT_EXEC), 1);
+	/* The child has what its parent had, and a lock that nobody holds. */
+	maps_fork_prepare(&maps);
+	maps_fork_child(&maps);
+	assert_int_equal(pthread_mutex_trylock(&maps.lock), 0);
+	assert_int_equal(pthread_mutex_unlock(&maps.lock), 0);
+	assert_true(maps_has(&maps, address(p), 1));
+	assert_int_equal(munmap(p, 4096), 0);
+	maps_deinit(&maps);
+	attach_deinit(&attach);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -409,6 +586,10 @@ int main(void)
 		cmocka_unit_test(image),
 		cmocka_unit_test(anonymous),
 		cmocka_unit_test(ranges),
+		cmocka_unit_test(places),
+		cmocka_unit_test(written),
+		cmocka_unit_test(a_file),
+		cmocka_unit_test(around_a_fork),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
