@@ -255,6 +255,28 @@ static void overdue(void **state)
 	assert_cut_off(*state, 1);
 }
 
+/* It goes on looking after them. */
+static void overdue_later(void **state)
+{
+	struct fixture *f = *state;
+	struct timespec now;
+	const char *said;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_us = (uint64_t)now.tv_sec * 1000000;
+	add(f);
+	logged_begin();
+	(void)sd_event_run(f->event, 5000000);
+	assert_string_equal(logged_end(), "");
+	assert_cut_off(f, NONE);
+	clock_us += PEER_PATIENCE_US;
+	logged_begin();
+	(void)sd_event_run(f->event, 5000000);
+	said = logged_end();
+	assert_non_null(strstr(said, "because it does not authenticate itself; 1 since"));
+	assert_cut_off(f, 0);
+}
+
 /* Clients can make it say something, but not often. */
 static void said_seldom(void **state)
 {
@@ -309,6 +331,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(denied, set_up_control, tear_down),
 		cmocka_unit_test_setup_teardown(patient, set_up_control, tear_down),
 		cmocka_unit_test_setup_teardown(overdue, set_up_control, tear_down),
+		cmocka_unit_test_setup_teardown(overdue_later, set_up_control, tear_down),
 		cmocka_unit_test_setup_teardown(said_seldom, set_up_control, tear_down),
 		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
