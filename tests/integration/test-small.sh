@@ -46,3 +46,5 @@ threads 3
 drop daemonize
 tree execthreads 5 0 "$O/targets/execthreads.c" other
 drop execthreads
+tree relay 0 0 "$O/targets/relay.c" "$O/targets/relay.c" /bin/true
+drop relay
