@@ -14,6 +14,9 @@
  *	- has no capability but that of reading files of others, if it had that;
  *	- gains no privileges.
  *
+ * System calls are allowed by a list, with their arguments: a list of forbidden calls forgets
+ * something, such as TIOCSTI, which types into the caller's shell.
+ *
  * A filter of system calls does not see the names of files, so it cannot say in which directory a
  * file may be created; and not every kernel has Landlock. Therefore the process that decodes
  * creates nothing at all; a second one does (decoder/cmd/creator.h).
