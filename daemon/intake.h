@@ -30,7 +30,7 @@ struct intake_options {
 	uint64_t sideband_max; /* bytes */
 	uint64_t code_max;     /* bytes of code that was handed over */
 
-	/* Called now and then, while there may be records. */
+	/* Called from time to time while there may be records. */
 	void (*drained)(void *userdata);
 	void *userdata; /* of drained(), borrowed */
 };
@@ -38,14 +38,14 @@ struct intake_options {
 /* Return: 0, or negative errno. */
 _must_check_ int intake_new(const struct intake_options *options, struct intake **ret_intake);
 
-/* Frees it; before the source and the object store. Return: NULL. */
+/* Free the intake, before the source and the object store. Return: NULL. */
 struct intake *intake_free(struct intake *intake);
 
 DEFINE_CLEANUP(struct intake *, intake_free);
 
 /*
- * Programs may begin to write to the source from now on. For a source with a descriptor this is not
- * needed: it says itself when there are records.
+ * Expect that programs begin to write to the source. This does nothing for a source with a
+ * descriptor, which becomes readable when there are records.
  *
  * Return: 0, or negative errno.
  */
@@ -68,9 +68,10 @@ void intake_forget(struct intake *intake);
  */
 uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least);
 
-/* What remembers the records; both are the intake's. */
+/* Return: what remembers the records; both belong to the intake. */
 struct sideband *intake_sideband(const struct intake *intake);
 const struct jitfiles *intake_jitfiles(const struct intake *intake);
 
-/* Return: the code that ran, which is the intake's; NULL if the source does not hand it over. */
+/* Return: the code that programs handed over, which belongs to the intake; NULL if the source has
+ *         none. */
 struct codestore *intake_code(const struct intake *intake);

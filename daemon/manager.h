@@ -4,8 +4,9 @@
 /*
  * Manager
  *
- * The one owner: event loop, source, intake of task records, objects, spool, jobs and the control
- * socket. Everything but the writing of snapshots (daemon/snapshotjob.h) happens in its thread.
+ * The owner of everything in the daemon: the event loop, the source, the intake of task records,
+ * the object store, the spool, the queue of snapshots and the control socket. Everything except
+ * writing snapshots (daemon/snapshotjob.h) happens in its thread.
  */
 
 #include "base/base.h"
@@ -19,25 +20,25 @@ struct manager_options {
 	const char *runtime_dir;
 	const char *state_dir;
 
-	/* On SIGHUP, and when a client asks: read the settings again, log why if that fails.
-	 * Return: 0, or negative errno. */
+	/* Read the settings again: called on SIGHUP and when a client asks for it. Return: 0; or
+	 * negative errno, and the reason has been logged. */
 	int (*load_config)(struct config *ret_config, void *userdata);
 	void *userdata;
 };
 
 /*
- * Make everything ready and listen.
+ * Make everything ready, and listen for clients.
  *
- * Return: 0; or negative errno, and what failed has been logged.
+ * Return: 0; or negative errno, and the reason has been logged.
  */
 _must_check_ int manager_new(const struct manager_options *options, struct manager **ret_manager);
 struct manager *manager_free(struct manager *manager);
 
 DEFINE_CLEANUP(struct manager *, manager_free);
 
-/* Serve until SIGTERM or SIGINT; SIGHUP has the settings read again. Return: 0, or negative
+/* Serve clients until SIGTERM or SIGINT. SIGHUP reads the settings again. Return: 0, or negative
  * errno. */
 _must_check_ int manager_run(struct manager *manager);
 
-/* Return: what the control interface is served by, as long as the manager lives. */
+/* Return: the operations for the control interface, valid as long as the manager lives. */
 struct recorder manager_recorder(struct manager *manager);

@@ -4,9 +4,9 @@
 /*
  * Notify
  *
- * What a service manager is told (sd_notify(3)): that the recorder is ready, that it reads its
- * settings again, that it ends, and in one line what it is doing. Nobody is told anything if it was
- * not started by one.
+ * Tells the service manager (sd_notify(3)) that the recorder is ready, reads its settings again or
+ * ends, and describes in one line what it is doing. Without a service manager the functions do
+ * nothing.
  */
 
 #include <stdbool.h>
@@ -16,18 +16,18 @@ struct recorder_status;
 #define NOTIFY_STATUS_MAX 192
 
 struct notify {
-	char status[NOTIFY_STATUS_MAX]; /* told last */
+	char status[NOTIFY_STATUS_MAX]; /* the last one sent */
 	bool stopping;
 };
 
-/* It serves, after a start or a reload. */
+/* Say that the recorder serves clients, after its start or a reload. */
 void notify_ready(struct notify *notify, const struct recorder_status *status);
 
-/* Settings are being read again; notify_ready() ends that. */
+/* Say that the settings are being read again, until notify_ready(). */
 void notify_reloading(void);
 
-/* Say what it does, if that is not what was said last. */
+/* Describe what the recorder is doing, if that has changed. */
 void notify_status(struct notify *notify, const struct recorder_status *status);
 
-/* It ends: from now on that is its status. */
+/* Say that the recorder ends; its status does not change any more. */
 void notify_stopping(struct notify *notify);

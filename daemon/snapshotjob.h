@@ -4,9 +4,10 @@
 /*
  * Snapshot job
  *
- * What has to be done for one job (daemon/snapshot/jobs.h): gather what the daemon knows, make
- * room, write the snapshot. It is made, gathers and ends in the event loop; the rest it does in the
- * job's thread, which touches nothing but what it was given.
+ * What is done for one entry of the queue of snapshots (daemon/snapshot/jobs.h): gather what the
+ * daemon knows, make room on the disk, write the snapshot, enforce the limits. A snapshot job is
+ * made, gathers and ends in the event loop. It runs in the job's thread, which uses only what the
+ * event loop gave it.
  */
 
 #include "base/base.h"
@@ -15,38 +16,38 @@
 struct config;
 struct intake;
 struct job;
-struct source;
 struct snapshotjob;
+struct source;
 
-/* Whom the work asks and where it writes to. */
+/* What the snapshot job reads, and where it writes to. */
 struct snapshotjob_context {
-	const struct config *config; /* borrowed for the call, the others while the work is there */
-	struct source *source;
-	struct intake *intake;
-	struct retention retention; /* the limits as they are now */
+	const struct config *config; /* borrowed for the call */
+	struct source *source;       /* borrowed while the snapshot job lives */
+	struct intake *intake;       /* borrowed while the snapshot job lives */
+	struct retention retention;  /* with the present limits */
 };
 
 /*
- * Make ready what the job's thread needs, as @job->userdata.
+ * Prepare @job->userdata for the job's thread.
  *
- * Return: 0, or negative errno; snapshotjob_free() is called in any case.
+ * Return: 0, or negative errno. snapshotjob_free() is to be called in both cases.
  */
 _must_check_ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context);
 
-/* Free @job->userdata, if it has any. */
+/* Free @job->userdata, if there is any. */
 void snapshotjob_free(struct job *job);
 
 /*
- * Take what is known by now, in place of what was known before: when the work is made, for the
- * estimate of the room it needs; and when the rings have been copied, so that whatever their PT ran
- * through has been told of.
+ * Replace what was gathered by what is known now. This is done when the snapshot job is made, to
+ * estimate how much room the snapshot needs; and again when the rings have been copied, so that
+ * the records explain all PT in the rings.
  *
  * Return: 0, or -ENOMEM.
  */
 _must_check_ int snapshotjob_gather(struct job *job);
 
 /*
- * In the thread: write the snapshot.
+ * Write the snapshot. To be called in the job's thread.
  *
  * Return: 0 and @job->result; or negative errno and @job->message.
  */

@@ -4,9 +4,9 @@
 /*
  * Config
  *
- * What ptd.conf and its drop-ins say; ptd.conf(5) describes each setting. A line that makes no
- * sense is named with file and line, and ignored: a recorder should rather run with defaults than
- * not at all.
+ * The settings in ptd.conf and its drop-ins, which ptd.conf(5) describes. A line that is not
+ * understood is reported with file and line and ignored, because a recorder with defaults is better
+ * than none.
  */
 
 #include <stdbool.h>
@@ -26,7 +26,7 @@ enum config_source {
 	CONFIG_SOURCE_PT,
 };
 
-/* Whose code hardware traces. */
+/* Whose code hardware records. */
 enum config_trace {
 	CONFIG_TRACE_USER,
 	CONFIG_TRACE_KERNEL,
@@ -48,18 +48,19 @@ struct config {
 	uint64_t switch_size;
 	uint64_t task_size;
 	uint64_t sideband_max;
-	uint64_t jit_max; /* bytes of jitdumps, and of anonymous code, in one snapshot */
-	uint64_t mem_max;
+	uint64_t jit_max; /* bytes of jitdumps in one snapshot */
+	uint64_t mem_max; /* bytes of anonymous code in one snapshot */
 	struct config_limit max_use;
 	struct config_limit keep_free;
 };
 
-/* Called for each line that was not understood. @file is as given to the parser. */
+/* Called for each line that was not understood. @file is what the caller gave to the parser. */
 typedef void (*config_warn_fn)(const char *file, unsigned line, const char *message);
 
+/* Set the defaults. */
 void config_init(struct config *ret_config);
 
-/* Take the settings in the text of one file. @warn may be NULL. */
+/* Take over the settings in @text, the content of one file. @warn may be NULL. */
 void config_parse(struct config *config, const char *file, const char *text, size_t size,
 		  config_warn_fn warn);
 
@@ -67,16 +68,17 @@ void config_parse(struct config *config, const char *file, const char *text, siz
  * Read the file at @path, then every *.conf in the directory @path.d in the order of their names;
  * later settings win. @path itself may be absent if @optional.
  *
- * Return: 0, or negative errno if a file exists and cannot be read; @reterr_path, if not NULL, is
- *         that file and the caller's to free.
+ * Return: 0; or negative errno if a file exists and cannot be read, and @reterr_path, if not NULL,
+ *         is the path of that file, which the caller frees.
  */
 _must_check_ int config_load(struct config *config, const char *path, bool optional,
 			     config_warn_fn warn, char **reterr_path);
 
-/* Called for each setting that differs: @live if it has been taken over. */
+/* Called for each setting that differs; @live: it has been taken over. */
 typedef void (*config_changed_fn)(const char *key, bool live);
 
-/* Take over from @wanted into @config, which is in use, what can change while the recorder runs. */
+/* Take over from @wanted into @config, which is in use, the settings that can change while the
+ * recorder runs. */
 void config_update(struct config *config, const struct config *wanted, config_changed_fn changed);
 
 /* Return: 0, or -EINVAL if @word is none of auto, emu, pt. */

@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Ptterms
+ * PT terms
  *
- * What can be asked of PT's packets, in the terms of perf: "mtc=1,psb_period=3". Each is a field of
- * perf_event_attr.config; where it lies, and which values a CPU takes, daemon/pt/pmu.h knows.
+ * Kinds of PT packets that can be requested, in the terms of perf: "mtc=1,psb_period=3". Each term
+ * is a field of perf_event_attr.config. daemon/pt/pmu.h knows where the fields are, and which
+ * values a CPU accepts.
  */
 
 #include <stddef.h>
@@ -34,21 +35,21 @@ enum ptterm {
 #define PTTERMS_UNSET (-1)
 
 struct ptterms {
-	int8_t values[_PTTERMS]; /* PTTERMS_UNSET: what the source takes by default */
+	int8_t values[_PTTERMS]; /* PTTERMS_UNSET: the source's default */
 };
 
 void ptterms_init(struct ptterms *ret_terms);
 
-/* Return: the name of a term, as in the PMU's format/ directory. */
+/* Return: the name of a term in the PMU's format/ directory. */
 const char *ptterms_name(enum ptterm term);
 
-/* Return: what @term is set to, or @fallback. */
+/* Return: the value of @term, or @fallback if it is not set. */
 uint32_t ptterms_get(const struct ptterms *terms, enum ptterm term, uint32_t fallback);
 
 /*
- * Take one term: "name" (as good as "name=1") or "name=number".
+ * Set one term from @text: "name", which means "name=1", or "name=number".
  *
- * Return: 0; or -EINVAL, and @reterr_message says what is wrong with it.
+ * Return: 0; or -EINVAL, and @reterr_message says what is wrong.
  */
 _must_check_ int ptterms_set(struct ptterms *terms, const char *text, char *reterr_message,
 			     size_t message_size);

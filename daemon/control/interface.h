@@ -4,7 +4,8 @@
 /*
  * Interface
  *
- * The methods of org.ptd.Recorder1 (ptd/control.h): what a call means, and how it is answered.
+ * The methods of org.ptd.Recorder1 (ptd/control.h): reads the arguments of a call, asks the
+ * recorder, and writes the reply.
  */
 
 #include <stdbool.h>
@@ -17,30 +18,30 @@
 
 struct job;
 
-/* One for all connections. */
+/* The interface; all connections share one. */
 struct interface {
 	struct recorder recorder;
-	VEC(sd_bus_message *) waiters; /* calls of WaitSnapshot that are not answered yet */
+	VEC(sd_bus_message *) waiters; /* calls of WaitSnapshot without a reply yet */
 };
 
-/* One for each connection, as long as it. */
+/* What the interface has for each connection, as long as the connection lives. */
 struct interface_peer {
 	struct interface *interface; /* borrowed */
 	struct caller caller;
-	bool allowed; /* every method refuses others */
+	bool allowed; /* if not, every method fails */
 };
 
-/* Offer the interface on a connection. @peer is borrowed until that is closed. Return: 0, or
- * negative errno. */
+/* Offer the interface on a connection. @peer is borrowed until the connection is closed. Return: 0,
+ * or negative errno. */
 _must_check_ int interface_attach(sd_bus *bus, struct interface_peer *peer);
 
-/* Answer those who wait for @job, which is done. */
+/* Reply to the clients that wait for @job, which is done. */
 void interface_job_done(struct interface *interface, const struct job *job);
 
-/* Return: whether a call of that connection is to be answered yet. */
+/* Return: whether a call on that connection has no reply yet. */
 bool interface_waits(const struct interface *interface, const sd_bus *bus);
 
-/* The connection is closed: forget its calls. */
+/* Forget the calls on that connection, which is closed. */
 void interface_forget(struct interface *interface, const sd_bus *bus);
 
 void interface_deinit(struct interface *interface);

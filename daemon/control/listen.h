@@ -4,17 +4,19 @@
 /*
  * Listen
  *
- * The control socket itself: the one that systemd hands us, or one of our own making.
+ * Gets the control socket: the one that systemd passed, or else a new one.
  */
 
 #include "base/base.h"
 
 /*
- * Return in @ret_fd the listening socket, non-blocking.
+ * Get the listening socket, which is non-blocking.
  *
- * If systemd passed none, it is made at @runtime_dir/control, a dead one in its place is replaced,
- * and @ret_path, which the caller frees, is what is to be unlinked in the end; otherwise NULL.
+ * If systemd passed none, the socket is made at @runtime_dir/control, where it replaces one that
+ * nothing listens on. @ret_path is then the path, which the caller frees and unlinks in the end;
+ * otherwise it is NULL.
  *
- * Return: 0; -EADDRINUSE if somebody answers there already; -ENAMETOOLONG; or negative errno.
+ * Return: 0 and @ret_fd; -EADDRINUSE if another process listens there; -ENAMETOOLONG; or another
+ *         negative errno.
  */
 _must_check_ int listen_control(const char *runtime_dir, int *ret_fd, char **ret_path);

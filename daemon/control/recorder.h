@@ -4,8 +4,9 @@
 /*
  * Recorder
  *
- * What the control interface asks of the daemon, as a table of operations, so that the interface
- * knows nothing of the manager, who implements it. All is called in the event loop's thread.
+ * The operations that the control interface asks of the daemon, as a table. The manager implements
+ * them, and the interface does not depend on the manager. All operations are called in the event
+ * loop's thread.
  */
 
 #include <stdbool.h>
@@ -19,31 +20,31 @@ struct jobs;
 struct scope;
 struct spool;
 
-/* The state of the daemon, as GetStatus and systemctl show it. */
+/* The state of the daemon, which GetStatus and systemctl show. */
 struct recorder_status {
 	const char *source; /* borrowed */
-	uint32_t n_cpus;    /* that are there to be recorded */
+	uint32_t n_cpus;    /* to be recorded */
 	struct source_status cpus;
 	bool recording; /* something is being written to the rings */
 	uint64_t sideband_bytes, sideband_max, sideband_lost;
 	size_t n_objects;
-	unsigned n_pending; /* snapshots being written or waiting */
+	unsigned n_pending; /* snapshots that are being written or wait */
 };
 
-/* Each operation takes the recorder's @userdata. */
+/* Each operation gets @userdata of struct recorder. */
 struct recorder_ops {
 	struct recorder_status (*status)(void *userdata);
 
 	/*
-	 * Give out the software source's pool, as a descriptor that stays the recorder's. Task
-	 * records are drained from now on.
+	 * Get the descriptor of the software source's pool, which is borrowed. From now on task
+	 * records are drained.
 	 *
 	 * Return: 0; -EOPNOTSUPP if the source is not the software one; or negative errno.
 	 */
 	int (*open_pool)(void *userdata, int *ret_fd);
 
 	/*
-	 * Give the hardware up to others, or take it again.
+	 * Give the hardware to other programs, or take it again.
 	 *
 	 * Return: 0; -EOPNOTSUPP if the source is not hardware; -EBUSY if a snapshot is being
 	 * copied; or another negative errno.
@@ -51,8 +52,8 @@ struct recorder_ops {
 	int (*pause)(void *userdata, bool pause);
 
 	/*
-	 * Queue a snapshot of what is in @scope, for @caller. @ret_id is the recorder's until the
-	 * next call.
+	 * Queue a snapshot of @scope for @caller. @ret_id is borrowed and valid until the next
+	 * call.
 	 *
 	 * Return: 0; -EBUSY if too many wait; or another negative errno.
 	 */
@@ -64,14 +65,15 @@ struct recorder_ops {
 	int (*remove_snapshot)(void *userdata, const char *id);
 
 	/*
-	 * Read the settings again, as for SIGHUP, and log that @caller asked for it.
+	 * Read the settings again, as on SIGHUP, and log that @caller asked for it.
 	 *
-	 * Return: 0; or negative errno: the settings stay as they are, and the log says why.
+	 * Return: 0; or negative errno, and the settings stay as they are and the reason has been
+	 * logged.
 	 */
 	int (*reload)(void *userdata, const struct caller *caller);
 };
 
-/* Everything in it is borrowed. */
+/* What the control interface needs of the daemon. Everything in it is borrowed. */
 struct recorder {
 	const struct recorder_ops *ops;
 	void *userdata;

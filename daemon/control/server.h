@@ -4,9 +4,10 @@
 /*
  * Server
  *
- * The interface org.ptd.Recorder1 (ptd/control.h) over a Unix socket, D-Bus without a bus. Anybody
- * who may connect can ask; only root, the recorder's own user and members of the group "ptd" are
- * answered, because a snapshot holds everybody's code. Who asks is what the kernel says it is.
+ * Accepts the connections of clients to the control socket and offers them the interface
+ * org.ptd.Recorder1 (ptd/control.h), D-Bus without a bus. Methods succeed only for root, the
+ * recorder's own user and members of the group "ptd", because a snapshot has code of every user.
+ * The kernel says who a client is.
  */
 
 #include "base/base.h"
@@ -17,10 +18,10 @@ struct recorder;
 typedef struct sd_event sd_event;
 
 /*
- * Serve @listen_fd, a listening Unix stream socket, which becomes the control's; @recorder is
+ * Serve clients of @listen_fd, a listening Unix stream socket, which is taken over. @recorder is
  * copied.
  *
- * Return: 0, or negative errno: the descriptor is closed then too.
+ * Return: 0, or negative errno; the descriptor is closed then, too.
  */
 _must_check_ int server_new(sd_event *event, const struct recorder *recorder, int listen_fd,
 			    struct server **ret_server);
@@ -28,5 +29,5 @@ struct server *server_free(struct server *server);
 
 DEFINE_CLEANUP(struct server *, server_free);
 
-/* Answer those who wait for @job, which is done. */
+/* Reply to the clients that wait for @job, which is done. */
 void server_job_done(struct server *server, const struct job *job);

@@ -4,16 +4,17 @@
 /*
  * Code store
  *
- * The code that programs handed over as it ran (daemon/emu/coderecord.h), since a snapshot's window
- * may begin long after it was translated, and a program may have freed it, or be gone. Of each
- * program there are the first bytes that were anywhere, by page, and the changes since, by time. A
- * fork shares what its parent had.
+ * The code that programs handed over as it ran (daemon/emu/coderecord.h). A snapshot may need code
+ * that was translated long before, and that the program has freed since, or whose program has
+ * ended. For each program the store has the first bytes at each address, by page, and the changes
+ * since, by time. A forked child shares the code of its parent.
  *
- * The store has a limit. To stay below it, the code of programs that have ended is forgotten, the
- * oldest first; then what comes is refused. Of a change that was forgotten, refused or lost it is
- * kept where it was, and that the bytes are not known from its time on.
+ * The store has a limit in bytes. To stay below it, the store forgets the code of programs that
+ * have ended, the oldest first, and then refuses new code. For a change that was forgotten, refused
+ * or lost, the store still knows the place and the time since which the bytes there are unknown, so
+ * that a decoder does not take older code for what ran.
  *
- * It may be added to by one thread, and be read by others at the same time.
+ * One thread adds code; other threads may read the store at the same time.
  */
 
 #include <stdbool.h>
@@ -24,7 +25,7 @@
 
 struct codestore;
 
-/* Make an empty one of up to @bytes_max bytes. Return: 0 or -ENOMEM. */
+/* Make an empty store for up to @bytes_max bytes. Return: 0 or -ENOMEM. */
 _must_check_ int codestore_new(uint64_t bytes_max, struct codestore **ret_store);
 
 /* Return: NULL. */
@@ -32,24 +33,25 @@ struct codestore *codestore_free(struct codestore *store);
 
 DEFINE_CLEANUP(struct codestore *, codestore_free);
 
-/* Change the limit; what is there already stays. */
+/* Set another limit. Code that exceeds it already stays. */
 void codestore_set_max(struct codestore *store, uint64_t bytes_max);
 
 /*
- * Add @size bytes of code records, whole ones.
+ * Add @size bytes of whole code records.
  *
- * Return: 0; -ENOBUFS if some were refused; -ENOMEM; or -EBADMSG if they make no sense. The last
- *         two are as codestore_lose().
+ * Return: 0; -ENOBUFS if some records were refused; -ENOMEM; or -EBADMSG if records are malformed.
+ *         In the last two cases everything is lost, as by codestore_lose().
  */
 _must_check_ int codestore_add(struct codestore *store, const uint8_t *bytes, size_t size);
 
-/* Return: about how many bytes there are. */
+/* Return: about how many bytes the store has. */
 uint64_t codestore_size(struct codestore *store);
 
-/* Something was lost that may replace any code of any program: none is known from now on. */
+/* Records were lost that may have changed any code of any program: from now on, the bytes of all
+ * code are unknown. */
 void codestore_lose(struct codestore *store);
 
-/* What the store has of one program. */
+/* One program in the store. */
 struct codestore_program {
 	uint64_t serial; /* a number that increases from one program to the next */
 	uint32_t pid;
@@ -57,16 +59,17 @@ struct codestore_program {
 	uint64_t n_refused; /* records */
 };
 
-/* Return: whether there is a program with a higher serial number; the first such is in
- * *@program. At first that is zeros. */
+/* Find the program with the next higher serial number. *@program is all zeros at first. Return:
+ * whether there is one. */
 bool codestore_next(struct codestore *store, struct codestore_program *program);
 
 /*
- * Copy the code of the program, in the form of a snapshot's file (struct ptd_code_header). If it
- * was forgotten or takes more than @size_max bytes, there is only where it was changed.
+ * Copy the code of the program, in the format of a snapshot's file (struct ptd_code_header). If the
+ * code was forgotten, or takes more than @size_max bytes, the copy has only the places and times of
+ * changes.
  *
- * Return: 1 if all is there, 0 if not, and @ret_bytes, which the caller frees; -ENOENT if there is
- *         no such program any more; or -ENOMEM.
+ * Return: 1 if the copy has all code and 0 if not, and @ret_bytes, which the caller frees; -ENOENT
+ *         if the store does not have the program any more; or -ENOMEM.
  */
 _must_check_ int codestore_copy(struct codestore *store, const struct codestore_program *program,
 				uint64_t size_max, uint8_t **ret_bytes, size_t *ret_size);

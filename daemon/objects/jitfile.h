@@ -2,15 +2,16 @@
 #pragma once
 
 /*
- * Jitfile
+ * JIT file
  *
- * The files in which JIT compilers say what code they made: the jitdump that a process maps as a
- * sign of it, or else its /tmp/perf-PID.map. A jitdump is opened as soon as the record of its
- * mapping is seen, since it may be unlinked later, and copied into each snapshot as far as it goes
- * then.
+ * The files in which JIT compilers note the code that they made: a jitdump, which the process maps
+ * to announce it, or else /tmp/perf-PID.map. A jitdump is opened as soon as the record of its
+ * mapping is seen, since it may be unlinked later. Each snapshot copies as much as the file has at
+ * that time.
  *
- * A record is only a claim, and a path leads where others let it lead: a file is taken if it is
- * regular, no symbolic link, owned by the process's user and, a jitdump, mapped by the process.
+ * A record is only a claim, and other users may control where a path leads. So a file is accepted
+ * only if it is regular, not a symbolic link, and owned by the user of the process; and a jitdump
+ * only if the process has it mapped.
  */
 
 #include <stdbool.h>
@@ -25,9 +26,10 @@ struct jitfiles;
 struct record_mmap2;
 
 /*
- * Processes that are remembered; each may hold a descriptor. When there are more, those without a
- * jitdump go first, and of them the dead; then, for others that have one, the dead; and of these,
- * those that mapped nothing for longest.
+ * Number of processes that are remembered, each of which may take a descriptor. If there are more,
+ * processes without a jitdump are forgotten first, and of these the ones that have ended. A process
+ * with a jitdump may then replace one that has ended, or the one that mapped nothing for the
+ * longest time.
  */
 #define JITFILES_MAX          256u
 #define JITFILES_GIVEN_UP_MAX 1024u
@@ -51,25 +53,26 @@ struct jitfile_claim {
 };
 
 /*
- * Open the file that is claimed to be a JIT's.
+ * Open the file that is claimed to be a JIT compiler's.
  *
- * Return: 0; -ENOENT if there is none; -EPERM if it is refused, and @reterr_reason, a constant,
- *         says why; or negative errno.
+ * Return: 0; -ENOENT if there is none; -EPERM if the file is refused, and @reterr_reason, a
+ *         constant, says why; or another negative errno.
  */
 _must_check_ int jitfile_open(const struct jitfile_claim *claim, int *ret_fd,
 			      const char **reterr_reason);
 
-/* @claims: who writes the records; copied. Return: 0, or -ENOMEM. */
+/* Make an empty list. @claims says who writes the records, and is copied. Return: 0, or -ENOMEM. */
 _must_check_ int jitfiles_new(const struct claims *claims, struct jitfiles **ret_files);
 struct jitfiles *jitfiles_free(struct jitfiles *files);
 
 DEFINE_CLEANUP(struct jitfiles *, jitfiles_free);
 
-/* A process mapped something executable. */
+/* Note that a process mapped something executable. */
 void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap);
 
-/* What there is now, with descriptors of the caller's own; and what was given up, refused, as far
- * back as JITFILES_GIVEN_UP_MAX processes. Return: 0, or -ENOMEM. */
+/* List the files of the remembered processes, with descriptors of the caller's own; and, as
+ * refused, those of the last JITFILES_GIVEN_UP_MAX processes that were forgotten. Return: 0, or
+ * -ENOMEM. */
 _must_check_ int jitfiles_list(const struct jitfiles *files, struct jitfile **ret_list,
 			       size_t *ret_n);
 void jitfiles_list_free(struct jitfile *list, size_t n);
@@ -79,9 +82,9 @@ enum {
 };
 
 /*
- * Copy the first @size bytes, holes as holes.
+ * Copy the first @size bytes; holes stay holes.
  *
- * Return: 0; JITFILE_UNREADABLE and @reterr_error, the negative errno of reading @from; or negative
- *         errno: @to cannot be written.
+ * Return: 0; JITFILE_UNREADABLE if @from cannot be read, and @reterr_error is the negative errno;
+ *         or negative errno if @to cannot be written.
  */
 _must_check_ int jitfile_copy(int from, int to, uint64_t size, int *reterr_error);

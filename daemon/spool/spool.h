@@ -4,9 +4,10 @@
 /*
  * Spool
  *
- * Snapshots on disk. STATE/snapshots holds one directory for each, and while one is written a
- * hidden one beside them, so that a snapshot is there whole or not at all. STATE/store holds the
- * objects that snapshots share by hard links (daemon/objects/objectstore.h).
+ * The state directory: STATE/snapshots has a directory for each snapshot. A snapshot is written
+ * into a hidden directory beside them, which is renamed in the end, so a snapshot is complete or
+ * absent. STATE/store is the store directory (daemon/spool/storedir.h), to whose files snapshots
+ * have hard links.
  */
 
 #include <stdbool.h>
@@ -20,93 +21,96 @@ struct spool;
 
 struct spool_entry {
 	char id[SNAPID_SIZE];
-	char created[64]; /* as the manifest says it */
+	char created[64]; /* in the words of the manifest */
 	uint64_t bytes;
 	uint32_t n_cpus;
 
-	/* What it is of, and what is missing; see ptd-snapshot(5). */
-	char command[256]; /* "": of all, or nobody said */
-	uint32_t pid;      /* 0: the same */
-	bool command_cut;  /* its beginning was overwritten */
+	/* What was recorded, and what is missing; see ptd-snapshot(5). */
+	char command[256]; /* "": everything, or not known */
+	uint32_t pid;      /* 0: everything, or not known */
+	bool command_cut;  /* the beginning of the command was overwritten */
 	uint32_t n_missing;
 	uint64_t n_records_lost;
 	uint64_t bytes_dropped, bytes_overwritten;
-	bool kept; /* retention leaves it alone */
+	bool kept; /* retention does not remove it */
 };
 
 struct spool_limits {
-	uint64_t max_use;   /* bytes snapshots and store together may take; UINT64_MAX: any */
+	uint64_t max_use;   /* bytes that snapshots and store may take together; UINT64_MAX: any */
 	uint64_t keep_free; /* bytes to leave free in the file system */
 	uint64_t keep_free_inodes;
 };
 
 /*
- * Open the spool under @state_dir, which is made if need be, lock it, and remove what an earlier
- * run left half-written.
+ * Open the spool in @state_dir, which is made if it does not exist, lock it, and remove incomplete
+ * snapshots of an earlier run.
  *
- * Return: 0; -EBUSY if another ptd has it; or negative errno.
+ * Return: 0; -EBUSY if another ptd uses it; or another negative errno.
  */
 _must_check_ int spool_new(const char *state_dir, struct spool **ret_spool);
 struct spool *spool_free(struct spool *spool);
 
 DEFINE_CLEANUP(struct spool *, spool_free);
 
-/* Borrowed descriptors of the store, and the absolute path of the snapshots. */
+/* Return: a borrowed descriptor of the store directory. */
 int spool_store_fd(const struct spool *spool);
+
+/* Return: the absolute path of the directory of snapshots, which is the spool's. */
 const char *spool_path(const struct spool *spool);
 
-/* The size of the spool's file system; inodes are 0 if it has no number of them. Return: 0, or
+/* Get the size of the spool's file system; inodes are 0 if it does not count them. Return: 0, or
  * negative errno. */
 _must_check_ int spool_capacity(const struct spool *spool, struct diskuse_amount *ret_room);
 
 /* Make a hidden directory for the snapshot @id. Return: 0, or negative errno. */
 _must_check_ int spool_begin(struct spool *spool, const char *id, int *ret_dir_fd);
 
-/* Make the snapshot @id visible: everything in it is on disk before it has its name. Return: 0, or
- * negative errno. */
+/* Write all files of the snapshot @id to the disk, then make it visible. Return: 0, or negative
+ * errno. */
 _must_check_ int spool_commit(struct spool *spool, const char *id, int dir_fd);
 
-/* Remove what spool_begin() made. */
+/* Remove the directory that spool_begin() made. */
 void spool_abort(struct spool *spool, const char *id);
 
-/* The id that @name stands for: itself, or that of the newest. Return: 0, -ENOENT if there can be
- * none, or another negative errno. */
+/* Get the id that @name stands for: @name itself, or for SNAPID_LATEST that of the newest snapshot.
+ * Return: 0; -ENOENT if there can be no such snapshot; or another negative errno. */
 _must_check_ int spool_resolve(const struct spool *spool, const char *name,
 			       char ret_id[static SNAPID_SIZE]);
 
-/* Open a snapshot's directory for reading. @name, here as below: its id, or SNAPID_LATEST. Return:
- * 0, -ENOENT, or negative errno. */
+/* Open the directory of a snapshot for reading. Here and below @name is an id or SNAPID_LATEST.
+ * Return: 0, -ENOENT, or another negative errno. */
 _must_check_ int spool_open(const struct spool *spool, const char *name, int *ret_dir_fd);
 
-/* Return: how many snapshots there are, at less cost than listing them. */
+/* Return: how many snapshots there are. This is faster than to list them. */
 size_t spool_count(const struct spool *spool);
 
-/* All snapshots, oldest first; the caller frees the array. Return: 0, or negative errno. */
+/* List all snapshots, oldest first; the caller frees the array. Return: 0, or negative errno. */
 _must_check_ int spool_list(const struct spool *spool, struct spool_entry **ret_entries,
 			    size_t *ret_n_entries);
 
-/* What is free in the spool's file system; inodes are UINT64_MAX if it has no number of them.
+/* Get how much is free in the spool's file system; inodes are UINT64_MAX if it does not count them.
  * Return: 0, or negative errno. */
 _must_check_ int spool_free_room(const struct spool *spool, struct diskuse_amount *ret_room);
 
 /*
- * Count what the snapshots @entries, as spool_list() lists them, and the store take, by a look at
- * each file. @needed is as for diskuse_add_store().
+ * Count how much the snapshots @entries, in the order of spool_list(), and the store directory
+ * take, by looking at each file. @needed is as for diskuse_add_store().
  *
- * Return: 0, and @ret_diskuse, the caller's, has the snapshots in their order; or negative errno,
- *         -ENOENT if one was removed meanwhile.
+ * Return: 0 and @ret_diskuse, which is the caller's and has the snapshots in the same order; or
+ *         negative errno, -ENOENT if a snapshot was removed meanwhile.
  */
 _must_check_ int spool_measure(const struct spool *spool, const struct spool_entry *entries,
 			       size_t n_entries, bool (*needed)(const char *name, void *userdata),
 			       void *userdata, struct diskuse **ret_diskuse);
 
-/* Keep the snapshot @name whatever the limits are, or no longer; in any thread. Return: 0, -ENOENT,
- * or another negative errno. */
+/* Exclude the snapshot @name from retention, or include it again. To be called in any thread.
+ * Return: 0, -ENOENT, or another negative errno. */
 _must_check_ int spool_keep(struct spool *spool, const char *name, bool keep);
 
 /*
- * Remove the snapshot @name; in any thread. What only it had of the store is left to a sweep.
+ * Remove the snapshot @name. Files of the store directory that only this snapshot had are left to
+ * storedir_sweep(). To be called in any thread.
  *
- * Return: 0; -ENOENT if there is none; -EPERM if it is kept; or another negative errno.
+ * Return: 0; -ENOENT if there is no such snapshot; -EPERM if it is kept; or another negative errno.
  */
 _must_check_ int spool_remove(struct spool *spool, const char *name);

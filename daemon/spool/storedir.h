@@ -4,10 +4,10 @@
 /*
  * Store directory
  *
- * A folder of files that are named by the SHA-256 of what is in them. A name is only ever given to
- * bytes that were hashed after they were copied, so nobody can have his bytes taken for others':
- * not by a build-id, which anybody can write into any file, and not by writing to the original
- * meanwhile.
+ * The folder of the object store. The name of each file in it is the SHA-256 of its content. A file
+ * gets its name only after it was copied and its copy was hashed, so no user can substitute other
+ * content: neither by a build-id, which anyone can write into any file, nor by writing to the
+ * original while it is copied.
  */
 
 #include <stdbool.h>
@@ -19,54 +19,54 @@
 struct effort;
 struct spool_limits;
 
-/* The largest file that is taken. */
+/* The size of the largest file that is copied, in bytes. */
 #define STOREDIR_FILE_MAX ((uint64_t)512 << 20)
 
-/* Copies that no snapshot has may take that part of MaxUse=, its half: else whoever executes many
- * files would leave no room for snapshots. */
+/* Copies to which no snapshot links may take MaxUse= divided by this; otherwise a user who executes
+ * many files would leave no room for snapshots. */
 #define STOREDIR_PART 2u
 
-/* Does the store have it? */
+/* Return: whether there is a file with that hash. */
 bool storedir_has(int store_fd, const char *hash);
 
 /*
- * Copy @fd into the store without giving it a name; there is one such copy at a time, and the next
- * one takes its place.
+ * Copy @fd into the folder without giving the copy a name. There is one such copy at a time; the
+ * next one replaces it.
  *
- * @alone: bytes on the disk of copies that no snapshot has
- * @effort: how many bytes the file may have by now, and how long it may take
+ * @alone: bytes on the disk of copies to which no snapshot links
+ * @effort: how many bytes the file may have by now, and how long copying may take
  *
- * Return: 0, @ret_copy_fd, which the caller closes, the hash of what was copied, and the bytes that
- *         it takes on the disk; -EFBIG; -EDQUOT and -ENOSPC if the limits do not allow it;
- *         -ECANCELED or -ETIMEDOUT; or another negative errno.
+ * Return: 0, @ret_copy_fd, which the caller closes, the hash of the copy, and the bytes that it
+ *         takes on the disk; -EFBIG; -EDQUOT or -ENOSPC if the limits do not allow it; -ECANCELED
+ *         or -ETIMEDOUT; or another negative errno.
  */
 _must_check_ int storedir_copy(int store_fd, int fd, const struct spool_limits *limits,
 			       uint64_t alone, const struct effort *effort, int *ret_copy_fd,
 			       char ret_hash[static SHA256_HEX_SIZE], uint64_t *ret_taken);
 
-/* Name the copy. Return: 0, or negative errno. */
+/* Give the copy its name. Return: 0, or negative errno. */
 _must_check_ int storedir_name(int store_fd, const char *hash);
 
 /*
- * The file @path under @dir_fd, which is complete and has that hash, and the store's of that name
- * become one; if the store has none, it is the store's, too. Where that cannot be done both stay as
+ * Make the file @path under @dir_fd, which is complete and has that hash, a hard link to the
+ * store's file. If the store has no such file, it gets a link to @path. On failure both stay as
  * they are.
  */
 void storedir_share(int store_fd, const char *hash, int dir_fd, const char *path);
 
-/* Return: how many bytes on the disk removing the file would free: none if a snapshot has it, too,
- * or there is no such file. */
+/* Return: how many bytes on the disk become free if the file is removed; 0 if a snapshot links to
+ *         it, or there is no such file. */
 uint64_t storedir_alone(int store_fd, const char *hash);
 
-/* Remove the file, unless a snapshot has a link to it, or the copy without a name if @hash is NULL.
- * Return: how many bytes that made free. */
+/* Remove the file unless a snapshot links to it. If @hash is NULL, remove the copy without a name.
+ * Return: how many bytes became free. */
 uint64_t storedir_forget(int store_fd, const char *hash);
 
 /*
- * Remove all that no snapshot has a link to and of which @needed says that nobody else needs it.
+ * Remove all files to which no snapshot links and for which @needed returns false.
  *
- * Return: 0 and the bytes on the disk of what is left and no snapshot has a link to, or negative
- *         errno.
+ * Return: 0 and the bytes on the disk of the remaining files to which no snapshot links; or
+ *         negative errno.
  */
 _must_check_ int storedir_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata),
 				void *userdata, uint64_t *ret_alone);
