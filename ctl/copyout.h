@@ -4,8 +4,8 @@
 /*
  * Copy out
  *
- * Copies a snapshot out of the recorder's spool, through the descriptor of its directory and with
- * the caller's own rights. Functions say on stderr what went wrong.
+ * Copies a snapshot from the recorder's spool, with the rights of the caller, through a descriptor
+ * of the snapshot's directory. The functions report errors on standard error.
  */
 
 #include <systemd/sd-bus.h>
@@ -13,17 +13,18 @@
 #include "base/base.h"
 
 /*
- * Read the one option that verbs with a result have: -o DIR. @ret_output stays as it is without.
+ * Parse the option -o DIR, which all verbs have that take a snapshot. Without the option,
+ * @ret_output does not change.
  *
  * Return: index of the first argument that is no option, or -EINVAL.
  */
 _must_check_ int copyout_parse_output(const char *verb, int argc, char **argv,
 				      const char **ret_output);
 
-/* May a snapshot be copied to @directory: is it absent and can it be made, or is it empty; and is
- * there room for the smallest of snapshots? Return: an exit status. */
+/* Check that a snapshot can be copied to @directory: that it is empty, or absent and can be made,
+ * and that there is room for a small snapshot. Return: an exit status. */
 _must_check_ int copyout_check(const char *directory);
 
-/* Copy the snapshot @id to @directory, which is absent or empty: all of it is on the disk then, or
- * nothing is there. Return: an exit status. */
+/* Copy the snapshot @id to @directory, which is absent or empty. On success all files are on the
+ * disk; on failure no file is left. Return: an exit status. */
 _must_check_ int copyout_snapshot(sd_bus *bus, const char *id, const char *directory);

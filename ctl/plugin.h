@@ -4,17 +4,17 @@
 /*
  * Plugin
  *
- * Where ptd-emu.so is, the plugin under which QEMU runs what the software source records. It runs
- * with the rights of whoever calls ptctl, so it is the one that was installed with ptctl, whatever
- * the recorder at the other end of the socket may say.
+ * Finds ptd-emu.so, the plugin with which QEMU records a program for the software source. The
+ * plugin runs with the rights of the user who calls ptctl, so ptctl uses the plugin that was
+ * installed with it and never one that the recorder names.
  */
 
 #include "base/base.h"
 
 /*
- * $PTD_EMU_SO; or beside the program, as in a build tree; or in ../lib/ptd, as installed. The last
- * is named even if nothing is there.
+ * Find the plugin: $PTD_EMU_SO; or else the file beside ptctl, as in a build tree; or else the one
+ * in ../lib/ptd, even if that does not exist.
  *
- * Return: 0, and @ret_path is absolute and the caller's to free; or negative errno.
+ * Return: 0 and @ret_path, which is absolute and which the caller frees; or negative errno.
  */
 _must_check_ int plugin_find(char **ret_path);

@@ -4,9 +4,9 @@
 /*
  * Program
  *
- * What the kernel would execute for a command: looked up in PATH, and through the interpreters that
- * scripts name in their first line. If that is a program that cannot be recorded, it is to be run
- * as it is, as one that a recorded program executes.
+ * The program that the kernel would execute for a command: found in PATH, and through the
+ * interpreters that scripts name in their first line. A program that cannot be recorded is to be
+ * run without QEMU, as one that a recorded program executes.
  */
 
 #include <stddef.h>
@@ -14,16 +14,16 @@
 #include "base/base.h"
 
 struct program {
-	char *file;           /* what is executed: a program or a script */
+	char *file;           /* the file to execute: a program or a script */
 	char *path;           /* of the ELF file at the end of all scripts */
 	const char *unseen;   /* why it cannot be recorded (a constant); NULL: it can */
-	const char *emulator; /* name of the one that runs it (a constant), if it can */
-	char **argv;          /* ended by NULL; argv[0] is what the program is told it is called */
+	const char *emulator; /* name of the emulator for it (a constant), if it can be recorded */
+	char **argv;          /* ended by NULL */
 	size_t n_argv;
 };
 
 /*
- * Find out what @command, ended by NULL, stands for; what is wrong is said on stderr.
+ * Find the program for @command, which is ended by NULL. Errors are reported on standard error.
  *
  * Return: 0, or an exit status: EXIT_NOT_FOUND or EXIT_CANNOT_EXECUTE.
  */

@@ -4,8 +4,9 @@
 /*
  * Run
  *
- * Runs a program as the calling user: under QEMU with the plugin that records it, or as it is.
- * Signals that somebody sends to us are passed on to it; those of the terminal reach it anyway.
+ * Runs a program as the calling user: under QEMU with the plugin that records it, or directly.
+ * Signals that other processes send to ptctl are passed on to the program; those of the terminal
+ * reach it anyway.
  */
 
 #include <sys/types.h>
@@ -22,12 +23,12 @@ struct run {
 };
 
 /*
- * Run it until it ends.
+ * Run the program until it ends.
  *
- * Return: 0, and @ret_status is as of waitpid(), @ret_pid its process ID; or negative errno if QEMU
- *         could not be executed, or -ECHILD if its status cannot be had.
+ * Return: 0, its process ID, and its status as of waitpid(); -ECHILD if the status is not
+ *         available; or another negative errno if QEMU could not be executed.
  */
 _must_check_ int run_program(const struct run *run, pid_t *ret_pid, int *ret_status);
 
-/* The same of the file @path, without QEMU; @argv is ended by NULL. */
+/* Run the file @path in the same way, without QEMU. @argv is ended by NULL. */
 _must_check_ int run_native(const char *path, char **argv, pid_t *ret_pid, int *ret_status);

@@ -4,7 +4,7 @@
 /*
  * Show
  *
- * Answers of the recorder, for people and for programs.
+ * Prints replies of the recorder, for people and as JSON for programs.
  */
 
 #include <stdint.h>
@@ -15,21 +15,22 @@
 
 struct client_snapshot;
 
-/* Room for a size in words. */
+/* Bytes of a size in words. */
 #define SHOW_SIZE_MAX 32
 
-/* "1.5 MiB". Return: @ret_text. */
+/* Write a size as "1.5 MiB". Return: @ret_text. */
 const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX]);
 
 /*
- * Say on stderr how much a snapshot holds that was just taken, since when, and what it lacks.
+ * Report on standard error how much PT a new snapshot has, since when it is complete, and what it
+ * misses.
  *
- * @output: the directory that it was copied to; NULL: none
- * @since_ns: when what is of interest began, on CLOCK_MONOTONIC; 0: whenever
+ * @output: the directory to which it was copied, or NULL
+ * @since_ns: when the recorded command began, on CLOCK_MONOTONIC; 0: not known
  */
 void show_taken(const struct client_snapshot *snapshot, const char *output, uint64_t since_ns);
 
-/* Print a string of JSON. */
+/* Print a string as JSON. */
 void show_json_string(FILE *f, const char *s);
 
 /*

@@ -4,7 +4,7 @@
 /*
  * Verb
  *
- * What ptctl can do: one file per verb, one line each in the table of main.c.
+ * The verbs of ptctl. Each has a file of its own and a line in the table of main.c.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ enum {
 	EXIT_BUSY = 5,
 	EXIT_NO_SNAPSHOT = 6,
 
-	/* Of record, as env(1) has it: those below are the program's. */
+	/* Of the verb record, as of env(1). Lower ones are those of the recorded program. */
 	EXIT_NOT_RECORDED = 125, /* ptctl or ptd failed */
 	EXIT_CANNOT_EXECUTE = 126,
 	EXIT_NOT_FOUND = 127,
@@ -29,14 +29,16 @@ enum {
 };
 
 struct context {
-	const char *socket; /* path of the recorder's */
-	bool json;
+	const char *socket; /* path of the control socket */
+	bool json;          /* print JSON */
 };
 
 /*
- * Each takes its own arguments, argv[0] being the verb, and says on stderr what went wrong.
+ * Each function parses its arguments, of which argv[0] is the verb, and reports errors on standard
+ * error.
  *
- * Return: the exit status; of verb_record() EXIT_OK to EXIT_BUSY are the program's own.
+ * Return: the exit status. Statuses below EXIT_NOT_RECORDED of verb_record() are those of the
+ *         recorded program.
  */
 int verb_status(const struct context *context, int argc, char **argv);
 int verb_pause(const struct context *context, int argc, char **argv);

@@ -4,8 +4,8 @@
 /*
  * Maps line
  *
- * One line of /proc/PID/maps. All in it but the name is the kernel's; the name is as others chose
- * it, and may hold anything but NUL and newline.
+ * One line of /proc/PID/maps. The kernel writes all fields; but the name is one that others chose,
+ * and may have any bytes except NUL and newline.
  *
  * Source: Linux, fs/proc/task_mmu.c; proc(5).
  */
@@ -21,12 +21,12 @@ struct mapsline {
 	uint32_t flags; /* MAP_SHARED or MAP_PRIVATE */
 	uint32_t maj, min;
 	uint64_t ino;
-	char *name; /* in the line; "" if it has none */
+	char *name; /* points into the line; "" if there is none */
 };
 
-/* Take a line without its newline apart. Return: 0, or -EBADMSG. */
+/* Parse a line without its newline. Return: 0, or -EBADMSG. */
 _must_check_ int mapsline_parse(char *line, struct mapsline *ret_line);
 
-/* Turn each "\012" of a name, which is how a newline is written there, into a newline. A name that
- * has these four characters looks the same. */
+/* Replace each "\012" of a name, by which the kernel writes a newline, by a newline. A name that
+ * really has these four characters cannot be told from one with a newline. */
 void mapsline_unescape(char *name);

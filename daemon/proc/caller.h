@@ -4,8 +4,8 @@
 /*
  * Caller
  *
- * Who asks the recorder for something, and the line in the journal that says what for: a snapshot
- * holds everybody's code.
+ * The process that asks the recorder for something, and the line in the log that says what it asked
+ * for. That is logged because a snapshot has code of every user.
  */
 
 #include <sys/types.h>
@@ -14,12 +14,12 @@
 
 #define CALLER_COMM_SIZE 64
 
-/* What the kernel said of a client when it connected, or of who sent a signal. */
+/* What the kernel said of a client when it connected, or of the sender of a signal. */
 struct caller {
 	uid_t uid;
-	pid_t pid; /* 0: of another namespace of processes */
-	char
-	    comm[CALLER_COMM_SIZE]; /* the process's name, which it chose; only what can be shown */
+	pid_t pid; /* 0: the process is in another pid namespace */
+	/* The name of the process, which the process chose; printable characters only. */
+	char comm[CALLER_COMM_SIZE];
 };
 
 enum caller_action {
@@ -34,13 +34,13 @@ enum caller_action {
 	CALLER_RELOADED,
 };
 
-/* The process @pid of user @uid asks; its name is looked up. */
+/* Set the caller to process @pid of user @uid, and look its name up. */
 void caller_init(struct caller *caller, uid_t uid, pid_t pid);
 
 /*
- * Log what the caller asked for and was given: where standard error is the journal, with the
- * fields that ptd(8) names and PTD_MESSAGE_CALLER as MESSAGE_ID.
+ * Log what the caller asked for and got. If standard error is the journal, the entry has the fields
+ * that ptd(8) names, with PTD_MESSAGE_CALLER as MESSAGE_ID.
  *
- * @snapshot: the id of the one it is about; NULL: none
+ * @snapshot: the id of the snapshot, or NULL
  */
 void caller_log(const struct caller *caller, enum caller_action action, const char *snapshot);

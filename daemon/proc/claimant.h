@@ -4,10 +4,10 @@
 /*
  * Claimant
  *
- * The process that a record says has a file mapped. The kernel's records say what is so. Those of
- * the software source are written by the programs that it records: each may name any process and
- * any file, also a file that it may not read itself. So such a record is believed about a process
- * only if that one writes records, too; any other counts as one that has ended.
+ * The process that, by a record, has a file mapped. Records of the kernel are true. Records of the
+ * software source are written by the recorded programs, which could name any process and any file,
+ * even files that they may not read. So such a record is believed about a process only if that
+ * process writes records, too; any other process is treated as if it had ended.
  */
 
 #include <stdbool.h>
@@ -18,26 +18,24 @@
 
 /* Who writes the records. */
 struct claims {
-	/* Return: whether the process is one of those that do. Called in any thread. NULL: the
-	 * kernel does. */
+	/* Return: whether the process writes records. Called in any thread. NULL: the kernel
+	 * writes them. */
 	bool (*is_writer)(void *userdata, uint32_t pid);
 	void *userdata; /* borrowed */
 };
 
 struct claimant {
 	int pid_fd;   /* /proc/PID; -1: the process has ended */
-	bool is_true; /* the kernel says that it has the file mapped */
+	bool is_true; /* the kernel says that the process has the file mapped */
 };
 
-/* @claims may be NULL: the kernel's. */
+/* Find the process @pid of a record. @claims is NULL if the kernel wrote the record. */
 struct claimant claimant_find(const struct claims *claims, uint32_t pid);
 void claimant_deinit(struct claimant *claimant);
 
-/* Is the process of this user alone? One that runs with the rights of several is not. */
+/* Return: whether the process runs with the rights of this user only. */
 bool claimant_user_is(const struct claimant *claimant, uid_t uid);
 
-/*
- * May what is at a path be read for the process? Either everybody may read it, or the process's
- * user owns it and may.
- */
+/* Return: whether the file @st may be read for the process: everyone may read it, or the user of
+ *         the process owns it and may read it. */
 bool claimant_may_read(const struct claimant *claimant, const struct stat *st);

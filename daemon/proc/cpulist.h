@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Cpulist
+ * CPU list
  *
  * A set of CPUs as the kernel writes it in /sys/devices/system/cpu: "0-3,8".
  */
@@ -18,13 +18,13 @@
 
 struct cpulist {
 	uint64_t bits[CPULIST_MAX / 64];
-	uint32_t end; /* the highest CPU in it plus 1 */
+	uint32_t end; /* the highest CPU in the set, plus 1 */
 };
 
-/* Return: 0; -EBADMSG if @text is no such list, or has a CPU from CPULIST_MAX on. */
+/* Parse @text. Return: 0; or -EBADMSG if it is no such list, or has a CPU from CPULIST_MAX on. */
 _must_check_ int cpulist_parse(const char *text, struct cpulist *ret_list);
 
-/* Read the file at @path. Return: 0, or negative errno. */
+/* Read and parse the file at @path. Return: 0, or negative errno. */
 _must_check_ int cpulist_read(const char *path, struct cpulist *ret_list);
 
 static inline bool cpulist_has(const struct cpulist *list, uint32_t cpu)
@@ -32,4 +32,5 @@ static inline bool cpulist_has(const struct cpulist *list, uint32_t cpu)
 	return cpu < CPULIST_MAX && list->bits[cpu / 64] >> cpu % 64 & 1;
 }
 
+/* Return: how many CPUs are in the set. */
 uint32_t cpulist_count(const struct cpulist *list);

@@ -4,17 +4,19 @@
 /*
  * Mapped file
  *
- * Opens the file that a process has mapped, which may have been deleted, lie in another mount
- * namespace, or never have had a name at all.
+ * Opens the file that a process has mapped. The file may have been deleted, be in another mount
+ * namespace, or never have had a name.
  *
- * The mapping of the process leads to it. It need not be the one that a record tells of: mappings
- * are merged, and what QEMU maps for the program that it runs is executable for that program only.
- * So it is the one that has the same byte of a file at the same address.
+ * The file is found through the process's mapping that has the same byte of a file at the same
+ * address as the record says. Start and end may differ, because the kernel merges mappings, and so
+ * may the permission, because memory that QEMU maps for a program is executable for that program
+ * only.
  *
- * Behind a path, whoever may write or mount there decides what is found. So a path leads only to a
- * candidate, which is opened without effect. It is taken if it is regular and the one that was
- * mapped, as far as is known: by its build-id, or else by its inode. And it is one that the process
- * (daemon/proc/claimant.h) may read, or one that the kernel says it has mapped.
+ * If there is no such mapping, the path leads to a candidate. Users who can write or mount there
+ * decide what is at the path, so the candidate is opened without side effects, and is accepted only
+ * if it is a regular file; if it is the mapped one by its build-id or, if that is not known, by its
+ * inode; and if the process (daemon/proc/claimant.h) may read it, or the kernel says that the
+ * process has it mapped.
  */
 
 #include <stdbool.h>
@@ -26,43 +28,43 @@
 
 struct claimant;
 
-/* What a record, or a line of /proc/PID/maps, says of it. */
+/* The mapping, as a record or a line of /proc/PID/maps describes it. */
 struct mappedfile {
 	uint64_t start, end;
 	uint64_t offset; /* of start, in the file */
 	const char *path;
 	struct buildid build_id; /* size 0: not known */
-	uint64_t dev, ino; /* 0: not known. Not all file systems show the same device in both */
+	uint64_t dev, ino;       /* 0: not known. Some file systems show another device in stat() */
 };
 
 /*
- * Open the file of a mapping. Nothing is read of it, so that no disk is waited for: if the build-id
- * is known, it may be the wrong file, and whoever goes on with it has to look.
+ * Open the file of a mapping without reading it, so that the caller does not wait for a disk. If
+ * the build-id is known, the caller has to compare it: it may be the wrong file.
  *
- * Return: 0 and the descriptor, the caller's; -ESTALE if what was found is not what was mapped;
- *         -ENOEXEC if it is no regular file; -EACCES if the process may not read what is at the
- *         path; or another negative errno.
+ * Return: 0 and the descriptor, which is the caller's; -ESTALE if another file was found than the
+ *         mapped one; -ENOEXEC if it is no regular file; -EACCES if the process may not read the
+ *         file at the path; or another negative errno.
  */
 _must_check_ int mappedfile_open(const struct claimant *by, const struct mappedfile *file,
 				 int *ret_fd);
 
-/* The same, but that it has the build-id, if that is known; not for the event loop. */
+/* Do the same, and compare the build-id if it is known. Not to be called in the event loop. */
 _must_check_ int mappedfile_open_verified(const struct claimant *by, const struct mappedfile *file,
 					  int *ret_fd);
 
 /*
- * Find out which file it is without opening it: it may be another than mappedfile_open() takes if
- * only the build-id would tell.
+ * Find out which file it is without opening it. If two files differ only in the build-id, it may be
+ * another file than mappedfile_open_verified() opens.
  *
- * Return: 0; or negative errno, as above.
+ * Return: 0; or negative errno, as mappedfile_open().
  */
 _must_check_ int mappedfile_stat(const struct claimant *by, const struct mappedfile *file,
 				 struct stat *ret_st);
 
 /*
- * Find out which file process @pid_fd (/proc/PID) has mapped there, whatever its path is.
+ * Find out which file the process @pid_fd (/proc/PID) has mapped there, whatever its path is.
  *
- * Return: 0; or negative errno: -EPERM or -EACCES if that may not be seen.
+ * Return: 0; or negative errno, -EPERM or -EACCES if the caller may not see that.
  */
 _must_check_ int mappedfile_stat_mapping(int pid_fd, const struct mappedfile *file,
 					 struct stat *ret_st);

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Memcopy
+ * Memory copy
  *
- * Anonymous executable memory of running processes, read through /proc/PID/mem: code of JIT
- * compilers, which no file holds.
+ * Reads anonymous executable memory of running processes through /proc/PID/mem: code of JIT
+ * compilers, which is in no file.
  */
 
 #include <stddef.h>
@@ -13,14 +13,14 @@
 
 #include "base/base.h"
 
-/* Takes a piece of memory without holes. Return: 0, or negative errno, which ends the reading. */
+/* Gets a piece of memory without holes. Return: 0, or negative errno, which ends the reading. */
 typedef int (*memcopy_put_fn)(void *userdata, uint64_t address, const void *bytes, size_t size);
 
 /*
- * Read @size bytes at @start of the memory open at @fd (/proc/PID/mem), at most @n_max of them that
- * are not zero. Pages that are not there, or all zero, are left out: no code is lost with them.
+ * Read @size bytes at @start of the memory @fd (/proc/PID/mem), and pass at most @n_max of them to
+ * @put. Pages that are not mapped, or all zeros, are left out: they have no code.
  *
- * Return: how many bytes were given to @put; or the negative errno of @put, or -ENOMEM.
+ * Return: how many bytes were passed to @put; or the negative errno of @put, or -ENOMEM.
  */
 _must_check_ int64_t memcopy_read(int fd, uint64_t start, uint64_t size, uint64_t n_max,
 				  memcopy_put_fn put, void *userdata);

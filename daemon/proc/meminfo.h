@@ -2,17 +2,16 @@
 #pragma once
 
 /*
- * Meminfo
+ * Memory info
  *
- * How much memory there is for others.
+ * How much memory of the machine is available.
  */
 
 #include <stdint.h>
 
-/* Return: bytes that can be had without swapping, as /proc/meminfo says; 0 if it does not. */
+/* Return: bytes that are available without swapping, by /proc/meminfo; 0 if it does not say. */
 uint64_t meminfo_available(void);
 
-/* Return: bytes that lie free in pieces of a large page or more, as /proc/buddyinfo says; 0 if it
- * does not. To give more large pages than these, the kernel would have to move others' memory
- * first. */
+/* Return: bytes that are free in pieces of at least a large page, by /proc/buddyinfo; 0 if it does
+ *         not say. For more large pages the kernel would have to move memory of others first. */
 uint64_t meminfo_large(void);

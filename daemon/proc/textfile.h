@@ -4,7 +4,7 @@
 /*
  * Text file
  *
- * Streams of lines, from and to files below a folder that is open.
+ * Opens and makes files of lines, as streams, in a folder.
  */
 
 #include <stdint.h>
@@ -12,18 +12,19 @@
 
 #include "base/base.h"
 
-/* Open the file for reading. Return: 0, and the caller closes it; or negative errno. */
+/* Open the file for reading. Return: 0 and the stream, which the caller closes; or negative
+ * errno. */
 _must_check_ int textfile_open(int dir_fd, const char *name, FILE **ret_file);
 
-/* Make the file, for writing: there must be none. Return: as above. */
+/* Make the file, which must not exist, for writing. Return: as textfile_open(). */
 _must_check_ int textfile_create(int dir_fd, const char *name, FILE **ret_file);
 
 /*
- * Close one that was made; it is NULL afterwards.
+ * Close a file that was made, and set @file to NULL.
  *
- * @bytes: its size is added to it
+ * @bytes: the size of the file is added to it
  *
- * Return: 0; -EIO if not all was written.
+ * Return: 0; or -EIO if not everything was written.
  */
 _must_check_ int textfile_finish(FILE **file, uint64_t *bytes);
 

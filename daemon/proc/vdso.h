@@ -4,8 +4,8 @@
 /*
  * vDSO
  *
- * The code that the kernel maps into each process, for system calls that need not enter it. It is
- * an ELF file, with build-id and symbols, that is in memory only.
+ * Code that the kernel maps into each process, for system calls that do not need to enter the
+ * kernel. It is an ELF file, with build-id and symbols, in memory only.
  */
 
 #include <stdbool.h>
@@ -13,13 +13,13 @@
 
 #include "base/base.h"
 
-/* Bytes that one may have. Today it is two pages. */
+/* The largest size in bytes that is accepted. Today the vDSO has two pages. */
 #define VDSO_SIZE_MAX ((size_t)64 << 10)
 
-/* A copy of our own, without a name. Return: 0 and the descriptor, the caller's; -ENOENT if the
- * kernel has none; or another negative errno. */
+/* Copy the daemon's own vDSO into an unnamed file. Return: 0 and the descriptor, which is the
+ * caller's; -ENOENT if the kernel has no vDSO; or another negative errno. */
 _must_check_ int vdso_open(int *ret_fd);
 
-/* Are the @size bytes our own? Those of a program that is not for 64-bit x86 are not, nor those of
- * one that wrote to them. */
+/* Return: whether the @size bytes equal the daemon's own vDSO. The vDSO of a program that is not
+ *         for 64-bit x86 differs, and so does one that the program wrote to. */
 bool vdso_equals(const void *bytes, size_t size);

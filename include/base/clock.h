@@ -2,12 +2,15 @@
 #pragma once
 
 /*
- * Clocks, as numbers to count with.
+ * Clock
+ *
+ * The time of a clock as one number.
  */
 
 #include <stdint.h>
 #include <time.h>
 
+/* Return: the time of @clock in ns. */
 static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;

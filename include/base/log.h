@@ -4,12 +4,12 @@
 /*
  * Log
  *
- * What the programs say to whoever runs them: one line a message on stderr, with the syslog level
- * in front ("<3>…") when stderr is the journal, so that systemd files it under the right priority.
- * Library code does not log; it returns.
+ * Messages of the programs to their user: one line each on standard error. If standard error is the
+ * journal, the line begins with the syslog level ("<3>…"), so that the entry gets its priority.
+ * Library code does not log; it returns errors.
  *
- * Names of files and threads, which anybody may choose, are in many messages: no control character
- * goes out, or they could forge lines of the log, or speak to a terminal.
+ * Many messages have names of files and threads, which other users choose. Control characters are
+ * therefore replaced; otherwise a name could forge lines of the log, or control a terminal.
  */
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #include "base/printable.h"
 
 /*
- * Print one message at @level (LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG).
- * errno is kept, and %m prints it.
+ * Print one message at @level (LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG). %m prints
+ * errno, which does not change.
  */
 _printf_(2, 3) static inline void log_at(int level, const char *format, ...)
 {
@@ -50,7 +50,8 @@ _printf_(2, 3) static inline void log_at(int level, const char *format, ...)
 #define log_notice(...)  log_at(LOG_NOTICE, __VA_ARGS__)
 #define log_info(...)    log_at(LOG_INFO, __VA_ARGS__)
 
-/* Log @r (negative errno) as the reason, and hand it back: return log_error_errno(r, "…: %m"). */
+/* Log an error with %m for the negative errno @r, and return @r:
+ * return log_error_errno(r, "…: %m"). */
 #define log_error_errno(r, ...)         \
 	({                              \
 		const int _r = (r);     \

@@ -4,10 +4,11 @@
 /*
  * Printable
  *
- * Names of files, processes and functions are chosen by whoever runs a program. They are shown to
- * somebody else, so they must not forge lines or speak to his terminal: control characters do not
- * go out, those of ASCII, those of 0x80 to 0x9f (C1), and those of U+0080 to U+009F in UTF-8; nor
- * do bytes that are no UTF-8, which a terminal may take for anything.
+ * Decides which characters of a foreign text may be printed. The user who runs a program chooses
+ * names of files, processes and functions, and another user sees them; they must not forge lines or
+ * control the terminal. Not printed are the control characters of ASCII, the bytes 0x80 to 0x9f
+ * (C1), U+0080 to U+009F in UTF-8, and bytes that are not UTF-8, which a terminal may interpret in
+ * any way.
  *
  * Source: RFC 3629; ECMA-48, 5.3.
  */
@@ -17,8 +18,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Return: the size of the character that can be shown at the start of @text, of @size bytes; 0 if
- * there is none. */
+/* Return: the size in bytes of the character at the start of @text, which has @size bytes; 0 if the
+ *         character may not be printed. */
 static inline size_t printable_size(const char *text, size_t size)
 {
 	static const struct {
@@ -52,7 +53,7 @@ static inline size_t printable_size(const char *text, size_t size)
 	return 0;
 }
 
-/* Put a '?' in the place of each byte of the @size at @text that must not go out. */
+/* Replace each of the @size bytes at @text that may not be printed by '?'. */
 static inline void printable_clean(char *text, size_t size)
 {
 	for (size_t i = 0; i < size;) {
