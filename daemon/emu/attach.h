@@ -4,8 +4,9 @@
 /*
  * Attach
  *
- * The pool as a recorded process sees it. Every recorded program can write to the header in the
- * shared memory, at any time. So it is copied once, the copy is checked, and only the copy is used.
+ * The pool as a recorded process uses it. Every recorded program can write to the header in the
+ * shared memory at any time, so this module copies the header once, checks the copy, and uses only
+ * the copy.
  */
 
 #include <stdbool.h>
@@ -24,18 +25,18 @@ struct attach {
 };
 
 /*
- * Map the pool in the memfd @fd, which may be closed afterwards.
+ * Map the pool in the memfd @fd, which the caller may close afterwards.
  *
- * Return: 0; or negative errno, with what is wrong in @reterr_what (a constant).
+ * Return: 0; or negative errno, and @reterr_what, a constant, says what is wrong.
  */
 _must_check_ int attach_init(struct attach *attach, int fd, const char **reterr_what);
 void attach_deinit(struct attach *attach);
 
 /*
- * Can the calling process be recorded into the pool, or do its numbers or its clock mean something
- * else to ptd?
+ * Check whether the calling process can be recorded into the pool. In other namespaces than ptd's
+ * its process numbers or its clock would mean something else to ptd.
  *
- * Return: NULL, or why it cannot be (a constant).
+ * Return: NULL if it can be recorded, or a constant that says why not.
  */
 const char *attach_obstacle(const struct attach *attach);
 
@@ -49,22 +50,22 @@ static inline struct emu_cpu *attach_cpu(const struct attach *attach, uint32_t c
 	return (struct emu_cpu *)attach_at(attach, emu_cpu_offset(&attach->layout, cpu));
 }
 
-/* The clock of everything that is recorded: packets and records. */
+/* Return: the time on the clock of all packets and records. */
 static inline uint64_t attach_now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /*
- * Take a lock of the pool. It names its holder, so that one that was killed holds up no other
- * process: what it wrote does not count until it published the head.
+ * Take a lock of the pool. The lock names its holder, so it can be taken from a thread that was
+ * killed: what that thread wrote does not count before it published the head.
  *
- * Return: whether it was taken; false if a holder that lives did not give it back for @patience_ns.
+ * Return: whether the lock was taken; false if a living thread held it for @patience_ns.
  */
 _must_check_ bool attach_lock(_Atomic uint32_t *lock, uint64_t patience_ns);
 void attach_unlock(_Atomic uint32_t *lock);
 
-/* Copy @size bytes, no more than the ring has, into the ring at @ring_offset, from the running
- * count @head on. */
+/* Copy @size bytes, at most as many as the ring has, into the ring at @ring_offset. @head is the
+ * running count of bytes before them. */
 void attach_put(const struct attach *attach, uint64_t ring_offset, uint64_t ring_size,
 		uint64_t head, const void *bytes, size_t size);

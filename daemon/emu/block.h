@@ -4,11 +4,11 @@
 /*
  * Block
  *
- * What QEMU translates at a time: instructions that run one after the other, of which only the last
- * can be a branch. A block keeps what the flow of control needs, not the bytes, but for a hash of
- * them. Blocks are immutable (but for @handler and @version) and live as long as the process,
- * because threads hold on to the last one they ran; the same code translated again gives the same
- * block, other code at its address gives another one.
+ * The unit that QEMU translates: instructions that run one after the other, of which only the last
+ * can be a branch. A block has what is needed to follow control flow, and a hash of its bytes.
+ * Blocks are immutable except for @handler and @version, and live as long as the process, because
+ * threads refer to the last block they ran. The same code translated again gives the same block;
+ * other code at the same address gives another block.
  */
 
 #include <stdatomic.h>
@@ -23,7 +23,7 @@
 
 #define BLOCK_INSNS_MAX 1024 /* QEMU ends blocks at 512 */
 
-/* How the last instruction leaves. */
+/* How the last instruction leaves the block. */
 enum block_end {
 	BLOCK_FALLS,
 	BLOCK_JUMP,
@@ -35,21 +35,21 @@ enum block_end {
 	BLOCK_FAR,
 	BLOCK_SYSCALL,
 	BLOCK_INTERRUPT, /* int3, int n */
-	BLOCK_REP,       /* comes back to itself until it is done */
+	BLOCK_REP,       /* a repeated string instruction, which branches to itself until done */
 };
 
 struct block {
 	uint64_t ip;
 	uint64_t last_ip;         /* of the last instruction */
-	uint64_t next_ip;         /* behind the last instruction */
+	uint64_t next_ip;         /* after the last instruction */
 	uint64_t target;          /* of BLOCK_JUMP, BLOCK_COND, BLOCK_CALL */
 	uint32_t id;              /* dense, from 0 */
 	uint16_t n;               /* instructions; 0: none here can retire */
 	uint8_t end;              /* enum block_end */
-	bool sets_cr3;            /* its last instruction does */
+	bool sets_cr3;            /* the last instruction does */
 	uint64_t hash;            /* of its bytes */
 	_Atomic bool handler;     /* a signal handler was registered at @ip */
-	_Atomic uint64_t version; /* of its bytes, as ptd has them: see handover.h */
+	_Atomic uint64_t version; /* of its bytes that ptd has: see handover.h */
 	struct block *sibling;    /* another block at the same @ip */
 	uint16_t offsets[];       /* of each instruction from @ip */
 };
@@ -61,7 +61,7 @@ struct blocks {
 	uint32_t n;
 };
 
-/* One instruction as QEMU gives it to us. */
+/* One instruction as QEMU passes it to the plugin. */
 struct block_insn {
 	uint64_t ip;
 	const uint8_t *bytes;
@@ -71,10 +71,9 @@ struct block_insn {
 void blocks_deinit(struct blocks *blocks);
 
 /*
- * Find or make the block at @ip of @n instructions. It ends before the first that is none: QEMU
- * counts one that it dropped again since it crosses into the next page, and one that is illegal
- * cannot retire. Nor is there one that QEMU takes for longer or shorter than code of our mode would
- * be.
+ * Find or make the block at @ip of @n instructions. The block ends before the first of them that
+ * cannot retire: one that QEMU counts but dropped because it crosses into the next page; one that
+ * is illegal; or one whose length in QEMU differs from that in code of @blocks' mode.
  *
  * Return: 0; BLOCKS_NEW if it had to be made; or -ENOMEM.
  */
@@ -84,8 +83,8 @@ enum {
 	BLOCKS_NEW = 1,
 };
 
-/* Mark the blocks at @ip as starts of a signal handler. */
+/* Mark the blocks at @ip as the start of a signal handler. */
 void blocks_mark_handler(struct blocks *blocks, uint64_t ip);
 
-/* Return: which instruction of @block is at @ip, or -1. */
+/* Return: the index of the instruction of @block at @ip, or -1. */
 int block_index(const struct block *block, uint64_t ip);

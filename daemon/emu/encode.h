@@ -4,10 +4,10 @@
 /*
  * Encode
  *
- * The PT packets of one virtual CPU, written as the SDM (volume 3, "Intel Processor Trace") says a
- * CPU writes them. It knows nothing of QEMU: its input is what an instruction did, its output is
- * bytes in a ring. The state that the CPU's next owner goes on from is plain data without pointers,
- * because it lies in the pool's shared memory beside the ring while nobody owns the CPU.
+ * Writes the PT packets of one virtual CPU as a CPU does by the SDM (volume 3, "Intel Processor
+ * Trace"). The module does not depend on QEMU: its input is what an instruction did, its output are
+ * bytes in a ring. While no thread owns the CPU, its state is in the pool's shared memory beside
+ * the ring; so it is plain data without pointers.
  */
 
 #include <stdbool.h>
@@ -19,14 +19,15 @@
 #define ENCODE_TNT_MAX 47 /* SDM: bits of a long TNT packet */
 
 /*
- * The CPU's clocks. The TSC ticks once a ns and so does the core, at the ratio that CBR tells; the
- * crystal, whose ticks MTC packets count, once in ENCODE_TSC_PER_CTC (CPUID 0x15: EBX this, EAX 1).
+ * The CPU's clocks. The TSC and the core clock tick once a ns, at the ratio in the CBR packet. The
+ * crystal, whose ticks MTC packets count, ticks once in ENCODE_TSC_PER_CTC ticks of the TSC (CPUID
+ * 0x15: EBX this, EAX 1).
  */
 #define ENCODE_CBR            10
 #define ENCODE_TSC_PER_CTC    40
 #define ENCODE_MTC_PERIOD_MAX 15
 
-/* Time packets on request, besides TSC. */
+/* Which time packets are written besides TSC. */
 struct encode_timing {
 	bool mtc;
 	bool cyc;
@@ -40,7 +41,7 @@ struct encode_stack {
 	uint32_t depth; /* live entries, at most ENCODE_STACK */
 };
 
-/* What one owner of the CPU leaves to the next. */
+/* The state that one owner of the CPU leaves to the next. */
 struct encode_state {
 	uint64_t head;      /* bytes ever written: running count */
 	uint64_t since_psb; /* bytes since the last PSB; UINT64_MAX before the first */
@@ -48,9 +49,9 @@ struct encode_state {
 	uint64_t tnt;            /* pending bits, oldest is the highest */
 	uint32_t n_tnt;          /* at most 47 */
 	uint8_t enabled;         /* PacketEn; these are no bool, which shared memory may not hold */
-	uint8_t mode_sent;       /* that MODE.Exec told last, since the last PSB; 0: none did */
+	uint8_t mode_sent;       /* in the last MODE.Exec since the last PSB; 0: there was none */
 	uint64_t now;            /* TSC of what is encoded; only with timing */
-	uint64_t told;           /* up to which TSC time packets have told it */
+	uint64_t told;           /* TSC of the last time packet */
 	uint64_t mtc;            /* count of the last MTC's period */
 	uint64_t paging;         /* payload of the last PIP; 0: the kernel is not traced */
 	struct encode_stack sdm; /* pops on every return, cleared when packets stop */
@@ -58,7 +59,7 @@ struct encode_state {
 };
 
 struct encode {
-	/* Of the process that emits: never in shared memory. */
+	/* Of the process that writes packets; never in shared memory. */
 	uint8_t *ring;       /* the AUX area */
 	uint64_t ring_size;  /* power of two */
 	uint32_t psb_period; /* bytes between two PSBs */
@@ -70,69 +71,70 @@ struct encode {
 };
 
 /*
- * Go on where @state stands, which lies in memory that other processes write, too: it is copied
- * once, the copy is checked, and nothing in it can lead a write out of the ring.
+ * Continue from @state. Other processes can write to it, so it is copied once and the copy is
+ * checked; no value in it can lead to a write outside the ring.
  *
- * Return: whether packets are missing: its last owner did not leave it as one does.
+ * Return: whether packets are missing because the last owner did not leave the CPU properly.
  */
 bool encode_adopt(struct encode *encode, const struct encode_state *state);
 
 /*
- * Make a virtual CPU's encoder, of 64-bit code: nothing written, packets off. @ring_size is a power
- * of two of at least 4096; the ring itself is set by whoever acquires the CPU.
+ * Initialize the encoder of a virtual CPU for 64-bit code, with no packets written and packets off.
+ * @ring_size is a power of two of at least 4096. The owner of the CPU sets the ring itself.
  */
 void encode_init(struct encode *encode, uint64_t ring_size, uint32_t psb_period,
 		 bool return_compression);
 
 /*
- * Start packets (TIP.PGE) at @ip, the first instruction that runs. @tsc is the time now; a PSB+
- * goes first if none was written yet or one is due. Packets must be off.
+ * Start packets (TIP.PGE) at @ip, the first instruction that runs. @tsc is the present time. If no
+ * PSB+ was written yet or one is due, it is written first. Packets must be off.
  */
 void encode_enable(struct encode *encode, uint64_t ip, uint64_t tsc);
 
-/* Stop packets after an instruction that leaves user code itself: a system call. */
+/* Stop packets after an instruction that leaves user code by itself, such as a system call. */
 void encode_disable(struct encode *encode);
 
-/* Stop packets because of something from outside. @ip is the instruction that has not run. */
+/* Stop packets because of an interruption before the instruction at @ip has run. */
 void encode_disable_at(struct encode *encode, uint64_t ip);
 
-/* A direct call whose displacement is not 0, or an indirect one, returns to @ip. */
+/* A call, indirect or with a displacement other than 0, will return to @ip. */
 void encode_push(struct encode *encode, uint64_t ip);
 
-/* An indirect jump or call, or a far transfer, went to @target. A call is also pushed. */
+/* An indirect jump or call, or a far transfer, went to @target. For a call, encode_push() is to be
+ * called, too. */
 void encode_indirect(struct encode *encode, uint64_t target);
 
-/* Something from outside took control to @to, before the instruction at @ip has run. */
+/* An interruption before the instruction at @ip has run took control to @to. */
 void encode_event(struct encode *encode, uint64_t ip, uint64_t to);
 
-/* The address space is now that of @cr3. Only where the kernel is traced. */
+/* The page table is now @cr3. To be called only if the kernel is recorded. */
 void encode_paging(struct encode *encode, uint64_t cr3);
 
 /* A near return went to @target. */
 void encode_return(struct encode *encode, uint64_t target);
 
-/* Write the conditional branches that are pending. */
+/* Write the pending conditional branches. */
 void encode_flush(struct encode *encode);
 
 /*
- * What follows happens at @tsc, which does not go back: time packets that are due meanwhile are
- * written. Only needed with timing, and while packets are on.
+ * Set the time of what follows to @tsc, which does not go back, and write the time packets that are
+ * due. Only needed with timing, and while packets are on.
  */
 void encode_tick(struct encode *encode, uint64_t tsc);
 
-/* A time packet. */
+/* Write a TSC packet. */
 void encode_tsc(struct encode *encode, uint64_t tsc);
 
-/* A PSB+ while packets are on: the instruction at @ip runs next. */
+/* Write a PSB+ while packets are on. The instruction at @ip runs next. */
 void encode_psb(struct encode *encode, uint64_t ip, uint64_t tsc);
 
 /*
- * Say that packets were lost (OVF), and be off. What was pending is dropped. It also mends the
- * state of a CPU whose owner was killed: only the head is taken as it is.
+ * Write that packets were lost (OVF), drop what is pending, and switch packets off. This also
+ * repairs the state of a CPU whose owner was killed: only the head is used.
  */
 void encode_overflow(struct encode *encode, uint64_t tsc);
 
-/* Packets go on at @ip after an overflow, in code that they cover. They must be off. */
+/* Start packets at @ip after an overflow, in code that is recorded. Packets must be off. */
 void encode_resume(struct encode *encode, uint64_t ip);
 
 static inline bool encode_is_timed(const struct encode *encode)
@@ -145,7 +147,7 @@ static inline bool encode_psb_due(const struct encode *encode)
 	return encode->state.since_psb >= encode->psb_period;
 }
 
-/* A conditional branch was taken, or was not. */
+/* A conditional branch was taken or not. */
 static inline void encode_cond(struct encode *encode, bool taken)
 {
 	encode->state.tnt = encode->state.tnt << 1 | taken;

@@ -4,10 +4,10 @@
 /*
  * Exec
  *
- * A program calls execve or execveat. QEMU would let the kernel execute the new program itself, and
- * nothing would be seen of it any more; so it is found out what the kernel would do, and QEMU is
- * executed again, on that. Whatever cannot be done so is left to the call itself: it fails as it
- * should, or succeeds and is not recorded.
+ * Calls of execve and execveat by a recorded program. QEMU would let the kernel execute the new
+ * program directly, and it would not be recorded. So this module finds out which program the kernel
+ * would execute, and executes QEMU again on that program. Calls for which that is not possible are
+ * left to the kernel: they fail as they should, or succeed without being recorded.
  */
 
 #include <stdbool.h>
@@ -19,12 +19,12 @@
 #include "util/execfile.h"
 #include "util/vec.h"
 
-/* How the plugin came to be where it is, for the next QEMU. */
+/* How the plugin was started, to start the next QEMU in the same way. */
 struct exec_self {
 	char *qemu;   /* absolute path of the emulator */
-	char *plugin; /* and of this plugin, as QEMU's option takes it */
+	char *plugin; /* path of this plugin, escaped for QEMU's option */
 	struct target target;
-	char *const *program; /* borrowed: path of the program that runs, for /proc/self/exe */
+	char *const *program; /* borrowed: path of the running program, for /proc/self/exe */
 };
 
 /* A list of strings, all owned. */
@@ -36,17 +36,17 @@ struct exec {
 	const struct exec_self *self; /* borrowed */
 	char *path;                   /* of an ELF program, at the end of all scripts */
 	enum execfile_kind kind;      /* of the program */
-	char *comm;                   /* what the kernel would call the process; NULL: as @path */
+	char *comm;                   /* name of the process in the kernel; NULL: that of @path */
 	struct exec_strings argv;     /* at least one */
 	struct exec_strings envp;
 };
 
 /*
- * Find out what a call of execve, or with @at of execveat, asks for.
+ * Find out which program a call of execve, or with @at of execveat, executes.
  *
- * Return: 0; EXEC_FAILS if it will fail by itself, or is none of ours; EXEC_UNSEEN if it has to be
- * left alone, with the program in @exec and the reason in @reterr_why (a constant); or -ENOMEM. In
- * all but EXEC_FAILS and -ENOMEM @ret_exec is to be deinitialized.
+ * Return: 0; EXEC_FAILS if the call will fail; EXEC_UNSEEN if the program cannot be recorded, and
+ *         @reterr_why, a constant, says why; or -ENOMEM. @ret_exec is set, and has to be
+ *         deinitialized, for 0 and EXEC_UNSEEN.
  */
 _must_check_ int exec_init(struct exec *ret_exec, const struct exec_self *self, bool at,
 			   const uint64_t args[static 6], const char **reterr_why);
@@ -57,9 +57,9 @@ enum {
 void exec_deinit(struct exec *exec);
 
 /*
- * Execute QEMU on it. @pool_fd is the pool's descriptor, @options what else the plugin is to be
- * told ("key=value,…").
+ * Execute QEMU on the program. @pool_fd is the pool's descriptor, @options are further options of
+ * the plugin ("key=value,…").
  *
- * Return: only if that fails: negative errno.
+ * Return: negative errno, only on failure.
  */
 _must_check_ int exec_run(const struct exec *exec, int pool_fd, const char *options);

@@ -4,10 +4,11 @@
 /*
  * Descriptor holder
  *
- * Keeps the pool's descriptor for the next program of this process. Programs close what they did
- * not open, count what is open, and expect their own descriptors to be the lowest free ones; so it
- * is held by a thread that has a table of descriptors of its own, with nothing else in it. The
- * kernel lets a process reach its own threads' tables through /proc, whoever it has become.
+ * Holds the pool's descriptor for the next program that this process executes. Programs close
+ * descriptors that they did not open, count open ones, and expect theirs to be the lowest free
+ * ones. So a thread with its own descriptor table, in which nothing else is, holds the descriptor.
+ * The kernel lets a process reach the tables of its own threads through /proc, even if it has
+ * changed its user.
  */
 
 #include <sys/types.h>
@@ -20,13 +21,13 @@ struct fdholder {
 };
 
 /*
- * Start the thread, which takes over a copy of @fd. It ends with the process, and a forked child
- * does not have it.
+ * Start the thread, which holds a copy of @fd. The thread ends with the process. A forked child has
+ * no such thread.
  *
  * Return: 0; or negative errno.
  */
 _must_check_ int fdholder_start(struct fdholder *fdholder, int fd);
 
-/* Return: the descriptor, close-on-exec, in the caller's table, who closes it; or negative
- *         errno. */
+/* Return: a copy of the descriptor in the caller's table, close-on-exec, which the caller closes;
+ *         or negative errno. */
 _must_check_ int fdholder_borrow(const struct fdholder *fdholder);

@@ -4,7 +4,7 @@
 /*
  * Machine
  *
- * State of an emulated CPU that QEMU's plugin interface does not show.
+ * Registers and memory of an emulated CPU, to which QEMU's plugin interface gives no access.
  */
 
 #include <stdbool.h>
@@ -14,13 +14,13 @@
 #include "base/base.h"
 #include "daemon/emu/qemu.h"
 
-/* Return: a register of @vcpu, as it is between two blocks; 0 if it cannot be read. */
+/* Return: the value of a register of @vcpu between two blocks; 0 if it cannot be read. */
 uint64_t machine_register(unsigned vcpu, enum qemu_x86_register which);
 
 /*
- * Where the interrupt or exception took @vcpu away from, given that its handler's first instruction
- * has not run yet: what the CPU pushed tells.
+ * Find the address at which an interrupt or exception interrupted @vcpu, from what the CPU pushed
+ * on the stack. The first instruction of the handler must not have run yet.
  *
- * Return: whether that is there.
+ * Return: whether the address could be read.
  */
 bool machine_interrupted_at(unsigned vcpu, uint64_t *ret_ip);

@@ -4,9 +4,9 @@
 /*
  * Maps
  *
- * Which executable memory the recorded process has, and the MMAP2 records that say so. What is
- * mapped is read from /proc/self/maps, except for the permission to execute: QEMU takes it away,
- * the program's own calls tell about it. All functions may be called from any thread.
+ * Executable memory of the recorded process, and the MMAP2 records for it. Mappings are read from
+ * /proc/self/maps; but QEMU removes the permission to execute, so that comes from the program's own
+ * system calls. All functions may be called from any thread.
  */
 
 #include <pthread.h>
@@ -24,10 +24,10 @@
 struct maps_range {
 	uint64_t start;
 	uint64_t end;
-	enum handover_place place; /* HANDOVER_FILE also if some of it was written to */
+	enum handover_place place; /* HANDOVER_FILE even if part of it was written to */
 };
 
-/* Apart from each other, by address. */
+/* By address; no two touch each other. */
 struct maps_ranges {
 	VEC(struct maps_range) list;
 };
@@ -45,21 +45,21 @@ struct maps {
 	_Atomic uint32_t n_adds;     /* calls of maps_add() that wrote their records */
 	pthread_mutex_t lock;
 	struct maps_ranges known;    /* executable */
-	struct maps_ranges writable; /* was so at some time */
-	bool forgot_writable;        /* there was no memory for all of them */
+	struct maps_ranges writable; /* that could be written to at some time */
+	bool forgot_writable;        /* @writable is incomplete for want of memory */
 	VEC(struct maps_file) files; /* whose build-ids were read */
 };
 
 void maps_init(struct maps *maps, const struct attach *attach, const struct target *target);
 void maps_deinit(struct maps *maps);
 
-/* Around a fork: hold still, go on in the parent, go on in the child. */
+/* Around a fork: take the lock before it; release it in the parent; and in the child. */
 void maps_fork_prepare(struct maps *maps);
 void maps_fork_parent(struct maps *maps);
 void maps_fork_child(struct maps *maps);
 
 /*
- * The memory at [@start, @start + @size) became executable, with protection @prot: write a record
+ * The memory at [@start, @start + @size) became executable, with protection @prot. Write a record
  * for each mapping in it.
  *
  * Return: how many records were written.
@@ -68,26 +68,26 @@ size_t maps_add(struct maps *maps, struct poolrecord_who who, uint64_t start, ui
 		uint32_t prot);
 
 /*
- * Return: a number that changes when records were written. Who sees another one than before may run
- * what they tell of, and its packets need a time behind theirs: a CPU would be interrupted by the
- * one that changes what is mapped.
+ * Return: a number that changes when records were written. A thread that sees another number than
+ *         before may run what was mapped, and needs a time packet after the time of the records, as
+ *         a CPU has that is interrupted by the CPU that changes the mappings.
  */
 static inline uint32_t maps_version(const struct maps *maps)
 {
 	return atomic_load_explicit(&maps->n_adds, memory_order_acquire);
 }
 
-/* It is not executable any more; records of that there are none. */
+/* The memory is not executable any more. There are no records for that. */
 void maps_remove(struct maps *maps, uint64_t start, uint64_t size);
 
-/* Return: whether all or part of [@start, @start + @size) is known to be executable. */
+/* Return: whether [@start, @start + @size), or part of it, is known to be executable. */
 bool maps_has(struct maps *maps, uint64_t start, uint64_t size);
 
 /* The memory at [@start, @start + @size) can be written to. */
 void maps_note_writable(struct maps *maps, uint64_t start, uint64_t size);
 
-/* Return: of what the code at [@start, @start + @size) is: see handover.h. */
+/* Return: where the code at [@start, @start + @size) is; see handover.h. */
 enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size);
 
-/* Add the executable segments of the ELF file that is mapped at @address, as the kernel does it. */
+/* Add the executable segments of the ELF file that is mapped at @address. */
 void maps_add_image(struct maps *maps, struct poolrecord_who who, uint64_t address);

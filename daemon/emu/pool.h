@@ -4,23 +4,25 @@
 /*
  * Pool
  *
- * The shared memory between ptd and the programs it records through the software PT source: a pool
- * of virtual CPUs, each with an AUX ring and a switch ring, and for all of them one ring of task
- * records and one of code that is in no file (coderecord.h).
- * ptd makes it (a memfd sealed against growing and shrinking), remembers the layout it asked for,
- * and believes nothing else that is in it: a traced program can scribble over it. For the same
- * reason a program uses a checked copy of the header only, and no address of a process is stored
- * in it.
+ * The memory that ptd shares with the programs it records through the software source: a pool of
+ * virtual CPUs, each with an AUX ring and a switch ring; one task ring for all; and one ring of
+ * code that is in no file (coderecord.h).
+ *
+ * ptd makes the pool, a memfd sealed against growing and shrinking. It remembers the layout and
+ * trusts nothing in the pool, because a recorded program can overwrite all of it. For the same
+ * reason a program uses only a checked copy of the header, and the pool has no addresses of a
+ * process.
  *
  *	header page | n_cpus x (cpu page(s) | switch ring | AUX ring) | task ring | code ring
  *
- * Rings are powers of two. A head is a running count of bytes ever written, published with release
- * order at the end of a packet or record; its reader loads it with acquire order. The AUX and the
- * switch rings are overwritten; the task ring is drained by ptd, which publishes tail, and when it
- * is full records are counted in @task_lost and a PERF_RECORD_LOST follows as soon as there is
- * room. The code ring is drained, too; code that finds no room in it runs without packets.
+ * The sizes of rings are powers of two. A head is a running count of all bytes written. It is
+ * published with release order at the end of a packet or record, and its reader loads it with
+ * acquire order. The AUX and switch rings are overwritten. ptd drains the task ring and publishes
+ * the tail; when the ring is full, lost records are counted in @task_lost, and a PERF_RECORD_LOST
+ * follows as soon as there is room. ptd drains the code ring, too; code for which it has no room
+ * runs without packets.
  *
- * Time is CLOCK_MONOTONIC in ns, and the TSC of the packets is that same number: the conversion
+ * Times are CLOCK_MONOTONIC in ns, and the TSC in the packets is the same number: the conversion
  * (shift 0, mult 1, zero 0) is exact.
  */
 
@@ -39,7 +41,7 @@
 
 struct emu_pool_layout {
 	uint32_t n_cpus;     /* how many exist: 1..EMU_CPUS_MAX */
-	uint32_t n_busy_max; /* how many are handed out before a thread waits for one; the rest is
+	uint32_t n_busy_max; /* how many may be in use before a thread waits for one; the rest is
 			      * for threads that waited in vain */
 	uint64_t aux_size;
 	uint64_t switch_size;
@@ -51,14 +53,14 @@ struct emu_pool_layout {
 	struct encode_timing timing;
 };
 
-/* Inode numbers of the namespaces in which ptd reads what is recorded: numbers of processes and
- * the clock mean something else in others. 0: not known. */
+/* Inode numbers of ptd's namespaces; 0: not known. In other namespaces process numbers and the
+ * clock mean something else. */
 struct emu_pool_home {
 	uint64_t pid_ns;
 	uint64_t time_ns;
 };
 
-/* What ptd writes once, for the programs to copy. */
+/* ptd writes this once, and each program copies it. */
 struct emu_pool_header {
 	uint64_t magic;
 	uint32_t version;
@@ -70,13 +72,13 @@ struct emu_pool_header {
 struct emu_pool {
 	struct emu_pool_header header;
 
-	/* Some thread waits for a CPU, but none beyond this time; 0: none does. Whoever is killed
-	 * while it waits leaves it behind, so that a count would not do. */
+	/* Threads wait for a CPU, and none of them beyond this time; 0: none waits. A count of
+	 * waiting threads would stay too high when one of them is killed. */
 	_Atomic uint64_t wait_until_ns;
 	_Atomic uint32_t released;   /* counts releases: futex that waiters sleep on */
-	_Atomic uint32_t freeze;     /* ptd adds 1: every CPU in use flushes at its next block */
+	_Atomic uint32_t freeze;     /* ptd adds 1; CPUs in use then flush at their next block */
 	_Atomic uint32_t n_attached; /* processes that map the pool */
-	_Atomic uint64_t exhausted; /* stays of threads that found no CPU at all and ran untraced */
+	_Atomic uint64_t exhausted;  /* times that a thread got no CPU and ran unrecorded */
 
 	_Atomic uint32_t task_lock; /* tid of the holder or 0 */
 	_Atomic uint64_t task_head;
@@ -97,10 +99,10 @@ struct emu_cpu {
 	_Atomic uint32_t freeze_done; /* value of emu_pool.freeze up to which it has flushed */
 
 	/* Owner's only. */
-	uint32_t current_pid; /* whom the switch records say runs here; 0 = idle */
+	uint32_t current_pid; /* the thread in the last switch record; 0 = idle */
 	uint32_t current_tid;
 	uint64_t released_ns; /* when it was last given back */
-	uint32_t is_used;     /* @encode is what an owner left; no bool, as others write here */
+	uint32_t is_used;     /* an owner left @encode; no bool, since others can write here */
 	struct encode_state encode;
 };
 

@@ -4,10 +4,10 @@
 /*
  * Process
  *
- * All that is known about the recorded process this plugin is in: its blocks, handlers, mappings
- * and threads. It is made when QEMU loads the plugin, starts with the first block that runs, and
- * ends with the program. A forked child is another process, which goes on from its parent's; a
- * program that is executed begins anew, as the next generation of the process.
+ * The recorded process in which this plugin is: its blocks, signal handlers, mappings and threads.
+ * It is made when QEMU loads the plugin, starts with the first block that runs, and ends with the
+ * program. A forked child is another process that continues with a copy of its parent's state. A
+ * program that the process executes starts from nothing, as the next generation of the process.
  */
 
 #include <pthread.h>
@@ -25,7 +25,7 @@
 #include "daemon/emu/truthlog.h"
 #include "util/vec.h"
 
-/* Of threads beyond, the leader is taken for the parent. */
+/* If there are more threads, the thread group's leader stands for the parent of the others. */
 #define PROCESS_PARENTS_MAX 4096
 
 #define PROCESS_CODE_MAX (BLOCK_INSNS_MAX * 15u) /* bytes of a block */
@@ -46,15 +46,15 @@ enum process_state {
 	PROCESS_OVER,
 };
 
-/* What a process begins with. All but @attach is borrowed. */
+/* What a process begins with. Everything except @attach is borrowed. */
 struct process_origin {
 	struct attach attach;
 	struct fdholder fdholder;
 	struct target target;
 	process_register_fn read_register;
 	const char *log_dir; /* NULL: no log is wanted */
-	uint32_t generation; /* programs that the process executed in our sight before this one */
-	const char *comm;    /* what the kernel would call it; NULL: as the program's file */
+	uint32_t generation; /* number of recorded programs of the process before this one */
+	const char *comm;    /* name of the process in the kernel; NULL: that of the file */
 };
 
 /* Addresses of pages. */
@@ -62,7 +62,7 @@ struct process_pages {
 	VEC(uint64_t) list;
 };
 
-/* Code that was translated before the program began. */
+/* Code that QEMU translated before the program began. */
 struct process_early {
 	struct block *block; /* NULL: there is none */
 	size_t size;
@@ -93,76 +93,82 @@ struct process {
 	struct truthlog *block_log;
 	struct thread *threads;                /* owned */
 	uint32_t parents[PROCESS_PARENTS_MAX]; /* by vCPU: tid of the thread that made it */
-	struct process_pages surprises; /* code that no call made executable, to be recorded */
-	uint64_t n_surprises;           /* how much there was */
+	struct process_pages surprises; /* code that no call made executable, without record yet */
+	uint64_t n_surprises;           /* how many such pages there were */
 };
 
 /*
- * Make what is needed before the program is loaded. Takes over @origin's attach.
+ * Initialize the process before the program is loaded. @origin->attach is taken over.
  *
- * Return: 0; or negative errno if the log's directory cannot be used.
+ * Return: 0; or negative errno if the directory of the log cannot be used.
  */
 _must_check_ int process_init(struct process *process, const struct process_origin *origin);
 
 /*
  * The main thread is about to run its first instruction: write the records of a program that
- * starts. process_announce() is due before the thread has a CPU, process_start() when it has one,
- * as @who says: a reader takes the record of an exec for a proof of who runs there.
+ * starts. process_announce() is to be called before the thread has a CPU, and process_start() when
+ * it has the CPU in @who, because a reader concludes from the record of an exec which thread runs
+ * on the CPU.
  */
 void process_announce(struct process *process, struct poolrecord_who who);
 void process_start(struct process *process, struct poolrecord_who who, uint64_t rsp);
 
 /*
- * The program ends, all threads but the calling one stand still: stop their packets, write the last
- * records, complete the log.
+ * The program ends, and all threads except the calling one stand still. Stop their packets, write
+ * the last records, and complete the log.
  */
 void process_end(struct process *process);
 
 /*
- * @self executes another program, and all other threads stand still: stop their packets and
- * complete the log. If it comes to nothing after all, the process goes on.
+ * @self executes another program, and all other threads stand still. process_halt() stops their
+ * packets and completes the log. If the execution fails, process_go_on() continues the process.
  */
 void process_halt(struct process *process, struct thread *self);
 void process_go_on(struct process *process);
 
 /*
- * Around a fork by @self: hold still, so that the child finds all in order; go on in the parent;
- * and in the child, become the process that it is, known to the sideband.
+ * Around a fork by @self. process_fork_prepare() takes the locks, so that the child gets consistent
+ * state. process_fork_parent() continues in the parent. process_fork_child() makes the process that
+ * of the child and writes its records.
  *
- * Return: whether the child can be recorded. If not, which is said on stderr, @self is freed.
+ * Return: whether the child can be recorded. If not, a message on standard error says so, and @self
+ *         is freed.
  */
 void process_fork_prepare(struct process *process);
 void process_fork_parent(struct process *process);
 bool process_fork_child(struct process *process, struct thread *self);
 
-/* Return: the log of the process's thread @tid; NULL if none is wanted or possible. */
+/* Return: the truth log of the thread @tid; NULL if none is wanted or it cannot be made. */
 struct truthlog *process_open_log(const struct process *process, uint32_t tid);
 
 /*
- * Return: the block of a translation; NULL without memory, or if the process is over. @self is the
- * calling thread, NULL before the first block runs.
+ * Get the block of a translation. @self is the calling thread, or NULL before the first block runs.
+ *
+ * Return: the block; NULL without memory, or if the process is over.
  */
 const struct block *process_translate(struct process *process, struct thread *self, uint64_t ip,
 				      const struct block_insn *insns, size_t n);
 
 /*
- * Write the records of the pages whose translation was a surprise. That is not done in the
- * translation, where all other threads would wait with us if the records must.
+ * Write the records of pages with code that no call made executable. This is not done during the
+ * translation, because all other threads would have to wait if the ring has no room.
  */
 void process_tell_surprises(struct process *process, struct poolrecord_who who);
 
-/* The calling thread made a vCPU for a new one. */
+/* Note that the thread @tid, which calls this, made @vcpu for a new thread. */
 void process_note_parent(struct process *process, unsigned vcpu, uint32_t tid);
 
-/* Add and remove a thread. process_add() gives its parent's tid, 0 for the first. */
+/* Add and remove a thread. process_add() returns the tid of its parent, 0 for the first thread. */
 uint32_t process_add(struct process *process, struct thread *thread);
 void process_remove(struct process *process, struct thread *thread);
 
-/* The program registers a signal handler by the structure at @act. */
+/* Note that the program registers the signal handler in the structure at @act. */
 void process_note_handler(struct process *process, enum target_action kind, uint64_t act);
 
 /*
- * If @ip with stack @rsp is the entry of a signal handler, where was the thread interrupted?
+ * If @ip with stack @rsp is the entry of a signal handler, find out where the thread was
+ * interrupted.
+ *
  * Return: whether it is.
  */
 bool process_at_handler(struct process *process, uint64_t ip, uint64_t rsp, uint64_t *ret_ip);

@@ -4,10 +4,9 @@
 /*
  * QEMU
  *
- * What the plugin uses of the program it is loaded into. No package ships the plugin header, so the
- * functions of version 1 of that interface are declared here. The second part is no interface but
- * symbols that Debian's binary exports all the same: they are weak, and their absence is an error
- * at install.
+ * What the plugin uses of QEMU. No package has the header for plugins, so the functions of version
+ * 1 of that interface are declared here. The symbols in the second part belong to no interface, but
+ * Debian's binaries export them. They are weak, and the plugin refuses to load without them.
  *
  * Source: QEMU 7.2, docs/devel/tcg-plugins.rst.
  */
@@ -85,21 +84,22 @@ enum qemu_x86_register {
 
 #define _weak_ __attribute__((__weak__))
 
-extern uintptr_t guest_base _weak_; /* host address of the guest's address 0 */
-extern char *exec_path _weak_;      /* of the guest's program, as it was given to QEMU */
+extern uintptr_t guest_base _weak_; /* host address of the target's address 0 */
+extern char *exec_path _weak_;      /* path of the target's program, as QEMU got it */
 struct CPUState *qemu_get_cpu(int index) _weak_;
-/* Between them all other vCPUs stand still. Not from a block or an instruction. */
+/* Between these two calls all other vCPUs stand still. Not to be called in a callback of a block or
+ * an instruction. */
 void start_exclusive(void) _weak_;
 void end_exclusive(void) _weak_;
-/* What QEMU does before it exits: all vCPUs stand still while plugins are told. */
+/* QEMU calls this before it exits: all vCPUs stand still while it calls the plugins. */
 void qemu_plugin_user_exit(void) _weak_;
-/* Append register @n to @bytes. Return: its size in bytes, 0 if there is none. */
+/* Append the value of register @n to @bytes. Return: its size in bytes; 0 if there is none. */
 int x86_cpu_gdb_read_register(struct CPUState *cpu, struct byte_array *bytes, int n) _weak_;
 /* Guest memory at a virtual @address. Return: 0; or -1 if it is not mapped. */
 int cpu_memory_rw_debug(struct CPUState *cpu, uint64_t address, void *bytes, uint64_t size,
 			bool write) _weak_;
-int64_t cpu_get_ticks(void) _weak_; /* the TSC of a whole guest */
-/* Have all code translated anew, once all vCPUs stand still. */
+int64_t cpu_get_ticks(void) _weak_; /* the TSC of a guest */
+/* Drop all translations as soon as all vCPUs stand still, so that code is translated again. */
 void tb_flush(struct CPUState *cpu) _weak_;
 struct byte_array *g_byte_array_new(void) _weak_;
 struct byte_array *g_byte_array_set_size(struct byte_array *bytes, unsigned size) _weak_;

@@ -4,8 +4,8 @@
 /*
  * Shadow
  *
- * The code of the recorded program that was handed over to ptd, byte by byte as it was handed over
- * last: what a decoder takes to be there. A forked child inherits it with the memory.
+ * A copy of the code of the recorded program as it was last handed over to ptd, byte by byte: the
+ * code that a decoder has. A forked child inherits it with the memory.
  */
 
 #include <stdbool.h>
@@ -26,23 +26,25 @@ struct shadow {
 
 enum shadow_verdict {
 	SHADOW_NONE,    /* none of the bytes was handed over */
-	SHADOW_PART,    /* some were, as they are */
-	SHADOW_SAME,    /* all were, as they are */
-	SHADOW_CHANGED, /* some were, and are others */
+	SHADOW_PART,    /* some were handed over, and are unchanged */
+	SHADOW_SAME,    /* all were handed over, and are unchanged */
+	SHADOW_CHANGED, /* some were handed over, and are others now */
 };
 
 void shadow_deinit(struct shadow *shadow);
 
 /*
- * Compare the @size bytes of code at @address with what was handed over; or, with @only_changed,
- * with that which was handed over in the place of something else.
+ * Compare the @size bytes of code at @address with the copy; with @only_changed, only with bytes
+ * that replaced others when they were handed over.
  */
 enum shadow_verdict shadow_compare(const struct shadow *shadow, uint64_t address,
 				   const uint8_t *bytes, size_t size, bool only_changed);
 
-/* Make room for them. Return: 0; -ENOMEM; or -ENOSPC if that is more than the shadow takes. */
+/* Make room for the bytes. Return: 0; -ENOMEM; or -ENOSPC if there would be more than
+ * SHADOW_PAGES_MAX pages. */
 _must_check_ int shadow_reserve(struct shadow *shadow, uint64_t address, size_t size);
 
-/* They were handed over, if @changed in the place of something else; there is room. */
+/* Copy bytes that were handed over; @changed: they replaced others. shadow_reserve() has made
+ * room. */
 void shadow_put(struct shadow *shadow, uint64_t address, const uint8_t *bytes, size_t size,
 		bool changed);

@@ -4,8 +4,8 @@
 /*
  * Syscall
  *
- * The system calls that change what is executable, who runs, and what signals do. Records are
- * written when the call has returned, which is before the thread's packets go on again.
+ * The system calls that change which memory is executable, which threads run, and how signals are
+ * handled. Records are written when the call has returned and before the thread's packets continue.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 enum syscall_kind {
 	SYSCALL_OTHER,
 	SYSCALL_MMAP,
-	SYSCALL_MMAP_OLD, /* i386: its arguments lie in memory */
+	SYSCALL_MMAP_OLD, /* i386: its arguments are in memory */
 	SYSCALL_MPROTECT,
 	SYSCALL_MUNMAP,
 	SYSCALL_MREMAP,
@@ -26,22 +26,23 @@ enum syscall_kind {
 	SYSCALL_PRCTL,
 	SYSCALL_EXECVE,
 	SYSCALL_EXECVEAT,
-	SYSCALL_EXIT, /* of the thread or of the process */
+	SYSCALL_EXIT, /* of the thread or the process */
 };
 
-/* Return: what the target's system call @number is. */
+/* Return: which system call of the target @number is. */
 enum syscall_kind syscall_kind(const struct target *target, int64_t number);
 
-/* The thread, which has left user code, makes a system call; then it returns with @result. */
+/* The thread, which has left user code, enters a system call; and returns from it with @result. */
 void syscall_enter(struct thread *thread, enum syscall_kind kind, const uint64_t args[static 6]);
 void syscall_return(struct thread *thread, enum syscall_kind kind, int64_t result);
 
-/* Return: whether the thread may end in this call; whether it executes a program. */
+/* Return: whether the call executes a program. */
 static inline bool syscall_executes(enum syscall_kind kind)
 {
 	return kind == SYSCALL_EXECVE || kind == SYSCALL_EXECVEAT;
 }
 
+/* Return: whether the thread may end in the call. */
 static inline bool syscall_ends(enum syscall_kind kind)
 {
 	return kind == SYSCALL_EXIT || syscall_executes(kind);

@@ -4,9 +4,10 @@
 /*
  * Target
  *
- * The recorded program's memory, and what of it tells about its start and its signals. It is in our
- * own address space, but need not be mapped where the program says. Programs of x86-64 and of i386
- * differ in the size of a word, and in the frames that signals leave on their stacks.
+ * The memory of the recorded program (QEMU calls it the guest), from which the plugin reads how the
+ * program was started and where its signal handlers are. The memory is in the plugin's own address
+ * space, but may be at other addresses than the program uses. Programs for x86-64 and i386 have
+ * different sizes of a word, and different signal frames on their stacks.
  */
 
 #include <stdbool.h>
@@ -20,24 +21,24 @@
 #define TARGET_HANDLERS_MAX    4096
 
 struct target {
-	const uintptr_t
-	    *base;    /* borrowed: where its address 0 is; known when the program is loaded */
+	/* Borrowed: where the program's address 0 is, once the program is loaded. */
+	const uintptr_t *base;
 	uint8_t mode; /* of its code: 64, or 32 for i386 */
 };
 
-/* Return: size in bytes of an address of the target's. */
+/* Return: the size of an address of the program, in bytes. */
 static inline size_t target_word(const struct target *target)
 {
 	return target->mode / 8;
 }
 
-/* Return: the target's number or address in @value, as QEMU hands it over: i386's with a sign. */
+/* Return: the program's number or address in @value, in which QEMU extends the sign of i386's. */
 static inline uint64_t target_cut(const struct target *target, uint64_t value)
 {
 	return target->mode == 32 ? (uint32_t)value : value;
 }
 
-/* Copy @size bytes from the target's @address. Return: 0 or -EFAULT. */
+/* Copy @size bytes from the program's @address. Return: 0 or -EFAULT. */
 _must_check_ int target_read(const struct target *target, uint64_t address, void *ret_bytes,
 			     size_t size);
 
@@ -45,60 +46,64 @@ _must_check_ int target_read(const struct target *target, uint64_t address, void
 _must_check_ int target_read_word(const struct target *target, uint64_t address,
 				  uint64_t *ret_word);
 
-/* Copy a string, cut off to fit. Return: 0 or -EFAULT. */
+/* Copy a string, and cut it to @size bytes. Return: 0 or -EFAULT. */
 _must_check_ int target_read_string(const struct target *target, uint64_t address, char *ret_string,
 				    size_t size);
 
 /*
  * Return: whether a page of the private mapping of a file at [@address, @address + @size) may have
- * been written to: then it is a copy of the program's own.
+ *         been written to, and is then a copy that belongs to the program.
  */
 bool target_is_written(const struct target *target, uint64_t address, size_t size);
 
-/* What the kernel tells a program that starts. 0: not told. */
+/* What the kernel passes to a program that starts; 0: not passed. */
 struct target_start {
 	uint64_t phdr;   /* AT_PHDR: an address in the program */
-	uint64_t base;   /* AT_BASE: where its interpreter is */
-	uint64_t execfn; /* AT_EXECFN: the name it was started by */
+	uint64_t base;   /* AT_BASE: the address of its interpreter */
+	uint64_t execfn; /* AT_EXECFN: the path by which it was executed */
 };
 
-/* Read the stack of a program that has not run an instruction. Return: 0 or -EFAULT. */
+/* Read that from the stack of a program that has not run an instruction. Return: 0 or -EFAULT. */
 _must_check_ int target_read_start(const struct target *target, uint64_t rsp,
 				   struct target_start *ret_start);
 
-/* The handlers a process ever registered; a late delivery may still go to one it replaced. */
+/* All signal handlers that a process ever registered. A signal may still be delivered to a handler
+ * that was replaced meanwhile. */
 struct target_handler {
 	uint64_t address;
-	uint64_t restorer; /* 0: QEMU's own, which i386's programs need not replace */
-	bool info;         /* of i386: it gets a siginfo_t, and another frame */
+	uint64_t restorer; /* 0: QEMU's own, which programs for i386 need not replace */
+	bool info;         /* i386 only: the handler gets a siginfo_t, and another frame */
 };
 
 struct target_handlers {
 	VEC(struct target_handler) known;
 };
 
-/* How a system call is told of a handler. */
+/* The structure by which a system call registers a handler. */
 enum target_action {
-	TARGET_RT_ACTION,  /* by rt_sigaction's struct */
-	TARGET_OLD_ACTION, /* by that of i386's sigaction */
+	TARGET_RT_ACTION,  /* that of rt_sigaction */
+	TARGET_OLD_ACTION, /* that of i386's sigaction */
 };
 
 void target_handlers_deinit(struct target_handlers *handlers);
 
 /*
- * Remember what the argument at @act registers.
+ * Remember the handler that the structure at @act registers.
  *
- * Return: address of the handler; 0 if it is none or no new one.
+ * Return: the address of the handler; 0 if there is none, or it is known already.
  */
 uint64_t target_handlers_add(struct target_handlers *handlers, const struct target *target,
 			     enum target_action kind, uint64_t act);
 
+/* Return: whether a handler is at @address. */
 bool target_handlers_have(const struct target_handlers *handlers, uint64_t address);
 
 /*
- * Is the thread that is about to run @ip with stack @rsp at the entry of a signal handler? If so,
- * @ret_ip is the instruction before which it was interrupted. When several signals arrive at once,
- * their frames are stacked and the first one's tells.
+ * Find out whether a thread that is about to run @ip with stack @rsp is at the entry of a signal
+ * handler. @ret_ip is then the instruction before which the thread was interrupted. If several
+ * signals arrive at once, their frames are stacked, and the frame of the first one has the address.
+ *
+ * Return: whether it is.
  */
 bool target_at_handler(const struct target_handlers *handlers, const struct target *target,
 		       uint64_t ip, uint64_t rsp, uint64_t *ret_ip);

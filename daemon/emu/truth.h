@@ -4,9 +4,10 @@
 /*
  * Truth
  *
- * The ground truth of a whole guest: several logs in the form of log.h, N in DIR/N, as the guest
- * says when a new one begins. User code is logged per thread, kernel code per CPU. All have one
- * dictionary, "0.0.blocks", from which all processes' inherit. The vCPUs' threads share it.
+ * The ground truth of a whole guest: several truth logs (truthlog.h), log N in DIR/N. The guest
+ * says when a new log begins. User code is logged per thread, kernel code per CPU. All logs share
+ * the dictionary "0.0.blocks", from which those of all processes inherit. The threads of the vCPUs
+ * share this object.
  */
 
 #include <pthread.h>
@@ -31,18 +32,19 @@ struct truth {
 /* @dir may be NULL. Return: 0; or negative errno. */
 _must_check_ int truth_init(struct truth *truth, const char *dir);
 
-/* Write all that is pending, and say of each log that it is complete. */
+/* Write what is pending, and mark each log as complete. */
 void truth_end(struct truth *truth);
 
-/* Find or make a block, and describe it. Return: as blocks_get(). */
+/* Find or make a block, and describe it in the dictionary. Return: as blocks_get(). */
 _must_check_ int truth_block(struct truth *truth, uint64_t ip, const struct block_insn *insns,
 			     size_t n, struct block **ret_block);
 
 /*
- * Return: a thread's part of log @number, made if it is new; NULL if nothing is logged, or out of
- * memory.
+ * Return: the part of log @number for a thread, which is made if it does not exist; NULL if nothing
+ *         is logged, or without memory.
  */
 struct truthlog *truth_log(struct truth *truth, uint32_t number, uint32_t pid, uint32_t tid);
 
-/* The same of the kernel code that @cpu runs: it is called that of process 0, thread @cpu + 1. */
+/* Return: the part for kernel code that @cpu runs, which is logged as process 0, thread
+ *         @cpu + 1. */
 struct truthlog *truth_kernel_log(struct truth *truth, uint32_t number, uint32_t cpu);

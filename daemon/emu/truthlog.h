@@ -49,30 +49,34 @@ struct truthlog {
 };
 
 /*
- * Make the log DIR/@name. @flag is for one that is there: O_TRUNC, O_EXCL, or O_APPEND.
+ * Make the file DIR/@name. @flag says what to do with an existing file: O_TRUNC, O_EXCL or
+ * O_APPEND.
  *
- * Return: 0; or negative errno, -EEXIST if there is one and must not be.
+ * Return: 0; or negative errno, -EEXIST if the file exists and @flag is O_EXCL.
  */
 _must_check_ int truthlog_new(const char *dir, const char *name, int flag,
 			      struct truthlog **ret_file);
-/* Write what is pending, free. Return: NULL. */
+
+/* Write what is pending, and free. Return: NULL. */
 struct truthlog *truthlog_free(struct truthlog *file);
-/* Write what is pending. Return: 0 or negative errno; what could not be written is dropped. */
+
+/* Write what is pending. Return: 0; or negative errno, and what could not be written is dropped. */
 int truthlog_flush(struct truthlog *file);
 
-/* Free without writing: in a forked child, what is pending is its parent's. Return: NULL. */
+/* Free without writing, for a forked child: its parent writes what is pending. Return: NULL. */
 struct truthlog *truthlog_forget(struct truthlog *file);
 
-/* In a .blocks file, first: the blocks before @n are those of process @pid, generation
- * @generation. */
+/* Begin a .blocks file: the blocks before @n are those of process @pid, generation @generation. */
 void truthlog_inherit(struct truthlog *file, uint32_t n, uint32_t pid, uint32_t generation);
-/* Describe @block in a .blocks file; its id must be the next. */
+
+/* Describe @block, whose id must be the next, in a .blocks file. */
 void truthlog_describe(struct truthlog *file, const struct block *block);
 
-/* In a .log file. @file may be NULL: then nothing is logged. */
+/* Write words to a .log file; see above. If @file is NULL, nothing is logged. */
 void truthlog_partial(struct truthlog *file, uint32_t id, uint32_t n);
 void truthlog_unreported(struct truthlog *file, uint32_t id);
-/* The log is complete; and write it. */
+
+/* Write that the log is complete, and what is pending. */
 void truthlog_end(struct truthlog *file);
 
 static inline void truthlog_word(struct truthlog *file, uint32_t word)

@@ -4,10 +4,10 @@
 /*
  * VM ring
  *
- * What lies in the memory that QEMU shares with a guest (ivshmem-plain): one PT unit per vCPU. The
- * plugin in QEMU writes the packets of what the vCPU runs, a module in the guest
- * (tests/guest/module) takes them to the AUX area. Unit N begins N * VMRING_STRIDE bytes in: a page
- * with this structure, then the packets. Both sides are the tests' own and trust each other.
+ * The layout of the memory that QEMU shares with a guest (ivshmem-plain), for tests: one ring per
+ * vCPU. The plugin in QEMU writes the packets of what the vCPU runs, and a module in the guest
+ * (tests/guest/module) copies them to the AUX area. Ring N begins at N * VMRING_STRIDE: a page with
+ * this structure, then the packets. Both sides belong to the tests and trust each other.
  */
 
 #include <linux/types.h>
@@ -17,8 +17,7 @@
 #define VMRING_SIZE    (2u << 20)
 #define VMRING_VECTORS 256
 
-/* Bits of control, as in IA32_RTIT_CTL; those that attr.config has stand at the same places
- * there. */
+/* Bits of @control, as in IA32_RTIT_CTL. attr.config has some of them at the same places. */
 #define VMRING_TRACE_EN   (1u << 0)
 #define VMRING_CYC_EN     (1u << 1)
 #define VMRING_OS         (1u << 2)
@@ -33,17 +32,17 @@
 #define VMRING_PSB_FREQ_0 11
 
 struct vmring {
-	/* The guest's. */
-	__u64 control;  /* what to trace; 0: nothing */
-	__u64 restarts; /* how often it began anew, with a PSB */
-	__u64 tail;     /* bytes it has taken */
-	__u64 stalled;  /* it takes nothing, so that the ring fills: for tests of overflows */
-	__u32 log;      /* number of the log that what it runs goes to: of the first unit only */
-	__u32 pid, tid; /* who runs on the CPU; of a kernel thread both are its tid */
-	__u64 handlers[VMRING_VECTORS]; /* of interrupts and exceptions, where its IDT says */
+	/* Written by the guest. */
+	__u64 control;  /* what to record; 0: nothing */
+	__u64 restarts; /* how often recording began anew, with a PSB */
+	__u64 tail;     /* bytes that the guest has copied, ever */
+	__u64 stalled;  /* the guest copies nothing, so that the ring fills, to test overflows */
+	__u32 log;      /* number of the truth log in use; of the first ring only */
+	__u32 pid, tid; /* the thread on the CPU; both are the tid of a kernel thread */
+	__u64 handlers[VMRING_VECTORS]; /* addresses of interrupt handlers in the guest's IDT */
 
-	/* The plugin's. */
-	__u64 head; /* bytes it has written, ever */
+	/* Written by the plugin. */
+	__u64 head; /* bytes of packets, ever */
 	__u64 lost; /* bytes of packets it had no room for */
 	__u64 overflows;
 };
