@@ -6,8 +6,8 @@
  *
  * The PT unit of one emulated CPU of a guest. It is called for each block of code that the CPU
  * runs, user and kernel, and writes the packets of the code that it is configured to record into
- * the ring that the guest reads. When the ring is full, packets are lost, and an OVF follows as soon
- * as there is room.
+ * the ring that the guest reads. When the ring is full, packets are lost, and an OVF follows as
+ * soon as there is room.
  *
  * All functions are called by the vCPU's own thread.
  */
