@@ -5,10 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "decoder/pt/ipt.h"
 #include "decoder/trace/clock.h"
 
-#define LANE_RUNS_MAX  (4 * IPT_STEP_RUNS_MAX)
+#define LANE_RUNS_MAX  (4 * ENGINE_STEP_RUNS_MAX)
 #define LANE_MARKS_MAX 4096
 
 /* Stays of one thread, with only the idle one between, that are looked at for a stretch of code. */
@@ -647,7 +646,7 @@ int lane_fill(struct lane *lane)
 
 	while (!lane->ended) {
 		if (lane_ready(lane) && (lane->stay_opens || lane->marks.n >= LANE_MARKS_MAX ||
-					 lane->n_runs + IPT_STEP_RUNS_MAX > LANE_RUNS_MAX))
+					 lane->n_runs + ENGINE_STEP_RUNS_MAX > LANE_RUNS_MAX))
 			return 0;
 		if (lane->stay_opens)
 			open_slice(lane);

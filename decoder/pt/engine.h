@@ -28,6 +28,12 @@
 /* The CPU has so many. */
 #define ENGINE_FILTERS_MAX 4
 
+/*
+ * Room, in runs, that one step of an engine may need. libipt's longest block has 65535 instructions
+ * of straight-line code (see block.c), and a block of ours at most CACHE_BLOCK_INSNS_MAX.
+ */
+#define ENGINE_STEP_RUNS_MAX 2048
+
 enum engine_stop {
 	ENGINE_FULL, /* no room for more runs: call again */
 	ENGINE_ASK,  /* control may be with another thread from here on: see @t */

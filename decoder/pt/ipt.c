@@ -530,7 +530,7 @@ static int walk(struct ipt_engine *e, struct ipt_output *output, struct engine_s
 				return 0;
 		} else if (e->status & pts_eos) {
 			e->status = -pte_eos;
-		} else if (output->n + IPT_STEP_RUNS_MAX > output->n_max) {
+		} else if (output->n + ENGINE_STEP_RUNS_MAX > output->n_max) {
 			stop(e, ENGINE_FULL, 0, ret_step);
 			return 0;
 		} else {
@@ -572,7 +572,7 @@ int ipt_engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_m
 	struct ipt_output output = { .runs = runs, .n_max = n_runs_max };
 	int r = 0;
 
-	assert(n_runs_max >= IPT_STEP_RUNS_MAX);
+	assert(n_runs_max >= ENGINE_STEP_RUNS_MAX);
 	*ret_step = (struct engine_step){};
 
 	look_ahead(e);

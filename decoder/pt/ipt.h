@@ -52,12 +52,6 @@ struct ipt_flow {
 	bool is_far_return;
 };
 
-/*
- * Room that one step may need: a block of libipt's is straight-line code (that is asked of it, but
- * see block.c) of at most 65535 instructions, and one of ours CACHE_BLOCK_INSNS_MAX.
- */
-#define IPT_STEP_RUNS_MAX 2048
-
 struct ipt_engine;
 
 struct ipt_ops {

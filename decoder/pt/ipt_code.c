@@ -3,6 +3,7 @@
 #include "decoder/pt/ipt_code.h"
 
 #include <errno.h>
+#include <intel-pt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

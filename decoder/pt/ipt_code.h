@@ -15,7 +15,6 @@
  * Sections have holes where code may have branches that libipt does not know (ipt_newinsn.h).
  */
 
-#include <intel-pt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,6 +44,7 @@ enum {
 };
 
 struct ipt_code;
+struct pt_image;
 
 /* One space as libipt sees it. */
 struct ipt_image {

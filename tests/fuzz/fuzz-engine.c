@@ -14,7 +14,6 @@
 #include "decoder/image/space.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
-#include "decoder/pt/ipt.h"
 #include "decoder/pt/ipt_code.h"
 
 #define BASE 0x401000
@@ -77,7 +76,7 @@ static void decode(const char *name, const uint8_t *data, size_t size, const str
 	config.code = code;
 	need(engine_new(engine_find(name), &config, &engine) == 0);
 	do {
-		need(engine_next(engine, runs, IPT_STEP_RUNS_MAX, &step) == 0);
+		need(engine_next(engine, runs, ENGINE_STEP_RUNS_MAX, &step) == 0);
 		for (size_t i = 0; i < step.n_runs; i++) {
 			const struct ptd_run *run = &runs[i];
 
@@ -103,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!space) {
 		space = make_space(&objects);
-		runs = calloc(IPT_STEP_RUNS_MAX, sizeof(*runs));
+		runs = calloc(ENGINE_STEP_RUNS_MAX, sizeof(*runs));
 		need(runs);
 	}
 	decode("block", data, size, space, runs);

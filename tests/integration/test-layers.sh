@@ -42,7 +42,19 @@ echo 'decoder/lower decoder/upper' >>"$T/tree/tests/layers"
 refused "These folders include each other in a circle:
   decoder/"
 
+plant decoder/lower/l.h '#include <intel-pt.h>'
+echo '<intel-pt.h> decoder/lower' >>"$T/tree/tests/layers"
+refused "decoder/upper/u.c: decoder/upper may not see <intel-pt.h>, through decoder/lower/l.h"
+
+plant decoder/upper/v.c '#include <intel-pt.h>'
+echo '<intel-pt.h> decoder/lower' >>"$T/tree/tests/layers"
+refused "decoder/upper/v.c: decoder/upper may not see <intel-pt.h>, through <intel-pt.h>"
+
+plant decoder/lower/l.c '#include <intel-pt.h>'
+echo '<intel-pt.h> decoder/lower' >>"$T/tree/tests/layers"
+(cd "$T/tree" && sh "$lint") || fail "a library that only its folder sees is refused"
+
 # The README's map has a line for each folder.
 while read -r folder _; do
 	grep -q "^| \`$folder\` |" README.md || fail "README.md: no line for $folder in \"Where things are\""
-done < <(grep -v '^#' tests/layers)
+done < <(grep -v '^[#<]' tests/layers)

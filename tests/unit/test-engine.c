@@ -20,7 +20,6 @@
 #include "decoder/image/space.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
-#include "decoder/pt/ipt.h"
 #include "decoder/pt/ipt_code.h"
 
 #define BASE 0x401000
@@ -133,7 +132,7 @@ static void setup_init(struct setup *s)
 			 0);
 	assert_int_equal(cache_new(NULL, NULL, &s->cache), 0);
 	assert_int_equal(ipt_code_new(&s->code), 0);
-	s->runs = calloc(IPT_STEP_RUNS_MAX, sizeof(*s->runs));
+	s->runs = calloc(ENGINE_STEP_RUNS_MAX, sizeof(*s->runs));
 	assert_non_null(s->runs);
 }
 
@@ -180,7 +179,7 @@ static void transcribe(const struct setup *s, const struct engine_ops *ops, cons
 	memcpy(packets, row->packets, sizeof(packets));
 	assert_int_equal(engine_new(ops, &config, &engine), 0);
 	do {
-		assert_int_equal(engine_next(engine, s->runs, IPT_STEP_RUNS_MAX, &step), 0);
+		assert_int_equal(engine_next(engine, s->runs, ENGINE_STEP_RUNS_MAX, &step), 0);
 		assert_true(asked || step.n_runs == 0);
 		print_runs(f, s, step.n_runs, &t, &last);
 		if (step.stop == ENGINE_FULL)
@@ -213,7 +212,7 @@ static void transcribe(const struct setup *s, const struct engine_ops *ops, cons
 
 	/* In = decoded + lost. */
 	assert_int_equal(engine_decoded(engine) + accounted, row->size);
-	assert_int_equal(engine_next(engine, s->runs, IPT_STEP_RUNS_MAX, &step), 0);
+	assert_int_equal(engine_next(engine, s->runs, ENGINE_STEP_RUNS_MAX, &step), 0);
 	assert_int_equal(step.stop, ENGINE_END);
 }
 
@@ -308,7 +307,8 @@ static void very_many_mappings(void **state)
 
 		assert_int_equal(engine_new(engine_find(engines[k]), &config, &engine), 0);
 		do {
-			assert_int_equal(engine_next(engine, s.runs, IPT_STEP_RUNS_MAX, &step), 0);
+			assert_int_equal(engine_next(engine, s.runs, ENGINE_STEP_RUNS_MAX, &step),
+					 0);
 			assert_int_not_equal(step.stop, ENGINE_GAP);
 			for (size_t i = 0; i < step.n_runs; i++, n++) {
 				assert_int_equal(s.runs[i].n, 1);
