@@ -13,10 +13,14 @@
 /* Stays of one thread, with only the idle one between, that are looked at for a stretch of code. */
 #define STAYS_MAX 64
 
-/* PT is given back in steps of the first, but for the second before and behind the engine. */
-#define REST_SIZE  (UINT64_C(1) << 15)
-#define REST_KEEP  (UINT64_C(1) << 12)
-#define REST_AGAIN (UINT64_C(1) << 20)
+/*
+ * PT is evicted from memory in steps of EVICT_SIZE bytes, except EVICT_KEEP bytes before and after
+ * the engine's place. The kernel reads around a place, so the last EVICT_AGAIN bytes are evicted
+ * once more.
+ */
+#define EVICT_SIZE  (UINT64_C(1) << 15)
+#define EVICT_KEEP  (UINT64_C(1) << 12)
+#define EVICT_AGAIN (UINT64_C(1) << 20)
 
 static const struct stay nobody = { .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = "" };
 
@@ -482,7 +486,7 @@ static int start_span(struct lane *lane)
 	if (r < 0)
 		return r;
 	lane->next_span++;
-	lane->span_decoded = lane->span_rested = 0;
+	lane->span_decoded = lane->span_evicted = 0;
 	lane->is_guest = false;
 	if (span->size == 0)
 		return add_mark(lane, PTD_MARK_GAP, &empty);
@@ -501,7 +505,7 @@ static int start_span(struct lane *lane)
  * back, and what the kernel read ahead. What is around the engine is not: it may have been written
  * to.
  */
-static void rest(struct lane *lane)
+static void evict_pt(struct lane *lane)
 {
 	const struct trace *trace = lane->config.trace;
 	const struct trace_span *span;
@@ -511,18 +515,17 @@ static void rest(struct lane *lane)
 		return;
 	span = current_span(lane);
 	offset = span_offset(lane);
-	if (lane->engine && offset < lane->span_rested + REST_SIZE)
+	if (lane->engine && offset < lane->span_evicted + EVICT_SIZE)
 		return;
-	/* The kernel reads around, too: what lies a bit further back is tried again. */
-	start =
-	    lane->span_rested - (lane->span_rested < REST_AGAIN ? lane->span_rested : REST_AGAIN);
-	end = lane->engine ? offset - (offset < REST_KEEP ? offset : REST_KEEP) : span->size;
+	start = lane->span_evicted -
+		(lane->span_evicted < EVICT_AGAIN ? lane->span_evicted : EVICT_AGAIN);
+	end = lane->engine ? offset - (offset < EVICT_KEEP ? offset : EVICT_KEEP) : span->size;
 	if (start < end)
-		trace_rest(trace, span->bytes + start, end - start);
-	if (offset + REST_KEEP < span->size)
-		trace_rest(trace, span->bytes + offset + REST_KEEP,
-			   span->size - offset - REST_KEEP);
-	lane->span_rested = offset;
+		trace_evict(trace, span->bytes + start, end - start);
+	if (offset + EVICT_KEEP < span->size)
+		trace_evict(trace, span->bytes + offset + EVICT_KEEP,
+			    span->size - offset - EVICT_KEEP);
+	lane->span_evicted = offset;
 }
 
 static void account(struct lane *lane)
@@ -660,7 +663,7 @@ int lane_fill(struct lane *lane)
 					LANE_RUNS_MAX - lane->n_runs, &step);
 			if (r == 0)
 				r = take(lane, &step);
-			rest(lane);
+			evict_pt(lane);
 		}
 		if (r < 0)
 			return r;

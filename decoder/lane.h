@@ -39,7 +39,7 @@ struct lane {
 	size_t next_span;
 	uint64_t span_base;    /* bytes of the queue before the engine's span */
 	uint64_t span_decoded; /* of the engine's span, already in the stats */
-	uint64_t span_rested;  /* of its bytes, how many are not needed any more */
+	uint64_t span_evicted; /* of its bytes, how many have been evicted from memory */
 
 	/* Losses of the queue that are still to be told. */
 	size_t next_loss_at; /* of those that tell where they are */

@@ -4,7 +4,7 @@
 /*
  * Arena
  *
- * Many small allocations that live and die together; what it hands out never moves.
+ * Many small allocations that are freed together. An allocation never moves.
  */
 
 #include <stddef.h>

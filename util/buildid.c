@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 /*
- * Bounds of the search. Anybody may write the file, and have ptd look at it: program headers may
- * be as many as the format allows, and all name the same notes. Real files have some 15 headers
- * and four notes.
+ * Bounds of the search_segments. Anybody may write the file, and have ptd look at it: program
+ * headers may be as many as the format allows, and all name the same notes. Real files have some 15
+ * headers and four notes.
  */
 #define HEADERS_MAX    1024u
 #define NOTES_MAX      64u
@@ -23,7 +23,7 @@ struct input {
 	size_t size;
 };
 
-/* What the search may still look at. */
+/* What the search_segments may still look at. */
 struct budget {
 	unsigned notes;
 	uint64_t bytes; /* of notes */
@@ -66,8 +66,11 @@ static uint64_t align_up(uint64_t size, uint64_t align)
 	return (size + align - 1) & ~(align - 1);
 }
 
-/* Is the note at @offset, whose header is @note, the one? Return: 1 and @ret_id; 0; or negative
- * errno. */
+/*
+ * Compare the note at @offset, whose header is @note.
+ *
+ * Return: 1 and @ret_id if it is the build-id; 0; or negative errno.
+ */
 static int read_note(const struct input *in, uint64_t offset, const Elf64_Nhdr *note,
 		     uint64_t align, struct buildid *ret_id)
 {
@@ -173,8 +176,8 @@ static int find_headers(const struct input *in, bool *ret_wide, uint64_t *ret_of
 	return r;
 }
 
-/* By segments, not sections: they are there after strip and sstrip too. */
-static int search(const struct input *in, struct buildid *ret_id)
+/* The search goes by segments, not by sections, which strip and sstrip may remove. */
+static int search_segments(const struct input *in, struct buildid *ret_id)
 {
 	struct budget left = { .notes = NOTES_MAX, .bytes = NOTE_BYTES_MAX };
 	struct segment segment = {};
@@ -203,13 +206,13 @@ static int search(const struct input *in, struct buildid *ret_id)
 
 int buildid_read(int fd, struct buildid *ret_id)
 {
-	return fd < 0 ? -EBADF : search(&(struct input){ .fd = fd }, ret_id);
+	return fd < 0 ? -EBADF : search_segments(&(struct input){ .fd = fd }, ret_id);
 }
 
 void buildid_read_bytes(const void *bytes, size_t size, struct buildid *ret_id)
 {
 	/* Nothing is read that could fail. */
-	(void)!search(&(struct input){ .fd = -1, .bytes = bytes, .size = size }, ret_id);
+	(void)!search_segments(&(struct input){ .fd = -1, .bytes = bytes, .size = size }, ret_id);
 }
 
 bool buildid_equal(const struct buildid *a, const struct buildid *b)

@@ -4,10 +4,10 @@
 /*
  * Build-id
  *
- * The note by which a linker names what it made: NT_GNU_BUILD_ID, usually a SHA-1.
+ * The note NT_GNU_BUILD_ID, by which a linker identifies a file: usually a SHA-1.
  *
- * The file may be anybody's, so the search is bounded: it reads the first 1,024 program headers, 64
- * notes, and 64 KiB of notes, and allocates nothing.
+ * The file may come from anybody, so the search is bounded: it reads at most 1,024 program headers,
+ * 64 notes and 64 KiB of notes, and allocates nothing.
  */
 
 #include <stdbool.h>
@@ -25,17 +25,21 @@ struct buildid {
 };
 
 /*
- * Read the build-id of the ELF file open at @fd; its offset stays. The reads may wait for a disk.
+ * Read the build-id of the ELF file open at @fd, without changing the file offset. The reads may
+ * wait for a disk.
  *
  * Return: 0, and @ret_id with size 0 if the file is no ELF file or has no such note within the
  *         bounds; or negative errno.
  */
 _must_check_ int buildid_read(int fd, struct buildid *ret_id);
 
-/* The same of a file's bytes in memory; size 0 also if the file is cut off. */
+/*
+ * Read the build-id of an ELF file whose @size bytes are in memory. @ret_id has size 0 if there is
+ * none within the bounds, or the file is cut off before its end.
+ */
 void buildid_read_bytes(const void *bytes, size_t size, struct buildid *ret_id);
 
 bool buildid_equal(const struct buildid *a, const struct buildid *b);
 
-/* Write it as lower-case hex. Return: @ret_hex. */
+/* Write @id in lower-case hex. Return: @ret_hex. */
 char *buildid_hex(const struct buildid *id, char ret_hex[static BUILDID_HEX_MAX]);

@@ -11,15 +11,15 @@
 
 #include "util/effort.h"
 
-/* What is copied between two looks at the effort. */
+/* So many bytes are copied between two checks of the effort. */
 #define STEP ((size_t)16 << 20)
 
-static size_t step(off_t at, off_t end)
+static size_t step_size(off_t at, off_t end)
 {
 	return (uint64_t)(end - at) < STEP ? (size_t)(end - at) : STEP;
 }
 
-/* Copy the bytes from @at to @end, or what there is of them: the file may become shorter. */
+/* Copy the bytes from @at to @end, as far as they exist: the file may become shorter meanwhile. */
 static int copy_range(int from, int to, off_t at, off_t end, const struct effort *effort)
 {
 	off_t out = at;
@@ -27,19 +27,19 @@ static int copy_range(int from, int to, off_t at, off_t end, const struct effort
 	int r = 0;
 
 	while (at < end && (r = effort_check(effort)) == 0 &&
-	       (n = copy_file_range(from, &at, to, &out, step(at, end), 0)) > 0)
+	       (n = copy_file_range(from, &at, to, &out, step_size(at, end), 0)) > 0)
 		;
 	if (r < 0 || n >= 0)
 		return r;
 	if (lseek(to, at, SEEK_SET) < 0)
 		return -errno;
 	while (at < end && (r = effort_check(effort)) == 0 &&
-	       (n = sendfile(to, from, &at, step(at, end))) > 0)
+	       (n = sendfile(to, from, &at, step_size(at, end))) > 0)
 		;
 	return r < 0 ? r : n < 0 ? -errno : 0;
 }
 
-/* Copy what is between the holes. Return: 0; -EFBIG; -EINVAL if the file system cannot say where
+/* Copy the data between the holes. Return: 0; -EFBIG; -EINVAL if the file system cannot say where
  * they are, and nothing was copied; or another negative errno. */
 static int copy_sparse(int from, int to, const struct effort *effort)
 {

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Copyfile
+ * Copying files
  *
- * The bytes of one file into another: shared by the file system where it can, copied in the kernel
- * where it cannot. Holes stay holes, so that the copy takes no more of the disk than the file does.
+ * The file system shares the bytes of the copy with the original where it can; elsewhere the kernel
+ * copies them. Holes stay holes, so that the copy takes no more room on the disk than the original.
  */
 
 #include <stdint.h>
@@ -19,7 +19,7 @@ struct effort;
  *
  * @effort: may be NULL, see util/effort.h
  *
- * Return: 0; -EFBIG if it has more bytes than @effort allows; -ECANCELED or -ETIMEDOUT; or another
- *         negative errno.
+ * Return: 0; -EFBIG if the file has more bytes than @effort allows; -ECANCELED or -ETIMEDOUT, as
+ *         effort_check() says; or another negative errno.
  */
 _must_check_ int copyfile_fd(int from, int to, const struct effort *effort);

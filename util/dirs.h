@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Dirs
+ * Directories
  *
- * Walks over directories and whole trees: list, make, copy, bring to the disk, remove. Symbolic
- * links are never followed, and trees are at most DIRS_DEPTH_MAX deep.
+ * Lists, makes, copies, syncs and removes directories and whole trees. Symbolic links are never
+ * followed, and trees are at most DIRS_DEPTH_MAX deep.
  */
 
 #include <dirent.h>
@@ -26,38 +26,44 @@ static inline void dirs_closep(DIR **dir)
 /* Open the directory @path under @at. Return: its descriptor, or negative errno. */
 _must_check_ int dirs_open(int at, const char *path);
 
-/* A stream of its own over the directory @fd, which stays the caller's. Return: NULL and errno if
- * there is none. */
+/*
+ * Open a stream over the directory @fd, which stays the caller's.
+ *
+ * Return: the stream, to be closed by closedir(3); NULL and errno on failure.
+ */
 DIR *dirs_list(int fd);
 
-/* The next entry but "." and "..". Return: 1; 0 at the end; or negative errno: the rest is not
- * known. */
+/* Read the next entry other than "." and "..". Return: 1; 0 at the end; or negative errno. */
 _must_check_ int dirs_next(DIR *dir, struct dirent **ret_entry);
 
-/* Return: 0 if nothing is in the directory @fd, -ENOTEMPTY, or another negative errno. */
+/* Return: 0 if the directory @fd is empty; -ENOTEMPTY; or another negative errno. */
 _must_check_ int dirs_check_empty(int fd);
 
-/* Make the directory @path under @at, and those above it; some may be there. Return: 0, or
- * negative errno. */
+/*
+ * Make the directory @path under @at, and those above it; any of them may exist already.
+ *
+ * Return: 0, or negative errno.
+ */
 _must_check_ int dirs_make(int at, const char *path, mode_t mode);
 
 /*
- * Copy what is in the directory @from into the empty one @to, for nobody but the caller to read.
- * What is neither a file nor a directory is left out.
+ * Copy the contents of the directory @from into the empty directory @to. Only the caller may read
+ * the copies. Entries that are neither regular files nor directories are left out.
  *
- * @last: name of the file in it that is copied when all others are there; may be NULL.
+ * @last: the name of the file that is copied after all others; NULL: any order
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int dirs_copy(int from, int to, const char *last);
 
-/* Bring everything under the directory @fd to the disk, the directory itself last. Return: 0, or
- * negative errno. */
+/*
+ * Sync all files under the directory @fd to the disk, and then it itself. Return: 0, or negative
+ * errno.
+ */
 _must_check_ int dirs_sync(int fd);
 
-/* Remove all that is in the directory @fd. Return: 0, or negative errno. */
+/* Remove the contents of the directory @fd. Return: 0, or negative errno. */
 _must_check_ int dirs_empty(int fd);
 
-/* Remove @name under @at, and all that is in it if it is a directory. Return: 0, or negative
- * errno. */
+/* Remove @name under @at, with its contents if it is a directory. Return: 0, or negative errno. */
 _must_check_ int dirs_remove(int at, const char *name);

@@ -4,8 +4,8 @@
 /*
  * Effort
  *
- * How much may be done for a file that somebody else may write to while it is read or copied. It
- * may grow faster than it is read, and its disk may be slow: whoever reads it stops at a size, at a
+ * The limits on reading or copying a file that somebody else may write to meanwhile. The file may
+ * grow faster than it is read, and its disk may be slow: so whoever reads it stops at a size, at a
  * time, or when another thread asks for that. A NULL effort has no limits.
  */
 
@@ -20,8 +20,8 @@
 
 struct effort {
 	uint64_t size_max;         /* bytes that the file may have */
-	uint64_t until_ns;         /* of CLOCK_MONOTONIC; 0: however long it takes */
-	const atomic_bool *cancel; /* borrowed: set to stop; may be NULL */
+	uint64_t until_ns;         /* of CLOCK_MONOTONIC; 0: no limit */
+	const atomic_bool *cancel; /* borrowed: true asks to stop; may be NULL */
 };
 
 /* Return: how many bytes the file may have. */
@@ -30,7 +30,11 @@ static inline uint64_t effort_size(const struct effort *effort)
 	return effort ? effort->size_max : UINT64_MAX;
 }
 
-/* To be asked before each piece. Return: 0 to go on, -ECANCELED, or -ETIMEDOUT. */
+/*
+ * Check the limits before the next piece of work.
+ *
+ * Return: 0 to go on; -ECANCELED if another thread asked to stop; -ETIMEDOUT if the time is over.
+ */
 _must_check_ static inline int effort_check(const struct effort *effort)
 {
 	if (!effort)

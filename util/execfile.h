@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Execfile
+ * Executable files
  *
  * What the kernel finds in a file that is to be executed: a program, or a script and the
  * interpreter that its first line names.
@@ -21,7 +21,7 @@
 
 enum execfile_kind {
 	EXECFILE_X86_64, /* a program for 64-bit x86 */
-	EXECFILE_I386,   /* and for 32-bit x86 */
+	EXECFILE_I386,   /* a program for 32-bit x86 */
 	EXECFILE_SCRIPT,
 	EXECFILE_FOREIGN, /* an ELF file of another kind */
 	EXECFILE_OTHER,   /* neither, or damaged */
@@ -35,7 +35,7 @@ struct execfile {
 	char loader[EXECFILE_LOADER_MAX]; /* of a program: PT_INTERP; "" if it is static */
 };
 
-/* Return: name of the emulator of QEMU's that runs such a program; NULL if it is none for x86. */
+/* Return: the name of the QEMU emulator for such a program; NULL if it is no program for x86. */
 static inline const char *execfile_emulator(enum execfile_kind kind)
 {
 	if (kind == EXECFILE_I386)
@@ -43,15 +43,17 @@ static inline const char *execfile_emulator(enum execfile_kind kind)
 	return kind == EXECFILE_X86_64 ? "qemu-x86_64" : NULL;
 }
 
-/* Why a program that may be executed, but not read, cannot be recorded. */
+/* Says why a program that may be executed, but not read, cannot be recorded. */
 #define EXECFILE_UNREADABLE "it may be executed, but not read"
 
-/* Return: why the program in a file cannot be recorded, although the kernel may execute it (a
- * constant); NULL if it can, or is none. */
+/*
+ * Return: a constant text that says why a program that the kernel may execute cannot be recorded;
+ *         NULL if it can be, or the file is no program.
+ */
 const char *execfile_unseen(const struct execfile *file);
 
 /* Return: 0 if the file may be executed by the caller; or negative errno. */
 _must_check_ int execfile_check(const char *path);
 
-/* Look into the file. Return: 0; or negative errno if it cannot be read. */
+/* Read the head of the file at @path. Return: 0; or negative errno if it cannot be read. */
 _must_check_ int execfile_read(const char *path, struct execfile *ret_file);

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-/* Whoever chose the keys does not know it, and so cannot choose them for the same slots. */
-static uint64_t secret(void)
+/* Who chooses the keys does not know this number, and so cannot make them collide. */
+static uint64_t hash_secret(void)
 {
 	static uint64_t value;
 	const void *random = value ? NULL : (const void *)getauxval(AT_RANDOM);
@@ -18,23 +18,23 @@ static uint64_t secret(void)
 	return value;
 }
 
-/* Keys are addresses and small numbers, whose low bits alone say little. */
-static uint64_t mix(uint64_t key)
+/* Keys are addresses and small numbers, which differ in few bits: spread them over all. */
+static uint64_t mix_key(uint64_t key)
 {
-	key = (key ^ secret()) * UINT64_C(0x9e3779b97f4a7c15);
+	key = (key ^ hash_secret()) * UINT64_C(0x9e3779b97f4a7c15);
 	return (key ^ key >> 32) * UINT64_C(0xd6e8feb86659fd93);
 }
 
 static size_t slot_of(const struct map *map, uint64_t key)
 {
-	size_t i = mix(key) >> 20;
+	size_t i = mix_key(key) >> 20;
 
 	for (i &= map->n_slots - 1; map->slots[i].used && map->slots[i].key != key;)
 		i = (i + 1) & (map->n_slots - 1);
 	return i;
 }
 
-static int grow(struct map *map)
+static int grow_map(struct map *map)
 {
 	struct map bigger = { .n_slots = map->n_slots ? map->n_slots * 2 : 16 };
 
@@ -74,7 +74,7 @@ int map_put(struct map *map, uint64_t key, uint64_t value)
 
 	/* At most three quarters full, so that a probe always ends. */
 	if (map->n_used + 1 > map->n_slots / 4 * 3) {
-		r = grow(map);
+		r = grow_map(map);
 		if (r < 0)
 			return r;
 	}

@@ -4,7 +4,7 @@
 /*
  * Map
  *
- * From a 64-bit key to a 64-bit value, by open addressing. Grows, never shrinks, forgets nothing.
+ * A hash table from 64-bit keys to 64-bit values, with open addressing. Keys cannot be removed.
  */
 
 #include <stdbool.h>
@@ -27,12 +27,14 @@ struct map {
 
 void map_deinit(struct map *map);
 
-/* Return: where the value of @key is kept, valid until the next map_put(); NULL if there is none.
- */
+/* Return: a pointer to the value of @key, valid until the next map_put(); NULL if there is none. */
 uint64_t *map_get(const struct map *map, uint64_t key);
 
 /* Set the value of @key. Return: 0 or -ENOMEM. */
 _must_check_ int map_put(struct map *map, uint64_t key, uint64_t value);
 
-/* Return: a hash of the bytes, for keys that are not numbers. Different bytes may share it. */
+/*
+ * Return: a hash of the bytes, for keys that are not numbers. Different bytes may have the same
+ * hash.
+ */
 uint64_t map_hash(const void *bytes, size_t size);

@@ -21,7 +21,7 @@ static int map_part(struct mapfile *mapfile, int fd, int prot, uint64_t offset, 
 	return 0;
 }
 
-static int map(struct mapfile *mapfile, int fd, int prot)
+static int map_fd(struct mapfile *mapfile, int fd, int prot)
 {
 	struct stat st;
 
@@ -36,7 +36,7 @@ static int map_path(struct mapfile *mapfile, int dir_fd, const char *path, int p
 {
 	_cleanup_(fd_closep) int fd = regular_open(dir_fd, path, 0);
 
-	return fd < 0 ? fd : map(mapfile, fd, prot);
+	return fd < 0 ? fd : map_fd(mapfile, fd, prot);
 }
 
 int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
@@ -51,7 +51,7 @@ int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, const char *path)
 
 int mapfile_init_fd(struct mapfile *mapfile, int fd)
 {
-	return map(mapfile, fd, PROT_READ | PROT_WRITE);
+	return map_fd(mapfile, fd, PROT_READ | PROT_WRITE);
 }
 
 int mapfile_init_part(struct mapfile *mapfile, int fd, uint64_t offset, uint64_t size)
@@ -66,7 +66,7 @@ void mapfile_deinit(struct mapfile *mapfile)
 	*mapfile = (struct mapfile){};
 }
 
-void mapfile_rest(const struct mapfile *mapfile, const uint8_t *bytes, size_t size)
+void mapfile_evict(const struct mapfile *mapfile, const uint8_t *bytes, size_t size)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t start, end;

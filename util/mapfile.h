@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Mapfile
+ * Mapped file
  *
- * A regular file's bytes, mapped.
+ * The bytes of a regular file, mapped into memory.
  */
 
 #include <stddef.h>
@@ -24,20 +24,23 @@ struct mapfile {
  */
 _must_check_ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path);
 
-/* The same, but the bytes may be written to: nobody else sees that. */
+/* The same, but the bytes may be written to, which does not change the file. */
 _must_check_ int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, const char *path);
 
-/* The same of the file that is open at @fd, which stays open. */
+/* The same for the file that is open at @fd, which stays open. */
 _must_check_ int mapfile_init_fd(struct mapfile *mapfile, int fd);
 
-/* The same of @size bytes of it, from a multiple of the page size on, which must be there. */
+/*
+ * The same for @size bytes of that file. @offset is a multiple of the page size, and the file must
+ * have these bytes.
+ */
 _must_check_ int mapfile_init_part(struct mapfile *mapfile, int fd, uint64_t offset, uint64_t size);
 
 void mapfile_deinit(struct mapfile *mapfile);
 
 /*
- * The @size bytes at @bytes, if they are of this file, will not be needed soon: their memory is
- * given back, and they are read from the file again if they are needed after all. What was
- * written to them is lost.
+ * Give the memory of the @size bytes at @bytes back to the system, as they will not be needed soon;
+ * if they do not lie in this file, do nothing. They are read from the file again when they are
+ * needed, so that what was written to them is lost.
  */
-void mapfile_rest(const struct mapfile *mapfile, const uint8_t *bytes, size_t size);
+void mapfile_evict(const struct mapfile *mapfile, const uint8_t *bytes, size_t size);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Mapname
+ * Mapping names
  *
- * What the name of a mapping, as the kernel writes it into mmap records, says of what is mapped.
+ * What the name of a mapping in the kernel's mmap records says about what is mapped.
  */
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 
-/* Return: whether it is memory of no file, private or shared: where JITs put their code. */
+/* Return: whether it is memory without a file, private or shared, where JITs put their code. */
 static inline bool mapname_is_memory(const char *name)
 {
 	static const char *const names[] = { "//", "/memfd:", "/SYSV", "/dev/zero",
@@ -37,7 +37,10 @@ static inline bool mapname_is_vdso(const char *name)
 	return strcmp(name, "[vdso]") == 0;
 }
 
-/* Return: whether it is a jitdump, .../jit-<digits>.dump: JITs map theirs to say where it is. */
+/*
+ * Return: whether it is a jitdump, .../jit-<digits>.dump. A JIT compiler maps its jitdump so that a
+ *         record says where it lies.
+ */
 static inline bool mapname_is_jitdump(const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -50,7 +53,10 @@ static inline bool mapname_is_jitdump(const char *name)
 	return n_digits > 0 && strcmp(last + 4 + n_digits, ".dump") == 0;
 }
 
-/* What perf's build-id cache, and so a snapshot, calls the file of what is mapped by that name. */
+/*
+ * Return: the name in perf's build-id cache, and in a snapshot, of the file that is mapped as
+ * @name.
+ */
 static inline const char *mapname_in_cache(const char *name)
 {
 	return mapname_is_vdso(name) ? "vdso" : "elf";

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Message
+ * Error messages
  *
- * The text for the user that goes with a negative errno.
+ * The text for the user that accompanies a negative errno.
  */
 
 #include <stdarg.h>
@@ -12,7 +12,11 @@
 
 #include "base/base.h"
 
-/* Format it into @reterr_message (NULL if there is no memory). Return: @r. */
+/*
+ * Format a message into @reterr_message, which the caller frees; it is NULL if there is no memory.
+ *
+ * Return: @r, so that a function can return the result of this one.
+ */
 _printf_(3, 4) static inline int message_set(char **reterr_message, int r, const char *format, ...)
 {
 	va_list ap;

@@ -33,7 +33,7 @@ int outdir_open_here(int dir_fd, const char *name, bool is_new)
 	return r;
 }
 
-static int ask(int socket, const char *name, bool is_new)
+static int ask_creator(int socket, const char *name, bool is_new)
 {
 	struct outdir_question question = { .is_new = is_new };
 	struct outdir_answer answer;
@@ -65,5 +65,6 @@ int outdir_open(int fd, const char *name, bool is_new)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	return S_ISSOCK(st.st_mode) ? ask(fd, name, is_new) : outdir_open_here(fd, name, is_new);
+	return S_ISSOCK(st.st_mode) ? ask_creator(fd, name, is_new)
+				    : outdir_open_here(fd, name, is_new);
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Outdir
+ * Output directory
  *
  * The one directory in which an output has its files. A process that is not confined opens them
- * itself; a confined one has a socket in the place of the directory's descriptor, and at the other
- * end a process that opens them for it (decoder/cmd/creator.h).
+ * itself. A confined process has a socket in the place of the directory's descriptor, and the
+ * process at the other end opens them for it (decoder/cmd/creator.h).
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 #define OUTDIR_NAME_MAX 255
 
-/* One SOCK_SEQPACKET message each. The answer has the file as a descriptor with it. */
+/* The messages, each a packet of a SOCK_SEQPACKET socket. The file comes with the answer. */
 struct outdir_question {
 	uint8_t is_new;
 	char name[OUTDIR_NAME_MAX + 1]; /* ends with a NUL */
@@ -26,17 +26,19 @@ struct outdir_answer {
 	int32_t r; /* 0, or negative errno */
 };
 
-/* Return: whether @name can only be a file in the directory itself: no path, and not hidden. */
+/* Return: whether @name is that of a file in the directory itself: no path, and not hidden. */
 bool outdir_is_name(const char name[static OUTDIR_NAME_MAX + 1]);
 
 /*
- * Open a regular file to write to it, in the directory @dir_fd itself.
+ * Open the regular file @name in the directory @dir_fd for writing.
  *
- * @is_new: create it, which fails if anything has that name; else it is there, and is not emptied
+ * @is_new: create the file, which fails if anything has that name; otherwise the file must exist,
+ * 	and
+ *	is not truncated
  *
  * Return: the descriptor, which the caller closes; or negative errno.
  */
 _must_check_ int outdir_open_here(int dir_fd, const char *name, bool is_new);
 
-/* The same, where @fd is the directory, or the socket of the process that opens it. */
+/* The same, where @fd is the directory, or the socket to the process that opens the file. */
 _must_check_ int outdir_open(int fd, const char *name, bool is_new);

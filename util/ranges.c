@@ -34,7 +34,7 @@ void ranges_deinit(struct ranges *ranges)
 	vec_deinit(&ranges->chunks);
 }
 
-static uint8_t *item(const struct ranges *ranges, struct ranges_chunk *chunk, size_t i)
+static uint8_t *item_at(const struct ranges *ranges, struct ranges_chunk *chunk, size_t i)
 {
 	return chunk->items + i * ranges->item_size;
 }
@@ -44,7 +44,7 @@ static uint64_t last_of(const struct ranges *ranges, struct ranges_chunk *chunk,
 {
 	struct range range;
 
-	memcpy(&range, item(ranges, chunk, i), sizeof(range));
+	memcpy(&range, item_at(ranges, chunk, i), sizeof(range));
 	return range.last;
 }
 
@@ -81,11 +81,11 @@ void *ranges_get(const struct ranges *ranges, struct ranges_place place)
 {
 	if (place.chunk == ranges->chunks.n)
 		return NULL;
-	return item(ranges, ranges->chunks.items[place.chunk], place.item);
+	return item_at(ranges, ranges->chunks.items[place.chunk], place.item);
 }
 
-static struct ranges_chunk *resize(const struct ranges *ranges, struct ranges_chunk *chunk,
-				   size_t n_capacity)
+static struct ranges_chunk *resize_chunk(const struct ranges *ranges, struct ranges_chunk *chunk,
+					 size_t n_capacity)
 {
 	chunk = realloc(chunk, sizeof(*chunk) + n_capacity * ranges->item_size);
 	if (chunk)
@@ -102,7 +102,7 @@ static int add_chunk(struct ranges *ranges, size_t i, size_t n_capacity)
 	r = vec_reserve(&ranges->chunks, 1);
 	if (r < 0)
 		return r;
-	chunk = resize(ranges, NULL, n_capacity);
+	chunk = resize_chunk(ranges, NULL, n_capacity);
 	if (!chunk)
 		return -ENOMEM;
 	chunk->n = 0;
@@ -139,7 +139,7 @@ static int make_room(struct ranges *ranges, struct ranges_place *place, size_t n
 	if (chunk->n + n <= chunk->n_capacity)
 		return 0;
 	if (chunk->n_capacity < CHUNK_ITEMS) {
-		chunk = resize(ranges, chunk, 2 * chunk->n_capacity);
+		chunk = resize_chunk(ranges, chunk, 2 * chunk->n_capacity);
 		if (!chunk)
 			return -ENOMEM;
 		ranges->chunks.items[place->chunk] = chunk;
@@ -153,7 +153,7 @@ static int make_room(struct ranges *ranges, struct ranges_place *place, size_t n
 		return r;
 	upper = ranges->chunks.items[place->chunk + 1];
 	upper->n = chunk->n - kept;
-	memcpy(upper->items, item(ranges, chunk, kept), upper->n * ranges->item_size);
+	memcpy(upper->items, item_at(ranges, chunk, kept), upper->n * ranges->item_size);
 	chunk->n = kept;
 	if (place->item >= kept) {
 		place->chunk++;
@@ -162,8 +162,8 @@ static int make_room(struct ranges *ranges, struct ranges_place *place, size_t n
 	return 0;
 }
 
-/* Take @n items out; the chunk at @place may be empty then, others are not. */
-static void take_out(struct ranges *ranges, struct ranges_place place, size_t n)
+/* Remove @n items. Afterwards the chunk at @place may be empty, but no other. */
+static void remove_items(struct ranges *ranges, struct ranges_place place, size_t n)
 {
 	const size_t first = place.chunk;
 
@@ -171,7 +171,8 @@ static void take_out(struct ranges *ranges, struct ranges_place place, size_t n)
 		struct ranges_chunk *chunk = ranges->chunks.items[place.chunk];
 		const size_t left = chunk->n - place.item, here = n < left ? n : left;
 
-		memmove(item(ranges, chunk, place.item), item(ranges, chunk, place.item + here),
+		memmove(item_at(ranges, chunk, place.item),
+			item_at(ranges, chunk, place.item + here),
 			(left - here) * ranges->item_size);
 		chunk->n -= here;
 		n -= here;
@@ -195,11 +196,11 @@ int ranges_replace(struct ranges *ranges, struct ranges_place place, size_t n_ol
 	r = n_new > 0 ? make_room(ranges, &place, n_new) : 0;
 	if (r < 0)
 		return r;
-	take_out(ranges, place, n_old);
+	remove_items(ranges, place, n_old);
 	ranges->n = ranges->n - n_old + n_new;
 	chunk = ranges->chunks.items[place.chunk];
 	if (n_new > 0) {
-		uint8_t *at = item(ranges, chunk, place.item);
+		uint8_t *at = item_at(ranges, chunk, place.item);
 
 		memmove(at + n_new * ranges->item_size, at,
 			(chunk->n - place.item) * ranges->item_size);

@@ -4,9 +4,9 @@
 /*
  * Ranges
  *
- * Ranges of addresses that do not overlap, by address, with something of the caller's about each.
- * In an array whatever comes before others moves all of them; here it moves a few: a JIT compiler's
- * code can be a million ranges, in any order.
+ * Ranges of addresses that do not overlap, in the order of their addresses, each with data of the
+ * caller. In a plain array an insertion moves all items behind it; here it moves a few. The code of
+ * a JIT compiler can be a million ranges, which come in any order.
  */
 
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "util/vec.h"
 
-/* How each item begins. */
+/* The beginning of each item. */
 struct range {
 	uint64_t start;
 	uint64_t last; /* inclusive */
@@ -29,7 +29,7 @@ struct ranges {
 	size_t n;                          /* items */
 };
 
-/* Of an item, or behind the last; valid until something is replaced. */
+/* The place of an item, or the end; valid until something is replaced. */
 struct ranges_place {
 	size_t chunk, item;
 };
@@ -37,23 +37,23 @@ struct ranges_place {
 void ranges_init(struct ranges *ranges, size_t item_size);
 void ranges_deinit(struct ranges *ranges);
 
-/* Forget all items. */
+/* Remove all items. */
 void ranges_clear(struct ranges *ranges);
 
-/* Return: the place of the first item that ends at or above @address. */
+/* Return: the place of the first item that ends at or above @address; the end if there is none. */
 struct ranges_place ranges_find(const struct ranges *ranges, uint64_t address);
 
-/* Return: the place behind that of an item. */
+/* Return: the place after @place, which is that of an item. */
 struct ranges_place ranges_next(const struct ranges *ranges, struct ranges_place place);
 
-/* Return: the item, valid until something is replaced; NULL behind the last. */
+/* Return: the item, valid until something is replaced; NULL at the end. */
 void *ranges_get(const struct ranges *ranges, struct ranges_place place);
 
 /*
- * Put the @n_new items, at the most 8, in the place of the @n_old from @place on. Whether they are
- * in order there is the caller's affair.
+ * Replace the @n_old items from @place on by the @n_new items at @items, at most 8. The caller sees
+ * to it that the ranges are in order and do not overlap afterwards.
  *
- * Return: 0; -ENOMEM, and nothing has changed.
+ * Return: 0; or -ENOMEM, and nothing has changed.
  */
 _must_check_ int ranges_replace(struct ranges *ranges, struct ranges_place place, size_t n_old,
 				const void *items, size_t n_new);

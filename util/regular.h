@@ -2,24 +2,28 @@
 #pragma once
 
 /*
- * Regular
+ * Regular files
  *
- * A regular file at a path that somebody else chose. Opening a FIFO may wait for ever and wakes
- * whoever waits at its other end, and opening a device may start or rewind it, so nothing else is
- * opened even for a moment, also if the file is replaced meanwhile.
+ * Opens regular files at paths that somebody else chose. Opening a FIFO may wait forever and wakes
+ * the process at its other end, and opening a device may start or rewind it. So nothing but a
+ * regular file is opened, not even for a moment, and also not if the file is replaced meanwhile.
  */
 
 #include "base/base.h"
 
 /*
- * Open the file at @path, relative to @dir_fd, to read it.
+ * Open the file at @path, relative to @dir_fd, for reading.
  *
  * @flags: O_NOFOLLOW, or 0
  *
- * Return: its descriptor, which the caller closes; -EISDIR; -ELOOP if it is a symbolic link that is
- *         not followed; -EINVAL if it is something else; or another negative errno.
+ * Return: the descriptor, which the caller closes; -EISDIR; -ELOOP if @path is a symbolic link that
+ *         is not followed; -EINVAL if it is anything else; or another negative errno.
  */
 _must_check_ int regular_open(int dir_fd, const char *path, int flags);
 
-/* Open the file that is open with O_PATH at @path_fd, which stays open. Return: as above. */
+/*
+ * Open for reading the file that is open with O_PATH at @path_fd, which stays open.
+ *
+ * Return: like regular_open().
+ */
 _must_check_ int regular_reopen(int path_fd);

@@ -2,7 +2,9 @@
 #pragma once
 
 /*
- * SHA-256 of a file, by libcrypto.
+ * SHA-256
+ *
+ * The hash of a file, computed by libcrypto.
  */
 
 #include <stdint.h>
@@ -14,12 +16,13 @@
 struct effort;
 
 /*
- * Hash the file open at @fd from its start to its end; its offset stays.
+ * Hash the file open at @fd from its start to its end, without changing the file offset. @ret_size
+ * is the number of its bytes.
  *
  * @effort: may be NULL, see util/effort.h
  *
- * Return: 0; -EFBIG if it has more bytes than @effort allows; -ECANCELED or -ETIMEDOUT; or another
- *         negative errno.
+ * Return: 0; -EFBIG if the file has more bytes than @effort allows; -ECANCELED or -ETIMEDOUT, as
+ *         effort_check() says; or another negative errno.
  */
 _must_check_ int sha256_fd(int fd, const struct effort *effort,
 			   char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size);

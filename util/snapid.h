@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Snapid
+ * Snapshot ids
  *
- * What snapshots are called: an id, such as 20261121T083000.123456Z-1, is the name of the
- * snapshot's directory; "latest" stands for the newest one.
+ * An id such as 20261121T083000.123456Z-1 is the name of a snapshot's directory; "latest" stands
+ * for the newest snapshot.
  */
 
 #include <stdbool.h>
@@ -17,14 +17,16 @@
 #define SNAPID_SIZE   64
 #define SNAPID_LATEST "latest"
 
-/* May @id be a snapshot's? Says nothing about whether it exists. SNAPID_LATEST is no id. */
+/*
+ * Return: whether @id has the form of an id, whether or not the snapshot exists; "latest" has not.
+ */
 bool snapid_valid(const char *id);
 
 /*
- * The number behind an id's last '-'. It grows from snapshot to snapshot, whatever the clock does,
- * and says which is older.
+ * Read the number behind the last '-' of an id. It grows from snapshot to snapshot, whatever the
+ * clock does, and so says which of two snapshots is older.
  *
- * Return: the number, 0 if it has none.
+ * Return: the number; 0 if @id has none.
  */
 uint64_t snapid_sequence(const char *id);
 
@@ -32,6 +34,9 @@ uint64_t snapid_sequence(const char *id);
  * @b. */
 int snapid_compare(const char *a, const char *b);
 
-/* Find the newest snapshot in the directory @dir_fd of them. What has no manifest is none. Return:
- * 0; -ENOENT if there is none; or another negative errno. */
+/*
+ * Find the newest snapshot in the directory @dir_fd. A directory without a manifest is no snapshot.
+ *
+ * Return: 0; -ENOENT if there is none; or another negative errno.
+ */
 _must_check_ int snapid_latest(int dir_fd, char ret_id[static SNAPID_SIZE]);

@@ -9,7 +9,7 @@
 #define DIRECTORY_DEFAULT "/var/tmp"
 #define COPY_SIZE         (size_t)(1 << 16)
 
-/* Of the process; each spill begins where the one before it ended. */
+/* The prepared files of the process. In each, a spill begins where the one before it ended. */
 static struct prepared {
 	int fd;
 	bool in_use;
@@ -17,19 +17,19 @@ static struct prepared {
 } prepared[SPILL_PREPARED];
 static bool is_prepared;
 
-/* Of all spills of the process. */
-static uint64_t room = UINT64_MAX;
-static int failure;
+/* How many bytes all spills of the process may still write, and their last error. */
+static uint64_t room_left = UINT64_MAX;
+static int last_failure;
 
 void spill_set_max(uint64_t max)
 {
-	room = max;
-	failure = 0;
+	room_left = max;
+	last_failure = 0;
 }
 
 int spill_failure(void)
 {
-	return failure;
+	return last_failure;
 }
 
 const char *spill_directory(void)
@@ -49,8 +49,8 @@ void spill_prepare(void)
 	is_prepared = true;
 }
 
-/* Take a file that was prepared. Return: whether there is one. */
-static bool take_prepared(struct spill *spill)
+/* Return: whether there was a prepared file, which @spill has then. */
+static bool use_prepared_file(struct spill *spill)
 {
 	for (size_t i = 0; is_prepared && i < SPILL_PREPARED; i++) {
 		struct prepared *p = &prepared[i];
@@ -70,7 +70,7 @@ static bool take_prepared(struct spill *spill)
 
 static int open_file(struct spill *spill)
 {
-	if (take_prepared(spill))
+	if (use_prepared_file(spill))
 		return 0;
 	spill->fd = open_temporary();
 	if (spill->fd < 0)
@@ -101,8 +101,8 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 	const uint8_t *from = bytes;
 	int r;
 
-	if (size > room)
-		return failure = -EFBIG;
+	if (size > room_left)
+		return last_failure = -EFBIG;
 	if (!spill->is_open) {
 		r = open_file(spill);
 		if (r < 0)
@@ -114,11 +114,11 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return failure = -errno;
+			return last_failure = -errno;
 		from += n;
 		size -= (size_t)n;
 		spill->size += (uint64_t)n;
-		room -= (uint64_t)n;
+		room_left -= (uint64_t)n;
 	}
 	return 0;
 }

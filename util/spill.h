@@ -4,9 +4,9 @@
 /*
  * Spill
  *
- * Bytes that are made once and read later, and may be more than memory should be spent on: they go
- * to a temporary file without a name, in $TMPDIR or /var/tmp, and are then read like any mapped
- * file. Where no such file can be made they are in memory after all.
+ * Bytes that are written once and read later, and may be too many for memory. They go to a
+ * temporary file without a name, in $TMPDIR or /var/tmp, and are then read like any mapped file.
+ * Where no such file can be made, they stay in memory.
  */
 
 #include <stdbool.h>
@@ -20,34 +20,33 @@
 #define SPILL_PREPARED 8
 
 /*
- * Let all spills together write at most @max bytes, from now on. What is given back does not count:
- * the files of a confined process only grow.
+ * Let all spills together write at most @max bytes from now on. Freeing a spill does not lower the
+ * count, since the files of a confined process only grow.
  */
 void spill_set_max(uint64_t max);
 
 /*
- * Why a spill could not be written, since spill_set_max().
- *
- * Return: 0 if each could; -EFBIG if that was too much; or another negative errno.
+ * Return: 0 if all spills could be written since spill_set_max(); -EFBIG if they were more than its
+ *         maximum; or another negative errno.
  */
 int spill_failure(void);
 
 /* Return: the directory in which the files are. */
 const char *spill_directory(void);
 
-/* All zero is an empty one. */
+/* A spill that is all zero is empty and may be used. */
 struct spill {
 	bool is_open;
-	bool is_prepared; /* by spill_prepare(), and then which */
-	size_t prepared;
+	bool is_prepared; /* it has a file of spill_prepare()'s: */
+	size_t prepared;  /* the number of that file */
 	int fd;
-	uint64_t start; /* in the file */
+	uint64_t start; /* where the bytes begin in the file */
 	uint64_t size;
 };
 
 /*
- * Make temporary files now, for a process that soon will not be allowed to any more. Spills share
- * them, one behind the other. What fails is not told: each spill tries again.
+ * Make temporary files now, for a process that will soon not be allowed to. Spills share them, one
+ * after the other. A failure is not reported here: the spill that needs a file tries again.
  */
 void spill_prepare(void);
 
@@ -56,24 +55,24 @@ void spill_deinit(struct spill *spill);
 /*
  * Add bytes at the end.
  *
- * Return: 0; -EFBIG if all spills would have more than they may; or another negative errno.
+ * Return: 0; -EFBIG if all spills together would exceed their maximum; or another negative errno.
  */
 _must_check_ int spill_write(struct spill *spill, const void *bytes, size_t size);
 
-/* Add all that comes from @fd, up to its end. Return: as above. */
+/* Add all bytes from @fd up to its end. Return: like spill_write(). */
 _must_check_ int spill_copy(struct spill *spill, int fd);
 
 /*
- * Map what was written; nothing can be added afterwards.
+ * Map the bytes; none can be added afterwards.
  *
  * Return: 0, and the caller owns @ret_map; or negative errno.
  */
 _must_check_ int spill_finish(struct spill *spill, struct mapfile *ret_map);
 
 /*
- * Map what was written, and at least a byte was, so that writing to it changes the file: the memory
- * can be given back (MADV_DONTNEED) and nothing is lost. The spill stays open.
+ * Map the bytes, of which there must be at least one, so that writing to them changes the file:
+ * their memory can be given back (MADV_DONTNEED) without a loss. The spill stays open.
  *
- * Return: 0, and @ret_bytes of spill->size as it was, which the caller unmaps; or negative errno.
+ * Return: 0, and @ret_bytes, spill->size of them, which the caller unmaps; or negative errno.
  */
 _must_check_ int spill_share(struct spill *spill, void **ret_bytes);

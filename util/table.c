@@ -21,7 +21,7 @@ void table_deinit(struct table *table)
 	table_init(table, table->item_size);
 }
 
-static int flush(struct table *table)
+static int flush_buffer(struct table *table)
 {
 	const int r = spill_write(&table->spill, table->buffer, table->n_buffered);
 
@@ -39,7 +39,7 @@ int table_push(struct table *table, const void *item)
 			return -ENOMEM;
 	}
 	if (BUFFER_SIZE - table->n_buffered < table->item_size) {
-		r = flush(table);
+		r = flush_buffer(table);
 		if (r < 0)
 			return r;
 	}
@@ -67,7 +67,7 @@ int table_finish(struct table *table)
 		table->items = table->buffer;
 		return 0;
 	}
-	r = flush(table);
+	r = flush_buffer(table);
 	if (r < 0)
 		return r;
 	table->mapped_size = table->spill.size;
@@ -98,7 +98,7 @@ int table_read(const struct table *table, size_t i, void *ret_item)
 	return n < 0 ? -errno : (size_t)n == size ? 0 : -EIO;
 }
 
-void table_rest(const struct table *table)
+void table_evict(const struct table *table)
 {
 	if (table->mapped_size)
 		(void)madvise(table->items, table->mapped_size, MADV_DONTNEED);

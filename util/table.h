@@ -4,9 +4,9 @@
 /*
  * Table
  *
- * A long array of items of one size, of which only few are looked at at a time: it is made by
- * adding items, and then used like any array. What is more than a few pages lies in a temporary
- * file (see spill.h), so that memory does not grow with it.
+ * A long array of items of one size, of which only a few are in use at a time. Items are added
+ * first; then the table is used like any array. A table of more than a few pages lies in a
+ * temporary file (see spill.h), so that it takes no memory.
  */
 
 #include <stdbool.h>
@@ -21,9 +21,9 @@ struct table {
 	void *items; /* after table_finish() */
 
 	struct spill spill;
-	uint8_t *buffer; /* what is not written yet; or, if all fits in, the items */
+	uint8_t *buffer; /* items that are not written yet; all items if they fit */
 	size_t n_buffered;
-	size_t mapped_size; /* of the items; 0: they are the buffer */
+	size_t mapped_size; /* of the mapping of the items; 0: they are in the buffer */
 };
 
 void table_init(struct table *table, size_t item_size);
@@ -32,20 +32,22 @@ void table_deinit(struct table *table);
 /* Add a copy of the item. Return: 0, or negative errno. */
 _must_check_ int table_push(struct table *table, const void *item);
 
-/* Add @n items that are all zero. Return: as above. */
+/* Add @n items that are all zero. Return: 0, or negative errno. */
 _must_check_ int table_push_zeros(struct table *table, size_t n);
 
-/* All were added: from now on they can be read and written at table->items. Return: as above. */
+/*
+ * End adding: from now on items are read and written at table->items. Return: 0, or negative errno.
+ */
 _must_check_ int table_finish(struct table *table);
 
 /*
- * From now on items are read one by one, far from each other: table->items is no more, if they lie
- * in a file, and no memory is needed.
+ * Unmap the items of a table that lies in a file, because from now on they are read one by one, by
+ * table_read(), and far from each other. table->items must not be used afterwards.
  */
 void table_unmap(struct table *table);
 
-/* Read item @i of a table that was finished. Return: 0, or negative errno. */
+/* Read item @i after table_finish(). Return: 0, or negative errno. */
 _must_check_ int table_read(const struct table *table, size_t i, void *ret_item);
 
-/* Give back the memory that looking at items took; they stay what they are. */
-void table_rest(const struct table *table);
+/* Give the memory of the mapped items back to the system; they keep their contents. */
+void table_evict(const struct table *table);

@@ -4,8 +4,8 @@
 /*
  * Vec
  *
- * A growing array of any type: VEC(struct foo) v = {}; v.items[i], v.n. Growth doubles, so
- * pointers into it move when something is added.
+ * A growing array of any type: VEC(struct foo) v = {}; v.items[i], v.n. Adding an item may move all
+ * items, so pointers into the array do not stay valid.
  */
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 		size_t n_capacity; \
 	}
 
-/* Make room for @more items behind the last. Return: 0 or -ENOMEM; nothing changes on failure. */
+/* Make room for @more items after the last. Return: 0 or -ENOMEM; nothing changes on failure. */
 #define vec_reserve(v, more) \
 	vec_reserve_raw((void **)&(v)->items, (v)->n, &(v)->n_capacity, (more), sizeof(*(v)->items))
 
@@ -42,8 +42,10 @@
 	} while (0)
 
 /*
- * Return: how many of the items come before what is looked for: @is_before, which may name @item, a
- * pointer to one, is true of these and of none behind them.
+ * Find a place in a sorted array. @is_before is an expression over @item, a pointer to one of the
+ * items: it must be true for the first items and false for all others.
+ *
+ * Return: the number of items for which it is true.
  */
 #define vec_bisect(v, item, is_before)                                                \
 	({                                                                            \

@@ -15,8 +15,8 @@
 
 #define CPUID_SIZE_MAX 64
 
-/* What was walked over is not looked at again for some time. */
-#define REST_SIZE (ptrdiff_t)(1 << 18)
+/* Records that have been walked over are evicted from memory in steps of so many bytes. */
+#define EVICT_SIZE (ptrdiff_t)(1 << 18)
 
 #define complain perfstream_complain
 
@@ -362,7 +362,7 @@ static int on_record(struct perfstream *s, const struct perfrec *rec, struct cur
 
 static int walk(struct perfstream *s, struct cursor records)
 {
-	const uint8_t *rested = records.pos;
+	const uint8_t *evicted = records.pos;
 	struct perfrec rec = {};
 	uint64_t at;
 	int r;
@@ -387,9 +387,9 @@ static int walk(struct perfstream *s, struct cursor records)
 		}
 		if (r < 0)
 			return r;
-		if (records.pos - rested >= REST_SIZE) {
-			trace_rest(s->trace, rested, (size_t)(records.pos - rested));
-			rested = records.pos;
+		if (records.pos - evicted >= EVICT_SIZE) {
+			trace_evict(s->trace, evicted, (size_t)(records.pos - evicted));
+			evicted = records.pos;
 		}
 	}
 }
@@ -526,9 +526,9 @@ static size_t read_records(struct perfstream *s, struct trace_record *records, b
 		trace->n_switch_samples += is_switch && r == 0;
 		if (r == 0)
 			records[n_kept++] = records[i];
-		if (i % TRACE_RECORDS_REST == 0) {
-			trace_rest_all(trace);
-			table_rest(&s->records);
+		if (i % TRACE_EVICT_RECORDS == 0) {
+			trace_evict_all(trace);
+			table_evict(&s->records);
 		}
 	}
 	return n_kept;

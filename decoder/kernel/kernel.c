@@ -61,8 +61,8 @@ static int read_records(struct builder *b)
 			r = on_map(b, record);
 		else
 			r = kernelchanges_add(&b->kernel->changes, record);
-		if (i % TRACE_RECORDS_REST == 0)
-			trace_rest_all(b->trace);
+		if (i % TRACE_EVICT_RECORDS == 0)
+			trace_evict_all(b->trace);
 	}
 	return r;
 }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "decoder/x86/newer.h"
+#include "decoder/x86/unknown.h"
 
 #define INSN_SIZE_MAX 15
 #define OPCODE_SIZE   3
@@ -74,7 +74,7 @@ void ipt_newinsn_disguise(uint8_t *code, size_t size)
 
 	if (size > INSN_SIZE_MAX)
 		size = INSN_SIZE_MAX;
-	if (find_any(code, size, 0) == size || !newer_branch(64, code, size, &insn))
+	if (find_any(code, size, 0) == size || !unknown_branch(64, code, size, &insn))
 		return;
 	memset(code, PREFIX, insn.size);
 	if (insn.class == PTD_INSN_RETURN_FAR)

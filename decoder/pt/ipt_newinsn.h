@@ -4,7 +4,7 @@
 /*
  * Newinsn
  *
- * Branches that libipt 2.0.5 does not know as branches: those of newer_branch(). If libipt saw
+ * Branches that libipt 2.0.5 does not know as branches: those of unknown_branch(). If libipt saw
  * them, it would go on behind them, and take the packet with their target for that of the next
  * branch there. So it is shown an older instruction of the same length in their place, which takes
  * the same packets: an iret for a return of FRED, an indirect jump for a JMPABS.

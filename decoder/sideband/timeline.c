@@ -393,8 +393,8 @@ static int look_at_samples(struct timeline *tl, const struct trace *trace)
 			/* An exec may give the thread another number. */
 			r = map_put(&came, record->cpu, PTD_ID_UNKNOWN);
 		}
-		if (i % TRACE_RECORDS_REST == 0)
-			trace_rest_all(trace);
+		if (i % TRACE_EVICT_RECORDS == 0)
+			trace_evict_all(trace);
 	}
 	map_deinit(&came);
 	return r;
@@ -438,8 +438,8 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 		if (r < 0)
 			return r;
 		tl->n_skipped += r == TASKS_SKIPPED;
-		if (i % TRACE_RECORDS_REST == 0)
-			trace_rest_all(trace);
+		if (i % TRACE_EVICT_RECORDS == 0)
+			trace_evict_all(trace);
 		r = hear(tl, &trace->records[i]);
 		if (r < 0)
 			return r;
@@ -452,7 +452,7 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 	if (r < 0)
 		return r;
 
-	trace_rest_all(trace);
+	trace_evict_all(trace);
 	r = tracks_finish(&tl->stays, tl->cpus.n);
 	if (r < 0)
 		return r;

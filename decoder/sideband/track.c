@@ -40,8 +40,8 @@ static void distribute(const struct table *from, struct table *to, size_t *next)
 	for (size_t i = 0; i < from->n; i++) {
 		sorted[next[items[i].owner]++] = items[i];
 		if (i % REST == 0) {
-			table_rest(from);
-			table_rest(to);
+			table_evict(from);
+			table_evict(to);
 		}
 	}
 }
@@ -66,7 +66,7 @@ static int sort(struct table *items, struct table *sorted, size_t n_owners, size
 		assert(owner < n_owners);
 		firsts[owner + 1]++;
 		if (i % REST == 0)
-			table_rest(items);
+			table_evict(items);
 	}
 	for (size_t i = 0; i < n_owners; i++)
 		firsts[i + 1] += firsts[i];

@@ -245,7 +245,7 @@ static int parts_of_snapshots(struct maker *m, const struct auxpiece *pieces, si
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		r = add_snapshot(m, &pieces[i].span);
 		if (i > 0)
-			trace_rest(m->trace, pieces[i - 1].span.bytes, pieces[i - 1].span.size);
+			trace_evict(m->trace, pieces[i - 1].span.bytes, pieces[i - 1].span.size);
 	}
 	return r;
 }
@@ -267,7 +267,7 @@ static int join(struct maker *m, const struct part *parts, size_t n, struct trac
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = spill_write(&m->spill, parts[i].span.bytes, parts[i].span.size);
 		span->size += parts[i].span.size;
-		trace_rest(m->trace, parts[i].span.bytes, parts[i].span.size);
+		trace_evict(m->trace, parts[i].span.bytes, parts[i].span.size);
 	}
 	return r;
 }

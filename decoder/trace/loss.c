@@ -71,8 +71,8 @@ int losses_init(struct losses *losses, const struct trace *trace, bool per_threa
 			.loss.time = record->time,
 		};
 
-		if (i % TRACE_RECORDS_REST == 0)
-			trace_rest_all(trace);
+		if (i % TRACE_EVICT_RECORDS == 0)
+			trace_evict_all(trace);
 		if (record->type == PERF_RECORD_AUX)
 			r = add_aux(losses, record, &loss);
 		else if (record->type == PERF_RECORD_LOST)

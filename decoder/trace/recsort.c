@@ -29,8 +29,8 @@ static void merge(struct pass *pass, size_t start, size_t middle, size_t end)
 		else
 			to[i] = from[b++];
 		if (--pass->n_until_rest == 0) {
-			table_rest(pass->from);
-			table_rest(pass->to);
+			table_evict(pass->from);
+			table_evict(pass->to);
 			pass->n_until_rest = REST;
 		}
 	}
@@ -74,7 +74,7 @@ int recsort(struct table *from, size_t n, struct table *to)
 		if (i + 1 == n || records[i + 1].time < records[i].time)
 			r = vec_push(&ends, i + 1);
 		if (i % REST == 0)
-			table_rest(from);
+			table_evict(from);
 	}
 	if (r == 0 && ends.n > 1) {
 		r = table_push_zeros(to, n);

@@ -24,16 +24,16 @@ struct trace *trace_free(struct trace *trace)
 	return NULL;
 }
 
-void trace_rest(const struct trace *trace, const uint8_t *bytes, size_t size)
+void trace_evict(const struct trace *trace, const uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < trace->files.n; i++)
-		mapfile_rest(&trace->files.items[i], bytes, size);
+		mapfile_evict(&trace->files.items[i], bytes, size);
 }
 
-void trace_rest_all(const struct trace *trace)
+void trace_evict_all(const struct trace *trace)
 {
 	for (size_t i = 0; i < trace->files.n; i++)
-		mapfile_rest(&trace->files.items[i], trace->files.items[i].bytes,
-			     trace->files.items[i].size);
-	table_rest(&trace->record_table);
+		mapfile_evict(&trace->files.items[i], trace->files.items[i].bytes,
+			      trace->files.items[i].size);
+	table_evict(&trace->record_table);
 }

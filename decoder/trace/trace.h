@@ -142,11 +142,13 @@ struct trace {
 
 struct trace *trace_free(struct trace *trace);
 
-/* All of it, for those who look at its records one after the other: after so many of them. */
-#define TRACE_RECORDS_REST 4096
-void trace_rest_all(const struct trace *trace);
+/* Who walks over all records evicts the trace from memory each time after so many of them. */
+#define TRACE_EVICT_RECORDS 4096
 
-/* These bytes of the trace will not be needed soon: their memory may be used for something else. */
-void trace_rest(const struct trace *trace, const uint8_t *bytes, size_t size);
+/* Give the memory of the whole trace back to the system; it is read again when it is needed. */
+void trace_evict_all(const struct trace *trace);
+
+/* The same for the @size bytes at @bytes. */
+void trace_evict(const struct trace *trace, const uint8_t *bytes, size_t size);
 
 DEFINE_CLEANUP(struct trace *, trace_free);

@@ -5,7 +5,7 @@
 #include <Zydis/Zydis.h>
 #include <errno.h>
 
-#include "decoder/x86/newer.h"
+#include "decoder/x86/unknown.h"
 
 static bool decoder_init(ZydisDecoder *decoder, uint8_t mode)
 {
@@ -24,7 +24,7 @@ static bool decoder_init(ZydisDecoder *decoder, uint8_t mode)
 	}
 }
 
-/* Direct branches carry their target in the instruction; far ones as a pointer, not a distance. */
+/* A direct branch has its target in the instruction: a far one a pointer, others a distance. */
 static enum ptd_insn_class branch_class(const ZydisDecodedInstruction *zi,
 					enum ptd_insn_class direct, enum ptd_insn_class indirect)
 {
@@ -72,7 +72,7 @@ static enum ptd_insn_class class_of(const ZydisDecodedInstruction *zi)
 	case ZYDIS_MNEMONIC_XEND:
 		return PTD_INSN_OTHER;
 	default:
-		/* Legacy only: Zydis also has the jumps of Knights Corner, which are VEX. */
+		/* Only the legacy encoding: Zydis also knows the VEX jumps of Knights Corner. */
 		if (zi->meta.category == ZYDIS_CATEGORY_COND_BR &&
 		    zi->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 			return PTD_INSN_JUMP_COND;
@@ -80,8 +80,8 @@ static enum ptd_insn_class class_of(const ZydisDecodedInstruction *zi)
 	}
 }
 
-/* By category, not by name: MOVSD and CMPSD are also names of SSE instructions. */
-static bool repeats(const ZydisDecodedInstruction *zi)
+/* This looks at the category, not the name: MOVSD and CMPSD are also SSE instructions. */
+static bool has_repeat_prefix(const ZydisDecodedInstruction *zi)
 {
 	if (zi->meta.category != ZYDIS_CATEGORY_STRINGOP &&
 	    zi->meta.category != ZYDIS_CATEGORY_IOSTRINGOP)
@@ -105,11 +105,11 @@ int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *re
 	if (status == ZYDIS_STATUS_NO_MORE_DATA)
 		return -EBADMSG;
 	if (!ZYAN_SUCCESS(status))
-		return newer_decode(mode, bytes, size, ret_insn);
+		return unknown_decode(mode, bytes, size, ret_insn);
 
 	insn.size = zi.length;
 	insn.class = (uint8_t)class_of(&zi);
-	insn.rep = repeats(&zi);
+	insn.rep = has_repeat_prefix(&zi);
 	switch (insn.class) {
 	case PTD_INSN_JUMP:
 	case PTD_INSN_CALL:

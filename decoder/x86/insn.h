@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Insn
+ * Instruction
  *
- * Length and branch class of one x86 instruction, by Zydis. The decoder and the software PT source
- * both ask here.
+ * The length and the branch class of one x86 instruction, decoded by Zydis. The decoder and the
+ * software source both use this.
  */
 
 #include <stdbool.h>
@@ -19,14 +19,14 @@ struct insn {
 	uint8_t size;
 	uint8_t class; /* enum ptd_insn_class */
 	bool far;      /* a far jump, call or return */
-	bool rep;      /* a repeated string instruction: may be interrupted before it is done */
-	int64_t disp;  /* JUMP, JUMP_COND, CALL when near: target = address + size + disp */
+	bool rep; /* a repeated string instruction, which may be interrupted between two rounds */
+	int64_t disp; /* JUMP, JUMP_COND, CALL when near: target = address + size + disp */
 };
 
 /*
- * Decode the instruction at @bytes in @mode (16, 32, 64).
+ * Decode the instruction at @bytes as code of @mode bits: 16, 32 or 64.
  *
- * Return: 0; -EBADMSG if the bytes are no instruction, or are cut off.
+ * Return: 0; -EBADMSG if the @size bytes are no instruction, or only the beginning of one.
  */
 _must_check_ int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size,
 			     struct insn *ret_insn);

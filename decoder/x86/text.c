@@ -9,13 +9,13 @@
 #include <string.h>
 #include <threads.h>
 
-#include "decoder/x86/newer.h"
+#include "decoder/x86/unknown.h"
 
 static ZydisFormatter formatter;
 static bool formatter_ready;
 static once_flag formatter_once = ONCE_FLAG_INIT;
 
-/* AT&T, as objdump and perf write it unless told otherwise. */
+/* Use AT&T syntax, which is the default of objdump and perf. */
 static void init_formatter(void)
 {
 	static const struct {
@@ -41,9 +41,9 @@ static void init_formatter(void)
 	formatter_ready = true;
 }
 
-static bool decode(uint8_t mode, const uint8_t *bytes, size_t size,
-		   ZydisDecodedInstruction *ret_insn,
-		   ZydisDecodedOperand ret_operands[static ZYDIS_MAX_OPERAND_COUNT])
+static bool decode_operands(uint8_t mode, const uint8_t *bytes, size_t size,
+			    ZydisDecodedInstruction *ret_insn,
+			    ZydisDecodedOperand ret_operands[static ZYDIS_MAX_OPERAND_COUNT])
 {
 	const ZydisMachineMode machine = mode == 64   ? ZYDIS_MACHINE_MODE_LONG_64
 					 : mode == 32 ? ZYDIS_MACHINE_MODE_LEGACY_32
@@ -62,20 +62,20 @@ size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t 
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction insn;
-	struct insn newer;
+	struct insn unknown;
 	const char *name;
 	uint64_t target;
 
 	call_once(&formatter_once, init_formatter);
-	if (formatter_ready && decode(mode, bytes, size, &insn, operands) &&
+	if (formatter_ready && decode_operands(mode, bytes, size, &insn, operands) &&
 	    ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &insn, operands,
 							 insn.operand_count_visible, ret_text,
 							 TEXT_MAX, address, NULL)))
 		return strlen(ret_text);
 
-	name = newer_branch(mode, bytes, size, &newer);
-	if (name && newer.class == PTD_INSN_JUMP_INDIRECT) {
-		memcpy(&target, bytes + newer.size - sizeof(target), sizeof(target));
+	name = unknown_branch(mode, bytes, size, &unknown);
+	if (name && unknown.class == PTD_INSN_JUMP_INDIRECT) {
+		memcpy(&target, bytes + unknown.size - sizeof(target), sizeof(target));
 		return (size_t)snprintf(ret_text, TEXT_MAX, "%s 0x%" PRIx64, name, target);
 	}
 	if (name)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Text
+ * Instruction text
  *
- * The disassembly of one instruction, AT&T or Intel; by Zydis.
+ * The disassembly of one instruction in AT&T syntax, by Zydis.
  */
 
 #include <stddef.h>
@@ -15,9 +15,10 @@
 #define TEXT_MAX 128
 
 /*
- * Write the instruction at @bytes as it reads at @address: relative targets are absolute.
+ * Disassemble the instruction at @bytes, code of @mode bits at @address. Targets of branches are
+ * shown as addresses.
  *
- * Return: the length of the text; 0 (and "(bad)") if the bytes are no instruction.
+ * Return: the length of the text; 0, and the text "(bad)", if the bytes are no instruction.
  */
 size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t size,
 		   char ret_text[static TEXT_MAX]);

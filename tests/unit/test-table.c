@@ -38,7 +38,7 @@ static void check(struct table *t, uint64_t salt)
 		assert_int_equal(items[i].b, i * salt);
 		items[i].c = ~i;
 		if (i % 1000 == 0)
-			table_rest(t);
+			table_evict(t);
 	}
 	table_unmap(t);
 	for (size_t i = t->n; i-- > 0;) {
@@ -95,7 +95,7 @@ static void spills(void **state)
 	}
 	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
 		assert_int_equal(maps[i].size, i * 5000);
-		mapfile_rest(&maps[i], maps[i].bytes, maps[i].size);
+		mapfile_evict(&maps[i], maps[i].bytes, maps[i].size);
 		for (size_t k = 0; k < maps[i].size; k++)
 			assert_int_equal(maps[i].bytes[k], i + 1);
 		mapfile_deinit(&maps[i]);

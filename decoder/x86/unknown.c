@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/x86/newer.h"
+#include "decoder/x86/unknown.h"
 
 #include <errno.h>
 
@@ -10,13 +10,13 @@
 
 #define TARGET_SIZE 8 /* of a JMPABS */
 
-/* What comes before the opcode, as far as it matters. */
+/* Those prefixes of an instruction that matter. */
 struct prefixes {
 	uint8_t repeat; /* 0xf2 or 0xf3, the last one seen; 0 */
 	bool address_size;
 };
 
-static int skip(struct cursor *c, size_t size)
+static int skip_bytes(struct cursor *c, size_t size)
 {
 	struct cursor skipped;
 
@@ -36,14 +36,14 @@ static int skip_modrm(struct cursor *c, unsigned int address_bits)
 	if (mod == 3)
 		return 0;
 	if (address_bits == 16)
-		return skip(c, mod == 1 ? 1 : mod == 2 || rm == 6 ? 2 : 0);
+		return skip_bytes(c, mod == 1 ? 1 : mod == 2 || rm == 6 ? 2 : 0);
 
 	if (rm == 4 && cursor_get(c, 1, &sib) < 0)
 		return -EBADMSG;
 	disp = mod == 1 ? 1 : mod == 2 ? 4 : 0;
 	if (mod == 0 && (rm == 5 || (rm == 4 && (sib & 7) == 5)))
 		disp = 4;
-	return skip(c, disp);
+	return skip_bytes(c, disp);
 }
 
 static int skip_prefixes(struct cursor *c, uint8_t mode, struct prefixes *ret_prefixes)
@@ -80,7 +80,7 @@ static int skip_prefixes(struct cursor *c, uint8_t mode, struct prefixes *ret_pr
 }
 
 /*
- * VEX and EVEX: all opcodes of a map have the same shape, with the exceptions of map 1.
+ * In VEX and EVEX, all opcodes of a map have an immediate of the same size, except in map 1.
  *
  * Return: the size of the immediate in bytes; -EBADMSG if the map is not known.
  */
@@ -103,8 +103,11 @@ static int vex_immediate(unsigned int map, uint8_t opcode)
 	}
 }
 
-/* Behind the first byte, @escape, of a VEX or EVEX prefix. Return: as vex_immediate(). */
-static int take_vex(struct cursor *c, uint8_t mode, uint8_t escape)
+/*
+ * Decode what follows @escape, the first byte of a VEX or EVEX prefix. Return: like
+ * vex_immediate().
+ */
+static int decode_vex(struct cursor *c, uint8_t mode, uint8_t escape)
 {
 	const size_t size = escape == 0xc5 ? 1 : escape == 0xc4 ? 2 : 3;
 	uint8_t payload[3], opcode;
@@ -112,7 +115,7 @@ static int take_vex(struct cursor *c, uint8_t mode, uint8_t escape)
 
 	if (cursor_get(c, size, payload) < 0 || cursor_get(c, 1, &opcode) < 0)
 		return -EBADMSG;
-	/* Outside of 64-bit mode it would be LDS, LES or BOUND of memory. */
+	/* In other modes than 64-bit, this is LDS, LES or BOUND with a memory operand. */
 	if (mode != 64 && payload[0] < 0xc0)
 		return -EBADMSG;
 	if (escape != 0xc5)
@@ -120,9 +123,9 @@ static int take_vex(struct cursor *c, uint8_t mode, uint8_t escape)
 	return vex_immediate(map, opcode);
 }
 
-/* Behind 0f. */
-static int take_two_byte(struct cursor *c, uint8_t mode, const struct prefixes *prefixes,
-			 uint8_t *ret_class)
+/* Decode what follows the byte 0f. Return: the size of the immediate, which is 0; or -EBADMSG. */
+static int decode_two_byte(struct cursor *c, uint8_t mode, const struct prefixes *prefixes,
+			   uint8_t *ret_class)
 {
 	uint8_t opcode, modrm;
 	struct cursor next;
@@ -134,7 +137,7 @@ static int take_two_byte(struct cursor *c, uint8_t mode, const struct prefixes *
 		return -EBADMSG;
 
 	*ret_class = PTD_INSN_OTHER;
-	if (opcode == 0x38) { /* modrm is still the opcode */
+	if (opcode == 0x38) { /* modrm is the second byte of the opcode */
 		*c = next;
 		return 0;
 	}
@@ -149,18 +152,18 @@ static int take_two_byte(struct cursor *c, uint8_t mode, const struct prefixes *
 	return -EBADMSG;
 }
 
-/* JMPABS has no prefixes but REX2, which is 0. */
-static int take_jmpabs(struct cursor *c)
+/* Step over a JMPABS. It has no prefixes but REX2, whose payload is 0. */
+static int decode_jmpabs(struct cursor *c)
 {
 	uint8_t bytes[3];
 
 	if (cursor_get(c, sizeof(bytes), bytes) < 0 || bytes[0] != 0xd5 || bytes[1] != 0x00 ||
 	    bytes[2] != 0xa1)
 		return -EBADMSG;
-	return skip(c, TARGET_SIZE);
+	return skip_bytes(c, TARGET_SIZE);
 }
 
-int newer_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
+int unknown_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
 {
 	struct cursor c = cursor_from(bytes, size < INSN_SIZE_MAX ? size : INSN_SIZE_MAX);
 	unsigned int address_bits = mode;
@@ -168,7 +171,7 @@ int newer_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *r
 	struct prefixes prefixes;
 	int immediate;
 
-	if (mode == 64 && take_jmpabs(&(struct cursor){ c.pos, c.end }) == 0) {
+	if (mode == 64 && decode_jmpabs(&(struct cursor){ c.pos, c.end }) == 0) {
 		*ret_insn =
 		    (struct insn){ .size = 3 + TARGET_SIZE, .class = PTD_INSN_JUMP_INDIRECT };
 		return 0;
@@ -176,9 +179,9 @@ int newer_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *r
 	if (skip_prefixes(&c, mode, &prefixes) < 0 || cursor_get(&c, 1, &first) < 0)
 		return -EBADMSG;
 	if (first == 0x0f)
-		immediate = take_two_byte(&c, mode, &prefixes, &class);
+		immediate = decode_two_byte(&c, mode, &prefixes, &class);
 	else if (first == 0xc4 || first == 0xc5 || first == 0x62)
-		immediate = take_vex(&c, mode, first);
+		immediate = decode_vex(&c, mode, first);
 	else
 		return -EBADMSG;
 	if (immediate < 0)
@@ -186,7 +189,7 @@ int newer_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *r
 
 	if (prefixes.address_size)
 		address_bits = mode == 32 ? 16 : 32;
-	if (skip_modrm(&c, address_bits) < 0 || skip(&c, (size_t)immediate) < 0)
+	if (skip_modrm(&c, address_bits) < 0 || skip_bytes(&c, (size_t)immediate) < 0)
 		return -EBADMSG;
 	*ret_insn = (struct insn){
 		.size = (uint8_t)(c.pos - bytes),
@@ -196,13 +199,13 @@ int newer_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *r
 	return 0;
 }
 
-const char *newer_branch(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
+const char *unknown_branch(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
 {
 	struct cursor c = cursor_from(bytes, size < INSN_SIZE_MAX ? size : INSN_SIZE_MAX);
 	struct prefixes prefixes;
 	struct insn insn;
 
-	if (newer_decode(mode, bytes, size, &insn) < 0 || insn.class == PTD_INSN_OTHER)
+	if (unknown_decode(mode, bytes, size, &insn) < 0 || insn.class == PTD_INSN_OTHER)
 		return NULL;
 	*ret_insn = insn;
 	if (insn.class == PTD_INSN_JUMP_INDIRECT)
