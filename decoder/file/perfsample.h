@@ -26,7 +26,7 @@ struct perfsample {
 
 /*
  * Return: the attr of the event that a sample with this @body belongs to, by the id in the body;
- *          the first attr if the id is 0 or no attr's; NULL if there are no attrs.
+ *         the first attr if the id is 0 or no attr's; NULL if there are no attrs.
  */
 const struct perfattr *perfsample_attr(const struct perfattrs *attrs, struct cursor body);
 
