@@ -7,47 +7,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint16_t said(const struct history_bytes *bytes, uint64_t i)
+static uint16_t stated_byte(const struct history_bytes *bytes, uint64_t i)
 {
-	return i < bytes->size ? bytes->bytes[i] : bytes->rest;
+	return i < bytes->size ? bytes->bytes[i] : bytes->fill;
 }
 
-/* Return: how many events were before the copy. */
+/* Return: how many changes are older than the copy. */
 static size_t place_copy(const struct history *h)
 {
 	size_t n = 0;
 
 	if (!h->copy_is_first)
-		return h->events.n;
-	while (n < h->events.n && h->events.items[n].time == 0)
+		return h->changes.n;
+	while (n < h->changes.n && h->changes.items[n].time == 0)
 		n++;
 	return n;
 }
 
-static int take_work(const struct history *h, uint64_t *work)
+static int charge_history(const struct history *h, uint64_t *work)
 {
-	uint64_t left = *work, events = 0;
+	uint64_t left = *work, n_changed = 0;
 
 	if (h->size == 0 || h->size > HISTORY_SIZE_MAX || h->size > left)
 		return -E2BIG;
 	left -= h->size;
-	for (size_t i = 0; i < h->events.n; i++) {
-		const struct history_event *e = &h->events.items[i];
+	for (size_t i = 0; i < h->changes.n; i++) {
+		const struct history_change *e = &h->changes.items[i];
 
 		assert(e->start <= h->size && e->size <= h->size - e->start);
 		assert(i == 0 || e[-1].time <= e->time);
 		/* Each version is looked at as a whole. */
-		if (h->size + e->size > left || e->size > HISTORY_EVENTS_MAX - events)
+		if (h->size + e->size > left || e->size > HISTORY_CHANGED_MAX - n_changed)
 			return -E2BIG;
-		events += e->size;
+		n_changed += e->size;
 		left -= h->size + e->size;
 	}
 	*work = left;
 	return 0;
 }
 
-/* Before an event there is what it found; keep what there is behind it. */
-static int undo(struct history *h, const struct history_event *e)
+/* Go back to before change @e: @right becomes what @e found, and its old values are kept. */
+static int undo(struct history *h, const struct history_change *e)
 {
 	const int r = vec_reserve(&h->undone, e->size);
 
@@ -57,14 +57,14 @@ static int undo(struct history *h, const struct history_event *e)
 		uint16_t *right = &h->right[e->start + i];
 
 		h->undone.items[h->undone.n++] = *right;
-		*right = said(&e->before, i);
-		if (e->names)
-			h->owners[e->start + i] = e->before_is;
+		*right = stated_byte(&e->before, i);
+		if (e->sets_owner)
+			h->owners[e->start + i] = e->owner_before;
 	}
 	return 0;
 }
 
-static void redo(struct history *h, const struct history_event *e)
+static void redo(struct history *h, const struct history_change *e)
 {
 	const uint16_t *undone;
 
@@ -73,13 +73,13 @@ static void redo(struct history *h, const struct history_event *e)
 	undone = h->undone.items + h->undone.n;
 	for (uint64_t i = 0; i < e->size; i++) {
 		h->right[e->start + i] = undone[i];
-		h->left[e->start + i] = said(&e->after, i);
-		if (e->names)
-			h->owners[e->start + i] = e->after_is;
+		h->left[e->start + i] = stated_byte(&e->after, i);
+		if (e->sets_owner)
+			h->owners[e->start + i] = e->owner_after;
 	}
 }
 
-/* The same with the copy, which says of the whole what it was before and after. */
+/* Go back to before the copy, which is like a change of the whole range. */
 static int undo_copy(struct history *h)
 {
 	const int r = vec_reserve(&h->undone, h->size);
@@ -92,7 +92,7 @@ static int undo_copy(struct history *h)
 	return 0;
 }
 
-/* Return: what is known of a byte of which both is said. */
+/* Return: the value of a byte that is stated as @left and as @right. */
 static uint16_t agree(uint16_t left, uint16_t right)
 {
 	if (left == HISTORY_ANY)
@@ -119,7 +119,7 @@ int history_begin(struct history *history, uint64_t size, const uint16_t *copy, 
 	h->size = size;
 	h->copy = copy;
 	h->copy_is_first = copy_is_first;
-	r = take_work(h, work);
+	r = charge_history(h, work);
 	if (r < 0)
 		return r;
 	copy_at = place_copy(h);
@@ -130,18 +130,18 @@ int history_begin(struct history *history, uint64_t size, const uint16_t *copy, 
 		return -ENOMEM;
 	for (uint64_t i = 0; i < size; i++)
 		h->left[i] = h->right[i] = HISTORY_ANY;
-	for (size_t i = h->events.n + 1; r == 0 && i-- > 0;) {
+	for (size_t i = h->changes.n + 1; r == 0 && i-- > 0;) {
 		if (i == copy_at)
 			r = undo_copy(h);
 		if (r == 0 && i > 0)
-			r = undo(h, &h->events.items[i - 1]);
+			r = undo(h, &h->changes.items[i - 1]);
 	}
 	return r;
 }
 
 void history_deinit(struct history *history)
 {
-	vec_deinit(&history->events);
+	vec_deinit(&history->changes);
 	vec_deinit(&history->undone);
 	free(history->left);
 	free(history->right);
@@ -152,15 +152,15 @@ void history_deinit(struct history *history)
 bool history_next(struct history *history, uint64_t *ret_time)
 {
 	struct history *h = history;
-	const uint64_t time = !h->began               ? 0
-			      : h->next < h->events.n ? h->events.items[h->next].time
-						      : 0;
+	const uint64_t time = !h->began                ? 0
+			      : h->next < h->changes.n ? h->changes.items[h->next].time
+						       : 0;
 
-	if (h->began && h->next == h->events.n)
+	if (h->began && h->next == h->changes.n)
 		return false;
-	for (; h->next < h->events.n && h->events.items[h->next].time == time; h->next++)
-		redo(h, &h->events.items[h->next]);
-	/* One that was made after all matters only to what was before it. */
+	for (; h->next < h->changes.n && h->changes.items[h->next].time == time; h->next++)
+		redo(h, &h->changes.items[h->next]);
+	/* A copy that is younger than all changes matters only to what was before it. */
 	if (!h->began && h->copy_is_first)
 		redo_copy(h);
 	h->began = true;

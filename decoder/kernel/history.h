@@ -4,13 +4,15 @@
 /*
  * History
  *
- * The bytes of a range of code over time, of which events say what was there before and after them,
- * each for a part of it; and of which, at one moment, a copy was made.
+ * The bytes of a range of code over time. A history is computed from changes, each of which states
+ * what some part of the range was before it and is after it; and from one copy of the whole range,
+ * made at one moment.
  *
- * Between two events a byte is known if what the first left there is what the second found, or if
- * one of the two does not say. Where they contradict each other something happened that nobody told
- * of, and it is not known when: then nothing is known. So it does not matter whether the copy is
- * older than the events or younger.
+ * Between two changes, a byte is known if the value after the first equals the value before the
+ * second, or if one of the two states no value. If the two contradict each other, something
+ * happened in between that no record states, at an unknown time: then the byte is unknown between
+ * them. The copy is treated like a change of the whole range, so it does not matter whether the
+ * copy is older than the changes or younger.
  */
 
 #include <stdbool.h>
@@ -21,64 +23,74 @@
 #include "decoder/image/object.h"
 #include "util/vec.h"
 
-/* What a byte is: less than these, or */
-#define HISTORY_ANY  UINT16_C(0x100) /* there is code, but it is not said which */
-#define HISTORY_NONE UINT16_C(0x200) /* there is no code, or it is not known */
+/* The value of a byte of code: below 0x100, or one of these. */
+#define HISTORY_ANY  UINT16_C(0x100) /* there is code, but its value is not stated */
+#define HISTORY_NONE UINT16_C(0x200) /* there is no code, or its value is unknown */
 
-#define HISTORY_SIZE_MAX (UINT64_C(1) << 20) /* of a range */
-#define HISTORY_EVENTS_MAX \
-	(UINT64_C(1) << 25) /* bytes that all its events are about: each is kept */
+#define HISTORY_SIZE_MAX (UINT64_C(1) << 20) /* bytes of a range */
+#define HISTORY_CHANGED_MAX \
+	(UINT64_C(1) << 25) /* bytes of all changes together: each of them is kept in memory */
 
-/* Bytes as an event has them: the first @size are said, the others are @rest. */
+/* The values before or after a change: @size bytes are stated, all others have the value @fill. */
 struct history_bytes {
-	const uint8_t *bytes;
+	const uint8_t *bytes; /* borrowed */
 	uint64_t size;
-	uint16_t rest;
+	uint16_t fill; /* HISTORY_ANY or HISTORY_NONE */
 };
 
-struct history_event {
-	uint64_t time;
-	uint64_t start; /* of the part of the range, from its beginning on */
+struct history_change {
+	uint64_t time;  /* ns */
+	uint64_t start; /* of the changed part, counted from the beginning of the range */
 	uint64_t size;
 	struct history_bytes before, after;
-	bool names;                     /* it changes who the code is of, too: */
-	const struct object *before_is; /* NULL: of nobody in particular, like the next */
-	const struct object *after_is;
+
+	/* The change also states which object the code belongs to before it and after it; NULL: no
+	 * object in particular. */
+	bool sets_owner;
+	const struct object *owner_before;
+	const struct object *owner_after;
 };
 
 struct history {
-	VEC(struct history_event) events; /* of one range, by time */
+	VEC(struct history_change) changes; /* by time; filled in by the caller */
 
-	/* The rest is the history's own. */
+	/* All other fields are private. */
 	uint64_t size;        /* of the range */
-	const uint16_t *copy; /* of it; borrowed */
+	const uint16_t *copy; /* borrowed */
 	bool copy_is_first;
-	size_t next; /* event */
+	size_t next; /* index of the change that begins the next version */
 	bool began;
-	uint16_t *left, *right;       /* what is said of each byte before and after a moment */
+	uint16_t *left, *right;       /* each byte's value as stated before and after a moment */
 	const struct object **owners; /* of each byte */
-	VEC(uint16_t) undone; /* of right: for each event what comes behind it, last first */
+	VEC(uint16_t)
+	undone; /* values of @right that the changes replaced, the last change first */
 };
 
 /*
- * Begin at time 0 with the events that @history has, of a range of @size bytes. Of these @copy says
- * what they were: if @copy_is_first when all events of time 0 had happened, otherwise after all. It
- * is borrowed.
+ * Go to time 0 of the history that @history->changes and @copy make. The range has @size bytes.
+ * @copy, one value for each of them, is borrowed until the end. It was made after all changes of
+ * time 0 if @copy_is_first, else after all changes.
  *
- * @work: so many bytes of versions and events may be looked at; what is needed for all is taken
- *	away
+ * @work: how many bytes of versions and changes may still be looked at; what this history needs is
+ *        subtracted.
  *
- * Return: 0; -E2BIG if that is more, or the range or its events are too large; -ENOMEM.
+ * Return: 0; -E2BIG if @work does not suffice, or the range or its changes are too large; -ENOMEM.
  */
 _must_check_ int history_begin(struct history *history, uint64_t size, const uint16_t *copy,
 			       bool copy_is_first, uint64_t *work);
+
+/* Free all that @history has, its changes too. */
 void history_deinit(struct history *history);
 
-/* Step to the next version; the first is of time 0. Return: false if there is none. */
+/*
+ * Go to the next version of the range; the first call goes to the version of time 0.
+ *
+ * Return: whether there is a next version; then @ret_time is the time in ns from which it holds.
+ */
 _must_check_ bool history_next(struct history *history, uint64_t *ret_time);
 
-/* Return: byte @i of this version, if less than HISTORY_ANY; nobody knows it otherwise. */
+/* Return: the value of byte @i of the current version; HISTORY_ANY or more if it is unknown. */
 uint16_t history_byte(const struct history *history, uint64_t i);
 
-/* Return: whose code byte @i is in this version; NULL: nobody's in particular. */
+/* Return: the object that byte @i of the current version belongs to; NULL: none in particular. */
 const struct object *history_owner(const struct history *history, uint64_t i);

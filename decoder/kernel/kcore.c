@@ -27,8 +27,8 @@ static bool is_usable(const GElf_Phdr *h, size_t size)
 	       h->p_filesz <= size - h->p_offset;
 }
 
-/* Memory of which two segments tell is that of the first. */
-static bool is_told(const struct kcore *k, const GElf_Phdr *h)
+/* Return: whether an earlier segment has some of the memory of @h; then the earlier one counts. */
+static bool is_in_segment(const struct kcore *k, const GElf_Phdr *h)
 {
 	for (size_t i = 0; i < k->segments.n; i++) {
 		const struct kcore_segment *s = &k->segments.items[i];
@@ -54,7 +54,7 @@ static int read_segments(struct kcore *k)
 		GElf_Phdr h;
 
 		if (gelf_getphdr(elf, (int)i, &h) && is_usable(&h, k->kernel->size) &&
-		    !is_told(k, &h))
+		    !is_in_segment(k, &h))
 			r = vec_push(
 			    &k->segments,
 			    { .start = h.p_vaddr, .size = h.p_filesz, .offset = h.p_offset });
@@ -180,7 +180,10 @@ int kcore_map_all(const struct kcore *kcore, struct kcore_mappings *mappings)
 	return r;
 }
 
-/* "[xt_LOG]", of "/lib/modules/…/xt_LOG.ko.xz" too. Return: false if it is none. */
+/*
+ * Make "[xt_LOG]" of "[xt_LOG]" or "/lib/modules/…/xt_LOG.ko.xz". Return: whether @name is a
+ * module.
+ */
 static bool module_name(const char *name, char *ret_name, size_t size)
 {
 	const char *slash = strrchr(name, '/');
@@ -193,7 +196,7 @@ static bool module_name(const char *name, char *ret_name, size_t size)
 		n = snprintf(ret_name, size, "[%.*s]", (int)(end - base), base);
 	else
 		return false;
-	/* In its file's name it may have dashes, but not in its own. */
+	/* The name of a module has underscores where the name of its file may have dashes. */
 	for (char *c = ret_name; slash && *c; c++)
 		*c = *c == '-' ? '_' : *c;
 	return n > 2 && (size_t)n < size;

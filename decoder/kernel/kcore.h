@@ -4,9 +4,10 @@
 /*
  * Kcore
  *
- * The kernel's code as perf keeps it beside a perf.data: DIR/kcore_dir/kcore, an ELF file whose
- * segments say where its bytes are in memory, and kallsyms, the names. The kernel and each module
- * are an object of their own over the same bytes, "[kernel.kallsyms]" and "[module]".
+ * The copy of the kernel's code that perf, or ptd, puts beside a recording: DIR/kcore_dir/kcore, an
+ * ELF file whose segments state the addresses of its bytes, and DIR/kcore_dir/kallsyms, the
+ * symbols. The kernel is one object ("[kernel.kallsyms]"), each module is another ("[module]"); all
+ * of them refer to the same file.
  */
 
 #include <stdint.h>
@@ -23,7 +24,7 @@
 
 struct kcore_segment {
 	uint64_t start, size;
-	uint64_t offset; /* in the file */
+	uint64_t offset; /* of its bytes in the file */
 };
 
 struct kcore_module;
@@ -39,28 +40,31 @@ struct kcore {
 	VEC(struct kcore_module *) modules;
 };
 
-/* The mappings of what is asked for; the caller's. */
+/* Mappings that are appended to; the caller frees the list. */
 struct kcore_mappings {
 	VEC(struct mapping) list;
 };
 
 /*
- * Take what the directory of @objects has; nothing if it has none, or what it has is of no use.
+ * Open the copy in the directory of @objects, which is borrowed. If there is none, or it cannot be
+ * used, the kcore is empty.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int kcore_init(struct kcore *kcore, struct objects *objects);
 void kcore_deinit(struct kcore *kcore);
 
-/* Copy what there is of the @size bytes at @address into @to; what there is not stays. */
+/* Copy the @size bytes at @address to @to, one value each. Values that the kcore does not have are
+ * left as they are. */
 void kcore_read(const struct kcore *kcore, uint64_t address, uint64_t size, uint16_t *to);
 
-/* Append all there is, as the kernel's own, since ever. Return: 0 or -ENOMEM. */
+/* Append a mapping of each segment, from time 0 on, as the kernel's code. Return: 0 or -ENOMEM. */
 _must_check_ int kcore_map_all(const struct kcore *kcore, struct kcore_mappings *mappings);
 
 /*
- * Append what there is from @start on, as that of @name since @time: a module's, as an mmap record
- * of the kernel calls it, by its path or in brackets. Nothing for the kernel itself.
+ * Append mappings of the bytes that the kcore has from @start on, @size at most, as the code of the
+ * module @name from @time (ns) on. @name is what an mmap record of the kernel calls the module: a
+ * path, or the name in brackets. If it names the kernel itself, nothing is appended.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -12,32 +12,32 @@
 
 #define KERNEL_NAME  "[kernel.kallsyms]"
 #define MAPPINGS_MAX (1u << 20)
-#define COPIED_MAX   (1u << 16) /* mappings of modules; those that come after are the kernel's */
+#define COPIED_MAX   (1u << 16) /* mappings of modules; later modules are shown as the kernel */
 
-/* Bytes of versions and events that may be looked at. */
+/* How many bytes of versions and changes are looked at, at most. */
 #define WORK_MIN        (UINT64_C(1) << 28)
 #define WORK_PER_RECORD 4096
 
-struct timed {
+struct timed_mapping {
 	struct mapping mapping;
 	size_t order;
 };
 
-/* What is needed only to build the space. */
+/* What is needed only while the space is made. */
 struct builder {
 	struct kernel *kernel;
 	const struct trace *trace;
 	struct objects *objects;
-	const struct object *none;    /* that has no bytes */
-	struct kcore_mappings copied; /* as if nothing had changed */
-	VEC(struct timed) mappings;
-	VEC(struct object *) defaults; /* over made bytes: of what no function has */
+	const struct object *none;    /* an object without bytes */
+	struct kcore_mappings copied; /* the copy of the kernel, as if it had not changed */
+	VEC(struct timed_mapping) mappings;
+	VEC(struct object *) defaults; /* synthetic; of changed code that is of no function */
 	uint64_t work;
 };
 
 /* --- records --------------------------------------------------------------------------------- */
 
-/* A module; not one of a guest's kernel. */
+/* The kernel loaded a module. (A guest's kernel does not count.) */
 static int on_map(struct builder *b, const struct trace_record *record)
 {
 	struct mmaprec map;
@@ -74,8 +74,10 @@ static int add_mapping(struct builder *b, const struct mapping *mapping)
 	return vec_push(&b->mappings, { .mapping = *mapping, .order = b->mappings.n });
 }
 
-/* What does not change is as it was copied; where the limits are reached, as it was before
- * @whole. */
+/*
+ * Map what does not change of @whole: all that lies between the chunks. When a limit is reached,
+ * the rest is left as earlier mappings have it.
+ */
 static int map_between(struct builder *b, const struct mapping *whole)
 {
 	const uint64_t last = whole->start + (whole->size - 1);
@@ -105,9 +107,9 @@ static int map_between(struct builder *b, const struct mapping *whole)
 }
 
 /*
- * The object of what changed at @address, but is of no function that records name.
+ * Find the object for changed code at @address that belongs to no function that a record names.
  *
- * Return: 0; MADE_FULL; -ENOMEM.
+ * Return: 0; SYNTHETICS_FULL; -ENOMEM.
  */
 static int default_object(struct builder *b, uint64_t address, struct object **ret_object)
 {
@@ -116,7 +118,7 @@ static int default_object(struct builder *b, uint64_t address, struct object **r
 	int r;
 
 	if (b->copied.list.n > b->work)
-		return MADE_FULL;
+		return SYNTHETICS_FULL;
 	b->work -= b->copied.list.n;
 	for (size_t i = 0; i < b->copied.list.n; i++) {
 		const struct mapping *m = &b->copied.list.items[i];
@@ -130,17 +132,17 @@ static int default_object(struct builder *b, uint64_t address, struct object **r
 			*ret_object = b->defaults.items[i];
 			return 0;
 		}
-	r = made_object(&b->kernel->made, name, ret_object);
+	r = synthetics_new_object(&b->kernel->synthetics, name, ret_object);
 	if (r != 0)
 		return r;
 	(*ret_object)->symbols = copied ? copied->symbols : NULL;
 	return vec_push(&b->defaults, *ret_object);
 }
 
-/* A chunk as its versions are mapped. */
+/* How far the versions of a chunk are mapped. */
 struct version {
 	const struct kernelchunk *chunk;
-	struct object *owner; /* of what is of nobody in particular */
+	struct object *owner; /* of bytes that belong to no function */
 	uint8_t *bytes;       /* of the chunk's size */
 	VEC(struct mapping) now, before;
 };
@@ -156,9 +158,10 @@ static int map_none(struct builder *b, const struct kernelchunk *chunk, uint64_t
 /*
  * Collect what is known of the history's version, piece by piece.
  *
- * Return: 0; MADE_FULL; -ENOMEM.
+ * Return: 0; SYNTHETICS_FULL; -ENOMEM.
  */
-static int collect(struct builder *b, struct version *v, const struct history *h, uint64_t time)
+static int collect_version(struct builder *b, struct version *v, const struct history *h,
+			   uint64_t time)
 {
 	int r = 0;
 
@@ -183,8 +186,8 @@ static int collect(struct builder *b, struct version *v, const struct history *h
 			    owner ? (struct object *)(uintptr_t)owner : v->owner;
 
 			mapping.object = object;
-			r = made_add(&b->kernel->made, object, mapping.start, v->bytes,
-				     mapping.size, &mapping.offset);
+			r = synthetics_add_code(&b->kernel->synthetics, object, mapping.start,
+						v->bytes, mapping.size, &mapping.offset);
 		}
 		if (r == 0)
 			r = vec_push(&v->now, mapping);
@@ -214,7 +217,7 @@ static int map_version(struct builder *b, struct version *v)
 	if (is_as_before(v))
 		return 0;
 	if (b->mappings.n + v->now.n > MAPPINGS_MAX)
-		return MADE_FULL;
+		return SYNTHETICS_FULL;
 	for (size_t i = 0; r == 0 && i < v->now.n; i++)
 		r = add_mapping(b, &v->now.items[i]);
 	v->before.n = 0;
@@ -226,22 +229,24 @@ static int map_version(struct builder *b, struct version *v)
 	return r;
 }
 
-/* Where the limits are reached, nothing is known from then on. */
+/* Map all versions. When a limit is reached, the chunk has no bytes from that time on. */
 static int map_versions(struct builder *b, struct version *v, struct history *h)
 {
 	uint64_t time;
 	int r = 0;
 
 	while (r == 0 && history_next(h, &time)) {
-		r = collect(b, v, h, time);
+		r = collect_version(b, v, h, time);
 		if (r == 0)
 			r = map_version(b, v);
 	}
-	return r == MADE_FULL ? map_none(b, v->chunk, time) : r;
+	return r == SYNTHETICS_FULL ? map_none(b, v->chunk, time) : r;
 }
 
-/* The chunk as the copy of the memory has it. A breakpoint where the kernel pokes may be only for
- * that. */
+/*
+ * Copy the chunk out of the kcore. A breakpoint (0xcc) where the kernel changes code may be there
+ * only while it does so: that byte is not known.
+ */
 static void copy_chunk(const struct builder *b, const struct kernelchunk *chunk, uint16_t *copy)
 {
 	const uint64_t size = chunk->last - chunk->start + 1;
@@ -251,29 +256,29 @@ static void copy_chunk(const struct builder *b, const struct kernelchunk *chunk,
 	kcore_read(&b->kernel->kcore, chunk->start, size, copy);
 	for (size_t i = 0; i < chunk->n_changes; i++) {
 		const struct kernelchange *c =
-		    &b->kernel->changes.all.items[chunk->first_change + i];
-		uint16_t *first = &copy[c->event.start - chunk->start];
+		    &b->kernel->changes.list.items[chunk->first_change + i];
+		uint16_t *first = &copy[c->change.start - chunk->start];
 
-		if (!c->event.names && *first == 0xcc)
+		if (!c->change.sets_owner && *first == 0xcc)
 			*first = HISTORY_ANY;
 	}
 }
 
-static int add_events(const struct builder *b, const struct kernelchunk *chunk, struct history *h)
+static int add_changes(const struct builder *b, const struct kernelchunk *chunk, struct history *h)
 {
-	int r = vec_reserve(&h->events, chunk->n_changes);
+	int r = vec_reserve(&h->changes, chunk->n_changes);
 
 	for (size_t i = 0; r == 0 && i < chunk->n_changes; i++) {
-		struct history_event event =
-		    b->kernel->changes.all.items[chunk->first_change + i].event;
+		struct history_change change =
+		    b->kernel->changes.list.items[chunk->first_change + i].change;
 
-		event.start -= chunk->start;
-		r = vec_push(&h->events, event);
+		change.start -= chunk->start;
+		r = vec_push(&h->changes, change);
 	}
 	return r;
 }
 
-/* Of one that is too large nothing is known, ever: it may have ended what was there. */
+/* A chunk that is too large has no bytes, from time 0 on: code that was there may have gone. */
 static int map_chunk(struct builder *b, const struct kernelchunk *chunk)
 {
 	const uint64_t size = chunk->last - chunk->start + 1;
@@ -290,12 +295,12 @@ static int map_chunk(struct builder *b, const struct kernelchunk *chunk)
 	if (!copy || !bytes)
 		return -ENOMEM;
 	copy_chunk(b, chunk, copy);
-	r = add_events(b, chunk, &history);
+	r = add_changes(b, chunk, &history);
 	if (r == 0)
 		r = history_begin(&history, size, copy, !b->trace->facts.kcore_is_last, &b->work);
 	if (r == 0)
 		r = default_object(b, chunk->start, &version.owner);
-	if (r == -E2BIG || r == MADE_FULL)
+	if (r == -E2BIG || r == SYNTHETICS_FULL)
 		return map_none(b, chunk, 0);
 	if (r == 0)
 		r = map_versions(b, &version, &history);
@@ -304,9 +309,9 @@ static int map_chunk(struct builder *b, const struct kernelchunk *chunk)
 	return r;
 }
 
-static int by_time(const void *pa, const void *pb)
+static int compare_mappings(const void *pa, const void *pb)
 {
-	const struct timed *a = pa, *b = pb;
+	const struct timed_mapping *a = pa, *b = pb;
 
 	if (a->mapping.time != b->mapping.time)
 		return a->mapping.time < b->mapping.time ? -1 : 1;
@@ -319,7 +324,7 @@ static int fill_space(struct builder *b)
 
 	if (b->mappings.n == 0)
 		return 0;
-	qsort(b->mappings.items, b->mappings.n, sizeof(*b->mappings.items), by_time);
+	qsort(b->mappings.items, b->mappings.n, sizeof(*b->mappings.items), compare_mappings);
 	r = space_new(UINT32_MAX, NULL, 0, &b->kernel->space);
 	for (size_t i = 0; r == 0 && i < b->mappings.n; i++)
 		r = space_map(b->kernel->space, &b->mappings.items[i].mapping);
@@ -337,7 +342,7 @@ static int build(struct builder *b)
 		r = kcore_map_all(&b->kernel->kcore, &b->copied);
 	if (r == 0)
 		r = kernelchanges_init(&b->kernel->changes, b->trace->programs.items,
-				       b->trace->programs.n, &b->kernel->made);
+				       b->trace->programs.n, &b->kernel->synthetics);
 	if (r == 0)
 		r = read_records(b);
 	if (r == 0)
@@ -346,7 +351,7 @@ static int build(struct builder *b)
 		r = map_between(b, &b->copied.list.items[i]);
 	for (size_t i = 0; r == 0 && i < b->kernel->changes.chunks.n; i++)
 		r = map_chunk(b, &b->kernel->changes.chunks.items[i]);
-	made_finish(&b->kernel->made);
+	synthetics_finish(&b->kernel->synthetics);
 	return r < 0 ? r : fill_space(b);
 }
 
@@ -361,9 +366,9 @@ int kernel_init(struct kernel *kernel, const struct trace *trace, struct objects
 	int r;
 
 	*kernel = (struct kernel){};
-	made_init(&kernel->made, objects);
+	synthetics_init(&kernel->synthetics, objects);
 	r = build(&b);
-	kernelchanges_settle(&kernel->changes);
+	kernelchanges_forget(&kernel->changes);
 	vec_deinit(&b.copied.list);
 	vec_deinit(&b.mappings);
 	vec_deinit(&b.defaults);
@@ -374,6 +379,6 @@ void kernel_deinit(struct kernel *kernel)
 {
 	(void)space_free(kernel->space);
 	kernelchanges_deinit(&kernel->changes);
-	made_deinit(&kernel->made);
+	synthetics_deinit(&kernel->synthetics);
 	kcore_deinit(&kernel->kcore);
 }

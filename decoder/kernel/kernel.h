@@ -4,13 +4,15 @@
 /*
  * Kernel
  *
- * The kernel's address space over time: what the directory of the recording has of its code and
- * modules (kcore.h), and what records say of code that changed (kernelchange.h). That which changes
- * has bytes where the records and the copy of the memory agree on them (history.h), and none
- * elsewhere.
+ * The kernel's address space over time. It is made of the copy of the kernel's code and modules
+ * that lies beside the recording (kcore.h), and of what the sideband states about code that changed
+ * (kernelchange.h). Code that changed is mapped as synthetic objects (synthetic.h) where the
+ * records and the copy agree on its bytes; where they do not, it is mapped without bytes, so that
+ * it becomes a gap.
  *
- * A change holds from its record's time on. The kernel makes the record while whoever comes there
- * runs into a breakpoint, so neither what is before nor what is behind is run then.
+ * A change holds from the time of its record on. The kernel makes the record while a breakpoint
+ * stops every CPU that comes to the changed code, so that no CPU runs the old code or the new code
+ * at that time.
  */
 
 #include "base/base.h"
@@ -18,20 +20,21 @@
 #include "decoder/image/space.h"
 #include "decoder/kernel/kcore.h"
 #include "decoder/kernel/kernelchange.h"
-#include "decoder/kernel/made.h"
+#include "decoder/kernel/synthetic.h"
 #include "decoder/trace/trace.h"
 
 struct kernel {
 	struct kcore kcore;
-	struct made made;             /* versions of what changed */
-	struct kernelchanges changes; /* of which only what is made of them stays */
-	struct space *space; /* with all of it; NULL if nothing is known of the kernel's code */
+	struct synthetics synthetics; /* versions of the code that changed */
+	struct kernelchanges changes; /* of which only the functions stay, and n_skipped */
+	struct space *space;          /* NULL: nothing is known of the kernel's code */
 };
 
 /*
- * Read all records of @trace that are about the kernel's code. @trace and @objects must outlive it.
+ * Make the kernel's space from the records of @trace and the recording's copy of the kernel. @trace
+ * and @objects are borrowed.
  *
- * Return: 0 or -ENOMEM; then, too, it is to be freed.
+ * Return: 0 or -ENOMEM; in both cases the caller deinitializes @kernel.
  */
 _must_check_ int kernel_init(struct kernel *kernel, const struct trace *trace,
 			     struct objects *objects);

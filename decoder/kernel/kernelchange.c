@@ -13,7 +13,8 @@
 
 #define PAGE_SHIFT    12
 #define FUNCTIONS_MAX (1u << 16)
-#define LOADED_MAX    (1u << 17) /* functions of programs, each time one is loaded */
+#define LOADED_MAX \
+	(1u << 17) /* functions of programs, counted each time that a program is loaded */
 
 struct kernel_function {
 	struct symbol_source source;
@@ -48,7 +49,10 @@ static struct kernel_function *function_free(struct kernel_function *function)
 }
 DEFINE_CLEANUP(struct kernel_function *, function_free);
 
-/* Return: 0, and NULL if there is none, since there are too many; -ENOMEM. */
+/*
+ * Find or make the object of the function @symbol. Return: 0, and NULL if there are too many
+ * functions; -ENOMEM.
+ */
 static int function_object(struct kernelchanges *c, const struct ksymbolrec *symbol,
 			   const struct object **ret_object)
 {
@@ -72,7 +76,7 @@ static int function_object(struct kernelchanges *c, const struct ksymbolrec *sym
 				       .name = symbol->name,
 				       .address = symbol->address,
 				       .size = symbol->size };
-	r = made_object(c->made, symbol->is_bpf ? "[bpf]" : "[ool]", &f->object);
+	r = synthetics_new_object(c->synthetics, symbol->is_bpf ? "[bpf]" : "[ool]", &f->object);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	f->object->symbols = &f->source;
@@ -85,17 +89,17 @@ static int function_object(struct kernelchanges *c, const struct ksymbolrec *sym
 	return 0;
 }
 
-static int add_change(struct kernelchanges *c, const struct history_event *event)
+static int add_change(struct kernelchanges *c, const struct history_change *event)
 {
 	return vec_push(
-	    &c->all,
-	    { .last = event->start + (event->size - 1), .order = c->all.n, .event = *event });
+	    &c->list,
+	    { .last = event->start + (event->size - 1), .order = c->list.n, .change = *event });
 }
 
 static int on_ksymbol(struct kernelchanges *c, const struct trace_record *record)
 {
 	struct ksymbolrec symbol;
-	struct history_event event;
+	struct history_change event;
 	const struct object *object;
 	int r;
 
@@ -106,23 +110,23 @@ static int on_ksymbol(struct kernelchanges *c, const struct trace_record *record
 	r = function_object(c, &symbol, &object);
 	if (r < 0)
 		return r;
-	event = (struct history_event){
+	event = (struct history_change){
 		.time = record->time,
 		.start = symbol.address,
 		.size = symbol.size,
-		.before = { .rest = symbol.ends ? HISTORY_ANY : HISTORY_NONE },
-		.after = { .rest = symbol.ends ? HISTORY_NONE : HISTORY_ANY },
-		.names = true,
-		.before_is = symbol.ends ? object : NULL,
-		.after_is = symbol.ends ? NULL : object,
+		.before = { .fill = symbol.ends ? HISTORY_ANY : HISTORY_NONE },
+		.after = { .fill = symbol.ends ? HISTORY_NONE : HISTORY_ANY },
+		.sets_owner = true,
+		.owner_before = symbol.ends ? object : NULL,
+		.owner_after = symbol.ends ? NULL : object,
 	};
 	return add_change(c, &event);
 }
 
 /*
- * The code of a function of a program that comes, as the recorder got it some time later: where it
- * was poked before that, the poke contradicts it, and nothing is known until then. Of what was
- * there before it says nothing.
+ * A BPF program was loaded that has @function. The recorder asked for its code some time later: if
+ * the code was poked in between, the poke contradicts the recorder's copy, and the bytes are
+ * unknown until the poke. What was there before the program is not stated.
  */
 static int on_loaded(struct kernelchanges *c, uint64_t time,
 		     const struct bpfprog_function *function)
@@ -131,16 +135,17 @@ static int on_loaded(struct kernelchanges *c, uint64_t time,
 		c->n_skipped++;
 		return 0;
 	}
-	return add_change(c, &(struct history_event){
+	return add_change(c, &(struct history_change){
 				 .time = time,
 				 .start = function->address,
 				 .size = function->size,
-				 .before = { .rest = HISTORY_ANY },
+				 .before = { .fill = HISTORY_ANY },
 				 .after = { function->code, function->size, HISTORY_NONE },
 			     });
 }
 
-/* The kernel makes it after the KSYMBOLs, and before anything can run the program. */
+/* The kernel makes this record after the KSYMBOL records of the program, and before the program can
+ * run. */
 static int on_bpf_event(struct kernelchanges *c, const struct trace_record *record)
 {
 	struct bpfprog_function function;
@@ -174,7 +179,7 @@ static int on_poke(struct kernelchanges *c, const struct trace_record *record)
 		return 0;
 	}
 	return add_change(c,
-			  &(struct history_event){
+			  &(struct history_change){
 			      .time = record->time,
 			      .start = poke.address,
 			      .size = poke.n_before > poke.n_after ? poke.n_before : poke.n_after,
@@ -184,11 +189,13 @@ static int on_poke(struct kernelchanges *c, const struct trace_record *record)
 }
 
 int kernelchanges_init(struct kernelchanges *c, const struct bpfprog *programs, size_t n_programs,
-		       struct made *made)
+		       struct synthetics *synthetics)
 {
 	int r = 0;
 
-	*c = (struct kernelchanges){ .programs = programs, .n_programs = n_programs, .made = made };
+	*c = (struct kernelchanges){ .programs = programs,
+				     .n_programs = n_programs,
+				     .synthetics = synthetics };
 	for (size_t i = 0; r == 0 && i < n_programs; i++)
 		if (!map_get(&c->by_id, programs[i].id))
 			r = map_put(&c->by_id, programs[i].id, i);
@@ -213,8 +220,8 @@ static int by_address(const void *pa, const void *pb)
 {
 	const struct kernelchange *a = pa, *b = pb;
 
-	if (a->event.start != b->event.start)
-		return a->event.start < b->event.start ? -1 : 1;
+	if (a->change.start != b->change.start)
+		return a->change.start < b->change.start ? -1 : 1;
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
@@ -226,22 +233,22 @@ static int by_order(const void *pa, const void *pb)
 }
 
 /*
- * Pokes of a page are looked at together: most change many places, and a mapping for each would be
- * too many. Functions lie side by side, but come and go one by one.
+ * Pokes of one page form one chunk: the kernel mostly pokes many places at once, and a mapping for
+ * each place would be too many. Functions do not, since neighbours come and go one by one.
  */
 static bool belongs(const struct kernelchunk *chunk, bool has_function,
 		    const struct kernelchange *change)
 {
-	if (change->event.start <= chunk->last)
+	if (change->change.start <= chunk->last)
 		return true;
-	return !has_function && !change->event.names &&
-	       change->event.start >> PAGE_SHIFT == chunk->last >> PAGE_SHIFT;
+	return !has_function && !change->change.sets_owner &&
+	       change->change.start >> PAGE_SHIFT == chunk->last >> PAGE_SHIFT;
 }
 
 int kernelchanges_group(struct kernelchanges *changes)
 {
-	struct kernelchange *c = changes->all.items;
-	const size_t n = changes->all.n;
+	struct kernelchange *c = changes->list.items;
+	const size_t n = changes->list.n;
 	bool has_function = false;
 
 	if (n > 0)
@@ -253,7 +260,7 @@ int kernelchanges_group(struct kernelchanges *changes)
 		if (!chunk || !belongs(chunk, has_function, &c[i])) {
 			const int r = vec_push(
 			    &changes->chunks,
-			    { .start = c[i].event.start, .last = c[i].last, .first_change = i });
+			    { .start = c[i].change.start, .last = c[i].last, .first_change = i });
 			if (r < 0)
 				return r;
 			chunk = &changes->chunks.items[changes->chunks.n - 1];
@@ -261,7 +268,7 @@ int kernelchanges_group(struct kernelchanges *changes)
 		}
 		chunk->n_changes++;
 		chunk->last = c[i].last > chunk->last ? c[i].last : chunk->last;
-		has_function = has_function || c[i].event.names;
+		has_function = has_function || c[i].change.sets_owner;
 	}
 	for (size_t i = 0; i < changes->chunks.n; i++)
 		qsort(c + changes->chunks.items[i].first_change, changes->chunks.items[i].n_changes,
@@ -269,17 +276,17 @@ int kernelchanges_group(struct kernelchanges *changes)
 	return 0;
 }
 
-void kernelchanges_settle(struct kernelchanges *c)
+void kernelchanges_forget(struct kernelchanges *c)
 {
 	map_deinit(&c->by_name);
 	map_deinit(&c->by_id);
-	vec_deinit(&c->all);
+	vec_deinit(&c->list);
 	vec_deinit(&c->chunks);
 }
 
 void kernelchanges_deinit(struct kernelchanges *c)
 {
-	kernelchanges_settle(c);
+	kernelchanges_forget(c);
 	for (size_t i = 0; i < c->functions.n; i++)
 		(void)function_free(c->functions.items[i]);
 	vec_deinit(&c->functions);

@@ -4,9 +4,10 @@
 /*
  * Kernel changes
  *
- * What records say of the kernel's code that was changed (TEXT_POKE), came or went (KSYMBOL: BPF
- * programs, trampolines; BPF_EVENT: of which program the recorder kept the code): each an event in
- * the history of some bytes; and which of them are to be looked at together.
+ * What the sideband states about kernel code that was changed (TEXT_POKE records), or that came or
+ * went (KSYMBOL records of BPF programs and trampolines; BPF_EVENT records of programs whose code
+ * the recorder kept). Each statement is a change in the history of some bytes (history.h). Changes
+ * of the same bytes, or of bytes that are near each other, form a chunk.
  */
 
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 #include "base/base.h"
 #include "decoder/kernel/history.h"
-#include "decoder/kernel/made.h"
+#include "decoder/kernel/synthetic.h"
 #include "decoder/trace/trace.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -22,14 +23,13 @@
 struct bpfprog;
 struct kernel_function;
 
-/* What one record says of a range; of its event, start is the address. */
 struct kernelchange {
-	uint64_t last; /* inclusive */
-	size_t order;  /* of the records */
-	struct history_event event;
+	uint64_t last;                /* address of its last byte */
+	size_t order;                 /* of its record */
+	struct history_change change; /* whose start is an address */
 };
 
-/* Changes of the same bytes, or near each other: they are looked at together. */
+/* Changes of which one history is made. */
 struct kernelchunk {
 	uint64_t start;
 	uint64_t last; /* inclusive */
@@ -37,42 +37,45 @@ struct kernelchunk {
 };
 
 struct kernelchanges {
-	VEC(struct kernelchange) all;   /* by record; once grouped, by chunk and then by record */
-	VEC(struct kernelchunk) chunks; /* by address; none overlaps another */
+	VEC(struct kernelchange) list;  /* by record; once grouped, by chunk and then by record */
+	VEC(struct kernelchunk) chunks; /* by address; they do not overlap */
 	size_t n_skipped;               /* records that make no sense */
 
-	/* The rest is the changes' own. */
-	const struct bpfprog *programs; /* borrowed, like made */
+	/* All other fields are private. */
+	const struct bpfprog *programs; /* borrowed */
 	size_t n_programs;
-	struct made *made;
+	struct synthetics *synthetics;           /* borrowed */
 	struct map by_name;                      /* hash of a function → index into functions */
-	struct map by_id;                        /* of a BPF program → index into programs */
-	size_t n_loaded;                         /* functions of them */
-	VEC(struct kernel_function *) functions; /* that objects name */
+	struct map by_id;                        /* id of a BPF program → index into programs */
+	size_t n_loaded;                         /* functions of programs, for each load */
+	VEC(struct kernel_function *) functions; /* that objects refer to */
 };
 
 /*
- * Begin with none. The objects of functions are made with @made; of @programs the recorder kept the
- * code. Both must outlive the changes.
+ * Begin without changes. @programs are the BPF programs whose code the recorder kept; the objects
+ * of functions are made in @synthetics. Both are borrowed.
  *
- * Return: 0 or -ENOMEM; then, too, they are to be freed.
+ * Return: 0 or -ENOMEM; in both cases the caller deinitializes @changes.
  */
 _must_check_ int kernelchanges_init(struct kernelchanges *changes, const struct bpfprog *programs,
-				    size_t n_programs, struct made *made);
+				    size_t n_programs, struct synthetics *synthetics);
 
-/* The objects of functions must not be used any more. */
+/* Free all; the objects of functions must not be used any more. */
 void kernelchanges_deinit(struct kernelchanges *changes);
 
 /*
- * Append what @record says; most say nothing. The event's bytes stay the record's.
+ * Append the changes that @record states, if any: most records state none. The changes point into
+ * the record's payload.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int kernelchanges_add(struct kernelchanges *changes,
 				   const struct trace_record *record);
 
-/* All were added: sort them, and make the chunks of them. Return: 0 or -ENOMEM. */
+/* Sort the changes, and make chunks of them. No change may be added any more. Return: 0 or
+ * -ENOMEM. */
 _must_check_ int kernelchanges_group(struct kernelchanges *changes);
 
-/* All were looked at: only the functions that objects name stay, and what was counted. */
-void kernelchanges_settle(struct kernelchanges *changes);
+/* Free the changes and the chunks. The functions that objects refer to stay, and the count of
+ * skipped records. */
+void kernelchanges_forget(struct kernelchanges *changes);

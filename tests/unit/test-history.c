@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Bytes over time, from what events say of them and a copy. */
+/* Bytes over time, from what changes state of them and from a copy. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,8 +21,8 @@ struct step {
 	uint64_t time;
 	uint64_t start;
 	const char *before, *after;
-	const struct object *before_is, *after_is;
-	bool names;
+	const struct object *owner_before, *owner_after;
+	bool sets_owner;
 };
 
 struct row {
@@ -38,15 +38,15 @@ struct row {
 	{                                                               \
 		.time = (t), .start = (at), .before = old, .after = new \
 	}
-#define BEGINS(t, at, any, none, who)                                                    \
-	{                                                                                \
-		.time = (t), .start = (at), .before = none, .after = any, .names = true, \
-		.after_is = &(who)                                                       \
+#define BEGINS(t, at, any, none, who)                                                         \
+	{                                                                                     \
+		.time = (t), .start = (at), .before = none, .after = any, .sets_owner = true, \
+		.owner_after = &(who)                                                         \
 	}
-#define ENDS(t, at, any, none, who)                                                      \
-	{                                                                                \
-		.time = (t), .start = (at), .before = any, .after = none, .names = true, \
-		.before_is = &(who)                                                      \
+#define ENDS(t, at, any, none, who)                                                           \
+	{                                                                                     \
+		.time = (t), .start = (at), .before = any, .after = none, .sets_owner = true, \
+		.owner_before = &(who)                                                        \
 	}
 
 static const struct row rows[] = {
@@ -136,7 +136,7 @@ static const struct row rows[] = {
 static struct history_bytes bytes_of(const char *text)
 {
 	if (text[0] == '?' || text[0] == '-')
-		return (struct history_bytes){ .rest =
+		return (struct history_bytes){ .fill =
 						   text[0] == '?' ? HISTORY_ANY : HISTORY_NONE };
 	return (struct history_bytes){ .bytes = (const uint8_t *)text, .size = strlen(text) };
 }
@@ -149,14 +149,14 @@ static void begin(const struct row *row, struct history *h, uint16_t copy[16], u
 		copy[i] = row->copy[i] == '?' ? HISTORY_ANY : (uint8_t)row->copy[i];
 	for (const struct step *s = row->steps; s < row->steps + ARRAY_LEN(row->steps) && s->before;
 	     s++)
-		assert_int_equal(vec_push(&h->events, { .time = s->time,
-							.start = s->start,
-							.size = strlen(s->before),
-							.before = bytes_of(s->before),
-							.after = bytes_of(s->after),
-							.names = s->names,
-							.before_is = s->before_is,
-							.after_is = s->after_is }),
+		assert_int_equal(vec_push(&h->changes, { .time = s->time,
+							 .start = s->start,
+							 .size = strlen(s->before),
+							 .before = bytes_of(s->before),
+							 .after = bytes_of(s->after),
+							 .sets_owner = s->sets_owner,
+							 .owner_before = s->owner_before,
+							 .owner_after = s->owner_after }),
 				 0);
 	assert_int_equal(history_begin(h, size, copy, row->copy_is_first, work), 0);
 }
@@ -198,7 +198,7 @@ static void limits(void **state)
 	(void)state;
 	assert_int_equal(history_begin(&h, 0, copy, true, &work), -E2BIG);
 	assert_int_equal(history_begin(&h, HISTORY_SIZE_MAX + 1, copy, true, &work), -E2BIG);
-	assert_int_equal(vec_push(&h.events, { .size = 3 }), 0);
+	assert_int_equal(vec_push(&h.changes, { .size = 3 }), 0);
 	assert_int_equal(history_begin(&h, 4, copy, true, &work), -E2BIG);
 	assert_int_equal(work, 10);
 	work = 11;
@@ -215,8 +215,8 @@ static void large_events(void **state)
 	uint64_t work = UINT64_MAX;
 
 	(void)state;
-	for (uint64_t i = 0; i <= HISTORY_EVENTS_MAX / HISTORY_SIZE_MAX; i++)
-		assert_int_equal(vec_push(&h.events, { .size = HISTORY_SIZE_MAX }), 0);
+	for (uint64_t i = 0; i <= HISTORY_CHANGED_MAX / HISTORY_SIZE_MAX; i++)
+		assert_int_equal(vec_push(&h.changes, { .size = HISTORY_SIZE_MAX }), 0);
 	assert_int_equal(history_begin(&h, HISTORY_SIZE_MAX, copy, true, &work), -E2BIG);
 	assert_true(work == UINT64_MAX);
 	history_deinit(&h);

@@ -324,7 +324,7 @@ static void many(void **state)
 		poke(f, 10 + i, KERNEL + 4, 2, 2,
 		     i % 2 == 0 ? "\x04\x05\xcc\xdd" : "\xcc\xdd\x04\x05");
 	begin(f, false);
-	assert_true(f->kernel.made.parts.n == 2);
+	assert_true(f->kernel.synthetics.parts.n == 2);
 	has(f, 9, KERNEL + 3, 4, "03040506", "-");
 	has(f, 10, KERNEL + 3, 4, "03ccdd06", "-");
 	has(f, 10009, KERNEL + 3, 4, "03040506", "-");
