@@ -74,9 +74,9 @@ static bool covers(enum mapping_kind new, enum mapping_kind old)
 {
 	switch (new) {
 	case MAPPING_MEMORY:
-		return old == MAPPING_FILE || old == MAPPING_MEMORY || old == MAPPING_RAN;
+		return old == MAPPING_FILE || old == MAPPING_MEMORY || old == MAPPING_LOGGED;
 	case MAPPING_EARLY:
-		return old == MAPPING_MEMORY || old == MAPPING_EARLY || old == MAPPING_RAN;
+		return old == MAPPING_MEMORY || old == MAPPING_EARLY || old == MAPPING_LOGGED;
 	default:
 		return true;
 	}

@@ -27,7 +27,7 @@ enum mapping_kind {
 	MAPPING_MEMORY, /* anonymous memory: does not cover code that a JIT says it put there */
 	MAPPING_JIT,    /* such code from its time on: covers everything */
 	MAPPING_EARLY,  /* such code before its time, a guess: covers memory and other guesses */
-	MAPPING_RAN,    /* of a code log, which covers everything, and is covered (see ran.h) */
+	MAPPING_LOGGED, /* of a code log, which covers everything, and is covered (see replay.h) */
 	MAPPING_RETIRE, /* nothing is mapped, but JIT code of object @retired becomes of @object */
 };
 

@@ -2,17 +2,10 @@
 
 #include "decoder/jit/codelog.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/cursor.h"
-#include "util/dirs.h"
-
-#define NAME "[anon]"
 
 /* --- one file --------------------------------------------------------------------------------- */
 
@@ -78,20 +71,8 @@ int codelog_parse(const uint8_t *bytes, size_t size, struct codelog_pieces *ret_
 
 /* --- those of a snapshot ---------------------------------------------------------------------- */
 
-/* PID-START.code, and nothing else. */
-static bool read_name(const char *name, uint32_t *ret_pid, uint64_t *ret_start)
-{
-	char again[64];
-
-	if (sscanf(name, "%" SCNu32 "-%" SCNu64, ret_pid, ret_start) != 2)
-		return false;
-	(void)snprintf(again, sizeof(again), "%" PRIu32 "-%" PRIu64 PTD_CODE_SUFFIX, *ret_pid,
-		       *ret_start);
-	return strcmp(name, again) == 0;
-}
-
-/* Return: 0, or -ENOMEM. */
-static int tell_addresses(struct codelog *log)
+/* Tell the object at which address each of its parts was. */
+static int add_parts(struct codelog *log)
 {
 	int r = 0;
 
@@ -105,23 +86,16 @@ static int tell_addresses(struct codelog *log)
 	return r;
 }
 
-static int add_log(struct codelogs *logs, struct objects *objects, const char *name)
+static int add_log(struct codelogs *logs, const struct memfiles *files, const struct memfile *file)
 {
-	_cleanup_(freep) char *path = NULL;
-	struct codelog log = {};
+	struct codelog log = { .pid = file->pid, .start = file->number };
 	int r;
 
-	if (!read_name(name, &log.pid, &log.start) || logs->logs.n == CODELOGS_MAX)
-		return 0;
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_MEM "/%s", objects_dir(objects), name) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	r = objects_add_memory(objects, path, NAME, 0, &log.object);
+	r = memfiles_load(files, MEMFILE_LOG, file, &log.object);
 	if (r == 0)
 		r = codelog_parse(log.object->bytes, log.object->size, &log.pieces);
 	if (r == 0)
-		r = tell_addresses(&log);
+		r = add_parts(&log);
 	if (r == 0)
 		r = vec_push(&logs->logs, log);
 	if (r < 0)
@@ -129,68 +103,21 @@ static int add_log(struct codelogs *logs, struct objects *objects, const char *n
 	return r == -ENOMEM ? r : 0;
 }
 
-static int compare(const void *pa, const void *pb)
+int codelogs_init(struct codelogs *logs, const struct memfiles *files, struct perfmaps *perfmaps)
 {
-	const struct codelog *a = pa, *b = pb;
-
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	return a->start < b->start ? -1 : a->start > b->start;
-}
-
-/* A perf map is of the last program that its process executed. */
-static int name_logs(struct codelogs *logs, struct perfmaps *perfmaps)
-{
-	for (size_t i = 0; i < logs->logs.n; i++) {
-		struct codelog *log = &logs->logs.items[i];
-		struct perfmap *perfmap;
-		uint64_t start, end;
-		int r;
-
-		if (i + 1 < logs->logs.n && log[1].pid == log->pid)
-			continue;
-		r = perfmaps_find(perfmaps, log->pid, &perfmap);
-		if (r < 0)
-			return r;
-		if (!perfmap)
-			continue;
-		object_span(log->object, &start, &end);
-		perfmap_source_init(&log->names, perfmap, start, end);
-		log->object->symbols = &log->names.source;
-	}
-	return 0;
-}
-
-static int read_dir(struct codelogs *logs, struct objects *objects, struct perfmaps *perfmaps)
-{
-	_cleanup_(dirs_closep) DIR *dir = NULL;
-	_cleanup_(freep) char *path = NULL;
-	const struct dirent *entry;
-	int r;
-
-	if (asprintf(&path, "%s/" PTD_SNAPSHOT_MEM, objects_dir(objects)) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		r = add_log(logs, objects, entry->d_name);
-		if (r < 0)
-			return r;
-	}
-	if (logs->logs.n == 0)
-		return 0;
-	qsort(logs->logs.items, logs->logs.n, sizeof(*logs->logs.items), compare);
-	return name_logs(logs, perfmaps);
-}
-
-int codelogs_init(struct codelogs *logs, struct objects *objects, struct perfmaps *perfmaps)
-{
+	const struct memfile_list *list = &files->kinds[MEMFILE_LOG];
 	int r = 0;
 
 	*logs = (struct codelogs){};
-	if (objects_dir(objects))
-		r = read_dir(logs, objects, perfmaps);
+	for (size_t i = 0; r == 0 && i < list->files.n; i++)
+		r = add_log(logs, files, &list->files.items[i]);
+	for (size_t i = 0; r == 0 && i < logs->logs.n; i++) {
+		struct codelog *log = &logs->logs.items[i];
+
+		/* A perf map is of the last program that its process executed. */
+		if (i + 1 == logs->logs.n || log[1].pid != log->pid)
+			r = memfile_set_names(log->object, log->pid, perfmaps, &log->names);
+	}
 	if (r < 0)
 		codelogs_deinit(logs);
 	return r;

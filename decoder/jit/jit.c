@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/jit/jitchange.h"
 #include "decoder/jit/jitdump.h"
-#include "decoder/jit/jitlive.h"
 #include "ptd/snapshot.h"
 #include "util/ranges.h"
 
@@ -17,21 +17,21 @@
 
 struct jit {
 	struct space *space; /* borrowed */
-	uint64_t begin;      /* nothing of it is mapped before */
+	uint64_t begin;      /* ns; nothing of the dump is mapped before */
 	struct object *object;
-	struct object *nameless; /* over the same bytes */
+	struct object *nameless; /* the same bytes without names */
 	struct jitdump dump;
-	struct jitlive changed; /* of that, as memory was at the snapshot */
-	size_t next;            /* event to be applied */
+	struct jitchanges changed; /* in memory, compared with the dump */
+	size_t next;               /* event to be applied */
 	size_t next_change;
-	struct ranges live; /* versions that hold */
+	struct ranges live; /* the versions that hold now */
 };
 
 static struct jit *jit_free(struct jit *jit)
 {
 	if (!jit)
 		return NULL;
-	jitlive_deinit(&jit->changed);
+	jitchanges_deinit(&jit->changed);
 	jitdump_deinit(&jit->dump);
 	ranges_deinit(&jit->live);
 	free(jit);
@@ -39,7 +39,7 @@ static struct jit *jit_free(struct jit *jit)
 }
 DEFINE_CLEANUP(struct jit *, jit_free);
 
-void jits_init(struct jits *jits, const struct trace_facts *facts, const struct memory *memory,
+void jits_init(struct jits *jits, const struct trace_facts *facts, const struct anonmem *memory,
 	       struct objects *objects)
 {
 	*jits = (struct jits){
@@ -58,7 +58,7 @@ void jits_deinit(struct jits *jits)
 	map_deinit(&jits->left_out);
 }
 
-/* When event @i happened, on the records' clock. */
+/* Return: the time of event @i on the clock of the sideband, in ns. */
 static uint64_t time_of(const struct jits *jits, const struct jit *jit, size_t i)
 {
 	const struct trace_facts *facts = jits->facts;
@@ -73,8 +73,8 @@ static uint64_t time_of(const struct jits *jits, const struct jit *jit, size_t i
 	return time > jit->begin ? time : jit->begin;
 }
 
-static int map(struct jit *jit, uint64_t time, enum mapping_kind kind,
-	       const struct jitdump_event *event)
+static int map_event(struct jit *jit, uint64_t time, enum mapping_kind kind,
+		     const struct jitdump_event *event)
 {
 	const struct jitdump_load *load = &jit->dump.loads.items[event->load];
 
@@ -86,7 +86,7 @@ static int map(struct jit *jit, uint64_t time, enum mapping_kind kind,
 							.object = jit->object });
 }
 
-static int retire(struct jit *jit, uint64_t time, uint64_t start, uint64_t last)
+static int end_version(struct jit *jit, uint64_t time, uint64_t start, uint64_t last)
 {
 	const uint64_t size = last - start < UINT64_MAX ? last - start + 1 : UINT64_MAX;
 
@@ -98,7 +98,7 @@ static int retire(struct jit *jit, uint64_t time, uint64_t start, uint64_t last)
 							.retired = jit->object });
 }
 
-/* A version of [start..last] begins: those that it overlaps end. */
+/* A version from @start to @last begins: the versions that it overlaps end. */
 static int begin_version(struct jit *jit, uint64_t time, uint64_t start, uint64_t last)
 {
 	const struct range new = { .start = start, .last = last };
@@ -110,24 +110,24 @@ static int begin_version(struct jit *jit, uint64_t time, uint64_t start, uint64_
 	for (struct ranges_place at = from; (l = ranges_get(&jit->live, at)) && l->start <= last;
 	     at = ranges_next(&jit->live, at)) {
 		n++;
-		/* What lies inside the new one will be covered by it. */
+		/* The new version will cover those that lie inside it. */
 		if (l->start >= start && l->last <= last)
 			continue;
-		r = retire(jit, time, l->start, l->last);
+		r = end_version(jit, time, l->start, l->last);
 		if (r < 0)
 			return r;
 	}
 	return ranges_replace(&jit->live, from, n, &new, 1);
 }
 
-/* Map what changed with the next event, or before it ran. */
+/* Map the changes that hold from the next event on. */
 static int apply_changes(struct jit *jit, uint64_t time)
 {
-	const struct jitlive *changed = &jit->changed;
+	const struct jitchanges *changed = &jit->changed;
 	int r = 0;
 
-	for (; r == 0 && jit->next_change < changed->changes.n; jit->next_change++) {
-		const struct jitlive_change *c = &changed->changes.items[jit->next_change];
+	for (; r == 0 && jit->next_change < changed->list.n; jit->next_change++) {
+		const struct jitchange *c = &changed->list.items[jit->next_change];
 
 		if (c->event != jit->next)
 			break;
@@ -147,16 +147,16 @@ static int apply_event(struct jit *jit, uint64_t time)
 	int r;
 
 	if (event->kind == JITDUMP_CLOSE)
-		return retire(jit, time, 0, UINT64_MAX);
+		return end_version(jit, time, 0, UINT64_MAX);
 	r = begin_version(jit, time, event->address,
 			  event->address + (jit->dump.loads.items[event->load].size - 1));
 	if (r == 0)
-		r = map(jit, time, MAPPING_JIT, event);
+		r = map_event(jit, time, MAPPING_JIT, event);
 	return r < 0 ? r : apply_changes(jit, time);
 }
 
-/* The dump whose next event is the first, and where it is in time. */
-static struct jit *first(const struct jits *jits, uint64_t *ret_time)
+/* Return: the dump whose next event is the earliest, and the time of that event; or NULL. */
+static struct jit *next_jit(const struct jits *jits, uint64_t *ret_time)
 {
 	struct jit *found = NULL;
 
@@ -183,7 +183,7 @@ int jits_apply(struct jits *jits, uint64_t time)
 
 	if (time < jits->next_time)
 		return 0;
-	while ((jit = first(jits, &jits->next_time)) && jits->next_time <= time) {
+	while ((jit = next_jit(jits, &jits->next_time)) && jits->next_time <= time) {
 		r = apply_event(jit, jits->next_time);
 		if (r < 0)
 			return r;
@@ -192,7 +192,10 @@ int jits_apply(struct jits *jits, uint64_t time)
 	return 0;
 }
 
-/* What is younger than the dump's mapping; backwards, so that the oldest version is on top. */
+/*
+ * Map versions that are younger than the dump's mapping as early: backwards, so that the oldest
+ * version is on top.
+ */
 static int map_early(const struct jits *jits, struct jit *jit)
 {
 	for (size_t i = jit->dump.events.n; i > 0; i--) {
@@ -203,7 +206,7 @@ static int map_early(const struct jits *jits, struct jit *jit)
 			continue;
 		if (time_of(jits, jit, i - 1) == jit->begin)
 			return 0;
-		r = map(jit, jit->begin, MAPPING_EARLY, event);
+		r = map_event(jit, jit->begin, MAPPING_EARLY, event);
 		if (r < 0)
 			return r;
 	}
@@ -228,7 +231,7 @@ _printf_(2, 3) static int complain(struct jits *jits, const char *format, ...)
 	return r;
 }
 
-/* Say what of the dump is missing. */
+/* Complain about the part of the dump that is missing. */
 static int complain_of_rest(struct jits *jits, const char *path, const struct jitdump *dump)
 {
 	int r = 0;
@@ -244,7 +247,7 @@ static int complain_of_rest(struct jits *jits, const char *path, const struct ji
 	return r;
 }
 
-/* Return: 0; 1 if it cannot be used, which is said; -ENOMEM. */
+/* Return: 0; 1 if the dump cannot be used, with a complaint; -ENOMEM. */
 static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 {
 	struct object *object, *nameless;
@@ -280,7 +283,7 @@ static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 	return complain_of_rest(jits, path, &jit->dump);
 }
 
-static int find_dump(struct jits *jits, struct jit *jit, uint32_t pid, const char *path)
+static int open_dump_of(struct jits *jits, struct jit *jit, uint32_t pid, const char *path)
 {
 	const char *dir = objects_dir(jits->objects);
 	_cleanup_(freep) char *kept = NULL;
@@ -294,8 +297,11 @@ static int find_dump(struct jits *jits, struct jit *jit, uint32_t pid, const cha
 	return open_dump(jits, jit, kept);
 }
 
-/* One dump more than can be used. The first one is named; of the others it is said how many. */
-static int leave_out(struct jits *jits, const struct space *space, const char *path)
+/*
+ * There are too many dumps. The complaint names the first one that is left out, and says how many
+ * are.
+ */
+static int leave_out_dump(struct jits *jits, const struct space *space, const char *path)
 {
 	const uint64_t key = (uintptr_t)space;
 	char *text, **complaint;
@@ -329,12 +335,12 @@ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char 
 	_cleanup_(jit_freep) struct jit *jit = NULL;
 	int r;
 
-	/* It may be mapped, or told of, more than once. */
+	/* A dump may be mapped more than once, and its mapping may be recorded more than once. */
 	for (size_t i = 0; i < jits->list.n; i++)
 		if (jits->list.items[i]->space == space)
 			return 0;
 	if (jits->list.n == JITS_MAX)
-		return leave_out(jits, space, path);
+		return leave_out_dump(jits, space, path);
 
 	jit = calloc(1, sizeof(*jit));
 	if (!jit)
@@ -342,20 +348,20 @@ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char 
 	ranges_init(&jit->live, sizeof(struct range));
 	jit->space = space;
 	jit->begin = time;
-	r = find_dump(jits, jit, pid, path);
+	r = open_dump_of(jits, jit, pid, path);
 	if (r == 0)
-		r = jitlive_init(&jit->dump, jit->object->bytes, jits->memory, pid, jits->objects,
-				 &jit->changed);
+		r = jitchanges_init(&jit->dump, jit->object->bytes, jits->memory, pid,
+				    jits->objects, &jit->changed);
 	if (r == 0)
 		r = map_early(jits, jit);
 	if (r < 0)
 		return r;
-	/* One that cannot be used has no events, and is not looked at again. */
+	/* A dump that cannot be used is kept, too: it has no events, and is not opened again. */
 	r = vec_push(&jits->list, jit);
 	if (r < 0)
 		return r;
 	jit = NULL;
-	/* What was noted up to now is older than what comes next. */
+	/* The events up to now come before those of other dumps. */
 	jits->next_time = 0;
 	return jits_apply(jits, time);
 }

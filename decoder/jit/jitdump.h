@@ -4,9 +4,9 @@
 /*
  * Jitdump
  *
- * What a JIT compiler wrote about the code it made (jit-PID.dump): which function it put where and
- * when, with the bytes, and what became of it. One pass over the file's bytes; the file may still
- * have been growing when it was copied, so that it ends anywhere.
+ * The file (jit-PID.dump) in which a JIT compiler notes the code that it made: which function it
+ * put where and when, with the bytes, and when it moved the code. The file may still have been
+ * growing when it was copied, so that it may end anywhere.
  */
 
 #include <stdbool.h>
@@ -17,28 +17,28 @@
 #include "decoder/symbol/source.h"
 #include "util/vec.h"
 
-#define JITDUMP_EVENTS_MAX (1u << 22) /* the largest dump seen had 16 000 */
-#define JITDUMP_NAME_MAX   4095       /* longer names are cut */
+#define JITDUMP_EVENTS_MAX (1u << 22) /* the largest known dump has 16 000 */
+#define JITDUMP_NAME_MAX   4095       /* bytes; longer names are cut */
 
-/* One function that was loaded. */
+/* A function whose code the compiler made. */
 struct jitdump_load {
 	uint64_t address;
 	uint64_t size;
 	uint64_t offset;  /* of its code in the file */
-	uint64_t index;   /* the writer's number for it */
-	uint32_t tid;     /* as the writer says: not always a tid */
-	const char *name; /* in the file's bytes; not ended by 0 after @name_size if it was cut */
+	uint64_t index;   /* the compiler's number for it */
+	uint32_t tid;     /* as the compiler states it; some compilers do not state a tid */
+	const char *name; /* in the file; it need not end with a NUL after @name_size bytes */
 	uint16_t name_size;
 };
 
 enum jitdump_kind {
-	JITDUMP_LOAD,
-	JITDUMP_MOVE,
-	JITDUMP_CLOSE, /* the last event, if there is one */
+	JITDUMP_LOAD,  /* the code was put at an address */
+	JITDUMP_MOVE,  /* the code was moved to an address */
+	JITDUMP_CLOSE, /* no code is used any more; the last event, if there is one */
 };
 
 struct jitdump_event {
-	uint64_t time; /* CLOCK_MONOTONIC in ns; TSC ticks if the dump says so */
+	uint64_t time; /* CLOCK_MONOTONIC in ns; or TSC ticks, see time_is_tsc */
 	uint64_t address;
 	uint32_t load;  /* index in loads */
 	uint32_t order; /* its place in the file */
@@ -46,25 +46,27 @@ struct jitdump_event {
 };
 
 struct jitdump {
-	/* The names of the code, by its offset in the file, which stays when the code is moved. */
+	/* The names of the code, by its offset in the file, which does not change when the code is
+	 * moved. */
 	struct symbol_source symbols;
 
 	bool time_is_tsc;
 	VEC(struct jitdump_load) loads;   /* in file order */
 	VEC(struct jitdump_event) events; /* by time; equal times in file order */
 
-	/* Records whose fields contradict each other, or name what was not loaded. */
+	/* Records whose fields contradict each other, or that name code that was not loaded. */
 	size_t n_skipped;
-	/* 0: the file is whole. Else the offset of the record in which it ends. */
+	/* The offset of the record in which the file ends; 0: the file is whole. */
 	uint64_t cut_at;
 };
 
 /*
- * Parse the @size bytes at @bytes, which must outlive @ret_dump.
+ * Parse a jitdump of @size bytes. @bytes is borrowed until @ret_dump is deinitialized.
  *
- * Return: 0, also if the file is cut; -EBADMSG if it is no jitdump; -EOPNOTSUPP if it is one that
- *         this reader does not know: written on a machine of the other byte order, a later version,
- *         flags without a known meaning; with @reterr_why, a constant text that says so; -ENOMEM.
+ * Return: 0, also if the file is cut; -EBADMSG if the bytes are no jitdump; -EOPNOTSUPP if the
+ *         jitdump was written on a machine of the other byte order, has a later version, or has
+ *         flags without a known meaning; -ENOMEM. On -EBADMSG and -EOPNOTSUPP, @reterr_why is a
+ *         constant text for the user.
  */
 _must_check_ int jitdump_parse(const uint8_t *bytes, size_t size, struct jitdump *ret_dump,
 			       const char **reterr_why);

@@ -6,7 +6,7 @@
 
 #include "decoder/x86/insn.h"
 
-#define INSN_MAX 15 /* bytes; a patch ends where that many are equal */
+#define INSN_MAX 15 /* a patch ends before so many equal bytes */
 
 void patches_deinit(struct patches *patches)
 {
@@ -29,8 +29,8 @@ static bool is_link(const uint8_t *noted, const struct insn *insn, const uint8_t
 	       insn_decode(64, now, left, ret_now) == 0 && ret_now->size == insn->size;
 }
 
-/* Return: where the bytes are equal again, from the difference at @from on. */
-static size_t end_of(const uint8_t *noted, const uint8_t *now, size_t size, size_t from)
+/* Return: the offset at which the bytes are equal again after the difference at @from. */
+static size_t end_of_difference(const uint8_t *noted, const uint8_t *now, size_t size, size_t from)
 {
 	size_t end = from + 1;
 
@@ -41,8 +41,8 @@ static size_t end_of(const uint8_t *noted, const uint8_t *now, size_t size, size
 }
 
 /*
- * Compilers keep data between functions. There the lengths of instructions are nonsense, and soon
- * behind it they are right again.
+ * Compilers keep data between functions. Data decode to instructions of wrong lengths, but soon
+ * after them the lengths are right again.
  */
 int patches_find(const uint8_t *noted, const uint8_t *now, size_t size, uint64_t address,
 		 struct patches *ret_patches)
@@ -69,7 +69,7 @@ int patches_find(const uint8_t *noted, const uint8_t *now, size_t size, uint64_t
 			patch.size = insn.size;
 			patch.target = address + at + insn.size + (uint64_t)linked.disp;
 		} else {
-			patch.size = end_of(noted, now, size, at + insn.size - 1) - at;
+			patch.size = end_of_difference(noted, now, size, at + insn.size - 1) - at;
 		}
 		for (size_t i = at; i < at + patch.size; i++)
 			ret_patches->n_bytes += noted[i] != now[i];

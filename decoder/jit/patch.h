@@ -4,9 +4,9 @@
 /*
  * Patch
  *
- * Where code differs from what its maker noted of it: two versions of the same bytes, and what is
- * between them. A direct branch that only leads elsewhere is told apart: compilers link code so
- * that was made, and may have run, long before.
+ * A difference between two versions of the same code: the bytes that a JIT compiler noted, and
+ * those that were in memory later. A direct branch whose target alone changed (a link) is marked:
+ * compilers link code that was made, and may have run, long before.
  */
 
 #include <stdbool.h>
@@ -17,21 +17,21 @@
 #include "util/vec.h"
 
 struct patch {
-	size_t offset;
+	size_t offset; /* in the code */
 	size_t size;
-	bool is_link;    /* one direct branch, whole, whose displacement is another */
-	uint64_t target; /* of a link: where it leads now */
+	bool is_link;    /* the patch is one whole direct branch, and only its target changed */
+	uint64_t target; /* of a link: the later target */
 };
 
 struct patches {
 	VEC(struct patch) list; /* by offset; they do not overlap */
-	size_t n_bytes;         /* that differ */
+	size_t n_bytes;         /* bytes that differ */
 };
 
 /*
- * Compare the @size bytes of 64-bit code at @noted with those at @now; it runs at @address.
+ * Compare two versions, @noted and @now, of @size bytes of 64-bit code at @address.
  *
- * Return: 0 or -ENOMEM, with what was found so far.
+ * Return: 0 or -ENOMEM; in both cases the caller deinitializes @ret_patches.
  */
 _must_check_ int patches_find(const uint8_t *noted, const uint8_t *now, size_t size,
 			      uint64_t address, struct patches *ret_patches);

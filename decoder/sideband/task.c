@@ -18,6 +18,20 @@
 #define COPIES_MIN        (UINT64_C(1) << 20)
 #define COPIES_PER_RECORD 64
 
+/* Load what the snapshot has of code that is in no file. */
+static int load_memory(struct tasks *tasks)
+{
+	_cleanup_(memfiles_deinit) struct memfiles files = {};
+	int r;
+
+	r = memfiles_init(&files, tasks->objects);
+	if (r == 0)
+		r = anonmem_init(&tasks->memory, &files, &tasks->perfmaps);
+	if (r == 0)
+		r = codelogs_init(&tasks->codelogs, &files, &tasks->perfmaps);
+	return r;
+}
+
 int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *objects)
 {
 	int r;
@@ -34,11 +48,9 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 	if (r == 0)
 		r = idtable_init(&tasks->build_ids, trace);
 	if (r == 0)
-		r = memory_init(&tasks->memory, objects, &tasks->perfmaps);
+		r = load_memory(tasks);
 	if (r == 0)
-		r = codelogs_init(&tasks->codelogs, objects, &tasks->perfmaps);
-	if (r == 0)
-		r = rans_init(&tasks->rans, objects);
+		r = replay_init(&tasks->replay, objects);
 	return r;
 }
 
@@ -54,9 +66,9 @@ void tasks_deinit(struct tasks *tasks)
 	map_deinit(&tasks->space_of_pid);
 	tracks_deinit(&tasks->lives);
 	idtable_deinit(&tasks->build_ids);
-	rans_deinit(&tasks->rans);
+	replay_deinit(&tasks->replay);
 	codelogs_deinit(&tasks->codelogs);
-	memory_deinit(&tasks->memory);
+	anonmem_deinit(&tasks->memory);
 	perfmaps_deinit(&tasks->perfmaps);
 	jits_deinit(&tasks->jits);
 }
@@ -90,14 +102,14 @@ static int forget_memory(struct tasks *tasks, uint32_t pid)
 	struct space *space = space_of(tasks, pid);
 	const struct object *none = NULL;
 
-	if (!space || !memory_find(&tasks->memory, pid, 0))
+	if (!space || !anonmem_find(&tasks->memory, pid, 0))
 		return 0;
 	for (size_t i = space_n_own(space, UINT64_MAX); i > 0; i--) {
 		const struct mapping *mapping = space_mapping(space, i - 1);
-		const struct memory_piece *m;
+		const struct anonmem_piece *m;
 		int r;
 
-		m = memory_find(&tasks->memory, pid, mapping->start);
+		m = anonmem_find(&tasks->memory, pid, mapping->start);
 		if (mapping->kind != MAPPING_MEMORY || !m || mapping->object != m->object)
 			continue;
 		r = none ? 0 : objects_find(tasks->objects, "//anon", NULL, &none);
@@ -145,7 +157,7 @@ int tasks_finish(struct tasks *tasks)
 		    codelogs_find(&tasks->codelogs, birth->pid, end ? *end : UINT64_MAX);
 
 		if (log)
-			r = rans_apply(&tasks->rans, tasks->spaces.items[i - 1], log);
+			r = replay_log(&tasks->replay, tasks->spaces.items[i - 1], log);
 		if (r == 0)
 			r = map_put(&next, birth->pid, birth->time);
 	}
@@ -402,7 +414,7 @@ static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *m
 
 	piece.kind = MAPPING_MEMORY;
 	for (;;) {
-		const struct memory_piece *m = memory_find(&tasks->memory, pid, piece.start);
+		const struct anonmem_piece *m = anonmem_find(&tasks->memory, pid, piece.start);
 		uint64_t end = last;
 		int r;
 
@@ -429,7 +441,7 @@ static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *m
 /* A process that had something else in the place of the vDSO: the snapshot has it as memory. */
 static int take_other_vdso(struct tasks *tasks, uint32_t pid, struct mapping *mapping)
 {
-	const struct memory_piece *m = memory_find(&tasks->memory, pid, mapping->start);
+	const struct anonmem_piece *m = anonmem_find(&tasks->memory, pid, mapping->start);
 
 	if (!m || m->start > mapping->start + (mapping->size - 1))
 		return 0;

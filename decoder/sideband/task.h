@@ -17,10 +17,10 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "decoder/image/space.h"
+#include "decoder/jit/anonmem.h"
 #include "decoder/jit/codelog.h"
 #include "decoder/jit/jit.h"
-#include "decoder/jit/memory.h"
-#include "decoder/jit/ran.h"
+#include "decoder/jit/replay.h"
 #include "decoder/kernel/kernel.h"
 #include "decoder/sideband/idtable.h"
 #include "decoder/sideband/track.h"
@@ -61,9 +61,9 @@ struct tasks {
 	struct tracks lives;      /* by thread: a new item where process, space or comm changes */
 	struct idtable build_ids;
 	struct perfmaps perfmaps; /* whose names the next two have */
-	struct memory memory;
+	struct anonmem memory;
 	struct codelogs codelogs;
-	struct rans rans;
+	struct replay replay;
 	struct kernel kernel;
 	struct jits jits;       /* to be applied before each record */
 	uint64_t n_copies_left; /* of mappings */

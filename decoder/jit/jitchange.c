@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/jit/jitlive.h"
+#include "decoder/jit/jitchange.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,20 +10,20 @@
 
 #define CHANGES_MAX (1u << 20)
 
-/* A version that still holds at the end of the dump. */
+/* A version of code that still holds at the end of the dump. */
 struct version {
 	struct range range;
 	size_t event;
 };
 
-struct jitlive_piece {
-	const struct memory_piece *memory;
+struct jitchange_piece {
+	const struct anonmem_piece *memory;
 	struct object *object;
 	struct symbol_list names; /* of the versions that were changed, by offset in the piece */
 };
 
 struct builder {
-	struct jitlive *live;
+	struct jitchanges *changes;
 	const struct jitdump *dump;
 	const uint8_t *code; /* the dump's bytes */
 	struct objects *objects;
@@ -32,7 +32,7 @@ struct builder {
 
 /* --- versions --------------------------------------------------------------------------------- */
 
-static int begin(struct ranges *versions, const struct version *new)
+static int begin_version(struct ranges *versions, const struct version *new)
 {
 	const struct ranges_place from = ranges_find(versions, new->range.start);
 	const struct version *v;
@@ -45,8 +45,8 @@ static int begin(struct ranges *versions, const struct version *new)
 	return ranges_replace(versions, from, n, new, 1);
 }
 
-/* None holds any more when the dump was closed. */
-static int collect(struct builder *b)
+/* When the dump was closed, no version holds any more. */
+static int collect_versions(struct builder *b)
 {
 	for (size_t i = 0; i < b->dump->events.n; i++) {
 		const struct jitdump_event *e = &b->dump->events.items[i];
@@ -59,7 +59,7 @@ static int collect(struct builder *b)
 		}
 		version.range.start = e->address;
 		version.range.last = e->address + (b->dump->loads.items[e->load].size - 1);
-		r = begin(&b->versions, &version);
+		r = begin_version(&b->versions, &version);
 		if (r < 0)
 			return r;
 	}
@@ -68,7 +68,7 @@ static int collect(struct builder *b)
 
 /* --- changes ---------------------------------------------------------------------------------- */
 
-static struct jitlive_piece *piece_free(struct jitlive_piece *piece)
+static struct jitchange_piece *piece_free(struct jitchange_piece *piece)
 {
 	if (!piece)
 		return NULL;
@@ -76,19 +76,20 @@ static struct jitlive_piece *piece_free(struct jitlive_piece *piece)
 	free(piece);
 	return NULL;
 }
-DEFINE_CLEANUP(struct jitlive_piece *, piece_free);
+DEFINE_CLEANUP(struct jitchange_piece *, piece_free);
 
 /* Return: 0; -ENOMEM; or what went wrong with its file. */
-static int piece_of(struct builder *b, const struct memory_piece *memory,
-		    struct jitlive_piece **ret_piece)
+static int piece_of(struct builder *b, const struct anonmem_piece *memory,
+		    struct jitchange_piece **ret_piece)
 {
-	_cleanup_(piece_freep) struct jitlive_piece *piece = NULL;
-	struct jitlive *live = b->live;
+	_cleanup_(piece_freep) struct jitchange_piece *piece = NULL;
+	struct jitchanges *changes = b->changes;
 	int r;
 
 	/* Versions come by address, and so do pieces. */
-	if (live->pieces.n > 0 && live->pieces.items[live->pieces.n - 1]->memory == memory) {
-		*ret_piece = live->pieces.items[live->pieces.n - 1];
+	if (changes->pieces.n > 0 &&
+	    changes->pieces.items[changes->pieces.n - 1]->memory == memory) {
+		*ret_piece = changes->pieces.items[changes->pieces.n - 1];
 		return 0;
 	}
 	piece = calloc(1, sizeof(*piece));
@@ -101,13 +102,13 @@ static int piece_of(struct builder *b, const struct memory_piece *memory,
 	symbol_list_init(&piece->names);
 	piece->object->symbols = &piece->names.source;
 	*ret_piece = piece;
-	r = vec_push(&live->pieces, piece);
+	r = vec_push(&changes->pieces, piece);
 	if (r == 0)
 		piece = NULL;
 	return r;
 }
 
-/* When the change of @version that @patch is took effect. */
+/* Return: the event from which on the change @patch of @version holds. */
 static size_t event_of(const struct builder *b, const struct version *version,
 		       const struct patch *patch)
 {
@@ -120,10 +121,10 @@ static size_t event_of(const struct builder *b, const struct version *version,
 	return target->event;
 }
 
-/* What of a version lies in one piece of memory. */
+/* The part of a version that lies in one piece of memory. */
 struct part {
 	const struct version *version;
-	const struct memory_piece *memory;
+	const struct anonmem_piece *memory;
 	uint64_t start;
 	size_t size;
 	struct jitdump_load load; /* of its bytes in the dump */
@@ -132,10 +133,10 @@ struct part {
 static int add_changes(struct builder *b, const struct part *part, const struct patches *patches)
 {
 	struct jitdump_load load = part->load;
-	struct jitlive_piece *piece;
+	struct jitchange_piece *piece;
 	int r;
 
-	if (b->live->changes.n + patches->list.n > CHANGES_MAX)
+	if (b->changes->list.n + patches->list.n > CHANGES_MAX)
 		return 0;
 	r = piece_of(b, part->memory, &piece);
 	if (r < 0)
@@ -145,7 +146,7 @@ static int add_changes(struct builder *b, const struct part *part, const struct 
 	for (size_t i = 0; r == 0 && i < patches->list.n; i++) {
 		const struct patch *p = &patches->list.items[i];
 
-		r = vec_push(&b->live->changes, { .event = event_of(b, part->version, p),
+		r = vec_push(&b->changes->list, { .event = event_of(b, part->version, p),
 						  .address = part->start + p->offset,
 						  .size = p->size,
 						  .offset = load.offset + p->offset,
@@ -166,7 +167,7 @@ static int compare_part(struct builder *b, const struct part *part)
 	return add_changes(b, part, &patches);
 }
 
-static int compare_version(struct builder *b, const struct version *v, const struct memory *memory,
+static int compare_version(struct builder *b, const struct version *v, const struct anonmem *memory,
 			   uint32_t pid)
 {
 	const uint64_t v_last = v->range.last;
@@ -174,7 +175,7 @@ static int compare_version(struct builder *b, const struct version *v, const str
 	int r = 0;
 
 	while (r == 0) {
-		const struct memory_piece *m = memory_find(memory, pid, start);
+		const struct anonmem_piece *m = anonmem_find(memory, pid, start);
 		struct part part = { .version = v, .memory = m };
 		uint64_t last;
 
@@ -196,42 +197,42 @@ static int compare_version(struct builder *b, const struct version *v, const str
 
 static int compare_changes(const void *pa, const void *pb)
 {
-	const struct jitlive_change *a = pa, *b = pb;
+	const struct jitchange *a = pa, *b = pb;
 
 	if (a->event != b->event)
 		return a->event < b->event ? -1 : 1;
 	return a->address < b->address ? -1 : a->address > b->address;
 }
 
-int jitlive_init(const struct jitdump *dump, const uint8_t *bytes, const struct memory *memory,
-		 uint32_t pid, struct objects *objects, struct jitlive *ret_live)
+int jitchanges_init(const struct jitdump *dump, const uint8_t *bytes, const struct anonmem *memory,
+		    uint32_t pid, struct objects *objects, struct jitchanges *ret_changes)
 {
-	struct jitlive live = {};
-	struct builder b = { .live = &live, .dump = dump, .code = bytes, .objects = objects };
+	struct jitchanges changes = {};
+	struct builder b = { .changes = &changes, .dump = dump, .code = bytes, .objects = objects };
 	const struct version *v;
 	int r;
 
 	ranges_init(&b.versions, sizeof(struct version));
-	r = collect(&b);
+	r = collect_versions(&b);
 	for (struct ranges_place at = {}; r == 0 && (v = ranges_get(&b.versions, at));
 	     at = ranges_next(&b.versions, at))
 		r = compare_version(&b, v, memory, pid);
 	ranges_deinit(&b.versions);
 	if (r < 0) {
-		jitlive_deinit(&live);
+		jitchanges_deinit(&changes);
 		return r;
 	}
-	if (live.changes.n > 0)
-		qsort(live.changes.items, live.changes.n, sizeof(*live.changes.items),
+	if (changes.list.n > 0)
+		qsort(changes.list.items, changes.list.n, sizeof(*changes.list.items),
 		      compare_changes);
-	*ret_live = live;
+	*ret_changes = changes;
 	return 0;
 }
 
-void jitlive_deinit(struct jitlive *live)
+void jitchanges_deinit(struct jitchanges *changes)
 {
-	for (size_t i = 0; i < live->pieces.n; i++)
-		(void)piece_free(live->pieces.items[i]);
-	vec_deinit(&live->pieces);
-	vec_deinit(&live->changes);
+	for (size_t i = 0; i < changes->pieces.n; i++)
+		(void)piece_free(changes->pieces.items[i]);
+	vec_deinit(&changes->pieces);
+	vec_deinit(&changes->list);
 }

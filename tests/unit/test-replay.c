@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include "decoder/image/layout.h"
-#include "decoder/jit/ran.h"
+#include "decoder/jit/memfile.h"
+#include "decoder/jit/replay.h"
 #include "tests/lib/tempdir.h"
 
 #define PIECES_MAX 8
@@ -255,6 +256,15 @@ static void map(struct space *space, struct objects *objects, const char *dir, c
 	assert_int_equal(space_map(space, &m), 0);
 }
 
+static void load_logs(struct codelogs *logs, struct objects *objects, struct perfmaps *perfmaps)
+{
+	struct memfiles files;
+
+	assert_int_equal(memfiles_init(&files, objects), 0);
+	assert_int_equal(codelogs_init(logs, &files, perfmaps), 0);
+	memfiles_deinit(&files);
+}
+
 static void is_as_it_ran(void **state)
 {
 	char dir[TEMPDIR_SIZE], bytes[9], names[9];
@@ -268,26 +278,26 @@ static void is_as_it_ran(void **state)
 		const struct codelog *log;
 		struct perfmaps perfmaps;
 		struct codelogs logs;
-		struct rans rans;
+		struct replay replay;
 
 		print_message("  %s\n", rows[i].name);
-		tempdir_make("test-ran", dir);
+		tempdir_make("test-replay", dir);
 		put_log(dir, "mem/7-100.code", rows[i].pieces);
 		assert_int_equal(objects_new(dir, &objects), 0);
 		perfmaps_init(&perfmaps, dir);
-		assert_int_equal(codelogs_init(&logs, objects, &perfmaps), 0);
-		assert_int_equal(rans_init(&rans, objects), 0);
+		load_logs(&logs, objects, &perfmaps);
+		assert_int_equal(replay_init(&replay, objects), 0);
 		assert_int_equal(space_new(0, NULL, 0, &space), 0);
 		for (size_t k = 0; k < ARRAY_LEN(rows[i].maps) && rows[i].maps[k]; k++)
 			map(space, objects, dir, rows[i].maps[k]);
 		log = codelogs_find(&logs, 7, UINT64_MAX);
 		assert_non_null(log);
-		assert_int_equal(rans_apply(&rans, space, log), 0);
+		assert_int_equal(replay_log(&replay, space, log), 0);
 		assert_true(space_is_exact(space));
 		look(space, rows[i].time, bytes, names);
 		assert_string_equal(bytes, rows[i].bytes);
 		assert_string_equal(names, rows[i].names);
-		rans_deinit(&rans);
+		replay_deinit(&replay);
 		codelogs_deinit(&logs);
 		perfmaps_deinit(&perfmaps);
 		tempdir_remove(dir);
@@ -304,23 +314,23 @@ static void work_ends(void **state)
 	char dir[TEMPDIR_SIZE], bytes[9], names[9];
 	struct perfmaps perfmaps;
 	struct codelogs logs;
-	struct rans rans;
+	struct replay replay;
 
 	(void)state;
-	tempdir_make("test-ran", dir);
+	tempdir_make("test-replay", dir);
 	put_log(dir, "mem/7-100.code",
 		(const char *[PIECES_MAX]){ "0@1000:abcd", "20@1000:AB", "30@1000:ab" });
 	assert_int_equal(objects_new(dir, &objects), 0);
 	perfmaps_init(&perfmaps, dir);
-	assert_int_equal(codelogs_init(&logs, objects, &perfmaps), 0);
-	assert_int_equal(rans_init(&rans, objects), 0);
+	load_logs(&logs, objects, &perfmaps);
+	assert_int_equal(replay_init(&replay, objects), 0);
 	assert_int_equal(space_new(0, NULL, 0, &space), 0);
 	map(space, objects, dir, "F10 filefile");
-	rans.work = 4;
-	assert_int_equal(rans_apply(&rans, space, codelogs_find(&logs, 7, UINT64_MAX)), 0);
+	replay.work = 4;
+	assert_int_equal(replay_log(&replay, space, codelogs_find(&logs, 7, UINT64_MAX)), 0);
 	look(space, 30, bytes, names);
 	assert_string_equal(bytes, "????????");
-	rans_deinit(&rans);
+	replay_deinit(&replay);
 	codelogs_deinit(&logs);
 	perfmaps_deinit(&perfmaps);
 	tempdir_remove(dir);
@@ -339,7 +349,7 @@ static void logs_are_found_by_time(void **state)
 	struct codelogs logs;
 
 	(void)state;
-	tempdir_make("test-ran", dir);
+	tempdir_make("test-replay", dir);
 	for (size_t i = 0; i < ARRAY_LEN(files); i++)
 		put_log(dir, files[i], pieces);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
@@ -347,7 +357,7 @@ static void logs_are_found_by_time(void **state)
 	tempdir_put_text(dir, "mem/7-250.code", "nonsense");
 	assert_int_equal(objects_new(dir, &objects), 0);
 	perfmaps_init(&perfmaps, dir);
-	assert_int_equal(codelogs_init(&logs, objects, &perfmaps), 0);
+	load_logs(&logs, objects, &perfmaps);
 	assert_int_equal(logs.logs.n, 3);
 	assert_null(codelogs_find(&logs, 7, 100));
 	assert_int_equal(codelogs_find(&logs, 7, 101)->start, 100);
