@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "decoder/file/input.h"
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/image/rawspace.h"
 #include "decoder/image/space.h"
 #include "decoder/lane.h"

@@ -4,10 +4,10 @@
 /*
  * Code file
  *
- * An object and what its finder need not know of it: the bytes that are mapped, the segments that
- * say where in memory they were, the build-id. object_add_part() and object_address(), which read
- * no more than that, are here, too. The files of a run are kept together: their place among them is
- * their id in the stream.
+ * An object with what only the collection needs of it: the mapped bytes, the segments that state
+ * the addresses of the bytes, the build-id. The functions of object.h are implemented here. All
+ * code files of a decode are in one list; the place of a code file in it is the id of its object in
+ * the decoded stream.
  */
 
 #include <stdint.h>
@@ -16,6 +16,7 @@
 #include "decoder/image/object.h"
 #include "decoder/symbol/elfsource.h"
 #include "util/arena.h"
+#include "util/buildid.h"
 #include "util/mapfile.h"
 #include "util/vec.h"
 
@@ -24,37 +25,43 @@ struct codefile_segment {
 	uint64_t address;
 };
 
-/* The object is first: see object_address(). */
 struct codefile {
-	struct object object;
+	struct object object; /* the first member: object_address() relies on it */
 	struct mapfile map;
-	struct elf_source elf;                 /* its names, if it is a usable ELF file */
-	VEC(struct codefile_segment) segments; /* executable ones first, if it is an ELF file */
+	struct elf_source elf; /* the names, if it is an ELF file that can be used */
+	VEC(struct codefile_segment) segments; /* of an ELF file, the executable ones come first */
 };
 
 struct codefiles {
 	VEC(struct codefile *) files; /* owned, by id */
-	VEC(int) copies; /* of files that were fetched, open: by that they have a path */
-	uint64_t copies_size;
+	VEC(int) copies;      /* open memfds with copies of fetched files, which give them a path */
+	uint64_t copies_size; /* bytes of all copies */
 	struct arena names;
 	const struct debugfile_places *debug_places; /* borrowed; NULL: use no debug files */
 };
 
-/* A file without bytes, to be read by the path @source. Return: 0 or -ENOMEM. */
+/* Make a code file without bytes, which can be read from the path @source. Return: 0 or -ENOMEM. */
 _must_check_ int codefile_new(const char *source, struct codefile **ret_file);
 
-/* One that is not to be had: all that is known of it is its build-id. Return: 0 or -ENOMEM. */
+/*
+ * Make a code file for a file that was not found, and whose build-id is @id. Return: 0 or -ENOMEM.
+ */
 _must_check_ int codefile_new_missing(const struct buildid *id, struct codefile **ret_file);
 
 /*
- * The file at @path, or open at @fd (borrowed) if that is not -1, with its build-id; if it is an
- * ELF file, with its segments.
+ * Map the file at @path, or the file open at @fd (borrowed) if @fd is not -1. Of an ELF file, read
+ * the build-id and the segments.
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int codefile_load(const char *path, int fd, struct codefile **ret_file);
 
-/* The file at @path, whatever it is: what was in memory from @address on. Return: as above. */
+/*
+ * Map the file at @path, which has the bytes that were in memory from @address on, whatever they
+ * look like.
+ *
+ * Return: as above.
+ */
 _must_check_ int codefile_load_memory(const char *path, uint64_t address,
 				      struct codefile **ret_file);
 struct codefile *codefile_free(struct codefile *file);
@@ -62,24 +69,24 @@ struct codefile *codefile_free(struct codefile *file);
 bool codefile_has_build_id(const struct codefile *file, const struct buildid *id);
 
 /*
- * Give *@file its place, its id and the name that the stream shows of @path. It is @files' then,
- * and *@file is NULL.
+ * Append *@file to @files: give its object an id, @state, and the name that the decoded stream
+ * shows for @path. The file belongs to @files then, and *@file is NULL.
  *
- * Return: 0; or -ENOMEM, and *@file is still the caller's.
+ * Return: 0; or -ENOMEM, and *@file still belongs to the caller.
  */
 _must_check_ int codefiles_adopt(struct codefiles *files, const char *path, enum object_state state,
 				 struct codefile **file);
 
 /*
- * Who reads code by its path cannot where the cache of fetched files is beyond what this process
- * may open: give @file, which is open at @fd, a path that leads to a copy. The copy is @files'. If
- * there is no room for one, the file keeps its path.
+ * Give @file, which is open at @fd, a path that leads to a copy of it. The sandbox does not let
+ * this process open files in the cache of fetched files, but libipt reads code from a path. The
+ * copy belongs to @files. If there is no room for a copy, the file keeps its path.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int codefiles_make_readable(struct codefiles *files, int fd, struct codefile *file);
 
-/* Free all that was adopted, too. */
+/* Free all files that were appended, and the copies. */
 void codefiles_deinit(struct codefiles *files);
 
 DEFINE_CLEANUP(struct codefile *, codefile_free);

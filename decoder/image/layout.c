@@ -12,16 +12,18 @@ static_assert(offsetof(struct extent, start) == offsetof(struct range, start) &&
 		  offsetof(struct extent, last) == offsetof(struct range, last),
 	      "it is a range");
 
-/* Mappings, and what is below them, that are looked at for doubts; of what is there so many bytes
- * are compared. */
+/*
+ * How many mappings, and extents below them, one call looks at for doubts; and how many bytes of
+ * them it compares.
+ */
 #define DOUBTS_MAX   4096
 #define COMPARED_MAX (UINT64_C(1) << 14)
 
-/* The same once for all. */
+/* The same for layout_advance_doubting(). */
 #define ALL_DOUBTS_MAX   (1u << 22)
 #define ALL_COMPARED_MAX (UINT64_C(1) << 30)
 
-/* An instruction that begins so far before code that is in doubt may reach into it. */
+/* An instruction that begins so many bytes before code that is in doubt may reach into it. */
 #define REACH 14
 
 void layout_init(struct layout *layout, const struct space *space)
@@ -37,7 +39,7 @@ void layout_deinit(struct layout *layout)
 	vec_deinit(&layout->doubts);
 }
 
-/* Put @new in, over whatever is there. */
+/* Insert @new over all that is there. */
 static int cover(struct layout *layout, const struct extent *new)
 {
 	const struct ranges_place from = ranges_find(&layout->extents, new->start);
@@ -83,7 +85,8 @@ static bool covers(enum mapping_kind new, enum mapping_kind old)
 }
 
 /*
- * Would @new change nothing where @old is? A JIT compiler asks for the same memory again and again.
+ * Return: whether @new changes nothing where @old is. (JIT compilers map the same memory again and
+ * again.)
  */
 static bool changes_nothing(const struct extent *new, const struct extent *old)
 {
@@ -92,8 +95,8 @@ static bool changes_nothing(const struct extent *new, const struct extent *old)
 		new->offset - new->start == old->offset - old->start);
 }
 
-/* Return: whether more may be looked at. */
-static bool take_work(struct layout *layout, uint64_t work)
+/* Return: whether the limit of work is not reached. */
+static bool charge_layout(struct layout *layout, uint64_t work)
 {
 	if (layout->work < work)
 		return false;
@@ -104,7 +107,7 @@ static bool take_work(struct layout *layout, uint64_t work)
 /*
  * Find the next extent from @address up to @last that @new may not cover.
  *
- * Return: false if too much was looked at; @ret_found is NULL if there is none.
+ * Return: false if the limit of work is reached; else true, and @ret_found, NULL if there is none.
  */
 static bool find_stronger(struct layout *layout, const struct extent *new, uint64_t address,
 			  const struct extent **ret_found)
@@ -114,7 +117,7 @@ static bool find_stronger(struct layout *layout, const struct extent *new, uint6
 	for (struct ranges_place at = ranges_find(&layout->extents, address);
 	     (e = ranges_get(&layout->extents, at)) && e->start <= new->last;
 	     at = ranges_next(&layout->extents, at)) {
-		if (!take_work(layout, 1))
+		if (!charge_layout(layout, 1))
 			return false;
 		if (!covers(new->kind, e->kind) || changes_nothing(new, e)) {
 			*ret_found = e;
@@ -125,7 +128,7 @@ static bool find_stronger(struct layout *layout, const struct extent *new, uint6
 	return true;
 }
 
-/* Put @new in where nothing is that it may not cover. */
+/* Insert @new where there is no extent that it may not cover. */
 static int cover_weaker(struct layout *layout, const struct extent *new)
 {
 	struct extent piece = *new;
@@ -133,7 +136,7 @@ static int cover_weaker(struct layout *layout, const struct extent *new)
 	int r;
 
 	while (find_stronger(layout, new, piece.start, &found) &&
-	       take_work(layout, LAYOUT_WORK_COVER)) {
+	       charge_layout(layout, LAYOUT_WORK_COVER)) {
 		struct extent stronger;
 
 		if (!found)
@@ -152,12 +155,12 @@ static int cover_weaker(struct layout *layout, const struct extent *new)
 		piece.offset += stronger.last + 1 - piece.start;
 		piece.start = stronger.last + 1;
 	}
-	/* Of the rest nothing is known any more: there are no bytes behind the object's end. */
+	/* The rest is not known any more: it is mapped to behind the end of the object. */
 	piece.offset = piece.object->size;
 	return cover(layout, &piece);
 }
 
-static void retire(struct layout *layout, const struct mapping *m)
+static void retire_extents(struct layout *layout, const struct mapping *m)
 {
 	const uint64_t last = m->start + (m->size - 1);
 	struct extent *e;
@@ -186,7 +189,7 @@ int layout_advance(struct layout *layout)
 	layout->hint = NULL;
 	layout->work += LAYOUT_WORK_PER_MAPPING;
 	if (m->kind == MAPPING_RETIRE)
-		retire(layout, m);
+		retire_extents(layout, m);
 	else if (m->kind == MAPPING_MEMORY || m->kind == MAPPING_EARLY)
 		r = cover_weaker(layout, &new);
 	else
@@ -198,7 +201,7 @@ int layout_advance(struct layout *layout)
 }
 
 /* Return: the extent at @address; NULL if nothing is mapped. */
-static struct extent *find(const struct layout *layout, uint64_t address)
+static struct extent *extent_of(const struct layout *layout, uint64_t address)
 {
 	struct extent *e = ranges_get(&layout->extents, ranges_find(&layout->extents, address));
 
@@ -210,16 +213,19 @@ const struct extent *layout_find(struct layout *layout, uint64_t address)
 	const struct extent *hint = layout->hint;
 
 	if (!hint || address < hint->start || hint->last < address)
-		layout->hint = hint = find(layout, address);
+		layout->hint = hint = extent_of(layout, address);
 	return hint;
 }
 
 void layout_mark(struct layout *layout, uint64_t address, uint32_t mark)
 {
-	find(layout, address)->mark = mark;
+	extent_of(layout, address)->mark = mark;
 }
 
-/* Does @m have, from @start to @last, what @e has there? Up to @left bytes are compared. */
+/*
+ * Return: whether @m has from @start to @last the same bytes as @e. Up to *@left bytes are
+ * compared.
+ */
 static bool is_same(const struct mapping *m, const struct extent *e, uint64_t start, uint64_t last,
 		    uint64_t *left)
 {
@@ -236,15 +242,20 @@ static bool is_same(const struct mapping *m, const struct extent *e, uint64_t st
 	return memcmp(m->object->bytes + at_m, e->object->bytes + at_e, size) == 0;
 }
 
-/* Who runs code that a log says to have changed tells the time first. */
+/*
+ * Return: whether it may be in doubt when @m replaced other code. It is not where a code log was
+ * replayed: the software source writes the time before changed code runs.
+ */
 static bool raises_doubts(const struct layout *layout, const struct mapping *m)
 {
 	return m->kind == MAPPING_FILE ||
 	       (m->kind != MAPPING_RETIRE && !space_is_exact(layout->space));
 }
 
-/* Add doubts about what @m replaces. @work: so many extents may be looked at; none are left: there
- * are more. */
+/*
+ * Add doubts about code that @m replaces. @work: how many extents may still be looked at; 0
+ * afterwards means that there are more.
+ */
 static int doubt_mapping(struct layout *layout, const struct mapping *m, size_t *work,
 			 uint64_t *left)
 {
@@ -261,7 +272,7 @@ static int doubt_mapping(struct layout *layout, const struct mapping *m, size_t 
 		--*work;
 		doubt.start = e->start > m->start ? e->start : m->start;
 		doubt.last = e->last < last ? e->last : last;
-		/* What is missing had code, too; memory that was no file has none that is known. */
+		/* A missing file had code, too. Memory that never was a file has no known code. */
 		if (e->object->state == OBJECT_NO_FILE || !covers(m->kind, e->kind) ||
 		    is_same(m, e, doubt.start, doubt.last, left))
 			continue;
@@ -273,7 +284,7 @@ static int doubt_mapping(struct layout *layout, const struct mapping *m, size_t 
 	return 0;
 }
 
-static int by_start(const void *pa, const void *pb)
+static int compare_doubts(const void *pa, const void *pb)
 {
 	const struct doubt *a = pa, *b = pb;
 
@@ -287,7 +298,7 @@ static void join_doubts(struct layout *layout)
 	size_t n = 0;
 
 	if (layout->doubts.n > 0)
-		qsort(doubts, layout->doubts.n, sizeof(*doubts), by_start);
+		qsort(doubts, layout->doubts.n, sizeof(*doubts), compare_doubts);
 	for (size_t i = 0; i < layout->doubts.n; i++) {
 		if (n == 0 || doubts[i].start > doubts[n - 1].last)
 			doubts[n++] = doubts[i];
@@ -314,7 +325,7 @@ int layout_doubt(struct layout *layout, size_t until)
 		if (raises_doubts(layout, m))
 			r = doubt_mapping(layout, m, &work, &left);
 	}
-	/* Too much changes: of nothing it is known whether it does. */
+	/* Too much changes: all code is in doubt. */
 	if (r == 0 && work == 0)
 		r = vec_push(&layout->doubts, { .last = UINT64_MAX });
 	if (r < 0)

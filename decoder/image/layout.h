@@ -4,8 +4,8 @@
 /*
  * Layout
  *
- * What a space looks like at one generation: its mappings cut to what is still visible of them,
- * ordered by address. It only moves forward, as a decoder does.
+ * What a space looks like at one generation: extents, by address, which are the parts of its
+ * mappings that are not covered by later ones. A layout only moves forward in time.
  */
 
 #include <stdbool.h>
@@ -19,24 +19,24 @@
 #include "util/vec.h"
 
 /*
- * So many pieces of others may be looked at for mappings that do not cover all: more than real ones
- * need.
+ * A mapping that does not cover everything must look at the extents below it. This limits how many
+ * extents are looked at; real spaces need fewer.
  */
 #define LAYOUT_WORK_MIN         (UINT64_C(1) << 20)
 #define LAYOUT_WORK_PER_MAPPING 4096
-#define LAYOUT_WORK_COVER       16 /* so many if it is covered in part */
+#define LAYOUT_WORK_COVER       16 /* what a mapping costs that covers an extent in part */
 
 /* A range, see ranges.h. */
 struct extent {
 	uint64_t start;
 	uint64_t last;   /* inclusive: an extent may end at the top of the address space */
-	uint64_t offset; /* of @start in the object's file */
+	uint64_t offset; /* of the byte at @start in the object */
 	const struct object *object;
 	enum mapping_kind kind; /* never MAPPING_RETIRE */
 	uint32_t mark;          /* see layout_mark() */
 };
 
-/* Where nobody knows which of two versions of the code it was that ran. */
+/* Addresses where it is not known which of two versions of the code ran. */
 struct doubt {
 	uint64_t start;
 	uint64_t last; /* inclusive */
@@ -44,17 +44,17 @@ struct doubt {
 
 struct layout {
 	const struct space *space; /* borrowed; NULL: nothing is mapped */
-	size_t generation;
-	struct space_place place;  /* the same */
+	size_t generation;         /* that the layout has */
+	struct space_place place;  /* of the generation */
 	struct ranges extents;     /* of struct extent */
-	const struct extent *hint; /* found last; or NULL */
-	uint64_t work;             /* left */
+	const struct extent *hint; /* that was found last; or NULL */
+	uint64_t work;             /* how many extents may still be looked at */
 
-	/* What the last step did. */
+	/* What the last call of layout_advance() did. */
 	VEC(struct extent) added;
-	uint32_t covered; /* the highest mark of what is covered by them, or was in part; 0: none */
+	uint32_t covered; /* the highest mark of an extent that was covered, even in part; or 0 */
 
-	/* What changes from one generation to another. */
+	/* Code that changes from one generation to another. */
 	VEC(struct doubt) doubts; /* by address; they do not overlap */
 	size_t doubted_from, doubted_until;
 };
@@ -63,42 +63,45 @@ void layout_init(struct layout *layout, const struct space *space);
 void layout_deinit(struct layout *layout);
 
 /*
- * Apply the space's next mapping: see @added and @covered. Of the rest of one that lies below
- * others nothing is known when too much has been looked at.
+ * Apply the space's next mapping; see @added and @covered. When the limit of work is reached, the
+ * rest of a mapping that does not cover everything is mapped without bytes.
  *
- * Return: 0 or -ENOMEM, and then the layout is of no more use.
+ * Return: 0; or -ENOMEM, and then the layout may only be deinitialized.
  */
 _must_check_ int layout_advance(struct layout *layout);
 
-/* Return: the extent at @address, valid until the layout moves on; NULL if nothing is mapped. */
+/*
+ * Return: the extent at @address, which is valid until the layout advances; NULL if nothing is
+ *         mapped there.
+ */
 const struct extent *layout_find(struct layout *layout, uint64_t address);
 
 /*
- * Note @mark of the extent at @address, of which there is one: what is left of it keeps that. At
- * first it is 0.
+ * Set the mark of the extent at @address, which must exist, to @mark. Parts that stay when the
+ * extent is covered keep the mark. Extents begin with mark 0.
  */
 void layout_mark(struct layout *layout, uint64_t address, uint32_t mark);
 
 /*
- * Doubt the code that mappings up to generation @until replace with other: until that is called
- * again, or the layout moves on.
+ * Doubt all code that the mappings up to generation @until replace by other code. The doubts hold
+ * until the next call, or until the layout advances.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int layout_doubt(struct layout *layout, size_t until);
 
 /*
- * Apply the space's mappings up to generation @generation, and doubt the code that they replace
- * with other. Once only, and for a layout that moves no more. What it added is not told.
+ * Apply the mappings up to @generation, and doubt all code that they replace by other code. This
+ * may be called once, for a layout that does not advance afterwards; @added is of no use then.
  *
  * Return: as layout_advance().
  */
 _must_check_ int layout_advance_doubting(struct layout *layout, size_t generation);
 
 /*
- * Cut @last, which is not below @address, to what is not in doubt, as far as instructions that
- * begin there go.
+ * Cut *@last, which is not below @address, to the last address at which an instruction may begin
+ * without reaching code that is in doubt.
  *
- * Return: whether that is so of one that begins at @address.
+ * Return: whether an instruction may begin at @address.
  */
 _must_check_ bool layout_is_sure(const struct layout *layout, uint64_t address, uint64_t *last);

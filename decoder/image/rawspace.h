@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/image/space.h"
 #include "ptd/decode.h"
 

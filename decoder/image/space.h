@@ -4,14 +4,14 @@
 /*
  * Space
  *
- * An address space over time: a list of mappings, each from the moment it was made. Its generation
- * at a time is the number of mappings made until then; a reader that stands at one generation
- * moves on by applying the mappings up to the next. A mapping covers what it overlaps of older
- * ones, as far as its kind allows. (Perf has no record for munmap: what was unmapped stays, and is
- * never executed.)
+ * An address space over time: a list of mappings, each of which holds from its time on. The
+ * generation of a space at a time is the number of mappings that were made until then; a reader
+ * that stands at one generation goes on by applying the mappings up to another. A mapping covers
+ * older mappings that it overlaps, as far as its kind allows. Perf has no record for munmap, so a
+ * mapping that was removed stays; code in it is never executed.
  *
- * A space may share the mappings of another, which are part of its generations: the kernel's are in
- * all spaces.
+ * A space may share the mappings of one other space, which count in its generations: all spaces
+ * share the kernel's mappings.
  */
 
 #include <stdbool.h>
@@ -21,30 +21,30 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 
-/* What a mapping is of, which says what it covers. */
+/* What is mapped; the kind says which older mappings it covers. */
 enum mapping_kind {
-	MAPPING_FILE,   /* covers everything */
-	MAPPING_MEMORY, /* anonymous memory: does not cover code that a JIT says it put there */
-	MAPPING_JIT,    /* such code from its time on: covers everything */
-	MAPPING_EARLY,  /* such code before its time, a guess: covers memory and other guesses */
-	MAPPING_LOGGED, /* of a code log, which covers everything, and is covered (see replay.h) */
-	MAPPING_RETIRE, /* nothing is mapped, but JIT code of object @retired becomes of @object */
+	MAPPING_FILE,   /* a file; covers everything */
+	MAPPING_MEMORY, /* anonymous memory; covers everything but code of a jitdump */
+	MAPPING_JIT,    /* code of a jitdump, from its time on; covers everything */
+	MAPPING_EARLY,  /* code of a jitdump, before its time; covers memory and other such code */
+	MAPPING_LOGGED, /* bytes of a code log (see replay.h); covers everything */
+	MAPPING_RETIRE, /* maps nothing: code of the jitdump @retired belongs to @object now */
 };
 
 struct mapping {
-	uint64_t time;
+	uint64_t time; /* ns */
 	enum mapping_kind kind;
 	uint64_t start;
 	uint64_t size;
-	uint64_t offset; /* of @start in the object's file */
+	uint64_t offset; /* of the byte at @start in the object */
 	const struct object *object;
-	const struct object *retired; /* whose bytes are the same as @object's */
+	const struct object *retired; /* has the same bytes as @object */
 };
 
 struct space;
 
 /*
- * @parent is the space this one began as a copy of, at @time (fork); NULL for an empty one.
+ * Make a space that begins as a copy of @parent at @time (fork); NULL: an empty one.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -55,46 +55,46 @@ struct space *space_free(struct space *space);
 uint32_t space_id(const struct space *space);
 
 /*
- * Let @space have also what is mapped in @shared, now or later, at addresses where it maps nothing
- * itself. A fork does not inherit it.
+ * Let @space share the mappings that @shared has, or will have. They hold where @space maps nothing
+ * itself. A copy of @space does not share them.
  */
 void space_share(struct space *space, const struct space *shared);
 
 /*
- * Add a mapping; times never go backwards.
+ * Append a mapping. Its time must not be before that of the last mapping.
  *
- * Return: 0; -EINVAL if its end does not fit into 64 bits or its size is 0; -ENOMEM.
+ * Return: 0; -EINVAL if its size is 0 or its end does not fit into 64 bits; -ENOMEM.
  */
 _must_check_ int space_map(struct space *space, const struct mapping *mapping);
 
 /*
- * Take the own mappings of @other in the place of those that @space has, and leave these to @other.
- * A code log is among them: it is known at each time what runs, so that nothing that is mapped over
- * other memory leaves that in doubt.
+ * Exchange the own mappings of @space for those of @other, into which a code log was replayed.
+ * @space is exact from now on: it is known at each time which code runs, so a mapping that covers
+ * another one leaves no doubt about the code.
  */
 void space_replace(struct space *space, struct space *other);
 
-/* Return: whether that was done. */
+/* Return: whether the space is exact. */
 bool space_is_exact(const struct space *space);
 
-/* Nobody knows the bytes of its own mapping @i any more: it becomes of @object, which has none. */
+/* Let own mapping @i be of @object, which has no bytes: its bytes are not known any more. */
 void space_forget(struct space *space, size_t i, const struct object *object);
 
-/* Return: how many mappings there are with a time up to @time. */
+/* Return: the generation of @space at @time: its mappings, and shared ones, up to that time. */
 size_t space_generation(const struct space *space, uint64_t time);
 
-/* Return: its own mappings with a time up to @time. */
+/* Return: how many own mappings have a time up to @time. */
 size_t space_n_own(const struct space *space, uint64_t time);
 
-/* Return: its own mapping @i. */
+/* Return: own mapping @i. */
 const struct mapping *space_mapping(const struct space *space, size_t i);
 
-/* How many mappings a generation has: their sum is its number. */
+/* How far a reader has come; the sum of both is the generation. */
 struct space_place {
 	size_t n_own, n_shared;
 };
 
-/* Step to the next generation, of which there is one. Return: the mapping that made it. */
+/* Go to the next generation; there must be one. Return: the mapping that makes it. */
 const struct mapping *space_next(const struct space *space, struct space_place *place);
 
 DEFINE_CLEANUP(struct space *, space_free);

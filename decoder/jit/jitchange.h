@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/jit/anonmem.h"
 #include "decoder/jit/jitdump.h"
 #include "util/vec.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/symbol/perfmap.h"
 #include "util/vec.h"
 

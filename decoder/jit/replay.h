@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/image/space.h"
 #include "decoder/jit/codelog.h"
 #include "util/vec.h"

@@ -16,7 +16,7 @@
  */
 
 #include "base/base.h"
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/image/space.h"
 #include "decoder/kernel/kcore.h"
 #include "decoder/kernel/kernelchange.h"

@@ -53,7 +53,7 @@ int synthetics_new_object(struct synthetics *synthetics, const char *name,
 	if (r == 0)
 		r = vec_reserve(&synthetics->list, 1);
 	if (r == 0)
-		r = objects_add_made(synthetics->objects, synthetics->path, name, ret_object);
+		r = objects_add_synthetic(synthetics->objects, synthetics->path, name, ret_object);
 	if (r == 0)
 		synthetics->list.items[synthetics->list.n++] = *ret_object;
 	return r;

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/image/space.h"
 #include "decoder/sideband/track.h"
 #include "decoder/trace/trace.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/symbol/resolver.h"
 
 #define STEPS_MAX 100000

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/source.h"
 #include "tests/lib/symbolat.h"

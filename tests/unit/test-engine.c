@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/image/space.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/lane.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/ipt_code.h"

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "tests/lib/tempdir.h"
 #include "util/mapfile.h"
 

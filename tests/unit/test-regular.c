@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 #include "daemon/objects/jitfile.h"
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"
 #include "util/execfile.h"

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 #include "decoder/symbol/resolver.h"
 #include "tests/lib/failing.h"
 #include "util/vec.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/image/object.h"
+#include "decoder/image/objects.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "decoder/image/codefile.h"
-#include "decoder/image/kept.h"
+#include "decoder/image/objectmap.h"
 #include "decoder/symbol/debugfile.h"
 #include "ptd/snapshot.h"
 #include "util/arena.h"
@@ -15,7 +15,7 @@
 #include "util/map.h"
 #include "util/mapname.h"
 
-/* One question that was asked before; those whose paths and build-ids hash alike are chained. */
+/* The result of an earlier search. Those whose paths and build-ids hash alike are chained. */
 struct answer {
 	struct answer *next;
 	const char *path;
@@ -24,8 +24,8 @@ struct answer {
 };
 
 struct objects {
-	char *dir;         /* the snapshot, or NULL */
-	struct kept *kept; /* its objects.map, or NULL */
+	char *dir;                   /* the snapshot, or NULL */
+	struct objectmap *objectmap; /* the snapshot's, or NULL */
 	struct objects_places places;
 	struct debugfile_places debug_places;
 	const char *debug_dirs[3]; /* of debug_places */
@@ -63,9 +63,9 @@ static void try_path(const char *path, const struct buildid *wanted, enum object
 }
 
 /* @location is relative to the snapshot. Return: 0 or -ENOMEM. */
-static int try_kept(const struct objects *objects, const char *location,
-		    const struct buildid *wanted, enum object_state *state,
-		    struct codefile **ret_file)
+static int try_in_snapshot(const struct objects *objects, const char *location,
+			   const struct buildid *wanted, enum object_state *state,
+			   struct codefile **ret_file)
 {
 	_cleanup_(freep) char *path = NULL;
 
@@ -89,11 +89,13 @@ static int search_snapshot_by_id(const struct objects *objects, const char *path
 	buildid_hex(wanted, hex);
 	(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/%s", hex,
 		       hex + 2, mapname_in_cache(path));
-	return try_kept(objects, by_id, wanted, state, ret_file);
+	return try_in_snapshot(objects, by_id, wanted, state, ret_file);
 }
 
-/* Return: 0; KEPT_AMBIGUOUS if no place but the snapshot can have it, and it is not to be had
- * there; or -ENOMEM. */
+/*
+ * Return: 0; OBJECTMAP_AMBIGUOUS if no other place can have the file, and the snapshot does not;
+ *         -ENOMEM.
+ */
 static int search_snapshot(const struct objects *objects, const char *path,
 			   const struct buildid *wanted, enum object_state *state,
 			   struct codefile **ret_file)
@@ -101,28 +103,28 @@ static int search_snapshot(const struct objects *objects, const char *path,
 	const char *location;
 	int r;
 
-	r = kept_find(objects->kept, path, wanted, &location);
+	r = objectmap_find(objects->objectmap, path, wanted, &location);
 	switch (r) {
 	case 0:
-		return try_kept(objects, location, wanted, state, ret_file);
-	case KEPT_NO_MAP:
+		return try_in_snapshot(objects, location, wanted, state, ret_file);
+	case OBJECTMAP_NO_MAP:
 		return search_snapshot_by_id(objects, path, wanted, state, ret_file);
-	case KEPT_AMBIGUOUS:
-		*state = OBJECT_WRONG_ID; /* the one at the path now is no better guess */
+	case OBJECTMAP_AMBIGUOUS:
+		*state = OBJECT_WRONG_ID; /* the file at the path today is no better guess */
 		return r;
-	case KEPT_LOST:
-		/* Nor is it here, if nothing but its path is known of it. */
-		return wanted->size > 0 ? 0 : KEPT_AMBIGUOUS;
+	case OBJECTMAP_LOST:
+		/* If only its path is known, the file on this machine may be another one. */
+		return wanted->size > 0 ? 0 : OBJECTMAP_AMBIGUOUS;
 	default:
 		return 0;
 	}
 }
 
-/* By build-id only, so that it does not matter what the file was called. Return: 0 or -ENOMEM. */
+/* Search by build-id alone, whatever the file was called. Return: 0 or -ENOMEM. */
 static int search_by_id(const struct objects *objects, const struct buildid *wanted,
 			enum object_state *state, struct codefile **ret_file)
 {
-	/* The last is how perf called it once. */
+	/* The last one is the name that older versions of perf gave. */
 	static const char *const names[] = { "/elf", "/vdso", "" };
 	char hex[BUILDID_HEX_MAX];
 
@@ -142,7 +144,8 @@ static int search_by_id(const struct objects *objects, const struct buildid *wan
 	return 0;
 }
 
-/* At the path, or below the directory that stands for the root. Return: 0 or -ENOMEM. */
+/* Search at the path, below the directory that stands for the root if there is one. Return: 0 or
+ * -ENOMEM. */
 static int search_at_path(const struct objects *objects, const char *path,
 			  const struct buildid *wanted, enum object_state *state,
 			  struct codefile **ret_file)
@@ -157,7 +160,7 @@ static int search_at_path(const struct objects *objects, const char *path,
 	return 0;
 }
 
-/* Where nobody here has it. Return: 0 or -ENOMEM. */
+/* Ask the other process to fetch the file. Return: 0 or -ENOMEM. */
 static int search_elsewhere(struct objects *objects, const struct buildid *wanted,
 			    enum object_state *state, struct codefile **ret_file)
 {
@@ -173,8 +176,8 @@ static int search_elsewhere(struct objects *objects, const struct buildid *wante
 	return *state == OBJECT_OK ? codefiles_make_readable(&objects->files, fd, *ret_file) : 0;
 }
 
-static int search(struct objects *objects, const char *path, const struct buildid *wanted,
-		  enum object_state *ret_state, struct codefile **ret_file)
+static int search_file(struct objects *objects, const char *path, const struct buildid *wanted,
+		       enum object_state *ret_state, struct codefile **ret_file)
 {
 	enum object_state state = mapname_is_file(path) ? OBJECT_MISSING : OBJECT_NO_FILE;
 	bool is_only_there = false;
@@ -184,7 +187,7 @@ static int search(struct objects *objects, const char *path, const struct buildi
 		r = search_snapshot(objects, path, wanted, &state, ret_file);
 		if (r < 0)
 			return r;
-		is_only_there = r == KEPT_AMBIGUOUS;
+		is_only_there = r == OBJECTMAP_AMBIGUOUS;
 	}
 	if (state != OBJECT_OK) {
 		r = search_by_id(objects, wanted, &state, ret_file);
@@ -213,7 +216,7 @@ static uint64_t key_of(const char *path, const struct buildid *id)
 	return map_hash(key, sizeof(key));
 }
 
-/* Return: the file that was found for @path with build-id @id; NULL if that was not asked. */
+/* Return: the file that was found for @path with build-id @id; NULL if it was not searched for. */
 static struct codefile *find_answer(const struct objects *objects, const char *path,
 				    const struct buildid *id)
 {
@@ -245,8 +248,8 @@ static int add_answer(struct objects *objects, const char *path, const struct bu
 	return map_put(&objects->answers, key, (uintptr_t)answer);
 }
 
-static int find_new(struct objects *objects, const char *path, const struct buildid *asked,
-		    struct codefile **ret_file)
+static int find_new_file(struct objects *objects, const char *path, const struct buildid *asked,
+			 struct codefile **ret_file)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
 	struct codefile *same = NULL;
@@ -254,7 +257,7 @@ static int find_new(struct objects *objects, const char *path, const struct buil
 	struct buildid id;
 	int r;
 
-	r = search(objects, path, asked, &state, &file);
+	r = search_file(objects, path, asked, &state, &file);
 	if (r < 0)
 		return r;
 	if (!file) {
@@ -263,7 +266,7 @@ static int find_new(struct objects *objects, const char *path, const struct buil
 			return r;
 	}
 
-	/* Asked for with its build-id and without: one object, not two of the same name. */
+	/* A search with the build-id and one without find one object, not two of the same name. */
 	id = (struct buildid){ .size = file->object.id.build_id_size };
 	memcpy(id.bytes, file->object.id.build_id, sizeof(id.bytes));
 	if (state == OBJECT_OK && id.size)
@@ -289,17 +292,20 @@ int objects_find(struct objects *objects, const char *path, const struct buildid
 	int r = 0;
 
 	if (!file)
-		r = find_new(objects, path, &asked, &file);
+		r = find_new_file(objects, path, &asked, &file);
 	if (r == 0)
 		*ret_object = &file->object;
 	return r;
 }
 
-/* --- what is not searched for ----------------------------------------------------------------- */
+/*
+ * --- objects that are not searched for
+ * -----------------------------------------------------------------
+ */
 
-/* *@file is @objects' then. */
-static int add(struct objects *objects, const char *name, struct codefile **file,
-	       struct object **ret_object)
+/* Give *@file to @objects; *@file is NULL then. */
+static int adopt_file(struct objects *objects, const char *name, struct codefile **file,
+		      struct object **ret_object)
 {
 	struct object *object = &(*file)->object;
 	const int r = codefiles_adopt(&objects->files, name, OBJECT_OK, file);
@@ -315,7 +321,7 @@ int objects_add_named(struct objects *objects, const char *path, const char *nam
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
 	const int r = codefile_load(path, -1, &file);
 
-	return r < 0 ? r : add(objects, name, &file, ret_object);
+	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }
 
 int objects_add_file(struct objects *objects, const char *path, const struct object **ret_object)
@@ -335,19 +341,21 @@ int objects_add_memory(struct objects *objects, const char *path, const char *na
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
 	const int r = codefile_load_memory(path, address, &file);
 
-	return r < 0 ? r : add(objects, name, &file, ret_object);
+	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }
 
-int objects_add_made(struct objects *objects, const char *source, const char *name,
-		     struct object **ret_object)
+int objects_add_synthetic(struct objects *objects, const char *source, const char *name,
+			  struct object **ret_object)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
 	const int r = codefile_new(source, &file);
 
-	return r < 0 ? r : add(objects, name, &file, ret_object);
+	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/*
+ * --- the collection ------------------------------------------------------------------------------
+ */
 
 const char *objects_dir(const struct objects *objects)
 {
@@ -365,7 +373,7 @@ int objects_new(const char *snapshot_dir, struct objects **ret_objects)
 		objects->dir = strdup(snapshot_dir);
 		if (!objects->dir)
 			return -ENOMEM;
-		r = kept_new(snapshot_dir, &objects->kept);
+		r = objectmap_new(snapshot_dir, &objects->objectmap);
 		if (r < 0)
 			return r;
 	}
@@ -433,7 +441,7 @@ struct objects *objects_free(struct objects *objects)
 		return NULL;
 	codefiles_deinit(&objects->files);
 	map_deinit(&objects->answers);
-	(void)kept_free(objects->kept);
+	(void)objectmap_free(objects->objectmap);
 	arena_deinit(&objects->arena);
 	free(objects->dir);
 	free(objects);

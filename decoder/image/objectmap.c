@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/image/kept.h"
+#include "decoder/image/objectmap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,17 +23,17 @@
 #define BY_CONTENT       PTD_SNAPSHOT_OBJECTS "/sha256/"
 
 struct line {
-	struct line *next;  /* whose path hashes alike */
-	struct line *exact; /* whose path and location hash alike */
+	struct line *next;  /* the next line whose path has the same hash */
+	struct line *exact; /* the next line whose path and location have the same hash */
 	const char *path;
-	const char *location; /* NULL: its file could not be kept */
+	const char *location; /* NULL: ptd could not copy the file */
 };
 
-struct kept {
-	bool is_there; /* the map */
+struct objectmap {
+	bool is_there; /* the snapshot has a map */
 	struct arena arena;
 	struct map lines; /* hash of path → struct line */
-	struct map exact; /* hash of path and location, of a build-id's place → struct line */
+	struct map exact; /* hash of path and location → struct line; lines of build-ids only */
 };
 
 static bool is_hex(const char *s, size_t n)
@@ -41,15 +41,16 @@ static bool is_hex(const char *s, size_t n)
 	return n > 0 && strspn(s, "0123456789abcdef") == n && s[n] == '\0';
 }
 
-/* Where the file of the build-id @hex is that is called @name there. */
+/* Make the place below the snapshot of the file with build-id @hex that is called @name there. */
 static void place_of_id(const char *hex, const char *name, char *ret_place, size_t size)
 {
 	(void)snprintf(ret_place, size, PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/%s", hex, hex + 2,
 		       name);
 }
 
-/* Where the file is that the map names by @id, and that is called @name there. */
-static int locate(struct kept *kept, const char *id, const char *name, const char **ret_location)
+/* Make the place of the file with this @id in the map. Return: 0, -EBADMSG or -ENOMEM. */
+static int locate(struct objectmap *map, const char *id, const char *name,
+		  const char **ret_location)
 {
 	char path[2 * SHA256_HEX_CHARS];
 
@@ -65,7 +66,7 @@ static int locate(struct kept *kept, const char *id, const char *name, const cha
 			return -EBADMSG;
 		place_of_id(id, name, path, sizeof(path));
 	}
-	*ret_location = arena_strdup(&kept->arena, path);
+	*ret_location = arena_strdup(&map->arena, path);
 	return *ret_location ? 0 : -ENOMEM;
 }
 
@@ -87,9 +88,9 @@ static uint64_t exact_key(const char *path, const char *location)
 	return map_hash(key, sizeof(key));
 }
 
-static struct line *find_exact(const struct kept *kept, const char *path, const char *location)
+static struct line *find_exact(const struct objectmap *map, const char *path, const char *location)
 {
-	const uint64_t *head = map_get(&kept->exact, exact_key(path, location));
+	const uint64_t *head = map_get(&map->exact, exact_key(path, location));
 	struct line *l = head ? (struct line *)(uintptr_t)*head : NULL;
 
 	while (l && (strcmp(l->path, path) != 0 || strcmp(l->location, location) != 0))
@@ -97,26 +98,26 @@ static struct line *find_exact(const struct kept *kept, const char *path, const 
 	return l;
 }
 
-static int index_exact(struct kept *kept, struct line *line)
+static int index_exact(struct objectmap *map, struct line *line)
 {
 	const uint64_t key = exact_key(line->path, line->location);
-	const uint64_t *head = map_get(&kept->exact, key);
+	const uint64_t *head = map_get(&map->exact, key);
 
-	if (find_exact(kept, line->path, line->location))
+	if (find_exact(map, line->path, line->location))
 		return 0;
 	line->exact = head ? (struct line *)(uintptr_t)*head : NULL;
-	return map_put(&kept->exact, key, (uintptr_t)line);
+	return map_put(&map->exact, key, (uintptr_t)line);
 }
 
 /*
- * Put @line, which is @kept's, before those of its hash. Two places of a kind that differ say all
- * that there is to say of a path whose build-id is not known: more are left out, so that the search
- * is short.
+ * Put @line, which belongs to @map, before the other lines of its hash. If a path has two lines of
+ * one kind whose places differ, the search without a build-id is ambiguous: further lines are left
+ * out, which keeps the search short.
  */
-static int chain(struct kept *kept, struct line *line)
+static int chain(struct objectmap *map, struct line *line)
 {
 	const uint64_t key = map_hash(line->path, strlen(line->path));
-	const uint64_t *head = map_get(&kept->lines, key);
+	const uint64_t *head = map_get(&map->lines, key);
 	size_t n_others = 0;
 
 	line->next = head ? (struct line *)(uintptr_t)*head : NULL;
@@ -126,14 +127,14 @@ static int chain(struct kept *kept, struct line *line)
 		if (++n_others == 2 || !line->location || strcmp(l->location, line->location) == 0)
 			return 0;
 	}
-	return map_put(&kept->lines, key, (uintptr_t)line);
+	return map_put(&map->lines, key, (uintptr_t)line);
 }
 
 /* Add the line of @size bytes at @bytes. */
-static int add_line(struct kept *kept, const uint8_t *bytes, size_t size)
+static int add_line(struct objectmap *map, const uint8_t *bytes, size_t size)
 {
-	struct line *line = arena_alloc(&kept->arena, sizeof(*line));
-	char *text = arena_alloc(&kept->arena, size + 1);
+	struct line *line = arena_alloc(&map->arena, sizeof(*line));
+	char *text = arena_alloc(&map->arena, size + 1);
 	const char *id;
 	int r;
 
@@ -143,17 +144,17 @@ static int add_line(struct kept *kept, const uint8_t *bytes, size_t size)
 	if (strlen(text) != size || objectsmap_split(text, &id, &line->path) < 0)
 		return -EBADMSG;
 	line->location = NULL;
-	/* Behind the dash may be a space, and the reason. */
+	/* After the dash there may be a space and the reason. */
 	if (strcmp(id, "-") != 0 && strncmp(id, "- ", 2) != 0) {
-		r = locate(kept, id, mapname_in_cache(line->path), &line->location);
+		r = locate(map, id, mapname_in_cache(line->path), &line->location);
 		if (r < 0)
 			return r;
 	}
-	r = line->location && kind_of(line) == BY_ID ? index_exact(kept, line) : 0;
-	return r < 0 ? r : chain(kept, line);
+	r = line->location && kind_of(line) == BY_ID ? index_exact(map, line) : 0;
+	return r < 0 ? r : chain(map, line);
 }
 
-static int read_lines(struct kept *kept, const struct mapfile *file)
+static int read_lines(struct objectmap *map, const struct mapfile *file)
 {
 	for (size_t i = 0, at = 0; at < file->size; i++) {
 		const uint8_t *line = file->bytes + at;
@@ -162,7 +163,7 @@ static int read_lines(struct kept *kept, const struct mapfile *file)
 
 		if (!end || i == LINES_MAX)
 			return -EBADMSG;
-		r = add_line(kept, line, (size_t)(end - line));
+		r = add_line(map, line, (size_t)(end - line));
 		if (r < 0)
 			return r;
 		at += (size_t)(end - line) + 1;
@@ -170,14 +171,14 @@ static int read_lines(struct kept *kept, const struct mapfile *file)
 	return 0;
 }
 
-int kept_new(const char *snapshot_dir, struct kept **ret_kept)
+int objectmap_new(const char *snapshot_dir, struct objectmap **ret_map)
 {
-	_cleanup_(kept_freep) struct kept *kept = calloc(1, sizeof(*kept));
+	_cleanup_(objectmap_freep) struct objectmap *map = calloc(1, sizeof(*map));
 	_cleanup_(mapfile_deinit) struct mapfile file = {};
 	_cleanup_(freep) char *path = NULL;
 	int r;
 
-	if (!kept)
+	if (!map)
 		return -ENOMEM;
 	if (asprintf(&path, "%s/" PTD_SNAPSHOT_OBJECTS_MAP, snapshot_dir) < 0) {
 		path = NULL;
@@ -185,20 +186,22 @@ int kept_new(const char *snapshot_dir, struct kept **ret_kept)
 	}
 
 	r = mapfile_init(&file, AT_FDCWD, path);
-	kept->is_there = r == 0;
+	map->is_there = r == 0;
 	if (r == 0)
-		r = read_lines(kept, &file);
+		r = read_lines(map, &file);
 	else if (r == -ENOENT)
 		r = 0;
 	if (r < 0)
 		return r;
-	*ret_kept = TAKE(kept);
+	*ret_map = TAKE(map);
 	return 0;
 }
 
-/* What has the build-id, or would have it if it were there. Return: whether the map knows it under
- * this path. */
-static bool find_by_id(const struct kept *kept, const char *path, const struct buildid *id,
+/*
+ * Find the place of the file with this build-id, whether or not there is a file in it. Return:
+ * whether the map has it for this path.
+ */
+static bool find_by_id(const struct objectmap *map, const char *path, const struct buildid *id,
 		       const char **ret_location)
 {
 	char hex[BUILDID_HEX_MAX], place[2 * SHA256_HEX_CHARS];
@@ -206,20 +209,20 @@ static bool find_by_id(const struct kept *kept, const char *path, const struct b
 
 	buildid_hex(id, hex);
 	place_of_id(hex, mapname_in_cache(path), place, sizeof(place));
-	line = find_exact(kept, path, place);
+	line = find_exact(map, path, place);
 	if (line)
 		*ret_location = line->location;
 	return line != NULL;
 }
 
-int kept_find(const struct kept *kept, const char *path, const struct buildid *id,
-	      const char **ret_location)
+int objectmap_find(const struct objectmap *map, const char *path, const struct buildid *id,
+		   const char **ret_location)
 {
-	const uint64_t *head = map_get(&kept->lines, map_hash(path, strlen(path)));
+	const uint64_t *head = map_get(&map->lines, map_hash(path, strlen(path)));
 	const char *found = NULL;
 	bool lost = false;
 
-	if (id->size > 1 && find_by_id(kept, path, id, ret_location))
+	if (id->size > 1 && find_by_id(map, path, id, ret_location))
 		return 0;
 	for (const struct line *l = head ? (struct line *)(uintptr_t)*head : NULL; l; l = l->next) {
 		if (strcmp(l->path, path) != 0)
@@ -228,25 +231,25 @@ int kept_find(const struct kept *kept, const char *path, const struct buildid *i
 		if (!l->location || (id->size > 0 && kind_of(l) == BY_ID))
 			continue;
 		if (found && strcmp(l->location, found) != 0)
-			return KEPT_AMBIGUOUS;
+			return OBJECTMAP_AMBIGUOUS;
 		found = l->location;
 	}
 	if (!found)
-		return lost ? KEPT_LOST : kept->is_there ? KEPT_NONE : KEPT_NO_MAP;
-	/* That which is missing is another one, and may be the one that is meant. */
+		return lost ? OBJECTMAP_LOST : map->is_there ? OBJECTMAP_NONE : OBJECTMAP_NO_MAP;
+	/* The file that could not be copied is another one, and may be the one that is meant. */
 	if (lost)
-		return KEPT_AMBIGUOUS;
+		return OBJECTMAP_AMBIGUOUS;
 	*ret_location = found;
 	return 0;
 }
 
-struct kept *kept_free(struct kept *kept)
+struct objectmap *objectmap_free(struct objectmap *map)
 {
-	if (!kept)
+	if (!map)
 		return NULL;
-	map_deinit(&kept->lines);
-	map_deinit(&kept->exact);
-	arena_deinit(&kept->arena);
-	free(kept);
+	map_deinit(&map->lines);
+	map_deinit(&map->exact);
+	arena_deinit(&map->arena);
+	free(map);
 	return NULL;
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/image/kept.h"
+#include "decoder/image/objectmap.h"
 #include "ptd/snapshot.h"
 #include "util/buildid.h"
 
@@ -23,13 +23,13 @@ static void put_map(const char *dir, const uint8_t *data, size_t size)
 		abort();
 }
 
-static void find(const struct kept *kept, const char *path)
+static void find(const struct objectmap *map_of_objects, const char *path)
 {
 	const struct buildid ids[] = { {}, { .bytes = { 0x0a, 0x0b }, .size = 2 } };
 	const char *location;
 
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
-		if (kept_find(kept, path, &ids[i], &location) != 0)
+		if (objectmap_find(map_of_objects, path, &ids[i], &location) != 0)
 			continue;
 		if (strncmp(location, PTD_SNAPSHOT_OBJECTS "/", strlen(PTD_SNAPSHOT_OBJECTS "/")) !=
 			0 ||
@@ -40,13 +40,13 @@ static void find(const struct kept *kept, const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_(kept_freep) struct kept *kept = NULL;
-	char dir[] = "/tmp/fuzz-kept-XXXXXX", map[64];
+	_cleanup_(objectmap_freep) struct objectmap *map_of_objects = NULL;
+	char dir[] = "/tmp/fuzz-objectmap-XXXXXX", map[64];
 
 	if (!mkdtemp(dir))
 		abort();
 	put_map(dir, data, size);
-	if (kept_new(dir, &kept) == 0) {
+	if (objectmap_new(dir, &map_of_objects) == 0) {
 		/* Every path that the map can have named. */
 		for (size_t at = 0; at < size; at++) {
 			const uint8_t *tab = memchr(data + at, '\t', size - at);
@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			path = strndup((const char *)tab + 1, (size_t)(end - tab) - 1);
 			if (!path)
 				abort();
-			find(kept, path);
+			find(map_of_objects, path);
 			at = (size_t)(end - data);
 		}
 	}
