@@ -14,7 +14,6 @@
 #include "daemon/objects/codestore.h"
 #include "daemon/objects/jitfile.h"
 #include "daemon/objects/objectstore.h"
-#include "daemon/proc/claimant.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/scanner.h"
 #include "daemon/tasks/sideband.h"
@@ -36,7 +35,7 @@ struct intake {
 	sd_event_source *kept;    /* the object store has failures to tell of */
 	uint64_t expected_us;     /* when programs were last expected */
 	struct sideband *sideband;
-	struct scanner *scanner; /* NULL: the source does not tell of all tasks */
+	struct scanner *scanner;
 	struct jitfiles *jitfiles;
 	struct codestore *code;                  /* NULL: the source hands none over */
 	bool said_lost;                          /* records were refused, and that was logged */
@@ -209,7 +208,7 @@ static void drain_code(struct intake *intake)
 	size_t size;
 	int r;
 
-	r = source->ops->drain_code(source, &bytes, &size);
+	r = source->ops->drain(source, SOURCE_CODE, &bytes, &size);
 	if (r == 0)
 		r = codestore_add(intake->code, bytes, size);
 	else
@@ -231,7 +230,7 @@ void intake_drain(struct intake *intake)
 	size_t size;
 	int r;
 
-	r = source->ops->drain_tasks(source, &bytes, &size);
+	r = source->ops->drain(source, SOURCE_TASKS, &bytes, &size);
 	if (r == 0) {
 		store_mapped(intake, bytes, size);
 		r = sideband_add(intake->sideband, bytes, size);
@@ -240,8 +239,7 @@ void intake_drain(struct intake *intake)
 	if (intake->code)
 		drain_code(intake);
 	note_epoch(intake, moment);
-	if (intake->scanner)
-		scanner_check(intake->scanner);
+	scanner_check(intake->scanner);
 	if (r < 0 && !intake->said_lost) {
 		errno = -r;
 		log_warning("cannot take all task records, code they tell of cannot be decoded "
@@ -250,7 +248,7 @@ void intake_drain(struct intake *intake)
 	}
 }
 
-/* What a source does not tell of again when an epoch begins is in the sideband itself. */
+/* What an epoch began with is in the sideband, though no record named it again since. */
 static int touch_known(struct intake *intake)
 {
 	struct sideband_view view;
@@ -278,7 +276,7 @@ void intake_forget(struct intake *intake)
 
 	if (intake->stale == 0)
 		return;
-	r = intake->scanner ? 0 : touch_known(intake);
+	r = touch_known(intake);
 	if (r == 0)
 		r = objectstore_forget(intake->options.store, intake->stale);
 	if (r < 0) {
@@ -293,7 +291,7 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	struct intake *intake = userdata;
 	struct source *source = intake->options.source;
 	/* Asked before the last records are taken, not after. */
-	const bool active = source->ops->active(source);
+	const bool is_active = source->ops->status(source).is_active;
 	int r = 0;
 
 	/* Before they are taken: perf tells of records once, and may tell whoever begins to wait
@@ -304,7 +302,7 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	intake->options.drained(intake->options.userdata);
 	if (intake->records)
 		return r;
-	if (!active && usec > intake->expected_us + GRACE_US)
+	if (!is_active && usec > intake->expected_us + GRACE_US)
 		return 0;
 	(void)sd_event_source_set_time(timer, usec + DRAIN_US);
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
@@ -357,8 +355,8 @@ static int watch_source(struct intake *intake)
 	if (r >= 0)
 		r = sd_event_add_io(event, &intake->kept, objectstore_fd(intake->options.store),
 				    EPOLLIN, on_kept, intake);
-	if (r >= 0 && source->ops->fd)
-		r = sd_event_add_io(event, &intake->records, source->ops->fd(source), EPOLLIN,
+	if (r >= 0 && source->records_fd >= 0)
+		r = sd_event_add_io(event, &intake->records, source->records_fd, EPOLLIN,
 				    on_records, intake);
 	return r < 0 ? r : 0;
 }
@@ -379,34 +377,24 @@ static int make_scanner(struct intake *intake)
 	return r;
 }
 
-/* Those of a source that programs write to name whom they like. */
-static bool is_writer(void *userdata, uint32_t pid)
-{
-	struct source *source = userdata;
-
-	return source->ops->owns(source, pid);
-}
-
 int intake_new(const struct intake_options *options, struct intake **ret_intake)
 {
 	_cleanup_(intake_freep) struct intake *intake = calloc(1, sizeof(*intake));
-	const bool asks = options->source->ops->tasks != NULL;
-	const struct claims claims = { options->source->ops->owns ? is_writer : NULL,
-				       options->source };
+	struct source *source = options->source;
 	int r;
 
 	if (!intake)
 		return -ENOMEM;
 	intake->options = *options;
-	r = sideband_new(options->sideband_max, tasks_is_alive, asks, &intake->sideband);
-	objectstore_set_claims(options->store, &claims);
+	r = sideband_new(options->sideband_max, tasks_is_alive, source, &intake->sideband);
+	objectstore_set_claims(options->store, &source->claims);
 	if (r == 0)
-		r = jitfiles_new(&claims, &intake->jitfiles);
-	if (r == 0 && options->source->ops->drain_code)
+		r = jitfiles_new(&source->claims, &intake->jitfiles);
+	if (r == 0 && source->facts.gives_code)
 		r = codestore_new(options->code_max, &intake->code);
 	if (r == 0)
 		r = watch_source(intake);
-	if (r == 0 && asks)
+	if (r == 0)
 		r = make_scanner(intake);
 	if (r < 0)
 		return r;

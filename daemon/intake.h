@@ -6,9 +6,8 @@
  *
  * Takes the task records from the source as soon as they come, and gives them to the modules that
  * remember something of them: the sideband, the object store and the list of JIT compilers' files.
- * Takes also the code that programs hand over, for the code store. If the source can list the
- * tasks that were there before recording began, the intake asks for them
- * (daemon/tasks/scanner.h).
+ * Takes also the code that programs hand over, for the code store. If the source has to look at the
+ * tasks to tell which of them live, the intake has it do so (daemon/tasks/scanner.h).
  */
 
 #include <stdint.h>
@@ -44,8 +43,8 @@ struct intake *intake_free(struct intake *intake);
 DEFINE_CLEANUP(struct intake *, intake_free);
 
 /*
- * Expect that programs begin to write to the source. This does nothing for a source with a
- * descriptor, which becomes readable when there are records.
+ * Programs may begin to write to the source from now on. Without this, records are drained as long
+ * as the source is active, or says by its descriptor that there are some.
  *
  * Return: 0, or negative errno.
  */

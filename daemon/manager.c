@@ -66,7 +66,7 @@ static struct recorder_status get_status(void *userdata)
 		.source = source->facts.name,
 		.n_cpus = cpus.n_online,
 		.cpus = cpus,
-		.recording = source->ops->active(source),
+		.recording = cpus.is_active,
 		.sideband_bytes = sideband.bytes,
 		.sideband_max = sideband.bytes_max,
 		.sideband_lost = sideband.lost,
@@ -97,7 +97,7 @@ static int on_tick(sd_event_source *timer, uint64_t usec, void *userdata)
 	struct manager *m = userdata;
 
 	(void)usec;
-	m->source->ops->tick(m->source);
+	m->source->ops->look_after(m->source);
 	say_status(m);
 	(void)sd_event_source_set_time_relative(timer, TICK_US);
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
@@ -198,28 +198,23 @@ static int take_snapshot(void *userdata, const struct scope *scope, const struct
 static int open_pool(void *userdata, int *ret_fd)
 {
 	struct manager *m = userdata;
-	const int fd = source_emu_fd(m->source);
-	int r;
+	int fd, r;
 
+	fd = source_emu_share(m->source);
 	if (fd < 0)
-		return -EOPNOTSUPP;
+		return fd;
 	r = intake_expect(m->intake);
-	if (r < 0)
-		return r;
-	m->source->ops->mark(m->source);
-	*ret_fd = fd;
-	return 0;
+	if (r == 0)
+		*ret_fd = fd;
+	return r;
 }
 
 static int pause_source(void *userdata, bool pause)
 {
 	struct manager *m = userdata;
-	struct source *source = m->source;
 	int r;
 
-	if (!source->ops->pause)
-		return -EOPNOTSUPP;
-	r = source->ops->pause(source, pause);
+	r = m->source->ops->pause(m->source, pause);
 	say_status(m);
 	return r;
 }
@@ -396,8 +391,6 @@ static int start_ticking(struct manager *m)
 {
 	int r;
 
-	if (!m->source->ops->tick)
-		return 0;
 	r = sd_event_add_time_relative(m->event, &m->tick_timer, CLOCK_MONOTONIC, TICK_US,
 				       TICK_US / 10, on_tick, m);
 	return r < 0 ? r : 0;

@@ -14,6 +14,7 @@
 #include "daemon/objects/objectstore.h"
 #include "daemon/snapshot/jobs.h"
 #include "daemon/snapshot/snapshot.h"
+#include "daemon/source/source.h"
 #include "daemon/tasks/sideband.h"
 
 #define ROOM_RETRY (UINT64_C(256) << 20) /* to have free before a snapshot is tried again */
@@ -52,6 +53,7 @@ int snapshotjob_gather(struct job *job)
 {
 	struct snapshotjob *self = job->userdata;
 	struct sideband *sideband = intake_sideband(self->intake);
+	struct source *source = self->request.source;
 	int r;
 
 	forget_known(self);
@@ -73,6 +75,7 @@ int snapshotjob_gather(struct job *job)
 	self->known.objects = self->objects;
 	self->known.jitfiles = self->jitfiles;
 	self->known.code = intake_code(self->intake);
+	self->known.ring_bytes = source->ops->status(source).bytes_held;
 	self->known.sideband_lost = sideband_stats(sideband).lost;
 	return 0;
 }

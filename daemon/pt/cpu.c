@@ -284,6 +284,13 @@ void cpu_print(struct cpu *cpu)
 	take_start(cpu);
 }
 
+static uint64_t overtaken(const struct cpu *cpu)
+{
+	if (cpu->settled)
+		return cpu->gone;
+	return auxpos_glimpse(&cpu->pos, cpu->print, cpu->pt.ring.aux);
+}
+
 struct source_view cpu_view(const struct cpu *cpu)
 {
 	const struct auxpos *pos = &cpu->pos;
@@ -291,6 +298,8 @@ struct source_view cpu_view(const struct cpu *cpu)
 	struct source_view view = ring_span(cpu->pt.ring.aux, pos->size, pos->written - n, n);
 
 	view.head = pos->written;
+	view.overwritten = overtaken(cpu);
+	view.gap_ns = cpu->gap_ns;
 	view.end = cpu->state == CPU_RECORDING ? SOURCE_END_FLUSHED : SOURCE_END_OFFLINE;
 	return view;
 }
@@ -298,18 +307,13 @@ struct source_view cpu_view(const struct cpu *cpu)
 /* The position stays that of the freeze: the next one moves it over whatever came since. */
 void cpu_settle(struct cpu *cpu)
 {
+	if (cpu->settled)
+		return;
 	if (cpu->state == CPU_RECORDING)
 		restart(cpu);
 	cpu->gone =
 	    auxpos_gone(&cpu->pos, cpu->print, cpu->pt.ring.aux, ring_aux_head(&cpu->pt.ring));
 	cpu->settled = true;
-}
-
-uint64_t cpu_overtaken(const struct cpu *cpu)
-{
-	if (cpu->settled)
-		return cpu->gone;
-	return auxpos_glimpse(&cpu->pos, cpu->print, cpu->pt.ring.aux);
 }
 
 /* --- records --------------------------------------------------------------------------------- */

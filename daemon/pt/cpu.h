@@ -109,14 +109,13 @@ void cpu_freeze(struct cpu *cpu);
 /* After all CPUs were frozen, remember what was in the ring. */
 void cpu_print(struct cpu *cpu);
 
-/* What the AUX ring held at the freeze. */
+/* Return: what the AUX ring held at the last hold. Until cpu_settle() is called, the number of
+ * overwritten bytes is an estimate from the memory, which may be too high but not too low. */
 struct source_view cpu_view(const struct cpu *cpu);
 
-/* It has been copied: find out exactly what was overwritten meanwhile. */
+/* The PT has been copied: find out exactly what was overwritten meanwhile. PT stops for a
+ * moment. */
 void cpu_settle(struct cpu *cpu);
-
-/* How many of the oldest bytes of the view are overwritten: about, until it is settled. */
-uint64_t cpu_overtaken(const struct cpu *cpu);
 
 /*
  * Copy the switch records, the oldest first, while more are written. @ret_cut: older ones are gone.

@@ -40,7 +40,7 @@ struct procscan_stats {
 };
 
 enum {
-	PROCSCAN_MORE = 1, /* not all have been told of yet */
+	PROCSCAN_MORE = 1, /* not all have been told of yet; the same as SOURCE_MORE */
 };
 
 /* Return: 0, or negative errno. */

@@ -24,7 +24,6 @@ struct source_pt {
 	struct source source;
 	struct cpus cpus;
 	pthread_mutex_t rings; /* held while they are copied, or opened and closed */
-	struct ptclock_log *clock;
 	struct suspend suspend;
 
 	int proc_fd;
@@ -63,7 +62,7 @@ static int read_conversion(struct source_pt *p)
 static void start_again(struct source_pt *p, const struct cpulist *online)
 {
 	cpus_close_all(&p->cpus);
-	ptclock_log_clear(p->clock);
+	ptclock_log_clear(p->source.clock);
 	cpus_open_all(&p->cpus, online);
 	if (read_conversion(p) < 0)
 		log_warning(
@@ -75,10 +74,10 @@ static void note_clock(struct source_pt *p)
 {
 	const struct ptclock_sample sample = ptclock_sample();
 
-	ptclock_log_add(p->clock, &sample);
+	ptclock_log_add(p->source.clock, &sample);
 }
 
-static void tick(struct source *source)
+static void look_after(struct source *source)
 {
 	struct source_pt *p = pt(source);
 	struct cpulist online;
@@ -118,34 +117,37 @@ static int pause_source(struct source *source, bool pause)
 	return 0;
 }
 
+/* Many machines have CPUs that may come and never do: they have no ring. */
+static uint32_t count_kept(const struct source_pt *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->source.n_cpus; i++)
+		n += p->cpus.items[i].state == CPU_OFFLINE && cpu_has_ring(&p->cpus.items[i]);
+	return n;
+}
+
 static struct source_status status(struct source *source)
 {
 	const struct source_pt *p = pt(source);
-	uint32_t n_kept = 0;
+	const struct cpu_setup *setup = &p->cpus.setup;
+	const uint32_t n_recording = cpus_count(&p->cpus, CPU_RECORDING), n_kept = count_kept(p);
 
-	/* Many machines have CPUs that may come and never do. */
-	for (uint32_t i = 0; i < source->n_cpus; i++)
-		n_kept += p->cpus.items[i].state == CPU_OFFLINE && cpu_has_ring(&p->cpus.items[i]);
 	return (struct source_status){
 		.n_online = source->n_cpus - cpus_count(&p->cpus, CPU_OFFLINE),
-		.n_recording = cpus_count(&p->cpus, CPU_RECORDING),
+		.n_recording = n_recording,
 		.n_offline = n_kept,
 		.n_busy = cpus_count(&p->cpus, CPU_BUSY),
 		.n_failed = cpus_count(&p->cpus, CPU_FAILED),
 		.paused = p->cpus.paused,
-		.aux_size = p->cpus.setup.aux_size,
-		.switch_size = p->cpus.setup.switch_size,
+		.is_active = n_recording > 0,
+		.aux_size = setup->aux_size,
+		.switch_size = setup->switch_size,
+		.bytes_held = (n_recording + n_kept) * (setup->aux_size + setup->switch_size),
 	};
 }
 
 /* --- snapshots ------------------------------------------------------------------------------- */
-
-static uint64_t held(struct source *source)
-{
-	const struct source_status s = status(source);
-
-	return (s.n_recording + s.n_offline) * (s.aux_size + s.switch_size);
-}
 
 static uint64_t aux_room(struct source *source, uint32_t cpu)
 {
@@ -158,14 +160,14 @@ static uint64_t aux_room(struct source *source, uint32_t cpu)
 	return room;
 }
 
-static int freeze(struct source *source, struct source_moment *ret_moment)
+static int hold(struct source *source, struct source_moment *ret_moment)
 {
 	struct source_pt *p = pt(source);
 	struct ptclock_sample sample;
 
 	(void)pthread_mutex_lock(&p->rings);
 	sample = cpus_freeze(&p->cpus);
-	ptclock_log_add(p->clock, &sample);
+	ptclock_log_add(p->source.clock, &sample);
 	*ret_moment = (struct source_moment){
 		.ns = tsc_to_ns(&p->source.facts.tsc, sample.tsc),
 		.monotonic_ns = sample.monotonic_ns,
@@ -174,51 +176,36 @@ static int freeze(struct source *source, struct source_moment *ret_moment)
 	return 0;
 }
 
-static void thaw(struct source *source)
+static void release(struct source *source)
 {
 	(void)pthread_mutex_unlock(&pt(source)->rings);
 }
 
-static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
+static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
+		struct source_view *ret_view)
 {
-	const struct source_pt *p = pt(source);
+	struct cpu *c;
 
+	(void)since_ns; /* hardware records everything, all the time: there are no bookmarks */
 	if (cpu >= source->n_cpus)
 		return -EINVAL;
-	*ret_view = cpu_has_ring(&p->cpus.items[cpu])
-			? cpu_view(&p->cpus.items[cpu])
-			: (struct source_view){ .end = SOURCE_END_OFFLINE };
+	c = &pt(source)->cpus.items[cpu];
+	if (!cpu_has_ring(c)) {
+		*ret_view = (struct source_view){ .end = SOURCE_END_OFFLINE };
+		return 0;
+	}
+	if (exact)
+		cpu_settle(c);
+	*ret_view = cpu_view(c);
 	return 0;
 }
 
-static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
-		     uint64_t *ret_switch_bytes)
-{
-	const struct source_pt *p = pt(source);
-
-	if (cpu >= source->n_cpus)
-		return -EINVAL;
-	*ret_aux_bytes = cpu_has_ring(&p->cpus.items[cpu]) ? cpu_overtaken(&p->cpus.items[cpu]) : 0;
-	*ret_switch_bytes = 0;
-	return 0;
-}
-
-static void settle(struct source *source, uint32_t cpu)
-{
-	if (cpu_has_ring(&pt(source)->cpus.items[cpu]))
-		cpu_settle(&pt(source)->cpus.items[cpu]);
-}
-
-static uint64_t gap(struct source *source, uint32_t cpu)
-{
-	return cpu_has_ring(&pt(source)->cpus.items[cpu]) ? pt(source)->cpus.items[cpu].gap_ns : 0;
-}
-
-static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_bytes, size_t *ret_size,
-			 bool *ret_cut)
+static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
+			 uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
 {
 	struct source_pt *p = pt(source);
 
+	(void)since_ns;
 	if (cpu >= source->n_cpus)
 		return -EINVAL;
 	if (p->cpus.items[cpu].switches.ring.page)
@@ -227,11 +214,6 @@ static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_byte
 	*ret_size = 0;
 	*ret_cut = false;
 	return 0;
-}
-
-static int copy_clock(struct source *source, struct ptclock_log **ret_clock)
-{
-	return ptclock_log_copy(pt(source)->clock, ret_clock);
 }
 
 /* --- task records ---------------------------------------------------------------------------- */
@@ -245,11 +227,16 @@ static uint64_t records_now(void *userdata)
 
 /* What is newer than our own beginning waits for the next time: an older record of another CPU
  * might come after it. */
-static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+static int drain(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
+		 size_t *ret_size)
 {
 	struct source_pt *p = pt(source);
 
-	return taskrings_drain(&p->cpus, records_now(p), ret_bytes, ret_size);
+	if (stream == SOURCE_TASKS)
+		return taskrings_drain(&p->cpus, records_now(p), ret_bytes, ret_size);
+	*ret_bytes = NULL;
+	*ret_size = 0;
+	return 0;
 }
 
 static int scan_put(void *userdata, const void *bytes, size_t size)
@@ -259,7 +246,9 @@ static int scan_put(void *userdata, const void *bytes, size_t size)
 	return p->put(p->put_userdata, bytes, size);
 }
 
-static int tasks(struct source *source, uint64_t budget_ns, record_put_fn put, void *userdata)
+/* Records were lost before we began, and may be lost any time: what they tell does not do. */
+static int tasks(struct source *source, const struct tasks *known, uint64_t budget_ns,
+		 record_put_fn put, void *userdata)
 {
 	struct source_pt *p = pt(source);
 	const struct procscan_options options = {
@@ -269,34 +258,12 @@ static int tasks(struct source *source, uint64_t budget_ns, record_put_fn put, v
 		.userdata = p,
 	};
 
+	(void)known;
+	if (budget_ns == 0)
+		return SOURCE_MORE;
 	p->put = put;
 	p->put_userdata = userdata;
 	return procscan_go_on(&p->scan, &options, budget_ns);
-}
-
-static bool active(struct source *source)
-{
-	return cpus_count(&pt(source)->cpus, CPU_RECORDING) > 0;
-}
-
-static int event_fd(struct source *source)
-{
-	return pt(source)->cpus.epoll_fd;
-}
-
-/* Nothing is marked: hardware records everything, all the time. */
-static void mark(struct source *source)
-{
-	(void)source;
-}
-
-static void marked(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
-		   uint64_t *ret_switch_head)
-{
-	(void)source;
-	(void)cpu;
-	(void)time;
-	*ret_aux_head = *ret_switch_head = 0;
 }
 
 /* --- life ------------------------------------------------------------------------------------ */
@@ -308,7 +275,7 @@ static struct source *pt_free(struct source *source)
 	if (!p)
 		return NULL;
 	cpus_deinit(&p->cpus);
-	(void)ptclock_log_free(p->clock);
+	(void)ptclock_log_free(p->source.clock);
 	(void)procscan_free(p->scan);
 	p->proc_fd = fd_close(p->proc_fd);
 	(void)pthread_mutex_destroy(&p->rings);
@@ -317,26 +284,16 @@ static struct source *pt_free(struct source *source)
 }
 
 static const struct source_ops pt_ops = {
-	.name = "pt",
-	.held = held,
-	.aux_room = aux_room,
-	.freeze = freeze,
-	.thaw = thaw,
-	.view_aux = view_aux,
-	.overtaken = overtaken,
-	.settle = settle,
-	.copy_switches = copy_switches,
-	.gap = gap,
-	.copy_clock = copy_clock,
-	.drain_tasks = drain_tasks,
-	.tasks = tasks,
-	.active = active,
-	.fd = event_fd,
-	.tick = tick,
-	.pause = pause_source,
 	.status = status,
-	.mark = mark,
-	.marked = marked,
+	.look_after = look_after,
+	.pause = pause_source,
+	.drain = drain,
+	.tasks = tasks,
+	.aux_room = aux_room,
+	.hold = hold,
+	.release = release,
+	.view = view,
+	.copy_switches = copy_switches,
 	.free = pt_free,
 };
 
@@ -402,8 +359,9 @@ static int start(struct source_pt *p, const struct config *config)
 
 	r = cpus_init(&p->cpus);
 	p->source.n_cpus = p->cpus.n;
+	p->source.records_fd = p->cpus.epoll_fd;
 	if (r == 0)
-		r = ptclock_log_new(&p->clock);
+		r = ptclock_log_new(&p->source.clock);
 	if (r == 0)
 		r = cpulist_read(CPULIST_ONLINE, &online);
 	p->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

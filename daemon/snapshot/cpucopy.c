@@ -17,28 +17,15 @@
 #define SLICE_SIZE ((size_t)1 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)
 
-/* How many bytes at the start of a view were written before the head @since. */
-static size_t before(const struct source_view *v, uint64_t since)
-{
-	const size_t size = v->a_size + v->b_size;
-
-	return since >= v->head ? size : v->head - since < size ? size - (v->head - since) : 0;
-}
-
 /* Move @start, which is in the copy of a view without its first @skip bytes, behind all that may
- * have been overwritten by now. */
-static int find_start(const struct cpucopy *copy, struct source *source, uint32_t cpu, size_t skip,
-		      size_t *start)
+ * have been overwritten by the time of @view. */
+static void skip_overwritten(const struct cpucopy *copy, const struct source_view *view,
+			     size_t skip, size_t *start)
 {
-	uint64_t gone, switches;
-	int r;
+	const uint64_t gone = view->overwritten;
 
-	r = source->ops->overtaken(source, cpu, &gone, &switches);
-	if (r < 0)
-		return r;
 	if (gone > skip + *start)
 		*start = gone - skip < copy->pt_size ? gone - skip : copy->pt_size;
-	return 0;
 }
 
 /* Map memory that begins where a large page can. NULL: there is none. */
@@ -82,41 +69,40 @@ void cpucopy_reserve(struct cpucopy *copy, size_t size, bool large)
 	(void)madvise(copy->pt, copy->pt_room, MADV_POPULATE_WRITE);
 }
 
-static int copy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)
+int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t since_ns)
 {
-	struct source_view v;
+	const struct source_ops *ops = source->ops;
+	struct source_view v, now;
 	size_t skip, at, start = 0;
 	int r;
 
-	r = source->ops->view_aux(source, cpu, &v);
+	r = ops->view(source, cpu, since_ns, false, &v);
 	if (r < 0)
 		return r;
-	skip = before(&v, pt_since);
+	skip = ring_before(&v, v.since);
 	copy->pt_head = v.head;
-	copy->pt_overwritten = v.head > pt_since ? v.head - pt_since : 0;
+	copy->pt_overwritten = v.head > v.since ? v.head - v.since : 0;
 	copy->end = v.end;
+	copy->gap_ns = v.gap_ns;
 	copy->pt_size = at = v.a_size + v.b_size - skip;
 	if (at == 0)
 		return 0;
 	r = get_room(copy, at);
-	if (r < 0)
-		return r;
-
-	while (at > start) {
+	while (r == 0 && at > start) {
 		const size_t n = at - start < SLICE_SIZE ? at - start : SLICE_SIZE;
 
 		at -= n;
 		ring_copy(&v, skip + at, n, copy->pt + at);
-		r = find_start(copy, source, cpu, skip, &start);
-		if (r < 0)
-			return r;
+		r = ops->view(source, cpu, since_ns, false, &now);
+		if (r == 0)
+			skip_overwritten(copy, &now, skip, &start);
 	}
-	if (source->ops->settle) {
-		source->ops->settle(source, cpu);
-		r = find_start(copy, source, cpu, skip, &start);
-		if (r < 0)
-			return r;
-	}
+	if (r == 0)
+		r = ops->view(source, cpu, since_ns, true, &now);
+	if (r < 0)
+		return r;
+	skip_overwritten(copy, &now, skip, &start);
+	copy->gap_ns = now.gap_ns;
 	copy->pt_start = start;
 	copy->pt_dropped = start;
 	copy->pt_bytes = copy->pt_size - start;
@@ -134,16 +120,6 @@ void cpucopy_find_oldest(struct cpucopy *copy, const struct source_facts *facts,
 	    tsc_to_ns(&facts->tsc, psbtime_tsc(low, tsc_from_ns(&facts->tsc, now_ns)));
 }
 
-int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t pt_since)
-{
-	int r;
-
-	r = copy_pt(copy, source, cpu, pt_since);
-	if (source->ops->gap)
-		copy->gap_ns = source->ops->gap(source, cpu);
-	return r;
-}
-
 static void note_times(struct cpucopy *copy)
 {
 	struct cursor c = cpucopy_records(copy);
@@ -156,47 +132,12 @@ static void note_times(struct cpucopy *copy)
 	}
 }
 
-/* Of a source that overwrites its ring forwards, as it does AUX. */
-static int view_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
-			 uint64_t switches_since)
-{
-	struct source_view v;
-	uint64_t pt, gone;
-	size_t start;
-	int r;
-
-	r = source->ops->view_switch(source, cpu, &v);
-	if (r < 0)
-		return r;
-	copy->switches_size = v.a_size + v.b_size;
-	copy->switches = malloc(copy->switches_size + 1);
-	if (!copy->switches)
-		return -ENOMEM;
-	ring_copy(&v, 0, copy->switches_size, copy->switches);
-
-	r = source->ops->overtaken(source, cpu, &pt, &gone);
-	if (r < 0)
-		return r;
-	if (gone < before(&v, switches_since))
-		gone = before(&v, switches_since);
-	r = record_resync(copy->switches + gone, copy->switches_size - gone, cpu, &start);
-	if (r < 0)
-		return r;
-	copy->switches_start = gone + start;
-	copy->switches_cut = v.head > copy->switches_size || copy->switches_start > 0;
-	return 0;
-}
-
-int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
-		     uint64_t switches_since)
+int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu, uint64_t since_ns)
 {
 	int r;
 
-	if (source->ops->copy_switches)
-		r = source->ops->copy_switches(source, cpu, &copy->switches, &copy->switches_size,
-					       &copy->switches_cut);
-	else
-		r = view_switches(copy, source, cpu, switches_since);
+	r = source->ops->copy_switches(source, cpu, since_ns, &copy->switches, &copy->switches_size,
+				       &copy->switches_cut);
 	if (r == 0)
 		note_times(copy);
 	return r;
@@ -206,8 +147,7 @@ struct cursor cpucopy_records(const struct cpucopy *copy)
 {
 	if (!copy->switches)
 		return cursor_from(NULL, 0);
-	return cursor_from(copy->switches + copy->switches_start,
-			   copy->switches_size - copy->switches_start);
+	return cursor_from(copy->switches, copy->switches_size);
 }
 
 void cpucopy_forget_pt(struct cpucopy *copy)

@@ -18,10 +18,9 @@
 #include "daemon/source/source.h"
 
 struct cpucopy {
-	uint8_t *switches; /* the ring */
+	uint8_t *switches; /* whole records, oldest first */
 	size_t switches_size;
-	size_t switches_start; /* of the whole records in it */
-	bool switches_cut;     /* older ones are gone, or not wanted */
+	bool switches_cut; /* older ones are gone, or not wanted */
 	uint64_t switches_oldest, switches_newest;
 
 	uint8_t *pt;     /* mapped */
@@ -46,18 +45,18 @@ struct cpucopy {
 void cpucopy_reserve(struct cpucopy *copy, size_t size, bool large);
 
 /*
- * Copy the rings of @cpu as they were at the last freeze, but not what was written before the heads
- * @pt_since and @switches_since (0: all).
+ * Copy the rings of @cpu as they were at the last hold, but not what is older than the source's
+ * last bookmark before @since_ns (CLOCK_MONOTONIC; 0: all).
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_t cpu,
-			    uint64_t pt_since);
+			    uint64_t since_ns);
 _must_check_ int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
-				  uint64_t switches_since);
+				  uint64_t since_ns);
 
 /* Since when it can be decoded: fill in @copy->pt_oldest, from the bytes. @facts and @now_ns: the
- * source's, and the records' clock, as of the freeze. */
+ * source's, and the records' clock, as of the hold. */
 void cpucopy_find_oldest(struct cpucopy *copy, const struct source_facts *facts, uint64_t now_ns);
 
 /* The switch records that were kept. */

@@ -27,15 +27,6 @@ struct pass {
 	atomic_int error;
 };
 
-static void heads_since(const struct ringcopy *rings, uint32_t cpu, uint64_t *ret_pt,
-			uint64_t *ret_switches)
-{
-	*ret_pt = *ret_switches = 0;
-	if (rings->scope->since_ns > 0)
-		rings->source->ops->marked(rings->source, cpu, rings->scope->since_ns, ret_pt,
-					   ret_switches);
-}
-
 static int reserve(struct pass *p, uint32_t cpu)
 {
 	const struct ringcopy *rings = p->rings;
@@ -48,12 +39,10 @@ static int reserve(struct pass *p, uint32_t cpu)
 static int copy_pt(struct pass *p, uint32_t cpu)
 {
 	const struct ringcopy *rings = p->rings;
-	uint64_t pt_since, switches_since;
 
 	if (cancel_asked(rings->cancel))
 		return -ECANCELED;
-	heads_since(rings, cpu, &pt_since, &switches_since);
-	return cpucopy_pt(&rings->cpus[cpu], rings->source, cpu, pt_since);
+	return cpucopy_pt(&rings->cpus[cpu], rings->source, cpu, rings->scope->since_ns);
 }
 
 /* One thread's part: those that are taken follow each other without a hole. */
@@ -111,16 +100,7 @@ void ringcopy_prepare(struct ringcopy *ringcopy)
 
 	ringcopy->bytes_max = part > COPIED_MIN ? part : COPIED_MIN;
 	ringcopy->large_max = meminfo_large() / 2;
-	if (ringcopy->source->ops->aux_room)
-		run_in_threads(&p);
-}
-
-static int copy_switches(const struct ringcopy *rings, uint32_t cpu)
-{
-	uint64_t pt_since, switches_since;
-
-	heads_since(rings, cpu, &pt_since, &switches_since);
-	return cpucopy_switches(&rings->cpus[cpu], rings->source, cpu, switches_since);
+	run_in_threads(&p);
 }
 
 int ringcopy_some(const struct ringcopy *ringcopy, uint32_t first, uint32_t *ret_end)
@@ -136,7 +116,8 @@ int ringcopy_some(const struct ringcopy *ringcopy, uint32_t first, uint32_t *ret
 	end = end < n_cpus ? end : n_cpus;
 	for (uint32_t i = first; r == 0 && i < end; i++)
 		if (scope_has_cpu(ringcopy->scope, i))
-			r = copy_switches(ringcopy, i);
+			r = cpucopy_switches(&ringcopy->cpus[i], ringcopy->source, i,
+					     ringcopy->scope->since_ns);
 	*ret_end = end;
 	return r;
 }

@@ -109,13 +109,13 @@ static void note_oldest(struct snapdata *d, struct cpucopy *cpu)
 {
 	uint64_t since;
 
-	cpucopy_find_oldest(cpu, &d->facts, d->frozen.ns);
+	cpucopy_find_oldest(cpu, &d->facts, d->moment.ns);
 	d->bytes_dropped += cpu->pt_dropped;
 	d->bytes_overwritten += cpu->pt_overwritten;
 	if (cpu->pt_overwritten == 0)
 		return;
 	/* Without a PSB nothing of it can be decoded. */
-	since = cpu->pt_oldest ? cpu->pt_oldest : d->frozen.ns;
+	since = cpu->pt_oldest ? cpu->pt_oldest : d->moment.ns;
 	if (since > d->complete_since)
 		d->complete_since = since;
 }
@@ -130,30 +130,30 @@ static int write_pt(struct snapdata *d, uint32_t i)
 		d->bytes_pt += cpu->pt_bytes;
 		d->n_cpus++;
 		r = perffile_write_aux(d->file, i, cpu->pt_head - cpu->pt_bytes,
-				       tsc_at(&d->facts, d->frozen.ns), cpu->pt + cpu->pt_start,
+				       tsc_at(&d->facts, d->moment.ns), cpu->pt + cpu->pt_start,
 				       cpu->pt_bytes);
 	}
 	cpucopy_forget_pt(cpu);
 	return r;
 }
 
-static void thaw(struct source *source, bool *frozen)
+static void release(struct source *source, bool *held)
 {
-	if (*frozen && source->ops->thaw)
-		source->ops->thaw(source);
-	*frozen = false;
+	if (*held)
+		source->ops->release(source);
+	*held = false;
 }
 
-/* What goes with the rings: if the machine is suspended behind the thaw, it changes. */
+/* What goes with the rings: if the machine is suspended after their release, it changes. */
 static int copy_facts(struct snapdata *d)
 {
 	struct source *source = d->request->source;
 
 	d->facts = source->facts;
-	return source->ops->copy_clock ? source->ops->copy_clock(source, &d->clock) : 0;
+	return source->clock ? ptclock_log_copy(source->clock, &d->clock) : 0;
 }
 
-/* Frozen, copied, and written only then: the rings' writers go on. */
+/* Held, copied, and written only then: the rings' writers go on. */
 static int write_rings(struct snapdata *d)
 {
 	struct source *source = d->request->source;
@@ -163,12 +163,12 @@ static int write_rings(struct snapdata *d)
 		.scope = &d->request->scope,
 		.cancel = d->request->cancel,
 	};
-	bool frozen = true;
+	bool held = true;
 	uint32_t end = 0;
 	int r;
 
 	ringcopy_prepare(&rings);
-	r = source->ops->freeze(source, &d->frozen);
+	r = source->ops->hold(source, &d->moment);
 	if (r < 0)
 		return r;
 	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
@@ -176,7 +176,7 @@ static int write_rings(struct snapdata *d)
 		if (r == 0 && first == 0)
 			r = copy_facts(d);
 		if (end == source->n_cpus)
-			thaw(source, &frozen);
+			release(source, &held);
 		if (r == 0 && first == 0)
 			r = perffile_new(d->dir_fd, PTD_SNAPSHOT_DATA, &d->facts, &d->file);
 		if (r == 0 && first == 0)
@@ -188,7 +188,7 @@ static int write_rings(struct snapdata *d)
 				r = write_pt(d, i);
 		}
 	}
-	thaw(source, &frozen);
+	release(source, &held);
 	return r;
 }
 

@@ -30,7 +30,7 @@ struct snapdata {
 	struct map ran;                         /* which of these ran */
 
 	/* Once the rings are written. Facts and clock are as they were then. */
-	struct source_moment frozen;
+	struct source_moment moment; /* at which the rings were held */
 	struct source_facts facts;
 	struct ptclock_log *clock; /* NULL: all clocks are the records' */
 	struct perffile *file;
@@ -54,7 +54,7 @@ _must_check_ int snapdata_init(struct snapdata *data, const struct snapshot_requ
 void snapdata_deinit(struct snapdata *data);
 
 /*
- * Freeze the source, copy its rings, let it go on, make the file, and write their PT.
+ * Hold the rings of the source, copy them, release them, make the file, and write their PT.
  *
  * Return: 0; -ESRCH if the process of the scope did not run; -ECANCELED; or negative errno.
  */

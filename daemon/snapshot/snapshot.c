@@ -141,12 +141,12 @@ static void put_manifest(FILE *f, void *userdata)
 	(void)uname(&host);
 	fprintf(f, PTD_MANIFEST_FORMAT "=" PTD_SNAPSHOT_FORMAT "\n");
 	fprintf(f, "id=%s\n", q->id);
-	print_time(f, "created", w->data.frozen.realtime_ns);
-	fprintf(f, "clock_ns=%" PRIu64 "\n", w->data.frozen.ns);
+	print_time(f, "created", w->data.moment.realtime_ns);
+	fprintf(f, "clock_ns=%" PRIu64 "\n", w->data.moment.ns);
 	fprintf(f, PTD_MANIFEST_REALTIME_OFFSET "=%" PRId64 "\n",
-		(int64_t)(w->data.frozen.realtime_ns - w->data.frozen.ns));
+		(int64_t)(w->data.moment.realtime_ns - w->data.moment.ns));
 	fprintf(f, PTD_MANIFEST_MONOTONIC_OFFSET "=%" PRId64 "\n",
-		(int64_t)(w->data.frozen.ns - w->data.frozen.monotonic_ns));
+		(int64_t)(w->data.moment.ns - w->data.moment.monotonic_ns));
 	fprintf(f, "host=%s\nkernel=%s\nmachine=%s\n", host.nodename, host.release, host.machine);
 	fprintf(f, "recorder=ptd %s\nsource=%s\ncpuid=%s\n", PTD_VERSION, facts->name,
 		facts->cpuid);
@@ -159,7 +159,7 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, PTD_MANIFEST_OVERWRITTEN "=%" PRIu64 "\n", w->data.bytes_overwritten);
 	if (w->data.complete_since > 0) {
 		print_time(f, "complete_since",
-			   w->data.complete_since - w->data.frozen.ns + w->data.frozen.realtime_ns);
+			   w->data.complete_since - w->data.moment.ns + w->data.moment.realtime_ns);
 		fprintf(f, PTD_MANIFEST_COMPLETE_SINCE "=%" PRIu64 "\n", w->data.complete_since);
 	}
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
@@ -257,10 +257,10 @@ static int write_data(struct writer *w)
 	}
 	w->result.bytes_pt = w->data.bytes_pt;
 	w->result.bytes_overwritten = w->data.bytes_overwritten;
-	w->result.taken_ns = w->data.frozen.monotonic_ns;
+	w->result.taken_ns = w->data.moment.monotonic_ns;
 	if (w->data.complete_since > 0)
 		w->result.complete_since_ns =
-		    w->data.complete_since - w->data.frozen.ns + w->data.frozen.monotonic_ns;
+		    w->data.complete_since - w->data.moment.ns + w->data.moment.monotonic_ns;
 	w->result.n_cpus = w->data.n_cpus;
 	return r;
 }
@@ -379,7 +379,7 @@ struct diskuse_amount snapshot_estimate(const struct snapshot_request *request,
 {
 	/* An object is a link in a folder of its own, three deep. */
 	const uint64_t n_files = FILES_MIN + 3 * known->n_objects + known->n_jitfiles;
-	uint64_t bytes = request->source->ops->held(request->source);
+	uint64_t bytes = known->ring_bytes;
 
 	for (size_t i = 0; i < known->tasks->n_spans; i++)
 		bytes += cursor_left(&known->tasks->spans[i]);

@@ -37,6 +37,7 @@ struct snapshot_known {
 	struct codestore *code;         /* that ran; NULL: the source does not know */
 	const struct jitfile *jitfiles; /* as they are now */
 	size_t n_jitfiles;
+	uint64_t ring_bytes; /* about what all rings of the source hold */
 };
 
 /* Everything is borrowed for the call. */

@@ -108,5 +108,6 @@ struct source_facts emuterms_facts(const struct config *config)
 		.max_nonturbo_ratio = ENCODE_CBR,
 		.cpuid = "GenuineIntel,6,85,7",
 		.user = true,
+		.gives_code = true,
 	};
 }

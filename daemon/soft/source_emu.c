@@ -11,20 +11,22 @@
 
 #include "base/clock.h"
 #include "base/cursor.h"
+#include "base/log.h"
 #include "daemon/config/config.h"
 #include "daemon/emu/pool.h"
 #include "daemon/soft/emuterms.h"
 #include "daemon/soft/poolwriters.h"
 #include "daemon/source/ring.h"
+#include "daemon/tasks/tasks.h"
 #include "record/codec.h"
 #include "record/record.h"
 
-#define FREEZE_WAIT_US 10000u /* its owner may have lost the real CPU for a slice */
-#define FREEZE_POLL_US 50u
+#define FLUSH_WAIT_US 10000u /* a CPU's owner may have lost the real CPU for a slice */
+#define FLUSH_POLL_US 50u
 
 /* A pass over all heads that took longer was interrupted. */
-#define FREEZE_PASS_NS 20000u
-#define FREEZE_TRIES   16u
+#define PASS_NS    20000u
+#define PASS_TRIES 16u
 
 /* Bytes a writer may have put behind the head it published last: less than a PSB+ and some TIPs,
  * one record. */
@@ -32,20 +34,23 @@
 #define UNPUBLISHED_SWITCH 256u
 
 /* Beginnings of programs that are remembered. */
-#define MARKS_MAX 16u
+#define BOOKMARKS_MAX 16u
 
-struct frozen {
+/* The rings of a CPU at the last hold. */
+struct held {
 	uint64_t aux_head;
 	uint64_t switch_head;
 	enum source_end end;
 };
 
+struct heads {
+	uint64_t aux, switches;
+};
+
 /* Where all rings were at one time. */
-struct mark {
-	uint64_t time;
-	struct {
-		uint64_t aux, switches;
-	} heads[EMU_CPUS_MAX];
+struct bookmark {
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	struct heads heads[EMU_CPUS_MAX];
 };
 
 struct source_emu {
@@ -55,12 +60,12 @@ struct source_emu {
 	uint8_t *map;
 	size_t map_size;
 	uint64_t task_tail, code_tail;
-	struct frozen frozen[EMU_CPUS_MAX];
+	struct held held[EMU_CPUS_MAX];
 	struct poolwriters writers; /* seen in task records */
 
-	pthread_mutex_t lock;         /* of the next two: marked() is called by other threads */
-	struct mark marks[MARKS_MAX]; /* the latest ones */
-	size_t n_marks;               /* ever made */
+	pthread_mutex_t lock; /* of the next two: a snapshot's threads read them */
+	struct bookmark bookmarks[BOOKMARKS_MAX]; /* the latest ones */
+	size_t n_bookmarks;                       /* ever made */
 };
 
 static struct source_emu *emu(struct source *source)
@@ -84,9 +89,8 @@ static struct emu_cpu *cpu_at(const struct source_emu *e, uint32_t cpu)
 	return (struct emu_cpu *)(e->map + emu_cpu_offset(&e->layout, cpu));
 }
 
-static uint64_t held(struct source *source)
+static uint64_t bytes_held(const struct source_emu *e)
 {
-	const struct source_emu *e = emu(source);
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
@@ -123,17 +127,17 @@ static bool all_flushed(const struct source_emu *e, uint32_t generation)
 static void read_heads(struct source_emu *e, uint32_t generation)
 {
 	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
-		e->frozen[i].end = end_of(e, i, generation);
-		e->frozen[i].aux_head =
+		e->held[i].end = end_of(e, i, generation);
+		e->held[i].aux_head =
 		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
 	}
 	/* After the PT, so that no packet is newer than the switch that explains it. */
 	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
-		e->frozen[i].switch_head =
+		e->held[i].switch_head =
 		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
 }
 
-static int freeze(struct source *source, struct source_moment *ret_moment)
+static int hold(struct source *source, struct source_moment *ret_moment)
 {
 	struct source_emu *e = emu(source);
 	const uint32_t generation =
@@ -141,22 +145,36 @@ static int freeze(struct source *source, struct source_moment *ret_moment)
 
 	/* An owner that does not answer is stopped, dead, or in one very long block: what it
 	 * published is taken. */
-	for (unsigned us = 0; us < FREEZE_WAIT_US && !all_flushed(e, generation);
-	     us += FREEZE_POLL_US)
-		(void)nanosleep(&(struct timespec){ .tv_nsec = FREEZE_POLL_US * 1000 }, NULL);
+	for (unsigned us = 0; us < FLUSH_WAIT_US && !all_flushed(e, generation);
+	     us += FLUSH_POLL_US)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = FLUSH_POLL_US * 1000 }, NULL);
 
 	/* All at one moment. If we were interrupted meanwhile, a thread may have gone from a CPU
 	 * that was read to one that was not, and what it did on the first would be missing
 	 * between. */
-	for (unsigned i = 0; i < FREEZE_TRIES; i++) {
+	for (unsigned i = 0; i < PASS_TRIES; i++) {
 		const uint64_t since = now_ns();
 
 		read_heads(e, generation);
-		if (now_ns() - since < FREEZE_PASS_NS)
+		if (now_ns() - since < PASS_NS)
 			break;
 	}
 	ret_moment->ns = ret_moment->monotonic_ns = now_ns();
 	ret_moment->realtime_ns = clock_ns(CLOCK_REALTIME);
+	return 0;
+}
+
+/* The pool is there as long as the source is. */
+static void release(struct source *source)
+{
+	(void)source;
+}
+
+/* Memory is gotten while the rings are copied: the programs may fill a small part of them only. */
+static uint64_t aux_room(struct source *source, uint32_t cpu)
+{
+	(void)source;
+	(void)cpu;
 	return 0;
 }
 
@@ -170,40 +188,37 @@ static struct source_view ring_view(const uint8_t *ring, uint64_t size, uint64_t
 	return view;
 }
 
-static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
+/* The heads of @cpu at the last bookmark that is not later than @time_ns; 0 if there is none. */
+static struct heads heads_at(struct source_emu *e, uint32_t cpu, uint64_t time_ns)
 {
-	struct source_emu *e = emu(source);
+	struct heads heads = {};
+	size_t n;
 
-	if (cpu >= e->layout.n_cpus)
-		return -EINVAL;
-	*ret_view = ring_view(e->map + emu_aux_offset(&e->layout, cpu), e->layout.aux_size,
-			      e->frozen[cpu].aux_head);
-	ret_view->end = e->frozen[cpu].end;
-	return 0;
-}
+	(void)pthread_mutex_lock(&e->lock);
+	n = e->n_bookmarks < BOOKMARKS_MAX ? e->n_bookmarks : BOOKMARKS_MAX;
+	for (size_t i = 1; i <= n; i++) {
+		const struct bookmark *b = &e->bookmarks[(e->n_bookmarks - i) % BOOKMARKS_MAX];
 
-static int view_switch(struct source *source, uint32_t cpu, struct source_view *ret_view)
-{
-	struct source_emu *e = emu(source);
-
-	if (cpu >= e->layout.n_cpus)
-		return -EINVAL;
-	*ret_view = ring_view(e->map + emu_switch_offset(&e->layout, cpu), e->layout.switch_size,
-			      e->frozen[cpu].switch_head);
-	return 0;
+		if (b->time_ns <= time_ns) {
+			heads = b->heads[cpu];
+			break;
+		}
+	}
+	(void)pthread_mutex_unlock(&e->lock);
+	return heads;
 }
 
 /*
  * The oldest bytes of a view lie where the writer goes on writing once the ring is full. @now is
  * its head after they were copied; a head that went back is a scribbled one.
  */
-static uint64_t lost_since(uint64_t size, uint64_t frozen, uint64_t now, uint64_t unpublished)
+static uint64_t lost_since(uint64_t size, uint64_t held, uint64_t now, uint64_t unpublished)
 {
-	const uint64_t n = frozen < size ? frozen : size;
+	const uint64_t n = held < size ? held : size;
 	const uint64_t room = size - n;
-	uint64_t written = now - frozen;
+	uint64_t written = now - held;
 
-	if (now < frozen || written >= size)
+	if (now < held || written >= size)
 		return n;
 	written += unpublished;
 	if (written <= room)
@@ -211,34 +226,81 @@ static uint64_t lost_since(uint64_t size, uint64_t frozen, uint64_t now, uint64_
 	return written - room < n ? written - room : n;
 }
 
-static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
-		     uint64_t *ret_switch_bytes)
+/* How many bytes at the start of what the rings of @cpu held are overwritten by now. */
+static struct heads overwritten(const struct source_emu *e, uint32_t cpu)
 {
-	struct source_emu *e = emu(source);
+	const struct emu_cpu *c = cpu_at(e, cpu);
 	uint64_t aux, switches;
-	struct emu_cpu *c;
 	bool owned;
 
-	if (cpu >= e->layout.n_cpus)
-		return -EINVAL;
-
 	/* The owner first: if there is none now, whoever came and went has moved the heads. */
-	c = cpu_at(e, cpu);
 	atomic_thread_fence(memory_order_seq_cst);
 	owned = atomic_load_explicit(&c->owner, memory_order_acquire) != 0;
 	aux = atomic_load_explicit(&c->aux_head, memory_order_acquire);
 	switches = atomic_load_explicit(&c->switch_head, memory_order_acquire);
 
-	*ret_aux_bytes = lost_since(e->layout.aux_size, e->frozen[cpu].aux_head, aux,
-				    owned ? UNPUBLISHED_AUX : 0);
-	*ret_switch_bytes = lost_since(e->layout.switch_size, e->frozen[cpu].switch_head, switches,
-				       owned ? UNPUBLISHED_SWITCH : 0);
+	return (struct heads){
+		.aux = lost_since(e->layout.aux_size, e->held[cpu].aux_head, aux,
+				  owned ? UNPUBLISHED_AUX : 0),
+		.switches = lost_since(e->layout.switch_size, e->held[cpu].switch_head, switches,
+				       owned ? UNPUBLISHED_SWITCH : 0),
+	};
+}
+
+/* The heads say exactly what is overwritten at any time. */
+static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
+		struct source_view *ret_view)
+{
+	struct source_emu *e = emu(source);
+
+	(void)exact;
+	if (cpu >= e->layout.n_cpus)
+		return -EINVAL;
+	*ret_view = ring_view(e->map + emu_aux_offset(&e->layout, cpu), e->layout.aux_size,
+			      e->held[cpu].aux_head);
+	ret_view->end = e->held[cpu].end;
+	ret_view->since = since_ns > 0 ? heads_at(e, cpu, since_ns).aux : 0;
+	ret_view->overwritten = overwritten(e, cpu).aux;
 	return 0;
 }
 
-static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
+			 uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
 {
 	struct source_emu *e = emu(source);
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	struct source_view v;
+	size_t n, gone, unwanted, start;
+	uint64_t since;
+	int r;
+
+	if (cpu >= e->layout.n_cpus)
+		return -EINVAL;
+	v = ring_view(e->map + emu_switch_offset(&e->layout, cpu), e->layout.switch_size,
+		      e->held[cpu].switch_head);
+	n = v.a_size + v.b_size;
+	bytes = malloc(n + 1);
+	if (!bytes)
+		return -ENOMEM;
+	ring_copy(&v, 0, n, bytes);
+
+	gone = (size_t)overwritten(e, cpu).switches;
+	since = since_ns > 0 ? heads_at(e, cpu, since_ns).switches : 0;
+	unwanted = ring_before(&v, since);
+	gone = gone < unwanted ? unwanted : gone;
+	r = record_resync(bytes + gone, n - gone, cpu, &start);
+	if (r < 0)
+		return r;
+	start += gone;
+	memmove(bytes, bytes + start, n - start);
+	*ret_size = n - start;
+	*ret_cut = v.head > n || start > 0;
+	*ret_bytes = TAKE(bytes);
+	return 0;
+}
+
+static int drain_tasks(struct source_emu *e, uint8_t **ret_bytes, size_t *ret_size)
+{
 	const uint64_t head = atomic_load_explicit(&pool(e)->task_head, memory_order_acquire);
 	const bool sane = head - e->task_tail <= e->layout.task_size;
 	const size_t n = sane ? (size_t)(head - e->task_tail) : 0;
@@ -276,83 +338,8 @@ static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_s
 	return 0;
 }
 
-/* Processes that were killed did not count themselves out. */
-static bool active(struct source *source)
+static int drain_code(struct source_emu *e, uint8_t **ret_bytes, size_t *ret_size)
 {
-	struct source_emu *e = emu(source);
-
-	return atomic_load_explicit(&pool(e)->n_attached, memory_order_relaxed) > 0 &&
-	       poolwriters_alive(&e->writers);
-}
-
-/* Takes free CPUs for a moment as a program would, so that the next owner begins with a PSB. */
-static void mark(struct source *source)
-{
-	struct source_emu *e = emu(source);
-	struct mark *m;
-	const uint64_t self = (uint64_t)getpid() << 32 | (uint64_t)getpid();
-
-	(void)pthread_mutex_lock(&e->lock);
-	m = &e->marks[e->n_marks % MARKS_MAX];
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
-		struct emu_cpu *cpu = cpu_at(e, i);
-		uint64_t owner = 0;
-
-		if (atomic_compare_exchange_strong(&cpu->owner, &owner, self)) {
-			if (cpu->encode.since_psb < e->layout.psb_period)
-				cpu->encode.since_psb = e->layout.psb_period;
-			atomic_store(&cpu->owner, 0);
-		}
-		m->heads[i].aux = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
-		m->heads[i].switches =
-		    atomic_load_explicit(&cpu->switch_head, memory_order_acquire);
-	}
-	m->time = now_ns();
-	e->n_marks++;
-	(void)pthread_mutex_unlock(&e->lock);
-}
-
-static void marked(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
-		   uint64_t *ret_switch_head)
-{
-	struct source_emu *e = emu(source);
-	size_t n;
-
-	*ret_aux_head = *ret_switch_head = 0;
-	(void)pthread_mutex_lock(&e->lock);
-	n = e->n_marks < MARKS_MAX ? e->n_marks : MARKS_MAX;
-	for (size_t i = 1; i <= n; i++) {
-		const struct mark *m = &e->marks[(e->n_marks - i) % MARKS_MAX];
-
-		if (m->time <= time) {
-			*ret_aux_head = m->heads[cpu].aux;
-			*ret_switch_head = m->heads[cpu].switches;
-			break;
-		}
-	}
-	(void)pthread_mutex_unlock(&e->lock);
-}
-
-static struct source_status status(struct source *source)
-{
-	const struct source_emu *e = emu(source);
-
-	return (struct source_status){
-		.n_online = e->layout.n_cpus,
-		.n_recording = e->layout.n_cpus,
-		.aux_size = e->layout.aux_size,
-		.switch_size = e->layout.switch_size,
-	};
-}
-
-static bool owns(struct source *source, uint32_t pid)
-{
-	return poolwriters_has_pool(&emu(source)->writers, pid);
-}
-
-static int drain_code(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
-{
-	struct source_emu *e = emu(source);
 	const uint64_t head = atomic_load_explicit(&pool(e)->code_head, memory_order_acquire);
 	const uint64_t tail = e->code_tail, size = e->layout.code_size;
 	const bool sane = head - tail <= size;
@@ -373,6 +360,66 @@ static int drain_code(struct source *source, uint8_t **ret_bytes, size_t *ret_si
 	return 0;
 }
 
+static int drain(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
+		 size_t *ret_size)
+{
+	struct source_emu *e = emu(source);
+
+	return stream == SOURCE_CODE ? drain_code(e, ret_bytes, ret_size)
+				     : drain_tasks(e, ret_bytes, ret_size);
+}
+
+/* The programs name each task from its beginning; /proc would show QEMU in their place. */
+static int tasks(struct source *source, const struct tasks *known, uint64_t budget_ns,
+		 record_put_fn put, void *userdata)
+{
+	(void)source;
+	(void)budget_ns;
+	/* @put counts what it refuses. */
+	(void)tasks_write(known, tasks_time(known), put, userdata);
+	return 0;
+}
+
+static bool is_writer(void *userdata, uint32_t pid)
+{
+	return poolwriters_has_pool(&((const struct source_emu *)userdata)->writers, pid);
+}
+
+/* Processes that were killed did not count themselves out. */
+static bool is_active(struct source_emu *e)
+{
+	return atomic_load_explicit(&pool(e)->n_attached, memory_order_relaxed) > 0 &&
+	       poolwriters_alive(&e->writers);
+}
+
+static struct source_status status(struct source *source)
+{
+	struct source_emu *e = emu(source);
+
+	return (struct source_status){
+		.n_online = e->layout.n_cpus,
+		.n_recording = e->layout.n_cpus,
+		.is_active = is_active(e),
+		.aux_size = e->layout.aux_size,
+		.switch_size = e->layout.switch_size,
+		.bytes_held = bytes_held(e),
+	};
+}
+
+static void look_after(struct source *source)
+{
+	(void)source;
+}
+
+static int refuse_pause(struct source *source, bool pause)
+{
+	(void)source;
+	(void)pause;
+	return -EOPNOTSUPP;
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
 static struct source *emu_free(struct source *source)
 {
 	struct source_emu *e = emu(source);
@@ -388,19 +435,16 @@ static struct source *emu_free(struct source *source)
 }
 
 static const struct source_ops emu_ops = {
-	.name = "emu",
-	.held = held,
-	.freeze = freeze,
-	.view_aux = view_aux,
-	.view_switch = view_switch,
-	.overtaken = overtaken,
-	.drain_tasks = drain_tasks,
-	.active = active,
 	.status = status,
-	.mark = mark,
-	.marked = marked,
-	.owns = owns,
-	.drain_code = drain_code,
+	.look_after = look_after,
+	.pause = refuse_pause,
+	.drain = drain,
+	.tasks = tasks,
+	.aux_room = aux_room,
+	.hold = hold,
+	.release = release,
+	.view = view,
+	.copy_switches = copy_switches,
 	.free = emu_free,
 };
 
@@ -435,7 +479,10 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 	if (!e)
 		return -ENOMEM;
 	*e = (struct source_emu){
-		.source = { .ops = &emu_ops, .facts = emuterms_facts(config) },
+		.source = { .ops = &emu_ops,
+			    .facts = emuterms_facts(config),
+			    .claims = { .is_writer = is_writer, .userdata = e },
+			    .records_fd = -1 },
 		.layout = emuterms_layout(config),
 		.fd = -1,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -457,7 +504,38 @@ int source_emu_new(const struct config *config, struct source **ret_source)
 	return 0;
 }
 
-int source_emu_fd(const struct source *source)
+/* Takes free CPUs for a moment as a program would, so that the next owner begins with a PSB. */
+static void make_bookmark(struct source_emu *e)
 {
-	return source->ops == &emu_ops ? ((const struct source_emu *)source)->fd : -1;
+	const uint64_t self = (uint64_t)getpid() << 32 | (uint64_t)getpid();
+	struct bookmark *b;
+
+	(void)pthread_mutex_lock(&e->lock);
+	b = &e->bookmarks[e->n_bookmarks % BOOKMARKS_MAX];
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
+		struct emu_cpu *cpu = cpu_at(e, i);
+		uint64_t owner = 0;
+
+		if (atomic_compare_exchange_strong(&cpu->owner, &owner, self)) {
+			if (cpu->encode.since_psb < e->layout.psb_period)
+				cpu->encode.since_psb = e->layout.psb_period;
+			atomic_store(&cpu->owner, 0);
+		}
+		b->heads[i].aux = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
+		b->heads[i].switches =
+		    atomic_load_explicit(&cpu->switch_head, memory_order_acquire);
+	}
+	b->time_ns = now_ns();
+	e->n_bookmarks++;
+	(void)pthread_mutex_unlock(&e->lock);
+}
+
+int source_emu_share(struct source *source)
+{
+	struct source_emu *e = emu(source);
+
+	if (source->ops != &emu_ops)
+		return -EOPNOTSUPP;
+	make_bookmark(e);
+	return e->fd;
 }

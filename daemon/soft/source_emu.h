@@ -23,6 +23,12 @@ struct config;
  */
 _must_check_ int source_emu_new(const struct config *config, struct source **ret_source);
 
-/* Return: the pool's descriptor, to be handed to programs; it stays the source's. -1 if @source is
- *         not the software source. */
-int source_emu_fd(const struct source *source);
+/*
+ * Share the pool with a program that is about to be recorded, and set a bookmark: a snapshot may
+ * leave out what the rings held before it, and on every CPU that is free now decoding can begin
+ * there. The last 16 bookmarks are remembered.
+ *
+ * Return: the descriptor of the pool, which stays the source's; or -EOPNOTSUPP if @source is
+ *         another one.
+ */
+_must_check_ int source_emu_share(struct source *source);

@@ -91,6 +91,15 @@ struct source_view ring_span(const uint8_t *bytes, uint64_t size, uint64_t from,
 	};
 }
 
+size_t ring_before(const struct source_view *view, uint64_t since)
+{
+	const size_t size = view->a_size + view->b_size;
+
+	if (since >= view->head)
+		return size;
+	return view->head - since < size ? size - (view->head - since) : 0;
+}
+
 void ring_copy(const struct source_view *view, size_t at, size_t n, uint8_t *to)
 {
 	const size_t left = at < view->a_size ? view->a_size - at : 0;

@@ -53,5 +53,8 @@ void ring_set_data_tail(struct ring *ring, uint64_t tail);
 /* The @n bytes of a ring of @size at @bytes, a power of two, from the running position @from on. */
 struct source_view ring_span(const uint8_t *bytes, uint64_t size, uint64_t from, uint64_t n);
 
+/* Return: how many bytes at the start of a view were written before the running count @since. */
+size_t ring_before(const struct source_view *view, uint64_t since);
+
 /* Copy @n bytes from the place @at of a view. */
 void ring_copy(const struct source_view *view, size_t at, size_t n, uint8_t *to);

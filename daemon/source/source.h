@@ -4,11 +4,16 @@
 /*
  * Source
  *
- * Where PT comes from. A source has CPUs; each has an AUX ring and a switch ring, both overwritten
- * by their writer, and there is one stream of task records (COMM, MMAP2, FORK, EXIT, LOST, …) that
- * the daemon drains. Nothing above this header knows which source runs.
+ * A source is where PT comes from: the hardware (daemon/pt) or programs under QEMU (daemon/soft).
+ * It has CPUs, each with an AUX ring of PT and a ring of switch records, which their writers
+ * overwrite; and streams that the daemon drains: the task records (COMM, MMAP2, FORK, EXIT, LOST,
+ * …) and, if the source has it, the code that ran. Nothing above this header knows which source
+ * runs.
  *
  * All records are perf records as the kernel writes them, with the trailer of PERFABI_SAMPLE_TYPE.
+ *
+ * The event loop calls every operation but those under "rings", which the thread of a snapshot
+ * calls. At most one snapshot uses a source at a time.
  */
 
 #include <stdbool.h>
@@ -16,17 +21,17 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "daemon/proc/claimant.h"
 #include "record/codec.h"
 #include "record/tsc.h"
 
 struct config;
 struct ptclock_log;
 struct source;
+struct tasks;
 
-/*
- * Identity and timing of the CPUs, as the snapshot must state them. The conversion of time is
- * another one when the machine was suspended, but never between freeze() and thaw().
- */
+/* Identity and timing of the CPUs, as a snapshot states them. The conversion of TSC to time changes
+ * when the machine was suspended, but never while the rings are held. */
 struct source_facts {
 	const char *name;     /* "emu", "pt": for status and the manifest */
 	uint32_t pmu_type;    /* perf_event_attr.type of intel_pt */
@@ -43,147 +48,167 @@ struct source_facts {
 	char cpuid[64];    /* as perf writes it: "GenuineIntel,6,85,4" */
 	bool user, kernel; /* whose code is traced */
 	bool event_trace;  /* caps/event_trace */
+
+	/* The stream SOURCE_CODE holds the code that ran and is in no file. Otherwise such code is
+	 * found in the memory of the processes that ran it. */
+	bool gives_code;
 };
 
-/* How far the AUX of a CPU goes at a freeze. */
+/* How far the PT of a CPU reaches when the rings are held. */
 enum source_end {
-	SOURCE_END_IDLE,    /* to the last packet: nobody ran there */
-	SOURCE_END_FLUSHED, /* to the freeze */
+	SOURCE_END_IDLE,    /* to its last packet: nothing ran on the CPU */
+	SOURCE_END_FLUSHED, /* to the moment of the hold */
 	SOURCE_END_LATE,    /* to what its writer had published: it did not answer in time */
 	SOURCE_END_OFFLINE, /* to when the CPU went offline */
 };
 
-/* When a freeze was. */
+/* The moment at which the rings were held, on three clocks. */
 struct source_moment {
 	uint64_t ns;           /* on the records' clock */
 	uint64_t monotonic_ns; /* on CLOCK_MONOTONIC */
 	uint64_t realtime_ns;  /* on CLOCK_REALTIME */
 };
 
-/* How the source is. */
 struct source_status {
 	uint32_t n_online;    /* CPUs that are there to be recorded */
 	uint32_t n_recording; /* CPUs that are recorded */
-	/* Those that are not. Offline: whose rings are kept. Busy: another has their PT. */
+	/* CPUs that are not recorded. Offline: their rings are kept. Busy: another program has
+	 * their PT. */
 	uint32_t n_offline, n_busy, n_failed;
 	bool paused;
-	uint64_t aux_size, switch_size; /* of the rings of one CPU */
+	/* Something may be writing task records. While this is so, the streams must be drained. */
+	bool is_active;
+	uint64_t aux_size, switch_size; /* bytes of the rings of one CPU */
+	uint64_t bytes_held;            /* about how many bytes all rings hold now */
 };
 
-/* The bytes of a ring, oldest first; @b is empty unless they cross the ring's end. */
+/* What the AUX ring of a CPU held at the last hold. */
 struct source_view {
+	/* The bytes, oldest first. @b is empty unless they cross the end of the ring. They belong
+	 * to the source, and its writer goes on overwriting them. */
 	const uint8_t *a;
 	size_t a_size;
 	const uint8_t *b;
 	size_t b_size;
-	uint64_t head;       /* running count of bytes ever written, as of the view */
-	enum source_end end; /* of AUX */
+
+	uint64_t head; /* running count of the bytes that were ever written */
+	enum source_end end;
+
+	/* The running count at the bookmark that was asked for. Bytes before it are not wanted. */
+	uint64_t since;
+
+	/* How many bytes at the start of the view may have been overwritten since the hold. */
+	uint64_t overwritten;
+
+	/* For how long, in ns, PT of this CPU was off at most because of the hold and the views. */
+	uint64_t gap_ns;
+};
+
+enum source_stream {
+	SOURCE_TASKS, /* task records */
+	SOURCE_CODE,  /* code that ran (daemon/emu/coderecord.h); empty without facts.gives_code */
+};
+
+enum {
+	SOURCE_MORE = 1, /* tasks() has not told of all tasks yet */
 };
 
 struct source_ops {
-	const char *name;
-
-	/* About how many bytes all rings hold now. */
-	uint64_t (*held)(struct source *source);
-
-	/* How many bytes of PT a freeze may find on @cpu, at most: who will copy them has memory
-	 * ready. NULL: it is not worth that. */
-	uint64_t (*aux_room)(struct source *source, uint32_t cpu);
-
-	/* Give the CPUs' rings up for a moment so that all end at one instant: flush what is
-	 * pending, read the heads. Tracing goes on at once, so the rings are to be copied at once,
-	 * too. The views are taken by the threads that copy them, of different CPUs at the same
-	 * time.
-	 * Return: 0, or negative errno. */
-	int (*freeze)(struct source *source, struct source_moment *ret_moment);
-
-	/* All that is wanted of the rings has been copied: they may be closed. Called if, and only
-	 * if, freeze() returned 0. NULL: not needed. */
-	void (*thaw)(struct source *source);
-
-	/* What the ring of @cpu held at the last freeze; the bytes are the source's, and go on
-	 * being overwritten. Return: 0, or -EINVAL if there is no such CPU. */
-	int (*view_aux)(struct source *source, uint32_t cpu, struct source_view *ret_view);
-	int (*view_switch)(struct source *source, uint32_t cpu, struct source_view *ret_view);
-
-	/* How many bytes at the start of a view taken at the last freeze the writer may have
-	 * overwritten since: the copier drops them. Return: 0, or -EINVAL if there is no such
-	 * CPU. */
-	int (*overtaken)(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
-			 uint64_t *ret_switch_bytes);
-
-	/* The PT of @cpu has been copied: from now on, until the next freeze, overtaken() is to be
-	 * exact about it, whatever that costs. NULL: it always is. */
-	void (*settle)(struct source *source, uint32_t cpu);
-
-	/* Instead of view_switch(): the switch records as they are, whole ones, oldest first, which
-	 * the caller frees. @ret_cut: older ones are gone. Return: 0, or negative errno. */
-	int (*copy_switches)(struct source *source, uint32_t cpu, uint8_t **ret_bytes,
-			     size_t *ret_size, bool *ret_cut);
-
-	/* For how long the freeze, and what came after it, kept PT of @cpu off, in ns, at most.
-	 * NULL: not at all. */
-	uint64_t (*gap)(struct source *source, uint32_t cpu);
-
-	/* The samples of the clocks, as far back as they go: the caller frees them. Between
-	 * freeze() and thaw(): behind that they may be forgotten. NULL: all clocks are the
-	 * records'. Return: 0 or -ENOMEM. */
-	int (*copy_clock)(struct source *source, struct ptclock_log **ret_clock);
-
-	/* Take what was written to the task ring since the last call. @ret_bytes is whole records,
-	 * the caller frees it. Return: 0, or -ENOMEM: then a later call gives what was written, or
-	 * a record that says that some were lost. */
-	int (*drain_tasks)(struct source *source, uint8_t **ret_bytes, size_t *ret_size);
-
-	/* Whether anything may be writing task records: while it is so, they must be drained. */
-	bool (*active)(struct source *source);
-
-	/* A descriptor that can be read from when there are task records to be drained. NULL: there
-	 * is none, look now and then while it is active. */
-	int (*fd)(struct source *source);
-
-	/* To be called once a second: looks after the CPUs. NULL: not needed. */
-	void (*tick)(struct source *source);
-
-	/* Give PT up to others, or take it again; what was in the rings is lost. Return: 0; -EBUSY:
-	 * a snapshot is copying them. NULL: it cannot be given up. */
-	int (*pause)(struct source *source, bool pause);
-
 	struct source_status (*status)(struct source *source);
 
-	/* Remember where the rings are now. Decoding can begin there on every CPU that is free. */
-	void (*mark)(struct source *source);
+	/* Do what is due once a second, such as noticing CPUs that came or went. */
+	void (*look_after)(struct source *source);
 
-	/* The heads of @cpu at the last mark that is not later than @time (CLOCK_MONOTONIC, ns); 0
-	 * if there is none. */
-	void (*marked)(struct source *source, uint32_t cpu, uint64_t time, uint64_t *ret_aux_head,
-		       uint64_t *ret_switch_head);
+	/* Give PT up to other programs, or take it again. What the rings held is lost. Return: 0;
+	 * -EBUSY while the rings are held; or -EOPNOTSUPP if no other program could use it. */
+	int (*pause)(struct source *source, bool pause);
 
-	/* Is @pid a process that writes to this source? A record may name any. NULL: every one
-	 * is. */
-	bool (*owns)(struct source *source, uint32_t pid);
+	/*
+	 * Take what was written to a stream since the last call. @ret_bytes is whole records, which
+	 * the caller frees.
+	 *
+	 * Return: 0; or -ENOMEM: task records stay for a later call, or a record will say that some
+	 *         were lost, and code is lost; or -EBADMSG: code was lost, because the stream made
+	 *         no sense.
+	 */
+	int (*drain)(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
+		     size_t *ret_size);
 
-	/* Take what programs handed over of their code since the last call: @ret_bytes is code
-	 * records (daemon/emu/coderecord.h), the caller frees it. No memory of a process is read
-	 * then. Return: 0; or -ENOMEM or -EBADMSG: some are lost. NULL: the source does not know
-	 * what ran, code that is in no file is to be found in the memory of those who ran. */
-	int (*drain_code)(struct source *source, uint8_t **ret_bytes, size_t *ret_size);
+	/*
+	 * Tell @put which tasks live, by the records that the kernel would have written when they
+	 * began. All the while the source has been writing task records of what changes.
+	 *
+	 * A source whose records name every task from its beginning tells what @known holds, the
+	 * tasks as the drained records describe them, at once and completely. Any other looks at
+	 * the system for about @budget_ns, goes on where it was at the next call, and begins again
+	 * after the end. With a budget of 0 it does not look.
+	 *
+	 * Return: 0 at the end; SOURCE_MORE; or negative errno, and the next call begins again.
+	 */
+	int (*tasks)(struct source *source, const struct tasks *known, uint64_t budget_ns,
+		     record_put_fn put, void *userdata);
 
-	/* Go on telling of all tasks that live, for about @budget_ns, by records that are given to
-	 * @put; after the end, begin again. It has been writing task records all the while. Return:
-	 * 0 if that was the end; 1; or negative errno: begin again, too. NULL: it cannot, what its
-	 * records say is all that is known. */
-	int (*tasks)(struct source *source, uint64_t budget_ns, record_put_fn put, void *userdata);
+	/* --- rings --- */
 
-	/* Frees it. Return: NULL. */
+	/* How many bytes of memory are worth having ready before a hold for copying the PT of @cpu.
+	 * Return: bytes; 0 if it is not worth it. */
+	uint64_t (*aux_room)(struct source *source, uint32_t cpu);
+
+	/*
+	 * Have every CPU publish how much it has written, all at one moment, and keep the rings
+	 * from being closed until release(). Tracing goes on, so the rings must be copied at once.
+	 * After this, and until release(), several threads may call view() and copy_switches(),
+	 * each for other CPUs.
+	 *
+	 * Return: 0 or negative errno. release() is called only after 0.
+	 */
+	int (*hold)(struct source *source, struct source_moment *ret_moment);
+	void (*release)(struct source *source);
+
+	/*
+	 * See what the AUX ring of @cpu held at the last hold.
+	 *
+	 * @since_ns: on CLOCK_MONOTONIC: nothing is wanted that is older than the source's last
+	 *            bookmark before this time; 0: everything is wanted
+	 * @exact: the PT has been copied: from now on @ret_view->overwritten is exact, whatever it
+	 *         costs to find out, and does not grow until the next hold
+	 *
+	 * Return: 0, or -EINVAL if there is no such CPU.
+	 */
+	int (*view)(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
+		    struct source_view *ret_view);
+
+	/*
+	 * Copy the switch records of @cpu: whole ones, oldest first, which the caller frees.
+	 *
+	 * @since_ns: as above
+	 * @ret_cut: older ones are gone, or not wanted
+	 *
+	 * Return: 0; -EINVAL if there is no such CPU; or -ENOMEM.
+	 */
+	int (*copy_switches)(struct source *source, uint32_t cpu, uint64_t since_ns,
+			     uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut);
+
+	/* --- life --- */
+
+	/* Return: NULL. */
 	struct source *(*free)(struct source *source);
 };
 
-/* First member of every source. */
+/* First member of every source. Only the facts change while it lives, and then in look_after(). */
 struct source {
 	const struct source_ops *ops;
 	struct source_facts facts;
 	uint32_t n_cpus;
+	struct claims claims; /* who writes the task records */
+
+	/* Is readable when there are task records to drain. -1: the source cannot say, so they are
+	 * drained now and then while it is active. */
+	int records_fd;
+
+	/* Samples of the clocks, which any thread may copy while the rings are held; later they may
+	 * be forgotten. NULL: all clocks are the records' clock. */
+	struct ptclock_log *clock;
 };
 
 /* Make the source that Source= asks for. Return: 0, or negative errno: why has been logged. */

@@ -77,7 +77,7 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	(void)timer;
 	(void)usec;
 	s->armed = false;
-	r = source->ops->tasks(source, STEP_US * 1000, put, s);
+	r = source->ops->tasks(source, sideband_known(s->options.sideband), STEP_US * 1000, put, s);
 	s->busy_us += now_us() - begun;
 	if (r > 0)
 		arm(s, now_us() + REST_US);

@@ -4,8 +4,8 @@
 /*
  * Scanner
  *
- * Has a source tell of all tasks when an epoch of the sideband begins: a little at a time, so that
- * the event loop goes on, and not again at once however often records are lost.
+ * Has a source look at all tasks when an epoch of the sideband wants them: a little at a time, so
+ * that the event loop goes on, and not again at once however often records are lost.
  */
 
 #include "base/base.h"

@@ -6,13 +6,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/source/source.h"
 #include "record/codec.h"
 #include "record/record.h"
 #include "util/vec.h"
 
 #define CHUNK_SIZE (((size_t)256 << 10) - 16) /* with what it begins with, a round number */
 
-/* An epoch that is older ends even if it is not full, if all tasks can be told of again: who was
+/* An epoch that is older ends even if it is not full, if the source looks at the tasks: what was
  * unmapped, or missed, is then known to be. */
 #define EPOCH_NS_MAX (UINT64_C(3600) * 1000000000)
 
@@ -50,8 +51,9 @@ struct sideband {
 	struct epoch before;
 	struct epoch now;
 
-	bool asks;          /* the source tells of all tasks */
-	bool asking;        /* it has not done so for the present epoch */
+	struct source *source;
+	bool looks;         /* it has to look at the tasks to tell which live */
+	bool asking;        /* it has not told of all for the present epoch */
 	bool torn;          /* records were lost: another epoch is to begin */
 	uint64_t told;      /* the latest stamp of what it told */
 	struct tasks *next; /* what will be known when it has: NULL while it is not asked */
@@ -82,9 +84,9 @@ static uint64_t epoch_bytes(const struct epoch *epoch)
 	return (epoch->head.list.n + epoch->body.list.n) * sizeof(struct sideband_chunk);
 }
 
-static void begin_asking(struct sideband *s);
+static void ask(struct sideband *s);
 
-int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, bool asks,
+int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source,
 		 struct sideband **ret_sideband)
 {
 	_cleanup_(sideband_freep) struct sideband *s = malloc(sizeof(*s));
@@ -92,13 +94,12 @@ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, bool asks,
 
 	if (!s)
 		return -ENOMEM;
-	*s = (struct sideband){ .n_epochs = 1, .alive = alive, .asks = asks };
+	*s = (struct sideband){ .n_epochs = 1, .alive = alive, .source = source };
 	sideband_set_max(s, bytes_max);
 	r = tasks_new(alive, &s->tasks);
 	if (r < 0)
 		return r;
-	if (asks)
-		begin_asking(s);
+	ask(s);
 	*ret_sideband = TAKE(s);
 	return 0;
 }
@@ -149,16 +150,33 @@ static int append(struct sideband *s, struct chunks *to, const void *bytes, size
 	return 0;
 }
 
-static int append_head(void *userdata, const void *bytes, size_t size)
+static int append_head(struct sideband *s, const void *bytes, size_t size)
 {
-	struct sideband *s = userdata;
-
 	return append(s, &s->now.head, bytes, size, s->now.body.list.n == 0);
 }
 
-/* The present epoch begins by asking for all tasks. */
-static void begin_asking(struct sideband *s)
+/* A record of what the table holds. What finds no room is unknown from now on. */
+static int append_known(void *userdata, const void *bytes, size_t size)
 {
+	struct sideband *s = userdata;
+	const int r = append_head(s, bytes, size);
+
+	if (r < 0) {
+		s->lost++;
+		tasks_doubt(s->tasks);
+	}
+	return r;
+}
+
+/* The present epoch begins with all tasks that live. If the source does not know them, it is to
+ * look at them, and another table is made of what it tells. */
+static void ask(struct sideband *s)
+{
+	const int r = s->source->ops->tasks(s->source, s->tasks, 0, append_known, s);
+
+	s->looks = r != 0;
+	if (r == 0)
+		return;
 	s->asking = true;
 	s->told = 0;
 	s->now.since_ns = SIDEBAND_NEVER;
@@ -176,14 +194,9 @@ static struct tasks *present(const struct sideband *s)
 	return s->next ? s->next : s->tasks;
 }
 
-/*
- * Begin a new epoch with all that is known of those who live; what does not fit is counted. When
- * records were lost, the old ones are of no more use.
- */
+/* Begin a new epoch. When records were lost, the old ones are of no more use. */
 static void roll(struct sideband *s, bool lost)
 {
-	size_t n_failed;
-
 	epoch_deinit(&s->before);
 	s->before = s->now;
 	s->has_before = !lost;
@@ -194,15 +207,8 @@ static void roll(struct sideband *s, bool lost)
 	s->now = (struct epoch){ .since_ns = s->time };
 	s->n_epochs++;
 	s->torn = false;
-	if (s->asks) {
-		begin_asking(s);
-		return;
-	}
 	tasks_forget_dead(s->tasks);
-	n_failed = tasks_write(s->tasks, s->time, append_head, s);
-	s->lost += n_failed;
-	if (n_failed > 0)
-		tasks_doubt(s->tasks);
+	ask(s);
 }
 
 /* Complete is only what is told, and added from then on. Without this, whoever adds too much before
@@ -216,7 +222,7 @@ static void forget_untold(struct sideband *s)
 
 static int append_body(struct sideband *s, const void *bytes, size_t size)
 {
-	const bool old = s->asks && !s->asking && s->time > s->now.since_ns &&
+	const bool old = s->looks && !s->asking && s->time > s->now.since_ns &&
 			 s->time - s->now.since_ns > EPOCH_NS_MAX;
 	const size_t n_spare = s->asking && s->now.head.list.n == 0;
 	int r = old ? -ENOSPC : append(s, &s->now.body, bytes, size, n_spare);
@@ -328,6 +334,11 @@ int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size)
 bool sideband_wants_tasks(const struct sideband *sideband)
 {
 	return sideband->asking;
+}
+
+const struct tasks *sideband_known(const struct sideband *sideband)
+{
+	return sideband->tasks;
 }
 
 int sideband_put_task(void *sideband, const void *bytes, size_t size)

@@ -13,9 +13,10 @@
  * long ago keeps its name and its mappings. What ended before the older epoch began is forgotten; a
  * snapshot says since when its sideband is complete.
  *
- * Where those records come from depends on the source. If it can look at all tasks, it is asked to
- * (sideband_wants_tasks()), and the epoch is complete when it has told of all of them. Otherwise
- * they are made from what the records so far said (daemon/tasks/tasks.h).
+ * Those records come from the source (source_ops.tasks). One whose records name every task tells at
+ * once what they said, and the epoch is complete. Another one has to look at the tasks, for which
+ * it is asked again and again (sideband_wants_tasks()), and the epoch is complete when it has told
+ * of all of them.
  *
  * When records were lost, nothing older can be relied on: a new epoch begins, without an older one.
  *
@@ -33,6 +34,7 @@
 
 struct sideband;
 struct sideband_chunk;
+struct source;
 
 #define SIDEBAND_NEVER ((uint64_t)INT64_MAX)
 
@@ -55,8 +57,9 @@ struct sideband_stats {
 	uint64_t n_repeats; /* records that said nothing new, and were left out */
 };
 
-/* @alive: see tasks_new(). @asks: the source can tell of all tasks. Return: 0, or -ENOMEM. */
-_must_check_ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, bool asks,
+/* @alive: see tasks_new(). @source: borrowed; it is asked which tasks live. Return: 0, or
+ * -ENOMEM. */
+_must_check_ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source,
 			      struct sideband **ret_sideband);
 struct sideband *sideband_free(struct sideband *sideband);
 
@@ -72,8 +75,11 @@ void sideband_set_max(struct sideband *sideband, uint64_t bytes_max);
  */
 _must_check_ int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size);
 
-/* Return: whether an epoch has begun, and all tasks are to be told of. */
+/* Return: whether an epoch has begun for which the source has to look at the tasks. */
 bool sideband_wants_tasks(const struct sideband *sideband);
+
+/* Return: the tasks as the records that were added describe them. */
+const struct tasks *sideband_known(const struct sideband *sideband);
 
 /*
  * Add one record that tells of a task as it is now. Of the type of record_put_fn.

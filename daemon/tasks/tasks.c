@@ -57,6 +57,7 @@ struct tasks {
 	VEC(struct process *) processes;
 	struct map by_pid; /* → index in processes, or SIZE_MAX: no longer there */
 	size_t n_threads, n_maps;
+	uint64_t time;  /* of the latest record that was added */
 	uint32_t round; /* from 1 on: when what was said before was doubted, another began */
 	bool has_storm;
 	struct tasks_storm storm;
@@ -457,6 +458,8 @@ static int apply(struct tasks *tasks, const struct record *record, bool is_told)
 {
 	struct record_task task;
 
+	if (record->trailer.time > tasks->time)
+		tasks->time = record->trailer.time;
 	switch (record->header.type) {
 	case PERF_RECORD_COMM:
 		return on_comm(tasks, record);
@@ -606,6 +609,11 @@ size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, 
 			n_failed += write_map(p, p->jitdump, NULL, time, put, userdata) < 0;
 	}
 	return n_failed;
+}
+
+uint64_t tasks_time(const struct tasks *tasks)
+{
+	return tasks->time;
 }
 
 void tasks_tell_mapped(const struct tasks *tasks,

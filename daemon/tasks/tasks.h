@@ -84,6 +84,9 @@ void tasks_forget_dead(struct tasks *tasks);
  */
 size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata);
 
+/* Return: the time of the latest record that was added; 0 if there was none. */
+uint64_t tasks_time(const struct tasks *tasks);
+
 /* Give what those who live have mapped of files to @tell, by a record that mapped it; some by more
  * than one. */
 void tasks_tell_mapped(const struct tasks *tasks,

@@ -26,6 +26,7 @@
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
+#include "tests/unit/sources.h"
 
 struct fake {
 	struct source source;
@@ -35,31 +36,15 @@ struct fake {
 	size_t code_size;
 	unsigned n_drained;
 	bool active;
-	int fd;
 };
 
-static int drain_tasks(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
+static struct source_status status(struct source *source)
 {
-	struct fake *fake = (struct fake *)source;
-
-	fake->n_drained++;
-	if (fake->tasks_error < 0)
-		return fake->tasks_error;
-	*ret_bytes = fake->records.bytes;
-	*ret_size = fake->records.size;
-	fake->records = (struct records){};
-	return 0;
+	return (struct source_status){ .is_active = ((struct fake *)source)->active };
 }
 
-static bool active(struct source *source)
+static int drain_code(struct fake *fake, uint8_t **ret_bytes, size_t *ret_size)
 {
-	return ((struct fake *)source)->active;
-}
-
-static int drain_code(struct source *source, uint8_t **ret_bytes, size_t *ret_size)
-{
-	struct fake *fake = (struct fake *)source;
-
 	if (fake->code_error < 0)
 		return fake->code_error;
 	*ret_bytes = fake->code;
@@ -69,31 +54,26 @@ static int drain_code(struct source *source, uint8_t **ret_bytes, size_t *ret_si
 	return 0;
 }
 
-static int source_fd(struct source *source)
+static int drain_stream(struct source *source, enum source_stream stream, uint8_t **ret_bytes,
+			size_t *ret_size)
 {
-	return ((struct fake *)source)->fd;
+	struct fake *fake = (struct fake *)source;
+
+	if (stream == SOURCE_CODE)
+		return drain_code(fake, ret_bytes, ret_size);
+	fake->n_drained++;
+	if (fake->tasks_error < 0)
+		return fake->tasks_error;
+	*ret_bytes = fake->records.bytes;
+	*ret_size = fake->records.size;
+	fake->records = (struct records){};
+	return 0;
 }
 
 static const struct source_ops fake_ops = {
-	.name = "fake",
-	.drain_tasks = drain_tasks,
-	.active = active,
-};
-
-/* As programs under QEMU are recorded. */
-static const struct source_ops code_ops = {
-	.name = "fake",
-	.drain_tasks = drain_tasks,
-	.drain_code = drain_code,
-	.active = active,
-};
-
-/* As hardware is. */
-static const struct source_ops fd_ops = {
-	.name = "fake",
-	.drain_tasks = drain_tasks,
-	.fd = source_fd,
-	.active = active,
+	.status = status,
+	.drain = drain_stream,
+	.tasks = sources_tell_known,
 };
 
 static void on_drained(void *userdata)
@@ -110,7 +90,7 @@ struct fixture {
 	struct intake *intake;
 };
 
-static int set_up_with(void **state, const struct source_ops *ops)
+static int set_up_with(void **state, bool gives_code, int records_fd)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	char path[128];
@@ -124,9 +104,9 @@ static int set_up_with(void **state, const struct source_ops *ops)
 					 &f->store),
 			 0);
 	assert_int_equal(sd_event_new(&f->event), 0);
-	f->fake.source.ops = ops;
-	f->fake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	assert_true(f->fake.fd >= 0);
+	f->fake.source = (struct source){ .ops = &fake_ops,
+					  .facts.gives_code = gives_code,
+					  .records_fd = records_fd };
 	assert_int_equal(intake_new(&(struct intake_options){ .event = f->event,
 							      .source = &f->fake.source,
 							      .store = f->store,
@@ -140,17 +120,22 @@ static int set_up_with(void **state, const struct source_ops *ops)
 
 static int set_up(void **state)
 {
-	return set_up_with(state, &fake_ops);
+	return set_up_with(state, false, -1);
 }
 
+/* As programs under QEMU are recorded. */
 static int set_up_code(void **state)
 {
-	return set_up_with(state, &code_ops);
+	return set_up_with(state, true, -1);
 }
 
+/* As hardware is. */
 static int set_up_fd(void **state)
 {
-	return set_up_with(state, &fd_ops);
+	const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	assert_true(fd >= 0);
+	return set_up_with(state, false, fd);
 }
 
 static int tear_down(void **state)
@@ -161,7 +146,7 @@ static int tear_down(void **state)
 	(void)sd_event_unref(f->event);
 	(void)objectstore_free(f->store);
 	(void)close(f->store_fd);
-	(void)close(f->fake.fd);
+	(void)close(f->fake.source.records_fd);
 	free(f->fake.code);
 	records_deinit(&f->fake.records);
 	tempdir_remove(f->dir);
@@ -370,12 +355,12 @@ static void when_there_are_some(void **state)
 	for (unsigned i = 1; i < 4; i++) {
 		const unsigned before = f->fake.n_drained;
 
-		assert_int_equal(eventfd_write(f->fake.fd, 1), 0);
+		assert_int_equal(eventfd_write(f->fake.source.records_fd, 1), 0);
 		assert_true(sd_event_run(f->event, 5000000) > 0);
 		assert_int_equal(f->fake.n_drained, before + 1);
 		/* Not again before a while is over: it may be readable all the time. */
 		assert_int_equal(sd_event_run(f->event, 0), 0);
-		assert_int_equal(eventfd_read(f->fake.fd, &(eventfd_t){ 0 }), 0);
+		assert_int_equal(eventfd_read(f->fake.source.records_fd, &(eventfd_t){ 0 }), 0);
 		assert_true(sd_event_run(f->event, 5000000) > 0);
 		assert_int_equal(f->fake.n_drained, before + 2);
 		assert_int_equal(sd_event_run(f->event, 0), 0);

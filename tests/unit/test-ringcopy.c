@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rings of a source that is frozen by hand: what is copied, and that no memory is gotten
+/* Rings of a source that are held by hand: what is copied, and that no memory is gotten
  * meanwhile. */
 
 #include <setjmp.h>
@@ -29,9 +29,9 @@
 
 struct fixture {
 	struct source source;
-	struct source_ops ops;
+	uint64_t room;  /* that is worth having ready */
 	uint8_t *rings; /* all of them */
-	atomic_uint n_settled;
+	atomic_uint n_exact;
 	struct scope scope;
 	struct cpucopy cpus[N_CPUS];
 	struct ringcopy ringcopy;
@@ -39,15 +39,17 @@ struct fixture {
 
 static uint64_t aux_room(struct source *source, uint32_t cpu)
 {
-	(void)source;
 	assert_true(cpu < N_CPUS);
-	return RING_SIZE;
+	return ((struct fixture *)source)->room;
 }
 
-static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
+static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
+		struct source_view *ret_view)
 {
-	const uint8_t *ring = ((struct fixture *)source)->rings + cpu * RING_SIZE;
+	struct fixture *f = (struct fixture *)source;
+	const uint8_t *ring = f->rings + cpu * RING_SIZE;
 
+	assert_int_equal(since_ns, f->scope.since_ns);
 	*ret_view = (struct source_view){
 		.a = ring + SPLIT,
 		.a_size = RING_SIZE - SPLIT,
@@ -55,49 +57,37 @@ static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret
 		.b_size = SPLIT,
 		.head = RING_SIZE + SPLIT,
 		.end = SOURCE_END_FLUSHED,
+		.overwritten = exact ? cpu : 0,
 	};
+	atomic_fetch_add(&f->n_exact, exact);
 	return 0;
 }
 
-static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
-		     uint64_t *ret_switch_bytes)
-{
-	(void)source;
-	*ret_aux_bytes = cpu;
-	*ret_switch_bytes = 0;
-	return 0;
-}
-
-static void settle(struct source *source, uint32_t cpu)
-{
-	(void)cpu;
-	atomic_fetch_add(&((struct fixture *)source)->n_settled, 1);
-}
-
-static int copy_switches(struct source *source, uint32_t cpu, uint8_t **ret_bytes, size_t *ret_size,
-			 bool *ret_cut)
+static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
+			 uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
 {
 	(void)source;
 	(void)cpu;
+	(void)since_ns;
 	*ret_bytes = NULL;
 	*ret_size = 0;
 	*ret_cut = false;
 	return 0;
 }
 
+static const struct source_ops ops = {
+	.aux_room = aux_room,
+	.view = view,
+	.copy_switches = copy_switches,
+};
+
 static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);
-	f->ops = (struct source_ops){
-		.aux_room = aux_room,
-		.view_aux = view_aux,
-		.overtaken = overtaken,
-		.settle = settle,
-		.copy_switches = copy_switches,
-	};
-	f->source = (struct source){ .ops = &f->ops, .n_cpus = N_CPUS };
+	f->room = RING_SIZE;
+	f->source = (struct source){ .ops = &ops, .n_cpus = N_CPUS };
 	f->rings = mmap(NULL, N_CPUS * RING_SIZE, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(f->rings != MAP_FAILED);
@@ -150,12 +140,12 @@ static long copy_all(struct fixture *f)
 	long before, n;
 
 	ringcopy_prepare(&f->ringcopy);
-	f->n_settled = 0;
+	f->n_exact = 0;
 	before = faults();
 	assert_int_equal(ringcopy_some(&f->ringcopy, 0, &end), 0);
 	n = faults() - before;
 	assert_int_equal(end, N_CPUS);
-	assert_int_equal(f->n_settled, N_CPUS);
+	assert_int_equal(f->n_exact, N_CPUS);
 	for (uint32_t i = 0; i < N_CPUS; i++) {
 		assert_copied(f, i);
 		cpucopy_forget_pt(&f->cpus[i]);
@@ -174,7 +164,7 @@ static void memory_is_ready(void **state)
 	(void)copy_all(f);
 	assert_in_range(copy_all(f), 0, PAGES / 10);
 	/* Of a source that does not say what it may hold, it is gotten when that is known. */
-	f->ops.aux_room = NULL;
+	f->room = 0;
 	assert_true(copy_all(f) >= (long)PAGES);
 }
 
@@ -241,7 +231,7 @@ static void scope(void **state)
 	ringcopy_prepare(&f->ringcopy);
 	assert_int_equal(ringcopy_some(&f->ringcopy, 0, &end), 0);
 	assert_int_equal(end, N_CPUS);
-	assert_int_equal(f->n_settled, 1);
+	assert_int_equal(f->n_exact, 1);
 	assert_copied(f, 1);
 	assert_int_equal(f->cpus[0].pt_room + f->cpus[2].pt_room, 0);
 }
@@ -255,7 +245,7 @@ static void cancelled(void **state)
 	f->ringcopy.cancel = &cancel;
 	ringcopy_prepare(&f->ringcopy);
 	assert_int_equal(ringcopy_some(&f->ringcopy, 0, &end), -ECANCELED);
-	assert_int_equal(f->n_settled, 0);
+	assert_int_equal(f->n_exact, 0);
 }
 
 int main(void)

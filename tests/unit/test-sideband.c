@@ -10,6 +10,7 @@
 #include "daemon/tasks/sideband.h"
 #include "tests/lib/failing.h"
 #include "tests/unit/records.h"
+#include "tests/unit/sources.h"
 
 #define MEBI (UINT64_C(1) << 20)
 
@@ -81,7 +82,7 @@ static void keeps_what_it_is_given(void **state)
 	struct summary seen;
 
 	(void)state;
-	assert_int_equal(sideband_new(4 * MEBI, NULL, false, &s), 0);
+	assert_int_equal(sideband_new(4 * MEBI, NULL, &source_that_knows, &s), 0);
 	assert_int_equal(look(s).n_comm, 0);
 	assert_int_equal(add(s, 20000, 1), 0);
 	seen = look(s);
@@ -98,7 +99,7 @@ static void a_view_stays(void **state)
 	struct sideband_view view;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, false, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_knows, &s), 0);
 	assert_int_equal(add(s, 10, 1), 0);
 	assert_int_equal(sideband_view_init(s, &view), 0);
 	assert_int_equal(add(s, 50000, 11), 0);
@@ -116,7 +117,7 @@ static void the_limit_holds(void **state)
 	struct summary seen;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, false, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_knows, &s), 0);
 	assert_int_equal(add(s, 100000, 1), 0);
 	assert_in_range(sideband_stats(s).bytes, MEBI / 2, MEBI);
 	assert_int_equal(sideband_stats(s).lost, 0);
@@ -135,7 +136,7 @@ static void the_limit_changes(void **state)
 	_cleanup_(sideband_freep) struct sideband *s = NULL;
 
 	(void)state;
-	assert_int_equal(sideband_new(4 * MEBI, NULL, false, &s), 0);
+	assert_int_equal(sideband_new(4 * MEBI, NULL, &source_that_knows, &s), 0);
 	assert_int_equal(add(s, 100000, 1), 0);
 	assert_in_range(sideband_stats(s).bytes, 2 * MEBI, 4 * MEBI);
 	sideband_set_max(s, MEBI);
@@ -195,7 +196,7 @@ static void who_lives_is_not_forgotten(void **state)
 	struct found f;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, pid_is_odd, false, &s), 0);
+	assert_int_equal(sideband_new(MEBI, pid_is_odd, &source_that_knows, &s), 0);
 	records_comm(&r, 101, "old", 1);
 	records_mmap2(&r, 101, "/bin/old", NULL, 2);
 	records_fork(&r, 103, 101, 3);
@@ -225,15 +226,17 @@ static void who_lives_is_not_forgotten(void **state)
 /* A process maps and unmaps the same code as quickly as it can: the others' records stay. */
 static void a_storm_of_mappings(void **state)
 {
-	for (unsigned asks = 0; asks < 2; asks++) {
+	for (unsigned looks = 0; looks < 2; looks++) {
 		_cleanup_(sideband_freep) struct sideband *s = NULL;
 		struct sideband_view view;
 		struct records r = {};
 		uint64_t time = 10;
 
 		(void)state;
-		assert_int_equal(sideband_new(MEBI, NULL, asks, &s), 0);
-		if (asks)
+		assert_int_equal(
+		    sideband_new(MEBI, NULL, looks ? &source_that_looks : &source_that_knows, &s),
+		    0);
+		if (looks)
 			sideband_end_tasks(s);
 		records_comm(&r, 9, "other", 1);
 		records_mmap2(&r, 9, "/bin/other", NULL, 2);
@@ -274,7 +277,7 @@ static void what_the_source_lost(void **state)
 	struct summary seen;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, false, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_knows, &s), 0);
 	assert_int_equal(add(s, 10, 1), 0);
 	add_lost(s, 20);
 	assert_int_equal(sideband_stats(s).lost, 7);
@@ -321,7 +324,7 @@ static void told_of_all_tasks(void **state)
 	struct sideband_view view;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	assert_true(sideband_wants_tasks(s));
 	assert_int_equal(since(s), SIDEBAND_NEVER);
 	tell(s, 7, "/bin/a", 100);
@@ -348,7 +351,7 @@ static void epochs_by_size(void **state)
 	uint64_t time = 1000;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	tell(s, 7, "/bin/a", 100);
 	sideband_end_tasks(s);
 	assert_int_equal(sideband_epochs(s), 1);
@@ -402,7 +405,7 @@ static void epochs_by_age(void **state)
 	const uint64_t hour = UINT64_C(3600000000000);
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	tell(s, 7, "/bin/a", 100);
 	sideband_end_tasks(s);
 	assert_int_equal(since(s), 100);
@@ -421,7 +424,7 @@ static void lost_records(void **state)
 	_cleanup_(sideband_freep) struct sideband *s = NULL;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	add_lost(s, 50); /* while it tells */
 	tell(s, 7, "/bin/a", 100);
 	sideband_end_tasks(s);
@@ -447,7 +450,7 @@ static void told_late(void **state)
 	struct sideband_view view;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	add_lost(s, 50);
 	assert_int_equal(add(s, 100000, 100), 0);
 	assert_true(sideband_stats(s).bytes <= MEBI);
@@ -491,7 +494,7 @@ static void lost_while_asking(void **state)
 	uint64_t time = 100;
 
 	(void)state;
-	assert_int_equal(sideband_new(MEBI, NULL, true, &s), 0);
+	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	tell(s, 7, "/bin/a", time);
 	sideband_end_tasks(s);
 	while (!sideband_wants_tasks(s))
@@ -516,7 +519,7 @@ static int add_all(void *userdata)
 	struct adding *a = userdata;
 	int r;
 
-	r = sideband_new(MEBI, NULL, false, &a->sideband);
+	r = sideband_new(MEBI, NULL, &source_that_knows, &a->sideband);
 	if (r < 0)
 		return r;
 	r = sideband_add(a->sideband, a->records.bytes, a->records.size);

@@ -37,6 +37,7 @@
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
+#include "tests/unit/sources.h"
 #include "util/mapfile.h"
 
 #define DATA   "../shared/data/drpt2trace"
@@ -48,89 +49,86 @@ struct ring {
 	struct records bytes;
 	size_t split; /* where the second span begins */
 	uint64_t head;
-	uint64_t overtaken;
+	uint64_t overwritten;
 };
 
 struct fake {
 	struct source source;
-	struct ring aux[N_CPUS], switches[N_CPUS];
+	struct ring aux[N_CPUS];
+	struct records switches[N_CPUS]; /* whole ones */
+	bool switches_cut[N_CPUS];
 	struct source_moment moment;
-	struct ptclock_log *clock;
-	bool frozen;
+	bool held, suspends;
 };
 
-static int freeze(struct source *source, struct source_moment *ret_moment)
+static int hold(struct source *source, struct source_moment *ret_moment)
 {
 	struct fake *fake = (struct fake *)source;
 
-	fake->frozen = true;
+	fake->held = true;
 	*ret_moment = fake->moment;
 	return 0;
 }
 
-static int view(const struct ring *ring, struct source_view *ret_view)
+/* As if the machine were suspended just then. */
+static void release(struct source *source)
 {
+	if (!((struct fake *)source)->suspends)
+		return;
+	source->facts.tsc.mult = 3;
+	source->facts.tsc.zero = 77;
+	ptclock_log_clear(source->clock);
+}
+
+static uint64_t aux_room(struct source *source, uint32_t cpu)
+{
+	(void)source;
+	(void)cpu;
+	return 0;
+}
+
+static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exact,
+		struct source_view *ret_view)
+{
+	const struct ring *ring = &((struct fake *)source)->aux[cpu];
+
+	(void)since_ns;
+	(void)exact;
 	*ret_view = (struct source_view){
 		.a = ring->bytes.bytes,
 		.a_size = ring->bytes.size - ring->split,
 		.b = ring->split ? ring->bytes.bytes + (ring->bytes.size - ring->split) : NULL,
 		.b_size = ring->split,
 		.head = ring->head ? ring->head : ring->bytes.size,
+		.overwritten = ring->overwritten,
 	};
 	return 0;
 }
 
-static int view_aux(struct source *source, uint32_t cpu, struct source_view *ret_view)
+static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
+			 uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
 {
-	return view(&((struct fake *)source)->aux[cpu], ret_view);
-}
+	const struct fake *fake = (const struct fake *)source;
+	const struct records *switches = &fake->switches[cpu];
+	uint8_t *bytes = malloc(switches->size + 1);
 
-static int view_switch(struct source *source, uint32_t cpu, struct source_view *ret_view)
-{
-	return view(&((struct fake *)source)->switches[cpu], ret_view);
-}
-
-static int overtaken(struct source *source, uint32_t cpu, uint64_t *ret_aux_bytes,
-		     uint64_t *ret_switch_bytes)
-{
-	*ret_aux_bytes = ((struct fake *)source)->aux[cpu].overtaken;
-	*ret_switch_bytes = ((struct fake *)source)->switches[cpu].overtaken;
+	(void)since_ns;
+	if (!bytes)
+		return -ENOMEM;
+	if (switches->size > 0)
+		memcpy(bytes, switches->bytes, switches->size);
+	*ret_bytes = bytes;
+	*ret_size = switches->size;
+	*ret_cut = fake->switches_cut[cpu];
 	return 0;
 }
 
 static const struct source_ops fake_ops = {
-	.name = "fake",
-	.freeze = freeze,
-	.view_aux = view_aux,
-	.view_switch = view_switch,
-	.overtaken = overtaken,
-};
-
-static int copy_clock(struct source *source, struct ptclock_log **ret_clock)
-{
-	assert_true(((struct fake *)source)->frozen);
-	for (uint64_t i = 1; i < 4; i++)
-		ptclock_log_add(((struct fake *)source)->clock,
-				&(struct ptclock_sample){ i * 1000, i * 1001, i * 1002 });
-	return ptclock_log_copy(((struct fake *)source)->clock, ret_clock);
-}
-
-/* As if the machine were suspended just then. */
-static void thaw(struct source *source)
-{
-	source->facts.tsc.mult = 3;
-	source->facts.tsc.zero = 77;
-	ptclock_log_clear(((struct fake *)source)->clock);
-}
-
-static const struct source_ops suspended_ops = {
-	.name = "fake",
-	.freeze = freeze,
-	.thaw = thaw,
-	.view_aux = view_aux,
-	.view_switch = view_switch,
-	.overtaken = overtaken,
-	.copy_clock = copy_clock,
+	.aux_room = aux_room,
+	.hold = hold,
+	.release = release,
+	.view = view,
+	.copy_switches = copy_switches,
 };
 
 static const struct caller caller = { .uid = 1000, .pid = 42, .comm = "somebody" };
@@ -153,7 +151,7 @@ static int gather(void *userdata, struct snapshot_known *ret_known)
 {
 	struct fixture *f = userdata;
 
-	assert_true(f->fake.frozen);
+	assert_true(f->fake.held);
 	*ret_known = f->known;
 	return 0;
 }
@@ -192,7 +190,7 @@ static int set_up(void **state)
 	assert_int_equal(mkdirat(f->dir_fd, "store", 0750), 0);
 	f->out_fd = openat(f->dir_fd, "snap", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	f->store_fd = openat(f->dir_fd, "store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(sideband_new(1 << 20, NULL, false, &f->sideband), 0);
+	assert_int_equal(sideband_new(1 << 20, NULL, &source_that_knows, &f->sideband), 0);
 	assert_int_equal(objectstore_new(f->store_fd, &limits, &f->store), 0);
 
 	f->fake.source = (struct source){
@@ -246,7 +244,7 @@ static int tear_down(void **state)
 	(void)close(f->out_fd);
 	for (size_t i = 0; i < N_CPUS; i++) {
 		records_deinit(&f->fake.aux[i].bytes);
-		records_deinit(&f->fake.switches[i].bytes);
+		records_deinit(&f->fake.switches[i]);
 	}
 	records_deinit(&f->tasks);
 	(void)sideband_free(f->sideband);
@@ -355,11 +353,14 @@ static void suspended_meanwhile(void **state)
 	_cleanup_(freep) char *text = NULL, *message = NULL;
 	char path[128];
 
-	assert_int_equal(ptclock_log_new(&f->fake.clock), 0);
-	f->fake.source.ops = &suspended_ops;
+	f->fake.suspends = true;
+	assert_int_equal(ptclock_log_new(&f->fake.source.clock), 0);
+	for (uint64_t i = 1; i < 4; i++)
+		ptclock_log_add(f->fake.source.clock,
+				&(struct ptclock_sample){ i * 1000, i * 1001, i * 1002 });
 	f->fake.source.facts.tsc.mult = 2;
 	records_add(&f->fake.aux[0].bytes, "12345678", 8);
-	records_switch(&f->fake.switches[0].bytes, 42, false, 5000, 0);
+	records_switch(&f->fake.switches[0], 42, false, 5000, 0);
 	assert_int_equal(take(f), 0);
 	assert_int_equal(f->fake.source.facts.tsc.mult, 3);
 
@@ -372,7 +373,7 @@ static void suspended_meanwhile(void **state)
 	assert_int_equal(trace->facts.clock.zero, 0);
 	assert_int_equal(trace->n_queues, 1);
 	assert_int_equal(trace->queues[0].spans[0].reference, 2500);
-	(void)ptclock_log_free(f->fake.clock);
+	(void)ptclock_log_free(f->fake.source.clock);
 }
 
 /* perf shows the records as they were put in. */
@@ -386,9 +387,9 @@ static void records_are_read_by_perf(void **state)
 	records_fork(&f->tasks, 42, 41, 1000);
 	records_comm(&f->tasks, 42, "worker", 1001);
 	records_mmap2(&f->tasks, 42, "/no/such/lib.so", &id, 1002);
-	records_switch(&f->fake.switches[0].bytes, 42, false, 1010, 0);
-	records_switch(&f->fake.switches[0].bytes, 42, true, 1020, 0);
-	records_switch(&f->fake.switches[2].bytes, 43, false, 1015, 2);
+	records_switch(&f->fake.switches[0], 42, false, 1010, 0);
+	records_switch(&f->fake.switches[0], 42, true, 1020, 0);
+	records_switch(&f->fake.switches[2], 43, false, 1015, 2);
 	assert_int_equal(take(f), 0);
 	assert_int_equal(f->result.n_missing, 1);
 
@@ -416,21 +417,16 @@ static void records_are_read_by_perf(void **state)
 	assert_string_equal(text, "- No such file or directory\t/no/such/lib.so\n");
 }
 
-/* The oldest record of an overwritten ring is cut off, and who ran is said once more. */
-static void a_switch_ring_that_went_around(void **state)
+/* The oldest records of a ring are gone, and who ran is said once more. */
+static void switches_that_are_cut(void **state)
 {
 	struct fixture *f = *state;
-	struct ring *ring = &f->fake.switches[1];
 	_cleanup_(freep) char *text = NULL;
 	size_t n;
 
-	for (uint32_t i = 0; i < 4; i++)
-		records_switch(&ring->bytes, 50 + i, i % 2, 2000 + i, 1);
-	memmove(ring->bytes.bytes, ring->bytes.bytes + 16, ring->bytes.size - 16);
-	ring->bytes.size -= 16;
-	ring->split = 50;
-	ring->head = 48000;
-	ring->overtaken = 40; /* a byte of the second record too */
+	records_switch(&f->fake.switches[1], 52, false, 2002, 1);
+	records_switch(&f->fake.switches[1], 53, true, 2003, 1);
+	f->fake.switches_cut[1] = true;
 	assert_int_equal(take(f), 0);
 
 	text = manifest(f);
@@ -458,9 +454,9 @@ static void pt_bytes(void **state)
 	records_add(&ring->bytes, bytes, sizeof(bytes));
 	ring->split = 3;
 	ring->head = 1011;
-	ring->overtaken = 2;
+	ring->overwritten = 2;
 	records_add(&f->fake.aux[0].bytes, bytes, sizeof(bytes));
-	f->fake.aux[0].overtaken = sizeof(bytes);
+	f->fake.aux[0].overwritten = sizeof(bytes);
 	assert_int_equal(take(f), 0);
 	assert_int_equal(f->result.n_cpus, 1);
 	assert_int_equal(f->result.bytes_pt, 9);
@@ -552,7 +548,7 @@ static void objects_of_those_who_ran(void **state)
 	records_fork(&f->tasks, 30, 20, 4);
 	records_mmap2(&f->tasks, 30, paths[2], NULL, 5);
 	records_mmap2(&f->tasks, 40, paths[3], NULL, 6);
-	records_switch(&f->fake.switches[0].bytes, 30, false, 7, 0);
+	records_switch(&f->fake.switches[0], 30, false, 7, 0);
 	assert_int_equal(take(f), 0);
 	assert_int_equal(f->result.n_objects, 3);
 	assert_int_equal(f->result.n_missing, 0);
@@ -634,7 +630,7 @@ static void anothers_vdso(void **state)
 						   .name = "[vdso]" };
 
 		put_mmap2(&mmap, i + 1, &f->tasks);
-		records_switch(&f->fake.switches[0].bytes, (uint32_t)pids[i], false, 3 + i, 0);
+		records_switch(&f->fake.switches[0], (uint32_t)pids[i], false, 3 + i, 0);
 	}
 	f->request.mem_max = 1 << 20;
 	assert_int_equal(take(f), 0);
@@ -668,7 +664,7 @@ static void claimed_memory(void **state)
 	size_t n;
 
 	put_mmap2(&mmap2, 1, &f->tasks);
-	records_switch(&f->fake.switches[0].bytes, self, false, 2, 0);
+	records_switch(&f->fake.switches[0], self, false, 2, 0);
 	f->request.mem_max = 1 << 20;
 	assert_int_equal(take(f), 0);
 	text = output_of(&n, "grep ^mem %s/snap/manifest", f->dir);
@@ -721,7 +717,7 @@ static void forged_memory(void **state)
 	put_code(store, CODERECORD_NEW, "abcd");
 	f->known.code = store;
 	put_mmap2(&mmap2, 1, &f->tasks);
-	records_switch(&f->fake.switches[0].bytes, self, false, 2, 0);
+	records_switch(&f->fake.switches[0], self, false, 2, 0);
 	f->request.mem_max = 1 << 20;
 	assert_int_equal(take(f), 0);
 	text = output_of(&n,
@@ -748,7 +744,7 @@ static void code_for_which_there_is_no_room(void **state)
 	put_code(store, CODERECORD_NEW, "abcd");
 	put_code(store, CODERECORD_CHANGED, "efgh");
 	f->known.code = store;
-	records_switch(&f->fake.switches[0].bytes, self, false, 2, 0);
+	records_switch(&f->fake.switches[0], self, false, 2, 0);
 	f->request.mem_max = 48 + 4 + 32;
 	assert_int_equal(take(f), 0);
 	text = output_of(NULL, "cd %s/snap && stat -c %%s mem/* && grep ^mem manifest", f->dir);
@@ -765,8 +761,8 @@ static void make_three_cpus(struct fixture *f)
 	records_comm(&f->tasks, NOBODY + 10, "ten", 1);
 	records_fork(&f->tasks, NOBODY + 20, NOBODY + 10, 2);
 	records_comm(&f->tasks, NOBODY + 30, "thirty", 3);
-	records_switch(&f->fake.switches[0].bytes, NOBODY + 20, false, 4, 0);
-	records_switch(&f->fake.switches[1].bytes, NOBODY + 30, false, 5, 1);
+	records_switch(&f->fake.switches[0], NOBODY + 20, false, 4, 0);
+	records_switch(&f->fake.switches[1], NOBODY + 30, false, 5, 1);
 	for (uint32_t i = 0; i < N_CPUS; i++)
 		records_add(&f->fake.aux[i].bytes, "sixteen bytes PT", 16);
 }
@@ -841,8 +837,8 @@ static void objects_that_were_given_up(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		records_mmap2(&f->tasks, 10, names[i], NULL, time++);
 	records_mmap2(&f->tasks, 12, "/bin/did-not-run", NULL, time++);
-	records_switch(&f->fake.switches[0].bytes, 10, false, time++, 0);
-	records_switch(&f->fake.switches[0].bytes, 11, false, time++, 0);
+	records_switch(&f->fake.switches[0], 10, false, time++, 0);
+	records_switch(&f->fake.switches[0], 11, false, time++, 0);
 	assert_int_equal(take(f), 0);
 	assert_int_equal(f->result.n_objects, 0);
 	assert_int_equal(f->result.n_missing, 2);
@@ -864,8 +860,8 @@ static void the_vdso(void **state)
 
 	records_mmap2(&f->tasks, 10, "[vdso]", NULL, 1);
 	records_mmap2(&f->tasks, 20, "[vdso]", NULL, 2);
-	records_switch(&f->fake.switches[0].bytes, 10, false, 3, 0);
-	records_switch(&f->fake.switches[0].bytes, 20, false, 4, 0);
+	records_switch(&f->fake.switches[0], 10, false, 3, 0);
+	records_switch(&f->fake.switches[0], 20, false, 4, 0);
 	assert_int_equal(take(f), 0);
 	assert_int_equal(f->result.n_objects, 1);
 	assert_int_equal(f->result.n_missing, 0);
@@ -907,7 +903,7 @@ static void two_files_with_one_build_id(void **state)
 	(void)close(fd);
 	records_mmap2(&f->tasks, 10, paths[0], &id, 1);
 	records_mmap2(&f->tasks, 10, paths[1], &id, 2);
-	records_switch(&f->fake.switches[0].bytes, 10, false, 3, 0);
+	records_switch(&f->fake.switches[0], 10, false, 3, 0);
 	assert_int_equal(take(f), 0);
 	assert_int_equal(f->result.n_objects, 2);
 	text = output_of(&n, "cat %s/snap/objects.map", f->dir);
@@ -953,7 +949,7 @@ static void a_missing_file_claims_a_build_id(void **state)
 	assert_int_equal(buildid_read(fd, &id), 0);
 	(void)close(fd);
 	records_mmap2(&f->tasks, 10, kept, &id, 1);
-	records_switch(&f->fake.switches[0].bytes, 10, false, 2, 0);
+	records_switch(&f->fake.switches[0], 10, false, 2, 0);
 
 	/* Alone it lies under its build-id, whatever those claim who did not run. */
 	records_mmap2(&f->tasks, 11, large, &id, 3);
@@ -996,7 +992,7 @@ static void files_of_jits(void **state)
 
 	for (uint32_t i = 0; i < ARRAY_LEN(files); i++)
 		if (i != 4)
-			records_switch(&f->fake.switches[0].bytes, 10 + i, false, 7 + i, 0);
+			records_switch(&f->fake.switches[0], 10 + i, false, 7 + i, 0);
 	say(f, "d10", "JiTD1", &files[0]);
 	say(f, "m11", "400000 10 f", &files[1]);
 	say(f, "d12", "", &files[2]);
@@ -1079,7 +1075,7 @@ static void a_real_trace(void **state)
 	     (((tsc & 0x7fffffff) * facts->tsc.mult) >> 31);
 	f->fake.moment.ns = ns + 1000000;
 	records_mmap2(&f->tasks, 42, path, NULL, ns - 2000);
-	records_switch(&f->fake.switches[1].bytes, 42, false, ns - 1000, 1);
+	records_switch(&f->fake.switches[1], 42, false, ns - 1000, 1);
 	records_add(&f->fake.aux[1].bytes, pt.bytes, pt.size);
 	mapfile_deinit(&pt);
 	assert_int_equal(take(f), 0);
@@ -1148,7 +1144,7 @@ static void calls_that_fail(void **state)
 
 	records_add(&f->fake.aux[0].bytes, pt, 5000);
 	records_add(&f->fake.aux[2].bytes, pt, 300);
-	records_switch(&f->fake.switches[0].bytes, 7, false, 50, 0);
+	records_switch(&f->fake.switches[0], 7, false, 50, 0);
 	records_comm(&f->tasks, 7, "demo", 5);
 	records_mmap2(&f->tasks, 7, "/usr/bin/true", NULL, 6);
 	assert_int_equal(take(f), 0);
@@ -1169,7 +1165,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_recorded, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(suspended_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(records_are_read_by_perf, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_switch_ring_that_went_around, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(switches_that_are_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pt_bytes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(overwritten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(overwritten_without_psb, set_up, tear_down),

@@ -29,7 +29,7 @@ struct fixture {
 	struct emu_pool *pool;
 	struct emu_pool_layout layout;
 	size_t size;
-	struct source_moment moment; /* of the last freeze */
+	struct source_moment moment; /* of the last hold */
 };
 
 static int set_up(void **state)
@@ -43,7 +43,7 @@ static int set_up(void **state)
 	config.n_cpus = 2;
 	config.aux_size = config.switch_size = config.task_size = RING;
 	assert_int_equal(source_emu_new(&config, &f->source), 0);
-	fd = source_emu_fd(f->source);
+	fd = source_emu_share(f->source);
 	assert_int_equal(fstat(fd, &st), 0);
 	f->size = (size_t)st.st_size;
 	f->pool = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -96,7 +96,7 @@ static void assert_drained(struct fixture *f, const struct records *r)
 	size_t size;
 
 	write_tasks(f, r);
-	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	assert_int_equal(size, r->size);
 	assert_memory_equal(bytes, r->bytes, size);
 	free(bytes);
@@ -105,7 +105,7 @@ static void assert_drained(struct fixture *f, const struct records *r)
 static void the_pool(void **state)
 {
 	struct fixture *f = *state;
-	const int fd = source_emu_fd(f->source);
+	const int fd = source_emu_share(f->source);
 
 	assert_int_equal(f->pool->header.magic, EMU_POOL_MAGIC);
 	assert_int_equal(f->pool->header.version, EMU_POOL_VERSION);
@@ -133,14 +133,17 @@ static void views(void **state)
 	};
 	struct fixture *f = *state;
 	struct source_view v;
+	uint8_t *bytes;
+	size_t size;
+	bool is_cut;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		write_aux(f, 1, rows[i].written - cpu_at(f, 1)->aux_head);
-		assert_int_equal(f->source->ops->freeze(f->source, &f->moment), 0);
-		/* What comes after the freeze is not in it. */
-		assert_int_equal(f->source->ops->view_aux(f->source, 1, &v), 0);
+		assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+		/* What comes after the hold is not in it. */
+		assert_int_equal(f->source->ops->view(f->source, 1, 0, true, &v), 0);
 		assert_int_equal(v.head, rows[i].written);
-		assert_int_equal(f->source->ops->held(f->source), v.a_size + v.b_size);
+		assert_int_equal(f->source->ops->status(f->source).bytes_held, v.a_size + v.b_size);
 		assert_int_equal(v.a_size, rows[i].a_size);
 		assert_int_equal(v.b_size, rows[i].b_size);
 		for (size_t k = 0; k < v.a_size + v.b_size; k++) {
@@ -149,10 +152,11 @@ static void views(void **state)
 			assert_int_equal(byte, (uint8_t)(v.head - v.a_size - v.b_size + k));
 		}
 	}
-	assert_int_equal(f->source->ops->view_aux(f->source, 0, &v), 0);
+	assert_int_equal(f->source->ops->view(f->source, 0, 0, true, &v), 0);
 	assert_int_equal(v.a_size + v.b_size, 0);
-	assert_int_equal(f->source->ops->view_aux(f->source, f->source->n_cpus, &v), -EINVAL);
-	assert_int_equal(f->source->ops->view_switch(f->source, 99, &v), -EINVAL);
+	assert_int_equal(f->source->ops->view(f->source, f->source->n_cpus, 0, true, &v), -EINVAL);
+	assert_int_equal(f->source->ops->copy_switches(f->source, 99, 0, &bytes, &size, &is_cut),
+			 -EINVAL);
 }
 
 static void what_the_writer_reached(void **state)
@@ -172,29 +176,28 @@ static void what_the_writer_reached(void **state)
 		{ 100, 0, false, 100 },          { RING, UINT64_MAX, true, RING },
 	};
 	struct fixture *f = *state;
-	uint64_t aux, switches;
+	struct source_view v;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		cpu_at(f, 0)->owner = 0;
 		cpu_at(f, 0)->aux_head = rows[i].before;
-		assert_int_equal(f->source->ops->freeze(f->source, &f->moment), 0);
+		assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 		cpu_at(f, 0)->aux_head = rows[i].after;
 		cpu_at(f, 0)->owner = rows[i].owned;
-		assert_int_equal(f->source->ops->overtaken(f->source, 0, &aux, &switches), 0);
-		assert_int_equal(aux, rows[i].expected);
-		assert_int_equal(switches, 0);
+		assert_int_equal(f->source->ops->view(f->source, 0, 0, true, &v), 0);
+		assert_int_equal(v.overwritten, rows[i].expected);
 	}
 }
 
 /* An owner that does not answer is not waited for. */
-static void freezing(void **state)
+static void holding(void **state)
 {
 	struct fixture *f = *state;
 	const uint32_t before = f->pool->freeze;
 
 	cpu_at(f, 0)->owner = 1;
 	cpu_at(f, 0)->aux_head = 77;
-	assert_int_equal(f->source->ops->freeze(f->source, &f->moment), 0);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
 	assert_int_equal(f->pool->freeze, before + 1);
 }
 
@@ -210,51 +213,133 @@ int clock_gettime(clockid_t id, struct timespec *ret_time)
 }
 
 /* With other heads for each @time. */
-static void mark_at(struct fixture *f, uint64_t time)
+static void bookmark_at(struct fixture *f, uint64_t time)
 {
 	cpu_at(f, 1)->aux_head = 1000 + time;
-	cpu_at(f, 1)->switch_head = 500 + time;
+	cpu_at(f, 1)->switch_head = 448 + 56 * time;
 	clock_ns = time;
-	f->source->ops->mark(f->source);
+	assert_true(source_emu_share(f->source) >= 0);
 	clock_ns = 0;
 }
 
-static void assert_marked(struct fixture *f, uint64_t time, uint64_t aux, uint64_t switches)
+static void assert_since(struct fixture *f, uint64_t time, uint64_t head)
 {
-	uint64_t aux_head = 7, switch_head = 7;
+	struct source_view v;
 
-	f->source->ops->marked(f->source, 1, time, &aux_head, &switch_head);
-	assert_int_equal(aux_head, aux);
-	assert_int_equal(switch_head, switches);
+	assert_int_equal(f->source->ops->view(f->source, 1, time, false, &v), 0);
+	assert_int_equal(v.since, head);
 }
 
-/* Where the rings were when something began; of the time before the first mark that is kept
- * nothing is known, so they count from their beginning. */
-static void marks(void **state)
+/* Where the rings were when something began; of the time before the first bookmark that is
+ * remembered nothing is known, so they count from their beginning. */
+static void bookmarks(void **state)
 {
 	enum { N = 100, N_KEPT = 16 };
 	struct fixture *f = *state;
 
-	assert_marked(f, UINT64_MAX, 0, 0);
-	mark_at(f, 10);
-	assert_marked(f, 0, 0, 0);
-	assert_marked(f, 9, 0, 0);
-	assert_marked(f, 10, 1010, 510);
-	assert_marked(f, UINT64_MAX, 1010, 510);
+	/* The first is of when the fixture was made. */
+	for (uint64_t i = 1; i <= N; i++)
+		bookmark_at(f, 10 * i);
 	/* Whoever takes the CPU next begins with a PSB. */
 	assert_true(cpu_at(f, 1)->encode.since_psb >= f->layout.psb_period);
 	assert_int_equal(cpu_at(f, 1)->owner, 0);
 
-	for (uint64_t i = 2; i <= N; i++)
-		mark_at(f, 10 * i);
-	assert_marked(f, UINT64_MAX, 1000 + 10 * N, 500 + 10 * N);
+	assert_since(f, 0, 0);
+	assert_since(f, UINT64_MAX, 1000 + 10 * N);
 	for (uint64_t i = N; i > N - N_KEPT; i--) {
-		assert_marked(f, 10 * i, 1000 + 10 * i, 500 + 10 * i);
+		assert_since(f, 10 * i, 1000 + 10 * i);
 		if (i > N - N_KEPT + 1)
-			assert_marked(f, 10 * i - 1, 990 + 10 * i, 490 + 10 * i);
+			assert_since(f, 10 * i - 1, 990 + 10 * i);
 	}
-	assert_marked(f, UINT64_C(10) * (N - N_KEPT + 1) - 1, 0, 0);
-	assert_marked(f, 10, 0, 0);
+	assert_since(f, UINT64_C(10) * (N - N_KEPT + 1) - 1, 0);
+	assert_since(f, 10, 0);
+}
+
+/* Write to a switch ring as a program does. */
+static void write_switches(struct fixture *f, uint32_t cpu, const struct records *r)
+{
+	uint8_t *ring = (uint8_t *)f->pool + emu_switch_offset(&f->layout, cpu);
+	const uint64_t head = cpu_at(f, cpu)->switch_head;
+
+	for (size_t i = 0; i < r->size; i++)
+		ring[(head + i) & (RING - 1)] = r->bytes[i];
+	cpu_at(f, cpu)->switch_head = head + r->size;
+}
+
+/* Copy the switches of CPU 1. Return: the time of the first one; they follow each other. */
+static uint64_t copy_switches(struct fixture *f, uint64_t since_ns, size_t *ret_n, bool *ret_cut)
+{
+	struct record record;
+	uint64_t first = 0;
+	struct cursor c;
+	uint8_t *bytes;
+	size_t size;
+
+	assert_int_equal(
+	    f->source->ops->copy_switches(f->source, 1, since_ns, &bytes, &size, ret_cut), 0);
+	c = cursor_from(bytes, size);
+	for (*ret_n = 0; record_next(&c, &record) == 0; ++*ret_n) {
+		assert_int_equal(record.header.type, PERF_RECORD_SWITCH_CPU_WIDE);
+		first = first ? first : record.trailer.time;
+		assert_int_equal(record.trailer.time, first + *ret_n);
+	}
+	assert_int_equal(cursor_left(&c), 0);
+	free(bytes);
+	return first;
+}
+
+/* Of a ring that went around, whole records are copied, and none that may be overwritten meanwhile,
+ * or is older than the bookmark that was asked for. */
+static void switches(void **state)
+{
+	struct fixture *f = *state;
+	struct records r = {};
+	const size_t one = (records_switch(&r, 7, false, 1, 1), r.size);
+	const size_t n_fit = RING / one;
+	size_t n;
+	uint64_t time = 1;
+	bool is_cut;
+
+	for (; time <= 10; time++) {
+		r.size = 0;
+		records_switch(&r, 7, time % 2, time, 1);
+		write_switches(f, 1, &r);
+	}
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(copy_switches(f, 0, &n, &is_cut), 1);
+	assert_int_equal(n, 10);
+	assert_false(is_cut);
+
+	clock_ns = 500;
+	assert_true(source_emu_share(f->source) >= 0);
+	clock_ns = 0;
+	for (; time <= 3 * n_fit; time++) {
+		r.size = 0;
+		records_switch(&r, 7, time % 2, time, 1);
+		write_switches(f, 1, &r);
+		if (time == 20) {
+			assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+			assert_int_equal(copy_switches(f, 500, &n, &is_cut), 11);
+			assert_int_equal(n, 10);
+			assert_true(is_cut);
+		}
+	}
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(copy_switches(f, 500, &n, &is_cut), 2 * n_fit + 1);
+	assert_int_equal(n, n_fit);
+	assert_true(is_cut);
+
+	/* Two more come after the hold, and one that is not published yet. */
+	r.size = 0;
+	records_switch(&r, 7, time % 2, time, 1);
+	write_switches(f, 1, &r);
+	write_switches(f, 1, &r);
+	assert_int_equal(copy_switches(f, 0, &n, &is_cut), 2 * n_fit + 3);
+	assert_int_equal(n, n_fit - 2);
+	cpu_at(f, 1)->owner = 1;
+	(void)copy_switches(f, 0, &n, &is_cut);
+	assert_int_equal(n, n_fit - (2 * one + 256 - RING % one + one - 1) / one);
+	records_deinit(&r);
 }
 
 static void draining(void **state)
@@ -272,13 +357,13 @@ static void draining(void **state)
 		records_fork(&r, i, 1, i + 1);
 		write_tasks(f, &r);
 		free(bytes);
-		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 		assert_int_equal(size, r.size);
 		assert_memory_equal(bytes, r.bytes, size);
 		assert_int_equal(f->pool->task_tail, f->pool->task_head);
 	}
 	free(bytes);
-	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	assert_int_equal(size, 0);
 	records_deinit(&r);
 }
@@ -298,7 +383,7 @@ static void drains_code(void **state)
 			ring[i & (ring_size - 1)] = (uint8_t)(i % 251);
 		f->pool->code_head = head + n;
 		f->pool->code_tail = 12345; /* not ours to believe */
-		assert_int_equal(f->source->ops->drain_code(f->source, &bytes, &size), 0);
+		assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), 0);
 		assert_int_equal(size, n);
 		for (uint64_t i = 0; i < n; i++)
 			assert_int_equal(bytes[i], (head + i) % 251);
@@ -306,11 +391,11 @@ static void drains_code(void **state)
 		free(bytes);
 	}
 	f->pool->code_head += ring_size + 1;
-	assert_int_equal(f->source->ops->drain_code(f->source, &bytes, &size), -EBADMSG);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), -EBADMSG);
 	assert_int_equal(f->pool->code_tail, f->pool->code_head);
 	f->pool->code_head -= 8;
-	assert_int_equal(f->source->ops->drain_code(f->source, &bytes, &size), -EBADMSG);
-	assert_int_equal(f->source->ops->drain_code(f->source, &bytes, &size), 0);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), -EBADMSG);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_CODE, &bytes, &size), 0);
 	assert_int_equal(size, 0);
 	free(bytes);
 }
@@ -351,7 +436,7 @@ static void scribbled_tasks(void **state)
 		f->pool->task_head += rows[i].skip;
 		f->pool->task_tail = 12345; /* not ours to believe */
 
-		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 		assert_int_equal(size, 56 * rows[i].n_good + (good ? 0 : 56));
 		c = cursor_from(bytes, size);
 		for (size_t k = 0; k < rows[i].n_good; k++)
@@ -385,7 +470,7 @@ static void heads_that_wrap(void **state)
 	records_comm(&r, 2, "b", 2);
 	for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
 		f->pool->task_head = heads[i];
-		assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+		assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 		assert_int_equal(size, 56);
 		free(bytes);
 
@@ -399,19 +484,17 @@ static void scribbled_header(void **state)
 {
 	struct fixture *f = *state;
 	struct source_view v;
-	uint64_t aux, switches;
 	uint8_t *bytes;
 	size_t size;
 
 	memset(f->pool, 0xff, 4096);
 	memset(cpu_at(f, 0), 0xff, sizeof(struct emu_cpu));
-	assert_false(f->source->ops->active(f->source));
-	assert_int_equal(f->source->ops->freeze(f->source, &f->moment), 0);
-	assert_int_equal(f->source->ops->view_aux(f->source, 0, &v), 0);
+	assert_false(f->source->ops->status(f->source).is_active);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(f->source->ops->view(f->source, 0, 0, true, &v), 0);
 	assert_int_equal(v.a_size + v.b_size, RING);
 	assert_int_equal(v.head, UINT64_MAX);
-	assert_int_equal(f->source->ops->overtaken(f->source, 0, &aux, &switches), 0);
-	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	assert_int_equal(size, 56);
 	free(bytes);
 }
@@ -429,30 +512,30 @@ static void activity(void **state)
 		(void)pause();
 		_exit(0);
 	}
-	assert_false(f->source->ops->active(f->source));
+	assert_false(f->source->ops->status(f->source).is_active);
 	f->pool->n_attached = 1;
 	/* A program may name whom it likes: that one has not got the pool. */
 	records_comm(&r, 1, "init", 1);
 	write_tasks(f, &r);
-	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	free(bytes);
-	assert_false(f->source->ops->active(f->source));
+	assert_false(f->source->ops->status(f->source).is_active);
 	records_deinit(&r);
 	r = (struct records){};
 
 	records_comm(&r, (uint32_t)child, "child", 1);
 	write_tasks(f, &r);
-	assert_int_equal(f->source->ops->drain_tasks(f->source, &bytes, &size), 0);
+	assert_int_equal(f->source->ops->drain(f->source, SOURCE_TASKS, &bytes, &size), 0);
 	free(bytes);
-	assert_true(f->source->ops->active(f->source));
+	assert_true(f->source->ops->status(f->source).is_active);
 	f->pool->n_attached = 0;
-	assert_false(f->source->ops->active(f->source));
+	assert_false(f->source->ops->status(f->source).is_active);
 	f->pool->n_attached = 1;
-	assert_true(f->source->ops->active(f->source));
+	assert_true(f->source->ops->status(f->source).is_active);
 
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	assert_false(f->source->ops->active(f->source));
+	assert_false(f->source->ops->status(f->source).is_active);
 	records_deinit(&r);
 }
 
@@ -481,8 +564,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_pool, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(views, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_writer_reached, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(freezing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(marks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(holding, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(switches, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(bookmarks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(drains_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_tasks, set_up, tear_down),

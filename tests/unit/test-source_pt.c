@@ -112,18 +112,16 @@ void cpu_print(struct cpu *cpu)
 
 struct source_view cpu_view(const struct cpu *cpu)
 {
-	return (struct source_view){ .head = 1000 + cpu->number, .end = SOURCE_END_FLUSHED };
+	return (struct source_view){ .head = 1000 + cpu->number,
+				     .end = SOURCE_END_FLUSHED,
+				     .overwritten = 50 + cpu->number,
+				     .gap_ns = cpu->gap_ns };
 }
 
 void cpu_settle(struct cpu *cpu)
 {
 	(void)cpu;
 	machine.n_settled++;
-}
-
-uint64_t cpu_overtaken(const struct cpu *cpu)
-{
-	return 50 + cpu->number;
 }
 
 int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
@@ -363,22 +361,22 @@ static void states(void **state)
 	assert_false(s.paused);
 	assert_int_equal(s.aux_size, 1 << 20);
 	assert_int_equal(s.switch_size, 1 << 16);
-	assert_int_equal(ops->held(f->source), (1 << 20) + (1 << 16));
-	assert_true(ops->active(f->source));
+	assert_int_equal(ops->status(f->source).bytes_held, (1 << 20) + (1 << 16));
+	assert_true(ops->status(f->source).is_active);
 
 	/* One goes, whose rings are kept. */
 	machine.pt[2] = 0;
 	machine.online = "2";
 	logged_begin();
 	for (unsigned i = 0; i < 3; i++)
-		ops->tick(f->source);
+		ops->look_after(f->source);
 	(void)logged_end();
 	s = ops->status(f->source);
 	assert_int_equal(s.n_online, 1);
 	assert_int_equal(s.n_offline, 1);
 	assert_int_equal(s.n_recording, 1);
 	assert_int_equal(s.n_busy, 0);
-	assert_int_equal(ops->held(f->source), 2 * ((1 << 20) + (1 << 16)));
+	assert_int_equal(ops->status(f->source).bytes_held, 2 * ((1 << 20) + (1 << 16)));
 }
 
 /* CPU 1 is there, CPU 2 is not, and there is no CPU 3. */
@@ -388,7 +386,6 @@ static void views(void **state)
 	const struct source_ops *ops = f->source->ops;
 	struct source_moment moment;
 	struct source_view view;
-	uint64_t aux = 7, switches = 7;
 	uint8_t *bytes = (uint8_t *)0x1;
 	size_t size;
 	bool cut;
@@ -398,35 +395,32 @@ static void views(void **state)
 	assert_int_equal(ops->pause(f->source, true), 0);
 	assert_int_equal(ops->pause(f->source, false), 0);
 	(void)logged_end();
-	assert_int_equal(ops->freeze(f->source, &moment), 0);
+	assert_int_equal(ops->hold(f->source, &moment), 0);
 	assert_int_equal(machine.n_frozen, 2);
-	assert_int_equal(ops->view_aux(f->source, 1, &view), 0);
+	assert_int_equal(ops->view(f->source, 1, 0, false, &view), 0);
 	assert_int_equal(view.head, 1001);
-	assert_int_equal(ops->view_aux(f->source, 2, &view), 0);
+	assert_int_equal(ops->view(f->source, 2, 0, false, &view), 0);
 	assert_int_equal(view.head, 0);
 	assert_int_equal(view.end, SOURCE_END_OFFLINE);
-	assert_int_equal(ops->view_aux(f->source, 3, &view), -EINVAL);
+	assert_int_equal(ops->view(f->source, 3, 0, false, &view), -EINVAL);
 
-	ops->settle(f->source, 1);
-	ops->settle(f->source, 2);
+	assert_int_equal(machine.n_settled, 0);
+	assert_int_equal(ops->view(f->source, 1, 0, true, &view), 0);
+	assert_int_equal(view.overwritten, 51);
+	assert_int_equal(view.gap_ns, 101);
+	assert_int_equal(ops->view(f->source, 2, 0, true, &view), 0);
+	assert_int_equal(view.overwritten, 0);
+	assert_int_equal(view.gap_ns, 0);
 	assert_int_equal(machine.n_settled, 1);
-	assert_int_equal(ops->overtaken(f->source, 1, &aux, &switches), 0);
-	assert_int_equal(aux, 51);
-	assert_int_equal(switches, 0);
-	assert_int_equal(ops->overtaken(f->source, 2, &aux, &switches), 0);
-	assert_int_equal(aux, 0);
-	assert_int_equal(ops->overtaken(f->source, 3, &aux, &switches), -EINVAL);
-	assert_int_equal(ops->gap(f->source, 1), 101);
-	assert_int_equal(ops->gap(f->source, 2), 0);
 
-	assert_int_equal(ops->copy_switches(f->source, 1, &bytes, &size, &cut), 0);
+	assert_int_equal(ops->copy_switches(f->source, 1, 0, &bytes, &size, &cut), 0);
 	assert_int_equal(size, 31);
 	assert_true(cut);
-	assert_int_equal(ops->copy_switches(f->source, 3, &bytes, &size, &cut), -EINVAL);
+	assert_int_equal(ops->copy_switches(f->source, 3, 0, &bytes, &size, &cut), -EINVAL);
 
 	/* Nobody takes the rings from under a snapshot that copies them. */
 	assert_int_equal(ops->pause(f->source, true), -EBUSY);
-	ops->thaw(f->source);
+	ops->release(f->source);
 	assert_int_equal(ops->aux_room(f->source, 1), 1 << 20);
 	assert_int_equal(ops->aux_room(f->source, 2), 0);
 }
@@ -444,13 +438,13 @@ static void moments(void **state)
 	FILE *to = open_memstream(&text, &size);
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	assert_int_equal(ops->freeze(f->source, &moment), 0);
+	assert_int_equal(ops->hold(f->source, &moment), 0);
 	assert_in_range(moment.monotonic_ns, (uint64_t)now.tv_sec * 1000000000,
 			(uint64_t)now.tv_sec * 1000000000 + UINT64_C(20000000000));
-	assert_int_equal(ops->copy_clock(f->source, &log), 0);
-	ops->thaw(f->source);
+	assert_int_equal(ptclock_log_copy(f->source->clock, &log), 0);
+	ops->release(f->source);
 
-	/* When it was made, and at the freeze. */
+	/* When it was made, and at the hold. */
 	ptclock_log_print(log, 0, to);
 	assert_int_equal(fclose(to), 0);
 	for (const char *line = text; *line; line = strchr(line, '\n') + 1, n++)
@@ -477,8 +471,8 @@ static void pauses(void **state)
 	assert_int_equal(ops->pause(f->source, true), 0);
 	assert_non_null(strstr(logged_end(), "paused: Intel PT is others'"));
 	assert_true(ops->status(f->source).paused);
-	assert_false(ops->active(f->source));
-	assert_int_equal(ops->held(f->source), 0);
+	assert_false(ops->status(f->source).is_active);
+	assert_int_equal(ops->status(f->source).bytes_held, 0);
 	logged_begin();
 	assert_int_equal(ops->pause(f->source, true), 0);
 	assert_string_equal(logged_end(), "");
@@ -496,22 +490,22 @@ static void suspended(void **state)
 	struct source_moment moment;
 
 	/* Not while a snapshot is copying. */
-	assert_int_equal(ops->freeze(f->source, &moment), 0);
+	assert_int_equal(ops->hold(f->source, &moment), 0);
 	machine.suspended = true;
 	page.time_mult = 5;
-	ops->tick(f->source);
+	ops->look_after(f->source);
 	assert_int_equal(f->source->facts.tsc.mult, 3);
-	ops->thaw(f->source);
+	ops->release(f->source);
 
 	logged_begin();
-	ops->tick(f->source);
+	ops->look_after(f->source);
 	assert_non_null(strstr(logged_end(), "the machine was suspended: recording anew"));
 	assert_int_equal(f->source->facts.tsc.mult, 5);
 	assert_int_equal(ops->status(f->source).n_recording, N_CPUS);
 
 	page.cap_user_time_zero = 0;
 	logged_begin();
-	ops->tick(f->source);
+	ops->look_after(f->source);
 	assert_non_null(strstr(logged_end(), "has no conversion of TSC to time"));
 }
 

@@ -20,6 +20,7 @@
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/failing.h"
 #include "tests/unit/records.h"
+#include "tests/unit/sources.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -314,7 +315,7 @@ struct world {
 	struct records all; /* what the source wrote */
 	struct sideband *sideband;
 	struct tasks *truth; /* what a scan of all tasks finds */
-	bool asks;
+	bool looks;          /* the source has to look at the tasks */
 	bool alive[PIDS][2]; /* threads of process 10 + i: 10 + i and 110 + i */
 	struct mmap last[PIDS][4];
 	VEC(uint64_t) living; /* after each step: a bit for each thread */
@@ -428,7 +429,7 @@ static void live(struct world *w)
 		/* A scan takes its time. */
 		if (wanted && draw(w, 20) == 0)
 			scan(w);
-		wanted = w->asks && sideband_wants_tasks(w->sideband);
+		wanted = w->looks && sideband_wants_tasks(w->sideband);
 		step(w, &r);
 		put(w, &r);
 		if (draw(w, 60) == 0 && !wanted)
@@ -439,7 +440,7 @@ static void live(struct world *w)
 		assert_int_equal(vec_push(&w->times, w->time), 0);
 		w->time++;
 	}
-	if (w->asks && sideband_wants_tasks(w->sideband))
+	if (w->looks && sideband_wants_tasks(w->sideband))
 		scan(w);
 	records_deinit(&r);
 }
@@ -821,13 +822,16 @@ static void nothing_is_decoded_otherwise(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 12; seed++) {
-		struct world w = { .seed = seed, .time = 1000, .asks = seed % 2 };
+		struct world w = { .seed = seed, .time = 1000, .looks = seed % 2 };
 		_cleanup_(decoded_deinit) struct decoded all = {}, left = {};
 		struct sideband_view view;
 
-		assert_int_equal(sideband_new(MEBI, NULL, w.asks, &w.sideband), 0);
+		assert_int_equal(sideband_new(MEBI, NULL,
+					      w.looks ? &source_that_looks : &source_that_knows,
+					      &w.sideband),
+				 0);
 		assert_int_equal(tasks_new(NULL, &w.truth), 0);
-		if (w.asks)
+		if (w.looks)
 			sideband_end_tasks(w.sideband);
 		live(&w);
 
