@@ -165,7 +165,7 @@ void cpucopy_deinit(struct cpucopy *copy)
 	*copy = (struct cpucopy){};
 }
 
-void cpucopy_print(const struct cpucopy *copy, uint32_t cpu, FILE *f)
+void cpucopy_write_manifest(const struct cpucopy *copy, uint32_t cpu, FILE *f)
 {
 	static const char *const ends[] = {
 		[SOURCE_END_IDLE] = "idle",

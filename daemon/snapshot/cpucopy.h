@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Cpucopy
+ * CPU copy
  *
- * One CPU's rings, copied while their writer goes on. The PT is taken newest bytes first, a slice
- * at a time; what the writer may have reached meanwhile is dropped.
+ * A copy of the rings of one CPU, made while their writers go on. The PT is copied in slices, the
+ * newest bytes first; what a writer may have overwritten before it was copied is dropped.
  */
 
 #include <stdbool.h>
@@ -20,33 +20,35 @@
 struct cpucopy {
 	uint8_t *switches; /* whole records, oldest first */
 	size_t switches_size;
-	bool switches_cut; /* older ones are gone, or not wanted */
-	uint64_t switches_oldest, switches_newest;
+	bool switches_cut;                         /* older ones are gone, or not wanted */
+	uint64_t switches_oldest, switches_newest; /* ns on the records' clock; 0: there is none */
 
-	uint8_t *pt;     /* mapped */
-	size_t pt_room;  /* whole pages */
-	size_t pt_size;  /* of the copy */
-	size_t pt_start; /* what is before was overtaken */
-	uint64_t pt_head;
-	uint64_t pt_bytes;       /* that were kept */
-	uint64_t pt_dropped;     /* overwritten while it was copied */
-	uint64_t pt_overwritten; /* of what was wanted: then, or before */
-	uint64_t pt_oldest;      /* what is kept can be decoded since then, in ns; 0: not known */
-	uint64_t gap_ns;         /* for how long PT was off because of it, at most */
+	uint8_t *pt;             /* mapped */
+	size_t pt_room;          /* bytes that are mapped: whole pages */
+	size_t pt_size;          /* bytes of the copy */
+	size_t pt_start;         /* bytes before this place were overwritten */
+	uint64_t pt_head;        /* running count of the bytes that were ever written */
+	uint64_t pt_bytes;       /* that were kept: from pt_start to pt_size */
+	uint64_t pt_dropped;     /* bytes that were overwritten while they were copied */
+	uint64_t pt_overwritten; /* bytes that were wanted, and overwritten then or before */
+	uint64_t pt_oldest;      /* what was kept can be decoded from this time on, in ns on the
+				  * records' clock; 0: not known */
+	uint64_t gap_ns;         /* PT was off for at most so long because of the copy */
 	enum source_end end;
 };
 
 /*
- * Have memory for @size bytes of PT, so that cpucopy_pt() need not get it, if there is so much.
+ * Allocate and fault in @size bytes for PT, so that cpucopy_pt() need not. If there is not so much
+ * memory, cpucopy_pt() tries again.
  *
- * @large: in large pages if the kernel has them: a fault for each 2 MiB, not for each 4 KiB. It may
- *         take long to make them, if not enough are free.
+ * @large: use large pages if the kernel has them: one fault for 2 MiB, not for 4 KiB. It may take
+ *         the kernel long to make them if not enough are free.
  */
 void cpucopy_reserve(struct cpucopy *copy, size_t size, bool large);
 
 /*
- * Copy the rings of @cpu as they were at the last hold, but not what is older than the source's
- * last bookmark before @since_ns (CLOCK_MONOTONIC; 0: all).
+ * Copy the PT or the switch records of @cpu as they were at the last hold, but not what is older
+ * than the source's last bookmark before @since_ns (CLOCK_MONOTONIC; 0: copy all).
  *
  * Return: 0, or negative errno.
  */
@@ -55,16 +57,16 @@ _must_check_ int cpucopy_pt(struct cpucopy *copy, struct source *source, uint32_
 _must_check_ int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu,
 				  uint64_t since_ns);
 
-/* Since when it can be decoded: fill in @copy->pt_oldest, from the bytes. @facts and @now_ns: the
- * source's, and the records' clock, as of the hold. */
+/* Fill in @copy->pt_oldest from the first PSB in the bytes. @facts and @now_ns are the source's
+ * facts and the time on the records' clock at the last hold. */
 void cpucopy_find_oldest(struct cpucopy *copy, const struct source_facts *facts, uint64_t now_ns);
 
-/* The switch records that were kept. */
+/* Return: the switch records. */
 struct cursor cpucopy_records(const struct cpucopy *copy);
 
-/* Release the bytes of PT; the numbers stay. */
+/* Release the bytes of PT. The numbers stay. */
 void cpucopy_forget_pt(struct cpucopy *copy);
 void cpucopy_deinit(struct cpucopy *copy);
 
-/* Print what the manifest says of @cpu: nothing if it was never used. */
-void cpucopy_print(const struct cpucopy *copy, uint32_t cpu, FILE *f);
+/* Write the lines of the manifest about @cpu, none if the CPU was never used. */
+void cpucopy_write_manifest(const struct cpucopy *copy, uint32_t cpu, FILE *f);

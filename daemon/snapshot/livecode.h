@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Livecode
+ * Live code
  *
- * The part of a snapshot that is code of processes which no object holds: what JIT compilers wrote
- * about theirs; and the code itself, of the software source as it was handed over when it ran, of
- * hardware as it lies in anonymous executable memory now. What is not kept is said, with the
- * reason, in the manifest.
+ * Adds to a snapshot the code of processes that is in no file. If the source gives the code that
+ * ran, that is taken from the code store; otherwise the anonymous executable memory of the
+ * processes is read as it is now. Also adds the files in which JIT compilers describe such code.
+ * The manifest says what was kept, and why something was not.
  */
 
 #include <stdint.h>
@@ -20,17 +20,18 @@ struct map;
 struct snapshot_known;
 struct snapshot_request;
 
-/* All is borrowed. */
+/* All pointers are borrowed. */
 struct livecode {
 	const struct snapshot_request *request;
 	const struct snapshot_known *known;
 	int dir_fd; /* of the snapshot */
 	struct bundle *bundle;
-	const struct map *pids; /* processes that ran; of others nothing is kept */
-	FILE *notes;            /* lines of the manifest */
+	const struct map *pids; /* processes that ran; nothing of others is kept */
+	FILE *notes;            /* where lines of the manifest are written */
 	uint64_t bytes;         /* that were kept */
 };
 
-/* Add memory, or the JITs' files. Return: 0, -ECANCELED, or negative errno. */
+/* Add the code or memory, or the files of JIT compilers. Return: 0, -ECANCELED, or negative
+ * errno. */
 _must_check_ int livecode_add_memory(struct livecode *livecode);
 _must_check_ int livecode_add_files(struct livecode *livecode);

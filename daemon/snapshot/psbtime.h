@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Psbtime
+ * PSB time
  *
- * Since when the PT of a ring can be decoded: the time at its first PSB. It is all that the daemon
- * reads of packets, so that it can say how far back a snapshot reaches without decoding it.
+ * Finds the time of the first PSB in the PT of a ring. From this time on the PT can be decoded, so
+ * the daemon can say how far back a snapshot reaches. The daemon reads no other packets.
  *
  * Source: SDM, volume 3, "PSB packet", "TSC packet", "PAD packet".
  */
@@ -16,9 +16,9 @@
 
 #include "base/base.h"
 
-/* Find the first PSB in the @size bytes at @pt that a TSC packet follows, with nothing but padding
- * between. Return: whether there is one; @ret_tsc is the lower 56 bits of the TSC. */
+/* Find the first PSB in the @size bytes at @pt that is followed by a TSC packet, with nothing but
+ * padding between. Return: whether there is one; @ret_tsc is the lower 56 bits of its TSC. */
 _must_check_ bool psbtime_find(const uint8_t *pt, size_t size, uint64_t *ret_tsc);
 
-/* The TSC of which @low are the lower 56 bits, and that was not later than @now. */
+/* Return: the latest TSC, not later than @now, of which @low are the lower 56 bits. */
 uint64_t psbtime_tsc(uint64_t low, uint64_t now);

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Ringcopy
+ * Ring copy
  *
- * The rings of a frozen source, copied by several threads at once: however many CPUs there are,
- * their writers go on, and what is copied late is overwritten.
+ * Copies the rings of a source whose rings are held. Several threads copy different CPUs at the
+ * same time, because the writers go on, and what is copied late has been overwritten.
  */
 
 #include <stdatomic.h>
@@ -26,22 +26,21 @@ struct ringcopy {
 
 	/* ringcopy_prepare() sets these. */
 	uint64_t bytes_max; /* of PT that may be in memory before it is written */
-	uint64_t large_max; /* of it, that are to be in large pages */
+	uint64_t large_max; /* of this, bytes that shall be in large pages */
 };
 
 /*
- * To be called before the freeze: have memory ready for what will be copied, as much as may be in
- * memory at once. Getting it later takes time, while the writers go on; and where the kernel is
- * traced, too, getting it is itself written to the rings, so it is large pages as long as there are
- * some to spare. Without memory it is gotten later all the same.
+ * Before the rings are held: allocate and fault in memory for the copies, as much as may be in
+ * memory at once. Faults during the copying would take time while the writers go on. Where the
+ * kernel is traced, too, the faults would also fill the rings; therefore large pages are used as
+ * long as enough of them are free. Memory that cannot be had now is allocated during the copying.
  */
 void ringcopy_prepare(struct ringcopy *ringcopy);
 
 /*
- * Copy the rings of CPUs from @first on, as many as may be in memory, one at least; @ret_end is the
- * first that was not copied. PT of all of them comes first: it is overwritten much faster than the
- * switches are.
+ * Copy the rings of CPUs from @first on: as many as may be in memory at once, but at least one. The
+ * PT of all of them is copied first, because it is overwritten much faster than switch records.
  *
- * Return: 0; -ECANCELED; or negative errno.
+ * Return: 0, and @ret_end is the first CPU that was not copied; -ECANCELED; or negative errno.
  */
 _must_check_ int ringcopy_some(const struct ringcopy *ringcopy, uint32_t first, uint32_t *ret_end);

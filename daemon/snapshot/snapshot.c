@@ -16,11 +16,13 @@
 #include "daemon/objects/objectstore.h"
 #include "daemon/proc/caller.h"
 #include "daemon/snapshot/bundle.h"
+#include "daemon/snapshot/cpucopy.h"
 #include "daemon/snapshot/kernelcode.h"
 #include "daemon/snapshot/livecode.h"
 #include "daemon/snapshot/perffile.h"
-#include "daemon/snapshot/snapdata.h"
-#include "daemon/snapshot/taken.h"
+#include "daemon/snapshot/ringcopy.h"
+#include "daemon/snapshot/selection.h"
+#include "daemon/source/ptclock.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/storedir.h"
 #include "daemon/tasks/sideband.h"
@@ -36,21 +38,337 @@
 #define FILES_MIN   32u /* with a manifest, lists of objects, and the like */
 #define KERNEL_SIZE (UINT64_C(48) << 20)
 
+/* A snapshot that is being written. */
 struct writer {
 	const struct snapshot_request *request;
 	int dir_fd;
-	struct snapdata data;
-	struct bundle *bundle;
-	struct taken *taken; /* of data.known.objects */
-	VEC(struct perffile_object) with_build_id;
+	const char *step; /* the file or folder that is being written, for messages */
 	struct snapshot_result result;
-	const char *step; /* for messages */
+
+	/* Of a scope with a process: whose PT is asked for, and who of them ran. */
+	struct map asked, ran;
+
+	/* Since the rings were copied. Facts and clock are as they were then. */
+	struct source_moment moment; /* at which the rings were held */
+	struct source_facts facts;
+	struct ptclock_log *clock; /* NULL: all clocks are the records' */
+	struct perffile *file;
+	struct cpucopy *cpus; /* request->source->n_cpus of them */
+	struct map pids; /* who ran, of those asked for; and their parents, from the records on */
+	uint64_t bytes_dropped;  /* of PT that was overwritten while it was copied */
+	uint64_t complete_since; /* all PT since then is here, in ns; 0: nothing was overwritten */
+
+	/* Since the records were gathered. What it points to is borrowed. */
+	struct snapshot_known known;
+	uint64_t time_first, time_last; /* of all records; 0: there is none */
+
+	struct bundle *bundle;
+	struct selection *selection; /* of known.objects */
+	VEC(struct perffile_object) with_build_id;
 
 	/* What was kept of code that is in no file, and what not: lines of the manifest. */
 	char *notes;
 	size_t notes_size;
 	FILE *notes_stream;
 };
+
+static int writer_init(struct writer *w)
+{
+	w->notes_stream = open_memstream(&w->notes, &w->notes_size);
+	w->cpus = calloc(w->request->source->n_cpus, sizeof(*w->cpus));
+	if (!w->notes_stream || !w->cpus)
+		return -ENOMEM;
+	return bundle_new(w->dir_fd, w->request->cancel, &w->bundle);
+}
+
+static void writer_deinit(struct writer *w)
+{
+	for (uint32_t i = 0; w->cpus && i < w->request->source->n_cpus; i++)
+		cpucopy_deinit(&w->cpus[i]);
+	free(w->cpus);
+	(void)perffile_free(w->file);
+	(void)ptclock_log_free(w->clock);
+	map_deinit(&w->pids);
+	map_deinit(&w->asked);
+	map_deinit(&w->ran);
+	if (w->notes_stream)
+		(void)fclose(w->notes_stream);
+	free(w->notes);
+	(void)selection_free(w->selection);
+	(void)bundle_free(w->bundle);
+	vec_deinit(&w->with_build_id);
+}
+
+/* --- the rings ------------------------------------------------------------------------------- */
+
+/* A record of @time is written. */
+static void stretch_times(struct writer *w, uint64_t time)
+{
+	if (time == 0)
+		return;
+	if (w->time_first == 0 || time < w->time_first)
+		w->time_first = time;
+	if (time > w->time_last)
+		w->time_last = time;
+}
+
+static int note_switches(struct writer *w, const struct cpucopy *cpu)
+{
+	struct cursor c = cpucopy_records(cpu);
+	struct record record;
+	int r = 0;
+
+	if (w->request->scope.pid)
+		r = scope_add_ran(&w->asked, c, &w->ran);
+	if (r < 0)
+		return r;
+	while (record_next(&c, &record) == 0) {
+		stretch_times(w, record.trailer.time);
+		if (w->request->scope.pid && !map_get(&w->asked, record.trailer.pid))
+			continue;
+		r = map_put(&w->pids, record.trailer.pid, 1);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Whose PT is asked for. Once the rings are copied, so that the records name whoever
+ * was forked before the rings were held. */
+static int find_asked(struct writer *w)
+{
+	_cleanup_(fd_closep) int proc_fd = -1;
+	const struct snapshot_request *q = w->request;
+	int r;
+
+	if (q->scope.pid == 0)
+		return 0;
+	proc_fd = dirs_open(AT_FDCWD, "/proc");
+	if (proc_fd < 0)
+		return proc_fd;
+	r = q->gather(q->userdata, &w->known);
+	return r < 0 ? r : scope_pids(&q->scope, w->known.tasks, proc_fd, &w->asked);
+}
+
+/* Did somebody run there who is asked for? If not, forget what was copied. */
+static bool is_in_scope(struct writer *w, uint32_t cpu)
+{
+	if (w->request->scope.pid == 0 || scope_ran(&w->asked, cpucopy_records(&w->cpus[cpu])))
+		return true;
+	cpucopy_deinit(&w->cpus[cpu]);
+	return false;
+}
+
+/* A moment on the records' clock as a TSC. Never 0. */
+static uint64_t tsc_at(const struct source_facts *facts, uint64_t ns)
+{
+	const uint64_t tsc = tsc_from_ns(&facts->tsc, ns);
+
+	return tsc ? tsc : 1;
+}
+
+/* What is known of a ring's beginning: where it was overwritten, the snapshot is not whole. */
+static void note_oldest(struct writer *w, struct cpucopy *cpu)
+{
+	uint64_t since;
+
+	cpucopy_find_oldest(cpu, &w->facts, w->moment.ns);
+	w->bytes_dropped += cpu->pt_dropped;
+	w->result.bytes_overwritten += cpu->pt_overwritten;
+	if (cpu->pt_overwritten == 0)
+		return;
+	/* Without a PSB nothing of it can be decoded. */
+	since = cpu->pt_oldest ? cpu->pt_oldest : w->moment.ns;
+	if (since > w->complete_since)
+		w->complete_since = since;
+}
+
+static int write_pt(struct writer *w, uint32_t i)
+{
+	struct cpucopy *cpu = &w->cpus[i];
+	int r = 0;
+
+	note_oldest(w, cpu);
+	if (cpu->pt && cpu->pt_bytes > 0) {
+		w->result.bytes_pt += cpu->pt_bytes;
+		w->result.n_cpus++;
+		r = perffile_write_aux(w->file, i, cpu->pt_head - cpu->pt_bytes,
+				       tsc_at(&w->facts, w->moment.ns), cpu->pt + cpu->pt_start,
+				       cpu->pt_bytes);
+	}
+	cpucopy_forget_pt(cpu);
+	return r;
+}
+
+static void release_once(struct source *source, bool *held)
+{
+	if (*held)
+		source->ops->release(source);
+	*held = false;
+}
+
+/* What goes with the rings: if the machine is suspended after their release, it changes. */
+static int copy_facts(struct writer *w)
+{
+	struct source *source = w->request->source;
+
+	w->facts = source->facts;
+	return source->clock ? ptclock_log_copy(source->clock, &w->clock) : 0;
+}
+
+/* Held, copied, and written only then: the rings' writers go on. */
+static int copy_rings(struct writer *w)
+{
+	struct source *source = w->request->source;
+	struct ringcopy rings = {
+		.source = source,
+		.cpus = w->cpus,
+		.scope = &w->request->scope,
+		.cancel = w->request->cancel,
+	};
+	bool held = true;
+	uint32_t end = 0;
+	int r;
+
+	ringcopy_prepare(&rings);
+	r = source->ops->hold(source, &w->moment);
+	if (r < 0)
+		return r;
+	for (uint32_t first = 0; r == 0 && first < source->n_cpus; first = end) {
+		r = ringcopy_some(&rings, first, &end);
+		if (r == 0 && first == 0)
+			r = copy_facts(w);
+		if (end == source->n_cpus)
+			release_once(source, &held);
+		if (r == 0 && first == 0)
+			r = perffile_new(w->dir_fd, PTD_SNAPSHOT_DATA, &w->facts, &w->file);
+		if (r == 0 && first == 0)
+			r = find_asked(w);
+		for (uint32_t i = first; r == 0 && i < end; i++) {
+			if (is_in_scope(w, i))
+				r = note_switches(w, &w->cpus[i]);
+			if (r == 0)
+				r = write_pt(w, i);
+		}
+	}
+	release_once(source, &held);
+	return r;
+}
+
+/* Return: 0; -ESRCH if the process of the scope did not run; -ECANCELED; or negative errno. */
+static int write_rings(struct writer *w)
+{
+	const int r = copy_rings(w);
+
+	return r == 0 && w->request->scope.pid && w->pids.n_used == 0 ? -ESRCH : r;
+}
+
+/* --- the records ----------------------------------------------------------------------------- */
+
+/* A child has the mappings of its parent, so the parents of those who ran matter too. */
+static int add_parents(struct writer *w)
+{
+	VEC(struct record_task) forks = {};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < w->known.tasks->n_spans; i++) {
+		struct cursor c = w->known.tasks->spans[i];
+		struct record record;
+		struct record_task fork;
+
+		while (r == 0 && record_next(&c, &record) == 0) {
+			if (record.header.type == PERF_RECORD_FORK &&
+			    record_get_task(&record, &fork) == 0 && fork.pid != fork.ppid)
+				r = vec_push(&forks, fork);
+		}
+	}
+	/* Backwards, so that a grandparent is found through the parent. */
+	for (size_t i = forks.n; r == 0 && i-- > 0;)
+		if (map_get(&w->pids, forks.items[i].pid))
+			r = map_put(&w->pids, forks.items[i].ppid, 1);
+	vec_deinit(&forks);
+	return r;
+}
+
+/* Says who ran here when the oldest record that is left was written; the one that said so before
+ * is gone. */
+static void write_itrace_start(struct writer *w, uint32_t cpu, const struct record *oldest)
+{
+	const struct record_ids who = { oldest->trailer.pid, oldest->trailer.tid };
+	struct trailer trailer = record_trailer(who.pid, who.tid, oldest->trailer.time);
+	uint8_t record[RECORD_OWN_MAX];
+
+	trailer.cpu = cpu;
+	perffile_write(w->file, record,
+		       record_write_itrace_start(&who, &trailer, record, sizeof(record)));
+}
+
+/* Whom a task record tells of; 0: everybody. */
+static uint32_t task_of(const struct record *record)
+{
+	struct record_mmap2 mmap;
+	struct record_task task;
+	struct record_comm comm;
+
+	switch (record->header.type) {
+	case PERF_RECORD_COMM:
+		return record_read_comm(record->header.misc, record->body, &comm) < 0 ? 0
+										      : comm.pid;
+	case PERF_RECORD_MMAP2:
+		return record_get_mmap2(record, &mmap) < 0 ? 0 : mmap.pid;
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+		return record_get_task(record, &task) < 0 ? 0 : task.pid;
+	default:
+		return 0;
+	}
+}
+
+/* Those of tasks that ran, and of their parents; the others are nobody's. */
+static void write_tasks(struct writer *w)
+{
+	for (size_t i = 0; i < w->known.tasks->n_spans; i++) {
+		struct cursor c = w->known.tasks->spans[i];
+		struct record record;
+
+		while (record_next(&c, &record) == 0) {
+			const uint32_t pid = task_of(&record);
+
+			if (pid != 0 && !map_get(&w->pids, pid))
+				continue;
+			stretch_times(w, record.trailer.time);
+			perffile_write(w->file, record.bytes, record.header.size);
+		}
+	}
+}
+
+static void write_switches(struct writer *w)
+{
+	for (uint32_t i = 0; i < w->request->source->n_cpus; i++) {
+		const struct cpucopy *cpu = &w->cpus[i];
+		struct cursor c = cpucopy_records(cpu);
+		struct record oldest;
+
+		if (cpu->switches_cut && record_next(&c, &oldest) == 0)
+			write_itrace_start(w, i, &oldest);
+		c = cpucopy_records(cpu);
+		perffile_write(w->file, c.pos, cursor_left(&c));
+	}
+}
+
+static int write_records(struct writer *w)
+{
+	int r;
+
+	r = w->request->gather(w->request->userdata, &w->known);
+	if (r == 0)
+		r = add_parents(w);
+	if (r < 0)
+		return r;
+	write_tasks(w);
+	write_switches(w);
+	return 0;
+}
 
 /* --- files beside it ------------------------------------------------------------------------- */
 
@@ -69,23 +387,22 @@ static int add_object(struct writer *w, const struct object *object, bool by_con
 	return 0;
 }
 
-static int take_objects(struct writer *w)
+static int select_objects(struct writer *w)
 {
 	int r;
 
-	r = taken_new(w->data.known.objects, w->data.known.n_objects, &w->taken);
-	for (size_t i = 0; r == 0 && i < w->data.known.tasks->n_spans; i++) {
-		struct cursor c = w->data.known.tasks->spans[i];
+	r = selection_new(w->known.objects, w->known.n_objects, &w->selection);
+	for (size_t i = 0; r == 0 && i < w->known.tasks->n_spans; i++) {
+		struct cursor c = w->known.tasks->spans[i];
 		struct record_mmap2 mmap;
 		struct record record;
 
 		while (r == 0 && record_next(&c, &record) == 0)
 			if (record.header.type == PERF_RECORD_MMAP2 &&
-			    record_get_mmap2(&record, &mmap) == 0 &&
-			    map_get(&w->data.pids, mmap.pid))
-				r = taken_add(w->taken, &mmap);
+			    record_get_mmap2(&record, &mmap) == 0 && map_get(&w->pids, mmap.pid))
+				r = selection_add(w->selection, &mmap);
 	}
-	return r == 0 ? taken_settle(w->taken, w->request->store, w->request->cancel) : r;
+	return r == 0 ? selection_finish(w->selection, w->request->store, w->request->cancel) : r;
 }
 
 static int add_objects(struct writer *w)
@@ -96,10 +413,10 @@ static int add_objects(struct writer *w)
 	int r;
 
 	w->step = PTD_SNAPSHOT_OBJECTS;
-	r = take_objects(w);
+	r = select_objects(w);
 	if (r == 0)
-		w->result.n_missing = (uint32_t)taken_n_missing(w->taken);
-	while (r == 0 && (object = taken_next(w->taken, &at, &by_content)))
+		w->result.n_missing = (uint32_t)selection_n_missing(w->selection);
+	while (r == 0 && (object = selection_next(w->selection, &at, &by_content)))
 		r = cancel_asked(w->request->cancel) ? -ECANCELED
 						     : add_object(w, object, by_content);
 	return r;
@@ -109,14 +426,14 @@ static void put_objects_map(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
 
-	taken_print(w->taken, f);
+	selection_write_map(w->selection, f);
 }
 
 static void put_clock(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
 
-	snapdata_print_clock(&w->data, f);
+	ptclock_log_print(w->clock, w->time_first ? tsc_at(&w->facts, w->time_first) : 0, f);
 }
 
 /* UTC. */
@@ -135,18 +452,18 @@ static void put_manifest(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
 	const struct snapshot_request *q = w->request;
-	const struct source_facts *facts = &w->data.facts;
+	const struct source_facts *facts = &w->facts;
 	struct utsname host = {};
 
 	(void)uname(&host);
 	fprintf(f, PTD_MANIFEST_FORMAT "=" PTD_SNAPSHOT_FORMAT "\n");
 	fprintf(f, "id=%s\n", q->id);
-	print_time(f, "created", w->data.moment.realtime_ns);
-	fprintf(f, "clock_ns=%" PRIu64 "\n", w->data.moment.ns);
+	print_time(f, "created", w->moment.realtime_ns);
+	fprintf(f, "clock_ns=%" PRIu64 "\n", w->moment.ns);
 	fprintf(f, PTD_MANIFEST_REALTIME_OFFSET "=%" PRId64 "\n",
-		(int64_t)(w->data.moment.realtime_ns - w->data.moment.ns));
+		(int64_t)(w->moment.realtime_ns - w->moment.ns));
 	fprintf(f, PTD_MANIFEST_MONOTONIC_OFFSET "=%" PRId64 "\n",
-		(int64_t)(w->data.moment.ns - w->data.moment.monotonic_ns));
+		(int64_t)(w->moment.ns - w->moment.monotonic_ns));
 	fprintf(f, "host=%s\nkernel=%s\nmachine=%s\n", host.nodename, host.release, host.machine);
 	fprintf(f, "recorder=ptd %s\nsource=%s\ncpuid=%s\n", PTD_VERSION, facts->name,
 		facts->cpuid);
@@ -155,26 +472,26 @@ static void put_manifest(FILE *f, void *userdata)
 	fprintf(f, "pt_config=0x%" PRIx64 "\n", facts->attr_config);
 	fprintf(f, "bytes=%" PRIu64 "\npt_bytes=%" PRIu64 "\n", w->result.bytes,
 		w->result.bytes_pt);
-	fprintf(f, PTD_MANIFEST_DROPPED "=%" PRIu64 "\n", w->data.bytes_dropped);
-	fprintf(f, PTD_MANIFEST_OVERWRITTEN "=%" PRIu64 "\n", w->data.bytes_overwritten);
-	if (w->data.complete_since > 0) {
+	fprintf(f, PTD_MANIFEST_DROPPED "=%" PRIu64 "\n", w->bytes_dropped);
+	fprintf(f, PTD_MANIFEST_OVERWRITTEN "=%" PRIu64 "\n", w->result.bytes_overwritten);
+	if (w->complete_since > 0) {
 		print_time(f, "complete_since",
-			   w->data.complete_since - w->data.moment.ns + w->data.moment.realtime_ns);
-		fprintf(f, PTD_MANIFEST_COMPLETE_SINCE "=%" PRIu64 "\n", w->data.complete_since);
+			   w->complete_since - w->moment.ns + w->moment.realtime_ns);
+		fprintf(f, PTD_MANIFEST_COMPLETE_SINCE "=%" PRIu64 "\n", w->complete_since);
 	}
 	fprintf(f, "objects=%" PRIu32 "\nobjects_missing=%" PRIu32 "\n", w->result.n_objects,
 		w->result.n_missing);
 	if (q->scope.started_ns > 0)
 		fprintf(f, PTD_MANIFEST_COMMAND_COMPLETE "=%s\n",
 			w->result.complete_since_ns > q->scope.started_ns ? "no" : "yes");
-	scope_print(&q->scope, &w->data.ran, f);
-	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->data.known.sideband_lost);
+	scope_print(&q->scope, &w->ran, f);
+	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->known.sideband_lost);
 	(void)fflush(w->notes_stream);
 	(void)fwrite(w->notes, 1, w->notes_size, f);
-	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", w->data.known.tasks->since_ns);
+	fprintf(f, PTD_MANIFEST_SIDEBAND_SINCE "=%" PRIu64 "\n", w->known.tasks->since_ns);
 	fprintf(f, "cpus=%" PRIu32 "\n", w->result.n_cpus);
 	for (uint32_t i = 0; i < q->source->n_cpus; i++)
-		cpucopy_print(&w->data.cpus[i], i, f);
+		cpucopy_write_manifest(&w->cpus[i], i, f);
 }
 
 /* --- the kernel's code ------------------------------------------------------------------------ */
@@ -183,7 +500,7 @@ static int put_record(void *userdata, const void *bytes, size_t size)
 {
 	const struct writer *w = userdata;
 
-	perffile_write(w->data.file, bytes, size);
+	perffile_write(w->file, bytes, size);
 	return 0;
 }
 
@@ -245,34 +562,53 @@ static int write_data(struct writer *w)
 	int r;
 
 	w->step = PTD_SNAPSHOT_DATA;
-	r = snapdata_init(&w->data, w->request, w->dir_fd);
-	if (r == 0)
-		r = snapdata_write_rings(&w->data);
+	r = write_rings(w);
 	/* Before the records: what changed between the rings and the copy is told by them. */
 	if (r == 0)
 		r = add_kernel(w);
 	if (r == 0) {
 		w->step = PTD_SNAPSHOT_DATA;
-		r = snapdata_write_records(&w->data);
+		r = write_records(w);
 	}
-	w->result.bytes_pt = w->data.bytes_pt;
-	w->result.bytes_overwritten = w->data.bytes_overwritten;
-	w->result.taken_ns = w->data.moment.monotonic_ns;
-	if (w->data.complete_since > 0)
+	w->result.taken_ns = w->moment.monotonic_ns;
+	if (w->complete_since > 0)
 		w->result.complete_since_ns =
-		    w->data.complete_since - w->data.moment.ns + w->data.moment.monotonic_ns;
-	w->result.n_cpus = w->data.n_cpus;
+		    w->complete_since - w->moment.ns + w->moment.monotonic_ns;
 	return r;
+}
+
+/* Nothing more is written to the file "data". */
+static int finish_data(struct writer *w)
+{
+	const struct perffile_about *about;
+	struct utsname host;
+
+	w->step = PTD_SNAPSHOT_DATA;
+	if (uname(&host) < 0)
+		return -errno;
+	about = &(struct perffile_about){
+		.host = host.nodename,
+		.release = host.release,
+		.machine = host.machine,
+		.version = PTD_VERSION,
+		.cpuid = w->facts.cpuid,
+		.n_cpus = w->request->source->n_cpus,
+		.time_first = w->time_first,
+		.time_last = w->time_last,
+		.objects = w->with_build_id.items,
+		.n_objects = w->with_build_id.n,
+	};
+	return perffile_finish(w->file, about);
 }
 
 static int add_livecode(struct writer *w)
 {
 	struct livecode code = {
 		.request = w->request,
-		.known = &w->data.known,
+		.known = &w->known,
 		.dir_fd = w->dir_fd,
 		.bundle = w->bundle,
-		.pids = &w->data.pids,
+		.pids = &w->pids,
 		.notes = w->notes_stream,
 	};
 	int r;
@@ -301,8 +637,7 @@ static int write_all(struct writer *w)
 	if (r < 0)
 		return r;
 
-	w->step = PTD_SNAPSHOT_DATA;
-	r = snapdata_finish(&w->data, w->with_build_id.items, w->with_build_id.n);
+	r = finish_data(w);
 	if (r == 0)
 		r = bundle_add_sum(w->bundle, PTD_SNAPSHOT_DATA, hash, &size);
 	if (r < 0)
@@ -313,7 +648,7 @@ static int write_all(struct writer *w)
 	r = bundle_add_file(w->bundle, w->step, put_objects_map, w);
 	if (r < 0)
 		return r;
-	if (w->data.clock) {
+	if (w->clock) {
 		w->step = PTD_SNAPSHOT_CLOCK;
 		r = bundle_add_file(w->bundle, w->step, put_clock, w);
 		if (r < 0)
@@ -333,18 +668,10 @@ int snapshot_write(const struct snapshot_request *request, int dir_fd,
 	struct writer w = { .request = request, .dir_fd = dir_fd, .step = PTD_SNAPSHOT_SUMS };
 	int r;
 
-	w.notes_stream = open_memstream(&w.notes, &w.notes_size);
-	r = w.notes_stream ? bundle_new(dir_fd, request->cancel, &w.bundle) : -ENOMEM;
+	r = writer_init(&w);
 	if (r == 0)
 		r = write_all(&w);
-	snapdata_deinit(&w.data);
-	if (w.notes_stream)
-		(void)fclose(w.notes_stream);
-	free(w.notes);
-	(void)taken_free(w.taken);
-	(void)bundle_free(w.bundle);
-	vec_deinit(&w.with_build_id);
-
+	writer_deinit(&w);
 	if (r < 0)
 		*reterr_what = w.step;
 	else

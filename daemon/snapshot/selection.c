@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "daemon/snapshot/selection.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "daemon/objects/objectstore.h"
+#include "record/record.h"
+#include "util/map.h"
+#include "util/mapname.h"
+#include "util/objectsmap.h"
+#include "util/vec.h"
+
+/* Paths that are told though no object is for them: a reader takes a limited number of lines. */
+#define UNKNOWN_MAX 65536u
+
+#define ID_SIZE 256 /* of what objects.map says of an object: a hash, or why it is not there */
+
+struct entry {
+	const struct object *object; /* borrowed */
+	size_t alike;                /* 1 + index of another whose path hashes alike; 0: none */
+	size_t same_id; /* the same of one selected before whose build-id hashes alike */
+	bool is_selected;
+	bool late; /* it still waits to be copied, and is not waited for */
+	bool by_content;
+};
+
+struct selection {
+	struct entry *entries;
+	size_t n_entries;
+	struct map by_path; /* hash of path → 1 + index of the last */
+	VEC(const char *) unknown;
+	struct map is_unknown; /* hash of path → 1 */
+	struct map claimed;    /* hash of a build-id that is claimed for what is missing → 1 */
+};
+
+static uint64_t *find_path(const struct selection *s, const char *path)
+{
+	return map_get(&s->by_path, map_hash(path, strlen(path)));
+}
+
+int selection_new(struct object *const *objects, size_t n_objects, struct selection **ret_selection)
+{
+	_cleanup_(selection_freep) struct selection *s = calloc(1, sizeof(*s));
+	const uint64_t *head;
+
+	if (!s)
+		return -ENOMEM;
+	s->entries = calloc(n_objects + 1, sizeof(*s->entries));
+	if (!s->entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_objects; i++) {
+		const char *path = objects[i]->path;
+
+		head = find_path(s, path);
+		s->entries[i] =
+		    (struct entry){ .object = objects[i], .alike = head ? (size_t)*head : 0 };
+		if (map_put(&s->by_path, map_hash(path, strlen(path)), i + 1) < 0)
+			return -ENOMEM;
+	}
+	s->n_entries = n_objects;
+	*ret_selection = TAKE(s);
+	return 0;
+}
+
+struct selection *selection_free(struct selection *selection)
+{
+	if (!selection)
+		return NULL;
+
+	free(selection->entries);
+	map_deinit(&selection->by_path);
+	vec_deinit(&selection->unknown);
+	map_deinit(&selection->is_unknown);
+	map_deinit(&selection->claimed);
+	free(selection);
+	return NULL;
+}
+
+/* A file is missing for which a record claims this build-id: one that is kept and has it may be
+ * another. There are no more claims than records in the sideband. */
+static int claim_build_id(struct selection *s, const struct buildid *id)
+{
+	const uint64_t key = map_hash(id->bytes, id->size);
+
+	return id->size == 0 || map_get(&s->claimed, key) ? 0 : map_put(&s->claimed, key, 1);
+}
+
+/* It is code that is in a file. Memory and jitdumps are no objects of the object store. */
+static int add_unknown(struct selection *s, const struct record_mmap2 *mmap)
+{
+	const uint64_t key = map_hash(mmap->name, strlen(mmap->name));
+	int r;
+
+	r = mmap->prot & PROT_EXEC ? claim_build_id(s, &mmap->build_id) : 0;
+	if (r < 0)
+		return r;
+	if (!object_is_meant(mmap) || mapname_is_memory(mmap->name) ||
+	    mapname_is_jitdump(mmap->name) || map_get(&s->is_unknown, key) ||
+	    s->unknown.n == UNKNOWN_MAX)
+		return 0;
+	r = map_put(&s->is_unknown, key, 1);
+	return r < 0 ? r : vec_push(&s->unknown, mmap->name);
+}
+
+int selection_add(struct selection *selection, const struct record_mmap2 *mmap)
+{
+	const uint64_t *head = find_path(selection, mmap->name);
+	bool known = false;
+
+	for (size_t i = head ? (size_t)*head : 0; i > 0; i = selection->entries[i - 1].alike)
+		if (object_matches(selection->entries[i - 1].object, mmap))
+			known = selection->entries[i - 1].is_selected = true;
+	return known ? 0 : add_unknown(selection, mmap);
+}
+
+static bool has_copy(const struct entry *entry)
+{
+	return entry->is_selected && !entry->late && entry->object->error == 0;
+}
+
+/* Of those that claim one build-id, with different contents, none has a right to it; nor if one of
+ * them is missing, for its content is not known. */
+static void settle_place(struct selection *s, struct entry *entry, size_t same_id)
+{
+	const struct object *object = entry->object, *other;
+	bool disputed =
+	    map_get(&s->claimed, map_hash(object->build_id.bytes, object->build_id.size)) != NULL;
+
+	for (size_t i = same_id; i > 0; i = s->entries[i - 1].same_id) {
+		other = s->entries[i - 1].object;
+		if (buildid_equal(&other->build_id, &object->build_id) &&
+		    (s->entries[i - 1].by_content || strcmp(other->sha256, object->sha256) != 0))
+			disputed = true;
+	}
+	entry->by_content = disputed;
+	for (size_t i = same_id; disputed && i > 0; i = s->entries[i - 1].same_id)
+		if (buildid_equal(&s->entries[i - 1].object->build_id, &object->build_id))
+			s->entries[i - 1].by_content = true;
+}
+
+int selection_finish(struct selection *selection, struct objectstore *store,
+		     const atomic_bool *cancel)
+{
+	struct map by_id = {}; /* hash of build-id → 1 + index of the last */
+	int r = 0;
+
+	objectstore_measure(store);
+	for (size_t i = 0; i < selection->n_entries; i++)
+		selection->entries[i].late =
+		    !objectstore_is_near(store, selection->entries[i].object);
+	for (size_t i = 0; r == 0 && i < selection->n_entries; i++)
+		if (selection->entries[i].is_selected && !selection->entries[i].late)
+			r = objectstore_wait(store, selection->entries[i].object, cancel);
+	for (size_t i = 0; r == 0 && i < selection->n_entries; i++)
+		if (selection->entries[i].is_selected && !has_copy(&selection->entries[i]))
+			r = claim_build_id(selection, &selection->entries[i].object->claimed);
+	for (size_t i = 0; r == 0 && i < selection->n_entries; i++) {
+		struct entry *entry = &selection->entries[i];
+		const struct buildid *id = &entry->object->build_id;
+		const uint64_t *head;
+
+		if (!has_copy(entry))
+			continue;
+		if (id->size == 0) {
+			entry->by_content = true;
+			continue;
+		}
+		head = map_get(&by_id, map_hash(id->bytes, id->size));
+		entry->same_id = head ? (size_t)*head : 0;
+		settle_place(selection, entry, entry->same_id);
+		r = map_put(&by_id, map_hash(id->bytes, id->size), i + 1);
+	}
+	map_deinit(&by_id);
+	return r;
+}
+
+const struct object *selection_next(const struct selection *selection, size_t *at,
+				    bool *ret_by_content)
+{
+	while (*at < selection->n_entries && !has_copy(&selection->entries[*at]))
+		(*at)++;
+	if (*at == selection->n_entries)
+		return NULL;
+	*ret_by_content = selection->entries[*at].by_content;
+	return selection->entries[(*at)++].object;
+}
+
+size_t selection_n_missing(const struct selection *selection)
+{
+	size_t n = selection->unknown.n;
+
+	for (size_t i = 0; i < selection->n_entries; i++)
+		n += selection->entries[i].is_selected && !has_copy(&selection->entries[i]);
+	return n;
+}
+
+void selection_write_map(const struct selection *selection, FILE *stream)
+{
+	for (size_t i = 0; i < selection->n_entries; i++) {
+		const struct entry *entry = &selection->entries[i];
+		char id[ID_SIZE];
+
+		if (!entry->is_selected)
+			continue;
+		if (entry->late)
+			(void)snprintf(
+			    id, sizeof(id),
+			    "- more than 768 MiB of its owner's files wait to be copied");
+		else if (!has_copy(entry))
+			(void)snprintf(id, sizeof(id), "- %s", object_why(entry->object->error));
+		else if (entry->by_content)
+			(void)snprintf(id, sizeof(id), "sha256:%s", entry->object->sha256);
+		else
+			(void)buildid_hex(&entry->object->build_id, id);
+		objectsmap_put(stream, id, entry->object->path);
+	}
+	for (size_t i = 0; i < selection->unknown.n; i++)
+		objectsmap_put(stream, "- there was no room for it, or room was made for others",
+			       selection->unknown.items[i]);
+}
