@@ -15,6 +15,7 @@
 #include "daemon/proc/claimant.h"
 #include "daemon/proc/mappedfile.h"
 #include "daemon/tasks/tasks.h"
+#include "record/cancel.h"
 #include "record/record.h"
 #include "util/mapname.h"
 #include "util/regular.h"
@@ -325,7 +326,7 @@ static bool is_zero(const uint8_t *bytes, size_t size)
 	return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
 }
 
-int jitfile_copy(int from, int to, uint64_t size, int *reterr_error)
+int jitfile_copy(int from, int to, uint64_t size, const atomic_bool *cancel, int *reterr_error)
 {
 	_cleanup_(freep) uint8_t *block = malloc(BLOCK_SIZE);
 	uint64_t at = 0;
@@ -336,6 +337,8 @@ int jitfile_copy(int from, int to, uint64_t size, int *reterr_error)
 		const size_t want = size - at < BLOCK_SIZE ? (size_t)(size - at) : BLOCK_SIZE;
 		const ssize_t n = pread(from, block, want, (off_t)at);
 
+		if (cancel_asked(cancel))
+			return -ECANCELED;
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {

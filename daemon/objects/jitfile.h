@@ -14,6 +14,7 @@
  * only if the process has it mapped.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,7 +85,10 @@ enum {
 /*
  * Copy the first @size bytes; holes stay holes.
  *
- * Return: 0; JITFILE_UNREADABLE if @from cannot be read, and @reterr_error is the negative errno;
- *         or negative errno if @to cannot be written.
+ * @cancel: the copy gives up once this is true; may be NULL
+ *
+ * Return: 0; -ECANCELED; JITFILE_UNREADABLE if @from cannot be read, and @reterr_error is the
+ *         negative errno; or another negative errno if @to cannot be written.
  */
-_must_check_ int jitfile_copy(int from, int to, uint64_t size, int *reterr_error);
+_must_check_ int jitfile_copy(int from, int to, uint64_t size, const atomic_bool *cancel,
+			      int *reterr_error);

@@ -13,11 +13,14 @@
 
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/textfile.h"
+#include "record/cancel.h"
 #include "record/record.h"
 #include "util/vec.h"
 
 #define PAGE    KERNELMAP_PAGE
 #define IO_SIZE ((size_t)64 << 10)
+
+#define SEGMENTS_MAX 4096u /* of the file; decoder/kernel/kcore.h takes no more */
 
 #define WHY_KCORE                                                                                  \
 	"/proc/kcore cannot be read: CAP_SYS_RAWIO is missing (under systemd, PrivateDevices=yes " \
@@ -93,25 +96,80 @@ static size_t read_memory(const struct kcore *kcore, uint64_t address, uint8_t *
 	return 0;
 }
 
-/* Holes stay holes. Return: 0 or negative errno. */
-static int write_pages(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
+/* --- the file -------------------------------------------------------------------------------- */
+
+/* The kcore that is being written. Its segments are found as the memory is read, but their headers
+ * come first: there is room for as many as a reader takes. */
+struct output {
+	int fd;
+	const atomic_bool *cancel; /* borrowed */
+	VEC(Elf64_Phdr) segments;  /* one for each run of pages that could be read */
+	uint64_t end;              /* of what was written */
+	uint64_t bytes;            /* that were read */
+	uint64_t bytes_unreadable;
+	size_t n_left_out;     /* runs that there was no room for */
+	uint64_t left_out_end; /* of the last of these */
+};
+
+static void output_deinit(struct output *o)
 {
-	static const uint8_t zeros[PAGE];
+	o->fd = fd_close(o->fd);
+	vec_deinit(&o->segments);
+}
 
-	for (size_t at = 0; at < size; at += PAGE) {
-		const size_t n = size - at < PAGE ? size - at : PAGE;
+/* Append @size bytes, at most a page, of memory at @address: to the last segment if they continue
+ * it. Return: 0 or negative errno. */
+static int write_page(struct output *o, uint64_t address, const uint8_t *bytes, size_t size)
+{
+	Elf64_Phdr *h = o->segments.n ? &o->segments.items[o->segments.n - 1] : NULL;
+	int r;
 
-		errno = ENOSPC;
-		if (memcmp(bytes + at, zeros, n) != 0 &&
-		    pwrite(fd, bytes + at, n, (off_t)(offset + at)) != (ssize_t)n)
-			return -errno;
+	if (!h || h->p_vaddr + h->p_memsz != address) {
+		if (o->segments.n == SEGMENTS_MAX) {
+			o->n_left_out += address != o->left_out_end;
+			o->left_out_end = address + size;
+			return 0;
+		}
+		o->end = ((o->end + PAGE - 1) & ~(PAGE - 1)) + (address & (PAGE - 1));
+		r = vec_push(&o->segments, { .p_type = PT_LOAD,
+					     .p_flags = PF_R | PF_W | PF_X,
+					     .p_offset = o->end,
+					     .p_vaddr = address,
+					     .p_align = PAGE });
+		if (r < 0)
+			return r;
+		h = &o->segments.items[o->segments.n - 1];
 	}
+	errno = ENOSPC;
+	if (pwrite(o->fd, bytes, size, (off_t)o->end) != (ssize_t)size)
+		return -errno;
+	h->p_filesz += size;
+	h->p_memsz += size;
+	o->end += size;
+	o->bytes += size;
 	return 0;
 }
 
-/* Copy a piece of memory to @offset. What cannot be read is left out. */
-static int copy_piece(const struct kcore *kcore, const struct kernelmap_piece *piece, int fd,
-		      uint64_t offset, uint64_t *n_read)
+/* Write what was read. The kernel shows memory that it cannot read as zeros, and no page of code
+ * is nothing but zeros. */
+static int write_pages(struct output *o, uint64_t address, const uint8_t *bytes, size_t size)
+{
+	static const uint8_t zeros[PAGE];
+	int r = 0;
+
+	for (size_t at = 0, n; r == 0 && at < size; at += n) {
+		n = size - at < PAGE ? size - at : PAGE;
+		if (memcmp(bytes + at, zeros, n) == 0)
+			o->bytes_unreadable += n;
+		else
+			r = write_page(o, address + at, bytes + at, n);
+	}
+	return r;
+}
+
+/* Copy a piece of memory. What cannot be read is left out. */
+static int copy_piece(struct output *o, const struct kcore *kcore,
+		      const struct kernelmap_piece *piece)
 {
 	_cleanup_(freep) uint8_t *block = malloc(IO_SIZE);
 	uint64_t at = piece->start;
@@ -122,17 +180,19 @@ static int copy_piece(const struct kcore *kcore, const struct kernelmap_piece *p
 	while (r == 0 && at < piece->end) {
 		const size_t size = piece->end - at < IO_SIZE ? (size_t)(piece->end - at) : IO_SIZE;
 		const size_t n = read_memory(kcore, at, block, size);
+		const size_t hole = n > 0 ? 0 : PAGE - (at & (PAGE - 1));
 
-		r = write_pages(fd, block, n, offset + (at - piece->start));
-		*n_read += n;
-		at += n > 0 ? n : PAGE;
+		if (cancel_asked(o->cancel))
+			return -ECANCELED;
+		r = write_pages(o, at, block, n);
+		o->bytes_unreadable += hole;
+		at += n + hole;
 	}
 	return r;
 }
 
-static int write_headers(const struct kernelmap *map, int fd, uint64_t *ret_data)
+static int write_headers(const struct output *o)
 {
-	const size_t n = map->pieces.n;
 	const Elf64_Ehdr e = {
 		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
 			     EV_CURRENT },
@@ -142,57 +202,33 @@ static int write_headers(const struct kernelmap *map, int fd, uint64_t *ret_data
 		.e_phoff = sizeof(e),
 		.e_ehsize = sizeof(e),
 		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = (uint16_t)n,
+		.e_phnum = (uint16_t)o->segments.n,
 	};
-	uint64_t offset = (sizeof(e) + n * sizeof(Elf64_Phdr) + PAGE - 1) & ~(PAGE - 1);
+	const size_t size = o->segments.n * sizeof(Elf64_Phdr);
 
-	*ret_data = offset;
 	errno = ENOSPC;
-	if (pwrite(fd, &e, sizeof(e), 0) != (ssize_t)sizeof(e))
+	if (pwrite(o->fd, &e, sizeof(e), 0) != (ssize_t)sizeof(e) ||
+	    pwrite(o->fd, o->segments.items, size, sizeof(e)) != (ssize_t)size)
 		return -errno;
-	for (size_t i = 0; i < n; i++) {
-		const struct kernelmap_piece *p = &map->pieces.items[i];
-		const Elf64_Phdr h = {
-			.p_type = PT_LOAD,
-			.p_flags = PF_R | PF_W | PF_X,
-			.p_offset = offset,
-			.p_vaddr = p->start,
-			.p_filesz = p->end - p->start,
-			.p_memsz = p->end - p->start,
-			.p_align = PAGE,
-		};
-
-		if (pwrite(fd, &h, sizeof(h), (off_t)(sizeof(e) + i * sizeof(h))) !=
-		    (ssize_t)sizeof(h))
-			return -errno;
-		offset += h.p_filesz;
-	}
-	return ftruncate(fd, (off_t)offset) < 0 ? -errno : 0;
+	return 0;
 }
 
-static int write_kcore(const struct kernelmap *map, const struct kcore *kcore, int dir_fd,
-		       uint64_t *bytes, const char **reterr_why)
+static int write_kcore(struct output *o, const struct kernelmap *map, const struct kcore *kcore,
+		       int dir_fd, const char **reterr_why)
 {
-	_cleanup_(fd_closep) int fd = -1;
-	uint64_t offset, n_read = 0;
-	int r;
+	int r = 0;
 
-	fd = openat(dir_fd, "kcore", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (fd < 0)
+	o->fd = openat(dir_fd, "kcore", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (o->fd < 0)
 		return -errno;
-	r = write_headers(map, fd, &offset);
-	for (size_t i = 0; r == 0 && i < map->pieces.n; i++) {
-		const struct kernelmap_piece *p = &map->pieces.items[i];
-
-		r = copy_piece(kcore, p, fd, offset, &n_read);
-		offset += p->end - p->start;
-	}
-	if (r == 0 && n_read == 0) {
+	o->end = sizeof(Elf64_Ehdr) + SEGMENTS_MAX * sizeof(Elf64_Phdr);
+	for (size_t i = 0; r == 0 && i < map->pieces.n; i++)
+		r = copy_piece(o, kcore, &map->pieces.items[i]);
+	if (r == 0 && o->bytes == 0) {
 		*reterr_why = WHY_KCORE;
 		return -EPERM;
 	}
-	*bytes += n_read;
-	return r;
+	return r < 0 ? r : write_headers(o);
 }
 
 /* --- records --------------------------------------------------------------------------------- */
@@ -265,11 +301,13 @@ static int write_texts(int proc_fd, int dir_fd, struct kernelmap *map, uint64_t 
 	return r < 0 ? r : textfile_finish(&modules, bytes);
 }
 
-int kernelcode_write(int proc_fd, int dir_fd, record_put_fn put, void *userdata,
-		     struct kernelcode *ret_code, const char **reterr_why)
+int kernelcode_write(const struct kernelcode_request *request, struct kernelcode *ret_code,
+		     const char **reterr_why)
 {
 	_cleanup_(kcore_deinit) struct kcore kcore = { .fd = -1 };
 	_cleanup_(kernelmap_deinit) struct kernelmap map = {};
+	_cleanup_(output_deinit) struct output output = { .fd = -1, .cancel = request->cancel };
+	const int proc_fd = request->proc_fd, dir_fd = request->dir_fd;
 	uint64_t bytes = 0;
 	int r;
 
@@ -278,10 +316,14 @@ int kernelcode_write(int proc_fd, int dir_fd, record_put_fn put, void *userdata,
 	if (r == 0)
 		r = open_kcore(proc_fd, &kcore, reterr_why);
 	if (r == 0)
-		r = write_kcore(&map, &kcore, dir_fd, &bytes, reterr_why);
+		r = write_kcore(&output, &map, &kcore, dir_fd, reterr_why);
 	if (r == 0)
-		r = put_records(&map, put, userdata);
+		r = put_records(&map, request->put, request->userdata);
 	if (r == 0)
-		*ret_code = (struct kernelcode){ .bytes = bytes, .n_left_out = map.n_left_out };
+		*ret_code = (struct kernelcode){
+			.bytes = bytes + output.bytes,
+			.bytes_unreadable = output.bytes_unreadable,
+			.n_left_out = map.n_left_out + output.n_left_out,
+		};
 	return r;
 }

@@ -4,25 +4,40 @@
 /*
  * Kernel code
  *
- * What a snapshot of a traced kernel needs of it: its code, and its modules', as it is in memory
- * now (the file it was loaded from has other bytes: it is patched as it starts and while it runs),
- * and the names of its functions. Laid out as `perf record --kcore` has it (ptd/snapshot.h).
+ * Copies what a snapshot of a traced kernel needs of it: the code of the kernel, its modules and
+ * its BPF programs as it is in memory now, and the names of the functions. The files that they were
+ * loaded from would not do, because the kernel patches its code as it starts and while it runs. The
+ * copy is laid out as `perf record --kcore` does it (ptd/snapshot.h).
  */
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
 #include "record/codec.h"
 
+/* Everything is borrowed. */
+struct kernelcode_request {
+	int proc_fd;               /* the folder /proc */
+	int dir_fd;                /* the folder that the files kcore, kallsyms and modules go to */
+	const atomic_bool *cancel; /* the copy gives up once this is true; may be NULL */
+
+	/* Is given the records that say where the kernel and its modules are. */
+	record_put_fn put;
+	void *userdata;
+};
+
 /* What was written. */
 struct kernelcode {
 	uint64_t bytes;
-	size_t n_left_out; /* modules, or pieces of other code, for which there was no room */
+	uint64_t
+	    bytes_unreadable; /* of memory that should be code, and that has no bytes in kcore */
+	size_t n_left_out;    /* modules, or pieces of other code, for which there was no room */
 };
 
 /*
- * Can it be had?
+ * Find out whether the code of the kernel can be read.
  *
  * @proc_fd: the folder /proc; borrowed
  *
@@ -31,11 +46,6 @@ struct kernelcode {
  */
 _must_check_ int kernelcode_check(int proc_fd, const char **reterr_why);
 
-/*
- * Write kcore, kallsyms and modules into the folder @dir_fd, and give @put the records that say
- * where the kernel and its modules are.
- *
- * Return: 0 and what was written; or as above, or the negative errno of @put.
- */
-_must_check_ int kernelcode_write(int proc_fd, int dir_fd, record_put_fn put, void *userdata,
+/* Copy it. Return: 0; as kernelcode_check(); -ECANCELED; or the negative errno of put(). */
+_must_check_ int kernelcode_write(const struct kernelcode_request *request,
 				  struct kernelcode *ret_code, const char **reterr_why);

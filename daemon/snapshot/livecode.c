@@ -27,6 +27,8 @@
  * program may map it. */
 #define LOOK_MAX (UINT64_C(16) << 30)
 
+#define READ_MAX (UINT64_C(64) << 20) /* bytes of memory that are read before a cancel is heard */
+
 /* Make the file @name in the folder @folder. */
 static int create_in(struct livecode *l, const char *folder, const char *name, int *ret_fd)
 {
@@ -95,7 +97,7 @@ static int add_jitfile(struct livecode *l, const struct jitfile *file, uint64_t 
 		       file->is_dump ? "jit" : "perf", file->pid, file->is_dump ? "dump" : "map");
 	r = create_in(l, PTD_SNAPSHOT_JIT, name, &fd);
 	if (r == 0)
-		r = jitfile_copy(file->fd, fd, file->size, &error);
+		r = jitfile_copy(file->fd, fd, file->size, l->request->cancel, &error);
 	if (r == JITFILE_UNREADABLE) {
 		refuse_jitfile(l, file, "it cannot be read: %s", strerror(-error));
 		return unlinkat(l->dir_fd, path, 0) < 0 ? -errno : 0;
@@ -171,17 +173,43 @@ static int64_t add_vdso(struct memory *m, const struct tasks_range *range)
 	return r < 0 ? r : (int64_t)range->size;
 }
 
+static void spend(uint64_t *left, uint64_t bytes)
+{
+	*left -= bytes < *left ? bytes : *left;
+}
+
+/* A range may have gigabytes, so a cancel is heard between parts of it. Return: bytes that were
+ * kept, or negative errno. */
 static int64_t add_range(struct memory *m, const struct tasks_range *range, struct budget *left)
 {
 	const uint64_t size = range->size < left->look ? range->size : left->look;
-	const int64_t r = range->vdso
-			      ? add_vdso(m, range)
-			      : memcopy_read(m->fd, range->start, size, left->keep, put_memory, m);
+	int64_t kept = 0, r = 0;
+
+	for (uint64_t at = 0; r >= 0 && at < size; at += READ_MAX) {
+		const uint64_t n = size - at < READ_MAX ? size - at : READ_MAX;
+
+		r = cancel_asked(m->code->request->cancel)
+			? -ECANCELED
+			: memcopy_read(m->fd, range->start + at, n, left->keep, put_memory, m);
+		if (r < 0)
+			return r;
+		spend(&left->look, n);
+		spend(&left->keep, (uint64_t)r);
+		kept += r;
+	}
+	return kept;
+}
+
+static int64_t add_vdso_or_range(struct memory *m, const struct tasks_range *range,
+				 struct budget *left)
+{
+	int64_t r;
 
 	if (!range->vdso)
-		left->look -= size;
+		return add_range(m, range, left);
+	r = add_vdso(m, range);
 	if (r > 0)
-		left->keep -= (uint64_t)r < left->keep ? (uint64_t)r : left->keep;
+		spend(&left->keep, (uint64_t)r);
 	return r;
 }
 
@@ -234,7 +262,7 @@ static int add_process_memory(struct livecode *l, const struct tasks_range *rang
 	for (size_t i = 0; i < n; i++) {
 		const int64_t size = cancel_asked(l->request->cancel)
 					 ? -ECANCELED
-					 : add_range(&memory, &ranges[i], left);
+					 : add_vdso_or_range(&memory, &ranges[i], left);
 
 		if (size < 0)
 			return (int)size;

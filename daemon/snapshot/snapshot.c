@@ -539,7 +539,12 @@ static int add_kernel(struct writer *w)
 	proc_fd = dirs_open(AT_FDCWD, "/proc");
 	if (dir_fd < 0 || proc_fd < 0)
 		return dir_fd < 0 ? dir_fd : proc_fd;
-	r = kernelcode_write(proc_fd, dir_fd, put_record, w, &code, &why);
+	r = kernelcode_write(&(struct kernelcode_request){ .proc_fd = proc_fd,
+							   .dir_fd = dir_fd,
+							   .cancel = w->request->cancel,
+							   .put = put_record,
+							   .userdata = w },
+			     &code, &why);
 	if (why) {
 		fprintf(w->notes_stream, "kernel_code=refused: %s\n", why);
 		return dirs_remove(w->dir_fd, PTD_SNAPSHOT_KCORE_DIR);
@@ -549,6 +554,9 @@ static int add_kernel(struct writer *w)
 	if (r < 0)
 		return r;
 	fprintf(w->notes_stream, "kernel_code=%" PRIu64 "\n", code.bytes);
+	if (code.bytes_unreadable > 0)
+		fprintf(w->notes_stream, "kernel_code_unreadable=%" PRIu64 "\n",
+			code.bytes_unreadable);
 	if (code.n_left_out > 0)
 		fprintf(w->notes_stream, "kernel_code_left_out=%zu\n", code.n_left_out);
 	w->result.bytes += code.bytes;

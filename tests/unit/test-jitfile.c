@@ -399,6 +399,7 @@ static void too_many(void **state)
 static void a_copy_keeps_holes(void **state)
 {
 	const struct fixture *f = *state;
+	const atomic_bool cancel = true;
 	char path[128], bytes[32] = {};
 	struct stat st;
 	int from, to, error = 1;
@@ -407,22 +408,23 @@ static void a_copy_keeps_holes(void **state)
 	assert_int_equal(ftruncate(from, 64 << 20), 0);
 	(void)snprintf(path, sizeof(path), "%s/copy", f->dir);
 	to = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	assert_int_equal(jitfile_copy(from, to, 32 << 20, &error), 0);
+	assert_int_equal(jitfile_copy(from, to, 32 << 20, NULL, &error), 0);
 	assert_int_equal(fstat(to, &st), 0);
 	assert_int_equal(st.st_size, 32 << 20);
 	assert_true(st.st_blocks * 512 < 1 << 20);
 	assert_int_equal(pread(to, bytes, 21, 0), 21);
 	assert_string_equal(bytes, "JiTD and what follows");
 	assert_int_equal(error, 1);
+	assert_int_equal(jitfile_copy(from, to, 32 << 20, &cancel, &error), -ECANCELED);
 
 	/* Which of the two it was. */
 	(void)close(from);
 	from = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(jitfile_copy(from, to, 10, &error), JITFILE_UNREADABLE);
+	assert_int_equal(jitfile_copy(from, to, 10, NULL, &error), JITFILE_UNREADABLE);
 	assert_int_equal(error, -EIO);
 	(void)close(from);
 	from = open(f->dump, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(jitfile_copy(from, from, 10, &error), -EBADF);
+	assert_int_equal(jitfile_copy(from, from, 10, NULL, &error), -EBADF);
 	(void)close(from);
 	(void)close(to);
 }

@@ -58,6 +58,7 @@ struct fixture {
 		size_t n;
 	} told;
 	int refuse; /* what put() returns */
+	atomic_bool cancel;
 };
 
 static int put(void *userdata, const void *bytes, size_t size)
@@ -82,6 +83,17 @@ static int put(void *userdata, const void *bytes, size_t size)
 	f->told.items[f->told.n].pgoff = mmap.pgoff;
 	(void)strncpy(f->told.items[f->told.n++].name, mmap.name, 63);
 	return f->refuse;
+}
+
+static int copy_code(struct fixture *f, int proc_fd, struct kernelcode *ret_code,
+		     const char **reterr_why)
+{
+	return kernelcode_write(&(struct kernelcode_request){ .proc_fd = proc_fd,
+							      .dir_fd = f->out_fd,
+							      .cancel = &f->cancel,
+							      .put = put,
+							      .userdata = f },
+				ret_code, reterr_why);
 }
 
 static void remove_file(const struct fixture *f, const char *name)
@@ -230,7 +242,7 @@ static void no_room(void **state)
 	}
 	assert_int_equal(kernelcode_check(f->proc_fd, &why), 0);
 	f->refuse = -ENOSPC; /* there are too many to remember */
-	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why), -ENOSPC);
+	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), -ENOSPC);
 }
 
 /* All that the decoder finds is what was in memory. */
@@ -264,10 +276,7 @@ static void check_written(const struct fixture *f, bool is_real)
 
 			n_bytes += byte != 0;
 			if (!is_real)
-				assert_int_equal(byte, m->start + at - KERNEL < 2 * PAGE &&
-							       m->start + at - KERNEL >= PAGE
-							   ? 0
-							   : byte_at(m->start + at));
+				assert_int_equal(byte, byte_at(m->start + at));
 		}
 		assert_int_equal(
 		    resolver_find(resolver, m->object->symbols, m->start + 0x40, &symbol, &end), 0);
@@ -290,10 +299,12 @@ static void what_is_written(void **state)
 	FILE *file;
 
 	assert_int_equal(kernelcode_check(f->proc_fd, &why), 0);
-	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why), 0);
+	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), 0);
 	assert_null(why);
 	assert_true(code.bytes > 0);
 	assert_int_equal(code.n_left_out, 0);
+	/* The second page of the kernel has no bytes: it is no code of zeros. */
+	assert_int_equal(code.bytes_unreadable, PAGE);
 	assert_int_equal(f->told.n, 3);
 	assert_string_equal(f->told.items[0].name, "[kernel.kallsyms]_text");
 	assert_int_equal(f->told.items[0].addr, KERNEL);
@@ -359,8 +370,7 @@ static void what_is_missing(void **state)
 		assert_int_equal(why != NULL, rows[i].why != NULL);
 		if (why)
 			assert_non_null(strstr(why, rows[i].why));
-		assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why),
-				 rows[i].error);
+		assert_int_equal(copy_code(f, f->proc_fd, &code, &why), rows[i].error);
 		assert_int_equal(why != NULL, rows[i].why != NULL);
 		assert_int_equal(code.bytes, 7);
 		assert_int_equal(f->told.n, 0);
@@ -378,8 +388,20 @@ static void another_error(void **state)
 	assert_int_equal(symlinkat("kcore", f->proc_fd, "kcore"), 0);
 	assert_int_equal(kernelcode_check(f->proc_fd, &why), -ELOOP);
 	assert_null(why);
-	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why), -ELOOP);
+	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), -ELOOP);
 	assert_null(why);
+}
+
+static void cancelled(void **state)
+{
+	struct fixture *f = *state;
+	struct kernelcode code = { .bytes = 7 };
+	const char *why;
+
+	f->cancel = true;
+	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), -ECANCELED);
+	assert_null(why);
+	assert_int_equal(code.bytes, 7);
 }
 
 static void a_kernel_without_modules(void **state)
@@ -390,7 +412,7 @@ static void a_kernel_without_modules(void **state)
 
 	remove_file(f, "proc/modules");
 	f->refuse = -ENOSPC;
-	assert_int_equal(kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why), -ENOSPC);
+	assert_int_equal(copy_code(f, f->proc_fd, &code, &why), -ENOSPC);
 	assert_null(why);
 	assert_int_equal(f->told.n, 1);
 }
@@ -409,7 +431,7 @@ static void this_kernel(void **state)
 		(void)close(proc_fd);
 		skip();
 	}
-	assert_int_equal(kernelcode_write(proc_fd, f->out_fd, put, f, &code, &why), 0);
+	assert_int_equal(copy_code(f, proc_fd, &code, &why), 0);
 	print_message("  %lu bytes\n", (unsigned long)code.bytes);
 	check_written(f, true);
 	(void)close(proc_fd);
@@ -459,7 +481,7 @@ static int write_anew(void *userdata)
 	(void)snprintf(command, sizeof(command), "rm -f %s/kcore_dir/*", f->dir);
 	assert_int_equal(system(command), 0);
 	f->told.n = 0;
-	r = kernelcode_write(f->proc_fd, f->out_fd, put, f, &code, &why);
+	r = copy_code(f, f->proc_fd, &code, &why);
 	if (r < 0)
 		assert_int_equal(code.bytes, 7);
 	return r;
@@ -488,6 +510,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_error, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(cancelled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_kernel_without_modules, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(this_kernel, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(odd_headers, set_up, tear_down),
