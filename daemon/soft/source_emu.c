@@ -62,6 +62,7 @@ struct source_emu {
 	uint64_t task_tail, code_tail;
 	struct held held[EMU_CPUS_MAX];
 	struct poolwriters writers; /* seen in task records */
+	bool said_code_lost, said_exhausted;
 
 	pthread_mutex_t lock; /* of the next two: a snapshot's threads read them */
 	struct bookmark bookmarks[BOOKMARKS_MAX]; /* the latest ones */
@@ -406,9 +407,21 @@ static struct source_status status(struct source *source)
 	};
 }
 
+/* The programs count what they could not record. One line says so, however often it happens. */
 static void look_after(struct source *source)
 {
-	(void)source;
+	struct source_emu *e = emu(source);
+
+	if (!e->said_code_lost && atomic_load(&pool(e)->code_lost) > 0) {
+		log_warning("some code that is in no file ran unrecorded: more of it was made than "
+			    "the ring of code holds (TaskSize= may be too small)");
+		e->said_code_lost = true;
+	}
+	if (!e->said_exhausted && atomic_load(&pool(e)->exhausted) > 0) {
+		log_warning("some threads ran unrecorded for a while: no virtual CPU became free "
+			    "for them (Cpus= may be too small)");
+		e->said_exhausted = true;
+	}
 }
 
 static int refuse_pause(struct source *source, bool pause)

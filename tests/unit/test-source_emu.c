@@ -19,6 +19,7 @@
 #include "daemon/config/config.h"
 #include "daemon/emu/pool.h"
 #include "daemon/soft/source_emu.h"
+#include "tests/lib/logged.h"
 #include "tests/unit/records.h"
 
 #define RING UINT64_C(16384)
@@ -539,6 +540,28 @@ static void activity(void **state)
 	records_deinit(&r);
 }
 
+/* What the programs could not record is logged, once. */
+static void what_ran_unrecorded(void **state)
+{
+	struct fixture *f = *state;
+
+	logged_begin();
+	f->source->ops->look_after(f->source);
+	assert_string_equal(logged_end(), "");
+	f->pool->code_lost = 3;
+	logged_begin();
+	f->source->ops->look_after(f->source);
+	assert_non_null(strstr(logged_end(), "code that is in no file ran unrecorded"));
+	f->pool->exhausted = 1;
+	logged_begin();
+	f->source->ops->look_after(f->source);
+	assert_non_null(strstr(logged_end(), "some threads ran unrecorded"));
+	f->pool->code_lost = f->pool->exhausted = 1000;
+	logged_begin();
+	f->source->ops->look_after(f->source);
+	assert_string_equal(logged_end(), "");
+}
+
 static void what_it_does_not_do(void **state)
 {
 	struct source *source = (struct source *)0x1;
@@ -573,6 +596,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(heads_that_wrap, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_header, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(activity, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_ran_unrecorded, set_up, tear_down),
 		cmocka_unit_test(what_it_does_not_do),
 	};
 
