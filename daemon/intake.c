@@ -32,7 +32,7 @@ struct intake {
 	struct intake_options options;
 	sd_event_source *timer;
 	sd_event_source *records; /* the source has task records; NULL: it does not say so */
-	sd_event_source *kept;    /* the object store has failures to tell of */
+	sd_event_source *kept;    /* the object store has failures to report */
 	uint64_t expected_us;     /* when programs were last expected */
 	struct sideband *sideband;
 	struct scanner *scanner;
@@ -68,7 +68,7 @@ static void make_object_room(struct intake *intake)
 	const uint64_t moment = objectstore_moment(store);
 	int r;
 
-	sideband_tell_mapped(intake->sideband, touch_object, store);
+	sideband_list_mapped(intake->sideband, touch_object, store);
 	r = objectstore_make_room(store, moment);
 	if (r < 0) {
 		errno = -r;
@@ -83,7 +83,7 @@ uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least)
 	uint64_t freed = 0;
 	int r;
 
-	sideband_tell_mapped(intake->sideband, touch_object, store);
+	sideband_list_mapped(intake->sideband, touch_object, store);
 	r = objectstore_evict(store, moment, bytes, least, &freed);
 	if (r < 0) {
 		errno = -r;

@@ -7,7 +7,8 @@
  * Takes the task records from the source as soon as they come, and gives them to the modules that
  * remember something of them: the sideband, the object store and the list of JIT compilers' files.
  * Takes also the code that programs hand over, for the code store. If the source has to look at the
- * tasks to tell which of them live, the intake has it do so (daemon/tasks/scanner.h).
+ * tasks to know which live, the intake has it do so (daemon/tasks/scanner.h). All of it happens in
+ * the event loop.
  */
 
 #include <stdint.h>
@@ -37,14 +38,14 @@ struct intake_options {
 /* Return: 0, or negative errno. */
 _must_check_ int intake_new(const struct intake_options *options, struct intake **ret_intake);
 
-/* Free the intake, before the source and the object store. Return: NULL. */
+/* Free it, before the source and the object store are freed. Return: NULL. */
 struct intake *intake_free(struct intake *intake);
 
 DEFINE_CLEANUP(struct intake *, intake_free);
 
 /*
- * Programs may begin to write to the source from now on. Without this, records are drained as long
- * as the source is active, or says by its descriptor that there are some.
+ * A program may begin to write to the source from now on: drain records for a while even if the
+ * source is not active yet, as long as it takes a program to start.
  *
  * Return: 0, or negative errno.
  */
@@ -67,7 +68,7 @@ void intake_forget(struct intake *intake);
  */
 uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least);
 
-/* Return: what remembers the records; both belong to the intake. */
+/* Return: what remembers the records, which is the intake's. */
 struct sideband *intake_sideband(const struct intake *intake);
 const struct jitfiles *intake_jitfiles(const struct intake *intake);
 

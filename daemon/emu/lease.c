@@ -174,7 +174,7 @@ static void begin_lease(struct lease *lease)
 	if (lease->lost)
 		encode_overflow(e, lease->since_ns);
 	lease->lost = false;
-	atomic_store(&cpu->freeze_done, atomic_load(&lease->attach->pool->freeze));
+	atomic_store(&cpu->flush_done, atomic_load(&lease->attach->pool->flush));
 	lease->held = true;
 }
 

@@ -76,7 +76,7 @@ struct emu_pool {
 	 * waiting threads would stay too high when one of them is killed. */
 	_Atomic uint64_t wait_until_ns;
 	_Atomic uint32_t released;   /* counts releases: futex that waiters sleep on */
-	_Atomic uint32_t freeze;     /* ptd adds 1; CPUs in use then flush at their next block */
+	_Atomic uint32_t flush;      /* ptd adds 1; CPUs in use then flush at their next block */
 	_Atomic uint32_t n_attached; /* processes that map the pool */
 	_Atomic uint64_t exhausted;  /* times that a thread got no CPU and ran unrecorded */
 
@@ -96,7 +96,7 @@ struct emu_cpu {
 	_Atomic uint64_t owner; /* pid << 32 | tid of the thread that runs on it; 0 = free */
 	_Atomic uint64_t aux_head;
 	_Atomic uint64_t switch_head;
-	_Atomic uint32_t freeze_done; /* value of emu_pool.freeze up to which it has flushed */
+	_Atomic uint32_t flush_done; /* value of emu_pool.flush up to which it has flushed */
 
 	/* Owner's only. */
 	uint32_t current_pid; /* the thread in the last switch record; 0 = idle */

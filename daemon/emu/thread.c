@@ -142,20 +142,20 @@ static void enter_user_code(struct thread *thread, const struct block *block,
 	if (thread->hidden)
 		encode_overflow(&thread->lease.encode, attach_now_ns());
 	thread->hidden = false;
-	thread->frozen = atomic_load(&thread->process->attach.pool->freeze);
+	thread->flushed = atomic_load(&thread->process->attach.pool->flush);
 	thread->patience = PATIENCE_BLOCKS;
 	resume_packets(thread, ip);
 }
 
 /* ptd wants to read the rings: write all that is known, and go on. */
-static void flush_and_go_on(struct thread *thread, uint64_t ip, uint32_t freeze)
+static void flush_and_go_on(struct thread *thread, uint64_t ip, uint32_t flush)
 {
 	encode_disable_at(thread->flow.encode, ip);
 	publish_packets(thread);
-	thread->frozen = freeze;
+	thread->flushed = flush;
 	resume_packets(thread, ip);
 	/* After the packets' time, which shows that the ring goes up to here. */
-	atomic_store(&lease_cpu(&thread->lease)->freeze_done, freeze);
+	atomic_store(&lease_cpu(&thread->lease)->flush_done, flush);
 }
 
 /* Somebody waits for a CPU: give this one up when the quantum is over. */
@@ -197,13 +197,13 @@ static void attend_block(struct thread *thread, const struct block *block)
 {
 	const struct emu_pool *pool = thread->process->attach.pool;
 	struct encode *e = thread->flow.encode;
-	const uint32_t freeze = atomic_load(&pool->freeze);
+	const uint32_t flush = atomic_load(&pool->flush);
 
 	if (encode_psb_due(e))
 		encode_psb(e, block->ip, attach_now_ns());
 	publish_packets(thread);
-	if (freeze != thread->frozen)
-		flush_and_go_on(thread, block->ip, freeze);
+	if (flush != thread->flushed)
+		flush_and_go_on(thread, block->ip, flush);
 	if (atomic_load(&pool->wait_until_ns) != 0)
 		share_cpu(thread, block);
 }
@@ -243,8 +243,8 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 		if (unlikely(
 			thread->flow.encode &&
 			(atomic_load_explicit(&pool->wait_until_ns, memory_order_relaxed) != 0 ||
-			 atomic_load_explicit(&pool->freeze, memory_order_relaxed) !=
-			     thread->frozen)))
+			 atomic_load_explicit(&pool->flush, memory_order_relaxed) !=
+			     thread->flushed)))
 			attend_block(thread, block);
 		if (unlikely(atomic_load_explicit(&block->version, memory_order_acquire) >
 				 thread->changes &&

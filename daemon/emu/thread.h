@@ -22,7 +22,7 @@ struct thread {
 	/* What every block needs. */
 	struct flow flow;
 	uint64_t published; /* the published head of the packets */
-	uint32_t frozen;    /* value of emu_pool.freeze that was obeyed */
+	uint32_t flushed;   /* value of emu_pool.flush that was obeyed */
 	uint64_t changes;   /* handover_changes() before the last time packet */
 	uint32_t patience;  /* blocks until the next check whether the quantum is over */
 

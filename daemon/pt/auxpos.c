@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void auxpos_look(const uint8_t *ring, size_t size, struct auxpos_end *ret_end)
+void auxpos_read_end(const uint8_t *ring, size_t size, struct auxpos_end *ret_end)
 {
 	memcpy(ret_end->bytes, ring + size - sizeof(ret_end->bytes), sizeof(ret_end->bytes));
 }
@@ -37,15 +37,15 @@ static uint64_t filled(const struct auxpos *pos)
 	return pos->wrapped ? pos->size : pos->head;
 }
 
-static uint64_t step(const struct auxpos *pos)
+static uint64_t probe_step(const struct auxpos *pos)
 {
 	return pos->size / AUXPOS_PROBES;
 }
 
 /* The word @i steps after the head. */
-static uint64_t probe(const struct auxpos *pos, const uint8_t *ring, size_t i)
+static uint64_t read_probe(const struct auxpos *pos, const uint8_t *ring, size_t i)
 {
-	const uint64_t at = (pos->head + i * step(pos)) & (pos->size - 1) & ~UINT64_C(7);
+	const uint64_t at = (pos->head + i * probe_step(pos)) & (pos->size - 1) & ~UINT64_C(7);
 	uint64_t word;
 
 	memcpy(&word, ring + at, sizeof(word));
@@ -61,22 +61,24 @@ static void copy_newest(const struct auxpos *pos, const uint8_t *ring, size_t n,
 	memcpy(to, ring + (pos->size - (n - first)), n - first);
 }
 
-void auxpos_print(const struct auxpos *pos, const uint8_t *ring, struct auxpos_print *ret_print)
+void auxpos_take_fingerprint(const struct auxpos *pos, const uint8_t *ring,
+			     struct auxpos_fingerprint *ret_fingerprint)
 {
 	const uint64_t n = filled(pos) / 2;
 
-	ret_print->n_newest = n < AUXPOS_NEWEST ? n : AUXPOS_NEWEST;
-	copy_newest(pos, ring, ret_print->n_newest, ret_print->newest);
+	ret_fingerprint->n_newest = n < AUXPOS_NEWEST ? n : AUXPOS_NEWEST;
+	copy_newest(pos, ring, ret_fingerprint->n_newest, ret_fingerprint->newest);
 	for (size_t i = 0; i < AUXPOS_PROBES; i++)
-		ret_print->probes[i] = probe(pos, ring, i);
+		ret_fingerprint->probes[i] = read_probe(pos, ring, i);
 }
 
-static bool lapped(const struct auxpos *pos, const struct auxpos_print *print, const uint8_t *ring)
+static bool lapped(const struct auxpos *pos, const struct auxpos_fingerprint *fingerprint,
+		   const uint8_t *ring)
 {
 	uint8_t now[AUXPOS_NEWEST];
 
-	copy_newest(pos, ring, print->n_newest, now);
-	return memcmp(now, print->newest, print->n_newest) != 0;
+	copy_newest(pos, ring, fingerprint->n_newest, now);
+	return memcmp(now, fingerprint->newest, fingerprint->n_newest) != 0;
 }
 
 /* The writer put @n bytes behind the head. */
@@ -87,23 +89,24 @@ static uint64_t gone_by(const struct auxpos *pos, uint64_t n)
 	return n > room ? n - room : 0;
 }
 
-uint64_t auxpos_gone(const struct auxpos *pos, const struct auxpos_print *print,
-		     const uint8_t *ring, uint64_t head)
+uint64_t auxpos_overwritten(const struct auxpos *pos, const struct auxpos_fingerprint *fingerprint,
+			    const uint8_t *ring, uint64_t head)
 {
-	if (lapped(pos, print, ring))
+	if (lapped(pos, fingerprint, ring))
 		return filled(pos);
 	return gone_by(pos, (head - pos->head) & (pos->size - 1));
 }
 
-uint64_t auxpos_glimpse(const struct auxpos *pos, const struct auxpos_print *print,
-			const uint8_t *ring)
+uint64_t auxpos_estimate_overwritten(const struct auxpos *pos,
+				     const struct auxpos_fingerprint *fingerprint,
+				     const uint8_t *ring)
 {
 	size_t n = AUXPOS_PROBES;
 
-	if (lapped(pos, print, ring))
+	if (lapped(pos, fingerprint, ring))
 		return filled(pos);
-	while (n > 0 && probe(pos, ring, n - 1) == print->probes[n - 1])
+	while (n > 0 && read_probe(pos, ring, n - 1) == fingerprint->probes[n - 1])
 		n--;
 	/* It is somewhere before the first probe that it left alone. */
-	return gone_by(pos, n * step(pos));
+	return gone_by(pos, n * probe_step(pos));
 }

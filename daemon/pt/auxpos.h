@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Auxpos
+ * AUX position
  *
- * Where the writer of an overwritten AUX ring is. The kernel publishes an offset, 0 to size-1, only
- * when the event stops; it goes back when the ring has gone round, and nothing else says so. What
- * can be deduced from it is deduced here; nothing in here touches the kernel.
+ * Deduces where the writer of an overwritten AUX ring is. The kernel publishes an offset from 0 to
+ * size-1, and only when the event stops. The offset goes back when the ring has gone round, and the
+ * kernel says nowhere how often it did. These functions only look at memory and never call the
+ * kernel.
  */
 
 #include <stdbool.h>
@@ -15,22 +16,23 @@
 
 #include "base/base.h"
 
-#define AUXPOS_NEWEST 4096u /* more than lies between two PSBs: it does not come twice */
+#define AUXPOS_NEWEST 4096u /* bytes. More than lies between two PSBs, so it does not come twice */
 #define AUXPOS_PROBES 128u
 
 struct auxpos {
-	uint64_t size; /* of the ring, a power of two */
-	uint64_t head; /* offset, as of the last move */
-	/* Bytes so far, at least: more if it went round unseen; head modulo size. */
+	uint64_t size; /* bytes of the ring, a power of two */
+	uint64_t head; /* offset in the ring that was published last */
+	/* Running count of the bytes that were written, at least: the ring may have gone round
+	 * unseen. It equals head modulo size. */
 	uint64_t written;
-	bool wrapped; /* it has gone round, so all of the ring is PT */
+	bool wrapped; /* the ring has gone round, so all of it is PT */
 };
 
-/* What was in the ring at a freeze, to see later how far its writer has come since. */
-struct auxpos_print {
+/* Samples of the memory of a ring, by which one sees later how far its writer has come since. */
+struct auxpos_fingerprint {
 	uint8_t newest[AUXPOS_NEWEST]; /* the bytes below the head */
 	size_t n_newest;
-	uint64_t probes[AUXPOS_PROBES]; /* at equal distances from the head on */
+	uint64_t probes[AUXPOS_PROBES]; /* words at equal distances, beginning at the head */
 };
 
 /* The last bytes of a ring. */
@@ -38,21 +40,28 @@ struct auxpos_end {
 	uint8_t bytes[AUXPOS_NEWEST];
 };
 
-/* Look at the end of a ring of @size bytes, of which it has at least as many. */
-void auxpos_look(const uint8_t *ring, size_t size, struct auxpos_end *ret_end);
+/* Copy the last bytes of a ring of @size bytes, which is at least as large as these. */
+void auxpos_read_end(const uint8_t *ring, size_t size, struct auxpos_end *ret_end);
 
-/* The writer is at the offset @head now. @end: the ring's, before it was stopped to tell that:
- * fresh pages are zeros, so what is not zero behind the head says that it has gone round. */
+/*
+ * Take note that the writer has published the offset @head.
+ *
+ * @end: the end of the ring before the event was stopped. Fresh pages are zeros, so other bytes
+ *       behind the head show that the ring has gone round.
+ */
 void auxpos_move(struct auxpos *pos, uint64_t head, const struct auxpos_end *end);
 
-/* Remember the ring as it is at @pos. */
-void auxpos_print(const struct auxpos *pos, const uint8_t *ring, struct auxpos_print *ret_print);
+/* Take samples of a ring whose writer was at @pos. */
+void auxpos_take_fingerprint(const struct auxpos *pos, const uint8_t *ring,
+			     struct auxpos_fingerprint *ret_fingerprint);
 
-/* How many of the oldest bytes at @pos are gone: the writer has come to @head since, and may have
- * lapped @pos, as the ring will show. */
-uint64_t auxpos_gone(const struct auxpos *pos, const struct auxpos_print *print,
-		     const uint8_t *ring, uint64_t head);
+/* Return: how many of the oldest bytes at @pos are overwritten, if the writer has published the
+ * offset @head since. The ring shows whether the writer has passed @pos. */
+uint64_t auxpos_overwritten(const struct auxpos *pos, const struct auxpos_fingerprint *fingerprint,
+			    const uint8_t *ring, uint64_t head);
 
-/* About the same without knowing the head, so without stopping the writer: by what has changed. */
-uint64_t auxpos_glimpse(const struct auxpos *pos, const struct auxpos_print *print,
-			const uint8_t *ring);
+/* Return: about the same number, deduced from what changed in the memory only, so that the writer
+ * need not be stopped. */
+uint64_t auxpos_estimate_overwritten(const struct auxpos *pos,
+				     const struct auxpos_fingerprint *fingerprint,
+				     const uint8_t *ring);

@@ -15,7 +15,7 @@
 /* Bytes of a record that is being written, below the head that was published last. */
 #define UNPUBLISHED 512u
 
-/* To tell whether an event runs. */
+/* By which one sees whether an event runs. */
 #define READ_FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 
 #define PT_DATA_SIZE ((size_t)sysconf(_SC_PAGESIZE)) /* one ITRACE_START */
@@ -58,8 +58,8 @@ static void close_sideband(struct cpu *cpu)
 void cpu_close_pt(struct cpu *cpu)
 {
 	event_close(&cpu->pt);
-	free(cpu->print);
-	cpu->print = NULL;
+	free(cpu->fingerprint);
+	cpu->fingerprint = NULL;
 	cpu->start = (struct cpu_start){};
 	cpu->pos = (struct auxpos){};
 	cpu->state = CPU_CLOSED;
@@ -147,8 +147,8 @@ static int open_pt(struct cpu *cpu, const struct cpu_setup *setup)
 		r = ring_map_aux(&cpu->pt.ring, cpu->pt.fd, setup->aux_size);
 	if (r < 0)
 		return r;
-	cpu->print = malloc(sizeof(*cpu->print));
-	if (!cpu->print)
+	cpu->fingerprint = malloc(sizeof(*cpu->fingerprint));
+	if (!cpu->fingerprint)
 		return -ENOMEM;
 	cpu->pos = (struct auxpos){ .size = setup->aux_size };
 	/* Enabled before its area is mapped, it would never run, and nothing would say so. */
@@ -212,7 +212,7 @@ bool cpu_sideband_is_alive(struct cpu *cpu)
  * in one interrupt of its CPU: PT is off for as long as that takes, however long we wait for a CPU
  * of our own, which we might between a disable and an enable.
  */
-static void restart(struct cpu *cpu)
+static void restart_pt(struct cpu *cpu)
 {
 	const uint64_t before = clock_ns(CLOCK_MONOTONIC);
 	uint64_t period = 1;
@@ -244,7 +244,7 @@ static int next_record(uint8_t *bytes, size_t size, struct record *ret_record)
 }
 
 /* Each stop writes a record that says nothing; the first one before them says who ran. */
-static void take_start(struct cpu *cpu)
+static void note_start(struct cpu *cpu)
 {
 	const struct ring *ring = &cpu->pt.ring;
 	const uint64_t head = ring_data_head(ring);
@@ -265,30 +265,30 @@ static void take_start(struct cpu *cpu)
 	ring_set_data_tail(&cpu->pt.ring, head);
 }
 
-void cpu_freeze(struct cpu *cpu)
+void cpu_publish_head(struct cpu *cpu)
 {
 	struct auxpos_end end;
 
-	cpu->settled = false;
-	cpu->gone = 0;
+	cpu->is_exact = false;
+	cpu->overwritten = 0;
 	cpu->gap_ns = 0;
-	auxpos_look(cpu->pt.ring.aux, cpu->pos.size, &end);
+	auxpos_read_end(cpu->pt.ring.aux, cpu->pos.size, &end);
 	if (cpu->state == CPU_RECORDING)
-		restart(cpu);
+		restart_pt(cpu);
 	auxpos_move(&cpu->pos, ring_aux_head(&cpu->pt.ring), &end);
 }
 
-void cpu_print(struct cpu *cpu)
+void cpu_take_fingerprint(struct cpu *cpu)
 {
-	auxpos_print(&cpu->pos, cpu->pt.ring.aux, cpu->print);
-	take_start(cpu);
+	auxpos_take_fingerprint(&cpu->pos, cpu->pt.ring.aux, cpu->fingerprint);
+	note_start(cpu);
 }
 
-static uint64_t overtaken(const struct cpu *cpu)
+static uint64_t overwritten(const struct cpu *cpu)
 {
-	if (cpu->settled)
-		return cpu->gone;
-	return auxpos_glimpse(&cpu->pos, cpu->print, cpu->pt.ring.aux);
+	if (cpu->is_exact)
+		return cpu->overwritten;
+	return auxpos_estimate_overwritten(&cpu->pos, cpu->fingerprint, cpu->pt.ring.aux);
 }
 
 struct source_view cpu_view(const struct cpu *cpu)
@@ -298,22 +298,22 @@ struct source_view cpu_view(const struct cpu *cpu)
 	struct source_view view = ring_span(cpu->pt.ring.aux, pos->size, pos->written - n, n);
 
 	view.head = pos->written;
-	view.overwritten = overtaken(cpu);
+	view.overwritten = overwritten(cpu);
 	view.gap_ns = cpu->gap_ns;
 	view.end = cpu->state == CPU_RECORDING ? SOURCE_END_FLUSHED : SOURCE_END_OFFLINE;
 	return view;
 }
 
-/* The position stays that of the freeze: the next one moves it over whatever came since. */
-void cpu_settle(struct cpu *cpu)
+/* The position stays that of the hold: the next one moves it over whatever came since. */
+void cpu_find_overwritten(struct cpu *cpu)
 {
-	if (cpu->settled)
+	if (cpu->is_exact)
 		return;
 	if (cpu->state == CPU_RECORDING)
-		restart(cpu);
-	cpu->gone =
-	    auxpos_gone(&cpu->pos, cpu->print, cpu->pt.ring.aux, ring_aux_head(&cpu->pt.ring));
-	cpu->settled = true;
+		restart_pt(cpu);
+	cpu->overwritten = auxpos_overwritten(&cpu->pos, cpu->fingerprint, cpu->pt.ring.aux,
+					      ring_aux_head(&cpu->pt.ring));
+	cpu->is_exact = true;
 }
 
 /* --- records --------------------------------------------------------------------------------- */
@@ -425,7 +425,7 @@ int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size, bo
 	return r;
 }
 
-size_t cpu_find_tasks(struct cpu *cpu)
+size_t cpu_tasks_size(struct cpu *cpu)
 {
 	const struct ring *ring = &cpu->tasks.ring;
 	uint64_t n;
@@ -437,7 +437,7 @@ size_t cpu_find_tasks(struct cpu *cpu)
 	return n < ring->data_size ? n : ring->data_size;
 }
 
-size_t cpu_take_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
+size_t cpu_drain_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
 {
 	struct ring *ring = &cpu->tasks.ring;
 	const uint64_t tail = ring->page ? ring->page->data_tail : 0;

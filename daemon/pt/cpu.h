@@ -2,13 +2,15 @@
 #pragma once
 
 /*
- * Cpu
+ * CPU
  *
- * What is open on one CPU to record its hardware: the PT event with its AUX ring; an event whose
- * switch records are overwritten, so that switches cost nobody anything; an event whose task
- * records are drained. The last two go on while the first is given up to somebody else.
+ * The perf events by which the hardware of one CPU is recorded, and their rings. One event writes
+ * PT to its AUX ring. The second writes switch records, which it overwrites, so that they cost the
+ * daemon nothing. The third writes task records, which the daemon drains. The last two go on while
+ * PT is given up to another program.
  *
- * The kernel allocates an event's rings on the node of its CPU.
+ * The kernel allocates the rings of an event on the node of its CPU. The event loop calls these
+ * functions, except those under "while the rings are held".
  */
 
 #include <stdbool.h>
@@ -57,85 +59,88 @@ struct cpu {
 	int error;            /* why it failed, negative errno */
 	struct cpu_event pt, switches, tasks;
 	struct cpu_start start;
-	uint64_t tasks_end; /* of the records that were found last */
+	uint64_t tasks_end; /* of the task records that cpu_tasks_size() saw last */
 
-	struct auxpos pos; /* at the last freeze */
-	struct auxpos_print *print;
-	bool settled;    /* gone is exact */
-	uint64_t gone;   /* oldest bytes of the view that are overwritten */
-	uint64_t gap_ns; /* for how long PT was off since the last freeze, at most */
+	struct auxpos pos; /* at the last hold */
+	struct auxpos_fingerprint *fingerprint;
+	bool is_exact;        /* the next number is known */
+	uint64_t overwritten; /* bytes at the start of the view */
+	uint64_t gap_ns;      /* PT was off for at most so long since the last hold */
 };
 
 void cpu_init(struct cpu *cpu, uint32_t number);
 
-/* Is there PT of it? */
+/* Return: whether there is PT of the CPU. */
 static inline bool cpu_has_ring(const struct cpu *cpu)
 {
 	return cpu->pt.ring.aux != NULL;
 }
 
-/* Everything that is open is closed, and what it recorded is lost. */
+/* Close everything, or PT alone. What was recorded is lost. */
 void cpu_close(struct cpu *cpu);
 void cpu_close_pt(struct cpu *cpu);
 
 /*
- * Open the events for switch and task records, if they are not open.
+ * Open the events for switch and task records if they are not open.
  *
  * Return: 0; -ENODEV if the CPU is offline; or negative errno, as perf_event_open(2) and mmap(2).
  */
 _must_check_ int cpu_open_sideband(struct cpu *cpu, const struct cpu_setup *setup);
 
 /*
- * Open the PT event and switch it on. Sets the state.
+ * Open the PT event anew, switch it on, and set the state of the CPU.
  *
- * Return: 0; -EBUSY if somebody else has PT; -ENODEV; -ENOMEM or -EPERM if there is or may be no
- *         ring of that size; or negative errno.
+ * Return: 0; -EBUSY if another program has PT; -ENODEV if the CPU is offline; -ENOMEM or -EPERM if
+ *         there is no ring of that size, or it may not be locked; or negative errno.
  */
 _must_check_ int cpu_open_pt(struct cpu *cpu, const struct cpu_setup *setup);
 
-/* Has what is open run since the last look, at least half of the time? */
+/* Return: whether what is open has run for at least half of the time since the last call. */
 bool cpu_is_alive(struct cpu *cpu);
 
-/* Do the events for switch and task records, which are open, run? They do not come back with a CPU
- * that was offline. */
+/* Return: whether the events for switch and task records, which are open, still run. They do not
+ * come back with a CPU that was offline. */
 bool cpu_sideband_is_alive(struct cpu *cpu);
-
-/* Have the kernel say where the AUX ring's writer is; it stops for a moment. */
-void cpu_freeze(struct cpu *cpu);
-
-/* The following are called between a freeze and a thaw; for different CPUs at the same time,
- * too. */
-
-/* After all CPUs were frozen, remember what was in the ring. */
-void cpu_print(struct cpu *cpu);
-
-/* Return: what the AUX ring held at the last hold. Until cpu_settle() is called, the number of
- * overwritten bytes is an estimate from the memory, which may be too high but not too low. */
-struct source_view cpu_view(const struct cpu *cpu);
-
-/* The PT has been copied: find out exactly what was overwritten meanwhile. PT stops for a
- * moment. */
-void cpu_settle(struct cpu *cpu);
-
-/*
- * Copy the switch records, the oldest first, while more are written. @ret_cut: older ones are gone.
- *
- * Return: 0, or -ENOMEM.
- */
-_must_check_ int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size,
-				   bool *ret_cut);
 
 /*
  * Look how much has been written to the ring of task records.
  *
  * Return: bytes.
  */
-size_t cpu_find_tasks(struct cpu *cpu);
+size_t cpu_tasks_size(struct cpu *cpu);
 
 /*
- * Take task records up to @until (on their clock) out of the ring: of those that were found last,
- * whole ones that are of known types are appended to @bytes, which has room for all of them.
+ * Take records out of the ring of task records: whole ones of known types that cpu_tasks_size() has
+ * seen and whose time is not later than @until (ns on the records' clock). They are appended to
+ * @bytes, which has room for all that cpu_tasks_size() returned.
  *
- * Return: their size.
+ * Return: their size in bytes.
  */
-size_t cpu_take_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes);
+size_t cpu_drain_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes);
+
+/* --- while the rings are held, by a snapshot's threads, each for other CPUs --- */
+
+/* Have the kernel publish the head of the AUX ring. PT stops for a moment. */
+void cpu_publish_head(struct cpu *cpu);
+
+/* After the heads of all CPUs were published: take samples of the ring. */
+void cpu_take_fingerprint(struct cpu *cpu);
+
+/* Return: what the AUX ring held when its head was published. The number of overwritten bytes is an
+ * estimate before cpu_find_overwritten(), and exact after it. */
+struct source_view cpu_view(const struct cpu *cpu);
+
+/* The PT has been copied: find out exactly what was overwritten meanwhile. PT stops for a
+ * moment. */
+void cpu_find_overwritten(struct cpu *cpu);
+
+/*
+ * Copy the switch records, the oldest first, while more are written.
+ *
+ * @ret_bytes: whole records, which the caller frees
+ * @ret_cut: older ones are gone
+ *
+ * Return: 0, or -ENOMEM.
+ */
+_must_check_ int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size,
+				   bool *ret_cut);

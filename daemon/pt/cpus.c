@@ -130,7 +130,7 @@ static bool too_large(int r)
 	return r == -ENOMEM || r == -EPERM;
 }
 
-/* The first CPU tells how large the rings can be; the others are to have the same. */
+/* The first CPU shows how large the rings can be. The others get the same size. */
 static int open_pt(struct cpus *c, struct cpu *cpu)
 {
 	const size_t wanted = c->setup.aux_size;
@@ -278,7 +278,7 @@ static void look_for_hotplug(struct cpus *c, const struct cpulist *online)
 }
 
 /* Nothing says so when the kernel does not run an event any more. */
-static void look_for_frozen(struct cpus *c)
+static void look_for_dead(struct cpus *c)
 {
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct cpu *cpu = &c->items[i];
@@ -314,7 +314,7 @@ void cpus_look_after(struct cpus *cpus, const struct cpulist *online)
 	cpus->n_ticks++;
 	look_for_hotplug(cpus, online);
 	if (cpus->n_ticks % LIVENESS_TICKS == 0)
-		look_for_frozen(cpus);
+		look_for_dead(cpus);
 	if (cpus_count(cpus, CPU_BUSY) > n_busy) {
 		say_busy(cpus);
 		retry_soon(cpus);
@@ -323,17 +323,17 @@ void cpus_look_after(struct cpus *cpus, const struct cpulist *online)
 }
 
 /* All in one pass, and what can wait after it. */
-struct ptclock_sample cpus_freeze(struct cpus *cpus)
+struct ptclock_sample cpus_publish_heads(struct cpus *cpus)
 {
 	struct ptclock_sample sample;
 
 	for (uint32_t i = 0; i < cpus->n; i++)
 		if (cpu_has_ring(&cpus->items[i]))
-			cpu_freeze(&cpus->items[i]);
+			cpu_publish_head(&cpus->items[i]);
 	sample = ptclock_sample();
 	for (uint32_t i = 0; i < cpus->n; i++)
 		if (cpu_has_ring(&cpus->items[i]))
-			cpu_print(&cpus->items[i]);
+			cpu_take_fingerprint(&cpus->items[i]);
 	return sample;
 }
 

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Cpus
+ * CPUs
  *
- * All CPUs of the machine: which of them are recorded, with rings of which size, and what becomes
- * of those that come and go, whose events die, or whose PT somebody else has. It says so in the
- * log.
+ * All CPUs of the machine: which of them are recorded, with rings of which size, and what happens
+ * when CPUs come and go, when their events die, or when another program has their PT. The log says
+ * what happened. The event loop calls these functions; a snapshot's thread calls
+ * cpus_publish_heads(), and meanwhile the event loop calls none of them (daemon/pt/source_pt.c).
  */
 
 #include <stdbool.h>
@@ -20,40 +21,44 @@
 struct cpulist;
 
 struct cpus {
-	struct cpu_setup setup; /* of all; the rings may become smaller */
+	struct cpu_setup setup; /* of all CPUs; the rings may become smaller than it says */
 	struct cpu *items;
-	uint32_t n;   /* that are possible */
-	int epoll_fd; /* can be read when there are task records */
+	uint32_t n;   /* of CPUs that are possible */
+	int epoll_fd; /* is readable when there are task records */
 	bool paused;
-	/* Task records: of CPUs that were opened anew. For the owner to tell and to reset. */
+	/* Task records of CPUs that were opened anew are lost. The owner says so, and resets it. */
 	bool lost;
 	bool said_smaller;
 	unsigned n_ticks;
 	unsigned retry_at, retry_after; /* of busy and failed CPUs, in ticks */
 };
 
-/* Nothing is open yet. Return: 0, or negative errno; cpus_deinit() is called then, too. */
+/* No CPU is open yet. Return: 0, or negative errno; cpus_deinit() is called in either case. */
 _must_check_ int cpus_init(struct cpus *cpus);
 void cpus_deinit(struct cpus *cpus);
 
-/* Set how large the rings are to be, but not larger than @n_online CPUs can have them. @task_size
- * is for all of them together. */
+/*
+ * Set how large the rings are to be, but not larger than the memory of the machine allows for
+ * @n_online CPUs. All sizes are in bytes, and powers of two.
+ *
+ * @task_size: of the rings of task records of all CPUs together
+ */
 void cpus_set_sizes(struct cpus *cpus, size_t aux_size, size_t switch_size, size_t task_size,
 		    uint32_t n_online);
 
-/* Open what is not open of those online; whatever comes out is each one's state. */
+/* Open what is not open of the CPUs that are online. Each one's state says how that went. */
 void cpus_open_all(struct cpus *cpus, const struct cpulist *online);
 void cpus_close_all(struct cpus *cpus);
 
-/* To be called once a second. */
+/* Do what is due once a second. */
 void cpus_look_after(struct cpus *cpus, const struct cpulist *online);
 
-/* Freeze all rings of PT, one right after the other. Return: when that was. */
-struct ptclock_sample cpus_freeze(struct cpus *cpus);
+/* Have the kernel publish the heads of all AUX rings, one right after the other. Return: when. */
+struct ptclock_sample cpus_publish_heads(struct cpus *cpus);
 
-/* Give PT up, but not the records beside it; take it again. */
+/* Give PT up, but not the records beside it; or take it again. */
 void cpus_pause(struct cpus *cpus);
 void cpus_resume(struct cpus *cpus, const struct cpulist *online);
 
-/* Return: how many are in @state. */
+/* Return: how many CPUs are in @state. */
 uint32_t cpus_count(const struct cpus *cpus, enum cpu_state state);

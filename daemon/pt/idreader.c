@@ -28,7 +28,7 @@ struct idreader {
 	struct buildid id;
 };
 
-static void destroy(struct idreader *r)
+static void destroy_reader(struct idreader *r)
 {
 	(void)fd_close(r->fd);
 	(void)pthread_cond_destroy(&r->change);
@@ -37,7 +37,7 @@ static void destroy(struct idreader *r)
 	(void)atomic_fetch_sub(&n_threads, 1);
 }
 
-static void *run(void *userdata)
+static void *read_ids(void *userdata)
 {
 	struct idreader *r = userdata;
 
@@ -60,7 +60,7 @@ static void *run(void *userdata)
 		(void)pthread_cond_broadcast(&r->change);
 	}
 	(void)pthread_mutex_unlock(&r->lock);
-	destroy(r);
+	destroy_reader(r);
 	return NULL;
 }
 
@@ -78,7 +78,7 @@ static int start_thread(struct idreader *r)
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, &attr, run, r);
+	error = pthread_create(&thread, &attr, read_ids, r);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	(void)pthread_attr_destroy(&attr);
 	return -error;
@@ -103,7 +103,7 @@ int idreader_new(struct idreader **ret_reader)
 	};
 	error = start_thread(r);
 	if (error < 0) {
-		destroy(r);
+		destroy_reader(r);
 		return error;
 	}
 	*ret_reader = r;

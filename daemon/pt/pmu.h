@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Pmu
+ * PMU
  *
- * The intel_pt PMU as its directory in sysfs describes it: the type to open events with, where each
- * term lies in perf_event_attr.config (format/), what this CPU can do (caps/). All of it differs
- * from machine to machine, the type from boot to boot. Besides, what CPUID says of the CPU.
+ * Reads what sysfs says of the intel_pt PMU: the type by which its events are opened, where each
+ * term lies in perf_event_attr.config (format/), and what this CPU can do (caps/). All of this
+ * differs between machines, and the type between boots. Also reads what CPUID says of the CPU.
  */
 
 #include <stdbool.h>
@@ -32,23 +32,24 @@ struct pmu {
 	uint32_t tsc_ctc_denominator;
 };
 
-/* Called for each term that cannot be had. @message ends in ", ignoring". */
+/* Is called for each term that cannot be had. @message ends in ", ignoring". */
 typedef void (*pmu_warn_fn)(const char *message);
 
 /*
- * Read the directory at @path.
+ * Read the directory of the PMU at @path.
  *
- * Return: 0; or negative errno, and @reterr_file is the file in it that is missing or makes no
- *         sense, a constant.
+ * Return: 0; or negative errno, and @reterr_file, a constant, is the file in it that is missing or
+ *         makes no sense.
  */
 _must_check_ int pmu_read(const char *path, struct pmu *ret_pmu, const char **reterr_file);
 
 /*
- * Make perf_event_attr.config of @terms. What they leave open is set so that decoding works best:
- * TSC and MTC packets as this CPU has them, and a PSB every 4 KiB. A term that this CPU or kernel
- * does not have, or that would make the trace useless, is ignored; @warn, if not NULL, is told.
+ * Compute perf_event_attr.config for @terms. A term that is not set is chosen so that decoding
+ * works best: TSC and MTC packets if this CPU has them, and a PSB every 4 KiB. A term that this CPU
+ * or kernel does not have, or that would make the trace useless, is ignored, and @warn is called,
+ * which may be NULL.
  */
 uint64_t pmu_config(const struct pmu *pmu, const struct ptterms *terms, pmu_warn_fn warn);
 
-/* The CPU we run on, as perf writes it: "GenuineIntel,6,85,4". */
+/* Write the CPU that this thread runs on as perf does it: "GenuineIntel,6,85,4". */
 void pmu_cpuid(char ret_text[PMU_CPUID_SIZE]);

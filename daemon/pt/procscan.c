@@ -39,9 +39,9 @@
 #define PASSES_MAX 8u
 
 /*
- * What tells a file from all others, and from what it was before it was written to. The numbers in
- * maps do not: there all subvolumes of a btrfs have one device, and each counts its inodes from 256
- * on; and an inode that is deleted is soon another file's.
+ * What distinguishes a file from all others, and from itself before it was written to. The numbers
+ * in maps do not: there all subvolumes of a btrfs have one device, and each counts its inodes from
+ * 256 on; and an inode that is deleted is soon another file's.
  */
 struct identity {
 	uint64_t dev, ino;
@@ -125,7 +125,7 @@ struct procscan_stats procscan_stats(const struct procscan *scan)
 	return scan->stats;
 }
 
-static uint64_t now(const struct procscan *s)
+static uint64_t records_now(const struct procscan *s)
 {
 	return s->options.now(s->options.userdata);
 }
@@ -150,7 +150,7 @@ static void name_thread(struct procscan *s, const char *name, uint32_t tid)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	char path[32], comm[RECORD_COMM_SIZE + 1] = "";
-	const struct trailer trailer = record_trailer(s->pid, tid, now(s));
+	const struct trailer trailer = record_trailer(s->pid, tid, records_now(s));
 	uint8_t record[RECORD_OWN_MAX];
 	size_t size;
 	ssize_t n;
@@ -304,7 +304,7 @@ static const char *name_of(const struct procscan *s, struct mapsline *l,
 	return l->name;
 }
 
-static void tell_mapping(struct procscan *s, char *text, uint64_t time)
+static void write_mapping(struct procscan *s, char *text, uint64_t time)
 {
 	const struct trailer trailer = record_trailer(s->pid, s->pid, time);
 	uint8_t record[RECORD_OWN_MAX];
@@ -343,14 +343,14 @@ static void tell_mapping(struct procscan *s, char *text, uint64_t time)
 }
 
 /* Tell of the whole lines that are in the buffer; what is behind them stays there. */
-static void tell_lines(struct procscan *s, uint64_t time)
+static void write_lines(struct procscan *s, uint64_t time)
 {
 	char *at = s->buffer, *end = s->buffer + s->used, *newline;
 
 	while ((newline = memchr(at, '\n', (size_t)(end - at)))) {
 		*newline = '\0';
 		if (!s->skips)
-			tell_mapping(s, at, time);
+			write_mapping(s, at, time);
 		s->skips = false;
 		at = newline + 1;
 	}
@@ -382,7 +382,7 @@ static struct stat program_of(const struct procscan *s)
 
 /*
  * What is open as maps stays the same address space, whatever the process executes; but which one
- * is opened? If another program begins between the stamp and that, its mappings would be told as
+ * is opened? If another program begins between the stamp and that, its mappings would be taken for
  * those of its predecessor.
  */
 static int open_maps(struct procscan *s, uint64_t *ret_time)
@@ -392,7 +392,7 @@ static int open_maps(struct procscan *s, uint64_t *ret_time)
 
 	for (unsigned i = 0; i < EXEC_TRIES; i++) {
 		before = program_of(s);
-		*ret_time = now(s);
+		*ret_time = records_now(s);
 		s->maps_fd = fd_close(s->maps_fd);
 		s->maps_fd = openat(s->pid_fd, "maps", O_RDONLY | O_CLOEXEC);
 		if (s->maps_fd < 0)
@@ -403,20 +403,20 @@ static int open_maps(struct procscan *s, uint64_t *ret_time)
 		if (r < 0 || (before.st_ino == after.st_ino && before.st_dev == after.st_dev))
 			return r;
 	}
-	return 0; /* the kernel's records tell of what it executes */
+	return 0; /* the kernel's records say what it executes */
 }
 
 /* Return: whether there is more to read. */
-static bool tell_maps(struct procscan *s)
+static bool write_maps(struct procscan *s)
 {
 	const bool begins = s->maps_fd < 0;
-	uint64_t time = now(s);
+	uint64_t time = records_now(s);
 	const int r = begins ? open_maps(s, &time) : read_maps(s);
 
 	if (begins && (r == -EACCES || r == -EPERM))
 		s->stats.n_unreadable++;
 	if (r > 0)
-		tell_lines(s, time);
+		write_lines(s, time);
 	return r > 0;
 }
 
@@ -484,7 +484,7 @@ static int advance(struct procscan *s)
 		}
 		return 1;
 	}
-	if (!tell_maps(s))
+	if (!write_maps(s))
 		leave_process(s);
 	return 1;
 }

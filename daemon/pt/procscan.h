@@ -2,17 +2,18 @@
 #pragma once
 
 /*
- * Procscan
+ * Scan of /proc
  *
- * All tasks that live, as /proc shows them, told by the records that the kernel would have written
- * had somebody listened when they began: COMM for each thread, MMAP2 for each executable mapping,
- * with the build-id of its file.
+ * Writes records for all tasks that live, as /proc shows them: those that the kernel would have
+ * written if somebody had listened when the tasks began. These are COMM for each thread and MMAP2
+ * for each executable mapping, with the build-id of its file.
  *
- * Whoever scans listens to the kernel's records first. What /proc says is stamped with a moment
- * before it was read: what the kernel tells of later is newer. Those who are forked meanwhile,
- * maybe by one that has not been told of yet, are told of, too.
+ * The caller must already listen to the kernel's records when a scan begins. The time of each
+ * record is read before /proc is, so what the kernel writes later is newer. Processes that are
+ * forked meanwhile are found, too, even if their parent has not been scanned yet.
  *
- * A scan goes on for as long as it is given at a time; there may be very many tasks.
+ * A machine may have very many tasks. Therefore a scan goes on for a limited time at each call. It
+ * runs in the event loop; files are read in another thread (daemon/pt/idreader.h).
  */
 
 #include <stddef.h>
@@ -23,14 +24,14 @@
 
 struct procscan;
 
-/* The time now on the clock of the records, in ns. */
+/* Return: the time now on the records' clock, in ns. */
 typedef uint64_t (*procscan_now_fn)(void *userdata);
 
 struct procscan_options {
 	int proc_fd; /* the folder /proc; borrowed */
 	procscan_now_fn now;
-	record_put_fn put;
-	void *userdata; /* of both */
+	record_put_fn put; /* is given each record */
+	void *userdata;    /* of now() and put(), borrowed */
 };
 
 struct procscan_stats {
@@ -40,10 +41,10 @@ struct procscan_stats {
 };
 
 enum {
-	PROCSCAN_MORE = 1, /* not all have been told of yet; the same as SOURCE_MORE */
+	PROCSCAN_MORE = 1, /* there are more tasks; the same as SOURCE_MORE */
 };
 
-/* Return: 0, or negative errno. */
+/* Make a scan that has not begun. Return: 0, or negative errno. */
 _must_check_ int procscan_new(const struct procscan_options *options, struct procscan **ret_scan);
 struct procscan *procscan_free(struct procscan *scan);
 
@@ -52,16 +53,18 @@ DEFINE_CLEANUP(struct procscan *, procscan_free);
 /*
  * Go on for about @budget_ns.
  *
- * Return: 0 once all have been told of; PROCSCAN_MORE; or negative errno: the list of processes
- *         cannot be read.
+ * Return: 0 once all tasks have been scanned; PROCSCAN_MORE; or negative errno: the list of
+ *         processes cannot be read.
  */
 _must_check_ int procscan_step(struct procscan *scan, uint64_t budget_ns);
 
 struct procscan_stats procscan_stats(const struct procscan *scan);
 
 /*
- * One step of *@scan, which is made if there is none, and freed at its end: what source_ops.tasks
- * does. Return: as procscan_step().
+ * Go on with the scan *@scan, for source_ops.tasks. It is made if it is NULL, and freed and set to
+ * NULL at its end.
+ *
+ * Return: as procscan_step().
  */
 _must_check_ int procscan_go_on(struct procscan **scan, const struct procscan_options *options,
 				uint64_t budget_ns);

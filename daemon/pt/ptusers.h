@@ -2,15 +2,17 @@
 #pragma once
 
 /*
- * Ptusers
+ * PT users
  *
- * Who may be using Intel PT: one at a time can have it on a CPU, and the kernel does not say who.
+ * Guesses which program has Intel PT when opening it fails with EBUSY. One program at a time can
+ * have it on a CPU, and the kernel does not say which.
  */
 
 #include <stddef.h>
 
 #include "base/base.h"
 
-/* Write the names and pids of other processes that have perf events open: "perf[123], gdb[7]". If
- * there are none, or they are others' and may not be looked into, it says so. */
+/* Write the names and pids of other processes that have perf events open, as "perf[123], gdb[7]",
+ * to @ret_text, which has @size bytes. If there are none, or they may not be looked at, the text
+ * says so. */
 void ptusers_list(char *ret_text, size_t size);

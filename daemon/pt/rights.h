@@ -4,8 +4,9 @@
 /*
  * Rights
  *
- * Whether the kernel will let us record hardware, found out before it refuses: it says no more than
- * "permission denied", and three things must be right at once.
+ * Finds out whether the kernel will allow ptd to record hardware. The kernel itself only says
+ * "permission denied", and three things must be right at once: a capability, a sysctl and the limit
+ * of locked memory.
  */
 
 #include <stdbool.h>
@@ -21,12 +22,14 @@ struct rights {
 	uint64_t free_bytes; /* that any user may lock for rings */
 };
 
-/* What @n_cpus CPUs and we ourselves are allowed. What cannot be read counts as it is by
- * default. */
+/* Read what the process is allowed on a machine with @n_cpus CPUs. What cannot be read is taken to
+ * be the kernel's default. */
 void rights_read(uint32_t n_cpus, struct rights *ret_rights);
 
 /*
- * Are they enough to trace all CPUs, @kernel code too, with rings of @bytes together?
+ * Check whether @rights suffice to trace all CPUs with rings of @bytes together.
+ *
+ * @kernel: kernel code is to be traced, too
  *
  * Return: 0; or -EACCES, and @reterr_message says what is missing and how to mend it.
  */

@@ -28,7 +28,7 @@ struct source_pt {
 
 	int proc_fd;
 	struct procscan *scan; /* that is going on */
-	record_put_fn put;     /* whom it tells */
+	record_put_fn put;     /* of the present step, borrowed */
 	void *put_userdata;
 };
 
@@ -166,7 +166,7 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 	struct ptclock_sample sample;
 
 	(void)pthread_mutex_lock(&p->rings);
-	sample = cpus_freeze(&p->cpus);
+	sample = cpus_publish_heads(&p->cpus);
 	ptclock_log_add(p->source.clock, &sample);
 	*ret_moment = (struct source_moment){
 		.ns = tsc_to_ns(&p->source.facts.tsc, sample.tsc),
@@ -195,7 +195,7 @@ static int view(struct source *source, uint32_t cpu, uint64_t since_ns, bool exa
 		return 0;
 	}
 	if (exact)
-		cpu_settle(c);
+		cpu_find_overwritten(c);
 	*ret_view = cpu_view(c);
 	return 0;
 }
@@ -246,7 +246,7 @@ static int scan_put(void *userdata, const void *bytes, size_t size)
 	return p->put(p->put_userdata, bytes, size);
 }
 
-/* Records were lost before we began, and may be lost any time: what they tell does not do. */
+/* Records were lost before ptd was started, and may be lost at any time, so they do not suffice. */
 static int tasks(struct source *source, const struct tasks *known, uint64_t budget_ns,
 		 record_put_fn put, void *userdata)
 {
@@ -297,7 +297,7 @@ static const struct source_ops pt_ops = {
 	.free = pt_free,
 };
 
-static void warn(const char *message)
+static void warn_term(const char *message)
 {
 	log_warning("%s", message);
 }
@@ -313,7 +313,7 @@ static int read_pmu(struct source_pt *p, const struct config *config)
 	if (r < 0)
 		return log_error_errno(r, SOURCE_PT_DEVICE "/%s: cannot be used: %m", file);
 	p->cpus.setup.pmu_type = pmu.type;
-	p->cpus.setup.config = pmu_config(&pmu, &config->pt, warn);
+	p->cpus.setup.config = pmu_config(&pmu, &config->pt, warn_term);
 	p->cpus.setup.user = config->trace != CONFIG_TRACE_KERNEL;
 	p->cpus.setup.kernel = config->trace != CONFIG_TRACE_USER;
 	*facts = (struct source_facts){
@@ -352,7 +352,7 @@ static int check_rights(const struct source_pt *p, uint32_t n_online)
 	return r;
 }
 
-static int start(struct source_pt *p, const struct config *config)
+static int start_recording(struct source_pt *p, const struct config *config)
 {
 	struct cpulist online;
 	int r;
@@ -402,7 +402,7 @@ int source_pt_new(const struct config *config, struct source **ret_source)
 	p->source.ops = &pt_ops;
 	p->proc_fd = -1;
 	(void)pthread_mutex_init(&p->rings, NULL);
-	r = start(p, config);
+	r = start_recording(p, config);
 	if (r < 0) {
 		(void)pt_free(&p->source);
 		return r;

@@ -4,11 +4,11 @@
 /*
  * Source pt
  *
- * Hardware: the intel_pt PMU on every online CPU, through perf_event_open(2). It says what it does
- * and what it cannot do in the log.
+ * The hardware as a source: the intel_pt PMU on every online CPU, opened by perf_event_open(2).
+ * What it does and what it cannot do goes to the log.
  *
- * Two threads use it. A snapshot's holds the rings from freeze() to thaw(); meanwhile the event
- * loop does not open or close any.
+ * Two threads use it. A snapshot's thread holds the rings between hold() and release(). Meanwhile
+ * the event loop neither opens nor closes any.
  */
 
 #include <stdbool.h>
@@ -26,6 +26,6 @@ bool source_pt_exists(void);
 /*
  * Open all CPUs.
  *
- * Return: 0, though not all of them may be recording; or negative errno, and why has been logged.
+ * Return: 0 if at least one CPU is recorded or busy; or negative errno, and the log says why.
  */
 _must_check_ int source_pt_new(const struct config *config, struct source **ret_source);

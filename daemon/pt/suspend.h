@@ -4,7 +4,7 @@
 /*
  * Suspend
  *
- * Notices that the machine was suspended: CLOCK_BOOTTIME counts that time, CLOCK_MONOTONIC does
+ * Notices that the machine was suspended: CLOCK_BOOTTIME counts that time, and CLOCK_MONOTONIC does
  * not.
  */
 
@@ -12,20 +12,22 @@
 #include <stdint.h>
 
 struct suspend {
-	int64_t ns; /* spent suspended, when it was last looked */
+	int64_t ns; /* that the machine had spent suspended at the last look */
 };
 
-/* The two clocks, read one after the other. */
+/* The two clocks, read one after the other, in ns. */
 struct suspend_look {
-	int64_t before, boot, after; /* CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_MONOTONIC, in ns */
+	int64_t before; /* CLOCK_MONOTONIC */
+	int64_t boot;   /* CLOCK_BOOTTIME */
+	int64_t after;  /* CLOCK_MONOTONIC */
 };
 
-/* Begin to look. */
+/* Take the first look. */
 void suspend_init(struct suspend *suspend);
 
-/* Return: whether the machine was suspended since it was last looked. */
+/* Return: whether the machine was suspended since the last look. */
 bool suspend_happened(struct suspend *suspend);
 
-/* The same of clocks that were read by somebody. Who reads them may be kept from a CPU between one
- * and the next: a look that took long says nothing. */
+/* The same for clocks that the caller has read. A look between whose readings the caller lost its
+ * CPU says nothing, and is ignored. */
 bool suspend_seen(struct suspend *suspend, const struct suspend_look *look);

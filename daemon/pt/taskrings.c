@@ -55,7 +55,7 @@ static size_t find_records(struct cpus *cpus)
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < cpus->n; i++)
-		n += cpu_find_tasks(&cpus->items[i]);
+		n += cpu_tasks_size(&cpus->items[i]);
 	return n;
 }
 
@@ -76,7 +76,7 @@ int taskrings_drain(struct cpus *cpus, uint64_t until, uint8_t **ret_bytes, size
 	if (!bytes || !sorted)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < cpus->n; i++)
-		n += cpu_take_tasks(&cpus->items[i], until, bytes + n);
+		n += cpu_drain_tasks(&cpus->items[i], until, bytes + n);
 	if (cpus->lost)
 		n += record_write_lost(&(struct record_lost){ RECORD_ID_SIDEBAND, 1 }, &trailer,
 				       bytes + n, room - n);

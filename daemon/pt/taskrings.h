@@ -4,8 +4,8 @@
 /*
  * Task rings
  *
- * The task records of all CPUs, each of which has a ring of its own, as the one stream that a
- * source gives: in the order of their times.
+ * Each CPU has a ring of task records. This makes of all of them the one stream that a source
+ * gives, in the order of time.
  */
 
 #include <stddef.h>
@@ -16,11 +16,12 @@
 struct cpus;
 
 /*
- * Take what was written up to @until, on the records' clock; and, if CPUs were opened anew, a
- * record that says that some were lost. @ret_bytes is whole records, the caller frees it; NULL if
- * there are none.
+ * Take the records up to the time @until (ns on the records' clock) out of the rings. If CPUs were
+ * opened anew, a record that says that some were lost is among them.
  *
- * Return: 0; or -ENOMEM: what was taken is lost, the next call says so.
+ * @ret_bytes: whole records, which the caller frees; NULL if there are none
+ *
+ * Return: 0; or -ENOMEM: what was taken is lost, and the next call says so.
  */
 _must_check_ int taskrings_drain(struct cpus *cpus, uint64_t until, uint8_t **ret_bytes,
 				 size_t *ret_size);

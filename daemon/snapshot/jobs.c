@@ -52,7 +52,7 @@ unsigned jobs_pending(const struct jobs *jobs)
 	return n;
 }
 
-static void finish(struct jobs *j, struct job *job)
+static void finish_job(struct jobs *j, struct job *job)
 {
 	job->done = true;
 	j->ops->finish(job, j->userdata);
@@ -70,7 +70,7 @@ struct start {
 	struct job *job;
 };
 
-static void *run(void *userdata)
+static void *run_job(void *userdata)
 {
 	struct start *start = userdata;
 	struct jobs *j = start->jobs;
@@ -93,7 +93,7 @@ static int start_thread(struct jobs *j, struct job *job)
 	*start = (struct start){ .jobs = j, .job = job };
 	sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&j->thread, NULL, run, start);
+	r = -pthread_create(&j->thread, NULL, run_job, start);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r < 0)
 		free(start);
@@ -117,7 +117,7 @@ static int on_kick(sd_event_source *source, void *userdata)
 			job->error = r;
 			(void)snprintf(job->message, sizeof(job->message),
 				       "cannot begin the snapshot: %s", strerror(-r));
-			finish(j, job);
+			finish_job(j, job);
 		}
 	}
 	return 0;
@@ -143,7 +143,7 @@ int jobs_gather(struct job *job)
 	return r;
 }
 
-static void answer(struct jobs *j, enum asking asking, int error)
+static void answer_thread(struct jobs *j, enum asking asking, int error)
 {
 	(void)pthread_mutex_lock(&j->lock);
 	j->asking = asking;
@@ -171,12 +171,12 @@ static int on_wake(sd_event_source *source, int fd, uint32_t revents, void *user
 	(void)revents;
 	(void)eventfd_read(fd, &n);
 	if (is_asking(j)) {
-		answer(j, ASKING_ANSWERED, j->ops->gather(first_pending(j), j->userdata));
+		answer_thread(j, ASKING_ANSWERED, j->ops->gather(first_pending(j), j->userdata));
 		return 0;
 	}
 	(void)pthread_join(j->thread, NULL);
 	j->running = false;
-	finish(j, first_pending(j));
+	finish_job(j, first_pending(j));
 	return sd_event_source_set_enabled(j->kick, SD_EVENT_ONESHOT);
 }
 
@@ -218,15 +218,15 @@ struct jobs *jobs_free(struct jobs *jobs)
 	if (jobs->running) {
 		job = first_pending(jobs);
 		atomic_store(&job->cancel, true);
-		answer(jobs, ASKING_IN_VAIN, 0);
+		answer_thread(jobs, ASKING_IN_VAIN, 0);
 		(void)pthread_join(jobs->thread, NULL);
 		jobs->running = false;
-		finish(jobs, job);
+		finish_job(jobs, job);
 	}
 	while ((job = first_pending(jobs))) {
 		job->error = -ECANCELED;
 		(void)snprintf(job->message, sizeof(job->message), "ptd is stopping");
-		finish(jobs, job);
+		finish_job(jobs, job);
 	}
 	for (size_t i = 0; i < jobs->list.n; i++)
 		free(jobs->list.items[i]);

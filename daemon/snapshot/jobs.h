@@ -4,9 +4,11 @@
 /*
  * Jobs
  *
- * Snapshots are taken one at a time, each written by a thread of its own while the event loop goes
- * on. Those that were asked for meanwhile wait in a queue with a limit. A job belongs to nobody but
- * the queue: it is done whether or not the client that asked for it is still there.
+ * A queue of snapshots to be taken. They are taken one at a time, each by a thread of its own,
+ * while the event loop goes on. The others wait, up to a limit. A job belongs to the queue alone:
+ * it is done whether or not the client that asked for it is still connected.
+ *
+ * The event loop calls all functions but jobs_gather().
  */
 
 #include <stdatomic.h>
@@ -24,7 +26,7 @@ struct jobs;
 typedef struct sd_event sd_event;
 
 struct job {
-	struct jobs *jobs; /* borrowed: the queue */
+	struct jobs *jobs; /* the queue; borrowed */
 	char id[SNAPID_SIZE];
 	struct scope scope;
 	struct caller caller; /* who asked for it */
@@ -32,48 +34,53 @@ struct job {
 	int error; /* negative errno if it failed */
 	char message[512];
 	struct snapshot_result result;
-	void *userdata; /* of the owner, from prepare() to finish() */
+	void *userdata; /* of the owner of the queue, from prepare() to finish() */
 	atomic_bool cancel;
 };
 
-/* The owner's part. run() runs in the thread, the others in the event loop. */
+/* What the owner of the queue does for a job: run() in the thread, the others in the event loop. */
 struct jobs_ops {
-	/* Make ready what run() needs. Return: 0, or negative errno: the job has failed. */
+	/* Make ready what run() needs. Return: 0; or negative errno, and the job has failed. */
 	int (*prepare)(struct job *job, void *userdata);
 
-	/* What run() asks for by jobs_gather(). Return: 0, or negative errno, which it is
-	 * given. */
+	/* Do what run() asks for by jobs_gather(). Return: 0, or negative errno; run() gets it. */
 	int (*gather)(struct job *job, void *userdata);
 
-	/* Fill in @job->result, or return negative errno and fill in @job->message. */
+	/* Return: 0 with @job->result, or negative errno with @job->message. */
 	int (*run)(struct job *job);
 
-	/* The job is done, one way or the other: release @job->userdata, tell who waits. */
+	/* The job is done or has failed: release @job->userdata, and answer who waits for it. */
 	void (*finish)(struct job *job, void *userdata);
 };
 
+/* @event, @ops and @userdata are borrowed. Return: 0, or negative errno. */
 _must_check_ int jobs_new(sd_event *event, const struct jobs_ops *ops, void *userdata,
 			  struct jobs **ret_jobs);
 
-/* Give up the one that runs, and wait for it. */
+/* Cancel the job that runs, wait for it, and free the queue. All jobs are finished. */
 struct jobs *jobs_free(struct jobs *jobs);
 
 DEFINE_CLEANUP(struct jobs *, jobs_free);
 
-/* Ask for a job called @id; @scope, which may be NULL: of all, and @caller are copied. Return: 0,
- * -EBUSY if too many wait, or negative errno. */
+/*
+ * Append a job called @id. All is copied.
+ *
+ * @scope: NULL: all that is recorded
+ *
+ * Return: 0; -EBUSY if too many wait; or another negative errno.
+ */
 _must_check_ int jobs_add(struct jobs *jobs, const char *id, const struct scope *scope,
 			  const struct caller *caller);
 
 /*
- * For run(), in the thread: have gather() run in the event loop.
+ * For run(), in the thread: have gather() run in the event loop, and wait for it.
  *
- * Return: what it returned; or -ECANCELED if the job was given up.
+ * Return: what gather() returned; or -ECANCELED if the job was cancelled.
  */
 _must_check_ int jobs_gather(struct job *job);
 
-/* Return: the job, as long as it is remembered; it is the queue's. NULL if there is none. */
+/* Return: the job, which is the queue's, as long as it is remembered; NULL if there is none. */
 const struct job *jobs_find(const struct jobs *jobs, const char *id);
 
-/* Those that are not done. */
+/* Return: how many jobs are not done. */
 unsigned jobs_pending(const struct jobs *jobs);

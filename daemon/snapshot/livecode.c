@@ -173,7 +173,7 @@ static int64_t add_vdso(struct memory *m, const struct tasks_range *range)
 	return r < 0 ? r : (int64_t)range->size;
 }
 
-static void spend(uint64_t *left, uint64_t bytes)
+static void spend_budget(uint64_t *left, uint64_t bytes)
 {
 	*left -= bytes < *left ? bytes : *left;
 }
@@ -193,8 +193,8 @@ static int64_t add_range(struct memory *m, const struct tasks_range *range, stru
 			: memcopy_read(m->fd, range->start + at, n, left->keep, put_memory, m);
 		if (r < 0)
 			return r;
-		spend(&left->look, n);
-		spend(&left->keep, (uint64_t)r);
+		spend_budget(&left->look, n);
+		spend_budget(&left->keep, (uint64_t)r);
 		kept += r;
 	}
 	return kept;
@@ -209,7 +209,7 @@ static int64_t add_vdso_or_range(struct memory *m, const struct tasks_range *ran
 		return add_range(m, range, left);
 	r = add_vdso(m, range);
 	if (r > 0)
-		spend(&left->keep, (uint64_t)r);
+		spend_budget(&left->keep, (uint64_t)r);
 	return r;
 }
 

@@ -43,7 +43,7 @@ static const char *pt_name(const struct source_facts *facts)
 					    : "intel_pt//u";
 }
 
-static void put(struct perffile *f, const void *bytes, size_t size)
+static void put_bytes(struct perffile *f, const void *bytes, size_t size)
 {
 	if (size > 0 && fwrite(bytes, 1, size, f->stream) != size && f->error == 0)
 		f->error = errno ? -errno : -EIO;
@@ -51,12 +51,12 @@ static void put(struct perffile *f, const void *bytes, size_t size)
 
 static void put_u32(struct perffile *f, uint32_t value)
 {
-	put(f, &value, sizeof(value));
+	put_bytes(f, &value, sizeof(value));
 }
 
 static void put_u64(struct perffile *f, uint64_t value)
 {
-	put(f, &value, sizeof(value));
+	put_bytes(f, &value, sizeof(value));
 }
 
 static void put_zeros(struct perffile *f, size_t n)
@@ -64,11 +64,11 @@ static void put_zeros(struct perffile *f, size_t n)
 	static const uint8_t zeros[64];
 
 	for (; n > sizeof(zeros); n -= sizeof(zeros))
-		put(f, zeros, sizeof(zeros));
-	put(f, zeros, n);
+		put_bytes(f, zeros, sizeof(zeros));
+	put_bytes(f, zeros, n);
 }
 
-static uint64_t here(struct perffile *f)
+static uint64_t file_offset(struct perffile *f)
 {
 	return (uint64_t)ftello(f->stream);
 }
@@ -118,9 +118,9 @@ static void make_attrs(struct perffile *f)
 static void put_head(struct perffile *f)
 {
 	put_zeros(f, sizeof(struct perfabi_header)); /* completed by perffile_finish() */
-	put(f, ids, sizeof(ids));
+	put_bytes(f, ids, sizeof(ids));
 	for (size_t i = 0; i < ARRAY_LEN(f->attrs); i++) {
-		put(f, &f->attrs[i], ATTR_SIZE);
+		put_bytes(f, &f->attrs[i], ATTR_SIZE);
 		put_u64(f, IDS_OFFSET + i * sizeof(ids[0]));
 		put_u64(f, sizeof(ids[0]));
 	}
@@ -130,7 +130,7 @@ static void put_time_conv(struct perffile *f)
 {
 	uint8_t record[RECORD_OWN_MAX];
 
-	put(f, record, record_write_time_conv(&f->facts->tsc, record, sizeof(record)));
+	put_bytes(f, record, record_write_time_conv(&f->facts->tsc, record, sizeof(record)));
 }
 
 static void put_id_index(struct perffile *f)
@@ -141,7 +141,8 @@ static void put_id_index(struct perffile *f)
 	};
 	uint8_t record[RECORD_OWN_MAX];
 
-	put(f, record, record_write_id_index(entries, ARRAY_LEN(entries), record, sizeof(record)));
+	put_bytes(f, record,
+		  record_write_id_index(entries, ARRAY_LEN(entries), record, sizeof(record)));
 }
 
 static void put_auxtrace_info(struct perffile *f)
@@ -173,7 +174,7 @@ static void put_auxtrace_info(struct perffile *f)
 	};
 	uint8_t record[RECORD_OWN_MAX];
 
-	put(f, record, record_write_auxtrace_info(&info, record, sizeof(record)));
+	put_bytes(f, record, record_write_auxtrace_info(&info, record, sizeof(record)));
 }
 
 int perffile_new(int dir_fd, const char *name, const struct source_facts *facts,
@@ -212,7 +213,7 @@ int perffile_new(int dir_fd, const char *name, const struct source_facts *facts,
 
 void perffile_write(struct perffile *file, const void *records, size_t size)
 {
-	put(file, records, size);
+	put_bytes(file, records, size);
 }
 
 int perffile_write_aux(struct perffile *file, uint32_t cpu, uint64_t offset, uint64_t reference,
@@ -232,11 +233,11 @@ int perffile_write_aux(struct perffile *file, uint32_t cpu, uint64_t offset, uin
 	int r;
 
 	assert(reference != 0);
-	r = vec_push(&file->aux, here(file));
+	r = vec_push(&file->aux, file_offset(file));
 	if (r < 0)
 		return r;
-	put(file, record, record_write_auxtrace(&aux, record, sizeof(record)));
-	put(file, bytes, size);
+	put_bytes(file, record, record_write_auxtrace(&aux, record, sizeof(record)));
+	put_bytes(file, bytes, size);
 	put_zeros(file, padding);
 	return 0;
 }
@@ -247,7 +248,7 @@ static void put_string(struct perffile *f, const char *s)
 	const size_t n = strlen(s) + 1, padded = (n + 63) & ~(size_t)63;
 
 	put_u32(f, (uint32_t)padded);
-	put(f, s, n);
+	put_bytes(f, s, n);
 	put_zeros(f, padded - n);
 }
 
@@ -265,7 +266,7 @@ static void put_build_ids(struct perffile *f, const struct perffile_about *about
 
 		if (o->build_id->size == 0 || strlen(o->path) >= RECORD_NAME_MAX)
 			continue;
-		put(f, record, record_write_build_id(&entry, record, sizeof(record)));
+		put_bytes(f, record, record_write_build_id(&entry, record, sizeof(record)));
 	}
 }
 
@@ -274,7 +275,7 @@ static void put_event_desc(struct perffile *f)
 	put_u32(f, ARRAY_LEN(f->attrs));
 	put_u32(f, ATTR_SIZE);
 	for (size_t i = 0; i < ARRAY_LEN(f->attrs); i++) {
-		put(f, &f->attrs[i], ATTR_SIZE);
+		put_bytes(f, &f->attrs[i], ATTR_SIZE);
 		put_u32(f, 1);
 		put_string(f, i == 0 ? pt_name(f->facts) : "dummy:u");
 		put_u64(f, ids[i]);
@@ -349,22 +350,22 @@ int perffile_finish(struct perffile *file, const struct perffile_about *about)
 	uint64_t end;
 
 	/* One only, at the very end: it promises that nothing older follows. */
-	put(file, round, record_write_finished_round(round, sizeof(round)));
-	end = here(file);
+	put_bytes(file, round, record_write_finished_round(round, sizeof(round)));
+	end = file_offset(file);
 	header.data.size = end - DATA_OFFSET;
 
 	put_zeros(file, sizeof(table));
 	for (size_t i = 0; i < ARRAY_LEN(features); i++) {
-		table[i].offset = here(file);
+		table[i].offset = file_offset(file);
 		put_feature(file, features[i], about);
-		table[i].size = here(file) - table[i].offset;
+		table[i].size = file_offset(file) - table[i].offset;
 		header.features[features[i] / 64] |= UINT64_C(1) << features[i] % 64;
 	}
 
 	go_to(file, end);
-	put(file, table, sizeof(table));
+	put_bytes(file, table, sizeof(table));
 	go_to(file, 0);
-	put(file, &header, sizeof(header));
+	put_bytes(file, &header, sizeof(header));
 	if (fflush(file->stream) != 0 && file->error == 0)
 		file->error = -errno;
 	if (ferror(file->stream) && file->error == 0)

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Perffile
+ * Perf file
  *
- * Writes the perf.data file of a snapshot: the two attrs, the records that say how the PT is to be
- * read, whatever records and PT bytes it is given, and the features. perf and ptdecode read it; it
- * is exactly what `perf record --snapshot -e intel_pt//` would have written, but for what is not
- * known here.
+ * Writes the perf.data file of a snapshot: two attrs, the records that say how the PT is to be
+ * read, the records and PT that it is given, and the features. perf and ptdecode read it. It is
+ * what `perf record --snapshot -e intel_pt//` would have written, except for what ptd does not
+ * know. One thread uses it.
  */
 
 #include <stddef.h>
@@ -24,7 +24,7 @@ struct perffile_object {
 	const struct buildid *build_id;
 };
 
-/* What the features say. All is borrowed for the call. */
+/* What the features say. All of it is borrowed for the call. */
 struct perffile_about {
 	const char *host;
 	const char *release; /* of the kernel */
@@ -38,24 +38,26 @@ struct perffile_about {
 };
 
 /*
- * Make the file @name in @dir_fd and write what comes before the records.
+ * Make the file @name in the folder @dir_fd, and write what comes before the records.
+ *
+ * @facts: borrowed until the file is freed
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int perffile_new(int dir_fd, const char *name, const struct source_facts *facts,
 			      struct perffile **ret_file);
 
-/* Write whole records, with trailers of RECORD_ID_PT or RECORD_ID_SIDEBAND. An error shows in
- * perffile_finish(). */
+/* Write whole records, whose trailers have the id RECORD_ID_PT or RECORD_ID_SIDEBAND. If a write
+ * fails, perffile_finish() says so. */
 void perffile_write(struct perffile *file, const void *records, size_t size);
 
 /*
  * Write the PT of one CPU.
  *
- * @offset: where its first byte is in the CPU's endless stream.
- * @reference: a TSC near the last byte; must not be 0, or perf ignores every TSC packet.
+ * @offset: running count of the CPU's bytes at which @bytes begin
+ * @reference: a TSC near the last byte. It must not be 0, or perf ignores every TSC packet.
  *
- * Return: 0, or -ENOMEM. A failed write shows in perffile_finish().
+ * Return: 0, or -ENOMEM. If a write fails, perffile_finish() says so.
  */
 _must_check_ int perffile_write_aux(struct perffile *file, uint32_t cpu, uint64_t offset,
 				    uint64_t reference, const void *bytes, size_t size);
@@ -63,7 +65,7 @@ _must_check_ int perffile_write_aux(struct perffile *file, uint32_t cpu, uint64_
 /*
  * End the records, write the features and complete the header.
  *
- * Return: 0, or negative errno: the file is then useless.
+ * Return: 0; or negative errno, also of a write before: the file is useless then.
  */
 _must_check_ int perffile_finish(struct perffile *file, const struct perffile_about *about);
 

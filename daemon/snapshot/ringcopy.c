@@ -27,7 +27,7 @@ struct pass {
 	atomic_int error;
 };
 
-static int reserve(struct pass *p, uint32_t cpu)
+static int reserve_pt(struct pass *p, uint32_t cpu)
 {
 	const struct ringcopy *rings = p->rings;
 	const uint64_t room = rings->source->ops->aux_room(rings->source, cpu);
@@ -46,7 +46,7 @@ static int copy_pt(struct pass *p, uint32_t cpu)
 }
 
 /* One thread's part: those that are taken follow each other without a hole. */
-static void *run(void *userdata)
+static void *run_pass(void *userdata)
 {
 	struct pass *p = userdata;
 	const struct ringcopy *rings = p->rings;
@@ -86,9 +86,9 @@ static void run_in_threads(struct pass *p)
 	pthread_t threads[THREADS_MAX];
 	uint32_t n = 0;
 
-	while (n < wanted && pthread_create(&threads[n], NULL, run, p) == 0)
+	while (n < wanted && pthread_create(&threads[n], NULL, run_pass, p) == 0)
 		n++;
-	(void)run(p);
+	(void)run_pass(p);
 	while (n > 0)
 		(void)pthread_join(threads[--n], NULL);
 }
@@ -96,7 +96,7 @@ static void run_in_threads(struct pass *p)
 void ringcopy_prepare(struct ringcopy *ringcopy)
 {
 	const uint64_t part = meminfo_available() / 4;
-	struct pass p = { .rings = ringcopy, .one = reserve };
+	struct pass p = { .rings = ringcopy, .one = reserve_pt };
 
 	ringcopy->bytes_max = part > COPIED_MIN ? part : COPIED_MIN;
 	ringcopy->large_max = meminfo_large() / 2;

@@ -433,7 +433,7 @@ static void put_clock(FILE *f, void *userdata)
 {
 	const struct writer *w = userdata;
 
-	ptclock_log_print(w->clock, w->time_first ? tsc_at(&w->facts, w->time_first) : 0, f);
+	ptclock_log_write(w->clock, w->time_first ? tsc_at(&w->facts, w->time_first) : 0, f);
 }
 
 /* UTC. */
@@ -484,7 +484,7 @@ static void put_manifest(FILE *f, void *userdata)
 	if (q->scope.started_ns > 0)
 		fprintf(f, PTD_MANIFEST_COMMAND_COMPLETE "=%s\n",
 			w->result.complete_since_ns > q->scope.started_ns ? "no" : "yes");
-	scope_print(&q->scope, &w->ran, f);
+	scope_write_manifest(&q->scope, &w->ran, f);
 	fprintf(f, "sideband_lost=%" PRIu64 "\n", w->known.sideband_lost);
 	(void)fflush(w->notes_stream);
 	(void)fwrite(w->notes, 1, w->notes_size, f);

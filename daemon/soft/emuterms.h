@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Emuterms
+ * Terms of the software source
  *
- * What the software source makes of the settings: the layout of its pool, and what its virtual CPUs
- * are to a decoder.
+ * Derives from the settings what the software source is: the layout of its pool, and the facts by
+ * which a decoder reads its PT.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,8 @@
 
 struct config;
 
-/* Return: whether the software source writes what a term asks for; the others it leaves alone. */
+/* Return: whether the software source writes the packets that @term asks for. It ignores the other
+ * terms. */
 bool emuterms_knows(enum ptterm term);
 
 struct emu_pool_layout emuterms_layout(const struct config *config);

@@ -4,9 +4,9 @@
 /*
  * Pool writers
  *
- * The processes that write to the software source's pool: as long as one of them lives, there may
- * be more records. Records name them, but a record may name any process: whoever writes has the
- * pool mapped.
+ * Remembers the processes that write to the pool of the software source. As long as one of them
+ * lives, more records may come. Records name processes, but a record may name any process; a writer
+ * is one that has the pool mapped.
  */
 
 #include <stdbool.h>
@@ -15,8 +15,8 @@
 
 #include "base/base.h"
 
-#define POOLWRITERS_MAX \
-	64u /* processes watched. A recording of more is noticed through the others */
+/* Processes that are remembered. If more of them write, the others show that recording goes on. */
+#define POOLWRITERS_MAX 64u
 
 struct poolwriters {
 	int pool_fd; /* borrowed */
@@ -25,15 +25,17 @@ struct poolwriters {
 };
 
 /*
- * A record names @pid: watch it if it is a writer.
+ * A record names the process @pid: remember it if it is a writer. Only the event loop calls this.
  *
- * @n_checks: 0 before the first of some records. Those of a scribbled ring may name as many
- *            processes as it holds, so no more than POOLWRITERS_MAX are looked at.
+ * @n_checks: counts the processes that were looked at for some records; 0 before the first of them.
+ *            No more than POOLWRITERS_MAX are looked at, because an overwritten ring may name as
+ *            many processes as it has room for.
  */
 void poolwriters_note(struct poolwriters *writers, uint32_t pid, unsigned *n_checks);
 
-/* Forgets those that are dead behind the last one that is alive. Return: whether one is. */
+/* Return: whether a writer lives. Dead ones may be forgotten. Only the event loop calls this. */
 bool poolwriters_alive(struct poolwriters *writers);
 
-/* Return: whether the process has the pool mapped, as far as that can be seen. */
+/* Return: whether the process has the pool mapped, as far as that can be seen. Any thread may call
+ * this. */
 bool poolwriters_has_pool(const struct poolwriters *writers, uint32_t pid);

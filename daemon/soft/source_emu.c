@@ -112,7 +112,7 @@ static enum source_end end_of(const struct source_emu *e, uint32_t i, uint32_t g
 
 	if (atomic_load_explicit(&cpu->owner, memory_order_acquire) == 0)
 		return SOURCE_END_IDLE;
-	return atomic_load_explicit(&cpu->freeze_done, memory_order_acquire) == generation
+	return atomic_load_explicit(&cpu->flush_done, memory_order_acquire) == generation
 		   ? SOURCE_END_FLUSHED
 		   : SOURCE_END_LATE;
 }
@@ -142,7 +142,7 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 {
 	struct source_emu *e = emu(source);
 	const uint32_t generation =
-	    atomic_fetch_add_explicit(&pool(e)->freeze, 1, memory_order_acq_rel) + 1;
+	    atomic_fetch_add_explicit(&pool(e)->flush, 1, memory_order_acq_rel) + 1;
 
 	/* An owner that does not answer is stopped, dead, or in one very long block: what it
 	 * published is taken. */

@@ -4,10 +4,10 @@
 /*
  * Source emu
  *
- * The software PT source, as the daemon sees it: a pool of virtual CPUs in shared memory that
- * programs under QEMU write to (daemon/emu/pool.h). What is in that memory can be scribbled over by
- * a traced program at any time: nothing is read from it but heads and bytes, both are checked, and
- * the layout used is the copy that was made before anybody else saw it.
+ * The software source, as the daemon sees it: a pool of virtual CPUs in shared memory, to which
+ * programs under QEMU write (daemon/emu/pool.h). A traced program can overwrite this memory with
+ * anything at any time. Therefore only heads and bytes of rings are read from it, both are checked,
+ * and the layout is the copy that was made before any program saw the pool.
  */
 
 #include "base/base.h"
@@ -16,9 +16,9 @@
 struct config;
 
 /*
- * Make the pool.
+ * Make the pool, and the source that owns it.
  *
- * Return: 0; -EOPNOTSUPP if PT= asks for packets that the software source does not write; or
+ * Return: 0; -EOPNOTSUPP if PT= turns off TSC packets, which the software source always writes; or
  *         negative errno.
  */
 _must_check_ int source_emu_new(const struct config *config, struct source **ret_source);

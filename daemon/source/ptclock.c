@@ -127,7 +127,7 @@ void ptclock_log_clear(struct ptclock_log *log)
 	(void)pthread_mutex_unlock(&log->lock);
 }
 
-void ptclock_log_print(struct ptclock_log *log, uint64_t since, FILE *f)
+void ptclock_log_write(struct ptclock_log *log, uint64_t since, FILE *f)
 {
 	size_t first;
 

@@ -4,8 +4,8 @@
 /*
  * Ring
  *
- * What one perf event has mapped: its control page, its ring of records, its AUX area. The kernel
- * allocates all of it on the node of the event's CPU.
+ * What is mapped of one perf event: its control page, its ring of records and its AUX area. The
+ * kernel allocates all of it on the node of the event's CPU.
  */
 
 #include <linux/perf_event.h>
@@ -26,31 +26,34 @@ struct ring {
 };
 
 /*
- * Map the control page and @data_size bytes of records of the event @fd. @overwrite: the kernel
- * goes on when it is full, and what is mapped cannot be written to.
+ * Map the control page and @data_size bytes for records of the event @fd.
  *
- * Return: 0; -ENOMEM if there is not so much; -EPERM if so much may not be locked; or negative
- *         errno.
+ * @overwrite: the kernel overwrites old records when the ring is full, and the memory is read-only
+ *
+ * Return: 0; -ENOMEM if there is not so much memory; -EPERM if so much may not be locked; or
+ * another
+ *         negative errno.
  */
 _must_check_ int ring_map(struct ring *ring, int fd, size_t data_size, bool overwrite);
 
-/* Map an AUX area of @aux_size bytes that is overwritten, beside what is mapped. Return: as
- * above. */
+/* Map an AUX area of @aux_size bytes, which is overwritten, beside what is mapped. Return: as
+ * ring_map(). */
 _must_check_ int ring_map_aux(struct ring *ring, int fd, size_t aux_size);
 
 void ring_unmap(struct ring *ring);
 
-/* Bytes of records ever written; what was written before the call can be read after it. It counts
- * down from 0 if the event writes backward. */
+/* Return: the running count of bytes of records. What was written before the call can be read after
+ * it. The count goes down from 0 if the event writes backward. */
 uint64_t ring_data_head(const struct ring *ring);
 
-/* Where the AUX area's writer was when the event stopped last. */
+/* Return: the offset of the AUX area's writer when the event stopped last. */
 uint64_t ring_aux_head(const struct ring *ring);
 
-/* All records before @tail have been read: the kernel may write over them. */
+/* Say that all records before the running count @tail were read: the kernel may overwrite them. */
 void ring_set_data_tail(struct ring *ring, uint64_t tail);
 
-/* The @n bytes of a ring of @size at @bytes, a power of two, from the running position @from on. */
+/* Return: the @n bytes from the running count @from on of the ring of @size bytes, a power of two,
+ * at @bytes. */
 struct source_view ring_span(const uint8_t *bytes, uint64_t size, uint64_t from, uint64_t n);
 
 /* Return: how many bytes at the start of a view were written before the running count @since. */

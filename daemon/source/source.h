@@ -110,7 +110,7 @@ enum source_stream {
 };
 
 enum {
-	SOURCE_MORE = 1, /* tasks() has not told of all tasks yet */
+	SOURCE_MORE = 1, /* tasks() has to go on */
 };
 
 struct source_ops {
@@ -135,12 +135,12 @@ struct source_ops {
 		     size_t *ret_size);
 
 	/*
-	 * Tell @put which tasks live, by the records that the kernel would have written when they
-	 * began. All the while the source has been writing task records of what changes.
+	 * Give @put records of all tasks that live: those that the kernel would have written when
+	 * they began. All the while the source goes on writing task records of what changes.
 	 *
-	 * A source whose records name every task from its beginning tells what @known holds, the
-	 * tasks as the drained records describe them, at once and completely. Any other looks at
-	 * the system for about @budget_ns, goes on where it was at the next call, and begins again
+	 * A source whose records name every task from its beginning writes what @known holds, which
+	 * is what the drained records say, at once and completely. Any other source looks at the
+	 * system for about @budget_ns, goes on where it was at the next call, and begins again
 	 * after the end. With a budget of 0 it does not look.
 	 *
 	 * Return: 0 at the end; SOURCE_MORE; or negative errno, and the next call begins again.

@@ -35,29 +35,29 @@ static uint64_t now_us(void)
 	return clock_ns(CLOCK_MONOTONIC) / 1000;
 }
 
-static void arm(struct scanner *s, uint64_t at)
+static void arm_timer(struct scanner *s, uint64_t at)
 {
 	s->armed = sd_event_source_set_time(s->timer, at) >= 0 &&
 		   sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT) >= 0;
 }
 
-static int put(void *userdata, const void *bytes, size_t size)
+static int put_found(void *userdata, const void *bytes, size_t size)
 {
 	const struct scanner_options *o = &((struct scanner *)userdata)->options;
-	const int r = sideband_put_task(o->sideband, bytes, size);
+	const int r = sideband_add_found(o->sideband, bytes, size);
 	const int other = o->put(o->userdata, bytes, size);
 
 	return r < 0 ? r : other;
 }
 
-static void end(struct scanner *s, int r)
+static void end_scan(struct scanner *s, int r)
 {
 	const uint64_t pause = PART * s->busy_us;
 
 	s->not_until = now_us() + (pause > PAUSE_US ? pause : PAUSE_US);
 	s->busy_us = 0;
 	if (r == 0) {
-		sideband_end_tasks(s->options.sideband);
+		sideband_end_look(s->options.sideband);
 	} else if (!s->said) {
 		errno = -r;
 		log_error("cannot look at the tasks that run, their code cannot be decoded "
@@ -77,12 +77,13 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	(void)timer;
 	(void)usec;
 	s->armed = false;
-	r = source->ops->tasks(source, sideband_known(s->options.sideband), STEP_US * 1000, put, s);
+	r = source->ops->tasks(source, sideband_known(s->options.sideband), STEP_US * 1000,
+			       put_found, s);
 	s->busy_us += now_us() - begun;
 	if (r > 0)
-		arm(s, now_us() + REST_US);
+		arm_timer(s, now_us() + REST_US);
 	else
-		end(s, r);
+		end_scan(s, r);
 	return 0;
 }
 
@@ -114,6 +115,6 @@ struct scanner *scanner_free(struct scanner *scanner)
 
 void scanner_check(struct scanner *scanner)
 {
-	if (!scanner->armed && sideband_wants_tasks(scanner->options.sideband))
-		arm(scanner, scanner->not_until);
+	if (!scanner->armed && sideband_wants_look(scanner->options.sideband))
+		arm_timer(scanner, scanner->not_until);
 }

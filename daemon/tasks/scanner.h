@@ -4,8 +4,10 @@
 /*
  * Scanner
  *
- * Has a source look at all tasks when an epoch of the sideband wants them: a little at a time, so
- * that the event loop goes on, and not again at once however often records are lost.
+ * Has the source look at all tasks when the sideband wants that for a new epoch. It looks for some
+ * milliseconds at a time, so that the event loop goes on. Between two scans it waits, so that they
+ * take at most a twentieth of one CPU however often records are lost. All of it happens in the
+ * event loop.
  */
 
 #include "base/base.h"
@@ -30,5 +32,5 @@ struct scanner *scanner_free(struct scanner *scanner);
 
 DEFINE_CLEANUP(struct scanner *, scanner_free);
 
-/* Begin if the sideband wants it; to be called when records have been added to it. */
+/* After records were added to the sideband: begin a scan if it wants one. */
 void scanner_check(struct scanner *scanner);

@@ -27,7 +27,7 @@ struct births {
 };
 
 /* An end says whose child it was, too. */
-static int add_told(struct births *births, struct cursor records)
+static int add_recorded(struct births *births, struct cursor records)
 {
 	struct record_task task;
 	struct record record;
@@ -80,7 +80,7 @@ static int add_living(struct births *births, int proc_fd)
 	return r;
 }
 
-/* An end may be told of before that of the parent: again, until nobody is new. */
+/* The record of an end may come before that of the parent: again, until nobody is new. */
 static int add_descendants(const struct births *births, struct map *pids)
 {
 	size_t before;
@@ -106,7 +106,7 @@ int scope_pids(const struct scope *scope, const struct sideband_view *tasks, int
 
 	r = map_put(ret_pids, scope->pid, 1);
 	for (size_t i = 0; r == 0 && i < tasks->n_spans; i++)
-		r = add_told(&births, tasks->spans[i]);
+		r = add_recorded(&births, tasks->spans[i]);
 	if (r == 0)
 		r = add_living(&births, proc_fd);
 	if (r == 0)
@@ -160,7 +160,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* The same pids give the same lines, none of which is longer than a reader of manifests takes. */
-static void print_pids(const struct map *pids, FILE *f)
+static void write_pids(const struct map *pids, FILE *f)
 {
 	uint64_t *sorted = calloc(pids->n_used ? pids->n_used : 1, sizeof(*sorted));
 	size_t n = 0;
@@ -178,7 +178,7 @@ static void print_pids(const struct map *pids, FILE *f)
 	free(sorted);
 }
 
-void scope_print(const struct scope *scope, const struct map *ran, FILE *f)
+void scope_write_manifest(const struct scope *scope, const struct map *ran, FILE *f)
 {
 	const char *comma = "";
 
@@ -188,7 +188,7 @@ void scope_print(const struct scope *scope, const struct map *ran, FILE *f)
 		fprintf(f, PTD_MANIFEST_COMMAND_PID "=%" PRIu32 "\n", scope->command_pid);
 	if (scope->pid > 0) {
 		fprintf(f, "scope_pid=%" PRIu32 "\n", scope->pid);
-		print_pids(ran, f);
+		write_pids(ran, f);
 	}
 	if (!scope->some_cpus)
 		return;

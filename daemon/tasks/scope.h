@@ -4,10 +4,11 @@
 /*
  * Scope
  *
- * What, of all that is recorded, belongs in a snapshot. Zeros: all of it.
+ * What of all that is recorded belongs in a snapshot. A scope of zeros is all of it.
  *
- * The PT of a CPU is one stream, of whoever ran there. So of a process it is that of the CPUs on
- * which it ran, whole; but mappings, objects and memory are its own only.
+ * The PT of a CPU is one stream of whatever ran there. So the PT of a process is the whole PT of
+ * the CPUs on which it ran; mappings, objects and memory in the snapshot are those of the process
+ * only.
  */
 
 #include <stdbool.h>
@@ -24,14 +25,16 @@
 struct sideband_view;
 
 struct scope {
-	uint64_t since_ns; /* CLOCK_MONOTONIC: not what is older than the source's mark of then */
-	uint32_t pid;      /* of a process, and of those that descend from it; 0: of all */
-	bool some_cpus;
-	struct cpulist cpus; /* of those only */
+	uint64_t since_ns; /* CLOCK_MONOTONIC: nothing older than the source's last bookmark before
+			    * it; 0: all */
+	uint32_t pid;      /* only this process and its descendants; 0: all */
+	bool some_cpus;    /* only these: */
+	struct cpulist cpus;
 
-	/* For the manifest alone, as the client says it: what ran, and, if the client ran it, since
-	 * when on CLOCK_MONOTONIC. "" and 0: it does not say. */
-	char command[SCOPE_COMMAND_SIZE]; /* printable */
+	/* What the client says of its command, for the manifest: its words, which are printable,
+	 * its pid, and, if the client started it, when, on CLOCK_MONOTONIC in ns. "" and 0: the
+	 * client does not say. */
+	char command[SCOPE_COMMAND_SIZE];
 	uint32_t command_pid;
 	uint64_t started_ns;
 };
@@ -42,32 +45,34 @@ static inline bool scope_has_cpu(const struct scope *scope, uint32_t cpu)
 }
 
 /*
- * The process, those that it started, those that they started, and so on: as the records tell, and
- * of those who live @proc_fd, the folder /proc, borrowed. The records alone would not do: those of
- * a server forget the children that it forked yesterday, and whom it forked before the recorder
- * came they never named. Only who outlived his parent, and was forked before the records begin, is
- * nobody's.
+ * Find the process of the scope and its descendants. The records name parents, and so does /proc
+ * for the processes that live. The records alone would not do: those about a server forget the
+ * children that it forked yesterday, and never named those that it forked before the recorder was
+ * started. A process is not found if it was forked before the records begin and its parent has
+ * ended.
  *
- * @ret_pids: the caller's, a map that has been made zero
+ * @proc_fd: the folder /proc; borrowed
+ * @ret_pids: a map of the caller's, that was made zero; the keys are pids
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int scope_pids(const struct scope *scope, const struct sideband_view *tasks,
 			    int proc_fd, struct map *ret_pids);
 
-/* Do the switch records of a CPU, whole ones, say that one of @pids ran there? Without any nobody
- * knows who did, so it may have been they. */
+/* Return: whether the switch records of a CPU, whole ones, say that one of @pids ran there. True if
+ * there are no records, because then it may have. */
 bool scope_ran(const struct map *pids, struct cursor switches);
 
 /*
- * Add to @ret_ran those of @pids that ran, as the switch records of a CPU, whole ones, tell.
+ * Add to @ret_ran those of @pids that ran, as the switch records of a CPU, whole ones, say.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int scope_add_ran(const struct map *pids, struct cursor switches, struct map *ret_ran);
 
 /*
- * Print what the manifest says of it: nothing of all. @ran: of a process, it and its descendants as
- * far as they ran.
+ * Write the lines of the manifest about the scope; none if it is all.
+ *
+ * @ran: if the scope has a process, which of it and its descendants ran
  */
-void scope_print(const struct scope *scope, const struct map *ran, FILE *f);
+void scope_write_manifest(const struct scope *scope, const struct map *ran, FILE *f);

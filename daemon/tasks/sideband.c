@@ -42,7 +42,7 @@ struct sideband {
 	uint64_t bytes_max;
 	uint64_t n_epochs;
 	uint64_t lost;
-	uint64_t lost_unmarked; /* those no LOST record tells of yet */
+	uint64_t lost_unmarked; /* those of them that no LOST record counts yet */
 	uint64_t n_repeats;
 	uint64_t time; /* of the record added last */
 	tasks_alive_fn alive;
@@ -53,10 +53,10 @@ struct sideband {
 
 	struct source *source;
 	bool looks;         /* it has to look at the tasks to tell which live */
-	bool asking;        /* it has not told of all for the present epoch */
+	bool asking;        /* it has not looked at all for the present epoch */
 	bool torn;          /* records were lost: another epoch is to begin */
-	uint64_t told;      /* the latest stamp of what it told */
-	struct tasks *next; /* what will be known when it has: NULL while it is not asked */
+	uint64_t found;     /* the latest time of a record of a task that it found */
+	struct tasks *next; /* what will be known when it has; NULL while it does not look */
 };
 
 static void chunk_unref(struct sideband_chunk *chunk)
@@ -84,7 +84,7 @@ static uint64_t epoch_bytes(const struct epoch *epoch)
 	return (epoch->head.list.n + epoch->body.list.n) * sizeof(struct sideband_chunk);
 }
 
-static void ask(struct sideband *s);
+static void ask_source(struct sideband *s);
 
 int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source,
 		 struct sideband **ret_sideband)
@@ -99,7 +99,7 @@ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source
 	r = tasks_new(alive, &s->tasks);
 	if (r < 0)
 		return r;
-	ask(s);
+	ask_source(s);
 	*ret_sideband = TAKE(s);
 	return 0;
 }
@@ -163,14 +163,14 @@ static int append_known(void *userdata, const void *bytes, size_t size)
 
 	if (r < 0) {
 		s->lost++;
-		tasks_doubt(s->tasks);
+		tasks_reset_repeats(s->tasks);
 	}
 	return r;
 }
 
-/* The present epoch begins with all tasks that live. If the source does not know them, it is to
- * look at them, and another table is made of what it tells. */
-static void ask(struct sideband *s)
+/* The present epoch begins with all tasks that live. If the source does not know them, it has to
+ * look at them, and another table is made of what it finds. */
+static void ask_source(struct sideband *s)
 {
 	const int r = s->source->ops->tasks(s->source, s->tasks, 0, append_known, s);
 
@@ -178,24 +178,24 @@ static void ask(struct sideband *s)
 	if (r == 0)
 		return;
 	s->asking = true;
-	s->told = 0;
+	s->found = 0;
 	s->now.since_ns = SIDEBAND_NEVER;
 	s->next = tasks_free(s->next);
 	/* Without memory for another table, the old one goes on, with what is no longer true. */
 	if (tasks_new(s->alive, &s->next) < 0) {
 		s->next = NULL;
-		tasks_doubt(s->tasks);
+		tasks_reset_repeats(s->tasks);
 	}
 }
 
 /* The table of what the present epoch says, and the older one as long as that is there. */
-static struct tasks *present(const struct sideband *s)
+static struct tasks *present_tasks(const struct sideband *s)
 {
 	return s->next ? s->next : s->tasks;
 }
 
 /* Begin a new epoch. When records were lost, the old ones are of no more use. */
-static void roll(struct sideband *s, bool lost)
+static void begin_epoch(struct sideband *s, bool lost)
 {
 	epoch_deinit(&s->before);
 	s->before = s->now;
@@ -208,16 +208,17 @@ static void roll(struct sideband *s, bool lost)
 	s->n_epochs++;
 	s->torn = false;
 	tasks_forget_dead(s->tasks);
-	ask(s);
+	ask_source(s);
 }
 
-/* Complete is only what is told, and added from then on. Without this, whoever adds too much before
- * it begins would have records lost, so asked for again, for ever. */
-static void forget_untold(struct sideband *s)
+/* Nothing was found yet, so the records of this epoch are of no use before something is. Without
+ * this, a process that adds too many records before the look begins would have some lost, and the
+ * source look again, for ever. */
+static void forget_body(struct sideband *s)
 {
 	chunks_deinit(&s->now.body);
 	s->torn = false;
-	tasks_doubt(present(s));
+	tasks_reset_repeats(present_tasks(s));
 }
 
 static int append_body(struct sideband *s, const void *bytes, size_t size)
@@ -230,9 +231,9 @@ static int append_body(struct sideband *s, const void *bytes, size_t size)
 	if (r != -ENOSPC)
 		return r;
 	if (!s->asking)
-		roll(s, false);
-	else if (s->told == 0 && !s->has_before)
-		forget_untold(s);
+		begin_epoch(s, false);
+	else if (s->found == 0 && !s->has_before)
+		forget_body(s);
 	else
 		/* The older epoch cannot go before the present one is complete. */
 		return r;
@@ -248,7 +249,7 @@ static size_t write_unmarked(const struct sideband *s, uint64_t time, void *to, 
 	return record_write_lost(&lost, &trailer, to, room);
 }
 
-/* Tell of the records that were refused, as soon as something fits again. */
+/* Add a record that counts those that were refused, as soon as something fits again. */
 static int mark_lost(struct sideband *s, uint64_t time)
 {
 	uint8_t record[RECORD_OWN_MAX];
@@ -274,22 +275,22 @@ static void count_lost(struct sideband *s, const struct record *record)
 }
 
 /* Take note of what the record says, in both tables. */
-static int note(struct sideband *s, const struct record *record, bool is_kept)
+static int note_record(struct sideband *s, const struct record *record, bool is_kept)
 {
 	int r = tasks_add(s->tasks, record), r_next = s->next ? tasks_add(s->next, record) : 0;
 
 	if (!is_kept || r < 0)
-		tasks_doubt(s->tasks);
+		tasks_reset_repeats(s->tasks);
 	if (s->next && (!is_kept || r_next < 0))
-		tasks_doubt(s->next);
+		tasks_reset_repeats(s->next);
 	return r ? r : r_next;
 }
 
-static int add(struct sideband *s, const struct record *record)
+static int add_record(struct sideband *s, const struct record *record)
 {
 	int r, known;
 
-	if (tasks_repeats(present(s), record)) {
+	if (tasks_repeats(present_tasks(s), record)) {
 		s->n_repeats++;
 		if (record->trailer.time > s->time)
 			s->time = record->trailer.time;
@@ -306,11 +307,11 @@ static int add(struct sideband *s, const struct record *record)
 	if (record->trailer.time > s->time)
 		s->time = record->trailer.time;
 	count_lost(s, record);
-	known = note(s, record, r == 0);
-	/* A new epoch begins with what tells of the loss; but not while another is just
-	 * beginning. */
+	known = note_record(s, record, r == 0);
+	/* A new epoch begins with the record that counts the loss; but not while another epoch is
+	 * just beginning. */
 	if (s->torn && !s->asking) {
-		roll(s, true);
+		begin_epoch(s, true);
 		if (r == 0)
 			r = append_body(s, record->bytes, record->header.size);
 	}
@@ -324,14 +325,14 @@ int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size)
 	int first = 0;
 
 	while (record_next(&c, &record) == 0) {
-		const int r = add(sideband, &record);
+		const int r = add_record(sideband, &record);
 
 		first = first ? first : r;
 	}
 	return first;
 }
 
-bool sideband_wants_tasks(const struct sideband *sideband)
+bool sideband_wants_look(const struct sideband *sideband)
 {
 	return sideband->asking;
 }
@@ -341,7 +342,7 @@ const struct tasks *sideband_known(const struct sideband *sideband)
 	return sideband->tasks;
 }
 
-int sideband_put_task(void *sideband, const void *bytes, size_t size)
+int sideband_add_found(void *sideband, const void *bytes, size_t size)
 {
 	struct sideband *s = sideband;
 	struct cursor c = cursor_from(bytes, size);
@@ -351,26 +352,26 @@ int sideband_put_task(void *sideband, const void *bytes, size_t size)
 	r = record_next(&c, &record);
 	assert(r == 0);
 	r = append_head(s, bytes, size);
-	/* Of whom it tells will be unknown, which does no harm to the others. */
+	/* Its task will be unknown, which does no harm to the others. */
 	s->lost += r < 0;
-	if (record.trailer.time > s->told)
-		s->told = record.trailer.time;
-	known = tasks_tell(present(s), &record);
+	if (record.trailer.time > s->found)
+		s->found = record.trailer.time;
+	known = tasks_add_found(present_tasks(s), &record);
 	return r ? r : known;
 }
 
-void sideband_end_tasks(struct sideband *sideband)
+void sideband_end_look(struct sideband *sideband)
 {
 	struct sideband *s = sideband;
 
 	s->asking = false;
-	s->now.since_ns = s->told ? s->told : s->time;
+	s->now.since_ns = s->found ? s->found : s->time;
 	if (s->next) {
 		(void)tasks_free(s->tasks);
 		s->tasks = TAKE(s->next);
 	}
 	if (s->torn)
-		roll(s, true);
+		begin_epoch(s, true);
 }
 
 static void view_chunks(const struct chunks *chunks, struct sideband_view *view)
@@ -440,18 +441,18 @@ void sideband_view_deinit(struct sideband_view *view)
 	*view = (struct sideband_view){};
 }
 
-void sideband_tell_mapped(const struct sideband *sideband,
-			  void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+void sideband_list_mapped(const struct sideband *sideband,
+			  void (*list)(void *userdata, const struct record_mmap2 *mmap),
 			  void *userdata)
 {
-	tasks_tell_mapped(sideband->tasks, tell, userdata);
+	tasks_list_mapped(sideband->tasks, list, userdata);
 	if (sideband->next)
-		tasks_tell_mapped(sideband->next, tell, userdata);
+		tasks_list_mapped(sideband->next, list, userdata);
 }
 
 bool sideband_next_storm(struct sideband *sideband, struct tasks_storm *ret_storm)
 {
-	return tasks_next_storm(present(sideband), ret_storm);
+	return tasks_next_storm(present_tasks(sideband), ret_storm);
 }
 
 uint64_t sideband_epochs(const struct sideband *sideband)

@@ -4,25 +4,28 @@
 /*
  * Sideband
  *
- * The task records since a moment from which they are complete, in memory that has a limit. They
- * are kept in chunks that only grow at their end, so that a snapshot in another thread can go on
- * reading a view while more records come in.
+ * The task records of the recent past, in memory that has a limit, complete from a known time on.
+ * They lie in chunks that only grow at their end, so that a snapshot in another thread can go on
+ * reading a view while more records are added.
  *
  * There are two epochs, each of half the limit. When the present one is full, or old, the older one
- * goes, and a new one begins with records of those who live, so that a process that was started
- * long ago keeps its name and its mappings. What ended before the older epoch began is forgotten; a
- * snapshot says since when its sideband is complete.
+ * is freed and a new one begins. It begins with records of all tasks that live, so that a process
+ * that was started long ago keeps its name and its mappings. Tasks that ended before the older
+ * epoch began are forgotten. A snapshot states the time from which its sideband is complete.
  *
- * Those records come from the source (source_ops.tasks). One whose records name every task tells at
- * once what they said, and the epoch is complete. Another one has to look at the tasks, for which
- * it is asked again and again (sideband_wants_tasks()), and the epoch is complete when it has told
- * of all of them.
+ * The records that an epoch begins with come from the source (source_ops.tasks). A source whose
+ * records name every task answers at once, and the epoch is complete. Any other source has to look
+ * at the tasks. For that it is called again and again (sideband_wants_look()), and the epoch is
+ * complete when it has seen all of them.
  *
- * When records were lost, nothing older can be relied on: a new epoch begins, without an older one.
+ * When records were lost, nothing older can be relied on: a new epoch begins, and the older one is
+ * freed.
  *
- * A process that maps and unmaps the same code without end would have the epochs roll ever faster,
- * and everybody's records be forgotten. Since nothing tells of munmap, all but the first of such
- * records say nothing (tasks_repeats()): they are left out.
+ * A process that maps and unmaps the same code again and again would fill the epochs quickly, and
+ * the records of all other processes would be forgotten. Since no record describes munmap, all but
+ * the first of such records say nothing (tasks_repeats()), and they are left out.
+ *
+ * The event loop calls all functions. Other threads may read the spans of a view.
  */
 
 #include <stdbool.h>
@@ -38,62 +41,67 @@ struct source;
 
 #define SIDEBAND_NEVER ((uint64_t)INT64_MAX)
 
-/* All records at one moment, oldest first; each span holds whole records. */
+/* All records at one moment. */
 struct sideband_view {
-	struct cursor *spans;
+	struct cursor *spans; /* oldest first; each holds whole records */
 	size_t n_spans;
-	struct sideband_chunk **chunks; /* those the spans point into, referenced */
-	uint64_t since_ns;              /* complete from then on; 0: since the recorder was started;
-			      SIDEBAND_NEVER: not yet */
-	struct tasks_range *ranges;     /* anonymous executable memory of those who live */
+	struct sideband_chunk **chunks; /* that the spans point into, referenced */
+	/* The records are complete from this time on, in ns on their clock. 0: since the recorder
+	 * was started. SIDEBAND_NEVER: they are not complete yet. */
+	uint64_t since_ns;
+	struct tasks_range *ranges; /* anonymous executable memory of the tasks that live */
 	size_t n_ranges;
 };
 
 struct sideband_stats {
-	uint64_t bytes; /* memory in use */
+	uint64_t bytes; /* of memory in use */
 	uint64_t bytes_max;
-	/* Records that there was no room for since the start, here or in the source. */
-	uint64_t lost;
+	uint64_t lost;      /* records that had no room since the start, here or in the source */
 	uint64_t n_repeats; /* records that said nothing new, and were left out */
 };
 
-/* @alive: see tasks_new(). @source: borrowed; it is asked which tasks live. Return: 0, or
- * -ENOMEM. */
+/*
+ * @bytes_max: limit of the memory; a few chunks are always allowed
+ * @alive: see tasks_new()
+ * @source: is asked which tasks live; borrowed
+ *
+ * Return: 0, or -ENOMEM.
+ */
 _must_check_ int sideband_new(uint64_t bytes_max, tasks_alive_fn alive, struct source *source,
 			      struct sideband **ret_sideband);
 struct sideband *sideband_free(struct sideband *sideband);
 
 DEFINE_CLEANUP(struct sideband *, sideband_free);
 
-/* Change the limit. What is more than a lower one allows goes as the epochs end. */
+/* Change the limit. What a lower limit does not allow is freed as the epochs end. */
 void sideband_set_max(struct sideband *sideband, uint64_t bytes_max);
 
 /*
- * Add whole, valid records (record_next() has seen them).
+ * Add whole, valid records, which record_next() accepts.
  *
- * Return: 0; -ENOSPC if records were refused, or tasks are too many; or -ENOMEM.
+ * Return: 0; -ENOSPC if records were refused or there are too many tasks; or -ENOMEM.
  */
 _must_check_ int sideband_add(struct sideband *sideband, const uint8_t *bytes, size_t size);
 
 /* Return: whether an epoch has begun for which the source has to look at the tasks. */
-bool sideband_wants_tasks(const struct sideband *sideband);
+bool sideband_wants_look(const struct sideband *sideband);
 
 /* Return: the tasks as the records that were added describe them. */
 const struct tasks *sideband_known(const struct sideband *sideband);
 
 /*
- * Add one record that tells of a task as it is now. Of the type of record_put_fn.
+ * Add one record of a task that the source found when it looked. The function is a
+ * record_put_fn.
  *
- * Return: 0; -ENOSPC or -ENOMEM: it is lost.
+ * Return: 0; -ENOSPC or -ENOMEM: the record is lost.
  */
-_must_check_ int sideband_put_task(void *sideband, const void *bytes, size_t size);
+_must_check_ int sideband_add_found(void *sideband, const void *bytes, size_t size);
 
-/* All have been told of: the epoch is complete, unless records were lost meanwhile. */
-void sideband_end_tasks(struct sideband *sideband);
+/* The source has looked at all tasks: the epoch is complete, unless records were lost meanwhile. */
+void sideband_end_look(struct sideband *sideband);
 
 /*
- * Take a view. It stays valid, whatever is added, until sideband_view_deinit(); both are called in
- * the sideband's own thread, reading the spans may happen in another.
+ * Make a view, which stays valid until sideband_view_deinit(), whatever is added.
  *
  * Return: 0, or -ENOMEM.
  */
@@ -101,16 +109,15 @@ _must_check_ int sideband_view_init(const struct sideband *sideband,
 				    struct sideband_view *ret_view);
 void sideband_view_deinit(struct sideband_view *view);
 
-/* What those who live have mapped of files, as far as is known: see tasks_tell_mapped(). */
-void sideband_tell_mapped(const struct sideband *sideband,
-			  void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+/* Call @list for what the tasks that live have mapped of files: see tasks_list_mapped(). */
+void sideband_list_mapped(const struct sideband *sideband,
+			  void (*list)(void *userdata, const struct record_mmap2 *mmap),
 			  void *userdata);
 
 /* Return: whether there is a process that repeats itself, and was not returned yet. */
 bool sideband_next_storm(struct sideband *sideband, struct tasks_storm *ret_storm);
 
-/* How many epochs have begun. When one more has, the records of the one before the last are
- * gone. */
+/* Return: how many epochs have begun. The records of the last two of them are there. */
 uint64_t sideband_epochs(const struct sideband *sideband);
 
 struct sideband_stats sideband_stats(const struct sideband *sideband);

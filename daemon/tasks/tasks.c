@@ -46,7 +46,7 @@ struct process {
 	uint32_t pid;
 	VEC(struct thread) threads;
 	VEC(struct mapped) maps; /* by start; none overlaps another */
-	struct origin *jitdump;  /* the record that tells of one; whatever is mapped there later */
+	struct origin *jitdump;  /* the record of its mapping, whatever is mapped there later */
 	uint64_t time;           /* of the latest record of a mapping */
 	uint64_t repeats_since;  /* the second in which they are counted */
 	uint32_t n_repeats;
@@ -162,16 +162,16 @@ struct tasks *tasks_free(struct tasks *tasks)
 	return NULL;
 }
 
-static struct process *find(const struct tasks *t, uint32_t pid)
+static struct process *find_process(const struct tasks *t, uint32_t pid)
 {
 	const uint64_t *i = map_get(&t->by_pid, pid);
 
 	return i && *i < t->processes.n ? t->processes.items[*i] : NULL;
 }
 
-static int get(struct tasks *t, uint32_t pid, struct process **ret_process)
+static int get_process(struct tasks *t, uint32_t pid, struct process **ret_process)
 {
-	struct process *p = find(t, pid);
+	struct process *p = find_process(t, pid);
 	int r;
 
 	if (!p) {
@@ -194,7 +194,7 @@ static int get(struct tasks *t, uint32_t pid, struct process **ret_process)
 	return 0;
 }
 
-static void forget(struct tasks *t, struct process *p)
+static void forget_process(struct tasks *t, struct process *p)
 {
 	uint64_t *at = map_get(&t->by_pid, p->pid);
 	struct process *last = t->processes.items[t->processes.n - 1];
@@ -214,7 +214,7 @@ void tasks_forget_dead(struct tasks *tasks)
 
 	for (size_t i = tasks->processes.n; i-- > 0;)
 		if (tasks->alive && !tasks->alive(tasks->processes.items[i]->pid))
-			forget(tasks, tasks->processes.items[i]);
+			forget_process(tasks, tasks->processes.items[i]);
 
 	/* The map remembers all pids there ever were: begin another. Without memory for it the old
 	 * one goes on. */
@@ -264,7 +264,7 @@ static int on_comm(struct tasks *t, const struct record *record)
 
 	if (record_read_comm(record->header.misc, record->body, &comm) < 0)
 		return 0;
-	r = get(t, comm.pid, &p);
+	r = get_process(t, comm.pid, &p);
 	if (r < 0)
 		return r;
 	if (comm.exec) {
@@ -298,7 +298,7 @@ static int copy_maps(struct tasks *t, struct process *p, const struct process *p
 
 static int on_fork(struct tasks *t, const struct record_task *fork)
 {
-	const struct process *parent = find(t, fork->ppid);
+	const struct process *parent = find_process(t, fork->ppid);
 	const struct thread *by = parent ? find_thread(parent, fork->ptid) : NULL;
 	struct process *p;
 	char comm[RECORD_COMM_SIZE] = "";
@@ -306,7 +306,7 @@ static int on_fork(struct tasks *t, const struct record_task *fork)
 
 	if (by)
 		memcpy(comm, by->comm, RECORD_COMM_SIZE);
-	r = get(t, fork->pid, &p);
+	r = get_process(t, fork->pid, &p);
 	if (r == 0 && fork->pid != fork->ppid) {
 		/* Whatever had the pid before is no more. */
 		forget_maps(t, p);
@@ -320,7 +320,7 @@ static int on_fork(struct tasks *t, const struct record_task *fork)
 
 static void on_exit_(struct tasks *t, const struct record_task *gone)
 {
-	struct process *p = find(t, gone->pid);
+	struct process *p = find_process(t, gone->pid);
 	struct thread *thread = p ? find_thread(p, gone->tid) : NULL;
 
 	if (!thread)
@@ -328,7 +328,7 @@ static void on_exit_(struct tasks *t, const struct record_task *gone)
 	*thread = p->threads.items[--p->threads.n];
 	t->n_threads--;
 	if (p->threads.n == 0)
-		forget(t, p);
+		forget_process(t, p);
 }
 
 /* --- mappings --------------------------------------------------------------------------------- */
@@ -340,8 +340,8 @@ static size_t first_behind(const struct process *p, uint64_t address)
 }
 
 /* Put @n mappings in the place of those from index @from to before @to; there is room. */
-static void replace(struct tasks *t, struct process *p, size_t from, size_t to,
-		    const struct mapped *with, size_t n)
+static void replace_maps(struct tasks *t, struct process *p, size_t from, size_t to,
+			 const struct mapped *with, size_t n)
 {
 	struct mapped *items = p->maps.items;
 
@@ -358,7 +358,7 @@ static bool continues(const struct mapped *a, const struct mapped *b)
 }
 
 /* What JITs map page by page becomes one mapping again. */
-static void join(struct tasks *t, struct process *p, size_t i)
+static void join_maps(struct tasks *t, struct process *p, size_t i)
 {
 	struct mapped *m = p->maps.items + i;
 
@@ -368,7 +368,7 @@ static void join(struct tasks *t, struct process *p, size_t i)
 	if (m[1].noted_in != m->noted_in || m[1].origin->plain != m->origin->plain)
 		m->noted_in = 0;
 	(void)origin_unref(m[1].origin);
-	replace(t, p, i + 1, i + 2, m, 0);
+	replace_maps(t, p, i + 1, i + 2, m, 0);
 }
 
 /* A new mapping takes the place of what it overlaps; what sticks out of it on both sides stays. */
@@ -403,16 +403,16 @@ static int put_map(struct tasks *t, struct process *p, const struct mapped *new)
 			(void)origin_unref(rest.origin);
 		}
 	}
-	replace(t, p, from, to, with, n);
-	join(t, p, at);
+	replace_maps(t, p, from, to, with, n);
+	join_maps(t, p, at);
 	if (at > 0)
-		join(t, p, at - 1);
+		join_maps(t, p, at - 1);
 	return 0;
 }
 
 /* Return: the round in which it is noted. */
-static uint32_t note(const struct tasks *t, struct process *p, const struct origin *origin,
-		     uint64_t time)
+static uint32_t note_mapping(const struct tasks *t, struct process *p, const struct origin *origin,
+			     uint64_t time)
 {
 	/* One that comes late was, by its time, covered by one that came before it. */
 	if (time < p->time)
@@ -421,7 +421,7 @@ static uint32_t note(const struct tasks *t, struct process *p, const struct orig
 	return origin->plain ? t->round : 0;
 }
 
-static int on_mmap2(struct tasks *t, const struct record *record, bool is_told)
+static int on_mmap2(struct tasks *t, const struct record *record, bool is_found)
 {
 	_cleanup_(origin_unrefp) struct origin *origin = NULL;
 	struct record_mmap2 mmap;
@@ -432,7 +432,7 @@ static int on_mmap2(struct tasks *t, const struct record *record, bool is_told)
 	if (record_get_mmap2(record, &mmap) < 0 || !(mmap.prot & PROT_EXEC) || mmap.len == 0 ||
 	    mmap.len > UINT64_MAX - mmap.addr)
 		return 0;
-	r = get(t, mmap.pid, &p);
+	r = get_process(t, mmap.pid, &p);
 	if (r < 0)
 		return r;
 	origin = origin_new(&mmap);
@@ -443,18 +443,18 @@ static int on_mmap2(struct tasks *t, const struct record *record, bool is_told)
 		p->jitdump = TAKE(origin);
 		return 0;
 	}
-	noted_in = note(t, p, origin, record->trailer.time);
+	noted_in = note_mapping(t, p, origin, record->trailer.time);
 	return put_map(t, p,
 		       &(struct mapped){
 			   .start = mmap.addr,
 			   .end = mmap.addr + mmap.len,
 			   .pgoff = mmap.pgoff,
-			   .noted_in = is_told ? 0 : noted_in,
+			   .noted_in = is_found ? 0 : noted_in,
 			   .origin = origin,
 		       });
 }
 
-static int apply(struct tasks *tasks, const struct record *record, bool is_told)
+static int apply_record(struct tasks *tasks, const struct record *record, bool is_found)
 {
 	struct record_task task;
 
@@ -464,7 +464,7 @@ static int apply(struct tasks *tasks, const struct record *record, bool is_told)
 	case PERF_RECORD_COMM:
 		return on_comm(tasks, record);
 	case PERF_RECORD_MMAP2:
-		return on_mmap2(tasks, record, is_told);
+		return on_mmap2(tasks, record, is_found);
 	case PERF_RECORD_FORK:
 		return record_get_task(record, &task) < 0 ? 0 : on_fork(tasks, &task);
 	case PERF_RECORD_EXIT:
@@ -478,12 +478,12 @@ static int apply(struct tasks *tasks, const struct record *record, bool is_told)
 
 int tasks_add(struct tasks *tasks, const struct record *record)
 {
-	return apply(tasks, record, false);
+	return apply_record(tasks, record, false);
 }
 
-int tasks_tell(struct tasks *tasks, const struct record *record)
+int tasks_add_found(struct tasks *tasks, const struct record *record)
 {
-	return apply(tasks, record, true);
+	return apply_record(tasks, record, true);
 }
 
 /* --- what says nothing new -------------------------------------------------------------------- */
@@ -497,7 +497,8 @@ static bool is_alike(const struct record_mmap2 *a, const struct record_mmap2 *b)
 	       a->flags == b->flags && strcmp(a->name, b->name) == 0;
 }
 
-static bool says(const struct tasks *t, const struct mapped *m, const struct record_mmap2 *mmap)
+static bool mapping_says(const struct tasks *t, const struct mapped *m,
+			 const struct record_mmap2 *mmap)
 {
 	const uint64_t end = mmap->addr + mmap->len;
 
@@ -535,20 +536,20 @@ bool tasks_repeats(struct tasks *tasks, const struct record *record)
 	    !(mmap.prot & PROT_EXEC) || mmap.len == 0 || mmap.len > UINT64_MAX - mmap.addr ||
 	    !is_plain(&mmap))
 		return false;
-	p = find(tasks, mmap.pid);
+	p = find_process(tasks, mmap.pid);
 	/* A record of a thread that is not known begins one. */
 	thread = p ? find_thread(p, mmap.tid) : NULL;
 	if (!thread || p->jitdump || record->trailer.time < p->time)
 		return false;
 	i = first_behind(p, mmap.addr);
-	if (i == p->maps.n || !says(tasks, &p->maps.items[i], &mmap))
+	if (i == p->maps.n || !mapping_says(tasks, &p->maps.items[i], &mmap))
 		return false;
 	p->time = record->trailer.time;
 	count_repeat(tasks, p, thread, p->time);
 	return true;
 }
 
-void tasks_doubt(struct tasks *tasks)
+void tasks_reset_repeats(struct tasks *tasks)
 {
 	tasks->round++;
 }
@@ -616,8 +617,8 @@ uint64_t tasks_time(const struct tasks *tasks)
 	return tasks->time;
 }
 
-void tasks_tell_mapped(const struct tasks *tasks,
-		       void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+void tasks_list_mapped(const struct tasks *tasks,
+		       void (*list)(void *userdata, const struct record_mmap2 *mmap),
 		       void *userdata)
 {
 	for (size_t i = 0; i < tasks->processes.n; i++) {
@@ -629,7 +630,7 @@ void tasks_tell_mapped(const struct tasks *tasks,
 			const struct origin *origin = p->maps.items[k].origin;
 
 			if (!origin->anonymous)
-				tell(userdata, &origin->mmap);
+				list(userdata, &origin->mmap);
 		}
 	}
 }

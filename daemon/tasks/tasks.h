@@ -4,9 +4,11 @@
 /*
  * Tasks
  *
- * The processes that live now, as the task records tell: their threads' names and their executable
- * mappings. A new epoch of the sideband begins with records made from it, so that what a process
- * mapped weeks ago is not lost with the record that said so.
+ * A table of the processes that live, as task records describe them: the names of their threads and
+ * their executable mappings. From it records can be written that say all of this at once, so that
+ * what a process mapped weeks ago is not lost with the record that said so.
+ *
+ * One thread at a time uses a table.
  */
 
 #include <stdbool.h>
@@ -24,16 +26,17 @@ struct tasks;
 struct tasks_range {
 	uint32_t pid;
 	uint64_t start;
-	uint64_t size;
-	bool vdso; /* where the kernel put its own, as far as the records tell */
+	uint64_t size; /* bytes */
+	bool vdso;     /* the kernel put its own code there, as far as the records say */
 };
 
-/* Says whether a process is there; NULL: all that did not say they ended are. */
+/* Says whether a process lives. NULL: every process does whose end no record says. */
 typedef bool (*tasks_alive_fn)(uint32_t pid);
 
-/* One that asks the kernel. */
+/* A tasks_alive_fn that asks the kernel. */
 bool tasks_is_alive(uint32_t pid);
 
+/* Return: 0, or -ENOMEM. */
 _must_check_ int tasks_new(tasks_alive_fn alive, struct tasks **ret_tasks);
 struct tasks *tasks_free(struct tasks *tasks);
 
@@ -46,26 +49,30 @@ DEFINE_CLEANUP(struct tasks *, tasks_free);
  */
 _must_check_ int tasks_add(struct tasks *tasks, const struct record *record);
 
-/* The same of a record that tells of a task as it was found to be. */
-_must_check_ int tasks_tell(struct tasks *tasks, const struct record *record);
+/* The same for a record that was written because somebody looked at the task, so that it is no
+ * proof of a mapping at that moment. */
+_must_check_ int tasks_add_found(struct tasks *tasks, const struct record *record);
 
 /*
- * Does a mapping's record say only what records that were added say already: is the same part of
- * the same file mapped there, and has nothing else been mapped over it since? A reader of those
- * records, who like the kernel's records knows nothing of munmap, then learns nothing by it.
+ * Return: whether the record of a mapping says only what records that were added say already. That
+ * is so if the same part of the same file is mapped there, and nothing else was mapped over it
+ * since. A reader of those records learns nothing from this one, because, like the kernel's
+ * records, he knows nothing of munmap.
  *
- * What was told of, inherited, or mapped before @tasks was to doubt it counts as not said: a reader
- * need not have it. The same goes for a process that has a jitdump: its code lies over mappings.
+ * A mapping does not count as said if it was added by tasks_add_found(), inherited from a parent,
+ * or made before tasks_reset_repeats(): a reader may not have it. Nothing counts as said of a
+ * process that has a jitdump, because its code lies over mappings.
  */
 bool tasks_repeats(struct tasks *tasks, const struct record *record);
 
-/* Some of what was added is in no record any more: only what comes from now on is repeated. */
-void tasks_doubt(struct tasks *tasks);
+/* Some records that were added are gone: from now on nothing counts as said that is added
+ * before. */
+void tasks_reset_repeats(struct tasks *tasks);
 
 /* A process that repeats itself more than TASKS_STORM times a second. */
 struct tasks_storm {
 	uint32_t pid;
-	char comm[RECORD_COMM_SIZE]; /* of the thread that did it; as it chose it */
+	char comm[RECORD_COMM_SIZE]; /* name of the thread that did it, which chose it itself */
 };
 
 #define TASKS_STORM 1000u
@@ -73,26 +80,26 @@ struct tasks_storm {
 /* Return: whether there is one that was not returned yet. */
 bool tasks_next_storm(struct tasks *tasks, struct tasks_storm *ret_storm);
 
-/* Forget the processes that were killed, and so could not say that they ended. */
+/* Forget the processes that were killed, so that no record says that they ended. */
 void tasks_forget_dead(struct tasks *tasks);
-
-/*
- * Make records, stamped @time, that say all that is known: COMM for each thread, MMAP2 for each
- * mapping.
- *
- * Return: how many records @put refused, or could not be made.
- */
-size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata);
 
 /* Return: the time of the latest record that was added; 0 if there was none. */
 uint64_t tasks_time(const struct tasks *tasks);
 
-/* Give what those who live have mapped of files to @tell, by a record that mapped it; some by more
- * than one. */
-void tasks_tell_mapped(const struct tasks *tasks,
-		       void (*tell)(void *userdata, const struct record_mmap2 *mmap),
+/*
+ * Give @put records, whose time is @time, that say all that is known: COMM for each thread, MMAP2
+ * for each mapping.
+ *
+ * Return: how many records @put refused or could not be made.
+ */
+size_t tasks_write(const struct tasks *tasks, uint64_t time, record_put_fn put, void *userdata);
+
+/* Call @list for each mapping of a file that a living process has, with a record that mapped it. A
+ * mapping may be listed by more than one record. */
+void tasks_list_mapped(const struct tasks *tasks,
+		       void (*list)(void *userdata, const struct record_mmap2 *mmap),
 		       void *userdata);
 
-/* All such ranges; the caller frees the array. Return: 0, or -ENOMEM. */
+/* Return: 0 and all ranges of living processes, in an array that the caller frees; or -ENOMEM. */
 _must_check_ int tasks_ranges(const struct tasks *tasks, struct tasks_range **ret_ranges,
 			      size_t *ret_n_ranges);

@@ -19,7 +19,7 @@ static inline int sources_tell_known(struct source *source, const struct tasks *
 	return 0;
 }
 
-/* It has to look at the tasks; what it sees the test gives to sideband_put_task(). */
+/* It has to look at the tasks; what it sees the test gives to sideband_add_found(). */
 static inline int sources_look(struct source *source, const struct tasks *known, uint64_t budget_ns,
 			       record_put_fn put, void *userdata)
 {

@@ -38,7 +38,7 @@ static void look(struct auxpos *pos, struct writer *w)
 {
 	struct auxpos_end end;
 
-	auxpos_look(w->ring, SIZE, &end);
+	auxpos_read_end(w->ring, SIZE, &end);
 	auxpos_move(pos, w->n % SIZE, &end);
 }
 
@@ -84,7 +84,7 @@ static void moves(void **state)
 	}
 }
 
-/* Frozen after some bytes; while it is copied more come. */
+/* Its head is published after some bytes; while it is copied more come. */
 static void overtaken(void **state)
 {
 	static const struct {
@@ -108,19 +108,20 @@ static void overtaken(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct auxpos pos = { .size = SIZE };
-		struct auxpos_print print;
+		struct auxpos_fingerprint print;
 		struct writer w = {};
 		uint64_t glimpse;
 
 		print_message("  %s\n", rows[i].what);
 		write_bytes(&w, rows[i].before);
 		look(&pos, &w);
-		auxpos_print(&pos, w.ring, &print);
+		auxpos_take_fingerprint(&pos, w.ring, &print);
 		write_bytes(&w, rows[i].after);
-		assert_int_equal(auxpos_gone(&pos, &print, w.ring, w.n % SIZE), rows[i].gone);
+		assert_int_equal(auxpos_overwritten(&pos, &print, w.ring, w.n % SIZE),
+				 rows[i].gone);
 
 		/* Not exact, but never far too little. */
-		glimpse = auxpos_glimpse(&pos, &print, w.ring);
+		glimpse = auxpos_estimate_overwritten(&pos, &print, w.ring);
 		assert_true(glimpse + 2 * SIZE / AUXPOS_PROBES >= rows[i].gone);
 		assert_true(glimpse <= rows[i].gone + 2 * SIZE / AUXPOS_PROBES);
 	}

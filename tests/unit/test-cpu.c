@@ -65,8 +65,8 @@ static void alive(void **state)
 		sleep_ms(50);
 		assert_true(cpu_is_alive(&cpu));
 	}
-	cpu_freeze(&cpu);
-	cpu_settle(&cpu);
+	cpu_publish_head(&cpu);
+	cpu_find_overwritten(&cpu);
 	sleep_ms(50);
 	assert_true(cpu_is_alive(&cpu));
 
@@ -128,8 +128,8 @@ static void switches(void **state)
 	open_all(&cpu);
 	for (int i = 0; i < 100; i++)
 		sleep_ms(1);
-	cpu_freeze(&cpu);
-	cpu_print(&cpu);
+	cpu_publish_head(&cpu);
+	cpu_take_fingerprint(&cpu);
 	assert_int_equal(cpu_copy_switches(&cpu, &bytes, &size, &cut), 0);
 	assert_false(cut);
 	c = cursor_from(bytes, size);
@@ -187,11 +187,11 @@ static void tasks(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 
 	/* What is not found is not taken; what is newer than the time asked for stays. */
-	assert_int_equal(cpu_take_tasks(&cpu, UINT64_MAX, bytes), 0);
-	size = cpu_find_tasks(&cpu);
+	assert_int_equal(cpu_drain_tasks(&cpu, UINT64_MAX, bytes), 0);
+	size = cpu_tasks_size(&cpu);
 	assert_true(size > 0 && size < setup.task_size);
-	assert_int_equal(cpu_take_tasks(&cpu, 1, bytes), 0);
-	size = cpu_take_tasks(&cpu, UINT64_MAX, bytes);
+	assert_int_equal(cpu_drain_tasks(&cpu, 1, bytes), 0);
+	size = cpu_drain_tasks(&cpu, UINT64_MAX, bytes);
 	c = cursor_from(bytes, size);
 	while (record_next(&c, &record) == 0) {
 		struct record_mmap2 mmap;
@@ -212,8 +212,8 @@ static void tasks(void **state)
 	assert_int_equal(n_execs, 1);
 	assert_int_equal(n_exits, 1);
 	assert_int_equal(n_maps, 1);
-	assert_int_equal(cpu_find_tasks(&cpu), 0);
-	assert_int_equal(cpu_take_tasks(&cpu, UINT64_MAX, bytes), 0);
+	assert_int_equal(cpu_tasks_size(&cpu), 0);
+	assert_int_equal(cpu_drain_tasks(&cpu, UINT64_MAX, bytes), 0);
 	cpu_close(&cpu);
 }
 

@@ -36,9 +36,9 @@ static struct {
 		int pt, sideband;           /* what opening returns */
 		size_t aux_max, switch_max; /* larger rings are not to be had */
 		bool dead;                  /* its events do not run any more */
-		unsigned n_opened, n_frozen, n_printed;
+		unsigned n_opened, n_published, n_printed;
 	} cpus[N_CPUS];
-	char order[64]; /* of freezes and prints */
+	char order[64]; /* of heads and fingerprints */
 } machine;
 
 /* --- in place of daemon/pt/cpu.c -------------------------------------------------------------- */
@@ -104,13 +104,13 @@ bool cpu_sideband_is_alive(struct cpu *cpu)
 	return !machine.cpus[cpu->number].dead;
 }
 
-void cpu_freeze(struct cpu *cpu)
+void cpu_publish_head(struct cpu *cpu)
 {
-	machine.cpus[cpu->number].n_frozen++;
+	machine.cpus[cpu->number].n_published++;
 	machine.order[strlen(machine.order)] = (char)('0' + cpu->number);
 }
 
-void cpu_print(struct cpu *cpu)
+void cpu_take_fingerprint(struct cpu *cpu)
 {
 	machine.cpus[cpu->number].n_printed++;
 	machine.order[strlen(machine.order)] = (char)('a' + cpu->number);
@@ -263,15 +263,15 @@ static void all_at_once(void **state)
 	assert_int_equal(epoll_wait(cpus->epoll_fd, events, 8, 0), 1);
 	assert_int_equal(events[0].data.u32, 3);
 
-	/* First all are frozen, then what was in their rings is remembered. */
-	(void)cpus_freeze(cpus);
+	/* First all heads are published, then samples of the rings are taken. */
+	(void)cpus_publish_heads(cpus);
 	assert_string_equal(machine.order, "013abd");
 
 	cpus_close_all(cpus);
 	assert_true(cpus->lost);
 	assert_states(cpus, "cccc");
 	memset(machine.order, 0, sizeof(machine.order));
-	(void)cpus_freeze(cpus);
+	(void)cpus_publish_heads(cpus);
 	assert_string_equal(machine.order, "");
 }
 
@@ -405,7 +405,7 @@ static void hotplug(void **state)
 }
 
 /* Whose events have died is opened anew: that is looked for every fourth time. */
-static void frozen(void **state)
+static void events_that_died(void **state)
 {
 	struct cpus *cpus = *state;
 
@@ -455,7 +455,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(busy, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(hotplug, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(frozen, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(events_that_died, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(paused, set_up, tear_down),
 	};
 

@@ -60,7 +60,7 @@ static size_t print(struct ptclock_log *log, uint64_t since, uint64_t ret_tsc[3]
 	size_t size, n = 0;
 	FILE *f = open_memstream(&text, &size);
 
-	ptclock_log_print(log, since, f);
+	ptclock_log_write(log, since, f);
 	assert_int_equal(fclose(f), 0);
 	for (p = text; *p; p = strchr(p, '\n') + 1, n++) {
 		assert_int_equal(

@@ -90,7 +90,7 @@ static void tells_when_wanted(void **state)
 
 	/* It fails first, and is asked again. */
 	scanner_check(scanner);
-	while (sideband_wants_tasks(sideband))
+	while (sideband_wants_look(sideband))
 		assert_true(sd_event_run(event, UINT64_MAX) >= 0);
 	assert_int_equal(teller.fails, 0);
 	assert_int_equal(teller.n_scans, 1);
@@ -102,10 +102,10 @@ static void tells_when_wanted(void **state)
 	records_take(&r, b, perfbuild_lost(b, 1));
 	assert_int_equal(sideband_add(sideband, r.bytes, r.size), 0);
 	records_deinit(&r);
-	assert_true(sideband_wants_tasks(sideband));
+	assert_true(sideband_wants_look(sideband));
 	scanner_check(scanner);
 	scanner_check(scanner);
-	while (sideband_wants_tasks(sideband))
+	while (sideband_wants_look(sideband))
 		assert_true(sd_event_run(event, UINT64_MAX) >= 0);
 	assert_int_equal(teller.n_scans, 2);
 	assert_int_equal(teller.n_put, 2 * N_TASKS);

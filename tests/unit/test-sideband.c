@@ -237,7 +237,7 @@ static void a_storm_of_mappings(void **state)
 		    sideband_new(MEBI, NULL, looks ? &source_that_looks : &source_that_knows, &s),
 		    0);
 		if (looks)
-			sideband_end_tasks(s);
+			sideband_end_look(s);
 		records_comm(&r, 9, "other", 1);
 		records_mmap2(&r, 9, "/bin/other", NULL, 2);
 		records_comm(&r, 7, "stormy", 3);
@@ -313,8 +313,8 @@ static void tell(struct sideband *s, uint32_t pid, const char *path, uint64_t ti
 	records_comm(&r, pid, "told", time);
 	size = r.size;
 	records_mmap2(&r, pid, path, NULL, time);
-	assert_int_equal(sideband_put_task(s, r.bytes, size), 0);
-	assert_int_equal(sideband_put_task(s, r.bytes + size, r.size - size), 0);
+	assert_int_equal(sideband_add_found(s, r.bytes, size), 0);
+	assert_int_equal(sideband_add_found(s, r.bytes + size, r.size - size), 0);
 	records_deinit(&r);
 }
 
@@ -325,14 +325,14 @@ static void told_of_all_tasks(void **state)
 
 	(void)state;
 	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
-	assert_true(sideband_wants_tasks(s));
+	assert_true(sideband_wants_look(s));
 	assert_int_equal(since(s), SIDEBAND_NEVER);
 	tell(s, 7, "/bin/a", 100);
 	assert_int_equal(add(s, 10, 101), 0);
 	assert_int_equal(since(s), SIDEBAND_NEVER);
 	tell(s, 8, "//anon", 150);
-	sideband_end_tasks(s);
-	assert_false(sideband_wants_tasks(s));
+	sideband_end_look(s);
+	assert_false(sideband_wants_look(s));
 	assert_int_equal(sideband_view_init(s, &view), 0);
 	assert_int_equal(view.since_ns, 150);
 	assert_string_equal(find(&view, 7).name, "/bin/a");
@@ -353,9 +353,9 @@ static void epochs_by_size(void **state)
 	(void)state;
 	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	tell(s, 7, "/bin/a", 100);
-	sideband_end_tasks(s);
+	sideband_end_look(s);
 	assert_int_equal(sideband_epochs(s), 1);
-	while (!sideband_wants_tasks(s))
+	while (!sideband_wants_look(s))
 		assert_int_equal(add(s, 1, time++), 0);
 	assert_int_equal(sideband_epochs(s), 2);
 	assert_int_equal(since(s), 100);
@@ -367,13 +367,13 @@ static void epochs_by_size(void **state)
 	assert_int_equal(view.n_ranges, 0);
 	sideband_view_deinit(&view);
 
-	sideband_end_tasks(s);
+	sideband_end_look(s);
 	assert_int_equal(since(s), 100);
 	assert_int_equal(sideband_view_init(s, &view), 0);
 	assert_int_equal(view.n_ranges, 1);
 	sideband_view_deinit(&view);
 	time += 10;
-	while (!sideband_wants_tasks(s))
+	while (!sideband_wants_look(s))
 		assert_int_equal(add(s, 1, time++), 0);
 	assert_true(since(s) > 1000);
 	assert_int_equal(sideband_view_init(s, &view), 0);
@@ -387,13 +387,13 @@ static void epochs_by_size(void **state)
 	assert_in_range(sideband_stats(s).bytes, MEBI / 2, MEBI);
 	time += 100000;
 	tell(s, 7, "/bin/c", time);
-	sideband_end_tasks(s);
+	sideband_end_look(s);
 	/* So it is not the end: all is to be told of again. */
-	assert_true(sideband_wants_tasks(s));
+	assert_true(sideband_wants_look(s));
 	assert_int_equal(since(s), SIDEBAND_NEVER);
 	tell(s, 7, "/bin/d", ++time);
-	sideband_end_tasks(s);
-	assert_false(sideband_wants_tasks(s));
+	sideband_end_look(s);
+	assert_false(sideband_wants_look(s));
 	assert_int_equal(since(s), time);
 	assert_int_equal(add(s, 1, time + 1), 0);
 	assert_int_equal(look(s).lost, sideband_stats(s).lost);
@@ -407,13 +407,13 @@ static void epochs_by_age(void **state)
 	(void)state;
 	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	tell(s, 7, "/bin/a", 100);
-	sideband_end_tasks(s);
+	sideband_end_look(s);
 	assert_int_equal(since(s), 100);
 	assert_int_equal(add(s, 1, hour), 0);
 	assert_int_equal(add(s, 1, hour + 200), 0);
-	assert_false(sideband_wants_tasks(s));
+	assert_false(sideband_wants_look(s));
 	assert_int_equal(add(s, 1, hour + 201), 0);
-	assert_true(sideband_wants_tasks(s));
+	assert_true(sideband_wants_look(s));
 	assert_int_equal(since(s), 100);
 }
 
@@ -427,18 +427,18 @@ static void lost_records(void **state)
 	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	add_lost(s, 50); /* while it tells */
 	tell(s, 7, "/bin/a", 100);
-	sideband_end_tasks(s);
-	assert_true(sideband_wants_tasks(s));
+	sideband_end_look(s);
+	assert_true(sideband_wants_look(s));
 	assert_int_equal(since(s), SIDEBAND_NEVER);
 	tell(s, 7, "/bin/a", 200);
-	sideband_end_tasks(s);
+	sideband_end_look(s);
 	assert_int_equal(since(s), 200);
 	add_lost(s, 300);
-	assert_true(sideband_wants_tasks(s));
+	assert_true(sideband_wants_look(s));
 	assert_int_equal(since(s), SIDEBAND_NEVER);
 	tell(s, 7, "/bin/a", 400);
-	sideband_end_tasks(s);
-	assert_false(sideband_wants_tasks(s));
+	sideband_end_look(s);
+	assert_false(sideband_wants_look(s));
 	assert_int_equal(since(s), 400);
 	assert_int_equal(sideband_stats(s).lost, 14);
 }
@@ -456,8 +456,8 @@ static void told_late(void **state)
 	assert_true(sideband_stats(s).bytes <= MEBI);
 	tell(s, 7, "/bin/a", 200000);
 	assert_int_equal(add(s, 10, 200001), 0);
-	sideband_end_tasks(s);
-	assert_false(sideband_wants_tasks(s));
+	sideband_end_look(s);
+	assert_false(sideband_wants_look(s));
 	assert_int_equal(sideband_view_init(s, &view), 0);
 	assert_int_equal(view.since_ns, 200000);
 	assert_string_equal(find(&view, 7).name, "/bin/a");
@@ -496,13 +496,13 @@ static void lost_while_asking(void **state)
 	(void)state;
 	assert_int_equal(sideband_new(MEBI, NULL, &source_that_looks, &s), 0);
 	tell(s, 7, "/bin/a", time);
-	sideband_end_tasks(s);
-	while (!sideband_wants_tasks(s))
+	sideband_end_look(s);
+	while (!sideband_wants_look(s))
 		assert_int_equal(add(s, 100, time += 100), 0);
 	tell(s, 7, "/bin/a", time += 100);
 	while (sideband_stats(s).lost == 0)
 		(void)add(s, 100, time += 100);
-	assert_true(sideband_wants_tasks(s));
+	assert_true(sideband_wants_look(s));
 	assert_int_equal(sideband_view_init(s, &view), 0);
 	assert_int_equal(lost_in(&view), sideband_stats(s).lost);
 	sideband_view_deinit(&view);

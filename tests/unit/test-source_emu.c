@@ -194,12 +194,12 @@ static void what_the_writer_reached(void **state)
 static void holding(void **state)
 {
 	struct fixture *f = *state;
-	const uint32_t before = f->pool->freeze;
+	const uint32_t before = f->pool->flush;
 
 	cpu_at(f, 0)->owner = 1;
 	cpu_at(f, 0)->aux_head = 77;
 	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
-	assert_int_equal(f->pool->freeze, before + 1);
+	assert_int_equal(f->pool->flush, before + 1);
 }
 
 static uint64_t clock_ns; /* 0: it is the system's */

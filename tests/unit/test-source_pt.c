@@ -37,7 +37,7 @@ static struct {
 	int pt[N_CPUS]; /* what opening PT returns */
 	int pmu, rights;
 	bool suspended;
-	unsigned n_frozen, n_settled;
+	unsigned n_published, n_found;
 	uint64_t rights_bytes;
 } machine;
 
@@ -99,13 +99,13 @@ bool cpu_sideband_is_alive(struct cpu *cpu)
 	return true;
 }
 
-void cpu_freeze(struct cpu *cpu)
+void cpu_publish_head(struct cpu *cpu)
 {
 	(void)cpu;
-	machine.n_frozen++;
+	machine.n_published++;
 }
 
-void cpu_print(struct cpu *cpu)
+void cpu_take_fingerprint(struct cpu *cpu)
 {
 	(void)cpu;
 }
@@ -118,10 +118,10 @@ struct source_view cpu_view(const struct cpu *cpu)
 				     .gap_ns = cpu->gap_ns };
 }
 
-void cpu_settle(struct cpu *cpu)
+void cpu_find_overwritten(struct cpu *cpu)
 {
 	(void)cpu;
-	machine.n_settled++;
+	machine.n_found++;
 }
 
 int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut)
@@ -132,13 +132,13 @@ int cpu_copy_switches(struct cpu *cpu, uint8_t **ret_bytes, size_t *ret_size, bo
 	return 0;
 }
 
-size_t cpu_find_tasks(struct cpu *cpu)
+size_t cpu_tasks_size(struct cpu *cpu)
 {
 	(void)cpu;
 	return 0;
 }
 
-size_t cpu_take_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
+size_t cpu_drain_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
 {
 	(void)cpu;
 	(void)until;
@@ -396,7 +396,7 @@ static void views(void **state)
 	assert_int_equal(ops->pause(f->source, false), 0);
 	(void)logged_end();
 	assert_int_equal(ops->hold(f->source, &moment), 0);
-	assert_int_equal(machine.n_frozen, 2);
+	assert_int_equal(machine.n_published, 2);
 	assert_int_equal(ops->view(f->source, 1, 0, false, &view), 0);
 	assert_int_equal(view.head, 1001);
 	assert_int_equal(ops->view(f->source, 2, 0, false, &view), 0);
@@ -404,14 +404,14 @@ static void views(void **state)
 	assert_int_equal(view.end, SOURCE_END_OFFLINE);
 	assert_int_equal(ops->view(f->source, 3, 0, false, &view), -EINVAL);
 
-	assert_int_equal(machine.n_settled, 0);
+	assert_int_equal(machine.n_found, 0);
 	assert_int_equal(ops->view(f->source, 1, 0, true, &view), 0);
 	assert_int_equal(view.overwritten, 51);
 	assert_int_equal(view.gap_ns, 101);
 	assert_int_equal(ops->view(f->source, 2, 0, true, &view), 0);
 	assert_int_equal(view.overwritten, 0);
 	assert_int_equal(view.gap_ns, 0);
-	assert_int_equal(machine.n_settled, 1);
+	assert_int_equal(machine.n_found, 1);
 
 	assert_int_equal(ops->copy_switches(f->source, 1, 0, &bytes, &size, &cut), 0);
 	assert_int_equal(size, 31);
@@ -445,7 +445,7 @@ static void moments(void **state)
 	ops->release(f->source);
 
 	/* When it was made, and at the hold. */
-	ptclock_log_print(log, 0, to);
+	ptclock_log_write(log, 0, to);
 	assert_int_equal(fclose(to), 0);
 	for (const char *line = text; *line; line = strchr(line, '\n') + 1, n++)
 		assert_int_equal(sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64, &tsc,

@@ -21,12 +21,12 @@
 static struct records rings[N_CPUS];
 static uint64_t taken_until;
 
-size_t cpu_find_tasks(struct cpu *cpu)
+size_t cpu_tasks_size(struct cpu *cpu)
 {
 	return rings[cpu->number].size;
 }
 
-size_t cpu_take_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
+size_t cpu_drain_tasks(struct cpu *cpu, uint64_t until, uint8_t *bytes)
 {
 	struct records *ring = &rings[cpu->number];
 	const size_t size = ring->size;

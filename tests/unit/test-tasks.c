@@ -159,10 +159,11 @@ static bool repeats(enum between between, const struct mmap *second)
 
 	c = cursor_from(r.bytes, r.size);
 	while (record_next(&c, &record) == 0)
-		assert_int_equal(
-		    between == TOLD ? tasks_tell(tasks, &record) : tasks_add(tasks, &record), 0);
+		assert_int_equal(between == TOLD ? tasks_add_found(tasks, &record)
+						 : tasks_add(tasks, &record),
+				 0);
 	if (between == DOUBTED)
-		tasks_doubt(tasks);
+		tasks_reset_repeats(tasks);
 	r.size = 0;
 	add_mmap(&r, second, 10);
 	c = cursor_from(r.bytes, r.size);
@@ -411,8 +412,8 @@ static void fill(struct world *w, struct records *r)
 
 static void scan(struct world *w)
 {
-	assert_int_equal(tasks_write(w->truth, w->time, sideband_put_task, w->sideband), 0);
-	sideband_end_tasks(w->sideband);
+	assert_int_equal(tasks_write(w->truth, w->time, sideband_add_found, w->sideband), 0);
+	sideband_end_look(w->sideband);
 }
 
 static void live(struct world *w)
@@ -429,7 +430,7 @@ static void live(struct world *w)
 		/* A scan takes its time. */
 		if (wanted && draw(w, 20) == 0)
 			scan(w);
-		wanted = w->looks && sideband_wants_tasks(w->sideband);
+		wanted = w->looks && sideband_wants_look(w->sideband);
 		step(w, &r);
 		put(w, &r);
 		if (draw(w, 60) == 0 && !wanted)
@@ -440,7 +441,7 @@ static void live(struct world *w)
 		assert_int_equal(vec_push(&w->times, w->time), 0);
 		w->time++;
 	}
-	if (w->looks && sideband_wants_tasks(w->sideband))
+	if (w->looks && sideband_wants_look(w->sideband))
 		scan(w);
 	records_deinit(&r);
 }
@@ -832,7 +833,7 @@ static void nothing_is_decoded_otherwise(void **state)
 				 0);
 		assert_int_equal(tasks_new(NULL, &w.truth), 0);
 		if (w.looks)
-			sideband_end_tasks(w.sideband);
+			sideband_end_look(w.sideband);
 		live(&w);
 
 		assert_int_equal(sideband_view_init(w.sideband, &view), 0);
