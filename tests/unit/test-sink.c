@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/base.h"
 #include "decoder/sink/sinks.h"
@@ -215,6 +217,177 @@ static void text(void **state)
 							   "      2.000000005") "off: left for "
 										"untraced code, ip "
 										"7f0000000000\n");
+}
+
+/* What the CPU reports besides, each kind of it. */
+static void text_of_all_marks(void **state)
+{
+	static const struct {
+		struct ptd_mark mark;
+		const char *expected;
+	} rows[] = {
+		{ { .kind = PTD_MARK_GAP,
+		    .reason = PTD_GAP_LOST,
+		    .ip = 0x401000,
+		    .offset = 0x10,
+		    .n_bytes = 9 },
+		  "gap: lost by the recorder, ip 401000, offset 0x10, 9 bytes lost" },
+		{ { .kind = PTD_MARK_ASYNC }, "async: interrupted, ip unknown" },
+		{ { .kind = PTD_MARK_OFF, .ip = 0x401000 },
+		  "off: left for untraced code, ip 401000" },
+		{ { .kind = PTD_MARK_STOP, .ip = 0x401000 },
+		  "stop: packets were stopped by an address filter" },
+		{ { .kind = PTD_MARK_OUT_OF_SCOPE, .ip = 0x401000 },
+		  "out of scope: another process's code, ip 401000" },
+		{ { .kind = PTD_MARK_TSX, .ip = 0x401000, .value = PTD_TSX_BEGIN },
+		  "tsx: begin, ip 401000" },
+		{ { .kind = PTD_MARK_TSX, .ip = 0x401000, .value = PTD_TSX_COMMIT },
+		  "tsx: commit, ip 401000" },
+		{ { .kind = PTD_MARK_TSX, .value = PTD_TSX_ABORT }, "tsx: abort, ip unknown" },
+		{ { .kind = PTD_MARK_PTWRITE, .ip = 0x401000, .value = 0x1234, .extra = 8 },
+		  "ptwrite: 0x1234 0x8, ip 401000" },
+		{ { .kind = PTD_MARK_PTWRITE, .ip = 0x401000, .extra = 4 },
+		  "ptwrite: 0x0 0x4, ip 401000" },
+		{ { .kind = PTD_MARK_CBR, .value = 0x20 }, "cbr: 0x20" },
+		{ { .kind = PTD_MARK_PAGING, .value = 0x5000, .extra = 1 }, "paging: 0x5000 0x1" },
+		{ { .kind = PTD_MARK_VMCS, .value = 0x7000 }, "vmcs: 0x7000" },
+		{ { .kind = PTD_MARK_MWAIT, .value = 1, .extra = 2, .ip = 0x401000 },
+		  "mwait: 0x1 0x2, ip 401000" },
+		{ { .kind = PTD_MARK_PWRE, .value = 0x61 }, "pwre: 0x61" },
+		{ { .kind = PTD_MARK_PWRX, .value = 0x66, .extra = 1 }, "pwrx: 0x66 0x1" },
+		{ { .kind = PTD_MARK_EXSTOP, .ip = 0x401000 }, "exstop: ip 401000" },
+		{ { .kind = PTD_MARK_CFE, .value = 1, .extra = 0x20, .ip = 0x401000 },
+		  "cfe: 0x1 0x20, ip 401000" },
+		{ { .kind = PTD_MARK_EVD, .value = 0, .extra = 0x99 }, "evd: 0x0 0x99" },
+		{ { .kind = PTD_MARK_PEBS }, "pebs:" },
+		{ { .kind = PTD_MARK_TRIG, .value = 3 }, "trig: 0x3" },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct ptd_mark mark = rows[i].mark;
+		char expected[400];
+
+		mark.t = 1000000005;
+		f->stream.batch.n_runs = 0;
+		f->stream.batch.marks = &mark;
+		f->stream.batch.n_marks = 1;
+		begin(f, "text", PTD_CLOCK_NS, 0);
+		put(f);
+		end(f);
+		(void)snprintf(expected, sizeof(expected),
+			       TITLE "# time in seconds on the recorder's clock\n" HEAD(
+				   "#", "      1.000000005") "%s\n",
+			       rows[i].expected);
+		assert_text(f, expected);
+	}
+}
+
+/* The records beside the PT, in perf's words. */
+static void sideband(void **state)
+{
+	static const struct {
+		struct ptd_event event;
+		const char *expected;
+	} rows[] = {
+		{ { .kind = PTD_EVENT_MMAP,
+		    .pid = 5,
+		    .tid = 6,
+		    .address = 0x401000,
+		    .size = 0x1000,
+		    .offset = 0x2000,
+		    .name = "/bin/a\033" },
+		  "PERF_RECORD_MMAP 5/6: [0x401000(0x1000) @ 0x2000]: x /bin/a?" },
+		{ { .kind = PTD_EVENT_MMAP,
+		    .flags = PTD_EVENT_DATA,
+		    .pid = 5,
+		    .tid = 6,
+		    .name = "[heap]" },
+		  "PERF_RECORD_MMAP 5/6: [0(0) @ 0]: r [heap]" },
+		{ { .kind = PTD_EVENT_MMAP2,
+		    .pid = 5,
+		    .tid = 6,
+		    .address = 0x401000,
+		    .size = 0x1000,
+		    .offset = 0x2000,
+		    .prot = PROT_READ | PROT_EXEC,
+		    .map_flags = MAP_PRIVATE,
+		    .major = 8,
+		    .minor = 0x1f,
+		    .inode = 77,
+		    .inode_generation = 3,
+		    .name = "/bin/a" },
+		  "PERF_RECORD_MMAP2 5/6: [0x401000(0x1000) @ 0x2000 08:1f 77 3]: r-xp /bin/a" },
+		{ { .kind = PTD_EVENT_MMAP2,
+		    .pid = 5,
+		    .tid = 6,
+		    .prot = PROT_WRITE,
+		    .map_flags = MAP_SHARED,
+		    .build_id_size = 3,
+		    .build_id = { 0x01, 0xab, 0xff },
+		    .name = "x" },
+		  "PERF_RECORD_MMAP2 5/6: [0(0) @ 0 <01abff>]: -w-s x" },
+		{ { .kind = PTD_EVENT_COMM, .pid = 5, .tid = 6, .name = "a\nb" },
+		  "PERF_RECORD_COMM: a?b:5/6" },
+		{ { .kind = PTD_EVENT_COMM,
+		    .flags = PTD_EVENT_EXEC,
+		    .pid = 5,
+		    .tid = 5,
+		    .name = "ls" },
+		  "PERF_RECORD_COMM exec: ls:5/5" },
+		{ { .kind = PTD_EVENT_FORK, .pid = 5, .tid = 6, .other_pid = 7, .other_tid = 8 },
+		  "PERF_RECORD_FORK(5:6):(7:8)" },
+		{ { .kind = PTD_EVENT_EXIT, .pid = 5, .tid = 6, .other_pid = 7, .other_tid = 8 },
+		  "PERF_RECORD_EXIT(5:6):(7:8)" },
+		{ { .kind = PTD_EVENT_ITRACE_START, .pid = 5, .tid = 6 },
+		  "PERF_RECORD_ITRACE_START pid: 5 tid: 6" },
+		{ { .kind = PTD_EVENT_SWITCH }, "PERF_RECORD_SWITCH IN" },
+		{ { .kind = PTD_EVENT_SWITCH, .flags = PTD_EVENT_OUT }, "PERF_RECORD_SWITCH OUT" },
+		{ { .kind = PTD_EVENT_SWITCH, .flags = PTD_EVENT_OUT | PTD_EVENT_PREEMPT },
+		  "PERF_RECORD_SWITCH OUT preempt" },
+		{ { .kind = PTD_EVENT_SWITCH_CPU, .other_pid = 7, .other_tid = 8 },
+		  "PERF_RECORD_SWITCH_CPU_WIDE IN          prev pid/tid:     7/8" },
+		{ { .kind = PTD_EVENT_SWITCH_CPU,
+		    .flags = PTD_EVENT_OUT,
+		    .other_pid = 7,
+		    .other_tid = 8 },
+		  "PERF_RECORD_SWITCH_CPU_WIDE OUT         next pid/tid:     7/8" },
+		{ { .kind = PTD_EVENT_AUX,
+		    .offset = 0x10,
+		    .size = 0x20,
+		    .aux_flags = PERF_AUX_FLAG_TRUNCATED | PERF_AUX_FLAG_PARTIAL },
+		  "PERF_RECORD_AUX offset: 0x10 size: 0x20 flags: 0x5 [TP]" },
+		{ { .kind = PTD_EVENT_AUX,
+		    .offset = 0x10,
+		    .size = 0x20,
+		    .aux_flags = PERF_AUX_FLAG_OVERWRITE | PERF_AUX_FLAG_COLLISION },
+		  "PERF_RECORD_AUX offset: 0x10 size: 0x20 flags: 0xa [OC]" },
+		{ { .kind = PTD_EVENT_LOST, .size = 3 }, "PERF_RECORD_LOST lost 3" },
+		{ { .kind = PTD_EVENT_LOST_SAMPLES, .size = 4 },
+		  "PERF_RECORD_LOST_SAMPLES lost 4" },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct ptd_event event = rows[i].event;
+		char expected[400];
+
+		event.t = 12000000345;
+		event.cpu = 3;
+		event.current_pid = 41;
+		event.current_tid = 42;
+		begin(f, "sideband", PTD_CLOCK_NS, 0);
+		assert_int_equal(ptd_sink_event(f->sink, &event), 0);
+		event.t = 0;
+		event.cpu = event.current_tid = UINT32_MAX;
+		assert_int_equal(ptd_sink_event(f->sink, &event), 0);
+		end(f);
+		(void)snprintf(expected, sizeof(expected),
+			       "       41/42 [003]     12.000000345: %s\n"
+			       "           ? [?]      0.000000000: %s\n",
+			       rows[i].expected, rows[i].expected);
+		assert_text(f, expected);
+	}
 }
 
 /* The other clocks, what is not known, and names that would steer a terminal. */
@@ -764,6 +937,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_of_long_runs, setup, teardown),
 		cmocka_unit_test_setup_teardown(text, setup, teardown),
+		cmocka_unit_test_setup_teardown(text_of_all_marks, setup, teardown),
+		cmocka_unit_test_setup_teardown(sideband, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_strange_things, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_two_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_overwritten, setup, teardown),
