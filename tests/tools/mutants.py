@@ -29,6 +29,8 @@ import time
 FOLDERS = ("daemon/", "decoder/", "ctl/", "record/", "util/")
 EXCEPT = ("daemon/emu/system_plugin.c",)  # itself a test's: it makes the PT of guests
 SCRIPTS = ("test-raw.sh", "test-control.sh", "test-small.sh", "test-badinput.sh")
+SCRIPTS_SOURCE = ("common.sh", "tree.sh")
+PROGRAMS = ("ptd", "ptctl", "ptdecode", "ptd-emu.so")
 KINDS = ("comparison", "condition", "statement", "return", "constant")
 # What takes longer than this, and than so many times as long as without the change, hangs: that is seen.
 TEST_S = 40
@@ -212,8 +214,9 @@ class Tree:
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
     def used_by_scripts(self):
-        tools = os.listdir(os.path.join(self.top, "tests/tools"))
-        return ["all"] + ["build/tools/" + name[:-2] for name in tools if name.endswith(".c")]
+        text = "".join(self.read(f"tests/integration/{name}") for name in SCRIPTS + SCRIPTS_SOURCE)
+        return [f"build/{name}" for name in PROGRAMS] + sorted(
+            f"build/tools/{name}" for name in set(re.findall(r"\$O/tools/([\w-]+)", text)))
 
     def object_code(self, path):
         with open(os.path.join(self.top, "build", path[:-2] + ".o"), "rb") as f:
@@ -278,7 +281,8 @@ def tests_of(tree):
     tests += [Test("corpus-" + n, f"build/replay-{n} tests/fuzz/corpus/{n}/*", f"build/replay-{n}")
               for n in nouns("tests/fuzz", "fuzz-")]
     tests.append(Test("golden", "build/tools/golden tests/golden/*.case", "build/tools/golden"))
-    tests += [Test(n, f"tests/integration/{n}") for n in SCRIPTS]
+    tests += [Test(n, f"tests/integration/{n}", "build/ptdecode" if n == "test-raw.sh" else None)
+              for n in SCRIPTS]
     return tests
 
 
