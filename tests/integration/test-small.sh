@@ -18,11 +18,15 @@ small() {
 	tail -1 "$T/exact"
 
 	"$O/ptdecode" -f addresses -o "$T/addresses" -f summary -o "$T/summary" \
-		-f drmemtrace -o "$T/$name.mem" -f text -o "$T/text" "$T/$name" || fail "$name: ptdecode"
+		-f drmemtrace -o "$T/$name.mem" -f text -o "$T/text" -f sideband -o "$T/sideband" "$T/$name" ||
+		fail "$name: ptdecode"
 	"$O/tools/memtrace-check" "$T/$name.mem" >/dev/null || fail "$name: the drmemtrace is not valid"
 	n=$(awk '/^Instructions:/ { print $2 }' "$T/summary")
 	[[ $(stat -c %s "$T/addresses") == $((8 * n)) ]] || fail "$name: addresses and summary differ"
 	[[ $(grep -vc '^#' "$T/text") == "$n" ]] || fail "$name: text and summary differ"
+	[[ $(grep -c "PERF_RECORD_COMM exec: " "$T/sideband") == 1 && -z $(grep -v "PERF_RECORD_" "$T/sideband") ]] ||
+		{ head "$T/sideband"; fail "$name: the sideband does not have its start"; }
+	LC_ALL=C sort -s -c -k3,3n "$T/sideband" || fail "$name: the sideband is not in the order of time"
 	awk '/^CPUs:/ { cpus = 1 } cpus && $1 ~ /^[0-9]+$/ { if ($2 != $3 + $4) exit 1; n += $5 }
 		cpus && $1 == "all" { exit !($5 == n && $2 == $3 + $4) }' "$T/summary" ||
 		{ cat "$T/summary"; fail "$name: the summary does not add up"; }
