@@ -1,0 +1,1406 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The engine over our own walk. It stands at an address, and follows the code from there segment by
+ * segment (view.h); at the end of each it needs a packet, which the walk gives (walk.h). A segment
+ * is given out only when the packet that decides where it leads is there.
+ *
+ * Nearly always that is a bit of a TNT or a TIP, and the next segment is linked already: run_hot()
+ * does that and nothing else. Everything else is done one step at a time by step(), which could do
+ * all: events, changes of time, errors, segments without a decision.
+ *
+ * An event has a place in the code. Execution is followed up to there, which takes no packet, and
+ * then the event is delivered. If the code does not lead there, packets and code contradict each
+ * other.
+ */
+
+#include "decoder/pt/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "decoder/pt/errata.h"
+#include "decoder/pt/ipt.h"
+#include "decoder/pt/view.h"
+#include "decoder/pt/walk.h"
+#include "decoder/pt/when.h"
+
+#define STACK_SIZE 64 /* return addresses that a CPU keeps */
+
+/* Erratum BDM64: so many instructions are looked at. */
+#define BDM64_INSNS_MAX 256
+
+struct output {
+	struct ptd_run *runs;
+	size_t n, n_max;
+	uint64_t n_insns;
+};
+
+/* What a step came to. */
+enum result {
+	RESULT_ON,   /* nothing that the caller must see */
+	RESULT_STOP, /* the step is filled in */
+	RESULT_FAIL, /* packets and code do not go on: see flow->failure */
+};
+
+struct flow {
+	struct engine engine;
+	struct engine_config config;
+	struct walk walk;
+	struct when *when; /* NULL: nobody wants to know */
+	struct view *view; /* NULL: nothing is mapped */
+	uint32_t errata;
+
+	bool started, ended;
+	bool ask;     /* the caller must say whose code this is */
+	bool enabled; /* packets are on, execution is at: */
+	uint64_t ip;
+	bool is_done; /* the instruction there was given out, but not yet where it leads */
+	struct {
+		struct seg seg; /* of it alone */
+		struct ptd_block block;
+		struct ptd_run run;
+		uint64_t call;
+	} done;
+	bool is_behind_branch; /* a branch led there */
+	uint8_t mode;
+	uint64_t t;
+
+	/* Bits of the TNT that was taken last, the oldest is the highest. */
+	uint64_t bits;
+	unsigned n_bits;
+
+	uint64_t stack[STACK_SIZE];
+	unsigned top, depth;
+
+	bool has_event; /* taken, but its place was not reached yet */
+	struct walk_event event;
+	bool is_told; /* why the interruption happened */
+
+	/* Packets and code do not go on. */
+	bool has_failed;
+	struct failure {
+		enum ptd_gap_reason reason;
+		uint64_t ip;
+		bool is_end; /* it is only that they are over */
+	} failure;
+
+	/* What the packets said last, to tell what is new from what a PSB+ repeats. */
+	bool in_transaction;
+	uint64_t cbr, cr3, non_root, vmcs;
+
+	struct when_bounds bounds; /* of the stretch of code */
+	uint64_t bounds_t;         /* while this is @t */
+	bool is_user;
+
+	uint64_t from; /* offset from which bytes are not accounted for */
+	uint64_t decoded;
+	uint64_t pause; /* offset to stop at */
+	bool passed;
+
+	uint64_t paid;       /* offset up to which packets were paid with instructions */
+	uint64_t spin_insns; /* since a packet was taken */
+	uint64_t circle_ip, n_direct;
+};
+
+/* The TSC as far as packets were read; 0: they do not say. */
+static uint64_t now(const struct flow *f)
+{
+	return f->walk.tsc.has_tsc ? f->walk.tsc.now : 0;
+}
+
+/*
+ * Segments
+ */
+
+static void emit(const struct flow *f, struct output *out, const struct seg *s)
+{
+	struct ptd_run *o = out->runs + out->n;
+
+	for (size_t i = 0; i < s->n_runs; i++) {
+		o[i] = s->runs[i];
+		o[i].t = f->t;
+	}
+	out->n += s->n_runs;
+	out->n_insns += s->n_insns;
+}
+
+/* Give out of @s the instructions from number @first on, before number @end. */
+static void emit_part(const struct flow *f, struct output *out, const struct seg *s, size_t first,
+		      size_t end)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < s->n_runs && at < end; at += s->runs[i++].n) {
+		const size_t n = s->runs[i].n;
+		const size_t skipped = first > at ? first - at : 0;
+		const size_t left = end - at < n ? end - at : n;
+		struct ptd_run *o = out->runs + out->n;
+
+		if (skipped >= left)
+			continue;
+		*o = s->runs[i];
+		o->t = f->t;
+		o->first = (uint16_t)skipped;
+		o->n = (uint16_t)(left - skipped);
+		out->n++;
+		out->n_insns += o->n;
+	}
+}
+
+static const struct ptd_insn *insn_at(const struct seg *s, size_t i, uint64_t *ret_ip,
+				      const uint8_t **ret_bytes)
+{
+	size_t run = 0;
+
+	for (; i >= s->runs[run].n; run++)
+		i -= s->runs[run].n;
+	*ret_ip = s->runs[run].base + s->runs[run].block->insns[i].offset;
+	*ret_bytes = s->runs[run].block->bytes + s->runs[run].block->insns[i].offset;
+	return &s->runs[run].block->insns[i];
+}
+
+static uint64_t last_ip_of(const struct seg *s)
+{
+	const struct ptd_run *last = &s->runs[s->n_runs - 1];
+
+	return last->base + last->block->insns[last->n - 1].offset;
+}
+
+static inline void push_call(struct flow *f, uint64_t ip)
+{
+	f->top = (f->top + 1) % STACK_SIZE;
+	f->stack[f->top] = ip;
+	f->depth += f->depth < STACK_SIZE;
+}
+
+static inline void push(struct flow *f, const struct seg *s)
+{
+	for (size_t i = 0; i < s->n_calls; i++)
+		push_call(f, s->calls[i]);
+}
+
+/* Find the segment where execution is. */
+static int find(struct flow *f, uint64_t ip, struct seg **ret_seg)
+{
+	static struct seg nowhere = { .kind = SEG_NOWHERE, .reason = PTD_GAP_NO_CODE };
+
+	if (f->view)
+		return view_find(f->view, ip, f->mode, ret_seg);
+	*ret_seg = &nowhere;
+	return 0;
+}
+
+/* Find the segment of what comes next, or of the instruction that was given out already. */
+static int current(struct flow *f, struct seg **ret_seg)
+{
+	if (!f->is_done)
+		return find(f, f->ip, ret_seg);
+	*ret_seg = &f->done.seg;
+	return 0;
+}
+
+/* The way behind @s leads to @ip. Return: the segment there; NULL if there is no memory. */
+static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
+{
+	struct seg *next;
+
+	if (s->to_ip[0] == ip && s->to[0])
+		return s->to[0];
+	if (s->to_ip[1] == ip && s->to[1]) {
+		next = s->to[1];
+	} else if (view_find(f->view, ip, f->mode, &next) < 0) {
+		return NULL;
+	}
+	s->to_ip[1] = s->to_ip[0];
+	s->to[1] = s->to[0];
+	s->to_ip[0] = ip;
+	s->to[0] = next;
+	return next;
+}
+
+/*
+ * Go on while the next packets are plain TNT and TIP packets, which change no time, and decide a
+ * segment each. Everything else is left to step(), as is an error.
+ */
+static int run_hot(struct flow *f, struct output *out)
+{
+	struct walk *w = &f->walk;
+	uint64_t bits = f->bits, ip;
+	unsigned n_bits = f->n_bits;
+	struct seg *s, *next;
+
+	/* Time that was read already is that of the next packet. */
+	if (!f->view || f->is_done || f->has_event || !f->enabled || now(f) > f->t)
+		return 0;
+	if (view_find(f->view, f->ip, f->mode, &s) < 0)
+		return -ENOMEM;
+	while (out->n + SEG_RUNS_MAX <= out->n_max) {
+		switch (s->kind) {
+		case SEG_COND:
+			if (n_bits == 0 && !walk_quick_tnt(w, &bits, &n_bits))
+				goto leave;
+			next = s->to[bits >> 63];
+			if (!next) {
+				if (view_find(f->view, s->to_ip[bits >> 63], f->mode, &next) < 0)
+					goto no_memory;
+				s->to[bits >> 63] = next;
+			}
+			bits <<= 1;
+			n_bits--;
+			break;
+		case SEG_RETURN:
+			if (n_bits > 0 || walk_quick_tnt(w, &bits, &n_bits)) {
+				/* The calls on the way come before it. */
+				if (!(bits >> 63) || (f->depth == 0 && s->n_calls == 0))
+					goto leave;
+				emit(f, out, s);
+				push(f, s);
+				ip = f->stack[f->top];
+				f->top = (f->top - 1) % STACK_SIZE;
+				f->depth--;
+				bits <<= 1;
+				n_bits--;
+				s = link_to(f, s, ip);
+				if (!s)
+					goto no_memory;
+				f->is_behind_branch = true;
+				continue;
+			}
+			if (!walk_quick_tip(w, &ip))
+				goto leave;
+			next = link_to(f, s, ip);
+			break;
+		case SEG_INDIRECT:
+			if (n_bits > 0 || !walk_quick_tip(w, &ip))
+				goto leave;
+			next = link_to(f, s, ip);
+			break;
+		case SEG_GONE:
+			/* What leads here still does; it finds the new one by the old one. */
+			next = s->to[0];
+			if (!next && view_find(f->view, s->ip, f->mode, &next) < 0)
+				goto no_memory;
+			s->to[0] = next;
+			s = next;
+			continue;
+		default:
+			goto leave;
+		}
+		if (!next)
+			goto no_memory;
+		emit(f, out, s);
+		push(f, s);
+		s = next;
+		f->is_behind_branch = true;
+	}
+leave:
+	f->ip = s->ip;
+	f->bits = bits;
+	f->n_bits = n_bits;
+	return 0;
+no_memory:
+	return -ENOMEM;
+}
+
+/*
+ * Steps
+ */
+
+static uint64_t offset_of(const struct flow *f)
+{
+	const uint64_t offset = walk_used(&f->walk);
+
+	return offset < f->from ? f->from : offset;
+}
+
+static enum result stop(const struct flow *f, enum engine_stop why, uint64_t ip,
+			struct engine_step *ret_step)
+{
+	ret_step->stop = why;
+	ret_step->t = f->t;
+	ret_step->ip = ip;
+	return RESULT_STOP;
+}
+
+static enum result fail(struct flow *f, enum ptd_gap_reason reason, uint64_t ip)
+{
+	f->failure = (struct failure){ .reason = reason, .ip = ip };
+	f->has_failed = true;
+	return RESULT_FAIL;
+}
+
+/* Packets are over. */
+static enum result end(struct flow *f)
+{
+	f->failure = (struct failure){ .is_end = true };
+	f->has_failed = true;
+	return RESULT_FAIL;
+}
+
+/* Packets were used up: code that ran until then did not spin. */
+static void take_packet(struct flow *f)
+{
+	f->spin_insns = f->n_direct = 0;
+}
+
+static void begin_stretch(struct flow *f, uint64_t offset, uint64_t ip, bool counts)
+{
+	if (!f->when)
+		return;
+	f->bounds = when_find(f->when, offset, counts);
+	f->bounds_t = f->t;
+	f->is_user = !(ip >> 63);
+}
+
+/* What packets behind the offset to pause at tell begins with run @n_before. */
+static enum result pass(struct flow *f, size_t n_before, struct engine_step *ret_step)
+{
+	f->passed = false;
+	f->pause = f->walk.quick_max = UINT64_MAX;
+	ret_step->passed = true;
+	ret_step->n_before = n_before;
+	return stop(f, ENGINE_ASK, 0, ret_step);
+}
+
+/*
+ * Does the code lead back to where it has been since packets were last asked for a way? Then it
+ * does so for ever. Only each branch whose number is a power of two is kept in mind, so that this
+ * takes a few rounds.
+ */
+static bool circles(struct flow *f, uint64_t target)
+{
+	if (f->n_direct > 0 && target == f->circle_ip)
+		return true;
+	if ((f->n_direct & (f->n_direct - 1)) == 0)
+		f->circle_ip = target;
+	f->n_direct++;
+	return false;
+}
+
+/* Give out @s, from instruction @first on, which no packet decides, and go on behind it. */
+static enum result go_on(struct flow *f, struct output *out, const struct seg *s, size_t first)
+{
+	size_t end = 0;
+
+	for (size_t i = 0; i < s->n_runs; i++) {
+		const struct ptd_run *run = &s->runs[i];
+		const struct ptd_insn *last = &run->block->insns[run->n - 1];
+
+		end += run->n;
+		if (last->iclass != PTD_INSN_JUMP && last->iclass != PTD_INSN_CALL)
+			continue;
+		if (circles(f, run->base + (uint64_t)run->block->target)) {
+			emit_part(f, out, s, first, end);
+			return fail(f, PTD_GAP_NO_PROGRESS, run->base + last->offset + last->size);
+		}
+	}
+	emit_part(f, out, s, first, s->n_insns);
+	push(f, s);
+	f->ip = s->to_ip[0];
+	f->is_done = false;
+	f->spin_insns += s->n_insns;
+	return f->spin_insns > ENGINE_SPIN_MAX ? fail(f, PTD_GAP_NO_PROGRESS, f->ip) : RESULT_ON;
+}
+
+/* Packets do not say where the branch that @s ends with leads. */
+static enum result contradict(struct flow *f, struct output *out, const struct seg *s)
+{
+	const uint64_t ip = last_ip_of(s);
+
+	emit_part(f, out, s, f->is_done, s->n_insns);
+	if (f->has_event)
+		return fail(f, PTD_GAP_BAD_FLOW, ip);
+	switch (walk_ahead(&f->walk)) {
+	case WALK_END:
+		return end(f);
+	case WALK_ERROR:
+		return fail(f, f->walk.error, ip);
+	default:
+		return fail(f, PTD_GAP_BAD_FLOW, ip);
+	}
+}
+
+/* Where may the kernel's code that ends with @s have returned to? That the caller must say before
+ * it is looked at. */
+static bool leaves_kernel(struct flow *f, const struct seg *s, uint64_t offset)
+{
+	const struct ptd_run *last = &s->runs[s->n_runs - 1];
+
+	if (!f->when || !(last->base >> 63) ||
+	    last->block->insns[last->n - 1].iclass != PTD_INSN_RETURN_FAR)
+		return false;
+	f->bounds = when_find_tip(f->when, offset);
+	f->bounds_t = f->t;
+	f->is_user = true;
+	return true;
+}
+
+/*
+ * The packet at @offset has decided where @s leads: to @ip. Give it out.
+ */
+static enum result decide(struct flow *f, struct output *out, const struct seg *s, uint64_t ip,
+			  uint64_t offset, struct engine_step *ret_step)
+{
+	const bool is_behind = offset >= f->pause, asks = leaves_kernel(f, s, offset);
+	const uint64_t t = now(f);
+
+	take_packet(f);
+	if (is_behind && s->n_insns > 1)
+		emit_part(f, out, s, f->is_done, s->n_insns - 1u);
+	ret_step->n_before = out->n;
+	emit_part(f, out, s, is_behind && s->n_insns > 1 ? s->n_insns - 1u : f->is_done,
+		  s->n_insns);
+	if (s->kind != SEG_RETURN)
+		push(f, s);
+	f->ip = ip;
+	f->is_done = false;
+	f->is_behind_branch = true;
+	if (is_behind) {
+		f->ask = t > f->t || asks;
+		f->t = t > f->t ? t : f->t;
+		return pass(f, ret_step->n_before, ret_step);
+	}
+	if (t <= f->t)
+		return asks ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
+	f->t = t;
+	return stop(f, ENGINE_ASK, 0, ret_step);
+}
+
+/* Take a bit of a TNT. @offset stays as it is if it is of one that was taken before. */
+static bool take_bit(struct flow *f, enum walk_next next, bool *ret_bit, uint64_t *offset)
+{
+	if (f->n_bits == 0) {
+		if (next != WALK_TNT)
+			return false;
+		*offset = f->walk.offset;
+		f->n_bits = walk_take_tnt(&f->walk, &f->bits);
+		if (f->n_bits == 0)
+			return false;
+	} else {
+		*offset = 0;
+	}
+	*ret_bit = f->bits >> 63;
+	f->bits <<= 1;
+	f->n_bits--;
+	return true;
+}
+
+static enum result take_return(struct flow *f, struct output *out, const struct seg *s, bool bit,
+			       uint64_t offset, struct engine_step *ret_step)
+{
+	uint64_t ip;
+
+	/* The calls on the way come before it. */
+	push(f, s);
+	if (!bit || f->depth == 0)
+		return contradict(f, out, s);
+	ip = f->stack[f->top];
+	f->top = (f->top - 1) % STACK_SIZE;
+	f->depth--;
+	return decide(f, out, s, ip, offset, ret_step);
+}
+
+/*
+ * Where a branch leads that needs a TIP. The CPU may have written it behind a TNT whose bits, or
+ * the rest of them, are of branches behind this one.
+ */
+static enum result take_target(struct flow *f, struct output *out, const struct seg *s,
+			       struct engine_step *ret_step)
+{
+	enum walk_next next = walk_ahead(&f->walk);
+	uint64_t offset, ip;
+
+	if (next == WALK_TNT && f->n_bits == 0) {
+		f->n_bits = walk_take_tnt(&f->walk, &f->bits);
+		next = walk_ahead(&f->walk);
+	}
+	offset = f->walk.offset;
+	if (next != WALK_TIP || !walk_take_tip(&f->walk, &ip))
+		return contradict(f, out, s);
+	if (s->kind == SEG_RETURN)
+		push(f, s);
+	return decide(f, out, s, ip, offset, ret_step);
+}
+
+/* Give out one segment. @next: the packet that comes next, if it is needed. */
+static int take_segment(struct flow *f, struct output *out, enum walk_next next,
+			struct engine_step *ret_step, enum result *ret_result)
+{
+	uint64_t bit_offset = 0;
+	struct seg *s;
+	bool bit = false;
+
+	if (current(f, &s) < 0)
+		return -ENOMEM;
+	switch (s->kind) {
+	case SEG_ON:
+		*ret_result = go_on(f, out, s, f->is_done);
+		return 0;
+	case SEG_NOWHERE:
+		emit_part(f, out, s, f->is_done, s->n_insns);
+		*ret_result = fail(f, s->reason, s->n_runs ? s->to_ip[0] : f->ip);
+		return 0;
+	case SEG_COND:
+		if (take_bit(f, next, &bit, &bit_offset))
+			*ret_result = decide(f, out, s, s->to_ip[bit], bit_offset, ret_step);
+		else
+			*ret_result = contradict(f, out, s);
+		return 0;
+	case SEG_RETURN:
+		if (take_bit(f, next, &bit, &bit_offset)) {
+			*ret_result = take_return(f, out, s, bit, bit_offset, ret_step);
+			return 0;
+		}
+		break;
+	default:
+		break;
+	}
+	*ret_result = take_target(f, out, s, ret_step);
+	return 0;
+}
+
+/*
+ * Events
+ */
+
+static bool is_cr3_write(const struct ptd_insn *insn, const uint8_t *bytes)
+{
+	size_t i = 0;
+
+	while (i < insn->size && ((bytes[i] & 0xf0) == 0x40 || bytes[i] == 0xf0))
+		i++;
+	return insn->size - i == 3 && bytes[i] == 0x0f && bytes[i + 1] == 0x22 &&
+	       (bytes[i + 2] & 0x38) == 0x18;
+}
+
+/* VMPTRLD: 0f c7 /6 with memory, and neither 66 nor f3, which make other instructions of it. */
+static bool is_vmptrld(const struct ptd_insn *insn, const uint8_t *bytes)
+{
+	size_t i = 0;
+
+	while (i < insn->size && ((bytes[i] & 0xf0) == 0x40 || bytes[i] == 0x67 ||
+				  bytes[i] == 0x2e || bytes[i] == 0x36 || bytes[i] == 0x3e ||
+				  bytes[i] == 0x26 || (bytes[i] & 0xfe) == 0x64))
+		i++;
+	return insn->size - i >= 3 && bytes[i] == 0x0f && bytes[i + 1] == 0xc7 &&
+	       (bytes[i + 2] & 0x38) == 0x30 && bytes[i + 2] < 0xc0;
+}
+
+static bool is_vm_entry(const struct ptd_insn *insn, const uint8_t *bytes)
+{
+	return insn->iclass == PTD_INSN_VM && insn->size >= 3 &&
+	       (bytes[insn->size - 1] == 0xc2 || bytes[insn->size - 1] == 0xc3);
+}
+
+static bool is_in_filter(const struct flow *f, uint64_t ip)
+{
+	bool filters = false, is_in = false;
+
+	for (size_t i = 0; i < f->config.n_filters; i++) {
+		const struct engine_filter *filter = &f->config.filters[i];
+		const bool hits = filter->first <= ip && ip <= filter->last;
+
+		if (filter->stops && hits)
+			return false;
+		filters = filters || !filter->stops;
+		is_in = is_in || (!filter->stops && hits);
+	}
+	return is_in || !filters;
+}
+
+/* Can packets have been switched off by the last instruction of @run, number @i of it? */
+static bool can_disable(const struct flow *f, const struct seg *s, const struct ptd_run *run,
+			size_t i, const uint8_t *bytes)
+{
+	const struct ptd_insn *insn = &run->block->insns[i];
+	const bool is_last = run == &s->runs[s->n_runs - 1] && i + 1u == run->n;
+	const uint64_t target = run->base + (uint64_t)run->block->target;
+
+	switch (insn->iclass) {
+	case PTD_INSN_OTHER:
+		return !f->event.has_ip && is_cr3_write(insn, bytes);
+	case PTD_INSN_PTWRITE:
+		return false;
+	case PTD_INSN_JUMP:
+	case PTD_INSN_CALL:
+		if (is_last && s->kind == SEG_FAR)
+			return true;
+		if (f->event.has_ip)
+			return target == f->event.ip;
+		/* SKL014: it is missing where a direct branch leaves the filter's range. */
+		return f->config.n_filters > 0 && f->errata & ERRATUM_SKL014 &&
+		       !is_in_filter(f, target);
+	case PTD_INSN_JUMP_COND:
+	case PTD_INSN_RETURN:
+		return f->event.has_ip;
+	default:
+		/* Without an address only far transfers leave what is traced. */
+		return f->event.has_ip || s->kind == SEG_FAR;
+	}
+}
+
+/* Can the event be of instruction @i of @run? */
+static bool can_do(const struct flow *f, const struct seg *s, const struct ptd_run *run, size_t i)
+{
+	const struct ptd_insn *insn = &run->block->insns[i];
+	const uint8_t *bytes = run->block->bytes + insn->offset;
+	const bool is_far =
+	    run == &s->runs[s->n_runs - 1] && i + 1u == run->n && s->kind == SEG_FAR;
+
+	switch (f->event.kind) {
+	case WALK_DISABLED:
+		return can_disable(f, s, run, i, bytes);
+	case WALK_PAGING:
+		return is_far || is_cr3_write(insn, bytes);
+	case WALK_VMCS:
+		return is_far || is_vmptrld(insn, bytes);
+	default:
+		return insn->iclass == PTD_INSN_PTWRITE;
+	}
+}
+
+/* Is instruction @i of @run, the first of @s or not, the place of the event? */
+static bool is_place(const struct flow *f, const struct seg *s, const struct ptd_run *run, size_t i,
+		     bool is_first)
+{
+	const uint64_t ip = run->base + run->block->insns[i].offset;
+
+	switch (f->event.place) {
+	case WALK_BEFORE:
+		return ip == f->event.ip && !(is_first && f->is_done);
+	case WALK_BEHIND:
+		return ip == f->event.ip;
+	case WALK_NEXT:
+		return can_do(f, s, run, i);
+	default:
+		return true;
+	}
+}
+
+/* Return: the number of the instruction in @s that is the event's place; all of them if none is. */
+static size_t find_place(const struct flow *f, const struct seg *s)
+{
+	size_t at = 0;
+
+	for (size_t r = 0; r < s->n_runs; at += s->runs[r++].n)
+		for (size_t i = 0; i < s->runs[r].n; i++)
+			if (is_place(f, s, &s->runs[r], i, at + i == 0))
+				return at + i;
+	return s->n_insns;
+}
+
+/* Stand at the branch that @s ends with, which was given out. */
+static void stand_behind_branch(struct flow *f, const struct seg *s)
+{
+	struct ptd_run run = s->runs[s->n_runs - 1];
+	const uint64_t ip = last_ip_of(s);
+	const bool calls =
+	    run.block->insns[run.n - 1].iclass == PTD_INSN_CALL_INDIRECT && s->n_calls > 0;
+
+	if (s != &f->done.seg) {
+		f->done.seg = *s;
+		f->done.call = calls ? s->calls[s->n_calls - 1] : 0;
+	}
+	f->done.block = *run.block;
+	f->done.block.insns += run.n - 1;
+	f->done.block.n_insns = 1;
+	f->done.run = run;
+	f->done.run.block = &f->done.block;
+	f->done.run.n = 1;
+	f->done.seg.runs = &f->done.run;
+	f->done.seg.n_runs = f->done.seg.n_insns = 1;
+	f->done.seg.calls = &f->done.call;
+	f->done.seg.n_calls = calls;
+	f->done.seg.ip = f->ip = ip;
+	f->is_done = true;
+}
+
+/* Push what the direct calls push that are before instruction @end of @s. */
+static void push_before(struct flow *f, const struct seg *s, size_t end)
+{
+	size_t at = 0, n_calls = 0;
+
+	for (size_t i = 0; i < s->n_runs && n_calls < s->n_calls; i++) {
+		const struct ptd_run *run = &s->runs[i];
+		const struct ptd_insn *last = &run->block->insns[run->n - 1];
+
+		at += run->n;
+		if (at > end || last->iclass != PTD_INSN_CALL ||
+		    s->calls[n_calls] != run->base + last->offset + last->size)
+			continue;
+		push_call(f, s->calls[n_calls++]);
+	}
+}
+
+/* Stand at instruction @i of @s, before it, or behind it but not yet where it leads. */
+static void stand_at(struct flow *f, struct output *out, const struct seg *s, size_t i)
+{
+	const bool is_behind = f->event.place != WALK_BEFORE;
+	const size_t end = i + is_behind;
+	const uint8_t *bytes;
+	uint64_t ip;
+
+	emit_part(f, out, s, f->is_done, end);
+	push_before(f, s, end);
+	f->is_behind_branch = false;
+	f->is_done = false;
+	if (end < s->n_insns) {
+		(void)insn_at(s, end, &ip, &bytes);
+		f->ip = ip;
+	} else if (s->kind == SEG_ON || s->kind == SEG_NOWHERE) {
+		f->ip = s->to_ip[0];
+	} else {
+		stand_behind_branch(f, s);
+	}
+	if (is_behind) {
+		(void)insn_at(s, i, &ip, &bytes);
+		if (f->event.kind == WALK_MARK && f->event.mark == PTD_MARK_PTWRITE) {
+			f->event.ip = ip;
+			f->event.has_ip = true;
+		}
+	}
+}
+
+/* Erratum BDM64: can the address of an abort be reached from here? If not, the packet of the branch
+ * that led here was wrong: it led there. */
+static int mend_bdm64(struct flow *f)
+{
+	uint64_t ip = f->ip;
+	size_t n = 0;
+	struct seg *s;
+
+	if (!(f->errata & ERRATUM_BDM64) || f->event.kind != WALK_TSX ||
+	    !(f->event.value & PACKET_TSX_ABORT) || !f->is_behind_branch)
+		return 0;
+	do {
+		if (find(f, ip, &s) < 0)
+			return -ENOMEM;
+		if (find_place(f, s) < s->n_insns)
+			return 0;
+		n += s->n_insns;
+		ip = s->to_ip[0];
+	} while (s->kind == SEG_ON && n < BDM64_INSNS_MAX);
+	f->ip = f->event.ip;
+	return 0;
+}
+
+/* Erratum SKD022: what looks like an interruption of a VM entry is one that packets end at. */
+static bool is_skd022(const struct flow *f, const struct seg *s, size_t i)
+{
+	const struct ptd_insn *insn;
+	const uint8_t *bytes;
+	uint64_t ip;
+
+	if (!(f->errata & ERRATUM_SKD022) || f->event.kind != WALK_ASYNC_DISABLED)
+		return false;
+	insn = insn_at(s, i, &ip, &bytes);
+	return is_vm_entry(insn, bytes);
+}
+
+/* Go on to the place of the event. Return: RESULT_STOP if it is reached. */
+static int go_to_event(struct flow *f, struct output *out, enum result *ret_result)
+{
+	struct seg *s;
+	size_t i;
+	int r;
+
+	r = mend_bdm64(f);
+	if (r == 0)
+		r = current(f, &s);
+	if (r < 0)
+		return r;
+	i = find_place(f, s);
+	if (i < s->n_insns && is_skd022(f, s, i)) {
+		f->event.kind = WALK_DISABLED;
+		f->event.place = WALK_BEHIND;
+		f->event.has_ip = f->event.to != 0;
+	}
+	if (i < s->n_insns) {
+		stand_at(f, out, s, i);
+		if (f->event.kind == WALK_DISABLED)
+			f->event.ip = f->event.place == WALK_BEHIND ? f->event.to : f->event.ip;
+		*ret_result = RESULT_STOP;
+		return 0;
+	}
+	/* It may also be reached where nothing is known. */
+	if (f->event.place == WALK_BEFORE && s->n_insns == 0 && f->event.ip == f->ip) {
+		*ret_result = RESULT_STOP;
+		return 0;
+	}
+	if (s->kind == SEG_ON) {
+		*ret_result = go_on(f, out, s, f->is_done);
+	} else if (s->kind == SEG_NOWHERE) {
+		emit_part(f, out, s, f->is_done, s->n_insns);
+		if (f->event.place == WALK_BEFORE && f->event.ip == s->to_ip[0] && s->n_runs) {
+			push(f, s);
+			f->ip = s->to_ip[0];
+			f->is_done = false;
+			*ret_result = RESULT_STOP;
+			return 0;
+		}
+		*ret_result = fail(f, s->reason, s->n_runs ? s->to_ip[0] : f->ip);
+	} else if (f->event.kind == WALK_DISABLED && !f->event.has_ip && s->kind != SEG_COND) {
+		/* No near branch leaves what is traced, but the packet that would say where it led
+		 * is missing: real CPUs have written that. */
+		stand_at(f, out, s, s->n_insns - 1u);
+		*ret_result = RESULT_STOP;
+	} else {
+		*ret_result = contradict(f, out, s);
+	}
+	return 0;
+}
+
+/* Take the event that comes next. */
+static enum result fetch(struct flow *f)
+{
+	if (!walk_take_event(&f->walk, &f->event))
+		return fail(f, f->walk.error, f->enabled ? f->ip : 0);
+	f->has_event = true;
+	f->is_told = false;
+	return RESULT_ON;
+}
+
+/* May the event stand where it does? */
+static bool makes_sense(const struct flow *f, const struct walk_event *event)
+{
+	switch (event->kind) {
+	case WALK_ENABLED:
+		return !f->enabled;
+	case WALK_DISABLED:
+	case WALK_ASYNC:
+	case WALK_ASYNC_DISABLED:
+		return f->enabled;
+	case WALK_MARK:
+		return event->mark != PTD_MARK_STOP || !f->enabled;
+	default:
+		return true;
+	}
+}
+
+static enum result mark(const struct flow *f, enum ptd_mark_kind kind, uint64_t ip, uint64_t value,
+			uint64_t extra, struct engine_step *ret_step)
+{
+	ret_step->mark = kind;
+	ret_step->value = value;
+	ret_step->extra = extra;
+	return stop(f, ENGINE_MARK, ip, ret_step);
+}
+
+static enum result deliver_enabled(struct flow *f, const struct walk_event *event,
+				   struct engine_step *ret_step)
+{
+	f->enabled = true;
+	f->ip = event->ip;
+	f->is_done = f->is_behind_branch = false;
+	f->n_bits = 0;
+	begin_stretch(f, event->end, event->ip, true);
+	return stop(f, ENGINE_ASK, 0, ret_step);
+}
+
+static enum result deliver_overflow(struct flow *f, const struct walk_event *event,
+				    struct engine_step *ret_step)
+{
+	f->enabled = event->has_ip;
+	f->ip = event->ip;
+	f->is_done = f->is_behind_branch = false;
+	f->n_bits = 0;
+	/* What was lost may have been a switch. */
+	f->ask = true;
+	if (event->has_ip)
+		begin_stretch(f, event->end, event->ip, true);
+	/* No byte is lost but what the CPU did not write. */
+	ret_step->reason = PTD_GAP_OVERFLOW;
+	return stop(f, ENGINE_GAP, event->has_ip ? event->ip : 0, ret_step);
+}
+
+static enum result deliver_tsx(struct flow *f, const struct walk_event *event,
+			       struct engine_step *ret_step)
+{
+	const bool begins = event->value & PACKET_TSX_BEGIN;
+	const bool aborts = event->value & PACKET_TSX_ABORT;
+
+	if (begins == f->in_transaction && !aborts)
+		return RESULT_ON;
+	f->in_transaction = begins;
+	return mark(f, PTD_MARK_TSX, event->ip,
+		    aborts   ? PTD_TSX_ABORT
+		    : begins ? PTD_TSX_BEGIN
+			     : PTD_TSX_COMMIT,
+		    0, ret_step);
+}
+
+/* Another page table: it may be another process's. */
+static enum result deliver_paging(struct flow *f, const struct walk_event *event,
+				  struct engine_step *ret_step)
+{
+	if (event->value == f->cr3 && event->extra == f->non_root)
+		return stop(f, ENGINE_ASK, 0, ret_step);
+	f->cr3 = event->value;
+	f->non_root = event->extra;
+	f->ask = true;
+	return mark(f, PTD_MARK_PAGING, event->has_ip ? event->ip : 0, f->cr3, f->non_root,
+		    ret_step);
+}
+
+static enum result deliver_mark(struct flow *f, const struct walk_event *event,
+				struct engine_step *ret_step)
+{
+	if (event->mark == PTD_MARK_CBR) {
+		if (event->value == f->cbr)
+			return RESULT_ON;
+		f->cbr = event->value;
+	}
+	/* What event trace says has no address of its own. */
+	return mark(f, event->mark, event->has_ip && event->mark != PTD_MARK_CFE ? event->ip : 0,
+		    event->value, event->extra, ret_step);
+}
+
+static enum result deliver_kind(struct flow *f, const struct walk_event *event,
+				struct engine_step *ret_step)
+{
+	switch (event->kind) {
+	case WALK_ENABLED:
+		return deliver_enabled(f, event, ret_step);
+	case WALK_DISABLED:
+		f->enabled = f->is_done = false;
+		return mark(f, PTD_MARK_OFF, event->has_ip ? event->ip : 0, 0, 0, ret_step);
+	case WALK_ASYNC:
+		f->ip = event->to;
+		f->is_behind_branch = false;
+		return mark(f, PTD_MARK_ASYNC, event->ip, 0, 0, ret_step);
+	case WALK_ASYNC_DISABLED:
+		f->enabled = false;
+		return mark(f, PTD_MARK_ASYNC, event->ip, 0, 0, ret_step);
+	case WALK_OVERFLOW:
+		return deliver_overflow(f, event, ret_step);
+	case WALK_MODE:
+		f->mode = (uint8_t)event->value;
+		return RESULT_ON;
+	case WALK_TSX:
+		return deliver_tsx(f, event, ret_step);
+	case WALK_PAGING:
+		return deliver_paging(f, event, ret_step);
+	case WALK_VMCS:
+		if (event->value == f->vmcs)
+			return RESULT_ON;
+		f->vmcs = event->value;
+		return mark(f, PTD_MARK_VMCS, event->has_ip ? event->ip : 0, f->vmcs, 0, ret_step);
+	case WALK_MARK:
+		return deliver_mark(f, event, ret_step);
+	case WALK_NOTHING:
+		break;
+	}
+	return RESULT_ON;
+}
+
+/* Deliver the event whose place is reached. */
+static enum result deliver(struct flow *f, struct engine_step *ret_step)
+{
+	const struct walk_event event = f->event;
+	const bool is_later = event.t > f->t;
+	enum result result;
+
+	f->has_event = false;
+	if (!makes_sense(f, &event))
+		return fail(f, PTD_GAP_BAD_PACKET, 0);
+	if (is_later)
+		f->t = event.t;
+	take_packet(f);
+	if (f->pause < UINT64_MAX) {
+		(void)walk_ahead(&f->walk);
+		f->passed = offset_of(f) > f->pause;
+	}
+	result = deliver_kind(f, &event, ret_step);
+	if (result == RESULT_STOP && ret_step->stop == ENGINE_MARK && is_later)
+		f->ask = true;
+	if (result == RESULT_ON && is_later)
+		return stop(f, ENGINE_ASK, 0, ret_step);
+	return result;
+}
+
+/* Return: the offset of the packet that is next, or that the event begins with. */
+static uint64_t taken_of(const struct flow *f)
+{
+	if (!f->has_event)
+		return f->walk.offset;
+	return f->event.kind == WALK_ASYNC || f->event.kind == WALK_ASYNC_DISABLED
+		   ? f->event.fup
+		   : f->event.offset;
+}
+
+/*
+ * Notes: has what the oldest one is about been reached? It stands before what its packet leads to;
+ * that of what interrupted the code before the event that it did.
+ */
+static bool is_note_due(const struct flow *f, bool at_event)
+{
+	const struct walk_note *note = &f->walk.notes[0];
+
+	if (f->walk.n_notes == 0)
+		return false;
+	/* Too many wait only if the packets are broken. */
+	if (f->has_failed || f->walk.n_notes == WALK_NOTES_MAX)
+		return true;
+	if (!at_event)
+		return !note->interrupts && note->next < taken_of(f);
+	if (note->interrupts)
+		return (f->event.kind == WALK_ASYNC || f->event.kind == WALK_ASYNC_DISABLED) &&
+		       !f->is_told && note->next == f->event.fup;
+	return note->offset < f->event.end;
+}
+
+static enum result deliver_note(struct flow *f, struct engine_step *ret_step)
+{
+	const struct walk_note note = walk_take_note(&f->walk);
+
+	f->is_told = note.interrupts && note.kind == PTD_MARK_CFE;
+	return mark(f, note.kind, 0, note.value, note.extra, ret_step);
+}
+
+/*
+ * Errors
+ */
+
+/* Find a packet before the next PSB that says where execution is. One that leads to where there is
+ * no code is of use only if that may be another thread's. */
+static bool recover(struct flow *f, uint64_t *ret_offset)
+{
+	const struct walk_state *state = &f->walk.state;
+	struct walk_point point;
+	bool asks = false;
+
+	while (walk_recover(&f->walk, &point)) {
+		asks = asks || point.asks ||
+		       (state->has_cr3 && (state->cr3 != f->cr3 || state->non_root != f->non_root));
+		if (!asks && !(f->view && view_has_code(f->view, point.ip)))
+			continue;
+		begin_stretch(f, point.offset, point.ip, false);
+		f->enabled = true;
+		f->ip = point.ip;
+		if (now(f) > f->t)
+			f->t = now(f);
+		f->bounds_t = f->t;
+		*ret_offset = point.offset;
+		return true;
+	}
+	return false;
+}
+
+/* Go to the next PSB. Return: its offset; the size of all if there is none. */
+static uint64_t sync_forward(struct flow *f, uint64_t from)
+{
+	uint64_t offset;
+	bool has_ip;
+
+	if (!walk_sync(&f->walk, from, &offset, &has_ip)) {
+		f->ended = true;
+		return f->config.size;
+	}
+	f->enabled = has_ip;
+	f->ip = f->walk.last_ip;
+	f->mode = 64;
+	(void)walk_ahead(&f->walk);
+	if (now(f))
+		f->t = now(f);
+	return offset;
+}
+
+/* Go on as soon as it is certain where execution is; what lies between that and @lost_from is a
+ * gap. */
+static void resync(struct flow *f, enum ptd_gap_reason reason, uint64_t ip, uint64_t lost_from,
+		   struct engine_step *ret_step)
+{
+	*ret_step = (struct engine_step){
+		.stop = ENGINE_GAP,
+		.n_runs = ret_step->n_runs,
+		.t = f->t,
+		.ip = ip,
+		.reason = reason,
+		.offset = lost_from,
+	};
+	f->has_event = f->has_failed = f->is_done = f->is_behind_branch = f->is_told = false;
+	f->n_bits = f->depth = 0;
+	f->bounds = (struct when_bounds){};
+	take_packet(f);
+	if (!f->started || !recover(f, &f->from))
+		f->from = sync_forward(f, lost_from);
+	f->ask = !f->ended;
+	f->started = true;
+	/* What was there before may have been taken for a part of something else. */
+	if (f->from < lost_from)
+		f->from = lost_from;
+	f->paid = f->from;
+	ret_step->n_bytes = f->from - lost_from;
+}
+
+/* Packets and code do not go on: tell why. */
+static enum result give_up(struct flow *f, struct engine_step *ret_step)
+{
+	const struct failure failure = f->failure;
+	uint64_t lost_from;
+
+	if (failure.is_end) {
+		f->decoded += f->config.size - f->from;
+		f->ended = true;
+		return stop(f, ENGINE_END, 0, ret_step);
+	}
+	(void)walk_ahead(&f->walk);
+	lost_from = offset_of(f);
+	f->walk.offset = lost_from;
+	f->decoded += lost_from - f->from;
+	resync(f, failure.reason, failure.ip, lost_from, ret_step);
+	return RESULT_STOP;
+}
+
+/* Return: whether so many instructions are paid for by the packets that were used up. */
+static bool can_pay(struct flow *f, uint64_t n_insns)
+{
+	const uint64_t offset = offset_of(f), n_bytes = offset > f->paid ? offset - f->paid : 0;
+
+	f->paid += n_bytes;
+	return ipt_code_take(f->config.code, n_insns, n_bytes);
+}
+
+/* Do one thing. */
+static int step(struct flow *f, struct output *out, struct engine_step *ret_step,
+		enum result *ret_result)
+{
+	enum walk_next next = WALK_TNT;
+
+	*ret_result = RESULT_STOP;
+	if (f->ended) {
+		(void)stop(f, ENGINE_END, 0, ret_step);
+		return 0;
+	}
+	if (f->passed) {
+		(void)pass(f, out->n, ret_step);
+		return 0;
+	}
+	if (is_note_due(f, false)) {
+		(void)deliver_note(f, ret_step);
+		return 0;
+	}
+	if (f->n_bits == 0 && !f->has_event && !f->has_failed)
+		next = walk_ahead(&f->walk);
+	if (f->has_failed) {
+		(void)give_up(f, ret_step);
+		return 0;
+	}
+	if (f->has_event) {
+		*ret_result = RESULT_STOP;
+		if (f->enabled && f->event.place != WALK_HERE) {
+			const int r = go_to_event(f, out, ret_result);
+
+			if (r < 0 || *ret_result != RESULT_STOP)
+				return r;
+			/* It is reached once. */
+			f->event.place = WALK_HERE;
+		}
+		*ret_result =
+		    is_note_due(f, true) ? deliver_note(f, ret_step) : deliver(f, ret_step);
+		return 0;
+	}
+	switch (next) {
+	case WALK_EVENT:
+		*ret_result = fetch(f);
+		return 0;
+	case WALK_END:
+		*ret_result = end(f);
+		return 0;
+	case WALK_ERROR:
+		*ret_result = fail(f, f->walk.error, f->enabled ? f->ip : 0);
+		return 0;
+	default:
+		break;
+	}
+	if (!f->enabled) {
+		/* What waited for it has come to nothing. */
+		f->walk.has_waiting = false;
+		*ret_result = fail(f, PTD_GAP_BAD_FLOW, 0);
+		return 0;
+	}
+	return take_segment(f, out, next, ret_step, ret_result);
+}
+
+static int go(struct flow *f, struct output *out, struct engine_step *ret_step)
+{
+	enum result result;
+	int r;
+
+	do {
+		const uint64_t n_before = out->n_insns;
+
+		if (out->n + 2 * SEG_RUNS_MAX > out->n_max) {
+			(void)stop(f, ENGINE_FULL, 0, ret_step);
+			return 0;
+		}
+		r = run_hot(f, out);
+		if (r == 0)
+			r = step(f, out, ret_step, &result);
+		if (r < 0)
+			return r;
+		if (!can_pay(f, out->n_insns - n_before) && !f->has_failed)
+			(void)fail(f, PTD_GAP_NO_PROGRESS, f->ip);
+	} while (result != RESULT_STOP);
+	return 0;
+}
+
+/*
+ * The engine
+ */
+
+/* Between which times what follows ran. */
+static void tell_bounds(const struct flow *f, struct engine_step *ret_step)
+{
+	const bool holds = f->when && f->bounds_t == f->t;
+
+	ret_step->t_from = holds && f->bounds.from ? f->bounds.from : f->t;
+	ret_step->t_to = holds && f->bounds.to ? f->bounds.to : f->t;
+	ret_step->is_user = holds && f->is_user;
+}
+
+/* The caller may ask for the offset: it is behind the event that comes next. */
+static void look_ahead(struct flow *f)
+{
+	if (f->started && !f->ended && f->n_bits == 0 && !f->has_event && !f->has_failed &&
+	    walk_ahead(&f->walk) == WALK_EVENT)
+		(void)fetch(f);
+}
+
+static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
+		struct engine_step *ret_step)
+{
+	struct flow *f = (struct flow *)engine;
+	struct output out = { .runs = runs, .n_max = n_runs_max };
+	int r = 0;
+
+	*ret_step = (struct engine_step){};
+	if (!f->ended && !f->started) {
+		resync(f, PTD_GAP_NO_SYNC, 0, 0, ret_step);
+		if (f->ended)
+			ret_step->reason = PTD_GAP_EMPTY;
+		if (ret_step->n_bytes > 0)
+			return 0;
+	}
+	if (f->ask) {
+		f->ask = false;
+		(void)stop(f, ENGINE_ASK, 0, ret_step);
+	} else {
+		r = go(f, &out, ret_step);
+	}
+	ret_step->n_runs = out.n;
+	look_ahead(f);
+	if (ret_step->stop == ENGINE_GAP && ret_step->reason == PTD_GAP_OVERFLOW)
+		ret_step->offset = offset_of(f);
+	if (r == 0 && ret_step->stop == ENGINE_ASK)
+		tell_bounds(f, ret_step);
+	return r;
+}
+
+static struct engine *flow_free(struct engine *engine)
+{
+	struct flow *f = (struct flow *)engine;
+
+	views_put(f->config.views, f->view);
+	(void)when_free(f->when);
+	free(f);
+	return NULL;
+}
+
+static int start_when(struct flow *f)
+{
+	struct pt_config c;
+
+	pt_config_init(&c);
+	c.begin = f->config.pt;
+	c.end = c.begin + f->config.size;
+	c.mtc_freq = f->config.mtc_freq;
+	c.nom_freq = f->config.nom_freq;
+	c.cpuid_0x15_eax = f->config.cpuid_15_eax;
+	c.cpuid_0x15_ebx = f->config.cpuid_15_ebx;
+	return when_new(&c, &f->when);
+}
+
+static int start(const struct engine_config *config, struct engine **ret_engine)
+{
+	_cleanup_(engine_freep) struct engine *guard = NULL;
+	struct flow *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	*f = (struct flow){
+		.engine = { .ops = &engine_flow },
+		.config = *config,
+		.errata = errata_find(config->cpu_family, config->cpu_model),
+		.mode = 64,
+		.pause = UINT64_MAX,
+		.ended = config->size == 0,
+	};
+	guard = &f->engine;
+	if (config->has_threads && config->size > 0 && start_when(f) < 0)
+		return -ENOMEM;
+	walk_init(&f->walk, &(struct walk_config){
+				.bytes = config->pt,
+				.size = config->size,
+				.errata = f->errata,
+				.mtc_freq = config->mtc_freq,
+				.nom_freq = config->nom_freq,
+				.cpuid_15_eax = config->cpuid_15_eax,
+				.cpuid_15_ebx = config->cpuid_15_ebx,
+				.has_events = config->has_events,
+			    });
+	*ret_engine = TAKE(guard);
+	return 0;
+}
+
+static int set_space(struct engine *engine, const struct space *space, size_t generation,
+		     size_t until)
+{
+	struct flow *f = (struct flow *)engine;
+	int r;
+
+	if (!space) {
+		views_put(f->config.views, f->view);
+		f->view = NULL;
+		return 0;
+	}
+	r = views_get(f->config.views, space, generation, until, f->view, &f->view);
+	return r < 0 ? r : 0;
+}
+
+static uint64_t decoded(const struct engine *engine)
+{
+	const struct flow *f = (const struct flow *)engine;
+
+	return f->decoded + (f->ended || !f->started ? 0 : offset_of(f) - f->from);
+}
+
+static uint64_t offset(const struct engine *engine)
+{
+	const struct flow *f = (const struct flow *)engine;
+
+	return f->ended ? f->config.size : f->started ? offset_of(f) : 0;
+}
+
+static void pause_at(struct engine *engine, uint64_t at)
+{
+	struct flow *f = (struct flow *)engine;
+
+	f->pause = f->walk.quick_max = at;
+	if (f->walk.quick > at)
+		f->walk.quick = at;
+	f->passed = false;
+}
+
+const struct engine_ops engine_flow = {
+	.name = "flow",
+	.start = start,
+	.free = flow_free,
+	.set_space = set_space,
+	.next = next,
+	.decoded = decoded,
+	.offset = offset,
+	.pause_at = pause_at,
+};

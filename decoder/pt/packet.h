@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Packet
+ *
+ * One PT packet, read from its bytes. This is the only place that knows how packets are written;
+ * what they mean together is the walk's affair (walk.h).
+ *
+ * Nearly every packet can be read on its own. The exception is a PEBS record ("block"): the items
+ * between its BBP and its BEP look like TNT packets, so that a reader has to remember that it is
+ * in a block, and how long the items of that block are. struct packet_reader does.
+ *
+ * Source: SDM volume 3, chapter "Intel Processor Trace", section "Packet definitions"; of TRIG,
+ * libipt 2.2.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+/* No packet is longer, so that @left need never be larger for packet_read(). */
+#define PACKET_SIZE_MAX 16
+
+enum packet_type {
+	PACKET_PAD,
+	PACKET_TNT, /* @bits, @n_bits: branches taken or not */
+	PACKET_TIP, /* @ip_bytes, @value: an address, as far as it is written */
+	PACKET_TIP_PGE,
+	PACKET_TIP_PGD,
+	PACKET_FUP,
+	PACKET_MODE_EXEC, /* @value: 16, 32 or 64; @flag: interrupts are enabled */
+	PACKET_MODE_TSX,  /* @value: PACKET_TSX_… */
+	PACKET_PIP,       /* @value: CR3; @flag: of a guest */
+	PACKET_VMCS,      /* @value: its address */
+	PACKET_TSC,       /* @value */
+	PACKET_TMA,       /* @value: the crystal's count, @extra: TSC ticks since that */
+	PACKET_MTC,       /* @value: 8 bits of the crystal's count */
+	PACKET_CYC,       /* @value: cycles since the last CYC */
+	PACKET_CBR,       /* @value: the ratio of the core's clock to the bus's */
+	PACKET_PSB,
+	PACKET_PSBEND,
+	PACKET_OVF,
+	PACKET_STOP,
+	PACKET_MNT,    /* @value */
+	PACKET_PTW,    /* @value: the operand, @extra: its size in bytes; @flag: a FUP follows */
+	PACKET_MWAIT,  /* @value: hints, @extra: extensions */
+	PACKET_PWRE,   /* @value: state << 4 | sub-state; @flag: by hardware */
+	PACKET_PWRX,   /* @value: last << 4 | deepest, @extra: why (enum ptd_wake) */
+	PACKET_EXSTOP, /* @flag: a FUP follows */
+	PACKET_BBP,
+	PACKET_BIP,
+	PACKET_BEP,  /* @flag: a FUP follows */
+	PACKET_CFE,  /* @value: enum ptd_cfe, @extra: vector; @flag: a FUP follows */
+	PACKET_EVD,  /* @value: enum ptd_evd, @extra: the datum */
+	PACKET_TRIG, /* @value: a bit for each trigger, and PTD_TRIG_MORE; @extra: how many
+		      * instructions ago, + 1 (0: not said); @flag: a FUP follows */
+	_PACKET_TYPES,
+};
+
+#define PACKET_TSX_BEGIN 1u
+#define PACKET_TSX_ABORT 2u
+
+struct packet {
+	enum packet_type type;
+	uint8_t size;     /* in bytes */
+	uint8_t n_bits;   /* of a TNT */
+	uint8_t ip_bytes; /* of an address: the field IPBytes */
+	bool flag;
+	uint64_t bits; /* of a TNT: the oldest branch is the highest bit */
+	uint64_t value, extra;
+};
+
+enum {
+	PACKET_BAD = 1, /* the bytes are no packet */
+	PACKET_CUT = 2, /* the packet is longer than what is left; its type is set */
+};
+
+/* What has to be remembered between packets. {} at the start, and behind what was not read. */
+struct packet_reader {
+	uint8_t item_size; /* of the PEBS block that it is in; 0: it is in none */
+};
+
+/*
+ * Read the packet at @p, of which @left bytes are there.
+ *
+ * Return: 0; PACKET_BAD; PACKET_CUT.
+ */
+_must_check_ int packet_read(struct packet_reader *reader, const uint8_t *p, size_t left,
+			     struct packet *ret_packet);
+
+/*
+ * Complete the address of a packet that has one. @last_ip: that of the last packet that had one, 0
+ * behind a PSB or an OVF.
+ *
+ * Return: whether the packet has an address; if not, @last_ip stays as it is.
+ */
+bool packet_ip(const struct packet *packet, uint64_t *last_ip);
+
+/* Return: whether the packet tells time, or nothing: it changes nothing else. */
+static inline bool packet_is_timing(const struct packet *packet)
+{
+	switch (packet->type) {
+	case PACKET_PAD:
+	case PACKET_TSC:
+	case PACKET_TMA:
+	case PACKET_MTC:
+	case PACKET_CYC:
+	case PACKET_CBR:
+		return true;
+	default:
+		return false;
+	}
+}

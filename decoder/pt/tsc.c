@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/pt/tsc.h"
+
+#define RATE_SHIFT 8
+
+#define TSC_BITS 56
+#define MTC_BITS 8
+#define TMA_BITS 16
+#define TMA_MASK 0xffffu
+
+/* A lost CYC packet stood for so many cycles, or more; if MTC packets are as frequent as this. */
+#define LOST_CYCLES       0xf00
+#define LOST_MTC_FREQ_MAX 10
+
+void tsc_forget_rate(struct tsc *tsc)
+{
+	tsc->has_rate = tsc->rate_has_mtc = tsc->rate_is_suspect = false;
+	tsc->rate = tsc->header_tsc = tsc->header_cycles = tsc->rate_cycles = 0;
+	tsc->rate_ctc = 0;
+}
+
+void tsc_forget(struct tsc *tsc)
+{
+	*tsc = (struct tsc){ .mtc_freq = tsc->mtc_freq,
+			     .nom_freq = tsc->nom_freq,
+			     .eax = tsc->eax,
+			     .ebx = tsc->ebx,
+			     .loses_cycles = tsc->loses_cycles };
+}
+
+static void set_rate(struct tsc *tsc, uint64_t ticks, uint64_t cycles)
+{
+	if (cycles == 0 || ticks > UINT64_MAX >> RATE_SHIFT)
+		return;
+	tsc->rate = (ticks << RATE_SHIFT) / cycles;
+	tsc->has_rate = true;
+}
+
+/* Return: crystal ticks from count @from to count @to, of which packets have the low bits. */
+static uint32_t ctc_between(const struct tsc *tsc, uint32_t from, uint32_t to)
+{
+	return to < from ? to + (1u << (tsc->mtc_freq + MTC_BITS)) - from : to - from;
+}
+
+static uint64_t ticks_of(const struct tsc *tsc, uint32_t ctc)
+{
+	return tsc->eax > 0 ? (uint64_t)ctc * tsc->ebx / tsc->eax : 0;
+}
+
+static void take_tsc(struct tsc *tsc, uint64_t value, bool in_psb)
+{
+	/* Outside of a PSB+ it may stand behind a time without cycles. */
+	if (in_psb && tsc->header_tsc && tsc->header_cycles && !tsc->rate_has_mtc)
+		set_rate(tsc,
+			 value < tsc->header_tsc
+			     ? value + (UINT64_C(1) << TSC_BITS) - tsc->header_tsc
+			     : value - tsc->header_tsc,
+			 tsc->header_cycles);
+	tsc->header_tsc = value;
+	tsc->header_cycles = 0;
+
+	tsc->has_tsc = true;
+	tsc->has_tma = tsc->has_mtc = tsc->lost_cycles = false;
+	tsc->now = tsc->base = value;
+	tsc->ctc = 0;
+	tsc->fast = 0;
+}
+
+static void take_tma(struct tsc *tsc, uint32_t ctc, uint64_t fast)
+{
+	const unsigned bits = tsc->mtc_freq + MTC_BITS;
+
+	if (!tsc->has_tsc || tsc->has_tma || tsc->has_mtc || tsc->mtc_freq > 16)
+		return;
+	tsc->has_tma = true;
+	tsc->base -= fast;
+	tsc->fast += fast;
+	/* If it has all bits of the count that an MTC has, it is as good as one. */
+	tsc->has_mtc = bits <= TMA_BITS;
+	tsc->ctc = tsc->ctc_cycles = ctc & ((1u << bits) - 1);
+}
+
+/* The TMA had fewer bits of the count than the first MTC behind it, which has the rest. */
+static uint32_t complete_ctc(const struct tsc *tsc, uint32_t known, uint32_t ctc)
+{
+	uint32_t high = ctc & ~TMA_MASK;
+
+	if ((ctc & TMA_MASK) < known)
+		high = (high - (1u << TMA_BITS)) & (0xffu << tsc->mtc_freq);
+	return known | high;
+}
+
+static void calibrate(struct tsc *tsc, uint32_t ctc)
+{
+	const uint32_t from = tsc->rate_ctc;
+	const uint64_t cycles = tsc->rate_cycles;
+	const bool is_suspect = tsc->rate_is_suspect;
+	uint64_t ticks;
+
+	tsc->rate_is_suspect = false;
+	if (tsc->rate_has_mtc && cycles == 0)
+		return;
+	tsc->rate_ctc = ctc;
+	tsc->rate_cycles = 0;
+	if (!tsc->rate_has_mtc) {
+		tsc->rate_has_mtc = true;
+		return;
+	}
+	ticks = ticks_of(tsc, ctc_between(tsc, from, ctc));
+	if (tsc->eax == 0 || tsc->ebx == 0)
+		return;
+	if (is_suspect && ctc_between(tsc, from, ctc) > 1u << tsc->mtc_freq)
+		return;
+	if (is_suspect && tsc->mtc_freq < LOST_MTC_FREQ_MAX && tsc->has_rate &&
+	    tsc->rate * (cycles + LOST_CYCLES) >> RATE_SHIFT < ticks)
+		return;
+	set_rate(tsc, ticks, cycles);
+}
+
+static void take_mtc(struct tsc *tsc, uint32_t value)
+{
+	const uint32_t ctc = value << tsc->mtc_freq;
+	const bool had_mtc = tsc->has_mtc;
+	uint32_t from = tsc->ctc;
+
+	calibrate(tsc, ctc);
+	/* Between a TSC and its TMA the count cannot be told from one that went round. */
+	if (tsc->has_tsc && !tsc->has_tma)
+		return;
+	if (tsc->fast || tsc->lost_cycles || !had_mtc)
+		tsc->ctc_cycles = ctc;
+	tsc->has_mtc = true;
+	tsc->fast = 0;
+	tsc->ctc = ctc;
+	tsc->lost_cycles = false;
+	if (!had_mtc && !tsc->has_tma)
+		return;
+	if (!had_mtc)
+		from = complete_ctc(tsc, from, ctc);
+	if (tsc->eax == 0 || tsc->ebx == 0)
+		return;
+	tsc->base += ticks_of(tsc, ctc_between(tsc, from, ctc));
+	tsc->now = tsc->base;
+}
+
+static void take_cyc(struct tsc *tsc, uint64_t cycles)
+{
+	tsc->rate_cycles += cycles;
+	tsc->header_cycles += cycles;
+	if (!tsc->has_rate || tsc->rate == 0) {
+		tsc->lost_cycles = true;
+		return;
+	}
+	/* It may count from before the last MTC: that part is over. */
+	if (tsc->fast == 0 && tsc->ctc != tsc->ctc_cycles && tsc->eax > 0 && tsc->ebx > 0) {
+		const uint64_t ticks = ticks_of(tsc, ctc_between(tsc, tsc->ctc_cycles, tsc->ctc));
+		const uint64_t over = (ticks << RATE_SHIFT) / tsc->rate;
+
+		cycles -= over < cycles ? over : cycles;
+	}
+	tsc->fast += cycles * tsc->rate >> RATE_SHIFT;
+	tsc->now = tsc->base + tsc->fast;
+}
+
+void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb)
+{
+	switch (packet->type) {
+	case PACKET_TSC:
+		take_tsc(tsc, packet->value, in_psb);
+		return;
+	case PACKET_TMA:
+		take_tma(tsc, (uint32_t)packet->value, packet->extra);
+		return;
+	case PACKET_MTC:
+		if (tsc->mtc_freq <= 16)
+			take_mtc(tsc, (uint32_t)packet->value);
+		return;
+	case PACKET_CYC:
+		take_cyc(tsc, packet->value);
+		return;
+	case PACKET_CBR:
+		/* Outside of a PSB+ it says that the frequency is another from here on. */
+		if (!in_psb)
+			tsc_forget_rate(tsc);
+		if (tsc->nom_freq > 0)
+			set_rate(tsc, tsc->nom_freq, packet->value);
+		return;
+	default:
+		return;
+	}
+}
+
+void tsc_take_psb(struct tsc *tsc)
+{
+	tsc->rate_is_suspect = tsc->loses_cycles;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Tsc
+ *
+ * The time stamp counter as packets tell it. A TSC packet has all of it. A TMA behind that relates
+ * it to the crystal's count, which each MTC carries on. Between these, CYC packets count the
+ * core's cycles, of which a CBR packet says how long they are; how long they really were between
+ * two MTC packets is the better measure, as soon as there were two.
+ *
+ * Source: SDM volume 3, chapter "Intel Processor Trace", section "Tracking time-stamp counter".
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "decoder/pt/packet.h"
+
+struct tsc {
+	uint8_t mtc_freq, nom_freq;
+	uint32_t eax, ebx; /* of CPUID leaf 0x15: crystal ticks and TSC ticks in the same time */
+	bool loses_cycles; /* erratum SKL168: a CYC before a PSB may be lost */
+	bool has_tsc;      /* before that there is no time */
+	uint64_t now;      /* the TSC at the last packet of time */
+
+	/* Since the last TSC or MTC packet. */
+	uint64_t base;       /* the TSC there */
+	uint64_t fast;       /* TSC ticks since, by cycles */
+	uint32_t ctc;        /* the crystal's count there, as far as packets have it */
+	uint32_t ctc_cycles; /* the same where cycles were counted from */
+	bool has_tma, has_mtc, lost_cycles;
+
+	/* TSC ticks in 256 cycles; has_rate. */
+	bool has_rate;
+	uint64_t rate;
+
+	/* What measures that. */
+	uint64_t header_tsc, header_cycles; /* at the last TSC packet, and cycles since */
+	uint32_t rate_ctc;                  /* at the last MTC, and cycles since: */
+	uint64_t rate_cycles;
+	bool rate_has_mtc, rate_is_suspect;
+};
+
+/* Take @packet, which is one of time; @in_psb: it stands in a PSB+. */
+void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb);
+
+/* A PSB begins. */
+void tsc_take_psb(struct tsc *tsc);
+
+/* What was measured does not hold any more: packets were lost. */
+void tsc_forget_rate(struct tsc *tsc);
+
+/* Nothing is known any more. */
+void tsc_forget(struct tsc *tsc);

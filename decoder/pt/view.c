@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/pt/view.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/x86/insn.h"
+#include "util/arena.h"
+#include "util/map.h"
+
+#define PAGE_SHIFT    12
+#define INSN_SIZE_MAX 15
+
+/* A segment that touches a page. */
+struct touch {
+	struct seg *seg;
+	struct touch *next;
+};
+
+struct view {
+	struct views *views; /* borrowed */
+	struct layout layout;
+	size_t until;     /* what is in doubt: see views_get() */
+	bool is_doubtful; /* so is what was replaced before */
+	unsigned n_users;
+	struct view *next; /* of the same space */
+
+	struct arena arena;
+	uint64_t n_bytes;
+	struct map segs[3]; /* of 16-, 32- and 64-bit code: address → struct seg */
+	struct map touched; /* page → struct touch */
+};
+
+struct views {
+	struct cache *cache;  /* borrowed */
+	struct map of_space;  /* space → the first of its views */
+	size_t n_extents;     /* of all layouts */
+	uint64_t n_again;     /* mappings */
+	uint64_t n_seg_bytes; /* of all views */
+};
+
+int views_new(struct cache *cache, struct views **ret_views)
+{
+	struct views *views = calloc(1, sizeof(*views));
+
+	if (!views)
+		return -ENOMEM;
+	views->cache = cache;
+	*ret_views = views;
+	return 0;
+}
+
+/* Forget the segments. */
+static void forget_segs(struct view *view)
+{
+	view->views->n_seg_bytes -= view->n_bytes;
+	view->n_bytes = 0;
+	arena_deinit(&view->arena);
+	view->arena = (struct arena){};
+	for (size_t i = 0; i < ARRAY_LEN(view->segs); i++)
+		map_deinit(&view->segs[i]);
+	map_deinit(&view->touched);
+}
+
+/* Go back to generation 0. */
+static void rewind_layout(struct view *view)
+{
+	const struct space *space = view->layout.space;
+
+	forget_segs(view);
+	view->views->n_extents -= view->layout.extents.n;
+	layout_deinit(&view->layout);
+	layout_init(&view->layout, space);
+	view->until = 0;
+	view->is_doubtful = false;
+}
+
+static struct view *first_of(const struct views *views, const struct space *space)
+{
+	const uint64_t *first = map_get(&views->of_space, (uintptr_t)space);
+
+	return first ? (struct view *)(uintptr_t)*first : NULL;
+}
+
+struct views *views_free(struct views *views)
+{
+	if (!views)
+		return NULL;
+
+	for (size_t i = 0; i < views->of_space.n_slots; i++) {
+		struct view *next, *view;
+
+		if (!views->of_space.slots[i].used)
+			continue;
+		view = (struct view *)(uintptr_t)views->of_space.slots[i].value;
+		for (; view; view = next) {
+			next = view->next;
+			rewind_layout(view);
+			layout_deinit(&view->layout);
+			free(view);
+		}
+	}
+	map_deinit(&views->of_space);
+	free(views);
+	return NULL;
+}
+
+static void forget_all_segs(struct views *views)
+{
+	for (size_t i = 0; i < views->of_space.n_slots; i++) {
+		if (!views->of_space.slots[i].used)
+			continue;
+		for (struct view *view = (struct view *)(uintptr_t)views->of_space.slots[i].value;
+		     view; view = view->next)
+			forget_segs(view);
+	}
+}
+
+static int make_view(struct views *views, const struct space *space, struct view **ret_view)
+{
+	struct view *view = calloc(1, sizeof(*view));
+
+	if (!view)
+		return -ENOMEM;
+	view->views = views;
+	view->next = first_of(views, space);
+	if (map_put(&views->of_space, (uintptr_t)space, (uintptr_t)view) < 0) {
+		free(view);
+		return -ENOMEM;
+	}
+	layout_init(&view->layout, space);
+	*ret_view = view;
+	return 0;
+}
+
+/*
+ * What changes
+ */
+
+static void drop_page(uint64_t *first)
+{
+	for (struct touch *t = (struct touch *)(uintptr_t)*first; t; t = t->next) {
+		t->seg->kind = SEG_GONE;
+		t->seg->to[0] = NULL;
+	}
+	*first = 0;
+}
+
+/* What is at these addresses, inclusive, has changed. */
+static void drop(struct view *view, uint64_t start, uint64_t last)
+{
+	const uint64_t first_page = start >> PAGE_SHIFT, last_page = last >> PAGE_SHIFT;
+
+	if (last_page - first_page < view->touched.n_used) {
+		for (uint64_t page = first_page; page <= last_page; page++) {
+			uint64_t *first = map_get(&view->touched, page);
+
+			if (first)
+				drop_page(first);
+		}
+		return;
+	}
+	for (size_t i = 0; i < view->touched.n_slots; i++) {
+		struct map_slot *slot = &view->touched.slots[i];
+
+		if (slot->used && slot->key >= first_page && slot->key <= last_page)
+			drop_page(&slot->value);
+	}
+}
+
+static void drop_doubts(struct view *view)
+{
+	for (size_t i = 0; i < view->layout.doubts.n; i++)
+		drop(view, view->layout.doubts.items[i].start, view->layout.doubts.items[i].last);
+}
+
+/* Apply the next mapping. */
+static int step(struct view *view)
+{
+	struct layout *layout = &view->layout;
+	struct space_place place = layout->place;
+	const struct mapping *m = space_next(layout->space, &place);
+	const int r = layout_advance(layout);
+
+	if (r < 0)
+		return r;
+	if (view->touched.n_used == 0)
+		return 0;
+	if (m->kind == MAPPING_RETIRE)
+		drop(view, m->start, m->start + (m->size - 1));
+	for (size_t i = 0; i < layout->added.n; i++)
+		drop(view, layout->added.items[i].start, layout->added.items[i].last);
+	return 0;
+}
+
+static int advance(struct view *view, size_t generation, size_t until)
+{
+	int r = 0;
+
+	view->until = until;
+	view->is_doubtful = until < generation;
+	if (view->is_doubtful) {
+		forget_segs(view);
+		return layout_advance_doubting(&view->layout, generation);
+	}
+	while (r == 0 && view->layout.generation < generation)
+		r = step(view);
+	if (r < 0)
+		return r;
+	drop_doubts(view);
+	r = layout_doubt(&view->layout, until);
+	drop_doubts(view);
+	return r;
+}
+
+/*
+ * Which view
+ */
+
+/* Forget what no engine stands in. */
+static void make_room(struct views *views)
+{
+	for (size_t i = 0; i < views->of_space.n_slots; i++) {
+		if (!views->of_space.slots[i].used)
+			continue;
+		for (struct view *view = (struct view *)(uintptr_t)views->of_space.slots[i].value;
+		     view; view = view->next) {
+			if (view->n_users > 0)
+				continue;
+			views->n_again += view->layout.generation;
+			rewind_layout(view);
+		}
+	}
+}
+
+void views_put(struct views *views, struct view *view)
+{
+	(void)views;
+	if (view)
+		view->n_users--;
+}
+
+/* Return: the view of @space that stands where is asked for, or the nearest before that; NULL if
+ * all are in use elsewhere. */
+static struct view *choose(const struct views *views, const struct space *space, size_t generation,
+			   size_t until, bool *ret_stands)
+{
+	struct view *best = NULL, *any = NULL;
+
+	*ret_stands = false;
+	for (struct view *v = first_of(views, space); v; v = v->next) {
+		if (v->layout.generation == generation && v->until == until) {
+			*ret_stands = true;
+			return v;
+		}
+		if (v->n_users > 0)
+			continue;
+		any = v;
+		if (!v->is_doubtful && v->layout.generation <= generation &&
+		    (!best || best->layout.generation < v->layout.generation))
+			best = v;
+	}
+	return best ? best : any;
+}
+
+int views_get(struct views *views, const struct space *space, size_t generation, size_t until,
+	      struct view *view, struct view **ret_view)
+{
+	size_t n_before;
+	bool stands;
+	int r;
+
+	*ret_view = NULL;
+	views_put(views, view);
+	if (views->n_seg_bytes > VIEWS_SEG_BYTES_MAX)
+		forget_all_segs(views);
+	view = choose(views, space, generation, until, &stands);
+	if (stands) {
+		view->n_users++;
+		*ret_view = view;
+		return 0;
+	}
+	if (!view) {
+		r = make_view(views, space, &view);
+		if (r < 0)
+			return r;
+	}
+	if (view->is_doubtful || view->layout.generation > generation) {
+		views->n_again += generation + 1;
+		if (views->n_again > VIEWS_AGAIN_MAX)
+			return VIEWS_FULL;
+		rewind_layout(view);
+	}
+	n_before = view->layout.extents.n;
+	view->n_users++;
+	r = advance(view, generation, until);
+	views->n_extents += view->layout.extents.n - n_before;
+	if (r == 0 && views->n_extents > VIEWS_EXTENTS_MAX)
+		make_room(views);
+	if (r == 0 && views->n_extents > VIEWS_EXTENTS_MAX)
+		r = VIEWS_FULL;
+	if (r != 0) {
+		view->n_users--;
+		rewind_layout(view);
+		return r;
+	}
+	*ret_view = view;
+	return 0;
+}
+
+/*
+ * Code
+ */
+
+static uint64_t cut(uint8_t mode, uint64_t ip)
+{
+	return mode == 64 ? ip : (uint32_t)ip;
+}
+
+static bool has_bytes(const struct extent *e)
+{
+	return e->object->state == OBJECT_OK && e->offset < e->object->size;
+}
+
+/*
+ * What is mapped at @ip, of which there are bytes from @ret_offset of the object on, up to the
+ * address @ret_last.
+ *
+ * Return: 0, or 1 + the reason why there are none.
+ */
+static int find_code(struct view *view, uint64_t ip, const struct extent **ret_extent,
+		     uint64_t *ret_offset, uint64_t *ret_last)
+{
+	const struct extent *e = layout_find(&view->layout, ip);
+	uint64_t left;
+
+	if (!e)
+		return 1 + PTD_GAP_NO_CODE;
+	if (e->object->state == OBJECT_MISSING)
+		return 1 + PTD_GAP_NO_OBJECT;
+	if (e->object->state == OBJECT_WRONG_ID)
+		return 1 + PTD_GAP_WRONG_OBJECT;
+	if (!has_bytes(e) || ip - e->start >= e->object->size - e->offset)
+		return 1 + PTD_GAP_NO_CODE;
+	*ret_last = e->last;
+	if (view->layout.doubts.n > 0 && !layout_is_sure(&view->layout, ip, ret_last))
+		return 1 + PTD_GAP_NO_CODE;
+	*ret_extent = e;
+	*ret_offset = e->offset + (ip - e->start);
+	left = e->object->size - *ret_offset;
+	if (left - 1 < *ret_last - ip)
+		*ret_last = ip + (left - 1);
+	return 0;
+}
+
+bool view_has_code(struct view *view, uint64_t ip)
+{
+	const struct extent *e = layout_find(&view->layout, ip);
+
+	return e && e->object->state == OBJECT_OK;
+}
+
+/* How many of @block's instructions are all there if nothing is known behind @last. */
+static size_t reach(const struct ptd_block *block, uint64_t base, uint64_t last)
+{
+	size_t n = block->n_insns;
+
+	while (n > 0 && last - base < block->size &&
+	       block->insns[n - 1].offset + block->insns[n - 1].size - 1u > last - base)
+		n--;
+	return n;
+}
+
+/* Find the one instruction at @ip that goes on in other mappings. Return: as find_block(). */
+static int find_stitched(struct view *view, uint64_t ip, uint8_t mode, struct ptd_run *ret_run)
+{
+	const struct extent *e, *first = NULL;
+	uint64_t offset, last, first_offset = 0;
+	uint8_t bytes[INSN_SIZE_MAX];
+	const struct ptd_block *block;
+	struct insn insn;
+	size_t n = 0;
+	int r;
+
+	while (n < sizeof(bytes) && find_code(view, ip + n, &e, &offset, &last) == 0) {
+		const uint64_t left = last - (ip + n);
+		const size_t size = left < sizeof(bytes) - n ? (size_t)left + 1 : sizeof(bytes) - n;
+
+		if (!first) {
+			first = e;
+			first_offset = offset;
+		}
+		memcpy(bytes + n, e->object->bytes + offset, size);
+		n += size;
+	}
+	assert(first);
+	if (insn_decode(mode, bytes, n, &insn) < 0) {
+		/* Would it be one, if more were there? */
+		memset(bytes + n, 0, sizeof(bytes) - n);
+		return insn_decode(mode, bytes, sizeof(bytes), &insn) == 0 && insn.size > n
+			   ? 1 + PTD_GAP_NO_CODE
+			   : 1 + PTD_GAP_BAD_FLOW;
+	}
+	r = cache_get_stitched(view->views->cache, first->object, first_offset, mode, bytes,
+			       insn.size, &block);
+	if (r < 0)
+		return r == -ENOMEM ? r : 1 + PTD_GAP_BAD_FLOW;
+	*ret_run = (struct ptd_run){
+		.block = block, .base = ip, .n = 1, .early = first->kind == MAPPING_EARLY
+	};
+	return 0;
+}
+
+/* Find straight-line code from @ip on. Return: 0; 1 + the reason why there is none; -ENOMEM. */
+static int find_block(struct view *view, uint64_t ip, uint8_t mode, struct ptd_run *ret_run)
+{
+	const struct ptd_block *block;
+	const struct extent *e;
+	uint64_t offset, last;
+	size_t n;
+	int r;
+
+	r = find_code(view, ip, &e, &offset, &last);
+	if (r != 0)
+		return r;
+	r = cache_get(view->views->cache, e->object, offset, mode, &block);
+	if (r == -ENOMEM)
+		return r;
+	n = r == 0 ? reach(block, ip, last) : 0;
+	if (n == 0)
+		return find_stitched(view, ip, mode, ret_run);
+	*ret_run = (struct ptd_run){
+		.block = block, .base = ip, .n = (uint16_t)n, .early = e->kind == MAPPING_EARLY
+	};
+	return 0;
+}
+
+/*
+ * Segments
+ */
+
+struct making {
+	struct view *view;
+	struct seg seg;
+	struct ptd_run runs[SEG_RUNS_MAX];
+	uint64_t calls[SEG_RUNS_MAX];
+	uint64_t pages[2 * SEG_RUNS_MAX + 2];
+	size_t n_pages;
+};
+
+static void touch(struct making *m, uint64_t ip, size_t size)
+{
+	for (uint64_t page = ip >> PAGE_SHIFT;; page = (ip + size - 1) >> PAGE_SHIFT) {
+		size_t i;
+
+		for (i = 0; i < m->n_pages && m->pages[i] != page; i++)
+			;
+		if (i == m->n_pages && m->n_pages < ARRAY_LEN(m->pages))
+			m->pages[m->n_pages++] = page;
+		if (page == (ip + size - 1) >> PAGE_SHIFT)
+			return;
+	}
+}
+
+static bool is_far(const struct ptd_run *run)
+{
+	const struct ptd_insn *last = &run->block->insns[run->n - 1];
+	struct insn insn;
+
+	return insn_decode(run->block->mode, run->block->bytes + last->offset, last->size, &insn) ==
+		   0 &&
+	       insn.far;
+}
+
+static void push(struct making *m, uint64_t ip)
+{
+	m->calls[m->seg.n_calls++] = ip;
+}
+
+/* Take the next run. Return: whether it goes on, at @ip. */
+static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
+{
+	const struct ptd_block *block = run->block;
+	const struct ptd_insn *last = &block->insns[run->n - 1];
+	const uint64_t next = cut(block->mode, run->base + last->offset + last->size);
+	const uint64_t target = cut(block->mode, run->base + (uint64_t)block->target);
+
+	m->runs[m->seg.n_runs++] = *run;
+	m->seg.n_insns += run->n;
+	touch(m, run->base, (size_t)last->offset + last->size);
+	*ip = next;
+	switch (last->iclass) {
+	case PTD_INSN_OTHER:
+	case PTD_INSN_PTWRITE:
+		return true;
+	case PTD_INSN_JUMP:
+	case PTD_INSN_CALL:
+		/* 64-bit code has no direct far branch. */
+		if (block->mode != 64 && target == next && is_far(run)) {
+			m->seg.kind = SEG_FAR;
+			return false;
+		}
+		if (last->iclass == PTD_INSN_CALL && target != next)
+			push(m, next);
+		*ip = target;
+		return true;
+	case PTD_INSN_JUMP_COND:
+		m->seg.kind = SEG_COND;
+		m->seg.to_ip[0] = next;
+		m->seg.to_ip[1] = target;
+		return false;
+	case PTD_INSN_RETURN:
+		m->seg.kind = SEG_RETURN;
+		return false;
+	case PTD_INSN_JUMP_INDIRECT:
+	case PTD_INSN_CALL_INDIRECT:
+		m->seg.kind = is_far(run) ? SEG_FAR : SEG_INDIRECT;
+		if (last->iclass == PTD_INSN_CALL_INDIRECT && m->seg.kind == SEG_INDIRECT)
+			push(m, next);
+		return false;
+	default:
+		m->seg.kind = SEG_FAR;
+		return false;
+	}
+}
+
+/* Go the way from @ip on. */
+static int go(struct making *m, uint64_t ip)
+{
+	struct ptd_run run;
+	int r;
+
+	do {
+		m->seg.kind = SEG_ON;
+		m->seg.to_ip[0] = ip;
+		if (m->seg.n_runs == SEG_RUNS_MAX)
+			return 0;
+		r = find_block(m->view, ip, m->seg.mode, &run);
+		if (r < 0)
+			return r;
+		if (r > 0) {
+			m->seg.kind = SEG_NOWHERE;
+			m->seg.reason = (uint8_t)(r - 1);
+			touch(m, ip, INSN_SIZE_MAX);
+			return 0;
+		}
+	} while (take_run(m, &run, &ip));
+	return 0;
+}
+
+/* Keep what was made. */
+static int keep(struct making *m, struct seg **ret_seg)
+{
+	const size_t runs_size = m->seg.n_runs * sizeof(*m->runs);
+	const size_t calls_size = m->seg.n_calls * sizeof(*m->calls);
+	struct view *view = m->view;
+	struct seg *seg = arena_alloc(&view->arena, sizeof(*seg) + runs_size + calls_size);
+	const size_t n_bytes =
+	    sizeof(*seg) + runs_size + calls_size + m->n_pages * sizeof(struct touch);
+
+	if (!seg)
+		return -ENOMEM;
+	*seg = m->seg;
+	seg->runs = (struct ptd_run *)(seg + 1);
+	memcpy(seg->runs, m->runs, runs_size);
+	seg->calls = (uint64_t *)(seg->runs + seg->n_runs);
+	memcpy(seg->calls, m->calls, calls_size);
+	for (size_t i = 0; i < m->n_pages; i++) {
+		struct touch *t = arena_alloc(&view->arena, sizeof(*t));
+		uint64_t *first = map_get(&view->touched, m->pages[i]);
+
+		if (!t)
+			return -ENOMEM;
+		*t = (struct touch){ seg, first ? (struct touch *)(uintptr_t)*first : NULL };
+		if (map_put(&view->touched, m->pages[i], (uintptr_t)t) < 0)
+			return -ENOMEM;
+	}
+	view->n_bytes += n_bytes;
+	view->views->n_seg_bytes += n_bytes;
+	*ret_seg = seg;
+	return 0;
+}
+
+int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg)
+{
+	struct map *segs = &view->segs[mode == 64 ? 2 : mode == 32 ? 1 : 0];
+	struct making m;
+	uint64_t *known;
+	int r;
+
+	ip = cut(mode, ip);
+	known = map_get(segs, ip);
+	if (known && ((struct seg *)(uintptr_t)*known)->kind != SEG_GONE) {
+		*ret_seg = (struct seg *)(uintptr_t)*known;
+		return 0;
+	}
+	m.view = view;
+	m.seg = (struct seg){ .ip = ip, .mode = mode };
+	m.n_pages = 0;
+	r = go(&m, ip);
+	if (r == 0)
+		r = keep(&m, ret_seg);
+	if (r == 0)
+		r = map_put(segs, ip, (uintptr_t)*ret_seg);
+	return r;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * View
+ *
+ * The code of one address space as it is mapped at one generation, cut into segments. A segment is
+ * the way from an address to the next instruction of which only packets can say where it leads: the
+ * runs on the way, over direct jumps and calls, and the return addresses that calls on the way
+ * push. It is made once, from blocks of the cache, and linked to the segments that follow it, so
+ * that code that runs again costs neither a look-up nor the decoding of an instruction.
+ *
+ * When mappings change, the segments that touch the pages concerned are marked as gone, and made
+ * anew when they are next reached; all others, and the links between them, stay.
+ *
+ * Views are kept together in struct views, for all engines. Engines that stand at the same
+ * generation of a space share its view; one that stands elsewhere has another.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/image/layout.h"
+#include "decoder/pt/cache.h"
+#include "ptd/record.h"
+
+/* Longer ways go on in another segment. */
+#define SEG_RUNS_MAX 32
+
+/* Of all layouts together. */
+#define VIEWS_EXTENTS_MAX (1u << 25)
+
+/* Mappings that are applied once more, because time went back or to make room. */
+#define VIEWS_AGAIN_MAX (UINT64_C(1) << 25)
+
+/* Segments that are kept; if there are more, all are forgotten. */
+#define VIEWS_SEG_BYTES_MAX (UINT64_C(1) << 28)
+
+/* What a segment ends with. */
+enum seg_kind {
+	SEG_COND,     /* a conditional branch: to_ip[taken] */
+	SEG_RETURN,   /* a near return */
+	SEG_INDIRECT, /* a near indirect jump or call */
+	SEG_FAR,      /* anything else that packets have to tell of: a system call, iret, … */
+	SEG_ON,       /* nothing: it goes on at to_ip[0] */
+	SEG_NOWHERE,  /* there is no code at to_ip[0]: see @reason */
+	SEG_GONE,     /* it does not hold any more */
+};
+
+struct seg {
+	uint8_t kind; /* enum seg_kind */
+	uint8_t mode;
+	uint8_t n_runs, n_calls;
+	uint8_t reason; /* enum ptd_gap_reason */
+	uint32_t n_insns;
+	uint64_t ip;
+	uint64_t to_ip[2];
+	struct seg
+	    *to[2]; /* NULL: not linked yet; of a return or an indirect branch the last ones */
+	struct ptd_run *runs;
+	uint64_t *calls; /* return addresses, in the order in which they are pushed */
+};
+
+enum {
+	VIEWS_FULL = 1, /* there would be too many mappings: nothing of the space is known */
+};
+
+struct view;
+struct views;
+
+_must_check_ int views_new(struct cache *cache, struct views **ret_views);
+struct views *views_free(struct views *views);
+
+/*
+ * Get the view of @space at @generation, but for what is replaced up to the one of @until, or was
+ * since that. @view, if not NULL, is given back in exchange.
+ *
+ * Return: 0; VIEWS_FULL or -ENOMEM, and @ret_view is NULL.
+ */
+_must_check_ int views_get(struct views *views, const struct space *space, size_t generation,
+			   size_t until, struct view *view, struct view **ret_view);
+void views_put(struct views *views, struct view *view);
+
+/*
+ * Find the segment at @ip in code of @mode. It is valid until views_get() is called again.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg);
+
+/* Return: whether bytes of code are known at @ip. */
+bool view_has_code(struct view *view, uint64_t ip);
+
+DEFINE_CLEANUP(struct views *, views_free);

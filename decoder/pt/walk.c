@@ -1,0 +1,1155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/pt/walk.h"
+
+#include <assert.h>
+
+#define PSB_SIZE 16
+
+/* What to do behind a packet. */
+enum step {
+	STEP_ON,    /* it was only state: read the next one */
+	STEP_EVENT, /* it completes one */
+	STEP_TNT,
+	STEP_TIP,
+	STEP_BAD,
+	STEP_BAD_FLOW,
+};
+
+void walk_init(struct walk *w, const struct walk_config *config)
+{
+	*w = (struct walk){
+		.bytes = config->bytes,
+		.size = config->size,
+		.quick_max = UINT64_MAX,
+		.errata = config->errata,
+		.has_events = config->has_events,
+		.tsc = { .mtc_freq = config->mtc_freq,
+			 .nom_freq = config->nom_freq,
+			 .eax = config->cpuid_15_eax,
+			 .ebx = config->cpuid_15_ebx,
+			 .loses_cycles = config->errata & ERRATUM_SKL168 },
+	};
+}
+
+/* A look at packets from some offset on, which changes nothing. */
+struct peek {
+	const struct walk *walk;
+	uint64_t offset;
+	struct packet_reader reader;
+	int r; /* of the packet that could not be read */
+};
+
+static struct peek peek_from(const struct walk *w, uint64_t offset)
+{
+	return (struct peek){ .walk = w, .offset = offset, .reader = w->reader };
+}
+
+static bool peek_next(struct peek *peek, struct packet *packet)
+{
+	peek->r = packet_read(&peek->reader, peek->walk->bytes + peek->offset,
+			      peek->walk->size - peek->offset, packet);
+	if (peek->r != 0)
+		return false;
+	peek->offset += packet->size;
+	return true;
+}
+
+/* Nothing of what waits will come any more. */
+static void forget_queues(struct walk *w)
+{
+	w->fup.n = w->tip.n = w->psb.n = 0;
+	w->has_waiting = false;
+	w->follows_mode = false;
+}
+
+static uint64_t now(const struct walk *w)
+{
+	return w->tsc.has_tsc ? w->tsc.now : 0;
+}
+
+/* Begin an event of the packet that is next. */
+static struct walk_event event_of(const struct walk *w, enum walk_kind kind)
+{
+	return (struct walk_event){
+		.kind = kind, .t = now(w), .value = w->packet.value, .extra = w->packet.extra
+	};
+}
+
+static struct walk_event mark_of(const struct walk *w, enum ptd_mark_kind mark)
+{
+	struct walk_event event = event_of(w, WALK_MARK);
+
+	event.mark = mark;
+	return event;
+}
+
+/* Let @event wait for the packet of @queue, behind the one that is next. */
+static enum step bind(struct walk *w, struct walk_queue *queue, struct walk_event event)
+{
+	if (queue->n == WALK_QUEUE_MAX)
+		return STEP_BAD;
+	if (!w->has_waiting && queue != &w->psb && event.kind != WALK_ASYNC) {
+		w->has_waiting = true;
+		w->waiting = w->offset;
+	}
+	queue->items[queue->n++] = event;
+	return STEP_ON;
+}
+
+static struct walk_event dequeue(struct walk_queue *queue)
+{
+	const struct walk_event event = queue->items[0];
+
+	assert(queue->n > 0);
+	queue->n--;
+	memmove(queue->items, queue->items + 1, queue->n * sizeof(*queue->items));
+	return event;
+}
+
+static struct walk_event *find(struct walk_queue *queue, enum walk_kind kind)
+{
+	for (size_t i = 0; i < queue->n; i++)
+		if (queue->items[i].kind == kind)
+			return &queue->items[i];
+	return NULL;
+}
+
+static void note(struct walk *w, const struct walk_note *note)
+{
+	if (w->n_notes < WALK_NOTES_MAX)
+		w->notes[w->n_notes++] = *note;
+}
+
+/* Notes are of the packet that is next. */
+static void settle_notes(struct walk *w)
+{
+	for (size_t i = 0; i < w->n_notes; i++)
+		if (w->notes[i].next == UINT64_MAX)
+			w->notes[i].next = w->offset;
+}
+
+struct walk_note walk_take_note(struct walk *w)
+{
+	const struct walk_note first = w->notes[0];
+
+	w->n_notes--;
+	memmove(w->notes, w->notes + 1, w->n_notes * sizeof(*w->notes));
+	return first;
+}
+
+/* The packet's address, if it has one, is the last one now. */
+static bool take_ip(struct walk *w)
+{
+	return packet_ip(&w->packet, &w->last_ip);
+}
+
+static void pass(struct walk *w)
+{
+	w->offset += w->packet.size;
+}
+
+/* Let all that waits in @queue come next: at @ip, if it is known. */
+static void make_ready(struct walk *w, struct walk_queue *queue, bool has_ip, uint64_t ip)
+{
+	assert(w->ready.n == 0);
+	for (size_t i = 0; i < queue->n; i++) {
+		struct walk_event *event = &w->ready.items[i];
+
+		*event = queue->items[i];
+		event->has_ip = has_ip && event->kind != WALK_MARK;
+		event->ip = event->has_ip ? ip : 0;
+		event->place = event->has_ip ? WALK_BEFORE : WALK_HERE;
+	}
+	w->ready.n = queue->n;
+	w->ready_from = w->offset;
+	queue->n = 0;
+	w->has_waiting = w->has_waiting && w->tip.n + w->fup.n > 0;
+}
+
+/*
+ * PSB+
+ */
+
+/* Does a TIP.PGE come next? Then packets were off, and the FUP of the PSB+ is none. */
+static bool is_bdm70(const struct walk *w, uint64_t offset)
+{
+	struct peek peek = peek_from(w, offset);
+	struct packet packet;
+
+	while (peek_next(&peek, &packet)) {
+		switch (packet.type) {
+		case PACKET_PSBEND:
+		case PACKET_PIP:
+		case PACKET_MODE_EXEC:
+		case PACKET_MODE_TSX:
+		case PACKET_VMCS:
+		case PACKET_MNT:
+			continue;
+		default:
+			if (!packet_is_timing(&packet))
+				return packet.type == PACKET_TIP_PGE;
+		}
+	}
+	return false;
+}
+
+/* Keep what a PSB+ would repeat. */
+static void take_state(struct walk *w)
+{
+	switch (w->packet.type) {
+	case PACKET_MODE_EXEC:
+		w->state.mode = (uint8_t)w->packet.value;
+		return;
+	case PACKET_MODE_TSX:
+		w->state.tsx = w->packet.value;
+		return;
+	case PACKET_PIP:
+		w->state.cr3 = w->packet.value;
+		w->state.non_root = w->packet.flag;
+		w->state.has_cr3 = true;
+		return;
+	case PACKET_VMCS:
+		w->state.vmcs = w->packet.value;
+		w->state.has_vmcs = true;
+		return;
+	case PACKET_CBR:
+		w->state.cbr = w->packet.value;
+		return;
+	default:
+		return;
+	}
+}
+
+static enum step bind_status(struct walk *w, enum walk_kind kind, uint64_t value, uint64_t extra)
+{
+	return bind(w, &w->psb,
+		    (struct walk_event){ .kind = kind,
+					 .mark = PTD_MARK_CBR,
+					 .place = WALK_BEFORE,
+					 .is_status = true,
+					 .value = value,
+					 .extra = extra });
+}
+
+static enum step take_in_psb(struct walk *w)
+{
+	const struct packet *packet = &w->packet;
+
+	take_state(w);
+	switch (packet->type) {
+	case PACKET_PAD:
+	case PACKET_TSC:
+	case PACKET_TMA:
+	case PACKET_MTC:
+	case PACKET_CYC:
+		tsc_take(&w->tsc, packet, true);
+		return STEP_ON;
+	case PACKET_CBR:
+		tsc_take(&w->tsc, packet, true);
+		return bind_status(w, WALK_MARK, packet->value, 0);
+	case PACKET_MODE_EXEC:
+		return bind_status(w, WALK_MODE, packet->value, 0);
+	case PACKET_MODE_TSX:
+		return bind_status(w, WALK_TSX, packet->value, 0);
+	case PACKET_PIP:
+		return bind_status(w, WALK_PAGING, packet->value, packet->flag);
+	case PACKET_VMCS:
+		return bind_status(w, WALK_VMCS, packet->value, 0);
+	case PACKET_FUP:
+		if (w->errata & ERRATUM_BDM70 && !w->enabled &&
+		    is_bdm70(w, w->offset + packet->size))
+			return STEP_ON;
+		w->psb_has_ip = take_ip(w) || w->psb_has_ip;
+		w->enabled = w->enabled || w->psb_has_ip;
+		return STEP_ON;
+	case PACKET_MNT:
+	case PACKET_BBP:
+	case PACKET_BIP:
+	case PACKET_BEP:
+	case PACKET_CFE:
+	case PACKET_EVD:
+	case PACKET_TRIG:
+		return STEP_ON;
+	default:
+		return STEP_BAD;
+	}
+}
+
+/* The TMA packet has reserved bits, which is an erratum of those that have it. */
+static bool is_skz84(const struct walk *w, int r)
+{
+	return r == PACKET_BAD && w->packet.type == PACKET_TMA && w->errata & ERRATUM_SKZ84;
+}
+
+/*
+ * Erratum SKD007: an OVF was written behind the first byte of a CYC of two bytes, whose second byte
+ * it seems to be.
+ */
+static bool is_skd007(const struct walk *w, int r)
+{
+	const uint64_t end = w->offset + w->packet.size;
+
+	return r == 0 && w->errata & ERRATUM_SKD007 && w->packet.type == PACKET_CYC &&
+	       w->packet.size == 2 && (w->packet.value & ~UINT64_C(0x1f)) == 0x20 &&
+	       end < w->size && w->bytes[end] == 0xf3;
+}
+
+static int read_packet(struct walk *w)
+{
+	const int r =
+	    packet_read(&w->reader, w->bytes + w->offset, w->size - w->offset, &w->packet);
+
+	if (is_skd007(w, r))
+		w->packet = (struct packet){ .type = PACKET_PAD, .size = 1 };
+	if (!is_skz84(w, r))
+		return r;
+	w->packet.type = PACKET_PAD;
+	return 0;
+}
+
+/*
+ * Read the PSB+ whose PSB is next. Its events are to be taken then.
+ *
+ * Return: 0, PACKET_CUT, or PACKET_BAD; then the PSB is next as before.
+ */
+static int take_psb(struct walk *w)
+{
+	const uint64_t offset = w->offset;
+	int r;
+
+	w->last_ip = 0;
+	w->psb_has_ip = false;
+	w->is_status = true;
+	tsc_take_psb(&w->tsc);
+	for (pass(w);; pass(w)) {
+		r = read_packet(w);
+		if (r != 0)
+			break;
+		if (w->packet.type == PACKET_OVF || w->packet.type == PACKET_PSBEND) {
+			for (size_t i = 0; i < w->psb.n; i++)
+				w->psb.items[i].t = now(w);
+			make_ready(w, &w->psb, w->psb_has_ip, w->last_ip);
+			if (w->packet.type == PACKET_PSBEND) {
+				w->is_status = false;
+				pass(w);
+			}
+			return 0;
+		}
+		if (take_in_psb(w) != STEP_ON) {
+			r = PACKET_BAD;
+			break;
+		}
+	}
+	w->psb.n = 0;
+	w->offset = offset;
+	return r;
+}
+
+/*
+ * Overflows
+ */
+
+static void take_overflow_off(struct walk *w, struct walk_event *ret_event)
+{
+	w->enabled = false;
+	*ret_event = event_of(w, WALK_OVERFLOW);
+}
+
+/* Look for the FUP that says where an overflow is over. Return: 1 and the offset behind it; 0 if
+ * packets are off then; -1 if what is there makes no sense. */
+static int find_overflow_fup(const struct walk *w, uint64_t *ret_offset)
+{
+	struct peek peek = peek_from(w, w->offset);
+	struct packet packet;
+
+	while (peek_next(&peek, &packet)) {
+		switch (packet.type) {
+		case PACKET_FUP:
+			*ret_offset = peek.offset;
+			return 1;
+		case PACKET_PSBEND:
+		case PACKET_TIP:
+		case PACKET_TIP_PGD:
+		case PACKET_TNT:
+			return -1;
+		case PACKET_MNT:
+		case PACKET_BBP:
+		case PACKET_BIP:
+		case PACKET_BEP:
+		case PACKET_CFE:
+		case PACKET_EVD:
+		case PACKET_TRIG:
+			continue;
+		default:
+			if (!packet_is_timing(&packet))
+				return 0;
+		}
+	}
+	return peek.r == PACKET_CUT ? 0 : -1;
+}
+
+/* Has the PSB+ behind @peek a FUP? */
+static bool psb_has_fup(struct peek *peek)
+{
+	struct packet packet;
+
+	while (peek_next(peek, &packet)) {
+		if (packet.type == PACKET_FUP)
+			return packet.ip_bytes != 0;
+		if (packet.type == PACKET_PSBEND || packet.type == PACKET_OVF)
+			return false;
+	}
+	return true; /* it cannot be told */
+}
+
+/* Erratum APL12: is there proof that packets are off behind @offset? */
+static bool is_off_from(const struct walk *w, uint64_t offset)
+{
+	struct peek peek = peek_from(w, offset);
+	struct packet packet;
+
+	while (peek_next(&peek, &packet)) {
+		switch (packet.type) {
+		case PACKET_STOP:
+		case PACKET_TIP_PGE:
+			return true;
+		case PACKET_TNT:
+		case PACKET_TIP:
+		case PACKET_TIP_PGD:
+		case PACKET_OVF:
+		case PACKET_PSBEND:
+			return false;
+		case PACKET_PSB:
+			return !psb_has_fup(&peek);
+		default:
+			continue;
+		}
+	}
+	return false;
+}
+
+/* Take the time that packets up to @end tell. */
+static void pass_timing(struct walk *w, uint64_t end)
+{
+	while (w->offset < end && read_packet(w) == 0) {
+		if (packet_is_timing(&w->packet))
+			tsc_take(&w->tsc, &w->packet, false);
+		pass(w);
+	}
+}
+
+/* Go on at the address of @packet, from the packet at @offset on. */
+static bool take_overflow_at(struct walk *w, const struct packet *packet, uint64_t offset,
+			     struct walk_event *ret_event)
+{
+	if (!packet_ip(packet, &w->last_ip))
+		return false;
+	pass_timing(w, offset);
+	w->enabled = true;
+	*ret_event = event_of(w, WALK_OVERFLOW);
+	ret_event->has_ip = true;
+	ret_event->ip = w->last_ip;
+	return true;
+}
+
+/*
+ * Erratum SKD010: the FUP of an overflow is missing. If the packets that follow prove that they are
+ * on, go on at the first that says where. Return: whether that was done.
+ */
+static bool take_skd010(struct walk *w, struct walk_event *ret_event)
+{
+	struct peek peek = peek_from(w, w->offset);
+	uint64_t offset = peek.offset, mode_tsx = 0;
+	struct packet packet;
+
+	for (; peek_next(&peek, &packet); offset = peek.offset) {
+		switch (packet.type) {
+		case PACKET_TIP_PGD:
+			pass_timing(w, peek.offset);
+			take_overflow_off(w, ret_event);
+			return true;
+		case PACKET_MODE_TSX:
+			/* It stands alone where packets are off; or a FUP follows. */
+			if (mode_tsx)
+				return false;
+			mode_tsx = offset;
+			continue;
+		case PACKET_FUP:
+			return take_overflow_at(w, &packet, mode_tsx ? mode_tsx : offset,
+						ret_event);
+		case PACKET_TIP:
+			return take_overflow_at(w, &packet, peek.offset, ret_event);
+		case PACKET_PSB: {
+			struct peek in_psb = peek;
+
+			w->last_ip = 0;
+			while (peek_next(&in_psb, &packet) && packet.type != PACKET_PSBEND)
+				if (packet.type == PACKET_FUP)
+					return take_overflow_at(w, &packet, offset, ret_event);
+			return false;
+		}
+		case PACKET_PIP:
+		case PACKET_VMCS:
+		case PACKET_MODE_EXEC:
+		case PACKET_MNT:
+		case PACKET_PWRE:
+		case PACKET_PWRX:
+			continue;
+		case PACKET_EXSTOP:
+		case PACKET_PTW:
+			/* Without an address they say nothing of it. */
+			if (packet.flag)
+				return false;
+			continue;
+		default:
+			if (!packet_is_timing(&packet))
+				return false;
+		}
+	}
+	return false;
+}
+
+/* Erratum APL11: a TIP.PGD too many, behind which packets are off. Return: whether that is so. */
+static bool take_apl11(struct walk *w, struct walk_event *ret_event)
+{
+	struct peek peek = peek_from(w, w->offset);
+	struct packet packet;
+
+	while (peek_next(&peek, &packet)) {
+		if (packet.type == PACKET_TIP_PGD) {
+			pass_timing(w, peek.offset);
+			take_overflow_off(w, ret_event);
+			return true;
+		}
+		if (!packet_is_timing(&packet) && packet.type != PACKET_MNT)
+			return false;
+	}
+	return false;
+}
+
+/* Take the OVF that is next. Return: whether @ret_event is one, or else @ret_step what it is. */
+static bool take_overflow(struct walk *w, struct walk_event *ret_event, enum step *ret_step)
+{
+	uint64_t behind = 0;
+	int found;
+
+	forget_queues(w);
+	w->last_ip = 0;
+	w->enabled = false;
+	w->is_status = true;
+	w->state.tsx = 0;
+	tsc_forget_rate(&w->tsc);
+	pass(w);
+	found = find_overflow_fup(w, &behind);
+	if (found > 0) {
+		if (w->errata & ERRATUM_APL12 && is_off_from(w, behind)) {
+			pass_timing(w, behind);
+			take_overflow_off(w, ret_event);
+			return true;
+		}
+		w->enabled = true;
+		*ret_step = bind(w, &w->fup, event_of(w, WALK_OVERFLOW));
+		return false;
+	}
+	if (w->errata & ERRATUM_SKD010 && take_skd010(w, ret_event))
+		return true;
+	if (found < 0 && w->errata & ERRATUM_APL11 && take_apl11(w, ret_event))
+		return true;
+	if (found < 0) {
+		*ret_step = STEP_BAD;
+		return false;
+	}
+	take_overflow_off(w, ret_event);
+	return true;
+}
+
+/*
+ * What each packet does
+ */
+
+/* A FUP is that of the oldest event that waits for one; or of a MODE.Exec, which then says that the
+ * instruction at its address has changed the interrupt flag; or an interruption begins. */
+static enum step take_fup(struct walk *w)
+{
+	const bool follows_mode = w->follows_mode;
+	struct walk_event event;
+
+	w->follows_mode = false;
+	if (w->fup.n > 0)
+		return STEP_EVENT;
+	if (follows_mode && w->has_events) {
+		w->tip.n--;
+		(void)bind(w, &w->fup, event_of(w, WALK_NOTHING));
+		return STEP_EVENT;
+	}
+	if (!take_ip(w))
+		return STEP_BAD_FLOW;
+	event = event_of(w, WALK_ASYNC);
+	event.place = WALK_BEFORE;
+	event.has_ip = true;
+	event.ip = w->last_ip;
+	event.fup = w->offset;
+	w->is_status = false;
+	return bind(w, &w->tip, event);
+}
+
+static enum step take_mode(struct walk *w)
+{
+	const enum step step = bind(w, &w->tip, event_of(w, WALK_MODE));
+
+	w->follows_mode = !w->is_status && step == STEP_ON;
+	return step;
+}
+
+static enum step take_tsx(struct walk *w)
+{
+	return w->enabled ? bind(w, &w->fup, event_of(w, WALK_TSX)) : STEP_EVENT;
+}
+
+/* A change of the page table, or of the VMCS, is part of the interruption that is being told; or of
+ * what an instruction did. */
+static enum step take_paging(struct walk *w)
+{
+	struct walk_event event = event_of(w, WALK_PAGING);
+
+	event.extra = w->packet.flag;
+	return find(&w->tip, WALK_ASYNC) ? bind(w, &w->tip, event) : STEP_EVENT;
+}
+
+/* Of the two, the VMCS changes first. */
+static enum step take_vmcs(struct walk *w)
+{
+	struct walk_event *paging = find(&w->tip, WALK_PAGING), later;
+
+	if (!find(&w->tip, WALK_ASYNC))
+		return STEP_EVENT;
+	if (!paging)
+		return bind(w, &w->tip, event_of(w, WALK_VMCS));
+	later = *paging;
+	*paging = event_of(w, WALK_VMCS);
+	return bind(w, &w->tip, later);
+}
+
+/* An event of event trace whose address, if it has one, is that of the instruction that did it. */
+static bool is_of_instruction(uint64_t cfe)
+{
+	return cfe == PTD_CFE_IRET || cfe == PTD_CFE_VMENTRY || cfe == PTD_CFE_UIRET;
+}
+
+static enum step take_cfe(struct walk *w)
+{
+	struct peek peek = peek_from(w, w->offset + w->packet.size);
+	const struct packet *packet = &w->packet;
+	struct walk_event event;
+	struct packet next;
+
+	/* Its address may have been lost. */
+	if (packet->flag && is_of_instruction(packet->value) &&
+	    !(peek_next(&peek, &next) && next.type == PACKET_OVF)) {
+		event = mark_of(w, PTD_MARK_CFE);
+		event.place = WALK_BEHIND;
+		return bind(w, &w->fup, event);
+	}
+	peek = peek_from(w, w->offset + packet->size);
+	note(w, &(struct walk_note){
+		    .kind = PTD_MARK_CFE,
+		    .value = packet->value,
+		    .extra = packet->extra,
+		    .offset = w->offset,
+		    .next = UINT64_MAX,
+		    .interrupts =
+			packet->flag && !(peek_next(&peek, &next) && next.type == PACKET_OVF),
+		});
+	/* What it is about was told before it. */
+	for (size_t i = w->n_notes; i-- > 0 && w->notes[w->n_notes - 1].interrupts;)
+		if (w->notes[i].kind == PTD_MARK_EVD && w->notes[i].next == UINT64_MAX)
+			w->notes[i].interrupts = true;
+	return STEP_ON;
+}
+
+/* Those of which a note is made. */
+static enum step take_note(struct walk *w, enum ptd_mark_kind kind)
+{
+	note(w, &(struct walk_note){ .kind = kind,
+				     .value = w->packet.value,
+				     .extra = w->packet.extra,
+				     .offset = w->offset,
+				     .next = UINT64_MAX });
+	return STEP_ON;
+}
+
+/* Those that wait for a FUP if they have an address, and else stand alone. */
+static enum step bind_flagged(struct walk *w, struct walk_event event)
+{
+	return w->packet.flag ? bind(w, &w->fup, event) : STEP_EVENT;
+}
+
+static struct walk_event ptwrite_of(const struct walk *w)
+{
+	struct walk_event event = mark_of(w, PTD_MARK_PTWRITE);
+
+	event.place = WALK_BEHIND;
+	return event;
+}
+
+/* Look at the packet that is next. What is only state, or has to wait, is passed over by the
+ * caller. */
+static enum step take(struct walk *w)
+{
+	const struct packet *packet = &w->packet;
+
+	if (packet_is_timing(packet) && packet->type != PACKET_CBR) {
+		tsc_take(&w->tsc, packet, false);
+		return STEP_ON;
+	}
+	take_state(w);
+	if (packet->type != PACKET_FUP && packet->type != PACKET_CBR)
+		w->follows_mode = false;
+	switch (packet->type) {
+	case PACKET_TNT:
+		settle_notes(w);
+		return STEP_TNT;
+	case PACKET_TIP:
+		settle_notes(w);
+		return find(&w->tip, WALK_ASYNC) ? STEP_EVENT : STEP_TIP;
+	case PACKET_TIP_PGE:
+	case PACKET_TIP_PGD:
+	case PACKET_OVF:
+		settle_notes(w);
+		return STEP_EVENT;
+	case PACKET_FUP:
+		settle_notes(w);
+		return take_fup(w);
+	case PACKET_MODE_EXEC:
+		return take_mode(w);
+	case PACKET_MODE_TSX:
+		return take_tsx(w);
+	case PACKET_PIP:
+		return take_paging(w);
+	case PACKET_VMCS:
+		return take_vmcs(w);
+	case PACKET_CBR:
+	case PACKET_STOP:
+	case PACKET_PWRE:
+	case PACKET_PWRX:
+		return STEP_EVENT;
+	case PACKET_MWAIT:
+		return bind(w, &w->fup, mark_of(w, PTD_MARK_MWAIT));
+	case PACKET_EXSTOP:
+		return bind_flagged(w, mark_of(w, PTD_MARK_EXSTOP));
+	case PACKET_PTW:
+		return bind_flagged(w, ptwrite_of(w));
+	case PACKET_BEP:
+		return bind_flagged(w, mark_of(w, PTD_MARK_PEBS));
+	case PACKET_TRIG:
+		return bind_flagged(w, mark_of(w, PTD_MARK_TRIG));
+	case PACKET_CFE:
+		return take_cfe(w);
+	case PACKET_EVD:
+		return take_note(w, PTD_MARK_EVD);
+	case PACKET_MNT:
+	case PACKET_BBP:
+	case PACKET_BIP:
+		return STEP_ON;
+	default:
+		return STEP_BAD;
+	}
+}
+
+/* Return: whether a packet that is cut off would only have been state. */
+static bool is_state(const struct walk *w)
+{
+	switch (w->packet.type) {
+	case PACKET_PAD:
+		return w->size - w->offset > 1;
+	case PACKET_TSC:
+	case PACKET_TMA:
+	case PACKET_MTC:
+	case PACKET_CYC:
+	case PACKET_PSB:
+	case PACKET_CFE:
+	case PACKET_EVD:
+	case PACKET_TRIG:
+	case PACKET_BBP:
+	case PACKET_BIP:
+		return true;
+	case PACKET_FUP:
+		return w->fup.n == 0;
+	default:
+		return false;
+	}
+}
+
+static enum walk_next fail(struct walk *w, enum ptd_gap_reason reason)
+{
+	w->error = reason;
+	return WALK_ERROR;
+}
+
+/* The packet at the end is cut off. */
+static enum walk_next end_inside(struct walk *w)
+{
+	if (!is_state(w))
+		return fail(w, PTD_GAP_CUT);
+	w->offset = w->size;
+	return WALK_END;
+}
+
+/* Where nothing waits for anything, a TNT or a TIP is just that. */
+static void set_quick(struct walk *w)
+{
+	const bool is_plain = w->tip.n == 0 && w->fup.n == 0 && w->ready.n == 0 &&
+			      w->n_notes == 0 && w->reader.item_size == 0;
+
+	w->quick = is_plain ? w->size : 0;
+	if (w->quick > w->quick_max)
+		w->quick = w->quick_max;
+}
+
+static enum walk_next look_ahead(struct walk *w)
+{
+	while (w->ready.n == 0) {
+		int r;
+
+		if (w->offset == w->size)
+			return WALK_END;
+		r = read_packet(w);
+		if (r == 0 && w->packet.type == PACKET_PSB) {
+			settle_notes(w);
+			r = take_psb(w);
+			if (r == PACKET_CUT)
+				return end_inside(w);
+			if (r != 0)
+				return fail(w, PTD_GAP_BAD_PACKET);
+			continue;
+		}
+		if (r == PACKET_CUT)
+			return end_inside(w);
+		if (r == PACKET_BAD)
+			return fail(w, PTD_GAP_BAD_PACKET);
+		switch (take(w)) {
+		case STEP_ON:
+			pass(w);
+			continue;
+		case STEP_TNT:
+			return WALK_TNT;
+		case STEP_TIP:
+			return WALK_TIP;
+		case STEP_EVENT:
+			return WALK_EVENT;
+		case STEP_BAD:
+			return fail(w, PTD_GAP_BAD_PACKET);
+		case STEP_BAD_FLOW:
+			return fail(w, PTD_GAP_BAD_FLOW);
+		}
+	}
+	return WALK_EVENT;
+}
+
+enum walk_next walk_ahead(struct walk *w)
+{
+	const enum walk_next next = look_ahead(w);
+
+	set_quick(w);
+	return next;
+}
+
+unsigned walk_take_tnt(struct walk *w, uint64_t *ret_bits)
+{
+	assert(w->packet.type == PACKET_TNT);
+	pass(w);
+	*ret_bits = w->packet.bits;
+	return w->packet.n_bits;
+}
+
+bool walk_take_tip(struct walk *w, uint64_t *ret_ip)
+{
+	const bool has_ip = take_ip(w);
+
+	assert(w->packet.type == PACKET_TIP);
+	make_ready(w, &w->tip, has_ip, w->last_ip);
+	pass(w);
+	*ret_ip = w->last_ip;
+	return has_ip;
+}
+
+/*
+ * Events
+ */
+
+/* The FUP that is next belongs to what waits for it. An abort also begins an interruption. */
+static bool take_fup_event(struct walk *w, struct walk_event *event)
+{
+	const bool has_ip = take_ip(w);
+
+	*event = dequeue(&w->fup);
+	event->has_ip = has_ip;
+	event->ip = has_ip ? w->last_ip : 0;
+	if (event->place == WALK_HERE && has_ip && event->kind != WALK_OVERFLOW)
+		event->place = WALK_BEFORE;
+	w->is_status = false;
+	w->has_waiting = w->has_waiting && w->tip.n + w->fup.n > 0;
+	if (w->fup.n == 0 && !(event->kind == WALK_TSX && event->value & PACKET_TSX_ABORT))
+		pass(w);
+	return has_ip || event->kind != WALK_OVERFLOW;
+}
+
+/* The TIP or TIP.PGD that is next ends an interruption. */
+static void take_async(struct walk *w, struct walk_event *event, bool is_off)
+{
+	const bool has_ip = take_ip(w);
+
+	*event = dequeue(&w->tip);
+	event->to = has_ip ? w->last_ip : 0;
+	if (is_off)
+		event->kind = WALK_ASYNC_DISABLED;
+	make_ready(w, &w->tip, has_ip && !is_off, w->last_ip);
+	pass(w);
+}
+
+static void take_pgd(struct walk *w, struct walk_event *event)
+{
+	w->enabled = false;
+	if (find(&w->tip, WALK_ASYNC) == w->tip.items && w->tip.n > 0) {
+		take_async(w, event, true);
+		return;
+	}
+	*event = event_of(w, WALK_DISABLED);
+	event->place = WALK_NEXT;
+	event->has_ip = take_ip(w);
+	event->ip = event->has_ip ? w->last_ip : 0;
+	make_ready(w, &w->tip, false, 0);
+	pass(w);
+}
+
+static bool take_pge(struct walk *w, struct walk_event *event)
+{
+	if (!take_ip(w))
+		return false;
+	*event = event_of(w, WALK_ENABLED);
+	event->has_ip = true;
+	event->ip = w->last_ip;
+	w->enabled = true;
+	w->is_status = false;
+	make_ready(w, &w->tip, true, w->last_ip);
+	pass(w);
+	return true;
+}
+
+/* One packet that is an event of its own. */
+static struct walk_event take_alone(struct walk *w)
+{
+	struct walk_event event;
+
+	switch (w->packet.type) {
+	case PACKET_MODE_TSX:
+		return event_of(w, WALK_TSX);
+	case PACKET_PIP:
+		event = event_of(w, WALK_PAGING);
+		event.extra = w->packet.flag;
+		event.place = WALK_NEXT;
+		return event;
+	case PACKET_VMCS:
+		event = event_of(w, WALK_VMCS);
+		event.place = WALK_NEXT;
+		return event;
+	case PACKET_PTW:
+		event = ptwrite_of(w);
+		event.place = WALK_NEXT;
+		return event;
+	case PACKET_CBR:
+		tsc_take(&w->tsc, &w->packet, false);
+		return mark_of(w, PTD_MARK_CBR);
+	case PACKET_STOP:
+		return mark_of(w, PTD_MARK_STOP);
+	case PACKET_PWRE:
+		return mark_of(w, PTD_MARK_PWRE);
+	case PACKET_PWRX:
+		return mark_of(w, PTD_MARK_PWRX);
+	case PACKET_EXSTOP:
+		return mark_of(w, PTD_MARK_EXSTOP);
+	case PACKET_TRIG:
+		return mark_of(w, PTD_MARK_TRIG);
+	default:
+		assert(w->packet.type == PACKET_BEP);
+		return mark_of(w, PTD_MARK_PEBS);
+	}
+}
+
+/* Take the event of the packet that is next. Return: STEP_ON, or why it is none. */
+static enum step take_event(struct walk *w, struct walk_event *event)
+{
+	enum step step = STEP_EVENT;
+
+	switch (w->packet.type) {
+	case PACKET_FUP:
+		return take_fup_event(w, event) ? STEP_EVENT : STEP_BAD_FLOW;
+	case PACKET_TIP:
+		take_async(w, event, false);
+		return STEP_EVENT;
+	case PACKET_TIP_PGE:
+		return take_pge(w, event) ? STEP_EVENT : STEP_BAD;
+	case PACKET_TIP_PGD:
+		take_pgd(w, event);
+		return STEP_EVENT;
+	case PACKET_OVF:
+		return take_overflow(w, event, &step) ? STEP_EVENT : step;
+	default:
+		*event = take_alone(w);
+		pass(w);
+		return STEP_EVENT;
+	}
+}
+
+bool walk_take_event(struct walk *w, struct walk_event *ret_event)
+{
+	uint64_t offset = w->offset;
+	enum step step;
+
+	if (w->ready.n > 0) {
+		*ret_event = dequeue(&w->ready);
+		ret_event->offset = ret_event->end = w->offset;
+		set_quick(w);
+		return true;
+	}
+	/* An overflow waits for its FUP, which is known to come. */
+	do {
+		offset = w->offset;
+		step = take_event(w, ret_event);
+	} while (step == STEP_ON && look_ahead(w) == WALK_EVENT);
+	set_quick(w);
+	ret_event->offset = offset;
+	ret_event->end = w->offset;
+	if (step == STEP_EVENT)
+		return true;
+	w->error = step == STEP_BAD_FLOW ? PTD_GAP_BAD_FLOW : PTD_GAP_BAD_PACKET;
+	return false;
+}
+
+/*
+ * Beginning anew
+ */
+
+/* Return: the offset of the next PSB from @from on; the size of all if there is none. */
+static uint64_t find_psb(const struct walk *w, uint64_t from)
+{
+	static const uint8_t psb[PSB_SIZE] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
+					       2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
+	const uint8_t *p =
+	    from < w->size ? memmem(w->bytes + from, w->size - from, psb, PSB_SIZE) : NULL;
+
+	return p ? (uint64_t)(p - w->bytes) : w->size;
+}
+
+static void forget(struct walk *w)
+{
+	forget_queues(w);
+	w->ready.n = w->n_notes = 0;
+	w->reader = (struct packet_reader){};
+}
+
+bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_has_ip)
+{
+	/* A packet before it that makes no sense may have taken its first bytes for its own. */
+	from -= from < PSB_SIZE - 1 ? from : PSB_SIZE - 1;
+	for (;; from = w->offset + 1) {
+		forget(w);
+		tsc_forget(&w->tsc);
+		w->state = (struct walk_state){};
+		w->enabled = false;
+		w->offset = find_psb(w, from);
+		if (w->offset == w->size) {
+			*ret_offset = w->size;
+			return false;
+		}
+		*ret_offset = w->offset;
+		if (read_packet(w) == 0 && take_psb(w) == 0)
+			break;
+	}
+	*ret_has_ip = w->psb_has_ip;
+	set_quick(w);
+	return true;
+}
+
+/* Let the next events be those of a PSB+ at @ip. */
+static void repeat_state(struct walk *w, uint64_t ip)
+{
+	const struct walk_state *state = &w->state;
+	enum step step = STEP_ON;
+
+	if (state->cbr)
+		step = bind_status(w, WALK_MARK, state->cbr, 0);
+	if (state->has_cr3 && step == STEP_ON)
+		step = bind_status(w, WALK_PAGING, state->cr3, state->non_root);
+	if (state->has_vmcs && step == STEP_ON)
+		step = bind_status(w, WALK_VMCS, state->vmcs, 0);
+	if (state->mode && step == STEP_ON)
+		step = bind_status(w, WALK_MODE, state->mode, 0);
+	if (state->tsx & PACKET_TSX_BEGIN && step == STEP_ON)
+		step = bind_status(w, WALK_TSX, state->tsx, 0);
+	assert(step == STEP_ON);
+	for (size_t i = 0; i < w->psb.n; i++)
+		w->psb.items[i].t = now(w);
+	make_ready(w, &w->psb, true, ip);
+}
+
+/* Take the packet that is next without code. Return: whether it says where execution is. */
+static bool recover_at(struct walk *w, bool *is_overflow, bool *asks)
+{
+	const struct packet *packet = &w->packet;
+	bool has_ip;
+
+	tsc_take(&w->tsc, packet, false);
+	take_state(w);
+	*asks = *asks || packet->type == PACKET_TSC || packet->type == PACKET_MTC ||
+		packet->type == PACKET_PIP;
+	switch (packet->type) {
+	case PACKET_OVF:
+		w->last_ip = 0;
+		w->enabled = false;
+		w->state.tsx = 0;
+		*is_overflow = true;
+		return false;
+	case PACKET_TIP:
+		return take_ip(w) && w->enabled;
+	case PACKET_TIP_PGE:
+		w->enabled = true;
+		*is_overflow = false;
+		*asks = true;
+		return take_ip(w);
+	case PACKET_TIP_PGD:
+		w->enabled = false;
+		(void)take_ip(w);
+		return false;
+	case PACKET_FUP:
+		has_ip = take_ip(w) && *is_overflow;
+		w->enabled = w->enabled || *is_overflow;
+		*is_overflow = false;
+		return has_ip;
+	default:
+		return false;
+	}
+}
+
+bool walk_recover(struct walk *w, struct walk_point *ret_point)
+{
+	bool is_overflow = false;
+
+	forget(w);
+	ret_point->asks = false;
+	while (w->offset < w->size && read_packet(w) == 0 && w->packet.type != PACKET_PSB) {
+		const bool is_point = recover_at(w, &is_overflow, &ret_point->asks);
+
+		pass(w);
+		if (!is_point)
+			continue;
+		w->is_status = false;
+		ret_point->offset = w->offset;
+		ret_point->ip = w->last_ip;
+		repeat_state(w, w->last_ip);
+		set_quick(w);
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Walk
+ *
+ * One walk over PT packets. It needs no code, writes to nothing, and yields, in the order of the
+ * packets, what an engine that has the code needs: branches (TNT, TIP) and events. Everything else
+ * is kept as state: the time, the last address, the mode, the page table.
+ *
+ * An engine asks walk_ahead() what comes next, which passes over all that is only state, and takes
+ * it. A branch is a fact about the next instruction that could go either way. An event says what
+ * happened, and at which place in the code: enum walk_place. Several packets make one event: an
+ * interruption is a FUP (where from), perhaps MODE.Exec and PIP, and a TIP (where to). Packets that
+ * belong to a FUP or TIP that is still to come wait in a queue for it, those of a PSB+ for its end.
+ *
+ * To add a packet, for example one that says "the CPU's fan has stopped", with an address in a FUP
+ * behind it:
+ *
+ *	1. packet.h: PACKET_FAN, with what its fields mean; packet.c: its opcode, and a line in
+ *	   read_ext() that sets size, value and flag.
+ *	2. walk.c: a line in take(), the table of what each packet does:
+ *		case PACKET_FAN:
+ *			return bind(w, &w->fup, mark_of(w, PTD_MARK_FAN));
+ *	   if it always waits for a FUP; publish() instead of bind() if it never does. Its place is
+ *	   the FUP's address (WALK_BEFORE), unless the event says otherwise.
+ *	3. Nothing in the engine: an event of kind WALK_MARK becomes a mark of the stream.
+ *	4. tests/lib/packets.c to write it, a golden case, a row in tests/golden/coverage.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "decoder/pt/errata.h"
+#include "decoder/pt/packet.h"
+#include "decoder/pt/tsc.h"
+#include "ptd/record.h"
+
+/* So many may wait for one packet; more do only if packets are broken. */
+#define WALK_QUEUE_MAX 8
+#define WALK_NOTES_MAX 32
+
+enum walk_next {
+	WALK_TNT,
+	WALK_TIP,   /* of a branch, not of an event */
+	WALK_EVENT, /* see walk_event() */
+	WALK_END,
+	WALK_ERROR, /* packets make no sense from walk->offset on: see walk->error */
+};
+
+enum walk_kind {
+	WALK_ENABLED,        /* packets are on from here: execution is at @ip */
+	WALK_DISABLED,       /* packets are off: control left by an instruction (to @ip) */
+	WALK_ASYNC,          /* interrupted before @ip, goes on at @to */
+	WALK_ASYNC_DISABLED, /* interrupted before @ip, packets are off */
+	WALK_OVERFLOW,       /* packets were lost; they are on if there is an @ip */
+	WALK_MODE,           /* code is @value bits wide from here on */
+	WALK_TSX,            /* @value: PACKET_TSX_… */
+	WALK_PAGING,         /* another page table, @value; @extra: of a guest */
+	WALK_VMCS,           /* another VMCS, @value */
+	WALK_MARK,           /* of kind @mark, with @value and @extra */
+	WALK_NOTHING,        /* nothing but that @ip was reached */
+};
+
+/* Where in the code an event belongs. With packets off, that is always where it stands. */
+enum walk_place {
+	WALK_HERE,
+	WALK_BEFORE, /* the instruction at @ip */
+	WALK_BEHIND, /* the instruction at @ip */
+	WALK_NEXT,   /* behind the next instruction that can do such */
+};
+
+struct walk_event {
+	enum walk_kind kind;
+	enum walk_place place;
+	enum ptd_mark_kind mark;
+	bool has_ip;
+	bool is_status; /* of a PSB+, which repeats what is known */
+	uint64_t ip, to;
+	uint64_t value, extra;
+	uint64_t fup;    /* offset of an interruption's FUP */
+	uint64_t t;      /* TSC; 0: not known */
+	uint64_t offset; /* of the packet that completed it, and behind that: */
+	uint64_t end;
+};
+
+struct walk_queue {
+	struct walk_event items[WALK_QUEUE_MAX];
+	size_t n;
+};
+
+/*
+ * What event trace says of the packet that follows: a CFE without an address, or an EVD. It
+ * becomes a mark when the engine has reached what that packet leads to.
+ */
+struct walk_note {
+	enum ptd_mark_kind kind;
+	uint64_t value, extra;
+	uint64_t offset;
+	uint64_t next;   /* offset of that packet, once it is known; else UINT64_MAX */
+	bool interrupts; /* it is why the interruption happened that follows */
+};
+
+/* What a PSB+ repeats. */
+struct walk_state {
+	uint8_t mode; /* 0: not known */
+	uint64_t tsx;
+	uint64_t cr3, non_root, vmcs, cbr;
+	bool has_cr3, has_vmcs;
+};
+
+/* A packet that says where execution is, found behind an error. */
+struct walk_point {
+	uint64_t offset; /* behind it */
+	uint64_t ip;
+	bool asks; /* since the error, packets told of time or of another page table */
+};
+
+struct walk {
+	const uint8_t *bytes; /* borrowed */
+	uint64_t size;
+	uint64_t offset;    /* of the next packet */
+	uint64_t quick;     /* below it TNT and TIP packets may be taken by their bytes alone */
+	uint64_t quick_max; /* the engine's: never more than this */
+	uint32_t errata;
+	bool has_events; /* event trace may be among the packets */
+
+	struct packet_reader reader;
+	struct packet packet; /* the next one, when walk_ahead() has found a branch or an event */
+	enum ptd_gap_reason error;
+
+	bool enabled;
+	uint64_t last_ip;
+	struct tsc tsc;
+	struct walk_state state;
+
+	struct walk_queue fup, tip, psb; /* events that wait for these */
+	bool has_waiting;                /* packets from here on wait for one that is to come */
+	uint64_t waiting;
+	struct walk_queue ready; /* those that come next, whatever the next packet is */
+	uint64_t ready_from;     /* offset of the packet that has let them come */
+	bool psb_has_ip;
+	bool is_status;    /* since a PSB or OVF no address followed: modes are only repeated */
+	bool follows_mode; /* the last packet, but for those of time, was a MODE.Exec */
+
+	struct walk_note notes[WALK_NOTES_MAX];
+	size_t n_notes;
+};
+
+struct walk_config {
+	const uint8_t *bytes; /* borrowed */
+	uint64_t size;
+	uint32_t errata;
+	uint8_t mtc_freq, nom_freq;
+	uint32_t cpuid_15_eax, cpuid_15_ebx;
+	bool has_events;
+};
+
+void walk_init(struct walk *walk, const struct walk_config *config);
+
+/*
+ * Go to the next PSB from @from on whose PSB+ makes sense, and begin anew there.
+ *
+ * Return: whether there is one; @ret_offset is where it begins, @ret_has_ip whether it says where
+ *         execution is: at walk->last_ip.
+ */
+_must_check_ bool walk_sync(struct walk *walk, uint64_t from, uint64_t *ret_offset,
+			    bool *ret_has_ip);
+
+/*
+ * Find the next packet from here on, before the next PSB, that says where execution is, without
+ * code; for behind an error. What a PSB+ there would say becomes the next events.
+ *
+ * Return: whether there is one.
+ */
+_must_check_ bool walk_recover(struct walk *walk, struct walk_point *ret_point);
+
+/* Pass over what is only state. Return: what comes next. */
+enum walk_next walk_ahead(struct walk *walk);
+
+/* Take the TNT that comes next. Return: how many bits; the oldest is the highest of @ret_bits. */
+unsigned walk_take_tnt(struct walk *walk, uint64_t *ret_bits);
+
+/* Take the TIP that comes next. Return: whether it has an address. */
+bool walk_take_tip(struct walk *walk, uint64_t *ret_ip);
+
+/*
+ * The same two at once, of what nearly all packets are. Return: whether the next packet is one; if
+ * not, ask walk_ahead().
+ */
+static inline bool walk_quick_tnt(struct walk *walk, uint64_t *ret_bits, unsigned *ret_n)
+{
+	uint8_t byte;
+
+	if (walk->offset >= walk->quick)
+		return false;
+	byte = walk->bytes[walk->offset];
+	if ((byte & 1) || byte <= 2)
+		return false;
+	*ret_n = 30 - (unsigned)__builtin_clz(byte);
+	*ret_bits = (uint64_t)(byte >> 1) << (64 - *ret_n);
+	walk->offset++;
+	return true;
+}
+
+static inline bool walk_quick_tip(struct walk *walk, uint64_t *ret_ip)
+{
+	const uint8_t *p = walk->bytes + walk->offset;
+	uint64_t ip;
+
+	if (walk->offset + 1 + sizeof(ip) > walk->quick)
+		return false;
+	memcpy(&ip, p + 1, sizeof(ip));
+	switch (p[0]) {
+	case 0x2d:
+		ip = (walk->last_ip & ~UINT64_C(0xffff)) | (ip & 0xffff);
+		walk->offset += 3;
+		break;
+	case 0x4d:
+		ip = (walk->last_ip & ~UINT64_C(0xffffffff)) | (ip & 0xffffffff);
+		walk->offset += 5;
+		break;
+	case 0x6d:
+		ip = (uint64_t)((int64_t)(ip << 16) >> 16);
+		walk->offset += 7;
+		break;
+	default:
+		return false;
+	}
+	walk->last_ip = *ret_ip = ip;
+	return true;
+}
+
+/* Take the event that comes next. Return: whether it makes sense; see walk->error. */
+_must_check_ bool walk_take_event(struct walk *walk, struct walk_event *ret_event);
+
+/*
+ * Return: the offset up to which packets have been used up. Those that wait for another one are
+ * not, nor one that tells of more events than were taken.
+ */
+static inline uint64_t walk_used(const struct walk *walk)
+{
+	if (walk->ready.n > 0)
+		return walk->ready_from;
+	return walk->has_waiting ? walk->waiting : walk->offset;
+}
+
+/* Take the oldest note. */
+struct walk_note walk_take_note(struct walk *walk);
