@@ -20,6 +20,7 @@
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/ipt_code.h"
+#include "decoder/pt/view.h"
 #include "decoder/sideband/event.h"
 #include "decoder/sideband/filtered.h"
 #include "decoder/sideband/timeline.h"
@@ -42,6 +43,7 @@ struct ptd_decoder {
 	struct resolver *resolver;
 	struct cache *cache;
 	struct ipt_code *code;
+	struct views *views;
 
 	struct lane *lanes;
 	size_t n_lanes;
@@ -219,6 +221,7 @@ static struct engine_config engine_config_of(const struct ptd_decoder *d,
 		.has_threads = !facts->is_bare && facts->has_tsc,
 		.cache = d->cache,
 		.code = d->code,
+		.views = d->views,
 	};
 
 	if (o->cpu_family) {
@@ -336,6 +339,8 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (r == 0)
 		r = ipt_code_new(&d->code);
 	if (r == 0)
+		r = views_new(d->cache, &d->views);
+	if (r == 0)
 		r = make_lanes(d, options, engine, reterr_message);
 	if (r < 0 && spill_failure() == r)
 		return cannot_spill(options, r, reterr_message);
@@ -363,6 +368,7 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	free(decoder->complaints);
 	free(decoder->cpu_stats);
 	ipt_code_free(decoder->code);
+	views_free(decoder->views);
 	cache_free(decoder->cache);
 	resolver_free(decoder->resolver);
 	timeline_free(decoder->timeline);

@@ -86,6 +86,7 @@ struct engine_config {
 	bool has_threads;      /* t_from and t_to are of interest */
 	struct cache *cache;   /* borrowed */
 	struct ipt_code *code; /* borrowed: what libipt's engines share */
+	struct views *views;   /* borrowed: the same of the flow engine's */
 };
 
 struct engine;
@@ -110,6 +111,9 @@ struct engine {
 
 /* libipt's block decoder, and its instruction decoder: the reference. */
 extern const struct engine_ops engine_block, engine_insn;
+
+/* Our own walk. */
+extern const struct engine_ops engine_flow;
 
 /* Return: the engine called @name, or NULL. */
 const struct engine_ops *engine_find(const char *name);

@@ -46,7 +46,7 @@ struct ptd_raw_code {
 struct ptd_options {
 	size_t size; /* sizeof(struct ptd_options): fields that a newer library adds are zero */
 
-	const char *engine; /* "block" (the default if NULL) or "insn" */
+	const char *engine; /* "block" (the default if NULL), "insn" or "flow" */
 
 	/* A snapshot directory or a perf.data file; or NULL and the fields below. */
 	const char *input;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * PT bytes to both engines, over a small program. Whatever the bytes: each engine comes to an end,
+ * PT bytes to all engines, over a small program. Whatever the bytes: each engine comes to an end,
  * runs stay inside the program, and in = decoded + lost.
  */
 
@@ -15,6 +15,7 @@
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/ipt_code.h"
+#include "decoder/pt/view.h"
 
 #define BASE 0x401000
 
@@ -62,18 +63,21 @@ static void decode(const char *name, const uint8_t *data, size_t size, const str
 {
 	_cleanup_(cache_freep) struct cache *cache = NULL;
 	_cleanup_(ipt_code_freep) struct ipt_code *code = NULL;
+	_cleanup_(views_freep) struct views *views = NULL;
 	_cleanup_(engine_freep) struct engine *engine = NULL;
 	struct engine_config config = { .size = size, .has_threads = true };
 	_cleanup_(freep) uint8_t *pt = malloc(size + 1); /* its own: an engine writes to it */
 	uint64_t lost = 0;
 	struct engine_step step;
 
-	need(pt && cache_new(NULL, NULL, &cache) == 0 && ipt_code_new(&code) == 0);
+	need(pt && cache_new(NULL, NULL, &cache) == 0 && ipt_code_new(&code) == 0 &&
+	     views_new(cache, &views) == 0);
 	if (size > 0)
 		memcpy(pt, data, size);
 	config.pt = pt;
 	config.cache = cache;
 	config.code = code;
+	config.views = views;
 	need(engine_new(engine_find(name), &config, &engine) == 0);
 	do {
 		need(engine_next(engine, runs, ENGINE_STEP_RUNS_MAX, &step) == 0);
@@ -107,5 +111,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	decode("block", data, size, space, runs);
 	decode("insn", data, size, space, runs);
+	decode("flow", data, size, space, runs);
 	return 0;
 }

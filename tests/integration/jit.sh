@@ -58,7 +58,7 @@ keep_file() {
 # check_jit NAME: decoded = log, and the names are those of the jitdump; $T/names has the figures.
 check_jit() {
 	local name=$1
-	for engine in block insn; do
+	for engine in block insn flow; do
 		"$O/tools/exact" -f -e $engine "$T/$name" "$T/$name.log" >"$T/exact" || {
 			grep -vE 'instructions, [0-9]+ unreported, [0-9]+ cpus$' "$T/exact" | tail -n 9
 			fail "$name, $engine"
@@ -100,7 +100,7 @@ run_php() {
 	for mode in function tracing; do
 		record_alive php php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
 			-d opcache.jit=$mode -d opcache.jit_debug=32 "$T/script.php"
-		for engine in block insn; do
+		for engine in block insn flow; do
 			check_gapped php $engine 0
 			check_names php $engine
 		done

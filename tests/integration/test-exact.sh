@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What was recorded is decoded to what ran: for each program, with return compression on and off, and
-# by both engines, each thread's instructions equal the plugin's log, all of them. Then the same as
+# by all engines, each thread's instructions equal the plugin's log, all of them. Then the same as
 # drmemtrace files, read back by a reader that shares no code with their writer.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64
@@ -25,7 +25,7 @@ for noretcomp in 0 1; do
 		# A recorder for each: a snapshot holds what its rings hold, other programs' too.
 		start_ptd "PT=noretcomp=$noretcomp"
 		record "$name" "${cmd[@]}"
-		for engine in block insn; do
+		for engine in block insn flow; do
 			"$O/tools/exact" -e $engine "$T/$name" "$T/$name.log" >"$T/exact" ||
 				{ cat "$T/exact"; fail "$name, $engine, noretcomp=$noretcomp"; }
 			echo "$name noretcomp=$noretcomp $engine: $(tail -1 "$T/exact")"

@@ -20,6 +20,7 @@ enum section {
 	SECTION_RECORDS,
 	SECTION_MANIFEST,
 	SECTION_EXPECT,
+	SECTION_LIBIPT,
 };
 
 static int append_text(char **text, const char *line)
@@ -87,6 +88,8 @@ static int read_line(struct golden *g, enum section section, const char *line)
 		return append_text(&g->manifest, line);
 	case SECTION_EXPECT:
 		return append_text(&g->expect, line);
+	case SECTION_LIBIPT:
+		return append_text(&g->libipt, line);
 	default:
 		return -EINVAL;
 	}
@@ -177,6 +180,8 @@ static int begin_section(struct golden *g, char *line, enum section *ret_section
 		*ret_section = SECTION_MANIFEST;
 	} else if (strcmp(line, "expect") == 0) {
 		*ret_section = SECTION_EXPECT;
+	} else if (strcmp(line, "libipt") == 0) {
+		*ret_section = SECTION_LIBIPT;
 	} else {
 		return -EINVAL;
 	}
@@ -236,6 +241,7 @@ struct golden *golden_free(struct golden *golden)
 	free(golden->manifest);
 	free(golden->filter);
 	free(golden->expect);
+	free(golden->libipt);
 	free(golden);
 	return NULL;
 }

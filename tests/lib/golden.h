@@ -34,6 +34,8 @@
  *	                        says so
  *	expect                  the transcript, see transcript.h; its instructions may be broken
  *	                        into lines at will
+ *	libipt                  the transcript of the engines over libipt, where a limit of libipt
+ *	                        makes them say less; a comment says which limit
  *
  * Records, all in the form "@TIME CPU PID/TID what", times in TSC ticks that are ns:
  *
@@ -98,6 +100,7 @@ struct golden {
 	char *filter;   /* NULL: none */
 	bool is_known;  /* the file says which machine it is of, one that has the errata */
 	char *expect;
+	char *libipt; /* NULL: the same */
 };
 
 /* Return: 0; or negative errno, and @reterr_line is the number of the line that makes no sense. */

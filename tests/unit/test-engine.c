@@ -21,6 +21,7 @@
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/ipt_code.h"
+#include "decoder/pt/view.h"
 
 #define BASE 0x401000
 
@@ -110,6 +111,7 @@ struct setup {
 	struct space *space;
 	struct cache *cache;
 	struct ipt_code *code;
+	struct views *views;
 	struct ptd_run *runs;
 };
 
@@ -132,6 +134,7 @@ static void setup_init(struct setup *s)
 			 0);
 	assert_int_equal(cache_new(NULL, NULL, &s->cache), 0);
 	assert_int_equal(ipt_code_new(&s->code), 0);
+	assert_int_equal(views_new(s->cache, &s->views), 0);
 	s->runs = calloc(ENGINE_STEP_RUNS_MAX, sizeof(*s->runs));
 	assert_non_null(s->runs);
 }
@@ -140,6 +143,7 @@ static void setup_deinit(struct setup *s)
 {
 	free(s->runs);
 	ipt_code_free(s->code);
+	views_free(s->views);
 	cache_free(s->cache);
 	space_free(s->space);
 	objects_free(s->objects);
@@ -168,9 +172,11 @@ static void transcribe(const struct setup *s, const struct engine_ops *ops, cons
 		       FILE *f)
 {
 	uint8_t packets[sizeof(row->packets)];
-	const struct engine_config config = {
-		.pt = packets, .size = row->size, .cache = s->cache, .code = s->code
-	};
+	const struct engine_config config = { .pt = packets,
+					      .size = row->size,
+					      .cache = s->cache,
+					      .code = s->code,
+					      .views = s->views };
 	_cleanup_(engine_freep) struct engine *engine = NULL;
 	uint64_t t = 0, last = 0, accounted = 0;
 	bool asked = false; /* since packets were last off */
@@ -250,6 +256,12 @@ static void insn_engine(void **state)
 	every_row("insn");
 }
 
+static void flow_engine(void **state)
+{
+	(void)state;
+	every_row("flow");
+}
+
 #define PIECES     70000 /* libipt has room for 65528 sections, a process for 65530 mappings */
 #define PIECE_STEP 7     /* of those that code runs in */
 
@@ -290,7 +302,7 @@ static uint8_t *make_pieces(struct setup *s, size_t *ret_size)
 /* Code may be in more places than libipt can keep. */
 static void very_many_mappings(void **state)
 {
-	static const char *const engines[] = { "block", "insn" };
+	static const char *const engines[] = { "block", "insn", "flow" };
 	struct setup s;
 	size_t size;
 
@@ -298,9 +310,11 @@ static void very_many_mappings(void **state)
 	setup_init(&s);
 	for (size_t k = 0; k < ARRAY_LEN(engines); k++) {
 		_cleanup_(freep) uint8_t *packets = make_pieces(&s, &size);
-		const struct engine_config config = {
-			.pt = packets, .size = size, .cache = s.cache, .code = s.code
-		};
+		const struct engine_config config = { .pt = packets,
+						      .size = size,
+						      .cache = s.cache,
+						      .code = s.code,
+						      .views = s.views };
 		_cleanup_(engine_freep) struct engine *engine = NULL;
 		struct engine_step step;
 		size_t n = 0;
@@ -350,6 +364,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(block_engine),
 		cmocka_unit_test(insn_engine),
+		cmocka_unit_test(flow_engine),
 		cmocka_unit_test(very_many_mappings),
 		cmocka_unit_test(instructions_are_not_endless),
 		cmocka_unit_test(no_other_engine),

@@ -240,7 +240,7 @@ static const char expected[] = "ffffffff81000000 entry ([kernel.kallsyms])\n"
 
 static void decodes(void **state)
 {
-	static const char *const engines[] = { "block", "insn" };
+	static const char *const engines[] = { "block", "insn", "flow" };
 
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
 		char *text = decode(*state, engines[i]);
