@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "decoder/trace/clock.h"
+#include "record/tsc.h"
 
 #define LANE_RUNS_MAX  (4 * ENGINE_STEP_RUNS_MAX)
 #define LANE_MARKS_MAX 4096
@@ -77,7 +77,7 @@ static uint64_t time_of(const struct lane *lane, uint64_t tsc)
 {
 	if (!lane->config.trace->facts.clock.valid || tsc == 0)
 		return tsc;
-	return clock_ns_from_tsc(&lane->config.trace->facts.clock, tsc);
+	return tsc_to_ns(&lane->config.trace->facts.clock, tsc);
 }
 
 /* Damaged packets may say any time. */

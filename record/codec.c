@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "record/frame.h"
 #include "record/tsc.h"
@@ -160,7 +161,31 @@ int record_read_mmap2(uint32_t type, uint16_t misc, struct cursor body,
 	return 0;
 }
 
+bool record_maps_code(uint32_t type, const struct record_mmap2 *mmap2)
+{
+	if (mmap2->pid == UINT32_MAX ||
+	    (mmap2->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER)
+		return false;
+	return type == PERF_RECORD_MMAP2 ? mmap2->prot & PROT_EXEC
+					 : !(mmap2->misc & PERF_RECORD_MISC_MMAP_DATA);
+}
+
 /* --- tasks ------------------------------------------------------------------------------------ */
+
+int record_read_pid(uint32_t type, struct cursor body, uint32_t *ret_pid)
+{
+	switch (type) {
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		/* All begin with it. */
+		return cursor_get(&body, sizeof(*ret_pid), ret_pid);
+	default:
+		return -EBADMSG;
+	}
+}
 
 struct raw_task {
 	uint32_t pid, ppid, tid, ptid;
@@ -183,11 +208,12 @@ size_t record_write_comm(const struct record_comm *comm, const struct trailer *t
 
 int record_read_comm(uint16_t misc, struct cursor body, struct record_comm *ret_comm)
 {
-	const char *comm;
+	const char *comm = NULL;
 	uint32_t ids[2];
 
-	if (cursor_get(&body, sizeof(ids), ids) < 0 || cursor_get_string(&body, &comm) < 0)
+	if (cursor_get(&body, sizeof(ids), ids) < 0)
 		return -EBADMSG;
+	(void)!cursor_get_string(&body, &comm);
 	*ret_comm = (struct record_comm){
 		.exec = misc & PERF_RECORD_MISC_COMM_EXEC,
 		.pid = ids[0],

@@ -32,9 +32,9 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
+#include "record/perfabi.h"
 #include "record/trailer.h"
 #include "util/buildid.h"
-#include "util/perfabi.h"
 
 struct tsc_conv;
 
@@ -93,18 +93,27 @@ size_t record_write_mmap2(const struct record_mmap2 *mmap2, const struct trailer
 _must_check_ int record_read_mmap2(uint32_t type, uint16_t misc, struct cursor body,
 				   struct record_mmap2 *ret_mmap2);
 
+/* Return: whether a process can execute what an MMAP or MMAP2, as @type says, tells of. What is of
+ * the kernel's own address space, or of a guest, it cannot. */
+bool record_maps_code(uint32_t type, const struct record_mmap2 *mmap2);
+
 /* --- tasks ------------------------------------------------------------------------------------ */
+
+/* Read whom a COMM, FORK, EXIT, MMAP or MMAP2 is about; another type is -EBADMSG. */
+_must_check_ int record_read_pid(uint32_t type, struct cursor body, uint32_t *ret_pid);
 
 /* COMM: thread @tid of process @pid is called @comm from now on. */
 struct record_comm {
 	bool exec; /* because another program was executed */
 	uint32_t pid;
 	uint32_t tid;
-	const char *comm; /* ended by NUL */
+	const char *comm; /* ended by NUL; of a damaged record NULL */
 };
 
 size_t record_write_comm(const struct record_comm *comm, const struct trailer *trailer, void *to,
 			 size_t room);
+
+/* A name that does not end is not an error: that the thread executed something is still known. */
 _must_check_ int record_read_comm(uint16_t misc, struct cursor body, struct record_comm *ret_comm);
 
 /* FORK and EXIT. The parent of a process that ends is its parent process; that of a new thread is

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/perfrec.h"
+
 /* Return: whether a record of this type belongs in a snapshot, and its body can be read. */
 static bool is_good(uint32_t type, uint16_t misc, struct cursor body)
 {
@@ -26,7 +28,7 @@ static bool is_good(uint32_t type, uint16_t misc, struct cursor body)
 	case PERF_RECORD_LOST:
 		return record_read_lost(body, &lost) == 0;
 	case PERF_RECORD_COMM:
-		return record_read_comm(misc, body, &comm) == 0;
+		return record_read_comm(misc, body, &comm) == 0 && comm.comm;
 	case PERF_RECORD_EXIT:
 	case PERF_RECORD_FORK:
 		return record_read_task(body, &task) == 0;
@@ -54,14 +56,18 @@ int record_next(struct cursor *c, struct record *ret_record)
 {
 	struct cursor at = *c;
 	struct record r = { .bytes = at.pos };
+	struct perfrec rec;
 
 	if (cursor_left(&at) == 0)
 		return RECORD_END;
-	if (cursor_get(&at, sizeof(r.header), &r.header) < 0 || r.header.size < sizeof(r.header) ||
-	    r.header.size % 8 != 0 ||
-	    cursor_get_sub(&at, r.header.size - sizeof(r.header), &r.body) < 0 ||
-	    trailer_take(&r.body, PERFABI_SAMPLE_TYPE, &r.trailer) < 0 ||
-	    r.trailer.id > RECORD_ID_SIDEBAND || !is_good(r.header.type, r.header.misc, r.body))
+	if (perfrec_next(&at, &rec) != 0)
+		return -EBADMSG;
+	r.header = (struct perf_event_header){ .type = rec.type,
+					       .misc = rec.misc,
+					       .size = (uint16_t)(at.pos - r.bytes) };
+	r.body = rec.body;
+	if (r.header.size % 8 != 0 || trailer_take(&r.body, PERFABI_SAMPLE_TYPE, &r.trailer) < 0 ||
+	    r.trailer.id > RECORD_ID_SIDEBAND || !is_good(rec.type, rec.misc, r.body))
 		return -EBADMSG;
 
 	*c = at;

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 
-#include "util/perfabi.h"
+#include "record/perfabi.h"
 
 /* The fields of a trailer; each takes 8 bytes. */
 #define TRAILER_BITS                                                                              \

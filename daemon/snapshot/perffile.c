@@ -10,8 +10,8 @@
 
 #include "daemon/source/source.h"
 #include "record/codec.h"
+#include "record/perfabi.h"
 #include "util/buildid.h"
-#include "util/perfabi.h"
 #include "util/vec.h"
 
 #define BUFFER_SIZE ((size_t)1 << 20)

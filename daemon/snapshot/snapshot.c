@@ -306,22 +306,9 @@ static void write_itrace_start(struct writer *w, uint32_t cpu, const struct reco
 /* Whom a task record tells of; 0: everybody. */
 static uint32_t task_of(const struct record *record)
 {
-	struct record_mmap2 mmap;
-	struct record_task task;
-	struct record_comm comm;
+	uint32_t pid;
 
-	switch (record->header.type) {
-	case PERF_RECORD_COMM:
-		return record_read_comm(record->header.misc, record->body, &comm) < 0 ? 0
-										      : comm.pid;
-	case PERF_RECORD_MMAP2:
-		return record_get_mmap2(record, &mmap) < 0 ? 0 : mmap.pid;
-	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT:
-		return record_get_task(record, &task) < 0 ? 0 : task.pid;
-	default:
-		return 0;
-	}
+	return record_read_pid(record->header.type, record->body, &pid) < 0 ? 0 : pid;
 }
 
 /* Those of tasks that ran, and of their parents; the others are nobody's. */

@@ -15,51 +15,28 @@ static const uint64_t rtit_ctl[_PERFABI_PT_SLOTS_FIXED] = {
 	[PERFABI_PT_MTC_FREQ_BITS] = 0x3c000,
 };
 
-int auxtrace_info_read(struct cursor body, struct auxtrace_info *ret_info)
-{
-	struct auxtrace_info info = {};
-	uint32_t reserved;
-	int r;
-
-	r = cursor_get(&body, sizeof(info.type), &info.type);
-	if (r < 0)
-		return r;
-	r = cursor_get(&body, sizeof(reserved), &reserved);
-	if (r < 0)
-		return r;
-
-	for (size_t i = 0; i < _PERFABI_PT_SLOTS_FIXED; i++)
-		if (cursor_get(&body, sizeof(info.slots[i]), &info.slots[i]) < 0)
-			break;
-
-	if (info.slots[PERFABI_PT_FILTER_STR_LEN] <= cursor_left(&body))
-		info.filter = (const char *)body.pos;
-
-	*ret_info = info;
-	return 0;
-}
-
 /* The bits of @config that @slot masks, as a number. */
-static uint64_t field(const struct auxtrace_info *info, enum perfabi_pt_slot slot, uint64_t config)
+static uint64_t field(const struct record_auxtrace_info *info, enum perfabi_pt_slot slot,
+		      uint64_t config)
 {
 	const uint64_t mask = info->slots[slot] ?: rtit_ctl[slot];
 
 	return (config & mask) >> __builtin_ctzll(mask);
 }
 
-static int clock_from_info(const struct auxtrace_info *info, struct clock_conv *ret_clock)
+static int clock_from_info(const struct record_auxtrace_info *info, struct tsc_conv *ret_clock)
 {
 	const uint64_t *slots = info->slots;
 
 	if (!slots[PERFABI_PT_CAP_USER_TIME_ZERO]) {
-		*ret_clock = (struct clock_conv){};
+		*ret_clock = (struct tsc_conv){};
 		return 0;
 	}
-	if (slots[PERFABI_PT_TIME_SHIFT] > CLOCK_SHIFT_MAX || !slots[PERFABI_PT_TIME_MULT] ||
+	if (slots[PERFABI_PT_TIME_SHIFT] > TSC_SHIFT_MAX || !slots[PERFABI_PT_TIME_MULT] ||
 	    slots[PERFABI_PT_TIME_MULT] > UINT32_MAX)
 		return -EBADMSG;
 
-	*ret_clock = (struct clock_conv){
+	*ret_clock = (struct tsc_conv){
 		.valid = true,
 		.shift = (uint16_t)slots[PERFABI_PT_TIME_SHIFT],
 		.mult = (uint32_t)slots[PERFABI_PT_TIME_MULT],
@@ -68,7 +45,7 @@ static int clock_from_info(const struct auxtrace_info *info, struct clock_conv *
 	return 0;
 }
 
-int auxtrace_facts(const struct auxtrace_info *info, const struct perfattrs *attrs,
+int auxtrace_facts(const struct record_auxtrace_info *info, const struct perfattrs *attrs,
 		   struct trace_facts *facts)
 {
 	const uint64_t *slots = info->slots;

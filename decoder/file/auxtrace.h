@@ -15,19 +15,8 @@
 #include "base/cursor.h"
 #include "decoder/file/perfattr.h"
 #include "decoder/trace/trace.h"
-#include "util/perfabi.h"
-
-/* What AUXTRACE_INFO states. */
-struct auxtrace_info {
-	uint32_t type;                           /* PERFABI_AUXTRACE_INTEL_PT, or a foreign one */
-	uint64_t slots[_PERFABI_PT_SLOTS_FIXED]; /* by enum perfabi_pt_slot; 0 if not stated */
-	/* The address filter, in the record's bytes, as long as its slot says; NULL: none, or not
-	 * all of it is there. */
-	const char *filter;
-};
-
-/* Read the body of an AUXTRACE_INFO record. Return: 0; -EBADMSG if it is cut short. */
-_must_check_ int auxtrace_info_read(struct cursor body, struct auxtrace_info *ret_info);
+#include "record/codec.h"
+#include "record/perfabi.h"
 
 /*
  * Take out of AUXTRACE_INFO, and of the attr of the PT event, how the PT was made: all of @facts
@@ -36,8 +25,8 @@ _must_check_ int auxtrace_info_read(struct cursor body, struct auxtrace_info *re
  * Return: 0; -ENOENT if no attr has the PMU type that the info names; -EBADMSG if its clock cannot
  *         be.
  */
-_must_check_ int auxtrace_facts(const struct auxtrace_info *info, const struct perfattrs *attrs,
-				struct trace_facts *facts);
+_must_check_ int auxtrace_facts(const struct record_auxtrace_info *info,
+				const struct perfattrs *attrs, struct trace_facts *facts);
 
 /*
  * Take family, model and stepping out of the CPUID feature ("GenuineIntel,6,94,3"). Other vendors,

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 
-#include "decoder/file/perfrec.h"
+#include "record/trailer.h"
 
 void perfattrs_deinit(struct perfattrs *attrs)
 {
@@ -74,5 +74,5 @@ const struct perfattr *perfattrs_of_record(const struct perfattrs *attrs, struct
 	/* All attrs agree on where the id is. */
 	if (attrs->list.n == 0)
 		return NULL;
-	return perfattrs_of_id(attrs, perfrec_id(body, attrs->list.items[0].sample_type));
+	return perfattrs_of_id(attrs, trailer_id(body, attrs->list.items[0].sample_type));
 }

@@ -8,7 +8,7 @@
 
 #include "decoder/file/perfattr.h"
 #include "decoder/file/perfstream.h"
-#include "util/perfabi.h"
+#include "record/perfabi.h"
 
 #define complain perfstream_complain
 

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/file/perfrec.h"
 #include "decoder/file/perfsample.h"
 #include "decoder/trace/bpfprog.h"
 #include "decoder/trace/recsort.h"
-#include "util/perfabi.h"
+#include "record/codec.h"
+#include "record/perfabi.h"
+#include "record/perfrec.h"
 
 #define CPUID_SIZE_MAX 64
 
@@ -200,7 +201,7 @@ static int on_auxtrace_info(struct perfstream *s, const struct perfrec *rec)
 {
 	int r;
 
-	r = auxtrace_info_read(rec->body, &s->info);
+	r = record_read_auxtrace_info(rec->body, &s->info);
 	if (r < 0)
 		return complain_record(s, r, rec, "too short for the type of AUX trace");
 	if (s->info.type != PERFABI_AUXTRACE_INTEL_PT)
@@ -229,12 +230,12 @@ static int on_auxtrace(struct perfstream *s, const struct perfrec *rec, struct c
 	/* What is left of a file that was cut off is this record's, as far as it goes. In one that
 	 * is whole, a record that wants more than there is lies about its size. */
 	const bool is_cut = s->is_endless || s->trace->truncated_at;
-	struct perfabi_auxtrace a = {};
-	struct cursor c = rec->body, bytes;
+	struct record_auxtrace a;
+	struct cursor bytes;
 	bool truncated;
 	int r;
 
-	r = cursor_get(&c, sizeof(a) - sizeof(a.header), (uint8_t *)&a + sizeof(a.header));
+	r = record_read_auxtrace(rec->body, &a);
 	if (r < 0)
 		return complain_record(s, r, rec, "an AUXTRACE has 48 bytes");
 	truncated = a.size > cursor_left(stream);
@@ -430,15 +431,11 @@ int perfstream_read(struct perfstream *s, struct cursor records)
 /* FORK and EXIT state their time in the payload, too: for recordings without trailers. */
 static uint64_t time_of_task_record(const struct trace_record *record)
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
-	uint32_t ids[4];
-	uint64_t time;
+	struct record_task task;
 
 	if (record->type != PERF_RECORD_FORK && record->type != PERF_RECORD_EXIT)
 		return 0;
-	if (cursor_get(&c, sizeof(ids), &ids) < 0 || cursor_get(&c, sizeof(time), &time) < 0)
-		return 0;
-	return time;
+	return record_read_task(trace_record_body(record), &task) < 0 ? 0 : task.time;
 }
 
 /*
@@ -482,7 +479,7 @@ static int take_trailer(const struct perfstream *s, struct trace_record *record)
 {
 	struct cursor body = cursor_from(record->payload, record->payload_size);
 	const struct perfattr *attr;
-	struct perfrec_trailer t;
+	struct trailer t;
 	int r;
 
 	if (record->type >= PERF_RECORD_MAX)
@@ -493,7 +490,7 @@ static int take_trailer(const struct perfstream *s, struct trace_record *record)
 		return 0;
 	}
 
-	r = perfrec_take_trailer(&body, attr->sample_type, &t);
+	r = trailer_take(&body, attr->sample_type, &t);
 	if (r < 0)
 		return r;
 	record->time = t.time;
@@ -593,7 +590,7 @@ static int finish_facts(struct perfstream *s)
 		    " and multiplier %" PRIu64
 		    "; expected at most %u, and a number that is not 0 and fits 32 bits",
 		    s->info_offset, s->info.slots[PERFABI_PT_TIME_SHIFT],
-		    s->info.slots[PERFABI_PT_TIME_MULT], CLOCK_SHIFT_MAX);
+		    s->info.slots[PERFABI_PT_TIME_MULT], TSC_SHIFT_MAX);
 
 	if (s->info.slots[PERFABI_PT_FILTER_STR_LEN] > 0 &&
 	    (!s->info.filter ||

@@ -47,7 +47,7 @@ struct perfstream {
 	bool is_endless;     /* nothing says how long the file should be */
 	uint64_t dir_format; /* what the feature says; not 0: the trace is in several files */
 	struct perfattrs attrs;
-	struct auxtrace_info info;
+	struct record_auxtrace_info info;
 	uint64_t info_offset; /* of its record; 0: not seen */
 	bool has_samples;     /* that carry PT */
 	bool has_tracepoints; /* samples of them */

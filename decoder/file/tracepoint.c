@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/file/perfrec.h"
-
 #define MAGIC       "\x17\x08\x44tracing"
 #define SYSTEM      "sched"
 #define NAME        "sched_switch"
@@ -43,7 +41,7 @@ static int skip_file(struct cursor *c, const char *name)
 {
 	struct cursor unused;
 	const char *found;
-	int r = perfrec_get_string(c, &found);
+	int r = cursor_get_string(c, &found);
 
 	if (r == 0 && strcmp(found, name) != 0)
 		r = -EBADMSG;
@@ -61,7 +59,7 @@ static int skip_head(struct cursor *c)
 	if (r == 0 && memcmp(magic, MAGIC, sizeof(magic)) != 0)
 		r = -EBADMSG;
 	if (r == 0)
-		r = perfrec_get_string(c, &version);
+		r = cursor_get_string(c, &version);
 	if (r == 0)
 		r = cursor_skip(c, PAGE_FIELDS);
 	if (r == 0)
@@ -135,7 +133,7 @@ static int find_in_system(struct cursor *c, struct tracepoint *ret_tracepoint)
 	uint32_t n = 0;
 	int r;
 
-	r = perfrec_get_string(c, &system);
+	r = cursor_get_string(c, &system);
 	if (r == 0)
 		r = cursor_get(c, sizeof(n), &n);
 	if (r < 0)

@@ -67,7 +67,7 @@ static uint64_t time_of(const struct jits *jits, const struct jit *jit, size_t i
 	if (!jit->dump.time_is_tsc)
 		time += (uint64_t)facts->monotonic_offset_ns;
 	else if (facts->clock.valid)
-		time = clock_ns_from_tsc(&facts->clock, time);
+		time = tsc_to_ns(&facts->clock, time);
 	else
 		time = 0;
 	return time > jit->begin ? time : jit->begin;

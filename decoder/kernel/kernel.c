@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/file/mmaprec.h"
 #include "decoder/kernel/history.h"
+#include "record/codec.h"
 
 #define KERNEL_NAME  "[kernel.kallsyms]"
 #define MAPPINGS_MAX (1u << 20)
@@ -40,13 +40,13 @@ struct builder {
 /* The kernel loaded a module. (A guest's kernel does not count.) */
 static int on_map(struct builder *b, const struct trace_record *record)
 {
-	struct mmaprec map;
+	struct record_mmap2 map;
 
 	if (b->copied.list.n >= COPIED_MAX ||
 	    (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
-	    mmaprec_read(record, &map) < 0)
+	    record_read_mmap2(record->type, record->misc, trace_record_body(record), &map) < 0)
 		return 0;
-	return kcore_map_module(&b->kernel->kcore, map.path, map.start, map.size, record->time,
+	return kcore_map_module(&b->kernel->kcore, map.name, map.addr, map.len, record->time,
 				&b->copied);
 }
 

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/kernel/kernelrec.h"
 #include "decoder/symbol/source.h"
 #include "decoder/trace/bpfprog.h"
+#include "record/codec.h"
 
 #define PAGE_SHIFT    12
 #define FUNCTIONS_MAX (1u << 16)
+#define KERNEL_MIN    (UINT64_C(1) << 63)
 #define LOADED_MAX \
 	(1u << 17) /* functions of programs, counted each time that a program is loaded */
 
@@ -53,10 +54,10 @@ DEFINE_CLEANUP(struct kernel_function *, function_free);
  * Find or make the object of the function @symbol. Return: 0, and NULL if there are too many
  * functions; -ENOMEM.
  */
-static int function_object(struct kernelchanges *c, const struct ksymbolrec *symbol,
+static int function_object(struct kernelchanges *c, const struct record_ksymbol *symbol,
 			   const struct object **ret_object)
 {
-	const uint64_t key[] = { symbol->address, symbol->size,
+	const uint64_t key[] = { symbol->addr, symbol->len,
 				 map_hash(symbol->name, strlen(symbol->name)) };
 	const uint64_t hash = map_hash(key, sizeof(key)), *known = map_get(&c->by_name, hash);
 	_cleanup_(function_freep) struct kernel_function *f = NULL;
@@ -74,9 +75,11 @@ static int function_object(struct kernelchanges *c, const struct ksymbolrec *sym
 		return -ENOMEM;
 	*f = (struct kernel_function){ .source.ops = &function_ops,
 				       .name = symbol->name,
-				       .address = symbol->address,
-				       .size = symbol->size };
-	r = synthetics_new_object(c->synthetics, symbol->is_bpf ? "[bpf]" : "[ool]", &f->object);
+				       .address = symbol->addr,
+				       .size = symbol->len };
+	r = synthetics_new_object(
+	    c->synthetics, symbol->ksym_type == PERF_RECORD_KSYMBOL_TYPE_BPF ? "[bpf]" : "[ool]",
+	    &f->object);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	f->object->symbols = &f->source;
@@ -89,6 +92,12 @@ static int function_object(struct kernelchanges *c, const struct ksymbolrec *sym
 	return 0;
 }
 
+/* Return: whether the kernel has code there. Of a user's address nothing is believed. */
+static bool is_kernels(uint64_t address, uint64_t size)
+{
+	return address >= KERNEL_MIN && size > 0 && size - 1 <= UINT64_MAX - address;
+}
+
 static int add_change(struct kernelchanges *c, const struct history_change *event)
 {
 	return vec_push(
@@ -98,27 +107,30 @@ static int add_change(struct kernelchanges *c, const struct history_change *even
 
 static int on_ksymbol(struct kernelchanges *c, const struct trace_record *record)
 {
-	struct ksymbolrec symbol;
+	struct record_ksymbol symbol;
 	struct history_change event;
 	const struct object *object;
+	bool ends;
 	int r;
 
-	if (ksymbolrec_read(record, &symbol) < 0) {
+	if (record_read_ksymbol(trace_record_body(record), &symbol) < 0 ||
+	    !is_kernels(symbol.addr, symbol.len)) {
 		c->n_skipped++;
 		return 0;
 	}
+	ends = symbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
 	r = function_object(c, &symbol, &object);
 	if (r < 0)
 		return r;
 	event = (struct history_change){
 		.time = record->time,
-		.start = symbol.address,
-		.size = symbol.size,
-		.before = { .fill = symbol.ends ? HISTORY_ANY : HISTORY_NONE },
-		.after = { .fill = symbol.ends ? HISTORY_NONE : HISTORY_ANY },
+		.start = symbol.addr,
+		.size = symbol.len,
+		.before = { .fill = ends ? HISTORY_ANY : HISTORY_NONE },
+		.after = { .fill = ends ? HISTORY_NONE : HISTORY_ANY },
 		.sets_owner = true,
-		.owner_before = symbol.ends ? object : NULL,
-		.owner_after = symbol.ends ? NULL : object,
+		.owner_before = ends ? object : NULL,
+		.owner_after = ends ? NULL : object,
 	};
 	return add_change(c, &event);
 }
@@ -131,7 +143,7 @@ static int on_ksymbol(struct kernelchanges *c, const struct trace_record *record
 static int on_loaded(struct kernelchanges *c, uint64_t time,
 		     const struct bpfprog_function *function)
 {
-	if (!kernelrec_is_kernels(function->address, function->size)) {
+	if (!is_kernels(function->address, function->size)) {
 		c->n_skipped++;
 		return 0;
 	}
@@ -151,14 +163,14 @@ static int on_bpf_event(struct kernelchanges *c, const struct trace_record *reco
 	struct bpfprog_function function;
 	struct bpfprog program;
 	const uint64_t *known;
-	struct bpfrec bpf;
+	struct record_bpf_event bpf;
 	int r = 0;
 
-	if (bpfrec_read(record, &bpf) < 0) {
+	if (record_read_bpf_event(trace_record_body(record), &bpf) < 0) {
 		c->n_skipped++;
 		return 0;
 	}
-	known = bpf.loads ? map_get(&c->by_id, bpf.id) : NULL;
+	known = bpf.type == PERF_BPF_EVENT_PROG_LOAD ? map_get(&c->by_id, bpf.id) : NULL;
 	if (!known)
 		return 0;
 	program = c->programs[*known];
@@ -172,20 +184,25 @@ static int on_bpf_event(struct kernelchanges *c, const struct trace_record *reco
 
 static int on_poke(struct kernelchanges *c, const struct trace_record *record)
 {
-	struct pokerec poke;
+	struct record_text_poke poke;
+	uint16_t size;
 
-	if (pokerec_read(record, &poke) < 0) {
+	if (record_read_text_poke(trace_record_body(record), &poke) < 0)
+		size = 0;
+	else
+		size = poke.old_len > poke.new_len ? poke.old_len : poke.new_len;
+	if (size == 0 || !is_kernels(poke.addr, size)) {
 		c->n_skipped++;
 		return 0;
 	}
-	return add_change(c,
-			  &(struct history_change){
-			      .time = record->time,
-			      .start = poke.address,
-			      .size = poke.n_before > poke.n_after ? poke.n_before : poke.n_after,
-			      .before = { poke.before, poke.n_before, HISTORY_NONE },
-			      .after = { poke.after, poke.n_after, HISTORY_NONE },
-			  });
+	/* Where there are no bytes before or after, there was, or will be, no code. */
+	return add_change(c, &(struct history_change){
+				 .time = record->time,
+				 .start = poke.addr,
+				 .size = size,
+				 .before = { poke.old_bytes, poke.old_len, HISTORY_NONE },
+				 .after = { poke.new_bytes, poke.new_len, HISTORY_NONE },
+			     });
 }
 
 int kernelchanges_init(struct kernelchanges *c, const struct bpfprog *programs, size_t n_programs,

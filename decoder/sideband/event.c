@@ -6,107 +6,126 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "decoder/file/mmaprec.h"
-#include "decoder/file/perfrec.h"
+#include "record/codec.h"
 
-/* Read the pid and the tid of a task. */
-static bool read_task(struct cursor *c, uint32_t *ret_pid, uint32_t *ret_tid)
+static bool read_mmap(const struct trace_record *record, struct cursor c, struct ptd_event *e)
 {
-	return cursor_get(c, sizeof(*ret_pid), ret_pid) == 0 &&
-	       cursor_get(c, sizeof(*ret_tid), ret_tid) == 0;
-}
+	struct record_mmap2 map;
 
-static bool read_mmap(const struct trace_record *record, struct ptd_event *e)
-{
-	struct mmaprec map;
-
-	if (mmaprec_read(record, &map) < 0)
+	if (record_read_mmap2(record->type, record->misc, c, &map) < 0)
 		return false;
 	e->kind = record->type == PERF_RECORD_MMAP ? PTD_EVENT_MMAP : PTD_EVENT_MMAP2;
-	e->flags = record->misc & PERF_RECORD_MISC_MMAP_DATA ? PTD_EVENT_DATA : 0;
+	e->flags = map.misc & PERF_RECORD_MISC_MMAP_DATA ? PTD_EVENT_DATA : 0;
 	e->pid = map.pid;
 	e->tid = map.tid;
-	e->address = map.start;
-	e->size = map.size;
-	e->offset = map.offset;
-	e->name = map.path;
+	e->address = map.addr;
+	e->size = map.len;
+	e->offset = map.pgoff;
+	e->name = map.name;
 	e->prot = map.prot;
 	e->map_flags = map.flags;
 	e->build_id_size = map.build_id.size;
 	memcpy(e->build_id, map.build_id.bytes, sizeof(e->build_id));
-	e->major = map.major;
-	e->minor = map.minor;
-	e->inode = map.inode;
-	e->inode_generation = map.inode_generation;
+	e->major = map.maj;
+	e->minor = map.min;
+	e->inode = map.ino;
+	e->inode_generation = map.ino_generation;
 	return true;
 }
 
 static bool read_comm(const struct trace_record *record, struct cursor c, struct ptd_event *e)
 {
+	struct record_comm comm;
+
+	if (record_read_comm(record->misc, c, &comm) < 0 || !comm.comm)
+		return false;
 	e->kind = PTD_EVENT_COMM;
-	e->flags = record->misc & PERF_RECORD_MISC_COMM_EXEC ? PTD_EVENT_EXEC : 0;
-	return read_task(&c, &e->pid, &e->tid) && perfrec_get_string(&c, &e->name) == 0;
+	e->flags = comm.exec ? PTD_EVENT_EXEC : 0;
+	e->pid = comm.pid;
+	e->tid = comm.tid;
+	e->name = comm.comm;
+	return true;
 }
 
 static bool read_life(const struct trace_record *record, struct cursor c, struct ptd_event *e)
 {
-	uint32_t ids[4]; /* pid, parent's, tid, parent's */
+	struct record_task task;
 
-	if (cursor_get(&c, sizeof(ids), ids) < 0)
+	if (record_read_task(c, &task) < 0)
 		return false;
 	e->kind = record->type == PERF_RECORD_FORK ? PTD_EVENT_FORK : PTD_EVENT_EXIT;
-	e->pid = ids[0];
-	e->other_pid = ids[1];
-	e->tid = ids[2];
-	e->other_tid = ids[3];
+	e->pid = task.pid;
+	e->other_pid = task.ppid;
+	e->tid = task.tid;
+	e->other_tid = task.ptid;
 	return true;
 }
 
 static bool read_switch(const struct trace_record *record, struct cursor c, struct ptd_event *e)
 {
-	const bool out = record->misc & PERF_RECORD_MISC_SWITCH_OUT;
+	struct record_switch sw;
 
+	if (record_read_switch(record->type, record->misc, c, &sw) < 0)
+		return false;
 	e->kind = record->type == PERF_RECORD_SWITCH ? PTD_EVENT_SWITCH : PTD_EVENT_SWITCH_CPU;
-	e->flags = out ? PTD_EVENT_OUT : 0;
-	if (out && record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT)
-		e->flags |= PTD_EVENT_PREEMPT;
+	e->flags = (sw.out ? PTD_EVENT_OUT : 0) | (sw.preempt ? PTD_EVENT_PREEMPT : 0);
 	e->pid = e->current_pid;
 	e->tid = e->current_tid;
-	return e->kind == PTD_EVENT_SWITCH || read_task(&c, &e->other_pid, &e->other_tid);
+	e->other_pid = sw.other.pid;
+	e->other_tid = sw.other.tid;
+	return true;
 }
 
 static bool read_aux(struct cursor c, struct ptd_event *e)
 {
+	struct record_aux aux;
+
+	if (record_read_aux(c, &aux) < 0)
+		return false;
 	e->kind = PTD_EVENT_AUX;
-	return cursor_get(&c, sizeof(e->offset), &e->offset) == 0 &&
-	       cursor_get(&c, sizeof(e->size), &e->size) == 0 &&
-	       cursor_get(&c, sizeof(e->aux_flags), &e->aux_flags) == 0;
+	e->offset = aux.offset;
+	e->size = aux.size;
+	e->aux_flags = aux.flags;
+	return true;
 }
 
-static bool read_lost(const struct trace_record *record, struct cursor c, struct ptd_event *e)
+static bool read_lost(struct cursor c, struct ptd_event *e)
 {
-	uint64_t id;
+	struct record_lost lost;
 
-	e->kind = record->type == PERF_RECORD_LOST ? PTD_EVENT_LOST : PTD_EVENT_LOST_SAMPLES;
-	if (e->kind == PTD_EVENT_LOST && cursor_get(&c, sizeof(id), &id) < 0)
+	if (record_read_lost(c, &lost) < 0)
 		return false;
-	return cursor_get(&c, sizeof(e->size), &e->size) == 0;
+	e->kind = PTD_EVENT_LOST;
+	e->size = lost.lost;
+	return true;
+}
+
+static bool read_lost_samples(struct cursor c, struct ptd_event *e)
+{
+	e->kind = PTD_EVENT_LOST_SAMPLES;
+	return record_read_lost_samples(c, &e->size) == 0;
 }
 
 static bool read_itrace_start(struct cursor c, struct ptd_event *e)
 {
+	struct record_ids who;
+
+	if (record_read_itrace_start(c, &who) < 0)
+		return false;
 	e->kind = PTD_EVENT_ITRACE_START;
-	return read_task(&c, &e->pid, &e->tid);
+	e->pid = who.pid;
+	e->tid = who.tid;
+	return true;
 }
 
 static bool read_record(const struct trace_record *record, struct ptd_event *e)
 {
-	const struct cursor c = cursor_from(record->payload, record->payload_size);
+	const struct cursor c = trace_record_body(record);
 
 	switch (record->type) {
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		return read_mmap(record, e);
+		return read_mmap(record, c, e);
 	case PERF_RECORD_COMM:
 		return read_comm(record, c, e);
 	case PERF_RECORD_FORK:
@@ -120,8 +139,9 @@ static bool read_record(const struct trace_record *record, struct ptd_event *e)
 	case PERF_RECORD_ITRACE_START:
 		return read_itrace_start(c, e);
 	case PERF_RECORD_LOST:
+		return read_lost(c, e);
 	case PERF_RECORD_LOST_SAMPLES:
-		return read_lost(record, c, e);
+		return read_lost_samples(c, e);
 	default:
 		return false;
 	}

@@ -5,7 +5,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
-#include "decoder/file/mmaprec.h"
+#include "record/codec.h"
 
 static int add(struct filtered *filtered, const struct filtered_range *range)
 {
@@ -22,27 +22,27 @@ static int add(struct filtered *filtered, const struct filtered_range *range)
 	return 0;
 }
 
-static bool is_of(const struct addrfilter *filter, const struct mmaprec *map)
+static bool is_of(const struct addrfilter *filter, const struct record_mmap2 *map)
 {
-	return filter->path && strlen(map->path) == filter->path_size &&
-	       memcmp(map->path, filter->path, filter->path_size) == 0;
+	return filter->path && strlen(map->name) == filter->path_size &&
+	       memcmp(map->name, filter->path, filter->path_size) == 0;
 }
 
 static int add_mapping(struct filtered *filtered, const struct addrfilters *filters,
 		       const struct trace_record *record)
 {
-	struct mmaprec map;
+	struct record_mmap2 map;
 	int r = 0;
 
-	if ((record->type != PERF_RECORD_MMAP && record->type != PERF_RECORD_MMAP2) ||
-	    mmaprec_read(record, &map) < 0 || map.kernel || !map.executable)
+	if (record_read_mmap2(record->type, record->misc, trace_record_body(record), &map) < 0 ||
+	    !record_maps_code(record->type, &map))
 		return 0;
 	for (size_t i = 0; i < filters->n && r == 0; i++) {
 		const struct addrfilter *f = &filters->parts[i];
 		struct filtered_range range = { .stops = f->stops };
 
 		if (is_of(f, &map) &&
-		    addrfilter_place(f, map.start, map.size, map.offset, &range.first, &range.last))
+		    addrfilter_place(f, map.addr, map.len, map.pgoff, &range.first, &range.last))
 			r = add(filtered, &range);
 	}
 	return r;

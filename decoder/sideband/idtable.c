@@ -7,37 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/file/perfrec.h"
-#include "util/perfabi.h"
-
-#define MISC_SIZE_VALID (1u << 15) /* the record states how long its build-id is */
-
-struct build_id_head {
-	int32_t pid;
-	uint8_t id[BUILDID_MAX];
-	uint8_t size;
-	uint8_t reserved[3];
-};
+#include "record/codec.h"
+#include "record/perfabi.h"
 
 static int read_entry(const struct trace_record *record, struct idtable_entry *ret_entry)
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
-	struct build_id_head head;
-	struct idtable_entry entry;
+	struct record_build_id entry;
 	int r;
 
-	r = cursor_get(&c, sizeof(head), &head);
+	r = record_read_build_id(record->misc, trace_record_body(record), &entry);
 	if (r < 0)
 		return r;
-	r = perfrec_get_string(&c, &entry.path);
-	if (r < 0)
-		return r;
-
-	entry.id.size = record->misc & MISC_SIZE_VALID ? head.size : BUILDID_MAX;
-	if (entry.id.size > BUILDID_MAX)
-		return -EBADMSG;
-	memcpy(entry.id.bytes, head.id, BUILDID_MAX);
-	*ret_entry = entry;
+	*ret_entry = (struct idtable_entry){ .path = entry.path, .id = entry.build_id };
 	return 0;
 }
 

@@ -5,9 +5,8 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 
-#include "decoder/file/mmaprec.h"
-#include "decoder/file/perfrec.h"
 #include "ptd/record.h"
+#include "record/codec.h"
 #include "util/mapname.h"
 
 /*
@@ -291,15 +290,9 @@ static int living_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64
 
 /* Records. */
 
-/* The payload of FORK and EXIT. */
-struct task_payload {
-	uint32_t pid, ppid, tid, ptid;
-	uint64_t time;
-};
-
 /* The space of a new process: a copy of its parent's. */
 static int fork_space(struct tasks *tasks, const struct trace_record *record,
-		      const struct task_payload *fork)
+		      const struct record_task *fork)
 {
 	const struct space *parent = space_of(tasks, fork->ppid);
 	size_t n_copies;
@@ -322,13 +315,12 @@ static int fork_space(struct tasks *tasks, const struct trace_record *record,
 
 int tasks_fork(struct tasks *tasks, const struct trace_record *record)
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
 	const struct thread *parent;
-	struct task_payload fork;
+	struct record_task fork;
 	struct thread *child;
 	int r, skipped = 0;
 
-	if (cursor_get(&c, sizeof(fork), &fork) < 0 || !is_task(fork.pid, fork.tid))
+	if (record_read_task(trace_record_body(record), &fork) < 0 || !is_task(fork.pid, fork.tid))
 		return TASKS_SKIPPED;
 
 	/* Nothing is news of what ran before the trace, if it is known already. */
@@ -351,11 +343,10 @@ int tasks_fork(struct tasks *tasks, const struct trace_record *record)
 
 int tasks_exit(struct tasks *tasks, const struct trace_record *record)
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
-	struct task_payload exit;
+	struct record_task exit;
 	struct thread *thread;
 
-	if (cursor_get(&c, sizeof(exit), &exit) < 0)
+	if (record_read_task(trace_record_body(record), &exit) < 0)
 		return TASKS_SKIPPED;
 
 	/* Its space stays: it still runs, for a moment, and its process may have other threads. */
@@ -367,38 +358,35 @@ int tasks_exit(struct tasks *tasks, const struct trace_record *record)
 
 int tasks_comm(struct tasks *tasks, const struct trace_record *record)
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
-	const bool is_exec = record->misc & PERF_RECORD_MISC_COMM_EXEC;
+	struct record_comm comm;
 	struct thread *thread;
-	const char *comm = "";
-	uint32_t ids[2];
 	int r;
 
-	if (cursor_get(&c, sizeof(ids), ids) < 0)
+	if (record_read_comm(record->misc, trace_record_body(record), &comm) < 0)
 		return TASKS_SKIPPED;
 	/* It is the only thread then, whatever a damaged record says; the name may have been lost,
 	 * too. */
-	if (is_exec)
-		ids[1] = ids[0];
-	if (!is_task(ids[0], ids[1]) || (perfrec_get_string(&c, &comm) < 0 && !is_exec))
+	if (comm.exec)
+		comm.tid = comm.pid;
+	if (!is_task(comm.pid, comm.tid) || (!comm.comm && !comm.exec))
 		return TASKS_SKIPPED;
 
-	if (is_exec) {
-		r = begin_space(tasks, ids[0], NULL, record->time);
+	if (comm.exec) {
+		r = begin_space(tasks, comm.pid, NULL, record->time);
 		if (r < 0)
 			return r;
-		r = tasks_thread(tasks, ids[0], ids[1], record->time, &thread);
+		r = tasks_thread(tasks, comm.pid, comm.tid, record->time, &thread);
 		if (r != 0)
 			return r;
-		thread->space = space_of(tasks, ids[0]);
+		thread->space = space_of(tasks, comm.pid);
 		thread->ended = false;
 	} else {
-		r = living_thread(tasks, ids[0], ids[1], record->time, &thread);
+		r = living_thread(tasks, comm.pid, comm.tid, record->time, &thread);
 		if (r != 0)
 			return r;
 	}
 
-	thread->comm = comm;
+	thread->comm = comm.comm ?: "";
 	return add_life(tasks, thread, record->time);
 }
 
@@ -452,37 +440,37 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 {
 	struct mapping mapping;
 	struct thread *thread;
-	struct mmaprec map;
+	struct record_mmap2 map;
 	int r;
 
-	if (mmaprec_read(record, &map) < 0)
+	if (record_read_mmap2(record->type, record->misc, trace_record_body(record), &map) < 0)
 		return TASKS_SKIPPED;
-	if (map.kernel || !map.executable)
+	if (!record_maps_code(record->type, &map))
 		return 0;
-	if (map.size == 0 || map.size - 1 > UINT64_MAX - map.start)
+	if (map.len == 0 || map.len - 1 > UINT64_MAX - map.addr)
 		return TASKS_SKIPPED;
 	/* It holds for the process even if the record is damaged and names no thread. */
 	r = living_thread(tasks, map.pid, is_task(map.tid, map.tid) ? map.tid : map.pid,
 			  record->time, &thread);
 	if (r != 0)
 		return r;
-	if (mapname_is_jitdump(map.path))
-		return jits_begin(&tasks->jits, space_of(tasks, map.pid), map.pid, map.path,
+	if (mapname_is_jitdump(map.name))
+		return jits_begin(&tasks->jits, space_of(tasks, map.pid), map.pid, map.name,
 				  record->time);
 
 	mapping = (struct mapping){
 		.time = record->time,
-		.start = map.start,
-		.size = map.size,
-		.offset = map.offset,
+		.start = map.addr,
+		.size = map.len,
+		.offset = map.pgoff,
 	};
-	r = objects_find(tasks->objects, map.path,
+	r = objects_find(tasks->objects, map.name,
 			 map.build_id.size ? &map.build_id
-					   : idtable_find(&tasks->build_ids, map.path),
+					   : idtable_find(&tasks->build_ids, map.name),
 			 &mapping.object);
 	if (r < 0)
 		return r;
-	if (mapname_is_vdso(map.path)) {
+	if (mapname_is_vdso(map.name)) {
 		r = take_other_vdso(tasks, map.pid, &mapping);
 		if (r < 0)
 			return r;

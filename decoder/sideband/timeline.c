@@ -10,6 +10,7 @@
 #include "decoder/sideband/task.h"
 #include "decoder/sideband/track.h"
 #include "ptd/record.h"
+#include "record/codec.h"
 #include "util/map.h"
 #include "util/vec.h"
 
@@ -149,39 +150,41 @@ static int place_before(struct timeline *tl, uint32_t index, uint32_t pid, uint3
 
 static int on_switch_cpu_wide(struct timeline *tl, const struct trace_record *record)
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
-	const bool out = record->misc & PERF_RECORD_MISC_SWITCH_OUT;
-	uint32_t other[2], index;
+	struct record_switch sw;
+	uint32_t index;
 	int r;
 
-	if (record->cpu == TRACE_NONE || cursor_get(&c, sizeof(other), other) < 0)
+	if (record->cpu == TRACE_NONE ||
+	    record_read_switch(record->type, record->misc, trace_record_body(record), &sw) < 0)
 		return TASKS_SKIPPED;
 	r = get_cpu(tl, record->cpu, &index);
 	if (r != 0)
 		return r;
 
 	/* The trailer names the task that leaves or comes; the payload names the other one. */
-	if (out) {
+	if (sw.out) {
 		r = place_before(tl, index, record->pid, record->tid, record->time);
-		return r < 0 ? r : place(tl, index, other[0], other[1], record->time);
+		return r < 0 ? r : place(tl, index, sw.other.pid, sw.other.tid, record->time);
 	}
-	r = place_before(tl, index, other[0], other[1], record->time);
+	r = place_before(tl, index, sw.other.pid, sw.other.tid, record->time);
 	return r < 0 ? r : place(tl, index, record->pid, record->tid, record->time);
 }
 
 /* It tells only of its own task: who comes after it is unknown. */
 static int on_switch(struct timeline *tl, const struct trace_record *record)
 {
+	struct record_switch sw;
 	uint32_t index;
 	int r;
 
-	if (record->cpu == TRACE_NONE)
+	if (record->cpu == TRACE_NONE ||
+	    record_read_switch(record->type, record->misc, trace_record_body(record), &sw) < 0)
 		return TASKS_SKIPPED;
 	r = get_cpu(tl, record->cpu, &index);
 	if (r != 0)
 		return r;
 
-	if (!(record->misc & PERF_RECORD_MISC_SWITCH_OUT))
+	if (!sw.out)
 		return place(tl, index, record->pid, record->tid, record->time);
 	r = place_before(tl, index, record->pid, record->tid, record->time);
 	return r < 0 ? r : place(tl, index, PTD_ID_UNKNOWN, PTD_ID_UNKNOWN, record->time);
@@ -189,17 +192,18 @@ static int on_switch(struct timeline *tl, const struct trace_record *record)
 
 static int on_itrace_start(struct timeline *tl, const struct trace_record *record)
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
-	uint32_t ids[2], index;
+	struct record_ids who;
+	uint32_t index;
 	int r;
 
-	if (record->cpu == TRACE_NONE || cursor_get(&c, sizeof(ids), ids) < 0)
+	if (record->cpu == TRACE_NONE ||
+	    record_read_itrace_start(trace_record_body(record), &who) < 0)
 		return TASKS_SKIPPED;
 	r = get_cpu(tl, record->cpu, &index);
 	if (r != 0)
 		return r;
 	tl->cpus.items[index].came = PTD_ID_UNKNOWN;
-	return place(tl, index, ids[0], ids[1], record->time);
+	return place(tl, index, who.pid, who.tid, record->time);
 }
 
 /*
@@ -208,7 +212,7 @@ static int on_itrace_start(struct timeline *tl, const struct trace_record *recor
  */
 static int on_sample(struct timeline *tl, const struct trace_record *record)
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
+	struct cursor c = trace_record_body(record);
 	uint32_t next, pid, index;
 	struct cpu *cpu;
 	int r;
@@ -244,11 +248,10 @@ static int on_sample(struct timeline *tl, const struct trace_record *record)
  */
 static int on_exec(struct timeline *tl, const struct trace_record *record)
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
 	uint32_t pid, index;
 	int r;
 
-	if (cursor_get(&c, sizeof(pid), &pid) < 0)
+	if (record_read_pid(record->type, trace_record_body(record), &pid) < 0)
 		return TASKS_SKIPPED;
 	/* Wherever the record says that it was made. */
 	if (record->time == 0 || record->cpu == TRACE_NONE || record->pid != pid) {
@@ -281,12 +284,11 @@ static int on_exec(struct timeline *tl, const struct trace_record *record)
 static int on_task(struct timeline *tl, const struct trace_record *record,
 		   int (*apply)(struct tasks *tasks, const struct trace_record *record))
 {
-	struct cursor c = cursor_from(record->payload, record->payload_size);
 	const struct space *before;
 	uint32_t pid;
 	int r, placed;
 
-	if (cursor_get(&c, sizeof(pid), &pid) < 0)
+	if (record_read_pid(record->type, trace_record_body(record), &pid) < 0)
 		return TASKS_SKIPPED;
 	before = tasks_space(&tl->tasks, pid);
 	r = apply(&tl->tasks, record);

@@ -5,7 +5,7 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 
-#include "base/cursor.h"
+#include "record/codec.h"
 
 static int add(struct losses *losses, const struct loss *like, enum ptd_gap_reason reason)
 {
@@ -26,17 +26,16 @@ static int add_aux(struct losses *losses, const struct trace_record *record, str
 		{ PERF_AUX_FLAG_COLLISION, PTD_GAP_COLLISION },
 		{ PERF_AUX_FLAG_OVERWRITE, PTD_GAP_OVERWRITTEN },
 	};
-	struct cursor c = cursor_from(record->payload, record->payload_size);
-	uint64_t aux[3]; /* offset, size, flags */
+	struct record_aux aux;
 	int r = 0;
 
-	if (cursor_get(&c, sizeof(aux), aux) < 0)
+	if (record_read_aux(trace_record_body(record), &aux) < 0)
 		return 0;
 	loss->in_aux = true;
-	loss->aux_start = aux[0];
-	loss->aux_end = aux[0] + aux[1];
+	loss->aux_start = aux.offset;
+	loss->aux_end = aux.offset + aux.size;
 	for (size_t i = 0; i < ARRAY_LEN(rows) && r == 0; i++) {
-		if (!(aux[2] & rows[i].flag))
+		if (!(aux.flags & rows[i].flag))
 			continue;
 		loss->overwrite = rows[i].flag == PERF_AUX_FLAG_OVERWRITE;
 		r = add(losses, loss, rows[i].reason);

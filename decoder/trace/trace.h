@@ -17,8 +17,8 @@
 #include "base/cursor.h"
 #include "decoder/trace/addrfilter.h"
 #include "decoder/trace/bpfprog.h"
-#include "decoder/trace/clock.h"
 #include "ptd/record.h"
+#include "record/tsc.h"
 #include "util/map.h"
 #include "util/mapfile.h"
 #include "util/table.h"
@@ -44,6 +44,11 @@ struct trace_record {
 	const uint8_t *payload; /* between header and trailer */
 	size_t payload_size;
 };
+
+static inline struct cursor trace_record_body(const struct trace_record *record)
+{
+	return cursor_from(record->payload, record->payload_size);
+}
 
 /* A run of PT bytes without a hole. */
 struct trace_span {
@@ -81,7 +86,7 @@ struct trace_queue {
 struct trace_facts {
 	/* A PT stream and nothing else: no record says who ran, or what was mapped. */
 	bool is_bare;
-	struct clock_conv clock;
+	struct tsc_conv clock;
 	bool snapshot_mode; /* AUX was overwritten, or sampled: each span starts anywhere */
 	/* LOST is not about switches: they have rings of their own (snapshots of ptd). */
 	bool switches_apart;

@@ -59,8 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	touch(trace);
 	if (trace->facts.clock.valid) {
-		tsc = clock_tsc_from_ns(&trace->facts.clock, size);
-		(void)clock_ns_from_tsc(&trace->facts.clock, tsc);
+		tsc = tsc_from_ns(&trace->facts.clock, size);
+		(void)tsc_to_ns(&trace->facts.clock, tsc);
 	}
 	if (objects_new(NULL, &objects) < 0 || timeline_new(trace, objects, &timeline) < 0)
 		abort();

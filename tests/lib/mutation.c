@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "record/perfabi.h"
 #include "tests/lib/walk.h"
-#include "util/perfabi.h"
 
 #define AUXTRACE_SIZE 48
 

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "record/codec.h"
-#include "util/perfabi.h"
+#include "record/perfabi.h"
 
 #define PERFBUILD_IDS    104
 #define PERFBUILD_ATTR   120

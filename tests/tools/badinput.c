@@ -25,12 +25,12 @@
 
 #include "base/base.h"
 #include "record/codec.h"
+#include "record/perfabi.h"
 #include "tests/lib/copydir.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/trial.h"
 #include "tests/lib/walk.h"
 #include "util/mapfile.h"
-#include "util/perfabi.h"
 
 #define AUXTRACE_SIZE 48
 #define GIB           (INT64_C(1) << 30)

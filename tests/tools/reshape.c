@@ -35,9 +35,9 @@
 
 #include "base/base.h"
 #include "record/codec.h"
+#include "record/perfabi.h"
 #include "tests/lib/walk.h"
 #include "util/mapfile.h"
-#include "util/perfabi.h"
 
 #define N_FILES      3     /* of threads */
 #define CHUNK        30000 /* of records to be compressed, at the most */

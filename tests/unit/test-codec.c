@@ -242,7 +242,54 @@ static void long_names(void **state)
 	}
 }
 
+static void whose_code(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t type;
+		uint16_t misc;
+		uint32_t pid, prot;
+		bool is_code;
+	} rows[] = {
+		{ "a program's", PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 7, 5, true },
+		{ "data", PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 7, 3, false },
+		{ "the kernel's", PERF_RECORD_MMAP2, PERF_RECORD_MISC_KERNEL, 7, 5, false },
+		{ "a guest's", PERF_RECORD_MMAP2, PERF_RECORD_MISC_GUEST_USER, 7, 5, false },
+		{ "of no process", PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, UINT32_MAX, 5, false },
+		{ "an old record", PERF_RECORD_MMAP, PERF_RECORD_MISC_USER, 7, 0, true },
+		{ "an old record of data", PERF_RECORD_MMAP,
+		  PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_DATA, 7, 0, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct record_mmap2 m = { .misc = rows[i].misc,
+						.pid = rows[i].pid,
+						.prot = rows[i].prot };
+
+		print_message("  %s\n", rows[i].name);
+		assert_int_equal(record_maps_code(rows[i].type, &m), rows[i].is_code);
+	}
+}
+
 /* --- tasks ------------------------------------------------------------------------------------ */
+
+static void whose_record(void **state)
+{
+	static const uint32_t types[] = { PERF_RECORD_COMM, PERF_RECORD_FORK, PERF_RECORD_EXIT,
+					  PERF_RECORD_MMAP, PERF_RECORD_MMAP2 };
+	static const uint32_t body[] = { 7, 8 };
+	uint32_t pid;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		pid = 0;
+		assert_int_equal(record_read_pid(types[i], cursor_from(body, 8), &pid), 0);
+		assert_int_equal(pid, 7);
+		assert_int_equal(record_read_pid(types[i], cursor_from(body, 3), &pid), -EBADMSG);
+	}
+	assert_int_equal(record_read_pid(PERF_RECORD_LOST, cursor_from(body, 8), &pid), -EBADMSG);
+}
 
 static void comm_record(void **state)
 {
@@ -260,9 +307,14 @@ static void comm_record(void **state)
 	assert_int_equal(got.pid, 7);
 	assert_int_equal(got.tid, 8);
 	assert_string_equal(got.comm, "eight888");
-	SHORT(17, record_read_comm(0, body, &got));
+	SHORT(8, record_read_comm(0, body, &got));
 	assert_int_equal(record_read_comm(0, body, &got), 0);
 	assert_false(got.exec);
+	/* Without its end there is no name. */
+	body = cursor_from(body.pos, 16);
+	assert_int_equal(record_read_comm(0, body, &got), 0);
+	assert_int_equal(got.tid, 8);
+	assert_null(got.comm);
 }
 
 static void same_task(struct cursor body, const struct record_task *task)
@@ -600,6 +652,8 @@ int main(void)
 		cmocka_unit_test(mmap2_record),
 		cmocka_unit_test(mmap2_with_build_id),
 		cmocka_unit_test(long_names),
+		cmocka_unit_test(whose_code),
+		cmocka_unit_test(whose_record),
 		cmocka_unit_test(comm_record),
 		cmocka_unit_test(fork_record),
 		cmocka_unit_test(exit_record),

@@ -18,12 +18,12 @@
 #include "daemon/snapshot/perffile.h"
 #include "daemon/source/source.h"
 #include "decoder/file/input.h"
+#include "record/perfabi.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 #include "util/buildid.h"
 #include "util/mapfile.h"
-#include "util/perfabi.h"
 
 #define NAME "data"
 

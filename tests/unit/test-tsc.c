@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Clock: real conversions, both ways, and what lies at the edges of 64 bits. */
+/* TSC: real conversions, both ways, and what lies at the edges of 64 bits. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,20 +9,20 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-#include "decoder/trace/clock.h"
+#include "record/tsc.h"
 
 /* Of real machines; "zero" is negative in two of them. */
-static const struct clock_conv skylake_x = { true, 31, 581029125, UINT64_C(18444502336406842448) };
-static const struct clock_conv skylake_y = { true, 31, 1789569706, UINT64_C(18446744041015200657) };
-static const struct clock_conv ns = { true, 0, 1, 0 };
-static const struct clock_conv later = { true, 10, 1024, 1000000 };
-static const struct clock_conv widest = { true, 32, UINT32_MAX, 0 };
+static const struct tsc_conv skylake_x = { true, 31, 581029125, UINT64_C(18444502336406842448) };
+static const struct tsc_conv skylake_y = { true, 31, 1789569706, UINT64_C(18446744041015200657) };
+static const struct tsc_conv ns = { true, 0, 1, 0 };
+static const struct tsc_conv later = { true, 10, 1024, 1000000 };
+static const struct tsc_conv widest = { true, 32, UINT32_MAX, 0 };
 
-static void tsc_to_ns(void **state)
+static void to_ns(void **state)
 {
 	static const struct {
 		const char *name;
-		const struct clock_conv *conv;
+		const struct tsc_conv *conv;
 		uint64_t tsc, ns;
 	} rows[] = {
 		{ "one to one", &ns, 12345, 12345 },
@@ -40,7 +40,7 @@ static void tsc_to_ns(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		print_message("  %s\n", rows[i].name);
-		assert_int_equal(clock_ns_from_tsc(rows[i].conv, rows[i].tsc), rows[i].ns);
+		assert_int_equal(tsc_to_ns(rows[i].conv, rows[i].tsc), rows[i].ns);
 	}
 }
 
@@ -48,7 +48,7 @@ static void tsc_to_ns(void **state)
 static void there_and_back(void **state)
 {
 	static const struct {
-		const struct clock_conv *conv;
+		const struct tsc_conv *conv;
 		uint64_t from;
 	} rows[] = {
 		{ &ns, 0 },
@@ -61,37 +61,37 @@ static void there_and_back(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		for (uint64_t tsc = rows[i].from; tsc < rows[i].from + 2000; tsc++) {
-			const uint64_t time = clock_ns_from_tsc(rows[i].conv, tsc);
-			const uint64_t back = clock_tsc_from_ns(rows[i].conv, time);
+			const uint64_t time = tsc_to_ns(rows[i].conv, tsc);
+			const uint64_t back = tsc_from_ns(rows[i].conv, time);
 
 			assert_true(back <= tsc);
-			assert_int_equal(clock_ns_from_tsc(rows[i].conv, back), time);
+			assert_int_equal(tsc_to_ns(rows[i].conv, back), time);
 			if (back > 0)
-				assert_true(clock_ns_from_tsc(rows[i].conv, back - 1) != time);
+				assert_true(tsc_to_ns(rows[i].conv, back - 1) != time);
 		}
 	}
 }
 
 static void ns_to_tsc_at_the_edges(void **state)
 {
-	static const struct clock_conv fine = { true, 32, 1, 0 };
+	static const struct tsc_conv fine = { true, 32, 1, 0 };
 
 	(void)state;
 	/* Before TSC 0. */
-	assert_int_equal(clock_tsc_from_ns(&later, 999999), 0);
-	assert_int_equal(clock_tsc_from_ns(&later, 0), 0);
-	assert_int_equal(clock_tsc_from_ns(&later, 1000000), 0);
-	assert_int_equal(clock_tsc_from_ns(&later, 1000001), 1);
+	assert_int_equal(tsc_from_ns(&later, 999999), 0);
+	assert_int_equal(tsc_from_ns(&later, 0), 0);
+	assert_int_equal(tsc_from_ns(&later, 1000000), 0);
+	assert_int_equal(tsc_from_ns(&later, 1000001), 1);
 	/* Time 0 is 26 days after a negative zero. */
-	assert_int_equal(clock_tsc_from_ns(&skylake_x, 0), UINT64_C(8285461078529522));
+	assert_int_equal(tsc_from_ns(&skylake_x, 0), UINT64_C(8285461078529522));
 	/* Later than any TSC. */
-	assert_int_equal(clock_tsc_from_ns(&fine, INT64_MAX), UINT64_MAX);
+	assert_int_equal(tsc_from_ns(&fine, INT64_MAX), UINT64_MAX);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tsc_to_ns),
+		cmocka_unit_test(to_ns),
 		cmocka_unit_test(there_and_back),
 		cmocka_unit_test(ns_to_tsc_at_the_edges),
 	};

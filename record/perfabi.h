@@ -23,13 +23,6 @@
 	((uint64_t)(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | \
 		    PERF_SAMPLE_IDENTIFIER))
 
-struct perfabi_trailer {
-	uint32_t pid, tid;
-	uint64_t time;
-	uint32_t cpu, reserved;
-	uint64_t id;
-};
-
 struct perfabi_section {
 	uint64_t offset, size;
 };
@@ -113,15 +106,3 @@ enum perfabi_pt_slot {
 
 /* Of attr.config, where no slot says it: event trace. */
 #define PERFABI_PT_EVENT_BIT (UINT64_C(1) << 31)
-
-/* Followed by @size bytes that header.size does not count. */
-struct perfabi_auxtrace {
-	struct perf_event_header header;
-	uint64_t size;
-	uint64_t offset;
-	uint64_t reference;
-	uint32_t idx;
-	int32_t tid;
-	int32_t cpu;
-	uint32_t reserved;
-};
