@@ -5,8 +5,8 @@
  * Perf ABI
  *
  * What <linux/perf_event.h> does not say about perf.data: the file header, the features, and the
- * records that perf itself adds (types from 64). One place for the writer (daemon, daemon/emu) and
- * the reader (decoder/file). All integers are little endian.
+ * types of the records that perf itself adds (from 64 on; codec.h lays them out). All integers are
+ * little endian.
  *
  * Source: perf.data-file-format.txt and the kernel's perf tool.
  */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "daemon/source/source.h"
+#include "record/perfrec.h"
 #include "record/record.h"
 #include "util/vec.h"
 
@@ -224,22 +225,29 @@ static void restart_pt(struct cpu *cpu)
 	cpu->gap_ns += clock_ns(CLOCK_MONOTONIC) - before;
 }
 
-/* Split the next one off. The snapshot has one attr for all CPUs' events, so one id. Return: 0;
- * RECORD_END; -EBADMSG: @ret_record is only its header. */
+/*
+ * Split the next record off, and give it the event id of the snapshot's only attr for sideband: in
+ * the rings, each CPU's event has an id of its own.
+ *
+ * Return: 0; RECORD_END; -EBADMSG: of @ret_record only the header is set.
+ */
 static int next_record(uint8_t *bytes, size_t size, struct record *ret_record)
 {
-	struct perf_event_header header;
-	struct cursor c;
+	struct cursor c = cursor_from(bytes, size);
+	struct perfrec rec;
+	size_t whole;
 
-	if (size < sizeof(header))
+	if (perfrec_next(&c, &rec) != 0)
 		return RECORD_END;
-	memcpy(&header, bytes, sizeof(header));
-	if (header.size < sizeof(header) || header.size % 8 || header.size > size)
+	whole = (size_t)(c.pos - bytes);
+	if (whole % 8 != 0)
 		return RECORD_END;
-	if (header.size >= sizeof(header) + TRAILER_SIZE)
-		record_set_id(bytes, header.size, RECORD_ID_SIDEBAND);
-	c = cursor_from(bytes, header.size);
-	ret_record->header = header;
+	if (cursor_left(&rec.body) >= TRAILER_SIZE)
+		record_set_id(bytes, whole, RECORD_ID_SIDEBAND);
+	c = cursor_from(bytes, whole);
+	ret_record->header = (struct perf_event_header){ .type = rec.type,
+							 .misc = rec.misc,
+							 .size = (uint16_t)whole };
 	return record_next(&c, ret_record);
 }
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/openat2.h>
 #include <linux/perf_event.h>
 #include <sched.h>
@@ -29,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "util/mapsline.h"
 
 #define RING_SIZE ((size_t)16 << 20) /* a multiple of what may be locked without IPC_LOCK */
 
@@ -90,18 +92,19 @@ static int others_root(void)
 /* The first byte that it maps, in the mapping's file and in memory. */
 static int others_mapping(void)
 {
-	unsigned long start, end;
-	char name[64], byte;
+	char name[64], line[8192] = "", byte;
 	FILE *maps = fdopen(proc("maps"), "r");
+	struct mapsline l;
 	int fd, r;
 
 	if (!maps)
 		return -errno;
-	r = fscanf(maps, "%lx-%lx", &start, &end);
+	(void)!fgets(line, sizeof(line), maps);
 	(void)fclose(maps);
-	if (r != 2)
+	line[strcspn(line, "\n")] = '\0';
+	if (mapsline_parse(line, &l) < 0)
 		return -ENODATA;
-	(void)snprintf(name, sizeof(name), "map_files/%lx-%lx", start, end);
+	(void)snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, l.start, l.end);
 	fd = proc(name);
 	if (fd < 0)
 		return -errno;
@@ -109,7 +112,7 @@ static int others_mapping(void)
 	fd = proc("mem");
 	if (fd < 0)
 		return -errno;
-	r = result(pread(fd, &byte, 1, (off_t)start));
+	r = result(pread(fd, &byte, 1, (off_t)l.start));
 	(void)close(fd);
 	return r;
 }

@@ -14,6 +14,7 @@
 
 #include "decoder/sideband/filtered.h"
 #include "decoder/trace/addrfilter.h"
+#include "tests/unit/tracerecord.h"
 
 static int read_text(const char *text, struct addrfilters *ret_filters)
 {
@@ -150,41 +151,32 @@ static void places(void **state)
 	}
 }
 
-struct mapping {
-	uint32_t pid, tid;
-	uint64_t start, size, offset;
-	uint32_t major, minor;
-	uint64_t inode, generation;
-	uint32_t prot, flags;
-	char path[16];
-};
-
 /* In a trace of mappings of "/x", one for each start; @ret_filtered of "filter 0x10/0x10@/x". */
-static int find(const struct mapping *maps, size_t n, const char *text,
+static int find(const struct record_mmap2 *maps, size_t n, const char *text,
 		struct filtered *ret_filtered)
 {
+	const struct trailer trailer = {};
+	uint8_t bytes[16][128];
 	struct trace_record records[16] = {};
 	struct trace trace = { .records = records, .n_records = n };
 
 	assert_true(n <= ARRAY_LEN(records));
 	for (size_t i = 0; i < n; i++)
-		records[i] = (struct trace_record){ .type = PERF_RECORD_MMAP2,
-						    .misc = PERF_RECORD_MISC_USER,
-						    .payload = (const uint8_t *)&maps[i],
-						    .payload_size = sizeof(maps[i]) };
+		records[i] = tracerecord_from(
+		    bytes[i], record_write_mmap2(&maps[i], &trailer, bytes[i], sizeof(bytes[i])));
 	assert_int_equal(read_text(text, &trace.facts.filters), 0);
 	return filtered_find(&trace, ret_filtered);
 }
 
-#define MAP(pid_, start_, offset_, prot_, path_)                                 \
-	{                                                                        \
-		.pid = (pid_), .tid = (pid_), .start = (start_), .size = 0x1000, \
-		.offset = (offset_), .prot = (prot_), .path = path_,             \
+#define MAP(pid_, start_, offset_, prot_, path_)                                               \
+	{                                                                                      \
+		.misc = PERF_RECORD_MISC_USER, .pid = (pid_), .tid = (pid_), .addr = (start_), \
+		.len = 0x1000, .pgoff = (offset_), .prot = (prot_), .name = path_,             \
 	}
 
 static void finds(void **state)
 {
-	static const struct mapping maps[] = {
+	static const struct record_mmap2 maps[] = {
 		MAP(1, 0x10000, 0, PROT_READ | PROT_EXEC, "/x"),
 		MAP(2, 0x10000, 0, PROT_READ | PROT_EXEC, "/x"), /* the same address */
 		MAP(1, 0x20000, 0, PROT_READ, "/x"),             /* no code */

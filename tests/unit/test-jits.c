@@ -23,6 +23,7 @@
 #include "tests/lib/failing.h"
 #include "tests/lib/jitbuild.h"
 #include "tests/lib/tempdir.h"
+#include "tests/unit/tracerecord.h"
 
 #define DUMP   "jit/jit-7.dump"
 #define MEMORY "mem/7-1000"
@@ -79,26 +80,31 @@ static char *render(const struct timeline *timeline, uint64_t time)
 	return text;
 }
 
+#define MAP_SIZE_MAX 192
+
+/* A record of process @pid that maps a dump. */
+static struct trace_record map_dump(uint32_t pid, uint64_t time, const char *path,
+				    uint8_t ret_bytes[static MAP_SIZE_MAX])
+{
+	const struct record_mmap2 map = { .misc = PERF_RECORD_MISC_USER,
+					  .pid = pid,
+					  .tid = pid,
+					  .addr = 0x9000,
+					  .len = 4096,
+					  .prot = PROT_EXEC,
+					  .name = path };
+	const struct trailer trailer = { .pid = pid, .tid = pid, .time = time };
+
+	return tracerecord_from(ret_bytes,
+				record_write_mmap2(&map, &trailer, ret_bytes, MAP_SIZE_MAX));
+}
+
 /* Process 7 maps the dump at time 10. */
 static int make_timeline(struct objects *objects, const struct trace_facts *facts,
 			 struct timeline **ret_timeline)
 {
-	struct {
-		uint32_t pid, tid;
-		uint64_t addr, len, pgoff;
-		uint32_t maj, min;
-		uint64_t ino, generation;
-		uint32_t prot, flags;
-		char name[16];
-	} map = { 7, 7, 0x9000, 4096, 0, 0, 0, 0, 0, PROT_EXEC, 0, "/x/jit-7.dump" };
-	struct trace_record record = { .type = PERF_RECORD_MMAP2,
-				       .misc = PERF_RECORD_MISC_USER,
-				       .time = 10,
-				       .cpu = 0,
-				       .pid = 7,
-				       .tid = 7,
-				       .payload = (const uint8_t *)&map,
-				       .payload_size = sizeof(map) };
+	uint8_t bytes[MAP_SIZE_MAX];
+	struct trace_record record = map_dump(7, 10, "/x/jit-7.dump", bytes);
 	const struct trace trace = { .facts = *facts, .records = &record, .n_records = 1 };
 
 	return timeline_new(&trace, objects, ret_timeline);
@@ -265,14 +271,7 @@ static void calls_that_fail(void **state)
 /* Each of @n processes maps a dump, twice. Return: the last thing that is said of them. */
 static char *map_dumps(const struct fixture *f, uint32_t n, size_t *ret_n_complaints)
 {
-	struct map {
-		uint32_t pid, tid;
-		uint64_t addr, len, pgoff;
-		uint32_t maj, min;
-		uint64_t ino, generation;
-		uint32_t prot, flags;
-		char name[24];
-	} *maps = calloc(n, sizeof(*maps));
+	uint8_t(*maps)[MAP_SIZE_MAX] = calloc(2 * n, sizeof(*maps));
 	struct trace_record *records = calloc(2 * n, sizeof(*records));
 	struct trace trace = { .records = records, .n_records = 2 * n };
 	struct timeline *timeline;
@@ -283,18 +282,10 @@ static char *map_dumps(const struct fixture *f, uint32_t n, size_t *ret_n_compla
 	assert_true(maps && records);
 	for (uint32_t i = 0; i < 2 * n; i++) {
 		const uint32_t pid = 100 + i % n;
+		char path[32];
 
-		maps[i % n] = (struct map){
-			pid, pid, 0x9000, 4096, 0, 0, 0, 0, 0, PROT_EXEC, 0, "",
-		};
-		(void)snprintf(maps[i % n].name, sizeof(maps->name), "/a,b/jit-%u.dump", pid);
-		records[i] = (struct trace_record){ .type = PERF_RECORD_MMAP2,
-						    .misc = PERF_RECORD_MISC_USER,
-						    .time = 10 + i,
-						    .pid = pid,
-						    .tid = pid,
-						    .payload = (const uint8_t *)&maps[i % n],
-						    .payload_size = sizeof(*maps) };
+		(void)snprintf(path, sizeof(path), "/a,b/jit-%u.dump", pid);
+		records[i] = map_dump(pid, 10 + i, path, maps[i]);
 	}
 	assert_int_equal(objects_new(f->dir, &objects), 0);
 	assert_int_equal(timeline_new(&trace, objects, &timeline), 0);

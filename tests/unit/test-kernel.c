@@ -17,6 +17,7 @@
 #include "decoder/image/layout.h"
 #include "decoder/kernel/kernel.h"
 #include "tests/lib/symbolat.h"
+#include "tests/unit/tracerecord.h"
 
 #define KERNEL UINT64_C(0xffffffff81000000)
 #define BPF    UINT64_C(0xffffffffc0000000)
@@ -117,29 +118,53 @@ static void add(struct fixture *f, uint64_t time, uint32_t type, const void *pay
 			 0);
 }
 
-static void poke(struct fixture *f, uint64_t time, uint64_t address, size_t n_old, size_t n_new,
-		 const char *bytes)
+/* A record of @size bytes, at @bytes, was written. */
+static void added(struct fixture *f, const uint8_t *bytes, size_t size)
 {
-	uint8_t payload[64] = {};
+	const struct trace_record record = tracerecord_from(bytes, size);
 
-	memcpy(payload, &address, 8);
-	payload[8] = (uint8_t)n_old;
-	payload[10] = (uint8_t)n_new;
-	memcpy(payload + 12, bytes, n_old + n_new);
-	add(f, time, PERF_RECORD_TEXT_POKE, payload, 12 + n_old + n_new);
+	add(f, record.time, record.type, record.payload, record.payload_size);
+	f->records.items[f->records.n - 1].misc = record.misc;
+}
+
+static void poke(struct fixture *f, uint64_t time, uint64_t address, size_t n_old, size_t n_new,
+		 const char *code)
+{
+	const struct record_text_poke poke = { .addr = address,
+					       .old_len = (uint16_t)n_old,
+					       .new_len = (uint16_t)n_new,
+					       .old_bytes = (const uint8_t *)code,
+					       .new_bytes = (const uint8_t *)code + n_old };
+	const struct trailer trailer = { .time = time };
+	uint8_t bytes[128];
+
+	added(f, bytes, record_write_text_poke(&poke, &trailer, bytes, sizeof(bytes)));
 }
 
 static void symbol(struct fixture *f, uint64_t time, uint64_t address, uint32_t size, bool ends,
 		   const char *name)
 {
-	uint8_t payload[64] = {};
+	const struct record_ksymbol symbol = { .addr = address,
+					       .len = size,
+					       .ksym_type = PERF_RECORD_KSYMBOL_TYPE_BPF,
+					       .flags = ends,
+					       .name = name };
+	const struct trailer trailer = { .time = time };
+	uint8_t bytes[128];
 
-	memcpy(payload, &address, 8);
-	memcpy(payload + 8, &size, 4);
-	payload[12] = PERF_RECORD_KSYMBOL_TYPE_BPF;
-	payload[14] = ends;
-	strcpy((char *)payload + 16, name);
-	add(f, time, PERF_RECORD_KSYMBOL, payload, sizeof(payload));
+	added(f, bytes, record_write_ksymbol(&symbol, &trailer, bytes, sizeof(bytes)));
+}
+
+static void module_map(struct fixture *f, uint64_t time, uint16_t cpumode, uint64_t address,
+		       uint64_t size, const char *name)
+{
+	const struct record_mmap2 map = {
+		.misc = cpumode, .pid = UINT32_MAX, .addr = address, .len = size, .name = name
+	};
+	const struct trailer trailer = { .time = time };
+	uint8_t bytes[128];
+
+	added(f, bytes, record_write_mmap(&map, &trailer, bytes, sizeof(bytes)));
 }
 
 static void begin(struct fixture *f, bool kcore_is_last)
@@ -296,18 +321,9 @@ static void modules(void **state)
 {
 	static const uint16_t kinds[] = { PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_GUEST_KERNEL };
 	struct fixture *f = *state;
-	struct {
-		uint32_t pid, tid;
-		uint64_t start, size, offset;
-		char name[16];
-	} payload = { .pid = UINT32_MAX, .size = 8 };
 
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		payload.start = KERNEL + 16 + 8 * i;
-		strcpy(payload.name, i ? "[guests]" : "[module]");
-		add(f, 0, PERF_RECORD_MMAP, &payload, sizeof(payload));
-		f->records.items[f->records.n - 1].misc = kinds[i];
-	}
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		module_map(f, 0, kinds[i], KERNEL + 16 + 8 * i, 8, i ? "[guests]" : "[module]");
 	poke(f, 10, KERNEL + 18, 1, 1, "\x12\xcc");
 	begin(f, false);
 	is_of(f, 10, KERNEL + 16, "[module]");
@@ -354,11 +370,11 @@ static void keep(struct fixture *f, const struct program *program)
 
 static void loads(struct fixture *f, uint64_t time, uint16_t type, uint32_t id, uint64_t tag)
 {
-	uint8_t payload[16] = { (uint8_t)type };
+	const struct record_bpf_event bpf = { .type = type, .id = id, .tag = tag };
+	const struct trailer trailer = { .time = time };
+	uint8_t bytes[64];
 
-	memcpy(payload + 4, &id, 4);
-	memcpy(payload + 8, &tag, 8);
-	add(f, time, PERF_RECORD_BPF_EVENT, payload, sizeof(payload));
+	added(f, bytes, record_write_bpf_event(&bpf, &trailer, bytes, sizeof(bytes)));
 }
 
 /* Programs at one address, whose code the recorder kept: each has its own, as long as it is
@@ -475,11 +491,6 @@ static void too_many(void **state)
 static void too_many_modules(void **state)
 {
 	struct fixture *f = *state;
-	struct {
-		uint32_t pid, tid;
-		uint64_t start, size, offset;
-		char name[16];
-	} module = { .pid = UINT32_MAX, .start = BPF, .size = HELD, .name = "[module]" };
 	const uint64_t n_functions = HELD / 2, n_mappings = 1 << 20;
 
 	for (uint64_t i = 0; i < n_functions; i++) {
@@ -487,7 +498,7 @@ static void too_many_modules(void **state)
 		symbol(f, 20, BPF + 2 * i, 1, true, "one");
 	}
 	for (size_t i = 0; i < n_mappings / n_functions * 2; i++)
-		add(f, 30, PERF_RECORD_MMAP, &module, sizeof(module));
+		module_map(f, 30, PERF_RECORD_MISC_KERNEL, BPF, HELD, "[module]");
 	begin(f, false);
 	assert_in_range(space_generation(f->kernel.space, UINT64_MAX), n_mappings,
 			n_mappings + n_functions);

@@ -24,6 +24,7 @@
 #include "decoder/pt/ipt_code.h"
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/jitbuild.h"
+#include "tests/unit/tracerecord.h"
 
 #define BASE 0x401000
 #define JIT  0x1000 /* from BASE: nop; je; jmp *%rax; jmp *%rax */
@@ -122,71 +123,62 @@ static const struct row rows[] = {
 struct sideband {
 	struct trace_record records[16];
 	size_t n;
-	uint8_t payloads[16][128];
+	uint8_t bytes[16][256];
 };
 
-static void add(struct sideband *s, uint32_t cpu, uint32_t type, uint16_t misc, uint64_t time,
-		uint32_t pid, uint32_t tid, const void *payload, size_t size)
+/* Where the next record is to be written. */
+#define AT(s)   ((s)->bytes[(s)->n])
+#define ROOM(s) sizeof(AT(s))
+
+/* A record of @size bytes was. */
+static void added(struct sideband *s, size_t size)
 {
-	assert_true(s->n < ARRAY_LEN(s->records) && size <= sizeof(s->payloads[0]));
-	if (size)
-		memcpy(s->payloads[s->n], payload, size);
-	s->records[s->n] = (struct trace_record){ .type = type,
-						  .misc = misc,
-						  .time = time,
-						  .cpu = cpu,
-						  .pid = pid,
-						  .tid = tid,
-						  .payload = s->payloads[s->n],
-						  .payload_size = size };
+	assert_true(s->n < ARRAY_LEN(s->records));
+	s->records[s->n] = tracerecord_from(AT(s), size);
 	s->n++;
+}
+
+static struct trailer made_by(uint32_t cpu, uint64_t time, uint32_t pid, uint32_t tid)
+{
+	return (struct trailer){ .pid = pid, .tid = tid, .time = time, .cpu = cpu };
+}
+
+static void add_map(struct sideband *s, uint32_t cpu, uint64_t time, uint64_t addr,
+		    const char *path)
+{
+	const struct record_mmap2 map = { .misc = PERF_RECORD_MISC_USER,
+					  .pid = 10,
+					  .tid = 10,
+					  .addr = addr,
+					  .len = 4096,
+					  .prot = PROT_READ | PROT_EXEC,
+					  .name = path };
+	const struct trailer trailer = made_by(cpu, time, 10, 10);
+
+	added(s, record_write_mmap2(&map, &trailer, AT(s), ROOM(s)));
 }
 
 static void add_program(struct sideband *s, uint32_t cpu, uint64_t time, const char *path)
 {
-	struct {
-		uint32_t pid, tid;
-		char comm[8];
-	} comm = { 10, 10, "prog" };
-	struct {
-		uint32_t pid, tid;
-		uint64_t addr, len, pgoff;
-		uint32_t maj, min;
-		uint64_t ino, generation;
-		uint32_t prot, flags;
-		char name[32];
-	} map = { .pid = 10, .tid = 10, .addr = BASE, .len = 4096, .prot = PROT_READ | PROT_EXEC };
+	const struct record_comm comm = { .exec = true, .pid = 10, .tid = 10, .comm = "prog" };
+	const struct trailer trailer = made_by(cpu, time, 10, 10);
 
-	snprintf(map.name, sizeof(map.name), "%s", path);
-	add(s, cpu, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, time, 10, 10, &comm,
-	    sizeof(comm));
-	add(s, cpu, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, time, 10, 10, &map, sizeof(map));
+	added(s, record_write_comm(&comm, &trailer, AT(s), ROOM(s)));
+	add_map(s, cpu, time, BASE, path);
 }
 
 /* Process 10 maps the jitdump that a JIT in it wrote. */
 static void add_jit(struct sideband *s, const char *path)
 {
-	struct {
-		uint32_t pid, tid;
-		uint64_t addr, len, pgoff;
-		uint32_t maj, min;
-		uint64_t ino, generation;
-		uint32_t prot, flags;
-		char name[40];
-	} map = { .pid = 10, .tid = 10, .addr = 0x1000, .len = 4096, .prot = PROT_EXEC };
-
-	snprintf(map.name, sizeof(map.name), "%s", path);
-	add(s, 9, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, 1, 10, 10, &map, sizeof(map));
+	add_map(s, 9, 1, 0x1000, path);
 }
 
 static void add_fork(struct sideband *s, uint64_t time, uint32_t pid, uint32_t tid)
 {
-	struct {
-		uint32_t pid, ppid, tid, ptid;
-		uint64_t time;
-	} fork = { pid, 10, tid, 10, time };
+	const struct record_task fork = { pid, 10, tid, 10, time };
+	const struct trailer trailer = made_by(9, time, pid, tid);
 
-	add(s, 9, PERF_RECORD_FORK, 0, time, pid, tid, &fork, sizeof(fork));
+	added(s, record_write_fork(&fork, &trailer, AT(s), ROOM(s)));
 }
 
 static int by_time(const void *a, const void *b)
@@ -206,10 +198,11 @@ static void build(struct sideband *s, const struct row *row, char paths[3][32])
 	if (row->exec_time)
 		add_program(s, 0, row->exec_time, paths[1]);
 	for (size_t i = 0; i < 4 && row->switches[i].time; i++) {
-		const uint32_t previous[2] = { 0, 0 };
+		const struct record_switch in = {};
+		const struct trailer trailer =
+		    made_by(0, row->switches[i].time, row->switches[i].pid, row->switches[i].tid);
 
-		add(s, 0, PERF_RECORD_SWITCH_CPU_WIDE, 0, row->switches[i].time,
-		    row->switches[i].pid, row->switches[i].tid, previous, sizeof(previous));
+		added(s, record_write_switch_cpu_wide(&in, &trailer, AT(s), ROOM(s)));
 	}
 	/* Pairs of one time are in order already, and glibc's qsort keeps them so. */
 	qsort(s->records, s->n, sizeof(s->records[0]), by_time);
