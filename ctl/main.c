@@ -21,20 +21,20 @@ static const struct verb {
 	const char *arguments;
 	const char *help;
 } verbs[] = {
-	{ "status", verb_status, true, false, "", "what is being recorded" },
+	{ "status", verb_status, true, false, "", "show what is being recorded" },
 	{ "record", verb_record, false, true, "[-o DIR] -- COMMAND...",
-	  "run a program, take a snapshot of it when it ends" },
+	  "run a program, and take a snapshot when it ends" },
 	{ "snapshot", verb_snapshot, true, false, "[-o DIR] [--pid PID] [--cpu LIST]",
-	  "keep the last moments of every CPU" },
-	{ "pause", verb_pause, false, false, "", "give Intel PT up to others, such as perf" },
+	  "write the last moments of every CPU to the disk" },
+	{ "pause", verb_pause, false, false, "", "give Intel PT to other programs, such as perf" },
 	{ "resume", verb_resume, false, false, "", "record again after a pause" },
-	{ "list", verb_list, true, false, "", "the snapshots there are, oldest first" },
-	{ "info", verb_info, true, false, "ID", "what the manifest of a snapshot says" },
+	{ "list", verb_list, true, false, "", "list the snapshots, oldest first" },
+	{ "info", verb_info, true, false, "ID", "show the manifest of a snapshot" },
 	{ "rm", verb_rm, false, false, "ID...", "remove snapshots" },
 	{ "keep", verb_keep, false, false, "[--release] ID...",
-	  "keep snapshots from being removed to make room" },
-	{ "reload", verb_reload, false, false, "", "have the recorder read its settings again" },
-	{ "help", verb_help, false, false, "[VERB]", "how a verb is used" },
+	  "exclude snapshots from being removed to make room" },
+	{ "reload", verb_reload, false, false, "", "make the recorder read its settings again" },
+	{ "help", verb_help, false, false, "[VERB]", "show how a verb is used" },
 };
 
 static const struct option_help {
@@ -50,18 +50,18 @@ static const struct option_help {
 	{ NULL,
 	  "--pid",
 	  "PID",
-	  "only CPUs on which the process ran, and only its code",
+	  "limit the snapshot to the process and its descendants",
 	  { "snapshot" } },
-	{ NULL, "--release", NULL, "let them be removed again", { "keep" } },
-	{ NULL, "--cpu", "LIST", "only these CPUs: 0-3,8", { "snapshot" } },
+	{ NULL, "--release", NULL, "let the snapshots be removed again", { "keep" } },
+	{ NULL, "--cpu", "LIST", "limit the snapshot to these CPUs: 0-3,8", { "snapshot" } },
 	{ NULL,
 	  "--socket",
 	  "PATH",
-	  "of the recorder (or $PTD_SOCKET; " PTD_CONTROL_SOCKET_DEFAULT ")",
+	  "the control socket (or $PTD_SOCKET; " PTD_CONTROL_SOCKET_DEFAULT ")",
 	  {} },
 	{ NULL, "--json", NULL, "print the recorder's answer as JSON", {} },
-	{ "-h", "--help", NULL, "this text; behind a verb, how that is used", {} },
-	{ NULL, "--version", NULL, "the version", {} },
+	{ "-h", "--help", NULL, "print this help; after a verb, that of the verb", {} },
+	{ NULL, "--version", NULL, "print the version", {} },
 };
 
 static void print_option(const struct option_help *o)
@@ -84,7 +84,7 @@ static void print_usage(void)
 	for (size_t i = 0; i < ARRAY_LEN(options_help); i++)
 		print_option(&options_help[i]);
 	puts("\n"
-	     "An ID is that of a snapshot, or latest: the newest one's.\n"
+	     "ID is the id of a snapshot, or latest: the newest one.\n"
 	     "Exit status: 0 done, 1 failed, 2 wrong usage, 3 ptd cannot be reached, 4 access\n"
 	     "denied, 5 ptd is busy, 6 no such snapshot. record: that of the command, or 128 plus\n"
 	     "the number of the signal that killed it; 125 ptctl or ptd failed, 126 the command\n"
@@ -260,7 +260,7 @@ int main(int argc, char **argv)
 		return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
 	first = optind;
 	if (first >= argc) {
-		log_error("what shall I do? Try: ptctl --help");
+		log_error("a verb is missing. Try: ptctl --help");
 		return EXIT_USAGE;
 	}
 	return run_verb(&context, argc - first, argv + first);

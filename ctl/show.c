@@ -75,7 +75,7 @@ void show_taken(const struct client_snapshot *snapshot, const char *output, uint
 	if (snapshot->complete_since_ns > 0)
 		show_overwritten(snapshot, since_ns);
 	if (snapshot->n_missing > 0)
-		log_warning("%" PRIu32 " object%s could not be kept: see objects.map in it",
+		log_warning("%" PRIu32 " object%s missing in it: see its objects.map",
 			    snapshot->n_missing, plural(snapshot->n_missing));
 }
 

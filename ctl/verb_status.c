@@ -40,10 +40,9 @@ static int print_status(sd_bus_message *reply)
 	printf("      CPUs: %" PRIu32 " with %s of PT and %s of switches each\n",
 	       cpus - busy - failed, show_size(aux, a), show_size(switches, b));
 	if (busy > 0)
-		printf("            %" PRIu32 " whose PT somebody else is using\n", busy);
+		printf("            %" PRIu32 " whose PT another program uses\n", busy);
 	if (offline > 0)
-		printf("            %" PRIu32 " offline, of which the last moments are kept\n",
-		       offline);
+		printf("            %" PRIu32 " offline, whose last moments are kept\n", offline);
 	if (failed > 0)
 		printf("            %" PRIu32 " that cannot be recorded, see the log\n", failed);
 	printf("  Sideband: %s of %s", show_size(used, a), show_size(max, b));

@@ -72,7 +72,7 @@ static void make_object_room(struct intake *intake)
 	r = objectstore_make_room(store, moment);
 	if (r < 0) {
 		errno = -r;
-		log_warning("cannot forget objects that are too many, ignoring: %m");
+		log_warning("there are too many objects, and none can be forgotten, ignoring: %m");
 	}
 }
 
@@ -87,11 +87,12 @@ uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least)
 	r = objectstore_evict(store, moment, bytes, least, &freed);
 	if (r < 0) {
 		errno = -r;
-		log_warning("cannot remove copies that no snapshot has, ignoring: %m");
+		log_warning("cannot remove copies to which no snapshot links, ignoring: %m");
 	} else if (freed > 0) {
-		log_notice("removed %.1f MiB of copies that no snapshot has, of programs that "
-			   "have ended: the disk is full, or MaxUse= or KeepFree= was reached",
-			   (double)freed / (1 << 20));
+		log_notice(
+		    "removed %.1f MiB of copies to which no snapshot links, of programs that "
+		    "have ended: the disk is full, or MaxUse= or KeepFree= was reached",
+		    (double)freed / (1 << 20));
 	}
 	return freed;
 }
@@ -102,8 +103,8 @@ static void say_no_room(struct intake *intake, const char *path, int error)
 	if (intake->said_no_room)
 		return;
 	intake->said_no_room = true;
-	log_warning("%s: cannot keep a copy of this object, nor maybe of others that come: %s",
-		    path, error == -ENOBUFS ? "too many are in use" : strerror(-error));
+	log_warning("%s: cannot keep a copy of this object, and maybe not of later ones: %s", path,
+		    error == -ENOBUFS ? "too many are in use" : strerror(-error));
 }
 
 /*
@@ -197,7 +198,7 @@ static void say_storm(struct intake *intake)
 	intake->storm_other_ns = now + STORM_OTHER_NS;
 	printable_clean(storm.comm, strnlen(storm.comm, sizeof(storm.comm)));
 	log_warning("process %" PRIu32 " (%s) maps the same code more than %u times a second: "
-		    "records that say so again are left out",
+		    "repeated records are left out",
 		    storm.pid, storm.comm, TASKS_STORM);
 }
 
@@ -242,8 +243,9 @@ void intake_drain(struct intake *intake)
 	scanner_check(intake->scanner);
 	if (r < 0 && !intake->said_lost) {
 		errno = -r;
-		log_warning("cannot take all task records, code they tell of cannot be decoded "
-			    "(SidebandMax= may be too small): %m");
+		log_warning(
+		    "cannot take all task records; code that they describe cannot be decoded "
+		    "(SidebandMax= may be too small): %m");
 		intake->said_lost = true;
 	}
 }
@@ -281,7 +283,7 @@ void intake_forget(struct intake *intake)
 		r = objectstore_forget(intake->options.store, intake->stale);
 	if (r < 0) {
 		errno = -r;
-		log_warning("cannot remove copies of objects that nobody needs, ignoring: %m");
+		log_warning("cannot remove copies that are not needed, ignoring: %m");
 	}
 	intake->stale = 0;
 }

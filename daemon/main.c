@@ -18,15 +18,15 @@
 static const char usage[] =
     "Usage: ptd [OPTIONS]\n"
     "\n"
-    "Records Intel Processor Trace into rings in memory, all the time, and writes\n"
+    "Records Intel Processor Trace into rings in memory all the time, and writes\n"
     "snapshots of them when ptctl asks.\n"
     "\n"
-    "  --config FILE      settings, besides those in FILE.d/*.conf (" CONFIG_FILE_DEFAULT ")\n"
-    "  --runtime-dir DIR  where the control socket is made (/run/ptd)\n"
-    "  --state-dir DIR    where snapshots are kept (" PTD_STATE_DIR_DEFAULT ")\n"
-    "  --source WHICH     auto, emu (software) or pt (hardware); overrides Source=\n"
-    "  -h, --help         this text\n"
-    "  --version\n"
+    "  --config FILE      read the settings in FILE and FILE.d/*.conf (" CONFIG_FILE_DEFAULT ")\n"
+    "  --runtime-dir DIR  make the control socket in DIR (/run/ptd)\n"
+    "  --state-dir DIR    keep snapshots in DIR (" PTD_STATE_DIR_DEFAULT ")\n"
+    "  --source WHICH     use auto, emu (software) or pt (hardware), whatever Source= says\n"
+    "  -h, --help         print this help\n"
+    "  --version          print the version\n"
     "\n"
     "With directories of your own it runs without privileges. See ptd(8), ptd.conf(5).\n";
 

@@ -288,7 +288,7 @@ static int read_settings(struct manager *m)
 	r = retention_set_limits(&m->retention, &m->config);
 	if (r < 0) {
 		errno = -r;
-		log_warning("cannot tell the size of the file system, its limits stay: %m");
+		log_warning("cannot get the size of the file system, the limits stay: %m");
 		return r;
 	}
 	objectstore_set_limits(m->store, &m->retention.limits);
@@ -410,7 +410,7 @@ static int check_kernel_code(const struct source *source)
 	if (r < 0)
 		log_error_errno(
 		    r,
-		    "Trace= asks for kernel code, which cannot be had: %s. As a service "
+		    "Trace= asks for kernel code, which cannot be read: %s. As a service "
 		    "ptd needs the drop-in that ptd.conf(5) has under Trace=",
 		    why ? why : strerror(-r));
 	return r;

@@ -330,10 +330,10 @@ const char *peer_overdue(const struct peer *peer, uint64_t now)
 	if (!peer->begun)
 		return "it does not authenticate itself";
 	if (is_clogged(peer))
-		return "it does not take its answers";
+		return "it does not read its replies";
 	if (peer->n_bytes > 0)
 		return "it does not complete its message";
-	return peer->options.allowed ? NULL : "it has no business here";
+	return peer->options.allowed ? NULL : "it may not use the recorder";
 }
 
 /* One of a process that has too many is worth least: else a few that connect over and over would

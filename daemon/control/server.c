@@ -186,7 +186,7 @@ static void make_peer_room(struct server *c, unsigned n, bool (*is_one)(const st
 			least_worth = worth;
 		}
 	}
-	warn_cut_off(c, "there are too many", peer_uid(least));
+	warn_cut_off(c, "there are too many clients", peer_uid(least));
 	drop_peer(c, least);
 }
 

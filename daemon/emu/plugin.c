@@ -168,7 +168,7 @@ static const char *execute_qemu(const struct exec *exec)
 	if (!options)
 		return "out of memory";
 	if (fd < 0)
-		return "ptd's pool is out of reach";
+		return "ptd's pool cannot be reached";
 
 	start_exclusive();
 	process_halt(&process, self);
@@ -177,8 +177,7 @@ static const char *execute_qemu(const struct exec *exec)
 	r = exec_run(exec, fd, options);
 	process_go_on(&process);
 	end_exclusive();
-	return r == -ENOENT ? "there is no emulator where it is"
-			    : "the emulator cannot be executed";
+	return r == -ENOENT ? "the emulator is not found there" : "the emulator cannot be executed";
 }
 
 /* The thread calls execve or execveat. If we return, QEMU lets the kernel do it. */
@@ -440,8 +439,8 @@ int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info, int ar
 		return 1;
 	}
 	if (got_replace("kill", (void (*)(void))on_kill) < 0)
-		fprintf(stderr, "ptd-emu.so: this QEMU does not let itself be watched dying: if a "
-				"signal kills the program, its last instructions are lost\n");
+		fprintf(stderr, "ptd-emu.so: this QEMU does not show that a signal kills the "
+				"program: its last instructions are lost then\n");
 	qemu_plugin_register_vcpu_init_cb(id, on_vcpu);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
 	qemu_plugin_register_vcpu_syscall_cb(id, on_syscall);

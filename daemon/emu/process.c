@@ -182,7 +182,8 @@ void process_end(struct process *process)
 		(void)truthlog_flush(process->block_log);
 	if (process->n_surprises > 0 && process->log_dir)
 		fprintf(stderr,
-			"ptd-emu.so: %" PRIu64 " times code ran that no call made executable\n",
+			"ptd-emu.so: %" PRIu64
+			" times code ran that no system call had made executable\n",
 			process->n_surprises);
 	/* As in the kernel, the leader is the last. */
 	for (struct thread *t = process->threads; t; t = t->next) {

@@ -23,20 +23,21 @@ const char *object_why(int error)
 {
 	switch (-error) {
 	case EDQUOT:
-		return "those that no snapshot has would take more than half of MaxUse=";
+		return "copies to which no snapshot links would take more than half of MaxUse=";
 	case ENOSPC:
-		return "KeepFree= would not be left, or no room is";
+		return "the disk is full, or less than KeepFree= would be left";
 	case ESTALE:
-		return "the file there is another by now";
+		return "another file is at this path by now";
 	case ENOEXEC:
-		return "it is no ELF file";
+		return "it is not an ELF file";
 	case EACCES:
-		return "not everybody may read it, and the process has ended or belongs to another "
+		return "not every user may read it, and the process has ended or belongs to "
+		       "another "
 		       "user";
 	case EFBIG:
 		return "it is larger than 512 MiB, or grew while it was copied";
 	case ETIMEDOUT:
-		return "its disk needed longer than 20 s for it";
+		return "reading it took longer than 20 s";
 	default:
 		return strerror(-error);
 	}

@@ -85,7 +85,7 @@ allowed "paranoid 2, service, the kernel's code" as $service,+syslog,+sys_rawio,
 echo 1 >/sys/module/softpt/parameters/busy
 start AuxSize=64K
 log_has "CPUs 0-1: somebody else is using Intel PT" || fail "nothing is said of busy CPUs"
-status_has "2 whose PT somebody else is using" || fail "status does not show busy CPUs"
+status_has "2 whose PT another program uses" || fail "status does not show busy CPUs"
 snapshot busy
 echo 0 >/sys/module/softpt/parameters/busy
 wait_for log_has "2 CPUs have their PT back"
@@ -97,7 +97,7 @@ perf record -q -o /tmp/perf.data -e intel_pt//u -C 1 sleep 5 &
 wait_for grep -q "^on 1" $softpt/cpu1/stats
 ptctl resume || fail "resume"
 log_has "CPUs 1: somebody else is using Intel PT, probably perf\[[0-9]*\]" || fail "perf is not named"
-status_has "1 whose PT somebody else is using" || fail "status does not show one busy CPU"
+status_has "1 whose PT another program uses" || fail "status does not show one busy CPU"
 wait_for log_has "1 CPUs have their PT back"
 stop
 cat /out/ptd.log

@@ -66,7 +66,7 @@ done
 expect 1 "another output goes there" "${raw[@]}" -f addresses -o "$T/in.out" -f text -o "$T/in.out"
 [[ $(cat "$T/in.pt" "$T/in.code") == "some bytessome bytes" ]] || fail "ptdecode wrote to what it was to read"
 rm "$T"/in.*
-expect 2 "what shall I do" "$ptctl"
+expect 2 "a verb is missing" "$ptctl"
 expect 2 "unknown verb" "$ptctl" bake
 expect 2 "unexpected argument" "$ptctl" status x
 expect 125 "which program" "$ptctl" record

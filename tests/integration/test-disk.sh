@@ -111,7 +111,7 @@ kill -HUP "$ptd_pid"
 for _ in {1..100}; do grep -q "settings were read again" "$T/ptd.log" && break; sleep 0.05; done
 take record -- /bin/true
 has "$first" "$id"
-said "removed 2[0-9.]* MiB of copies that no snapshot has"
+said "removed 2[0-9.]* MiB of copies to which no snapshot links"
 [[ $(du -sk "$T/state/store" | cut -f1) -lt 20000 ]] || fail "the large copy is still there"
 
 echo "--- a file with holes"

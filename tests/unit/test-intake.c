@@ -283,7 +283,7 @@ static void records_that_are_lost(void **state)
 
 	f->fake.tasks_error = -ENOMEM;
 	assert_non_null(strstr(drain(f),
-			       "cannot take all task records, code they tell of cannot be "
+			       "cannot take all task records; code that they describe cannot be "
 			       "decoded (SidebandMax= may be too small): Cannot allocate"));
 	assert_string_equal(drain(f), "");
 }
@@ -322,10 +322,11 @@ static void a_storm_is_named(void **state)
 	for (unsigned i = 0; i < 4000; i++)
 		records_mmap2(&f->fake.records, self, "/bin/true", NULL, 2 + i);
 	said = drain(f);
-	(void)snprintf(expected, sizeof(expected),
-		       "process %u (a?b) maps the same code more than 1000 times a second: records "
-		       "that say so again are left out",
-		       self);
+	(void)snprintf(
+	    expected, sizeof(expected),
+	    "process %u (a?b) maps the same code more than 1000 times a second: repeated "
+	    "records are left out",
+	    self);
 	assert_non_null(strstr(said, expected));
 	for (unsigned i = 0; i < 4000; i++)
 		records_mmap2(&f->fake.records, self, "/bin/true", NULL, 5000000000 + i);

@@ -341,7 +341,7 @@ static void malformed_map(void **state)
 		int expected;
 	} rows[] = {
 		{ "good", "0a0b\t/a\nsha256:" HEX64 "\t/b c\n-\t/d\n", 0 },
-		{ "reason", "- it is no ELF file\t/a\n", 0 },
+		{ "reason", "- it is not an ELF file\t/a\n", 0 },
 		{ "no space before the reason", "-it\t/a\n", -EBADMSG },
 		{ "empty", "", 0 },
 		{ "no end of line", "0a0b\t/a\n-\t/d", -EBADMSG },

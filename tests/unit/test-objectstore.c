@@ -1223,12 +1223,12 @@ static void reasons(void **state)
 		const char *part;
 	} rows[] = {
 		{ -EDQUOT, "more than half of MaxUse=" },
-		{ -ENOSPC, "KeepFree= would not be left" },
-		{ -ESTALE, "the file there is another by now" },
-		{ -ENOEXEC, "it is no ELF file" },
-		{ -EACCES, "not everybody may read it" },
+		{ -ENOSPC, "less than KeepFree= would be left" },
+		{ -ESTALE, "another file is at this path by now" },
+		{ -ENOEXEC, "it is not an ELF file" },
+		{ -EACCES, "not every user may read it" },
 		{ -EFBIG, "it is larger than 512 MiB" },
-		{ -ETIMEDOUT, "its disk needed longer than 20 s" },
+		{ -ETIMEDOUT, "reading it took longer than 20 s" },
 		{ -ENOENT, "No such file or directory" },
 	};
 

@@ -306,7 +306,7 @@ static void patience(void **state)
 	assert_overdue(client->peer, NULL);
 
 	begin(f, other);
-	assert_overdue(other->peer, "it has no business here");
+	assert_overdue(other->peer, "it may not use the recorder");
 	assert_false(peer_allowed(other->peer));
 
 	clock_us += 10;
@@ -324,7 +324,7 @@ static void patience(void **state)
 		run(f);
 		assert_true(++n < 1000000);
 	}
-	assert_overdue(client->peer, "it does not take its answers");
+	assert_overdue(client->peer, "it does not read its replies");
 	assert_false(client->ended);
 	/* Then it does, and all is as before. */
 	while (get(client) > 0)

@@ -152,7 +152,7 @@ static void equals(void **state)
 	for (size_t i = 0; i < USER_MAX; i++)
 		assert_string_equal(add(f), "");
 	assert_cut_off(f, NONE);
-	assert_non_null(strstr(add(f), "because there are too many; 1 since"));
+	assert_non_null(strstr(add(f), "because there are too many clients; 1 since"));
 	assert_cut_off(f, 0);
 }
 

@@ -263,8 +263,8 @@ static void status(void **state)
 			    "   Version: v1\n"
 			    "    Source: pt, recording\n"
 			    "      CPUs: 13 with 4.0 MiB of PT and 2.0 KiB of switches each\n"
-			    "            1 whose PT somebody else is using\n"
-			    "            4 offline, of which the last moments are kept\n"
+			    "            1 whose PT another program uses\n"
+			    "            4 offline, whose last moments are kept\n"
 			    "            2 that cannot be recorded, see the log\n"
 			    "  Sideband: 1.0 KiB of 1.0 GiB, 1 record lost: see SidebandMax= in "
 			    "ptd.conf(5)\n"
@@ -544,7 +544,7 @@ static void snapshot(void **state)
 	assert_int_equal(run(f, verb_snapshot, "snapshot"), EXIT_OK);
 	assert_string_equal(f->printed, "ID-7\n");
 	assert_has(f->said, "snapshot ID-7: 2.0 KiB of PT in /some/ID-7\n");
-	assert_has(f->said, "1 object could not be kept");
+	assert_has(f->said, "1 object missing in it");
 	assert_string_equal(f->calls, "TakeSnapshot {\"since\":0,\"pid\":0,\"cpus\":\"\","
 				      "\"command\":\"\",\"command_pid\":0,\"started\":0}\n"
 				      "WaitSnapshot \"ID-7\"\n");
