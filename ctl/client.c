@@ -90,7 +90,7 @@ static int exit_status(const sd_bus_error *error, int r)
 	return gone(error, r) ? EXIT_UNREACHABLE : EXIT_FAILED;
 }
 
-/* An answer that is waited for. */
+/* A reply that the caller waits for. */
 struct answer {
 	sd_bus_message *reply;
 	bool came;
@@ -106,8 +106,8 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-/* Send @call and wait for the answer, however long: a snapshot takes as long as the disk takes. On
- * a terminal, whoever waits for more than a second is told. */
+/* Send @call and wait for the reply without a time limit, because a snapshot takes as long as the
+ * disk takes. On a terminal, the user sees the waiting time after a second. */
 static int wait_answer(sd_bus *bus, sd_bus_message *call, sd_bus_error *error,
 		       sd_bus_message **ret_reply)
 {
@@ -177,7 +177,7 @@ int client_bad_reply(const char *method, int r)
 	return EXIT_FAILED;
 }
 
-/* The message stands at a variant. */
+/* The next value in the message is a variant. */
 static int read_field(sd_bus_message *m, const char *key, const struct client_field *fields,
 		      size_t n)
 {

@@ -35,10 +35,11 @@ int copyout_parse_output(const char *verb, int argc, char **argv, const char **r
 	return optind;
 }
 
-/* What no snapshot of a program is smaller than: its libraries are in it. */
+/* The least size of a snapshot in bytes: it has the libraries of programs. */
 #define ROOM_MIN ((off_t)1 << 20)
 
-/* The directory of a copy that is not whole yet. Return: it, the caller's; NULL without memory. */
+/* Get the path of the directory of an incomplete copy. Return: the path, which the caller frees;
+ * NULL without memory. */
 static char *part_of(const char *directory)
 {
 	size_t n = strlen(directory);
@@ -49,7 +50,7 @@ static char *part_of(const char *directory)
 	return asprintf(&part, "%.*s.part", (int)n, directory) < 0 ? NULL : part;
 }
 
-/* Can a file of some size be made in the directory @path? It is none that anybody sees. */
+/* Try whether a file of some size can be made in the directory @path, without leaving one there. */
 static int check_room(const char *path)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -59,7 +60,7 @@ static int check_room(const char *path)
 		return -posix_fallocate(fd, 0, ROOM_MIN);
 	if (errno != EOPNOTSUPP && errno != EISDIR)
 		return -errno;
-	/* Not every file system has unnamed files. */
+	/* Some file systems have no unnamed files. */
 	return faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
 }
 
@@ -73,7 +74,7 @@ static int cannot_write(const char *directory, const char *where, int r)
 	return EXIT_FAILED;
 }
 
-/* The directory is absent: can it be made? */
+/* Check whether the absent directory can be made. */
 static int check_parent(const char *directory)
 {
 	_cleanup_(freep) char *part = part_of(directory), *parent = part ? strdup(part) : NULL;
@@ -82,7 +83,7 @@ static int check_parent(const char *directory)
 
 	if (!parent)
 		return cannot_write(directory, NULL, -ENOMEM);
-	/* A symbolic link that leads nowhere. */
+	/* It is a symbolic link that leads nowhere. */
 	if (lstat(directory, &st) == 0)
 		return cannot_write(directory, NULL, -ENOENT);
 	if (lstat(part, &st) == 0) {
@@ -113,7 +114,7 @@ int copyout_check(const char *directory)
 	return r < 0 ? cannot_write(directory, NULL, r) : EXIT_OK;
 }
 
-/* Copy into the empty directory @path: all of it, or nothing stays there. */
+/* Copy the snapshot into the empty directory @path. On failure no file is left there. */
 static int copy_into(int from, const char *path)
 {
 	_cleanup_(fd_closep) int to = -1;
@@ -122,7 +123,7 @@ static int copy_into(int from, const char *path)
 	to = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (to < 0)
 		return -errno;
-	/* Somebody else's files are not ours to remove below. */
+	/* Files of others must not be removed below. */
 	r = dirs_check_empty(to);
 	if (r < 0)
 		return r;
@@ -134,7 +135,7 @@ static int copy_into(int from, const char *path)
 	return r;
 }
 
-/* Make the directory @path of a copy that is there whole or not at all. */
+/* Make the directory @path with the copy. It appears only when it is complete. */
 static int copy_anew(int from, const char *path)
 {
 	_cleanup_(freep) char *part = part_of(path);
@@ -164,7 +165,7 @@ int copyout_snapshot(sd_bus *bus, const char *id, const char *directory)
 	if (r < 0)
 		return client_bad_reply("OpenSnapshot", r);
 
-	/* A directory that is there may be a mount point, or somebody's working directory. */
+	/* An existing directory may be a mount point, or the working directory of a process. */
 	r = access(directory, F_OK) == 0 ? copy_into(from, directory) : copy_anew(from, directory);
 	if (r < 0) {
 		errno = -r;

@@ -16,8 +16,8 @@ static int verb_help(const struct context *context, int argc, char **argv);
 static const struct verb {
 	const char *name;
 	int (*run)(const struct context *context, int argc, char **argv);
-	bool json;    /* has an answer to print as JSON */
-	bool command; /* what follows its options is another program's */
+	bool json;    /* the verb has a reply to print as JSON */
+	bool command; /* what follows the verb's options is a command */
 	const char *arguments;
 	const char *help;
 } verbs[] = {
@@ -38,9 +38,9 @@ static const struct verb {
 };
 
 static const struct option_help {
-	const char *name, *long_name, *argument; /* NULL: it has none */
+	const char *name, *long_name, *argument; /* NULL: there is none */
 	const char *help;
-	const char *verbs[3]; /* that take it; none: all, and it stands before the verb */
+	const char *verbs[3]; /* that take the option; none: all, and it stands before the verb */
 } options_help[] = {
 	{ "-o",
 	  "--output",
@@ -157,7 +157,7 @@ static bool takes_argument(const char *option)
 	return false;
 }
 
-/* Is --help among the verb's own options? */
+/* Return: whether --help is among the verb's own options. */
 static bool asks_help(const struct verb *verb, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -205,7 +205,7 @@ static int parse_options(int argc, char **argv, struct context *context, bool *r
 	return EXIT_OK;
 }
 
-/* --json may also stand behind the verb. */
+/* --json may also follow the verb. */
 static int take_json(int argc, char **argv, struct context *context)
 {
 	int n = 1;

@@ -9,7 +9,7 @@
 
 #define NAME "ptd-emu.so"
 
-/* Cut off the last part of a path. */
+/* Remove the last part of a path. */
 static void go_up(char *path)
 {
 	char *slash = strrchr(path, '/');

@@ -40,7 +40,7 @@ int program_find(const char *name, char **ret_path)
 		const size_t n = strcspn(at, ":");
 		char *path;
 
-		/* An empty entry is the working directory. */
+		/* An empty entry means the working directory. */
 		if (asprintf(&path, "%.*s/%s", n ? (int)n : 1, n ? at : ".", name) < 0)
 			return -ENOMEM;
 		r = execfile_check(path);
@@ -57,7 +57,7 @@ int program_find(const char *name, char **ret_path)
 	}
 }
 
-/* Put strings in front of the arguments in place of the first. NULLs are left out. */
+/* Replace the first argument by the strings. NULLs are left out. */
 static int replace_first(struct program *p, const char *const *first, size_t n_first)
 {
 	char **argv = calloc(p->n_argv + n_first + 1, sizeof(char *));

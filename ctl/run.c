@@ -11,12 +11,13 @@
 
 #include "ctl/program.h"
 
-/* Until the plugin has put it away, the pool's descriptor lies where nobody expects his own. */
+/* Number of the pool's descriptor until the plugin has moved it: one that no program expects for
+ * its own descriptors. */
 #define POOL_FD_MIN 100
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 
-/* "PLUGIN,pool=FD", in which QEMU wants a comma of a path doubled. */
+/* Make "PLUGIN,pool=FD". QEMU expects commas in a path to be doubled. */
 static char *plugin_argument(const char *plugin, int fd)
 {
 	char *text = malloc(2 * strlen(plugin) + 32), *to = text;
@@ -38,13 +39,13 @@ struct launch {
 	int fd; /* that it is to have, or -1 */
 };
 
-/* What the program is to start with, as if we were not in between. */
+/* The state with which the program is to start, as if its caller had executed it directly. */
 struct inherited {
 	sigset_t mask;
 	struct sigaction sigchld;
 };
 
-/* The child's part. Does not return. */
+/* Run in the child. Does not return. */
 static void execute_program(const struct launch *launch, const struct inherited *inherited,
 			    int report)
 {
@@ -78,7 +79,7 @@ static int start_program(const struct launch *launch, const struct inherited *in
 	if (pid == 0)
 		execute_program(launch, inherited, to);
 
-	/* The pipe is closed by a successful exec. */
+	/* A successful execve() closes the pipe. */
 	to = fd_close(to);
 	while ((n = read(from, &error, sizeof(error))) < 0 && errno == EINTR)
 		;
@@ -90,7 +91,7 @@ static int start_program(const struct launch *launch, const struct inherited *in
 	return 0;
 }
 
-/* Return: 0, or negative errno if the child's status cannot be had. */
+/* Return: 0, or negative errno if the child's status is not available. */
 static int wait_for(pid_t pid, const sigset_t *signals, int *ret_status)
 {
 	siginfo_t info;
@@ -120,7 +121,8 @@ static int run_launch(const struct launch *launch, pid_t *ret_pid, int *ret_stat
 	sigaddset(&signals, SIGCHLD);
 	for (size_t i = 0; i < ARRAY_LEN(forwarded); i++)
 		sigaddset(&signals, forwarded[i]);
-	/* Who ignores SIGCHLD is never told that a child ended, and execve() hands that on. */
+	/* A process that ignores SIGCHLD cannot wait for its children, and execve() passes that
+	 * on. */
 	if (sigaction(SIGCHLD, &dfl, &inherited.sigchld) < 0 ||
 	    sigprocmask(SIG_BLOCK, &signals, &inherited.mask) < 0)
 		return -errno;

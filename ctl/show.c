@@ -33,7 +33,7 @@ const char *show_size(uint64_t bytes, char ret_text[static SHOW_SIZE_MAX])
 	return ret_text;
 }
 
-/* A moment of CLOCK_MONOTONIC in UTC. */
+/* Write a time of CLOCK_MONOTONIC in UTC. */
 static const char *show_time(uint64_t ns, char ret_text[static SHOW_TIME_MAX])
 {
 	const uint64_t realtime = clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - ns);
@@ -79,8 +79,8 @@ void show_taken(const struct client_snapshot *snapshot, const char *output, uint
 			    snapshot->n_missing, plural(snapshot->n_missing));
 }
 
-/* The code point of a control character that takes one byte, or two in UTF-8 (C1); of what is no
- * UTF-8, U+FFFD. */
+/* Return: the code point of a control character that takes one byte, or two in UTF-8 (C1); U+FFFD
+ * for bytes that are not UTF-8. */
 static unsigned code_point(const char *s, size_t *ret_size)
 {
 	const uint8_t *b = (const uint8_t *)s;

@@ -16,7 +16,8 @@
 
 #define LINE_SIZE_MAX 8192
 
-/* Print the manifest @f: a line each, or a JSON object. Return: 0, or negative errno. */
+/* Print the manifest @f, one line for each key or as a JSON object. Return: 0, or negative
+ * errno. */
 static int print_info(FILE *f, bool json)
 {
 	char line[LINE_SIZE_MAX];
@@ -62,7 +63,7 @@ int verb_info(const struct context *context, int argc, char **argv)
 		r = client_call(bus, "OpenSnapshot", &reply, "s", argv[1]);
 	if (r != EXIT_OK)
 		return r;
-	r = sd_bus_message_read(reply, "h", &dir); /* the message's */
+	r = sd_bus_message_read(reply, "h", &dir); /* borrowed from the message */
 	if (r < 0)
 		return client_bad_reply("OpenSnapshot", r);
 

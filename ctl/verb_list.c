@@ -14,7 +14,7 @@
 
 #define LOST_MAX 160
 
-/* One snapshot of the answer. */
+/* One snapshot in the reply. */
 struct row {
 	const char *id, *created, *command;
 	uint64_t bytes, n_records_lost, bytes_dropped;
@@ -22,7 +22,7 @@ struct row {
 	int kept, complete;
 };
 
-/* Add to the text at @ret_text, with a comma between. */
+/* Append to the text at @ret_text, after a comma if it is not empty. */
 _printf_(2, 3) static void add_row(char ret_text[static LOST_MAX], const char *format, ...)
 {
 	size_t n = strlen(ret_text);
@@ -35,8 +35,8 @@ _printf_(2, 3) static void add_row(char ret_text[static LOST_MAX], const char *f
 	va_end(ap);
 }
 
-/* What is not in it, in words. What a ring overwrites before anybody asks is not lost, unless it is
- * the beginning of what ptctl ran. */
+/* Write in words what the snapshot misses. What a ring overwrote before the snapshot was requested
+ * is not missing, except the beginning of a command that ptctl ran. */
 static const char *lost_text(const struct row *row, char ret_text[static LOST_MAX])
 {
 	char size[SHOW_SIZE_MAX];

@@ -56,8 +56,8 @@ static int cannot_execute(const char *path, int r)
 	return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 }
 
-/* As the plugin leaves it to the kernel, and with the same words, when a recorded program executes
- * it. */
+/* Run the program without recording it, as the plugin does when a recorded program executes it, and
+ * say so in the same words. */
 static int run_unseen(const struct program *program, char **command, pid_t *ret_pid,
 		      int *ret_status)
 {
@@ -84,10 +84,10 @@ static int run_emulated(sd_bus *bus, const struct program *program, char **comma
 		r = client_call(bus, "OpenSource", &reply, "");
 	if (r != EXIT_OK)
 		return r;
-	r = sd_bus_message_read(reply, "sh", &name, &pool); /* both the message's */
+	r = sd_bus_message_read(reply, "sh", &name, &pool); /* both borrowed from the message */
 	if (r < 0)
 		return client_bad_reply("OpenSource", r);
-	/* What other programs did before is not to be in the snapshot. */
+	/* The snapshot is not to have what other programs did before. */
 	*ret_since_ns = clock_ns(CLOCK_MONOTONIC);
 	if (program->unseen)
 		return run_unseen(program, command, ret_pid, ret_status);
@@ -102,7 +102,7 @@ static int run_emulated(sd_bus *bus, const struct program *program, char **comma
 	return EXIT_OK;
 }
 
-/* The program's own exit status, as a shell would show it. */
+/* Return: the program's exit status, as a shell shows it. */
 static int own_status(const char *path, int status)
 {
 	if (WIFSIGNALED(status)) {
@@ -125,7 +125,7 @@ static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const ch
 		r = copyout_snapshot(bus, snapshot.id, output);
 	if (r != EXIT_OK)
 		return r;
-	/* The program's output is its own: ours goes to stderr. */
+	/* Standard output belongs to the program, so the reply goes to standard error. */
 	if (json) {
 		r = sd_bus_message_rewind(reply, true);
 		if (r >= 0)
@@ -153,7 +153,7 @@ static int record_emulated(sd_bus *bus, char **command, struct client_scope *sco
 	return EXIT_OK;
 }
 
-/* The recorder sees all that runs; the snapshot is of the program and of what it starts. */
+/* The recorder records everything; the snapshot is limited to the program and its descendants. */
 static int record_native(char **command, struct client_scope *scope, int *ret_status)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -171,7 +171,7 @@ static int record_native(char **command, struct client_scope *scope, int *ret_st
 	return EXIT_OK;
 }
 
-/* A command as a text for people. */
+/* Write a command as text. */
 static void join_command(char **command, char ret_text[static CLIENT_COMMAND_SIZE])
 {
 	size_t n = 0;

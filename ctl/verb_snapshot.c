@@ -32,7 +32,7 @@ static int parse_pid(const char *text, uint32_t *ret_pid)
 	return 0;
 }
 
-/* What the process is called; "" if it has ended, or may not be seen. */
+/* Read the name of the process; "" if it has ended, or may not be seen. */
 static void read_comm(uint32_t pid, char ret_text[static CLIENT_COMMAND_SIZE])
 {
 	_cleanup_(fd_closep) int fd = -1;

@@ -22,31 +22,32 @@
 #include "util/mapname.h"
 
 #define DRAIN_US       UINT64_C(50000)
-#define DRAIN_MIN_US   UINT64_C(1000)        /* of a source that says when there is something */
-#define DRAIN_PART     20u                   /* of one CPU, that draining such a source may take */
-#define STORM_AGAIN_NS UINT64_C(60000000000) /* of one process that repeats itself */
-#define STORM_OTHER_NS UINT64_C(10000000000) /* and of the next one */
+#define DRAIN_MIN_US   UINT64_C(1000) /* for a source with a descriptor */
+#define DRAIN_PART     20u /* part of one CPU's time that draining such a source may take */
+#define STORM_AGAIN_NS UINT64_C(60000000000) /* between two messages about one process */
+#define STORM_OTHER_NS UINT64_C(10000000000) /* between messages about two processes */
 #define GRACE_US       UINT64_C(60000000)    /* for a program that was given the pool to start */
 
 struct intake {
 	struct intake_options options;
 	sd_event_source *timer;
-	sd_event_source *records; /* the source has task records; NULL: it does not say so */
-	sd_event_source *kept;    /* the object store has failures to report */
+	sd_event_source *records; /* the source's descriptor; NULL: it has none */
+	sd_event_source *kept;    /* the object store has failed objects */
 	uint64_t expected_us;     /* when programs were last expected */
 	struct sideband *sideband;
 	struct scanner *scanner;
 	struct jitfiles *jitfiles;
-	struct codestore *code;                  /* NULL: the source hands none over */
-	bool said_lost;                          /* records were refused, and that was logged */
-	bool said_no_room;                       /* the same of objects */
-	uint32_t storm_pid;                      /* that was said to repeat itself; 0: none yet */
-	uint64_t storm_again_ns, storm_other_ns; /* when it, or another, may be named next */
-	bool said_no_code;                       /* the same of code that ran */
+	struct codestore *code; /* NULL: programs hand no code over */
+	bool said_lost;         /* records were refused, and that was logged */
+	bool said_no_room;      /* the same for objects */
+	uint32_t storm_pid; /* of the process that was last logged as repeating itself; 0: none */
+	/* When that process, or another one, may be logged next. */
+	uint64_t storm_again_ns, storm_other_ns;
+	bool said_no_code; /* the same for code that ran */
 
-	uint64_t n_epochs; /* of the sideband, that were noticed */
-	uint64_t began;    /* the object store's moment when the last of them was */
-	uint64_t stale;    /* what was not named after this one may be forgotten; 0: nothing */
+	uint64_t n_epochs; /* epochs of the sideband that were noticed */
+	uint64_t began;    /* the object store's moment when the last epoch began */
+	uint64_t stale;    /* objects not named after this moment may be forgotten; 0: none */
 };
 
 static void say_not_kept(const char *path, int error)
@@ -60,8 +61,8 @@ static void touch_object(void *store, const struct record_mmap2 *mmap)
 	objectstore_touch(store, mmap);
 }
 
-/* What those who live have mapped stays, however long ago that was: it is not named again before
- * the next epoch begins. */
+/* Objects that living processes have mapped stay, however long ago they were mapped: no record
+ * names them again before the next epoch begins. */
 static void make_object_room(struct intake *intake)
 {
 	struct objectstore *store = intake->options.store;
@@ -97,7 +98,7 @@ uint64_t intake_evict(struct intake *intake, uint64_t bytes, uint64_t least)
 	return freed;
 }
 
-/* There is no room, or no memory, for more of them. */
+/* Log that there is no room, or no memory, for more objects. */
 static void say_no_room(struct intake *intake, const char *path, int error)
 {
 	if (intake->said_no_room)
@@ -107,11 +108,9 @@ static void say_no_room(struct intake *intake, const char *path, int error)
 		    error == -ENOBUFS ? "too many are in use" : strerror(-error));
 }
 
-/*
- * Has there been the same record among those at @bytes, but for its time? A look at what is mapped
- * now tells as much of both. @seen: hash of a record → where it is. Without memory for it, a record
- * is looked at again.
- */
+/* Return: whether the records at @bytes have had the same record with another time: looking once at
+ * what is mapped now suffices for both. @seen maps the hash of a record to its place. Without
+ * memory for it, a record is looked at again. */
 static bool is_seen(struct map *seen, const uint8_t *bytes, const struct record *record)
 {
 	const size_t size = record->header.size - sizeof(record->trailer);
@@ -137,7 +136,7 @@ static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t siz
 		if (record_get_mmap2(&record, &mmap) < 0 || is_seen(&seen, bytes, &record))
 			continue;
 		jitfiles_add(intake->jitfiles, &mmap);
-		/* It is no code: what a snapshot takes of it is told above. */
+		/* Jitdumps are no code; jitfiles_add() above has noted them. */
 		if (mapname_is_jitdump(mmap.name))
 			continue;
 		if (objectstore_is_full(intake->options.store))
@@ -148,7 +147,8 @@ static void store_mapped(struct intake *intake, const uint8_t *bytes, size_t siz
 	}
 }
 
-/* If an epoch of the sideband has begun: records before @moment belong to those before it. */
+/* If an epoch of the sideband has begun, note that records before @moment belong to earlier
+ * epochs. */
 static void note_epoch(struct intake *intake, uint64_t moment)
 {
 	const uint64_t n = sideband_epochs(intake->sideband);
@@ -160,7 +160,7 @@ static void note_epoch(struct intake *intake, uint64_t moment)
 	intake->began = moment;
 }
 
-/* Of a task that was there before anybody listened. */
+/* Gets a record of a task that existed before recording began. */
 static int on_task(void *userdata, const void *bytes, size_t size)
 {
 	struct intake *intake = userdata;
@@ -183,7 +183,7 @@ static int on_kept(sd_event_source *source, int fd, uint32_t revents, void *user
 	return 0;
 }
 
-/* Whoever does it may do it with many processes. */
+/* A user may do that with many processes. */
 static void say_storm(struct intake *intake)
 {
 	const uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -250,7 +250,7 @@ void intake_drain(struct intake *intake)
 	}
 }
 
-/* What an epoch began with is in the sideband, though no record named it again since. */
+/* Tasks with which an epoch began are in the sideband, even if no record named them since. */
 static int touch_known(struct intake *intake)
 {
 	struct sideband_view view;
@@ -292,12 +292,12 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 {
 	struct intake *intake = userdata;
 	struct source *source = intake->options.source;
-	/* Asked before the last records are taken, not after. */
+	/* This is checked before the last records are taken, not after. */
 	const bool is_active = source->ops->status(source).is_active;
 	int r = 0;
 
-	/* Before they are taken: perf tells of records once, and may tell whoever begins to wait
-	 * for them. */
+	/* The descriptor is enabled before the records are taken, because perf reports records only
+	 * once. */
 	if (intake->records)
 		r = sd_event_source_set_enabled(intake->records, SD_EVENT_ON);
 	intake_drain(intake);
@@ -310,7 +310,8 @@ static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
-/* At once, since what is mapped may be gone soon; and soon again, unless that takes much. */
+/* Take records at once, since what is mapped may disappear soon; and again soon, unless that takes
+ * too much time. */
 static int on_records(sd_event_source *records, int fd, uint32_t revents, void *userdata)
 {
 	struct intake *intake = userdata;
@@ -343,7 +344,7 @@ int intake_expect(struct intake *intake)
 	return r < 0 ? r : 0;
 }
 
-/* Hardware has its records drained from the beginning to the end. */
+/* Records of hardware are drained as long as the daemon runs. */
 static int watch_source(struct intake *intake)
 {
 	struct source *source = intake->options.source;
@@ -363,7 +364,7 @@ static int watch_source(struct intake *intake)
 	return r < 0 ? r : 0;
 }
 
-/* Looks at the tasks that are there already as soon as the event loop runs. */
+/* Scan the existing tasks as soon as the event loop runs. */
 static int make_scanner(struct intake *intake)
 {
 	int r;

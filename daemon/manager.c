@@ -44,15 +44,15 @@ struct manager {
 	struct source *source;
 	struct spool *spool;
 	struct objectstore *store;
-	struct retention retention; /* of these two */
-	bool trim_later;            /* its limits changed while a job was running */
+	struct retention retention; /* which uses the store and the spool */
+	bool trim_later;            /* the limits changed while a job was running */
 	struct intake *intake;
 	struct jobs *jobs;
 	struct server *server;
 
-	char *socket_path;    /* to unlink; NULL if it is systemd's */
-	char id[SNAPID_SIZE]; /* of the snapshot asked for last */
-	uint64_t n_ids;       /* the sequence of the newest one's */
+	char *socket_path;    /* of the socket to unlink; NULL if systemd made it */
+	char id[SNAPID_SIZE]; /* of the snapshot that was requested last */
+	uint64_t n_ids;       /* sequence number in the newest snapshot's id */
 };
 
 static struct recorder_status get_status(void *userdata)
@@ -82,7 +82,7 @@ static void say_status(struct manager *m)
 	notify_status(&m->notify, &status);
 }
 
-/* What the intake calls. */
+/* The intake calls this. */
 static void on_drained(void *userdata)
 {
 	struct manager *m = userdata;
@@ -128,8 +128,8 @@ static uint64_t evict_copies(uint64_t bytes, uint64_t least, void *userdata)
 	return intake_evict(m->intake, bytes, least);
 }
 
-/* After the limits changed. A job enforces those that it began with; while one runs it may link to
- * a copy that is to go. */
+/* Enforce the limits after they changed. A job enforces those that it began with; while a job runs,
+ * it may link to a copy that would be removed. */
 static void enforce_limits(struct manager *m)
 {
 	int r;
@@ -225,7 +225,8 @@ static int remove_snapshot(void *userdata, const char *id)
 	int r;
 
 	r = spool_remove(m->spool, id);
-	/* What only it had of the store: a job does that when it is done. */
+	/* Remove copies that only this snapshot had. If a job runs, it does that when it is
+	 * done. */
 	if (r == 0 && jobs_pending(m->jobs) == 0)
 		r = objectstore_sweep(m->store);
 	return r;
@@ -233,7 +234,7 @@ static int remove_snapshot(void *userdata, const char *id)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-/* Where the snapshots' sequence goes on. */
+/* Find the sequence number after which new ids continue. */
 static int find_sequence(struct manager *m)
 {
 	_cleanup_(freep) struct spool_entry *entries = NULL;
@@ -350,7 +351,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 
 	(void)source;
 	caller_init(&caller, info->ssi_uid, (pid_t)info->ssi_pid);
-	/* Why it failed is in the log. */
+	/* The reason for the failure has been logged. */
 	(void)!reload_config(userdata, &caller);
 	return 0;
 }
@@ -396,7 +397,7 @@ static int start_ticking(struct manager *m)
 	return r < 0 ? r : 0;
 }
 
-/* PT of the kernel is of no use without its code, so say it at once. */
+/* PT of the kernel is useless without the kernel's code, so this is checked at the start. */
 static int check_kernel_code(const struct source *source)
 {
 	_cleanup_(fd_closep) int proc_fd = -1;
@@ -453,7 +454,8 @@ struct manager *manager_free(struct manager *manager)
 	if (!manager)
 		return NULL;
 
-	/* The jobs first: they use all the rest, and their clients are to hear of the end. */
+	/* The jobs are freed first: they use everything else, and their clients are to get
+	 * replies. */
 	(void)jobs_free(manager->jobs);
 	(void)server_free(manager->server);
 	if (manager->socket_path)

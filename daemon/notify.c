@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "daemon/control/recorder.h"
 
-/* Return: whether the text is another than before. */
+/* Return: whether the text has changed. */
 static bool update_status(struct notify *notify, const struct recorder_status *s)
 {
 	char text[NOTIFY_STATUS_MAX], lost[64] = "", writing[64] = "";

@@ -9,7 +9,7 @@
 #include "daemon/objects/objectstore.h"
 #include "util/map.h"
 
-/* How often snapshots are measured again if one vanished meanwhile. */
+/* How often to measure snapshots again if one was removed meanwhile. */
 #define TRIES 3u
 
 static uint64_t limit_bytes(const struct config_limit *limit, uint64_t capacity)
@@ -17,7 +17,8 @@ static uint64_t limit_bytes(const struct config_limit *limit, uint64_t capacity)
 	return limit->percent > 0 ? capacity / 100 * limit->percent : limit->bytes;
 }
 
-/* The share of the inodes that @bytes are of the bytes: a file system may run out of either. */
+/* Return: the share of the inodes that equals the share of @bytes, because a file system may run
+ * out of either. */
 static uint64_t share_of_inodes(uint64_t bytes, const struct diskuse_amount *capacity)
 {
 	if (bytes >= capacity->bytes)
@@ -45,10 +46,10 @@ int retention_set_limits(struct retention *retention, const struct config *confi
 
 /* --- what there is --------------------------------------------------------------------------- */
 
-/* Snapshots that may go, and what that would free. */
+/* The snapshots, and how much removing each would free. */
 struct stock {
 	struct spool_entry *entries;
-	size_t n; /* the newest one stays, the others are in the order in which they go */
+	size_t n; /* oldest first; the newest one is never removed */
 	struct diskuse *use;
 };
 
@@ -89,7 +90,7 @@ static int take_stock(const struct retention *retention, struct stock *ret_stock
 
 static struct diskuse_amount sum_amounts(struct diskuse_amount a, struct diskuse_amount b)
 {
-	/* UINT64_MAX is any number. */
+	/* UINT64_MAX means that inodes are not counted. */
 	return (struct diskuse_amount){
 		.bytes = a.bytes + b.bytes,
 		.inodes = a.inodes == UINT64_MAX ? a.inodes : a.inodes + b.inodes,
@@ -123,7 +124,7 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 	if (entry->kept)
 		return false;
 	r = spool_remove(retention->spool, entry->id);
-	/* Somebody asked to keep it meanwhile, or removed it. */
+	/* A user asked to keep the snapshot meanwhile, or removed it. */
 	if (r == -EPERM || r == -ENOENT)
 		return false;
 	if (r < 0)
@@ -135,7 +136,7 @@ static int remove_one(const struct retention *retention, struct stock *stock, si
 
 /* --- before a snapshot is written ------------------------------------------------------------ */
 
-/* What the snapshots that may go would free. */
+/* Get how much would become free if all snapshots that may be removed were removed. */
 static int foresee(const struct retention *retention, struct diskuse_amount *ret_freed)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
@@ -152,7 +153,8 @@ static int foresee(const struct retention *retention, struct diskuse_amount *ret
 	return 0;
 }
 
-/* What remove_one() says is free, is free once the store is swept. */
+/* Remove snapshots until @needed is free. What remove_one() returns is free only when the store has
+ * been swept. */
 static int remove_for(const struct retention *retention, const struct diskuse_amount *needed)
 {
 	_cleanup_(stock_deinit) struct stock stock = {};
@@ -195,7 +197,7 @@ int retention_make_room(const struct retention *retention, const struct diskuse_
 
 /* --- the limits ------------------------------------------------------------------------------ */
 
-/* By how much the limits are exceeded. */
+/* Get by how much the limits are exceeded. */
 static int find_excess(const struct retention *retention, const struct diskuse *use,
 		       struct diskuse_amount *ret_excess)
 {
@@ -218,7 +220,7 @@ static int find_excess(const struct retention *retention, const struct diskuse *
 	return 0;
 }
 
-/* Take stock, and find what is too much. */
+/* Measure the snapshots, and by how much the limits are exceeded. */
 static int measure_excess(const struct retention *retention, struct stock *stock,
 			  struct diskuse_amount *ret_excess)
 {

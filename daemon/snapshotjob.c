@@ -17,15 +17,16 @@
 #include "daemon/source/source.h"
 #include "daemon/tasks/sideband.h"
 
-#define ROOM_RETRY (UINT64_C(256) << 20) /* to have free before a snapshot is tried again */
+/* Bytes to have free in addition before a snapshot is tried again. */
+#define ROOM_RETRY (UINT64_C(256) << 20)
 
 struct snapshotjob {
 	struct snapshot_request request;
 	struct intake *intake; /* borrowed */
 	struct retention retention;
 
-	/* What the thread asks of the event loop by jobs_gather(): to evict so many bytes of copies
-	 * in the store if that is not 0, else to gather. */
+	/* What the thread requests from the event loop with jobs_gather(): to evict that many bytes
+	 * of copies if @to_evict is not 0, otherwise to gather. */
 	uint64_t to_evict, evict_least;
 	uint64_t n_evicted; /* bytes that became free */
 
@@ -80,7 +81,7 @@ int snapshotjob_gather(struct job *job)
 	return 0;
 }
 
-/* In the thread, when the rings have been copied. */
+/* Called in the thread when the rings have been copied. */
 static int ask_known(void *userdata, struct snapshot_known *ret_known)
 {
 	struct job *job = userdata;
@@ -117,7 +118,7 @@ int snapshotjob_new(struct job *job, const struct snapshotjob_context *context)
 		.retention = context->retention,
 	};
 	job->userdata = self;
-	/* For the estimate, and so that there is less to do when it counts. */
+	/* This is for the estimate, and leaves less to do later, when time matters. */
 	return snapshotjob_gather(job);
 }
 
@@ -151,7 +152,7 @@ static int write_snapshot(struct job *job, const char **reterr_what)
 	return r;
 }
 
-/* Objects are the event loop's. What is known is forgotten meanwhile. */
+/* Objects belong to the event loop, which forgets what was gathered meanwhile. */
 static uint64_t evict_copies(uint64_t bytes, uint64_t least, void *userdata)
 {
 	struct job *job = userdata;
@@ -174,8 +175,9 @@ static void enforce_limits(struct job *job)
 	}
 }
 
-/* No other thread links to the store, so it may be swept. If it is not known that there will be
- * room, nothing was removed, and it is tried all the same: there may be less to write. */
+/* No other thread links to copies, so the store may be swept. If it is not known that there will be
+ * enough room, nothing was removed, and the snapshot is tried all the same: there may be less to
+ * write. */
 static int write_in_room(struct job *job, struct diskuse_amount *needed, const char **reterr_what)
 {
 	struct snapshotjob *self = job->userdata;
@@ -187,7 +189,7 @@ static int write_in_room(struct job *job, struct diskuse_amount *needed, const c
 		r = write_snapshot(job, reterr_what);
 	if (r != -ENOSPC)
 		return r;
-	/* More was written than foreseen, or others filled the disk meanwhile. */
+	/* More was written than estimated, or other programs filled the disk meanwhile. */
 	needed->bytes += ROOM_RETRY;
 	if (retention_make_room(&self->retention, needed, evict_copies, job) == 0)
 		return write_snapshot(job, reterr_what);

@@ -9,7 +9,7 @@
 
 #define NEWLINE "\\012"
 
-/* A number of digits of @base, and @behind it. */
+/* Parse a number in @base, followed by the character @behind. */
 static bool take(char **at, unsigned base, char behind, uint64_t *ret_number)
 {
 	char *c = *at;
@@ -53,7 +53,8 @@ int mapsline_parse(char *line, struct mapsline *ret_line)
 	    !take(&at, 16, ' ', &l.offset) || !take(&at, 16, ':', &maj) ||
 	    !take(&at, 16, ' ', &min) || l.end <= l.start || maj > UINT32_MAX || min > UINT32_MAX)
 		return -EBADMSG;
-	/* Of what is no file, the kernel ends the line behind the inode and a blank, or without. */
+	/* If the mapping has no name, the kernel ends the line after the inode, with or without a
+	 * blank. */
 	if (!take(&at, 10, ' ', &l.ino) && !take(&at, 10, '\0', &l.ino))
 		return -EBADMSG;
 	l.name = at[-1] == '\0' ? at - 1 : at + strspn(at, " ");

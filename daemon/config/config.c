@@ -53,7 +53,7 @@ _printf_(2, 3) static void complain(const struct where *where, const char *forma
 	where->warn(where->file, where->line, message);
 }
 
-/* A whole decimal number, nothing before and nothing behind it but @ret_rest. */
+/* Parse a decimal number. Only @ret_rest may follow it. */
 static int parse_number(const char *value, uint64_t *ret_number, const char **ret_rest)
 {
 	char *end;
@@ -68,7 +68,7 @@ static int parse_number(const char *value, uint64_t *ret_number, const char **re
 	return 0;
 }
 
-/* Bytes, with K, M, G or T for the powers of 1024. */
+/* Parse a number of bytes, with K, M, G or T for powers of 1024. */
 static int parse_size(const char *value, uint64_t *ret_size)
 {
 	static const char units[] = "KMGT";
@@ -116,7 +116,7 @@ static int set_size(const struct where *where, const char *value, void *field)
 	return 0;
 }
 
-/* "10%", or with a blank before the sign. Return: 0, or -EINVAL. */
+/* Parse "10%" or "10 %". Return: 0, or -EINVAL. */
 static int parse_percent(const char *value, uint64_t *ret_percent)
 {
 	const char *rest;
@@ -130,7 +130,7 @@ static int parse_percent(const char *value, uint64_t *ret_percent)
 	return 0;
 }
 
-/* A size, or a share of the file system. */
+/* Set a limit to a size, or a share of the file system. */
 static int set_limit(const struct where *where, const char *value, void *field)
 {
 	struct config_limit limit = {};
@@ -221,7 +221,7 @@ static int set_pt(const struct where *where, const char *value, void *field)
 	return 0;
 }
 
-/* Every setting; those that are @live can change while the recorder runs. */
+/* All settings. Those that are @live can change while the recorder runs. */
 static const struct key {
 	const char *name;
 	int (*set)(const struct where *where, const char *value, void *field);
@@ -274,7 +274,7 @@ void config_update(struct config *config, const struct config *wanted, config_ch
 	}
 }
 
-/* Cut white space off both ends, in place. */
+/* Remove white space at both ends, in place. */
 static char *strip(char *s)
 {
 	char *end;
@@ -286,7 +286,7 @@ static char *strip(char *s)
 	return s;
 }
 
-/* @section is 0 before the first header, 1 in ours, -1 in one that we skip. */
+/* @section is 0 before the first header, 1 in [Recorder], and -1 in another section. */
 static void parse_line(struct config *config, const struct where *where, char *line, int *section)
 {
 	char *equals;

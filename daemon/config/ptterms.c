@@ -44,7 +44,7 @@ uint32_t ptterms_get(const struct ptterms *terms, enum ptterm term, uint32_t fal
 	return terms->values[term] == PTTERMS_UNSET ? fallback : (uint32_t)terms->values[term];
 }
 
-/* A decimal number from 0 to @max and nothing else, or nothing at all: 1. */
+/* Parse a decimal number from 0 to @max. No text at all means 1. */
 static int parse_value(const char *text, int8_t max, int8_t *ret_value)
 {
 	unsigned long n = 1;

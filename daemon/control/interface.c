@@ -39,7 +39,7 @@ static int append_u32(sd_bus_message *m, const char *key, uint32_t value)
 	return sd_bus_message_append(m, "{sv}", key, "u", value);
 }
 
-/* Send @reply, if @r says that it could be filled. */
+/* Send @reply, unless @r is an error of filling it. */
 static int send_reply(sd_bus_message *reply, int r)
 {
 	if (r >= 0)
@@ -154,7 +154,7 @@ static int read_cpus(sd_bus_message *m, struct scope *scope, sd_bus_error *error
 	return 0;
 }
 
-/* It is shown to others, by us and by those who read the manifest. */
+/* Other users see it, in replies and in the manifest. */
 static int read_command(sd_bus_message *m, struct scope *scope)
 {
 	const char *text;
@@ -187,7 +187,7 @@ static int read_option(sd_bus_message *m, const char *option, struct scope *scop
 				 option);
 }
 
-/* The options of TakeSnapshot. Return: 0 or negative errno, also if @error says why. */
+/* Read the options of TakeSnapshot. Return: 0; or negative errno, and @error may say why. */
 static int read_scope(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
 {
 	const char *option;
@@ -316,7 +316,7 @@ void interface_job_done(struct interface *interface, const struct job *job)
 			interface->waiters.items[n++] = call;
 			continue;
 		}
-		/* One who went away does not hear it. */
+		/* A client that has disconnected does not get the reply. */
 		(void)reply_done(call, spool_path(interface->recorder.spool), job);
 		(void)sd_bus_message_unref(call);
 	}
@@ -384,7 +384,7 @@ static int list_snapshots(sd_bus_message *m, void *userdata, sd_bus_error *error
 	return send_reply(reply, r);
 }
 
-/* A snapshot as an argument: by its id, which it has in the log whatever it was called. */
+/* Read the argument that names a snapshot, and get its id, which the log is to have. */
 static int read_id(sd_bus_message *m, const struct interface_peer *peer,
 		   char ret_id[static SNAPID_SIZE], sd_bus_error *error)
 {
@@ -489,7 +489,7 @@ static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return sd_bus_reply_method_return(m, "");
 }
 
-/* UNPRIVILEGED: or sd-bus would answer others than root before we can. */
+/* UNPRIVILEGED: without it sd-bus refuses users other than root before the method is called. */
 #define METHOD(name, in, in_names, out, out_names, call)                   \
 	SD_BUS_METHOD_WITH_NAMES(name, in, in_names, out, out_names, call, \
 				 SD_BUS_VTABLE_UNPRIVILEGED)
@@ -511,7 +511,7 @@ static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_END,
 };
 
-/* Clients that insist on a bus, such as gdbus, ask it for a name before all else. Any will do. */
+/* Clients that expect a bus, such as gdbus, first request a name. Any name will do. */
 static int hello(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	(void)userdata;

@@ -22,7 +22,8 @@ static int bind_at(const struct sockaddr_un *address, int *ret_fd)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return -errno;
-	/* Whether a peer may ask is decided by who it is; the mode only keeps the rest away. */
+	/* The user of a client decides whether it is answered; the mode of the socket only keeps
+	 * other users away. */
 	if (chmod(address->sun_path, 0660) < 0 || listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	*ret_fd = fd;
@@ -30,7 +31,7 @@ static int bind_at(const struct sockaddr_un *address, int *ret_fd)
 	return 0;
 }
 
-/* Is the socket there of a process that is gone? */
+/* Return: whether the process that made the socket has ended. */
 static bool is_dead(const struct sockaddr_un *address)
 {
 	_cleanup_(fd_closep) int fd = -1;

@@ -13,17 +13,17 @@
 #include "daemon/control/frame.h"
 #include "daemon/control/interface.h"
 
-/* The kernel keeps that much of what a client does not read. sd-bus would make it 8 MiB. */
+/* Bytes of unread replies that the kernel keeps. sd-bus would make it 8 MiB. */
 #define SEND_BUFFER_SIZE (128 << 10)
 
-/* Lines by which a client authenticates itself; five are enough. */
+/* Lines that a client may send to authenticate itself. Five suffice. */
 #define LINES_MAX 16u
 
-/* Calls that a client has answered before it stands behind those who have asked less, until
+/* Number of answered calls after which a client comes after those with fewer calls, until
  * peer_refresh(). */
 #define CALLS_FRESH 8u
 
-/* Connections that a process may well have. */
+/* Number of connections that a process may well have. */
 #define DECENT_MAX 4u
 
 #define PRIORITY_OLD 10
@@ -33,15 +33,15 @@ struct peer {
 	struct peer_options options;
 	sd_bus *bus;
 	sd_event_source *io;   /* of the client's socket, which it owns */
-	sd_event_source *turn; /* sd-bus is given one more message */
+	sd_event_source *turn; /* sd-bus gets one more message */
 	int client_fd;         /* borrowed from @io */
-	int inlet_fd;          /* what is written here, sd-bus reads */
+	int inlet_fd;          /* sd-bus reads what is written here */
 
-	bool begun;        /* authentication is over: messages follow */
+	bool begun;        /* authentication is complete, and messages follow */
 	bool closed;       /* the client will send nothing more */
 	unsigned n_frames; /* lines so far, or messages */
-	uint64_t frame_us; /* when the last of them came */
-	size_t n_bytes;    /* that have come, but not to sd-bus */
+	uint64_t frame_us; /* when the last line or message came */
+	size_t n_bytes;    /* that were received and not passed to sd-bus yet */
 	uint8_t bytes[FRAME_SIZE_MAX];
 };
 
@@ -53,7 +53,7 @@ static uint64_t now_us(const struct peer *p)
 	return now;
 }
 
-/* Are there answers that the client does not take? */
+/* Return: whether there are replies that the client does not read. */
 static bool is_clogged(const struct peer *p)
 {
 	const int events = p->bus ? sd_bus_get_events(p->bus) : 0;
@@ -63,7 +63,8 @@ static bool is_clogged(const struct peer *p)
 
 /* --- sd-bus ----------------------------------------------------------------------------------- */
 
-/* Give sd-bus its two sockets: one that we write to, and one that the client reads. */
+/* Pass two sockets to sd-bus: one that the peer writes to, and the client's, to write replies
+ * to. */
 static int connect_bus(struct peer *p)
 {
 	_cleanup_(fd_closep) int out = -1;
@@ -89,8 +90,7 @@ static int start_bus(struct peer *p)
 
 	if ((r = sd_bus_new(&p->bus)) < 0 || (r = connect_bus(p)) < 0)
 		return r;
-	/* Who the client is has been asked of the kernel; what it says of itself does not
-	 * matter. */
+	/* The kernel has said who the client is; what the client says of itself does not matter. */
 	if ((r = sd_id128_randomize(&id)) < 0 || (r = sd_bus_set_server(p->bus, true, id)) < 0 ||
 	    (r = sd_bus_set_anonymous(p->bus, true)) < 0 ||
 	    (r = sd_bus_negotiate_fds(p->bus, true)) < 0 ||
@@ -102,7 +102,7 @@ static int start_bus(struct peer *p)
 
 /* --- what the client sends ------------------------------------------------------------------- */
 
-/* Return: NULL, or why it is cut off. */
+/* Return: NULL, or why the client is to be cut off. */
 static const char *receive(struct peer *p)
 {
 	struct iovec space = { p->bytes + p->n_bytes, sizeof(p->bytes) - p->n_bytes };
@@ -122,7 +122,7 @@ static const char *receive(struct peer *p)
 	return NULL;
 }
 
-/* Hand the first line or message to sd-bus. Return: 1, 0 if it is not complete, or negative
+/* Pass the first line or message to sd-bus. Return: 1; 0 if it is not complete; or negative
  * errno. */
 static int hand_on(struct peer *p)
 {
@@ -133,7 +133,7 @@ static int hand_on(struct peer *p)
 	r = frame_next(p->bytes, p->n_bytes, &p->begun, &size);
 	if (r <= 0)
 		return r;
-	/* Only now: most who are up to no good do not come this far. */
+	/* Only now is sd-bus set up, because most malicious clients do not come this far. */
 	if (!p->bus) {
 		r = start_bus(p);
 		if (r < 0)
@@ -160,7 +160,7 @@ static int end_peer(struct peer *p, const char *why)
 	return 0;
 }
 
-/* Let sd-bus do what it can. Return: whether the connection is still open. */
+/* Let sd-bus process what it has. Return: whether the connection is still open. */
 static bool process(struct peer *p)
 {
 	int r;
@@ -186,7 +186,7 @@ static int take_turn(struct peer *p)
 	if (!process(p))
 		return end_peer(p, "it breaks the rules of D-Bus");
 	if (!is_clogged(p)) {
-		/* The lines of the authentication make one turn. */
+		/* All lines of the authentication are processed in one turn. */
 		while ((r = hand_on(p)) > 0 && !p->begun)
 			;
 		if (r == -EMSGSIZE)
@@ -202,7 +202,7 @@ static int take_turn(struct peer *p)
 		return end_peer(p, NULL);
 	if (p->begun && p->n_frames == CALLS_FRESH)
 		set_priority(p, PRIORITY_OLD);
-	/* Perhaps more has come already; the others come first. */
+	/* More may have been received already, but other clients come first. */
 	return sd_event_source_set_enabled(p->turn, r > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
@@ -224,7 +224,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 		if (why)
 			return end_peer(p, why);
 	} else if (revents & (EPOLLHUP | EPOLLERR)) {
-		/* What it asked for before it went is done all the same. */
+		/* What the client requested before it disconnected is done all the same. */
 		if (is_clogged(p))
 			return end_peer(p, NULL);
 		p->closed = true;
@@ -232,7 +232,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 	return take_turn(p);
 }
 
-/* Before the loop waits: for what? */
+/* Set what the event loop is to wait for. */
 static int on_prepare(sd_event_source *source, void *userdata)
 {
 	struct peer *p = userdata;
@@ -249,7 +249,7 @@ static int on_prepare(sd_event_source *source, void *userdata)
 
 /* --- life ------------------------------------------------------------------------------------ */
 
-/* The client's socket, watched; @fd is taken over. */
+/* Watch the client's socket @fd, which is taken over. */
 static int watch_peer(struct peer *p, sd_event *event, int fd)
 {
 	int r;
@@ -336,10 +336,10 @@ const char *peer_overdue(const struct peer *peer, uint64_t now)
 	return peer->options.allowed ? NULL : "it may not use the recorder";
 }
 
-/* One of a process that has too many is worth least: else a few that connect over and over would
- * push out whoever takes his time, such as a client that gets no CPU. Then those who have said
- * nothing yet are worth least, those who wait for a snapshot most; among equals the one that was
- * heard of last. */
+/* A connection of a process that has too many is worth least; otherwise a few processes that
+ * connect repeatedly would push out slow clients, for instance one that gets no CPU. Then come
+ * connections that have sent nothing yet; those that wait for a snapshot are worth most. Among
+ * equals, the one that sent something last is worth most. */
 uint64_t peer_worth(const struct peer *peer, unsigned n_connections)
 {
 	const uint64_t n_beyond = n_connections > DECENT_MAX ? n_connections - DECENT_MAX : 0;

@@ -17,8 +17,8 @@
 #include "ptd/control.h"
 #include "util/vec.h"
 
-/* Connections at a time: of all, of one user, and of all those who may not use the recorder. When
- * there is no room, the one that is worth least makes room for the newcomer. */
+/* Number of connections at a time: in all, of one user, and of all users who may not use the
+ * recorder. If there is no room, the one that is worth least is cut off. */
 #define PEERS_MAX        128u
 #define PEERS_USER_MAX   96u
 #define PEERS_DENIED_MAX 16u
@@ -36,8 +36,8 @@ struct server {
 	sd_event_source *listen;
 	sd_event_source *tick; /* while there are peers, or none can be accepted */
 	VEC(struct peer *) peers;
-	uint64_t group_us; /* when the group was looked up */
-	bool has_group;    /* there is one, and its number is @gid */
+	uint64_t group_us; /* when the group was last looked up */
+	bool has_group;    /* the group exists, and its number is @gid */
 	gid_t gid;
 	unsigned n_cut_off; /* since the last warning */
 	uint64_t said_us;
@@ -58,7 +58,8 @@ static uint64_t now_us(const struct server *c)
 
 /* --- who asks -------------------------------------------------------------------------------- */
 
-/* Did the peer have the group when it connected, be it as its own or as a further one? */
+/* Return: whether the peer had the group when it connected, as its own or as a supplementary
+ * one. */
 static bool has_group(int fd, const struct ucred *peer, gid_t gid)
 {
 	_cleanup_(freep) gid_t *groups = NULL;
@@ -78,8 +79,8 @@ static bool has_group(int fd, const struct ucred *peer, gid_t gid)
 	return false;
 }
 
-/* The group is asked for now and then only: it takes a hundred system calls, or an answer from the
- * network, and anybody who may connect can make us ask. */
+/* The group is looked up only from time to time: it takes a hundred system calls, or a reply from
+ * the network, and every user who may connect can cause it. */
 static bool is_group(struct server *c, int fd, const struct ucred *peer)
 {
 	const uint64_t now = now_us(c);
@@ -101,7 +102,7 @@ static bool is_allowed(struct server *c, int fd, const struct ucred *peer)
 
 /* --- connections ----------------------------------------------------------------------------- */
 
-/* Anybody who may connect can make us say this: not too often, then. */
+/* Every user who may connect can cause this message, so it is not logged too often. */
 static void warn_cut_off(struct server *c, const char *why, uid_t uid)
 {
 	const uint64_t now = now_us(c);
@@ -162,7 +163,7 @@ static unsigned count_connections(const struct server *c, pid_t pid)
 	return n;
 }
 
-/* If there are @n of those that @is_one chooses, cut off the one that is worth least. */
+/* If there are @n connections for which @is_one is true, cut off the one that is worth least. */
 static void make_peer_room(struct server *c, unsigned n, bool (*is_one)(const struct peer *, uid_t),
 			   uid_t uid)
 {
@@ -213,12 +214,12 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	if (c->peers.n > 0)
 		start_ticking(c);
 	else
-		/* Give back what many clients at once took. */
+		/* Free memory that many simultaneous clients took. */
 		(void)malloc_trim(0);
 	return sd_event_source_set_enabled(c->listen, SD_EVENT_ON);
 }
 
-/* @fd, a new connection, is taken over. */
+/* Admit the new connection @fd, which is taken over. */
 static int admit_peer(struct server *c, int fd)
 {
 	struct peer_options options = { .interface = &c->interface,
@@ -263,7 +264,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
 		return 0;
 	errno = -r;
 	log_warning("cannot talk with a new client: %m");
-	/* It would be so again at once, for as long as there are no descriptors. */
+	/* Accepting would fail again at once, for as long as there are no descriptors. */
 	start_ticking(c);
 	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
@@ -280,8 +281,8 @@ int server_new(sd_event *event, const struct recorder *recorder, int listen_fd,
 	}
 	c->interface.recorder = *recorder;
 	c->event = sd_event_ref(event);
-	/* Nobody has to pass us descriptors, and those that wait in a socket that is closed cost us
-	 * time. A kernel that cannot refuse them leaves it to the peer. */
+	/* Clients have no reason to pass descriptors, and to close descriptors in a closed socket
+	 * takes time. A kernel that cannot refuse them leaves it to the peer. */
 	(void)setsockopt(listen_fd, SOL_SOCKET, SO_PASSRIGHTS, &(int){ 0 }, sizeof(int));
 	r = sd_event_add_io(event, &c->listen, listen_fd, EPOLLIN, on_connect, c);
 	if (r < 0) {

@@ -20,22 +20,22 @@
 
 #define BATCHES_MAX 32u
 
-#define PROGRAMS_MAX 65536u /* those that ended and ran no such code count, too */
+#define PROGRAMS_MAX 65536u /* including those that ended, or ran no such code */
 
-/* What is refused takes memory as well; behind so many changes a program is given up. */
+/* Refused changes take memory, too. After so many changes, the code of a program is given up. */
 #define REFUSED_MAX 65536u
 
-/* The first bytes that were in a page. Forks share it until one of them adds to it. */
+/* The first bytes in a page. Forks share it until one of them adds to it. */
 struct page {
 	size_t n_refs;
 	uint64_t address;
 	uint8_t bytes[PAGE];
-	uint8_t batch[PAGE];         /* with which each of them came; 0: not known */
-	uint64_t times[BATCHES_MAX]; /* of batch 1 and so on; the oldest become one */
+	uint8_t batch[PAGE];         /* the batch of each byte; 0: not known */
+	uint64_t times[BATCHES_MAX]; /* of batch 1 and so on; the oldest are joined */
 	uint8_t n_batches;
 };
 
-/* Immutable, and shared by forks. */
+/* A change. Immutable, and shared by forks. */
 struct change {
 	size_t n_refs;
 	uint64_t time;
@@ -51,7 +51,8 @@ struct program {
 	VEC(struct change *) changes; /* by time */
 	size_t n_unknown;             /* changes */
 
-	/* It has no pages and changes, and gets none any more: only where changes were is known. */
+	/* The program has no pages and changes, and gets none any more. Only the places of changes
+	 * are known. */
 	bool given_up;
 	struct lostcode lost;
 };
@@ -63,7 +64,8 @@ struct codestore {
 	uint64_t last_time;             /* of a record */
 	VEC(struct program *) programs; /* by serial number */
 	struct map by_name;             /* hash of pid and start → struct program * */
-	const struct program *busy;     /* is being added to, and is not forgotten meanwhile */
+	const struct program
+	    *busy; /* the program that is being added to, which is not forgotten meanwhile */
 };
 
 /* --- programs --------------------------------------------------------------------------------- */
@@ -133,7 +135,7 @@ static int add_changed(struct lostcode *lost, const struct program *program)
 	return r;
 }
 
-/* Forget the program's code, but for where it changed. Return: 0 or -ENOMEM. */
+/* Forget the program's code except the places of changes. Return: 0 or -ENOMEM. */
 static int give_up_program(struct codestore *store, struct program *program)
 {
 	struct lostcode lost = {};
@@ -188,7 +190,7 @@ static bool has_ended(const struct codestore *store, size_t i)
 	return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
-/* The map never forgets: it is made anew. Return: 0 or -ENOMEM. */
+/* Rebuild the map, because entries of a map cannot be removed. Return: 0 or -ENOMEM. */
 static int forget_program(struct codestore *store, size_t i)
 {
 	struct program **programs = store->programs.items;
@@ -266,7 +268,7 @@ static int inherit_page(struct codestore *store, struct page *page, uint64_t tim
 		*ret_page = page;
 		return 0;
 	}
-	/* The child's beginning was said late. */
+	/* The beginning of the child was handed over late. */
 	r = make_code_room(store, sizeof(*own));
 	if (r < 0)
 		return r;
@@ -283,7 +285,7 @@ static int inherit_page(struct codestore *store, struct page *page, uint64_t tim
 	return 0;
 }
 
-/* The child has all that its parent had until then. */
+/* Give the child the code that its parent had at @time. */
 static int inherit_code(struct codestore *store, struct program *child,
 			const struct program *parent, uint64_t time)
 {
@@ -359,7 +361,7 @@ static int add_start(struct codestore *store, const struct coderecord *record)
 	return r == 0 && parent ? inherit_code(store, program, parent, record->time) : r;
 }
 
-/* A program that began unheard: what it handed over until now was lost. */
+/* Add a program whose beginning was lost, with all code that it handed over before. */
 static int add_unheard(struct codestore *store, const struct coderecord *record,
 		       struct program **ret_program)
 {
@@ -386,7 +388,7 @@ static struct page *page_at(const struct program *program, uint64_t address)
 		   : NULL;
 }
 
-/* The program's own page at @address. Return: 0, -ENOBUFS or -ENOMEM. */
+/* Get a page at @address that the program does not share. Return: 0, -ENOBUFS or -ENOMEM. */
 static int own_page(struct codestore *store, struct program *program, uint64_t address,
 		    struct page **ret_page)
 {
@@ -436,7 +438,8 @@ static int add_change(struct codestore *store, struct program *program,
 	change = malloc(sizeof(*change) + n_bytes);
 	if (!change)
 		return -ENOMEM;
-	/* They come by time, unless another process has written to the ring, too. */
+	/* Changes come in the order of time, unless another process has written to the ring,
+	 * too. */
 	if (n > 0 && program->changes.items[n - 1]->time > time)
 		time = program->changes.items[n - 1]->time;
 	*change = (struct change){ .n_refs = 1,
@@ -497,8 +500,7 @@ static int add_first(struct codestore *store, struct program *program,
 	return 0;
 }
 
-/* The bytes of @record are not taken, and may be in the place of what is known. Return: 0 or
- * -ENOMEM. */
+/* Refuse the bytes of @record, which may have replaced known bytes. Return: 0 or -ENOMEM. */
 static int refuse_code(struct codestore *store, struct program *program,
 		       const struct coderecord *record)
 {
@@ -510,7 +512,7 @@ static int refuse_code(struct codestore *store, struct program *program,
 		return r;
 	if (!program->given_up)
 		return add_change(store, program, record, NULL);
-	/* Where nothing was before, nothing is shown. */
+	/* There were no known bytes that a decoder could take for these. */
 	return record->kind == CODERECORD_NEW
 		   ? 0
 		   : lose_range(store, program, record->address, record->n_bytes, record->time);
@@ -544,7 +546,7 @@ static int add_code(struct codestore *store, const struct coderecord *record, co
 	return r;
 }
 
-/* Nobody knows what the programs have changed since the last record. */
+/* From the last record on, it is not known what the programs have changed. */
 static void lose_all(struct codestore *store)
 {
 	for (size_t i = 0; i < store->programs.n; i++) {
@@ -660,7 +662,7 @@ static int compare_times(const void *pa, const void *pb)
 	return a->time < b->time ? -1 : a->time > b->time;
 }
 
-/* Only where the code changed. */
+/* Make an image that has only the places of changes. */
 static int make_lost_image(const struct program *program, struct codeimage *image)
 {
 	_cleanup_(lostcode_deinit) struct lostcode lost = {};

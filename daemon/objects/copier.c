@@ -18,21 +18,23 @@
 #include "record/cancel.h"
 #include "util/effort.h"
 
-/* Originals held open while they wait. Those beyond are opened when it is their turn. */
+/* Number of originals that are open while they wait. If there are more, they are opened when it is
+ * their turn. */
 #define OPEN_MAX 256u
 
 #define CANCEL_POLL_NS 50000000
 
-/* What a file counts at least: it takes a moment however small it is. */
+/* Least number of bytes that a file counts, because copying even a small file takes a moment. */
 #define COST_MIN (UINT64_C(256) << 10)
 
-/* Owners of files that are told apart; if there are more, some count as one. */
+/* Number of owners of files that are distinguished. If there are more, some count as one. */
 #define N_OWNERS 64u
 
-/* How long one original may keep those behind it waiting: a slow disk reads the largest one. */
+/* Longest time for one original, while others wait. A slow disk can read the largest file in that
+ * time. */
 #define PATIENCE_NS UINT64_C(20000000000)
 
-/* How often a copy is tried again that was swept just when it was found. */
+/* How often a copy is tried again if it was removed just when it was found. */
 #define TRIES 3u
 
 struct queue {
@@ -46,15 +48,16 @@ struct copier {
 	pthread_t thread;
 	bool has_thread;
 
-	pthread_mutex_t lock; /* over what follows, and what files the store has */
+	pthread_mutex_t lock; /* for what follows, and for the files in the store directory */
 	pthread_cond_t change;
-	atomic_bool stop; /* what is being copied stops, too */
+	atomic_bool stop; /* the copy that is being made stops, too */
 	struct spool_limits limits;
-	struct queue waiting, finished; /* each object in them is referenced */
+	struct queue waiting, finished; /* which have a reference to each object */
 	const struct object *taking;    /* the one that is being copied, or NULL */
-	uint64_t served[N_OWNERS];      /* bytes, since there was nothing that waited */
+	uint64_t served[N_OWNERS];      /* bytes copied since the queue was last empty */
 	unsigned n_open;
-	uint64_t alone; /* bytes on the disk of copies that no snapshot had at the last sweep */
+	uint64_t
+	    alone; /* bytes on the disk of copies to which no snapshot linked at the last sweep */
 };
 
 static void queue_push(struct queue *queue, struct object *object)
@@ -84,7 +87,7 @@ static uint64_t copy_cost(const struct object *object)
 	return object->original.size > COST_MIN ? object->original.size : COST_MIN;
 }
 
-/* Remove the first of the owner who was served least. The lock is held. */
+/* Remove the first object of the owner with the fewest copied bytes. The lock is held. */
 static struct object *pop_waiting(struct copier *c)
 {
 	struct object *before_best = NULL, *best = c->waiting.first, *before = best;
@@ -121,15 +124,15 @@ static int check_build_id(int fd, const struct buildid *claimed, struct buildid 
 	return r;
 }
 
-/* What an original turned out to be. */
+/* What was found out about an original. */
 struct content {
 	struct buildid build_id;
 	char hash[SHA256_HEX_SIZE];
-	bool copied;    /* there is a copy that is to be named; if not, the store has it */
-	uint64_t taken; /* by that copy, bytes on the disk */
+	bool copied; /* there is a copy without a name; if not, the store has the content already */
+	uint64_t taken; /* bytes that the copy takes on the disk */
 };
 
-/* Copy what @fd has, if the store has it not yet. */
+/* Copy the content of @fd, unless the store has it already. */
 static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 		   struct content *ret_content)
 {
@@ -148,7 +151,7 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 		return -errno;
 	if ((uint64_t)st.st_size > STOREDIR_FILE_MAX)
 		return -EFBIG;
-	/* It may grow while it is read. */
+	/* The file may grow while it is read. */
 	effort.size_max = (uint64_t)st.st_size;
 	effort.until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
 	r = sha256_fd(fd, &effort, content.hash, &size);
@@ -171,8 +174,8 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 	return r;
 }
 
-/* Give the copy its name. The lock is held. Return: 0, or negative errno; -EAGAIN: there is none,
- * since the store had it, but it has just been swept. */
+/* Give the copy its name. The lock is held. Return: 0; -EAGAIN if there is no copy because the
+ * store had the content, but has removed it since; or another negative errno. */
 static int name_copy(struct copier *c, const struct content *content)
 {
 	int r;
@@ -190,8 +193,8 @@ static int name_copy(struct copier *c, const struct content *content)
 	return r;
 }
 
-/* Copy the object's original, which is open at @fd or -1. It has no name in the store before the
- * lock is held. */
+/* Copy the object's original @fd, which may be -1. The copy gets its name only when the lock is
+ * held. */
 static void take_in(struct copier *c, struct object *object, int fd)
 {
 	_cleanup_(fd_closep) int original = fd;
@@ -201,7 +204,8 @@ static void take_in(struct copier *c, struct object *object, int fd)
 
 	if (original >= 0)
 		r = copy_in(c, original, &object->claimed, &content);
-	/* That which was opened was not looked at: another place may have the right one. */
+	/* The build-id of the open file was not compared yet: another place may have the right
+	 * file. */
 	if (r == -ESTALE) {
 		original = fd_close(original);
 		r = original_open_verified(&c->claims, &object->mapped, &original, &which);
@@ -256,7 +260,7 @@ static void *run_copier(void *userdata)
 	}
 }
 
-/* Signals are the event loop's: the thread gets none. */
+/* The event loop handles signals, so the thread blocks them. */
 static int start_copier(struct copier *c)
 {
 	sigset_t all, before;

@@ -28,13 +28,13 @@ struct process {
 	uid_t uid;
 	int fd; /* of its jitdump, or -1 */
 	const char *reason;
-	bool has_dump; /* it claims to have one */
-	uint64_t seen; /* when it mapped something last: a count of such records */
+	bool has_dump; /* the process claims to have a jitdump */
+	uint64_t seen; /* number of the last record of a mapping by the process */
 };
 
 struct jitfiles {
 	VEC(struct process) processes; /* oldest first */
-	VEC(uint32_t) given_up;        /* pids of those whose jitdumps were; oldest first */
+	VEC(uint32_t) given_up; /* pids of processes whose jitdumps were forgotten, oldest first */
 	uint64_t moment;
 	struct claims claims;
 };
@@ -109,7 +109,7 @@ static void forget_given_up(struct jitfiles *files, uint32_t pid)
 				(--files->given_up.n - i) * sizeof(*items));
 }
 
-/* Without memory for it nobody is told. */
+/* Without memory, the jitdump is missing without a reason. */
 static void note_given_up(struct jitfiles *files, uint32_t pid)
 {
 	forget_given_up(files, pid);
@@ -118,14 +118,14 @@ static void note_given_up(struct jitfiles *files, uint32_t pid)
 	(void)!vec_push(&files->given_up, pid);
 }
 
-/* What would be lost with it. */
+/* Return: how much would be lost if the process were forgotten. */
 static unsigned process_worth(const struct process *p)
 {
 	return 2 * (p->fd >= 0) + tasks_is_alive(p->pid);
 }
 
-/* Forget the one that will be missed least, for one that has a jitdump, or not. Return: whether it
- * is worth that. */
+/* Forget the process that is worth least, to make room for one that has a jitdump or not. Return:
+ * whether a process was forgotten. */
 static bool make_process_room(struct jitfiles *files, bool has_dump)
 {
 	struct process *items = files->processes.items, *least = items;
@@ -149,15 +149,15 @@ static bool make_process_room(struct jitfiles *files, bool has_dump)
 	return true;
 }
 
-/* The process is asked for its user while it certainly lives. That may change: by setuid(), or
- * since another process has the number now. */
+/* The user of the process is read while the process is known to live. It may change by setuid(), or
+ * because another process has the number now. */
 static struct process *get_process(struct jitfiles *files, uint32_t pid, bool has_dump)
 {
 	_cleanup_(claimant_deinit) struct claimant by = { .pid_fd = -1 };
 	struct process *p = find_process(files, pid);
 	struct stat st;
 
-	/* It takes a while to see that a process writes records: once is enough. */
+	/* To check that a process writes records takes a while, so it is done once. */
 	if (p && !has_dump && files->claims.is_writer)
 		return p;
 	by = claimant_find(&files->claims, pid);
@@ -176,8 +176,8 @@ static struct process *get_process(struct jitfiles *files, uint32_t pid, bool ha
 	return &files->processes.items[files->processes.n - 1];
 }
 
-/* Is what the process has mapped there the file that is open at @fd? Asks the kernel. Return:
- * whether it is; or negative errno: -EPERM or -EACCES if that may not be seen. */
+/* Ask the kernel whether the process has the file @fd mapped there. Return: whether it has; or
+ * negative errno, -EPERM or -EACCES if that may not be seen. */
 static int is_mapped(const struct record_mmap2 *mmap, int fd)
 {
 	_cleanup_(claimant_deinit) struct claimant by = claimant_find(NULL, mmap->pid);
@@ -197,7 +197,7 @@ static int is_mapped(const struct record_mmap2 *mmap, int fd)
 	return mapped.st_dev == st.st_dev && mapped.st_ino == st.st_ino;
 }
 
-/* Why what was opened by @claim is not taken; NULL: it is. */
+/* Return: why the file that @claim led to is refused, or NULL. */
 static const char *judge_dump(const struct jitfiles *files, const struct record_mmap2 *mmap,
 			      const struct jitfile_claim *claim, int fd)
 {
@@ -207,7 +207,7 @@ static const char *judge_dump(const struct jitfiles *files, const struct record_
 	if (claim->must_match && !files->claims.is_writer)
 		return NULL;
 	r = is_mapped(mmap, fd);
-	/* Without the right to see that, ptd opens what its own user may. */
+	/* Without the right to see that, ptd can only open files that its own user may read. */
 	if (r > 0 || (claim->must_match && (r == -EPERM || r == -EACCES)))
 		return NULL;
 	return mmap->ino != 0 ? "it is not the file that the process mapped"
@@ -255,14 +255,15 @@ void jitfiles_add(struct jitfiles *files, const struct record_mmap2 *mmap)
 	if (!is_dump)
 		return;
 	forget_given_up(files, p->pid);
-	/* A program that was executed in its place begins another. */
+	/* A program that the process executed may begin another jitdump. */
 	p->fd = fd_close(p->fd);
 	p->reason = NULL;
 	p->has_dump = true;
 	open_dump(files, p, mmap);
 }
 
-/* Names of a JIT that writes no dump. Return: whether there is anything to say of it. */
+/* Open the list of names of a JIT compiler that writes no jitdump. Return: whether there is one, or
+ * a reason why it was refused. */
 static bool open_map(const struct process *p, struct jitfile *file)
 {
 	char path[64];
@@ -346,7 +347,7 @@ int jitfile_copy(int from, int to, uint64_t size, const atomic_bool *cancel, int
 			return JITFILE_UNREADABLE;
 		}
 		if (n == 0)
-			break; /* it became shorter */
+			break; /* the file became shorter */
 		errno = ENOSPC;
 		if (!is_zero(block, (size_t)n) && pwrite(to, block, (size_t)n, (off_t)at) != n)
 			return -errno;

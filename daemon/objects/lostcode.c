@@ -33,7 +33,7 @@ static struct lostcode_range range_hull(const struct lostcode_range *a,
 	};
 }
 
-/* Is @a before @b, with something between them? */
+/* Return: whether @a ends before @b and does not touch it. */
 static bool is_apart(const struct lostcode_range *a, const struct lostcode_range *b)
 {
 	return a->last < b->start && b->start - a->last > 1;

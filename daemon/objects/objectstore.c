@@ -18,11 +18,11 @@ struct objectstore {
 	struct claims claims;
 	struct map by_path; /* hash of path → newest object; the others by ->alike */
 	uint64_t moment;    /* how many records were seen */
-	size_t full_at;     /* objects: then room is to be made */
+	size_t full_at;     /* number of objects at which room is to be made */
 	uint64_t full_from; /* but not before this moment */
 
-	/* Over what objects there are, for whoever sweeps. One thread alone, the daemon's main one,
-	 * makes and forgets them: that one reads them without the lock. */
+	/* For the list of objects, which other threads read when they sweep. Only the daemon's main
+	 * thread changes the list, and reads it without the lock. */
 	pthread_mutex_t lock;
 	VEC(struct object *) objects;
 };
@@ -73,11 +73,11 @@ void objectstore_set_limits(struct objectstore *store, const struct spool_limits
 	copier_set_limits(store->copier, limits);
 }
 
-/* What the objects are called in the store. */
+/* The names of copies in the store directory. */
 struct names {
 	const struct objectstore *store;
 	bool complete;
-	struct map hashes; /* of those that are copied */
+	struct map hashes; /* of copied objects */
 };
 
 static uint64_t text_key(const char *text)
@@ -96,7 +96,8 @@ static int gather_names(struct names *names)
 	return r;
 }
 
-/* Asked while no object becomes done. One too many is no harm: without memory all are needed. */
+/* Called while no object becomes done. Without memory all copies are needed: to keep one too many
+ * does no harm. */
 static bool is_needed(const char *hash, void *userdata)
 {
 	struct names *names = userdata;
@@ -164,11 +165,9 @@ static int index_object(struct objectstore *store, struct object *object)
 	return map_put(&store->by_path, key, (uintptr_t)object);
 }
 
-/*
- * The object that the record means: the file that is mapped, if that can be seen; else the newest
- * one of the same claims. If another is mapped, that which could not be kept, if any, is to be
- * tried again with it.
- */
+/* Find the object that the record means: the mapped file if it can be seen, otherwise the newest
+ * object with the same claims. If the mapped file is a new one, find an object that could not be
+ * copied and can be tried again with it. */
 static struct object *find_object(const struct objectstore *store, const struct record_mmap2 *mmap)
 {
 	const struct original original = original_look(mmap);
@@ -186,7 +185,7 @@ static struct object *find_object(const struct objectstore *store, const struct 
 	return original.found ? failed : newest_one;
 }
 
-/* Room is made again when there are so many more: it takes a look at all of them. */
+/* Set when room is to be made again: not soon, because making room looks at all objects. */
 static void set_full(struct objectstore *store)
 {
 	const size_t more = store->objects.n + OBJECTSTORE_SOFT_MAX / 4;
@@ -197,7 +196,7 @@ static void set_full(struct objectstore *store)
 	store->full_from = store->moment + OBJECTSTORE_SOFT_MAX / 4;
 }
 
-/* Forget the objects that are to go. The lock is held. */
+/* Forget the objects that were chosen. The lock is held. */
 static int forget_chosen(struct objectstore *store)
 {
 	const size_t n_before = store->objects.n;
@@ -207,7 +206,8 @@ static int forget_chosen(struct objectstore *store)
 	for (size_t i = 0; i < n_before; i++) {
 		struct object *object = store->objects.items[i];
 
-		/* One that waits to be copied, or is needed by a snapshot, has another. */
+		/* An object that waits to be copied, or that a snapshot needs, has another
+		 * reference. */
 		if (object->goes && object->n_refs == 1) {
 			(void)object_unref(object);
 			continue;
@@ -225,7 +225,7 @@ static int forget_chosen(struct objectstore *store)
 	return r < 0 ? r : sweep_copies(store);
 }
 
-/* How much an object would be missed. */
+/* How much an object is needed. */
 struct rank {
 	enum {
 		RANK_FAILED, /* there is no copy of it */
@@ -257,7 +257,7 @@ static struct rank rank_object(const struct objectstore *store, struct object *o
 	};
 }
 
-/* Choose those that go. */
+/* Choose the objects that are to be forgotten. */
 static int choose_least_needed(struct objectstore *store, uint64_t moment)
 {
 	const size_t n = store->objects.n;
@@ -286,7 +286,8 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	_cleanup_(object_unrefp) struct object *object = NULL;
 	struct object *known = find_object(store, mmap);
 
-	/* What failed is tried again in its place, unless a snapshot may be looking at it. */
+	/* An object that could not be copied is tried again, unless a snapshot may be reading
+	 * it. */
 	if (known && known->n_refs == 1 && copier_has_failed(store->copier, known))
 		copier_add(store->copier, known, mmap);
 	if (known) {
@@ -305,8 +306,8 @@ static int add_object(struct objectstore *store, const struct record_mmap2 *mmap
 	return vec_push(&store->objects, TAKE(object));
 }
 
-/* Memory of no file is an object if it is an ELF file all the same: what dlopen() is given by way
- * of a memfd. If not, a snapshot takes it as memory. */
+/* Memory without a file is an object if it is an ELF file: a program can pass a memfd to dlopen().
+ * Other memory is read by snapshots. */
 static bool is_only_memory(const struct objectstore *store, const struct record_mmap2 *mmap)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -362,8 +363,9 @@ int objectstore_make_room(struct objectstore *store, uint64_t moment)
 	return r;
 }
 
-/* Choose those that no process has mapped, first those that were not named for longest, until
- * their copies, which no snapshot has, are @bytes. Return: 0 and how many they are, or -ENOMEM. */
+/* Choose objects that no process has mapped, first those that were not named for the longest time,
+ * until their copies, to which no snapshot links, have @bytes. Return: 0 and the number of bytes,
+ * or -ENOMEM. */
 static int choose_alone(struct objectstore *store, uint64_t moment, uint64_t bytes,
 			uint64_t *ret_chosen)
 {

@@ -59,7 +59,7 @@ struct original original_look(const struct record_mmap2 *mmap)
 
 	if (mapname_is_vdso(mmap->name))
 		return (struct original){ .found = true };
-	/* Whoever wrote the record learns nothing by this. */
+	/* The writer of the record learns nothing from this. */
 	by = claimant_find(NULL, mmap->pid);
 	return mappedfile_stat(&by, &file, &st) == 0 ? from_stat(&st) : (struct original){};
 }

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* The fields are ours, none of what the compiler knows of this place. */
+/* The entry has these fields only, not those of the place in the source. */
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
@@ -18,7 +18,7 @@
 #include "ptd/control.h"
 
 static const struct {
-	const char *name; /* in the journal */
+	const char *name; /* value of the field PTD_ACTION */
 	const char *text;
 } actions[] = {
 	[CALLER_TOOK] = { "snapshot", "asked for snapshot" },
@@ -42,7 +42,7 @@ void caller_init(struct caller *caller, uid_t uid, pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%" PRIdMAX "/comm", (intmax_t)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, comm, sizeof(comm) - 1);
-	/* The kernel puts a newline behind it. */
+	/* The kernel ends the name with a newline. */
 	if (n <= 1)
 		return;
 	comm[n - 1] = 0;
@@ -50,7 +50,8 @@ void caller_init(struct caller *caller, uid_t uid, pid_t pid)
 	memcpy(caller->comm, comm, sizeof(comm));
 }
 
-/* Is what is written to standard error the journal's? The variable may be an ancestor's. */
+/* Return: whether standard error is the journal. The variable alone may be inherited from another
+ * process. */
 static bool is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");

@@ -14,7 +14,8 @@ struct claimant claimant_find(const struct claims *claims, uint32_t pid)
 
 	(void)snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
 	c.pid_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* The descriptor first: it does not lead to another process that gets the number later. */
+	/* The descriptor is opened first: it never leads to another process that gets the number
+	 * later. */
 	if (c.pid_fd >= 0 && !c.is_true && !claims->is_writer(claims->userdata, pid))
 		c.pid_fd = fd_close(c.pid_fd);
 	return c;
@@ -25,8 +26,8 @@ void claimant_deinit(struct claimant *claimant)
 	claimant->pid_fd = fd_close(claimant->pid_fd);
 }
 
-/* The owner of /proc/PID does not tell: root owns it as soon as the process says that it is not to
- * be dumped. */
+/* The owner of /proc/PID is not the user of the process: root owns it if the process has disabled
+ * core dumps. */
 bool claimant_user_is(const struct claimant *claimant, uid_t uid)
 {
 	_cleanup_(fd_closep) int fd = openat(claimant->pid_fd, "status", O_RDONLY | O_CLOEXEC);

@@ -10,11 +10,11 @@
 #include "daemon/proc/textfile.h"
 
 #define PAGE        KERNELMAP_PAGE
-#define PIECES_MAX  4096u            /* who reads kcore takes no more segments */
-#define MODULES_MAX (PIECES_MAX - 1) /* and the kernel itself */
-#define LOOSE_MAX   (1u << 17)       /* pieces of no module, before those side by side are one */
-#define NEAR        (16 * PAGE)      /* two pieces with no more between them are one */
-#define LOOSE_SIZE  (16 * PAGE) /* what code in no module may have: a BPF program, a trampoline */
+#define PIECES_MAX  4096u            /* readers of kcore accept no more segments */
+#define MODULES_MAX (PIECES_MAX - 1) /* besides the kernel itself */
+#define LOOSE_MAX   (1u << 17)  /* pieces outside of modules, before adjacent ones are joined */
+#define NEAR        (16 * PAGE) /* two pieces at this distance or less are joined */
+#define LOOSE_SIZE  (16 * PAGE) /* largest code outside of modules: a BPF program, a trampoline */
 
 #define WHY_EMPTY                                                                              \
 	"/proc/kallsyms is empty: under systemd, ProtectKernelTunables=yes does that; set it " \
@@ -44,7 +44,7 @@ static int add_piece(struct kernelmap *map, uint64_t start, uint64_t end, bool i
 					.is_loose = is_loose });
 }
 
-/* Code in no module, which may be long. */
+/* Code outside of modules, which may be long. */
 static int add_loose(struct kernelmap *map, uint64_t address)
 {
 	if (map->pieces.n < LOOSE_MAX)
@@ -53,7 +53,7 @@ static int add_loose(struct kernelmap *map, uint64_t address)
 	return 0;
 }
 
-/* Return: 1 if it is a function's line; 0 if it is none; or -ENOMEM. */
+/* Return: 1 if the line names a function; 0 if not; or -ENOMEM. */
 static int read_symbol(struct kernelmap *map, struct counts *counts, const char *line)
 {
 	char kind, name[512], module[KERNELMAP_NAME_SIZE] = "";
@@ -111,7 +111,7 @@ static int compare_modules(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Newer kernels count what is not code, too, and lies elsewhere: a module ends where the next
+/* Newer kernels count parts that are no code and lie elsewhere, so a module ends where the next one
  * begins. */
 static int add_modules(struct kernelmap *map)
 {
@@ -164,7 +164,7 @@ static int compare_pieces(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* In order, none twice. */
+/* Sort by address, and remove duplicates. */
 static void settle_pieces(struct kernelmap *map)
 {
 	struct kernelmap_piece *p = map->pieces.items;
@@ -183,7 +183,7 @@ static void settle_pieces(struct kernelmap *map)
 	map->pieces.n = n;
 }
 
-/* The kernel and its modules come first: of those there are no more than have room. */
+/* The kernel and its modules come first: there is room for all of them. */
 static void leave_out_loose(struct kernelmap *map)
 {
 	struct kernelmap_piece *p = map->pieces.items;

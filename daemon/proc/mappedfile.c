@@ -14,10 +14,10 @@
 #include "daemon/proc/textfile.h"
 #include "util/mapsline.h"
 
-/* How often a mapping is looked for that changes meanwhile. */
+/* How often to look for a mapping that changes meanwhile. */
 #define TRIES 2u
 
-/* Of a descriptor that only stands for a file, one to read it by. */
+/* Get a descriptor for reading from one that only refers to a file (O_PATH). */
 static int reopen(int path_fd, int *ret_fd)
 {
 	char path[40];
@@ -36,7 +36,7 @@ static bool may_be(const struct mappedfile *file, const struct stat *st)
 	return file->build_id.size > 0 || file->ino == 0 || file->ino == st->st_ino;
 }
 
-/* Is what is open at @fd the file that is meant? Its build-id is read if @verify says so. */
+/* Check that @fd is the mapped file. Its build-id is compared if @verify is set. */
 static int check_file(int fd, const struct mappedfile *file, bool verify)
 {
 	struct buildid id;
@@ -56,13 +56,13 @@ static int check_file(int fd, const struct mappedfile *file, bool verify)
 }
 
 enum place {
-	PLACE_MAP_FILES, /* nobody can put another file there */
-	PLACE_ROOT,      /* its path, in the root and the mounts of the process */
-	PLACE_OWN_ROOT,  /* its path in ours: the process may be gone */
+	PLACE_MAP_FILES, /* no user can put another file there */
+	PLACE_ROOT,      /* its path in the root directory and mount namespace of the process */
+	PLACE_OWN_ROOT,  /* its path in ptd's namespace, because the process may have ended */
 	_PLACES,
 };
 
-/* Open what is mapped from @start to @end. */
+/* Open the file that is mapped from @start to @end. */
 static int find_entry(int pid_fd, uint64_t start, uint64_t end)
 {
 	char name[64];
@@ -73,14 +73,15 @@ static int find_entry(int pid_fd, uint64_t start, uint64_t end)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Does the line have the same byte of a file at the same address? */
+/* Return: whether the line has the same byte of a file at the same address. */
 static bool has_start(const struct mapsline *l, const struct mappedfile *file)
 {
 	return l->ino != 0 && l->start <= file->start && file->start < l->end &&
 	       l->offset + (file->start - l->start) == file->offset;
 }
 
-/* The mapping that has the file's first byte. Return: 0; -ENOENT; or another negative errno. */
+/* Find the mapping that has the first byte of @file. Return: 0; -ENOENT; or another negative
+ * errno. */
 static int find_line(int pid_fd, const struct mappedfile *file, struct mapsline *ret_line)
 {
 	_cleanup_(textfile_closep) FILE *f = NULL;
@@ -96,7 +97,7 @@ static int find_line(int pid_fd, const struct mappedfile *file, struct mapsline 
 		line[strcspn(line, "\n")] = '\0';
 		if (mapsline_parse(line, &l) < 0 || l.end <= file->start)
 			continue;
-		/* They are sorted. */
+		/* Lines are sorted by address. */
 		if (!has_start(&l, file))
 			return -ENOENT;
 		l.name = NULL;
@@ -111,7 +112,7 @@ static int find_mapped(int pid_fd, const struct mappedfile *file)
 	struct mapsline l;
 	int fd;
 
-	/* Mostly it is as it was mapped. */
+	/* Most mappings are still as they were mapped. */
 	fd = find_entry(pid_fd, file->start, file->end);
 	for (unsigned i = 0; fd == -ENOENT && i < TRIES; i++) {
 		const int r = find_line(pid_fd, file, &l);
@@ -139,8 +140,8 @@ static int find_by_path(int at_fd, const char *root, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The kernel says that the process has this very file mapped; or one with that build-id, which is
- * looked at when it is open. */
+/* The kernel says that the process has this very file mapped; or a file with that build-id, which
+ * is compared when the file is open. */
 static bool is_proven(const struct claimant *by, const struct mappedfile *file,
 		      const struct stat *st)
 {
@@ -197,8 +198,8 @@ static int try_place(enum place place, const struct claimant *by, const struct m
 	return 0;
 }
 
-/* Which of two errors says more: that another file was found, or one that cannot be taken, or none,
- * or that nothing was tried. */
+/* Return: how much an error says. Another file was found; a file was refused; there was none;
+ * nothing was tried. */
 static int weigh_error(int r)
 {
 	return r == -ESTALE ? 3 : r == -ENOEXEC || r == -EACCES ? 2 : r == -ESRCH ? 0 : 1;

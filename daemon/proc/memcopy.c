@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #define PAGE       4096u
-#define PIECE_SIZE ((size_t)1 << 20) /* of memory that is read before it is given away */
+#define PIECE_SIZE ((size_t)1 << 20) /* bytes that are read before they are passed on */
 
 struct reader {
 	uint8_t *piece;
-	uint64_t start; /* of what is in it */
+	uint64_t start; /* bytes in use */
 	size_t size;
 	int64_t n_given;
 	memcopy_put_fn put;
@@ -28,7 +28,7 @@ static int give_bytes(struct reader *r)
 	return n > 0 ? r->put(r->userdata, r->start, r->piece, n) : 0;
 }
 
-/* Read the page at @at behind what is there. Return: whether it holds anything. */
+/* Append the page at @at. Return: whether it has anything but zeros. */
 static bool read_page(int fd, uint64_t at, uint8_t *to)
 {
 	return pread(fd, to, PAGE, (off_t)at) == PAGE &&

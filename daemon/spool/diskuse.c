@@ -10,11 +10,11 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-#define BLOCK_SIZE 512u /* of st_blocks, whatever the file system's is */
+#define BLOCK_SIZE 512u /* bytes of a block in st_blocks, on all file systems */
 
 struct file {
 	uint64_t bytes;
-	uint64_t n_links; /* names that keep it on the disk */
+	uint64_t n_links; /* names that the file has in snapshots and the store */
 };
 
 struct snapshot {
@@ -52,7 +52,7 @@ struct diskuse *diskuse_free(struct diskuse *diskuse)
 	return NULL;
 }
 
-/* A directory has one name that counts, whatever the number of its links says. */
+/* A directory counts once, whatever its number of links is. */
 static int add_file(struct diskuse *d, const struct stat *st, size_t *ret_file)
 {
 	const struct file file = {
@@ -80,7 +80,7 @@ static int add_file(struct diskuse *d, const struct stat *st, size_t *ret_file)
 	return 0;
 }
 
-/* One of the names of a file is gone, or does not count. Return: what that frees. */
+/* Count one name of a file less. Return: how much that frees. */
 static struct diskuse_amount drop_link(struct diskuse *d, size_t i)
 {
 	struct file *file = &d->files.items[i];
@@ -152,7 +152,7 @@ int diskuse_add_store(struct diskuse *diskuse, int dir_fd,
 		return -errno;
 	while (r == 0 && (r = dirs_next(dir, &entry)) > 0) {
 		r = 0;
-		/* Another thread may have given it another name, or removed it. */
+		/* Another thread may have renamed or removed the file. */
 		if (fstatat(dir_fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		r = add_file(diskuse, &st, &file);

@@ -19,7 +19,7 @@
 #include "util/vec.h"
 
 #define HIDDEN_PREFIX ".new-"
-#define KEPT_PREFIX   ".keep-" /* an empty file: retention leaves the snapshot alone */
+#define KEPT_PREFIX   ".keep-" /* an empty file: the snapshot is kept */
 #define NAME_MAX_SIZE (SNAPID_SIZE + 8)
 #define MANIFEST_MAX  ((size_t)1 << 20)
 
@@ -27,7 +27,7 @@ struct spool {
 	int dir_fd; /* of the snapshots; holds the lock */
 	int store_fd;
 	char *path;
-	pthread_mutex_t lock; /* over which snapshots are kept, and which of them are removed */
+	pthread_mutex_t lock; /* for which snapshots are kept, and which are removed */
 };
 
 static bool has_prefix(const char *name, const char *prefix)
@@ -181,7 +181,7 @@ int spool_commit(struct spool *spool, const char *id, int dir_fd)
 	if (renameat2(spool->dir_fd, name, spool->dir_fd, id, RENAME_NOREPLACE) < 0)
 		return -errno;
 	if (fsync(spool->dir_fd) < 0) {
-		/* Who is told that it failed is not to find it all the same. */
+		/* If the caller gets an error, the snapshot must not be visible. */
 		r = -errno;
 		(void)renameat(spool->dir_fd, id, spool->dir_fd, name);
 		return r;
@@ -212,7 +212,7 @@ int spool_open(const struct spool *spool, const char *name, int *ret_dir_fd)
 	return 0;
 }
 
-/* Copy the value of @key from the manifest's lines; nothing if it has none. */
+/* Copy the value of @key from the manifest; "" if it has none. */
 static void manifest_get(const struct mapfile *manifest, const char *key, char *ret_value,
 			 size_t size)
 {
@@ -300,7 +300,7 @@ int spool_list(const struct spool *spool, struct spool_entry **ret_entries, size
 	while ((r = dirs_next(dir, &entry)) > 0) {
 		struct spool_entry e;
 
-		/* What is no snapshot was put there by somebody else, and is left alone. */
+		/* Other files were put there by users, and are left alone. */
 		if (!snapid_valid(entry->d_name) || read_entry(spool, entry->d_name, &e) < 0)
 			continue;
 		if (vec_push(&entries, e) < 0) {
@@ -357,7 +357,7 @@ int spool_free_room(const struct spool *spool, struct diskuse_amount *ret_room)
 		return -errno;
 	*ret_room = (struct diskuse_amount){
 		.bytes = (uint64_t)fs.f_bavail * fs.f_frsize,
-		/* Some file systems make inodes as they are needed, and have no number of them. */
+		/* Some file systems make inodes as needed, and do not count them. */
 		.inodes = fs.f_files > 0 ? fs.f_favail : UINT64_MAX,
 	};
 	return 0;
@@ -384,7 +384,7 @@ int spool_measure(const struct spool *spool, const struct spool_entry *entries, 
 	return 0;
 }
 
-/* The id of a snapshot that is there. The lock is held. */
+/* Get the id of an existing snapshot. The lock is held. */
 static int find_snapshot(const struct spool *s, const char *name, char ret_id[static SNAPID_SIZE])
 {
 	char path[SNAPID_SIZE + 16];
@@ -397,7 +397,7 @@ static int find_snapshot(const struct spool *s, const char *name, char ret_id[st
 	return faccessat(s->dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* Make or remove the mark of a snapshot that is kept. The lock is held. */
+/* Make or remove the file that marks a snapshot as kept. The lock is held. */
 static int set_kept(struct spool *s, const char *id, bool keep)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -427,7 +427,7 @@ int spool_keep(struct spool *spool, const char *name, bool keep)
 	return r;
 }
 
-/* Rename first, so that nobody finds half a snapshot. */
+/* The directory is renamed first, so that no reader finds half a snapshot. */
 int spool_remove(struct spool *spool, const char *name)
 {
 	char id[SNAPID_SIZE] = "", hidden[NAME_MAX_SIZE];

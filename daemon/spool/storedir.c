@@ -20,7 +20,7 @@ bool storedir_has(int store_fd, const char *hash)
 	return faccessat(store_fd, hash, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* What the file takes on the disk: one with holes takes less than it is long. */
+/* Return: the bytes that the file takes on the disk; one with holes takes fewer than its size. */
 static uint64_t disk_bytes(const struct stat *st)
 {
 	return (uint64_t)st->st_blocks * 512;
@@ -88,7 +88,8 @@ void storedir_share(int store_fd, const char *hash, int dir_fd, const char *path
 {
 	char other[PATH_MAX];
 
-	/* It may be swept before there is a second link to it: then it is not shared. */
+	/* The store's file may be removed before there is a second link to it; then it is not
+	 * shared. */
 	if (linkat(dir_fd, path, store_fd, hash, 0) == 0 || errno != EEXIST)
 		return;
 	(void)snprintf(other, sizeof(other), "%s" NAMELESS, path);
@@ -115,7 +116,7 @@ uint64_t storedir_forget(int store_fd, const char *hash)
 		return 0;
 	if (S_ISREG(st.st_mode) && st.st_nlink > 1)
 		return 0;
-	/* What is no file is none of ours, or of a ptd that had folders here. */
+	/* Anything but a file is not from this version: earlier ones had folders here. */
 	if (dirs_remove(store_fd, hash) < 0)
 		return 0;
 	return S_ISREG(st.st_mode) ? disk_bytes(&st) : 0;
@@ -132,7 +133,7 @@ int storedir_sweep(int store_fd, bool (*needed)(const char *hash, void *userdata
 	if (!dir)
 		return -errno;
 	while ((r = dirs_next(dir, &entry)) > 0) {
-		/* That without a name is being written. */
+		/* The copy without a name is being written. */
 		if (entry->d_name[0] != '.' && !needed(entry->d_name, userdata))
 			(void)storedir_forget(store_fd, entry->d_name);
 		alone += storedir_alone(store_fd, entry->d_name);
