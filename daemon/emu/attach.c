@@ -18,7 +18,7 @@ static bool ring_ok(uint64_t size)
 	return size >= RING_MIN && size <= RING_MAX && (size & (size - 1)) == 0;
 }
 
-/* Shared memory may hold any byte, and most of them are no bool. */
+/* Shared memory may have any byte, and most bytes are not valid as bool. */
 static bool is_bool(const bool *b)
 {
 	uint8_t byte;
@@ -49,7 +49,7 @@ static const char *check_header(const struct emu_pool_header *header, uint64_t s
 	return NULL;
 }
 
-/* A copy that nobody else can write to: what is checked of it stays so. */
+/* The copy cannot be written to by other processes, so what was checked stays valid. */
 static int read_header(int fd, struct emu_pool_header *ret_header)
 {
 	ssize_t n;

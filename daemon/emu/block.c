@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
-/* Code that writes numbers into itself makes ever new bytes: behind so many blocks at one address
- * those of one layout are one. */
+/* Code that writes numbers into itself has new bytes each time. After so many blocks at one
+ * address, blocks with the same layout are treated as one. */
 #define SIBLINGS_MAX 16
 
-/* Where insns end, as it is being found out. */
+/* A block whose end is being looked for. */
 struct draft {
 	uint64_t ip;
 	uint64_t last_ip;
@@ -72,7 +72,7 @@ static bool is_set_cr3(const uint8_t *bytes, size_t size)
 	return size == 3 && bytes[0] == 0x0f && bytes[1] == 0x22 && (bytes[2] >> 3 & 7) == 3;
 }
 
-/* Of instructions, one after the other. */
+/* The hash of the bytes of consecutive instructions. */
 static uint64_t hash_more(uint64_t hash, const uint8_t *bytes, size_t size)
 {
 	uint64_t halves[2] = {};

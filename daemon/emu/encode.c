@@ -17,7 +17,7 @@ enum {
 
 #define TNT_SHORT_MAX 6
 
-/* Of the 256 periods that the count of an MTC tells apart, so many may be skipped. */
+/* Number of periods that may be skipped, of the 256 that the count in an MTC distinguishes. */
 #define MTC_SKIPPED_MAX 128
 
 /* CS.L and CS.D of MODE.Exec: 64-bit and 32-bit code. */
@@ -91,13 +91,11 @@ static inline void put_ip_as(struct encode *e, uint8_t op, uint64_t ip, uint8_t 
 	e->state.last_ip = ip;
 }
 
-/*
- * The last IP behind an overflow: no address of code is like it, so that the next one is written
- * in full. libipt counts from 0 there, perf from the IP before it; both understand that.
- */
+/* The last IP after an overflow. No address resembles it, so the next one is written in full.
+ * libipt counts from 0 there, perf from the IP before it; both understand a full IP. */
 #define NO_IP UINT64_C(0x5555555500000000)
 
-/* An IP packet; the IP is compressed against the last one. */
+/* Write an IP packet. The IP is compressed against the last one. */
 static void put_ip(struct encode *e, uint8_t op, uint64_t ip)
 {
 	const uint64_t change = ip ^ e->state.last_ip;
@@ -114,10 +112,9 @@ static void put_ip(struct encode *e, uint8_t op, uint64_t ip)
 		put_ip_as(e, op, ip, 6, 8);
 }
 
-/*
- * The IP of a PSB+ in full. Compressed against 0 would be legal, but perf reads this one ahead of
- * the PSB, while it still has the IP from before it: what hardware writes never shows that.
- */
+/* Write the IP of a PSB+ in full. Compressing it against 0 would be legal; but perf reads this IP
+ * ahead of the PSB, while it still has the IP from before it, and hardware never shows that
+ * case. */
 static void put_ip_full(struct encode *e, uint8_t op, uint64_t ip)
 {
 	if (is_canonical(ip))
@@ -131,7 +128,7 @@ static uint64_t mtc_at(const struct encode *e, uint64_t tsc)
 	return tsc / ENCODE_TSC_PER_CTC >> e->timing.mtc_period;
 }
 
-/* What the crystal shows at @tsc, and how much later than its tick that is. */
+/* Get the tick of the crystal at @tsc, and how much later than its tick that is. */
 static void put_tma(struct encode *e, uint64_t tsc)
 {
 	const uint64_t ctc = tsc / ENCODE_TSC_PER_CTC;
@@ -157,18 +154,16 @@ static void put_cbr(struct encode *e)
 	put_packet(e, (const uint8_t[]){ 0x02, 0x03, ENCODE_CBR, 0x00 }, 4);
 }
 
-/*
- * The core's clock begins anew. Else decoders would compare the cycles since the last MTC, of which
- * some were not counted, with the whole time since then.
- */
+/* Restart the cycle counter. Otherwise decoders would compare the cycles since the last MTC, some
+ * of which were not counted, with the whole time since then. */
 static void restart_clock(struct encode *e)
 {
 	if (e->timing.mtc && e->timing.cyc)
 		put_cbr(e);
 }
 
-/* Five bits of the count lie in the first byte, seven in each other; one bit says that one
- * follows. */
+/* Write a CYC packet. The first byte has five bits of the count, each other byte seven; one bit in
+ * each says that another byte follows. */
 static void put_cyc(struct encode *e, uint64_t n)
 {
 	uint8_t bytes[10];
@@ -180,7 +175,8 @@ static void put_cyc(struct encode *e, uint64_t n)
 	put_packet(e, bytes, size);
 }
 
-/* The next packet is one that tells its time, if any did go by. A FUP tells that of its TIP.PGD. */
+/* Write the cycles before a packet that has a time, if any have passed. The time of a FUP is that
+ * of its TIP.PGD. */
 static inline void put_cycles(struct encode *e)
 {
 	if (!e->timing.cyc || e->state.now <= e->state.told)
@@ -198,7 +194,7 @@ void encode_tick(struct encode *e, uint64_t tsc)
 		put_tsc(e, tsc);
 		restart_clock(e);
 	} else if (e->timing.mtc && mtc != e->state.mtc) {
-		/* It tells of the moment when the period began. */
+		/* An MTC states the time at which the period began. */
 		e->state.now = (mtc << e->timing.mtc_period) * ENCODE_TSC_PER_CTC;
 		put_cycles(e);
 		put_packet(e, (const uint8_t[]){ OP_MTC, (uint8_t)mtc }, 2);
@@ -230,7 +226,7 @@ static void put_pip(struct encode *e)
 	put_packet(e, &packet, 8);
 }
 
-/* PSB, TSC and CBR: the part of PSB+ that is the same with packets on and off. */
+/* Write PSB, TSC and CBR, the part of PSB+ that is the same with packets on and off. */
 static void begin_psb(struct encode *e, uint64_t tsc)
 {
 	static const uint8_t psb[16] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
@@ -273,7 +269,7 @@ bool encode_adopt(struct encode *e, const struct encode_state *state)
 	bool missing;
 
 	memcpy(own, state, sizeof(*own));
-	/* What is checked below must be the copy, not what the compiler reads of @state again. */
+	/* The checks below must see the copy; the compiler must not read @state again. */
 	atomic_signal_fence(memory_order_seq_cst);
 	own->paging = paging;
 
@@ -296,8 +292,7 @@ void encode_enable(struct encode *e, uint64_t ip, uint64_t tsc)
 		begin_psb(e, tsc);
 		end_psb(e);
 	}
-	/* Its own time, with nothing but state between: that of a PSB+ does not say when what
-	 * follows it begins. */
+	/* A TSC of its own: the one in the PSB+ does not say when the code that follows begins. */
 	restart_clock(e);
 	put_tsc(e, tsc);
 	if (e->state.mode_sent != e->mode)
@@ -333,7 +328,7 @@ void encode_event(struct encode *e, uint64_t ip, uint64_t to)
 
 void encode_paging(struct encode *e, uint64_t cr3)
 {
-	/* Bits 51 to 5 of it, above the one that tells a virtual machine. */
+	/* Bits 51 to 5 of CR3, above the bit that marks a virtual machine. */
 	e->state.paging = (cr3 >> 5 & ((UINT64_C(1) << 47) - 1)) << 1;
 	if (!e->state.enabled)
 		return;
@@ -360,10 +355,8 @@ void encode_return(struct encode *e, uint64_t target)
 	const bool agreed =
 	    e->return_compression && top_is(&e->state.sdm, target) && top_is(&e->state.ipt, target);
 
-	/*
-	 * The SDM's stack loses its top at every return, libipt's only at a compressed one. Where
-	 * both say the same, every decoder understands.
-	 */
+	/* The SDM's stack is popped at every return, libipt's only at a compressed one. Where both
+	 * have the same address, every decoder understands the compressed return. */
 	pop_call(&e->state.sdm);
 	if (agreed) {
 		pop_call(&e->state.ipt);
@@ -400,7 +393,7 @@ void encode_flush(struct encode *e)
 		return;
 	put_cycles(e);
 
-	/* Seven short packets are smaller than a long one, eight are not. */
+	/* Up to seven short packets are smaller than a long one. */
 	if (e->state.n_tnt > 7 * TNT_SHORT_MAX)
 		put_tnt_long(e);
 	else
@@ -428,7 +421,7 @@ void encode_overflow(struct encode *e, uint64_t tsc)
 	e->state.n_tnt = 0;
 	clear_stack(&e->state.sdm);
 	clear_stack(&e->state.ipt);
-	/* A decoder finds nothing before the first PSB. */
+	/* A decoder cannot read anything before the first PSB. */
 	if (e->state.since_psb == UINT64_MAX) {
 		begin_psb(e, tsc);
 		end_psb(e);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #define STRING_MAX  131072     /* MAX_ARG_STRLEN of the kernel */
-#define STRINGS_MAX (1u << 20) /* more pointers than fit into what the kernel takes in all */
+#define STRINGS_MAX (1u << 20) /* more pointers than the kernel accepts in all */
 
 static void strings_deinit(struct exec_strings *strings)
 {
@@ -28,7 +28,7 @@ void exec_deinit(struct exec *exec)
 	*exec = (struct exec){};
 }
 
-/* Takes over @string, which may be NULL for want of memory. */
+/* Append @string, which is taken over, and may be NULL for want of memory. */
 static int add_string(struct exec_strings *strings, char *string)
 {
 	const int r = string ? vec_push(&strings->list, string) : -ENOMEM;
@@ -58,7 +58,7 @@ static int read_string(const struct exec_self *self, uint64_t address, char **re
 	return 0;
 }
 
-/* An array of pointers to strings; one at address 0 is empty. */
+/* Read an array of pointers to strings. An array at address 0 is empty. */
 static int read_strings(const struct exec_self *self, uint64_t address,
 			struct exec_strings *strings)
 {
@@ -80,7 +80,7 @@ static int read_strings(const struct exec_self *self, uint64_t address,
 	return 0;
 }
 
-/* The file that is open as @fd, if it still has a name. */
+/* Get the path of the file @fd, if it still has one. */
 static int path_of(int fd, char ret_path[PATH_MAX])
 {
 	struct stat open, named;
@@ -98,7 +98,7 @@ static int path_of(int fd, char ret_path[PATH_MAX])
 	return 0;
 }
 
-/* Turn what execveat was given into a path. */
+/* Make a path from the arguments of execveat. */
 static int path_at(struct exec *x, int fd, int flags, const char **reterr_why)
 {
 	char dir[PATH_MAX], *path;
@@ -121,7 +121,7 @@ static int path_at(struct exec *x, int fd, int flags, const char **reterr_why)
 	return 0;
 }
 
-/* For QEMU's process this is QEMU, for the program it is the program. */
+/* In QEMU's process this path leads to QEMU, but the program means itself. */
 static int path_of_self(struct exec *x)
 {
 	char own[64];
@@ -139,7 +139,7 @@ static int path_of_self(struct exec *x)
 
 /* --- what the kernel would do ----------------------------------------------------------------- */
 
-/* Put the interpreter, its argument and the script's path in the place of the first argument. */
+/* Replace the first argument by the interpreter, its argument and the path of the script. */
 static int enter_script(struct exec *x, const struct execfile *file)
 {
 	struct exec_strings argv = {};
@@ -177,7 +177,7 @@ static int enter_script(struct exec *x, const struct execfile *file)
 	return x->path ? 0 : -ENOMEM;
 }
 
-/* Is it a program that QEMU can take? */
+/* Check that QEMU can run the program. */
 static int judge_exec(struct exec *x, const struct execfile *file, const char **reterr_why)
 {
 	if (file->kind == EXECFILE_OTHER)
@@ -239,10 +239,9 @@ int exec_init(struct exec *ret_exec, const struct exec_self *self, bool at,
 
 /* --- QEMU again ------------------------------------------------------------------------------- */
 
-/*
- * What concerns the dynamic linker and QEMU itself would work on the emulator, too: QEMU hands it
- * to the program alone, unless a comma is in it, at which it would cut.
- */
+/* Variables of the dynamic linker and of QEMU would affect the emulator, too. They are passed by an
+ * option of QEMU, which sets them for the program only, unless there is a comma in them, at which
+ * QEMU would split them. */
 static bool is_for_program(const char *variable)
 {
 	return (strncmp(variable, "LD_", 3) == 0 || strncmp(variable, "QEMU_", 5) == 0 ||
@@ -250,10 +249,8 @@ static bool is_for_program(const char *variable)
 	       strchr(variable, '=') && !strchr(variable, ',');
 }
 
-/*
- * QEMU hands the environment on in reverse, so that it gets it in reverse; and before it what it is
- * given by an option.
- */
+/* QEMU passes the environment on in reverse order, so it gets it in reverse order; variables from
+ * options come before it. */
 static void split_environment(const struct exec *x, char **options, size_t *n_options,
 			      char **environment)
 {
@@ -273,7 +270,8 @@ static void split_environment(const struct exec *x, char **options, size_t *n_op
 	environment[n] = NULL;
 }
 
-/* The one that we are in, or the one beside it. Return: its path; NULL without memory. */
+/* Find the emulator for the program: the running one, or the one beside it. Return: its path; NULL
+ * without memory. */
 static char *find_emulator(const struct exec *x)
 {
 	const char *own = x->self->qemu;
@@ -307,7 +305,7 @@ int exec_run(const struct exec *x, int pool_fd, const char *options)
 	emulator = find_emulator(x);
 	if (!emulator)
 		return -ENOMEM;
-	/* It must not look like an option. */
+	/* The path must not look like an option. */
 	if (asprintf(&path, "%s%s", x->path[0] == '-' ? "./" : "", x->path) < 0)
 		return -ENOMEM;
 

@@ -20,7 +20,7 @@ struct start {
 	sem_t done;
 };
 
-/* Leave @fd alone in a table of our own. */
+/* Make a descriptor table with @fd only. */
 static int unshare_table(int fd)
 {
 	if (syscall(SYS_close_range, (unsigned)fd + 1, ~0u, CLOSE_RANGE_UNSHARE) < 0)
@@ -36,7 +36,7 @@ static void *hold_fd(void *userdata)
 	const int r = unshare_table(start->fd);
 
 	start->tid = r;
-	/* From here on @start is the other's. */
+	/* From here on @start belongs to the other thread. */
 	(void)sem_post(&start->done);
 	while (r > 0)
 		(void)pause();
@@ -58,7 +58,7 @@ int fdholder_start(struct fdholder *fdholder, int fd)
 	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
 	(void)sem_init(&start.done, 0, 0);
 
-	/* The program's signals are not for a thread that QEMU does not know. */
+	/* This thread blocks the program's signals, because QEMU does not know the thread. */
 	sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&thread, &attr, hold_fd, &start);

@@ -8,7 +8,7 @@ static enum flow_verdict follows(const struct flow *flow)
 	return FLOW_FOLLOWS;
 }
 
-/* Is control at an instruction of the block that is to run again? */
+/* Check whether control is at an instruction of the block that runs again. */
 static enum flow_verdict restarts(const struct flow *flow, uint64_t ip)
 {
 	const struct block *b = flow->block;
@@ -53,14 +53,13 @@ enum flow_verdict flow_step(struct flow *flow, uint64_t ip)
 	case BLOCK_CALL:
 		if (ip != b->target)
 			break;
-		/* Reading one's own address is no call: the CPU does not remember it. */
+		/* A call of the next instruction reads the program counter: the CPU does not push
+		 * it. */
 		if (b->target != b->next_ip)
 			encode_push(e, b->next_ip);
 		return follows(flow);
-	/*
-	 * These can go anywhere; but control at the branch itself means that it faulted, or is
-	 * tried again, not that it branched to itself.
-	 */
+	/* These branches can go anywhere. But if control is at the branch itself, it faulted or is
+	 * repeated, and has not branched to itself. */
 	case BLOCK_RETURN:
 		if (ip == b->last_ip)
 			break;
@@ -92,11 +91,8 @@ static void stop_packets(struct flow *flow)
 	flow->last_began = false;
 }
 
-/*
- * Claim what surely retired.
- *
- * Return: address of the first instruction that may not have.
- */
+/* Log what retired for certain. Return: the address of the first instruction that may not have
+ * retired. */
 static uint64_t log_retired(struct flow *flow)
 {
 	const struct block *b = flow->block;
@@ -108,16 +104,13 @@ static uint64_t log_retired(struct flow *flow)
 	return b->last_ip;
 }
 
-/*
- * Judge the block, given that control was taken away before @ip.
- *
- * Return: the address that says so to a decoder.
- */
+/* Judge the block, which was interrupted before @ip. Return: the address for the packet that says
+ * so. */
 static uint64_t judge_interrupted(struct flow *flow, uint64_t ip)
 {
 	const struct block *b = flow->block;
 
-	/* It ended in int3 or int n, which counts as not run as far as packets can say. */
+	/* The block ended in int3 or int n, which by the packets has not run. */
 	if (flow->last_began && b->end == BLOCK_INTERRUPT && ip == b->next_ip) {
 		truthlog_unreported(flow->log, b->id);
 		return b->last_ip;
@@ -152,7 +145,7 @@ void flow_syscall(struct flow *flow)
 	} else if (flow->last_began && b->end == BLOCK_INTERRUPT) {
 		flow_interrupt(flow, b->next_ip);
 	} else {
-		/* The vsyscall page: control got there, and nothing ran. */
+		/* In the vsyscall page control arrived, and nothing ran. */
 		flow_odd(flow);
 	}
 }

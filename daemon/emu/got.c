@@ -18,7 +18,7 @@ struct tables {
 	const char *strings;
 };
 
-/* glibc writes addresses into the dynamic section, other loaders leave them relative. */
+/* glibc makes the addresses in the dynamic section absolute, other loaders leave them relative. */
 static uintptr_t address(const struct dl_phdr_info *info, const Elf64_Dyn *dyn)
 {
 	return dyn->d_un.d_ptr < info->dlpi_addr ? info->dlpi_addr + dyn->d_un.d_ptr
@@ -54,7 +54,7 @@ struct search {
 	void **slot;
 };
 
-/* Called for the main program first, and not again. */
+/* The callback gets the main program first, and stops there. */
 static int find_slot(struct dl_phdr_info *info, size_t size, void *userdata)
 {
 	struct search *search = userdata;
@@ -87,7 +87,7 @@ int got_replace(const char *name, void (*function)(void))
 	(void)dl_iterate_phdr(find_slot, &search);
 	if (!search.slot)
 		return -ENOENT;
-	/* The table is read-only once the program is loaded. */
+	/* The table is read-only after the program was loaded. */
 	page = (void *)((uintptr_t)search.slot & ~(PAGE - 1));
 	if (mprotect(page, PAGE, PROT_READ | PROT_WRITE) < 0)
 		return -errno;

@@ -4,10 +4,11 @@
 
 #include "daemon/emu/coderecord.h"
 
-/* The translation waits no longer for a process that was stopped while it wrote a record. */
+/* Longest time that a translation waits for a process that was stopped while it wrote a record. */
 #define LOCK_PATIENCE_NS UINT64_C(5000000)
 
-/* Room that is left for the beginnings of programs, which all else of them depends on. */
+/* Room that is reserved for records of the beginnings of programs, on which all other records
+ * depend. */
 #define RESERVE_MAX UINT64_C(4096)
 
 void handover_init(struct handover *handover, const struct attach *attach)
@@ -33,7 +34,7 @@ static bool has_room(const struct attach *attach, const struct coderecord *recor
 	return head - tail <= size && size - (head - tail) >= record->size + reserve;
 }
 
-/* Return: whether the record is in the ring. */
+/* Return: whether the record was written to the ring. */
 static bool put_code(const struct attach *attach, const struct coderecord *record,
 		     const uint8_t *bytes)
 {
@@ -57,7 +58,7 @@ static bool put_code(const struct attach *attach, const struct coderecord *recor
 	return fits;
 }
 
-/* Without its beginning ptd would take what the program hands over for that of the one before. */
+/* Without the beginning ptd would take the program's code for that of the program before. */
 static bool say_start(struct handover *handover)
 {
 	const struct coderecord record = {
@@ -91,8 +92,8 @@ void handover_fork_prepare(struct handover *handover)
 
 void handover_fork_child(struct handover *handover, uint32_t pid)
 {
-	/* A parent that ptd does not know of has handed nothing over; if it is a child itself, all
-	 * that it has is its own parent's. */
+	/* A parent that has not handed over its beginning has handed over nothing; if it is a child
+	 * itself, its code is that of its own parent. */
 	if (handover->started) {
 		handover->parent_pid = handover->pid;
 		handover->parent_start = handover->start;
@@ -132,7 +133,8 @@ static uint64_t hand_over(struct handover *handover, bool changed, uint64_t addr
 uint64_t handover_code(struct handover *handover, enum handover_place place, uint64_t address,
 		       const uint8_t *bytes, size_t size)
 {
-	/* Over a file, a decoder does not put what was in other memory there before it. */
+	/* A decoder does not use code that was in other memory there before for the code of a
+	 * file. */
 	const enum shadow_verdict verdict =
 	    shadow_compare(&handover->shadow, address, bytes, size, place == HANDOVER_WRITTEN);
 
@@ -145,7 +147,7 @@ uint64_t handover_code(struct handover *handover, enum handover_place place, uin
 	case SHADOW_PART:
 		break;
 	}
-	/* A decoder has the file's bytes where none were handed over. */
+	/* Where no bytes were handed over, a decoder uses those of the file. */
 	if (place == HANDOVER_FILE)
 		return verdict == SHADOW_NONE ? 0 : handover_changes(handover);
 	return hand_over(handover, place == HANDOVER_WRITTEN, address, bytes, size);

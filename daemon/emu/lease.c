@@ -53,10 +53,8 @@ static bool claim_free(struct lease *lease, uint32_t from, uint32_t to)
 	return false;
 }
 
-/*
- * Was the thread killed? A process that is a zombie still has its leader, so that sending it a
- * signal, which is asked first because it needs no /proc, tells only half.
- */
+/* Return: whether the thread was killed. Sending signal 0 to it comes first because that does not
+ * need /proc, but does not suffice: a zombie process still has its leader. */
 static bool is_gone(pid_t pid, pid_t tid)
 {
 	_cleanup_(fd_closep) int fd = -1;
@@ -77,10 +75,8 @@ static bool is_gone(pid_t pid, pid_t tid)
 	return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
 }
 
-/*
- * Take the CPU of an owner that was killed. What it did last is not known, so that a decoder has to
- * be told that packets are missing.
- */
+/* Take the CPU of an owner that was killed. What the owner did last is not known, so packets must
+ * say that some are missing. */
 static bool claim_orphan(struct lease *lease)
 {
 	for (uint32_t i = 0; i < lease->attach->layout.n_cpus; i++) {
@@ -109,7 +105,7 @@ bool lease_wanted(const struct attach *attach, uint64_t now_ns)
 		return false;
 	if (until > now_ns && until - now_ns <= WAIT_NS)
 		return true;
-	/* Left by one that was killed, unless one has come meanwhile. */
+	/* A thread that was killed left this behind, unless another thread waits now. */
 	(void)atomic_compare_exchange_strong(&pool->wait_until_ns, &until, 0);
 	return false;
 }
@@ -125,7 +121,8 @@ static bool claim_waiting(struct lease *lease, bool yield)
 	if (yield)
 		futex_wait(&pool->released, seen);
 	for (;;) {
-		/* Again each time: another one that waited may have taken its own back. */
+		/* This is set again each time, because another waiting thread may have removed its
+		 * own time. */
 		said = now + WAIT_NS;
 		atomic_store(&pool->wait_until_ns, said);
 		seen = atomic_load(&pool->released);
@@ -156,17 +153,15 @@ static void begin_lease(struct lease *lease)
 	struct emu_cpu *cpu = lease_cpu(lease);
 	struct encode *e = &lease->encode;
 
-	/*
-	 * Where the ring is and how it is to be used, no other process may tell; nor does one that
-	 * writes to the shared state while this thread runs change what it does.
-	 */
+	/* The place of the ring and its use come from this process, so that other processes that
+	 * write to the shared state cannot change what this thread does. */
 	encode_init(e, l->aux_size, l->psb_period, l->return_compression);
 	e->timing = l->timing;
 	e->mode = lease->mode;
 	e->ring = attach_at(lease->attach, emu_aux_offset(l, lease->who.cpu));
 	if (cpu->is_used)
 		lease->lost |= encode_adopt(e, &cpu->encode);
-	/* What an owner that was killed had not published is written over. */
+	/* What a killed owner had not published is overwritten. */
 	e->state.head = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
 
 	lease->since_ns = attach_now_ns();

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Linux's code segments. */
+/* Selectors of Linux's code segments. */
 #define KERNEL_CS 0x10
 #define USER32_CS 0x23
 #define USER_CS   0x33
@@ -34,7 +34,7 @@ static bool is_code_segment(uint64_t selector)
 
 bool machine_interrupted_at(unsigned vcpu, uint64_t *ret_ip)
 {
-	uint64_t words[3]; /* of some exceptions an error code, then RIP, then CS */
+	uint64_t words[3]; /* for some exceptions an error code, then RIP, then CS */
 
 	if (cpu_memory_rw_debug(qemu_get_cpu((int)vcpu), machine_register(vcpu, QEMU_X86_RSP),
 				words, sizeof(words), false) != 0)

@@ -28,7 +28,7 @@ struct vma {
 	uint32_t min;
 	uint64_t ino;
 	bool shared;
-	const char *path; /* "" if it has none; in the line it was read from */
+	const char *path; /* points into the line; "" if there is none */
 };
 
 struct scan {
@@ -107,13 +107,13 @@ void maps_fork_child(struct maps *maps)
 
 /* --- what is known ---------------------------------------------------------------------------- */
 
-/* Index of the first range that ends behind @ip. */
+/* Return: the index of the first range that ends after @ip. */
 static size_t first_behind(const struct maps_ranges *ranges, uint64_t ip)
 {
 	return vec_bisect(&ranges->list, range, range->end <= ip);
 }
 
-/* Put @n ranges in the place of those from index @from to before @to. Return: 0 or -ENOMEM. */
+/* Replace the ranges from index @from to before @to by @n others. Return: 0 or -ENOMEM. */
 static int replace_ranges(struct maps_ranges *ranges, size_t from, size_t to,
 			  const struct maps_range *news, size_t n)
 {
@@ -167,8 +167,8 @@ static int remember_range(struct maps_ranges *ranges, uint64_t start, uint64_t e
 void maps_remove(struct maps *maps, uint64_t start, uint64_t size)
 {
 	(void)pthread_mutex_lock(&maps->lock);
-	/* Without memory a range stays unknown or known: then a record is written twice, or once
-	 * too few, which the check at translation finds. */
+	/* Without memory a range stays unknown or known. Then a record is written twice, or is
+	 * missing until the check at the translation notices that. */
 	(void)!forget_range(&maps->known, start, start + size);
 	(void)pthread_mutex_unlock(&maps->lock);
 }
@@ -200,7 +200,7 @@ void maps_note_writable(struct maps *maps, uint64_t start, uint64_t size)
 
 enum handover_place maps_place(struct maps *maps, uint64_t start, uint64_t size)
 {
-	/* Of what no call made executable it is not known what it is of. */
+	/* For memory that no call made executable, the place is not known. */
 	enum handover_place place = HANDOVER_WRITTEN;
 	const struct maps_range *r;
 	bool writable;
@@ -259,13 +259,13 @@ static bool ends_with(const char *text, const char *end)
 	return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* Names in brackets are those of QEMU's own memory, not of the target's. */
+/* Names in brackets name QEMU's own memory, not the target's. */
 static bool is_file(const struct vma *vma)
 {
 	return vma->path[0] != '\0' && vma->path[0] != '[';
 }
 
-/* A file that is shared, or has no name, can be other than it was by the time that it is copied. */
+/* A file that is mapped shared, or has no name, may have changed by the time when it is copied. */
 static enum handover_place vma_place(const struct vma *vma)
 {
 	if (!is_file(vma) || mapname_is_memory(vma->path))
@@ -345,10 +345,8 @@ struct segment {
 	uint32_t prot;
 };
 
-/*
- * Where the executable segments of the ELF file are whose byte at @offset is at @address.
- * QEMU's mappings may be merged; the file's own headers tell exactly.
- */
+/* Find the executable segments of the ELF file whose byte at @offset is at @address. QEMU's
+ * mappings may be merged, so the headers of the file are used. */
 static size_t read_segments(const char *path, uint64_t offset, uint64_t address,
 			    struct segment *ret_segments, size_t n_max)
 {

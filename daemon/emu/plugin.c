@@ -41,10 +41,10 @@ EXPORT int qemu_plugin_install(uint64_t id, const struct qemu_plugin_info *info,
 
 static struct process process;
 static struct exec_self exec_self;
-static char *program;            /* file that QEMU executes */
-static pthread_key_t thread_key; /* tells when a thread ends */
+static char *program;            /* the file that QEMU executes */
+static pthread_key_t thread_key; /* its destructor runs when a thread ends */
 
-/* Each thread of the guest is one of the host. */
+/* Each thread of the program is a thread of QEMU. */
 static __thread struct thread *self __attribute__((__tls_model__("initial-exec")));
 
 static uint64_t read_register(unsigned vcpu, enum process_register which)
@@ -59,8 +59,8 @@ static void on_thread_end(void *thread)
 	self = thread_free(thread);
 }
 
-/* The first block of a thread; or of a process that is not recorded, which has no threads for us.
- */
+/* Make the calling thread's state at its first block. A process that is not recorded has no such
+ * threads. */
 __attribute__((__noinline__)) static struct thread *begin_thread(unsigned vcpu)
 {
 	if (!program && exec_path)
@@ -94,7 +94,7 @@ static void on_last(unsigned vcpu, void *block)
 static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 {
 	const size_t n = qemu_plugin_tb_n_insns(tb);
-	static struct block_insn insns[BLOCK_INSNS_MAX]; /* QEMU translates one at a time */
+	static struct block_insn insns[BLOCK_INSNS_MAX]; /* QEMU translates one block at a time */
 	const struct block *block;
 	size_t i;
 
@@ -111,7 +111,7 @@ static void on_translate(uint64_t id, struct qemu_plugin_tb *tb)
 	block = process_translate(&process, self, qemu_plugin_tb_vaddr(tb), insns, i);
 	if (!block)
 		return;
-	/* The callbacks get the block as it is; they do not change it. */
+	/* The callbacks get the block itself, and do not change it. */
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS,
 					     (void *)(uintptr_t)block);
 	if (block->n > 1)
@@ -127,7 +127,7 @@ static void on_vcpu(uint64_t id, unsigned vcpu)
 
 /* --- programs that the program executes ------------------------------------------------------- */
 
-/* QEMU wants a comma in the value of an option doubled. */
+/* Double each comma, as QEMU expects it in the value of an option. */
 static char *escape_option(const char *text)
 {
 	char *escaped = malloc(2 * strlen(text) + 1), *to = escaped;
@@ -143,7 +143,7 @@ static char *escape_option(const char *text)
 	return escaped;
 }
 
-/* What the plugin is to be told in the next program. */
+/* Make the options of the plugin for the next program. */
 static char *options_for(const struct exec *exec)
 {
 	_cleanup_(freep) char *log = process.log_dir ? escape_option(process.log_dir) : NULL;
@@ -158,7 +158,7 @@ static char *options_for(const struct exec *exec)
 	return options;
 }
 
-/* Return: only if it cannot be done: why. */
+/* Return: the reason, only on failure. */
 static const char *execute_qemu(const struct exec *exec)
 {
 	_cleanup_(freep) char *options = options_for(exec);
@@ -172,7 +172,7 @@ static const char *execute_qemu(const struct exec *exec)
 
 	start_exclusive();
 	process_halt(&process, self);
-	/* Nobody can fork now and inherit it. */
+	/* No thread can fork now and inherit the descriptor. */
 	(void)fcntl(fd, F_SETFD, 0);
 	r = exec_run(exec, fd, options);
 	process_go_on(&process);
@@ -180,7 +180,8 @@ static const char *execute_qemu(const struct exec *exec)
 	return r == -ENOENT ? "the emulator is not found there" : "the emulator cannot be executed";
 }
 
-/* The thread calls execve or execveat. If we return, QEMU lets the kernel do it. */
+/* The thread calls execve or execveat. If this function returns, QEMU lets the kernel execute the
+ * program. */
 static void follow_exec(bool at, const uint64_t args[static 6])
 {
 	const char *why = NULL;
@@ -234,7 +235,8 @@ static void on_exit_program(uint64_t id, void *userdata)
 	process_end(&process);
 }
 
-/* For these QEMU has stopped all threads, in order to write a core file, and lets none go on. */
+/* For these signals QEMU has stopped all threads, to write a core file, and does not continue
+ * them. */
 static bool dumps_core(int signal)
 {
 	switch (signal) {
@@ -251,7 +253,7 @@ static bool dumps_core(int signal)
 	}
 }
 
-/* QEMU is about to die of the signal that kills the program. */
+/* QEMU is about to end by the signal that kills the program. */
 static int on_kill(pid_t pid, int signal)
 {
 	if (pid == getpid() && dumps_core(signal))
@@ -261,7 +263,7 @@ static int on_kill(pid_t pid, int signal)
 	return kill(pid, signal);
 }
 
-/* Threads that are none of the program's do not fork it. */
+/* Only threads of the program fork the program. */
 static void on_fork(void)
 {
 	if (self)
@@ -291,7 +293,7 @@ struct arguments {
 	const char *comm;
 };
 
-/* Return: a number; -1 if it is none. */
+/* Parse a number. Return: the number, or -1. */
 static int parse_number(const char *text)
 {
 	char *end;
@@ -328,7 +330,7 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_argument
 	return 0;
 }
 
-/* Return: mode of the target's code; 0 if it is none of ours. */
+/* Return: the mode of the target's code; 0 if it cannot be recorded. */
 static uint8_t mode_of(const struct qemu_plugin_info *info)
 {
 	if (strcmp(info->target_name, "x86_64") == 0)
@@ -362,7 +364,7 @@ static int check_qemu(const struct qemu_plugin_info *info)
 	return 0;
 }
 
-/* How to load ourselves again, whatever directory or root the program goes to. */
+/* Find how to load the plugin again, whatever directory or root the program changes to. */
 static int find_self(const struct target *target)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -388,7 +390,7 @@ static int find_self(const struct target *target)
 	return exec_self.qemu && exec_self.plugin ? 0 : -ENOMEM;
 }
 
-/* Attach to the pool, which the program must not be able to close. */
+/* Attach to the pool. The program must not be able to close its descriptor. */
 static int start_recording(const struct arguments *a, uint8_t mode)
 {
 	struct process_origin origin = {

@@ -16,7 +16,8 @@
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
 #define PAGE          UINT64_C(4096)
 
-/* Under a number that no program of this process has, nor one of a process that had its pid. */
+/* Make the dictionary, with a number that no earlier program of this process, or of a process with
+ * the same pid, has. */
 static int open_block_log(struct process *process)
 {
 	char name[64];
@@ -41,7 +42,7 @@ struct truthlog *process_open_log(const struct process *process, uint32_t tid)
 	if (!process->log_dir)
 		return NULL;
 	(void)snprintf(name, sizeof(name), "%u.%u.%u.log", process->pid, tid, process->log_number);
-	/* A thread before may have had the same number. */
+	/* An earlier thread may have had the same number. */
 	return truthlog_new(process->log_dir, name, O_APPEND, &file) < 0 ? NULL : file;
 }
 
@@ -65,7 +66,7 @@ int process_init(struct process *process, const struct process_origin *origin)
 	maps_init(&process->maps, &process->attach, &process->target);
 	handover_init(&process->handover, &process->attach);
 	if (origin->log_dir) {
-		/* Absolute, since the program may change its directory. */
+		/* The path is absolute, because the program may change its directory. */
 		process->log_dir = realpath(origin->log_dir, NULL);
 		r = process->log_dir ? open_block_log(process) : -errno;
 	}
@@ -74,7 +75,7 @@ int process_init(struct process *process, const struct process_origin *origin)
 	return r;
 }
 
-/* What the kernel would call the process. */
+/* Get the name of the process in the kernel. */
 static void read_comm(const struct process *process, uint64_t execfn, char ret_comm[16])
 {
 	char path[PATH_MAX] = "";
@@ -100,7 +101,7 @@ static void hand_over(struct process *process, struct block *block, const uint8_
 	atomic_store_explicit(&block->version, version, memory_order_release);
 }
 
-/* The block's bytes were translated; what they are of is not known before the program begins. */
+/* Hand the block's bytes over. Before the program begins it is not known where they are. */
 static void hand_over_insns(struct process *process, struct block *block,
 			    const struct block_insn *insns)
 {
@@ -118,12 +119,12 @@ static void hand_over_insns(struct process *process, struct block *block,
 		hand_over(process, block, bytes, size);
 		return;
 	}
-	/* QEMU translates the next block when this one has run. */
+	/* QEMU translates the next block only when this one has run. */
 	*early = (struct process_early){ .block = block, .size = size };
 	memcpy(early->bytes, bytes, size);
 }
 
-/* The program begins, and its mappings are known. */
+/* The program begins, and its mappings are known now. */
 static void start_handover(struct process *process)
 {
 	struct process_early *early = &process->early;
@@ -140,7 +141,7 @@ static void start_handover(struct process *process)
 
 void process_announce(struct process *process, struct poolrecord_who who)
 {
-	/* A process that executes a program is there already. */
+	/* A process that executes a program exists already. */
 	if (process->generation == 0)
 		poolrecord_fork(&process->attach, who, process->parent_pid, process->parent_pid);
 }
@@ -185,7 +186,7 @@ void process_end(struct process *process)
 			"ptd-emu.so: %" PRIu64
 			" times code ran that no system call had made executable\n",
 			process->n_surprises);
-	/* As in the kernel, the leader is the last. */
+	/* As in the kernel, the leader ends last. */
 	for (struct thread *t = process->threads; t; t = t->next) {
 		if (t->lease.who.tid == process->pid)
 			leader = t;
@@ -204,7 +205,7 @@ void process_halt(struct process *process, struct thread *self)
 	if (process->block_log)
 		(void)truthlog_flush(process->block_log);
 	for (struct thread *t = process->threads; t; t = t->next) {
-		/* Who executes takes the leader's place, and its number. */
+		/* A thread that executes a program becomes the leader, with its number. */
 		if (t != self && t->lease.who.tid != process->pid) {
 			end_thread_locked(process, t);
 			continue;
@@ -227,7 +228,8 @@ void process_fork_prepare(struct process *process)
 {
 	(void)pthread_mutex_lock(&process->lock);
 	maps_fork_prepare(&process->maps);
-	/* The child's dictionary refers to this one, and a killed parent would never write it. */
+	/* The child's dictionary refers to this one, which must be complete even if the parent is
+	 * killed. */
 	if (process->block_log)
 		(void)truthlog_flush(process->block_log);
 	process->fork_fd = fdholder_borrow(&process->fdholder);
@@ -241,7 +243,7 @@ void process_fork_parent(struct process *process)
 	(void)pthread_mutex_unlock(&process->lock);
 }
 
-/* The other threads are the parent's, and so is what is pending in all logs. */
+/* The other threads belong to the parent, and so do the pending words of all logs. */
 static void forget_others(struct process *process, struct thread *self)
 {
 	struct thread *next;
@@ -268,7 +270,7 @@ static void fork_logs(struct process *process, struct thread *self, uint32_t par
 	self->flow.log = process_open_log(process, self->lease.who.tid);
 }
 
-/* The child is not recorded, nor is any program of it. */
+/* Do not record the child or programs that it executes. */
 static void leave_child_alone(struct process *process, struct thread *self, const char *why)
 {
 	fprintf(stderr, "ptd-emu.so: a child of process %u: not recorded: %s\n", process->pid, why);
@@ -300,7 +302,7 @@ bool process_fork_child(struct process *process, struct thread *self)
 	thread_fork_child(self);
 	fork_logs(process, self, log_number);
 
-	/* Without it the child's own programs are not recorded. */
+	/* Without the descriptor, programs that the child executes are not recorded. */
 	process->fdholder = (struct fdholder){};
 	if (process->fork_fd >= 0 && fdholder_start(&process->fdholder, process->fork_fd) < 0)
 		process->fdholder = (struct fdholder){};
@@ -316,10 +318,8 @@ bool process_fork_child(struct process *process, struct thread *self)
 
 /* --- what threads tell ------------------------------------------------------------------------ */
 
-/*
- * Code is about to run that no call we know of made executable: before it does it is to be said
- * that it is there. The packets get a time, so that what runs in it comes after the record.
- */
+/* Code is about to run that no known call made executable. Its record must be written before it
+ * runs, and the packets get a time, so that the code comes after the record. */
 static void surprise(struct process *process, struct thread *self, uint64_t ip)
 {
 	if (vec_push(&process->surprises.list, ip & ~(PAGE - 1)) < 0)
@@ -358,7 +358,7 @@ const struct block *process_translate(struct process *process, struct thread *se
 			block->handler = true;
 		if (process->block_log) {
 			truthlog_describe(process->block_log, block);
-			/* Should the process be killed, its log must not stand without it. */
+			/* If the process is killed, its log needs the dictionary. */
 			(void)truthlog_flush(process->block_log);
 		}
 	}
@@ -404,7 +404,7 @@ void process_remove(struct process *process, struct thread *thread)
 			break;
 		}
 	}
-	/* If the process is over, its end has said so. */
+	/* If the process has ended, process_end() has written the record. */
 	if (atomic_load(&process->state) == PROCESS_RUNS)
 		poolrecord_exit(&process->attach, thread->lease.who, process->parent_pid);
 	(void)pthread_mutex_unlock(&process->lock);

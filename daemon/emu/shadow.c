@@ -10,8 +10,8 @@
 
 enum {
 	UNKNOWN,
-	FIRST,   /* handed over as the first that was there */
-	CHANGED, /* in the place of something else */
+	FIRST,   /* handed over as the first bytes there */
+	CHANGED, /* handed over in the place of other bytes */
 };
 
 struct shadow_page {

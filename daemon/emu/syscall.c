@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-/* The target's numbers, whatever the host's are. */
+/* The numbers of system calls in the target, which may differ from those of QEMU. */
 static enum syscall_kind syscall_kind64(int64_t number)
 {
 	switch (number) {
@@ -71,8 +71,7 @@ enum syscall_kind syscall_kind(const struct target *target, int64_t number)
 	return target->mode == 32 ? syscall_kind32(number) : syscall_kind64(number);
 }
 
-/* The structure at args[0] has the arguments of mmap. Of its members only the first six count
- * here. */
+/* Read the arguments of mmap from the structure at args[0]. */
 static void fetch_args(struct thread *thread)
 {
 	const struct target *target = &thread->process->target;
@@ -96,7 +95,8 @@ void syscall_enter(struct thread *thread, enum syscall_kind kind, const uint64_t
 	args = thread->args;
 	switch (kind) {
 	case SYSCALL_SIGACTION:
-		/* Before it takes effect: the first signal may be on its way. */
+		/* This comes before the call takes effect, because the first signal may already be
+		 * pending. */
 		process_note_handler(p, TARGET_RT_ACTION, args[1]);
 		break;
 	case SYSCALL_SIGACTION_OLD:
@@ -115,7 +115,7 @@ void syscall_enter(struct thread *thread, enum syscall_kind kind, const uint64_t
 	}
 }
 
-/* The memory at @addr has new contents or a new protection. */
+/* Note that the memory at @addr has new contents or a new protection. */
 static void changed(struct thread *thread, uint64_t addr, uint64_t size, uint64_t prot)
 {
 	struct maps *maps = &thread->process->maps;

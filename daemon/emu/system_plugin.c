@@ -58,7 +58,7 @@ static void instrument(struct qemu_plugin_tb *tb, struct block *block)
 						       on_last, QEMU_PLUGIN_CB_NO_REGS, NULL);
 }
 
-/* The first time that a unit is told to trace: from now on all code is watched. */
+/* A unit is configured to record for the first time. From now on all code is watched. */
 static void on_wrmsr(unsigned vcpu, void *unused)
 {
 	(void)unused;

@@ -55,7 +55,7 @@ struct frame32 {
 	struct context32 context;
 };
 
-/* Of a handler that gets a siginfo_t: what it gets lies further up. */
+/* For a handler that gets a siginfo_t, whose frame has more above. */
 struct info_frame32 {
 	uint32_t pretcode;
 	uint32_t signal;
@@ -70,14 +70,14 @@ struct ucontext32 {
 	struct context32 context;
 };
 
-/* In the kernel's headers, of which those of i386 need not be there. */
+/* As in the kernel's headers, which may not be installed for i386. */
 #define TARGET_SA_SIGINFO  0x00000004u
 #define TARGET_SA_RESTORER 0x04000000u
 
 /* An entry of /proc/self/pagemap: Documentation/admin-guide/mm/pagemap.rst. */
 #define PAGEMAP_PRESENT (UINT64_C(1) << 63)
 #define PAGEMAP_SWAPPED (UINT64_C(1) << 62)
-#define PAGEMAP_SHARED  (UINT64_C(1) << 61) /* of a file, or of shared memory */
+#define PAGEMAP_SHARED  (UINT64_C(1) << 61) /* the page is of a file, or of shared memory */
 
 #define PAGE       UINT64_C(4096)
 #define FRAMES_MAX 64 /* as many as there are signals */
@@ -93,7 +93,8 @@ int target_read(const struct target *target, uint64_t address, void *ret_bytes, 
 		return 0;
 	if (n >= 0 || errno == EFAULT)
 		return -EFAULT;
-	/* A sandbox may forbid the call. Then hope: these addresses are hardly ever bad. */
+	/* A sandbox may forbid the call. Then the memory is read directly, because these addresses
+	 * are hardly ever invalid. */
 	memcpy(ret_bytes, (const void *)host, size);
 	return 0;
 }
@@ -126,7 +127,7 @@ int target_read_word(const struct target *target, uint64_t address, uint64_t *re
 int target_read_string(const struct target *target, uint64_t address, char *ret_string, size_t size)
 {
 	for (size_t n = 0; n < size;) {
-		/* Page by page: what lies behind the string need not be mapped. */
+		/* Read page by page, because memory after the string may not be mapped. */
 		size_t step = PAGE - (size_t)((address + n) % PAGE);
 		int r;
 
@@ -145,7 +146,7 @@ int target_read_string(const struct target *target, uint64_t address, char *ret_
 
 /* --- its start -------------------------------------------------------------------------------- */
 
-/* Pairs of words: what is told, and its value. */
+/* The entries are pairs of words: type and value. */
 static int read_auxv(const struct target *target, uint64_t at, struct target_start *ret_start)
 {
 	const size_t word = target_word(target);
@@ -280,7 +281,7 @@ bool target_handlers_have(const struct target_handlers *handlers, uint64_t addre
 	return false;
 }
 
-/* What was interrupted by a signal: its instruction and its stack. */
+/* The instruction and the stack pointer that a signal interrupted. */
 struct interrupted {
 	uint64_t ip;
 	uint64_t rsp;
@@ -300,7 +301,8 @@ static bool read_frame64(const struct target_handlers *handlers, const struct ta
 	return true;
 }
 
-/* Is QEMU's code at @address that returns from a signal? mov of the call's number, int $0x80. */
+/* Return: whether QEMU's code that returns from a signal is at @address: mov of the call's number,
+ * int $0x80. */
 static bool is_own_restorer(const struct target *target, uint32_t address, bool info)
 {
 	static const uint8_t old[] = { 0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80 };

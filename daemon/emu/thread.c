@@ -79,7 +79,7 @@ static void publish_packets(struct thread *thread)
 	thread->published = head;
 }
 
-/* Packets on; the thread has a CPU. */
+/* Switch packets on. The thread has a CPU. */
 static void resume_packets(struct thread *thread, uint64_t ip)
 {
 	thread->flow.encode = &thread->lease.encode;
@@ -90,10 +90,8 @@ static void resume_packets(struct thread *thread, uint64_t ip)
 	thread->wants_tsc = false;
 }
 
-/*
- * Code that ptd does not have is about to run: a decoder could only guess, so that packets are off
- * until other code runs, and a reader learns that some are missing.
- */
+/* Code that ptd does not have is about to run, and a decoder could only guess. Packets are off
+ * until other code runs, and a decoder learns that some are missing. */
 static void hide_thread(struct thread *thread, uint64_t ip)
 {
 	encode_disable_at(thread->flow.encode, ip);
@@ -103,11 +101,9 @@ static void hide_thread(struct thread *thread, uint64_t ip)
 	thread->hidden = true;
 }
 
-/*
- * The block is of a version that replaced other code, or of one that ptd does not have. A time in
- * the midst of packets does not say before which instruction the code changed: they stop, and go
- * on with the block.
- */
+/* The block is of a version that replaced other code, or of one that ptd does not have. A time
+ * packet alone does not say before which instruction the code changed, so packets stop, and start
+ * again with the block. */
 static void meet_version(struct thread *thread, const struct block *block)
 {
 	if (atomic_load_explicit(&block->version, memory_order_acquire) == HANDOVER_HIDDEN) {
@@ -147,18 +143,18 @@ static void enter_user_code(struct thread *thread, const struct block *block,
 	resume_packets(thread, ip);
 }
 
-/* ptd wants to read the rings: write all that is known, and go on. */
+/* ptd is going to read the rings. Write all pending packets, and continue. */
 static void flush_and_go_on(struct thread *thread, uint64_t ip, uint32_t flush)
 {
 	encode_disable_at(thread->flow.encode, ip);
 	publish_packets(thread);
 	thread->flushed = flush;
 	resume_packets(thread, ip);
-	/* After the packets' time, which shows that the ring goes up to here. */
+	/* This comes after the time packet, which shows that the ring is complete up to here. */
 	atomic_store(&lease_cpu(&thread->lease)->flush_done, flush);
 }
 
-/* Somebody waits for a CPU: give this one up when the quantum is over. */
+/* Another thread waits for a CPU. Give this one back when the quantum is over. */
 static void share_cpu(struct thread *thread, const struct block *block)
 {
 	const uint64_t quantum_ns = thread->process->attach.layout.quantum_us * UINT64_C(1000);
@@ -177,11 +173,10 @@ static void share_cpu(struct thread *thread, const struct block *block)
 	enter_user_code(thread, block, LEASE_YIELD);
 }
 
-/*
- * The block that is about to run may be in memory that became executable, or has other code, since
- * the packets' last time; or nobody knows that it is executable. The packets get the time before
- * the one that leads there: a decoder looks for its code as soon as it has read that.
- */
+/* The block that is about to run may be in memory that became executable, or was changed, after the
+ * last time packet; or it is not known to be executable. The time packet is written before the
+ * packet that leads to the block, because a decoder looks for the code as soon as it has read that
+ * packet. */
 static void tell_time(struct thread *thread)
 {
 	if (thread->wants_tsc)
@@ -192,7 +187,7 @@ static void tell_time(struct thread *thread)
 	thread->wants_tsc = false;
 }
 
-/* What is rarely due between two blocks. The thread has a CPU and its packets are on. */
+/* Do what is rarely due between two blocks. The thread has a CPU and its packets are on. */
 static void attend_block(struct thread *thread, const struct block *block)
 {
 	const struct emu_pool *pool = thread->process->attach.pool;
@@ -278,7 +273,7 @@ void thread_stop(struct thread *thread)
 	if (thread->flow.encode) {
 		uint64_t ip = read_register(thread->vcpu, PROCESS_RIP);
 
-		/* It may already be on its way to a handler. */
+		/* A signal may already lead to a handler. */
 		(void)target_at_handler(&thread->process->handlers, &thread->process->target, ip,
 					read_register(thread->vcpu, PROCESS_RSP), &ip);
 		flow_interrupt(&thread->flow, ip);

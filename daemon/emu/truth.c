@@ -45,7 +45,7 @@ int truth_block(struct truth *truth, uint64_t ip, const struct block_insn *insns
 	return r;
 }
 
-/* Make the directory of log @number, and in it the dictionary's name. */
+/* Make the directory of log @number, with a dictionary that inherits the shared one. */
 static int make_dir(const char *dir, const char *number)
 {
 	_cleanup_(freep) char *name = NULL;

@@ -4,7 +4,7 @@
 
 #include "daemon/emu/machine.h"
 
-/* Room in the ring that a block and a PSB+ behind it surely leave. */
+/* Bytes of the ring that are never exceeded by the packets of one block and a PSB+. */
 #define RESERVE 1024
 
 #define likely(x)   __builtin_expect(!!(x), 1)
@@ -55,14 +55,14 @@ static void publish_head(struct unit *unit)
 		__atomic_store_n(&unit->ring->head, unit->encode.state.head, __ATOMIC_RELEASE);
 }
 
-/* Packets are on, but go nowhere. */
+/* Discard packets from now on. */
 static void go_blind(struct unit *unit)
 {
 	unit->nowhere.state.enabled = true;
 	unit->flow.encode = &unit->nowhere;
 }
 
-/* The ring is full. What is pending just fits. */
+/* The ring is full, except for the pending packets. */
 static void drop_packets(struct unit *unit)
 {
 	encode_flush(&unit->encode);
@@ -72,7 +72,7 @@ static void drop_packets(struct unit *unit)
 	go_blind(unit);
 }
 
-/* If there is room again, say that packets were lost. Return: whether there is. */
+/* If there is room again, write an OVF. Return: whether there is room. */
 static bool recover_ring(struct unit *unit)
 {
 	if (ring_room(unit) < VMRING_SIZE / 2)
@@ -169,7 +169,7 @@ static void judge_unit_block(struct unit *unit, const struct block *block)
 		flow_odd(flow);
 }
 
-/* Where the instructions of the block at @ip are logged. */
+/* Return: the truth log for the block at @ip. */
 static struct truthlog *log_for(struct unit *unit, uint64_t ip)
 {
 	const uint32_t tid = unit->ring->tid, number = *unit->number;
@@ -190,7 +190,7 @@ static struct truthlog *log_for(struct unit *unit, uint64_t ip)
 	return unit->user_log;
 }
 
-/* What is due between two blocks, while packets are on. */
+/* Do what is due between two blocks, while packets are on. */
 static void attend_unit(struct unit *unit, const struct block *last, uint64_t ip)
 {
 	if (unlikely(last->sets_cr3) && unit->control & VMRING_OS)
