@@ -23,12 +23,12 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 
 # --- what is built from what -----------------------------------------------------------------
 
-LAYERS    = x86 trace file image jit kernel sideband pt symbol sink
-ROOMS     = proc config source tasks pt soft spool objects snapshot control
+DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol sink
+DAEMON_FOLDERS  = proc config source tasks pt soft spool objects snapshot control
 LIBCOMMON := $(wildcard util/*.c record/*.c)
-LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(LAYERS:%=decoder/%/*.c))
+LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(DECODER_FOLDERS:%=decoder/%/*.c))
 LIBCMD    := $(filter-out decoder/cmd/main.c,$(wildcard decoder/cmd/*.c))
-LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c $(ROOMS:%=daemon/%/*.c)))
+LIBPTD    := $(filter-out daemon/main.c,$(wildcard daemon/*.c $(DAEMON_FOLDERS:%=daemon/%/*.c)))
 LIBEMU    := $(filter-out daemon/emu/plugin.c daemon/emu/system_plugin.c,$(wildcard daemon/emu/*.c))
 LIBCTL    := $(filter-out ctl/main.c,$(wildcard ctl/*.c))
 TESTLIB   := $(wildcard tests/lib/*.c)

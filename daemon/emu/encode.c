@@ -144,7 +144,7 @@ static void put_tsc(struct encode *e, uint64_t tsc)
 	const uint64_t packet = tsc << 8 | OP_TSC;
 
 	put_packet(e, &packet, 8);
-	e->state.now = e->state.told = tsc;
+	e->state.now = e->state.timed = tsc;
 	if (e->timing.mtc)
 		put_tma(e, tsc);
 }
@@ -179,10 +179,10 @@ static void put_cyc(struct encode *e, uint64_t n)
  * of its TIP.PGD. */
 static inline void put_cycles(struct encode *e)
 {
-	if (!e->timing.cyc || e->state.now <= e->state.told)
+	if (!e->timing.cyc || e->state.now <= e->state.timed)
 		return;
-	put_cyc(e, e->state.now - e->state.told);
-	e->state.told = e->state.now;
+	put_cyc(e, e->state.now - e->state.timed);
+	e->state.timed = e->state.now;
 }
 
 void encode_tick(struct encode *e, uint64_t tsc)
@@ -198,7 +198,7 @@ void encode_tick(struct encode *e, uint64_t tsc)
 		e->state.now = (mtc << e->timing.mtc_period) * ENCODE_TSC_PER_CTC;
 		put_cycles(e);
 		put_packet(e, (const uint8_t[]){ OP_MTC, (uint8_t)mtc }, 2);
-		e->state.told = e->state.now;
+		e->state.timed = e->state.now;
 		e->state.mtc = mtc;
 	}
 	e->state.now = tsc;

@@ -51,7 +51,7 @@ struct encode_state {
 	uint8_t enabled;         /* PacketEn; these are no bool, which shared memory may not hold */
 	uint8_t mode_sent;       /* in the last MODE.Exec since the last PSB; 0: there was none */
 	uint64_t now;            /* TSC of what is encoded; only with timing */
-	uint64_t told;           /* TSC of the last time packet */
+	uint64_t timed;          /* TSC of the last time packet */
 	uint64_t mtc;            /* count of the last MTC's period */
 	uint64_t paging;         /* payload of the last PIP; 0: the kernel is not traced */
 	struct encode_stack sdm; /* pops on every return, cleared when packets stop */

@@ -328,7 +328,7 @@ static void surprise(struct process *process, struct thread *self, uint64_t ip)
 	self->wants_tsc = true;
 }
 
-void process_tell_surprises(struct process *process, struct poolrecord_who who)
+void process_record_surprises(struct process *process, struct poolrecord_who who)
 {
 	struct process_pages pages;
 

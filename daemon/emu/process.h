@@ -153,7 +153,7 @@ const struct block *process_translate(struct process *process, struct thread *se
  * Write the records of pages with code that no call made executable. This is not done during the
  * translation, because all other threads would have to wait if the ring has no room.
  */
-void process_tell_surprises(struct process *process, struct poolrecord_who who);
+void process_record_surprises(struct process *process, struct poolrecord_who who);
 
 /* Note that the thread @tid, which calls this, made @vcpu for a new thread. */
 void process_note_parent(struct process *process, unsigned vcpu, uint32_t tid);

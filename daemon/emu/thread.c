@@ -5,9 +5,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PATIENCE_BLOCKS 256
-#define BLIND_BLOCKS    4096
-#define NO_CPU          UINT32_MAX
+#define PATIENCE_BLOCKS   256
+#define UNRECORDED_BLOCKS 4096
+#define NO_CPU            UINT32_MAX
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -18,8 +18,8 @@ static void start_process(struct thread *thread)
 	struct poolrecord_who who = thread->lease.who;
 
 	process_announce(p, who);
-	thread->blind = lease_take(&thread->lease, LEASE_WAIT) == LEASE_NONE;
-	who.cpu = thread->blind ? NO_CPU : thread->lease.who.cpu;
+	thread->unrecorded = lease_take(&thread->lease, LEASE_WAIT) == LEASE_NONE;
+	who.cpu = thread->unrecorded ? NO_CPU : thread->lease.who.cpu;
 	process_start(p, who, p->read_register(thread->vcpu, PROCESS_RSP));
 }
 
@@ -120,9 +120,9 @@ static void enter_user_code(struct thread *thread, const struct block *block,
 	const uint64_t ip = block->ip;
 
 	if (thread->wants_tsc)
-		process_tell_surprises(thread->process, thread->lease.who);
+		process_record_surprises(thread->process, thread->lease.who);
 	thread->wants_tsc = false;
-	if (thread->blind && ++thread->n_blind % BLIND_BLOCKS != 0)
+	if (thread->unrecorded && ++thread->n_unrecorded % UNRECORDED_BLOCKS != 0)
 		return;
 	if (atomic_load_explicit(&block->version, memory_order_acquire) == HANDOVER_HIDDEN) {
 		thread->hidden = true;
@@ -131,9 +131,10 @@ static void enter_user_code(struct thread *thread, const struct block *block,
 	if (atomic_load_explicit(&thread->process->state, memory_order_relaxed) == PROCESS_OVER)
 		return;
 	if (!thread->lease.held)
-		thread->blind =
-		    lease_take(&thread->lease, thread->blind ? LEASE_TRY : manner) == LEASE_NONE;
-	if (thread->blind)
+		thread->unrecorded =
+		    lease_take(&thread->lease, thread->unrecorded ? LEASE_TRY : manner) ==
+		    LEASE_NONE;
+	if (thread->unrecorded)
 		return;
 	if (thread->hidden)
 		encode_overflow(&thread->lease.encode, attach_now_ns());
@@ -177,10 +178,10 @@ static void share_cpu(struct thread *thread, const struct block *block)
  * last time packet; or it is not known to be executable. The time packet is written before the
  * packet that leads to the block, because a decoder looks for the code as soon as it has read that
  * packet. */
-static void tell_time(struct thread *thread)
+static void write_time(struct thread *thread)
 {
 	if (thread->wants_tsc)
-		process_tell_surprises(thread->process, thread->lease.who);
+		process_record_surprises(thread->process, thread->lease.who);
 	thread->maps = maps_version(&thread->process->maps);
 	encode_flush(thread->flow.encode);
 	encode_tsc(thread->flow.encode, attach_now_ns());
@@ -228,7 +229,7 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 			encode_tick(thread->flow.encode, attach_now_ns());
 		if (unlikely(thread->wants_tsc ||
 			     maps_version(&thread->process->maps) != thread->maps))
-			tell_time(thread);
+			write_time(thread);
 		judge_thread_block(thread, block);
 		if (unlikely(thread->flow.encode->state.head != thread->published)) {
 			publish_packets(thread);
@@ -261,7 +262,7 @@ void thread_leave(struct thread *thread, bool ending)
 		flow_syscall(&thread->flow);
 		lease_give(&thread->lease, ending);
 	}
-	thread->blind = false;
+	thread->unrecorded = false;
 	(void)pthread_mutex_unlock(&thread->leaving);
 }
 

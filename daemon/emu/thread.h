@@ -29,11 +29,11 @@ struct thread {
 	struct lease lease;
 	struct process *process; /* borrowed */
 	unsigned vcpu;
-	uint32_t n_blind; /* blocks run without a CPU since it last asked for one */
-	bool blind;       /* runs unrecorded, because there was no CPU */
-	bool wants_tsc;   /* a time packet is needed to order packets and coming records */
-	uint32_t maps;    /* maps_version() before the last time packet */
-	bool hidden;      /* packets are off, because ptd does not have the code */
+	uint32_t n_unrecorded; /* blocks run without a CPU since it last asked for one */
+	bool unrecorded;       /* runs unrecorded, because there was no CPU */
+	bool wants_tsc;        /* a time packet is needed to order packets and coming records */
+	uint32_t maps;         /* maps_version() before the last time packet */
+	bool hidden;           /* packets are off, because ptd does not have the code */
 
 	bool halted; /* the process was halted to execute a program that is not recorded */
 	int call;    /* enum syscall_kind of the system call that the thread is in */

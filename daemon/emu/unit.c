@@ -56,7 +56,7 @@ static void publish_head(struct unit *unit)
 }
 
 /* Discard packets from now on. */
-static void go_blind(struct unit *unit)
+static void discard_packets(struct unit *unit)
 {
 	unit->nowhere.state.enabled = true;
 	unit->flow.encode = &unit->nowhere;
@@ -69,7 +69,7 @@ static void drop_packets(struct unit *unit)
 	unit->encode.state.enabled = false;
 	unit->dropping = true;
 	unit->ring->overflows++;
-	go_blind(unit);
+	discard_packets(unit);
 }
 
 /* If there is room again, write an OVF. Return: whether there is room. */
@@ -106,14 +106,14 @@ static void configure(struct unit *unit, uint64_t control)
 	if (unit->restarts != unit->ring->restarts) {
 		unit->restarts = unit->ring->restarts;
 		e->state.since_psb = UINT64_MAX;
-		e->state.told = e->state.now;
+		e->state.timed = e->state.now;
 	}
 }
 
 static void enter_unit(struct unit *unit, uint64_t ip)
 {
 	if (unit->dropping && !recover_ring(unit)) {
-		go_blind(unit);
+		discard_packets(unit);
 		return;
 	}
 	encode_enable(&unit->encode, ip, (uint64_t)cpu_get_ticks());

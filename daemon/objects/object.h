@@ -19,7 +19,7 @@
 struct object {
 	/* The object store's own. */
 	unsigned n_refs;      /* counted in the object store's thread only */
-	bool told;            /* objectstore_next_failed() has returned it */
+	bool reported;        /* objectstore_next_failed() has returned it */
 	uint64_t seen;        /* the moment at which it was named last */
 	bool goes;            /* it is to be forgotten, if there is no other reference */
 	struct object *alike; /* an older object whose path has the same hash */

@@ -452,8 +452,8 @@ const struct object *objectstore_next_failed(struct objectstore *store)
 	while ((object = copier_next_finished(store->copier))) {
 		/* The object store itself has another reference. */
 		(void)object_unref(object);
-		if (object->error < 0 && !object->told) {
-			object->told = true;
+		if (object->error < 0 && !object->reported) {
+			object->reported = true;
 			return object;
 		}
 	}
