@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What bash proposes behind ptctl.
+# Completion of ptctl for bash.
 
-# Say that the proposals are files, so that bash adds what belongs behind them.
+# Complete with files, so that bash appends a slash or a blank.
 _ptctl_files() {
 	compopt -o filenames 2>/dev/null
 	mapfile -t COMPREPLY < <(compgen "$@")
 }
 
-# What follows the options of record is another program's command line, from word $1 on.
+# Complete the command of record, which begins at word $1.
 _ptctl_command() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 

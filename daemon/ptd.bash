@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What bash proposes behind ptd.
+# Completion of ptd for bash.
 
 _ptd() {
 	local cur=${COMP_WORDS[COMP_CWORD]} words=

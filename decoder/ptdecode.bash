@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What bash proposes behind ptdecode.
+# Completion of ptdecode for bash.
 
-# Say that the proposals are files, so that bash adds what belongs behind them.
+# Complete with files, so that bash appends a slash or a blank.
 _ptdecode_files() {
 	compopt -o filenames 2>/dev/null
 	mapfile -t COMPREPLY < <(compgen "$@")

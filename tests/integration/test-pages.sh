@@ -46,3 +46,6 @@ done
 "$O/ptctl" --help | sed -nE 's/^  ([a-z]+)( .*)?$/\1/p' | sort -u >"$T/help"
 sed -nE 's/^\.It Cm ([a-z]+)( .*)?$/\1/p' ctl/ptctl.1 | sort -u >"$T/page"
 same "verbs of ptctl"
+
+sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/s/^\.Cm //p' ctl/ptctl.1 | sort -u >"$T/page"
+same "verbs in the synopsis of ptctl"
