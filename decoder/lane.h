@@ -4,13 +4,14 @@
 /*
  * Lane
  *
- * One AUX buffer on its way to the stream: the spans of a queue, one engine after the other, cut
- * into slices by the timeline. A lane is asked for one batch at a time; the pipeline merges the
- * lanes by the slice that each has ready.
+ * The way of one AUX buffer to the decoded stream: its spans are decoded one after the other, each
+ * by an engine of its own, and cut into slices by the timeline. A lane makes one batch at a time;
+ * the pipeline merges the lanes by the beginnings of their slices.
  *
- * Where packets contradict code that a JIT compiler made, it changed that code; what was read in it
- * since packets told an address last did not all run, and is taken back. (Only from the batch that
- * is being filled, of some thousand runs: contradictions come within a few.)
+ * Packets may contradict code of a JIT compiler, which means that the compiler changed the code.
+ * Then the instructions that were read from that code since the last address in the packets did not
+ * all run, and are removed from the batch. Those in earlier batches stay, but a contradiction comes
+ * within a few instructions, and a batch has some thousand runs.
  */
 
 #include <stdbool.h>
@@ -38,14 +39,14 @@ struct lane {
 	struct engine *engine;
 	size_t next_span;
 	uint64_t span_base;    /* bytes of the queue before the engine's span */
-	uint64_t span_decoded; /* of the engine's span, already in the stats */
+	uint64_t span_decoded; /* bytes of the engine's span that the stats count already */
 	uint64_t span_evicted; /* of its bytes, how many have been evicted from memory */
 
-	/* Losses of the queue that are still to be told. */
-	size_t next_loss_at; /* of those that tell where they are */
+	/* The next losses of the queue that are not in the stream yet. */
+	size_t next_loss_at; /* of those that state an offset */
 	size_t next_loss;    /* of the others */
 
-	/* The batch that is ready: valid if it has runs or marks. */
+	/* The batch; it is ready if it has runs or marks. */
 	struct ptd_slice slice;
 	struct ptd_run *runs;
 	size_t n_runs;
@@ -55,13 +56,14 @@ struct lane {
 	/* Where the engine stands. */
 	struct stay stay;
 	bool has_stay;
-	struct stay only_stay; /* of whoever ran where there is no time, once that was asked */
+	struct stay
+	    only_stay; /* of the only thread, if the PT has no time; once it was asked for */
 	bool has_only_stay;
 	bool stay_opens; /* the next run or mark begins a slice */
-	bool is_guest;   /* what runs is a guest's code, which the records say nothing of */
-	bool is_foreign; /* what runs is certainly of processes that were not asked for */
-	uint64_t t;
-	uint64_t tsc; /* that @t was made from */
+	bool is_guest;   /* a guest's code runs, of which the sideband states nothing */
+	bool is_foreign; /* code of processes runs that the snapshot is not about */
+	uint64_t t;      /* in the stream's time */
+	uint64_t tsc;    /* from which @t was computed */
 	bool ended;
 
 	struct ptd_cpu_stats stats;
@@ -70,12 +72,12 @@ struct lane {
 	uint64_t gap_bytes[_PTD_GAP_REASONS];
 };
 
-/* Return: 0 or -ENOMEM. */
+/* All that @config points to is borrowed. Return: 0 or -ENOMEM. */
 _must_check_ int lane_init(struct lane *lane, const struct lane_config *config);
 void lane_deinit(struct lane *lane);
 
 /*
- * Decode until the next batch is ready or the queue is over (then it has neither runs nor marks).
+ * Make the next batch in place of the current one. At the end of the queue no batch is ready.
  *
  * Return: 0, or negative errno.
  */

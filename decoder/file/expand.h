@@ -4,9 +4,9 @@
 /*
  * Expand
  *
- * The records in compressed records (perf record -z): one zstd stream for each data file, of which
- * each compressed record holds the next part. The records in it may be cut anywhere, so it is
- * expanded as a whole before they are read.
+ * Expands the records in compressed records (perf record -z). Each data file has one zstd stream;
+ * each compressed record has the next part of it. A record in the stream may begin in one part and
+ * end in another, so the whole stream is expanded before its records are read.
  */
 
 #include <stdbool.h>
@@ -20,8 +20,9 @@
 #include "util/vec.h"
 
 /*
- * No more is expanded from n compressed bytes than EXPAND_MIN + n * EXPAND_RATIO_MAX. Records, full
- * of addresses and times, shrink to a tenth or so; zstd can shrink zeros to a thirty-thousandth.
+ * From n compressed bytes, at most EXPAND_MIN + n * EXPAND_RATIO_MAX bytes are expanded. Records
+ * shrink to about a tenth, but zstd can shrink zeros to a thirty-thousandth, so that a small file
+ * could fill the disk.
  */
 #define EXPAND_MIN       (UINT64_C(16) << 20)
 #define EXPAND_RATIO_MAX 256
@@ -32,9 +33,9 @@ struct expand_part {
 	uint64_t file_offset; /* of the compressed record */
 };
 
-/* All zero is one of a file that has none. */
+/* All zero: nothing was compressed so far. */
 struct expand {
-	void *stream; /* zstd's; NULL: nothing was compressed so far */
+	void *stream; /* of zstd; NULL: nothing was compressed so far */
 	uint8_t *buffer;
 	uint64_t n_in;
 	struct spill out;
@@ -46,7 +47,8 @@ void expand_deinit(struct expand *expand);
 /*
  * Expand the compressed bytes of the record at @file_offset.
  *
- * Return: 0; -EBADMSG if they are none; -EFBIG if they would become too much; or negative errno.
+ * Return: 0; -EBADMSG if the bytes do not continue the zstd stream; -EFBIG if the limit is reached;
+ *         or another negative errno.
  */
 _must_check_ int expand_add(struct expand *expand, struct cursor bytes, uint64_t file_offset);
 
@@ -56,11 +58,11 @@ static inline bool expand_used(const struct expand *expand)
 }
 
 /*
- * Map all that was expanded.
+ * Map all expanded bytes.
  *
  * Return: 0, and the caller owns @ret_map; or negative errno.
  */
 _must_check_ int expand_finish(struct expand *expand, struct mapfile *ret_map);
 
-/* Return: the offset in the file of the compressed record that held the byte at @position. */
+/* Return: the file offset of the compressed record that has the expanded byte at @position. */
 uint64_t expand_file_offset(const struct expand *expand, uint64_t position);

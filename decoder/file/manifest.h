@@ -4,8 +4,8 @@
 /*
  * Manifest
  *
- * What a snapshot says of itself beside its perf.data (see ptd/snapshot.h), and whether its files
- * are those that were written.
+ * The manifest of a snapshot, which states what ptd knows of the snapshot beside its perf.data (see
+ * ptd/snapshot.h); and the check that the files of the snapshot are those that ptd wrote.
  */
 
 #include <stdbool.h>
@@ -16,26 +16,28 @@
 
 struct manifest {
 	bool is_there;
-	int64_t realtime_offset_ns; /* 0 if not stated, like the next */
+	int64_t realtime_offset_ns; /* 0: not stated; like the next */
 	int64_t monotonic_offset_ns;
 
-	/* PT that was asked for, and is gone because rings were overwritten: all since then is
-	 * there; 0: nothing is gone. */
+	/*
+	 * How much of the PT that was asked for is missing because rings were overwritten, and
+	 * since when it is complete; 0: none is missing.
+	 */
 	uint64_t bytes_overwritten;
 	uint64_t complete_since_ns;
 
-	/* Since when who ran where is known: of all CPUs, and of some from later on. */
+	/* Since when it is known who ran: on all CPUs, and, where it is later, on one CPU. */
 	uint64_t sideband_since_ns;
 	struct map switches_since; /* CPU → ns */
 
-	/* Of a snapshot of one process: it and its descendants. Without such a statement all. */
+	/* The snapshot is only about a process and its descendants, whose pids are in @scope. */
 	bool has_scope;
-	struct map scope; /* pids */
+	struct map scope;
 };
 
 void manifest_deinit(struct manifest *manifest);
 
-/* Return: since when PT of @cpu can be attributed, in ns on the records' clock; 0: all of it. */
+/* Return: since when it is known who ran on @cpu, in ns on the clock of the records; 0: always. */
 uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu);
 
 /*

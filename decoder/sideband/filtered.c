@@ -7,7 +7,7 @@
 
 #include "record/codec.h"
 
-static int add(struct filtered *filtered, const struct filtered_range *range)
+static int add_range(struct filtered *filtered, const struct filtered_range *range)
 {
 	for (size_t i = 0; i < filtered->n; i++) {
 		const struct filtered_range *known = &filtered->ranges[i];
@@ -43,7 +43,7 @@ static int add_mapping(struct filtered *filtered, const struct addrfilters *filt
 
 		if (is_of(f, &map) &&
 		    addrfilter_place(f, map.addr, map.len, map.pgoff, &range.first, &range.last))
-			r = add(filtered, &range);
+			r = add_range(filtered, &range);
 	}
 	return r;
 }
@@ -58,11 +58,11 @@ int filtered_find(const struct trace *trace, struct filtered *ret_filtered)
 		const struct addrfilter *f = &filters->parts[i];
 
 		if (!f->path)
-			r = add(&filtered, &(struct filtered_range){
-					       .first = f->address,
-					       .last = f->address + (f->size - 1),
-					       .stops = f->stops,
-					   });
+			r = add_range(&filtered, &(struct filtered_range){
+						     .first = f->address,
+						     .last = f->address + (f->size - 1),
+						     .stops = f->stops,
+						 });
 	}
 	for (size_t i = 0; filters->n > 0 && i < trace->n_records && r == 0; i++) {
 		r = add_mapping(&filtered, filters, &trace->records[i]);

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Filtered
+ * Filtered ranges
  *
- * At which addresses the CPUs filtered PT: address filters name files, and the records say where
- * these were mapped.
+ * The address ranges by which the CPUs filtered PT: an address filter names files, and the sideband
+ * states where the files were mapped.
  */
 
 #include <stdbool.h>
@@ -15,20 +15,25 @@
 #include "base/base.h"
 #include "decoder/trace/trace.h"
 
-/* A CPU has no more. But processes may have mapped one file at different addresses. */
+/* A CPU has no more ranges. Processes may have mapped one file at more addresses, though. */
 #define FILTERED_RANGES_MAX 4
 
 enum {
-	FILTERED_TOO_MANY = 1, /* there are more ranges, in all processes, than that */
+	FILTERED_TOO_MANY =
+	    1, /* the processes together have more ranges than FILTERED_RANGES_MAX */
 };
 
 struct filtered {
 	struct filtered_range {
 		uint64_t first, last; /* inclusive */
-		bool stops;
+		bool stops;           /* PT stops when code in the range is reached */
 	} ranges[FILTERED_RANGES_MAX];
 	size_t n;
 };
 
-/* Find the ranges of all processes of @trace, each once. Return: 0 or FILTERED_TOO_MANY. */
+/*
+ * Find the ranges of all processes in @trace, each range once.
+ *
+ * Return: 0; or FILTERED_TOO_MANY, and @ret_filtered is not changed.
+ */
 _must_check_ int filtered_find(const struct trace *trace, struct filtered *ret_filtered);

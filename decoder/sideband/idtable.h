@@ -4,8 +4,8 @@
 /*
  * Id table
  *
- * The build-ids that perf wrote at the end of a recording, for files whose mappings do not state
- * theirs.
+ * The table of build-ids that perf writes at the end of a recording, by path. It is used for
+ * mappings whose records state no build-id.
  */
 
 #include "base/base.h"
@@ -23,12 +23,12 @@ struct idtable {
 };
 
 /*
- * Collect those of the records of @trace that are of user space; it must outlive the table.
+ * Collect the build-ids of user space in the records of @trace, which must outlive the table.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int idtable_init(struct idtable *table, const struct trace *trace);
 void idtable_deinit(struct idtable *table);
 
-/* Return: the build-id of the file mapped as @path, NULL if there is none. */
+/* Return: the build-id of the file that was mapped by @path; NULL if it is not in the table. */
 const struct buildid *idtable_find(const struct idtable *table, const char *path);

@@ -4,11 +4,12 @@
 /*
  * Tasks
  *
- * The lives of threads and processes, told by FORK, COMM, EXIT and MMAP records in the order of
- * their time: which process a thread belongs to, what it is called, and which address space it has.
+ * The threads and processes of a recording over time, as FORK, COMM, EXIT and MMAP records state
+ * them: which process a thread belongs to, its name, and the address space of its process. Records
+ * must be applied in the order of time.
  *
- * A thread that a record names is there, even if nothing said how it began: then it has been there
- * since ever, in a process with an empty address space.
+ * A thread that a record names exists, even if no record states how it began: then it has existed
+ * since the beginning, in a process whose address space was empty.
  */
 
 #include <stddef.h>
@@ -32,23 +33,23 @@
 enum {
 	_TASKS_SUCCESS,
 
-	TASKS_SKIPPED, /* the record makes no sense */
+	TASKS_SKIPPED, /* the record, or the id, makes no sense */
 };
 
-/* What is known of a tid now. */
+/* The state of a thread at the time of the record that was applied last. */
 struct thread {
 	uint32_t tid;
 	uint32_t pid;
-	const char *comm;    /* borrowed from the records; "" if not known */
+	const char *comm;    /* borrowed from the records; "": not known */
 	struct space *space; /* of its process; borrowed from the tasks */
-	uint64_t since;      /* it was not where it is now before this time */
-	bool ended;          /* by an EXIT */
+	uint64_t since;      /* ns; it came to where it is now at this time */
+	bool ended;          /* an EXIT record was applied */
 };
 
-/* A space of a process, which it has from @time on. */
+/* When a process got a space: at its fork, or at an exec. */
 struct birth {
 	uint32_t pid;
-	uint64_t time;
+	uint64_t time; /* ns */
 };
 
 struct tasks {
@@ -57,47 +58,50 @@ struct tasks {
 	struct map by_tid; /* tid → index into threads, which is its owner number in lives */
 	struct map space_of_pid; /* pid → index into spaces */
 	VEC(struct space *) spaces;
-	VEC(struct birth) births; /* of these */
-	struct tracks lives;      /* by thread: a new item where process, space or comm changes */
+	VEC(struct birth) births; /* as many, of the spaces */
+	struct tracks lives; /* by thread: an item for each change of its process, space or comm */
 	struct idtable build_ids;
 	struct perfmaps perfmaps; /* whose names the next two have */
 	struct anonmem memory;
 	struct codelogs codelogs;
 	struct replay replay;
 	struct kernel kernel;
-	struct jits jits;       /* to be applied before each record */
-	uint64_t n_copies_left; /* of mappings */
+	struct jits jits;       /* whose events are applied before each record */
+	uint64_t n_copies_left; /* mappings that forks may still copy */
 };
 
-/* The tasks of @trace, before its first record. Return: 0 or -ENOMEM. */
+/*
+ * Begin before the first record of @trace. @trace and @objects are borrowed.
+ *
+ * Return: 0 or -ENOMEM; in both cases the caller deinitializes @tasks.
+ */
 _must_check_ int tasks_init(struct tasks *tasks, const struct trace *trace,
 			    struct objects *objects);
 void tasks_deinit(struct tasks *tasks);
 
-/* There are no more records: put what the code logs say that ran into the spaces. Return: 0 or
- * -ENOMEM. */
+/* Finish after the last record: replay the code logs into the spaces. Return: 0 or -ENOMEM. */
 _must_check_ int tasks_finish(struct tasks *tasks);
 
 /*
- * The thread @tid of process @pid, which @time is the first to hear of if there is none yet.
+ * Find the thread @tid of process @pid. If it is not known yet, it begins at @time (ns).
  *
- * Return: 0 and @ret_thread, valid until another is asked for; TASKS_SKIPPED if the ids are idle's
- *         or unknown; -ENOMEM.
+ * Return: 0, and @ret_thread, which is valid until the next call; TASKS_SKIPPED if an id is 0
+ *         (idle) or unknown; -ENOMEM.
  */
 _must_check_ int tasks_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64_t time,
 			      struct thread **ret_thread);
 
-/* Return: what is known of @tid, as above; NULL if it is not a thread of @pid. */
+/* Return: the thread @tid, as above; NULL if it is not known, or not a thread of process @pid. */
 struct thread *tasks_find(const struct tasks *tasks, uint32_t pid, uint32_t tid);
 
-/* Return: the process of thread @tid; PTD_ID_UNKNOWN if it is not known. */
+/* Return: the process of thread @tid; PTD_ID_UNKNOWN if the thread is not known. */
 uint32_t tasks_pid_of(const struct tasks *tasks, uint32_t tid);
 
-/* Return: what process @pid has mapped; NULL if it is not known. */
+/* Return: the current space of process @pid; NULL if the process is not known. */
 const struct space *tasks_space(const struct tasks *tasks, uint32_t pid);
 
 /*
- * Apply a record of the type that the name says; of COMM, both kinds.
+ * Apply a record: FORK; EXIT; COMM, with or without the exec bit; MMAP or MMAP2.
  *
  * Return: 0, TASKS_SKIPPED or -ENOMEM.
  */

@@ -47,8 +47,8 @@ static void distribute(const struct table *from, struct table *to, size_t *next)
 }
 
 /* A counting sort, which keeps the order of each owner's items. */
-static int sort(struct table *items, struct table *sorted, size_t n_owners, size_t *firsts,
-		size_t *next)
+static int sort_by_owner(struct table *items, struct table *sorted, size_t n_owners, size_t *firsts,
+			 size_t *next)
 {
 	int r;
 
@@ -87,7 +87,7 @@ int tracks_finish(struct tracks *tracks, size_t n_owners)
 	if (!firsts || !next)
 		return -ENOMEM;
 	table_init(&sorted, sizeof(struct track_item));
-	r = sort(&tracks->items, &sorted, n_owners, firsts, next);
+	r = sort_by_owner(&tracks->items, &sorted, n_owners, firsts, next);
 	if (r < 0) {
 		table_deinit(&sorted);
 		return r;
@@ -102,7 +102,7 @@ int tracks_finish(struct tracks *tracks, size_t n_owners)
 }
 
 /* Item @i; one that cannot be read tells nothing. */
-static struct track_item get(const struct tracks *tracks, size_t i)
+static struct track_item read_item(const struct tracks *tracks, size_t i)
 {
 	struct track_item item;
 
@@ -113,12 +113,12 @@ static struct track_item get(const struct tracks *tracks, size_t i)
 }
 
 /* Return: the index in [low..high) of the last item that starts up to @time; low is one. */
-static size_t search(const struct tracks *tracks, size_t low, size_t high, uint64_t time)
+static size_t search_item(const struct tracks *tracks, size_t low, size_t high, uint64_t time)
 {
 	while (high - low > 1) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (get(tracks, middle).start <= time)
+		if (read_item(tracks, middle).start <= time)
 			low = middle;
 		else
 			high = middle;
@@ -128,15 +128,15 @@ static size_t search(const struct tracks *tracks, size_t low, size_t high, uint6
 
 /* The same from item @i on, which starts up to @time: mostly it is not far, so that is looked at
  * first. */
-static size_t search_on(const struct tracks *tracks, size_t i, size_t end, uint64_t time)
+static size_t search_item_on(const struct tracks *tracks, size_t i, size_t end, uint64_t time)
 {
 	size_t low = i, step = 1;
 
-	while (step < end - low && get(tracks, low + step).start <= time) {
+	while (step < end - low && read_item(tracks, low + step).start <= time) {
 		low += step;
 		step *= 2;
 	}
-	return search(tracks, low, step < end - low ? low + step : end, time);
+	return search_item(tracks, low, step < end - low ? low + step : end, time);
 }
 
 void tracks_find(const struct tracks *tracks, size_t owner, uint64_t time, struct stay *ret_stay)
@@ -148,7 +148,7 @@ void tracks_find(const struct tracks *tracks, size_t owner, uint64_t time, struc
 	size_t i;
 
 	if (first < end)
-		item = get(tracks, first);
+		item = read_item(tracks, first);
 	if (first == end || time < item.start) {
 		*ret_stay = (struct stay){
 			.end = first == end ? UINT64_MAX : item.start,
@@ -160,13 +160,13 @@ void tracks_find(const struct tracks *tracks, size_t owner, uint64_t time, struc
 	}
 
 	i = tracks->hints[owner];
-	i = time < get(tracks, i).start ? search(tracks, first, i, time)
-					: search_on(tracks, i, end, time);
+	i = time < read_item(tracks, i).start ? search_item(tracks, first, i, time)
+					      : search_item_on(tracks, i, end, time);
 	tracks->hints[owner] = i;
-	item = get(tracks, i);
+	item = read_item(tracks, i);
 	*ret_stay = (struct stay){
 		.start = item.start,
-		.end = i + 1 < end ? get(tracks, i + 1).start : UINT64_MAX,
+		.end = i + 1 < end ? read_item(tracks, i + 1).start : UINT64_MAX,
 		.pid = item.pid,
 		.tid = item.tid,
 		.space = item.space,

@@ -253,7 +253,7 @@ static int parts_of_snapshots(struct maker *m, const struct auxpiece *pieces, si
 /* Spans. */
 
 /* Put the bytes of @n parts together. */
-static int join(struct maker *m, const struct part *parts, size_t n, struct trace_span *span)
+static int join_parts(struct maker *m, const struct part *parts, size_t n, struct trace_span *span)
 {
 	int r;
 
@@ -286,7 +286,7 @@ static int make_spans(struct maker *m, struct trace_queue *queue)
 	for (size_t i = 0, next; i < m->parts.n; i = next) {
 		for (next = i + 1; next < m->parts.n && !m->parts.items[next].hole;)
 			next++;
-		r = join(m, m->parts.items + i, next - i, &queue->spans[queue->n_spans]);
+		r = join_parts(m, m->parts.items + i, next - i, &queue->spans[queue->n_spans]);
 		if (r < 0)
 			return r;
 		queue->n_spans++;

@@ -4,9 +4,9 @@
 /*
  * AUX queue
  *
- * The pieces in which PT came, put together to one queue for each buffer: in full-trace mode they
- * are one stream, cut anywhere; snapshots and samples begin and end anywhere, and may repeat what
- * an earlier one had.
+ * Puts the pieces in which PT was recorded together to one queue for each AUX buffer. In full-trace
+ * mode the pieces are one stream, cut anywhere. In snapshot mode, and in samples, each piece begins
+ * and ends anywhere, and may repeat bytes of earlier pieces.
  */
 
 #include <stdbool.h>
@@ -17,22 +17,22 @@
 #include "decoder/trace/loss.h"
 #include "decoder/trace/trace.h"
 
-/* One piece: an AUXTRACE record's, or a sample's. */
+/* The PT of one AUXTRACE record or of one sample. */
 struct auxpiece {
-	size_t order; /* in which it came */
-	uint32_t idx;
-	int32_t cpu; /* -1: none; like tid */
+	size_t order; /* of its record in the file */
+	uint32_t idx; /* perf's number for the buffer */
+	int32_t cpu;  /* -1: none; like tid */
 	int32_t tid;
 	struct trace_span span;
 };
 
 /*
- * Make @trace's queues of the pieces, which are sorted by it. Where bytes are missing between two
- * pieces, or the recorder says that it lost some, a span ends. What must be put together goes into
- * a file of its own, which is the trace's. A CPU of which nothing is known but that records were
- * lost gets a queue without spans.
+ * Make the queues of @trace, whose facts, records and files are known already. @pieces are sorted
+ * by this function. A span ends where bytes are missing between two pieces, or the recorder states
+ * that it lost some. Pieces that continue each other are copied to a temporary file, which belongs
+ * to @trace. A CPU of which there are lost records but no PT gets a queue without spans.
  *
- * @per_cpu: the buffers were those of CPUs. What is known of @trace before: facts, records, files.
+ * @per_cpu: each buffer was of a CPU; else each was of a thread
  *
  * Return: 0, or negative errno.
  */

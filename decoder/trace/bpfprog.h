@@ -4,9 +4,9 @@
 /*
  * BPF program
  *
- * What a perf.data's feature of BPF programs says of one: where the kernel put each of its
- * functions, and their machine code. The recorder asked the kernel for it some time after the
- * program had come.
+ * What the feature BPF_PROG_INFO of a perf.data file states of a BPF program: the address of each
+ * of its functions, and their machine code. The recorder asked the kernel for them some time after
+ * the program was loaded.
  *
  * Source: the kernel's perf tool (struct perf_bpil), <linux/bpf.h>.
  */
@@ -19,16 +19,16 @@
 enum {
 	_BPFPROG_SUCCESS,
 
-	BPFPROG_END, /* there is no more */
+	BPFPROG_END, /* there are no more functions */
 };
 
-/* All bytes are the section's. */
+/* The cursors point into the feature's section. */
 struct bpfprog {
-	uint32_t id; /* of those that are there at a time, only this one's */
+	uint32_t id; /* no two programs have the same id at one time */
 	uint64_t tag;
-	struct cursor addresses; /* uint64_t: of its functions */
-	struct cursor sizes;     /* uint32_t: as many */
-	struct cursor code; /* of all, one behind the other; at least as much as the sizes say */
+	struct cursor addresses; /* of its functions, uint64_t each */
+	struct cursor sizes;     /* of its functions in bytes, uint32_t each */
+	struct cursor code;      /* of its functions, one after the other; not too short */
 };
 
 struct bpfprog_function {
@@ -38,13 +38,18 @@ struct bpfprog_function {
 };
 
 /*
- * Take the next program out of @section, behind their number. One whose arrays are not there, or
- * not within it, has no functions: the kernel does not show its addresses, or code, to everybody.
+ * Read the next program at @section, which then stands behind it. The program has no functions if
+ * the section does not have the arrays of them: the kernel shows addresses and code to privileged
+ * users only.
  *
- * Return: 0; -EBADMSG if it goes beyond the section.
+ * Return: 0; -EBADMSG if the program does not end within the section.
  */
 _must_check_ int bpfprog_next(struct cursor *section, struct bpfprog *ret_program);
 
-/* Take the next function out of @program, a copy of the caller's. Return: 0 or BPFPROG_END. */
+/*
+ * Read the next function of @program, a copy that the caller made: its cursors move on.
+ *
+ * Return: 0 or BPFPROG_END.
+ */
 _must_check_ int bpfprog_next_function(struct bpfprog *program,
 				       struct bpfprog_function *ret_function);

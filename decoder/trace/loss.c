@@ -7,7 +7,7 @@
 
 #include "record/codec.h"
 
-static int add(struct losses *losses, const struct loss *like, enum ptd_gap_reason reason)
+static int add_loss(struct losses *losses, const struct loss *like, enum ptd_gap_reason reason)
 {
 	struct loss loss = *like;
 
@@ -38,12 +38,12 @@ static int add_aux(struct losses *losses, const struct trace_record *record, str
 		if (!(aux.flags & rows[i].flag))
 			continue;
 		loss->overwrite = rows[i].flag == PERF_AUX_FLAG_OVERWRITE;
-		r = add(losses, loss, rows[i].reason);
+		r = add_loss(losses, loss, rows[i].reason);
 	}
 	return r;
 }
 
-static int compare(const void *pa, const void *pb)
+static int compare_by_key(const void *pa, const void *pb)
 {
 	const struct loss *a = pa, *b = pb;
 
@@ -75,16 +75,17 @@ int losses_init(struct losses *losses, const struct trace *trace, bool per_threa
 		if (record->type == PERF_RECORD_AUX)
 			r = add_aux(losses, record, &loss);
 		else if (record->type == PERF_RECORD_LOST)
-			r = add(losses, &loss, PTD_GAP_LOST_RECORDS);
+			r = add_loss(losses, &loss, PTD_GAP_LOST_RECORDS);
 		else if (record->type == PERF_RECORD_LOST_SAMPLES)
-			r = add(losses, &loss, PTD_GAP_LOST_SAMPLES);
+			r = add_loss(losses, &loss, PTD_GAP_LOST_SAMPLES);
 	}
 	if (r < 0) {
 		losses_deinit(losses);
 		return r;
 	}
 	if (losses->list.n)
-		qsort(losses->list.items, losses->list.n, sizeof(*losses->list.items), compare);
+		qsort(losses->list.items, losses->list.n, sizeof(*losses->list.items),
+		      compare_by_key);
 	return 0;
 }
 

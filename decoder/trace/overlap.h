@@ -4,8 +4,9 @@
 /*
  * Overlap
  *
- * Snapshots of one ring repeat what was still in it since the last one. Where they are in the ring
- * tells nothing, for it may have been round any number of times; what tells is a PSB with its time.
+ * Two snapshots of one ring have bytes in common if the ring was not overwritten between them. The
+ * positions in the ring do not show that, because the ring may have been overwritten any number of
+ * times. A PSB and the time that follows it do.
  */
 
 #include <stdbool.h>
@@ -15,18 +16,19 @@
 #include "base/base.h"
 
 /*
- * How two pieces of PT of one buffer go together, of which @later was taken later.
+ * Find which bytes of one AUX buffer are both in @earlier and in @later, a piece that was recorded
+ * later.
  *
- * @ret_before: how many bytes of @later were written before the first byte of @earlier.
- * @ret_repeated: how many bytes from there on are also in @earlier: all up to its end.
- * @ret_padding: but for so many at its end, which are not of the stream: the recorder padded it
- * with zeros to a multiple of 8.
+ * @ret_before: so many bytes of @later were written before the first byte of @earlier
+ * @ret_repeated: so many bytes of @later, after those, are also in @earlier, up to its end
+ * @ret_padding: so many bytes at the end of @earlier are not PT, and are not among the repeated
+ * bytes: the recorder padded the piece with zeros to a multiple of 8 bytes
  *
- * They belong together if the last PSB+ of @earlier that has a TSC is in @later, and all that both
- * have around it is the same. In a stream without TSC (@has_tsc) any PSB will do, and the longest
- * overlap is taken.
+ * The pieces overlap if the last PSB+ of @earlier that has a TSC is also in @later, and all bytes
+ * that both have before and after it are equal. If the stream has no TSC (@has_tsc is false), any
+ * PSB will do, and the longest overlap is taken.
  *
- * Return: whether they overlap.
+ * Return: whether the pieces overlap.
  */
 _must_check_ bool overlap_find(const uint8_t *earlier, size_t earlier_size, const uint8_t *later,
 			       size_t later_size, bool has_tsc, size_t *ret_before,

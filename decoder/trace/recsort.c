@@ -17,7 +17,7 @@ struct pass {
 };
 
 /* Merge [start..middle) and [middle..end), both in order, to [start..end). */
-static void merge(struct pass *pass, size_t start, size_t middle, size_t end)
+static void merge_runs(struct pass *pass, size_t start, size_t middle, size_t end)
 {
 	const struct trace_record *from = pass->from->items;
 	struct trace_record *to = pass->to->items;
@@ -55,7 +55,7 @@ static void merge_all(struct table *from, struct table *to, size_t *ends, size_t
 		for (size_t i = 0; i < n_ends; i += 2) {
 			const size_t end = i + 1 < n_ends ? ends[i + 1] : ends[i];
 
-			merge(&pass, start, ends[i], end);
+			merge_runs(&pass, start, ends[i], end);
 			ends[n_merged++] = end;
 			start = end;
 		}

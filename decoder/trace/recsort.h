@@ -4,8 +4,8 @@
 /*
  * Record sort
  *
- * The records of a file are a few runs that are each in order (a ring's, mostly), one behind the
- * other; sorting is merging them.
+ * Sorts the records of a file by time. They are a few runs, mostly one for each ring, each of which
+ * is in order already; so the runs are merged.
  */
 
 #include <stddef.h>
@@ -15,9 +15,9 @@
 struct table;
 
 /*
- * Sort the first @n records of @from by time; those of one time keep their order.
+ * Merge the first @n records of @from into @to, which is empty, by time. Records of one time keep
+ * their order. The caller deinitializes both tables.
  *
- * Return: 0, and they are in @to, which was empty; or negative errno. Both tables are the caller's
- *         to deinit.
+ * Return: 0, or negative errno.
  */
 _must_check_ int recsort(struct table *from, size_t n, struct table *to);

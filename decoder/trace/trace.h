@@ -4,9 +4,9 @@
 /*
  * Trace
  *
- * What a reader takes out of a perf.data file or directory: the PT bytes of each CPU (or thread),
- * the sideband records in the order of their time, and what the recorder says of its machine. All
- * bytes it points to are the trace's: mapped files, or buffers it made.
+ * What a recording has: the PT of each CPU (or thread), the sideband records in the order of time,
+ * and facts about the machine and the recorder. All bytes that a trace points to belong to it:
+ * mapped files, and temporary files.
  */
 
 #include <stdbool.h>
@@ -24,60 +24,62 @@
 #include "util/table.h"
 #include "util/vec.h"
 
-#define TRACE_NONE UINT32_MAX /* a cpu, pid or tid that a record does not state */
+#define TRACE_NONE UINT32_MAX /* the cpu, pid or tid of a record that states none */
 
 /*
- * One sideband record: any that the kernel makes, but samples; and PERFABI_HEADER_BUILD_ID, at time
- * 0, whose payload is that of a perf.data's build-id table.
+ * A sideband record: any record that the kernel makes, but no samples; and PERFABI_HEADER_BUILD_ID
+ * records at time 0, one for each entry of the file's table of build-ids.
  *
- * Of samples those of sched_switch, where there are no switch records: their payload is the tid, an
- * int32_t, of the thread that comes to the CPU; the trailer's thread leaves it.
+ * If there are no switch records, samples of sched_switch are sideband records, too. The thread in
+ * the trailer of such a sample leaves the CPU; its payload is the tid, an int32_t, of the thread
+ * that comes to the CPU.
  */
 struct trace_record {
-	uint64_t time; /* ns on the recorder's clock; 0: before everything (perf's synthesized) */
+	uint64_t time; /* ns on the recorder's clock; 0: before all others (perf synthesized it) */
 	uint32_t type; /* PERF_RECORD_* */
 	uint16_t misc;
-	uint32_t cpu; /* of the trailer, like pid and tid */
+	uint32_t cpu; /* from the trailer, like pid and tid */
 	uint32_t pid;
 	uint32_t tid;
 	uint64_t file_offset;   /* of its header */
-	const uint8_t *payload; /* between header and trailer */
+	const uint8_t *payload; /* the bytes between header and trailer */
 	size_t payload_size;
 };
 
+/* Return: the payload of @record, to be read. */
 static inline struct cursor trace_record_body(const struct trace_record *record)
 {
 	return cursor_from(record->payload, record->payload_size);
 }
 
-/* A run of PT bytes without a hole. */
+/* PT bytes without a hole. */
 struct trace_span {
 	const uint8_t *bytes;
 	size_t size;
-	uint64_t offset;      /* of its first byte in the endless AUX stream */
-	uint64_t reference;   /* a TSC near its end; 0 if not stated */
-	uint64_t file_offset; /* of its first byte */
+	uint64_t offset;      /* of the first byte in all that the buffer ever had */
+	uint64_t reference;   /* a TSC near the end of the span; 0: not stated */
+	uint64_t file_offset; /* of the first byte */
 };
 
-/* What the recorder says that it lost. */
+/* Data that the recorder states to be lost. */
 struct trace_loss {
 	enum ptd_gap_reason reason;
-	uint64_t offset; /* in the endless AUX stream; see n_losses_at */
-	uint64_t time;   /* of the record that says so, in ns; 0: it has none */
+	uint64_t offset; /* as in struct trace_span; only stated by the first losses: n_losses_at */
+	uint64_t time;   /* of the record that states it, in ns; 0: it has none */
 };
 
-/* One AUX buffer: a CPU's, or in per-thread mode a thread's. */
+/* The PT of one AUX buffer: of a CPU, or of a thread in per-thread mode. */
 struct trace_queue {
-	uint32_t idx;
+	uint32_t idx; /* perf's number for the buffer */
 	uint32_t cpu; /* TRACE_NONE in per-thread mode */
 	uint32_t tid; /* TRACE_NONE in per-cpu mode */
-	/* In ns: nothing says who ran before; 0: the records go back as far. */
+	/* In ns. The records do not state who ran before it; 0: they go back as far as the PT. */
 	uint64_t sideband_since;
-	struct trace_span *spans; /* in full-trace mode by offset */
+	struct trace_span *spans; /* in full-trace mode, by offset */
 	size_t n_spans;
-	bool overwritten; /* the records say that older bytes were, before each span */
+	bool overwritten; /* the records state that bytes before each span were overwritten */
 
-	/* First those whose offset says where they are, by it; then those by their time. */
+	/* The first n_losses_at state an offset, and are ordered by it; the others by time. */
 	struct trace_loss *losses;
 	size_t n_losses;
 	size_t n_losses_at;
@@ -87,40 +89,46 @@ struct trace_facts {
 	/* A PT stream and nothing else: no record says who ran, or what was mapped. */
 	bool is_bare;
 	struct tsc_conv clock;
-	bool snapshot_mode; /* AUX was overwritten, or sampled: each span starts anywhere */
-	/* LOST is not about switches: they have rings of their own (snapshots of ptd). */
+	bool snapshot_mode; /* AUX was overwritten or sampled: each span begins anywhere */
+	/* Switch records have rings of their own, so that LOST records are not about them; so it is
+	 * in snapshots of ptd. */
 	bool switches_apart;
-	/* The kernel's code is that at the end, not at the beginning (the same). */
+	/*
+	 * The kernel's code was copied at the end of the recording, not at its beginning; so it is
+	 * in snapshots of ptd.
+	 */
 	bool kcore_is_last;
-	bool has_tsc; /* of attr.config */
+	bool has_tsc; /* as attr.config states, like the next ones */
 	bool has_mtc;
 	bool has_cyc;
 	bool has_events; /* event trace */
 	bool return_compression;
 	uint8_t mtc_freq;    /* MTC period exponent; what libipt calls mtc_freq */
-	uint8_t nom_freq;    /* max non-turbo ratio; 0 unknown */
+	uint8_t nom_freq;    /* max non-turbo ratio; 0: unknown */
 	uint32_t tsc_ctc_n;  /* CPUID 0x15 EBX */
 	uint32_t tsc_ctc_d;  /* CPUID 0x15 EAX */
 	uint16_t cpu_family; /* 0: not stated, or not Intel */
 	uint8_t cpu_model;
 	uint8_t cpu_stepping;
-	struct addrfilters filters; /* the only code that PT is of; none: of all */
+	struct addrfilters filters; /* only this code was traced; none: all code was */
 	int64_t realtime_offset_ns;
 	int64_t monotonic_offset_ns; /* the recorder's clock minus CLOCK_MONOTONIC */
-	/* Of a snapshot of ptd whose rings were overwritten: how much of what was asked for is
-	 * gone, and since when all of it is there, in ns. 0: nothing is gone. */
+	/*
+	 * In a snapshot of ptd whose rings were overwritten: how much of the PT that was asked for
+	 * is missing, and since when it is complete, in ns. 0: none is missing.
+	 */
 	uint64_t bytes_overwritten;
 	uint64_t complete_since;
-	/* Only what these processes executed was asked for (snapshots of ptd of one process). */
+	/* The snapshot of ptd is about some processes only, whose pids are in @scope. */
 	bool has_scope;
-	struct map scope; /* their pids; the trace's */
+	struct map scope;
 };
 
-/* What of a file may not be of use. */
+/* Parts of a file that may be of no use. */
 enum trace_complaint {
 	TRACE_COMPLAINT_PROGRAMS, /* code of BPF programs */
 	TRACE_COMPLAINT_SWITCHES, /* samples of tracepoints */
-	TRACE_COMPLAINT_FILTER,   /* its address filter */
+	TRACE_COMPLAINT_FILTER,   /* the address filter */
 	_TRACE_COMPLAINTS,
 };
 
@@ -130,19 +138,22 @@ struct trace {
 	size_t n_queues;
 	struct trace_record *records; /* by time; equal times in file order */
 	size_t n_records;
-	struct table record_table;    /* what they are in */
+	struct table record_table;    /* holds the records */
 	size_t n_skipped;             /* records too short for their trailer */
-	size_t n_unknown;             /* records of a type that is not known */
-	size_t n_switch_samples;      /* of the records */
-	VEC(struct bpfprog) programs; /* whose functions' code the recorder kept */
+	size_t n_unknown;             /* records of an unknown type */
+	size_t n_switch_samples;      /* records that are samples of sched_switch */
+	VEC(struct bpfprog) programs; /* BPF programs whose code the recorder kept */
 
-	/* For the user: what of the file is not used, and why; NULL where all is. */
+	/* Constant texts for the user: why a part of the file is not used; NULL: it is used. */
 	const char *complaints[_TRACE_COMPLAINTS];
 
-	/* 0: the file is whole. Else where it ends: its size, or the record that it ends in. */
+	/*
+	 * Where a file that was cut ends: its size, or the offset of the record in which it ends.
+	 * 0: the file is whole.
+	 */
 	uint64_t truncated_at;
 
-	VEC(struct mapfile) files; /* whose bytes all these are */
+	VEC(struct mapfile) files; /* which have all these bytes */
 };
 
 struct trace *trace_free(struct trace *trace);
