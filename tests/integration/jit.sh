@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What the scripts share that record JIT compilers; they source it after common.sh.
+. tests/integration/programs.sh
 
 # record_jit NAME CMD...: as record, in a recorder of its own. What the snapshot, taken when the
 # program had ended, does not have is added: jitdumps that the command leaves in $T/dumps or /tmp, and
@@ -74,10 +75,6 @@ check_names() {
 	echo "$1 $2: $(tail -n 1 "$T/names")"
 }
 
-installed() {
-	command -v "$1" >/dev/null || { echo "$1 is not installed: left out" && false; }
-}
-
 # run_node SCRIPT
 run_node() {
 	installed node || return 0
@@ -94,9 +91,7 @@ run_node() {
 run_php() {
 	local mode
 	installed php || return 0
-	echo "<?php $1; echo \"ready\n\"; fgets(STDIN);" >"$T/script.php"
-	# The cache does not take files that are younger than two seconds.
-	touch -d '1 hour ago' "$T/script.php"
+	write_php "$T/script.php" <<<"$1; echo \"ready\n\"; fgets(STDIN);"
 	for mode in function tracing; do
 		record_alive php php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
 			-d opcache.jit=$mode -d opcache.jit_debug=32 "$T/script.php"
@@ -119,22 +114,15 @@ check_gapped() {
 
 # run_erlang N: the Nth Fibonacci number
 run_erlang() {
-	local root
 	installed erl || return 0
-	export ERL_CRASH_DUMP=$T/erl_crash.dump
-	cat >"$T/f.erl" <<-'EOT'
+	make_erlang -JPperf dump <<-'EOT'
 		-module(f).
 		-export([fib/1, main/1]).
 		fib(N) when N < 2 -> N;
 		fib(N) -> fib(N - 1) + fib(N - 2).
 		main([N]) -> io:format("~p~nready~n", [fib(list_to_integer(N))]), io:get_line(""), halt(0).
 	EOT
-	(cd "$T" && erlc f.erl) || fail "erlc"
-	root=$(erl -noshell -eval 'io:format("~s", [code:root_dir()]), halt().')
-	# Without the shell scripts around it, and without schedulers that wait busily.
-	record_alive erlang env -C "$T" ROOTDIR="$root" BINDIR="$(echo "$root"/erts-*/bin)" EMU=beam PROGNAME=erl \
-		"$(echo "$root"/erts-*/bin)/beam.smp" -sbwt none -sbwtdcpu none -sbwtdio none -S 1:1 -SDcpu 1:1 -SDio 1 -A 1 -JPperf dump -- \
-		-root "$root" -bindir "$(echo "$root"/erts-*/bin)" -progname erl -- -home "$T" -- -noshell -pa "$T" -run f main "$1"
+	record_alive erlang "${erlang[@]}" "$1"
 	# It replaces stubs of native functions, and while a module is loaded it also leads the calls of
 	# them astray for a moment.
 	check_gapped erlang block 0

@@ -6,8 +6,7 @@
 # replaces stubs of native functions while it loads the modules that have them.
 . "$(dirname "$0")/common.sh"
 . tests/integration/ran.sh
-need qemu-x86_64
-[[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds"
+need_large
 start_ptd
 
 if installed keytool; then
@@ -15,49 +14,20 @@ if installed keytool; then
 	ran java block 5000000 keytool -genkeypair -alias key -keyalg EC -dname CN=key -storepass secret1 -keystore "$T/store"
 fi
 if installed node; then
-	cat >"$T/script.js" <<-'EOT'
-		const { Worker, isMainThread } = require("worker_threads");
-		function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
-		let sum = 0;
-		for (let i = 0; i < 400; i++) {
-			const f = new Function("n", "let s = " + i + "; for (let k = 0; k < n; k++) s ^= k * " + i + "; return s");
-			for (let k = 0; k < 20; k++) sum += f(20);
-		}
-		for (let i = 0; i < 100; i++) sum += fib(18);
-		console.log(sum);
-		if (isMainThread) new Worker(__filename);
-	EOT
+	node_program 400 'function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
+		for (let i = 0; i < 100; i++) sum += fib(18);' >"$T/script.js"
 	ran node block 20000000 env -u NODE_EXTRA_CA_CERTS node "$T/script.js"
 fi
 if installed php; then
-	cat >"$T/work.php" <<-'EOT'
-		<?php
-		function fib($n) { return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
-		function mix($k) {
-			$s = 0;
-			for ($i = 0; $i < $k; $i++) {
-				if ($i % 3 == 0) $s += $i; elseif ($i % 5 == 0) $s ^= $i; else $s -= 1;
-			}
-			return $s;
-		}
-		echo fib(22), "\n";
-		for ($j = 0; $j < 200; $j++) $t = mix(100 + $j);
-		$a = [];
-		for ($j = 0; $j < 20000; $j++) { $k = "k" . ($j % 50); $a[$k] = ($a[$k] ?? 0) + $j; ksort($a); }
-		$text = str_repeat("the quick brown fox jumps over 12345 lazy dogs, foo@bar.example, ", 40);
-		for ($n = $i = 0; $i < 40; $i++)
-			$n += preg_match_all('/\b\w+o\w*\b/', $text) + preg_match_all("/f(o+|x)[^,]{0,$i}/", $text);
-		echo $t, array_sum($a), $n, "\n";
-	EOT
-	# The cache does not take files that are younger than two seconds.
-	touch -d '1 hour ago' "$T/work.php"
+	php_program 22 200 "$(php_regex_program 40)" | write_php "$T/work.php"
 	for mode in function tracing; do
 		ran php block 5000000 php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=$mode "$T/work.php"
 	done
 fi
 if installed erl; then
-	export ERL_CRASH_DUMP=$T/erl_crash.dump
-	cat >"$T/f.erl" <<-'EOT'
+	# Since it writes a map of names, its code is mapped once. Otherwise Erlang writes to its code through a
+	# second mapping, which QEMU does not see.
+	make_erlang -JPperf map <<-'EOT'
 		-module(f).
 		-export([main/1, fib/1]).
 		fib(N) when N < 2 -> N;
@@ -74,13 +44,6 @@ if installed erl; then
 			io:format("~p~n", [{S, C, M, math:sqrt(2), Again}]),
 			halt(0).
 	EOT
-	(cd "$T" && erlc f.erl) || fail "erlc"
-	root=$(erl -noshell -eval 'io:format("~s", [code:root_dir()]), halt().')
-	bin=$(echo "$root"/erts-*/bin)
-	# Without the shell scripts around it, and without schedulers that wait busily. That it writes a map of
-	# names has its code mapped once: it writes to it through a second mapping else, which QEMU does not see.
-	ran erlang block 2000000 env -C "$T" ROOTDIR="$root" BINDIR="$bin" EMU=beam PROGNAME=erl "$bin/beam.smp" \
-		-sbwt none -sbwtdcpu none -sbwtdio none -S 1:1 -SDcpu 1:1 -SDio 1 -A 1 -JPperf map -- \
-		-root "$root" -bindir "$bin" -progname erl -- -home "$T" -- -noshell -pa "$T" -run f main 18
+	ran erlang block 2000000 "${erlang[@]}" 18
 fi
 exit 0

@@ -22,13 +22,7 @@ short ran "$O/targets/ran.c" "$T/deleted" 100
 start_ptd
 
 if installed php; then
-	cat >"$T/regex.php" <<-'EOT'
-		<?php
-		$text = str_repeat("the quick brown fox jumps over 12345 lazy dogs, foo@bar.example, ", 20);
-		for ($n = $i = 0; $i < 20; $i++)
-			$n += preg_match_all('/\b\w+o\w*\b/', $text) + preg_match_all("/f(o+|x)[^,]{0,$i}/", $text);
-		echo $n, "\n";
-	EOT
+	php_regex_program 20 | write_php "$T/regex.php"
 	ran php block 1000000 php -d pcre.jit=1 "$T/regex.php"
 fi
 if installed node; then

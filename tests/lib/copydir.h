@@ -2,19 +2,18 @@
 #pragma once
 
 /*
- * Copydir
+ * Copied snapshot
  *
- * A snapshot with another `data`: its other files are links to those of the snapshot it was made
- * from, without SHA256SUMS.
+ * A snapshot that a test changes: a directory whose files are links to those of another snapshot.
+ * It has no SHA256SUMS, and `data` is for the test to write.
  */
 
 #include <stddef.h>
 
 #include "base/base.h"
 
-/* Make the directory @to, which must not exist, from the snapshot @from. Return: 0 or negative
- * errno. */
+/* Copy the snapshot @from into the new directory @to. Return: 0 or negative errno. */
 _must_check_ int copydir_new(const char *from, const char *to);
 
-/* Write @dir/@name anew. Return: 0 or negative errno. */
+/* Write the file @dir/@name anew. Return: 0 or negative errno. */
 _must_check_ int copydir_write(const char *dir, const char *name, const void *bytes, size_t size);

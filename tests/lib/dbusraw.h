@@ -2,19 +2,19 @@
 #pragma once
 
 /*
- * Dbusraw
+ * Raw D-Bus
  *
- * What a D-Bus client writes to its socket, byte by byte, for the tests of whoever reads it.
+ * The bytes that a D-Bus client writes to its socket, for tests of their reader.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* By which a client that is nobody in particular begins, with the NUL in front. */
+/* The authentication of an anonymous client, with the NUL before it. */
 #define DBUSRAW_AUTH  "\0AUTH ANONYMOUS\r\n"
 #define DBUSRAW_BEGIN "BEGIN\r\n"
 
 #define DBUSRAW_PING_SIZE 88
 
-/* A call of org.freedesktop.DBus.Peer.Ping, which every peer answers. */
+/* Write a call of org.freedesktop.DBus.Peer.Ping, which every peer answers. */
 void dbusraw_ping(uint32_t serial, uint8_t ret_bytes[static DBUSRAW_PING_SIZE]);

@@ -294,7 +294,7 @@ static int next_entry(struct emulog *log)
 	return r == EMULOG_END ? next_generation(log) : r;
 }
 
-static uint64_t address(const struct emulog *log, uint32_t block, uint32_t insn)
+static uint64_t insn_address(const struct emulog *log, uint32_t block, uint32_t insn)
 {
 	uint64_t ip;
 
@@ -312,7 +312,7 @@ int emulog_next(struct emulog *log, struct emulog_insn *ret_insn)
 		if (r != 0)
 			return r;
 	}
-	ret_insn->ip = address(log, log->block, log->insn);
+	ret_insn->ip = insn_address(log, log->block, log->insn);
 	log->insn++;
 	ret_insn->unreported = log->unreported && log->insn == log->n;
 	return 0;
@@ -334,10 +334,10 @@ int emulog_next_run(struct emulog *log, const uint8_t **ret_ips, size_t *ret_n)
 	return 0;
 }
 
-static bool holds(const struct emulog *log, uint32_t block, uint64_t ip)
+static bool block_holds(const struct emulog *log, uint32_t block, uint64_t ip)
 {
 	for (uint32_t i = 0; i < block_size(log, block); i++)
-		if (address(log, block, i) == ip)
+		if (insn_address(log, block, i) == ip)
 			return true;
 	return false;
 }
@@ -354,7 +354,7 @@ static int find_holders(struct emulog *log, uint64_t ip)
 		return r;
 	log->holders.n = 0;
 	for (uint32_t block = 0; block < log->blocks.n; block++)
-		log->holders.items[log->holders.n++] = holds(log, block, ip);
+		log->holders.items[log->holders.n++] = block_holds(log, block, ip);
 	log->sought = ip;
 	log->sought_in = log->n_read;
 	return 0;
@@ -366,7 +366,7 @@ int emulog_seek(struct emulog *log, uint64_t ip)
 
 	for (;;) {
 		for (; log->insn < log->n; log->insn++)
-			if (address(log, log->block, log->insn) == ip)
+			if (insn_address(log, log->block, log->insn) == ip)
 				return 0;
 		r = next_entry(log);
 		if (r == 0)

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Emulog
+ * Truth log
  *
- * Reads a truth log of the software PT source (daemon/emu/truthlog.h): which instructions each
- * thread retired, through all programs that its process executed.
+ * Reads a truth log of the software source (daemon/emu/truthlog.h): which instructions each thread
+ * retired, through all programs that its process executed.
  */
 
 #include <stdbool.h>
@@ -20,24 +20,24 @@ struct emulog {
 	const char *dir; /* borrowed */
 	uint32_t pid;
 	uint32_t tid;
-	VEC(uint32_t) generations; /* that have a log, in order */
-	size_t n_read;             /* of them */
+	VEC(uint32_t) generations; /* of programs that have a log, in order */
+	size_t n_read;             /* generations that have been read */
 	bool over;
-	bool cut; /* once over: the process was killed, and what it ran last is missing */
+	bool cut; /* at the end: the process was killed, and its last instructions are missing */
 
-	/* Of the generation that is being read. */
-	VEC(struct mapfile) dictionaries; /* its own, and those it inherits from */
+	/* The generation that is being read. */
+	VEC(struct mapfile) dictionaries; /* its own, and those of its ancestors */
 	struct mapfile words;
 	VEC(const uint8_t *) blocks; /* entries of the dictionaries, by id */
 
-	/* Where it stands. */
+	/* The place of the reader. */
 	size_t word;
 	uint32_t block;
 	uint32_t insn;
 	uint32_t n; /* instructions of the block that retired */
 	bool unreported;
 
-	/* Which blocks of generation n_read hold the address that was sought last. */
+	/* The blocks of generation n_read that hold the address sought last. */
 	VEC(uint8_t) holders;
 	uint64_t sought;
 	size_t sought_in;
@@ -62,25 +62,25 @@ _must_check_ int emulog_init(struct emulog *log, const char *dir, const char *na
 void emulog_deinit(struct emulog *log);
 
 /*
- * The next instruction that the thread retired.
+ * Read the next instruction that the thread retired.
  *
  * Return: 0; EMULOG_END; -EBADMSG if the log is damaged; or negative errno.
  */
 _must_check_ int emulog_next(struct emulog *log, struct emulog_insn *ret_insn);
 
 /*
- * The next few instructions that the thread retired, up to the end of a block, but for one that
- * need not be reported: @ret_n addresses at @ret_ips, which is not aligned, and the log's. It may
- * be none.
+ * Read the next few instructions that the thread retired, up to the end of a block, without one
+ * that need not be reported. They are @ret_n addresses, perhaps 0, at @ret_ips, which is not
+ * aligned and stays the log's.
  *
- * Return: as emulog_next().
+ * Return: like emulog_next().
  */
 _must_check_ int emulog_next_run(struct emulog *log, const uint8_t **ret_ips, size_t *ret_n);
 
 /*
- * Leave out all instructions before the next one at @ip, quickly.
+ * Skip all instructions before the next one at @ip, faster than emulog_next() would.
  *
- * Return: as emulog_next().
+ * Return: like emulog_next().
  */
 _must_check_ int emulog_seek(struct emulog *log, uint64_t ip);
 

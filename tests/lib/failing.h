@@ -5,29 +5,32 @@
  * Failing
  *
  * Makes calls of the allocator and of the system fail, one after another, in the unit's own
- * process. The linker (--wrap, see the Makefile's FAILING) leads those that our code makes here;
- * what libraries call inside themselves does not fail, and neither do calls of other threads.
+ * process. The linker (--wrap, see FAILING in the Makefile) redirects the calls of our code to this
+ * module; calls that libraries make, and calls of other threads, do not fail.
  */
 
 #include <stdbool.h>
 
-/* What is tested: returns 0, or negative errno. */
+/* The function under test. Return: 0, or negative errno. */
 typedef int (*failing_call_fn)(void *userdata);
 
-/* Called after a call that returned 0: sees that all is there, and frees it. */
+/* Checks the results of a call that returned 0, and frees them. */
 typedef void (*failing_check_fn)(void *userdata);
 
 /*
- * Call @call with its first inner call failing, then with its second, and so on, until it makes
- * none that could fail. Each time it must return an error, or do without: then @check is called,
- * which sees what it would see anyway. Neither may leave memory or descriptors behind. The last
- * time, when nothing fails, @call must return 0.
+ * Call @call with its first inner call failing, then with its second, and so on, until no inner
+ * call is left to fail. Each time @call must either return an error or return 0 with all of its
+ * results, which @check then checks. Neither may leak memory or descriptors. The last time, when
+ * nothing fails, @call must return 0.
  */
 void failing_each(failing_call_fn call, failing_check_fn check, void *userdata);
 
 /* Return: the name of the call that failed; NULL: none did. */
 const char *failing_name(void);
 
-/* Return: whether it was memory that could not be had. That is no property of an input: code
- * that has less to say for it returns an error. */
+/*
+ * Return: whether the call that failed was an allocation. A lack of memory says nothing about the
+ *         input, so the code under test must return an error then, and not a result with less in
+ *         it.
+ */
 bool failing_is_memory(void);

@@ -158,7 +158,7 @@ static bool is_newer_branch(const uint8_t *bytes, size_t size)
 }
 
 /* Decode what @block says is its instruction @i. Return: whether it is one of that size. */
-static bool decode(struct follow *f, const struct ptd_run *run, uint16_t i, struct seen *seen)
+static bool decode_insn(struct follow *f, const struct ptd_run *run, uint16_t i, struct seen *seen)
 {
 	const struct ptd_block *block = run->block;
 	const struct ptd_insn *insn = &block->insns[i];
@@ -182,7 +182,8 @@ static bool decode(struct follow *f, const struct ptd_run *run, uint16_t i, stru
 }
 
 /* Compare the bytes of @run with those that were mapped. Return: whether they are. */
-static bool compare(struct follow *f, const struct ptd_run *run, uint64_t time, struct seen *seen)
+static bool compare_insn(struct follow *f, const struct ptd_run *run, uint64_t time,
+			 struct seen *seen)
 {
 	const struct ptd_insn *insns = run->block->insns + run->first;
 	const size_t start = insns->offset;
@@ -221,7 +222,8 @@ static bool compare(struct follow *f, const struct ptd_run *run, uint64_t time, 
 }
 
 /* Judge the inside of @run, which was not seen before for this process, place and time. */
-static void look(struct follow *f, const struct ptd_run *run, uint64_t time, struct seen *seen)
+static void look_at_insn(struct follow *f, const struct ptd_run *run, uint64_t time,
+			 struct seen *seen)
 {
 	const struct ptd_block *block = run->block;
 	const uint16_t end = (uint16_t)(run->first + run->n);
@@ -231,12 +233,12 @@ static void look(struct follow *f, const struct ptd_run *run, uint64_t time, str
 			       .to = UINT64_MAX,
 			       .first = run->first,
 			       .end = end };
-	if (!compare(f, run, time, seen))
+	if (!compare_insn(f, run, time, seen))
 		seen->to = 0; /* look again next time */
 	for (uint16_t i = run->first; i < end; i++) {
 		const struct ptd_insn *insn = &block->insns[i];
 
-		if (!decode(f, run, i, seen))
+		if (!decode_insn(f, run, i, seen))
 			fault(f, run->base + insn->offset, "has not %u bytes", insn->size);
 		if (i + 1 == end)
 			break;
@@ -276,7 +278,7 @@ static void judge_run(struct follow *f, const struct ptd_run *run)
 
 	if (seen->pid != f->slice->pid || seen->base != run->base || time < seen->from ||
 	    time >= seen->to || run->first < seen->first || end > seen->end)
-		look(f, run, time, seen);
+		look_at_insn(f, run, time, seen);
 
 	if (!f->is_free && !follows(f, ip))
 		fault(f, ip, "does not follow from the instruction at %#" PRIx64, f->ip);

@@ -4,10 +4,10 @@
 /*
  * Follow
  *
- * A judge of what a decoder printed: each instruction must lie in bytes that its process had mapped
- * at that time, be those bytes, and follow from its predecessor by them, unless a mark or a new
- * slice stands between. It reads records and files by itself (mapped) and asks Zydis itself; of the
- * decoder it sees only the stream.
+ * Judges a decoded stream. Each instruction must lie in bytes that its process had mapped at that
+ * time, must consist of these bytes, and must follow from its predecessor by them, unless a mark or
+ * a new slice stands between the two. The judge reads records and files by itself (mapped.h) and
+ * calls Zydis itself; of the decoder it sees only the stream.
  */
 
 #include <stdint.h>
@@ -21,8 +21,8 @@
 struct follow;
 
 /*
- * Begin to judge what is decoded by @options: from a snapshot directory, a perf.data file or a bare
- * stream. What is wrong is written to @faults, a line each.
+ * Begin to judge the stream that is decoded with @options from a snapshot directory, a perf.data
+ * file or a bare stream. Each fault is written as a line to @faults.
  *
  * Return: 0; or negative errno if the records cannot be read.
  */
@@ -33,7 +33,7 @@ struct follow *follow_free(struct follow *follow);
 /* Judge the next batch of the stream. Return: 0 or -ENOMEM. */
 _must_check_ int follow_batch(struct follow *follow, const struct ptd_batch *batch);
 
-/* What was judged so far. */
+/* Return: the number of instructions judged so far, or of faults found. */
 uint64_t follow_n_insns(const struct follow *follow);
 uint64_t follow_n_faults(const struct follow *follow);
 

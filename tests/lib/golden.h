@@ -2,62 +2,60 @@
 #pragma once
 
 /*
- * Golden
+ * Golden case
  *
- * A golden case: a small program, packets, records, and what must be decoded from them, in one text
- * file. '#' begins a comment. A line at the left margin is a section; what is indented below it is
- * its text.
+ * A small program, packets, records, and the stream that must be decoded from them, in one text
+ * file. '#' begins a comment. A line at the left margin begins a section, whose text is indented
+ * below it.
  *
- *	covers ROW …            rows of tests/golden/coverage that the case is for
- *	cpus FAMILY/MODEL …     of the recording machine, hexadecimal: it must come out so for each
- *	                        of them, and otherwise where the machine is not known: the case is
- *	                        about errata
+ *	covers ROW …            the rows of tests/golden/coverage that the case is for
+ *	cpus FAMILY/MODEL …     CPUs of the recording machine, hexadecimal, for a case about errata:
+ *	                        the transcript must be that for each of them, and another
+ *	                        one for an unknown CPU
  *	mtc FREQ NOM EAX EBX    timing parameters, decimal: mtc_freq, nom_freq, CPUID 0x15
- *	code NAME [ADDRESS]     bytes in hexadecimal; in a bare stream the address they are seen at
- *	kcore ADDRESS           bytes of the kernel's there, as they were when the recording began,
- *	                        or, of a snapshot of ptd's, when it ended: the input is a directory
- *	bpf ID TAG ADDRESS      bytes of a BPF program with one function, which perf.data's section
- *	                        of them has; ID is decimal, TAG is what its BPF_EVENT says
- *	kallsyms                what it has of its names; _text must be one of them
- *	form WORD …             of the perf.data: snapshot (the pieces are), threads (buffers are
- *	                        threads', not CPUs'), timeless, events (event trace was asked for),
- *	                        own (of switches only those of its own threads are told, by SWITCH);
- *	                        names (are expected with the instructions)
- *	filter TEXT             the address filter, as perf writes it; @NAME at the end of a part is
- *	                        the file of that code
- *	pt [CPU [OFFSET]]       packets, see packets.h; hexadecimal, where they are in the CPU's
- *	                        stream,
- *	pt tid TID [OFFSET]     or the thread's
- *	records                 sideband: with this section the input is a perf.data file, else a
- *	                        bare stream
- *	manifest                key=value lines: the perf.data is that of a snapshot of ptd, which
- *	                        says so
- *	expect                  the transcript, see transcript.h; its instructions may be broken
- *	                        into lines at will
+ *	code NAME [ADDRESS]     bytes, hexadecimal; in a bare stream with their address
+ *	kcore ADDRESS           bytes of the kernel at ADDRESS when the recording began or, in a
+ *	                        snapshot of ptd, when it ended; the input is then a directory
+ *	bpf ID TAG ADDRESS      bytes of a BPF program with one function, for perf.data's section of
+ *	                        BPF programs; ID is decimal, TAG is that of its BPF_EVENT
+ *	kallsyms                lines of the kernel's names, one of which must be _text
+ *	form WORD …             of the perf.data: snapshot (PT is in pieces of a snapshot),
+ *	                        threads (buffers are of threads, not CPUs), timeless, events
+ *	                        (with event trace), own (only SWITCH records, of its own threads),
+ *	                        names (the transcript has symbols)
+ *	filter TEXT             the address filter, as perf writes it; @NAME at the end of a part
+ *	                        stands for the file of that code
+ *	pt [CPU [OFFSET]]       packets, see packets.h, at OFFSET (hexadecimal) of a CPU's stream
+ *	pt tid TID [OFFSET]     or of the thread's stream
+ *	records                 sideband; with this section the input is a perf.data file, without
+ *	                        it a bare stream
+ *	manifest                key=value lines: the perf.data is in a snapshot of ptd with that
+ *	                        manifest
+ *	expect                  the transcript, see transcript.h; instructions may be broken into
+ *	                        lines anywhere
  *	libipt                  the transcript of the engines over libipt, where a limit of libipt
  *	                        makes them say less; a comment says which limit
  *
- * Records, all in the form "@TIME CPU PID/TID what", times in TSC ticks that are ns:
+ * All records have the form "@TIME CPU PID/TID what". Times are in TSC ticks, which last a ns:
  *
  *	comm NAME · exec NAME · fork PID/TID · exit · itrace · lost N · lost_samples N
  *	mmap START SIZE OFFSET NAME [BUILD-ID]
- *	                                of the code NAME, numbers hexadecimal
+ *	                                of the code NAME; numbers are hexadecimal
  *	mmap1 START SIZE OFFSET NAME    the same in the older record
- *	kernel START SIZE OFFSET NAME   of the kernel's, or a module: NAME is all
- *	ksymbol START SIZE TYPE NAME    a kernel's function begins, of type bpf or ool; unksymbol:
- *	                                it ends
- *	poke START OLD NEW              its bytes change: hexadecimal, or - for none
- *	in [PID/TID] · out [PID/TID]    the trailer's thread comes or goes; the other one
- *	enter · leave                   the same in a SWITCH, which names no other one
- *	sched TID [PREV]                the trailer's thread makes room for another, in a sample of
- *	                                sched_switch (of a thread with the number PREV, if that is
- *	                                another)
+ *	kernel START SIZE OFFSET NAME   of the kernel or a module, without code: NAME is the path
+ *	ksymbol START SIZE TYPE NAME    a function of the kernel appears, of type bpf or ool
+ *	unksymbol START SIZE TYPE NAME  it disappears
+ *	poke START OLD NEW              bytes of the kernel change; hexadecimal, or - for none
+ *	in [PID/TID] · out [PID/TID]    the trailer's thread comes or goes; PID/TID is the other one
+ *	enter · leave                   the same in a SWITCH, which names no other thread
+ *	sched TID [PREV]                the trailer's thread makes room for TID, in a sample of
+ *	                                sched_switch, which may call the first one PREV
  *	aux OFFSET SIZE FLAGS           hexadecimal
  *	record TYPE[/MISC] WORD … ["TEXT"]
- *	                                any other: its type, decimal, and misc, hexadecimal; 64-bit
- *	                                words and a string of payload
+ *	                                any other record: its type, decimal; its misc, hexadecimal;
+ *	                                64-bit words and a string of payload
  *
- * The FORK's PID/TID is the child, the trailer's thread its parent.
+ * PID/TID of a fork is the child; its parent is the trailer's thread.
  */
 
 #include <stdbool.h>
@@ -74,7 +72,7 @@
 struct golden_piece {
 	char name[32];
 	uint64_t address; /* of code */
-	int32_t cpu, tid; /* of PT; -1: it is not one's */
+	int32_t cpu, tid; /* of PT; -1: it belongs to none */
 	uint64_t offset;
 	uint32_t id; /* of a BPF program */
 	uint64_t tag;
@@ -98,12 +96,16 @@ struct golden {
 	char *records;  /* lines; NULL: a bare stream */
 	char *manifest; /* lines; NULL: no snapshot of ptd */
 	char *filter;   /* NULL: none */
-	bool is_known;  /* the file says which machine it is of, one that has the errata */
+	bool is_known;  /* the file names its CPU, one with the errata */
 	char *expect;
 	char *libipt; /* NULL: the same */
 };
 
-/* Return: 0; or negative errno, and @reterr_line is the number of the line that makes no sense. */
+/*
+ * Read the golden case at @path.
+ *
+ * Return: 0; or negative errno, and @reterr_line is the number of the malformed line.
+ */
 _must_check_ int golden_read(const char *path, struct golden **ret_golden, unsigned *reterr_line);
 struct golden *golden_free(struct golden *golden);
 

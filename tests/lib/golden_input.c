@@ -413,7 +413,7 @@ static int write_code(const struct golden *g, const char *dir, struct golden_inp
 	return 0;
 }
 
-static int hash(const char *path, char ret_hex[static SHA256_HEX_SIZE])
+static int hash_file(const char *path, char ret_hex[static SHA256_HEX_SIZE])
 {
 	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint64_t size;
@@ -438,7 +438,7 @@ static int write_manifest(const struct golden *g, const char *path)
 	for (size_t i = 0; i < 2 && r == 0; i++) {
 		char hex[SHA256_HEX_SIZE];
 
-		r = hash(files[i], hex);
+		r = hash_file(files[i], hex);
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s  %s\n", hex, names[i]);
 	}
 	return r < 0 ? r : write_file(files[2], text, n);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Jitbuild
+ * Jitdump builder
  *
- * Writes small jitdumps into memory for the tests of their reader.
+ * Writes small jitdumps into memory, for the tests of their reader.
  */
 
 #include <stdint.h>
@@ -47,7 +47,7 @@ static inline void jitbuild_begin(struct jitbuild *b, uint64_t flags)
 	jitbuild_u64(b, flags);
 }
 
-/* A record of @size bytes behind its header. Return: its offset. */
+/* Add a record with @size bytes of payload. Return: its offset. */
 static inline size_t jitbuild_record(struct jitbuild *b, uint32_t id, uint64_t time,
 				     const void *payload, uint32_t size)
 {

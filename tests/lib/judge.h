@@ -4,9 +4,9 @@
 /*
  * Judge
  *
- * The state of checking one file, shared by the parts that do it: judge_header.c its first records,
- * judge_insn.c encodings and instructions, judge_file.c the rest and the order of all. Inside of
- * memtrace.h, of no use to others.
+ * The state of checking one trace file. The parts that check share it: judge_header.c checks the
+ * first records, judge_insn.c encodings and instructions, judge_file.c other records and the order
+ * of all. This header belongs to the inside of memtrace.h.
  */
 
 #include <stdbool.h>
@@ -53,18 +53,22 @@ struct judge {
 /* Report a breach of a rule by the record that is being read. */
 _printf_(2, 3) void judge_fault(struct judge *judge, const char *format, ...);
 
-/* A record comes while the header is not over. Return: whether it was one of the header. */
+/* Check the next record while the header is not over. Return: whether it belongs to the header. */
 _must_check_ bool judge_header(struct judge *judge, const struct record *rec);
 
-/* Whether records of the header may still come. */
+/* Return: whether records of the header may still come. */
 _must_check_ bool judge_in_header(const struct judge *judge);
 
-/* The file is over: report what is still missing of the header. */
+/* Report, at the end of the file, which records of the header are missing. */
 void judge_header_end(struct judge *judge);
 
-/* A piece of an encoding comes. */
+/* Check the next record, a piece of an encoding. */
 void judge_encoding(struct judge *judge, const struct record *rec);
 
-/* An instruction comes. Return: 0, -ENOMEM or -E2BIG for its code's sake, -EIO for its address's.
+/*
+ * Check the next record, an instruction.
+ *
+ * Return: 0; -ENOMEM or -E2BIG if its code cannot be remembered; -EIO if its address cannot be
+ *          written.
  */
 _must_check_ int judge_insn(struct judge *judge, const struct record *rec);

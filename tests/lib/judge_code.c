@@ -28,7 +28,7 @@ void codes_deinit(struct codes *codes)
 	codes->n_slots = codes->n_used = 0;
 }
 
-static struct code *find(struct codes *codes, uint64_t pc)
+static struct code *find_slot(struct codes *codes, uint64_t pc)
 {
 	size_t i = codes_first_slot(codes, pc);
 
@@ -37,7 +37,7 @@ static struct code *find(struct codes *codes, uint64_t pc)
 	return &codes->slots[i];
 }
 
-static int grow(struct codes *codes)
+static int grow_table(struct codes *codes)
 {
 	struct codes bigger = { .n_slots = codes->n_slots * 2 };
 
@@ -46,7 +46,7 @@ static int grow(struct codes *codes)
 		return -ENOMEM;
 	for (size_t i = 0; i < codes->n_slots; i++) {
 		if (codes->slots[i].class != CODE_EMPTY)
-			*find(&bigger, codes->slots[i].pc) = codes->slots[i];
+			*find_slot(&bigger, codes->slots[i].pc) = codes->slots[i];
 	}
 	free(codes->slots);
 	codes->slots = bigger.slots;
@@ -56,7 +56,7 @@ static int grow(struct codes *codes)
 
 int codes_put(struct codes *codes, struct code code)
 {
-	struct code *slot = find(codes, code.pc);
+	struct code *slot = find_slot(codes, code.pc);
 	int r;
 
 	assert(code.class != CODE_EMPTY);
@@ -64,10 +64,10 @@ int codes_put(struct codes *codes, struct code code)
 		if (codes->n_used == CODES_MAX)
 			return -E2BIG;
 		if (codes->n_used >= codes->n_slots / 2) {
-			r = grow(codes);
+			r = grow_table(codes);
 			if (r < 0)
 				return r;
-			slot = find(codes, code.pc);
+			slot = find_slot(codes, code.pc);
 		}
 		codes->n_used++;
 	}

@@ -4,10 +4,10 @@
 /*
  * Codes
  *
- * What a trace file has said about the code at each pc: the length and the real class of the
- * instruction there, as Zydis reads the announced bytes. A table of its own, 16 bytes an
- * instruction, because it is asked once for every record of traces with 10^8 of them, and because
- * the judge shares no code with what it judges.
+ * What a trace file has said about the code at each pc: the length and the class of the
+ * instruction, as Zydis decodes the announced bytes. This is a hash table of its own, with 16 bytes
+ * an instruction, because it is asked once for each of up to 10^8 records, and because the judge
+ * shares no code with what it judges.
  */
 
 #include <Zydis/Zydis.h>
@@ -57,13 +57,14 @@ _must_check_ int codes_init(struct codes *codes);
 void codes_deinit(struct codes *codes);
 
 /*
- * Say what the @size bytes at @pc are: @ret_code is filled, of class CODE_UNKNOWN and of size @size
- * if they are no instruction. Its size is otherwise that of the instruction, which may be smaller.
+ * Decode the @size bytes at @pc into @ret_code. Its size is that of the instruction, which may be
+ * smaller than @size. If the bytes are no instruction, its class is CODE_UNKNOWN and its size
+ * @size.
  */
 void codes_decode(const struct codes *codes, uint64_t pc, const uint8_t *bytes, size_t size,
 		  struct code *ret_code);
 
-/* Remember @code for its pc, in place of what was known there. Return: 0, -ENOMEM or -E2BIG. */
+/* Set the code at its pc. Return: 0; -ENOMEM; -E2BIG if the table is full. */
 _must_check_ int codes_put(struct codes *codes, struct code code);
 
 static inline size_t codes_first_slot(const struct codes *codes, uint64_t pc)
@@ -71,7 +72,7 @@ static inline size_t codes_first_slot(const struct codes *codes, uint64_t pc)
 	return (size_t)((pc * 0x9e3779b97f4a7c15u) >> 32) & (codes->n_slots - 1);
 }
 
-/* Return: what is known of @pc, valid until the next codes_put(); NULL if nothing is. */
+/* Return: the code at @pc, valid until the next codes_put(); NULL if none is known. */
 static inline const struct code *codes_get(const struct codes *codes, uint64_t pc)
 {
 	for (size_t i = codes_first_slot(codes, pc);; i = (i + 1) & (codes->n_slots - 1)) {

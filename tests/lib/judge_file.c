@@ -39,7 +39,7 @@ static void drop_pending(struct judge *judge)
 	judge->has_target = false;
 }
 
-static void timestamp(struct judge *judge, uint64_t time)
+static void check_timestamp(struct judge *judge, uint64_t time)
 {
 	if (flow_in_branch(&judge->flow))
 		judge_fault(judge,
@@ -60,7 +60,7 @@ static void timestamp(struct judge *judge, uint64_t time)
 }
 
 /* Markers 4 to 7 and 30, which tell of functions and come in an order. */
-static void function(struct judge *judge, uint16_t kind, uint64_t value)
+static void check_function(struct judge *judge, uint16_t kind, uint64_t value)
 {
 	const struct code *last = &judge->flow.last;
 	const bool in_flow = judge->flow.state == FLOW_INSN;
@@ -105,7 +105,7 @@ static void function(struct judge *judge, uint16_t kind, uint64_t value)
 	}
 }
 
-static void marker(struct judge *judge, const struct record *rec)
+static void check_marker(struct judge *judge, const struct record *rec)
 {
 	const char *refusal = record_marker_refusal(rec->size);
 
@@ -121,7 +121,7 @@ static void marker(struct judge *judge, const struct record *rec)
 			judge_fault(judge, "%s", judge->flow.why);
 		break;
 	case MARKER_TIME:
-		timestamp(judge, rec->addr);
+		check_timestamp(judge, rec->addr);
 		break;
 	case MARKER_CPU:
 		if (judge->last_marker != MARKER_TIME)
@@ -148,7 +148,7 @@ static void marker(struct judge *judge, const struct record *rec)
 		break;
 	case MARKER_FUNC_ID ... MARKER_FUNC_VALUE:
 	case MARKER_SYSCALL_FAILED:
-		function(judge, rec->size, rec->addr);
+		check_function(judge, rec->size, rec->addr);
 		break;
 	default:
 		break;
@@ -157,7 +157,7 @@ static void marker(struct judge *judge, const struct record *rec)
 	judge->file->n_markers[rec->size < MARKER_USER ? rec->size : MARKER_USER]++;
 }
 
-static void footer(struct judge *judge, const struct record *rec)
+static void check_footer(struct judge *judge, const struct record *rec)
 {
 	if (judge->expect != EXPECT_FOOTER)
 		judge_fault(judge, "the thread's exit (type 23) is missing before the footer");
@@ -187,12 +187,12 @@ static bool check_expected(struct judge *judge, const struct record *rec)
 }
 
 /* All that is no instruction, behind the header. */
-static void other(struct judge *judge, const struct record *rec)
+static void check_other(struct judge *judge, const struct record *rec)
 {
 	if (rec->type != RECORD_ENCODING && !record_is_marker(rec, MARKER_TARGET))
 		drop_pending(judge);
 	if (rec->type == RECORD_MARKER) {
-		marker(judge, rec);
+		check_marker(judge, rec);
 		return;
 	}
 
@@ -217,7 +217,7 @@ static void other(struct judge *judge, const struct record *rec)
 		judge->expect = EXPECT_FOOTER;
 		break;
 	case RECORD_FOOTER:
-		footer(judge, rec);
+		check_footer(judge, rec);
 		break;
 	default:
 		judge_fault(judge, "type %u is not allowed: %s", rec->type,
@@ -245,7 +245,7 @@ static int read_records(struct judge *judge, const uint8_t *bytes, uint64_t n)
 		if (judge->expect != EXPECT_ANYTHING && !check_expected(judge, &rec))
 			return 0;
 		if (!record_is_insn(&rec)) {
-			other(judge, &rec);
+			check_other(judge, &rec);
 			continue;
 		}
 		r = judge_insn(judge, &rec);

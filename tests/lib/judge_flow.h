@@ -4,14 +4,15 @@
 /*
  * Flow
  *
- * The control flow of one thread, as the checker of drmemtrace traces demands it: every instruction
- * is where the one before it went, or one of the markers that permit something else stands between.
+ * The control flow of one thread, as DynamoRIO's checker of traces demands it: every instruction
+ * lies where its predecessor leads, unless a marker that permits something else stands between the
+ * two.
  *
- * Signals nest: marker 0 keeps the interrupted pc, and the resumption after marker 1 must be at the
- * innermost one kept. A marker 1 that belongs to another system call (its number is known, because
- * the instruction before loads it into eax) or that restarts its own instruction takes none away.
- * Handlers that are left by longjmp() leave their pc behind, which a resumption at an outer
- * signal's pc would reveal; that is reported, as DynamoRIO's checker would.
+ * Signals nest: marker 0 pushes the interrupted pc, and marker 1 pops it, since the thread must
+ * resume at the innermost one. A marker 1 that belongs to another system call (its number is known,
+ * because the instruction before loads it into eax), or that restarts its own instruction, pops
+ * none. A handler that is left by longjmp() leaves its pc on the stack. When the thread then
+ * resumes at the pc of an outer signal, that is reported, as DynamoRIO's checker does.
  */
 
 #include <stdbool.h>
@@ -51,21 +52,21 @@ struct flow {
 };
 
 /*
- * An instruction comes: @code is what is at its pc, @type its record's type, @target the value of
- * its marker 29 (used for indirect branches only).
+ * Check the next instruction: @code is the code at its pc, @type the type of its record, and
+ * @target the value of its marker 29, which counts for indirect branches only.
  *
  * Return: whether it may come here.
  */
 _must_check_ bool flow_insn(struct flow *flow, const struct code *code, uint16_t type,
 			    uint64_t target);
 
-/* Marker 0 comes, with the interrupted @pc. Return: whether that pc would have come next. */
+/* Check a marker 0 with the interrupted @pc. Return: whether @pc would have come next. */
 _must_check_ bool flow_signal(struct flow *flow, uint64_t pc);
 
-/* Marker 1 comes, with @pc after the system call. Return: whether it may. */
+/* Check a marker 1 with the @pc after the system call. Return: whether it may come here. */
 _must_check_ bool flow_transfer(struct flow *flow, uint64_t pc);
 
-/* Marker 14 comes. Return: whether window @id may follow. */
+/* Check a marker 14. Return: whether window @id may follow. */
 _must_check_ bool flow_window(struct flow *flow, uint64_t id);
 
 /* Return: whether a branch is waiting for its successor. */

@@ -48,7 +48,7 @@ static void check_value(struct judge *judge, const struct header_step *step,
 		judge_fault(judge, "the %s is %#" PRIx64 ", not below 2^48", step->name, rec->addr);
 }
 
-static void missing(struct judge *judge, unsigned from, unsigned to)
+static void report_missing(struct judge *judge, unsigned from, unsigned to)
 {
 	for (unsigned i = from; i < to; i++) {
 		if (!header_steps[i].is_optional)
@@ -70,7 +70,7 @@ bool judge_header(struct judge *judge, const struct record *rec)
 	if (i < judge->step) {
 		judge_fault(judge, "the %s comes too late or twice", header_steps[i].name);
 	} else {
-		missing(judge, judge->step, i);
+		report_missing(judge, judge->step, i);
 		judge->step = i + 1;
 	}
 	if (i >= ARRAY_LEN(header_steps))
@@ -86,5 +86,5 @@ bool judge_in_header(const struct judge *judge)
 
 void judge_header_end(struct judge *judge)
 {
-	missing(judge, judge->step, ARRAY_LEN(header_steps));
+	report_missing(judge, judge->step, ARRAY_LEN(header_steps));
 }

@@ -38,7 +38,7 @@ void judge_encoding(struct judge *judge, const struct record *rec)
 }
 
 /* The instruction has come that an encoding waits for. */
-static int announce(struct judge *judge, const struct record *rec, struct code *ret_code)
+static int announce_code(struct judge *judge, const struct record *rec, struct code *ret_code)
 {
 	const unsigned n_bytes = judge->n_piece_bytes;
 
@@ -131,7 +131,7 @@ int judge_insn(struct judge *judge, const struct record *rec)
 	int r;
 
 	if (judge->n_pieces) {
-		r = announce(judge, rec, &announced);
+		r = announce_code(judge, rec, &announced);
 		if (r < 0)
 			return r;
 		code = &announced;

@@ -4,8 +4,8 @@
 /*
  * Record
  *
- * One record of a drmemtrace file: its layout, its kinds, and which kinds have no place in the
- * traces that memtrace.h is about.
+ * A record of a drmemtrace file: its layout, the kinds of records, and which kinds may not be in
+ * the traces that memtrace.h checks.
  */
 
 #include <stdbool.h>
@@ -61,7 +61,7 @@ struct record {
 	uint64_t addr;
 };
 
-/* The file is little-endian, as is every machine that this runs on. */
+/* Files are little-endian, like all machines that this runs on. */
 static inline struct record record_read(const uint8_t *bytes)
 {
 	struct record rec;
@@ -77,7 +77,7 @@ static inline bool record_is_marker(const struct record *rec, enum marker_kind k
 	return rec->type == RECORD_MARKER && rec->size == kind;
 }
 
-/* Whether it stands for an instruction; 13, which must not appear, included. */
+/* Return: whether it stands for an instruction. Type 13, which must not occur, does, too. */
 static inline bool record_is_insn(const struct record *rec)
 {
 	return (rec->type >= RECORD_INSN && rec->type <= RECORD_RETURN) ||
@@ -85,10 +85,8 @@ static inline bool record_is_insn(const struct record *rec)
 	       rec->type == RECORD_UNTAKEN;
 }
 
-/*
- * Return: why records of @type, which is none of enum record_type, are not allowed.
- */
+/* Return: why records of @type, which is none of enum record_type, are not allowed. */
 const char *record_type_refusal(uint16_t type);
 
-/* Return: why markers of @kind are not allowed behind the header; NULL if they are. */
+/* Return: why markers of @kind are not allowed after the header; NULL if they are. */
 const char *record_marker_refusal(uint16_t kind);

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Logged
+ * Captured log
  *
- * What the code under test says on stderr, for units that see to it that it is said.
+ * Captures what the code under test writes to stderr, for units that check its messages.
  */
 
-/* From now on, until logged_end(), stderr is a text in memory. */
+/* Write stderr to memory from now on, until logged_end(). */
 void logged_begin(void);
 
-/* Return: what was said since, the module's until the next logged_begin(). */
+/* Return: what was written since; it stays the module's and valid until the next logged_begin(). */
 const char *logged_end(void);

@@ -176,7 +176,7 @@ static size_t memory_of(const struct mapped *m, uint32_t pid, uint64_t time)
 	return SIZE_MAX;
 }
 
-static int begin(struct mapped *m, uint32_t pid, uint64_t time, size_t parent)
+static int begin_memory(struct mapped *m, uint32_t pid, uint64_t time, size_t parent)
 {
 	return vec_push(&m->memories, { .pid = pid, .start = time, .parent = parent });
 }
@@ -194,11 +194,13 @@ static int on_fork(struct mapped *m, const struct walk_record *record)
 		return 0;
 	/* perf's own, of time 0, stand for tasks that ran before, all of whose mappings follow. */
 	if (record->time == 0)
-		return memory_of(m, fork.pid, 0) == SIZE_MAX ? begin(m, fork.pid, 0, SIZE_MAX) : 0;
-	return begin(m, fork.pid, record->time,
-		     record->misc & PERF_RECORD_MISC_FORK_EXEC
-			 ? SIZE_MAX
-			 : memory_of(m, fork.ppid, record->time));
+		return memory_of(m, fork.pid, 0) == SIZE_MAX
+			   ? begin_memory(m, fork.pid, 0, SIZE_MAX)
+			   : 0;
+	return begin_memory(m, fork.pid, record->time,
+			    record->misc & PERF_RECORD_MISC_FORK_EXEC
+				? SIZE_MAX
+				: memory_of(m, fork.ppid, record->time));
 }
 
 static int on_comm(struct mapped *m, const struct walk_record *record)
@@ -208,7 +210,7 @@ static int on_comm(struct mapped *m, const struct walk_record *record)
 	if (!(record->misc & PERF_RECORD_MISC_COMM_EXEC) || record->payload_size < sizeof(pid))
 		return 0;
 	memcpy(&pid, record->payload, sizeof(pid));
-	return begin(m, pid, record->time, SIZE_MAX);
+	return begin_memory(m, pid, record->time, SIZE_MAX);
 }
 
 static int on_mmap(struct mapped *m, const struct walk_record *record)
@@ -251,7 +253,7 @@ static int on_mmap(struct mapped *m, const struct walk_record *record)
 		return r;
 	memory = memory_of(m, head.pid, record->time);
 	if (memory == SIZE_MAX) {
-		r = begin(m, head.pid, 0, SIZE_MAX);
+		r = begin_memory(m, head.pid, 0, SIZE_MAX);
 		if (r < 0)
 			return r;
 		memory = m->memories.n - 1;
@@ -328,7 +330,7 @@ int mapped_new_raw(const struct ptd_raw_code *code, size_t n_code, struct mapped
 
 	if (!m)
 		return -ENOMEM;
-	r = begin(m, PTD_ID_UNKNOWN, 0, SIZE_MAX);
+	r = begin_memory(m, PTD_ID_UNKNOWN, 0, SIZE_MAX);
 	for (size_t i = 0; i < n_code && r == 0; i++) {
 		struct range range = { .start = code[i].address,
 				       .size = code[i].size,
@@ -368,7 +370,7 @@ struct mapped *mapped_free(struct mapped *mapped)
 
 /* Looking up. */
 
-static bool holds(const struct range *range, uint64_t address)
+static bool range_holds(const struct range *range, uint64_t address)
 {
 	return address >= range->start && address - range->start < range->size;
 }
@@ -394,8 +396,9 @@ static int bytes_at(const struct mapped *m, const struct range *range, uint64_t 
  * The newest of the ranges up to @time that holds @address counts, but only as far as none that is
  * newer begins.
  */
-static const struct range *newest(const struct memory *memory, uint64_t time, uint64_t address,
-				  uint64_t *from, uint64_t *to, uint64_t *size)
+static const struct range *newest_range(const struct memory *memory, uint64_t time,
+					uint64_t address, uint64_t *from, uint64_t *to,
+					uint64_t *size)
 {
 	const struct range *found = NULL;
 
@@ -407,7 +410,7 @@ static const struct range *newest(const struct memory *memory, uint64_t time, ui
 				*to = r->time;
 			continue;
 		}
-		if (holds(r, address)) {
+		if (range_holds(r, address)) {
 			found = r;
 			if (r->time > *from)
 				*from = r->time;
@@ -439,7 +442,7 @@ int mapped_find(const struct mapped *mapped, uint32_t pid, uint64_t time, uint64
 
 	for (size_t n = 0; memory != SIZE_MAX && n < PARENTS_MAX; n++) {
 		const struct memory *at = &mapped->memories.items[memory];
-		const struct range *range = newest(at, time, address, &b.from, &b.to, &size);
+		const struct range *range = newest_range(at, time, address, &b.from, &b.to, &size);
 
 		if (range) {
 			r = bytes_at(mapped, range, address, &b);

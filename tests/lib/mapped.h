@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Mapped
+ * Mapped code
  *
- * Which bytes each process of a recording could execute at which time, by a reading of the records
- * and files that shares no code with the decoder (decoder/).
+ * Which bytes each process of a recording could execute at which time. This reader of records and
+ * files shares no code with the decoder.
  */
 
 #include <stdbool.h>
@@ -32,7 +32,10 @@ struct mapped_bytes {
  */
 _must_check_ int mapped_new(const char *path, struct mapped **ret_mapped);
 
-/* The code of a bare stream, with absolute paths: process PTD_ID_UNKNOWN has it, always. */
+/*
+ * Use the code of a bare stream, with absolute paths, which process PTD_ID_UNKNOWN has mapped all
+ * the time. Return: 0; or negative errno.
+ */
 _must_check_ int mapped_new_raw(const struct ptd_raw_code *code, size_t n_code,
 				struct mapped **ret_mapped);
 struct mapped *mapped_free(struct mapped *mapped);
@@ -40,19 +43,23 @@ struct mapped *mapped_free(struct mapped *mapped);
 /*
  * Find what process @pid has mapped at @address at @time.
  *
- * Return: 0; -ENOENT if nothing is, or its file is not there or not the one that was mapped.
+ * Return: 0; -ENOENT if nothing is mapped there, or its file is missing or not the one that was
+ *          mapped.
  */
 _must_check_ int mapped_find(const struct mapped *mapped, uint32_t pid, uint64_t time,
 			     uint64_t address, struct mapped_bytes *ret_bytes);
 
 /*
- * Can the @size bytes at @bytes, in no file that was mapped, be code of a JIT compiler or memory
- * that the snapshot has of @pid, or of the processes it was forked from (tests/lib/jitted.h)?
+ * Check whether the @size bytes at @bytes, which are in no mapped file, can be JIT code or memory
+ * that the snapshot has of @pid or of its ancestors by fork. Return: like jitted_have().
  */
 bool mapped_jitted(const struct mapped *mapped, uint32_t pid, uint64_t time, uint64_t address,
 		   const uint8_t *bytes, size_t size, uint64_t *from, uint64_t *to);
 
-/* Can they be code of the kernel's, which all processes have (tests/lib/poked.h)? */
+/*
+ * Check whether they can be code of the kernel, which all processes have. Return: like
+ * poked_have().
+ */
 bool mapped_kernel(const struct mapped *mapped, uint64_t time, uint64_t address,
 		   const uint8_t *bytes, size_t size, uint64_t *from, uint64_t *to);
 

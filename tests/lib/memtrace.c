@@ -52,7 +52,7 @@ static bool is_ignored(const char *name)
 }
 
 /* Take one directory entry as a trace file, or say why it is none. @path is handed over. */
-static int add(struct memtrace *trace, char *path, const char *name, bool is_top)
+static int add_file(struct memtrace *trace, char *path, const char *name, bool is_top)
 {
 	_cleanup_(freep) char *owned = path;
 	struct stat st;
@@ -128,7 +128,7 @@ int memtrace_find(struct memtrace *trace, const char *dir, char **reterr_path)
 			continue;
 		if (asprintf(&path, "%s/%s", where, entry->d_name) < 0)
 			return -ENOMEM;
-		r = add(trace, path, entry->d_name, is_top);
+		r = add_file(trace, path, entry->d_name, is_top);
 		if (r < 0) {
 			*reterr_path = TAKE(where);
 			return r;

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * Memtrace
+ * Memory trace
  *
- * An independent reader of drmemtrace offline traces, and judge of them: it was written from a
- * description of the format, and shares no code with the writer that is tested by it. It knows one
- * kind of trace: uncompressed, one file a thread, x86-64, user code only, instructions only, system
- * call numbers unknown (file type 0x344, version 7), and checks every rule that DynamoRIO's reader,
- * checker and tools have for those. Every breach is a line of text with the file, the record, the
- * byte and the rule.
+ * An independent reader and judge of drmemtrace offline traces. It was written from a description
+ * of the format and shares no code with the writer that it tests. It knows one kind of trace:
+ * uncompressed, one file per thread, x86-64, user code only, instructions only, system call numbers
+ * unknown (file type 0x344, version 7). It checks every rule that DynamoRIO's reader, checker and
+ * tools have for those, and reports each breach in a line with the file, the record, the byte and
+ * the rule.
  *
  * Files are mapped and read once; memory grows only with the number of different pcs.
  */
@@ -25,10 +25,10 @@
 #define MEMTRACE_VERSION   7
 #define MEMTRACE_FILE_TYPE 0x344
 
-/* Markers of 101 and above are the users'; they are counted together, as number 101. */
+/* Markers from 101 on are for users. They are counted together, as number 101. */
 #define MEMTRACE_N_MARKERS 102
 
-/* Faults printed for each file; further ones are only counted. */
+/* So many faults are printed for each file; further ones are only counted. */
 #define MEMTRACE_FAULTS_MAX 50
 
 /* What one file holds. */
@@ -54,20 +54,20 @@ struct memtrace {
 void memtrace_deinit(struct memtrace *trace);
 
 /*
- * Find the trace files of @dir, or of @dir/trace if that exists, without reading them; what lies
- * there besides and would make DynamoRIO fail is a fault. Files are in the order of their names.
+ * Find the trace files of @dir, or of @dir/trace if that exists, without reading them. Any other
+ * file there that would make DynamoRIO fail is a fault. Files are in the order of their names.
  *
  * Return: 0 or negative errno, with @ret_path (caller frees) naming what could not be read.
  */
 _must_check_ int memtrace_find(struct memtrace *trace, const char *dir, char **reterr_path);
 
-/* Read and check all files found. Return: as memtrace_find(). */
+/* Read and check all files found. Return: like memtrace_find(). */
 _must_check_ int memtrace_check(struct memtrace *trace, char **reterr_path);
 
 /*
- * Keep, of the files found, those of one thread, in the order of their first timestamps.
+ * Reduce the files found to those of one thread, in the order of their first timestamps.
  *
- * Return: as memtrace_find(); -ENOENT and no path if there is no such thread.
+ * Return: like memtrace_find(); -ENOENT and no path if there is no such thread.
  */
 _must_check_ int memtrace_select(struct memtrace *trace, uint64_t pid, uint64_t tid,
 				 char **reterr_path);

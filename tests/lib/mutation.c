@@ -29,7 +29,7 @@ static uint64_t random_u64(struct work *w)
 	return z ^ (z >> 31);
 }
 
-static size_t below(struct work *w, size_t n)
+static size_t random_below(struct work *w, size_t n)
 {
 	return n ? (size_t)(random_u64(w) % n) : 0;
 }
@@ -81,7 +81,7 @@ void mutation_input_deinit(struct mutation_input *input)
 static struct mutation_area random_area(struct work *w, const struct mutation_area *areas, size_t n,
 					size_t size)
 {
-	const size_t start = below(w, n);
+	const size_t start = random_below(w, n);
 
 	for (size_t i = 0; i < n; i++) {
 		struct mutation_area a = areas[(start + i) % n];
@@ -106,34 +106,34 @@ static struct mutation_area random_record(struct work *w)
 }
 
 /* Some of @a. */
-static struct mutation_area part(struct work *w, struct mutation_area a, size_t max)
+static struct mutation_area random_part(struct work *w, struct mutation_area a, size_t max)
 {
-	const size_t at = below(w, a.size);
-	const size_t n = 1 + below(w, max);
+	const size_t at = random_below(w, a.size);
+	const size_t n = 1 + random_below(w, max);
 
 	return (struct mutation_area){ a.offset + at, n < a.size - at ? n : a.size - at };
 }
 
-static void flip(struct work *w, struct mutation_area a, const char *where)
+static void flip_bits(struct work *w, struct mutation_area a, const char *where)
 {
-	const size_t n = 1 + below(w, 4);
+	const size_t n = 1 + random_below(w, 4);
 
 	for (size_t i = 0; i < n && a.size; i++) {
-		const size_t at = a.offset + below(w, a.size);
+		const size_t at = a.offset + random_below(w, a.size);
 
-		w->m->bytes[at] ^= (uint8_t)(1u << below(w, 8));
+		w->m->bytes[at] ^= (uint8_t)(1u << random_below(w, 8));
 		note(w, " flip-%s@%zu", where, at);
 	}
 }
 
 static void flip_pt(struct work *w)
 {
-	flip(w, random_pt(w), "pt");
+	flip_bits(w, random_pt(w), "pt");
 }
 
 static void flip_record(struct work *w)
 {
-	flip(w, random_record(w), "record");
+	flip_bits(w, random_record(w), "record");
 }
 
 static void flip_auxtrace(struct work *w)
@@ -141,20 +141,20 @@ static void flip_auxtrace(struct work *w)
 	const struct mutation_area pt = random_pt(w);
 
 	if (pt.size && !w->input->is_bare)
-		flip(w, (struct mutation_area){ pt.offset - AUXTRACE_SIZE, AUXTRACE_SIZE },
-		     "auxtrace");
+		flip_bits(w, (struct mutation_area){ pt.offset - AUXTRACE_SIZE, AUXTRACE_SIZE },
+			  "auxtrace");
 }
 
 static void flip_anywhere(struct work *w)
 {
-	flip(w, (struct mutation_area){ 0, w->m->size }, "any");
+	flip_bits(w, (struct mutation_area){ 0, w->m->size }, "any");
 }
 
 /* Copy PT over other PT: a jump in the stream. */
 static void splice_pt(struct work *w)
 {
-	const struct mutation_area from = part(w, random_pt(w), 512),
-				   to = part(w, random_pt(w), 512);
+	const struct mutation_area from = random_part(w, random_pt(w), 512),
+				   to = random_part(w, random_pt(w), 512);
 	const size_t n = from.size < to.size ? from.size : to.size;
 
 	memmove(w->m->bytes + to.offset, w->m->bytes + from.offset, n);
@@ -166,8 +166,8 @@ static void splice_other(struct work *w)
 {
 	const struct mutation_input *o = w->other;
 	const struct mutation_area from =
-	    part(w, random_area(w, o->pt.items, o->pt.n, o->size), 512);
-	const struct mutation_area to = part(w, random_pt(w), 512);
+	    random_part(w, random_area(w, o->pt.items, o->pt.n, o->size), 512);
+	const struct mutation_area to = random_part(w, random_pt(w), 512);
 	const size_t n = from.size < to.size ? from.size : to.size;
 
 	memcpy(w->m->bytes + to.offset, o->bytes + from.offset, n);
@@ -179,9 +179,9 @@ static void insert_other(struct work *w)
 {
 	const struct mutation_input *o = w->other;
 	const struct mutation_area from =
-	    part(w, random_area(w, o->pt.items, o->pt.n, o->size), 64);
+	    random_part(w, random_area(w, o->pt.items, o->pt.n, o->size), 64);
 	const struct mutation_area pt = random_pt(w);
-	const size_t at = below(w, pt.size);
+	const size_t at = random_below(w, pt.size);
 	const size_t n = from.size < pt.size - at ? from.size : pt.size - at;
 	uint8_t *bytes = w->m->bytes + pt.offset + at;
 
@@ -194,8 +194,8 @@ static void insert_other(struct work *w)
 static void drop_pt(struct work *w)
 {
 	const struct mutation_area pt = random_pt(w);
-	const size_t at = below(w, pt.size);
-	size_t n = 1 + below(w, 64);
+	const size_t at = random_below(w, pt.size);
+	size_t n = 1 + random_below(w, 64);
 
 	if (n > pt.size - at)
 		n = pt.size - at;
@@ -207,20 +207,20 @@ static void drop_pt(struct work *w)
 static void scramble_pt(struct work *w)
 {
 	const struct mutation_area pt = random_pt(w);
-	const size_t n = 1 + below(w, 16);
+	const size_t n = 1 + random_below(w, 16);
 
-	for (size_t i = 0, at = below(w, pt.size); i < n && at < pt.size; i++, at++)
+	for (size_t i = 0, at = random_below(w, pt.size); i < n && at < pt.size; i++, at++)
 		w->m->bytes[pt.offset + at] = (uint8_t)random_u64(w);
 	note(w, " scramble-pt");
 }
 
-static void cut(struct work *w)
+static void cut_file(struct work *w)
 {
-	w->m->size = below(w, w->m->size) + 1;
+	w->m->size = random_below(w, w->m->size) + 1;
 	note(w, " cut@%zu", w->m->size);
 }
 
-static void exchange(struct work *w, size_t a, size_t b, size_t n)
+static void exchange_bytes(struct work *w, size_t a, size_t b, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t byte = w->m->bytes[a + i];
@@ -237,16 +237,17 @@ static void swap_records(struct work *w)
 	const size_t skip = a.size == b.size ? 0 : 8, n = a.size < b.size ? a.size : b.size;
 
 	if (n > skip)
-		exchange(w, a.offset + skip, b.offset + skip, n - skip);
+		exchange_bytes(w, a.offset + skip, b.offset + skip, n - skip);
 	note(w, " swap@%zu,%zu", a.offset, b.offset);
 }
 
 static void swap_pt(struct work *w)
 {
-	const struct mutation_area a = part(w, random_pt(w), 32), b = part(w, random_pt(w), 32);
+	const struct mutation_area a = random_part(w, random_pt(w), 32),
+				   b = random_part(w, random_pt(w), 32);
 	const size_t n = a.size < b.size ? a.size : b.size;
 
-	exchange(w, a.offset, b.offset, n);
+	exchange_bytes(w, a.offset, b.offset, n);
 	note(w, " swap-pt %zu@%zu,%zu", n, a.offset, b.offset);
 }
 
@@ -313,13 +314,13 @@ static void set_number(struct work *w)
 					    0xfffffffffffff000,
 					    UINT64_MAX };
 	const struct mutation_area a = random_record(w);
-	const uint64_t number = numbers[below(w, ARRAY_LEN(numbers))];
-	const size_t size = below(w, 2) ? 8 : 4;
+	const uint64_t number = numbers[random_below(w, ARRAY_LEN(numbers))];
+	const size_t size = random_below(w, 2) ? 8 : 4;
 	size_t at;
 
 	if (a.size < 16)
 		return;
-	at = a.offset + 8 + 4 * below(w, (a.size - 16) / 4 + 1);
+	at = a.offset + 8 + 4 * random_below(w, (a.size - 16) / 4 + 1);
 	memcpy(w->m->bytes + at, &number, size);
 	note(w, " set%zu@%zu", size, at);
 }
@@ -331,7 +332,7 @@ void mutation_make(struct mutation *m, const struct mutation_input *input,
 	static void (*const ways[])(struct work * w) = {
 		flip_pt,      flip_pt,       flip_pt,      splice_pt,     drop_pt,
 		scramble_pt,  splice_other,  insert_other, swap_pt,       flip_record,
-		swap_records, drop_record,   restamp,      cut,           repeat_record,
+		swap_records, drop_record,   restamp,      cut_file,      repeat_record,
 		take_record,  flip_auxtrace, set_number,   flip_anywhere,
 	};
 	/* Of a bare stream, there is nothing else. */
@@ -343,11 +344,11 @@ void mutation_make(struct mutation *m, const struct mutation_input *input,
 	memcpy(m->bytes, input->bytes, input->size);
 	m->size = input->size;
 	m->what[0] = '\0';
-	n = 1 + below(&w, 3);
+	n = 1 + random_below(&w, 3);
 	for (size_t i = 0; i < n; i++) {
-		if (input->is_bare && below(&w, 10) == 0)
-			cut(&w);
+		if (input->is_bare && random_below(&w, 10) == 0)
+			cut_file(&w);
 		else
-			ways[below(&w, input->is_bare ? n_pt_ways : ARRAY_LEN(ways))](&w);
+			ways[random_below(&w, input->is_bare ? n_pt_ways : ARRAY_LEN(ways))](&w);
 	}
 }

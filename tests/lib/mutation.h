@@ -4,9 +4,9 @@
 /*
  * Mutation
  *
- * A perf.data or a bare PT stream with seeded damage: bits flipped, bytes moved, records swapped,
- * dropped, repeated, stamped with another time, the end cut off, parts of another input put in; in
- * the PT and in the sideband.
+ * Damages a perf.data file or a bare PT stream in a way that a seed picks: flips bits, moves bytes,
+ * swaps, drops, repeats or restamps records, cuts the end off, or inserts parts of another input,
+ * in the PT and in the sideband.
  */
 
 #include <stdbool.h>
@@ -26,18 +26,18 @@ struct mutation_input {
 	size_t size;
 	bool is_bare;
 	VEC(struct mutation_area) pt;
-	VEC(struct mutation_area) records; /* but those with PT behind them */
+	VEC(struct mutation_area) records; /* without those that PT follows */
 };
 
 struct mutation {
 	uint8_t *bytes; /* room for @size_max; the caller's */
 	size_t size;
 	size_t size_max;
-	char what[160]; /* was done, for messages */
+	char what[160]; /* what was done, for messages */
 };
 
 /*
- * Look for the parts of the @size bytes at @bytes: a perf.data, or (@is_bare) nothing but PT.
+ * Find the parts of the @size bytes at @bytes: a perf.data file, or, if @is_bare, a bare PT stream.
  *
  * Return: 0; -EBADMSG if it is no perf.data; -ENOMEM.
  */
@@ -46,8 +46,8 @@ _must_check_ int mutation_input_init(struct mutation_input *input, const uint8_t
 void mutation_input_deinit(struct mutation_input *input);
 
 /*
- * Fill @m with @input, damaged in the way that @seed picks; @other lends parts of itself, and may
- * be the same.
+ * Fill @m with a copy of @input that is damaged in the way that @seed picks. Parts to insert come
+ * from @other, which may be the same input.
  */
 void mutation_make(struct mutation *m, const struct mutation_input *input,
 		   const struct mutation_input *other, uint64_t seed);

@@ -4,9 +4,9 @@
 /*
  * Packets
  *
- * Writes PT packets from text, one a line, by the names and operands of SDM volume 3, chapter
- * "Intel Processor Trace"; nothing here is shared with the decoder or with the software source.
- * Numbers are hexadecimal but for those said to be decimal.
+ * Writes PT packets from text, one packet a line, with the names and operands of SDM volume 3,
+ * chapter "Intel Processor Trace". It shares no code with the decoder or with the software source.
+ * Numbers are hexadecimal unless they are said to be decimal.
  *
  *	pad | psb | psbend | ovf | stop
  *	tsc T · tma CTC FC · mtc CTC · cyc N · cbr RATIO
@@ -30,5 +30,5 @@
 
 #include "base/base.h"
 
-/* Return: the size of the packet written to @ret_bytes, or -EINVAL if the line says none. */
+/* Return: the size of the packet written to @ret_bytes; -EINVAL if @line is no packet. */
 _must_check_ int packets_write(const char *line, uint8_t ret_bytes[static 64]);

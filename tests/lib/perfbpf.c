@@ -8,7 +8,7 @@
 /* The arrays that perf asks the kernel for and are here: code, addresses, sizes. */
 #define ARRAYS (1u << 0 | 1u << 3 | 1u << 4)
 
-static void put(struct perfbpf *s, const void *bytes, size_t size)
+static void append_bytes(struct perfbpf *s, const void *bytes, size_t size)
 {
 	assert(size <= sizeof(s->bytes) - s->size);
 	if (size > 0)
@@ -38,16 +38,16 @@ size_t perfbpf_add(struct perfbpf *s, uint32_t id, uint64_t tag,
 	uint32_t n_programs;
 
 	memcpy(p.info.tag, &tag, sizeof(tag));
-	put(s, &p, sizeof(p));
+	append_bytes(s, &p, sizeof(p));
 	for (size_t i = 0; i < n; i++)
-		put(s, &functions[i].address, sizeof(functions[i].address));
+		append_bytes(s, &functions[i].address, sizeof(functions[i].address));
 	for (size_t i = 0; i < n; i++)
-		put(s, &functions[i].size, sizeof(functions[i].size));
+		append_bytes(s, &functions[i].size, sizeof(functions[i].size));
 	for (size_t i = 0; i < n; i++) {
-		put(s, functions[i].code, functions[i].size);
+		append_bytes(s, functions[i].code, functions[i].size);
 		p.info.jited_prog_len += functions[i].size;
 	}
-	put(s, zeros, -(s->size - data) % 8);
+	append_bytes(s, zeros, -(s->size - data) % 8);
 	p.data_size = (uint32_t)(s->size - data);
 	memcpy(s->bytes + at, &p, sizeof(p));
 	memcpy(&n_programs, s->bytes, sizeof(n_programs));

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Perfbpf
+ * BPF programs of a perf.data file
  *
- * The section of BPF programs in a perf.data file that is being built, as perf record writes it.
+ * Builds the section of BPF programs for perfbuild.h, as perf record writes it.
  */
 
 #include <linux/bpf.h>
@@ -15,7 +15,7 @@
 
 #define PERFBPF_SIZE_MAX (1u << 14)
 
-/* A program; then come its data: addresses, sizes, code. */
+/* A program, which its data follow: addresses, sizes, code. */
 struct perfbpf_program {
 	uint32_t info_size, data_size;
 	uint64_t arrays;
@@ -35,12 +35,12 @@ struct perfbpf_function {
 
 void perfbpf_begin(struct perfbpf *section);
 
-/* Return: where in the section its struct perfbpf_program is. */
+/* Add a program. Return: the offset of its struct perfbpf_program in the section. */
 size_t perfbpf_add(struct perfbpf *section, uint32_t id, uint64_t tag,
 		   const struct perfbpf_function *functions, size_t n_functions);
 
-/* Let the file have the section, which is borrowed. In the pipe form it is a record. */
+/* Put the section, which is borrowed, into the file. In the pipe form it is a record. */
 void perfbpf_end(struct perfbuild *b, const struct perfbpf *section);
 
-/* Records that a program comes: its KSYMBOL and BPF_EVENT. */
+/* Add the records of a program that is loaded: KSYMBOL and BPF_EVENT. */
 void perfbpf_load(struct perfbuild *b, uint32_t id, uint64_t tag, uint64_t address, uint32_t size);

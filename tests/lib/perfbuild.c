@@ -12,7 +12,7 @@
 #define PT_TYPE   6
 #define ATTR_SIZE 112
 
-static void put(struct perfbuild *b, const void *bytes, size_t size)
+static void append_bytes(struct perfbuild *b, const void *bytes, size_t size)
 {
 	assert(size <= sizeof(b->bytes) - b->size);
 	if (size)
@@ -20,9 +20,9 @@ static void put(struct perfbuild *b, const void *bytes, size_t size)
 	b->size += size;
 }
 
-static void put_u64(struct perfbuild *b, uint64_t n)
+static void append_u64(struct perfbuild *b, uint64_t n)
 {
-	put(b, &n, sizeof(n));
+	append_bytes(b, &n, sizeof(n));
 }
 
 static struct perf_event_attr attr_of(bool pt)
@@ -106,10 +106,10 @@ void perfbuild_begin(struct perfbuild *b, bool pipe)
 	};
 
 	*b = (struct perfbuild){ .pipe = pipe, .trailer.id = 2 };
-	put(b, &header, (size_t)header.size);
+	append_bytes(b, &header, (size_t)header.size);
 	if (!pipe) {
-		put_u64(b, 1);
-		put_u64(b, 2);
+		append_u64(b, 1);
+		append_u64(b, 2);
 	}
 	for (size_t i = 0; i < 2; i++) {
 		const struct perf_event_attr attr = attr_of(i == 0);
@@ -120,9 +120,9 @@ void perfbuild_begin(struct perfbuild *b, bool pipe)
 			record[ATTR_SIZE] = (uint8_t)(i + 1);
 			perfbuild_record(b, PERFABI_HEADER_ATTR, 0, record, sizeof(record), NULL);
 		} else {
-			put(b, &attr, ATTR_SIZE);
-			put_u64(b, PERFBUILD_IDS + 8 * i);
-			put_u64(b, 8);
+			append_bytes(b, &attr, ATTR_SIZE);
+			append_u64(b, PERFBUILD_IDS + 8 * i);
+			append_u64(b, 8);
 		}
 	}
 	if (pipe)
@@ -159,20 +159,20 @@ void perfbuild_end(struct perfbuild *b)
 	if (b->tracing) {
 		b->bytes[offsetof(struct perfabi_header, features)] |=
 		    1u << PERFABI_FEATURE_TRACING_DATA;
-		put_u64(b, at + sizeof(cpuid));
-		put_u64(b, b->tracing_size);
+		append_u64(b, at + sizeof(cpuid));
+		append_u64(b, b->tracing_size);
 	}
-	put_u64(b, at);
-	put_u64(b, sizeof(cpuid));
+	append_u64(b, at);
+	append_u64(b, sizeof(cpuid));
 	if (b->programs) {
 		b->bytes[offsetof(struct perfabi_header, features) + 3] |=
 		    1u << (PERFABI_FEATURE_BPF_PROG_INFO - 24);
-		put_u64(b, at + sizeof(cpuid) + b->tracing_size);
-		put_u64(b, b->programs_size);
+		append_u64(b, at + sizeof(cpuid) + b->tracing_size);
+		append_u64(b, b->programs_size);
 	}
-	put(b, &cpuid, sizeof(cpuid));
-	put(b, b->tracing, b->tracing_size);
-	put(b, b->programs, b->programs_size);
+	append_bytes(b, &cpuid, sizeof(cpuid));
+	append_bytes(b, b->tracing, b->tracing_size);
+	append_bytes(b, b->programs, b->programs_size);
 }
 
 void perfbuild_at(struct perfbuild *b, uint64_t time, uint32_t cpu, uint32_t pid, uint32_t tid)
@@ -299,7 +299,7 @@ size_t perfbuild_auxtrace(struct perfbuild *b, uint32_t idx, int32_t cpu, int32_
 	};
 	const size_t at = added(b, record_write_auxtrace(&a, AT(b), ROOM(b)));
 
-	put(b, bytes, size);
+	append_bytes(b, bytes, size);
 	return at;
 }
 
@@ -404,9 +404,9 @@ size_t perfbuild_sample(struct perfbuild *b, const void *bytes, size_t size)
 	};
 	struct perf_event_header header = { .type = PERF_RECORD_SAMPLE };
 
-	put(b, &header, sizeof(header));
-	put(b, fields, sizeof(fields));
-	put(b, bytes, size);
+	append_bytes(b, &header, sizeof(header));
+	append_bytes(b, fields, sizeof(fields));
+	append_bytes(b, bytes, size);
 	header.size = (uint16_t)(b->size - at);
 	memcpy(b->bytes + at, &header, sizeof(header));
 	return at;
@@ -437,9 +437,9 @@ size_t perfbuild_compress(struct perfbuild *b, void *stream, size_t from, size_t
 
 	memcpy(rest, b->bytes + from + n, n_rest);
 	b->size = from;
-	put(b, packed + start, header.size);
+	append_bytes(b, packed + start, header.size);
 	n = b->size;
-	put(b, rest, n_rest);
+	append_bytes(b, rest, n_rest);
 	return n;
 }
 

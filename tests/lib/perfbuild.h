@@ -55,10 +55,10 @@ void perfbuild_begin(struct perfbuild *b, bool pipe);
 /* Put an address filter in AUXTRACE_INFO, right behind perfbuild_begin() of the file form. */
 void perfbuild_filter(struct perfbuild *b, const char *text);
 
-/* Fill in what is known at the end. */
+/* End the file: write the sections after the records, and fill in the header. */
 void perfbuild_end(struct perfbuild *b);
 
-/* Who makes the records that follow, where, and when. */
+/* Set the time, CPU and thread of the records that follow. */
 void perfbuild_at(struct perfbuild *b, uint64_t time, uint32_t cpu, uint32_t pid, uint32_t tid);
 
 /*
@@ -79,7 +79,7 @@ size_t perfbuild_itrace(struct perfbuild *b, uint32_t pid, uint32_t tid);
 /* Any MMAP or MMAP2, as @type says. */
 size_t perfbuild_mapping(struct perfbuild *b, uint32_t type, const struct record_mmap2 *mmap);
 
-/* What tells of the kernel's code. */
+/* The records about the kernel's code. */
 size_t perfbuild_ksymbol(struct perfbuild *b, const struct record_ksymbol *ksymbol);
 size_t perfbuild_bpf_event(struct perfbuild *b, const struct record_bpf_event *bpf);
 size_t perfbuild_text_poke(struct perfbuild *b, const struct record_text_poke *poke);

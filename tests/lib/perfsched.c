@@ -10,7 +10,7 @@ struct writer {
 	size_t n;
 };
 
-static void put(struct writer *w, const void *bytes, size_t size)
+static void put_bytes(struct writer *w, const void *bytes, size_t size)
 {
 	memcpy(w->bytes + w->n, bytes, size);
 	w->n += size;
@@ -18,20 +18,20 @@ static void put(struct writer *w, const void *bytes, size_t size)
 
 static void put_u32(struct writer *w, uint32_t n)
 {
-	put(w, &n, sizeof(n));
+	put_bytes(w, &n, sizeof(n));
 }
 
 static void put_name(struct writer *w, const char *name)
 {
-	put(w, name, strlen(name) + 1);
+	put_bytes(w, name, strlen(name) + 1);
 }
 
 static void put_text(struct writer *w, const char *text)
 {
 	const uint64_t size = strlen(text);
 
-	put(w, &size, sizeof(size));
-	put(w, text, size);
+	put_bytes(w, &size, sizeof(size));
+	put_bytes(w, text, size);
 }
 
 static const char header_page[] = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
@@ -69,9 +69,9 @@ size_t perfsched_formats(uint8_t ret_bytes[static 4096])
 	static const uint8_t page[] = { 0, 8, 0, 0x10, 0, 0 };
 	struct writer w = { .bytes = ret_bytes };
 
-	put(&w, "\x17\x08\x44tracing", 10);
+	put_bytes(&w, "\x17\x08\x44tracing", 10);
 	put_name(&w, "0.6");
-	put(&w, page, sizeof(page));
+	put_bytes(&w, page, sizeof(page));
 	put_name(&w, "header_page");
 	put_text(&w, header_page);
 	put_name(&w, "header_event");
@@ -88,7 +88,7 @@ size_t perfsched_formats(uint8_t ret_bytes[static 4096])
 	/* Names of the kernel's functions, of its texts, and of threads. */
 	put_u32(&w, 0);
 	put_u32(&w, 0);
-	put(&w, &(uint64_t){ 0 }, 8);
+	put_bytes(&w, &(uint64_t){ 0 }, 8);
 	assert(w.n <= 4096);
 	return w.n;
 }

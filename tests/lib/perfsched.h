@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * Perfsched
+ * The sched_switch tracepoint of a perf.data file
  *
- * The sched_switch tracepoint in a perf.data file that is being built: its format as perf records
- * it, and its samples.
+ * Builds the tracepoint's format and its samples for perfbuild.h, as perf record writes them.
  */
 
 #include <stddef.h>
@@ -15,25 +14,27 @@
 
 #define PERFSCHED_ID 314
 
-/* Where its numbers are in its raw data, which have PERFSCHED_RAW_SIZE bytes. */
+/* The offsets of its fields in its raw data, which have PERFSCHED_RAW_SIZE bytes. */
 #define PERFSCHED_PREV_PID 24
 #define PERFSCHED_NEXT_PID 56
 #define PERFSCHED_RAW_SIZE 64
 
 /*
- * Write what perf knows of tracepoints into @ret_bytes: headers, an event of another system, and
+ * Write the formats of tracepoints into @ret_bytes: headers, an event of another system, and
  * sched_switch.
  *
- * Return: its size.
+ * Return: their size.
  */
 size_t perfsched_formats(uint8_t ret_bytes[static 4096]);
 
 /*
- * Let attr 1 be of sched_switch, and the file say what that looks like: @formats, borrowed (NULL:
- * it does not say it). In the pipe form they are a record.
+ * Make attr 1 that of sched_switch, and put its @formats, which are borrowed, into the file; NULL:
+ * the file has none. In the pipe form they are a record.
  */
 void perfsched_begin(struct perfbuild *b, const void *formats, size_t size);
 
-/* A sample: the thread and CPU of perfbuild_at(), whose number for the kernel is @prev, makes room
- * for @next. */
+/*
+ * Add a sample: on the CPU of perfbuild_at(), its thread, which the kernel calls @prev, makes room
+ * for thread @next.
+ */
 void perfsched_sample(struct perfbuild *b, uint32_t prev, uint32_t next);

@@ -26,7 +26,7 @@ int pieces_add(struct pieces *pieces, uint64_t ip)
 	return vec_push(&pieces->list.items[pieces->list.n - 1].ips, ip);
 }
 
-static int append(struct piece *to, const struct piece *from)
+static int append_piece(struct piece *to, const struct piece *from)
 {
 	int r;
 
@@ -49,7 +49,7 @@ int pieces_join(struct pieces *pieces)
 			pieces->list.items[n++] = *p;
 			continue;
 		}
-		if (append(&pieces->list.items[n - 1], p) < 0)
+		if (append_piece(&pieces->list.items[n - 1], p) < 0)
 			return -ENOMEM;
 		vec_deinit(&p->ips);
 	}
@@ -98,7 +98,7 @@ static void next_piece(struct pieces *pieces)
 	pieces->fallback = NULL;
 }
 
-static uint64_t load(const uint8_t *ips, size_t i)
+static uint64_t load_ip(const uint8_t *ips, size_t i)
 {
 	uint64_t ip;
 
@@ -116,7 +116,7 @@ int pieces_show(struct pieces *pieces, const uint8_t *ips, size_t n)
 
 		if (!pieces->fallback && make_fallback(pieces) < 0)
 			return -ENOMEM;
-		while (i < n && k < p->ips.n && p->ips.items[k] == load(ips, i)) {
+		while (i < n && k < p->ips.n && p->ips.items[k] == load_ip(ips, i)) {
 			k++;
 			i++;
 		}

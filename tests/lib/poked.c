@@ -229,7 +229,7 @@ struct poked *poked_free(struct poked *poked)
 }
 
 /* Return: the byte that the copy has at @address; -1 if it has none. */
-static int copied(const struct poked *p, uint64_t address)
+static int copied_byte(const struct poked *p, uint64_t address)
 {
 	const uint8_t *bytes = p->kcore.bytes;
 	Elf64_Ehdr e;
@@ -293,7 +293,7 @@ static bool have_byte(const struct poked *p, uint64_t time, uint64_t address, ui
 			return false;
 		told = true;
 	}
-	return told || (copy_counts && copied(p, address) == byte);
+	return told || (copy_counts && copied_byte(p, address) == byte);
 }
 
 bool poked_have(const struct poked *poked, uint64_t time, uint64_t address, const uint8_t *bytes,

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Poked
+ * Kernel code
  *
- * Code of the kernel's: what the directory of a recording has of it, and what records say of how it
- * changed, came and went, and perf.data's section of BPF programs. Read for the tests alone,
- * without the decoder's code.
+ * The code of the kernel: the copy in the directory of a recording, the records about code that
+ * changed, came and went, and perf.data's section of BPF programs. Only tests use this reader,
+ * which shares no code with the decoder.
  */
 
 #include <stdbool.h>
@@ -22,8 +22,11 @@
 struct poked;
 
 /*
- * @dir is the recording's; NULL: it has none. @walk, by time, is borrowed, like @data, the file it
- *	is of.
+ * Read the kernel code of a recording.
+ *
+ * @dir: the directory of the recording; NULL: it has none
+ * @data: the perf.data file; borrowed
+ * @walk: its records, by time; borrowed
  *
  * Return: 0 or -ENOMEM.
  */
@@ -32,12 +35,12 @@ _must_check_ int poked_new(const char *dir, const struct mapfile *data, const st
 struct poked *poked_free(struct poked *poked);
 
 /*
- * Can the @size bytes at @bytes have been at @address at @time? Each must be what the last change
- * left and the next one found, as far as there are any; else what the copy has, made before all if
- * the recorder was perf, and after all if ptd; and no function may have gone from there, or be
- * still to come.
+ * Check whether the @size bytes at @bytes can have been at @address at @time. Each byte must be
+ * what the last change before left and the next change found. Where there was no change, it must be
+ * that of the copy, which perf makes before all changes and ptd after all. No function may have
+ * been removed from there, or be loaded there only later.
  *
- * Return: whether; and if so, for which times that holds, within @from and @to (exclusive).
+ * Return: whether they can; if so, [@from, @to) is reduced to the times for which that holds.
  */
 bool poked_have(const struct poked *poked, uint64_t time, uint64_t address, const uint8_t *bytes,
 		size_t size, uint64_t *from, uint64_t *to);

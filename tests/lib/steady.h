@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Steady
+ * Pointers that stay valid
  *
- * Holds pointers that batches gave out, to symbols, blocks and objects, and judges whether these
- * stay where and as they are until the decoder is freed, as ptd/record.h promises.
+ * Holds the pointers of batches to symbols, blocks and objects, and checks that these do not move
+ * or change until the decoder is freed, as ptd/record.h promises.
  */
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ struct steady_symbol {
 };
 
 struct steady_block {
-	const struct ptd_block *block; /* NULL: not met */
+	const struct ptd_block *block; /* NULL: not seen yet */
 	struct ptd_block was;
 	uint64_t code; /* hash of its bytes and instructions */
 	uint64_t name; /* of its object's name */
@@ -35,8 +35,12 @@ struct steady {
 
 void steady_deinit(struct steady *steady);
 
-/* Note what is new in @batch. Return: 0; -EBADMSG if something has another place; -ENOMEM. */
+/* Note the new pointers of @batch. Return: 0; -EBADMSG if something has moved; -ENOMEM. */
 _must_check_ int steady_batch(struct steady *steady, const struct ptd_batch *batch);
 
-/* The stream is over, but the decoder is there. Return: how many have moved or changed. */
+/*
+ * Check all at the end of the stream, before the decoder is freed.
+ *
+ * Return: how many have moved or changed.
+ */
 size_t steady_n_changed(const struct steady *steady);

@@ -4,8 +4,8 @@
 /*
  * Stream
  *
- * A small decoded stream made by hand, for the tests of sinks: one object with two symbols, two
- * blocks in it and one in memory that has no file, and the batch
+ * A small decoded stream made by hand, for the tests of sinks. It has one object with two symbols,
+ * two blocks in it, one block in memory without a file, and this batch:
  *
  *	slice   0 on CPU 3: "demo", pid 10, tid 11, from 1.000000005 s
  *	runs    hot whole; hot whole; cold from its second instruction; anon
@@ -38,5 +38,5 @@ struct stream {
 
 void stream_init(struct stream *stream);
 
-/* The instructions of its batch, in order; ended by 0. */
+/* The addresses of the instructions of its batch, in order; 0 ends them. */
 extern const uint64_t stream_addresses[];

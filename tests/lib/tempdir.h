@@ -2,22 +2,22 @@
 #pragma once
 
 /*
- * Tempdir
+ * Temporary directory
  *
- * A directory of a test's own under /tmp, and the files it needs there. Without them there is no
- * test: whoever cannot have them ends with a message.
+ * A directory under /tmp for one test, and files in it. If one of these cannot be made, the test
+ * program exits with a message.
  */
 
 #include <stddef.h>
 
 #define TEMPDIR_SIZE 64 /* of its path with the NUL */
 
-/* Make it; @name becomes part of its path. */
+/* Make a directory; @name becomes part of its path. */
 void tempdir_make(const char *name, char ret_dir[static TEMPDIR_SIZE]);
 
-/* Write the file @path under @dir anew; the directories above it are made if need be. */
+/* Write the file @path under @dir anew, and make the directories above it. */
 void tempdir_put(const char *dir, const char *path, const void *bytes, size_t size);
 void tempdir_put_text(const char *dir, const char *path, const char *text);
 
-/* Remove @dir, if it is there, with all that is in it. */
+/* Remove @dir with its contents, if it exists. */
 void tempdir_remove(const char *dir);

@@ -13,7 +13,7 @@ struct transcript {
 	bool in_line;
 };
 
-static void flush(struct transcript *p)
+static void flush_words(struct transcript *p)
 {
 	if (p->n_same == 0)
 		return;
@@ -28,7 +28,7 @@ static void flush(struct transcript *p)
 
 static void end_line(struct transcript *p)
 {
-	flush(p);
+	flush_words(p);
 	if (p->in_line)
 		fputc('\n', p->f);
 	p->in_line = false;
@@ -101,7 +101,7 @@ static void put_run(struct transcript *p, const struct ptd_batch *batch, const s
 		const uint64_t ip = ptd_run_ip(run, i);
 
 		if (p->n_same == 0 || ip != p->ip) {
-			flush(p);
+			flush_words(p);
 			p->ip = ip;
 			p->name = batch->symbols[run->block->insns[run->first + i].symbol]->name;
 		}

@@ -4,7 +4,7 @@
 /*
  * Transcript
  *
- * A decoded stream as short lines, for golden cases:
+ * Prints a decoded stream in short lines, for golden cases:
  *
  *	cpu 0 10/11 demo        a slice begins; not printed for a bare stream
  *	t 7                     the time of what follows, where it changes
@@ -21,6 +21,9 @@
 
 #include "ptd/decode.h"
 
-/* Decode to the end and print; also the slices, and names, if asked for. Return: 0, or negative
- * errno. */
+/*
+ * Decode to the end and print; slices and names only if @slices and @names.
+ *
+ * Return: 0, or negative errno.
+ */
 int transcript_print(struct ptd_decoder *decoder, bool slices, bool names, FILE *f);

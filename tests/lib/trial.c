@@ -40,7 +40,7 @@ static struct trial_thread *list_of(struct trial *trial, enum trial_lists lists,
 	return (struct trial_thread *)(uintptr_t)trial_find(trial, pid, tid);
 }
 
-static int keep(struct trial *trial, enum trial_lists lists, const struct ptd_batch *batch)
+static int keep_batch(struct trial *trial, enum trial_lists lists, const struct ptd_batch *batch)
 {
 	for (size_t i = 0; i < batch->n_runs; i++) {
 		const struct ptd_run *run = &batch->runs[i];
@@ -109,7 +109,7 @@ int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *f
 		if (r == 0)
 			r = steady_batch(&steady, batch);
 		if (r == 0 && lists != TRIAL_NONE)
-			r = keep(&trial, lists, batch);
+			r = keep_batch(&trial, lists, batch);
 		trial.n_gaps += batch->n_marks;
 		for (size_t i = 0; i < batch->n_marks; i++)
 			trial.n_gaps -= batch->marks[i].kind != PTD_MARK_GAP;

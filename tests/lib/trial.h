@@ -4,8 +4,8 @@
 /*
  * Trial
  *
- * One decoding of an input that may be damaged, with all that has to hold of it whatever is in the
- * input: the judge finds nothing (tests/lib/follow.h), and the account of bytes adds up.
+ * Decodes an input that may be damaged, and checks what must hold for any input: the judge finds no
+ * fault (tests/lib/follow.h), and the account of bytes adds up.
  */
 
 #include <stdbool.h>
@@ -34,12 +34,12 @@ struct trial {
 	char *refusal; /* why the input could not be opened; NULL: it was decoded */
 	uint64_t n_insns;
 	uint64_t n_gaps;
-	uint64_t n_faults;                /* what does not hold */
-	VEC(struct trial_thread) threads; /* if asked for */
+	uint64_t n_faults;
+	VEC(struct trial_thread) threads; /* unless TRIAL_NONE */
 };
 
 /*
- * Decode by @options. What does not hold is written to @faults.
+ * Decode with @options. Each fault is written as a line to @faults.
  *
  * Return: 0, also if the input is refused; or negative errno.
  */

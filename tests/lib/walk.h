@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Walk
+ * Walking records
  *
- * The records of a perf.data file (the file form), read for the tests alone: it shares no code with
- * the decoder, so that the two cannot share a mistake.
+ * Reads the records of a perf.data file in the file form. Only tests use this reader: it shares no
+ * code with the decoder, so that the two cannot share a mistake.
  */
 
 #include <stddef.h>
@@ -16,8 +16,8 @@
 
 struct walk_record {
 	uint64_t offset; /* of its header, in the file */
-	uint64_t size;   /* with header, and with the bytes that follow an AUXTRACE, as stated */
-	uint64_t time;   /* of its trailer; 0: none, or before everything */
+	uint64_t size;   /* as stated: with the header, and with the bytes after an AUXTRACE */
+	uint64_t time;   /* of its trailer; 0: it has none, or it comes before all others */
 	uint32_t type;
 	uint16_t misc;
 	const uint8_t *payload; /* between header and trailer */
@@ -31,8 +31,8 @@ struct walk {
 };
 
 /*
- * Read the records of the @size bytes of a file, up to the end or to the first that makes no sense
- * or is cut off (an AUXTRACE whose bytes are cut off is still listed). They point into @bytes.
+ * Read the records of a file of @size bytes, up to the end or to the first record that is malformed
+ * or cut off; an AUXTRACE whose bytes are cut off is still listed. The records point into @bytes.
  *
  * Return: 0; -EBADMSG if it has no header of the file form; -ENOMEM.
  */

@@ -15,7 +15,7 @@
 
 #include "daemon/emu/coderecord.h"
 #include "daemon/emu/handover.h"
-#include "tests/unit/emupool.h"
+#include "tests/lib/emupool.h"
 
 #define M HANDOVER_MEMORY
 #define F HANDOVER_FILE
@@ -31,37 +31,21 @@ static const struct emu_pool_layout layout = {
 	.psb_period = 4096,
 };
 
-static struct attach attach;
-
-static int setup(void **state)
-{
-	(void)state;
-	emupool_attach(&layout, &attach);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	attach_deinit(&attach);
-	return 0;
-}
-
 /* What is in the ring, as ptd drains it: "N@ADDRESS:BYTES" of new code, "C…" of changed one, "S" of
  * a program's beginning. */
 static const char *drain(void)
 {
-	const uint64_t head = attach.pool->code_head;
+	const uint64_t head = emupool.pool->code_head;
 	static char text[4096];
 	size_t n = 0;
 
 	text[0] = '\0';
-	for (uint64_t at = attach.pool->code_tail; at < head;) {
+	for (uint64_t at = emupool.pool->code_tail; at < head;) {
 		uint8_t bytes[4096] = {};
 		struct coderecord r;
 
 		for (size_t i = 0; i < sizeof(bytes); i++)
-			bytes[i] = *attach_at(&attach, emu_code_offset(&layout) + (at + i) % 4096);
+			bytes[i] = *attach_at(&emupool, emu_code_offset(&layout) + (at + i) % 4096);
 		memcpy(&r, bytes, sizeof(r));
 		assert_int_equal(r.size, coderecord_size(r.n_bytes));
 		assert_true(r.size <= head - at);
@@ -75,7 +59,7 @@ static const char *drain(void)
 					      (const char *)bytes + sizeof(r));
 		at += r.size;
 	}
-	attach.pool->code_tail = head;
+	emupool.pool->code_tail = head;
 	return text;
 }
 
@@ -118,7 +102,7 @@ static void each_version_of_each_byte_once(void **state)
 	struct handover h;
 
 	(void)state;
-	handover_init(&h, &attach);
+	handover_init(&h, &emupool);
 	handover_start(&h, 7);
 	assert_string_equal(drain(), "S7<0");
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -142,12 +126,12 @@ static void a_full_ring_hides_code(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	handover_init(&h, &attach);
+	handover_init(&h, &emupool);
 	handover_start(&h, 7);
 	while (code(&h, M, 0x1000 + 2 * n, "ab") != HANDOVER_HIDDEN)
 		assert_true(++n < 4096 / sizeof(struct coderecord));
 	assert_true(n > 10);
-	assert_int_equal(attach.pool->code_lost, 1);
+	assert_int_equal(emupool.pool->code_lost, 1);
 	assert_int_equal(code(&h, M, 0x1000 + 2 * n, "ab"), HANDOVER_HIDDEN);
 	assert_int_equal(code(&h, M, 0x1000, "xy"), HANDOVER_HIDDEN);
 	assert_int_equal(code(&h, M, 0x1000, "ab"), 0);
@@ -167,15 +151,15 @@ static void a_late_beginning(void **state)
 	struct handover h;
 
 	(void)state;
-	handover_init(&h, &attach);
-	attach.pool->code_head = 4096;
+	handover_init(&h, &emupool);
+	emupool.pool->code_head = 4096;
 	handover_start(&h, 7);
 	assert_int_equal(code(&h, M, 0x1000, "ab"), HANDOVER_HIDDEN);
-	attach.pool->code_tail = 4096;
+	emupool.pool->code_tail = 4096;
 	assert_int_equal(code(&h, M, 0x1000, "ab"), 0);
 	assert_string_equal(drain(), "S7<0 N@1000:ab");
 	/* A tail that makes no sense leaves no room. */
-	attach.pool->code_tail = attach.pool->code_head + 8;
+	emupool.pool->code_tail = emupool.pool->code_head + 8;
 	assert_int_equal(code(&h, M, 0x1004, "ab"), HANDOVER_HIDDEN);
 	handover_deinit(&h);
 }
@@ -185,7 +169,7 @@ static void a_child_goes_on_from_its_parent(void **state)
 	struct handover h;
 
 	(void)state;
-	handover_init(&h, &attach);
+	handover_init(&h, &emupool);
 	handover_start(&h, 7);
 	(void)code(&h, M, 0x1000, "ab");
 	handover_fork_prepare(&h);
@@ -199,10 +183,10 @@ static void a_child_goes_on_from_its_parent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(each_version_of_each_byte_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_full_ring_hides_code, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_late_beginning, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_child_goes_on_from_its_parent, setup, teardown),
+		emupool_test(each_version_of_each_byte_once, layout),
+		emupool_test(a_full_ring_hides_code, layout),
+		emupool_test(a_late_beginning, layout),
+		emupool_test(a_child_goes_on_from_its_parent, layout),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

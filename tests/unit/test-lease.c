@@ -14,10 +14,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "daemon/emu/lease.h"
-#include "tests/unit/emupool.h"
+#include "tests/lib/emupool.h"
 
 static const struct emu_pool_layout layout = {
 	.n_cpus = 3,
@@ -30,27 +32,11 @@ static const struct emu_pool_layout layout = {
 	.return_compression = true,
 };
 
-static struct attach attach;
-
-static int setup(void **state)
-{
-	(void)state;
-	emupool_attach(&layout, &attach);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	attach_deinit(&attach);
-	return 0;
-}
-
 /* A thread of this process, so that it is alive. */
 static struct lease make_lease(void)
 {
 	return (struct lease){
-		.attach = &attach,
+		.attach = &emupool,
 		.mode = 64,
 		.who = { .pid = (uint32_t)getpid(), .tid = (uint32_t)gettid() },
 	};
@@ -123,11 +109,11 @@ static void preferred(void **state)
 	assert_int_equal(lease_take(&a, LEASE_WAIT), 0);
 	assert_int_equal(b.who.cpu, 1);
 	assert_int_equal(a.who.cpu, 0);
-	assert_int_equal(attach_cpu(&attach, 0)->owner, (uint64_t)a.who.pid << 32 | a.who.tid);
+	assert_int_equal(attach_cpu(&emupool, 0)->owner, (uint64_t)a.who.pid << 32 | a.who.tid);
 	lease_give(&a, true);
 	lease_give(&b, true);
-	assert_int_equal(attach_cpu(&attach, 0)->owner, 0);
-	assert_int_equal(attach_cpu(&attach, 0)->current_tid, 0);
+	assert_int_equal(attach_cpu(&emupool, 0)->owner, 0);
+	assert_int_equal(attach_cpu(&emupool, 0)->current_tid, 0);
 }
 
 static void exhausted(void **state)
@@ -143,8 +129,8 @@ static void exhausted(void **state)
 	assert_int_equal(a[2].who.cpu, 2);
 	assert_int_equal(lease_take(&b, LEASE_WAIT), LEASE_NONE);
 	assert_int_equal(lease_take(&b, LEASE_TRY), LEASE_NONE);
-	assert_int_equal(attach.pool->exhausted, 1);
-	assert_false(lease_wanted(&attach, attach_now_ns()));
+	assert_int_equal(emupool.pool->exhausted, 1);
+	assert_false(lease_wanted(&emupool, attach_now_ns()));
 	assert_true(b.lost);
 
 	/* The next CPU it gets says that something is missing. */
@@ -153,9 +139,9 @@ static void exhausted(void **state)
 	assert_false(b.lost);
 	e = &b.encode;
 	assert_memory_equal(e->ring + e->state.head - 10, "\x02\xf3\x19", 3);
-	assert_int_equal(attach_cpu(&attach, b.who.cpu)->aux_head, 0);
+	assert_int_equal(attach_cpu(&emupool, b.who.cpu)->aux_head, 0);
 	lease_give(&b, false);
-	assert_int_equal(attach_cpu(&attach, b.who.cpu)->aux_head, e->state.head);
+	assert_int_equal(attach_cpu(&emupool, b.who.cpu)->aux_head, e->state.head);
 }
 
 static void *give_later(void *lease)
@@ -181,8 +167,8 @@ static void waits(void **state)
 		lease_give(&a[1], false);
 		lease_give(&b, false);
 	}
-	assert_false(lease_wanted(&attach, attach_now_ns()));
-	assert_int_equal(attach.pool->exhausted, 0);
+	assert_false(lease_wanted(&emupool, attach_now_ns()));
+	assert_int_equal(emupool.pool->exhausted, 0);
 }
 
 /* One who was killed while it waited, or scribbled, wants nothing for long. */
@@ -203,26 +189,27 @@ static void wanted(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		print_message("  %s\n", rows[i].name);
-		attach.pool->wait_until_ns = rows[i].until_ns;
-		assert_int_equal(lease_wanted(&attach, 10000000), rows[i].wanted);
-		assert_int_equal(attach.pool->wait_until_ns, rows[i].wanted ? rows[i].until_ns : 0);
+		emupool.pool->wait_until_ns = rows[i].until_ns;
+		assert_int_equal(lease_wanted(&emupool, 10000000), rows[i].wanted);
+		assert_int_equal(emupool.pool->wait_until_ns,
+				 rows[i].wanted ? rows[i].until_ns : 0);
 	}
 }
 
 /* The program is not where ptd is, or it is not known. */
 static void elsewhere(void **state)
 {
-	const struct emu_pool_home here = attach.home;
+	const struct emu_pool_home here = emupool.home;
 
 	(void)state;
 	assert_int_not_equal(here.pid_ns, 0);
-	assert_null(attach_obstacle(&attach));
-	attach.home = (struct emu_pool_home){};
-	assert_null(attach_obstacle(&attach));
-	attach.home = (struct emu_pool_home){ here.pid_ns + 1, here.time_ns };
-	assert_string_equal(attach_obstacle(&attach), "it is in another pid namespace than ptd");
-	attach.home = (struct emu_pool_home){ here.pid_ns, here.time_ns + 1 };
-	assert_string_equal(attach_obstacle(&attach), "it is in another time namespace than ptd");
+	assert_null(attach_obstacle(&emupool));
+	emupool.home = (struct emu_pool_home){};
+	assert_null(attach_obstacle(&emupool));
+	emupool.home = (struct emu_pool_home){ here.pid_ns + 1, here.time_ns };
+	assert_string_equal(attach_obstacle(&emupool), "it is in another pid namespace than ptd");
+	emupool.home = (struct emu_pool_home){ here.pid_ns, here.time_ns + 1 };
+	assert_string_equal(attach_obstacle(&emupool), "it is in another time namespace than ptd");
 }
 
 /* The CPUs of a process that was killed are taken from it, and its packets told to be cut off. */
@@ -237,7 +224,7 @@ static void orphaned(void **state)
 		_exit(0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	for (uint32_t i = 0; i < layout.n_cpus; i++) {
-		struct emu_cpu *cpu = attach_cpu(&attach, i);
+		struct emu_cpu *cpu = attach_cpu(&emupool, i);
 
 		cpu->owner = (uint64_t)child << 32 | (uint64_t)child;
 		cpu->is_used = 1;
@@ -255,16 +242,16 @@ static void orphaned(void **state)
 static void not_believed(void **state)
 {
 	struct lease a = make_lease();
-	struct emu_cpu *shared = attach_cpu(&attach, 0);
+	struct emu_cpu *shared = attach_cpu(&emupool, 0);
 
 	(void)state;
 	shared->is_used = UINT32_MAX;
 	memset(&shared->encode, 0xff, sizeof(shared->encode));
-	memset(&attach.pool->header, 0x41, sizeof(attach.pool->header));
+	memset(&emupool.pool->header, 0x41, sizeof(emupool.pool->header));
 	assert_int_equal(lease_take(&a, LEASE_WAIT), 0);
 	memset(&shared->encode, 0xff, sizeof(shared->encode)); /* while it runs */
 	assert_int_equal(a.encode.ring_size, layout.aux_size);
-	assert_ptr_equal(a.encode.ring, attach_at(&attach, emu_aux_offset(&layout, 0)));
+	assert_ptr_equal(a.encode.ring, attach_at(&emupool, emu_aux_offset(&layout, 0)));
 	assert_false(a.encode.state.enabled);
 	assert_int_equal(a.encode.state.n_tnt, 0);
 	assert_true(a.encode.state.sdm.depth <= ENCODE_STACK);
@@ -358,7 +345,7 @@ static void changed_after_check(void **state)
 static void *watch(void *userdata)
 {
 	const volatile uint64_t *words = userdata;
-	const uint64_t start = (uint64_t)(uintptr_t)attach.pool;
+	const uint64_t start = (uint64_t)(uintptr_t)emupool.pool;
 	const uint64_t end = start + emu_pool_size(&layout);
 	size_t n_seen = 0;
 
@@ -379,7 +366,7 @@ static void no_address_is_published(void **state)
 
 	(void)state;
 	over = false;
-	assert_int_equal(pthread_create(&thread, NULL, watch, attach_cpu(&attach, 0)), 0);
+	assert_int_equal(pthread_create(&thread, NULL, watch, attach_cpu(&emupool, 0)), 0);
 	for (unsigned i = 0; i < 300000; i++) {
 		assert_int_equal(lease_take(&a, LEASE_WAIT), 0);
 		lease_give(&a, false);
@@ -389,7 +376,7 @@ static void no_address_is_published(void **state)
 	assert_null(n_seen);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) emupool_test(f, layout)
 
 int main(void)
 {

@@ -15,7 +15,7 @@
 
 #include "daemon/emu/poolrecord.h"
 #include "record/codec.h"
-#include "tests/unit/emupool.h"
+#include "tests/lib/emupool.h"
 
 /* IDENTIFIER, CPU, TIME and TID, as the kernel writes them. */
 struct raw_trailer {
@@ -40,30 +40,14 @@ static const struct emu_pool_layout layout = {
 
 static const struct poolrecord_who who = { .pid = 10, .tid = 11, .cpu = 1 };
 
-static struct attach attach;
-
-static int setup(void **state)
-{
-	(void)state;
-	emupool_attach(&layout, &attach);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	attach_deinit(&attach);
-	return 0;
-}
-
 static const uint8_t *task_ring(void)
 {
-	return attach_at(&attach, emu_task_offset(&layout));
+	return attach_at(&emupool, emu_task_offset(&layout));
 }
 
 static const uint8_t *switch_ring(uint32_t cpu)
 {
-	return attach_at(&attach, emu_switch_offset(&layout, cpu));
+	return attach_at(&emupool, emu_switch_offset(&layout, cpu));
 }
 
 static void check_record(const uint8_t *bytes, uint32_t type, uint16_t misc, const void *payload,
@@ -93,10 +77,10 @@ static void comm(void **state)
 	uint64_t time, before = attach_now_ns();
 
 	(void)state;
-	poolrecord_comm(&attach, who, "eight888", true);
+	poolrecord_comm(&emupool, who, "eight888", true);
 	check_record(task_ring(), PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, &expected, 24,
 		     &time);
-	assert_int_equal(attach.pool->task_head, 8 + 24 + TRAILER);
+	assert_int_equal(emupool.pool->task_head, 8 + 24 + TRAILER);
 	assert_in_range(time, before, attach_now_ns());
 }
 
@@ -109,12 +93,12 @@ static void fork_and_exit(void **state)
 	uint64_t first, second;
 
 	(void)state;
-	poolrecord_fork(&attach, who, 10, 9);
+	poolrecord_fork(&emupool, who, 10, 9);
 	memcpy(&expected.time, task_ring() + 24, 8);
 	check_record(task_ring(), PERF_RECORD_FORK, 0, &expected, 24, &first);
 	assert_in_range(expected.time, 1, first);
 
-	poolrecord_exit(&attach, who, 1);
+	poolrecord_exit(&emupool, who, 1);
 	expected.ppid = expected.ptid = 1;
 	memcpy(&expected.time, task_ring() + 64 + 24, 8);
 	check_record(task_ring() + 64, PERF_RECORD_EXIT, 0, &expected, 24, &second);
@@ -152,7 +136,7 @@ static void mmap2(void **state)
 	uint64_t time;
 
 	(void)state;
-	poolrecord_mmap(&attach, who, &map);
+	poolrecord_mmap(&emupool, who, &map);
 	check_record(task_ring(), PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &expected, 72, &time);
 
 	map.build_id = (struct buildid){ .bytes = { 1, 2, 3 }, .size = 3 };
@@ -160,7 +144,7 @@ static void mmap2(void **state)
 	memset(expected.of.id.reserved, 0, 3);
 	memset(expected.of.id.bytes, 0, 20);
 	memcpy(expected.of.id.bytes, "\1\2\3", 3);
-	poolrecord_mmap(&attach, who, &map);
+	poolrecord_mmap(&emupool, who, &map);
 	check_record(task_ring() + 112, PERF_RECORD_MMAP2,
 		     PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID, &expected, 72, &time);
 }
@@ -175,22 +159,22 @@ static void full_ring(void **state)
 	unsigned n = 0;
 
 	(void)state;
-	while (attach.pool->task_lost == 0 && n++ < 1000)
-		poolrecord_comm(&attach, who, "x", false);
-	head = attach.pool->task_head;
+	while (emupool.pool->task_lost == 0 && n++ < 1000)
+		poolrecord_comm(&emupool, who, "x", false);
+	head = emupool.pool->task_head;
 	assert_int_equal(head, 4096 / 56 * 56);
-	poolrecord_comm(&attach, who, "x", false);
-	assert_int_equal(attach.pool->task_lost, 2);
+	poolrecord_comm(&emupool, who, "x", false);
+	assert_int_equal(emupool.pool->task_lost, 2);
 
 	/* Room for the record, but not for both. */
-	attach.pool->task_tail = 56;
-	poolrecord_comm(&attach, who, "x", false);
-	assert_int_equal(attach.pool->task_lost, 3);
+	emupool.pool->task_tail = 56;
+	poolrecord_comm(&emupool, who, "x", false);
+	assert_int_equal(emupool.pool->task_lost, 3);
 
-	attach.pool->task_tail = head;
-	poolrecord_comm(&attach, who, "x", false);
-	assert_int_equal(attach.pool->task_lost, 0);
-	assert_int_equal(attach.pool->task_head, head + 56 + 56);
+	emupool.pool->task_tail = head;
+	poolrecord_comm(&emupool, who, "x", false);
+	assert_int_equal(emupool.pool->task_lost, 0);
+	assert_int_equal(emupool.pool->task_head, head + 56 + 56);
 	expected.lost = 3;
 	/* It may cross the end of the ring. */
 	{
@@ -206,15 +190,15 @@ static void locked_ring(void **state)
 {
 	(void)state;
 	/* A holder that lives keeps it; nobody waits for ever. */
-	attach.pool->task_lock = (uint32_t)getpid();
-	poolrecord_comm(&attach, who, "x", false);
-	assert_int_equal(attach.pool->task_head, 0);
-	assert_int_equal(attach.pool->task_lost, 1);
+	emupool.pool->task_lock = (uint32_t)getpid();
+	poolrecord_comm(&emupool, who, "x", false);
+	assert_int_equal(emupool.pool->task_head, 0);
+	assert_int_equal(emupool.pool->task_lost, 1);
 	/* One that is gone does not. */
-	attach.pool->task_lock = 0x7ffffffe;
-	poolrecord_comm(&attach, who, "x", false);
-	assert_true(attach.pool->task_head > 0);
-	assert_int_equal(attach.pool->task_lock, 0);
+	emupool.pool->task_lock = 0x7ffffffe;
+	poolrecord_comm(&emupool, who, "x", false);
+	assert_true(emupool.pool->task_head > 0);
+	assert_int_equal(emupool.pool->task_lock, 0);
 }
 
 struct expected_switch {
@@ -227,7 +211,7 @@ struct expected_switch {
 
 static void check_switches(uint32_t cpu, const struct expected_switch *expected, size_t n)
 {
-	assert_int_equal(attach_cpu(&attach, cpu)->switch_head, n * SWITCH_SIZE);
+	assert_int_equal(attach_cpu(&emupool, cpu)->switch_head, n * SWITCH_SIZE);
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *bytes = switch_ring(cpu) + i * SWITCH_SIZE;
 		const struct perf_event_header *header = (const void *)bytes;
@@ -263,26 +247,26 @@ static void switches(void **state)
 		SWITCH(12, 0, 99000),
 	};
 	const struct poolrecord_who other = { .pid = 10, .tid = 12, .cpu = 1 };
-	struct emu_cpu *cpu = attach_cpu(&attach, 1);
+	struct emu_cpu *cpu = attach_cpu(&emupool, 1);
 
 	(void)state;
-	poolrecord_run(&attach, who, 1000);
+	poolrecord_run(&emupool, who, 1000);
 	/* A short system call is not worth a record. */
 	cpu->released_ns = 5000;
-	poolrecord_run(&attach, who, 6000);
+	poolrecord_run(&emupool, who, 6000);
 	/* Another thread takes its place at once. */
 	cpu->released_ns = 8000;
-	poolrecord_run(&attach, other, 9000);
+	poolrecord_run(&emupool, other, 9000);
 	/* A long break. */
 	cpu->released_ns = 20000;
-	poolrecord_run(&attach, other, 90000);
-	poolrecord_idle(&attach, 1, 99000);
-	poolrecord_idle(&attach, 1, 99999);
+	poolrecord_run(&emupool, other, 90000);
+	poolrecord_idle(&emupool, 1, 99000);
+	poolrecord_idle(&emupool, 1, 99999);
 	check_switches(1, expected, ARRAY_LEN(expected));
 	check_switches(0, NULL, 0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) emupool_test(f, layout)
 
 int main(void)
 {

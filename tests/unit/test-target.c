@@ -22,8 +22,8 @@
 
 #include "daemon/emu/maps.h"
 #include "daemon/emu/target.h"
+#include "tests/lib/emupool.h"
 #include "tests/lib/tempdir.h"
-#include "tests/unit/emupool.h"
 
 static const uintptr_t zero;
 static const struct target plain = { &zero, 64 };

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#pragma once
 
-/*
- * A pool for the tests of the software source: made as ptd makes it, attached as a program does.
- */
+#include "tests/lib/emupool.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/emu/attach.h"
+struct attach emupool;
 
-static inline int emupool_fd(const struct emu_pool_layout *layout)
+int emupool_fd(const struct emu_pool_layout *layout)
 {
 	const int fd = memfd_create("pool", MFD_CLOEXEC);
 	const struct emu_pool_header header = {
@@ -27,11 +24,24 @@ static inline int emupool_fd(const struct emu_pool_layout *layout)
 	return fd;
 }
 
-static inline void emupool_attach(const struct emu_pool_layout *layout, struct attach *ret_attach)
+void emupool_attach(const struct emu_pool_layout *layout, struct attach *ret_attach)
 {
 	_cleanup_(fd_closep) int fd = emupool_fd(layout);
 	const char *what;
 
 	if (attach_init(ret_attach, fd, &what) < 0)
 		abort();
+}
+
+int emupool_setup(void **state)
+{
+	emupool_attach(*state, &emupool);
+	return 0;
+}
+
+int emupool_teardown(void **state)
+{
+	(void)state;
+	attach_deinit(&emupool);
+	return 0;
 }
