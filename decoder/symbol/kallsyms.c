@@ -53,7 +53,7 @@ static bool is_function(struct word kind)
 	return kind.size == 1 && memchr("tTwW", kind.text[0], 4);
 }
 
-static int read_line(struct kallsyms *kallsyms, struct word line)
+static int read_symbol_line(struct kallsyms *kallsyms, struct word line)
 {
 	const struct word address = next_word(&line, ' '), kind = next_word(&line, ' ');
 	const struct word name = next_word(&line, '\t');
@@ -111,7 +111,7 @@ int kallsyms_parse(struct kallsyms *kallsyms)
 	if (kallsyms->is_parsed)
 		return 0;
 	for (size_t n = 0; r == 0 && rest.size > 0 && n < LINES_MAX; n++)
-		r = read_line(kallsyms, next_word(&rest, '\n'));
+		r = read_symbol_line(kallsyms, next_word(&rest, '\n'));
 	if (r == 0)
 		r = sort_by_module(kallsyms);
 	if (r < 0) {

@@ -35,7 +35,8 @@ static bool read_hex(const char **text, const char *end, uint64_t *ret_number)
 	return true;
 }
 
-static int read_line(struct perfmap *perfmap, const char *line, const char *end, uint32_t number)
+static int read_map_line(struct perfmap *perfmap, const char *line, const char *end,
+			 uint32_t number)
 {
 	struct perfmap_name name = { .line = number };
 	size_t size;
@@ -76,7 +77,7 @@ int perfmap_parse(struct perfmap *perfmap)
 
 		if (!newline)
 			newline = end;
-		r = read_line(perfmap, at, newline, line);
+		r = read_map_line(perfmap, at, newline, line);
 		if (r < 0) {
 			perfmap_deinit(perfmap);
 			return r;

@@ -138,8 +138,10 @@ static enum way way_of(const ZydisDecodedInstruction *insn)
 	}
 }
 
-/* Are these bytes an erets or eretu, behind prefixes one of which says so, or a jmpabs? */
-static bool is_newer_branch(const uint8_t *bytes, size_t size)
+/*
+ * Return: whether Zydis does not know this branch: an erets or eretu with its prefix, or a jmpabs.
+ */
+static bool is_unknown_branch(const uint8_t *bytes, size_t size)
 {
 	static const uint8_t prefixes[] = { 0x26, 0x2e, 0x36, 0x3e, 0x64,
 					    0x65, 0x66, 0x67, 0xf2, 0xf3 };
@@ -168,7 +170,7 @@ static bool decode_insn(struct follow *f, const struct ptd_run *run, uint16_t i,
 	ZydisDecodedInstruction z;
 
 	seen->way = WAY_ON;
-	if (block->mode == 64 && is_newer_branch(block->bytes + insn->offset, insn->size)) {
+	if (block->mode == 64 && is_unknown_branch(block->bytes + insn->offset, insn->size)) {
 		seen->way = WAY_ANY;
 		return true;
 	}

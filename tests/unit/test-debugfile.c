@@ -491,37 +491,52 @@ static void checksum(void **state)
 
 /* --- what it is for --------------------------------------------------------------------------- */
 
-/* A stripped object at its path has the names of its debug file; without places it has none. */
+/*
+ * A stripped object has the names of its debug file: from the directory that the user names, then
+ * from that of the system below symfs. Without places it has none.
+ */
 static void names_come_from_it(void **state)
 {
 	const struct fixture *f = *state;
 	char path[512], dir[512];
+	const struct {
+		const char *title;
+		struct objects_places places;
+		const char *path;
+		const char *name;
+	} places[] = {
+		{ "no places", {}, path, "" },
+		{ "a debug directory", { .debug_dir = dir }, path, "secret" },
+		{ "below symfs", { .symfs = f->dir }, "/app/prog", "deep" },
+		{ "both", { .symfs = f->dir, .debug_dir = dir }, "/app/prog", "secret" },
+	};
 	struct image image;
 
 	make_image(ID, NULL, &image);
 	tempdir_put(f->dir, "app/prog", &image, sizeof(image));
 	make_image(ID, "secret", &image);
 	tempdir_put(f->dir, BY_ID, &image, sizeof(image));
+	make_image(ID, "deep", &image);
+	tempdir_put(f->dir, "usr/lib/debug" ID_DIR ID_REST ".debug", &image, sizeof(image));
 	in_tree(f, "app/prog", path);
 	in_tree(f, "first", dir);
 
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		_cleanup_(objects_freep) struct objects *objects = NULL;
 		const struct object *object = NULL;
 		const struct symtab_symbol *symbol;
 		uint64_t end;
 
+		print_message("  %s\n", places[i].title);
 		assert_int_equal(objects_new(NULL, &objects), 0);
-		if (i == 1)
-			assert_int_equal(
-			    objects_look_in(objects, &(struct objects_places){ .debug_dir = dir }),
-			    0);
-		assert_int_equal(objects_find(objects, path, NULL, &object), 0);
+		if (i > 0)
+			assert_int_equal(objects_look_in(objects, &places[i].places), 0);
+		assert_int_equal(objects_find(objects, places[i].path, NULL, &object), 0);
 		assert_int_equal(object->state, OBJECT_OK);
-		symbolat_expect(object->symbols, CODE_ADDRESS + 5, i ? "secret" : "");
+		symbolat_expect(object->symbols, CODE_ADDRESS + 5, places[i].name);
 		assert_int_equal(
 		    symbol_source_find(object->symbols, CODE_ADDRESS + 5, &symbol, &end), 0);
-		assert_true(end == (i ? CODE_ADDRESS + 16 : UINT64_MAX));
+		assert_true(end == (symbol ? CODE_ADDRESS + 16 : UINT64_MAX));
 	}
 }
 
