@@ -213,8 +213,7 @@ static int map_early(const struct jits *jits, struct jit *jit)
 	return 0;
 }
 
-/* Return: 0 or -ENOMEM. */
-_printf_(2, 3) static int complain(struct jits *jits, const char *format, ...)
+int jits_complain(struct jits *jits, const char *format, ...)
 {
 	char *text;
 	va_list ap;
@@ -237,13 +236,13 @@ static int complain_of_rest(struct jits *jits, const char *path, const struct ji
 	int r = 0;
 
 	if (dump->cut_at)
-		r = complain(jits,
-			     "%s: ends inside the record at byte %" PRIu64
-			     ": expected a whole one; code that was noted there is not known",
-			     path, dump->cut_at);
+		r = jits_complain(jits,
+				  "%s: ends inside the record at byte %" PRIu64
+				  ": expected a whole one; code that was noted there is not known",
+				  path, dump->cut_at);
 	if (r == 0 && dump->n_skipped > 0)
-		r = complain(jits, "%s: %zu records that contradict themselves were left out", path,
-			     dump->n_skipped);
+		r = jits_complain(jits, "%s: %zu records that contradict themselves were left out",
+				  path, dump->n_skipped);
 	return r;
 }
 
@@ -264,16 +263,17 @@ static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
-		r = complain(jits, "%s: this jitdump is not used: %s", path, why);
+		r = jits_complain(jits, "%s: this jitdump is not used: %s", path, why);
 		return r < 0 ? r : 1;
 	}
 	if (jit->dump.events.n > JITS_EVENTS_MAX - jits->n_events) {
 		jitdump_deinit(&jit->dump);
 		jit->dump = (struct jitdump){};
-		r = complain(jits,
-			     "%s: this jitdump is not used: with those before it there would be "
-			     "more than %u records",
-			     path, JITS_EVENTS_MAX);
+		r = jits_complain(
+		    jits,
+		    "%s: this jitdump is not used: with those before it there would be "
+		    "more than %u records",
+		    path, JITS_EVENTS_MAX);
 		return r < 0 ? r : 1;
 	}
 	jits->n_events += jit->dump.events.n;
@@ -314,8 +314,9 @@ static int leave_out_dump(struct jits *jits, const struct space *space, const ch
 		return r;
 	if (jits->left_out.n_used == 1) {
 		jits->left_out_at = jits->complaints.n;
-		r = complain(jits, "%s: this jitdump is not used: there are more than %d of them",
-			     path, JITS_MAX);
+		r = jits_complain(jits,
+				  "%s: this jitdump is not used: there are more than %d of them",
+				  path, JITS_MAX);
 		if (r == 0)
 			jits->n_left_out_at = strlen(jits->complaints.items[jits->left_out_at]);
 		return r;

@@ -43,7 +43,7 @@ struct jits {
 	size_t left_out_at;   /* index of the complaint */
 	size_t n_left_out_at; /* size of the part of the complaint that stays */
 
-	VEC(char *) complaints; /* for the user: which dump is not used, or not wholly, and why */
+	VEC(char *) complaints; /* for the user: which code is not used, or not wholly, and why */
 	uint64_t next_time;     /* of the first event that is not mapped yet; UINT64_MAX: none */
 };
 
@@ -51,6 +51,9 @@ struct jits {
 void jits_init(struct jits *jits, const struct trace_facts *facts, const struct anonmem *memory,
 	       struct objects *objects);
 void jits_deinit(struct jits *jits);
+
+/* Append a text to the complaints. Return: 0 or -ENOMEM. */
+_must_check_ _printf_(2, 3) int jits_complain(struct jits *jits, const char *format, ...);
 
 /*
  * Process @pid mapped the jitdump @path into @space at @time (ns): open the dump in the snapshot,

@@ -46,8 +46,12 @@ static int add_name(struct memfiles *files, const char *name)
 	for (enum memfile_kind kind = 0; kind < _MEMFILE_KINDS; kind++) {
 		struct memfile_list *list = &files->kinds[kind];
 
-		if (read_name(kind, name, &file))
-			return list->files.n < MEMFILES_MAX ? vec_push(&list->files, file) : 0;
+		if (!read_name(kind, name, &file))
+			continue;
+		if (list->files.n < MEMFILES_MAX)
+			return vec_push(&list->files, file);
+		files->n_left_out++;
+		return 0;
 	}
 	return 0;
 }

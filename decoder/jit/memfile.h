@@ -35,6 +35,7 @@ struct memfiles {
 	struct memfile_list {
 		VEC(struct memfile) files; /* by pid, then number */
 	} kinds[_MEMFILE_KINDS];
+	size_t n_left_out; /* files beyond MEMFILES_MAX of a kind */
 };
 
 /*

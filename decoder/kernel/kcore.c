@@ -50,11 +50,14 @@ static int read_segments(struct kcore *k)
 	elf = elf_memory((char *)(uintptr_t)k->kernel->bytes, k->kernel->size);
 	if (!elf || elf_getphdrnum(elf, &n_headers) < 0)
 		return 0;
-	for (size_t i = 0; r == 0 && i < n_headers && k->segments.n < KCORE_SEGMENTS_MAX; i++) {
+	for (size_t i = 0; r == 0 && i < n_headers; i++) {
 		GElf_Phdr h;
 
-		if (gelf_getphdr(elf, (int)i, &h) && is_usable(&h, k->kernel->size) &&
-		    !is_in_segment(k, &h))
+		if (!gelf_getphdr(elf, (int)i, &h) || !is_usable(&h, k->kernel->size))
+			continue;
+		if (k->segments.n == KCORE_SEGMENTS_MAX)
+			k->n_segments_left_out++;
+		else if (!is_in_segment(k, &h))
 			r = vec_push(
 			    &k->segments,
 			    { .start = h.p_vaddr, .size = h.p_filesz, .offset = h.p_offset });
@@ -212,6 +215,7 @@ static int find_module(struct kcore *k, const char *name, const struct object **
 			return 0;
 		}
 	if (k->modules.n == KCORE_MODULES_MAX) {
+		k->n_modules_left_out++;
 		*ret_object = k->kernel;
 		return 0;
 	}

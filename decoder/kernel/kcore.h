@@ -38,6 +38,9 @@ struct kcore {
 	const struct object *kernel;   /* NULL: there is no kernel code */
 	VEC(struct kcore_segment) segments;
 	VEC(struct kcore_module *) modules;
+	size_t n_segments_left_out; /* beyond KCORE_SEGMENTS_MAX; there is no code of theirs */
+	size_t n_modules_left_out;  /* records of modules that there is no room for; their code is
+				     * part of the kernel's object */
 };
 
 /* Mappings that are appended to; the caller frees the list. */

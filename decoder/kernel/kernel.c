@@ -42,10 +42,13 @@ static int on_map(struct builder *b, const struct trace_record *record)
 {
 	struct record_mmap2 map;
 
-	if (b->copied.list.n >= COPIED_MAX ||
-	    (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
+	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_KERNEL ||
 	    record_read_mmap2(record->type, record->misc, trace_record_body(record), &map) < 0)
 		return 0;
+	if (b->copied.list.n >= COPIED_MAX) {
+		b->kernel->kcore.n_modules_left_out += b->kernel->kcore.kernel != NULL;
+		return 0;
+	}
 	return kcore_map_module(&b->kernel->kcore, map.name, map.addr, map.len, record->time,
 				&b->copied);
 }

@@ -6,6 +6,7 @@
 #include <linux/perf_event.h>
 
 #include "ptd/record.h"
+#include "ptd/snapshot.h"
 #include "record/codec.h"
 #include "util/mapname.h"
 
@@ -24,10 +25,34 @@ static int load_memory(struct tasks *tasks)
 	int r;
 
 	r = memfiles_init(&files, tasks->objects);
+	if (r == 0 && files.n_left_out > 0)
+		r = jits_complain(&tasks->jits,
+				  PTD_SNAPSHOT_MEM ": %zu files beyond the first %u are left out, "
+						   "and code in them is not decoded",
+				  files.n_left_out, MEMFILES_MAX);
 	if (r == 0)
 		r = anonmem_init(&tasks->memory, &files, &tasks->perfmaps);
 	if (r == 0)
 		r = codelogs_init(&tasks->codelogs, &files, &tasks->perfmaps);
+	return r;
+}
+
+/* Say what of the kernel's code is more than there is room for. */
+static int complain_of_kernel(struct tasks *tasks)
+{
+	const struct kcore *kcore = &tasks->kernel.kcore;
+	int r = 0;
+
+	if (kcore->n_segments_left_out > 0)
+		r = jits_complain(&tasks->jits,
+				  PTD_SNAPSHOT_KCORE ": %zu segments beyond the first %d are left "
+						     "out, and code in them is not decoded",
+				  kcore->n_segments_left_out, KCORE_SEGMENTS_MAX);
+	if (r == 0 && kcore->n_modules_left_out > 0)
+		r = jits_complain(&tasks->jits,
+				  "%zu records name more modules than there is room for, whose "
+				  "code is shown as the kernel's",
+				  kcore->n_modules_left_out);
 	return r;
 }
 
@@ -44,6 +69,8 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 	jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
 	/* The kernel first: what the others have when nothing was begun can be given up. */
 	r = kernel_init(&tasks->kernel, trace, objects);
+	if (r == 0)
+		r = complain_of_kernel(tasks);
 	if (r == 0)
 		r = idtable_init(&tasks->build_ids, trace);
 	if (r == 0)

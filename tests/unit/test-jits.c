@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <elf.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "decoder/image/layout.h"
+#include "decoder/kernel/kcore.h"
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/jitbuild.h"
@@ -298,6 +300,78 @@ static char *map_dumps(const struct fixture *f, uint32_t n, size_t *ret_n_compla
 	return last;
 }
 
+/* Parts of the kernel that there is no room for are counted for the user. */
+static void too_much_of_a_kernel(void **state)
+{
+	enum {
+		N_SEGMENTS = KCORE_SEGMENTS_MAX + 3,
+		N_MODULES = KCORE_MODULES_MAX + 2,
+		PAGE = 4096
+	};
+	const uint64_t start = UINT64_C(0xffffffff81000000);
+	const struct fixture *f = *state;
+	const size_t headers = sizeof(Elf64_Ehdr) + N_SEGMENTS * sizeof(Elf64_Phdr);
+	const size_t data = (headers + PAGE - 1) / PAGE * PAGE;
+	struct {
+		uint32_t pid, tid;
+		uint64_t addr, len, pgoff;
+		char name[16];
+	} *maps = calloc(N_MODULES, sizeof(*maps));
+	struct trace_record *records = calloc(N_MODULES, sizeof(*records));
+	struct trace trace = { .records = records, .n_records = N_MODULES };
+	struct timeline *timeline;
+	struct objects *objects;
+	const char *const *complaints;
+	uint8_t *kcore = calloc(1, data + PAGE);
+	Elf64_Ehdr *e = (Elf64_Ehdr *)kcore;
+	Elf64_Phdr *h = (Elf64_Phdr *)(e + 1);
+	size_t n;
+
+	assert_true(kcore && maps && records);
+	*e = (Elf64_Ehdr){ .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+					EV_CURRENT },
+			   .e_type = ET_CORE,
+			   .e_machine = EM_X86_64,
+			   .e_version = EV_CURRENT,
+			   .e_phoff = sizeof(*e),
+			   .e_ehsize = sizeof(*e),
+			   .e_phentsize = sizeof(*h),
+			   .e_phnum = N_SEGMENTS };
+	for (size_t i = 0; i < N_SEGMENTS; i++)
+		h[i] = (Elf64_Phdr){ .p_type = PT_LOAD,
+				     .p_flags = PF_R | PF_X,
+				     .p_offset = data,
+				     .p_vaddr = start + 2 * i * PAGE,
+				     .p_filesz = PAGE,
+				     .p_memsz = PAGE };
+	tempdir_put(f->dir, "kcore_dir/kcore", kcore, data + PAGE);
+	tempdir_put_text(f->dir, "kcore_dir/kallsyms", "ffffffff81000000 T _text\n");
+	free(kcore);
+	for (uint32_t i = 0; i < N_MODULES; i++) {
+		maps[i].pid = UINT32_MAX;
+		maps[i].addr = start;
+		maps[i].len = PAGE;
+		(void)snprintf(maps[i].name, sizeof(maps->name), "[m%u]", i);
+		records[i] = (struct trace_record){ .type = PERF_RECORD_MMAP,
+						    .misc = PERF_RECORD_MISC_KERNEL,
+						    .payload = (const uint8_t *)&maps[i],
+						    .payload_size = sizeof(*maps) };
+	}
+
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+	assert_int_equal(timeline_new(&trace, objects, &timeline), 0);
+	complaints = timeline_complaints(timeline, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(complaints[0], "kcore_dir/kcore: 3 segments beyond the first 4096 are "
+					   "left out, and code in them is not decoded");
+	assert_string_equal(complaints[1], "2 records name more modules than there is room "
+					   "for, whose code is shown as the kernel's");
+	timeline_free(timeline);
+	objects_free(objects);
+	free(records);
+	free(maps);
+}
+
 /* Those that are too many do not vanish in silence. None of these files is there, which is said of
  * each that is looked at. */
 static void too_many(void **state)
@@ -333,6 +407,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(too_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_much_of_a_kernel, setup, teardown),
 		cmocka_unit_test_setup_teardown(clocks, setup, teardown),
 		cmocka_unit_test_setup_teardown(changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(proves_nothing, setup, teardown),
