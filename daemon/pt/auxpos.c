@@ -9,7 +9,8 @@ void auxpos_read_end(const uint8_t *ring, size_t size, struct auxpos_end *ret_en
 	memcpy(ret_end->bytes, ring + size - sizeof(ret_end->bytes), sizeof(ret_end->bytes));
 }
 
-/* Was there anything behind the offset @head, where nobody has been the first time round? */
+/* Return: whether there was anything behind the offset @head, which the writer does not reach
+ * before it has gone round. */
 static bool written_behind(const struct auxpos *pos, uint64_t head, const struct auxpos_end *end)
 {
 	const uint64_t start = pos->size - sizeof(end->bytes);

@@ -251,7 +251,8 @@ static int next_record(uint8_t *bytes, size_t size, struct record *ret_record)
 	return record_next(&c, ret_record);
 }
 
-/* Each stop writes a record that says nothing; the first one before them says who ran. */
+/* Each stop of the event writes a record that says nothing. The first one, which was written when
+ * PT was switched on, says which thread ran. */
 static void note_start(struct cpu *cpu)
 {
 	const struct ring *ring = &cpu->pt.ring;

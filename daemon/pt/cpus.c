@@ -203,7 +203,7 @@ static void open_cpu(struct cpus *c, struct cpu *cpu)
 	}
 }
 
-/* What its tasks did until now nobody has seen. */
+/* Records of what its tasks did until now are lost. */
 static void reopen_cpu(struct cpus *c, struct cpu *cpu)
 {
 	c->lost = true;

@@ -21,7 +21,7 @@ static atomic_uint n_threads;
 struct idreader {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
-	bool left; /* nobody asks any more */
+	bool left; /* the reader was freed: no more questions come */
 	bool asked, answered;
 	int fd; /* while it is asked: the thread's */
 	int error;

@@ -423,9 +423,9 @@ static bool write_maps(struct procscan *s)
 /* --- all of it ------------------------------------------------------------------------------- */
 
 /*
- * The list is as it was some time ago, for it is read many at a time. Who was forked since has the
- * mappings of its parent, of whom it may be told only later: so that nobody is left out, the list
- * is read again until nobody is new in it.
+ * Find the next process. The kernel gives the list in parts, so a process that was forked meanwhile
+ * may be missing in it, while its parent, whose mappings it has, is only scanned later. Therefore
+ * the list is read again until no process in it is new.
  *
  * Return: 1; 0 if there are no more; or negative errno.
  */

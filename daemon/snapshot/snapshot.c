@@ -303,7 +303,7 @@ static void write_itrace_start(struct writer *w, uint32_t cpu, const struct reco
 		       record_write_itrace_start(&who, &trailer, record, sizeof(record)));
 }
 
-/* Whom a task record tells of; 0: everybody. */
+/* Return: the pid that a task record is about; 0: it concerns all processes. */
 static uint32_t task_of(const struct record *record)
 {
 	uint32_t pid;
@@ -311,7 +311,7 @@ static uint32_t task_of(const struct record *record)
 	return record_read_pid(record->header.type, record->body, &pid) < 0 ? 0 : pid;
 }
 
-/* Those of tasks that ran, and of their parents; the others are nobody's. */
+/* Write the records of tasks that ran, and of their parents. No others are needed. */
 static void write_tasks(struct writer *w)
 {
 	for (size_t i = 0; i < w->known.tasks->n_spans; i++) {

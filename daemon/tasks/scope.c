@@ -80,7 +80,8 @@ static int add_living(struct births *births, int proc_fd)
 	return r;
 }
 
-/* The record of an end may come before that of the parent: again, until nobody is new. */
+/* The record of an end may come before that of the parent, so all are read again as long as
+ * processes are found. */
 static int add_descendants(const struct births *births, struct map *pids)
 {
 	size_t before;

@@ -240,7 +240,7 @@ static int append_body(struct sideband *s, const void *bytes, size_t size)
 	return append(s, &s->now.body, bytes, size, s->asking);
 }
 
-/* Write the record that tells of those that were refused. Return: its size. */
+/* Write the record that counts those that were refused. Return: its size. */
 static size_t write_unmarked(const struct sideband *s, uint64_t time, void *to, size_t room)
 {
 	const struct record_lost lost = { .id = RECORD_ID_SIDEBAND, .lost = s->lost_unmarked };
