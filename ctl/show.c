@@ -55,12 +55,12 @@ static void show_overwritten(const struct client_snapshot *s, uint64_t since_ns)
 	show_size(s->bytes_overwritten, size);
 	show_time(s->complete_since_ns, time);
 	if (since_ns == 0)
-		log_notice("it is whole since %s, its last %.3f s: %s of PT before that were "
+		log_notice("it is complete since %s, its last %.3f s: %s of PT before that were "
 			   "overwritten",
 			   time, (double)(s->taken_ns - s->complete_since_ns) / NS_PER_S, size);
 	else if (s->complete_since_ns > since_ns)
 		log_warning(
-		    "the beginning was overwritten, %s of PT: the recording is whole since "
+		    "the beginning was overwritten, %s of PT: the recording is complete since "
 		    "%s, %.3f s after the program was started (see AuxSize= in ptd.conf(5))",
 		    size, time, (double)(s->complete_since_ns - since_ns) / NS_PER_S);
 }

@@ -50,7 +50,7 @@ static const char *check_header(const struct emu_pool_header *header, uint64_t s
 }
 
 /* The copy cannot be written to by other processes, so what was checked stays valid. */
-static int read_header(int fd, struct emu_pool_header *ret_header)
+static int read_pool_header(int fd, struct emu_pool_header *ret_header)
 {
 	ssize_t n;
 
@@ -76,7 +76,7 @@ int attach_init(struct attach *attach, int fd, const char **reterr_what)
 		*reterr_what = "the file is too small to be a pool of ptd";
 		return -EBADMSG;
 	}
-	r = read_header(fd, &header);
+	r = read_pool_header(fd, &header);
 	if (r < 0) {
 		*reterr_what = "the pool cannot be read";
 		return r;

@@ -7,7 +7,7 @@
 
 #include "record/codec.h"
 
-/* A holder of the task lock that is stopped keeps the others waiting no longer than this. */
+/* Longest time to wait for a stopped holder of the task lock. */
 #define LOCK_PATIENCE_NS UINT64_C(100000000)
 
 struct written {
@@ -26,9 +26,9 @@ static struct trailer trailer_of(struct poolrecord_who who, uint64_t time)
 	};
 }
 
-/* Tasks are only known to the reader when they are published: @head is stored last. */
-static void put(uint8_t *ring, uint64_t ring_size, _Atomic uint64_t *head,
-		const struct written *record)
+/* @head is stored last: a reader sees a record only when the head is published. */
+static void put_record(uint8_t *ring, uint64_t ring_size, _Atomic uint64_t *head,
+		       const struct written *record)
 {
 	const uint64_t from = atomic_load_explicit(head, memory_order_relaxed);
 	const uint64_t at = from & (ring_size - 1);
@@ -49,7 +49,7 @@ static void put_cpu(const struct attach *attach, uint32_t cpu, const struct writ
 {
 	uint8_t *ring = attach_at(attach, emu_switch_offset(&attach->layout, cpu));
 
-	put(ring, attach->layout.switch_size, &attach_cpu(attach, cpu)->switch_head, record);
+	put_record(ring, attach->layout.switch_size, &attach_cpu(attach, cpu)->switch_head, record);
 }
 
 static void put_switch_half(const struct attach *attach, struct poolrecord_who who,
@@ -92,7 +92,7 @@ void poolrecord_run(const struct attach *attach, struct poolrecord_who who, uint
 
 	if (atomic_load_explicit(&cpu->switch_head, memory_order_relaxed) == 0)
 		put_itrace_start(attach, who, now_ns);
-	/* Records of a short system call would tell nothing and cost much. */
+	/* Records of a short system call would have no information and take much room. */
 	if (cpu->current_tid != 0 && now_ns - cpu->released_ns > POOLRECORD_IDLE_NS)
 		put_switch(attach, idle, cpu->released_ns);
 	if (cpu->current_pid != who.pid || cpu->current_tid != who.tid)
@@ -118,7 +118,7 @@ static bool task_room(const struct attach *attach, size_t size)
 	return used <= attach->layout.task_size && attach->layout.task_size - used >= size;
 }
 
-/* The record's own trailer is written here, so that time does not go back in the ring. */
+/* The trailer is written with the lock held, so that times in the ring do not decrease. */
 static void put_task_locked(const struct attach *attach, struct written *record,
 			    struct poolrecord_who who)
 {
@@ -136,13 +136,13 @@ static void put_task_locked(const struct attach *attach, struct written *record,
 			atomic_fetch_add(&pool->task_lost, 1);
 			return;
 		}
-		put(ring, attach->layout.task_size, &pool->task_head, &lost);
+		put_record(ring, attach->layout.task_size, &pool->task_head, &lost);
 		atomic_fetch_sub(&pool->task_lost, n_lost);
 	} else if (!task_room(attach, record->size)) {
 		atomic_fetch_add(&pool->task_lost, 1);
 		return;
 	}
-	put(ring, attach->layout.task_size, &pool->task_head, record);
+	put_record(ring, attach->layout.task_size, &pool->task_head, record);
 }
 
 static void put_task(const struct attach *attach, struct written *record, struct poolrecord_who who)

@@ -4,10 +4,10 @@
 /*
  * Pool record
  *
- * The perf records of what runs under the emulator, written as the kernel would write them, with
- * the trailer of PERFABI_SAMPLE_TYPE. Who runs on a CPU goes to that CPU's switch ring, in which
- * each record has RECORD_SWITCH_SIZE bytes, so that a reader of the overwritten ring finds the
- * oldest whole one; everything else goes to the task ring. Time does not go backwards in a ring.
+ * Writes the perf records of a recorded program to the pool as the kernel would write them, with
+ * the trailer of PERFABI_SAMPLE_TYPE. Switch records go to the switch ring of their CPU. Each has
+ * RECORD_SWITCH_SIZE bytes, so that a reader of the overwritten ring finds the oldest complete one.
+ * All other records go to the task ring. In each ring, times do not decrease.
  */
 
 #include <stdbool.h>
@@ -16,12 +16,12 @@
 #include "base/base.h"
 #include "daemon/emu/attach.h"
 
-/* After a break this long a CPU is said to have been idle. */
+/* If no thread runs on a CPU for longer than this, in ns, switch records say that it was idle. */
 #define POOLRECORD_IDLE_NS UINT64_C(50000)
 
 struct record_mmap2;
 
-/* The trailer of a record: whom it is about, and where it runs. */
+/* The thread that a record is about, and its CPU, for the trailer of the record. */
 struct poolrecord_who {
 	uint32_t pid;
 	uint32_t tid;
@@ -29,19 +29,21 @@ struct poolrecord_who {
 };
 
 /*
- * CPU records. The caller owns the CPU. poolrecord_run() says that @who runs on it from @now_ns;
- * poolrecord_idle() that nobody does. Neither writes what the ring already says.
+ * Write switch records of a CPU that the caller owns: poolrecord_run(), that @who runs on it from
+ * @now_ns on; poolrecord_idle(), that no thread does. A record that repeats the last one is not
+ * written.
  */
 void poolrecord_run(const struct attach *attach, struct poolrecord_who who, uint64_t now_ns);
 void poolrecord_idle(const struct attach *attach, uint32_t cpu, uint64_t now_ns);
 
-/* Task records, from any thread. What finds no room is counted in the pool and reported later. */
+/* Write task records, in any thread. Records for which there is no room are counted in the pool,
+ * and a PERF_RECORD_LOST follows later. */
 void poolrecord_comm(const struct attach *attach, struct poolrecord_who who, const char *comm,
 		     bool exec);
 void poolrecord_fork(const struct attach *attach, struct poolrecord_who who, uint32_t parent_pid,
 		     uint32_t parent_tid);
 void poolrecord_exit(const struct attach *attach, struct poolrecord_who who, uint32_t parent_pid);
 
-/* Something was mapped; @mmap2 needs no pid, tid and misc. */
+/* Write the MMAP2 record @mmap2, with pid and tid of @who and the misc of user code. */
 void poolrecord_mmap(const struct attach *attach, struct poolrecord_who who,
 		     const struct record_mmap2 *mmap2);

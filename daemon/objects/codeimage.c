@@ -22,8 +22,8 @@ static int add_bytes(struct codeimage *image, const uint8_t *bytes, size_t size)
 	return 0;
 }
 
-static int add_piece(struct codeimage *image, uint64_t time, uint64_t address, const uint8_t *bytes,
-		     uint64_t size)
+static int append_piece(struct codeimage *image, uint64_t time, uint64_t address,
+			const uint8_t *bytes, uint64_t size)
 {
 	const struct ptd_code_piece piece = {
 		.time = time,
@@ -44,7 +44,7 @@ int codeimage_add_first(struct codeimage *image, uint64_t address, const uint8_t
 	int r;
 
 	if (!last || last->address + last->size != address)
-		return add_piece(image, 0, address, bytes, size);
+		return append_piece(image, 0, address, bytes, size);
 	r = add_bytes(image, bytes, size);
 	if (r == 0)
 		last->size += size;
@@ -54,7 +54,7 @@ int codeimage_add_first(struct codeimage *image, uint64_t address, const uint8_t
 int codeimage_add(struct codeimage *image, uint64_t time, uint64_t address, const uint8_t *bytes,
 		  uint64_t size)
 {
-	return add_piece(image, time ?: 1, address, bytes, size);
+	return append_piece(image, time ?: 1, address, bytes, size);
 }
 
 static size_t size_before_bytes(const struct codeimage *image)

@@ -519,7 +519,8 @@ static int refuse_code(struct codestore *store, struct program *program,
 }
 
 /* Return: 0; -ENOBUFS if it was refused; or -ENOMEM. */
-static int add_code(struct codestore *store, const struct coderecord *record, const uint8_t *bytes)
+static int add_code_record(struct codestore *store, const struct coderecord *record,
+			   const uint8_t *bytes)
 {
 	struct program *program = find_program(store, record->pid, record->start);
 	int r = 0;
@@ -584,7 +585,7 @@ static int add_record(struct codestore *store, struct cursor *cursor)
 		return add_start(store, &record);
 	case CODERECORD_NEW:
 	case CODERECORD_CHANGED:
-		return add_code(store, &record, rest.pos);
+		return add_code_record(store, &record, rest.pos);
 	default:
 		return -EBADMSG;
 	}

@@ -35,7 +35,7 @@ void kernelmap_deinit(struct kernelmap *map)
 	*map = (struct kernelmap){};
 }
 
-static int add_piece(struct kernelmap *map, uint64_t start, uint64_t end, bool is_loose)
+static int add_code_piece(struct kernelmap *map, uint64_t start, uint64_t end, bool is_loose)
 {
 	if (end <= start || end > UINT64_MAX - PAGE)
 		return 0;
@@ -48,7 +48,7 @@ static int add_piece(struct kernelmap *map, uint64_t start, uint64_t end, bool i
 static int add_loose(struct kernelmap *map, uint64_t address)
 {
 	if (map->pieces.n < LOOSE_MAX)
-		return add_piece(map, address, address + LOOSE_SIZE, true);
+		return add_code_piece(map, address, address + LOOSE_SIZE, true);
 	map->n_left_out++;
 	return 0;
 }
@@ -101,7 +101,7 @@ static int read_kallsyms(int proc_fd, struct kernelmap *map, FILE *to, const cha
 		*reterr_why = WHY_ODD;
 		return -ENODATA;
 	}
-	return add_piece(map, map->text, map->etext, false);
+	return add_code_piece(map, map->text, map->etext, false);
 }
 
 static int compare_modules(const void *a, const void *b)
@@ -124,7 +124,7 @@ static int add_modules(struct kernelmap *map)
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (i + 1 < n && m[i].size > m[i + 1].start - m[i].start)
 			m[i].size = m[i + 1].start - m[i].start;
-		r = add_piece(map, m[i].start, m[i].start + m[i].size, false);
+		r = add_code_piece(map, m[i].start, m[i].start + m[i].size, false);
 	}
 	return r;
 }

@@ -217,7 +217,7 @@ static void put_overwritten(struct summary *summary, uint64_t last)
 
 	if (since == 0)
 		return;
-	put(summary, "Overwritten: the beginning, %" PRIu64 " byte%s of PT; it is whole since ",
+	put(summary, "Overwritten: the beginning, %" PRIu64 " byte%s of PT; it is complete since ",
 	    summary->info->bytes_overwritten, plural(summary->info->bytes_overwritten));
 	put_date(summary, since);
 	if (last > since)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # A run that was longer than its ring: everybody says that the beginning was overwritten, and since when
-# the recording is whole.
+# the recording is complete.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64 python3
 
@@ -60,12 +60,12 @@ print(times, float(re.search(r"([0-9.]+) s after the program was started", said)
 assert max(times[:3]) - min(times[:3]) < 0.01, "they differ"
 assert before < times[0] < after, "not while it ran"
 assert times[2] - 0.01 < first, "decoded is what was overwritten"
-assert first - times[2] < 0.2, "what is whole was not decoded"
+assert first - times[2] < 0.2, "what is complete was not decoded"
 EOF
 
 echo "--- what is taken of it without a beginning"
 "$O/ptctl" snapshot >/dev/null 2>"$T/err" || fail "snapshot: $(cat "$T/err")"
-grep -qE '^ptctl: it is whole since .* UTC, its last [0-9.]+ s: .* of PT before that were overwritten$' "$T/err" ||
+grep -qE '^ptctl: it is complete since .* UTC, its last [0-9.]+ s: .* of PT before that were overwritten$' "$T/err" ||
 	fail "snapshot: $(cat "$T/err")"
 "$O/ptctl" --json snapshot 2>&1 | grep -qE '"pt_overwritten":[1-9][0-9]*,"complete_since":[1-9]' || fail "snapshot --json"
 

@@ -166,9 +166,9 @@ static void when(void **state)
 	(void)state;
 	logged_begin();
 	show_taken(&snapshot, NULL, 0);
-	said = strstr(logged_end(), "whole since ");
+	said = strstr(logged_end(), "complete since ");
 	assert_non_null(said);
-	assert_non_null(strptime(said + strlen("whole since "), "%Y-%m-%d %H:%M:%S", &tm));
+	assert_non_null(strptime(said + strlen("complete since "), "%Y-%m-%d %H:%M:%S", &tm));
 	assert_in_range(timegm(&tm), before - 1, before + 5);
 }
 

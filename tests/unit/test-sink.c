@@ -468,7 +468,7 @@ static void summary_overwritten(void **state)
 	put(f);
 	end(f);
 	assert_begins(f, "Instructions: 8\n"
-			 "Overwritten: the beginning, 123456 bytes of PT; it is whole since "
+			 "Overwritten: the beginning, 123456 bytes of PT; it is complete since "
 			 "2023-11-14 22:13:21.250000 UTC, the last 0.750000000 s\n"
 			 "Time:          1.000000000 s\n");
 
@@ -479,7 +479,7 @@ static void summary_overwritten(void **state)
 	put(f);
 	end(f);
 	assert_begins(f, "Instructions: 8\n"
-			 "Overwritten: the beginning, 1 byte of PT; it is whole since "
+			 "Overwritten: the beginning, 1 byte of PT; it is complete since "
 			 "2023-11-14 22:13:23.000000 UTC\n"
 			 "Time:          1.000000000 s\n");
 }
