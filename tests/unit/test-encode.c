@@ -386,6 +386,7 @@ static void psb_is_due(void **state)
 	assert_true(encode_psb_due(&e));
 	encode_enable(&e, IP, 0);
 	assert_false(encode_psb_due(&e));
+	assert_int_equal(e.state.since_psb, e.state.head - 16); /* what is behind it */
 	while (!encode_psb_due(&e))
 		encode_indirect(&e, IP);
 	assert_in_range(e.state.since_psb, 64, 66);
