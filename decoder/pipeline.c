@@ -21,8 +21,8 @@
 #include "decoder/pt/engine.h"
 #include "decoder/pt/ipt_code.h"
 #include "decoder/pt/view.h"
-#include "decoder/sideband/event.h"
 #include "decoder/sideband/filtered.h"
+#include "decoder/sideband/sidebandrecord.h"
 #include "decoder/sideband/timeline.h"
 #include "decoder/symbol/resolver.h"
 #include "decoder/trace/trace.h"
@@ -434,7 +434,7 @@ int ptd_decoder_next_event(struct ptd_decoder *decoder, const struct ptd_event *
 	const struct trace *trace = decoder->trace;
 
 	while (decoder->next_record < trace->n_records) {
-		if (!event_read(&trace->records[decoder->next_record++], &decoder->event))
+		if (!sidebandrecord_read(&trace->records[decoder->next_record++], &decoder->event))
 			continue;
 		*ret_event = &decoder->event;
 		return 0;

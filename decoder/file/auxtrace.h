@@ -4,7 +4,8 @@
 /*
  * AUX trace
  *
- * How the PT of a perf.data file was made, as AUXTRACE_INFO and the attr of the PT event say.
+ * How the PT of a perf.data file was recorded: what the record AUXTRACE_INFO and the attr of the PT
+ * event state.
  */
 
 #include <stdbool.h>
@@ -19,17 +20,17 @@
 #include "record/perfabi.h"
 
 /*
- * Take out of AUXTRACE_INFO, and of the attr of the PT event, how the PT was made: all of @facts
- * but what the CPUID feature and the manifest say.
+ * Set @facts from AUXTRACE_INFO and from the attr of the PT event; except those facts that the
+ * CPUID feature and the manifest state.
  *
- * Return: 0; -ENOENT if no attr has the PMU type that the info names; -EBADMSG if its clock cannot
- *         be.
+ * Return: 0; -ENOENT if no attr has the PMU type that the info names; -EBADMSG if the info states
+ *         an impossible clock.
  */
 _must_check_ int auxtrace_facts(const struct record_auxtrace_info *info,
 				const struct perfattrs *attrs, struct trace_facts *facts);
 
 /*
- * Take family, model and stepping out of the CPUID feature ("GenuineIntel,6,94,3"). Other vendors,
- * and what is not of that form, leave @facts alone.
+ * Set family, model and stepping from the text of the CPUID feature ("GenuineIntel,6,94,3"). If the
+ * vendor is another one, or the text does not have that form, @facts stay as they are.
  */
 void auxtrace_cpuid(const char *cpuid, struct trace_facts *facts);

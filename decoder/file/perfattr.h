@@ -4,8 +4,8 @@
 /*
  * Perf attrs
  *
- * The events of a recording: what each was asked to record (struct perf_event_attr), and which
- * event ids are its. A record's trailer is laid out as the attr of its id says.
+ * The events of a recording: for each, what it was asked to record (struct perf_event_attr), and
+ * its event ids. The trailer of a record has the fields that the attr of its event states.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #include "util/map.h"
 #include "util/vec.h"
 
-/* What the decoder needs of an attr. */
+/* The fields of an attr that the decoder needs. */
 struct perfattr {
 	uint32_t type;
 	uint64_t config;
@@ -36,19 +36,19 @@ struct perfattrs {
 void perfattrs_deinit(struct perfattrs *attrs);
 
 /*
- * Read the struct perf_event_attr at @c, of any size that a kernel has given it: what is absent is
- * zero, what is new is skipped. @c then stands behind it.
+ * Append the struct perf_event_attr at @c, which then stands behind it. The struct has the size
+ * that the recording kernel gave it: missing fields are 0, and newer fields are skipped.
  *
- * Return: 0; -EBADMSG if it does not fit into @c or states a size below 64; -ENOMEM.
+ * Return: 0; -EBADMSG if the struct does not fit into @c or states a size below 64; -ENOMEM.
  */
 _must_check_ int perfattrs_add(struct perfattrs *attrs, struct cursor *c);
 
-/* Give the last attr the ids in @ids, u64 each. Return: 0 or -ENOMEM. */
+/* Give the last attr the event ids in @ids, uint64_t each. Return: 0 or -ENOMEM. */
 _must_check_ int perfattrs_add_ids(struct perfattrs *attrs, struct cursor ids);
 
 /*
- * Return: the attr of the event with this id; the first attr if the id is 0 or no attr's; NULL if
- *         there are no attrs.
+ * Return: the attr of the event with this id; the first attr if the id is 0 or belongs to no attr;
+ *         NULL if there are no attrs.
  */
 const struct perfattr *perfattrs_of_id(const struct perfattrs *attrs, uint64_t id);
 

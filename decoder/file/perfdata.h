@@ -4,8 +4,9 @@
 /*
  * Perf data
  *
- * Reads the bytes of a perf.data file: the file form (header, attrs, data section, features) and
- * the pipe form (records only); and of those that lie beside it if several threads recorded.
+ * Reads a trace from the bytes of a perf.data file, in the file form (header, attrs, data section,
+ * features) or in the pipe form (records only); and from the files beside it, if several threads
+ * recorded.
  */
 
 #include <stddef.h>
@@ -15,12 +16,12 @@
 #include "decoder/trace/trace.h"
 
 /*
- * Read a trace: files[0] is the perf.data, and the others, if it says that it is one of several,
- * have more records; if it does not, they are ignored. The trace points into the files' bytes,
- * which must outlive it; @maps (as many, or NULL) are the mappings that they are in, and become the
- * trace's in any case.
+ * Read a trace. files[0] is the perf.data file. The others have more records if that file states
+ * that it is one of several; otherwise they are ignored. The trace points into the bytes of the
+ * files, which must outlive it. @maps, as many, are the mappings that have these bytes, or NULL;
+ * they become the trace's in any case.
  *
- * Return: 0; -EBADMSG if they are no perf.data or a damaged one; -ENODATA if the recording was not
+ * Return: 0; -EBADMSG if it is no perf.data file, or damaged; -ENODATA if the recording was not
  *         finished or holds no Intel PT; -EOPNOTSUPP for what is not supported; -ENOMEM; each with
  *         @reterr_message, which the caller frees.
  */
@@ -28,6 +29,9 @@ _must_check_ int perfdata_parse_files(const struct perfstream_file *files, size_
 				      struct mapfile *maps, struct trace **ret_trace,
 				      char **reterr_message);
 
-/* The same of the @size bytes of one file that messages call @name, which are the caller's. */
+/*
+ * The same for one file of @size bytes, which is called @name in messages and belongs to the
+ * caller.
+ */
 _must_check_ int perfdata_parse(const void *bytes, size_t size, const char *name,
 				struct trace **ret_trace, char **reterr_message);

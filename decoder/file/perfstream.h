@@ -44,18 +44,18 @@ struct perfstream {
 	struct expand expand; /* of the file */
 
 	bool attr_records;   /* the pipe form: attrs are records */
-	bool is_endless;     /* nothing says how long the file should be */
-	uint64_t dir_format; /* what the feature says; not 0: the trace is in several files */
+	bool is_endless;     /* it is not stated how long the file should be */
+	uint64_t dir_format; /* as the feature states; not 0: the trace is in several files */
 	struct perfattrs attrs;
 	struct record_auxtrace_info info;
-	uint64_t info_offset; /* of its record; 0: not seen */
-	bool has_samples;     /* that carry PT */
-	bool has_tracepoints; /* samples of them */
-	bool has_switches;    /* records that tell who runs */
+	uint64_t info_offset; /* in the file; 0: there was no AUXTRACE_INFO so far */
+	bool has_samples;     /* there are samples that carry PT */
+	bool has_tracepoints; /* there are samples of tracepoints */
+	bool has_switches;    /* there are switch records */
 	struct tracepoint sched_switch;
 	VEC(struct auxpiece) pieces;
 	struct table records; /* of struct trace_record */
-	struct trace *trace;  /* what is being made */
+	struct trace *trace;  /* owned; NULL once it is finished */
 };
 
 /* Set the message "NAME: …". Return: @r. */
@@ -67,21 +67,21 @@ _must_check_ int perfstream_init(struct perfstream *s, const struct perfstream_f
 				 char **reterr_message);
 void perfstream_deinit(struct perfstream *s);
 
-/* Go on with @file, which has records and nothing else. */
+/* Go on with another file of the trace, which has records and nothing else. */
 void perfstream_next_file(struct perfstream *s, const struct perfstream_file *file);
 
-/* Where in the file @position is. */
+/* Return: the offset in the file of @position, which is in the bytes that are being read. */
 uint64_t perfstream_offset(const struct perfstream *s, const void *position);
 
 /*
- * Walk the records in @records, which is all that the file has of them, and those that are
- * compressed in them. If they end inside of one, the trace's truncated_at says where.
+ * Read all records of the file, and those that are compressed in them. If the file ends inside of a
+ * record, the trace's truncated_at is set.
  *
  * Return: 0; or a negative errno of perfdata_parse(), with a message.
  */
 _must_check_ int perfstream_read(struct perfstream *s, struct cursor records);
 
-/* Take in what the feature with this number says; most are ignored. Return: as above. */
+/* Read the feature with this number; most features are ignored. Return: as above. */
 _must_check_ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body);
 
 /*

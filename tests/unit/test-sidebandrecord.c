@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "decoder/sideband/event.h"
+#include "decoder/sideband/sidebandrecord.h"
 #include "decoder/sink/sinks.h"
 
 #define WORDS(...) .size = sizeof((uint64_t[]){ __VA_ARGS__ }), .words = { __VA_ARGS__ }
@@ -92,7 +92,7 @@ static void every_kind(void **state)
 {
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	const struct ptd_stats stats = {};
-	char path[] = "/tmp/ptd-test-event-XXXXXX";
+	char path[] = "/tmp/ptd-test-sidebandrecord-XXXXXX";
 	_cleanup_(fd_closep) int fd = mkstemp(path);
 	ssize_t n;
 
@@ -106,7 +106,7 @@ static void every_kind(void **state)
 		char line[256];
 
 		(void)make(i, payload, &record);
-		assert_true(event_read(&record, &event));
+		assert_true(sidebandrecord_read(&record, &event));
 		assert_int_equal(ptd_sink_open(&sink_sideband, path, &info, NULL, &sink), 0);
 		assert_int_equal(ptd_sink_event(sink, &event), 0);
 		assert_int_equal(ptd_sink_finish(sink, &stats), 0);
@@ -137,7 +137,7 @@ static void cut_short(void **state)
 			size -= 8;
 		while (size-- > 0) {
 			record.payload_size = size;
-			assert_false(event_read(&record, &event));
+			assert_false(sidebandrecord_read(&record, &event));
 		}
 	}
 }
@@ -148,7 +148,7 @@ static void other_records(void **state)
 	struct ptd_event event;
 
 	(void)state;
-	assert_false(event_read(&record, &event));
+	assert_false(sidebandrecord_read(&record, &event));
 }
 
 int main(void)

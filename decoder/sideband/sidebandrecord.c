@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/sideband/event.h"
+#include "decoder/sideband/sidebandrecord.h"
 
 #include <linux/perf_event.h>
 #include <string.h>
@@ -147,7 +147,7 @@ static bool read_record(const struct trace_record *record, struct ptd_event *e)
 	}
 }
 
-bool event_read(const struct trace_record *record, struct ptd_event *ret_event)
+bool sidebandrecord_read(const struct trace_record *record, struct ptd_event *ret_event)
 {
 	struct ptd_event event = {
 		.t = record->time,

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Sideband record
+ *
+ * A sideband record in the form in which the library shows it to its users, struct ptd_event.
+ */
+
+#include <stdbool.h>
+
+#include "base/base.h"
+#include "decoder/trace/trace.h"
+#include "ptd/event.h"
+
+/*
+ * Read @record, to which @ret_event then points.
+ *
+ * Return: whether the record is of a kind that is shown, and is not cut.
+ */
+_must_check_ bool sidebandrecord_read(const struct trace_record *record,
+				      struct ptd_event *ret_event);
