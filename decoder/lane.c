@@ -10,7 +10,7 @@
 #define LANE_RUNS_MAX  (4 * ENGINE_STEP_RUNS_MAX)
 #define LANE_MARKS_MAX 4096
 
-/* Stays of one thread, with only the idle one between, that are looked at for a stretch of code. */
+/* How many stays, of one thread and the idle thread, are looked at for a stretch of code. */
 #define STAYS_MAX 64
 
 /*
@@ -32,7 +32,7 @@ int lane_init(struct lane *lane, const struct lane_config *config)
 		.config = *config,
 		.stay_opens = true,
 		.next_loss = queue->n_losses_at,
-		/* Without PT, nothing else tells. */
+		/* Without PT, only the losses have a time. */
 		.t = queue->n_spans == 0 && queue->n_losses > 0 ? queue->losses[0].time : 0,
 	};
 
@@ -52,7 +52,7 @@ void lane_deinit(struct lane *lane)
 	lane->runs = NULL;
 }
 
-/* Return: the span that the engine is in, or was in last; there was one. */
+/* Return: the span that the engine is in, or was in last. There must be one. */
 static const struct trace_span *current_span(const struct lane *lane)
 {
 	return &lane->config.queue->spans[lane->next_span - 1];
@@ -66,13 +66,13 @@ static uint64_t span_offset(const struct lane *lane)
 	return lane->engine ? engine_offset(lane->engine) : current_span(lane)->size;
 }
 
-/* Return: whether the lane's time is that of the records. */
+/* Return: whether the lane's time is on the clock of the sideband. */
 static bool has_time(const struct lane *lane)
 {
 	return lane->config.trace->facts.clock.valid && lane->config.trace->facts.has_tsc;
 }
 
-/* A TSC in the stream's own time. */
+/* Return: the time in the stream of a TSC. */
 static uint64_t time_of(const struct lane *lane, uint64_t tsc)
 {
 	if (!lane->config.trace->facts.clock.valid || tsc == 0)
@@ -80,7 +80,7 @@ static uint64_t time_of(const struct lane *lane, uint64_t tsc)
 	return tsc_to_ns(&lane->config.trace->facts.clock, tsc);
 }
 
-/* Damaged packets may say any time. */
+/* Widen the range of times in the stats. Damaged packets may state any time. */
 static void note_time(struct lane *lane)
 {
 	if (!lane->stats.t_first || lane->t < lane->stats.t_first)
@@ -91,7 +91,7 @@ static void note_time(struct lane *lane)
 
 static void set_time(struct lane *lane, uint64_t tsc)
 {
-	/* A span begins without time: what was known still holds. */
+	/* A span begins without time: the last time still holds. */
 	if (tsc == lane->tsc || tsc == 0)
 		return;
 	lane->tsc = tsc;
@@ -101,8 +101,8 @@ static void set_time(struct lane *lane, uint64_t tsc)
 }
 
 /*
- * Whether of what the process @pid executed nothing is wanted. The records do not say of every
- * moment who ran; what may be one of those asked for is not foreign.
+ * Return: whether @pid is certainly a process that the snapshot is not about. A process that is not
+ * known may be one of those that it is about.
  */
 static bool is_foreign_pid(const struct lane *lane, uint32_t pid)
 {
@@ -111,13 +111,16 @@ static bool is_foreign_pid(const struct lane *lane, uint32_t pid)
 	return facts->has_scope && pid != PTD_ID_UNKNOWN && !map_get(&facts->scope, pid);
 }
 
-/* A thread that left and came back begins another slice: it may have run elsewhere in between. */
+/*
+ * Return: whether two stays are one slice. A thread that left and came back may have run on another
+ * CPU in between, so these are two slices.
+ */
 static bool same_slice(const struct stay *a, const struct stay *b)
 {
 	return a->pid == b->pid && a->tid == b->tid && a->space == b->space && a->start == b->start;
 }
 
-/* Does the PT come from a time of which the recorder did not keep who ran? */
+/* Return: whether the PT is older than the records that state who ran. */
 static bool is_before_sideband(const struct lane *lane)
 {
 	return has_time(lane) && lane->t < lane->config.queue->sideband_since;
@@ -133,14 +136,14 @@ static void stay_at(const struct lane *lane, uint64_t time, struct stay *ret_sta
 		timeline_at(lane->config.timeline, queue->cpu, time, ret_stay);
 }
 
-/* Find the stay of whoever ran, if nobody else ever did. */
+/* Set @stay to that of the only thread that ever ran, if there was only one. */
 static void find_only_stay(const struct lane *lane, struct stay *stay)
 {
 	struct stay last, before = { .tid = PTD_ID_UNKNOWN };
 
 	stay_at(lane, UINT64_MAX, &last);
 	if (lane->config.queue->cpu == TRACE_NONE) {
-		/* Only its name may have been another. */
+		/* Its name may have changed, and nothing else. */
 		for (before = last; before.start && before.space == last.space;)
 			stay_at(lane, before.start - 1, &before);
 		if (before.space == last.space)
@@ -152,7 +155,7 @@ static void find_only_stay(const struct lane *lane, struct stay *stay)
 		*stay = last;
 }
 
-/* Where there is no time, the records prove who ran only if nobody else ever did. */
+/* If the PT has no time, the records prove who ran only if one thread alone ever ran. */
 static void only_stay(struct lane *lane, struct stay *stay)
 {
 	if (!lane->has_only_stay) {
@@ -169,9 +172,9 @@ static bool same_thread(const struct stay *a, const struct stay *b)
 }
 
 /*
- * Find whose code ran at some time between two, inclusive. Nobody's, as far as is known, if threads
- * took turns then: of that only the kernel's code can be told. But the idle one runs no code of
- * users'.
+ * Find the thread whose code ran at some time between @from and @to, inclusive. If threads took
+ * turns in that time, it is not known who ran, and only the kernel's code is known. The idle thread
+ * does not count if the code is user code.
  */
 static void stay_between(const struct lane *lane, uint64_t from, uint64_t to, bool is_user,
 			 struct stay *ret_stay)
@@ -199,7 +202,7 @@ static void stay_between(const struct lane *lane, uint64_t from, uint64_t to, bo
 	*ret_stay = stay;
 }
 
-/* Are all who ran at some time of these, inclusive, certainly processes that were not asked for? */
+/* Return: whether only foreign processes ran between @from and @to, inclusive. */
 static bool is_foreign_between(const struct lane *lane, uint64_t from, uint64_t to)
 {
 	struct stay stay;
@@ -215,8 +218,10 @@ static bool is_foreign_between(const struct lane *lane, uint64_t from, uint64_t 
 	return false;
 }
 
-/* Find out who runs now; tell the engine. A change of thread ends the slice. */
-static int ask(struct lane *lane, const struct engine_step *step)
+/*
+ * Find out who runs now, and tell the engine where the code is. A change of thread ends the slice.
+ */
+static int find_who_runs(struct lane *lane, const struct engine_step *step)
 {
 	const bool is_bare = lane->config.trace->facts.is_bare;
 	const bool is_timeless = !is_bare && !has_time(lane);
@@ -241,7 +246,7 @@ static int ask(struct lane *lane, const struct engine_step *step)
 			     step->is_user, &stay);
 		lane->is_foreign = is_foreign_between(lane, from < until ? from : until,
 						      from < until ? until : from);
-		/* The last packet of time may be from before it came. */
+		/* The last packet of time may be from before the thread came. */
 		if (lane->t < stay.start)
 			lane->t = stay.start;
 		/* What was mapped is as of the time that is said of the code; if that did not
@@ -250,7 +255,7 @@ static int ask(struct lane *lane, const struct engine_step *step)
 		until = until > time ? until : time;
 	}
 
-	/* Of their code only that is shown which is everybody's. */
+	/* Of foreign processes, only the kernel's code is shown. */
 	if (lane->is_foreign)
 		stay.space = timeline_kernel(lane->config.timeline);
 	if (!lane->has_stay || !same_slice(&lane->stay, &stay))
@@ -259,12 +264,12 @@ static int ask(struct lane *lane, const struct engine_step *step)
 	lane->has_stay = true;
 	if (lane->is_guest || !stay.space)
 		return engine_set_space(lane->engine, NULL, 0, 0);
-	/* Without time, what was replaced at any may have run. */
+	/* Without time, code that was replaced at any time may have run. */
 	return engine_set_space(lane->engine, stay.space, space_generation(stay.space, time),
 				is_timeless ? 0 : space_generation(stay.space, until));
 }
 
-/* The slice of what comes next. */
+/* Begin the slice of what comes next. */
 static void open_slice(struct lane *lane)
 {
 	const struct stay *stay = lane->has_stay ? &lane->stay : &nobody;
@@ -274,7 +279,7 @@ static void open_slice(struct lane *lane)
 		.pid = stay->pid,
 		.tid = stay->tid,
 		.space = stay->space ? space_id(stay->space) : 0,
-		/* Damaged packets may say any time, but slices are in order. */
+		/* Damaged packets may state any time, but slices are in order. */
 		.t0 = lane->t > lane->slice.t0 ? lane->t : lane->slice.t0,
 		.comm = stay->comm,
 	};
@@ -282,7 +287,7 @@ static void open_slice(struct lane *lane)
 	lane->stay_opens = false;
 }
 
-/* Return: whether a gap goes on where the last one ended, with nothing between. */
+/* Return: whether @mark, a gap, begins where the last gap ended; then the last gap was extended. */
 static bool extend_gap(struct lane *lane, const struct ptd_mark *mark)
 {
 	struct ptd_mark *last = lane->marks.n > 0 ? &lane->marks.items[lane->marks.n - 1] : NULL;
@@ -294,7 +299,10 @@ static bool extend_gap(struct lane *lane, const struct ptd_mark *mark)
 	return true;
 }
 
-/* Whether a gap of this kind in what others executed is only that their code is not asked for. */
+/*
+ * Return: whether a gap of this kind is only there because the snapshot has no code of foreign
+ * processes.
+ */
 static bool is_out_of_scope(const struct lane *lane, enum ptd_gap_reason reason)
 {
 	if (!lane->is_foreign)
@@ -312,10 +320,10 @@ static bool is_out_of_scope(const struct lane *lane, enum ptd_gap_reason reason)
 }
 
 /*
- * Nothing is lost here. Where the kernel's code is known, a thread has instructions around what is
- * left out, so that a mark has to stand between them.
+ * Leave out a gap in which nothing is lost. If the kernel's code is known, the thread has
+ * instructions before and after it, and a mark must stand between them.
  */
-static int leave_out(struct lane *lane, const struct ptd_mark *gap, uint64_t n_bytes)
+static int leave_out_gap(struct lane *lane, const struct ptd_mark *gap, uint64_t n_bytes)
 {
 	const struct ptd_mark *last =
 	    lane->marks.n > 0 ? &lane->marks.items[lane->marks.n - 1] : NULL;
@@ -343,7 +351,7 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 	if (kind == PTD_MARK_GAP) {
 		mark.reason = step->reason;
 		if (is_out_of_scope(lane, step->reason))
-			return leave_out(lane, &mark, step->n_bytes);
+			return leave_out_gap(lane, &mark, step->n_bytes);
 		if (mark.reason == PTD_GAP_NO_CODE && is_before_sideband(lane))
 			mark.reason = PTD_GAP_BEFORE_SIDEBAND;
 		else if (mark.reason == PTD_GAP_NO_CODE && !lane->config.trace->facts.is_bare &&
@@ -362,7 +370,7 @@ static int add_mark(struct lane *lane, enum ptd_mark_kind kind, const struct eng
 	return vec_push(&lane->marks, mark);
 }
 
-/* Losses: what the recorder says that it lost, as gaps. */
+/* Losses, which become gaps. */
 
 /* Put a gap that the recorder states before run @run of the batch. */
 static int add_loss(struct lane *lane, enum ptd_gap_reason reason, uint64_t t, size_t run,
@@ -381,7 +389,7 @@ static int add_loss(struct lane *lane, enum ptd_gap_reason reason, uint64_t t, s
  * Put gaps before run @run of the batch: those of the losses whose place is not known, up to the
  * lane's time, or all of them if the lane has ended.
  */
-static int tell_losses(struct lane *lane, size_t run)
+static int put_losses(struct lane *lane, size_t run)
 {
 	const struct trace_queue *queue = lane->config.queue;
 	const bool timed = has_time(lane);
@@ -403,7 +411,7 @@ static int tell_losses(struct lane *lane, size_t run)
  * Put gaps before run @run: those of the losses up to @offset of a span that begins at @start of
  * the stream.
  */
-static int tell_losses_at(struct lane *lane, uint64_t start, uint64_t offset, size_t run)
+static int put_losses_at(struct lane *lane, uint64_t start, uint64_t offset, size_t run)
 {
 	const struct trace_queue *queue = lane->config.queue;
 	int r = 0;
@@ -422,9 +430,9 @@ static int tell_losses_at(struct lane *lane, uint64_t start, uint64_t offset, si
 
 /*
  * Put gaps before run @run: those of the losses up to where the engine stands. Let the engine pause
- * where the next one is. (Losses at the end of a span are told behind it.)
+ * where the next one is. (Losses at the end of a span are put behind it.)
  */
-static int tell_losses_in_span(struct lane *lane, size_t run)
+static int put_losses_in_span(struct lane *lane, size_t run)
 {
 	const struct trace_queue *queue = lane->config.queue;
 	const struct trace_span *span = current_span(lane);
@@ -433,15 +441,15 @@ static int tell_losses_in_span(struct lane *lane, size_t run)
 
 	if (lane->next_loss_at == queue->n_losses_at || span->size == 0)
 		return 0;
-	r = tell_losses_at(lane, span->offset, offset < span->size ? offset : span->size - 1, run);
+	r = put_losses_at(lane, span->offset, offset < span->size ? offset : span->size - 1, run);
 	if (r == 0 && lane->next_loss_at < queue->n_losses_at)
 		engine_pause_at(lane->engine,
 				queue->losses[lane->next_loss_at].offset - span->offset);
 	return r;
 }
 
-/* Say why the bytes before @span, which is the next one, are not there. */
-static int tell_hole(struct lane *lane, const struct trace_span *span)
+/* Put a gap for the bytes that are missing before @span, the next one. */
+static int put_hole(struct lane *lane, const struct trace_span *span)
 {
 	const size_t n_before = lane->marks.n;
 	bool missing = false;
@@ -453,7 +461,7 @@ static int tell_hole(struct lane *lane, const struct trace_span *span)
 		missing = !lane->config.trace->facts.snapshot_mode &&
 			  span->offset != span[-1].offset + span[-1].size;
 	}
-	r = tell_losses_at(lane, span->offset, 0, lane->n_runs);
+	r = put_losses_at(lane, span->offset, 0, lane->n_runs);
 	if (r == 0 && lane->config.queue->overwritten && lane->config.trace->facts.snapshot_mode &&
 	    span->offset > 0)
 		r = add_loss(lane, PTD_GAP_OVERWRITTEN, lane->t, lane->n_runs, 0);
@@ -463,14 +471,14 @@ static int tell_hole(struct lane *lane, const struct trace_span *span)
 }
 
 /* The queue is over: put gaps for the losses that are left. */
-static int tell_losses_at_end(struct lane *lane)
+static int put_losses_at_end(struct lane *lane)
 {
 	const uint64_t start = lane->next_span > 0 ? current_span(lane)->offset : 0;
 	int r;
 
 	lane->ended = true;
-	r = tell_losses_at(lane, start, span_offset(lane), lane->n_runs);
-	return r < 0 ? r : tell_losses(lane, lane->n_runs);
+	r = put_losses_at(lane, start, span_offset(lane), lane->n_runs);
+	return r < 0 ? r : put_losses(lane, lane->n_runs);
 }
 
 /* Spans. */
@@ -482,7 +490,7 @@ static int start_span(struct lane *lane)
 	const struct engine_step empty = { .reason = PTD_GAP_EMPTY };
 	int r;
 
-	r = tell_hole(lane, span);
+	r = put_hole(lane, span);
 	if (r < 0)
 		return r;
 	lane->next_span++;
@@ -497,7 +505,7 @@ static int start_span(struct lane *lane)
 	r = engine_new(lane->config.engine, &config, &lane->engine);
 	if (r < 0)
 		return r;
-	return tell_losses_in_span(lane, lane->n_runs);
+	return put_losses_in_span(lane, lane->n_runs);
 }
 
 /*
@@ -528,7 +536,7 @@ static void evict_pt(struct lane *lane)
 	lane->span_evicted = offset;
 }
 
-static void account(struct lane *lane)
+static void count_decoded(struct lane *lane)
 {
 	const uint64_t decoded = engine_decoded(lane->engine);
 
@@ -536,20 +544,20 @@ static void account(struct lane *lane)
 	lane->span_decoded = decoded;
 }
 
-static void count(struct lane *lane, const struct ptd_run *run)
+static void count_run(struct lane *lane, const struct ptd_run *run)
 {
 	lane->stats.n_insns += run->n;
 	lane->n_insns_early += run->early ? run->n : 0;
 }
 
-static void discount(struct lane *lane, const struct ptd_run *run)
+static void discount_run(struct lane *lane, const struct ptd_run *run)
 {
 	lane->stats.n_insns -= run->n;
 	lane->n_insns_early -= run->early ? run->n : 0;
 }
 
-/* Return: whether packets told where the run after this one begins. */
-static bool is_told(const struct ptd_run *run)
+/* Return: whether packets state the address of the run after this one. */
+static bool is_address_in_packets(const struct ptd_run *run)
 {
 	switch (run->block->insns[run->first + run->n - 1].iclass) {
 	case PTD_INSN_JUMP_INDIRECT:
@@ -561,18 +569,18 @@ static bool is_told(const struct ptd_run *run)
 }
 
 /*
- * Packets and code contradict each other. From the last address that packets told on, all was read
- * in the code alone. Code of a JIT compiler may be other than what ran, since they change it
- * without noting it; then what comes from it is taken back, as far as it is still here.
+ * Packets and code contradict each other. All runs after the last address in the packets follow
+ * from the code alone. If some of that code is of a JIT compiler, which may have changed it without
+ * noting it, remove those runs, as far as they are still in the batch.
  */
-static void take_back(struct lane *lane, enum ptd_gap_reason reason)
+static void remove_contradicted(struct lane *lane, enum ptd_gap_reason reason)
 {
 	const size_t first = lane->marks.n > 0 ? lane->marks.items[lane->marks.n - 1].run : 0;
 	size_t from = lane->n_runs;
 	bool is_memory = false;
 
-	/* A branch for which there was no address is not one after which packets told it. */
-	while (from > first && (!is_told(&lane->runs[from - 1]) ||
+	/* After the last branch there was no address in the packets, whatever branch it is. */
+	while (from > first && (!is_address_in_packets(&lane->runs[from - 1]) ||
 				(from == lane->n_runs && reason == PTD_GAP_BAD_FLOW))) {
 		from--;
 		is_memory = is_memory || lane->runs[from].block->object->name[0] == '[';
@@ -580,14 +588,14 @@ static void take_back(struct lane *lane, enum ptd_gap_reason reason)
 	if (!is_memory)
 		return;
 	for (size_t i = from; i < lane->n_runs; i++)
-		discount(lane, &lane->runs[i]);
+		discount_run(lane, &lane->runs[i]);
 	lane->n_runs = from;
 }
 
-/* Take what one step of the engine gave. Return: 0, or negative errno. */
-static int take(struct lane *lane, const struct engine_step *step)
+/* Put the result of one step of the engine into the batch. Return: 0, or negative errno. */
+static int take_step(struct lane *lane, const struct engine_step *step)
 {
-	/* What an error passes over was passed, too. */
+	/* An error passes the offset to pause at, too. */
 	const bool passed = step->passed || step->stop == ENGINE_GAP || step->stop == ENGINE_END;
 	const size_t n_before = step->passed ? step->n_before : step->n_runs;
 	struct ptd_run *run = lane->runs + lane->n_runs;
@@ -595,22 +603,22 @@ static int take(struct lane *lane, const struct engine_step *step)
 
 	for (size_t i = 0; i < step->n_runs; i++) {
 		if (passed && i == n_before)
-			r = tell_losses_in_span(lane, lane->n_runs + i);
+			r = put_losses_in_span(lane, lane->n_runs + i);
 		set_time(lane, run[i].t);
 		if (r == 0)
-			r = tell_losses(lane, lane->n_runs + i);
+			r = put_losses(lane, lane->n_runs + i);
 		if (r < 0)
 			return r;
 		run[i].t = lane->t;
 		if (lane->config.trace->facts.has_scope && !lane->is_foreign)
 			note_time(lane);
-		count(lane, &run[i]);
+		count_run(lane, &run[i]);
 	}
 	lane->n_runs += step->n_runs;
 	set_time(lane, step->t);
-	r = tell_losses(lane, lane->n_runs);
+	r = put_losses(lane, lane->n_runs);
 	if (r == 0 && passed && n_before == step->n_runs)
-		r = tell_losses_in_span(lane, lane->n_runs);
+		r = put_losses_in_span(lane, lane->n_runs);
 	if (r < 0)
 		return r;
 
@@ -618,20 +626,20 @@ static int take(struct lane *lane, const struct engine_step *step)
 	case ENGINE_FULL:
 		return 0;
 	case ENGINE_ASK:
-		return ask(lane, step);
+		return find_who_runs(lane, step);
 	case ENGINE_MARK:
 		r = add_mark(lane, step->mark, step);
-		/* Of a bare stream the user has said what is where. It asks next. */
+		/* For a bare PT stream the user states which code is where, a guest's too. */
 		if (step->mark == PTD_MARK_PAGING && !lane->config.trace->facts.is_bare)
 			lane->is_guest = step->extra != 0;
 		return r;
 	case ENGINE_GAP:
 		if (step->reason == PTD_GAP_BAD_FLOW || step->reason == PTD_GAP_NO_CODE)
-			take_back(lane, step->reason);
-		account(lane);
+			remove_contradicted(lane, step->reason);
+		count_decoded(lane);
 		return add_mark(lane, PTD_MARK_GAP, step);
 	case ENGINE_END:
-		account(lane);
+		count_decoded(lane);
 		lane->engine = engine_free(lane->engine);
 		return 0;
 	}
@@ -655,14 +663,13 @@ int lane_fill(struct lane *lane)
 			open_slice(lane);
 
 		if (!lane->engine) {
-			r = lane->next_span == lane->config.queue->n_spans
-				? tell_losses_at_end(lane)
-				: start_span(lane);
+			r = lane->next_span == lane->config.queue->n_spans ? put_losses_at_end(lane)
+									   : start_span(lane);
 		} else {
 			r = engine_next(lane->engine, lane->runs + lane->n_runs,
 					LANE_RUNS_MAX - lane->n_runs, &step);
 			if (r == 0)
-				r = take(lane, &step);
+				r = take_step(lane, &step);
 			evict_pt(lane);
 		}
 		if (r < 0)

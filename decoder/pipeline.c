@@ -30,7 +30,7 @@
 #include "util/message.h"
 #include "util/spill.h"
 
-/* Each takes a buffer for its runs and a decoder of its own: a CPU, or a thread. */
+/* AUX buffers, of CPUs or threads. Each lane has a buffer for its runs and an engine. */
 #define LANES_MAX 4096
 
 struct ptd_decoder {
@@ -47,10 +47,10 @@ struct ptd_decoder {
 
 	struct lane *lanes;
 	size_t n_lanes;
-	struct lane *given; /* whose batch the caller holds */
+	struct lane *given; /* the lane whose batch the caller has; NULL: none */
 	uint64_t n_slices;
 	struct ptd_batch batch;
-	size_t next_record; /* to be shown as an event */
+	size_t next_record; /* index of the next sideband record to be shown */
 	struct ptd_event event;
 
 	char *trace_complaints[_TRACE_COMPLAINTS]; /* with its name */
@@ -204,7 +204,7 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 	return collect_complaints(d, name_of(o));
 }
 
-/* What the user says of the CPU goes before what the input says. */
+/* What the user states of the CPU counts before what the input states. */
 static struct engine_config engine_config_of(const struct ptd_decoder *d,
 					     const struct ptd_options *o)
 {
@@ -287,7 +287,7 @@ bool ptd_engine_exists(const char *name)
 	return engine_find(name);
 }
 
-/* In the place of a message that names the input as what could not be read. */
+/* Make a message about the temporary files, instead of one about the input. */
 static int cannot_spill(const struct ptd_options *o, int r, char **reterr_message)
 {
 	free(*reterr_message);
@@ -383,7 +383,7 @@ const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder)
 	return &decoder->info;
 }
 
-/* Return: the lane whose slice comes first; NULL if all are over. */
+/* Return: the lane whose slice begins first; NULL if all lanes have ended. */
 static struct lane *first_lane(const struct ptd_decoder *d)
 {
 	struct lane *first = NULL;

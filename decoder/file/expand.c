@@ -19,7 +19,7 @@ void expand_deinit(struct expand *expand)
 	*expand = (struct expand){};
 }
 
-static int start(struct expand *expand)
+static int start_stream(struct expand *expand)
 {
 	expand->stream = ZSTD_createDStream();
 	expand->buffer = malloc(BUFFER_SIZE);
@@ -38,7 +38,7 @@ int expand_add(struct expand *expand, struct cursor bytes, uint64_t file_offset)
 	int r = 0;
 
 	if (!expand->stream)
-		r = start(expand);
+		r = start_stream(expand);
 	if (r == 0)
 		r = vec_push(&expand->parts,
 			     { .start = expand->out.size, .file_offset = file_offset });

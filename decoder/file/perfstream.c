@@ -361,7 +361,7 @@ static int on_record(struct perfstream *s, const struct perfrec *rec, struct cur
 	}
 }
 
-static int walk(struct perfstream *s, struct cursor records)
+static int walk_records(struct perfstream *s, struct cursor records)
 {
 	const uint8_t *evicted = records.pos;
 	struct perfrec rec = {};
@@ -409,7 +409,7 @@ static int walk_expanded(struct perfstream *s)
 
 	s->bytes = map.bytes;
 	s->expanded = true;
-	r = walk(s, cursor_from(map.bytes, map.size));
+	r = walk_records(s, cursor_from(map.bytes, map.size));
 	s->expanded = false;
 	s->bytes = s->file.bytes;
 	return r;
@@ -419,7 +419,7 @@ int perfstream_read(struct perfstream *s, struct cursor records)
 {
 	int r;
 
-	r = walk(s, records);
+	r = walk_records(s, records);
 	if (r == 0 && expand_used(&s->expand))
 		r = walk_expanded(s);
 	expand_deinit(&s->expand);
