@@ -218,6 +218,38 @@ static bool is_foreign_between(const struct lane *lane, uint64_t from, uint64_t 
 	return false;
 }
 
+/* Return: the first TSC later than now whose time is not before @time. */
+static uint64_t tsc_at(struct lane *lane, uint64_t time)
+{
+	uint64_t low = lane->tsc, step = 1;
+
+	if (time == lane->limit && low < lane->limit_tsc)
+		return lane->limit_tsc;
+	while (step < UINT64_C(1) << 56 && low + step > low && time_of(lane, low + step) < time) {
+		low += step;
+		step *= 2;
+	}
+	for (; step > 0; step /= 2)
+		if (low + step > low && time_of(lane, low + step) < time)
+			low += step;
+	lane->limit = time;
+	lane->limit_tsc = low + 1;
+	return lane->limit_tsc;
+}
+
+/* Tell the engine until when that holds which was found out about one moment, now. */
+static void set_limit(struct lane *lane)
+{
+	uint64_t until = lane->stay.end;
+
+	if (lane->tsc == 0 || !lane->stay.space || time_of(lane, lane->tsc) != lane->t)
+		return;
+	if (space_next_change(lane->stay.space, lane->t) < until)
+		until = space_next_change(lane->stay.space, lane->t);
+	if (until > lane->t)
+		engine_set_limit(lane->engine, tsc_at(lane, until));
+}
+
 /*
  * Find out who runs now, and tell the engine where the code is. A change of thread ends the slice.
  */
@@ -227,6 +259,7 @@ static int find_who_runs(struct lane *lane, const struct engine_step *step)
 	const bool is_timeless = !is_bare && !has_time(lane);
 	struct stay stay = nobody; /* which holds no longer than the time does */
 	uint64_t time = UINT64_MAX, until = UINT64_MAX;
+	int r;
 
 	lane->is_foreign = false;
 	if (is_timeless) {
@@ -265,8 +298,11 @@ static int find_who_runs(struct lane *lane, const struct engine_step *step)
 	if (lane->is_guest || !stay.space)
 		return engine_set_space(lane->engine, NULL, 0, 0);
 	/* Without time, code that was replaced at any time may have run. */
-	return engine_set_space(lane->engine, stay.space, space_generation(stay.space, time),
-				is_timeless ? 0 : space_generation(stay.space, until));
+	r = engine_set_space(lane->engine, stay.space, space_generation(stay.space, time),
+			     is_timeless ? 0 : space_generation(stay.space, until));
+	if (r == 0 && time == until && time == lane->t)
+		set_limit(lane);
+	return r;
 }
 
 /* Begin the slice of what comes next. */

@@ -59,11 +59,13 @@ struct lane {
 	struct stay
 	    only_stay; /* of the only thread, if the PT has no time; once it was asked for */
 	bool has_only_stay;
-	bool stay_opens; /* the next run or mark begins a slice */
-	bool is_guest;   /* a guest's code runs, of which the sideband states nothing */
-	bool is_foreign; /* code of processes runs that the snapshot is not about */
-	uint64_t t;      /* in the stream's time */
-	uint64_t tsc;    /* from which @t was computed */
+	bool stay_opens;    /* the next run or mark begins a slice */
+	bool is_guest;      /* a guest's code runs, of which the sideband states nothing */
+	bool is_foreign;    /* code of processes runs that the snapshot is not about */
+	uint64_t t;         /* in the stream's time */
+	uint64_t tsc;       /* from which @t was computed */
+	uint64_t limit;     /* a time, */
+	uint64_t limit_tsc; /* and the first TSC that is not before it */
 	bool ended;
 
 	struct ptd_cpu_stats stats;

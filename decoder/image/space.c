@@ -99,6 +99,21 @@ size_t space_generation(const struct space *space, uint64_t time)
 	return space_n_own(space, time) + (space->shared ? space_n_own(space->shared, time) : 0);
 }
 
+static uint64_t next_own_change(const struct space *space, uint64_t time)
+{
+	const size_t n = space_n_own(space, time);
+
+	return n < space->mappings.n ? space->mappings.items[n].time : UINT64_MAX;
+}
+
+uint64_t space_next_change(const struct space *space, uint64_t time)
+{
+	const uint64_t own = next_own_change(space, time);
+	const uint64_t shared = space->shared ? next_own_change(space->shared, time) : UINT64_MAX;
+
+	return own < shared ? own : shared;
+}
+
 const struct mapping *space_mapping(const struct space *space, size_t i)
 {
 	assert(i < space->mappings.n);

@@ -83,6 +83,9 @@ void space_forget(struct space *space, size_t i, const struct object *object);
 /* Return: the generation of @space at @time: its mappings, and shared ones, up to that time. */
 size_t space_generation(const struct space *space, uint64_t time);
 
+/* Return: the time of the first mapping after @time; UINT64_MAX if there is none. */
+uint64_t space_next_change(const struct space *space, uint64_t time);
+
 /* Return: how many own mappings have a time up to @time. */
 size_t space_n_own(const struct space *space, uint64_t time);
 

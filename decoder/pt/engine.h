@@ -102,6 +102,7 @@ struct engine_ops {
 	uint64_t (*decoded)(const struct engine *engine);
 	uint64_t (*offset)(const struct engine *engine);
 	void (*pause_at)(struct engine *engine, uint64_t offset);
+	void (*set_limit)(struct engine *engine, uint64_t t); /* NULL: it asks each time */
 };
 
 /* First member of every engine. */
@@ -146,6 +147,17 @@ _must_check_ static inline int engine_set_space(struct engine *engine, const str
 						size_t generation, size_t until)
 {
 	return engine->ops->set_space(engine, space, generation, until);
+}
+
+/*
+ * Promise that the space set last holds until the TSC reaches @t, as long as packets say no more
+ * than that time passes: before that the engine does not ask. Setting a space takes the promise
+ * back.
+ */
+static inline void engine_set_limit(struct engine *engine, uint64_t t)
+{
+	if (engine->ops->set_limit)
+		engine->ops->set_limit(engine, t);
 }
 
 /*

@@ -66,6 +66,7 @@ struct flow {
 	bool is_behind_branch; /* a branch led there */
 	uint8_t mode;
 	uint64_t t;
+	uint64_t limit; /* before that time the caller need not be asked */
 
 	/* Bits of the TNT that was taken last, the oldest is the highest. */
 	uint64_t bits;
@@ -175,6 +176,15 @@ static inline void push_call(struct flow *f, uint64_t ip)
 	f->depth += f->depth < STACK_SIZE;
 }
 
+static inline uint64_t pop(struct flow *f)
+{
+	const uint64_t ip = f->stack[f->top];
+
+	f->top = (f->top - 1) % STACK_SIZE;
+	f->depth--;
+	return ip;
+}
+
 static inline void push(struct flow *f, const struct seg *s)
 {
 	for (size_t i = 0; i < s->n_calls; i++)
@@ -220,88 +230,110 @@ static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
 	return next;
 }
 
+/* Does the time that was read hold without asking whose code it is of? It is that of the next
+ * packet. */
+static bool is_in_limit(const struct flow *f)
+{
+	return now(f) <= f->t || now(f) < f->limit;
+}
+
+/* Packets of time are before the next one. Return: whether that is @wanted, and nothing else is to
+ * be seen to. */
+static bool is_next(struct flow *f, enum walk_next wanted)
+{
+	return walk_ahead(&f->walk) == wanted && f->walk.n_notes == 0 &&
+	       f->walk.offset < f->pause && is_in_limit(f);
+}
+
+static inline bool take_tnt(struct flow *f, uint64_t *bits, unsigned *n_bits)
+{
+	if (walk_quick_tnt(&f->walk, bits, n_bits))
+		return true;
+	if (!is_next(f, WALK_TNT))
+		return false;
+	*n_bits = walk_take_tnt(&f->walk, bits);
+	return *n_bits > 0;
+}
+
+static inline bool take_tip(struct flow *f, uint64_t *ip)
+{
+	if (walk_quick_tip(&f->walk, ip))
+		return true;
+	return is_next(f, WALK_TIP) && f->walk.packet.ip_bytes && walk_take_tip(&f->walk, ip);
+}
+
 /*
- * Go on while the next packets are plain TNT and TIP packets, which change no time, and decide a
+ * Go on while the next packets are TNT and TIP packets, with packets of time between, and decide a
  * segment each. Everything else is left to step(), as is an error.
  */
 static int run_hot(struct flow *f, struct output *out)
 {
-	struct walk *w = &f->walk;
 	uint64_t bits = f->bits, ip;
 	unsigned n_bits = f->n_bits;
 	struct seg *s, *next;
 
-	/* Time that was read already is that of the next packet. */
-	if (!f->view || f->is_done || f->has_event || !f->enabled || now(f) > f->t)
+	if (!f->view || !f->enabled || f->is_done || f->has_event || f->has_failed || f->passed ||
+	    f->walk.n_notes > 0 || !is_in_limit(f))
 		return 0;
 	if (view_find(f->view, f->ip, f->mode, &s) < 0)
 		return -ENOMEM;
 	while (out->n + SEG_RUNS_MAX <= out->n_max) {
 		switch (s->kind) {
 		case SEG_COND:
-			if (n_bits == 0 && !walk_quick_tnt(w, &bits, &n_bits))
+			if (n_bits == 0 && !take_tnt(f, &bits, &n_bits))
 				goto leave;
 			next = s->to[bits >> 63];
 			if (!next) {
 				if (view_find(f->view, s->to_ip[bits >> 63], f->mode, &next) < 0)
-					goto no_memory;
+					return -ENOMEM;
 				s->to[bits >> 63] = next;
 			}
+			emit(f, out, s);
+			push(f, s);
 			bits <<= 1;
 			n_bits--;
 			break;
 		case SEG_RETURN:
-			if (n_bits > 0 || walk_quick_tnt(w, &bits, &n_bits)) {
-				/* The calls on the way come before it. */
+			if (n_bits > 0 || take_tnt(f, &bits, &n_bits)) {
 				if (!(bits >> 63) || (f->depth == 0 && s->n_calls == 0))
 					goto leave;
 				emit(f, out, s);
 				push(f, s);
-				ip = f->stack[f->top];
-				f->top = (f->top - 1) % STACK_SIZE;
-				f->depth--;
+				ip = pop(f);
 				bits <<= 1;
 				n_bits--;
-				s = link_to(f, s, ip);
-				if (!s)
-					goto no_memory;
-				f->is_behind_branch = true;
-				continue;
+				next = link_to(f, s, ip);
+				break;
 			}
-			if (!walk_quick_tip(w, &ip))
-				goto leave;
-			next = link_to(f, s, ip);
-			break;
+			/* fall through */
 		case SEG_INDIRECT:
-			if (n_bits > 0 || !walk_quick_tip(w, &ip))
+			if (n_bits > 0 || !take_tip(f, &ip))
 				goto leave;
 			next = link_to(f, s, ip);
+			emit(f, out, s);
+			push(f, s);
 			break;
 		case SEG_GONE:
 			/* What leads here still does; it finds the new one by the old one. */
-			next = s->to[0];
-			if (!next && view_find(f->view, s->ip, f->mode, &next) < 0)
-				goto no_memory;
-			s->to[0] = next;
-			s = next;
+			if (!s->to[0] && view_find(f->view, s->ip, f->mode, &s->to[0]) < 0)
+				return -ENOMEM;
+			s = s->to[0];
 			continue;
 		default:
 			goto leave;
 		}
 		if (!next)
-			goto no_memory;
-		emit(f, out, s);
-		push(f, s);
+			return -ENOMEM;
 		s = next;
 		f->is_behind_branch = true;
+		if (now(f) > f->t)
+			f->t = now(f);
 	}
 leave:
 	f->ip = s->ip;
 	f->bits = bits;
 	f->n_bits = n_bits;
 	return 0;
-no_memory:
-	return -ENOMEM;
 }
 
 /*
@@ -465,7 +497,7 @@ static enum result decide(struct flow *f, struct output *out, const struct seg *
 	if (t <= f->t)
 		return asks ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
 	f->t = t;
-	return stop(f, ENGINE_ASK, 0, ret_step);
+	return asks || t >= f->limit ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
 }
 
 /* Take a bit of a TNT. @offset stays as it is if it is of one that was taken before. */
@@ -496,9 +528,7 @@ static enum result take_return(struct flow *f, struct output *out, const struct 
 	push(f, s);
 	if (!bit || f->depth == 0)
 		return contradict(f, out, s);
-	ip = f->stack[f->top];
-	f->top = (f->top - 1) % STACK_SIZE;
-	f->depth--;
+	ip = pop(f);
 	return decide(f, out, s, ip, offset, ret_step);
 }
 
@@ -999,7 +1029,7 @@ static enum result deliver_kind(struct flow *f, const struct walk_event *event,
 static enum result deliver(struct flow *f, struct engine_step *ret_step)
 {
 	const struct walk_event event = f->event;
-	const bool is_later = event.t > f->t;
+	bool is_later = event.t > f->t;
 	enum result result;
 
 	f->has_event = false;
@@ -1013,6 +1043,7 @@ static enum result deliver(struct flow *f, struct engine_step *ret_step)
 		f->passed = offset_of(f) > f->pause;
 	}
 	result = deliver_kind(f, &event, ret_step);
+	is_later = is_later && f->t >= f->limit;
 	if (result == RESULT_STOP && ret_step->stop == ENGINE_MARK && is_later)
 		f->ask = true;
 	if (result == RESULT_ON && is_later)
@@ -1361,6 +1392,7 @@ static int set_space(struct engine *engine, const struct space *space, size_t ge
 	struct flow *f = (struct flow *)engine;
 	int r;
 
+	f->limit = 0;
 	if (!space) {
 		views_put(f->config.views, f->view);
 		f->view = NULL;
@@ -1368,6 +1400,11 @@ static int set_space(struct engine *engine, const struct space *space, size_t ge
 	}
 	r = views_get(f->config.views, space, generation, until, f->view, &f->view);
 	return r < 0 ? r : 0;
+}
+
+static void set_limit(struct engine *engine, uint64_t t)
+{
+	((struct flow *)engine)->limit = t;
 }
 
 static uint64_t decoded(const struct engine *engine)
@@ -1403,4 +1440,5 @@ const struct engine_ops engine_flow = {
 	.decoded = decoded,
 	.offset = offset,
 	.pause_at = pause_at,
+	.set_limit = set_limit,
 };

@@ -51,6 +51,10 @@ static void generations_follow_time(void **state)
 	assert_int_equal(space_generation(s, 10), 3);
 	assert_int_equal(space_generation(s, 20), 4);
 	assert_int_equal(space_generation(s, UINT64_MAX), 4);
+	assert_int_equal(space_next_change(s, 0), 10);
+	assert_int_equal(space_next_change(s, 9), 10);
+	assert_int_equal(space_next_change(s, 10), 20);
+	assert_true(space_next_change(s, 20) == UINT64_MAX);
 	assert_int_equal(space_mapping(s, 3)->start, 0x4000);
 }
 
