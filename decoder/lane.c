@@ -66,6 +66,11 @@ static uint64_t span_offset(const struct lane *lane)
 	return lane->engine ? engine_offset(lane->engine) : current_span(lane)->size;
 }
 
+uint64_t lane_offset(const struct lane *lane)
+{
+	return lane->span_base + span_offset(lane);
+}
+
 /* Return: whether the lane's time is on the clock of the sideband. */
 static bool has_time(const struct lane *lane)
 {

@@ -85,6 +85,9 @@ void lane_deinit(struct lane *lane);
  */
 _must_check_ int lane_fill(struct lane *lane);
 
+/* Return: where the lane stands: a byte offset in the PT of its queue, as in gaps. */
+uint64_t lane_offset(const struct lane *lane);
+
 static inline bool lane_ready(const struct lane *lane)
 {
 	return lane->n_runs > 0 || lane->marks.n > 0;

@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "decoder/file/input.h"
+#include "decoder/file/reading.h"
 #include "decoder/image/objects.h"
 #include "decoder/image/rawspace.h"
 #include "decoder/image/space.h"
@@ -34,7 +35,11 @@
 #define LANES_MAX 4096
 
 struct ptd_decoder {
+	char *name; /* what messages call the input */
 	struct ptd_info info;
+	struct reading reading;
+	int r;         /* of what failed first; 0: nothing did */
+	char *message; /* that goes with it */
 
 	struct trace *trace;
 	struct timeline *timeline;
@@ -87,10 +92,11 @@ static int annotate(void *userdata, const struct object *object, const struct pt
 
 static int look_in_places(struct ptd_decoder *d, const struct ptd_options *o)
 {
-	return objects_look_in(d->objects, &(struct objects_places){ .buildid_dir = o->buildid_dir,
-								     .symfs = o->symfs,
-								     .debug_dir = o->debug_dir,
-								     .fetch = o->fetch });
+	return objects_look_in(d->objects,
+			       &(struct objects_places){ .buildid_dir = o->buildid_dir,
+							 .symfs = o->symfs,
+							 .debug_dir = o->debug_dir,
+							 .fetch = { o->fetch, o->userdata } });
 }
 
 /* A bare PT stream; the caller says what was mapped. */
@@ -99,7 +105,7 @@ static int open_bare(struct ptd_decoder *d, const struct ptd_options *o, char **
 	struct space *space;
 	int r;
 
-	r = input_open_bare(o->raw_pt, &d->trace, reterr_message);
+	r = input_open_bare(o->raw_pt, &d->reading, &d->trace, reterr_message);
 	if (r < 0)
 		return r;
 	r = objects_new(NULL, &d->objects);
@@ -160,7 +166,7 @@ static int open_recording(struct ptd_decoder *d, const struct ptd_options *o, ch
 {
 	int r;
 
-	r = input_open(o->input, o->force, &d->trace, reterr_message);
+	r = input_open(o->input, o->force, &d->reading, &d->trace, reterr_message);
 	if (r < 0)
 		return r;
 	r = objects_new(input_dir(o), &d->objects);
@@ -295,10 +301,10 @@ static int cannot_spill(const struct ptd_options *o, int r, char **reterr_messag
 		return message_set(reterr_message, r,
 				   "%s: would put more than %" PRIu64
 				   " bytes into temporary files, the limit (--max-spill)",
-				   o->input, o->max_spill ?: PTD_MAX_SPILL);
+				   name_of(o), o->max_spill ?: PTD_MAX_SPILL);
 	return message_set(reterr_message, r,
 			   "%s: cannot write what is made of it to a temporary file in %s: %s",
-			   o->input, spill_directory(), strerror(-r));
+			   name_of(o), spill_directory(), strerror(-r));
 }
 
 int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_decoder,
@@ -330,7 +336,12 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
-	spill_set_max(options->max_spill ?: PTD_MAX_SPILL);
+	d->reading.spills.room = options->max_spill ?: PTD_MAX_SPILL;
+	d->reading.progress =
+	    (struct progress){ .report = options->opening, .userdata = options->userdata };
+	d->name = strdup(name_of(options));
+	if (!d->name)
+		return -ENOMEM;
 	r = open_trace(d, options, reterr_message);
 	if (r == 0)
 		r = resolver_new(&d->resolver);
@@ -342,7 +353,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 		r = views_new(d->cache, &d->views);
 	if (r == 0)
 		r = make_lanes(d, options, engine, reterr_message);
-	if (r < 0 && spill_failure() == r)
+	if (r < 0 && d->reading.spills.failure == r)
 		return cannot_spill(options, r, reterr_message);
 	if (r < 0) {
 		if (!*reterr_message)
@@ -374,6 +385,8 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	timeline_free(decoder->timeline);
 	objects_free(decoder->objects);
 	trace_free(decoder->trace);
+	free(decoder->message);
+	free(decoder->name);
 	free(decoder);
 	return NULL;
 }
@@ -397,16 +410,32 @@ static struct lane *first_lane(const struct ptd_decoder *d)
 	return first;
 }
 
+/* Nothing can be decoded any more. */
+static int fail(struct ptd_decoder *d, const struct lane *lane, int r)
+{
+	d->r = r;
+	return message_set(&d->message, r,
+			   "%s: at byte %" PRIu64 " of the PT of CPU %" PRIu32 ": %s", d->name,
+			   lane_offset(lane), lane->slice.cpu, strerror(-r));
+}
+
+const char *ptd_decoder_message(const struct ptd_decoder *decoder)
+{
+	return decoder->r == 0 ? NULL : decoder->message ?: "out of memory";
+}
+
 int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
 {
 	struct ptd_batch *batch = &decoder->batch;
 	struct lane *lane;
 	int r;
 
+	if (decoder->r < 0)
+		return decoder->r;
 	if (decoder->given) {
 		r = lane_fill(decoder->given);
 		if (r < 0)
-			return r;
+			return fail(decoder, decoder->given, r);
 		decoder->given = NULL;
 	}
 

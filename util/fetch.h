@@ -4,46 +4,33 @@
 /*
  * Fetch
  *
- * Files that are to be had elsewhere, by build-id: the process at the other end of a socket gets
- * them (decoder/cmd/fetcher.h), since who decodes is confined and reaches nothing.
+ * How files that are nowhere here are got from elsewhere, by their build-ids: the caller of the
+ * library says, in its options.
  */
 
-#include <stdint.h>
+#include <errno.h>
 
 #include "base/base.h"
+#include "ptd/decode.h"
 #include "util/buildid.h"
 
-#define FETCH_NONE 0 /* in the place of the socket: nothing is asked for */
-
-enum fetch_kind {
-	FETCH_EXECUTABLE,
-	FETCH_DEBUG, /* what was stripped off it */
-};
-
-/* One SOCK_SEQPACKET message each, as ptd/decode.h tells others. The answer has the file as a
- * descriptor beside it, if there is one. */
-struct fetch_question {
-	uint8_t kind;
-	struct buildid id;
-};
-
-struct fetch_answer {
-	int32_t r;       /* 0, or negative errno */
-	char text[4096]; /* the file's path, or why there is none; ends with a NUL */
+struct fetch {
+	/* NULL: nothing is asked for. */
+	int (*get)(void *userdata, enum ptd_fetch what, const uint8_t *build_id, size_t size,
+		   char **ret_path);
+	void *userdata; /* borrowed */
 };
 
 /*
- * Ask on the socket @fetch for the file with @id. This waits as long as getting it takes.
+ * Get the file with @id.
  *
  * Return: the file, open; the caller closes it and frees @ret_path. Or negative errno: -ENOENT if
  *         nobody has it.
  */
-_must_check_ int fetch_file(int fetch, enum fetch_kind kind, const struct buildid *id,
-			    char **ret_path);
-
-/*
- * Wait for an answer on @socket.
- *
- * Return: 0 and @ret_fd, -1 if there is none; -EPIPE if the other end is gone; or negative errno.
- */
-_must_check_ int fetch_receive(int socket, struct fetch_answer *ret_answer, int *ret_fd);
+_must_check_ static inline int fetch_get(const struct fetch *fetch, enum ptd_fetch what,
+					 const struct buildid *id, char **ret_path)
+{
+	return fetch->get && id->size >= 2
+		   ? fetch->get(fetch->userdata, what, id->bytes, id->size, ret_path)
+		   : -ENOENT;
+}

@@ -3,6 +3,7 @@
 #include "util/map.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -10,11 +11,15 @@
 /* Who chooses the keys does not know this number, and so cannot make them collide. */
 static uint64_t hash_secret(void)
 {
-	static uint64_t value;
+	/* All threads that are first at the same time find the same. */
+	static _Atomic uint64_t known;
+	uint64_t value = atomic_load_explicit(&known, memory_order_relaxed);
 	const void *random = value ? NULL : (const void *)getauxval(AT_RANDOM);
 
-	if (random)
+	if (random) {
 		memcpy(&value, random, sizeof(value));
+		atomic_store_explicit(&known, value, memory_order_relaxed);
+	}
 	return value;
 }
 

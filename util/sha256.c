@@ -7,11 +7,12 @@
 #include <stdio.h>
 
 #include "util/effort.h"
+#include "util/progress.h"
 
 DEFINE_CLEANUP(EVP_MD_CTX *, EVP_MD_CTX_free);
 
-int sha256_fd(int fd, const struct effort *effort, char ret_hex[static SHA256_HEX_SIZE],
-	      uint64_t *ret_size)
+int sha256_fd(int fd, const struct effort *effort, struct progress *progress,
+	      char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size)
 {
 	_cleanup_(EVP_MD_CTX_freep) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	_cleanup_(freep) uint8_t *buffer = malloc(1 << 20);
@@ -34,6 +35,8 @@ int sha256_fd(int fd, const struct effort *effort, char ret_hex[static SHA256_HE
 			return -EIO;
 		size += (uint64_t)n;
 		r = effort_check(effort);
+		if (r == 0)
+			r = progress_add(progress, (uint64_t)n);
 		if (r < 0)
 			return r;
 	}

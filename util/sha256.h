@@ -14,15 +14,17 @@
 #define SHA256_HEX_SIZE 65
 
 struct effort;
+struct progress;
 
 /*
  * Hash the file open at @fd from its start to its end, without changing the file offset. @ret_size
  * is the number of its bytes.
  *
  * @effort: may be NULL, see util/effort.h
+ * @progress: may be NULL, see util/progress.h
  *
  * Return: 0; -EFBIG if the file has more bytes than @effort allows; -ECANCELED or -ETIMEDOUT, as
  *         effort_check() says; or another negative errno.
  */
-_must_check_ int sha256_fd(int fd, const struct effort *effort,
+_must_check_ int sha256_fd(int fd, const struct effort *effort, struct progress *progress,
 			   char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size);

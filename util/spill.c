@@ -9,28 +9,16 @@
 #define DIRECTORY_DEFAULT "/var/tmp"
 #define COPY_SIZE         (size_t)(1 << 16)
 
-/* The prepared files of the process. In each, a spill begins where the one before it ended. */
+/*
+ * The prepared files of the process, which prepares them only if it has one thread. In each, a
+ * spill begins where the one before it ended.
+ */
 static struct prepared {
 	int fd;
 	bool in_use;
 	uint64_t end;
 } prepared[SPILL_PREPARED];
 static bool is_prepared;
-
-/* How many bytes all spills of the process may still write, and their last error. */
-static uint64_t room_left = UINT64_MAX;
-static int last_failure;
-
-void spill_set_max(uint64_t max)
-{
-	room_left = max;
-	last_failure = 0;
-}
-
-int spill_failure(void)
-{
-	return last_failure;
-}
 
 const char *spill_directory(void)
 {
@@ -58,7 +46,8 @@ static bool use_prepared_file(struct spill *spill)
 		if (p->in_use || lseek(p->fd, (off_t)p->end, SEEK_SET) < 0)
 			continue;
 		p->in_use = true;
-		*spill = (struct spill){ .is_open = true,
+		*spill = (struct spill){ .spills = spill->spills,
+					 .is_open = true,
 					 .is_prepared = true,
 					 .prepared = i,
 					 .fd = p->fd,
@@ -93,7 +82,14 @@ void spill_deinit(struct spill *spill)
 	} else if (spill->is_open) {
 		(void)fd_close(spill->fd);
 	}
-	*spill = (struct spill){};
+	*spill = (struct spill){ .spills = spill->spills };
+}
+
+static int fail(struct spill *spill, int r)
+{
+	if (spill->spills)
+		spill->spills->failure = r;
+	return r;
 }
 
 int spill_write(struct spill *spill, const void *bytes, size_t size)
@@ -101,8 +97,8 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 	const uint8_t *from = bytes;
 	int r;
 
-	if (size > room_left)
-		return last_failure = -EFBIG;
+	if (spill->spills && size > spill->spills->room)
+		return fail(spill, -EFBIG);
 	if (!spill->is_open) {
 		r = open_file(spill);
 		if (r < 0)
@@ -114,11 +110,12 @@ int spill_write(struct spill *spill, const void *bytes, size_t size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return last_failure = -errno;
+			return fail(spill, -errno);
 		from += n;
 		size -= (size_t)n;
 		spill->size += (uint64_t)n;
-		room_left -= (uint64_t)n;
+		if (spill->spills)
+			spill->spills->room -= (uint64_t)n;
 	}
 	return 0;
 }

@@ -20,22 +20,20 @@
 #define SPILL_PREPARED 8
 
 /*
- * Let all spills together write at most @max bytes from now on. Freeing a spill does not lower the
+ * What several spills share: how much they may have together. Freeing a spill does not lower the
  * count, since the files of a confined process only grow.
  */
-void spill_set_max(uint64_t max);
-
-/*
- * Return: 0 if all spills could be written since spill_set_max(); -EFBIG if they were more than its
- *         maximum; or another negative errno.
- */
-int spill_failure(void);
+struct spills {
+	uint64_t room; /* bytes that may still be written */
+	int failure;   /* the last error: -EFBIG if that was too much; 0: none */
+};
 
 /* Return: the directory in which the files are. */
 const char *spill_directory(void);
 
-/* A spill that is all zero is empty and may be used. */
+/* A spill that is all zero is empty, may be used, and may have any size. */
 struct spill {
+	struct spills *spills; /* whose room it takes; borrowed, or NULL */
 	bool is_open;
 	bool is_prepared; /* it has a file of spill_prepare()'s: */
 	size_t prepared;  /* the number of that file */

@@ -8,9 +8,9 @@
 
 #define BUFFER_SIZE (size_t)(1 << 16)
 
-void table_init(struct table *table, size_t item_size)
+void table_init(struct table *table, size_t item_size, struct spills *spills)
 {
-	*table = (struct table){ .item_size = item_size };
+	*table = (struct table){ .item_size = item_size, .spill.spills = spills };
 }
 
 void table_deinit(struct table *table)
@@ -18,7 +18,7 @@ void table_deinit(struct table *table)
 	table_unmap(table);
 	free(table->buffer);
 	spill_deinit(&table->spill);
-	table_init(table, table->item_size);
+	table_init(table, table->item_size, table->spill.spills);
 }
 
 static int flush_buffer(struct table *table)

@@ -26,7 +26,8 @@ struct table {
 	size_t mapped_size; /* of the mapping of the items; 0: they are in the buffer */
 };
 
-void table_init(struct table *table, size_t item_size);
+/* @spills, which is borrowed, says how much may be written; or NULL. */
+void table_init(struct table *table, size_t item_size, struct spills *spills);
 void table_deinit(struct table *table);
 
 /* Add a copy of the item. Return: 0, or negative errno. */

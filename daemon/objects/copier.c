@@ -154,7 +154,7 @@ static int copy_in(struct copier *c, int fd, const struct buildid *claimed,
 	/* The file may grow while it is read. */
 	effort.size_max = (uint64_t)st.st_size;
 	effort.until_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
-	r = sha256_fd(fd, &effort, content.hash, &size);
+	r = sha256_fd(fd, &effort, NULL, content.hash, &size);
 	if (r == 0 && !storedir_has(c->store_fd, content.hash)) {
 		(void)pthread_mutex_lock(&c->lock);
 		alone = c->alone;

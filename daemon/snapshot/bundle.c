@@ -121,7 +121,7 @@ int bundle_add_sum(struct bundle *bundle, const char *path, char hash[static SHA
 		return -errno;
 	size = (uint64_t)st.st_size;
 	if (!hash[0]) {
-		r = sha256_fd(fd, &bundle->effort, hash, &size);
+		r = sha256_fd(fd, &bundle->effort, NULL, hash, &size);
 		if (r < 0)
 			return r;
 	}

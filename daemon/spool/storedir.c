@@ -66,7 +66,7 @@ int storedir_copy(int store_fd, int fd, const struct spool_limits *limits, uint6
 		return -errno;
 	r = copyfile_fd(fd, copy, effort);
 	if (r == 0)
-		r = sha256_fd(copy, effort, ret_hash, &size);
+		r = sha256_fd(copy, effort, NULL, ret_hash, &size);
 	if (r == 0 && fstat(copy, &st) < 0)
 		r = -errno;
 	if (r < 0) {

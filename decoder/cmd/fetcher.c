@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "decoder/cmd/fetch.h"
 #include "util/fdpass.h"
-#include "util/fetch.h"
 #include "util/message.h"
 
 /* Loaded here alone: it brings some thirty libraries along, which nobody else needs. */
@@ -98,7 +98,7 @@ static void find(const struct library *l, const struct fetch_question *question,
 	if (patience->is_over) {
 		fd = -ENOENT;
 	} else if (id->size > 0 && id->size <= BUILDID_MAX) {
-		fd = question->kind == FETCH_DEBUG
+		fd = question->what == PTD_FETCH_DEBUG
 			 ? l->find_debuginfo(l->client, id->bytes, id->size, &path)
 			 : l->find_executable(l->client, id->bytes, id->size, &path);
 		note(patience, fd);
@@ -170,9 +170,7 @@ int fetcher_start(struct fetcher *ret_fetcher, char **reterr_message)
 		serve(sockets[1]);
 	}
 	(void)fd_close(sockets[1]);
-	/* 0 would stand for none. */
-	f.socket = fcntl(sockets[0], F_DUPFD_CLOEXEC, 1);
-	(void)fd_close(sockets[0]);
+	f.socket = sockets[0];
 	r = begin(&f, reterr_message);
 	if (r < 0)
 		fetcher_stop(&f);

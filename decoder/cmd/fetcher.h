@@ -16,7 +16,7 @@
 
 struct fetcher {
 	pid_t pid;
-	int socket; /* see util/fetch.h */
+	int socket; /* see decoder/cmd/fetch.h */
 };
 
 /*

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "decoder/cmd/budget.h"
 #include "decoder/cmd/command.h"
+#include "decoder/cmd/fetch.h"
 #include "decoder/cmd/fetcher.h"
 #include "decoder/cmd/inherit.h"
 #include "decoder/cmd/sandbox.h"
@@ -200,7 +201,7 @@ static int decode_batches(struct command *c, struct ptd_decoder *d)
 	}
 	show_progress(d, true);
 	if (r < 0) {
-		(void)log_error_errno(r, "cannot decode on: %m");
+		log_error("cannot decode on: %s", ptd_decoder_message(d));
 		explain(c, r);
 	}
 	return r;
@@ -450,6 +451,18 @@ static int check_input(const struct command *c)
 	return log_error_errno(-errno, "%s: %m", path);
 }
 
+static int fetch_from(void *userdata, enum ptd_fetch what, const uint8_t *build_id, size_t size,
+		      char **ret_path)
+{
+	const struct fetcher *fetcher = userdata;
+	struct buildid id = { .size = (uint8_t)size };
+
+	if (size > sizeof(id.bytes))
+		return -ENOENT;
+	memcpy(id.bytes, build_id, size);
+	return fetch_file(fetcher->socket, what, &id, ret_path);
+}
+
 /* Only on demand, and by a process that reads nothing foreign. */
 static int start_fetcher(struct command *c, struct fetcher *fetcher)
 {
@@ -461,7 +474,8 @@ static int start_fetcher(struct command *c, struct fetcher *fetcher)
 	r = fetcher_start(fetcher, &message);
 	if (r < 0)
 		command_log(r, message);
-	c->options.fetch = fetcher->socket;
+	c->options.fetch = fetch_from;
+	c->options.userdata = fetcher;
 	return r;
 }
 

@@ -16,7 +16,7 @@ void expand_deinit(struct expand *expand)
 	free(expand->buffer);
 	spill_deinit(&expand->out);
 	vec_deinit(&expand->parts);
-	*expand = (struct expand){};
+	*expand = (struct expand){ .out.spills = expand->out.spills };
 }
 
 static int start_stream(struct expand *expand)

@@ -18,14 +18,14 @@
 #define FILES_MAX 4096
 
 /* What comes out of a pipe is read to its end, and then like a file. */
-static int read_pipe(int fd, struct mapfile *ret_map)
+static int read_pipe(int fd, struct reading *reading, struct mapfile *ret_map)
 {
-	_cleanup_(spill_deinit) struct spill spill = {};
+	_cleanup_(spill_deinit) struct spill spill = { .spills = reading_spills(reading) };
 
 	return spill_copy(&spill, fd) ?: spill_finish(&spill, ret_map);
 }
 
-static int map_stdin(struct mapfile *ret_map)
+static int map_stdin(struct reading *reading, struct mapfile *ret_map)
 {
 	struct stat st;
 
@@ -33,10 +33,10 @@ static int map_stdin(struct mapfile *ret_map)
 		return -ENOTTY;
 	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
 		return mapfile_init_fd(ret_map, STDIN_FILENO);
-	return read_pipe(STDIN_FILENO, ret_map);
+	return read_pipe(STDIN_FILENO, reading, ret_map);
 }
 
-static int map_path(int dir_fd, const char *name, struct mapfile *ret_map)
+static int map_path(int dir_fd, const char *name, struct reading *reading, struct mapfile *ret_map)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat st;
@@ -48,11 +48,12 @@ static int map_path(int dir_fd, const char *name, struct mapfile *ret_map)
 	if (!S_ISFIFO(st.st_mode) || dir_fd != AT_FDCWD)
 		return mapfile_init_writable(ret_map, dir_fd, name);
 	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : read_pipe(fd, ret_map);
+	return fd < 0 ? -errno : read_pipe(fd, reading, ret_map);
 }
 
 /* The files of a trace. */
 struct data {
+	struct reading *reading;       /* borrowed; or NULL */
 	struct perfstream_file *files; /* whose names are owned */
 	struct mapfile *maps;
 	size_t n;
@@ -78,7 +79,7 @@ static int add_file(struct data *data, int dir_fd, const char *name, char *path,
 	if (!path)
 		return message_set(reterr_message, -ENOMEM, "%s: out of memory", name);
 	data->files[data->n++].name = path;
-	r = name ? map_path(dir_fd, name, map) : map_stdin(map);
+	r = name ? map_path(dir_fd, name, data->reading, map) : map_stdin(data->reading, map);
 	if (r == -EINVAL)
 		return message_set(reterr_message, r, "%s: not a regular file", path);
 	if (r < 0)
@@ -86,6 +87,7 @@ static int add_file(struct data *data, int dir_fd, const char *name, char *path,
 				   r == -ENOTTY ? "is a terminal" : strerror(-r));
 	data->files[data->n - 1].bytes = map->bytes;
 	data->files[data->n - 1].size = map->size;
+	progress_expect(reading_progress(data->reading), map->size);
 	return 0;
 }
 
@@ -98,14 +100,15 @@ static int make_room(struct data *data, size_t n)
 
 static int parse(struct data *data, struct trace **ret_trace, char **reterr_message)
 {
-	return perfdata_parse_files(data->files, data->n, data->maps, ret_trace, reterr_message);
+	return perfdata_parse_files(data->files, data->n, data->maps, data->reading, ret_trace,
+				    reterr_message);
 }
 
 /* @name: NULL is standard input. */
-static int read_file(const char *name, const char *path, struct trace **ret_trace,
-		     char **reterr_message)
+static int read_file(const char *name, const char *path, struct reading *reading,
+		     struct trace **ret_trace, char **reterr_message)
 {
-	_cleanup_(data_deinit) struct data data = {};
+	_cleanup_(data_deinit) struct data data = { .reading = reading };
 	int r;
 
 	r = make_room(&data, 1);
@@ -135,9 +138,10 @@ static int add_others(struct data *data, int dir_fd, const char *dir, char **ret
 			   FILES_MAX - 1);
 }
 
-static int read_files(int dir_fd, const char *dir, struct trace **ret_trace, char **reterr_message)
+static int read_files(int dir_fd, const char *dir, struct reading *reading,
+		      struct trace **ret_trace, char **reterr_message)
 {
-	_cleanup_(data_deinit) struct data data = {};
+	_cleanup_(data_deinit) struct data data = { .reading = reading };
 	char *path;
 	int r;
 
@@ -154,17 +158,17 @@ static int read_files(int dir_fd, const char *dir, struct trace **ret_trace, cha
 	return r < 0 ? r : parse(&data, ret_trace, reterr_message);
 }
 
-static int read_directory(int dir_fd, const char *dir, bool force, struct trace **ret_trace,
-			  char **reterr_message)
+static int read_directory(int dir_fd, const char *dir, bool force, struct reading *reading,
+			  struct trace **ret_trace, char **reterr_message)
 {
 	_cleanup_(manifest_deinit) struct manifest manifest = {};
 	int r;
 
-	r = manifest_read(dir_fd, dir, force, &manifest, reterr_message);
+	r = manifest_read(dir_fd, dir, force, reading_progress(reading), &manifest, reterr_message);
 	if (r < 0)
 		return r;
 
-	r = read_files(dir_fd, dir, ret_trace, reterr_message);
+	r = read_files(dir_fd, dir, reading, ret_trace, reterr_message);
 	if (r < 0)
 		return r;
 	(*ret_trace)->facts.realtime_offset_ns = manifest.realtime_offset_ns;
@@ -182,26 +186,28 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct trace 
 	return 0;
 }
 
-int input_open(const char *path, bool force, struct trace **ret_trace, char **reterr_message)
+int input_open(const char *path, bool force, struct reading *reading, struct trace **ret_trace,
+	       char **reterr_message)
 {
 	_cleanup_(fd_closep) int dir_fd = -1;
 
 	if (strcmp(path, "-") == 0)
-		return read_file(NULL, "standard input", ret_trace, reterr_message);
+		return read_file(NULL, "standard input", reading, ret_trace, reterr_message);
 	dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd >= 0)
-		return read_directory(dir_fd, path, force, ret_trace, reterr_message);
+		return read_directory(dir_fd, path, force, reading, ret_trace, reterr_message);
 	if (errno != ENOTDIR)
 		return message_set(reterr_message, -errno, "%s: %s", path, strerror(errno));
-	return read_file(path, path, ret_trace, reterr_message);
+	return read_file(path, path, reading, ret_trace, reterr_message);
 }
 
 /* Move @pt into a trace. The packets alone say whether they have times, and which events. */
-static int bare_trace(struct trace *trace, struct mapfile *pt)
+static int bare_trace(struct trace *trace, struct mapfile *pt, struct reading *reading)
 {
 	int r;
 
-	table_init(&trace->record_table, sizeof(struct trace_record));
+	trace->spills = reading_spills(reading);
+	table_init(&trace->record_table, sizeof(struct trace_record), trace->spills);
 	trace->facts = (struct trace_facts){ .is_bare = true, .has_tsc = true, .has_events = true };
 	trace->queues = calloc(1, sizeof(*trace->queues));
 	if (!trace->queues)
@@ -219,7 +225,8 @@ static int bare_trace(struct trace *trace, struct mapfile *pt)
 	return r;
 }
 
-int input_open_bare(const char *path, struct trace **ret_trace, char **reterr_message)
+int input_open_bare(const char *path, struct reading *reading, struct trace **ret_trace,
+		    char **reterr_message)
 {
 	_cleanup_(trace_freep) struct trace *trace = calloc(1, sizeof(*trace));
 	_cleanup_(mapfile_deinit) struct mapfile pt = {};
@@ -231,7 +238,7 @@ int input_open_bare(const char *path, struct trace **ret_trace, char **reterr_me
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: cannot read: %s", path,
 				   r == -EINVAL ? "is no regular file" : strerror(-r));
-	r = bare_trace(trace, &pt);
+	r = bare_trace(trace, &pt, reading);
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: out of memory", path);
 	*ret_trace = TAKE(trace);

@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cursor.h"
 #include "ptd/snapshot.h"
 #include "util/mapfile.h"
 #include "util/message.h"
+#include "util/progress.h"
 #include "util/regular.h"
 #include "util/sha256.h"
 
@@ -23,6 +25,7 @@
 struct checker {
 	int dir_fd;
 	const char *dir;
+	struct progress *progress; /* or NULL */
 	char **reterr_message;
 };
 
@@ -83,7 +86,7 @@ static int check_file(const struct checker *c, const char *path, const char *exp
 				"%s is missing, but is in " PTD_SNAPSHOT_SUMS
 				": the snapshot is not whole (--force decodes it all the same)",
 				path);
-	r = fd < 0 ? fd : sha256_fd(fd, NULL, hex, &size);
+	r = fd < 0 ? fd : sha256_fd(fd, NULL, c->progress, hex, &size);
 	if (r < 0)
 		return complain(c, r, "cannot read %s: %s", path, strerror(-r));
 
@@ -110,6 +113,19 @@ static bool split_sum(char *line, const char **ret_hash, const char **ret_path)
 	return path_is_inside(*ret_path);
 }
 
+/* How many bytes there are to hash, as far as the sums can be read. */
+static void expect_sums(const struct checker *c, const struct mapfile *sums)
+{
+	struct cursor lines = lines_of(sums);
+	char line[LINE_SIZE_MAX];
+	const char *hash, *path;
+	struct stat st;
+
+	while (c->progress && next_line(&lines, line) == 0)
+		if (split_sum(line, &hash, &path) && fstatat(c->dir_fd, path, &st, 0) == 0)
+			progress_expect(c->progress, (uint64_t)st.st_size);
+}
+
 static int check_sums(const struct checker *c, const struct mapfile *sums)
 {
 	struct cursor lines = lines_of(sums);
@@ -118,6 +134,7 @@ static int check_sums(const struct checker *c, const struct mapfile *sums)
 	const char *hash, *path;
 	int r;
 
+	expect_sums(c, sums);
 	for (size_t n = 1; (r = next_line(&lines, line)) != -ENODATA; n++) {
 		if (r < 0 || !split_sum(line, &hash, &path))
 			return complain(c, -EBADMSG,
@@ -292,10 +309,12 @@ static int map_if_there(const struct checker *c, const char *name, struct mapfil
 	return 1;
 }
 
-int manifest_read(int dir_fd, const char *dir, bool force, struct manifest *ret_manifest,
-		  char **reterr_message)
+int manifest_read(int dir_fd, const char *dir, bool force, struct progress *progress,
+		  struct manifest *ret_manifest, char **reterr_message)
 {
-	const struct checker c = { .dir_fd = dir_fd, .dir = dir, .reterr_message = reterr_message };
+	const struct checker c = {
+		.dir_fd = dir_fd, .dir = dir, .progress = progress, .reterr_message = reterr_message
+	};
 	_cleanup_(mapfile_deinit) struct mapfile manifest = {}, sums = {};
 	struct manifest m = { .is_there = true };
 	int has_manifest, has_sums, r;

@@ -14,6 +14,8 @@
 #include "base/base.h"
 #include "util/map.h"
 
+struct progress;
+
 struct manifest {
 	bool is_there;
 	int64_t realtime_offset_ns; /* 0: not stated; like the next */
@@ -43,11 +45,11 @@ uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu);
 /*
  * Read the manifest of the directory open at @dir_fd, which messages call @dir, and compare its
  * files with SHA256SUMS, unless @force. A directory with neither of the two is no snapshot of ours,
- * and fine: its manifest is empty.
+ * and fine: its manifest is empty. @progress counts the bytes that are hashed; it may be NULL.
  *
  * Return: 0; -EKEYREJECTED if a file is not the one that was written, or is missing; -EBADMSG if
  *         manifest or sums are not what they should be; or another negative errno; each with
  *         @reterr_message, which the caller frees.
  */
-_must_check_ int manifest_read(int dir_fd, const char *dir, bool force,
+_must_check_ int manifest_read(int dir_fd, const char *dir, bool force, struct progress *progress,
 			       struct manifest *ret_manifest, char **reterr_message);

@@ -232,12 +232,12 @@ static int take_maps(struct perfstream *s, struct mapfile *maps, size_t n)
 }
 
 int perfdata_parse_files(const struct perfstream_file *files, size_t n_files, struct mapfile *maps,
-			 struct trace **ret_trace, char **reterr_message)
+			 struct reading *reading, struct trace **ret_trace, char **reterr_message)
 {
 	_cleanup_(perfstream_deinit) struct perfstream s = {};
 	int r;
 
-	r = perfstream_init(&s, &files[0], reterr_message);
+	r = perfstream_init(&s, &files[0], reading, reterr_message);
 	if (r < 0) {
 		for (size_t i = 0; maps && i < n_files; i++)
 			mapfile_deinit(&maps[i]);
@@ -254,5 +254,5 @@ int perfdata_parse(const void *bytes, size_t size, const char *name, struct trac
 {
 	const struct perfstream_file file = { .bytes = bytes, .size = size, .name = name };
 
-	return perfdata_parse_files(&file, 1, NULL, ret_trace, reterr_message);
+	return perfdata_parse_files(&file, 1, NULL, NULL, ret_trace, reterr_message);
 }

@@ -21,17 +21,24 @@
 
 #define complain perfstream_complain
 
-int perfstream_init(struct perfstream *s, const struct perfstream_file *file, char **reterr_message)
+int perfstream_init(struct perfstream *s, const struct perfstream_file *file,
+		    struct reading *reading, char **reterr_message)
 {
+	struct spills *spills = reading_spills(reading);
+
 	*s = (struct perfstream){
 		.file = *file,
+		.reading = reading,
 		.reterr_message = reterr_message,
 		.bytes = file->bytes,
+		.expand.out.spills = spills,
 		.trace = calloc(1, sizeof(*s->trace)),
 	};
-	table_init(&s->records, sizeof(struct trace_record));
-	if (s->trace)
-		table_init(&s->trace->record_table, sizeof(struct trace_record));
+	table_init(&s->records, sizeof(struct trace_record), spills);
+	if (s->trace) {
+		s->trace->spills = spills;
+		table_init(&s->trace->record_table, sizeof(struct trace_record), spills);
+	}
 	return s->trace ? 0 : complain(s, -ENOMEM, "out of memory");
 }
 
@@ -361,6 +368,14 @@ static int on_record(struct perfstream *s, const struct perfrec *rec, struct cur
 	}
 }
 
+/* The bytes up to @end were read. Return: 0 or -ECANCELED, with a message. */
+static int count_progress(struct perfstream *s, const uint8_t *start, const uint8_t *end)
+{
+	const int r = progress_add(reading_progress(s->reading), (uint64_t)(end - start));
+
+	return r < 0 ? complain(s, r, "was not read to its end, since that was canceled") : 0;
+}
+
 static int walk_records(struct perfstream *s, struct cursor records)
 {
 	const uint8_t *evicted = records.pos;
@@ -381,7 +396,7 @@ static int walk_records(struct perfstream *s, struct cursor records)
 					at);
 
 		if (r == PERFREC_END)
-			return 0;
+			return count_progress(s, evicted, records.pos);
 		if (r == PERFREC_TRUNCATED) {
 			s->trace->truncated_at = at;
 			return 0;
@@ -389,6 +404,9 @@ static int walk_records(struct perfstream *s, struct cursor records)
 		if (r < 0)
 			return r;
 		if (records.pos - evicted >= EVICT_SIZE) {
+			r = count_progress(s, evicted, records.pos);
+			if (r < 0)
+				return r;
 			trace_evict(s->trace, evicted, (size_t)(records.pos - evicted));
 			evicted = records.pos;
 		}

@@ -22,6 +22,7 @@
 #include "decoder/file/auxtrace.h"
 #include "decoder/file/expand.h"
 #include "decoder/file/perfattr.h"
+#include "decoder/file/reading.h"
 #include "decoder/file/tracepoint.h"
 #include "decoder/trace/auxqueue.h"
 #include "decoder/trace/trace.h"
@@ -37,6 +38,7 @@ struct perfstream_file {
 
 struct perfstream {
 	struct perfstream_file file; /* the one that is being read */
+	struct reading *reading;     /* borrowed; or NULL */
 	char **reterr_message;       /* where messages go */
 
 	const uint8_t *bytes; /* of the records that are being read: the file's, or expanded ones */
@@ -64,7 +66,7 @@ struct perfstream {
 
 /* Begin on a trace, whose first file is @file. Return: 0 or -ENOMEM, with a message. */
 _must_check_ int perfstream_init(struct perfstream *s, const struct perfstream_file *file,
-				 char **reterr_message);
+				 struct reading *reading, char **reterr_message);
 void perfstream_deinit(struct perfstream *s);
 
 /* Go on with another file of the trace, which has records and nothing else. */

@@ -11,7 +11,6 @@
 #include "decoder/symbol/debugfile.h"
 #include "ptd/snapshot.h"
 #include "util/arena.h"
-#include "util/fetch.h"
 #include "util/map.h"
 #include "util/mapname.h"
 
@@ -167,9 +166,7 @@ static int search_elsewhere(struct objects *objects, const struct buildid *wante
 	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *path = NULL;
 
-	if (objects->places.fetch == FETCH_NONE || wanted->size < 2)
-		return 0;
-	fd = fetch_file(objects->places.fetch, FETCH_EXECUTABLE, wanted, &path);
+	fd = fetch_get(&objects->places.fetch, PTD_FETCH_FILE, wanted, &path);
 	if (fd < 0)
 		return 0;
 	try_file(path, fd, wanted, state, ret_file);

@@ -6,7 +6,7 @@
  *
  * The collection of all objects of a decode. It finds the file that was mapped by a path, with a
  * build-id: first in the snapshot, then in a directory of build-ids, then at the path itself, and
- * at last by asking another process to fetch it. Each file is mapped once.
+ * at last by asking the caller of the library to fetch it. Each file is mapped once.
  */
 
 #include <stdint.h>
@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "decoder/image/object.h"
 #include "util/buildid.h"
+#include "util/fetch.h"
 
 struct objects;
 
@@ -31,7 +32,7 @@ struct objects_places {
 	const char *buildid_dir; /* by build-id; laid out like perf's cache, ~/.debug */
 	const char *symfs;       /* the directory that paths lie below; NULL: / */
 	const char *debug_dir;   /* only for debug files, before the system's directory of them */
-	int fetch;               /* a socket on which to ask for other files, or FETCH_NONE */
+	struct fetch fetch;      /* by which to ask for other files */
 };
 
 /*

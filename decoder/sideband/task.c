@@ -64,7 +64,7 @@ int tasks_init(struct tasks *tasks, const struct trace *trace, struct objects *o
 		.objects = objects,
 		.n_copies_left = COPIES_MIN + COPIES_PER_RECORD * (uint64_t)trace->n_records,
 	};
-	tracks_init(&tasks->lives);
+	tracks_init(&tasks->lives, trace->spills);
 	perfmaps_init(&tasks->perfmaps, objects_dir(objects));
 	jits_init(&tasks->jits, &trace->facts, &tasks->memory, objects);
 	/* The kernel first: what the others have when nothing was begun can be given up. */

@@ -423,7 +423,7 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 
 	if (!tl)
 		return -ENOMEM;
-	tracks_init(&tl->stays);
+	tracks_init(&tl->stays, trace->spills);
 	tl->switches_apart = trace->facts.switches_apart;
 	r = tasks_init(&tl->tasks, trace, objects);
 	if (r == 0)
@@ -474,8 +474,8 @@ int timeline_new_bare(struct space *space, struct timeline **ret_timeline)
 		space_free(space);
 		return -ENOMEM;
 	}
-	tracks_init(&tl->stays);
-	tracks_init(&tl->tasks.lives);
+	tracks_init(&tl->stays, NULL);
+	tracks_init(&tl->tasks.lives, NULL);
 	tl->bare = space;
 	*ret_timeline = tl;
 	return 0;

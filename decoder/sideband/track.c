@@ -12,10 +12,10 @@
 /* So many items are looked at before their memory is given back. */
 #define REST 512
 
-void tracks_init(struct tracks *tracks)
+void tracks_init(struct tracks *tracks, struct spills *spills)
 {
 	*tracks = (struct tracks){};
-	table_init(&tracks->items, sizeof(struct track_item));
+	table_init(&tracks->items, sizeof(struct track_item), spills);
 }
 
 void tracks_deinit(struct tracks *tracks)
@@ -23,7 +23,7 @@ void tracks_deinit(struct tracks *tracks)
 	table_deinit(&tracks->items);
 	free(tracks->firsts);
 	free(tracks->hints);
-	tracks_init(tracks);
+	tracks_init(tracks, tracks->items.spill.spills);
 }
 
 int tracks_add(struct tracks *tracks, const struct track_item *item)
@@ -86,7 +86,7 @@ int tracks_finish(struct tracks *tracks, size_t n_owners)
 
 	if (!firsts || !next)
 		return -ENOMEM;
-	table_init(&sorted, sizeof(struct track_item));
+	table_init(&sorted, sizeof(struct track_item), tracks->items.spill.spills);
 	r = sort_by_owner(&tracks->items, &sorted, n_owners, firsts, next);
 	if (r < 0) {
 		table_deinit(&sorted);

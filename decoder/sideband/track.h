@@ -43,7 +43,8 @@ struct tracks {
 	size_t n_owners;
 };
 
-void tracks_init(struct tracks *tracks);
+/* What does not fit into memory is one of @spills, which are borrowed; or NULL. */
+void tracks_init(struct tracks *tracks, struct spills *spills);
 void tracks_deinit(struct tracks *tracks);
 
 /* Add an item, which must not start before the last item of its owner. Return: 0 or -ENOMEM. */

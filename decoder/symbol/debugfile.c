@@ -164,9 +164,7 @@ static bool search_elsewhere(const struct search *search, const struct debugfile
 	_cleanup_(freep) char *path = NULL;
 	_cleanup_(fd_closep) int fd = -1;
 
-	if (places->fetch == FETCH_NONE || search->id.size < 2)
-		return false;
-	fd = fetch_file(places->fetch, FETCH_DEBUG, &search->id, &path);
+	fd = fetch_get(&places->fetch, PTD_FETCH_DEBUG, &search->id, &path);
 	return fd >= 0 && mapfile_init_fd(&file, fd) == 0 && accept_file(search, &file);
 }
 

@@ -30,7 +30,7 @@ struct debugfile_places {
 	const char *symfs;       /* below it lies the object's directory; NULL: below / */
 	const char *const *dirs; /* each laid out as DEBUGFILE_SYSTEM_DIR */
 	size_t n_dirs;
-	int fetch; /* the socket to ask for what none of them has; or FETCH_NONE */
+	struct fetch fetch; /* by which to ask for what none of them has */
 };
 
 /*

@@ -404,7 +404,7 @@ static int finish_joints(struct maker *m)
 
 int auxqueues_make(struct auxpiece *pieces, size_t n_pieces, bool per_cpu, struct trace *trace)
 {
-	struct maker m = { .trace = trace };
+	struct maker m = { .trace = trace, .spill.spills = trace->spills };
 	bool per_thread = !per_cpu;
 	int r;
 

@@ -133,6 +133,7 @@ enum trace_complaint {
 };
 
 struct trace {
+	struct spills *spills; /* what is written to temporary files is one of these; borrowed */
 	struct trace_facts facts;
 	struct trace_queue *queues; /* by cpu, then tid */
 	size_t n_queues;

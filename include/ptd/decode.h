@@ -10,7 +10,10 @@
  *	while ((r = ptd_decoder_next(d, &batch)) == 0)
  *		…;
  *
- * One decoder is used by one thread.
+ * Threads: a decoder, and what it gives out, is used by one thread at a time. Several decoders may
+ * be used by as many threads at the same time: they share nothing that changes. The library reads
+ * the environment (TMPDIR), which no thread may change meanwhile; it sets no locale, signal handler
+ * or umask.
  *
  * The library is libptdecode.so.0, and 0 promises no ABI: a program is compiled anew for each
  * version of the library. pkg-config knows it as "ptdecode".
@@ -34,6 +37,12 @@ enum {
 
 /* In bytes: what a long recording that is compressed, or comes out of a pipe, takes. */
 #define PTD_MAX_SPILL (UINT64_C(16) << 30)
+
+/* What a decoder asks for by a build-id. */
+enum ptd_fetch {
+	PTD_FETCH_FILE,  /* the file itself */
+	PTD_FETCH_DEBUG, /* what was stripped off it */
+};
 
 /* A piece of code for a bare PT stream: @size bytes of @path from @offset, seen at @address. */
 struct ptd_raw_code {
@@ -80,21 +89,26 @@ struct ptd_options {
 	const char *symfs;
 
 	/*
-	 * A SOCK_SEQPACKET socket on which files that are not found are asked for by their
-	 * build-ids; 0: nothing is ever asked for. One message each:
+	 * Called for a file that is not found, to get it from elsewhere by its build-id. It is
+	 * called by the thread that calls the decoder. NULL: nothing is ever asked for.
 	 *
-	 *	question: 1 byte, 0 for the file itself, 1 for what was stripped off it; the
-	 *	          build-id, 20 bytes; 1 byte, how many of these count
-	 *	answer:   int32_t, 0 or negative errno; 4096 bytes, the file's path or why there is
-	 *	          none, ending with a NUL; if there is one, its descriptor (SCM_RIGHTS)
+	 * Return: the file's descriptor, which the decoder closes, and @ret_path from malloc(),
+	 *         which it frees; or negative errno: -ENOENT if nobody has it.
 	 */
-	int fetch;
+	int (*fetch)(void *userdata, enum ptd_fetch what, const uint8_t *build_id, size_t size,
+		     char **ret_path);
+	void *userdata; /* of fetch and opening */
+
+	/* How many bytes may be put into temporary files; 0: PTD_MAX_SPILL. */
+	uint64_t max_spill;
 
 	/*
-	 * How many bytes may be put into temporary files, by all decoders of the process together;
-	 * 0: PTD_MAX_SPILL.
+	 * Called after each MiB or so that ptd_decoder_new() reads: so many bytes are done, of so
+	 * many that are known of by now. NULL: nobody wants to know.
+	 *
+	 * Return: 0 to go on; else opening ends with -ECANCELED.
 	 */
-	uint64_t max_spill;
+	int (*opening)(void *userdata, uint64_t done, uint64_t total);
 };
 
 /* Return: whether there is an engine called @name. */
@@ -103,8 +117,9 @@ bool ptd_engine_exists(const char *name);
 /*
  * Open the input.
  *
- * Return: 0; or negative errno, and @reterr_message (if not NULL) is a text for the user that says
- *         what failed, on which file and where. The caller frees it.
+ * Return: 0; -ECANCELED if options->opening() did not want the rest; or another negative errno.
+ *         With an error @reterr_message (if not NULL) is a text for the user that says what failed,
+ *         on which file and where. The caller frees it.
  */
 int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_decoder,
 		    char **reterr_message);
@@ -117,9 +132,16 @@ const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder);
  * @ret_batch is the decoder's and valid until the next call. What cannot be decoded is a gap in the
  * stream, not an error.
  *
- * Return: 0, PTD_END, or negative errno.
+ * Return: 0; PTD_END; or negative errno, now and in every later call, and ptd_decoder_message()
+ *         says what failed.
  */
 int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch);
+
+/*
+ * Return: what made ptd_decoder_next() fail, a text for the user that names the input and the
+ *         place, and is the decoder's; NULL if nothing did.
+ */
+const char *ptd_decoder_message(const struct ptd_decoder *decoder);
 
 /*
  * The next record that lies beside the PT, in the order of time, whatever was decoded meanwhile.

@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int force = 0; force < 2; force++) {
 		struct manifest manifest = { .realtime_offset_ns = 77 };
 		char *message = NULL;
-		const int r = manifest_read(dir_fd, "DIR", force, &manifest, &message);
+		const int r = manifest_read(dir_fd, "DIR", force, NULL, &manifest, &message);
 
 		/* A refusal has a reason, and changes nothing. */
 		if (r > 0 || (r < 0) != (message != NULL) ||

@@ -418,7 +418,7 @@ static int hash_file(const char *path, char ret_hex[static SHA256_HEX_SIZE])
 	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint64_t size;
 
-	return fd < 0 ? complain(-errno, path) : sha256_fd(fd, NULL, ret_hex, &size);
+	return fd < 0 ? complain(-errno, path) : sha256_fd(fd, NULL, NULL, ret_hex, &size);
 }
 
 /* Of a snapshot, whose directory @path is: its manifest, and the sums. */

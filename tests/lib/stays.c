@@ -24,7 +24,7 @@ int stays_init(struct stays *stays, const char *path, bool force)
 	int r;
 
 	*stays = (struct stays){};
-	r = input_open(path, force, &trace, &message);
+	r = input_open(path, force, NULL, &trace, &message);
 	if (r < 0) {
 		fprintf(stderr, "%s\n", message);
 		free(message);

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		error(2, 0, "usage: auxbytes INPUT CPU");
 	cpu = (uint32_t)strtoul(argv[2], NULL, 10);
-	if (input_open(argv[1], false, &trace, &message) < 0)
+	if (input_open(argv[1], false, NULL, &trace, &message) < 0)
 		error(1, 0, "%s", message ? message : argv[1]);
 	for (size_t q = 0; q < trace->n_queues; q++) {
 		const struct trace_queue *queue = &trace->queues[q];

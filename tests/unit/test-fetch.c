@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "util/fetch.h"
+#include "decoder/cmd/fetch.h"
 
 static void put_answer(int socket, const struct fetch_answer *answer, size_t size, int fd)
 {
@@ -69,7 +69,7 @@ static void answers(void **state)
 			put_answer(sockets[1], &answer, sizeof(answer) - rows[i].is_short,
 				   rows[i].has_file ? file : -1);
 
-		fd = fetch_file(sockets[0], FETCH_DEBUG, &id, &path);
+		fd = fetch_file(sockets[0], PTD_FETCH_DEBUG, &id, &path);
 		if (rows[i].expected == 0) {
 			assert_true(fd >= 0);
 			assert_int_equal(strlen(path), sizeof(answer.text) - 1);
@@ -80,7 +80,7 @@ static void answers(void **state)
 		if (!rows[i].is_gone) {
 			assert_int_equal(read(sockets[1], &question, sizeof(question)),
 					 sizeof(question));
-			assert_int_equal(question.kind, FETCH_DEBUG);
+			assert_int_equal(question.what, PTD_FETCH_DEBUG);
 			assert_true(buildid_equal(&question.id, &id));
 		}
 		(void)fd_close(fd);

@@ -26,7 +26,7 @@ static int read_text(const char *text, struct manifest *ret_manifest)
 	tempdir_make("manifest", dir);
 	tempdir_put_text(dir, "manifest", text);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = manifest_read(fd, dir, true, ret_manifest, &message);
+	r = manifest_read(fd, dir, true, NULL, ret_manifest, &message);
 	assert_true((r < 0) == (message != NULL));
 	free(message);
 	(void)close(fd);

@@ -712,17 +712,17 @@ static void several_files(void **state)
 	perfbuild_end(&b);
 	files[0].bytes = b.bytes;
 	files[0].size = b.size;
-	if (perfdata_parse_files(files, ARRAY_LEN(files), NULL, &trace, &message) < 0)
+	if (perfdata_parse_files(files, ARRAY_LEN(files), NULL, NULL, &trace, &message) < 0)
 		fail_msg("%s", message);
 	check_example(trace);
 
 	/* Alone it is nothing; a version that is not known is none at all. */
 	trace = trace_free(trace);
-	assert_int_equal(perfdata_parse_files(files, 1, NULL, &trace, &message), -ENODATA);
+	assert_int_equal(perfdata_parse_files(files, 1, NULL, NULL, &trace, &message), -ENODATA);
 	assert_non_null(strstr(message, "FILE: recorded by several threads"));
 	free(message);
 	b.bytes[FIRST + 16] = 2;
-	assert_int_equal(perfdata_parse_files(files, 5, NULL, &trace, &message), -EOPNOTSUPP);
+	assert_int_equal(perfdata_parse_files(files, 5, NULL, NULL, &trace, &message), -EOPNOTSUPP);
 	assert_non_null(strstr(message, "version 2; 1 was expected"));
 	free(message);
 	message = NULL;
@@ -732,7 +732,7 @@ static void several_files(void **state)
 	files[0].size = b.size;
 	files[1].bytes = "junk";
 	files[1].size = 4;
-	assert_int_equal(perfdata_parse_files(files, 5, NULL, &trace, &message), 0);
+	assert_int_equal(perfdata_parse_files(files, 5, NULL, NULL, &trace, &message), 0);
 	check_example(trace);
 }
 

@@ -139,7 +139,7 @@ static void is_read_back(void *userdata)
 	const struct trace_queue *queue;
 	size_t n_ids = 0, n_others = 0;
 
-	assert_int_equal(input_open(f->path, false, &trace, &message), 0);
+	assert_int_equal(input_open(f->path, false, NULL, &trace, &message), 0);
 	assert_int_equal(trace->truncated_at, 0);
 	assert_int_equal(trace->n_skipped, 0);
 	assert_int_equal(trace->n_unknown, 0);

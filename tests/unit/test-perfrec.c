@@ -85,8 +85,8 @@ static void sort(void **state)
 		const size_t n = strlen(rows[i]);
 
 		print_message("  \"%s\"\n", rows[i]);
-		table_init(&from, sizeof(*records));
-		table_init(&to, sizeof(*records));
+		table_init(&from, sizeof(*records), NULL);
+		table_init(&to, sizeof(*records), NULL);
 		for (size_t j = 0; j < n; j++)
 			assert_int_equal(
 			    table_push(&from, &(struct trace_record){ .time = (uint64_t)rows[i][j],

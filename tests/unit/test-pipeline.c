@@ -10,8 +10,10 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +29,7 @@ struct decoding {
 	struct golden_input input;
 	char *expected;
 	char *text;
+	unsigned n_messages; /* of ptd_decoder_next() */
 };
 
 static int print(struct ptd_decoder *decoder, const struct decoding *d, char **ret_text)
@@ -57,6 +60,14 @@ static int decode(void *userdata)
 	}
 	assert_null(message);
 	r = print(decoder, d, &d->text);
+	if (ptd_decoder_message(decoder)) {
+		const struct ptd_batch *batch;
+
+		assert_non_null(strstr(ptd_decoder_message(decoder), "out of memory")
+				    ?: strstr(ptd_decoder_message(decoder), ": at byte "));
+		assert_int_equal(ptd_decoder_next(decoder, &batch), r);
+		d->n_messages++;
+	}
 	(void)ptd_decoder_free(decoder);
 	if (r < 0)
 		free(d->text);
@@ -151,6 +162,7 @@ static void is_as_expected(void *userdata)
 
 static void golden_cases(void **state)
 {
+	unsigned n_messages = 0;
 	glob_t cases;
 
 	(void)state;
@@ -167,17 +179,67 @@ static void golden_cases(void **state)
 		assert_int_equal(decode(&d), 0);
 		d.expected = d.text;
 		failing_each(decode, is_as_expected, &d);
+		n_messages += d.n_messages;
 		free(d.expected);
 		(void)golden_free(d.golden);
 		tempdir_remove(dir);
 	}
 	globfree(&cases);
+	assert_true(n_messages > 10);
+}
+
+struct opening {
+	unsigned n, n_wanted;
+	uint64_t done, total;
+};
+
+static int opening(void *userdata, uint64_t done, uint64_t total)
+{
+	struct opening *o = userdata;
+
+	assert_true(done >= o->done && done <= total && total > 0);
+	o->done = done;
+	o->total = total;
+	return ++o->n > o->n_wanted;
+}
+
+/* Opening says how far it is, up to the end, and stops when the caller has enough. */
+static void progress(void **state)
+{
+	struct opening wanted = { .n_wanted = UINT_MAX };
+	struct ptd_decoder *decoder = NULL;
+	char dir[TEMPDIR_SIZE];
+	struct decoding d = {};
+	unsigned line;
+
+	(void)state;
+	tempdir_make("pipeline", dir);
+	assert_int_equal(golden_read("tests/golden/exec.case", &d.golden, &line), 0);
+	assert_int_equal(golden_input_write(d.golden, dir, &d.input), 0);
+	d.input.options.opening = opening;
+	d.input.options.userdata = &wanted;
+	assert_int_equal(ptd_decoder_new(&d.input.options, &decoder, NULL), 0);
+	decoder = ptd_decoder_free(decoder);
+	assert_true(wanted.n > 0);
+
+	for (unsigned i = 0; i < wanted.n; i++) {
+		struct opening some = { .n_wanted = i };
+		_cleanup_(freep) char *message = NULL;
+
+		d.input.options.userdata = &some;
+		assert_int_equal(ptd_decoder_new(&d.input.options, &decoder, &message), -ECANCELED);
+		assert_null(decoder);
+		assert_non_null(strstr(message, "cancel"));
+	}
+	(void)golden_free(d.golden);
+	tempdir_remove(dir);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_cases),
+		cmocka_unit_test(progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,7 +132,7 @@ static void compare(const char *file, const char *command, size_t n_switches)
 	size_t at = 0;
 	FILE *perf;
 
-	if (input_open(file, false, &trace, &message) < 0)
+	if (input_open(file, false, NULL, &trace, &message) < 0)
 		fail_msg("%s", message);
 	perf = popen(command, "re");
 	assert_non_null(perf);
@@ -176,7 +176,7 @@ static void timeline_follows_switches(void **state)
 		char *message = NULL;
 		size_t n = 0;
 
-		if (input_open(files[i], false, &trace, &message) < 0)
+		if (input_open(files[i], false, NULL, &trace, &message) < 0)
 			fail_msg("%s", message);
 		assert_int_equal(objects_new(NULL, &objects), 0);
 		assert_int_equal(timeline_new(trace, objects, &timeline), 0);
@@ -213,7 +213,7 @@ static void space_of_the_workload(void **state)
 		char *message = NULL;
 		struct stay stay;
 
-		if (input_open(files[i], false, &trace, &message) < 0)
+		if (input_open(files[i], false, NULL, &trace, &message) < 0)
 			fail_msg("%s", message);
 		assert_int_equal(objects_new(NULL, &objects), 0);
 		assert_int_equal(timeline_new(trace, objects, &timeline), 0);

@@ -368,7 +368,7 @@ static void suspended_meanwhile(void **state)
 	text = output_of(NULL, "cat %s/snap/clock", f->dir);
 	assert_string_equal(text, "2000 2002 2004\n3000 3003 3006\n");
 	(void)snprintf(path, sizeof(path), "%s/snap", f->dir);
-	assert_int_equal(input_open(path, false, &trace, &message), 0);
+	assert_int_equal(input_open(path, false, NULL, &trace, &message), 0);
 	assert_int_equal(trace->facts.clock.mult, 2);
 	assert_int_equal(trace->facts.clock.zero, 0);
 	assert_int_equal(trace->n_queues, 1);
@@ -1118,7 +1118,7 @@ static void is_whole(void *userdata)
 	size_t n;
 
 	assert_true(asprintf(&path, "%s/snap", f->dir) > 0);
-	if (input_open(path, false, &trace, &message) < 0)
+	if (input_open(path, false, NULL, &trace, &message) < 0)
 		fail_msg("%s failed, and: %s", failing_name(), message);
 	assert_int_equal(trace->truncated_at, 0);
 	assert_int_equal(f->result.n_cpus, 2);

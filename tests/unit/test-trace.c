@@ -45,7 +45,7 @@ static void add_sum(const char *name)
 	uint64_t size;
 	FILE *f;
 
-	assert_int_equal(sha256_fd(fd, NULL, hex, &size), 0);
+	assert_int_equal(sha256_fd(fd, NULL, NULL, hex, &size), 0);
 	f = fopen(path_of("SHA256SUMS"), "ae");
 	assert_non_null(f);
 	fprintf(f, "%s  %s\n", hex, name);
@@ -80,7 +80,7 @@ static void opens(const char *path, bool force, int64_t realtime_offset_ns)
 	_cleanup_(trace_freep) struct trace *trace = NULL;
 	char *message = NULL;
 
-	if (input_open(path, force, &trace, &message) < 0)
+	if (input_open(path, force, NULL, &trace, &message) < 0)
 		fail_msg("%s", message);
 	assert_int_equal(trace->n_records, 8);
 	assert_int_equal(trace->n_queues, 2);
@@ -93,7 +93,7 @@ static void refuses(const char *path, bool force, int r, const char *expected)
 	_cleanup_(freep) char *message = NULL;
 	struct trace *trace = (struct trace *)0x1;
 
-	assert_int_equal(input_open(path, force, &trace, &message), r);
+	assert_int_equal(input_open(path, force, NULL, &trace, &message), r);
 	assert_ptr_equal(trace, (struct trace *)0x1);
 	assert_non_null(message);
 	if (strncmp(message, path, strlen(path)) != 0 || !strstr(message, expected))

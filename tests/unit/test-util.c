@@ -153,12 +153,12 @@ static void sha256_of_known_bytes(void **state)
 		assert_non_null(f);
 		fputs(rows[i].bytes, f);
 		fflush(f);
-		assert_int_equal(sha256_fd(fileno(f), NULL, hex, &size), 0);
+		assert_int_equal(sha256_fd(fileno(f), NULL, NULL, hex, &size), 0);
 		assert_string_equal(hex, rows[i].expected);
 		assert_int_equal(size, strlen(rows[i].bytes));
 		fclose(f);
 	}
-	assert_int_equal(sha256_fd(-1, NULL, hex, &size), -EBADF);
+	assert_int_equal(sha256_fd(-1, NULL, NULL, hex, &size), -EBADF);
 }
 
 /* Of a file without end, too. */
@@ -194,7 +194,8 @@ static void sha256_keeps_to_the_effort(void **state)
 		const int fd = rows[i].endless ? endless : fileno(f);
 		uint64_t size = 99;
 
-		assert_int_equal(sha256_fd(fd, &rows[i].effort, hex, &size), rows[i].expected);
+		assert_int_equal(sha256_fd(fd, &rows[i].effort, NULL, hex, &size),
+				 rows[i].expected);
 		if (rows[i].expected < 0)
 			assert_true(size == 99 && strcmp(hex, "untouched") == 0);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "util/fetch.h"
+#include "decoder/cmd/fetch.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,9 +12,9 @@ int fetch_receive(int socket, struct fetch_answer *ret_answer, int *ret_fd)
 	return fdpass_receive(socket, ret_answer, sizeof(*ret_answer), ret_fd);
 }
 
-int fetch_file(int fetch, enum fetch_kind kind, const struct buildid *id, char **ret_path)
+int fetch_file(int fetch, enum ptd_fetch what, const struct buildid *id, char **ret_path)
 {
-	const struct fetch_question question = { .kind = (uint8_t)kind, .id = *id };
+	const struct fetch_question question = { .what = (uint8_t)what, .id = *id };
 	struct fetch_answer answer;
 	int r, fd;
 
