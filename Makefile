@@ -135,7 +135,13 @@ $(O)/targets/%.cc: tests/targets/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -O2 -g -pthread -o $@ $<
 
-tests: $(PROGRAMS) $(LIBRARY) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
+# The library with what finds races; of a build that has no other sanitizer.
+TSAN_LIBRARY = $(if $(findstring -fsanitize,$(CFLAGS)),,$(O)/tsan/libptdecode.so.$(SO_VERSION))
+$(O)/tsan/libptdecode.so.$(SO_VERSION): FORCE
+	@$(MAKE) --no-print-directory O=$(O)/tsan WERROR= CFLAGS='-O1 -g -fsanitize=thread' $@
+FORCE:
+
+tests: $(PROGRAMS) $(LIBRARY) $(TSAN_LIBRARY) $(UNITS:%=$(O)/test-%) $(FUZZERS:%=$(O)/replay-%) $(TOOLS:%=$(O)/tools/%) \
        $(TARGETS:%=$(O)/targets/%) $(O)/ptd-emu-system.so
 
 demo: packages-demo ## record a real program, take a snapshot, decode it, show what is in it
@@ -186,6 +192,8 @@ lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, mess
 	tests/check-hardening.sh $(O)
 	for h in $$(git ls-files 'include/*.h' 'util/*.h' 'record/*.h' 'decoder/*.h' 'daemon/*.h' 'ctl/*.h'); do \
 		$(CC) $(ALL_CFLAGS) -MF /dev/null -fsyntax-only -include $$h -x c /dev/null || exit 1; done
+	$(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only examples/*.c
+	$(CXX) -std=c++17 -Iinclude -pedantic -Wall -Wextra -Werror -fsyntax-only examples/*.cc
 	for h in $$(git ls-files 'include/ptd/*.h'); do \
 		echo 'extern int alone;' | $(CC) -std=c11 -Iinclude -pedantic -Wall -Wextra -Werror \
 			-fsyntax-only -include $$h -x c - || exit 1; \
@@ -206,6 +214,7 @@ INSTALLED = 755:$(O)/ptctl:bin/ptctl 755:$(O)/ptdecode:bin/ptdecode 755:$(O)/ptd
             755:$(O)/ptd-emu.so:lib/ptd/ptd-emu.so 644:$(O)/libptdecode.a:lib/libptdecode.a \
             644:$(O)/libptdecode.so.$(SO_VERSION):lib/libptdecode.so.$(SO_VERSION) \
             644:decoder/ptdecode.pc:lib/pkgconfig/ptdecode.pc \
+            $(foreach e,$(wildcard examples/*),644:$e:share/doc/ptd/$e) \
             $(foreach h,$(wildcard include/ptd/*.h),644:$h:$h) \
             644:systemd/ptd.service:lib/systemd/system/ptd.service \
             644:systemd/ptd.socket:lib/systemd/system/ptd.socket \
@@ -237,7 +246,7 @@ uninstall: ## remove what install made, but changed settings and /var/lib/ptd; D
 	rm -f $(DESTDIR)$(prefix)/lib/libptdecode.so.0 $(DESTDIR)$(prefix)/lib/libptdecode.so
 	[ ! -e $(DESTDIR)/etc/ptd/ptd.conf ] || ! cmp -s systemd/ptd.conf $(DESTDIR)/etc/ptd/ptd.conf || \
 		rm $(DESTDIR)/etc/ptd/ptd.conf
-	for d in $(prefix)/lib/ptd $(prefix)/lib/pkgconfig $(prefix)/include/ptd /etc/ptd; do \
+	for d in $(prefix)/lib/ptd $(prefix)/lib/pkgconfig $(prefix)/include/ptd $(prefix)/share/doc/ptd/examples $(prefix)/share/doc/ptd /etc/ptd; do \
 		[ ! -d $(DESTDIR)$$d ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$d || exit 1; done
 # Directories that others may have made are left, but for those of a DESTDIR.
 	[ -z "$(DESTDIR)" ] || [ ! -d "$(DESTDIR)" ] || find "$(DESTDIR)" -mindepth 1 -depth -type d -empty -delete
@@ -249,6 +258,6 @@ help: ## this text
 	@sed -nE 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: all tests demo check check-long check-asan check-clang bench lint format install uninstall clean help check-guest \
-        packages-demo packages-check packages-long
+        packages-demo packages-check packages-long FORCE
 .PRECIOUS: $(O)/%.o
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -4,7 +4,7 @@
 # The library as others use it, from nothing but what "make install" puts into a directory.
 . "$(dirname "$0")/common.sh"
 [[ -z ${PTD_ASAN:-} ]] || skip "a sanitized library needs the sanitizer in each program that loads it"
-need pkg-config nm
+need pkg-config nm cc c++ python3 qemu-x86_64
 
 D=$T/dest
 prefix=/opt/ptd
@@ -24,3 +24,61 @@ all_ours() {
 nm -D --defined-only "$lib/libptdecode.so" | sed 's/@.*//' | all_ours libptdecode.so
 nm --defined-only --extern-only "$lib/libptdecode.a" | grep ' ' | all_ours libptdecode.a
 [[ $(readelf -d "$lib/libptdecode.so") == *"soname: [libptdecode.so.0]"* ]] || fail "the soname"
+
+echo "--- programs"
+examples=$D$prefix/share/doc/ptd/examples
+read -ra flags <<<"$(pkg-config --cflags --libs ptdecode)"
+read -ra all_flags <<<"$(pkg-config --static --cflags --libs ptdecode)"
+[[ "${flags[*]}" == "-I$D$prefix/include -L$lib -lptdecode" ]] || fail "pkg-config: ${flags[*]}"
+cc -std=c11 -Wall -Werror -pthread "$examples/insns.c" "${flags[@]}" -o "$T/c" || fail "the C program"
+c++ -std=c++17 -Wall -Werror "$examples/insns.cc" "${flags[@]}" -o "$T/cc" || fail "the C++ program"
+cc -std=c11 -pthread "$examples/insns.c" "${all_flags[@]/-lptdecode/-l:libptdecode.a}" -o "$T/static" ||
+	fail "the C program with the archive"
+[[ $(readelf -d "$T/static") != *libptdecode* ]] || fail "the archive was not linked"
+export LD_LIBRARY_PATH=$lib
+
+start_ptd
+record it "$O/targets/calls.c"
+record other "$O/targets/names.c"
+"$T/c" "$T/it" "$T/c.out" "$T/other" "$T/c.other" || fail "C: exit status $?"
+"$T/static" "$T/it" "$T/static.out" || fail "C with the archive: exit status $?"
+"$T/cc" "$T/it" "$T/cc.out" || fail "C++: exit status $?"
+python3 "$examples/insns.py" "$T/it" "$T/py.out" || fail "Python: exit status $?"
+for program in static cc py; do
+	cmp "$T/c.out" "$T/$program.out" || fail "the output of $program is not that of the C program"
+done
+
+# same_as_ptdecode RECORDING OUTPUT: the first instructions, and how many each function executed.
+same_as_ptdecode() {
+	local n
+	"$O/ptdecode" -f addresses -o "$T/addresses" -f summary:rows=1000000 -o "$T/summary" "$T/$1" ||
+		fail "ptdecode: exit status $?"
+	od -An -v -tx8 -w8 "$T/addresses" | head -n 1000 | sed 's/^ *0*//' >"$T/expected"
+	head -n 1000 "$2" | cut -d' ' -f1 >"$T/got"
+	cmp "$T/got" "$T/expected" || fail "$1: other instructions than ptdecode's"
+	sed -n '/^Symbols/,/^$/p' "$T/summary" | sed -nE 's/^ +([0-9]+) +[0-9.]+  (.*) \(.*\)$/\1 \2/p' | count >"$T/expected"
+	tail -n +1001 "$2" | sed 's/^ *//' | count >"$T/got"
+	n=$(awk '{ n += $1 } END { print n }' "$T/got")
+	[[ $n == $(($(stat -c %s "$T/addresses") / 8)) ]] || fail "$1: $n instructions were counted"
+	cmp "$T/got" "$T/expected" || fail "$1: $(diff "$T/got" "$T/expected" | head)"
+	echo "$1: $n instructions of $(wc -l <"$T/got") functions"
+}
+
+# count: add up the lines "N NAME" of the same name.
+count() {
+	awk '{ n = $1; sub(/^[0-9]+ /, ""); sum[$0] += n } END { for (name in sum) print sum[name], name }' | sort
+}
+
+same_as_ptdecode it "$T/c.out"
+same_as_ptdecode other "$T/c.other"
+
+echo "--- two threads"
+mkdir "$T/tsan"
+cp "$O/tsan/libptdecode.so".* "$T/tsan/libptdecode.so.0" || skip "no library that was built with TSan: make tests"
+cc -std=c11 -g -fsanitize=thread -pthread "$examples/insns.c" "${flags[@]}" -o "$T/c-tsan" || fail "the C program under TSan"
+LD_LIBRARY_PATH=$T/tsan TSAN_OPTIONS=halt_on_error=0 "$T/c-tsan" "$T/it" "$T/tsan.out" "$T/other" "$T/tsan.other" \
+	"$T/it" "$T/tsan.again" 2>"$T/tsan.err" || fail "under TSan: $(cat "$T/tsan.err")"
+[[ ! -s $T/tsan.err ]] || fail "$(cat "$T/tsan.err")"
+cmp "$T/c.out" "$T/tsan.out" && cmp "$T/c.out" "$T/tsan.again" && cmp "$T/c.other" "$T/tsan.other" ||
+	fail "two threads decode otherwise than one"
+echo ok
