@@ -540,7 +540,7 @@ static int start_span(struct lane *lane)
 	if (span->size == 0)
 		return add_mark(lane, PTD_MARK_GAP, &empty);
 
-	/* Private to this process, whatever they come from: see mapfile_init_writable(). */
+	/* Private to this process: a mapping of a temporary file, which others do not see. */
 	config.pt = (uint8_t *)(uintptr_t)span->bytes;
 	config.size = span->size;
 	r = engine_new(lane->config.engine, &config, &lane->engine);

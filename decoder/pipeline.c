@@ -385,6 +385,7 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	timeline_free(decoder->timeline);
 	objects_free(decoder->objects);
 	trace_free(decoder->trace);
+	reading_deinit(&decoder->reading);
 	free(decoder->message);
 	free(decoder->name);
 	free(decoder);
@@ -419,6 +420,21 @@ static int fail(struct ptd_decoder *d, const struct lane *lane, int r)
 			   lane_offset(lane), lane->slice.cpu, strerror(-r));
 }
 
+/* What was read is as it was, but it may not be what was meant. Return: 0 or -ESTALE. */
+static int check_inputs(struct ptd_decoder *d)
+{
+	const struct reading_file *file;
+	off_t size;
+
+	file = reading_find_cut(&d->reading, &size);
+	if (!file)
+		return 0;
+	return message_set(
+	    &d->message, -ESTALE,
+	    "%s: became shorter while it was decoded: it had %jd bytes, and has %jd now",
+	    file->path, (intmax_t)file->size, (intmax_t)size);
+}
+
 const char *ptd_decoder_message(const struct ptd_decoder *decoder)
 {
 	return decoder->r == 0 ? NULL : decoder->message ?: "out of memory";
@@ -430,6 +446,8 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 	struct lane *lane;
 	int r;
 
+	if (decoder->r == 0)
+		decoder->r = check_inputs(decoder);
 	if (decoder->r < 0)
 		return decoder->r;
 	if (decoder->given) {

@@ -44,9 +44,59 @@ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
 	return map_path(mapfile, dir_fd, path, PROT_READ);
 }
 
-int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, const char *path)
+/* Read the bytes of @fd between its holes to @bytes, where zeros are. */
+static int read_all(int fd, uint8_t *bytes, uint64_t size)
 {
-	return map_path(mapfile, dir_fd, path, PROT_READ | PROT_WRITE);
+	off_t at = 0, data, hole;
+
+	while ((uint64_t)at < size && (data = lseek(fd, at, SEEK_DATA)) >= 0) {
+		hole = lseek(fd, data, SEEK_HOLE);
+		if (hole < 0)
+			return -errno;
+		if ((uint64_t)hole > size)
+			hole = (off_t)size;
+		for (at = data; at < hole;) {
+			const ssize_t n = pread(fd, bytes + at, (size_t)(hole - at), at);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n < 0)
+				return -errno;
+			if (n == 0)
+				return -ESTALE;
+			at += n;
+		}
+	}
+	if ((uint64_t)at < size && errno != ENXIO)
+		return -errno;
+	return lseek(fd, 0, SEEK_END) < (off_t)size ? -ESTALE : 0;
+}
+
+int mapfile_read(struct mapfile *mapfile, int dir_fd, const char *path)
+{
+	_cleanup_(fd_closep) int fd = regular_open(dir_fd, path, 0);
+	_cleanup_(mapfile_deinit) struct mapfile m = {};
+	struct stat st;
+	void *p;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size > 0) {
+		p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p == MAP_FAILED)
+			return -errno;
+		m = (struct mapfile){ .bytes = p, .size = (size_t)st.st_size };
+		r = read_all(fd, p, m.size);
+		if (r < 0)
+			return r;
+	}
+	*mapfile = m;
+	m = (struct mapfile){};
+	return 0;
 }
 
 int mapfile_init_fd(struct mapfile *mapfile, int fd)

@@ -4,7 +4,8 @@
 /*
  * Mapped file
  *
- * The bytes of a regular file, mapped into memory.
+ * The bytes of a regular file in memory: mapped, or read. While a file is mapped, nobody may cut it
+ * off, or whoever looks at the bytes is killed (SIGBUS).
  */
 
 #include <stddef.h>
@@ -24,10 +25,15 @@ struct mapfile {
  */
 _must_check_ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path);
 
-/* The same, but the bytes may be written to, which does not change the file. */
-_must_check_ int mapfile_init_writable(struct mapfile *mapfile, int dir_fd, const char *path);
+/*
+ * Read the file at @path: the bytes stay as they are, whatever becomes of the file, and may be
+ * written to.
+ *
+ * Return: as above; -ESTALE if the file became shorter meanwhile.
+ */
+_must_check_ int mapfile_read(struct mapfile *mapfile, int dir_fd, const char *path);
 
-/* The same for the file that is open at @fd, which stays open. */
+/* Map the file that is open at @fd, which stays open. */
 _must_check_ int mapfile_init_fd(struct mapfile *mapfile, int fd);
 
 /*

@@ -16,6 +16,8 @@
 #include "base/base.h"
 #include "util/mapfile.h"
 
+struct progress;
+
 /* How many can be written at a time to files that were prepared. */
 #define SPILL_PREPARED 8
 
@@ -59,6 +61,15 @@ _must_check_ int spill_write(struct spill *spill, const void *bytes, size_t size
 
 /* Add all bytes from @fd up to its end. Return: like spill_write(). */
 _must_check_ int spill_copy(struct spill *spill, int fd);
+
+/*
+ * Add the @size bytes of the regular file that is open at @fd, from its start on. Its holes stay
+ * holes. @progress, which may be NULL, counts the bytes.
+ *
+ * Return: 0; -ESTALE if the file has become shorter; -ECANCELED; or as above.
+ */
+_must_check_ int spill_copy_file(struct spill *spill, int fd, uint64_t size,
+				 struct progress *progress);
 
 /*
  * Map the bytes; none can be added afterwards.

@@ -345,7 +345,7 @@ static int load_file(struct config *config, const char *path, config_warn_fn war
 	struct mapfile file;
 	int r;
 
-	r = mapfile_init(&file, AT_FDCWD, path);
+	r = mapfile_read(&file, AT_FDCWD, path);
 	if (r < 0)
 		return r;
 	if (file.size > FILE_MAX)

@@ -258,7 +258,7 @@ static int read_entry(const struct spool *s, const char *id, struct spool_entry 
 
 	(void)snprintf(e.id, sizeof(e.id), "%.*s", SNAPID_SIZE - 1, id);
 	(void)snprintf(path, sizeof(path), "%s/" PTD_SNAPSHOT_MANIFEST, e.id);
-	r = mapfile_init(&manifest, s->dir_fd, path);
+	r = mapfile_read(&manifest, s->dir_fd, path);
 	if (r < 0)
 		return r;
 	if (manifest.size <= MANIFEST_MAX) {

@@ -18,7 +18,7 @@
 
 static int open_file(struct mapfile *file, const char *path, char **reterr_message)
 {
-	int r = mapfile_init(file, AT_FDCWD, path);
+	int r = mapfile_read(file, AT_FDCWD, path);
 
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: cannot read: %s", path, strerror(-r));

@@ -12,6 +12,7 @@
 #include "decoder/file/perfdata.h"
 #include "ptd/snapshot.h"
 #include "util/message.h"
+#include "util/regular.h"
 #include "util/spill.h"
 
 /* Of the data files of a directory. */
@@ -25,6 +26,27 @@ static int read_pipe(int fd, struct reading *reading, struct mapfile *ret_map)
 	return spill_copy(&spill, fd) ?: spill_finish(&spill, ret_map);
 }
 
+/*
+ * A regular file is copied, and the copy mapped: whoever may write to the file may cut it off at
+ * any time, and pages behind its end kill who looks at them. @path is what it can be found by
+ * later, or NULL.
+ */
+static int copy_file(int fd, const char *path, struct reading *reading, struct mapfile *ret_map)
+{
+	_cleanup_(spill_deinit) struct spill spill = { .spills = reading_spills(reading) };
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	r = path ? reading_note(reading, path, &st) : 0;
+	if (r < 0)
+		return r;
+	progress_expect(reading_progress(reading), (uint64_t)st.st_size);
+	r = spill_copy_file(&spill, fd, (uint64_t)st.st_size, reading_progress(reading));
+	return r < 0 ? r : spill_finish(&spill, ret_map);
+}
+
 static int map_stdin(struct reading *reading, struct mapfile *ret_map)
 {
 	struct stat st;
@@ -32,11 +54,22 @@ static int map_stdin(struct reading *reading, struct mapfile *ret_map)
 	if (isatty(STDIN_FILENO))
 		return -ENOTTY;
 	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
-		return mapfile_init_fd(ret_map, STDIN_FILENO);
+		return copy_file(STDIN_FILENO, NULL, reading, ret_map);
 	return read_pipe(STDIN_FILENO, reading, ret_map);
 }
 
-static int map_path(int dir_fd, const char *name, struct reading *reading, struct mapfile *ret_map)
+/* The same of the file @name, seen from @dir_fd. */
+static int copy_path(int dir_fd, const char *name, const char *path, struct reading *reading,
+		     struct mapfile *ret_map)
+{
+	_cleanup_(fd_closep) int fd = regular_open(dir_fd, name, 0);
+
+	return fd < 0 ? fd : copy_file(fd, path, reading, ret_map);
+}
+
+/* @path is the same as @name, seen from the working directory. */
+static int map_path(int dir_fd, const char *name, const char *path, struct reading *reading,
+		    struct mapfile *ret_map)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat st;
@@ -46,7 +79,7 @@ static int map_path(int dir_fd, const char *name, struct reading *reading, struc
 	if (fstatat(dir_fd, name, &st, 0) < 0)
 		return -errno;
 	if (!S_ISFIFO(st.st_mode) || dir_fd != AT_FDCWD)
-		return mapfile_init_writable(ret_map, dir_fd, name);
+		return copy_path(dir_fd, name, path, reading, ret_map);
 	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : read_pipe(fd, reading, ret_map);
 }
@@ -79,7 +112,12 @@ static int add_file(struct data *data, int dir_fd, const char *name, char *path,
 	if (!path)
 		return message_set(reterr_message, -ENOMEM, "%s: out of memory", name);
 	data->files[data->n++].name = path;
-	r = name ? map_path(dir_fd, name, data->reading, map) : map_stdin(data->reading, map);
+	r = name ? map_path(dir_fd, name, path, data->reading, map) : map_stdin(data->reading, map);
+	if (r == -ESTALE)
+		return message_set(reterr_message, r, "%s: became shorter while it was read", path);
+	if (r == -ECANCELED)
+		return message_set(reterr_message, r,
+				   "%s: was not read to its end, since that was canceled", path);
 	if (r == -EINVAL)
 		return message_set(reterr_message, r, "%s: not a regular file", path);
 	if (r < 0)
@@ -234,10 +272,12 @@ int input_open_bare(const char *path, struct reading *reading, struct trace **re
 
 	if (!trace)
 		return message_set(reterr_message, -ENOMEM, "%s: out of memory", path);
-	r = mapfile_init_writable(&pt, AT_FDCWD, path);
+	r = copy_path(AT_FDCWD, path, path, reading, &pt);
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: cannot read: %s", path,
-				   r == -EINVAL ? "is no regular file" : strerror(-r));
+				   r == -EINVAL   ? "is no regular file"
+				   : r == -ESTALE ? "it became shorter"
+						  : strerror(-r));
 	r = bare_trace(trace, &pt, reading);
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: out of memory", path);

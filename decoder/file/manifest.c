@@ -301,7 +301,7 @@ static int map_if_there(const struct checker *c, const char *name, struct mapfil
 {
 	int r;
 
-	r = mapfile_init_writable(ret_file, c->dir_fd, name);
+	r = mapfile_read(ret_file, c->dir_fd, name);
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)

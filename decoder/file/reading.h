@@ -4,17 +4,33 @@
 /*
  * Reading
  *
- * What all steps share by which an input is read: how much they may put into temporary files, and
- * how far they have come. A NULL reading has no limits, and nobody waits for it.
+ * What all steps share by which an input is read: how much they may put into temporary files, how
+ * far they have come, and which files they have read. A NULL reading has no limits, and nobody
+ * waits for it.
  */
 
+#include <sys/stat.h>
+
+#include "base/base.h"
 #include "util/progress.h"
 #include "util/spill.h"
+#include "util/vec.h"
+
+/* A file as it was when it was opened. */
+struct reading_file {
+	char *path;
+	dev_t device;
+	ino_t inode;
+	off_t size;
+};
 
 struct reading {
 	struct spills spills;
 	struct progress progress;
+	VEC(struct reading_file) files;
 };
+
+void reading_deinit(struct reading *reading);
 
 static inline struct spills *reading_spills(struct reading *reading)
 {
@@ -25,3 +41,12 @@ static inline struct progress *reading_progress(struct reading *reading)
 {
 	return reading ? &reading->progress : NULL;
 }
+
+/* Note the file at @path, which is @st. Return: 0 or -ENOMEM. */
+_must_check_ int reading_note(struct reading *reading, const char *path, const struct stat *st);
+
+/*
+ * Return: the file that has become shorter since it was noted, and @ret_size, which it has now;
+ *         NULL if none has. A file that was removed or replaced meanwhile is as it was.
+ */
+const struct reading_file *reading_find_cut(const struct reading *reading, off_t *ret_size);

@@ -185,7 +185,7 @@ int objectmap_new(const char *snapshot_dir, struct objectmap **ret_map)
 		return -ENOMEM;
 	}
 
-	r = mapfile_init(&file, AT_FDCWD, path);
+	r = mapfile_read(&file, AT_FDCWD, path);
 	map->is_there = r == 0;
 	if (r == 0)
 		r = read_lines(map, &file);

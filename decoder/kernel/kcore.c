@@ -130,7 +130,7 @@ int kcore_init(struct kcore *kcore, struct objects *objects)
 		kcore->path = NULL;
 		return -ENOMEM;
 	}
-	r = mapfile_init(&kcore->kallsyms_text, AT_FDCWD, kallsyms_path);
+	r = mapfile_read(&kcore->kallsyms_text, AT_FDCWD, kallsyms_path);
 	if (r == -ENOMEM)
 		return r;
 	kcore->kallsyms.text = &kcore->kallsyms_text;

@@ -181,7 +181,7 @@ static int open_file(struct perfmaps *perfmaps, uint32_t pid, struct perfmap_fil
 		path = NULL;
 		return -ENOMEM;
 	}
-	r = mapfile_init(&file->text, AT_FDCWD, path);
+	r = mapfile_read(&file->text, AT_FDCWD, path);
 	if (r < 0)
 		return r;
 	file->perfmap.text = &file->text;

@@ -72,6 +72,27 @@ count() {
 same_as_ptdecode it "$T/c.out"
 same_as_ptdecode other "$T/c.other"
 
+echo "--- a file that is cut off while it is decoded"
+cut_off() {
+	local status
+	cp "$1" "$T/cut"
+	shift
+	mkfifo "$T/fifo"
+	"$O/ptdecode" -f addresses -o "$T/fifo" "$@" 2>"$T/cut.err" &
+	# It waits, in the middle, for whoever reads what it writes.
+	exec 3<"$T/fifo"
+	head -c 1000 <&3 >/dev/null
+	truncate -s 4000 "$T/cut"
+	cat <&3 >/dev/null
+	exec 3<&-
+	wait $!
+	status=$?
+	[[ $status == 1 && $(<"$T/cut.err") == *"$T/cut: became shorter while it was decoded: it had "* ]] ||
+		fail "exit status $status: $(cat "$T/cut.err")"
+	rm "$T/cut" "$T/fifo"
+}
+cut_off "$T/it/data" "$T/cut"
+
 echo "--- two threads"
 mkdir "$T/tsan"
 cp "$O/tsan/libptdecode.so".* "$T/tsan/libptdecode.so.0" || skip "no library that was built with TSan: make tests"

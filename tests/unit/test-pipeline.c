@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ptd/decode.h"
 #include "tests/lib/failing.h"
@@ -188,6 +189,48 @@ static void golden_cases(void **state)
 	assert_true(n_messages > 10);
 }
 
+/* An input that is cut off while it is decoded is an error, a bare stream, too; one that is removed
+ * is as it was. */
+static void cut_off(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		const bool is_cut = i > 0;
+		struct ptd_decoder *decoder = NULL;
+		const struct ptd_batch *batch;
+		char dir[TEMPDIR_SIZE];
+		struct decoding d = {};
+		const char *path;
+		unsigned line;
+		int r;
+
+		(void)state;
+		tempdir_make("pipeline", dir);
+		assert_int_equal(golden_read("tests/golden/exec.case", &d.golden, &line), 0);
+		assert_int_equal(golden_input_write(d.golden, dir, &d.input), 0);
+		path = d.input.options.input;
+		if (i == 2)
+			d.input.options =
+			    (struct ptd_options){ .size = sizeof(d.input.options), .raw_pt = path };
+		assert_int_equal(ptd_decoder_new(&d.input.options, &decoder, NULL), 0);
+		if (is_cut)
+			assert_int_equal(truncate(path, 100), 0);
+		else
+			assert_int_equal(unlink(path), 0);
+		while ((r = ptd_decoder_next(decoder, &batch)) == 0)
+			;
+		if (is_cut) {
+			assert_int_equal(r, -ESTALE);
+			assert_non_null(strstr(ptd_decoder_message(decoder),
+					       ": became shorter while it was decoded: it had "));
+		} else {
+			assert_int_equal(r, PTD_END);
+		}
+		ptd_decoder_free(decoder);
+		(void)golden_free(d.golden);
+		tempdir_remove(dir);
+	}
+}
+
 struct opening {
 	unsigned n, n_wanted;
 	uint64_t done, total;
@@ -240,6 +283,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_cases),
 		cmocka_unit_test(progress),
+		cmocka_unit_test(cut_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static int map_it_writable(void)
 {
 	struct mapfile file;
 
-	return mapfile_init_writable(&file, AT_FDCWD, fifo);
+	return mapfile_read(&file, AT_FDCWD, fifo);
 }
 
 static int execute_it(void)
@@ -112,7 +112,7 @@ static const struct {
 	bool opens;
 } rows[] = {
 	{ "open(2)", open_plainly, true },      { "regular_open", open_it, false },
-	{ "mapfile_init", map_it, false },      { "mapfile_init_writable", map_it_writable, false },
+	{ "mapfile_init", map_it, false },      { "mapfile_read", map_it_writable, false },
 	{ "execfile_read", execute_it, false }, { "objects_add_file", add_it, false },
 	{ "jitfile_open", jitdump_it, false },  { "dirs_copy", copy_it, false },
 	{ "dirs_sync", sync_it, false },
