@@ -99,7 +99,7 @@ void tasks_deinit(struct tasks *tasks)
 	jits_deinit(&tasks->jits);
 }
 
-/* Neither idle nor unknown. */
+/* Return: whether the ids are known, and not those of the idle thread. */
 static bool is_task(uint32_t pid, uint32_t tid)
 {
 	return pid && tid && pid != PTD_ID_UNKNOWN && tid != PTD_ID_UNKNOWN;
@@ -216,7 +216,7 @@ uint32_t tasks_pid_of(const struct tasks *tasks, uint32_t tid)
 	return thread ? thread->pid : PTD_ID_UNKNOWN;
 }
 
-/* Note what @thread is from @time on. */
+/* Add the state of @thread from @time on to its track. */
 static int add_life(struct tasks *tasks, const struct thread *thread, uint64_t time)
 {
 	const struct track_item item = {
@@ -272,7 +272,10 @@ int tasks_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64_t time,
 		return TASKS_SKIPPED;
 	thread = find_thread(tasks, tid);
 	if (thread && thread->pid == pid) {
-		/* Its process's, always: an exec may have named another of its threads. */
+		/*
+		 * An exec, by the record of another thread, may have given the process another
+		 * space.
+		 */
 		if (space_of(tasks, pid))
 			thread->space = space_of(tasks, pid);
 		*ret_thread = thread;
@@ -317,7 +320,7 @@ static int living_thread(struct tasks *tasks, uint32_t pid, uint32_t tid, uint64
 
 /* Records. */
 
-/* The space of a new process: a copy of its parent's. */
+/* Give a new process its space, a copy of its parent's. */
 static int fork_space(struct tasks *tasks, const struct trace_record *record,
 		      const struct record_task *fork)
 {
@@ -325,7 +328,9 @@ static int fork_space(struct tasks *tasks, const struct trace_record *record,
 	size_t n_copies;
 	int r;
 
-	/* perf's own records stand for tasks that ran before; all their mappings follow. */
+	/*
+	 * The records that perf synthesizes are about tasks that ran before; their mappings follow.
+	 */
 	if (record->time == 0 && space_of(tasks, fork->pid))
 		return 0;
 	if (record->time == 0 || (record->misc & PERF_RECORD_MISC_FORK_EXEC))
@@ -350,7 +355,7 @@ int tasks_fork(struct tasks *tasks, const struct trace_record *record)
 	if (record_read_task(trace_record_body(record), &fork) < 0 || !is_task(fork.pid, fork.tid))
 		return TASKS_SKIPPED;
 
-	/* Nothing is news of what ran before the trace, if it is known already. */
+	/* A thread that ran before the trace is known already. */
 	if (record->time == 0 && tasks_find(tasks, fork.pid, fork.tid))
 		return 0;
 
@@ -376,7 +381,7 @@ int tasks_exit(struct tasks *tasks, const struct trace_record *record)
 	if (record_read_task(trace_record_body(record), &exit) < 0)
 		return TASKS_SKIPPED;
 
-	/* Its space stays: it still runs, for a moment, and its process may have other threads. */
+	/* The space stays: the thread still runs for a moment, and its process may have others. */
 	thread = find_thread(tasks, exit.tid);
 	if (thread && thread->pid == exit.pid)
 		thread->ended = true;
@@ -453,7 +458,10 @@ static int map_memory(struct tasks *tasks, uint32_t pid, const struct mapping *m
 	}
 }
 
-/* A process that had something else in the place of the vDSO: the snapshot has it as memory. */
+/*
+ * If the process had other code in the place of the vDSO, which the snapshot has as memory, use
+ * that.
+ */
 static int take_other_vdso(struct tasks *tasks, uint32_t pid, struct mapping *mapping)
 {
 	const struct anonmem_piece *m = anonmem_find(&tasks->memory, pid, mapping->start);
@@ -476,7 +484,7 @@ int tasks_map(struct tasks *tasks, const struct trace_record *record)
 		return 0;
 	if (map.len == 0 || map.len - 1 > UINT64_MAX - map.addr)
 		return TASKS_SKIPPED;
-	/* It holds for the process even if the record is damaged and names no thread. */
+	/* The mapping counts for the process, even if a damaged record names no thread. */
 	r = living_thread(tasks, map.pid, is_task(map.tid, map.tid) ? map.tid : map.pid,
 			  record->time, &thread);
 	if (r != 0)

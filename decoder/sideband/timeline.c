@@ -18,10 +18,10 @@
 
 /* Who runs on a CPU now. */
 struct cpu {
-	bool placed;        /* something was said of it already */
-	uint64_t placed_at; /* its last stay begins */
-	uint64_t heard_at;  /* time of the last record that was made on it */
-	uint32_t came;      /* the tid that a sample says came last; PTD_ID_UNKNOWN: none does */
+	bool placed;        /* a record has stated who runs */
+	uint64_t placed_at; /* when the last stay began */
+	uint64_t heard_at;  /* time of the last record that was made on this CPU */
+	uint32_t came;      /* the tid that came last, by a sample; PTD_ID_UNKNOWN: none */
 	uint32_t pid;
 	uint32_t tid;
 	const struct space *space;
@@ -32,13 +32,13 @@ struct timeline {
 	VEC(struct cpu) cpus;
 	struct map by_cpu;   /* number → index into cpus, which is its owner number in stays */
 	struct tracks stays; /* by cpu */
-	bool switches_apart; /* LOST is not about them */
-	bool samples_linked; /* those of a CPU tell of all who ran there */
+	bool switches_apart; /* LOST records are not about switch records */
+	bool samples_linked; /* the samples of each CPU state all who ran there */
 	struct space *bare;  /* the only space, of a bare PT stream; else NULL */
 	size_t n_skipped;
 };
 
-/* Return: 0; TASKS_SKIPPED if there are too many; -ENOMEM. */
+/* Find or add a CPU. Return: 0; TASKS_SKIPPED if there are too many CPUs; -ENOMEM. */
 static int get_cpu(struct timeline *tl, uint32_t number, uint32_t *ret_index)
 {
 	const uint64_t *found = map_get(&tl->by_cpu, number);
@@ -72,7 +72,7 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 	r = tasks_thread(&tl->tasks, pid, tid, time, &thread);
 	if (r < 0)
 		return r;
-	item.space = tl->tasks.kernel.space; /* if it is idle's, or nobody knows whose */
+	item.space = tl->tasks.kernel.space; /* of the idle thread, or of an unknown one */
 	if (thread) {
 		thread->since = time;
 		item.space = thread->space;
@@ -89,7 +89,7 @@ static int place(struct timeline *tl, uint32_t index, uint32_t pid, uint32_t tid
 	return tracks_add(&tl->stays, &item);
 }
 
-/* From @time on, nobody knows who runs on the CPU. */
+/* From @time on, it is not known who runs on the CPU. */
 static int place_nobody(struct timeline *tl, uint32_t index, uint64_t time)
 {
 	struct cpu *cpu = &tl->cpus.items[index];
@@ -170,7 +170,7 @@ static int on_switch_cpu_wide(struct timeline *tl, const struct trace_record *re
 	return r < 0 ? r : place(tl, index, record->pid, record->tid, record->time);
 }
 
-/* It tells only of its own task: who comes after it is unknown. */
+/* The record is about its own task only: it is not known who comes after that task. */
 static int on_switch(struct timeline *tl, const struct trace_record *record)
 {
 	struct record_switch sw;
@@ -253,7 +253,7 @@ static int on_exec(struct timeline *tl, const struct trace_record *record)
 
 	if (record_read_pid(record->type, trace_record_body(record), &pid) < 0)
 		return TASKS_SKIPPED;
-	/* Wherever the record says that it was made. */
+	/* The record does not state that the process ran on the CPU of the record. */
 	if (record->time == 0 || record->cpu == TRACE_NONE || record->pid != pid) {
 		r = tasks_comm(&tl->tasks, record);
 		return r != 0 ? r : place_again(tl, pid, record->time);
@@ -319,7 +319,7 @@ static int on_lost(struct timeline *tl, const struct trace_record *record)
 	if (cpu->placed && cpu->tid == PTD_ID_UNKNOWN)
 		return 0;
 	since = cpu->heard_at > cpu->placed_at ? cpu->heard_at : cpu->placed_at;
-	/* What the last record says held at least at its own time. */
+	/* What the last record states held at least at its own time. */
 	if (cpu->placed)
 		since = since < record->time ? since + 1 : record->time;
 	return place_nobody(tl, index, since);
@@ -370,7 +370,10 @@ static int on_record(struct timeline *tl, const struct trace_record *record)
 
 /* The timeline. */
 
-/* Does each sample of sched_switch name as leaving who came with the one before it on its CPU? */
+/*
+ * Find out whether each sample of sched_switch names as leaving the thread that came with the
+ * sample before it on the same CPU.
+ */
 static int look_at_samples(struct timeline *tl, const struct trace *trace)
 {
 	struct map came = {}; /* CPU → tid */
@@ -402,7 +405,7 @@ static int look_at_samples(struct timeline *tl, const struct trace *trace)
 	return r;
 }
 
-/* No sample is there to say that who came last stayed. */
+/* If not, no later sample proves that the thread that came last on a CPU stayed there. */
 static int end_samples(struct timeline *tl)
 {
 	int r = 0;
