@@ -294,9 +294,10 @@ static char *make_path(void)
 
 static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
 {
-	const struct ptd_info info = { .clock = clock, .realtime_offset_ns = offset };
+	static struct ptd_info info; /* borrowed until the sink is freed */
 	struct ptd_sink *sink = NULL;
 
+	info = (struct ptd_info){ .clock = clock, .realtime_offset_ns = offset };
 	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, NULL, &sink), 0);
 	return sink;
 }

@@ -27,6 +27,7 @@ struct fixture {
 	struct ptd_sink *sink;
 	struct mapfile file;
 	char path[32];
+	struct ptd_info info; /* borrowed by the sink */
 };
 
 static int setup(void **state)
@@ -63,7 +64,8 @@ static void begin_info(struct fixture *f, const char *name, const struct ptd_inf
 	if (f->sink)
 		f->sink = ptd_sink_free(f->sink);
 	mapfile_deinit(&f->file);
-	assert_int_equal(ptd_sink_open(ops, f->path, info, NULL, &f->sink), 0);
+	f->info = *info;
+	assert_int_equal(ptd_sink_open(ops, f->path, &f->info, NULL, &f->sink), 0);
 }
 
 static void begin(struct fixture *f, const char *name, enum ptd_clock clock, int64_t offset_ns)
