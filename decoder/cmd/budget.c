@@ -13,7 +13,7 @@
 /* A file is mapped by us and, if it is code, by libipt, whose block cache has 4 bytes for each. */
 #define N_MAPPINGS 6u
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t add_sizes(uint64_t a, uint64_t b)
 {
 	return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
@@ -39,12 +39,12 @@ static uint64_t size_of_tree(int fd, int depth)
 		if (fstatat(fd, entry->d_name, &st, 0) < 0)
 			continue;
 		if (S_ISREG(st.st_mode))
-			size = add(size, size_of_file(&st));
+			size = add_sizes(size, size_of_file(&st));
 		if (!S_ISDIR(st.st_mode))
 			continue;
 		child = dirs_open(fd, entry->d_name);
 		if (child >= 0)
-			size = add(size, size_of_tree(child, depth + 1));
+			size = add_sizes(size, size_of_tree(child, depth + 1));
 	}
 	return size;
 }
@@ -66,9 +66,9 @@ uint64_t budget_size_of(const char *path)
 
 uint64_t budget_for(uint64_t inputs, uint64_t spills)
 {
-	uint64_t size = add(BUDGET_BASE, spills);
+	uint64_t size = add_sizes(BUDGET_BASE, spills);
 
 	for (unsigned i = 0; i < N_MAPPINGS; i++)
-		size = add(size, inputs);
+		size = add_sizes(size, inputs);
 	return size;
 }

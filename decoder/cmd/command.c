@@ -222,7 +222,7 @@ static int add_output(struct command *c, char *format)
 {
 	char *options = strchr(format, ':');
 	const struct ptd_sink_ops *ops;
-	struct output *o;
+	struct requested_output *o;
 	size_t n = 0;
 
 	if (options)
@@ -233,7 +233,8 @@ static int add_output(struct command *c, char *format)
 	if (c->n_outputs == COMMAND_OUTPUTS_MAX)
 		return wrong("too many formats", format);
 	o = &c->outputs[c->n_outputs++];
-	*o = (struct output){ .ops = ops, .config = { .size = sizeof(o->config), .fd = -1 } };
+	*o = (struct requested_output){ .ops = ops,
+					.config = { .size = sizeof(o->config), .fd = -1 } };
 	for (char *option; (option = strsep(&options, ","));) {
 		if (n == COMMAND_SINK_OPTIONS_MAX)
 			return wrong("too many options of a format", option);

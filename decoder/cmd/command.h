@@ -28,7 +28,7 @@ enum {
 	STATUS_GAPS = 3, /* decoded, but the input was damaged or code was missing */
 };
 
-struct output {
+struct requested_output {
 	const struct ptd_sink_ops *ops;
 	const char *path;                                  /* NULL: standard output */
 	const char *options[COMMAND_SINK_OPTIONS_MAX + 1]; /* ended by NULL */
@@ -53,7 +53,7 @@ struct command {
 	struct ptd_options options;
 	VEC(struct command_code) code;
 	struct rawcode raw_code; /* what was found in them; see command_read_code() */
-	struct output outputs[COMMAND_OUTPUTS_MAX];
+	struct requested_output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
 	uint64_t max_output;   /* bytes that all outputs together may have; 0: any number */
 	uint64_t room;         /* of these, what is left */

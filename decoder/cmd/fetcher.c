@@ -86,8 +86,8 @@ static void note(struct patience *patience, int r)
 	patience->is_over = true;
 }
 
-static void find(const struct library *l, const struct fetch_question *question,
-		 struct patience *patience, int socket)
+static void answer_question(const struct library *l, const struct fetch_question *question,
+			    struct patience *patience, int socket)
 {
 	struct fetch_answer answer = { .r = -EINVAL };
 	const struct buildid *id = &question->id;
@@ -124,7 +124,7 @@ _Noreturn static void serve(int socket)
 	if (answer.r < 0)
 		_exit(1);
 	while (read(socket, &question, sizeof(question)) == sizeof(question))
-		find(&l, &question, &patience, socket);
+		answer_question(&l, &question, &patience, socket);
 	l.end(l.client);
 	_exit(0);
 }

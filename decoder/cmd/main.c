@@ -62,7 +62,7 @@ static bool is_taken(const struct command *c, size_t output)
 	return taken;
 }
 
-static int cannot_write(const struct command *c, const struct output *o, int r)
+static int cannot_write(const struct command *c, const struct requested_output *o, int r)
 {
 	const char *name = o->path ? o->path : "standard output";
 
@@ -82,7 +82,7 @@ static int open_targets(struct command *c)
 {
 	c->room = c->max_output;
 	for (size_t i = 0; i < c->n_outputs; i++) {
-		struct output *o = &c->outputs[i];
+		struct requested_output *o = &c->outputs[i];
 		int r;
 
 		if (is_taken(c, i)) {
@@ -109,7 +109,7 @@ static int open_targets(struct command *c)
 static int open_outputs(struct command *c, const struct ptd_info *info)
 {
 	for (size_t i = 0; i < c->n_outputs; i++) {
-		struct output *o = &c->outputs[i];
+		struct requested_output *o = &c->outputs[i];
 		char *message = NULL;
 		int r;
 
@@ -128,7 +128,7 @@ static int open_outputs(struct command *c, const struct ptd_info *info)
 static void close_outputs(struct command *c)
 {
 	for (size_t i = 0; i < c->n_outputs; i++) {
-		struct output *o = &c->outputs[i];
+		struct requested_output *o = &c->outputs[i];
 
 		if (o->sink)
 			ptd_sink_free(o->sink);
@@ -173,7 +173,7 @@ static int list_events(struct command *c, struct ptd_decoder *d)
 
 	while (ptd_decoder_next_event(d, &event) == 0) {
 		for (size_t i = 0; i < c->n_outputs; i++) {
-			struct output *o = &c->outputs[i];
+			struct requested_output *o = &c->outputs[i];
 
 			r = ptd_sink_event(o->sink, event);
 			if (r < 0)
@@ -191,7 +191,7 @@ static int decode_batches(struct command *c, struct ptd_decoder *d)
 
 	while ((r = ptd_decoder_next(d, &batch)) == 0) {
 		for (size_t i = 0; i < c->n_outputs; i++) {
-			struct output *o = &c->outputs[i];
+			struct requested_output *o = &c->outputs[i];
 
 			r = ptd_sink_batch(o->sink, batch);
 			if (r < 0)
@@ -235,7 +235,7 @@ static int decode(struct command *c, struct ptd_decoder *d)
 		return r;
 
 	for (size_t i = 0; i < c->n_outputs; i++) {
-		struct output *o = &c->outputs[i];
+		struct requested_output *o = &c->outputs[i];
 		const char *omission;
 
 		r = ptd_sink_finish(o->sink, ptd_decoder_stats(d));

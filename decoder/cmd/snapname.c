@@ -22,7 +22,7 @@ bool snapname_is(const char *input)
 }
 
 /* Find out the id. */
-static int find(const char *directory, const char *name, char ret_id[static SNAPID_SIZE])
+static int find_id(const char *directory, const char *name, char ret_id[static SNAPID_SIZE])
 {
 	_cleanup_(fd_closep) int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -46,7 +46,7 @@ int snapname_find(const char *name, const char *state_dir, char **ret_path, char
 		directory = NULL;
 		return message_set(reterr_message, -ENOMEM, "%s", strerror(ENOMEM));
 	}
-	r = find(directory, name, id);
+	r = find_id(directory, name, id);
 	if (r == -ENOENT)
 		return message_set(reterr_message, r,
 				   "%s: there is no file of that name, and no such snapshot in %s",

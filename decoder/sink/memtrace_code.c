@@ -80,13 +80,13 @@ static uint64_t key_of(const struct ptd_block *block, uint64_t base)
 	return base + block->id * UINT64_C(0xd1b54a32d192ed03);
 }
 
-static bool is(const struct memtrace_site *site, const struct ptd_block *block, uint64_t base)
+static bool is_site(const struct memtrace_site *site, const struct ptd_block *block, uint64_t base)
 {
 	return site->block == block && site->base == base;
 }
 
-static int add(struct memtrace_code *code, const struct ptd_block *block, uint64_t base,
-	       uint64_t key, uint32_t next, uint32_t *ret_index)
+static int add_site(struct memtrace_code *code, const struct ptd_block *block, uint64_t base,
+		    uint64_t key, uint32_t next, uint32_t *ret_index)
 {
 	const uint32_t index = (uint32_t)code->sites.n;
 	int r;
@@ -113,12 +113,12 @@ int memtrace_code_site(struct memtrace_code *code, const struct ptd_block *block
 	uint32_t index;
 	int r;
 
-	while (link && !is(&code->sites.items[link - 1], block, base))
+	while (link && !is_site(&code->sites.items[link - 1], block, base))
 		link = code->sites.items[link - 1].next;
 	if (link) {
 		index = link - 1;
 	} else {
-		r = add(code, block, base, key, head ? (uint32_t)*head + 1 : 0, &index);
+		r = add_site(code, block, base, key, head ? (uint32_t)*head + 1 : 0, &index);
 		if (r < 0)
 			return r;
 	}

@@ -43,7 +43,7 @@ static const uint16_t type_of_class[] = {
 	[PTD_INSN_PTWRITE] = MEMTRACE_INSN,
 };
 
-static uint8_t *put(uint8_t *p, uint16_t type, uint16_t size, uint64_t addr)
+static uint8_t *put_record(uint8_t *p, uint16_t type, uint16_t size, uint64_t addr)
 {
 	const struct memtrace_record record = { .type = type, .size = size, .addr = addr };
 
@@ -58,7 +58,7 @@ static uint8_t *put_bytes(uint8_t *p, const uint8_t *bytes, size_t size)
 		uint64_t piece = 0;
 
 		memcpy(&piece, bytes, n);
-		p = put(p, MEMTRACE_ENCODING, (uint16_t)n, piece);
+		p = put_record(p, MEMTRACE_ENCODING, (uint16_t)n, piece);
 		bytes += n;
 		size -= n;
 	}
@@ -78,14 +78,14 @@ static int write_header(struct memtrace_file *file, uint64_t pid, uint64_t tid)
 	r = memtrace_out_room(&file->out, 8 * sizeof(struct memtrace_record), &p);
 	if (r < 0)
 		return r;
-	p = put(p, MEMTRACE_HEADER, 0, MEMTRACE_VERSION_RETIRED);
-	p = put(p, MEMTRACE_MARKER, MEMTRACE_VERSION, MEMTRACE_VERSION_RETIRED);
-	p = put(p, MEMTRACE_MARKER, MEMTRACE_FILETYPE, MEMTRACE_FILETYPE_USER);
-	p = put(p, MEMTRACE_THREAD, MEMTRACE_ID_SIZE, tid);
-	p = put(p, MEMTRACE_PID, MEMTRACE_ID_SIZE, pid);
-	p = put(p, MEMTRACE_MARKER, MEMTRACE_CACHE_LINE, CACHE_LINE_BYTES);
-	p = put(p, MEMTRACE_MARKER, MEMTRACE_CHUNK_INSNS, MEMTRACE_CHUNK);
-	p = put(p, MEMTRACE_MARKER, MEMTRACE_PAGE_SIZE, PAGE_BYTES);
+	p = put_record(p, MEMTRACE_HEADER, 0, MEMTRACE_VERSION_RETIRED);
+	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_VERSION, MEMTRACE_VERSION_RETIRED);
+	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_FILETYPE, MEMTRACE_FILETYPE_USER);
+	p = put_record(p, MEMTRACE_THREAD, MEMTRACE_ID_SIZE, tid);
+	p = put_record(p, MEMTRACE_PID, MEMTRACE_ID_SIZE, pid);
+	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_CACHE_LINE, CACHE_LINE_BYTES);
+	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_CHUNK_INSNS, MEMTRACE_CHUNK);
+	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_PAGE_SIZE, PAGE_BYTES);
 	commit(file, p);
 	return 0;
 }
@@ -121,7 +121,7 @@ int memtrace_file_marker(struct memtrace_file *file, uint16_t marker, uint64_t v
 		return r;
 	if (ret_offset)
 		*ret_offset = memtrace_out_offset(&file->out);
-	commit(file, put(p, MEMTRACE_MARKER, marker, value));
+	commit(file, put_record(p, MEMTRACE_MARKER, marker, value));
 	return 0;
 }
 
@@ -153,8 +153,8 @@ int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint32_t cpu)
 		return r;
 	if (stamp > file->stamp)
 		file->stamp = stamp;
-	p = put(p, MEMTRACE_MARKER, MEMTRACE_TIMESTAMP, file->stamp);
-	p = put(p, MEMTRACE_MARKER, MEMTRACE_CPU, cpu == PTD_ID_UNKNOWN ? UINT64_MAX : cpu);
+	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_TIMESTAMP, file->stamp);
+	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_CPU, cpu == PTD_ID_UNKNOWN ? UINT64_MAX : cpu);
 	commit(file, p);
 	return 0;
 }
@@ -232,7 +232,7 @@ static uint8_t *put_insns(uint8_t *p, const struct ptd_block *block, uint64_t ba
 	for (; i < end; i++) {
 		const struct ptd_insn *insn = &block->insns[i];
 
-		p = put(p, type_of_class[insn->iclass], insn->size, base + insn->offset);
+		p = put_record(p, type_of_class[insn->iclass], insn->size, base + insn->offset);
 	}
 	return p;
 }
@@ -310,8 +310,8 @@ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn 
 	if (with_bytes)
 		p = put_bytes(p, insn->block->bytes + i->offset, i->size);
 	if (i->iclass != PTD_INSN_JUMP_COND)
-		p = put(p, MEMTRACE_MARKER, MEMTRACE_BRANCH_TARGET, target);
-	p = put(p, type_of_branch(insn, target), i->size, memtrace_insn_pc(insn));
+		p = put_record(p, MEMTRACE_MARKER, MEMTRACE_BRANCH_TARGET, target);
+	p = put_record(p, type_of_branch(insn, target), i->size, memtrace_insn_pc(insn));
 	commit(file, p);
 	file->n_insns++;
 	return 0;
@@ -325,8 +325,8 @@ int memtrace_file_finish(struct memtrace_file *file, uint64_t tid)
 	r = memtrace_out_room(&file->out, 2 * sizeof(struct memtrace_record), &p);
 	if (r < 0)
 		return r;
-	p = put(p, MEMTRACE_THREAD_EXIT, MEMTRACE_ID_SIZE, tid);
-	p = put(p, MEMTRACE_FOOTER, 0, 0);
+	p = put_record(p, MEMTRACE_THREAD_EXIT, MEMTRACE_ID_SIZE, tid);
+	p = put_record(p, MEMTRACE_FOOTER, 0, 0);
 	commit(file, p);
 	return memtrace_out_close(&file->out);
 }
