@@ -7,10 +7,10 @@
 
 #include "util/dirs.h"
 
-/* A file system that compresses may hold a file in that much less. A larger file is one hole. */
+/* How far a file system may compress a file. A file that is larger has holes. */
 #define COMPRESSION_MAX 16u
 
-/* A file is mapped by us and, if it is code, by libipt, whose block cache has 4 bytes for each. */
+/* ptdecode maps a file, and libipt maps code again and caches 4 bytes for each of its bytes. */
 #define N_MAPPINGS 6u
 
 static uint64_t add_sizes(uint64_t a, uint64_t b)

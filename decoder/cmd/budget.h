@@ -4,8 +4,8 @@
 /*
  * Budget
  *
- * How much address space decoding may take: what foreign bytes can make a decoder take is bounded,
- * and no honest input needs more.
+ * How much address space decoding may take. The limit stops foreign bytes from making the decoder
+ * take all memory; no honest input needs more.
  */
 
 #include <stddef.h>
@@ -13,14 +13,18 @@
 
 #include "base/base.h"
 
-/* Beside the inputs: what is known of them, code and debug files that lie elsewhere. */
+/* In bytes, for all but the inputs: the decoder's tables, and code and debug files elsewhere. */
 #define BUDGET_BASE (UINT64_C(16) << 30)
 
 /*
- * Return: the bytes that the regular file @path has, or all those in the directory @path; 0 if that
- * cannot be said. A file counts for no more than what it takes up on the disk allows.
+ * Return: the size in bytes of the regular file @path, or of all regular files below the directory
+ *         @path; 0 if it cannot be found out. A file with holes counts for at most a fixed multiple
+ *         of the disk space that it takes up.
  */
 uint64_t budget_size_of(const char *path);
 
-/* Return: the address space for inputs of @inputs bytes and temporary files of @spills bytes. */
+/*
+ * Return: the bytes of address space that inputs of @inputs bytes and temporary files of @spills
+ *         bytes need.
+ */
 uint64_t budget_for(uint64_t inputs, uint64_t spills);

@@ -73,7 +73,7 @@ static void usage(FILE *f)
 	    "input is damaged or code is missing (the summary says where).\n");
 }
 
-/* @value: what was given instead; NULL: nothing was. */
+/* Log what is wrong. @value is what the user gave instead; NULL: nothing. */
 static int wrong(const char *what, const char *value)
 {
 	if (value)
@@ -83,7 +83,7 @@ static int wrong(const char *what, const char *value)
 	return STATUS_USAGE;
 }
 
-/* "A/B/C" or "A/B". Return: whether all @n numbers are there, each at most @max. */
+/* Parse "A/B/C" or "A/B". Return: whether @text is @n numbers, each at most @max. */
 static bool parse_numbers(const char *text, uint32_t *ret_numbers, size_t n, uint64_t max)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -155,7 +155,7 @@ static int add_code(struct command *c, const struct command_code *code)
 	return r < 0 ? report(r, NULL) : 0;
 }
 
-/* @text is the command line's and may be cut in two. */
+/* @text belongs to the command line and is cut in two here. */
 static int parse_pages(struct command *c, char *text)
 {
 	char *comma = strchr(text, ',');
@@ -183,7 +183,7 @@ static int parse_code(struct command *c, char *text)
 	    c, &(struct command_code){ .kind = COMMAND_FILE, .path = text, .address = address });
 }
 
-/* A number of bytes, with a suffix K, M, G or T for powers of 1024; not 0. */
+/* Parse a number of bytes that is not 0; it may end with K, M, G or T (powers of 1024). */
 static int parse_size(const char *option, const char *text, uint64_t *ret_size)
 {
 	static const char suffixes[] = "KMGT";
@@ -217,7 +217,7 @@ static bool has_option(const struct ptd_sink_ops *ops, const char *option)
 	return false;
 }
 
-/* @format is the command line's and may be cut up: NAME:OPTION=VALUE,OPTION=VALUE */
+/* @format, NAME:OPTION=VALUE,OPTION=VALUE, belongs to the command line and is cut up here. */
 static int add_output(struct command *c, char *format)
 {
 	char *options = strchr(format, ':');
@@ -300,7 +300,7 @@ static const struct option long_options[] = {
 	{},
 };
 
-/* Return: a status; exits for --help and --version. */
+/* Return: an exit status. --help and --version end the process. */
 static int parse_option(struct command *c, int option)
 {
 	switch (option) {
@@ -364,7 +364,7 @@ static int parse_option(struct command *c, int option)
 	}
 }
 
-/* Where perf keeps what it recorded. */
+/* Look for files in ~/.debug, where perf keeps copies of the files that it recorded. */
 static int default_buildid_dir(struct command *c)
 {
 	const char *home = secure_getenv("HOME");
@@ -379,7 +379,7 @@ static int default_buildid_dir(struct command *c)
 	return 0;
 }
 
-/* An input that is no file may be the name of a snapshot. */
+/* If the input is no file but can be the name of a snapshot, use that snapshot. */
 static int find_snapshot(struct command *c)
 {
 	const char *from_env = getenv("PTD_STATE_DIR"), *state_dir = c->state_dir;

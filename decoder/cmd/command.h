@@ -18,7 +18,7 @@
 #include "util/vec.h"
 
 #define COMMAND_OUTPUTS_MAX      8
-#define COMMAND_SINK_OPTIONS_MAX 8 /* of one output */
+#define COMMAND_SINK_OPTIONS_MAX 8 /* for one output */
 
 /* Exit statuses. */
 enum {
@@ -28,21 +28,22 @@ enum {
 	STATUS_GAPS = 3, /* decoded, but the input was damaged or code was missing */
 };
 
+/* An output that the command line asks for: a kind of sink, and where it writes to. */
 struct requested_output {
-	const struct ptd_sink_ops *ops;
+	const struct ptd_sink_ops *ops;                    /* borrowed */
 	const char *path;                                  /* NULL: standard output */
 	const char *options[COMMAND_SINK_OPTIONS_MAX + 1]; /* ended by NULL */
 	struct ptd_sink_config config;
-	struct creator creator; /* of one that makes files in a directory */
-	struct ptd_sink *sink;
+	struct creator creator; /* of a sink that makes files in a directory */
+	struct ptd_sink *sink;  /* NULL until it is opened */
 };
 
-/* Code for a bare PT stream, as it was asked for: nothing was read yet. */
+/* Code for a bare PT stream, as the command line names it; its files have not been read. */
 struct command_code {
 	enum {
-		COMMAND_PAGES, /* in path, at the addresses that are in the other file */
-		COMMAND_ELF,
-		COMMAND_FILE, /* at the address */
+		COMMAND_PAGES, /* pages in @path, at the addresses in @address_path */
+		COMMAND_ELF,   /* the ELF file @path, at the addresses in its program headers */
+		COMMAND_FILE,  /* the whole file @path, at @address */
 	} kind;
 	const char *path;
 	const char *address_path;
@@ -52,34 +53,34 @@ struct command_code {
 struct command {
 	struct ptd_options options;
 	VEC(struct command_code) code;
-	struct rawcode raw_code; /* what was found in them; see command_read_code() */
+	struct rawcode raw_code; /* what command_read_code() found in @code */
 	struct requested_output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
-	uint64_t max_output;   /* bytes that all outputs together may have; 0: any number */
-	uint64_t room;         /* of these, what is left */
+	uint64_t max_output;   /* bytes that all outputs together may have; 0: no limit */
+	uint64_t room;         /* bytes of max_output that are left */
 	uint64_t max_memory;   /* bytes of address space that decoding may take */
 	char *home_debug;      /* ~/.debug */
-	const char *state_dir; /* where snapshots are found by their ids; NULL: as usual */
-	char *snapshot;        /* one that was found so */
-	bool debuginfod;       /* servers may be asked */
+	const char *state_dir; /* where snapshots are found by their ids; NULL: the default */
+	char *snapshot;        /* path of the snapshot that was found by its id */
+	bool debuginfod;       /* servers may be asked for files */
 };
 
 /*
- * Parse the command line, whose strings are borrowed; no file is read, but a snapshot looked for
- * that is named by its id. --help and --version print and exit.
+ * Parse the command line, whose strings are borrowed. No file is read, but a snapshot that is named
+ * by its id is looked for. --help and --version print and exit.
  *
- * Return: STATUS_OK; STATUS_USAGE or STATUS_FAILED, and what is wrong was logged. Deinit it in any
- *         case.
+ * Return: STATUS_OK; or STATUS_USAGE or STATUS_FAILED, after the error was logged. The caller calls
+ *         command_deinit() in any case.
  */
 _must_check_ int command_parse(struct command *command, int argc, char **argv);
 void command_deinit(struct command *command);
 
 /*
- * Read the files of code that the command line names, which are foreign.
+ * Read the files of code that the command line names. They are foreign.
  *
- * Return: 0, and they are in command->options; or negative errno, and what is wrong was logged.
+ * Return: 0, and command->options has the code; or negative errno, after the error was logged.
  */
 _must_check_ int command_read_code(struct command *command);
 
-/* Log @message, or what errno @r (negative) means if it is NULL; it is freed. */
+/* Log @message, which is freed; or, if it is NULL, the text of the negative errno @r. */
 void command_log(int r, char *message);

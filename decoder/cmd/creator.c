@@ -11,15 +11,15 @@
 #include "util/fdpass.h"
 #include "util/outdir.h"
 
-/* Of files that are created: a thread has one. */
+/* How many files are created at most; the drmemtrace sink needs one for each thread. */
 #define FILES_MAX (1u << 20)
 
-/* Where the child has its two descriptors: all above them are closed. */
+/* The numbers of the child's two descriptors; all descriptors above them are closed. */
 enum { DIR_FD = 3, SOCKET_FD = 4, FIRST_OTHER };
 
 static int open_file(const struct outdir_question *question, unsigned *n_files)
 {
-	/* From the other side of the confinement: it may be anything. */
+	/* The question comes from the confined process, so its name may be anything. */
 	if (!outdir_is_name(question->name))
 		return -EINVAL;
 	if (question->is_new && (*n_files)++ >= FILES_MAX)
@@ -34,7 +34,7 @@ _Noreturn static void serve(void)
 	struct outdir_question question;
 	unsigned n_files = 0;
 
-	/* Its first answer says whether it is confined. */
+	/* The first answer says whether this process could be confined. */
 	answer.r =
 	    sandbox_enter(&(struct sandbox){ .roots = &root, .n_roots = 1, .creates = true });
 	if (fdpass_send(SOCKET_FD, &answer, sizeof(answer), -1) < 0 || answer.r < 0)
@@ -49,7 +49,7 @@ _Noreturn static void serve(void)
 	_exit(0);
 }
 
-/* Nothing else of what the decoder has open must stay open when that ends. */
+/* Close all descriptors of the decoder but these two, so that none outlives the decoder here. */
 static int keep_only(int dir_fd, int socket)
 {
 	int high[2] = { fcntl(dir_fd, F_DUPFD_CLOEXEC, FIRST_OTHER),

@@ -4,9 +4,9 @@
 /*
  * Creator
  *
- * A process of its own that creates and opens files in one directory, for a decoder that is
- * confined and may open none to write to it. It is told nothing but names in that directory, and is
- * confined itself.
+ * A process of its own that creates and opens files in one directory. The decoder needs it because
+ * the decoder is confined and may open no file for writing. The creator receives only names in that
+ * directory from the decoder, and is confined itself.
  */
 
 #include <sys/types.h>
@@ -15,15 +15,19 @@
 
 struct creator {
 	pid_t pid;
-	int socket; /* see util/outdir.h */
+	int socket; /* to the creator; owned; its messages are in util/outdir.h */
 };
 
 /*
- * Start it, before anything foreign was read, for the directory @dir_fd, which stays the caller's.
+ * Start the creator for the directory @dir_fd, which stays the caller's. This is done before
+ * anything foreign is read.
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int creator_start(int dir_fd, struct creator *ret_creator);
 
-/* End it, when other descriptors of its socket are closed; one all zero was never started. */
+/*
+ * Close the socket and wait for the creator to end, which it does only when all other descriptors
+ * of the socket are closed. A creator that is all zero was never started.
+ */
 void creator_stop(struct creator *creator);

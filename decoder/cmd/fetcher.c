@@ -18,12 +18,13 @@
 #include "util/fdpass.h"
 #include "util/message.h"
 
-/* Loaded here alone: it brings some thirty libraries along, which nobody else needs. */
+/* Only this process loads it, because it brings some thirty other libraries along. */
 #define LIBRARY "libdebuginfod.so.1"
 
 /*
- * What is decoded says what is asked for, and may name any number of build-ids. A server that does
- * not answer takes a minute and a half each time, one that does not have it a moment.
+ * The input decides which build-ids are asked for, and may name any number of them. A question to a
+ * server that does not answer takes a minute and a half; one to a server that lacks the file, a
+ * moment.
  */
 #define FAILURES_MAX 3u /* in a row */
 #define MISSES_MAX   1024u
@@ -61,13 +62,13 @@ static int load(struct library *ret_library, struct fetch_answer *answer)
 	return -ENOPKG;
 }
 
-/* How much of it is used up. */
+/* How many questions went wrong so far. */
 struct patience {
 	unsigned n_failures, n_misses;
-	bool is_over;
+	bool is_over; /* no more questions are asked */
 };
 
-/* Take account of an answer. */
+/* Count the answer @r: a descriptor, or negative errno. */
 static void note(struct patience *patience, int r)
 {
 	if (r == -ENOENT)
@@ -94,7 +95,7 @@ static void answer_question(const struct library *l, const struct fetch_question
 	char *path = NULL;
 	int fd = -1;
 
-	/* From the other side of the confinement: it may be anything. */
+	/* The question comes from the confined process, so it may hold anything. */
 	if (patience->is_over) {
 		fd = -ENOENT;
 	} else if (id->size > 0 && id->size <= BUILDID_MAX) {
@@ -117,7 +118,7 @@ _Noreturn static void serve(int socket)
 	struct patience patience = {};
 	struct library l = {};
 
-	/* Even while it waits for a server. */
+	/* This process must end with the decoder, even while it waits for a server. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	answer.r = load(&l, &answer);
 	(void)!fdpass_send(socket, &answer, sizeof(answer), -1);
@@ -129,7 +130,7 @@ _Noreturn static void serve(int socket)
 	_exit(0);
 }
 
-/* Its first answer says whether it can do anything. */
+/* The fetcher's first answer says whether it could load the library. */
 static int begin(struct fetcher *f, char **reterr_message)
 {
 	struct fetch_answer answer = {};

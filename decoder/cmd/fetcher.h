@@ -4,8 +4,8 @@
 /*
  * Fetcher
  *
- * A process of its own that gets files by build-id from debuginfod servers, for a decoder that is
- * confined. What it is told by that is nothing but build-ids.
+ * A process of its own that gets files by build-id from debuginfod servers. The decoder needs it
+ * because the decoder is confined. The fetcher receives only build-ids from the decoder.
  *
  * Source: debuginfod_find_executable(3).
  */
@@ -16,16 +16,16 @@
 
 struct fetcher {
 	pid_t pid;
-	int socket; /* see decoder/cmd/fetch.h */
+	int socket; /* to the fetcher; owned; its messages are in decoder/cmd/fetch.h */
 };
 
 /*
- * Start it: before anything foreign was read. The servers are those of the environment's
- * DEBUGINFOD_URLS.
+ * Start the fetcher, before anything foreign is read. The environment variable DEBUGINFOD_URLS
+ * names the servers.
  *
- * Return: 0; or negative errno with @reterr_message, which the caller frees.
+ * Return: 0; or negative errno and @reterr_message, which the caller frees.
  */
 _must_check_ int fetcher_start(struct fetcher *ret_fetcher, char **reterr_message);
 
-/* End it; one that is all zero was never started. */
+/* End the fetcher. A fetcher that is all zero was never started. */
 void fetcher_stop(struct fetcher *fetcher);

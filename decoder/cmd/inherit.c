@@ -30,7 +30,9 @@ static int descriptor_of(const char *path)
 	return -1;
 }
 
-/* Return: the lowest descriptor from @fd on that one of the paths names; INT_MAX if there is none.
+/*
+ * Return: the lowest descriptor that is @fd or higher and that one of the paths names; INT_MAX if
+ *         there is none.
  */
 static int next_named(const char *const *paths, size_t n, int fd)
 {
@@ -76,6 +78,6 @@ int inherit_only(const char *const *paths, size_t n)
 			break;
 		fd = named + 1;
 	}
-	/* Linux before 5.9 */
+	/* Linux before 5.9 has no close_range(2). */
 	return r == -ENOSYS ? 0 : r;
 }

@@ -4,8 +4,8 @@
 /*
  * Inherit
  *
- * Descriptors that whoever started this process left open in it. A confined process must not be
- * able to use one that happens to be there.
+ * Descriptors that this process inherited from its parent. A confined process must not be able to
+ * use one that happens to be open.
  */
 
 #include <stddef.h>
@@ -13,9 +13,10 @@
 #include "base/base.h"
 
 /*
- * Close all but stdout, stderr, and those that one of @paths names: "-" (standard input),
- * /dev/stdin, /dev/fd/N, or /proc/self/fd/N. /dev/null takes the place of a standard input that is
- * closed. Paths may be NULL.
+ * Close all descriptors but stdout, stderr, and those that one of the @n @paths names: "-"
+ * (standard input), /dev/stdin, /dev/fd/N, or /proc/self/fd/N. If standard input is closed,
+ * /dev/null takes its place. An element of @paths may be NULL. Before Linux 5.9 only standard input
+ * can be closed.
  *
  * Return: 0, or negative errno.
  */

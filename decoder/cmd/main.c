@@ -36,7 +36,7 @@ static bool is_file(const char *path, const struct stat *st)
 	       other.st_ino == st->st_ino;
 }
 
-/* Would writing to @path destroy what is read, or what another output writes? */
+/* Return: whether writing the output would destroy an input or what another output writes. */
 static bool is_taken(const struct command *c, size_t output)
 {
 	const char *const files[] = { "data", "manifest", "objects.map", "SHA256SUMS" };
@@ -75,8 +75,8 @@ static int cannot_write(const struct command *c, const struct requested_output *
 }
 
 /*
- * Nothing foreign was read yet. What is in a file now stays in it until the input has been opened,
- * too.
+ * Open what the outputs write to, before anything foreign is read. A file keeps its contents until
+ * the input has been opened, too.
  */
 static int open_targets(struct command *c)
 {
@@ -158,7 +158,7 @@ static void show_progress(const struct ptd_decoder *d, bool last)
 		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / (1 << 20));
 }
 
-/* Memory may be there and yet not be had. */
+/* Say that the sandbox limits memory: the machine may have enough of it. */
 static void explain(const struct command *c, int r)
 {
 	if (r == -ENOMEM)
@@ -207,7 +207,7 @@ static int decode_batches(struct command *c, struct ptd_decoder *d)
 	return r;
 }
 
-/* Does a sink want batches, or else events? */
+/* Return: whether a sink wants batches (@batches), or events (else). */
 static bool wants(const struct command *c, bool batches)
 {
 	for (size_t i = 0; i < c->n_outputs; i++)
@@ -273,7 +273,7 @@ static bool is_no_fault(enum ptd_gap_reason reason, bool raw)
 	}
 }
 
-/* Whether the input was damaged or code was missing. */
+/* Return: whether the input was damaged or code was missing. */
 static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 {
 	const struct ptd_stats *stats = ptd_decoder_stats(d);
@@ -289,8 +289,12 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 	return false;
 }
 
-/* That of a snapshot, which has what it needs; another recording's objects are where they were
- * mapped from. */
+/*
+ * Return: whether @input has a snapshot's manifest.
+ *
+ * A snapshot has all objects that it needs; those of another recording are at the paths from which
+ * they were mapped.
+ */
 static bool has_manifest(const char *input)
 {
 	_cleanup_(freep) char *manifest = NULL;
@@ -301,7 +305,7 @@ static bool has_manifest(const char *input)
 
 /* --- confinement ------------------------------------------------------------------------------ */
 
-/* The paths that were made, and are owned, and those of the command line. */
+/* The roots of the sandbox. Their paths belong to the command line, or to @paths. */
 struct roots {
 	VEC(struct sandbox_root) items;
 	VEC(char *) paths;
@@ -320,7 +324,7 @@ static int add_root(struct roots *roots, const char *path)
 	return path ? vec_push(&roots->items, { .path = path }) : 0;
 }
 
-/* @path, which is taken, may be NULL for want of memory. */
+/* @path belongs to @roots afterwards, and is freed on failure. NULL means -ENOMEM. */
 static int add_own_root(struct roots *roots, char *path)
 {
 	int r = path ? vec_push(&roots->paths, path) : -ENOMEM;
@@ -332,7 +336,7 @@ static int add_own_root(struct roots *roots, char *path)
 	return add_root(roots, path);
 }
 
-/* All files but devices, and what the kernel says of itself and of processes. */
+/* Add all files except devices and the kernel's own files (/proc, /sys). */
 static int add_everywhere(struct roots *roots)
 {
 	static const char *const left_out[] = { "dev", "proc", "sys" };
@@ -395,7 +399,7 @@ static uint64_t size_of_inputs(const struct command *c)
 	return size;
 }
 
-/* Nothing foreign has been read yet. */
+/* Confine this process, before anything foreign is read. */
 static int enter_sandbox(struct command *c)
 {
 	_cleanup_(roots_deinit) struct roots roots = {};
@@ -412,7 +416,7 @@ static int enter_sandbox(struct command *c)
 	sandbox.n_roots = roots.items.n;
 	c->max_memory = budget_for(inputs, *spills);
 	sandbox.memory_max = c->max_memory;
-	/* The kernel has one limit for all files, temporary ones as well. */
+	/* The kernel has one limit for the size of all files, also of temporary files. */
 	if (c->max_output)
 		sandbox.file_max = c->max_output > *spills ? c->max_output : *spills;
 	if (r == 0)
@@ -441,7 +445,7 @@ static int close_inherited(const struct command *c)
 	return r < 0 ? log_error_errno(r, "cannot close inherited descriptors: %m") : 0;
 }
 
-/* A mistyped name is found before any output is made. */
+/* Check that the input can be read, so that a mistyped name is found before outputs are made. */
 static int check_input(const struct command *c)
 {
 	const char *path = c->options.input ?: c->options.raw_pt;
@@ -463,7 +467,7 @@ static int fetch_from(void *userdata, enum ptd_fetch what, const uint8_t *build_
 	return fetch_file(fetcher->socket, what, &id, ret_path);
 }
 
-/* Only on demand, and by a process that reads nothing foreign. */
+/* Start the fetcher if the user asked for it. */
 static int start_fetcher(struct command *c, struct fetcher *fetcher)
 {
 	char *message = NULL;
@@ -479,7 +483,7 @@ static int start_fetcher(struct command *c, struct fetcher *fetcher)
 	return r;
 }
 
-/* All that needs rights, and then none of them any more. */
+/* Do all that needs the user's rights, and then give these rights up. */
 static int prepare(struct command *c, struct fetcher *fetcher)
 {
 	int r;
@@ -502,7 +506,7 @@ int main(int argc, char **argv)
 	struct command c;
 	int r, status;
 
-	/* What was recorded is as secret as the memory it came from. */
+	/* A recording is as secret as the memory that it shows. */
 	(void)umask(077);
 	status = command_parse(&c, argc, argv);
 	if (status == STATUS_OK) {

@@ -5,8 +5,8 @@
  * Raw code
  *
  * The code that ran while a bare PT stream was recorded, as the options --raw-pages, --raw-elf and
- * --raw-code of ptdecode name it: a list of pieces of files and the addresses of these pieces,
- * which is what the library takes.
+ * --raw-code of ptdecode name it: a list of pieces of files with the addresses of these pieces, in
+ * the form that the library takes.
  */
 
 #include <stddef.h>
@@ -37,7 +37,7 @@ _must_check_ int rawcode_add_pages(struct rawcode *code, const char *address_pat
  */
 _must_check_ int rawcode_add_elf(struct rawcode *code, const char *path, char **reterr_message);
 
-/* Add the whole file @path, at @address. Return: as above. */
+/* Add the whole file @path, at the address @address. Return: as above. */
 _must_check_ int rawcode_add_file(struct rawcode *code, const char *path, uint64_t address,
 				  char **reterr_message);
 

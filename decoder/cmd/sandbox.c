@@ -60,7 +60,9 @@ static int add_root(int ruleset, const struct sandbox_root *root, uint64_t handl
 	_cleanup_(fd_closep) int fd = open_root(root);
 	struct stat st;
 
-	/* What is not there, or cannot be reached (a dead mount), is not read, either. */
+	/*
+	 * A root that does not exist or cannot be reached (a dead mount) is not read later, either.
+	 */
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
 		return fd;
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -105,8 +107,8 @@ static int restrict_files(const struct sandbox *sandbox)
 /* --- rights ----------------------------------------------------------------------------------- */
 
 /*
- * Keep what lets root read, and where it creates also write, files of others as ever; of what the
- * process has.
+ * Keep only the capability to read other users' files and, if @creates, the one to write them, if
+ * the process has them: root can then use these files as before.
  */
 static int drop_capabilities(bool creates)
 {
@@ -116,7 +118,9 @@ static int drop_capabilities(bool creates)
 
 	if (syscall(SYS_capget, &header, data) < 0)
 		return -errno;
-	/* Until the last that the kernel knows; who may not do that has none to lose. */
+	/*
+	 * Up to the last that the kernel knows. A process that may not drop them has none to lose.
+	 */
 	for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
 		(void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
 	data[0] = (struct __user_cap_data_struct){ .effective = data[0].effective & kept,
@@ -144,7 +148,7 @@ static int set_limits(const struct sandbox *sandbox)
 {
 	int r = SANITIZED ? 0 : limit(RLIMIT_AS, sandbox->memory_max);
 
-	/* A write that goes too far is to fail, and to be reported. */
+	/* A write beyond the limit must fail, so that it is reported, and not kill the process. */
 	if (r == 0 && sandbox->file_max && signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
 		r = -errno;
 	return r < 0 ? r : limit(RLIMIT_FSIZE, sandbox->file_max);
@@ -152,7 +156,7 @@ static int set_limits(const struct sandbox *sandbox)
 
 /* --- system calls ----------------------------------------------------------------------------- */
 
-/* With any arguments. */
+/* System calls that are allowed with any arguments. */
 static const int allowed[] = {
 	/* what is open */
 	SCMP_SYS(read),
@@ -221,10 +225,10 @@ static const int allowed[] = {
 	SCMP_SYS(exit_group),
 };
 
-/* What the process that creates files needs besides. */
+/* System calls that a process that creates files needs in addition. */
 static const int allowed_creator[] = { SCMP_SYS(openat), SCMP_SYS(sendmsg) };
 
-/* What AddressSanitizer's search for leaks needs besides. */
+/* System calls that AddressSanitizer's search for leaks needs in addition. */
 static const int allowed_sanitized[] = {
 	SCMP_SYS(getdents),
 	SCMP_SYS(clone),
@@ -243,7 +247,7 @@ static const int allowed_sanitized[] = {
 
 #define OPEN_MASK (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 
-/* If the bits of @mask in argument @arg have this value. */
+/* A call is allowed if the bits of @mask in argument @arg have this value. */
 struct argument_rule {
 	int call;
 	unsigned arg;
@@ -260,7 +264,7 @@ static const struct argument_rule argument_rules[] = {
 	/* isatty(3), and the size of the window */
 	{ SCMP_SYS(ioctl), 1, UINT64_MAX, TCGETS },
 	{ SCMP_SYS(ioctl), 1, UINT64_MAX, TIOCGWINSZ },
-	/* nothing that has a signal sent to somebody */
+	/* nothing that has a signal sent to a process */
 	{ SCMP_SYS(fcntl), 1, UINT64_MAX, F_DUPFD },
 	{ SCMP_SYS(fcntl), 1, UINT64_MAX, F_DUPFD_CLOEXEC },
 	{ SCMP_SYS(fcntl), 1, UINT64_MAX, F_GETFD },

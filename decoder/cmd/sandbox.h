@@ -7,15 +7,16 @@
  * A process that decodes foreign bytes needs to read some files and to write to outputs that are
  * open already, and nothing else. After sandbox_enter() it
  *
- *	- makes only the system calls that decoding needs, with the arguments that it needs: no file
- *	  is opened to be written or created, no memory becomes executable, no process or thread is
- *	  made or signalled, no limit is raised, and a terminal can only be asked for its size;
+ *	- makes only the system calls that decoding needs, with the arguments that decoding needs:
+ *	  it opens no file for writing and creates none, makes no memory executable, makes and
+ *	  signals no process or thread, raises no limit, and asks a terminal only for its size;
  *	- opens files only below the roots (Landlock, Linux 5.13);
- *	- has no capability but that of reading files of others, if it had that;
+ *	- has no capability except the one to read other users' files and, if it creates files,
+ *	  the one to write them, if it had these;
  *	- gains no privileges.
  *
- * System calls are allowed by a list, with their arguments: a list of forbidden calls forgets
- * something, such as TIOCSTI, which types into the caller's shell.
+ * The filter lists the system calls that are allowed, with their arguments. A list of forbidden
+ * calls would miss one, such as ioctl(TIOCSTI), which types into the caller's shell.
  *
  * A filter of system calls does not see the names of files, so it cannot say in which directory a
  * file may be created; and not every kernel has Landlock. Therefore the process that decodes
@@ -30,17 +31,17 @@
 
 #include "base/base.h"
 
-/* A file, or a directory and all below it. One that does not exist is left out. */
+/* A file, or a directory and all files below it. A root that does not exist is left out. */
 struct sandbox_root {
-	const char *path; /* or NULL, and it is open at: */
-	int fd;
-	bool writable; /* files may be made and written in it; of one that creates */
+	const char *path; /* NULL: the root is open at @fd */
+	int fd;           /* borrowed; only if @path is NULL */
+	bool writable;    /* files may be created and written in it, if sandbox.creates */
 };
 
 struct sandbox {
 	const struct sandbox_root *roots;
 	size_t n_roots;
-	bool creates; /* files may be created and written, below the writable roots */
+	bool creates; /* files may be created and written below the writable roots */
 
 	/* In bytes; 0: no limit is set. */
 	uint64_t memory_max; /* of the address space */
@@ -48,8 +49,8 @@ struct sandbox {
 };
 
 /*
- * Enter it, for good. A kernel without Landlock leaves all files that the process's user may read
- * to be read.
+ * Enter the sandbox; the process cannot leave it. On a kernel without Landlock the process can
+ * still read all files that its user may read.
  *
  * Return: 0, or negative errno.
  */

@@ -21,7 +21,7 @@ bool snapname_is(const char *input)
 	       access(input, F_OK) < 0 && errno == ENOENT;
 }
 
-/* Find out the id. */
+/* Find the id of the snapshot @name, which may be the latest one. */
 static int find_id(const char *directory, const char *name, char ret_id[static SNAPID_SIZE])
 {
 	_cleanup_(fd_closep) int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

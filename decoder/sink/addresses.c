@@ -12,7 +12,7 @@
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 
-/* It has no state: all sinks of this kind share one that is empty. */
+/* This kind of sink has no state: all sinks of it share an empty one. */
 static char nothing;
 
 static int addresses_open(const struct ptd_sink_config *config, struct ptd_output *output,
@@ -43,7 +43,7 @@ static int addresses_expand(const void *state, void *memory, const struct ptd_ba
 	(void)memory;
 	for (size_t i = 0; i < batch->n_runs; i++) {
 		const struct ptd_run *run = &batch->runs[i];
-		/* A run is at most 65535 instructions: half of the buffer. */
+		/* A run has at most 65535 instructions, whose addresses fill half of the buffer. */
 		const size_t size = run->n * sizeof(uint64_t);
 		const int r = output_reserve(output, size);
 

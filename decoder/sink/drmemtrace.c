@@ -4,11 +4,12 @@
  * The sink "drmemtrace": a directory that DynamoRIO's trace analysis tools read (-indir), with an
  * uncompressed file for each thread.
  *
- * Timestamps are real time where the recorder's clock is known. Otherwise (a bare PT stream) they
- * count that clock's ticks from the first slice on, or are all the same if there is none.
+ * Timestamps are real time if the recorder's clock is known. Otherwise (a bare PT stream) they
+ * count ticks of the stream's clock since the first slice, or are all the same if the stream has no
+ * clock.
  *
- * The form for x86-64 is the only one that is written: readers of it take all code for 64-bit code,
- * so that other code is left out, like a hole.
+ * Only the form for x86-64 is written. Its readers take all code for 64-bit code, so 16-bit and
+ * 32-bit code is left out, like a hole.
  */
 
 #include <errno.h>
@@ -26,8 +27,8 @@
 #include "util/vec.h"
 
 /*
- * Instructions of code that are remembered, at some 60 bytes each. Beyond that all is forgotten,
- * and announced to the readers again as it runs.
+ * How many instructions of code are remembered, at some 60 bytes each. Beyond that number all code
+ * is forgotten, and its bytes are announced again when it runs.
  */
 #define CODE_INSNS_MAX 4000000u
 
@@ -38,14 +39,14 @@ struct drmemtrace {
 
 	VEC(struct memtrace_thread *) threads;
 	struct map threads_by_id;  /* pid << 32 | tid → index */
-	struct map threads_by_cpu; /* the same of those that have no id of their own */
+	struct map threads_by_cpu; /* tid << 32 | cpu → index; for ids that threads share */
 
 	VEC(struct memtrace_code *) codes;
 	struct map codes_by_space; /* space → index */
 	size_t n_code_insns;       /* in all of them */
 	uint64_t n_codes_made;
 
-	uint64_t n_omitted; /* instructions */
+	uint64_t n_omitted; /* instructions that were left out */
 	char omission[128];
 };
 
@@ -213,7 +214,7 @@ static int sink_finish(void *state, const struct ptd_stats *stats, struct ptd_ou
 
 	(void)stats;
 	(void)output;
-	/* Also after a failure: the other files are none the worse for it. */
+	/* After a failure the other files are finished all the same. */
 	for (size_t i = 0; i < sink->threads.n; i++) {
 		const int q = memtrace_thread_finish(sink->threads.items[i]);
 

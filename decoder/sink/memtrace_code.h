@@ -4,13 +4,15 @@
 /*
  * Memtrace code
  *
- * Which code one address space has run, and where: what a drmemtrace writer must know to tell
- * whether an instruction's bytes were announced already. A block at an address is a *site*.
+ * The code that one address space has run, with its addresses. A writer of a drmemtrace file needs
+ * it to decide whether the bytes of an instruction were announced already. A block at an address is
+ * a *site*.
  *
- * Sites whose instructions have other bytes at the same address (a JIT that writes over its code, a
- * library in the place of another) exclude each other. When such a site runs, the code's generation
- * goes up, and whatever was announced in an older one counts no more. So one number a thread is
- * enough to see that announcements are void, and a run costs one lookup.
+ * Two sites exclude each other if their instructions have different bytes at the same address: a
+ * JIT compiler wrote over its code, or one library took the place of another. When a site runs that
+ * excludes an earlier one, the generation of the code goes up, and announcements that were made in
+ * an older generation are void. A thread therefore needs to compare only one number to see that its
+ * announcements are void, and a run costs one lookup.
  */
 
 #include <stddef.h>
@@ -24,27 +26,28 @@
 struct memtrace_site {
 	const struct ptd_block *block; /* borrowed */
 	uint64_t base;
-	uint64_t generation; /* the last one in which it agreed with every other site */
-	uint32_t next;       /* another site with the same key, plus 1; 0: none */
+	uint64_t generation; /* the last one in which no other site contradicted this one */
+	uint32_t next;       /* index of the next site with the same key, plus 1; 0: none */
 };
 
 struct memtrace_code {
-	uint64_t serial; /* tells it from one that was freed before */
+	uint64_t serial; /* differs from that of every code that was freed before */
 	uint64_t generation;
-	size_t n_insns; /* instructions in all sites: what its memory is in proportion to */
+	size_t n_insns; /* instructions in all sites; the memory used grows in proportion */
 	VEC(struct memtrace_site) sites;
 	struct map by_key; /* block and base → index of a site */
 	struct map by_pc;  /* pc → index of the site that claimed it last << 16 | instruction */
 };
 
-/* Return: an empty one with the number @serial; NULL if there is no memory. */
+/* Return: code without sites and with the number @serial; NULL if there is no memory. */
 struct memtrace_code *memtrace_code_new(uint64_t serial);
 struct memtrace_code *memtrace_code_free(struct memtrace_code *code);
 
 /*
- * The site of @block at @base, as it runs now: code->generation is that of its bytes afterwards.
+ * Find or add the site of @block at @base, which runs now. Afterwards code->generation is the
+ * generation to which the bytes of this site belong.
  *
- * @ret_site is its index, dense, from 0.
+ * @ret_site is the index of the site; indices are dense and begin at 0.
  *
  * Return: 0 or -ENOMEM.
  */

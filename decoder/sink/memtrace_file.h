@@ -4,12 +4,13 @@
 /*
  * Memtrace file
  *
- * One thread's drmemtrace file: writes records in the form the format asks for, and knows which
- * instructions' bytes it announced. What to write, and when it is legal, the thread decides.
+ * The drmemtrace file of one thread. It writes records in the form that the format requires, and
+ * remembers which instructions' bytes it has announced. What is written, and when that is legal, is
+ * decided by struct memtrace_thread.
  *
- * Bytes are announced anew in every chunk of MEMTRACE_CHUNK instructions, although a plain file is
- * one chunk to DynamoRIO: so a reader that takes the header's chunk size by its word finds them,
- * and the file can be cut into the components of a zip as it is.
+ * Bytes are announced anew in every chunk of MEMTRACE_CHUNK instructions, although DynamoRIO treats
+ * a plain file as one chunk. A reader that relies on the chunk size in the header therefore finds
+ * the bytes, and the file can be cut into the components of a zip archive without a change.
  */
 
 #include <stdbool.h>
@@ -22,16 +23,17 @@
 #include "ptd/record.h"
 #include "util/vec.h"
 
-#define MEMTRACE_CHUNK UINT64_C(10000000)
+#define MEMTRACE_CHUNK UINT64_C(10000000) /* instructions */
 
 /*
- * How times become timestamps, which are µs since 1601. Without a clock in ns they count ticks
- * since the first slice instead, from 1: 0 means no timestamp to DynamoRIO.
+ * How a time of the stream becomes a timestamp. With a clock in ns, timestamps are µs since 1601.
+ * With any other clock they count ticks since the first slice and begin at 1, because DynamoRIO
+ * takes 0 for a missing timestamp.
  */
 struct memtrace_clock {
 	enum ptd_clock clock;
-	int64_t realtime_offset_ns;
-	uint64_t t_first;
+	int64_t realtime_offset_ns; /* as in struct ptd_info */
+	uint64_t t_first;           /* start of the first slice */
 };
 
 struct memtrace_announced;
@@ -40,17 +42,17 @@ struct memtrace_file {
 	struct memtrace_out out;
 	const struct memtrace_clock *clock; /* borrowed */
 	uint64_t stamp;                     /* the last timestamp */
-	uint64_t n_windows;                 /* so far; the next one has this number */
+	uint64_t n_windows;                 /* windows so far; the next window has this number */
 	uint64_t n_insns;
 	uint64_t chunk_end; /* n_insns at which the chunk is full */
 
-	struct memtrace_code *code; /* borrowed: of the thread's address space */
-	uint64_t generation;        /* of @code, that the announcements are made in */
-	uint32_t epoch;             /* announcements of older ones are void */
-	VEC(struct memtrace_announced *) announced; /* by site, in pages */
+	struct memtrace_code *code; /* of the thread's address space; borrowed */
+	uint64_t generation;        /* of @code, in which the announcements were made */
+	uint32_t epoch;             /* announcements of older epochs are void */
+	VEC(struct memtrace_announced *) announced; /* pages of sites; see PAGE_SITES */
 };
 
-/* One instruction where it ran. */
+/* One instruction, at the address at which it ran. */
 struct memtrace_insn {
 	const struct ptd_block *block; /* borrowed */
 	uint64_t base;
@@ -83,86 +85,90 @@ static inline bool memtrace_insn_branches(uint8_t class)
 	}
 }
 
-/* Is its record incomplete without knowing where it went? */
+/* Return: whether the record of such an instruction must say where the instruction went. */
 static inline bool memtrace_insn_needs_outcome(uint8_t class)
 {
 	return memtrace_insn_branches(class) && class != PTD_INSN_JUMP && class != PTD_INSN_CALL;
 }
 
-/* Addresses of other than 64-bit code wrap at 4 GiB. */
+/* Return: @pc; in code other than 64-bit code, where addresses wrap at 4 GiB, its low 32 bits. */
 static inline uint64_t memtrace_insn_wrap(const struct memtrace_insn *insn, uint64_t pc)
 {
 	return insn->block->mode == 64 ? pc : (uint32_t)pc;
 }
 
-/* The pc behind it. */
+/* Return: the address of the first byte behind the instruction. */
 static inline uint64_t memtrace_insn_next(const struct memtrace_insn *insn)
 {
 	return memtrace_insn_wrap(insn,
 				  memtrace_insn_pc(insn) + insn->block->insns[insn->index].size);
 }
 
-/* Where it goes, if it is a direct branch. */
+/* Return: where the instruction, a direct branch, goes if it is taken. */
 static inline uint64_t memtrace_insn_target(const struct memtrace_insn *insn)
 {
 	return memtrace_insn_wrap(insn, insn->base + (uint64_t)insn->block->target);
 }
 
 /*
- * Create the file and write its header, all but the first timestamp.
+ * Create the file and write its header without the first timestamp. @pool and @clock must outlive
+ * the file; the name begins with @stem (memtrace_out_create()).
  *
- * Return: 0, or negative errno.
+ * Return: 0; or negative errno, and the caller must still call memtrace_file_deinit().
  */
 _must_check_ int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *pool,
 				      const struct memtrace_clock *clock, const char *stem,
 				      uint64_t pid, uint64_t tid);
 
-/* What runs from now on belongs to @code; nothing of it was announced. */
+/* Runs from now on belong to @code, which is borrowed. None of it counts as announced. */
 void memtrace_file_set_code(struct memtrace_file *file, struct memtrace_code *code);
 
 /*
- * Write one marker; @ret_offset, if not NULL, is where its record begins.
+ * Write one marker. @ret_offset, if not NULL, is the offset in the file at which its record begins.
  *
- * Return: 0, or negative errno; so the functions below.
+ * Return: 0, or negative errno. The functions below that return int do the same.
  */
 _must_check_ int memtrace_file_marker(struct memtrace_file *file, uint16_t marker, uint64_t value,
 				      uint64_t *ret_offset);
 
-/* Change the value of the marker at @offset. */
+/* Change the value of the marker that begins at @offset to @value. */
 _must_check_ int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint64_t value);
 
-/* Timestamp and cpu, which is PTD_ID_UNKNOWN if not known. Timestamps never go backwards. */
+/*
+ * Write the markers of the time @t and of the CPU @cpu, which may be PTD_ID_UNKNOWN. If @t is
+ * earlier than the last timestamp, that timestamp is written again.
+ */
 _must_check_ int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint32_t cpu);
 
 /*
- * Begin the next window: what follows need not continue what is before. The first one, window 0,
- * begins behind the file's first timestamp.
+ * Begin the next window: the instructions that follow need not continue those before. The first
+ * window, number 0, begins behind the first timestamp of the file.
  */
 _must_check_ int memtrace_file_window(struct memtrace_file *file);
 
 /*
- * Which instructions of a run must come with their bytes: those from index @ret_from of the block.
- * The caller writes the run that way, or calls memtrace_file_forget().
+ * Find out which instructions of @run must be written with their bytes: those whose index in the
+ * block is @ret_from or more. The caller writes the run that way, or calls memtrace_file_forget().
  */
 _must_check_ int memtrace_file_announce(struct memtrace_file *file, const struct ptd_run *run,
 					size_t *ret_from);
 
-/* Announce everything anew. */
+/* Make all announcements void, so that all bytes are announced anew. */
 void memtrace_file_forget(struct memtrace_file *file);
 
 /*
- * Instructions @first to @end of @block, with their bytes from @from on. None is a conditional or
- * an indirect branch.
+ * Write the instructions @first to @end - 1 of @block, which ran at @base; those from index @from
+ * on come with their bytes. None of them may be a conditional or an indirect branch.
  */
 _must_check_ int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *block,
 				     uint64_t base, size_t first, size_t end, size_t from);
 
-/* A conditional or an indirect branch that went to @target. */
+/* Write @insn, a conditional or an indirect branch that went to @target. */
 _must_check_ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn *insn,
 				      bool with_bytes, uint64_t target);
 
-/* The thread's exit and the footer; the file is closed. */
+/* Write the exit of the thread @tid and the footer, and close the file. */
 _must_check_ int memtrace_file_finish(struct memtrace_file *file, uint64_t tid);
 
-/* Drop it as it is. A zeroed one is fine. */
+/* Close the file, without what is still in its buffer, and free what it owns. @file may be zero. */
 void memtrace_file_deinit(struct memtrace_file *file);

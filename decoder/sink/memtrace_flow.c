@@ -95,7 +95,7 @@ static int enter_handler(struct memtrace_thread *thread, uint64_t pc, uint64_t r
 	return memtrace_frames_push(&thread->frames, &frame);
 }
 
-/* Marker 1 is due; the reader's stack had @n_frames before it. */
+/* Marker 1 is due now. Before it, the reader's stack had @n_frames frames. */
 static void want_xfer(struct memtrace_thread *thread, size_t n_frames)
 {
 	thread->xfer_due = true;
@@ -104,8 +104,8 @@ static void want_xfer(struct memtrace_thread *thread, size_t n_frames)
 }
 
 /*
- * A system call ended elsewhere, and not in a handler's caller. Marker 1 says so; but a reader that
- * has a handler open takes it for that one's return.
+ * A system call ended at another address, which is not the code that a handler interrupted. Marker
+ * 1 says so; but a reader that has an open handler takes the marker for that handler's return.
  */
 static void land_elsewhere(struct memtrace_thread *thread)
 {
@@ -115,7 +115,7 @@ static void land_elsewhere(struct memtrace_thread *thread)
 		thread->gap = true;
 }
 
-/* The call was restarted: say so in the markers of all handlers that ran before it was. */
+/* The system call was restarted: correct the markers of all handlers that ran before that. */
 static int correct_markers(struct memtrace_thread *thread)
 {
 	struct memtrace_frame *frame = memtrace_frames_top(&thread->frames);
@@ -177,7 +177,10 @@ static int return_from_handler(struct memtrace_thread *thread, uint64_t ip)
 	return enter_handler(thread, frame.pc, frame.restarted);
 }
 
-/* The number that is loaded for the system call by the instruction before it; NO_NUMBER if none. */
+/*
+ * Return: the number of the system call, if the instruction before it loads that number; else
+ *         NO_NUMBER.
+ */
 static uint32_t syscall_number(const struct memtrace_thread *thread)
 {
 	static const struct {
@@ -227,7 +230,7 @@ static int return_from_syscall(struct memtrace_thread *thread, uint64_t ip)
 		thread->gap = true;
 		return 0;
 	}
-	/* A call that is restarted without a handler comes back to itself; sysenter, anywhere. */
+	/* A call that is restarted without a handler returns to itself, and sysenter anywhere. */
 	if (thread->space_changed || number == NR_EXECVE || number == NR_EXECVEAT || ip == pc ||
 	    memtrace_insn_class(&thread->last) == PTD_INSN_SYSENTER) {
 		land_elsewhere(thread);
@@ -239,8 +242,10 @@ static int return_from_syscall(struct memtrace_thread *thread, uint64_t ip)
 }
 
 /*
- * Is it no signal that led to @ip? An int3 or int n goes on behind itself and is never reported;
- * nor is the code of the vsyscall page, which the kernel stands in for; and a new program is no
+ * Return: whether control came to @ip by something other than a signal.
+ *
+ * The thread goes on behind an int3 or int n, which is never reported. Code of the vsyscall page is
+ * never reported either, since the kernel executes its calls itself. A new program is not a
  * handler.
  */
 static bool is_hole(const struct memtrace_thread *thread, uint64_t ip)

@@ -4,11 +4,11 @@
 /*
  * Memtrace flow
  *
- * How control came from one instruction of a thread to the next: by itself, by a branch, out of a
- * system call, or by a signal, which the stream tells only by where the thread went on. Writes the
- * markers that say so.
+ * Finds out how control came from one instruction of a thread to the next, and writes the markers
+ * that say so: it fell through, it followed a branch, it came out of a system call, or a signal
+ * diverted it. The stream shows a signal only by the address at which the thread went on.
  *
- * Every transition that no marker explains sets thread->gap, so that a new window is written.
+ * If no marker explains a transition, thread->gap is set, so that a new window is written.
  */
 
 #include <stdint.h>
@@ -18,26 +18,27 @@
 struct memtrace_thread;
 
 /*
- * Control is at @ip now: write what explains how it came there, as of thread->now.
+ * Control is at @ip now: write the markers that explain how it came there, with the time
+ * thread->now.
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int memtrace_flow_arrive(struct memtrace_thread *thread, uint64_t ip);
 
 /*
- * Write the branch that waits for its outcome, which is @target; or leave it out if it cannot go
- * there.
+ * Write the branch that waits for its outcome: it went to @target. If it cannot go there, it is
+ * left out, and thread->gap is set.
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int memtrace_flow_settle(struct memtrace_thread *thread, uint64_t target);
 
 /*
- * Write marker 1, if it is due.
+ * Write marker 1 (struct memtrace_frames) if thread->xfer_due is set.
  *
  * Return: 0, or negative errno.
  */
 _must_check_ int memtrace_flow_xfer(struct memtrace_thread *thread);
 
-/* Leave the branch out that waits for its outcome, if there is one. */
+/* If a branch waits for its outcome, leave it out. */
 void memtrace_flow_drop(struct memtrace_thread *thread);

@@ -5,15 +5,15 @@
  * Memtrace frames
  *
  * A reader of a drmemtrace file keeps a stack: marker 0 (a signal) pushes the interrupted pc,
- * marker 1 (its handler returns) pops it, and the next instruction must be at it. This is the same
- * stack, kept by the writer, so that it knows when marker 1 is legal. A handler that is left by
- * siglongjmp stays on it, as it does on the reader's.
+ * marker 1 (the handler returns) pops that pc, and the next instruction must be at it. The writer
+ * keeps the same stack here, so that it knows when marker 1 is legal. A handler that is left by
+ * siglongjmp stays on this stack, as it stays on the reader's.
  *
  * A signal at the end of a system call interrupts at the pc behind the call, or at the call itself
- * if it is to be restarted. Which one shows only when the handler returns; so a frame remembers
- * where its marker is, to change the value. When one handler follows on another with no instruction
- * between them, the markers of both hold that pc: the frame of the first then stays, closed, below
- * the frame of the second.
+ * if the call is to be restarted. Only the return of the handler shows which of the two it was. A
+ * frame therefore remembers where its marker is, so that the value can be changed. When a second
+ * handler follows the first one with no instruction between them, the markers of both hold that pc:
+ * the frame of the first handler then stays, closed, below the frame of the second.
  */
 
 #include <stdbool.h>
@@ -27,23 +27,30 @@
 
 struct memtrace_frame {
 	uint64_t pc;        /* the interrupted pc, as marker 0 has it */
-	uint64_t restarted; /* the other one that is possible; equal to @pc if there is none */
-	uint64_t marker;    /* offset of marker 0 in the file */
+	uint64_t restarted; /* the other pc that is possible; equal to @pc if there is none */
+	uint64_t marker;    /* offset of marker 0 in the file, in bytes */
 	bool closed;        /* the reader has popped it */
 };
 
 struct memtrace_frames {
 	VEC(struct memtrace_frame) stack; /* the last one is open */
-	bool cut;                         /* the reader has more, older ones */
+	bool cut; /* the reader's stack has older frames that were forgotten here */
 };
 
 void memtrace_frames_deinit(struct memtrace_frames *frames);
 
-/* Push an open frame, and forget the oldest if there are too many. Return: 0 or -ENOMEM. */
+/*
+ * Push a copy of @frame, which is open. If there are MEMTRACE_FRAMES_MAX frames, the oldest is
+ * forgotten.
+ *
+ * Return: 0 or -ENOMEM.
+ */
 _must_check_ int memtrace_frames_push(struct memtrace_frames *frames,
 				      const struct memtrace_frame *frame);
 
-/* Return: the frame that marker 1 would pop; NULL if there is none, or it is not known. */
+/*
+ * Return: the frame that marker 1 would pop, borrowed; NULL if there is none or it was forgotten.
+ */
 struct memtrace_frame *memtrace_frames_top(const struct memtrace_frames *frames);
 
 /* Return: whether the reader's stack is empty. */
@@ -52,8 +59,8 @@ bool memtrace_frames_empty(const struct memtrace_frames *frames);
 /* Return: whether a frame below the top one was interrupted at @pc. */
 bool memtrace_frames_deeper(const struct memtrace_frames *frames, uint64_t pc);
 
-/* Pop the top frame, which there must be, and the closed ones that wait below it. */
+/* Pop the top frame, which must exist, and the closed frames directly below it. */
 void memtrace_frames_pop(struct memtrace_frames *frames);
 
-/* Undo pops since there were @n frames; nothing was pushed since. */
+/* Undo all pops since the stack had @n frames. Nothing may have been pushed since. */
 void memtrace_frames_restore(struct memtrace_frames *frames, size_t n);

@@ -72,7 +72,7 @@ static int flush(struct memtrace_out *out)
 	uint64_t *room = out->pool->room;
 	int r;
 
-	/* Half of an instruction's entries would be worse than none. */
+	/* The file must not end in the middle of the records of an instruction. */
 	if (room && out->n > *room)
 		return -EFBIG;
 	r = write_at(out->fd, out->buffer, out->n, out->n_written);
@@ -85,7 +85,7 @@ static int flush(struct memtrace_out *out)
 	return 0;
 }
 
-/* Give the descriptor and the buffer back. */
+/* Free the buffer, and close the descriptor. */
 static int release(struct memtrace_out *out)
 {
 	const int fd = out->fd;
@@ -99,7 +99,7 @@ static int release(struct memtrace_out *out)
 	return close(fd) < 0 ? -errno : 0;
 }
 
-/* Takes @fd, also on failure. */
+/* @fd belongs to @out afterwards; on failure it is closed. */
 static int adopt(struct memtrace_out *out, int fd)
 {
 	out->buffer = malloc(MEMTRACE_OUT_BUFFER);

@@ -4,8 +4,8 @@
 /*
  * Memtrace record
  *
- * The records of a drmemtrace offline trace that a sink of executed instructions writes. A file is
- * an array of them, little endian and packed.
+ * Those records of a drmemtrace offline trace that a trace of instructions without data accesses
+ * needs. A file is an array of records, little endian and packed.
  */
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 
 struct memtrace_record {
 	uint16_t type; /* enum memtrace_type */
-	uint16_t size; /* of the instruction, of a piece of encoding; or enum memtrace_marker */
+	uint16_t size; /* bytes of the instruction or of its piece; or enum memtrace_marker */
 	uint64_t addr; /* pc, id, value of a marker, or up to 8 bytes of an instruction */
 } __attribute__((__packed__));
 
@@ -55,7 +55,7 @@ enum memtrace_marker {
 #define MEMTRACE_VERSION_RETIRED \
 	7 /* only retired instructions; directions and targets of branches */
 
-/* Instruction only, x86-64, data filtered, encodings; no system call numbers. */
+/* Instructions only, x86-64, data accesses left out, with encodings, no system call numbers. */
 #define MEMTRACE_FILETYPE_USER 0x344
 
 #define MEMTRACE_ID_SIZE 4 /* what DynamoRIO writes as the size of records 22 to 24 */

@@ -12,13 +12,13 @@
 #include "decoder/sink/memtrace_flow.h"
 
 /*
- * How old a timestamp may get, in ticks of the stream's clock (ns, as a rule): with little to tell
- * within a slice; and after an event, where the kernel may have taken its time.
+ * How old a timestamp may become, in ticks of the stream's clock (ns, as a rule): within a slice;
+ * and after an event, at which the kernel may have run for long.
  */
 #define PAIR_QUANTUM 10000u
 #define PAIR_EVENT   1000u
 
-/* As the file shows them: 0 means none to DynamoRIO, and all ones is its idle thread. */
+/* Return: the id as the file has it. DynamoRIO takes 0 for no thread and all ones for idle. */
 static uint64_t shown_id(uint32_t id)
 {
 	return id == 0 || id == PTD_ID_UNKNOWN ? UINT64_MAX : id;
@@ -92,7 +92,7 @@ int memtrace_thread_begin(struct memtrace_thread *thread, const struct ptd_slice
 
 static void set_now(struct memtrace_thread *thread, uint64_t t)
 {
-	/* Before the first packet that tells the time a run has none of its own. */
+	/* Runs before the first packet with a time have no time of their own. */
 	thread->now = t > thread->t0 ? t : thread->t0;
 }
 
@@ -126,8 +126,9 @@ static int start(struct memtrace_thread *thread)
 }
 
 /*
- * Write the window that is due; it takes the place of a marker 1 that is. A timestamp goes before
- * it, where viewers want it, unless it would follow a branch: not even a window excuses that.
+ * Write the window that is due; it replaces a marker 1 that is due. A timestamp is written before
+ * the window, where viewers expect it, unless it would follow a branch: that is illegal even at a
+ * window.
  */
 static int window(struct memtrace_thread *thread)
 {
@@ -169,7 +170,7 @@ void memtrace_thread_skip(struct memtrace_thread *thread)
 
 static int mark_gap(struct memtrace_thread *thread, const struct ptd_mark *mark)
 {
-	/* Where there is no code to go on with, it is still known where it is. */
+	/* Where the code is missing, the address at which control arrived is still known. */
 	const bool arrived = mark->reason == PTD_GAP_NO_CODE || mark->reason == PTD_GAP_NO_OBJECT ||
 			     mark->reason == PTD_GAP_WRONG_OBJECT;
 	int r = 0;
@@ -231,7 +232,7 @@ int memtrace_thread_mark(struct memtrace_thread *thread, const struct ptd_mark *
 		mark_off(thread);
 		return 0;
 	default:
-		/* The format has nothing that says it. */
+		/* The format has no marker for it. */
 		return 0;
 	}
 }

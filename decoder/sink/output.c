@@ -51,7 +51,7 @@ static int write_all(int fd, const uint8_t *bytes, size_t size)
 			bytes += n;
 			size -= (size_t)n;
 		} else if (errno == EAGAIN) {
-			/* Somebody else's pipe may be non-blocking. */
+			/* A pipe that was made by another program may be non-blocking. */
 			struct pollfd p = { .fd = fd, .events = POLLOUT };
 
 			(void)poll(&p, 1, -1);
@@ -62,7 +62,7 @@ static int write_all(int fd, const uint8_t *bytes, size_t size)
 	return 0;
 }
 
-/* As much as there is room for. */
+/* Write as many bytes of the buffer as output->room permits. */
 static int write_within(const struct ptd_output *output)
 {
 	size_t size = output->n_used;
@@ -88,7 +88,7 @@ int output_finish(struct ptd_output *output)
 {
 	const int r = output_flush(output);
 
-	/* Some file systems tell only now that the disk is full. */
+	/* Some file systems report only here that the disk is full. */
 	if (output->fd >= 0 && close(output->fd) < 0 && r == 0)
 		output->error = -errno;
 	output->fd = -1;

@@ -4,9 +4,10 @@
 /*
  * Output
  *
- * Where a sink puts its bytes: a file, behind one big buffer that is used again and again; or
- * memory, which grows. The first error ends it: it is returned once more by every later call, and
- * nothing is written any more. A reader that goes away is -EPIPE, if the program ignores SIGPIPE.
+ * Where a sink puts its bytes: a file, with one big buffer before it that is used again and again;
+ * or memory, which grows. After the first error nothing more is written, and every later call
+ * returns the same error. If the reader of a pipe goes away, that error is -EPIPE, provided that
+ * the program ignores SIGPIPE.
  */
 
 #include <stdbool.h>
@@ -16,48 +17,53 @@
 #include "base/base.h"
 #include "ptd/sink.h"
 
-#define OUTPUT_SIZE (1u << 20) /* of a file's buffer: the most that fits in at once */
+#define OUTPUT_SIZE (1u << 20) /* bytes of a file's buffer: the most that can be reserved at once */
 
 struct ptd_output {
 	uint8_t *buffer;
 	size_t n_used;
 	size_t n_capacity;
-	bool grows;     /* it is memory */
-	int fd;         /* of the file */
-	uint64_t *room; /* how many bytes may be written to it; or NULL */
-	int error;      /* 0, or negative errno */
+	bool grows;     /* the output is memory */
+	int fd;         /* of the file; owned; -1 if there is none */
+	uint64_t *room; /* bytes that may still be written to the file; NULL: no limit; borrowed */
+	int error;      /* the first one: 0, or negative errno */
 };
 
-/* Memory, with nothing in it. */
+/* Return: an output to memory, which holds nothing yet. */
 static inline struct ptd_output output_memory(void)
 {
 	return (struct ptd_output){ .grows = true, .fd = -1 };
 }
 
-/* No file: whatever is written fails with -EBADF. */
+/* Return: an output without a file: writing to it fails with -EBADF. */
 static inline struct ptd_output output_none(void)
 {
 	return (struct ptd_output){ .fd = -1 };
 }
 
-/* Write to the file of @config, which is taken on success. Return: 0, or negative errno. */
+/*
+ * Make an output to the file @config->fd, which belongs to the output on success. @config->room is
+ * borrowed.
+ *
+ * Return: 0, or negative errno.
+ */
 _must_check_ int output_init(struct ptd_output *output, const struct ptd_sink_config *config);
 
-/* Free it, and close the file; what is still in the buffer is lost. */
+/* Free the buffer, whose contents are lost, and close the file. */
 void output_deinit(struct ptd_output *output);
 
-/* Write out what is in the buffer of a file. Return: 0, or negative errno. */
+/* Write the buffer of a file out. Return: 0, or negative errno. */
 _must_check_ int output_flush(struct ptd_output *output);
 
 /* Flush, and close the file. Return: 0, or negative errno. */
 _must_check_ int output_finish(struct ptd_output *output);
 
-/* For output_reserve(), if the buffer has no room for @size bytes. Return: 0, or negative errno. */
+/* For output_reserve(): make room if the buffer has none for @size bytes. Return: 0 or -errno. */
 _must_check_ int output_make_room(struct ptd_output *output, size_t size);
 
 /*
- * Make room for @size bytes (at most OUTPUT_SIZE) at output->buffer + output->n_used; the caller
- * writes there and adds to n_used.
+ * Make room for @size bytes (at most OUTPUT_SIZE) at output->buffer + output->n_used. The caller
+ * writes there and adds the number of bytes to output->n_used.
  *
  * Return: 0, or negative errno.
  */
@@ -68,8 +74,9 @@ _must_check_ static inline int output_reserve(struct ptd_output *output, size_t 
 }
 
 /*
- * Copy at most @n_max bytes of a foreign name so that it cannot steer a terminal or break a line.
+ * Copy at most @n_max bytes of @name, which is foreign, so that the copy can neither control a
+ * terminal nor break a line.
  *
- * Return: how many; no NUL is added.
+ * Return: the number of bytes in @ret_text; no NUL is added.
  */
 size_t output_printable(char *ret_text, const char *name, size_t n_max);

@@ -3,12 +3,13 @@
 /*
  * Sideband
  *
- * One line per record that lies beside the PT, in the order of time and in the words of perf script
+ * One line per sideband record, in the order of time and in the words of perf script
  * (--show-mmap-events, --show-task-events, --show-switch-events, --show-lost-events):
  *
  *	 123/124     [003] 12345.678901234: PERF_RECORD_COMM exec: ls:123/124
  *
- *	pid/tid and [cpu] of whoever ran when the record was made; '?' if it does not say
+ *	pid/tid and [cpu] of the thread that ran when the record was made; '?' if the record does
+ *	not say
  *	time in seconds on the recorder's clock; 0: before the recording
  */
 
@@ -134,7 +135,7 @@ static void put_event(struct ptd_output *output, const struct ptd_event *e)
 	}
 }
 
-/* It has no state: all sinks of this kind share one that is empty. */
+/* This kind of sink has no state: all sinks of it share an empty one. */
 static char nothing;
 
 static int sideband_open(const struct ptd_sink_config *config, struct ptd_output *output,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The library's kinds of sinks, of which a new one is a file of its own and one line here; what
- * sinks write to; and a sink of any kind.
+ * The library's kinds of sinks, the files and directories that sinks write to, and a sink of any
+ * kind. A new kind of sink is a file of its own and one line here.
  */
 
 #include "ptd/sink.h"
@@ -39,7 +39,10 @@ const struct ptd_sink_ops *ptd_sink_find(const char *name)
 
 /* --- targets ---------------------------------------------------------------------------------- */
 
-/* Only @name may be in the directory. Return: 0; -ENOTEMPTY; or another negative errno. */
+/*
+ * Check that the directory has no entry other than @name. Return: 0; -ENOTEMPTY; or another
+ * negative errno.
+ */
 static int check_has_only(int dir_fd, const char *name)
 {
 	_cleanup_(dirs_closep) DIR *dir = dirs_list(dir_fd);
@@ -54,8 +57,10 @@ static int check_has_only(int dir_fd, const char *name)
 	return r;
 }
 
-/* Make the directory @path if it is not there; nothing but @only may be in it. Return: its
- * descriptor, or negative errno. */
+/*
+ * Make the directory @path if it does not exist. It may have no entry other than @only. Return: its
+ * descriptor, or negative errno.
+ */
 static int make_directory(int at_fd, const char *path, const char *only)
 {
 	int fd, r;
@@ -72,7 +77,7 @@ static int make_directory(int at_fd, const char *path, const char *only)
 	return r;
 }
 
-/* Readers take every file in the inner one: nothing but the sink's may ever be there. */
+/* Readers take every file in the inner directory, so only the sink's files may be in it. */
 static int open_directory(const char *path, const char *inner)
 {
 	_cleanup_(fd_closep) int outer = -1;
@@ -105,14 +110,14 @@ struct ptd_sink_worker {
 };
 
 struct ptd_sink {
-	struct ptd_sink_ops ops; /* those that an older program does not know of are NULL */
+	struct ptd_sink_ops ops; /* operations that an older program does not have are NULL */
 	void *state;
 	struct ptd_output output;
-	int directory_fd;               /* -1: it writes one file */
-	struct ptd_sink_worker *worker; /* of ptd_sink_batch(); NULL: it expands nothing */
+	int directory_fd;               /* -1: the sink writes one file */
+	struct ptd_sink_worker *worker; /* for ptd_sink_batch(); NULL: the kind expands nothing */
 };
 
-/* Of an option "NAME=VALUE", the value; NULL if it is another. */
+/* Return: the value of @option, "NAME=VALUE"; NULL if it has another name than @name. */
 static const char *value_of(const char *option, const char *name)
 {
 	const size_t size = strlen(name);
@@ -137,7 +142,7 @@ static bool takes_option(const struct ptd_sink_ops *ops, const char *option)
 	return false;
 }
 
-/* All are known. Return: 0; or -EINVAL and a message. */
+/* Check that the kind takes all options. Return: 0; or -EINVAL and @reterr_message. */
 static int check_options(const struct ptd_sink_ops *ops, const struct ptd_sink_config *config,
 			 char **reterr_message)
 {
@@ -194,7 +199,7 @@ int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *g
 	if (r == 0 && sink->ops.expand)
 		r = ptd_sink_worker_new(sink, &sink->worker);
 	if (r < 0) {
-		/* It is still the caller's. */
+		/* The file is still the caller's. */
 		sink->output.fd = -1;
 		return r;
 	}
@@ -243,7 +248,7 @@ int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch)
 {
 	int r;
 
-	/* Bytes that nobody else wants need not be kept. */
+	/* Without write(), the bytes can go to the sink's output at once. */
 	if (sink->ops.expand && !sink->ops.write)
 		return sink->ops.expand(sink->state, sink->worker->memory, batch, &sink->output);
 	if (!sink->ops.expand)

@@ -3,9 +3,9 @@
 /*
  * Summary
  *
- * Where the instructions went: by process, thread, object and symbol, the largest first and the
- * rest in one line, so that each table adds up; then what was lost and why, and what became of each
- * CPU's bytes. For people: it may change.
+ * How many instructions each process, thread, object and symbol executed. Each table has the
+ * largest parts first and the others in one line, so that it adds up. Then follow what was lost and
+ * why, and what became of each CPU's bytes. The text is for people, so its form may change.
  */
 
 #include <errno.h>
@@ -18,17 +18,17 @@
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/tally.h"
 
-#define ROWS_SHOWN 20   /* of each table, if the user does not say */
-#define NAME_SHOWN 1024 /* of an object or a symbol; longer ones are cut */
+#define ROWS_SHOWN 20   /* of each table, unless the user says how many */
+#define NAME_SHOWN 1024 /* bytes of the name of an object or a symbol; longer names are cut */
 
 struct summary {
-	struct ptd_output *output;   /* while it is written; borrowed */
+	struct ptd_output *output;   /* while the summary is written; borrowed */
 	const struct ptd_info *info; /* borrowed */
 	struct tally tally;
 	uint64_t n_rows;
 };
 
-/* One table of parts: which of a row's columns it shows. */
+/* One table of parts, with the columns of a row that it shows. */
 struct table {
 	const char *title;
 	int (*rows)(const struct tally *tally, struct tally_rows *ret_rows);
@@ -43,10 +43,13 @@ static const struct table tables[] = {
 	{ "Symbols", tally_symbols, false, false, true, "symbol (object)" },
 };
 
-/* The first error stays in the output and is found when it is finished. */
+/* Errors are not checked: the output keeps the first one, and ptd_sink_finish() returns it. */
 #define put(summary, ...) ptd_output_printf((summary)->output, __VA_ARGS__)
 
-/* The part in percent, in 7 columns. In no floating point, which a program's locale changes. */
+/*
+ * Print the part in percent, in 7 columns. Floating point is not used, since the program's locale
+ * changes its decimal point.
+ */
 static void put_percent(struct summary *summary, uint64_t part)
 {
 	const uint64_t whole = summary->tally.n_insns;
@@ -138,7 +141,7 @@ static void put_gaps(struct summary *summary, const struct ptd_stats *stats)
 	put(summary, "%20" PRIu64 " %20" PRIu64 "  in all\n", n, n_bytes);
 }
 
-/* From @first to @last, in the clock's own terms. */
+/* Print the time from @first to @last, in the unit of the stream's clock. */
 static void put_time(struct summary *summary, uint64_t first, uint64_t last)
 {
 	const uint64_t t = last > first ? last - first : 0;
@@ -210,7 +213,7 @@ static void put_date(struct summary *summary, uint64_t t)
 		put(summary, "%s.%06" PRIu64 " UTC", text, ns % 1000000000 / 1000);
 }
 
-/* Of a ring that went round the beginning is gone, of which no gap tells. */
+/* Print how much was overwritten at the beginning of the rings, for which there is no gap. */
 static void put_overwritten(struct summary *summary, uint64_t last)
 {
 	const uint64_t since = summary->info->complete_since;

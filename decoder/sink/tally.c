@@ -126,7 +126,7 @@ static int by_size(const void *pa, const void *pb)
 	return strcmp(name_a, name_b);
 }
 
-/* Drop what is empty, and sort. */
+/* Drop the rows without instructions, and sort the others. */
 static void tidy(struct tally_rows *rows)
 {
 	size_t n = 0;
@@ -159,7 +159,7 @@ int tally_threads(const struct tally *tally, struct tally_rows *ret_rows)
 	return 0;
 }
 
-/* Add @n to the row of @key, which is made if there is none. */
+/* Add @n to the row of @key, which is made if it does not exist. */
 static int add_to(struct tally_rows *rows, struct map *index, uint64_t key, uint64_t n,
 		  struct tally_row **ret_row)
 {
@@ -189,7 +189,10 @@ int tally_processes(const struct tally *tally, struct tally_rows *ret_rows)
 			return -ENOMEM;
 		}
 		row->pid = t->pid;
-		/* Its first thread carries its name; until that is seen, any. */
+		/*
+		 * The process is called as its first thread, or as any thread until that one is
+		 * seen.
+		 */
 		if (!row->name || t->tid == t->pid)
 			row->name = t->comm;
 	}

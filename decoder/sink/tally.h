@@ -4,8 +4,8 @@
 /*
  * Tally
  *
- * Counts the instructions of a stream by thread, process, object and symbol. Whatever the stream
- * holds, the parts of each add up to the whole.
+ * Counts the instructions of a stream by thread, process, object and symbol. Each of these four
+ * partitions adds up to all instructions of the stream.
  */
 
 #include <stddef.h>
@@ -19,7 +19,7 @@
 struct tally_thread {
 	uint32_t pid, tid;
 	uint64_t n_insns;
-	char comm[16]; /* the last one seen; "" if there was none */
+	char comm[16]; /* the last name that the thread had; "" if none is known */
 };
 
 struct tally {
@@ -27,10 +27,11 @@ struct tally {
 	struct map thread_index; /* pid and tid → index in threads */
 	VEC(struct tally_thread) threads;
 	VEC(struct tally_block {
-		const struct ptd_block *block; /* NULL if no run was of it; borrowed */
+		const struct ptd_block *block; /* NULL if no run was of this block; borrowed */
 		/*
-		 * How many runs begin at each instruction, less those that ended before it: the sum
-		 * up to an instruction is how often that was executed. One more than instructions.
+		 * For each instruction: how many runs begin at it, less how many ended just before
+		 * it. The sum up to an instruction is how often that instruction was executed.
+		 * There is one element more than there are instructions. Owned.
 		 */
 		uint64_t *turns;
 	})
@@ -38,12 +39,12 @@ struct tally {
 	VEC(const char *) symbols; /* names by symbol id; borrowed */
 };
 
-/* One part, with what it is called. */
+/* One part of the instructions, and its name. */
 struct tally_row {
 	uint64_t n_insns;
 	uint32_t pid, tid;  /* of threads and processes */
-	const char *name;   /* comm, object or symbol; NULL: a place without a symbol */
-	const char *object; /* of a symbol */
+	const char *name;   /* comm, object or symbol; NULL: code without a symbol */
+	const char *object; /* to which a symbol belongs */
 };
 
 struct tally_rows {
@@ -54,12 +55,12 @@ struct tally_rows {
 
 void tally_deinit(struct tally *tally);
 
-/* Count a batch. Return: 0 or -ENOMEM. */
+/* Count the instructions of a batch. Return: 0 or -ENOMEM. */
 _must_check_ int tally_add(struct tally *tally, const struct ptd_batch *batch);
 
 /*
- * The parts, the largest first; @ret_rows is emptied with vec_deinit(), its names are @tally's or
- * the stream's.
+ * List the parts, the largest first. The caller frees @ret_rows with vec_deinit(). Its names belong
+ * to @tally or to the stream.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -7,22 +7,23 @@
  *
  *	         python3     123/124     [003]  12345.678901234:     7f0123456789 4889e5     mov …
  *
- *	comm         16 columns; what cannot be printed is '?', as in every name
+ *	comm         16 columns; a byte that cannot be printed is '?', as in every name
  *	pid/tid      '?' if the records do not say
  *	[cpu]
- *	time:        of the first instruction of the run, as far as the packets tell: seconds on the
- *	             recorder's clock, or TSC ticks of a bare stream, or '-' if there is no time
+ *	time:        of the first instruction of the run, as exactly as the packets show it:
+ *	             seconds on the recorder's clock, or TSC ticks of a bare PT stream, or '-' if
+ *	             the trace has no time
  *	address      where the thread saw it, hexadecimal
  *	bytes        hexadecimal, without spaces
  *	instruction  AT&T
  *	symbol+offset, or [unknown]
  *	(object)     as it was mapped
  *
- * Lines that begin with '#' are no instructions: the head of the file, and what stands between
- * instructions (gaps, interruptions, the ways out to untraced code), with the same first columns.
+ * Lines that begin with '#' are no instructions. They are the head of the file, and the marks
+ * between instructions (gaps, interruptions, exits to untraced code), with the same first columns.
  *
- * All of a line but its first columns depends only on the block and where it is mapped, so the
- * lines of a block are made once and then copied.
+ * Except for its first columns, a line depends only on the block and the address at which it is
+ * mapped. The lines of a block are therefore made once and then copied.
  */
 
 #include <errno.h>
@@ -36,30 +37,30 @@
 #include "util/arena.h"
 #include "util/vec.h"
 
-#define NAME_MAX_SHOWN 1024 /* of a symbol or an object; longer ones are cut */
+#define NAME_MAX_SHOWN 1024 /* bytes of the name of a symbol or an object; longer names are cut */
 #define LINE_SIZE      (2 * NAME_MAX_SHOWN + 512) /* more than the longest line, with its head */
-#define CACHE_SIZE_MAX (256u << 20)               /* of made lines: then they are made afresh */
-#define BASES_MAX      64 /* of a block, the latest: lines of others are made afresh, too */
+#define CACHE_SIZE_MAX (256u << 20) /* bytes of cached lines; beyond that the cache is emptied */
+#define BASES_MAX      64           /* addresses of one block whose lines are cached */
 #define INSN_SIZE_MAX  15
 #define HEAD_SIZE      96
 
 /* The lines of one block, mapped at one address. */
 struct lines {
-	struct lines *next; /* the same block, mapped elsewhere */
+	struct lines *next; /* those of the same block, mapped at another address */
 	uint64_t base;
 	const char *text;
-	uint32_t *starts; /* of each line in @text, and of the end */
+	uint32_t *starts; /* offsets of each line in @text, and of the end */
 };
 
 struct text {
 	enum ptd_clock clock;
 };
 
-/* What one thread has at hand. */
+/* What one thread keeps between two batches. */
 struct memory {
 	enum ptd_clock clock;
 
-	/* The first columns; those up to the time are the slice's. */
+	/* The first columns. Those before the time are the same in the whole slice. */
 	char head[HEAD_SIZE];
 	size_t head_slice_size, head_size;
 	uint64_t head_t;
@@ -80,7 +81,7 @@ static void put_id(char ret_text[static 12], uint32_t id)
 		(void)snprintf(ret_text, 12, "%" PRIu32, id);
 }
 
-/* @v in decimal, at least @width wide, with @fill in front. Return: behind it. */
+/* Write @v in decimal, padded with @fill to at least @width columns. Return: the end. */
 static char *put_decimal(char *to, uint64_t v, size_t width, char fill)
 {
 	char digits[20];
@@ -133,7 +134,7 @@ static void head_set_slice(struct memory *memory, const struct ptd_slice *slice)
 
 /* --- the lines of a block --------------------------------------------------------------------- */
 
-/* Everything of the line but its first columns. Return: its length. */
+/* Write a line without its first columns. Return: its length in bytes. */
 static size_t make_line(const struct ptd_batch *batch, const struct ptd_run *run, size_t i,
 			char ret_line[static LINE_SIZE])
 {
@@ -277,7 +278,7 @@ static int put_run(struct memory *memory, const struct ptd_batch *batch, const s
 	return 0;
 }
 
-/* What is not told, or nothing, is left out. */
+/* Values that are not known, or are 0, are left out. */
 static void put_values(struct ptd_output *output, const struct ptd_mark *mark)
 {
 	ptd_output_printf(output, "%s:", ptd_mark_kind_name(mark->kind));
