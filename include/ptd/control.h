@@ -4,8 +4,9 @@
 /*
  * The control interface
  *
- * D-Bus, peer to peer, over a socket: no bus in between. `gdbus introspect` and `gdbus call
- * --address unix:path=…` can talk to it. Every method may fail with PTD_ERROR_ACCESS_DENIED.
+ * Clients speak D-Bus with the recorder over a socket, peer to peer, without a bus between them.
+ * `gdbus introspect` and `gdbus call --address unix:path=…` can be clients. Every method may fail
+ * with PTD_ERROR_ACCESS_DENIED.
  *
  * org.ptd.Recorder1, object /org/ptd/Recorder1:
  *
@@ -30,20 +31,20 @@
  *	ListSnapshots() -> aa{sv}		what the spool holds, oldest first
  *	OpenSnapshot(s id) -> h			its directory, read-only
  *	RemoveSnapshot(s id)			remove it; PTD_ERROR_KEPT if it is kept
- *	KeepSnapshot(s id, b keep)		keep it whatever the limits are, or no longer;
+ *	KeepSnapshot(s id, b keep)		keep it whatever the limits are, or stop doing so;
  *						"kept" b of ListSnapshots says so
  *	Reload()				read the settings again; PTD_ERROR_FAILED if they
  *						cannot be read
  */
 
 #define PTD_CONTROL_SOCKET_DEFAULT "/run/ptd/control"
-/* Whose members may use it, besides root and the recorder's own user. */
+/* The group whose members may use the socket, besides root and the recorder's own user. */
 #define PTD_CONTROL_GROUP "ptd"
 
 #define PTD_CONTROL_OBJECT    "/org/ptd/Recorder1"
 #define PTD_CONTROL_INTERFACE "org.ptd.Recorder1"
 
-/* MESSAGE_ID of the journal's entries about who asked for what; ptd(8) has their fields. */
+/* MESSAGE_ID of the journal's entries about requests of clients; ptd(8) has their fields. */
 #define PTD_MESSAGE_CALLER "2b0463e9c42d44a49a6e058b5b3fa908"
 
 #define PTD_ERROR_ACCESS_DENIED "org.ptd.Error.AccessDenied"

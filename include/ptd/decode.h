@@ -35,16 +35,18 @@ enum {
 	PTD_END = 1, /* the stream is over */
 };
 
-/* In bytes: what a long recording that is compressed, or comes out of a pipe, takes. */
+/* In bytes: enough for a long recording that is compressed or comes out of a pipe. */
 #define PTD_MAX_SPILL (UINT64_C(16) << 30)
 
-/* What a decoder asks for by a build-id. */
+/* What a decoder asks for by its build-id. */
 enum ptd_fetch {
 	PTD_FETCH_FILE,  /* the file itself */
-	PTD_FETCH_DEBUG, /* what was stripped off it */
+	PTD_FETCH_DEBUG, /* the debug file, with what was stripped off the file */
 };
 
-/* A piece of code for a bare PT stream: @size bytes of @path from @offset, seen at @address. */
+/*
+ * A piece of code for a bare PT stream: @size bytes at @offset of the file @path, run at @address.
+ */
 struct ptd_raw_code {
 	const char *path;
 	uint64_t offset;
@@ -57,22 +59,22 @@ struct ptd_options {
 
 	const char *engine; /* "block" (the default if NULL), "insn" or "flow" */
 
-	/* A snapshot directory or a perf.data file; or NULL and the fields below. */
+	/* A snapshot directory or a perf.data file; NULL: a bare PT stream, see below. */
 	const char *input;
 	bool force; /* decode although the manifest's hashes differ */
 
 	/*
-	 * Where to look for separate debug files, by build-id or .gnu_debuglink, before the
-	 * system's /usr/lib/debug; or NULL. Laid out as that.
+	 * A directory, laid out as /usr/lib/debug, in which separate debug files are looked for (by
+	 * build-id or .gnu_debuglink) before the system's /usr/lib/debug; or NULL.
 	 */
 	const char *debug_dir;
 
-	/* A bare PT stream. */
+	/* A bare PT stream: the file of its packets, and the code that ran. */
 	const char *raw_pt;
 	const struct ptd_raw_code *raw_code;
 	size_t n_raw_code;
 
-	/* Of the recording machine, where the input does not say; family 0 means unknown. */
+	/* The machine that recorded, if the input does not say; family 0 means unknown. */
 	uint16_t cpu_family;
 	uint8_t cpu_model;
 	uint8_t cpu_stepping;
@@ -82,31 +84,33 @@ struct ptd_options {
 	uint32_t cpuid_15_ebx;
 
 	/*
-	 * Where else the files may be that were mapped: by build-id in a directory that is laid out
-	 * as perf's ~/.debug; and by path below a directory that stands for the root. Or NULL.
+	 * Directories in which mapped files are looked for, too; or NULL. @buildid_dir has them by
+	 * build-id and is laid out as perf's ~/.debug. @symfs stands for the root directory, and
+	 * has them by path.
 	 */
 	const char *buildid_dir;
 	const char *symfs;
 
 	/*
-	 * Called for a file that is not found, to get it from elsewhere by its build-id. It is
-	 * called by the thread that calls the decoder. NULL: nothing is ever asked for.
+	 * Called if a file is not found, to get it from elsewhere by its build-id of @size bytes.
+	 * The thread that calls the decoder calls this. NULL: the decoder asks for no file.
 	 *
 	 * Return: the file's descriptor, which the decoder closes, and @ret_path from malloc(),
-	 *         which it frees; or negative errno: -ENOENT if nobody has it.
+	 *         which the decoder frees; or negative errno: -ENOENT if the file does not exist
+	 *         there.
 	 */
 	int (*fetch)(void *userdata, enum ptd_fetch what, const uint8_t *build_id, size_t size,
 		     char **ret_path);
-	void *userdata; /* of fetch and opening */
+	void *userdata; /* first argument of fetch() and opening() */
 
-	/* How many bytes may be put into temporary files; 0: PTD_MAX_SPILL. */
+	/* How many bytes temporary files may have in all; 0: PTD_MAX_SPILL. */
 	uint64_t max_spill;
 
 	/*
-	 * Called after each MiB or so that ptd_decoder_new() reads: so many bytes are done, of so
-	 * many that are known of by now. NULL: nobody wants to know.
+	 * Called after each MiB or so that ptd_decoder_new() reads: @done bytes have been read, of
+	 * @total that are known by now. It may be NULL.
 	 *
-	 * Return: 0 to go on; else opening ends with -ECANCELED.
+	 * Return: 0 to go on; any other value makes ptd_decoder_new() return -ECANCELED.
 	 */
 	int (*opening)(void *userdata, uint64_t done, uint64_t total);
 };
@@ -117,47 +121,49 @@ bool ptd_engine_exists(const char *name);
 /*
  * Open the input.
  *
- * Return: 0; -ECANCELED if options->opening() did not want the rest; or another negative errno.
- *         With an error @reterr_message (if not NULL) is a text for the user that says what failed,
+ * Return: 0; -ECANCELED if options->opening() ended the opening; or another negative errno.
+ *         On an error @reterr_message (if not NULL) is a text for the user that says what failed,
  *         on which file and where. The caller frees it.
  */
 int ptd_decoder_new(const struct ptd_options *options, struct ptd_decoder **ret_decoder,
 		    char **reterr_message);
 
+/* Return: what a sink must know of the input. It belongs to the decoder. */
 const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder);
 
 /*
  * Decode on until a batch is full.
  *
- * @ret_batch is the decoder's and valid until the next call. What cannot be decoded is a gap in the
- * stream, not an error.
+ * @ret_batch belongs to the decoder and is valid until the next call. PT that cannot be decoded is
+ * a gap in the stream, not an error.
  *
- * Return: 0; PTD_END; or negative errno, now and in every later call, and ptd_decoder_message()
- *         says what failed.
+ * Return: 0; PTD_END; or negative errno, which every later call returns again, and
+ *         ptd_decoder_message() says what failed.
  */
 int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch);
 
 /*
- * Return: what made ptd_decoder_next() fail, a text for the user that names the input and the
- *         place, and is the decoder's; NULL if nothing did.
+ * Return: the reason why ptd_decoder_next() failed, a text for the user that names the input and
+ *         the place in it, and that belongs to the decoder; NULL if no call failed.
  */
 const char *ptd_decoder_message(const struct ptd_decoder *decoder);
 
 /*
- * The next record that lies beside the PT, in the order of time, whatever was decoded meanwhile.
+ * Get the next sideband record. Records come in the order of time, whatever was decoded meanwhile.
  *
- * Return: 0, and @ret_event is the decoder's until the next call; PTD_END.
+ * Return: 0 and @ret_event, which belongs to the decoder and is valid until the next call; or
+ *         PTD_END.
  */
 int ptd_decoder_next_event(struct ptd_decoder *decoder, const struct ptd_event **ret_event);
 
-/* The account so far; complete after PTD_END. It is the decoder's. */
+/* Return: the statistics so far, complete after PTD_END. They belong to the decoder. */
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder);
 
-/* How far it came, in bytes of PT: for showing progress. */
+/* Find out how many bytes of PT are decoded, of how many in all: for showing progress. */
 void ptd_decoder_progress(const struct ptd_decoder *decoder, uint64_t *ret_done,
 			  uint64_t *ret_total);
 
-/* Return: NULL. */
+/* Free the decoder, which may be NULL, and all that belongs to it. Return: NULL. */
 struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder);
 
 #ifdef __cplusplus

@@ -4,18 +4,17 @@
 /*
  * The decoded stream
  *
- * What leaves the decoder and what every sink consumes. The stream is made of batches. A batch
- * belongs to one slice: one thread's stay on one CPU. In a batch are runs, in the order in which
- * they executed, and marks, each standing before a run: a gap (something was lost here) or an event
- * (the flow of control was changed from outside).
+ * The decoder produces this stream, and every sink consumes it. The stream consists of batches. A
+ * batch belongs to one slice, which is one thread's stay on one CPU. A batch has runs, in the order
+ * in which they executed, and marks, each of which stands before a run. A mark is a gap (something
+ * was lost here) or an event (the flow of control was changed from outside).
  *
- * A run is a number of consecutive instructions of one block. A block is straight-line code: it
- * holds the bytes, lengths, classes and symbols of its instructions, is decoded once, never
- * changes, and does not know at which address it is mapped. Only its last instruction can be a
- * branch.
+ * A run is a number of consecutive instructions of one block. A block is straight-line code, with
+ * the bytes, lengths, classes and symbols of its instructions. It is decoded once, never changes,
+ * and does not know at which address it is mapped. Only its last instruction can be a branch.
  *
- * Slices come ordered by their start, then by CPU; all batches of one slice come one after the
- * other, so the runs of each thread are in their order.
+ * Slices are ordered by their start, then by CPU. All batches of one slice come one after the
+ * other, so the runs of each thread are in the order in which they executed.
  *
  * Everything a batch points to belongs to the decoder and is valid until the next batch is asked
  * for. Blocks, objects and symbols (though not the array of pointers to these) stay where they are,
@@ -30,7 +29,7 @@
 extern "C" {
 #endif
 
-#define PTD_ID_UNKNOWN UINT32_MAX /* pid or tid: the records do not say */
+#define PTD_ID_UNKNOWN UINT32_MAX /* a pid or tid that the records do not say */
 #define PTD_NO_SYMBOL  0u         /* symbol id 0: no symbol covers the instruction */
 
 enum ptd_insn_class {
@@ -53,47 +52,47 @@ struct ptd_insn {
 	uint16_t offset; /* of its first byte in the block */
 	uint8_t size;    /* 1..15 */
 	uint8_t iclass;  /* enum ptd_insn_class */
-	uint32_t symbol; /* id of the symbol it is in, or PTD_NO_SYMBOL */
+	uint32_t symbol; /* id of the symbol that the instruction is in, or PTD_NO_SYMBOL */
 };
 
-/* A file, or part of memory, that code comes from. */
+/* A file, or a part of memory, from which code comes. */
 struct ptd_object {
 	uint32_t id;        /* dense, from 0 */
 	const char *name;   /* path as it was mapped, or "[vdso]", "[jit]", "[anon]", … */
-	const char *source; /* path of the file the bytes were read from; NULL if not a file */
+	const char *source; /* path of the file from which the bytes were read; NULL: no file */
 	uint8_t build_id[20];
-	uint8_t build_id_size; /* 0 if it has none */
+	uint8_t build_id_size; /* bytes; 0 if the object has no build-id */
 };
 
 struct ptd_symbol {
 	const char *name;
-	uint64_t address; /* of its first byte, in the terms of ptd_block.address */
+	uint64_t address; /* of its first byte, as linked: see ptd_block.address */
 };
 
 struct ptd_block {
-	uint32_t id; /* dense, from 0, never used twice: sinks key side tables by it */
+	uint32_t id; /* dense, from 0, never used twice: sinks may use it as an index */
 	uint16_t n_insns;
 	uint16_t size; /* bytes */
 	uint8_t mode;  /* 16, 32 or 64 */
 	const struct ptd_object *object;
-	uint64_t address; /* of its first byte as the object was linked: an ELF virtual address */
+	uint64_t address; /* of its first byte, as the object was linked: an ELF virtual address */
 	const uint8_t *bytes;
 	const struct ptd_insn *insns;
 
 	/*
-	 * Where the last instruction goes when it is a direct jump, conditional jump or direct
-	 * call: add it to ptd_run.base. Meaningless for every other class.
+	 * Where the last instruction leads to, if it is a direct jump, a conditional jump or a
+	 * direct call: ptd_run.base + target. Meaningless for every other class.
 	 */
 	int64_t target;
 };
 
 struct ptd_run {
 	const struct ptd_block *block;
-	uint64_t base; /* address of the block's first byte where the thread saw it */
-	uint64_t t;    /* time of its first instruction as far as the packets tell; see ptd_clock */
+	uint64_t base;  /* address at which the thread saw the first byte of the block */
+	uint64_t t;     /* time of its first instruction as the packets show it; see ptd_clock */
 	uint16_t first; /* index of the first instruction executed */
 	uint16_t n;     /* instructions executed, at least 1; first + n <= block->n_insns */
-	bool early;     /* of JIT code that ran before the time at which its maker noted it */
+	bool early;     /* of JIT code that ran before its JIT compiler noted it */
 };
 
 enum ptd_mark_kind {
@@ -103,47 +102,47 @@ enum ptd_mark_kind {
 	PTD_MARK_OFF,   /* left for untraced code by its own instruction (a system call) */
 	PTD_MARK_STOP,  /* packets were stopped by an address filter (TraceStop) */
 
-	/* Code of a process that was not asked for ran here, and is left out: as with a gap,
-	 * control flow is not continuous. @reason and @ip are as of a gap. */
+	/* Code of a process that was not asked for ran here, and is left out. As with a gap,
+	 * control flow is not continuous, and @reason and @ip have the same meaning. */
 	PTD_MARK_OUT_OF_SCOPE,
 
-	/* What the CPU reports besides; @value and @extra as said here. */
+	/* What else the CPU reports; each comment says what @value and then @extra are. */
 	PTD_MARK_PTWRITE, /* the ptwrite at @ip: its operand; the size of that in bytes */
 	PTD_MARK_TSX,     /* transactional execution: enum ptd_tsx */
-	PTD_MARK_PAGING,  /* the page table is another: CR3; 1 in a guest */
-	PTD_MARK_VMCS,    /* the VMCS is another: its address */
-	PTD_MARK_CBR,     /* the clock's frequency: its ratio to the bus's */
+	PTD_MARK_PAGING,  /* the page table changed: CR3; 1 in a guest */
+	PTD_MARK_VMCS,    /* the VMCS changed: its address */
+	PTD_MARK_CBR,     /* the core clock changed: its ratio to the bus clock */
 	PTD_MARK_MWAIT,   /* mwait: hints (EAX); extensions (ECX) */
 	PTD_MARK_PWRE,    /* a C-state is entered: state << 4 | sub-state */
-	PTD_MARK_PWRX,    /* and left: last << 4 | deepest; enum ptd_wake */
+	PTD_MARK_PWRX,    /* a C-state is left: last << 4 | deepest; enum ptd_wake */
 	PTD_MARK_EXSTOP,  /* execution stopped at @ip */
 	PTD_MARK_CFE,     /* event trace: enum ptd_cfe; vector */
-	PTD_MARK_EVD,     /* of the next of those: enum ptd_evd; the datum */
-	PTD_MARK_PEBS,    /* a PEBS record was among the packets, and passed over */
+	PTD_MARK_EVD,     /* data of the next event (CFE): enum ptd_evd; the datum */
+	PTD_MARK_PEBS,    /* a PEBS record was among the packets, and is left out */
 	PTD_MARK_TRIG,    /* triggers fired: which, a bit each, and PTD_TRIG_MORE; without @ip, how
 			   * many instructions behind the last address or branch in the packets, + 1
 			   * (0: they do not say) */
 	_PTD_MARK_KINDS,
 };
 
-/* After an abort, what ran since the transaction began has had no effect. */
+/* After an abort, the instructions since the transaction began have had no effect. */
 enum ptd_tsx {
 	PTD_TSX_BEGIN,
 	PTD_TSX_COMMIT,
 	PTD_TSX_ABORT,
 };
 
-/* Others fired, too, which are not told. */
+/* Other triggers fired, too, which the CPU did not report. */
 #define PTD_TRIG_MORE (1u << 8)
 
-/* Why a CPU woke: as the PWRX packet has it. */
+/* Why a CPU woke, with the values of the PWRX packet. */
 enum ptd_wake {
 	PTD_WAKE_INTERRUPT = 1,
 	PTD_WAKE_STORE = 4,
 	PTD_WAKE_AUTONOMOUS = 8,
 };
 
-/* Control flow events: as the CFE packet has them. */
+/* Control flow events, with the values of the CFE packet. */
 enum ptd_cfe {
 	PTD_CFE_INTR = 1, /* an interrupt or exception: its vector */
 	PTD_CFE_IRET = 2,
@@ -159,7 +158,7 @@ enum ptd_cfe {
 	PTD_CFE_UIRET = 13,
 };
 
-/* As the EVD packet has them. */
+/* Kinds of event data, with the values of the EVD packet. */
 enum ptd_evd {
 	PTD_EVD_CR2 = 0,  /* page fault linear address */
 	PTD_EVD_VMXQ = 1, /* VM exit qualification */
@@ -168,22 +167,22 @@ enum ptd_evd {
 
 enum ptd_gap_reason {
 	PTD_GAP_OVERFLOW,        /* the CPU could not write its packets in time (OVF) */
-	PTD_GAP_NO_CODE,         /* nothing is known to be mapped at @ip */
+	PTD_GAP_NO_CODE,         /* no mapping at @ip is known */
 	PTD_GAP_NO_OBJECT,       /* the file that is mapped at @ip was not found */
 	PTD_GAP_WRONG_OBJECT,    /* the file found has another build-id */
 	PTD_GAP_THREAD_UNKNOWN,  /* the sideband does not say which thread ran */
-	PTD_GAP_BEFORE_SIDEBAND, /* older than the sideband that was kept */
-	PTD_GAP_BAD_PACKET,      /* bytes that are no PT packet, or none that may stand here */
+	PTD_GAP_BEFORE_SIDEBAND, /* the PT is older than the sideband that was kept */
+	PTD_GAP_BAD_PACKET,      /* the bytes are no PT packet, or one that may not stand here */
 	PTD_GAP_BAD_FLOW,        /* packets and code contradict each other */
-	PTD_GAP_NO_PROGRESS,     /* code that spins without using up packets */
+	PTD_GAP_NO_PROGRESS,     /* the code loops and uses up no packets */
 	PTD_GAP_NO_SYNC,         /* bytes before the first PSB */
-	PTD_GAP_EMPTY,           /* a ring that holds no PSB at all */
+	PTD_GAP_EMPTY,           /* the ring holds no PSB at all */
 	PTD_GAP_LOST,            /* the recorder did not keep the bytes here */
 	PTD_GAP_CUT,             /* the data end inside a packet */
 	PTD_GAP_TRUNCATED,       /* tracing stood still: the AUX buffer was full */
-	PTD_GAP_PARTIAL,      /* the kernel says that bytes are missing, not where from here on */
-	PTD_GAP_COLLISION,    /* the same, because two samples collided */
-	PTD_GAP_OVERWRITTEN,  /* what was before is gone: the ring goes round */
+	PTD_GAP_PARTIAL,     /* the kernel says that bytes behind this are missing, but not where */
+	PTD_GAP_COLLISION,   /* the same, because two samples collided */
+	PTD_GAP_OVERWRITTEN, /* the bytes before this were overwritten in the ring */
 	PTD_GAP_LOST_RECORDS, /* sideband records of this CPU were lost */
 	PTD_GAP_LOST_SAMPLES, /* samples of this CPU were lost */
 	_PTD_GAP_REASONS,
@@ -209,14 +208,14 @@ struct ptd_slice {
 	uint32_t cpu;
 	uint32_t pid;
 	uint32_t tid;
-	uint32_t space; /* address space; changes when the process executes a new program */
-	uint64_t t0;
+	uint32_t space; /* address space; the id changes when the process executes a new program */
+	uint64_t t0;    /* start; see ptd_clock */
 	const char *comm;
 };
 
 /*
- * One piece of the stream. The batches of a slice share its id; a batch without runs exists if it
- * has marks.
+ * One piece of the stream. The batches of a slice have the same slice id. A batch without runs has
+ * marks.
  */
 struct ptd_batch {
 	const struct ptd_slice *slice;
@@ -228,17 +227,17 @@ struct ptd_batch {
 	size_t n_symbols;
 };
 
-/* What became of one CPU's bytes: in = decoded + lost + out of scope, always. */
+/* What became of the PT of one CPU. It is always true that in = decoded + lost + out of scope. */
 struct ptd_cpu_stats {
 	uint32_t cpu;
 	uint64_t bytes_in;
 	uint64_t bytes_decoded;
 	uint64_t bytes_lost;
-	/* Of a snapshot of one process: what others executed, of which nothing is decoded. */
+	/* In a snapshot of one process: PT of other processes, which is not decoded. */
 	uint64_t bytes_out_of_scope;
 	uint64_t n_insns;
 	uint64_t n_gaps;
-	/* From when to when something is decoded that was asked for; 0 if there is no time. */
+	/* From when to when anything in scope is decoded; 0 if the trace has no time. */
 	uint64_t t_first;
 	uint64_t t_last;
 };
@@ -246,13 +245,13 @@ struct ptd_cpu_stats {
 struct ptd_stats {
 	const struct ptd_cpu_stats *cpus;
 	size_t n_cpus;
-	/* Of JIT code that ran before the time at which its maker noted it. */
+	/* Instructions of JIT code that ran before its JIT compiler noted it. */
 	uint64_t n_insns_early;
 	const uint64_t *n_gaps;    /* by enum ptd_gap_reason */
-	const uint64_t *gap_bytes; /* likewise: PT bytes that they cost */
+	const uint64_t *gap_bytes; /* likewise: PT bytes that gave no instruction because of it */
 	size_t n_gap_reasons;
-	uint64_t n_records_unknown; /* beside the PT: of a type that this library does not know */
-	uint64_t n_records_bad;     /* too short, or they make no sense */
+	uint64_t n_records_unknown; /* sideband records of a type that this library does not know */
+	uint64_t n_records_bad;     /* sideband records that are too short or not plausible */
 };
 
 enum ptd_clock {
@@ -266,13 +265,17 @@ struct ptd_info {
 	enum ptd_clock clock;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME = t + this; 0 if it was not recorded */
 	/*
-	 * Of a snapshot whose rings were overwritten: PT of what was asked for that is gone, and
-	 * since when (a t) all of it is there. 0: nothing is gone, or the input does not say.
+	 * If rings of a snapshot were overwritten: how many bytes of the PT that was asked for are
+	 * gone, and the time t since which all of it is there. 0: nothing is gone, or the input
+	 * does not say.
 	 */
 	uint64_t bytes_overwritten;
 	uint64_t complete_since;
-	uint64_t truncated_at; /* offset of the record in which the file ends; 0: it is whole */
-	/* In words: files beside the data, or part of these, that could not be used, and why. */
+	uint64_t truncated_at; /* offset of the record in which the file ends; 0: complete */
+	/*
+	 * Texts for the user: which files beside the data could not be used or only in part, and
+	 * why.
+	 */
 	const char *const *complaints;
 	size_t n_complaints;
 };
@@ -282,10 +285,10 @@ static inline uint64_t ptd_run_ip(const struct ptd_run *run, size_t i)
 	return run->base + run->block->insns[run->first + i].offset;
 }
 
-/* The reason in words, for messages: "overflow", "code not mapped", … */
+/* Return: the reason in words, for messages: "overflow", "code not mapped", … */
 const char *ptd_gap_reason_name(enum ptd_gap_reason reason);
 
-/* The kind as one word: "gap", "async", "ptwrite", … */
+/* Return: the kind as one word: "gap", "async", "ptwrite", … */
 const char *ptd_mark_kind_name(enum ptd_mark_kind kind);
 
 #ifdef __cplusplus

@@ -5,18 +5,18 @@
  * Sinks
  *
  * A sink turns the decoded stream into something that a person or another tool reads. A kind of
- * sink is one const table of operations: one of the library's, or a program's own. A sink sees
- * batches and events only: nothing of PT, perf or ELF.
+ * sink is one const table of operations, which belongs to the library or to a program. A sink sees
+ * only batches and events, and nothing of PT, perf or ELF.
  *
- * What a sink does with a batch has two halves, and a kind has one of them or both:
+ * A sink treats a batch in two steps. A kind has one of these operations, or both:
  *
- *	expand	makes bytes of the batch. It depends on nothing but the batch and what was fixed
- *		when the sink was opened, so several threads may expand batches of one sink at the
- *		same time, each with a worker of its own.
+ *	expand	makes bytes of the batch. It depends only on the batch and on what was fixed when
+ *		the sink was opened. Several threads may therefore expand batches of one sink at
+ *		the same time, each with a worker of its own.
  *	write	takes the batches, and their bytes, one after the other in the order of the stream.
- *		Without it the bytes are written to the sink's output as they are.
+ *		Without this operation the bytes are written to the sink's output as they are.
  *
- * A program opens a sink of its own kind by ptd_sink_new() with its own table, like any other.
+ * A program opens a sink of its own kind as any other: by ptd_sink_new() with its own table.
  */
 
 #include <stdbool.h>
@@ -39,80 +39,84 @@ struct ptd_sink_worker;
 struct ptd_sink_config {
 	size_t size; /* sizeof(struct ptd_sink_config): fields that a newer library adds are zero */
 
-	/* ptd_decoder_info(): borrowed until the sink is freed. */
+	/* The result of ptd_decoder_info(), borrowed until the sink is freed. */
 	const struct ptd_info *info;
 
 	/*
-	 * Open for writing, and the sink's once it is opened; -1 if it writes nothing. Of a kind
-	 * that makes a directory, the directory in which its files are made; or a SOCK_SEQPACKET
-	 * socket on which these files are asked for, by one message each:
+	 * The descriptor that the sink writes to. It belongs to the sink once that is opened; -1 if
+	 * the sink writes nothing. For a kind that makes a directory, it is the directory in which
+	 * the sink makes its files, or a SOCK_SEQPACKET socket on which the sink asks for each of
+	 * these files by one message:
 	 *
-	 *	question: 1 byte, 1 if the file is to be created, 0 if it is there already; its
-	 *	          name, 256 bytes, ending with a NUL
+	 *	question: 1 byte, 1 if the file is to be created, 0 if it exists already; the name
+	 *	          of the file, 256 bytes, ending with a NUL
 	 *	answer:   int32_t, 0 or negative errno; with 0, the file's descriptor (SCM_RIGHTS)
 	 */
 	int fd;
-	bool is_emptied; /* a regular file is made empty first */
+	bool is_emptied; /* if @fd is a regular file, it is made empty first */
 
 	/*
-	 * How many bytes may be written; counted down, by all sinks that share it, and borrowed.
-	 * What does not fit is not written: -EFBIG. NULL: no limit.
+	 * How many bytes may still be written. Borrowed; all sinks that share it count it down.
+	 * Bytes beyond it are not written, and the error is -EFBIG. NULL: no limit.
 	 */
 	uint64_t *room;
 
-	/* Each "NAME=VALUE", one of those that the kind takes; ended by NULL. Or NULL. */
+	/* Options that the kind takes, each "NAME=VALUE", ended by NULL; or NULL. */
 	const char *const *options;
 
-	void *userdata; /* of a program's own kind, for its open() */
+	void *userdata; /* for the open() of a program's own kind */
 };
 
-/* Return: the value of the option @name; NULL if it is not among the config's. */
+/* Return: the value of the option @name, borrowed from @config; NULL if @config lacks it. */
 const char *ptd_sink_option(const struct ptd_sink_config *config, const char *name);
 
 /* --- a kind of sink --------------------------------------------------------------------------- */
 
-/* An option that a kind takes. */
+/* An option that a kind of sink takes. */
 struct ptd_sink_option {
 	const char *name;
-	const char *help; /* its value, and what that does: "N  rows of each table" */
+	const char *help; /* the form of its value, and its effect: "N  rows of each table" */
 };
 
 /*
- * Operations may be NULL, but for open and free. They return 0 or negative errno; @output is the
- * sink's, and an error of it need not be looked at: it is returned by ptd_sink_finish().
+ * All operations except open and free may be NULL. They return 0 or negative errno. @output belongs
+ * to the sink. An operation need not check writes to @output: ptd_sink_finish() returns their
+ * error.
  */
 struct ptd_sink_ops {
 	size_t size; /* sizeof(struct ptd_sink_ops): what a newer library adds is NULL */
 
 	const char *name;
-	const char *help; /* one line */
+	const char *help; /* what the kind writes, in one line */
 
 	/*
-	 * NULL: it writes one file. Else it makes files in a directory: this one, made in the one
-	 * that the user names.
+	 * NULL: the kind writes one file. Otherwise it makes files in a directory of this name,
+	 * which is made in the directory that the user names.
 	 */
 	const char *directory;
 
-	const struct ptd_sink_option *options; /* ended by one without a name; or NULL */
+	const struct ptd_sink_option *options; /* ended by an option whose name is NULL; or NULL */
 
 	/*
-	 * Make the state of one sink. @config is the caller's; a directory in it is borrowed until
-	 * the sink is freed. An option with a value that it does not take is -EINVAL.
+	 * Make the state of one sink. @config belongs to the caller; if its fd is a directory, that
+	 * is borrowed until the sink is freed. The error of an option with a wrong value is
+	 * -EINVAL.
 	 */
 	int (*open)(const struct ptd_sink_config *config, struct ptd_output *output,
 		    void **ret_state);
 
-	/* Take one event; all of them come before the first batch. */
+	/* Take one event. All events come before the first batch. */
 	int (*event)(void *state, const struct ptd_event *event, struct ptd_output *output);
 
 	/*
-	 * What one thread remembers between two expansions, so that they are quicker; @ret_memory
-	 * is handed to expand(). Their bytes may not depend on it.
+	 * Make what one thread remembers between two expansions, so that they are quicker. Each
+	 * expand() of the thread gets @ret_memory; its bytes may not depend on that. forget() frees
+	 * the memory.
 	 */
 	int (*remember)(const void *state, void **ret_memory);
 	void (*forget)(void *memory);
 
-	/* Make bytes of a batch: see above. */
+	/* Make bytes of a batch; see the top of this file. */
 	int (*expand)(const void *state, void *memory, const struct ptd_batch *batch,
 		      struct ptd_output *output);
 
@@ -120,97 +124,100 @@ struct ptd_sink_ops {
 	int (*write)(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
 		     struct ptd_output *output);
 
-	/* The stream is over, or a call failed: write what is left. */
+	/* The stream is over, or a call failed: write what was not written yet. */
 	int (*finish)(void *state, const struct ptd_stats *stats, struct ptd_output *output);
 
 	/*
-	 * What of the stream the format cannot hold, and was left out: a text for the user, the
-	 * state's; or NULL if there is nothing. Asked after finish().
+	 * Return: what was left out because the format cannot hold it, a text for the user that
+	 * belongs to @state; NULL: nothing. This is called after finish().
 	 */
 	const char *(*omission)(void *state);
 
+	/* Free the state of the sink. */
 	void (*free)(void *state);
 };
 
-/* The library's own kinds. Return: the kind number @i, from 0; NULL behind the last. */
+/* Return: the library's kind of sink with the number @i, from 0; NULL behind the last. */
 const struct ptd_sink_ops *ptd_sink_at(size_t i);
 
-/* Return: the library's kind called @name, or NULL. */
+/* Return: the library's kind of sink with the name @name, or NULL. */
 const struct ptd_sink_ops *ptd_sink_find(const char *name);
 
-/* Add @size bytes to the output. Return: 0, or negative errno: the first error stays. */
+/* Add @size bytes to the output. Return: 0; or negative errno, which is that of the first error. */
 int ptd_output_write(struct ptd_output *output, const void *bytes, size_t size);
 
-/* Add formatted text of less than 4096 bytes; what is longer is cut. */
+/* Add formatted text of less than 4096 bytes. Longer text is cut. */
 void ptd_output_printf(struct ptd_output *output, const char *format, ...)
     __attribute__((__format__(__printf__, 2, 3)));
 
 /* --- one sink --------------------------------------------------------------------------------- */
 
 /*
- * Open what a sink of this kind writes to, at @path: a file, which is created if it is not there
- * and is not yet emptied; or, of a kind that makes a directory, one that is made, or is there and
- * has nothing in it. NULL is standard output, which the latter refuses.
+ * Open what a sink of this kind writes to, at @path. This is a file, which is created if it does
+ * not exist, and is not emptied yet. For a kind that makes a directory, it is a directory, which is
+ * created if it does not exist, and must be empty. If @path is NULL, it is standard output, which a
+ * kind that makes a directory refuses.
  *
- * Return: a descriptor, which the caller closes; -EISDIR, -ENOTEMPTY, -EEXIST (there is something
- *         other than a directory), or another negative errno.
+ * Return: a descriptor, which the caller closes; -EISDIR (@path is a directory, or is NULL and must
+ *         be one); -ENOTEMPTY; -EEXIST (@path is not a directory); or another negative errno.
  */
 int ptd_sink_target_open(const struct ptd_sink_ops *ops, const char *path);
 
 /*
- * Open a sink.
+ * Open a sink. On success @config->fd belongs to the sink.
  *
- * Return: 0; or negative errno, and @reterr_message (if not NULL) is a text for the user, which the
- *         caller frees; or NULL if what errno says is all that there is to say.
+ * Return: 0; or negative errno. On an error @reterr_message (if not NULL) is a text for the user,
+ *         which the caller frees; or NULL if errno says all.
  */
 int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *config,
 		 struct ptd_sink **ret_sink, char **reterr_message);
 
-/* Open what is at @path, emptied, and a sink that writes to it. Return: 0, or negative errno. */
+/* Open and empty what is at @path, and open a sink that writes to it. Return: 0, or -errno. */
 int ptd_sink_open(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
 		  const char *const *options, struct ptd_sink **ret_sink);
 
-/* Does it want events, or batches? */
+/* Return: whether the sink takes events, or batches. */
 bool ptd_sink_wants_events(const struct ptd_sink *sink);
 bool ptd_sink_wants_batches(const struct ptd_sink *sink);
 
-/* Take one event; all of them come before the first batch. Return: 0, or negative errno. */
+/* Take one event. All events come before the first batch. Return: 0, or negative errno. */
 int ptd_sink_event(struct ptd_sink *sink, const struct ptd_event *event);
 
-/* Take the next batch of the stream: expand and write it. Return: as above. */
+/* Take the next batch of the stream: expand and write it. Return: 0, or negative errno. */
 int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch);
 
 /*
- * The stream is over, or a call failed: write what is left, and close the output.
+ * The stream is over, or a call failed: write what was not written yet, and close the output.
  *
- * Return: 0; or negative errno, also of a write that failed before.
+ * Return: 0; or negative errno, which may be that of an earlier write.
  */
 int ptd_sink_finish(struct ptd_sink *sink, const struct ptd_stats *stats);
 
-/* Return: what was left out, a text for the user that is the sink's; NULL: nothing. */
+/* Return: what was left out, a text for the user that belongs to the sink; NULL: nothing. */
 const char *ptd_sink_omission(struct ptd_sink *sink);
 
-/* What was not finished is lost. Return: NULL. */
+/* Free the sink. Without ptd_sink_finish() its last bytes are lost. Return: NULL. */
 struct ptd_sink *ptd_sink_free(struct ptd_sink *sink);
 
 /* --- in several threads ----------------------------------------------------------------------- */
 
 /*
- * In the place of ptd_sink_batch(): each thread has a worker of its own and expands batches, any of
- * them and in any order; the thread that owns the sink writes them in the order of the stream.
+ * Make a worker. Workers replace ptd_sink_batch(): each thread has a worker of its own and expands
+ * any batches, in any order. The thread that owns the sink writes all batches in the order of the
+ * stream.
  *
  * Return: 0, or negative errno.
  */
 int ptd_sink_worker_new(const struct ptd_sink *sink, struct ptd_sink_worker **ret_worker);
 
-/* The bytes are the worker's until it expands the next batch. Return: as above. */
+/* Expand a batch. The worker keeps its bytes until the next call. Return: 0, or negative errno. */
 int ptd_sink_expand(struct ptd_sink_worker *worker, const struct ptd_batch *batch);
 
-/* Write the next batch, which @worker expanded last. Return: as above. */
+/* Write the next batch, which @worker expanded last. Return: 0, or negative errno. */
 int ptd_sink_write(struct ptd_sink *sink, const struct ptd_batch *batch,
 		   const struct ptd_sink_worker *worker);
 
-/* All workers are freed before the sink. Return: NULL. */
+/* Free the worker. All workers must be freed before the sink. Return: NULL. */
 struct ptd_sink_worker *ptd_sink_worker_free(struct ptd_sink_worker *worker);
 
 #ifdef __cplusplus

@@ -4,8 +4,8 @@
 /*
  * Layout of a snapshot
  *
- * A snapshot is a perf.data directory: `perf script -i DIR` reads it. What perf does not know lies
- * beside `data`. ptd-snapshot(5) has the whole of it.
+ * A snapshot is a perf.data directory: `perf script -i DIR` reads it. Files that perf does not know
+ * lie beside `data`. ptd-snapshot(5) describes the format in full.
  *
  *	DIR/data		perf.data: attrs, sideband, AUXTRACE
  *	DIR/objects/		the files that were executed, laid out as perf's build-id cache:
@@ -30,7 +30,7 @@
 
 #include <stdint.h>
 
-/* Where the recorder keeps them: in the folder of that name in its state directory. */
+/* The recorder keeps snapshots in the directory PTD_STATE_SNAPSHOTS of its state directory. */
 #define PTD_STATE_DIR_DEFAULT "/var/lib/ptd"
 #define PTD_STATE_SNAPSHOTS   "snapshots"
 
@@ -48,13 +48,14 @@
 #define PTD_SNAPSHOT_SUMS        "SHA256SUMS"
 
 /*
- * A file of the code that ran: this header, @n_pieces pieces, and bytes. It is of the program that
- * process PID ran from START on, until the next one of the same process begins; both are ns on the
- * records' clock.
+ * A code log: this header, @n_pieces pieces, and bytes. It belongs to the program that process PID
+ * ran from START on, until the START of the next code log of the same process. START is in ns on
+ * the records' clock.
  *
- * Pieces of time 0 come first, by address, and do not overlap: the first bytes that were there, for
- * all of the program's time, wherever no file is mapped. The others come by time: from then on the
- * bytes are these, whatever is mapped there.
+ * Pieces of time 0 come first, ordered by address, and do not overlap. They are the first bytes
+ * that were in memory, and hold for all of the program's time wherever no file is mapped. The other
+ * pieces come in the order of time: from its time on, memory has the bytes of a piece, whatever is
+ * mapped there.
  */
 #define PTD_CODE_SUFFIX  ".code"
 #define PTD_CODE_MAGIC   UINT64_C(0x0065646f63647470) /* "ptdcode" */
@@ -67,13 +68,13 @@ struct ptd_code_header {
 };
 
 struct ptd_code_piece {
-	uint64_t time; /* 0: since ever */
+	uint64_t time; /* in ns; 0: from the beginning of the program */
 	uint64_t address;
-	uint64_t offset; /* of its bytes in the file; 0: from @time on they are not known */
+	uint64_t offset; /* of its bytes in the file; 0: from @time on the bytes are not known */
 	uint64_t size;
 };
 
-/* Value of the manifest's first key, "format". A reader refuses others. */
+/* Value of the manifest's first key, "format". A reader refuses other values. */
 #define PTD_SNAPSHOT_FORMAT "ptd-snapshot-1"
 
 /* Keys of the manifest that the decoder needs; the others are for people. */
@@ -82,24 +83,31 @@ struct ptd_code_piece {
 #define PTD_MANIFEST_REALTIME_OFFSET "realtime_offset_ns"
 /* The records' clock minus CLOCK_MONOTONIC, in ns. */
 #define PTD_MANIFEST_MONOTONIC_OFFSET "monotonic_offset_ns"
-/* Of a snapshot of one process: it and its descendants as far as they ran, divided by commas; on
- * several such lines if there are many. What others executed is not what was asked for. */
+/*
+ * Of a snapshot of one process: that process and those of its descendants that ran, divided by
+ * commas; on several such lines if there are many. All other processes are out of scope.
+ */
 #define PTD_MANIFEST_SCOPE_PIDS "scope_pids"
-/* How much PT of what was asked for is not in the snapshot, because rings were overwritten; and
- * since when all of it is, on the records' clock (without it: nothing was overwritten). */
+/*
+ * How many bytes of the PT that was asked for are missing because rings were overwritten; and since
+ * when none are missing, on the records' clock in ns. Without the second key nothing was
+ * overwritten.
+ */
 #define PTD_MANIFEST_OVERWRITTEN    "pt_overwritten"
 #define PTD_MANIFEST_COMPLETE_SINCE "complete_since_ns"
-/* What ran, and in which process, as whoever took the snapshot says it; and whether all of it is
- * there ("yes") or its beginning was overwritten ("no"). */
+/*
+ * The command that ran, and its process, as the client says that took the snapshot; and whether the
+ * recording of the command is complete ("yes") or its beginning was overwritten ("no").
+ */
 #define PTD_MANIFEST_COMMAND          "command"
 #define PTD_MANIFEST_COMMAND_PID      "command_pid"
 #define PTD_MANIFEST_COMMAND_COMPLETE "command_complete"
-/* How much of that was overwritten while it was copied. */
+/* How many bytes of PT were overwritten while the rings were copied. */
 #define PTD_MANIFEST_DROPPED "pt_dropped"
 /*
- * Since when the task records are complete, on the records' clock; 0: since before the PT. The keys
- * after it follow "cpu.N.": "no" if older switch records of the CPU are gone, and the time of the
- * oldest one that is left. PT that is older is not to be attributed.
+ * Since when the task records are complete, in ns on the records' clock; 0: since before the PT.
+ * The two keys after this one follow "cpu.N.": the time of the oldest switch record of the CPU that
+ * is left, and "no" if older ones are gone. Older PT must not be attributed to a thread.
  */
 #define PTD_MANIFEST_SIDEBAND_SINCE  "sideband_since_ns"
 #define PTD_MANIFEST_SWITCH_OLDEST   "switch_oldest_ns"
