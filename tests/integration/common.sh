@@ -54,6 +54,22 @@ stop_ptd() {
 	ptd_pid=
 }
 
+# each_engine COMMAND...: run it with each engine as its last argument, side by side, and print what they
+# print one after the other. If one of them fails, the test does.
+each_engine() {
+	local engine pids=() status=0
+	for engine in block insn flow; do
+		("$@" "$engine") >"$T/said.$engine" 2>&1 &
+		pids+=($!)
+	done
+	for engine in block insn flow; do
+		wait "${pids[0]}" || status=1
+		pids=("${pids[@]:1}")
+		cat "$T/said.$engine"
+	done
+	[[ $status == 0 ]] || exit 1
+}
+
 # record NAME CMD...: run it, leave the snapshot in $T/NAME and the ground truth in $T/NAME.log. The
 # program's output goes to $T/NAME.out.
 record() {

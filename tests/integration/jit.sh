@@ -56,23 +56,26 @@ keep_file() {
 	[[ ! -e $1 ]] || { [[ -e $2/$(basename "$1") ]] && rm "$1"; } || mv "$1" "$2/"
 }
 
-# check_jit NAME: decoded = log, and the names are those of the jitdump; $T/names has the figures.
+# check_jit NAME: decoded = log, and the names are those of the jitdump, with each engine; $T/names.ENGINE
+# has the figures.
 check_jit() {
-	local name=$1
-	for engine in block insn flow; do
-		"$O/tools/exact" -f -e $engine "$T/$name" "$T/$name.log" >"$T/exact" || {
-			grep -vE 'instructions, [0-9]+ unreported, [0-9]+ cpus$' "$T/exact" | tail -n 9
-			fail "$name, $engine"
-		}
-		echo "$name $engine: $(tail -n 1 "$T/exact")"
-		check_names "$name" $engine
-	done
+	each_engine check_exact "$1"
+}
+
+# check_exact NAME ENGINE: decoded = log, and the names are those of the jitdump.
+check_exact() {
+	"$O/tools/exact" -f -e "$2" "$T/$1" "$T/$1.log" >"$T/exact.$2" || {
+		grep -vE 'instructions, [0-9]+ unreported, [0-9]+ cpus$' "$T/exact.$2" | tail -n 9
+		fail "$1, $2"
+	}
+	echo "$1 $2: $(tail -n 1 "$T/exact.$2")"
+	check_names "$1" "$2"
 }
 
 # check_names NAME ENGINE: those of what could be decoded.
 check_names() {
-	"$O/tools/jit-names" "$2" "$T/$1" >"$T/names" || { cat "$T/names"; fail "$1, $2: names"; }
-	echo "$1 $2: $(tail -n 1 "$T/names")"
+	"$O/tools/jit-names" "$2" "$T/$1" >"$T/names.$2" || { cat "$T/names.$2"; fail "$1, $2: names"; }
+	echo "$1 $2: $(tail -n 1 "$T/names.$2")"
 }
 
 # run_node SCRIPT
@@ -95,20 +98,23 @@ run_php() {
 	for mode in function tracing; do
 		record_alive php php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
 			-d opcache.jit=$mode -d opcache.jit_debug=32 "$T/script.php"
-		for engine in block insn flow; do
-			check_gapped php $engine 0
-			check_names php $engine
-		done
+		each_engine check_php
 		drop php
 	done
+}
+
+# check_php ENGINE
+check_php() {
+	check_gapped php "$1" 0
+	check_names php "$1"
 }
 
 # check_gapped NAME ENGINE MAX: what was decoded is what was logged; at most MAX of a million
 # instructions are left out by gaps.
 check_gapped() {
-	"$O/tools/gapped" "$2" "$T/$1" "$T/$1.log" >"$T/gapped" || { cat "$T/gapped"; fail "$1, $2"; }
-	echo "$1 $2: $(tail -n 1 "$T/gapped")"
-	tail -n 1 "$T/gapped" | awk -v max="$3" '{ exit !($3 > 0 && $NF * 1000000 <= max * $3) }' ||
+	"$O/tools/gapped" "$2" "$T/$1" "$T/$1.log" >"$T/gapped.$2" || { cat "$T/gapped.$2"; fail "$1, $2"; }
+	echo "$1 $2: $(tail -n 1 "$T/gapped.$2")"
+	tail -n 1 "$T/gapped.$2" | awk -v max="$3" '{ exit !($3 > 0 && $NF * 1000000 <= max * $3) }' ||
 		fail "$1, $2: gaps leave out too much"
 }
 

@@ -27,8 +27,8 @@ for mode in '' close; do
 	record_jit jit "$O/targets/jit.c" "$T/dumps" $mode
 	check_jit jit
 	# beta ran once before it was noted: 103 instructions.
-	grep -q ' 103 early' "$T/names" || fail "jit: of beta's first run not 103 instructions are early"
-	grep -qE ' [1-9][0-9]* after their time' "$T/names" || fail "jit: nothing ran after its time"
+	grep -q ' 103 early' "$T/names.flow" || fail "jit: of beta's first run not 103 instructions are early"
+	grep -qE ' [1-9][0-9]* after their time' "$T/names.flow" || fail "jit: nothing ran after its time"
 	[[ $mode ]] || check_cut
 	drop jit
 done
