@@ -257,19 +257,33 @@ static struct rank rank_object(const struct objectstore *store, struct object *o
 	};
 }
 
-/* Choose the objects that are to be forgotten. */
-static int choose_least_needed(struct objectstore *store, uint64_t moment)
+/* Rank the objects to which only the store refers, those that are needed least first. Return: 0,
+ * and @ret_ranks, which the caller frees; or -ENOMEM. */
+static int rank_objects(const struct objectstore *store, uint64_t moment, struct rank **ret_ranks,
+			size_t *ret_n)
 {
-	const size_t n = store->objects.n;
-	_cleanup_(freep) struct rank *ranks = calloc(n + 1, sizeof(*ranks));
-	size_t n_left = n, n_ranks = 0;
+	struct rank *ranks = calloc(store->objects.n + 1, sizeof(*ranks));
+	size_t n = 0;
 
 	if (!ranks)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < store->objects.n; i++)
 		if (store->objects.items[i]->n_refs == 1)
-			ranks[n_ranks++] = rank_object(store, store->objects.items[i], moment);
-	qsort(ranks, n_ranks, sizeof(*ranks), by_rank);
+			ranks[n++] = rank_object(store, store->objects.items[i], moment);
+	qsort(ranks, n, sizeof(*ranks), by_rank);
+	*ret_ranks = ranks;
+	*ret_n = n;
+	return 0;
+}
+
+/* Choose the objects that are to be forgotten. */
+static int choose_least_needed(struct objectstore *store, uint64_t moment)
+{
+	_cleanup_(freep) struct rank *ranks = NULL;
+	size_t n_left = store->objects.n, n_ranks;
+
+	if (rank_objects(store, moment, &ranks, &n_ranks) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < n_ranks; i++) {
 		if (n_left <= (ranks[i].use < RANK_MAPPED ? OBJECTSTORE_SOFT_MAX / 2
 							  : OBJECTSTORE_MAX / 8 * 7))
@@ -369,17 +383,12 @@ int objectstore_make_room(struct objectstore *store, uint64_t moment)
 static int choose_alone(struct objectstore *store, uint64_t moment, uint64_t bytes,
 			uint64_t *ret_chosen)
 {
-	const size_t n = store->objects.n;
-	_cleanup_(freep) struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+	_cleanup_(freep) struct rank *ranks = NULL;
 	uint64_t chosen = 0;
-	size_t n_ranks = 0;
+	size_t n_ranks;
 
-	if (!ranks)
+	if (rank_objects(store, moment, &ranks, &n_ranks) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		if (store->objects.items[i]->n_refs == 1)
-			ranks[n_ranks++] = rank_object(store, store->objects.items[i], moment);
-	qsort(ranks, n_ranks, sizeof(*ranks), by_rank);
 	for (size_t i = 0; i < n_ranks && chosen < bytes; i++) {
 		const uint64_t alone =
 		    ranks[i].use == RANK_NAMED ? copier_alone(store->copier, ranks[i].object) : 0;
