@@ -541,8 +541,7 @@ static int start_span(struct lane *lane)
 		return add_mark(lane, PTD_MARK_GAP, &empty);
 
 	/* Private to this process: a mapping of a temporary file, which others do not see. */
-	config.pt = (uint8_t *)(uintptr_t)span->bytes;
-	config.size = span->size;
+	config.pt = fileparts_in_memory(span->bytes, span->size);
 	r = engine_new(lane->config.engine, &config, &lane->engine);
 	if (r < 0)
 		return r;

@@ -18,6 +18,7 @@
 #include "decoder/image/layout.h"
 #include "decoder/pt/cache.h"
 #include "ptd/record.h"
+#include "util/fileparts.h"
 
 /*
  * Code that takes this many instructions without using up a packet is taken for spinning. (If it
@@ -67,8 +68,9 @@ struct engine_step {
 };
 
 struct engine_config {
-	uint8_t *pt; /* borrowed; bytes that were used up are written to: see scan.h, ipt_newer.h */
-	size_t size;
+	/* Its parts are borrowed. libipt's engines write to bytes that were used up: see scan.h,
+	 * ipt_newer.h. */
+	struct fileparts pt;
 	uint16_t cpu_family; /* 0: not known, no errata are worked around */
 	uint8_t cpu_model;
 	uint8_t cpu_stepping;

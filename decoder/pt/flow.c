@@ -1127,7 +1127,7 @@ static uint64_t sync_forward(struct flow *f, uint64_t from)
 
 	if (!walk_sync(&f->walk, from, &offset, &has_ip)) {
 		f->ended = true;
-		return f->config.size;
+		return f->config.pt.size;
 	}
 	f->enabled = has_ip;
 	f->ip = f->walk.last_ip;
@@ -1173,7 +1173,7 @@ static enum result give_up(struct flow *f, struct engine_step *ret_step)
 	uint64_t lost_from;
 
 	if (failure.is_end) {
-		f->decoded += f->config.size - f->from;
+		f->decoded += f->config.pt.size - f->from;
 		f->ended = true;
 		return stop(f, ENGINE_END, 0, ret_step);
 	}
@@ -1300,10 +1300,9 @@ static void look_ahead(struct flow *f)
 		(void)fetch(f);
 }
 
-static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
-		struct engine_step *ret_step)
+static int make_step(struct flow *f, struct ptd_run *runs, size_t n_runs_max,
+		     struct engine_step *ret_step)
 {
-	struct flow *f = (struct flow *)engine;
 	struct output out = { .runs = runs, .n_max = n_runs_max };
 	int r = 0;
 
@@ -1330,12 +1329,23 @@ static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 	return r;
 }
 
+static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
+		struct engine_step *ret_step)
+{
+	struct flow *f = (struct flow *)engine;
+	const int r = make_step(f, runs, n_runs_max, ret_step);
+
+	/* What seems to be the end of the PT may be where it cannot be read. */
+	return r < 0 ? r : walk_read_error(&f->walk);
+}
+
 static struct engine *flow_free(struct engine *engine)
 {
 	struct flow *f = (struct flow *)engine;
 
 	views_put(f->config.views, f->view);
 	(void)when_free(f->when);
+	walk_deinit(&f->walk);
 	free(f);
 	return NULL;
 }
@@ -1345,8 +1355,8 @@ static int start_when(struct flow *f)
 	struct pt_config c;
 
 	pt_config_init(&c);
-	c.begin = f->config.pt;
-	c.end = c.begin + f->config.size;
+	c.begin = (uint8_t *)(uintptr_t)f->config.pt.memory;
+	c.end = c.begin + f->config.pt.size;
 	c.mtc_freq = f->config.mtc_freq;
 	c.nom_freq = f->config.nom_freq;
 	c.cpuid_0x15_eax = f->config.cpuid_15_eax;
@@ -1367,14 +1377,13 @@ static int start(const struct engine_config *config, struct engine **ret_engine)
 		.errata = errata_find(config->cpu_family, config->cpu_model),
 		.mode = 64,
 		.pause = UINT64_MAX,
-		.ended = config->size == 0,
+		.ended = config->pt.size == 0,
 	};
 	guard = &f->engine;
-	if (config->has_threads && config->size > 0 && start_when(f) < 0)
+	if (config->has_threads && config->pt.size > 0 && start_when(f) < 0)
 		return -ENOMEM;
 	walk_init(&f->walk, &(struct walk_config){
-				.bytes = config->pt,
-				.size = config->size,
+				.pt = config->pt,
 				.errata = f->errata,
 				.mtc_freq = config->mtc_freq,
 				.nom_freq = config->nom_freq,
@@ -1418,7 +1427,7 @@ static uint64_t offset(const struct engine *engine)
 {
 	const struct flow *f = (const struct flow *)engine;
 
-	return f->ended ? f->config.size : f->started ? offset_of(f) : 0;
+	return f->ended ? f->config.pt.size : f->started ? offset_of(f) : 0;
 }
 
 static void pause_at(struct engine *engine, uint64_t at)

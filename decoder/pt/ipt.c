@@ -74,8 +74,8 @@ int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *op
 		return -ENOMEM;
 
 	pt_config_init(c);
-	c->begin = config->pt;
-	c->end = c->begin + config->size;
+	c->begin = ipt_bytes(config);
+	c->end = c->begin + config->pt.size;
 	c->flags = *flags;
 	c->decode.callback = ipt_newer_packet;
 	c->decode.context = &e->newer;
@@ -86,9 +86,9 @@ int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *op
 	set_filters(c, config->filters, config->n_filters);
 	set_cpu(c, config);
 
-	if (config->has_threads && config->size > 0 && when_new(c, &e->when) < 0)
+	if (config->has_threads && config->pt.size > 0 && when_new(c, &e->when) < 0)
 		return -ENOMEM;
-	if (config->size == 0) {
+	if (config->pt.size == 0) {
 		e->ended = true;
 	} else {
 		e->decoder = ops->alloc(c);
@@ -271,7 +271,7 @@ static uint64_t sync_forward(struct ipt_engine *e)
 		tried = offset;
 	}
 	e->ended = true;
-	return e->config.size;
+	return e->config.pt.size;
 }
 
 /* Is there code at @ip, as far as is known before the caller was asked? */
@@ -295,7 +295,7 @@ static bool sync_at(struct ipt_engine *e, const struct scan_point *point)
 	if (size == 0 || size > point->offset)
 		return false;
 	ipt_begin_stretch(e, point->offset, point->ip, false);
-	memcpy(e->config.pt + point->offset - size, psb, size);
+	memcpy(ipt_bytes(&e->config) + point->offset - size, psb, size);
 	e->status = e->ops->sync_set(e->decoder, point->offset - size);
 	if (e->status < 0)
 		return false;
@@ -383,7 +383,7 @@ uint64_t ipt_engine_offset(const struct engine *engine)
 {
 	const struct ipt_engine *e = (const struct ipt_engine *)engine;
 
-	return e->ended ? e->config.size : e->started ? ipt_offset(e) : 0;
+	return e->ended ? e->config.pt.size : e->started ? ipt_offset(e) : 0;
 }
 
 void ipt_engine_pause_at(struct engine *engine, uint64_t offset)
@@ -443,7 +443,7 @@ static int fail(struct ipt_engine *e, struct engine_step *ret_step)
 		return -ENOMEM;
 
 	e->decoded += lost_from - e->from;
-	if (status == -pte_eos && lost_from >= e->config.size) {
+	if (status == -pte_eos && lost_from >= e->config.pt.size) {
 		e->ended = true;
 		stop(e, ENGINE_END, 0, ret_step);
 		return 0;

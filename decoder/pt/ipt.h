@@ -132,6 +132,12 @@ uint64_t ipt_engine_decoded(const struct engine *engine);
 uint64_t ipt_engine_offset(const struct engine *engine);
 void ipt_engine_pause_at(struct engine *engine, uint64_t offset);
 
+/* The PT in memory, which libipt reads, and which these engines write to. */
+static inline uint8_t *ipt_bytes(const struct engine_config *config)
+{
+	return (uint8_t *)(uintptr_t)config->pt.memory;
+}
+
 /* Return: whether a TIP.PGD may not say to where a direct branch left the code that PT is of. */
 bool ipt_has_skl014(const struct engine_config *config);
 

@@ -16,13 +16,13 @@ static bool is_branch(const struct ipt_engine *e, uint64_t offset)
 	const uint8_t *p;
 
 	/* UINT64_MAX is none: not even the address of what is there may be computed. */
-	if (offset >= e->config.size)
+	if (offset >= e->config.pt.size)
 		return false;
-	p = e->config.pt + offset;
+	p = ipt_bytes(&e->config) + offset;
 	if (p[0] == 0)
 		return false;
 	if (p[0] == EXT)
-		return e->config.size - offset > 1 && p[1] == EXT_TNT;
+		return e->config.pt.size - offset > 1 && p[1] == EXT_TNT;
 	return !(p[0] & NOT_TNT) || (p[0] & TIP_MASK) == TIP;
 }
 

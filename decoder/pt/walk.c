@@ -6,6 +6,14 @@
 
 #define PSB_SIZE 16
 
+/* The bytes of the longest packet, and of what an erratum looks at behind it. */
+#define READ_SIZE (PACKET_SIZE_MAX + 1)
+
+/* To look ahead by: few packets are, and not far. */
+#define AHEAD_SIZE (size_t)(1 << 12)
+
+static_assert(READ_SIZE <= WALK_WINDOW_MIN && PSB_SIZE <= WALK_WINDOW_MIN, "packets fit");
+
 /* What to do behind a packet. */
 enum step {
 	STEP_ON,    /* it was only state: read the next one */
@@ -18,9 +26,10 @@ enum step {
 
 void walk_init(struct walk *w, const struct walk_config *config)
 {
+	const bool is_whole = config->pt.memory && !config->window;
+
 	*w = (struct walk){
-		.bytes = config->bytes,
-		.size = config->size,
+		.size = config->pt.size,
 		.quick_max = UINT64_MAX,
 		.errata = config->errata,
 		.has_events = config->has_events,
@@ -30,25 +39,46 @@ void walk_init(struct walk *w, const struct walk_config *config)
 			 .ebx = config->cpuid_15_ebx,
 			 .loses_cycles = config->errata & ERRATUM_SKL168 },
 	};
+	window_init(&w->window, &config->pt, is_whole ? 0 : config->window ?: WINDOW_SIZE);
+	window_init(&w->ahead, &config->pt, is_whole ? 0 : config->window ?: AHEAD_SIZE);
+}
+
+void walk_deinit(struct walk *w)
+{
+	window_deinit(&w->window);
+	window_deinit(&w->ahead);
+}
+
+/* Return: the bytes at @offset, and @ret_n, how many. The window stays where the walk is. */
+static const uint8_t *bytes_ahead(struct walk *w, uint64_t offset, size_t *ret_n)
+{
+	const struct window *window = &w->window;
+
+	if (offset < window->start || offset + PACKET_SIZE_MAX > window->start + window->n)
+		return window_at(&w->ahead, offset, PACKET_SIZE_MAX, ret_n);
+	*ret_n = (size_t)(window->start + window->n - offset);
+	return window->bytes + (offset - window->start);
 }
 
 /* A look at packets from some offset on, which changes nothing. */
 struct peek {
-	const struct walk *walk;
+	struct walk *walk;
 	uint64_t offset;
 	struct packet_reader reader;
 	int r; /* of the packet that could not be read */
 };
 
-static struct peek peek_from(const struct walk *w, uint64_t offset)
+static struct peek peek_from(struct walk *w, uint64_t offset)
 {
 	return (struct peek){ .walk = w, .offset = offset, .reader = w->reader };
 }
 
 static bool peek_next(struct peek *peek, struct packet *packet)
 {
-	peek->r = packet_read(&peek->reader, peek->walk->bytes + peek->offset,
-			      peek->walk->size - peek->offset, packet);
+	size_t n;
+	const uint8_t *p = bytes_ahead(peek->walk, peek->offset, &n);
+
+	peek->r = packet_read(&peek->reader, p, n, packet);
 	if (peek->r != 0)
 		return false;
 	peek->offset += packet->size;
@@ -172,7 +202,7 @@ static void make_ready(struct walk *w, struct walk_queue *queue, bool has_ip, ui
  */
 
 /* Does a TIP.PGE come next? Then packets were off, and the FUP of the PSB+ is none. */
-static bool is_bdm70(const struct walk *w, uint64_t offset)
+static bool is_bdm70(struct walk *w, uint64_t offset)
 {
 	struct peek peek = peek_from(w, offset);
 	struct packet packet;
@@ -286,21 +316,20 @@ static bool is_skz84(const struct walk *w, int r)
  * Erratum SKD007: an OVF was written behind the first byte of a CYC of two bytes, whose second byte
  * it seems to be.
  */
-static bool is_skd007(const struct walk *w, int r)
+static bool is_skd007(const struct walk *w, int r, const uint8_t *p, size_t n)
 {
-	const uint64_t end = w->offset + w->packet.size;
-
 	return r == 0 && w->errata & ERRATUM_SKD007 && w->packet.type == PACKET_CYC &&
-	       w->packet.size == 2 && (w->packet.value & ~UINT64_C(0x1f)) == 0x20 &&
-	       end < w->size && w->bytes[end] == 0xf3;
+	       w->packet.size == 2 && (w->packet.value & ~UINT64_C(0x1f)) == 0x20 && n > 2 &&
+	       p[2] == 0xf3;
 }
 
 static int read_packet(struct walk *w)
 {
-	const int r =
-	    packet_read(&w->reader, w->bytes + w->offset, w->size - w->offset, &w->packet);
+	size_t n;
+	const uint8_t *p = window_at(&w->window, w->offset, READ_SIZE, &n);
+	const int r = packet_read(&w->reader, p, n, &w->packet);
 
-	if (is_skd007(w, r))
+	if (is_skd007(w, r, p, n))
 		w->packet = (struct packet){ .type = PACKET_PAD, .size = 1 };
 	if (!is_skz84(w, r))
 		return r;
@@ -358,7 +387,7 @@ static void take_overflow_off(struct walk *w, struct walk_event *ret_event)
 
 /* Look for the FUP that says where an overflow is over. Return: 1 and the offset behind it; 0 if
  * packets are off then; -1 if what is there makes no sense. */
-static int find_overflow_fup(const struct walk *w, uint64_t *ret_offset)
+static int find_overflow_fup(struct walk *w, uint64_t *ret_offset)
 {
 	struct peek peek = peek_from(w, w->offset);
 	struct packet packet;
@@ -404,7 +433,7 @@ static bool psb_has_fup(struct peek *peek)
 }
 
 /* Erratum APL12: is there proof that packets are off behind @offset? */
-static bool is_off_from(const struct walk *w, uint64_t offset)
+static bool is_off_from(struct walk *w, uint64_t offset)
 {
 	struct peek peek = peek_from(w, offset);
 	struct packet packet;
@@ -800,9 +829,10 @@ static enum walk_next end_inside(struct walk *w)
 static void set_quick(struct walk *w)
 {
 	const bool is_plain = w->tip.n == 0 && w->fup.n == 0 && w->ready.n == 0 &&
-			      w->n_notes == 0 && w->reader.item_size == 0;
+			      w->n_notes == 0 && w->reader.item_size == 0 &&
+			      w->offset >= w->window.start;
 
-	w->quick = is_plain ? w->size : 0;
+	w->quick = is_plain ? w->window.start + w->window.n : 0;
 	if (w->quick > w->quick_max)
 		w->quick = w->quick_max;
 }
@@ -1032,20 +1062,19 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
  */
 
 /* Return: the offset of the next PSB from @from on; the size of all if there is none. */
-static uint64_t find_psb(const struct walk *w, uint64_t from)
+static uint64_t find_psb(struct walk *w, uint64_t from)
 {
 	static const uint8_t psb[PSB_SIZE] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
 					       2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
-	const uint8_t *p =
-	    from < w->size ? memmem(w->bytes + from, w->size - from, psb, PSB_SIZE) : NULL;
 
-	return p ? (uint64_t)(p - w->bytes) : w->size;
+	return window_find(&w->window, from, psb, PSB_SIZE);
 }
 
 static void forget(struct walk *w)
 {
 	forget_queues(w);
 	w->ready.n = w->n_notes = 0;
+	w->quick = 0;
 	w->reader = (struct packet_reader){};
 }
 

@@ -4,7 +4,8 @@
 /*
  * Walk
  *
- * One walk over PT packets. It needs no code, writes to nothing, and yields, in the order of the
+ * One walk over PT packets. It reads them by a window (util/window.h), so that its memory does not
+ * grow with the PT. It needs no code, writes to nothing, and yields, in the order of the
  * packets, what an engine that has the code needs: branches (TNT, TIP) and events. Everything else
  * is kept as state: the time, the last address, the mode, the page table.
  *
@@ -38,6 +39,7 @@
 #include "decoder/pt/packet.h"
 #include "decoder/pt/tsc.h"
 #include "ptd/record.h"
+#include "util/window.h"
 
 /* So many may wait for one packet; more do only if packets are broken. */
 #define WALK_QUEUE_MAX 8
@@ -120,7 +122,8 @@ struct walk_point {
 };
 
 struct walk {
-	const uint8_t *bytes; /* borrowed */
+	struct window window; /* where packets are read */
+	struct window ahead;  /* where those behind it are looked at */
 	uint64_t size;
 	uint64_t offset;    /* of the next packet */
 	uint64_t quick;     /* below it TNT and TIP packets may be taken by their bytes alone */
@@ -151,15 +154,29 @@ struct walk {
 };
 
 struct walk_config {
-	const uint8_t *bytes; /* borrowed */
-	uint64_t size;
+	struct fileparts pt;
+	size_t window; /* how many bytes of @pt are in memory at once; 0: as many as is usual */
 	uint32_t errata;
 	uint8_t mtc_freq, nom_freq;
 	uint32_t cpuid_15_eax, cpuid_15_ebx;
 	bool has_events;
 };
 
+/* How few bytes of the PT may be in memory at once. */
+#define WALK_WINDOW_MIN 32
+
+/* Begin on the PT of @config, whose parts are borrowed. */
 void walk_init(struct walk *walk, const struct walk_config *config);
+void walk_deinit(struct walk *walk);
+
+/*
+ * Return: negative errno if PT could not be read, as of fileparts_read() and -ENOMEM; else 0. Then
+ *         the walk behaves as if the PT ended there.
+ */
+static inline int walk_read_error(const struct walk *walk)
+{
+	return walk->window.error ?: walk->ahead.error;
+}
 
 /*
  * Go to the next PSB from @from on whose PSB+ makes sense, and begin anew there.
@@ -197,7 +214,7 @@ static inline bool walk_quick_tnt(struct walk *walk, uint64_t *ret_bits, unsigne
 
 	if (walk->offset >= walk->quick)
 		return false;
-	byte = walk->bytes[walk->offset];
+	byte = walk->window.bytes[walk->offset - walk->window.start];
 	if ((byte & 1) || byte <= 2)
 		return false;
 	*ret_n = 30 - (unsigned)__builtin_clz(byte);
@@ -208,11 +225,12 @@ static inline bool walk_quick_tnt(struct walk *walk, uint64_t *ret_bits, unsigne
 
 static inline bool walk_quick_tip(struct walk *walk, uint64_t *ret_ip)
 {
-	const uint8_t *p = walk->bytes + walk->offset;
+	const uint8_t *p;
 	uint64_t ip;
 
 	if (walk->offset + 1 + sizeof(ip) > walk->quick)
 		return false;
+	p = walk->window.bytes + (walk->offset - walk->window.start);
 	memcpy(&ip, p + 1, sizeof(ip));
 	switch (p[0]) {
 	case 0x2d:

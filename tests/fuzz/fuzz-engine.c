@@ -65,7 +65,7 @@ static void decode(const char *name, const uint8_t *data, size_t size, const str
 	_cleanup_(ipt_code_freep) struct ipt_code *code = NULL;
 	_cleanup_(views_freep) struct views *views = NULL;
 	_cleanup_(engine_freep) struct engine *engine = NULL;
-	struct engine_config config = { .size = size, .has_threads = true };
+	struct engine_config config = { .has_threads = true };
 	_cleanup_(freep) uint8_t *pt = malloc(size + 1); /* its own: an engine writes to it */
 	uint64_t lost = 0;
 	struct engine_step step;
@@ -74,7 +74,7 @@ static void decode(const char *name, const uint8_t *data, size_t size, const str
 	     views_new(cache, &views) == 0);
 	if (size > 0)
 		memcpy(pt, data, size);
-	config.pt = pt;
+	config.pt = fileparts_in_memory(pt, size);
 	config.cache = cache;
 	config.code = code;
 	config.views = views;

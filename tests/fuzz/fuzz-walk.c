@@ -2,7 +2,8 @@
 
 /*
  * PT bytes to the walk over packets, without code. Whatever the bytes: it comes to an end, goes
- * forward only, and what it takes by the first byte alone is what it would take otherwise.
+ * forward only, what it takes by the first byte alone is what it would take otherwise, and it takes
+ * the same by a window that holds hardly more than a packet.
  */
 
 #include <stdint.h>
@@ -66,16 +67,20 @@ static bool take(struct walk *walk, uint64_t *hash)
 	}
 }
 
-/* Return: a hash of all that was taken. @quick_max: how far it may be taken quickly. */
-static uint64_t walk_all(const uint8_t *data, size_t size, uint32_t errata, uint64_t quick_max)
+/*
+ * Return: a hash of all that was taken. @quick_max: how far it may be taken quickly; @window: how
+ * many bytes are in memory at once, 0: all.
+ */
+static uint64_t walk_all(const uint8_t *data, size_t size, uint32_t errata, uint64_t quick_max,
+			 size_t window)
 {
 	uint64_t offset, hash = 0, before = 0;
 	struct walk_point point;
 	struct walk walk;
 	bool has_ip;
 
-	walk_init(&walk, &(struct walk_config){ .bytes = data,
-						.size = size,
+	walk_init(&walk, &(struct walk_config){ .pt = fileparts_in_memory(data, size),
+						.window = window,
 						.errata = errata,
 						.mtc_freq = 3,
 						.nom_freq = 24,
@@ -87,7 +92,7 @@ static uint64_t walk_all(const uint8_t *data, size_t size, uint32_t errata, uint
 		need(walk_used(&walk) <= walk.offset && walk.offset <= size);
 		if (!walk_recover(&walk, &point)) {
 			if (!walk_sync(&walk, walk.offset, &offset, &has_ip))
-				return hash;
+				break;
 			need(offset <= size);
 		}
 		while (take(&walk, &hash)) {
@@ -96,11 +101,20 @@ static uint64_t walk_all(const uint8_t *data, size_t size, uint32_t errata, uint
 		}
 		hash = mix(hash, walk.offset);
 	}
+	need(walk_read_error(&walk) == 0);
+	walk_deinit(&walk);
+	return hash;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	need(walk_all(data, size, 0, UINT64_MAX) == walk_all(data, size, 0, 0));
-	need(walk_all(data, size, ERRATA_ALL, UINT64_MAX) == walk_all(data, size, ERRATA_ALL, 0));
+	static const uint32_t errata[] = { 0, ERRATA_ALL };
+
+	for (size_t i = 0; i < ARRAY_LEN(errata); i++) {
+		const uint64_t hash = walk_all(data, size, errata[i], UINT64_MAX, 0);
+
+		need(walk_all(data, size, errata[i], 0, 0) == hash);
+		need(walk_all(data, size, errata[i], UINT64_MAX, WALK_WINDOW_MIN) == hash);
+	}
 	return 0;
 }

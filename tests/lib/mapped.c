@@ -13,7 +13,7 @@
 
 #include "tests/lib/jitted.h"
 #include "tests/lib/poked.h"
-#include "tests/lib/walk.h"
+#include "tests/lib/recordwalk.h"
 #include "util/buildid.h"
 #include "util/mapfile.h"
 #include "util/vec.h"
@@ -46,7 +46,7 @@ struct mapped {
 	struct mapfile objects_map;
 	struct jitted *jitted; /* NULL: not a directory */
 	struct poked *poked;   /* NULL: a bare stream */
-	struct walk walk;
+	struct recordwalk walk;
 	VEC(struct file) files;
 	VEC(struct memory) memories;
 };
@@ -181,7 +181,7 @@ static int begin_memory(struct mapped *m, uint32_t pid, uint64_t time, size_t pa
 	return vec_push(&m->memories, { .pid = pid, .start = time, .parent = parent });
 }
 
-static int on_fork(struct mapped *m, const struct walk_record *record)
+static int on_fork(struct mapped *m, const struct recordwalk_record *record)
 {
 	struct {
 		uint32_t pid, ppid, tid, ptid;
@@ -203,7 +203,7 @@ static int on_fork(struct mapped *m, const struct walk_record *record)
 				: memory_of(m, fork.ppid, record->time));
 }
 
-static int on_comm(struct mapped *m, const struct walk_record *record)
+static int on_comm(struct mapped *m, const struct recordwalk_record *record)
 {
 	uint32_t pid;
 
@@ -213,7 +213,7 @@ static int on_comm(struct mapped *m, const struct walk_record *record)
 	return begin_memory(m, pid, record->time, SIZE_MAX);
 }
 
-static int on_mmap(struct mapped *m, const struct walk_record *record)
+static int on_mmap(struct mapped *m, const struct recordwalk_record *record)
 {
 	struct {
 		uint32_t pid, tid;
@@ -264,7 +264,7 @@ static int on_mmap(struct mapped *m, const struct walk_record *record)
 /* By time, and those of one time in the order of the file. */
 static int compare_records(const void *pa, const void *pb)
 {
-	const struct walk_record *a = pa, *b = pb;
+	const struct recordwalk_record *a = pa, *b = pb;
 
 	if (a->time != b->time)
 		return a->time < b->time ? -1 : 1;
@@ -273,7 +273,7 @@ static int compare_records(const void *pa, const void *pb)
 
 static int read_all(struct mapped *m)
 {
-	int r = walk_read(m->data.bytes, m->data.size, &m->walk);
+	int r = recordwalk_read(m->data.bytes, m->data.size, &m->walk);
 
 	if (r < 0)
 		return r;
@@ -281,7 +281,7 @@ static int read_all(struct mapped *m)
 		qsort(m->walk.records.items, m->walk.records.n, sizeof(*m->walk.records.items),
 		      compare_records);
 	for (size_t i = 0; i < m->walk.records.n && r == 0; i++) {
-		const struct walk_record *record = &m->walk.records.items[i];
+		const struct recordwalk_record *record = &m->walk.records.items[i];
 
 		if (record->type == PERF_RECORD_FORK)
 			r = on_fork(m, record);
@@ -358,7 +358,7 @@ struct mapped *mapped_free(struct mapped *mapped)
 		vec_deinit(&mapped->memories.items[i].ranges);
 	vec_deinit(&mapped->files);
 	vec_deinit(&mapped->memories);
-	walk_deinit(&mapped->walk);
+	recordwalk_deinit(&mapped->walk);
 	(void)jitted_free(mapped->jitted);
 	(void)poked_free(mapped->poked);
 	mapfile_deinit(&mapped->data);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "record/perfabi.h"
-#include "tests/lib/walk.h"
+#include "tests/lib/recordwalk.h"
 
 #define AUXTRACE_SIZE 48
 
@@ -48,12 +48,12 @@ int mutation_input_init(struct mutation_input *input, const uint8_t *bytes, size
 			bool is_bare)
 {
 	struct mutation_input in = { .bytes = bytes, .size = size, .is_bare = is_bare };
-	struct walk walk = {};
+	struct recordwalk walk = {};
 	int r;
 
-	r = is_bare ? vec_push(&in.pt, { 0, size }) : walk_read(bytes, size, &walk);
+	r = is_bare ? vec_push(&in.pt, { 0, size }) : recordwalk_read(bytes, size, &walk);
 	for (size_t i = 0; i < walk.records.n && r == 0; i++) {
-		const struct walk_record *w = &walk.records.items[i];
+		const struct recordwalk_record *w = &walk.records.items[i];
 		const size_t at = (size_t)w->offset;
 
 		if (w->type != PERFABI_AUXTRACE)
@@ -62,7 +62,7 @@ int mutation_input_init(struct mutation_input *input, const uint8_t *bytes, size
 			r = vec_push(&in.pt,
 				     { at + AUXTRACE_SIZE, (size_t)w->size - AUXTRACE_SIZE });
 	}
-	walk_deinit(&walk);
+	recordwalk_deinit(&walk);
 	if (r < 0) {
 		mutation_input_deinit(&in);
 		return r;

@@ -28,7 +28,7 @@ struct poked {
 	VEC(struct change) changes;
 };
 
-static int on_ksymbol(struct poked *p, const struct walk_record *record)
+static int on_ksymbol(struct poked *p, const struct recordwalk_record *record)
 {
 	struct change c = { .time = record->time, .is_function = true };
 	uint32_t size;
@@ -46,7 +46,7 @@ static int on_ksymbol(struct poked *p, const struct walk_record *record)
 	return vec_push(&p->changes, c);
 }
 
-static int on_poke(struct poked *p, const struct walk_record *record)
+static int on_poke(struct poked *p, const struct recordwalk_record *record)
 {
 	struct change c = { .time = record->time };
 	uint16_t n[2];
@@ -159,7 +159,7 @@ static int add_functions(struct poked *p, uint64_t time, const struct program *p
 }
 
 static int on_bpf_event(struct poked *p, const struct mapfile *data,
-			const struct walk_record *record)
+			const struct recordwalk_record *record)
 {
 	const struct perfabi_section section = find_programs(data);
 	const uint8_t *bytes = (const uint8_t *)data->bytes + section.offset;
@@ -187,7 +187,7 @@ static int on_bpf_event(struct poked *p, const struct mapfile *data,
 	return 0;
 }
 
-int poked_new(const char *dir, const struct mapfile *data, const struct walk *walk,
+int poked_new(const char *dir, const struct mapfile *data, const struct recordwalk *walk,
 	      struct poked **ret_poked)
 {
 	_cleanup_(poked_freep) struct poked *p = calloc(1, sizeof(*p));
@@ -203,7 +203,7 @@ int poked_new(const char *dir, const struct mapfile *data, const struct walk *wa
 		(void)!mapfile_init(&p->kcore, AT_FDCWD, path);
 	}
 	for (size_t i = 0; i < walk->records.n && r == 0; i++) {
-		const struct walk_record *record = &walk->records.items[i];
+		const struct recordwalk_record *record = &walk->records.items[i];
 
 		if (record->type == PERF_RECORD_KSYMBOL)
 			r = on_ksymbol(p, record);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "tests/lib/walk.h"
+#include "tests/lib/recordwalk.h"
 #include "util/mapfile.h"
 
 #define POKED_KERNEL (UINT64_C(1) << 63) /* its addresses begin there */
@@ -30,8 +30,8 @@ struct poked;
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int poked_new(const char *dir, const struct mapfile *data, const struct walk *walk,
-			   struct poked **ret_poked);
+_must_check_ int poked_new(const char *dir, const struct mapfile *data,
+			   const struct recordwalk *walk, struct poked **ret_poked);
 struct poked *poked_free(struct poked *poked);
 
 /*

@@ -27,9 +27,9 @@
 #include "record/codec.h"
 #include "record/perfabi.h"
 #include "tests/lib/copydir.h"
+#include "tests/lib/recordwalk.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/trial.h"
-#include "tests/lib/walk.h"
 #include "util/mapfile.h"
 
 #define AUXTRACE_SIZE 48
@@ -45,8 +45,8 @@ struct bench {
 	struct mapfile data;
 	uint8_t *bytes; /* a copy to spoil */
 	size_t size;
-	struct walk walk;
-	const struct walk_record *auxtrace;
+	struct recordwalk walk;
+	const struct recordwalk_record *auxtrace;
 	struct trial whole;
 	const char *row;
 	unsigned n_failed;
@@ -206,7 +206,7 @@ static void make_attrs_far(struct bench *b)
 	spoil_u64(b, offsetof(struct perfabi_header, attrs.offset), b->size);
 }
 
-static const struct walk_record *find_record(const struct bench *b, uint32_t type)
+static const struct recordwalk_record *find_record(const struct bench *b, uint32_t type)
 {
 	for (size_t i = 0; i < b->walk.records.n; i++)
 		if (b->walk.records.items[i].type == type)
@@ -434,7 +434,7 @@ static void insert_records(struct bench *b, const void *bytes, size_t size)
 static void put_jitdump(struct bench *b, const void *dump, size_t size)
 {
 	const uint32_t pid = b->whole.threads.items[0].pid;
-	const struct walk_record *comm = find_record(b, PERF_RECORD_COMM);
+	const struct recordwalk_record *comm = find_record(b, PERF_RECORD_COMM);
 	struct cursor c = cursor_from(comm->payload + comm->payload_size, TRAILER_SIZE);
 	char path[32];
 	const struct record_mmap2 mmap = {
@@ -716,7 +716,7 @@ static void try_row(struct bench *b, const struct row *row)
 /* What is said about a file of @size bytes. Return: the exit status. */
 static int expect_cut(const struct bench *b, size_t size, char *ret_message, size_t message_size)
 {
-	const struct walk_record *info = find_record(b, PERFABI_AUXTRACE_INFO);
+	const struct recordwalk_record *info = find_record(b, PERFABI_AUXTRACE_INFO);
 	uint64_t at = size;
 
 	if (size < b->walk.data_offset || size < info->offset + info->size) {
@@ -724,7 +724,7 @@ static int expect_cut(const struct bench *b, size_t size, char *ret_message, siz
 		return 1;
 	}
 	for (size_t i = 0; i < b->walk.records.n; i++) {
-		const struct walk_record *r = &b->walk.records.items[i];
+		const struct recordwalk_record *r = &b->walk.records.items[i];
 
 		if (r->offset < size && size < r->offset + r->size)
 			at = r->offset;
@@ -764,7 +764,7 @@ static void try_cuts(struct bench *b)
 	bool grows = true;
 
 	for (size_t i = 0; i < b->walk.records.n; i++) {
-		const struct walk_record *r = &b->walk.records.items[i];
+		const struct recordwalk_record *r = &b->walk.records.items[i];
 		const size_t places[] = { 0, 4, 8, 12, r->type == PERFABI_AUXTRACE ? 48 : 16 };
 
 		grows = grows && r->type != PERF_RECORD_SWITCH_CPU_WIDE;
@@ -826,7 +826,7 @@ static void open_snapshot(struct bench *b)
 	(void)snprintf(path, sizeof(path), "%s/data", b->snapshot);
 	r = mapfile_init(&b->data, AT_FDCWD, path);
 	if (r == 0)
-		r = walk_read(b->data.bytes, b->data.size, &b->walk);
+		r = recordwalk_read(b->data.bytes, b->data.size, &b->walk);
 	if (r == 0)
 		r = trial_run(&options, TRIAL_THREADS, stdout, &b->whole);
 	if (r < 0)
@@ -859,7 +859,7 @@ int main(int argc, char **argv)
 
 	tempdir_remove(b.dir);
 	trial_deinit(&b.whole);
-	walk_deinit(&b.walk);
+	recordwalk_deinit(&b.walk);
 	mapfile_deinit(&b.data);
 	free(b.bytes);
 	printf("%u failed\n", b.n_failed);

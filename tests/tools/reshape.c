@@ -36,7 +36,7 @@
 #include "base/base.h"
 #include "record/codec.h"
 #include "record/perfabi.h"
-#include "tests/lib/walk.h"
+#include "tests/lib/recordwalk.h"
 #include "util/mapfile.h"
 
 #define N_FILES      3     /* of threads */
@@ -58,7 +58,7 @@ struct reshape {
 	unsigned int n_times, ctc;
 	struct mapfile in;
 	struct perfabi_header header;
-	struct walk walk;
+	struct recordwalk walk;
 	const char *out_path;
 	FILE *out, *parts[N_FILES];
 
@@ -84,7 +84,7 @@ static void put_header(FILE *f, uint32_t type, uint16_t misc, size_t size)
 }
 
 /* PT of the AUXTRACE record @r: its head, and what follows it. */
-static struct record_auxtrace aux_of(const struct reshape *s, const struct walk_record *r,
+static struct record_auxtrace aux_of(const struct reshape *s, const struct recordwalk_record *r,
 				     const uint8_t **ret_bytes)
 {
 	struct record_auxtrace a;
@@ -145,7 +145,7 @@ static size_t end_of_piece(const struct reshape *s, const uint8_t *pt, size_t si
 
 /* Forms of one CPU's PT. */
 
-static void put_full(const struct reshape *s, const struct walk_record *r)
+static void put_full(const struct reshape *s, const struct recordwalk_record *r)
 {
 	static const size_t steps[] = { 4001, 1, 33333, 7, 4096 };
 	const uint8_t *bytes;
@@ -159,7 +159,7 @@ static void put_full(const struct reshape *s, const struct walk_record *r)
 }
 
 /* perf reads pipes in multiples of eight. */
-static void put_padded(const struct reshape *s, const struct walk_record *r)
+static void put_padded(const struct reshape *s, const struct recordwalk_record *r)
 {
 	const uint8_t *bytes;
 	struct record_auxtrace a = aux_of(s, r, &bytes);
@@ -171,7 +171,7 @@ static void put_padded(const struct reshape *s, const struct walk_record *r)
 	put(s->out, (const uint8_t[8]){}, padding);
 }
 
-static void put_overlapping(const struct reshape *s, const struct walk_record *r)
+static void put_overlapping(const struct reshape *s, const struct recordwalk_record *r)
 {
 	const uint8_t *bytes;
 	const struct record_auxtrace a = aux_of(s, r, &bytes);
@@ -190,7 +190,7 @@ static void put_overlapping(const struct reshape *s, const struct walk_record *r
 	put_aux(s->out, a, 0, bytes + third, a.size - third);
 }
 
-static void put_samples(const struct reshape *s, const struct walk_record *r)
+static void put_samples(const struct reshape *s, const struct recordwalk_record *r)
 {
 	const uint8_t *bytes;
 	const struct record_auxtrace a = aux_of(s, r, &bytes);
@@ -253,7 +253,7 @@ static void flush_chunk(struct reshape *s)
 }
 
 /* Chunks end anywhere, not only between records. */
-static void compress(struct reshape *s, const struct walk_record *r)
+static void compress(struct reshape *s, const struct recordwalk_record *r)
 {
 	memcpy(s->chunk + s->chunk_size, s->in.bytes + r->offset, r->size);
 	s->chunk_size += r->size;
@@ -308,7 +308,7 @@ static void put_repeated(struct reshape *s)
 
 	for (unsigned int k = 0; k < s->n_times; k++) {
 		for (size_t i = 0; i < s->walk.records.n; i++) {
-			const struct walk_record *r = &s->walk.records.items[i];
+			const struct recordwalk_record *r = &s->walk.records.items[i];
 			_cleanup_(freep) uint8_t *copy = malloc(r->size);
 			struct trailer trailer;
 			struct cursor body;
@@ -337,7 +337,7 @@ static void put_repeated(struct reshape *s)
 
 /* Records. */
 
-static void put_info(const struct reshape *s, const struct walk_record *r)
+static void put_info(const struct reshape *s, const struct recordwalk_record *r)
 {
 	uint8_t copy[UINT16_MAX];
 	const uint64_t off = 0, ratio[] = { s->ctc, 1 };
@@ -350,7 +350,7 @@ static void put_info(const struct reshape *s, const struct walk_record *r)
 	put(s->out, copy, r->size);
 }
 
-static void put_record(struct reshape *s, const struct walk_record *r)
+static void put_record(struct reshape *s, const struct recordwalk_record *r)
 {
 	const bool is_aux = r->type == PERFABI_AUXTRACE;
 	const bool is_switch = r->type == PERF_RECORD_SWITCH_CPU_WIDE;
@@ -584,7 +584,7 @@ int main(int argc, char **argv)
 	parse_form(&s, argv[0]);
 	r = mapfile_init(&s.in, AT_FDCWD, argv[1]);
 	if (r == 0)
-		r = walk_read(s.in.bytes, s.in.size, &s.walk);
+		r = recordwalk_read(s.in.bytes, s.in.size, &s.walk);
 	if (r < 0)
 		error(1, -r, "%s", argv[1]);
 	memcpy(&s.header, s.in.bytes, sizeof(s.header));
@@ -597,7 +597,7 @@ int main(int argc, char **argv)
 		put_file(&s);
 	close_out(&s);
 	ZSTD_freeCCtx(s.stream);
-	walk_deinit(&s.walk);
+	recordwalk_deinit(&s.walk);
 	mapfile_deinit(&s.in);
 	return 0;
 }

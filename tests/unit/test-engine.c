@@ -172,8 +172,7 @@ static void transcribe(const struct setup *s, const struct engine_ops *ops, cons
 		       FILE *f)
 {
 	uint8_t packets[sizeof(row->packets)];
-	const struct engine_config config = { .pt = packets,
-					      .size = row->size,
+	const struct engine_config config = { .pt = fileparts_in_memory(packets, row->size),
 					      .cache = s->cache,
 					      .code = s->code,
 					      .views = s->views };
@@ -310,8 +309,7 @@ static void very_many_mappings(void **state)
 	setup_init(&s);
 	for (size_t k = 0; k < ARRAY_LEN(engines); k++) {
 		_cleanup_(freep) uint8_t *packets = make_pieces(&s, &size);
-		const struct engine_config config = { .pt = packets,
-						      .size = size,
+		const struct engine_config config = { .pt = fileparts_in_memory(packets, size),
 						      .cache = s.cache,
 						      .code = s.code,
 						      .views = s.views };

@@ -7,10 +7,13 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "decoder/pt/walk.h"
@@ -201,8 +204,11 @@ static size_t write_row(const struct row *row, uint8_t *to)
 	return size;
 }
 
-/* Behind the packets are so many bytes that they can be taken quickly, or none. */
-static char *walk_row(const struct row *row, size_t padding)
+/*
+ * Behind the packets are so many bytes that they can be taken quickly, or none. @window: how many
+ * bytes are in memory at once; 0: all.
+ */
+static char *walk_row(const struct row *row, size_t padding, size_t window)
 {
 	uint8_t *bytes = calloc(1, 64 * LINES_MAX + padding);
 	const size_t size = write_row(row, bytes) + padding;
@@ -215,8 +221,8 @@ static char *walk_row(const struct row *row, size_t padding)
 
 	assert_non_null(bytes);
 	assert_non_null(f);
-	walk_init(&walk, &(struct walk_config){ .bytes = bytes,
-						.size = size,
+	walk_init(&walk, &(struct walk_config){ .pt = fileparts_in_memory(bytes, size),
+						.window = window,
 						.has_events = true,
 						.errata = errata_find(6, (uint8_t)row->model) });
 	assert_true(walk_sync(&walk, 0, &offset, &has_ip));
@@ -226,6 +232,8 @@ static char *walk_row(const struct row *row, size_t padding)
 	while (put_next(f, &walk, &t))
 		;
 	fclose(f);
+	assert_int_equal(walk_read_error(&walk), 0);
+	walk_deinit(&walk);
 	free(bytes);
 	return text;
 }
@@ -234,7 +242,7 @@ static void every_row(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		char *text = walk_row(&rows[i], 0);
+		char *text = walk_row(&rows[i], 0, 0);
 
 		print_message("  %s: %s\n", rows[i].name, text);
 		assert_string_equal(text, rows[i].expected);
@@ -245,11 +253,54 @@ static void every_row(void **state)
 /* The quick ways give what the slow ones do. */
 static void quickly(void **state)
 {
-	char *text = walk_row(&rows[0], 64);
+	char *text = walk_row(&rows[0], 64, 0);
 
 	(void)state;
 	assert_string_equal(text, rows[0].expected);
 	free(text);
+}
+
+/* Whatever the window holds, packets that begin in it and end behind it are the same. */
+static void in_small_windows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		for (size_t n = WALK_WINDOW_MIN; n < 2 * (size_t)WALK_WINDOW_MIN; n++) {
+			char *text = walk_row(&rows[i], 0, n);
+
+			assert_string_equal(text, rows[i].expected);
+			free(text);
+		}
+	}
+}
+
+/* A file that was cut off ends the walk with an error, not with what an end would be. */
+static void cut_while_read(void **state)
+{
+	static const struct row row = {
+		.lines = { "psb", "fup 401000", "psbend", "tip 402000", "tip 403000", "tip 404000",
+			   "tip 405000", "tip 406000", "tip 407000", "tip 408000", "tip 409000" },
+	};
+	uint8_t bytes[64 * LINES_MAX];
+	const size_t size = write_row(&row, bytes);
+	const int fd = memfd_create("test", MFD_CLOEXEC);
+	const struct filepart part = { .fd = fd };
+	uint64_t offset, ip, n = 0;
+	struct walk walk;
+	bool has_ip;
+
+	(void)state;
+	assert_true(write(fd, bytes, size) == (ssize_t)size);
+	walk_init(&walk, &(struct walk_config){ .pt = { .size = size, .parts = &part, .n = 1 },
+						.window = WALK_WINDOW_MIN });
+	assert_true(walk_sync(&walk, 0, &offset, &has_ip));
+	assert_int_equal(ftruncate(fd, (off_t)size - 1), 0);
+	for (; walk_ahead(&walk) == WALK_TIP; n++)
+		assert_true(walk_take_tip(&walk, &ip));
+	assert_int_equal(walk_read_error(&walk), -ENODATA);
+	assert_true(n > 0 && n < 8);
+	walk_deinit(&walk);
+	close(fd);
 }
 
 /* Behind an error: the next packet that says where execution is, and what is known there. */
@@ -269,7 +320,8 @@ static void recovers(void **state)
 	bool has_ip;
 
 	(void)state;
-	walk_init(&walk, &(struct walk_config){ .bytes = bytes, .size = write_row(&row, bytes) });
+	walk_init(&walk, &(struct walk_config){
+			     .pt = fileparts_in_memory(bytes, write_row(&row, bytes)) });
 	assert_true(walk_sync(&walk, 0, &offset, &has_ip));
 	assert_false(has_ip);
 	for (size_t i = 0; i < ARRAY_LEN(points); i++) {
@@ -283,7 +335,7 @@ static void recovers(void **state)
 		assert_true(event.is_status && event.ip == points[i]);
 	}
 	assert_false(walk_recover(&walk, &point));
-	assert_int_equal(walk.bytes[walk.offset], 0x02);
+	assert_int_equal(bytes[walk.offset], 0x02);
 	assert_false(walk_sync(&walk, walk.offset, &offset, &has_ip));
 	assert_true(offset == walk.size);
 }
@@ -291,8 +343,8 @@ static void recovers(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row),
-		cmocka_unit_test(quickly),
+		cmocka_unit_test(every_row),        cmocka_unit_test(quickly),
+		cmocka_unit_test(in_small_windows), cmocka_unit_test(cut_while_read),
 		cmocka_unit_test(recovers),
 	};
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Walking records
+ * Record walk
  *
  * Reads the records of a perf.data file in the file form. Only tests use this reader: it shares no
  * code with the decoder, so that the two cannot share a mistake.
@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "util/vec.h"
 
-struct walk_record {
+struct recordwalk_record {
 	uint64_t offset; /* of its header, in the file */
 	uint64_t size;   /* as stated: with the header, and with the bytes after an AUXTRACE */
 	uint64_t time;   /* of its trailer; 0: it has none, or it comes before all others */
@@ -24,8 +24,8 @@ struct walk_record {
 	size_t payload_size;
 };
 
-struct walk {
-	VEC(struct walk_record) records; /* in the order of the file */
+struct recordwalk {
+	VEC(struct recordwalk_record) records; /* in the order of the file */
 	uint64_t data_offset;
 	uint64_t data_end; /* as the header states: may lie beyond the file */
 };
@@ -36,5 +36,5 @@ struct walk {
  *
  * Return: 0; -EBADMSG if it has no header of the file form; -ENOMEM.
  */
-_must_check_ int walk_read(const uint8_t *bytes, size_t size, struct walk *ret_walk);
-void walk_deinit(struct walk *walk);
+_must_check_ int recordwalk_read(const uint8_t *bytes, size_t size, struct recordwalk *ret_walk);
+void recordwalk_deinit(struct recordwalk *walk);

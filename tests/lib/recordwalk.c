@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/lib/walk.h"
+#include "tests/lib/recordwalk.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -72,7 +72,7 @@ static const struct layout *layout_of(const struct reader *r, const uint8_t *pay
 }
 
 /* Return: whether it is long enough for its trailer. */
-static bool take_trailer(const struct reader *r, struct walk_record *record)
+static bool take_trailer(const struct reader *r, struct recordwalk_record *record)
 {
 	/* In the order in which they stand. */
 	static const uint64_t fields[] = { PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
@@ -97,19 +97,19 @@ static bool take_trailer(const struct reader *r, struct walk_record *record)
 	return true;
 }
 
-static int read_records(const struct reader *r, struct walk *walk)
+static int read_records(const struct reader *r, struct recordwalk *walk)
 {
 	const uint64_t end = walk->data_end < r->size ? walk->data_end : r->size;
 
 	for (uint64_t at = walk->data_offset; at < end && end - at >= 8;) {
 		struct perf_event_header header;
-		struct walk_record record;
+		struct recordwalk_record record;
 		uint64_t more = 0;
 
 		memcpy(&header, r->bytes + at, sizeof(header));
 		if (header.size < sizeof(header) || header.size > end - at)
 			break;
-		record = (struct walk_record){
+		record = (struct recordwalk_record){
 			.offset = at,
 			.size = header.size,
 			.type = header.type,
@@ -129,11 +129,11 @@ static int read_records(const struct reader *r, struct walk *walk)
 	return 0;
 }
 
-int walk_read(const uint8_t *bytes, size_t size, struct walk *ret_walk)
+int recordwalk_read(const uint8_t *bytes, size_t size, struct recordwalk *ret_walk)
 {
 	struct reader reader = { .bytes = bytes, .size = size };
 	struct perfabi_header header = {};
-	struct walk walk = {};
+	struct recordwalk walk = {};
 	int r;
 
 	if (size < 104)
@@ -151,14 +151,14 @@ int walk_read(const uint8_t *bytes, size_t size, struct walk *ret_walk)
 		r = read_records(&reader, &walk);
 	vec_deinit(&reader.layouts);
 	if (r < 0) {
-		walk_deinit(&walk);
+		recordwalk_deinit(&walk);
 		return r;
 	}
 	*ret_walk = walk;
 	return 0;
 }
 
-void walk_deinit(struct walk *walk)
+void recordwalk_deinit(struct recordwalk *walk)
 {
 	vec_deinit(&walk->records);
 }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * File parts
+ *
+ * Bytes that belong together and lie in one or more parts of files, for example the PT of a CPU,
+ * which perf.data has in many records. They are read from the files each time, and never mapped:
+ * whoever may write to a file may cut it off at any time, and pages behind the end of a mapped file
+ * kill the process that looks at them.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+
+/* One part. It ends where the next one starts. */
+struct filepart {
+	uint64_t start;  /* in all the bytes */
+	uint64_t offset; /* in the file */
+	int fd;          /* borrowed */
+};
+
+struct fileparts {
+	uint64_t size;
+	/* Not NULL: the bytes are in memory, here, and in no file. Borrowed, like the parts. */
+	const uint8_t *memory;
+	const struct filepart *parts; /* by start, the first of which is 0 */
+	size_t n;
+};
+
+static inline struct fileparts fileparts_in_memory(const void *bytes, uint64_t size)
+{
+	return (struct fileparts){ .memory = bytes, .size = size };
+}
+
+/*
+ * Read the @size bytes at @offset; there must be so many.
+ *
+ * Return: 0; -ENODATA if a file has become shorter than it was; or another negative errno.
+ */
+_must_check_ int fileparts_read(const struct fileparts *parts, uint64_t offset, void *ret_bytes,
+				size_t size);
+
+/* Read @size bytes at @offset of the file that is open at @fd. Return: as above. */
+_must_check_ int fileparts_read_fd(int fd, uint64_t offset, void *ret_bytes, size_t size);
