@@ -328,7 +328,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	memcpy(&own, given, given->size);
 	if (!options->input == !options->raw_pt)
 		return message_set(reterr_message, -EINVAL, "expected one input");
-	engine = engine_find(options->engine ? options->engine : engine_block.name);
+	engine = engine_find(options->engine ? options->engine : engine_flow.name);
 	if (!engine)
 		return message_set(reterr_message, -EINVAL, "no engine is called '%s'",
 				   options->engine);

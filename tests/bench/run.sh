@@ -45,7 +45,7 @@ script() {
 }
 perf_ip=$(best 1 script ip)
 perf_text=$(best 1 script comm,tid,cpu,time,ip,sym,dso)
-for engine in block insn; do
+for engine in flow insn; do
 	row "addresses, engine $engine" "$n" "$(best 3 "$O/ptdecode" -e $engine -f addresses "$T/work")" \
 		"$perf_ip" "perf script -F ip"
 done
