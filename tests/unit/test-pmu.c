@@ -89,6 +89,10 @@ static void what_there_is(void **state)
 	assert_int_equal(pmu.max_nonturbo_ratio, 23);
 	assert_int_equal(pmu.tsc_ctc_numerator, 96);
 	assert_int_equal(pmu.tsc_ctc_denominator, 2);
+
+	put("type", "4294967295\n");
+	assert_int_equal(pmu_read(dir, &pmu, &file), 0);
+	assert_int_equal(pmu.type, UINT32_MAX);
 }
 
 /* Each spoils one file; the others are as above. */
@@ -104,6 +108,7 @@ static void wrong_files(void **state)
 		{ { "type", "8x" }, -EBADMSG, "type" },
 		{ { "type", "-1" }, -EBADMSG, "type" },
 		{ { "type", "99999999999" }, -EBADMSG, "type" },
+		{ { "type", "4294967296" }, -EBADMSG, "type" },
 		{ { "format/tsc", NULL }, -ENOENT, "format/tsc" },
 		{ { "format/tsc", "config1:10" }, -EBADMSG, "tsc" },
 		{ { "format/tsc", "config:64" }, -EBADMSG, "tsc" },

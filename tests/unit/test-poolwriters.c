@@ -116,12 +116,31 @@ static void short_lived_ones(void **state)
 	(void)close(w.pool_fd);
 }
 
+/* There is room for POOLWRITERS_MAX that live. */
+static void too_many_alive(void **state)
+{
+	struct poolwriters w = { .pool_fd = make_pool() };
+	const uint32_t writer = start(w.pool_fd);
+	unsigned n_checks = 0;
+
+	(void)state;
+	for (w.n = 0; w.n < POOLWRITERS_MAX; w.n++)
+		w.pids[w.n] = (uint32_t)getpid();
+	poolwriters_note(&w, writer, &n_checks);
+	assert_int_equal(n_checks, 1);
+	assert_int_equal(w.n, POOLWRITERS_MAX);
+	assert_int_equal(w.pids[POOLWRITERS_MAX - 1], getpid());
+	stop(writer);
+	(void)close(w.pool_fd);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_one),
 		cmocka_unit_test(many_claims),
 		cmocka_unit_test(short_lived_ones),
+		cmocka_unit_test(too_many_alive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

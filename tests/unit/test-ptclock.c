@@ -84,6 +84,16 @@ static void a_long_log(void **state)
 	(void)state;
 	assert_int_equal(ptclock_log_new(&log), 0);
 	assert_int_equal(print(log, 0, tsc), 0);
+	/* A log of 2048 samples is full: one more drops every other one of the older half. */
+	for (uint64_t i = 1; i <= 2048; i++)
+		ptclock_log_add(log, &(struct ptclock_sample){ 10 * i, 10 * i + 1, 10 * i + 2 });
+	assert_int_equal(print(log, 0, tsc), 2048);
+	ptclock_log_add(log, &(struct ptclock_sample){ 20490, 20491, 20492 });
+	assert_int_equal(print(log, 0, tsc), 512 + 1024 + 1);
+	assert_int_equal(print(log, 10250, tsc), 1024 + 1);
+	assert_int_equal(tsc[0], 10250);
+	ptclock_log_clear(log);
+
 	/* Eleven days. */
 	for (uint64_t i = 1; i <= 1000000; i++)
 		ptclock_log_add(log, &(struct ptclock_sample){ 10 * i, 10 * i + 1, 10 * i + 2 });

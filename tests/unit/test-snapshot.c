@@ -143,7 +143,8 @@ struct fixture {
 	struct snapshot_request request;
 	struct snapshot_known known;
 	struct snapshot_result result;
-	bool forgets; /* the object store gives up what it has */
+	bool forgets;       /* the object store gives up what it has */
+	const char *failed; /* what snapshot_write() names if it fails */
 };
 
 /* It is asked for when the rings are there. */
@@ -279,7 +280,6 @@ static int take(struct fixture *f)
 	struct sideband_view tasks;
 	struct record_mmap2 mmap;
 	struct record record;
-	const char *what;
 	int r;
 
 	while (record_next(&c, &record) == 0)
@@ -292,7 +292,7 @@ static int take(struct fixture *f)
 	assert_int_equal(objectstore_list(f->store, &objects, &f->known.n_objects), 0);
 	f->known.tasks = &tasks;
 	f->known.objects = objects;
-	r = snapshot_write(&f->request, f->out_fd, &f->result, &what);
+	r = snapshot_write(&f->request, f->out_fd, &f->result, &f->failed);
 	for (size_t i = 0; i < f->known.n_objects; i++)
 		(void)object_unref(objects[i]);
 	free(objects);
@@ -1036,6 +1036,50 @@ static void failures(void **state)
 	assert_int_equal(take(f), -EEXIST);
 }
 
+/* Make the directory of the snapshot anew. */
+static void empty_directory(struct fixture *f)
+{
+	char command[256];
+
+	(void)close(f->out_fd);
+	(void)snprintf(command, sizeof(command), "rm -rf %s/snap && mkdir %s/snap", f->dir, f->dir);
+	assert_int_equal(system(command), 0);
+	(void)snprintf(command, sizeof(command), "%s/snap", f->dir);
+	f->out_fd = (int)syscall(SYS_open, command, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(f->out_fd >= 0);
+}
+
+/* A failure names the file or folder that could not be written: here something lies in its place. */
+static void failures_are_named(void **state)
+{
+	static const struct {
+		const char *name;
+		int error;
+	} rows[] = {
+		{ "data", -EEXIST },     { "mem", -ENOTDIR },       { "objects.map", -EEXIST },
+		{ "manifest", -EEXIST }, { "SHA256SUMS", -EEXIST },
+	};
+	_cleanup_(codestore_freep) struct codestore *store = NULL;
+	struct fixture *f = *state;
+	int fd;
+
+	assert_int_equal(codestore_new(1 << 20, &store), 0);
+	put_code(store, CODERECORD_START, "");
+	put_code(store, CODERECORD_NEW, "abcd");
+	f->known.code = store;
+	records_switch(&f->fake.switches[0], (uint32_t)getpid(), false, 2, 0);
+	f->request.mem_max = 1 << 20;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("  %s\n", rows[i].name);
+		empty_directory(f);
+		fd = openat(f->out_fd, rows[i].name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+		assert_true(fd >= 0);
+		(void)close(fd);
+		assert_int_equal(take(f), rows[i].error);
+		assert_string_equal(f->failed, rows[i].name);
+	}
+}
+
 /* Real PT, of which it is known what it decodes to. */
 static void a_real_trace(void **state)
 {
@@ -1093,15 +1137,9 @@ static int write_again(void *userdata)
 {
 	struct fixture *f = userdata;
 	const char *what = NULL;
-	char command[256];
 	int r;
 
-	(void)close(f->out_fd);
-	(void)snprintf(command, sizeof(command), "rm -rf %s/snap && mkdir %s/snap", f->dir, f->dir);
-	assert_int_equal(system(command), 0);
-	(void)snprintf(command, sizeof(command), "%s/snap", f->dir);
-	f->out_fd = (int)syscall(SYS_open, command, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_true(f->out_fd >= 0);
+	empty_directory(f);
 	r = snapshot_write(&f->request, f->out_fd, &f->result, &what);
 	if (r < 0)
 		assert_non_null(what);
@@ -1182,6 +1220,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(code_for_which_there_is_no_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(failures_are_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_real_trace, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
