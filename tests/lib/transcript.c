@@ -11,6 +11,7 @@ struct transcript {
 	uint64_t ip, n_same; /* of the instruction that is not printed yet; @n_same 0: none */
 	const char *name;    /* "": it has none */
 	bool in_line;
+	uint64_t gap_bytes; /* of the gaps so far */
 };
 
 static void flush_words(struct transcript *p)
@@ -78,6 +79,7 @@ static void put_mark(struct transcript *p, const struct ptd_mark *mark)
 			fprintf(p->f, " ip %" PRIx64, mark->ip);
 		fprintf(p->f, " offset %" PRIu64 " bytes %" PRIu64 "\n", mark->offset,
 			mark->n_bytes);
+		p->gap_bytes += mark->n_bytes;
 		return;
 	case PTD_MARK_ASYNC:
 	case PTD_MARK_OFF:
@@ -124,7 +126,7 @@ static void put_batch(struct transcript *p, const struct ptd_batch *batch)
 
 static void put_account(struct transcript *p, const struct ptd_stats *stats)
 {
-	uint64_t in = 0, decoded = 0, lost = 0, out_of_scope = 0;
+	uint64_t in = 0, decoded = 0, lost = 0, out_of_scope = 0, gap_bytes = 0;
 
 	for (size_t i = 0; i < stats->n_cpus; i++) {
 		in += stats->cpus[i].bytes_in;
@@ -137,6 +139,13 @@ static void put_account(struct transcript *p, const struct ptd_stats *stats)
 	if (out_of_scope > 0)
 		fprintf(p->f, " out of scope %" PRIu64, out_of_scope);
 	fputc('\n', p->f);
+
+	/* No transcript is expected to have this line. */
+	for (size_t i = 0; i < stats->n_gap_reasons; i++)
+		gap_bytes += stats->gap_bytes[i];
+	if (gap_bytes != lost || p->gap_bytes != lost)
+		fprintf(p->f, "gaps of %" PRIu64 " bytes, by reason %" PRIu64 ", do not add up\n",
+			p->gap_bytes, gap_bytes);
 }
 
 int transcript_print(struct ptd_decoder *decoder, bool slices, bool names, FILE *f)

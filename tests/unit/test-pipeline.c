@@ -22,6 +22,7 @@
 #include "tests/lib/failing.h"
 #include "tests/lib/golden.h"
 #include "tests/lib/golden_input.h"
+#include "tests/lib/perfbuild.h"
 #include "tests/lib/tempdir.h"
 #include "tests/lib/transcript.h"
 
@@ -251,6 +252,8 @@ static void progress(void **state)
 {
 	struct opening wanted = { .n_wanted = UINT_MAX };
 	struct ptd_decoder *decoder = NULL;
+	uint64_t done, total, before = 0;
+	const struct ptd_batch *batch;
 	char dir[TEMPDIR_SIZE];
 	struct decoding d = {};
 	unsigned line;
@@ -262,8 +265,18 @@ static void progress(void **state)
 	d.input.options.opening = opening;
 	d.input.options.userdata = &wanted;
 	assert_int_equal(ptd_decoder_new(&d.input.options, &decoder, NULL), 0);
-	decoder = ptd_decoder_free(decoder);
 	assert_true(wanted.n > 0);
+
+	/* While decoding, it grows to the total. */
+	while (ptd_decoder_next(decoder, &batch) == 0) {
+		ptd_decoder_progress(decoder, &done, &total);
+		assert_true(done >= before && done <= total);
+		before = done;
+	}
+	ptd_decoder_progress(decoder, &done, &total);
+	assert_int_equal(total, done);
+	assert_true(total > 0);
+	decoder = ptd_decoder_free(decoder);
 
 	for (unsigned i = 0; i < wanted.n; i++) {
 		struct opening some = { .n_wanted = i };
@@ -278,11 +291,44 @@ static void progress(void **state)
 	tempdir_remove(dir);
 }
 
+/* What could not be used of a recording is said, with its name. */
+static void complaints(void **state)
+{
+	static struct perfbuild b;
+	_cleanup_(freep) char *path = NULL, *expected = NULL;
+	struct ptd_decoder *decoder = NULL;
+	const struct ptd_info *info;
+	char dir[TEMPDIR_SIZE];
+
+	(void)state;
+	tempdir_make("pipeline", dir);
+	perfbuild_begin(&b, false);
+	perfbuild_filter(&b, "some filter");
+	perfbuild_end(&b);
+	tempdir_put(dir, "perf.data", b.bytes, b.size);
+	assert_true(asprintf(&path, "%s/perf.data", dir) > 0);
+	assert_true(
+	    asprintf(&expected,
+		     "%s: its address filter is not used: it is none that perf record writes",
+		     path) > 0);
+
+	assert_int_equal(ptd_decoder_new(&(struct ptd_options){ .size = sizeof(struct ptd_options),
+								.input = path },
+					 &decoder, NULL),
+			 0);
+	info = ptd_decoder_info(decoder);
+	assert_int_equal(info->n_complaints, 1);
+	assert_string_equal(info->complaints[0], expected);
+	(void)ptd_decoder_free(decoder);
+	tempdir_remove(dir);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_cases),
 		cmocka_unit_test(progress),
+		cmocka_unit_test(complaints),
 		cmocka_unit_test(cut_off),
 	};
 

@@ -1049,7 +1049,7 @@ static void empty_directory(struct fixture *f)
 	assert_true(f->out_fd >= 0);
 }
 
-/* A failure names the file or folder that could not be written: here something lies in its place. */
+/* A failure names the file or folder that could not be written: something lies in its place. */
 static void failures_are_named(void **state)
 {
 	static const struct {
@@ -1078,6 +1078,7 @@ static void failures_are_named(void **state)
 		assert_int_equal(take(f), rows[i].error);
 		assert_string_equal(f->failed, rows[i].name);
 	}
+	empty_directory(f);
 }
 
 /* Real PT, of which it is known what it decodes to. */
