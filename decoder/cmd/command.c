@@ -36,7 +36,7 @@ static void usage(FILE *f)
 	    f,
 	    "  -o, --output PATH     where to write the format before it (default: standard "
 	    "output)\n"
-	    "  -e, --engine NAME     flow (default), insn (slower, the reference), block\n"
+	    "  -e, --engine NAME     flow (default) or insn (slower, the reference)\n"
 	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
 	    "      --buildid-dir DIR look there for files by build-id; laid out as perf's, which "
 	    "is the\n"

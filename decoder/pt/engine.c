@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const struct engine_ops *const engines[] = { &engine_block, &engine_insn, &engine_flow };
+static const struct engine_ops *const engines[] = { &engine_flow, &engine_insn };
 
 const struct engine_ops *engine_find(const char *name)
 {

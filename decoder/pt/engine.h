@@ -112,11 +112,8 @@ struct engine {
 	const struct engine_ops *ops;
 };
 
-/* libipt's block decoder, and its instruction decoder: the reference. */
-extern const struct engine_ops engine_block, engine_insn;
-
-/* Our own walk. */
-extern const struct engine_ops engine_flow;
+/* Our own walk; and libipt's instruction decoder, the reference. */
+extern const struct engine_ops engine_flow, engine_insn;
 
 /* Return: the engine called @name, or NULL. */
 const struct engine_ops *engine_find(const char *name);

@@ -57,7 +57,7 @@ struct ptd_raw_code {
 struct ptd_options {
 	size_t size; /* sizeof(struct ptd_options): fields that a newer library adds are zero */
 
-	const char *engine; /* "flow" (the default if NULL), "insn" or "block" */
+	const char *engine; /* "flow" (the default if NULL) or "insn" */
 
 	/* A snapshot directory or a perf.data file; NULL: a bare PT stream, see below. */
 	const char *input;

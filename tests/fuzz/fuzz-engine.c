@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * PT bytes to all engines, over a small program. Whatever the bytes: each engine comes to an end,
+ * PT bytes to both engines, over a small program. Whatever the bytes: each engine comes to an end,
  * runs stay inside the program, and in = decoded + lost.
  */
 
@@ -109,7 +109,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		runs = calloc(ENGINE_STEP_RUNS_MAX, sizeof(*runs));
 		need(runs);
 	}
-	decode("block", data, size, space, runs);
 	decode("insn", data, size, space, runs);
 	decode("flow", data, size, space, runs);
 	return 0;

@@ -58,11 +58,11 @@ stop_ptd() {
 # print one after the other. If one of them fails, the test does.
 each_engine() {
 	local engine pids=() status=0
-	for engine in block insn flow; do
+	for engine in flow insn; do
 		("$@" "$engine") >"$T/said.$engine" 2>&1 &
 		pids+=($!)
 	done
-	for engine in block insn flow; do
+	for engine in flow insn; do
 		wait "${pids[0]}" || status=1
 		pids=("${pids[@]:1}")
 		cat "$T/said.$engine"

@@ -43,7 +43,7 @@ grep -q "^- it is larger than 512 MiB.*	$T/private/twin$" "$T/twins/objects.map"
 	fail "they are not what this is about: $(cat "$T/twins/objects.map")"
 [[ $(awk '$NF == "'"$T"'/private/twin" { print $1 }' "$T/twins/objects.map") == - ]] || fail "it was kept"
 rm "$T/private/twin"
-for engine in block insn flow; do
+for engine in flow insn; do
 	"$O/tools/gapped" $engine "$T/twins" "$T/twins.log" >"$T/gapped" || { cat "$T/gapped"; fail "$engine"; }
 	echo "$engine: $(tail -1 "$T/gapped")"
 	"$O/ptdecode" -e $engine -f text "$T/twins" >"$T/text"

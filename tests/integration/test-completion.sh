@@ -53,7 +53,7 @@ done
 same "formats" "$(ptdecode --help | sed -nE 's/^ {26}([a-z]+) .*/\1/p' | sort)" "$(proposed ptdecode -f '')"
 is "a verb's beginning" "record reload resume" ptctl --json re
 is "sources" "auto emu pt" ptd --source ''
-is "engines" "block flow insn" ptdecode -e ''
+is "engines" "flow insn" ptdecode -e ''
 is "one format of another output" "sideband summary" ptdecode -f text -o x -f s
 is "a number" "" ptctl snapshot --cpu ''
 

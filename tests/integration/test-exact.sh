@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What was recorded is decoded to what ran: for each program, with return compression on and off, and
-# by all engines, each thread's instructions equal the plugin's log, all of them. Then the same as
+# by both engines, each thread's instructions equal the plugin's log, all of them. Then the same as
 # drmemtrace files, read back by a reader that shares no code with their writer.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64

@@ -9,7 +9,7 @@
 need qemu-x86_64
 
 start_ptd
-for engine in block insn flow; do
+for engine in flow insn; do
 	ran ran $engine 0 "$O/targets/ran.c" "$T/deleted"
 done
 # No room in the recorder, and then in the pool, where code waits for it.

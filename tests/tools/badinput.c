@@ -7,7 +7,7 @@
  *	badinput PTDECODE SNAPSHOT VICTIM
  *
  * SNAPSHOT is a small one, of one thread; VICTIM is part of the path of one of its objects, which
- * is no longer where it was. In each row the account of bytes has to add up, all engines have to
+ * is no longer where it was. In each row the account of bytes has to add up, both engines have to
  * satisfy tests/lib/follow.h, and what is listed has to begin as the undamaged list does.
  */
 
@@ -36,7 +36,7 @@
 #define GIB           (INT64_C(1) << 30)
 #define PT_STEP       61 /* bytes from one place in the PT that is cut, or flipped, to the next */
 
-static const char *const engines[] = { "block", "insn", "flow" };
+static const char *const engines[] = { "flow", "insn" };
 
 struct bench {
 	const char *ptdecode, *snapshot, *victim;
@@ -646,7 +646,7 @@ static size_t common(const struct trial_thread *a, const struct trial_thread *b)
 	return n;
 }
 
-/* Decode it with all engines. Return: instructions that are those of the whole, of the worse. */
+/* Decode it with both engines. Return: instructions that are those of the whole, of the worse. */
 static size_t judge(struct bench *b, bool force, enum listing listing)
 {
 	const struct trial_thread *whole = &b->whole.threads.items[0];

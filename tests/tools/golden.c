@@ -23,7 +23,7 @@
 #include "tests/lib/tempdir.h"
 #include "tests/lib/transcript.h"
 
-static const char *const engines[] = { "block", "insn", "flow" };
+static const char *const engines[] = { "flow", "insn" };
 
 /* White space counts only as being there. */
 static bool same_words(const char *a, const char *b)

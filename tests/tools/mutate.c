@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Decodes seeded mutations of a snapshot, or of the inputs of golden cases, by all engines: none
+ * Decodes seeded mutations of a snapshot, or of the inputs of golden cases, by both engines: none
  * may crash, hang, want much memory, print what is not justified (tests/lib/follow.h), or have an
  * account that does not add up.
  *
@@ -43,7 +43,7 @@
 #define TIME_MAX_S 60 /* of one trial; the largest takes 0.2 s, sanitized on a busy machine 10 */
 #define MEMORY_MAX (UINT64_C(2) << 30)
 
-static const char *const engines[] = { "block", "insn", "flow" };
+static const char *const engines[] = { "flow", "insn" };
 
 /* An input that is damaged again and again. */
 struct subject {

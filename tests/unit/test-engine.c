@@ -243,12 +243,6 @@ static void every_row(const char *engine)
 	setup_deinit(&s);
 }
 
-static void block_engine(void **state)
-{
-	(void)state;
-	every_row("block");
-}
-
 static void insn_engine(void **state)
 {
 	(void)state;
@@ -301,7 +295,7 @@ static uint8_t *make_pieces(struct setup *s, size_t *ret_size)
 /* Code may be in more places than libipt can keep. */
 static void very_many_mappings(void **state)
 {
-	static const char *const engines[] = { "block", "insn", "flow" };
+	static const char *const engines[] = { "flow", "insn" };
 	struct setup s;
 	size_t size;
 
@@ -360,7 +354,6 @@ static void no_other_engine(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(block_engine),
 		cmocka_unit_test(insn_engine),
 		cmocka_unit_test(flow_engine),
 		cmocka_unit_test(very_many_mappings),

@@ -240,7 +240,7 @@ static const char expected[] = "ffffffff81000000 entry ([kernel.kallsyms])\n"
 
 static void decodes(void **state)
 {
-	static const char *const engines[] = { "block", "insn", "flow" };
+	static const char *const engines[] = { "flow", "insn" };
 
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
 		char *text = decode(*state, engines[i]);
@@ -286,11 +286,11 @@ static void less_of_it(void **state)
 	char *text;
 
 	tempdir_put(f->dir, "kcore_dir/kallsyms", "", 0);
-	text = decode(f, "block");
+	text = decode(f, "flow");
 	assert_non_null(strstr(text, "ffffffffc0002010 [unknown] ([mod_two])\n"));
 	free(text);
 	tempdir_put(f->dir, "kcore_dir/kcore", "", 0);
-	text = decode(f, "block");
+	text = decode(f, "flow");
 	assert_string_equal(text, "gap code not mapped ffffffff81000000\n");
 	free(text);
 }
@@ -326,7 +326,7 @@ static void is_as_expected(void *userdata)
 
 static void calls_that_fail(void **state)
 {
-	static const char *const engines[] = { "block", "insn" };
+	static const char *const engines[] = { "flow", "insn" };
 
 	for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
 		struct attempt a = { .f = *state, .engine = engines[i] };

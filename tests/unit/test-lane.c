@@ -22,6 +22,7 @@
 #include "decoder/lane.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/ipt_code.h"
+#include "decoder/pt/view.h"
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/jitbuild.h"
 #include "tests/unit/tracerecord.h"
@@ -256,6 +257,7 @@ static char *transcribe(const struct row *row, char paths[3][32])
 	_cleanup_(timeline_freep) struct timeline *timeline = NULL;
 	_cleanup_(cache_freep) struct cache *cache = NULL;
 	_cleanup_(ipt_code_freep) struct ipt_code *code = NULL;
+	_cleanup_(views_freep) struct views *views = NULL;
 	struct lane lane;
 	char *text = NULL;
 	size_t size;
@@ -270,14 +272,16 @@ static char *transcribe(const struct row *row, char paths[3][32])
 	assert_int_equal(timeline_new(&trace, objects, &timeline), 0);
 	assert_int_equal(cache_new(NULL, NULL, &cache), 0);
 	assert_int_equal(ipt_code_new(&code), 0);
+	assert_int_equal(views_new(cache, &views), 0);
 	assert_int_equal(
-	    lane_init(&lane,
-		      &(struct lane_config){
-			  .trace = &trace,
-			  .queue = &queue,
-			  .timeline = timeline,
-			  .engine = &engine_block,
-			  .engine_config = { .cache = cache, .code = code, .has_threads = true } }),
+	    lane_init(&lane, &(struct lane_config){ .trace = &trace,
+						    .queue = &queue,
+						    .timeline = timeline,
+						    .engine = &engine_flow,
+						    .engine_config = { .cache = cache,
+								       .code = code,
+								       .views = views,
+								       .has_threads = true } }),
 	    0);
 	do {
 		assert_int_equal(lane_fill(&lane), 0);
