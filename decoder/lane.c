@@ -584,12 +584,6 @@ static void count_decoded(struct lane *lane)
 	lane->span_decoded = decoded;
 }
 
-static void count_run(struct lane *lane, const struct ptd_run *run)
-{
-	lane->stats.n_insns += run->n;
-	lane->n_insns_early += run->early ? run->n : 0;
-}
-
 static void discount_run(struct lane *lane, const struct ptd_run *run)
 {
 	lane->stats.n_insns -= run->n;
@@ -632,12 +626,12 @@ static void remove_contradicted(struct lane *lane, enum ptd_gap_reason reason)
 	lane->n_runs = from;
 }
 
-/* Put the result of one step of the engine into the batch. Return: 0, or negative errno. */
-static int take_step(struct lane *lane, const struct engine_step *step)
+/* The runs that a step adds to the batch: give each its time, and put losses where they are due. */
+static int take_runs(struct lane *lane, const struct engine_step *step, bool passed,
+		     size_t n_before)
 {
-	/* An error passes the offset to pause at, too. */
-	const bool passed = step->passed || step->stop == ENGINE_GAP || step->stop == ENGINE_END;
-	const size_t n_before = step->passed ? step->n_before : step->n_runs;
+	const bool has_losses = lane->next_loss < lane->config.queue->n_losses;
+	const bool has_scope = lane->config.trace->facts.has_scope;
 	struct ptd_run *run = lane->runs + lane->n_runs;
 	int r = 0;
 
@@ -645,16 +639,31 @@ static int take_step(struct lane *lane, const struct engine_step *step)
 		if (passed && i == n_before)
 			r = put_losses_in_span(lane, lane->n_runs + i);
 		set_time(lane, run[i].t);
-		if (r == 0)
+		if (has_losses && r == 0)
 			r = put_losses(lane, lane->n_runs + i);
 		if (r < 0)
 			return r;
 		run[i].t = lane->t;
-		if (lane->config.trace->facts.has_scope && !lane->is_foreign)
+		if (has_scope && !lane->is_foreign)
 			note_time(lane);
-		count_run(lane, &run[i]);
+		lane->stats.n_insns += run[i].n;
+		lane->n_insns_early += run[i].early ? run[i].n : 0;
 	}
 	lane->n_runs += step->n_runs;
+	return 0;
+}
+
+/* Put the result of one step of the engine into the batch. Return: 0, or negative errno. */
+static int take_step(struct lane *lane, const struct engine_step *step)
+{
+	/* An error passes the offset to pause at, too. */
+	const bool passed = step->passed || step->stop == ENGINE_GAP || step->stop == ENGINE_END;
+	const size_t n_before = step->passed ? step->n_before : step->n_runs;
+	int r;
+
+	r = take_runs(lane, step, passed, n_before);
+	if (r < 0)
+		return r;
 	set_time(lane, step->t);
 	r = put_losses(lane, lane->n_runs);
 	if (r == 0 && passed && n_before == step->n_runs)
