@@ -317,13 +317,46 @@ static int summary_open(const struct ptd_sink_config *config, struct ptd_output 
 	return 0;
 }
 
+static int summary_remember(const void *state, void **ret_memory)
+{
+	(void)state;
+	*ret_memory = calloc(1, sizeof(struct tally_index));
+	return *ret_memory ? 0 : -ENOMEM;
+}
+
+static void summary_forget(void *memory)
+{
+	free(memory);
+}
+
+/* The bytes of a batch are the sums of its runs. */
+static int summary_expand(const void *state, void *memory, const struct ptd_batch *batch,
+			  struct ptd_output *output)
+{
+	const size_t n_max = OUTPUT_SIZE / sizeof(struct tally_sum);
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < batch->n_runs; i += n) {
+		int r;
+
+		n = batch->n_runs - i < n_max ? batch->n_runs - i : n_max;
+		r = output_reserve(output, n * sizeof(struct tally_sum));
+		if (r < 0)
+			return r;
+		output->n_used +=
+		    sizeof(struct tally_sum) * tally_sum(batch->runs + i, n, memory,
+							 (void *)(output->buffer + output->n_used));
+	}
+	return 0;
+}
+
 static int summary_write(void *state, const struct ptd_batch *batch, const void *bytes,
 			 size_t n_bytes, struct ptd_output *output)
 {
-	(void)bytes;
-	(void)n_bytes;
 	(void)output;
-	return tally_add(&((struct summary *)state)->tally, batch);
+	return tally_add(&((struct summary *)state)->tally, batch, bytes,
+			 n_bytes / sizeof(struct tally_sum));
 }
 
 static int summary_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
@@ -354,6 +387,9 @@ const struct ptd_sink_ops sink_summary = {
 	.help = "where the instructions went, what was lost and why",
 	.options = options,
 	.open = summary_open,
+	.remember = summary_remember,
+	.forget = summary_forget,
+	.expand = summary_expand,
 	.write = summary_write,
 	.finish = summary_finish,
 	.free = summary_free,

@@ -16,6 +16,38 @@ void tally_deinit(struct tally *tally)
 	map_deinit(&tally->thread_index);
 }
 
+/* --- sums ------------------------------------------------------------------------------------- */
+
+static size_t hash_of(const struct ptd_block *block)
+{
+	return (size_t)((uintptr_t)block * UINT64_C(0x9e3779b97f4a7c15) >> (64 - TALLY_INDEX_BITS));
+}
+
+/*
+ * A hot block is summed without a look at it: the batch, the index and the sums lie in the CPU's
+ * caches, but all blocks that ran do not.
+ */
+size_t tally_sum(const struct ptd_run *runs, size_t n_runs, struct tally_index *index,
+		 struct tally_sum *ret_sums)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_runs; i++) {
+		const struct ptd_run *run = &runs[i];
+		uint32_t *slot = &index->sums[hash_of(run->block)];
+		struct tally_sum *sum = &ret_sums[*slot];
+
+		if (*slot < n && sum->block == run->block && sum->first == run->first &&
+		    sum->n == run->n) {
+			sum->count++;
+			continue;
+		}
+		*slot = (uint32_t)n;
+		ret_sums[n++] = (struct tally_sum){ run->block, run->first, run->n, 1 };
+	}
+	return n;
+}
+
 /* --- counting --------------------------------------------------------------------------------- */
 
 static int get_thread(struct tally *tally, uint32_t pid, uint32_t tid,
@@ -40,49 +72,67 @@ static int get_thread(struct tally *tally, uint32_t pid, uint32_t tid,
 
 static int add_block(struct tally *tally, const struct ptd_block *block)
 {
-	struct tally_block *b;
-	int r;
-
 	if (block->id >= tally->blocks.n) {
-		r = vec_reserve(&tally->blocks, block->id + (size_t)1 - tally->blocks.n);
+		const int r = vec_reserve(&tally->blocks, block->id + (size_t)1 - tally->blocks.n);
+
 		if (r < 0)
 			return r;
 		while (tally->blocks.n <= block->id)
 			tally->blocks.items[tally->blocks.n++] = (struct tally_block){};
 	}
-	b = &tally->blocks.items[block->id];
-	b->turns = calloc(block->n_insns + (size_t)1, sizeof(*b->turns));
-	if (!b->turns)
-		return -ENOMEM;
-	b->block = block;
+	tally->blocks.items[block->id].block = block;
 	return 0;
 }
 
-static int add_runs(struct tally *tally, const struct ptd_batch *batch, uint64_t *ret_n)
+static int add_part(struct tally_block *b, const struct tally_sum *sum)
+{
+	if (!b->turns) {
+		b->turns = calloc(b->block->n_insns + (size_t)1, sizeof(*b->turns));
+		if (!b->turns)
+			return -ENOMEM;
+	}
+	b->turns[sum->first] += sum->count;
+	b->turns[sum->first + sum->n] -= sum->count;
+	return 0;
+}
+
+static int add_sum(struct tally *tally, const struct tally_sum *sum)
+{
+	const struct ptd_block *block = sum->block;
+	struct tally_block *b;
+
+	if (block->id >= tally->blocks.n || !tally->blocks.items[block->id].block) {
+		const int r = add_block(tally, block);
+
+		if (r < 0)
+			return r;
+	}
+	b = &tally->blocks.items[block->id];
+	if (sum->n != block->n_insns)
+		return add_part(b, sum);
+	b->n_whole += sum->count;
+	return 0;
+}
+
+static int add_sums(struct tally *tally, const uint8_t *sums, size_t n_sums, uint64_t *ret_n)
 {
 	uint64_t n = 0;
 
-	for (size_t i = 0; i < batch->n_runs; i++) {
-		const struct ptd_run *run = &batch->runs[i];
-		const uint32_t id = run->block->id;
-		uint64_t *turns;
+	for (size_t i = 0; i < n_sums; i++) {
+		struct tally_sum sum;
+		int r;
 
-		if (id >= tally->blocks.n || !tally->blocks.items[id].block) {
-			const int r = add_block(tally, run->block);
-
-			if (r < 0)
-				return r;
-		}
-		turns = tally->blocks.items[id].turns;
-		turns[run->first]++;
-		turns[run->first + run->n]--;
-		n += run->n;
+		memcpy(&sum, sums + i * sizeof(sum), sizeof(sum));
+		r = add_sum(tally, &sum);
+		if (r < 0)
+			return r;
+		n += (uint64_t)sum.n * sum.count;
 	}
 	*ret_n = n;
 	return 0;
 }
 
-int tally_add(struct tally *tally, const struct ptd_batch *batch)
+int tally_add(struct tally *tally, const struct ptd_batch *batch, const void *sums, size_t n_sums)
 {
 	const struct ptd_slice *slice = batch->slice;
 	struct tally_thread *thread;
@@ -95,7 +145,7 @@ int tally_add(struct tally *tally, const struct ptd_batch *batch)
 		if (r < 0)
 			return r;
 	}
-	r = add_runs(tally, batch, &n);
+	r = add_sums(tally, sums, n_sums, &n);
 	if (r < 0)
 		return r;
 	r = get_thread(tally, slice->pid, slice->tid, &thread);
@@ -206,14 +256,14 @@ static int add_insns(const struct tally *tally, const struct tally_block *b, boo
 		     struct tally_rows *rows, struct map *index)
 {
 	const struct ptd_block *block = b->block;
-	uint64_t n = 0;
+	uint64_t n = b->n_whole;
 
 	for (size_t i = 0; i < block->n_insns; i++) {
 		const uint32_t symbol = block->insns[i].symbol;
 		const uint64_t key = (uint64_t)block->object->id << 32;
 		struct tally_row *row;
 
-		n += b->turns[i];
+		n += b->turns ? (uint64_t)b->turns[i] : 0;
 		if (n == 0)
 			continue;
 		if (add_to(rows, index, by_symbol ? key | symbol : key, n, &row) < 0)

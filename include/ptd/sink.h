@@ -16,6 +16,12 @@
  *	write	takes the batches, and their bytes, one after the other in the order of the stream.
  *		Without this operation the bytes are written to the sink's output as they are.
  *
+ * What expand() reads does not change while it works, although other threads expand and write
+ * other batches: neither the batch and what it points to (blocks, objects and symbols, with their
+ * ids), nor the state, since write() may change only such parts of it as expand() does not read.
+ * Counts and memories of a traced thread, of an output file or of the whole stream belong to
+ * write(). Batches are written one at a time, so write() should leave to expand() what work it can.
+ *
  * A program opens a sink of its own kind as any other: by ptd_sink_new() with its own table.
  */
 
@@ -116,11 +122,17 @@ struct ptd_sink_ops {
 	int (*remember)(const void *state, void **ret_memory);
 	void (*forget)(void *memory);
 
-	/* Make bytes of a batch; see the top of this file. */
+	/*
+	 * Make bytes of a batch; see the top of this file. @output has no file, and may hold other
+	 * batches' bytes already; or it is the sink's, if there is no write().
+	 */
 	int (*expand)(const void *state, void *memory, const struct ptd_batch *batch,
 		      struct ptd_output *output);
 
-	/* Take the next batch of the stream, and the bytes that expand() made of it, if any. */
+	/*
+	 * Take the next batch of the stream, and the bytes that expand() made of it, if any. They
+	 * need not be aligned.
+	 */
 	int (*write)(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
 		     struct ptd_output *output);
 

@@ -873,7 +873,7 @@ static void expanded_by_workers(void **state)
 		for (size_t i = 0; i < 2; i++)
 			assert_null(ptd_sink_worker_free(workers[i]));
 	}
-	assert_int_equal(n_kinds, 2);
+	assert_int_equal(n_kinds, 3);
 }
 
 struct writing {
