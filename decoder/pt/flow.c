@@ -974,6 +974,12 @@ static enum result deliver_paging(struct flow *f, const struct walk_event *event
 		    ret_step);
 }
 
+/* What event trace says, and the C-state that is entered, have no address of their own. */
+static bool has_address(enum ptd_mark_kind mark)
+{
+	return mark != PTD_MARK_CFE && mark != PTD_MARK_PWRE;
+}
+
 static enum result deliver_mark(struct flow *f, const struct walk_event *event,
 				struct engine_step *ret_step)
 {
@@ -982,8 +988,7 @@ static enum result deliver_mark(struct flow *f, const struct walk_event *event,
 			return RESULT_ON;
 		f->cbr = event->value;
 	}
-	/* What event trace says has no address of its own. */
-	return mark(f, event->mark, event->has_ip && event->mark != PTD_MARK_CFE ? event->ip : 0,
+	return mark(f, event->mark, event->has_ip && has_address(event->mark) ? event->ip : 0,
 		    event->value, event->extra, ret_step);
 }
 

@@ -145,6 +145,14 @@ static struct walk_event *find(struct walk_queue *queue, enum walk_kind kind)
 	return NULL;
 }
 
+static bool has_mark(const struct walk_queue *queue, enum ptd_mark_kind mark)
+{
+	for (size_t i = 0; i < queue->n; i++)
+		if (queue->items[i].kind == WALK_MARK && queue->items[i].mark == mark)
+			return true;
+	return false;
+}
+
 static void note(struct walk *w, const struct walk_note *note)
 {
 	if (w->n_notes < WALK_NOTES_MAX)
@@ -714,6 +722,19 @@ static enum step bind_flagged(struct walk *w, struct walk_event event)
 	return w->packet.flag ? bind(w, &w->fup, event) : STEP_EVENT;
 }
 
+/* A C-state is entered. If an EXSTOP with an address follows, code still ran until then. */
+static enum step take_pwre(struct walk *w)
+{
+	struct peek peek = peek_from(w, w->offset + w->packet.size);
+	bool waits = w->fup.n > 0;
+	struct packet next;
+
+	while (!waits && peek_next(&peek, &next) && packet_is_timing(&next))
+		;
+	waits = waits || (peek.r == 0 && next.type == PACKET_EXSTOP && next.flag);
+	return waits ? bind(w, &w->fup, mark_of(w, PTD_MARK_PWRE)) : STEP_EVENT;
+}
+
 static struct walk_event ptwrite_of(const struct walk *w)
 {
 	struct walk_event event = mark_of(w, PTD_MARK_PTWRITE);
@@ -760,9 +781,10 @@ static enum step take(struct walk *w)
 		return take_vmcs(w);
 	case PACKET_CBR:
 	case PACKET_STOP:
-	case PACKET_PWRE:
 	case PACKET_PWRX:
 		return STEP_EVENT;
+	case PACKET_PWRE:
+		return take_pwre(w);
 	case PACKET_MWAIT:
 		return bind(w, &w->fup, mark_of(w, PTD_MARK_MWAIT));
 	case PACKET_EXSTOP:
@@ -837,6 +859,23 @@ static void set_quick(struct walk *w)
 		w->quick = w->quick_max;
 }
 
+/*
+ * Does the packet that is next show that no FUP comes for what waits for one? An MWAIT shares the
+ * FUP of the EXSTOP behind it, which has none if packets are off. The FUP of whatever runs once
+ * packets are on again is another one.
+ */
+static bool lacks_fup(const struct walk *w)
+{
+	switch (w->packet.type) {
+	case PACKET_EXSTOP:
+		return !w->packet.flag && has_mark(&w->fup, PTD_MARK_MWAIT);
+	case PACKET_TIP_PGE:
+		return w->fup.n > 0;
+	default:
+		return false;
+	}
+}
+
 static enum walk_next look_ahead(struct walk *w)
 {
 	while (w->ready.n == 0) {
@@ -858,6 +897,10 @@ static enum walk_next look_ahead(struct walk *w)
 			return end_inside(w);
 		if (r == PACKET_BAD)
 			return fail(w, PTD_GAP_BAD_PACKET);
+		if (lacks_fup(w)) {
+			make_ready(w, &w->fup, false, 0);
+			continue;
+		}
 		switch (take(w)) {
 		case STEP_ON:
 			pass(w);
