@@ -65,6 +65,7 @@ struct flow {
 	} done;
 	bool is_behind_branch; /* a branch led there */
 	uint8_t mode;
+	bool has_mode; /* packets said so since the last gap */
 	uint64_t t;
 	uint64_t limit; /* before that time the caller need not be asked */
 
@@ -909,6 +910,13 @@ static bool makes_sense(const struct flow *f, const struct walk_event *event)
 	}
 }
 
+/* Does a PSB+ repeat another mode than that of the code that it stands in? */
+static bool is_other_mode(const struct flow *f, const struct walk_event *event)
+{
+	return event->kind == WALK_MODE && event->is_status && f->enabled && f->has_mode &&
+	       f->mode != event->value;
+}
+
 static enum result mark(const struct flow *f, enum ptd_mark_kind kind, uint64_t ip, uint64_t value,
 			uint64_t extra, struct engine_step *ret_step)
 {
@@ -1012,6 +1020,7 @@ static enum result deliver_kind(struct flow *f, const struct walk_event *event,
 		return deliver_overflow(f, event, ret_step);
 	case WALK_MODE:
 		f->mode = (uint8_t)event->value;
+		f->has_mode = true;
 		return RESULT_ON;
 	case WALK_TSX:
 		return deliver_tsx(f, event, ret_step);
@@ -1040,6 +1049,8 @@ static enum result deliver(struct flow *f, struct engine_step *ret_step)
 	f->has_event = false;
 	if (!makes_sense(f, &event))
 		return fail(f, PTD_GAP_BAD_PACKET, 0);
+	if (is_other_mode(f, &event))
+		return fail(f, PTD_GAP_BAD_FLOW, f->ip);
 	if (is_later)
 		f->t = event.t;
 	take_packet(f);
@@ -1157,6 +1168,7 @@ static void resync(struct flow *f, enum ptd_gap_reason reason, uint64_t ip, uint
 		.offset = lost_from,
 	};
 	f->has_event = f->has_failed = f->is_done = f->is_behind_branch = f->is_told = false;
+	f->has_mode = false;
 	f->n_bits = f->depth = 0;
 	f->bounds = (struct when_bounds){};
 	take_packet(f);
@@ -1171,6 +1183,33 @@ static void resync(struct flow *f, enum ptd_gap_reason reason, uint64_t ip, uint
 	ret_step->n_bytes = f->from - lost_from;
 }
 
+/* Does the event that is next say where execution is? Not if that is where it failed. */
+static bool is_at_event(const struct flow *f)
+{
+	const struct walk_event *event = &f->event;
+
+	if (!f->has_event || !event->has_ip || !makes_sense(f, event) || event->ip == f->ip)
+		return false;
+	return event->place == WALK_BEFORE ||
+	       (event->place == WALK_BEHIND && f->view && view_has_code(f->view, event->ip));
+}
+
+/* Go on where the event that is next says that execution is. No byte is lost. */
+static enum result go_on_at_event(struct flow *f, struct engine_step *ret_step)
+{
+	const struct failure failure = f->failure;
+
+	f->has_failed = f->is_done = f->is_behind_branch = f->has_mode = false;
+	f->n_bits = f->depth = 0;
+	f->ip = f->event.ip;
+	f->ask = true;
+	begin_stretch(f, f->event.end, f->ip, false);
+	take_packet(f);
+	ret_step->reason = failure.reason;
+	ret_step->offset = offset_of(f);
+	return stop(f, ENGINE_GAP, failure.ip, ret_step);
+}
+
 /* Packets and code do not go on: tell why. */
 static enum result give_up(struct flow *f, struct engine_step *ret_step)
 {
@@ -1182,6 +1221,8 @@ static enum result give_up(struct flow *f, struct engine_step *ret_step)
 		f->ended = true;
 		return stop(f, ENGINE_END, 0, ret_step);
 	}
+	if (is_at_event(f))
+		return go_on_at_event(f, ret_step);
 	(void)walk_ahead(&f->walk);
 	lost_from = offset_of(f);
 	f->walk.offset = lost_from;

@@ -681,8 +681,8 @@ static enum step take_cfe(struct walk *w)
 	struct walk_event event;
 	struct packet next;
 
-	/* Its address may have been lost. */
-	if (packet->flag && is_of_instruction(packet->value) &&
+	/* Its address may have been lost. While packets are off, a FUP begins no interruption. */
+	if (packet->flag && (is_of_instruction(packet->value) || !w->enabled) &&
 	    !(peek_next(&peek, &next) && next.type == PACKET_OVF)) {
 		event = mark_of(w, PTD_MARK_CFE);
 		event.place = WALK_BEHIND;
@@ -871,6 +871,8 @@ static bool lacks_fup(const struct walk *w)
 		return !w->packet.flag && has_mark(&w->fup, PTD_MARK_MWAIT);
 	case PACKET_TIP_PGE:
 		return w->fup.n > 0;
+	case PACKET_OVF:
+		return w->fup.n > 0 && w->fup.items[0].kind == WALK_MARK;
 	default:
 		return false;
 	}
@@ -1170,7 +1172,6 @@ static void repeat_state(struct walk *w, uint64_t ip)
 static bool recover_at(struct walk *w, bool *is_overflow, bool *asks)
 {
 	const struct packet *packet = &w->packet;
-	bool has_ip;
 
 	tsc_take(&w->tsc, packet, false);
 	take_state(w);
@@ -1195,33 +1196,106 @@ static bool recover_at(struct walk *w, bool *is_overflow, bool *asks)
 		(void)take_ip(w);
 		return false;
 	case PACKET_FUP:
-		has_ip = take_ip(w) && *is_overflow;
 		w->enabled = w->enabled || *is_overflow;
 		*is_overflow = false;
-		return has_ip;
+		return take_ip(w) && w->enabled;
 	default:
 		return false;
 	}
 }
 
+/* Does the packet that is next wait for a FUP, as part of its event? */
+static bool is_before_fup(const struct packet *packet)
+{
+	switch (packet->type) {
+	case PACKET_MODE_EXEC:
+	case PACKET_MODE_TSX:
+	case PACKET_MWAIT:
+	case PACKET_PWRE:
+	case PACKET_CFE:
+	case PACKET_EVD:
+		return true;
+	case PACKET_EXSTOP:
+	case PACKET_PTW:
+	case PACKET_BEP:
+	case PACKET_TRIG:
+		return packet->flag;
+	default:
+		return false;
+	}
+}
+
+/* Go on at the packet that says where execution is: at @ip. */
+static bool recover_here(struct walk *w, uint64_t ip, struct walk_point *ret_point)
+{
+	w->is_status = false;
+	ret_point->offset = w->offset;
+	ret_point->ip = ip;
+	repeat_state(w, ip);
+	set_quick(w);
+	return true;
+}
+
+/* Where the walk was at a packet, and what it knew there. */
+struct spot {
+	uint64_t offset, last_ip;
+	struct packet_reader reader;
+	struct tsc tsc;
+	struct walk_state state;
+};
+
+static struct spot spot_of(const struct walk *w)
+{
+	return (struct spot){ .offset = w->offset,
+			      .last_ip = w->last_ip,
+			      .reader = w->reader,
+			      .tsc = w->tsc,
+			      .state = w->state };
+}
+
+static void go_back(struct walk *w, const struct spot *spot)
+{
+	w->offset = spot->offset;
+	w->last_ip = spot->last_ip;
+	w->reader = spot->reader;
+	w->tsc = spot->tsc;
+	w->state = spot->state;
+}
+
 bool walk_recover(struct walk *w, struct walk_point *ret_point)
 {
-	bool is_overflow = false;
+	bool is_overflow = false, is_in_event = false;
+	struct spot before = {};
 
 	forget(w);
 	ret_point->asks = false;
-	while (w->offset < w->size && read_packet(w) == 0 && w->packet.type != PACKET_PSB) {
-		const bool is_point = recover_at(w, &is_overflow, &ret_point->asks);
+	for (; w->offset < w->size && read_packet(w) == 0 && w->packet.type != PACKET_PSB;
+	     pass(w)) {
+		const bool is_event = w->packet.type == PACKET_FUP && !is_overflow;
+		const uint64_t offset = w->offset;
 
-		pass(w);
-		if (!is_point)
+		/* An event begins with the first packet that waits for its FUP. */
+		if (!packet_is_timing(&w->packet)) {
+			const bool waits = is_before_fup(&w->packet);
+
+			if (!is_in_event && (waits || is_event))
+				before = spot_of(w);
+			is_in_event = waits;
+		}
+		if (!recover_at(w, &is_overflow, &ret_point->asks))
 			continue;
-		w->is_status = false;
-		ret_point->offset = w->offset;
-		ret_point->ip = w->last_ip;
-		repeat_state(w, w->last_ip);
-		set_quick(w);
-		return true;
+		if (!is_event) {
+			pass(w);
+			return recover_here(w, w->last_ip, ret_point);
+		}
+		/* If the event itself is the error, it is met once and no more. */
+		if (offset >= w->recovered) {
+			const uint64_t ip = w->last_ip;
+
+			go_back(w, &before);
+			w->recovered = offset + 1;
+			return recover_here(w, ip, ret_point);
+		}
 	}
 	return false;
 }

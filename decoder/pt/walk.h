@@ -146,8 +146,9 @@ struct walk {
 	struct walk_queue ready; /* those that come next, whatever the next packet is */
 	uint64_t ready_from;     /* offset of the packet that has let them come */
 	bool psb_has_ip;
-	bool is_status;    /* since a PSB or OVF no address followed: modes are only repeated */
-	bool follows_mode; /* the last packet, but for those of time, was a MODE.Exec */
+	uint64_t recovered; /* walk_recover() has gone on at the FUPs before this offset */
+	bool is_status;     /* since a PSB or OVF no address followed: modes are only repeated */
+	bool follows_mode;  /* the last packet, but for those of time, was a MODE.Exec */
 
 	struct walk_note notes[WALK_NOTES_MAX];
 	size_t n_notes;

@@ -68,7 +68,8 @@ static const struct row rows[] = {
 	  { "psb", "fup 401000", "psbend", "mode.tsx begin", "fup 401001", "mode.tsx abort",
 	    "fup 401005", "tip 401010" } },
 	{ "marks with an address, behind an instruction, and without either",
-	  "sync@0 ip 401000 mwait before 401001 pwre exstop before 401002 ptwrite behind 401003 "
+	  "sync@0 ip 401000 mwait before 401001 pwre before 401002 exstop before 401002 ptwrite "
+	  "behind 401003 "
 	  "ptwrite next exstop pebs before 401004 end",
 	  0,
 	  { "psb", "fup 401000", "psbend", "mwait 1 2", "fup 401001", "pwre 1 2", "exstop ip",
@@ -79,11 +80,20 @@ static const struct row rows[] = {
 	  0,
 	  { "psb", "fup 401000", "psbend", "ovf", "tsc 9", "fup 401002", "tnt 1", "ovf",
 	    "tip.pge 401003", "ovf" } },
-	{ "an overflow forgets what waited",
-	  "sync@0 ip 401000 overflow 401002 tip 401004 end",
+	{ "an overflow takes the address of what waited",
+	  "sync@0 ip 401000 exstop overflow 401002 tip 401004 end",
 	  0,
 	  { "psb", "fup 401000", "psbend", "exstop ip", "mode.exec 16", "ovf", "fup 401002",
 	    "tip 401004" } },
+	{ "what waits while packets are off has no address",
+	  "sync@0 ip 401000 off mwait pwre exstop on 401002 async-off 401003 end",
+	  0,
+	  { "psb", "fup 401000", "psbend", "tip.pgd0", "mwait 2 1", "pwre 2 1", "exstop",
+	    "tip.pge 401002", "fup 401003", "tip.pgd0" } },
+	{ "packets are on before the FUP that an event waits for",
+	  "sync@0 mwait on 401002 end",
+	  0,
+	  { "psb", "psbend", "mwait 2 1", "tip.pge 401002" } },
 	{ "event trace: a flag that changes, and notes",
 	  "sync@0 ip 401000 nothing before 401001 note cfe@38 tip 401002 end",
 	  0,
@@ -307,11 +317,15 @@ static void cut_while_read(void **state)
 static void recovers(void **state)
 {
 	static const struct row row = {
-		.lines = { "psb", "tsc 5", "psbend", "mode.exec 32", "tip.pge 401000", "tnt 1",
-			   "tsc 9", "tip 402000", "tip.pgd0", "tip 403000", "fup 403000",
-			   "tip.pge 404000", "ovf", "fup 405000", "psb", "tip 406000" },
+		.lines = { "psb",          "tsc 5",          "psbend",
+			   "mode.exec 32", "tip.pge 401000", "tnt 1",
+			   "tsc 9",        "tip 402000",     "tip.pgd0",
+			   "tip 403000",   "fup 403000",     "tip.pge 404000",
+			   "ovf",          "fup 405000",     "tnt 1",
+			   "ptw4 1 ip",    "cyc 3",          "fup 405001",
+			   "psb",          "tip 406000" },
 	};
-	static const uint64_t points[] = { 0x401000, 0x402000, 0x404000, 0x405000 };
+	static const uint64_t points[] = { 0x401000, 0x402000, 0x404000, 0x405000, 0x405001 };
 	uint8_t bytes[64 * LINES_MAX];
 	struct walk_point point;
 	struct walk_event event;
@@ -334,6 +348,11 @@ static void recovers(void **state)
 		assert_int_equal(event.value, 32);
 		assert_true(event.is_status && event.ip == points[i]);
 	}
+	/* The walk stands before the event that the last FUP belongs to, and goes on there once. */
+	assert_int_equal(walk_ahead(&walk), WALK_EVENT);
+	assert_true(walk_take_event(&walk, &event));
+	assert_true(event.kind == WALK_MARK && event.ip == 0x405001);
+	walk.offset = point.offset;
 	assert_false(walk_recover(&walk, &point));
 	assert_int_equal(bytes[walk.offset], 0x02);
 	assert_false(walk_sync(&walk, walk.offset, &offset, &has_ip));
