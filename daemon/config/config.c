@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "util/mapfile.h"
 
@@ -90,6 +91,22 @@ static int parse_size(const char *value, uint64_t *ret_size)
 		return -ERANGE;
 	*ret_size = n << shift;
 	return 0;
+}
+
+/* As systemd does. */
+static int set_bool(const struct where *where, const char *value, void *field)
+{
+	static const char *const words[2][4] = { { "0", "no", "false", "off" },
+						 { "1", "yes", "true", "on" } };
+
+	for (size_t i = 0; i < 2; i++)
+		for (size_t j = 0; j < ARRAY_LEN(words[i]); j++)
+			if (strcasecmp(value, words[i][j]) == 0) {
+				*(bool *)field = i;
+				return 0;
+			}
+	complain(where, "\"%s\" is not yes or no, ignoring", value);
+	return -EINVAL;
 }
 
 static int set_ring(const struct where *where, const char *value, void *field)
@@ -237,6 +254,7 @@ static const struct key {
 	KEY("PT", set_pt, pt, false),
 	KEY("Trace", set_trace, trace, false),
 	KEY("Cpus", set_cpus, n_cpus, false),
+	KEY("LongTNT", set_bool, long_tnt, false),
 	KEY("AuxSize", set_ring, aux_size, false),
 	KEY("SwitchSize", set_ring, switch_size, false),
 	KEY("TaskSize", set_ring, task_size, false),

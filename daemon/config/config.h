@@ -44,6 +44,7 @@ struct config {
 	struct ptterms pt;
 	enum config_trace trace;
 	uint32_t n_cpus; /* virtual CPUs of the software source; 0: as many as are online */
+	bool long_tnt;   /* the software source writes long TNT packets, too */
 	uint64_t aux_size;
 	uint64_t switch_size;
 	uint64_t task_size;

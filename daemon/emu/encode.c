@@ -15,8 +15,6 @@ enum {
 	OP_MTC = 0x59,
 };
 
-#define TNT_SHORT_MAX 6
-
 /* Number of periods that may be skipped, of the 256 that the count in an MTC distinguishes. */
 #define MTC_SKIPPED_MAX 128
 
@@ -379,7 +377,7 @@ static void put_tnt_short(struct encode *e)
 	uint32_t left = e->state.n_tnt;
 
 	while (left > 0) {
-		const uint32_t n = left < TNT_SHORT_MAX ? left : TNT_SHORT_MAX;
+		const uint32_t n = left < ENCODE_TNT_SHORT ? left : ENCODE_TNT_SHORT;
 		const uint32_t bits = e->state.tnt >> (left - n) & ((1u << n) - 1);
 
 		put_byte(e, (uint8_t)((1u << n | bits) << 1));
@@ -394,7 +392,7 @@ void encode_flush(struct encode *e)
 	put_cycles(e);
 
 	/* Up to seven short packets are smaller than a long one. */
-	if (e->state.n_tnt > 7 * TNT_SHORT_MAX)
+	if (e->state.n_tnt > 7 * ENCODE_TNT_SHORT)
 		put_tnt_long(e);
 	else
 		put_tnt_short(e);

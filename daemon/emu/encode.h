@@ -15,8 +15,9 @@
 
 #include "base/base.h"
 
-#define ENCODE_STACK   64 /* SDM: depth of the return compression stack */
-#define ENCODE_TNT_MAX 47 /* SDM: bits of a long TNT packet */
+#define ENCODE_STACK     64 /* SDM: depth of the return compression stack */
+#define ENCODE_TNT_SHORT 6  /* SDM: bits of a short TNT packet */
+#define ENCODE_TNT_LONG  47 /* SDM: bits of a long TNT packet */
 
 /*
  * The CPU's clocks. The TSC and the core clock tick once a ns, at the ratio in the CBR packet. The
@@ -47,7 +48,7 @@ struct encode_state {
 	uint64_t since_psb; /* bytes since the last PSB; UINT64_MAX before the first */
 	uint64_t last_ip;
 	uint64_t tnt;            /* pending bits, oldest is the highest */
-	uint32_t n_tnt;          /* at most 47 */
+	uint32_t n_tnt;          /* fewer than fill a packet */
 	uint8_t enabled;         /* PacketEn; these are no bool, which shared memory may not hold */
 	uint8_t mode_sent;       /* in the last MODE.Exec since the last PSB; 0: there was none */
 	uint64_t now;            /* TSC of what is encoded; only with timing */
@@ -64,7 +65,8 @@ struct encode {
 	uint64_t ring_size;  /* power of two */
 	uint32_t psb_period; /* bytes between two PSBs */
 	bool return_compression;
-	uint8_t mode; /* of the code: 64 or 32 */
+	bool long_tnt; /* write long TNT packets, too; real CPUs rarely do */
+	uint8_t mode;  /* of the code: 64 or 32 */
 	struct encode_timing timing;
 
 	struct encode_state state;
@@ -151,6 +153,6 @@ static inline bool encode_psb_due(const struct encode *encode)
 static inline void encode_cond(struct encode *encode, bool taken)
 {
 	encode->state.tnt = encode->state.tnt << 1 | taken;
-	if (++encode->state.n_tnt == ENCODE_TNT_MAX)
+	if (++encode->state.n_tnt == (encode->long_tnt ? ENCODE_TNT_LONG : ENCODE_TNT_SHORT))
 		encode_flush(encode);
 }

@@ -157,6 +157,7 @@ static void begin_lease(struct lease *lease)
 	 * write to the shared state cannot change what this thread does. */
 	encode_init(e, l->aux_size, l->psb_period, l->return_compression);
 	e->timing = l->timing;
+	e->long_tnt = l->long_tnt;
 	e->mode = lease->mode;
 	e->ring = attach_at(lease->attach, emu_aux_offset(l, lease->who.cpu));
 	if (cpu->is_used)

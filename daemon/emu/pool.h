@@ -36,7 +36,7 @@
 #include "daemon/emu/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
-#define EMU_POOL_VERSION 6u
+#define EMU_POOL_VERSION 7u
 #define EMU_CPUS_MAX     256u
 
 struct emu_pool_layout {
@@ -50,6 +50,7 @@ struct emu_pool_layout {
 	uint32_t psb_period;
 	uint32_t quantum_us; /* a thread gives its CPU back after so much time if another waits */
 	bool return_compression;
+	bool long_tnt;
 	struct encode_timing timing;
 };
 

@@ -75,6 +75,7 @@ struct emu_pool_layout emuterms_layout(const struct config *config)
 		.psb_period = UINT32_C(2048) << pt.psb_period,
 		.quantum_us = QUANTUM_US,
 		.return_compression = !pt.noretcomp,
+		.long_tnt = config->long_tnt,
 		.timing = { .mtc = pt.mtc, .cyc = pt.cyc, .mtc_period = (uint8_t)pt.mtc_period },
 	};
 }

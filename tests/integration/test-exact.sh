@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What was recorded is decoded to what ran: for each program, with return compression on and off, and
-# by both engines, each thread's instructions equal the plugin's log, all of them. Then the same as
-# drmemtrace files, read back by a reader that shares no code with their writer.
+# What was recorded is decoded to what ran: for each program, with return compression and short TNT packets, and
+# without compression and with long ones, by both engines, each thread's instructions equal the plugin's log, all
+# of them. Then the same as drmemtrace files, read back by a reader that shares no code with their writer.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
@@ -26,11 +26,12 @@ check_exact() {
 	echo "$name noretcomp=$noretcomp $1: $(tail -1 "$T/exact.$1")"
 }
 
+long_tnt=(no yes)
 for noretcomp in 0 1; do
 	for name in "${programs[@]}"; do
 		command_of "$name"
 		# A recorder for each: a snapshot holds what its rings hold, other programs' too.
-		start_ptd "PT=noretcomp=$noretcomp"
+		start_ptd "PT=noretcomp=$noretcomp" "LongTNT=${long_tnt[noretcomp]}"
 		record "$name" "${cmd[@]}"
 		each_engine check_exact
 		# Threads share CPUs and migrate, or this proves less than it seems to.

@@ -37,6 +37,7 @@ static void all_settings(void **state)
 	(void)state;
 	parse(&c, "# comment\n; another\n\n[Recorder]\n"
 		  "Source=emu\r\n AuxSize = 1M \nSwitchSize=64K\nTaskSize=1048576\nCpus=3\n"
+		  "LongTNT=Yes\n"
 		  "SidebandMax=2G\nMaxUse=1T\nKeepFree=0\nPT=noretcomp=1,psb_period=0, mtc=0,cyc\n"
 		  "Trace=all\n");
 	assert_string_equal(warnings, "");
@@ -45,6 +46,7 @@ static void all_settings(void **state)
 	assert_int_equal(c.switch_size, 64 << 10);
 	assert_int_equal(c.task_size, 1 << 20);
 	assert_int_equal(c.n_cpus, 3);
+	assert_true(c.long_tnt);
 	assert_int_equal(c.sideband_max, UINT64_C(2) << 30);
 	assert_int_equal(c.max_use.bytes, UINT64_C(1) << 40);
 	assert_int_equal(c.max_use.percent, 0);
@@ -65,6 +67,7 @@ static void assert_same(const struct config *a, const struct config *b)
 	assert_memory_equal(&a->pt, &b->pt, sizeof(a->pt));
 	assert_int_equal(a->trace, b->trace);
 	assert_int_equal(a->n_cpus, b->n_cpus);
+	assert_int_equal(a->long_tnt, b->long_tnt);
 	assert_int_equal(a->aux_size, b->aux_size);
 	assert_int_equal(a->switch_size, b->switch_size);
 	assert_int_equal(a->task_size, b->task_size);
@@ -109,6 +112,7 @@ static void wrong_lines(void **state)
 		{ "Cpus=0", "\"0\" is not a number from 1 to 128, ignoring" },
 		{ "Cpus=129", "\"129\" is not a number from 1 to 128, ignoring" },
 		{ "Cpus=2x", "\"2x\" is not a number from 1 to 128, ignoring" },
+		{ "LongTNT=maybe", "\"maybe\" is not yes or no, ignoring" },
 		{ "Source=hardware", "\"hardware\" is none of auto, emu, pt, ignoring" },
 		{ "Trace=both", "\"both\" is none of user, kernel, all, ignoring" },
 		{ "PT=foo=1", "unknown PT term \"foo=1\", ignoring" },

@@ -30,14 +30,18 @@ static void packets(void **state)
 		uint32_t psb_period;
 		bool mtc, cyc, compressed;
 		uint8_t mtc_period;
+		bool long_tnt;
 	} rows[] = {
-		{ "[Recorder]\n", 0x1002401, 4096, false, false, true, 3 },
-		{ "[Recorder]\nPT=mtc=1\n", 0x100e601, 4096, true, false, true, 3 },
-		{ "[Recorder]\nPT=mtc=1,mtc_period=0,cyc=1\n", 0x1002603, 4096, true, true, true,
-		  0 },
-		{ "[Recorder]\nPT=cyc=1,mtc_period=5\n", 0x1002403, 4096, false, true, true, 5 },
-		{ "[Recorder]\nPT=noretcomp,psb_period=0\n", 0x2c01, 2048, false, false, false, 3 },
-		{ "[Recorder]\nPT=psb_period=4\n", 0x4002401, 32768, false, false, true, 3 },
+		{ "[Recorder]\n", 0x1002401, 4096, false, false, true, 3, false },
+		{ "[Recorder]\nPT=mtc=1\n", 0x100e601, 4096, true, false, true, 3, false },
+		{ "[Recorder]\nPT=mtc=1,mtc_period=0,cyc=1\n", 0x1002603, 4096, true, true, true, 0,
+		  false },
+		{ "[Recorder]\nPT=cyc=1,mtc_period=5\n", 0x1002403, 4096, false, true, true, 5,
+		  false },
+		{ "[Recorder]\nPT=noretcomp,psb_period=0\n", 0x2c01, 2048, false, false, false, 3,
+		  false },
+		{ "[Recorder]\nLongTNT=yes\n", 0x1002401, 4096, false, false, true, 3, true },
+		{ "[Recorder]\nPT=psb_period=4\n", 0x4002401, 32768, false, false, true, 3, false },
 	};
 
 	(void)state;
@@ -52,6 +56,7 @@ static void packets(void **state)
 		assert_int_equal(layout.timing.cyc, rows[i].cyc);
 		assert_int_equal(layout.timing.mtc_period, rows[i].mtc_period);
 		assert_int_equal(layout.return_compression, rows[i].compressed);
+		assert_int_equal(layout.long_tnt, rows[i].long_tnt);
 	}
 }
 

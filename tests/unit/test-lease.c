@@ -65,6 +65,7 @@ static void refused(void **state)
 		{ "ring of letters", offsetof(struct emu_pool_header, layout.aux_size) + 4,
 		  0x41414141 },
 		{ "bool of 2", offsetof(struct emu_pool_header, layout.return_compression), 2 },
+		{ "another bool of 2", offsetof(struct emu_pool_header, layout.long_tnt), 2 },
 		{ "timing of letters", offsetof(struct emu_pool_header, layout.timing),
 		  0x41414141 },
 	};
