@@ -19,6 +19,7 @@
 
 #include "base/base.h"
 #include "decoder/sink/memtrace_code.h"
+#include "decoder/sink/memtrace_expansion.h"
 #include "decoder/sink/memtrace_out.h"
 #include "decoder/sink/memtrace_thread.h"
 #include "decoder/sink/sinks.h"
@@ -46,7 +47,8 @@ struct drmemtrace {
 	size_t n_code_insns;       /* in all of them */
 	uint64_t n_codes_made;
 
-	uint64_t n_omitted; /* instructions that were left out */
+	struct memtrace_known known; /* of the batch that is written */
+	uint64_t n_omitted;          /* instructions that were left out */
 	char omission[128];
 };
 
@@ -69,6 +71,7 @@ static void sink_free(void *state)
 	map_deinit(&sink->threads_by_id);
 	map_deinit(&sink->threads_by_cpu);
 	free_codes(sink);
+	vec_deinit(&sink->known.n);
 	memtrace_out_pool_deinit(&sink->pool);
 	free(sink);
 }
@@ -149,13 +152,32 @@ static int find_code(struct drmemtrace *sink, uint32_t space, struct memtrace_co
 	return vec_push(&sink->codes, TAKE(code));
 }
 
-static int write_batch(struct drmemtrace *sink, struct memtrace_thread *thread,
-		       const struct ptd_batch *batch)
+/* Write run @i, or some runs that can be copied. @ret_n is how many. */
+static int write_runs(struct drmemtrace *sink, struct memtrace_thread *thread,
+		      const struct ptd_batch *batch, const struct memtrace_expansion *expansion,
+		      size_t i, size_t *ret_n)
 {
-	size_t mark = 0;
 	int r;
 
-	for (size_t run = 0; run <= batch->n_runs; run++) {
+	r = memtrace_thread_copy(thread, batch, expansion, &sink->known, i, ret_n);
+	if (r < 0 || *ret_n > 0)
+		return r;
+	*ret_n = 1;
+	if (batch->runs[i].block->mode == 64)
+		return memtrace_thread_run(thread, &batch->runs[i]);
+	sink->n_omitted += batch->runs[i].n;
+	memtrace_thread_skip(thread);
+	return 0;
+}
+
+static int write_batch(struct drmemtrace *sink, struct memtrace_thread *thread,
+		       const struct ptd_batch *batch, const struct memtrace_expansion *expansion)
+{
+	size_t mark = 0, n;
+	int r;
+
+	r = memtrace_file_begin_batch(&thread->file, expansion->n_sites, &sink->known);
+	for (size_t run = 0; r == 0; run += n) {
 		for (; mark < batch->n_marks && batch->marks[mark].run <= run; mark++) {
 			r = memtrace_thread_mark(thread, &batch->marks[mark]);
 			if (r < 0)
@@ -163,30 +185,43 @@ static int write_batch(struct drmemtrace *sink, struct memtrace_thread *thread,
 		}
 		if (run == batch->n_runs)
 			break;
-		if (batch->runs[run].block->mode != 64) {
-			sink->n_omitted += batch->runs[run].n;
-			memtrace_thread_skip(thread);
-			continue;
-		}
-		r = memtrace_thread_run(thread, &batch->runs[run]);
-		if (r < 0)
-			return r;
+		r = write_runs(sink, thread, batch, expansion, run, &n);
 	}
-	return 0;
+	return r;
+}
+
+static int sink_remember(const void *state, void **ret_memory)
+{
+	(void)state;
+	*ret_memory = memtrace_memory_new();
+	return *ret_memory ? 0 : -ENOMEM;
+}
+
+static void sink_forget(void *memory)
+{
+	(void)memtrace_memory_free(memory);
+}
+
+static int sink_expand(const void *state, void *memory, const struct ptd_batch *batch,
+		       struct ptd_output *output)
+{
+	(void)state;
+	return memtrace_expand(memory, batch, output);
 }
 
 static int sink_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
 		      struct ptd_output *output)
 {
 	struct drmemtrace *sink = state;
+	struct memtrace_expansion expansion;
 	struct memtrace_thread *thread;
 	struct memtrace_code *code;
 	size_t n_before;
 	int r;
 
-	(void)bytes;
 	(void)n_bytes;
 	(void)output;
+	expansion = memtrace_expansion_at(bytes, batch->n_runs);
 	if (!sink->begun)
 		sink->clock.t_first = batch->slice->t0;
 	sink->begun = true;
@@ -202,7 +237,7 @@ static int sink_write(void *state, const struct ptd_batch *batch, const void *by
 		return r;
 
 	n_before = code->n_insns;
-	r = write_batch(sink, thread, batch);
+	r = write_batch(sink, thread, batch, &expansion);
 	sink->n_code_insns += code->n_insns - n_before;
 	return r;
 }
@@ -245,6 +280,9 @@ const struct ptd_sink_ops sink_drmemtrace = {
 	.help = "directory of traces for DynamoRIO's drmemtrace tools, a file for each thread",
 	.directory = "trace",
 	.open = sink_open,
+	.remember = sink_remember,
+	.forget = sink_forget,
+	.expand = sink_expand,
 	.write = sink_write,
 	.finish = sink_finish,
 	.omission = sink_omission,

@@ -104,17 +104,24 @@ static int add_site(struct memtrace_code *code, const struct ptd_block *block, u
 	return 0;
 }
 
+/* Return: the index of the site in the chain that begins at @link, plus 1; 0 if it is not there. */
+static uint32_t find_in_chain(const struct memtrace_code *code, uint32_t link,
+			      const struct ptd_block *block, uint64_t base)
+{
+	while (link && !is_site(&code->sites.items[link - 1], block, base))
+		link = code->sites.items[link - 1].next;
+	return link;
+}
+
 int memtrace_code_site(struct memtrace_code *code, const struct ptd_block *block, uint64_t base,
 		       uint32_t *ret_site)
 {
 	const uint64_t key = key_of(block, base);
 	const uint64_t *head = map_get(&code->by_key, key);
-	uint32_t link = head ? (uint32_t)*head + 1 : 0;
+	const uint32_t link = head ? find_in_chain(code, (uint32_t)*head + 1, block, base) : 0;
 	uint32_t index;
 	int r;
 
-	while (link && !is_site(&code->sites.items[link - 1], block, base))
-		link = code->sites.items[link - 1].next;
 	if (link) {
 		index = link - 1;
 	} else {
@@ -130,4 +137,16 @@ int memtrace_code_site(struct memtrace_code *code, const struct ptd_block *block
 	}
 	*ret_site = index;
 	return 0;
+}
+
+bool memtrace_code_find(const struct memtrace_code *code, const struct ptd_block *block,
+			uint64_t base, uint32_t *ret_site)
+{
+	const uint64_t *head = map_get(&code->by_key, key_of(block, base));
+	const uint32_t link = head ? find_in_chain(code, (uint32_t)*head + 1, block, base) : 0;
+
+	if (!link || code->sites.items[link - 1].generation != code->generation)
+		return false;
+	*ret_site = link - 1;
+	return true;
 }

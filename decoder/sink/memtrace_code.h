@@ -15,6 +15,7 @@
  * announcements are void, and a run costs one lookup.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,5 +54,13 @@ struct memtrace_code *memtrace_code_free(struct memtrace_code *code);
  */
 _must_check_ int memtrace_code_site(struct memtrace_code *code, const struct ptd_block *block,
 				    uint64_t base, uint32_t *ret_site);
+
+/*
+ * Find the site of @block at @base, if memtrace_code_site() would change nothing.
+ *
+ * Return: false if there is none, or if it may contradict other sites.
+ */
+bool memtrace_code_find(const struct memtrace_code *code, const struct ptd_block *block,
+			uint64_t base, uint32_t *ret_site);
 
 DEFINE_CLEANUP(struct memtrace_code *, memtrace_code_free);

@@ -26,31 +26,6 @@ struct memtrace_announced {
 	} sites[PAGE_SITES];
 };
 
-/* What an instruction is if nothing needs to be known of where it went. */
-static const uint16_t type_of_class[] = {
-	[PTD_INSN_OTHER] = MEMTRACE_INSN,
-	[PTD_INSN_JUMP] = MEMTRACE_DIRECT_JUMP,
-	[PTD_INSN_JUMP_INDIRECT] = MEMTRACE_INDIRECT_JUMP,
-	[PTD_INSN_JUMP_COND] = MEMTRACE_UNTAKEN_JUMP,
-	[PTD_INSN_CALL] = MEMTRACE_DIRECT_CALL,
-	[PTD_INSN_CALL_INDIRECT] = MEMTRACE_INDIRECT_CALL,
-	[PTD_INSN_RETURN] = MEMTRACE_RETURN,
-	[PTD_INSN_RETURN_FAR] = MEMTRACE_RETURN,
-	[PTD_INSN_SYSCALL] = MEMTRACE_INSN,
-	[PTD_INSN_SYSENTER] = MEMTRACE_SYSENTER,
-	[PTD_INSN_INTERRUPT] = MEMTRACE_INSN,
-	[PTD_INSN_VM] = MEMTRACE_INSN,
-	[PTD_INSN_PTWRITE] = MEMTRACE_INSN,
-};
-
-static uint8_t *put_record(uint8_t *p, uint16_t type, uint16_t size, uint64_t addr)
-{
-	const struct memtrace_record record = { .type = type, .size = size, .addr = addr };
-
-	memcpy(p, &record, sizeof(record));
-	return p + sizeof(record);
-}
-
 static uint8_t *put_bytes(uint8_t *p, const uint8_t *bytes, size_t size)
 {
 	while (size > 0) {
@@ -58,7 +33,7 @@ static uint8_t *put_bytes(uint8_t *p, const uint8_t *bytes, size_t size)
 		uint64_t piece = 0;
 
 		memcpy(&piece, bytes, n);
-		p = put_record(p, MEMTRACE_ENCODING, (uint16_t)n, piece);
+		p = memtrace_put_record(p, MEMTRACE_ENCODING, (uint16_t)n, piece);
 		bytes += n;
 		size -= n;
 	}
@@ -78,14 +53,14 @@ static int write_header(struct memtrace_file *file, uint64_t pid, uint64_t tid)
 	r = memtrace_out_room(&file->out, 8 * sizeof(struct memtrace_record), &p);
 	if (r < 0)
 		return r;
-	p = put_record(p, MEMTRACE_HEADER, 0, MEMTRACE_VERSION_RETIRED);
-	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_VERSION, MEMTRACE_VERSION_RETIRED);
-	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_FILETYPE, MEMTRACE_FILETYPE_USER);
-	p = put_record(p, MEMTRACE_THREAD, MEMTRACE_ID_SIZE, tid);
-	p = put_record(p, MEMTRACE_PID, MEMTRACE_ID_SIZE, pid);
-	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_CACHE_LINE, CACHE_LINE_BYTES);
-	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_CHUNK_INSNS, MEMTRACE_CHUNK);
-	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_PAGE_SIZE, PAGE_BYTES);
+	p = memtrace_put_record(p, MEMTRACE_HEADER, 0, MEMTRACE_VERSION_RETIRED);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_VERSION, MEMTRACE_VERSION_RETIRED);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_FILETYPE, MEMTRACE_FILETYPE_USER);
+	p = memtrace_put_record(p, MEMTRACE_THREAD, MEMTRACE_ID_SIZE, tid);
+	p = memtrace_put_record(p, MEMTRACE_PID, MEMTRACE_ID_SIZE, pid);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CACHE_LINE, CACHE_LINE_BYTES);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CHUNK_INSNS, MEMTRACE_CHUNK);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_PAGE_SIZE, PAGE_BYTES);
 	commit(file, p);
 	return 0;
 }
@@ -121,7 +96,7 @@ int memtrace_file_marker(struct memtrace_file *file, uint16_t marker, uint64_t v
 		return r;
 	if (ret_offset)
 		*ret_offset = memtrace_out_offset(&file->out);
-	commit(file, put_record(p, MEMTRACE_MARKER, marker, value));
+	commit(file, memtrace_put_record(p, MEMTRACE_MARKER, marker, value));
 	return 0;
 }
 
@@ -153,8 +128,9 @@ int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint32_t cpu)
 		return r;
 	if (stamp > file->stamp)
 		file->stamp = stamp;
-	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_TIMESTAMP, file->stamp);
-	p = put_record(p, MEMTRACE_MARKER, MEMTRACE_CPU, cpu == PTD_ID_UNKNOWN ? UINT64_MAX : cpu);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_TIMESTAMP, file->stamp);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CPU,
+				cpu == PTD_ID_UNKNOWN ? UINT64_MAX : cpu);
 	commit(file, p);
 	return 0;
 }
@@ -221,6 +197,80 @@ int memtrace_file_announce(struct memtrace_file *file, const struct ptd_run *run
 	return 0;
 }
 
+static void reset_known(const struct memtrace_file *file, struct memtrace_known *known)
+{
+	memset(known->n.items, 0, known->n.n * sizeof(*known->n.items));
+	known->epoch = file->epoch;
+}
+
+int memtrace_file_begin_batch(const struct memtrace_file *file, size_t n_sites,
+			      struct memtrace_known *known)
+{
+	int r;
+
+	known->n.n = 0;
+	r = vec_reserve(&known->n, n_sites ?: 1);
+	if (r < 0)
+		return r;
+	known->n.n = n_sites;
+	reset_known(file, known);
+	return 0;
+}
+
+/* Return: how many instructions of the block at @base are announced, from the first one on. */
+static uint32_t count_announced(const struct memtrace_file *file, const struct ptd_block *block,
+				uint64_t base)
+{
+	const struct memtrace_announced *page;
+	uint32_t i;
+
+	if (!memtrace_code_find(file->code, block, base, &i) || i / PAGE_SITES >= file->announced.n)
+		return 0;
+	page = file->announced.items[i / PAGE_SITES];
+	return page && page->sites[i % PAGE_SITES].epoch == file->epoch
+		   ? page->sites[i % PAGE_SITES].n
+		   : 0;
+}
+
+bool memtrace_file_look_up(const struct memtrace_file *file, struct memtrace_known *known,
+			   uint32_t site, const struct ptd_run *run)
+{
+	const uint64_t key = ((uintptr_t)run->block + run->base) * UINT64_C(0x9e3779b97f4a7c15);
+	__typeof__(known->lately[0]) *lately =
+	    &known->lately[key >> 32 & (ARRAY_LEN(known->lately) - 1)];
+	const uint32_t end = (uint32_t)run->first + run->n;
+
+	if (known->epoch != file->epoch)
+		reset_known(file, known);
+	if (file->generation != file->code->generation)
+		return false;
+	if (lately->block != run->block || lately->base != run->base || lately->file != file ||
+	    lately->epoch != file->epoch || lately->n < end) {
+		lately->file = file;
+		lately->block = run->block;
+		lately->base = run->base;
+		lately->epoch = file->epoch;
+		lately->n = count_announced(file, run->block, run->base);
+	}
+	known->n.items[site] = lately->n;
+	return lately->n >= end;
+}
+
+int memtrace_file_records(struct memtrace_file *file, const uint8_t *records, size_t size,
+			  uint64_t n_insns)
+{
+	uint8_t *p;
+	int r;
+
+	r = memtrace_out_room(&file->out, size, &p);
+	if (r < 0)
+		return r;
+	memcpy(p, records, size);
+	commit(file, p + size);
+	file->n_insns += n_insns;
+	return 0;
+}
+
 void memtrace_file_forget(struct memtrace_file *file)
 {
 	file->epoch++;
@@ -232,7 +282,8 @@ static uint8_t *put_insns(uint8_t *p, const struct ptd_block *block, uint64_t ba
 	for (; i < end; i++) {
 		const struct ptd_insn *insn = &block->insns[i];
 
-		p = put_record(p, type_of_class[insn->iclass], insn->size, base + insn->offset);
+		p = memtrace_put_record(p, memtrace_insn_type(block, i), insn->size,
+					base + insn->offset);
 	}
 	return p;
 }
@@ -273,28 +324,12 @@ int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *bloc
 	return 0;
 }
 
-/* sysret and sysexit, which DynamoRIO counts as jumps: 0f 07, 0f 35 behind any prefixes. */
-static bool leaves_kernel(const uint8_t *bytes, size_t size)
-{
-	/* They have no operands, so their bytes are the last two. Those of retf may be its operand.
-	 */
-	return size >= 2 && bytes[size - 2] == 0x0f &&
-	       (bytes[size - 1] == 0x07 || bytes[size - 1] == 0x35) &&
-	       !(size >= 3 && bytes[size - 3] == 0xca);
-}
-
 static uint16_t type_of_branch(const struct memtrace_insn *insn, uint64_t target)
 {
-	const struct ptd_block *block = insn->block;
-	const struct ptd_insn *i = &block->insns[insn->index];
-
 	/* A branch to its own fall-through counts as taken. */
-	if (i->iclass == PTD_INSN_JUMP_COND)
-		return target == memtrace_insn_target(insn) ? MEMTRACE_TAKEN_JUMP
-							    : MEMTRACE_UNTAKEN_JUMP;
-	if (i->iclass == PTD_INSN_RETURN_FAR && leaves_kernel(block->bytes + i->offset, i->size))
-		return MEMTRACE_INDIRECT_JUMP;
-	return type_of_class[i->iclass];
+	if (memtrace_insn_class(insn) == PTD_INSN_JUMP_COND && target == memtrace_insn_target(insn))
+		return MEMTRACE_TAKEN_JUMP;
+	return memtrace_insn_type(insn->block, insn->index);
 }
 
 int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn *insn,
@@ -310,8 +345,8 @@ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn 
 	if (with_bytes)
 		p = put_bytes(p, insn->block->bytes + i->offset, i->size);
 	if (i->iclass != PTD_INSN_JUMP_COND)
-		p = put_record(p, MEMTRACE_MARKER, MEMTRACE_BRANCH_TARGET, target);
-	p = put_record(p, type_of_branch(insn, target), i->size, memtrace_insn_pc(insn));
+		p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_BRANCH_TARGET, target);
+	p = memtrace_put_record(p, type_of_branch(insn, target), i->size, memtrace_insn_pc(insn));
 	commit(file, p);
 	file->n_insns++;
 	return 0;
@@ -325,8 +360,8 @@ int memtrace_file_finish(struct memtrace_file *file, uint64_t tid)
 	r = memtrace_out_room(&file->out, 2 * sizeof(struct memtrace_record), &p);
 	if (r < 0)
 		return r;
-	p = put_record(p, MEMTRACE_THREAD_EXIT, MEMTRACE_ID_SIZE, tid);
-	p = put_record(p, MEMTRACE_FOOTER, 0, 0);
+	p = memtrace_put_record(p, MEMTRACE_THREAD_EXIT, MEMTRACE_ID_SIZE, tid);
+	p = memtrace_put_record(p, MEMTRACE_FOOTER, 0, 0);
 	commit(file, p);
 	return memtrace_out_close(&file->out);
 }

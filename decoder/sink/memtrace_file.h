@@ -19,6 +19,7 @@
 
 #include "base/base.h"
 #include "decoder/sink/memtrace_code.h"
+#include "decoder/sink/memtrace_insn.h"
 #include "decoder/sink/memtrace_out.h"
 #include "ptd/record.h"
 #include "util/vec.h"
@@ -52,63 +53,23 @@ struct memtrace_file {
 	VEC(struct memtrace_announced *) announced; /* pages of sites; see PAGE_SITES */
 };
 
-/* One instruction, at the address at which it ran. */
-struct memtrace_insn {
-	const struct ptd_block *block; /* borrowed */
-	uint64_t base;
-	size_t index;
+/*
+ * What is known to be announced, so that it is not looked up again: of the sites of the batch that
+ * is written, and of sites that were looked up lately, in any file. An announcement is forgotten
+ * with its epoch.
+ */
+struct memtrace_known {
+	VEC(uint32_t) n; /* by site: the first so many instructions are announced; 0: not known */
+	uint32_t epoch;  /* of the file */
+
+	struct {
+		const struct memtrace_file *file; /* NULL: nothing is known here */
+		const struct ptd_block *block;
+		uint64_t base;
+		uint32_t epoch;
+		uint32_t n;
+	} lately[8192]; /* by a hash of block and base */
 };
-
-static inline uint64_t memtrace_insn_pc(const struct memtrace_insn *insn)
-{
-	return insn->base + insn->block->insns[insn->index].offset;
-}
-
-static inline uint8_t memtrace_insn_class(const struct memtrace_insn *insn)
-{
-	return insn->block->insns[insn->index].iclass;
-}
-
-static inline bool memtrace_insn_branches(uint8_t class)
-{
-	switch (class) {
-	case PTD_INSN_JUMP:
-	case PTD_INSN_JUMP_INDIRECT:
-	case PTD_INSN_JUMP_COND:
-	case PTD_INSN_CALL:
-	case PTD_INSN_CALL_INDIRECT:
-	case PTD_INSN_RETURN:
-	case PTD_INSN_RETURN_FAR:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Return: whether the record of such an instruction must say where the instruction went. */
-static inline bool memtrace_insn_needs_outcome(uint8_t class)
-{
-	return memtrace_insn_branches(class) && class != PTD_INSN_JUMP && class != PTD_INSN_CALL;
-}
-
-/* Return: @pc; in code other than 64-bit code, where addresses wrap at 4 GiB, its low 32 bits. */
-static inline uint64_t memtrace_insn_wrap(const struct memtrace_insn *insn, uint64_t pc)
-{
-	return insn->block->mode == 64 ? pc : (uint32_t)pc;
-}
-
-/* Return: the address of the first byte behind the instruction. */
-static inline uint64_t memtrace_insn_next(const struct memtrace_insn *insn)
-{
-	return memtrace_insn_wrap(insn,
-				  memtrace_insn_pc(insn) + insn->block->insns[insn->index].size);
-}
-
-/* Return: where the instruction, a direct branch, goes if it is taken. */
-static inline uint64_t memtrace_insn_target(const struct memtrace_insn *insn)
-{
-	return memtrace_insn_wrap(insn, insn->base + (uint64_t)insn->block->target);
-}
 
 /*
  * Create the file and write its header without the first timestamp. @pool and @clock must outlive
@@ -152,6 +113,35 @@ _must_check_ int memtrace_file_window(struct memtrace_file *file);
  */
 _must_check_ int memtrace_file_announce(struct memtrace_file *file, const struct ptd_run *run,
 					size_t *ret_from);
+
+/* For memtrace_file_is_announced(): the same, when it is not in @known yet. */
+bool memtrace_file_look_up(const struct memtrace_file *file, struct memtrace_known *known,
+			   uint32_t site, const struct ptd_run *run);
+
+/* A batch with @n_sites sites begins: nothing is known of them. Return: 0 or -ENOMEM. */
+_must_check_ int memtrace_file_begin_batch(const struct memtrace_file *file, size_t n_sites,
+					   struct memtrace_known *known);
+
+/*
+ * Return: whether all instructions of @run are known to be announced, so that
+ *         memtrace_file_announce() would change nothing unless the chunk ends. @site is the number
+ *         of its site in the batch.
+ */
+static inline bool memtrace_file_is_announced(const struct memtrace_file *file,
+					      struct memtrace_known *known, uint32_t site,
+					      const struct ptd_run *run)
+{
+	return (known->epoch == file->epoch &&
+		known->n.items[site] >= (uint32_t)run->first + run->n) ||
+	       memtrace_file_look_up(file, known, site, run);
+}
+
+/*
+ * Write records that memtrace_expand() made of @n_insns instructions, @size bytes of them: at most
+ * MEMTRACE_OUT_BUFFER. All these instructions must be announced.
+ */
+_must_check_ int memtrace_file_records(struct memtrace_file *file, const uint8_t *records,
+				       size_t size, uint64_t n_insns);
 
 /* Make all announcements void, so that all bytes are announced anew. */
 void memtrace_file_forget(struct memtrace_file *file);

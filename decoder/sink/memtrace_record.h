@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <string.h>
 
 struct memtrace_record {
 	uint16_t type; /* enum memtrace_type */
@@ -59,3 +60,13 @@ enum memtrace_marker {
 #define MEMTRACE_FILETYPE_USER 0x344
 
 #define MEMTRACE_ID_SIZE 4 /* what DynamoRIO writes as the size of records 22 to 24 */
+
+/* Write a record at @to. Return: where the next one goes. */
+static inline uint8_t *memtrace_put_record(uint8_t *to, uint16_t type, uint16_t size, uint64_t addr)
+{
+	const uint32_t kind = (uint32_t)size << 16 | type; /* one store, not two */
+
+	memcpy(to, &kind, sizeof(kind));
+	memcpy(to + sizeof(kind), &addr, sizeof(addr));
+	return to + sizeof(struct memtrace_record);
+}

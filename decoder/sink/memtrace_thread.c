@@ -275,6 +275,26 @@ static int write_insns(struct memtrace_thread *thread, const struct ptd_run *run
 	return 0;
 }
 
+/* Return: whether the timestamp has become too old. */
+static bool is_pair_due(const struct memtrace_thread *thread)
+{
+	return thread->pair_due || (thread->now > thread->paired_at &&
+				    thread->now - thread->paired_at >= thread->pair_age);
+}
+
+/* @run was written, but perhaps for a branch at its end. */
+static void set_last(struct memtrace_thread *thread, const struct ptd_run *run)
+{
+	const size_t last = (size_t)run->first + run->n - 1;
+
+	if (last == 0) {
+		thread->has_before = thread->after != MEMTRACE_AFTER_NOTHING;
+		thread->before = thread->last;
+	}
+	thread->last = (struct memtrace_insn){ run->block, run->base, last };
+	thread->after = MEMTRACE_AFTER_INSN;
+}
+
 int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *run)
 {
 	const size_t last = (size_t)run->first + run->n - 1;
@@ -292,8 +312,7 @@ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *ru
 	r = memtrace_thread_ready(thread);
 	if (r < 0)
 		return r;
-	thread->pair_due |=
-	    thread->now > thread->paired_at && thread->now - thread->paired_at >= thread->pair_age;
+	thread->pair_due = is_pair_due(thread);
 	if (thread->pair_due && !thread->after_branch && !thread->xfer_due) {
 		r = memtrace_thread_pair(thread);
 		if (r < 0)
@@ -307,12 +326,70 @@ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *ru
 	if (r < 0)
 		return r;
 
-	if (last == 0) {
-		thread->has_before = thread->after != MEMTRACE_AFTER_NOTHING;
-		thread->before = thread->last;
+	set_last(thread, run);
+	return 0;
+}
+
+/* Return: whether the records of a run that follows are all that has to be written before it. */
+static bool can_copy(const struct memtrace_thread *thread)
+{
+	return thread->started && !thread->gap && !thread->xfer_due && !thread->pair_due &&
+	       thread->after == MEMTRACE_AFTER_INSN && !(thread->pending && thread->pending_bytes);
+}
+
+/* The records of run @i and of those before it were copied. */
+static void set_copied(struct memtrace_thread *thread, const struct ptd_batch *batch,
+		       const struct memtrace_expansion *expansion, size_t i)
+{
+	const struct ptd_run *run = &batch->runs[i], *before = &batch->runs[i - 1];
+	const size_t n_own = run->n - memtrace_expansion_waits(&expansion->runs[i]);
+	/* Its last record is of this instruction. */
+	const struct ptd_insn *insn = n_own ? &run->block->insns[run->first + n_own - 1]
+					    : &before->block->insns[before->first + before->n - 1];
+
+	set_last(thread, before);
+	set_last(thread, run);
+	thread->after_branch = memtrace_insn_branches(insn->iclass);
+	thread->pending = memtrace_expansion_waits(&expansion->runs[i]);
+	thread->pending_bytes = false;
+}
+
+int memtrace_thread_copy(struct memtrace_thread *thread, const struct ptd_batch *batch,
+			 const struct memtrace_expansion *expansion, struct memtrace_known *known,
+			 size_t i, size_t *ret_n)
+{
+	const uint32_t start = i > 0 ? expansion->runs[i - 1].end : 0;
+	uint64_t n_insns = thread->file.n_insns;
+	bool waits = thread->pending;
+	size_t end = i;
+	int r;
+
+	*ret_n = 0;
+	if (!can_copy(thread))
+		return 0;
+	for (; end < batch->n_runs && memtrace_expansion_follows(&expansion->runs[end]); end++) {
+		const struct ptd_run *run = &batch->runs[end];
+		const struct memtrace_expansion_run *e = &expansion->runs[end];
+
+		set_now(thread, run->t);
+		if (is_pair_due(thread) || n_insns + waits + run->n > thread->file.chunk_end ||
+		    e->end - start > MEMTRACE_OUT_BUFFER ||
+		    !memtrace_file_is_announced(&thread->file, known, memtrace_expansion_site(e),
+						run))
+			break;
+		n_insns += waits;
+		waits = memtrace_expansion_waits(e);
+		n_insns += (uint64_t)run->n - waits;
 	}
-	thread->last = (struct memtrace_insn){ run->block, run->base, last };
-	thread->after = MEMTRACE_AFTER_INSN;
+	if (end == i)
+		return 0;
+	r = memtrace_file_records(&thread->file, expansion->records + start,
+				  expansion->runs[end - 1].end - start,
+				  n_insns - thread->file.n_insns);
+	if (r < 0)
+		return r;
+	set_copied(thread, batch, expansion, end - 1);
+	*ret_n = end - i;
 	return 0;
 }
 

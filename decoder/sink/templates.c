@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/templates.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SIZE_MAX_KEPT (256u << 20) /* bytes of templates that are kept from batch to batch */
+
+void templates_deinit(struct templates *templates)
+{
+	arena_deinit(&templates->arena);
+	vec_deinit(&templates->blocks);
+	templates->size = 0;
+}
+
+void templates_limit(struct templates *templates)
+{
+	if (templates->size <= SIZE_MAX_KEPT)
+		return;
+	memset(templates->blocks.items, 0, templates->blocks.n * sizeof(*templates->blocks.items));
+	arena_deinit(&templates->arena);
+	templates->size = 0;
+}
+
+void *templates_alloc(struct templates *templates, size_t size)
+{
+	templates->size += size;
+	return arena_alloc(&templates->arena, size);
+}
+
+int templates_add(struct templates *templates, const struct ptd_block *block, uint64_t base,
+		  struct template *template)
+{
+	const uint32_t id = block->id;
+
+	if (id >= templates->blocks.n) {
+		const int r = vec_reserve(&templates->blocks, id + (size_t)1 - templates->blocks.n);
+
+		if (r < 0)
+			return r;
+		while (templates->blocks.n <= id)
+			templates->blocks.items[templates->blocks.n++] = NULL;
+	}
+	template->base = base;
+	template->next = templates->blocks.items[id];
+	templates->blocks.items[id] = template;
+	return 0;
+}
