@@ -20,6 +20,7 @@
 #include "decoder/lane.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
+#include "decoder/pt/errata.h"
 #include "decoder/pt/ipt_code.h"
 #include "decoder/pt/view.h"
 #include "decoder/sideband/filtered.h"
@@ -100,12 +101,34 @@ static int look_in_places(struct ptd_decoder *d, const struct ptd_options *o)
 }
 
 /* A bare PT stream; the caller says what was mapped. */
+/* Read the address filter of a bare stream. It can name no file, because nothing says where files
+ * were mapped. */
+static int read_filter(const char *text, struct addrfilters *ret_filters, char **reterr_message)
+{
+	struct addrfilters filters;
+	bool has_path = false;
+	int r;
+
+	r = addrfilter_read(text, strlen(text), &filters);
+	for (size_t i = 0; r == 0 && i < filters.n; i++)
+		has_path = has_path || filters.parts[i].path;
+	if (r < 0 || has_path)
+		return message_set(reterr_message, -EINVAL,
+				   "address filter \"%s\": expected such as filter "
+				   "0x401000/0x80 or tracestop 0x402000/0x10",
+				   text);
+	*ret_filters = filters;
+	return 0;
+}
+
 static int open_bare(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
 {
 	struct space *space;
 	int r;
 
 	r = input_open_bare(o->raw_pt, &d->reading, &d->trace, reterr_message);
+	if (r == 0 && o->raw_filter)
+		r = read_filter(o->raw_filter, &d->trace->facts.filters, reterr_message);
 	if (r < 0)
 		return r;
 	r = objects_new(NULL, &d->objects);
@@ -200,6 +223,11 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 		    "addresses";
 
 	facts = &d->trace->facts;
+	if (!errata_knows(o->cpu_family ? o->cpu_family : facts->cpu_family,
+			  o->cpu_family ? o->cpu_model : facts->cpu_model))
+		d->trace->complaints[TRACE_COMPLAINT_CPU] =
+		    "the model of its CPU is not known: if its PT has errata, none is worked "
+		    "around";
 	d->info.clock = !facts->has_tsc      ? PTD_CLOCK_NONE
 			: facts->clock.valid ? PTD_CLOCK_NS
 					     : PTD_CLOCK_TSC;

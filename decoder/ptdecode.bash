@@ -36,7 +36,7 @@ _ptdecode() {
 		_ptdecode_files -d -- "$cur"
 		return
 		;;
-	--cpu | --mtc-freq | --nom-freq | --cpuid-15 | --max-output | --max-spill) return ;;
+	--cpu | --mtc-freq | --nom-freq | --cpuid-15 | --filter | --max-output | --max-spill) return ;;
 	*)
 		if [[ $cur != -* ]]; then
 			_ptdecode_input
@@ -44,7 +44,7 @@ _ptdecode() {
 		fi
 		words='-f --format -o --output -e --engine --debug-dir --buildid-dir --symfs --debuginfod
 			--state-dir --force --max-output --max-spill --cpu --mtc-freq --nom-freq --cpuid-15
-			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code'
+			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'
 		;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

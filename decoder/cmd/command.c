@@ -67,6 +67,8 @@ static void usage(FILE *f)
 	    "      --raw-pages ADDRFILE,CODEFILE 4 KiB pages of code, and the address of each\n"
 	    "      --raw-elf FILE                the executable segments of an ELF file\n"
 	    "      --raw-code FILE@ADDR          a file of code at an address\n"
+	    "      --filter FILTER               the code that was traced, as filter "
+	    "0x401000/0x80\n"
 	    "\n"
 	    "Exit status: 0 all was decoded, 1 failed, 2 wrong usage, 3 decoded with gaps because "
 	    "the\n"
@@ -271,6 +273,7 @@ enum {
 	OPT_RAW_PAGES,
 	OPT_RAW_ELF,
 	OPT_RAW_CODE,
+	OPT_FILTER,
 	OPT_STATE_DIR,
 	OPT_VERSION,
 };
@@ -294,6 +297,7 @@ static const struct option long_options[] = {
 	{ "raw-pages", required_argument, NULL, OPT_RAW_PAGES },
 	{ "raw-elf", required_argument, NULL, OPT_RAW_ELF },
 	{ "raw-code", required_argument, NULL, OPT_RAW_CODE },
+	{ "filter", required_argument, NULL, OPT_FILTER },
 	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },
@@ -349,6 +353,9 @@ static int parse_option(struct command *c, int option)
 		return add_code(c, &(struct command_code){ .kind = COMMAND_ELF, .path = optarg });
 	case OPT_RAW_CODE:
 		return parse_code(c, optarg);
+	case OPT_FILTER:
+		c->options.raw_filter = optarg;
+		return 0;
 	case OPT_STATE_DIR:
 		c->state_dir = optarg;
 		return 0;
@@ -422,6 +429,8 @@ int command_parse(struct command *c, int argc, char **argv)
 	if (c->options.input && c->code.n)
 		return wrong("--raw-pages, --raw-elf and --raw-code go with --raw-pt",
 			     c->options.input);
+	if (c->options.input && c->options.raw_filter)
+		return wrong("--filter goes with --raw-pt", c->options.raw_filter);
 	if (c->n_outputs == 0)
 		(void)add_output(c, "text");
 	for (size_t i = 0; i < c->n_outputs; i++)

@@ -17,7 +17,12 @@
 #define GOLDMONT        (ERRATUM_APL11 | ERRATUM_APL12)
 #define GOLDMONT_PLUS   ERRATUM_APL11
 
-static const struct {
+/*
+ * From Intel's specification updates of 5th to 10th generation Core, Core Ultra, Xeon Scalable, and
+ * of the Atom, Pentium and Celeron processors of the same years, as collected in Intel's libipt
+ * (pt_config.c, January 2026), which knows the models that have no public update yet.
+ */
+static const struct cpu {
 	uint16_t family;
 	uint8_t model;
 	uint16_t errata;
@@ -42,11 +47,10 @@ static const struct {
 	{ 6, 0x8d, ICE_LAKE },
 	{ 6, 0xa7, ICE_LAKE },
 	{ 6, 0xa8, ICE_LAKE },
-	/* Their own updates do not list SKL014, but libipt 2.0.5 works around it for these. */
-	{ 6, 0x8f, SAPPHIRE_RAPIDS | ERRATUM_SKL014 },
-	{ 6, 0x97, ALDER_LAKE | ERRATUM_SKL014 },
-	{ 6, 0x9a, ALDER_LAKE | ERRATUM_SKL014 },
-	{ 6, 0xbf, ALDER_LAKE | ERRATUM_SKL014 },
+	{ 6, 0x8f, SAPPHIRE_RAPIDS },
+	{ 6, 0x97, ALDER_LAKE },
+	{ 6, 0x9a, ALDER_LAKE },
+	{ 6, 0xbf, ALDER_LAKE },
 	{ 6, 0xad, SAPPHIRE_RAPIDS },
 	{ 6, 0xae, SAPPHIRE_RAPIDS },
 	{ 6, 0xcf, SAPPHIRE_RAPIDS },
@@ -74,10 +78,22 @@ static const struct {
 	{ 0x13, 0x01, SAPPHIRE_RAPIDS },
 };
 
-uint32_t errata_find(uint16_t family, uint8_t model)
+static const struct cpu *find_cpu(uint16_t family, uint8_t model)
 {
 	for (size_t i = 0; i < ARRAY_LEN(cpus); i++)
 		if (cpus[i].family == family && cpus[i].model == model)
-			return cpus[i].errata;
-	return 0;
+			return &cpus[i];
+	return NULL;
+}
+
+bool errata_knows(uint16_t family, uint8_t model)
+{
+	return family == 0 || find_cpu(family, model);
+}
+
+uint32_t errata_find(uint16_t family, uint8_t model)
+{
+	const struct cpu *cpu = find_cpu(family, model);
+
+	return cpu ? cpu->errata : 0;
 }

@@ -27,13 +27,17 @@ enum erratum {
 	ERRATUM_SKL014 = 1u << 5,
 	/* A CYC right before a PSB may be lost. */
 	ERRATUM_SKL168 = 1u << 6,
-	/* Where the TSC is scaled for a guest, packets of time may have reserved bits set. */
+	/* The TMA of a guest whose TSC is scaled or offset may be wrong, and a byte too many behind
+	 * it. Only reserved bits that are set show that. */
 	ERRATUM_SKZ84 = 1u << 7,
 	/* Behind an OVF there may be a TIP.PGD although packets were off. */
 	ERRATUM_APL11 = 1u << 8,
 	/* Behind an OVF there may be a FUP although packets were off. */
 	ERRATUM_APL12 = 1u << 9,
 };
+
+/* Return: whether it is known what errata a CPU has; true also for family 0. */
+bool errata_knows(uint16_t family, uint8_t model);
 
 /* Return: the errata of a CPU, enum erratum; 0 also if it is not known (family 0). */
 uint32_t errata_find(uint16_t family, uint8_t model);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/pt/errata.h"
+
 #define REWOUND_MAX (UINT64_C(1) << 18) /* mappings that are applied anew because time went back */
 
 /* For errata about what ends a stretch of filtered code. */
@@ -28,6 +30,25 @@ static void set_filters(struct pt_config *c, const struct engine_filter *filters
 	}
 }
 
+/* Our table, and not libipt's, which does not have newer CPUs. */
+static struct pt_errata errata_of(const struct engine_config *config)
+{
+	const uint32_t errata = errata_find(config->cpu_family, config->cpu_model);
+
+	return (struct pt_errata){
+		.bdm70 = !!(errata & ERRATUM_BDM70),
+		.bdm64 = !!(errata & ERRATUM_BDM64),
+		.skd007 = !!(errata & ERRATUM_SKD007),
+		.skd022 = !!(errata & ERRATUM_SKD022),
+		.skd010 = !!(errata & ERRATUM_SKD010),
+		.skl014 = !!(errata & ERRATUM_SKL014),
+		.apl12 = !!(errata & ERRATUM_APL12),
+		.apl11 = !!(errata & ERRATUM_APL11),
+		.skl168 = !!(errata & ERRATUM_SKL168),
+		.skz84 = !!(errata & ERRATUM_SKZ84),
+	};
+}
+
 static void set_cpu(struct pt_config *c, const struct engine_config *config)
 {
 	if (config->cpu_family == 0)
@@ -36,17 +57,12 @@ static void set_cpu(struct pt_config *c, const struct engine_config *config)
 				  .family = config->cpu_family,
 				  .model = config->cpu_model,
 				  .stepping = config->cpu_stepping };
-	/* A CPU that libipt does not know has no errata that it could work around. */
-	(void)pt_cpu_errata(&c->errata, &c->cpu);
+	c->errata = errata_of(config);
 }
 
 bool ipt_has_skl014(const struct engine_config *config)
 {
-	struct pt_config c;
-
-	pt_config_init(&c);
-	set_cpu(&c, config);
-	return config->n_filters > 0 && c.errata.skl014;
+	return config->n_filters > 0 && errata_of(config).skl014;
 }
 
 int ipt_engine_new(const struct engine_ops *engine_ops, const struct ipt_ops *ops,

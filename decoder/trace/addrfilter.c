@@ -52,7 +52,8 @@ static int take_part(struct cursor *c, struct addrfilter *ret_filter)
 {
 	struct addrfilter filter = {};
 
-	filter.stops = take_word(c, "stop ");
+	/* The second is perf record's word, which it writes as the first. */
+	filter.stops = take_word(c, "stop ") || take_word(c, "tracestop ");
 	/* PT knows neither "start", nor "stop" at a single address. */
 	if (!filter.stops && !take_word(c, "filter "))
 		return -EBADMSG;

@@ -129,6 +129,7 @@ enum trace_complaint {
 	TRACE_COMPLAINT_PROGRAMS, /* code of BPF programs */
 	TRACE_COMPLAINT_SWITCHES, /* samples of tracepoints */
 	TRACE_COMPLAINT_FILTER,   /* the address filter */
+	TRACE_COMPLAINT_CPU,      /* the model of the CPU */
 	_TRACE_COMPLAINTS,
 };
 

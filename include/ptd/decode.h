@@ -113,6 +113,13 @@ struct ptd_options {
 	 * Return: 0 to go on; any other value makes ptd_decoder_new() return -ECANCELED.
 	 */
 	int (*opening)(void *userdata, uint64_t done, uint64_t total);
+
+	/*
+	 * A bare PT stream: the code that the CPU was told to trace, in the words of perf record,
+	 * such as "filter 0x401000/0x80" or "tracestop 0x402000/0x10", separated by commas; NULL:
+	 * all code.
+	 */
+	const char *raw_filter;
 };
 
 /* Return: whether there is an engine called @name. */

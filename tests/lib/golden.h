@@ -65,7 +65,7 @@
 #include "base/base.h"
 
 #define GOLDEN_PIECES_MAX 8
-#define GOLDEN_CPUS_MAX   40
+#define GOLDEN_CPUS_MAX   64
 #define GOLDEN_BYTES_MAX  8192
 
 /* Bytes of code, or of one CPU's PT. */

@@ -543,6 +543,7 @@ int golden_input_write(const struct golden *g, const char *dir, struct golden_in
 		return write_perfdata(g, dir, ret_input->path);
 	}
 	ret_input->options.raw_pt = ret_input->path;
+	ret_input->options.raw_filter = g->filter;
 	ret_input->options.raw_code = ret_input->code;
 	ret_input->options.n_raw_code = g->n_code;
 	return write_file(ret_input->path, g->pt[0].bytes, g->pt[0].size);

@@ -34,6 +34,7 @@ static void reads(void **state)
 		} parts[4];
 	} rows[] = {
 		{ "filter 0x1139/0x2a@/usr/bin/x", 1, { { false, 0x1139, 0x2a, "/usr/bin/x" } } },
+		{ "tracestop 0x40/0x10", 1, { { true, 0x40, 0x10, NULL } } },
 		{ "stop 0x0/0x1@/x", 1, { { true, 0, 1, "/x" } } },
 		{ "filter 0xffffffff81000000/0x1000",
 		  1,

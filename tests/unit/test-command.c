@@ -52,6 +52,7 @@ static void wrong_ones(void **state)
 		{ "--raw-pt a b", "--raw-pt takes the place of an input: \"b\"" },
 		{ "--raw-elf a b",
 		  "--raw-pages, --raw-elf and --raw-code go with --raw-pt: \"b\"" },
+		{ "--filter x b", "--filter goes with --raw-pt: \"x\"" },
 		{ "-f nothing a", "no such format: \"nothing\"" },
 		{ "-f summary:row=1 a", "no such option of the format: \"row=1\"" },
 		{ "-f summary:rows a", "no such option of the format: \"rows\"" },
@@ -218,9 +219,11 @@ static void raw(void **state)
 	struct line l;
 
 	(void)state;
-	c = parse_well(&l, "--raw-pt P --raw-elf E --raw-pages A,C --raw-code F@x@0x401000");
+	c = parse_well(&l,
+		       "--raw-pt P --raw-elf E --raw-pages A,C --raw-code F@x@0x401000 --filter f");
 	assert_null(c->options.input);
 	assert_string_equal(c->options.raw_pt, "P");
+	assert_string_equal(c->options.raw_filter, "f");
 	assert_int_equal(c->code.n, 3);
 	assert_int_equal(c->code.items[0].kind, COMMAND_ELF);
 	assert_string_equal(c->code.items[0].path, "E");

@@ -323,13 +323,58 @@ static void complaints(void **state)
 	tempdir_remove(dir);
 }
 
+/* Open the bare stream of @d with @filter, for a CPU of family 6 and @model. */
+static int open_bare(const struct decoding *d, const char *filter, uint8_t model,
+		     struct ptd_decoder **ret_decoder, char **reterr_message)
+{
+	struct ptd_options options = d->input.options;
+
+	options.raw_filter = filter;
+	options.cpu_family = 6;
+	options.cpu_model = model;
+	return ptd_decoder_new(&options, ret_decoder, reterr_message);
+}
+
+/* What the user says of a bare stream's CPU and its filter is checked. */
+static void bare(void **state)
+{
+	static const char *const wrong[] = { "", "filter 0x1/0x0", "filter 0x1/0x1@/x", "0x1/0x1" };
+	struct ptd_decoder *decoder = NULL;
+	const struct ptd_info *info;
+	char dir[TEMPDIR_SIZE];
+	struct decoding d = {};
+	unsigned line;
+
+	(void)state;
+	tempdir_make("pipeline", dir);
+	assert_int_equal(golden_read("tests/golden/branches.case", &d.golden, &line), 0);
+	assert_int_equal(golden_input_write(d.golden, dir, &d.input), 0);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		_cleanup_(freep) char *message = NULL;
+
+		assert_int_equal(open_bare(&d, wrong[i], 0x5e, &decoder, &message), -EINVAL);
+		assert_non_null(strstr(message, ": expected such as filter 0x401000/0x80"));
+	}
+
+	assert_int_equal(open_bare(&d, "filter 0x401000/0x80", 0x5e, &decoder, NULL), 0);
+	assert_int_equal(ptd_decoder_info(decoder)->n_complaints, 0);
+	decoder = ptd_decoder_free(decoder);
+
+	assert_int_equal(open_bare(&d, NULL, 0xff, &decoder, NULL), 0);
+	info = ptd_decoder_info(decoder);
+	assert_int_equal(info->n_complaints, 1);
+	assert_non_null(strstr(info->complaints[0], ": the model of its CPU is not known"));
+	(void)ptd_decoder_free(decoder);
+	(void)golden_free(d.golden);
+	tempdir_remove(dir);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(golden_cases),
-		cmocka_unit_test(progress),
-		cmocka_unit_test(complaints),
-		cmocka_unit_test(cut_off),
+		cmocka_unit_test(golden_cases), cmocka_unit_test(progress),
+		cmocka_unit_test(complaints),   cmocka_unit_test(cut_off),
+		cmocka_unit_test(bare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
