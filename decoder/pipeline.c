@@ -21,7 +21,6 @@
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/errata.h"
-#include "decoder/pt/ipt_code.h"
 #include "decoder/pt/view.h"
 #include "decoder/sideband/filtered.h"
 #include "decoder/sideband/sidebandrecord.h"
@@ -48,7 +47,7 @@ struct ptd_decoder {
 	struct objects *objects;
 	struct resolver *resolver;
 	struct cache *cache;
-	struct ipt_code *code;
+	struct engine_budget budget;
 	struct views *views;
 
 	struct lane *lanes;
@@ -239,8 +238,7 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 }
 
 /* What the user states of the CPU counts before what the input states. */
-static struct engine_config engine_config_of(const struct ptd_decoder *d,
-					     const struct ptd_options *o)
+static struct engine_config engine_config_of(struct ptd_decoder *d, const struct ptd_options *o)
 {
 	const struct trace_facts *facts = &d->trace->facts;
 	struct engine_config c = {
@@ -254,8 +252,8 @@ static struct engine_config engine_config_of(const struct ptd_decoder *d,
 		.has_events = facts->has_events,
 		.has_threads = !facts->is_bare && facts->has_tsc,
 		.cache = d->cache,
-		.code = d->code,
 		.views = d->views,
+		.budget = &d->budget,
 	};
 
 	if (o->cpu_family) {
@@ -364,6 +362,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
+	d->budget.n_insns = ENGINE_INSNS_MIN;
 	d->reading.spills.room = options->max_spill ?: PTD_MAX_SPILL;
 	d->reading.progress =
 	    (struct progress){ .report = options->opening, .userdata = options->userdata };
@@ -375,8 +374,6 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 		r = resolver_new(&d->resolver);
 	if (r == 0)
 		r = cache_new(annotate, d, &d->cache);
-	if (r == 0)
-		r = ipt_code_new(&d->code);
 	if (r == 0)
 		r = views_new(d->cache, &d->views);
 	if (r == 0)
@@ -406,7 +403,6 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 		free(decoder->trace_complaints[i]);
 	free(decoder->complaints);
 	free(decoder->cpu_stats);
-	ipt_code_free(decoder->code);
 	views_free(decoder->views);
 	cache_free(decoder->cache);
 	resolver_free(decoder->resolver);

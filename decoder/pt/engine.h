@@ -29,11 +29,20 @@
 /* The CPU has so many. */
 #define ENGINE_FILTERS_MAX 4
 
-/*
- * Room, in runs, that one step of an engine may need. libipt's longest block has 65535 instructions
- * of straight-line code (see block.c), and a block of ours at most CACHE_BLOCK_INSNS_MAX.
- */
+/* Room, in runs, that one step of an engine may need. */
 #define ENGINE_STEP_RUNS_MAX 2048
+
+/*
+ * Instructions that all engines of a decoder may take: so many before any packet, and for each byte
+ * of packets. Real code takes less than 1000 a byte; a file that is made for it can have a million,
+ * and would be decoded for hours.
+ */
+#define ENGINE_INSNS_MIN      (UINT64_C(1) << 32)
+#define ENGINE_INSNS_PER_BYTE (UINT64_C(1) << 16)
+
+struct engine_budget {
+	uint64_t n_insns; /* that are left; ENGINE_INSNS_MIN at the start */
+};
 
 enum engine_stop {
 	ENGINE_FULL, /* no room for more runs: call again */
@@ -68,9 +77,7 @@ struct engine_step {
 };
 
 struct engine_config {
-	/* Its parts are borrowed. libipt's engines write to bytes that were used up: see scan.h,
-	 * ipt_newer.h. */
-	struct fileparts pt;
+	struct fileparts pt; /* its parts are borrowed */
 	uint16_t cpu_family; /* 0: not known, no errata are worked around */
 	uint8_t cpu_model;
 	uint8_t cpu_stepping;
@@ -84,11 +91,11 @@ struct engine_config {
 		bool stops;
 	} filters[ENGINE_FILTERS_MAX];
 	size_t n_filters;
-	bool has_events;       /* event trace may be among the packets */
-	bool has_threads;      /* t_from and t_to are of interest */
-	struct cache *cache;   /* borrowed */
-	struct ipt_code *code; /* borrowed: what libipt's engines share */
-	struct views *views;   /* borrowed: the same of the flow engine's */
+	bool has_events;     /* event trace may be among the packets */
+	bool has_threads;    /* t_from and t_to are of interest */
+	struct cache *cache; /* borrowed, like what follows */
+	struct views *views; /* of the spaces' code */
+	struct engine_budget *budget;
 };
 
 struct engine;
@@ -114,6 +121,20 @@ struct engine {
 
 /* Our own walk; and libipt's instruction decoder, the reference. */
 extern const struct engine_ops engine_flow, engine_insn;
+
+/*
+ * Take @n_insns from the budget, for which @n_bytes of packets were used up. Return: whether there
+ * were as many.
+ */
+_must_check_ static inline bool engine_budget_take(struct engine_budget *budget, uint64_t n_insns,
+						   uint64_t n_bytes)
+{
+	budget->n_insns += n_bytes * ENGINE_INSNS_PER_BYTE;
+	if (n_insns > budget->n_insns)
+		return false;
+	budget->n_insns -= n_insns;
+	return true;
+}
 
 /* Return: the engine called @name, or NULL. */
 const struct engine_ops *engine_find(const char *name);

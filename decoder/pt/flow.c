@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include "decoder/pt/errata.h"
-#include "decoder/pt/ipt.h"
 #include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
 #include "decoder/pt/when.h"
@@ -1237,7 +1236,7 @@ static bool can_pay(struct flow *f, uint64_t n_insns)
 	const uint64_t offset = offset_of(f), n_bytes = offset > f->paid ? offset - f->paid : 0;
 
 	f->paid += n_bytes;
-	return ipt_code_take(f->config.code, n_insns, n_bytes);
+	return engine_budget_take(f->config.budget, n_insns, n_bytes);
 }
 
 /* Do one thing. */

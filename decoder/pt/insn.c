@@ -1,52 +1,1154 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The engine over libipt's instruction decoder. */
+/*
+ * The engine over libipt's instruction decoder, which is the reference for engine flow. libipt
+ * decides which instructions were executed. Of our own it takes the mapped code (view.h), the cache
+ * of blocks, and the packets' boundaries: libipt reads a private copy of the packets (ipt_copy.h).
+ *
+ * Where libipt 2.0.5 knows less than engine flow, this engine says less. It does not report what
+ * event trace, PEBS records and triggers say (ptd_mark_kind CFE, EVD, PEBS and TRIG).
+ *
+ * This is the only file that knows <intel-pt.h>.
+ */
 
 #include "decoder/pt/engine.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <intel-pt.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "decoder/pt/ipt.h"
+#include "decoder/pt/errata.h"
+#include "decoder/pt/ipt_copy.h"
+#include "decoder/pt/view.h"
+#include "decoder/pt/walk.h"
+#include "decoder/pt/when.h"
+#include "decoder/x86/unknown.h"
 
-IPT_CALLS(insn)
+#define PSB_SIZE 16
 
-static int step(struct ipt_engine *engine, struct ipt_output *output)
+/* Room for the longest PSB+ that is made. */
+#define PSB_PLUS_MAX 80
+
+/* What a step of the decoder adds to. */
+struct output {
+	struct ptd_run *runs;
+	size_t n, n_max;
+	uint64_t last;    /* the last address of the mapping that the last run is in */
+	uint64_t n_insns; /* in all runs */
+};
+
+/*
+ * Where the instruction that was given out last leads. libipt does not promise that it goes there:
+ * on bytes that are no code its lengths differ from ours, and broken packets lead it astray.
+ */
+struct course {
+	enum {
+		COURSE_ANYWHERE, /* the bytes do not say, or the caller was told of a break */
+		COURSE_ON,
+		COURSE_TARGET,
+		COURSE_EITHER,
+	} way;
+	uint64_t ip; /* the instruction's */
+	uint64_t next;
+	uint64_t target;
+	bool is_far_return;
+};
+
+struct insn_engine {
+	struct engine engine;
+	struct engine_config config;
+	struct ipt_copy copy;
+	struct pt_insn_decoder *decoder;
+	struct pt_image *image; /* which has no sections: libipt asks for all code */
+	struct view *view;      /* NULL: nothing is mapped */
+	struct when *when;      /* NULL: nobody wants to know */
+	struct walk walk;       /* which follows where libipt fails */
+	uint8_t mode;           /* of the code, as libipt said last: 16, 32 or 64 */
+
+	int status; /* libipt's, of the last call */
+	int error;  /* negative errno: no memory, or the span cannot be read */
+	bool started, ended;
+	bool ask; /* the caller must say whose code this is */
+	uint64_t t;
+	struct when_bounds bounds; /* of the stretch of code */
+	uint64_t bounds_t;         /* while this is @t */
+	bool is_user;              /* and where it begins */
+	bool has_kernel;           /* the kernel's code was among what was executed */
+	uint64_t from;             /* offset from which bytes are not accounted for */
+	uint64_t decoded;          /* bytes */
+	uint64_t pause;            /* offset to stop at */
+	bool passed;               /* what follows is told by packets behind it */
+	uint64_t ip;               /* of the instruction that an error hit */
+	struct course course;
+
+	/* What the packets said last, to tell what is new from what a PSB+ repeats. */
+	bool in_transaction;
+	uint64_t cbr, cr3, non_root, vmcs;
+
+	uint64_t paid;        /* offset up to which packets were paid with instructions */
+	uint64_t spin_offset; /* instructions taken since this offset was reached */
+	uint64_t spin_insns;
+	uint64_t circle_ip; /* where one of the last direct branches led, and how many there were */
+	uint64_t n_direct;  /* since packets were last asked where to go */
+};
+
+/* Return: the offset up to which libipt has used up packets. */
+static uint64_t offset_of(const struct insn_engine *e)
+{
+	uint64_t offset;
+
+	if (pt_insn_get_offset(e->decoder, &offset) < 0 || offset < e->from)
+		return e->from;
+	return offset;
+}
+
+static bool stop(const struct insn_engine *e, enum engine_stop why, struct engine_step *ret_step)
+{
+	ret_step->stop = why;
+	ret_step->t = e->t;
+	return true;
+}
+
+/*
+ * Code
+ */
+
+/* Where code of @mode is that libipt, which reckons with 64 bits, says to be at @ip. */
+static uint64_t cut(uint8_t mode, uint64_t ip)
+{
+	return mode == 64 ? ip : (uint32_t)ip;
+}
+
+/*
+ * Branches that libipt 2.0.5 does not know as branches: it would go on behind them, and take the
+ * packet with their target for that of the next branch there. So it is shown an older instruction
+ * of the same length in their place, which takes the same packets: an iret for a return of FRED, an
+ * indirect jump for a JMPABS.
+ */
+static void disguise(uint8_t *code, size_t size)
+{
+	static const uint8_t iret[] = { 0xcf }, jump[] = { 0xff, 0xe0 };
+	const uint8_t *older = jump;
+	size_t older_size = sizeof(jump);
+	struct insn insn;
+
+	if (!unknown_branch(64, code, size, &insn))
+		return;
+	if (insn.class == PTD_INSN_RETURN_FAR) {
+		older = iret;
+		older_size = sizeof(iret);
+	}
+	memset(code, 0x2e, insn.size); /* a prefix that means nothing in 64-bit code */
+	memcpy(code + insn.size - older_size, older, older_size);
+}
+
+/* Give libipt the code at @ip. A branch of 32-bit code that goes beyond either end of its 4 GiB
+ * leads libipt to where nothing is mapped: what is meant is given to it then. */
+static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip,
+		     void *context)
+{
+	struct insn_engine *e = context;
+	const struct extent *extent;
+	uint64_t offset, last;
+
+	(void)asid;
+	if (!e->view)
+		return -pte_nomap;
+	if (view_find_code(e->view, ip, &extent, &offset, &last) != 0) {
+		ip = (uint32_t)ip;
+		if (view_find_code(e->view, ip, &extent, &offset, &last) != 0)
+			return -pte_nomap;
+	}
+	if (size > last - ip)
+		size = (size_t)(last - ip) + 1;
+	memcpy(buffer, extent->object->bytes + offset, size);
+	if (e->mode == 64)
+		disguise(buffer, size);
+	return (int)size;
+}
+
+/* Why there is no code at the address where libipt stopped. */
+static enum ptd_gap_reason why_no_code(struct insn_engine *e)
+{
+	const struct extent *extent;
+	uint64_t offset, last;
+	int r;
+
+	/* Without an address it means that packets do not say where execution is. */
+	if (!e->ip)
+		return PTD_GAP_BAD_FLOW;
+	r = e->view ? view_find_code(e->view, e->ip, &extent, &offset, &last) : 0;
+	return r > 0 ? (enum ptd_gap_reason)(r - 1) : PTD_GAP_NO_CODE;
+}
+
+/*
+ * Runs
+ */
+
+/* Return: whether the last run leads to @ip. */
+static bool leads_to(const struct course *course, uint64_t ip)
+{
+	switch (course->way) {
+	case COURSE_ON:
+		return ip == course->next;
+	case COURSE_TARGET:
+		return ip == course->target;
+	case COURSE_EITHER:
+		return ip == course->next || ip == course->target;
+	default:
+		return true;
+	}
+}
+
+/* Note where the last run leads. */
+static void note_course(struct insn_engine *e, const struct ptd_run *run)
+{
+	const struct ptd_block *block = run->block;
+	const struct ptd_insn *last = &block->insns[run->first + run->n - 1];
+	struct course *course = &e->course;
+
+	course->ip = run->base + last->offset;
+	course->is_far_return = last->iclass == PTD_INSN_RETURN_FAR;
+	course->next = cut(block->mode, course->ip + last->size);
+	course->target = cut(block->mode, run->base + (uint64_t)block->target);
+	switch (last->iclass) {
+	case PTD_INSN_OTHER:
+	case PTD_INSN_PTWRITE:
+		course->way = COURSE_ON;
+		break;
+	case PTD_INSN_JUMP_COND:
+		course->way = COURSE_EITHER;
+		break;
+	case PTD_INSN_JUMP:
+	case PTD_INSN_CALL:
+		/* A direct far one, which 64-bit code has not, bears no target. */
+		course->way = block->mode == 64 || course->target != course->next ? COURSE_TARGET
+										  : COURSE_ANYWHERE;
+		break;
+	default:
+		course->way = COURSE_ANYWHERE;
+	}
+}
+
+/* Return: whether @ip is the next instruction of the block of the last run, which it joins. */
+static bool extend(struct output *output, uint64_t ip)
+{
+	struct ptd_run *run = output->n > 0 ? &output->runs[output->n - 1] : NULL;
+	const struct ptd_insn *insn;
+	size_t next;
+
+	if (!run)
+		return false;
+	next = (size_t)run->first + run->n;
+	insn = &run->block->insns[next];
+	if (next >= run->block->n_insns || run->base + insn->offset != ip || ip > output->last ||
+	    output->last - ip < insn->size - 1u)
+		return false;
+	run->n++;
+	return true;
+}
+
+/* Begin a run with the instruction at @ip. Return: 0, or what is libipt's status for that. */
+static int begin_run(struct insn_engine *e, struct output *output, uint64_t ip,
+		     const struct pt_insn *insn)
+{
+	const struct extent *extent;
+	const struct ptd_block *block;
+	uint64_t offset;
+	int r;
+
+	if (!e->view || view_find_code(e->view, ip, &extent, &offset, &output->last) != 0)
+		return -pte_nomap;
+	if (insn->truncated)
+		r = cache_get_stitched(e->config.cache, extent->object, offset, e->mode, insn->raw,
+				       insn->size, &block);
+	else
+		r = cache_get(e->config.cache, extent->object, offset, e->mode, &block);
+	if (r == -ENOMEM)
+		e->error = r;
+	if (r < 0)
+		return -pte_bad_insn;
+	output->runs[output->n++] = (struct ptd_run){
+		.block = block,
+		.base = ip,
+		.t = e->t,
+		.n = 1,
+		.early = extent->kind == MAPPING_EARLY,
+	};
+	return 0;
+}
+
+/*
+ * Give out an instruction that libipt says was executed.
+ *
+ * Return: 0, or what is libipt's status if it cannot have been.
+ */
+static int emit(struct insn_engine *e, struct output *output, const struct pt_insn *insn)
+{
+	const uint64_t ip = cut(e->mode, insn->ip);
+	int r = 0;
+
+	e->ip = ip;
+	if (!leads_to(&e->course, ip))
+		return -pte_bad_query;
+	if (insn->truncated || !extend(output, ip))
+		r = begin_run(e, output, ip, insn);
+	if (r < 0)
+		return r;
+	output->n_insns++;
+	note_course(e, &output->runs[output->n - 1]);
+	e->ip = e->course.next;
+	return 0;
+}
+
+static uint8_t bits_of(enum pt_exec_mode mode)
+{
+	return mode == ptem_16bit ? 16 : mode == ptem_32bit ? 32 : 64;
+}
+
+/* Let libipt take an instruction. Return: its status. */
+static int take_insn(struct insn_engine *e, struct output *output)
 {
 	struct pt_insn insn = { .iclass = ptic_error }; /* libipt may leave it as it is */
-	int status, r = 0;
-	uint8_t mode;
+	const int status = pt_insn_next(e->decoder, &insn, sizeof(insn));
+	int r = 0;
 
-	status = pt_insn_next(engine->decoder, &insn, sizeof(insn));
-	mode = ipt_mode_bits(insn.mode);
-	engine->ip = insn.ip;
-
+	e->mode = bits_of(insn.mode);
+	e->ip = insn.ip;
 	/* On an error the instruction is given too, if it was executed: then it has a class. */
-	if (insn.iclass != ptic_error) {
-		if (insn.truncated)
-			r = ipt_emit_stitched(engine, output, insn.ip, mode, insn.raw, insn.size);
-		else
-			r = ipt_emit(engine, output, insn.ip, 1, mode);
-	}
+	if (insn.iclass != ptic_error)
+		r = emit(e, output, &insn);
 	return r < 0 ? r : status;
 }
 
-static const struct ipt_ops ops = { IPT_CALLS_OPS, .step = step };
+/*
+ * Events
+ */
+
+/* @event's own address, if it has one, is @ip. */
+static bool mark(const struct insn_engine *e, const struct pt_event *event, enum ptd_mark_kind kind,
+		 uint64_t ip, uint64_t value, uint64_t extra, struct engine_step *ret_step)
+{
+	ret_step->mark = kind;
+	ret_step->ip = event->ip_suppressed ? 0 : ip;
+	ret_step->value = value;
+	ret_step->extra = extra;
+	return stop(e, ENGINE_MARK, ret_step);
+}
+
+/* A stretch of code begins at @ip, by packets that end at @offset. */
+static void begin_stretch(struct insn_engine *e, uint64_t offset, uint64_t ip, bool counts)
+{
+	if (!e->when)
+		return;
+	e->bounds = when_find(e->when, offset, counts);
+	e->bounds_t = e->t;
+	e->is_user = !(ip >> 63);
+}
+
+static bool take_overflow(struct insn_engine *e, const struct pt_event *event, uint64_t end,
+			  struct engine_step *ret_step)
+{
+	e->course.way = COURSE_ANYWHERE;
+	/* What was lost may have been a switch. */
+	e->ask = true;
+	if (!event->ip_suppressed)
+		begin_stretch(e, end, event->variant.overflow.ip, true);
+	ret_step->ip = event->ip_suppressed ? 0 : event->variant.overflow.ip;
+	ret_step->reason = PTD_GAP_OVERFLOW;
+	/* No byte is lost but what the CPU did not write. */
+	ret_step->offset = offset_of(e);
+	return stop(e, ENGINE_GAP, ret_step);
+}
+
+static bool take_tsx(struct insn_engine *e, const struct pt_event *event,
+		     struct engine_step *ret_step)
+{
+	const bool begins = event->variant.tsx.speculative, aborted = event->variant.tsx.aborted;
+
+	if (begins == e->in_transaction && !aborted)
+		return false;
+	e->in_transaction = begins;
+	return mark(e, event, PTD_MARK_TSX, event->variant.tsx.ip,
+		    aborted  ? PTD_TSX_ABORT
+		    : begins ? PTD_TSX_BEGIN
+			     : PTD_TSX_COMMIT,
+		    0, ret_step);
+}
+
+/* Another page table: it may be another process's. */
+static bool take_paging(struct insn_engine *e, const struct pt_event *event, uint64_t cr3,
+			uint64_t non_root, uint64_t ip, struct engine_step *ret_step)
+{
+	if (cr3 == e->cr3 && non_root == e->non_root)
+		return stop(e, ENGINE_ASK, ret_step);
+	e->cr3 = cr3;
+	e->non_root = non_root;
+	e->ask = true;
+	return mark(e, event, PTD_MARK_PAGING, ip, cr3, non_root, ret_step);
+}
+
+static bool take_vmcs(struct insn_engine *e, const struct pt_event *event, uint64_t base,
+		      uint64_t ip, struct engine_step *ret_step)
+{
+	if (base == e->vmcs)
+		return false;
+	e->vmcs = base;
+	return mark(e, event, PTD_MARK_VMCS, ip, base, 0, ret_step);
+}
+
+static bool take_cbr(struct insn_engine *e, const struct pt_event *event,
+		     struct engine_step *ret_step)
+{
+	if (event->variant.cbr.ratio == e->cbr)
+		return false;
+	e->cbr = event->variant.cbr.ratio;
+	return mark(e, event, PTD_MARK_CBR, 0, e->cbr, 0, ret_step);
+}
+
+static bool take_pwrx(const struct insn_engine *e, const struct pt_event *event,
+		      struct engine_step *ret_step)
+{
+	const uint64_t wake = (event->variant.pwrx.interrupt ? PTD_WAKE_INTERRUPT : 0u) |
+			      (event->variant.pwrx.store ? PTD_WAKE_STORE : 0u) |
+			      (event->variant.pwrx.autonomous ? PTD_WAKE_AUTONOMOUS : 0u);
+
+	return mark(e, event, PTD_MARK_PWRX, 0,
+		    (uint64_t)event->variant.pwrx.last << 4 | event->variant.pwrx.deepest, wake,
+		    ret_step);
+}
+
+/* The code before @ip was interrupted. */
+static bool take_async(struct insn_engine *e, uint64_t ip, struct engine_step *ret_step)
+{
+	e->course.way = COURSE_ANYWHERE;
+	ret_step->mark = PTD_MARK_ASYNC;
+	ret_step->ip = ip;
+	return stop(e, ENGINE_MARK, ret_step);
+}
+
+static bool take_enabled(struct insn_engine *e, const struct pt_event *event, uint64_t end,
+			 struct engine_step *ret_step)
+{
+	/* A PSB+ says it again. */
+	if (!event->status_update)
+		begin_stretch(e, end, event->variant.enabled.ip, true);
+	return stop(e, ENGINE_ASK, ret_step);
+}
+
+/* @end: offset up to which packets had been used up. Return: whether the caller must see it. */
+static bool take_kind(struct insn_engine *e, const struct pt_event *event, uint64_t end,
+		      struct engine_step *ret_step)
+{
+	switch (event->type) {
+	case ptev_async_disabled:
+		return take_async(e, event->variant.async_disabled.at, ret_step);
+	case ptev_async_branch:
+		return take_async(e, event->variant.async_branch.from, ret_step);
+	case ptev_disabled:
+		e->course.way = COURSE_ANYWHERE;
+		return mark(e, event, PTD_MARK_OFF, event->variant.disabled.ip, 0, 0, ret_step);
+	case ptev_exec_mode:
+		e->mode = bits_of(event->variant.exec_mode.mode);
+		return false;
+	case ptev_stop:
+		return mark(e, event, PTD_MARK_STOP, 0, 0, 0, ret_step);
+	case ptev_overflow:
+		return take_overflow(e, event, end, ret_step);
+	case ptev_enabled:
+		return take_enabled(e, event, end, ret_step);
+	case ptev_tick:
+		return stop(e, ENGINE_ASK, ret_step);
+	case ptev_paging:
+		return take_paging(e, event, event->variant.paging.cr3,
+				   event->variant.paging.non_root, 0, ret_step);
+	case ptev_async_paging:
+		return take_paging(e, event, event->variant.async_paging.cr3,
+				   event->variant.async_paging.non_root,
+				   event->variant.async_paging.ip, ret_step);
+	case ptev_vmcs:
+		return take_vmcs(e, event, event->variant.vmcs.base, 0, ret_step);
+	case ptev_async_vmcs:
+		return take_vmcs(e, event, event->variant.async_vmcs.base,
+				 event->variant.async_vmcs.ip, ret_step);
+	case ptev_tsx:
+		return take_tsx(e, event, ret_step);
+	case ptev_cbr:
+		return take_cbr(e, event, ret_step);
+	case ptev_ptwrite:
+		return mark(e, event, PTD_MARK_PTWRITE, event->variant.ptwrite.ip,
+			    event->variant.ptwrite.payload, event->variant.ptwrite.size, ret_step);
+	case ptev_exstop:
+		if (!event->ip_suppressed && ipt_copy_take_exstop(&e->copy))
+			return false;
+		return mark(e, event, PTD_MARK_EXSTOP, event->variant.exstop.ip, 0, 0, ret_step);
+	case ptev_mwait:
+		return mark(e, event, PTD_MARK_MWAIT, event->variant.mwait.ip,
+			    event->variant.mwait.hints, event->variant.mwait.ext, ret_step);
+	case ptev_pwre:
+		/* libipt 2.0.5 reads the flag for "by hardware" from another bit than the SDM has
+		 * it. */
+		return mark(e, event, PTD_MARK_PWRE, 0,
+			    (uint64_t)event->variant.pwre.state << 4 |
+				event->variant.pwre.sub_state,
+			    0, ret_step);
+	case ptev_pwrx:
+		return take_pwrx(e, event, ret_step);
+	default:
+		return false;
+	}
+}
+
+/* Take the event that is pending. Return: whether @ret_step is one that the caller must see; if
+ * not, see @status. */
+static bool take_event(struct insn_engine *e, struct engine_step *ret_step)
+{
+	struct pt_event event = {};
+	const uint64_t end = offset_of(e);
+	bool is_later;
+
+	e->status = pt_insn_event(e->decoder, &event, sizeof(event));
+	if (e->status < 0)
+		return false;
+	/* An event that waited for its instruction bears the time at which its packet was read. */
+	is_later = event.has_tsc && event.tsc > e->t;
+	if (is_later)
+		e->t = event.tsc;
+	if (take_kind(e, &event, end, ret_step)) {
+		if (ret_step->stop == ENGINE_MARK && is_later)
+			e->ask = true;
+		return true;
+	}
+	/* The time in a PSB+ makes no tick, but comes with the state that it repeats. */
+	return is_later && stop(e, ENGINE_ASK, ret_step);
+}
+
+/*
+ * Errors
+ */
+
+/* Why libipt could not go on. */
+static enum ptd_gap_reason reason_of(struct insn_engine *e, int status)
+{
+	switch (-status) {
+	case pte_nomap:
+		return why_no_code(e);
+	case pte_overflow:
+		return PTD_GAP_OVERFLOW;
+	case pte_bad_opc:
+	case pte_bad_packet:
+	case pte_bad_context:
+	/* It has room for some events of one place; more are there only if packets are broken. */
+	case pte_nomem:
+		return PTD_GAP_BAD_PACKET;
+	case pte_eos:
+		return PTD_GAP_CUT;
+	default:
+		return PTD_GAP_BAD_FLOW;
+	}
+}
+
+/*
+ * Go to the next PSB from @from on. A PSB+ that is itself broken is passed over.
+ *
+ * Return: its offset; the size of the span if there is none.
+ */
+static uint64_t sync_forward(struct insn_engine *e, uint64_t from)
+{
+	uint64_t offset, walked;
+	bool has_ip;
+
+	/* libipt may have read the start of a PSB as something else. */
+	from -= from < PSB_SIZE - 1 ? from : PSB_SIZE - 1;
+	while ((offset = ipt_copy_find_psb(&e->copy, from)) < e->config.pt.size) {
+		e->error = ipt_copy_begin(&e->copy, offset, NULL, 0);
+		if (e->error < 0)
+			return offset;
+		e->status = pt_insn_sync_set(e->decoder, offset);
+		if (e->status >= 0 && walk_sync(&e->walk, offset, &walked, &has_ip)) {
+			e->ask = true;
+			(void)pt_insn_time(e->decoder, &e->t, NULL, NULL);
+			return offset;
+		}
+		from = offset + 1;
+	}
+	e->ended = true;
+	if (e->copy.window.error < 0)
+		e->error = e->copy.window.error;
+	return e->config.pt.size;
+}
+
+static uint8_t *put(uint8_t *p, const void *bytes, size_t n)
+{
+	memcpy(p, bytes, n);
+	return p + n;
+}
+
+/* Make the PSB+ that would stand where our walk stands: at @ip. Return: its size. */
+static size_t make_psb(const struct walk *walk, uint64_t ip, uint8_t ret_bytes[static PSB_PLUS_MAX])
+{
+	const struct walk_state *state = &walk->state;
+	const uint64_t pip = state->cr3 >> 5 << 1 | (state->non_root & 1), vmcs = state->vmcs >> 12;
+	uint8_t *p = ret_bytes;
+
+	for (size_t i = 0; i < PSB_SIZE; i += 2)
+		p = put(p, (const uint8_t[]){ 0x02, 0x82 }, 2);
+	if (walk->tsc.has_tsc) {
+		*p++ = 0x19;
+		p = put(p, &walk->tsc.base, 7);
+	}
+	if (walk->tsc.has_tsc && walk->tsc.has_tma && walk->tsc.eax > 0 && walk->tsc.ebx > 0) {
+		p = put(p, (const uint8_t[]){ 0x02, 0x73 }, 2);
+		p = put(p, &walk->tsc.ctc, 2);
+		p = put(p, (const uint8_t[]){ 0, 0, 0 }, 3);
+	}
+	if (state->cbr)
+		p = put(p, (const uint8_t[]){ 0x02, 0x03, (uint8_t)state->cbr, 0 }, 4);
+	if (state->has_cr3)
+		p = put(put(p, (const uint8_t[]){ 0x02, 0x43 }, 2), &pip, 6);
+	if (state->has_vmcs)
+		p = put(put(p, (const uint8_t[]){ 0x02, 0xc8 }, 2), &vmcs, 5);
+	if (state->mode)
+		p = put(p,
+			(const uint8_t[]){ 0x99, state->mode == 64   ? 1
+						 : state->mode == 32 ? 2
+								     : 0 },
+			2);
+	if (state->tsx & PACKET_TSX_BEGIN)
+		p = put(p, (const uint8_t[]){ 0x99, 0x21 }, 2);
+	*p++ = 0xdd; /* FUP */
+	p = put(p, &ip, 8);
+	p = put(p, (const uint8_t[]){ 0x02, 0x23 }, 2);
+	return (size_t)(p - ret_bytes);
+}
+
+/* Take the branch or the event that comes next in our walk. Return: whether it goes on. */
+static bool take_walked(struct walk *walk, enum walk_next next)
+{
+	struct walk_event event;
+	uint64_t unused;
+	bool has_ip;
+
+	switch (next) {
+	case WALK_TNT:
+		(void)walk_take_tnt(walk, &unused);
+		return true;
+	case WALK_TIP:
+		(void)walk_take_tip(walk, &unused);
+		return true;
+	case WALK_EVENT:
+		if (walk_take_event(walk, &event))
+			return true;
+		break;
+	case WALK_ERROR:
+		break;
+	case WALK_END:
+		return false;
+	}
+	return walk_sync(walk, walk->offset + 1, &unused, &has_ip);
+}
+
+/* Let our walk come to where libipt stands, at @offset. */
+static void follow(struct walk *walk, uint64_t offset)
+{
+	enum walk_next next;
+
+	do
+		next = walk_ahead(walk);
+	while (walk->offset < offset && take_walked(walk, next));
+}
+
+/* Go on behind @point: a PSB+ that says what is known there takes the place of the bytes before it.
+ * Return: whether that could be done. */
+static bool sync_at(struct insn_engine *e, const struct walk_point *point)
+{
+	uint8_t psb[PSB_PLUS_MAX];
+	const size_t size = make_psb(&e->walk, point->ip, psb);
+	uint64_t t = 0;
+
+	if (size > point->offset)
+		return false;
+	begin_stretch(e, point->offset, point->ip, false);
+	e->error = ipt_copy_begin(&e->copy, point->offset, psb, size);
+	if (e->error < 0)
+		return true;
+	e->status = pt_insn_sync_set(e->decoder, point->offset - size);
+	if (e->status < 0)
+		return false;
+	if (pt_insn_time(e->decoder, &t, NULL, NULL) == 0 && t > e->t)
+		e->t = t;
+	e->bounds_t = e->t;
+	e->ask = true;
+	return true;
+}
+
+/*
+ * Find a packet behind @lost_from, but before the next PSB, that says where execution is. One that
+ * leads to where there is no code is of use only if that may be another thread's.
+ *
+ * Return: whether decoding goes on at @ret_offset.
+ */
+static bool recover(struct insn_engine *e, uint64_t lost_from, uint64_t *ret_offset)
+{
+	const struct walk_state *state = &e->walk.state;
+	struct walk_point point;
+	bool asks = false;
+
+	follow(&e->walk, lost_from);
+	while (walk_recover(&e->walk, &point)) {
+		asks = asks || point.asks ||
+		       (state->has_cr3 && (state->cr3 != e->cr3 || state->non_root != e->non_root));
+		if ((asks || (e->view && view_has_code(e->view, point.ip))) && sync_at(e, &point)) {
+			*ret_offset = point.offset;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Go on as soon as it is certain where execution is; what lies between that and @lost_from is a
+ * gap. */
+static void resync(struct insn_engine *e, enum ptd_gap_reason reason, uint64_t lost_from,
+		   struct engine_step *ret_step)
+{
+	*ret_step = (struct engine_step){
+		.stop = ENGINE_GAP,
+		.n_runs = ret_step->n_runs,
+		.t = e->t,
+		.ip = e->ip,
+		.reason = reason,
+		.offset = lost_from,
+	};
+	e->course.way = COURSE_ANYWHERE;
+	e->spin_insns = e->n_direct = 0;
+	e->bounds = (struct when_bounds){};
+	if (!e->started || !recover(e, lost_from, &e->from))
+		e->from = sync_forward(e, lost_from);
+	e->started = true;
+	if (e->from < lost_from)
+		e->from = lost_from;
+	e->ip = 0;
+	ret_step->n_bytes = e->from - lost_from;
+}
+
+/* libipt cannot go on, or packets are over. */
+static int fail(struct insn_engine *e, struct engine_step *ret_step)
+{
+	const uint64_t lost_from = offset_of(e);
+
+	if (e->error < 0)
+		return e->error;
+	e->decoded += lost_from - e->from;
+	if (e->status == -pte_eos && lost_from >= e->config.pt.size) {
+		e->ended = true;
+		(void)stop(e, ENGINE_END, ret_step);
+		return 0;
+	}
+	resync(e, reason_of(e, e->status), lost_from, ret_step);
+	return e->error;
+}
+
+/* Return: whether code has been running for too long without using up packets. */
+static bool spins(struct insn_engine *e)
+{
+	const uint64_t offset = offset_of(e);
+	const uint64_t n_bytes = offset > e->paid ? offset - e->paid : 0;
+
+	if (offset != e->spin_offset) {
+		e->spin_offset = offset;
+		e->spin_insns = 0;
+	}
+	e->paid += n_bytes;
+	return !engine_budget_take(e->config.budget, 1, n_bytes) ||
+	       ++e->spin_insns > ENGINE_SPIN_MAX;
+}
+
+/*
+ * Return: whether the code leads back to where it has been since packets were last asked for a way:
+ * then it does so for ever. Only each branch whose number is a power of two is kept in mind, so
+ * that this takes a few rounds.
+ */
+static bool circles(struct insn_engine *e)
+{
+	switch (e->course.way) {
+	case COURSE_ON:
+		return false;
+	case COURSE_TARGET:
+		break;
+	default:
+		e->n_direct = 0;
+		return false;
+	}
+	if (e->n_direct > 0 && e->course.target == e->circle_ip)
+		return true;
+	if ((e->n_direct & (e->n_direct - 1)) == 0)
+		e->circle_ip = e->course.target;
+	e->n_direct++;
+	return false;
+}
+
+/*
+ * The walk
+ */
+
+/*
+ * May the kernel have returned to the user's code, by a packet behind @offset? Then the caller must
+ * say whose that is, before it is looked at.
+ */
+static bool leaves_kernel(struct insn_engine *e, uint64_t offset)
+{
+	if (!e->when || !(e->course.ip >> 63))
+		return false;
+	e->has_kernel = true;
+	if (!e->course.is_far_return)
+		return false;
+	e->bounds = offset < UINT64_MAX ? when_find_tip(e->when, offset)
+					: (struct when_bounds){ .to = UINT64_MAX };
+	e->bounds_t = e->t;
+	e->is_user = true;
+	return true;
+}
+
+/* What packets behind the offset to pause at tell begins with run @n_before. */
+static void pass(struct insn_engine *e, size_t n_before, struct engine_step *ret_step)
+{
+	e->passed = false;
+	e->pause = UINT64_MAX;
+	ret_step->passed = true;
+	ret_step->n_before = n_before;
+	(void)stop(e, ENGINE_ASK, ret_step);
+}
+
+/* Return: whether the packet at @offset tells of branches, and libipt has used it up. If it has
+ * not, a branch was that an earlier one told; what follows it may be an event. */
+static bool has_used_branch(struct insn_engine *e, uint64_t offset)
+{
+	const enum packet_type type = ipt_copy_packet(&e->copy, offset).type;
+
+	return (type == PACKET_TNT || type == PACKET_TIP) && offset_of(e) != offset;
+}
+
+/* Let the last instruction be a run of its own. Return: the index of that. */
+static size_t cut_last(struct output *output)
+{
+	struct ptd_run *last = &output->runs[output->n - 1];
+
+	if (last->n == 1 || output->n == output->n_max)
+		return output->n - 1;
+	last->n--;
+	last[1] = *last;
+	last[1].first = (uint16_t)(last->first + last->n);
+	last[1].n = 1;
+	return output->n++;
+}
+
+/*
+ * An instruction was taken, of which packets from @offset on (UINT64_MAX: it does not matter) may
+ * tell. Return: whether the caller must be asked now.
+ */
+static bool look_back(struct insn_engine *e, struct output *output, uint64_t offset,
+		      struct engine_step *ret_step)
+{
+	const bool asks = leaves_kernel(e, offset);
+	const bool passes =
+	    offset < e->config.pt.size && offset >= e->pause && has_used_branch(e, offset);
+
+	if (asks)
+		(void)stop(e, ENGINE_ASK, ret_step);
+	if (passes)
+		pass(e, cut_last(output), ret_step);
+	ret_step->n_runs = output->n;
+	return asks || passes;
+}
+
+/* If what was executed last is a branch, it is what the packets do not fit; not what lies behind
+ * it. */
+static void blame_branch(struct insn_engine *e)
+{
+	if (e->course.way != COURSE_ON && reason_of(e, e->status) == PTD_GAP_BAD_FLOW)
+		e->ip = e->course.ip;
+}
+
+/* Take an instruction. Return: whether @ret_step is filled in; if not, see @status. */
+static bool step(struct insn_engine *e, struct output *output, uint64_t offset,
+		 struct engine_step *ret_step)
+{
+	const uint64_t n_before = output->n_insns;
+
+	e->status = take_insn(e, output);
+	if (output->n_insns == n_before)
+		return false;
+	if (e->status < 0) {
+		blame_branch(e);
+		return false;
+	}
+	if (look_back(e, output, offset, ret_step))
+		return true;
+	if (!circles(e) && !spins(e))
+		return false;
+	e->decoded += offset_of(e) - e->from;
+	resync(e, PTD_GAP_NO_PROGRESS, offset_of(e), ret_step);
+	return true;
+}
+
+/* Go on until something stops it. */
+static int walk(struct insn_engine *e, struct output *output, struct engine_step *ret_step)
+{
+	while (!e->ended) {
+		/* Of interest only then, and it takes time. */
+		const uint64_t offset =
+		    e->has_kernel || e->pause < UINT64_MAX ? offset_of(e) : UINT64_MAX;
+
+		ret_step->n_runs = output->n;
+		if (e->passed) {
+			pass(e, output->n, ret_step);
+			return 0;
+		}
+		if (e->status < 0)
+			return fail(e, ret_step);
+		if (e->status & pts_event_pending) {
+			e->passed = offset < UINT64_MAX && offset > e->pause;
+			e->n_direct = 0;
+			if (take_event(e, ret_step))
+				return 0;
+		} else if (e->status & pts_eos) {
+			e->status = -pte_eos;
+		} else if (output->n + ENGINE_STEP_RUNS_MAX > output->n_max) {
+			(void)stop(e, ENGINE_FULL, ret_step);
+			return 0;
+		} else if (step(e, output, offset, ret_step)) {
+			return e->error;
+		}
+	}
+	(void)stop(e, ENGINE_END, ret_step);
+	return 0;
+}
+
+/* Between which times what follows ran. */
+static void tell_bounds(const struct insn_engine *e, struct engine_step *ret_step)
+{
+	const bool holds = e->when && e->bounds_t == e->t;
+
+	ret_step->t_from = holds && e->bounds.from ? e->bounds.from : e->t;
+	ret_step->t_to = holds && e->bounds.to ? e->bounds.to : e->t;
+	ret_step->is_user = holds && e->is_user;
+}
+
+/*
+ * The engine
+ */
+
+static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
+		struct engine_step *ret_step)
+{
+	struct insn_engine *e = (struct insn_engine *)engine;
+	struct output output = { .runs = runs, .n_max = n_runs_max };
+	int r = 0;
+
+	assert(n_runs_max >= ENGINE_STEP_RUNS_MAX);
+	*ret_step = (struct engine_step){};
+	if (!e->ended && !e->started) {
+		resync(e, PTD_GAP_NO_SYNC, 0, ret_step);
+		if (e->error < 0)
+			return e->error;
+		if (e->ended)
+			ret_step->reason = PTD_GAP_EMPTY;
+		if (ret_step->n_bytes > 0)
+			return 0;
+	}
+	if (e->ask) {
+		e->ask = false;
+		(void)stop(e, ENGINE_ASK, ret_step);
+	} else {
+		r = walk(e, &output, ret_step);
+	}
+	if (r == 0 && ret_step->stop == ENGINE_ASK)
+		tell_bounds(e, ret_step);
+	return r;
+}
+
+/* libipt's callback at a packet that it does not know: there are none in the copy but where that
+ * ends. */
+static int read_packets(struct pt_packet_unknown *unknown, const struct pt_config *config,
+			const uint8_t *at, void *context)
+{
+	struct insn_engine *e = context;
+	const int r = ipt_copy_go_on(&e->copy, (uint64_t)(at - config->begin), offset_of(e));
+
+	(void)unknown;
+	if (r < 0 && r != -EBADMSG)
+		e->error = r;
+	return r == 0 ? 0 : -pte_bad_opc;
+}
+
+/* For the erratum about what ends a stretch of filtered code. */
+static void set_filters(struct pt_config *c, const struct engine_filter *filters, size_t n)
+{
+	struct pt_conf_addr_filter *f = &c->addr_filter;
+	uint64_t *const ranges[ENGINE_FILTERS_MAX][2] = {
+		{ &f->addr0_a, &f->addr0_b },
+		{ &f->addr1_a, &f->addr1_b },
+		{ &f->addr2_a, &f->addr2_b },
+		{ &f->addr3_a, &f->addr3_b },
+	};
+
+	for (size_t i = 0; i < n; i++) {
+		*ranges[i][0] = filters[i].first;
+		*ranges[i][1] = filters[i].last;
+		/* As in RTIT_CTL: four bits for each. */
+		f->config.addr_cfg |= (filters[i].stops ? UINT64_C(2) : 1) << (4 * i);
+	}
+}
+
+/* The others are of packets, which are mended in the copy. */
+static void set_errata(struct pt_config *c, uint32_t errata)
+{
+	c->errata.bdm64 = (errata & ERRATUM_BDM64) != 0;
+	c->errata.bdm70 = (errata & ERRATUM_BDM70) != 0;
+	c->errata.skd010 = (errata & ERRATUM_SKD010) != 0;
+	c->errata.skd022 = (errata & ERRATUM_SKD022) != 0;
+	c->errata.skl014 = (errata & ERRATUM_SKL014) != 0;
+	c->errata.skl168 = (errata & ERRATUM_SKL168) != 0;
+	c->errata.apl11 = (errata & ERRATUM_APL11) != 0;
+	c->errata.apl12 = (errata & ERRATUM_APL12) != 0;
+}
+
+static int start_when(struct insn_engine *e)
+{
+	const struct engine_config *config = &e->config;
+	struct pt_config c;
+
+	pt_config_init(&c);
+	c.begin = (uint8_t *)(uintptr_t)config->pt.memory;
+	c.end = c.begin + config->pt.size;
+	c.mtc_freq = config->mtc_freq;
+	c.nom_freq = config->nom_freq;
+	c.cpuid_0x15_eax = config->cpuid_15_eax;
+	c.cpuid_0x15_ebx = config->cpuid_15_ebx;
+	return when_new(&c, &e->when);
+}
+
+/* Make libipt's decoder over the copy. */
+static int start_decoder(struct insn_engine *e)
+{
+	const struct engine_config *config = &e->config;
+	const uint32_t errata = errata_find(config->cpu_family, config->cpu_model);
+	struct pt_config c;
+
+	walk_init(&e->walk, &(struct walk_config){
+				.pt = config->pt,
+				.errata = errata,
+				.mtc_freq = config->mtc_freq,
+				.nom_freq = config->nom_freq,
+				.cpuid_15_eax = config->cpuid_15_eax,
+				.cpuid_15_ebx = config->cpuid_15_ebx,
+				.has_events = config->has_events,
+			    });
+	if (ipt_copy_init(&e->copy, &config->pt, errata, config->has_events) < 0)
+		return -ENOMEM;
+	if (config->has_threads && start_when(e) < 0)
+		return -ENOMEM;
+	e->image = pt_image_alloc(NULL);
+	if (!e->image || pt_image_set_callback(e->image, read_code, e) < 0)
+		return -ENOMEM;
+
+	pt_config_init(&c);
+	c.begin = e->copy.bytes;
+	c.end = c.begin + config->pt.size;
+	c.flags.variant.insn.enable_tick_events = 1;
+	c.decode.callback = read_packets;
+	c.decode.context = e;
+	c.mtc_freq = config->mtc_freq;
+	c.nom_freq = config->nom_freq;
+	c.cpuid_0x15_eax = config->cpuid_15_eax;
+	c.cpuid_0x15_ebx = config->cpuid_15_ebx;
+	set_filters(&c, config->filters, config->n_filters);
+	set_errata(&c, errata);
+	e->decoder = pt_insn_alloc_decoder(&c);
+	return e->decoder && pt_insn_set_image(e->decoder, e->image) == 0 ? 0 : -ENOMEM;
+}
+
+static struct engine *insn_free(struct engine *engine)
+{
+	struct insn_engine *e = (struct insn_engine *)engine;
+
+	views_put(e->config.views, e->view);
+	pt_insn_free_decoder(e->decoder);
+	pt_image_free(e->image);
+	(void)when_free(e->when);
+	walk_deinit(&e->walk);
+	ipt_copy_deinit(&e->copy);
+	free(e);
+	return NULL;
+}
 
 static int start(const struct engine_config *config, struct engine **ret_engine)
 {
-	struct pt_conf_flags flags = {};
+	_cleanup_(engine_freep) struct engine *guard = NULL;
+	struct insn_engine *e = calloc(1, sizeof(*e));
 
-	flags.variant.insn.enable_tick_events = 1;
-	return ipt_engine_new(&engine_insn, &ops, &flags, config, ret_engine);
+	if (!e)
+		return -ENOMEM;
+	*e = (struct insn_engine){
+		.engine = { .ops = &engine_insn },
+		.config = *config,
+		.mode = 64,
+		.pause = UINT64_MAX,
+		.ended = config->pt.size == 0,
+	};
+	guard = &e->engine;
+	if (config->pt.size > 0 && start_decoder(e) < 0)
+		return -ENOMEM;
+	*ret_engine = TAKE(guard);
+	return 0;
+}
+
+static int set_space(struct engine *engine, const struct space *space, size_t generation,
+		     size_t until)
+{
+	struct insn_engine *e = (struct insn_engine *)engine;
+	int r;
+
+	if (!space) {
+		views_put(e->config.views, e->view);
+		e->view = NULL;
+		return 0;
+	}
+	r = views_get(e->config.views, space, generation, until, e->view, &e->view);
+	return r < 0 ? r : 0;
+}
+
+static uint64_t decoded(const struct engine *engine)
+{
+	const struct insn_engine *e = (const struct insn_engine *)engine;
+
+	return e->decoded + (e->ended || !e->started ? 0 : offset_of(e) - e->from);
+}
+
+static uint64_t offset(const struct engine *engine)
+{
+	const struct insn_engine *e = (const struct insn_engine *)engine;
+
+	return e->ended ? e->config.pt.size : e->started ? offset_of(e) : 0;
+}
+
+static void pause_at(struct engine *engine, uint64_t at)
+{
+	struct insn_engine *e = (struct insn_engine *)engine;
+
+	e->pause = at;
+	e->passed = false;
 }
 
 const struct engine_ops engine_insn = {
 	.name = "insn",
 	.start = start,
-	.free = ipt_engine_free,
-	.set_space = ipt_engine_set_space,
-	.next = ipt_engine_next,
-	.decoded = ipt_engine_decoded,
-	.offset = ipt_engine_offset,
-	.pause_at = ipt_engine_pause_at,
+	.free = insn_free,
+	.set_space = set_space,
+	.next = next,
+	.decoded = decoded,
+	.offset = offset,
+	.pause_at = pause_at,
 };

@@ -4,14 +4,88 @@
 
 #include <errno.h>
 
-#include "decoder/pt/ipt_newer.h"
+#define OPCODE_EXT  0x02
+#define OPCODE_TRIG 0xd9
+#define EXT_CFE     0x13
+#define EXT_EVD     0x53
+#define EXT_OVF     0xf3
+#define EXT_BBP     0x63
+#define EXT_BEP     0x33
+#define EXT_BEP_IP  0xb3
+#define EXT_EXSTOP  0xe2 /* with an address, which is in the FUP that follows */
+
+#define BBP_SIZE 3
+#define CFE_SIZE 4
+#define EVD_SIZE 11
+
+#define TRIG_SIZE       3
+#define TRIG_SIZE_COUNT 5 /* with a count of instructions */
+#define TRIG_COUNT      0x40
+
+/* Return: the size of the TRIG packet at @p, or an error. */
+static int trig_size(const uint8_t *p, size_t left)
+{
+	const size_t size = left < TRIG_SIZE || !(p[1] & TRIG_COUNT) ? TRIG_SIZE : TRIG_SIZE_COUNT;
+
+	return left < size ? -pte_eos : (int)size;
+}
+
+static int look_ahead(struct pt_packet_unknown *unknown, const struct pt_config *config,
+		      const uint8_t *pos, void *context)
+{
+	(void)context;
+	unknown->packet = pos;
+	unknown->priv = NULL;
+	if (pos[0] == OPCODE_TRIG)
+		return trig_size(pos, (size_t)(config->end - pos));
+	if (config->end - pos < 2 || pos[0] != OPCODE_EXT)
+		return -pte_bad_opc;
+	switch (pos[1]) {
+	case EXT_CFE:
+		return CFE_SIZE;
+	case EXT_EVD:
+		return EVD_SIZE;
+	case EXT_BEP:
+	case EXT_BEP_IP:
+		return 2;
+	default:
+		return -pte_bad_opc;
+	}
+}
+
+/* Return: how many bytes at @p belong to a block whose items have @item_size bytes; 0: it is
+ *         over. */
+static size_t block_part(const uint8_t *p, size_t left, size_t *item_size)
+{
+	if ((p[0] & 0x07) == 0x04)
+		return left > *item_size ? 1 + *item_size : 0;
+	if (p[0] == 0x00)
+		return 1;
+	if (left >= BBP_SIZE && p[0] == OPCODE_EXT && p[1] == EXT_BBP) {
+		*item_size = p[2] & 0x80 ? 4 : 8;
+		return BBP_SIZE;
+	}
+	return 0;
+}
+
+static size_t block_size(const uint8_t *p, size_t left)
+{
+	size_t item_size, at = BBP_SIZE, n;
+
+	if (left < BBP_SIZE || p[0] != OPCODE_EXT || p[1] != EXT_BBP)
+		return 0;
+	item_size = p[2] & 0x80 ? 4 : 8;
+	while (at < left && (n = block_part(p + at, left - at, &item_size)) > 0)
+		at += n;
+	return at;
+}
 
 int ipt_walk_init(struct ipt_walk *walk, const struct pt_config *config)
 {
 	struct pt_config c = *config;
 
 	/* What lies ahead is still to be decoded: nothing is written to it. */
-	c.decode.callback = ipt_newer_look_ahead;
+	c.decode.callback = look_ahead;
 	walk->pt = config->begin;
 	walk->size = (uint64_t)(config->end - config->begin);
 	walk->packets = pt_pkt_alloc_decoder(&c);
@@ -72,7 +146,7 @@ static void take(struct ipt_walk *walk, const struct pt_packet *packet)
 /* Pass over a PEBS record, if packets cannot be told from each other since one begins here. */
 static bool pass_blocks(struct ipt_walk *walk)
 {
-	const size_t n = ipt_newer_block_size(walk->pt + walk->offset, walk->size - walk->offset);
+	const size_t n = block_size(walk->pt + walk->offset, walk->size - walk->offset);
 
 	return n > 0 && pt_pkt_sync_set(walk->packets, walk->offset + n) == 0;
 }

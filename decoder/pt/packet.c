@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "decoder/pt/errata.h"
 #include "ptd/record.h"
 
 /* The first byte of packets that have one of their own. */
@@ -47,6 +48,8 @@
 
 #define BIP_MASK 0x07
 #define BIP      0x04
+
+#define TMA_SIZE 7
 
 #define TRIG_IP    0x80
 #define TRIG_COUNT 0x40
@@ -142,7 +145,7 @@ static int read_psb(struct packet *packet, const uint8_t *p, size_t left)
 
 static int read_tma(struct packet *packet, const uint8_t *p, size_t left)
 {
-	if (take(packet, PACKET_TMA, 7, left) != 0)
+	if (take(packet, PACKET_TMA, TMA_SIZE, left) != 0)
 		return PACKET_CUT;
 	packet->value = load(p + 2, 2);
 	packet->extra = load(p + 5, 2);
@@ -310,6 +313,30 @@ int packet_read(struct packet_reader *reader, const uint8_t *p, size_t left,
 	else if (ret_packet->type != PACKET_PAD)
 		reader->item_size = 0;
 	return r;
+}
+
+/*
+ * Erratum SKD007: an OVF was written behind the first byte of a CYC of two bytes, whose second byte
+ * it seems to be.
+ */
+static bool is_skd007(const struct packet *packet, const uint8_t *p, size_t n)
+{
+	return packet->type == PACKET_CYC && packet->size == 2 &&
+	       (packet->value & ~UINT64_C(0x1f)) == 0x20 && n > 2 && p[2] == 0xf3;
+}
+
+int packet_read_mended(struct packet_reader *reader, uint32_t errata, const uint8_t *p, size_t n,
+		       struct packet *packet)
+{
+	const int r = packet_read(reader, p, n, packet);
+
+	if (r == 0 && errata & ERRATUM_SKD007 && is_skd007(packet, p, n))
+		*packet = (struct packet){ .type = PACKET_PAD, .size = 1 };
+	if (r != PACKET_BAD || packet->type != PACKET_TMA || !(errata & ERRATUM_SKZ84))
+		return r;
+	packet->type = PACKET_PAD;
+	packet->size = TMA_SIZE + 1;
+	return n < packet->size ? PACKET_CUT : 0;
 }
 
 bool packet_ip(const struct packet *packet, uint64_t *last_ip)

@@ -92,6 +92,13 @@ _must_check_ int packet_read(struct packet_reader *reader, const uint8_t *p, siz
 			     struct packet *ret_packet);
 
 /*
+ * The same of a CPU with these errata (enum erratum): bytes that one of them has spoiled are a
+ * packet of type PACKET_PAD. @left need never be larger than PACKET_SIZE_MAX + 1.
+ */
+_must_check_ int packet_read_mended(struct packet_reader *reader, uint32_t errata, const uint8_t *p,
+				    size_t left, struct packet *ret_packet);
+
+/*
  * Complete the address of a packet that has one. @last_ip: that of the last packet that had one, 0
  * behind a PSB or an OVF.
  *

@@ -325,14 +325,8 @@ static bool has_bytes(const struct extent *e)
 	return e->object->state == OBJECT_OK && e->offset < e->object->size;
 }
 
-/*
- * What is mapped at @ip, of which there are bytes from @ret_offset of the object on, up to the
- * address @ret_last.
- *
- * Return: 0, or 1 + the reason why there are none.
- */
-static int find_code(struct view *view, uint64_t ip, const struct extent **ret_extent,
-		     uint64_t *ret_offset, uint64_t *ret_last)
+int view_find_code(struct view *view, uint64_t ip, const struct extent **ret_extent,
+		   uint64_t *ret_offset, uint64_t *ret_last)
 {
 	const struct extent *e = layout_find(&view->layout, ip);
 	uint64_t left;
@@ -385,7 +379,7 @@ static int find_stitched(struct view *view, uint64_t ip, uint8_t mode, struct pt
 	size_t n = 0;
 	int r;
 
-	while (n < sizeof(bytes) && find_code(view, ip + n, &e, &offset, &last) == 0) {
+	while (n < sizeof(bytes) && view_find_code(view, ip + n, &e, &offset, &last) == 0) {
 		const uint64_t left = last - (ip + n);
 		const size_t size = left < sizeof(bytes) - n ? (size_t)left + 1 : sizeof(bytes) - n;
 
@@ -423,7 +417,7 @@ static int find_block(struct view *view, uint64_t ip, uint8_t mode, struct ptd_r
 	size_t n;
 	int r;
 
-	r = find_code(view, ip, &e, &offset, &last);
+	r = view_find_code(view, ip, &e, &offset, &last);
 	if (r != 0)
 		return r;
 	r = cache_get(view->views->cache, e->object, offset, mode, &block);

@@ -90,6 +90,15 @@ void views_put(struct views *views, struct view *view);
  */
 _must_check_ int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg);
 
+/*
+ * Find what is mapped at @ip, of which there are bytes from @ret_offset of the object on, up to the
+ * address @ret_last.
+ *
+ * Return: 0, or 1 + the reason (enum ptd_gap_reason) why there are none.
+ */
+int view_find_code(struct view *view, uint64_t ip, const struct extent **ret_extent,
+		   uint64_t *ret_offset, uint64_t *ret_last);
+
 /* Return: whether bytes of code are known at @ip. */
 bool view_has_code(struct view *view, uint64_t ip);
 

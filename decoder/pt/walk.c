@@ -5,7 +5,6 @@
 #include <assert.h>
 
 #define PSB_SIZE 16
-#define TMA_SIZE 7
 
 /* The bytes of the longest packet, and of what an erratum looks at behind it. */
 #define READ_SIZE (PACKET_SIZE_MAX + 1)
@@ -74,37 +73,12 @@ static struct peek peek_from(struct walk *w, uint64_t offset)
 	return (struct peek){ .walk = w, .offset = offset, .reader = w->reader };
 }
 
-/*
- * Erratum SKD007: an OVF was written behind the first byte of a CYC of two bytes, whose second byte
- * it seems to be.
- */
-static bool is_skd007(const struct packet *packet, const uint8_t *p, size_t n)
-{
-	return packet->type == PACKET_CYC && packet->size == 2 &&
-	       (packet->value & ~UINT64_C(0x1f)) == 0x20 && n > 2 && p[2] == 0xf3;
-}
-
-/* Read the packet at @p, and pass over bytes that an erratum has spoiled. */
-static int read_mended(struct packet_reader *reader, uint32_t errata, const uint8_t *p, size_t n,
-		       struct packet *packet)
-{
-	const int r = packet_read(reader, p, n, packet);
-
-	if (r == 0 && errata & ERRATUM_SKD007 && is_skd007(packet, p, n))
-		*packet = (struct packet){ .type = PACKET_PAD, .size = 1 };
-	if (r != PACKET_BAD || packet->type != PACKET_TMA || !(errata & ERRATUM_SKZ84))
-		return r;
-	packet->type = PACKET_PAD;
-	packet->size = TMA_SIZE + 1;
-	return n < packet->size ? PACKET_CUT : 0;
-}
-
 static bool peek_next(struct peek *peek, struct packet *packet)
 {
 	size_t n;
 	const uint8_t *p = bytes_ahead(peek->walk, peek->offset, &n);
 
-	peek->r = read_mended(&peek->reader, peek->walk->errata, p, n, packet);
+	peek->r = packet_read_mended(&peek->reader, peek->walk->errata, p, n, packet);
 	if (peek->r != 0)
 		return false;
 	peek->offset += packet->size;
@@ -345,7 +319,7 @@ static int read_packet(struct walk *w)
 	size_t n;
 	const uint8_t *p = window_at(&w->window, w->offset, READ_SIZE, &n);
 
-	return read_mended(&w->reader, w->errata, p, n, &w->packet);
+	return packet_read_mended(&w->reader, w->errata, p, n, &w->packet);
 }
 
 /*

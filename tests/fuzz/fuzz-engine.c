@@ -14,7 +14,6 @@
 #include "decoder/image/space.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
-#include "decoder/pt/ipt_code.h"
 #include "decoder/pt/view.h"
 
 #define BASE 0x401000
@@ -62,21 +61,19 @@ static void decode(const char *name, const uint8_t *data, size_t size, const str
 		   struct ptd_run *runs)
 {
 	_cleanup_(cache_freep) struct cache *cache = NULL;
-	_cleanup_(ipt_code_freep) struct ipt_code *code = NULL;
 	_cleanup_(views_freep) struct views *views = NULL;
 	_cleanup_(engine_freep) struct engine *engine = NULL;
-	struct engine_config config = { .has_threads = true };
+	struct engine_budget budget = { .n_insns = ENGINE_INSNS_MIN };
+	struct engine_config config = { .has_threads = true, .budget = &budget };
 	_cleanup_(freep) uint8_t *pt = malloc(size + 1); /* its own: an engine writes to it */
 	uint64_t lost = 0;
 	struct engine_step step;
 
-	need(pt && cache_new(NULL, NULL, &cache) == 0 && ipt_code_new(&code) == 0 &&
-	     views_new(cache, &views) == 0);
+	need(pt && cache_new(NULL, NULL, &cache) == 0 && views_new(cache, &views) == 0);
 	if (size > 0)
 		memcpy(pt, data, size);
 	config.pt = fileparts_in_memory(pt, size);
 	config.cache = cache;
-	config.code = code;
 	config.views = views;
 	need(engine_new(engine_find(name), &config, &engine) == 0);
 	do {

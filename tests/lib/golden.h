@@ -33,8 +33,10 @@
  *	                        manifest
  *	expect                  the transcript, see transcript.h; instructions may be broken into
  *	                        lines anywhere
- *	libipt                  the transcript of the engines over libipt, where a limit of libipt
- *	                        makes them say less; a comment says which limit
+ *	libipt                  the transcript of engine insn, where a limit of libipt makes it say
+ *	                        less; a comment says which limit. Of the other cases the engine
+ *	                        is to say the same as flow, but for the marks that it never reports:
+ *	                        cfe, evd, pebs and trig
  *
  * All records have the form "@TIME CPU PID/TID what". Times are in TSC ticks, which last a ns:
  *

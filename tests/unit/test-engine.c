@@ -20,7 +20,6 @@
 #include "decoder/image/space.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
-#include "decoder/pt/ipt_code.h"
 #include "decoder/pt/view.h"
 
 #define BASE 0x401000
@@ -110,7 +109,7 @@ struct setup {
 	struct objects *objects;
 	struct space *space;
 	struct cache *cache;
-	struct ipt_code *code;
+	struct engine_budget budget;
 	struct views *views;
 	struct ptd_run *runs;
 };
@@ -133,7 +132,7 @@ static void setup_init(struct setup *s)
 								.object = object }),
 			 0);
 	assert_int_equal(cache_new(NULL, NULL, &s->cache), 0);
-	assert_int_equal(ipt_code_new(&s->code), 0);
+	s->budget.n_insns = ENGINE_INSNS_MIN;
 	assert_int_equal(views_new(s->cache, &s->views), 0);
 	s->runs = calloc(ENGINE_STEP_RUNS_MAX, sizeof(*s->runs));
 	assert_non_null(s->runs);
@@ -142,7 +141,6 @@ static void setup_init(struct setup *s)
 static void setup_deinit(struct setup *s)
 {
 	free(s->runs);
-	ipt_code_free(s->code);
 	views_free(s->views);
 	cache_free(s->cache);
 	space_free(s->space);
@@ -168,13 +166,13 @@ static void print_runs(FILE *f, const struct setup *s, size_t n, uint64_t *t, ui
 	}
 }
 
-static void transcribe(const struct setup *s, const struct engine_ops *ops, const struct row *row,
+static void transcribe(struct setup *s, const struct engine_ops *ops, const struct row *row,
 		       FILE *f)
 {
 	uint8_t packets[sizeof(row->packets)];
 	const struct engine_config config = { .pt = fileparts_in_memory(packets, row->size),
 					      .cache = s->cache,
-					      .code = s->code,
+					      .budget = &s->budget,
 					      .views = s->views };
 	_cleanup_(engine_freep) struct engine *engine = NULL;
 	uint64_t t = 0, last = 0, accounted = 0;
@@ -305,7 +303,7 @@ static void very_many_mappings(void **state)
 		_cleanup_(freep) uint8_t *packets = make_pieces(&s, &size);
 		const struct engine_config config = { .pt = fileparts_in_memory(packets, size),
 						      .cache = s.cache,
-						      .code = s.code,
+						      .budget = &s.budget,
 						      .views = s.views };
 		_cleanup_(engine_freep) struct engine *engine = NULL;
 		struct engine_step step;
@@ -332,17 +330,15 @@ static void very_many_mappings(void **state)
 
 static void instructions_are_not_endless(void **state)
 {
-	struct setup s;
+	struct engine_budget budget = { .n_insns = ENGINE_INSNS_MIN };
 
 	(void)state;
-	setup_init(&s);
-	assert_true(ipt_code_take(s.code, IPT_INSNS_MIN - 1, 0));
-	assert_false(ipt_code_take(s.code, 2, 0));
-	assert_true(ipt_code_take(s.code, 1, 0));
-	assert_false(ipt_code_take(s.code, 1, 0));
-	assert_true(ipt_code_take(s.code, 3 * IPT_INSNS_PER_BYTE, 3));
-	assert_false(ipt_code_take(s.code, 1, 0));
-	setup_deinit(&s);
+	assert_true(engine_budget_take(&budget, ENGINE_INSNS_MIN - 1, 0));
+	assert_false(engine_budget_take(&budget, 2, 0));
+	assert_true(engine_budget_take(&budget, 1, 0));
+	assert_false(engine_budget_take(&budget, 1, 0));
+	assert_true(engine_budget_take(&budget, 3 * ENGINE_INSNS_PER_BYTE, 3));
+	assert_false(engine_budget_take(&budget, 1, 0));
 }
 
 static void no_other_engine(void **state)

@@ -21,7 +21,6 @@
 #include "decoder/image/objects.h"
 #include "decoder/lane.h"
 #include "decoder/pt/cache.h"
-#include "decoder/pt/ipt_code.h"
 #include "decoder/pt/view.h"
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/jitbuild.h"
@@ -256,7 +255,7 @@ static char *transcribe(const struct row *row, char paths[3][32])
 	_cleanup_(objects_freep) struct objects *objects = NULL;
 	_cleanup_(timeline_freep) struct timeline *timeline = NULL;
 	_cleanup_(cache_freep) struct cache *cache = NULL;
-	_cleanup_(ipt_code_freep) struct ipt_code *code = NULL;
+	struct engine_budget budget = { .n_insns = ENGINE_INSNS_MIN };
 	_cleanup_(views_freep) struct views *views = NULL;
 	struct lane lane;
 	char *text = NULL;
@@ -271,7 +270,6 @@ static char *transcribe(const struct row *row, char paths[3][32])
 	assert_int_equal(objects_new(NULL, &objects), 0);
 	assert_int_equal(timeline_new(&trace, objects, &timeline), 0);
 	assert_int_equal(cache_new(NULL, NULL, &cache), 0);
-	assert_int_equal(ipt_code_new(&code), 0);
 	assert_int_equal(views_new(cache, &views), 0);
 	assert_int_equal(
 	    lane_init(&lane, &(struct lane_config){ .trace = &trace,
@@ -279,7 +277,7 @@ static char *transcribe(const struct row *row, char paths[3][32])
 						    .timeline = timeline,
 						    .engine = &engine_flow,
 						    .engine_config = { .cache = cache,
-								       .code = code,
+								       .budget = &budget,
 								       .views = views,
 								       .has_threads = true } }),
 	    0);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Ipt copy
+ *
+ * A private copy of a span's PT bytes, at the same offsets, that libipt 2.0.5 can read. Packets
+ * that it does not know (of event trace, of PEBS records, of triggers) are blanked: they become PAD
+ * packets. The span itself is only read.
+ *
+ * A blanked packet may have an address of its own in a FUP behind it. That FUP must stay, because
+ * addresses that follow are compressed against it; and it needs a packet that it belongs to, or
+ * libipt would take it for the beginning of an interruption. So an EXSTOP packet with an address
+ * takes the place of the blanked one, a stand-in, and whoever takes libipt's events drops the event
+ * that it makes. In the same way a MODE.Exec packet whose FUP says that the interrupt flag was
+ * changed becomes a MODE.TSX packet that repeats the state of the transaction, which is no news.
+ *
+ * Packets are copied a window at a time. Behind the last one stands the first byte of a packet that
+ * libipt does not know: it then calls the callback of its configuration, and the next window is
+ * copied there and then. So a copy takes the memory of a window or two, whatever the span's size;
+ * of the rest it reserves addresses only.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/pt/packet.h"
+#include "util/vec.h"
+#include "util/window.h"
+
+struct ipt_copy {
+	struct window window; /* over the span */
+	uint64_t size;
+	uint32_t errata;
+	bool has_events; /* event trace may be among the packets */
+
+	uint8_t *bytes;
+	uint64_t end;      /* packets before this offset are there */
+	uint64_t released; /* bytes before this offset are not there any more */
+	bool is_bad;       /* at @end, the bytes are no packet */
+
+	struct packet_reader reader;
+	bool is_status; /* since a PSB or an OVF no address followed: modes are only repeated */
+	uint8_t tsx;    /* the state of the transaction */
+	bool has_mode;  /* since the MODE.Exec at @mode only packets of time followed */
+	uint64_t mode;
+
+	/* For each EXSTOP packet with an address in the copy: is it a stand-in? */
+	VEC(bool) stand_ins;
+	size_t n_taken;   /* of these */
+	size_t n_waiting; /* of these, at the end: their FUP has not come yet */
+};
+
+/*
+ * @pt: the span, whose parts are borrowed; @errata: of the CPU (enum erratum).
+ *
+ * Return: 0 or -ENOMEM; then, too, the copy is to be deinitialized.
+ */
+_must_check_ int ipt_copy_init(struct ipt_copy *copy, const struct fileparts *pt, uint32_t errata,
+			       bool has_events);
+void ipt_copy_deinit(struct ipt_copy *copy);
+
+/* Return: the offset of the first PSB at @from or behind it; the span's size if there is none, or
+ *         if the span cannot be read. */
+uint64_t ipt_copy_find_psb(struct ipt_copy *copy, uint64_t from);
+
+/*
+ * Begin anew with the packets from @offset on. Before them, in the place of bytes that have been
+ * used up, go the @n bytes of a PSB+ at @psb, if no PSB begins at @offset.
+ *
+ * Return: 0, or negative errno: -ENOMEM, or why the span could not be read.
+ */
+_must_check_ int ipt_copy_begin(struct ipt_copy *copy, uint64_t offset, const uint8_t *psb,
+				size_t n);
+
+/*
+ * Copy the next window, because libipt came to the end of what is there, at @offset. Bytes before
+ * @used are not needed any more.
+ *
+ * Return: as ipt_copy_begin(); also -EBADMSG if there is no packet at @offset.
+ */
+_must_check_ int ipt_copy_go_on(struct ipt_copy *copy, uint64_t offset, uint64_t used);
+
+/*
+ * Return: the packet at @offset of the span if it is there and can be read on its own; else one of
+ *         type PACKET_PAD.
+ */
+struct packet ipt_copy_packet(struct ipt_copy *copy, uint64_t offset);
+
+/* Take the EXSTOP packet with an address that comes next. Return: whether it is a stand-in. */
+bool ipt_copy_take_exstop(struct ipt_copy *copy);
