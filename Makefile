@@ -102,7 +102,7 @@ FAILING = malloc calloc realloc free strdup strndup asprintf __asprintf_chk vasp
           mmap ftruncate fstat stat fstatat fstatvfs fsync mkdirat linkat renameat renameat2 readlink \
           fopen fdopen opendir fdopendir memfd_create eventfd epoll_create1 epoll_ctl socket socketpair \
           pthread_create open openat arena_alloc arena_copy arena_strdup map_put
-LINK_UNIT = $(LINK) $(FAILING:%=-Wl,--wrap=%) -Wl,--undefined=__wrap_malloc
+LINK_UNIT = $(LINK) $(FAILING:%=-Wl,--wrap=%) -Wl,--undefined=__wrap_malloc -Wl,--wrap=pthread_mutex_unlock
 
 # A disk that does not answer.
 $(O)/test-idreader: LINK_UNIT += -Wl,--wrap=buildid_read

@@ -23,6 +23,7 @@
 #include "daemon/objects/objectstore.h"
 #include "daemon/source/source.h"
 #include "daemon/spool/spool.h"
+#include "daemon/tasks/sideband.h"
 #include "tests/lib/logged.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
@@ -224,6 +225,51 @@ static void a_server_among_many(void **state)
 	assert_null(find(f, path));
 }
 
+/* Add records until an epoch of the sideband is over, and do what follows from that. */
+static void end_epoch(struct fixture *f, uint64_t *time)
+{
+	const struct sideband *sideband = intake_sideband(f->intake);
+	const uint64_t n = sideband_epochs(sideband);
+
+	while (sideband_epochs(sideband) == n) {
+		for (unsigned i = 0; i < 10; i++)
+			records_comm(&f->fake.records, (uint32_t)getpid(), "server", (*time)++);
+		intake_drain(f->intake);
+	}
+	intake_forget(f->intake);
+}
+
+/* The object of a program that has ended is forgotten together with the last record that names it,
+ * not before. That of a server stays, although the server mapped it even earlier. */
+static void objects_of_past_epochs(void **state)
+{
+	struct fixture *f = *state;
+	struct records *r = &f->fake.records;
+	const uint32_t test = dead_pid();
+	char server[128], ended[128];
+	uint64_t time = 1;
+
+	(void)snprintf(server, sizeof(server), "%s/server", f->dir);
+	(void)snprintf(ended, sizeof(ended), "%s/ended", f->dir);
+	tempdir_put_text(f->dir, "server", "\177ELF of a server");
+	tempdir_put_text(f->dir, "ended", "\177ELF of a program that ended");
+	sideband_set_max(intake_sideband(f->intake), 1);
+	records_comm(r, (uint32_t)getpid(), "server", time++);
+	records_mmap2(r, (uint32_t)getpid(), server, NULL, time++);
+	records_mmap2(r, test, ended, NULL, time++);
+	intake_drain(f->intake);
+	assert_int_equal(objectstore_wait(f->store, find(f, server), NULL), 0);
+	assert_int_equal(objectstore_wait(f->store, find(f, ended), NULL), 0);
+	while (sd_event_run(f->event, 0) > 0)
+		;
+
+	end_epoch(f, &time);
+	assert_non_null(find(f, ended));
+	end_epoch(f, &time);
+	assert_null(find(f, ended));
+	assert_non_null(find(f, server));
+}
+
 /* All that there is room for is in use: one line says so, not one for each that comes. */
 static void no_room_is_said_once(void **state)
 {
@@ -372,6 +418,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_server_among_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(objects_of_past_epochs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_room_is_said_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(objects_that_cannot_be_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(records_that_are_lost, set_up, tear_down),

@@ -486,6 +486,23 @@ static void too_many(void **state)
 	has(f, last - 1, KERNEL + 3, 4, "03....06", "-");
 }
 
+/* There are more changes of a function than are replayed. None of its code is known at any time
+ * then, not even from the copy, which shows one of its versions; all other code is. */
+static void too_large(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t size = HISTORY_SIZE_MAX;
+
+	for (uint64_t i = 0; i <= HISTORY_CHANGED_MAX / size; i++)
+		symbol(f, 10 + i, BPF, size, i % 2 != 0, "large");
+	begin(f, true);
+	has(f, 0, BPF, 2, "....", "-");
+	has(f, 11, BPF, 2, "....", "-");
+	has(f, UINT64_MAX, BPF, 2, "....", "-");
+	has(f, 11, KERNEL, 2, "0001", "-");
+	is_of(f, 11, BPF, "[kernel.kallsyms]");
+}
+
 /* Each module would be in as many pieces as there are functions in it: that is more than are
  * mapped. */
 static void too_many_modules(void **state)
@@ -520,6 +537,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(kept_of_others, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(kept_nonsense, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_large, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_many_modules, set_up, tear_down),
 	};
 

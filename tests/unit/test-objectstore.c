@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "daemon/objects/objectstore.h"
+#include "daemon/objects/original.h"
 #include "daemon/proc/claimant.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
@@ -1199,10 +1200,43 @@ static void is_swept(void *userdata)
 	free(list);
 }
 
+struct opening {
+	struct record_mmap2 mmap;
+	int fd;
+	struct original original;
+};
+
+static int open_original(void *userdata)
+{
+	struct opening *o = userdata;
+
+	return original_open(NULL, &o->mmap, &o->fd, &o->original);
+}
+
+static int open_verified(void *userdata)
+{
+	struct opening *o = userdata;
+
+	return original_open_verified(NULL, &o->mmap, &o->fd, &o->original);
+}
+
+/* Without its identity a file is not taken. */
+static void is_open(void *userdata)
+{
+	const struct opening *o = userdata;
+	struct stat st;
+
+	assert_int_equal(fstat(o->fd, &st), 0);
+	assert_true(o->original.found);
+	assert_true(o->original.ino == st.st_ino);
+	assert_int_equal(close(o->fd), 0);
+}
+
 static void calls_that_fail(void **state)
 {
 	struct fixture *f = *state;
 	struct listing l = { .f = f };
+	struct opening o = { .mmap = { .prot = PROT_EXEC, .name = f->program, .build_id = f->id } };
 	int error;
 
 	f->store = objectstore_free(f->store);
@@ -1211,6 +1245,8 @@ static void calls_that_fail(void **state)
 	assert_non_null(add(f, f->program, &f->id, &error));
 	failing_each(list_all, are_listed, &l);
 	failing_each(name_all, are_named, &l);
+	failing_each(open_original, is_open, &o);
+	failing_each(open_verified, is_open, &o);
 	assert_int_equal(sweep(&l), 0);
 	is_swept(&l);
 }

@@ -5,11 +5,18 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "ctl/plugin.h"
+#include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
 
 /* It is handed to another program, which may have another working directory. */
@@ -66,12 +73,97 @@ static void beside(void **state)
 	}
 }
 
-int main(void)
+static void copy_self(const char *to)
 {
+	const int in = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	ssize_t n;
+
+	assert_true(in >= 0 && out >= 0);
+	while ((n = sendfile(out, in, NULL, 1 << 20)) > 0)
+		;
+	assert_true(n == 0);
+	assert_int_equal(close(in), 0);
+	assert_int_equal(close(out), 0);
+}
+
+static int find(void *userdata)
+{
+	return plugin_find(userdata);
+}
+
+static void is_a_path(void *userdata)
+{
+	char **path = userdata;
+
+	assert_non_null(strstr(*path, "/ptd-emu.so"));
+	free(*path);
+}
+
+/* Either a path is found, or it is an error. */
+static void failures(void **state)
+{
+	char *path;
+
+	(void)state;
+	assert_int_equal(unsetenv("PTD_EMU_SO"), 0);
+	failing_each(find, is_a_path, &path);
+}
+
+/* Run this program from DIR/bin, where no plugin is beside it: the path is DIR/lib/ptd then. */
+static void installed(void **state)
+{
+	char dir[TEMPDIR_SIZE], bin[TEMPDIR_SIZE + 8], program[TEMPDIR_SIZE + 24];
+	int status;
+	pid_t child;
+
+	(void)state;
+	tempdir_make("plugin", dir);
+	(void)snprintf(bin, sizeof(bin), "%s/bin", dir);
+	(void)snprintf(program, sizeof(program), "%s/test-plugin", bin);
+	assert_int_equal(mkdir(bin, 0700), 0);
+	copy_self(program);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		(void)execl(program, program, dir, (char *)NULL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	tempdir_remove(dir);
+}
+
+static const char *prefix;
+
+/* What the program in DIR/bin finds. */
+static void below_the_prefix(void **state)
+{
+	_cleanup_(freep) char *path = NULL, *wanted = NULL;
+
+	(void)state;
+	assert_int_equal(unsetenv("PTD_EMU_SO"), 0);
+	assert_int_equal(plugin_find(&path), 0);
+	assert_true(asprintf(&wanted, "%s/lib/ptd/ptd-emu.so", prefix) > 0);
+	assert_string_equal(path, wanted);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest of_installed[] = {
+		cmocka_unit_test(below_the_prefix),
+		cmocka_unit_test(failures),
+	};
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(named),
 		cmocka_unit_test(beside),
+		cmocka_unit_test(failures),
+		cmocka_unit_test(installed),
 	};
 
+	if (argc > 1) {
+		prefix = argv[1];
+		return cmocka_run_group_tests(of_installed, NULL, NULL);
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

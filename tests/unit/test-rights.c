@@ -6,7 +6,12 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <linux/capability.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "daemon/pt/rights.h"
 
@@ -103,14 +108,46 @@ static void a_small_message(void **state)
 	assert_int_equal(message[16], 'x');
 }
 
+/* Return: the number in a file; @fallback where the kernel has no such file. */
+static long number_in(const char *path, long fallback)
+{
+	FILE *f = fopen(path, "re");
+	long n;
+
+	if (!f)
+		return fallback;
+	assert_int_equal(fscanf(f, "%ld", &n), 1);
+	assert_int_equal(fclose(f), 0);
+	return n;
+}
+
+static bool is_effective(unsigned capability)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	assert_int_equal(syscall(SYS_capget, &header, data), 0);
+	return data[capability / 32].effective >> capability % 32 & 1;
+}
+
+/* What the kernel allows this process. */
 static void here(void **state)
 {
+	const long paranoid = number_in("/proc/sys/kernel/perf_event_paranoid", 2);
+	const long mlock_kib = number_in("/proc/sys/kernel/perf_event_mlock_kb", 516);
+	struct rlimit limit;
 	struct rights rights;
 
 	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
 	rights_read(4, &rights);
-	assert_true(rights.paranoid >= -1 && rights.paranoid <= 4);
-	assert_int_equal(rights.free_bytes % 4096, 0);
+	assert_int_equal(rights.paranoid, paranoid);
+	assert_int_equal(rights.free_bytes, (uint64_t)mlock_kib * 1024 * 4);
+	assert_int_equal(rights.memlock,
+			 limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur);
+	assert_int_equal(rights.perfmon, is_effective(CAP_PERFMON));
+	assert_int_equal(rights.sys_admin, is_effective(CAP_SYS_ADMIN));
+	assert_int_equal(rights.ipc_lock, is_effective(CAP_IPC_LOCK));
 }
 
 int main(void)

@@ -755,6 +755,26 @@ static void code_for_which_there_is_no_room(void **state)
 /* No process has such a number. */
 #define NOBODY UINT32_C(10000000)
 
+/* The manifest says of whose memory there is none, and why. */
+static void memory_of_a_process_that_is_gone(void **state)
+{
+	struct fixture *f = *state;
+	const struct record_mmap2 mmap2 = { .pid = NOBODY,
+					    .tid = NOBODY,
+					    .addr = 0x400000,
+					    .len = 4096,
+					    .prot = PROT_READ | PROT_EXEC,
+					    .name = "//anon" };
+	_cleanup_(freep) char *text = NULL;
+
+	put_mmap2(&mmap2, 1, &f->tasks);
+	records_switch(&f->fake.switches[0], NOBODY, false, 2, 0);
+	f->request.mem_max = 1 << 20;
+	assert_int_equal(take(f), 0);
+	text = output_of(NULL, "grep ^mem %s/snap/manifest", f->dir);
+	assert_string_equal(text, "mem.10000000=refused: it is no process that is recorded now\n");
+}
+
 /* Three CPUs: on one ran a child of 10, on the next 30, on the third nobody knows who. */
 static void make_three_cpus(struct fixture *f)
 {
@@ -1218,6 +1238,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(anothers_vdso, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(claimed_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(forged_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(memory_of_a_process_that_is_gone, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(code_for_which_there_is_no_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_of_jits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(failures, set_up, tear_down),
