@@ -42,7 +42,7 @@ _ptdecode() {
 			_ptdecode_input
 			return
 		fi
-		words='-f --format -o --output -e --engine --debug-dir --buildid-dir --symfs --debuginfod
+		words='-f --format -o --output -e --engine --verify --debug-dir --buildid-dir --symfs --debuginfod
 			--state-dir --force --max-output --max-spill --cpu --mtc-freq --nom-freq --cpuid-15
 			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'
 		;;

@@ -37,6 +37,7 @@ static void usage(FILE *f)
 	    "  -o, --output PATH     where to write the format before it (default: standard "
 	    "output)\n"
 	    "  -e, --engine NAME     flow (default) or insn (slower, the reference)\n"
+	    "      --verify          write nothing but where the engines first differ\n"
 	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
 	    "      --buildid-dir DIR look there for files by build-id; laid out as perf's, which "
 	    "is the\n"
@@ -70,9 +71,10 @@ static void usage(FILE *f)
 	    "      --filter FILTER               the code that was traced, as filter "
 	    "0x401000/0x80\n"
 	    "\n"
-	    "Exit status: 0 all was decoded, 1 failed, 2 wrong usage, 3 decoded with gaps because "
-	    "the\n"
-	    "input is damaged or code is missing (the summary says where).\n");
+	    "Exit status: 0 all was decoded, 1 failed or the engines differ, 2 wrong usage, 3 "
+	    "decoded\n"
+	    "with gaps because the input is damaged or code is missing (the summary says "
+	    "where).\n");
 }
 
 /* Log what is wrong. @value is what the user gave instead; NULL: nothing. */
@@ -275,6 +277,7 @@ enum {
 	OPT_RAW_CODE,
 	OPT_FILTER,
 	OPT_STATE_DIR,
+	OPT_VERIFY,
 	OPT_VERSION,
 };
 
@@ -282,6 +285,7 @@ static const struct option long_options[] = {
 	{ "format", required_argument, NULL, 'f' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "engine", required_argument, NULL, 'e' },
+	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
 	{ "buildid-dir", required_argument, NULL, OPT_BUILDID_DIR },
 	{ "symfs", required_argument, NULL, OPT_SYMFS },
@@ -315,6 +319,9 @@ static int parse_option(struct command *c, int option)
 	case 'e':
 		c->options.engine = optarg;
 		return ptd_engine_exists(optarg) ? 0 : wrong("no such engine", optarg);
+	case OPT_VERIFY:
+		c->verify = true;
+		return 0;
 	case OPT_DEBUG_DIR:
 		c->options.debug_dir = optarg;
 		return 0;
@@ -431,7 +438,11 @@ int command_parse(struct command *c, int argc, char **argv)
 			     c->options.input);
 	if (c->options.input && c->options.raw_filter)
 		return wrong("--filter goes with --raw-pt", c->options.raw_filter);
-	if (c->n_outputs == 0)
+	if (c->verify && (c->n_outputs > 0 || c->options.engine))
+		return wrong("--verify decodes with both engines, and writes no format", NULL);
+	if (c->verify && c->options.input && strcmp(c->options.input, "-") == 0)
+		return wrong("--verify reads its input twice", c->options.input);
+	if (c->n_outputs == 0 && !c->verify)
 		(void)add_output(c, "text");
 	for (size_t i = 0; i < c->n_outputs; i++)
 		if (c->outputs[i].ops->directory && !c->outputs[i].path)

@@ -63,6 +63,7 @@ struct command {
 	const char *state_dir; /* where snapshots are found by their ids; NULL: the default */
 	char *snapshot;        /* path of the snapshot that was found by its id */
 	bool debuginfod;       /* servers may be asked for files */
+	bool verify;           /* both engines decode, and are compared; there are no outputs */
 };
 
 /*

@@ -20,6 +20,7 @@
 #include "decoder/cmd/fetcher.h"
 #include "decoder/cmd/inherit.h"
 #include "decoder/cmd/sandbox.h"
+#include "decoder/cmd/verify.h"
 #include "decoder/symbol/debugfile.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
@@ -403,7 +404,8 @@ static uint64_t size_of_inputs(const struct command *c)
 static int enter_sandbox(struct command *c)
 {
 	_cleanup_(roots_deinit) struct roots roots = {};
-	const uint64_t inputs = size_of_inputs(c);
+	/* To verify, it is read twice, side by side. */
+	const uint64_t inputs = size_of_inputs(c) * (c->verify ? 2 : 1);
 	uint64_t *spills = &c->options.max_spill;
 	struct sandbox sandbox = {};
 	int r;
@@ -498,11 +500,71 @@ static int prepare(struct command *c, struct fetcher *fetcher)
 	return r < 0 ? r : enter_sandbox(c);
 }
 
+static int next_batch(void *userdata, const struct ptd_batch **ret_batch)
+{
+	struct ptd_decoder *d = userdata;
+	const int r = ptd_decoder_next(d, ret_batch);
+
+	if (r < 0)
+		log_error("cannot decode on: %s", ptd_decoder_message(d));
+	return r;
+}
+
+/* Decode with both engines, side by side. Return: an exit status. */
+static int verify(struct command *c)
+{
+	static const char *const engines[] = { "flow", "insn" };
+	struct ptd_decoder *decoders[ARRAY_LEN(engines)] = {};
+	struct verify_stream streams[ARRAY_LEN(engines)];
+	char *message = NULL;
+	uint64_t n_insns = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(engines) && r == 0; i++) {
+		c->options.engine = engines[i];
+		r = ptd_decoder_new(&c->options, &decoders[i], &message);
+		if (r < 0)
+			command_log(r, message);
+		streams[i] = (struct verify_stream){ .name = engines[i],
+						     .next = next_batch,
+						     .userdata = decoders[i] };
+	}
+	if (r == 0)
+		r = verify_streams(streams, stdout, &n_insns);
+	explain(c, r);
+	if (r >= 0)
+		printf(r == VERIFY_EQUAL ? "%" PRIu64 " instructions, which both engines list\n"
+					 : "The engines differ behind %" PRIu64 " instructions.\n",
+		       n_insns);
+	if (r >= 0 && fflush(stdout) != 0)
+		r = log_error_errno(-errno, "standard output: cannot write: %m");
+	for (size_t i = 0; i < ARRAY_LEN(decoders); i++)
+		ptd_decoder_free(decoders[i]);
+	return r == VERIFY_EQUAL ? STATUS_OK : STATUS_FAILED;
+}
+
+/* Decode into the outputs. Return: an exit status. */
+static int write_outputs(struct command *c)
+{
+	struct ptd_decoder *d = NULL;
+	int r, status = STATUS_FAILED;
+	char *message = NULL;
+
+	r = ptd_decoder_new(&c->options, &d, &message);
+	if (r < 0) {
+		command_log(r, message);
+		explain(c, r);
+	} else if (open_outputs(c, ptd_decoder_info(d)) == 0 && decode(c, d) == 0) {
+		status = is_damaged(c, d) ? STATUS_GAPS : STATUS_OK;
+	}
+	close_outputs(c);
+	ptd_decoder_free(d);
+	return status;
+}
+
 int main(int argc, char **argv)
 {
 	struct fetcher fetcher = {};
-	struct ptd_decoder *d = NULL;
-	char *message = NULL;
 	struct command c;
 	int r, status;
 
@@ -514,16 +576,12 @@ int main(int argc, char **argv)
 		r = prepare(&c, &fetcher);
 		if (r == 0)
 			r = command_read_code(&c);
-		if (r == 0 && (r = ptd_decoder_new(&c.options, &d, &message)) < 0) {
-			command_log(r, message);
-			explain(&c, r);
-		}
-		if (r == 0 && open_outputs(&c, ptd_decoder_info(d)) == 0 && decode(&c, d) == 0)
-			status = is_damaged(&c, d) ? STATUS_GAPS : STATUS_OK;
+		if (r == 0)
+			status = c.verify ? verify(&c) : write_outputs(&c);
+		else
+			close_outputs(&c);
 	}
 
-	close_outputs(&c);
-	ptd_decoder_free(d);
 	fetcher_stop(&fetcher);
 	command_deinit(&c);
 	return status;

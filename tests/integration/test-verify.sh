@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# ptdecode --verify: nothing is found in recordings of real programs, of one process and of several; and
+# a difference is found where libipt 2.0.5 is known to say less.
+. "$(dirname "$0")/common.sh"
+need qemu-x86_64
+
+# verify STATUS TEXT ARGUMENT...: the last line is TEXT, a pattern.
+verify() {
+	local status=$1 text=$2 got
+	shift 2
+	"$O/ptdecode" --verify "$@" >"$T/out" 2>"$T/err"
+	got=$?
+	[[ $got == "$status" && $(tail -n 1 "$T/out") =~ ^$text$ ]] ||
+		fail "ptdecode --verify $*: exit status $got: $(cat "$T/out" "$T/err")"
+}
+
+start_ptd
+record one /bin/true
+record several bash -c '(ls -l / | sort) & (ls | cat) & wait'
+for name in one several; do
+	verify 0 '[0-9]+ instructions, which both engines list' "$T/$name"
+	n=$("$O/tools/emulog" "$T/$name.log" | awk '{ n += $2 } END { print n }')
+	grep -qx "$n instructions, .*" "$T/out" || fail "$name: the log has $n: $(cat "$T/out")"
+	echo "$name: $(cat "$T/out")"
+done
+
+mkdir "$T/kept"
+input=$("$O/tools/golden" -k "$T/kept" tests/golden/switch-cyc.case) || fail "no golden input"
+verify 1 'The engines differ behind 0 instructions\.' "$input"
+diff - <(sed 's/ (.*)//; s/, time [0-9]*//' "$T/out") <<'EOF' || fail "what is said of it"
+Both engines:
+  CPU 0, thread 10/10: cbr 20 0
+  CPU 0, unknown thread: gap, thread unknown, 17 bytes at 46, 401000
+flow goes on with:
+  CPU 0, thread 20/20: 401002 [unknown]
+  CPU 0, thread 20/20: 401003 [unknown]
+  CPU 0, thread 20/20: off 0 0
+  CPU 0, thread 20/20: 401000 [unknown]
+  CPU 0, thread 20/20: 401001 [unknown]
+  CPU 0, thread 20/20: 401002 [unknown]
+  CPU 0, thread 20/20: 401003 [unknown]
+  CPU 0, thread 20/20: off 0 0
+  the end
+insn goes on with:
+  CPU 0, unknown thread: gap, thread unknown, 7 bytes at 72, 401002
+  CPU 0, thread 20/20: 401000 [unknown]
+  CPU 0, thread 20/20: 401001 [unknown]
+  CPU 0, thread 20/20: 401002 [unknown]
+  CPU 0, thread 20/20: 401003 [unknown]
+  CPU 0, thread 20/20: off 0 0
+  the end
+The engines differ behind 0 instructions.
+EOF
+
+for wrong in "-f text" "-f text -o $T/x" "-e insn"; do
+	verify 2 '' $wrong "$T/one"
+	grep -q -- "--verify decodes with both engines, and writes no format" "$T/err" || fail "$wrong: $(cat "$T/err")"
+done
+verify 2 '' - </dev/null
+grep -q -- "--verify reads its input twice" "$T/err" || fail "standard input: $(cat "$T/err")"
+"$O/ptdecode" --verify "$T/one" >/dev/full 2>"$T/err" && fail "a full device, and no word of it"
+grep -q "standard output: cannot write" "$T/err" || fail "a full device: $(cat "$T/err")"
