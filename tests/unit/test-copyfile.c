@@ -75,13 +75,18 @@ static void make(int fd, off_t data, off_t size)
 		assert_int_equal(pwrite(fd, "data", 4, data), 4);
 }
 
-static void assert_same(int a, int b, off_t data)
+static void assert_same_data(int a, int b, off_t data)
 {
 	char left[4] = "", right[4] = "";
 
-	assert_int_equal(lseek(a, 0, SEEK_END), lseek(b, 0, SEEK_END));
 	assert_int_equal(pread(a, left, 4, data), pread(b, right, 4, data));
 	assert_memory_equal(left, right, 4);
+}
+
+static void assert_same(int a, int b, off_t data)
+{
+	assert_int_equal(lseek(a, 0, SEEK_END), lseek(b, 0, SEEK_END));
+	assert_same_data(a, b, data);
 }
 
 static void holes_stay(void **state)
@@ -115,6 +120,35 @@ static void too_large(void **state)
 	assert_int_equal(ftruncate(f->to, 0), 0);
 	assert_int_equal(lseek(f->to, 0, SEEK_SET), 0);
 	assert_int_equal(copyfile_fd(f->from, f->to, &(struct effort){ .size_max = MIB }), 0);
+}
+
+/* A file in /proc has no size before it is read, and is copied in another way. */
+static void of_the_kernel(void **state)
+{
+	const atomic_bool asked = true;
+	struct fixture *f = *state;
+	const struct {
+		struct effort effort;
+		int expected;
+	} rows[] = {
+		{ { .size_max = UINT64_MAX }, 0 },
+		{ { .size_max = 10 }, -EFBIG },
+		{ { .size_max = UINT64_MAX, .cancel = &asked }, -ECANCELED },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const int version = open("/proc/version", O_RDONLY | O_CLOEXEC);
+
+		assert_true(version >= 0);
+		assert_int_equal(ftruncate(f->to, 0), 0);
+		assert_int_equal(lseek(f->to, 0, SEEK_SET), 0);
+		assert_int_equal(copyfile_fd(version, f->to, &rows[i].effort), rows[i].expected);
+		if (rows[i].expected == 0) {
+			assert_true(lseek(f->to, 0, SEEK_END) > 10);
+			assert_same_data(version, f->to, 4);
+		}
+		assert_int_equal(close(version), 0);
+	}
 }
 
 /* Data between holes, and no more of them in the copy than in the original. */
@@ -209,6 +243,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(holes_stay, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(too_large, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(of_the_kernel, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(islands, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(cannot_be_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),

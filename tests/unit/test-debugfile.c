@@ -540,6 +540,63 @@ static void names_come_from_it(void **state)
 	}
 }
 
+/* Only what can be code has a name, and only from a symbol that can name code. */
+static void symbols_of_code(void **state)
+{
+	static const struct {
+		const char *title;
+		uint8_t type;
+		uint16_t section;
+		uint64_t address, flags, size;
+		bool is_named;
+	} symbols[] = {
+		{ "a function", STT_FUNC, SECTION_TEXT, 0, SHF_EXECINSTR, 4096, true },
+		{ "an indirect function", STT_GNU_IFUNC, SECTION_TEXT, 0, SHF_EXECINSTR, 4096,
+		  true },
+		{ "a label", STT_NOTYPE, SECTION_TEXT, 0, SHF_EXECINSTR, 4096, true },
+		{ "data in code", STT_OBJECT, SECTION_TEXT, 0, SHF_EXECINSTR, 4096, false },
+		{ "a section", STT_SECTION, SECTION_TEXT, 0, SHF_EXECINSTR, 4096, false },
+		{ "a file", STT_FILE, SHN_ABS, 0, SHF_EXECINSTR, 4096, false },
+		{ "a function of another file", STT_FUNC, SHN_UNDEF, 0, SHF_EXECINSTR, 4096,
+		  false },
+		{ "a section that is not there", STT_FUNC, N_SECTIONS, 0, SHF_EXECINSTR, 4096,
+		  false },
+		{ "a section that is not executable", STT_FUNC, SECTION_TEXT, 0, SHF_WRITE, 4096,
+		  false },
+		{ "the last byte of the section", STT_FUNC, SECTION_TEXT, 4095, SHF_EXECINSTR, 4096,
+		  true },
+		{ "behind the section", STT_FUNC, SECTION_TEXT, 4096, SHF_EXECINSTR, 4096, false },
+		{ "before the section", STT_FUNC, SECTION_TEXT, UINT64_MAX, SHF_EXECINSTR, 4096,
+		  false },
+		{ "a section up to the top", STT_FUNC, SECTION_TEXT, 0, SHF_EXECINSTR,
+		  UINT64_MAX - CODE_ADDRESS, true },
+		{ "a section beyond the top", STT_FUNC, SECTION_TEXT, 0, SHF_EXECINSTR,
+		  UINT64_MAX - CODE_ADDRESS + 1, false },
+	};
+	const struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
+		_cleanup_(objects_freep) struct objects *objects = NULL;
+		const uint64_t address = CODE_ADDRESS + symbols[i].address;
+		const struct object *object = NULL;
+		struct image image;
+		char path[512];
+
+		print_message("  %s\n", symbols[i].title);
+		make_image(ID, "it", &image);
+		image.symbols[1].st_info = ELF64_ST_INFO(STB_LOCAL, symbols[i].type);
+		image.symbols[1].st_shndx = symbols[i].section;
+		image.symbols[1].st_value = address;
+		image.sections[SECTION_TEXT].sh_flags = SHF_ALLOC | symbols[i].flags;
+		image.sections[SECTION_TEXT].sh_size = symbols[i].size;
+		tempdir_put(f->dir, "app/prog", &image, sizeof(image));
+		in_tree(f, "app/prog", path);
+		assert_int_equal(objects_new(NULL, &objects), 0);
+		assert_int_equal(objects_find(objects, path, NULL, &object), 0);
+		symbolat_expect(object->symbols, address, symbols[i].is_named ? "it" : "");
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -549,6 +606,7 @@ int main(void)
 		cmocka_unit_test(reads_links),
 		cmocka_unit_test(checksum),
 		cmocka_unit_test_setup_teardown(names_come_from_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(symbols_of_code, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -412,6 +412,78 @@ static void addresses(void **state)
 	assert_int_equal(object_address(find(objects, "//anon", NULL, OBJECT_NO_FILE), 5), 5);
 }
 
+/*
+ * Write an ELF file with @n segments, whose kinds are those of the table, again and again.
+ * Segment K has 16 bytes, which are at 0x1000 * (K + 1); @n_sharing segments at a time have the
+ * same bytes.
+ */
+static void put_segments(const struct fixture *f, const char *name, size_t n, size_t n_sharing,
+			 const Elf64_Phdr *kinds, size_t n_kinds)
+{
+	const size_t size = sizeof(Elf64_Ehdr) + n * sizeof(Elf64_Phdr) + n * 16;
+	_cleanup_(freep) uint8_t *bytes = calloc(1, size);
+	const Elf64_Ehdr header = {
+		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_DYN,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_phoff = sizeof(header),
+		.e_ehsize = sizeof(header),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = (Elf64_Half)n,
+	};
+
+	assert_non_null(bytes);
+	memcpy(bytes, &header, sizeof(header));
+	for (size_t i = 0; i < n; i++) {
+		Elf64_Phdr segment = kinds[i % n_kinds];
+
+		segment.p_offset = i / n_sharing * 16;
+		segment.p_filesz = segment.p_memsz = 16;
+		segment.p_vaddr = 0x1000 * (i + 1);
+		memcpy(bytes + sizeof(header) + i * sizeof(segment), &segment, sizeof(segment));
+	}
+	tempdir_put(f->dir, name, bytes, size);
+}
+
+/* A byte that several segments have is at the address that the executable one gives it. There may
+ * be more segments than are looked at. */
+static void addresses_by_segments(void **state)
+{
+	static const Elf64_Phdr kinds[] = {
+		{ .p_type = PT_NOTE, .p_flags = PF_X },
+		{ .p_type = PT_LOAD, .p_flags = PF_R },
+		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X },
+	};
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	const struct object *o;
+	char path[256];
+
+	assert_int_equal(objects_new(NULL, &objects), 0);
+	put_segments(f, "three", 3, 1, kinds, 3);
+	in_dir(f, "three", path);
+	o = find(objects, path, NULL, OBJECT_OK);
+	assert_int_equal(object_address(o, 3), 3);
+	assert_int_equal(object_address(o, 16), 0x2000);
+	assert_int_equal(object_address(o, 31), 0x200f);
+	assert_int_equal(object_address(o, 32), 0x3000);
+	assert_int_equal(object_address(o, 47), 0x300f);
+	assert_int_equal(object_address(o, 48), 48);
+
+	put_segments(f, "shared", 6, 3, kinds, 3);
+	in_dir(f, "shared", path);
+	o = find(objects, path, NULL, OBJECT_OK);
+	assert_int_equal(object_address(o, 3), 0x3003);
+	assert_int_equal(object_address(o, 16), 0x6000);
+
+	put_segments(f, "many", 300, 1, kinds + 2, 1);
+	in_dir(f, "many", path);
+	o = find(objects, path, NULL, OBJECT_OK);
+	assert_int_equal(object_address(o, 255 * 16), 0x1000 * 256);
+	assert_int_equal(object_address(o, 256 * 16), 256 * 16);
+}
+
 /* However much of the file is there, its bytes can be used. */
 static void cut_off(void **state)
 {
@@ -449,6 +521,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_build_id_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(malformed_map, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
+		cmocka_unit_test_setup_teardown(addresses_by_segments, setup, teardown),
 		cmocka_unit_test_setup_teardown(cut_off, setup, teardown),
 	};
 

@@ -124,6 +124,30 @@ static void start_that_cannot_be_read(void **state)
 	assert_int_equal(munmap(two, 2 * page), 0);
 }
 
+/* A vector without an end is an error as soon as it is longer than any program's. */
+static void vector_without_an_end(void **state)
+{
+	const uint64_t n_words = 3 + TARGET_STACK_WORDS_MAX, size = n_words * 8;
+	uint64_t *stack =
+	    mmap(NULL, size + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct target_start got = { .phdr = 0xdead };
+
+	(void)state;
+	assert_ptr_not_equal(stack, MAP_FAILED);
+	for (uint64_t i = 3; i < n_words; i += 2)
+		stack[i] = AT_PHDR;
+	/* Nothing behind the limit is looked at. */
+	stack[n_words] = AT_NULL;
+	assert_int_equal(target_read_start(&plain, address(stack), &got), -EFAULT);
+	assert_int_equal(got.phdr, 0xdead);
+
+	/* The last place where the end may be. */
+	stack[n_words - 2] = AT_NULL;
+	assert_int_equal(target_read_start(&plain, address(stack), &got), 0);
+	assert_int_equal(got.phdr, 0);
+	assert_int_equal(munmap(stack, size + 4096), 0);
+}
+
 /* The memory of a program of i386 is @bytes, from its address 0 on. */
 #define GUEST32(name, bytes)                          \
 	const uintptr_t name##_base = address(bytes); \
@@ -579,6 +603,7 @@ int main(void)
 		cmocka_unit_test(reading),
 		cmocka_unit_test(start),
 		cmocka_unit_test(start_that_cannot_be_read),
+		cmocka_unit_test(vector_without_an_end),
 		cmocka_unit_test(start32),
 		cmocka_unit_test(handlers),
 		cmocka_unit_test(handlers32),
