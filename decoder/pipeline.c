@@ -447,9 +447,13 @@ static int fail(struct ptd_decoder *d, const struct lane *lane, int r)
 /* What was read is as it was, but it may not be what was meant. Return: 0 or -ESTALE. */
 static int check_inputs(struct ptd_decoder *d)
 {
+	const char *failure = objects_failure(d->objects);
 	const struct reading_file *file;
 	off_t size;
 
+	/* What was decoded meanwhile may have gaps, and lack names, where the file has none. */
+	if (failure)
+		return message_set(&d->message, -ESTALE, "%s", failure);
 	file = reading_find_cut(&d->reading, &size);
 	if (!file)
 		return 0;
@@ -470,8 +474,6 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 	struct lane *lane;
 	int r;
 
-	if (decoder->r == 0)
-		decoder->r = check_inputs(decoder);
 	if (decoder->r < 0)
 		return decoder->r;
 	if (decoder->given) {
@@ -480,6 +482,9 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 			return fail(decoder, decoder->given, r);
 		decoder->given = NULL;
 	}
+	decoder->r = check_inputs(decoder);
+	if (decoder->r < 0)
+		return decoder->r;
 
 	lane = first_lane(decoder);
 	if (!lane)

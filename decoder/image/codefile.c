@@ -4,27 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
-#include <libelf.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "util/copyfile.h"
-#include "util/effort.h"
+#include "decoder/symbol/elfbytes.h"
 #include "util/regular.h"
 
 #define SEGMENTS_MAX 256 /* loadable ones; real files have four to ten */
-
-/* Of fetched files, in memory. */
-#define COPIES_MAX      256u
-#define COPIES_SIZE_MAX (UINT64_C(1) << 30)
-
-static void elf_endp(Elf **elf)
-{
-	if (*elf)
-		elf_end(*elf);
-}
 
 static int add_segments(struct codefile *file, Elf *elf, size_t n_headers, bool executable)
 {
@@ -46,14 +31,11 @@ static int add_segments(struct codefile *file, Elf *elf, size_t n_headers, bool 
 
 static int read_elf(struct codefile *file)
 {
-	_cleanup_(elf_endp) Elf *elf = NULL;
+	_cleanup_(elfbytes_endp) Elf *elf = elfbytes_begin(file->object.file);
 	size_t n_headers;
 	int r;
 
-	(void)elf_version(EV_CURRENT);
-	elf = file->map.size > 0 ? elf_memory((char *)(uintptr_t)file->map.bytes, file->map.size)
-				 : NULL;
-	if (!elf || elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &n_headers) < 0)
+	if (!elf || elf_getphdrnum(elf, &n_headers) < 0)
 		return 0;
 
 	file->object.is_elf = true;
@@ -66,7 +48,7 @@ struct codefile *codefile_free(struct codefile *file)
 	if (!file)
 		return NULL;
 	elf_source_deinit(&file->elf);
-	mapfile_deinit(&file->map);
+	(void)filebytes_unref(file->object.file);
 	vec_deinit(&file->segments);
 	free((void *)(uintptr_t)file->object.id.source);
 	free(file);
@@ -91,8 +73,8 @@ int codefile_new(const char *source, struct codefile **ret_file)
 
 	if (!file)
 		return -ENOMEM;
-	file->object.id.source = strdup(source);
-	if (!file->object.id.source)
+	file->object.id.source = source ? strdup(source) : NULL;
+	if (source && !file->object.id.source)
 		return -ENOMEM;
 	*ret_file = TAKE(file);
 	return 0;
@@ -109,38 +91,34 @@ int codefile_new_missing(const struct buildid *id, struct codefile **ret_file)
 	return 0;
 }
 
-/* The bytes of the file at @path, or open at @fd if that is not -1; whatever they are. */
-static int load_bytes(const char *path, int fd, struct codefile **ret_file)
+/* Give @file the bytes of @bytes, which is taken over. */
+static void set_bytes(struct codefile *file, struct filebytes *bytes)
 {
-	_cleanup_(codefile_freep) struct codefile *file = NULL;
-	int r;
-
-	r = codefile_new(path, &file);
-	if (r < 0)
-		return r;
-
-	r = fd < 0 ? mapfile_init(&file->map, AT_FDCWD, path) : mapfile_init_fd(&file->map, fd);
-	if (r < 0)
-		return r;
-	file->object.bytes = file->map.bytes;
-	file->object.size = file->map.size;
-	*ret_file = TAKE(file);
-	return 0;
+	file->object.file = bytes;
+	file->object.size = filebytes_size(bytes);
 }
 
-int codefile_load(const char *path, int fd, struct codefile **ret_file)
+int codefile_load(struct fileset *set, const char *path, int *fd, struct codefile **ret_file)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
+	const bool is_given = *fd >= 0;
+	struct filebytes *bytes;
 	struct buildid id;
 	int r;
 
-	r = load_bytes(path, fd, &file);
+	if (!is_given)
+		*fd = regular_open(AT_FDCWD, path, 0);
+	if (*fd < 0)
+		return *fd;
+	r = buildid_read(*fd, &id);
+	if (r == 0)
+		r = codefile_new(path, &file);
+	if (r == 0)
+		r = filebytes_new(set, path, fd, is_given, &bytes);
 	if (r < 0)
 		return r;
-
-	buildid_read_bytes(file->map.bytes, file->map.size, &id);
+	set_bytes(file, bytes);
 	set_build_id(&file->object, &id);
-
 	r = read_elf(file);
 	if (r < 0)
 		return r;
@@ -148,19 +126,54 @@ int codefile_load(const char *path, int fd, struct codefile **ret_file)
 	return 0;
 }
 
-int codefile_load_memory(const char *path, uint64_t address, struct codefile **ret_file)
+int codefile_load_memory(struct fileset *set, const char *path, uint64_t address,
+			 struct codefile **ret_file)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
+	_cleanup_(fd_closep) int fd = regular_open(AT_FDCWD, path, 0);
+	struct filebytes *bytes;
 	int r;
 
-	r = load_bytes(path, -1, &file);
+	if (fd < 0)
+		return fd;
+	r = codefile_new(path, &file);
+	if (r == 0)
+		r = filebytes_new(set, path, &fd, false, &bytes);
 	if (r < 0)
 		return r;
-	r = vec_push(&file->segments, { .size = file->map.size, .address = address });
+	set_bytes(file, bytes);
+	r = vec_push(&file->segments, { .size = file->object.size, .address = address });
 	if (r < 0)
 		return r;
 	*ret_file = TAKE(file);
 	return 0;
+}
+
+int codefile_share(const struct codefile *file, struct codefile **ret_file)
+{
+	_cleanup_(codefile_freep) struct codefile *shared = NULL;
+	int r;
+
+	r = codefile_new(file->object.id.source, &shared);
+	if (r < 0)
+		return r;
+	set_bytes(shared, filebytes_ref(file->object.file));
+	shared->object.is_elf = file->object.is_elf;
+	shared->object.id.build_id_size = file->object.id.build_id_size;
+	memcpy(shared->object.id.build_id, file->object.id.build_id,
+	       sizeof(file->object.id.build_id));
+	r = vec_reserve(&shared->segments, file->segments.n);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < file->segments.n; i++)
+		shared->segments.items[shared->segments.n++] = file->segments.items[i];
+	*ret_file = TAKE(shared);
+	return 0;
+}
+
+const uint8_t *object_bytes(const struct object *object, uint64_t offset, uint64_t size)
+{
+	return object->file ? filebytes_get(object->file, offset, size) : NULL;
 }
 
 int object_add_part(struct object *object, uint64_t offset, uint64_t size, uint64_t address)
@@ -227,38 +240,17 @@ int codefiles_adopt(struct codefiles *files, const char *path, enum object_state
 	if (r < 0)
 		return r;
 	if (state == OBJECT_OK && object->is_elf) {
-		elf_source_init(&(*file)->elf, files->debug_places, &object->id, object->bytes,
-				object->size);
+		elf_source_init(&(*file)->elf, files->debug_places, &object->id, object->file);
 		object->symbols = &(*file)->elf.source;
 	}
 	*file = NULL;
 	return 0;
 }
 
-int codefiles_make_readable(struct codefiles *files, int fd, struct codefile *file)
+void codefiles_init(struct codefiles *files)
 {
-	_cleanup_(fd_closep) int there = regular_open(AT_FDCWD, file->object.id.source, 0);
-	_cleanup_(fd_closep) int copy = -1;
-	char *source;
-	int r;
-
-	if (there >= 0 || files->copies.n >= COPIES_MAX ||
-	    file->map.size > COPIES_SIZE_MAX - files->copies_size)
-		return 0;
-	r = vec_reserve(&files->copies, 1);
-	if (r < 0)
-		return r;
-	copy = memfd_create("ptd-code", MFD_CLOEXEC);
-	if (copy < 0 || copyfile_fd(fd, copy, &(struct effort){ .size_max = file->map.size }) < 0)
-		return 0;
-	if (asprintf(&source, "/proc/self/fd/%d", copy) < 0)
-		return -ENOMEM;
-	free((void *)(uintptr_t)file->object.id.source);
-	file->object.id.source = source;
-	files->copies_size += file->map.size;
-	files->copies.items[files->copies.n++] = copy;
-	copy = -1;
-	return 0;
+	*files = (struct codefiles){};
+	fileset_init(&files->fileset);
 }
 
 void codefiles_deinit(struct codefiles *files)
@@ -266,8 +258,6 @@ void codefiles_deinit(struct codefiles *files)
 	for (size_t i = 0; i < files->files.n; i++)
 		(void)codefile_free(files->files.items[i]);
 	vec_deinit(&files->files);
-	for (size_t i = 0; i < files->copies.n; i++)
-		(void)fd_close(files->copies.items[i]);
-	vec_deinit(&files->copies);
+	fileset_deinit(&files->fileset);
 	arena_deinit(&files->names);
 }

@@ -4,8 +4,8 @@
 /*
  * Code file
  *
- * An object with what only the collection needs of it: the mapped bytes, the segments that state
- * the addresses of the bytes, the build-id. The functions of object.h are implemented here. All
+ * An object with what only the collection needs of it: its file, the segments that state the
+ * addresses of the bytes, the build-id. The functions of object.h are implemented here. All
  * code files of a decode are in one list; the place of a code file in it is the id of its object in
  * the decoded stream.
  */
@@ -17,7 +17,7 @@
 #include "decoder/symbol/elfsource.h"
 #include "util/arena.h"
 #include "util/buildid.h"
-#include "util/mapfile.h"
+#include "util/filebytes.h"
 #include "util/vec.h"
 
 struct codefile_segment {
@@ -26,21 +26,23 @@ struct codefile_segment {
 };
 
 struct codefile {
-	struct object object; /* the first member: object_address() relies on it */
-	struct mapfile map;
+	struct object object;  /* the first member: object_address() relies on it */
 	struct elf_source elf; /* the names, if it is an ELF file that can be used */
 	VEC(struct codefile_segment) segments; /* of an ELF file, the executable ones come first */
 };
 
 struct codefiles {
 	VEC(struct codefile *) files; /* owned, by id */
-	VEC(int) copies;      /* open memfds with copies of fetched files, which give them a path */
-	uint64_t copies_size; /* bytes of all copies */
+	struct fileset fileset;       /* of all of them, and of their debug files */
 	struct arena names;
 	const struct debugfile_places *debug_places; /* borrowed; NULL: use no debug files */
 };
 
-/* Make a code file without bytes, which can be read from the path @source. Return: 0 or -ENOMEM. */
+/*
+ * Make a code file without bytes. @source is the path of its file; NULL: it has none.
+ *
+ * Return: 0 or -ENOMEM.
+ */
 _must_check_ int codefile_new(const char *source, struct codefile **ret_file);
 
 /*
@@ -49,21 +51,30 @@ _must_check_ int codefile_new(const char *source, struct codefile **ret_file);
 _must_check_ int codefile_new_missing(const struct buildid *id, struct codefile **ret_file);
 
 /*
- * Map the file at @path, or the file open at @fd (borrowed) if @fd is not -1. Of an ELF file, read
- * the build-id and the segments.
+ * Open the file at @path, or take the file that is open at *@fd if that is not -1; then *@fd is -1
+ * on success, and @path may be one that this process may not open. Of an ELF file, read the
+ * build-id and the segments. @set must outlive @ret_file.
  *
  * Return: 0, or negative errno.
  */
-_must_check_ int codefile_load(const char *path, int fd, struct codefile **ret_file);
+_must_check_ int codefile_load(struct fileset *set, const char *path, int *fd,
+			       struct codefile **ret_file);
 
 /*
- * Map the file at @path, which has the bytes that were in memory from @address on, whatever they
+ * Open the file at @path, which has the bytes that were in memory from @address on, whatever they
  * look like.
  *
  * Return: as above.
  */
-_must_check_ int codefile_load_memory(const char *path, uint64_t address,
+_must_check_ int codefile_load_memory(struct fileset *set, const char *path, uint64_t address,
 				      struct codefile **ret_file);
+
+/*
+ * Make another code file with the bytes and the addresses of @file, which are read once for both.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int codefile_share(const struct codefile *file, struct codefile **ret_file);
 struct codefile *codefile_free(struct codefile *file);
 
 bool codefile_has_build_id(const struct codefile *file, const struct buildid *id);
@@ -77,16 +88,9 @@ bool codefile_has_build_id(const struct codefile *file, const struct buildid *id
 _must_check_ int codefiles_adopt(struct codefiles *files, const char *path, enum object_state state,
 				 struct codefile **file);
 
-/*
- * Give @file, which is open at @fd, a path that leads to a copy of it. The sandbox does not let
- * this process open files in the cache of fetched files, but libipt reads code from a path. The
- * copy belongs to @files. If there is no room for a copy, the file keeps its path.
- *
- * Return: 0 or -ENOMEM.
- */
-_must_check_ int codefiles_make_readable(struct codefiles *files, int fd, struct codefile *file);
+void codefiles_init(struct codefiles *files);
 
-/* Free all files that were appended, and the copies. */
+/* Free all files that were appended. */
 void codefiles_deinit(struct codefiles *files);
 
 DEFINE_CLEANUP(struct codefile *, codefile_free);

@@ -231,15 +231,18 @@ static bool is_same(const struct mapping *m, const struct extent *e, uint64_t st
 {
 	const uint64_t at_m = m->offset + (start - m->start), at_e = e->offset + (start - e->start);
 	const uint64_t size = last - start + 1;
+	const uint8_t *of_m, *of_e;
 
 	if (m->object == e->object)
 		return at_m == at_e;
-	if (m->object->state != OBJECT_OK || size == 0 || size > *left || at_m >= m->object->size ||
-	    size > m->object->size - at_m || at_e >= e->object->size ||
-	    size > e->object->size - at_e)
+	if (size == 0 || size > *left)
+		return false;
+	of_m = object_bytes(m->object, at_m, size);
+	of_e = object_bytes(e->object, at_e, size);
+	if (!of_m || !of_e)
 		return false;
 	*left -= size;
-	return memcmp(m->object->bytes + at_m, e->object->bytes + at_e, size) == 0;
+	return memcmp(of_m, of_e, size) == 0;
 }
 
 /*

@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "ptd/record.h"
 
+struct filebytes;
 struct symbol_source;
 
 enum object_state {
@@ -28,8 +29,8 @@ enum object_state {
 struct object {
 	struct ptd_object id; /* what the decoded stream shows of the object */
 	enum object_state state;
-	const uint8_t *bytes; /* NULL unless OBJECT_OK */
-	size_t size;
+	struct filebytes *file; /* see object_bytes(); NULL unless OBJECT_OK */
+	uint64_t size;          /* bytes */
 	bool is_elf;
 
 	/*
@@ -39,6 +40,15 @@ struct object {
 	 */
 	struct symbol_source *symbols;
 };
+
+/*
+ * Read the bytes of @object as they are needed. Several threads may call this at once.
+ *
+ * Return: the @size bytes at @offset, which stay there as long as the object; NULL if the object
+ *         has not so many, or they cannot be read: then what is decoded without them must not be
+ *         shown, and objects_failure() says why.
+ */
+const uint8_t *object_bytes(const struct object *object, uint64_t offset, uint64_t size);
 
 /*
  * State that @size bytes of @object from @offset on are at @address. Parts are added in the order

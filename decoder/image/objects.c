@@ -36,16 +36,18 @@ struct objects {
 /* --- the search ------------------------------------------------------------------------------- */
 
 /*
- * Try one place, or the file open at @fd; *@state says afterwards how far the search has come. All
- * that can go wrong means that the file cannot be had, want of memory too: too many mappings look
- * the same.
+ * Try one place, or the file open at @fd, which is taken over; *@state says afterwards how far the
+ * search has come. All that can go wrong means that the file cannot be had, want of memory too: too
+ * many mappings look the same.
  */
-static void try_file(const char *path, int fd, const struct buildid *wanted,
-		     enum object_state *state, struct codefile **ret_file)
+static void try_file(struct objects *objects, const char *path, int fd,
+		     const struct buildid *wanted, enum object_state *state,
+		     struct codefile **ret_file)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
+	_cleanup_(fd_closep) int given = fd;
 
-	if (codefile_load(path, fd, &file) < 0)
+	if (codefile_load(&objects->files.fileset, path, &given, &file) < 0)
 		return;
 	if (wanted->size && !codefile_has_build_id(file, wanted)) {
 		*state = OBJECT_WRONG_ID;
@@ -55,14 +57,14 @@ static void try_file(const char *path, int fd, const struct buildid *wanted,
 	*ret_file = TAKE(file);
 }
 
-static void try_path(const char *path, const struct buildid *wanted, enum object_state *state,
-		     struct codefile **ret_file)
+static void try_path(struct objects *objects, const char *path, const struct buildid *wanted,
+		     enum object_state *state, struct codefile **ret_file)
 {
-	try_file(path, -1, wanted, state, ret_file);
+	try_file(objects, path, -1, wanted, state, ret_file);
 }
 
 /* @location is relative to the snapshot. Return: 0 or -ENOMEM. */
-static int try_in_snapshot(const struct objects *objects, const char *location,
+static int try_in_snapshot(struct objects *objects, const char *location,
 			   const struct buildid *wanted, enum object_state *state,
 			   struct codefile **ret_file)
 {
@@ -72,12 +74,12 @@ static int try_in_snapshot(const struct objects *objects, const char *location,
 		path = NULL;
 		return -ENOMEM;
 	}
-	try_path(path, wanted, state, ret_file);
+	try_path(objects, path, wanted, state, ret_file);
 	return 0;
 }
 
 /* Whatever lies under the build-id, in a directory that perf wrote. Return: 0 or -ENOMEM. */
-static int search_snapshot_by_id(const struct objects *objects, const char *path,
+static int search_snapshot_by_id(struct objects *objects, const char *path,
 				 const struct buildid *wanted, enum object_state *state,
 				 struct codefile **ret_file)
 {
@@ -95,9 +97,8 @@ static int search_snapshot_by_id(const struct objects *objects, const char *path
  * Return: 0; OBJECTMAP_AMBIGUOUS if no other place can have the file, and the snapshot does not;
  *         -ENOMEM.
  */
-static int search_snapshot(const struct objects *objects, const char *path,
-			   const struct buildid *wanted, enum object_state *state,
-			   struct codefile **ret_file)
+static int search_snapshot(struct objects *objects, const char *path, const struct buildid *wanted,
+			   enum object_state *state, struct codefile **ret_file)
 {
 	const char *location;
 	int r;
@@ -120,7 +121,7 @@ static int search_snapshot(const struct objects *objects, const char *path,
 }
 
 /* Search by build-id alone, whatever the file was called. Return: 0 or -ENOMEM. */
-static int search_by_id(const struct objects *objects, const struct buildid *wanted,
+static int search_by_id(struct objects *objects, const struct buildid *wanted,
 			enum object_state *state, struct codefile **ret_file)
 {
 	/* The last one is the name that older versions of perf gave. */
@@ -138,16 +139,15 @@ static int search_by_id(const struct objects *objects, const struct buildid *wan
 			path = NULL;
 			return -ENOMEM;
 		}
-		try_path(path, wanted, state, ret_file);
+		try_path(objects, path, wanted, state, ret_file);
 	}
 	return 0;
 }
 
 /* Search at the path, below the directory that stands for the root if there is one. Return: 0 or
  * -ENOMEM. */
-static int search_at_path(const struct objects *objects, const char *path,
-			  const struct buildid *wanted, enum object_state *state,
-			  struct codefile **ret_file)
+static int search_at_path(struct objects *objects, const char *path, const struct buildid *wanted,
+			  enum object_state *state, struct codefile **ret_file)
 {
 	_cleanup_(freep) char *below = NULL;
 
@@ -155,22 +155,19 @@ static int search_at_path(const struct objects *objects, const char *path,
 		below = NULL;
 		return -ENOMEM;
 	}
-	try_path(below ?: path, wanted, state, ret_file);
+	try_path(objects, below ?: path, wanted, state, ret_file);
 	return 0;
 }
 
-/* Ask the other process to fetch the file. Return: 0 or -ENOMEM. */
-static int search_elsewhere(struct objects *objects, const struct buildid *wanted,
-			    enum object_state *state, struct codefile **ret_file)
+/* Ask the other process to fetch the file. */
+static void search_elsewhere(struct objects *objects, const struct buildid *wanted,
+			     enum object_state *state, struct codefile **ret_file)
 {
-	_cleanup_(fd_closep) int fd = -1;
 	_cleanup_(freep) char *path = NULL;
+	const int fd = fetch_get(&objects->places.fetch, PTD_FETCH_FILE, wanted, &path);
 
-	fd = fetch_get(&objects->places.fetch, PTD_FETCH_FILE, wanted, &path);
-	if (fd < 0)
-		return 0;
-	try_file(path, fd, wanted, state, ret_file);
-	return *state == OBJECT_OK ? codefiles_make_readable(&objects->files, fd, *ret_file) : 0;
+	if (fd >= 0)
+		try_file(objects, path, fd, wanted, state, ret_file);
 }
 
 static int search_file(struct objects *objects, const char *path, const struct buildid *wanted,
@@ -197,11 +194,8 @@ static int search_file(struct objects *objects, const char *path, const struct b
 		if (r < 0)
 			return r;
 	}
-	if (state != OBJECT_OK) {
-		r = search_elsewhere(objects, wanted, &state, ret_file);
-		if (r < 0)
-			return r;
-	}
+	if (state != OBJECT_OK)
+		search_elsewhere(objects, wanted, &state, ret_file);
 	*ret_state = state;
 	return 0;
 }
@@ -316,7 +310,8 @@ int objects_add_named(struct objects *objects, const char *path, const char *nam
 		      struct object **ret_object)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
-	const int r = codefile_load(path, -1, &file);
+	_cleanup_(fd_closep) int fd = -1;
+	const int r = codefile_load(&objects->files.fileset, path, &fd, &file);
 
 	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }
@@ -336,16 +331,24 @@ int objects_add_memory(struct objects *objects, const char *path, const char *na
 		       uint64_t address, struct object **ret_object)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
-	const int r = codefile_load_memory(path, address, &file);
+	const int r = codefile_load_memory(&objects->files.fileset, path, address, &file);
 
 	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }
 
-int objects_add_synthetic(struct objects *objects, const char *source, const char *name,
-			  struct object **ret_object)
+int objects_share(struct objects *objects, const struct object *object, const char *name,
+		  struct object **ret_object)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
-	const int r = codefile_new(source, &file);
+	const int r = codefile_share((const struct codefile *)object, &file);
+
+	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
+}
+
+int objects_add_synthetic(struct objects *objects, const char *name, struct object **ret_object)
+{
+	_cleanup_(codefile_freep) struct codefile *file = NULL;
+	const int r = codefile_new(NULL, &file);
 
 	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }
@@ -359,6 +362,11 @@ const char *objects_dir(const struct objects *objects)
 	return objects->dir;
 }
 
+const char *objects_failure(const struct objects *objects)
+{
+	return fileset_failure(&objects->files.fileset);
+}
+
 int objects_new(const char *snapshot_dir, struct objects **ret_objects)
 {
 	_cleanup_(objects_freep) struct objects *objects = calloc(1, sizeof(*objects));
@@ -366,6 +374,7 @@ int objects_new(const char *snapshot_dir, struct objects **ret_objects)
 
 	if (!objects)
 		return -ENOMEM;
+	codefiles_init(&objects->files);
 	if (snapshot_dir) {
 		objects->dir = strdup(snapshot_dir);
 		if (!objects->dir)
@@ -426,6 +435,7 @@ int objects_look_in(struct objects *objects, const struct objects_places *places
 		.dirs = objects->debug_dirs,
 		.n_dirs = n,
 		.fetch = own.fetch,
+		.fileset = &objects->files.fileset,
 	};
 	objects->files.debug_places = &objects->debug_places;
 	objects->places = own;

@@ -6,7 +6,8 @@
  *
  * The collection of all objects of a decode. It finds the file that was mapped by a path, with a
  * build-id: first in the snapshot, then in a directory of build-ids, then at the path itself, and
- * at last by asking the caller of the library to fetch it. Each file is mapped once.
+ * at last by asking the caller of the library to fetch it. The bytes of the files are read when
+ * they are needed (see filebytes.h).
  */
 
 #include <stdint.h>
@@ -47,6 +48,13 @@ _must_check_ int objects_look_in(struct objects *objects, const struct objects_p
 const char *objects_dir(const struct objects *objects);
 
 /*
+ * Return: a text that names the first file, of code or of its names, that was cut off or changed
+ *         while it was read, or could not be read; NULL if there is none. What was decoded since
+ *         may lack it.
+ */
+const char *objects_failure(const struct objects *objects);
+
+/*
  * Find the file that was mapped by @path and had @build_id; NULL or size 0: the build-id is not
  * known. Each call with the same file finds the same object.
  *
@@ -78,12 +86,21 @@ _must_check_ int objects_add_memory(struct objects *objects, const char *path, c
 				    uint64_t address, struct object **ret_object);
 
 /*
- * Add an object that the decoded stream calls @name, and whose bytes the caller sets before it is
- * used. @source is a path from which the same bytes can be read.
+ * Add an object that the decoded stream calls @name, with the bytes and the addresses of @object.
+ * The bytes are read once for both.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int objects_add_synthetic(struct objects *objects, const char *source,
-				       const char *name, struct object **ret_object);
+_must_check_ int objects_share(struct objects *objects, const struct object *object,
+			       const char *name, struct object **ret_object);
+
+/*
+ * Add an object that the decoded stream calls @name, and whose file the caller sets before it is
+ * used; the object owns that file then.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int objects_add_synthetic(struct objects *objects, const char *name,
+				       struct object **ret_object);
 
 DEFINE_CLEANUP(struct objects *, objects_free);

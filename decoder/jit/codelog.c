@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/cursor.h"
 
@@ -19,7 +20,7 @@ static bool is_in_order(const struct codelog_piece *before, const struct codelog
 	return piece->time >= before->time;
 }
 
-static int read_piece(struct cursor *cursor, size_t size, struct codelog_piece *ret_piece)
+static int read_piece(struct cursor *cursor, uint64_t file_size, struct codelog_piece *ret_piece)
 {
 	struct ptd_code_piece p;
 	int r;
@@ -27,8 +28,8 @@ static int read_piece(struct cursor *cursor, size_t size, struct codelog_piece *
 	r = cursor_get(cursor, sizeof(p), &p);
 	if (r < 0)
 		return r;
-	if (p.size == 0 || p.size - 1 > UINT64_MAX - p.address || p.offset > size ||
-	    (p.offset > 0 && p.size > size - p.offset) || (p.offset == 0 && p.time == 0))
+	if (p.size == 0 || p.size - 1 > UINT64_MAX - p.address || p.offset > file_size ||
+	    (p.offset > 0 && p.size > file_size - p.offset) || (p.offset == 0 && p.time == 0))
 		return -EBADMSG;
 	*ret_piece = (struct codelog_piece){
 		.time = p.time,
@@ -39,7 +40,8 @@ static int read_piece(struct cursor *cursor, size_t size, struct codelog_piece *
 	return 0;
 }
 
-int codelog_parse(const uint8_t *bytes, size_t size, struct codelog_pieces *ret_pieces)
+int codelog_parse(const uint8_t *bytes, size_t size, uint64_t file_size,
+		  struct codelog_pieces *ret_pieces)
 {
 	struct cursor cursor = cursor_from(bytes, size);
 	struct codelog_pieces pieces = {};
@@ -56,7 +58,7 @@ int codelog_parse(const uint8_t *bytes, size_t size, struct codelog_pieces *ret_
 		const struct codelog_piece *before = i > 0 ? &pieces.list.items[i - 1] : NULL;
 		struct codelog_piece *piece = &pieces.list.items[i];
 
-		r = read_piece(&cursor, size, piece);
+		r = read_piece(&cursor, file_size, piece);
 		if (r == 0 && !is_in_order(before, piece))
 			r = -EBADMSG;
 		pieces.list.n++;
@@ -86,6 +88,25 @@ static int add_parts(struct codelog *log)
 	return r;
 }
 
+/* Read the head of the log, whose size its header states, and parse it. */
+static int read_head(struct codelog *log)
+{
+	const struct object *object = log->object;
+	const uint64_t size = object->size;
+	struct ptd_code_header header;
+	const uint8_t *p = object_bytes(object, 0, sizeof(header));
+	uint64_t head_size;
+
+	if (!p)
+		return -EBADMSG;
+	memcpy(&header, p, sizeof(header));
+	head_size = sizeof(header) + header.n_pieces * (uint64_t)sizeof(struct ptd_code_piece);
+	if (head_size > size)
+		head_size = size;
+	p = object_bytes(object, 0, head_size);
+	return p ? codelog_parse(p, head_size, size, &log->pieces) : -EBADMSG;
+}
+
 static int add_log(struct codelogs *logs, const struct memfiles *files, const struct memfile *file)
 {
 	struct codelog log = { .pid = file->pid, .start = file->number };
@@ -93,7 +114,7 @@ static int add_log(struct codelogs *logs, const struct memfiles *files, const st
 
 	r = memfiles_load(files, MEMFILE_LOG, file, &log.object);
 	if (r == 0)
-		r = codelog_parse(log.object->bytes, log.object->size, &log.pieces);
+		r = read_head(&log);
 	if (r == 0)
 		r = add_parts(&log);
 	if (r == 0)

@@ -48,12 +48,13 @@ struct codelogs {
 };
 
 /*
- * Parse a code log of @size bytes.
+ * Parse the head of a code log, of @size bytes: all that comes before the code. The log has
+ * @file_size bytes.
  *
  * Return: 0, and @ret_pieces, whose list the caller frees; -EBADMSG if the bytes are no code log;
  *         -ENOMEM.
  */
-_must_check_ int codelog_parse(const uint8_t *bytes, size_t size,
+_must_check_ int codelog_parse(const uint8_t *bytes, size_t size, uint64_t file_size,
 			       struct codelog_pieces *ret_pieces);
 
 /*

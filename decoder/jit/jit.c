@@ -11,6 +11,7 @@
 #include "decoder/jit/jitchange.h"
 #include "decoder/jit/jitdump.h"
 #include "ptd/snapshot.h"
+#include "util/filebytes.h"
 #include "util/ranges.h"
 
 #define NAME "[jit]"
@@ -255,11 +256,17 @@ static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 
 	r = objects_add_memory(jits->objects, path, NAME, 0, &object);
 	if (r == 0)
-		r = objects_add_memory(jits->objects, path, NAME, 0, &nameless);
+		r = objects_share(jits->objects, object, NAME, &nameless);
+	/* Its compiler may still be writing to it. */
 	if (r == 0)
-		r = jitdump_parse(object->bytes, object->size, &jit->dump, &why);
+		r = filebytes_read_all(object->file);
+	if (r == 0)
+		r = jitdump_parse(object_bytes(object, 0, object->size), object->size, &jit->dump,
+				  &why);
 	else
-		why = r == -EINVAL ? "expected a regular file" : strerror(-r);
+		why = r == -EINVAL   ? "expected a regular file"
+		      : r == -ESTALE ? "it became shorter while it was read"
+				     : strerror(-r);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
@@ -351,8 +358,8 @@ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char 
 	jit->begin = time;
 	r = open_dump_of(jits, jit, pid, path);
 	if (r == 0)
-		r = jitchanges_init(&jit->dump, jit->object->bytes, jits->memory, pid,
-				    jits->objects, &jit->changed);
+		r = jitchanges_init(&jit->dump, jit->object, jits->memory, pid, jits->objects,
+				    &jit->changed);
 	if (r == 0)
 		r = map_early(jits, jit);
 	if (r < 0)

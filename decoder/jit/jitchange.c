@@ -25,7 +25,7 @@ struct jitchange_piece {
 struct builder {
 	struct jitchanges *changes;
 	const struct jitdump *dump;
-	const uint8_t *code; /* the dump's bytes */
+	const struct object *code; /* has the dump's bytes */
 	struct objects *objects;
 	struct ranges versions;
 };
@@ -96,7 +96,7 @@ static int piece_of(struct builder *b, const struct anonmem_piece *memory,
 	if (!piece)
 		return -ENOMEM;
 	piece->memory = memory;
-	r = objects_add_memory(b->objects, memory->object->id.source, "[jit]", 0, &piece->object);
+	r = objects_share(b->objects, memory->object, "[jit]", &piece->object);
 	if (r < 0)
 		return r;
 	symbol_list_init(&piece->names);
@@ -157,11 +157,15 @@ static int add_changes(struct builder *b, const struct part *part, const struct 
 
 static int compare_part(struct builder *b, const struct part *part)
 {
-	const uint8_t *now = part->memory->object->bytes + (part->start - part->memory->start);
-	_cleanup_(patches_deinit) struct patches patches;
+	const uint8_t *now =
+	    object_bytes(part->memory->object, part->start - part->memory->start, part->size);
+	const uint8_t *noted = object_bytes(b->code, part->load.offset, part->size);
+	_cleanup_(patches_deinit) struct patches patches = {};
 	int r;
 
-	r = patches_find(b->code + part->load.offset, now, part->size, part->start, &patches);
+	if (!now || !noted)
+		return 0;
+	r = patches_find(noted, now, part->size, part->start, &patches);
 	if (r < 0 || patches.list.n == 0 || patches.n_bytes > part->size / 2)
 		return r;
 	return add_changes(b, part, &patches);
@@ -204,11 +208,14 @@ static int compare_changes(const void *pa, const void *pb)
 	return a->address < b->address ? -1 : a->address > b->address;
 }
 
-int jitchanges_init(const struct jitdump *dump, const uint8_t *bytes, const struct anonmem *memory,
-		    uint32_t pid, struct objects *objects, struct jitchanges *ret_changes)
+int jitchanges_init(const struct jitdump *dump, const struct object *object,
+		    const struct anonmem *memory, uint32_t pid, struct objects *objects,
+		    struct jitchanges *ret_changes)
 {
 	struct jitchanges changes = {};
-	struct builder b = { .changes = &changes, .dump = dump, .code = bytes, .objects = objects };
+	struct builder b = {
+		.changes = &changes, .dump = dump, .code = object, .objects = objects
+	};
 	const struct version *v;
 	int r;
 

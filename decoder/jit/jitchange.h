@@ -44,12 +44,12 @@ struct jitchanges {
 };
 
 /*
- * Compare the code in @dump, the jitdump of process @pid whose bytes are at @bytes, with the memory
- * of the process. All of them are borrowed until @ret_changes is deinitialized.
+ * Compare the code in @dump, which was parsed from the jitdump @object of process @pid, with the
+ * memory of the process. All of them are borrowed until @ret_changes is deinitialized.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int jitchanges_init(const struct jitdump *dump, const uint8_t *bytes,
+_must_check_ int jitchanges_init(const struct jitdump *dump, const struct object *object,
 				 const struct anonmem *memory, uint32_t pid,
 				 struct objects *objects, struct jitchanges *ret_changes);
 void jitchanges_deinit(struct jitchanges *changes);

@@ -63,7 +63,7 @@ static int replay_names_new(struct replay *replay, const struct codelog *log,
 	names->log = log;
 	symbol_list_init(&names->symbols);
 	ranges_init(&names->named, sizeof(struct named));
-	r = objects_add_memory(replay->objects, log->object->id.source, "[jit]", 0, &names->object);
+	r = objects_share(replay->objects, log->object, "[jit]", &names->object);
 	if (r == 0)
 		r = vec_push(&replay->names, names);
 	if (r < 0)
@@ -188,12 +188,13 @@ static bool has_logged_bytes(const struct object *object, uint64_t offset,
 			     const struct extent *logged)
 {
 	const uint64_t size = logged->last - logged->start + 1;
+	const uint8_t *bytes, *of_log;
 
 	if (logged->object->state != OBJECT_OK)
 		return object == logged->object;
-	return object->state == OBJECT_OK && offset < object->size &&
-	       size <= object->size - offset &&
-	       memcmp(object->bytes + offset, logged->object->bytes + logged->offset, size) == 0;
+	bytes = object_bytes(object, offset, size);
+	of_log = object_bytes(logged->object, logged->offset, size);
+	return bytes && of_log && memcmp(bytes, of_log, size) == 0;
 }
 
 /* Return: whether @b begins where @a ends, in memory and in the object. */

@@ -4,23 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/symbol/elfbytes.h"
 #include "ptd/snapshot.h"
 
 #define KERNEL_NAME "[kernel.kallsyms]"
 
-static void elf_endp(Elf **elf)
-{
-	if (*elf)
-		elf_end(*elf);
-}
-
-static bool is_usable(const GElf_Phdr *h, size_t size)
+static bool is_usable(const GElf_Phdr *h, uint64_t size)
 {
 	return h->p_type == PT_LOAD && (h->p_flags & PF_X) && h->p_filesz > 0 &&
 	       h->p_filesz - 1 <= UINT64_MAX - h->p_vaddr && h->p_offset <= size &&
@@ -42,12 +35,10 @@ static bool is_in_segment(const struct kcore *k, const GElf_Phdr *h)
 
 static int read_segments(struct kcore *k)
 {
-	_cleanup_(elf_endp) Elf *elf = NULL;
+	_cleanup_(elfbytes_endp) Elf *elf = elfbytes_begin(k->kernel->file);
 	size_t n_headers;
 	int r = 0;
 
-	(void)elf_version(EV_CURRENT);
-	elf = elf_memory((char *)(uintptr_t)k->kernel->bytes, k->kernel->size);
 	if (!elf || elf_getphdrnum(elf, &n_headers) < 0)
 		return 0;
 	for (size_t i = 0; r == 0 && i < n_headers; i++) {
@@ -80,12 +71,12 @@ static struct kcore_module *module_free(struct kcore_module *module)
 }
 DEFINE_CLEANUP(struct kcore_module *, module_free);
 
-static int add_kernel(struct kcore *k)
+static int add_kernel(struct kcore *k, const char *path)
 {
 	struct object *object;
 	int r;
 
-	r = objects_add_named(k->objects, k->path, KERNEL_NAME, &object);
+	r = objects_add_named(k->objects, path, KERNEL_NAME, &object);
 	if (r < 0)
 		return r;
 	kallsyms_source_init(&k->source, &k->kallsyms, NULL);
@@ -101,7 +92,7 @@ static int add_module(struct kcore *k, const char *name, const struct object **r
 
 	if (!module)
 		return -ENOMEM;
-	r = objects_add_named(k->objects, k->path, name, &module->object);
+	r = objects_share(k->objects, k->kernel, name, &module->object);
 	if (r < 0)
 		return r;
 	r = vec_push(&k->modules, module);
@@ -116,7 +107,7 @@ static int add_module(struct kcore *k, const char *name, const struct object **r
 int kcore_init(struct kcore *kcore, struct objects *objects)
 {
 	const char *dir = objects_dir(objects);
-	_cleanup_(freep) char *kallsyms_path = NULL;
+	_cleanup_(freep) char *kallsyms_path = NULL, *path = NULL;
 	int r;
 
 	*kcore = (struct kcore){ .objects = objects };
@@ -126,15 +117,15 @@ int kcore_init(struct kcore *kcore, struct objects *objects)
 		kallsyms_path = NULL;
 		return -ENOMEM;
 	}
-	if (asprintf(&kcore->path, "%s/" PTD_SNAPSHOT_KCORE, dir) < 0) {
-		kcore->path = NULL;
+	if (asprintf(&path, "%s/" PTD_SNAPSHOT_KCORE, dir) < 0) {
+		path = NULL;
 		return -ENOMEM;
 	}
 	r = mapfile_read(&kcore->kallsyms_text, AT_FDCWD, kallsyms_path);
 	if (r == -ENOMEM)
 		return r;
 	kcore->kallsyms.text = &kcore->kallsyms_text;
-	r = add_kernel(kcore);
+	r = add_kernel(kcore, path);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	return read_segments(kcore);
@@ -142,7 +133,6 @@ int kcore_init(struct kcore *kcore, struct objects *objects)
 
 void kcore_deinit(struct kcore *kcore)
 {
-	free(kcore->path);
 	kallsyms_source_deinit(&kcore->source);
 	for (size_t i = 0; i < kcore->modules.n; i++)
 		(void)module_free(kcore->modules.items[i]);
@@ -161,10 +151,13 @@ void kcore_read(const struct kcore *kcore, uint64_t address, uint64_t size, uint
 		const uint64_t last_asked = address + (size - 1),
 			       last_had = s->start + (s->size - 1);
 		const uint64_t last = last_asked < last_had ? last_asked : last_had;
-		const uint8_t *from = kcore->kernel->bytes + s->offset;
+		const uint8_t *from =
+		    first <= last ? object_bytes(kcore->kernel, s->offset + (first - s->start),
+						 last - first + 1)
+				  : NULL;
 
-		for (uint64_t k = 0; first <= last && k <= last - first; k++)
-			to[first - address + k] = from[first - s->start + k];
+		for (uint64_t k = 0; from && k <= last - first; k++)
+			to[first - address + k] = from[k];
 	}
 }
 

@@ -31,7 +31,6 @@ struct kcore_module;
 
 struct kcore {
 	struct objects *objects; /* borrowed */
-	char *path;
 	struct mapfile kallsyms_text;
 	struct kallsyms kallsyms;      /* of that text */
 	struct kallsyms_source source; /* of the kernel's object */

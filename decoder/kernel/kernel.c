@@ -354,7 +354,8 @@ static int build(struct builder *b)
 		r = map_between(b, &b->copied.list.items[i]);
 	for (size_t i = 0; r == 0 && i < b->kernel->changes.chunks.n; i++)
 		r = map_chunk(b, &b->kernel->changes.chunks.items[i]);
-	synthetics_finish(&b->kernel->synthetics);
+	if (r == 0)
+		r = synthetics_finish(&b->kernel->synthetics);
 	return r < 0 ? r : fill_space(b);
 }
 

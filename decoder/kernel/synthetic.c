@@ -3,44 +3,36 @@
 #include "decoder/kernel/synthetic.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "util/filebytes.h"
+
 void synthetics_init(struct synthetics *synthetics, struct objects *objects)
 {
-	*synthetics = (struct synthetics){ .objects = objects, .fd = -1 };
+	*synthetics = (struct synthetics){ .objects = objects };
 }
 
 void synthetics_deinit(struct synthetics *synthetics)
 {
 	if (synthetics->bytes)
 		(void)munmap(synthetics->bytes, SYNTHETICS_BYTES_MAX);
-	synthetics->fd = fd_close(synthetics->fd);
 	map_deinit(&synthetics->by_content);
 	vec_deinit(&synthetics->parts);
 	vec_deinit(&synthetics->list);
 }
 
-/* Memory that cannot be made is treated like memory that is full. */
-static int open_shared_memory(struct synthetics *synthetics)
+static int reserve_memory(struct synthetics *synthetics)
 {
 	void *bytes;
 
 	if (synthetics->bytes)
 		return 0;
-	if (synthetics->fd >= 0)
-		return SYNTHETICS_FULL;
-	synthetics->fd = memfd_create("ptd-code", MFD_CLOEXEC);
-	if (synthetics->fd < 0 || ftruncate(synthetics->fd, (off_t)SYNTHETICS_BYTES_MAX) < 0)
-		return SYNTHETICS_FULL;
-	bytes =
-	    mmap(NULL, SYNTHETICS_BYTES_MAX, PROT_READ | PROT_WRITE, MAP_SHARED, synthetics->fd, 0);
+	bytes = mmap(NULL, SYNTHETICS_BYTES_MAX, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
-		return SYNTHETICS_FULL;
+		return -ENOMEM;
 	synthetics->bytes = bytes;
-	(void)snprintf(synthetics->path, sizeof(synthetics->path), "/proc/self/fd/%d",
-		       synthetics->fd);
 	return 0;
 }
 
@@ -49,11 +41,11 @@ int synthetics_new_object(struct synthetics *synthetics, const char *name,
 {
 	int r;
 
-	r = open_shared_memory(synthetics);
+	r = reserve_memory(synthetics);
 	if (r == 0)
 		r = vec_reserve(&synthetics->list, 1);
 	if (r == 0)
-		r = objects_add_synthetic(synthetics->objects, synthetics->path, name, ret_object);
+		r = objects_add_synthetic(synthetics->objects, name, ret_object);
 	if (r == 0)
 		synthetics->list.items[synthetics->list.n++] = *ret_object;
 	return r;
@@ -103,10 +95,19 @@ int synthetics_add_code(struct synthetics *synthetics, struct object *object, ui
 	return 0;
 }
 
-void synthetics_finish(struct synthetics *synthetics)
+int synthetics_finish(struct synthetics *synthetics)
 {
+	struct filebytes *file;
+	const int r = filebytes_new_in_memory(synthetics->bytes, synthetics->size, &file);
+
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < synthetics->list.n; i++) {
-		synthetics->list.items[i]->bytes = synthetics->bytes;
-		synthetics->list.items[i]->size = synthetics->size;
+		struct object *object = synthetics->list.items[i];
+
+		object->file = filebytes_ref(file);
+		object->size = synthetics->size;
 	}
+	(void)filebytes_unref(file);
+	return 0;
 }

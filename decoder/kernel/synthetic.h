@@ -5,8 +5,7 @@
  * Synthetic objects
  *
  * Objects whose code is in no file, because the decoder computed it: the versions of kernel code
- * that was changed while it was recorded. All synthetic objects share one piece of memory (a
- * memfd), which has a path in /proc/self/fd, because libipt reads code from a path.
+ * that was changed while it was recorded. All synthetic objects share one piece of memory.
  */
 
 #include <stddef.h>
@@ -19,13 +18,13 @@
 
 #define SYNTHETICS_BYTES_MAX (UINT64_C(64) << 20)
 
-/* Each part is a file of its own to libipt, which compares a new file with all the others. */
+/* Kernels that people run change code in fewer places. */
 #define SYNTHETICS_PARTS_MAX 8192
 
 enum {
 	_SYNTHETICS_SUCCESS,
 
-	SYNTHETICS_FULL, /* a limit is reached, or the memory could not be made */
+	SYNTHETICS_FULL, /* a limit is reached */
 };
 
 /* Code of one object at one address. */
@@ -38,9 +37,7 @@ struct synthetic_part {
 
 struct synthetics {
 	struct objects *objects; /* borrowed */
-	int fd;                  /* the shared memory; -1: not made yet */
-	char path[32];           /* of the shared memory */
-	uint8_t *bytes;          /* SYNTHETICS_BYTES_MAX of them; NULL: there is no shared memory */
+	uint8_t *bytes;          /* addresses of SYNTHETICS_BYTES_MAX of them; NULL: none yet */
 	size_t size;             /* bytes in use */
 	struct map by_content;   /* hash → index into parts */
 	VEC(struct synthetic_part) parts;
@@ -70,5 +67,5 @@ _must_check_ int synthetics_add_code(struct synthetics *synthetics, struct objec
 				     uint64_t address, const uint8_t *bytes, size_t size,
 				     uint64_t *ret_offset);
 
-/* Let the objects refer to their code. No code may be added afterwards. */
-void synthetics_finish(struct synthetics *synthetics);
+/* Let the objects have their code. No code may be added afterwards. Return: 0 or -ENOMEM. */
+_must_check_ int synthetics_finish(struct synthetics *synthetics);

@@ -11,6 +11,8 @@
 #include "util/map.h"
 #include "util/vec.h"
 
+#define BLOCK_SIZE_MAX (CACHE_BLOCK_INSNS_MAX * 15)
+
 /* One object's blocks in one mode, by offset. */
 struct shelf {
 	struct map blocks;   /* offset -> pointer */
@@ -119,7 +121,9 @@ int cache_get(struct cache *cache, const struct object *object, uint64_t offset,
 	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX], *kept;
 	struct ptd_block *block;
 	struct shelf *shelf;
+	const uint8_t *bytes;
 	uint64_t *known;
+	size_t size;
 	int r;
 
 	r = shelf_of(cache, object, mode, &shelf);
@@ -133,6 +137,10 @@ int cache_get(struct cache *cache, const struct object *object, uint64_t offset,
 
 	if (offset >= object->size)
 		return -EBADMSG;
+	size = object->size - offset < BLOCK_SIZE_MAX ? object->size - offset : BLOCK_SIZE_MAX;
+	bytes = object_bytes(object, offset, size);
+	if (!bytes)
+		return -EBADMSG;
 	block = arena_alloc(&cache->arena, sizeof(*block));
 	if (!block)
 		return -ENOMEM;
@@ -140,9 +148,9 @@ int cache_get(struct cache *cache, const struct object *object, uint64_t offset,
 		.mode = mode,
 		.object = &object->id,
 		.address = object_address(object, offset),
-		.bytes = object->bytes + offset,
+		.bytes = bytes,
 	};
-	if (decode(mode, block->bytes, object->size - offset, insns, block) == 0)
+	if (decode(mode, block->bytes, size, insns, block) == 0)
 		return -EBADMSG;
 
 	kept = arena_copy(&cache->arena, insns, block->n_insns * sizeof(*insns));

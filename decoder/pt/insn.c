@@ -151,6 +151,7 @@ static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, u
 {
 	struct insn_engine *e = context;
 	const struct extent *extent;
+	const uint8_t *bytes;
 	uint64_t offset, last;
 
 	(void)asid;
@@ -163,7 +164,10 @@ static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, u
 	}
 	if (size > last - ip)
 		size = (size_t)(last - ip) + 1;
-	memcpy(buffer, extent->object->bytes + offset, size);
+	bytes = object_bytes(extent->object, offset, size);
+	if (!bytes)
+		return -pte_nomap;
+	memcpy(buffer, bytes, size);
 	if (e->mode == 64)
 		disguise(buffer, size);
 	return (int)size;

@@ -382,12 +382,15 @@ static int find_stitched(struct view *view, uint64_t ip, uint8_t mode, struct pt
 	while (n < sizeof(bytes) && view_find_code(view, ip + n, &e, &offset, &last) == 0) {
 		const uint64_t left = last - (ip + n);
 		const size_t size = left < sizeof(bytes) - n ? (size_t)left + 1 : sizeof(bytes) - n;
+		const uint8_t *there = object_bytes(e->object, offset, size);
 
 		if (!first) {
 			first = e;
 			first_offset = offset;
 		}
-		memcpy(bytes + n, e->object->bytes + offset, size);
+		if (!there)
+			break;
+		memcpy(bytes + n, there, size);
 		n += size;
 	}
 	assert(first);

@@ -7,23 +7,29 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cursor.h"
 #include "decoder/symbol/elfsym.h"
 #include "ptd/snapshot.h"
+#include "util/buildid.h"
+#include "util/filebytes.h"
+#include "util/regular.h"
 
 /* Larger files are not checksummed: a file with a hole can have any size. */
 #define CRC_SIZE_MAX (UINT64_C(1) << 30)
+#define CRC_STEP     65536u
 
-uint32_t debugfile_crc(const uint8_t *bytes, size_t size)
+uint32_t debugfile_crc(uint32_t crc, const uint8_t *bytes, size_t size)
 {
-	uint32_t table[256], crc = UINT32_MAX;
+	uint32_t table[256];
 
 	for (uint32_t i = 0; i < ARRAY_LEN(table); i++) {
 		table[i] = i;
 		for (int bit = 0; bit < 8; bit++)
 			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320 : 0);
 	}
+	crc = ~crc;
 	for (size_t i = 0; i < size; i++)
 		crc = crc >> 8 ^ table[(crc ^ bytes[i]) & 0xff];
 	return ~crc;
@@ -34,14 +40,15 @@ uint32_t debugfile_crc(const uint8_t *bytes, size_t size)
 /* The section holds the name, NULs up to a multiple of four bytes, and the checksum. */
 static bool parse_link(const struct elfsym *elf, struct debugfile_link *ret_link)
 {
-	const struct elfsym_section *section = elfsym_find(elf, SHT_PROGBITS, ".gnu_debuglink");
+	struct elfsym_section *section = elfsym_find(elf, SHT_PROGBITS, ".gnu_debuglink");
+	const uint8_t *bytes = section ? elfsym_bytes(elf, section) : NULL;
 	struct cursor c, name;
 	size_t size;
 
-	if (!section || section->size == 0)
+	if (!bytes)
 		return false;
-	c = cursor_from(section->bytes, section->size);
-	size = strnlen((const char *)section->bytes, section->size) + 1;
+	c = cursor_from(bytes, section->size);
+	size = strnlen((const char *)bytes, section->size) + 1;
 	if (size > NAME_MAX + 1 || cursor_get_sub(&c, (size + 3) / 4 * 4, &name) < 0 ||
 	    cursor_get(&c, sizeof(ret_link->crc), &ret_link->crc) < 0)
 		return false;
@@ -50,22 +57,22 @@ static bool parse_link(const struct elfsym *elf, struct debugfile_link *ret_link
 	return size > 1 && !strchr(ret_link->name, '/');
 }
 
-bool debugfile_read_link(const uint8_t *bytes, size_t size, struct debugfile_link *ret_link)
+bool debugfile_read_link(struct filebytes *file, struct debugfile_link *ret_link)
 {
 	_cleanup_(elfsym_deinit) struct elfsym elf = {};
 	struct debugfile_link link;
 
-	if (elfsym_init(&elf, bytes, size) < 0 || !parse_link(&elf, &link))
+	if (elfsym_init(&elf, file) < 0 || !parse_link(&elf, &link))
 		return false;
 	*ret_link = link;
 	return true;
 }
 
-static bool has_symtab(const uint8_t *bytes, size_t size)
+static bool has_symtab(struct filebytes *file)
 {
 	_cleanup_(elfsym_deinit) struct elfsym elf = {};
 
-	return elfsym_init(&elf, bytes, size) == 0 && elfsym_find(&elf, SHT_SYMTAB, NULL);
+	return elfsym_init(&elf, file) == 0 && elfsym_find(&elf, SHT_SYMTAB, NULL);
 }
 
 /* --- the search ------------------------------------------------------------------------------- */
@@ -73,34 +80,51 @@ static bool has_symtab(const uint8_t *bytes, size_t size)
 struct search {
 	struct buildid id;
 	const struct debugfile_link *link; /* NULL while searching by build-id */
-	struct mapfile *ret_file;
+	struct fileset *fileset;
+	struct filebytes **ret_debug;
 };
 
-static bool is_wanted(const struct search *search, const struct mapfile *file)
+/* Return: whether the file open at @fd has the checksum @crc. Its bytes are not kept. */
+static bool has_crc(int fd, uint32_t crc)
 {
-	struct buildid id;
+	_cleanup_(freep) uint8_t *buffer = malloc(CRC_STEP);
+	uint32_t of_file = 0;
+	struct stat st;
+	off_t at = 0;
+	ssize_t n;
 
-	buildid_read_bytes(file->bytes, file->size, &id);
-	if (!buildid_equal(&id, &search->id) || !has_symtab(file->bytes, file->size))
+	if (!buffer || fstat(fd, &st) < 0 || (uint64_t)st.st_size > CRC_SIZE_MAX)
 		return false;
-	return !search->link || (file->size <= CRC_SIZE_MAX &&
-				 debugfile_crc(file->bytes, file->size) == search->link->crc);
+	while ((n = pread(fd, buffer, CRC_STEP, at)) > 0 && at < st.st_size) {
+		of_file = debugfile_crc(of_file, buffer, (size_t)n);
+		at += n;
+	}
+	return n == 0 && of_file == crc;
 }
 
-/* Return: whether @file is the debug file; then it is moved to the caller of the search. */
-static bool accept_file(const struct search *search, struct mapfile *file)
+/*
+ * Return: whether the file open at *@fd is the debug file. Then the caller of the search has it,
+ * and *@fd is -1.
+ *
+ * @stays_open: as of filebytes_new()
+ */
+static bool accept_file(const struct search *search, const char *path, int *fd, bool stays_open)
 {
-	if (!is_wanted(search, file))
+	_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
+	struct buildid id;
+
+	if (buildid_read(*fd, &id) < 0 || !buildid_equal(&id, &search->id) ||
+	    (search->link && !has_crc(*fd, search->link->crc)) ||
+	    filebytes_new(search->fileset, path, fd, stays_open, &file) < 0 || !has_symtab(file))
 		return false;
-	*search->ret_file = *file;
-	*file = (struct mapfile){};
+	*search->ret_debug = TAKE(file);
 	return true;
 }
 
 /* Try one path. Nothing else in this file opens a file of this machine. */
 _printf_(2, 3) static bool try_path(const struct search *search, const char *format, ...)
 {
-	_cleanup_(mapfile_deinit) struct mapfile file = {};
+	_cleanup_(fd_closep) int fd = -1;
 	char path[PATH_MAX];
 	va_list ap;
 	int n;
@@ -110,7 +134,8 @@ _printf_(2, 3) static bool try_path(const struct search *search, const char *for
 	va_end(ap);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return false;
-	return mapfile_init(&file, AT_FDCWD, path) == 0 && accept_file(search, &file);
+	fd = regular_open(AT_FDCWD, path, 0);
+	return fd >= 0 && accept_file(search, path, &fd, false);
 }
 
 static bool search_by_id(const struct search *search, const struct debugfile_places *places)
@@ -160,26 +185,29 @@ static bool search_by_link(const struct search *search, const struct debugfile_p
 
 static bool search_elsewhere(const struct search *search, const struct debugfile_places *places)
 {
-	_cleanup_(mapfile_deinit) struct mapfile file = {};
 	_cleanup_(freep) char *path = NULL;
 	_cleanup_(fd_closep) int fd = -1;
 
 	fd = fetch_get(&places->fetch, PTD_FETCH_DEBUG, &search->id, &path);
-	return fd >= 0 && mapfile_init_fd(&file, fd) == 0 && accept_file(search, &file);
+	return fd >= 0 && accept_file(search, path, &fd, true);
 }
 
 bool debugfile_find(const struct debugfile_places *places, const struct ptd_object *object,
-		    const uint8_t *bytes, size_t size, struct mapfile *ret_file)
+		    struct filebytes *file, struct filebytes **ret_debug)
 {
-	struct search search = { .id.size = object->build_id_size, .ret_file = ret_file };
+	struct search search = {
+		.id.size = object->build_id_size,
+		.fileset = places->fileset,
+		.ret_debug = ret_debug,
+	};
 	struct debugfile_link link;
 
-	if (has_symtab(bytes, size))
+	if (has_symtab(file))
 		return false;
 	memcpy(search.id.bytes, object->build_id, sizeof(search.id.bytes));
 	if (search_by_id(&search, places))
 		return true;
-	if (debugfile_read_link(bytes, size, &link)) {
+	if (debugfile_read_link(file, &link)) {
 		search.link = &link;
 		if (search_by_link(&search, places, object->name))
 			return true;

@@ -16,9 +16,11 @@
 #include "base/base.h"
 #include "ptd/record.h"
 #include "util/fetch.h"
-#include "util/mapfile.h"
 
 #define DEBUGFILE_SYSTEM_DIR "/usr/lib/debug"
+
+struct filebytes;
+struct fileset;
 
 /*
  * The places that are searched, in this order. For .gnu_debuglink, the directory of the object
@@ -30,21 +32,22 @@ struct debugfile_places {
 	const char *symfs;       /* below it lies the object's directory; NULL: below / */
 	const char *const *dirs; /* each laid out as DEBUGFILE_SYSTEM_DIR */
 	size_t n_dirs;
-	struct fetch fetch; /* by which to ask for what none of them has */
+	struct fetch fetch;      /* by which to ask for what none of them has */
+	struct fileset *fileset; /* that the files belong to; borrowed */
 };
 
 /*
- * Find the debug file of @object, an ELF file of @size bytes at @bytes.
+ * Find the debug file of @object, the ELF file @file.
  *
  * A debug file is a regular file with a .symtab and with exactly the build-id of the object. One
  * that is found by .gnu_debuglink has also the checksum that stands there.
  *
- * Return: true, and the caller owns @ret_file; false if there is none, or the object has a .symtab
+ * Return: true, and the caller owns @ret_debug; false if there is none, or the object has a .symtab
  *         itself.
  */
 _must_check_ bool debugfile_find(const struct debugfile_places *places,
-				 const struct ptd_object *object, const uint8_t *bytes, size_t size,
-				 struct mapfile *ret_file);
+				 const struct ptd_object *object, struct filebytes *file,
+				 struct filebytes **ret_debug);
 
 /* --- for debugfile.c and its tests ------------------------------------------------------------ */
 
@@ -54,9 +57,11 @@ struct debugfile_link {
 	uint32_t crc;     /* of all bytes of the debug file */
 };
 
-/* Return: whether the ELF file of @size bytes has a well-formed .gnu_debuglink. */
-_must_check_ bool debugfile_read_link(const uint8_t *bytes, size_t size,
-				      struct debugfile_link *ret_link);
+/* Return: whether the ELF file @file has a well-formed .gnu_debuglink. */
+_must_check_ bool debugfile_read_link(struct filebytes *file, struct debugfile_link *ret_link);
 
-/* Return: the checksum that .gnu_debuglink uses, which is the CRC-32 of Ethernet and zlib. */
-uint32_t debugfile_crc(const uint8_t *bytes, size_t size);
+/*
+ * Continue the checksum that .gnu_debuglink uses, which is the CRC-32 of Ethernet and zlib, by
+ * @size bytes. Return: the checksum; that of no bytes is 0.
+ */
+uint32_t debugfile_crc(uint32_t crc, const uint8_t *bytes, size_t size);

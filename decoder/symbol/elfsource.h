@@ -14,25 +14,24 @@
 #include "base/base.h"
 #include "decoder/symbol/source.h"
 #include "ptd/record.h"
-#include "util/mapfile.h"
 
 struct debugfile_places;
+struct filebytes;
 
 /* All pointers are borrowed. */
 struct elf_source {
 	struct symbol_source source;
 	const struct debugfile_places *places;
 	const struct ptd_object *object;
-	const uint8_t *bytes;
-	size_t size;
-	struct mapfile debug; /* owned; empty unless a debug file was found */
+	struct filebytes *file;
+	struct filebytes *debug; /* owned; NULL unless a debug file was found */
 };
 
 /*
- * Make the source of @object, a file of @size bytes at @bytes, all of which must outlive it.
+ * Make the source of @object, the ELF file @file; both must outlive it.
  *
  * @places: where to look for debug files; NULL: use none
  */
 void elf_source_init(struct elf_source *source, const struct debugfile_places *places,
-		     const struct ptd_object *object, const uint8_t *bytes, size_t size);
+		     const struct ptd_object *object, struct filebytes *file);
 void elf_source_deinit(struct elf_source *source);

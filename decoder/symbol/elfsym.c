@@ -6,18 +6,32 @@
 #include <libelf.h>
 #include <string.h>
 
-#define SECTIONS_MAX SHN_LORESERVE
-#define STRING_MAX   4096
+#include "decoder/symbol/elfbytes.h"
+#include "util/filebytes.h"
 
-const struct elfsym_section *elfsym_find(const struct elfsym *elf, uint32_t type, const char *name)
+#define STRING_MAX 4096
+
+struct elfsym_section *elfsym_find(const struct elfsym *elf, uint32_t type, const char *name)
 {
 	for (size_t i = 0; i < elf->sections.n; i++) {
-		const struct elfsym_section *s = &elf->sections.items[i];
+		struct elfsym_section *s = &elf->sections.items[i];
 
 		if (s->header.sh_type == type && (!name || strcmp(s->name, name) == 0))
 			return s;
 	}
 	return NULL;
+}
+
+const uint8_t *elfsym_bytes(const struct elfsym *elf, struct elfsym_section *section)
+{
+	if (!section->bytes && section->size > 0)
+		section->bytes = filebytes_get(elf->file, section->header.sh_offset, section->size);
+	return section->bytes;
+}
+
+Elf_Data *elfsym_data(const struct elfsym *elf, struct elfsym_section *section)
+{
+	return elfsym_bytes(elf, section) ? elf_getdata(section->scn, NULL) : NULL;
 }
 
 /*
@@ -26,8 +40,8 @@ const struct elfsym_section *elfsym_find(const struct elfsym *elf, uint32_t type
  */
 const char *elfsym_string(const struct elfsym *elf, size_t index, size_t offset, uint16_t *ret_size)
 {
-	const struct elfsym_section *table;
-	const char *string, *end;
+	struct elfsym_section *table;
+	const char *strings, *string, *end;
 	size_t left;
 
 	if (index >= elf->sections.n)
@@ -35,7 +49,10 @@ const char *elfsym_string(const struct elfsym *elf, size_t index, size_t offset,
 	table = &elf->sections.items[index];
 	if (table->header.sh_type != SHT_STRTAB || offset >= table->size)
 		return NULL;
-	string = (const char *)table->bytes + offset;
+	strings = (const char *)elfsym_bytes(elf, table);
+	if (!strings)
+		return NULL;
+	string = strings + offset;
 	left = table->size - offset;
 	end = memchr(string, '\0', left < STRING_MAX ? left : STRING_MAX);
 	if (!end || end == string)
@@ -46,23 +63,24 @@ const char *elfsym_string(const struct elfsym *elf, size_t index, size_t offset,
 
 static int read_sections(struct elfsym *elf)
 {
+	const uint64_t file_size = filebytes_size(elf->file);
 	size_t names, n_headers;
 	uint16_t size;
 
 	if (elf_getshdrstrndx(elf->elf, &names) < 0 || elf_getshdrnum(elf->elf, &n_headers) < 0)
 		return 0;
 
-	for (size_t i = 0; i < n_headers && i < SECTIONS_MAX; i++) {
+	for (size_t i = 0; i < n_headers && i < ELFBYTES_HEADERS_MAX; i++) {
 		struct elfsym_section s = { .name = "", .scn = elf_getscn(elf->elf, i) };
 		const GElf_Shdr *h = &s.header;
 		int r;
 
 		if (!s.scn || !gelf_getshdr(s.scn, &s.header))
 			break;
-		if (h->sh_type != SHT_NOBITS && h->sh_offset < elf->size) {
-			const size_t left = elf->size - h->sh_offset;
+		if (h->sh_type != SHT_NOBITS && h->sh_offset < file_size &&
+		    h->sh_size <= ELFSYM_SECTION_MAX) {
+			const uint64_t left = file_size - h->sh_offset;
 
-			s.bytes = elf->bytes + h->sh_offset;
 			s.size = h->sh_size < left ? h->sh_size : left;
 		}
 		r = vec_push(&elf->sections, s);
@@ -109,8 +127,8 @@ static bool read_code_symbol(const struct elfsym *elf, const GElf_Sym *sym,
 
 static int read_symbol_table(struct symtab *symtab, const struct elfsym *elf, uint32_t type)
 {
-	const struct elfsym_section *section = elfsym_find(elf, type, NULL);
-	Elf_Data *data = section ? elf_getdata(section->scn, NULL) : NULL;
+	struct elfsym_section *section = elfsym_find(elf, type, NULL);
+	Elf_Data *data = section ? elfsym_data(elf, section) : NULL;
 	GElf_Sym sym;
 
 	for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
@@ -130,15 +148,12 @@ static int read_symbol_table(struct symtab *symtab, const struct elfsym *elf, ui
 	return 0;
 }
 
-int elfsym_init(struct elfsym *elf, const uint8_t *bytes, size_t size)
+int elfsym_init(struct elfsym *elf, struct filebytes *file)
 {
 	int r = 0;
 
-	*elf = (struct elfsym){ .bytes = bytes, .size = size };
-	(void)elf_version(EV_CURRENT);
-	if (size > 0)
-		elf->elf = elf_memory((char *)(uintptr_t)bytes, size);
-	if (elf->elf && elf_kind(elf->elf) == ELF_K_ELF)
+	*elf = (struct elfsym){ .elf = elfbytes_begin(file), .file = file };
+	if (elf->elf)
 		r = read_sections(elf);
 	if (r < 0)
 		elfsym_deinit(elf);
@@ -153,12 +168,12 @@ void elfsym_deinit(struct elfsym *elf)
 	elf->elf = NULL;
 }
 
-int elfsym_read(struct symtab *symtab, const uint8_t *bytes, size_t size)
+int elfsym_read(struct symtab *symtab, struct filebytes *file)
 {
 	_cleanup_(elfsym_deinit) struct elfsym elf = {};
 	int r;
 
-	r = elfsym_init(&elf, bytes, size);
+	r = elfsym_init(&elf, file);
 	if (r == 0)
 		r = read_symbol_table(symtab, &elf, SHT_SYMTAB);
 	if (r == 0)

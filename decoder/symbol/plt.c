@@ -35,7 +35,7 @@ static int compare_slots(const void *pa, const void *pb)
 /* The symbol table that relocations refer to. */
 struct names {
 	const struct elfsym *elf;
-	const struct elfsym_section *section;
+	struct elfsym_section *section;
 	Elf_Data *data; /* NULL in a static program, whose relocations refer to no symbols */
 };
 
@@ -65,8 +65,8 @@ static void name_ifunc_slot(struct symtab *symtab, uint64_t address, struct slot
 static int read_relocations(struct plt *plt, struct symtab *symtab, const struct names *names,
 			    const char *name, bool lazy)
 {
-	const struct elfsym_section *section = elfsym_find(names->elf, SHT_RELA, name);
-	Elf_Data *data = section ? elf_getdata(section->scn, NULL) : NULL;
+	struct elfsym_section *section = elfsym_find(names->elf, SHT_RELA, name);
+	Elf_Data *data = section ? elfsym_data(names->elf, section) : NULL;
 	GElf_Rela rela;
 
 	for (int i = 0; data && gelf_getrela(data, i, &rela); i++) {
@@ -127,13 +127,14 @@ static const struct slot *find_slot(const struct plt *plt, struct cursor code, u
 static int read_stubs(struct symtab *symtab, const struct elfsym *elf, const struct plt *plt,
 		      const char *name)
 {
-	const struct elfsym_section *section = elfsym_find(elf, SHT_PROGBITS, name);
+	struct elfsym_section *section = elfsym_find(elf, SHT_PROGBITS, name);
+	const uint8_t *bytes = section ? elfsym_bytes(elf, section) : NULL;
 	struct cursor code, stub;
 	uint64_t address, stub_size;
 
-	if (!section || section->header.sh_size > UINT64_MAX - section->header.sh_addr)
+	if (!bytes || section->header.sh_size > UINT64_MAX - section->header.sh_addr)
 		return 0;
-	code = cursor_from(section->bytes, section->size);
+	code = cursor_from(bytes, section->size);
 	address = section->header.sh_addr;
 	stub_size = section->header.sh_entsize == 8 ? 8 : 16;
 
@@ -169,7 +170,7 @@ int plt_read(struct symtab *symtab, const struct elfsym *elf)
 	    header.e_machine != EM_X86_64)
 		return 0;
 	if (names.section)
-		names.data = elf_getdata(names.section->scn, NULL);
+		names.data = elfsym_data(elf, names.section);
 
 	r = read_relocations(&plt, symtab, &names, ".rela.plt", true);
 	if (r == 0)

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct codelog_pieces pieces;
 
-	if (codelog_parse(data, size, &pieces) < 0)
+	if (codelog_parse(data, size, size, &pieces) < 0)
 		return 0;
 	for (size_t i = 0; i < pieces.list.n; i++) {
 		const struct codelog_piece *p = &pieces.list.items[i];

@@ -24,6 +24,7 @@
 #include "tests/lib/symbolat.h"
 #include "tests/lib/tempdir.h"
 #include "util/dirs.h"
+#include "util/filebytes.h"
 
 #define CODE_ADDRESS 0x1000u
 #define ID           0xab /* the build-id is twenty of these bytes */
@@ -133,6 +134,7 @@ static void set_link_to(struct image *image, const char *name, uint32_t crc)
 
 struct fixture {
 	char dir[TEMPDIR_SIZE];
+	struct fileset fileset;
 };
 
 static int setup(void **state)
@@ -141,6 +143,7 @@ static int setup(void **state)
 
 	assert_non_null(f);
 	tempdir_make("debugfile", f->dir);
+	fileset_init(&f->fileset);
 	*state = f;
 	return 0;
 }
@@ -157,6 +160,8 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	tempdir_remove(f->dir);
+	assert_null(fileset_failure(&f->fileset));
+	fileset_deinit(&f->fileset);
 	free(f);
 	return 0;
 }
@@ -173,12 +178,15 @@ static void in_tree(const struct fixture *f, const char *name, char ret_path[sta
 }
 
 /* Look for the debug file of @image, which is called @name, or DIR/app/prog if that is NULL. */
-static bool find(const struct fixture *f, const struct image *image, const char *name,
-		 struct mapfile *ret_file)
+static bool find(struct fixture *f, const struct image *image, const char *name,
+		 struct filebytes **ret_debug)
 {
+	_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
 	char snapshot[512], first[512], second[512], path[512];
 	const char *const dirs[] = { first, second };
-	const struct debugfile_places places = { .snapshot = snapshot, .dirs = dirs, .n_dirs = 2 };
+	const struct debugfile_places places = {
+		.snapshot = snapshot, .dirs = dirs, .n_dirs = 2, .fileset = &f->fileset
+	};
 	struct ptd_object object = { .name = name ? name : path };
 
 	in_tree(f, "snapshot", snapshot);
@@ -187,7 +195,8 @@ static bool find(const struct fixture *f, const struct image *image, const char 
 	in_tree(f, "app/prog", path);
 	object.build_id_size = image->note_segment.p_type == PT_NOTE ? 20 : 0;
 	memcpy(object.build_id, image->note.id, object.build_id_size);
-	return debugfile_find(&places, &object, (const uint8_t *)image, sizeof(*image), ret_file);
+	assert_int_equal(filebytes_new_in_memory(image, sizeof(*image), &file), 0);
+	return debugfile_find(&places, &object, file, ret_debug);
 }
 
 /* --- where it is found ------------------------------------------------------------------------ */
@@ -296,11 +305,11 @@ static const struct row rows[] = {
 
 static void finds(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct row *row = &rows[i];
-		_cleanup_(mapfile_deinit) struct mapfile file = {};
+		_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
 		struct image object, debugs[3] = {};
 
 		print_message("  %s\n", row->title);
@@ -319,14 +328,15 @@ static void finds(void **state)
 		}
 		if (row->links)
 			set_link_to(&object, LINK,
-				    debugfile_crc((uint8_t *)&debugs[0], sizeof(debugs[0])));
+				    debugfile_crc(0, (uint8_t *)&debugs[0], sizeof(debugs[0])));
 
 		assert_int_equal(find(f, &object, NULL, &file), row->found != 0);
 		if (row->found) {
-			assert_int_equal(file.size, sizeof(object));
-			assert_memory_equal(file.bytes, &debugs[row->found - 1], file.size);
+			assert_int_equal(filebytes_size(file), sizeof(object));
+			assert_memory_equal(filebytes_get(file, 0, sizeof(object)),
+					    &debugs[row->found - 1], sizeof(object));
 		} else {
-			assert_null(file.bytes);
+			assert_null(file);
 		}
 		clear(f);
 	}
@@ -336,19 +346,19 @@ static void finds(void **state)
 
 #define BY_ID "first" ID_DIR ID_REST ".debug"
 
-static void nothing_found(const struct fixture *f, const struct image *object, const char *title)
+static void nothing_found(struct fixture *f, const struct image *object, const char *title)
 {
-	struct mapfile file = {};
+	struct filebytes *file = NULL;
 
 	print_message("  %s\n", title);
 	assert_false(find(f, object, NULL, &file));
-	assert_null(file.bytes);
+	assert_null(file);
 	clear(f);
 }
 
 static void refuses(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	struct image object, debug;
 	char path[512], target[512];
 
@@ -377,7 +387,7 @@ static void refuses(void **state)
 	nothing_found(f, &object, "no ELF file");
 
 	for (size_t size = 1; size < sizeof(debug); size += 1 + sizeof(debug) / 40) {
-		struct mapfile file = {};
+		struct filebytes *file = NULL;
 
 		tempdir_put(f->dir, BY_ID, &debug, size);
 		assert_false(find(f, &object, NULL, &file));
@@ -385,7 +395,7 @@ static void refuses(void **state)
 	nothing_found(f, &object, "cut off");
 
 	/* Its checksum is that of a file that is much shorter, so nobody reads it to the end. */
-	set_link_to(&object, LINK, debugfile_crc((uint8_t *)&debug, sizeof(debug)));
+	set_link_to(&object, LINK, debugfile_crc(0, (uint8_t *)&debug, sizeof(debug)));
 	tempdir_put(f->dir, "app/" LINK, &debug, sizeof(debug));
 	in_tree(f, "app/" LINK, path);
 	assert_int_equal(truncate(path, INT64_C(1) << 36), 0);
@@ -397,7 +407,7 @@ static void refuses(void **state)
 	tempdir_put(f->dir, "target", &debug, sizeof(debug));
 	assert_int_equal(symlink(target, path), 0);
 	{
-		_cleanup_(mapfile_deinit) struct mapfile file = {};
+		_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
 
 		assert_true(find(f, &object, NULL, &file));
 	}
@@ -407,7 +417,7 @@ static void refuses(void **state)
 /* Names of objects that are too long, no paths, or end in a slash. */
 static void odd_objects(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	static char long_name[10000];
 	const char *const names[] = { "", "/", "//", "[vdso]", "x", long_name };
 	struct image object;
@@ -416,13 +426,21 @@ static void odd_objects(void **state)
 	make_image(ID, NULL, &object);
 	set_link_to(&object, LINK, 0);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		struct mapfile file = {};
+		struct filebytes *file = NULL;
 
 		assert_false(find(f, &object, names[i], &file));
 	}
 }
 
 /* --- .gnu_debuglink --------------------------------------------------------------------------- */
+
+static bool read_link(const void *bytes, size_t size, struct debugfile_link *ret_link)
+{
+	_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
+
+	assert_int_equal(filebytes_new_in_memory(bytes, size, &file), 0);
+	return debugfile_read_link(file, ret_link);
+}
 
 static void reads_links(void **state)
 {
@@ -459,7 +477,7 @@ static void reads_links(void **state)
 		print_message("  %s\n", links[i].title);
 		make_image(ID, NULL, &image);
 		set_link(&image, links[i].bytes, links[i].size);
-		ok = debugfile_read_link((uint8_t *)&image, sizeof(image), &got);
+		ok = read_link(&image, sizeof(image), &got);
 		assert_int_equal(ok, links[i].name != NULL);
 		assert_string_equal(got.name, ok ? links[i].name : "unchanged");
 		assert_int_equal(got.crc, ok ? 0x04030201 : 7);
@@ -470,23 +488,25 @@ static void reads_links(void **state)
 		memset(name, 'x', sizeof(name));
 		name[n] = '\0';
 		set_link_to(&image, name, 1);
-		assert_int_equal(debugfile_read_link((uint8_t *)&image, sizeof(image), &link),
-				 n <= 255);
+		assert_int_equal(read_link(&image, sizeof(image), &link), n <= 255);
 	}
 
 	make_image(ID, NULL, &image);
-	assert_false(debugfile_read_link((uint8_t *)&image, sizeof(image), &link));
+	assert_false(read_link(&image, sizeof(image), &link));
 	set_link_to(&image, LINK, 1);
 	image.sections[SECTION_LINK].sh_offset = UINT64_MAX - 4;
-	assert_false(debugfile_read_link((uint8_t *)&image, sizeof(image), &link));
-	assert_false(debugfile_read_link(NULL, 0, &link));
+	assert_false(read_link(&image, sizeof(image), &link));
+	assert_false(read_link(NULL, 0, &link));
 }
 
 static void checksum(void **state)
 {
 	(void)state;
-	assert_int_equal(debugfile_crc((const uint8_t *)"123456789", 9), 0xcbf43926);
-	assert_int_equal(debugfile_crc(NULL, 0), 0);
+	assert_int_equal(debugfile_crc(0, (const uint8_t *)"123456789", 9), 0xcbf43926);
+	assert_int_equal(debugfile_crc(debugfile_crc(0, (const uint8_t *)"1234", 4),
+				       (const uint8_t *)"56789", 5),
+			 0xcbf43926);
+	assert_int_equal(debugfile_crc(0, NULL, 0), 0);
 }
 
 /* --- what it is for --------------------------------------------------------------------------- */
@@ -497,7 +517,7 @@ static void checksum(void **state)
  */
 static void names_come_from_it(void **state)
 {
-	const struct fixture *f = *state;
+	struct fixture *f = *state;
 	char path[512], dir[512];
 	const struct {
 		const char *title;

@@ -74,7 +74,7 @@ static char *render(const struct timeline *timeline, uint64_t time)
 		fprintf(f, "%" PRIx64 "-%" PRIx64 "%s:", e->start, e->last,
 			e->kind == MAPPING_EARLY ? "?" : "");
 		for (uint64_t k = 0; k <= e->last - e->start; k++)
-			fprintf(f, "%02x", e->object->bytes[e->offset + k]);
+			fprintf(f, "%02x", *object_bytes(e->object, e->offset + k, 1));
 		fputc(' ', f);
 	}
 	fclose(f);

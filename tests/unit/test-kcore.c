@@ -31,6 +31,8 @@
 #define MODULE2 UINT64_C(0xffffffffc0002000)
 #define PAGE    UINT64_C(4096)
 
+#define MODULES_OFFSET (8 * PAGE) /* in kcore */
+
 static const uint8_t kernel_code[] = {
 	0xff, 0xd0, /* 0: call *%rax, into the module */
 	0x90,       /* 2: nop */
@@ -76,7 +78,7 @@ struct fixture {
 
 static void put_kcore(const struct fixture *f)
 {
-	static uint8_t bytes[4 * 4096];
+	static uint8_t bytes[MODULES_OFFSET + 2 * PAGE];
 	const Elf64_Ehdr header = {
 		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
 			     EV_CURRENT },
@@ -97,7 +99,7 @@ static void put_kcore(const struct fixture *f)
 		  .p_memsz = PAGE },
 		{ .p_type = PT_LOAD,
 		  .p_flags = PF_R | PF_W | PF_X,
-		  .p_offset = 2 * PAGE,
+		  .p_offset = MODULES_OFFSET,
 		  .p_vaddr = MODULE,
 		  .p_filesz = 2 * PAGE,
 		  .p_memsz = 2 * PAGE },
@@ -106,8 +108,8 @@ static void put_kcore(const struct fixture *f)
 	memcpy(bytes, &header, sizeof(header));
 	memcpy(bytes + sizeof(header), segments, sizeof(segments));
 	memcpy(bytes + PAGE, kernel_code, sizeof(kernel_code));
-	memcpy(bytes + 2 * PAGE, module_code, sizeof(module_code));
-	memcpy(bytes + 3 * PAGE + 0x10, module2_code, sizeof(module2_code));
+	memcpy(bytes + MODULES_OFFSET, module_code, sizeof(module_code));
+	memcpy(bytes + MODULES_OFFSET + PAGE + 0x10, module2_code, sizeof(module2_code));
 	tempdir_put(f->dir, "kcore_dir/kcore", bytes, sizeof(bytes));
 }
 
@@ -301,6 +303,39 @@ struct attempt {
 	char *text;
 };
 
+/* A kcore that is cut off after it was opened has the bytes that were read before, and no more. */
+static void is_cut_off(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	uint16_t kernel[2] = { 1000, 1000 }, module[2] = { 1000, 1000 };
+	struct kcore_mappings mappings = {};
+	char path[TEMPDIR_SIZE + 32];
+	struct kcore kcore;
+
+	(void)snprintf(path, sizeof(path), "%s/kcore_dir/kcore", f->dir);
+	assert_int_equal(objects_new(f->dir, &objects), 0);
+	assert_int_equal(kcore_init(&kcore, objects), 0);
+	assert_int_equal(kcore_map_module(&kcore, "[mod_one]", MODULE, PAGE, 0, &mappings), 0);
+	assert_int_equal(mappings.list.n, 1);
+	assert_int_equal(truncate(path, PAGE + 1), 0);
+
+	kcore_read(&kcore, KERNEL, ARRAY_LEN(kernel), kernel);
+	assert_int_equal(kernel[0], kernel_code[0]);
+	assert_int_equal(kernel[1], kernel_code[1]);
+	assert_null(objects_failure(objects));
+	kcore_read(&kcore, MODULE, ARRAY_LEN(module), module);
+	assert_int_equal(module[0], 1000);
+	assert_int_equal(module[1], 1000);
+	/* Both objects have the same file. */
+	assert_null(object_bytes(mappings.list.items[0].object, MODULES_OFFSET, 1));
+	assert_non_null(object_bytes(mappings.list.items[0].object, PAGE, 1));
+	assert_non_null(strstr(objects_failure(objects),
+			       "kcore_dir/kcore: was cut off at byte 4097 while it was read"));
+	vec_deinit(&mappings.list);
+	kcore_deinit(&kcore);
+}
+
 static int attempt(void *userdata)
 {
 	struct attempt *a = userdata;
@@ -341,6 +376,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(decodes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(as_perf, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(less_of_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(is_cut_off, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 	};
 

@@ -195,7 +195,7 @@ static void has(const struct fixture *f, uint64_t time, uint64_t address, size_t
 			continue;
 		}
 		(void)sprintf(text + strlen(text), "%02x",
-			      e->object->bytes[e->offset + (address + i - e->start)]);
+			      *object_bytes(e->object, e->offset + (address + i - e->start), 1));
 		assert_int_equal(object_address(e->object, e->offset + (address + i - e->start)),
 				 address + i);
 		symbolat_expect(e->object->symbols, address + i,

@@ -272,7 +272,7 @@ static void check_written(const struct fixture *f, bool is_real)
 
 		assert_true(m->offset + m->size <= m->object->size);
 		for (uint64_t at = 0; at < m->size; at++) {
-			const uint8_t byte = m->object->bytes[m->offset + at];
+			const uint8_t byte = *object_bytes(m->object, m->offset + at, 1);
 
 			n_bytes += byte != 0;
 			if (!is_real)

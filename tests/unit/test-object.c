@@ -83,7 +83,7 @@ static const struct object *find(struct objects *objects, const char *path,
 	print_message("  %s\n", path);
 	assert_int_equal(objects_find(objects, path, id, &object), 0);
 	assert_int_equal(object->state, state);
-	assert_int_equal(object->bytes != NULL, state == OBJECT_OK);
+	assert_int_equal(object_bytes(object, 0, 1) != NULL, state == OBJECT_OK);
 	assert_int_equal(object->id.source != NULL, state == OBJECT_OK);
 	assert_int_equal(objects_find(objects, path, id, &again), 0);
 	assert_ptr_equal(again, object);

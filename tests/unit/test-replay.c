@@ -72,9 +72,10 @@ static void look(const struct space *space, uint64_t time, char ret_bytes[9], ch
 			continue;
 		ret_names[i] =
 		    e->object->id.name[0] == '[' ? e->object->id.name[1] : e->object->id.name[0];
-		ret_bytes[i] = e->object->state == OBJECT_OK
-				   ? (char)e->object->bytes[e->offset + (address - e->start)]
-				   : '?';
+		ret_bytes[i] =
+		    e->object->state == OBJECT_OK
+			? (char)*object_bytes(e->object, e->offset + (address - e->start), 1)
+			: '?';
 	}
 	ret_bytes[8] = ret_names[8] = '\0';
 	layout_deinit(&layout);

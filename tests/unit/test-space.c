@@ -13,6 +13,7 @@
 
 #include "decoder/image/layout.h"
 #include "decoder/image/space.h"
+#include "util/filebytes.h"
 
 static const struct object a = { .id = { .name = "a" }, .size = 0x10000 };
 static const struct object b = { .id = { .name = "b" }, .state = OBJECT_MISSING };
@@ -293,15 +294,18 @@ static void what_is_replaced_is_in_doubt(void **state)
 		{ "over what has none", { "F04n" }, { "F04g" }, "nnnn............" },
 	};
 	static uint8_t bytes[0x10000], others[0x10000];
+	_cleanup_(filebytes_unrefp) struct filebytes *file = NULL, *other = NULL;
 	static struct object objects[26];
 
 	(void)state;
 	memset(others, 0xcc, sizeof(others));
+	assert_int_equal(filebytes_new_in_memory(bytes, sizeof(bytes), &file), 0);
+	assert_int_equal(filebytes_new_in_memory(others, sizeof(others), &other), 0);
 	for (size_t i = 0; i < 26; i++)
 		objects[i] = (struct object){
 			.id.id = (uint32_t)i,
 			.state = i == 'n' - 'a' ? OBJECT_MISSING : OBJECT_OK,
-			.bytes = i == 'f' - 'a' || i == 'y' - 'a' ? bytes : others,
+			.file = i == 'f' - 'a' || i == 'y' - 'a' ? file : other,
 			.size = sizeof(bytes),
 		};
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

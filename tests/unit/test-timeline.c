@@ -625,7 +625,8 @@ static void has_then(const struct timeline *timeline, uint32_t pid, uint64_t tim
 	assert_non_null(extent);
 	assert_string_equal(extent->object->id.name, name);
 	at = extent->kind == MAPPING_MEMORY ? extent->offset : 0; /* files' offsets are far */
-	assert_int_equal(extent->object->size > at ? extent->object->bytes[at] : 0, first);
+	assert_int_equal(extent->object->size > at ? *object_bytes(extent->object, at, 1) : 0,
+			 first);
 	layout_deinit(&layout);
 }
 
