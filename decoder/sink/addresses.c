@@ -7,6 +7,7 @@
  * nothing else: the shortest form in which two decoders can be compared.
  */
 
+#include <assert.h>
 #include <endian.h>
 
 #include "decoder/sink/output.h"
@@ -29,6 +30,8 @@ static void addresses_free(void *state)
 	(void)state;
 }
 
+static_assert(UINT16_MAX * sizeof(uint64_t) <= OUTPUT_SIZE, "a run fits into the buffer");
+
 static void expand_run(uint64_t *restrict to, uint64_t base, const struct ptd_insn *restrict insns,
 		       size_t n)
 {
@@ -43,7 +46,6 @@ static int addresses_expand(const void *state, void *memory, const struct ptd_ba
 	(void)memory;
 	for (size_t i = 0; i < batch->n_runs; i++) {
 		const struct ptd_run *run = &batch->runs[i];
-		/* A run has at most 65535 instructions, whose addresses fill half of the buffer. */
 		const size_t size = run->n * sizeof(uint64_t);
 		const int r = output_reserve(output, size);
 

@@ -17,7 +17,11 @@
 #include "base/base.h"
 #include "ptd/sink.h"
 
-#define OUTPUT_SIZE (1u << 20) /* bytes of a file's buffer: the most that can be reserved at once */
+/*
+ * Bytes of a file's buffer: the most that can be reserved at once. It is so small that the kernel
+ * finds the bytes in the CPU's second cache.
+ */
+#define OUTPUT_SIZE (1u << 19)
 
 struct ptd_output {
 	uint8_t *buffer;

@@ -17,7 +17,7 @@
 #include "util/arena.h"
 #include "util/vec.h"
 
-#define TEMPLATES_BASES_MAX 64 /* addresses of one block that are looked through */
+#define TEMPLATES_LATELY_BITS 12
 
 struct template
 {
@@ -26,6 +26,11 @@ struct template
 };
 
 struct templates {
+	/* By a hash of block and base, what was found last: looking there touches no block. */
+	struct templates_found {
+		const struct ptd_block *block; /* NULL: nothing yet */
+		struct template *template;
+	} lately[1 << TEMPLATES_LATELY_BITS];
 	VEC(struct template *) blocks; /* by block id: the template that was added last */
 	struct arena arena;            /* of the templates */
 	size_t size;                   /* bytes in the arena */
@@ -43,15 +48,34 @@ void *templates_alloc(struct templates *templates, size_t size);
 _must_check_ int templates_add(struct templates *templates, const struct ptd_block *block,
 			       uint64_t base, struct template *template);
 
+static inline size_t templates_hash(const struct ptd_block *block, uint64_t base)
+{
+	return (size_t)(((uintptr_t)block + base) * UINT64_C(0x9e3779b97f4a7c15) >>
+			(64 - TEMPLATES_LATELY_BITS));
+}
+
+/* For templates_find(): look through all templates of the block. */
+struct template *templates_look_up(struct templates *templates, const struct ptd_block *block,
+				   uint64_t base);
+
 /* Return: the template of @block at @base; NULL if it has to be made. */
-static inline struct template *templates_find(const struct templates *templates,
+static inline struct template *templates_find(struct templates *templates,
 					      const struct ptd_block *block, uint64_t base)
 {
-	struct template *t =
-	    block->id < templates->blocks.n ? templates->blocks.items[block->id] : NULL;
+	const struct templates_found *found = &templates->lately[templates_hash(block, base)];
 
-	for (size_t n = 0; t && n < TEMPLATES_BASES_MAX; t = t->next, n++)
-		if (t->base == base)
-			return t;
-	return NULL;
+	if (found->block == block && found->template->base == base)
+		return found->template;
+	return templates_look_up(templates, block, base);
+}
+
+/* Have the CPU fetch the first bytes of a template that is looked for soon. */
+static inline void templates_prefetch(const struct templates *templates,
+				      const struct ptd_block *block, uint64_t base)
+{
+	const char *template =
+	    (const char *)templates->lately[templates_hash(block, base)].template;
+
+	for (size_t i = 0; i < 256; i += 64)
+		__builtin_prefetch(template + i);
 }

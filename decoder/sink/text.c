@@ -23,7 +23,8 @@
  * between instructions (gaps, interruptions, exits to untraced code), with the same first columns.
  *
  * Except for its first columns, a line depends only on the block and the address at which it is
- * mapped. The lines of a block are therefore made once and then copied.
+ * mapped. The lines of a block are therefore made once, with the first columns of the slice, and
+ * then copied. The time is put into the copies.
  */
 
 #include <errno.h>
@@ -33,23 +34,23 @@
 
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/sink/templates.h"
 #include "decoder/x86/text.h"
-#include "util/arena.h"
 #include "util/vec.h"
 
 #define NAME_MAX_SHOWN 1024 /* bytes of the name of a symbol or an object; longer names are cut */
 #define LINE_SIZE      (2 * NAME_MAX_SHOWN + 512) /* more than the longest line, with its head */
-#define CACHE_SIZE_MAX (256u << 20) /* bytes of cached lines; beyond that the cache is emptied */
-#define BASES_MAX      64           /* addresses of one block whose lines are cached */
 #define INSN_SIZE_MAX  15
 #define HEAD_SIZE      96
+#define PREFETCH       4 /* runs ahead of the one that is written */
 
-/* The lines of one block, mapped at one address. */
+/* The lines of one block, mapped at one address, with first columns of any slice and time. */
 struct lines {
-	struct lines *next; /* those of the same block, mapped at another address */
-	uint64_t base;
-	const char *text;
-	uint32_t *starts; /* offsets of each line in @text, and of the end */
+	struct template template;
+	uint64_t slice_text; /* of their first columns: see struct memory */
+	size_t head_size;    /* bytes of the first columns of each line */
+	size_t n;
+	uint32_t starts[]; /* offsets of each line in the text, and of the end; then the text */
 };
 
 struct text {
@@ -64,10 +65,9 @@ struct memory {
 	char head[HEAD_SIZE];
 	size_t head_slice_size, head_size;
 	uint64_t head_t;
+	uint64_t slice_text; /* counts up when the columns before the time change */
 
-	VEC(struct lines *) blocks; /* by block id */
-	struct arena arena;         /* of the lines */
-	size_t arena_size;
+	struct templates templates; /* struct lines */
 	VEC(char) scratch;
 };
 
@@ -121,14 +121,19 @@ static void head_set_time(struct memory *memory, uint64_t t)
 
 static void head_set_slice(struct memory *memory, const struct ptd_slice *slice)
 {
-	char comm[16] = "", pid[12], tid[12];
+	const size_t size_before = memory->head_slice_size;
+	char comm[16] = "", pid[12], tid[12], before[HEAD_SIZE];
 
 	(void)output_printable(comm, slice->comm ? slice->comm : "?", sizeof(comm) - 1);
 	put_id(pid, slice->pid);
 	put_id(tid, slice->tid);
+	memcpy(before, memory->head, sizeof(before));
 	memory->head_slice_size =
 	    (size_t)snprintf(memory->head, sizeof(memory->head), "%16s %7s/%-7s [%03" PRIu32 "] ",
 			     comm, pid, tid, slice->cpu);
+	if (memory->head_slice_size != size_before ||
+	    memcmp(memory->head, before, size_before) != 0)
+		memory->slice_text++;
 	head_set_time(memory, slice->t0);
 }
 
@@ -168,114 +173,147 @@ static size_t make_line(const struct ptd_batch *batch, const struct ptd_run *run
 	return n;
 }
 
+static char *text_of(struct lines *lines)
+{
+	return (char *)&lines->starts[lines->n + 1];
+}
+
+/* Add a line, with the first columns, to the scratch. Return: 0 or -ENOMEM. */
+static int push_line(struct memory *memory, const struct ptd_batch *batch,
+		     const struct ptd_run *run, size_t i)
+{
+	char line[LINE_SIZE];
+	const size_t size = make_line(batch, run, i, line);
+	const int r = vec_reserve(&memory->scratch, memory->head_size + size);
+
+	if (r < 0)
+		return r;
+	memcpy(memory->scratch.items + memory->scratch.n, memory->head, memory->head_size);
+	memory->scratch.n += memory->head_size;
+	memcpy(memory->scratch.items + memory->scratch.n, line, size);
+	memory->scratch.n += size;
+	return 0;
+}
+
 static int make_lines(struct memory *memory, const struct ptd_batch *batch,
 		      const struct ptd_run *run, struct lines **ret_lines)
 {
 	const struct ptd_block *block = run->block;
-	struct lines *lines;
-	char line[LINE_SIZE];
-	size_t size;
-
-	lines = arena_alloc(&memory->arena, sizeof(*lines));
-	if (!lines)
-		return -ENOMEM;
-	lines->base = run->base;
-	lines->starts =
-	    arena_alloc(&memory->arena, (block->n_insns + (size_t)1) * sizeof(*lines->starts));
-	if (!lines->starts)
-		return -ENOMEM;
-
-	memory->scratch.n = 0;
-	for (size_t i = 0; i < block->n_insns; i++) {
-		const size_t n = make_line(batch, run, i, line);
-		const int r = vec_reserve(&memory->scratch, n);
-
-		if (r < 0)
-			return r;
-		memcpy(memory->scratch.items + memory->scratch.n, line, n);
-		memory->scratch.n += n;
-		lines->starts[i + 1] = (uint32_t)memory->scratch.n;
-	}
-	lines->text = arena_copy(&memory->arena, memory->scratch.items, memory->scratch.n);
-	if (!lines->text)
-		return -ENOMEM;
-
-	size = sizeof(*lines) + (block->n_insns + (size_t)1) * sizeof(*lines->starts);
-	memory->arena_size += size + memory->scratch.n;
-	*ret_lines = lines;
-	return 0;
-}
-
-static int get_new_lines(struct memory *memory, const struct ptd_batch *batch,
-			 const struct ptd_run *run, const struct lines **ret_lines)
-{
-	const uint32_t id = run->block->id;
+	const size_t starts_size = (block->n_insns + (size_t)1) * sizeof(uint32_t);
 	struct lines *lines;
 	int r;
 
-	if (id >= memory->blocks.n) {
-		r = vec_reserve(&memory->blocks, id + (size_t)1 - memory->blocks.n);
-		if (r < 0)
-			return r;
-		while (memory->blocks.n <= id)
-			memory->blocks.items[memory->blocks.n++] = NULL;
-	}
-	if (memory->arena_size > CACHE_SIZE_MAX) {
-		memset(memory->blocks.items, 0, memory->blocks.n * sizeof(*memory->blocks.items));
-		arena_deinit(&memory->arena);
-		memory->arena_size = 0;
-	}
-
-	r = make_lines(memory, batch, run, &lines);
+	/* The scratch is the end of the template: the starts, and then the text. */
+	memory->scratch.n = 0;
+	r = vec_reserve(&memory->scratch, starts_size);
 	if (r < 0)
 		return r;
-	lines->next = memory->blocks.items[id];
-	memory->blocks.items[id] = lines;
+	memory->scratch.n = starts_size;
+	for (size_t i = 0; i <= block->n_insns; i++) {
+		const uint32_t start = (uint32_t)(memory->scratch.n - starts_size);
+
+		memcpy(memory->scratch.items + i * sizeof(start), &start, sizeof(start));
+		if (i < block->n_insns && push_line(memory, batch, run, i) < 0)
+			return -ENOMEM;
+	}
+
+	lines = templates_alloc(&memory->templates, sizeof(*lines) + memory->scratch.n);
+	if (!lines)
+		return -ENOMEM;
+	lines->slice_text = memory->slice_text;
+	lines->head_size = memory->head_size;
+	lines->n = block->n_insns;
+	memcpy(lines->starts, memory->scratch.items, memory->scratch.n);
 	*ret_lines = lines;
-	return 0;
+	return templates_add(&memory->templates, block, run->base, &lines->template);
 }
 
-static inline int get_lines(struct memory *memory, const struct ptd_batch *batch,
-			    const struct ptd_run *run, const struct lines **ret_lines)
+/* Put the first columns of this slice, which have as many bytes with the time, into all lines. */
+static void set_slice(const struct memory *memory, struct lines *lines)
 {
-	const uint32_t id = run->block->id;
-	const struct lines *l = id < memory->blocks.n ? memory->blocks.items[id] : NULL;
-
-	for (size_t n = 0; l && n < BASES_MAX; l = l->next, n++)
-		if (l->base == run->base) {
-			*ret_lines = l;
-			return 0;
-		}
-	return get_new_lines(memory, batch, run, ret_lines);
+	for (size_t i = 0; i < lines->n; i++)
+		memcpy(text_of(lines) + lines->starts[i], memory->head, memory->head_slice_size);
+	lines->slice_text = memory->slice_text;
 }
 
 /* --- the stream ------------------------------------------------------------------------------- */
 
-static int put_run(struct memory *memory, const struct ptd_batch *batch, const struct ptd_run *run,
-		   struct ptd_output *output)
+/* Write the lines @i to @end - 1, each with the first columns. */
+static int put_lines(const struct memory *memory, struct lines *lines, size_t i, size_t end,
+		     struct ptd_output *output)
 {
-	const struct lines *lines = NULL;
-	int r;
-
-	r = get_lines(memory, batch, run, &lines);
-	if (r < 0)
-		return r;
-	if (run->t != memory->head_t)
-		head_set_time(memory, run->t);
-
-	for (size_t i = run->first; i < (size_t)run->first + run->n; i++) {
-		const size_t size = lines->starts[i + 1] - lines->starts[i];
+	for (; i < end; i++) {
+		const size_t size = lines->starts[i + 1] - lines->starts[i] - lines->head_size;
 		uint8_t *to;
+		int r;
 
 		r = output_reserve(output, LINE_SIZE);
 		if (r < 0)
 			return r;
 		to = output->buffer + output->n_used;
 		memcpy(to, memory->head, memory->head_size);
-		memcpy(to + memory->head_size, lines->text + lines->starts[i], size);
+		memcpy(to + memory->head_size, text_of(lines) + lines->starts[i] + lines->head_size,
+		       size);
 		output->n_used += memory->head_size + size;
 	}
 	return 0;
+}
+
+/* Write the time, with what follows it before the next column. Clocks have from 16 to 32 bytes. */
+static inline void put_time(const struct memory *memory, uint8_t *to)
+{
+	const char *time = memory->head + memory->head_slice_size;
+	const size_t size = memory->head_size - memory->head_slice_size;
+
+	if (size >= 16 && size <= 32) {
+		memcpy(to, time, 16);
+		memcpy(to + size - 16, time + size - 16, 16);
+	} else {
+		memcpy(to, time, size);
+	}
+}
+
+/* Copy the lines @i to @end - 1, and put the time into each. */
+static int copy_lines(const struct memory *memory, struct lines *lines, size_t i, size_t end,
+		      struct ptd_output *output)
+{
+	const size_t start = lines->starts[i], size = lines->starts[end] - start;
+	uint8_t *to;
+	int r;
+
+	r = output_reserve(output, size);
+	if (r < 0)
+		return r;
+	to = output->buffer + output->n_used;
+	memcpy(to, text_of(lines) + start, size);
+	for (; i < end; i++)
+		put_time(memory, to + lines->starts[i] - start + memory->head_slice_size);
+	output->n_used += size;
+	return 0;
+}
+
+static int put_run(struct memory *memory, const struct ptd_batch *batch, const struct ptd_run *run,
+		   struct ptd_output *output)
+{
+	const size_t end = (size_t)run->first + run->n;
+	struct lines *lines;
+	int r;
+
+	if (run->t != memory->head_t)
+		head_set_time(memory, run->t);
+	lines = (void *)templates_find(&memory->templates, run->block, run->base);
+	if (!lines) {
+		r = make_lines(memory, batch, run, &lines);
+		if (r < 0)
+			return r;
+	}
+	/* Ids or times with more digits than usual make the first columns longer. */
+	if (lines->head_size != memory->head_size ||
+	    lines->starts[end] - lines->starts[run->first] > OUTPUT_SIZE)
+		return put_lines(memory, lines, run->first, end, output);
+	if (lines->slice_text != memory->slice_text)
+		set_slice(memory, lines);
+	return copy_lines(memory, lines, run->first, end, output);
 }
 
 /* Values that are not known, or are 0, are left out. */
@@ -347,8 +385,12 @@ static int text_expand(const void *state, void *userdata, const struct ptd_batch
 	int r = 0;
 
 	(void)state;
+	templates_limit(&memory->templates);
 	head_set_slice(memory, batch->slice);
 	for (size_t i = 0; i <= batch->n_runs && r == 0; i++) {
+		if (i + PREFETCH < batch->n_runs)
+			templates_prefetch(&memory->templates, batch->runs[i + PREFETCH].block,
+					   batch->runs[i + PREFETCH].base);
 		while (r == 0 && m < batch->n_marks && batch->marks[m].run == i)
 			r = put_mark(memory, &batch->marks[m++], output);
 		if (r == 0 && i < batch->n_runs)
@@ -374,8 +416,7 @@ static void text_forget(void *userdata)
 {
 	struct memory *memory = userdata;
 
-	arena_deinit(&memory->arena);
-	vec_deinit(&memory->blocks);
+	templates_deinit(&memory->templates);
 	vec_deinit(&memory->scratch);
 	free(memory);
 }

@@ -21,6 +21,7 @@
 #include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
 #include "util/mapfile.h"
+#include "util/vec.h"
 
 struct fixture {
 	struct stream stream;
@@ -219,6 +220,60 @@ static void text(void **state)
 							   "      2.000000005") "off: left for "
 										"untraced code, ip "
 										"7f0000000000\n");
+}
+
+/* Put the batch as that of slice number @i, of which two in a row are the same. */
+static void put_slice(struct fixture *f, size_t i)
+{
+	static const struct {
+		uint32_t pid, tid, cpu;
+		uint64_t later_ns;
+	} rows[] = {
+		{ 10, 11, 3, 0 },        { 10, 12, 3, 0 },
+		{ 10, 11, 1234, 0 },     { 123456789, PTD_ID_UNKNOWN, 3, 0 },
+		{ 10, 123456789, 3, 5 }, { 10, 11, 3, UINT64_C(123456789000000000) },
+		{ 10, 12, 4, 7 },
+	};
+	const size_t k = i / 2 * 5 % ARRAY_LEN(rows);
+
+	f->stream.slice.pid = rows[k].pid;
+	f->stream.slice.tid = rows[k].tid;
+	f->stream.slice.cpu = rows[k].cpu;
+	for (size_t run = 0; run < f->stream.batch.n_runs; run++)
+		f->stream.runs[run].t += rows[k].later_ns;
+	put(f);
+	for (size_t run = 0; run < f->stream.batch.n_runs; run++)
+		f->stream.runs[run].t -= rows[k].later_ns;
+}
+
+/* Lines of the same blocks in several slices, whose first columns have different sizes. */
+static void text_of_many_slices(void **state)
+{
+	struct fixture *f = *state;
+	VEC(char) expected = {};
+	size_t title_size;
+
+	begin(f, "text", PTD_CLOCK_NS, 0);
+	end(f);
+	title_size = f->file.size;
+	for (size_t i = 0; i < 21; i++) {
+		const size_t skipped = i > 0 ? title_size : 0;
+
+		begin(f, "text", PTD_CLOCK_NS, 0);
+		put_slice(f, i);
+		end(f);
+		assert_int_equal(vec_reserve(&expected, f->file.size), 0);
+		memcpy(expected.items + expected.n, f->file.bytes + skipped,
+		       f->file.size - skipped);
+		expected.n += f->file.size - skipped;
+	}
+	begin(f, "text", PTD_CLOCK_NS, 0);
+	for (size_t i = 0; i < 21; i++)
+		put_slice(f, i);
+	end(f);
+	assert_int_equal(f->file.size, expected.n);
+	assert_memory_equal(f->file.bytes, expected.items, expected.n);
+	vec_deinit(&expected);
 }
 
 /* What the CPU reports besides, each kind of it. */
@@ -939,6 +994,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_of_long_runs, setup, teardown),
 		cmocka_unit_test_setup_teardown(text, setup, teardown),
+		cmocka_unit_test_setup_teardown(text_of_many_slices, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_all_marks, setup, teardown),
 		cmocka_unit_test_setup_teardown(sideband, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_strange_things, setup, teardown),
