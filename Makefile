@@ -114,6 +114,10 @@ $(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $
 $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libdecode.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(LIBS_DECODE)
+# It compares two streams as ptdecode does.
+$(O)/tools/mutate: $(O)/tests/tools/mutate.o $(O)/libtest.a $(O)/libcmd.a $(O)/libdecode.a
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^ $(LIBS_DECODE)
 # It writes to the pool as the plugin does, and asks ptd for it as ptctl does.
 $(O)/tools/attack-pool: $(O)/tests/tools/attack-pool.o $(O)/libemu.a $(O)/libdecode.a
 	@mkdir -p $(@D)

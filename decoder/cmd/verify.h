@@ -5,9 +5,10 @@
  * Verify
  *
  * Compares two decoded streams of one input, which two engines made, and shows where they first
- * differ: in an instruction, its thread, CPU or time, or in a mark. Marks of kinds that the
- * reference never reports (CFE, EVD, PEBS and TRIG) are left out. Where one engine cuts runs and
- * batches does not matter.
+ * differ: in an instruction, its thread, CPU or time, or in a mark. Left out are marks of kinds
+ * that the reference never reports (CFE, EVD, PEBS and TRIG), and those of power events (MWAIT,
+ * PWRE, EXSTOP and PWRX), which libipt 2.0.5 may give in another place. Where one engine cuts runs
+ * and batches does not matter.
  */
 
 #include <stdint.h>
