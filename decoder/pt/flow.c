@@ -47,7 +47,7 @@ struct flow {
 	struct engine engine;
 	struct engine_config config;
 	struct walk walk;
-	struct when *when; /* NULL: nobody wants to know */
+	struct when when;
 	struct view *view; /* NULL: nothing is mapped */
 	uint32_t errata;
 
@@ -377,13 +377,20 @@ static void take_packet(struct flow *f)
 	f->spin_insns = f->n_direct = 0;
 }
 
-static void begin_stretch(struct flow *f, uint64_t offset, uint64_t ip, bool counts)
+/* A stretch of code begins at @ip, behind the packet that was taken last. Return: whether the
+ * caller must say whose it is: it did not promise that until then. */
+static bool begin_stretch(struct flow *f, uint64_t ip)
 {
-	if (!f->when)
-		return;
-	f->bounds = when_find(f->when, offset, counts);
-	f->bounds_t = f->t;
-	f->is_user = !(ip >> 63);
+	uint64_t to = f->t;
+
+	if (f->config.has_threads) {
+		f->bounds = when_find(&f->when, &f->walk, ip);
+		f->bounds_t = f->t;
+		f->is_user = !(ip >> 63);
+		to = f->bounds.to ? f->bounds.to : f->t;
+	}
+	/* Time that goes back is broken. */
+	return f->t >= f->limit || to >= f->limit || to < f->t;
 }
 
 /* What packets behind the offset to pause at tell begins with run @n_before. */
@@ -454,19 +461,14 @@ static enum result contradict(struct flow *f, struct output *out, const struct s
 	}
 }
 
-/* Where may the kernel's code that ends with @s have returned to? That the caller must say before
- * it is looked at. */
-static bool leaves_kernel(struct flow *f, const struct seg *s, uint64_t offset)
+/* Does the kernel return to user code at @ip, by what @s ends with? That code is of whatever thread
+ * the kernel has switched to. */
+static bool leaves_kernel(const struct seg *s, uint64_t ip)
 {
 	const struct ptd_run *last = &s->runs[s->n_runs - 1];
 
-	if (!f->when || !(last->base >> 63) ||
-	    last->block->insns[last->n - 1].iclass != PTD_INSN_RETURN_FAR)
-		return false;
-	f->bounds = when_find_tip(f->when, offset);
-	f->bounds_t = f->t;
-	f->is_user = true;
-	return true;
+	return last->base >> 63 && !(ip >> 63) &&
+	       last->block->insns[last->n - 1].iclass == PTD_INSN_RETURN_FAR;
 }
 
 /*
@@ -475,8 +477,8 @@ static bool leaves_kernel(struct flow *f, const struct seg *s, uint64_t offset)
 static enum result decide(struct flow *f, struct output *out, const struct seg *s, uint64_t ip,
 			  uint64_t offset, struct engine_step *ret_step)
 {
-	const bool is_behind = offset >= f->pause, asks = leaves_kernel(f, s, offset);
-	const uint64_t t = now(f);
+	const bool is_behind = offset >= f->pause, is_later = now(f) > f->t;
+	bool asks;
 
 	take_packet(f);
 	if (is_behind && s->n_insns > 1)
@@ -489,15 +491,18 @@ static enum result decide(struct flow *f, struct output *out, const struct seg *
 	f->ip = ip;
 	f->is_done = false;
 	f->is_behind_branch = true;
+	if (is_later)
+		f->t = now(f);
+	asks = is_later && f->t >= f->limit;
+	if (leaves_kernel(s, ip)) {
+		f->walk.is_timed = false;
+		asks = begin_stretch(f, ip) || asks;
+	}
 	if (is_behind) {
-		f->ask = t > f->t || asks;
-		f->t = t > f->t ? t : f->t;
+		f->ask = asks;
 		return pass(f, ret_step->n_before, ret_step);
 	}
-	if (t <= f->t)
-		return asks ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
-	f->t = t;
-	return asks || t >= f->limit ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
+	return asks ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
 }
 
 /* Take a bit of a TNT. @offset stays as it is if it is of one that was taken before. */
@@ -932,8 +937,7 @@ static enum result deliver_enabled(struct flow *f, const struct walk_event *even
 	f->ip = event->ip;
 	f->is_done = f->is_behind_branch = false;
 	f->n_bits = 0;
-	begin_stretch(f, event->end, event->ip, true);
-	return stop(f, ENGINE_ASK, 0, ret_step);
+	return begin_stretch(f, event->ip) ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
 }
 
 static enum result deliver_overflow(struct flow *f, const struct walk_event *event,
@@ -946,7 +950,7 @@ static enum result deliver_overflow(struct flow *f, const struct walk_event *eve
 	/* What was lost may have been a switch. */
 	f->ask = true;
 	if (event->has_ip)
-		begin_stretch(f, event->end, event->ip, true);
+		(void)begin_stretch(f, event->ip);
 	/* No byte is lost but what the CPU did not write. */
 	ret_step->reason = PTD_GAP_OVERFLOW;
 	return stop(f, ENGINE_GAP, event->has_ip ? event->ip : 0, ret_step);
@@ -1053,11 +1057,11 @@ static enum result deliver(struct flow *f, struct engine_step *ret_step)
 	if (is_later)
 		f->t = event.t;
 	take_packet(f);
+	result = deliver_kind(f, &event, ret_step);
 	if (f->pause < UINT64_MAX) {
 		(void)walk_ahead(&f->walk);
 		f->passed = offset_of(f) > f->pause;
 	}
-	result = deliver_kind(f, &event, ret_step);
 	is_later = is_later && f->t >= f->limit;
 	if (result == RESULT_STOP && ret_step->stop == ENGINE_MARK && is_later)
 		f->ask = true;
@@ -1122,12 +1126,11 @@ static bool recover(struct flow *f, uint64_t *ret_offset)
 		       (state->has_cr3 && (state->cr3 != f->cr3 || state->non_root != f->non_root));
 		if (!asks && !(f->view && view_has_code(f->view, point.ip)))
 			continue;
-		begin_stretch(f, point.offset, point.ip, false);
 		f->enabled = true;
 		f->ip = point.ip;
 		if (now(f) > f->t)
 			f->t = now(f);
-		f->bounds_t = f->t;
+		(void)begin_stretch(f, point.ip);
 		*ret_offset = point.offset;
 		return true;
 	}
@@ -1202,7 +1205,7 @@ static enum result go_on_at_event(struct flow *f, struct engine_step *ret_step)
 	f->n_bits = f->depth = 0;
 	f->ip = f->event.ip;
 	f->ask = true;
-	begin_stretch(f, f->event.end, f->ip, false);
+	(void)begin_stretch(f, f->ip);
 	take_packet(f);
 	ret_step->reason = failure.reason;
 	ret_step->offset = offset_of(f);
@@ -1330,7 +1333,7 @@ static int go(struct flow *f, struct output *out, struct engine_step *ret_step)
 /* Between which times what follows ran. */
 static void tell_bounds(const struct flow *f, struct engine_step *ret_step)
 {
-	const bool holds = f->when && f->bounds_t == f->t;
+	const bool holds = f->config.has_threads && f->bounds_t == f->t;
 
 	ret_step->t_from = holds && f->bounds.from ? f->bounds.from : f->t;
 	ret_step->t_to = holds && f->bounds.to ? f->bounds.to : f->t;
@@ -1389,29 +1392,13 @@ static struct engine *flow_free(struct engine *engine)
 	struct flow *f = (struct flow *)engine;
 
 	views_put(f->config.views, f->view);
-	(void)when_free(f->when);
 	walk_deinit(&f->walk);
 	free(f);
 	return NULL;
 }
 
-static int start_when(struct flow *f)
-{
-	struct pt_config c;
-
-	pt_config_init(&c);
-	c.begin = (uint8_t *)(uintptr_t)f->config.pt.memory;
-	c.end = c.begin + f->config.pt.size;
-	c.mtc_freq = f->config.mtc_freq;
-	c.nom_freq = f->config.nom_freq;
-	c.cpuid_0x15_eax = f->config.cpuid_15_eax;
-	c.cpuid_0x15_ebx = f->config.cpuid_15_ebx;
-	return when_new(&c, &f->when);
-}
-
 static int start(const struct engine_config *config, struct engine **ret_engine)
 {
-	_cleanup_(engine_freep) struct engine *guard = NULL;
 	struct flow *f = calloc(1, sizeof(*f));
 
 	if (!f)
@@ -1424,9 +1411,6 @@ static int start(const struct engine_config *config, struct engine **ret_engine)
 		.pause = UINT64_MAX,
 		.ended = config->pt.size == 0,
 	};
-	guard = &f->engine;
-	if (config->has_threads && config->pt.size > 0 && start_when(f) < 0)
-		return -ENOMEM;
 	walk_init(&f->walk, &(struct walk_config){
 				.pt = config->pt,
 				.errata = f->errata,
@@ -1436,7 +1420,7 @@ static int start(const struct engine_config *config, struct engine **ret_engine)
 				.cpuid_15_ebx = config->cpuid_15_ebx,
 				.has_events = config->has_events,
 			    });
-	*ret_engine = TAKE(guard);
+	*ret_engine = &f->engine;
 	return 0;
 }
 

@@ -21,9 +21,9 @@
 
 #include "decoder/pt/errata.h"
 #include "decoder/pt/ipt_copy.h"
+#include "decoder/pt/ipt_when.h"
 #include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
-#include "decoder/pt/when.h"
 #include "decoder/x86/unknown.h"
 
 #define PSB_SIZE 16
@@ -63,9 +63,9 @@ struct insn_engine {
 	struct pt_insn_decoder *decoder;
 	struct pt_image *image; /* which has no sections: libipt asks for all code */
 	struct view *view;      /* NULL: nothing is mapped */
-	struct when *when;      /* NULL: nobody wants to know */
-	struct walk walk;       /* which follows where libipt fails */
-	uint8_t mode;           /* of the code, as libipt said last: 16, 32 or 64 */
+	struct ipt_when when;
+	struct walk walk; /* which follows where libipt fails */
+	uint8_t mode;     /* of the code, as libipt said last: 16, 32 or 64 */
 
 	int status; /* libipt's, of the last call */
 	int error;  /* negative errno: no memory, or the span cannot be read */
@@ -343,11 +343,11 @@ static bool mark(const struct insn_engine *e, const struct pt_event *event, enum
 }
 
 /* A stretch of code begins at @ip, by packets that end at @offset. */
-static void begin_stretch(struct insn_engine *e, uint64_t offset, uint64_t ip, bool counts)
+static void begin_stretch(struct insn_engine *e, uint64_t offset, uint64_t ip)
 {
-	if (!e->when)
+	if (!e->config.has_threads)
 		return;
-	e->bounds = when_find(e->when, offset, counts);
+	e->bounds = ipt_when_find(&e->when, offset, ip);
 	e->bounds_t = e->t;
 	e->is_user = !(ip >> 63);
 }
@@ -359,7 +359,7 @@ static bool take_overflow(struct insn_engine *e, const struct pt_event *event, u
 	/* What was lost may have been a switch. */
 	e->ask = true;
 	if (!event->ip_suppressed)
-		begin_stretch(e, end, event->variant.overflow.ip, true);
+		begin_stretch(e, end, event->variant.overflow.ip);
 	ret_step->ip = event->ip_suppressed ? 0 : event->variant.overflow.ip;
 	ret_step->reason = PTD_GAP_OVERFLOW;
 	/* No byte is lost but what the CPU did not write. */
@@ -438,7 +438,7 @@ static bool take_enabled(struct insn_engine *e, const struct pt_event *event, ui
 {
 	/* A PSB+ says it again. */
 	if (!event->status_update)
-		begin_stretch(e, end, event->variant.enabled.ip, true);
+		begin_stretch(e, end, event->variant.enabled.ip);
 	return stop(e, ENGINE_ASK, ret_step);
 }
 
@@ -674,7 +674,9 @@ static bool sync_at(struct insn_engine *e, const struct walk_point *point)
 
 	if (size > point->offset)
 		return false;
-	begin_stretch(e, point->offset, point->ip, false);
+	if (e->config.has_threads)
+		e->bounds = ipt_when_find_point(&e->when, point->offset, point->ip);
+	e->is_user = !(point->ip >> 63);
 	e->error = ipt_copy_begin(&e->copy, point->offset, psb, size);
 	if (e->error < 0)
 		return true;
@@ -803,12 +805,12 @@ static bool circles(struct insn_engine *e)
  */
 static bool leaves_kernel(struct insn_engine *e, uint64_t offset)
 {
-	if (!e->when || !(e->course.ip >> 63))
+	if (!e->config.has_threads || !(e->course.ip >> 63))
 		return false;
 	e->has_kernel = true;
 	if (!e->course.is_far_return)
 		return false;
-	e->bounds = offset < UINT64_MAX ? when_find_tip(e->when, offset)
+	e->bounds = offset < UINT64_MAX ? ipt_when_find_tip(&e->when, offset)
 					: (struct when_bounds){ .to = UINT64_MAX };
 	e->bounds_t = e->t;
 	e->is_user = true;
@@ -933,7 +935,7 @@ static int walk(struct insn_engine *e, struct output *output, struct engine_step
 /* Between which times what follows ran. */
 static void tell_bounds(const struct insn_engine *e, struct engine_step *ret_step)
 {
-	const bool holds = e->when && e->bounds_t == e->t;
+	const bool holds = e->config.has_threads && e->bounds_t == e->t;
 
 	ret_step->t_from = holds && e->bounds.from ? e->bounds.from : e->t;
 	ret_step->t_to = holds && e->bounds.to ? e->bounds.to : e->t;
@@ -1019,21 +1021,6 @@ static void set_errata(struct pt_config *c, uint32_t errata)
 	c->errata.apl12 = (errata & ERRATUM_APL12) != 0;
 }
 
-static int start_when(struct insn_engine *e)
-{
-	const struct engine_config *config = &e->config;
-	struct pt_config c;
-
-	pt_config_init(&c);
-	c.begin = (uint8_t *)(uintptr_t)config->pt.memory;
-	c.end = c.begin + config->pt.size;
-	c.mtc_freq = config->mtc_freq;
-	c.nom_freq = config->nom_freq;
-	c.cpuid_0x15_eax = config->cpuid_15_eax;
-	c.cpuid_0x15_ebx = config->cpuid_15_ebx;
-	return when_new(&c, &e->when);
-}
-
 /* Make libipt's decoder over the copy. */
 static int start_decoder(struct insn_engine *e)
 {
@@ -1050,9 +1037,8 @@ static int start_decoder(struct insn_engine *e)
 				.cpuid_15_ebx = config->cpuid_15_ebx,
 				.has_events = config->has_events,
 			    });
+	ipt_when_init(&e->when, config);
 	if (ipt_copy_init(&e->copy, &config->pt, errata, config->has_events) < 0)
-		return -ENOMEM;
-	if (config->has_threads && start_when(e) < 0)
 		return -ENOMEM;
 	e->image = pt_image_alloc(NULL);
 	if (!e->image || pt_image_set_callback(e->image, read_code, e) < 0)
@@ -1081,7 +1067,7 @@ static struct engine *insn_free(struct engine *engine)
 	views_put(e->config.views, e->view);
 	pt_insn_free_decoder(e->decoder);
 	pt_image_free(e->image);
-	(void)when_free(e->when);
+	ipt_when_deinit(&e->when);
 	walk_deinit(&e->walk);
 	ipt_copy_deinit(&e->copy);
 	free(e);

@@ -45,6 +45,18 @@ struct tsc {
 /* Take @packet, which is one of time; @in_psb: it stands in a PSB+. */
 void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb);
 
+/* Return: whether MTC packets carry the crystal's count on, which relates cycles to the TSC, too. */
+static inline bool tsc_counts(const struct tsc *tsc)
+{
+	return tsc->has_tma && tsc->eax > 0 && tsc->ebx > 0;
+}
+
+/* Return: whether a packet of @type will say what the TSC is; a CYC only says that it goes on. */
+static inline bool tsc_tells(const struct tsc *tsc, enum packet_type type)
+{
+	return type == PACKET_TSC || (type == PACKET_MTC && tsc_counts(tsc));
+}
+
 /* A PSB begins. */
 void tsc_take_psb(struct tsc *tsc);
 

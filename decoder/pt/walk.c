@@ -60,29 +60,37 @@ static const uint8_t *bytes_ahead(struct walk *w, uint64_t offset, size_t *ret_n
 	return window->bytes + (offset - window->start);
 }
 
-/* A look at packets from some offset on, which changes nothing. */
-struct peek {
-	struct walk *walk;
-	uint64_t offset;
-	struct packet_reader reader;
-	int r; /* of the packet that could not be read */
-};
-
-static struct peek peek_from(struct walk *w, uint64_t offset)
+struct walk_peek walk_peek_from(struct walk *w, uint64_t offset)
 {
-	return (struct peek){ .walk = w, .offset = offset, .reader = w->reader };
+	return (struct walk_peek){ .walk = w, .offset = offset, .reader = w->reader };
 }
 
-static bool peek_next(struct peek *peek, struct packet *packet)
+bool walk_peek_next(struct walk_peek *peek, struct packet *ret_packet)
 {
 	size_t n;
 	const uint8_t *p = bytes_ahead(peek->walk, peek->offset, &n);
 
-	peek->r = packet_read_mended(&peek->reader, peek->walk->errata, p, n, packet);
+	peek->r = packet_read_mended(&peek->reader, peek->walk->errata, p, n, ret_packet);
 	if (peek->r != 0)
 		return false;
-	peek->offset += packet->size;
+	peek->offset += ret_packet->size;
 	return true;
+}
+
+/* Return: the offset of the next PSB from @from on; the size of all if there is none. */
+static uint64_t find_psb(struct window *window, uint64_t from)
+{
+	static const uint8_t psb[PSB_SIZE] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
+					       2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
+
+	return window_find(window, from, psb, PSB_SIZE);
+}
+
+bool walk_peek_sync(struct walk_peek *peek)
+{
+	peek->reader = (struct packet_reader){};
+	peek->offset = find_psb(&peek->walk->ahead, peek->offset);
+	return peek->offset < peek->walk->size;
 }
 
 /* Nothing of what waits will come any more. */
@@ -212,10 +220,10 @@ static void make_ready(struct walk *w, struct walk_queue *queue, bool has_ip, ui
 /* Does a TIP.PGE come next? Then packets were off, and the FUP of the PSB+ is none. */
 static bool is_bdm70(struct walk *w, uint64_t offset)
 {
-	struct peek peek = peek_from(w, offset);
+	struct walk_peek peek = walk_peek_from(w, offset);
 	struct packet packet;
 
-	while (peek_next(&peek, &packet)) {
+	while (walk_peek_next(&peek, &packet)) {
 		switch (packet.type) {
 		case PACKET_PSBEND:
 		case PACKET_PIP:
@@ -270,6 +278,27 @@ static enum step bind_status(struct walk *w, enum walk_kind kind, uint64_t value
 					 .extra = extra });
 }
 
+/*
+ * The packet that is next is one of time. A TSC is of the packet that follows it; so is a CYC, if
+ * MTC packets keep the count of cycles right. The time of an MTC may be from long before.
+ */
+static void take_time(struct walk *w)
+{
+	const enum packet_type type = w->packet.type;
+
+	w->is_timed = w->is_timed || tsc_tells(&w->tsc, type);
+	w->leads = type == PACKET_TSC || (w->leads && type != PACKET_MTC) ||
+		   (type == PACKET_CYC && tsc_counts(&w->tsc));
+	tsc_take(&w->tsc, &w->packet, false);
+}
+
+/* Return: whether @type may stand between a packet of time and the TIP.PGE whose time that is. */
+static bool passes_lead(enum packet_type type)
+{
+	return type == PACKET_TIP_PGE || type == PACKET_MODE_EXEC || type == PACKET_MODE_TSX ||
+	       type == PACKET_PIP;
+}
+
 static enum step take_in_psb(struct walk *w)
 {
 	const struct packet *packet = &w->packet;
@@ -281,6 +310,7 @@ static enum step take_in_psb(struct walk *w)
 	case PACKET_TMA:
 	case PACKET_MTC:
 	case PACKET_CYC:
+		w->is_timed = w->is_timed || packet->type == PACKET_TSC;
 		tsc_take(&w->tsc, packet, true);
 		return STEP_ON;
 	case PACKET_CBR:
@@ -335,6 +365,7 @@ static int take_psb(struct walk *w)
 	w->last_ip = 0;
 	w->psb_has_ip = false;
 	w->is_status = true;
+	w->leads = false;
 	tsc_take_psb(&w->tsc);
 	for (pass(w);; pass(w)) {
 		r = read_packet(w);
@@ -374,10 +405,10 @@ static void take_overflow_off(struct walk *w, struct walk_event *ret_event)
  * packets are off then; -1 if what is there makes no sense. */
 static int find_overflow_fup(struct walk *w, uint64_t *ret_offset)
 {
-	struct peek peek = peek_from(w, w->offset);
+	struct walk_peek peek = walk_peek_from(w, w->offset);
 	struct packet packet;
 
-	while (peek_next(&peek, &packet)) {
+	while (walk_peek_next(&peek, &packet)) {
 		switch (packet.type) {
 		case PACKET_FUP:
 			*ret_offset = peek.offset;
@@ -404,11 +435,11 @@ static int find_overflow_fup(struct walk *w, uint64_t *ret_offset)
 }
 
 /* Has the PSB+ behind @peek a FUP? */
-static bool psb_has_fup(struct peek *peek)
+static bool psb_has_fup(struct walk_peek *peek)
 {
 	struct packet packet;
 
-	while (peek_next(peek, &packet)) {
+	while (walk_peek_next(peek, &packet)) {
 		if (packet.type == PACKET_FUP)
 			return packet.ip_bytes != 0;
 		if (packet.type == PACKET_PSBEND || packet.type == PACKET_OVF)
@@ -420,10 +451,10 @@ static bool psb_has_fup(struct peek *peek)
 /* Erratum APL12: is there proof that packets are off behind @offset? */
 static bool is_off_from(struct walk *w, uint64_t offset)
 {
-	struct peek peek = peek_from(w, offset);
+	struct walk_peek peek = walk_peek_from(w, offset);
 	struct packet packet;
 
-	while (peek_next(&peek, &packet)) {
+	while (walk_peek_next(&peek, &packet)) {
 		switch (packet.type) {
 		case PACKET_STOP:
 		case PACKET_TIP_PGE:
@@ -448,7 +479,7 @@ static void pass_timing(struct walk *w, uint64_t end)
 {
 	while (w->offset < end && read_packet(w) == 0) {
 		if (packet_is_timing(&w->packet))
-			tsc_take(&w->tsc, &w->packet, false);
+			take_time(w);
 		pass(w);
 	}
 }
@@ -461,6 +492,7 @@ static bool take_overflow_at(struct walk *w, const struct packet *packet, uint64
 		return false;
 	pass_timing(w, offset);
 	w->enabled = true;
+	w->is_timed = false;
 	*ret_event = event_of(w, WALK_OVERFLOW);
 	ret_event->has_ip = true;
 	ret_event->ip = w->last_ip;
@@ -473,11 +505,11 @@ static bool take_overflow_at(struct walk *w, const struct packet *packet, uint64
  */
 static bool take_skd010(struct walk *w, struct walk_event *ret_event)
 {
-	struct peek peek = peek_from(w, w->offset);
+	struct walk_peek peek = walk_peek_from(w, w->offset);
 	uint64_t offset = peek.offset, mode_tsx = 0;
 	struct packet packet;
 
-	for (; peek_next(&peek, &packet); offset = peek.offset) {
+	for (; walk_peek_next(&peek, &packet); offset = peek.offset) {
 		switch (packet.type) {
 		case PACKET_TIP_PGD:
 			pass_timing(w, peek.offset);
@@ -495,10 +527,10 @@ static bool take_skd010(struct walk *w, struct walk_event *ret_event)
 		case PACKET_TIP:
 			return take_overflow_at(w, &packet, peek.offset, ret_event);
 		case PACKET_PSB: {
-			struct peek in_psb = peek;
+			struct walk_peek in_psb = peek;
 
 			w->last_ip = 0;
-			while (peek_next(&in_psb, &packet) && packet.type != PACKET_PSBEND)
+			while (walk_peek_next(&in_psb, &packet) && packet.type != PACKET_PSBEND)
 				if (packet.type == PACKET_FUP)
 					return take_overflow_at(w, &packet, offset, ret_event);
 			return false;
@@ -527,10 +559,10 @@ static bool take_skd010(struct walk *w, struct walk_event *ret_event)
 /* Erratum APL11: a TIP.PGD too many, behind which packets are off. Return: whether that is so. */
 static bool take_apl11(struct walk *w, struct walk_event *ret_event)
 {
-	struct peek peek = peek_from(w, w->offset);
+	struct walk_peek peek = walk_peek_from(w, w->offset);
 	struct packet packet;
 
-	while (peek_next(&peek, &packet)) {
+	while (walk_peek_next(&peek, &packet)) {
 		if (packet.type == PACKET_TIP_PGD) {
 			pass_timing(w, peek.offset);
 			take_overflow_off(w, ret_event);
@@ -550,7 +582,7 @@ static bool take_overflow(struct walk *w, struct walk_event *ret_event, enum ste
 
 	forget_queues(w);
 	w->last_ip = 0;
-	w->enabled = false;
+	w->enabled = w->is_timed = false;
 	w->is_status = true;
 	w->state.tsx = 0;
 	tsc_forget_rate(&w->tsc);
@@ -653,19 +685,19 @@ static bool is_of_instruction(uint64_t cfe)
 
 static enum step take_cfe(struct walk *w)
 {
-	struct peek peek = peek_from(w, w->offset + w->packet.size);
+	struct walk_peek peek = walk_peek_from(w, w->offset + w->packet.size);
 	const struct packet *packet = &w->packet;
 	struct walk_event event;
 	struct packet next;
 
 	/* Its address may have been lost. While packets are off, a FUP begins no interruption. */
 	if (packet->flag && (is_of_instruction(packet->value) || !w->enabled) &&
-	    !(peek_next(&peek, &next) && next.type == PACKET_OVF)) {
+	    !(walk_peek_next(&peek, &next) && next.type == PACKET_OVF)) {
 		event = mark_of(w, PTD_MARK_CFE);
 		event.place = WALK_BEHIND;
 		return bind(w, &w->fup, event);
 	}
-	peek = peek_from(w, w->offset + packet->size);
+	peek = walk_peek_from(w, w->offset + packet->size);
 	note(w, &(struct walk_note){
 		    .kind = PTD_MARK_CFE,
 		    .value = packet->value,
@@ -673,7 +705,7 @@ static enum step take_cfe(struct walk *w)
 		    .offset = w->offset,
 		    .next = UINT64_MAX,
 		    .interrupts =
-			packet->flag && !(peek_next(&peek, &next) && next.type == PACKET_OVF),
+			packet->flag && !(walk_peek_next(&peek, &next) && next.type == PACKET_OVF),
 		});
 	/* What it is about was told before it. */
 	for (size_t i = w->n_notes; i-- > 0 && w->notes[w->n_notes - 1].interrupts;)
@@ -702,11 +734,11 @@ static enum step bind_flagged(struct walk *w, struct walk_event event)
 /* A C-state is entered. If an EXSTOP with an address follows, code still ran until then. */
 static enum step take_pwre(struct walk *w)
 {
-	struct peek peek = peek_from(w, w->offset + w->packet.size);
+	struct walk_peek peek = walk_peek_from(w, w->offset + w->packet.size);
 	bool waits = w->fup.n > 0;
 	struct packet next;
 
-	while (!waits && peek_next(&peek, &next) && packet_is_timing(&next))
+	while (!waits && walk_peek_next(&peek, &next) && packet_is_timing(&next))
 		;
 	waits = waits || (peek.r == 0 && next.type == PACKET_EXSTOP && next.flag);
 	return waits ? bind(w, &w->fup, mark_of(w, PTD_MARK_PWRE)) : STEP_EVENT;
@@ -727,10 +759,11 @@ static enum step take(struct walk *w)
 	const struct packet *packet = &w->packet;
 
 	if (packet_is_timing(packet) && packet->type != PACKET_CBR) {
-		tsc_take(&w->tsc, packet, false);
+		take_time(w);
 		return STEP_ON;
 	}
 	take_state(w);
+	w->leads = w->leads && passes_lead(packet->type);
 	if (packet->type != PACKET_FUP && packet->type != PACKET_CBR)
 		w->follows_mode = false;
 	switch (packet->type) {
@@ -941,6 +974,7 @@ static bool take_fup_event(struct walk *w, struct walk_event *event)
 	if (event->place == WALK_HERE && has_ip && event->kind != WALK_OVERFLOW)
 		event->place = WALK_BEFORE;
 	w->is_status = false;
+	w->is_timed = w->is_timed && event->kind != WALK_OVERFLOW;
 	w->has_waiting = w->has_waiting && w->tip.n + w->fup.n > 0;
 	if (w->fup.n == 0 && !(event->kind == WALK_TSX && event->value & PACKET_TSX_ABORT))
 		pass(w);
@@ -983,7 +1017,8 @@ static bool take_pge(struct walk *w, struct walk_event *event)
 	event->has_ip = true;
 	event->ip = w->last_ip;
 	w->enabled = true;
-	w->is_status = false;
+	w->is_timed = w->leads;
+	w->is_status = w->leads = false;
 	make_ready(w, &w->tip, true, w->last_ip);
 	pass(w);
 	return true;
@@ -1083,15 +1118,6 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
  * Beginning anew
  */
 
-/* Return: the offset of the next PSB from @from on; the size of all if there is none. */
-static uint64_t find_psb(struct walk *w, uint64_t from)
-{
-	static const uint8_t psb[PSB_SIZE] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
-					       2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
-
-	return window_find(&w->window, from, psb, PSB_SIZE);
-}
-
 static void forget(struct walk *w)
 {
 	forget_queues(w);
@@ -1108,8 +1134,8 @@ bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_ha
 		forget(w);
 		tsc_forget(&w->tsc);
 		w->state = (struct walk_state){};
-		w->enabled = false;
-		w->offset = find_psb(w, from);
+		w->enabled = w->is_timed = w->leads = false;
+		w->offset = find_psb(&w->window, from);
 		if (w->offset == w->size) {
 			*ret_offset = w->size;
 			return false;
@@ -1149,22 +1175,29 @@ static void repeat_state(struct walk *w, uint64_t ip)
 static bool recover_at(struct walk *w, bool *is_overflow, bool *asks)
 {
 	const struct packet *packet = &w->packet;
+	const bool was_kernel = w->last_ip >> 63;
+	bool has_ip;
 
-	tsc_take(&w->tsc, packet, false);
+	if (packet_is_timing(packet))
+		take_time(w);
+	w->leads = w->leads && (passes_lead(packet->type) || packet_is_timing(packet));
 	take_state(w);
 	*asks = *asks || packet->type == PACKET_TSC || packet->type == PACKET_MTC ||
 		packet->type == PACKET_PIP;
 	switch (packet->type) {
 	case PACKET_OVF:
 		w->last_ip = 0;
-		w->enabled = false;
+		w->enabled = w->is_timed = false;
 		w->state.tsx = 0;
 		*is_overflow = true;
 		return false;
 	case PACKET_TIP:
-		return take_ip(w) && w->enabled;
+		has_ip = take_ip(w);
+		w->is_timed = w->is_timed && !(was_kernel && !(w->last_ip >> 63));
+		return has_ip && w->enabled;
 	case PACKET_TIP_PGE:
 		w->enabled = true;
+		w->is_timed = w->leads;
 		*is_overflow = false;
 		*asks = true;
 		return take_ip(w);
@@ -1174,6 +1207,7 @@ static bool recover_at(struct walk *w, bool *is_overflow, bool *asks)
 		return false;
 	case PACKET_FUP:
 		w->enabled = w->enabled || *is_overflow;
+		w->is_timed = w->is_timed && !*is_overflow;
 		*is_overflow = false;
 		return take_ip(w) && w->enabled;
 	default:

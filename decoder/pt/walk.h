@@ -138,6 +138,8 @@ struct walk {
 	bool enabled;
 	uint64_t last_ip;
 	struct tsc tsc;
+	bool is_timed; /* time was told since control came to the code that runs, or right before */
+	bool leads;    /* the packets right before the next one told its time */
 	struct walk_state state;
 
 	struct walk_queue fup, tip, psb; /* events that wait for these */
@@ -266,6 +268,23 @@ static inline uint64_t walk_used(const struct walk *walk)
 		return walk->ready_from;
 	return walk->has_waiting ? walk->waiting : walk->offset;
 }
+
+/*
+ * A look at packets from some offset on, which changes nothing. Return of walk_peek_next(): whether
+ * there was a packet; @ret_packet is set, and the offset is behind it. If not, @r says why.
+ */
+struct walk_peek {
+	struct walk *walk; /* borrowed; only its window ahead moves */
+	uint64_t offset;
+	struct packet_reader reader;
+	int r; /* of the packet that could not be read */
+};
+
+struct walk_peek walk_peek_from(struct walk *walk, uint64_t offset);
+bool walk_peek_next(struct walk_peek *peek, struct packet *ret_packet);
+
+/* Go on behind a packet that could not be read: at the next PSB. Return: whether there is one. */
+bool walk_peek_sync(struct walk_peek *peek);
 
 /* Take the oldest note. */
 struct walk_note walk_take_note(struct walk *walk);

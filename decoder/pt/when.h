@@ -4,20 +4,19 @@
 /*
  * When
  *
- * Between which times a stretch of user code ran, from a TIP.PGE (or the FUP after an overflow) on,
- * or the TIP by which the kernel, if it is traced, goes there: threads switch between stretches,
- * and the time known where one begins may be from before a switch. What lies ahead tells more: a
- * stretch in which time is told belongs to whoever ran then. The kernel's code is taken to be of
- * the thread of the time known.
+ * Between which times a stretch of user code ran. A stretch begins at a TIP.PGE, at the FUP behind
+ * an overflow, or at the TIP by which the kernel, if it is traced, returns to user code. Threads
+ * switch between stretches, and the time that is known where a stretch begins may be from before a
+ * switch. The packets that lie ahead say more: the first time that is told inside a stretch is a
+ * time at which its thread ran. The kernel's code is taken to be of the thread of the time known.
  *
- * It walks over packets without code, only forward, over each byte of a span at most twice.
+ * What is found ahead is remembered, so each packet is looked at once, however many stretches there
+ * are, and only where a stretch begins without a time of its own.
  */
 
-#include <intel-pt.h>
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "base/base.h"
+struct walk;
 
 /* TSC, both inclusive; 0: the time that is known where the stretch begins. */
 struct when_bounds {
@@ -25,27 +24,18 @@ struct when_bounds {
 	uint64_t to; /* UINT64_MAX: nothing later is told */
 };
 
-struct when;
-
-/* @config: of the span; borrowed for the call. Return: 0, or -ENOMEM. */
-_must_check_ int when_new(const struct pt_config *config, struct when **ret_when);
-struct when *when_free(struct when *when);
-
-DEFINE_CLEANUP(struct when *, when_free);
-
-/*
- * Between which times the stretch ran whose packet begins or ends at @offset; offsets never
- * decrease. That is one time
- *	that is known there, if a packet that is the TIP.PGE's own told it: a TSC outside of PSB+;
- *	or a CYC, if MTC packets keep the count of cycles right, and it is in that time (@counts);
- *	or if it is the kernel's code;
- *	of the first packet of time in the stretch, if there is one;
- * and otherwise between that which is known and that which is told next behind it.
- */
-struct when_bounds when_find(struct when *when, uint64_t offset, bool counts);
+/* The time that is told next. {} at the start. */
+struct when {
+	uint64_t from, until; /* offsets: it is the next one for what lies between these */
+	uint64_t t;           /* UINT64_MAX: there is none */
+	uint64_t ended;       /* a stretch ended before @until, last at this offset; else 0 */
+};
 
 /*
- * The same of what the kernel returned to by a packet that ends before @offset, or by the first TIP
- * behind it; @offset as for when_find().
+ * Find the bounds of the stretch that begins at @ip, where @walk stands: right behind the packet
+ * that says so. They are
+ *	the time known there, if it is the stretch's own (walk->is_timed) or of the kernel's code;
+ *	the first time told in the stretch, if one is;
+ *	otherwise anything between the time known there and that which is told next behind it.
  */
-struct when_bounds when_find_tip(struct when *when, uint64_t offset);
+struct when_bounds when_find(struct when *when, struct walk *walk, uint64_t ip);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "decoder/pt/walk.h"
 #include "decoder/pt/when.h"
 #include "tests/lib/packets.h"
 
@@ -33,36 +34,128 @@ static size_t put(uint8_t *to, const char *const *lines, size_t n)
 	return size;
 }
 
+static void init(struct walk *walk, const uint8_t *pt, size_t size)
+{
+	walk_init(walk, &(struct walk_config){ .pt = fileparts_in_memory(pt, size),
+					       .mtc_freq = 3,
+					       .cpuid_15_eax = 1,
+					       .cpuid_15_ebx = 4 });
+}
+
+/* Go on to @offset. */
+static void go_to(struct walk *walk, uint64_t offset)
+{
+	struct walk_event event;
+	uint64_t unused;
+	bool has_ip;
+
+	if (walk->offset == 0)
+		assert_true(walk_sync(walk, 0, &unused, &has_ip));
+	while (walk->offset < offset) {
+		switch (walk_ahead(walk)) {
+		case WALK_TIP:
+			assert_true(walk_take_tip(walk, &unused));
+			break;
+		case WALK_EVENT:
+			assert_true(walk_take_event(walk, &event));
+			break;
+		default:
+			fail();
+		}
+	}
+	assert_int_equal(walk->offset, offset);
+}
+
 /* That nothing later is told is found out once, not for each stretch. */
 static void no_time_behind(void **state)
 {
 	static const char *const head[] = { "psb", "tsc 5", "psbend" };
 	static const char *const stretch[] = { "tip.pge 401000", "tip.pgd0" };
 	uint8_t *pt = calloc(1, BEHIND + 64 * (STRETCHES + 2));
-	struct pt_config config;
-	struct when *when;
-	size_t offsets[STRETCHES], size;
+	struct when when = {};
+	struct walk walk;
+	size_t ends[STRETCHES], size;
 
 	(void)state;
 	assert_non_null(pt);
 	size = put(pt, head, 3);
 	for (size_t i = 0; i < STRETCHES; i++) {
-		offsets[i] = size;
-		size += put(pt + size, stretch, 2);
+		size += put(pt + size, stretch, 1);
+		ends[i] = size;
+		size += put(pt + size, stretch + 1, 1);
 	}
 	memcpy(pt + size, "\x02\xff", 2);
-	pt_config_init(&config);
-	config.begin = pt;
-	config.end = pt + size + BEHIND;
-	assert_int_equal(when_new(&config, &when), 0);
+	init(&walk, pt, size + BEHIND);
 	for (size_t i = 0; i < STRETCHES; i++) {
-		const struct when_bounds bounds = when_find(when, offsets[i], true);
+		struct when_bounds bounds;
 
+		go_to(&walk, ends[i]);
+		bounds = when_find(&when, &walk, walk.last_ip);
 		assert_int_equal(bounds.from, 0);
 		assert_true(bounds.to == UINT64_MAX);
 	}
-	(void)when_free(when);
+	walk_deinit(&walk);
 	free(pt);
+}
+
+/* What is told ahead, and what it proves; a row for each stretch. */
+static void ahead(void **state)
+{
+	static const char *const lines[] = {
+		"psb",
+		"tsc 5",
+		"psbend",
+		"tip.pge 401000", /* 3: the TSC is of the PSB+ */
+		"tip.pgd0",
+		"tip.pge 401000", /* 5 */
+		"tsc 8",
+		"tip.pge 402000", /* 7 */
+		"tip.pgd0",
+		"tsc 9",
+		"mode.exec 64",
+		"tip.pge 401000", /* 11: its own */
+		"tip.pgd0",
+		"tma 8 0",
+		"cyc 1",
+		"tip.pge 401000", /* 15: cycles, which MTC packets keep right */
+		"tip.pgd0",
+		"mtc 2",
+		"tip.pge 401000", /* 18: the time of an MTC may be old */
+		"mtc 3",
+		"tip.pgd0",
+		"ovf",
+		"fup 401000",  /* 22 */
+		"bytes 02 ff", /* nothing that cannot be read is passed over within a stretch */
+		"psb",
+		"tsc 60",
+		"psbend",
+	};
+	static const struct {
+		size_t line;
+		uint64_t from, to;
+	} rows[] = {
+		{ 3, 0, 8 },  { 5, 8, 8 },        { 7, 0, 0 },     { 11, 0, 0 },
+		{ 15, 0, 0 }, { 18, 0x49, 0x49 }, { 22, 0, 0x60 },
+	};
+	uint8_t pt[256];
+	size_t ends[ARRAY_LEN(lines)], size = 0;
+	struct when when = {};
+	struct walk walk;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		size += put(pt + size, &lines[i], 1);
+		ends[i] = size;
+	}
+	init(&walk, pt, size);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct when_bounds bounds;
+
+		go_to(&walk, ends[rows[i].line]);
+		bounds = when_find(&when, &walk, walk.last_ip);
+		assert_int_equal(bounds.from, rows[i].from);
+		assert_int_equal(bounds.to, rows[i].to);
+	}
 }
 
 /* The kernel's code is between that of threads: no time told in one stretch is another's. */
@@ -73,58 +166,46 @@ static void kernel_between(void **state)
 		"tsc 5",
 		"psbend",
 		"tsc 7",
-		"tip.pge 401000",
+		"tip.pge 401000", /* 4: its own */
 		"tip ffffffff81000000",
 		"tip 401000", /* 6: nothing is told in it */
 		"tip ffffffff81000005",
 		"tip 401000", /* 8 */
 		"tsc 1e",
-		"tip ffffffff81000005",
-		"tip ffffffff81000000",
-		"tip.pgd0", /* 12 */
-		"tsc 28",
-		"tip.pge 401000",
+		"tip ffffffff81000005", /* 10: the kernel's */
 	};
 	static const struct {
 		size_t line;
-		/* The first one from there on; otherwise by the packet that ends there. */
-		bool by_tip;
 		uint64_t from, to;
-	} rows[] = {
-		{ 4, false, 0, 0 },      { 6, true, 0, 0x1e }, { 6, false, 0, 0x1e },
-		{ 8, true, 0x1e, 0x1e }, { 11, true, 0, 0 },   { 12, true, 0, 0 },
-		{ 13, true, 0, 0 },      { 14, false, 0, 0 },
-	};
+	} rows[] = { { 4, 0, 0 }, { 6, 0, 0x1e }, { 8, 0x1e, 0x1e }, { 10, 0, 0 } };
 	uint8_t pt[256];
 	size_t ends[ARRAY_LEN(lines)], size = 0;
-	struct pt_config config;
-	struct when *when;
+	struct when when = {};
+	struct walk walk;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
 		size += put(pt + size, &lines[i], 1);
 		ends[i] = size;
 	}
-	pt_config_init(&config);
-	config.begin = pt;
-	config.end = pt + size;
-	assert_int_equal(when_new(&config, &when), 0);
+	init(&walk, pt, size);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		const size_t line = rows[i].line;
-		const struct when_bounds bounds = rows[i].by_tip
-						      ? when_find_tip(when, ends[line - 1])
-						      : when_find(when, ends[line], true);
+		struct when_bounds bounds;
 
+		go_to(&walk, ends[rows[i].line]);
+		/* An engine knows that the kernel returned. */
+		walk.is_timed = walk.is_timed && i == 0;
+		bounds = when_find(&when, &walk, walk.last_ip);
 		assert_int_equal(bounds.from, rows[i].from);
 		assert_int_equal(bounds.to, rows[i].to);
 	}
-	(void)when_free(when);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_time_behind),
+		cmocka_unit_test(ahead),
 		cmocka_unit_test(kernel_between),
 	};
 
