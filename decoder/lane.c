@@ -626,30 +626,38 @@ static void remove_contradicted(struct lane *lane, enum ptd_gap_reason reason)
 	lane->n_runs = from;
 }
 
-/* The runs that a step adds to the batch: give each its time, and put losses where they are due. */
-static int take_runs(struct lane *lane, const struct engine_step *step, bool passed,
-		     size_t n_before)
+/* Run @run of the batch begins at another time than the one before it, or is the first of a step. */
+static int take_moment(struct lane *lane, size_t run)
 {
-	const bool has_losses = lane->next_loss < lane->config.queue->n_losses;
-	const bool has_scope = lane->config.trace->facts.has_scope;
-	struct ptd_run *run = lane->runs + lane->n_runs;
-	int r = 0;
+	set_time(lane, lane->runs[run].t);
+	if (lane->config.trace->facts.has_scope && !lane->is_foreign)
+		note_time(lane);
+	return put_losses(lane, run);
+}
 
-	for (size_t i = 0; i < step->n_runs; i++) {
-		if (passed && i == n_before)
-			r = put_losses_in_span(lane, lane->n_runs + i);
-		set_time(lane, run[i].t);
-		if (has_losses && r == 0)
-			r = put_losses(lane, lane->n_runs + i);
-		if (r < 0)
-			return r;
-		run[i].t = lane->t;
-		if (has_scope && !lane->is_foreign)
-			note_time(lane);
-		lane->stats.n_insns += run[i].n;
-		lane->n_insns_early += run[i].early ? run[i].n : 0;
+/* Give the runs from @from on before @to their time. What depends on time alone is not looked at for
+ * each run. */
+static int take_runs(struct lane *lane, size_t from, size_t to)
+{
+	uint64_t n_insns = 0, n_early = 0, tsc = ~lane->runs[from].t, t = 0;
+
+	for (struct ptd_run *run = &lane->runs[from]; run < &lane->runs[to]; run++) {
+		if (run->t != tsc) {
+			const int r = take_moment(lane, (size_t)(run - lane->runs));
+
+			if (r < 0)
+				return r;
+			tsc = run->t;
+			t = lane->t;
+		}
+		run->t = t;
+		n_insns += run->n;
+		if (run->early)
+			n_early += run->n;
 	}
-	lane->n_runs += step->n_runs;
+	lane->stats.n_insns += n_insns;
+	lane->n_insns_early += n_early;
+	lane->n_runs = to;
 	return 0;
 }
 
@@ -659,9 +667,14 @@ static int take_step(struct lane *lane, const struct engine_step *step)
 	/* An error passes the offset to pause at, too. */
 	const bool passed = step->passed || step->stop == ENGINE_GAP || step->stop == ENGINE_END;
 	const size_t n_before = step->passed ? step->n_before : step->n_runs;
+	const size_t end = lane->n_runs + step->n_runs;
 	int r;
 
-	r = take_runs(lane, step, passed, n_before);
+	r = take_runs(lane, lane->n_runs, lane->n_runs + n_before);
+	if (r == 0 && passed && n_before < step->n_runs)
+		r = put_losses_in_span(lane, lane->n_runs);
+	if (r == 0)
+		r = take_runs(lane, lane->n_runs, end);
 	if (r < 0)
 		return r;
 	set_time(lane, step->t);

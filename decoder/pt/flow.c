@@ -115,16 +115,16 @@ static uint64_t now(const struct flow *f)
  * Segments
  */
 
-static void emit(const struct flow *f, struct output *out, const struct seg *s)
+static inline struct ptd_run *emit(struct ptd_run *o, const struct seg *s, uint64_t t)
 {
-	struct ptd_run *o = out->runs + out->n;
+	const struct ptd_run *run = s->runs;
+	size_t left = s->n_runs;
 
-	for (size_t i = 0; i < s->n_runs; i++) {
-		o[i] = s->runs[i];
-		o[i].t = f->t;
-	}
-	out->n += s->n_runs;
-	out->n_insns += s->n_insns;
+	do {
+		*o = *run++;
+		o++->t = t;
+	} while (--left > 0);
+	return o;
 }
 
 /* Give out of @s the instructions from number @first on, before number @end. */
@@ -211,6 +211,17 @@ static int current(struct flow *f, struct seg **ret_seg)
 	return 0;
 }
 
+/* The branch that @s ends with is taken or not. Return: the segment behind it; NULL if there is no
+ * memory. */
+static struct seg *link_cond(struct flow *f, struct seg *s, bool is_taken)
+{
+	struct seg *next;
+
+	if (view_find(f->view, s->to_ip[is_taken], f->mode, &next) < 0)
+		return NULL;
+	return s->to[is_taken] = next;
+}
+
 /* The way behind @s leads to @ip. Return: the segment there; NULL if there is no memory. */
 static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
 {
@@ -245,9 +256,17 @@ static bool is_next(struct flow *f, enum walk_next wanted)
 	       f->walk.offset < f->pause && is_in_limit(f);
 }
 
-static inline bool take_tnt(struct flow *f, uint64_t *bits, unsigned *n_bits)
+static inline uint64_t later_of(uint64_t a, uint64_t b)
 {
-	if (walk_quick_tnt(&f->walk, bits, n_bits))
+	return a > b ? a : b;
+}
+
+/* The next packet is no TNT that can be taken by its byte alone. */
+static bool take_slow_tnt(struct flow *f, uint64_t *bits, unsigned *n_bits)
+{
+	walk_pass_cycles(&f->walk);
+	if (is_in_limit(f) &&
+	    (walk_quick_tnt(&f->walk, bits, n_bits) || walk_quick_long_tnt(&f->walk, bits, n_bits)))
 		return true;
 	if (!is_next(f, WALK_TNT))
 		return false;
@@ -255,82 +274,95 @@ static inline bool take_tnt(struct flow *f, uint64_t *bits, unsigned *n_bits)
 	return *n_bits > 0;
 }
 
-static inline bool take_tip(struct flow *f, uint64_t *ip)
+static bool take_slow_tip(struct flow *f, uint64_t *ip)
 {
-	if (walk_quick_tip(&f->walk, ip))
+	walk_pass_cycles(&f->walk);
+	if (is_in_limit(f) && walk_quick_tip(&f->walk, ip))
 		return true;
 	return is_next(f, WALK_TIP) && f->walk.packet.ip_bytes && walk_take_tip(&f->walk, ip);
 }
 
+/* Can run_hot() go on from here? */
+static bool is_hot(const struct flow *f)
+{
+	return f->view && f->enabled && !f->is_done && !f->has_event && !f->has_failed &&
+	       !f->passed && f->walk.n_notes == 0 && is_in_limit(f);
+}
+
 /*
  * Go on while the next packets are TNT and TIP packets, with packets of time between, and decide a
- * segment each. Everything else is left to step(), as is an error.
+ * segment each. Everything else is left to step(), as is an error. A segment's time is the one known
+ * before the packet that decides it.
  */
 static int run_hot(struct flow *f, struct output *out)
 {
-	uint64_t bits = f->bits, ip;
+	struct ptd_run *o = out->runs + out->n, *const last = out->runs + out->n_max - SEG_RUNS_MAX;
+	uint64_t bits = f->bits, ip, n_insns = 0, t = f->t, next_t = t;
 	unsigned n_bits = f->n_bits;
 	struct seg *s, *next;
 
-	if (!f->view || !f->enabled || f->is_done || f->has_event || f->has_failed || f->passed ||
-	    f->walk.n_notes > 0 || !is_in_limit(f))
-		return 0;
 	if (view_find(f->view, f->ip, f->mode, &s) < 0)
 		return -ENOMEM;
-	while (out->n + SEG_RUNS_MAX <= out->n_max) {
-		switch (s->kind) {
-		case SEG_COND:
-			if (n_bits == 0 && !take_tnt(f, &bits, &n_bits))
-				goto leave;
+	while (o <= last) {
+		if (s->kind == SEG_COND) {
+			if (n_bits == 0 && !walk_quick_tnt(&f->walk, &bits, &n_bits)) {
+				if (!take_slow_tnt(f, &bits, &n_bits))
+					break;
+				next_t = later_of(now(f), t);
+			}
 			next = s->to[bits >> 63];
 			if (!next) {
-				if (view_find(f->view, s->to_ip[bits >> 63], f->mode, &next) < 0)
+				next = link_cond(f, s, bits >> 63);
+				if (!next)
 					return -ENOMEM;
-				s->to[bits >> 63] = next;
 			}
-			emit(f, out, s);
+			o = emit(o, s, t);
 			push(f, s);
 			bits <<= 1;
 			n_bits--;
-			break;
-		case SEG_RETURN:
-			if (n_bits > 0 || take_tnt(f, &bits, &n_bits)) {
-				if (!(bits >> 63) || (f->depth == 0 && s->n_calls == 0))
-					goto leave;
-				emit(f, out, s);
+		} else if (s->kind == SEG_RETURN || s->kind == SEG_INDIRECT) {
+			if (s->kind == SEG_RETURN && n_bits == 0 &&
+			    !walk_quick_tnt(&f->walk, &bits, &n_bits) &&
+			    take_slow_tnt(f, &bits, &n_bits))
+				next_t = later_of(now(f), t);
+			if (n_bits > 0) {
+				if (s->kind == SEG_INDIRECT || !(bits >> 63) ||
+				    (f->depth == 0 && s->n_calls == 0))
+					break;
 				push(f, s);
 				ip = pop(f);
 				bits <<= 1;
 				n_bits--;
-				next = link_to(f, s, ip);
-				break;
+			} else {
+				if (!walk_quick_tip(&f->walk, &ip)) {
+					if (!take_slow_tip(f, &ip))
+						break;
+					next_t = later_of(now(f), t);
+				}
+				push(f, s);
 			}
-			/* fall through */
-		case SEG_INDIRECT:
-			if (n_bits > 0 || !take_tip(f, &ip))
-				goto leave;
 			next = link_to(f, s, ip);
-			emit(f, out, s);
-			push(f, s);
-			break;
-		case SEG_GONE:
+			if (!next)
+				return -ENOMEM;
+			o = emit(o, s, t);
+		} else if (s->kind == SEG_GONE) {
 			/* What leads here still does; it finds the new one by the old one. */
 			if (!s->to[0] && view_find(f->view, s->ip, f->mode, &s->to[0]) < 0)
 				return -ENOMEM;
 			s = s->to[0];
 			continue;
-		default:
-			goto leave;
+		} else {
+			break;
 		}
-		if (!next)
-			return -ENOMEM;
+		n_insns += s->n_insns;
 		s = next;
-		f->is_behind_branch = true;
-		if (now(f) > f->t)
-			f->t = now(f);
+		t = next_t;
 	}
-leave:
+	out->n = (size_t)(o - out->runs);
+	out->n_insns += n_insns;
+	f->is_behind_branch = f->is_behind_branch || n_insns > 0;
 	f->ip = s->ip;
+	f->t = t;
 	f->bits = bits;
 	f->n_bits = n_bits;
 	return 0;
@@ -1315,7 +1347,7 @@ static int go(struct flow *f, struct output *out, struct engine_step *ret_step)
 			(void)stop(f, ENGINE_FULL, 0, ret_step);
 			return 0;
 		}
-		r = run_hot(f, out);
+		r = is_hot(f) ? run_hot(f, out) : 0;
 		if (r == 0)
 			r = step(f, out, ret_step, &result);
 		if (r < 0)

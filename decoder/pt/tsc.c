@@ -144,7 +144,7 @@ static void take_mtc(struct tsc *tsc, uint32_t value)
 	tsc->now = tsc->base;
 }
 
-static void take_cyc(struct tsc *tsc, uint64_t cycles)
+void tsc_take_cycles(struct tsc *tsc, uint64_t cycles)
 {
 	tsc->rate_cycles += cycles;
 	tsc->header_cycles += cycles;
@@ -177,7 +177,7 @@ void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb)
 			take_mtc(tsc, (uint32_t)packet->value);
 		return;
 	case PACKET_CYC:
-		take_cyc(tsc, packet->value);
+		tsc_take_cycles(tsc, packet->value);
 		return;
 	case PACKET_CBR:
 		/* Outside of a PSB+ it says that the frequency is another from here on. */

@@ -57,6 +57,9 @@ static inline bool tsc_tells(const struct tsc *tsc, enum packet_type type)
 	return type == PACKET_TSC || (type == PACKET_MTC && tsc_counts(tsc));
 }
 
+/* Take a CYC of @cycles. */
+void tsc_take_cycles(struct tsc *tsc, uint64_t cycles);
+
 /* A PSB begins. */
 void tsc_take_psb(struct tsc *tsc);
 

@@ -940,6 +940,40 @@ enum walk_next walk_ahead(struct walk *w)
 	return next;
 }
 
+bool walk_quick_long_tnt(struct walk *w, uint64_t *ret_bits, unsigned *ret_n)
+{
+	const uint8_t *p = w->window.bytes + (w->offset - w->window.start);
+	uint64_t payload;
+
+	if (w->offset + sizeof(payload) > w->quick)
+		return false;
+	memcpy(&payload, p, sizeof(payload));
+	if ((payload & 0xffff) != 0xa302 || payload >> 17 == 0)
+		return false;
+	*ret_n = 47 - (unsigned)__builtin_clzll(payload);
+	*ret_bits = payload >> 16 << (64 - *ret_n);
+	w->offset += sizeof(payload);
+	return true;
+}
+
+void walk_pass_cycles(struct walk *w)
+{
+	/* SKD007 is about a CYC of two bytes. */
+	while (w->offset + 2 <= w->quick && w->enabled && !(w->errata & ERRATUM_SKD007)) {
+		const uint8_t *p = w->window.bytes + (w->offset - w->window.start);
+
+		if ((p[0] & 7) == 3) {
+			tsc_take_cycles(&w->tsc, p[0] >> 3);
+			w->offset++;
+		} else if ((p[0] & 7) == 7 && !(p[1] & 1)) {
+			tsc_take_cycles(&w->tsc, p[0] >> 3 | (uint64_t)(p[1] >> 1) << 5);
+			w->offset += 2;
+		} else {
+			break;
+		}
+	}
+}
+
 unsigned walk_take_tnt(struct walk *w, uint64_t *ret_bits)
 {
 	assert(w->packet.type == PACKET_TNT);
