@@ -305,7 +305,9 @@ static int find_who_runs(struct lane *lane, const struct engine_step *step)
 	/* Without time, code that was replaced at any time may have run. */
 	r = engine_set_space(lane->engine, stay.space, space_generation(stay.space, time),
 			     is_timeless ? 0 : space_generation(stay.space, until));
-	if (r == 0 && time == until && time == lane->t)
+	if (r == 0 && is_bare)
+		engine_set_limit(lane->engine, UINT64_MAX);
+	else if (r == 0 && time == until && time == lane->t)
 		set_limit(lane);
 	return r;
 }
@@ -626,7 +628,7 @@ static void remove_contradicted(struct lane *lane, enum ptd_gap_reason reason)
 	lane->n_runs = from;
 }
 
-/* Run @run of the batch begins at another time than the one before it, or is the first of a step. */
+/* Run @run of the batch begins at another time than the one before it, or is a step's first. */
 static int take_moment(struct lane *lane, size_t run)
 {
 	set_time(lane, lane->runs[run].t);
@@ -635,8 +637,8 @@ static int take_moment(struct lane *lane, size_t run)
 	return put_losses(lane, run);
 }
 
-/* Give the runs from @from on before @to their time. What depends on time alone is not looked at for
- * each run. */
+/* Give the runs from @from on before @to their time. What depends on time alone is not looked at
+ * for each run. */
 static int take_runs(struct lane *lane, size_t from, size_t to)
 {
 	uint64_t n_insns = 0, n_early = 0, tsc = ~lane->runs[from].t, t = 0;

@@ -264,7 +264,7 @@ static inline uint64_t later_of(uint64_t a, uint64_t b)
 /* The next packet is no TNT that can be taken by its byte alone. */
 static bool take_slow_tnt(struct flow *f, uint64_t *bits, unsigned *n_bits)
 {
-	walk_pass_cycles(&f->walk);
+	walk_pass_time(&f->walk);
 	if (is_in_limit(f) &&
 	    (walk_quick_tnt(&f->walk, bits, n_bits) || walk_quick_long_tnt(&f->walk, bits, n_bits)))
 		return true;
@@ -276,7 +276,7 @@ static bool take_slow_tnt(struct flow *f, uint64_t *bits, unsigned *n_bits)
 
 static bool take_slow_tip(struct flow *f, uint64_t *ip)
 {
-	walk_pass_cycles(&f->walk);
+	walk_pass_time(&f->walk);
 	if (is_in_limit(f) && walk_quick_tip(&f->walk, ip))
 		return true;
 	return is_next(f, WALK_TIP) && f->walk.packet.ip_bytes && walk_take_tip(&f->walk, ip);
@@ -291,8 +291,8 @@ static bool is_hot(const struct flow *f)
 
 /*
  * Go on while the next packets are TNT and TIP packets, with packets of time between, and decide a
- * segment each. Everything else is left to step(), as is an error. A segment's time is the one known
- * before the packet that decides it.
+ * segment each. Everything else is left to step(), as is an error. A segment's time is the one that
+ * is known before the packet that decides it.
  */
 static int run_hot(struct flow *f, struct output *out)
 {

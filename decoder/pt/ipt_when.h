@@ -27,8 +27,10 @@ void ipt_when_deinit(struct ipt_when *when);
 /* The bounds of the stretch that begins at @ip, by a packet that libipt had read at @offset. */
 struct when_bounds ipt_when_find(struct ipt_when *when, uint64_t offset, uint64_t ip);
 
-/* The same of code at @ip, by the packet that ends at @offset, where libipt begins anew: it does not
- * know the time that cycles tell. */
+/*
+ * The same of code at @ip, by the packet that ends at @offset, where libipt begins anew: it does
+ * not know the time that cycles tell.
+ */
 struct when_bounds ipt_when_find_point(struct ipt_when *when, uint64_t offset, uint64_t ip);
 
 /* The same of what the kernel returns to, by the last packet before @offset or the next TIP. */

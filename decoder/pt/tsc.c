@@ -118,12 +118,14 @@ static void calibrate(struct tsc *tsc, uint32_t ctc)
 	set_rate(tsc, ticks, cycles);
 }
 
-static void take_mtc(struct tsc *tsc, uint32_t value)
+void tsc_take_mtc(struct tsc *tsc, uint8_t value)
 {
-	const uint32_t ctc = value << tsc->mtc_freq;
+	const uint32_t ctc = (uint32_t)value << (tsc->mtc_freq & 31);
 	const bool had_mtc = tsc->has_mtc;
 	uint32_t from = tsc->ctc;
 
+	if (tsc->mtc_freq > 16)
+		return;
 	calibrate(tsc, ctc);
 	/* Between a TSC and its TMA the count cannot be told from one that went round. */
 	if (tsc->has_tsc && !tsc->has_tma)
@@ -173,8 +175,7 @@ void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb)
 		take_tma(tsc, (uint32_t)packet->value, packet->extra);
 		return;
 	case PACKET_MTC:
-		if (tsc->mtc_freq <= 16)
-			take_mtc(tsc, (uint32_t)packet->value);
+		tsc_take_mtc(tsc, (uint8_t)packet->value);
 		return;
 	case PACKET_CYC:
 		tsc_take_cycles(tsc, packet->value);

@@ -45,7 +45,7 @@ struct tsc {
 /* Take @packet, which is one of time; @in_psb: it stands in a PSB+. */
 void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb);
 
-/* Return: whether MTC packets carry the crystal's count on, which relates cycles to the TSC, too. */
+/* Return: whether MTC packets carry on the crystal's count, which relates cycles to the TSC. */
 static inline bool tsc_counts(const struct tsc *tsc)
 {
 	return tsc->has_tma && tsc->eax > 0 && tsc->ebx > 0;
@@ -57,8 +57,9 @@ static inline bool tsc_tells(const struct tsc *tsc, enum packet_type type)
 	return type == PACKET_TSC || (type == PACKET_MTC && tsc_counts(tsc));
 }
 
-/* Take a CYC of @cycles. */
+/* Take a CYC of @cycles, or an MTC with @value of the crystal's count. */
 void tsc_take_cycles(struct tsc *tsc, uint64_t cycles);
+void tsc_take_mtc(struct tsc *tsc, uint8_t value);
 
 /* A PSB begins. */
 void tsc_take_psb(struct tsc *tsc);

@@ -888,11 +888,22 @@ static bool lacks_fup(const struct walk *w)
 	}
 }
 
+/* Real streams have many of these. */
+static void pass_pads(struct walk *w)
+{
+	const uint64_t end = w->window.start + w->window.n;
+
+	while (w->offset >= w->window.start && w->offset < end &&
+	       w->window.bytes[w->offset - w->window.start] == 0)
+		w->offset++;
+}
+
 static enum walk_next look_ahead(struct walk *w)
 {
 	while (w->ready.n == 0) {
 		int r;
 
+		pass_pads(w);
 		if (w->offset == w->size)
 			return WALK_END;
 		r = read_packet(w);
@@ -956,20 +967,42 @@ bool walk_quick_long_tnt(struct walk *w, uint64_t *ret_bits, unsigned *ret_n)
 	return true;
 }
 
-void walk_pass_cycles(struct walk *w)
+/* Read the CYC at @p. Return: its size; 0 if it is left to packet_read(). */
+static unsigned read_cycles(const struct walk *w, const uint8_t *p, uint64_t *ret_cycles)
 {
-	/* SKD007 is about a CYC of two bytes. */
-	while (w->offset + 2 <= w->quick && w->enabled && !(w->errata & ERRATUM_SKD007)) {
-		const uint8_t *p = w->window.bytes + (w->offset - w->window.start);
+	unsigned n = 1;
 
-		if ((p[0] & 7) == 3) {
-			tsc_take_cycles(&w->tsc, p[0] >> 3);
+	*ret_cycles = p[0] >> 3;
+	if (!(p[0] & 4))
+		return n;
+	do
+		*ret_cycles |= (uint64_t)(p[n] >> 1) << (7 * n - 2);
+	while (p[n++] & 1 && n < 8);
+	/* Erratum SKD007 is about a CYC of two bytes. */
+	return n == 8 || (n == 2 && w->errata & ERRATUM_SKD007) ? 0 : n;
+}
+
+void walk_pass_time(struct walk *w)
+{
+	while (w->offset + PACKET_SIZE_MAX <= w->quick && w->enabled) {
+		const uint8_t *p = w->window.bytes + (w->offset - w->window.start);
+		uint64_t cycles;
+		unsigned n;
+
+		if (p[0] == 0) {
 			w->offset++;
-		} else if ((p[0] & 7) == 7 && !(p[1] & 1)) {
-			tsc_take_cycles(&w->tsc, p[0] >> 3 | (uint64_t)(p[1] >> 1) << 5);
+		} else if ((p[0] & 3) == 3) {
+			n = read_cycles(w, p, &cycles);
+			if (n == 0)
+				return;
+			tsc_take_cycles(&w->tsc, cycles);
+			w->offset += n;
+		} else if (p[0] == 0x59) {
+			w->is_timed = w->is_timed || tsc_counts(&w->tsc);
+			tsc_take_mtc(&w->tsc, p[1]);
 			w->offset += 2;
 		} else {
-			break;
+			return;
 		}
 	}
 }

@@ -258,8 +258,8 @@ static inline bool walk_quick_tip(struct walk *walk, uint64_t *ret_ip)
 /* The same of a TNT of eight bytes. */
 bool walk_quick_long_tnt(struct walk *walk, uint64_t *ret_bits, unsigned *ret_n);
 
-/* Pass over the CYC packets that come next, as far as they can be read by their bytes alone. */
-void walk_pass_cycles(struct walk *walk);
+/* Pass over the packets of time that come next, as far as they can be read by their bytes alone. */
+void walk_pass_time(struct walk *walk);
 
 /* Take the event that comes next. Return: whether it makes sense; see walk->error. */
 _must_check_ bool walk_take_event(struct walk *walk, struct walk_event *ret_event);
