@@ -9,6 +9,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 
+#include "util/dataspan.h"
 #include "util/effort.h"
 
 /* So many bytes are copied between two checks of the effort. */
@@ -44,22 +45,19 @@ static int copy_range(int from, int to, off_t at, off_t end, const struct effort
 static int copy_sparse(int from, int to, const struct effort *effort)
 {
 	const uint64_t max = effort_size(effort);
-	off_t at = 0, data, end;
+	struct dataspan span;
+	off_t end;
 	int r;
 
-	while ((data = lseek(from, at, SEEK_DATA)) >= 0) {
-		end = lseek(from, data, SEEK_HOLE);
-		if (end < 0)
-			return -errno;
-		if ((uint64_t)end > max)
+	for (uint64_t at = 0; (r = dataspan_next(from, at, UINT64_MAX, &span)) > 0; at = span.end) {
+		if (span.end > max)
 			return -EFBIG;
-		r = copy_range(from, to, data, end, effort);
+		r = copy_range(from, to, (off_t)span.start, (off_t)span.end, effort);
 		if (r < 0)
 			return r;
-		at = end;
 	}
-	if (errno != ENXIO)
-		return -errno;
+	if (r < 0)
+		return r;
 	end = lseek(from, 0, SEEK_END);
 	if (end < 0)
 		return -errno;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "util/dataspan.h"
+#include "util/fileparts.h"
 #include "util/regular.h"
 
 /* What is read at a time: four pages, because code that ran is rarely alone. */
@@ -177,20 +178,10 @@ uint64_t filebytes_size(const struct filebytes *file)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* Return: 0; -ENODATA if the file ends before @span does; or another negative errno. */
 static int read_span(struct filebytes *file, const struct dataspan *span)
 {
-	for (uint64_t at = span->start; at < span->end;) {
-		const ssize_t n =
-		    pread(file->fd, file->bytes + at, (size_t)(span->end - at), (off_t)at);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			return -ENODATA;
-		at += n > 0 ? (uint64_t)n : 0;
-	}
-	return 0;
+	return fileparts_read_fd(file->fd, span->start, file->bytes + span->start,
+				 (size_t)(span->end - span->start));
 }
 
 /* Read the bytes from @start to @end, which are whole pieces, to where they belong. */

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "util/dataspan.h"
+#include "util/fileparts.h"
 #include "util/regular.h"
 
 static int map_part(struct mapfile *mapfile, int fd, int prot, uint64_t offset, uint64_t size)
@@ -45,30 +47,19 @@ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
 }
 
 /* Read the bytes of @fd between its holes to @bytes, where zeros are. */
-static int read_all(int fd, uint8_t *bytes, uint64_t size)
+static int read_data(int fd, uint8_t *bytes, uint64_t size)
 {
-	off_t at = 0, data, hole;
+	struct dataspan span;
+	int r;
 
-	while ((uint64_t)at < size && (data = lseek(fd, at, SEEK_DATA)) >= 0) {
-		hole = lseek(fd, data, SEEK_HOLE);
-		if (hole < 0)
-			return -errno;
-		if ((uint64_t)hole > size)
-			hole = (off_t)size;
-		for (at = data; at < hole;) {
-			const ssize_t n = pread(fd, bytes + at, (size_t)(hole - at), at);
-
-			if (n < 0 && errno == EINTR)
-				continue;
-			if (n < 0)
-				return -errno;
-			if (n == 0)
-				return -ESTALE;
-			at += n;
-		}
+	for (uint64_t at = 0; (r = dataspan_next(fd, at, size, &span)) > 0; at = span.end) {
+		r = fileparts_read_fd(fd, span.start, bytes + span.start,
+				      (size_t)(span.end - span.start));
+		if (r < 0)
+			return r == -ENODATA ? -ESTALE : r;
 	}
-	if ((uint64_t)at < size && errno != ENXIO)
-		return -errno;
+	if (r < 0)
+		return r;
 	return lseek(fd, 0, SEEK_END) < (off_t)size ? -ESTALE : 0;
 }
 
@@ -90,7 +81,7 @@ int mapfile_read(struct mapfile *mapfile, int dir_fd, const char *path)
 		if (p == MAP_FAILED)
 			return -errno;
 		m = (struct mapfile){ .bytes = p, .size = (size_t)st.st_size };
-		r = read_all(fd, p, m.size);
+		r = read_data(fd, p, m.size);
 		if (r < 0)
 			return r;
 	}
