@@ -17,6 +17,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
+#include "util/cancel.h"
 
 struct effort {
 	uint64_t size_max;         /* bytes that the file may have */
@@ -39,7 +40,7 @@ _must_check_ static inline int effort_check(const struct effort *effort)
 {
 	if (!effort)
 		return 0;
-	if (effort->cancel && atomic_load(effort->cancel))
+	if (cancel_asked(effort->cancel))
 		return -ECANCELED;
 	return effort->until_ns > 0 && clock_ns(CLOCK_MONOTONIC) > effort->until_ns ? -ETIMEDOUT
 										    : 0;

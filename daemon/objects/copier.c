@@ -15,7 +15,7 @@
 #include "daemon/proc/claimant.h"
 #include "daemon/spool/spool.h"
 #include "daemon/spool/storedir.h"
-#include "record/cancel.h"
+#include "util/cancel.h"
 #include "util/effort.h"
 
 /* Number of originals that are open while they wait. If there are more, they are opened when it is

@@ -13,8 +13,8 @@
 
 #include "daemon/proc/kernelmap.h"
 #include "daemon/proc/textfile.h"
-#include "record/cancel.h"
 #include "record/record.h"
+#include "util/cancel.h"
 #include "util/vec.h"
 
 #define PAGE    KERNELMAP_PAGE

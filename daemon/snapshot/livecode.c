@@ -20,7 +20,7 @@
 #include "daemon/source/source.h"
 #include "daemon/tasks/sideband.h"
 #include "ptd/snapshot.h"
-#include "record/cancel.h"
+#include "util/cancel.h"
 #include "util/map.h"
 
 /* Bytes of memory that are looked at for what is not zero: a record may claim any amount, and a

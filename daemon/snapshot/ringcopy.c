@@ -11,7 +11,7 @@
 #include "daemon/snapshot/cpucopy.h"
 #include "daemon/source/source.h"
 #include "daemon/tasks/scope.h"
-#include "record/cancel.h"
+#include "util/cancel.h"
 
 /* PT that may be in memory before it is written, at least; a ring is copied as a whole all the
  * same. */
