@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -230,4 +231,14 @@ char *buildid_hex(const struct buildid *id, char ret_hex[static BUILDID_HEX_MAX]
 	}
 	ret_hex[2 * (size_t)id->size] = '\0';
 	return ret_hex;
+}
+
+char *buildid_place(const struct buildid *id, char ret_place[static BUILDID_PLACE_MAX])
+{
+	char hex[BUILDID_HEX_MAX];
+
+	buildid_hex(id, hex);
+	(void)snprintf(ret_place, BUILDID_PLACE_MAX, ".build-id/%.2s/%s", hex,
+		       id->size > 0 ? hex + 2 : "");
+	return ret_place;
 }

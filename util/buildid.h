@@ -19,6 +19,8 @@
 #define BUILDID_MAX     20
 #define BUILDID_HEX_MAX (2 * BUILDID_MAX + 1)
 
+#define BUILDID_PLACE_MAX (BUILDID_HEX_MAX + sizeof(".build-id//"))
+
 struct buildid {
 	uint8_t bytes[BUILDID_MAX];
 	uint8_t size; /* 0: none */
@@ -43,3 +45,9 @@ bool buildid_equal(const struct buildid *a, const struct buildid *b);
 
 /* Write @id in lower-case hex. Return: @ret_hex. */
 char *buildid_hex(const struct buildid *id, char ret_hex[static BUILDID_HEX_MAX]);
+
+/*
+ * Make the place of the files with @id below a directory that is laid out as perf's build-id cache
+ * or as /usr/lib/debug: ".build-id/", the first byte, "/", the other bytes. Return: @ret_place.
+ */
+char *buildid_place(const struct buildid *id, char ret_place[static BUILDID_PLACE_MAX]);

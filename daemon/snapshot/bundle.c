@@ -152,12 +152,11 @@ int bundle_add_file(struct bundle *bundle, const char *name, bundle_write_fn pri
 static void object_folder(const struct object *object, bool by_content, char *ret_folder,
 			  size_t size)
 {
-	char hex[BUILDID_HEX_MAX];
+	char place[BUILDID_PLACE_MAX];
 
 	if (!by_content) {
-		buildid_hex(&object->build_id, hex);
-		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s", hex,
-			       hex + 2);
+		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/%s",
+			       buildid_place(&object->build_id, place));
 	} else {
 		(void)snprintf(ret_folder, size, PTD_SNAPSHOT_OBJECTS "/sha256/%s", object->sha256);
 	}

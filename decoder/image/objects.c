@@ -83,13 +83,12 @@ static int search_snapshot_by_id(struct objects *objects, const char *path,
 				 const struct buildid *wanted, enum object_state *state,
 				 struct codefile **ret_file)
 {
-	char hex[BUILDID_HEX_MAX], by_id[BUILDID_HEX_MAX + 32];
+	char place[BUILDID_PLACE_MAX], by_id[BUILDID_PLACE_MAX + 32];
 
 	if (wanted->size < 2)
 		return 0;
-	buildid_hex(wanted, hex);
-	(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/%s", hex,
-		       hex + 2, mapname_in_cache(path));
+	(void)snprintf(by_id, sizeof(by_id), PTD_SNAPSHOT_OBJECTS "/%s/%s",
+		       buildid_place(wanted, place), mapname_in_cache(path));
 	return try_in_snapshot(objects, by_id, wanted, state, ret_file);
 }
 
@@ -121,21 +120,20 @@ static int search_snapshot(struct objects *objects, const char *path, const stru
 }
 
 /* Search by build-id alone, whatever the file was called. Return: 0 or -ENOMEM. */
-static int search_by_id(struct objects *objects, const struct buildid *wanted,
-			enum object_state *state, struct codefile **ret_file)
+static int search_buildid_dir(struct objects *objects, const struct buildid *wanted,
+			      enum object_state *state, struct codefile **ret_file)
 {
 	/* The last one is the name that older versions of perf gave. */
 	static const char *const names[] = { "/elf", "/vdso", "" };
-	char hex[BUILDID_HEX_MAX];
+	char place[BUILDID_PLACE_MAX];
 
 	if (!objects->places.buildid_dir || wanted->size < 2)
 		return 0;
-	buildid_hex(wanted, hex);
+	buildid_place(wanted, place);
 	for (size_t i = 0; i < ARRAY_LEN(names) && *state != OBJECT_OK; i++) {
 		_cleanup_(freep) char *path = NULL;
 
-		if (asprintf(&path, "%s/.build-id/%.2s/%s%s", objects->places.buildid_dir, hex,
-			     hex + 2, names[i]) < 0) {
+		if (asprintf(&path, "%s/%s%s", objects->places.buildid_dir, place, names[i]) < 0) {
 			path = NULL;
 			return -ENOMEM;
 		}
@@ -184,7 +182,7 @@ static int search_file(struct objects *objects, const char *path, const struct b
 		is_only_there = r == OBJECTMAP_AMBIGUOUS;
 	}
 	if (state != OBJECT_OK) {
-		r = search_by_id(objects, wanted, &state, ret_file);
+		r = search_buildid_dir(objects, wanted, &state, ret_file);
 		if (r < 0)
 			return r;
 	}

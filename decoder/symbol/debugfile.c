@@ -122,7 +122,7 @@ static bool accept_file(const struct search *search, const char *path, int *fd, 
 }
 
 /* Try one path. Nothing else in this file opens a file of this machine. */
-_printf_(2, 3) static bool try_path(const struct search *search, const char *format, ...)
+_printf_(2, 3) static bool try_debug_path(const struct search *search, const char *format, ...)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	char path[PATH_MAX];
@@ -138,25 +138,24 @@ _printf_(2, 3) static bool try_path(const struct search *search, const char *for
 	return fd >= 0 && accept_file(search, path, &fd, false);
 }
 
-static bool search_by_id(const struct search *search, const struct debugfile_places *places)
+static bool search_debug_by_id(const struct search *search, const struct debugfile_places *places)
 {
-	char hex[BUILDID_HEX_MAX];
+	char place[BUILDID_PLACE_MAX];
 
 	if (search->id.size < 2)
 		return false;
-	buildid_hex(&search->id, hex);
+	buildid_place(&search->id, place);
 	/* perf's cache has the layout of ours, but another name for debug files: the second one. */
-	if (places->snapshot &&
-	    (try_path(search, "%s/" PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s.debug",
-		      places->snapshot, hex, hex + 2) ||
-	     try_path(search, "%s/" PTD_SNAPSHOT_OBJECTS "/.build-id/%.2s/%s/debug",
-		      places->snapshot, hex, hex + 2)))
+	if (places->snapshot && (try_debug_path(search, "%s/" PTD_SNAPSHOT_OBJECTS "/%s.debug",
+						places->snapshot, place) ||
+				 try_debug_path(search, "%s/" PTD_SNAPSHOT_OBJECTS "/%s/debug",
+						places->snapshot, place)))
 		return true;
 	if (places->buildid_dir &&
-	    try_path(search, "%s/.build-id/%.2s/%s/debug", places->buildid_dir, hex, hex + 2))
+	    try_debug_path(search, "%s/%s/debug", places->buildid_dir, place))
 		return true;
 	for (size_t i = 0; i < places->n_dirs; i++)
-		if (try_path(search, "%s/.build-id/%.2s/%s.debug", places->dirs[i], hex, hex + 2))
+		if (try_debug_path(search, "%s/%s.debug", places->dirs[i], place))
 			return true;
 	return false;
 }
@@ -165,8 +164,8 @@ static bool search_by_id(const struct search *search, const struct debugfile_pla
  * @path is the object's. The debug file lies in the same directory, or in the directory of that
  * name below a debug directory.
  */
-static bool search_by_link(const struct search *search, const struct debugfile_places *places,
-			   const char *path)
+static bool search_debug_by_link(const struct search *search, const struct debugfile_places *places,
+				 const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = search->link->name;
 	const char *root = places->symfs ?: "";
@@ -174,16 +173,17 @@ static bool search_by_link(const struct search *search, const struct debugfile_p
 
 	if (strnlen(path, PATH_MAX) == PATH_MAX)
 		return false;
-	if (try_path(search, "%s%.*s%s", root, n, path, name) ||
-	    try_path(search, "%s%.*s.debug/%s", root, n, path, name))
+	if (try_debug_path(search, "%s%.*s%s", root, n, path, name) ||
+	    try_debug_path(search, "%s%.*s.debug/%s", root, n, path, name))
 		return true;
 	for (size_t i = 0; i < places->n_dirs && path[0] == '/'; i++)
-		if (try_path(search, "%s%.*s%s", places->dirs[i], n, path, name))
+		if (try_debug_path(search, "%s%.*s%s", places->dirs[i], n, path, name))
 			return true;
 	return false;
 }
 
-static bool search_elsewhere(const struct search *search, const struct debugfile_places *places)
+static bool search_debug_elsewhere(const struct search *search,
+				   const struct debugfile_places *places)
 {
 	_cleanup_(freep) char *path = NULL;
 	_cleanup_(fd_closep) int fd = -1;
@@ -205,13 +205,13 @@ bool debugfile_find(const struct debugfile_places *places, const struct ptd_obje
 	if (has_symtab(file))
 		return false;
 	memcpy(search.id.bytes, object->build_id, sizeof(search.id.bytes));
-	if (search_by_id(&search, places))
+	if (search_debug_by_id(&search, places))
 		return true;
 	if (debugfile_read_link(file, &link)) {
 		search.link = &link;
-		if (search_by_link(&search, places, object->name))
+		if (search_debug_by_link(&search, places, object->name))
 			return true;
 		search.link = NULL;
 	}
-	return search_elsewhere(&search, places);
+	return search_debug_elsewhere(&search, places);
 }

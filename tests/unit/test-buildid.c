@@ -340,12 +340,33 @@ static void overlapping_notes_take_no_memory(void **state)
 		fail_msg("a file of 4 MiB took %ld KiB of memory", grown);
 }
 
+static void has_a_place(void **state)
+{
+	static const struct {
+		struct buildid id;
+		const char *place;
+	} rows[] = {
+		{ { .bytes = { 0xab, 0xcd, 0x01 }, .size = 3 }, ".build-id/ab/cd01" },
+		{ { .bytes = { 0xab }, .size = 1 }, ".build-id/ab/" },
+		{ { .size = 0 }, ".build-id//" },
+	};
+	struct buildid longest = { .size = BUILDID_MAX };
+	char place[BUILDID_PLACE_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		assert_string_equal(buildid_place(&rows[i].id, place), rows[i].place);
+	memset(longest.bytes, 0xee, sizeof(longest.bytes));
+	assert_int_equal(strlen(buildid_place(&longest, place)), strlen(".build-id//") + 40);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_found_within_bounds),
 		cmocka_unit_test(it_outlives_what_cannot_be_read),
 		cmocka_unit_test(overlapping_notes_take_no_memory),
+		cmocka_unit_test(has_a_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
