@@ -10,7 +10,8 @@
 /* How far a file system may compress a file. A file that is larger has holes. */
 #define COMPRESSION_MAX 16u
 
-/* ptdecode maps a file, and libipt maps code again and caches 4 bytes for each of its bytes. */
+/* The bytes of a file have addresses of their own, engine insn reserves as many for its copy of the
+ * PT, and what is made of code takes a multiple of it. */
 #define N_MAPPINGS 6u
 
 static uint64_t add_sizes(uint64_t a, uint64_t b)

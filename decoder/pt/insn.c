@@ -21,15 +21,13 @@
 
 #include "decoder/pt/errata.h"
 #include "decoder/pt/ipt_copy.h"
+#include "decoder/pt/ipt_recover.h"
 #include "decoder/pt/ipt_when.h"
 #include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
 #include "decoder/x86/unknown.h"
 
 #define PSB_SIZE 16
-
-/* Room for the longest PSB+ that is made. */
-#define PSB_PLUS_MAX 80
 
 /* What a step of the decoder adds to. */
 struct output {
@@ -584,92 +582,12 @@ static uint64_t sync_forward(struct insn_engine *e, uint64_t from)
 	return e->config.pt.size;
 }
 
-static uint8_t *put(uint8_t *p, const void *bytes, size_t n)
-{
-	memcpy(p, bytes, n);
-	return p + n;
-}
-
-/* Make the PSB+ that would stand where our walk stands: at @ip. Return: its size. */
-static size_t make_psb(const struct walk *walk, uint64_t ip, uint8_t ret_bytes[static PSB_PLUS_MAX])
-{
-	const struct walk_state *state = &walk->state;
-	const uint64_t pip = state->cr3 >> 5 << 1 | (state->non_root & 1), vmcs = state->vmcs >> 12;
-	uint8_t *p = ret_bytes;
-
-	for (size_t i = 0; i < PSB_SIZE; i += 2)
-		p = put(p, (const uint8_t[]){ 0x02, 0x82 }, 2);
-	if (walk->tsc.has_tsc) {
-		*p++ = 0x19;
-		p = put(p, &walk->tsc.base, 7);
-	}
-	if (walk->tsc.has_tsc && walk->tsc.has_tma && walk->tsc.eax > 0 && walk->tsc.ebx > 0) {
-		p = put(p, (const uint8_t[]){ 0x02, 0x73 }, 2);
-		p = put(p, &walk->tsc.ctc, 2);
-		p = put(p, (const uint8_t[]){ 0, 0, 0 }, 3);
-	}
-	if (state->cbr)
-		p = put(p, (const uint8_t[]){ 0x02, 0x03, (uint8_t)state->cbr, 0 }, 4);
-	if (state->has_cr3)
-		p = put(put(p, (const uint8_t[]){ 0x02, 0x43 }, 2), &pip, 6);
-	if (state->has_vmcs)
-		p = put(put(p, (const uint8_t[]){ 0x02, 0xc8 }, 2), &vmcs, 5);
-	if (state->mode)
-		p = put(p,
-			(const uint8_t[]){ 0x99, state->mode == 64   ? 1
-						 : state->mode == 32 ? 2
-								     : 0 },
-			2);
-	if (state->tsx & PACKET_TSX_BEGIN)
-		p = put(p, (const uint8_t[]){ 0x99, 0x21 }, 2);
-	*p++ = 0xdd; /* FUP */
-	p = put(p, &ip, 8);
-	p = put(p, (const uint8_t[]){ 0x02, 0x23 }, 2);
-	return (size_t)(p - ret_bytes);
-}
-
-/* Take the branch or the event that comes next in our walk. Return: whether it goes on. */
-static bool take_walked(struct walk *walk, enum walk_next next)
-{
-	struct walk_event event;
-	uint64_t unused;
-	bool has_ip;
-
-	switch (next) {
-	case WALK_TNT:
-		(void)walk_take_tnt(walk, &unused);
-		return true;
-	case WALK_TIP:
-		(void)walk_take_tip(walk, &unused);
-		return true;
-	case WALK_EVENT:
-		if (walk_take_event(walk, &event))
-			return true;
-		break;
-	case WALK_ERROR:
-		break;
-	case WALK_END:
-		return false;
-	}
-	return walk_sync(walk, walk->offset + 1, &unused, &has_ip);
-}
-
-/* Let our walk come to where libipt stands, at @offset. */
-static void follow(struct walk *walk, uint64_t offset)
-{
-	enum walk_next next;
-
-	do
-		next = walk_ahead(walk);
-	while (walk->offset < offset && take_walked(walk, next));
-}
-
 /* Go on behind @point: a PSB+ that says what is known there takes the place of the bytes before it.
  * Return: whether that could be done. */
 static bool sync_at(struct insn_engine *e, const struct walk_point *point)
 {
-	uint8_t psb[PSB_PLUS_MAX];
-	const size_t size = make_psb(&e->walk, point->ip, psb);
+	uint8_t psb[IPT_RECOVER_PSB_MAX];
+	const size_t size = ipt_recover_make_psb(&e->walk, point->ip, psb);
 	uint64_t t = 0;
 
 	if (size > point->offset)
@@ -702,7 +620,7 @@ static bool recover(struct insn_engine *e, uint64_t lost_from, uint64_t *ret_off
 	struct walk_point point;
 	bool asks = false;
 
-	follow(&e->walk, lost_from);
+	ipt_recover_follow(&e->walk, lost_from);
 	while (walk_recover(&e->walk, &point)) {
 		asks = asks || point.asks ||
 		       (state->has_cr3 && (state->cr3 != e->cr3 || state->non_root != e->non_root));
@@ -1038,7 +956,7 @@ static int start_decoder(struct insn_engine *e)
 				.has_events = config->has_events,
 			    });
 	ipt_when_init(&e->when, config);
-	if (ipt_copy_init(&e->copy, &config->pt, errata, config->has_events) < 0)
+	if (ipt_copy_init(&e->copy, &config->pt, 0, errata, config->has_events) < 0)
 		return -ENOMEM;
 	e->image = pt_image_alloc(NULL);
 	if (!e->image || pt_image_set_callback(e->image, read_code, e) < 0)

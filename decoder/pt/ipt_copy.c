@@ -20,12 +20,15 @@
 static const uint8_t psb_packet[] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
 				      2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
 
-int ipt_copy_init(struct ipt_copy *copy, const struct fileparts *pt, uint32_t errata,
-		  bool has_events)
+int ipt_copy_init(struct ipt_copy *copy, const struct fileparts *pt, uint64_t window,
+		  uint32_t errata, bool has_events)
 {
 	void *p;
 
-	*copy = (struct ipt_copy){ .size = pt->size, .errata = errata, .has_events = has_events };
+	*copy = (struct ipt_copy){ .size = pt->size,
+				   .n_at_once = window ?: WINDOW,
+				   .errata = errata,
+				   .has_events = has_events };
 	window_init(&copy->window, pt, WINDOW_SIZE);
 	p = mmap(NULL, pt->size, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -69,7 +72,7 @@ static void release(struct ipt_copy *copy, uint64_t used)
 {
 	const uint64_t end = page_of(used);
 
-	if (end <= copy->released || end - copy->released < WINDOW)
+	if (end <= copy->released || end - copy->released < copy->n_at_once)
 		return;
 	(void)madvise(copy->bytes + copy->released, end - copy->released, MADV_DONTNEED);
 	copy->released = end;
@@ -185,7 +188,7 @@ static int fill(struct ipt_copy *copy)
 	int r = 0, status = 0;
 
 	while (copy->end < copy->size && r == 0 &&
-	       copy->end - begin < (is_open(copy) ? 2 * WINDOW : WINDOW)) {
+	       copy->end - begin < copy->n_at_once * (is_open(copy) ? 2 : 1)) {
 		struct packet packet;
 		size_t n;
 		const uint8_t *p = window_at(&copy->window, copy->end, PACKET_SIZE_MAX + 1, &n);

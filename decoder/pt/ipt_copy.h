@@ -33,6 +33,8 @@
 struct ipt_copy {
 	struct window window; /* over the span */
 	uint64_t size;
+	uint64_t n_at_once; /* bytes that are copied at a time; up to twice as many if they belong
+			     * together */
 	uint32_t errata;
 	bool has_events; /* event trace may be among the packets */
 
@@ -54,12 +56,13 @@ struct ipt_copy {
 };
 
 /*
- * @pt: the span, whose parts are borrowed; @errata: of the CPU (enum erratum).
+ * @pt: the span, whose parts are borrowed; @window: how many bytes are copied at a time (0: as many
+ * as is usual); @errata: of the CPU (enum erratum).
  *
  * Return: 0 or -ENOMEM; then, too, the copy is to be deinitialized.
  */
-_must_check_ int ipt_copy_init(struct ipt_copy *copy, const struct fileparts *pt, uint32_t errata,
-			       bool has_events);
+_must_check_ int ipt_copy_init(struct ipt_copy *copy, const struct fileparts *pt, uint64_t window,
+			       uint32_t errata, bool has_events);
 void ipt_copy_deinit(struct ipt_copy *copy);
 
 /* Return: the offset of the first PSB at @from or behind it; the span's size if there is none, or
