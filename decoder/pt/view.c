@@ -288,7 +288,9 @@ int views_get(struct views *views, const struct space *space, size_t generation,
 		if (r < 0)
 			return r;
 	}
-	if (view->is_doubtful || view->layout.generation > generation) {
+	/* What is in doubt is found while mappings are applied. */
+	if (view->is_doubtful || view->layout.generation > generation ||
+	    (until < generation && view->layout.generation > 0)) {
 		views->n_again += generation + 1;
 		if (views->n_again > VIEWS_AGAIN_MAX)
 			return VIEWS_FULL;
