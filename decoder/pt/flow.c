@@ -21,20 +21,15 @@
 #include <string.h>
 
 #include "decoder/pt/errata.h"
+#include "decoder/pt/place.h"
+#include "decoder/pt/retstack.h"
+#include "decoder/pt/runlist.h"
 #include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
 #include "decoder/pt/when.h"
 
-#define STACK_SIZE 64 /* return addresses that a CPU keeps */
-
 /* Erratum BDM64: so many instructions are looked at. */
 #define BDM64_INSNS_MAX 256
-
-struct output {
-	struct ptd_run *runs;
-	size_t n, n_max;
-	uint64_t n_insns;
-};
 
 /* What a step came to. */
 enum result {
@@ -72,8 +67,7 @@ struct flow {
 	uint64_t bits;
 	unsigned n_bits;
 
-	uint64_t stack[STACK_SIZE];
-	unsigned top, depth;
+	struct retstack calls; /* those whose returns may be compressed */
 
 	bool has_event; /* taken, but its place was not reached yet */
 	struct walk_event event;
@@ -115,80 +109,10 @@ static uint64_t now(const struct flow *f)
  * Segments
  */
 
-static inline struct ptd_run *emit(struct ptd_run *o, const struct seg *s, uint64_t t)
-{
-	const struct ptd_run *run = s->runs;
-	size_t left = s->n_runs;
-
-	do {
-		*o = *run++;
-		o++->t = t;
-	} while (--left > 0);
-	return o;
-}
-
-/* Give out of @s the instructions from number @first on, before number @end. */
-static void emit_part(const struct flow *f, struct output *out, const struct seg *s, size_t first,
-		      size_t end)
-{
-	size_t at = 0;
-
-	for (size_t i = 0; i < s->n_runs && at < end; at += s->runs[i++].n) {
-		const size_t n = s->runs[i].n;
-		const size_t skipped = first > at ? first - at : 0;
-		const size_t left = end - at < n ? end - at : n;
-		struct ptd_run *o = out->runs + out->n;
-
-		if (skipped >= left)
-			continue;
-		*o = s->runs[i];
-		o->t = f->t;
-		o->first = (uint16_t)skipped;
-		o->n = (uint16_t)(left - skipped);
-		out->n++;
-		out->n_insns += o->n;
-	}
-}
-
-static const struct ptd_insn *insn_at(const struct seg *s, size_t i, uint64_t *ret_ip,
-				      const uint8_t **ret_bytes)
-{
-	size_t run = 0;
-
-	for (; i >= s->runs[run].n; run++)
-		i -= s->runs[run].n;
-	*ret_ip = s->runs[run].base + s->runs[run].block->insns[i].offset;
-	*ret_bytes = s->runs[run].block->bytes + s->runs[run].block->insns[i].offset;
-	return &s->runs[run].block->insns[i];
-}
-
-static uint64_t last_ip_of(const struct seg *s)
-{
-	const struct ptd_run *last = &s->runs[s->n_runs - 1];
-
-	return last->base + last->block->insns[last->n - 1].offset;
-}
-
-static inline void push_call(struct flow *f, uint64_t ip)
-{
-	f->top = (f->top + 1) % STACK_SIZE;
-	f->stack[f->top] = ip;
-	f->depth += f->depth < STACK_SIZE;
-}
-
-static inline uint64_t pop(struct flow *f)
-{
-	const uint64_t ip = f->stack[f->top];
-
-	f->top = (f->top - 1) % STACK_SIZE;
-	f->depth--;
-	return ip;
-}
-
 static inline void push(struct flow *f, const struct seg *s)
 {
 	for (size_t i = 0; i < s->n_calls; i++)
-		push_call(f, s->calls[i]);
+		retstack_push(&f->calls, s->calls[i]);
 }
 
 /* Find the segment where execution is. */
@@ -294,7 +218,7 @@ static bool is_hot(const struct flow *f)
  * segment each. Everything else is left to step(), as is an error. A segment's time is the one that
  * is known before the packet that decides it.
  */
-static int run_hot(struct flow *f, struct output *out)
+static int run_hot(struct flow *f, struct runlist *out)
 {
 	struct ptd_run *o = out->runs + out->n, *const last = out->runs + out->n_max - SEG_RUNS_MAX;
 	uint64_t bits = f->bits, ip, n_insns = 0, t = f->t, next_t = t;
@@ -316,7 +240,7 @@ static int run_hot(struct flow *f, struct output *out)
 				if (!next)
 					return -ENOMEM;
 			}
-			o = emit(o, s, t);
+			o = runlist_copy(o, s, t);
 			push(f, s);
 			bits <<= 1;
 			n_bits--;
@@ -327,10 +251,10 @@ static int run_hot(struct flow *f, struct output *out)
 				next_t = later_of(now(f), t);
 			if (n_bits > 0) {
 				if (s->kind == SEG_INDIRECT || !(bits >> 63) ||
-				    (f->depth == 0 && s->n_calls == 0))
+				    (f->calls.depth == 0 && s->n_calls == 0))
 					break;
 				push(f, s);
-				ip = pop(f);
+				ip = retstack_pop(&f->calls);
 				bits <<= 1;
 				n_bits--;
 			} else {
@@ -344,7 +268,7 @@ static int run_hot(struct flow *f, struct output *out)
 			next = link_to(f, s, ip);
 			if (!next)
 				return -ENOMEM;
-			o = emit(o, s, t);
+			o = runlist_copy(o, s, t);
 		} else if (s->kind == SEG_GONE) {
 			/* What leads here still does; it finds the new one by the old one. */
 			if (!s->to[0] && view_find(f->view, s->ip, f->mode, &s->to[0]) < 0)
@@ -451,7 +375,7 @@ static bool circles(struct flow *f, uint64_t target)
 }
 
 /* Give out @s, from instruction @first on, which no packet decides, and go on behind it. */
-static enum result go_on(struct flow *f, struct output *out, const struct seg *s, size_t first)
+static enum result go_on(struct flow *f, struct runlist *out, const struct seg *s, size_t first)
 {
 	size_t end = 0;
 
@@ -463,11 +387,11 @@ static enum result go_on(struct flow *f, struct output *out, const struct seg *s
 		if (last->iclass != PTD_INSN_JUMP && last->iclass != PTD_INSN_CALL)
 			continue;
 		if (circles(f, run->base + (uint64_t)run->block->target)) {
-			emit_part(f, out, s, first, end);
+			runlist_add(out, s, first, end, f->t);
 			return fail(f, PTD_GAP_NO_PROGRESS, run->base + last->offset + last->size);
 		}
 	}
-	emit_part(f, out, s, first, s->n_insns);
+	runlist_add(out, s, first, s->n_insns, f->t);
 	push(f, s);
 	f->ip = s->to_ip[0];
 	f->is_done = false;
@@ -476,11 +400,11 @@ static enum result go_on(struct flow *f, struct output *out, const struct seg *s
 }
 
 /* Packets do not say where the branch that @s ends with leads. */
-static enum result contradict(struct flow *f, struct output *out, const struct seg *s)
+static enum result contradict(struct flow *f, struct runlist *out, const struct seg *s)
 {
-	const uint64_t ip = last_ip_of(s);
+	const uint64_t ip = seg_last_ip(s);
 
-	emit_part(f, out, s, f->is_done, s->n_insns);
+	runlist_add(out, s, f->is_done, s->n_insns, f->t);
 	if (f->has_event)
 		return fail(f, PTD_GAP_BAD_FLOW, ip);
 	switch (walk_ahead(&f->walk)) {
@@ -506,7 +430,7 @@ static bool leaves_kernel(const struct seg *s, uint64_t ip)
 /*
  * The packet at @offset has decided where @s leads: to @ip. Give it out.
  */
-static enum result decide(struct flow *f, struct output *out, const struct seg *s, uint64_t ip,
+static enum result decide(struct flow *f, struct runlist *out, const struct seg *s, uint64_t ip,
 			  uint64_t offset, struct engine_step *ret_step)
 {
 	const bool is_behind = offset >= f->pause, is_later = now(f) > f->t;
@@ -514,10 +438,10 @@ static enum result decide(struct flow *f, struct output *out, const struct seg *
 
 	take_packet(f);
 	if (is_behind && s->n_insns > 1)
-		emit_part(f, out, s, f->is_done, s->n_insns - 1u);
+		runlist_add(out, s, f->is_done, s->n_insns - 1u, f->t);
 	ret_step->n_before = out->n;
-	emit_part(f, out, s, is_behind && s->n_insns > 1 ? s->n_insns - 1u : f->is_done,
-		  s->n_insns);
+	runlist_add(out, s, is_behind && s->n_insns > 1 ? s->n_insns - 1u : f->is_done, s->n_insns,
+		    f->t);
 	if (s->kind != SEG_RETURN)
 		push(f, s);
 	f->ip = ip;
@@ -556,16 +480,16 @@ static bool take_bit(struct flow *f, enum walk_next next, bool *ret_bit, uint64_
 	return true;
 }
 
-static enum result take_return(struct flow *f, struct output *out, const struct seg *s, bool bit,
+static enum result take_return(struct flow *f, struct runlist *out, const struct seg *s, bool bit,
 			       uint64_t offset, struct engine_step *ret_step)
 {
 	uint64_t ip;
 
 	/* The calls on the way come before it. */
 	push(f, s);
-	if (!bit || f->depth == 0)
+	if (!bit || f->calls.depth == 0)
 		return contradict(f, out, s);
-	ip = pop(f);
+	ip = retstack_pop(&f->calls);
 	return decide(f, out, s, ip, offset, ret_step);
 }
 
@@ -573,7 +497,7 @@ static enum result take_return(struct flow *f, struct output *out, const struct 
  * Where a branch leads that needs a TIP. The CPU may have written it behind a TNT whose bits, or
  * the rest of them, are of branches behind this one.
  */
-static enum result take_target(struct flow *f, struct output *out, const struct seg *s,
+static enum result take_target(struct flow *f, struct runlist *out, const struct seg *s,
 			       struct engine_step *ret_step)
 {
 	enum walk_next next = walk_ahead(&f->walk);
@@ -592,7 +516,7 @@ static enum result take_target(struct flow *f, struct output *out, const struct 
 }
 
 /* Give out one segment. @next: the packet that comes next, if it is needed. */
-static int take_segment(struct flow *f, struct output *out, enum walk_next next,
+static int take_segment(struct flow *f, struct runlist *out, enum walk_next next,
 			struct engine_step *ret_step, enum result *ret_result)
 {
 	uint64_t bit_offset = 0;
@@ -606,7 +530,7 @@ static int take_segment(struct flow *f, struct output *out, enum walk_next next,
 		*ret_result = go_on(f, out, s, f->is_done);
 		return 0;
 	case SEG_NOWHERE:
-		emit_part(f, out, s, f->is_done, s->n_insns);
+		runlist_add(out, s, f->is_done, s->n_insns, f->t);
 		*ret_result = fail(f, s->reason, s->n_runs ? s->to_ip[0] : f->ip);
 		return 0;
 	case SEG_COND:
@@ -632,137 +556,23 @@ static int take_segment(struct flow *f, struct output *out, enum walk_next next,
  * Events
  */
 
-static bool is_cr3_write(const struct ptd_insn *insn, const uint8_t *bytes)
+/* Return: as place_find(), of the event that waits for its place. */
+static size_t find_event_place(const struct flow *f, const struct seg *s)
 {
-	size_t i = 0;
+	const struct place place = { .event = &f->event,
+				     .is_done = f->is_done,
+				     .filters = f->config.filters,
+				     .n_filters = f->config.n_filters,
+				     .lacks_ip = f->errata & ERRATUM_SKL014 };
 
-	while (i < insn->size && ((bytes[i] & 0xf0) == 0x40 || bytes[i] == 0xf0))
-		i++;
-	return insn->size - i == 3 && bytes[i] == 0x0f && bytes[i + 1] == 0x22 &&
-	       (bytes[i + 2] & 0x38) == 0x18;
-}
-
-/* VMPTRLD: 0f c7 /6 with memory, and neither 66 nor f3, which make other instructions of it. */
-static bool is_vmptrld(const struct ptd_insn *insn, const uint8_t *bytes)
-{
-	size_t i = 0;
-
-	while (i < insn->size && ((bytes[i] & 0xf0) == 0x40 || bytes[i] == 0x67 ||
-				  bytes[i] == 0x2e || bytes[i] == 0x36 || bytes[i] == 0x3e ||
-				  bytes[i] == 0x26 || (bytes[i] & 0xfe) == 0x64))
-		i++;
-	return insn->size - i >= 3 && bytes[i] == 0x0f && bytes[i + 1] == 0xc7 &&
-	       (bytes[i + 2] & 0x38) == 0x30 && bytes[i + 2] < 0xc0;
-}
-
-static bool is_vm_entry(const struct ptd_insn *insn, const uint8_t *bytes)
-{
-	return insn->iclass == PTD_INSN_VM && insn->size >= 3 &&
-	       (bytes[insn->size - 1] == 0xc2 || bytes[insn->size - 1] == 0xc3);
-}
-
-static bool is_in_filter(const struct flow *f, uint64_t ip)
-{
-	bool filters = false, is_in = false;
-
-	for (size_t i = 0; i < f->config.n_filters; i++) {
-		const struct engine_filter *filter = &f->config.filters[i];
-		const bool hits = filter->first <= ip && ip <= filter->last;
-
-		if (filter->stops && hits)
-			return false;
-		filters = filters || !filter->stops;
-		is_in = is_in || (!filter->stops && hits);
-	}
-	return is_in || !filters;
-}
-
-/* Can packets have been switched off by the last instruction of @run, number @i of it? */
-static bool can_disable(const struct flow *f, const struct seg *s, const struct ptd_run *run,
-			size_t i, const uint8_t *bytes)
-{
-	const struct ptd_insn *insn = &run->block->insns[i];
-	const bool is_last = run == &s->runs[s->n_runs - 1] && i + 1u == run->n;
-	const uint64_t target = run->base + (uint64_t)run->block->target;
-
-	switch (insn->iclass) {
-	case PTD_INSN_OTHER:
-		return !f->event.has_ip && is_cr3_write(insn, bytes);
-	case PTD_INSN_PTWRITE:
-		return false;
-	case PTD_INSN_JUMP:
-	case PTD_INSN_CALL:
-		if (is_last && s->kind == SEG_FAR)
-			return true;
-		if (f->event.has_ip)
-			return target == f->event.ip;
-		/* SKL014: it is missing where a direct branch leaves the filter's range. */
-		return f->config.n_filters > 0 && f->errata & ERRATUM_SKL014 &&
-		       !is_in_filter(f, target);
-	case PTD_INSN_JUMP_COND:
-	case PTD_INSN_RETURN:
-		return f->event.has_ip;
-	default:
-		/* Without an address only far transfers leave what is traced. */
-		return f->event.has_ip || s->kind == SEG_FAR;
-	}
-}
-
-/* Can the event be of instruction @i of @run? */
-static bool can_do(const struct flow *f, const struct seg *s, const struct ptd_run *run, size_t i)
-{
-	const struct ptd_insn *insn = &run->block->insns[i];
-	const uint8_t *bytes = run->block->bytes + insn->offset;
-	const bool is_far =
-	    run == &s->runs[s->n_runs - 1] && i + 1u == run->n && s->kind == SEG_FAR;
-
-	switch (f->event.kind) {
-	case WALK_DISABLED:
-		return can_disable(f, s, run, i, bytes);
-	case WALK_PAGING:
-		return is_far || is_cr3_write(insn, bytes);
-	case WALK_VMCS:
-		return is_far || is_vmptrld(insn, bytes);
-	default:
-		return insn->iclass == PTD_INSN_PTWRITE;
-	}
-}
-
-/* Is instruction @i of @run, the first of @s or not, the place of the event? */
-static bool is_place(const struct flow *f, const struct seg *s, const struct ptd_run *run, size_t i,
-		     bool is_first)
-{
-	const uint64_t ip = run->base + run->block->insns[i].offset;
-
-	switch (f->event.place) {
-	case WALK_BEFORE:
-		return ip == f->event.ip && !(is_first && f->is_done);
-	case WALK_BEHIND:
-		return ip == f->event.ip;
-	case WALK_NEXT:
-		return can_do(f, s, run, i);
-	default:
-		return true;
-	}
-}
-
-/* Return: the number of the instruction in @s that is the event's place; all of them if none is. */
-static size_t find_place(const struct flow *f, const struct seg *s)
-{
-	size_t at = 0;
-
-	for (size_t r = 0; r < s->n_runs; at += s->runs[r++].n)
-		for (size_t i = 0; i < s->runs[r].n; i++)
-			if (is_place(f, s, &s->runs[r], i, at + i == 0))
-				return at + i;
-	return s->n_insns;
+	return place_find(&place, s);
 }
 
 /* Stand at the branch that @s ends with, which was given out. */
 static void stand_behind_branch(struct flow *f, const struct seg *s)
 {
 	struct ptd_run run = s->runs[s->n_runs - 1];
-	const uint64_t ip = last_ip_of(s);
+	const uint64_t ip = seg_last_ip(s);
 	const bool calls =
 	    run.block->insns[run.n - 1].iclass == PTD_INSN_CALL_INDIRECT && s->n_calls > 0;
 
@@ -797,24 +607,24 @@ static void push_before(struct flow *f, const struct seg *s, size_t end)
 		if (at > end || last->iclass != PTD_INSN_CALL ||
 		    s->calls[n_calls] != run->base + last->offset + last->size)
 			continue;
-		push_call(f, s->calls[n_calls++]);
+		retstack_push(&f->calls, s->calls[n_calls++]);
 	}
 }
 
 /* Stand at instruction @i of @s, before it, or behind it but not yet where it leads. */
-static void stand_at(struct flow *f, struct output *out, const struct seg *s, size_t i)
+static void stand_at(struct flow *f, struct runlist *out, const struct seg *s, size_t i)
 {
 	const bool is_behind = f->event.place != WALK_BEFORE;
 	const size_t end = i + is_behind;
 	const uint8_t *bytes;
 	uint64_t ip;
 
-	emit_part(f, out, s, f->is_done, end);
+	runlist_add(out, s, f->is_done, end, f->t);
 	push_before(f, s, end);
 	f->is_behind_branch = false;
 	f->is_done = false;
 	if (end < s->n_insns) {
-		(void)insn_at(s, end, &ip, &bytes);
+		(void)seg_insn(s, end, &ip, &bytes);
 		f->ip = ip;
 	} else if (s->kind == SEG_ON || s->kind == SEG_NOWHERE) {
 		f->ip = s->to_ip[0];
@@ -822,7 +632,7 @@ static void stand_at(struct flow *f, struct output *out, const struct seg *s, si
 		stand_behind_branch(f, s);
 	}
 	if (is_behind) {
-		(void)insn_at(s, i, &ip, &bytes);
+		(void)seg_insn(s, i, &ip, &bytes);
 		if (f->event.kind == WALK_MARK && f->event.mark == PTD_MARK_PTWRITE) {
 			f->event.ip = ip;
 			f->event.has_ip = true;
@@ -844,7 +654,7 @@ static int mend_bdm64(struct flow *f)
 	do {
 		if (find(f, ip, &s) < 0)
 			return -ENOMEM;
-		if (find_place(f, s) < s->n_insns)
+		if (find_event_place(f, s) < s->n_insns)
 			return 0;
 		n += s->n_insns;
 		ip = s->to_ip[0];
@@ -856,18 +666,12 @@ static int mend_bdm64(struct flow *f)
 /* Erratum SKD022: what looks like an interruption of a VM entry is one that packets end at. */
 static bool is_skd022(const struct flow *f, const struct seg *s, size_t i)
 {
-	const struct ptd_insn *insn;
-	const uint8_t *bytes;
-	uint64_t ip;
-
-	if (!(f->errata & ERRATUM_SKD022) || f->event.kind != WALK_ASYNC_DISABLED)
-		return false;
-	insn = insn_at(s, i, &ip, &bytes);
-	return is_vm_entry(insn, bytes);
+	return f->errata & ERRATUM_SKD022 && f->event.kind == WALK_ASYNC_DISABLED &&
+	       place_is_vm_entry(s, i);
 }
 
 /* Go on to the place of the event. Return: RESULT_STOP if it is reached. */
-static int go_to_event(struct flow *f, struct output *out, enum result *ret_result)
+static int go_to_event(struct flow *f, struct runlist *out, enum result *ret_result)
 {
 	struct seg *s;
 	size_t i;
@@ -878,7 +682,7 @@ static int go_to_event(struct flow *f, struct output *out, enum result *ret_resu
 		r = current(f, &s);
 	if (r < 0)
 		return r;
-	i = find_place(f, s);
+	i = find_event_place(f, s);
 	if (i < s->n_insns && is_skd022(f, s, i)) {
 		f->event.kind = WALK_DISABLED;
 		f->event.place = WALK_BEHIND;
@@ -899,7 +703,7 @@ static int go_to_event(struct flow *f, struct output *out, enum result *ret_resu
 	if (s->kind == SEG_ON) {
 		*ret_result = go_on(f, out, s, f->is_done);
 	} else if (s->kind == SEG_NOWHERE) {
-		emit_part(f, out, s, f->is_done, s->n_insns);
+		runlist_add(out, s, f->is_done, s->n_insns, f->t);
 		if (f->event.place == WALK_BEFORE && f->event.ip == s->to_ip[0] && s->n_runs) {
 			push(f, s);
 			f->ip = s->to_ip[0];
@@ -1203,7 +1007,7 @@ static void resync(struct flow *f, enum ptd_gap_reason reason, uint64_t ip, uint
 	};
 	f->has_event = f->has_failed = f->is_done = f->is_behind_branch = f->is_told = false;
 	f->has_mode = false;
-	f->n_bits = f->depth = 0;
+	f->n_bits = f->calls.depth = 0;
 	f->bounds = (struct when_bounds){};
 	take_packet(f);
 	if (!f->started || !recover(f, &f->from))
@@ -1234,7 +1038,7 @@ static enum result go_on_at_event(struct flow *f, struct engine_step *ret_step)
 	const struct failure failure = f->failure;
 
 	f->has_failed = f->is_done = f->is_behind_branch = f->has_mode = false;
-	f->n_bits = f->depth = 0;
+	f->n_bits = f->calls.depth = 0;
 	f->ip = f->event.ip;
 	f->ask = true;
 	(void)begin_stretch(f, f->ip);
@@ -1275,7 +1079,7 @@ static bool can_pay(struct flow *f, uint64_t n_insns)
 }
 
 /* Do one thing. */
-static int step(struct flow *f, struct output *out, struct engine_step *ret_step,
+static int step(struct flow *f, struct runlist *out, struct engine_step *ret_step,
 		enum result *ret_result)
 {
 	enum walk_next next = WALK_TNT;
@@ -1335,7 +1139,7 @@ static int step(struct flow *f, struct output *out, struct engine_step *ret_step
 	return take_segment(f, out, next, ret_step, ret_result);
 }
 
-static int go(struct flow *f, struct output *out, struct engine_step *ret_step)
+static int go(struct flow *f, struct runlist *out, struct engine_step *ret_step)
 {
 	enum result result;
 	int r;
@@ -1383,7 +1187,7 @@ static void look_ahead(struct flow *f)
 static int make_step(struct flow *f, struct ptd_run *runs, size_t n_runs_max,
 		     struct engine_step *ret_step)
 {
-	struct output out = { .runs = runs, .n_max = n_runs_max };
+	struct runlist out = { .runs = runs, .n_max = n_runs_max };
 	int r = 0;
 
 	*ret_step = (struct engine_step){};

@@ -63,6 +63,29 @@ struct seg {
 	uint64_t *calls; /* return addresses, in the order in which they are pushed */
 };
 
+/* Return: instruction @i of @seg, and where it is. */
+static inline const struct ptd_insn *seg_insn(const struct seg *seg, size_t i, uint64_t *ret_ip,
+					      const uint8_t **ret_bytes)
+{
+	const struct ptd_run *run = seg->runs;
+	const struct ptd_insn *insn;
+
+	for (; i >= run->n; run++)
+		i -= run->n;
+	insn = &run->block->insns[i];
+	*ret_ip = run->base + insn->offset;
+	*ret_bytes = run->block->bytes + insn->offset;
+	return insn;
+}
+
+/* Return: the address of the last instruction of @seg, which has one. */
+static inline uint64_t seg_last_ip(const struct seg *seg)
+{
+	const struct ptd_run *last = &seg->runs[seg->n_runs - 1];
+
+	return last->base + last->block->insns[last->n - 1].offset;
+}
+
 enum {
 	VIEWS_FULL = 1, /* there would be too many mappings: nothing of the space is known */
 };

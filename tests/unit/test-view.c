@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Views: the segments of a small program, how they are linked, and what a change of mappings does. */
+/* Views: the segments of a small program, their links, and what a change of mappings does. */
 
 #include <setjmp.h>
 #include <stdarg.h>
