@@ -79,8 +79,9 @@ static int shelf_of(struct cache *cache, const struct object *object, uint8_t mo
 }
 
 /* Decode straight-line code; what of @block depends on the instructions is filled in. */
-static size_t decode(uint8_t mode, const uint8_t *bytes, size_t size,
-		     struct ptd_insn insns[static CACHE_BLOCK_INSNS_MAX], struct ptd_block *block)
+static size_t decode_block(uint8_t mode, const uint8_t *bytes, size_t size,
+			   struct ptd_insn insns[static CACHE_BLOCK_INSNS_MAX],
+			   struct ptd_block *block)
 {
 	size_t n = 0, at = 0;
 	struct insn insn;
@@ -100,8 +101,8 @@ static size_t decode(uint8_t mode, const uint8_t *bytes, size_t size,
 	return n;
 }
 
-static int finish(struct cache *cache, const struct object *object, struct ptd_block *block,
-		  struct ptd_insn *insns)
+static int finish_block(struct cache *cache, const struct object *object, struct ptd_block *block,
+			struct ptd_insn *insns)
 {
 	int r;
 
@@ -150,13 +151,13 @@ int cache_get(struct cache *cache, const struct object *object, uint64_t offset,
 		.address = object_address(object, offset),
 		.bytes = bytes,
 	};
-	if (decode(mode, block->bytes, size, insns, block) == 0)
+	if (decode_block(mode, block->bytes, size, insns, block) == 0)
 		return -EBADMSG;
 
 	kept = arena_copy(&cache->arena, insns, block->n_insns * sizeof(*insns));
 	if (!kept)
 		return -ENOMEM;
-	r = finish(cache, object, block, kept);
+	r = finish_block(cache, object, block, kept);
 	if (r < 0)
 		return r;
 	r = map_put(&shelf->blocks, offset, (uintptr_t)block);
@@ -166,7 +167,7 @@ int cache_get(struct cache *cache, const struct object *object, uint64_t offset,
 	return 0;
 }
 
-static uint64_t hash(uint64_t offset, const uint8_t *bytes, size_t size)
+static uint64_t hash_stitched(uint64_t offset, const uint8_t *bytes, size_t size)
 {
 	const uint64_t key[] = { offset, map_hash(bytes, size) };
 
@@ -178,7 +179,7 @@ int cache_get_stitched(struct cache *cache, const struct object *object, uint64_
 		       const struct ptd_block **ret_block)
 {
 	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX];
-	const uint64_t key = hash(offset, bytes, size);
+	const uint64_t key = hash_stitched(offset, bytes, size);
 	struct stitched *s, *latest;
 	struct shelf *shelf;
 	uint64_t *known;
@@ -210,10 +211,11 @@ int cache_get_stitched(struct cache *cache, const struct object *object, uint64_
 	};
 	if (!s->block.bytes)
 		return -ENOMEM;
-	if (decode(mode, s->block.bytes, size, insns, &s->block) != 1 || s->block.size != size)
+	if (decode_block(mode, s->block.bytes, size, insns, &s->block) != 1 ||
+	    s->block.size != size)
 		return -EBADMSG;
 	s->insn = insns[0];
-	r = finish(cache, object, &s->block, &s->insn);
+	r = finish_block(cache, object, &s->block, &s->insn);
 	if (r < 0)
 		return r;
 	r = map_put(&shelf->stitched, key, (uintptr_t)s);

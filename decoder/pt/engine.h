@@ -4,10 +4,10 @@
 /*
  * Engine
  *
- * Turns one span of PT bytes into runs of blocks. It knows packets and code, not threads: wherever
- * the thread or its mappings may have changed it stops with ENGINE_ASK, and the caller looks up the
- * time, sets the space, and goes on. Engines are interchangeable; they must agree instruction by
- * instruction.
+ * An engine turns one span of PT bytes into runs of blocks. It knows packets and code, but not
+ * threads. Wherever another thread may have come, or mappings may have changed, it stops with
+ * ENGINE_ASK. The caller then looks up who ran at that time, sets the space, and goes on. Engines
+ * are interchangeable, and must agree on each instruction.
  */
 
 #include <stdbool.h>
@@ -21,12 +21,12 @@
 #include "util/fileparts.h"
 
 /*
- * Code that takes this many instructions without using up a packet is taken for spinning. (If it
- * comes back to where it was, it is known to.)
+ * Code that executes more instructions than this without using up a packet is given up. (Code that
+ * comes back to where it was is given up at once.)
  */
 #define ENGINE_SPIN_MAX (UINT64_C(1) << 20)
 
-/* The CPU has so many. */
+/* A CPU has no more address filters. */
 #define ENGINE_FILTERS_MAX 4
 
 /* Room, in runs, that one step of an engine may need. */
@@ -56,17 +56,17 @@ struct engine_step {
 	enum engine_stop stop;
 	size_t n_runs; /* filled in before the stop */
 
-	/* What is behind the offset to pause at is told from run @n_before on, of n_runs or behind
-	 * them. */
+	/* Packets at or after the offset to pause at report what begins with run @n_before; if that
+	 * is @n_runs, it begins behind this step. */
 	bool passed;
 	size_t n_before;
 
 	uint64_t t; /* TSC as far as known; 0 before the first TSC packet */
 
-	/* Of ENGINE_ASK: what follows, up to the next one, ran at some time of these, inclusive. */
+	/* Of ENGINE_ASK: the code up to the next one ran at a time between these, inclusive. */
 	uint64_t t_from;
-	uint64_t t_to; /* UINT64_MAX: nothing later is told */
-	bool is_user;  /* it begins below the kernel's half of addresses */
+	uint64_t t_to; /* UINT64_MAX: no later packet says a time */
+	bool is_user;  /* that code begins below the kernel's half of addresses */
 
 	uint64_t ip;
 	enum ptd_mark_kind mark;
@@ -85,7 +85,7 @@ struct engine_config {
 	uint8_t nom_freq;
 	uint32_t cpuid_15_eax;
 	uint32_t cpuid_15_ebx;
-	/* Ranges of addresses, of which alone PT is, or at which it stops; none: it is of all. */
+	/* The recording's address filters: PT is of these ranges only, or stops at them. */
 	struct engine_filter {
 		uint64_t first, last; /* inclusive */
 		bool stops;
@@ -157,9 +157,9 @@ static inline struct engine *engine_free(struct engine *engine)
 }
 
 /*
- * Say where code is from here on: @space at @generation, but for what is replaced up to the one of
- * @until, or was since that; NULL: nowhere. Generations that go backwards are for broken input, and
- * only so often.
+ * Set the space of the code that follows: @space at @generation; NULL: no code is known. Code that
+ * mappings replace between @generation and @until is taken as not known. Generations go backwards
+ * only if the input is broken, and not without end.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -170,9 +170,9 @@ _must_check_ static inline int engine_set_space(struct engine *engine, const str
 }
 
 /*
- * Promise that the space set last holds until the TSC reaches @t, as long as packets say no more
- * than that time passes: before that the engine does not ask. Setting a space takes the promise
- * back.
+ * Promise that the space set last holds until the TSC reaches @t, unless packets say that another
+ * page table is used, or that packets were lost. The engine need not ask before that time. Setting
+ * a space takes the promise back.
  */
 static inline void engine_set_limit(struct engine *engine, uint64_t t)
 {
@@ -204,8 +204,8 @@ static inline uint64_t engine_offset(const struct engine *engine)
 }
 
 /*
- * Tell once, with an ENGINE_ASK, where that which packets from @offset on tell begins: behind all
- * that those before it tell. It is not told where that is lost.
+ * Stop once, with ENGINE_ASK, at the first instruction that packets at or after @offset report. If
+ * that instruction is lost, the engine does not stop for it.
  */
 static inline void engine_pause_at(struct engine *engine, uint64_t offset)
 {

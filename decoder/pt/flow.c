@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The engine over our own walk. It stands at an address, and follows the code from there segment by
- * segment (view.h); at the end of each it needs a packet, which the walk gives (walk.h). A segment
- * is given out only when the packet that decides where it leads is there.
+ * Engine flow, over our own walk (walk.h). It stands at an address and follows the code from there,
+ * segment by segment (view.h). The packet that says where a segment leads must be there before the
+ * segment is given out.
  *
- * Nearly always that is a bit of a TNT or a TIP, and the next segment is linked already: run_hot()
- * does that and nothing else. Everything else is done one step at a time by step(), which could do
- * all: events, changes of time, errors, segments without a decision.
+ * Nearly always that packet is a bit of a TNT, or a TIP, and the next segment is linked already.
+ * run_hot() handles this case and no other. do_step() could do everything, one step at a time:
+ * events, changes of time, errors, and segments that no packet decides.
  *
- * An event has a place in the code. Execution is followed up to there, which takes no packet, and
- * then the event is delivered. If the code does not lead there, packets and code contradict each
- * other.
+ * An event has a place in the code (place.h). The engine follows the code to that place, which
+ * takes no packet, and then delivers the event. If the code does not lead there, packets and code
+ * contradict each other.
+ *
+ * Behind an error the engine goes on at the next packet that says where execution is; the bytes
+ * before it are a gap.
  */
 
 #include "decoder/pt/engine.h"
@@ -109,14 +112,14 @@ static uint64_t now(const struct flow *f)
  * Segments
  */
 
-static inline void push(struct flow *f, const struct seg *s)
+static inline void push_calls(struct flow *f, const struct seg *s)
 {
 	for (size_t i = 0; i < s->n_calls; i++)
 		retstack_push(&f->calls, s->calls[i]);
 }
 
 /* Find the segment where execution is. */
-static int find(struct flow *f, uint64_t ip, struct seg **ret_seg)
+static int find_seg(struct flow *f, uint64_t ip, struct seg **ret_seg)
 {
 	static struct seg nowhere = { .kind = SEG_NOWHERE, .reason = PTD_GAP_NO_CODE };
 
@@ -127,10 +130,10 @@ static int find(struct flow *f, uint64_t ip, struct seg **ret_seg)
 }
 
 /* Find the segment of what comes next, or of the instruction that was given out already. */
-static int current(struct flow *f, struct seg **ret_seg)
+static int find_current_seg(struct flow *f, struct seg **ret_seg)
 {
 	if (!f->is_done)
-		return find(f, f->ip, ret_seg);
+		return find_seg(f, f->ip, ret_seg);
 	*ret_seg = &f->done.seg;
 	return 0;
 }
@@ -215,8 +218,8 @@ static bool is_hot(const struct flow *f)
 
 /*
  * Go on while the next packets are TNT and TIP packets, with packets of time between, and decide a
- * segment each. Everything else is left to step(), as is an error. A segment's time is the one that
- * is known before the packet that decides it.
+ * segment each. Everything else is left to do_step(), as is an error. A segment's time is
+ * the one that is known before the packet that decides it.
  */
 static int run_hot(struct flow *f, struct runlist *out)
 {
@@ -241,7 +244,7 @@ static int run_hot(struct flow *f, struct runlist *out)
 					return -ENOMEM;
 			}
 			o = runlist_copy(o, s, t);
-			push(f, s);
+			push_calls(f, s);
 			bits <<= 1;
 			n_bits--;
 		} else if (s->kind == SEG_RETURN || s->kind == SEG_INDIRECT) {
@@ -253,7 +256,7 @@ static int run_hot(struct flow *f, struct runlist *out)
 				if (s->kind == SEG_INDIRECT || !(bits >> 63) ||
 				    (f->calls.depth == 0 && s->n_calls == 0))
 					break;
-				push(f, s);
+				push_calls(f, s);
 				ip = retstack_pop(&f->calls);
 				bits <<= 1;
 				n_bits--;
@@ -263,7 +266,7 @@ static int run_hot(struct flow *f, struct runlist *out)
 						break;
 					next_t = later_of(now(f), t);
 				}
-				push(f, s);
+				push_calls(f, s);
 			}
 			next = link_to(f, s, ip);
 			if (!next)
@@ -328,7 +331,7 @@ static enum result end(struct flow *f)
 }
 
 /* Packets were used up: code that ran until then did not spin. */
-static void take_packet(struct flow *f)
+static void reset_spin(struct flow *f)
 {
 	f->spin_insns = f->n_direct = 0;
 }
@@ -350,7 +353,7 @@ static bool begin_stretch(struct flow *f, uint64_t ip)
 }
 
 /* What packets behind the offset to pause at tell begins with run @n_before. */
-static enum result pass(struct flow *f, size_t n_before, struct engine_step *ret_step)
+static enum result pass_pause(struct flow *f, size_t n_before, struct engine_step *ret_step)
 {
 	f->passed = false;
 	f->pause = f->walk.quick_max = UINT64_MAX;
@@ -392,7 +395,7 @@ static enum result go_on(struct flow *f, struct runlist *out, const struct seg *
 		}
 	}
 	runlist_add(out, s, first, s->n_insns, f->t);
-	push(f, s);
+	push_calls(f, s);
 	f->ip = s->to_ip[0];
 	f->is_done = false;
 	f->spin_insns += s->n_insns;
@@ -430,20 +433,20 @@ static bool leaves_kernel(const struct seg *s, uint64_t ip)
 /*
  * The packet at @offset has decided where @s leads: to @ip. Give it out.
  */
-static enum result decide(struct flow *f, struct runlist *out, const struct seg *s, uint64_t ip,
-			  uint64_t offset, struct engine_step *ret_step)
+static enum result decide_seg(struct flow *f, struct runlist *out, const struct seg *s, uint64_t ip,
+			      uint64_t offset, struct engine_step *ret_step)
 {
 	const bool is_behind = offset >= f->pause, is_later = now(f) > f->t;
 	bool asks;
 
-	take_packet(f);
+	reset_spin(f);
 	if (is_behind && s->n_insns > 1)
 		runlist_add(out, s, f->is_done, s->n_insns - 1u, f->t);
 	ret_step->n_before = out->n;
 	runlist_add(out, s, is_behind && s->n_insns > 1 ? s->n_insns - 1u : f->is_done, s->n_insns,
 		    f->t);
 	if (s->kind != SEG_RETURN)
-		push(f, s);
+		push_calls(f, s);
 	f->ip = ip;
 	f->is_done = false;
 	f->is_behind_branch = true;
@@ -456,7 +459,7 @@ static enum result decide(struct flow *f, struct runlist *out, const struct seg 
 	}
 	if (is_behind) {
 		f->ask = asks;
-		return pass(f, ret_step->n_before, ret_step);
+		return pass_pause(f, ret_step->n_before, ret_step);
 	}
 	return asks ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
 }
@@ -486,11 +489,11 @@ static enum result take_return(struct flow *f, struct runlist *out, const struct
 	uint64_t ip;
 
 	/* The calls on the way come before it. */
-	push(f, s);
+	push_calls(f, s);
 	if (!bit || f->calls.depth == 0)
 		return contradict(f, out, s);
 	ip = retstack_pop(&f->calls);
-	return decide(f, out, s, ip, offset, ret_step);
+	return decide_seg(f, out, s, ip, offset, ret_step);
 }
 
 /*
@@ -511,8 +514,8 @@ static enum result take_target(struct flow *f, struct runlist *out, const struct
 	if (next != WALK_TIP || !walk_take_tip(&f->walk, &ip))
 		return contradict(f, out, s);
 	if (s->kind == SEG_RETURN)
-		push(f, s);
-	return decide(f, out, s, ip, offset, ret_step);
+		push_calls(f, s);
+	return decide_seg(f, out, s, ip, offset, ret_step);
 }
 
 /* Give out one segment. @next: the packet that comes next, if it is needed. */
@@ -523,7 +526,7 @@ static int take_segment(struct flow *f, struct runlist *out, enum walk_next next
 	struct seg *s;
 	bool bit = false;
 
-	if (current(f, &s) < 0)
+	if (find_current_seg(f, &s) < 0)
 		return -ENOMEM;
 	switch (s->kind) {
 	case SEG_ON:
@@ -535,7 +538,7 @@ static int take_segment(struct flow *f, struct runlist *out, enum walk_next next
 		return 0;
 	case SEG_COND:
 		if (take_bit(f, next, &bit, &bit_offset))
-			*ret_result = decide(f, out, s, s->to_ip[bit], bit_offset, ret_step);
+			*ret_result = decide_seg(f, out, s, s->to_ip[bit], bit_offset, ret_step);
 		else
 			*ret_result = contradict(f, out, s);
 		return 0;
@@ -652,7 +655,7 @@ static int mend_bdm64(struct flow *f)
 	    !(f->event.value & PACKET_TSX_ABORT) || !f->is_behind_branch)
 		return 0;
 	do {
-		if (find(f, ip, &s) < 0)
+		if (find_seg(f, ip, &s) < 0)
 			return -ENOMEM;
 		if (find_event_place(f, s) < s->n_insns)
 			return 0;
@@ -679,7 +682,7 @@ static int go_to_event(struct flow *f, struct runlist *out, enum result *ret_res
 
 	r = mend_bdm64(f);
 	if (r == 0)
-		r = current(f, &s);
+		r = find_current_seg(f, &s);
 	if (r < 0)
 		return r;
 	i = find_event_place(f, s);
@@ -705,7 +708,7 @@ static int go_to_event(struct flow *f, struct runlist *out, enum result *ret_res
 	} else if (s->kind == SEG_NOWHERE) {
 		runlist_add(out, s, f->is_done, s->n_insns, f->t);
 		if (f->event.place == WALK_BEFORE && f->event.ip == s->to_ip[0] && s->n_runs) {
-			push(f, s);
+			push_calls(f, s);
 			f->ip = s->to_ip[0];
 			f->is_done = false;
 			*ret_result = RESULT_STOP;
@@ -724,7 +727,7 @@ static int go_to_event(struct flow *f, struct runlist *out, enum result *ret_res
 }
 
 /* Take the event that comes next. */
-static enum result fetch(struct flow *f)
+static enum result fetch_event(struct flow *f)
 {
 	if (!walk_take_event(&f->walk, &f->event))
 		return fail(f, f->walk.error, f->enabled ? f->ip : 0);
@@ -879,7 +882,7 @@ static enum result deliver_kind(struct flow *f, const struct walk_event *event,
 }
 
 /* Deliver the event whose place is reached. */
-static enum result deliver(struct flow *f, struct engine_step *ret_step)
+static enum result deliver_event(struct flow *f, struct engine_step *ret_step)
 {
 	const struct walk_event event = f->event;
 	bool is_later = event.t > f->t;
@@ -892,7 +895,7 @@ static enum result deliver(struct flow *f, struct engine_step *ret_step)
 		return fail(f, PTD_GAP_BAD_FLOW, f->ip);
 	if (is_later)
 		f->t = event.t;
-	take_packet(f);
+	reset_spin(f);
 	result = deliver_kind(f, &event, ret_step);
 	if (f->pause < UINT64_MAX) {
 		(void)walk_ahead(&f->walk);
@@ -951,7 +954,7 @@ static enum result deliver_note(struct flow *f, struct engine_step *ret_step)
 
 /* Find a packet before the next PSB that says where execution is. One that leads to where there is
  * no code is of use only if that may be another thread's. */
-static bool recover(struct flow *f, uint64_t *ret_offset)
+static bool recover_point(struct flow *f, uint64_t *ret_offset)
 {
 	const struct walk_state *state = &f->walk.state;
 	struct walk_point point;
@@ -1009,8 +1012,8 @@ static void resync(struct flow *f, enum ptd_gap_reason reason, uint64_t ip, uint
 	f->has_mode = false;
 	f->n_bits = f->calls.depth = 0;
 	f->bounds = (struct when_bounds){};
-	take_packet(f);
-	if (!f->started || !recover(f, &f->from))
+	reset_spin(f);
+	if (!f->started || !recover_point(f, &f->from))
 		f->from = sync_forward(f, lost_from);
 	f->ask = !f->ended;
 	f->started = true;
@@ -1042,7 +1045,7 @@ static enum result go_on_at_event(struct flow *f, struct engine_step *ret_step)
 	f->ip = f->event.ip;
 	f->ask = true;
 	(void)begin_stretch(f, f->ip);
-	take_packet(f);
+	reset_spin(f);
 	ret_step->reason = failure.reason;
 	ret_step->offset = offset_of(f);
 	return stop(f, ENGINE_GAP, failure.ip, ret_step);
@@ -1079,8 +1082,8 @@ static bool can_pay(struct flow *f, uint64_t n_insns)
 }
 
 /* Do one thing. */
-static int step(struct flow *f, struct runlist *out, struct engine_step *ret_step,
-		enum result *ret_result)
+static int do_step(struct flow *f, struct runlist *out, struct engine_step *ret_step,
+		   enum result *ret_result)
 {
 	enum walk_next next = WALK_TNT;
 
@@ -1090,7 +1093,7 @@ static int step(struct flow *f, struct runlist *out, struct engine_step *ret_ste
 		return 0;
 	}
 	if (f->passed) {
-		(void)pass(f, out->n, ret_step);
+		(void)pass_pause(f, out->n, ret_step);
 		return 0;
 	}
 	if (is_note_due(f, false)) {
@@ -1114,12 +1117,12 @@ static int step(struct flow *f, struct runlist *out, struct engine_step *ret_ste
 			f->event.place = WALK_HERE;
 		}
 		*ret_result =
-		    is_note_due(f, true) ? deliver_note(f, ret_step) : deliver(f, ret_step);
+		    is_note_due(f, true) ? deliver_note(f, ret_step) : deliver_event(f, ret_step);
 		return 0;
 	}
 	switch (next) {
 	case WALK_EVENT:
-		*ret_result = fetch(f);
+		*ret_result = fetch_event(f);
 		return 0;
 	case WALK_END:
 		*ret_result = end(f);
@@ -1153,7 +1156,7 @@ static int go(struct flow *f, struct runlist *out, struct engine_step *ret_step)
 		}
 		r = is_hot(f) ? run_hot(f, out) : 0;
 		if (r == 0)
-			r = step(f, out, ret_step, &result);
+			r = do_step(f, out, ret_step, &result);
 		if (r < 0)
 			return r;
 		if (!can_pay(f, out->n_insns - n_before) && !f->has_failed)
@@ -1181,7 +1184,7 @@ static void look_ahead(struct flow *f)
 {
 	if (f->started && !f->ended && f->n_bits == 0 && !f->has_event && !f->has_failed &&
 	    walk_ahead(&f->walk) == WALK_EVENT)
-		(void)fetch(f);
+		(void)fetch_event(f);
 }
 
 static int make_step(struct flow *f, struct ptd_run *runs, size_t n_runs_max,

@@ -67,7 +67,7 @@ static uint64_t load(const uint8_t *p, size_t size)
 	return value;
 }
 
-static int take(struct packet *packet, enum packet_type type, uint8_t size, size_t left)
+static int set_packet(struct packet *packet, enum packet_type type, uint8_t size, size_t left)
 {
 	packet->type = type;
 	packet->size = size;
@@ -90,7 +90,7 @@ static int read_ip(struct packet *packet, enum packet_type type, const uint8_t *
 	const uint8_t ip_bytes = p[0] >> 5;
 
 	packet->ip_bytes = ip_bytes;
-	if (take(packet, type, (uint8_t)(1 + sizes[ip_bytes]), left) != 0)
+	if (set_packet(packet, type, (uint8_t)(1 + sizes[ip_bytes]), left) != 0)
 		return PACKET_CUT;
 	packet->value = load(p + 1, sizes[ip_bytes]);
 	return ip_bytes == 5 || ip_bytes == 7 ? PACKET_BAD : 0;
@@ -117,7 +117,7 @@ static int read_cyc(struct packet *packet, const uint8_t *p, size_t left)
 
 static int read_mode(struct packet *packet, const uint8_t *p, size_t left)
 {
-	if (take(packet, PACKET_MODE_EXEC, 2, left) != 0)
+	if (set_packet(packet, PACKET_MODE_EXEC, 2, left) != 0)
 		return PACKET_CUT;
 	switch (p[1] >> 5) {
 	case 0: /* CS.L, then CS.D; a 64-bit segment has no D */
@@ -135,7 +135,7 @@ static int read_mode(struct packet *packet, const uint8_t *p, size_t left)
 
 static int read_psb(struct packet *packet, const uint8_t *p, size_t left)
 {
-	if (take(packet, PACKET_PSB, 16, left) != 0)
+	if (set_packet(packet, PACKET_PSB, 16, left) != 0)
 		return PACKET_CUT;
 	for (size_t i = 0; i < 16; i += 2)
 		if (p[i] != OPCODE_EXT || p[i + 1] != EXT_PSB)
@@ -145,7 +145,7 @@ static int read_psb(struct packet *packet, const uint8_t *p, size_t left)
 
 static int read_tma(struct packet *packet, const uint8_t *p, size_t left)
 {
-	if (take(packet, PACKET_TMA, TMA_SIZE, left) != 0)
+	if (set_packet(packet, PACKET_TMA, TMA_SIZE, left) != 0)
 		return PACKET_CUT;
 	packet->value = load(p + 2, 2);
 	packet->extra = load(p + 5, 2);
@@ -158,7 +158,7 @@ static int read_ptw(struct packet *packet, const uint8_t *p, size_t left)
 	const uint8_t size = p[1] & 0x20 ? 8 : 4;
 
 	packet->flag = p[1] & EXT_IP;
-	if (take(packet, PACKET_PTW, 2 + size, left) != 0)
+	if (set_packet(packet, PACKET_PTW, 2 + size, left) != 0)
 		return PACKET_CUT;
 	packet->value = load(p + 2, size);
 	packet->extra = size;
@@ -169,7 +169,7 @@ static int read_trig(struct packet *packet, const uint8_t *p, size_t left)
 {
 	const bool counts = left >= 2 && p[1] & TRIG_COUNT;
 
-	if (take(packet, PACKET_TRIG, counts ? 5 : 3, left) != 0)
+	if (set_packet(packet, PACKET_TRIG, counts ? 5 : 3, left) != 0)
 		return PACKET_CUT;
 	packet->flag = p[1] & TRIG_IP;
 	packet->value = p[2] | (p[1] & TRIG_MORE ? PTD_TRIG_MORE : 0u);
@@ -182,7 +182,7 @@ static int read_trig(struct packet *packet, const uint8_t *p, size_t left)
 static int read_plain(struct packet *packet, enum packet_type type, uint8_t size, size_t at,
 		      size_t n, const uint8_t *p, size_t left)
 {
-	if (take(packet, type, size, left) != 0)
+	if (set_packet(packet, type, size, left) != 0)
 		return PACKET_CUT;
 	packet->value = load(p + at, n);
 	return 0;
@@ -193,16 +193,16 @@ static int read_ext(struct packet *packet, const uint8_t *p, size_t left)
 	int r;
 
 	if (left < 2)
-		return take(packet, PACKET_PAD, 2, left);
+		return set_packet(packet, PACKET_PAD, 2, left);
 	switch (p[1]) {
 	case EXT_PSB:
 		return read_psb(packet, p, left);
 	case EXT_PSBEND:
-		return take(packet, PACKET_PSBEND, 2, left);
+		return set_packet(packet, PACKET_PSBEND, 2, left);
 	case EXT_OVF:
-		return take(packet, PACKET_OVF, 2, left);
+		return set_packet(packet, PACKET_OVF, 2, left);
 	case EXT_STOP:
-		return take(packet, PACKET_STOP, 2, left);
+		return set_packet(packet, PACKET_STOP, 2, left);
 	case EXT_TNT:
 		r = read_plain(packet, PACKET_TNT, 8, 2, 6, p, left);
 		return r ? r : take_tnt(packet, packet->value);
@@ -236,11 +236,11 @@ static int read_ext(struct packet *packet, const uint8_t *p, size_t left)
 	case EXT_EXSTOP:
 	case EXT_EXSTOP | EXT_IP:
 		packet->flag = p[1] & EXT_IP;
-		return take(packet, PACKET_EXSTOP, 2, left);
+		return set_packet(packet, PACKET_EXSTOP, 2, left);
 	case EXT_BEP:
 	case EXT_BEP | EXT_IP:
 		packet->flag = p[1] & EXT_IP;
-		return take(packet, PACKET_BEP, 2, left);
+		return set_packet(packet, PACKET_BEP, 2, left);
 	case EXT_BBP:
 		return read_plain(packet, PACKET_BBP, 3, 2, 1, p, left);
 	case EXT_CFE:
@@ -263,7 +263,7 @@ static int read_any(struct packet *packet, const uint8_t *p, size_t left)
 {
 	switch (p[0]) {
 	case OPCODE_PAD:
-		return take(packet, PACKET_PAD, 1, left);
+		return set_packet(packet, PACKET_PAD, 1, left);
 	case OPCODE_EXT:
 		return read_ext(packet, p, left);
 	case OPCODE_TSC:
@@ -305,7 +305,7 @@ int packet_read(struct packet_reader *reader, const uint8_t *p, size_t left,
 	if (left == 0)
 		return PACKET_CUT;
 	if (reader->item_size > 0 && (p[0] & BIP_MASK) == BIP)
-		return take(ret_packet, PACKET_BIP, (uint8_t)(1 + reader->item_size), left);
+		return set_packet(ret_packet, PACKET_BIP, (uint8_t)(1 + reader->item_size), left);
 	r = read_any(ret_packet, p, left);
 	/* A block ends at its BEP, or where an overflow or a PSB cut it off. */
 	if (r == 0 && ret_packet->type == PACKET_BBP)

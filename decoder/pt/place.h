@@ -27,7 +27,7 @@ struct place {
 	bool lacks_ip; /* erratum SKL014: a TIP.PGD at its border may have no address */
 };
 
-/* Return: the number of the instruction in @seg that is the event's place; @seg->n_insns if none. */
+/* Return: the number of the instruction in @seg that is the event's place, or seg->n_insns. */
 size_t place_find(const struct place *place, const struct seg *seg);
 
 /* Return: whether instruction @i of @seg enters a virtual machine. */

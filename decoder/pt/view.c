@@ -150,7 +150,7 @@ static void drop_page(uint64_t *first)
 }
 
 /* What is at these addresses, inclusive, has changed. */
-static void drop(struct view *view, uint64_t start, uint64_t last)
+static void drop_segs(struct view *view, uint64_t start, uint64_t last)
 {
 	const uint64_t first_page = start >> PAGE_SHIFT, last_page = last >> PAGE_SHIFT;
 
@@ -174,11 +174,12 @@ static void drop(struct view *view, uint64_t start, uint64_t last)
 static void drop_doubts(struct view *view)
 {
 	for (size_t i = 0; i < view->layout.doubts.n; i++)
-		drop(view, view->layout.doubts.items[i].start, view->layout.doubts.items[i].last);
+		drop_segs(view, view->layout.doubts.items[i].start,
+			  view->layout.doubts.items[i].last);
 }
 
 /* Apply the next mapping. */
-static int step(struct view *view)
+static int apply_mapping(struct view *view)
 {
 	struct layout *layout = &view->layout;
 	struct space_place place = layout->place;
@@ -190,13 +191,13 @@ static int step(struct view *view)
 	if (view->touched.n_used == 0)
 		return 0;
 	if (m->kind == MAPPING_RETIRE)
-		drop(view, m->start, m->start + (m->size - 1));
+		drop_segs(view, m->start, m->start + (m->size - 1));
 	for (size_t i = 0; i < layout->added.n; i++)
-		drop(view, layout->added.items[i].start, layout->added.items[i].last);
+		drop_segs(view, layout->added.items[i].start, layout->added.items[i].last);
 	return 0;
 }
 
-static int advance(struct view *view, size_t generation, size_t until)
+static int advance_view(struct view *view, size_t generation, size_t until)
 {
 	int r = 0;
 
@@ -207,7 +208,7 @@ static int advance(struct view *view, size_t generation, size_t until)
 		return layout_advance_doubting(&view->layout, generation);
 	}
 	while (r == 0 && view->layout.generation < generation)
-		r = step(view);
+		r = apply_mapping(view);
 	if (r < 0)
 		return r;
 	drop_doubts(view);
@@ -245,8 +246,8 @@ void views_put(struct views *views, struct view *view)
 
 /* Return: the view of @space that stands where is asked for, or the nearest before that; NULL if
  * all are in use elsewhere. */
-static struct view *choose(const struct views *views, const struct space *space, size_t generation,
-			   size_t until, bool *ret_stands)
+static struct view *choose_view(const struct views *views, const struct space *space,
+				size_t generation, size_t until, bool *ret_stands)
 {
 	struct view *best = NULL, *any = NULL;
 
@@ -277,7 +278,7 @@ int views_get(struct views *views, const struct space *space, size_t generation,
 	views_put(views, view);
 	if (views->n_seg_bytes > VIEWS_SEG_BYTES_MAX)
 		forget_all_segs(views);
-	view = choose(views, space, generation, until, &stands);
+	view = choose_view(views, space, generation, until, &stands);
 	if (stands) {
 		view->n_users++;
 		*ret_view = view;
@@ -298,7 +299,7 @@ int views_get(struct views *views, const struct space *space, size_t generation,
 	}
 	n_before = view->layout.extents.n;
 	view->n_users++;
-	r = advance(view, generation, until);
+	r = advance_view(view, generation, until);
 	views->n_extents += view->layout.extents.n - n_before;
 	if (r == 0 && views->n_extents > VIEWS_EXTENTS_MAX)
 		make_room(views);
@@ -317,7 +318,7 @@ int views_get(struct views *views, const struct space *space, size_t generation,
  * Code
  */
 
-static uint64_t cut(uint8_t mode, uint64_t ip)
+static uint64_t wrap_ip(uint8_t mode, uint64_t ip)
 {
 	return mode == 64 ? ip : (uint32_t)ip;
 }
@@ -450,7 +451,7 @@ struct making {
 	size_t n_pages;
 };
 
-static void touch(struct making *m, uint64_t ip, size_t size)
+static void touch_pages(struct making *m, uint64_t ip, size_t size)
 {
 	for (uint64_t page = ip >> PAGE_SHIFT;; page = (ip + size - 1) >> PAGE_SHIFT) {
 		size_t i;
@@ -474,7 +475,7 @@ static bool is_far(const struct ptd_run *run)
 	       insn.far;
 }
 
-static void push(struct making *m, uint64_t ip)
+static void add_call(struct making *m, uint64_t ip)
 {
 	m->calls[m->seg.n_calls++] = ip;
 }
@@ -484,12 +485,12 @@ static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 {
 	const struct ptd_block *block = run->block;
 	const struct ptd_insn *last = &block->insns[run->n - 1];
-	const uint64_t next = cut(block->mode, run->base + last->offset + last->size);
-	const uint64_t target = cut(block->mode, run->base + (uint64_t)block->target);
+	const uint64_t next = wrap_ip(block->mode, run->base + last->offset + last->size);
+	const uint64_t target = wrap_ip(block->mode, run->base + (uint64_t)block->target);
 
 	m->runs[m->seg.n_runs++] = *run;
 	m->seg.n_insns += run->n;
-	touch(m, run->base, (size_t)last->offset + last->size);
+	touch_pages(m, run->base, (size_t)last->offset + last->size);
 	*ip = next;
 	switch (last->iclass) {
 	case PTD_INSN_OTHER:
@@ -503,7 +504,7 @@ static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 			return false;
 		}
 		if (last->iclass == PTD_INSN_CALL && target != next)
-			push(m, next);
+			add_call(m, next);
 		*ip = target;
 		return true;
 	case PTD_INSN_JUMP_COND:
@@ -518,7 +519,7 @@ static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 	case PTD_INSN_CALL_INDIRECT:
 		m->seg.kind = is_far(run) ? SEG_FAR : SEG_INDIRECT;
 		if (last->iclass == PTD_INSN_CALL_INDIRECT && m->seg.kind == SEG_INDIRECT)
-			push(m, next);
+			add_call(m, next);
 		return false;
 	default:
 		m->seg.kind = SEG_FAR;
@@ -527,7 +528,7 @@ static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 }
 
 /* Go the way from @ip on. */
-static int go(struct making *m, uint64_t ip)
+static int make_way(struct making *m, uint64_t ip)
 {
 	struct ptd_run run;
 	int r;
@@ -543,7 +544,7 @@ static int go(struct making *m, uint64_t ip)
 		if (r > 0) {
 			m->seg.kind = SEG_NOWHERE;
 			m->seg.reason = (uint8_t)(r - 1);
-			touch(m, ip, INSN_SIZE_MAX);
+			touch_pages(m, ip, INSN_SIZE_MAX);
 			return 0;
 		}
 	} while (take_run(m, &run, &ip));
@@ -551,7 +552,7 @@ static int go(struct making *m, uint64_t ip)
 }
 
 /* Keep what was made. */
-static int keep(struct making *m, struct seg **ret_seg)
+static int keep_seg(struct making *m, struct seg **ret_seg)
 {
 	const size_t runs_size = m->seg.n_runs * sizeof(*m->runs);
 	const size_t calls_size = m->seg.n_calls * sizeof(*m->calls);
@@ -590,7 +591,7 @@ int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg
 	uint64_t *known;
 	int r;
 
-	ip = cut(mode, ip);
+	ip = wrap_ip(mode, ip);
 	known = map_get(segs, ip);
 	if (known && ((struct seg *)(uintptr_t)*known)->kind != SEG_GONE) {
 		*ret_seg = (struct seg *)(uintptr_t)*known;
@@ -599,9 +600,9 @@ int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg
 	m.view = view;
 	m.seg = (struct seg){ .ip = ip, .mode = mode };
 	m.n_pages = 0;
-	r = go(&m, ip);
+	r = make_way(&m, ip);
 	if (r == 0)
-		r = keep(&m, ret_seg);
+		r = keep_seg(&m, ret_seg);
 	if (r == 0)
 		r = map_put(segs, ip, (uintptr_t)*ret_seg);
 	return r;

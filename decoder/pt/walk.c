@@ -123,7 +123,7 @@ static struct walk_event mark_of(const struct walk *w, enum ptd_mark_kind mark)
 }
 
 /* Let @event wait for the packet of @queue, behind the one that is next. */
-static enum step bind(struct walk *w, struct walk_queue *queue, struct walk_event event)
+static enum step enqueue(struct walk *w, struct walk_queue *queue, struct walk_event event)
 {
 	if (queue->n == WALK_QUEUE_MAX)
 		return STEP_BAD;
@@ -145,7 +145,7 @@ static struct walk_event dequeue(struct walk_queue *queue)
 	return event;
 }
 
-static struct walk_event *find(struct walk_queue *queue, enum walk_kind kind)
+static struct walk_event *find_queued(struct walk_queue *queue, enum walk_kind kind)
 {
 	for (size_t i = 0; i < queue->n; i++)
 		if (queue->items[i].kind == kind)
@@ -161,7 +161,7 @@ static bool has_mark(const struct walk_queue *queue, enum ptd_mark_kind mark)
 	return false;
 }
 
-static void note(struct walk *w, const struct walk_note *note)
+static void add_note(struct walk *w, const struct walk_note *note)
 {
 	if (w->n_notes < WALK_NOTES_MAX)
 		w->notes[w->n_notes++] = *note;
@@ -190,7 +190,7 @@ static bool take_ip(struct walk *w)
 	return packet_ip(&w->packet, &w->last_ip);
 }
 
-static void pass(struct walk *w)
+static void pass_packet(struct walk *w)
 {
 	w->offset += w->packet.size;
 }
@@ -269,13 +269,13 @@ static void take_state(struct walk *w)
 
 static enum step bind_status(struct walk *w, enum walk_kind kind, uint64_t value, uint64_t extra)
 {
-	return bind(w, &w->psb,
-		    (struct walk_event){ .kind = kind,
-					 .mark = PTD_MARK_CBR,
-					 .place = WALK_BEFORE,
-					 .is_status = true,
-					 .value = value,
-					 .extra = extra });
+	return enqueue(w, &w->psb,
+		       (struct walk_event){ .kind = kind,
+					    .mark = PTD_MARK_CBR,
+					    .place = WALK_BEFORE,
+					    .is_status = true,
+					    .value = value,
+					    .extra = extra });
 }
 
 /*
@@ -367,7 +367,7 @@ static int take_psb(struct walk *w)
 	w->is_status = true;
 	w->leads = false;
 	tsc_take_psb(&w->tsc);
-	for (pass(w);; pass(w)) {
+	for (pass_packet(w);; pass_packet(w)) {
 		r = read_packet(w);
 		if (r != 0)
 			break;
@@ -377,7 +377,7 @@ static int take_psb(struct walk *w)
 			make_ready(w, &w->psb, w->psb_has_ip, w->last_ip);
 			if (w->packet.type == PACKET_PSBEND) {
 				w->is_status = false;
-				pass(w);
+				pass_packet(w);
 			}
 			return 0;
 		}
@@ -480,7 +480,7 @@ static void pass_timing(struct walk *w, uint64_t end)
 	while (w->offset < end && read_packet(w) == 0) {
 		if (packet_is_timing(&w->packet))
 			take_time(w);
-		pass(w);
+		pass_packet(w);
 	}
 }
 
@@ -586,7 +586,7 @@ static bool take_overflow(struct walk *w, struct walk_event *ret_event, enum ste
 	w->is_status = true;
 	w->state.tsx = 0;
 	tsc_forget_rate(&w->tsc);
-	pass(w);
+	pass_packet(w);
 	found = find_overflow_fup(w, &behind);
 	if (found > 0) {
 		if (w->errata & ERRATUM_APL12 && is_off_from(w, behind)) {
@@ -595,7 +595,7 @@ static bool take_overflow(struct walk *w, struct walk_event *ret_event, enum ste
 			return true;
 		}
 		w->enabled = true;
-		*ret_step = bind(w, &w->fup, event_of(w, WALK_OVERFLOW));
+		*ret_step = enqueue(w, &w->fup, event_of(w, WALK_OVERFLOW));
 		return false;
 	}
 	if (w->errata & ERRATUM_SKD010 && take_skd010(w, ret_event))
@@ -626,7 +626,7 @@ static enum step take_fup(struct walk *w)
 		return STEP_EVENT;
 	if (follows_mode && w->has_events) {
 		w->tip.n--;
-		(void)bind(w, &w->fup, event_of(w, WALK_NOTHING));
+		(void)enqueue(w, &w->fup, event_of(w, WALK_NOTHING));
 		return STEP_EVENT;
 	}
 	if (!take_ip(w))
@@ -637,12 +637,12 @@ static enum step take_fup(struct walk *w)
 	event.ip = w->last_ip;
 	event.fup = w->offset;
 	w->is_status = false;
-	return bind(w, &w->tip, event);
+	return enqueue(w, &w->tip, event);
 }
 
 static enum step take_mode(struct walk *w)
 {
-	const enum step step = bind(w, &w->tip, event_of(w, WALK_MODE));
+	const enum step step = enqueue(w, &w->tip, event_of(w, WALK_MODE));
 
 	w->follows_mode = !w->is_status && step == STEP_ON;
 	return step;
@@ -650,7 +650,7 @@ static enum step take_mode(struct walk *w)
 
 static enum step take_tsx(struct walk *w)
 {
-	return w->enabled ? bind(w, &w->fup, event_of(w, WALK_TSX)) : STEP_EVENT;
+	return w->enabled ? enqueue(w, &w->fup, event_of(w, WALK_TSX)) : STEP_EVENT;
 }
 
 /* A change of the page table, or of the VMCS, is part of the interruption that is being told; or of
@@ -660,21 +660,21 @@ static enum step take_paging(struct walk *w)
 	struct walk_event event = event_of(w, WALK_PAGING);
 
 	event.extra = w->packet.flag;
-	return find(&w->tip, WALK_ASYNC) ? bind(w, &w->tip, event) : STEP_EVENT;
+	return find_queued(&w->tip, WALK_ASYNC) ? enqueue(w, &w->tip, event) : STEP_EVENT;
 }
 
 /* Of the two, the VMCS changes first. */
 static enum step take_vmcs(struct walk *w)
 {
-	struct walk_event *paging = find(&w->tip, WALK_PAGING), later;
+	struct walk_event *paging = find_queued(&w->tip, WALK_PAGING), later;
 
-	if (!find(&w->tip, WALK_ASYNC))
+	if (!find_queued(&w->tip, WALK_ASYNC))
 		return STEP_EVENT;
 	if (!paging)
-		return bind(w, &w->tip, event_of(w, WALK_VMCS));
+		return enqueue(w, &w->tip, event_of(w, WALK_VMCS));
 	later = *paging;
 	*paging = event_of(w, WALK_VMCS);
-	return bind(w, &w->tip, later);
+	return enqueue(w, &w->tip, later);
 }
 
 /* An event of event trace whose address, if it has one, is that of the instruction that did it. */
@@ -695,18 +695,18 @@ static enum step take_cfe(struct walk *w)
 	    !(walk_peek_next(&peek, &next) && next.type == PACKET_OVF)) {
 		event = mark_of(w, PTD_MARK_CFE);
 		event.place = WALK_BEHIND;
-		return bind(w, &w->fup, event);
+		return enqueue(w, &w->fup, event);
 	}
 	peek = walk_peek_from(w, w->offset + packet->size);
-	note(w, &(struct walk_note){
-		    .kind = PTD_MARK_CFE,
-		    .value = packet->value,
-		    .extra = packet->extra,
-		    .offset = w->offset,
-		    .next = UINT64_MAX,
-		    .interrupts =
-			packet->flag && !(walk_peek_next(&peek, &next) && next.type == PACKET_OVF),
-		});
+	add_note(w, &(struct walk_note){
+			.kind = PTD_MARK_CFE,
+			.value = packet->value,
+			.extra = packet->extra,
+			.offset = w->offset,
+			.next = UINT64_MAX,
+			.interrupts = packet->flag &&
+				      !(walk_peek_next(&peek, &next) && next.type == PACKET_OVF),
+		    });
 	/* What it is about was told before it. */
 	for (size_t i = w->n_notes; i-- > 0 && w->notes[w->n_notes - 1].interrupts;)
 		if (w->notes[i].kind == PTD_MARK_EVD && w->notes[i].next == UINT64_MAX)
@@ -717,18 +717,18 @@ static enum step take_cfe(struct walk *w)
 /* Those of which a note is made. */
 static enum step take_note(struct walk *w, enum ptd_mark_kind kind)
 {
-	note(w, &(struct walk_note){ .kind = kind,
-				     .value = w->packet.value,
-				     .extra = w->packet.extra,
-				     .offset = w->offset,
-				     .next = UINT64_MAX });
+	add_note(w, &(struct walk_note){ .kind = kind,
+					 .value = w->packet.value,
+					 .extra = w->packet.extra,
+					 .offset = w->offset,
+					 .next = UINT64_MAX });
 	return STEP_ON;
 }
 
 /* Those that wait for a FUP if they have an address, and else stand alone. */
 static enum step bind_flagged(struct walk *w, struct walk_event event)
 {
-	return w->packet.flag ? bind(w, &w->fup, event) : STEP_EVENT;
+	return w->packet.flag ? enqueue(w, &w->fup, event) : STEP_EVENT;
 }
 
 /* A C-state is entered. If an EXSTOP with an address follows, code still ran until then. */
@@ -741,7 +741,7 @@ static enum step take_pwre(struct walk *w)
 	while (!waits && walk_peek_next(&peek, &next) && packet_is_timing(&next))
 		;
 	waits = waits || (peek.r == 0 && next.type == PACKET_EXSTOP && next.flag);
-	return waits ? bind(w, &w->fup, mark_of(w, PTD_MARK_PWRE)) : STEP_EVENT;
+	return waits ? enqueue(w, &w->fup, mark_of(w, PTD_MARK_PWRE)) : STEP_EVENT;
 }
 
 static struct walk_event ptwrite_of(const struct walk *w)
@@ -754,7 +754,7 @@ static struct walk_event ptwrite_of(const struct walk *w)
 
 /* Look at the packet that is next. What is only state, or has to wait, is passed over by the
  * caller. */
-static enum step take(struct walk *w)
+static enum step take_packet(struct walk *w)
 {
 	const struct packet *packet = &w->packet;
 
@@ -772,7 +772,7 @@ static enum step take(struct walk *w)
 		return STEP_TNT;
 	case PACKET_TIP:
 		settle_notes(w);
-		return find(&w->tip, WALK_ASYNC) ? STEP_EVENT : STEP_TIP;
+		return find_queued(&w->tip, WALK_ASYNC) ? STEP_EVENT : STEP_TIP;
 	case PACKET_TIP_PGE:
 	case PACKET_TIP_PGD:
 	case PACKET_OVF:
@@ -796,7 +796,7 @@ static enum step take(struct walk *w)
 	case PACKET_PWRE:
 		return take_pwre(w);
 	case PACKET_MWAIT:
-		return bind(w, &w->fup, mark_of(w, PTD_MARK_MWAIT));
+		return enqueue(w, &w->fup, mark_of(w, PTD_MARK_MWAIT));
 	case PACKET_EXSTOP:
 		return bind_flagged(w, mark_of(w, PTD_MARK_EXSTOP));
 	case PACKET_PTW:
@@ -842,7 +842,7 @@ static bool is_state(const struct walk *w)
 	}
 }
 
-static enum walk_next fail(struct walk *w, enum ptd_gap_reason reason)
+static enum walk_next fail_here(struct walk *w, enum ptd_gap_reason reason)
 {
 	w->error = reason;
 	return WALK_ERROR;
@@ -852,7 +852,7 @@ static enum walk_next fail(struct walk *w, enum ptd_gap_reason reason)
 static enum walk_next end_inside(struct walk *w)
 {
 	if (!is_state(w))
-		return fail(w, PTD_GAP_CUT);
+		return fail_here(w, PTD_GAP_CUT);
 	w->offset = w->size;
 	return WALK_END;
 }
@@ -913,20 +913,20 @@ static enum walk_next look_ahead(struct walk *w)
 			if (r == PACKET_CUT)
 				return end_inside(w);
 			if (r != 0)
-				return fail(w, PTD_GAP_BAD_PACKET);
+				return fail_here(w, PTD_GAP_BAD_PACKET);
 			continue;
 		}
 		if (r == PACKET_CUT)
 			return end_inside(w);
 		if (r == PACKET_BAD)
-			return fail(w, PTD_GAP_BAD_PACKET);
+			return fail_here(w, PTD_GAP_BAD_PACKET);
 		if (lacks_fup(w)) {
 			make_ready(w, &w->fup, false, 0);
 			continue;
 		}
-		switch (take(w)) {
+		switch (take_packet(w)) {
 		case STEP_ON:
-			pass(w);
+			pass_packet(w);
 			continue;
 		case STEP_TNT:
 			return WALK_TNT;
@@ -935,9 +935,9 @@ static enum walk_next look_ahead(struct walk *w)
 		case STEP_EVENT:
 			return WALK_EVENT;
 		case STEP_BAD:
-			return fail(w, PTD_GAP_BAD_PACKET);
+			return fail_here(w, PTD_GAP_BAD_PACKET);
 		case STEP_BAD_FLOW:
-			return fail(w, PTD_GAP_BAD_FLOW);
+			return fail_here(w, PTD_GAP_BAD_FLOW);
 		}
 	}
 	return WALK_EVENT;
@@ -1010,7 +1010,7 @@ void walk_pass_time(struct walk *w)
 unsigned walk_take_tnt(struct walk *w, uint64_t *ret_bits)
 {
 	assert(w->packet.type == PACKET_TNT);
-	pass(w);
+	pass_packet(w);
 	*ret_bits = w->packet.bits;
 	return w->packet.n_bits;
 }
@@ -1021,7 +1021,7 @@ bool walk_take_tip(struct walk *w, uint64_t *ret_ip)
 
 	assert(w->packet.type == PACKET_TIP);
 	make_ready(w, &w->tip, has_ip, w->last_ip);
-	pass(w);
+	pass_packet(w);
 	*ret_ip = w->last_ip;
 	return has_ip;
 }
@@ -1044,7 +1044,7 @@ static bool take_fup_event(struct walk *w, struct walk_event *event)
 	w->is_timed = w->is_timed && event->kind != WALK_OVERFLOW;
 	w->has_waiting = w->has_waiting && w->tip.n + w->fup.n > 0;
 	if (w->fup.n == 0 && !(event->kind == WALK_TSX && event->value & PACKET_TSX_ABORT))
-		pass(w);
+		pass_packet(w);
 	return has_ip || event->kind != WALK_OVERFLOW;
 }
 
@@ -1058,13 +1058,13 @@ static void take_async(struct walk *w, struct walk_event *event, bool is_off)
 	if (is_off)
 		event->kind = WALK_ASYNC_DISABLED;
 	make_ready(w, &w->tip, has_ip && !is_off, w->last_ip);
-	pass(w);
+	pass_packet(w);
 }
 
 static void take_pgd(struct walk *w, struct walk_event *event)
 {
 	w->enabled = false;
-	if (find(&w->tip, WALK_ASYNC) == w->tip.items && w->tip.n > 0) {
+	if (find_queued(&w->tip, WALK_ASYNC) == w->tip.items && w->tip.n > 0) {
 		take_async(w, event, true);
 		return;
 	}
@@ -1073,7 +1073,7 @@ static void take_pgd(struct walk *w, struct walk_event *event)
 	event->has_ip = take_ip(w);
 	event->ip = event->has_ip ? w->last_ip : 0;
 	make_ready(w, &w->tip, false, 0);
-	pass(w);
+	pass_packet(w);
 }
 
 static bool take_pge(struct walk *w, struct walk_event *event)
@@ -1087,7 +1087,7 @@ static bool take_pge(struct walk *w, struct walk_event *event)
 	w->is_timed = w->leads;
 	w->is_status = w->leads = false;
 	make_ready(w, &w->tip, true, w->last_ip);
-	pass(w);
+	pass_packet(w);
 	return true;
 }
 
@@ -1151,7 +1151,7 @@ static enum step take_event(struct walk *w, struct walk_event *event)
 		return take_overflow(w, event, &step) ? STEP_EVENT : step;
 	default:
 		*event = take_alone(w);
-		pass(w);
+		pass_packet(w);
 		return STEP_EVENT;
 	}
 }
@@ -1185,7 +1185,7 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
  * Beginning anew
  */
 
-static void forget(struct walk *w)
+static void forget_waiting(struct walk *w)
 {
 	forget_queues(w);
 	w->ready.n = w->n_notes = 0;
@@ -1198,7 +1198,7 @@ bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_ha
 	/* A packet before it that makes no sense may have taken its first bytes for its own. */
 	from -= from < PSB_SIZE - 1 ? from : PSB_SIZE - 1;
 	for (;; from = w->offset + 1) {
-		forget(w);
+		forget_waiting(w);
 		tsc_forget(&w->tsc);
 		w->state = (struct walk_state){};
 		w->enabled = w->is_timed = w->leads = false;
@@ -1345,10 +1345,10 @@ bool walk_recover(struct walk *w, struct walk_point *ret_point)
 	bool is_overflow = false, is_in_event = false;
 	struct spot before = {};
 
-	forget(w);
+	forget_waiting(w);
 	ret_point->asks = false;
 	for (; w->offset < w->size && read_packet(w) == 0 && w->packet.type != PACKET_PSB;
-	     pass(w)) {
+	     pass_packet(w)) {
 		const bool is_event = w->packet.type == PACKET_FUP && !is_overflow;
 		const uint64_t offset = w->offset;
 
@@ -1363,7 +1363,7 @@ bool walk_recover(struct walk *w, struct walk_point *ret_point)
 		if (!recover_at(w, &is_overflow, &ret_point->asks))
 			continue;
 		if (!is_event) {
-			pass(w);
+			pass_packet(w);
 			return recover_here(w, w->last_ip, ret_point);
 		}
 		/* If the event itself is the error, it is met once and no more. */

@@ -4,29 +4,40 @@
 /*
  * Walk
  *
- * One walk over PT packets. It reads them by a window (util/window.h), so that its memory does not
- * grow with the PT. It needs no code, writes to nothing, and yields, in the order of the
- * packets, what an engine that has the code needs: branches (TNT, TIP) and events. Everything else
- * is kept as state: the time, the last address, the mode, the page table.
+ * One walk over the PT packets of a span. It reads them through a window (util/window.h), so its
+ * memory does not grow with the span. It needs no code and writes to nothing.
  *
- * An engine asks walk_ahead() what comes next, which passes over all that is only state, and takes
- * it. A branch is a fact about the next instruction that could go either way. An event says what
- * happened, and at which place in the code: enum walk_place. Several packets make one event: an
- * interruption is a FUP (where from), perhaps MODE.Exec and PIP, and a TIP (where to). Packets that
- * belong to a FUP or TIP that is still to come wait in a queue for it, those of a PSB+ for its end.
+ * The walk yields branches and events, in the order of the packets. Everything else that packets
+ * say is kept as state: the time, the last address, the mode of the code, the page table. An
+ * engine calls walk_ahead(), which passes over packets that only change the state, and says what
+ * comes next. Then the engine takes it, by walk_take_tnt(), walk_take_tip() or walk_take_event().
  *
- * To add a packet, for example one that says "the CPU's fan has stopped", with an address in a FUP
- * behind it:
+ * A branch (TNT, TIP) says where the next instruction leads that can lead to more than one place.
+ * An event says what happened, and at which place in the code (enum walk_place).
  *
- *	1. packet.h: PACKET_FAN, with what its fields mean; packet.c: its opcode, and a line in
- *	   read_ext() that sets size, value and flag.
- *	2. walk.c: a line in take(), the table of what each packet does:
+ * Several packets can make one event. An interruption, for example, is a FUP with the address where
+ * it happened, perhaps a MODE.Exec and a PIP, and a TIP with the address where execution goes on.
+ * So an event that needs a FUP or a TIP waits for it in a queue (walk->fup, walk->tip). The packets
+ * of a PSB+ wait for its PSBEND. When the packet has come that events waited for, they become
+ * ready, and come next whatever packet follows.
+ *
+ * How to add a packet: suppose that a CPU writes a packet when its fan stops, and may write a FUP
+ * behind it, with the address of the instruction before which that happened.
+ *
+ *	1. packet.h gets PACKET_FAN, and says what its fields mean. packet.c gets its opcode, and a
+ *	   case in read_ext() that sets the size, and @flag if a FUP follows.
+ *	2. include/ptd/record.h gets PTD_MARK_FAN, which is what users see.
+ *	3. walk.c gets a line in take_packet(), the table of what each packet does:
  *		case PACKET_FAN:
- *			return bind(w, &w->fup, mark_of(w, PTD_MARK_FAN));
- *	   if it always waits for a FUP; publish() instead of bind() if it never does. Its place is
- *	   the FUP's address (WALK_BEFORE), unless the event says otherwise.
- *	3. Nothing in the engine: an event of kind WALK_MARK becomes a mark of the stream.
- *	4. tests/lib/packets.c to write it, a golden case, a row in tests/golden/coverage.
+ *			return bind_flagged(w, mark_of(w, PTD_MARK_FAN));
+ *	   The event waits for the FUP if there is one, whose address becomes its place. If there is
+ *	   none, the event comes at once: take_alone() gets a line, too, that returns the same mark.
+ *	   A packet that always has a FUP uses enqueue(w, &w->fup, …) instead.
+ *	4. take_in_psb() says whether the packet may stand in a PSB+. find_overflow_fup() and its
+ *	   neighbours list the packets that may stand behind an overflow.
+ *	5. The engines need no change: an event of kind WALK_MARK becomes a mark of the stream.
+ *	6. tests/lib/packets.c learns to write the packet, test-packet and test-walk get a row each,
+ *	   and a golden case shows it in the stream (tests/golden/coverage).
  */
 
 #include <stdbool.h>
@@ -41,14 +52,14 @@
 #include "ptd/record.h"
 #include "util/window.h"
 
-/* So many may wait for one packet; more do only if packets are broken. */
+/* No more events wait for one packet, and no more notes, unless packets are broken. */
 #define WALK_QUEUE_MAX 8
 #define WALK_NOTES_MAX 32
 
 enum walk_next {
 	WALK_TNT,
 	WALK_TIP,   /* of a branch, not of an event */
-	WALK_EVENT, /* see walk_event() */
+	WALK_EVENT, /* see walk_take_event() */
 	WALK_END,
 	WALK_ERROR, /* packets make no sense from walk->offset on: see walk->error */
 };
@@ -72,7 +83,7 @@ enum walk_place {
 	WALK_HERE,
 	WALK_BEFORE, /* the instruction at @ip */
 	WALK_BEHIND, /* the instruction at @ip */
-	WALK_NEXT,   /* behind the next instruction that can do such */
+	WALK_NEXT,   /* behind the next instruction that can do what the event says */
 };
 
 struct walk_event {
