@@ -10,7 +10,7 @@
 #define NEWLINE "\\012"
 
 /* Parse a number in @base, followed by the character @behind. */
-static bool take(char **at, unsigned base, char behind, uint64_t *ret_number)
+static bool take_number(char **at, unsigned base, char behind, uint64_t *ret_number)
 {
 	char *c = *at;
 	uint64_t number = 0;
@@ -49,13 +49,14 @@ int mapsline_parse(char *line, struct mapsline *ret_line)
 	uint64_t maj, min;
 	char *at = line;
 
-	if (!take(&at, 16, '-', &l.start) || !take(&at, 16, ' ', &l.end) || !take_rights(&at, &l) ||
-	    !take(&at, 16, ' ', &l.offset) || !take(&at, 16, ':', &maj) ||
-	    !take(&at, 16, ' ', &min) || l.end <= l.start || maj > UINT32_MAX || min > UINT32_MAX)
+	if (!take_number(&at, 16, '-', &l.start) || !take_number(&at, 16, ' ', &l.end) ||
+	    !take_rights(&at, &l) || !take_number(&at, 16, ' ', &l.offset) ||
+	    !take_number(&at, 16, ':', &maj) || !take_number(&at, 16, ' ', &min) ||
+	    l.end <= l.start || maj > UINT32_MAX || min > UINT32_MAX)
 		return -EBADMSG;
 	/* If the mapping has no name, the kernel ends the line after the inode, with or without a
 	 * blank. */
-	if (!take(&at, 10, ' ', &l.ino) && !take(&at, 10, '\0', &l.ino))
+	if (!take_number(&at, 10, ' ', &l.ino) && !take_number(&at, 10, '\0', &l.ino))
 		return -EBADMSG;
 	l.name = at[-1] == '\0' ? at - 1 : at + strspn(at, " ");
 	l.maj = (uint32_t)maj;

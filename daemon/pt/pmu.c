@@ -112,7 +112,7 @@ static int read_formats(int dir, struct pmu *pmu, const char **reterr_file)
 }
 
 /* What a CPU cannot do it may not have a file for. */
-static uint32_t cap(int dir, const char *name)
+static uint32_t read_cap(int dir, const char *name)
 {
 	uint32_t n;
 
@@ -121,15 +121,15 @@ static uint32_t cap(int dir, const char *name)
 
 static void read_caps(int dir, struct pmu *pmu)
 {
-	pmu->mtc = cap(dir, "caps/mtc");
-	pmu->psb_cyc = cap(dir, "caps/psb_cyc");
-	pmu->ptwrite = cap(dir, "caps/ptwrite");
-	pmu->power_event_trace = cap(dir, "caps/power_event_trace");
-	pmu->event_trace = cap(dir, "caps/event_trace");
-	pmu->topa_multiple_entries = cap(dir, "caps/topa_multiple_entries");
-	pmu->mtc_periods = cap(dir, "caps/mtc_periods");
-	pmu->cycle_thresholds = cap(dir, "caps/cycle_thresholds");
-	pmu->psb_periods = cap(dir, "caps/psb_periods");
+	pmu->mtc = read_cap(dir, "caps/mtc");
+	pmu->psb_cyc = read_cap(dir, "caps/psb_cyc");
+	pmu->ptwrite = read_cap(dir, "caps/ptwrite");
+	pmu->power_event_trace = read_cap(dir, "caps/power_event_trace");
+	pmu->event_trace = read_cap(dir, "caps/event_trace");
+	pmu->topa_multiple_entries = read_cap(dir, "caps/topa_multiple_entries");
+	pmu->mtc_periods = read_cap(dir, "caps/mtc_periods");
+	pmu->cycle_thresholds = read_cap(dir, "caps/cycle_thresholds");
+	pmu->psb_periods = read_cap(dir, "caps/psb_periods");
 }
 
 /* The kernel's word first, so that all that reads it agrees; older ones do not say. */
@@ -200,12 +200,12 @@ _printf_(3, 4) static void refuse(const struct wish *w, enum ptterm term, const 
 	w->warn(message);
 }
 
-static bool is_set(const struct wish *w, enum ptterm term)
+static bool is_term_set(const struct wish *w, enum ptterm term)
 {
 	return w->terms->values[term] != PTTERMS_UNSET;
 }
 
-static void put(struct wish *w, enum ptterm term, uint32_t value)
+static void put_term(struct wish *w, enum ptterm term, uint32_t value)
 {
 	const uint64_t mask = w->pmu->masks[term];
 
@@ -213,7 +213,7 @@ static void put(struct wish *w, enum ptterm term, uint32_t value)
 		w->config |= ((uint64_t)value << __builtin_ctzll(mask)) & mask;
 }
 
-static bool has(const struct wish *w, enum ptterm term)
+static bool has_term(const struct wish *w, enum ptterm term)
 {
 	return (w->config & w->pmu->masks[term]) != 0;
 }
@@ -221,9 +221,9 @@ static bool has(const struct wish *w, enum ptterm term)
 /* A term without which, or with which, no instruction could be decoded. */
 static void put_fixed(struct wish *w, enum ptterm term, uint32_t value, const char *why)
 {
-	if (is_set(w, term) && (uint32_t)w->terms->values[term] != value)
+	if (is_term_set(w, term) && (uint32_t)w->terms->values[term] != value)
 		refuse(w, term, "%s", why);
-	put(w, term, value);
+	put_term(w, term, value);
 }
 
 /* One that a CPU has or has not. */
@@ -237,11 +237,11 @@ static void put_flag(struct wish *w, enum ptterm term, uint32_t fallback, bool c
 			      ptterms_name(term));
 	if (value && !can)
 		return refuse(w, term, "this CPU cannot do it (%s)", file);
-	put(w, term, value);
+	put_term(w, term, value);
 }
 
 /* The supported value that is nearest to @wanted. */
-static uint32_t nearest(uint32_t supported, uint32_t wanted)
+static uint32_t nearest_supported(uint32_t supported, uint32_t wanted)
 {
 	for (uint32_t d = 0; d < 16; d++) {
 		if (wanted + d < 16 && supported & UINT32_C(1) << (wanted + d))
@@ -271,12 +271,12 @@ static void put_value(struct wish *w, enum ptterm term, uint32_t fallback, uint3
 	char list[96];
 
 	if (supported & UINT32_C(1) << value)
-		return put(w, term, value);
-	if (is_set(w, term)) {
+		return put_term(w, term, value);
+	if (is_term_set(w, term)) {
 		list_values(supported, list, sizeof(list));
 		refuse(w, term, "this CPU supports %s (%s)", list, file);
 	}
-	put(w, term, nearest(supported, fallback));
+	put_term(w, term, nearest_supported(supported, fallback));
 }
 
 uint64_t pmu_config(const struct pmu *pmu, const struct ptterms *terms, pmu_warn_fn warn)
@@ -294,10 +294,10 @@ uint64_t pmu_config(const struct pmu *pmu, const struct ptterms *terms, pmu_warn
 	put_flag(&w, PTTERM_PWR_EVT, 0, pmu->power_event_trace, "caps/power_event_trace");
 	put_flag(&w, PTTERM_EVENT, 0, pmu->event_trace, "caps/event_trace");
 	put_flag(&w, PTTERM_PTW, 0, pmu->ptwrite, "caps/ptwrite");
-	put_flag(&w, PTTERM_FUP_ON_PTW, 0, pmu->ptwrite && has(&w, PTTERM_PTW),
+	put_flag(&w, PTTERM_FUP_ON_PTW, 0, pmu->ptwrite && has_term(&w, PTTERM_PTW),
 		 "it needs ptw=1 and caps/ptwrite");
 
-	if (has(&w, PTTERM_MTC))
+	if (has_term(&w, PTTERM_MTC))
 		put_value(&w, PTTERM_MTC_PERIOD, DEFAULT_MTC_PERIOD, pmu->mtc_periods,
 			  "caps/mtc_periods");
 	else if (ptterms_get(terms, PTTERM_MTC_PERIOD, 0))

@@ -100,7 +100,7 @@ static size_t read_memory(const struct kcore *kcore, uint64_t address, uint8_t *
 
 /* The kcore that is being written. Its segments are found as the memory is read, but their headers
  * come first: there is room for as many as a reader takes. */
-struct output {
+struct kcore_output {
 	int fd;
 	const atomic_bool *cancel; /* borrowed */
 	VEC(Elf64_Phdr) segments;  /* one for each run of pages that could be read */
@@ -111,7 +111,7 @@ struct output {
 	uint64_t left_out_end; /* of the last of these */
 };
 
-static void output_deinit(struct output *o)
+static void kcore_output_deinit(struct kcore_output *o)
 {
 	o->fd = fd_close(o->fd);
 	vec_deinit(&o->segments);
@@ -119,7 +119,7 @@ static void output_deinit(struct output *o)
 
 /* Append @size bytes, at most a page, of memory at @address: to the last segment if they continue
  * it. Return: 0 or negative errno. */
-static int write_page(struct output *o, uint64_t address, const uint8_t *bytes, size_t size)
+static int write_page(struct kcore_output *o, uint64_t address, const uint8_t *bytes, size_t size)
 {
 	Elf64_Phdr *h = o->segments.n ? &o->segments.items[o->segments.n - 1] : NULL;
 	int r;
@@ -152,7 +152,7 @@ static int write_page(struct output *o, uint64_t address, const uint8_t *bytes, 
 
 /* Write what was read. The kernel shows memory that it cannot read as zeros, and no page of code
  * is nothing but zeros. */
-static int write_pages(struct output *o, uint64_t address, const uint8_t *bytes, size_t size)
+static int write_pages(struct kcore_output *o, uint64_t address, const uint8_t *bytes, size_t size)
 {
 	static const uint8_t zeros[PAGE];
 	int r = 0;
@@ -168,7 +168,7 @@ static int write_pages(struct output *o, uint64_t address, const uint8_t *bytes,
 }
 
 /* Copy a piece of memory. What cannot be read is left out. */
-static int copy_piece(struct output *o, const struct kcore *kcore,
+static int copy_piece(struct kcore_output *o, const struct kcore *kcore,
 		      const struct kernelmap_piece *piece)
 {
 	_cleanup_(freep) uint8_t *block = malloc(IO_SIZE);
@@ -191,7 +191,7 @@ static int copy_piece(struct output *o, const struct kcore *kcore,
 	return r;
 }
 
-static int write_headers(const struct output *o)
+static int write_headers(const struct kcore_output *o)
 {
 	const Elf64_Ehdr e = {
 		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
@@ -213,8 +213,8 @@ static int write_headers(const struct output *o)
 	return 0;
 }
 
-static int write_kcore(struct output *o, const struct kernelmap *map, const struct kcore *kcore,
-		       int dir_fd, const char **reterr_why)
+static int write_kcore(struct kcore_output *o, const struct kernelmap *map,
+		       const struct kcore *kcore, int dir_fd, const char **reterr_why)
 {
 	int r = 0;
 
@@ -306,7 +306,8 @@ int kernelcode_write(const struct kernelcode_request *request, struct kernelcode
 {
 	_cleanup_(kcore_deinit) struct kcore kcore = { .fd = -1 };
 	_cleanup_(kernelmap_deinit) struct kernelmap map = {};
-	_cleanup_(output_deinit) struct output output = { .fd = -1, .cancel = request->cancel };
+	_cleanup_(kcore_output_deinit) struct kcore_output output = { .fd = -1,
+								      .cancel = request->cancel };
 	const int proc_fd = request->proc_fd, dir_fd = request->dir_fd;
 	uint64_t bytes = 0;
 	int r;
