@@ -130,7 +130,7 @@ static void disguise(uint8_t *code, size_t size)
 	static const uint8_t iret[] = { 0xcf }, jump[] = { 0xff, 0xe0 };
 	const uint8_t *older = jump;
 	size_t older_size = sizeof(jump);
-	struct insn insn;
+	struct unknown insn;
 
 	if (!unknown_branch(64, code, size, &insn))
 		return;

@@ -103,13 +103,4 @@ void memtrace_thread_skip(struct memtrace_thread *thread);
 /* The stream is over: end the file, if it was created. */
 _must_check_ int memtrace_thread_finish(struct memtrace_thread *thread);
 
-/* For memtrace_flow: write the timestamp and the CPU of the next record. */
-_must_check_ int memtrace_thread_pair(struct memtrace_thread *thread);
-
-/*
- * For memtrace_flow: write what must stand before the next record: the start of the file, or a
- * window that is due.
- */
-_must_check_ int memtrace_thread_ready(struct memtrace_thread *thread);
-
 DEFINE_CLEANUP(struct memtrace_thread *, memtrace_thread_free);

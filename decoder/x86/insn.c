@@ -94,6 +94,7 @@ static bool has_repeat_prefix(const ZydisDecodedInstruction *zi)
 
 int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
 {
+	struct unknown unknown;
 	ZydisDecodedInstruction zi;
 	ZydisDecoder decoder;
 	struct insn insn = {};
@@ -104,8 +105,14 @@ int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *re
 	status = ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi);
 	if (status == ZYDIS_STATUS_NO_MORE_DATA)
 		return -EBADMSG;
-	if (!ZYAN_SUCCESS(status))
-		return unknown_decode(mode, bytes, size, ret_insn);
+	if (!ZYAN_SUCCESS(status)) {
+		if (unknown_decode(mode, bytes, size, &unknown) < 0)
+			return -EBADMSG;
+		*ret_insn = (struct insn){ .size = unknown.size,
+					   .class = unknown.class,
+					   .far = unknown.class == PTD_INSN_RETURN_FAR };
+		return 0;
+	}
 
 	insn.size = zi.length;
 	insn.class = (uint8_t)class_of(&zi);

@@ -10,6 +10,7 @@
 #include <threads.h>
 
 #include "decoder/x86/unknown.h"
+#include "ptd/record.h"
 
 static ZydisFormatter formatter;
 static bool formatter_ready;
@@ -62,7 +63,7 @@ size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t 
 {
 	ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction insn;
-	struct insn unknown;
+	struct unknown unknown;
 	const char *name;
 	uint64_t target;
 

@@ -3,8 +3,10 @@
 #include "decoder/x86/unknown.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 #include "base/cursor.h"
+#include "ptd/record.h"
 
 #define INSN_SIZE_MAX 15
 
@@ -163,7 +165,7 @@ static int decode_jmpabs(struct cursor *c)
 	return skip_bytes(c, TARGET_SIZE);
 }
 
-int unknown_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
+int unknown_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct unknown *ret_insn)
 {
 	struct cursor c = cursor_from(bytes, size < INSN_SIZE_MAX ? size : INSN_SIZE_MAX);
 	unsigned int address_bits = mode;
@@ -173,7 +175,7 @@ int unknown_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn 
 
 	if (mode == 64 && decode_jmpabs(&(struct cursor){ c.pos, c.end }) == 0) {
 		*ret_insn =
-		    (struct insn){ .size = 3 + TARGET_SIZE, .class = PTD_INSN_JUMP_INDIRECT };
+		    (struct unknown){ .size = 3 + TARGET_SIZE, .class = PTD_INSN_JUMP_INDIRECT };
 		return 0;
 	}
 	if (skip_prefixes(&c, mode, &prefixes) < 0 || cursor_get(&c, 1, &first) < 0)
@@ -191,19 +193,16 @@ int unknown_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn 
 		address_bits = mode == 32 ? 16 : 32;
 	if (skip_modrm(&c, address_bits) < 0 || skip_bytes(&c, (size_t)immediate) < 0)
 		return -EBADMSG;
-	*ret_insn = (struct insn){
-		.size = (uint8_t)(c.pos - bytes),
-		.class = class,
-		.far = class == PTD_INSN_RETURN_FAR,
-	};
+	*ret_insn = (struct unknown){ .size = (uint8_t)(c.pos - bytes), .class = class };
 	return 0;
 }
 
-const char *unknown_branch(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn)
+const char *unknown_branch(uint8_t mode, const uint8_t *bytes, size_t size,
+			   struct unknown *ret_insn)
 {
 	struct cursor c = cursor_from(bytes, size < INSN_SIZE_MAX ? size : INSN_SIZE_MAX);
 	struct prefixes prefixes;
-	struct insn insn;
+	struct unknown insn;
 
 	if (unknown_decode(mode, bytes, size, &insn) < 0 || insn.class == PTD_INSN_OTHER)
 		return NULL;

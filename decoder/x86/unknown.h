@@ -19,15 +19,29 @@
  * jump.
  */
 
-#include "decoder/x86/insn.h"
+#include <stddef.h>
+#include <stdint.h>
 
-/* Decode like insn_decode(). */
+#include "base/base.h"
+
+/* What is known of such an instruction. It is no direct branch. */
+struct unknown {
+	uint8_t size;
+	uint8_t class; /* enum ptd_insn_class; a return is a far one */
+};
+
+/*
+ * Decode the instruction at @bytes as code of @mode bits: 16, 32 or 64.
+ *
+ * Return: 0; -EBADMSG if the @size bytes are no such instruction, or only the beginning of one.
+ */
 _must_check_ int unknown_decode(uint8_t mode, const uint8_t *bytes, size_t size,
-				struct insn *ret_insn);
+				struct unknown *ret_insn);
 
 /*
  * Decode the instruction at @bytes if it is one of the three branches.
  *
  * Return: its name, in lower case, and @ret_insn; NULL if it is none of them.
  */
-const char *unknown_branch(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *ret_insn);
+const char *unknown_branch(uint8_t mode, const uint8_t *bytes, size_t size,
+			   struct unknown *ret_insn);
