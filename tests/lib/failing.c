@@ -14,19 +14,23 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "util/arena.h"
 #include "util/map.h"
 
 #define CALLS_MAX       20000u
 #define DESCRIPTORS_MAX 256
-#define LIVE_MAX        (1u << 16) /* a power of two */
+#define LIVE_SLOTS_MIN  (1u << 12) /* a power of two */
+#define EXIT_WAITS_MAX  1000       /* ms */
 
 /* Of the thread whose calls fail; 0: of none. */
 static _Thread_local struct {
@@ -36,11 +40,19 @@ static _Thread_local struct {
 	int error;
 } failing;
 
-/* What was allocated while calls could fail, and is not freed: a hash table of addresses. */
+/* A piece of memory that is not freed. */
+struct piece {
+	void *at;
+	unsigned round; /* of failing_each(), whose call allocated it; 0: none */
+};
+
+/* All of them: a hash table by address, which doubles when it is half full. */
 static struct {
 	pthread_mutex_t lock;
-	void *items[LIVE_MAX];
-	size_t n;
+	struct piece *slots;
+	size_t n_slots, n;
+	unsigned round;
+	size_t n_of_round;
 } live = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static bool fails(const char *name, int error)
@@ -55,30 +67,45 @@ static bool fails(const char *name, int error)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-static size_t live_home(const void *p)
-{
-	return ((uintptr_t)p >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 48 & (LIVE_MAX - 1);
-}
+void __real_free(void *p);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
 
 /* Return: where @p is, or would be. */
 static size_t live_find(const void *p)
 {
-	size_t i = live_home(p);
+	size_t i = ((uintptr_t)p >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (live.n_slots - 1);
 
-	while (live.items[i] && live.items[i] != p)
-		i = (i + 1) & (LIVE_MAX - 1);
+	while (live.slots[i].at && live.slots[i].at != p)
+		i = (i + 1) & (live.n_slots - 1);
 	return i;
+}
+
+static void live_grow(void)
+{
+	struct piece *old = live.slots;
+	const size_t n_old = live.n_slots;
+
+	live.n_slots = n_old ? 2 * n_old : LIVE_SLOTS_MIN;
+	live.slots = __real_calloc(live.n_slots, sizeof(*live.slots));
+	if (!live.slots)
+		abort();
+	for (size_t i = 0; i < n_old; i++)
+		if (old[i].at)
+			live.slots[live_find(old[i].at)] = old[i];
+	__real_free(old);
 }
 
 static void *live_add(void *p)
 {
-	if (failing.nth == 0 || !p)
+	if (!p)
 		return p;
 	(void)pthread_mutex_lock(&live.lock);
-	if (live.n == LIVE_MAX / 2)
-		fail_msg("too much memory to keep account of");
-	live.items[live_find(p)] = p;
+	if (2 * live.n >= live.n_slots)
+		live_grow();
+	live.slots[live_find(p)] = (struct piece){ p, failing.nth ? live.round : 0 };
 	live.n++;
+	live.n_of_round += failing.nth != 0;
 	(void)pthread_mutex_unlock(&live.lock);
 	return p;
 }
@@ -88,24 +115,54 @@ static void live_remove(const void *p)
 	size_t hole;
 
 	(void)pthread_mutex_lock(&live.lock);
-	hole = live_find(p);
-	if (p && live.items[hole]) {
+	hole = live.n_slots && p ? live_find(p) : 0;
+	/* What a library allocated is not in the table. */
+	if (live.n_slots && p && live.slots[hole].at) {
 		live.n--;
-		live.items[hole] = NULL;
+		live.n_of_round -= live.slots[hole].round && live.slots[hole].round == live.round;
+		live.slots[hole].at = NULL;
 		/* Whoever was turned away from here comes nearer to its home. */
-		for (size_t i = (hole + 1) & (LIVE_MAX - 1); live.items[i];
-		     i = (i + 1) & (LIVE_MAX - 1)) {
-			void *moved = live.items[i];
+		for (size_t i = (hole + 1) & (live.n_slots - 1); live.slots[i].at;
+		     i = (i + 1) & (live.n_slots - 1)) {
+			const struct piece moved = live.slots[i];
 
-			live.items[i] = NULL;
-			live.items[live_find(moved)] = moved;
+			live.slots[i].at = NULL;
+			live.slots[live_find(moved.at)] = moved;
 		}
 	}
 	(void)pthread_mutex_unlock(&live.lock);
 }
 
-void __real_free(void *p);
-void *__real_realloc(void *p, size_t size);
+static size_t live_count(void)
+{
+	size_t n;
+
+	(void)pthread_mutex_lock(&live.lock);
+	n = live.n;
+	(void)pthread_mutex_unlock(&live.lock);
+	return n;
+}
+
+/* A unit that passed, but left memory, fails. A thread may free its own only now. */
+static void check_at_exit(int status, void *userdata)
+{
+	(void)userdata;
+	if (status != 0)
+		return;
+	for (unsigned i = 0; i < EXIT_WAITS_MAX && live_count() > 0; i++)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	if (live_count() == 0)
+		return;
+	fprintf(stderr, "%zu pieces of memory were not freed\n", live_count());
+	(void)fflush(NULL);
+	_exit(1);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	if (on_exit(check_at_exit, NULL) != 0)
+		abort();
+}
 
 void __wrap_free(void *p);
 void *__wrap_realloc(void *p, size_t size);
@@ -124,7 +181,6 @@ void *__wrap_realloc(void *p, size_t size)
 		return NULL;
 	live_remove(p);
 	moved = __real_realloc(p, size);
-	/* What was there before calls could fail is not accounted for wherever it moves. */
 	return live_add(moved);
 }
 
@@ -319,7 +375,8 @@ void failing_each(failing_call_fn call, failing_check_fn check, void *userdata)
 		unsigned n_left;
 		int r;
 
-		live = (__typeof__(live)){ .lock = PTHREAD_MUTEX_INITIALIZER };
+		live.round++;
+		live.n_of_round = 0;
 		failing.nth = ++nth;
 		failing.n = 0;
 		failing.failed = NULL;
@@ -334,11 +391,11 @@ void failing_each(failing_call_fn call, failing_check_fn check, void *userdata)
 		if (r == 0)
 			check(userdata);
 		n_left = count_descriptors() - n_descriptors;
-		if (live.n > 0 || n_left > 0)
+		if (live.n_of_round > 0 || n_left > 0)
 			fail_msg(
 			    "call %u, %s, failed, it returned %d and left %zu pieces of memory "
 			    "and %u descriptors",
-			    nth, failed ? failed : "none", r, live.n, n_left);
+			    nth, failed ? failed : "none", r, live.n_of_round, n_left);
 		if (nth == CALLS_MAX)
 			fail_msg("there is no end of calls");
 	} while (failed);

@@ -7,6 +7,9 @@
  * Makes calls of the allocator and of the system fail, one after another, in the unit's own
  * process. The linker (--wrap, see FAILING in the Makefile) redirects the calls of our code to this
  * module; calls that libraries make, and calls of other threads, do not fail.
+ *
+ * A unit that passed, but has not freed all memory that our code and the unit itself allocated,
+ * fails when it exits.
  */
 
 #include <stdbool.h>
