@@ -119,6 +119,9 @@ $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libdecode.a
 $(O)/tools/mutate: $(O)/tests/tools/mutate.o $(O)/libtest.a $(O)/libcmd.a $(O)/libdecode.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(LIBS_DECODE)
+$(O)/bench/%: $(O)/tests/bench/%.o $(O)/libdecode.a
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^ $(LIBS_DECODE)
 # It writes to the pool as the plugin does, and asks ptd for it as ptctl does.
 $(O)/tools/attack-pool: $(O)/tests/tools/attack-pool.o $(O)/libemu.a $(O)/libdecode.a
 	@mkdir -p $(@D)
@@ -136,6 +139,9 @@ $(O)/tools/ptd-nopt: $(O)/tests/tools/ptd-nopt.o $(O)/daemon/main.o $(O)/libptd.
 $(O)/targets/%.c: tests/targets/%.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -pthread -o $@ $<
+$(O)/targets/%.c: tests/bench/%.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -o $@ $<
 $(O)/targets/%.cc: tests/targets/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -O2 -g -pthread -o $@ $<
@@ -185,7 +191,8 @@ fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 	$(O)/$@ -max_total_time=$(or $(T),60) $(FUZZ_$*) $(O)/found-$* tests/fuzz/corpus/$*
 
 bench: packages-check ## speed, as ratios against a peer measured in the same run
-	@$(MAKE) --no-print-directory -s tests
+	@$(MAKE) --no-print-directory -s all $(O)/bench/runs $(O)/bench/iptpeer $(O)/tools/auxbytes \
+		$(O)/targets/branchy.c $(O)/targets/numeric.c
 	@O=$(O) tests/bench/run.sh
 
 lint: $(PROGRAMS) $(LIBRARY) $(O)/ptd-emu-system.so ## formatting, columns, messages, layers, golden coverage, headers that stand alone, hardening

@@ -1,61 +1,78 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Speed, as ratios: ours against a peer, both measured in this run on this machine. Each is the best of
-# three, but for perf, which is run once: it is slow, and evenly so.
+# Speed of the decoder, as ratios: ours against peers, both measured in this run on this machine. Programs of at
+# least 150 million instructions are recorded by the software source, with and without MTC and CYC packets;
+# real traces of ../shared/data are used, too, if they are there. compare.py measures, prints, and leaves
+# build/bench.tsv. RUNS is how often each is measured (3), ONLY a pattern of inputs (*), README a file whose
+# table is to be replaced.
 . "$(dirname "$0")/../integration/common.sh"
-need qemu-x86_64 perf
+need qemu-x86_64 perf python3
 
-# best N CMD...: nanoseconds of the fastest of N runs.
-best() {
-	local i start t n=$1 best=
-	shift
-	for ((i = 0; i < n; i++)); do
-		start=$(date +%s%N)
-		"$@" >/dev/null 2>&1 || fail "$*"
-		t=$(($(date +%s%N) - start))
-		[[ -n $best && $best -lt $t ]] || best=$t
-	done
-	echo "$best"
+cc1=$(gcc -print-prog-name=cc1)
+command_of() {
+	case $1 in
+	python3) cmd=(/usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(260000)))') ;;
+	gcc) cmd=("$cc1" -quiet -O1 -o "$T/out.s" "$T/in.c") ;;
+	node) cmd=(node --perf-prof "$PWD/tests/bench/jit.js") ;;
+	short) cmd=(/usr/bin/python3 -I -S -c pass) ;;
+	*) cmd=("$O/targets/$1.c") ;;
+	esac
 }
 
-# row WHAT INSTRUCTIONS OURS PEER NAME
-row() {
-	awk -v what="$1" -v n="$2" -v ours="$3" -v peer="$4" -v name="$5" 'BEGIN {
-		printf "%-34s %8.1f M/s   %8.1f M/s %-28s %6.2f x\n", what, n * 1e3 / ours,
-			n * 1e3 / peer, name, peer / ours }'
+# The code that a recording of one program mapped, as iptpeer takes it.
+code_of() {
+	"$O/ptdecode" -f sideband "$1" |
+		sed -nE 's/.*MMAP2? .*\[0x([0-9a-f]+)\(0x([0-9a-f]+)\) @ (0x)?([0-9a-f]+).*\]: [r-][w-]x[ps] (\/.*)/\1 \2 \4 \5/p'
 }
 
-record_again() {
-	rm -rf "$T/again"
-	"$O/ptctl" record -o "$T/again" -- "${work[@]}"
+# seconds CMD...: run it in $T, where node leaves its jitdump; its user CPU time is in $user then.
+seconds() {
+	local TIMEFORMAT=%U
+	(cd "$T" && { time "$@" >/dev/null 2>"$T/err"; } 2>"$T/user") && user=$(cat "$T/user")
 }
 
-work=(/usr/bin/python3 -I -S -c 'print(sum(i * i for i in range(20000)))')
-start_ptd
-record work "${work[@]}"
-n=$("$O/tools/emulog" "$T/work.log" | awk '{ n += $2 } END { printf "%.0f\n", n }')
-echo "$n instructions of python3, $(stat -c %s "$T/work/data") bytes of perf.data"
-printf '%-34s %12s   %12s %-28s %8s\n' '' ours peer '' ratio
-
-row "record (software source)" "$n" "$(best 3 record_again)" "$(best 3 qemu-x86_64 "${work[@]}")" \
-	"qemu-x86_64, not recorded"
-script() {
-	perf script -i "$T/work" --itrace=i1i -F "$1"
+# take NAME PT-TERMS PROGRAM: record it in $T/NAME. A program with one thread runs on one virtual CPU.
+take() {
+	[[ $1 == ${ONLY:-*} ]] || return
+	command_of "$3"
+	start_ptd Cpus=1 AuxSize=1G "PT=$2"
+	seconds "$O/ptctl" record -o "$T/$1" -- "${cmd[@]}" || fail "record $1: $(cat "$T/err")"
+	recorded=$user
+	seconds qemu-x86_64 "${cmd[@]}" || fail "$1: $(cat "$T/err")"
+	echo "$recorded $user" >"$T/$1.record"
+	inputs+=("$1")
+	# Its code is no file: there is no list of it.
+	[[ $3 != node ]] || return
+	"$O/tools/auxbytes" "$T/$1" 0 >"$T/$1.pt" 2>/dev/null || fail "$1: no PT"
+	code_of "$T/$1" >"$T/$1.code"
 }
-perf_ip=$(best 1 script ip)
-perf_text=$(best 1 script comm,tid,cpu,time,ip,sym,dso)
-for engine in flow insn; do
-	row "addresses, engine $engine" "$n" "$(best 3 "$O/ptdecode" -e $engine -f addresses "$T/work")" \
-		"$perf_ip" "perf script -F ip"
+
+# real NAME TIMES: a real trace, so many times one after the other.
+real() {
+	local i at=0 address
+	[[ $1 == ${ONLY:-*} && -d $DATA/$1 ]] || return
+	for ((i = 0; i < $2; i++)); do
+		cat "$DATA/$1/pt.bin"
+	done >"$T/$1.pt"
+	od -An -v -t x8 -w8 "$DATA/$1/code.addr" | while read -r address; do
+		printf '%s 1000 %x %s\n' "$address" $at "$DATA/$1/code.bin"
+		at=$((at + 4096))
+	done >"$T/$1.code"
+	inputs+=("$1")
+}
+
+gcc -E -I. -Iinclude -D_GNU_SOURCE -DPTD_VERSION='""' decoder/pt/packet.c >"$T/in.c" || fail "gcc -E"
+inputs=()
+for program in python3 gcc branchy numeric node; do
+	take $program psb_period=1 $program
+	take $program-cyc mtc=1,cyc=1 $program
 done
-row text "$n" "$(best 3 "$O/ptdecode" -f text "$T/work")" "$perf_text" "perf script with symbols"
-row summary "$n" "$(best 3 "$O/ptdecode" -f summary "$T/work")" "$perf_text" "perf script with symbols"
-rm -rf "$T/mem"
-drmemtrace() {
-	rm -rf "$T/mem"
-	"$O/ptdecode" -f drmemtrace -o "$T/mem" "$T/work"
-}
-row drmemtrace "$n" "$(best 3 drmemtrace)" "$perf_ip" "perf script -F ip"
-tests/bench/gap.sh
-tests/bench/idle.sh
+take short psb_period=1 short
+stop_ptd
+real mruby 16
+real foo 600
+real hello 400
+[[ ${#inputs[@]} -gt 0 ]] || fail "no input is called ${ONLY:-*}"
+python3 tests/bench/compare.py --build "$O" --dir "$T" --runs "${RUNS:-3}" --tsv "$O/bench.tsv" \
+	${README:+--readme "$README"} "${inputs[@]}"

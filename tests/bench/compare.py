@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Measure ptdecode against its peers on the inputs that run.sh made.
+
+DIR has, for each input, NAME (a snapshot), or NAME.pt and NAME.code (a bare PT stream and a list of its code),
+or both. Each row is one measure of one input: ours and the peer's user CPU time, the least of several runs
+that are interleaved, of whole processes. What both do is the same: they decode the same instructions, or the
+row is left out with a word.
+"""
+
+import argparse
+import fnmatch
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+
+# Printing by perf takes minutes on inputs that we take seconds for.
+PRINTED = "short"
+TABLE_BEGIN, TABLE_END = "<!-- make bench -->", "<!-- end of make bench -->"
+
+
+def run(command):
+    """Return: user CPU and wall time in seconds, and what it printed if it printed little."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = os.times().elapsed
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, text=True)
+    wall = os.times().elapsed - start
+    user = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before.ru_utime
+    if done.returncode not in (0, 3):
+        sys.exit(f"{' '.join(command)}: exit status {done.returncode}")
+    return user, wall, done.stdout
+
+
+def first_number(text):
+    match = re.match(r"[0-9]+", text)
+    return int(match.group()) if match else None
+
+
+class Input:
+    def __init__(self, args, name):
+        self.name = name
+        self.path = os.path.join(args.dir, name)
+        self.build = args.build
+        self.has_snapshot = os.path.isdir(self.path)
+        self.has_code = os.path.exists(self.path + ".code")
+        self.record = None
+        if self.has_snapshot:
+            with open(self.path + ".record", encoding="utf-8") as f:
+                self.record = [float(seconds) for seconds in f.read().split()]
+
+    def decode(self, kind, *more):
+        source = [self.path]
+        if not self.has_snapshot:
+            source = ["--raw-pt", self.path + ".pt", "--cpu", "6/94/3"]
+            with open(self.path + ".code", encoding="utf-8") as f:
+                pages = f.readline().split()[3]
+            source += ["--raw-pages", f"{pages.replace('.bin', '.addr')},{pages}"]
+        return [self.build + "/ptdecode", "-f", kind, *more, *source]
+
+    def runs(self):
+        """The command that gives our runs of it."""
+        return [self.build + "/bench/runs"] + ([self.path + ".pt", self.path + ".code"] if self.has_code
+                                               else [self.path])
+
+    def measures(self):
+        """Each measure: its name, our command, and the peers' by their names."""
+        libipt = {f"libipt {kind}": [self.build + "/bench/iptpeer", kind, self.path + ".pt", self.path + ".code"]
+                  for kind in ("block", "insn")} if self.has_code else {}
+        block = {name: command for name, command in libipt.items() if name == "libipt block"}
+        perf = {}
+        if self.has_snapshot:
+            perf["perf, counting"] = ["perf", "script", "-i", self.path, "--itrace=e"]
+        memory = self.path + ".mem"
+        yield "runs", self.runs(), {**libipt, **perf}
+        yield "summary", self.decode("summary"), {**block, **perf}
+        yield "addresses", self.decode("addresses", "-o", "/dev/null"), block | self.printing("ip")
+        yield "text", self.decode("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
+        yield "drmemtrace", self.decode("drmemtrace", "-o", memory), block
+
+    def printing(self, fields):
+        if not self.has_snapshot or not fnmatch.fnmatch(self.name, PRINTED):
+            return {}
+        return {f"perf, printing {fields}":
+                ["sh", "-c", 'exec "$@" >/dev/null', "sh", "perf", "script", "-i", self.path, "--itrace=i1i",
+                 "-F", fields]}
+
+
+def measure(name, ours, peers, n_runs):
+    """Return: our least user and wall time, and each peer's user time with the number that it printed."""
+    best, best_wall, times, counts = None, None, {}, {}
+    for _ in range(n_runs):
+        if name == "drmemtrace":
+            shutil.rmtree(ours[ours.index("-o") + 1], ignore_errors=True)
+        user, wall, _ = run(ours)
+        best = min(user, best or user)
+        best_wall = min(wall, best_wall or wall)
+        for peer, command in peers.items():
+            user, _, text = run(command)
+            times[peer] = min(user, times.get(peer, user))
+            counts[peer] = first_number(text) if "iptpeer" in command[0] else None
+    return best, best_wall, times, counts
+
+
+def judge(args):
+    has_threads = "--threads" in subprocess.run([args.build + "/ptdecode", "--help"], capture_output=True, text=True,
+                                                check=True).stdout
+    for name in args.inputs:
+        one = Input(args, name)
+        n_insns = first_number(run(one.runs())[2])
+        print(f"{name}: {n_insns / 1e6:.1f} million instructions", flush=True)
+        if one.record:
+            ours, peer = one.record
+            yield name, "record", n_insns / ours / 1e6, n_insns / peer / 1e6, "qemu-x86_64, not recorded", peer / ours
+        for what, ours, peers in one.measures():
+            best, wall, times, counts = measure(what, ours, peers, args.runs)
+            for peer, seconds in times.items():
+                if counts[peer] not in (None, n_insns):
+                    print(f"  {what}: {peer} decodes {counts[peer]} instructions, not {n_insns}")
+                else:
+                    yield name, what, n_insns / best / 1e6, n_insns / seconds / 1e6, peer, seconds / best
+            if has_threads and what in ("summary", "text", "drmemtrace"):
+                two = measure(what, ours[:1] + ["--threads", "2"] + ours[1:], {}, args.runs)[1]
+                yield (name, f"{what}, 2 threads, wall", n_insns / two / 1e6, n_insns / wall / 1e6,
+                       "ptdecode, 1 thread", wall / two)
+
+
+def table(rows):
+    """A row for each input, with what most users ask: how fast, and how many times as fast as others."""
+    columns = (("runs", "libipt block"), ("runs", "libipt insn"), ("runs", "perf, counting"),
+               ("summary", "libipt block"), ("text", "libipt block"), ("drmemtrace", "libipt block"))
+    lines = ["| Input | Runs, million instructions a second | " +
+             " | ".join(f"{what}: {peer}" for what, peer in columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for name in dict.fromkeys(row[0] for row in rows):
+        ratios = {(row[1], row[4]): row for row in rows if row[0] == name}
+        ours = next((row[2] for row in ratios.values() if row[1] == "runs"), 0)
+        cells = [f"{ratios[c][5]:.2f}×" if c in ratios else "" for c in columns]
+        lines.append(f"| {name} | {ours:.0f} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def put_table(path, rows):
+    with open(path, encoding="utf-8") as f:
+        before, _, rest = f.read().partition(TABLE_BEGIN + "\n")
+    _, _, after = rest.partition(TABLE_END)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"{before}{TABLE_BEGIN}\n{table(rows)}{TABLE_END}{after}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--dir", required=True)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--tsv", required=True)
+    parser.add_argument("--readme", help="a file between whose marks the table is put")
+    parser.add_argument("inputs", nargs="+")
+    args = parser.parse_args()
+    rows = []
+    with open(args.tsv, "w", encoding="utf-8") as f:
+        f.write("input\tmeasure\tours\tpeer\tpeer's name\tratio\n")
+        for name, what, ours, peer, peer_name, ratio in judge(args):
+            f.write(f"{name}\t{what}\t{ours:.1f}\t{peer:.1f}\t{peer_name}\t{ratio:.2f}\n")
+            f.flush()
+            print(f"  {what:<26} {ours:8.1f} M/s  {peer:8.1f} M/s  {peer_name:<28} {ratio:6.2f} x", flush=True)
+            rows.append((name, what, ours, peer, peer_name, ratio))
+    if args.readme:
+        put_table(args.readme, rows)
+
+
+if __name__ == "__main__":
+    main()
