@@ -9,18 +9,40 @@
 #include "decoder/symbol/source.h"
 #include "util/arena.h"
 #include "util/map.h"
-#include "util/vec.h"
 
 #define PLT_SUFFIX "@plt"
 
 struct resolver {
-	struct arena arena;                     /* names, symbols and ids */
-	struct map ids;                         /* source → uint32_t * (see source_ids()) */
-	VEC(const struct ptd_symbol *) symbols; /* by id; the arena's, but for the first */
+	struct arena arena; /* names, symbols, ids and the arrays of symbols */
+	struct map ids;     /* source → uint32_t * (see source_ids()) */
+
+	/* By id. An array that is full is copied to one of twice the size, and stays. */
+	const struct ptd_symbol **symbols;
+	size_t n_symbols, n_symbols_max;
 };
+
+#define SYMBOLS_MIN 1024 /* in the first array */
 
 /* The symbol with the id PTD_NO_SYMBOL. */
 static const struct ptd_symbol no_symbol = { .name = "" };
+
+static int push_symbol(struct resolver *resolver, const struct ptd_symbol *symbol)
+{
+	if (resolver->n_symbols == resolver->n_symbols_max) {
+		const size_t n_max = resolver->n_symbols_max * 2 ?: SYMBOLS_MIN;
+		const struct ptd_symbol **symbols =
+		    arena_alloc(&resolver->arena, n_max * sizeof(const struct ptd_symbol *));
+
+		if (!symbols)
+			return -ENOMEM;
+		if (resolver->n_symbols > 0)
+			memcpy(symbols, resolver->symbols, resolver->n_symbols * sizeof(*symbols));
+		resolver->symbols = symbols;
+		resolver->n_symbols_max = n_max;
+	}
+	resolver->symbols[resolver->n_symbols++] = symbol;
+	return 0;
+}
 
 int resolver_new(struct resolver **ret_resolver)
 {
@@ -29,7 +51,7 @@ int resolver_new(struct resolver **ret_resolver)
 
 	if (!resolver)
 		return -ENOMEM;
-	r = vec_push(&resolver->symbols, &no_symbol);
+	r = push_symbol(resolver, &no_symbol);
 	if (r < 0)
 		return r;
 	*ret_resolver = TAKE(resolver);
@@ -41,7 +63,6 @@ struct resolver *resolver_free(struct resolver *resolver)
 	if (!resolver)
 		return NULL;
 	map_deinit(&resolver->ids);
-	vec_deinit(&resolver->symbols);
 	arena_deinit(&resolver->arena);
 	free(resolver);
 	return NULL;
@@ -90,9 +111,9 @@ static int add_symbol(struct resolver *resolver, const struct symtab_symbol *sym
 	if (!name || !shown)
 		return -ENOMEM;
 	*shown = (struct ptd_symbol){ .name = name, .address = symbol->address };
-	r = vec_push(&resolver->symbols, shown);
+	r = push_symbol(resolver, shown);
 	if (r == 0)
-		*ret_id = (uint32_t)resolver->symbols.n - 1;
+		*ret_id = (uint32_t)resolver->n_symbols - 1;
 	return r;
 }
 
@@ -130,6 +151,6 @@ int resolver_find(struct resolver *resolver, struct symbol_source *source, uint6
 
 const struct ptd_symbol *const *resolver_symbols(const struct resolver *resolver, size_t *ret_n)
 {
-	*ret_n = resolver->symbols.n;
-	return resolver->symbols.items;
+	*ret_n = resolver->n_symbols;
+	return resolver->symbols;
 }

@@ -35,7 +35,8 @@ _must_check_ int resolver_find(struct resolver *resolver, struct symbol_source *
 
 /*
  * Return: all symbols found so far, by id; [0] stands for no symbol and has an empty name. The
- *         array moves when a symbol is added; the symbols themselves stay where they are.
+ *         array and the symbols stay where they are; if more are found, another array may have
+ *         them.
  */
 const struct ptd_symbol *const *resolver_symbols(const struct resolver *resolver, size_t *ret_n);
 

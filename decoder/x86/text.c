@@ -4,17 +4,17 @@
 
 #include <Zydis/Zydis.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <threads.h>
 
 #include "decoder/x86/unknown.h"
 #include "ptd/record.h"
 
 static ZydisFormatter formatter;
 static bool formatter_ready;
-static once_flag formatter_once = ONCE_FLAG_INIT;
+static pthread_once_t formatter_once = PTHREAD_ONCE_INIT;
 
 /* Use AT&T syntax, which is the default of objdump and perf. */
 static void init_formatter(void)
@@ -67,7 +67,7 @@ size_t text_format(uint8_t mode, uint64_t address, const uint8_t *bytes, size_t 
 	const char *name;
 	uint64_t target;
 
-	call_once(&formatter_once, init_formatter);
+	(void)pthread_once(&formatter_once, init_formatter);
 	if (formatter_ready && decode_operands(mode, bytes, size, &insn, operands) &&
 	    ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &insn, operands,
 							 insn.operand_count_visible, ret_text,

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Threads
+ *
+ * A fixed number of threads that run tasks, in the order in which these are added. The thread that
+ * adds the tasks, the owner, is one of the threads, number 0: it runs tasks while it waits for one.
+ * A task must not add or wait for tasks.
+ *
+ * What a task reads was written before threads_add(); what it wrote may be read once
+ * threads_is_done() is true or threads_wait() has returned.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/base.h"
+#include "ptd/threads.h"
+
+#define THREADS_MAX PTD_THREADS_MAX
+
+struct task {
+	/* @thread is the number of the thread that runs the task. */
+	void (*run)(struct task *task, size_t thread);
+	struct task *next; /* in the queue */
+	bool is_done;
+};
+
+/* Return: how many threads there are, with the owner; 1 if @threads is NULL. */
+size_t threads_n(const struct ptd_threads *threads);
+
+/* Add a task, which stays where it is until it is done. */
+void threads_add(struct ptd_threads *threads, struct task *task);
+
+/* Return: whether the task, which was added, has been run. */
+bool threads_is_done(struct ptd_threads *threads, const struct task *task);
+
+/* Run tasks until @task, which was added, has been run by this or another thread. */
+void threads_wait(struct ptd_threads *threads, const struct task *task);
+
+/* Return: how many CPUs this process may use; at least 1. */
+size_t threads_n_cpus(void);
