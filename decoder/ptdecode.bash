@@ -36,14 +36,14 @@ _ptdecode() {
 		_ptdecode_files -d -- "$cur"
 		return
 		;;
-	--cpu | --mtc-freq | --nom-freq | --cpuid-15 | --filter | --max-output | --max-spill) return ;;
+	--cpu | --mtc-freq | --nom-freq | --cpuid-15 | --filter | --max-output | --max-spill | --threads) return ;;
 	*)
 		if [[ $cur != -* ]]; then
 			_ptdecode_input
 			return
 		fi
 		words='-f --format -o --output -e --engine --verify --debug-dir --buildid-dir --symfs --debuginfod
-			--state-dir --force --max-output --max-spill --cpu --mtc-freq --nom-freq --cpuid-15
+			--state-dir --force --max-output --max-spill --threads --cpu --mtc-freq --nom-freq --cpuid-15
 			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'
 		;;
 	esac

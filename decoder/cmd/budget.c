@@ -65,9 +65,12 @@ uint64_t budget_size_of(const char *path)
 	return fd < 0 ? 0 : size_of_tree(fd, 0);
 }
 
-uint64_t budget_for(uint64_t inputs, uint64_t spills)
+uint64_t budget_for(uint64_t inputs, uint64_t spills, size_t n_threads)
 {
 	uint64_t size = add_sizes(BUDGET_BASE, spills);
+
+	for (size_t i = 1; i < n_threads; i++)
+		size = add_sizes(size, BUDGET_THREAD);
 
 	for (unsigned i = 0; i < N_MAPPINGS; i++)
 		size = add_sizes(size, inputs);

@@ -23,8 +23,11 @@
  */
 uint64_t budget_size_of(const char *path);
 
+/* In bytes, for each thread but the first: its stack, and malloc()'s arena with what is in it. */
+#define BUDGET_THREAD (UINT64_C(1) << 30)
+
 /*
- * Return: the bytes of address space that inputs of @inputs bytes and temporary files of @spills
- *         bytes need.
+ * Return: the bytes of address space that inputs of @inputs bytes, temporary files of @spills bytes
+ *         and @n_threads threads need.
  */
-uint64_t budget_for(uint64_t inputs, uint64_t spills);
+uint64_t budget_for(uint64_t inputs, uint64_t spills, size_t n_threads);

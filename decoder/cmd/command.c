@@ -2,6 +2,7 @@
 
 #include "decoder/cmd/command.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -56,6 +57,7 @@ static void usage(FILE *f)
 	    "16G "
 	    "and the\n"
 	    "                        size of the input)\n"
+	    "      --threads N       how many threads work (default: one for each CPU)\n"
 	    "      --cpu F/M/S       family, model and stepping of the recording CPU\n"
 	    "      --mtc-freq N      MTC period of the recording\n"
 	    "      --nom-freq N      nominal frequency of the recording CPU, in units of 100 MHz\n"
@@ -123,6 +125,17 @@ static int parse_byte(const char *option, const char *text, uint8_t *ret_value)
 	if (!parse_numbers(text, &n, 1, UINT8_MAX))
 		return wrong(option, text);
 	*ret_value = (uint8_t)n;
+	return 0;
+}
+
+static int parse_threads(struct command *c, const char *text)
+{
+	uint32_t n;
+
+	static_assert(PTD_THREADS_MAX == 256, "the message says so");
+	if (!parse_numbers(text, &n, 1, PTD_THREADS_MAX) || n == 0)
+		return wrong("--threads takes a number from 1 to 256", text);
+	c->n_threads = n;
 	return 0;
 }
 
@@ -263,6 +276,7 @@ enum {
 	OPT_FORCE = 256,
 	OPT_MAX_OUTPUT,
 	OPT_MAX_SPILL,
+	OPT_THREADS,
 	OPT_DEBUG_DIR,
 	OPT_BUILDID_DIR,
 	OPT_SYMFS,
@@ -293,6 +307,7 @@ static const struct option long_options[] = {
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "max-output", required_argument, NULL, OPT_MAX_OUTPUT },
 	{ "max-spill", required_argument, NULL, OPT_MAX_SPILL },
+	{ "threads", required_argument, NULL, OPT_THREADS },
 	{ "cpu", required_argument, NULL, OPT_CPU },
 	{ "mtc-freq", required_argument, NULL, OPT_MTC_FREQ },
 	{ "nom-freq", required_argument, NULL, OPT_NOM_FREQ },
@@ -343,6 +358,8 @@ static int parse_option(struct command *c, int option)
 	case OPT_MAX_SPILL:
 		return parse_size("--max-spill takes a number of bytes, as 500M", optarg,
 				  &c->options.max_spill);
+	case OPT_THREADS:
+		return parse_threads(c, optarg);
 	case OPT_CPU:
 		return parse_cpu(&c->options, optarg);
 	case OPT_MTC_FREQ:

@@ -27,6 +27,7 @@
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
 #include "util/spill.h"
+#include "util/threads.h"
 #include "util/vec.h"
 
 static bool is_file(const char *path, const struct stat *st)
@@ -184,27 +185,50 @@ static int list_events(struct command *c, struct ptd_decoder *d)
 	return 0;
 }
 
+/* Log that @writer failed. */
+static int cannot_write_batch(const struct command *c, const struct ptd_writer *writer, int r)
+{
+	for (size_t i = 0; i < c->n_outputs; i++)
+		if (c->outputs[i].sink == ptd_writer_failed(writer))
+			return cannot_write(c, &c->outputs[i], r);
+	return log_error_errno(r, "cannot write: %m");
+}
+
 /* Return: PTD_END, or negative errno. */
-static int decode_batches(struct command *c, struct ptd_decoder *d)
+static int decode_batches(struct command *c, struct ptd_decoder *d, struct ptd_writer *writer)
 {
 	const struct ptd_batch *batch;
 	int r;
 
 	while ((r = ptd_decoder_next(d, &batch)) == 0) {
-		for (size_t i = 0; i < c->n_outputs; i++) {
-			struct requested_output *o = &c->outputs[i];
-
-			r = ptd_sink_batch(o->sink, batch);
-			if (r < 0)
-				return cannot_write(c, o, r);
-		}
+		r = ptd_writer_batch(writer, batch);
+		if (r < 0)
+			return cannot_write_batch(c, writer, r);
 		show_progress(d, false);
 	}
 	show_progress(d, true);
 	if (r < 0) {
 		log_error("cannot decode on: %s", ptd_decoder_message(d));
 		explain(c, r);
+		return r;
 	}
+	r = ptd_writer_flush(writer);
+	return r < 0 ? cannot_write_batch(c, writer, r) : PTD_END;
+}
+
+static int write_batches(struct command *c, struct ptd_decoder *d)
+{
+	struct ptd_sink *sinks[COMMAND_OUTPUTS_MAX];
+	struct ptd_writer *writer;
+	int r;
+
+	for (size_t i = 0; i < c->n_outputs; i++)
+		sinks[i] = c->outputs[i].sink;
+	r = ptd_writer_new(c->threads, sinks, c->n_outputs, &writer);
+	if (r < 0)
+		return log_error_errno(r, "cannot write: %m");
+	r = decode_batches(c, d, writer);
+	ptd_writer_free(writer);
 	return r;
 }
 
@@ -225,7 +249,7 @@ static int decode(struct command *c, struct ptd_decoder *d)
 	if (wants(c, false))
 		r = list_events(c, d);
 	if (r == 0 && wants(c, true))
-		r = decode_batches(c, d);
+		r = write_batches(c, d);
 	if (ptd_decoder_info(d)->truncated_at)
 		log_warning("%s: ends inside the record at byte %" PRIu64
 			    "; what is before it was decoded",
@@ -416,8 +440,9 @@ static int enter_sandbox(struct command *c)
 	r = collect_roots(c, &roots);
 	sandbox.roots = roots.items.items;
 	sandbox.n_roots = roots.items.n;
-	c->max_memory = budget_for(inputs, *spills);
+	c->max_memory = budget_for(inputs, *spills, c->n_threads);
 	sandbox.memory_max = c->max_memory;
+	sandbox.threads = c->n_threads > 1;
 	/* The kernel has one limit for the size of all files, also of temporary files. */
 	if (c->max_output)
 		sandbox.file_max = c->max_output > *spills ? c->max_output : *spills;
@@ -485,11 +510,21 @@ static int start_fetcher(struct command *c, struct fetcher *fetcher)
 	return r;
 }
 
+/* Start threads, which are confined as this one is. */
+static int start_threads(struct command *c)
+{
+	const int r = ptd_threads_new(c->n_threads, &c->threads);
+
+	return r < 0 ? log_error_errno(r, "cannot start %zu threads: %m", c->n_threads - 1) : 0;
+}
+
 /* Do all that needs the user's rights, and then give these rights up. */
 static int prepare(struct command *c, struct fetcher *fetcher)
 {
 	int r;
 
+	if (c->n_threads == 0)
+		c->n_threads = threads_n_cpus();
 	r = close_inherited(c);
 	if (r == 0)
 		r = check_input(c);
@@ -497,7 +532,9 @@ static int prepare(struct command *c, struct fetcher *fetcher)
 		r = start_fetcher(c, fetcher);
 	if (r == 0)
 		r = open_targets(c);
-	return r < 0 ? r : enter_sandbox(c);
+	if (r == 0)
+		r = enter_sandbox(c);
+	return r < 0 ? r : start_threads(c);
 }
 
 static int next_batch(void *userdata, const struct ptd_batch **ret_batch)
@@ -582,6 +619,7 @@ int main(int argc, char **argv)
 			close_outputs(&c);
 	}
 
+	ptd_threads_free(c.threads);
 	fetcher_stop(&fetcher);
 	command_deinit(&c);
 	return status;

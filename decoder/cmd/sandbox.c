@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -228,6 +229,14 @@ static const int allowed[] = {
 /* System calls that a process that creates files needs in addition. */
 static const int allowed_creator[] = { SCMP_SYS(openat), SCMP_SYS(sendmsg) };
 
+/* System calls that starting and ending threads needs in addition. */
+static const int allowed_threads[] = { SCMP_SYS(set_robust_list), SCMP_SYS(rseq) };
+
+/* What pthread_create(3) asks of clone(2): a thread, which is no process. */
+#define CLONE_OF_THREAD                                                                     \
+	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | \
+	 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+
 /* System calls that AddressSanitizer's search for leaks needs in addition. */
 static const int allowed_sanitized[] = {
 	SCMP_SYS(getdents),
@@ -290,8 +299,25 @@ static int allow_if(scmp_filter_ctx filter, const struct argument_rule *rule)
 	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rule->call, 1, &is);
 }
 
-static int add_rules(scmp_filter_ctx filter, bool creates)
+/*
+ * Let threads be started, and nothing else. A filter does not see the flags of clone3(2), so that
+ * has to seem to be missing: the C library then calls clone(2).
+ */
+static int allow_threads(scmp_filter_ctx filter)
 {
+	static const struct argument_rule thread = { SCMP_SYS(clone), 0, UINT64_MAX,
+						     CLONE_OF_THREAD };
+	int r = allow(filter, allowed_threads, ARRAY_LEN(allowed_threads));
+
+	if (r == 0)
+		r = allow_if(filter, &thread);
+	return r < 0 ? r : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+}
+
+static int add_rules(scmp_filter_ctx filter, const struct sandbox *sandbox)
+{
+	const bool creates = sandbox->creates;
+
 	/* abort(3) signals this process. */
 	const struct argument_rule abort = { SCMP_SYS(tgkill), 0, UINT64_MAX, (uint64_t)getpid() };
 	int r = allow(filter, allowed, ARRAY_LEN(allowed));
@@ -303,13 +329,15 @@ static int add_rules(scmp_filter_ctx filter, bool creates)
 		r = allow_if(filter, &abort);
 	if (r == 0 && creates)
 		r = allow(filter, allowed_creator, ARRAY_LEN(allowed_creator));
+	if (r == 0 && sandbox->threads && !SANITIZED)
+		r = allow_threads(filter);
 	if (r == 0 && SANITIZED)
 		r = allow(filter, allowed_sanitized, ARRAY_LEN(allowed_sanitized));
 	return r;
 }
 
-/* System calls of 32-bit code, which have other numbers, kill the process: libseccomp's default. */
-static int restrict_calls(bool creates)
+/* System calls of 32-bit code, which have other numbers, kill the process with all its threads. */
+static int restrict_calls(const struct sandbox *sandbox)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int r = filter ? 0 : -ENOMEM;
@@ -317,7 +345,9 @@ static int restrict_calls(bool creates)
 	if (r == 0)
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree */
 	if (r == 0)
-		r = add_rules(filter, creates);
+		r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	if (r == 0)
+		r = add_rules(filter, sandbox);
 	if (r == 0)
 		r = seccomp_load(filter);
 	seccomp_release(filter);
@@ -335,5 +365,5 @@ int sandbox_enter(const struct sandbox *sandbox)
 		r = restrict_files(sandbox);
 	if (r == 0)
 		r = drop_capabilities(sandbox->creates);
-	return r < 0 ? r : restrict_calls(sandbox->creates);
+	return r < 0 ? r : restrict_calls(sandbox);
 }

@@ -9,7 +9,8 @@
  *
  *	- makes only the system calls that decoding needs, with the arguments that decoding needs:
  *	  it opens no file for writing and creates none, makes no memory executable, makes and
- *	  signals no process or thread, raises no limit, and asks a terminal only for its size;
+ *	  signals no process, raises no limit, and asks a terminal only for its size; threads it
+ *	  makes only if that was asked for;
  *	- opens files only below the roots (Landlock, Linux 5.13);
  *	- has no capability except the one to read other users' files and, if it creates files,
  *	  the one to write them, if it had these;
@@ -42,6 +43,7 @@ struct sandbox {
 	const struct sandbox_root *roots;
 	size_t n_roots;
 	bool creates; /* files may be created and written below the writable roots */
+	bool threads; /* threads may be started; they are confined, too */
 
 	/* In bytes; 0: no limit is set. */
 	uint64_t memory_max; /* of the address space */

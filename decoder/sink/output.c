@@ -13,6 +13,8 @@
 
 #define PRINTF_MAX 4096
 
+#define DIRECT_SIZE ((size_t)64 << 10)
+
 int output_init(struct ptd_output *output, const struct ptd_sink_config *config)
 {
 	struct stat st;
@@ -62,24 +64,24 @@ static int write_all(int fd, const uint8_t *bytes, size_t size)
 	return 0;
 }
 
-/* Write as many bytes of the buffer as output->room permits. */
-static int write_within(const struct ptd_output *output)
+/* Write as many of the bytes as output->room permits. */
+static int write_within(const struct ptd_output *output, const uint8_t *bytes, size_t n_bytes)
 {
-	size_t size = output->n_used;
+	size_t size = n_bytes;
 	int r;
 
 	if (output->room && size > *output->room)
 		size = (size_t)*output->room;
-	r = write_all(output->fd, output->buffer, size);
+	r = write_all(output->fd, bytes, size);
 	if (output->room)
 		*output->room -= size;
-	return r == 0 && size < output->n_used ? -EFBIG : r;
+	return r == 0 && size < n_bytes ? -EFBIG : r;
 }
 
 int output_flush(struct ptd_output *output)
 {
 	if (output->error == 0)
-		output->error = write_within(output);
+		output->error = write_within(output, output->buffer, output->n_used);
 	output->n_used = 0;
 	return output->error;
 }
@@ -125,6 +127,13 @@ int ptd_output_write(struct ptd_output *output, const void *bytes, size_t size)
 {
 	const uint8_t *from = bytes;
 
+	/* Many bytes at once need no buffer. */
+	if (size >= DIRECT_SIZE && !output->grows && output->buffer &&
+	    (output->n_used == 0 || output_flush(output) == 0)) {
+		if (output->error == 0)
+			output->error = write_within(output, from, size);
+		return output->error;
+	}
 	while (size > 0) {
 		const size_t n = size < OUTPUT_SIZE ? size : OUTPUT_SIZE;
 

@@ -7,6 +7,7 @@
 
 #include "ptd/sink.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/base.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/sink/worker.h"
 #include "util/dirs.h"
 #include "util/message.h"
 
@@ -103,18 +105,13 @@ int ptd_sink_target_open(const struct ptd_sink_ops *ops, const char *path)
 
 /* --- one sink --------------------------------------------------------------------------------- */
 
-struct ptd_sink_worker {
-	const struct ptd_sink *sink; /* borrowed */
-	void *memory;
-	struct ptd_output output;
-};
-
 struct ptd_sink {
 	struct ptd_sink_ops ops; /* operations that an older program does not have are NULL */
 	void *state;
 	struct ptd_output output;
-	int directory_fd;               /* -1: the sink writes one file */
-	struct ptd_sink_worker *worker; /* for ptd_sink_batch(); NULL: the kind expands nothing */
+	int directory_fd;         /* -1: the sink writes one file */
+	struct sink_worker own;   /* for ptd_sink_batch(), of a kind that expands */
+	struct sink_bytes pieces; /* likewise */
 };
 
 /* Return: the value of @option, "NAME=VALUE"; NULL if it has another name than @name. */
@@ -186,6 +183,7 @@ int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *g
 	memcpy(&sink->ops, ops, ops->size);
 	memcpy(&config, given, given->size);
 	sink->output = output_none();
+	sink->pieces = sink_bytes_none();
 	sink->directory_fd = -1;
 	if (!sink->ops.open || !sink->ops.free)
 		return message_set(reterr_message, -EINVAL,
@@ -197,7 +195,7 @@ int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *g
 	if (r == 0)
 		r = open_state(sink, &config, reterr_message);
 	if (r == 0 && sink->ops.expand)
-		r = ptd_sink_worker_new(sink, &sink->worker);
+		r = sink_worker_init(&sink->own, sink);
 	if (r < 0) {
 		/* The file is still the caller's. */
 		sink->output.fd = -1;
@@ -250,11 +248,11 @@ int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch)
 
 	/* Without write(), the bytes can go to the sink's output at once. */
 	if (sink->ops.expand && !sink->ops.write)
-		return sink->ops.expand(sink->state, sink->worker->memory, batch, &sink->output);
+		return sink->ops.expand(sink->state, sink->own.memory, batch, &sink->output);
 	if (!sink->ops.expand)
-		return ptd_sink_write(sink, batch, NULL);
-	r = ptd_sink_expand(sink->worker, batch);
-	return r < 0 ? r : ptd_sink_write(sink, batch, sink->worker);
+		return sink_write(sink, batch, NULL);
+	r = sink_worker_expand(&sink->own, batch, &sink->pieces);
+	return r < 0 ? r : sink_write(sink, batch, &sink->pieces);
 }
 
 int ptd_sink_finish(struct ptd_sink *sink, const struct ptd_stats *stats)
@@ -276,7 +274,8 @@ struct ptd_sink *ptd_sink_free(struct ptd_sink *sink)
 {
 	if (!sink)
 		return NULL;
-	ptd_sink_worker_free(sink->worker);
+	sink_worker_deinit(&sink->own);
+	sink_bytes_deinit(&sink->pieces);
 	if (sink->state)
 		sink->ops.free(sink->state);
 	output_deinit(&sink->output);
@@ -287,54 +286,62 @@ struct ptd_sink *ptd_sink_free(struct ptd_sink *sink)
 
 /* --- workers ---------------------------------------------------------------------------------- */
 
-int ptd_sink_worker_new(const struct ptd_sink *sink, struct ptd_sink_worker **ret_worker)
+bool sink_expands(const struct ptd_sink *sink)
 {
-	struct ptd_sink_worker *worker = calloc(1, sizeof(*worker));
+	return sink->ops.expand;
+}
+
+int sink_worker_init(struct sink_worker *worker, const struct ptd_sink *sink)
+{
+	void *memory = NULL;
 	int r;
 
-	if (!worker)
-		return -ENOMEM;
-	worker->sink = sink;
-	worker->output = output_memory();
-	r = sink->ops.remember ? sink->ops.remember(sink->state, &worker->memory) : 0;
-	if (r < 0) {
-		free(worker);
-		return r;
-	}
-	*ret_worker = worker;
-	return 0;
+	r = sink->ops.remember ? sink->ops.remember(sink->state, &memory) : 0;
+	if (r == 0)
+		*worker = (struct sink_worker){ .sink = sink, .memory = memory };
+	return r;
 }
 
-int ptd_sink_expand(struct ptd_sink_worker *worker, const struct ptd_batch *batch)
+void sink_worker_deinit(struct sink_worker *worker)
 {
-	const struct ptd_sink *sink = worker->sink;
-	int r = 0;
-
-	worker->output.n_used = 0;
-	worker->output.error = 0;
-	if (sink->ops.expand)
-		r = sink->ops.expand(sink->state, worker->memory, batch, &worker->output);
-	return r < 0 ? r : worker->output.error;
-}
-
-int ptd_sink_write(struct ptd_sink *sink, const struct ptd_batch *batch,
-		   const struct ptd_sink_worker *worker)
-{
-	const void *bytes = worker ? worker->output.buffer : NULL;
-	const size_t n_bytes = worker ? worker->output.n_used : 0;
-
-	if (sink->ops.write)
-		return sink->ops.write(sink->state, batch, bytes, n_bytes, &sink->output);
-	return n_bytes ? ptd_output_write(&sink->output, bytes, n_bytes) : 0;
-}
-
-struct ptd_sink_worker *ptd_sink_worker_free(struct ptd_sink_worker *worker)
-{
-	if (!worker)
-		return NULL;
 	if (worker->memory)
 		worker->sink->ops.forget(worker->memory);
-	output_deinit(&worker->output);
-	free(worker);
-	return NULL;
+	*worker = (struct sink_worker){};
+}
+
+void sink_bytes_deinit(struct sink_bytes *bytes)
+{
+	output_deinit(&bytes->output);
+	vec_deinit(&bytes->ends);
+}
+
+int sink_worker_expand(struct sink_worker *worker, const struct ptd_batch *batch,
+		       struct sink_bytes *bytes)
+{
+	const struct ptd_sink *sink = worker->sink;
+	int r;
+
+	r = sink->ops.expand(sink->state, worker->memory, batch, &bytes->output);
+	if (r == 0)
+		r = bytes->output.error;
+	return r < 0 ? r : vec_push(&bytes->ends, bytes->output.n_used);
+}
+
+int sink_write(struct ptd_sink *sink, const struct ptd_batch *batch, struct sink_bytes *bytes)
+{
+	const uint8_t *piece = NULL;
+	size_t start = 0, end = 0;
+
+	if (bytes) {
+		assert(bytes->n_written < bytes->ends.n);
+		start = bytes->n_written ? bytes->ends.items[bytes->n_written - 1] : 0;
+		end = bytes->ends.items[bytes->n_written++];
+		piece = bytes->output.buffer + start;
+		/* They stay until the next expansion. */
+		if (bytes->n_written == bytes->ends.n)
+			bytes->n_written = bytes->ends.n = bytes->output.n_used = 0;
+	}
+	if (sink->ops.write)
+		return sink->ops.write(sink->state, batch, piece, end - start, &sink->output);
+	return end > start ? ptd_output_write(&sink->output, piece, end - start) : 0;
 }

@@ -11,7 +11,9 @@
  *		…;
  *
  * Threads: a decoder, and what it gives out, is used by one thread at a time. Several decoders may
- * be used by as many threads at the same time: they share nothing that changes. The library reads
+ * be used by as many threads at the same time: they share nothing that changes. Blocks, objects,
+ * symbols and names that a batch points to do not change, so other threads may read them as long as
+ * the decoder exists (see ptd_writer in sink.h for a ready use of that). The library reads
  * the environment (TMPDIR), which no thread may change meanwhile; it sets no locale, signal handler
  * or umask.
  *

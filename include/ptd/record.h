@@ -17,8 +17,8 @@
  * other, so the runs of each thread are in the order in which they executed.
  *
  * Everything a batch points to belongs to the decoder and is valid until the next batch is asked
- * for. Blocks, objects and symbols (though not the array of pointers to these) stay where they are,
- * and as they are, until the decoder is freed.
+ * for. Blocks, objects, symbols and the names of threads stay where they are, and as they are,
+ * until the decoder is freed; so does the array of pointers to symbols, as far as a batch saw it.
  */
 
 #include <stdbool.h>

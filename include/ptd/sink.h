@@ -12,7 +12,7 @@
  *
  *	expand	makes bytes of the batch. It depends only on the batch and on what was fixed when
  *		the sink was opened. Several threads may therefore expand batches of one sink at
- *		the same time, each with a worker of its own.
+ *		the same time.
  *	write	takes the batches, and their bytes, one after the other in the order of the stream.
  *		Without this operation the bytes are written to the sink's output as they are.
  *
@@ -38,7 +38,7 @@ extern "C" {
 
 struct ptd_output;
 struct ptd_sink;
-struct ptd_sink_worker;
+struct ptd_threads;
 
 /* --- opening a sink --------------------------------------------------------------------------- */
 
@@ -214,23 +214,37 @@ struct ptd_sink *ptd_sink_free(struct ptd_sink *sink);
 /* --- in several threads ----------------------------------------------------------------------- */
 
 /*
- * Make a worker. Workers replace ptd_sink_batch(): each thread has a worker of its own and expands
- * any batches, in any order. The thread that owns the sink writes all batches in the order of the
- * stream.
+ * A writer takes the batches of a stream for several sinks. Threads expand them, and the calling
+ * thread has the sinks write them, in the order of the stream: what the sinks write does not depend
+ * on the number of threads. A few batches at a time are in work, however slow an output is.
+ */
+struct ptd_writer;
+
+/*
+ * Make a writer. @threads and the sinks are borrowed, and must be freed after the writer. @threads
+ * may be NULL: there is one thread.
  *
  * Return: 0, or negative errno.
  */
-int ptd_sink_worker_new(const struct ptd_sink *sink, struct ptd_sink_worker **ret_worker);
+int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, size_t n_sinks,
+		   struct ptd_writer **ret_writer);
 
-/* Expand a batch. The worker keeps its bytes until the next call. Return: 0, or negative errno. */
-int ptd_sink_expand(struct ptd_sink_worker *worker, const struct ptd_batch *batch);
+/*
+ * Take the next batch, of which a copy is made: it need not stay valid. What it points to must be
+ * the decoder's, which is freed after the writer.
+ *
+ * Return: 0; or negative errno of a sink, which every later call returns again.
+ */
+int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch);
 
-/* Write the next batch, which @worker expanded last. Return: 0, or negative errno. */
-int ptd_sink_write(struct ptd_sink *sink, const struct ptd_batch *batch,
-		   const struct ptd_sink_worker *worker);
+/* Wait until the sinks have written all batches. Return: as ptd_writer_batch(). */
+int ptd_writer_flush(struct ptd_writer *writer);
 
-/* Free the worker. All workers must be freed before the sink. Return: NULL. */
-struct ptd_sink_worker *ptd_sink_worker_free(struct ptd_sink_worker *worker);
+/* Return: the sink that failed; NULL if none did, or if there was no memory for the batch. */
+struct ptd_sink *ptd_writer_failed(const struct ptd_writer *writer);
+
+/* Free the writer. Batches since the last ptd_writer_flush() may be lost. Return: NULL. */
+struct ptd_writer *ptd_writer_free(struct ptd_writer *writer);
 
 #ifdef __cplusplus
 }

@@ -152,6 +152,15 @@ static long try_vfork(void)
 	return pid;
 }
 
+/* A thread as pthread_create() makes it, but in a namespace of its own. */
+static long try_thread(void)
+{
+	return syscall(SYS_clone,
+		       CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND |
+			   CLONE_THREAD | CLONE_NEWNET,
+		       0, 0, 0, 0);
+}
+
 static void try_processes(void)
 {
 	const struct rlimit all = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
@@ -163,6 +172,7 @@ static void try_processes(void)
 	say("fork", try_fork());
 	say("clone3", try_clone3());
 	say("vfork", try_vfork());
+	say("thread in a namespace", try_thread());
 	say("kill", kill(parent, SIGCONT));
 	say("kill 0", kill(parent, 0));
 	say("tgkill", syscall(SYS_tgkill, parent, parent, SIGCONT));

@@ -81,14 +81,15 @@ static void holes(void **state)
 static void budgets(void **state)
 {
 	(void)state;
-	assert_int_equal(budget_for(0, 0), BUDGET_BASE);
-	assert_int_equal(budget_for(0, 7), BUDGET_BASE + 7);
-	assert_int_equal(budget_for(1000, 7), BUDGET_BASE + 7 + 6000);
+	assert_int_equal(budget_for(0, 0, 1), BUDGET_BASE);
+	assert_int_equal(budget_for(0, 7, 1), BUDGET_BASE + 7);
+	assert_int_equal(budget_for(1000, 7, 1), BUDGET_BASE + 7 + 6000);
 	/* There is no more than an off_t can say. */
-	assert_int_equal(budget_for(INT64_MAX / 2, 0), INT64_MAX);
-	assert_int_equal(budget_for(INT64_MAX, INT64_MAX), INT64_MAX);
-	assert_int_equal(budget_for(0, INT64_MAX), INT64_MAX);
-	assert_int_equal(budget_for(0, INT64_MAX - BUDGET_BASE), INT64_MAX);
+	assert_int_equal(budget_for(0, 7, 3), BUDGET_BASE + 7 + 2 * BUDGET_THREAD);
+	assert_int_equal(budget_for(INT64_MAX / 2, 0, 1), INT64_MAX);
+	assert_int_equal(budget_for(INT64_MAX, INT64_MAX, 1), INT64_MAX);
+	assert_int_equal(budget_for(0, INT64_MAX, 1), INT64_MAX);
+	assert_int_equal(budget_for(0, INT64_MAX - BUDGET_BASE, 1), INT64_MAX);
 }
 
 int main(void)

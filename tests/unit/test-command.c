@@ -97,6 +97,9 @@ static void wrong_ones(void **state)
 		{ "--max-output 8388608T a", "--max-output takes" },
 		{ "--max-output 99999999999999999999 a", "--max-output takes" },
 		{ "--max-spill 5k a", "--max-spill takes" },
+		{ "--threads 0 a", "--threads takes a number from 1 to 256" },
+		{ "--threads 257 a", "--threads takes" },
+		{ "--threads 2x a", "--threads takes" },
 	};
 
 	(void)state;
@@ -130,7 +133,7 @@ static void numbers(void **state)
 
 	(void)state;
 	c = parse_well(&l, "--cpu 6/0x55/4 --mtc-freq 3 --nom-freq 255 --cpuid-15 2/4294967295 "
-			   "--max-output 5 --max-spill 3K ./a");
+			   "--max-output 5 --max-spill 3K --threads 256 ./a");
 	assert_int_equal(c->options.size, sizeof(c->options));
 	assert_string_equal(c->options.input, "./a");
 	assert_int_equal(c->options.cpu_family, 6);
@@ -141,6 +144,7 @@ static void numbers(void **state)
 	assert_int_equal(c->options.cpuid_15_eax, 2);
 	assert_int_equal(c->options.cpuid_15_ebx, UINT32_MAX);
 	assert_int_equal(c->max_output, 5);
+	assert_int_equal(c->n_threads, 256);
 	assert_int_equal(c->options.max_spill, 3 << 10);
 	command_deinit(&l.command);
 

@@ -18,6 +18,7 @@
 
 #include "base/base.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/sink/worker.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
 #include "util/mapfile.h"
@@ -893,7 +894,8 @@ static void expanded_by_workers(void **state)
 	size_t n_kinds = 0;
 
 	for (size_t k = 0; ptd_sink_at(k); k++) {
-		struct ptd_sink_worker *workers[2] = {};
+		struct sink_worker workers[2] = {};
+		struct sink_bytes bytes[2] = { sink_bytes_none(), sink_bytes_none() };
 		_cleanup_(mapfile_deinit) struct mapfile expected = {};
 
 		if (!ptd_sink_at(k)->expand || ptd_sink_at(k)->directory)
@@ -908,6 +910,7 @@ static void expanded_by_workers(void **state)
 		begin(f, ptd_sink_at(k)->name, PTD_CLOCK_NS, 0);
 		put(f);
 		assert_int_equal(ptd_sink_batch(f->sink, &second), 0);
+		assert_int_equal(ptd_sink_batch(f->sink, &second), 0);
 		end(f);
 		expected = f->file;
 		f->file = (struct mapfile){};
@@ -915,18 +918,22 @@ static void expanded_by_workers(void **state)
 		unlink(f->path);
 
 		assert_int_equal(ptd_sink_open(ptd_sink_at(k), f->path, &info, NULL, &f->sink), 0);
+		assert_true(sink_expands(f->sink));
 		for (size_t i = 0; i < 2; i++)
-			assert_int_equal(ptd_sink_worker_new(f->sink, &workers[i]), 0);
-		assert_int_equal(ptd_sink_expand(workers[0], &second), 0);
-		assert_int_equal(ptd_sink_expand(workers[1], &second), 0);
-		assert_int_equal(ptd_sink_expand(workers[1], &f->stream.batch), 0);
-		assert_int_equal(ptd_sink_write(f->sink, &f->stream.batch, workers[1]), 0);
-		assert_int_equal(ptd_sink_write(f->sink, &second, workers[0]), 0);
+			assert_int_equal(sink_worker_init(&workers[i], f->sink), 0);
+		assert_int_equal(sink_worker_expand(&workers[0], &second, &bytes[0]), 0);
+		assert_int_equal(sink_worker_expand(&workers[1], &f->stream.batch, &bytes[1]), 0);
+		assert_int_equal(sink_worker_expand(&workers[0], &second, &bytes[1]), 0);
+		assert_int_equal(sink_write(f->sink, &f->stream.batch, &bytes[1]), 0);
+		assert_int_equal(sink_write(f->sink, &second, &bytes[1]), 0);
+		assert_int_equal(sink_write(f->sink, &second, &bytes[0]), 0);
 		end(f);
 		assert_int_equal(f->file.size, expected.size);
 		assert_memory_equal(f->file.bytes, expected.bytes, expected.size);
-		for (size_t i = 0; i < 2; i++)
-			assert_null(ptd_sink_worker_free(workers[i]));
+		for (size_t i = 0; i < 2; i++) {
+			sink_worker_deinit(&workers[i]);
+			sink_bytes_deinit(&bytes[i]);
+		}
 	}
 	assert_int_equal(n_kinds, 3);
 }

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Writer
+ *
+ * Batches are copied into parcels; a large batch is cut into several. A parcel that is full is a
+ * task: a thread expands its batches for all sinks. Parcels lie in a ring in the order of the
+ * stream; the calling thread has the sinks write the oldest as soon as it is expanded, and does the
+ * threads' work while the ring is full. So the ring bounds the memory, and an output that is slow
+ * stops the decoder.
+ *
+ * What is made of a parcel should be so little that it is still in the cache of the CPU when it is
+ * written. So the number of runs in a parcel follows from how many bytes the last parcels became.
+ */
+
+#include "ptd/sink.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "decoder/sink/worker.h"
+#include "util/threads.h"
+#include "util/vec.h"
+
+/* So many bytes are to be made of a parcel. */
+#define PARCEL_BYTES ((size_t)256 << 10)
+
+/* A parcel that has its number of runs, or so many batches, is full. */
+#define PARCEL_RUNS_MIN ((size_t)256)
+#define PARCEL_RUNS_MAX ((size_t)8192)
+#define PARCEL_BATCHES  1024
+
+/* So many for each thread: one is expanded, one waits for a thread, one is written or filled. */
+#define PARCELS_PER_THREAD 3
+
+/* A batch in a parcel. */
+struct entry {
+	struct ptd_slice slice;
+	struct ptd_batch batch;
+	size_t first_run, first_mark; /* in the parcel */
+};
+
+struct parcel {
+	struct task task;
+	struct ptd_writer *writer;
+	VEC(struct entry) entries;
+	VEC(struct ptd_run) runs;
+	VEC(struct ptd_mark) marks;
+	struct sink_bytes *bytes; /* one for each sink */
+	size_t n_bytes;           /* in all of them */
+
+	/* The error of expanding, and the sink whose it is. */
+	int r;
+	size_t failed;
+};
+
+struct ptd_writer {
+	struct ptd_threads *threads; /* borrowed */
+	struct ptd_sink **sinks;     /* borrowed, but for the array */
+	size_t n_sinks;
+	struct sink_worker *workers; /* n_sinks for each thread */
+
+	/* The ring: @n_waiting from @oldest on are tasks; the next one is being filled. */
+	struct parcel *parcels;
+	size_t n_parcels, oldest, n_waiting;
+	size_t n_runs_max; /* of a parcel */
+
+	int r; /* the first error */
+	struct ptd_sink *failed;
+};
+
+DEFINE_CLEANUP(struct ptd_writer *, ptd_writer_free);
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static int make_workers(struct ptd_writer *w, size_t n_threads)
+{
+	w->workers = calloc(n_threads * w->n_sinks, sizeof(*w->workers));
+	if (!w->workers)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_threads * w->n_sinks; i++) {
+		const struct ptd_sink *sink = w->sinks[i % w->n_sinks];
+		const int r = sink_expands(sink) ? sink_worker_init(&w->workers[i], sink) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int make_parcels(struct ptd_writer *w, size_t n)
+{
+	w->parcels = calloc(n, sizeof(*w->parcels));
+	if (!w->parcels)
+		return -ENOMEM;
+	for (; w->n_parcels < n; w->n_parcels++) {
+		struct parcel *parcel = &w->parcels[w->n_parcels];
+
+		parcel->writer = w;
+		parcel->bytes = calloc(w->n_sinks, sizeof(*parcel->bytes));
+		if (!parcel->bytes)
+			return -ENOMEM;
+		for (size_t i = 0; i < w->n_sinks; i++)
+			parcel->bytes[i] = sink_bytes_none();
+	}
+	return 0;
+}
+
+/* Return: whether threads have something to do. */
+static bool has_work(const struct ptd_writer *w)
+{
+	for (size_t i = 0; i < w->n_sinks; i++)
+		if (sink_expands(w->sinks[i]))
+			return threads_n(w->threads) > 1;
+	return false;
+}
+
+int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, size_t n_sinks,
+		   struct ptd_writer **ret_writer)
+{
+	_cleanup_(ptd_writer_freep) struct ptd_writer *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	w->threads = threads;
+	w->sinks = calloc(n_sinks ? n_sinks : 1, sizeof(*w->sinks));
+	if (!w->sinks)
+		return -ENOMEM;
+	memcpy(w->sinks, sinks, n_sinks * sizeof(*w->sinks));
+	w->n_sinks = n_sinks;
+	w->n_runs_max = PARCEL_RUNS_MIN;
+	if (has_work(w)) {
+		r = make_workers(w, threads_n(threads));
+		if (r == 0)
+			r = make_parcels(w, PARCELS_PER_THREAD * threads_n(threads));
+		if (r < 0)
+			return r;
+	}
+	*ret_writer = TAKE(w);
+	return 0;
+}
+
+static void free_parcel(struct parcel *parcel, size_t n_sinks)
+{
+	for (size_t i = 0; parcel->bytes && i < n_sinks; i++)
+		sink_bytes_deinit(&parcel->bytes[i]);
+	free(parcel->bytes);
+	vec_deinit(&parcel->entries);
+	vec_deinit(&parcel->runs);
+	vec_deinit(&parcel->marks);
+}
+
+struct ptd_writer *ptd_writer_free(struct ptd_writer *writer)
+{
+	if (!writer)
+		return NULL;
+	for (size_t i = 0; i < writer->n_waiting; i++)
+		threads_wait(writer->threads,
+			     &writer->parcels[(writer->oldest + i) % writer->n_parcels].task);
+	for (size_t i = 0; i < writer->n_parcels; i++)
+		free_parcel(&writer->parcels[i], writer->n_sinks);
+	free(writer->parcels);
+	for (size_t i = 0; writer->workers && i < threads_n(writer->threads) * writer->n_sinks; i++)
+		sink_worker_deinit(&writer->workers[i]);
+	free(writer->workers);
+	free(writer->sinks);
+	free(writer);
+	return NULL;
+}
+
+/* --- parcels ---------------------------------------------------------------------------------- */
+
+/*
+ * Copy of @batch the runs from @first on, before @end, and the marks before these; behind the last
+ * run, the marks that are left.
+ */
+static int copy_part(struct parcel *parcel, const struct ptd_batch *batch, size_t first, size_t end)
+{
+	struct entry entry = {
+		.slice = *batch->slice,
+		.batch = *batch,
+		.first_run = parcel->runs.n,
+		.first_mark = parcel->marks.n,
+	};
+	int r;
+
+	r = vec_reserve(&parcel->runs, end - first);
+	for (size_t i = 0; i < batch->n_marks && r == 0; i++) {
+		struct ptd_mark mark = batch->marks[i];
+
+		if (mark.run < first || (mark.run >= end && end < batch->n_runs))
+			continue;
+		mark.run -= first;
+		r = vec_push(&parcel->marks, mark);
+	}
+	entry.batch.n_runs = end - first;
+	entry.batch.n_marks = parcel->marks.n - entry.first_mark;
+	if (r == 0)
+		r = vec_push(&parcel->entries, entry);
+	if (r < 0)
+		return r;
+	if (end > first)
+		memcpy(parcel->runs.items + parcel->runs.n, batch->runs + first,
+		       (end - first) * sizeof(*batch->runs));
+	parcel->runs.n += end - first;
+	return 0;
+}
+
+/* A thread's task. */
+static void expand_parcel(struct task *task, size_t thread)
+{
+	struct parcel *parcel = (struct parcel *)((char *)task - offsetof(struct parcel, task));
+	const struct ptd_writer *w = parcel->writer;
+	struct sink_worker *workers = w->workers + thread * w->n_sinks;
+
+	for (size_t i = 0; i < parcel->entries.n; i++) {
+		for (size_t k = 0; k < w->n_sinks; k++) {
+			if (!workers[k].sink)
+				continue;
+			parcel->r = sink_worker_expand(&workers[k], &parcel->entries.items[i].batch,
+						       &parcel->bytes[k]);
+			parcel->failed = k;
+			if (parcel->r < 0)
+				return;
+		}
+	}
+	parcel->n_bytes = 0;
+	for (size_t k = 0; k < w->n_sinks; k++)
+		parcel->n_bytes += parcel->bytes[k].output.n_used;
+}
+
+/* The parcel that is being filled has been filled: its arrays do not move any more. */
+static void close_parcel(struct ptd_writer *w, struct parcel *parcel)
+{
+	for (size_t i = 0; i < parcel->entries.n; i++) {
+		struct entry *entry = &parcel->entries.items[i];
+
+		entry->batch.slice = &entry->slice;
+		entry->batch.runs = parcel->runs.items + entry->first_run;
+		entry->batch.marks = parcel->marks.items + entry->first_mark;
+	}
+	parcel->r = 0;
+	parcel->task.run = expand_parcel;
+	threads_add(w->threads, &parcel->task);
+	w->n_waiting++;
+}
+
+static int fail(struct ptd_writer *w, size_t sink, int r)
+{
+	w->failed = w->sinks[sink];
+	return w->r = r;
+}
+
+/* Write one batch of a parcel. */
+static int write_entry(struct ptd_writer *w, struct parcel *parcel, const struct entry *entry)
+{
+	for (size_t k = 0; k < w->n_sinks; k++) {
+		const int r = sink_write(w->sinks[k], &entry->batch,
+					 sink_expands(w->sinks[k]) ? &parcel->bytes[k] : NULL);
+
+		if (r < 0)
+			return fail(w, k, r);
+	}
+	return 0;
+}
+
+/* Find out how many runs become so many bytes as a parcel is to have. */
+static void adapt(struct ptd_writer *w, const struct parcel *parcel)
+{
+	const size_t n_bytes = parcel->n_bytes + parcel->runs.n;
+
+	if (parcel->runs.n > 0)
+		w->n_runs_max = PARCEL_BYTES * parcel->runs.n / n_bytes;
+	if (w->n_runs_max < PARCEL_RUNS_MIN)
+		w->n_runs_max = PARCEL_RUNS_MIN;
+	if (w->n_runs_max > PARCEL_RUNS_MAX)
+		w->n_runs_max = PARCEL_RUNS_MAX;
+}
+
+/* Write the oldest parcel, which has been expanded, and make room for another. */
+static int write_oldest(struct ptd_writer *w)
+{
+	struct parcel *parcel = &w->parcels[w->oldest];
+	int r = parcel->r < 0 ? fail(w, parcel->failed, parcel->r) : 0;
+
+	adapt(w, parcel);
+	for (size_t i = 0; i < parcel->entries.n && r == 0; i++)
+		r = write_entry(w, parcel, &parcel->entries.items[i]);
+	parcel->entries.n = parcel->runs.n = parcel->marks.n = 0;
+	w->oldest = (w->oldest + 1) % w->n_parcels;
+	w->n_waiting--;
+	return r;
+}
+
+/* --- the stream ------------------------------------------------------------------------------- */
+
+/* One thread: expand and write the batch itself. */
+static int write_batch(struct ptd_writer *w, const struct ptd_batch *batch)
+{
+	for (size_t i = 0; i < w->n_sinks; i++) {
+		const int r = ptd_sink_batch(w->sinks[i], batch);
+
+		if (r < 0)
+			return fail(w, i, r);
+	}
+	return 0;
+}
+
+/* Return: the parcel that is being filled. */
+static struct parcel *last_parcel(struct ptd_writer *w)
+{
+	return &w->parcels[(w->oldest + w->n_waiting) % w->n_parcels];
+}
+
+/* Write what has been expanded; wait for it if no parcel is free. */
+static int write_ready(struct ptd_writer *w)
+{
+	int r = 0;
+
+	while (r == 0 && w->n_waiting > 0) {
+		const struct task *oldest = &w->parcels[w->oldest].task;
+
+		if (w->n_waiting == w->n_parcels)
+			threads_wait(w->threads, oldest);
+		if (!threads_is_done(w->threads, oldest))
+			break;
+		r = write_oldest(w);
+	}
+	return r;
+}
+
+int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
+{
+	size_t first = 0, end;
+	int r = writer->r;
+
+	if (r == 0 && writer->n_parcels == 0)
+		return write_batch(writer, batch);
+	while (r == 0) {
+		struct parcel *parcel = last_parcel(writer);
+
+		end = first + writer->n_runs_max - parcel->runs.n;
+		end = end < batch->n_runs ? end : batch->n_runs;
+		r = copy_part(parcel, batch, first, end);
+		if (r < 0)
+			return writer->r = r;
+		if (parcel->runs.n >= writer->n_runs_max || parcel->entries.n >= PARCEL_BATCHES) {
+			close_parcel(writer, parcel);
+			r = write_ready(writer);
+		}
+		if (end == batch->n_runs)
+			break;
+		first = end;
+	}
+	return r;
+}
+
+int ptd_writer_flush(struct ptd_writer *writer)
+{
+	struct parcel *parcel;
+	int r = writer->r;
+
+	if (r < 0 || writer->n_parcels == 0)
+		return r;
+	parcel = last_parcel(writer);
+	if (parcel->entries.n > 0)
+		close_parcel(writer, parcel);
+	while (r == 0 && writer->n_waiting > 0) {
+		threads_wait(writer->threads, &writer->parcels[writer->oldest].task);
+		r = write_oldest(writer);
+	}
+	return r;
+}
+
+struct ptd_sink *ptd_writer_failed(const struct ptd_writer *writer)
+{
+	return writer->failed;
+}
