@@ -306,6 +306,49 @@ static void is_as_it_ran(void **state)
 	symbol_list_deinit(&jit_names);
 }
 
+/* Return: how many mappings there are when a log with these pieces was replayed over memory. */
+static size_t count_mappings(const char *const *pieces)
+{
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	_cleanup_(space_freep) struct space *space = NULL;
+	char dir[TEMPDIR_SIZE], bytes[9], names[9];
+	struct perfmaps perfmaps;
+	struct codelogs logs;
+	struct replay replay;
+	size_t n;
+
+	tempdir_make("test-replay", dir);
+	put_log(dir, "mem/7-100.code", pieces);
+	assert_int_equal(objects_new(dir, &objects), 0);
+	perfmaps_init(&perfmaps, dir);
+	load_logs(&logs, objects, &perfmaps);
+	assert_int_equal(replay_init(&replay, objects), 0);
+	assert_int_equal(space_new(0, NULL, 0, &space), 0);
+	map(space, objects, dir, "M10 mmmmmmmm");
+	assert_int_equal(replay_log(&replay, space, codelogs_find(&logs, 7, UINT64_MAX)), 0);
+	look(space, 10, bytes, names);
+	assert_string_equal(bytes, "abcdefgh");
+	n = space_generation(space, UINT64_MAX);
+	replay_deinit(&replay);
+	codelogs_deinit(&logs);
+	perfmaps_deinit(&perfmaps);
+	tempdir_remove(dir);
+	return n;
+}
+
+/* Code that was handed over piece by piece is not more mappings than what came at once. */
+static void neighbours_are_one_mapping(void **state)
+{
+	const size_t n = count_mappings((const char *[PIECES_MAX]){ "0@1000:abcdefgh" });
+
+	(void)state;
+	assert_int_equal(count_mappings((const char *[PIECES_MAX]){ "0@1000:abcd", "0@1004:efgh" }),
+			 n);
+	assert_int_equal(count_mappings((const char *[PIECES_MAX]){ "0@1000:ab", "0@1002:cd",
+								    "0@1004:ef", "0@1006:gh" }),
+			 n);
+}
+
 /* Without an end of the work that is allowed, foreign snapshots would take hours: no code is known
  * then. */
 static void work_ends(void **state)
@@ -375,6 +418,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_as_it_ran),
+		cmocka_unit_test(neighbours_are_one_mapping),
 		cmocka_unit_test(work_ends),
 		cmocka_unit_test(logs_are_found_by_time),
 	};

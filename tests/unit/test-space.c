@@ -269,6 +269,63 @@ static void kinds_cover_what_they_may(void **state)
 	}
 }
 
+/* Map memory, which JIT compilers do again and again: @n_pages from @page on. */
+static void map_memory(struct space *s, uint64_t time, uint64_t page, uint64_t n_pages,
+		       const struct object *object, uint64_t offset)
+{
+	assert_int_equal(space_map(s, &(struct mapping){ .time = time,
+							 .kind = MAPPING_MEMORY,
+							 .start = 0x1000 * page,
+							 .size = 0x1000 * n_pages,
+							 .offset = offset,
+							 .object = object }),
+			 0);
+}
+
+/*
+ * What a mapping adds, in pages, where the same object is mapped already: nothing, if each byte
+ * stays at its address. An object without bytes has none that could be elsewhere.
+ */
+static void the_same_again_adds_nothing(void **state)
+{
+	static const struct object ok = { .state = OBJECT_OK }, other = { .state = OBJECT_OK },
+				   missing = { .state = OBJECT_MISSING };
+	static const struct {
+		const char *title;
+		const struct object *first, *again;
+		uint64_t page, n_pages, offset;
+		uint64_t n_added;
+	} rows[] = {
+		{ "the same", &ok, &ok, 4, 4, 0, 0 },
+		{ "its second half", &ok, &ok, 6, 2, 0x2000, 0 },
+		{ "beyond its end, too", &ok, &ok, 6, 4, 0x2000, 2 },
+		{ "other bytes of it", &ok, &ok, 4, 4, 0x1000, 4 },
+		{ "another object", &ok, &other, 4, 4, 0, 4 },
+		{ "what is missing", &missing, &missing, 4, 4, 0, 0 },
+		{ "other bytes of what is missing", &missing, &missing, 4, 4, 0x1000, 0 },
+		{ "instead of what is missing", &missing, &ok, 4, 4, 0, 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(space_freep) struct space *s = make(NULL, 0);
+		struct layout layout;
+		uint64_t n = 0;
+
+		print_message("  %s\n", rows[i].title);
+		map_memory(s, 1, 4, 4, rows[i].first, 0);
+		map_memory(s, 2, rows[i].page, rows[i].n_pages, rows[i].again, rows[i].offset);
+		layout_init(&layout, s);
+		assert_int_equal(layout_advance(&layout), 0);
+		assert_int_equal(layout_advance(&layout), 0);
+		for (size_t k = 0; k < layout.added.n; k++)
+			n +=
+			    (layout.added.items[k].last + 1 - layout.added.items[k].start) / 0x1000;
+		assert_int_equal(n, rows[i].n_added);
+		layout_deinit(&layout);
+	}
+}
+
 /* What is in doubt, by page: of mappings that come behind the one the layout stands at. */
 static void what_is_replaced_is_in_doubt(void **state)
 {
@@ -449,6 +506,7 @@ int main(void)
 		cmocka_unit_test(impossible_mappings_are_refused),
 		cmocka_unit_test(a_new_mapping_covers_older_ones),
 		cmocka_unit_test(kinds_cover_what_they_may),
+		cmocka_unit_test(the_same_again_adds_nothing),
 		cmocka_unit_test(what_is_replaced_is_in_doubt),
 		cmocka_unit_test(too_much_is_all_in_doubt),
 		cmocka_unit_test(what_was_ever_replaced_is_in_doubt),
