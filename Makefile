@@ -99,7 +99,7 @@ $(O)/ptd-emu-system.so: $(O)/daemon/emu/system_plugin.o $(O)/libemu.a $(O)/libde
 
 # What tests/lib/failing can make fail in units. It also looks for leaks, and tests/lib/heldlock for locks
 # that are not held.
-FAILING = malloc calloc realloc free strdup strndup asprintf __asprintf_chk vasprintf __vasprintf_chk read pread write pwrite lseek \
+FAILING = malloc calloc realloc free strdup strndup asprintf __asprintf_chk vasprintf __vasprintf_chk read pread __pread_chk write pwrite lseek \
           mmap ftruncate fstat stat fstatat fstatvfs fsync mkdirat linkat renameat renameat2 readlink \
           fopen fdopen opendir fdopendir memfd_create eventfd epoll_create1 epoll_ctl socket socketpair \
           pthread_create open openat arena_alloc arena_copy arena_strdup map_put

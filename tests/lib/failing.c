@@ -311,6 +311,14 @@ FAILS(char *, arena_strdup, ENOMEM, NULL, (struct arena * arena, const char *str
 FAILS(int, map_put, ENOMEM, -ENOMEM, (struct map * map, uint64_t key, uint64_t value), map, key,
       value)
 
+/* This is what fortified code calls where it does not know the buffer's size. */
+ssize_t __wrap___pread_chk(int fd, void *bytes, size_t size, off_t at, size_t room);
+
+ssize_t __wrap___pread_chk(int fd, void *bytes, size_t size, off_t at, size_t room)
+{
+	return size <= room ? __wrap_pread(fd, bytes, size, at) : -1;
+}
+
 int __real_open(const char *path, int flags, ...);
 int __real_openat(int fd, const char *path, int flags, ...);
 
