@@ -242,8 +242,8 @@ bool memtrace_file_look_up(const struct memtrace_file *file, struct memtrace_kno
 
 	if (known->epoch != file->epoch)
 		reset_known(file, known);
-	if (file->generation != file->code->generation)
-		return false;
+	/* The run before it was announced in this generation. */
+	assert(file->generation == file->code->generation);
 	if (lately->block != run->block || lately->base != run->base || lately->file != file ||
 	    lately->epoch != file->epoch || lately->n < end) {
 		lately->file = file;

@@ -125,7 +125,8 @@ _must_check_ int memtrace_file_begin_batch(const struct memtrace_file *file, siz
 /*
  * Return: whether all instructions of @run are known to be announced, so that
  *         memtrace_file_announce() would change nothing unless the chunk ends. @site is the number
- *         of its site in the batch.
+ *         of its site in the batch. The run before it was announced by memtrace_file_announce(), or
+ *         is one of which this function said so.
  */
 static inline bool memtrace_file_is_announced(const struct memtrace_file *file,
 					      struct memtrace_known *known, uint32_t site,

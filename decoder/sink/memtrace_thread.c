@@ -626,7 +626,7 @@ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *ru
 /* Return: whether the records of a run that follows are all that has to be written before it. */
 static bool can_copy(const struct memtrace_thread *thread)
 {
-	return thread->started && !thread->gap && !thread->xfer_due && !thread->pair_due &&
+	return thread->started && !thread->gap && !thread->xfer_due &&
 	       thread->after == MEMTRACE_AFTER_INSN && !(thread->pending && thread->pending_bytes);
 }
 
