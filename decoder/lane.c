@@ -13,15 +13,6 @@
 /* How many stays, of one thread and the idle thread, are looked at for a stretch of code. */
 #define STAYS_MAX 64
 
-/*
- * PT is evicted from memory in steps of EVICT_SIZE bytes, except EVICT_KEEP bytes before and after
- * the engine's place. The kernel reads around a place, so the last EVICT_AGAIN bytes are evicted
- * once more.
- */
-#define EVICT_SIZE  (UINT64_C(1) << 15)
-#define EVICT_KEEP  (UINT64_C(1) << 12)
-#define EVICT_AGAIN (UINT64_C(1) << 20)
-
 static const struct stay nobody = { .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = "" };
 
 int lane_init(struct lane *lane, const struct lane_config *config)
@@ -38,7 +29,7 @@ int lane_init(struct lane *lane, const struct lane_config *config)
 
 	lane->stats.cpu = queue->cpu;
 	for (size_t i = 0; i < queue->n_spans; i++)
-		lane->stats.bytes_in += queue->spans[i].size;
+		lane->stats.bytes_in += queue->spans[i].pt.size;
 
 	lane->runs = malloc(LANE_RUNS_MAX * sizeof(*lane->runs));
 	return lane->runs ? 0 : -ENOMEM;
@@ -63,7 +54,7 @@ static uint64_t span_offset(const struct lane *lane)
 {
 	if (lane->next_span == 0)
 		return 0;
-	return lane->engine ? engine_offset(lane->engine) : current_span(lane)->size;
+	return lane->engine ? engine_offset(lane->engine) : current_span(lane)->pt.size;
 }
 
 uint64_t lane_offset(const struct lane *lane)
@@ -482,9 +473,10 @@ static int put_losses_in_span(struct lane *lane, size_t run)
 	const uint64_t offset = span_offset(lane);
 	int r;
 
-	if (lane->next_loss_at == queue->n_losses_at || span->size == 0)
+	if (lane->next_loss_at == queue->n_losses_at || span->pt.size == 0)
 		return 0;
-	r = put_losses_at(lane, span->offset, offset < span->size ? offset : span->size - 1, run);
+	r = put_losses_at(lane, span->offset, offset < span->pt.size ? offset : span->pt.size - 1,
+			  run);
 	if (r == 0 && lane->next_loss_at < queue->n_losses_at)
 		engine_pause_at(lane->engine,
 				queue->losses[lane->next_loss_at].offset - span->offset);
@@ -499,10 +491,10 @@ static int put_hole(struct lane *lane, const struct trace_span *span)
 	int r;
 
 	if (lane->next_span > 0) {
-		lane->span_base += span[-1].size;
+		lane->span_base += span[-1].pt.size;
 		lane->stay_opens = true;
 		missing = !lane->config.trace->facts.snapshot_mode &&
-			  span->offset != span[-1].offset + span[-1].size;
+			  span->offset != span[-1].offset + span[-1].pt.size;
 	}
 	r = put_losses_at(lane, span->offset, 0, lane->n_runs);
 	if (r == 0 && lane->config.queue->overwritten && lane->config.trace->facts.snapshot_mode &&
@@ -537,45 +529,16 @@ static int start_span(struct lane *lane)
 	if (r < 0)
 		return r;
 	lane->next_span++;
-	lane->span_decoded = lane->span_evicted = 0;
+	lane->span_decoded = 0;
 	lane->is_guest = false;
-	if (span->size == 0)
+	if (span->pt.size == 0)
 		return add_mark(lane, PTD_MARK_GAP, &empty);
 
-	/* Private to this process: a mapping of a temporary file, which others do not see. */
-	config.pt = fileparts_in_memory(span->bytes, span->size);
+	config.pt = span->pt;
 	r = engine_new(lane->config.engine, &config, &lane->engine);
 	if (r < 0)
 		return r;
 	return put_losses_in_span(lane, lane->n_runs);
-}
-
-/*
- * Memory grows with what is mapped, not with the length of the trace: what was decoded is given
- * back, and what the kernel read ahead. What is around the engine is not: it may have been written
- * to.
- */
-static void evict_pt(struct lane *lane)
-{
-	const struct trace *trace = lane->config.trace;
-	const struct trace_span *span;
-	uint64_t offset, start, end;
-
-	if (lane->next_span == 0)
-		return;
-	span = current_span(lane);
-	offset = span_offset(lane);
-	if (lane->engine && offset < lane->span_evicted + EVICT_SIZE)
-		return;
-	start = lane->span_evicted -
-		(lane->span_evicted < EVICT_AGAIN ? lane->span_evicted : EVICT_AGAIN);
-	end = lane->engine ? offset - (offset < EVICT_KEEP ? offset : EVICT_KEEP) : span->size;
-	if (start < end)
-		trace_evict(trace, span->bytes + start, end - start);
-	if (offset + EVICT_KEEP < span->size)
-		trace_evict(trace, span->bytes + offset + EVICT_KEEP,
-			    span->size - offset - EVICT_KEEP);
-	lane->span_evicted = offset;
 }
 
 static void count_decoded(struct lane *lane)
@@ -734,7 +697,6 @@ int lane_fill(struct lane *lane)
 					LANE_RUNS_MAX - lane->n_runs, &step);
 			if (r == 0)
 				r = take_step(lane, &step);
-			evict_pt(lane);
 		}
 		if (r < 0)
 			return r;

@@ -40,7 +40,6 @@ struct lane {
 	size_t next_span;
 	uint64_t span_base;    /* bytes of the queue before the engine's span */
 	uint64_t span_decoded; /* bytes of the engine's span that the stats count already */
-	uint64_t span_evicted; /* of its bytes, how many have been evicted from memory */
 
 	/* The next losses of the queue that are not in the stream yet. */
 	size_t next_loss_at; /* of those that state an offset */

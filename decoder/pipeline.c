@@ -272,6 +272,29 @@ static struct engine_config engine_config_of(struct ptd_decoder *d, const struct
 	return c;
 }
 
+/*
+ * What was read is as it was, but it may not be what was meant.
+ *
+ * Return: 0; or -ESTALE and @reterr_message if a file was changed since it was opened.
+ */
+static int check_inputs(const struct ptd_decoder *d, char **reterr_message)
+{
+	const char *failure = objects_failure(d->objects);
+	const struct reading_file *file;
+	off_t size;
+
+	/* What was decoded meanwhile may have gaps, and lack names, where the file has none. */
+	if (failure)
+		return message_set(reterr_message, -ESTALE, "%s", failure);
+	file = reading_find_cut(&d->reading, &size);
+	if (!file)
+		return 0;
+	return message_set(
+	    reterr_message, -ESTALE,
+	    "%s: became shorter while it was decoded: it had %jd bytes, and has %jd now",
+	    file->path, (intmax_t)file->size, (intmax_t)size);
+}
+
 static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 		      const struct engine_ops *engine, char **reterr_message)
 {
@@ -304,7 +327,7 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 	for (size_t i = 0; i < d->n_lanes; i++) {
 		r = lane_fill(&d->lanes[i]);
 		if (r < 0)
-			return r;
+			return check_inputs(d, reterr_message) ?: r;
 	}
 	return 0;
 }
@@ -444,25 +467,6 @@ static int fail(struct ptd_decoder *d, const struct lane *lane, int r)
 			   lane_offset(lane), lane->slice.cpu, strerror(-r));
 }
 
-/* What was read is as it was, but it may not be what was meant. Return: 0 or -ESTALE. */
-static int check_inputs(struct ptd_decoder *d)
-{
-	const char *failure = objects_failure(d->objects);
-	const struct reading_file *file;
-	off_t size;
-
-	/* What was decoded meanwhile may have gaps, and lack names, where the file has none. */
-	if (failure)
-		return message_set(&d->message, -ESTALE, "%s", failure);
-	file = reading_find_cut(&d->reading, &size);
-	if (!file)
-		return 0;
-	return message_set(
-	    &d->message, -ESTALE,
-	    "%s: became shorter while it was decoded: it had %jd bytes, and has %jd now",
-	    file->path, (intmax_t)file->size, (intmax_t)size);
-}
-
 const char *ptd_decoder_message(const struct ptd_decoder *decoder)
 {
 	return decoder->r == 0 ? NULL : decoder->message ?: "out of memory";
@@ -478,11 +482,13 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 		return decoder->r;
 	if (decoder->given) {
 		r = lane_fill(decoder->given);
-		if (r < 0)
-			return fail(decoder, decoder->given, r);
+		if (r < 0) {
+			decoder->r = check_inputs(decoder, &decoder->message);
+			return decoder->r ?: fail(decoder, decoder->given, r);
+		}
 		decoder->given = NULL;
 	}
-	decoder->r = check_inputs(decoder);
+	decoder->r = check_inputs(decoder, &decoder->message);
 	if (decoder->r < 0)
 		return decoder->r;
 

@@ -19,7 +19,7 @@ int fileparts_read_fd(int fd, uint64_t offset, void *ret_bytes, size_t size)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
+			return n < 0 ? -errno : -ESTALE;
 		to += n;
 		offset += (uint64_t)n;
 		size -= (size_t)n;

@@ -38,7 +38,7 @@ static inline struct fileparts fileparts_in_memory(const void *bytes, uint64_t s
 /*
  * Read the @size bytes at @offset; there must be so many.
  *
- * Return: 0; -ENODATA if a file has become shorter than it was; or another negative errno.
+ * Return: 0; -ESTALE if a file has become shorter than it was; or another negative errno.
  */
 _must_check_ int fileparts_read(const struct fileparts *parts, uint64_t offset, void *ret_bytes,
 				size_t size);

@@ -10,28 +10,22 @@
 #include "util/fileparts.h"
 #include "util/regular.h"
 
-static int map_part(struct mapfile *mapfile, int fd, int prot, uint64_t offset, uint64_t size)
-{
-	void *p = NULL;
-
-	if (size > 0) {
-		p = mmap(NULL, size, prot, MAP_PRIVATE | MAP_NORESERVE, fd, (off_t)offset);
-		if (p == MAP_FAILED)
-			return -errno;
-	}
-	*mapfile = (struct mapfile){ .bytes = p, .size = size };
-	return 0;
-}
-
 static int map_fd(struct mapfile *mapfile, int fd, int prot)
 {
+	void *p = NULL;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	return map_part(mapfile, fd, prot, 0, (uint64_t)st.st_size);
+	if (st.st_size > 0) {
+		p = mmap(NULL, (size_t)st.st_size, prot, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+		if (p == MAP_FAILED)
+			return -errno;
+	}
+	*mapfile = (struct mapfile){ .bytes = p, .size = (size_t)st.st_size };
+	return 0;
 }
 
 static int map_path(struct mapfile *mapfile, int dir_fd, const char *path, int prot)
@@ -95,32 +89,9 @@ int mapfile_init_fd(struct mapfile *mapfile, int fd)
 	return map_fd(mapfile, fd, PROT_READ | PROT_WRITE);
 }
 
-int mapfile_init_part(struct mapfile *mapfile, int fd, uint64_t offset, uint64_t size)
-{
-	return map_part(mapfile, fd, PROT_READ | PROT_WRITE, offset, size);
-}
-
 void mapfile_deinit(struct mapfile *mapfile)
 {
 	if (mapfile->bytes)
 		(void)munmap((void *)(uintptr_t)mapfile->bytes, mapfile->size);
 	*mapfile = (struct mapfile){};
-}
-
-void mapfile_evict(const struct mapfile *mapfile, const uint8_t *bytes, size_t size)
-{
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t start, end;
-
-	if (!mapfile->bytes || bytes < mapfile->bytes || bytes > mapfile->bytes + mapfile->size ||
-	    size > (size_t)(mapfile->bytes + mapfile->size - bytes))
-		return;
-	/* Only pages that are wholly in it. */
-	start = ((size_t)(bytes - mapfile->bytes) + page - 1) / page * page;
-	end = (size_t)(bytes - mapfile->bytes) + size;
-	if (end < mapfile->size)
-		end = end / page * page;
-	if (start < end)
-		(void)madvise((void *)(uintptr_t)(mapfile->bytes + start), end - start,
-			      MADV_DONTNEED);
 }

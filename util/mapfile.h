@@ -36,17 +36,4 @@ _must_check_ int mapfile_read(struct mapfile *mapfile, int dir_fd, const char *p
 /* Map the file that is open at @fd, which stays open. */
 _must_check_ int mapfile_init_fd(struct mapfile *mapfile, int fd);
 
-/*
- * The same for @size bytes of that file. @offset is a multiple of the page size, and the file must
- * have these bytes.
- */
-_must_check_ int mapfile_init_part(struct mapfile *mapfile, int fd, uint64_t offset, uint64_t size);
-
 void mapfile_deinit(struct mapfile *mapfile);
-
-/*
- * Give the memory of the @size bytes at @bytes back to the system, as they will not be needed soon;
- * if they do not lie in this file, do nothing. They are read from the file again when they are
- * needed, so that what was written to them is lost.
- */
-void mapfile_evict(const struct mapfile *mapfile, const uint8_t *bytes, size_t size);

@@ -5,13 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
-
-#include "util/progress.h"
 
 #define DIRECTORY_DEFAULT "/var/tmp"
 #define COPY_SIZE         (size_t)(1 << 16)
-#define COPY_STEP         (size_t)(1 << 20) /* between two reports of progress */
 
 /*
  * The prepared files of the process, which prepares them only if it has one thread. In each, a
@@ -146,78 +142,19 @@ int spill_copy(struct spill *spill, int fd)
 	}
 }
 
-/* Add the bytes of @fd from @at to @end. Return: as spill_copy_file(). */
-static int copy_part(struct spill *spill, int fd, off_t at, off_t end, struct progress *progress)
+struct spillfile spill_finish(struct spill *spill)
 {
-	int r;
+	struct spillfile file = { .fd = -1 };
 
-	if (spill->spills && (uint64_t)(end - at) > spill->spills->room)
-		return fail(spill, -EFBIG);
-	if (lseek(spill->fd, (off_t)spill->start + at, SEEK_SET) < 0)
-		return -errno;
-	while (at < end) {
-		const size_t left = (size_t)(end - at);
-		const ssize_t n = sendfile(spill->fd, fd, &at, left < COPY_STEP ? left : COPY_STEP);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return fail(spill, -errno);
-		if (n == 0)
-			return -ESTALE;
-		if (spill->spills)
-			spill->spills->room -= (uint64_t)n;
-		r = progress_add(progress, (uint64_t)n);
-		if (r < 0)
-			return r;
+	if (spill->size > 0) {
+		file = (struct spillfile){ .fd = spill->fd,
+					   .is_owned = !spill->is_prepared,
+					   .offset = spill->start,
+					   .size = spill->size };
+		spill->is_open = spill->is_prepared;
 	}
-	return 0;
-}
-
-int spill_copy_file(struct spill *spill, int fd, uint64_t size, struct progress *progress)
-{
-	off_t at = 0, data, hole;
-	int r;
-
-	if (size == 0)
-		return 0;
-	if (!spill->is_open) {
-		r = open_file(spill);
-		if (r < 0)
-			return r;
-	}
-	/* A file system that knows of no holes says that all is data. */
-	while ((uint64_t)at < size && (data = lseek(fd, at, SEEK_DATA)) >= 0) {
-		hole = lseek(fd, data, SEEK_HOLE);
-		if (hole < 0)
-			return -errno;
-		if ((uint64_t)hole > size)
-			hole = (off_t)size;
-		r = copy_part(spill, fd, data, hole, progress);
-		if (r < 0)
-			return r;
-		at = hole;
-	}
-	if ((uint64_t)at < size && errno != ENXIO)
-		return -errno;
-	if (lseek(fd, 0, SEEK_END) < (off_t)size)
-		return -ESTALE;
-	if (ftruncate(spill->fd, (off_t)(spill->start + size)) < 0)
-		return fail(spill, -errno);
-	spill->size = size;
-	return 0;
-}
-
-int spill_finish(struct spill *spill, struct mapfile *ret_map)
-{
-	int r = 0;
-
-	if (spill->size == 0)
-		*ret_map = (struct mapfile){};
-	else
-		r = mapfile_init_part(ret_map, spill->fd, spill->start, spill->size);
 	spill_deinit(spill);
-	return r;
+	return file;
 }
 
 int spill_share(struct spill *spill, void **ret_bytes)

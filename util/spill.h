@@ -5,7 +5,7 @@
  * Spill
  *
  * Bytes that are written once and read later, and may be too many for memory. They go to a
- * temporary file without a name, in $TMPDIR or /var/tmp, and are then read like any mapped file.
+ * temporary file without a name, in $TMPDIR or /var/tmp, and are then read from it, or mapped.
  * Where no such file can be made, they stay in memory.
  */
 
@@ -14,9 +14,6 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "util/mapfile.h"
-
-struct progress;
 
 /* How many can be written at a time to files that were prepared. */
 #define SPILL_PREPARED 8
@@ -62,21 +59,15 @@ _must_check_ int spill_write(struct spill *spill, const void *bytes, size_t size
 /* Add all bytes from @fd up to its end. Return: like spill_write(). */
 _must_check_ int spill_copy(struct spill *spill, int fd);
 
-/*
- * Add the @size bytes of the regular file that is open at @fd, from its start on. Its holes stay
- * holes. @progress, which may be NULL, counts the bytes.
- *
- * Return: 0; -ESTALE if the file has become shorter; -ECANCELED; or as above.
- */
-_must_check_ int spill_copy_file(struct spill *spill, int fd, uint64_t size,
-				 struct progress *progress);
+/* Where the bytes of a spill are that has all of them. */
+struct spillfile {
+	int fd;        /* -1: there are no bytes */
+	bool is_owned; /* the caller of spill_finish() has to close it; else it stays open */
+	uint64_t offset, size;
+};
 
-/*
- * Map the bytes; none can be added afterwards.
- *
- * Return: 0, and the caller owns @ret_map; or negative errno.
- */
-_must_check_ int spill_finish(struct spill *spill, struct mapfile *ret_map);
+/* End adding. The spill is empty then. Return: where the bytes are, to be read. */
+struct spillfile spill_finish(struct spill *spill);
 
 /*
  * Map the bytes, of which there must be at least one, so that writing to them changes the file:

@@ -2,11 +2,12 @@
 
 #include "util/table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define BUFFER_SIZE (size_t)(1 << 16)
+#define BUFFER_SIZE TABLE_PUSH_MAX
 
 void table_init(struct table *table, size_t item_size, struct spills *spills)
 {
@@ -31,21 +32,29 @@ static int flush_buffer(struct table *table)
 
 int table_push(struct table *table, const void *item)
 {
+	return table_push_many(table, item, 1);
+}
+
+int table_push_many(struct table *table, const void *items, size_t n)
+{
+	const size_t size = n * table->item_size;
 	int r;
 
+	assert(n <= TABLE_PUSH_MAX / table->item_size);
 	if (!table->buffer) {
 		table->buffer = malloc(BUFFER_SIZE);
 		if (!table->buffer)
 			return -ENOMEM;
 	}
-	if (BUFFER_SIZE - table->n_buffered < table->item_size) {
+	if (BUFFER_SIZE - table->n_buffered < size) {
 		r = flush_buffer(table);
 		if (r < 0)
 			return r;
 	}
-	memcpy(table->buffer + table->n_buffered, item, table->item_size);
-	table->n_buffered += table->item_size;
-	table->n++;
+	if (size > 0)
+		memcpy(table->buffer + table->n_buffered, items, size);
+	table->n_buffered += size;
+	table->n += n;
 	return 0;
 }
 

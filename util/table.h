@@ -15,6 +15,8 @@
 #include "base/base.h"
 #include "util/spill.h"
 
+#define TABLE_PUSH_MAX (size_t)(1 << 16)
+
 struct table {
 	size_t item_size;
 	size_t n;
@@ -32,6 +34,9 @@ void table_deinit(struct table *table);
 
 /* Add a copy of the item. Return: 0, or negative errno. */
 _must_check_ int table_push(struct table *table, const void *item);
+
+/* Add copies of @n items, together at most TABLE_PUSH_MAX bytes. Return: 0, or negative errno. */
+_must_check_ int table_push_many(struct table *table, const void *items, size_t n);
 
 /* Add @n items that are all zero. Return: 0, or negative errno. */
 _must_check_ int table_push_zeros(struct table *table, size_t n);

@@ -435,7 +435,7 @@ static int enter_sandbox(struct command *c)
 	int r;
 
 	if (!*spills)
-		*spills = PTD_MAX_SPILL + inputs;
+		*spills = PTD_MAX_SPILL;
 	spill_prepare();
 	r = collect_roots(c, &roots);
 	sandbox.roots = roots.items.items;

@@ -60,11 +60,11 @@ int expand_add(struct expand *expand, struct cursor bytes, uint64_t file_offset)
 	return 0;
 }
 
-int expand_finish(struct expand *expand, struct mapfile *ret_map)
+struct spillfile expand_finish(struct expand *expand)
 {
 	ZSTD_freeDStream(expand->stream);
 	expand->stream = NULL;
-	return spill_finish(&expand->out, ret_map);
+	return spill_finish(&expand->out);
 }
 
 uint64_t expand_file_offset(const struct expand *expand, uint64_t position)

@@ -15,7 +15,6 @@
 
 #include "base/base.h"
 #include "base/cursor.h"
-#include "util/mapfile.h"
 #include "util/spill.h"
 #include "util/vec.h"
 
@@ -57,12 +56,8 @@ static inline bool expand_used(const struct expand *expand)
 	return expand->stream;
 }
 
-/*
- * Map all expanded bytes.
- *
- * Return: 0, and the caller owns @ret_map; or negative errno.
- */
-_must_check_ int expand_finish(struct expand *expand, struct mapfile *ret_map);
+/* Return: where all expanded bytes are; the caller owns the descriptor if it says so. */
+struct spillfile expand_finish(struct expand *expand);
 
 /* Return: the file offset of the compressed record that has the expanded byte at @position. */
 uint64_t expand_file_offset(const struct expand *expand, uint64_t position);

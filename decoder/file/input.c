@@ -18,22 +18,40 @@
 /* Of the data files of a directory. */
 #define FILES_MAX 4096
 
-/* What comes out of a pipe is read to its end, and then like a file. */
-static int read_pipe(int fd, struct reading *reading, struct mapfile *ret_map)
-{
-	_cleanup_(spill_deinit) struct spill spill = { .spills = reading_spills(reading) };
+/* A file that is read where it is; or what came out of a pipe, in a temporary file. */
+struct input {
+	int fd;
+	bool is_owned; /* else it stays open */
+	uint64_t offset, size;
+};
 
-	return spill_copy(&spill, fd) ?: spill_finish(&spill, ret_map);
+static void input_close(struct input *input)
+{
+	if (input->is_owned)
+		(void)fd_close(input->fd);
+	*input = (struct input){ .fd = -1 };
 }
 
-/*
- * A regular file is copied, and the copy mapped: whoever may write to the file may cut it off at
- * any time, and pages behind its end kill who looks at them. @path is what it can be found by
- * later, or NULL.
- */
-static int copy_file(int fd, const char *path, struct reading *reading, struct mapfile *ret_map)
+/* What comes out of a pipe is read to its end, and then like a file. */
+static int read_pipe(int fd, struct reading *reading, struct input *ret_input)
 {
 	_cleanup_(spill_deinit) struct spill spill = { .spills = reading_spills(reading) };
+	struct spillfile file;
+	int r;
+
+	r = spill_copy(&spill, fd);
+	if (r < 0)
+		return r;
+	file = spill_finish(&spill);
+	*ret_input = (struct input){
+		.fd = file.fd, .is_owned = file.is_owned, .offset = file.offset, .size = file.size
+	};
+	return 0;
+}
+
+/* @path is what the file can be found by later, or NULL. */
+static int note_file(int fd, const char *path, struct reading *reading, struct input *ret_input)
+{
 	struct stat st;
 	int r;
 
@@ -42,34 +60,41 @@ static int copy_file(int fd, const char *path, struct reading *reading, struct m
 	r = path ? reading_note(reading, path, &st) : 0;
 	if (r < 0)
 		return r;
-	progress_expect(reading_progress(reading), (uint64_t)st.st_size);
-	r = spill_copy_file(&spill, fd, (uint64_t)st.st_size, reading_progress(reading));
-	return r < 0 ? r : spill_finish(&spill, ret_map);
+	*ret_input = (struct input){ .fd = fd, .size = (uint64_t)st.st_size };
+	return 0;
 }
 
-static int map_stdin(struct reading *reading, struct mapfile *ret_map)
+static int open_stdin(struct reading *reading, struct input *ret_input)
 {
 	struct stat st;
 
 	if (isatty(STDIN_FILENO))
 		return -ENOTTY;
 	if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode))
-		return copy_file(STDIN_FILENO, NULL, reading, ret_map);
-	return read_pipe(STDIN_FILENO, reading, ret_map);
+		return note_file(STDIN_FILENO, NULL, reading, ret_input);
+	return read_pipe(STDIN_FILENO, reading, ret_input);
 }
 
-/* The same of the file @name, seen from @dir_fd. */
-static int copy_path(int dir_fd, const char *name, const char *path, struct reading *reading,
-		     struct mapfile *ret_map)
+/* Open the regular file @name, seen from @dir_fd. */
+static int open_file(int dir_fd, const char *name, const char *path, struct reading *reading,
+		     struct input *ret_input)
 {
 	_cleanup_(fd_closep) int fd = regular_open(dir_fd, name, 0);
+	int r;
 
-	return fd < 0 ? fd : copy_file(fd, path, reading, ret_map);
+	if (fd < 0)
+		return fd;
+	r = note_file(fd, path, reading, ret_input);
+	if (r < 0)
+		return r;
+	ret_input->is_owned = true;
+	fd = -1;
+	return 0;
 }
 
 /* @path is the same as @name, seen from the working directory. */
-static int map_path(int dir_fd, const char *name, const char *path, struct reading *reading,
-		    struct mapfile *ret_map)
+static int open_path(int dir_fd, const char *name, const char *path, struct reading *reading,
+		     struct input *ret_input)
 {
 	_cleanup_(fd_closep) int fd = -1;
 	struct stat st;
@@ -79,67 +104,86 @@ static int map_path(int dir_fd, const char *name, const char *path, struct readi
 	if (fstatat(dir_fd, name, &st, 0) < 0)
 		return -errno;
 	if (!S_ISFIFO(st.st_mode) || dir_fd != AT_FDCWD)
-		return copy_path(dir_fd, name, path, reading, ret_map);
+		return open_file(dir_fd, name, path, reading, ret_input);
 	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : read_pipe(fd, reading, ret_map);
+	return fd < 0 ? -errno : read_pipe(fd, reading, ret_input);
 }
 
 /* The files of a trace. */
 struct data {
 	struct reading *reading;       /* borrowed; or NULL */
 	struct perfstream_file *files; /* whose names are owned */
-	struct mapfile *maps;
+	struct input *inputs;
 	size_t n;
 };
 
 static void data_deinit(struct data *data)
 {
 	for (size_t i = 0; i < data->n; i++) {
-		mapfile_deinit(&data->maps[i]);
+		input_close(&data->inputs[i]);
 		free((void *)(uintptr_t)data->files[i].name);
 	}
 	free(data->files);
-	free(data->maps);
+	free(data->inputs);
 }
 
 /* Add the file @name, seen from @dir_fd; messages call it @path, which is taken over. */
 static int add_file(struct data *data, int dir_fd, const char *name, char *path,
 		    char **reterr_message)
 {
-	struct mapfile *map = &data->maps[data->n];
+	struct input *input = &data->inputs[data->n];
 	int r;
 
 	if (!path)
 		return message_set(reterr_message, -ENOMEM, "%s: out of memory", name);
 	data->files[data->n++].name = path;
-	r = name ? map_path(dir_fd, name, path, data->reading, map) : map_stdin(data->reading, map);
-	if (r == -ESTALE)
-		return message_set(reterr_message, r, "%s: became shorter while it was read", path);
-	if (r == -ECANCELED)
-		return message_set(reterr_message, r,
-				   "%s: was not read to its end, since that was canceled", path);
+	*input = (struct input){ .fd = -1 };
+	r = name ? open_path(dir_fd, name, path, data->reading, input)
+		 : open_stdin(data->reading, input);
 	if (r == -EINVAL)
 		return message_set(reterr_message, r, "%s: not a regular file", path);
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: %s", path,
 				   r == -ENOTTY ? "is a terminal" : strerror(-r));
-	data->files[data->n - 1].bytes = map->bytes;
-	data->files[data->n - 1].size = map->size;
-	progress_expect(reading_progress(data->reading), map->size);
+	data->files[data->n - 1].fd = input->fd;
+	data->files[data->n - 1].offset = input->offset;
+	data->files[data->n - 1].size = input->size;
+	progress_expect(reading_progress(data->reading), input->size);
 	return 0;
 }
 
 static int make_room(struct data *data, size_t n)
 {
 	data->files = calloc(n, sizeof(*data->files));
-	data->maps = calloc(n, sizeof(*data->maps));
-	return data->files && data->maps ? 0 : -ENOMEM;
+	data->inputs = calloc(n, sizeof(*data->inputs));
+	return data->files && data->inputs ? 0 : -ENOMEM;
+}
+
+/* Let @trace close the descriptor of @input. Return: 0 or -ENOMEM. */
+static int hand_over(struct trace *trace, struct input *input)
+{
+	if (!input->is_owned)
+		return 0;
+	if (vec_push(&trace->fds, input->fd) < 0)
+		return -ENOMEM;
+	input->is_owned = false;
+	return 0;
 }
 
 static int parse(struct data *data, struct trace **ret_trace, char **reterr_message)
 {
-	return perfdata_parse_files(data->files, data->n, data->maps, data->reading, ret_trace,
-				    reterr_message);
+	_cleanup_(trace_freep) struct trace *trace = NULL;
+	int r;
+
+	r = perfdata_parse(data->files, data->n, data->reading, &trace, reterr_message);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < data->n; i++)
+		if (hand_over(trace, &data->inputs[i]) < 0)
+			return message_set(reterr_message, -ENOMEM, "%s: out of memory",
+					   data->files[i].name);
+	*ret_trace = TAKE(trace);
+	return 0;
 }
 
 /* @name: NULL is standard input. */
@@ -239,11 +283,9 @@ int input_open(const char *path, bool force, struct reading *reading, struct tra
 	return read_file(path, path, reading, ret_trace, reterr_message);
 }
 
-/* Move @pt into a trace. The packets alone say whether they have times, and which events. */
-static int bare_trace(struct trace *trace, struct mapfile *pt, struct reading *reading)
+/* Make a trace of @input. The packets alone say whether they have times, and which events. */
+static int bare_trace(struct trace *trace, struct input *input, struct reading *reading)
 {
-	int r;
-
 	trace->spills = reading_spills(reading);
 	table_init(&trace->record_table, sizeof(struct trace_record), trace->spills);
 	trace->facts = (struct trace_facts){ .is_bare = true, .has_tsc = true, .has_events = true };
@@ -253,32 +295,30 @@ static int bare_trace(struct trace *trace, struct mapfile *pt, struct reading *r
 	trace->n_queues = 1;
 	trace->queues[0] = (struct trace_queue){ .cpu = 0, .tid = TRACE_NONE };
 	trace->queues[0].spans = calloc(1, sizeof(*trace->queues[0].spans));
-	if (!trace->queues[0].spans)
+	trace->parts = calloc(1, sizeof(*trace->parts));
+	if (!trace->queues[0].spans || !trace->parts)
 		return -ENOMEM;
+	trace->parts[0] = (struct filepart){ .fd = input->fd };
 	trace->queues[0].n_spans = 1;
-	trace->queues[0].spans[0] = (struct trace_span){ .bytes = pt->bytes, .size = pt->size };
-	r = vec_push(&trace->files, *pt);
-	if (r == 0)
-		*pt = (struct mapfile){};
-	return r;
+	trace->queues[0].spans[0] =
+	    (struct trace_span){ .pt = { .size = input->size, .parts = trace->parts, .n = 1 } };
+	return hand_over(trace, input);
 }
 
 int input_open_bare(const char *path, struct reading *reading, struct trace **ret_trace,
 		    char **reterr_message)
 {
 	_cleanup_(trace_freep) struct trace *trace = calloc(1, sizeof(*trace));
-	_cleanup_(mapfile_deinit) struct mapfile pt = {};
+	_cleanup_(input_close) struct input input = { .fd = -1 };
 	int r;
 
 	if (!trace)
 		return message_set(reterr_message, -ENOMEM, "%s: out of memory", path);
-	r = copy_path(AT_FDCWD, path, path, reading, &pt);
+	r = open_file(AT_FDCWD, path, path, reading, &input);
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: cannot read: %s", path,
-				   r == -EINVAL   ? "is no regular file"
-				   : r == -ESTALE ? "it became shorter"
-						  : strerror(-r));
-	r = bare_trace(trace, &pt, reading);
+				   r == -EINVAL ? "is no regular file" : strerror(-r));
+	r = bare_trace(trace, &input, reading);
 	if (r < 0)
 		return message_set(reterr_message, r, "%s: out of memory", path);
 	*ret_trace = TAKE(trace);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "decoder/file/perfattr.h"
 #include "decoder/file/perfstream.h"
@@ -12,17 +13,30 @@
 
 #define complain perfstream_complain
 
-/* The @size bytes of the file at @offset, which the header calls @what. */
+/* Read the bytes of the file that the header calls @what, which the caller frees. */
 static int get_section(struct perfstream *s, const char *what, struct perfabi_section section,
-		       struct cursor *ret_section)
+		       uint8_t **ret_bytes, struct cursor *ret_section)
 {
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	int r;
+
 	if (section.offset > s->file.size || section.size > s->file.size - section.offset)
 		return complain(s, -EBADMSG,
 				"the %s (%" PRIu64 " bytes at offset %" PRIu64
-				") lies outside of the file, which has %zu bytes",
+				") lies outside of the file, which has %" PRIu64 " bytes",
 				what, section.size, section.offset, s->file.size);
-
-	*ret_section = cursor_from((const uint8_t *)s->file.bytes + section.offset, section.size);
+	if (section.size > PERFSTREAM_BYTES_MAX)
+		return complain(s, -EFBIG,
+				"the %s has %" PRIu64 " bytes; at most 64 MiB were expected", what,
+				section.size);
+	bytes = malloc(section.size + 1);
+	if (!bytes)
+		return complain(s, -ENOMEM, "out of memory");
+	r = perfstream_bytes(s, section.offset, bytes, section.size);
+	if (r < 0)
+		return r;
+	*ret_section = cursor_from(bytes, section.size);
+	*ret_bytes = TAKE(bytes);
 	return 0;
 }
 
@@ -33,20 +47,35 @@ static bool feature_is_read(unsigned int feature)
 	       feature == PERFABI_FEATURE_BPF_PROG_INFO;
 }
 
+static int read_feature(struct perfstream *s, unsigned int feature, struct perfabi_section section)
+{
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	struct cursor body;
+
+	return get_section(s, "feature", section, &bytes, &body)
+		   ?: perfstream_feature(s, feature, body, section.offset);
+}
+
 /*
  * The table of features lies right behind the data section. That of a file that was cut off may be
  * missing; the data do not depend on it.
  */
 static int read_features(struct perfstream *s, const struct perfabi_header *header)
 {
-	uint64_t at = header->data.offset + header->data.size;
+	struct perfabi_section sections[64 * ARRAY_LEN(header->features)];
+	const uint64_t at = header->data.offset + header->data.size;
 	struct perfabi_section section;
-	struct cursor table, body;
+	struct cursor table;
+	size_t n;
 	int r;
 
 	if (at > s->file.size)
 		return 0;
-	table = cursor_from((const uint8_t *)s->file.bytes + at, s->file.size - at);
+	n = s->file.size - at < sizeof(sections) ? (size_t)(s->file.size - at) : sizeof(sections);
+	r = perfstream_bytes(s, at, sections, n);
+	if (r < 0)
+		return r;
+	table = cursor_from(sections, n);
 
 	for (unsigned int i = 0; i < 64 * ARRAY_LEN(header->features); i++) {
 		if (!(header->features[i / 64] >> (i % 64) & 1))
@@ -56,28 +85,39 @@ static int read_features(struct perfstream *s, const struct perfabi_header *head
 			s->trace->truncated_at = s->file.size;
 			return 0;
 		}
-		if (!feature_is_read(i))
-			continue;
-		r = get_section(s, "feature", section, &body) ?: perfstream_feature(s, i, body);
+		r = feature_is_read(i) ? read_feature(s, i, section) : 0;
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int read_attrs(struct perfstream *s, const struct perfabi_header *header)
+static int read_ids(struct perfstream *s, struct perfabi_section section)
 {
-	uint64_t n_ids_left = s->file.size / sizeof(uint64_t);
-	struct perfabi_section section;
-	struct cursor attrs, ids;
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	struct cursor ids;
 	int r;
 
-	r = get_section(s, "attr section", header->attrs, &attrs);
+	r = get_section(s, "section of event ids", section, &bytes, &ids);
+	if (r < 0)
+		return r;
+	return perfattrs_add_ids(&s->attrs, ids) < 0 ? complain(s, -ENOMEM, "out of memory") : 0;
+}
+
+static int read_attrs(struct perfstream *s, const struct perfabi_header *header)
+{
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	uint64_t n_ids_left = s->file.size / sizeof(uint64_t);
+	struct perfabi_section section;
+	struct cursor attrs;
+	int r;
+
+	r = get_section(s, "attr section", header->attrs, &bytes, &attrs);
 	if (r < 0)
 		return r;
 
 	while (cursor_left(&attrs) > 0) {
-		const uint64_t at = perfstream_offset(s, attrs.pos);
+		const uint64_t at = header->attrs.offset + (uint64_t)(attrs.pos - bytes);
 
 		r = perfattrs_add(&s->attrs, &attrs)
 			?: cursor_get(&attrs, sizeof(section), &section);
@@ -89,19 +129,16 @@ static int read_attrs(struct perfstream *s, const struct perfabi_header *header)
 					" has a size below 64 or goes beyond its section",
 					at);
 
-		r = get_section(s, "section of event ids", section, &ids);
-		if (r < 0)
-			return r;
 		/* No two attrs share ids, so all of them together fit into the file. */
-		if (section.size / sizeof(uint64_t) > n_ids_left)
+		if (section.size <= s->file.size && section.size / sizeof(uint64_t) > n_ids_left)
 			return complain(s, -EBADMSG,
 					"the event attribute at offset %" PRIu64
 					" names ids that are another's",
 					at);
 		n_ids_left -= section.size / sizeof(uint64_t);
-		r = perfattrs_add_ids(&s->attrs, ids);
+		r = read_ids(s, section);
 		if (r < 0)
-			return complain(s, -ENOMEM, "out of memory");
+			return r;
 	}
 	return 0;
 }
@@ -120,7 +157,7 @@ static int read_data(struct perfstream *s, const struct perfabi_header *header)
 	if (data->offset < sizeof(header->magic) || data->offset >= s->file.size)
 		return complain(s, -EBADMSG,
 				"the data section (offset %" PRIu64
-				") lies outside of the file, which has %zu bytes",
+				") lies outside of the file, which has %" PRIu64 " bytes",
 				data->offset, s->file.size);
 	if (size > s->file.size - data->offset) {
 		size = s->file.size - data->offset;
@@ -131,30 +168,30 @@ static int read_data(struct perfstream *s, const struct perfabi_header *header)
 			return r;
 	}
 
-	return perfstream_read(
-	    s, cursor_from((const uint8_t *)s->file.bytes + data->offset, (size_t)size));
+	return perfstream_read(s, data->offset, size);
 }
 
 static int read_file_form(struct perfstream *s)
 {
-	struct cursor c = cursor_from(s->file.bytes, s->file.size);
 	struct perfabi_header header = {};
 	int r;
 
 	/* The oldest form of the header ends before the features. */
-	memcpy(&header, c.pos, PERFABI_PIPE_HEADER);
+	r = perfstream_bytes(s, 0, &header, PERFABI_PIPE_HEADER);
+	if (r < 0)
+		return r;
 	if (header.size != sizeof(header) &&
 	    header.size != offsetof(struct perfabi_header, features))
 		return complain(s, -EBADMSG,
 				"the header says that it has %" PRIu64
 				" bytes; 104 was expected, or 16 in the pipe form",
 				header.size);
-	r = cursor_get(&c, (size_t)header.size, &header);
-	if (r < 0)
-		return complain(s, r, "the header of %" PRIu64 " bytes is cut off at %zu",
+	if (header.size > s->file.size)
+		return complain(s, -EBADMSG,
+				"the header of %" PRIu64 " bytes is cut off at %" PRIu64,
 				header.size, s->file.size);
-
-	return read_attrs(s, &header) ?: read_data(s, &header);
+	return perfstream_bytes(s, 0, &header, (size_t)header.size) ?: read_attrs(s, &header)
+		       ?: read_data(s, &header);
 }
 
 static int read_pipe_form(struct perfstream *s)
@@ -165,18 +202,22 @@ static int read_pipe_form(struct perfstream *s)
 		return complain(s, -ENODATA,
 				"holds a header and no records: the recording was not "
 				"finished");
-	return perfstream_read(s, cursor_from((const uint8_t *)s->file.bytes + PERFABI_PIPE_HEADER,
-					      s->file.size - PERFABI_PIPE_HEADER));
+	return perfstream_read(s, PERFABI_PIPE_HEADER, s->file.size - PERFABI_PIPE_HEADER);
 }
 
 static int read_magic(struct perfstream *s)
 {
+	uint8_t start[PERFABI_PIPE_HEADER];
+	const size_t n = s->file.size < sizeof(start) ? (size_t)s->file.size : sizeof(start);
+	struct cursor c = cursor_from(start, n);
 	uint64_t magic, header_size;
-	/* An empty file is not even mapped. */
-	struct cursor c = cursor_from(s->file.size ? s->file.bytes : "", s->file.size);
+	int r;
 
+	r = perfstream_bytes(s, 0, start, n);
+	if (r < 0)
+		return r;
 	if (cursor_get(&c, sizeof(magic), &magic) < 0)
-		return complain(s, -EBADMSG, "not a perf.data file: it has only %zu bytes",
+		return complain(s, -EBADMSG, "not a perf.data file: it has only %" PRIu64 " bytes",
 				s->file.size);
 	if (magic == PERFABI_MAGIC_SWAPPED)
 		return complain(s, -EOPNOTSUPP,
@@ -185,7 +226,8 @@ static int read_magic(struct perfstream *s)
 		return complain(s, -EBADMSG,
 				"not a perf.data file: it does not begin with PERFILE2");
 	if (cursor_get(&c, sizeof(header_size), &header_size) < 0)
-		return complain(s, -EBADMSG, "the header is cut off at %zu bytes", s->file.size);
+		return complain(s, -EBADMSG, "the header is cut off at %" PRIu64 " bytes",
+				s->file.size);
 
 	return header_size == PERFABI_PIPE_HEADER ? read_pipe_form(s) : read_file_form(s);
 }
@@ -208,8 +250,7 @@ static int read_others(struct perfstream *s, const struct perfstream_file *files
 
 	for (size_t i = 1; i < n_files; i++) {
 		perfstream_next_file(s, &files[i]);
-		r = files[i].size ? perfstream_read(s, cursor_from(files[i].bytes, files[i].size))
-				  : 0;
+		r = files[i].size > 0 ? perfstream_read(s, 0, files[i].size) : 0;
 		if (r < 0)
 			return r;
 	}
@@ -217,42 +258,13 @@ static int read_others(struct perfstream *s, const struct perfstream_file *files
 	return 0;
 }
 
-static int take_maps(struct perfstream *s, struct mapfile *maps, size_t n)
-{
-	const int r = vec_reserve(&s->trace->files, n);
-
-	for (size_t i = 0; i < n; i++) {
-		if (r < 0)
-			mapfile_deinit(&maps[i]);
-		else
-			s->trace->files.items[s->trace->files.n++] = maps[i];
-		maps[i] = (struct mapfile){};
-	}
-	return r < 0 ? complain(s, r, "out of memory") : 0;
-}
-
-int perfdata_parse_files(const struct perfstream_file *files, size_t n_files, struct mapfile *maps,
-			 struct reading *reading, struct trace **ret_trace, char **reterr_message)
+int perfdata_parse(const struct perfstream_file *files, size_t n_files, struct reading *reading,
+		   struct trace **ret_trace, char **reterr_message)
 {
 	_cleanup_(perfstream_deinit) struct perfstream s = {};
-	int r;
 
-	r = perfstream_init(&s, &files[0], reading, reterr_message);
-	if (r < 0) {
-		for (size_t i = 0; maps && i < n_files; i++)
-			mapfile_deinit(&maps[i]);
-		return r;
-	}
-	if (maps)
-		r = take_maps(&s, maps, n_files);
-	return r ?: read_magic(&s) ?: read_others(&s, files, n_files)
+	return perfstream_init(&s, &files[0], reading, reterr_message)
+		       ?: read_magic(&s)
+		       ?: read_others(&s, files, n_files)
 		       ?: perfstream_finish(&s, ret_trace);
-}
-
-int perfdata_parse(const void *bytes, size_t size, const char *name, struct trace **ret_trace,
-		   char **reterr_message)
-{
-	const struct perfstream_file file = { .bytes = bytes, .size = size, .name = name };
-
-	return perfdata_parse_files(&file, 1, NULL, NULL, ret_trace, reterr_message);
 }

@@ -16,8 +16,11 @@
 
 #define CPUID_SIZE_MAX 64
 
-/* Records that have been walked over are evicted from memory in steps of so many bytes. */
-#define EVICT_SIZE (ptrdiff_t)(1 << 18)
+/* A record has at most 64 KiB. */
+#define RECORDS_WINDOW (size_t)(1 << 17)
+
+/* Progress is reported in steps of so many bytes. */
+#define COUNTED_STEP (UINT64_C(1) << 18)
 
 #define complain perfstream_complain
 
@@ -30,7 +33,6 @@ int perfstream_init(struct perfstream *s, const struct perfstream_file *file,
 		.file = *file,
 		.reading = reading,
 		.reterr_message = reterr_message,
-		.bytes = file->bytes,
 		.expand.out.spills = spills,
 		.trace = calloc(1, sizeof(*s->trace)),
 	};
@@ -38,6 +40,7 @@ int perfstream_init(struct perfstream *s, const struct perfstream_file *file,
 	if (s->trace) {
 		s->trace->spills = spills;
 		table_init(&s->trace->record_table, sizeof(struct trace_record), spills);
+		table_init(&s->trace->payloads, 1, spills);
 	}
 	return s->trace ? 0 : complain(s, -ENOMEM, "out of memory");
 }
@@ -45,6 +48,7 @@ int perfstream_init(struct perfstream *s, const struct perfstream_file *file,
 void perfstream_deinit(struct perfstream *s)
 {
 	expand_deinit(&s->expand);
+	window_deinit(&s->window);
 	perfattrs_deinit(&s->attrs);
 	vec_deinit(&s->pieces);
 	table_deinit(&s->records);
@@ -55,15 +59,7 @@ void perfstream_deinit(struct perfstream *s)
 void perfstream_next_file(struct perfstream *s, const struct perfstream_file *file)
 {
 	s->file = *file;
-	s->bytes = file->bytes;
 	s->is_endless = true;
-}
-
-uint64_t perfstream_offset(const struct perfstream *s, const void *position)
-{
-	const uint64_t offset = (uint64_t)((const uint8_t *)position - s->bytes);
-
-	return s->expanded ? expand_file_offset(&s->expand, offset) : offset;
 }
 
 static int complain_memory(struct perfstream *s)
@@ -71,9 +67,25 @@ static int complain_memory(struct perfstream *s)
 	return complain(s, -ENOMEM, "out of memory");
 }
 
-static uint64_t offset_of(const struct perfstream *s, const struct perfrec *rec)
+static int complain_reading(struct perfstream *s, int r)
 {
-	return perfstream_offset(s, rec->body.pos - sizeof(struct perf_event_header));
+	if (r == -ENOMEM)
+		return complain_memory(s);
+	return complain(s, r, "%s",
+			r == -ESTALE ? "became shorter while it was read" : strerror(-r));
+}
+
+int perfstream_bytes(struct perfstream *s, uint64_t offset, void *ret_bytes, size_t size)
+{
+	const int r = fileparts_read_fd(s->file.fd, s->file.offset + offset, ret_bytes, size);
+
+	return r < 0 ? complain_reading(s, r) : 0;
+}
+
+/* Return: the offset in the file of what is at @at of the records that are being read. */
+static uint64_t file_offset(const struct perfstream *s, uint64_t at)
+{
+	return s->expanded ? expand_file_offset(&s->expand, at) : at;
 }
 
 static int complain_record(struct perfstream *s, int r, const struct perfrec *rec, const char *what)
@@ -81,7 +93,7 @@ static int complain_record(struct perfstream *s, int r, const struct perfrec *re
 	if (r == -ENOMEM)
 		return complain_memory(s);
 	return complain(s, r, "the %srecord of type %" PRIu32 " at offset %" PRIu64 ": %s",
-			s->expanded ? "compressed " : "", rec->type, offset_of(s, rec), what);
+			s->expanded ? "compressed " : "", rec->type, file_offset(s, s->at), what);
 }
 
 /* Features. */
@@ -100,35 +112,44 @@ static void read_cpuid(struct perfstream *s, struct cursor body)
 	auxtrace_cpuid(text, &s->trace->facts);
 }
 
-static int add_record(struct perfstream *s, const struct perfrec *rec)
+static int add_record_at(struct perfstream *s, const struct perfrec *rec, uint64_t offset)
 {
+	struct table *payloads = &s->trace->payloads;
+	const size_t size = cursor_left(&rec->body);
 	const struct trace_record record = {
 		.type = rec->type,
 		.misc = rec->misc,
 		.cpu = TRACE_NONE,
 		.pid = TRACE_NONE,
 		.tid = TRACE_NONE,
-		.file_offset = offset_of(s, rec),
-		.payload = rec->body.pos,
-		.payload_size = cursor_left(&rec->body),
+		.file_offset = offset,
+		.payload_at = payloads->n,
+		.payload_size = size,
 	};
 
-	return table_push(&s->records, &record);
+	return table_push_many(payloads, rec->body.pos, size) ?: table_push(&s->records, &record);
+}
+
+static int add_record(struct perfstream *s, const struct perfrec *rec)
+{
+	return add_record_at(s, rec, file_offset(s, s->at));
 }
 
 /* The table is made of records whose type does not count. */
-static int read_build_ids(struct perfstream *s, struct cursor body)
+static int read_build_ids(struct perfstream *s, struct cursor body, uint64_t offset)
 {
-	struct perfrec rec;
-	int r;
+	const uint8_t *start = body.pos;
 
-	while (perfrec_next(&body, &rec) == 0) {
+	for (;;) {
+		const uint64_t at = offset + (uint64_t)(body.pos - start);
+		struct perfrec rec;
+
+		if (perfrec_next(&body, &rec) != 0)
+			return 0;
 		rec.type = PERFABI_HEADER_BUILD_ID;
-		r = add_record(s, &rec);
-		if (r < 0)
+		if (add_record_at(s, &rec, at) < 0)
 			return complain_memory(s);
 	}
-	return 0;
 }
 
 static void read_tracepoints(struct perfstream *s, struct cursor body)
@@ -138,11 +159,25 @@ static void read_tracepoints(struct perfstream *s, struct cursor body)
 		(void)!tracepoint_find(body, &s->sched_switch);
 }
 
+/* Let the trace have a copy of the bytes, and @body be that. Return: 0 or -ENOMEM. */
+static int keep_bytes(struct perfstream *s, struct cursor *body)
+{
+	_cleanup_(freep) uint8_t *bytes = malloc(cursor_left(body) ?: 1);
+
+	if (!bytes || vec_push(&s->trace->bytes, bytes) < 0)
+		return -ENOMEM;
+	memcpy(bytes, body->pos, cursor_left(body));
+	*body = cursor_from(TAKE(bytes), cursor_left(body));
+	return 0;
+}
+
 static int read_programs(struct perfstream *s, struct cursor body)
 {
 	uint32_t n = 0;
 	int r;
 
+	if (keep_bytes(s, &body) < 0)
+		return complain_memory(s);
 	r = cursor_get(&body, sizeof(n), &n);
 	for (uint32_t i = 0; r == 0 && i < n; i++) {
 		struct bpfprog program;
@@ -159,7 +194,7 @@ static int read_programs(struct perfstream *s, struct cursor body)
 	return r == -ENOMEM ? complain_memory(s) : 0;
 }
 
-int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body)
+int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body, uint64_t offset)
 {
 	switch (feature) {
 	case PERFABI_FEATURE_TRACING_DATA:
@@ -169,7 +204,7 @@ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor bod
 		read_cpuid(s, body);
 		return 0;
 	case PERFABI_FEATURE_BUILD_ID:
-		return read_build_ids(s, body);
+		return read_build_ids(s, body, offset);
 	case PERFABI_FEATURE_BPF_PROG_INFO:
 		return read_programs(s, body);
 	case PERFABI_FEATURE_DIR_FORMAT:
@@ -201,11 +236,12 @@ static int on_feature(struct perfstream *s, const struct perfrec *rec)
 
 	if (cursor_get(&c, sizeof(feature), &feature) < 0)
 		return complain_record(s, -EBADMSG, rec, "too short for the number of a feature");
-	return perfstream_feature(s, feature, c);
+	return perfstream_feature(s, feature, c, file_offset(s, s->at));
 }
 
 static int on_auxtrace_info(struct perfstream *s, const struct perfrec *rec)
 {
+	struct cursor filter;
 	int r;
 
 	r = record_read_auxtrace_info(rec->body, &s->info);
@@ -214,55 +250,59 @@ static int on_auxtrace_info(struct perfstream *s, const struct perfrec *rec)
 	if (s->info.type != PERFABI_AUXTRACE_INTEL_PT)
 		return complain_record(s, -EOPNOTSUPP, rec, "the AUX trace is no Intel PT");
 
-	s->info_offset = offset_of(s, rec);
+	s->info_offset = file_offset(s, s->at);
+	/* The record's bytes do not stay. */
+	filter = cursor_from(s->info.filter,
+			     s->info.filter ? s->info.slots[PERFABI_PT_FILTER_STR_LEN] : 0);
+	if (cursor_left(&filter) > 0 && keep_bytes(s, &filter) < 0)
+		return complain_memory(s);
+	s->info.filter = (const char *)filter.pos;
 	return 0;
 }
 
-static int add_piece(struct perfstream *s, uint32_t idx, int32_t cpu, int32_t tid,
-		     const struct trace_span *span)
+/* Add the PT of @size bytes at @at of the records that are being read. */
+static int add_piece(struct perfstream *s, struct auxpiece piece, uint64_t at, uint64_t size)
 {
-	const int r =
-	    vec_push(&s->pieces,
-		     { .order = s->pieces.n, .idx = idx, .cpu = cpu, .tid = tid, .span = *span });
-
-	return r < 0 ? complain_memory(s) : 0;
+	piece.order = s->pieces.n;
+	piece.bytes.fd = s->part.fd;
+	piece.bytes.at = s->part.offset + at;
+	piece.bytes.size = size;
+	piece.bytes.file_offset = file_offset(s, at);
+	return vec_push(&s->pieces, piece) < 0 ? complain_memory(s) : 0;
 }
 
 /*
  * The bytes of an AUXTRACE record follow it. Return: 0, PERFREC_TRUNCATED if they are not all
  * there, or negative errno.
  */
-static int on_auxtrace(struct perfstream *s, const struct perfrec *rec, struct cursor *stream)
+static int on_auxtrace(struct perfstream *s, const struct perfrec *rec)
 {
 	/* What is left of a file that was cut off is this record's, as far as it goes. In one that
 	 * is whole, a record that wants more than there is lies about its size. */
 	const bool is_cut = s->is_endless || s->trace->truncated_at;
+	const uint64_t at = s->next, left = s->end - at;
 	struct record_auxtrace a;
-	struct cursor bytes;
 	bool truncated;
 	int r;
 
 	r = record_read_auxtrace(rec->body, &a);
 	if (r < 0)
 		return complain_record(s, r, rec, "an AUXTRACE has 48 bytes");
-	truncated = a.size > cursor_left(stream);
+	truncated = a.size > left;
 	if (truncated && !is_cut)
 		return PERFREC_TRUNCATED;
 	if (truncated)
-		a.size = cursor_left(stream);
-	r = cursor_get_sub(stream, (size_t)a.size, &bytes);
-	if (r < 0)
-		return r;
-
+		a.size = left;
+	s->next += a.size;
 	if (a.size > 0)
-		r = add_piece(s, a.idx, a.cpu, a.tid,
-			      &(struct trace_span){
-				  .bytes = bytes.pos,
-				  .size = (size_t)a.size,
-				  .offset = a.offset,
-				  .reference = a.reference,
-				  .file_offset = perfstream_offset(s, bytes.pos),
-			      });
+		r = add_piece(s,
+			      (struct auxpiece){
+				  .idx = a.idx,
+				  .cpu = a.cpu,
+				  .tid = a.tid,
+				  .bytes = { .offset = a.offset, .reference = a.reference },
+			      },
+			      at, a.size);
 	if (r < 0)
 		return r;
 	return truncated ? PERFREC_TRUNCATED : 0;
@@ -289,13 +329,15 @@ static int on_sample(struct perfstream *s, const struct perfrec *rec)
 	s->has_samples = true;
 	if (cursor_left(&sample.aux) == 0)
 		return 0;
-	return add_piece(s, sample.cpu != UINT32_MAX ? sample.cpu : sample.tid, (int32_t)sample.cpu,
-			 (int32_t)sample.tid,
-			 &(struct trace_span){
-			     .bytes = sample.aux.pos,
-			     .size = cursor_left(&sample.aux),
-			     .file_offset = perfstream_offset(s, sample.aux.pos),
-			 });
+	return add_piece(s,
+			 (struct auxpiece){
+			     .idx = sample.cpu != UINT32_MAX ? sample.cpu : sample.tid,
+			     .cpu = (int32_t)sample.cpu,
+			     .tid = (int32_t)sample.tid,
+			 },
+			 s->at + sizeof(struct perf_event_header) +
+			     (uint64_t)(sample.aux.pos - rec->body.pos),
+			 cursor_left(&sample.aux));
 }
 
 static int on_compressed(struct perfstream *s, const struct perfrec *rec)
@@ -311,7 +353,7 @@ static int on_compressed(struct perfstream *s, const struct perfrec *rec)
 	     cursor_get_sub(&c, (size_t)size, &bytes) < 0))
 		return complain_record(s, -EBADMSG, rec, "states more bytes than it has");
 
-	r = expand_add(&s->expand, bytes, offset_of(s, rec));
+	r = expand_add(&s->expand, bytes, s->at);
 	if (r == -EBADMSG)
 		return complain_record(s, r, rec, "its bytes do not go on the zstd stream");
 	if (r == -EFBIG)
@@ -322,20 +364,29 @@ static int on_compressed(struct perfstream *s, const struct perfrec *rec)
 }
 
 /* The bytes of what perf knows of tracepoints follow the record. */
-static int on_tracing_data(struct perfstream *s, struct cursor *stream, const struct perfrec *rec)
+static int on_tracing_data(struct perfstream *s, const struct perfrec *rec)
 {
-	struct cursor c = rec->body, body;
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	struct cursor c = rec->body;
 	uint32_t size;
+	int r;
 
-	if (cursor_get(&c, sizeof(size), &size) < 0)
+	if (cursor_get(&c, sizeof(size), &size) < 0 || size == 0)
 		return 0;
-	if (cursor_get_sub(stream, size, &body) < 0)
+	if (size > s->end - s->next)
 		return PERFREC_TRUNCATED;
-	read_tracepoints(s, body);
+	if (size > PERFSTREAM_BYTES_MAX)
+		return complain_record(s, -EFBIG, rec, "more than 64 MiB follow it");
+	bytes = malloc(size);
+	r = bytes ? fileparts_read(&s->window.all, s->next, bytes, size) : -ENOMEM;
+	if (r < 0)
+		return complain_reading(s, r);
+	s->next += size;
+	read_tracepoints(s, cursor_from(bytes, size));
 	return 0;
 }
 
-static int on_record(struct perfstream *s, const struct perfrec *rec, struct cursor *stream)
+static int on_record(struct perfstream *s, const struct perfrec *rec)
 {
 	switch (rec->type) {
 	case PERFABI_HEADER_ATTR:
@@ -345,12 +396,12 @@ static int on_record(struct perfstream *s, const struct perfrec *rec, struct cur
 	case PERFABI_AUXTRACE_INFO:
 		return on_auxtrace_info(s, rec);
 	case PERFABI_AUXTRACE:
-		return on_auxtrace(s, rec, stream);
+		return on_auxtrace(s, rec);
 	case PERFABI_COMPRESSED:
 	case PERFABI_COMPRESSED2:
 		return on_compressed(s, rec);
 	case PERFABI_HEADER_TRACING_DATA:
-		return on_tracing_data(s, stream, rec);
+		return on_tracing_data(s, rec);
 	case PERF_RECORD_SAMPLE:
 		return on_sample(s, rec);
 	case PERFABI_HEADER_BUILD_ID:
@@ -368,76 +419,111 @@ static int on_record(struct perfstream *s, const struct perfrec *rec, struct cur
 	}
 }
 
-/* The bytes up to @end were read. Return: 0 or -ECANCELED, with a message. */
-static int count_progress(struct perfstream *s, const uint8_t *start, const uint8_t *end)
+/* The @n bytes more were read. Return: 0 or -ECANCELED, with a message. */
+static int count_progress(struct perfstream *s, uint64_t n)
 {
-	const int r = progress_add(reading_progress(s->reading), (uint64_t)(end - start));
+	const int r = progress_add(reading_progress(s->reading), n);
 
 	return r < 0 ? complain(s, r, "was not read to its end, since that was canceled") : 0;
 }
 
-static int walk_records(struct perfstream *s, struct cursor records)
+/*
+ * Get the record at s->next, whose bytes are valid until the next call.
+ *
+ * Return: as perfrec_next(); or another negative errno.
+ */
+static int next_record(struct perfstream *s, struct perfrec *ret_rec)
 {
-	const uint8_t *evicted = records.pos;
-	struct perfrec rec = {};
-	uint64_t at;
+	struct perf_event_header header;
+	struct cursor c;
+	const uint8_t *bytes;
+	size_t n;
 	int r;
 
-	for (;;) {
-		at = perfstream_offset(s, records.pos);
-		r = perfrec_next(&records, &rec);
-		if (r == 0)
-			r = on_record(s, &rec, &records);
-		else if (r < 0)
+	s->at = s->next;
+	bytes = window_at(&s->window, s->at, sizeof(header), &n);
+	c = cursor_from(bytes, n);
+	if (cursor_get(&c, sizeof(header), &header) == 0)
+		bytes = window_at(&s->window, s->at, header.size, &n);
+	c = cursor_from(bytes, n);
+	if (s->window.error < 0)
+		return s->window.error;
+	r = perfrec_next(&c, ret_rec);
+	s->next += n - cursor_left(&c);
+	return r;
+}
+
+static int walk_records(struct perfstream *s, uint64_t offset, uint64_t size)
+{
+	uint64_t counted = offset;
+	struct perfrec rec = {};
+	int r;
+
+	for (s->next = offset, s->end = offset + size;;) {
+		r = next_record(s, &rec);
+		if (r == -EBADMSG)
 			return complain(s, r,
 					"the record at offset %" PRIu64
 					" says that it is shorter than its header of 8 bytes: "
 					"the file is damaged",
-					at);
+					file_offset(s, s->at));
+		if (r < 0)
+			return complain_reading(s, r);
+		if (r == 0)
+			r = on_record(s, &rec);
 
 		if (r == PERFREC_END)
-			return count_progress(s, evicted, records.pos);
+			return count_progress(s, s->next - counted);
 		if (r == PERFREC_TRUNCATED) {
-			s->trace->truncated_at = at;
+			s->trace->truncated_at = file_offset(s, s->at);
 			return 0;
 		}
 		if (r < 0)
 			return r;
-		if (records.pos - evicted >= EVICT_SIZE) {
-			r = count_progress(s, evicted, records.pos);
+		if (s->next - counted >= COUNTED_STEP) {
+			r = count_progress(s, s->next - counted);
 			if (r < 0)
 				return r;
-			trace_evict(s->trace, evicted, (size_t)(records.pos - evicted));
-			evicted = records.pos;
+			counted = s->next;
 		}
 	}
 }
 
-static int walk_expanded(struct perfstream *s)
+/* Walk over the records in @size bytes, in which offsets are as in the bytes of @part's file. */
+static int walk_part(struct perfstream *s, const struct filepart *part, uint64_t offset,
+		     uint64_t size)
 {
-	struct mapfile map;
+	const struct fileparts all = { .size = offset + size, .parts = &s->part, .n = 1 };
 	int r;
 
-	r = vec_reserve(&s->trace->files, 1);
-	if (r == 0)
-		r = expand_finish(&s->expand, &map);
-	if (r < 0)
-		return complain(s, r, "cannot expand the compressed records: %s", strerror(-r));
-	s->trace->files.items[s->trace->files.n++] = map;
-
-	s->bytes = map.bytes;
-	s->expanded = true;
-	r = walk_records(s, cursor_from(map.bytes, map.size));
-	s->expanded = false;
-	s->bytes = s->file.bytes;
+	s->part = *part;
+	window_init(&s->window, &all, RECORDS_WINDOW);
+	r = walk_records(s, offset, size);
+	window_deinit(&s->window);
 	return r;
 }
 
-int perfstream_read(struct perfstream *s, struct cursor records)
+static int walk_expanded(struct perfstream *s)
+{
+	const struct spillfile file = expand_finish(&s->expand);
+	int r;
+
+	if (file.is_owned && vec_push(&s->trace->fds, file.fd) < 0) {
+		(void)fd_close(file.fd);
+		return complain_memory(s);
+	}
+	s->expanded = true;
+	r = walk_part(s, &(struct filepart){ .offset = file.offset, .fd = file.fd }, 0, file.size);
+	s->expanded = false;
+	return r;
+}
+
+int perfstream_read(struct perfstream *s, uint64_t offset, uint64_t size)
 {
 	int r;
 
-	r = walk_records(s, records);
+	r = walk_part(s, &(struct filepart){ .offset = s->file.offset, .fd = s->file.fd }, offset,
+		      size);
 	if (r == 0 && expand_used(&s->expand))
 		r = walk_expanded(s);
 	expand_deinit(&s->expand);
@@ -528,21 +614,24 @@ static int take_trailer(const struct perfstream *s, struct trace_record *record)
 static size_t read_records(struct perfstream *s, struct trace_record *records, bool *ret_is_foreign)
 {
 	struct trace *trace = s->trace;
+	const uint8_t *payloads = trace->payloads.items ?: "";
 	size_t n_kept = 0;
 
 	for (size_t i = 0; i < s->records.n; i++) {
 		const bool is_switch = records[i].type == PERF_RECORD_SAMPLE;
 		bool is_foreign = false;
-		const int r = is_switch ? take_switch(s, &records[i], &is_foreign)
-					: take_trailer(s, &records[i]);
+		int r;
 
+		records[i].payload = payloads + records[i].payload_at;
+		r = is_switch ? take_switch(s, &records[i], &is_foreign)
+			      : take_trailer(s, &records[i]);
 		*ret_is_foreign = *ret_is_foreign || is_foreign;
 		trace->n_skipped += r < 0;
 		trace->n_switch_samples += is_switch && r == 0;
 		if (r == 0)
 			records[n_kept++] = records[i];
 		if (i % TRACE_EVICT_RECORDS == 0) {
-			trace_evict_all(trace);
+			trace_evict(trace);
 			table_evict(&s->records);
 		}
 	}
@@ -567,7 +656,7 @@ static int finish_records(struct perfstream *s)
 	size_t n_kept = 0;
 	int r;
 
-	r = table_finish(&s->records);
+	r = table_finish(&s->records) ?: table_finish(&trace->payloads);
 	if (r == 0)
 		n_kept = read_records(s, s->records.items, &is_foreign);
 	if (is_foreign) {

@@ -28,12 +28,17 @@
 #include "decoder/trace/trace.h"
 #include "util/message.h"
 #include "util/vec.h"
+#include "util/window.h"
+
+/* The most bytes that are read into memory at once: of a section, or what follows a record. */
+#define PERFSTREAM_BYTES_MAX (UINT64_C(64) << 20)
 
 /* One of the files that a trace is in. */
 struct perfstream_file {
-	const void *bytes; /* borrowed, like name */
-	size_t size;
-	const char *name; /* what messages call it */
+	int fd;          /* borrowed; that of a temporary file, if it came out of a pipe */
+	uint64_t offset; /* where in it the file begins */
+	uint64_t size;
+	const char *name; /* borrowed: what messages call it */
 };
 
 struct perfstream {
@@ -41,7 +46,12 @@ struct perfstream {
 	struct reading *reading;     /* borrowed; or NULL */
 	char **reterr_message;       /* where messages go */
 
-	const uint8_t *bytes; /* of the records that are being read: the file's, or expanded ones */
+	/* The records that are being read: the file's, or expanded ones. */
+	struct filepart part;
+	struct window window;
+	uint64_t at;   /* of the record, in those */
+	uint64_t next; /* of the one behind it and the bytes that follow it */
+	uint64_t end;
 	bool expanded;
 	struct expand expand; /* of the file */
 
@@ -50,6 +60,7 @@ struct perfstream {
 	uint64_t dir_format; /* as the feature states; not 0: the trace is in several files */
 	struct perfattrs attrs;
 	struct record_auxtrace_info info;
+	char *filter;         /* which the info has; owned */
 	uint64_t info_offset; /* in the file; 0: there was no AUXTRACE_INFO so far */
 	bool has_samples;     /* there are samples that carry PT */
 	bool has_tracepoints; /* there are samples of tracepoints */
@@ -72,19 +83,24 @@ void perfstream_deinit(struct perfstream *s);
 /* Go on with another file of the trace, which has records and nothing else. */
 void perfstream_next_file(struct perfstream *s, const struct perfstream_file *file);
 
-/* Return: the offset in the file of @position, which is in the bytes that are being read. */
-uint64_t perfstream_offset(const struct perfstream *s, const void *position);
+/* Read bytes of the file. Return: 0; or a negative errno of perfdata_parse(), with a message. */
+_must_check_ int perfstream_bytes(struct perfstream *s, uint64_t offset, void *ret_bytes,
+				  size_t size);
 
 /*
- * Read all records of the file, and those that are compressed in them. If the file ends inside of a
- * record, the trace's truncated_at is set.
+ * Read all records in @size bytes of the file, and those that are compressed in them. If the file
+ * ends inside of a record, the trace's truncated_at is set.
  *
  * Return: 0; or a negative errno of perfdata_parse(), with a message.
  */
-_must_check_ int perfstream_read(struct perfstream *s, struct cursor records);
+_must_check_ int perfstream_read(struct perfstream *s, uint64_t offset, uint64_t size);
 
-/* Read the feature with this number; most features are ignored. Return: as above. */
-_must_check_ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body);
+/*
+ * Read the feature with this number; most features are ignored. @body lies @offset bytes from the
+ * start of the file. Return: as above.
+ */
+_must_check_ int perfstream_feature(struct perfstream *s, uint64_t feature, struct cursor body,
+				    uint64_t offset);
 
 /*
  * Make the trace of all that was read. The caller owns the trace; @s can only be deinitialized

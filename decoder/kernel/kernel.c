@@ -65,7 +65,7 @@ static int read_records(struct builder *b)
 		else
 			r = kernelchanges_add(&b->kernel->changes, record);
 		if (i % TRACE_EVICT_RECORDS == 0)
-			trace_evict_all(b->trace);
+			trace_evict(b->trace);
 	}
 	return r;
 }

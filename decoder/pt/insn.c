@@ -864,10 +864,9 @@ static void tell_bounds(const struct insn_engine *e, struct engine_step *ret_ste
  * The engine
  */
 
-static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
-		struct engine_step *ret_step)
+static int make_step(struct insn_engine *e, struct ptd_run *runs, size_t n_runs_max,
+		     struct engine_step *ret_step)
 {
-	struct insn_engine *e = (struct insn_engine *)engine;
 	struct output output = { .runs = runs, .n_max = n_runs_max };
 	int r = 0;
 
@@ -891,6 +890,16 @@ static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 	if (r == 0 && ret_step->stop == ENGINE_ASK)
 		tell_bounds(e, ret_step);
 	return r;
+}
+
+static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
+		struct engine_step *ret_step)
+{
+	struct insn_engine *e = (struct insn_engine *)engine;
+	const int r = make_step(e, runs, n_runs_max, ret_step);
+
+	/* What seems to be the end of the PT may be where it cannot be read. */
+	return r < 0 ? r : walk_read_error(&e->walk) ?: walk_read_error(&e->when.walk);
 }
 
 /* libipt's callback at a packet that it does not know: there are none in the copy but where that

@@ -67,7 +67,7 @@ int filtered_find(const struct trace *trace, struct filtered *ret_filtered)
 	for (size_t i = 0; filters->n > 0 && i < trace->n_records && r == 0; i++) {
 		r = add_mapping(&filtered, filters, &trace->records[i]);
 		if (i % TRACE_EVICT_RECORDS == 0)
-			trace_evict_all(trace);
+			trace_evict(trace);
 	}
 	if (r == 0)
 		*ret_filtered = filtered;

@@ -399,7 +399,7 @@ static int look_at_samples(struct timeline *tl, const struct trace *trace)
 			r = map_put(&came, record->cpu, PTD_ID_UNKNOWN);
 		}
 		if (i % TRACE_EVICT_RECORDS == 0)
-			trace_evict_all(trace);
+			trace_evict(trace);
 	}
 	map_deinit(&came);
 	return r;
@@ -444,7 +444,7 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 			return r;
 		tl->n_skipped += r == TASKS_SKIPPED;
 		if (i % TRACE_EVICT_RECORDS == 0)
-			trace_evict_all(trace);
+			trace_evict(trace);
 		r = hear(tl, &trace->records[i]);
 		if (r < 0)
 			return r;
@@ -457,7 +457,7 @@ int timeline_new(const struct trace *trace, struct objects *objects, struct time
 	if (r < 0)
 		return r;
 
-	trace_evict_all(trace);
+	trace_evict(trace);
 	r = tracks_finish(&tl->stays, tl->cpus.n);
 	if (r < 0)
 		return r;

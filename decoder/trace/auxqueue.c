@@ -2,13 +2,14 @@
 
 #include "decoder/trace/auxqueue.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "decoder/trace/overlap.h"
-#include "util/spill.h"
 #include "util/vec.h"
+#include "util/window.h"
 
 /* perf pads a piece to 8 bytes, and its offset then steps by less than its size. */
 #define PADDING_MAX 7u
@@ -18,23 +19,16 @@
 
 /* What of a piece goes into the queue. */
 struct part {
-	struct trace_span span;
-	bool hole;                      /* before it */
-	const struct trace_span *piece; /* of a snapshot: the whole piece */
-};
-
-/* A span that was put together, and where it is in the file. */
-struct joint {
-	struct trace_span *span;
-	uint64_t at;
+	struct auxbytes bytes;
+	bool hole;                    /* before it */
+	const struct auxbytes *piece; /* of a snapshot: the whole piece */
 };
 
 struct maker {
 	struct trace *trace;
 	struct losses losses;
-	VEC(struct part) parts; /* of the queue that is being made */
-	struct spill spill;
-	VEC(struct joint) joints;
+	VEC(struct part) parts;          /* of the queue that is being made */
+	VEC(struct filepart) file_parts; /* of all spans so far, one after the other */
 };
 
 /* By buffer; the pieces of one buffer in the order in which they came. */
@@ -59,33 +53,43 @@ static bool same_buffer(const struct auxpiece *a, const struct auxpiece *b)
 }
 
 /*
- * How many bytes at the end of @before are only padding, if @next goes on behind it without a hole;
- * -1 if bytes are missing between them.
+ * Find out whether bytes are missing between @before and @next; if not, how many bytes at the end
+ * of @before are only padding.
  *
  * An offset that steps back is none (some writers leave them all 0): such pieces are one stream by
  * their order alone, as perf reads them.
+ *
+ * Return: 0, or negative errno.
  */
-static int padding_between(const struct trace_span *before, const struct trace_span *next)
+static int look_between(const struct auxbytes *before, const struct auxbytes *next, bool *ret_hole,
+			uint64_t *ret_padding)
 {
 	const uint64_t end = before->offset + before->size;
 	const uint64_t surplus = end - next->offset;
+	uint8_t last[PADDING_MAX];
+	int r;
 
-	if (next->offset > end)
-		return -1;
-	if (surplus > PADDING_MAX || surplus > before->size)
+	*ret_hole = next->offset > end;
+	*ret_padding = 0;
+	if (*ret_hole || surplus == 0 || surplus > PADDING_MAX || surplus > before->size)
 		return 0;
+	r = fileparts_read_fd(before->fd, before->at + before->size - surplus, last,
+			      (size_t)surplus);
+	if (r < 0)
+		return r;
 	for (uint64_t i = 0; i < surplus; i++)
-		if (before->bytes[before->size - 1 - i])
+		if (last[i])
 			return 0;
-	return (int)surplus;
+	*ret_padding = surplus;
+	return 0;
 }
 
 /* Do the pieces' offsets say where in the stream they are? */
 static bool has_offsets(const struct auxpiece *pieces, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
-		if (pieces[i].span.offset + PADDING_MAX <
-		    pieces[i - 1].span.offset + pieces[i - 1].span.size)
+		if (pieces[i].bytes.offset + PADDING_MAX <
+		    pieces[i - 1].bytes.offset + pieces[i - 1].bytes.size)
 			return false;
 	return true;
 }
@@ -140,8 +144,17 @@ static int take_losses(struct maker *m, uint32_t key, bool exact, struct trace_q
 
 /* Parts. */
 
+/* Leave out the first @n of the bytes. */
+static void skip_bytes(struct auxbytes *bytes, uint64_t n)
+{
+	bytes->at += n;
+	bytes->offset += n;
+	bytes->file_offset += n;
+	bytes->size -= n;
+}
+
 /* Add a piece of a stream, cut where the recorder stood still. */
-static int add_cut(struct maker *m, const struct trace_queue *queue, struct trace_span span,
+static int add_cut(struct maker *m, const struct trace_queue *queue, struct auxbytes bytes,
 		   bool hole)
 {
 	const struct {
@@ -150,103 +163,123 @@ static int add_cut(struct maker *m, const struct trace_queue *queue, struct trac
 	} losses = { queue->losses, queue->n_losses_at };
 	int r;
 
-	for (size_t i = vec_bisect(&losses, loss, loss->offset < span.offset); i < losses.n; i++) {
+	for (size_t i = vec_bisect(&losses, loss, loss->offset < bytes.offset); i < losses.n; i++) {
 		const struct trace_loss *l = &losses.items[i];
-		struct trace_span head = span;
+		struct auxbytes head = bytes;
 
-		if (l->offset - span.offset >= span.size)
+		if (l->offset - bytes.offset >= bytes.size)
 			break;
 		if (l->reason != PTD_GAP_TRUNCATED)
 			continue;
-		head.size = (size_t)(l->offset - span.offset);
+		head.size = l->offset - bytes.offset;
 		if (head.size > 0) {
-			r = vec_push(&m->parts, { .span = head, .hole = hole });
+			r = vec_push(&m->parts, { .bytes = head, .hole = hole });
 			if (r < 0)
 				return r;
 		}
 		hole = true;
-		span.bytes += head.size;
-		span.file_offset += head.size;
-		span.offset += head.size;
-		span.size -= head.size;
+		skip_bytes(&bytes, head.size);
 	}
-	return vec_push(&m->parts, { .span = span, .hole = hole });
+	return vec_push(&m->parts, { .bytes = bytes, .hole = hole });
 }
 
 static int parts_of_stream(struct maker *m, const struct trace_queue *queue,
 			   const struct auxpiece *pieces, size_t n)
 {
 	bool hole = false;
+	int r = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		struct trace_span span = pieces[i].span;
-		const int padding = i + 1 < n ? padding_between(&span, &pieces[i + 1].span) : 0;
-		int r;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct auxbytes bytes = pieces[i].bytes;
+		uint64_t padding = 0;
+		bool next_hole = false;
 
-		span.size -= padding > 0 ? (size_t)padding : 0;
-		r = add_cut(m, queue, span, hole);
-		if (r < 0)
-			return r;
-		hole = padding < 0;
+		if (i + 1 < n)
+			r = look_between(&bytes, &pieces[i + 1].bytes, &next_hole, &padding);
+		bytes.size -= padding;
+		if (r == 0)
+			r = add_cut(m, queue, bytes, hole);
+		hole = next_hole;
 	}
-	return 0;
+	return r;
 }
 
 /* Leave out the last @n bytes of what there is so far. */
-static void cut_padding(struct maker *m, size_t n)
+static void cut_padding(struct maker *m, uint64_t n)
 {
 	while (n > 0) {
 		struct part *last = &m->parts.items[m->parts.n - 1];
-		const size_t here = n < last->span.size ? n : last->span.size;
+		const uint64_t here = n < last->bytes.size ? n : last->bytes.size;
 
-		last->span.size -= here;
+		last->bytes.size -= here;
 		n -= here;
-		if (last->span.size > 0 || last->hole || m->parts.n == 1)
+		if (last->bytes.size > 0 || last->hole || m->parts.n == 1)
 			return;
 		m->parts.n--;
 	}
 }
 
-/* Add what the piece has that those before it have not. */
-static int add_snapshot(struct maker *m, const struct trace_span *piece)
+/* What two pieces have in common: see overlap_find(). */
+struct common {
+	bool is_found;
+	uint64_t before, repeated, padding;
+};
+
+/* Return: 0, or negative errno. */
+static int find_common(const struct maker *m, const struct auxbytes *earlier,
+		       const struct auxbytes *later, struct common *ret_common)
 {
-	struct part part = { .span = *piece, .piece = piece, .hole = m->parts.n > 0 };
-	size_t before, repeated, padding;
+	const struct filepart parts[] = {
+		{ .offset = earlier->at, .fd = earlier->fd },
+		{ .offset = later->at, .fd = later->fd },
+	};
+	_cleanup_(window_deinit) struct window a, b;
+
+	window_init(&a, &(struct fileparts){ .size = earlier->size, .parts = &parts[0], .n = 1 },
+		    WINDOW_SIZE);
+	window_init(&b, &(struct fileparts){ .size = later->size, .parts = &parts[1], .n = 1 },
+		    WINDOW_SIZE);
+	ret_common->is_found = overlap_find(&a, &b, m->trace->facts.has_tsc, &ret_common->before,
+					    &ret_common->repeated, &ret_common->padding);
+	return a.error ?: b.error;
+}
+
+/* Add what the piece has that those before it have not. */
+static int add_snapshot(struct maker *m, const struct auxbytes *piece)
+{
+	struct part part = { .bytes = *piece, .piece = piece, .hole = m->parts.n > 0 };
 
 	while (m->parts.n > 0) {
 		const struct part *last = &m->parts.items[m->parts.n - 1];
+		struct common common;
+		const int r = find_common(m, last->piece, piece, &common);
 
-		if (!overlap_find(last->piece->bytes, last->piece->size, piece->bytes, piece->size,
-				  m->trace->facts.has_tsc, &before, &repeated, &padding))
+		if (r < 0)
+			return r;
+		if (!common.is_found)
 			break;
-		if (before > 0 && last->hole == (m->parts.n > 1) &&
-		    last->span.bytes == last->piece->bytes) {
+		if (common.before > 0 && last->hole == (m->parts.n > 1) &&
+		    last->bytes.at == last->piece->at) {
 			/* It has all of the last one, and more on both sides: perhaps of the one
 			 * before, too. */
 			m->parts.n--;
 			part.hole = m->parts.n > 0;
 			continue;
 		}
-		cut_padding(m, padding);
+		cut_padding(m, common.padding);
 		part.hole = false;
-		part.span.bytes += before + repeated;
-		part.span.offset += before + repeated;
-		part.span.file_offset += before + repeated;
-		part.span.size -= before + repeated;
+		skip_bytes(&part.bytes, common.before + common.repeated);
 		break;
 	}
-	return part.span.size > 0 ? vec_push(&m->parts, part) : 0;
+	return part.bytes.size > 0 ? vec_push(&m->parts, part) : 0;
 }
 
 static int parts_of_snapshots(struct maker *m, const struct auxpiece *pieces, size_t n)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		r = add_snapshot(m, &pieces[i].span);
-		if (i > 0)
-			trace_evict(m->trace, pieces[i - 1].span.bytes, pieces[i - 1].span.size);
-	}
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = add_snapshot(m, &pieces[i].bytes);
 	return r;
 }
 
@@ -255,19 +288,22 @@ static int parts_of_snapshots(struct maker *m, const struct auxpiece *pieces, si
 /* Put the bytes of @n parts together. */
 static int join_parts(struct maker *m, const struct part *parts, size_t n, struct trace_span *span)
 {
-	int r;
+	int r = 0;
 
-	*span = parts[0].span;
-	if (n == 1)
-		return 0;
+	*span = (struct trace_span){
+		.offset = parts[0].bytes.offset,
+		.reference = parts[n - 1].bytes.reference,
+		.file_offset = parts[0].bytes.file_offset,
+	};
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const struct auxbytes *bytes = &parts[i].bytes;
 
-	r = vec_push(&m->joints, { .span = span, .at = m->spill.size });
-	span->size = 0;
-	span->reference = parts[n - 1].span.reference;
-	for (size_t i = 0; i < n && r == 0; i++) {
-		r = spill_write(&m->spill, parts[i].span.bytes, parts[i].span.size);
-		span->size += parts[i].span.size;
-		trace_evict(m->trace, parts[i].span.bytes, parts[i].span.size);
+		if (bytes->size == 0)
+			continue;
+		r = vec_push(&m->file_parts,
+			     { .start = span->pt.size, .offset = bytes->at, .fd = bytes->fd });
+		span->pt.size += bytes->size;
+		span->pt.n++;
 	}
 	return r;
 }
@@ -384,27 +420,31 @@ static int make_queues(struct maker *m, struct auxpiece *pieces, size_t n_pieces
 	return make_empty_queues(m);
 }
 
-/* What was put together is read from the file that it was written to. */
-static int finish_joints(struct maker *m)
+/* All parts are known, and will not move any more. */
+static void finish_spans(struct maker *m)
 {
-	struct mapfile map;
-	int r;
+	struct trace *trace = m->trace;
+	size_t n = 0;
 
-	r = vec_reserve(&m->trace->files, 1);
-	if (r == 0)
-		r = spill_finish(&m->spill, &map);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < m->joints.n; i++)
-		m->joints.items[i].span->bytes = map.bytes + m->joints.items[i].at;
-	m->trace->files.items[m->trace->files.n++] = map;
-	qsort(m->trace->queues, m->trace->n_queues, sizeof(*m->trace->queues), compare_queues);
-	return 0;
+	trace->parts = m->file_parts.items;
+	for (size_t i = 0; i < trace->n_queues; i++) {
+		for (size_t k = 0; k < trace->queues[i].n_spans; k++) {
+			struct fileparts *pt = &trace->queues[i].spans[k].pt;
+
+			pt->parts = trace->parts + n;
+			n += pt->n;
+		}
+	}
+	assert(n == m->file_parts.n);
+	m->file_parts.items = NULL;
+	m->file_parts.n = 0;
+	if (trace->n_queues > 0)
+		qsort(trace->queues, trace->n_queues, sizeof(*trace->queues), compare_queues);
 }
 
 int auxqueues_make(struct auxpiece *pieces, size_t n_pieces, bool per_cpu, struct trace *trace)
 {
-	struct maker m = { .trace = trace, .spill.spills = trace->spills };
+	struct maker m = { .trace = trace };
 	bool per_thread = !per_cpu;
 	int r;
 
@@ -423,10 +463,9 @@ int auxqueues_make(struct auxpiece *pieces, size_t n_pieces, bool per_cpu, struc
 	if (r == 0)
 		r = make_queues(&m, pieces, n_pieces);
 	if (r == 0)
-		r = finish_joints(&m);
+		finish_spans(&m);
 	losses_deinit(&m.losses);
 	vec_deinit(&m.parts);
-	vec_deinit(&m.joints);
-	spill_deinit(&m.spill);
+	vec_deinit(&m.file_parts);
 	return r;
 }

@@ -17,24 +17,34 @@
 #include "decoder/trace/loss.h"
 #include "decoder/trace/trace.h"
 
+/* PT bytes that lie together in a file. The last three members are as in struct trace_span. */
+struct auxbytes {
+	int fd;      /* the file's; borrowed */
+	uint64_t at; /* where in that file they begin */
+	uint64_t size;
+	uint64_t offset;
+	uint64_t reference;
+	uint64_t file_offset;
+};
+
 /* The PT of one AUXTRACE record or of one sample. */
 struct auxpiece {
 	size_t order; /* of its record in the file */
 	uint32_t idx; /* perf's number for the buffer */
 	int32_t cpu;  /* -1: none; like tid */
 	int32_t tid;
-	struct trace_span span;
+	struct auxbytes bytes;
 };
 
 /*
- * Make the queues of @trace, whose facts, records and files are known already. @pieces are sorted
- * by this function. A span ends where bytes are missing between two pieces, or the recorder states
- * that it lost some. Pieces that continue each other are copied to a temporary file, which belongs
- * to @trace. A CPU of which there are lost records but no PT gets a queue without spans.
+ * Make the queues of @trace, whose facts and records are known already. @pieces are sorted by this
+ * function. A span ends where bytes are missing between two pieces, or the recorder states that it
+ * lost some. Its bytes stay where the pieces have them. A CPU of which there are lost records but
+ * no PT gets a queue without spans.
  *
  * @per_cpu: each buffer was of a CPU; else each was of a thread
  *
- * Return: 0, or negative errno.
+ * Return: 0; -ESTALE if a file has become shorter; or another negative errno.
  */
 _must_check_ int auxqueues_make(struct auxpiece *pieces, size_t n_pieces, bool per_cpu,
 				struct trace *trace);

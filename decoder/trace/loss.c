@@ -71,7 +71,7 @@ int losses_init(struct losses *losses, const struct trace *trace, bool per_threa
 		};
 
 		if (i % TRACE_EVICT_RECORDS == 0)
-			trace_evict_all(trace);
+			trace_evict(trace);
 		if (record->type == PERF_RECORD_AUX)
 			r = add_aux(losses, record, &loss);
 		else if (record->type == PERF_RECORD_LOST)

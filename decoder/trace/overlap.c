@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "util/window.h"
+
 /* Bytes that are compared, for each that there is: streams that repeat themselves would need
  * more. */
 #define COMPARED_RATIO_MAX 16
@@ -13,6 +15,7 @@
 
 #define PSB_SIZE 16
 #define TSC_SIZE 8
+#define NONE     UINT64_MAX
 
 /* First byte of packets, and the second of those that have two. */
 #define TSC      0x19
@@ -35,23 +38,29 @@
 static const uint8_t psb[PSB_SIZE] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
 				       0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
 
-/* The PSB at or after @at; NULL if there is none. */
-static const uint8_t *next_psb(const uint8_t *at, const uint8_t *end)
+/* Return: the offset of the last PSB that begins before @end and has all of its bytes before it;
+ *         NONE if there is none. */
+static uint64_t last_psb(struct window *w, uint64_t end)
 {
-	return at < end ? memmem(at, (size_t)(end - at), psb, PSB_SIZE) : NULL;
-}
+	const size_t step = w->capacity ? w->capacity : WINDOW_SIZE;
+	uint64_t start;
 
-/* The last PSB that begins before @end, whose bytes are all there; NULL if there is none. */
-static const uint8_t *last_psb(const uint8_t *start, const uint8_t *end)
-{
-	for (const uint8_t *at = end; at > start;) {
-		at = memrchr(start, psb[0], (size_t)(at - start));
-		if (!at)
-			return NULL;
-		if (end - at >= PSB_SIZE && memcmp(at, psb, PSB_SIZE) == 0)
-			return at;
+	for (; end >= PSB_SIZE && w->error == 0; end = start + PSB_SIZE - 1) {
+		const uint8_t *bytes, *at;
+		size_t n;
+
+		start = end > step ? end - step : 0;
+		bytes = window_at(w, start, (size_t)(end - start), &n);
+		if (n < end - start)
+			return NONE;
+		n = (size_t)(end - start);
+		for (at = bytes + n; (at = memrchr(bytes, psb[0], (size_t)(at - bytes)));)
+			if ((size_t)(bytes + n - at) >= PSB_SIZE && memcmp(at, psb, PSB_SIZE) == 0)
+				return start + (uint64_t)(at - bytes);
+		if (start == 0)
+			break;
 	}
-	return NULL;
+	return NONE;
 }
 
 /* Return: the size of the packet at @at, of those that may stand between a PSB and its TSC; 0: it
@@ -88,86 +97,118 @@ static size_t size_between(const uint8_t *at, const uint8_t *end)
 	}
 }
 
-/* Return: how far it is from the PSB at @at to behind the TSC that belongs to it; 0: it has none,
- *         or not the whole. */
-static size_t timed_size(const uint8_t *at, const uint8_t *end)
+/* Return: how far it is from the PSB at @psb_at to behind the TSC that belongs to it; 0: it has
+ *         none, or not the whole. */
+static uint64_t timed_size(struct window *w, uint64_t psb_at)
 {
-	const uint8_t *psb_at = at;
-	size_t n;
+	uint64_t at = psb_at + PSB_SIZE;
 
-	for (at += PSB_SIZE; at < end && *at != TSC; at += n) {
-		n = size_between(at, end);
-		if (n == 0 || n > (size_t)(end - at))
+	for (;;) {
+		size_t left, n;
+		const uint8_t *p = window_at(w, at, OVERLAP_WINDOW_MIN / 2, &left);
+
+		if (left == 0)
 			return 0;
+		if (*p == TSC)
+			return left < TSC_SIZE ? 0 : at + TSC_SIZE - psb_at;
+		n = size_between(p, p + left);
+		if (n == 0 || n > left)
+			return 0;
+		at += n;
 	}
-	return end - at < TSC_SIZE ? 0 : (size_t)(at + TSC_SIZE - psb_at);
 }
 
-/* The PSB of @earlier that is looked for, and how many bytes of it and what follows are its
- * mark. */
-static const uint8_t *anchor_of(const uint8_t *start, const uint8_t *end, bool has_tsc,
-				size_t *ret_size)
+/* Return: the offset of the PSB of @earlier that is looked for, or NONE; and how many bytes of it
+ *         and what follows are its mark. */
+static uint64_t anchor_of(struct window *earlier, bool has_tsc, uint64_t *ret_size)
 {
-	const uint8_t *at = last_psb(start, end);
+	uint64_t at = last_psb(earlier, earlier->all.size);
 
 	*ret_size = PSB_SIZE;
 	/* A stretch of it is a PSB, too: the one that begins first is it. */
-	while (at && has_tsc) {
-		*ret_size = timed_size(at, end);
+	while (at != NONE && has_tsc) {
+		*ret_size = timed_size(earlier, at);
 		if (*ret_size)
 			break;
-		at = last_psb(start, at + PSB_SIZE - 1);
+		at = last_psb(earlier, at + PSB_SIZE - 1);
 	}
 	return at;
+}
+
+/* Return: how many of the @n bytes at @a_at and @b_at are equal, up to the first that differ. */
+static uint64_t count_alike(struct window *a, uint64_t a_at, struct window *b, uint64_t b_at,
+			    uint64_t n)
+{
+	uint64_t alike = 0;
+
+	while (alike < n) {
+		size_t n_a, n_b, here, i = 0;
+		const uint8_t *bytes_a = window_at(a, a_at + alike, 1, &n_a);
+		const uint8_t *bytes_b = window_at(b, b_at + alike, 1, &n_b);
+
+		here = n_a < n_b ? n_a : n_b;
+		if (here > n - alike)
+			here = (size_t)(n - alike);
+		if (here == 0)
+			break;
+		if (memcmp(bytes_a, bytes_b, here) != 0) {
+			while (bytes_a[i] == bytes_b[i])
+				i++;
+			return alike + i;
+		}
+		alike += here;
+	}
+	return alike;
 }
 
 /*
  * Are the @n bytes the same? Those of @earlier may end in padding, if they are @up_to_end.
  */
-static bool same(const uint8_t *earlier, const uint8_t *later, size_t n, bool up_to_end,
-		 size_t *ret_padding)
+static bool same(struct window *earlier, uint64_t earlier_at, struct window *later,
+		 uint64_t later_at, uint64_t n, bool up_to_end, uint64_t *ret_padding)
 {
-	const size_t padding_max = !up_to_end ? 0 : n < PADDING_MAX ? n : PADDING_MAX;
-	size_t alike = n - padding_max;
+	const uint64_t alike = count_alike(earlier, earlier_at, later, later_at, n);
+	const uint8_t *bytes;
+	size_t n_bytes;
 
-	if (memcmp(earlier, later, alike) != 0)
-		return false;
-	while (alike < n && earlier[alike] == later[alike])
-		alike++;
 	*ret_padding = n - alike;
-	while (alike < n && earlier[alike] == 0)
-		alike++;
-	return alike == n;
+	if (alike == n)
+		return true;
+	if (!up_to_end || n - alike > PADDING_MAX)
+		return false;
+	bytes = window_at(earlier, earlier_at + alike, PADDING_MAX, &n_bytes);
+	for (uint64_t i = 0; i < n - alike; i++)
+		if (i >= n_bytes || bytes[i])
+			return false;
+	return true;
 }
 
-bool overlap_find(const uint8_t *earlier, size_t earlier_size, const uint8_t *later,
-		  size_t later_size, bool has_tsc, size_t *ret_before, size_t *ret_repeated,
-		  size_t *ret_padding)
+bool overlap_find(struct window *earlier, struct window *later, bool has_tsc, uint64_t *ret_before,
+		  uint64_t *ret_repeated, uint64_t *ret_padding)
 {
-	size_t anchor_size, anchor_at, before = 0, repeated = 0;
-	const uint8_t *anchor = anchor_of(earlier, earlier + earlier_size, has_tsc, &anchor_size);
-	uint64_t budget = COMPARED_RATIO_MAX * ((uint64_t)earlier_size + later_size);
+	const uint64_t earlier_size = earlier->all.size, later_size = later->all.size;
+	uint64_t budget = COMPARED_RATIO_MAX * (earlier_size + later_size);
+	uint64_t anchor_size, before = 0, repeated = 0;
+	const uint64_t anchor_at = anchor_of(earlier, has_tsc, &anchor_size);
 
-	if (!anchor)
+	if (anchor_at == NONE)
 		return false;
-	anchor_at = (size_t)(anchor - earlier);
-
-	for (const uint8_t *at = next_psb(later, later + later_size); at;
-	     at = next_psb(at + 1, later + later_size)) {
-		const size_t later_at = (size_t)(at - later);
-		const size_t skip_earlier = anchor_at > later_at ? anchor_at - later_at : 0;
-		const size_t skip_later = later_at > anchor_at ? later_at - anchor_at : 0;
-		size_t n = earlier_size - skip_earlier, padding;
+	for (uint64_t at = window_find(later, 0, psb, PSB_SIZE); at < later_size;
+	     at = window_find(later, at + 1, psb, PSB_SIZE)) {
+		const uint64_t skip_earlier = anchor_at > at ? anchor_at - at : 0;
+		const uint64_t skip_later = at > anchor_at ? at - anchor_at : 0;
+		uint64_t n = earlier_size - skip_earlier, padding;
 
 		if (n > later_size - skip_later)
 			n = later_size - skip_later;
 		/* It ends before the anchor's time does. */
-		if (later_size - later_at < anchor_size || memcmp(anchor, at, anchor_size) != 0)
+		if (later_size - at < anchor_size ||
+		    count_alike(earlier, anchor_at, later, at, anchor_size) < anchor_size)
 			continue;
 		if (n > budget)
 			return false;
 		budget -= n;
-		if (!same(earlier + skip_earlier, later + skip_later, n,
+		if (!same(earlier, skip_earlier, later, skip_later, n,
 			  skip_earlier + n == earlier_size, &padding))
 			continue;
 		before = skip_later;
@@ -177,5 +218,5 @@ bool overlap_find(const uint8_t *earlier, size_t earlier_size, const uint8_t *la
 
 	*ret_before = before;
 	*ret_repeated = repeated;
-	return repeated > 0;
+	return repeated > 0 && earlier->error == 0 && later->error == 0;
 }

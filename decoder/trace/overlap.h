@@ -10,14 +10,18 @@
  */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
 
+struct window;
+
+/* How few bytes a window may hold. */
+#define OVERLAP_WINDOW_MIN 32
+
 /*
  * Find which bytes of one AUX buffer are both in @earlier and in @later, a piece that was recorded
- * later.
+ * later. The windows, which hold OVERLAP_WINDOW_MIN bytes or more, are moved.
  *
  * @ret_before: so many bytes of @later were written before the first byte of @earlier
  * @ret_repeated: so many bytes of @later, after those, are also in @earlier, up to its end
@@ -28,8 +32,7 @@
  * that both have before and after it are equal. If the stream has no TSC (@has_tsc is false), any
  * PSB will do, and the longest overlap is taken.
  *
- * Return: whether the pieces overlap.
+ * Return: whether the pieces overlap. If they cannot be read, false, and a window has the error.
  */
-_must_check_ bool overlap_find(const uint8_t *earlier, size_t earlier_size, const uint8_t *later,
-			       size_t later_size, bool has_tsc, size_t *ret_before,
-			       size_t *ret_repeated, size_t *ret_padding);
+_must_check_ bool overlap_find(struct window *earlier, struct window *later, bool has_tsc,
+			       uint64_t *ret_before, uint64_t *ret_repeated, uint64_t *ret_padding);

@@ -15,25 +15,22 @@ struct trace *trace_free(struct trace *trace)
 	}
 	free(trace->queues);
 	table_deinit(&trace->record_table);
+	table_deinit(&trace->payloads);
 	map_deinit(&trace->facts.scope);
 	vec_deinit(&trace->programs);
-	for (size_t i = 0; i < trace->files.n; i++)
-		mapfile_deinit(&trace->files.items[i]);
-	vec_deinit(&trace->files);
+	for (size_t i = 0; i < trace->bytes.n; i++)
+		free(trace->bytes.items[i]);
+	vec_deinit(&trace->bytes);
+	for (size_t i = 0; i < trace->fds.n; i++)
+		(void)fd_close(trace->fds.items[i]);
+	vec_deinit(&trace->fds);
+	free(trace->parts);
 	free(trace);
 	return NULL;
 }
 
-void trace_evict(const struct trace *trace, const uint8_t *bytes, size_t size)
+void trace_evict(const struct trace *trace)
 {
-	for (size_t i = 0; i < trace->files.n; i++)
-		mapfile_evict(&trace->files.items[i], bytes, size);
-}
-
-void trace_evict_all(const struct trace *trace)
-{
-	for (size_t i = 0; i < trace->files.n; i++)
-		mapfile_evict(&trace->files.items[i], trace->files.items[i].bytes,
-			      trace->files.items[i].size);
 	table_evict(&trace->record_table);
+	table_evict(&trace->payloads);
 }

@@ -5,8 +5,9 @@
  * Trace
  *
  * What a recording has: the PT of each CPU (or thread), the sideband records in the order of time,
- * and facts about the machine and the recorder. All bytes that a trace points to belong to it:
- * mapped files, and temporary files.
+ * and facts about the machine and the recorder. PT stays where it was recorded, in files, and is
+ * read from there. The sideband records' bytes are copied when the trace is read, to a table that
+ * lies in a temporary file unless it is small.
  */
 
 #include <stdbool.h>
@@ -19,8 +20,8 @@
 #include "decoder/trace/bpfprog.h"
 #include "ptd/record.h"
 #include "record/tsc.h"
+#include "util/fileparts.h"
 #include "util/map.h"
-#include "util/mapfile.h"
 #include "util/table.h"
 #include "util/vec.h"
 
@@ -41,8 +42,11 @@ struct trace_record {
 	uint32_t cpu; /* from the trailer, like pid and tid */
 	uint32_t pid;
 	uint32_t tid;
-	uint64_t file_offset;   /* of its header */
-	const uint8_t *payload; /* the bytes between header and trailer */
+	uint64_t file_offset; /* of its header */
+	union {
+		const uint8_t *payload; /* the bytes between header and trailer */
+		uint64_t payload_at;    /* while records are read: where they are in the table */
+	};
 	size_t payload_size;
 };
 
@@ -54,8 +58,7 @@ static inline struct cursor trace_record_body(const struct trace_record *record)
 
 /* PT bytes without a hole. */
 struct trace_span {
-	const uint8_t *bytes;
-	size_t size;
+	struct fileparts pt;
 	uint64_t offset;      /* of the first byte in all that the buffer ever had */
 	uint64_t reference;   /* a TSC near the end of the span; 0: not stated */
 	uint64_t file_offset; /* of the first byte */
@@ -141,6 +144,7 @@ struct trace {
 	struct trace_record *records; /* by time; equal times in file order */
 	size_t n_records;
 	struct table record_table;    /* holds the records */
+	struct table payloads;        /* holds their bytes */
 	size_t n_skipped;             /* records too short for their trailer */
 	size_t n_unknown;             /* records of an unknown type */
 	size_t n_switch_samples;      /* records that are samples of sched_switch */
@@ -155,18 +159,17 @@ struct trace {
 	 */
 	uint64_t truncated_at;
 
-	VEC(struct mapfile) files; /* which have all these bytes */
+	VEC(int) fds;           /* which are open as long as the trace is */
+	VEC(uint8_t *) bytes;   /* parts of files, which the programs and filters point into */
+	struct filepart *parts; /* of all spans */
 };
 
 struct trace *trace_free(struct trace *trace);
 
-/* Who walks over all records evicts the trace from memory each time after so many of them. */
+/* Who walks over all records evicts them from memory each time after so many of them. */
 #define TRACE_EVICT_RECORDS 4096
 
-/* Give the memory of the whole trace back to the system; it is read again when it is needed. */
-void trace_evict_all(const struct trace *trace);
-
-/* The same for the @size bytes at @bytes. */
-void trace_evict(const struct trace *trace, const uint8_t *bytes, size_t size);
+/* Give the memory of the records back to the system; they are read again when they are needed. */
+void trace_evict(const struct trace *trace);
 
 DEFINE_CLEANUP(struct trace *, trace_free);

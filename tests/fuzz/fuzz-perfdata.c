@@ -7,6 +7,7 @@
 
 #include "decoder/file/perfdata.h"
 #include "decoder/sideband/timeline.h"
+#include "tests/lib/perfbytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,15 +32,14 @@ static void ask(const struct trace *trace, const struct timeline *timeline)
 /* Every byte of a span can be read. */
 static void touch(const struct trace *trace)
 {
-	uint8_t sum = 0;
+	for (size_t i = 0; i < trace->n_queues; i++) {
+		for (size_t j = 0; j < trace->queues[i].n_spans; j++) {
+			_cleanup_(freep) uint8_t *pt = perfbytes_span(&trace->queues[i].spans[j]);
 
-	for (size_t i = 0; i < trace->n_queues; i++)
-		for (size_t j = 0; j < trace->queues[i].n_spans; j++)
-			for (size_t k = 0; k < trace->queues[i].spans[j].size; k++)
-				sum ^= trace->queues[i].spans[j].bytes[k];
-
-	/* Used, as far as the compiler knows. */
-	__asm__ volatile("" : : "r"(sum));
+			if (!pt)
+				abort();
+		}
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *message = NULL;
 	uint64_t tsc;
 
-	if (perfdata_parse(data, size, "FILE", &trace, &message) < 0) {
+	if (perfbytes_parse(data, size, "FILE", &trace, &message) < 0) {
 		if (!message || trace)
 			abort();
 		free(message);

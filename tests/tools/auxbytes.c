@@ -12,6 +12,17 @@
 
 #include "base/base.h"
 #include "decoder/file/input.h"
+#include "tests/lib/perfbytes.h"
+
+static void write_span(const struct trace_span *span)
+{
+	_cleanup_(freep) uint8_t *pt = perfbytes_span(span);
+
+	if (!pt)
+		error(1, errno, "cannot read");
+	if (fwrite(pt, 1, span->pt.size, stdout) != span->pt.size)
+		error(1, errno, "cannot write");
+}
 
 int main(int argc, char **argv)
 {
@@ -31,9 +42,7 @@ int main(int argc, char **argv)
 		if (queue->cpu != cpu)
 			continue;
 		for (size_t i = 0; i < queue->n_spans; i++, n++)
-			if (fwrite(queue->spans[i].bytes, 1, queue->spans[i].size, stdout) !=
-			    queue->spans[i].size)
-				error(1, errno, "cannot write");
+			write_span(&queue->spans[i]);
 	}
 	fprintf(stderr, "%zu pieces\n", n);
 	return fflush(stdout) == 0 ? 0 : 1;

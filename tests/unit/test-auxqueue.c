@@ -19,6 +19,8 @@
 #include "decoder/file/perfdata.h"
 #include "decoder/trace/overlap.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/perfbytes.h"
+#include "util/window.h"
 
 #define SECTION 40 /* bytes from one PSB to the next */
 #define STREAM  (10 * SECTION)
@@ -46,7 +48,7 @@ static struct trace *parse(void)
 	struct trace *trace = NULL;
 	char *message = NULL;
 
-	if (perfdata_parse(b.bytes, b.size, "FILE", &trace, &message) < 0)
+	if (perfbytes_parse(b.bytes, b.size, "FILE", &trace, &message) < 0)
 		fail_msg("%s", message);
 	return trace;
 }
@@ -57,11 +59,12 @@ static void transcribe(const struct trace_queue *queue, char *text)
 	*text = '\0';
 	for (size_t i = 0; i < queue->n_spans; i++) {
 		const struct trace_span *s = &queue->spans[i];
-		const uint8_t *at = memmem(stream, STREAM, s->bytes, s->size);
+		_cleanup_(freep) uint8_t *pt = perfbytes_span(s);
+		const uint8_t *at = pt ? memmem(stream, STREAM, pt, s->pt.size) : NULL;
 		const size_t from = at ? (size_t)(at - stream) : 0;
 
 		if (at)
-			text += sprintf(text, "%zu-%zu ", from, from + s->size);
+			text += sprintf(text, "%zu-%zu ", from, from + (size_t)s->pt.size);
 		else
 			text += sprintf(text, "? ");
 	}
@@ -148,23 +151,40 @@ static void snapshots(void **state)
 	}
 }
 
+static bool overlaps(const uint8_t *earlier, size_t earlier_size, const uint8_t *later,
+		     size_t later_size, size_t window)
+{
+	const struct fileparts parts[] = { fileparts_in_memory(earlier, earlier_size),
+					   fileparts_in_memory(later, later_size) };
+	uint64_t before, repeated, padding;
+	struct window a, b_window;
+	bool found;
+
+	window_init(&a, &parts[0], window);
+	window_init(&b_window, &parts[1], window);
+	found = overlap_find(&a, &b_window, true, &before, &repeated, &padding);
+	window_deinit(&a);
+	window_deinit(&b_window);
+	return found;
+}
+
 /* A stream that repeats itself for ever takes no quadratic time. */
 static void repetitive(void **state)
 {
 	const size_t size = 1 << 20;
 	_cleanup_(freep) uint8_t *bytes = malloc(size);
-	size_t before, repeated, padding;
 
 	(void)state;
 	make_stream(true);
 	for (size_t i = 0; i < size; i++)
 		bytes[i] = stream[i % SECTION];
 	bytes[1] = 0;
-	assert_false(
-	    overlap_find(bytes, size - 1, bytes + 1, size - 2, true, &before, &repeated, &padding));
-	assert_false(overlap_find(bytes, 0, bytes, size, true, &before, &repeated, &padding));
-	assert_false(overlap_find(bytes, size, bytes, 0, true, &before, &repeated, &padding));
-	assert_false(overlap_find(bytes, 20, bytes, size, true, &before, &repeated, &padding));
+	for (size_t window = 0; window <= WINDOW_SIZE; window += WINDOW_SIZE) {
+		assert_false(overlaps(bytes, size - 1, bytes + 1, size - 2, window));
+		assert_false(overlaps(bytes, 0, bytes, size, window));
+		assert_false(overlaps(bytes, size, bytes, 0, window));
+		assert_false(overlaps(bytes, 20, bytes, size, window));
+	}
 }
 
 static void transcribe_losses(const struct trace_queue *queue, char *text)

@@ -236,8 +236,7 @@ static void print_batch(FILE *f, const struct lane *lane)
 static char *transcribe(const struct row *row, char paths[3][32])
 {
 	static struct sideband sideband;
-	struct row own = *row; /* an engine writes to its span */
-	struct trace_span span = { .bytes = own.packets, .size = row->size };
+	struct trace_span span = { .pt = fileparts_in_memory(row->packets, row->size) };
 	struct trace_queue queue = {
 		.cpu = 0,
 		.tid = TRACE_NONE,

@@ -9,6 +9,8 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "util/window.h"
+
 /* Pieces of PT; each "P" of their text is a PSB, "T" and a digit a TSC, "0" a pad, "." and a digit
  * a TNT that is not like others. */
 struct piece {
@@ -54,15 +56,41 @@ static struct piece piece(const char *text)
 
 struct outcome {
 	bool found;
-	size_t before, repeated, padding;
+	uint64_t before, repeated, padding;
 };
 
-static struct outcome find(const struct piece *a, const struct piece *b, bool has_tsc)
+static struct outcome find_in(const struct piece *a, const struct piece *b, bool has_tsc,
+			      size_t window)
 {
+	const struct fileparts parts[] = { fileparts_in_memory(a->bytes, a->size),
+					   fileparts_in_memory(b->bytes, b->size) };
+	struct window windows[2];
 	struct outcome o = {};
 
-	o.found = overlap_find(a->bytes, a->size, b->bytes, b->size, has_tsc, &o.before,
-			       &o.repeated, &o.padding);
+	for (size_t i = 0; i < 2; i++)
+		window_init(&windows[i], &parts[i], window);
+	o.found =
+	    overlap_find(&windows[0], &windows[1], has_tsc, &o.before, &o.repeated, &o.padding);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(windows[i].error, 0);
+		window_deinit(&windows[i]);
+	}
+	return o;
+}
+
+/* Return: what is found, whatever the windows hold. */
+static struct outcome find(const struct piece *a, const struct piece *b, bool has_tsc)
+{
+	const struct outcome o = find_in(a, b, has_tsc, 0);
+
+	for (size_t window = OVERLAP_WINDOW_MIN; window < 2 * OVERLAP_WINDOW_MIN; window += 5) {
+		const struct outcome same = find_in(a, b, has_tsc, window);
+
+		assert_int_equal(same.found, o.found);
+		if (o.found)
+			assert_true(same.before == o.before && same.repeated == o.repeated &&
+				    same.padding == o.padding);
+	}
 	return o;
 }
 

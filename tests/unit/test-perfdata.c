@@ -20,27 +20,24 @@
 #include "decoder/file/perfdata.h"
 #include "tests/lib/perfbpf.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/perfbytes.h"
 #include "tests/lib/perfsched.h"
 
 #define NO UINT32_MAX
 
 static struct perfbuild b;
 
-/* Parse what was built; the bytes are in an allocation of their size, so that ASan sees its end. */
-static int parse(struct trace **ret_trace, char **reterr_message, void **ret_bytes)
+static int parse(struct trace **ret_trace, char **reterr_message)
 {
-	*ret_bytes = malloc(b.size);
-	assert_non_null(*ret_bytes);
-	memcpy(*ret_bytes, b.bytes, b.size);
-	return perfdata_parse(*ret_bytes, b.size, "FILE", ret_trace, reterr_message);
+	return perfbytes_parse(b.bytes, b.size, "FILE", ret_trace, reterr_message);
 }
 
-static struct trace *parse_good(void **ret_bytes)
+static struct trace *parse_good(void)
 {
 	struct trace *trace = NULL;
 	char *message = NULL;
 
-	if (parse(&trace, &message, ret_bytes) < 0)
+	if (parse(&trace, &message) < 0)
 		fail_msg("%s", message);
 	assert_null(message);
 	return trace;
@@ -94,8 +91,8 @@ static void check_example(const struct trace *trace)
 		assert_int_equal(trace->queues[i].cpu, i);
 		assert_int_equal(trace->queues[i].tid, TRACE_NONE);
 		assert_int_equal(trace->queues[i].n_spans, 1);
-		assert_int_equal(trace->queues[i].spans[0].size, 8);
-		assert_int_equal(trace->queues[i].spans[0].bytes[0], 0x02);
+		assert_int_equal(trace->queues[i].spans[0].pt.size, 8);
+		assert_true(perfbytes_has(&trace->queues[i].spans[0], 0, "\x02", 1));
 		assert_int_equal(trace->queues[i].spans[0].offset, i == 0 ? 0 : 64);
 		assert_int_equal(trace->queues[i].spans[0].reference, 0x1000);
 	}
@@ -106,10 +103,9 @@ static void both_forms(void **state)
 	(void)state;
 	for (int pipe = 0; pipe < 2; pipe++) {
 		_cleanup_(trace_freep) struct trace *trace = NULL;
-		_cleanup_(freep) void *bytes = NULL;
 
 		perfbuild_example(&b, pipe);
-		trace = parse_good(&bytes);
+		trace = parse_good();
 		check_example(trace);
 	}
 }
@@ -174,7 +170,6 @@ static void spoiled(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(freep) char *message = NULL;
-		_cleanup_(freep) void *bytes = NULL;
 		struct trace *trace = (struct trace *)0x1;
 
 		print_message("  %s\n", rows[i].message);
@@ -183,7 +178,7 @@ static void spoiled(void **state)
 		perfbuild_end(&b);
 		memcpy(b.bytes + rows[i].offset, &rows[i].value, rows[i].size);
 
-		assert_int_equal(parse(&trace, &message, &bytes), rows[i].expected);
+		assert_int_equal(parse(&trace, &message), rows[i].expected);
 		assert_ptr_equal(trace, (struct trace *)0x1);
 		assert_non_null(message);
 		if (strncmp(message, "FILE: ", 6) != 0 || !strstr(message, rows[i].message))
@@ -215,7 +210,6 @@ static void tolerated(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(trace_freep) struct trace *trace = NULL;
-		_cleanup_(freep) void *bytes = NULL;
 
 		print_message("  %s\n", rows[i].name);
 		perfbuild_begin(&b, false);
@@ -231,7 +225,7 @@ static void tolerated(void **state)
 		}
 		memcpy(b.bytes + rows[i].offset, &rows[i].value, rows[i].size);
 
-		trace = parse_good(&bytes);
+		trace = parse_good();
 		assert_int_equal(trace->n_records, rows[i].n_records);
 		assert_int_equal(trace->n_skipped, rows[i].n_skipped);
 		assert_int_equal(trace->n_unknown, rows[i].n_unknown);
@@ -264,8 +258,8 @@ static void attrs_of_all_sizes(void **state)
 		c = cursor_from(bytes, sizes[i] - 1);
 		assert_int_equal(perfattrs_add(&attrs, &c), -EBADMSG);
 		assert_int_equal(attrs.list.n, 1);
-		perfattrs_deinit(&attrs);
 		free(bytes);
+		perfattrs_deinit(&attrs);
 	}
 }
 
@@ -274,7 +268,6 @@ static void two_layouts(void **state)
 {
 	const uint64_t without_cpu = PERFABI_SAMPLE_TYPE & ~(uint64_t)PERF_SAMPLE_CPU;
 	_cleanup_(trace_freep) struct trace *trace = NULL;
-	_cleanup_(freep) void *bytes = NULL;
 
 	(void)state;
 	perfbuild_begin(&b, false);
@@ -290,7 +283,7 @@ static void two_layouts(void **state)
 	perfbuild_itrace(&b, 10, 11);
 	perfbuild_end(&b);
 
-	trace = parse_good(&bytes);
+	trace = parse_good();
 	assert_int_equal(trace->n_records, 3);
 	assert_int_equal(trace->records[0].cpu, 3);
 	assert_int_equal(trace->records[1].cpu, 3);
@@ -302,7 +295,6 @@ static void two_layouts(void **state)
 static void no_trailers(void **state)
 {
 	_cleanup_(trace_freep) struct trace *trace = NULL;
-	_cleanup_(freep) void *bytes = NULL;
 
 	(void)state;
 	perfbuild_begin(&b, false);
@@ -313,7 +305,7 @@ static void no_trailers(void **state)
 	/* sample_id_all is bit 18 of the flags. */
 	b.bytes[PERFBUILD_ATTR + 42] = b.bytes[PERFBUILD_ATTR1 + 42] = 0;
 
-	trace = parse_good(&bytes);
+	trace = parse_good();
 	assert_int_equal(trace->n_records, 2);
 	assert_int_equal(trace->records[0].type, PERF_RECORD_COMM);
 	assert_int_equal(trace->records[0].time, 0);
@@ -325,7 +317,6 @@ static void no_trailers(void **state)
 static void record_shorter_than_its_trailer(void **state)
 {
 	_cleanup_(trace_freep) struct trace *trace = NULL;
-	_cleanup_(freep) void *bytes = NULL;
 	const uint16_t size = 16;
 	size_t at;
 
@@ -337,7 +328,7 @@ static void record_shorter_than_its_trailer(void **state)
 	perfbuild_itrace(&b, 1, 1);
 	perfbuild_end(&b);
 
-	trace = parse_good(&bytes);
+	trace = parse_good();
 	assert_int_equal(trace->n_records, 1);
 	assert_int_equal(trace->n_skipped, 1);
 }
@@ -380,7 +371,6 @@ static void switch_samples(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(trace_freep) struct trace *trace = NULL;
-		_cleanup_(freep) void *bytes = NULL;
 		size_t n = 0, at;
 		uint32_t next;
 
@@ -395,7 +385,7 @@ static void switch_samples(void **state)
 			perfbuild_switch(&b, true);
 		perfbuild_end(&b);
 
-		trace = parse_good(&bytes);
+		trace = parse_good();
 		for (size_t k = 0; k < trace->n_records; k++) {
 			const struct trace_record *r = &trace->records[k];
 
@@ -427,10 +417,9 @@ static void cut_off(void **state)
 		for (size_t size = 0; size < whole_size; size++) {
 			_cleanup_(trace_freep) struct trace *trace = NULL;
 			_cleanup_(freep) char *message = NULL;
-			_cleanup_(freep) void *bytes = NULL;
 
 			b.size = size;
-			if (parse(&trace, &message, &bytes) < 0) {
+			if (parse(&trace, &message) < 0) {
 				assert_null(trace);
 				assert_non_null(message);
 				continue;
@@ -455,7 +444,6 @@ static void cut_off_in_a_piece(void **state)
 	(void)state;
 	for (int whole = 0; whole < 2; whole++) {
 		_cleanup_(trace_freep) struct trace *trace = NULL;
-		_cleanup_(freep) void *bytes = NULL;
 		size_t at;
 
 		perfbuild_begin(&b, false);
@@ -468,14 +456,14 @@ static void cut_off_in_a_piece(void **state)
 		else
 			b.size = at + 48 + 7;
 
-		trace = parse_good(&bytes);
+		trace = parse_good();
 		assert_int_equal(trace->truncated_at, at);
 		assert_int_equal(trace->n_records, 1);
 		assert_int_equal(trace->n_queues, 1);
 		assert_int_equal(trace->queues[0].n_spans, 1);
-		assert_int_equal(trace->queues[0].spans[0].size, whole ? 8 : 15);
-		assert_memory_equal(trace->queues[0].spans[0].bytes, "abcdefghijklmno",
-				    whole ? 8 : 15);
+		assert_int_equal(trace->queues[0].spans[0].pt.size, whole ? 8 : 15);
+		assert_true(perfbytes_has(&trace->queues[0].spans[0], 0, "abcdefghijklmno",
+					  whole ? 8 : 15));
 	}
 }
 
@@ -542,7 +530,6 @@ static void spans(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(trace_freep) struct trace *trace = NULL;
-		_cleanup_(freep) void *bytes = NULL;
 		char got[256] = "";
 		size_t n = 0;
 
@@ -560,16 +547,19 @@ static void spans(void **state)
 		}
 		perfbuild_end(&b);
 
-		trace = parse_good(&bytes);
+		trace = parse_good();
 		for (size_t q = 0; q < trace->n_queues; q++) {
 			const struct trace_queue *queue = &trace->queues[q];
 
 			for (size_t s = 0; s < queue->n_spans; s++) {
+				_cleanup_(freep) uint8_t *pt = perfbytes_span(&queue->spans[s]);
+
+				assert_non_null(pt);
 				n += (size_t)sprintf(
 				    got + n, queue->cpu == TRACE_NONE ? "t%u:" : "%u:",
 				    queue->cpu == TRACE_NONE ? queue->tid : queue->cpu);
-				for (size_t k = 0; k < queue->spans[s].size; k++)
-					got[n++] = (char)(queue->spans[s].bytes[k] ?: '.');
+				for (size_t k = 0; k < queue->spans[s].pt.size; k++)
+					got[n++] = (char)(pt[k] ?: '.');
 				n += (size_t)sprintf(got + n, "@%u ",
 						     (unsigned int)queue->spans[s].offset);
 			}
@@ -607,7 +597,6 @@ static void cpuid(void **state)
 static void short_info(void **state)
 {
 	_cleanup_(trace_freep) struct trace *trace = NULL;
-	_cleanup_(freep) void *bytes = NULL;
 	const uint16_t size = 16 + 8 * (PERFABI_PT_PER_CPU_MMAPS + 1);
 	const uint64_t filler =
 	    PERFABI_FINISHED_ROUND | (uint64_t)(PERFBUILD_FIRST - PERFBUILD_DATA - size) << 48;
@@ -618,7 +607,7 @@ static void short_info(void **state)
 	memcpy(b.bytes + PERFBUILD_DATA + size, &filler, sizeof(filler));
 	perfbuild_end(&b);
 
-	trace = parse_good(&bytes);
+	trace = parse_good();
 	assert_true(trace->facts.clock.valid);
 	assert_true(trace->facts.has_mtc);
 	assert_int_equal(trace->facts.mtc_freq, 3);
@@ -643,14 +632,13 @@ static void address_filter(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(trace_freep) struct trace *trace = NULL;
-		_cleanup_(freep) void *bytes = NULL;
 
 		perfbuild_begin(&b, false);
 		perfbuild_filter(&b, text);
 		memcpy(b.bytes + PERFBUILD_SLOTS + 8 * PERFABI_PT_FILTER_STR_LEN, &rows[i].size,
 		       sizeof(rows[i].size));
 		perfbuild_end(&b);
-		trace = parse_good(&bytes);
+		trace = parse_good();
 		assert_int_equal(trace->facts.filters.n, rows[i].is_good);
 		if (rows[i].is_good)
 			assert_int_equal(trace->facts.filters.parts[0].path_size, 2);
@@ -662,7 +650,6 @@ static void address_filter(void **state)
 static void shared_ids_are_refused(void **state)
 {
 	_cleanup_(freep) char *message = NULL;
-	_cleanup_(freep) void *bytes = NULL;
 	struct perfabi_section section = { 0, 0 };
 	struct trace *trace = NULL;
 
@@ -671,8 +658,18 @@ static void shared_ids_are_refused(void **state)
 	section.size = b.size;
 	memcpy(b.bytes + PERFBUILD_ATTR + 112, &section, sizeof(section));
 	memcpy(b.bytes + PERFBUILD_ATTR1 + 112, &section, sizeof(section));
-	assert_int_equal(parse(&trace, &message, &bytes), -EBADMSG);
+	assert_int_equal(parse(&trace, &message), -EBADMSG);
 	assert_non_null(strstr(message, "names ids that are another's"));
+}
+
+/* Let what was built be the first of the files. */
+static void first_of(struct perfstream_file *files)
+{
+	if (files[0].size > 0)
+		close(files[0].fd);
+	files[0].fd = perfbytes_open(b.bytes, b.size);
+	files[0].size = b.size;
+	assert_true(files[0].fd >= 0);
 }
 
 /* The records of the example, from @from on, move to other files, a part of them to each. */
@@ -686,54 +683,58 @@ static void several_files(void **state)
 	const uint64_t feature[] = { PERFABI_FEATURE_DIR_FORMAT, 1 };
 	const size_t first = PERFBUILD_FIRST;
 	size_t at = 0, n, n_moved, part = 1;
+	int fd;
 
 	(void)state;
 	perfbuild_example(&b, false);
 	n_moved = b.size - first - 16 - 24; /* without the features */
 	memcpy(moved, b.bytes + first, n_moved);
-	files[1].bytes = moved;
+	fd = perfbytes_open(moved, n_moved);
+	assert_true(fd >= 0);
 	for (n = 0; at < n_moved && part < 4; n++) {
 		uint16_t size;
 
 		if (n == ends[part - 1]) {
-			files[part].size =
-			    at - (size_t)((const uint8_t *)files[part].bytes - moved);
-			files[++part].bytes = moved + at;
+			files[part].size = at - files[part].offset;
+			files[++part].offset = at;
 			n--;
 			continue;
 		}
 		memcpy(&size, moved + at + 6, sizeof(size));
 		at += size;
 	}
-	files[4].size = n_moved - (size_t)((const uint8_t *)files[4].bytes - moved);
+	files[4].size = n_moved - files[4].offset;
+	for (n = 1; n < ARRAY_LEN(files); n++)
+		files[n].fd = fd;
 
 	perfbuild_begin(&b, false);
 	perfbuild_record(&b, PERFABI_HEADER_FEATURE, 0, feature, sizeof(feature), NULL);
 	perfbuild_end(&b);
-	files[0].bytes = b.bytes;
-	files[0].size = b.size;
-	if (perfdata_parse_files(files, ARRAY_LEN(files), NULL, NULL, &trace, &message) < 0)
+	first_of(files);
+	if (perfdata_parse(files, ARRAY_LEN(files), NULL, &trace, &message) < 0)
 		fail_msg("%s", message);
 	check_example(trace);
 
 	/* Alone it is nothing; a version that is not known is none at all. */
 	trace = trace_free(trace);
-	assert_int_equal(perfdata_parse_files(files, 1, NULL, NULL, &trace, &message), -ENODATA);
+	assert_int_equal(perfdata_parse(files, 1, NULL, &trace, &message), -ENODATA);
 	assert_non_null(strstr(message, "FILE: recorded by several threads"));
 	free(message);
 	b.bytes[FIRST + 16] = 2;
-	assert_int_equal(perfdata_parse_files(files, 5, NULL, NULL, &trace, &message), -EOPNOTSUPP);
+	first_of(files);
+	assert_int_equal(perfdata_parse(files, 5, NULL, &trace, &message), -EOPNOTSUPP);
 	assert_non_null(strstr(message, "version 2; 1 was expected"));
 	free(message);
 	message = NULL;
 
 	/* One that is not part of several ignores what lies beside it. */
 	perfbuild_example(&b, false);
-	files[0].size = b.size;
-	files[1].bytes = "junk";
+	first_of(files);
 	files[1].size = 4;
-	assert_int_equal(perfdata_parse_files(files, 5, NULL, NULL, &trace, &message), 0);
+	assert_int_equal(perfdata_parse(files, 5, NULL, &trace, &message), 0);
 	check_example(trace);
+	close(files[0].fd);
+	close(fd);
 }
 
 /* The records of the example, compressed in parts that end anywhere. */
@@ -744,7 +745,6 @@ static void compressed(void **state)
 	(void)state;
 	for (int two = 0; two < 2; two++) {
 		_cleanup_(trace_freep) struct trace *trace = NULL;
-		_cleanup_(freep) void *bytes = NULL;
 		ZSTD_CCtx *stream = ZSTD_createCCtx();
 		size_t at = PERFBUILD_FIRST, end;
 
@@ -761,7 +761,7 @@ static void compressed(void **state)
 		perfbuild_end(&b);
 		ZSTD_freeCCtx(stream);
 
-		trace = parse_good(&bytes);
+		trace = parse_good();
 		check_example(trace);
 		assert_in_range(trace->records[0].file_offset, PERFBUILD_FIRST, end);
 	}
@@ -773,7 +773,6 @@ static void compressed_too_well(void **state)
 	static uint8_t zeros[1 << 20], packed[1 << 14];
 	ZSTD_CCtx *stream = ZSTD_createCCtx();
 	_cleanup_(freep) char *message = NULL;
-	_cleanup_(freep) void *bytes = NULL;
 	struct trace *trace = NULL;
 	ZSTD_outBuffer out = { .dst = packed, .size = sizeof(packed) };
 
@@ -789,7 +788,7 @@ static void compressed_too_well(void **state)
 	perfbuild_begin(&b, false);
 	perfbuild_record(&b, PERFABI_COMPRESSED, 0, packed, out.pos, NULL);
 	perfbuild_end(&b);
-	assert_int_equal(parse(&trace, &message, &bytes), -EFBIG);
+	assert_int_equal(parse(&trace, &message), -EFBIG);
 	assert_non_null(strstr(message, "type 81 at offset 528: expands to more"));
 }
 
@@ -797,7 +796,6 @@ static void compressed_too_well(void **state)
 static void samples(void **state)
 {
 	_cleanup_(trace_freep) struct trace *trace = NULL;
-	_cleanup_(freep) void *bytes = NULL;
 
 	(void)state;
 	perfbuild_begin(&b, false);
@@ -810,14 +808,14 @@ static void samples(void **state)
 	perfbuild_sample(&b, "ijklmnop", 8);
 	perfbuild_end(&b);
 
-	trace = parse_good(&bytes);
+	trace = parse_good();
 	assert_true(trace->facts.snapshot_mode);
 	assert_int_equal(trace->n_skipped, 0);
 	assert_int_equal(trace->n_queues, 1);
 	assert_int_equal(trace->queues[0].cpu, 3);
 	assert_int_equal(trace->queues[0].n_spans, 2);
-	assert_memory_equal(trace->queues[0].spans[0].bytes, "abcdefgh", 8);
-	assert_memory_equal(trace->queues[0].spans[1].bytes, "ijklmnop", 8);
+	assert_true(perfbytes_has(&trace->queues[0].spans[0], 0, "abcdefgh", 8));
+	assert_true(perfbytes_has(&trace->queues[0].spans[1], 0, "ijklmnop", 8));
 }
 
 /* Whatever a sample's fields say, it is taken or skipped. */
@@ -828,7 +826,6 @@ static void samples_spoiled(void **state)
 	(void)state;
 	for (size_t at = 8; at < 8 + 44 * 8; at += 4) {
 		_cleanup_(trace_freep) struct trace *trace = NULL;
-		_cleanup_(freep) void *bytes = NULL;
 		size_t sample;
 
 		perfbuild_begin(&b, false);
@@ -837,7 +834,7 @@ static void samples_spoiled(void **state)
 		sample = perfbuild_sample(&b, "abcdefgh", 8);
 		perfbuild_end(&b);
 		memset(b.bytes + sample + at, 0xff, 4);
-		trace = parse_good(&bytes);
+		trace = parse_good();
 		n_skipped += trace->n_skipped;
 		n_taken += trace->n_queues;
 	}
@@ -869,7 +866,6 @@ static void programs(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct perfbpf_function function = { 0xffffffffc0001000, "abc", 3 };
 		struct trace *trace;
-		void *bytes;
 
 		perfbpf_begin(&section);
 		(void)perfbpf_add(&section, 5, 1, &function, 1);
@@ -884,7 +880,7 @@ static void programs(void **state)
 		perfbpf_end(&b, &section);
 		perfbuild_auxtrace(&b, 0, 0, -1, 0, "abcdefgh", 8);
 		perfbuild_end(&b);
-		trace = parse_good(&bytes);
+		trace = parse_good();
 		assert_int_equal(trace->programs.n, rows[i].n_programs);
 		assert_int_equal(trace->programs.items[0].id, 5);
 		if (rows[i].n_programs > 1)
@@ -893,7 +889,6 @@ static void programs(void **state)
 		check_complaint(trace, TRACE_COMPLAINT_SWITCHES,
 				rows[i].has_samples ? "what sched_switch" : NULL);
 		trace_free(trace);
-		free(bytes);
 	}
 }
 

@@ -20,6 +20,7 @@
 #include "decoder/file/input.h"
 #include "record/perfabi.h"
 #include "tests/lib/failing.h"
+#include "tests/lib/perfbytes.h"
 #include "tests/lib/tempdir.h"
 #include "tests/unit/records.h"
 #include "util/buildid.h"
@@ -167,9 +168,9 @@ static void is_read_back(void *userdata)
 	assert_int_equal(queue->spans[0].offset, 0x1000);
 	assert_int_equal(queue->spans[0].reference, 77);
 	/* Filled up with PAD packets to whole words, after which the next record begins. */
-	assert_int_equal(queue->spans[0].size, 104);
-	assert_memory_equal(queue->spans[0].bytes, pt, sizeof(pt));
-	assert_memory_equal(queue->spans[0].bytes + sizeof(pt), "\0\0\0", 3);
+	assert_int_equal(queue->spans[0].pt.size, 104);
+	assert_true(perfbytes_has(&queue->spans[0], 0, pt, sizeof(pt)));
+	assert_true(perfbytes_has(&queue->spans[0], sizeof(pt), "\0\0\0", 3));
 	assert_int_equal(queue->spans[0].file_offset % 8, 0);
 
 	for (size_t i = 0; i < trace->n_records; i++) {

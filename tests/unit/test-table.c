@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/fileparts.h"
 #include "util/table.h"
 
 struct item {
@@ -78,27 +79,31 @@ static void zeros(void **state)
 	table_deinit(&t);
 }
 
-/* What is mapped of a spill stays what it is when others are written to the same file. */
+/* What was written to a spill stays what it is when others are written to the same file. */
 static void spills(void **state)
 {
-	struct mapfile maps[20];
+	struct spillfile files[20];
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		struct spill spill = {};
 		uint8_t bytes[5000];
 
 		memset(bytes, (int)i + 1, sizeof(bytes));
 		for (size_t k = 0; k < i; k++)
 			assert_int_equal(spill_write(&spill, bytes, sizeof(bytes)), 0);
-		assert_int_equal(spill_finish(&spill, &maps[i]), 0);
+		files[i] = spill_finish(&spill);
 	}
-	for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
-		assert_int_equal(maps[i].size, i * 5000);
-		mapfile_evict(&maps[i], maps[i].bytes, maps[i].size);
-		for (size_t k = 0; k < maps[i].size; k++)
-			assert_int_equal(maps[i].bytes[k], i + 1);
-		mapfile_deinit(&maps[i]);
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		uint8_t bytes[20 * 5000];
+
+		assert_int_equal(files[i].size, i * 5000);
+		assert_int_equal(
+		    fileparts_read_fd(files[i].fd, files[i].offset, bytes, files[i].size), 0);
+		for (size_t k = 0; k < files[i].size; k++)
+			assert_int_equal(bytes[k], i + 1);
+		if (files[i].is_owned)
+			close(files[i].fd);
 	}
 }
 
@@ -116,7 +121,8 @@ static void limit(void **state)
 	struct spills spills_of_10 = { .room = 10 };
 	_cleanup_(spill_deinit) struct spill first = { .spills = &spills_of_10 },
 					     second = { .spills = &spills_of_10 };
-	_cleanup_(mapfile_deinit) struct mapfile map = {};
+	struct spillfile file;
+	uint8_t bytes[6];
 
 	(void)state;
 	assert_int_equal(spill_write(&first, "abcdef", 6), 0);
@@ -125,9 +131,12 @@ static void limit(void **state)
 	assert_int_equal(spills_of_10.failure, -EFBIG);
 	assert_int_equal(spill_write(&second, "ghij", 4), 0);
 	assert_int_equal(spill_write(&first, "x", 1), -EFBIG);
-	assert_int_equal(spill_finish(&first, &map), 0);
-	assert_int_equal(map.size, 6);
-	assert_memory_equal(map.bytes, "abcdef", 6);
+	file = spill_finish(&first);
+	assert_int_equal(file.size, 6);
+	assert_int_equal(fileparts_read_fd(file.fd, file.offset, bytes, 6), 0);
+	assert_memory_equal(bytes, "abcdef", 6);
+	if (file.is_owned)
+		close(file.fd);
 	assert_int_equal(spill_write(&second, "x", 1), -EFBIG);
 	spills_of_10.room = 1;
 	assert_int_equal(spill_write(&second, "x", 1), 0);

@@ -24,6 +24,7 @@
 #include "decoder/sideband/timeline.h"
 #include "ptd/record.h"
 #include "tests/lib/perfbuild.h"
+#include "tests/lib/perfbytes.h"
 #include "tests/lib/perfsched.h"
 #include "tests/lib/tempdir.h"
 
@@ -130,7 +131,7 @@ static struct made make(const struct event *events)
 	for (const struct event *e = events; e->kind != END; e++)
 		add(e);
 	perfbuild_end(&b);
-	if (perfdata_parse(b.bytes, b.size, "FILE", &m.trace, &message) < 0)
+	if (perfbytes_parse(b.bytes, b.size, "FILE", &m.trace, &message) < 0)
 		fail_msg("%s", message);
 	assert_int_equal(objects_new(NULL, &m.objects), 0);
 	assert_int_equal(timeline_new(m.trace, m.objects, &m.timeline), 0);
@@ -542,7 +543,7 @@ static void only_code(void **state)
 	perfbuild_end(&b);
 
 	m = (struct made){};
-	assert_int_equal(perfdata_parse(b.bytes, b.size, "FILE", &m.trace, &text), 0);
+	assert_int_equal(perfbytes_parse(b.bytes, b.size, "FILE", &m.trace, &text), 0);
 	assert_int_equal(objects_new(NULL, &m.objects), 0);
 	assert_int_equal(timeline_new(m.trace, m.objects, &m.timeline), 0);
 	text = render(m.timeline, timeline_at_tid, 7);
@@ -592,7 +593,7 @@ static void any_order(void **state)
 	}
 	perfbuild_end(&b);
 	m = (struct made){};
-	assert_int_equal(perfdata_parse(b.bytes, b.size, "FILE", &m.trace, &message), 0);
+	assert_int_equal(perfbytes_parse(b.bytes, b.size, "FILE", &m.trace, &message), 0);
 	assert_int_equal(objects_new(NULL, &m.objects), 0);
 	assert_int_equal(timeline_new(m.trace, m.objects, &m.timeline), 0);
 
@@ -654,7 +655,7 @@ static void vdso(void **state)
 	perfbuild_mmap2(&b, 7, 7, 0x400000, "[vdso]");
 	perfbuild_mmap2(&b, 8, 8, 0x400000, "[vdso]");
 	perfbuild_end(&b);
-	assert_int_equal(perfdata_parse(b.bytes, b.size, "FILE", &trace, &message), 0);
+	assert_int_equal(perfbytes_parse(b.bytes, b.size, "FILE", &trace, &message), 0);
 	assert_int_equal(objects_new(dir, &objects), 0);
 	assert_int_equal(timeline_new(trace, objects, &timeline), 0);
 	has_there(timeline, 7, "[vdso]", 't');
@@ -696,7 +697,7 @@ static void memory(void **state)
 	perfbuild_fork(&b, 8, 7, 8, 7);
 	perfbuild_mmap2(&b, 8, 8, 0x400000, "//anon");
 	perfbuild_end(&b);
-	assert_int_equal(perfdata_parse(b.bytes, b.size, "FILE", &trace, &message), 0);
+	assert_int_equal(perfbytes_parse(b.bytes, b.size, "FILE", &trace, &message), 0);
 	assert_int_equal(objects_new(dir, &objects), 0);
 	assert_int_equal(timeline_new(trace, objects, &timeline), 0);
 	has_then(timeline, 8, 15, "[anon]", 0);

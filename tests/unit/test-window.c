@@ -173,10 +173,10 @@ static void a_file_becomes_shorter(void **state)
 	assert_memory_equal(window_at(&w, 48, 10, &n), f->bytes + 48, 10);
 	assert_null(window_at(&w, 58, 1, &n));
 	assert_int_equal(n, 0);
-	assert_int_equal(w.error, -ENODATA);
+	assert_int_equal(w.error, -ESTALE);
 	assert_null(window_at(&w, 0, 1, &n));
 	assert_int_equal(window_find(&w, 0, f->bytes, 4), SIZE);
-	assert_int_equal(w.error, -ENODATA);
+	assert_int_equal(w.error, -ESTALE);
 	window_deinit(&w);
 }
 
