@@ -55,8 +55,8 @@ struct ptd_decoder {
 	struct lane *given; /* the lane whose batch the caller has; NULL: none */
 	uint64_t n_slices;
 	struct ptd_batch batch;
-	size_t next_record; /* index of the next sideband record to be shown */
-	struct ptd_event event;
+	size_t next_record;        /* index of the next sideband record to be shown */
+	struct ptd_sideband shown; /* the record that the caller has */
 
 	char *trace_complaints[_TRACE_COMPLAINTS]; /* with its name */
 	const char **complaints;
@@ -511,14 +511,14 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 	return 0;
 }
 
-int ptd_decoder_next_event(struct ptd_decoder *decoder, const struct ptd_event **ret_event)
+int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_sideband **ret_record)
 {
 	const struct trace *trace = decoder->trace;
 
 	while (decoder->next_record < trace->n_records) {
-		if (!sidebandrecord_read(&trace->records[decoder->next_record++], &decoder->event))
+		if (!sidebandrecord_read(&trace->records[decoder->next_record++], &decoder->shown))
 			continue;
-		*ret_event = &decoder->event;
+		*ret_record = &decoder->shown;
 		return 0;
 	}
 	return PTD_END;

@@ -168,16 +168,16 @@ static void explain(const struct command *c, int r)
 			   (double)c->max_memory / (1 << 30));
 }
 
-static int list_events(struct command *c, struct ptd_decoder *d)
+static int list_sideband(struct command *c, struct ptd_decoder *d)
 {
-	const struct ptd_event *event;
+	const struct ptd_sideband *record;
 	int r;
 
-	while (ptd_decoder_next_event(d, &event) == 0) {
+	while (ptd_decoder_next_sideband(d, &record) == 0) {
 		for (size_t i = 0; i < c->n_outputs; i++) {
 			struct requested_output *o = &c->outputs[i];
 
-			r = ptd_sink_event(o->sink, event);
+			r = ptd_sink_sideband(o->sink, record);
 			if (r < 0)
 				return cannot_write(c, o, r);
 		}
@@ -232,12 +232,12 @@ static int write_batches(struct command *c, struct ptd_decoder *d)
 	return r;
 }
 
-/* Return: whether a sink wants batches (@batches), or events (else). */
+/* Return: whether a sink wants batches (@batches), or sideband records (else). */
 static bool wants(const struct command *c, bool batches)
 {
 	for (size_t i = 0; i < c->n_outputs; i++)
 		if (batches ? ptd_sink_wants_batches(c->outputs[i].sink)
-			    : ptd_sink_wants_events(c->outputs[i].sink))
+			    : ptd_sink_wants_sideband(c->outputs[i].sink))
 			return true;
 	return false;
 }
@@ -247,7 +247,7 @@ static int decode(struct command *c, struct ptd_decoder *d)
 	int r = 0;
 
 	if (wants(c, false))
-		r = list_events(c, d);
+		r = list_sideband(c, d);
 	if (r == 0 && wants(c, true))
 		r = write_batches(c, d);
 	if (ptd_decoder_info(d)->truncated_at)

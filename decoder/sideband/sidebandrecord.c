@@ -8,14 +8,14 @@
 #include "base/cursor.h"
 #include "record/codec.h"
 
-static bool read_mmap(const struct trace_record *record, struct cursor c, struct ptd_event *e)
+static bool read_mmap(const struct trace_record *record, struct cursor c, struct ptd_sideband *e)
 {
 	struct record_mmap2 map;
 
 	if (record_read_mmap2(record->type, record->misc, c, &map) < 0)
 		return false;
-	e->kind = record->type == PERF_RECORD_MMAP ? PTD_EVENT_MMAP : PTD_EVENT_MMAP2;
-	e->flags = map.misc & PERF_RECORD_MISC_MMAP_DATA ? PTD_EVENT_DATA : 0;
+	e->kind = record->type == PERF_RECORD_MMAP ? PTD_SIDEBAND_MMAP : PTD_SIDEBAND_MMAP2;
+	e->flags = map.misc & PERF_RECORD_MISC_MMAP_DATA ? PTD_SIDEBAND_DATA : 0;
 	e->pid = map.pid;
 	e->tid = map.tid;
 	e->address = map.addr;
@@ -33,27 +33,27 @@ static bool read_mmap(const struct trace_record *record, struct cursor c, struct
 	return true;
 }
 
-static bool read_comm(const struct trace_record *record, struct cursor c, struct ptd_event *e)
+static bool read_comm(const struct trace_record *record, struct cursor c, struct ptd_sideband *e)
 {
 	struct record_comm comm;
 
 	if (record_read_comm(record->misc, c, &comm) < 0 || !comm.comm)
 		return false;
-	e->kind = PTD_EVENT_COMM;
-	e->flags = comm.exec ? PTD_EVENT_EXEC : 0;
+	e->kind = PTD_SIDEBAND_COMM;
+	e->flags = comm.exec ? PTD_SIDEBAND_EXEC : 0;
 	e->pid = comm.pid;
 	e->tid = comm.tid;
 	e->name = comm.comm;
 	return true;
 }
 
-static bool read_life(const struct trace_record *record, struct cursor c, struct ptd_event *e)
+static bool read_life(const struct trace_record *record, struct cursor c, struct ptd_sideband *e)
 {
 	struct record_task task;
 
 	if (record_read_task(c, &task) < 0)
 		return false;
-	e->kind = record->type == PERF_RECORD_FORK ? PTD_EVENT_FORK : PTD_EVENT_EXIT;
+	e->kind = record->type == PERF_RECORD_FORK ? PTD_SIDEBAND_FORK : PTD_SIDEBAND_EXIT;
 	e->pid = task.pid;
 	e->other_pid = task.ppid;
 	e->tid = task.tid;
@@ -61,14 +61,15 @@ static bool read_life(const struct trace_record *record, struct cursor c, struct
 	return true;
 }
 
-static bool read_switch(const struct trace_record *record, struct cursor c, struct ptd_event *e)
+static bool read_switch(const struct trace_record *record, struct cursor c, struct ptd_sideband *e)
 {
 	struct record_switch sw;
 
 	if (record_read_switch(record->type, record->misc, c, &sw) < 0)
 		return false;
-	e->kind = record->type == PERF_RECORD_SWITCH ? PTD_EVENT_SWITCH : PTD_EVENT_SWITCH_CPU;
-	e->flags = (sw.out ? PTD_EVENT_OUT : 0) | (sw.preempt ? PTD_EVENT_PREEMPT : 0);
+	e->kind =
+	    record->type == PERF_RECORD_SWITCH ? PTD_SIDEBAND_SWITCH : PTD_SIDEBAND_SWITCH_CPU;
+	e->flags = (sw.out ? PTD_SIDEBAND_OUT : 0) | (sw.preempt ? PTD_SIDEBAND_PREEMPT : 0);
 	e->pid = e->current_pid;
 	e->tid = e->current_tid;
 	e->other_pid = sw.other.pid;
@@ -76,49 +77,49 @@ static bool read_switch(const struct trace_record *record, struct cursor c, stru
 	return true;
 }
 
-static bool read_aux(struct cursor c, struct ptd_event *e)
+static bool read_aux(struct cursor c, struct ptd_sideband *e)
 {
 	struct record_aux aux;
 
 	if (record_read_aux(c, &aux) < 0)
 		return false;
-	e->kind = PTD_EVENT_AUX;
+	e->kind = PTD_SIDEBAND_AUX;
 	e->offset = aux.offset;
 	e->size = aux.size;
 	e->aux_flags = aux.flags;
 	return true;
 }
 
-static bool read_lost(struct cursor c, struct ptd_event *e)
+static bool read_lost(struct cursor c, struct ptd_sideband *e)
 {
 	struct record_lost lost;
 
 	if (record_read_lost(c, &lost) < 0)
 		return false;
-	e->kind = PTD_EVENT_LOST;
+	e->kind = PTD_SIDEBAND_LOST;
 	e->size = lost.lost;
 	return true;
 }
 
-static bool read_lost_samples(struct cursor c, struct ptd_event *e)
+static bool read_lost_samples(struct cursor c, struct ptd_sideband *e)
 {
-	e->kind = PTD_EVENT_LOST_SAMPLES;
+	e->kind = PTD_SIDEBAND_LOST_SAMPLES;
 	return record_read_lost_samples(c, &e->size) == 0;
 }
 
-static bool read_itrace_start(struct cursor c, struct ptd_event *e)
+static bool read_itrace_start(struct cursor c, struct ptd_sideband *e)
 {
 	struct record_ids who;
 
 	if (record_read_itrace_start(c, &who) < 0)
 		return false;
-	e->kind = PTD_EVENT_ITRACE_START;
+	e->kind = PTD_SIDEBAND_ITRACE_START;
 	e->pid = who.pid;
 	e->tid = who.tid;
 	return true;
 }
 
-static bool read_record(const struct trace_record *record, struct ptd_event *e)
+static bool read_record(const struct trace_record *record, struct ptd_sideband *e)
 {
 	const struct cursor c = trace_record_body(record);
 
@@ -147,17 +148,17 @@ static bool read_record(const struct trace_record *record, struct ptd_event *e)
 	}
 }
 
-bool sidebandrecord_read(const struct trace_record *record, struct ptd_event *ret_event)
+bool sidebandrecord_read(const struct trace_record *record, struct ptd_sideband *ret_shown)
 {
-	struct ptd_event event = {
+	struct ptd_sideband shown = {
 		.t = record->time,
 		.cpu = record->cpu,
 		.current_pid = record->pid,
 		.current_tid = record->tid,
 	};
 
-	if (!read_record(record, &event))
+	if (!read_record(record, &shown))
 		return false;
-	*ret_event = event;
+	*ret_shown = shown;
 	return true;
 }

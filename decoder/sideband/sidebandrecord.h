@@ -4,19 +4,19 @@
 /*
  * Sideband record
  *
- * A sideband record in the form in which the library shows it to its users, struct ptd_event.
+ * A sideband record in the form in which the library shows it to its users, struct ptd_sideband.
  */
 
 #include <stdbool.h>
 
 #include "base/base.h"
 #include "decoder/trace/trace.h"
-#include "ptd/event.h"
+#include "ptd/sideband.h"
 
 /*
- * Read @record, to which @ret_event then points.
+ * Read @record, which is then in @ret_shown.
  *
  * Return: whether the record is of a kind that is shown, and is not cut.
  */
 _must_check_ bool sidebandrecord_read(const struct trace_record *record,
-				      struct ptd_event *ret_event);
+				      struct ptd_sideband *ret_shown);

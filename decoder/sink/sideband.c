@@ -32,7 +32,7 @@ static const char *printable(const char *name, char ret_text[static NAME_MAX_SHO
 	return ret_text;
 }
 
-static void put_head(struct ptd_output *output, const struct ptd_event *e)
+static void put_head(struct ptd_output *output, const struct ptd_sideband *e)
 {
 	char ids[32] = "?", cpu[16] = "?";
 
@@ -45,16 +45,16 @@ static void put_head(struct ptd_output *output, const struct ptd_event *e)
 	    e->t % 1000000000);
 }
 
-static void put_mmap(struct ptd_output *output, const struct ptd_event *e)
+static void put_mmap(struct ptd_output *output, const struct ptd_sideband *e)
 {
 	char name[NAME_MAX_SHOWN + 1], id[2 * sizeof(e->build_id) + 1];
 
 	put(output,
 	    "PERF_RECORD_%s %" PRId32 "/%" PRId32 ": [%#" PRIx64 "(%#" PRIx64 ") @ %#" PRIx64,
-	    e->kind == PTD_EVENT_MMAP ? "MMAP" : "MMAP2", (int32_t)e->pid, (int32_t)e->tid,
+	    e->kind == PTD_SIDEBAND_MMAP ? "MMAP" : "MMAP2", (int32_t)e->pid, (int32_t)e->tid,
 	    e->address, e->size, e->offset);
-	if (e->kind == PTD_EVENT_MMAP) {
-		put(output, "]: %c %s\n", e->flags & PTD_EVENT_DATA ? 'r' : 'x',
+	if (e->kind == PTD_SIDEBAND_MMAP) {
+		put(output, "]: %c %s\n", e->flags & PTD_SIDEBAND_DATA ? 'r' : 'x',
 		    printable(e->name, name));
 		return;
 	}
@@ -71,12 +71,12 @@ static void put_mmap(struct ptd_output *output, const struct ptd_event *e)
 	    e->map_flags & MAP_SHARED ? 's' : 'p', printable(e->name, name));
 }
 
-static void put_switch(struct ptd_output *output, const struct ptd_event *e)
+static void put_switch(struct ptd_output *output, const struct ptd_sideband *e)
 {
-	const bool out = e->flags & PTD_EVENT_OUT;
-	const char *way = !out ? "IN" : e->flags & PTD_EVENT_PREEMPT ? "OUT preempt" : "OUT";
+	const bool out = e->flags & PTD_SIDEBAND_OUT;
+	const char *way = !out ? "IN" : e->flags & PTD_SIDEBAND_PREEMPT ? "OUT preempt" : "OUT";
 
-	if (e->kind == PTD_EVENT_SWITCH)
+	if (e->kind == PTD_SIDEBAND_SWITCH)
 		put(output, "PERF_RECORD_SWITCH %s\n", way);
 	else
 		put(output,
@@ -84,7 +84,7 @@ static void put_switch(struct ptd_output *output, const struct ptd_event *e)
 		    out ? "next" : "prev", (int32_t)e->other_pid, (int32_t)e->other_tid);
 }
 
-static void put_aux(struct ptd_output *output, const struct ptd_event *e)
+static void put_aux(struct ptd_output *output, const struct ptd_sideband *e)
 {
 	put(output,
 	    "PERF_RECORD_AUX offset: %#" PRIx64 " size: %#" PRIx64 " flags: %#" PRIx64
@@ -95,41 +95,41 @@ static void put_aux(struct ptd_output *output, const struct ptd_event *e)
 	    e->aux_flags & PERF_AUX_FLAG_COLLISION ? "C" : "");
 }
 
-static void put_event(struct ptd_output *output, const struct ptd_event *e)
+static void put_record(struct ptd_output *output, const struct ptd_sideband *e)
 {
 	char name[NAME_MAX_SHOWN + 1];
 
 	switch (e->kind) {
-	case PTD_EVENT_MMAP:
-	case PTD_EVENT_MMAP2:
+	case PTD_SIDEBAND_MMAP:
+	case PTD_SIDEBAND_MMAP2:
 		put_mmap(output, e);
 		return;
-	case PTD_EVENT_COMM:
+	case PTD_SIDEBAND_COMM:
 		put(output, "PERF_RECORD_COMM%s: %s:%" PRId32 "/%" PRId32 "\n",
-		    e->flags & PTD_EVENT_EXEC ? " exec" : "", printable(e->name, name),
+		    e->flags & PTD_SIDEBAND_EXEC ? " exec" : "", printable(e->name, name),
 		    (int32_t)e->pid, (int32_t)e->tid);
 		return;
-	case PTD_EVENT_FORK:
-	case PTD_EVENT_EXIT:
+	case PTD_SIDEBAND_FORK:
+	case PTD_SIDEBAND_EXIT:
 		put(output, "PERF_RECORD_%s(%" PRId32 ":%" PRId32 "):(%" PRId32 ":%" PRId32 ")\n",
-		    e->kind == PTD_EVENT_FORK ? "FORK" : "EXIT", (int32_t)e->pid, (int32_t)e->tid,
-		    (int32_t)e->other_pid, (int32_t)e->other_tid);
+		    e->kind == PTD_SIDEBAND_FORK ? "FORK" : "EXIT", (int32_t)e->pid,
+		    (int32_t)e->tid, (int32_t)e->other_pid, (int32_t)e->other_tid);
 		return;
-	case PTD_EVENT_ITRACE_START:
+	case PTD_SIDEBAND_ITRACE_START:
 		put(output, "PERF_RECORD_ITRACE_START pid: %" PRId32 " tid: %" PRId32 "\n",
 		    (int32_t)e->pid, (int32_t)e->tid);
 		return;
-	case PTD_EVENT_SWITCH:
-	case PTD_EVENT_SWITCH_CPU:
+	case PTD_SIDEBAND_SWITCH:
+	case PTD_SIDEBAND_SWITCH_CPU:
 		put_switch(output, e);
 		return;
-	case PTD_EVENT_AUX:
+	case PTD_SIDEBAND_AUX:
 		put_aux(output, e);
 		return;
-	case PTD_EVENT_LOST:
+	case PTD_SIDEBAND_LOST:
 		put(output, "PERF_RECORD_LOST lost %" PRIu64 "\n", e->size);
 		return;
-	case PTD_EVENT_LOST_SAMPLES:
+	case PTD_SIDEBAND_LOST_SAMPLES:
 		put(output, "PERF_RECORD_LOST_SAMPLES lost %" PRIu64 "\n", e->size);
 		return;
 	}
@@ -152,11 +152,11 @@ static void sideband_free(void *state)
 	(void)state;
 }
 
-static int sideband_event(void *state, const struct ptd_event *event, struct ptd_output *output)
+static int sideband_take(void *state, const struct ptd_sideband *record, struct ptd_output *output)
 {
 	(void)state;
-	put_head(output, event);
-	put_event(output, event);
+	put_head(output, record);
+	put_record(output, record);
 	return output->error;
 }
 
@@ -165,6 +165,6 @@ const struct ptd_sink_ops sink_sideband = {
 	.name = "sideband",
 	.help = "the records beside the PT: mappings, names, forks, exits, switches, losses",
 	.open = sideband_open,
-	.event = sideband_event,
+	.sideband = sideband_take,
 	.free = sideband_free,
 };

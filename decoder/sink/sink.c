@@ -227,9 +227,9 @@ int ptd_sink_open(const struct ptd_sink_ops *ops, const char *path, const struct
 	return r;
 }
 
-bool ptd_sink_wants_events(const struct ptd_sink *sink)
+bool ptd_sink_wants_sideband(const struct ptd_sink *sink)
 {
-	return sink->ops.event;
+	return sink->ops.sideband;
 }
 
 bool ptd_sink_wants_batches(const struct ptd_sink *sink)
@@ -237,9 +237,9 @@ bool ptd_sink_wants_batches(const struct ptd_sink *sink)
 	return sink->ops.expand || sink->ops.write;
 }
 
-int ptd_sink_event(struct ptd_sink *sink, const struct ptd_event *event)
+int ptd_sink_sideband(struct ptd_sink *sink, const struct ptd_sideband *record)
 {
-	return sink->ops.event ? sink->ops.event(sink->state, event, &sink->output) : 0;
+	return sink->ops.sideband ? sink->ops.sideband(sink->state, record, &sink->output) : 0;
 }
 
 int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch)

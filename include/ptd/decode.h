@@ -21,8 +21,8 @@
  * version of the library. pkg-config knows it as "ptdecode".
  */
 
-#include "ptd/event.h"
 #include "ptd/record.h"
+#include "ptd/sideband.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -160,10 +160,10 @@ const char *ptd_decoder_message(const struct ptd_decoder *decoder);
 /*
  * Get the next sideband record. Records come in the order of time, whatever was decoded meanwhile.
  *
- * Return: 0 and @ret_event, which belongs to the decoder and is valid until the next call; or
+ * Return: 0 and @ret_record, which belongs to the decoder and is valid until the next call; or
  *         PTD_END.
  */
-int ptd_decoder_next_event(struct ptd_decoder *decoder, const struct ptd_event **ret_event);
+int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_sideband **ret_record);
 
 /* Return: the statistics so far, complete after PTD_END. They belong to the decoder. */
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder);

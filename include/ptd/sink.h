@@ -6,7 +6,7 @@
  *
  * A sink turns the decoded stream into something that a person or another tool reads. A kind of
  * sink is one const table of operations, which belongs to the library or to a program. A sink sees
- * only batches and events, and nothing of PT, perf or ELF.
+ * only batches and sideband records, and nothing of PT, perf or ELF.
  *
  * A sink treats a batch in two steps. A kind has one of these operations, or both:
  *
@@ -29,8 +29,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ptd/event.h"
 #include "ptd/record.h"
+#include "ptd/sideband.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -111,8 +111,8 @@ struct ptd_sink_ops {
 	int (*open)(const struct ptd_sink_config *config, struct ptd_output *output,
 		    void **ret_state);
 
-	/* Take one event. All events come before the first batch. */
-	int (*event)(void *state, const struct ptd_event *event, struct ptd_output *output);
+	/* Take one sideband record. All of them come before the first batch. */
+	int (*sideband)(void *state, const struct ptd_sideband *record, struct ptd_output *output);
 
 	/*
 	 * Make what one thread remembers between two expansions, so that they are quicker. Each
@@ -188,12 +188,16 @@ int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *c
 int ptd_sink_open(const struct ptd_sink_ops *ops, const char *path, const struct ptd_info *info,
 		  const char *const *options, struct ptd_sink **ret_sink);
 
-/* Return: whether the sink takes events, or batches. */
-bool ptd_sink_wants_events(const struct ptd_sink *sink);
+/* Return: whether the sink takes sideband records, or batches. */
+bool ptd_sink_wants_sideband(const struct ptd_sink *sink);
 bool ptd_sink_wants_batches(const struct ptd_sink *sink);
 
-/* Take one event. All events come before the first batch. Return: 0, or negative errno. */
-int ptd_sink_event(struct ptd_sink *sink, const struct ptd_event *event);
+/*
+ * Take one sideband record. All of them come before the first batch.
+ *
+ * Return: 0, or negative errno.
+ */
+int ptd_sink_sideband(struct ptd_sink *sink, const struct ptd_sideband *record);
 
 /* Take the next batch of the stream: expand and write it. Return: 0, or negative errno. */
 int ptd_sink_batch(struct ptd_sink *sink, const struct ptd_batch *batch);

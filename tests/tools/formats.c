@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	struct ptd_options options = { .size = sizeof(options), .force = true, .engine = "flow" };
 	struct ptd_sink *sinks[FORMATS_MAX];
 	const struct ptd_batch *batch;
-	const struct ptd_event *event;
+	const struct ptd_sideband *record;
 	struct ptd_decoder *decoder;
 	struct ptd_threads *threads;
 	struct ptd_writer *writer;
@@ -47,9 +47,9 @@ int main(int argc, char **argv)
 		check(path, ptd_sink_open(ptd_sink_at(n), path, ptd_decoder_info(decoder), NULL,
 					  &sinks[n]));
 	}
-	while (ptd_decoder_next_event(decoder, &event) == 0)
+	while (ptd_decoder_next_sideband(decoder, &record) == 0)
 		for (size_t i = 0; i < n; i++)
-			check("event", ptd_sink_event(sinks[i], event));
+			check("sideband", ptd_sink_sideband(sinks[i], record));
 	check("writer", ptd_writer_new(threads, sinks, n, &writer));
 	while ((r = ptd_decoder_next(decoder, &batch)) == 0)
 		check("batch", ptd_writer_batch(writer, batch));

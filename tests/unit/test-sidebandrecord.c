@@ -101,14 +101,14 @@ static void every_kind(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		uint8_t payload[128];
 		struct trace_record record;
-		struct ptd_event event;
+		struct ptd_sideband shown;
 		struct ptd_sink *sink;
 		char line[256];
 
 		(void)make(i, payload, &record);
-		assert_true(sidebandrecord_read(&record, &event));
+		assert_true(sidebandrecord_read(&record, &shown));
 		assert_int_equal(ptd_sink_open(&sink_sideband, path, &info, NULL, &sink), 0);
-		assert_int_equal(ptd_sink_event(sink, &event), 0);
+		assert_int_equal(ptd_sink_sideband(sink, &shown), 0);
 		assert_int_equal(ptd_sink_finish(sink, &stats), 0);
 		assert_null(ptd_sink_free(sink));
 
@@ -129,7 +129,7 @@ static void cut_short(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		uint8_t payload[128];
 		struct trace_record record;
-		struct ptd_event event;
+		struct ptd_sideband shown;
 		size_t size = make(i, payload, &record);
 
 		/* That of a task's life is not needed for what is shown. */
@@ -137,7 +137,7 @@ static void cut_short(void **state)
 			size -= 8;
 		while (size-- > 0) {
 			record.payload_size = size;
-			assert_false(sidebandrecord_read(&record, &event));
+			assert_false(sidebandrecord_read(&record, &shown));
 		}
 	}
 }
@@ -145,10 +145,10 @@ static void cut_short(void **state)
 static void other_records(void **state)
 {
 	const struct trace_record record = { .type = PERF_RECORD_THROTTLE };
-	struct ptd_event event;
+	struct ptd_sideband shown;
 
 	(void)state;
-	assert_false(sidebandrecord_read(&record, &event));
+	assert_false(sidebandrecord_read(&record, &shown));
 }
 
 int main(void)

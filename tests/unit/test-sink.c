@@ -345,10 +345,10 @@ static void text_of_all_marks(void **state)
 static void sideband(void **state)
 {
 	static const struct {
-		struct ptd_event event;
+		struct ptd_sideband record;
 		const char *expected;
 	} rows[] = {
-		{ { .kind = PTD_EVENT_MMAP,
+		{ { .kind = PTD_SIDEBAND_MMAP,
 		    .pid = 5,
 		    .tid = 6,
 		    .address = 0x401000,
@@ -356,13 +356,13 @@ static void sideband(void **state)
 		    .offset = 0x2000,
 		    .name = "/bin/a\033" },
 		  "PERF_RECORD_MMAP 5/6: [0x401000(0x1000) @ 0x2000]: x /bin/a?" },
-		{ { .kind = PTD_EVENT_MMAP,
-		    .flags = PTD_EVENT_DATA,
+		{ { .kind = PTD_SIDEBAND_MMAP,
+		    .flags = PTD_SIDEBAND_DATA,
 		    .pid = 5,
 		    .tid = 6,
 		    .name = "[heap]" },
 		  "PERF_RECORD_MMAP 5/6: [0(0) @ 0]: r [heap]" },
-		{ { .kind = PTD_EVENT_MMAP2,
+		{ { .kind = PTD_SIDEBAND_MMAP2,
 		    .pid = 5,
 		    .tid = 6,
 		    .address = 0x401000,
@@ -376,7 +376,7 @@ static void sideband(void **state)
 		    .inode_generation = 3,
 		    .name = "/bin/a" },
 		  "PERF_RECORD_MMAP2 5/6: [0x401000(0x1000) @ 0x2000 08:1f 77 3]: r-xp /bin/a" },
-		{ { .kind = PTD_EVENT_MMAP2,
+		{ { .kind = PTD_SIDEBAND_MMAP2,
 		    .pid = 5,
 		    .tid = 6,
 		    .prot = PROT_WRITE,
@@ -385,60 +385,61 @@ static void sideband(void **state)
 		    .build_id = { 0x01, 0xab, 0xff },
 		    .name = "x" },
 		  "PERF_RECORD_MMAP2 5/6: [0(0) @ 0 <01abff>]: -w-s x" },
-		{ { .kind = PTD_EVENT_COMM, .pid = 5, .tid = 6, .name = "a\nb" },
+		{ { .kind = PTD_SIDEBAND_COMM, .pid = 5, .tid = 6, .name = "a\nb" },
 		  "PERF_RECORD_COMM: a?b:5/6" },
-		{ { .kind = PTD_EVENT_COMM,
-		    .flags = PTD_EVENT_EXEC,
+		{ { .kind = PTD_SIDEBAND_COMM,
+		    .flags = PTD_SIDEBAND_EXEC,
 		    .pid = 5,
 		    .tid = 5,
 		    .name = "ls" },
 		  "PERF_RECORD_COMM exec: ls:5/5" },
-		{ { .kind = PTD_EVENT_FORK, .pid = 5, .tid = 6, .other_pid = 7, .other_tid = 8 },
+		{ { .kind = PTD_SIDEBAND_FORK, .pid = 5, .tid = 6, .other_pid = 7, .other_tid = 8 },
 		  "PERF_RECORD_FORK(5:6):(7:8)" },
-		{ { .kind = PTD_EVENT_EXIT, .pid = 5, .tid = 6, .other_pid = 7, .other_tid = 8 },
+		{ { .kind = PTD_SIDEBAND_EXIT, .pid = 5, .tid = 6, .other_pid = 7, .other_tid = 8 },
 		  "PERF_RECORD_EXIT(5:6):(7:8)" },
-		{ { .kind = PTD_EVENT_ITRACE_START, .pid = 5, .tid = 6 },
+		{ { .kind = PTD_SIDEBAND_ITRACE_START, .pid = 5, .tid = 6 },
 		  "PERF_RECORD_ITRACE_START pid: 5 tid: 6" },
-		{ { .kind = PTD_EVENT_SWITCH }, "PERF_RECORD_SWITCH IN" },
-		{ { .kind = PTD_EVENT_SWITCH, .flags = PTD_EVENT_OUT }, "PERF_RECORD_SWITCH OUT" },
-		{ { .kind = PTD_EVENT_SWITCH, .flags = PTD_EVENT_OUT | PTD_EVENT_PREEMPT },
+		{ { .kind = PTD_SIDEBAND_SWITCH }, "PERF_RECORD_SWITCH IN" },
+		{ { .kind = PTD_SIDEBAND_SWITCH, .flags = PTD_SIDEBAND_OUT },
+		  "PERF_RECORD_SWITCH OUT" },
+		{ { .kind = PTD_SIDEBAND_SWITCH, .flags = PTD_SIDEBAND_OUT | PTD_SIDEBAND_PREEMPT },
 		  "PERF_RECORD_SWITCH OUT preempt" },
-		{ { .kind = PTD_EVENT_SWITCH_CPU, .other_pid = 7, .other_tid = 8 },
+		{ { .kind = PTD_SIDEBAND_SWITCH_CPU, .other_pid = 7, .other_tid = 8 },
 		  "PERF_RECORD_SWITCH_CPU_WIDE IN          prev pid/tid:     7/8" },
-		{ { .kind = PTD_EVENT_SWITCH_CPU,
-		    .flags = PTD_EVENT_OUT,
+		{ { .kind = PTD_SIDEBAND_SWITCH_CPU,
+		    .flags = PTD_SIDEBAND_OUT,
 		    .other_pid = 7,
 		    .other_tid = 8 },
 		  "PERF_RECORD_SWITCH_CPU_WIDE OUT         next pid/tid:     7/8" },
-		{ { .kind = PTD_EVENT_AUX,
+		{ { .kind = PTD_SIDEBAND_AUX,
 		    .offset = 0x10,
 		    .size = 0x20,
 		    .aux_flags = PERF_AUX_FLAG_TRUNCATED | PERF_AUX_FLAG_PARTIAL },
 		  "PERF_RECORD_AUX offset: 0x10 size: 0x20 flags: 0x5 [TP]" },
-		{ { .kind = PTD_EVENT_AUX,
+		{ { .kind = PTD_SIDEBAND_AUX,
 		    .offset = 0x10,
 		    .size = 0x20,
 		    .aux_flags = PERF_AUX_FLAG_OVERWRITE | PERF_AUX_FLAG_COLLISION },
 		  "PERF_RECORD_AUX offset: 0x10 size: 0x20 flags: 0xa [OC]" },
-		{ { .kind = PTD_EVENT_LOST, .size = 3 }, "PERF_RECORD_LOST lost 3" },
-		{ { .kind = PTD_EVENT_LOST_SAMPLES, .size = 4 },
+		{ { .kind = PTD_SIDEBAND_LOST, .size = 3 }, "PERF_RECORD_LOST lost 3" },
+		{ { .kind = PTD_SIDEBAND_LOST_SAMPLES, .size = 4 },
 		  "PERF_RECORD_LOST_SAMPLES lost 4" },
 	};
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct ptd_event event = rows[i].event;
+		struct ptd_sideband record = rows[i].record;
 		char expected[400];
 
-		event.t = 12000000345;
-		event.cpu = 3;
-		event.current_pid = 41;
-		event.current_tid = 42;
+		record.t = 12000000345;
+		record.cpu = 3;
+		record.current_pid = 41;
+		record.current_tid = 42;
 		begin(f, "sideband", PTD_CLOCK_NS, 0);
-		assert_int_equal(ptd_sink_event(f->sink, &event), 0);
-		event.t = 0;
-		event.cpu = event.current_tid = UINT32_MAX;
-		assert_int_equal(ptd_sink_event(f->sink, &event), 0);
+		assert_int_equal(ptd_sink_sideband(f->sink, &record), 0);
+		record.t = 0;
+		record.cpu = record.current_tid = UINT32_MAX;
+		assert_int_equal(ptd_sink_sideband(f->sink, &record), 0);
 		end(f);
 		(void)snprintf(expected, sizeof(expected),
 			       "       41/42 [003]     12.000000345: %s\n"
@@ -755,7 +756,7 @@ static void options(void **state)
 }
 
 struct own {
-	uint64_t n_runs, n_events;
+	uint64_t n_runs, n_records;
 	bool freed;
 };
 
@@ -767,12 +768,12 @@ static int own_open(const struct ptd_sink_config *config, struct ptd_output *out
 	return 0;
 }
 
-static int own_event(void *state, const struct ptd_event *event, struct ptd_output *output)
+static int own_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
 {
 	struct own *own = state;
 
-	(void)event;
-	own->n_events++;
+	(void)record;
+	own->n_records++;
 	return ptd_output_write(output, "e", 1);
 }
 
@@ -822,7 +823,7 @@ static void own_sink(void **state)
 		.name = "own",
 		.options = own_options,
 		.open = own_open,
-		.event = own_event,
+		.sideband = own_sideband,
 		.expand = own_expand,
 		.write = own_write,
 		.finish = own_finish,
@@ -837,8 +838,8 @@ static void own_sink(void **state)
 
 	config.fd = ptd_sink_target_open(&ops, f->path);
 	assert_int_equal(ptd_sink_new(&ops, &config, &f->sink, NULL), 0);
-	assert_true(ptd_sink_wants_events(f->sink) && ptd_sink_wants_batches(f->sink));
-	assert_int_equal(ptd_sink_event(f->sink, &(struct ptd_event){}), 0);
+	assert_true(ptd_sink_wants_sideband(f->sink) && ptd_sink_wants_batches(f->sink));
+	assert_int_equal(ptd_sink_sideband(f->sink, &(struct ptd_sideband){}), 0);
 	put(f);
 	put(f);
 	assert_null(ptd_sink_omission(f->sink));
