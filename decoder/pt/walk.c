@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#define PSB_SIZE 16
+#include "decoder/pt/peek.h"
 
 /* The bytes of the longest packet, and of what an erratum looks at behind it. */
 #define READ_SIZE (PACKET_SIZE_MAX + 1)
@@ -12,7 +12,7 @@
 /* To look ahead by: few packets are, and not far. */
 #define AHEAD_SIZE (size_t)(1 << 12)
 
-static_assert(READ_SIZE <= WALK_WINDOW_MIN && PSB_SIZE <= WALK_WINDOW_MIN, "packets fit");
+static_assert(READ_SIZE <= WALK_WINDOW_MIN && PEEK_PSB_SIZE <= WALK_WINDOW_MIN, "packets fit");
 
 /* What to do behind a packet. */
 enum step {
@@ -47,50 +47,6 @@ void walk_deinit(struct walk *w)
 {
 	window_deinit(&w->window);
 	window_deinit(&w->ahead);
-}
-
-/* Return: the bytes at @offset, and @ret_n, how many. The window stays where the walk is. */
-static const uint8_t *bytes_ahead(struct walk *w, uint64_t offset, size_t *ret_n)
-{
-	const struct window *window = &w->window;
-
-	if (offset < window->start || offset + PACKET_SIZE_MAX > window->start + window->n)
-		return window_at(&w->ahead, offset, PACKET_SIZE_MAX, ret_n);
-	*ret_n = (size_t)(window->start + window->n - offset);
-	return window->bytes + (offset - window->start);
-}
-
-struct walk_peek walk_peek_from(struct walk *w, uint64_t offset)
-{
-	return (struct walk_peek){ .walk = w, .offset = offset, .reader = w->reader };
-}
-
-bool walk_peek_next(struct walk_peek *peek, struct packet *ret_packet)
-{
-	size_t n;
-	const uint8_t *p = bytes_ahead(peek->walk, peek->offset, &n);
-
-	peek->r = packet_read_mended(&peek->reader, peek->walk->errata, p, n, ret_packet);
-	if (peek->r != 0)
-		return false;
-	peek->offset += ret_packet->size;
-	return true;
-}
-
-/* Return: the offset of the next PSB from @from on; the size of all if there is none. */
-static uint64_t find_psb(struct window *window, uint64_t from)
-{
-	static const uint8_t psb[PSB_SIZE] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
-					       2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
-
-	return window_find(window, from, psb, PSB_SIZE);
-}
-
-bool walk_peek_sync(struct walk_peek *peek)
-{
-	peek->reader = (struct packet_reader){};
-	peek->offset = find_psb(&peek->walk->ahead, peek->offset);
-	return peek->offset < peek->walk->size;
 }
 
 /* Nothing of what waits will come any more. */
@@ -217,29 +173,6 @@ static void make_ready(struct walk *w, struct walk_queue *queue, bool has_ip, ui
  * PSB+
  */
 
-/* Does a TIP.PGE come next? Then packets were off, and the FUP of the PSB+ is none. */
-static bool is_bdm70(struct walk *w, uint64_t offset)
-{
-	struct walk_peek peek = walk_peek_from(w, offset);
-	struct packet packet;
-
-	while (walk_peek_next(&peek, &packet)) {
-		switch (packet.type) {
-		case PACKET_PSBEND:
-		case PACKET_PIP:
-		case PACKET_MODE_EXEC:
-		case PACKET_MODE_TSX:
-		case PACKET_VMCS:
-		case PACKET_MNT:
-			continue;
-		default:
-			if (!packet_is_timing(&packet))
-				return packet.type == PACKET_TIP_PGE;
-		}
-	}
-	return false;
-}
-
 /* Keep what a PSB+ would repeat. */
 static void take_state(struct walk *w)
 {
@@ -326,7 +259,7 @@ static enum step take_in_psb(struct walk *w)
 		return bind_status(w, WALK_VMCS, packet->value, 0);
 	case PACKET_FUP:
 		if (w->errata & ERRATUM_BDM70 && !w->enabled &&
-		    is_bdm70(w, w->offset + packet->size))
+		    peek_has_pge(w, w->offset + packet->size))
 			return STEP_ON;
 		w->psb_has_ip = take_ip(w) || w->psb_has_ip;
 		w->enabled = w->enabled || w->psb_has_ip;
@@ -395,85 +328,6 @@ static int take_psb(struct walk *w)
  * Overflows
  */
 
-static void take_overflow_off(struct walk *w, struct walk_event *ret_event)
-{
-	w->enabled = false;
-	*ret_event = event_of(w, WALK_OVERFLOW);
-}
-
-/* Look for the FUP that says where an overflow is over. Return: 1 and the offset behind it; 0 if
- * packets are off then; -1 if what is there makes no sense. */
-static int find_overflow_fup(struct walk *w, uint64_t *ret_offset)
-{
-	struct walk_peek peek = walk_peek_from(w, w->offset);
-	struct packet packet;
-
-	while (walk_peek_next(&peek, &packet)) {
-		switch (packet.type) {
-		case PACKET_FUP:
-			*ret_offset = peek.offset;
-			return 1;
-		case PACKET_PSBEND:
-		case PACKET_TIP:
-		case PACKET_TIP_PGD:
-		case PACKET_TNT:
-			return -1;
-		case PACKET_MNT:
-		case PACKET_BBP:
-		case PACKET_BIP:
-		case PACKET_BEP:
-		case PACKET_CFE:
-		case PACKET_EVD:
-		case PACKET_TRIG:
-			continue;
-		default:
-			if (!packet_is_timing(&packet))
-				return 0;
-		}
-	}
-	return peek.r == PACKET_CUT ? 0 : -1;
-}
-
-/* Has the PSB+ behind @peek a FUP? */
-static bool psb_has_fup(struct walk_peek *peek)
-{
-	struct packet packet;
-
-	while (walk_peek_next(peek, &packet)) {
-		if (packet.type == PACKET_FUP)
-			return packet.ip_bytes != 0;
-		if (packet.type == PACKET_PSBEND || packet.type == PACKET_OVF)
-			return false;
-	}
-	return true; /* it cannot be told */
-}
-
-/* Erratum APL12: is there proof that packets are off behind @offset? */
-static bool is_off_from(struct walk *w, uint64_t offset)
-{
-	struct walk_peek peek = walk_peek_from(w, offset);
-	struct packet packet;
-
-	while (walk_peek_next(&peek, &packet)) {
-		switch (packet.type) {
-		case PACKET_STOP:
-		case PACKET_TIP_PGE:
-			return true;
-		case PACKET_TNT:
-		case PACKET_TIP:
-		case PACKET_TIP_PGD:
-		case PACKET_OVF:
-		case PACKET_PSBEND:
-			return false;
-		case PACKET_PSB:
-			return !psb_has_fup(&peek);
-		default:
-			continue;
-		}
-	}
-	return false;
-}
-
 /* Take the time that packets up to @end tell. */
 static void pass_timing(struct walk *w, uint64_t end)
 {
@@ -484,101 +338,10 @@ static void pass_timing(struct walk *w, uint64_t end)
 	}
 }
 
-/* Go on at the address of @packet, from the packet at @offset on. */
-static bool take_overflow_at(struct walk *w, const struct packet *packet, uint64_t offset,
-			     struct walk_event *ret_event)
-{
-	if (!packet_ip(packet, &w->last_ip))
-		return false;
-	pass_timing(w, offset);
-	w->enabled = true;
-	w->is_timed = false;
-	*ret_event = event_of(w, WALK_OVERFLOW);
-	ret_event->has_ip = true;
-	ret_event->ip = w->last_ip;
-	return true;
-}
-
-/*
- * Erratum SKD010: the FUP of an overflow is missing. If the packets that follow prove that they are
- * on, go on at the first that says where. Return: whether that was done.
- */
-static bool take_skd010(struct walk *w, struct walk_event *ret_event)
-{
-	struct walk_peek peek = walk_peek_from(w, w->offset);
-	uint64_t offset = peek.offset, mode_tsx = 0;
-	struct packet packet;
-
-	for (; walk_peek_next(&peek, &packet); offset = peek.offset) {
-		switch (packet.type) {
-		case PACKET_TIP_PGD:
-			pass_timing(w, peek.offset);
-			take_overflow_off(w, ret_event);
-			return true;
-		case PACKET_MODE_TSX:
-			/* It stands alone where packets are off; or a FUP follows. */
-			if (mode_tsx)
-				return false;
-			mode_tsx = offset;
-			continue;
-		case PACKET_FUP:
-			return take_overflow_at(w, &packet, mode_tsx ? mode_tsx : offset,
-						ret_event);
-		case PACKET_TIP:
-			return take_overflow_at(w, &packet, peek.offset, ret_event);
-		case PACKET_PSB: {
-			struct walk_peek in_psb = peek;
-
-			w->last_ip = 0;
-			while (walk_peek_next(&in_psb, &packet) && packet.type != PACKET_PSBEND)
-				if (packet.type == PACKET_FUP)
-					return take_overflow_at(w, &packet, offset, ret_event);
-			return false;
-		}
-		case PACKET_PIP:
-		case PACKET_VMCS:
-		case PACKET_MODE_EXEC:
-		case PACKET_MNT:
-		case PACKET_PWRE:
-		case PACKET_PWRX:
-			continue;
-		case PACKET_EXSTOP:
-		case PACKET_PTW:
-			/* Without an address they say nothing of it. */
-			if (packet.flag)
-				return false;
-			continue;
-		default:
-			if (!packet_is_timing(&packet))
-				return false;
-		}
-	}
-	return false;
-}
-
-/* Erratum APL11: a TIP.PGD too many, behind which packets are off. Return: whether that is so. */
-static bool take_apl11(struct walk *w, struct walk_event *ret_event)
-{
-	struct walk_peek peek = walk_peek_from(w, w->offset);
-	struct packet packet;
-
-	while (walk_peek_next(&peek, &packet)) {
-		if (packet.type == PACKET_TIP_PGD) {
-			pass_timing(w, peek.offset);
-			take_overflow_off(w, ret_event);
-			return true;
-		}
-		if (!packet_is_timing(&packet) && packet.type != PACKET_MNT)
-			return false;
-	}
-	return false;
-}
-
 /* Take the OVF that is next. Return: whether @ret_event is one, or else @ret_step what it is. */
 static bool take_overflow(struct walk *w, struct walk_event *ret_event, enum step *ret_step)
 {
-	uint64_t behind = 0;
-	int found;
+	struct peek_overflow over;
 
 	forget_queues(w);
 	w->last_ip = 0;
@@ -587,26 +350,25 @@ static bool take_overflow(struct walk *w, struct walk_event *ret_event, enum ste
 	w->state.tsx = 0;
 	tsc_forget_rate(&w->tsc);
 	pass_packet(w);
-	found = find_overflow_fup(w, &behind);
-	if (found > 0) {
-		if (w->errata & ERRATUM_APL12 && is_off_from(w, behind)) {
-			pass_timing(w, behind);
-			take_overflow_off(w, ret_event);
-			return true;
-		}
+	over = peek_overflow(w);
+	switch (over.end) {
+	case PEEK_FUP:
 		w->enabled = true;
 		*ret_step = enqueue(w, &w->fup, event_of(w, WALK_OVERFLOW));
 		return false;
-	}
-	if (w->errata & ERRATUM_SKD010 && take_skd010(w, ret_event))
-		return true;
-	if (found < 0 && w->errata & ERRATUM_APL11 && take_apl11(w, ret_event))
-		return true;
-	if (found < 0) {
+	case PEEK_BAD:
 		*ret_step = STEP_BAD;
 		return false;
+	case PEEK_OFF:
+	case PEEK_ON:
+		break;
 	}
-	take_overflow_off(w, ret_event);
+	pass_timing(w, over.offset);
+	*ret_event = event_of(w, WALK_OVERFLOW);
+	w->enabled = ret_event->has_ip = over.end == PEEK_ON;
+	w->is_timed = false;
+	if (w->enabled)
+		w->last_ip = ret_event->ip = over.ip;
 	return true;
 }
 
@@ -685,27 +447,27 @@ static bool is_of_instruction(uint64_t cfe)
 
 static enum step take_cfe(struct walk *w)
 {
-	struct walk_peek peek = walk_peek_from(w, w->offset + w->packet.size);
+	struct peek peek = peek_from(w, w->offset + w->packet.size);
 	const struct packet *packet = &w->packet;
 	struct walk_event event;
 	struct packet next;
 
 	/* Its address may have been lost. While packets are off, a FUP begins no interruption. */
 	if (packet->flag && (is_of_instruction(packet->value) || !w->enabled) &&
-	    !(walk_peek_next(&peek, &next) && next.type == PACKET_OVF)) {
+	    !(peek_next(&peek, &next) && next.type == PACKET_OVF)) {
 		event = mark_of(w, PTD_MARK_CFE);
 		event.place = WALK_BEHIND;
 		return enqueue(w, &w->fup, event);
 	}
-	peek = walk_peek_from(w, w->offset + packet->size);
+	peek = peek_from(w, w->offset + packet->size);
 	add_note(w, &(struct walk_note){
 			.kind = PTD_MARK_CFE,
 			.value = packet->value,
 			.extra = packet->extra,
 			.offset = w->offset,
 			.next = UINT64_MAX,
-			.interrupts = packet->flag &&
-				      !(walk_peek_next(&peek, &next) && next.type == PACKET_OVF),
+			.interrupts =
+			    packet->flag && !(peek_next(&peek, &next) && next.type == PACKET_OVF),
 		    });
 	/* What it is about was told before it. */
 	for (size_t i = w->n_notes; i-- > 0 && w->notes[w->n_notes - 1].interrupts;)
@@ -734,11 +496,11 @@ static enum step bind_flagged(struct walk *w, struct walk_event event)
 /* A C-state is entered. If an EXSTOP with an address follows, code still ran until then. */
 static enum step take_pwre(struct walk *w)
 {
-	struct walk_peek peek = walk_peek_from(w, w->offset + w->packet.size);
+	struct peek peek = peek_from(w, w->offset + w->packet.size);
 	bool waits = w->fup.n > 0;
 	struct packet next;
 
-	while (!waits && walk_peek_next(&peek, &next) && packet_is_timing(&next))
+	while (!waits && peek_next(&peek, &next) && packet_is_timing(&next))
 		;
 	waits = waits || (peek.r == 0 && next.type == PACKET_EXSTOP && next.flag);
 	return waits ? enqueue(w, &w->fup, mark_of(w, PTD_MARK_PWRE)) : STEP_EVENT;
@@ -1196,13 +958,13 @@ static void forget_waiting(struct walk *w)
 bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_has_ip)
 {
 	/* A packet before it that makes no sense may have taken its first bytes for its own. */
-	from -= from < PSB_SIZE - 1 ? from : PSB_SIZE - 1;
+	from -= from < PEEK_PSB_SIZE - 1 ? from : PEEK_PSB_SIZE - 1;
 	for (;; from = w->offset + 1) {
 		forget_waiting(w);
 		tsc_forget(&w->tsc);
 		w->state = (struct walk_state){};
 		w->enabled = w->is_timed = w->leads = false;
-		w->offset = find_psb(&w->window, from);
+		w->offset = peek_find_psb(&w->window, from);
 		if (w->offset == w->size) {
 			*ret_offset = w->size;
 			return false;

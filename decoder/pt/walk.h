@@ -33,8 +33,8 @@
  *	   The event waits for the FUP if there is one, whose address becomes its place. If there is
  *	   none, the event comes at once: take_alone() gets a line, too, that returns the same mark.
  *	   A packet that always has a FUP uses enqueue(w, &w->fup, …) instead.
- *	4. take_in_psb() says whether the packet may stand in a PSB+. find_overflow_fup() and its
- *	   neighbours list the packets that may stand behind an overflow.
+ *	4. take_in_psb() says whether the packet may stand in a PSB+. peek.c lists the
+ *	   packets that may stand behind an overflow.
  *	5. The engines need no change: an event of kind WALK_MARK becomes a mark of the stream.
  *	6. tests/lib/packets.c learns to write the packet, test-packet and test-walk get a row each,
  *	   and a golden case shows it in the stream (tests/golden/coverage).
@@ -285,23 +285,6 @@ static inline uint64_t walk_used(const struct walk *walk)
 		return walk->ready_from;
 	return walk->has_waiting ? walk->waiting : walk->offset;
 }
-
-/*
- * A look at packets from some offset on, which changes nothing. Return of walk_peek_next(): whether
- * there was a packet; @ret_packet is set, and the offset is behind it. If not, @r says why.
- */
-struct walk_peek {
-	struct walk *walk; /* borrowed; only its window ahead moves */
-	uint64_t offset;
-	struct packet_reader reader;
-	int r; /* of the packet that could not be read */
-};
-
-struct walk_peek walk_peek_from(struct walk *walk, uint64_t offset);
-bool walk_peek_next(struct walk_peek *peek, struct packet *ret_packet);
-
-/* Go on behind a packet that could not be read: at the next PSB. Return: whether there is one. */
-bool walk_peek_sync(struct walk_peek *peek);
 
 /* Take the oldest note. */
 struct walk_note walk_take_note(struct walk *walk);

@@ -2,7 +2,7 @@
 
 #include "decoder/pt/when.h"
 
-#include "decoder/pt/walk.h"
+#include "decoder/pt/peek.h"
 
 static bool is_kernel(uint64_t ip)
 {
@@ -34,17 +34,17 @@ static bool ends_stretch(const struct packet *packet, uint64_t *last_ip)
 /* Find the time that is told next from where @walk stands. */
 static void look_ahead(struct when *when, struct walk *walk)
 {
-	struct walk_peek peek = walk_peek_from(walk, walk->offset);
+	struct peek peek = peek_from(walk, walk->offset);
 	struct tsc tsc = walk->tsc;
 	uint64_t last_ip = walk->last_ip;
 	struct packet packet;
 
 	*when = (struct when){ .from = walk->offset, .until = UINT64_MAX, .t = UINT64_MAX };
 	for (;;) {
-		if (!walk_peek_next(&peek, &packet)) {
+		if (!peek_next(&peek, &packet)) {
 			/* Packets that cannot be read are passed over, as by walk_sync(). */
 			when->ended = peek.offset + 1;
-			if (!walk_peek_sync(&peek))
+			if (!peek_sync(&peek))
 				return;
 			tsc_forget(&tsc);
 			continue;
