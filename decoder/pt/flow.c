@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "decoder/pt/errata.h"
+#include "decoder/pt/news.h"
 #include "decoder/pt/place.h"
 #include "decoder/pt/retstack.h"
 #include "decoder/pt/runlist.h"
@@ -84,9 +85,7 @@ struct flow {
 		bool is_end; /* it is only that they are over */
 	} failure;
 
-	/* What the packets said last, to tell what is new from what a PSB+ repeats. */
-	bool in_transaction;
-	uint64_t cbr, cr3, non_root, vmcs;
+	struct news news;
 
 	struct when_bounds bounds; /* of the stretch of code */
 	uint64_t bounds_t;         /* while this is @t */
@@ -798,29 +797,22 @@ static enum result deliver_overflow(struct flow *f, const struct walk_event *eve
 static enum result deliver_tsx(struct flow *f, const struct walk_event *event,
 			       struct engine_step *ret_step)
 {
-	const bool begins = event->value & PACKET_TSX_BEGIN;
-	const bool aborts = event->value & PACKET_TSX_ABORT;
+	enum ptd_tsx what;
 
-	if (begins == f->in_transaction && !aborts)
+	if (!news_take_tsx(&f->news, event->value & PACKET_TSX_BEGIN,
+			   event->value & PACKET_TSX_ABORT, &what))
 		return RESULT_ON;
-	f->in_transaction = begins;
-	return mark(f, PTD_MARK_TSX, event->ip,
-		    aborts   ? PTD_TSX_ABORT
-		    : begins ? PTD_TSX_BEGIN
-			     : PTD_TSX_COMMIT,
-		    0, ret_step);
+	return mark(f, PTD_MARK_TSX, event->ip, what, 0, ret_step);
 }
 
 /* Another page table: it may be another process's. */
 static enum result deliver_paging(struct flow *f, const struct walk_event *event,
 				  struct engine_step *ret_step)
 {
-	if (event->value == f->cr3 && event->extra == f->non_root)
+	if (!news_take_paging(&f->news, event->value, event->extra))
 		return stop(f, ENGINE_ASK, 0, ret_step);
-	f->cr3 = event->value;
-	f->non_root = event->extra;
 	f->ask = true;
-	return mark(f, PTD_MARK_PAGING, event->has_ip ? event->ip : 0, f->cr3, f->non_root,
+	return mark(f, PTD_MARK_PAGING, event->has_ip ? event->ip : 0, event->value, event->extra,
 		    ret_step);
 }
 
@@ -833,11 +825,8 @@ static bool has_address(enum ptd_mark_kind mark)
 static enum result deliver_mark(struct flow *f, const struct walk_event *event,
 				struct engine_step *ret_step)
 {
-	if (event->mark == PTD_MARK_CBR) {
-		if (event->value == f->cbr)
-			return RESULT_ON;
-		f->cbr = event->value;
-	}
+	if (event->mark == PTD_MARK_CBR && !news_take(&f->news.cbr, event->value))
+		return RESULT_ON;
 	return mark(f, event->mark, event->has_ip && has_address(event->mark) ? event->ip : 0,
 		    event->value, event->extra, ret_step);
 }
@@ -869,10 +858,10 @@ static enum result deliver_kind(struct flow *f, const struct walk_event *event,
 	case WALK_PAGING:
 		return deliver_paging(f, event, ret_step);
 	case WALK_VMCS:
-		if (event->value == f->vmcs)
+		if (!news_take(&f->news.vmcs, event->value))
 			return RESULT_ON;
-		f->vmcs = event->value;
-		return mark(f, PTD_MARK_VMCS, event->has_ip ? event->ip : 0, f->vmcs, 0, ret_step);
+		return mark(f, PTD_MARK_VMCS, event->has_ip ? event->ip : 0, event->value, 0,
+			    ret_step);
 	case WALK_MARK:
 		return deliver_mark(f, event, ret_step);
 	case WALK_NOTHING:
@@ -962,7 +951,7 @@ static bool recover_point(struct flow *f, uint64_t *ret_offset)
 
 	while (walk_recover(&f->walk, &point)) {
 		asks = asks || point.asks ||
-		       (state->has_cr3 && (state->cr3 != f->cr3 || state->non_root != f->non_root));
+		       (state->has_cr3 && news_is_paging(&f->news, state->cr3, state->non_root));
 		if (!asks && !(f->view && view_has_code(f->view, point.ip)))
 			continue;
 		f->enabled = true;

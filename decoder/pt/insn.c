@@ -23,6 +23,7 @@
 #include "decoder/pt/ipt_copy.h"
 #include "decoder/pt/ipt_recover.h"
 #include "decoder/pt/ipt_when.h"
+#include "decoder/pt/news.h"
 #include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
 #include "decoder/x86/unknown.h"
@@ -81,9 +82,7 @@ struct insn_engine {
 	uint64_t ip;               /* of the instruction that an error hit */
 	struct course course;
 
-	/* What the packets said last, to tell what is new from what a PSB+ repeats. */
-	bool in_transaction;
-	uint64_t cbr, cr3, non_root, vmcs;
+	struct news news;
 
 	uint64_t paid;        /* offset up to which packets were paid with instructions */
 	uint64_t spin_offset; /* instructions taken since this offset was reached */
@@ -368,26 +367,19 @@ static bool take_overflow(struct insn_engine *e, const struct pt_event *event, u
 static bool take_tsx(struct insn_engine *e, const struct pt_event *event,
 		     struct engine_step *ret_step)
 {
-	const bool begins = event->variant.tsx.speculative, aborted = event->variant.tsx.aborted;
+	enum ptd_tsx what;
 
-	if (begins == e->in_transaction && !aborted)
-		return false;
-	e->in_transaction = begins;
-	return mark(e, event, PTD_MARK_TSX, event->variant.tsx.ip,
-		    aborted  ? PTD_TSX_ABORT
-		    : begins ? PTD_TSX_BEGIN
-			     : PTD_TSX_COMMIT,
-		    0, ret_step);
+	return news_take_tsx(&e->news, event->variant.tsx.speculative, event->variant.tsx.aborted,
+			     &what) &&
+	       mark(e, event, PTD_MARK_TSX, event->variant.tsx.ip, what, 0, ret_step);
 }
 
 /* Another page table: it may be another process's. */
 static bool take_paging(struct insn_engine *e, const struct pt_event *event, uint64_t cr3,
 			uint64_t non_root, uint64_t ip, struct engine_step *ret_step)
 {
-	if (cr3 == e->cr3 && non_root == e->non_root)
+	if (!news_take_paging(&e->news, cr3, non_root))
 		return stop(e, ENGINE_ASK, ret_step);
-	e->cr3 = cr3;
-	e->non_root = non_root;
 	e->ask = true;
 	return mark(e, event, PTD_MARK_PAGING, ip, cr3, non_root, ret_step);
 }
@@ -395,19 +387,17 @@ static bool take_paging(struct insn_engine *e, const struct pt_event *event, uin
 static bool take_vmcs(struct insn_engine *e, const struct pt_event *event, uint64_t base,
 		      uint64_t ip, struct engine_step *ret_step)
 {
-	if (base == e->vmcs)
-		return false;
-	e->vmcs = base;
-	return mark(e, event, PTD_MARK_VMCS, ip, base, 0, ret_step);
+	return news_take(&e->news.vmcs, base) &&
+	       mark(e, event, PTD_MARK_VMCS, ip, base, 0, ret_step);
 }
 
 static bool take_cbr(struct insn_engine *e, const struct pt_event *event,
 		     struct engine_step *ret_step)
 {
-	if (event->variant.cbr.ratio == e->cbr)
-		return false;
-	e->cbr = event->variant.cbr.ratio;
-	return mark(e, event, PTD_MARK_CBR, 0, e->cbr, 0, ret_step);
+	const uint64_t ratio = event->variant.cbr.ratio;
+
+	return news_take(&e->news.cbr, ratio) &&
+	       mark(e, event, PTD_MARK_CBR, 0, ratio, 0, ret_step);
 }
 
 static bool take_pwrx(const struct insn_engine *e, const struct pt_event *event,
@@ -623,7 +613,7 @@ static bool recover(struct insn_engine *e, uint64_t lost_from, uint64_t *ret_off
 	ipt_recover_follow(&e->walk, lost_from);
 	while (walk_recover(&e->walk, &point)) {
 		asks = asks || point.asks ||
-		       (state->has_cr3 && (state->cr3 != e->cr3 || state->non_root != e->non_root));
+		       (state->has_cr3 && news_is_paging(&e->news, state->cr3, state->non_root));
 		if ((asks || (e->view && view_has_code(e->view, point.ip))) && sync_at(e, &point)) {
 			*ret_offset = point.offset;
 			return true;
