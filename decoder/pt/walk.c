@@ -726,6 +726,7 @@ bool walk_quick_long_tnt(struct walk *w, uint64_t *ret_bits, unsigned *ret_n)
 	*ret_n = 47 - (unsigned)__builtin_clzll(payload);
 	*ret_bits = payload >> 16 << (64 - *ret_n);
 	w->offset += sizeof(payload);
+	w->leads = false;
 	return true;
 }
 
@@ -746,7 +747,7 @@ static unsigned read_cycles(const struct walk *w, const uint8_t *p, uint64_t *re
 
 void walk_pass_time(struct walk *w)
 {
-	while (w->offset + PACKET_SIZE_MAX <= w->quick && w->enabled) {
+	while (w->offset + PACKET_SIZE_MAX <= w->quick) {
 		const uint8_t *p = w->window.bytes + (w->offset - w->window.start);
 		uint64_t cycles;
 		unsigned n;
@@ -757,10 +758,12 @@ void walk_pass_time(struct walk *w)
 			n = read_cycles(w, p, &cycles);
 			if (n == 0)
 				return;
+			w->leads = w->leads || tsc_counts(&w->tsc);
 			tsc_take_cycles(&w->tsc, cycles);
 			w->offset += n;
 		} else if (p[0] == 0x59) {
 			w->is_timed = w->is_timed || tsc_counts(&w->tsc);
+			w->leads = false;
 			tsc_take_mtc(&w->tsc, p[1]);
 			w->offset += 2;
 		} else {

@@ -234,6 +234,7 @@ static inline bool walk_quick_tnt(struct walk *walk, uint64_t *ret_bits, unsigne
 	*ret_n = 30 - (unsigned)__builtin_clz(byte);
 	*ret_bits = (uint64_t)(byte >> 1) << (64 - *ret_n);
 	walk->offset++;
+	walk->leads = false;
 	return true;
 }
 
@@ -263,6 +264,7 @@ static inline bool walk_quick_tip(struct walk *walk, uint64_t *ret_ip)
 		return false;
 	}
 	walk->last_ip = *ret_ip = ip;
+	walk->leads = false;
 	return true;
 }
 

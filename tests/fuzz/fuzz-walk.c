@@ -36,7 +36,8 @@ static bool take(struct walk *walk, uint64_t *hash)
 	unsigned n;
 	bool has_ip;
 
-	if (walk_quick_tnt(walk, &bits, &n)) {
+	walk_pass_time(walk);
+	if (walk_quick_tnt(walk, &bits, &n) || walk_quick_long_tnt(walk, &bits, &n)) {
 		*hash = mix(mix(*hash, bits), n);
 		return true;
 	}
@@ -98,6 +99,7 @@ static uint64_t walk_all(const uint8_t *data, size_t size, uint32_t errata, uint
 		while (take(&walk, &hash)) {
 			need(walk.offset >= before);
 			before = walk.offset;
+			hash = mix(mix(hash, walk.tsc.now), walk.is_timed);
 		}
 		hash = mix(hash, walk.offset);
 	}
