@@ -10,7 +10,7 @@
 #include "util/fileparts.h"
 #include "util/regular.h"
 
-static int map_fd(struct mapfile *mapfile, int fd, int prot)
+static int map_fd(struct mapfile *mapfile, int fd)
 {
 	void *p = NULL;
 	struct stat st;
@@ -20,7 +20,7 @@ static int map_fd(struct mapfile *mapfile, int fd, int prot)
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	if (st.st_size > 0) {
-		p = mmap(NULL, (size_t)st.st_size, prot, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
 		if (p == MAP_FAILED)
 			return -errno;
 	}
@@ -28,16 +28,11 @@ static int map_fd(struct mapfile *mapfile, int fd, int prot)
 	return 0;
 }
 
-static int map_path(struct mapfile *mapfile, int dir_fd, const char *path, int prot)
+int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
 {
 	_cleanup_(fd_closep) int fd = regular_open(dir_fd, path, 0);
 
-	return fd < 0 ? fd : map_fd(mapfile, fd, prot);
-}
-
-int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
-{
-	return map_path(mapfile, dir_fd, path, PROT_READ);
+	return fd < 0 ? fd : map_fd(mapfile, fd);
 }
 
 /* Read the bytes of @fd between its holes to @bytes, where zeros are. */
@@ -50,7 +45,7 @@ static int read_data(int fd, uint8_t *bytes, uint64_t size)
 		r = fileparts_read_fd(fd, span.start, bytes + span.start,
 				      (size_t)(span.end - span.start));
 		if (r < 0)
-			return r == -ENODATA ? -ESTALE : r;
+			return r;
 	}
 	if (r < 0)
 		return r;
@@ -82,11 +77,6 @@ int mapfile_read(struct mapfile *mapfile, int dir_fd, const char *path)
 	*mapfile = m;
 	m = (struct mapfile){};
 	return 0;
-}
-
-int mapfile_init_fd(struct mapfile *mapfile, int fd)
-{
-	return map_fd(mapfile, fd, PROT_READ | PROT_WRITE);
 }
 
 void mapfile_deinit(struct mapfile *mapfile)

@@ -33,7 +33,4 @@ _must_check_ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *p
  */
 _must_check_ int mapfile_read(struct mapfile *mapfile, int dir_fd, const char *path);
 
-/* Map the file that is open at @fd, which stays open. */
-_must_check_ int mapfile_init_fd(struct mapfile *mapfile, int fd);
-
 void mapfile_deinit(struct mapfile *mapfile);

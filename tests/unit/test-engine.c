@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "decoder/image/objects.h"
 #include "decoder/image/space.h"
@@ -341,6 +343,41 @@ static void instructions_are_not_endless(void **state)
 	assert_false(engine_budget_take(&budget, 1, 0));
 }
 
+/* A file that is cut off is an error of each engine, wherever the cut is. */
+static void cut_while_decoded(void **state)
+{
+	static const char *const engines[] = { "insn", "flow" };
+	struct setup s;
+
+	(void)state;
+	setup_init(&s);
+	for (size_t i = 0; i < ARRAY_LEN(engines) * rows[0].size; i++) {
+		const struct row *row = &rows[0];
+		const int fd = memfd_create("pt", MFD_CLOEXEC);
+		const struct filepart part = { .fd = fd };
+		const struct engine_config config = {
+			.pt = { .size = row->size, .parts = &part, .n = 1 },
+			.cache = s.cache,
+			.views = s.views,
+		};
+		_cleanup_(engine_freep) struct engine *engine = NULL;
+		struct engine_step step = {};
+		int r;
+
+		assert_true(write(fd, row->packets, row->size) == (ssize_t)row->size);
+		assert_int_equal(engine_new(engine_find(engines[i % 2]), &config, &engine), 0);
+		assert_int_equal(ftruncate(fd, (off_t)(i / 2)), 0);
+		do {
+			r = engine_next(engine, s.runs, ENGINE_STEP_RUNS_MAX, &step);
+			if (r == 0 && step.stop == ENGINE_ASK)
+				r = engine_set_space(engine, s.space, 1, 1);
+		} while (r == 0 && step.stop != ENGINE_END);
+		assert_int_equal(r, -ESTALE);
+		close(fd);
+	}
+	setup_deinit(&s);
+}
+
 static void no_other_engine(void **state)
 {
 	(void)state;
@@ -354,6 +391,7 @@ int main(void)
 		cmocka_unit_test(flow_engine),
 		cmocka_unit_test(very_many_mappings),
 		cmocka_unit_test(instructions_are_not_endless),
+		cmocka_unit_test(cut_while_decoded),
 		cmocka_unit_test(no_other_engine),
 	};
 

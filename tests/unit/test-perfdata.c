@@ -737,6 +737,24 @@ static void several_files(void **state)
 	close(fd);
 }
 
+/* The file has less than it had when it was opened: wherever it ends now, that is an error. */
+static void becomes_shorter(void **state)
+{
+	(void)state;
+	perfbuild_example(&b, false);
+	for (size_t size = 0; size < b.size; size += 8) {
+		const int fd = perfbytes_open(b.bytes, size);
+		const struct perfstream_file file = { .fd = fd, .size = b.size, .name = "FILE" };
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		_cleanup_(freep) char *message = NULL;
+
+		assert_true(fd >= 0);
+		assert_int_equal(perfdata_parse(&file, 1, NULL, &trace, &message), -ESTALE);
+		assert_string_equal(message, "FILE: became shorter while it was read");
+		close(fd);
+	}
+}
+
 /* The records of the example, compressed in parts that end anywhere. */
 static void compressed(void **state)
 {
@@ -910,6 +928,7 @@ int main(void)
 		cmocka_unit_test(address_filter),
 		cmocka_unit_test(shared_ids_are_refused),
 		cmocka_unit_test(several_files),
+		cmocka_unit_test(becomes_shorter),
 		cmocka_unit_test(compressed),
 		cmocka_unit_test(compressed_too_well),
 		cmocka_unit_test(samples),
