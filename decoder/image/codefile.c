@@ -149,7 +149,7 @@ int codefile_load_memory(struct fileset *set, const char *path, uint64_t address
 	return 0;
 }
 
-int codefile_share(const struct codefile *file, struct codefile **ret_file)
+int codefile_share(const struct codefile *file, bool is_plain, struct codefile **ret_file)
 {
 	_cleanup_(codefile_freep) struct codefile *shared = NULL;
 	int r;
@@ -162,13 +162,16 @@ int codefile_share(const struct codefile *file, struct codefile **ret_file)
 	shared->object.id.build_id_size = file->object.id.build_id_size;
 	memcpy(shared->object.id.build_id, file->object.id.build_id,
 	       sizeof(file->object.id.build_id));
-	r = vec_reserve(&shared->segments, file->segments.n);
+	r = vec_reserve(&shared->segments, is_plain ? 1 : file->segments.n);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < file->segments.n; i++)
+	if (is_plain)
+		r = vec_push(&shared->segments, { .size = shared->object.size });
+	for (size_t i = 0; !is_plain && i < file->segments.n; i++)
 		shared->segments.items[shared->segments.n++] = file->segments.items[i];
-	*ret_file = TAKE(shared);
-	return 0;
+	if (r == 0)
+		*ret_file = TAKE(shared);
+	return r;
 }
 
 const uint8_t *object_bytes(const struct object *object, uint64_t offset, uint64_t size)

@@ -70,11 +70,13 @@ _must_check_ int codefile_load_memory(struct fileset *set, const char *path, uin
 				      struct codefile **ret_file);
 
 /*
- * Make another code file with the bytes and the addresses of @file, which are read once for both.
+ * Make another code file with the bytes of @file, which are read once for both; and with its
+ * addresses, or, if @is_plain, with each byte at the address that is its offset.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int codefile_share(const struct codefile *file, struct codefile **ret_file);
+_must_check_ int codefile_share(const struct codefile *file, bool is_plain,
+				struct codefile **ret_file);
 struct codefile *codefile_free(struct codefile *file);
 
 bool codefile_has_build_id(const struct codefile *file, const struct buildid *id);

@@ -334,11 +334,11 @@ int objects_add_memory(struct objects *objects, const char *path, const char *na
 	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }
 
-int objects_share(struct objects *objects, const struct object *object, const char *name,
-		  struct object **ret_object)
+int objects_share(struct objects *objects, const struct object *object, bool is_plain,
+		  const char *name, struct object **ret_object)
 {
 	_cleanup_(codefile_freep) struct codefile *file = NULL;
-	const int r = codefile_share((const struct codefile *)object, &file);
+	const int r = codefile_share((const struct codefile *)object, is_plain, &file);
 
 	return r < 0 ? r : adopt_file(objects, name, &file, ret_object);
 }

@@ -86,12 +86,13 @@ _must_check_ int objects_add_memory(struct objects *objects, const char *path, c
 				    uint64_t address, struct object **ret_object);
 
 /*
- * Add an object that the decoded stream calls @name, with the bytes and the addresses of @object.
- * The bytes are read once for both.
+ * Add an object that the decoded stream calls @name, with the bytes of @object, which are read once
+ * for both; and with its addresses, or, if @is_plain, with each byte at the address that is its
+ * offset.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int objects_share(struct objects *objects, const struct object *object,
+_must_check_ int objects_share(struct objects *objects, const struct object *object, bool is_plain,
 			       const char *name, struct object **ret_object);
 
 /*

@@ -256,7 +256,7 @@ static int open_dump(struct jits *jits, struct jit *jit, const char *path)
 
 	r = objects_add_memory(jits->objects, path, NAME, 0, &object);
 	if (r == 0)
-		r = objects_share(jits->objects, object, NAME, &nameless);
+		r = objects_share(jits->objects, object, true, NAME, &nameless);
 	/* Its compiler may still be writing to it. */
 	if (r == 0)
 		r = filebytes_read_all(object->file);

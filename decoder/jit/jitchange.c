@@ -96,7 +96,7 @@ static int piece_of(struct builder *b, const struct anonmem_piece *memory,
 	if (!piece)
 		return -ENOMEM;
 	piece->memory = memory;
-	r = objects_share(b->objects, memory->object, "[jit]", &piece->object);
+	r = objects_share(b->objects, memory->object, true, "[jit]", &piece->object);
 	if (r < 0)
 		return r;
 	symbol_list_init(&piece->names);

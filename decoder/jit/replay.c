@@ -63,7 +63,7 @@ static int replay_names_new(struct replay *replay, const struct codelog *log,
 	names->log = log;
 	symbol_list_init(&names->symbols);
 	ranges_init(&names->named, sizeof(struct named));
-	r = objects_share(replay->objects, log->object, "[jit]", &names->object);
+	r = objects_share(replay->objects, log->object, true, "[jit]", &names->object);
 	if (r == 0)
 		r = vec_push(&replay->names, names);
 	if (r < 0)

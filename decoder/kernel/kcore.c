@@ -92,7 +92,7 @@ static int add_module(struct kcore *k, const char *name, const struct object **r
 
 	if (!module)
 		return -ENOMEM;
-	r = objects_share(k->objects, k->kernel, name, &module->object);
+	r = objects_share(k->objects, k->kernel, false, name, &module->object);
 	if (r < 0)
 		return r;
 	r = vec_push(&k->modules, module);

@@ -131,7 +131,7 @@ run_erlang() {
 	record_alive erlang "${erlang[@]}" "$1"
 	# It replaces stubs of native functions, and while a module is loaded it also leads the calls of
 	# them astray for a moment.
-	check_gapped erlang block 0
-	check_names erlang block
+	check_gapped erlang flow 0
+	check_names erlang flow
 	drop erlang
 }

@@ -16,12 +16,12 @@ fi
 if installed node; then
 	node_program 400 'function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
 		for (let i = 0; i < 100; i++) sum += fib(18);' >"$T/script.js"
-	ran node block 20000000 env -u NODE_EXTRA_CA_CERTS node "$T/script.js"
+	ran node flow 20000000 env -u NODE_EXTRA_CA_CERTS node "$T/script.js"
 fi
 if installed php; then
 	php_program 22 200 "$(php_regex_program 40)" | write_php "$T/work.php"
 	for mode in function tracing; do
-		ran php block 5000000 php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=$mode "$T/work.php"
+		ran php flow 5000000 php -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=$mode "$T/work.php"
 	done
 fi
 if installed erl; then
@@ -44,6 +44,6 @@ if installed erl; then
 			io:format("~p~n", [{S, C, M, math:sqrt(2), Again}]),
 			halt(0).
 	EOT
-	ran erlang block 2000000 "${erlang[@]}" 18
+	ran erlang flow 2000000 "${erlang[@]}" 18
 fi
 exit 0

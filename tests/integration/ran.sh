@@ -27,7 +27,7 @@ short() {
 	local name=$1
 	shift
 	record "$name" "$@"
-	"$O/tools/gapped" block "$T/$name" "$T/$name.log" >"$T/gapped" || { cat "$T/gapped"; fail "$name, short of room"; }
+	"$O/tools/gapped" flow "$T/$name" "$T/$name.log" >"$T/gapped" || { cat "$T/gapped"; fail "$name, short of room"; }
 	echo "$name, short of room: $(tail -n 1 "$T/gapped")"
 	grep -q ' [1-9][0-9]* gaps' "$T/gapped" || fail "$name, short of room: no gap"
 	drop "$name"

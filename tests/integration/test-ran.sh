@@ -23,11 +23,11 @@ start_ptd
 
 if installed php; then
 	php_regex_program 20 | write_php "$T/regex.php"
-	ran php block 1000000 php -d pcre.jit=1 "$T/regex.php"
+	ran php flow 1000000 php -d pcre.jit=1 "$T/regex.php"
 fi
 if installed node; then
 	echo 'function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
 		let sum = 0; for (let i = 0; i < 20; i++) sum += fib(16); console.log(sum)' >"$T/script.js"
-	ran node block 1000000 env -u NODE_EXTRA_CA_CERTS node "$T/script.js"
+	ran node flow 1000000 env -u NODE_EXTRA_CA_CERTS node "$T/script.js"
 fi
 exit 0

@@ -484,6 +484,30 @@ static void addresses_by_segments(void **state)
 	assert_int_equal(object_address(o, 256 * 16), 256 * 16);
 }
 
+/* An object that shares the bytes of another has its addresses, or those of a plain file. */
+static void shared_bytes(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(objects_freep) struct objects *objects = NULL;
+	struct object *first, *same, *plain;
+	char path[256];
+
+	assert_int_equal(objects_new(NULL, &objects), 0);
+	tempdir_put(f->dir, "memory", "0123456789", 10);
+	in_dir(f, "memory", path);
+	assert_int_equal(objects_add_memory(objects, path, "[anon]", 0x7000, &first), 0);
+	assert_int_equal(object_add_part(first, 4, 2, 0x9000), 0);
+	assert_int_equal(objects_share(objects, first, false, "[jit]", &same), 0);
+	assert_int_equal(objects_share(objects, first, true, "[jit]", &plain), 0);
+	assert_int_equal(object_address(same, 3), object_address(first, 3));
+	assert_int_equal(object_address(same, 3), 0x7003);
+	assert_int_equal(object_address(plain, 3), 3);
+	assert_int_equal(object_address(plain, 5), 5);
+	assert_ptr_equal(object_bytes(same, 2, 8), object_bytes(first, 2, 8));
+	assert_ptr_equal(object_bytes(plain, 2, 8), object_bytes(first, 2, 8));
+	assert_memory_equal(object_bytes(plain, 2, 8), "23456789", 8);
+}
+
 /* However much of the file is there, its bytes can be used. */
 static void cut_off(void **state)
 {
@@ -522,6 +546,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(malformed_map, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_by_segments, setup, teardown),
+		cmocka_unit_test_setup_teardown(shared_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(cut_off, setup, teardown),
 	};
 
