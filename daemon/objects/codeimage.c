@@ -3,6 +3,7 @@
 #include "daemon/objects/codeimage.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define UNKNOWN UINT64_MAX /* offset of what has no bytes */
@@ -11,6 +12,14 @@ void codeimage_deinit(struct codeimage *image)
 {
 	vec_deinit(&image->pieces);
 	vec_deinit(&image->bytes);
+}
+
+/* Return: whether @size bytes more, and a piece more if @is_piece, would be too many. */
+static bool is_full(const struct codeimage *image, bool is_piece, uint64_t size)
+{
+	const uint64_t now = codeimage_size(image) + (is_piece ? sizeof(*image->pieces.items) : 0);
+
+	return now > image->size_max || size > image->size_max - now;
 }
 
 static int add_bytes(struct codeimage *image, const uint8_t *bytes, size_t size)
@@ -31,8 +40,11 @@ static int append_piece(struct codeimage *image, uint64_t time, uint64_t address
 		.offset = bytes ? image->bytes.n : UNKNOWN,
 		.size = size,
 	};
-	const int r = bytes ? add_bytes(image, bytes, size) : 0;
+	int r;
 
+	if (is_full(image, true, bytes ? size : 0))
+		return CODEIMAGE_FULL;
+	r = bytes ? add_bytes(image, bytes, size) : 0;
 	return r < 0 ? r : vec_push(&image->pieces, piece);
 }
 
@@ -45,6 +57,8 @@ int codeimage_add_first(struct codeimage *image, uint64_t address, const uint8_t
 
 	if (!last || last->address + last->size != address)
 		return append_piece(image, 0, address, bytes, size);
+	if (is_full(image, false, size))
+		return CODEIMAGE_FULL;
 	r = add_bytes(image, bytes, size);
 	if (r == 0)
 		last->size += size;

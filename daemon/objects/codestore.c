@@ -642,6 +642,7 @@ static int add_page(struct codeimage *image, const struct page *page)
 	return r;
 }
 
+/* Return: 0; CODEIMAGE_FULL; -ENOMEM. */
 static int make_image(const struct program *program, struct codeimage *image)
 {
 	int r = 0;
@@ -697,18 +698,19 @@ bool codestore_next(struct codestore *store, struct codestore_program *program)
 int codestore_copy(struct codestore *store, const struct codestore_program *program,
 		   uint64_t size_max, uint8_t **ret_bytes, size_t *ret_size)
 {
-	_cleanup_(codeimage_deinit) struct codeimage image = {};
+	_cleanup_(codeimage_deinit) struct codeimage image = { .size_max = size_max };
 	const struct program *p;
-	bool is_whole;
+	bool is_whole = false;
 	int r = -ENOENT;
 
 	(void)pthread_mutex_lock(&store->lock);
 	p = find_program(store, program->pid, program->start);
 	if (p)
-		r = make_image(p, &image);
-	is_whole = p && !p->given_up && codeimage_size(&image) <= size_max;
-	if (r == 0 && !is_whole) {
+		r = p->given_up ? CODEIMAGE_FULL : make_image(p, &image);
+	is_whole = r == 0 && codeimage_size(&image) <= size_max;
+	if (r == CODEIMAGE_FULL || (r == 0 && !is_whole)) {
 		codeimage_deinit(&image);
+		image = (struct codeimage){ .size_max = UINT64_MAX };
 		r = make_lost_image(p, &image);
 	}
 	(void)pthread_mutex_unlock(&store->lock);
