@@ -488,13 +488,12 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 		}
 		decoder->given = NULL;
 	}
-	decoder->r = check_inputs(decoder, &decoder->message);
-	if (decoder->r < 0)
-		return decoder->r;
-
 	lane = first_lane(decoder);
-	if (!lane)
-		return PTD_END;
+	/* A read fails itself if its file became shorter; here the rest of the file counts. */
+	if (!lane || objects_failure(decoder->objects)) {
+		decoder->r = check_inputs(decoder, &decoder->message);
+		return decoder->r ?: PTD_END;
+	}
 	if (lane->new_slice)
 		lane->slice.id = decoder->n_slices++;
 

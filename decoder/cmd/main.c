@@ -146,15 +146,15 @@ static void show_progress(const struct ptd_decoder *d, bool last)
 	struct timespec now;
 	uint64_t done, total;
 
-	if (!isatty(STDERR_FILENO) || isatty(STDOUT_FILENO))
-		return;
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	if (!shown.tv_sec)
 		shown = now;
 	if (now.tv_sec == shown.tv_sec && !last)
 		return;
-
 	shown = now;
+	if (!isatty(STDERR_FILENO) || isatty(STDOUT_FILENO))
+		return;
+
 	ptd_decoder_progress(d, &done, &total);
 	fprintf(stderr, last ? "\r\033[K" : "\rptdecode: %3.0f %% of %.1f MiB of PT ",
 		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / (1 << 20));
