@@ -95,14 +95,12 @@ size_t threads_n_cpus(void)
 	return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (size_t)n;
 }
 
-int ptd_threads_new(size_t n, struct ptd_threads **ret_threads)
+int threads_start(size_t n_min, size_t n_max, struct ptd_threads **ret_threads)
 {
 	_cleanup_(ptd_threads_freep) struct ptd_threads *threads = NULL;
-	int r;
+	int r = 0;
 
-	if (n == 0)
-		n = threads_n_cpus();
-	if (n > THREADS_MAX)
+	if (n_max > THREADS_MAX)
 		return -EINVAL;
 	threads = calloc(1, sizeof(*threads));
 	if (!threads)
@@ -112,13 +110,18 @@ int ptd_threads_new(size_t n, struct ptd_threads **ret_threads)
 	(void)pthread_mutex_init(&threads->mutex, NULL);
 	(void)pthread_cond_init(&threads->added, NULL);
 	(void)pthread_cond_init(&threads->done, NULL);
-	while (threads->n < n) {
+	while (threads->n < n_max && r == 0)
 		r = start_thread(threads);
-		if (r < 0)
-			return r;
-	}
+	if (threads->n < n_min)
+		return r;
 	*ret_threads = TAKE(threads);
 	return 0;
+}
+
+int ptd_threads_new(size_t n, struct ptd_threads **ret_threads)
+{
+	return n > 0 ? threads_start(n, n, ret_threads)
+		     : threads_start(1, threads_n_cpus(), ret_threads);
 }
 
 struct ptd_threads *ptd_threads_free(struct ptd_threads *threads)

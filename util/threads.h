@@ -39,5 +39,13 @@ bool threads_is_done(struct ptd_threads *threads, const struct task *task);
 /* Run tasks until @task, which was added, has been run by this or another thread. */
 void threads_wait(struct ptd_threads *threads, const struct task *task);
 
-/* Return: how many CPUs this process may use; at least 1. */
+/* Return: how many CPUs this process may use; at least 1, at most THREADS_MAX. */
 size_t threads_n_cpus(void);
+
+/*
+ * Start @n_max - 1 threads, or fewer, but not below @n_min - 1, if no more can be started: limits
+ * of memory or of processes may be low. @n_min is at least 1.
+ *
+ * Return: 0; -EINVAL if @n_max is more than THREADS_MAX; or negative errno.
+ */
+_must_check_ int threads_start(size_t n_min, size_t n_max, struct ptd_threads **ret_threads);

@@ -57,10 +57,11 @@ struct command {
 	struct rawcode raw_code; /* what command_read_code() found in @code */
 	struct requested_output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
-	uint64_t max_output; /* bytes that all outputs together may have; 0: no limit */
-	uint64_t room;       /* bytes of max_output that are left */
-	uint64_t max_memory; /* bytes of address space that decoding may take */
-	size_t n_threads;    /* 0: as many as there are CPUs */
+	uint64_t max_output;  /* bytes that all outputs together may have; 0: no limit */
+	uint64_t room;        /* bytes of max_output that are left */
+	uint64_t max_memory;  /* bytes of address space that decoding may take */
+	size_t n_threads;     /* as asked for; 0: as many as there are CPUs */
+	size_t n_threads_max; /* so many are started, or fewer if they were not asked for */
 	struct ptd_threads *threads;
 	char *home_debug;      /* ~/.debug */
 	const char *state_dir; /* where snapshots are found by their ids; NULL: the default */

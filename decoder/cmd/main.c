@@ -440,9 +440,9 @@ static int enter_sandbox(struct command *c)
 	r = collect_roots(c, &roots);
 	sandbox.roots = roots.items.items;
 	sandbox.n_roots = roots.items.n;
-	c->max_memory = budget_for(inputs, *spills, c->n_threads);
+	c->max_memory = budget_for(inputs, *spills, c->n_threads_max);
 	sandbox.memory_max = c->max_memory;
-	sandbox.threads = c->n_threads > 1;
+	sandbox.threads = c->n_threads_max > 1;
 	/* The kernel has one limit for the size of all files, also of temporary files. */
 	if (c->max_output)
 		sandbox.file_max = c->max_output > *spills ? c->max_output : *spills;
@@ -513,9 +513,11 @@ static int start_fetcher(struct command *c, struct fetcher *fetcher)
 /* Start threads, which are confined as this one is. */
 static int start_threads(struct command *c)
 {
-	const int r = ptd_threads_new(c->n_threads, &c->threads);
+	const int r = threads_start(c->n_threads ?: 1, c->n_threads_max, &c->threads);
 
-	return r < 0 ? log_error_errno(r, "cannot start %zu threads: %m", c->n_threads - 1) : 0;
+	return r < 0 ? log_error_errno(r, "cannot start threads, as --threads %zu asks: %m",
+				       c->n_threads_max)
+		     : 0;
 }
 
 /* Do all that needs the user's rights, and then give these rights up. */
@@ -523,8 +525,7 @@ static int prepare(struct command *c, struct fetcher *fetcher)
 {
 	int r;
 
-	if (c->n_threads == 0)
-		c->n_threads = threads_n_cpus();
+	c->n_threads_max = c->n_threads ?: threads_n_cpus();
 	r = close_inherited(c);
 	if (r == 0)
 		r = check_input(c);

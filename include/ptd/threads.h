@@ -23,7 +23,8 @@ extern "C" {
 struct ptd_threads;
 
 /*
- * Start @n - 1 threads; 0: as many as there are CPUs that the process may use.
+ * Start @n - 1 threads. If @n is 0, there are as many as CPUs that the process may use, or fewer if
+ * no more can be started.
  *
  * Return: 0; -EINVAL (more than PTD_THREADS_MAX); or negative errno.
  */

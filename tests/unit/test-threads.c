@@ -144,13 +144,35 @@ static void not_started(void **state)
 	failing_each(start_four, end_them, &threads);
 }
 
+static int start_up_to_four(void *userdata)
+{
+	return threads_start(1, 4, userdata);
+}
+
+static void end_some(void *userdata)
+{
+	struct ptd_threads **threads = userdata;
+	const bool all = !failing_name();
+
+	assert_true(all ? threads_n(*threads) == 4 : threads_n(*threads) < 4);
+	*threads = ptd_threads_free(*threads);
+}
+
+/* Where so many are not needed, those that could be started are enough. */
+static void fewer(void **state)
+{
+	struct ptd_threads *threads = NULL;
+
+	(void)state;
+	failing_each(start_up_to_four, end_some, &threads);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_once),
-		cmocka_unit_test(in_order),
-		cmocka_unit_test(how_many),
-		cmocka_unit_test(not_started),
+		cmocka_unit_test(each_once), cmocka_unit_test(in_order),
+		cmocka_unit_test(how_many),  cmocka_unit_test(not_started),
+		cmocka_unit_test(fewer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
