@@ -62,10 +62,9 @@ refused "Operation not permitted" "create beside the output" "empty by open" "ty
 refused "Function not implemented" clone3
 refused "Bad file descriptor" inherited
 refused "Invalid argument" "ask for '../new'" "ask for 'a/b'"
-# Six times the snapshot, 16 GiB for what lies elsewhere, 16 GiB and the snapshot for temporary files, 1 GiB for
-# the second thread.
+# Six times the snapshot, 16 GiB for what lies elsewhere, 16 GiB for temporary files, 1 GiB for the second thread.
 size=$(find "$T/in/snapshot" -type f -printf '%s\n' | awk '{ n += $1 } END { printf "%.0f\n", n }')
-refused $((7 * size + (33 << 30))) "limit of memory"
+refused $((6 * size + (33 << 30))) "limit of memory"
 echo "all $(wc -l <"$T/said") ways out of a snapshot refused"
 
 # A perf.data file may name objects anywhere, so all can be read but devices and /proc; nothing else.
