@@ -28,11 +28,28 @@ static bool is_in_kernel(const struct walk *walk)
 	return walk->last_ip >> 63;
 }
 
+/*
+ * Return: the bounds of the stretch that begins at @ip, where the walk stands. The time known there
+ * is the walk's: libipt measures cycles in another way, and a switch may lie between the two.
+ */
+static struct when_bounds find_here(struct ipt_when *when, uint64_t ip)
+{
+	struct when_bounds bounds = when_find(&when->when, &when->walk, ip);
+
+	if (ip >> 63)
+		return bounds;
+	return (struct when_bounds){
+		.from = bounds.from ?: when->walk.tsc.now,
+		.to = bounds.to ?: when->walk.tsc.now,
+	};
+}
+
 /* A stretch of code begins at @ip, where the walk stands. */
 static void begin(struct ipt_when *when, uint64_t ip)
 {
+	when->has_begun = true;
 	when->ip = ip;
-	when->bounds = when_find(&when->when, &when->walk, ip);
+	when->bounds = find_here(when, ip);
 }
 
 /* Take one branch or event. Return: what it was. */
@@ -82,16 +99,28 @@ static struct when_bounds find_later(struct ipt_when *when)
 	return (struct when_bounds){ .to = to };
 }
 
+/* Return: whether the stretch that began last is the one at @ip that libipt has come to. */
+static bool is_at(const struct ipt_when *when, uint64_t ip)
+{
+	return when->has_begun && when->ip == ip;
+}
+
 struct when_bounds ipt_when_find(struct ipt_when *when, uint64_t offset, uint64_t ip)
 {
 	struct walk *walk = &when->walk;
 
 	if (ip >> 63)
 		return (struct when_bounds){};
-	while (walk->offset < offset || !walk->enabled)
+	if (walk->offset < offset)
+		when->has_begun = false;
+	while (walk->offset < offset)
 		if (take_next(when) == WALK_END)
 			break;
-	return when->ip == ip ? when->bounds : find_later(when);
+	/* libipt may have read the end of a short stretch already: packets are off then. */
+	while (!walk->enabled && !is_at(when, ip))
+		if (take_next(when) == WALK_END)
+			break;
+	return is_at(when, ip) ? when->bounds : find_later(when);
 }
 
 struct when_bounds ipt_when_find_point(struct ipt_when *when, uint64_t offset, uint64_t ip)
@@ -103,7 +132,7 @@ struct when_bounds ipt_when_find_point(struct ipt_when *when, uint64_t offset, u
 	if (walk->offset != offset)
 		return find_later(when);
 	walk->is_timed = walk->is_timed && walk->tsc.fast == 0;
-	return when_find(&when->when, walk, ip);
+	return find_here(when, ip);
 }
 
 struct when_bounds ipt_when_find_tip(struct ipt_when *when, uint64_t offset)

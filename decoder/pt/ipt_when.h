@@ -6,6 +6,7 @@
  * packets, as far as libipt has come.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "decoder/pt/engine.h"
@@ -17,6 +18,7 @@ struct ipt_when {
 	struct when when;
 
 	/* The stretch that began last. */
+	bool has_begun; /* since libipt went on */
 	uint64_t ip;
 	struct when_bounds bounds;
 };
