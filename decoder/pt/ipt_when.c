@@ -38,10 +38,9 @@ static struct when_bounds find_here(struct ipt_when *when, uint64_t ip)
 
 	if (ip >> 63)
 		return bounds;
-	return (struct when_bounds){
-		.from = bounds.from ?: when->walk.tsc.now,
-		.to = bounds.to ?: when->walk.tsc.now,
-	};
+	if (when->walk.tsc.now > when->t)
+		when->t = when->walk.tsc.now;
+	return (struct when_bounds){ .from = bounds.from ?: when->t, .to = bounds.to ?: when->t };
 }
 
 /* A stretch of code begins at @ip, where the walk stands. */
@@ -82,9 +81,10 @@ static enum walk_next take_next(struct ipt_when *when)
 	default:
 		break;
 	}
-	if (next == WALK_ERROR && !walk_sync(walk, walk->offset + 1, &unused, &has_ip))
-		next = WALK_END;
-	return next;
+	if (next != WALK_ERROR)
+		return next;
+	when->t = 0;
+	return walk_sync(walk, walk->offset + 1, &unused, &has_ip) ? WALK_ERROR : WALK_END;
 }
 
 /* Return: the bounds of a stretch of which only is known what comes behind it. */

@@ -17,6 +17,8 @@ struct ipt_when {
 	struct walk walk;
 	struct when when;
 
+	uint64_t t; /* the latest TSC that the walk has known at a stretch, since it began anew */
+
 	/* The stretch that began last. */
 	bool has_begun; /* since libipt went on */
 	uint64_t ip;
