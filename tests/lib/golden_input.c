@@ -543,7 +543,12 @@ int golden_input_write(const struct golden *g, const char *dir, struct golden_in
 		return write_perfdata(g, dir, ret_input->path);
 	}
 	ret_input->options.raw_pt = ret_input->path;
-	ret_input->options.raw_filter = g->filter;
+	if (g->filter) {
+		if (strlen(g->filter) >= sizeof(ret_input->filter))
+			return -ENAMETOOLONG;
+		strcpy(ret_input->filter, g->filter);
+		ret_input->options.raw_filter = ret_input->filter;
+	}
 	ret_input->options.raw_code = ret_input->code;
 	ret_input->options.n_raw_code = g->n_code;
 	return write_file(ret_input->path, g->pt[0].bytes, g->pt[0].size);

@@ -16,6 +16,7 @@ struct golden_input {
 	struct ptd_options options; /* to decode it with; they point into this struct */
 	char path[256];             /* of the bare stream, perf.data, snapshot or directory */
 	const char *data;           /* the path of the stream or perf.data */
+	char filter[256];           /* of a bare stream */
 	char code_paths[GOLDEN_PIECES_MAX][256];
 	struct ptd_raw_code code[GOLDEN_PIECES_MAX];
 };
