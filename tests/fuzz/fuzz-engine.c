@@ -32,7 +32,7 @@ static void need(bool holds)
 		abort();
 }
 
-static char path[] = "/tmp/ptd-fuzz-XXXXXX"; /* libipt opens it when it reads code */
+static char path[] = "/tmp/ptd-fuzz-XXXXXX"; /* of code; the engines read it when they need it */
 
 static void remove_file(void)
 {
