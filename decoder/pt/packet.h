@@ -121,3 +121,20 @@ static inline bool packet_is_timing(const struct packet *packet)
 		return false;
 	}
 }
+
+/* Return: whether the packet reports what happened beside the flow of code, and not where. */
+static inline bool packet_is_report(const struct packet *packet)
+{
+	switch (packet->type) {
+	case PACKET_MNT:
+	case PACKET_BBP:
+	case PACKET_BIP:
+	case PACKET_BEP:
+	case PACKET_CFE:
+	case PACKET_EVD:
+	case PACKET_TRIG:
+		return true;
+	default:
+		return false;
+	}
+}

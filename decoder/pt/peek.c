@@ -84,16 +84,8 @@ static int find_overflow_fup(struct walk *w, uint64_t *ret_offset)
 		case PACKET_TIP_PGD:
 		case PACKET_TNT:
 			return -1;
-		case PACKET_MNT:
-		case PACKET_BBP:
-		case PACKET_BIP:
-		case PACKET_BEP:
-		case PACKET_CFE:
-		case PACKET_EVD:
-		case PACKET_TRIG:
-			continue;
 		default:
-			if (!packet_is_timing(&packet))
+			if (!packet_is_timing(&packet) && !packet_is_report(&packet))
 				return 0;
 		}
 	}

@@ -264,16 +264,8 @@ static enum step take_in_psb(struct walk *w)
 		w->psb_has_ip = take_ip(w) || w->psb_has_ip;
 		w->enabled = w->enabled || w->psb_has_ip;
 		return STEP_ON;
-	case PACKET_MNT:
-	case PACKET_BBP:
-	case PACKET_BIP:
-	case PACKET_BEP:
-	case PACKET_CFE:
-	case PACKET_EVD:
-	case PACKET_TRIG:
-		return STEP_ON;
 	default:
-		return STEP_BAD;
+		return packet_is_report(packet) ? STEP_ON : STEP_BAD;
 	}
 }
 
