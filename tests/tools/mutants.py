@@ -239,8 +239,10 @@ def end_session(leader):
 
 
 def set_limits():
-    # A program that was broken may ask for all there is.
-    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+    # A program that was broken may ask for all there is: it goes first. (test-filebytes maps 64 GiB.)
+    resource.setrlimit(resource.RLIMIT_AS, (80 << 30, 80 << 30))
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as f:
+        f.write("1000")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
