@@ -53,6 +53,9 @@ PACKAGES_CHECK = libcmocka-dev mandoc g++ libc6-dev-i386 lib32gcc-12-dev clang l
                  qemu-system-x86 busybox-static cpio systemd php-cli erlang-base
 PACKAGES_LONG  = rustc default-jre-headless
 
+# What a target builds first is built on all CPUs, unless the user says on how many.
+ON_ALL_CPUS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+
 all: $(PROGRAMS) $(LIBRARY) ## the programs and the library, into build/
 
 # Other flags in this file are other objects.
@@ -156,29 +159,29 @@ tests: $(PROGRAMS) $(LIBRARY) $(TSAN_LIBRARY) $(UNITS:%=$(O)/test-%) $(FUZZERS:%
        $(TARGETS:%=$(O)/targets/%) $(O)/ptd-emu-system.so
 
 demo: packages-demo ## record a real program, take a snapshot, decode it, show what is in it
-	@$(MAKE) --no-print-directory -s all
+	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all
 	@tests/demo.sh $(O)
 
 check: packages-check ## every test but the long ones
-	$(MAKE) tests
+	$(MAKE) $(ON_ALL_CPUS) tests
 	tests/run.sh $(O)
 
 check-guest: packages-check ## those tests of "check" that run in a guest: the real kernel's perf
-	$(MAKE) tests
+	$(MAKE) $(ON_ALL_CPUS) tests
 	tests/run.sh $(O) guest-
 
 check-long: packages-long ## what takes longer: big programs, long mutation runs
-	$(MAKE) tests
+	$(MAKE) $(ON_ALL_CPUS) tests
 	PTD_LONG=1 tests/run.sh $(O)
 
 check-asan: packages-check ## units, corpora and small recordings under ASan and UBSan
-	$(MAKE) all O=build
-	$(MAKE) tests O=build/asan PTD_SANITIZE=1 WERROR=$(WERROR) \
+	$(MAKE) $(ON_ALL_CPUS) all O=build
+	$(MAKE) $(ON_ALL_CPUS) tests O=build/asan PTD_SANITIZE=1 WERROR=$(WERROR) \
 		CFLAGS='-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
 	PTD_ASAN=1 PTD_EMU_SO=$(CURDIR)/build/ptd-emu.so tests/run.sh build/asan
 
 check-clang: packages-check ## everything compiled by clang, and the units and corpora run
-	$(MAKE) tests O=build/clang CC=clang CXX=clang++ WERROR=$(WERROR)
+	$(MAKE) $(ON_ALL_CPUS) tests O=build/clang CC=clang CXX=clang++ WERROR=$(WERROR)
 	PTD_UNITS=1 tests/run.sh build/clang
 
 # Whatever a file claims, the search for its build-id takes no memory.
@@ -191,7 +194,7 @@ fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 	$(O)/$@ -max_total_time=$(or $(T),60) $(FUZZ_$*) $(O)/found-$* tests/fuzz/corpus/$*
 
 bench: packages-check ## speed, as ratios against a peer measured in the same run
-	@$(MAKE) --no-print-directory -s all $(O)/bench/runs $(O)/bench/iptpeer $(O)/tools/auxbytes \
+	@$(MAKE) $(ON_ALL_CPUS) --no-print-directory -s all $(O)/bench/runs $(O)/bench/iptpeer $(O)/tools/auxbytes \
 		$(O)/targets/branchy.c $(O)/targets/numeric.c
 	@O=$(O) tests/bench/run.sh
 
