@@ -140,8 +140,9 @@ awk -v begun="$begun" -v middle="$(cat "$T/out/middle")" -v ended="$(cat "$T/out
 		# be one that was left open.
 		check_most(3, 6)
 		check(3, "at least", least[1, 3], least[2, 3], least[1, 3])
-		# A chunk of the sideband may be there or not.
-		check(2, "at least", least[1, 2], least[2, 2], 1.05 * least[1, 2] + 256)
+		# The sideband has between half of its 1 MiB and all of it, and other things come and go:
+		# of a minute of samples, one a second, even the least is a matter of chance.
+		check(2, "at least", least[1, 2], least[2, 2], 1.05 * least[1, 2] + (short ? 1024 : 256))
 		exit bad
 	}' "$T/out/usage" || fail "ptd grows, or was not looked at often enough"
 
