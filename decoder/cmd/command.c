@@ -18,7 +18,8 @@ static void usage_of_sink(FILE *f, const struct ptd_sink_ops *ops)
 {
 	fprintf(f, "                          %-12s%s\n", ops->name, ops->help);
 	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++)
-		fprintf(f, "                          %-12s:%s=%s\n", "", o->name, o->help);
+		fprintf(f, "                          %-12s:%s%s%s\n", "", o->name,
+			o->is_flag ? "  " : "=", o->help);
 }
 
 static void usage(FILE *f)
@@ -221,18 +222,7 @@ static int parse_size(const char *option, const char *text, uint64_t *ret_size)
 	return 0;
 }
 
-static bool has_option(const struct ptd_sink_ops *ops, const char *option)
-{
-	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++) {
-		const size_t size = strlen(o->name);
-
-		if (strncmp(option, o->name, size) == 0 && option[size] == '=')
-			return true;
-	}
-	return false;
-}
-
-/* @format, NAME:OPTION=VALUE,OPTION=VALUE, belongs to the command line and is cut up here. */
+/* @format, NAME:OPTION=VALUE,FLAG, belongs to the command line and is cut up here. */
 static int add_output(struct command *c, char *format)
 {
 	char *options = strchr(format, ':');
@@ -248,12 +238,13 @@ static int add_output(struct command *c, char *format)
 	if (c->n_outputs == COMMAND_OUTPUTS_MAX)
 		return wrong("too many formats", format);
 	o = &c->outputs[c->n_outputs++];
-	*o = (struct requested_output){ .ops = ops,
-					.config = { .size = sizeof(o->config), .fd = -1 } };
+	*o = (struct requested_output){
+		.ops = ops, .config = { .size = sizeof(o->config), .fd = -1, .options = o->options }
+	};
 	for (char *option; (option = strsep(&options, ","));) {
 		if (n == COMMAND_SINK_OPTIONS_MAX)
 			return wrong("too many options of a format", option);
-		if (!has_option(ops, option))
+		if (!ptd_sink_takes_option(ops, option))
 			return wrong("no such option of the format", option);
 		o->options[n++] = option;
 	}

@@ -102,7 +102,6 @@ static int open_targets(struct command *c)
 		if (r < 0)
 			return cannot_write(c, o, r);
 		o->config.is_emptied = o->path;
-		o->config.options = o->options;
 		o->config.room = c->max_output ? &c->room : NULL;
 	}
 	return 0;

@@ -3,10 +3,12 @@
 #include "decoder/sink/output.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "base/printable.h"
@@ -78,8 +80,37 @@ static int write_within(const struct ptd_output *output, const uint8_t *bytes, s
 	return r == 0 && size < n_bytes ? -EFBIG : r;
 }
 
+void output_fit(struct ptd_output *output)
+{
+	struct winsize size;
+
+	if (output->fd >= 0 && ioctl(output->fd, TIOCGWINSZ, &size) == 0)
+		output->columns = size.ws_col;
+}
+
+/* Remove from the buffer what stands behind the last column. */
+static void cut_lines(struct ptd_output *output)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < output->n_used; i++) {
+		const uint8_t byte = output->buffer[i];
+
+		/* A character of UTF-8 goes on with bytes from 0x80 to 0xbf. */
+		if (byte == '\n')
+			output->column = 0;
+		else if (byte < 0x80 || byte > 0xbf)
+			output->column++;
+		if (output->column <= output->columns)
+			output->buffer[n++] = byte;
+	}
+	output->n_used = n;
+}
+
 int output_flush(struct ptd_output *output)
 {
+	if (output->columns > 0)
+		cut_lines(output);
 	if (output->error == 0)
 		output->error = write_within(output, output->buffer, output->n_used);
 	output->n_used = 0;
@@ -128,7 +159,7 @@ int ptd_output_write(struct ptd_output *output, const void *bytes, size_t size)
 	const uint8_t *from = bytes;
 
 	/* Many bytes at once need no buffer. */
-	if (size >= DIRECT_SIZE && !output->grows && output->buffer &&
+	if (size >= DIRECT_SIZE && !output->grows && output->columns == 0 && output->buffer &&
 	    (output->n_used == 0 || output_flush(output) == 0)) {
 		if (output->error == 0)
 			output->error = write_within(output, from, size);
@@ -159,6 +190,43 @@ void ptd_output_printf(struct ptd_output *output, const char *format, ...)
 	va_end(ap);
 	if (n > 0)
 		output->n_used += n < PRINTF_MAX ? (size_t)n : PRINTF_MAX - 1;
+}
+
+void output_clock(struct ptd_output *output, const struct ptd_info *info)
+{
+	if (info->clock == PTD_CLOCK_TSC)
+		ptd_output_printf(output, "# time in TSC ticks\n");
+	else if (info->clock != PTD_CLOCK_NS)
+		ptd_output_printf(output, "# no time in this trace\n");
+	else if (info->realtime_offset_ns == 0)
+		ptd_output_printf(output, "# time in seconds on the recorder's clock\n");
+	else
+		ptd_output_printf(output,
+				  "# time in seconds on the recorder's clock; CLOCK_REALTIME is "
+				  "%" PRId64 " ns more\n",
+				  info->realtime_offset_ns);
+}
+
+void output_name(struct ptd_output *output, const char *name)
+{
+	if (output_reserve(output, OUTPUT_NAME_MAX) == 0)
+		output->n_used += output_printable((char *)output->buffer + output->n_used, name,
+						   OUTPUT_NAME_MAX);
+}
+
+static void put_id(struct ptd_output *output, uint32_t id, char end)
+{
+	if (id == PTD_ID_UNKNOWN)
+		ptd_output_printf(output, "?%c", end);
+	else
+		ptd_output_printf(output, "%" PRIu32 "%c", id, end);
+}
+
+void output_thread(struct ptd_output *output, uint32_t pid, uint32_t tid, const char *comm)
+{
+	put_id(output, pid, '/');
+	put_id(output, tid, ' ');
+	output_name(output, comm ?: "?");
 }
 
 size_t output_printable(char *ret_text, const char *name, size_t n_max)

@@ -30,6 +30,8 @@ struct ptd_output {
 	bool grows;     /* the output is memory */
 	int fd;         /* of the file; owned; -1 if there is none */
 	uint64_t *room; /* bytes that may still be written to the file; NULL: no limit; borrowed */
+	size_t columns; /* at which lines are cut; 0: they are not */
+	size_t column;  /* at which the next character stands, if lines are cut */
 	int error;      /* the first one: 0, or negative errno */
 };
 
@@ -76,6 +78,23 @@ _must_check_ static inline int output_reserve(struct ptd_output *output, size_t 
 	return output->n_capacity - output->n_used >= size ? output->error
 							   : output_make_room(output, size);
 }
+
+/*
+ * Cut lines from now on at the width of the terminal, if the output is one. It is for text that
+ * people read, in UTF-8, with newlines as the only control characters.
+ */
+void output_fit(struct ptd_output *output);
+
+/* Add the line that explains times. It begins with '#'. */
+void output_clock(struct ptd_output *output, const struct ptd_info *info);
+
+#define OUTPUT_NAME_MAX 1024 /* bytes of a name that are shown */
+
+/* Add a foreign name, as output_printable() has it; of a longer one the first bytes. */
+void output_name(struct ptd_output *output, const char *name);
+
+/* Add "PID/TID COMM"; '?' stands for what is not known. @comm may be NULL. */
+void output_thread(struct ptd_output *output, uint32_t pid, uint32_t tid, const char *comm);
 
 /*
  * Copy at most @n_max bytes of @name, which is foreign, so that the copy can neither control a

@@ -23,7 +23,8 @@
 DEFINE_CLEANUP(struct ptd_sink *, ptd_sink_free);
 
 static const struct ptd_sink_ops *const kinds[] = {
-	&sink_text, &sink_summary, &sink_drmemtrace, &sink_addresses, &sink_sideband,
+	&sink_text,       &sink_summary,   &sink_branches,
+	&sink_drmemtrace, &sink_addresses, &sink_sideband,
 };
 
 const struct ptd_sink_ops *ptd_sink_at(size_t i)
@@ -114,12 +115,14 @@ struct ptd_sink {
 	struct sink_bytes pieces; /* likewise */
 };
 
-/* Return: the value of @option, "NAME=VALUE"; NULL if it has another name than @name. */
+/* Return: the value of @option, "" of a flag; NULL if it has another name than @name. */
 static const char *value_of(const char *option, const char *name)
 {
 	const size_t size = strlen(name);
 
-	return strncmp(option, name, size) == 0 && option[size] == '=' ? option + size + 1 : NULL;
+	if (strncmp(option, name, size) != 0 || (option[size] && option[size] != '='))
+		return NULL;
+	return option + size + (option[size] == '=');
 }
 
 const char *ptd_sink_option(const struct ptd_sink_config *config, const char *name)
@@ -131,11 +134,11 @@ const char *ptd_sink_option(const struct ptd_sink_config *config, const char *na
 	return value;
 }
 
-static bool takes_option(const struct ptd_sink_ops *ops, const char *option)
+bool ptd_sink_takes_option(const struct ptd_sink_ops *ops, const char *option)
 {
-	for (size_t i = 0; ops->options && ops->options[i].name; i++)
-		if (value_of(option, ops->options[i].name))
-			return true;
+	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++)
+		if (value_of(option, o->name))
+			return !strchr(option, '=') == o->is_flag;
 	return false;
 }
 
@@ -144,7 +147,7 @@ static int check_options(const struct ptd_sink_ops *ops, const struct ptd_sink_c
 			 char **reterr_message)
 {
 	for (size_t i = 0; config->options && config->options[i]; i++)
-		if (!takes_option(ops, config->options[i]))
+		if (!ptd_sink_takes_option(ops, config->options[i]))
 			return message_set(reterr_message, -EINVAL, "%s has no option \"%s\"",
 					   ops->name, config->options[i]);
 	return 0;

@@ -8,6 +8,7 @@
 #include "ptd/sink.h"
 
 extern const struct ptd_sink_ops sink_addresses;
+extern const struct ptd_sink_ops sink_branches;
 extern const struct ptd_sink_ops sink_drmemtrace;
 extern const struct ptd_sink_ops sink_sideband;
 extern const struct ptd_sink_ops sink_summary;

@@ -5,7 +5,8 @@
  *
  * How many instructions each process, thread, object and symbol executed. Each table has the
  * largest parts first and the others in one line, so that it adds up. Then follow what was lost and
- * why, and what became of each CPU's bytes. The text is for people, so its form may change.
+ * why, and what became of each CPU's bytes. The text is for people, so its form may change; that of
+ * the JSON document may not.
  */
 
 #include <errno.h>
@@ -14,55 +15,54 @@
 #include <string.h>
 #include <time.h>
 
+#include "decoder/sink/column.h"
+#include "decoder/sink/json.h"
+#include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/tally.h"
 
-#define ROWS_SHOWN 20   /* of each table, unless the user says how many */
-#define NAME_SHOWN 1024 /* bytes of the name of an object or a symbol; longer names are cut */
+#define ROWS_SHOWN 20 /* of each table, unless the user says how many */
+#define ANONYMOUS  "[anon]"
 
 struct summary {
 	struct ptd_output *output;   /* while the summary is written; borrowed */
 	const struct ptd_info *info; /* borrowed */
 	struct tally tally;
 	uint64_t n_rows;
+	bool is_json;
 };
 
 /* One table of parts, with the columns of a row that it shows. */
 struct table {
-	const char *title;
+	const char *title, *key; /* in the text, and in JSON */
 	int (*rows)(const struct tally *tally, struct tally_rows *ret_rows);
 	bool pid, tid, object;
 	const char *name_title;
 };
 
 static const struct table tables[] = {
-	{ "Processes", tally_processes, true, false, false, "command" },
-	{ "Threads", tally_threads, true, true, false, "command" },
-	{ "Objects", tally_objects, false, false, false, "object" },
-	{ "Symbols", tally_symbols, false, false, true, "symbol (object)" },
+	{ "Processes", "processes", tally_processes, true, false, false, "command" },
+	{ "Threads", "threads", tally_threads, true, true, false, "command" },
+	{ "Objects", "objects", tally_objects, false, false, false, "object" },
+	{ "Symbols", "symbols", tally_symbols, false, false, true, "symbol (object)" },
 };
 
 /* Errors are not checked: the output keeps the first one, and ptd_sink_finish() returns it. */
 #define put(summary, ...) ptd_output_printf((summary)->output, __VA_ARGS__)
 
-/*
- * Print the part in percent, in 7 columns. Floating point is not used, since the program's locale
- * changes its decimal point.
- */
+/* Print the part in percent, in 8 columns. */
 static void put_percent(struct summary *summary, uint64_t part)
 {
-	const uint64_t whole = summary->tally.n_insns;
-	const unsigned __int128 n =
-	    whole ? ((unsigned __int128)part * 10000 + whole / 2) / whole : 0;
+	char text[COLUMN_MAX];
 
-	put(summary, " %4u.%02u", (unsigned int)(n / 100), (unsigned int)(n % 100));
+	*column_percent(text, part, summary->tally.n_insns) = '\0';
+	put(summary, " %s", text);
 }
 
-static const char *printable(const char *name, char ret_text[static NAME_SHOWN + 1])
+static bool is_anonymous(const struct tally_row *row)
 {
-	ret_text[output_printable(ret_text, name, NAME_SHOWN)] = '\0';
-	return ret_text;
+	return row->object && strcmp(row->object, ANONYMOUS) == 0;
 }
 
 static void put_id(struct summary *summary, uint32_t id)
@@ -75,18 +75,37 @@ static void put_id(struct summary *summary, uint32_t id)
 
 static void put_row(struct summary *summary, const struct table *table, const struct tally_row *row)
 {
-	char text[NAME_SHOWN + 1];
-
 	put(summary, "%20" PRIu64, row->n_insns);
 	put_percent(summary, row->n_insns);
 	if (table->pid)
 		put_id(summary, row->pid);
 	if (table->tid)
 		put_id(summary, row->tid);
-	put(summary, "  %s", row->name ? printable(row->name, text) : "[unknown]");
-	if (table->object)
-		put(summary, " (%s)", printable(row->object, text));
+	put(summary, "  ");
+	output_name(summary->output, row->name ? row->name : "[unknown]");
+	if (table->object) {
+		put(summary, " (");
+		output_name(summary->output, row->object);
+		put(summary, ")");
+	}
+	if (is_anonymous(row) && (!table->object || !row->name))
+		put(summary, " %" PRIx64 "-%" PRIx64, row->first, row->last + 1);
 	put(summary, "\n");
+}
+
+/* Print what would name code that has no name because no file has it. */
+static void put_hint(struct summary *summary, const struct tally_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++) {
+		if (!is_anonymous(&rows->items[i]) || rows->items[i].name)
+			continue;
+		put(summary,
+		    "Code in " ANONYMOUS " is of a JIT compiler as a rule, and has names if that "
+		    "writes them to /tmp/perf-PID.map before the snapshot: node --perf-basic-prof, "
+		    "java -XX:+DumpPerfMapAtExit, jcmd PID Compiler.perfmap; or to a jitdump: node "
+		    "--perf-prof\n");
+		return;
+	}
 }
 
 static int put_table(struct summary *summary, const struct table *table)
@@ -118,6 +137,8 @@ static int put_table(struct summary *summary, const struct table *table)
 		put(summary, "  (%zu other%s)\n", rows.n - (size_t)summary->n_rows,
 		    plural(rows.n - summary->n_rows));
 	}
+	if (table->object)
+		put_hint(summary, &rows);
 	vec_deinit(&rows);
 	return 0;
 }
@@ -276,6 +297,106 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 	}
 }
 
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static void put_json_row(struct json *json, const struct table *table, const struct tally_row *row)
+{
+	json_object(json, NULL);
+	json_number(json, "instructions", row->n_insns);
+	if (table->pid)
+		json_id(json, "pid", row->pid);
+	if (table->tid)
+		json_id(json, "tid", row->tid);
+	if (table->object)
+		json_text(json, "symbol", row->name);
+	json_text(json, table->pid ? "comm" : "object", table->pid ? row->name : row->object);
+	if (row->object) {
+		json_address(json, "first", row->first);
+		json_address(json, "last", row->last);
+	}
+	json_close(json);
+}
+
+static int put_json_table(struct summary *summary, struct json *json, const struct table *table)
+{
+	struct tally_rows rows = {};
+	int r;
+
+	r = table->rows(&summary->tally, &rows);
+	if (r < 0)
+		return r;
+	json_array(json, table->key);
+	for (size_t i = 0; i < rows.n; i++)
+		put_json_row(json, table, &rows.items[i]);
+	json_close(json);
+	vec_deinit(&rows);
+	return 0;
+}
+
+static void put_json_gaps(struct json *json, const struct ptd_stats *stats)
+{
+	json_array(json, "gaps");
+	for (size_t i = 0; i < stats->n_gap_reasons; i++) {
+		if (stats->n_gaps[i] == 0)
+			continue;
+		json_object(json, NULL);
+		json_text(json, "reason", ptd_gap_reason_name((enum ptd_gap_reason)i));
+		json_number(json, "gaps", stats->n_gaps[i]);
+		json_number(json, "bytes", stats->gap_bytes[i]);
+		json_close(json);
+	}
+	json_close(json);
+}
+
+static void put_json_cpus(struct json *json, const struct ptd_stats *stats)
+{
+	json_array(json, "cpus");
+	for (size_t i = 0; i < stats->n_cpus; i++) {
+		const struct ptd_cpu_stats *c = &stats->cpus[i];
+
+		json_object(json, NULL);
+		json_number(json, "cpu", c->cpu);
+		json_number(json, "bytes_in", c->bytes_in);
+		json_number(json, "bytes_decoded", c->bytes_decoded);
+		json_number(json, "bytes_lost", c->bytes_lost);
+		json_number(json, "bytes_out_of_scope", c->bytes_out_of_scope);
+		json_number(json, "instructions", c->n_insns);
+		json_number(json, "gaps", c->n_gaps);
+		json_number(json, "t_first", c->t_first);
+		json_number(json, "t_last", c->t_last);
+		json_close(json);
+	}
+	json_close(json);
+}
+
+static int put_json(struct summary *summary, const struct ptd_stats *stats)
+{
+	const struct ptd_info *info = summary->info;
+	struct json json = json_begin(summary->output);
+	int r = 0;
+
+	json_object(&json, NULL);
+	json_text(&json, "format", "summary");
+	json_clock(&json, info->clock);
+	json_signed(&json, "realtime_offset_ns", info->realtime_offset_ns);
+	json_number(&json, "instructions", summary->tally.n_insns);
+	json_number(&json, "instructions_early", stats->n_insns_early);
+	json_number(&json, "bytes_overwritten", info->bytes_overwritten);
+	json_number(&json, "complete_since", info->complete_since);
+	json_number(&json, "records_unknown", stats->n_records_unknown);
+	json_number(&json, "records_bad", stats->n_records_bad);
+	json_array(&json, "missing");
+	for (size_t i = 0; i < info->n_complaints; i++)
+		json_text(&json, NULL, info->complaints[i]);
+	json_close(&json);
+	for (size_t i = 0; i < ARRAY_LEN(tables) && r == 0; i++)
+		r = put_json_table(summary, &json, &tables[i]);
+	put_json_gaps(&json, stats);
+	put_json_cpus(&json, stats);
+	json_close(&json);
+	return r;
+}
+
 /* --- its life --------------------------------------------------------------------------------- */
 
 static void summary_free(void *state)
@@ -286,17 +407,6 @@ static void summary_free(void *state)
 	free(summary);
 }
 
-static int parse_rows(const char *text, uint64_t *ret_n)
-{
-	char *end;
-
-	if (!text)
-		return 0;
-	errno = 0;
-	*ret_n = strtoull(text, &end, 10);
-	return errno || text[0] < '0' || text[0] > '9' || *end ? -EINVAL : 0;
-}
-
 static int summary_open(const struct ptd_sink_config *config, struct ptd_output *output,
 			void **ret_state)
 {
@@ -305,7 +415,7 @@ static int summary_open(const struct ptd_sink_config *config, struct ptd_output 
 	int r;
 
 	(void)output;
-	r = parse_rows(ptd_sink_option(config, "rows"), &n_rows);
+	r = option_number(config, "rows", &n_rows);
 	if (r < 0)
 		return r;
 	summary = calloc(1, sizeof(*summary));
@@ -313,6 +423,7 @@ static int summary_open(const struct ptd_sink_config *config, struct ptd_output 
 		return -ENOMEM;
 	summary->info = config->info;
 	summary->n_rows = n_rows;
+	summary->is_json = ptd_sink_option(config, "json");
 	*ret_state = summary;
 	return 0;
 }
@@ -359,11 +470,9 @@ static int summary_write(void *state, const struct ptd_batch *batch, const void 
 			 n_bytes / sizeof(struct tally_sum));
 }
 
-static int summary_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+static int put_text(struct summary *summary, const struct ptd_stats *stats)
 {
-	struct summary *summary = state;
-
-	summary->output = output;
+	output_fit(summary->output);
 	put_span(summary, stats);
 	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
 		const int r = put_table(summary, &tables[i]);
@@ -376,8 +485,17 @@ static int summary_finish(void *state, const struct ptd_stats *stats, struct ptd
 	return 0;
 }
 
+static int summary_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+{
+	struct summary *summary = state;
+
+	summary->output = output;
+	return summary->is_json ? put_json(summary, stats) : put_text(summary, stats);
+}
+
 static const struct ptd_sink_option options[] = {
-	{ "rows", "N  how many rows of each table are shown (20)" },
+	{ .name = "rows", .help = "N  how many rows of each table are shown (20)" },
+	{ .name = "json", .help = "as JSON, all rows", .is_flag = true },
 	{},
 };
 

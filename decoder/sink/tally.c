@@ -268,6 +268,10 @@ static int add_insns(const struct tally *tally, const struct tally_block *b, boo
 			continue;
 		if (add_to(rows, index, by_symbol ? key | symbol : key, n, &row) < 0)
 			return -ENOMEM;
+		if (!row->object || block->address < row->first)
+			row->first = block->address;
+		if (!row->object || block->address + (block->size - 1u) > row->last)
+			row->last = block->address + (block->size - 1u);
 		row->object = block->object->name;
 		if (!by_symbol)
 			row->name = block->object->name;

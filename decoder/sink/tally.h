@@ -69,6 +69,8 @@ struct tally_row {
 	uint32_t pid, tid;  /* of threads and processes */
 	const char *name;   /* comm, object or symbol; NULL: code without a symbol */
 	const char *object; /* to which a symbol belongs */
+	/* Of an object or symbol: of the blocks that were executed, the first byte and the last. */
+	uint64_t first, last;
 };
 
 struct tally_rows {

@@ -14,10 +14,13 @@
  *	             seconds on the recorder's clock, or TSC ticks of a bare PT stream, or '-' if
  *	             the trace has no time
  *	address      where the thread saw it, hexadecimal
- *	bytes        hexadecimal, without spaces
+ *	bytes        hexadecimal, without spaces; the option nobytes leaves them out
  *	instruction  AT&T
  *	symbol+offset, or [unknown]
  *	(object)     as it was mapped
+ *
+ * On a terminal, lines are cut at its width. A narrow one has no room for all columns: there the
+ * bytes, or also comm and pid, are left out.
  *
  * Lines that begin with '#' are no instructions. They are the head of the file, and the marks
  * between instructions (gaps, interruptions, exits to untraced code), with the same first columns.
@@ -32,6 +35,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/sink/column.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
 #include "decoder/sink/templates.h"
@@ -44,6 +48,10 @@
 #define HEAD_SIZE      96
 #define PREFETCH       4 /* runs ahead of the one that is written */
 
+/* The least columns of a terminal that has room for bytes, and for comm and pid. */
+#define COLUMNS_BYTES   150
+#define COLUMNS_PROCESS 120
+
 /* The lines of one block, mapped at one address, with first columns of any slice and time. */
 struct lines {
 	struct template template;
@@ -53,13 +61,15 @@ struct lines {
 	uint32_t starts[]; /* offsets of each line in the text, and of the end; then the text */
 };
 
+/* Which columns there are, and how times are written. */
 struct text {
 	enum ptd_clock clock;
+	bool bytes, process;
 };
 
 /* What one thread keeps between two batches. */
 struct memory {
-	enum ptd_clock clock;
+	struct text text;
 
 	/* The first columns. Those before the time are the same in the whole slice. */
 	char head[HEAD_SIZE];
@@ -81,38 +91,14 @@ static void put_id(char ret_text[static 12], uint32_t id)
 		(void)snprintf(ret_text, 12, "%" PRIu32, id);
 }
 
-/* Write @v in decimal, padded with @fill to at least @width columns. Return: the end. */
-static char *put_decimal(char *to, uint64_t v, size_t width, char fill)
-{
-	char digits[20];
-	size_t n = 0;
-
-	do
-		digits[n++] = (char)('0' + v % 10);
-	while ((v /= 10) > 0);
-	for (size_t i = n; i < width; i++)
-		*to++ = fill;
-	while (n > 0)
-		*to++ = digits[--n];
-	return to;
-}
-
 static void head_set_time(struct memory *memory, uint64_t t)
 {
 	char *p = memory->head + memory->head_slice_size;
 
-	switch (memory->clock) {
-	case PTD_CLOCK_NS:
-		p = put_decimal(p, t / 1000000000, 7, ' ');
-		*p++ = '.';
-		p = put_decimal(p, t % 1000000000, 9, '0');
-		break;
-	case PTD_CLOCK_TSC:
-		p = put_decimal(p, t, 17, ' ');
-		break;
-	default:
+	if (memory->text.clock == PTD_CLOCK_NONE)
 		*p++ = '-';
-	}
+	else
+		p = column_time(p, memory->text.clock, t);
 	*p++ = ':';
 	*p++ = ' ';
 	memory->head_size = (size_t)(p - memory->head);
@@ -123,14 +109,17 @@ static void head_set_slice(struct memory *memory, const struct ptd_slice *slice)
 {
 	const size_t size_before = memory->head_slice_size;
 	char comm[16] = "", pid[12], tid[12], before[HEAD_SIZE];
+	int n;
 
 	(void)output_printable(comm, slice->comm ? slice->comm : "?", sizeof(comm) - 1);
 	put_id(pid, slice->pid);
 	put_id(tid, slice->tid);
 	memcpy(before, memory->head, sizeof(before));
-	memory->head_slice_size =
-	    (size_t)snprintf(memory->head, sizeof(memory->head), "%16s %7s/%-7s [%03" PRIu32 "] ",
-			     comm, pid, tid, slice->cpu);
+	n = memory->text.process
+		? snprintf(memory->head, HEAD_SIZE, "%16s %7s/%-7s [%03" PRIu32 "] ", comm, pid,
+			   tid, slice->cpu)
+		: snprintf(memory->head, HEAD_SIZE, " %7s [%03" PRIu32 "] ", tid, slice->cpu);
+	memory->head_slice_size = (size_t)n;
 	if (memory->head_slice_size != size_before ||
 	    memcmp(memory->head, before, size_before) != 0)
 		memory->slice_text++;
@@ -140,8 +129,8 @@ static void head_set_slice(struct memory *memory, const struct ptd_slice *slice)
 /* --- the lines of a block --------------------------------------------------------------------- */
 
 /* Write a line without its first columns. Return: its length in bytes. */
-static size_t make_line(const struct ptd_batch *batch, const struct ptd_run *run, size_t i,
-			char ret_line[static LINE_SIZE])
+static size_t make_line(const struct text *columns, const struct ptd_batch *batch,
+			const struct ptd_run *run, size_t i, char ret_line[static LINE_SIZE])
 {
 	static const char digits[] = "0123456789abcdef";
 	const struct ptd_block *block = run->block;
@@ -156,7 +145,10 @@ static size_t make_line(const struct ptd_batch *batch, const struct ptd_run *run
 		hex[2 * b] = digits[bytes[b] >> 4];
 		hex[2 * b + 1] = digits[bytes[b] & 15];
 	}
-	n = (size_t)snprintf(ret_line, LINE_SIZE, "%16" PRIx64 " %-22s %-36s ", ip, hex, text);
+	n = (size_t)(columns->bytes
+			 ? snprintf(ret_line, LINE_SIZE, "%16" PRIx64 " %-22s %-36s ", ip, hex,
+				    text)
+			 : snprintf(ret_line, LINE_SIZE, "%16" PRIx64 " %-36s ", ip, text));
 
 	if (insn->symbol != PTD_NO_SYMBOL && insn->symbol < batch->n_symbols) {
 		const struct ptd_symbol *symbol = batch->symbols[insn->symbol];
@@ -183,7 +175,7 @@ static int push_line(struct memory *memory, const struct ptd_batch *batch,
 		     const struct ptd_run *run, size_t i)
 {
 	char line[LINE_SIZE];
-	const size_t size = make_line(batch, run, i, line);
+	const size_t size = make_line(&memory->text, batch, run, i, line);
 	const int r = vec_reserve(&memory->scratch, memory->head_size + size);
 
 	if (r < 0)
@@ -407,7 +399,7 @@ static int text_remember(const void *state, void **ret_memory)
 
 	if (!memory)
 		return -ENOMEM;
-	memory->clock = ((const struct text *)state)->clock;
+	memory->text = *(const struct text *)state;
 	*ret_memory = memory;
 	return 0;
 }
@@ -426,40 +418,42 @@ static void text_free(void *state)
 	free(state);
 }
 
-static void put_title(struct ptd_output *output, const struct ptd_info *info)
+static void put_title(const struct text *text, struct ptd_output *output,
+		      const struct ptd_info *info)
 {
-	ptd_output_printf(output, "# comm pid/tid [cpu] time: address bytes instruction "
-				  "symbol+offset (object)\n");
-	if (info->clock == PTD_CLOCK_TSC)
-		ptd_output_printf(output, "# time in TSC ticks\n");
-	else if (info->clock != PTD_CLOCK_NS)
-		ptd_output_printf(output, "# no time in this trace\n");
-	else if (info->realtime_offset_ns == 0)
-		ptd_output_printf(output, "# time in seconds on the recorder's clock\n");
-	else
-		ptd_output_printf(output,
-				  "# time in seconds on the recorder's clock; CLOCK_REALTIME is "
-				  "%" PRId64 " ns more\n",
-				  info->realtime_offset_ns);
+	ptd_output_printf(output, "# %s [cpu] time: address %sinstruction symbol+offset (object)\n",
+			  text->process ? "comm pid/tid" : "tid", text->bytes ? "bytes " : "");
+	output_clock(output, info);
 }
 
 static int text_open(const struct ptd_sink_config *config, struct ptd_output *output,
 		     void **ret_state)
 {
 	struct text *text = calloc(1, sizeof(*text));
+	bool is_wide;
 
 	if (!text)
 		return -ENOMEM;
+	output_fit(output);
+	is_wide = output->columns == 0 || output->columns >= COLUMNS_BYTES;
 	text->clock = config->info->clock;
-	put_title(output, config->info);
+	text->bytes = is_wide && !ptd_sink_option(config, "nobytes");
+	text->process = is_wide || output->columns >= COLUMNS_PROCESS;
+	put_title(text, output, config->info);
 	*ret_state = text;
 	return 0;
 }
+
+static const struct ptd_sink_option options[] = {
+	{ .name = "nobytes", .help = "without the bytes of the instructions", .is_flag = true },
+	{},
+};
 
 const struct ptd_sink_ops sink_text = {
 	.size = sizeof(sink_text),
 	.name = "text",
 	.help = "one line per instruction: who, where, when, disassembly, symbol",
+	.options = options,
 	.open = text_open,
 	.remember = text_remember,
 	.forget = text_forget,

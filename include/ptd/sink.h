@@ -67,13 +67,16 @@ struct ptd_sink_config {
 	 */
 	uint64_t *room;
 
-	/* Options that the kind takes, each "NAME=VALUE", ended by NULL; or NULL. */
+	/* Options that the kind takes, "NAME=VALUE" or of a flag "NAME", ended by NULL; or NULL. */
 	const char *const *options;
 
 	void *userdata; /* for the open() of a program's own kind */
 };
 
-/* Return: the value of the option @name, borrowed from @config; NULL if @config lacks it. */
+/*
+ * Return: the value of the option @name, borrowed from @config, which is empty for a flag; NULL if
+ *         @config lacks it.
+ */
 const char *ptd_sink_option(const struct ptd_sink_config *config, const char *name);
 
 /* --- a kind of sink --------------------------------------------------------------------------- */
@@ -82,6 +85,7 @@ const char *ptd_sink_option(const struct ptd_sink_config *config, const char *na
 struct ptd_sink_option {
 	const char *name;
 	const char *help; /* the form of its value, and its effect: "N  rows of each table" */
+	bool is_flag;     /* it has no value */
 };
 
 /*
@@ -154,6 +158,9 @@ const struct ptd_sink_ops *ptd_sink_at(size_t i);
 
 /* Return: the library's kind of sink with the name @name, or NULL. */
 const struct ptd_sink_ops *ptd_sink_find(const char *name);
+
+/* Return: whether the kind takes the option, "NAME=VALUE" or of a flag "NAME". */
+bool ptd_sink_takes_option(const struct ptd_sink_ops *ops, const char *option);
 
 /* Add @size bytes to the output. Return: 0; or negative errno, which is that of the first error. */
 int ptd_output_write(struct ptd_output *output, const void *bytes, size_t size);

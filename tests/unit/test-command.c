@@ -56,6 +56,7 @@ static void wrong_ones(void **state)
 		{ "-f nothing a", "no such format: \"nothing\"" },
 		{ "-f summary:row=1 a", "no such option of the format: \"row=1\"" },
 		{ "-f summary:rows a", "no such option of the format: \"rows\"" },
+		{ "-f summary:json=1 a", "no such option of the format: \"json=1\"" },
 		{ "-f summary: a", "no such option of the format: \"\"" },
 		{ "-f text:rows=1 a", "no such option of the format: \"rows=1\"" },
 		{ "-f summary:rows=1,rows=1,rows=1,rows=1,rows=1,rows=1,rows=1,rows=1,rows=1 a",
@@ -209,11 +210,12 @@ static void outputs(void **state)
 	assert_string_equal(c->options.input, "./a");
 	command_deinit(&l.command);
 
-	c = parse_well(&l, "-f summary:rows=3,rows=4 -f text ./a");
+	c = parse_well(&l, "-f summary:rows=3,rows=4,json -f text ./a");
 	assert_int_equal(c->n_outputs, 2);
 	assert_string_equal(c->outputs[0].options[0], "rows=3");
 	assert_string_equal(c->outputs[0].options[1], "rows=4");
-	assert_null(c->outputs[0].options[2]);
+	assert_string_equal(c->outputs[0].options[2], "json");
+	assert_null(c->outputs[0].options[3]);
 	assert_null(c->outputs[1].options[0]);
 	command_deinit(&l.command);
 

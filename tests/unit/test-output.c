@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "decoder/sink/output.h"
+#include "tests/lib/terminal.h"
 #include "util/mapfile.h"
 
 static int setup(void **state)
@@ -181,6 +182,69 @@ static void reader_goes_away(void **state)
 	assert_int_equal(output_finish(&output), -EPIPE);
 }
 
+/* Write @text to a terminal of 10 columns, and check what arrives. */
+static void through_terminal(const char *text, size_t n_pieces, const char *expected)
+{
+	_cleanup_(output_deinit) struct ptd_output output = output_none();
+	_cleanup_(freep) char *got = NULL;
+	struct terminal terminal;
+
+	terminal_open(&terminal, 10);
+	assert_int_equal(
+	    output_init(&output, &(struct ptd_sink_config){ .fd = fcntl(terminal.fd, F_DUPFD, 0) }),
+	    0);
+	output_fit(&output);
+	for (size_t i = 0; i < n_pieces; i++) {
+		const size_t start = i * strlen(text) / n_pieces;
+
+		assert_int_equal(ptd_output_write(&output, text + start,
+						  (i + 1) * strlen(text) / n_pieces - start),
+				 0);
+		assert_int_equal(output_flush(&output), 0);
+	}
+	got = terminal_read(&terminal);
+	assert_string_equal(got, expected);
+	terminal_close(&terminal);
+}
+
+/* Lines are cut at the terminal's width, wherever the buffer ends, and characters stay whole. */
+static void terminal(void **state)
+{
+	static const char text[] =
+	    "short\n"
+	    "exactly 10\n"
+	    "more than 10 of them\n"
+	    "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xe2\x82\xac\xe2\x82\xac"
+	    "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xacz\n"
+	    "\nlast line, open";
+	static const char expected[] =
+	    "short\n"
+	    "exactly 10\n"
+	    "more than \n"
+	    "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xe2\x82\xac\xe2\x82\xac"
+	    "\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\n"
+	    "\nlast line,";
+
+	(void)state;
+	for (size_t n_pieces = 1; n_pieces < sizeof(text) - 1; n_pieces++)
+		through_terminal(text, n_pieces, expected);
+}
+
+/* A file has no width. */
+static void no_terminal(void **state)
+{
+	_cleanup_(output_deinit) struct ptd_output output = output_none();
+	_cleanup_(mapfile_deinit) struct mapfile file = {};
+
+	begin(&output, *state, NULL);
+	output_fit(&output);
+	for (size_t i = 0; i < 1000; i++)
+		ptd_output_printf(&output, "0123456789");
+	assert_int_equal(output_finish(&output), 0);
+	assert_int_equal(mapfile_init(&file, AT_FDCWD, *state), 0);
+	assert_int_equal(file.size, 10000);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -191,6 +255,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(room, setup, teardown),
 		cmocka_unit_test(full_disk),
 		cmocka_unit_test(reader_goes_away),
+		cmocka_unit_test(terminal),
+		cmocka_unit_test_setup_teardown(no_terminal, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,8 @@
 #include "decoder/sink/worker.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
+#include "tests/lib/sunk.h"
+#include "tests/lib/terminal.h"
 #include "util/mapfile.h"
 #include "util/vec.h"
 
@@ -507,6 +509,81 @@ static void text_of_two_mappings(void **state)
 							   " ", "      1.000000105") COLD);
 }
 
+static void text_without_bytes(void **state)
+{
+	static const char *const options[] = { "nobytes", NULL };
+	struct fixture *f = *state;
+	struct sunk sunk;
+
+	f->stream.batch.n_marks = 0;
+	f->stream.batch.n_runs = 1;
+	sunk_begin(&sunk, "text", PTD_CLOCK_NS, options);
+	assert_int_equal(ptd_sink_batch(sunk.sink, &f->stream.batch), 0);
+	assert_string_equal(
+	    sunk_end(&sunk, &f->stream.stats),
+	    "# comm pid/tid [cpu] time: address instruction symbol+offset (object)\n"
+	    "# time in seconds on the recorder's clock\n" HEAD(
+		" ",
+		"      1.000000005") "    555555555000 push %rbp                            "
+				     "main+0x0 (/bin/demo)\n" HEAD(
+					 " ",
+					 "      1.000000005") "    555555555001 mov %rsp, %rbp    "
+							      "                   main+0x1 "
+							      "(/bin/demo)\n" HEAD(
+								  " ",
+								  "      1.000000005") "    "
+										       "55555555500"
+										       "4 call "
+										       "0x555555556"
+										       "000       "
+										       "           "
+										       "main+0x4 "
+										       "(/bin/"
+										       "demo)\n");
+	sunk_deinit(&sunk);
+}
+
+/* What a terminal has no room for is left out, so that the instruction can be seen. */
+static void text_on_terminals(void **state)
+{
+	static const struct {
+		unsigned short columns;
+		const char *expected;
+	} rows[] = {
+		{ 150,
+		  HEAD(" ", "      1.000000005") "    555555555000 55                     push "
+						 "%rbp                            main+0x0 "
+						 "(/bin/\n" },
+		{ 149, HEAD(" ", "      1.000000005") "    555555555000 push %rbp                "
+						      "            main+0x0 (/bin/demo)\n" },
+		{ 119, "      11 [003]       1.000000005:     555555555000 push %rbp              "
+		       "              main+0x0 (/bin/demo)\n" },
+		{ 60, "      11 [003]       1.000000005:     555555555000 push %rbp\n" },
+	};
+	struct fixture *f = *state;
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+
+	f->stream.batch.n_marks = 0;
+	f->stream.batch.n_runs = 1;
+	f->stream.runs[0].n = 1;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct ptd_sink_config config = { .size = sizeof(config), .info = &info };
+		_cleanup_(freep) char *text = NULL;
+		struct terminal terminal;
+
+		terminal_open(&terminal, rows[i].columns);
+		config.fd = fcntl(terminal.fd, F_DUPFD_CLOEXEC, 0);
+		if (f->sink)
+			f->sink = ptd_sink_free(f->sink);
+		assert_int_equal(ptd_sink_new(ptd_sink_find("text"), &config, &f->sink, NULL), 0);
+		put(f);
+		assert_int_equal(ptd_sink_finish(f->sink, &f->stream.stats), 0);
+		text = terminal_read(&terminal);
+		assert_string_equal(strchr(strchr(text, '\n') + 1, '\n') + 1, rows[i].expected);
+		terminal_close(&terminal);
+	}
+}
+
 static void assert_begins(struct fixture *f, const char *text)
 {
 	assert_true(f->file.size > strlen(text));
@@ -610,6 +687,80 @@ static void summary_of_nothing(void **state)
 	    "           time covered\n"
 	    "  all               0               0               0                    0          "
 	    "0\n");
+}
+
+/* Code in anonymous memory has its addresses, and a hint what would name it. */
+static void summary_of_anonymous_memory(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(freep) char *text = NULL;
+
+	f->stream.objects[1].name = "[anon]";
+	f->stream.jit.address = STREAM_JIT;
+	begin(f, "summary", PTD_CLOCK_NS, 0);
+	put(f);
+	end(f);
+	text = strndup((const char *)f->file.bytes, f->file.size);
+	assert_non_null(text);
+	assert_non_null(strstr(text, "   12.50  [anon] 7f0000000000-7f0000000002\n"));
+	assert_non_null(strstr(text, "   12.50  [unknown] ([anon]) 7f0000000000-7f0000000002\n"));
+	assert_non_null(strstr(text, "\nCode in [anon] "));
+	assert_non_null(strstr(text, "--perf-prof\n"));
+	assert_null(strstr(text, "/bin/demo 1"));
+}
+
+static void summary_as_json(void **state)
+{
+	static const char *const options[] = { "json", NULL };
+	struct fixture *f = *state;
+	struct sunk sunk;
+
+	f->stream.slice.tid = PTD_ID_UNKNOWN;
+	sunk_begin(&sunk, "summary", PTD_CLOCK_NS, options);
+	assert_int_equal(ptd_sink_batch(sunk.sink, &f->stream.batch), 0);
+	assert_string_equal(
+	    sunk_end(&sunk, &f->stream.stats),
+	    "{\n"
+	    " \"format\": \"summary\",\n"
+	    " \"clock\": \"ns\",\n"
+	    " \"realtime_offset_ns\": 0,\n"
+	    " \"instructions\": 8,\n"
+	    " \"instructions_early\": 0,\n"
+	    " \"bytes_overwritten\": 0,\n"
+	    " \"complete_since\": 0,\n"
+	    " \"records_unknown\": 0,\n"
+	    " \"records_bad\": 0,\n"
+	    " \"missing\": [],\n"
+	    " \"processes\": [\n"
+	    "  {\"instructions\": 8, \"pid\": 10, \"comm\": \"demo\"}\n"
+	    " ],\n"
+	    " \"threads\": [\n"
+	    "  {\"instructions\": 8, \"pid\": 10, \"tid\": null, \"comm\": \"demo\"}\n"
+	    " ],\n"
+	    " \"objects\": [\n"
+	    "  {\"instructions\": 7, \"object\": \"/bin/demo\", \"first\": \"0x1000\", "
+	    "\"last\": \"0x2006\"},\n"
+	    "  {\"instructions\": 1, \"object\": \"[jit]\", \"first\": \"0x0\", \"last\": "
+	    "\"0x1\"}\n"
+	    " ],\n"
+	    " \"symbols\": [\n"
+	    "  {\"instructions\": 6, \"symbol\": \"main\", \"object\": \"/bin/demo\", "
+	    "\"first\": \"0x1000\", \"last\": \"0x1008\"},\n"
+	    "  {\"instructions\": 1, \"symbol\": null, \"object\": \"[jit]\", \"first\": "
+	    "\"0x0\", \"last\": \"0x1\"},\n"
+	    "  {\"instructions\": 1, \"symbol\": \"ns::f(int)\", \"object\": \"/bin/demo\", "
+	    "\"first\": \"0x2000\", \"last\": \"0x2006\"}\n"
+	    " ],\n"
+	    " \"gaps\": [\n"
+	    "  {\"reason\": \"overflow\", \"gaps\": 1, \"bytes\": 7}\n"
+	    " ],\n"
+	    " \"cpus\": [\n"
+	    "  {\"cpu\": 3, \"bytes_in\": 100, \"bytes_decoded\": 93, \"bytes_lost\": 7, "
+	    "\"bytes_out_of_scope\": 0, \"instructions\": 8, \"gaps\": 1, \"t_first\": "
+	    "1000000005, \"t_last\": 2000000005}\n"
+	    " ]\n"
+	    "}\n");
+	sunk_deinit(&sunk);
 }
 
 /* What others executed than the process that was asked for is in lines of its own. */
@@ -724,6 +875,8 @@ static void options(void **state)
 		{ "summary", { "rows" }, "summary has no option \"rows\"" },
 		{ "summary", { "row=1" }, "summary has no option \"row=1\"" },
 		{ "text", { "rows=1" }, "text has no option \"rows=1\"" },
+		{ "summary", { "json=" }, "summary has no option \"json=\"" },
+		{ "summary", { "json", "jso" }, "summary has no option \"jso\"" },
 	};
 	static const char *const one[] = { "rows=7", "rows=1", NULL };
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
@@ -811,7 +964,7 @@ static void own_free(void *state)
 	((struct own *)state)->freed = true;
 }
 
-static const struct ptd_sink_option own_options[] = { { "title", "TEXT" }, {} };
+static const struct ptd_sink_option own_options[] = { { .name = "title", .help = "TEXT" }, {} };
 
 static void own_sink(void **state)
 {
@@ -977,7 +1130,7 @@ static void is_written(void *userdata)
 
 static void calls_that_fail(void **state)
 {
-	static const char *const names[] = { "text", "addresses", "summary" };
+	static const char *const names[] = { "text", "addresses", "summary", "branches" };
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -1007,10 +1160,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sideband, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_strange_things, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_of_two_mappings, setup, teardown),
+		cmocka_unit_test_setup_teardown(text_without_bytes, setup, teardown),
+		cmocka_unit_test_setup_teardown(text_on_terminals, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_overwritten, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_of_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_of_one_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(summary_of_anonymous_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(summary_as_json, setup, teardown),
 		cmocka_unit_test_setup_teardown(summary_adds_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(options, setup, teardown),
 		cmocka_unit_test_setup_teardown(own_sink, setup, teardown),

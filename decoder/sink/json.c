@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/printable.h"
+
+#define LINES_DEPTH 2 /* what lies in so many levels begins on a line of its own */
+
+/* Errors are not checked: the output keeps the first one, and ptd_sink_finish() returns it. */
+static void put(struct json *json, const char *text, size_t size)
+{
+	(void)ptd_output_write(json->output, text, size);
+}
+
+static void put_line(struct json *json, unsigned int depth)
+{
+	static const char blanks[] = "\n  ";
+
+	put(json, blanks, depth + 1);
+}
+
+static void put_escaped(struct json *json, const char *text)
+{
+	const size_t size = strlen(text);
+	size_t n;
+
+	put(json, "\"", 1);
+	for (size_t i = 0, start = 0; i <= size; i += n) {
+		n = i < size ? printable_size(text + i, size - i) : 0;
+		if (n > 0 && text[i] != '"' && text[i] != '\\')
+			continue;
+		put(json, text + start, i - start);
+		if (i == size)
+			break;
+		if (n > 0)
+			ptd_output_printf(json->output, "\\%c", text[i]);
+		else
+			ptd_output_printf(json->output, "\\u%04x",
+					  (uint8_t)text[i] < 0x80 ? (unsigned int)text[i]
+								  : 0xfffdu);
+		n = 1;
+		start = i + 1;
+	}
+	put(json, "\"", 1);
+}
+
+/* Begin a value: what separates it from the one before it, and its key. */
+static void begin_value(struct json *json, const char *key)
+{
+	if (json->depth == 0)
+		return;
+	if (json->has_items[json->depth - 1])
+		put(json, ",", 1);
+	if (json->depth <= LINES_DEPTH)
+		put_line(json, json->depth);
+	else if (json->has_items[json->depth - 1])
+		put(json, " ", 1);
+	json->has_items[json->depth - 1] = true;
+	if (key) {
+		put_escaped(json, key);
+		put(json, ": ", 2);
+	}
+}
+
+static void open_value(struct json *json, const char *key, char opener, char closer)
+{
+	begin_value(json, key);
+	put(json, &opener, 1);
+	assert(json->depth < JSON_DEPTH_MAX);
+	json->closers[json->depth] = closer;
+	json->has_items[json->depth++] = false;
+}
+
+void json_object(struct json *json, const char *key)
+{
+	open_value(json, key, '{', '}');
+}
+
+void json_array(struct json *json, const char *key)
+{
+	open_value(json, key, '[', ']');
+}
+
+void json_close(struct json *json)
+{
+	assert(json->depth > 0);
+	if (json->depth-- <= LINES_DEPTH && json->has_items[json->depth])
+		put_line(json, json->depth);
+	put(json, &json->closers[json->depth], 1);
+	if (json->depth == 0)
+		put(json, "\n", 1);
+}
+
+void json_text(struct json *json, const char *key, const char *text)
+{
+	if (!text) {
+		json_null(json, key);
+		return;
+	}
+	begin_value(json, key);
+	put_escaped(json, text);
+}
+
+void json_number(struct json *json, const char *key, uint64_t number)
+{
+	begin_value(json, key);
+	ptd_output_printf(json->output, "%" PRIu64, number);
+}
+
+void json_signed(struct json *json, const char *key, int64_t number)
+{
+	begin_value(json, key);
+	ptd_output_printf(json->output, "%" PRId64, number);
+}
+
+void json_bool(struct json *json, const char *key, bool is_true)
+{
+	begin_value(json, key);
+	ptd_output_printf(json->output, "%s", is_true ? "true" : "false");
+}
+
+void json_null(struct json *json, const char *key)
+{
+	begin_value(json, key);
+	put(json, "null", 4);
+}
+
+void json_address(struct json *json, const char *key, uint64_t address)
+{
+	begin_value(json, key);
+	ptd_output_printf(json->output, "\"0x%" PRIx64 "\"", address);
+}
+
+void json_id(struct json *json, const char *key, uint32_t id)
+{
+	if (id == PTD_ID_UNKNOWN)
+		json_null(json, key);
+	else
+		json_number(json, key, id);
+}
+
+void json_clock(struct json *json, enum ptd_clock clock)
+{
+	json_text(json, "clock",
+		  clock == PTD_CLOCK_NS    ? "ns"
+		  : clock == PTD_CLOCK_TSC ? "tsc"
+					   : NULL);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Column: what stands there, at the ends of each unit. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "base/base.h"
+#include "decoder/sink/column.h"
+
+static void numbers(void **state)
+{
+	static const struct {
+		uint64_t v;
+		size_t width;
+		char fill;
+		const char *expected;
+	} rows[] = {
+		{ 0, 0, ' ', "0" },
+		{ 0, 3, ' ', "  0" },
+		{ 1234, 3, ' ', "1234" },
+		{ 12, 5, '0', "00012" },
+		{ UINT64_MAX, 1, ' ', "18446744073709551615" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[COLUMN_MAX] = "";
+
+		*column_number(text, rows[i].v, rows[i].width, rows[i].fill) = '\0';
+		assert_string_equal(text, rows[i].expected);
+	}
+}
+
+static void times(void **state)
+{
+	static const struct {
+		enum ptd_clock clock;
+		uint64_t t;
+		const char *time, *duration;
+	} rows[] = {
+		{ PTD_CLOCK_NS, 0, "      0.000000000", "  0.000 us" },
+		{ PTD_CLOCK_NS, 1, "      0.000000001", "  0.001 us" },
+		{ PTD_CLOCK_NS, 999999, "      0.000999999", "999.999 us" },
+		{ PTD_CLOCK_NS, 1000000, "      0.001000000", "  1.000 ms" },
+		{ PTD_CLOCK_NS, 999999999, "      0.999999999", "999.999 ms" },
+		{ PTD_CLOCK_NS, 1000000000, "      1.000000000", "  1.000  s" },
+		{ PTD_CLOCK_NS, 999999999999, "    999.999999999", "999.999  s" },
+		{ PTD_CLOCK_NS, 1000000000000, "   1000.000000000", "   1000  s" },
+		{ PTD_CLOCK_NS, UINT64_MAX, "18446744073.709551615", "18446744073  s" },
+		{ PTD_CLOCK_TSC, 1234567, "          1234567", "   1234567" },
+		{ PTD_CLOCK_NONE, 0, "                -", "         -" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[COLUMN_MAX] = "";
+
+		*column_time(text, rows[i].clock, rows[i].t) = '\0';
+		assert_string_equal(text, rows[i].time);
+		*column_duration(text, rows[i].clock, rows[i].t) = '\0';
+		assert_string_equal(text, rows[i].duration);
+	}
+}
+
+static void percents(void **state)
+{
+	static const struct {
+		uint64_t part, whole;
+		const char *expected;
+	} rows[] = {
+		{ 0, 0, "   0.00" }, { 0, 7, "   0.00" }, { 1, 3, "  33.33" },
+		{ 2, 3, "  66.67" }, { 7, 7, " 100.00" }, { UINT64_MAX, UINT64_MAX, " 100.00" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char text[COLUMN_MAX] = "";
+
+		*column_percent(text, rows[i].part, rows[i].whole) = '\0';
+		assert_string_equal(text, rows[i].expected);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(times),
+		cmocka_unit_test(percents),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
