@@ -2,23 +2,99 @@
 
 #include "decoder/symbol/elfsource.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "decoder/symbol/debugfile.h"
+#include "decoder/symbol/ehframe.h"
 #include "decoder/symbol/elfsym.h"
 #include "util/filebytes.h"
+
+#define OBJECT_NAME_MAX 255 /* bytes of an object's name in that of a function; more are cut */
+
+/* Forget what an earlier call read before it failed. */
+static void forget(struct elf_source *elf)
+{
+	elf->debug = filebytes_unref(elf->debug);
+	minidebug_deinit(&elf->minidebug);
+	elf->ehframe = ehframe_free(elf->ehframe);
+}
 
 /* The debug file goes first: stubs may be named after symbols that only the debug file has. */
 static int read_elf(struct symbol_source *source, struct symtab *symtab)
 {
 	struct elf_source *elf = (struct elf_source *)source;
-	int r = 0;
+	struct filebytes *stripped;
+	int r;
 
-	elf->debug = filebytes_unref(elf->debug);
-	if (elf->places && debugfile_find(elf->places, elf->object, elf->file, &elf->debug))
-		r = elfsym_read(symtab, elf->debug);
+	forget(elf);
+	r = ehframe_new(elf->file, &elf->ehframe);
+	if (r < 0)
+		return r;
+	if (!elf->places || !debugfile_find(elf->places, elf->object, elf->file, &elf->debug))
+		r = minidebug_read(elf->file, &elf->minidebug);
+	stripped = elf->debug ?: elf->minidebug.file;
+	if (r == 0 && stripped)
+		r = elfsym_read(symtab, stripped);
 	return r < 0 ? r : elfsym_read(symtab, elf->file);
 }
 
-static const struct symbol_source_ops elf_ops = { .read = read_elf };
+static bool find_function(struct symbol_source *source, uint64_t address, uint64_t *ret_start,
+			  uint64_t *ret_end)
+{
+	const struct elf_source *elf = (const struct elf_source *)source;
+
+	return ehframe_find(elf->ehframe, address, ret_start, ret_end);
+}
+
+static int make_name(struct elf_source *elf, uint64_t address, struct symtab_symbol **ret_symbol)
+{
+	const char *slash = strrchr(elf->object->name, '/');
+	const char *object = slash ? slash + 1 : elf->object->name;
+	struct symtab_symbol *symbol = arena_alloc(&elf->arena, sizeof(*symbol));
+	char name[OBJECT_NAME_MAX + sizeof("+0x0123456789abcdef")];
+	const int size =
+	    snprintf(name, sizeof(name), "%.*s+0x%" PRIx64, OBJECT_NAME_MAX, object, address);
+
+	if (!symbol)
+		return -ENOMEM;
+	*symbol = (struct symtab_symbol){
+		.address = address,
+		.limit = UINT64_MAX,
+		.name = arena_strdup(&elf->arena, name),
+		.name_size = (uint16_t)size,
+	};
+	if (!symbol->name)
+		return -ENOMEM;
+	*ret_symbol = symbol;
+	return 0;
+}
+
+static int name_function(struct symbol_source *source, uint64_t address,
+			 const struct symtab_symbol **ret_symbol)
+{
+	struct elf_source *elf = (struct elf_source *)source;
+	const uint64_t *known = map_get(&elf->unnamed, address);
+	struct symtab_symbol *symbol;
+	int r;
+
+	if (known) {
+		*ret_symbol = (const struct symtab_symbol *)(uintptr_t)*known;
+		return 0;
+	}
+	r = make_name(elf, address, &symbol);
+	if (r == 0)
+		r = map_put(&elf->unnamed, address, (uintptr_t)symbol);
+	if (r == 0)
+		*ret_symbol = symbol;
+	return r;
+}
+
+static const struct symbol_source_ops elf_ops = { .read = read_elf,
+						  .bounds = find_function,
+						  .name = name_function };
 
 void elf_source_init(struct elf_source *source, const struct debugfile_places *places,
 		     const struct ptd_object *object, struct filebytes *file)
@@ -31,5 +107,7 @@ void elf_source_init(struct elf_source *source, const struct debugfile_places *p
 void elf_source_deinit(struct elf_source *source)
 {
 	symbol_source_deinit(&source->source);
-	source->debug = filebytes_unref(source->debug);
+	forget(source);
+	map_deinit(&source->unnamed);
+	arena_deinit(&source->arena);
 }

@@ -5,26 +5,40 @@
  * ELF source
  *
  * The symbol source of an object that is an ELF file: its own symbol tables, the stubs of its
- * procedure linkage table, and the .symtab of its debug file if it has been stripped.
+ * procedure linkage table, and if it has been stripped the .symtab of its debug file, or else of
+ * its mini debuginfo.
+ *
+ * A function that none of these names is known by its call frame information. It is called by the
+ * object and its address there, such as "ls+0x4e30".
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/symbol/minidebug.h"
 #include "decoder/symbol/source.h"
 #include "ptd/record.h"
+#include "util/arena.h"
+#include "util/map.h"
 
 struct debugfile_places;
+struct ehframe;
 struct filebytes;
 
-/* All pointers are borrowed. */
+/* All pointers are borrowed, but for those that are said to be owned. */
 struct elf_source {
 	struct symbol_source source;
 	const struct debugfile_places *places;
 	const struct ptd_object *object;
 	struct filebytes *file;
 	struct filebytes *debug; /* owned; NULL unless a debug file was found */
+	struct minidebug minidebug;
+	struct ehframe *ehframe; /* owned; NULL until the symbols are read */
+
+	/* The names of functions that have no symbols. */
+	struct map unnamed; /* address → struct symtab_symbol * */
+	struct arena arena; /* of these symbols, and their names */
 };
 
 /*

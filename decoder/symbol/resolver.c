@@ -13,8 +13,8 @@
 #define PLT_SUFFIX "@plt"
 
 struct resolver {
-	struct arena arena; /* names, symbols, ids and the arrays of symbols */
-	struct map ids;     /* source → uint32_t * (see source_ids()) */
+	struct arena arena; /* names, symbols and the arrays of symbols */
+	struct map ids;     /* symbol of a source → id */
 
 	/* By id. An array that is full is copied to one of twice the size, and stays. */
 	const struct ptd_symbol **symbols;
@@ -68,18 +68,6 @@ struct resolver *resolver_free(struct resolver *resolver)
 	return NULL;
 }
 
-/* The ids of the symbols of @source, which has read them, in their order; 0: it has none yet. */
-static uint32_t *source_ids(struct resolver *resolver, const struct symbol_source *source)
-{
-	const uint64_t key = (uintptr_t)source, *known = map_get(&resolver->ids, key);
-	uint32_t *ids;
-
-	if (known)
-		return (uint32_t *)(uintptr_t)*known;
-	ids = arena_alloc(&resolver->arena, source->symtab.symbols.n * sizeof(*ids));
-	return ids && map_put(&resolver->ids, key, (uintptr_t)ids) == 0 ? ids : NULL;
-}
-
 static char *shown_name(struct resolver *resolver, const struct symtab_symbol *symbol)
 {
 	char readable[DEMANGLE_MAX];
@@ -112,17 +100,19 @@ static int add_symbol(struct resolver *resolver, const struct symtab_symbol *sym
 		return -ENOMEM;
 	*shown = (struct ptd_symbol){ .name = name, .address = symbol->address };
 	r = push_symbol(resolver, shown);
-	if (r == 0)
-		*ret_id = (uint32_t)resolver->n_symbols - 1;
-	return r;
+	if (r < 0)
+		return r;
+	*ret_id = (uint32_t)resolver->n_symbols - 1;
+	return map_put(&resolver->ids, (uintptr_t)symbol, *ret_id);
 }
 
 int resolver_find(struct resolver *resolver, struct symbol_source *source, uint64_t address,
 		  uint32_t *ret_symbol, uint64_t *ret_end)
 {
 	const struct symtab_symbol *symbol = NULL;
+	uint32_t id = PTD_NO_SYMBOL;
 	uint64_t end = UINT64_MAX;
-	uint32_t *ids, *id;
+	const uint64_t *known;
 	int r;
 
 	if (source) {
@@ -130,21 +120,15 @@ int resolver_find(struct resolver *resolver, struct symbol_source *source, uint6
 		if (r < 0)
 			return r;
 	}
-	if (!symbol) {
-		*ret_symbol = PTD_NO_SYMBOL;
-		*ret_end = end;
-		return 0;
-	}
-	ids = source_ids(resolver, source);
-	if (!ids)
-		return -ENOMEM;
-	id = &ids[symbol - source->symtab.symbols.items];
-	if (*id == 0) {
-		r = add_symbol(resolver, symbol, id);
+	if (symbol) {
+		known = map_get(&resolver->ids, (uintptr_t)symbol);
+		r = known ? 0 : add_symbol(resolver, symbol, &id);
 		if (r < 0)
 			return r;
+		if (known)
+			id = (uint32_t)*known;
 	}
-	*ret_symbol = *id;
+	*ret_symbol = id;
 	*ret_end = end;
 	return 0;
 }

@@ -4,6 +4,13 @@
 
 #include <errno.h>
 
+static bool find_bounds(void *userdata, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct symbol_source *source = userdata;
+
+	return source->ops->bounds(source, address, ret_start, ret_end);
+}
+
 static int read_symbols(struct symbol_source *source)
 {
 	struct symtab symtab = {};
@@ -12,7 +19,7 @@ static int read_symbols(struct symbol_source *source)
 	r = source->ops->read(source, &symtab);
 	/* An object with more names than any program has is foreign: those read so far must do. */
 	if (r == 0 || r == -E2BIG)
-		r = symtab_seal(&symtab);
+		r = symtab_seal(&symtab, source->ops->bounds ? find_bounds : NULL, source);
 	if (r < 0) {
 		symtab_deinit(&symtab);
 		return r;
@@ -22,9 +29,27 @@ static int read_symbols(struct symbol_source *source)
 	return 0;
 }
 
+/* Find a function that no symbol covers; from @end on the answer may differ anyway. */
+static int find_unnamed(struct symbol_source *source, uint64_t address, uint64_t end,
+			const struct symtab_symbol **ret_symbol, uint64_t *ret_end)
+{
+	const struct symtab_symbol *symbol = NULL;
+	uint64_t start, function_end;
+	int r = 0;
+
+	if (source->ops->bounds(source, address, &start, &function_end))
+		r = source->ops->name(source, start, &symbol);
+	if (r < 0)
+		return r;
+	*ret_symbol = symbol;
+	*ret_end = function_end < end ? function_end : end;
+	return 0;
+}
+
 int symbol_source_find(struct symbol_source *source, uint64_t address,
 		       const struct symtab_symbol **ret_symbol, uint64_t *ret_end)
 {
+	uint64_t end;
 	uint32_t i;
 	int r;
 
@@ -33,8 +58,11 @@ int symbol_source_find(struct symbol_source *source, uint64_t address,
 		if (r < 0)
 			return r;
 	}
-	i = symtab_find(&source->symtab, address, ret_end);
+	i = symtab_find(&source->symtab, address, &end);
+	if (i == SYMTAB_NONE && source->ops->bounds)
+		return find_unnamed(source, address, end, ret_symbol, ret_end);
 	*ret_symbol = i == SYMTAB_NONE ? NULL : &source->symtab.symbols.items[i];
+	*ret_end = end;
 	return 0;
 }
 

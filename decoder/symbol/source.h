@@ -7,7 +7,8 @@
  * Answers which name the code at an address of one object has. The names of an ELF file are in its
  * symbol tables, those of JIT code in a jitdump or a perf map, those of the kernel in kallsyms:
  * whoever makes an object knows which, and gives it a source of that kind. Whoever asks for a name
- * does not need to know.
+ * does not need to know. Where no symbol is, a source may still know that a function is there, and
+ * makes a name for it.
  *
  * A source is embedded in what it reads from, which sets the operations. It reads its names when it
  * is asked for the first time.
@@ -30,6 +31,22 @@ struct symbol_source_ops {
 	 * Return: 0; -ENOMEM; -E2BIG from symtab_add(): then the names added so far are used.
 	 */
 	int (*read)(struct symbol_source *source, struct symtab *symtab);
+
+	/*
+	 * Find the function around @address by what else is known of the code; see
+	 * symtab_bounds_fn. This and the next operation are NULL if nothing else is known.
+	 */
+	bool (*bounds)(struct symbol_source *source, uint64_t address, uint64_t *ret_start,
+		       uint64_t *ret_end);
+
+	/*
+	 * Make a name for the function at @address, which has none in the symbol table. The symbol
+	 * belongs to @source, and is the same for the same address.
+	 *
+	 * Return: 0 or -ENOMEM.
+	 */
+	int (*name)(struct symbol_source *source, uint64_t address,
+		    const struct symtab_symbol **ret_symbol);
 };
 
 struct symbol_source {

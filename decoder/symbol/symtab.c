@@ -76,6 +76,27 @@ static void drop_aliases(struct symtab *symtab)
 	symtab->symbols.n = n;
 }
 
+/*
+ * Give each symbol without a size the size of its function, if it stands at the function's start.
+ * From elsewhere it reaches no farther than to the function's end, or the start of the next.
+ */
+static void size_symbols(struct symtab *symtab, symtab_bounds_fn bounds, void *userdata)
+{
+	for (size_t i = 0; i < symtab->symbols.n; i++) {
+		struct symtab_symbol *s = &symtab->symbols.items[i];
+		uint64_t start, end;
+
+		if (s->size != 0)
+			continue;
+		if (bounds(userdata, s->address, &start, &end) && start == s->address) {
+			s->size = end - start;
+			s->unsized = true;
+		} else if (end < s->limit) {
+			s->limit = end;
+		}
+	}
+}
+
 static uint64_t symbol_end(const struct symtab *symtab, size_t i)
 {
 	const struct symtab_symbol *s = &symtab->symbols.items[i];
@@ -140,19 +161,21 @@ static int sweep_symbol(struct sweep *sweep, uint32_t i)
 	if (r < 0)
 		return r;
 	/* A label inside a function does not begin another function. */
-	if (s->size == 0 && sweep->open.n > 0)
+	if ((s->size == 0 || s->unsized) && sweep->open.n > 0)
 		return 0;
 	r = vec_push(&sweep->open, { .end = symbol_end(sweep->symtab, i), .symbol = i });
 	return r < 0 ? r : begin_range(sweep->symtab, s->address, i);
 }
 
-int symtab_seal(struct symtab *symtab)
+int symtab_seal(struct symtab *symtab, symtab_bounds_fn bounds, void *userdata)
 {
 	struct sweep sweep = { .symtab = symtab };
 	int r = 0;
 
 	sort_symbols(symtab);
 	drop_aliases(symtab);
+	if (bounds)
+		size_symbols(symtab, bounds, userdata);
 
 	for (size_t i = 0; i < symtab->symbols.n && r == 0; i++)
 		r = sweep_symbol(&sweep, (uint32_t)i);

@@ -6,8 +6,8 @@
  *
  * The symbols of one object, by address. Symbols are added in any order, and then the table is
  * sealed: of several names for the same code one is kept, a symbol without a size reaches to the
- * next one, and where symbols overlap, the innermost one counts. Names are borrowed: they point
- * into the bytes that they were read from.
+ * end of its function if that is known, or else to the next symbol, and where symbols overlap, the
+ * innermost one counts. Names are borrowed: they point into the bytes that they were read from.
  *
  * The name that is kept is the one that addr2line prints: functions go before other symbols, and
  * then the symbol that was added first wins. Where a function has a local and a global name, this
@@ -39,6 +39,7 @@ struct symtab_symbol {
 	uint16_t name_size;
 	uint8_t rank;   /* enum symtab_rank */
 	bool plt;       /* a stub of the PLT, which jumps to the function of this name */
+	bool unsized;   /* set by symtab_seal(): it had no size, and got one from elsewhere */
 	uint32_t order; /* set by symtab_add() */
 };
 
@@ -69,8 +70,22 @@ _must_check_ int symtab_add(struct symtab *symtab, const struct symtab_symbol *s
  */
 const struct symtab_symbol *symtab_at(struct symtab *symtab, uint64_t address);
 
-/* Seal the table: no symbol may be added afterwards. Return: 0 or -ENOMEM. */
-_must_check_ int symtab_seal(struct symtab *symtab);
+/*
+ * What knows where functions begin and end, whatever their names are.
+ *
+ * Return: whether a function from @ret_start up to @ret_end is around @address; otherwise there is
+ *         none between the two.
+ */
+typedef bool (*symtab_bounds_fn)(void *userdata, uint64_t address, uint64_t *ret_start,
+				 uint64_t *ret_end);
+
+/*
+ * Seal the table: no symbol may be added afterwards. @bounds is asked about symbols without a size;
+ * NULL: bounds are not known.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int symtab_seal(struct symtab *symtab, symtab_bounds_fn bounds, void *userdata);
 
 /*
  * Find the symbol that covers @address in a sealed table.

@@ -64,6 +64,10 @@ struct ptd_object {
 	uint8_t build_id_size; /* bytes; 0 if the object has no build-id */
 };
 
+/*
+ * A function that has no name in the object's symbol table is called by its place, such as
+ * "ls+0x4e30".
+ */
 struct ptd_symbol {
 	const char *name;
 	uint64_t address; /* of its first byte, as linked: see ptd_block.address */

@@ -69,38 +69,104 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
+static void find_all(const struct row *row, symtab_bounds_fn bounds, void *userdata)
+{
+	_cleanup_(symtab_deinit) struct symtab symtab = {};
+
+	for (size_t k = 0; row->symbols[k].name; k++) {
+		const char *name = row->symbols[k].name;
+		const struct symtab_symbol symbol = {
+			.address = row->symbols[k].address,
+			.size = row->symbols[k].size,
+			.limit = LIMIT,
+			.name = name,
+			.name_size = (uint16_t)strlen(name),
+			.rank = row->symbols[k].rank,
+		};
+
+		assert_int_equal(symtab_add(&symtab, &symbol), 0);
+	}
+	assert_int_equal(symtab_seal(&symtab, bounds, userdata), 0);
+
+	for (const struct want *w = row->wants; w->end; w++) {
+		uint64_t end = 0;
+		const uint32_t found = symtab_find(&symtab, w->address, &end);
+
+		assert_true(end == w->end);
+		if (w->name)
+			assert_string_equal(symtab.symbols.items[found].name, w->name);
+		else
+			assert_int_equal(found, SYMTAB_NONE);
+	}
+}
+
 static void finds(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		_cleanup_(symtab_deinit) struct symtab symtab = {};
-
 		print_message("  %s\n", rows[i].title);
-		for (size_t k = 0; rows[i].symbols[k].name; k++) {
-			const char *name = rows[i].symbols[k].name;
-			const struct symtab_symbol symbol = {
-				.address = rows[i].symbols[k].address,
-				.size = rows[i].symbols[k].size,
-				.limit = LIMIT,
-				.name = name,
-				.name_size = (uint16_t)strlen(name),
-				.rank = rows[i].symbols[k].rank,
-			};
+		find_all(&rows[i], NULL, NULL);
+	}
+}
 
-			assert_int_equal(symtab_add(&symtab, &symbol), 0);
+struct bounded_row {
+	const char *title;
+	struct {
+		uint64_t start, end;
+	} functions[3];
+	struct row row;
+};
+
+/* clang-format off */
+static const struct bounded_row bounded_rows[] = {
+	{ "a symbol without a size has its function's", { { 16, 24 } },
+	  { .symbols = { { 16, 0, "f", 0 } }, .wants = { { 16, "f", 24 }, { 24, NULL, UINT64_MAX } } } },
+	{ "one with a size keeps it", { { 16, 24 } },
+	  { .symbols = { { 16, 4, "f", 0 } }, .wants = { { 16, "f", 20 }, { 20, NULL, UINT64_MAX } } } },
+	{ "a label in a function that begins with a symbol is not another", { { 16, 32 } },
+	  { .symbols = { { 16, 0, "f", 0 }, { 20, 0, "label", SYMTAB_LABEL } },
+	    .wants = { { 16, "f", 32 }, { 24, "f", 32 }, { 32, NULL, UINT64_MAX } } } },
+	{ "a label in a function without a symbol reaches to its end", { { 16, 32 } },
+	  { .symbols = { { 20, 0, "label", SYMTAB_LABEL } },
+	    .wants = { { 16, NULL, 20 }, { 20, "label", 32 }, { 32, NULL, UINT64_MAX } } } },
+	{ "a label between functions reaches to the next", { { 16, 32 }, { 64, 80 } },
+	  { .symbols = { { 40, 0, "label", SYMTAB_LABEL } },
+	    .wants = { { 40, "label", 64 }, { 64, NULL, UINT64_MAX } } } },
+	{ "a function inside one with a size is not another", { { 16, 32 }, { 32, 48 } },
+	  { .symbols = { { 16, 32, "f", 0 }, { 32, 0, "label", SYMTAB_LABEL } },
+	    .wants = { { 16, "f", 48 }, { 40, "f", 48 }, { 48, NULL, UINT64_MAX } } } },
+	{ "never beyond its section", { { 16, UINT64_MAX } },
+	  { .symbols = { { 16, 0, "f", 0 } }, .wants = { { 16, "f", LIMIT }, { LIMIT, NULL, UINT64_MAX } } } },
+};
+/* clang-format on */
+
+static bool bounds(void *userdata, uint64_t address, uint64_t *ret_start, uint64_t *ret_end)
+{
+	const struct bounded_row *row = userdata;
+
+	*ret_start = 0;
+	for (size_t i = 0; i < ARRAY_LEN(row->functions) && row->functions[i].end; i++) {
+		const uint64_t start = row->functions[i].start, end = row->functions[i].end;
+
+		if (address < start) {
+			*ret_end = start;
+			return false;
 		}
-		assert_int_equal(symtab_seal(&symtab), 0);
+		*ret_start = address < end ? start : end;
+		*ret_end = end;
+		if (address < end)
+			return true;
+	}
+	*ret_end = UINT64_MAX;
+	return false;
+}
 
-		for (const struct want *w = rows[i].wants; w->end; w++) {
-			uint64_t end = 0;
-			const uint32_t found = symtab_find(&symtab, w->address, &end);
-
-			assert_true(end == w->end);
-			if (w->name)
-				assert_string_equal(symtab.symbols.items[found].name, w->name);
-			else
-				assert_int_equal(found, SYMTAB_NONE);
-		}
+static void has_bounds(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bounded_rows); i++) {
+		print_message("  %s\n", bounded_rows[i].title);
+		find_all(&bounded_rows[i].row, bounds, (void *)(uintptr_t)&bounded_rows[i]);
 	}
 }
 
@@ -129,6 +195,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds),
+		cmocka_unit_test(has_bounds),
 		cmocka_unit_test(is_referred_to),
 	};
 

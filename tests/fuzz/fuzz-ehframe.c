@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The call frame information of a foreign ELF file, and its mini debuginfo. */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/symbol/ehframe.h"
+#include "decoder/symbol/minidebug.h"
+#include "util/filebytes.h"
+
+#define STEPS_MAX 10000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void walk(const struct ehframe *ehframe)
+{
+	uint64_t start, end;
+
+	for (uint64_t i = 0, at = 0; i < STEPS_MAX && at != UINT64_MAX; i++, at = end) {
+		(void)ehframe_find(ehframe, at, &start, &end);
+		if (start > at || end <= at)
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(minidebug_deinit) struct minidebug minidebug = {};
+	_cleanup_(ehframe_freep) struct ehframe *ehframe = NULL;
+	_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
+	/* A copy of just this size, so that a read beyond it is seen. */
+	uint8_t *copy = malloc(size);
+
+	if (copy && size > 0) {
+		memcpy(copy, data, size);
+		if (filebytes_new_in_memory(copy, size, &file) < 0 ||
+		    ehframe_new(file, &ehframe) < 0 || minidebug_read(file, &minidebug) < 0)
+			abort();
+		walk(ehframe);
+		ehframe = ehframe_free(ehframe);
+		file = filebytes_unref(file);
+	}
+	free(copy);
+	return 0;
+}
