@@ -23,7 +23,7 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 
 # --- what is built from what -----------------------------------------------------------------
 
-DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol sink
+DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink
 DAEMON_FOLDERS  = proc config source tasks pt soft spool objects snapshot control
 LIBCOMMON := $(wildcard util/*.c record/*.c)
 LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(DECODER_FOLDERS:%=decoder/%/*.c))
@@ -113,7 +113,7 @@ $(O)/test-idreader: LINK_UNIT += -Wl,--wrap=buildid_read
 
 $(O)/test-%: $(O)/tests/unit/test-%.o $(O)/libptd.a $(O)/libctl.a $(O)/libcmd.a $(O)/libemu.a $(O)/libdecode.a $(O)/libtest.a
 	$(LINK_UNIT) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LIBS_TEST)
-$(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libptd.a $(O)/libdecode.a
+$(O)/replay-%: $(O)/tests/fuzz/fuzz-%.o $(O)/tests/fuzz/replay.o $(O)/libtest.a $(O)/libptd.a $(O)/libdecode.a
 	$(LINK) -o $@ $^ $(LIBS_DECODE) $(LIBS_DAEMON)
 $(O)/tools/%: $(O)/tests/tools/%.o $(O)/libtest.a $(O)/libdecode.a
 	@mkdir -p $(@D)
@@ -184,13 +184,14 @@ check-clang: packages-check ## everything compiled by clang, and the units and c
 	$(MAKE) $(ON_ALL_CPUS) tests O=build/clang CC=clang CXX=clang++ WERROR=$(WERROR)
 	PTD_UNITS=1 tests/run.sh build/clang
 
+FUZZ_SOURCES_calls = tests/lib/callcheck.c
 # Whatever a file claims, the search for its build-id takes no memory.
 FUZZ_buildid = -malloc_limit_mb=8 -rss_limit_mb=256 -max_len=262144
 fuzz-%: ## fuzz one parser for T seconds, e.g. make fuzz-perfdata T=60
 	@mkdir -p $(O)/found-$*
 	clang $(ALL_CFLAGS) -U_FORTIFY_SOURCE -DPTD_VERSION='"fuzz"' -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=all \
-		-o $(O)/$@ tests/fuzz/$@.c $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
+		-o $(O)/$@ tests/fuzz/$@.c $(FUZZ_SOURCES_$*) $(LIBDECODE) $(LIBPTD) $(LIBS_DECODE) $(LIBS_DAEMON)
 	$(O)/$@ -max_total_time=$(or $(T),60) $(FUZZ_$*) $(O)/found-$* tests/fuzz/corpus/$*
 
 bench: packages-check ## speed, as ratios against a peer measured in the same run

@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "ptd/calls.h"
+#include "tests/lib/callcheck.h"
 #include "tests/lib/follow.h"
 #include "tests/lib/steady.h"
 
 DEFINE_CLEANUP(struct ptd_decoder *, ptd_decoder_free);
+DEFINE_CLEANUP(struct ptd_calls *, ptd_calls_free);
 
 const struct trial_thread *trial_find(const struct trial *trial, uint32_t pid, uint32_t tid)
 {
@@ -87,11 +90,26 @@ static void check_account(struct trial *trial, const struct ptd_stats *stats, FI
 		n_insns, trial->n_insns, (int64_t)n_gaps, (int64_t)lost);
 }
 
+static int check_calls(struct callcheck *check, struct ptd_calls *calls)
+{
+	const struct ptd_call_batch *batch;
+	int r;
+
+	while ((r = ptd_calls_next(calls, &batch)) == 0) {
+		r = callcheck_calls(check, batch);
+		if (r < 0)
+			return r;
+	}
+	return r == PTD_END ? 0 : r;
+}
+
 int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *faults,
 	      struct trial *ret_trial)
 {
 	_cleanup_(ptd_decoder_freep) struct ptd_decoder *d = NULL;
 	_cleanup_(follow_freep) struct follow *follow = NULL;
+	_cleanup_(ptd_calls_freep) struct ptd_calls *calls = NULL;
+	_cleanup_(callcheck_deinit) struct callcheck check = { .faults = faults };
 	const struct ptd_batch *batch;
 	_cleanup_(steady_deinit) struct steady steady = {};
 	struct trial trial = {};
@@ -104,22 +122,33 @@ int trial_run(const struct ptd_options *options, enum trial_lists lists, FILE *f
 		return trial.refusal ? 0 : r;
 	}
 	r = follow_new(options, ptd_decoder_info(d), faults, &follow);
+	if (r == 0)
+		r = ptd_calls_new(ptd_decoder_info(d), &calls);
 	while (r == 0 && (r = ptd_decoder_next(d, &batch)) == 0) {
 		r = follow_batch(follow, batch);
 		if (r == 0)
 			r = steady_batch(&steady, batch);
+		if (r == 0)
+			r = ptd_calls_batch(calls, batch);
+		if (r == 0)
+			r = check_calls(&check, calls);
 		if (r == 0 && lists != TRIAL_NONE)
 			r = keep_batch(&trial, lists, batch);
 		trial.n_gaps += batch->n_marks;
 		for (size_t i = 0; i < batch->n_marks; i++)
 			trial.n_gaps -= batch->marks[i].kind != PTD_MARK_GAP;
 	}
+	if (r >= 0)
+		r = ptd_calls_finish(calls);
+	if (r >= 0)
+		r = check_calls(&check, calls);
 	if (r < 0) {
 		trial_deinit(&trial);
 		return r;
 	}
+	callcheck_end(&check);
 	trial.n_insns = follow_n_insns(follow);
-	trial.n_faults = follow_n_faults(follow);
+	trial.n_faults = follow_n_faults(follow) + check.n_faults;
 	check_account(&trial, ptd_decoder_stats(d), faults);
 	n_changed = steady_n_changed(&steady);
 	if (n_changed > 0) {

@@ -5,7 +5,7 @@
  * Trial
  *
  * Decodes an input that may be damaged, and checks what must hold for any input: the judge finds no
- * fault (tests/lib/follow.h), and the account of bytes adds up.
+ * fault (tests/lib/follow.h), the account of bytes adds up, and calls nest (tests/lib/callcheck.h).
  */
 
 #include <stdbool.h>

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The call layer's interface: which thread a batch belongs to, and how its calls are given out. */
+
+#include "ptd/calls.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "decoder/calls/callthread.h"
+#include "decoder/calls/stackpool.h"
+#include "ptd/decode.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+/* Calls of one thread, in the list. */
+struct piece {
+	struct callthread *thread;
+	const struct ptd_batch *batch;
+	size_t first, n;
+};
+
+struct ptd_calls {
+	struct call_world world;
+	VEC(const struct ptd_call_thread *) threads; /* each is in a struct callthread; owned */
+	struct map by_tid;                           /* what identifies it → id */
+	VEC(struct stackpool *) pools;               /* of processes; owned */
+	struct map by_process; /* process and address space → index of its pool */
+	size_t n_alive;
+	uint64_t n_batches;
+	VEC(uint64_t) used;        /* by the thread's id: the number of its last batch */
+	struct callthread *thread; /* of the last batch */
+
+	VEC(struct piece) pieces;
+	size_t next_piece;
+	bool is_finished;
+	size_t next_end; /* id of the next thread to be ended at the end of the stream */
+
+	struct ptd_call_batch given;
+	VEC(struct ptd_frame) frames; /* that were asked for */
+};
+
+DEFINE_CLEANUP(struct ptd_calls *, ptd_calls_free);
+
+static const char *const how_names[_PTD_CALL_HOWS] = {
+	[PTD_CALL_BY_CALL] = "call",
+	[PTD_CALL_BY_TAIL] = "tail call",
+	[PTD_CALL_BY_SIGNAL] = "signal",
+	[PTD_CALL_BY_INTERRUPT] = "interrupt",
+	[PTD_CALL_BY_SYSCALL] = "system call",
+	[PTD_CALL_BY_INFERENCE] = "inference",
+	[PTD_CALL_BY_RESUMPTION] = "resumption",
+	[PTD_CALL_BY_START] = "start",
+	[PTD_CALL_BY_RETURN] = "return",
+	[PTD_CALL_BY_UNWINDING] = "unwinding",
+	[PTD_CALL_BY_GAP] = "gap",
+	[PTD_CALL_BY_END] = "end",
+};
+
+const char *ptd_call_how_name(enum ptd_call_how how)
+{
+	return (unsigned int)how < _PTD_CALL_HOWS ? how_names[how] : "unknown";
+}
+
+int ptd_calls_new(const struct ptd_info *info, struct ptd_calls **ret_calls)
+{
+	struct ptd_calls *calls = calloc(1, sizeof(*calls));
+
+	(void)info;
+	if (!calls)
+		return -ENOMEM;
+	*ret_calls = calls;
+	return 0;
+}
+
+static struct callthread *thread_at(const struct ptd_calls *calls, size_t id)
+{
+	return (struct callthread *)(uintptr_t)calls->threads.items[id];
+}
+
+struct ptd_calls *ptd_calls_free(struct ptd_calls *calls)
+{
+	if (!calls)
+		return NULL;
+
+	for (size_t i = 0; i < calls->threads.n; i++)
+		free(thread_at(calls, i));
+	vec_deinit(&calls->threads);
+	for (size_t i = 0; i < calls->pools.n; i++) {
+		vec_deinit(&calls->pools.items[i]->parked);
+		free(calls->pools.items[i]);
+	}
+	vec_deinit(&calls->pools);
+	map_deinit(&calls->by_process);
+	vec_deinit(&calls->used);
+	map_deinit(&calls->by_tid);
+	vec_deinit(&calls->pieces);
+	vec_deinit(&calls->frames);
+	call_world_deinit(&calls->world);
+	free(calls);
+	return NULL;
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+/* Each CPU has an idle thread 0, and code of a thread that is not known. */
+static uint64_t key_of(const struct ptd_slice *slice)
+{
+	const bool is_of_cpu = slice->tid == 0 || slice->tid == PTD_ID_UNKNOWN;
+
+	return (uint64_t)(is_of_cpu ? slice->cpu : slice->pid) << 32 | slice->tid;
+}
+
+static bool is_same(const struct ptd_call_thread *thread, const struct ptd_slice *slice)
+{
+	if (thread->tid != slice->tid || thread->ended)
+		return false;
+	if (slice->tid == 0 || slice->tid == PTD_ID_UNKNOWN)
+		return thread->cpu == slice->cpu;
+	return thread->pid == slice->pid && thread->space == slice->space;
+}
+
+static int end_thread(struct ptd_calls *calls, struct callthread *thread)
+{
+	const size_t first = calls->world.list.calls.n;
+	const int r = callthread_end(thread, &calls->world);
+
+	calls->n_alive--;
+	if (r < 0 || calls->world.list.calls.n == first)
+		return r;
+	return vec_push(
+	    &calls->pieces,
+	    { .thread = thread, .first = first, .n = calls->world.list.calls.n - first });
+}
+
+/* End the thread that ran longest ago. */
+static int end_oldest(struct ptd_calls *calls)
+{
+	size_t oldest = SIZE_MAX;
+	int r;
+
+	for (size_t i = 0; i < calls->threads.n; i++)
+		if (!calls->threads.items[i]->ended &&
+		    (oldest == SIZE_MAX || calls->used.items[i] < calls->used.items[oldest]))
+			oldest = i;
+	r = end_thread(calls, thread_at(calls, oldest));
+	callthread_forget(thread_at(calls, oldest), &calls->world);
+	calls->world.list.stats.n_threads_ended++;
+	return r;
+}
+
+/* Get the stacks that the threads of a process share. */
+static int get_pool(struct ptd_calls *calls, const struct ptd_slice *slice,
+		    struct stackpool **ret_pool)
+{
+	const uint64_t key = (uint64_t)slice->pid << 32 | slice->space;
+	const uint64_t *known = map_get(&calls->by_process, key);
+	struct stackpool *pool;
+
+	if (known) {
+		*ret_pool = calls->pools.items[*known];
+		return 0;
+	}
+	pool = calloc(1, sizeof(*pool));
+	if (!pool || vec_push(&calls->pools, pool) < 0) {
+		free(pool);
+		return -ENOMEM;
+	}
+	*ret_pool = pool;
+	return map_put(&calls->by_process, key, calls->pools.n - 1);
+}
+
+static int make_thread(struct ptd_calls *calls, const struct ptd_slice *slice,
+		       struct callthread **ret_thread)
+{
+	struct callthread *thread;
+	struct stackpool *pool = NULL;
+	int r = 0;
+
+	if (calls->n_alive == PTD_CALLS_THREADS_MAX)
+		r = end_oldest(calls);
+	if (r == 0)
+		r = get_pool(calls, slice, &pool);
+	if (r < 0)
+		return r;
+	thread = calloc(1, sizeof(*thread));
+	if (!thread || vec_push(&calls->threads, &thread->shown) < 0) {
+		free(thread);
+		return -ENOMEM;
+	}
+	thread->shown.id = (uint32_t)(calls->threads.n - 1);
+	calls->n_alive++;
+	*ret_thread = thread;
+	r = callthread_init(thread, &calls->world, pool, slice);
+	if (r == 0)
+		r = vec_push(&calls->used, 0);
+	return r < 0 ? r : map_put(&calls->by_tid, key_of(slice), thread->shown.id);
+}
+
+/* Find the thread of a slice. One that executes a new program is another thread. */
+static int find_thread(struct ptd_calls *calls, const struct ptd_slice *slice,
+		       struct callthread **ret_thread)
+{
+	const uint64_t *id = map_get(&calls->by_tid, key_of(slice));
+	struct callthread *thread = id ? thread_at(calls, (size_t)*id) : NULL;
+	int r;
+
+	if (thread && is_same(&thread->shown, slice)) {
+		*ret_thread = thread;
+		return 0;
+	}
+	if (thread && !thread->shown.ended) {
+		r = end_thread(calls, thread);
+		if (r < 0)
+			return r;
+		callthread_forget(thread, &calls->world);
+	}
+	return make_thread(calls, slice, ret_thread);
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static void forget_given(struct ptd_calls *calls)
+{
+	calls->world.list.calls.n = 0;
+	calls->pieces.n = calls->next_piece = 0;
+}
+
+int ptd_calls_batch(struct ptd_calls *calls, const struct ptd_batch *batch)
+{
+	struct callthread *thread = calls->thread;
+	size_t first;
+	int r;
+
+	forget_given(calls);
+	if (!thread || thread->slice != batch->slice->id ||
+	    !is_same(&thread->shown, batch->slice)) {
+		r = find_thread(calls, batch->slice, &thread);
+		if (r < 0)
+			return r;
+		calls->thread = thread;
+	}
+	calls->used.items[thread->shown.id] = ++calls->n_batches;
+	first = calls->world.list.calls.n;
+	r = callthread_batch(thread, &calls->world, batch);
+	if (r < 0 || calls->world.list.calls.n == first)
+		return r;
+	return vec_push(&calls->pieces, { .thread = thread,
+					  .batch = batch,
+					  .first = first,
+					  .n = calls->world.list.calls.n - first });
+}
+
+int ptd_calls_finish(struct ptd_calls *calls)
+{
+	forget_given(calls);
+	calls->is_finished = true;
+	return 0;
+}
+
+int ptd_calls_next(struct ptd_calls *calls, const struct ptd_call_batch **ret_batch)
+{
+	const struct piece *piece;
+
+	/* At the end, one thread at a time, since all of them may have much to leave. */
+	if (calls->is_finished && calls->next_piece == calls->pieces.n)
+		forget_given(calls);
+	while (calls->is_finished && calls->pieces.n == 0 && calls->next_end < calls->threads.n) {
+		struct callthread *thread = thread_at(calls, calls->next_end++);
+		const int r = thread->shown.ended ? 0 : end_thread(calls, thread);
+
+		if (r < 0)
+			return r;
+	}
+	if (calls->next_piece == calls->pieces.n)
+		return PTD_END;
+	piece = &calls->pieces.items[calls->next_piece++];
+	calls->given = (struct ptd_call_batch){
+		.batch = piece->batch,
+		.thread = &piece->thread->shown,
+		.calls = calls->world.list.calls.items + piece->first,
+		.n_calls = piece->n,
+	};
+	*ret_batch = &calls->given;
+	return 0;
+}
+
+/* --- what is known ---------------------------------------------------------------------------- */
+
+const struct ptd_call_thread *const *ptd_calls_threads(const struct ptd_calls *calls, size_t *ret_n)
+{
+	*ret_n = calls->threads.n;
+	return calls->threads.items;
+}
+
+const struct ptd_function *const *ptd_calls_functions(const struct ptd_calls *calls, size_t *ret_n)
+{
+	*ret_n = calls->world.functions.all.n;
+	return calls->world.functions.all.items;
+}
+
+const struct ptd_calls_stats *ptd_calls_stats(const struct ptd_calls *calls)
+{
+	return &calls->world.list.stats;
+}
+
+/* Add what is to be shown of @frame, which goes on at @ip. */
+static int show_frame(struct ptd_calls *calls, const struct frame *frame, uint64_t ip, bool hidden)
+{
+	return vec_push(&calls->frames,
+			{ .function = calls->world.functions.all.items[frame->function],
+			  .how = hidden ? PTD_CALL_BY_GAP : frame->how,
+			  .ambiguous = frame->ambiguous,
+			  .depth = frame->depth,
+			  .t = frame->t,
+			  .ip = ip });
+}
+
+int ptd_calls_stack(struct ptd_calls *calls, uint32_t id, const struct ptd_frame **ret_frames,
+		    size_t *ret_n)
+{
+	const struct callthread *thread = thread_at(calls, id);
+	const struct callstack *stack = thread->stack;
+	const size_t n = thread->shown.ended ? thread->n_at_end : stack->frames.n;
+	const struct ptd_run *last = &thread->last;
+	uint64_t ip = n > 0 ? ptd_run_ip(last, last->n - 1u) : 0;
+	int r = 0;
+
+	calls->frames.n = 0;
+	*ret_frames = NULL;
+	*ret_n = 0;
+	if (!stack)
+		return 0;
+	for (size_t i = n; i-- > 0 && r == 0;) {
+		const struct frame *frame = &stack->frames.items[i];
+
+		/* A call within a function does not change where that stands. */
+		if (frame->kind == FRAME_LOCAL)
+			continue;
+		r = show_frame(calls, frame, ip, false);
+		ip = frame->ret;
+	}
+	for (size_t i = stack->hidden.n; i-- > 0 && r == 0; ip = stack->hidden.items[i].ret)
+		r = show_frame(calls, &stack->hidden.items[i], ip, true);
+	*ret_frames = calls->frames.items;
+	*ret_n = calls->frames.n;
+	return r;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/calls/callstack.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+/* Frames that are kept behind gaps; of more, the outermost are forgotten. */
+#define HIDDEN_MAX 16384
+
+void callstack_deinit(struct callstack *stack, struct call_list *list)
+{
+	list->n_frames -= stack->frames.n + stack->hidden.n;
+	vec_deinit(&stack->frames);
+	vec_deinit(&stack->hidden);
+	vec_deinit(&stack->suspended);
+	vec_deinit(&stack->alike);
+}
+
+void callstack_begin(struct callstack *stack, const struct call_place *place)
+{
+	stack->low = 0;
+	stack->t0 = place->t;
+	stack->n0 = place->n + stack->bias;
+}
+
+static bool is_silent(const struct frame *frame)
+{
+	return frame->kind == FRAME_STUB || frame->kind == FRAME_LOCAL;
+}
+
+/* The times of several CPUs may go back. */
+static uint64_t since(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
+static struct ptd_call *add_call(const struct callstack *stack, struct call_list *list,
+				 const struct functions *functions, const struct call_place *place,
+				 const struct frame *frame)
+{
+	struct ptd_call *call;
+
+	if (list->calls.n == list->calls.n_capacity && vec_reserve(&list->calls, 1) < 0) {
+		list->r = -ENOMEM;
+		return NULL;
+	}
+	call = &list->calls.items[list->calls.n++];
+	*call = (struct ptd_call){
+		.ambiguous = frame->ambiguous || stack->alike.n > 0,
+		.depth = frame->depth,
+		.stack = stack->id,
+		.function = functions->all.items[frame->function],
+		.run = place->run,
+		.t = place->t,
+		.n_insns = place->n,
+		.from = place->from,
+		.to = place->to,
+	};
+	return call;
+}
+
+/* Say that the innermost function was entered. */
+static void say_entered(struct callstack *stack, struct call_list *list,
+			const struct functions *functions, const struct call_place *place)
+{
+	const struct frame *frame = callstack_top(stack);
+	struct ptd_call *call = add_call(stack, list, functions, place, frame);
+
+	if (!call)
+		return;
+	call->kind = PTD_CALL_ENTER;
+	call->how = frame->how;
+	call->t = frame->t;
+	call->n_insns = frame->n - stack->bias;
+	list->stats.n_entered[frame->how]++;
+}
+
+static bool has_room(const struct callstack *stack, const struct call_list *list)
+{
+	return stack->frames.n < PTD_CALLS_DEPTH_MAX && list->n_frames < PTD_CALLS_FRAMES_MAX;
+}
+
+void callstack_enter(struct callstack *stack, struct call_list *list,
+		     const struct functions *functions, const struct call_place *place,
+		     const struct frame *frame)
+{
+	struct frame *below = callstack_top(stack), *top;
+
+	if (below && (stack->n_too_deep > 0 || !has_room(stack, list))) {
+		stack->n_too_deep++;
+		list->stats.n_too_deep++;
+		return;
+	}
+	/* What is entered from a stub comes behind it. */
+	if (below && below->kind == FRAME_STUB && !is_silent(frame))
+		callstack_name(stack, list, functions, place, below->function);
+	if (stack->frames.n == stack->frames.n_capacity && vec_reserve(&stack->frames, 1) < 0) {
+		list->r = -ENOMEM;
+		return;
+	}
+	below = callstack_top(stack);
+	top = &stack->frames.items[stack->frames.n++];
+	list->n_frames++;
+	*top = *frame;
+	top->t = place->t;
+	top->n = place->n + stack->bias;
+	top->t_inner = top->n_inner = 0;
+	if (below) {
+		top->depth = below->depth + (frame->kind != FRAME_LOCAL);
+	} else if (frame->how == PTD_CALL_BY_INFERENCE || frame->how == PTD_CALL_BY_RESUMPTION) {
+		top->depth = --stack->low;
+		top->t_inner = since(top->t, stack->t0);
+		top->n_inner = top->n - stack->n0;
+		top->t = stack->t0;
+		top->n = stack->n0;
+	} else {
+		top->depth = stack->low;
+	}
+	if (!is_silent(top))
+		say_entered(stack, list, functions, place);
+}
+
+void callstack_leave(struct callstack *stack, struct call_list *list,
+		     const struct functions *functions, const struct call_place *place,
+		     enum ptd_call_how how)
+{
+	struct frame *top = callstack_top(stack), *below;
+	uint64_t t, n;
+	struct ptd_call *call;
+
+	assert(top);
+	stack->n_too_deep = 0;
+	/* It was not known where a stub leads to when it was entered. */
+	if (top->kind == FRAME_STUB)
+		callstack_name(stack, list, functions, place, top->function);
+	t = since(place->t, top->t);
+	n = place->n + stack->bias - top->n;
+	if (top->kind == FRAME_LOCAL) {
+		t = top->t_inner;
+		n = top->n_inner;
+	} else {
+		call = add_call(stack, list, functions, place, top);
+		if (call) {
+			call->kind = PTD_CALL_LEAVE;
+			call->how = (uint8_t)how;
+			call->t_total = t;
+			call->t_self = since(t, top->t_inner);
+			call->n_insns_total = n;
+			call->n_insns_self = since(n, top->n_inner);
+			list->stats.n_left[how]++;
+		}
+	}
+	stack->frames.n--;
+	list->n_frames--;
+	while (stack->suspended.n > 0 &&
+	       stack->suspended.items[stack->suspended.n - 1].frame >= stack->frames.n)
+		stack->suspended.n--;
+	below = callstack_top(stack);
+	if (below) {
+		below->t_inner += t;
+		below->n_inner += n;
+	}
+}
+
+void callstack_tail(struct callstack *stack, struct call_list *list,
+		    const struct functions *functions, const struct call_place *place,
+		    const struct frame *frame)
+{
+	const size_t n = stack->suspended.n;
+
+	callstack_leave(stack, list, functions, place, PTD_CALL_BY_TAIL);
+	stack->suspended.n = n;
+	callstack_enter(stack, list, functions, place, frame);
+}
+
+void callstack_say_switch(const struct callstack *stack, struct call_list *list,
+			  const struct functions *functions, const struct call_place *place,
+			  size_t n_moved)
+{
+	const struct frame *top = callstack_top(stack);
+
+	if (vec_push(&list->calls, { .kind = PTD_CALL_SWITCH,
+				     .ambiguous = stack->alike.n > 0,
+				     .depth = top ? top->depth : stack->low,
+				     .stack = stack->id,
+				     .n_moved = (uint32_t)n_moved,
+				     .function = top ? functions->all.items[top->function] : NULL,
+				     .run = place->run,
+				     .t = place->t,
+				     .n_insns = place->n,
+				     .from = place->from,
+				     .to = place->to }) < 0)
+		list->r = -ENOMEM;
+	list->stats.n_switches++;
+}
+
+void callstack_leave_to(struct callstack *stack, struct call_list *list,
+			const struct functions *functions, const struct call_place *place, size_t n,
+			enum ptd_call_how how)
+{
+	while (stack->frames.n > n)
+		callstack_leave(stack, list, functions, place, how);
+}
+
+void callstack_name(struct callstack *stack, struct call_list *list,
+		    const struct functions *functions, const struct call_place *place,
+		    uint32_t function)
+{
+	struct frame *top = callstack_top(stack);
+
+	assert(top && top->kind == FRAME_STUB);
+	top->kind = FRAME_FUNCTION;
+	top->function = function;
+	say_entered(stack, list, functions, place);
+}
+
+/* Make room for @n hidden frames more. */
+static void forget_hidden(struct callstack *stack, struct call_list *list, size_t n)
+{
+	const size_t n_all = stack->hidden.n + n;
+	const size_t n_gone = n_all <= HIDDEN_MAX                    ? 0
+			      : n_all - HIDDEN_MAX < stack->hidden.n ? n_all - HIDDEN_MAX
+								     : stack->hidden.n;
+
+	stack->hidden.n -= n_gone;
+	list->n_frames -= n_gone;
+	if (n_gone > 0)
+		memmove(stack->hidden.items, stack->hidden.items + n_gone,
+			stack->hidden.n * sizeof(*stack->hidden.items));
+}
+
+void callstack_break(struct callstack *stack, struct call_list *list,
+		     const struct functions *functions, const struct call_place *place)
+{
+	const size_t n = stack->frames.n;
+	const size_t first = n > HIDDEN_MAX ? n - HIDDEN_MAX : 0;
+
+	forget_hidden(stack, list, n - first);
+	if (vec_reserve(&stack->hidden, n - first) < 0) {
+		list->r = -ENOMEM;
+		return;
+	}
+	for (size_t i = first; i < n; i++) {
+		struct frame frame = stack->frames.items[i];
+
+		if (frame.kind == FRAME_LOCAL)
+			continue;
+		if (frame.kind == FRAME_STUB)
+			frame.kind = FRAME_FUNCTION;
+		stack->hidden.items[stack->hidden.n++] = frame;
+		list->n_frames++;
+	}
+	callstack_leave_to(stack, list, functions, place, 0, PTD_CALL_BY_GAP);
+	stack->alike.n = 0;
+	stack->is_whole = false;
+}

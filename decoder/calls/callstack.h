@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Call stack
+ *
+ * The functions that are open on one stack, and the calls that say how they came and went. What
+ * fails here for want of memory is kept in the list of calls: the caller looks at it when it is
+ * done with a batch.
+ *
+ * Some frames are silent. A stub of the PLT is not given out: it is taken for the beginning of the
+ * function that it jumps to. Neither is a call within a function, which some code does to find out
+ * its address, or to jump in a way that the CPU does not predict.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/calls/functions.h"
+#include "ptd/calls.h"
+#include "util/vec.h"
+
+enum frame_kind {
+	FRAME_FUNCTION,
+	FRAME_STUB,     /* silent: which function it leads to is not known yet */
+	FRAME_LOCAL,    /* silent: a call within the function below it */
+	FRAME_SIGNAL,   /* a handler: ret is where the signal interrupted the thread */
+	FRAME_RESTORER, /* the same, and the handler has returned */
+	FRAME_KERNEL,   /* the kernel's entry: ret is where it was entered from */
+
+	/* Functions that go on on another stack: see enum function_role. */
+	FRAME_PARK,
+	FRAME_SWAP,
+	FRAME_SET,
+	FRAME_GO,
+};
+
+struct frame {
+	uint64_t ret;  /* address at which the function below goes on; 0: not known */
+	uint64_t t, n; /* when it was entered, in time and in the stack's instructions */
+	uint64_t t_inner, n_inner; /* of that spent in functions that it called */
+	uint32_t function;
+	int32_t depth;
+	uint8_t kind; /* enum frame_kind */
+	uint8_t how;  /* enum ptd_call_how */
+	bool ambiguous;
+	bool by_syscall; /* a signal or the kernel's code came by a system call */
+};
+
+/* What all stacks share. */
+struct call_list {
+	VEC(struct ptd_call) calls;
+	int r; /* of what failed first */
+	size_t n_frames;
+	struct ptd_calls_stats stats;
+};
+
+/* Where in the stream something happens. */
+struct call_place {
+	size_t run;
+	uint64_t t, n; /* n: instructions of the thread */
+	uint64_t from, to;
+};
+
+struct callstack {
+	uint32_t id;
+	VEC(struct frame) frames; /* the innermost last */
+	VEC(struct frame) hidden; /* those that were open before a gap */
+	int32_t low;              /* depth of the lowest frame since the stack's start or the gap */
+	uint64_t t0, n0;          /* when that was */
+	uint64_t bias;            /* n of the stack is n of the thread and this */
+	uint64_t n_too_deep;      /* functions open that have no frames */
+	bool is_whole;            /* the stack's beginning was seen: nothing is below */
+
+	/* What a thread had executed last when it was interrupted, and the frame that did so. */
+	VEC(struct suspended {
+		struct ptd_run last;
+		size_t frame;
+	})
+	suspended;
+
+	/* Of stacks that threads change between: see stackpool.h. */
+	uint32_t thread;   /* id of the one that was on it last */
+	uint64_t parking;  /* number of the time that it is parked for; 0: it is not */
+	uint64_t n_parked; /* instructions executed on it, then */
+	VEC(struct alike {
+		struct callstack *stack; /* borrowed */
+		uint64_t parking;
+	})
+	alike;          /* those that might be it */
+	size_t n_alike; /* frames that it had when it went on, of which it may have others */
+	struct callstack *next, *next_unused;
+};
+
+void callstack_deinit(struct callstack *stack, struct call_list *list);
+
+static inline struct frame *callstack_top(const struct callstack *stack)
+{
+	return stack->frames.n > 0 ? &stack->frames.items[stack->frames.n - 1] : NULL;
+}
+
+/* Begin, with nothing known about what is open. */
+void callstack_begin(struct callstack *stack, const struct call_place *place);
+
+/*
+ * Enter a function. Of @frame the fields ret, function, kind and how are taken, and of a function
+ * that has been open ambiguous. If the stack is empty and @frame->how is PTD_CALL_BY_INFERENCE or
+ * PTD_CALL_BY_RESUMPTION, it is below all that was there.
+ */
+void callstack_enter(struct callstack *stack, struct call_list *list,
+		     const struct functions *functions, const struct call_place *place,
+		     const struct frame *frame);
+
+/* Leave the innermost function, which there is. */
+void callstack_leave(struct callstack *stack, struct call_list *list,
+		     const struct functions *functions, const struct call_place *place,
+		     enum ptd_call_how how);
+
+/* The innermost function is left for another one, by a jump. */
+void callstack_tail(struct callstack *stack, struct call_list *list,
+		    const struct functions *functions, const struct call_place *place,
+		    const struct frame *frame);
+
+/* Say that the thread is on @stack now. */
+void callstack_say_switch(const struct callstack *stack, struct call_list *list,
+			  const struct functions *functions, const struct call_place *place,
+			  size_t n_moved);
+
+/* Leave functions until only @n frames are left. */
+void callstack_leave_to(struct callstack *stack, struct call_list *list,
+			const struct functions *functions, const struct call_place *place, size_t n,
+			enum ptd_call_how how);
+
+/* The innermost frame is a stub's: it leads to @function, which is entered with it. */
+void callstack_name(struct callstack *stack, struct call_list *list,
+		    const struct functions *functions, const struct call_place *place,
+		    uint32_t function);
+
+/* Leave all because of a gap, and hide it. */
+void callstack_break(struct callstack *stack, struct call_list *list,
+		     const struct functions *functions, const struct call_place *place);

@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The rules
+ *
+ * What a thread executes is looked at where control leaves a function, or may do so: at calls,
+ * returns and marks, and wherever the next instruction is of another function than the last one.
+ * What happened there depends on the last instruction, and on the address A at which control
+ * arrives. The first row that fits counts. "Open" is what is on the stack, "inner" what is inside
+ * of that. "Beginning" is the first instruction of a symbol or, of code without symbols, one that
+ * was called before.
+ *
+ *  last           A                                        what it is
+ *
+ *  nothing        any                                      the function of A begins, or was open
+ *
+ *  call           behind the call                          nothing: the code finds out where it is
+ *  call           any, from mcall or morestack             it runs on the scheduler's stack
+ *  call           same function, not its beginning         a local call: silent
+ *  call           a stub                                   a call: silent until the stub jumps
+ *  call           any                                      a call
+ *
+ *  return         any, from a function that changes stacks another stack, see stackpool.h
+ *  return         where the innermost returns to           a return
+ *  return         any, from a handler                      the handler returned to its restorer
+ *  return         any, from what began a stack             a return
+ *  return         where an outer one returns to            inner ones are unwound; a return
+ *  return         a beginning                              a tail call (push, ret; retpolines)
+ *  return         inside the innermost                     nothing (a handler of an exception)
+ *  return         any, if the caller is not known          a return; the function of A was open
+ *  return         inside an outer one                      inner ones are unwound
+ *  return         any                                      all are unwound; that of A was open
+ *
+ *  any jump       same function, or its cold part          nothing
+ *  any jump       same object, without symbol, not called  nothing
+ *  any jump       a thunk for returns                      nothing: it will return
+ *  any jump       any, from a function that changes stacks another stack, see stackpool.h
+ *  indirect jump  where an open one returns to             inner ones are unwound; a return
+ *  indirect jump  inside an open one                       inner ones are unwound (longjmp)
+ *  any jump       any, from a stub                         the function that was called is entered
+ *  any jump       any                                      a tail call; so is falling through
+ *
+ *  system call    the kernel's code                        the kernel is entered
+ *  interruption   the kernel's code                        the kernel is entered
+ *  interruption   where it was                             nothing: as from the instruction before
+ *  iret, sysret   any                                      the kernel is left; then as "untraced"
+ *
+ *  untraced       behind the system call, or itself        nothing
+ *  untraced       where a handler interrupted the thread   inner ones are unwound; it is left
+ *  untraced       a beginning, from a restorer             the handler is left; a call
+ *  untraced       inside an open one, from a restorer      the handler is left; unwound to that
+ *  untraced       a beginning                              a signal's handler
+ *  untraced       inside an open one                       inner ones are unwound
+ *  untraced       any                                      a gap
+ *
+ *  gap            any                                      all are ended; as "nothing"
+ *
+ * If the function that returns is the lowest one that is known, its caller is not. Behind a gap, if
+ * one of those that were open before it would have returned to A, the one below that is open still.
+ * Else the function of A was called in the gap, or was open at the first instruction.
+ */
+
+#include "decoder/calls/callthread.h"
+
+#include <errno.h>
+
+#include "decoder/calls/stackpool.h"
+#include "decoder/calls/step.h"
+
+/* Frames that may be looked at in vain: see step.c. */
+#define SEARCH_ROOM_PER_BATCH (UINT64_C(1) << 16)
+
+static bool is_kernel(uint64_t ip)
+{
+	return ip >> 63;
+}
+
+/* --- arrivals from instructions --------------------------------------------------------------- */
+
+static void arrive_by_call(struct step *s)
+{
+	struct frame frame = { .ret = step_next_ip(s), .how = PTD_CALL_BY_CALL };
+
+	if (s->ip == frame.ret)
+		return;
+	if (step_top(s)->kind == FRAME_PARK && s->thread->stack->n_too_deep == 0) {
+		stackpool_park(s);
+		return;
+	}
+	if (step_is_named(s) && !step_is_beginning(s) && s->code == step_last_code(s)) {
+		frame.function = step_top(s)->function;
+		frame.kind = FRAME_LOCAL;
+	} else {
+		frame.function = step_begin(s);
+		frame.kind = step_kind(s);
+	}
+	step_enter(s, &frame);
+}
+
+/* A return to an address that the innermost frame does not return to. */
+static void arrive_by_other_return(struct step *s)
+{
+	struct callstack *stack = s->thread->stack;
+	size_t i;
+
+	/* What began a stack returns to what nothing had called. */
+	if (stack->is_whole && stack->frames.n == 1) {
+		step_return(s);
+		return;
+	}
+	i = step_find_returning(s, stack->frames.items, stack->frames.n);
+	if (i != STEP_NONE) {
+		step_leave_to(s, i + 1, PTD_CALL_BY_UNWINDING);
+		step_return(s);
+		return;
+	}
+	if (step_is_beginning(s)) {
+		if (step_top(s)->kind == FRAME_LOCAL)
+			step_leave(s, PTD_CALL_BY_RETURN);
+		if (step_top(s)->kind == FRAME_STUB)
+			step_name_stub(s);
+		else if (!step_is_inside(s, step_top(s)))
+			step_tail(s);
+		return;
+	}
+	/* Only the lowest frame does not know where it returns to. */
+	if (step_top(s)->ret == 0) {
+		if (!step_is_inside(s, step_top(s)))
+			step_return(s);
+		return;
+	}
+	i = step_find_open(s, stack->frames.n);
+	if (i != STEP_NONE)
+		step_unwind_to(s, i);
+	else
+		step_unwind_all(s);
+}
+
+static void arrive_by_return(struct step *s)
+{
+	struct callstack *stack = s->thread->stack;
+	struct frame *top = step_top(s);
+
+	if (stack->n_too_deep > 0) {
+		stack->n_too_deep--;
+	} else if (top->kind >= FRAME_SWAP) {
+		stackpool_leave(s);
+	} else if (top->ret == s->ip) {
+		if (stack->alike.n > 0)
+			stackpool_compare(s);
+		step_return(s);
+	} else if (top->kind == FRAME_SIGNAL) {
+		top->kind = FRAME_RESTORER;
+	} else if (stack->alike.n > 0 && stackpool_correct(s)) {
+		step_return(s);
+	} else {
+		arrive_by_other_return(s);
+	}
+}
+
+static void arrive_by_jump(struct step *s, bool is_indirect)
+{
+	struct callstack *stack = s->thread->stack;
+	const struct frame *top = step_top(s);
+	bool begins;
+	size_t i;
+
+	if (top->kind == FRAME_RESTORER || step_is_inside(s, top))
+		return;
+	begins = step_is_beginning(s);
+	if (!step_is_named(s) && !begins && s->last->block->object == s->run->block->object)
+		return;
+	if (step_has_role(s, FUNCTION_RET))
+		return;
+	if (top->kind >= FRAME_SWAP && step_kind(s) != top->kind) {
+		stackpool_leave(s);
+		return;
+	}
+	if (is_indirect && !begins) {
+		i = step_find_returning(s, stack->frames.items, stack->frames.n);
+		if (i != STEP_NONE) {
+			step_leave_to(s, i + 1, PTD_CALL_BY_UNWINDING);
+			step_return(s);
+			return;
+		}
+		i = step_find_open(s, stack->frames.n);
+		if (i != STEP_NONE) {
+			step_unwind_to(s, i);
+			return;
+		}
+	}
+	if (stack->n_too_deep > 0)
+		return;
+	if (top->kind == FRAME_STUB)
+		step_name_stub(s);
+	else
+		step_tail(s);
+}
+
+/* --- arrivals from untraced code and the kernel ----------------------------------------------- */
+
+/* The thread is interrupted: what it executed last is kept until that is over. */
+static void enter_interruption(struct step *s, const struct frame *frame)
+{
+	struct callstack *stack = s->thread->stack;
+	const size_t n = stack->frames.n;
+
+	step_enter(s, frame);
+	if (!frame->by_syscall && stack->frames.n > n &&
+	    vec_push(&stack->suspended, { .last = *s->last, .frame = n }) < 0)
+		step_fail(s, -ENOMEM);
+}
+
+static void enter_kernel(struct step *s, uint64_t ret, bool by_syscall)
+{
+	enter_interruption(
+	    s, &(struct frame){ .ret = ret,
+				.function = step_begin(s),
+				.kind = FRAME_KERNEL,
+				.how = by_syscall ? PTD_CALL_BY_SYSCALL : PTD_CALL_BY_INTERRUPT,
+				.by_syscall = by_syscall });
+}
+
+static void enter_handler(struct step *s, uint64_t ret, bool by_syscall)
+{
+	enter_interruption(s, &(struct frame){ .ret = ret,
+					       .function = step_begin(s),
+					       .kind = FRAME_SIGNAL,
+					       .how = PTD_CALL_BY_SIGNAL,
+					       .by_syscall = by_syscall });
+}
+
+/* The innermost frame had interrupted the thread, which goes on as if it had not. */
+static void end_interruption(struct step *s, enum ptd_call_how how)
+{
+	struct callstack *stack = s->thread->stack;
+	const size_t n = stack->suspended.n;
+
+	if (n > 0 && stack->suspended.items[n - 1].frame == stack->frames.n - 1) {
+		s->again = true;
+		s->before = stack->suspended.items[n - 1].last;
+	}
+	step_leave(s, how);
+	if (stack->frames.n == 0) {
+		s->again = false;
+		step_enter_below(s, false);
+	}
+}
+
+/* A handler returned to another place than where it had interrupted the thread. */
+static void leave_restorer(struct step *s)
+{
+	const uint64_t ret = step_top(s)->ret;
+	size_t i;
+
+	step_leave(s, PTD_CALL_BY_SIGNAL);
+	if (s->thread->stack->frames.n == 0) {
+		step_enter_below(s, false);
+		return;
+	}
+	if (step_is_beginning(s)) {
+		step_enter(s, &(struct frame){ .ret = ret,
+					       .function = step_begin(s),
+					       .kind = step_kind(s),
+					       .how = PTD_CALL_BY_CALL });
+		return;
+	}
+	i = step_find_open(s, s->thread->stack->frames.n);
+	if (i != STEP_NONE)
+		step_unwind_to(s, i);
+	else
+		step_restart(s);
+}
+
+/* Control arrives from untraced code, to which it had gone before the instruction at @resume. */
+static void arrive_from_untraced(struct step *s, uint64_t resume, bool by_syscall)
+{
+	size_t i;
+
+	if (s->ip == resume || (by_syscall && s->ip + SYSCALL_SIZE == resume))
+		return;
+	i = step_find_interrupted(s);
+	if (i != STEP_NONE) {
+		step_leave_to(s, i + 1, PTD_CALL_BY_UNWINDING);
+		end_interruption(s, PTD_CALL_BY_SIGNAL);
+		return;
+	}
+	if (step_top(s)->kind == FRAME_RESTORER) {
+		leave_restorer(s);
+		return;
+	}
+	if (step_is_beginning(s) || (!step_is_named(s) && !step_is_inside(s, step_top(s)))) {
+		enter_handler(s, resume, by_syscall);
+		return;
+	}
+	i = step_find_open(s, s->thread->stack->frames.n);
+	if (i != STEP_NONE)
+		step_unwind_to(s, i);
+	else
+		step_restart(s);
+}
+
+/* iret, sysret, sysexit, retf. */
+static void arrive_by_far_return(struct step *s)
+{
+	const size_t i = step_find_kernel(s);
+	struct frame frame;
+
+	if (i == STEP_NONE) {
+		step_leave_to(s, 0, PTD_CALL_BY_RETURN);
+		step_enter_below(s, false);
+		return;
+	}
+	frame = s->thread->stack->frames.items[i];
+	step_leave_to(s, i + 1, PTD_CALL_BY_UNWINDING);
+	if (s->ip == frame.ret) {
+		end_interruption(s, frame.by_syscall ? PTD_CALL_BY_SYSCALL : PTD_CALL_BY_INTERRUPT);
+		return;
+	}
+	step_leave(s, frame.by_syscall ? PTD_CALL_BY_SYSCALL : PTD_CALL_BY_INTERRUPT);
+	if (s->thread->stack->frames.n == 0)
+		step_enter_below(s, false);
+	else
+		arrive_from_untraced(s, frame.ret, frame.by_syscall);
+}
+
+/* A system call, int n or the like, and packets stayed on. */
+static void arrive_by_trap(struct step *s, bool by_syscall)
+{
+	if (is_kernel(s->ip))
+		enter_kernel(s, step_next_ip(s), by_syscall);
+	else
+		arrive_from_untraced(s, step_next_ip(s), by_syscall);
+}
+
+static void arrive_by_insn(struct step *s)
+{
+	const uint8_t iclass = step_last_class(s);
+
+	switch (iclass) {
+	case PTD_INSN_CALL:
+	case PTD_INSN_CALL_INDIRECT:
+		arrive_by_call(s);
+		break;
+	case PTD_INSN_RETURN:
+		arrive_by_return(s);
+		break;
+	case PTD_INSN_RETURN_FAR:
+		arrive_by_far_return(s);
+		break;
+	case PTD_INSN_SYSCALL:
+	case PTD_INSN_SYSENTER:
+		arrive_by_trap(s, true);
+		break;
+	case PTD_INSN_INTERRUPT:
+	case PTD_INSN_VM:
+		arrive_by_trap(s, false);
+		break;
+	default:
+		arrive_by_jump(s, iclass == PTD_INSN_JUMP_INDIRECT);
+		break;
+	}
+}
+
+static void arrive_after_async(struct step *s)
+{
+	const uint64_t ip = s->thread->async_ip;
+
+	/* The instruction did not run, so the one before it leads here. */
+	if (s->ip == ip)
+		arrive_by_insn(s);
+	else if (is_kernel(s->ip))
+		enter_kernel(s, ip, false);
+	/* Of an int3 or int n nothing is reported, and the thread goes on behind it. */
+	else if (step_last_insn(s)->iclass != PTD_INSN_INTERRUPT || s->ip != step_next_ip(s))
+		arrive_from_untraced(s, ip, false);
+}
+
+static void arrive_after_off(struct step *s)
+{
+	switch (step_last_insn(s)->iclass) {
+	case PTD_INSN_SYSCALL:
+	case PTD_INSN_SYSENTER:
+	case PTD_INSN_INTERRUPT:
+	case PTD_INSN_VM:
+		arrive_from_untraced(s, step_next_ip(s), true);
+		break;
+	case PTD_INSN_CALL:
+	case PTD_INSN_CALL_INDIRECT:
+		/* It called code that is filtered out. */
+		if (s->ip != step_next_ip(s))
+			step_restart(s);
+		break;
+	default:
+		step_restart(s);
+	}
+}
+
+static void arrive_after_abort(struct step *s)
+{
+	const size_t i = step_find_open(s, s->thread->stack->frames.n);
+
+	if (i != STEP_NONE)
+		step_unwind_to(s, i);
+	else
+		step_restart(s);
+}
+
+/* The thread may have run on a CPU of which nothing is left. */
+static void arrive_in_slice(struct step *s)
+{
+	if (step_continues(s))
+		arrive_by_insn(s);
+	else
+		step_restart(s);
+}
+
+static void arrive(struct step *s)
+{
+	s->place.to = s->ip;
+	s->place.from = s->thread->after == CALL_AFTER_NOTHING ? 0 : step_last_ip(s);
+	switch (s->thread->after) {
+	case CALL_AFTER_NOTHING:
+		step_start(s);
+		break;
+	case CALL_AFTER_INSN:
+		if (s->thread->is_new_slice)
+			arrive_in_slice(s);
+		else
+			arrive_by_insn(s);
+		break;
+	case CALL_AFTER_ASYNC:
+		arrive_after_async(s);
+		break;
+	case CALL_AFTER_OFF:
+		arrive_after_off(s);
+		break;
+	case CALL_AFTER_ABORT:
+		arrive_after_abort(s);
+		break;
+	}
+	while (s->again && s->world->list.r == 0) {
+		s->again = false;
+		s->last = &s->before;
+		s->place.from = step_last_ip(s);
+		arrive_by_insn(s);
+	}
+	s->thread->after = CALL_AFTER_INSN;
+	s->thread->is_new_slice = false;
+}
+
+/* --- batches ---------------------------------------------------------------------------------- */
+
+/* Control falls through from one function into another within the run. */
+static void take_mixed(struct step *s)
+{
+	const struct ptd_run *run = s->run;
+	const uint64_t n = s->place.n;
+
+	for (size_t k = 1; k < run->n && s->world->list.r == 0; k++) {
+		struct ptd_run before = *run;
+		uint32_t code = CODE_NONE;
+
+		step_fail(s, functions_code(&s->world->functions, s->batch, run->block,
+					    run->first + k, &code));
+		if (code == s->code || code == CODE_NONE)
+			continue;
+		before.n = (uint16_t)k;
+		s->last = &before;
+		s->insn = run->first + k;
+		s->ip = ptd_run_ip(run, k);
+		s->code = code;
+		s->place.n = n + k;
+		s->place.from = step_last_ip(s);
+		s->place.to = s->ip;
+		arrive_by_jump(s, false);
+	}
+	s->last = NULL;
+}
+
+/* Take a run at which there may be something to do. */
+static int take_run(struct step *s, const struct ptd_run *run)
+{
+	struct callthread *thread = s->thread;
+	const struct blockfacts *got;
+	struct blockfacts facts;
+	int r;
+
+	r = blockfacts_get(&s->world->blocks, &s->world->functions, s->batch, run->block, &got);
+	if (r < 0)
+		return r;
+	facts = *got;
+	s->run = run;
+	s->insn = run->first;
+	s->ip = ptd_run_ip(run, 0);
+	s->code = facts.code;
+	if (facts.is_mixed && run->first > 0) {
+		r = functions_code(&s->world->functions, s->batch, run->block, run->first,
+				   &s->code);
+		if (r < 0)
+			return r;
+	}
+	if (thread->code != s->code)
+		arrive(s);
+	if (facts.is_mixed)
+		take_mixed(s);
+	thread->code =
+	    facts.ends && step_last_index(run) + 1 == run->block->n_insns ? CODE_PENDING : s->code;
+	return s->world->list.r;
+}
+
+/* Take the runs from @first to before @end. */
+static int take_runs(struct callthread *thread, struct call_world *world,
+		     const struct ptd_batch *batch, size_t first, size_t end)
+{
+	struct step s = { .thread = thread, .world = world, .batch = batch };
+	const struct ptd_run *runs = batch->runs;
+	uint64_t n = thread->shown.n_insns;
+	uint32_t code = thread->code;
+	int r = 0;
+
+	for (size_t i = first; i < end; i++) {
+		const struct ptd_run *run = &runs[i];
+		const struct blockfacts_recent *recent =
+		    blockfacts_recent(&world->blocks, run->block);
+
+		if (recent->block != run->block || recent->code != code) {
+			s.last = i > first ? run - 1 : &thread->last;
+			s.place = (struct call_place){ .run = i, .t = run->t, .n = n };
+			r = take_run(&s, run);
+			if (r < 0)
+				return r;
+			code = thread->code;
+		}
+		n += run->n;
+	}
+	thread->shown.n_insns = n;
+	if (end > first) {
+		thread->last = runs[end - 1];
+		thread->shown.t_last = thread->last.t;
+	}
+	return 0;
+}
+
+static void take_mark(struct callthread *thread, struct call_world *world,
+		      const struct ptd_mark *mark)
+{
+	const bool is_after_insn = thread->after == CALL_AFTER_INSN;
+
+	switch (mark->kind) {
+	case PTD_MARK_GAP:
+	case PTD_MARK_OUT_OF_SCOPE:
+	case PTD_MARK_STOP:
+		if (thread->after != CALL_AFTER_NOTHING)
+			callstack_break(thread->stack, &world->list, &world->functions,
+					&(struct call_place){ .run = mark->run,
+							      .t = mark->t,
+							      .n = thread->shown.n_insns });
+		thread->after = CALL_AFTER_NOTHING;
+		break;
+	case PTD_MARK_ASYNC:
+		/* If nothing ran since the last mark, that one says where the thread was. */
+		if (is_after_insn) {
+			thread->after = CALL_AFTER_ASYNC;
+			thread->async_ip = mark->ip;
+		}
+		break;
+	case PTD_MARK_OFF:
+		if (is_after_insn)
+			thread->after = CALL_AFTER_OFF;
+		break;
+	case PTD_MARK_TSX:
+		if (mark->value == PTD_TSX_ABORT && thread->after != CALL_AFTER_NOTHING)
+			thread->after = CALL_AFTER_ABORT;
+		break;
+	default:
+		return;
+	}
+	thread->code = CODE_PENDING;
+}
+
+void call_world_deinit(struct call_world *world)
+{
+	struct callstack *stack = world->stacks, *next;
+
+	for (; stack; stack = next) {
+		next = stack->next;
+		callstack_deinit(stack, &world->list);
+		free(stack);
+	}
+	vec_deinit(&world->list.calls);
+	functions_deinit(&world->functions);
+	blockfacts_deinit(&world->blocks);
+}
+
+int callthread_init(struct callthread *thread, struct call_world *world, struct stackpool *pool,
+		    const struct ptd_slice *slice)
+{
+	*thread = (struct callthread){
+		.shown = { .id = thread->shown.id,
+			   .pid = slice->pid,
+			   .tid = slice->tid,
+			   .space = slice->space },
+		.stack = stackpool_new_stack(world),
+		.pool = pool,
+		.after = CALL_AFTER_NOTHING,
+		.code = CODE_PENDING,
+	};
+	if (!thread->stack)
+		return -ENOMEM;
+	thread->stack->thread = thread->shown.id;
+	return 0;
+}
+
+int callthread_batch(struct callthread *thread, struct call_world *world,
+		     const struct ptd_batch *batch)
+{
+	size_t first = 0;
+	int r;
+
+	if (thread->slice != batch->slice->id && thread->after == CALL_AFTER_INSN) {
+		thread->is_new_slice = true;
+		thread->code = CODE_PENDING;
+	}
+	thread->slice = batch->slice->id;
+	thread->shown.cpu = batch->slice->cpu;
+	thread->shown.comm = batch->slice->comm;
+	if (thread->shown.n_insns == 0 && batch->n_runs > 0)
+		thread->shown.t_first = batch->runs[0].t;
+	if (thread->search_room < SEARCH_ROOM_PER_BATCH)
+		thread->search_room = SEARCH_ROOM_PER_BATCH;
+	for (size_t i = 0; i < batch->n_marks; i++) {
+		const struct ptd_mark *mark = &batch->marks[i];
+
+		r = take_runs(thread, world, batch, first, mark->run);
+		if (r < 0)
+			return r;
+		first = mark->run;
+		take_mark(thread, world, mark);
+	}
+	r = take_runs(thread, world, batch, first, batch->n_runs);
+	return r < 0 ? r : world->list.r;
+}
+
+int callthread_end(struct callthread *thread, struct call_world *world)
+{
+	const struct call_place place = { .t = thread->shown.t_last, .n = thread->shown.n_insns };
+	struct callstack *home = thread->home;
+
+	thread->n_at_end = thread->stack->frames.n;
+	callstack_leave_to(thread->stack, &world->list, &world->functions, &place, 0,
+			   PTD_CALL_BY_END);
+	if (home && home != thread->stack) {
+		home->bias = home->n_parked - place.n;
+		callstack_leave_to(home, &world->list, &world->functions, &place, 0,
+				   PTD_CALL_BY_END);
+		stackpool_drop_stack(world, home);
+	}
+	thread->home = NULL;
+	stackpool_end(thread->pool, world, thread->shown.id, &place);
+	thread->shown.ended = true;
+	return world->list.r;
+}
+
+void callthread_forget(struct callthread *thread, struct call_world *world)
+{
+	stackpool_drop_stack(world, thread->stack);
+	thread->stack = NULL;
+	thread->n_at_end = 0;
+}

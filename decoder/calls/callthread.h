@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Calls of a thread
+ *
+ * Follows what one thread executes, and keeps its stack. callthread.c has the table of rules.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/calls/blockfacts.h"
+#include "decoder/calls/callstack.h"
+#include "decoder/calls/functions.h"
+#include "ptd/calls.h"
+
+struct stackpool;
+
+/* What all threads share. */
+struct call_world {
+	struct functions functions;
+	struct blockfacts_table blocks;
+	struct call_list list;
+	struct callstack *stacks; /* all that there are; owned */
+	struct callstack *unused; /* those that belong to no thread */
+	uint32_t n_stacks;        /* numbers given to stacks so far */
+	uint64_t n_parkings;      /* likewise, to parkings */
+};
+
+/* What comes before the next instruction of a thread. */
+enum call_after {
+	CALL_AFTER_NOTHING, /* the first one, or a gap */
+	CALL_AFTER_INSN,    /* the last one */
+	CALL_AFTER_ASYNC,   /* it was interrupted */
+	CALL_AFTER_OFF,     /* it left for untraced code */
+	CALL_AFTER_ABORT,   /* its transaction was aborted */
+};
+
+struct callthread {
+	struct ptd_call_thread shown; /* the first field */
+	struct callstack *stack;      /* that it is on */
+	struct callstack *home;       /* of its scheduler; may be NULL */
+	size_t n_home;                /* frames on @home that stay when the scheduler leaves it */
+	struct stackpool *pool;       /* of its process; borrowed */
+
+	uint8_t after;     /* enum call_after */
+	uint32_t code;     /* of the last instruction; CODE_PENDING: look at the next one */
+	uint64_t async_ip; /* where it was interrupted */
+	uint64_t slice;    /* id of its last slice */
+	bool is_new_slice; /* of which nothing has run yet */
+	struct ptd_run last;
+
+	size_t n_at_end;      /* frames that were left when it ended; they are still there */
+	uint64_t search_room; /* how many frames may still be looked at */
+};
+
+#define CODE_PENDING (UINT32_MAX - 1)
+
+/* Free what belongs to no thread. */
+void call_world_deinit(struct call_world *world);
+
+/* Return: 0 or -ENOMEM. */
+_must_check_ int callthread_init(struct callthread *thread, struct call_world *world,
+				 struct stackpool *pool, const struct ptd_slice *slice);
+
+/* Add the calls of @batch, which is of this thread, to the world's list. Return: 0 or -ENOMEM. */
+_must_check_ int callthread_batch(struct callthread *thread, struct call_world *world,
+				  const struct ptd_batch *batch);
+
+/*
+ * Leave all that is open, because the thread has ended: on its stack, and on those that it was the
+ * last to be on.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int callthread_end(struct callthread *thread, struct call_world *world);
+
+/* Forget the stack of a thread that has ended. */
+void callthread_forget(struct callthread *thread, struct call_world *world);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/calls/functions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_SHOWN 256 /* bytes of an object's name in that of a function without a symbol */
+
+void functions_deinit(struct functions *functions)
+{
+	vec_deinit(&functions->all);
+	vec_deinit(&functions->starts);
+	map_deinit(&functions->by_symbol);
+	map_deinit(&functions->by_address);
+	arena_deinit(&functions->arena);
+}
+
+/* --- what a name says ------------------------------------------------------------------------- */
+
+/* Underscores before a name do not count. */
+static const struct {
+	const char *name;
+	uint8_t role;
+} roles[] = {
+	{ "swapcontext", FUNCTION_SWAP },
+	{ "setcontext", FUNCTION_SET },
+	{ "jump_fcontext", FUNCTION_SWAP },
+	{ "ontop_fcontext", FUNCTION_SWAP },
+	{ "gogo", FUNCTION_GO },
+	{ "runtime.gogo", FUNCTION_GO },
+	{ "runtime.gogo.abi0", FUNCTION_GO },
+	{ "runtime.mcall", FUNCTION_PARK },
+	{ "runtime.mcall.abi0", FUNCTION_PARK },
+	{ "runtime.morestack", FUNCTION_PARK },
+	{ "runtime.morestack.abi0", FUNCTION_PARK },
+	{ "__x86_return_thunk", FUNCTION_RET },
+	{ "srso_return_thunk", FUNCTION_RET },
+	{ "srso_alias_return_thunk", FUNCTION_RET },
+	{ "retbleed_return_thunk", FUNCTION_RET },
+};
+
+/*
+ * A cold part is called "NAME.cold" or "NAME.cold.N"; demangled, "NAME [clone .cold]".
+ *
+ * Return: the size of NAME; 0 if @name is not of this form.
+ */
+static size_t size_of_whole(const char *name)
+{
+	static const char clone[] = " [clone ";
+	const char *cold = NULL;
+	size_t size;
+
+	for (const char *at = strstr(name, ".cold"); at; at = strstr(at + 1, ".cold"))
+		cold = at;
+	if (!cold || (cold[5] != '\0' && cold[5] != '.' && cold[5] != ']'))
+		return 0;
+	size = (size_t)(cold - name);
+	if (size > sizeof(clone) - 1 &&
+	    memcmp(cold - (sizeof(clone) - 1), clone, sizeof(clone) - 1) == 0)
+		size -= sizeof(clone) - 1;
+	return size;
+}
+
+static void find_role(struct function *f)
+{
+	static const char indirect_thunk[] = "__x86_indirect_thunk_";
+	const char *name = f->shown.name;
+	const size_t size = strlen(name);
+
+	if ((size > 4 && strcmp(name + size - 4, "@plt") == 0) ||
+	    strncmp(name, indirect_thunk, strlen(indirect_thunk)) == 0) {
+		f->role = FUNCTION_STUB;
+		return;
+	}
+	f->whole_size = size_of_whole(name);
+	if (f->whole_size > 0) {
+		f->role = FUNCTION_COLD;
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(roles); i++)
+		if (strcmp(name, roles[i].name) == 0 ||
+		    strcmp(name + strspn(name, "_"), roles[i].name) == 0)
+			f->role = roles[i].role;
+}
+
+bool functions_is_cold_part(const struct functions *functions, uint32_t part, uint32_t whole)
+{
+	const struct function *p = functions_get(functions, part);
+	const struct function *w = functions_get(functions, whole);
+
+	return p->role == FUNCTION_COLD && p->shown.object == w->shown.object &&
+	       strncmp(p->shown.name, w->shown.name, p->whole_size) == 0 &&
+	       w->shown.name[p->whole_size] == '\0';
+}
+
+/* --- finding and making them ------------------------------------------------------------------ */
+
+/* Add a function, whose name stays where it is. */
+static int add_function(struct functions *functions, const struct ptd_function *shown,
+			uint32_t *ret_function)
+{
+	struct function *f = arena_alloc(&functions->arena, sizeof(*f));
+
+	if (!f || functions->all.n >= CODE_UNNAMED)
+		return -ENOMEM;
+	f->shown = *shown;
+	f->shown.id = (uint32_t)functions->all.n;
+	if (shown->symbol != PTD_NO_SYMBOL)
+		find_role(f);
+	if (vec_push(&functions->all, &f->shown) < 0)
+		return -ENOMEM;
+	*ret_function = f->shown.id;
+	return 0;
+}
+
+int functions_code(struct functions *functions, const struct ptd_batch *batch,
+		   const struct ptd_block *block, size_t i, uint32_t *ret_code)
+{
+	const uint32_t symbol = block->insns[i].symbol;
+	const uint64_t key = (uint64_t)block->object->id << 32 | symbol;
+	const uint64_t *known;
+	int r;
+
+	if (symbol == PTD_NO_SYMBOL || symbol >= batch->n_symbols) {
+		*ret_code = CODE_UNNAMED | (block->object->id & (CODE_UNNAMED - 1));
+		return 0;
+	}
+	known = map_get(&functions->by_symbol, key);
+	if (known) {
+		*ret_code = (uint32_t)*known;
+		return 0;
+	}
+	r = add_function(functions,
+			 &(struct ptd_function){ .symbol = symbol,
+						 .object = block->object,
+						 .name = batch->symbols[symbol]->name,
+						 .address = batch->symbols[symbol]->address },
+			 ret_code);
+	return r < 0 ? r : map_put(&functions->by_symbol, key, *ret_code);
+}
+
+static uint64_t key_of_address(const struct ptd_block *block, size_t i)
+{
+	const uint64_t key[] = { block->object->id, block->address + block->insns[i].offset };
+
+	return map_hash(key, sizeof(key));
+}
+
+/* Return: the function without a symbol that begins at instruction @i; NULL if none is known. */
+static const struct function *find_begin(const struct functions *functions,
+					 const struct ptd_block *block, size_t i)
+{
+	const uint64_t *known = map_get(&functions->by_address, key_of_address(block, i));
+	const struct function *f = known ? functions_get(functions, (uint32_t)*known) : NULL;
+
+	return f && f->shown.object == block->object &&
+		       f->shown.address == block->address + block->insns[i].offset
+		   ? f
+		   : NULL;
+}
+
+bool functions_begins(const struct functions *functions, const struct ptd_block *block, size_t i)
+{
+	return find_begin(functions, block, i);
+}
+
+static char *make_name(struct functions *functions, const struct ptd_object *object,
+		       uint64_t address)
+{
+	const char *slash = strrchr(object->name, '/');
+	char name[FILE_SHOWN + 24];
+
+	(void)snprintf(name, sizeof(name), "%.*s+0x%" PRIx64, FILE_SHOWN,
+		       slash ? slash + 1 : object->name, address);
+	return arena_strdup(&functions->arena, name);
+}
+
+int functions_begin(struct functions *functions, const struct ptd_block *block, size_t i,
+		    uint32_t *ret_function)
+{
+	const uint64_t address = block->address + block->insns[i].offset;
+	const struct function *known = find_begin(functions, block, i);
+	const char *name;
+	int r;
+
+	if (known) {
+		*ret_function = known->shown.id;
+		return 0;
+	}
+	name = make_name(functions, block->object, address);
+	if (!name)
+		return -ENOMEM;
+	r = add_function(
+	    functions,
+	    &(struct ptd_function){ .object = block->object, .name = name, .address = address },
+	    ret_function);
+	if (r == 0)
+		r = map_put(&functions->by_address, key_of_address(block, i), *ret_function);
+	if (r == 0)
+		r = vec_push(
+		    &functions->starts,
+		    { .object = block->object->id, .function = *ret_function, .address = address });
+	return r;
+}
+
+static bool is_below(const struct function_start *a, const struct function_start *b)
+{
+	return a->object != b->object ? a->object < b->object : a->address < b->address;
+}
+
+/* Put the starts that came last in their places. */
+static void sort_starts(struct functions *functions)
+{
+	struct function_start *starts = functions->starts.items;
+
+	for (; functions->n_sorted < functions->starts.n; functions->n_sorted++) {
+		const struct function_start start = starts[functions->n_sorted];
+		size_t low = 0, high = functions->n_sorted;
+
+		while (low < high) {
+			const size_t middle = low + (high - low) / 2;
+
+			if (is_below(&starts[middle], &start))
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		memmove(&starts[low + 1], &starts[low],
+			(functions->n_sorted - low) * sizeof(start));
+		starts[low] = start;
+	}
+}
+
+bool functions_nearest(struct functions *functions, const struct ptd_block *block, size_t i,
+		       uint32_t *ret_function)
+{
+	const struct function_start key = { .object = block->object->id,
+					    .address = block->address + block->insns[i].offset };
+	size_t n;
+
+	sort_starts(functions);
+	n = vec_bisect(&functions->starts, item, !is_below(&key, item));
+	if (n == 0 || functions->starts.items[n - 1].object != key.object)
+		return false;
+	*ret_function = functions->starts.items[n - 1].function;
+	return true;
+}

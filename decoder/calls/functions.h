@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Functions
+ *
+ * The functions that code belongs to, and what their names say about how they behave. Code with a
+ * symbol belongs to the function of this symbol. Code without one belongs to the nearest function
+ * below it that was called, and that has no symbol either.
+ *
+ * A code is a number that is the same for instructions that can follow each other without a call:
+ * of code with a symbol the number of its function, of code without one a number for the object.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "ptd/calls.h"
+#include "util/arena.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+enum function_role {
+	FUNCTION_PLAIN,
+	FUNCTION_STUB, /* of the PLT, or for an indirect branch: jumps to a function */
+	FUNCTION_RET,  /* jumped to for a return that the CPU does not predict */
+	FUNCTION_COLD, /* a part of another function, which the compiler put elsewhere */
+	FUNCTION_SWAP, /* goes on on another stack, and returns when its own goes on */
+	FUNCTION_SET,  /* goes on on another stack; its own has ended */
+	FUNCTION_GO,   /* the same, but it is the thread's scheduler that calls it */
+	FUNCTION_PARK, /* what it calls runs on the scheduler's stack; it returns when its own goes
+			  * on */
+};
+
+struct function {
+	struct ptd_function shown; /* the first field */
+	uint8_t role;              /* enum function_role */
+	size_t whole_size;         /* of a cold part: bytes of its name that are the whole's */
+};
+
+#define CODE_UNNAMED (UINT32_C(1) << 31) /* and the id of the object */
+#define CODE_NONE    UINT32_MAX          /* no instruction has it */
+
+struct functions {
+	struct arena arena;
+	VEC(const struct ptd_function *) all; /* each is in a struct function */
+	struct map by_symbol;                 /* object and symbol → number */
+	struct map by_address;                /* hash of object and address → number, no symbol */
+	VEC(struct function_start {
+		uint32_t object;
+		uint32_t function;
+		uint64_t address;
+	})
+	starts;          /* of those without a symbol */
+	size_t n_sorted; /* of @starts, the first ones */
+};
+
+void functions_deinit(struct functions *functions);
+
+static inline const struct function *functions_get(const struct functions *functions, uint32_t i)
+{
+	return (const struct function *)(const void *)functions->all.items[i];
+}
+
+/* Get the code of instruction @i of @block. Return: 0 or -ENOMEM. */
+_must_check_ int functions_code(struct functions *functions, const struct ptd_batch *batch,
+				const struct ptd_block *block, size_t i, uint32_t *ret_code);
+
+/*
+ * Get the function that begins at instruction @i of @block, which is called and has no symbol.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int functions_begin(struct functions *functions, const struct ptd_block *block,
+				 size_t i, uint32_t *ret_function);
+
+/* Return: whether a function without a symbol begins at instruction @i of @block. */
+bool functions_begins(const struct functions *functions, const struct ptd_block *block, size_t i);
+
+/*
+ * Find the function without a symbol that instruction @i of @block belongs to.
+ *
+ * Return: whether one is known.
+ */
+bool functions_nearest(struct functions *functions, const struct ptd_block *block, size_t i,
+		       uint32_t *ret_function);
+
+/* Return: whether @part is a cold part of @whole. */
+bool functions_is_cold_part(const struct functions *functions, uint32_t part, uint32_t whole);

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/calls/stackpool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "decoder/calls/step.h"
+
+struct callstack *stackpool_new_stack(struct call_world *world)
+{
+	struct callstack *stack = world->unused;
+
+	if (stack) {
+		world->unused = stack->next_unused;
+	} else {
+		stack = calloc(1, sizeof(*stack));
+		if (!stack)
+			return NULL;
+		stack->next = world->stacks;
+		world->stacks = stack;
+	}
+	stack->id = world->n_stacks++;
+	return stack;
+}
+
+void stackpool_drop_stack(struct call_world *world, struct callstack *stack)
+{
+	struct callstack *next = stack->next;
+
+	callstack_deinit(stack, &world->list);
+	*stack = (struct callstack){ .next = next, .next_unused = world->unused };
+	world->unused = stack;
+}
+
+/* --- parking ---------------------------------------------------------------------------------- */
+
+static void remove_parked(struct stackpool *pool, size_t i)
+{
+	pool->parked.items[i].stack->parking = 0;
+	pool->parked.n--;
+	memmove(&pool->parked.items[i], &pool->parked.items[i + 1],
+		(pool->parked.n - i) * sizeof(*pool->parked.items));
+}
+
+/* Leave all on a stack on which no thread is. */
+static void end_parked(struct stackpool *pool, struct call_world *world, size_t i,
+		       const struct call_place *place)
+{
+	struct callstack *stack = pool->parked.items[i].stack;
+
+	remove_parked(pool, i);
+	stack->bias = stack->n_parked - place->n;
+	callstack_leave_to(stack, &world->list, &world->functions, place, 0, PTD_CALL_BY_END);
+	stackpool_drop_stack(world, stack);
+}
+
+/* Park a stack, which goes on at @ip. */
+static void park(struct step *s, struct callstack *stack, uint64_t ip)
+{
+	struct stackpool *pool = s->thread->pool;
+
+	if (pool->parked.n >= PTD_CALLS_STACKS_MAX) {
+		s->world->list.stats.n_stacks_ended++;
+		end_parked(pool, s->world, 0, &s->place);
+	}
+	if (vec_push(&pool->parked, { .ip = ip, .stack = stack }) < 0) {
+		step_fail(s, -ENOMEM);
+		return;
+	}
+	stack->n_parked = s->place.n + stack->bias;
+	stack->parking = ++s->world->n_parkings;
+}
+
+void stackpool_end(struct stackpool *pool, struct call_world *world, uint32_t thread,
+		   const struct call_place *place)
+{
+	for (size_t i = pool->parked.n; i-- > 0;)
+		if (pool->parked.items[i].stack->thread == thread)
+			end_parked(pool, world, i, place);
+}
+
+/* --- going on --------------------------------------------------------------------------------- */
+
+/* The thread is on @stack from now on. */
+static void go_to(struct step *s, struct callstack *stack)
+{
+	struct callthread *thread = s->thread;
+
+	stack->bias = stack->n_parked - s->place.n;
+	stack->thread = thread->shown.id;
+	thread->stack = stack;
+}
+
+/* Go on on a stack that was not seen before. */
+static void go_to_new(struct step *s, bool is_whole)
+{
+	struct callstack *stack = stackpool_new_stack(s->world);
+
+	if (!stack) {
+		step_fail(s, -ENOMEM);
+		return;
+	}
+	go_to(s, stack);
+	stack->is_whole = is_whole;
+	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0);
+	step_start(s);
+}
+
+/* Of those that are parked with the same address, keep all but the one that is taken. */
+static void keep_alike(struct step *s, struct callstack *taken)
+{
+	const struct stackpool *pool = s->thread->pool;
+
+	taken->alike.n = 0;
+	for (size_t i = 0; i < pool->parked.n && taken->alike.n < STACKPOOL_ALIKE_MAX; i++) {
+		const struct parked *p = &pool->parked.items[i];
+
+		if (p->ip == s->ip && p->stack != taken &&
+		    vec_push(&taken->alike, { p->stack, p->stack->parking }) < 0)
+			step_fail(s, -ENOMEM);
+	}
+	if (taken->alike.n > 0)
+		s->world->list.stats.n_choices++;
+}
+
+/* Go on on the stack that is parked as number @i, whose innermost function returns. */
+static void go_to_parked(struct step *s, size_t i)
+{
+	struct callstack *stack = s->thread->pool->parked.items[i].stack;
+
+	remove_parked(s->thread->pool, i);
+	go_to(s, stack);
+	keep_alike(s, stack);
+	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0);
+	stack->n_alike = stack->frames.n - 1;
+	step_return(s);
+}
+
+/* Return: the index of the stack that was parked first with the address; or STEP_NONE. */
+static size_t find_parked(const struct step *s)
+{
+	const struct stackpool *pool = s->thread->pool;
+
+	for (size_t i = 0; i < pool->parked.n; i++)
+		if (pool->parked.items[i].ip == s->ip)
+			return i;
+	return STEP_NONE;
+}
+
+/* The scheduler leaves its stack: what it called before will not be returned to. */
+static void leave_home(struct step *s)
+{
+	struct callthread *thread = s->thread;
+
+	if (thread->stack != thread->home)
+		thread->n_home = 0;
+	thread->home = thread->stack;
+	if (thread->stack->frames.n > thread->n_home)
+		step_leave_to(s, thread->n_home, PTD_CALL_BY_UNWINDING);
+	thread->home->n_parked = s->place.n + thread->home->bias;
+}
+
+/* The stack is not gone on with: a coroutine has ended. */
+static void end_own(struct step *s)
+{
+	struct callstack *stack = s->thread->stack;
+
+	step_leave_to(s, 0, PTD_CALL_BY_END);
+	stackpool_drop_stack(s->world, stack);
+}
+
+/* Leave the stack that the thread is on, by the innermost function of the kind @kind. */
+static void leave_own(struct step *s, uint8_t kind)
+{
+	struct callthread *thread = s->thread;
+
+	if (kind == FRAME_GO)
+		leave_home(s);
+	else if (kind == FRAME_SWAP)
+		park(s, thread->stack, step_top(s)->ret);
+	else
+		end_own(s);
+}
+
+/*
+ * A goroutine goes on elsewhere than where it waited, since a panic was recovered: in a function
+ * that is open on the stack that this thread parked last.
+ *
+ * Return: whether it is so.
+ */
+static bool go_to_recovered(struct step *s)
+{
+	struct callthread *thread = s->thread;
+	struct stackpool *pool = thread->pool;
+	struct callstack *home = thread->stack, *stack;
+	size_t i;
+
+	if (pool->parked.n == 0)
+		return false;
+	stack = pool->parked.items[pool->parked.n - 1].stack;
+	if (stack->thread != thread->shown.id)
+		return false;
+	thread->stack = stack;
+	i = step_find_open(s, stack->frames.n);
+	thread->stack = home;
+	if (i == STEP_NONE)
+		return false;
+	leave_home(s);
+	remove_parked(pool, pool->parked.n - 1);
+	go_to(s, stack);
+	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0);
+	step_unwind_to(s, i);
+	return true;
+}
+
+void stackpool_leave(struct step *s)
+{
+	const struct frame top = *step_top(s);
+	const size_t parked = find_parked(s);
+	size_t i;
+
+	if (parked != STEP_NONE) {
+		const struct callstack *stack = s->thread->pool->parked.items[parked].stack;
+
+		leave_own(s, top.kind);
+		/* Parking the own one may have ended another. */
+		i = find_parked(s);
+		if (i != STEP_NONE && s->thread->pool->parked.items[i].stack == stack) {
+			go_to_parked(s, i);
+			return;
+		}
+		go_to_new(s, false);
+		return;
+	}
+	if (top.ret == s->ip) {
+		step_return(s);
+		return;
+	}
+	if (!step_is_beginning(s)) {
+		i = step_find_open(s, s->thread->stack->frames.n - 1);
+		if (i != STEP_NONE && top.kind != FRAME_SWAP) {
+			step_unwind_to(s, i);
+			return;
+		}
+		if (top.kind == FRAME_GO && go_to_recovered(s))
+			return;
+	}
+	leave_own(s, top.kind);
+	go_to_new(s, step_is_beginning(s));
+}
+
+void stackpool_park(struct step *s)
+{
+	struct callthread *thread = s->thread;
+	struct callstack *own = thread->stack;
+
+	park(s, own, step_top(s)->ret);
+	if (thread->home == own)
+		thread->home = NULL;
+	if (!thread->home) {
+		thread->home = stackpool_new_stack(s->world);
+		if (!thread->home) {
+			step_fail(s, -ENOMEM);
+			return;
+		}
+		callstack_begin(thread->home,
+				&(struct call_place){ .t = s->place.t, .n = -thread->home->bias });
+	}
+	thread->n_home = thread->home->frames.n;
+	go_to(s, thread->home);
+	callstack_say_switch(thread->home, &s->world->list, &s->world->functions, &s->place, 0);
+	step_enter(s, &(struct frame){ .ret = step_next_ip(s),
+				       .function = step_begin(s),
+				       .kind = step_kind(s),
+				       .how = PTD_CALL_BY_CALL });
+}
+
+/* --- those alike ------------------------------------------------------------------------------ */
+
+/*
+ * Return: the frame of @alike that would be the innermost now, if that had been taken; NULL if it
+ *         is not parked any more, or has no such frame.
+ */
+static struct frame *counterpart(const struct callstack *stack, const struct alike *alike)
+{
+	const struct callstack *other = alike->stack;
+	size_t n_left;
+
+	if (other->parking != alike->parking || stack->frames.n > stack->n_alike)
+		return NULL;
+	/* The function that changed stacks has been left, too. */
+	n_left = stack->n_alike - stack->frames.n + 1;
+	return n_left < other->frames.n ? &other->frames.items[other->frames.n - 1 - n_left] : NULL;
+}
+
+/* Keep only those alike that return to where control arrives. */
+static void filter(struct step *s, struct callstack *stack)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < stack->alike.n; i++) {
+		const struct frame *frame = counterpart(stack, &stack->alike.items[i]);
+
+		if (frame && frame->ret == s->ip)
+			stack->alike.items[n++] = stack->alike.items[i];
+	}
+	stack->alike.n = n;
+	if (n == 0)
+		s->world->list.stats.n_decided++;
+}
+
+void stackpool_compare(struct step *s)
+{
+	struct callstack *stack = s->thread->stack;
+
+	if (stack->frames.n <= stack->n_alike)
+		filter(s, stack);
+}
+
+/* Return: how many of the innermost @n frames have been given out. */
+static size_t count_shown(const struct callstack *stack, size_t n)
+{
+	size_t n_shown = 0;
+
+	for (size_t i = stack->frames.n - n; i < stack->frames.n; i++)
+		n_shown += stack->frames.items[i].kind != FRAME_LOCAL &&
+			   stack->frames.items[i].kind != FRAME_STUB;
+	return n_shown;
+}
+
+/* The @n innermost frames of @from become those of @to. */
+static void move_frames(struct step *s, struct callstack *from, struct callstack *to, size_t n)
+{
+	const size_t first = from->frames.n - n;
+	const uint64_t difference = s->place.n + to->bias - from->n_parked;
+
+	if (vec_reserve(&to->frames, n) < 0) {
+		step_fail(s, -ENOMEM);
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct frame frame = from->frames.items[first + i];
+
+		frame.n += difference;
+		frame.ambiguous = true;
+		to->frames.items[to->frames.n++] = frame;
+	}
+	from->frames.n = first;
+}
+
+bool stackpool_correct(struct step *s)
+{
+	struct callstack *stack = s->thread->stack, *right;
+	struct stackpool *pool = s->thread->pool;
+	size_t n_left, n_shown, i;
+
+	if (stack->frames.n > stack->n_alike)
+		return false;
+	filter(s, stack);
+	if (stack->alike.n == 0)
+		return false;
+	right = stack->alike.items[0].stack;
+	n_left = stack->n_alike - stack->frames.n + 1;
+	n_shown = count_shown(right, n_left);
+	for (i = 0; pool->parked.items[i].stack != right; i++)
+		;
+	s->world->list.stats.n_wrong++;
+
+	/* Each has the frames of the other up to those that were left. */
+	move_frames(s, right, stack, n_left);
+	right->alike.n = 0;
+	for (size_t k = 1; k < stack->alike.n; k++)
+		if (vec_push(&right->alike, stack->alike.items[k]) < 0)
+			step_fail(s, -ENOMEM);
+	right->n_alike = right->frames.n;
+	if (right->alike.n == 0)
+		s->world->list.stats.n_decided++;
+	stack->alike.n = 0;
+	stack->n_parked = s->place.n + stack->bias;
+	stack->parking = ++s->world->n_parkings;
+	right->parking = 0;
+	pool->parked.items[i].stack = stack;
+	go_to(s, right);
+	callstack_say_switch(right, &s->world->list, &s->world->functions, &s->place, n_shown);
+	return true;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Stack pool
+ *
+ * The stacks of a process on which no thread runs: fibers and goroutines that wait. A stack is
+ * parked with the address at which it goes on. Which stack goes on is not in PT. If several are
+ * parked with the same address, the one that was parked first is taken, and the others are kept
+ * with it as alike. Where a function returns to an address that the stack does not have, and one of
+ * these does, that one is the right one: the functions left since belong to it, and the two change
+ * places.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "decoder/calls/callstack.h"
+#include "util/vec.h"
+
+struct call_world;
+struct step;
+
+/* Stacks that are kept as alike. */
+#define STACKPOOL_ALIKE_MAX 16
+
+struct parked {
+	uint64_t ip; /* at which it goes on */
+	struct callstack *stack;
+};
+
+struct stackpool {
+	VEC(struct parked) parked; /* the one that was parked first is first */
+};
+
+/* Make a stack, of which nothing is known yet. Return: it; NULL if there is no memory. */
+struct callstack *stackpool_new_stack(struct call_world *world);
+
+/* @stack is empty, and is not used any more. */
+void stackpool_drop_stack(struct call_world *world, struct callstack *stack);
+
+/* --- rules ------------------------------------------------------------------------------------ */
+
+/*
+ * The innermost function is one that goes on on another stack (FRAME_SWAP, FRAME_SET, FRAME_GO),
+ * and control leaves it.
+ */
+void stackpool_leave(struct step *s);
+
+/* The innermost function is FRAME_PARK, and calls what is to run on the scheduler's stack. */
+void stackpool_park(struct step *s);
+
+/* The innermost frame, perhaps one of several alike, returns as it should: so must those. */
+void stackpool_compare(struct step *s);
+
+/*
+ * The innermost frame does not return where it should. If one alike does, take that.
+ *
+ * Return: whether there was one.
+ */
+bool stackpool_correct(struct step *s);
+
+/* End the stacks on which the thread @thread was the last. */
+void stackpool_end(struct stackpool *pool, struct call_world *world, uint32_t thread,
+		   const struct call_place *place);

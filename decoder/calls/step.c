@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/calls/step.h"
+
+#include <errno.h>
+
+/*
+ * Frames that may be looked at in vain, in all: each call and each batch adds some. Without a bound
+ * a damaged trace could make each of its returns look at all frames.
+ */
+#define SEARCH_ROOM_MAX      (UINT64_C(1) << 20)
+#define SEARCH_ROOM_PER_CALL 16
+
+/* How far outside an activation another one of its function is looked for. */
+#define OTHERS_MAX 256
+
+void step_fail(struct step *s, int r)
+{
+	if (r < 0)
+		s->world->list.r = r;
+}
+
+/* --- the last instruction --------------------------------------------------------------------- */
+
+uint32_t step_last_code(struct step *s)
+{
+	uint32_t code = CODE_NONE;
+	const struct blockfacts *facts = NULL;
+
+	step_fail(s, blockfacts_get(&s->world->blocks, &s->world->functions, s->batch,
+				    s->last->block, &facts));
+	if (facts && (!facts->is_mixed || step_last_index(s->last) + 1 == s->last->block->n_insns))
+		return facts->end_code;
+	step_fail(s, functions_code(&s->world->functions, s->batch, s->last->block,
+				    step_last_index(s->last), &code));
+	return code;
+}
+
+bool step_continues(const struct step *s)
+{
+	const struct ptd_block *block = s->last->block;
+	const uint64_t target = s->last->base + (uint64_t)block->target;
+
+	switch (step_last_class(s)) {
+	case PTD_INSN_OTHER:
+	case PTD_INSN_PTWRITE:
+		return s->ip == step_next_ip(s);
+	case PTD_INSN_JUMP:
+	case PTD_INSN_CALL:
+		return s->ip == target || block->mode != 64;
+	case PTD_INSN_JUMP_COND:
+		return s->ip == target || s->ip == step_next_ip(s) || block->mode != 64;
+	default:
+		return true;
+	}
+}
+
+/* --- where control arrives -------------------------------------------------------------------- */
+
+static const struct function *function_at(const struct step *s, uint32_t function)
+{
+	return functions_get(&s->world->functions, function);
+}
+
+uint32_t step_begin(struct step *s)
+{
+	uint32_t function = 0;
+
+	if (step_is_named(s))
+		return s->code;
+	step_fail(s, functions_begin(&s->world->functions, s->run->block, s->insn, &function));
+	return function;
+}
+
+uint32_t step_function(struct step *s)
+{
+	uint32_t function;
+
+	if (!step_is_named(s) &&
+	    functions_nearest(&s->world->functions, s->run->block, s->insn, &function))
+		return function;
+	return step_begin(s);
+}
+
+bool step_is_beginning(const struct step *s)
+{
+	const struct ptd_block *block = s->run->block;
+	const struct function *f;
+
+	if (!step_is_named(s))
+		return functions_begins(&s->world->functions, block, s->insn);
+	f = function_at(s, s->code);
+	return f->role != FUNCTION_COLD &&
+	       f->shown.address == block->address + block->insns[s->insn].offset;
+}
+
+bool step_is_inside(struct step *s, const struct frame *frame)
+{
+	struct functions *functions = &s->world->functions;
+	const struct function *f = function_at(s, frame->function);
+	uint32_t nearest;
+
+	if (f->shown.object != s->run->block->object)
+		return false;
+	if (!step_is_named(s))
+		return f->shown.symbol == PTD_NO_SYMBOL &&
+		       functions_nearest(functions, s->run->block, s->insn, &nearest) &&
+		       nearest == frame->function;
+	return frame->function == s->code ||
+	       functions_is_cold_part(functions, s->code, frame->function) ||
+	       functions_is_cold_part(functions, frame->function, s->code);
+}
+
+bool step_has_role(const struct step *s, enum function_role role)
+{
+	return step_is_named(s) && function_at(s, s->code)->role == role;
+}
+
+uint8_t step_kind(const struct step *s)
+{
+	static const uint8_t kinds[] = {
+		[FUNCTION_PLAIN] = FRAME_FUNCTION, [FUNCTION_STUB] = FRAME_STUB,
+		[FUNCTION_RET] = FRAME_FUNCTION,   [FUNCTION_COLD] = FRAME_FUNCTION,
+		[FUNCTION_SWAP] = FRAME_SWAP,      [FUNCTION_SET] = FRAME_SET,
+		[FUNCTION_GO] = FRAME_GO,          [FUNCTION_PARK] = FRAME_PARK,
+	};
+
+	return step_is_named(s) ? kinds[function_at(s, s->code)->role] : FRAME_FUNCTION;
+}
+
+/* --- what happens ----------------------------------------------------------------------------- */
+
+void step_enter(struct step *s, const struct frame *frame)
+{
+	struct callthread *thread = s->thread;
+
+	callstack_enter(thread->stack, &s->world->list, &s->world->functions, &s->place, frame);
+	if (thread->search_room < SEARCH_ROOM_MAX)
+		thread->search_room += SEARCH_ROOM_PER_CALL;
+}
+
+void step_leave_to(struct step *s, size_t n, enum ptd_call_how how)
+{
+	callstack_leave_to(s->thread->stack, &s->world->list, &s->world->functions, &s->place, n,
+			   how);
+}
+
+void step_leave(struct step *s, enum ptd_call_how how)
+{
+	step_leave_to(s, s->thread->stack->frames.n - 1, how);
+}
+
+void step_start(struct step *s)
+{
+	callstack_begin(s->thread->stack, &s->place);
+	step_enter(s, &(struct frame){ .function = step_function(s), .how = PTD_CALL_BY_START });
+}
+
+void step_restart(struct step *s)
+{
+	s->place.from = 0;
+	callstack_break(s->thread->stack, &s->world->list, &s->world->functions, &s->place);
+	step_start(s);
+}
+
+void step_tail(struct step *s)
+{
+	struct frame frame = *step_top(s);
+
+	frame.function = step_begin(s);
+	frame.how = PTD_CALL_BY_TAIL;
+	switch (frame.kind) {
+	case FRAME_SIGNAL:
+	case FRAME_RESTORER:
+	case FRAME_KERNEL:
+		break;
+	default:
+		frame.kind = step_kind(s);
+		break;
+	}
+	callstack_tail(s->thread->stack, &s->world->list, &s->world->functions, &s->place, &frame);
+}
+
+void step_name_stub(struct step *s)
+{
+	const uint8_t kind = step_kind(s);
+
+	if (kind == FRAME_STUB) {
+		step_top(s)->function = s->code;
+		return;
+	}
+	callstack_name(s->thread->stack, &s->world->list, &s->world->functions, &s->place,
+		       step_begin(s));
+	step_top(s)->kind = kind;
+}
+
+/* --- which frame ------------------------------------------------------------------------------ */
+
+/* Return: how many of @n frames may be looked at. */
+static size_t search_at_most(const struct callthread *thread, size_t n)
+{
+	return n < thread->search_room ? n : (size_t)thread->search_room;
+}
+
+size_t step_find_returning(struct step *s, const struct frame *frames, size_t n)
+{
+	const size_t n_searched = search_at_most(s->thread, n);
+
+	for (size_t i = n; i-- > n - n_searched;)
+		if (frames[i].ret == s->ip)
+			return i;
+	s->thread->search_room -= n_searched;
+	return STEP_NONE;
+}
+
+size_t step_find_open(struct step *s, size_t n)
+{
+	const struct frame *frames = s->thread->stack->frames.items;
+	const size_t n_searched = search_at_most(s->thread, n);
+
+	for (size_t i = n; i-- > n - n_searched;)
+		if (frames[i].kind != FRAME_LOCAL && step_is_inside(s, &frames[i]))
+			return i;
+	s->thread->search_room -= n_searched;
+	return STEP_NONE;
+}
+
+size_t step_find_interrupted(struct step *s)
+{
+	const struct frame *frames = s->thread->stack->frames.items;
+	const size_t n = s->thread->stack->frames.n;
+	const size_t n_searched = search_at_most(s->thread, n);
+
+	for (size_t i = n; i-- > n - n_searched;) {
+		const struct frame *f = &frames[i];
+
+		if ((f->kind == FRAME_SIGNAL || f->kind == FRAME_RESTORER) &&
+		    (f->ret == s->ip || (f->by_syscall && f->ret == s->ip + SYSCALL_SIZE)))
+			return i;
+	}
+	s->thread->search_room -= n_searched;
+	return STEP_NONE;
+}
+
+size_t step_find_kernel(struct step *s)
+{
+	const struct frame *frames = s->thread->stack->frames.items;
+	const size_t n = s->thread->stack->frames.n;
+	const size_t n_searched = search_at_most(s->thread, n);
+
+	for (size_t i = n; i-- > n - n_searched;)
+		if (frames[i].kind == FRAME_KERNEL)
+			return i;
+	s->thread->search_room -= n_searched;
+	return STEP_NONE;
+}
+
+/* --- below the lowest frame ------------------------------------------------------------------- */
+
+void step_enter_below(struct step *s, bool was_resumed)
+{
+	struct callstack *stack = s->thread->stack;
+	const struct frame *hidden = stack->hidden.items;
+	size_t i = stack->hidden.n;
+	struct frame frame = { .how = stack->is_whole ? PTD_CALL_BY_START : PTD_CALL_BY_INFERENCE };
+
+	/* What was resumed had the next hidden frame below it. */
+	if (!was_resumed)
+		i = step_find_returning(s, hidden, i);
+	if (i != STEP_NONE && i > 0 && step_is_inside(s, &hidden[i - 1])) {
+		frame = hidden[i - 1];
+		frame.how = PTD_CALL_BY_RESUMPTION;
+		s->world->list.n_frames -= stack->hidden.n - (i - 1);
+		stack->hidden.n = i - 1;
+	} else {
+		frame.function = step_function(s);
+	}
+	step_enter(s, &frame);
+}
+
+void step_return(struct step *s)
+{
+	const bool was_resumed =
+	    step_top(s)->how == PTD_CALL_BY_RESUMPTION && step_top(s)->ret != 0;
+
+	step_leave(s, PTD_CALL_BY_RETURN);
+	if (s->thread->stack->frames.n == 0)
+		step_enter_below(s, was_resumed);
+}
+
+/* Return: whether another of the next frames below @n is of the function where control arrives. */
+static bool has_other(struct step *s, size_t n)
+{
+	const struct frame *frames = s->thread->stack->frames.items;
+
+	for (size_t i = n; i > 0 && i + OTHERS_MAX > n; i--)
+		if (frames[i - 1].kind != FRAME_LOCAL && step_is_inside(s, &frames[i - 1]))
+			return true;
+	return false;
+}
+
+void step_unwind_to(struct step *s, size_t i)
+{
+	const size_t n = s->thread->stack->frames.n;
+
+	step_leave_to(s, i + 1, PTD_CALL_BY_UNWINDING);
+	if (i + 1 < n && has_other(s, i)) {
+		step_top(s)->ambiguous = true;
+		s->world->list.stats.n_choices++;
+	}
+}
+
+void step_unwind_all(struct step *s)
+{
+	step_leave_to(s, 0, PTD_CALL_BY_UNWINDING);
+	step_enter_below(s, false);
+}

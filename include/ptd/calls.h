@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The call stream
+ *
+ * This layer takes the batches of a decoder and gives out which function called which. The caller
+ * owns the loop:
+ *
+ *	while (ptd_decoder_next(d, &batch) == 0) {
+ *		ptd_calls_batch(c, batch);
+ *		while (ptd_calls_next(c, &call_batch) == 0)
+ *			…;
+ *	}
+ *	ptd_calls_finish(c);
+ *	while (ptd_calls_next(c, &call_batch) == 0)
+ *		…;
+ *
+ * The stream consists of calls: a function is entered, or is left. On each stack of each thread
+ * they nest: what is left is always the innermost function that is open, and all that was entered
+ * is left, at the latest by ptd_calls_finish(). Each call says how it came about, and how sure
+ * that is. libptdecode(3), CALLS, has the rules by which the layer knows.
+ *
+ * Depth 0 is the function of a stack's first instruction. Functions that were open before that
+ * instruction are found when one returns to them. They are entered by PTD_CALL_BY_INFERENCE, with a
+ * negative depth, and with the time of the stack's first instruction: they contain all that came
+ * since, although it was given out before. No other call goes back in time.
+ *
+ * A gap ends all functions of the thread. If one returns behind the gap to a function that was
+ * open before it, this is entered again by PTD_CALL_BY_RESUMPTION, likewise with a negative depth
+ * and the time of the first instruction behind the gap. Depth 0 is the function of that instruction
+ * from then on.
+ *
+ * Code without a symbol is one function from the target of a call to the next such target.
+ */
+
+#include "ptd/record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ptd_calls;
+
+/* The bounds of the layer. */
+enum {
+	PTD_CALLS_DEPTH_MAX = 1 << 17,   /* functions open on one stack */
+	PTD_CALLS_FRAMES_MAX = 1 << 22,  /* functions open on all stacks */
+	PTD_CALLS_THREADS_MAX = 1 << 16, /* beyond it, the thread that ran longest ago is ended */
+	PTD_CALLS_STACKS_MAX = 1 << 12,  /* of one process, on which no thread runs */
+};
+
+enum ptd_call_kind {
+	PTD_CALL_ENTER,
+	PTD_CALL_LEAVE,
+
+	/*
+	 * The thread goes on on another stack: a fiber's, a goroutine's. @stack is that stack,
+	 * @function the innermost one open on it (NULL: none yet), and @depth its depth. The first
+	 * stack of a thread begins without such a call.
+	 *
+	 * If @n_moved is not 0, the layer had taken the wrong one of several stacks that looked
+	 * alike; so many functions were left since. The new stack's innermost @n_moved functions,
+	 * which are the same, belong to the stack that the thread was on, from now on.
+	 */
+	PTD_CALL_SWITCH,
+};
+
+/* How a function was entered, or why it was left. */
+enum ptd_call_how {
+	PTD_CALL_BY_CALL,      /* entered */
+	PTD_CALL_BY_TAIL,      /* a jump out of a function: that is left, and its target entered */
+	PTD_CALL_BY_SIGNAL,    /* entered: a signal handler; left: by its sigreturn */
+	PTD_CALL_BY_INTERRUPT, /* entered: kernel code, by an interrupt or fault; left: its end */
+	PTD_CALL_BY_SYSCALL,   /* entered: kernel code, by a system call; left: its end */
+
+	PTD_CALL_BY_INFERENCE,  /* entered: it was open before the first instruction */
+	PTD_CALL_BY_RESUMPTION, /* entered: it was open before a gap, and still is */
+	PTD_CALL_BY_START,      /* entered: the function of the first instruction of a stack, or
+				 * behind a gap; open before it, unless that is its first, too */
+
+	PTD_CALL_BY_RETURN,    /* left */
+	PTD_CALL_BY_UNWINDING, /* left: longjmp() or an exception went past it */
+	PTD_CALL_BY_GAP,       /* left, or not: the trace is broken here */
+	PTD_CALL_BY_END,       /* left: the trace, the thread or its program (exec) ended */
+	_PTD_CALL_HOWS,
+};
+
+/* It belongs to the layer and stays where and as it is until that is freed. */
+struct ptd_function {
+	uint32_t id;                     /* dense, from 0 */
+	uint32_t symbol;                 /* its id; PTD_NO_SYMBOL: it has none */
+	const struct ptd_object *object; /* the decoder's */
+	const char *name;                /* its symbol's; "FILE+0xADDRESS" without one */
+	uint64_t address;                /* of its first instruction, as linked */
+};
+
+struct ptd_call {
+	uint8_t kind; /* enum ptd_call_kind */
+	uint8_t how;  /* enum ptd_call_how; 0 of PTD_CALL_SWITCH */
+
+	/*
+	 * Several activations or stacks could be the ones that went on, and this follows from a
+	 * choice among them. Which function was entered or left, and when, is as sure as ever; its
+	 * depth, the time since it was entered, and the stack, are not.
+	 */
+	bool ambiguous;
+
+	int32_t depth;
+	uint32_t stack;   /* number of the stack: dense, from 0, and of no two threads the same */
+	uint32_t n_moved; /* of PTD_CALL_SWITCH */
+	const struct ptd_function *function;
+	size_t run; /* the call stands before the run at this index of the batch; see below */
+	uint64_t t;
+	uint64_t n_insns; /* that the thread had executed since its first one that was decoded */
+	uint64_t from;    /* address of the call, jump or return; 0: something else ended it */
+	uint64_t to;      /* address of the next instruction; 0: none is known */
+
+	/*
+	 * Of PTD_CALL_LEAVE: since the function was entered, and of that not in the functions that
+	 * it called. A stack's instructions and their functions' are those executed on that stack.
+	 * The time counts on while the thread does not run, or is on another stack.
+	 */
+	uint64_t t_total, t_self;
+	uint64_t n_insns_total, n_insns_self;
+};
+
+/* A thread as it executes one program. It belongs to the layer until that is freed. */
+struct ptd_call_thread {
+	uint32_t id; /* dense, from 0 */
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t space;
+	uint32_t cpu;     /* where it was last */
+	const char *comm; /* its last name */
+	uint64_t t_first; /* of its first instruction and last one */
+	uint64_t t_last;
+	uint64_t n_insns;
+	bool ended; /* all that it had entered is left, and it comes no more */
+};
+
+/*
+ * The calls of one thread, in their order. @batch is the batch in which they happened, the one of
+ * ptd_calls_batch(). It is NULL if the calls do not belong to it: if these are what is left when a
+ * thread ends. Then @run of each is 0.
+ */
+struct ptd_call_batch {
+	const struct ptd_batch *batch;
+	const struct ptd_call_thread *thread;
+	const struct ptd_call *calls;
+	size_t n_calls;
+};
+
+/* A function that is open. */
+struct ptd_frame {
+	const struct ptd_function *function;
+	uint8_t how;    /* it was entered; PTD_CALL_BY_GAP: it was open before a gap, and nothing
+			 * has returned to it since: whether it is still open is not known */
+	bool ambiguous; /* as in struct ptd_call */
+	int32_t depth;
+	uint64_t t;  /* when it was entered */
+	uint64_t ip; /* innermost frame: the instruction executed last; else the one to which the
+		      * next inner frame returns; 0: not known */
+};
+
+/* How often what happened. */
+struct ptd_calls_stats {
+	uint64_t n_entered[_PTD_CALL_HOWS]; /* by enum ptd_call_how */
+	uint64_t n_left[_PTD_CALL_HOWS];
+	uint64_t n_switches;
+	uint64_t n_choices;  /* of one among several stacks or activations that looked alike */
+	uint64_t n_decided;  /* of these: later returns fitted only one of them */
+	uint64_t n_wrong;    /* of those decided: not the one that had been chosen */
+	uint64_t n_too_deep; /* calls beyond the bounds, which are part of the function that made
+			      * them */
+	uint64_t n_threads_ended; /* because there were too many */
+	uint64_t n_stacks_ended;  /* likewise */
+};
+
+/*
+ * Make a layer. @info is borrowed until the layer is freed, and may be NULL.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int ptd_calls_new(const struct ptd_info *info, struct ptd_calls **ret_calls);
+
+/*
+ * Take the next batch of the stream. It is borrowed until the next call of this function or
+ * ptd_calls_finish(); the decoder, to which it belongs, is freed after the layer.
+ *
+ * Return: 0; or -ENOMEM, behind which only ptd_calls_free() may be called.
+ */
+int ptd_calls_batch(struct ptd_calls *calls, const struct ptd_batch *batch);
+
+/*
+ * The stream is over: end all threads.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int ptd_calls_finish(struct ptd_calls *calls);
+
+/*
+ * Get the next calls that were found. @ret_batch belongs to the layer and is valid until the next
+ * call of any function but ptd_calls_stack().
+ *
+ * Return: 0; PTD_END (decode.h): there are no more for now; or -ENOMEM.
+ */
+int ptd_calls_next(struct ptd_calls *calls, const struct ptd_call_batch **ret_batch);
+
+/* Return: the threads by their id. They stay where they are; the array may move. */
+const struct ptd_call_thread *const *ptd_calls_threads(const struct ptd_calls *calls,
+						       size_t *ret_n);
+
+/* Return: the functions by their id. They stay where they are; the array may move. */
+const struct ptd_function *const *ptd_calls_functions(const struct ptd_calls *calls, size_t *ret_n);
+
+/*
+ * Get the functions that are open on the stack on which the thread is, the innermost first. Behind
+ * those that are known to be open come those that were open before the last gap. The array
+ * belongs to the layer and is valid until the next call of any function. After ptd_calls_finish()
+ * it is what was open at the end.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int ptd_calls_stack(struct ptd_calls *calls, uint32_t thread, const struct ptd_frame **ret_frames,
+		    size_t *ret_n);
+
+/* Return: the counts so far, which belong to the layer. */
+const struct ptd_calls_stats *ptd_calls_stats(const struct ptd_calls *calls);
+
+/* Return: "call", "tail call", "signal", …: how a function was entered or left, in words. */
+const char *ptd_call_how_name(enum ptd_call_how how);
+
+/* Free the layer, which may be NULL. Return: NULL. */
+struct ptd_calls *ptd_calls_free(struct ptd_calls *calls);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The call layer: for each of its rules a stream made by hand, and the calls that it must give. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "ptd/calls.h"
+#include "ptd/decode.h"
+#include "tests/lib/callcheck.h"
+
+/*
+ * The code: each instruction has one byte. A symbol reaches to the next one; what is called "" is
+ * code without a symbol.
+ */
+static const struct ptd_symbol code[] = {
+	{ "main", 0x1000 },
+	{ "f", 0x2000 },
+	{ "g", 0x3000 },
+	{ "h", 0x4000 },
+	{ "f.cold", 0x5000 },
+	{ "h@plt", 0x6000 },
+	{ "g@plt", 0x6010 },
+	{ "", 0x6020 }, /* the PLT's beginning */
+	{ "resolve", 0x7000 },
+	{ "restore", 0x8000 },
+	{ "", 0x9000 }, /* no symbols */
+	{ "__x86_indirect_thunk_rax", 0xa000 },
+	{ "__x86_return_thunk", 0xa100 },
+	{ "(anonymous namespace)::k(int)", 0xb000 },
+	{ "(anonymous namespace)::k(int) [clone .cold]", 0xb100 },
+	{ "entry", 0xffff800000001000 },
+	{ "work", 0xffff800000002000 },
+};
+
+#define BLOCKS 256
+#define INSNS  16
+#define RUNS   256
+#define MARKS  32
+
+struct fixture {
+	struct ptd_object objects[2]; /* the program, and what has no symbols at 0x9000 */
+	const struct ptd_symbol *by_id[ARRAY_LEN(code) + 1];
+	struct ptd_block blocks[BLOCKS];
+	struct ptd_insn insns[BLOCKS][INSNS];
+	size_t n_blocks;
+
+	struct ptd_slice slice;
+	struct ptd_run runs[RUNS];
+	struct ptd_mark marks[MARKS];
+	struct ptd_batch batch;
+	uint64_t t;
+
+	struct ptd_calls *calls;
+	struct callcheck check;
+	char text[8192];
+	size_t n_text;
+};
+
+static uint32_t symbol_at(uint64_t address)
+{
+	size_t i = ARRAY_LEN(code);
+
+	while (i > 0 && code[i - 1].address > address)
+		i--;
+	return i > 0 && code[i - 1].name[0] ? (uint32_t)i : PTD_NO_SYMBOL;
+}
+
+/* Return: the block of @n instructions at @address, whose last one has the class @iclass. */
+static const struct ptd_block *find_block(struct fixture *f, uint64_t address, uint16_t n,
+					  enum ptd_insn_class iclass, uint64_t target)
+{
+	struct ptd_block *b;
+
+	for (size_t i = 0; i < f->n_blocks; i++) {
+		b = &f->blocks[i];
+		if (b->address == address && b->n_insns == n && b->insns[n - 1].iclass == iclass)
+			return b;
+	}
+	assert_true(f->n_blocks < BLOCKS && n <= INSNS);
+	b = &f->blocks[f->n_blocks];
+	*b = (struct ptd_block){ .id = (uint32_t)f->n_blocks,
+				 .n_insns = n,
+				 .size = n,
+				 .mode = 64,
+				 .object = &f->objects[address >> 12 == 9],
+				 .address = address,
+				 .insns = f->insns[f->n_blocks],
+				 .target = (int64_t)(target - address) };
+	for (uint16_t i = 0; i < n; i++)
+		f->insns[f->n_blocks][i] =
+		    (struct ptd_insn){ .offset = i, .size = 1, .symbol = symbol_at(address + i) };
+	f->insns[f->n_blocks++][n - 1].iclass = (uint8_t)iclass;
+	return b;
+}
+
+static const struct {
+	char letter;
+	enum ptd_insn_class iclass;
+} classes[] = {
+	{ 'o', PTD_INSN_OTHER },     { 'j', PTD_INSN_JUMP },       { 'J', PTD_INSN_JUMP_INDIRECT },
+	{ 'b', PTD_INSN_JUMP_COND }, { 'c', PTD_INSN_CALL },       { 'C', PTD_INSN_CALL_INDIRECT },
+	{ 'r', PTD_INSN_RETURN },    { 'R', PTD_INSN_RETURN_FAR }, { 's', PTD_INSN_SYSCALL },
+	{ 'i', PTD_INSN_INTERRUPT },
+};
+
+static enum ptd_insn_class class_of(char letter)
+{
+	for (size_t i = 0; i < ARRAY_LEN(classes); i++)
+		if (classes[i].letter == letter)
+			return classes[i].iclass;
+	fail();
+	return PTD_INSN_OTHER;
+}
+
+static void say_call(struct fixture *f, const struct ptd_call *call)
+{
+	int n;
+
+	if (call->kind == PTD_CALL_SWITCH)
+		n = snprintf(f->text + f->n_text, sizeof(f->text) - f->n_text, "%s=%u%s",
+			     f->n_text ? " " : "", call->stack, call->ambiguous ? "?" : "");
+	else
+		n = snprintf(f->text + f->n_text, sizeof(f->text) - f->n_text, "%s%c%s:%s@%d%s",
+			     f->n_text ? " " : "", call->kind == PTD_CALL_ENTER ? '+' : '-',
+			     call->function->name, ptd_call_how_name((enum ptd_call_how)call->how),
+			     call->depth, call->ambiguous ? "?" : "");
+	f->n_text += (size_t)n;
+	assert_true(f->n_text < sizeof(f->text));
+}
+
+static void take_calls(struct fixture *f)
+{
+	const struct ptd_call_batch *batch;
+
+	while (ptd_calls_next(f->calls, &batch) == 0) {
+		assert_int_equal(callcheck_calls(&f->check, batch), 0);
+		for (size_t i = 0; i < batch->n_calls; i++)
+			say_call(f, &batch->calls[i]);
+	}
+}
+
+static void give_batch(struct fixture *f)
+{
+	if (f->batch.n_runs + f->batch.n_marks == 0)
+		return;
+	assert_int_equal(ptd_calls_batch(f->calls, &f->batch), 0);
+	take_calls(f);
+	f->batch.n_runs = f->batch.n_marks = 0;
+}
+
+static void add_mark(struct fixture *f, enum ptd_mark_kind kind, uint64_t ip)
+{
+	assert_true(f->batch.n_marks < MARKS);
+	f->marks[f->batch.n_marks++] =
+	    (struct ptd_mark){ .run = f->batch.n_runs, .kind = kind, .ip = ip, .t = f->t };
+}
+
+/* Take one word of a stream, see streams[]. */
+static void take_word(struct fixture *f, const char *word)
+{
+	uint64_t address, target = 0;
+	unsigned int n, first = 0;
+	char letter;
+
+	f->t += 10;
+	if (strcmp(word, "gap") == 0) {
+		add_mark(f, PTD_MARK_GAP, 0);
+	} else if (strcmp(word, "off") == 0) {
+		add_mark(f, PTD_MARK_OFF, 0);
+	} else if (sscanf(word, "async@%" SCNx64, &address) == 1) {
+		add_mark(f, PTD_MARK_ASYNC, address);
+	} else if (strcmp(word, "slice") == 0) {
+		give_batch(f);
+		f->slice.id++;
+	} else if (sscanf(word, "tid%u", &n) == 1) {
+		give_batch(f);
+		f->slice.id++;
+		f->slice.tid = n;
+	} else if (sscanf(word, "space%u", &n) == 1) {
+		give_batch(f);
+		f->slice.id++;
+		f->slice.space = n;
+	} else {
+		/* In part: from the second instruction on, or without the last ones. */
+		const char *plus = strchr(word, '+');
+
+		assert_true(
+		    sscanf(word, "%" SCNx64 ":%u%c>%" SCNx64, &address, &n, &letter, &target) >= 3);
+		if (plus)
+			first = (unsigned int)atoi(plus + 1);
+		assert_true(f->batch.n_runs < RUNS);
+		f->runs[f->batch.n_runs++] = (struct ptd_run){
+			.block = find_block(f, address, (uint16_t)n, class_of(letter), target),
+			.base = address,
+			.t = f->t,
+			.first = (uint16_t)first,
+			.n = (uint16_t)(n - first),
+		};
+	}
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	static const struct ptd_symbol none = { .name = "" };
+
+	if (!f)
+		return -1;
+	f->objects[0] = (struct ptd_object){ .id = 0, .name = "/bin/demo" };
+	f->objects[1] = (struct ptd_object){ .id = 1, .name = "/lib/stripped.so" };
+	f->by_id[0] = &none;
+	for (size_t i = 0; i < ARRAY_LEN(code); i++)
+		f->by_id[i + 1] = &code[i];
+	f->batch = (struct ptd_batch){ .slice = &f->slice,
+				       .runs = f->runs,
+				       .marks = f->marks,
+				       .symbols = f->by_id,
+				       .n_symbols = ARRAY_LEN(f->by_id) };
+	f->slice = (struct ptd_slice){ .pid = 10, .tid = 11, .comm = "demo" };
+	f->check.faults = stderr;
+	assert_int_equal(ptd_calls_new(NULL, &f->calls), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	ptd_calls_free(f->calls);
+	callcheck_deinit(&f->check);
+	free(f);
+	return 0;
+}
+
+/* Give the whole stream to the layer. */
+static void run_stream(struct fixture *f, const char *stream)
+{
+	_cleanup_(freep) char *copy = strdup(stream);
+	char *rest = NULL;
+
+	assert_non_null(copy);
+	for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+		take_word(f, word);
+	give_batch(f);
+	assert_int_equal(ptd_calls_finish(f->calls), 0);
+	take_calls(f);
+	callcheck_end(&f->check);
+	assert_int_equal(f->check.n_faults, 0);
+}
+
+/*
+ * A stream is words: "ADDRESS:Nc" is a run of N instructions at ADDRESS, the last of which is of
+ * the class c (see classes[]; ">TARGET" is where it leads to, which counts of jumps and direct
+ * calls), "+K" without its first K ones; a mark; or "slice", "tidN", "spaceN" for what comes then.
+ * A call is + or -, the function, how, and the depth.
+ */
+static const struct {
+	const char *what, *stream, *calls;
+} streams[] = {
+	{ "a call and its return", "1000:3c>2000 2000:2r 1003:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "calls in calls", "1000:1C 2000:1C 3000:1r 2001:1r 1001:1C 4000:1r 1002:1o",
+	  "+main:start@0 +f:call@1 +g:call@2 -g:return@2 -f:return@1 +h:call@1 -h:return@1 "
+	  "-main:end@0" },
+	{ "recursion", "1000:1c>2000 2000:1c>2000 2000:1c>2000 2000:2r 2001:1r 2001:1r 1001:1o",
+	  "+main:start@0 +f:call@1 +f:call@2 +f:call@3 -f:return@3 -f:return@2 -f:return@1 "
+	  "-main:end@0" },
+	{ "jumps within a function",
+	  "1000:1C 2000:2b>2004 2004:2j>2000 2000:2b>2004 2002:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "tail calls by each kind of jump",
+	  "1000:1C 2000:2j>3000 3000:1J 4000:1b>2000 2000:3r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 -g:tail call@1 +h:tail call@1 "
+	  "-h:tail call@1 +f:tail call@1 -f:return@1 -main:end@0" },
+	{ "falling through into the next function", "1000:1C 2ffe:4r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 -g:return@1 -main:end@0" },
+	{ "a cold part belongs to its function",
+	  "1000:1C 2000:1b>5000 5000:2j>2002 2002:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "a cold part of a C++ function", "1000:1C b000:1b>b100 b100:2j>b002 b002:1r 1001:1o",
+	  "+main:start@0 +(anonymous namespace)::k(int):call@1 "
+	  "-(anonymous namespace)::k(int):return@1 -main:end@0" },
+	{ "another function's cold part is another function",
+	  "1000:1C 3000:1j>5000 5000:2r 1001:1o",
+	  "+main:start@0 +g:call@1 -g:tail call@1 +f.cold:tail call@1 -f.cold:return@1 "
+	  "-main:end@0" },
+	{ "a stub of the PLT", "1000:1c>6000 6000:1J 4000:1r 1001:1o",
+	  "+main:start@0 +h:call@1 -h:return@1 -main:end@0" },
+	{ "a tail call through a stub", "1000:1C 2000:1j>6000 6000:1J 4000:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +h:tail call@1 -h:return@1 -main:end@0" },
+	{ "lazy binding",
+	  "1000:1c>6000 6000:1J 6002:3j>6020 6020:2J 7000:1C 3000:1r 7001:1J 4000:1r 1001:1o",
+	  "+main:start@0 +resolve:call@1 +g:call@2 -g:return@2 -resolve:tail call@1 "
+	  "+h:tail call@1 -h:return@1 -main:end@0" },
+	{ "a signal in a stub",
+	  "1000:1c>6000 6000:2o async@6002 3000:1r 8000:1s off 6002:1J 4000:1r 1001:1o",
+	  "+main:start@0 +h@plt:call@1 +g:signal@2 -g:signal@2 -h@plt:tail call@1 +h:tail call@1 "
+	  "-h:return@1 -main:end@0" },
+	{ "a call of the next instruction", "1000:2c>1002 1002:1C 2000:1r 1003:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "a call within a function, which returns", "1000:2c>1100 1100:1r 1002:1C 2000:1r 1003:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "a call within a function, which calls", "1000:2c>1100 1100:1C 2000:1r 1101:1r 1002:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "a call within a function, whose address is popped",
+	  "1000:1C 2000:2c>2100 2100:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "a retpoline", "1000:1c>a000 a000:1c>a004 a004:2r 3000:1r 1001:1o",
+	  "+main:start@0 +g:call@1 -g:return@1 -main:end@0" },
+	{ "a retpoline that is jumped to",
+	  "1000:1C 2000:1j>a000 a000:1c>a004 a004:2r 3000:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 -g:return@1 -main:end@0" },
+	{ "a return thunk", "1000:1C 2000:1j>a100 a100:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "push and ret", "1000:1C 2000:2r 3000:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:tail call@1 +g:tail call@1 -g:return@1 -main:end@0" },
+	{ "longjmp", "1000:1C 2000:1C 3000:1C 4000:1J 1005:1C 2000:2r 1006:1o",
+	  "+main:start@0 +f:call@1 +g:call@2 +h:call@3 -h:unwinding@3 -g:unwinding@2 "
+	  "-f:unwinding@1 +f:call@1 -f:return@1 -main:end@0" },
+	{ "an exception that a cold part handles",
+	  "1000:1C 2000:1C 3000:1C 4000:1r 5000:1j>2005 2005:1r 1001:1o",
+	  "+main:start@0 +f:call@1 +g:call@2 +h:call@3 -h:unwinding@3 -g:unwinding@2 -f:return@1 "
+	  "-main:end@0" },
+	{ "an exception in a recursion: which activation handles it is decided later",
+	  "1000:1C 2000:1C 2000:1C 2000:3C 3000:1r 2008:1r 1001:1o",
+	  "+main:start@0 +f:call@1 +f:call@2 +f:call@3 +g:call@4 -g:unwinding@4 "
+	  "-f:unwinding@3? -f:unwinding@2 -f:return@1 -main:end@0" },
+	{ "a return past a frame", "1000:1C 2000:1C 3000:1r 1001:1o",
+	  "+main:start@0 +f:call@1 +g:call@2 -g:unwinding@2 -f:return@1 -main:end@0" },
+	{ "functions that were open before", "2000:1r 1001:1r 3001:1C 4000:1r 3002:1o",
+	  "+f:start@0 -f:return@0 +main:inference@-1 -main:return@-1 +g:inference@-2 +h:call@-1 "
+	  "-h:return@-1 -g:end@-2" },
+	{ "a gap ends all", "1000:1C 2000:1C 3000:2o gap 4000:1o",
+	  "+main:start@0 +f:call@1 +g:call@2 -g:gap@2 -f:gap@1 -main:gap@0 +h:start@0 -h:end@0" },
+	{ "what was open before a gap goes on",
+	  "1000:1C 2000:1C 3000:2o gap 3005:1r 2001:2r 1001:1o",
+	  "+main:start@0 +f:call@1 +g:call@2 -g:gap@2 -f:gap@1 -main:gap@0 +g:start@0 "
+	  "-g:return@0 +f:resumption@-1 -f:return@-1 +main:resumption@-2 -main:end@-2" },
+	{ "a gap in which functions were left",
+	  "1000:1C 2000:1C 3000:2o gap 4000:1r 2007:1r 1001:1o",
+	  "+main:start@0 +f:call@1 +g:call@2 -g:gap@2 -f:gap@1 -main:gap@0 +h:start@0 "
+	  "-h:return@0 +f:inference@-1 -f:return@-1 +main:resumption@-2 -main:end@-2" },
+	{ "a system call", "1000:1C 2000:1s off 2001:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "a system call that is restarted",
+	  "1000:1C 2000:2o 2002:2s off 2002:2s off 2004:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "an interruption", "1000:2o async@1002 1002:1C 2000:1r 1003:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "an interruption between a call and the function",
+	  "1000:1C async@2000 slice 2000:1r 1001:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "a signal", "1000:2o async@1002 3000:1C 2000:1r 3001:1r 8000:1s off 1002:1o",
+	  "+main:start@0 +g:signal@1 +f:call@2 -f:return@2 -g:signal@1 -main:end@0" },
+	{ "a signal between a call and the function",
+	  "1000:1C async@2000 3000:1r 8000:1s off 2000:1r 1001:1o",
+	  "+main:start@0 +g:signal@1 -g:signal@1 +f:call@1 -f:return@1 -main:end@0" },
+	{ "a signal between a return and the function",
+	  "1000:1C 2000:1r async@1001 3000:1r 8000:1s off 1001:1o",
+	  "+main:start@0 +f:call@1 +g:signal@2 -g:signal@2 -f:return@1 -main:end@0" },
+	{ "a signal in a system call", "1000:2s off 3000:1r 8000:1s off 1002:1o",
+	  "+main:start@0 +g:signal@1 -g:signal@1 -main:end@0" },
+	{ "a signal in a system call that is restarted",
+	  "1000:2s off 3000:1r 8000:1s off 1000:2s off 1002:1o",
+	  "+main:start@0 +g:signal@1 -g:signal@1 -main:end@0" },
+	{ "nested signals",
+	  "1000:2o async@1002 3000:1o async@3001 4000:1r 8000:1s off 3001:1r 8000:1s off 1002:1o",
+	  "+main:start@0 +g:signal@1 +h:signal@2 -h:signal@2 -g:signal@1 -main:end@0" },
+	{ "siglongjmp", "1000:1C 2000:2o async@2002 3000:1C 4000:1J 1005:1o",
+	  "+main:start@0 +f:call@1 +g:signal@2 +h:call@3 -h:unwinding@3 -g:unwinding@2 "
+	  "-f:unwinding@1 -main:end@0" },
+	{ "a handler that makes the thread call",
+	  "1000:2o async@1002 3000:1r 8000:1s off 4000:1r 1002:1o",
+	  "+main:start@0 +g:signal@1 -g:signal@1 +h:call@1 -h:return@1 -main:end@0" },
+	{ "a handler that makes the thread go on elsewhere",
+	  "1000:1C 2000:2o async@2002 3000:1r 8000:1s off 1007:1o",
+	  "+main:start@0 +f:call@1 +g:signal@2 -g:signal@2 -f:unwinding@1 -main:end@0" },
+	{ "the kernel, by a system call",
+	  "1000:2s ffff800000001000:1C ffff800000002000:1r ffff800000001001:1R 1002:1o",
+	  "+main:start@0 +entry:system call@1 +work:call@2 -work:return@2 -entry:system call@1 "
+	  "-main:end@0" },
+	{ "the kernel, by an interrupt, between a call and the function",
+	  "1000:1C async@2000 ffff800000001000:1R 2000:1r 1001:1o",
+	  "+main:start@0 +entry:interrupt@1 -entry:interrupt@1 +f:call@1 -f:return@1 -main:end@0" },
+	{ "the kernel delivers a signal",
+	  "1000:2s ffff800000001000:1R 3000:1r 8000:1s ffff800000001000:1R 1002:1o",
+	  "+main:start@0 +entry:system call@1 -entry:system call@1 +g:signal@1 "
+	  "+entry:system call@2 -entry:system call@2 -g:signal@1 -main:end@0" },
+	{ "the kernel first", "ffff800000001000:1R 1001:1C 2000:1r 1002:1o",
+	  "+entry:start@0 -entry:return@0 +main:inference@-1 +f:call@0 -f:return@0 -main:end@-1" },
+	{ "code without symbols, by its calls",
+	  "1000:1C 9010:2C 9020:2b>9030 9030:2j>9021 9021:1r 9012:1r 1001:1C 9010:2C 9020:2b>9030 "
+	  "9022:1r 9012:1r 1002:1o",
+	  "+main:start@0 +stripped.so+0x9010:call@1 +stripped.so+0x9020:call@2 "
+	  "-stripped.so+0x9020:return@2 -stripped.so+0x9010:return@1 "
+	  "+stripped.so+0x9010:call@1 +stripped.so+0x9020:call@2 "
+	  "-stripped.so+0x9020:return@2 -stripped.so+0x9010:return@1 -main:end@0" },
+	{ "a tail call to code without a symbol that was called before",
+	  "1000:1C 9010:1r 1001:1C 9020:1j>9010 9010:1r 1002:1o",
+	  "+main:start@0 +stripped.so+0x9010:call@1 -stripped.so+0x9010:return@1 "
+	  "+stripped.so+0x9020:call@1 -stripped.so+0x9020:tail call@1 "
+	  "+stripped.so+0x9010:tail call@1 -stripped.so+0x9010:return@1 -main:end@0" },
+	{ "threads",
+	  "1000:1C tid12 3000:1C tid11 2000:1r tid12 4000:1r tid11 1001:1o tid12 3001:1o",
+	  "+main:start@0 +g:start@0 +f:call@1 +h:call@1 -f:return@1 -h:return@1 -main:end@0 "
+	  "-g:end@0" },
+	{ "a new program", "1000:1C 2000:1s off space2 3000:1o",
+	  "+main:start@0 +f:call@1 -f:end@1 -main:end@0 +g:start@0 -g:end@0" },
+	{ "a slice that does not go on where the last one was",
+	  "1000:1C 2000:2o slice 2001:1o 2002:1o",
+	  "+main:start@0 +f:call@1 -f:gap@1 -main:gap@0 +f:start@0 -f:end@0" },
+	{ "part of a block", "1000:1C 2000:4r+1 1001:1o",
+	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+};
+
+static void test_rules(void **state)
+{
+	bool bad = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+		struct fixture *f;
+
+		(void)teardown(state);
+		assert_int_equal(setup(state), 0);
+		f = *state;
+		run_stream(f, streams[i].stream);
+		if (strcmp(f->text, streams[i].calls) == 0)
+			continue;
+		bad = true;
+		print_error("%s:\n  %s\ngives\n  %s\nnot\n  %s\n", streams[i].what,
+			    streams[i].stream, f->text, streams[i].calls);
+	}
+	assert_false(bad);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_rules, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
