@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Programs that log which functions they enter and leave: the call layer says the same, in the same order.
+. "$(dirname "$0")/common.sh"
+need qemu-x86_64
+
+# truth NAME OBJECT...: the calls of the recording NAME are those that it logged.
+truth() {
+	local name=$1
+	shift
+	"$O/tools/calltruth" "$T/$name" "$T/$name.calls" "$@" >"$T/said" || { cat "$T/said"; fail "$name"; }
+	tail -n 12 "$T/said"
+	grep -q '^0 switches\|of them' "$T/said" || fail "$name: no counts"
+	! grep -q '^gap:' "$T/said" || { cat "$T/said"; fail "$name: gaps"; }
+}
+
+cat >"$T/opened.c" <<'END'
+static __attribute__((noipa)) int inner(void (*note)(char, const char *), unsigned long n)
+{
+	int r;
+
+	note('+', "inner");
+	r = n ? inner(note, n - 1) : 3;
+	note('-', "inner");
+	return r;
+}
+void opened(void (*note)(char, const char *), unsigned long (*leaf)(unsigned long))
+{
+	note('+', "opened");
+	leaf(1);
+	inner(note, 5);
+	leaf(2);
+	note('-', "opened");
+}
+END
+${CC:-cc} -O2 -shared -fPIC -o "$T/opened.so" "$T/opened.c" || skip "no compiler"
+
+start_ptd
+record calls "$O/targets/calltruth.c" "$T/calls.calls" "$T/opened.so"
+truth calls calltruth.c opened.so
+drop calls
+record throw "$O/targets/calltruth-throw.cc" "$T/throw.calls"
+truth throw calltruth-throw.cc
