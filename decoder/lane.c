@@ -549,6 +549,17 @@ static void count_decoded(struct lane *lane)
 	lane->span_decoded = decoded;
 }
 
+void lane_leave_out(struct lane *lane)
+{
+	struct ptd_cpu_stats *stats = &lane->stats;
+
+	if (lane->engine)
+		count_decoded(lane);
+	lane->engine = engine_free(lane->engine);
+	stats->bytes_out_of_scope = stats->bytes_in - stats->bytes_decoded - stats->bytes_lost;
+	lane->ended = true;
+}
+
 static void discount_run(struct lane *lane, const struct ptd_run *run)
 {
 	lane->stats.n_insns -= run->n;

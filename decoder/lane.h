@@ -77,6 +77,9 @@ struct lane {
 _must_check_ int lane_init(struct lane *lane, const struct lane_config *config);
 void lane_deinit(struct lane *lane);
 
+/* End the lane where it stands. The PT behind that is out of scope. */
+void lane_leave_out(struct lane *lane);
+
 /*
  * Make the next batch in place of the current one. At the end of the queue no batch is ready.
  *

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "decoder/extract.h"
 #include "decoder/file/input.h"
 #include "decoder/file/reading.h"
 #include "decoder/image/objects.h"
@@ -21,18 +22,24 @@
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/errata.h"
+#include "decoder/pt/psbs.h"
 #include "decoder/pt/view.h"
 #include "decoder/sideband/filtered.h"
 #include "decoder/sideband/sidebandrecord.h"
 #include "decoder/sideband/timeline.h"
 #include "decoder/symbol/resolver.h"
+#include "decoder/timerange.h"
 #include "decoder/trace/trace.h"
 #include "ptd/snapshot.h"
+#include "record/tsc.h"
 #include "util/message.h"
 #include "util/spill.h"
 
 /* AUX buffers, of CPUs or threads. Each lane has a buffer for its runs and an engine. */
 #define LANES_MAX 4096
+
+/* The id of a slice of which nothing was given to the caller yet. */
+#define NO_SLICE UINT64_MAX
 
 struct ptd_decoder {
 	char *name; /* what messages call the input */
@@ -53,6 +60,9 @@ struct ptd_decoder {
 	struct lane *lanes;
 	size_t n_lanes;
 	struct lane *given; /* the lane whose batch the caller has; NULL: none */
+
+	struct extract *extract;       /* NULL: all is asked for */
+	struct extract_counts *counts; /* of the lanes */
 	uint64_t n_slices;
 	struct ptd_batch batch;
 	size_t next_record;        /* index of the next sideband record to be shown */
@@ -295,6 +305,88 @@ static int check_inputs(const struct ptd_decoder *d, char **reterr_message)
 	    file->path, (intmax_t)file->size, (intmax_t)size);
 }
 
+/* The part that is asked for. */
+
+/* Find out when the PT of @queue ends; 0: that is not known. Return: 0, or -errno of reading. */
+static int end_of_queue(const struct ptd_decoder *d, const struct trace_queue *queue,
+			const struct tsc *tsc, uint64_t *ret_end)
+{
+	const struct tsc_conv *clock = &d->trace->facts.clock;
+	uint64_t end = 0;
+	int r = 0;
+
+	for (size_t i = queue->n_spans; i > 0 && end == 0 && r == 0; i--) {
+		struct psbs psbs;
+
+		psbs_init(&psbs, &queue->spans[i - 1].pt);
+		end = psbs_last_time(&psbs, tsc);
+		r = psbs_error(&psbs);
+		psbs_deinit(&psbs);
+	}
+	*ret_end = end && clock->valid ? tsc_to_ns(clock, end) : end;
+	return r;
+}
+
+static int end_of_pt(struct ptd_decoder *d, const struct ptd_options *o, uint64_t *ret_end)
+{
+	const struct engine_config config = engine_config_of(d, o);
+	const struct tsc tsc = { .mtc_freq = config.mtc_freq,
+				 .nom_freq = config.nom_freq,
+				 .eax = config.cpuid_15_eax,
+				 .ebx = config.cpuid_15_ebx };
+	uint64_t end = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < d->trace->n_queues && r == 0; i++) {
+		uint64_t t;
+
+		r = end_of_queue(d, &d->trace->queues[i], &tsc, &t);
+		end = t > end ? t : end;
+	}
+	*ret_end = end;
+	return r;
+}
+
+/* Ask for the times that the user wrote. */
+static int set_times(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+{
+	const char *text = o->part.time;
+	struct timerange_clock clock = { .clock = d->info.clock,
+					 .realtime_offset_ns = d->info.realtime_offset_ns };
+	struct timerange range;
+	int r = 0;
+
+	if (clock.clock == PTD_CLOCK_NONE)
+		return message_set(reterr_message, -EINVAL, "time \"%s\": the input has no time",
+				   text);
+	if (timerange_needs_end(text))
+		r = end_of_pt(d, o, &clock.end);
+	if (r < 0)
+		return check_inputs(d, reterr_message) ?: r;
+	r = timerange_parse(text, &clock, &range);
+	if (r == -ENODATA)
+		return message_set(reterr_message, -EINVAL,
+				   "time \"%s\": the input does not state %s", text,
+				   clock.end ? "the time of day" : "when its PT ends");
+	if (r < 0)
+		return message_set(reterr_message, -EINVAL,
+				   "time \"%s\": expected FROM,TO, each such as 12345.678, -5ms, "
+				   "2026-11-22 21:02:03 or nothing",
+				   text);
+	extract_set_times(d->extract, range.from, range.to);
+	return 0;
+}
+
+static int make_extract(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+{
+	int r;
+
+	if (!extract_is_part(&o->part))
+		return 0;
+	r = extract_new(&o->part, d->timeline, &d->extract);
+	return r == 0 && o->part.time ? set_times(d, o, reterr_message) : r;
+}
+
 static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 		      const struct engine_ops *engine, char **reterr_message)
 {
@@ -313,7 +405,8 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 				   LANES_MAX);
 	d->lanes = calloc(n ? n : 1, sizeof(*d->lanes));
 	d->cpu_stats = calloc(n ? n : 1, sizeof(*d->cpu_stats));
-	if (!d->lanes || !d->cpu_stats)
+	d->counts = calloc(n ? n : 1, sizeof(*d->counts));
+	if (!d->lanes || !d->cpu_stats || !d->counts)
 		return -ENOMEM;
 
 	for (; d->n_lanes < n; d->n_lanes++) {
@@ -323,6 +416,8 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 		r = lane_init(lane, &config);
 		if (r < 0)
 			return r;
+		if (d->extract && !extract_asks_for_cpu(d->extract, config.queue->cpu))
+			lane_leave_out(lane);
 	}
 	for (size_t i = 0; i < d->n_lanes; i++) {
 		r = lane_fill(&d->lanes[i]);
@@ -400,6 +495,8 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (r == 0)
 		r = views_new(d->cache, &d->views);
 	if (r == 0)
+		r = make_extract(d, options, reterr_message);
+	if (r == 0)
 		r = make_lanes(d, options, engine, reterr_message);
 	if (r < 0 && d->reading.spills.failure == r)
 		return cannot_spill(options, r, reterr_message);
@@ -426,6 +523,8 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 		free(decoder->trace_complaints[i]);
 	free(decoder->complaints);
 	free(decoder->cpu_stats);
+	free(decoder->counts);
+	extract_free(decoder->extract);
 	views_free(decoder->views);
 	cache_free(decoder->cache);
 	resolver_free(decoder->resolver);
@@ -472,40 +571,75 @@ const char *ptd_decoder_message(const struct ptd_decoder *decoder)
 	return decoder->r == 0 ? NULL : decoder->message ?: "out of memory";
 }
 
-int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
+/* Make the next batch of the lane whose batch the caller had. Return: 0, or negative errno. */
+static int refill(struct ptd_decoder *d)
 {
-	struct ptd_batch *batch = &decoder->batch;
+	struct lane *lane = d->given;
+	int r;
+
+	if (!lane)
+		return 0;
+	r = lane_fill(lane);
+	if (r < 0) {
+		d->r = check_inputs(d, &d->message);
+		return d->r ?: fail(d, lane, r);
+	}
+	d->given = NULL;
+	return 0;
+}
+
+/* The next batch, as it was decoded. Return: 0; PTD_END; or negative errno. */
+static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
+{
 	struct lane *lane;
 	int r;
 
-	if (decoder->r < 0)
-		return decoder->r;
-	if (decoder->given) {
-		r = lane_fill(decoder->given);
-		if (r < 0) {
-			decoder->r = check_inputs(decoder, &decoder->message);
-			return decoder->r ?: fail(decoder, decoder->given, r);
-		}
-		decoder->given = NULL;
-	}
-	lane = first_lane(decoder);
+	r = refill(d);
+	if (r < 0)
+		return r;
+	lane = first_lane(d);
 	/* A read fails itself if its file became shorter; here the rest of the file counts. */
-	if (!lane || objects_failure(decoder->objects)) {
-		decoder->r = check_inputs(decoder, &decoder->message);
-		return decoder->r ?: PTD_END;
+	if (!lane || objects_failure(d->objects)) {
+		d->r = check_inputs(d, &d->message);
+		return d->r ?: PTD_END;
 	}
 	if (lane->new_slice)
-		lane->slice.id = decoder->n_slices++;
-
-	*batch = (struct ptd_batch){
+		lane->slice.id = NO_SLICE;
+	*ret_batch = (struct ptd_batch){
 		.slice = &lane->slice,
 		.runs = lane->runs,
 		.n_runs = lane->n_runs,
 		.marks = lane->marks.items,
 		.n_marks = lane->marks.n,
 	};
-	batch->symbols = resolver_symbols(decoder->resolver, &batch->n_symbols);
-	decoder->given = lane;
+	ret_batch->symbols = resolver_symbols(d->resolver, &ret_batch->n_symbols);
+	d->given = lane;
+	return 0;
+}
+
+int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
+{
+	struct ptd_batch *batch = &decoder->batch;
+	int r;
+
+	if (decoder->r < 0)
+		return decoder->r;
+	do {
+		struct ptd_batch whole;
+
+		r = next_batch(decoder, decoder->extract ? &whole : batch);
+		if (r != 0)
+			return r;
+		if (!decoder->extract)
+			break;
+		r = extract_batch(decoder->extract, &whole,
+				  &decoder->counts[decoder->given - decoder->lanes], batch);
+		if (r < 0)
+			return fail(decoder, decoder->given, r);
+	} while (batch->n_runs == 0 && batch->n_marks == 0);
+
+	if (decoder->given->slice.id == NO_SLICE)
+		decoder->given->slice.id = decoder->n_slices++;
 	*ret_batch = batch;
 	return 0;
 }
@@ -521,6 +655,26 @@ int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_side
 		return 0;
 	}
 	return PTD_END;
+}
+
+/* Take what was left out of the stream out of the statistics of lane @i. */
+static void leave_out_counts(struct ptd_decoder *d, size_t i)
+{
+	const struct extract_counts *counts = &d->counts[i];
+	struct ptd_cpu_stats *stats = &d->cpu_stats[i];
+
+	stats->n_insns -= counts->n_insns;
+	stats->n_insns_out_of_scope = counts->n_insns;
+	stats->t_first = counts->t_first;
+	stats->t_last = counts->t_last;
+	d->stats.n_insns_early -= counts->n_insns_early;
+	for (size_t k = 0; k < _PTD_GAP_REASONS; k++) {
+		stats->n_gaps -= counts->n_gaps[k];
+		stats->bytes_lost -= counts->gap_bytes[k];
+		stats->bytes_out_of_scope += counts->gap_bytes[k];
+		d->n_gaps[k] -= counts->n_gaps[k];
+		d->gap_bytes[k] -= counts->gap_bytes[k];
+	}
 }
 
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
@@ -545,6 +699,8 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 			decoder->n_gaps[k] += lane->n_gaps[k];
 			decoder->gap_bytes[k] += lane->gap_bytes[k];
 		}
+		if (decoder->extract)
+			leave_out_counts(decoder, i);
 	}
 	return &decoder->stats;
 }

@@ -36,14 +36,16 @@ _ptdecode() {
 		_ptdecode_files -d -- "$cur"
 		return
 		;;
-	--cpu | --mtc-freq | --nom-freq | --cpuid-15 | --filter | --max-output | --max-spill | --threads) return ;;
+	--cpu-model | --mtc-freq | --nom-freq | --cpuid-15 | --filter | --max-output | --max-spill | --threads) return ;;
+	--time | --cpu | --pid | --tid | --comm | --symbol | --object) return ;;
 	*)
 		if [[ $cur != -* ]]; then
 			_ptdecode_input
 			return
 		fi
 		words='-f --format -o --output -e --engine --verify --debug-dir --buildid-dir --symfs --debuginfod
-			--state-dir --force --max-output --max-spill --threads --cpu --mtc-freq --nom-freq --cpuid-15
+			--state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
+			--time --cpu --pid --tid --comm --symbol --object
 			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'
 		;;
 	esac

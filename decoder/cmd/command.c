@@ -57,12 +57,23 @@ static void usage(FILE *f)
 	    "      --max-spill SIZE  put no more bytes than that into temporary files (default: "
 	    "16G)\n"
 	    "      --threads N       how many threads work (default: one for each CPU)\n"
-	    "      --cpu F/M/S       family, model and stepping of the recording CPU\n"
+	    "      --cpu-model F/M/S family, model and stepping of the recording CPU\n"
 	    "      --mtc-freq N      MTC period of the recording\n"
 	    "      --nom-freq N      nominal frequency of the recording CPU, in units of 100 MHz\n"
 	    "      --cpuid-15 A/B    EAX and EBX of its CPUID leaf 0x15\n"
 	    "  -h, --help            this text\n"
 	    "      --version         the version\n"
+	    "\n"
+	    "A part of the trace; each option but --time may be given several times:\n"
+	    "      --time FROM,TO    from FROM on and before TO, each in seconds as text has them, "
+	    "as\n"
+	    "                        -5ms before the end, or as a time of day (UTC); or empty\n"
+	    "      --cpu LIST        what these CPUs executed: 0-3,8\n"
+	    "      --pid LIST        what these processes executed\n"
+	    "      --tid LIST        what these threads executed\n"
+	    "      --comm NAME       what threads of this name executed\n"
+	    "      --symbol NAME     instructions in this function\n"
+	    "      --object NAME     instructions in this file: its path, or the last part of it\n"
 	    "\n"
 	    "A bare PT stream:\n"
 	    "      --raw-pt FILE                 the PT bytes\n"
@@ -105,12 +116,12 @@ static bool parse_numbers(const char *text, uint32_t *ret_numbers, size_t n, uin
 	return true;
 }
 
-static int parse_cpu(struct ptd_options *o, const char *text)
+static int parse_cpu_model(struct ptd_options *o, const char *text)
 {
 	uint32_t n[3];
 
 	if (!parse_numbers(text, n, 3, UINT8_MAX) || n[0] == 0)
-		return wrong("--cpu takes family/model/stepping", text);
+		return wrong("--cpu-model takes family/model/stepping", text);
 	o->cpu_family = (uint16_t)n[0];
 	o->cpu_model = (uint8_t)n[1];
 	o->cpu_stepping = (uint8_t)n[2];
@@ -270,7 +281,7 @@ enum {
 	OPT_BUILDID_DIR,
 	OPT_SYMFS,
 	OPT_DEBUGINFOD,
-	OPT_CPU,
+	OPT_CPU_MODEL,
 	OPT_MTC_FREQ,
 	OPT_NOM_FREQ,
 	OPT_CPUID_15,
@@ -280,6 +291,13 @@ enum {
 	OPT_RAW_CODE,
 	OPT_FILTER,
 	OPT_STATE_DIR,
+	OPT_TIME,
+	OPT_CPU,
+	OPT_PID,
+	OPT_TID,
+	OPT_COMM,
+	OPT_SYMBOL,
+	OPT_OBJECT,
 	OPT_VERIFY,
 	OPT_VERSION,
 };
@@ -297,7 +315,7 @@ static const struct option long_options[] = {
 	{ "max-output", required_argument, NULL, OPT_MAX_OUTPUT },
 	{ "max-spill", required_argument, NULL, OPT_MAX_SPILL },
 	{ "threads", required_argument, NULL, OPT_THREADS },
-	{ "cpu", required_argument, NULL, OPT_CPU },
+	{ "cpu-model", required_argument, NULL, OPT_CPU_MODEL },
 	{ "mtc-freq", required_argument, NULL, OPT_MTC_FREQ },
 	{ "nom-freq", required_argument, NULL, OPT_NOM_FREQ },
 	{ "cpuid-15", required_argument, NULL, OPT_CPUID_15 },
@@ -307,10 +325,57 @@ static const struct option long_options[] = {
 	{ "raw-code", required_argument, NULL, OPT_RAW_CODE },
 	{ "filter", required_argument, NULL, OPT_FILTER },
 	{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
+	{ "time", required_argument, NULL, OPT_TIME },
+	{ "cpu", required_argument, NULL, OPT_CPU },
+	{ "pid", required_argument, NULL, OPT_PID },
+	{ "tid", required_argument, NULL, OPT_TID },
+	{ "comm", required_argument, NULL, OPT_COMM },
+	{ "symbol", required_argument, NULL, OPT_SYMBOL },
+	{ "object", required_argument, NULL, OPT_OBJECT },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{},
 };
+
+static int parse_ids(const char *option, const char *text, struct asked_ids *ids)
+{
+	const int r = asked_add_ids(ids, text);
+
+	if (r == -EINVAL)
+		return wrong(option, text);
+	return r < 0 ? report(r, NULL) : 0;
+}
+
+static int parse_name(const char *name, struct asked_names *names)
+{
+	const int r = asked_add_name(names, name);
+
+	return r < 0 ? report(r, NULL) : 0;
+}
+
+/* Parse an option by which a part of the trace is asked for. Return: an exit status. */
+static int parse_part(struct command *c, int option)
+{
+	struct asked *asked = &c->asked;
+
+	switch (option) {
+	case OPT_TIME:
+		c->options.part.time = optarg;
+		return 0;
+	case OPT_CPU:
+		return parse_ids("--cpu takes a list of CPUs, as 0-3,8", optarg, &asked->cpus);
+	case OPT_PID:
+		return parse_ids("--pid takes a list of processes, as 17,23", optarg, &asked->pids);
+	case OPT_TID:
+		return parse_ids("--tid takes a list of threads, as 17,23", optarg, &asked->tids);
+	case OPT_COMM:
+		return parse_name(optarg, &asked->comms);
+	case OPT_SYMBOL:
+		return parse_name(optarg, &asked->symbols);
+	default:
+		return parse_name(optarg, &asked->objects);
+	}
+}
 
 /* Return: an exit status. --help and --version end the process. */
 static int parse_option(struct command *c, int option)
@@ -349,8 +414,8 @@ static int parse_option(struct command *c, int option)
 				  &c->options.max_spill);
 	case OPT_THREADS:
 		return parse_threads(c, optarg);
-	case OPT_CPU:
-		return parse_cpu(&c->options, optarg);
+	case OPT_CPU_MODEL:
+		return parse_cpu_model(&c->options, optarg);
 	case OPT_MTC_FREQ:
 		return parse_byte("--mtc-freq takes a number", optarg, &c->options.mtc_freq);
 	case OPT_NOM_FREQ:
@@ -372,6 +437,14 @@ static int parse_option(struct command *c, int option)
 	case OPT_STATE_DIR:
 		c->state_dir = optarg;
 		return 0;
+	case OPT_TIME:
+	case OPT_CPU:
+	case OPT_PID:
+	case OPT_TID:
+	case OPT_COMM:
+	case OPT_SYMBOL:
+	case OPT_OBJECT:
+		return parse_part(c, option);
 	case 'h':
 		usage(stdout);
 		exit(STATUS_OK);
@@ -448,6 +521,7 @@ int command_parse(struct command *c, int argc, char **argv)
 		return wrong("--verify decodes with both engines, and writes no format", NULL);
 	if (c->verify && c->options.input && strcmp(c->options.input, "-") == 0)
 		return wrong("--verify reads its input twice", c->options.input);
+	asked_fill_in(&c->asked, &c->options.part);
 	if (c->n_outputs == 0 && !c->verify)
 		(void)add_output(c, "text");
 	for (size_t i = 0; i < c->n_outputs; i++)
@@ -465,6 +539,7 @@ int command_parse(struct command *c, int argc, char **argv)
 void command_deinit(struct command *c)
 {
 	vec_deinit(&c->code);
+	asked_deinit(&c->asked);
 	rawcode_deinit(&c->raw_code);
 	free(c->home_debug);
 	free(c->snapshot);

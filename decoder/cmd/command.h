@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
+#include "decoder/cmd/asked.h"
 #include "decoder/cmd/creator.h"
 #include "decoder/cmd/rawcode.h"
 #include "ptd/decode.h"
@@ -55,6 +56,7 @@ struct command {
 	struct ptd_options options;
 	VEC(struct command_code) code;
 	struct rawcode raw_code; /* what command_read_code() found in @code */
+	struct asked asked;      /* the part of the trace that is asked for */
 	struct requested_output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
 	uint64_t max_output;  /* bytes that all outputs together may have; 0: no limit */

@@ -184,6 +184,15 @@ static uint64_t bytes_out_of_scope(const struct ptd_stats *stats)
 	return n_bytes;
 }
 
+static uint64_t insns_out_of_scope(const struct ptd_stats *stats)
+{
+	uint64_t n_insns = 0;
+
+	for (size_t i = 0; i < stats->n_cpus; i++)
+		n_insns += stats->cpus[i].n_insns_out_of_scope;
+	return n_insns;
+}
+
 static void put_cpu(struct summary *summary, const struct ptd_cpu_stats *c, bool has_scope)
 {
 	put(summary, " %15" PRIu64 " %15" PRIu64 " %15" PRIu64, c->bytes_in, c->bytes_decoded,
@@ -253,6 +262,7 @@ static void put_overwritten(struct summary *summary, uint64_t last)
 static void put_span(struct summary *summary, const struct ptd_stats *stats)
 {
 	const uint64_t n_out_of_scope = bytes_out_of_scope(stats);
+	const uint64_t n_insns_out_of_scope = insns_out_of_scope(stats);
 	uint64_t first = UINT64_MAX, last = 0, bytes_in = 0;
 
 	for (size_t i = 0; i < stats->n_cpus; i++) {
@@ -272,10 +282,12 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 		    "Early: %" PRIu64 " of JIT code that its maker noted only afterwards\n",
 		    stats->n_insns_early);
 	if (n_out_of_scope > 0)
-		put(summary,
-		    "Out of scope: %" PRIu64
-		    " bytes of PT, which processes executed that the snapshot is not of\n",
+		put(summary, "Out of scope: %" PRIu64 " bytes of PT of what was not asked for\n",
 		    n_out_of_scope);
+	if (n_insns_out_of_scope > 0)
+		put(summary,
+		    "Left out: %" PRIu64 " instructions that were decoded but were not asked for\n",
+		    n_insns_out_of_scope);
 	put_overwritten(summary, last);
 	for (size_t i = 0; i < summary->info->n_complaints; i++)
 		put(summary, "Missing: %s\n", summary->info->complaints[i]);

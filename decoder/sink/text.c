@@ -354,7 +354,7 @@ static int put_mark(struct memory *memory, const struct ptd_mark *mark, struct p
 		ptd_output_printf(output, "stop: packets were stopped by an address filter\n");
 		break;
 	case PTD_MARK_OUT_OF_SCOPE:
-		ptd_output_printf(output, "out of scope: another process's code, ip %s\n", ip);
+		ptd_output_printf(output, "out of scope: code that was not asked for, ip %s\n", ip);
 		break;
 	case PTD_MARK_TSX:
 		ptd_output_printf(output, "tsx: %s, ip %s\n",

@@ -56,6 +56,37 @@ struct ptd_raw_code {
 	uint64_t address;
 };
 
+/*
+ * A part of a trace. Each list that is not empty narrows the part to what is in the list; fields
+ * that are 0 ask for all. What is not asked for is left out of the stream, and is no gap.
+ */
+struct ptd_part {
+	/*
+	 * "FROM,TO": from FROM on and before TO; either may be empty, and ",TO" may be left out.
+	 * Each is one of these:
+	 *
+	 *	12345.678901234      a time of the stream in seconds, or in ticks of the TSC for
+	 *	                     PTD_CLOCK_TSC
+	 *	-5s                  so long before the end of the PT; in s, ms, us or ns
+	 *	2026-11-22 21:02:03  CLOCK_REALTIME in UTC, with or without a fraction; without a
+	 *	                     date it is the day on which the PT ends
+	 */
+	const char *time;
+
+	const uint32_t *cpus;
+	size_t n_cpus;
+	const uint32_t *pids;
+	size_t n_pids;
+	const uint32_t *tids;
+	size_t n_tids;
+	const char *const *comms; /* names of threads */
+	size_t n_comms;
+	const char *const *symbols; /* names of functions, as struct ptd_symbol has them */
+	size_t n_symbols;
+	const char *const *objects; /* paths, as struct ptd_object has them, or their last parts */
+	size_t n_objects;
+};
+
 struct ptd_options {
 	size_t size; /* sizeof(struct ptd_options): fields that a newer library adds are zero */
 
@@ -122,6 +153,8 @@ struct ptd_options {
 	 * all code.
 	 */
 	const char *raw_filter;
+
+	struct ptd_part part; /* what is asked for; {}: all */
 };
 
 /* Return: whether there is an engine called @name. */

@@ -106,8 +106,9 @@ enum ptd_mark_kind {
 	PTD_MARK_OFF,   /* left for untraced code by its own instruction (a system call) */
 	PTD_MARK_STOP,  /* packets were stopped by an address filter (TraceStop) */
 
-	/* Code of a process that was not asked for ran here, and is left out. As with a gap,
-	 * control flow is not continuous, and @reason and @ip have the same meaning. */
+	/* Code that was not asked for ran here, and is left out. As with a gap, control flow is not
+	 * continuous, and @reason and @ip have the same meaning; without @ip, the code may be
+	 * known. */
 	PTD_MARK_OUT_OF_SCOPE,
 
 	/* What else the CPU reports; each comment says what @value and then @extra are. */
@@ -237,11 +238,13 @@ struct ptd_cpu_stats {
 	uint64_t bytes_in;
 	uint64_t bytes_decoded;
 	uint64_t bytes_lost;
-	/* In a snapshot of one process: PT of other processes, which is not decoded. */
+	/* PT that is not decoded because it is not asked for (struct ptd_part), or because the
+	 * snapshot is of one process and the PT is of others. */
 	uint64_t bytes_out_of_scope;
-	uint64_t n_insns;
+	uint64_t n_insns;              /* of the stream */
+	uint64_t n_insns_out_of_scope; /* decoded, and left out because they are not asked for */
 	uint64_t n_gaps;
-	/* From when to when anything in scope is decoded; 0 if the trace has no time. */
+	/* From when to when the stream has anything; 0 if the trace has no time. */
 	uint64_t t_first;
 	uint64_t t_last;
 };

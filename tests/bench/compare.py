@@ -54,7 +54,7 @@ class Input:
     def decode(self, kind, *more):
         source = [self.path]
         if not self.has_snapshot:
-            source = ["--raw-pt", self.path + ".pt", "--cpu", "6/94/3"]
+            source = ["--raw-pt", self.path + ".pt", "--cpu-model", "6/94/3"]
             with open(self.path + ".code", encoding="utf-8") as f:
                 pages = f.readline().split()[3]
             source += ["--raw-pages", f"{pages.replace('.bin', '.addr')},{pages}"]

@@ -20,7 +20,7 @@ expect() {
 		fail "$name $engine: expected $count instructions, $sum"
 }
 
-pages=(--raw-pt pt.bin --raw-pages code.addr,code.bin --cpu 6/94/3)
+pages=(--raw-pt pt.bin --raw-pages code.addr,code.bin --cpu-model 6/94/3)
 row() {
 	sed -n "s/^| $1 |.*| \([0-9,]*\) | \([0-9a-f]\{64\}\) |.*/\1 \2/p" "$DATA/README.md" | tr -d ,
 }
@@ -34,6 +34,6 @@ for name in mruby foo hello ovf01; do
 done
 read -r count sum < <(row drpt2trace)
 for engine in flow insn; do
-	expect drpt2trace "$count" "$sum" $engine --raw-pt pt.bin --raw-elf hello --cpu 6/85/4 \
+	expect drpt2trace "$count" "$sum" $engine --raw-pt pt.bin --raw-elf hello --cpu-model 6/85/4 \
 		--mtc-freq 3 --nom-freq 37 --cpuid-15 2/308
 done

@@ -151,7 +151,7 @@ class Case:
         org = re.search(r"^org[ \t]+(\S+)", self.text, re.M | re.I).group(1)
         options = ["--raw-pt", self.base + ".pt"]
         if self.cpu:
-            options += ["--cpu", "/".join((self.cpu.split("/") + ["0"])[:3])]
+            options += ["--cpu-model", "/".join((self.cpu.split("/") + ["0"])[:3])]
         given = shlex.split(" ".join(self.directives("opt:ptxed")))
         values = dict(zip(given, given[1:]))
         if "--filter:addr0_cfg" in values:

@@ -74,11 +74,11 @@ static void wrong_ones(void **state)
 		{ "--verify -", "--verify reads its input twice: \"-\"" },
 		{ "-e fast a", "no such engine: \"fast\"" },
 		{ "--fast a", "Try: ptdecode --help" },
-		{ "--cpu 6/85 a", "--cpu takes family/model/stepping: \"6/85\"" },
-		{ "--cpu 0/85/4 a", "--cpu takes" },
-		{ "--cpu 6/256/4 a", "--cpu takes" },
-		{ "--cpu 6/85/4/1 a", "--cpu takes" },
-		{ "--cpu 6//4 a", "--cpu takes" },
+		{ "--cpu-model 6/85 a", "--cpu-model takes family/model/stepping: \"6/85\"" },
+		{ "--cpu-model 0/85/4 a", "--cpu-model takes" },
+		{ "--cpu-model 6/256/4 a", "--cpu-model takes" },
+		{ "--cpu-model 6/85/4/1 a", "--cpu-model takes" },
+		{ "--cpu-model 6//4 a", "--cpu-model takes" },
 		{ "--mtc-freq 256 a", "--mtc-freq takes a number: \"256\"" },
 		{ "--mtc-freq '' a", "--mtc-freq takes a number" },
 		{ "--nom-freq x a", "--nom-freq takes a number: \"x\"" },
@@ -98,6 +98,14 @@ static void wrong_ones(void **state)
 		{ "--max-output 8388608T a", "--max-output takes" },
 		{ "--max-output 99999999999999999999 a", "--max-output takes" },
 		{ "--max-spill 5k a", "--max-spill takes" },
+		{ "--cpu 6/85/4 a", "--cpu takes a list of CPUs, as 0-3,8: \"6/85/4\"" },
+		{ "--cpu 1- a", "--cpu takes" },
+		{ "--cpu 3-1 a", "--cpu takes" },
+		{ "--pid '' a", "--pid takes a list of processes, as 17,23" },
+		{ "--pid 1,,2 a", "--pid takes" },
+		{ "--pid 4294967295 a", "--pid takes" },
+		{ "--tid -1 a", "--tid takes a list of threads, as 17,23: \"-1\"" },
+		{ "--tid 0-65536 a", "--tid takes" },
 		{ "--threads 0 a", "--threads takes a number from 1 to 256" },
 		{ "--threads 257 a", "--threads takes" },
 		{ "--threads 2x a", "--threads takes" },
@@ -133,8 +141,9 @@ static void numbers(void **state)
 	struct line l;
 
 	(void)state;
-	c = parse_well(&l, "--cpu 6/0x55/4 --mtc-freq 3 --nom-freq 255 --cpuid-15 2/4294967295 "
-			   "--max-output 5 --max-spill 3K --threads 256 ./a");
+	c = parse_well(&l,
+		       "--cpu-model 6/0x55/4 --mtc-freq 3 --nom-freq 255 --cpuid-15 2/4294967295 "
+		       "--max-output 5 --max-spill 3K --threads 256 ./a");
 	assert_int_equal(c->options.size, sizeof(c->options));
 	assert_string_equal(c->options.input, "./a");
 	assert_int_equal(c->options.cpu_family, 6);
@@ -153,9 +162,33 @@ static void numbers(void **state)
 	assert_int_equal(c->max_output, UINT64_C(8388607) << 40);
 	assert_int_equal(c->options.max_spill, 2 << 20);
 	command_deinit(&l.command);
-	c = parse_well(&l, "--max-output 4G --cpu 255/255/255 ./a");
+	c = parse_well(&l, "--max-output 4G --cpu-model 255/255/255 ./a");
 	assert_int_equal(c->max_output, UINT64_C(4) << 30);
 	assert_int_equal(c->options.cpu_family, 255);
+	command_deinit(&l.command);
+}
+
+static void part(void **state)
+{
+	const struct ptd_part *p;
+	struct line l;
+
+	(void)state;
+	p = &parse_well(&l, "--time -5s,-1s --cpu 0-2,8 --pid 1 --pid 2,3 --tid 0-65535 --comm a "
+			    "--symbol f --object o --object /p ./a")
+		 ->options.part;
+	assert_string_equal(p->time, "-5s,-1s");
+	assert_int_equal(p->n_cpus, 4);
+	assert_int_equal(p->cpus[2], 2);
+	assert_int_equal(p->cpus[3], 8);
+	assert_int_equal(p->n_pids, 3);
+	assert_int_equal(p->pids[2], 3);
+	assert_int_equal(p->n_tids, 65536);
+	assert_int_equal(p->n_comms, 1);
+	assert_string_equal(p->comms[0], "a");
+	assert_string_equal(p->symbols[0], "f");
+	assert_int_equal(p->n_objects, 2);
+	assert_string_equal(p->objects[1], "/p");
 	command_deinit(&l.command);
 }
 
@@ -282,9 +315,13 @@ static void calls_that_fail(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_ones), cmocka_unit_test(numbers),
-		cmocka_unit_test(places),     cmocka_unit_test(outputs),
-		cmocka_unit_test(raw),        cmocka_unit_test(calls_that_fail),
+		cmocka_unit_test(wrong_ones),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(part),
+		cmocka_unit_test(places),
+		cmocka_unit_test(outputs),
+		cmocka_unit_test(raw),
+		cmocka_unit_test(calls_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,7 +298,7 @@ static void text_of_all_marks(void **state)
 		{ { .kind = PTD_MARK_STOP, .ip = 0x401000 },
 		  "stop: packets were stopped by an address filter" },
 		{ { .kind = PTD_MARK_OUT_OF_SCOPE, .ip = 0x401000 },
-		  "out of scope: another process's code, ip 401000" },
+		  "out of scope: code that was not asked for, ip 401000" },
 		{ { .kind = PTD_MARK_TSX, .ip = 0x401000, .value = PTD_TSX_BEGIN },
 		  "tsx: begin, ip 401000" },
 		{ { .kind = PTD_MARK_TSX, .ip = 0x401000, .value = PTD_TSX_COMMIT },
@@ -776,9 +776,7 @@ static void summary_of_one_process(void **state)
 	end(f);
 	text = strndup((const char *)f->file.bytes, f->file.size);
 	assert_non_null(text);
-	assert_non_null(strstr(text,
-			       "\nOut of scope: 41 bytes of PT, which processes executed that "
-			       "the snapshot is not of\n"));
+	assert_non_null(strstr(text, "\nOut of scope: 41 bytes of PT of what was not asked for\n"));
 	assert_non_null(strstr(text, "\nGaps: 1\n"));
 	assert_string_equal(strstr(text, "CPUs: "),
 			    "CPUs: 1\n"

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Parts of traces: what is listed of a process, thread, CPU, name, symbol, object or time equals what a
+# filter leaves of the whole text, on all golden cases that have records (gaps, threads that migrate, the
+# kernel's code, damage) and on recordings. What was not asked for is no gap, and the bytes add up.
+. "$(dirname "$0")/common.sh"
+
+mkdir "$T/golden"
+"$O/tools/golden" -k "$T/golden" tests/golden/*.case >"$T/inputs" || fail "golden -k"
+mapfile -t inputs <"$T/inputs"
+"$O/tools/part" -n 3 "${inputs[@]}" || fail "parts of golden cases differ"
+
+# What is not asked for has no gaps.
+input_of() {
+	grep -m 1 "^$T/golden/$1\(/\|$\)" "$T/inputs" || fail "no input is of $1"
+}
+"$O/ptdecode" -f summary "$(input_of scope)" >/dev/null
+[[ $? -eq 3 ]] || fail "scope has no gap"
+for part in "--pid 20" "--cpu 7" "--time 0.000001,"; do
+	"$O/ptdecode" -f summary $part "$(input_of scope)" >"$T/summary" || fail "scope $part: exit status $?"
+	grep -qx "Gaps: 0" "$T/summary" || fail "scope $part: the summary has gaps"
+	grep -q "^Out of scope: [1-9]" "$T/summary" || fail "scope $part: nothing is out of scope"
+done
+
+says() {
+	local expected=$1
+	shift
+	"$O/ptdecode" "$@" >"$T/out" 2>"$T/err"
+	[[ $? -eq 1 ]] && grep -qF -- "$expected" "$T/err" || { cat "$T/err"; fail "ptdecode $*"; }
+}
+one=${inputs[0]}
+says '"yesterday": expected FROM,TO' --time yesterday "$one"
+says '"21:02:03": the input does not state the time of day' --time 21:02:03 "$one"
+
+need qemu-x86_64
+start_ptd Cpus=2
+record threads "$O/targets/relay.c" /bin/true
+record family sh -c 'echo a | cat; (exit 3); true'
+"$O/tools/part" -n 4 "$T/threads" "$T/family" || fail "parts of recordings differ"
