@@ -259,6 +259,9 @@ static int add_output(struct command *c, char *format)
 			return wrong("no such option of the format", option);
 		o->options[n++] = option;
 	}
+	for (const struct ptd_sink_option *a = ops->options; a && a->name; a++)
+		if (a->is_required && !ptd_sink_option(&o->config, a->name))
+			return wrong("the format needs an option", a->name);
 	return 0;
 }
 

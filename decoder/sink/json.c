@@ -151,3 +151,10 @@ void json_clock(struct json *json, enum ptd_clock clock)
 		  : clock == PTD_CLOCK_TSC ? "tsc"
 					   : NULL);
 }
+
+void json_function(struct json *json, const struct ptd_function *function)
+{
+	json_text(json, "function", function->name);
+	json_text(json, "object", function->object->name);
+	json_address(json, "address", function->address);
+}

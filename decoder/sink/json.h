@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ptd/record.h"
+#include "ptd/calls.h"
 #include "ptd/sink.h"
 
 #define JSON_DEPTH_MAX 16
@@ -56,3 +56,6 @@ void json_id(struct json *json, const char *key, uint32_t id);
 
 /* The member "clock" of a document: "ns", "tsc", or null if the stream has no time. */
 void json_clock(struct json *json, enum ptd_clock clock);
+
+/* The members "function", "object" and "address" (as linked) of a row. */
+void json_function(struct json *json, const struct ptd_function *function);

@@ -23,8 +23,8 @@
 DEFINE_CLEANUP(struct ptd_sink *, ptd_sink_free);
 
 static const struct ptd_sink_ops *const kinds[] = {
-	&sink_text,       &sink_summary,   &sink_branches,
-	&sink_drmemtrace, &sink_addresses, &sink_sideband,
+	&sink_text,   &sink_summary,  &sink_calls,      &sink_functions, &sink_latency,
+	&sink_stacks, &sink_branches, &sink_drmemtrace, &sink_addresses, &sink_sideband,
 };
 
 const struct ptd_sink_ops *ptd_sink_at(size_t i)
@@ -142,7 +142,10 @@ bool ptd_sink_takes_option(const struct ptd_sink_ops *ops, const char *option)
 	return false;
 }
 
-/* Check that the kind takes all options. Return: 0; or -EINVAL and @reterr_message. */
+/*
+ * Check that the kind takes all options, and has those that it needs. Return: 0; or -EINVAL and
+ * @reterr_message.
+ */
 static int check_options(const struct ptd_sink_ops *ops, const struct ptd_sink_config *config,
 			 char **reterr_message)
 {
@@ -150,6 +153,10 @@ static int check_options(const struct ptd_sink_ops *ops, const struct ptd_sink_c
 		if (!ptd_sink_takes_option(ops, config->options[i]))
 			return message_set(reterr_message, -EINVAL, "%s has no option \"%s\"",
 					   ops->name, config->options[i]);
+	for (const struct ptd_sink_option *o = ops->options; o && o->name; o++)
+		if (o->is_required && !ptd_sink_option(config, o->name))
+			return message_set(reterr_message, -EINVAL, "%s needs the option \"%s=\"",
+					   ops->name, o->name);
 	return 0;
 }
 

@@ -9,7 +9,11 @@
 
 extern const struct ptd_sink_ops sink_addresses;
 extern const struct ptd_sink_ops sink_branches;
+extern const struct ptd_sink_ops sink_calls;
 extern const struct ptd_sink_ops sink_drmemtrace;
+extern const struct ptd_sink_ops sink_functions;
+extern const struct ptd_sink_ops sink_latency;
 extern const struct ptd_sink_ops sink_sideband;
+extern const struct ptd_sink_ops sink_stacks;
 extern const struct ptd_sink_ops sink_summary;
 extern const struct ptd_sink_ops sink_text;

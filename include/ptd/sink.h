@@ -86,6 +86,7 @@ struct ptd_sink_option {
 	const char *name;
 	const char *help; /* the form of its value, and its effect: "N  rows of each table" */
 	bool is_flag;     /* it has no value */
+	bool is_required; /* the kind cannot do without it */
 };
 
 /*

@@ -9,18 +9,24 @@ need qemu-x86_64 python3
 start_ptd
 record ls ls -l /usr
 args=()
-for format in summary branches; do
+for format in summary calls functions stacks branches; do
 	args+=(-f "$format:json" -o "$T/$format.json")
 done
-"$O/ptdecode" -f text -o "$T/text" "${args[@]}" "$T/ls" || fail "ptdecode"
+"$O/ptdecode" -f text -o "$T/text" "${args[@]}" -f calls -o "$T/calls" "$T/ls" || fail "ptdecode"
+"$O/ptdecode" -f latency:function=strlen,json -o "$T/latency.json" "$T/ls" || fail "ptdecode -f latency"
+"$O/ptdecode" -f calls:max-depth=4,json -o "$T/few.json" "$T/ls" || fail "ptdecode -f calls"
+
+# Braces in the tree are in pairs.
+awk '/^#/ { next } / {$| { \/\// { n++; opened++ } / } \/\// { n-- } n < 0 { exit 1 } END { exit n != 0 || opened < 1000 }' \
+	"$T/calls" || { tail "$T/calls"; fail "the tree is not balanced"; }
 
 python3 - "$T" <<'EOF' || fail "the documents are not what they should be"
 import json, re, sys
 
-def load(name):
+def load(name, format=None):
     with open(f"{sys.argv[1]}/{name}.json") as file:
         document = json.load(file)
-    assert document["format"] == name, document["format"]
+    assert document["format"] == (format or name), document["format"]
     return document
 
 # Instructions, and conditional jumps, by the text.
@@ -50,5 +56,40 @@ assert executed["cond"] == n_cond > 1000, (executed, n_cond)
 assert executed["jump"] + executed["call"] == n_indirect > 100, (executed, n_indirect)
 unknown = sum(row["unknown"] for row in rows)
 assert unknown * 1000 < n_cond, unknown
+# Each instruction belongs to a call; the calls nest; and the functions have what their calls have.
+calls = [row for row in load("calls")["calls"] if "gap" not in row]
+assert sum(row["instructions_self"] for row in calls) == n
+inner = {}
+for row in calls:
+    below = inner.setdefault(row["stack"], [])
+    while below and below[-1][0] > row["depth"]:
+        assert below[-1][0] == row["depth"] + 1, row
+        row["instructions_self"] += below.pop()[1]
+    assert row["instructions_self"] == row["instructions"], row
+    below.append((row["depth"], row["instructions"]))
+
+functions = load("functions")
+assert functions["calls"] == len(calls) == sum(row["calls"] for row in functions["functions"])
+assert sum(row["instructions"]["self"] for row in functions["functions"]) == n
+for row in functions["functions"]:
+    mine = [c for c in calls if (c["function"], c["object"], c["address"]) == (row["function"], row["object"], row["address"])]
+    assert len(mine) == row["calls"], row
+    cost = row["instructions"]
+    if not row["partial"]:
+        costs = sorted(c["instructions"] for c in mine)
+        assert (cost["min"], cost["max"]) == (costs[0], costs[-1]), row
+        for name, part in ("median", 0.5), ("p99", 0.99):
+            exact = costs[-int(-len(costs) * part // 1) - 1]
+            assert abs(cost[name] - exact) <= exact / 64, (row, exact)
+
+few = load("few", "calls")
+assert sum(row["left_out"] + 1 for row in few["calls"]) + few["left_out"] == len(calls)
+assert max(row["depth"] for row in few["calls"]) == 4
+
+latency = load("latency")
+[thread] = load("stacks")["threads"]
+assert thread["state"] == "in a system call" and thread["instructions"] == n, thread
+assert "exit" in thread["frames"][0]["function"] and len(thread["frames"]) > 3, thread
+print(f"{len(calls)} calls of {len(functions['functions'])} functions, {latency['executions']} of strlen")
 print(f"{n} instructions, {n_cond} conditional and {n_indirect} indirect branches, {unknown} ways not known")
 EOF

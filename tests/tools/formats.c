@@ -26,6 +26,7 @@ static void check(const char *what, int r)
 
 int main(int argc, char **argv)
 {
+	static const char *const function[] = { "function=main", NULL };
 	struct ptd_options options = { .size = sizeof(options), .force = true, .engine = "flow" };
 	struct ptd_sink *sinks[FORMATS_MAX];
 	const struct ptd_batch *batch;
@@ -43,8 +44,11 @@ int main(int argc, char **argv)
 	options.input = argv[2];
 	check(argv[2], ptd_decoder_new(&options, &decoder, NULL));
 	for (; n < FORMATS_MAX && ptd_sink_at(n); n++) {
-		snprintf(path, sizeof(path), "%s/%s", argv[3], ptd_sink_at(n)->name);
-		check(path, ptd_sink_open(ptd_sink_at(n), path, ptd_decoder_info(decoder), NULL,
+		const struct ptd_sink_ops *ops = ptd_sink_at(n);
+
+		snprintf(path, sizeof(path), "%s/%s", argv[3], ops->name);
+		check(path, ptd_sink_open(ops, path, ptd_decoder_info(decoder),
+					  ptd_sink_takes_option(ops, function[0]) ? function : NULL,
 					  &sinks[n]));
 	}
 	while (ptd_decoder_next_sideband(decoder, &record) == 0)

@@ -57,6 +57,8 @@ static void wrong_ones(void **state)
 		{ "-f summary:row=1 a", "no such option of the format: \"row=1\"" },
 		{ "-f summary:rows a", "no such option of the format: \"rows\"" },
 		{ "-f summary:json=1 a", "no such option of the format: \"json=1\"" },
+		{ "-f latency a", "the format needs an option: \"function\"" },
+		{ "-f latency:rows=3 a", "the format needs an option: \"function\"" },
 		{ "-f summary: a", "no such option of the format: \"\"" },
 		{ "-f text:rows=1 a", "no such option of the format: \"rows=1\"" },
 		{ "-f summary:rows=1,rows=1,rows=1,rows=1,rows=1,rows=1,rows=1,rows=1,rows=1 a",

@@ -873,6 +873,13 @@ static void options(void **state)
 		{ "summary", { "rows" }, "summary has no option \"rows\"" },
 		{ "summary", { "row=1" }, "summary has no option \"row=1\"" },
 		{ "text", { "rows=1" }, "text has no option \"rows=1\"" },
+		{ "latency", {}, "latency needs the option \"function=\"" },
+		{ "calls",
+		  { "min-duration=1h" },
+		  "calls: an option has a value that it does not take" },
+		{ "calls",
+		  { "min-duration=99999999999s" },
+		  "calls: an option has a value that it does not take" },
 		{ "summary", { "json=" }, "summary has no option \"json=\"" },
 		{ "summary", { "json", "jso" }, "summary has no option \"jso\"" },
 	};
@@ -1128,7 +1135,8 @@ static void is_written(void *userdata)
 
 static void calls_that_fail(void **state)
 {
-	static const char *const names[] = { "text", "addresses", "summary", "branches" };
+	static const char *const names[] = { "text",  "addresses", "summary", "branches",
+					     "calls", "functions", "stacks" };
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sink/calltree.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "decoder/sink/column.h"
+#include "decoder/sink/output.h"
+
+#define INSNS_WIDTH 12
+#define DEPTH_WIDTH 5
+#define INDENTS_MAX 48 /* levels that are indented; deeper ones stand below each other */
+#define INDENT      2
+#define NOTES_SIZE  256
+
+/* More than a line without the label. */
+#define LINE_SIZE (4 * COLUMN_MAX + INDENTS_MAX * INDENT + NOTES_SIZE + 64)
+
+void calltree_deinit(struct calltree *tree)
+{
+	open_stacks_deinit(&tree->stacks);
+	vec_deinit(&tree->labels);
+	arena_deinit(&tree->texts);
+}
+
+/* --- labels ----------------------------------------------------------------------------------- */
+
+static int make_label(struct calltree *tree, const struct ptd_function *function,
+		      struct calltree_label *ret_label)
+{
+	const char *path = function->object->name, *slash = strrchr(path, '/');
+	char text[2 * OUTPUT_NAME_MAX + 4];
+	struct calltree_label label;
+
+	label.size = label.name_size = output_printable(text, function->name, OUTPUT_NAME_MAX);
+	text[label.size++] = ' ';
+	text[label.size++] = '[';
+	/* "[anon]" and its like have their brackets. */
+	if (path[0] == '[')
+		label.size--;
+	label.size +=
+	    output_printable(text + label.size, slash ? slash + 1 : path, OUTPUT_NAME_MAX);
+	if (path[0] != '[')
+		text[label.size++] = ']';
+	label.text = arena_copy(&tree->texts, text, label.size);
+	*ret_label = label;
+	return label.text ? 0 : -ENOMEM;
+}
+
+/* Make the label of a function that is entered. Return: 0 or -ENOMEM. */
+static int add_label(struct calltree *tree, const struct ptd_function *function)
+{
+	struct calltree_label *label;
+
+	while (tree->labels.n <= function->id)
+		if (vec_push(&tree->labels, {}) < 0)
+			return -ENOMEM;
+	label = &tree->labels.items[function->id];
+	return label->text ? 0 : make_label(tree, function, label);
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+/* Comments of a line, separated by commas. */
+struct notes {
+	char text[NOTES_SIZE];
+	size_t n;
+};
+
+static void add_note(struct notes *notes, const char *before, const char *text)
+{
+	const size_t before_size = strlen(before), size = strlen(text);
+
+	if (notes->n + 2 + before_size + size > sizeof(notes->text))
+		return;
+	if (notes->n > 0) {
+		memcpy(notes->text + notes->n, ", ", 2);
+		notes->n += 2;
+	}
+	memcpy(notes->text + notes->n, before, before_size);
+	memcpy(notes->text + notes->n + before_size, text, size);
+	notes->n += before_size + size;
+}
+
+static void note_entered(struct notes *notes, uint8_t how)
+{
+	if (how != PTD_CALL_BY_CALL)
+		add_note(notes, "entered by ", ptd_call_how_name(how));
+}
+
+/* What a signal, an interrupt or a system call entered is left by its end as a rule. */
+static void note_left(struct notes *notes, uint8_t entered, uint8_t how)
+{
+	const bool is_usual =
+	    how == PTD_CALL_BY_RETURN ||
+	    (how == entered && (how == PTD_CALL_BY_SIGNAL || how == PTD_CALL_BY_INTERRUPT ||
+				how == PTD_CALL_BY_SYSCALL));
+
+	if (!is_usual)
+		add_note(notes, "left by ", ptd_call_how_name(how));
+}
+
+static void note_left_out(struct notes *notes, uint64_t n)
+{
+	char number[COLUMN_MAX];
+
+	if (n == 0)
+		return;
+	*column_number(number, n, 0, ' ') = '\0';
+	add_note(notes, number, n == 1 ? " call left out" : " calls left out");
+}
+
+static char *put_blanks(char *to, size_t n)
+{
+	memset(to, ' ', n);
+	return to + n;
+}
+
+/* Write all up to the label: @leave is NULL if the line has no duration. */
+static char *put_head(const struct calltree *tree, char *to, uint64_t t, int32_t depth,
+		      int32_t depth_min, const struct ptd_call *leave)
+{
+	const uint32_t level = (uint32_t)depth - (uint32_t)depth_min;
+	const uint32_t depth_shown = depth < 0 ? 0u - (uint32_t)depth : (uint32_t)depth;
+	char number[COLUMN_MAX], *end = number;
+
+	to = column_time(to, tree->info->clock, t);
+	*to++ = ' ';
+	if (leave) {
+		to = column_duration(to, tree->info->clock, leave->t_total);
+		*to++ = ' ';
+		to = column_number(to, leave->n_insns_total, INSNS_WIDTH, ' ');
+	} else {
+		to = put_blanks(to, COLUMN_DURATION + 1 + INSNS_WIDTH);
+	}
+	*to++ = ' ';
+	if (depth < 0)
+		*end++ = '-';
+	end = column_number(end, depth_shown, 0, ' ');
+	if (end - number < DEPTH_WIDTH)
+		to = put_blanks(to, DEPTH_WIDTH - (size_t)(end - number));
+	memcpy(to, number, (size_t)(end - number));
+	to += end - number;
+	return put_blanks(to, 2 + INDENT * (level < INDENTS_MAX ? level : INDENTS_MAX));
+}
+
+static char *put_text(char *to, const char *text, size_t size)
+{
+	memcpy(to, text, size);
+	return to + size;
+}
+
+static char *put_notes(char *to, const struct notes *notes)
+{
+	if (notes->n > 0) {
+		to = put_text(to, " // ", 4);
+		to = put_text(to, notes->text, notes->n);
+	}
+	*to++ = '\n';
+	return to;
+}
+
+/* Return: where a line with this label can be written; NULL: the output has failed. */
+static char *begin_line(struct calltree *tree, const struct calltree_label *label)
+{
+	if (output_reserve(tree->output, LINE_SIZE + label->size) < 0)
+		return NULL;
+	return (char *)tree->output->buffer + tree->output->n_used;
+}
+
+static void end_line(struct calltree *tree, const char *end)
+{
+	tree->output->n_used = (size_t)((const uint8_t *)end - tree->output->buffer);
+}
+
+/* Return: bytes of the label of frame @i that are shown: with the file, if the caller's differs. */
+static size_t label_size(const struct calltree *tree, const struct open_stack *stack, size_t i)
+{
+	const struct ptd_function *function = stack->frames.items[i].function;
+	const struct calltree_label *label = &tree->labels.items[function->id];
+
+	return i > 0 && stack->frames.items[i - 1].function->object == function->object
+		   ? label->name_size
+		   : label->size;
+}
+
+/* Write the line with which frame @i begins. */
+static void put_opening(struct calltree *tree, const struct open_stack *stack, size_t i)
+{
+	struct open_frame *frame = &stack->frames.items[i];
+	const struct calltree_label *label = &tree->labels.items[frame->function->id];
+	char *p = begin_line(tree, label);
+	struct notes notes;
+
+	frame->is_printed = true;
+	if (!p)
+		return;
+	notes.n = 0;
+	note_entered(&notes, frame->how);
+	if (frame->ambiguous)
+		add_note(&notes, "ambiguous", "");
+	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, NULL);
+	p = put_text(p, label->text, label_size(tree, stack, i));
+	p = put_text(p, " {", 2);
+	end_line(tree, put_notes(p, &notes));
+}
+
+/* Write the one line of the innermost frame, which called nothing that is printed. */
+static void put_leaf(struct calltree *tree, const struct open_stack *stack,
+		     const struct ptd_call *leave)
+{
+	const size_t i = stack->frames.n - 1;
+	const struct open_frame *frame = &stack->frames.items[i];
+	const struct calltree_label *label = &tree->labels.items[frame->function->id];
+	char *p = begin_line(tree, label);
+	struct notes notes;
+
+	if (!p)
+		return;
+	notes.n = 0;
+	note_entered(&notes, frame->how);
+	note_left(&notes, frame->how, leave->how);
+	if (frame->ambiguous || leave->ambiguous)
+		add_note(&notes, "ambiguous", "");
+	note_left_out(&notes, frame->n_left_out);
+	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, leave);
+	p = put_text(p, label->text, label->name_size);
+	p = put_text(p, "()", 2);
+	p = put_text(p, label->text + label->name_size,
+		     label_size(tree, stack, i) - label->name_size);
+	*p++ = ';';
+	end_line(tree, put_notes(p, &notes));
+}
+
+/* Write the last line of the innermost frame. */
+static void put_closing(struct calltree *tree, const struct open_stack *stack,
+			const struct ptd_call *leave)
+{
+	const struct open_frame *frame = open_stack_top(stack);
+	const struct calltree_label *label = &tree->labels.items[frame->function->id];
+	char *p = begin_line(tree, label);
+	struct notes notes;
+
+	if (!p)
+		return;
+	notes.n = 0;
+	note_left(&notes, frame->how, leave->how);
+	if (leave->ambiguous)
+		add_note(&notes, "ambiguous", "");
+	note_left_out(&notes, frame->n_left_out);
+	p = put_head(tree, p, leave->t, frame->depth, stack->depth_min, leave);
+	p = put_text(p, "} // ", 5);
+	p = put_text(p, label->text, label->name_size);
+	if (notes.n > 0)
+		p = put_text(p, ",", 1);
+	if (notes.n > 0)
+		p = put_text(p, " ", 1);
+	p = put_text(p, notes.text, notes.n);
+	*p++ = '\n';
+	end_line(tree, p);
+}
+
+static void name_thread(struct calltree *tree, uint32_t pid, uint32_t tid, const char *comm)
+{
+	if (tree->is_named && tree->pid == pid && tree->tid == tid)
+		return;
+	tree->is_named = true;
+	tree->pid = pid;
+	tree->tid = tid;
+	ptd_output_printf(tree->output, "# thread ");
+	output_thread(tree->output, pid, tid, comm);
+	ptd_output_printf(tree->output, "\n");
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static void put_object(struct calltree *tree, const struct ptd_call_thread *thread,
+		       const struct open_frame *frame, const struct ptd_call *leave)
+{
+	struct json *json = &tree->json;
+
+	json_object(json, NULL);
+	json_id(json, "pid", thread->pid);
+	json_id(json, "tid", thread->tid);
+	json_number(json, "stack", leave->stack);
+	json_signed(json, "depth", frame->depth);
+	json_function(json, frame->function);
+	json_text(json, "entered_by", ptd_call_how_name(frame->how));
+	json_text(json, "left_by", ptd_call_how_name(leave->how));
+	json_bool(json, "ambiguous", frame->ambiguous || leave->ambiguous);
+	json_number(json, "t", frame->t);
+	json_number(json, "duration", leave->t_total);
+	json_number(json, "duration_self", leave->t_self);
+	json_number(json, "instructions", leave->n_insns_total);
+	json_number(json, "instructions_self", leave->n_insns_self);
+	json_number(json, "left_out", frame->n_left_out);
+	json_close(json);
+}
+
+/* --- the stream ------------------------------------------------------------------------------- */
+
+static bool is_too_deep(const struct calltree *tree, const struct open_frame *frame)
+{
+	return frame->depth > tree->max_depth;
+}
+
+/* Write the beginnings of the first @n frames that have none yet and are not too deep. */
+static void print_frames(struct calltree *tree, const struct open_stack *stack, size_t n)
+{
+	size_t first = n;
+
+	if (tree->is_json)
+		return;
+	while (first > 0 && !stack->frames.items[first - 1].is_printed)
+		first--;
+	for (size_t i = first; i < n; i++)
+		if (!is_too_deep(tree, &stack->frames.items[i]))
+			put_opening(tree, stack, i);
+}
+
+/*
+ * The thread goes on on another stack, or another thread goes on. What is open long enough by now
+ * is printed first, so that lines of threads come in the order of time.
+ */
+static void suspend(struct calltree *tree)
+{
+	const struct open_stack *stack;
+	size_t n = 0;
+
+	if (tree->stack >= tree->stacks.items.n)
+		return;
+	stack = &tree->stacks.items.items[tree->stack];
+	/* Outer functions are open for longer than inner ones. */
+	while (n < stack->frames.n && tree->t - stack->frames.items[n].t >= tree->min_duration)
+		n++;
+	print_frames(tree, stack, n);
+}
+
+/*
+ * Count calls that are left out with the function above them. If that is left out in its turn, its
+ * count goes further up.
+ */
+static void leave_out(struct calltree *tree, struct open_stack *stack, uint64_t n)
+{
+	struct open_frame *above = open_stack_top(stack);
+
+	if (above)
+		above->n_left_out += n;
+	else
+		tree->n_left_out += n;
+}
+
+static void leave(struct calltree *tree, const struct ptd_call_thread *thread,
+		  struct open_stack *stack, const struct ptd_call *call)
+{
+	struct open_frame *frame = open_stack_top(stack);
+	struct open_frame left;
+
+	if (!frame)
+		return;
+	left = *frame;
+	if (!left.is_printed && (is_too_deep(tree, frame) || call->t_total < tree->min_duration)) {
+		open_stack_pop(stack);
+		leave_out(tree, stack, left.n_left_out + 1);
+		return;
+	}
+	if (tree->is_json) {
+		put_object(tree, thread, frame, call);
+	} else if (left.is_printed) {
+		put_closing(tree, stack, call);
+	} else {
+		print_frames(tree, stack, stack->frames.n - 1);
+		put_leaf(tree, stack, call);
+	}
+	open_stack_pop(stack);
+}
+
+/* Go on on the stack of @call. Return: 0 or -ENOMEM. */
+static int switch_stack(struct calltree *tree, const struct ptd_call *call)
+{
+	const uint32_t from = tree->stack;
+
+	if (tree->is_begun)
+		suspend(tree);
+	tree->stack = call->stack;
+	tree->is_begun = true;
+	if (call->kind != PTD_CALL_SWITCH)
+		return 0;
+	if (!tree->is_json)
+		ptd_output_printf(tree->output, "# stack %" PRIu32 "\n", call->stack);
+	return open_stacks_move(&tree->stacks, call->stack, from, call->n_moved);
+}
+
+int calltree_call(struct calltree *tree, const struct ptd_call_thread *thread,
+		  const struct ptd_call *call)
+{
+	struct open_stack *stack;
+	int r;
+
+	if (call->stack != tree->stack || !tree->is_begun) {
+		r = switch_stack(tree, call);
+		if (r < 0)
+			return r;
+	}
+	tree->t = call->t;
+	if (call->kind == PTD_CALL_SWITCH)
+		return 0;
+	stack = open_stacks_get(&tree->stacks, call->stack);
+	if (!stack)
+		return -ENOMEM;
+	if (!tree->is_json)
+		name_thread(tree, thread->pid, thread->tid, thread->comm);
+	if (call->kind == PTD_CALL_LEAVE) {
+		leave(tree, thread, stack, call);
+		return 0;
+	}
+	r = add_label(tree, call->function);
+	return r < 0 ? r : open_stack_push(stack, call);
+}
+
+void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
+		   const struct ptd_mark *mark)
+{
+	char line[2 * COLUMN_MAX];
+
+	if (mark->kind != PTD_MARK_GAP && mark->kind != PTD_MARK_OUT_OF_SCOPE)
+		return;
+	if (tree->is_json) {
+		json_object(&tree->json, NULL);
+		json_id(&tree->json, "pid", slice->pid);
+		json_id(&tree->json, "tid", slice->tid);
+		json_text(&tree->json, "gap",
+			  mark->kind == PTD_MARK_GAP ? ptd_gap_reason_name(mark->reason)
+						     : ptd_mark_kind_name(mark->kind));
+		json_number(&tree->json, "t", mark->t);
+		json_number(&tree->json, "bytes", mark->n_bytes);
+		json_close(&tree->json);
+		return;
+	}
+	name_thread(tree, slice->pid, slice->tid, slice->comm);
+	*put_blanks(column_time(line, tree->info->clock, mark->t),
+		    COLUMN_DURATION + INSNS_WIDTH + DEPTH_WIDTH + 5) = '\0';
+	if (mark->kind == PTD_MARK_GAP)
+		ptd_output_printf(tree->output, "%s// gap: %s, %" PRIu64 " byte%s lost\n", line,
+				  ptd_gap_reason_name(mark->reason), mark->n_bytes,
+				  plural(mark->n_bytes));
+	else
+		ptd_output_printf(tree->output, "%s// %s\n", line, ptd_mark_kind_name(mark->kind));
+}
+
+void calltree_begin(struct calltree *tree)
+{
+	if (!tree->is_json) {
+		ptd_output_printf(tree->output,
+				  "# time, duration, instructions, depth, function [file]\n");
+		output_clock(tree->output, tree->info);
+		return;
+	}
+	tree->json = json_begin(tree->output);
+	json_object(&tree->json, NULL);
+	json_text(&tree->json, "format", "calls");
+	json_clock(&tree->json, tree->info->clock);
+	json_signed(&tree->json, "realtime_offset_ns", tree->info->realtime_offset_ns);
+	json_array(&tree->json, "calls");
+}
+
+void calltree_end(struct calltree *tree)
+{
+	if (tree->is_json) {
+		json_close(&tree->json);
+		json_number(&tree->json, "left_out", tree->n_left_out);
+		json_close(&tree->json);
+	} else if (tree->n_left_out > 0) {
+		ptd_output_printf(tree->output, "# %" PRIu64 " call%s left out\n", tree->n_left_out,
+				  plural(tree->n_left_out));
+	}
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Open stacks
+ *
+ * The functions that are open on each stack of the call stream, each with what a sink remembers of
+ * it. Sinks that follow the call stream keep one of these.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "ptd/calls.h"
+#include "util/vec.h"
+
+/* A function that is open. */
+struct open_frame {
+	const struct ptd_function *function; /* borrowed */
+	uint64_t t;                          /* when it was entered; how, and at which depth */
+	int32_t depth;
+	uint8_t how;
+	bool ambiguous;
+
+	/* The sink's, and 0 at first. */
+	bool is_printed;
+	uint64_t n_left_out; /* calls below it that were left out of the output */
+};
+
+struct open_stack {
+	VEC(struct open_frame) frames; /* the innermost is the last */
+	int32_t depth_min;             /* least depth at which a function was open */
+};
+
+struct open_stacks {
+	VEC(struct open_stack) items; /* by the number of the stack */
+};
+
+void open_stacks_deinit(struct open_stacks *stacks);
+
+/*
+ * Return: the stack with the number @id, which is empty if it is new, valid until the next call;
+ *         NULL: no memory.
+ */
+struct open_stack *open_stacks_get(struct open_stacks *stacks, uint32_t id);
+
+/* Add the function that @call enters. Return: 0 or -ENOMEM. */
+_must_check_ int open_stack_push(struct open_stack *stack, const struct ptd_call *call);
+
+/* Return: the innermost function, or NULL. */
+static inline struct open_frame *open_stack_top(const struct open_stack *stack)
+{
+	return stack->frames.n > 0 ? &stack->frames.items[stack->frames.n - 1] : NULL;
+}
+
+/* Remove the innermost function, if there is one. */
+static inline void open_stack_pop(struct open_stack *stack)
+{
+	stack->frames.n -= stack->frames.n > 0;
+}
+
+/*
+ * Move the innermost functions of the stack @from to the stack @to, as a PTD_CALL_SWITCH with
+ * n_moved asks for.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int open_stacks_move(struct open_stacks *stacks, uint32_t from, uint32_t to,
+				  uint32_t n);
