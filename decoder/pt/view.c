@@ -10,6 +10,7 @@
 #include "decoder/x86/insn.h"
 #include "util/arena.h"
 #include "util/map.h"
+#include "util/vec.h"
 
 #define PAGE_SHIFT    12
 #define INSN_SIZE_MAX 15
@@ -35,7 +36,8 @@ struct view {
 };
 
 struct views {
-	struct cache *cache;  /* borrowed */
+	struct cache *cache; /* borrowed */
+	VEC(struct view *) all;
 	struct map of_space;  /* space → the first of its views */
 	size_t n_extents;     /* of all layouts */
 	uint64_t n_again;     /* mappings */
@@ -90,33 +92,15 @@ struct views *views_free(struct views *views)
 	if (!views)
 		return NULL;
 
-	for (size_t i = 0; i < views->of_space.n_slots; i++) {
-		struct view *next, *view;
-
-		if (!views->of_space.slots[i].used)
-			continue;
-		view = (struct view *)(uintptr_t)views->of_space.slots[i].value;
-		for (; view; view = next) {
-			next = view->next;
-			rewind_layout(view);
-			layout_deinit(&view->layout);
-			free(view);
-		}
+	for (size_t i = 0; i < views->all.n; i++) {
+		rewind_layout(views->all.items[i]);
+		layout_deinit(&views->all.items[i]->layout);
+		free(views->all.items[i]);
 	}
+	vec_deinit(&views->all);
 	map_deinit(&views->of_space);
 	free(views);
 	return NULL;
-}
-
-static void forget_all_segs(struct views *views)
-{
-	for (size_t i = 0; i < views->of_space.n_slots; i++) {
-		if (!views->of_space.slots[i].used)
-			continue;
-		for (struct view *view = (struct view *)(uintptr_t)views->of_space.slots[i].value;
-		     view; view = view->next)
-			forget_segs(view);
-	}
 }
 
 static int make_view(struct views *views, const struct space *space, struct view **ret_view)
@@ -127,10 +111,12 @@ static int make_view(struct views *views, const struct space *space, struct view
 		return -ENOMEM;
 	view->views = views;
 	view->next = first_of(views, space);
-	if (map_put(&views->of_space, (uintptr_t)space, (uintptr_t)view) < 0) {
+	if (vec_reserve(&views->all, 1) < 0 ||
+	    map_put(&views->of_space, (uintptr_t)space, (uintptr_t)view) < 0) {
 		free(view);
 		return -ENOMEM;
 	}
+	views->all.items[views->all.n++] = view;
 	layout_init(&view->layout, space);
 	*ret_view = view;
 	return 0;
@@ -224,16 +210,13 @@ static int advance_view(struct view *view, size_t generation, size_t until)
 /* Forget what no engine stands in. */
 static void make_room(struct views *views)
 {
-	for (size_t i = 0; i < views->of_space.n_slots; i++) {
-		if (!views->of_space.slots[i].used)
+	for (size_t i = 0; i < views->all.n; i++) {
+		struct view *view = views->all.items[i];
+
+		if (view->n_users > 0)
 			continue;
-		for (struct view *view = (struct view *)(uintptr_t)views->of_space.slots[i].value;
-		     view; view = view->next) {
-			if (view->n_users > 0)
-				continue;
-			views->n_again += view->layout.generation;
-			rewind_layout(view);
-		}
+		views->n_again += view->layout.generation;
+		rewind_layout(view);
 	}
 }
 
@@ -277,7 +260,8 @@ int views_get(struct views *views, const struct space *space, size_t generation,
 	*ret_view = NULL;
 	views_put(views, view);
 	if (views->n_seg_bytes > VIEWS_SEG_BYTES_MAX)
-		forget_all_segs(views);
+		for (size_t i = 0; i < views->all.n; i++)
+			forget_segs(views->all.items[i]);
 	view = choose_view(views, space, generation, until, &stands);
 	if (stands) {
 		view->n_users++;
@@ -323,11 +307,6 @@ static uint64_t wrap_ip(uint8_t mode, uint64_t ip)
 	return mode == 64 ? ip : (uint32_t)ip;
 }
 
-static bool has_bytes(const struct extent *e)
-{
-	return e->object->state == OBJECT_OK && e->offset < e->object->size;
-}
-
 int view_find_code(struct view *view, uint64_t ip, const struct extent **ret_extent,
 		   uint64_t *ret_offset, uint64_t *ret_last)
 {
@@ -340,7 +319,8 @@ int view_find_code(struct view *view, uint64_t ip, const struct extent **ret_ext
 		return 1 + PTD_GAP_NO_OBJECT;
 	if (e->object->state == OBJECT_WRONG_ID)
 		return 1 + PTD_GAP_WRONG_OBJECT;
-	if (!has_bytes(e) || ip - e->start >= e->object->size - e->offset)
+	if (e->object->state != OBJECT_OK || e->offset >= e->object->size ||
+	    ip - e->start >= e->object->size - e->offset)
 		return 1 + PTD_GAP_NO_CODE;
 	*ret_last = e->last;
 	if (view->layout.doubts.n > 0 && !layout_is_sure(&view->layout, ip, ret_last))
