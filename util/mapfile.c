@@ -10,31 +10,6 @@
 #include "util/fileparts.h"
 #include "util/regular.h"
 
-static int map_fd(struct mapfile *mapfile, int fd)
-{
-	void *p = NULL;
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	if (st.st_size > 0) {
-		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
-		if (p == MAP_FAILED)
-			return -errno;
-	}
-	*mapfile = (struct mapfile){ .bytes = p, .size = (size_t)st.st_size };
-	return 0;
-}
-
-int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path)
-{
-	_cleanup_(fd_closep) int fd = regular_open(dir_fd, path, 0);
-
-	return fd < 0 ? fd : map_fd(mapfile, fd);
-}
-
 /* Read the bytes of @fd between its holes to @bytes, where zeros are. */
 static int read_data(int fd, uint8_t *bytes, uint64_t size)
 {

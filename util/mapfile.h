@@ -4,8 +4,8 @@
 /*
  * Mapped file
  *
- * The bytes of a regular file in memory: mapped, or read. While a file is mapped, nobody may cut it
- * off, or whoever looks at the bytes is killed (SIGBUS).
+ * The bytes of a regular file, read into a mapping of their own: they stay as they are, whatever
+ * becomes of the file, and may be written to. Holes of the file take no memory.
  */
 
 #include <stddef.h>
@@ -19,17 +19,10 @@ struct mapfile {
 };
 
 /*
- * Map the file at @path, relative to @dir_fd (AT_FDCWD for the working directory).
+ * Read the file at @path, relative to @dir_fd (AT_FDCWD for the working directory).
  *
- * Return: 0; -EINVAL if it is not a regular file; or negative errno.
- */
-_must_check_ int mapfile_init(struct mapfile *mapfile, int dir_fd, const char *path);
-
-/*
- * Read the file at @path: the bytes stay as they are, whatever becomes of the file, and may be
- * written to.
- *
- * Return: as above; -ESTALE if the file became shorter meanwhile.
+ * Return: 0; -EINVAL if it is not a regular file; -ESTALE if it became shorter meanwhile; or
+ *         another negative errno.
  */
 _must_check_ int mapfile_read(struct mapfile *mapfile, int dir_fd, const char *path);
 

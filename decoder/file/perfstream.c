@@ -300,7 +300,7 @@ static int on_auxtrace(struct perfstream *s, const struct perfrec *rec)
 				  .idx = a.idx,
 				  .cpu = a.cpu,
 				  .tid = a.tid,
-				  .bytes = { .offset = a.offset, .reference = a.reference },
+				  .bytes = { .offset = a.offset },
 			      },
 			      at, a.size);
 	if (r < 0)

@@ -292,7 +292,6 @@ static int join_parts(struct maker *m, const struct part *parts, size_t n, struc
 
 	*span = (struct trace_span){
 		.offset = parts[0].bytes.offset,
-		.reference = parts[n - 1].bytes.reference,
 		.file_offset = parts[0].bytes.file_offset,
 	};
 	for (size_t i = 0; r == 0 && i < n; i++) {

@@ -17,13 +17,12 @@
 #include "decoder/trace/loss.h"
 #include "decoder/trace/trace.h"
 
-/* PT bytes that lie together in a file. The last three members are as in struct trace_span. */
+/* PT bytes that lie together in a file. The last two members are as in struct trace_span. */
 struct auxbytes {
 	int fd;      /* the file's; borrowed */
 	uint64_t at; /* where in that file they begin */
 	uint64_t size;
 	uint64_t offset;
-	uint64_t reference;
 	uint64_t file_offset;
 };
 

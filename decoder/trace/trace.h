@@ -60,7 +60,6 @@ static inline struct cursor trace_record_body(const struct trace_record *record)
 struct trace_span {
 	struct fileparts pt;
 	uint64_t offset;      /* of the first byte in all that the buffer ever had */
-	uint64_t reference;   /* a TSC near the end of the span; 0: not stated */
 	uint64_t file_offset; /* of the first byte */
 };
 

@@ -127,7 +127,7 @@ static int read_dictionary(struct emulog *log, uint32_t pid, uint32_t generation
 
 	(void)snprintf(path, sizeof(path), "%s/%" PRIu32 ".%" PRIu32 ".blocks", log->dir, pid,
 		       generation);
-	r = mapfile_init(&file, AT_FDCWD, path);
+	r = mapfile_read(&file, AT_FDCWD, path);
 	if (r < 0)
 		return r;
 	r = vec_push(&log->dictionaries, file);
@@ -181,7 +181,7 @@ static int open_generation(struct emulog *log)
 		return r;
 	(void)snprintf(path, sizeof(path), "%s/%" PRIu32 ".%" PRIu32 ".%" PRIu32 ".log", log->dir,
 		       log->pid, log->tid, generation);
-	r = mapfile_init(&log->words, AT_FDCWD, path);
+	r = mapfile_read(&log->words, AT_FDCWD, path);
 	if (r < 0)
 		return r;
 	log->n_read++;

@@ -206,7 +206,7 @@ static int add_file(struct jitted *j, const char *dir, const char *name, int64_t
 	if (!is_dump && sscanf(name, "%" SCNu32 "-%" SCNx64, &pid, &address) != 2)
 		return 0;
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	if (mapfile_init(&file, AT_FDCWD, path) < 0)
+	if (mapfile_read(&file, AT_FDCWD, path) < 0)
 		return 0;
 	if (vec_push(&j->files, file) < 0) {
 		mapfile_deinit(&file);

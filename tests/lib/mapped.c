@@ -115,7 +115,7 @@ static bool open_place(const char *dir, const char *place, struct file *file)
 	char path[9000];
 
 	(void)snprintf(path, sizeof(path), "%s%s%s", dir, *dir ? "/" : "", place);
-	if (mapfile_init(&file->map, AT_FDCWD, path) < 0)
+	if (mapfile_read(&file->map, AT_FDCWD, path) < 0)
 		return false;
 	if (file->id.size == 0)
 		return true;
@@ -308,13 +308,13 @@ int mapped_new(const char *path, struct mapped **ret_mapped)
 		if (!m->dir)
 			return -ENOMEM;
 		(void)snprintf(name, sizeof(name), "%s/objects.map", path);
-		(void)!mapfile_init(&m->objects_map, AT_FDCWD, name);
+		(void)!mapfile_read(&m->objects_map, AT_FDCWD, name);
 		(void)snprintf(name, sizeof(name), "%s/data", path);
 		r = jitted_new(path, &m->jitted);
 		if (r < 0)
 			return r;
 	}
-	r = mapfile_init(&m->data, AT_FDCWD, name);
+	r = mapfile_read(&m->data, AT_FDCWD, name);
 	if (r == 0)
 		r = read_all(m);
 	if (r < 0)

@@ -200,7 +200,7 @@ int poked_new(const char *dir, const struct mapfile *data, const struct recordwa
 		(void)snprintf(path, sizeof(path), "%s/manifest", dir);
 		p->is_last = access(path, F_OK) == 0;
 		(void)snprintf(path, sizeof(path), "%s/kcore_dir/kcore", dir);
-		(void)!mapfile_init(&p->kcore, AT_FDCWD, path);
+		(void)!mapfile_read(&p->kcore, AT_FDCWD, path);
 	}
 	for (size_t i = 0; i < walk->records.n && r == 0; i++) {
 		const struct recordwalk_record *record = &walk->records.items[i];

@@ -115,7 +115,7 @@ static void make_elf(struct bench *b)
 {
 	struct mapfile elf;
 
-	if (mapfile_init(&elf, AT_FDCWD, "/proc/self/exe") < 0)
+	if (mapfile_read(&elf, AT_FDCWD, "/proc/self/exe") < 0)
 		error(2, errno, "/proc/self/exe");
 	write_file(b, "elf", elf.bytes, elf.size);
 	mapfile_deinit(&elf);
@@ -824,7 +824,7 @@ static void open_snapshot(struct bench *b)
 	int r;
 
 	(void)snprintf(path, sizeof(path), "%s/data", b->snapshot);
-	r = mapfile_init(&b->data, AT_FDCWD, path);
+	r = mapfile_read(&b->data, AT_FDCWD, path);
 	if (r == 0)
 		r = recordwalk_read(b->data.bytes, b->data.size, &b->walk);
 	if (r == 0)

@@ -134,7 +134,7 @@ static void read_dump(const char *path)
 
 	if (sscanf(strrchr(path, '/'), "/jit-%" SCNu32, &d.pid) != 1)
 		error(2, 0, "%s: not a name of a jitdump", path);
-	r = mapfile_init(&d.file, AT_FDCWD, path);
+	r = mapfile_read(&d.file, AT_FDCWD, path);
 	if (r < 0)
 		error(2, -r, "%s", path);
 	if (d.file.size < 40 || get(d.file.bytes, 4) != 0x4a695444)

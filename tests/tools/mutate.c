@@ -327,7 +327,7 @@ static int prepare(struct command *c, size_t i, const char *name)
 	if (r < 0)
 		return r;
 	(void)snprintf(path, sizeof(path), "%s/%s", is_dir ? name : s->dir, s->file);
-	r = mapfile_init(&s->data, AT_FDCWD, path);
+	r = mapfile_read(&s->data, AT_FDCWD, path);
 	if (r == 0)
 		r = mutation_input_init(&s->input, s->data.bytes, s->data.size, !s->options.input);
 	if (r == 0 && s->data.size > c->mutation.size_max)

@@ -582,7 +582,7 @@ int main(int argc, char **argv)
 	if (argc - optind != 3)
 		error(2, 0, "usage: reshape [-p] FORM DATA OUT");
 	parse_form(&s, argv[0]);
-	r = mapfile_init(&s.in, AT_FDCWD, argv[1]);
+	r = mapfile_read(&s.in, AT_FDCWD, argv[1]);
 	if (r == 0)
 		r = recordwalk_read(s.in.bytes, s.in.size, &s.walk);
 	if (r < 0)

@@ -283,7 +283,7 @@ static size_t compare_files(const char *expected, const char *dir)
 		for (size_t i = 0; i < 2; i++) {
 			(void)snprintf(paths[i], sizeof(paths[i]), "%s/trace/%s",
 				       i ? dir : expected, entry->d_name);
-			assert_int_equal(mapfile_init(&files[i], AT_FDCWD, paths[i]), 0);
+			assert_int_equal(mapfile_read(&files[i], AT_FDCWD, paths[i]), 0);
 		}
 		assert_int_equal(files[0].size, files[1].size);
 		if (memcmp(files[0].bytes, files[1].bytes, files[0].size) != 0)

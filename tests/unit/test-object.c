@@ -46,7 +46,7 @@ static int setup(void **state)
 	assert_non_null(f);
 	n = readlink("/proc/self/exe", f->self, sizeof(f->self) - 1);
 	assert_in_range(n, 1, sizeof(f->self) - 1);
-	assert_int_equal(mapfile_init(&f->bytes, AT_FDCWD, f->self), 0);
+	assert_int_equal(mapfile_read(&f->bytes, AT_FDCWD, f->self), 0);
 	fd = open(f->self, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(buildid_read(fd, &f->id), 0);
 	assert_int_equal(f->id.size, 20);

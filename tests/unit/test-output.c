@@ -65,7 +65,7 @@ static void arrives(void **state)
 	ptd_output_printf(&output, "%d-%s", 12, "x");
 	assert_int_equal(output_finish(&output), 0);
 
-	assert_int_equal(mapfile_init(&file, AT_FDCWD, *state), 0);
+	assert_int_equal(mapfile_read(&file, AT_FDCWD, *state), 0);
 	assert_int_equal(file.size, 3 + sizeof(big) + 4 + 4);
 	assert_memory_equal(file.bytes, "abc", 3);
 	assert_memory_equal(file.bytes + 3, big, sizeof(big));
@@ -83,7 +83,7 @@ static void empties_an_old_file(void **state)
 		assert_int_equal(output_finish(&output), 0);
 		output_deinit(&output);
 	}
-	assert_int_equal(mapfile_init(&file, AT_FDCWD, *state), 0);
+	assert_int_equal(mapfile_read(&file, AT_FDCWD, *state), 0);
 	assert_int_equal(file.size, 1);
 }
 
@@ -100,7 +100,7 @@ static void adds_to_standard_output(void **state)
 	assert_int_equal(output_init(&output, &config), 0);
 	assert_int_equal(ptd_output_write(&output, "new", 3), 0);
 	assert_int_equal(output_finish(&output), 0);
-	assert_int_equal(mapfile_init(&file, AT_FDCWD, *state), 0);
+	assert_int_equal(mapfile_read(&file, AT_FDCWD, *state), 0);
 	assert_int_equal(file.size, 7);
 }
 
@@ -142,7 +142,7 @@ static void room(void **state)
 	begin(&first, *state, &left);
 	assert_int_equal(ptd_output_write(&first, "abcdef", 6), 0);
 	assert_int_equal(output_finish(&first), -EFBIG);
-	assert_int_equal(mapfile_init(&file, AT_FDCWD, *state), 0);
+	assert_int_equal(mapfile_read(&file, AT_FDCWD, *state), 0);
 	assert_int_equal(file.size, 3);
 	assert_memory_equal(file.bytes, "abc", 3);
 }
@@ -241,7 +241,7 @@ static void no_terminal(void **state)
 	for (size_t i = 0; i < 1000; i++)
 		ptd_output_printf(&output, "0123456789");
 	assert_int_equal(output_finish(&output), 0);
-	assert_int_equal(mapfile_init(&file, AT_FDCWD, *state), 0);
+	assert_int_equal(mapfile_read(&file, AT_FDCWD, *state), 0);
 	assert_int_equal(file.size, 10000);
 }
 

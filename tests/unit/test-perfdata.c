@@ -94,7 +94,6 @@ static void check_example(const struct trace *trace)
 		assert_int_equal(trace->queues[i].spans[0].pt.size, 8);
 		assert_true(perfbytes_has(&trace->queues[i].spans[0], 0, "\x02", 1));
 		assert_int_equal(trace->queues[i].spans[0].offset, i == 0 ? 0 : 64);
-		assert_int_equal(trace->queues[i].spans[0].reference, 0x1000);
 	}
 }
 

@@ -366,7 +366,7 @@ static void rewrites(struct told *told)
 		return;
 	told->at_time = NULL;
 	(void)snprintf(path, sizeof(path), "%s/root/bin/program", told->tree->dir);
-	assert_int_equal(mapfile_init(&file, AT_FDCWD, path), 0);
+	assert_int_equal(mapfile_read(&file, AT_FDCWD, path), 0);
 	at = memmem(file.bytes, file.size, told->tree->id.bytes, told->tree->id.size);
 	assert_non_null(at);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -392,7 +392,7 @@ static void one_inode_two_files(void **state)
 	make(t, "root/bin/");
 	(void)snprintf(path, sizeof(path), "%s/root/bin/program", t->dir);
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
-	assert_int_equal(mapfile_init(&self, AT_FDCWD, t->self), 0);
+	assert_int_equal(mapfile_read(&self, AT_FDCWD, t->self), 0);
 	assert_int_equal(write(fd, self.bytes, self.size), self.size);
 	assert_int_equal(fstat(fd, &st), 0);
 	(void)close(fd);

@@ -85,7 +85,7 @@ static void put(struct fixture *f)
 static void end(struct fixture *f)
 {
 	assert_int_equal(ptd_sink_finish(f->sink, &f->stream.stats), 0);
-	assert_int_equal(mapfile_init(&f->file, AT_FDCWD, f->path), 0);
+	assert_int_equal(mapfile_read(&f->file, AT_FDCWD, f->path), 0);
 }
 
 static void assert_text(const struct fixture *f, const char *expected)
@@ -1128,7 +1128,7 @@ static void is_written(void *userdata)
 {
 	struct writing *w = userdata;
 
-	assert_int_equal(mapfile_init(&w->fixture->file, AT_FDCWD, w->fixture->path), 0);
+	assert_int_equal(mapfile_read(&w->fixture->file, AT_FDCWD, w->fixture->path), 0);
 	assert_text(w->fixture, w->expected);
 	mapfile_deinit(&w->fixture->file);
 }
@@ -1144,7 +1144,7 @@ static void calls_that_fail(void **state)
 
 		print_message("  %s\n", names[i]);
 		assert_int_equal(write_all(&w), 0);
-		assert_int_equal(mapfile_init(&f->file, AT_FDCWD, f->path), 0);
+		assert_int_equal(mapfile_read(&f->file, AT_FDCWD, f->path), 0);
 		w.expected = strndup((const char *)f->file.bytes, f->file.size);
 		mapfile_deinit(&f->file);
 		failing_each(write_all, is_written, &w);

@@ -116,19 +116,19 @@ static void mapfile_takes_regular_files_only(void **state)
 	fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 
-	assert_int_equal(mapfile_init(&m, AT_FDCWD, file), 0); /* empty */
+	assert_int_equal(mapfile_read(&m, AT_FDCWD, file), 0); /* empty */
 	assert_int_equal(m.size, 0);
 	mapfile_deinit(&m);
 	assert_int_equal(write(fd, "hello", 5), 5);
-	assert_int_equal(mapfile_init(&m, AT_FDCWD, file), 0);
+	assert_int_equal(mapfile_read(&m, AT_FDCWD, file), 0);
 	assert_int_equal(m.size, 5);
 	assert_memory_equal(m.bytes, "hello", 5);
 	mapfile_deinit(&m);
 
-	assert_int_equal(mapfile_init(&m, AT_FDCWD, fifo), -EINVAL); /* and does not wait */
-	assert_int_equal(mapfile_init(&m, AT_FDCWD, dir), -EISDIR);
-	assert_int_equal(mapfile_init(&m, AT_FDCWD, "/dev/zero"), -EINVAL);
-	assert_int_equal(mapfile_init(&m, AT_FDCWD, "/no/such/file"), -ENOENT);
+	assert_int_equal(mapfile_read(&m, AT_FDCWD, fifo), -EINVAL); /* and does not wait */
+	assert_int_equal(mapfile_read(&m, AT_FDCWD, dir), -EISDIR);
+	assert_int_equal(mapfile_read(&m, AT_FDCWD, "/dev/zero"), -EINVAL);
+	assert_int_equal(mapfile_read(&m, AT_FDCWD, "/no/such/file"), -ENOENT);
 	assert_null(m.bytes);
 
 	close(fd);
