@@ -29,11 +29,7 @@ struct reader {
 	struct item item; /* the next one */
 };
 
-/*
- * The reference does not report the first four kinds. libipt 2.0.5 gives a PWRE before the code
- * that runs until the EXSTOP, and does not give what waits for an address that an overflow has
- * taken.
- */
+/* The reference does not report the others. */
 static bool is_compared(const struct ptd_mark *mark)
 {
 	switch (mark->kind) {

@@ -6,9 +6,8 @@
  *
  * Compares two decoded streams of one input, which two engines made, and shows where they first
  * differ: in an instruction, its thread, CPU or time, or in a mark. Left out are marks of kinds
- * that the reference never reports (CFE, EVD, PEBS and TRIG), and those of power events (MWAIT,
- * PWRE, EXSTOP and PWRX), which libipt 2.0.5 may give in another place. Where one engine cuts runs
- * and batches does not matter.
+ * that the reference never reports: CFE, EVD, PEBS, TRIG, MWAIT, PWRE, EXSTOP and PWRX. Where one
+ * engine cuts runs and batches does not matter.
  */
 
 #include <stdint.h>

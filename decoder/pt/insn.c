@@ -4,9 +4,11 @@
  * The engine over libipt's instruction decoder, which is the reference for engine flow. libipt
  * decides which instructions were executed. Of our own it takes the mapped code (view.h), the cache
  * of blocks, and the packets' boundaries: libipt reads a private copy of the packets (ipt_copy.h).
+ * A walk of ours beside libipt says when code ran and where to go on behind an error (ipt_walk.h).
  *
  * Where libipt 2.0.5 knows less than engine flow, this engine says less. It does not report what
- * event trace, PEBS records and triggers say (ptd_mark_kind CFE, EVD, PEBS and TRIG).
+ * event trace, PEBS records, triggers and power events say (ptd_mark_kind CFE, EVD, PEBS, TRIG,
+ * MWAIT, PWRE, EXSTOP and PWRX).
  *
  * This is the only file that knows <intel-pt.h>.
  */
@@ -21,14 +23,12 @@
 
 #include "decoder/pt/errata.h"
 #include "decoder/pt/ipt_copy.h"
-#include "decoder/pt/ipt_recover.h"
-#include "decoder/pt/ipt_when.h"
+#include "decoder/pt/ipt_walk.h"
 #include "decoder/pt/news.h"
+#include "decoder/pt/peek.h"
 #include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
 #include "decoder/x86/unknown.h"
-
-#define PSB_SIZE 16
 
 /* What a step of the decoder adds to. */
 struct output {
@@ -43,16 +43,10 @@ struct output {
  * on bytes that are no code its lengths differ from ours, and broken packets lead it astray.
  */
 struct course {
-	enum {
-		COURSE_ANYWHERE, /* the bytes do not say, or the caller was told of a break */
-		COURSE_ON,
-		COURSE_TARGET,
-		COURSE_EITHER,
-	} way;
-	uint64_t ip; /* the instruction's */
-	uint64_t next;
-	uint64_t target;
-	bool is_far_return;
+	bool is_known; /* else the bytes do not say, or the caller was told of a break */
+	uint8_t iclass;
+	uint64_t ip;           /* the instruction's */
+	uint64_t next, target; /* the same, but for a conditional branch */
 };
 
 struct insn_engine {
@@ -62,9 +56,9 @@ struct insn_engine {
 	struct pt_insn_decoder *decoder;
 	struct pt_image *image; /* which has no sections: libipt asks for all code */
 	struct view *view;      /* NULL: nothing is mapped */
-	struct ipt_when when;
-	struct walk walk; /* which follows where libipt fails */
-	uint8_t mode;     /* of the code, as libipt said last: 16, 32 or 64 */
+	struct ipt_walk times;  /* which goes as far as times are asked for */
+	struct ipt_walk walk;   /* which follows where libipt fails */
+	uint8_t mode;           /* of the code, as libipt said last: 16, 32 or 64 */
 
 	int status; /* libipt's, of the last call */
 	int error;  /* negative errno: no memory, or the span cannot be read */
@@ -74,11 +68,10 @@ struct insn_engine {
 	struct when_bounds bounds; /* of the stretch of code */
 	uint64_t bounds_t;         /* while this is @t */
 	bool is_user;              /* and where it begins */
-	bool has_kernel;           /* the kernel's code was among what was executed */
 	uint64_t from;             /* offset from which bytes are not accounted for */
 	uint64_t decoded;          /* bytes */
 	uint64_t pause;            /* offset to stop at */
-	bool passed;               /* what follows is told by packets behind it */
+	bool passed;               /* packets behind it report what follows */
 	uint64_t ip;               /* of the instruction that an error hit */
 	struct course course;
 
@@ -191,16 +184,21 @@ static enum ptd_gap_reason why_no_code(struct insn_engine *e)
 /* Return: whether the last run leads to @ip. */
 static bool leads_to(const struct course *course, uint64_t ip)
 {
-	switch (course->way) {
-	case COURSE_ON:
-		return ip == course->next;
-	case COURSE_TARGET:
-		return ip == course->target;
-	case COURSE_EITHER:
-		return ip == course->next || ip == course->target;
-	default:
-		return true;
-	}
+	return !course->is_known || ip == course->next || ip == course->target;
+}
+
+/* Return: whether the last instruction leads only behind itself. */
+static bool is_straight(const struct course *course)
+{
+	return course->is_known &&
+	       (course->iclass == PTD_INSN_OTHER || course->iclass == PTD_INSN_PTWRITE);
+}
+
+/* Return: whether the last instruction is a direct branch. */
+static bool is_direct(const struct course *course)
+{
+	return course->is_known &&
+	       (course->iclass == PTD_INSN_JUMP || course->iclass == PTD_INSN_CALL);
 }
 
 /* Note where the last run leads. */
@@ -208,29 +206,30 @@ static void note_course(struct insn_engine *e, const struct ptd_run *run)
 {
 	const struct ptd_block *block = run->block;
 	const struct ptd_insn *last = &block->insns[run->first + run->n - 1];
-	struct course *course = &e->course;
+	const uint64_t ip = run->base + last->offset, next = cut(block->mode, ip + last->size),
+		       target = cut(block->mode, run->base + (uint64_t)block->target);
+	struct course course = { .iclass = last->iclass, .ip = ip, .next = next, .target = next };
 
-	course->ip = run->base + last->offset;
-	course->is_far_return = last->iclass == PTD_INSN_RETURN_FAR;
-	course->next = cut(block->mode, course->ip + last->size);
-	course->target = cut(block->mode, run->base + (uint64_t)block->target);
 	switch (last->iclass) {
 	case PTD_INSN_OTHER:
 	case PTD_INSN_PTWRITE:
-		course->way = COURSE_ON;
+		course.is_known = true;
 		break;
 	case PTD_INSN_JUMP_COND:
-		course->way = COURSE_EITHER;
+		course.is_known = true;
+		course.target = target;
 		break;
 	case PTD_INSN_JUMP:
 	case PTD_INSN_CALL:
 		/* A direct far one, which 64-bit code has not, bears no target. */
-		course->way = block->mode == 64 || course->target != course->next ? COURSE_TARGET
-										  : COURSE_ANYWHERE;
+		course.is_known = block->mode == 64 || target != next;
+		course.next = course.target = target;
 		break;
 	default:
-		course->way = COURSE_ANYWHERE;
+		break;
 	}
+	e->course = course;
+	e->ip = next;
 }
 
 /* Return: whether @ip is the next instruction of the block of the last run, which it joins. */
@@ -300,7 +299,6 @@ static int emit(struct insn_engine *e, struct output *output, const struct pt_in
 		return r;
 	output->n_insns++;
 	note_course(e, &output->runs[output->n - 1]);
-	e->ip = e->course.next;
 	return 0;
 }
 
@@ -344,7 +342,7 @@ static void begin_stretch(struct insn_engine *e, uint64_t offset, uint64_t ip)
 {
 	if (!e->config.has_threads)
 		return;
-	e->bounds = ipt_when_find(&e->when, offset, ip);
+	e->bounds = ipt_walk_find(&e->times, offset, ip);
 	e->bounds_t = e->t;
 	e->is_user = !(ip >> 63);
 }
@@ -352,7 +350,7 @@ static void begin_stretch(struct insn_engine *e, uint64_t offset, uint64_t ip)
 static bool take_overflow(struct insn_engine *e, const struct pt_event *event, uint64_t end,
 			  struct engine_step *ret_step)
 {
-	e->course.way = COURSE_ANYWHERE;
+	e->course.is_known = false;
 	/* What was lost may have been a switch. */
 	e->ask = true;
 	if (!event->ip_suppressed)
@@ -400,22 +398,10 @@ static bool take_cbr(struct insn_engine *e, const struct pt_event *event,
 	       mark(e, event, PTD_MARK_CBR, 0, ratio, 0, ret_step);
 }
 
-static bool take_pwrx(const struct insn_engine *e, const struct pt_event *event,
-		      struct engine_step *ret_step)
-{
-	const uint64_t wake = (event->variant.pwrx.interrupt ? PTD_WAKE_INTERRUPT : 0u) |
-			      (event->variant.pwrx.store ? PTD_WAKE_STORE : 0u) |
-			      (event->variant.pwrx.autonomous ? PTD_WAKE_AUTONOMOUS : 0u);
-
-	return mark(e, event, PTD_MARK_PWRX, 0,
-		    (uint64_t)event->variant.pwrx.last << 4 | event->variant.pwrx.deepest, wake,
-		    ret_step);
-}
-
 /* The code before @ip was interrupted. */
 static bool take_async(struct insn_engine *e, uint64_t ip, struct engine_step *ret_step)
 {
-	e->course.way = COURSE_ANYWHERE;
+	e->course.is_known = false;
 	ret_step->mark = PTD_MARK_ASYNC;
 	ret_step->ip = ip;
 	return stop(e, ENGINE_MARK, ret_step);
@@ -440,7 +426,7 @@ static bool take_kind(struct insn_engine *e, const struct pt_event *event, uint6
 	case ptev_async_branch:
 		return take_async(e, event->variant.async_branch.from, ret_step);
 	case ptev_disabled:
-		e->course.way = COURSE_ANYWHERE;
+		e->course.is_known = false;
 		return mark(e, event, PTD_MARK_OFF, event->variant.disabled.ip, 0, 0, ret_step);
 	case ptev_exec_mode:
 		e->mode = bits_of(event->variant.exec_mode.mode);
@@ -472,22 +458,6 @@ static bool take_kind(struct insn_engine *e, const struct pt_event *event, uint6
 	case ptev_ptwrite:
 		return mark(e, event, PTD_MARK_PTWRITE, event->variant.ptwrite.ip,
 			    event->variant.ptwrite.payload, event->variant.ptwrite.size, ret_step);
-	case ptev_exstop:
-		if (!event->ip_suppressed && ipt_copy_take_exstop(&e->copy))
-			return false;
-		return mark(e, event, PTD_MARK_EXSTOP, event->variant.exstop.ip, 0, 0, ret_step);
-	case ptev_mwait:
-		return mark(e, event, PTD_MARK_MWAIT, event->variant.mwait.ip,
-			    event->variant.mwait.hints, event->variant.mwait.ext, ret_step);
-	case ptev_pwre:
-		/* libipt 2.0.5 reads the flag for "by hardware" from another bit than the SDM has
-		 * it. */
-		return mark(e, event, PTD_MARK_PWRE, 0,
-			    (uint64_t)event->variant.pwre.state << 4 |
-				event->variant.pwre.sub_state,
-			    0, ret_step);
-	case ptev_pwrx:
-		return take_pwrx(e, event, ret_step);
 	default:
 		return false;
 	}
@@ -549,26 +519,21 @@ static enum ptd_gap_reason reason_of(struct insn_engine *e, int status)
  */
 static uint64_t sync_forward(struct insn_engine *e, uint64_t from)
 {
-	uint64_t offset, walked;
+	uint64_t offset;
 	bool has_ip;
 
-	/* libipt may have read the start of a PSB as something else. */
-	from -= from < PSB_SIZE - 1 ? from : PSB_SIZE - 1;
-	while ((offset = ipt_copy_find_psb(&e->copy, from)) < e->config.pt.size) {
+	for (; walk_sync(&e->walk.walk, from, &offset, &has_ip); from = offset + PEEK_PSB_SIZE) {
 		e->error = ipt_copy_begin(&e->copy, offset, NULL, 0);
 		if (e->error < 0)
 			return offset;
 		e->status = pt_insn_sync_set(e->decoder, offset);
-		if (e->status >= 0 && walk_sync(&e->walk, offset, &walked, &has_ip)) {
-			e->ask = true;
-			(void)pt_insn_time(e->decoder, &e->t, NULL, NULL);
-			return offset;
-		}
-		from = offset + 1;
+		if (e->status < 0)
+			continue;
+		e->ask = true;
+		(void)pt_insn_time(e->decoder, &e->t, NULL, NULL);
+		return offset;
 	}
 	e->ended = true;
-	if (e->copy.window.error < 0)
-		e->error = e->copy.window.error;
 	return e->config.pt.size;
 }
 
@@ -576,24 +541,24 @@ static uint64_t sync_forward(struct insn_engine *e, uint64_t from)
  * Return: whether that could be done. */
 static bool sync_at(struct insn_engine *e, const struct walk_point *point)
 {
-	uint8_t psb[IPT_RECOVER_PSB_MAX];
-	const size_t size = ipt_recover_make_psb(&e->walk, point->ip, psb);
-	uint64_t t = 0;
+	const struct tsc *tsc = &e->walk.walk.tsc;
+	uint8_t psb[IPT_WALK_PSB_MAX];
+	const size_t size = ipt_walk_make_psb(&e->walk.walk, point->ip, psb);
 
 	if (size > point->offset)
 		return false;
-	if (e->config.has_threads)
-		e->bounds = ipt_when_find_point(&e->when, point->offset, point->ip);
-	e->is_user = !(point->ip >> 63);
 	e->error = ipt_copy_begin(&e->copy, point->offset, psb, size);
 	if (e->error < 0)
 		return true;
 	e->status = pt_insn_sync_set(e->decoder, point->offset - size);
 	if (e->status < 0)
 		return false;
-	if (pt_insn_time(e->decoder, &t, NULL, NULL) == 0 && t > e->t)
-		e->t = t;
+	if (tsc->has_tsc && tsc->now > e->t)
+		e->t = tsc->now;
+	if (e->config.has_threads)
+		e->bounds = ipt_walk_find_here(&e->walk, point->ip);
 	e->bounds_t = e->t;
+	e->is_user = !(point->ip >> 63);
 	e->ask = true;
 	return true;
 }
@@ -606,12 +571,12 @@ static bool sync_at(struct insn_engine *e, const struct walk_point *point)
  */
 static bool recover(struct insn_engine *e, uint64_t lost_from, uint64_t *ret_offset)
 {
-	const struct walk_state *state = &e->walk.state;
+	const struct walk_state *state = &e->walk.walk.state;
 	struct walk_point point;
 	bool asks = false;
 
-	ipt_recover_follow(&e->walk, lost_from);
-	while (walk_recover(&e->walk, &point)) {
+	ipt_walk_follow(&e->walk, lost_from);
+	while (walk_recover(&e->walk.walk, &point)) {
 		asks = asks || point.asks ||
 		       (state->has_cr3 && news_is_paging(&e->news, state->cr3, state->non_root));
 		if ((asks || (e->view && view_has_code(e->view, point.ip))) && sync_at(e, &point)) {
@@ -635,7 +600,7 @@ static void resync(struct insn_engine *e, enum ptd_gap_reason reason, uint64_t l
 		.reason = reason,
 		.offset = lost_from,
 	};
-	e->course.way = COURSE_ANYWHERE;
+	e->course.is_known = false;
 	e->spin_insns = e->n_direct = 0;
 	e->bounds = (struct when_bounds){};
 	if (!e->started || !recover(e, lost_from, &e->from))
@@ -686,12 +651,9 @@ static bool spins(struct insn_engine *e)
  */
 static bool circles(struct insn_engine *e)
 {
-	switch (e->course.way) {
-	case COURSE_ON:
+	if (is_straight(&e->course))
 		return false;
-	case COURSE_TARGET:
-		break;
-	default:
+	if (!is_direct(&e->course)) {
 		e->n_direct = 0;
 		return false;
 	}
@@ -704,7 +666,7 @@ static bool circles(struct insn_engine *e)
 }
 
 /*
- * The walk
+ * Steps
  */
 
 /*
@@ -713,30 +675,27 @@ static bool circles(struct insn_engine *e)
  */
 static bool leaves_kernel(struct insn_engine *e, uint64_t offset)
 {
-	if (!e->config.has_threads || !(e->course.ip >> 63))
+	if (!e->config.has_threads || !(e->course.ip >> 63) ||
+	    e->course.iclass != PTD_INSN_RETURN_FAR)
 		return false;
-	e->has_kernel = true;
-	if (!e->course.is_far_return)
-		return false;
-	e->bounds = offset < UINT64_MAX ? ipt_when_find_tip(&e->when, offset)
-					: (struct when_bounds){ .to = UINT64_MAX };
+	e->bounds = ipt_walk_find_tip(&e->times, offset);
 	e->bounds_t = e->t;
 	e->is_user = true;
 	return true;
 }
 
-/* What packets behind the offset to pause at tell begins with run @n_before. */
-static void pass(struct insn_engine *e, size_t n_before, struct engine_step *ret_step)
+/* What packets behind the offset to pause at report begins with run @n_before. */
+static bool pass(struct insn_engine *e, size_t n_before, struct engine_step *ret_step)
 {
 	e->passed = false;
 	e->pause = UINT64_MAX;
 	ret_step->passed = true;
 	ret_step->n_before = n_before;
-	(void)stop(e, ENGINE_ASK, ret_step);
+	return stop(e, ENGINE_ASK, ret_step);
 }
 
-/* Return: whether the packet at @offset tells of branches, and libipt has used it up. If it has
- * not, a branch was that an earlier one told; what follows it may be an event. */
+/* Return: whether the packet at @offset reports branches, and libipt has used it up. If it has not,
+ * an earlier one reported the last branch, and what follows may be an event. */
 static bool has_used_branch(struct insn_engine *e, uint64_t offset)
 {
 	const enum packet_type type = ipt_copy_packet(&e->copy, offset).type;
@@ -758,72 +717,45 @@ static size_t cut_last(struct output *output)
 	return output->n++;
 }
 
-/*
- * An instruction was taken, of which packets from @offset on (UINT64_MAX: it does not matter) may
- * tell. Return: whether the caller must be asked now.
- */
-static bool look_back(struct insn_engine *e, struct output *output, uint64_t offset,
-		      struct engine_step *ret_step)
-{
-	const bool asks = leaves_kernel(e, offset);
-	const bool passes =
-	    offset < e->config.pt.size && offset >= e->pause && has_used_branch(e, offset);
-
-	if (asks)
-		(void)stop(e, ENGINE_ASK, ret_step);
-	if (passes)
-		pass(e, cut_last(output), ret_step);
-	ret_step->n_runs = output->n;
-	return asks || passes;
-}
-
-/* If what was executed last is a branch, it is what the packets do not fit; not what lies behind
- * it. */
-static void blame_branch(struct insn_engine *e)
-{
-	if (e->course.way != COURSE_ON && reason_of(e, e->status) == PTD_GAP_BAD_FLOW)
-		e->ip = e->course.ip;
-}
-
 /* Take an instruction. Return: whether @ret_step is filled in; if not, see @status. */
-static bool step(struct insn_engine *e, struct output *output, uint64_t offset,
-		 struct engine_step *ret_step)
+static bool step(struct insn_engine *e, struct output *output, struct engine_step *ret_step)
 {
-	const uint64_t n_before = output->n_insns;
+	const uint64_t offset = offset_of(e), n_before = output->n_insns;
+	bool stops;
 
 	e->status = take_insn(e, output);
 	if (output->n_insns == n_before)
 		return false;
 	if (e->status < 0) {
-		blame_branch(e);
+		/* If it is a branch, that is what the packets do not fit; not what lies behind. */
+		if (!is_straight(&e->course) && reason_of(e, e->status) == PTD_GAP_BAD_FLOW)
+			e->ip = e->course.ip;
 		return false;
 	}
-	if (look_back(e, output, offset, ret_step))
-		return true;
-	if (!circles(e) && !spins(e))
-		return false;
+	stops = leaves_kernel(e, offset) && stop(e, ENGINE_ASK, ret_step);
+	if (offset >= e->pause && has_used_branch(e, offset))
+		stops = pass(e, cut_last(output), ret_step);
+	ret_step->n_runs = output->n;
+	if (stops || (!circles(e) && !spins(e)))
+		return stops;
 	e->decoded += offset_of(e) - e->from;
 	resync(e, PTD_GAP_NO_PROGRESS, offset_of(e), ret_step);
 	return true;
 }
 
 /* Go on until something stops it. */
-static int walk(struct insn_engine *e, struct output *output, struct engine_step *ret_step)
+static int go(struct insn_engine *e, struct output *output, struct engine_step *ret_step)
 {
 	while (!e->ended) {
-		/* Of interest only then, and it takes time. */
-		const uint64_t offset =
-		    e->has_kernel || e->pause < UINT64_MAX ? offset_of(e) : UINT64_MAX;
-
 		ret_step->n_runs = output->n;
 		if (e->passed) {
-			pass(e, output->n, ret_step);
+			(void)pass(e, output->n, ret_step);
 			return 0;
 		}
 		if (e->status < 0)
 			return fail(e, ret_step);
 		if (e->status & pts_event_pending) {
-			e->passed = offset < UINT64_MAX && offset > e->pause;
+			e->passed = offset_of(e) > e->pause;
 			e->n_direct = 0;
 			if (take_event(e, ret_step))
 				return 0;
@@ -832,7 +764,7 @@ static int walk(struct insn_engine *e, struct output *output, struct engine_step
 		} else if (output->n + ENGINE_STEP_RUNS_MAX > output->n_max) {
 			(void)stop(e, ENGINE_FULL, ret_step);
 			return 0;
-		} else if (step(e, output, offset, ret_step)) {
+		} else if (step(e, output, ret_step)) {
 			return e->error;
 		}
 	}
@@ -875,7 +807,7 @@ static int make_step(struct insn_engine *e, struct ptd_run *runs, size_t n_runs_
 		e->ask = false;
 		(void)stop(e, ENGINE_ASK, ret_step);
 	} else {
-		r = walk(e, &output, ret_step);
+		r = go(e, &output, ret_step);
 	}
 	if (r == 0 && ret_step->stop == ENGINE_ASK)
 		tell_bounds(e, ret_step);
@@ -889,7 +821,7 @@ static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
 	const int r = make_step(e, runs, n_runs_max, ret_step);
 
 	/* What seems to be the end of the PT may be where it cannot be read. */
-	return r < 0 ? r : walk_read_error(&e->walk) ?: walk_read_error(&e->when.walk);
+	return r < 0 ? r : walk_read_error(&e->walk.walk) ?: walk_read_error(&e->times.walk);
 }
 
 /* libipt's callback at a packet that it does not know: there are none in the copy but where that
@@ -943,18 +875,19 @@ static int start_decoder(struct insn_engine *e)
 {
 	const struct engine_config *config = &e->config;
 	const uint32_t errata = errata_find(config->cpu_family, config->cpu_model);
+	const struct walk_config walk_config = {
+		.pt = config->pt,
+		.errata = errata,
+		.mtc_freq = config->mtc_freq,
+		.nom_freq = config->nom_freq,
+		.cpuid_15_eax = config->cpuid_15_eax,
+		.cpuid_15_ebx = config->cpuid_15_ebx,
+		.has_events = config->has_events,
+	};
 	struct pt_config c;
 
-	walk_init(&e->walk, &(struct walk_config){
-				.pt = config->pt,
-				.errata = errata,
-				.mtc_freq = config->mtc_freq,
-				.nom_freq = config->nom_freq,
-				.cpuid_15_eax = config->cpuid_15_eax,
-				.cpuid_15_ebx = config->cpuid_15_ebx,
-				.has_events = config->has_events,
-			    });
-	ipt_when_init(&e->when, config);
+	ipt_walk_init(&e->walk, &walk_config);
+	ipt_walk_init(&e->times, &walk_config);
 	if (ipt_copy_init(&e->copy, &config->pt, 0, errata, config->has_events) < 0)
 		return -ENOMEM;
 	e->image = pt_image_alloc(NULL);
@@ -984,8 +917,8 @@ static struct engine *insn_free(struct engine *engine)
 	views_put(e->config.views, e->view);
 	pt_insn_free_decoder(e->decoder);
 	pt_image_free(e->image);
-	ipt_when_deinit(&e->when);
-	walk_deinit(&e->walk);
+	ipt_walk_deinit(&e->times);
+	ipt_walk_deinit(&e->walk);
 	ipt_copy_deinit(&e->copy);
 	free(e);
 	return NULL;

@@ -6,14 +6,15 @@
  *
  * A private copy of a span's PT bytes, at the same offsets, that libipt 2.0.5 can read. Packets
  * that it does not know (of event trace, of PEBS records, of triggers) are blanked: they become PAD
- * packets. The span itself is only read.
+ * packets. So is MWAIT: while packets are off it has no FUP, and libipt would take the next one,
+ * whatever that is of. The span itself is only read.
  *
  * A blanked packet may have an address of its own in a FUP behind it. That FUP must stay, because
  * addresses that follow are compressed against it; and it needs a packet that it belongs to, or
- * libipt would take it for the beginning of an interruption. So an EXSTOP packet with an address
- * takes the place of the blanked one, a stand-in, and whoever takes libipt's events drops the event
- * that it makes. In the same way a MODE.Exec packet whose FUP says that the interrupt flag was
- * changed becomes a MODE.TSX packet that repeats the state of the transaction, which is no news.
+ * libipt would take it for the beginning of an interruption. So when such a FUP comes, an EXSTOP
+ * packet with an address takes the place of the blanked one. Whoever takes libipt's events ignores
+ * those of EXSTOP packets. The same is done to a MODE.Exec packet whose FUP says that the interrupt
+ * flag was changed.
  *
  * Packets are copied a window at a time. Behind the last one stands the first byte of a packet that
  * libipt does not know: it then calls the callback of its configuration, and the next window is
@@ -27,7 +28,6 @@
 
 #include "base/base.h"
 #include "decoder/pt/packet.h"
-#include "util/vec.h"
 #include "util/window.h"
 
 struct ipt_copy {
@@ -44,15 +44,11 @@ struct ipt_copy {
 	bool is_bad;       /* at @end, the bytes are no packet */
 
 	struct packet_reader reader;
-	bool is_status; /* since a PSB or an OVF no address followed: modes are only repeated */
-	uint8_t tsx;    /* the state of the transaction */
-	bool has_mode;  /* since the MODE.Exec at @mode only packets of time followed */
-	uint64_t mode;
-
-	/* For each EXSTOP packet with an address in the copy: is it a stand-in? */
-	VEC(bool) stand_ins;
-	size_t n_taken;   /* of these */
-	size_t n_waiting; /* of these, at the end: their FUP has not come yet */
+	bool is_off;    /* packets are off */
+	bool is_status; /* since a PSB or an OVF no address followed: what follows is repeated */
+	bool waits;     /* the next FUP is of the packet at @waiting, of which only that is left */
+	bool is_mode;   /* or of a MODE.Exec there, if nothing but time lies between the two */
+	uint64_t waiting; /* offset */
 };
 
 /*
@@ -64,10 +60,6 @@ struct ipt_copy {
 _must_check_ int ipt_copy_init(struct ipt_copy *copy, const struct fileparts *pt, uint64_t window,
 			       uint32_t errata, bool has_events);
 void ipt_copy_deinit(struct ipt_copy *copy);
-
-/* Return: the offset of the first PSB at @from or behind it; the span's size if there is none, or
- *         if the span cannot be read. */
-uint64_t ipt_copy_find_psb(struct ipt_copy *copy, uint64_t from);
 
 /*
  * Begin anew with the packets from @offset on. Before them, in the place of bytes that have been
@@ -91,6 +83,3 @@ _must_check_ int ipt_copy_go_on(struct ipt_copy *copy, uint64_t offset, uint64_t
  *         type PACKET_PAD.
  */
 struct packet ipt_copy_packet(struct ipt_copy *copy, uint64_t offset);
-
-/* Take the EXSTOP packet with an address that comes next. Return: whether it is a stand-in. */
-bool ipt_copy_take_exstop(struct ipt_copy *copy);

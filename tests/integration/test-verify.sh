@@ -27,33 +27,22 @@ for name in one several; do
 done
 
 mkdir "$T/kept"
-input=$("$O/tools/golden" -k "$T/kept" tests/golden/switch-cyc.case) || fail "no golden input"
-verify 1 'The engines differ behind 0 instructions\.' "$input"
+input=$("$O/tools/golden" -k "$T/kept" tests/golden/recover-fup.case) || fail "no golden input"
+verify 1 'The engines differ behind 1 instructions\.' "$input"
 diff - <(sed 's/ (.*)//' "$T/out") <<'EOF' || fail "what is said of it"
 Both engines:
-  CPU 0, thread 10/10, time 1024: cbr 20 0
-  CPU 0, unknown thread, time 1024: gap, thread unknown, 17 bytes at 46, 401000
+  CPU 0, thread 10/10, time 7: 401000 [unknown]
 flow goes on with:
-  CPU 0, thread 20/20, time 1320: 401002 [unknown]
-  CPU 0, thread 20/20, time 1320: 401003 [unknown]
-  CPU 0, thread 20/20, time 1320: off 0 0
-  CPU 0, thread 20/20, time 2048: 401000 [unknown]
-  CPU 0, thread 20/20, time 2048: 401001 [unknown]
-  CPU 0, thread 20/20, time 2048: 401002 [unknown]
-  CPU 0, thread 20/20, time 2048: 401003 [unknown]
-  CPU 0, thread 20/20, time 2048: off 0 0
+  CPU 0, thread 10/10, time 7: gap, packets contradict the code, 0 bytes at 57, 401000
+  CPU 0, thread 10/10, time 7: async 0 0, 401003
+  CPU 0, thread 10/10, time 7: 401004 [unknown]
+  CPU 0, thread 10/10, time 7: 401005 [unknown]
+  CPU 0, thread 10/10, time 7: off 0 0
   the end
 insn goes on with:
-  CPU 0, thread 20/20, time 1040: 401002 [unknown]
-  CPU 0, thread 20/20, time 1040: 401003 [unknown]
-  CPU 0, thread 20/20, time 1040: off 0 0
-  CPU 0, thread 20/20, time 2048: 401000 [unknown]
-  CPU 0, thread 20/20, time 2048: 401001 [unknown]
-  CPU 0, thread 20/20, time 2048: 401002 [unknown]
-  CPU 0, thread 20/20, time 2048: 401003 [unknown]
-  CPU 0, thread 20/20, time 2048: off 0 0
+  CPU 0, thread 10/10, time 7: gap, packets contradict the code, 1 bytes at 57, 401000
   the end
-The engines differ behind 0 instructions.
+The engines differ behind 1 instructions.
 EOF
 
 for wrong in "-f text" "-f text -o $T/x" "-e insn"; do

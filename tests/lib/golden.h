@@ -36,7 +36,7 @@
  *	libipt                  the transcript of engine insn, where a limit of libipt makes it say
  *	                        less; a comment says which limit. Of the other cases the engine
  *	                        is to say the same as flow, but for the marks that it never reports:
- *	                        cfe, evd, pebs and trig
+ *	                        cfe, evd, pebs, trig, mwait, pwre, exstop and pwrx
  *
  * All records have the form "@TIME CPU PID/TID what". Times are in TSC ticks, which last a ns:
  *

@@ -88,25 +88,28 @@ static char *decode(const struct golden *golden, const char *engine, const struc
 }
 
 /* Take the marks that engine insn does not report out of @text, a transcript. */
-static void remove_newer(char *text)
+static void remove_left_out(char *text)
 {
-	static const enum ptd_mark_kind newer[] = { PTD_MARK_CFE, PTD_MARK_EVD, PTD_MARK_PEBS,
-						    PTD_MARK_TRIG };
-	bool is_newer;
+	static const enum ptd_mark_kind left_out[] = { PTD_MARK_CFE,    PTD_MARK_EVD,
+						       PTD_MARK_PEBS,   PTD_MARK_TRIG,
+						       PTD_MARK_MWAIT,  PTD_MARK_PWRE,
+						       PTD_MARK_EXSTOP, PTD_MARK_PWRX };
+	bool is_left_out;
 
-	for (char *line = text, *next; *line; line = is_newer ? line : next) {
+	for (char *line = text, *next; *line; line = is_left_out ? line : next) {
 		const char *word = line + strspn(line, " \t");
 		const size_t n = strcspn(word, " \n");
 
 		next = line + strcspn(line, "\n");
 		next += *next == '\n';
-		is_newer = false;
-		for (size_t i = 0; i < ARRAY_LEN(newer); i++) {
-			const char *name = ptd_mark_kind_name(newer[i]);
+		is_left_out = false;
+		for (size_t i = 0; i < ARRAY_LEN(left_out); i++) {
+			const char *name = ptd_mark_kind_name(left_out[i]);
 
-			is_newer = is_newer || (strlen(name) == n && memcmp(word, name, n) == 0);
+			is_left_out =
+			    is_left_out || (strlen(name) == n && memcmp(word, name, n) == 0);
 		}
-		if (is_newer)
+		if (is_left_out)
 			memmove(line, next, strlen(next) + 1);
 	}
 }
@@ -124,7 +127,7 @@ static bool try(const struct golden *golden, const char *path, const char *engin
 	if (!got || !expected)
 		return false;
 	if (is_insn && !golden->libipt)
-		remove_newer(expected);
+		remove_left_out(expected);
 	same = same_words(got, expected);
 	if (print || same != wanted)
 		printf("%s, engine %s", path, engine);
