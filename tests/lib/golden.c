@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decoder/pt/packet.h"
 #include "tests/lib/packets.h"
 
 enum section {
@@ -244,4 +245,33 @@ struct golden *golden_free(struct golden *golden)
 	free(golden->libipt);
 	free(golden);
 	return NULL;
+}
+
+/* Make the TSCs among the @size bytes of packets at @p later by @ticks. */
+static void make_later(uint8_t *p, size_t size, uint64_t ticks)
+{
+	struct packet_reader reader = {};
+	struct packet packet;
+
+	for (size_t at = 0; packet_read(&reader, p + at, size - at, &packet) == 0;
+	     at += packet.size) {
+		const uint64_t tsc = packet.value + ticks;
+
+		if (packet.type == PACKET_TSC)
+			memcpy(p + at + 1, &tsc, 7);
+	}
+}
+
+void golden_repeat(struct golden *golden, unsigned n, uint64_t ticks)
+{
+	for (size_t i = 0; i < golden->n_pt; i++) {
+		struct golden_piece *pt = &golden->pt[i];
+		const size_t size = pt->size;
+
+		for (unsigned k = 1; k < n && pt->size + size <= sizeof(pt->bytes); k++) {
+			memcpy(pt->bytes + pt->size, pt->bytes, size);
+			make_later(pt->bytes + pt->size, size, k * ticks);
+			pt->size += size;
+		}
+	}
 }

@@ -111,4 +111,10 @@ struct golden {
 _must_check_ int golden_read(const char *path, struct golden **ret_golden, unsigned *reterr_line);
 struct golden *golden_free(struct golden *golden);
 
+/*
+ * Let the packets of @golden come @n times, one after the other, each time with TSCs that are later
+ * by @ticks; as often as there is room for all of them.
+ */
+void golden_repeat(struct golden *golden, unsigned n, uint64_t ticks);
+
 DEFINE_CLEANUP(struct golden *, golden_free);

@@ -52,6 +52,13 @@
  */
 #define DIFFERENT_SHARE 500
 
+/*
+ * The packets of a golden case have one PSB or two. Those of a mutation come so often, each time
+ * with later TSCs (in ticks), so that there are errors behind which decoding goes on.
+ */
+#define N_TIMES 7
+#define LATER   (UINT64_C(1) << 16)
+
 static const char *const engines[] = { "flow", "insn" };
 
 /* An input that is damaged again and again. */
@@ -299,6 +306,7 @@ static int prepare_case(struct subject *s)
 	r = golden_read(s->name, &golden, &line);
 	if (r < 0)
 		return r;
+	golden_repeat(golden, N_TIMES, LATER);
 	if (mkdir(s->dir, 0700) < 0)
 		return -errno;
 	r = golden_input_write(golden, s->dir, &s->golden);
