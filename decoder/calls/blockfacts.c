@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "decoder/calls/trap.h"
+
 void blockfacts_deinit(struct blockfacts_table *table)
 {
 	vec_deinit(&table->facts);
@@ -31,38 +33,57 @@ static bool ends(const struct ptd_block *block, bool has_symbol)
 	}
 }
 
+/* Return: what the block does with traps. A branch behind raising leads to a handler. */
+static uint32_t find_traps(const struct ptd_block *block)
+{
+	uint32_t flags = 0;
+	int64_t handler;
+
+	for (size_t i = 0; i < block->n_insns; i++) {
+		const enum trap_op op = trap_op_at(block, i, &handler);
+
+		if (op == TRAP_PUSH || op == TRAP_POP)
+			flags |= BLOCKFACTS_TRAPS;
+		else if (op == TRAP_RAISE)
+			flags |= BLOCKFACTS_ENDS;
+	}
+	return flags;
+}
+
 static int find_facts(struct functions *functions, const struct ptd_batch *batch,
 		      const struct ptd_block *block, struct blockfacts *ret_facts)
 {
-	struct blockfacts facts = { .is_known = true };
-	uint32_t symbol = block->insns[0].symbol;
+	struct blockfacts facts = { .flags = BLOCKFACTS_KNOWN };
+	uint32_t end_code;
 	int r;
 
 	r = functions_code(functions, batch, block, 0, &facts.code);
-	facts.end_code = facts.code;
-	for (size_t i = 1; i < block->n_insns && r == 0; i++) {
-		if (block->insns[i].symbol == symbol)
-			continue;
-		symbol = block->insns[i].symbol;
-		facts.is_mixed = true;
-		r = functions_code(functions, batch, block, i, &facts.end_code);
-	}
+	if (r == 0)
+		r = functions_code(functions, batch, block, block->n_insns - 1u, &end_code);
 	if (r < 0)
 		return r;
-	facts.ends = ends(block, !(facts.end_code & CODE_UNNAMED));
-	facts.is_plain = !facts.is_mixed && !facts.ends;
+	for (size_t i = 1; i < block->n_insns; i++)
+		if (block->insns[i].symbol != block->insns[0].symbol)
+			facts.flags |= BLOCKFACTS_MIXED;
+	if (ends(block, !(end_code & CODE_UNNAMED)))
+		facts.flags |= BLOCKFACTS_ENDS;
+	facts.flags |= find_traps(block);
 	*ret_facts = facts;
 	return 0;
 }
 
 int blockfacts_get(struct blockfacts_table *table, struct functions *functions,
 		   const struct ptd_batch *batch, const struct ptd_block *block,
-		   const struct blockfacts **ret_facts)
+		   struct blockfacts *ret_facts)
 {
 	struct blockfacts_recent *recent = blockfacts_recent(table, block);
 	struct blockfacts *facts;
 	int r;
 
+	if (recent->block == block) {
+		*ret_facts = recent->facts;
+		return 0;
+	}
 	if (block->id >= table->facts.n) {
 		r = vec_reserve(&table->facts, block->id + (size_t)1 - table->facts.n);
 		if (r < 0)
@@ -71,12 +92,12 @@ int blockfacts_get(struct blockfacts_table *table, struct functions *functions,
 			table->facts.items[table->facts.n++] = (struct blockfacts){};
 	}
 	facts = &table->facts.items[block->id];
-	if (!facts->is_known) {
+	if (!(facts->flags & BLOCKFACTS_KNOWN)) {
 		r = find_facts(functions, batch, block, facts);
 		if (r < 0)
 			return r;
 	}
-	*recent = (struct blockfacts_recent){ block, facts->is_plain ? facts->code : CODE_NONE };
-	*ret_facts = facts;
+	*recent = (struct blockfacts_recent){ block, *facts };
+	*ret_facts = *facts;
 	return 0;
 }

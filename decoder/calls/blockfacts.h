@@ -21,23 +21,26 @@
 #include "ptd/record.h"
 #include "util/vec.h"
 
+enum blockfacts_flags {
+	BLOCKFACTS_KNOWN = 1, /* alone: the block is plain */
+	BLOCKFACTS_MIXED = 2, /* it has instructions of several codes */
+	BLOCKFACTS_TRAPS = 4, /* it installs handlers, or removes them: see trap.h */
+	BLOCKFACTS_ENDS = 8,  /* its last instruction is one after which there is something to do */
+};
+
 struct blockfacts {
-	uint32_t code;     /* of its first instruction */
-	uint32_t end_code; /* of its last one */
-	bool is_known;
-	bool is_plain;
-	bool is_mixed; /* it has instructions of several codes */
-	bool ends;     /* its last instruction is one after which there is something to do */
+	uint32_t code;  /* of its first instruction */
+	uint32_t flags; /* enum blockfacts_flags */
 };
 
 /* The blocks that ran last, by a hash of their address, so that a hot one need not be looked at. */
-#define BLOCKFACTS_RECENT_BITS 12
+#define BLOCKFACTS_RECENT_BITS 13
 
 struct blockfacts_table {
 	VEC(struct blockfacts) facts; /* by block id */
 	struct blockfacts_recent {
 		const struct ptd_block *block;
-		uint32_t code; /* CODE_NONE unless the block is plain */
+		struct blockfacts facts;
 	} recent[1 << BLOCKFACTS_RECENT_BITS];
 };
 
@@ -51,11 +54,19 @@ static inline struct blockfacts_recent *blockfacts_recent(struct blockfacts_tabl
 	return &table->recent[hash >> (64 - BLOCKFACTS_RECENT_BITS)];
 }
 
+/* Return: whether the block is plain, and belongs to @code. */
+static inline bool blockfacts_is_plain(const struct blockfacts_recent *recent,
+				       const struct ptd_block *block, uint32_t code)
+{
+	return recent->block == block && recent->facts.code == code &&
+	       recent->facts.flags == BLOCKFACTS_KNOWN;
+}
+
 /*
- * Get the facts about @block. They are valid until the next call.
+ * Get the facts about @block.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int blockfacts_get(struct blockfacts_table *table, struct functions *functions,
 				const struct ptd_batch *batch, const struct ptd_block *block,
-				const struct blockfacts **ret_facts);
+				struct blockfacts *ret_facts);

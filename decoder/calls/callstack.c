@@ -15,6 +15,7 @@ void callstack_deinit(struct callstack *stack, struct call_list *list)
 	vec_deinit(&stack->frames);
 	vec_deinit(&stack->hidden);
 	vec_deinit(&stack->suspended);
+	vec_deinit(&stack->traps);
 	vec_deinit(&stack->alike);
 }
 
@@ -157,6 +158,11 @@ void callstack_leave(struct callstack *stack, struct call_list *list,
 	while (stack->suspended.n > 0 &&
 	       stack->suspended.items[stack->suspended.n - 1].frame >= stack->frames.n)
 		stack->suspended.n--;
+	while (stack->traps.n > 0 &&
+	       stack->traps.items[stack->traps.n - 1].frame >= stack->frames.n)
+		stack->traps.n--;
+	if (stack->frames.n < stack->n_old)
+		stack->n_old = stack->frames.n;
 	below = callstack_top(stack);
 	if (below) {
 		below->t_inner += t;
@@ -253,6 +259,6 @@ void callstack_break(struct callstack *stack, struct call_list *list,
 		list->n_frames++;
 	}
 	callstack_leave_to(stack, list, functions, place, 0, PTD_CALL_BY_GAP);
-	stack->alike.n = 0;
+	stack->n_old = 0;
 	stack->is_whole = false;
 }

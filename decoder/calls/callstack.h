@@ -81,16 +81,24 @@ struct callstack {
 	})
 	suspended;
 
+	/* OCaml's handlers of exceptions that are installed, and the frames that did so. */
+	VEC(struct trap {
+		uint64_t handler;
+		size_t frame;
+	})
+	traps;
+
 	/* Of stacks that threads change between: see stackpool.h. */
 	uint32_t thread;   /* id of the one that was on it last */
 	uint64_t parking;  /* number of the time that it is parked for; 0: it is not */
 	uint64_t n_parked; /* instructions executed on it, then */
 	VEC(struct alike {
-		struct callstack *stack; /* borrowed */
-		uint64_t parking;
+		struct callstack *stack; /* borrowed; it has an entry for this stack, too */
+		size_t own;              /* frames that might have to be exchanged */
+		size_t other;            /* for so many of that */
 	})
-	alike;          /* those that might be it */
-	size_t n_alike; /* frames that it had when it went on, of which it may have others */
+	alike;
+	size_t n_old; /* frames that were not left since an entry was added */
 	struct callstack *next, *next_unused;
 };
 

@@ -23,6 +23,7 @@
  *  return         any, from a function that changes stacks another stack, see stackpool.h
  *  return         where the innermost returns to           a return
  *  return         any, from a handler                      the handler returned to its restorer
+ *  return         a handler of OCaml's that is installed   inner ones are unwound
  *  return         any, from what began a stack             a return
  *  return         where an outer one returns to            inner ones are unwound; a return
  *  return         a beginning                              a tail call (push, ret; retpolines)
@@ -31,6 +32,7 @@
  *  return         inside an outer one                      inner ones are unwound
  *  return         any                                      all are unwound; that of A was open
  *
+ *  indirect jump  a handler of OCaml's that is installed   inner ones are unwound
  *  any jump       same function, or its cold part          nothing
  *  any jump       same object, without symbol, not called  nothing
  *  any jump       a thunk for returns                      nothing: it will return
@@ -66,6 +68,7 @@
 
 #include "decoder/calls/stackpool.h"
 #include "decoder/calls/step.h"
+#include "decoder/calls/trap.h"
 
 /* Frames that may be looked at in vain: see step.c. */
 #define SEARCH_ROOM_PER_BATCH (UINT64_C(1) << 16)
@@ -87,7 +90,7 @@ static void arrive_by_call(struct step *s)
 		stackpool_park(s);
 		return;
 	}
-	if (step_is_named(s) && !step_is_beginning(s) && s->code == step_last_code(s)) {
+	if (step_is_named(s) && !step_is_beginning(s) && step_is_inside(s, step_top(s))) {
 		frame.function = step_top(s)->function;
 		frame.kind = FRAME_LOCAL;
 	} else {
@@ -101,8 +104,13 @@ static void arrive_by_call(struct step *s)
 static void arrive_by_other_return(struct step *s)
 {
 	struct callstack *stack = s->thread->stack;
-	size_t i;
+	size_t i, trap;
 
+	i = step_find_trap(s, &trap);
+	if (i != STEP_NONE) {
+		step_catch(s, i, trap);
+		return;
+	}
 	/* What began a stack returns to what nothing had called. */
 	if (stack->is_whole && stack->frames.n == 1) {
 		step_return(s);
@@ -163,8 +171,15 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 	struct callstack *stack = s->thread->stack;
 	const struct frame *top = step_top(s);
 	bool begins;
-	size_t i;
+	size_t i, trap;
 
+	if (is_indirect && stack->traps.n > 0 && stack->n_too_deep == 0) {
+		i = step_find_trap(s, &trap);
+		if (i != STEP_NONE) {
+			step_catch(s, i, trap);
+			return;
+		}
+	}
 	if (top->kind == FRAME_RESTORER || step_is_inside(s, top))
 		return;
 	begins = step_is_beginning(s);
@@ -455,12 +470,15 @@ static void arrive(struct step *s)
 static void take_mixed(struct step *s)
 {
 	const struct ptd_run *run = s->run;
+	const struct ptd_insn *insns = run->block->insns + run->first;
 	const uint64_t n = s->place.n;
 
 	for (size_t k = 1; k < run->n && s->world->list.r == 0; k++) {
 		struct ptd_run before = *run;
 		uint32_t code = CODE_NONE;
 
+		if (insns[k].symbol == insns[k - 1].symbol)
+			continue;
 		step_fail(s, functions_code(&s->world->functions, s->batch, run->block,
 					    run->first + k, &code));
 		if (code == s->code || code == CODE_NONE)
@@ -478,23 +496,43 @@ static void take_mixed(struct step *s)
 	s->last = NULL;
 }
 
+/* Handlers of exceptions are installed, or no longer. */
+static void take_traps(struct step *s)
+{
+	const struct ptd_run *run = s->run;
+	struct callstack *stack = s->thread->stack;
+	const size_t frame = stack->frames.n - 1;
+	int64_t handler;
+
+	if (stack->n_too_deep > 0)
+		return;
+	for (size_t i = run->first; i <= step_last_index(run); i++) {
+		const enum trap_op op = trap_op_at(run->block, i, &handler);
+
+		if (op == TRAP_PUSH &&
+		    vec_push(&stack->traps, { run->base + (uint64_t)handler, frame }) < 0)
+			step_fail(s, -ENOMEM);
+		if (op == TRAP_POP && stack->traps.n > 0 &&
+		    stack->traps.items[stack->traps.n - 1].frame == frame)
+			stack->traps.n--;
+	}
+}
+
 /* Take a run at which there may be something to do. */
 static int take_run(struct step *s, const struct ptd_run *run)
 {
 	struct callthread *thread = s->thread;
-	const struct blockfacts *got;
 	struct blockfacts facts;
 	int r;
 
-	r = blockfacts_get(&s->world->blocks, &s->world->functions, s->batch, run->block, &got);
+	r = blockfacts_get(&s->world->blocks, &s->world->functions, s->batch, run->block, &facts);
 	if (r < 0)
 		return r;
-	facts = *got;
 	s->run = run;
 	s->insn = run->first;
 	s->ip = ptd_run_ip(run, 0);
 	s->code = facts.code;
-	if (facts.is_mixed && run->first > 0) {
+	if ((facts.flags & BLOCKFACTS_MIXED) && run->first > 0) {
 		r = functions_code(&s->world->functions, s->batch, run->block, run->first,
 				   &s->code);
 		if (r < 0)
@@ -502,10 +540,13 @@ static int take_run(struct step *s, const struct ptd_run *run)
 	}
 	if (thread->code != s->code)
 		arrive(s);
-	if (facts.is_mixed)
+	if (facts.flags & BLOCKFACTS_MIXED)
 		take_mixed(s);
-	thread->code =
-	    facts.ends && step_last_index(run) + 1 == run->block->n_insns ? CODE_PENDING : s->code;
+	if ((facts.flags & BLOCKFACTS_TRAPS) && s->world->list.r == 0)
+		take_traps(s);
+	thread->code = s->code;
+	if ((facts.flags & BLOCKFACTS_ENDS) && step_last_index(run) + 1 == run->block->n_insns)
+		thread->code = CODE_PENDING;
 	return s->world->list.r;
 }
 
@@ -521,10 +562,8 @@ static int take_runs(struct callthread *thread, struct call_world *world,
 
 	for (size_t i = first; i < end; i++) {
 		const struct ptd_run *run = &runs[i];
-		const struct blockfacts_recent *recent =
-		    blockfacts_recent(&world->blocks, run->block);
-
-		if (recent->block != run->block || recent->code != code) {
+		if (!blockfacts_is_plain(blockfacts_recent(&world->blocks, run->block), run->block,
+					 code)) {
 			s.last = i > first ? run - 1 : &thread->last;
 			s.place = (struct call_place){ .run = i, .t = run->t, .n = n };
 			r = take_run(&s, run);

@@ -7,6 +7,105 @@
 
 #include "decoder/calls/step.h"
 
+/* --- those alike: what each knows of the others ----------------------------------------------- */
+
+/* Return: the index in @stack's entries of that for the same frames as @alike of @other. */
+static size_t find_mirror(const struct callstack *stack, const struct alike *alike,
+			  const struct callstack *other)
+{
+	for (size_t i = 0; i < stack->alike.n; i++)
+		if (stack->alike.items[i].stack == other &&
+		    stack->alike.items[i].own == alike->other &&
+		    stack->alike.items[i].other == alike->own)
+			return i;
+	return STEP_NONE;
+}
+
+static void remove_alike(struct callstack *stack, size_t i)
+{
+	stack->alike.items[i] = stack->alike.items[--stack->alike.n];
+}
+
+/* Remove an entry, and the other stack's. */
+static void unlink_alike(struct callstack *stack, size_t i)
+{
+	const struct alike alike = stack->alike.items[i];
+	const size_t mirror = find_mirror(alike.stack, &alike, stack);
+
+	remove_alike(stack, i);
+	if (mirror != STEP_NONE)
+		remove_alike(alike.stack, mirror);
+}
+
+/* Make room for an entry. */
+static void make_room(struct callstack *stack)
+{
+	size_t lowest = 0;
+
+	if (stack->alike.n < STACKPOOL_ALIKE_MAX)
+		return;
+	for (size_t i = 1; i < stack->alike.n; i++)
+		if (stack->alike.items[i].own < stack->alike.items[lowest].own)
+			lowest = i;
+	unlink_alike(stack, lowest);
+}
+
+/* The first @n_a frames of @a may be the first @n_b of @b, and the other way round. */
+static void link_alike(struct step *s, struct callstack *a, size_t n_a, struct callstack *b,
+		       size_t n_b)
+{
+	const struct alike alike = { b, n_a, n_b };
+
+	if (n_a == 0 || n_b == 0 || find_mirror(b, &alike, a) != STEP_NONE)
+		return;
+	make_room(a);
+	make_room(b);
+	if (vec_push(&a->alike, alike) < 0 || vec_push(&b->alike, { a, n_b, n_a }) < 0)
+		step_fail(s, -ENOMEM);
+}
+
+/* Forget what is about frames that were left since. */
+static void drop_stale(struct callstack *stack)
+{
+	for (size_t i = stack->alike.n; i-- > 0;)
+		if (stack->alike.items[i].own > stack->n_old)
+			unlink_alike(stack, i);
+}
+
+/* Return: whether frame @n - 1 of @stack is still there, and returns to where control arrives. */
+static bool returns_here(const struct step *s, const struct callstack *stack, size_t n)
+{
+	return n > 0 && n <= stack->n_old && n <= stack->frames.n &&
+	       stack->frames.items[n - 1].ret == s->ip;
+}
+
+void stackpool_compare(struct step *s)
+{
+	struct callstack *stack = s->thread->stack;
+
+	drop_stale(stack);
+	for (size_t i = stack->alike.n; i-- > 0;) {
+		struct alike *alike = &stack->alike.items[i];
+		const size_t mirror = find_mirror(alike->stack, alike, stack);
+
+		if (alike->own != stack->frames.n)
+			continue;
+		if (mirror == STEP_NONE || alike->own == 1 || alike->other == 1 ||
+		    !returns_here(s, alike->stack, alike->other)) {
+			unlink_alike(stack, i);
+			continue;
+		}
+		alike->stack->alike.items[mirror].own--;
+		alike->stack->alike.items[mirror].other--;
+		alike->own--;
+		alike->other--;
+	}
+	if (stack->alike.n == 0)
+		s->world->list.stats.n_decided++;
+}
+
+/* --- making stacks ---------------------------------------------------------------------------- */
+
 struct callstack *stackpool_new_stack(struct call_world *world)
 {
 	struct callstack *stack = world->unused;
@@ -28,6 +127,8 @@ void stackpool_drop_stack(struct call_world *world, struct callstack *stack)
 {
 	struct callstack *next = stack->next;
 
+	while (stack->alike.n > 0)
+		unlink_alike(stack, stack->alike.n - 1);
 	callstack_deinit(stack, &world->list);
 	*stack = (struct callstack){ .next = next, .next_unused = world->unused };
 	world->unused = stack;
@@ -107,20 +208,25 @@ static void go_to_new(struct step *s, bool is_whole)
 	step_start(s);
 }
 
-/* Of those that are parked with the same address, keep all but the one that is taken. */
+/* Of those that are parked with the same address, any might be the one that is taken. */
 static void keep_alike(struct step *s, struct callstack *taken)
 {
 	const struct stackpool *pool = s->thread->pool;
+	size_t n = 0;
 
-	taken->alike.n = 0;
-	for (size_t i = 0; i < pool->parked.n && taken->alike.n < STACKPOOL_ALIKE_MAX; i++) {
-		const struct parked *p = &pool->parked.items[i];
+	drop_stale(taken);
+	for (size_t i = 0; i < pool->parked.n; i++) {
+		struct callstack *other = pool->parked.items[i].stack;
 
-		if (p->ip == s->ip && p->stack != taken &&
-		    vec_push(&taken->alike, { p->stack, p->stack->parking }) < 0)
-			step_fail(s, -ENOMEM);
+		if (pool->parked.items[i].ip != s->ip || n++ == STACKPOOL_ALIKE_MAX)
+			continue;
+		/* The function that changed stacks returns to the same address on each. */
+		drop_stale(other);
+		link_alike(s, taken, taken->frames.n - 1, other, other->frames.n - 1);
+		other->n_old = other->frames.n;
 	}
-	if (taken->alike.n > 0)
+	taken->n_old = taken->frames.n;
+	if (n > 0)
 		s->world->list.stats.n_choices++;
 }
 
@@ -133,7 +239,6 @@ static void go_to_parked(struct step *s, size_t i)
 	go_to(s, stack);
 	keep_alike(s, stack);
 	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0);
-	stack->n_alike = stack->frames.n - 1;
 	step_return(s);
 }
 
@@ -278,46 +383,6 @@ void stackpool_park(struct step *s)
 
 /* --- those alike ------------------------------------------------------------------------------ */
 
-/*
- * Return: the frame of @alike that would be the innermost now, if that had been taken; NULL if it
- *         is not parked any more, or has no such frame.
- */
-static struct frame *counterpart(const struct callstack *stack, const struct alike *alike)
-{
-	const struct callstack *other = alike->stack;
-	size_t n_left;
-
-	if (other->parking != alike->parking || stack->frames.n > stack->n_alike)
-		return NULL;
-	/* The function that changed stacks has been left, too. */
-	n_left = stack->n_alike - stack->frames.n + 1;
-	return n_left < other->frames.n ? &other->frames.items[other->frames.n - 1 - n_left] : NULL;
-}
-
-/* Keep only those alike that return to where control arrives. */
-static void filter(struct step *s, struct callstack *stack)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < stack->alike.n; i++) {
-		const struct frame *frame = counterpart(stack, &stack->alike.items[i]);
-
-		if (frame && frame->ret == s->ip)
-			stack->alike.items[n++] = stack->alike.items[i];
-	}
-	stack->alike.n = n;
-	if (n == 0)
-		s->world->list.stats.n_decided++;
-}
-
-void stackpool_compare(struct step *s)
-{
-	struct callstack *stack = s->thread->stack;
-
-	if (stack->frames.n <= stack->n_alike)
-		filter(s, stack);
-}
-
 /* Return: how many of the innermost @n frames have been given out. */
 static size_t count_shown(const struct callstack *stack, size_t n)
 {
@@ -329,59 +394,96 @@ static size_t count_shown(const struct callstack *stack, size_t n)
 	return n_shown;
 }
 
-/* The @n innermost frames of @from become those of @to. */
+/* The frames of @from behind the first @n become those of @to. */
 static void move_frames(struct step *s, struct callstack *from, struct callstack *to, size_t n)
 {
-	const size_t first = from->frames.n - n;
 	const uint64_t difference = s->place.n + to->bias - from->n_parked;
 
-	if (vec_reserve(&to->frames, n) < 0) {
+	if (vec_reserve(&to->frames, from->frames.n - n) < 0) {
 		step_fail(s, -ENOMEM);
 		return;
 	}
-	for (size_t i = 0; i < n; i++) {
-		struct frame frame = from->frames.items[first + i];
+	for (size_t i = n; i < from->frames.n; i++) {
+		struct frame frame = from->frames.items[i];
 
 		frame.n += difference;
 		frame.ambiguous = true;
 		to->frames.items[to->frames.n++] = frame;
 	}
-	from->frames.n = first;
+	from->frames.n = n;
+}
+
+/*
+ * @right is the stack that the thread was on, and not @wrong: those that might be @wrong might be
+ * @right, if they return where that does. What @right had above its first @n frames is on @wrong
+ * now, behind its first @n_wrong.
+ */
+static void move_alike(struct step *s, struct callstack *wrong, size_t n_wrong,
+		       struct callstack *right, size_t n)
+{
+	for (size_t i = right->alike.n; i-- > 0;) {
+		const struct alike a = right->alike.items[i];
+
+		if (a.own <= n)
+			continue;
+		unlink_alike(right, i);
+		if (a.stack != wrong)
+			link_alike(s, wrong, a.own - n + n_wrong, a.stack, a.other);
+	}
+	for (size_t i = wrong->alike.n; i-- > 0;) {
+		const struct alike a = wrong->alike.items[i];
+
+		if (a.own != n_wrong)
+			continue;
+		unlink_alike(wrong, i);
+		if (a.stack != right && returns_here(s, a.stack, a.other))
+			link_alike(s, right, n, a.stack, a.other);
+	}
+}
+
+/* The frames of the thread's stack are those of the one alike: the thread is on that. */
+static void exchange(struct step *s, const struct alike *alike)
+{
+	struct callstack *wrong = s->thread->stack, *right = alike->stack;
+	struct stackpool *pool = s->thread->pool;
+	const size_t n = alike->other, n_wrong = wrong->frames.n;
+	const size_t n_shown = count_shown(right, right->frames.n - n);
+	struct parked parked;
+	size_t i;
+
+	for (i = 0; pool->parked.items[i].stack != right; i++)
+		;
+	parked = pool->parked.items[i];
+	move_frames(s, right, wrong, n);
+	move_alike(s, wrong, n_wrong, right, n);
+	right->n_old = right->n_old < n ? right->n_old : n;
+	wrong->n_parked = s->place.n + wrong->bias;
+	wrong->parking = right->parking;
+	right->parking = 0;
+	/* It may wait for long: others are tried before it. */
+	memmove(&pool->parked.items[i], &pool->parked.items[i + 1],
+		(pool->parked.n - i - 1) * sizeof(parked));
+	parked.stack = wrong;
+	pool->parked.items[pool->parked.n - 1] = parked;
+	go_to(s, right);
+	callstack_say_switch(right, &s->world->list, &s->world->functions, &s->place, n_shown);
+	s->world->list.stats.n_wrong++;
 }
 
 bool stackpool_correct(struct step *s)
 {
-	struct callstack *stack = s->thread->stack, *right;
-	struct stackpool *pool = s->thread->pool;
-	size_t n_left, n_shown, i;
+	struct callstack *stack = s->thread->stack;
 
-	if (stack->frames.n > stack->n_alike)
-		return false;
-	filter(s, stack);
-	if (stack->alike.n == 0)
-		return false;
-	right = stack->alike.items[0].stack;
-	n_left = stack->n_alike - stack->frames.n + 1;
-	n_shown = count_shown(right, n_left);
-	for (i = 0; pool->parked.items[i].stack != right; i++)
-		;
-	s->world->list.stats.n_wrong++;
+	drop_stale(stack);
+	for (size_t i = 0; i < stack->alike.n; i++) {
+		const struct alike alike = stack->alike.items[i];
 
-	/* Each has the frames of the other up to those that were left. */
-	move_frames(s, right, stack, n_left);
-	right->alike.n = 0;
-	for (size_t k = 1; k < stack->alike.n; k++)
-		if (vec_push(&right->alike, stack->alike.items[k]) < 0)
-			step_fail(s, -ENOMEM);
-	right->n_alike = right->frames.n;
-	if (right->alike.n == 0)
-		s->world->list.stats.n_decided++;
-	stack->alike.n = 0;
-	stack->n_parked = s->place.n + stack->bias;
-	stack->parking = ++s->world->n_parkings;
-	right->parking = 0;
-	pool->parked.items[i].stack = stack;
-	go_to(s, right);
-	callstack_say_switch(right, &s->world->list, &s->world->functions, &s->place, n_shown);
-	return true;
+		if (alike.own != stack->frames.n || alike.stack->parking == 0 ||
+		    !returns_here(s, alike.stack, alike.other))
+			continue;
+		exchange(s, &alike);
+		stackpool_compare(s);
+		return true;
+	}
+	return false;
 }

@@ -22,8 +22,9 @@
 struct call_world;
 struct step;
 
-/* Stacks that are kept as alike. */
-#define STACKPOOL_ALIKE_MAX 16
+/* What is kept of stacks that are alike, for each of them. If there is more, the outermost is
+ * forgotten. */
+#define STACKPOOL_ALIKE_MAX 64
 
 struct parked {
 	uint64_t ip; /* at which it goes on */

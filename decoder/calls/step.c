@@ -11,7 +11,7 @@
 #define SEARCH_ROOM_MAX      (UINT64_C(1) << 20)
 #define SEARCH_ROOM_PER_CALL 16
 
-/* How far outside an activation another one of its function is looked for. */
+/* How far outside an activation another one of its function is looked for, or a handler. */
 #define OTHERS_MAX 256
 
 void step_fail(struct step *s, int r)
@@ -21,20 +21,6 @@ void step_fail(struct step *s, int r)
 }
 
 /* --- the last instruction --------------------------------------------------------------------- */
-
-uint32_t step_last_code(struct step *s)
-{
-	uint32_t code = CODE_NONE;
-	const struct blockfacts *facts = NULL;
-
-	step_fail(s, blockfacts_get(&s->world->blocks, &s->world->functions, s->batch,
-				    s->last->block, &facts));
-	if (facts && (!facts->is_mixed || step_last_index(s->last) + 1 == s->last->block->n_insns))
-		return facts->end_code;
-	step_fail(s, functions_code(&s->world->functions, s->batch, s->last->block,
-				    step_last_index(s->last), &code));
-	return code;
-}
 
 bool step_continues(const struct step *s)
 {
@@ -242,6 +228,19 @@ size_t step_find_interrupted(struct step *s)
 	return STEP_NONE;
 }
 
+size_t step_find_trap(struct step *s, size_t *ret_trap)
+{
+	const struct callstack *stack = s->thread->stack;
+
+	for (size_t i = stack->traps.n; i > 0 && i + OTHERS_MAX > stack->traps.n; i--) {
+		if (stack->traps.items[i - 1].handler != s->ip)
+			continue;
+		*ret_trap = i - 1;
+		return stack->traps.items[i - 1].frame;
+	}
+	return STEP_NONE;
+}
+
 size_t step_find_kernel(struct step *s)
 {
 	const struct frame *frames = s->thread->stack->frames.items;
@@ -308,6 +307,12 @@ void step_unwind_to(struct step *s, size_t i)
 		step_top(s)->ambiguous = true;
 		s->world->list.stats.n_choices++;
 	}
+}
+
+void step_catch(struct step *s, size_t i, size_t trap)
+{
+	step_leave_to(s, i + 1, PTD_CALL_BY_UNWINDING);
+	s->thread->stack->traps.n = trap;
 }
 
 void step_unwind_all(struct step *s)

@@ -68,9 +68,6 @@ static inline uint64_t step_next_ip(const struct step *s)
 	return step_last_ip(s) + step_last_insn(s)->size;
 }
 
-/* Return: the code of the last instruction. */
-uint32_t step_last_code(struct step *s);
-
 /* Return: whether control can have come here from the last instruction. Of returns, indirect
  * branches and what the kernel does, the rules find out. */
 bool step_continues(const struct step *s);
@@ -119,6 +116,9 @@ size_t step_find_open(struct step *s, size_t n);
 /* It is of a handler that interrupted the thread where control arrives. */
 size_t step_find_interrupted(struct step *s);
 
+/* It has installed the handler at which control arrives, number @ret_trap. */
+size_t step_find_trap(struct step *s, size_t *ret_trap);
+
 /* It is of the kernel's entry. */
 size_t step_find_kernel(struct step *s);
 
@@ -148,6 +148,9 @@ void step_return(struct step *s);
 
 /* Go on inside the function of frame @i. Several activations of it may be the one. */
 void step_unwind_to(struct step *s, size_t i);
+
+/* Go on in the handler number @trap, that frame @i has installed. */
+void step_catch(struct step *s, size_t i, size_t trap);
 
 /* Nothing that is known to be open fits. */
 void step_unwind_all(struct step *s);

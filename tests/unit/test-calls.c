@@ -37,6 +37,14 @@ static const struct ptd_symbol code[] = {
 	{ "__x86_return_thunk", 0xa100 },
 	{ "(anonymous namespace)::k(int)", 0xb000 },
 	{ "(anonymous namespace)::k(int) [clone .cold]", 0xb100 },
+	{ "__swapcontext", 0xc000 },
+	{ "__start_context", 0xc100 },
+	{ "setcontext", 0xc200 },
+	{ "runtime.mcall", 0xd000 },
+	{ "runtime.gogo.abi0", 0xd100 },
+	{ "gogo", 0xd200 },
+	{ "runtime.morestack_noctxt.abi0", 0xd300 },
+	{ "runtime.morestack.abi0", 0xd400 },
 	{ "entry", 0xffff800000001000 },
 	{ "work", 0xffff800000002000 },
 };
@@ -126,8 +134,9 @@ static void say_call(struct fixture *f, const struct ptd_call *call)
 	int n;
 
 	if (call->kind == PTD_CALL_SWITCH)
-		n = snprintf(f->text + f->n_text, sizeof(f->text) - f->n_text, "%s=%u%s",
-			     f->n_text ? " " : "", call->stack, call->ambiguous ? "?" : "");
+		n = snprintf(f->text + f->n_text, sizeof(f->text) - f->n_text,
+			     call->n_moved ? "%s=%u(%u)%s" : "%s=%u%.0u%s", f->n_text ? " " : "",
+			     call->stack, call->n_moved, call->ambiguous ? "?" : "");
 	else
 		n = snprintf(f->text + f->n_text, sizeof(f->text) - f->n_text, "%s%c%s:%s@%d%s",
 			     f->n_text ? " " : "", call->kind == PTD_CALL_ENTER ? '+' : '-',
@@ -262,7 +271,8 @@ static void run_stream(struct fixture *f, const char *stream)
  * A stream is words: "ADDRESS:Nc" is a run of N instructions at ADDRESS, the last of which is of
  * the class c (see classes[]; ">TARGET" is where it leads to, which counts of jumps and direct
  * calls), "+K" without its first K ones; a mark; or "slice", "tidN", "spaceN" for what comes then.
- * A call is + or -, the function, how, and the depth.
+ * A call is + or -, the function, how, and the depth; or =, the stack that the thread is on, and in
+ * parentheses how many functions it lost to the other one. "?" stands for ambiguous.
  */
 static const struct {
 	const char *what, *stream, *calls;
@@ -419,6 +429,49 @@ static const struct {
 	{ "a slice that does not go on where the last one was",
 	  "1000:1C 2000:2o slice 2001:1o 2002:1o",
 	  "+main:start@0 +f:call@1 -f:gap@1 -main:gap@0 +f:start@0 -f:end@0" },
+	{ "a fiber, there and back",
+	  "1000:1c>c000 c000:2r 2000:1c>c000 c000:2r 1001:1c>c000 c000:2r 2001:1r c100:1c>c200 "
+	  "c200:2r 1002:1o",
+	  "+main:start@0 +__swapcontext:call@1 =1 +f:start@0 +__swapcontext:call@1 =0 "
+	  "-__swapcontext:return@1 +__swapcontext:call@1 =1 -__swapcontext:return@1 -f:return@0 "
+	  "+__start_context:start@0 +setcontext:call@1 -setcontext:end@1 -__start_context:end@0 "
+	  "=0 -__swapcontext:return@1 -main:end@0" },
+	{ "fibers that wait at the same address: which goes on, its return shows",
+	  "1000:1c>c000 c000:2r 2000:1c>3000 3000:1c>c000 c000:2r 1001:1c>c000 c000:2r "
+	  "4000:1c>3000 3000:1c>c000 c000:2r 1002:1c>c000 c000:2r 3001:1r 4001:1c>3000 "
+	  "3000:1c>c000 c000:2r 1003:1c>c000 c000:2r 3001:1r 2001:1o",
+	  "+main:start@0 +__swapcontext:call@1 =1 +f:start@0 +g:call@1 +__swapcontext:call@2 =0 "
+	  "-__swapcontext:return@1 +__swapcontext:call@1 =2 +h:start@0 +g:call@1 "
+	  "+__swapcontext:call@2 =0 -__swapcontext:return@1 +__swapcontext:call@1 =1? "
+	  "-__swapcontext:return@2? =2(1) -g:return@1 +g:call@1 +__swapcontext:call@2 =0 "
+	  "-__swapcontext:return@1 +__swapcontext:call@1 =1? -__swapcontext:return@2? "
+	  "-g:return@1 -f:end@0 -__swapcontext:end@1 -main:end@0 -__swapcontext:end@2 -g:end@1 "
+	  "-h:end@0" },
+	{ "a fiber that is seen first in its middle", "1000:1c>c000 c000:2r 2005:1r 3005:1o",
+	  "+main:start@0 +__swapcontext:call@1 =1 +f:start@0 -f:return@0 +g:inference@-1 "
+	  "-g:end@-1 -__swapcontext:end@1 -main:end@0" },
+	{ "goroutines: one begins, waits and goes on",
+	  "1000:1c>d100 d100:1j>d200 d200:1J 2000:1c>d000 d000:1C 3000:1c>d100 d100:1j>d200 "
+	  "d200:1J 2001:1c>4000 4000:1r 2002:1o",
+	  "+main:start@0 +runtime.gogo.abi0:call@1 -runtime.gogo.abi0:tail call@1 "
+	  "+gogo:tail call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 "
+	  "+runtime.mcall:call@1 =0 +g:call@0 +runtime.gogo.abi0:call@1 "
+	  "-runtime.gogo.abi0:tail call@1 +gogo:tail call@1 -gogo:unwinding@1 -g:unwinding@0 =1 "
+	  "-runtime.mcall:return@1 +h:call@1 -h:return@1 -f:end@0" },
+	{ "a goroutine's stack grows, and its function begins again",
+	  "1000:1c>d200 d200:1J 2000:1c>3000 3000:1b>3008 3008:1c>d300 d300:1j>d400 d400:1c>4000 "
+	  "4000:1c>d200 d200:1J 3009:1j>3000 3000:1b>3008 3001:1r 2001:1o",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 +g:call@1 "
+	  "+runtime.morestack_noctxt.abi0:call@2 -runtime.morestack_noctxt.abi0:tail call@2 "
+	  "+runtime.morestack.abi0:tail call@2 =0 +h:call@0 +gogo:call@1 -gogo:unwinding@1 "
+	  "-h:unwinding@0 =1 -runtime.morestack.abi0:return@2 -g:return@1 -f:end@0" },
+	{ "a goroutine recovers from a panic",
+	  "1000:1c>d200 d200:1J 2000:1c>3000 3000:1c>4000 4000:1c>d000 d000:1C b000:1c>d200 "
+	  "d200:1J 2006:1r",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 +g:call@1 "
+	  "+h:call@2 +runtime.mcall:call@3 =0 +(anonymous namespace)::k(int):call@0 +gogo:call@1 "
+	  "-gogo:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =1 "
+	  "-runtime.mcall:unwinding@3 -h:unwinding@2 -g:unwinding@1 -f:end@0" },
 	{ "part of a block", "1000:1C 2000:4r+1 1001:1o",
 	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
 };

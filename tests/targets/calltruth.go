@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+// As calltruth.c, for Go: goroutines that wait for each other at different depths, stacks that grow,
+// panics that are recovered, and callbacks. Each note asks the kernel for the thread, without which a
+// goroutine would not know it.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"sort"
+	"syscall"
+)
+
+type note struct {
+	tid  uintptr
+	what byte
+	name string
+}
+
+var notes = make([]note, 0, 1<<18)
+
+//go:noinline
+func say(what byte, name string) {
+	tid, _, _ := syscall.RawSyscall(syscall.SYS_GETTID, 0, 0, 0)
+	notes = append(notes, note{tid, what, name})
+}
+
+var sum int
+
+//go:noinline
+func leaf(n int) int {
+	say('+', "main.leaf")
+	sum += n
+	say('-', "main.leaf")
+	return sum
+}
+
+//go:noinline
+func recurse(n int) int {
+	var room [64]int
+	say('+', "main.recurse")
+	room[n%64] = n
+	if n > 0 {
+		room[0] += recurse(n - 1)
+	} else {
+		leaf(n)
+	}
+	say('-', "main.recurse")
+	return room[0] + room[n%64]
+}
+
+//go:noinline
+func wait(n int, in chan int, out chan int) {
+	say('+', "main.wait")
+	if n > 0 {
+		wait(n-1, in, out)
+	} else {
+		for i := 0; i < 4; i++ {
+			leaf(<-in)
+			out <- i
+		}
+	}
+	say('-', "main.wait")
+}
+
+//go:noinline
+func worker(n int, in chan int, out chan int) {
+	say('+', "main.worker")
+	wait(n*3, in, out)
+	out <- -1
+	say('-', "main.worker")
+}
+
+//go:noinline
+func fail(n int) {
+	say('+', "main.fail")
+	if n > 0 {
+		fail(n - 1)
+	}
+	for i := 0; i < 6; i++ {
+		say('-', "main.fail")
+	}
+	panic("here")
+}
+
+//go:noinline
+func recovers() {
+	say('+', "main.recovers")
+	func() {
+		defer func() { recover() }()
+		fail(5)
+	}()
+	leaf(1)
+	say('-', "main.recovers")
+}
+
+//go:noinline
+func run() {
+	const workers = 5
+	var in [workers]chan int
+	out := make(chan int)
+
+	say('+', "main.run")
+	recurse(40)
+	for i := range in {
+		in[i] = make(chan int)
+		go worker(i, in[i], out)
+	}
+	for round := 0; round < 4; round++ {
+		for i := range in {
+			in[(i*3+round)%workers] <- i
+			<-out
+		}
+	}
+	for i := 0; i < workers; i++ {
+		<-out
+	}
+	recovers()
+	numbers := []int{5, 3, 9, 1, 7}
+	sort.Slice(numbers, func(i, j int) bool { leaf(i); return numbers[i] < numbers[j] })
+	recurse(3000)
+	say('-', "main.run")
+}
+
+func main() {
+	run()
+	f, err := os.Create(os.Args[1])
+	if err != nil {
+		os.Exit(1)
+	}
+	w := bufio.NewWriter(f)
+	for _, n := range notes {
+		fmt.Fprintf(w, "%d %c%s\n", n.tid, n.what, n.name)
+	}
+	w.Flush()
+	f.Close()
+}
