@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "record/tsc.h"
 
@@ -13,14 +14,18 @@
 /* How many stays, of one thread and the idle thread, are looked at for a stretch of code. */
 #define STAYS_MAX 64
 
+/* Bytes that are read at once to find a PSB. */
+#define PSBS_SIZE ((size_t)1 << 13)
+
 static const struct stay nobody = { .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = "" };
 
-int lane_init(struct lane *lane, const struct lane_config *config)
+void lane_init_part(struct lane *lane, const struct lane_config *config)
 {
 	const struct trace_queue *queue = config->queue;
 
 	*lane = (struct lane){
 		.config = *config,
+		.is_part = true,
 		.stay_opens = true,
 		.next_loss = queue->n_losses_at,
 		/* Without PT, only the losses have a time. */
@@ -28,9 +33,15 @@ int lane_init(struct lane *lane, const struct lane_config *config)
 	};
 
 	lane->stats.cpu = queue->cpu;
-	for (size_t i = 0; i < queue->n_spans; i++)
-		lane->stats.bytes_in += queue->spans[i].pt.size;
+}
 
+int lane_init(struct lane *lane, const struct lane_config *config)
+{
+	lane_init_part(lane, config);
+	for (size_t i = 0; i < config->queue->n_spans; i++)
+		lane->stats.bytes_in += config->queue->spans[i].pt.size;
+	lane->is_part = false;
+	lane->n_runs_max = LANE_RUNS_MAX;
 	lane->runs = malloc(LANE_RUNS_MAX * sizeof(*lane->runs));
 	return lane->runs ? 0 : -ENOMEM;
 }
@@ -38,8 +49,10 @@ int lane_init(struct lane *lane, const struct lane_config *config)
 void lane_deinit(struct lane *lane)
 {
 	lane->engine = engine_free(lane->engine);
+	window_deinit(&lane->psbs);
 	vec_deinit(&lane->marks);
-	free(lane->runs);
+	if (!lane->is_part)
+		free(lane->runs);
 	lane->runs = NULL;
 }
 
@@ -91,6 +104,7 @@ static void set_time(struct lane *lane, uint64_t tsc)
 	if (tsc == lane->tsc || tsc == 0)
 		return;
 	lane->tsc = tsc;
+	lane->has_turned_back = lane->has_turned_back || time_of(lane, tsc) < lane->t;
 	lane->t = time_of(lane, tsc);
 	if (!lane->config.trace->facts.has_scope)
 		note_time(lane);
@@ -111,7 +125,7 @@ static bool is_foreign_pid(const struct lane *lane, uint32_t pid)
  * Return: whether two stays are one slice. A thread that left and came back may have run on another
  * CPU in between, so these are two slices.
  */
-static bool same_slice(const struct stay *a, const struct stay *b)
+bool lane_is_same_slice(const struct stay *a, const struct stay *b)
 {
 	return a->pid == b->pid && a->tid == b->tid && a->space == b->space && a->start == b->start;
 }
@@ -287,7 +301,9 @@ static int find_who_runs(struct lane *lane, const struct engine_step *step)
 	/* Of foreign processes, only the kernel's code is shown. */
 	if (lane->is_foreign)
 		stay.space = timeline_kernel(lane->config.timeline);
-	if (!lane->has_stay || !same_slice(&lane->stay, &stay))
+	if (!lane->has_stay)
+		lane->first_stay = stay;
+	if (!lane->has_stay || !lane_is_same_slice(&lane->stay, &stay))
 		lane->stay_opens = true;
 	lane->stay = stay;
 	lane->has_stay = true;
@@ -319,6 +335,7 @@ static void open_slice(struct lane *lane)
 	};
 	lane->new_slice = true;
 	lane->stay_opens = false;
+	lane->n_opened++;
 }
 
 /* Return: whether @mark, a gap, begins where the last gap ended; then the last gap was extended. */
@@ -516,6 +533,60 @@ static int put_losses_at_end(struct lane *lane)
 	return r < 0 ? r : put_losses(lane, lane->n_runs);
 }
 
+/* Spans, and where they are cut. */
+
+/* Let the engine join at the next cut. */
+static void set_cut(struct lane *lane, uint64_t cut)
+{
+	lane->cut = cut;
+	engine_join_at(lane->engine, cut);
+}
+
+uint64_t lane_next_cut(struct lane *lane, uint64_t cut)
+{
+	static const uint8_t psb[16] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
+					 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
+	const uint64_t size = current_span(lane)->pt.size, cut_size = lane->config.cut_size;
+
+	if (cut >= size || size - cut <= cut_size || !lane->config.engine->join_at)
+		return size;
+	return window_find(&lane->psbs, cut + cut_size, psb, sizeof(psb));
+}
+
+/* Find the first cut of the span in which the engine begins. */
+static void start_cuts(struct lane *lane, const struct fileparts *pt)
+{
+	const struct trace_queue *queue = lane->config.queue;
+
+	window_deinit(&lane->psbs);
+	window_init(&lane->psbs, pt, pt->memory ? 0 : PSBS_SIZE);
+	if (lane->config.cut_size == 0 || queue->n_losses > 0)
+		lane->cut = current_span(lane)->pt.size;
+	else
+		set_cut(lane, lane_next_cut(lane, 0));
+}
+
+/* An engine that went on behind an error may have passed cuts. */
+static void pass_cuts(struct lane *lane)
+{
+	uint64_t cut = lane->cut;
+
+	while (cut < current_span(lane)->pt.size && cut < engine_offset(lane->engine))
+		cut = lane_next_cut(lane, cut);
+	if (cut != lane->cut)
+		set_cut(lane, cut);
+}
+
+static int join(struct lane *lane, const struct engine_step *step)
+{
+	lane->at_joint = true;
+	lane->joint = step->offset;
+	lane->limit = lane->limit_tsc = 0;
+	if (!lane->is_part)
+		set_cut(lane, lane_next_cut(lane, step->offset));
+	return 0;
+}
+
 /* Spans. */
 
 static int start_span(struct lane *lane)
@@ -538,6 +609,7 @@ static int start_span(struct lane *lane)
 	r = engine_new(lane->config.engine, &config, &lane->engine);
 	if (r < 0)
 		return r;
+	start_cuts(lane, &config.pt);
 	return put_losses_in_span(lane, lane->n_runs);
 }
 
@@ -676,9 +748,13 @@ static int take_step(struct lane *lane, const struct engine_step *step)
 			remove_contradicted(lane, step->reason);
 		count_decoded(lane);
 		return add_mark(lane, PTD_MARK_GAP, step);
+	case ENGINE_JOIN:
+		count_decoded(lane);
+		return join(lane, step);
 	case ENGINE_END:
 		count_decoded(lane);
 		lane->engine = engine_free(lane->engine);
+		lane->ended = lane->is_part;
 		return 0;
 	}
 	return -EINVAL;
@@ -689,13 +765,15 @@ int lane_fill(struct lane *lane)
 	struct engine_step step;
 	int r;
 
+	/* A slice that was opened right before a joint has nothing in it yet. */
+	lane->new_slice = lane->new_slice && lane->at_joint && !lane_ready(lane);
+	lane->at_joint = false;
 	lane->n_runs = 0;
 	lane->marks.n = 0;
-	lane->new_slice = false;
 
-	while (!lane->ended) {
+	while (!lane->ended && !lane->at_joint) {
 		if (lane_ready(lane) && (lane->stay_opens || lane->marks.n >= LANE_MARKS_MAX ||
-					 lane->n_runs + ENGINE_STEP_RUNS_MAX > LANE_RUNS_MAX))
+					 lane->n_runs + ENGINE_STEP_RUNS_MAX > lane->n_runs_max))
 			return 0;
 		if (lane->stay_opens)
 			open_slice(lane);
@@ -705,12 +783,101 @@ int lane_fill(struct lane *lane)
 									   : start_span(lane);
 		} else {
 			r = engine_next(lane->engine, lane->runs + lane->n_runs,
-					LANE_RUNS_MAX - lane->n_runs, &step);
+					lane->n_runs_max - lane->n_runs, &step);
 			if (r == 0)
 				r = take_step(lane, &step);
+			if (r == 0 && lane->engine && !lane->is_part)
+				pass_cuts(lane);
 		}
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+/* Parts. */
+
+void lane_get_joint(const struct lane *lane, struct lane_joint *ret_joint)
+{
+	memset(ret_joint, 0, sizeof(*ret_joint));
+	engine_get_joint(lane->engine, &ret_joint->engine);
+	ret_joint->t = lane->t;
+	ret_joint->tsc = lane->tsc;
+	ret_joint->is_guest = lane->is_guest;
+}
+
+/* Go on to the joint at @from. What lies before it is not known, and nothing of it is shown. */
+static int go_to_joint(struct lane *lane, uint64_t from)
+{
+	struct engine_step step;
+	size_t n_gaps = 0;
+	int r;
+
+	for (;;) {
+		r = engine_next(lane->engine, lane->runs, lane->n_runs_max, &step);
+		if (r < 0)
+			return r;
+		if (step.n_runs > 0 || step.stop == ENGINE_END)
+			return 1;
+		if (step.stop == ENGINE_GAP && ++n_gaps > 1)
+			return 1;
+		if (step.stop == ENGINE_MARK && step.mark == PTD_MARK_PAGING &&
+		    !lane->config.trace->facts.is_bare)
+			lane->is_guest = step.extra != 0;
+		if (step.stop == ENGINE_JOIN)
+			break;
+	}
+	set_time(lane, step.t);
+	lane->span_decoded = engine_decoded(lane->engine);
+	return step.offset == from ? 0 : 1;
+}
+
+int lane_start_part(struct lane *lane, size_t span, uint64_t from, uint64_t to,
+		    struct lane_joint *ret_joint)
+{
+	struct engine_config config = lane->config.engine_config;
+	int r;
+
+	lane->stay_opens = false;
+	for (size_t i = 0; i < span; i++)
+		lane->span_base += lane->config.queue->spans[i].pt.size;
+	lane->next_span = span + 1;
+	config.pt = current_span(lane)->pt;
+	config.from = from;
+	r = engine_new(lane->config.engine, &config, &lane->engine);
+	if (r == 0)
+		r = go_to_joint(lane, from);
+	if (r != 0)
+		return r;
+	lane_get_joint(lane, ret_joint);
+	set_cut(lane, to);
+	return 0;
+}
+
+void lane_take_part(struct lane *lane, struct lane *part)
+{
+	struct ptd_cpu_stats *to = &lane->stats;
+	const struct ptd_cpu_stats *from = &part->stats;
+
+	to->bytes_decoded += from->bytes_decoded;
+	to->bytes_out_of_scope += from->bytes_out_of_scope;
+	if (from->t_first && (!to->t_first || from->t_first < to->t_first))
+		to->t_first = from->t_first;
+	if (from->t_last > to->t_last)
+		to->t_last = from->t_last;
+
+	(void)engine_free(lane->engine);
+	lane->engine = TAKE(part->engine);
+	engine_move(lane->engine, &lane->config.engine_config);
+	lane->span_decoded = part->span_decoded;
+	lane->stay = part->stay;
+	lane->has_stay = part->has_stay;
+	lane->stay_opens = part->stay_opens;
+	lane->is_guest = part->is_guest;
+	lane->is_foreign = part->is_foreign;
+	lane->t = part->t;
+	lane->tsc = part->tsc;
+	lane->at_joint = true;
+	lane->joint = part->joint;
+	set_cut(lane, lane_next_cut(lane, part->joint));
 }

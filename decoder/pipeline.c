@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 
 #include "base/base.h"
+#include "decoder/ahead.h"
 #include "decoder/extract.h"
 #include "decoder/file/input.h"
 #include "decoder/file/reading.h"
 #include "decoder/image/objects.h"
 #include "decoder/image/rawspace.h"
 #include "decoder/image/space.h"
-#include "decoder/lane.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/errata.h"
@@ -34,10 +34,18 @@
 #include "record/tsc.h"
 #include "util/message.h"
 #include "util/spill.h"
+#include "util/threads.h"
 
 /* AUX buffers, of CPUs or threads. Each lane has a buffer for its runs and an engine. */
 #define LANES_MAX 4096
 
+/*
+ * How many parts of all lanes may be decoded ahead: so many for each thread, or, if there are more
+ * lanes than that, two of each, up to a number that is bounded because each part takes memory.
+ */
+#define PARTS_PER_THREAD 4
+#define PARTS_PER_LANE   2
+#define PARTS_MAX        128
 /* The id of a slice of which nothing was given to the caller yet. */
 #define NO_SLICE UINT64_MAX
 
@@ -55,11 +63,14 @@ struct ptd_decoder {
 	struct resolver *resolver;
 	struct cache *cache;
 	struct engine_budget budget;
-	struct views *views;
+	struct ptd_threads *threads; /* borrowed; or NULL */
+	struct views **views;        /* one for each thread */
+	size_t n_views;
+	struct runpool *runs;
 
-	struct lane *lanes;
+	struct ahead *lanes;
 	size_t n_lanes;
-	struct lane *given; /* the lane whose batch the caller has; NULL: none */
+	struct ahead *given; /* the lane whose batch the caller has; NULL: none */
 
 	struct extract *extract;       /* NULL: all is asked for */
 	struct extract_counts *counts; /* of the lanes */
@@ -262,7 +273,7 @@ static struct engine_config engine_config_of(struct ptd_decoder *d, const struct
 		.has_events = facts->has_events,
 		.has_threads = !facts->is_bare && facts->has_tsc,
 		.cache = d->cache,
-		.views = d->views,
+		.views = d->views[0],
 		.budget = &d->budget,
 	};
 
@@ -303,6 +314,36 @@ static int check_inputs(const struct ptd_decoder *d, char **reterr_message)
 	    reterr_message, -ESTALE,
 	    "%s: became shorter while it was decoded: it had %jd bytes, and has %jd now",
 	    file->path, (intmax_t)file->size, (intmax_t)size);
+}
+
+/* How many parts of a lane may be decoded ahead. */
+static size_t n_parts_of(const struct ptd_decoder *d)
+{
+	const size_t n_lanes = d->trace->n_queues ?: 1;
+	const size_t of_lanes =
+	    PARTS_PER_LANE * n_lanes < PARTS_MAX ? PARTS_PER_LANE * n_lanes : PARTS_MAX;
+	const size_t of_threads = PARTS_PER_THREAD * threads_n(d->threads);
+
+	return (of_threads > of_lanes ? of_threads : of_lanes) / n_lanes;
+}
+
+/* Make views for each thread. Where those of the others find no room, the lane has to decode. */
+static int make_views(struct ptd_decoder *d)
+{
+	const size_t n = threads_n(d->threads);
+
+	d->views = calloc(n, sizeof(*d->views));
+	if (!d->views)
+		return -ENOMEM;
+	for (; d->n_views < n; d->n_views++) {
+		const int r = views_new(d->cache, &d->views[d->n_views]);
+
+		if (r < 0)
+			return r;
+		if (d->n_views > 0)
+			views_share(d->views[d->n_views], n);
+	}
+	return 0;
 }
 
 /* The part that is asked for. */
@@ -396,6 +437,13 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 		.timeline = d->timeline,
 		.engine = engine,
 		.engine_config = engine_config_of(d, o),
+		.cut_size = ahead_cut_size,
+	};
+	const struct ahead_config ahead = {
+		.threads = d->threads,
+		.views = d->views,
+		.runs = d->runs,
+		.n_parts = n_parts_of(d),
 	};
 	int r;
 
@@ -410,17 +458,15 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 		return -ENOMEM;
 
 	for (; d->n_lanes < n; d->n_lanes++) {
-		struct lane *lane = &d->lanes[d->n_lanes];
-
 		config.queue = &d->trace->queues[d->n_lanes];
-		r = lane_init(lane, &config);
+		r = ahead_init(&d->lanes[d->n_lanes], &ahead, &config);
 		if (r < 0)
 			return r;
 		if (d->extract && !extract_asks_for_cpu(d->extract, config.queue->cpu))
-			lane_leave_out(lane);
+			lane_leave_out(&d->lanes[d->n_lanes].lane);
 	}
 	for (size_t i = 0; i < d->n_lanes; i++) {
-		r = lane_fill(&d->lanes[i]);
+		r = ahead_fill(&d->lanes[i]);
 		if (r < 0)
 			return check_inputs(d, reterr_message) ?: r;
 	}
@@ -481,6 +527,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (!d)
 		return -ENOMEM;
 	d->budget.n_insns = ENGINE_INSNS_MIN;
+	d->threads = options->threads;
 	d->reading.spills.room = options->max_spill ?: PTD_MAX_SPILL;
 	d->reading.progress =
 	    (struct progress){ .report = options->opening, .userdata = options->userdata };
@@ -493,7 +540,9 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (r == 0)
 		r = cache_new(annotate, d, &d->cache);
 	if (r == 0)
-		r = views_new(d->cache, &d->views);
+		r = make_views(d);
+	if (r == 0)
+		r = runpool_new(&d->runs);
 	if (r == 0)
 		r = make_extract(d, options, reterr_message);
 	if (r == 0)
@@ -517,15 +566,18 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 		return NULL;
 
 	for (size_t i = 0; i < decoder->n_lanes; i++)
-		lane_deinit(&decoder->lanes[i]);
+		ahead_deinit(&decoder->lanes[i]);
 	free(decoder->lanes);
 	for (size_t i = 0; i < _TRACE_COMPLAINTS; i++)
 		free(decoder->trace_complaints[i]);
 	free(decoder->complaints);
 	free(decoder->cpu_stats);
+	for (size_t i = 0; i < decoder->n_views; i++)
+		views_free(decoder->views[i]);
+	free(decoder->views);
+	runpool_free(decoder->runs);
 	free(decoder->counts);
 	extract_free(decoder->extract);
-	views_free(decoder->views);
 	cache_free(decoder->cache);
 	resolver_free(decoder->resolver);
 	timeline_free(decoder->timeline);
@@ -544,14 +596,14 @@ const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder)
 }
 
 /* Return: the lane whose slice begins first; NULL if all lanes have ended. */
-static struct lane *first_lane(const struct ptd_decoder *d)
+static struct ahead *first_lane(const struct ptd_decoder *d)
 {
-	struct lane *first = NULL;
+	struct ahead *first = NULL;
 
 	for (size_t i = 0; i < d->n_lanes; i++) {
-		struct lane *lane = &d->lanes[i];
+		struct ahead *lane = &d->lanes[i];
 
-		if (lane_ready(lane) && (!first || lane->slice.t0 < first->slice.t0))
+		if (ahead_ready(lane) && (!first || lane->lane.slice.t0 < first->lane.slice.t0))
 			first = lane;
 	}
 	return first;
@@ -571,18 +623,33 @@ const char *ptd_decoder_message(const struct ptd_decoder *decoder)
 	return decoder->r == 0 ? NULL : decoder->message ?: "out of memory";
 }
 
+/* Give the blocks of the batch that were not shown before their ids, and symbols. */
+static int show_blocks(struct ptd_decoder *d, const struct ahead *lane)
+{
+	if (lane->has_shown)
+		return 0;
+	for (size_t i = 0; i < lane->n_runs; i++) {
+		const struct ptd_block *block = lane->runs[i].block;
+		const int r = cache_has_shown(block) ? 0 : cache_show(d->cache, block);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* Make the next batch of the lane whose batch the caller had. Return: 0, or negative errno. */
 static int refill(struct ptd_decoder *d)
 {
-	struct lane *lane = d->given;
+	struct ahead *lane = d->given;
 	int r;
 
 	if (!lane)
 		return 0;
-	r = lane_fill(lane);
+	r = ahead_fill(lane);
 	if (r < 0) {
 		d->r = check_inputs(d, &d->message);
-		return d->r ?: fail(d, lane, r);
+		return d->r ?: fail(d, &lane->lane, r);
 	}
 	d->given = NULL;
 	return 0;
@@ -591,7 +658,7 @@ static int refill(struct ptd_decoder *d)
 /* The next batch, as it was decoded. Return: 0; PTD_END; or negative errno. */
 static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 {
-	struct lane *lane;
+	struct ahead *lane;
 	int r;
 
 	r = refill(d);
@@ -604,13 +671,17 @@ static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 		return d->r ?: PTD_END;
 	}
 	if (lane->new_slice)
-		lane->slice.id = NO_SLICE;
+		lane->lane.slice.id = NO_SLICE;
+	r = show_blocks(d, lane);
+	if (r < 0)
+		return fail(d, &lane->lane, r);
 	*ret_batch = (struct ptd_batch){
-		.slice = &lane->slice,
+		.slice = &lane->lane.slice,
 		.runs = lane->runs,
 		.n_runs = lane->n_runs,
-		.marks = lane->marks.items,
-		.n_marks = lane->marks.n,
+		.marks = lane->marks,
+		.n_marks = lane->n_marks,
+		.hold = lane->hold,
 	};
 	ret_batch->symbols = resolver_symbols(d->resolver, &ret_batch->n_symbols);
 	d->given = lane;
@@ -635,11 +706,11 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 		r = extract_batch(decoder->extract, &whole,
 				  &decoder->counts[decoder->given - decoder->lanes], batch);
 		if (r < 0)
-			return fail(decoder, decoder->given, r);
+			return fail(decoder, &decoder->given->lane, r);
 	} while (batch->n_runs == 0 && batch->n_marks == 0);
 
-	if (decoder->given->slice.id == NO_SLICE)
-		decoder->given->slice.id = decoder->n_slices++;
+	if (decoder->given->lane.slice.id == NO_SLICE)
+		decoder->given->lane.slice.id = decoder->n_slices++;
 	*ret_batch = batch;
 	return 0;
 }
@@ -691,7 +762,7 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 		.n_records_bad = decoder->trace->n_skipped + timeline_n_skipped(decoder->timeline),
 	};
 	for (size_t i = 0; i < decoder->n_lanes; i++) {
-		const struct lane *lane = &decoder->lanes[i];
+		const struct lane *lane = &decoder->lanes[i].lane;
 
 		decoder->cpu_stats[i] = lane->stats;
 		decoder->stats.n_insns_early += lane->n_insns_early;
@@ -710,7 +781,7 @@ void ptd_decoder_progress(const struct ptd_decoder *decoder, uint64_t *ret_done,
 {
 	*ret_done = *ret_total = 0;
 	for (size_t i = 0; i < decoder->n_lanes; i++) {
-		const struct lane *lane = &decoder->lanes[i];
+		const struct lane *lane = &decoder->lanes[i].lane;
 
 		*ret_done += lane->stats.bytes_lost + lane->stats.bytes_decoded +
 			     lane->stats.bytes_out_of_scope;

@@ -23,7 +23,10 @@
  */
 uint64_t budget_size_of(const char *path);
 
-/* In bytes, for each thread but the first: its stack, and malloc()'s arena with what is in it. */
+/*
+ * In bytes, for each thread but the first: its stack, malloc()'s arena with what is in it, and what
+ * is decoded ahead for it.
+ */
 #define BUDGET_THREAD (UINT64_C(1) << 30)
 
 /*

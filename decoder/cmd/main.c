@@ -514,6 +514,7 @@ static int start_threads(struct command *c)
 {
 	const int r = threads_start(c->n_threads ?: 1, c->n_threads_max, &c->threads);
 
+	c->options.threads = c->threads;
 	return r < 0 ? log_error_errno(r, "cannot start threads, as --threads %zu asks: %m",
 				       c->n_threads_max)
 		     : 0;

@@ -3,6 +3,8 @@
 #include "decoder/pt/cache.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +31,7 @@ struct stitched {
 struct cache {
 	cache_annotate_fn annotate;
 	void *userdata;
+	pthread_mutex_t mutex; /* of the arena and the shelves */
 	struct arena arena;
 	VEC(struct shelf) shelves; /* three an object: 16, 32, 64 bit */
 	uint32_t n_blocks;
@@ -40,6 +43,7 @@ int cache_new(cache_annotate_fn annotate, void *userdata, struct cache **ret_cac
 
 	if (!c)
 		return -ENOMEM;
+	(void)pthread_mutex_init(&c->mutex, NULL);
 	c->annotate = annotate;
 	c->userdata = userdata;
 	*ret_cache = c;
@@ -57,6 +61,7 @@ struct cache *cache_free(struct cache *cache)
 	}
 	vec_deinit(&cache->shelves);
 	arena_deinit(&cache->arena);
+	(void)pthread_mutex_destroy(&cache->mutex);
 	free(cache);
 	return NULL;
 }
@@ -101,23 +106,24 @@ static size_t decode_block(uint8_t mode, const uint8_t *bytes, size_t size,
 	return n;
 }
 
-static int finish_block(struct cache *cache, const struct object *object, struct ptd_block *block,
-			struct ptd_insn *insns)
+int cache_show(struct cache *cache, const struct ptd_block *block)
 {
-	int r;
+	struct ptd_block *own = (struct ptd_block *)(uintptr_t)block;
+	int r = 0;
 
-	block->insns = insns;
-	if (cache->annotate) {
-		r = cache->annotate(cache->userdata, object, block, insns);
-		if (r < 0)
-			return r;
-	}
-	block->id = cache->n_blocks++;
-	return 0;
+	if (cache->annotate)
+		r = cache->annotate(cache->userdata,
+				    (const struct object *)((const char *)block->object -
+							    offsetof(struct object, id)),
+				    block, (struct ptd_insn *)(uintptr_t)block->insns);
+	if (r == 0)
+		__atomic_store_n(&own->id, cache->n_blocks++, __ATOMIC_RELAXED);
+	return r;
 }
 
-int cache_get(struct cache *cache, const struct object *object, uint64_t offset, uint8_t mode,
-	      const struct ptd_block **ret_block)
+/* cache_get() with the mutex locked. */
+static int get(struct cache *cache, const struct object *object, uint64_t offset, uint8_t mode,
+	       const struct ptd_block **ret_block)
 {
 	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX], *kept;
 	struct ptd_block *block;
@@ -146,6 +152,7 @@ int cache_get(struct cache *cache, const struct object *object, uint64_t offset,
 	if (!block)
 		return -ENOMEM;
 	*block = (struct ptd_block){
+		.id = CACHE_NOT_SHOWN,
 		.mode = mode,
 		.object = &object->id,
 		.address = object_address(object, offset),
@@ -157,14 +164,23 @@ int cache_get(struct cache *cache, const struct object *object, uint64_t offset,
 	kept = arena_copy(&cache->arena, insns, block->n_insns * sizeof(*insns));
 	if (!kept)
 		return -ENOMEM;
-	r = finish_block(cache, object, block, kept);
-	if (r < 0)
-		return r;
+	block->insns = kept;
 	r = map_put(&shelf->blocks, offset, (uintptr_t)block);
 	if (r < 0)
 		return r;
 	*ret_block = block;
 	return 0;
+}
+
+int cache_get(struct cache *cache, const struct object *object, uint64_t offset, uint8_t mode,
+	      const struct ptd_block **ret_block)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&cache->mutex);
+	r = get(cache, object, offset, mode, ret_block);
+	(void)pthread_mutex_unlock(&cache->mutex);
+	return r;
 }
 
 static uint64_t hash_stitched(uint64_t offset, const uint8_t *bytes, size_t size)
@@ -174,9 +190,10 @@ static uint64_t hash_stitched(uint64_t offset, const uint8_t *bytes, size_t size
 	return map_hash(key, sizeof(key));
 }
 
-int cache_get_stitched(struct cache *cache, const struct object *object, uint64_t offset,
-		       uint8_t mode, const uint8_t *bytes, size_t size,
-		       const struct ptd_block **ret_block)
+/* cache_get_stitched() with the mutex locked. */
+static int get_stitched(struct cache *cache, const struct object *object, uint64_t offset,
+			uint8_t mode, const uint8_t *bytes, size_t size,
+			const struct ptd_block **ret_block)
 {
 	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX];
 	const uint64_t key = hash_stitched(offset, bytes, size);
@@ -204,6 +221,7 @@ int cache_get_stitched(struct cache *cache, const struct object *object, uint64_
 	s->next = latest;
 	s->offset = offset;
 	s->block = (struct ptd_block){
+		.id = CACHE_NOT_SHOWN,
 		.mode = mode,
 		.object = &object->id,
 		.address = object_address(object, offset),
@@ -215,12 +233,22 @@ int cache_get_stitched(struct cache *cache, const struct object *object, uint64_
 	    s->block.size != size)
 		return -EBADMSG;
 	s->insn = insns[0];
-	r = finish_block(cache, object, &s->block, &s->insn);
-	if (r < 0)
-		return r;
+	s->block.insns = &s->insn;
 	r = map_put(&shelf->stitched, key, (uintptr_t)s);
 	if (r < 0)
 		return r;
 	*ret_block = &s->block;
 	return 0;
+}
+
+int cache_get_stitched(struct cache *cache, const struct object *object, uint64_t offset,
+		       uint8_t mode, const uint8_t *bytes, size_t size,
+		       const struct ptd_block **ret_block)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&cache->mutex);
+	r = get_stitched(cache, object, offset, mode, bytes, size, ret_block);
+	(void)pthread_mutex_unlock(&cache->mutex);
+	return r;
 }

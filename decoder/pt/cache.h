@@ -7,8 +7,13 @@
  * The blocks of all code met so far, each decoded once, by object, offset and mode. Blocks stay
  * where they are until the cache is freed, so memory grows with the code that ran, not with the
  * length of the trace.
+ *
+ * Several threads may get blocks at the same time. A block has its id, and its instructions have
+ * their symbols, once it was shown; blocks are shown by one thread, in the order of the stream, so
+ * that ids do not depend on the others.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +23,8 @@
 
 /* Longer straight-line code is cut into several blocks. */
 #define CACHE_BLOCK_INSNS_MAX 64
+
+#define CACHE_NOT_SHOWN UINT32_MAX /* instead of an id */
 
 struct cache;
 
@@ -47,5 +54,14 @@ _must_check_ int cache_get(struct cache *cache, const struct object *object, uin
 _must_check_ int cache_get_stitched(struct cache *cache, const struct object *object,
 				    uint64_t offset, uint8_t mode, const uint8_t *bytes,
 				    size_t size, const struct ptd_block **ret_block);
+
+/* Return: whether the block was shown. Any thread may ask. */
+static inline bool cache_has_shown(const struct ptd_block *block)
+{
+	return __atomic_load_n(&block->id, __ATOMIC_RELAXED) != CACHE_NOT_SHOWN;
+}
+
+/* Give the block of the cache, which was not shown, its id, and symbols. Return: 0 or -errno. */
+_must_check_ int cache_show(struct cache *cache, const struct ptd_block *block);
 
 DEFINE_CLEANUP(struct cache *, cache_free);

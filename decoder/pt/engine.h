@@ -49,6 +49,7 @@ enum engine_stop {
 	ENGINE_ASK,  /* control may be with another thread from here on: see @t */
 	ENGINE_MARK, /* something of kind @mark happened */
 	ENGINE_GAP,  /* @n_bytes at @offset gave nothing */
+	ENGINE_JOIN, /* behind the PSB+ to join at, which begins at @offset; ENGINE_ASK follows */
 	ENGINE_END,  /* the span is over */
 };
 
@@ -76,6 +77,14 @@ struct engine_step {
 	uint64_t n_bytes;           /* of a gap */
 };
 
+/*
+ * What an engine knows behind a PSB+ that it was to join at (engine_join_at()): two engines of the
+ * same span that stopped there and know the same go on alike.
+ */
+struct engine_joint {
+	uint64_t words[64];
+};
+
 struct engine_config {
 	struct fileparts pt; /* its parts are borrowed */
 	uint16_t cpu_family; /* 0: not known, no errata are worked around */
@@ -96,6 +105,9 @@ struct engine_config {
 	struct cache *cache; /* borrowed, like what follows */
 	struct views *views; /* of the spaces' code */
 	struct engine_budget *budget;
+
+	/* Only of an engine that can join: the PSB to begin at, at which it joins, too; or 0. */
+	uint64_t from;
 };
 
 struct engine;
@@ -112,6 +124,11 @@ struct engine_ops {
 	uint64_t (*offset)(const struct engine *engine);
 	void (*pause_at)(struct engine *engine, uint64_t offset);
 	void (*set_limit)(struct engine *engine, uint64_t t); /* NULL: it asks each time */
+
+	/* All three are NULL: it cannot join. */
+	void (*join_at)(struct engine *engine, uint64_t offset);
+	void (*get_joint)(const struct engine *engine, struct engine_joint *ret_joint);
+	void (*move)(struct engine *engine, const struct engine_config *config);
 };
 
 /* First member of every engine. */
@@ -210,6 +227,29 @@ static inline uint64_t engine_offset(const struct engine *engine)
 static inline void engine_pause_at(struct engine *engine, uint64_t offset)
 {
 	engine->ops->pause_at(engine, offset);
+}
+
+/*
+ * Begin anew at the PSB at @offset, if it is reached and makes sense: the engine then forgets all
+ * that the PSB+ does not say, and stops with ENGINE_JOIN. So what is decoded from there on is the
+ * same however the engine came there.
+ */
+static inline void engine_join_at(struct engine *engine, uint64_t offset)
+{
+	if (engine->ops->join_at)
+		engine->ops->join_at(engine, offset);
+}
+
+/* Find out what the engine, which stopped with ENGINE_JOIN, knows. */
+static inline void engine_get_joint(const struct engine *engine, struct engine_joint *ret_joint)
+{
+	engine->ops->get_joint(engine, ret_joint);
+}
+
+/* Let the engine, which stopped with ENGINE_JOIN, use what @config shares with others. */
+static inline void engine_move(struct engine *engine, const struct engine_config *config)
+{
+	engine->ops->move(engine, config);
 }
 
 DEFINE_CLEANUP(struct engine *, engine_free);

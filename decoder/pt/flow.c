@@ -582,9 +582,17 @@ static void stand_behind_branch(struct flow *f, const struct seg *s)
 		f->done.seg = *s;
 		f->done.call = calls ? s->calls[s->n_calls - 1] : 0;
 	}
-	f->done.block = *run.block;
-	f->done.block.insns += run.n - 1;
-	f->done.block.n_insns = 1;
+	/* Its id may be given by another thread at this time. */
+	f->done.block = (struct ptd_block){
+		.n_insns = 1,
+		.size = run.block->size,
+		.mode = run.block->mode,
+		.object = run.block->object,
+		.address = run.block->address,
+		.bytes = run.block->bytes,
+		.insns = run.block->insns + (run.n - 1),
+		.target = run.block->target,
+	};
 	f->done.run = run;
 	f->done.run.block = &f->done.block;
 	f->done.run.n = 1;
@@ -831,6 +839,28 @@ static enum result deliver_mark(struct flow *f, const struct walk_event *event,
 		    event->value, event->extra, ret_step);
 }
 
+/*
+ * The PSB+ to join at is over: forget what it does not say.
+ */
+static enum result deliver_join(struct flow *f, const struct walk_event *event,
+				struct engine_step *ret_step)
+{
+	f->decoded += event->offset > f->from ? event->offset - f->from : 0;
+	f->from = f->paid = event->offset;
+	f->calls = (struct retstack){};
+	f->n_bits = 0;
+	f->is_behind_branch = f->is_done = f->is_told = false;
+	f->when = (struct when){};
+	f->bounds = (struct when_bounds){};
+	f->bounds_t = f->limit = 0;
+	f->walk.recovered = 0;
+	views_put(f->config.views, f->view);
+	f->view = NULL;
+	f->ask = true;
+	ret_step->offset = event->value;
+	return stop(f, ENGINE_JOIN, 0, ret_step);
+}
+
 static enum result deliver_kind(struct flow *f, const struct walk_event *event,
 				struct engine_step *ret_step)
 {
@@ -864,6 +894,8 @@ static enum result deliver_kind(struct flow *f, const struct walk_event *event,
 			    ret_step);
 	case WALK_MARK:
 		return deliver_mark(f, event, ret_step);
+	case WALK_JOIN:
+		return deliver_join(f, event, ret_step);
 	case WALK_NOTHING:
 		break;
 	}
@@ -1184,7 +1216,7 @@ static int make_step(struct flow *f, struct ptd_run *runs, size_t n_runs_max,
 
 	*ret_step = (struct engine_step){};
 	if (!f->ended && !f->started) {
-		resync(f, PTD_GAP_NO_SYNC, 0, 0, ret_step);
+		resync(f, PTD_GAP_NO_SYNC, 0, f->config.from, ret_step);
 		if (f->ended)
 			ret_step->reason = PTD_GAP_EMPTY;
 		if (ret_step->n_bytes > 0)
@@ -1197,6 +1229,9 @@ static int make_step(struct flow *f, struct ptd_run *runs, size_t n_runs_max,
 		r = go(f, &out, ret_step);
 	}
 	ret_step->n_runs = out.n;
+	/* At a joint, nothing behind it has been looked at. */
+	if (ret_step->stop == ENGINE_JOIN)
+		return r;
 	look_ahead(f);
 	if (ret_step->stop == ENGINE_GAP && ret_step->reason == PTD_GAP_OVERFLOW)
 		ret_step->offset = offset_of(f);
@@ -1248,6 +1283,8 @@ static int start(const struct engine_config *config, struct engine **ret_engine)
 				.cpuid_15_ebx = config->cpuid_15_ebx,
 				.has_events = config->has_events,
 			    });
+	if (config->from)
+		f->walk.join = config->from;
 	*ret_engine = &f->engine;
 	return 0;
 }
@@ -1297,6 +1334,56 @@ static void pause_at(struct engine *engine, uint64_t at)
 	f->passed = false;
 }
 
+static void join_at(struct engine *engine, uint64_t at)
+{
+	((struct flow *)engine)->walk.join = at;
+}
+
+/* What differs between flows that stand at the same joint. */
+struct flow_joint {
+	struct walk_joint walk;
+	uint64_t ip, t, n_bits, cbr, cr3, non_root, vmcs;
+	uint8_t mode;
+	bool enabled, has_mode, has_event, has_failed, in_transaction, ended;
+};
+
+static_assert(sizeof(struct flow_joint) <= sizeof(struct engine_joint), "it has room");
+
+static void get_joint(const struct engine *engine, struct engine_joint *ret_joint)
+{
+	const struct flow *f = (const struct flow *)engine;
+	struct flow_joint joint;
+
+	/* Padding is compared, too. */
+	memset(&joint, 0, sizeof(joint));
+	walk_get_joint(&f->walk, &joint.walk);
+	joint.ip = f->enabled ? f->ip : 0;
+	joint.t = f->t;
+	joint.n_bits = f->n_bits;
+	joint.cbr = f->news.cbr;
+	joint.cr3 = f->news.cr3;
+	joint.non_root = f->news.non_root;
+	joint.vmcs = f->news.vmcs;
+	joint.mode = f->mode;
+	joint.enabled = f->enabled;
+	joint.has_mode = f->has_mode;
+	joint.has_event = f->has_event;
+	joint.has_failed = f->has_failed;
+	joint.in_transaction = f->news.in_transaction;
+	joint.ended = f->ended;
+	memset(ret_joint, 0, sizeof(*ret_joint));
+	memcpy(ret_joint, &joint, sizeof(joint));
+}
+
+static void move(struct engine *engine, const struct engine_config *config)
+{
+	struct flow *f = (struct flow *)engine;
+
+	assert(!f->view);
+	f->config.views = config->views;
+	f->config.budget = config->budget;
+}
+
 const struct engine_ops engine_flow = {
 	.name = "flow",
 	.start = start,
@@ -1307,4 +1394,7 @@ const struct engine_ops engine_flow = {
 	.offset = offset,
 	.pause_at = pause_at,
 	.set_limit = set_limit,
+	.join_at = join_at,
+	.get_joint = get_joint,
+	.move = move,
 };

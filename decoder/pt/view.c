@@ -15,6 +15,13 @@
 #define PAGE_SHIFT    12
 #define INSN_SIZE_MAX 15
 
+/*
+ * So many views of one space are made before one is taken back to an earlier generation. Where one
+ * thread decodes parts of several CPUs in turns, each CPU's parts go on to later generations, and
+ * need a view each.
+ */
+#define VIEWS_OF_SPACE_MAX 16
+
 /* A segment that touches a page. */
 struct touch {
 	struct seg *seg;
@@ -42,6 +49,8 @@ struct views {
 	size_t n_extents;     /* of all layouts */
 	uint64_t n_again;     /* mappings */
 	uint64_t n_seg_bytes; /* of all views */
+	size_t n_extents_max;
+	uint64_t n_seg_bytes_max;
 };
 
 int views_new(struct cache *cache, struct views **ret_views)
@@ -51,8 +60,15 @@ int views_new(struct cache *cache, struct views **ret_views)
 	if (!views)
 		return -ENOMEM;
 	views->cache = cache;
+	views_share(views, 1);
 	*ret_views = views;
 	return 0;
+}
+
+void views_share(struct views *views, size_t n)
+{
+	views->n_extents_max = VIEWS_EXTENTS_MAX / n;
+	views->n_seg_bytes_max = VIEWS_SEG_BYTES_MAX / n;
 }
 
 /* Forget the segments. */
@@ -227,15 +243,16 @@ void views_put(struct views *views, struct view *view)
 		view->n_users--;
 }
 
-/* Return: the view of @space that stands where is asked for, or the nearest before that; NULL if
- * all are in use elsewhere. */
+/* Return: the view of @space that stands where is asked for, or the nearest before that, or, of as
+ * many as there may be, any; NULL if another one is to be made. */
 static struct view *choose_view(const struct views *views, const struct space *space,
 				size_t generation, size_t until, bool *ret_stands)
 {
 	struct view *best = NULL, *any = NULL;
+	size_t n = 0;
 
 	*ret_stands = false;
-	for (struct view *v = first_of(views, space); v; v = v->next) {
+	for (struct view *v = first_of(views, space); v; v = v->next, n++) {
 		if (v->layout.generation == generation && v->until == until) {
 			*ret_stands = true;
 			return v;
@@ -247,7 +264,7 @@ static struct view *choose_view(const struct views *views, const struct space *s
 		    (!best || best->layout.generation < v->layout.generation))
 			best = v;
 	}
-	return best ? best : any;
+	return best || n < VIEWS_OF_SPACE_MAX ? best : any;
 }
 
 int views_get(struct views *views, const struct space *space, size_t generation, size_t until,
@@ -259,7 +276,7 @@ int views_get(struct views *views, const struct space *space, size_t generation,
 
 	*ret_view = NULL;
 	views_put(views, view);
-	if (views->n_seg_bytes > VIEWS_SEG_BYTES_MAX)
+	if (views->n_seg_bytes > views->n_seg_bytes_max)
 		for (size_t i = 0; i < views->all.n; i++)
 			forget_segs(views->all.items[i]);
 	view = choose_view(views, space, generation, until, &stands);
@@ -285,9 +302,9 @@ int views_get(struct views *views, const struct space *space, size_t generation,
 	view->n_users++;
 	r = advance_view(view, generation, until);
 	views->n_extents += view->layout.extents.n - n_before;
-	if (r == 0 && views->n_extents > VIEWS_EXTENTS_MAX)
+	if (r == 0 && views->n_extents > views->n_extents_max)
 		make_room(views);
-	if (r == 0 && views->n_extents > VIEWS_EXTENTS_MAX)
+	if (r == 0 && views->n_extents > views->n_extents_max)
 		r = VIEWS_FULL;
 	if (r != 0) {
 		view->n_users--;

@@ -96,6 +96,9 @@ struct views;
 _must_check_ int views_new(struct cache *cache, struct views **ret_views);
 struct views *views_free(struct views *views);
 
+/* Let the views take no more than one of @n parts of the memory that they may take. */
+void views_share(struct views *views, size_t n);
+
 /*
  * Get the view of @space at @generation, but for what is replaced up to the one of @until, or was
  * since that. @view, if not NULL, is given back in exchange.

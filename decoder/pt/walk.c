@@ -31,6 +31,7 @@ void walk_init(struct walk *w, const struct walk_config *config)
 	*w = (struct walk){
 		.size = config->pt.size,
 		.quick_max = UINT64_MAX,
+		.join = UINT64_MAX,
 		.errata = config->errata,
 		.has_events = config->has_events,
 		.tsc = { .mtc_freq = config->mtc_freq,
@@ -292,11 +293,20 @@ static int take_psb(struct walk *w)
 	w->is_status = true;
 	w->leads = false;
 	tsc_take_psb(&w->tsc);
+	if (offset == w->join) {
+		tsc_forget(&w->tsc);
+		w->state = (struct walk_state){};
+	}
 	for (pass_packet(w);; pass_packet(w)) {
 		r = read_packet(w);
 		if (r != 0)
 			break;
 		if (w->packet.type == PACKET_OVF || w->packet.type == PACKET_PSBEND) {
+			if (w->packet.type == PACKET_PSBEND && offset == w->join &&
+			    w->psb.n < WALK_QUEUE_MAX) {
+				w->psb.items[w->psb.n] = event_of(w, WALK_JOIN);
+				w->psb.items[w->psb.n++].value = offset;
+			}
 			for (size_t i = 0; i < w->psb.n; i++)
 				w->psb.items[i].t = now(w);
 			make_ready(w, &w->psb, w->psb_has_ip, w->last_ip);
@@ -941,6 +951,22 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
 /*
  * Beginning anew
  */
+
+void walk_get_joint(const struct walk *w, struct walk_joint *ret_joint)
+{
+	ret_joint->offset = w->offset;
+	ret_joint->last_ip = w->last_ip;
+	memcpy(&ret_joint->tsc, &w->tsc, sizeof(w->tsc));
+	memcpy(&ret_joint->state, &w->state, sizeof(w->state));
+	memcpy(&ret_joint->reader, &w->reader, sizeof(w->reader));
+	ret_joint->enabled = w->enabled;
+	ret_joint->is_timed = w->is_timed;
+	ret_joint->leads = w->leads;
+	ret_joint->is_status = w->is_status;
+	ret_joint->follows_mode = w->follows_mode;
+	ret_joint->waits =
+	    w->has_waiting || w->fup.n + w->tip.n + w->psb.n + w->ready.n > 0 || w->n_notes > 0;
+}
 
 static void forget_waiting(struct walk *w)
 {

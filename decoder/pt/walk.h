@@ -76,6 +76,7 @@ enum walk_kind {
 	WALK_VMCS,           /* another VMCS, @value */
 	WALK_MARK,           /* of kind @mark, with @value and @extra */
 	WALK_NOTHING,        /* nothing but that @ip was reached */
+	WALK_JOIN,           /* a PSB+ to join at is over; it begins at offset @value */
 };
 
 /* Where in the code an event belongs. With packets off, that is always where it stands. */
@@ -139,6 +140,7 @@ struct walk {
 	uint64_t offset;    /* of the next packet */
 	uint64_t quick;     /* below it TNT and TIP packets may be taken by their bytes alone */
 	uint64_t quick_max; /* the engine's: never more than this */
+	uint64_t join;      /* the engine's: at the PSB at this offset, begin anew; see WALK_JOIN */
 	uint32_t errata;
 	bool has_events; /* event trace may be among the packets */
 
@@ -287,6 +289,18 @@ static inline uint64_t walk_used(const struct walk *walk)
 		return walk->ready_from;
 	return walk->has_waiting ? walk->waiting : walk->offset;
 }
+
+/* What a walk that stands at a WALK_JOIN knows; all else is the same for all that stand there. */
+struct walk_joint {
+	uint64_t offset, last_ip;
+	struct tsc tsc;
+	struct walk_state state;
+	struct packet_reader reader;
+	bool enabled, is_timed, leads, is_status, follows_mode, waits;
+};
+
+/* Fill in @ret_joint, all of whose bytes are 0. */
+void walk_get_joint(const struct walk *walk, struct walk_joint *ret_joint);
 
 /* Take the oldest note. */
 struct walk_note walk_take_note(struct walk *walk);

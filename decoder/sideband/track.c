@@ -159,10 +159,11 @@ void tracks_find(const struct tracks *tracks, size_t owner, uint64_t time, struc
 		return;
 	}
 
-	i = tracks->hints[owner];
+	/* Several threads may look: whichever of them wrote the hint, it is a place to begin at. */
+	i = __atomic_load_n(&tracks->hints[owner], __ATOMIC_RELAXED);
 	i = time < read_item(tracks, i).start ? search_item(tracks, first, i, time)
 					      : search_item_on(tracks, i, end, time);
-	tracks->hints[owner] = i;
+	__atomic_store_n(&tracks->hints[owner], i, __ATOMIC_RELAXED);
 	item = read_item(tracks, i);
 	*ret_stay = (struct stay){
 		.start = item.start,

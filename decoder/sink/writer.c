@@ -3,7 +3,8 @@
 /*
  * Writer
  *
- * Batches are copied into parcels; a large batch is cut into several. A parcel that is full is a
+ * Batches are put into parcels; a large batch is cut into several. Runs are copied, unless the
+ * batch has a hold of them (util/hold.h), which the parcel then keeps. A parcel that is full is a
  * task: a thread expands its batches for all sinks. Parcels lie in a ring in the order of the
  * stream; the calling thread has the sinks write the oldest as soon as it is expanded, and does the
  * threads' work while the ring is full. So the ring bounds the memory, and an output that is slow
@@ -21,6 +22,7 @@
 
 #include "base/base.h"
 #include "decoder/sink/worker.h"
+#include "util/hold.h"
 #include "util/threads.h"
 #include "util/vec.h"
 
@@ -38,15 +40,16 @@
 /* A batch in a parcel. */
 struct entry {
 	struct ptd_slice slice;
-	struct ptd_batch batch;
-	size_t first_run, first_mark; /* in the parcel */
+	struct ptd_batch batch;       /* its hold: has this entry as a user; or NULL */
+	size_t first_run, first_mark; /* in the parcel; of runs that were copied */
 };
 
 struct parcel {
 	struct task task;
 	struct ptd_writer *writer;
 	VEC(struct entry) entries;
-	VEC(struct ptd_run) runs;
+	size_t n_runs;            /* of all entries */
+	VEC(struct ptd_run) runs; /* those that were copied */
 	VEC(struct ptd_mark) marks;
 	struct sink_bytes *bytes; /* one for each sink */
 	size_t n_bytes;           /* in all of them */
@@ -143,8 +146,17 @@ int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, s
 	return 0;
 }
 
+/* Make the parcel empty, so that it can be filled. */
+static void empty_parcel(struct parcel *parcel)
+{
+	for (size_t i = 0; i < parcel->entries.n; i++)
+		hold_unref(parcel->entries.items[i].batch.hold);
+	parcel->entries.n = parcel->runs.n = parcel->marks.n = parcel->n_runs = 0;
+}
+
 static void free_parcel(struct parcel *parcel, size_t n_sinks)
 {
+	empty_parcel(parcel);
 	for (size_t i = 0; parcel->bytes && i < n_sinks; i++)
 		sink_bytes_deinit(&parcel->bytes[i]);
 	free(parcel->bytes);
@@ -173,21 +185,13 @@ struct ptd_writer *ptd_writer_free(struct ptd_writer *writer)
 
 /* --- parcels ---------------------------------------------------------------------------------- */
 
-/*
- * Copy of @batch the runs from @first on, before @end, and the marks before these; behind the last
- * run, the marks that are left.
- */
-static int copy_part(struct parcel *parcel, const struct ptd_batch *batch, size_t first, size_t end)
+/* Copy the marks before the runs of @batch from @first on, before @end; behind the last run, the
+ * marks that are left. */
+static int copy_marks(struct parcel *parcel, const struct ptd_batch *batch, size_t first,
+		      size_t end)
 {
-	struct entry entry = {
-		.slice = *batch->slice,
-		.batch = *batch,
-		.first_run = parcel->runs.n,
-		.first_mark = parcel->marks.n,
-	};
-	int r;
+	int r = 0;
 
-	r = vec_reserve(&parcel->runs, end - first);
 	for (size_t i = 0; i < batch->n_marks && r == 0; i++) {
 		struct ptd_mark mark = batch->marks[i];
 
@@ -196,16 +200,40 @@ static int copy_part(struct parcel *parcel, const struct ptd_batch *batch, size_
 		mark.run -= first;
 		r = vec_push(&parcel->marks, mark);
 	}
+	return r;
+}
+
+/* Put the runs of @batch from @first on, before @end, into the parcel, and the marks of these. */
+static int add_entry(struct parcel *parcel, const struct ptd_batch *batch, size_t first, size_t end)
+{
+	const bool is_held = hold_has(batch);
+	struct entry entry = {
+		.slice = *batch->slice,
+		.batch = *batch,
+		.first_run = parcel->runs.n,
+		.first_mark = parcel->marks.n,
+	};
+	int r;
+
+	entry.batch.hold = NULL;
+	entry.batch.runs += first;
 	entry.batch.n_runs = end - first;
+	r = is_held ? 0 : vec_reserve(&parcel->runs, end - first);
+	if (r == 0)
+		r = copy_marks(parcel, batch, first, end);
 	entry.batch.n_marks = parcel->marks.n - entry.first_mark;
 	if (r == 0)
 		r = vec_push(&parcel->entries, entry);
 	if (r < 0)
 		return r;
-	if (end > first)
+	if (is_held) {
+		parcel->entries.items[parcel->entries.n - 1].batch.hold = hold_ref(batch->hold);
+	} else if (end > first) {
 		memcpy(parcel->runs.items + parcel->runs.n, batch->runs + first,
 		       (end - first) * sizeof(*batch->runs));
-	parcel->runs.n += end - first;
+		parcel->runs.n += end - first;
+	}
+	parcel->n_runs += end - first;
 	return 0;
 }
 
@@ -239,7 +267,8 @@ static void close_parcel(struct ptd_writer *w, struct parcel *parcel)
 		struct entry *entry = &parcel->entries.items[i];
 
 		entry->batch.slice = &entry->slice;
-		entry->batch.runs = parcel->runs.items + entry->first_run;
+		if (!entry->batch.hold)
+			entry->batch.runs = parcel->runs.items + entry->first_run;
 		entry->batch.marks = parcel->marks.items + entry->first_mark;
 	}
 	parcel->r = 0;
@@ -270,10 +299,10 @@ static int write_entry(struct ptd_writer *w, struct parcel *parcel, const struct
 /* Find out how many runs become so many bytes as a parcel is to have. */
 static void adapt(struct ptd_writer *w, const struct parcel *parcel)
 {
-	const size_t n_bytes = parcel->n_bytes + parcel->runs.n;
+	const size_t n_bytes = parcel->n_bytes + parcel->n_runs;
 
-	if (parcel->runs.n > 0)
-		w->n_runs_max = PARCEL_BYTES * parcel->runs.n / n_bytes;
+	if (parcel->n_runs > 0)
+		w->n_runs_max = PARCEL_BYTES * parcel->n_runs / n_bytes;
 	if (w->n_runs_max < PARCEL_RUNS_MIN)
 		w->n_runs_max = PARCEL_RUNS_MIN;
 	if (w->n_runs_max > PARCEL_RUNS_MAX)
@@ -289,7 +318,7 @@ static int write_oldest(struct ptd_writer *w)
 	adapt(w, parcel);
 	for (size_t i = 0; i < parcel->entries.n && r == 0; i++)
 		r = write_entry(w, parcel, &parcel->entries.items[i]);
-	parcel->entries.n = parcel->runs.n = parcel->marks.n = 0;
+	empty_parcel(parcel);
 	w->oldest = (w->oldest + 1) % w->n_parcels;
 	w->n_waiting--;
 	return r;
@@ -342,12 +371,12 @@ int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
 	while (r == 0) {
 		struct parcel *parcel = last_parcel(writer);
 
-		end = first + writer->n_runs_max - parcel->runs.n;
+		end = first + writer->n_runs_max - parcel->n_runs;
 		end = end < batch->n_runs ? end : batch->n_runs;
-		r = copy_part(parcel, batch, first, end);
+		r = add_entry(parcel, batch, first, end);
 		if (r < 0)
 			return writer->r = r;
-		if (parcel->runs.n >= writer->n_runs_max || parcel->entries.n >= PARCEL_BATCHES) {
+		if (parcel->n_runs >= writer->n_runs_max || parcel->entries.n >= PARCEL_BATCHES) {
 			close_parcel(writer, parcel);
 			r = write_ready(writer);
 		}

@@ -23,6 +23,7 @@
 
 #include "ptd/record.h"
 #include "ptd/sideband.h"
+#include "ptd/threads.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -146,6 +147,12 @@ struct ptd_options {
 	 * Return: 0 to go on; any other value makes ptd_decoder_new() return -ECANCELED.
 	 */
 	int (*opening)(void *userdata, uint64_t done, uint64_t total);
+
+	/*
+	 * Threads that check the files of a snapshot, and decode, together with the calling thread.
+	 * Borrowed until the decoder is freed; NULL: there are none.
+	 */
+	struct ptd_threads *threads;
 
 	/*
 	 * A bare PT stream: the code that the CPU was told to trace, in the words of perf record,

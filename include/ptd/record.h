@@ -222,6 +222,8 @@ struct ptd_slice {
  * One piece of the stream. The batches of a slice have the same slice id. A batch without runs has
  * marks.
  */
+struct ptd_hold;
+
 struct ptd_batch {
 	const struct ptd_slice *slice;
 	const struct ptd_run *runs;
@@ -230,6 +232,8 @@ struct ptd_batch {
 	size_t n_marks;
 	const struct ptd_symbol *const *symbols; /* by symbol id; [0] stands for no symbol */
 	size_t n_symbols;
+	/* By this a writer of the library keeps the runs without copying them; or NULL. */
+	struct ptd_hold *hold;
 };
 
 /* What became of the PT of one CPU. It is always true that in = decoded + lost + out of scope. */

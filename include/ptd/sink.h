@@ -242,8 +242,8 @@ int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, s
 		   struct ptd_writer **ret_writer);
 
 /*
- * Take the next batch, of which a copy is made: it need not stay valid. What it points to must be
- * the decoder's, which is freed after the writer.
+ * Take the next batch, which need not stay valid. The blocks and symbols that it points to, and its
+ * hold, must be the decoder's, which is freed after the writer.
  *
  * Return: 0; or negative errno of a sink, which every later call returns again.
  */

@@ -55,6 +55,7 @@ count() { # PID INPUT
 }
 
 compare 1
+"$O/tools/cuts" "$T/out/1" || fail "recording 1: cuts"
 count "$(sed -n 1p "$T/out/pids")" "$T/out/1"
 judge_kernel "recording 1" "$T/out/1"
 [[ -n ${ALL:-} ]] || exit 0

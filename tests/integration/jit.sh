@@ -85,6 +85,7 @@ run_node() {
 	# Certificates, read at the start, would be most of what runs.
 	record_jit node env -u NODE_EXTRA_CA_CERTS -C "$T/dumps" node --perf-prof "$T/script.js"
 	check_jit node
+	"$O/tools/cuts" -q "$T/node" || fail "node: cuts"
 	"$O/ptdecode" --force -f summary "$T/node" | head -3
 	drop node
 }

@@ -1,33 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Every output is the same, byte for byte, whatever the number of threads: of threads that migrate, of code that is
-# changed, of damaged packets, of each golden case. Under TSan, eight threads race for nothing.
+# Every output is the same, byte for byte, whatever the number of threads, and wherever spans are cut: of threads
+# that migrate, of code that is changed, of damaged packets, of each golden case. Under TSan, eight threads race
+# for nothing. long-threads.sh takes more.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64
 
-# decode INPUT THREADS: each format, into $T/THREADS.
-decode() {
-	local status=0
-	rm -rf "$T/$2"
-	mkdir "$T/$2"
-	"$O/ptdecode" -e flow --force --threads "$2" -f text -o "$T/$2/text" -f summary:rows=100000 -o "$T/$2/summary" \
-		-f drmemtrace -o "$T/$2/drmemtrace" -f addresses -o "$T/$2/addresses" \
-		-f sideband -o "$T/$2/sideband" "$1" 2>"$T/$2/err" || status=$?
-	echo "$status" >"$T/$2/status"
-	[[ $status == 0 || $status == 3 || $status == 1 ]] || fail "$1, $2 threads: exit status $status"
-}
-
-# same NAME INPUT THREADS...: as with one thread.
+# same THREADS INPUT...: every format is as with one thread, of which the bytes are in $T/1.
 same() {
-	local n
-	decode "$2" 1
-	for n in "${@:3}"; do
-		decode "$2" "$n"
-		sed -i "s|$T/$n/|$T/1/|" "$T/$n/err"
-		diff -r "$T/1" "$T/$n" >"$T/diff" || fail "$1: $n threads: $(head -c 1000 "$T/diff")"
-	done
-	echo "$1: $(($(stat -c %s "$T/1/addresses") / 8)) instructions, $(grep -c '^#.* gap: ' "$T/1/text") gaps"
+	rm -rf "$T/$1"
+	mkdir "$T/$1"
+	"$O/tools/formats" "$1" "$T/$1" "${@:2}" || fail "$1 threads"
+	diff -r "$T/1" "$T/$1" >"$T/diff" || fail "$1 threads: $(head -c 1000 "$T/diff")"
+	rm -r "${T:?}/$1"
 }
 
 # Threads that migrate and end in all ways; code that is changed after it ran.
@@ -35,10 +21,6 @@ start_ptd
 record mortal sh -c "'$O/targets/mortal.c' threads; true"
 record patch "$O/targets/patch.c"
 stop_ptd
-same mortal "$T/mortal" 2 3 8
-awk '$3 ~ /^\[/ { if (($2 in cpu) && cpu[$2] != $3) n++; cpu[$2] = $3 } END { exit !n }' "$T/1/text" ||
-	fail "no thread migrated"
-same patch "$T/patch" 2 3 8
 
 # Packets that are overwritten here and there.
 cp -r "$T/mortal" "$T/damaged"
@@ -46,18 +28,39 @@ LC_ALL=C grep -obUaP '(\x02\x82){8}' "$T/mortal/data" | cut -d: -f1 | awk 'NR % 
 while read -r at; do
 	head -c 40 /dev/zero | tr '\0' '\377' | dd of="$T/damaged/data" bs=1 seek="$at" conv=notrunc status=none
 done <"$T/places"
-same damaged "$T/damaged" 2 3 8
-grep -q '^#.* gap: ' "$T/1/text" || fail "no gap in the damaged recording"
+
+recordings=("$T"/{mortal,patch,damaged})
+mkdir "$T/1"
+"$O/tools/formats" 1 "$T/1" "${recordings[@]}" || fail "one thread"
+for n in 2 3 8; do
+	same $n "${recordings[@]}"
+done
+awk '$3 ~ /^\[/ { if (($2 in cpu) && cpu[$2] != $3) n++; cpu[$2] = $3 } END { exit !n }' "$T/1/mortal/text" ||
+	fail "no thread migrated"
+grep -q '^#.* gap: ' "$T/1/damaged/text" || fail "no gap in the damaged recording"
+for name in mortal patch damaged; do
+	echo "$name: $(($(stat -c %s "$T/1/$name/addresses") / 8)) instructions, $(grep -c '^#.* gap: ' "$T/1/$name/text") gaps"
+done
+
+# However spans are cut, and whatever is decoded ahead.
+"$O/tools/cuts" "${recordings[@]}" || fail "cuts"
+
+# ptdecode with its own default, and what it says.
+for n in 1 3; do
+	"$O/ptdecode" --force --threads $n -f summary:rows=100000 -o "$T/summary.$n" "$T/damaged" 2>"$T/said.$n"
+	echo $? >>"$T/said.$n"
+done
+cmp "$T/summary.1" "$T/summary.3" && diff "$T/said.1" "$T/said.3" || fail "ptdecode --threads 3"
 
 mkdir "$T/golden"
 "$O/tools/golden" -k "$T/golden" tests/golden/*.case >/dev/null || fail "golden -k"
-n=0
-for input in "$T"/golden/*; do
-	same "$(basename "$input")" "$input" 3 >>"$T/said"
-	n=$((n + 1))
-done
-[[ $n -gt 90 ]] || fail "only $n golden cases have records"
-echo "$n golden cases"
+golden=("$T"/golden/*)
+[[ ${#golden[@]} -gt 90 ]] || fail "only ${#golden[@]} golden cases have records"
+mv "$T/1" "$T/recordings"
+mkdir "$T/1"
+"$O/tools/formats" 1 "$T/1" "${golden[@]}" || fail "golden cases by one thread"
+same 3 "${golden[@]}"
+echo "${#golden[@]} golden cases"
 
 [[ -z ${PTD_ASAN:-} ]] || exit 0
 [[ -e $O/tsan/libptdecode.so.0.0.0 ]] || skip "no library that was built with TSan: make tests"
@@ -66,13 +69,7 @@ cp "$O/tsan/libptdecode.so.0.0.0" "$T/tsan/libptdecode.so.0"
 ln -s libptdecode.so.0 "$T/tsan/libptdecode.so"
 "${CC:-cc}" -std=gnu17 -g -Iinclude -fsanitize=thread tests/tools/formats.c -L"$T/tsan" -lptdecode -o "$T/formats" ||
 	fail "formats under TSan"
-for name in patch damaged; do
-	decode "$T/$name" 1
-	rm -rf "$T/races" && mkdir "$T/races"
-	LD_LIBRARY_PATH=$T/tsan "$T/formats" 8 "$T/$name" "$T/races" 2>"$T/races.err" || fail "$name under TSan: $(cat "$T/races.err")"
-	[[ ! -s $T/races.err ]] || fail "$name: $(head -60 "$T/races.err")"
-	for format in text drmemtrace addresses; do
-		diff -r "$T/1/$format" "$T/races/$format" >"$T/diff" || fail "$name under TSan: $format: $(head -c 1000 "$T/diff")"
-	done
-done
+LD_LIBRARY_PATH=$T/tsan "$T/formats" 8 "$T/races" "$T/damaged" 2>"$T/races.err" || fail "under TSan: $(cat "$T/races.err")"
+[[ ! -s $T/races.err ]] || fail "races: $(head -60 "$T/races.err")"
+diff -r "$T/recordings/damaged" "$T/races/damaged" >"$T/diff" || fail "under TSan: $(head -c 1000 "$T/diff")"
 echo "no races"

@@ -7,15 +7,24 @@
 
 #include "ptd/decode.h"
 
-struct ptd_decoder *decoding_new(const struct ptd_options *options)
+/* More than most machines have CPUs to spare, so that they wait for each other. */
+#define N_THREADS 3
+
+struct ptd_decoder *decoding_new(const struct ptd_options *given)
 {
+	static struct ptd_threads *threads; /* of all decoders: they end with the tool */
+	struct ptd_options options = *given;
 	struct ptd_decoder *decoder;
 	char *message = NULL;
 	int r;
 
-	r = ptd_decoder_new(options, &decoder, &message);
+	r = threads ? 0 : ptd_threads_new(N_THREADS, &threads);
 	if (r < 0)
-		error(2, message ? 0 : -r, "%s", message ? message : options->input);
+		error(2, -r, "cannot start threads");
+	options.threads = threads;
+	r = ptd_decoder_new(&options, &decoder, &message);
+	if (r < 0)
+		error(2, message ? 0 : -r, "%s", message ? message : options.input);
 	return decoder;
 }
 

@@ -4,8 +4,8 @@
 /*
  * Decoding
  *
- * Decodes one input from its beginning to its end, for a test tool. If decoding fails, the tool
- * exits with a message and status 2.
+ * Decodes one input from its beginning to its end, for a test tool, by several threads. If decoding
+ * fails, the tool exits with a message and status 2.
  */
 
 struct ptd_batch;

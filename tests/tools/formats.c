@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * formats THREADS INPUT DIR: decodes INPUT to each format of the library, by a writer with that
- * number of threads, into DIR/FORMAT. It uses nothing but what is installed, so that it can be
- * linked with a library that looks for races.
+ * formats THREADS DIR INPUT…: decodes each INPUT to each format of the library, by a decoder and a
+ * writer with that number of threads, into DIR/NAME/FORMAT, where NAME is the last part of INPUT's
+ * path. What decoding came to is in DIR/NAME/result. It uses nothing but what is installed, so that
+ * it can be linked with a library that looks for races.
  */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <ptd/decode.h>
 #include <ptd/sink.h>
@@ -24,47 +26,80 @@ static void check(const char *what, int r)
 	exit(1);
 }
 
-int main(int argc, char **argv)
+/* Let the sinks write what the decoder gives out. Return: what decoding came to. */
+static int decode(struct ptd_decoder *decoder, struct ptd_threads *threads, struct ptd_sink **sinks,
+		  size_t n)
 {
-	static const char *const function[] = { "function=main", NULL };
-	struct ptd_options options = { .size = sizeof(options), .force = true, .engine = "flow" };
-	struct ptd_sink *sinks[FORMATS_MAX];
 	const struct ptd_batch *batch;
 	const struct ptd_sideband *record;
-	struct ptd_decoder *decoder;
-	struct ptd_threads *threads;
 	struct ptd_writer *writer;
-	char path[4096];
-	size_t n = 0;
 	int r;
 
-	if (argc != 4)
-		return 2;
-	check(argv[1], ptd_threads_new((size_t)atoi(argv[1]), &threads));
-	options.input = argv[2];
-	check(argv[2], ptd_decoder_new(&options, &decoder, NULL));
-	for (; n < FORMATS_MAX && ptd_sink_at(n); n++) {
-		const struct ptd_sink_ops *ops = ptd_sink_at(n);
-
-		snprintf(path, sizeof(path), "%s/%s", argv[3], ops->name);
-		check(path, ptd_sink_open(ops, path, ptd_decoder_info(decoder),
-					  ptd_sink_takes_option(ops, function[0]) ? function : NULL,
-					  &sinks[n]));
-	}
 	while (ptd_decoder_next_sideband(decoder, &record) == 0)
 		for (size_t i = 0; i < n; i++)
 			check("sideband", ptd_sink_sideband(sinks[i], record));
 	check("writer", ptd_writer_new(threads, sinks, n, &writer));
 	while ((r = ptd_decoder_next(decoder, &batch)) == 0)
 		check("batch", ptd_writer_batch(writer, batch));
-	check("decode", r);
 	check("flush", ptd_writer_flush(writer));
 	for (size_t i = 0; i < n; i++)
 		check("finish", ptd_sink_finish(sinks[i], ptd_decoder_stats(decoder)));
 	ptd_writer_free(writer);
+	return r;
+}
+
+/* Return: what decoding came to. */
+static int write_formats(const char *input, const char *dir, struct ptd_threads *threads)
+{
+	struct ptd_options options = {
+		.size = sizeof(options), .force = true, .input = input, .threads = threads
+	};
+	static const char *const function[] = { "function=main", NULL };
+	struct ptd_sink *sinks[FORMATS_MAX];
+	struct ptd_decoder *decoder;
+	char path[8192];
+	size_t n = 0;
+	int r;
+
+	r = ptd_decoder_new(&options, &decoder, NULL);
+	if (r < 0)
+		return r;
+	for (; n < FORMATS_MAX && ptd_sink_at(n); n++) {
+		const struct ptd_sink_ops *ops = ptd_sink_at(n);
+
+		snprintf(path, sizeof(path), "%s/%s", dir, ops->name);
+		check(path, ptd_sink_open(ops, path, ptd_decoder_info(decoder),
+					  ptd_sink_takes_option(ops, function[0]) ? function : NULL,
+					  &sinks[n]));
+	}
+	r = decode(decoder, threads, sinks, n);
 	for (size_t i = 0; i < n; i++)
 		ptd_sink_free(sinks[i]);
 	ptd_decoder_free(decoder);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct ptd_threads *threads;
+	char dir[4096], path[8192];
+
+	if (argc < 4)
+		return 2;
+	check(argv[1], ptd_threads_new((size_t)atoi(argv[1]), &threads));
+	for (int i = 3; i < argc; i++) {
+		const char *slash = strrchr(argv[i], '/');
+		FILE *f;
+
+		snprintf(dir, sizeof(dir), "%s/%s", argv[2], slash ? slash + 1 : argv[i]);
+		(void)mkdir(dir, 0777);
+		snprintf(path, sizeof(path), "%s/result", dir);
+		f = fopen(path, "w");
+		if (!f)
+			check(path, -1);
+		fprintf(f, "%d\n", write_formats(argv[i], dir, threads));
+		fclose(f);
+	}
 	ptd_threads_free(threads);
 	return 0;
 }

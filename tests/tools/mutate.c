@@ -4,7 +4,8 @@
  * Decodes seeded mutations of a snapshot, or of the inputs of golden cases, by both engines: none
  * may crash, hang, want much memory, print what is not justified (tests/lib/follow.h), or have an
  * account that does not add up. Up to the first error of either engine, both have to list the same,
- * but for a few seeds (DIFFERENT_SHARE).
+ * but for a few seeds (DIFFERENT_SHARE). Two threads that decode parts have to list what one lists,
+ * to the end.
  *
  *	mutate [-n COUNT] [-s FIRST-SEED] [-k DIRECTORY] SNAPSHOT | CASE…
  *
@@ -26,8 +27,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "decoder/ahead.h"
 #include "decoder/cmd/verify.h"
 #include "tests/lib/copydir.h"
+#include "tests/lib/digest.h"
 #include "tests/lib/golden_input.h"
 #include "tests/lib/mutation.h"
 #include "tests/lib/tempdir.h"
@@ -77,6 +80,7 @@ struct tally {
 	uint64_t seed;
 	const char *engine;
 	uint64_t n_trials, n_refused, n_with_gaps, n_insns, n_compared, n_different, n_bad;
+	uint64_t n_parts; /* that were decoded ahead and joined */
 };
 
 struct command {
@@ -221,6 +225,24 @@ static void compare(struct command *c, struct subject *s, uint64_t seed)
 		ptd_decoder_free(prefixes[i].decoder);
 }
 
+/* Does flow list the same, to the end, when threads decode parts from each PSB to the next? */
+static void compare_parts(struct command *c, struct subject *s, uint64_t seed)
+{
+	const uint64_t n_used = ahead_n_used;
+	struct digest alone, parts;
+
+	c->tally->engine = "flow in parts";
+	s->options.engine = "flow";
+	alone = digest_of(&s->options, 1, 1);
+	parts = digest_of(&s->options, 2, 1);
+	c->tally->n_parts += ahead_n_used - n_used;
+	if (parts.hash == alone.hash && parts.n_items == alone.n_items && parts.r == alone.r)
+		return;
+	printf("%s, seed %" PRIu64 " (%s): flow and flow in parts differ\n", s->name, seed,
+	       c->mutation.what);
+	c->tally->n_bad++;
+}
+
 static void forget(struct command *c)
 {
 	for (size_t i = 0; i < c->n_subjects; i++) {
@@ -250,6 +272,7 @@ _Noreturn static void try_batch(struct command *c, uint64_t seed, uint64_t end)
 		for (size_t i = 0; i < ARRAY_LEN(engines); i++)
 			try(c, s, seed, engines[i]);
 		compare(c, s, seed);
+		compare_parts(c, s, seed);
 		if (c->tally->n_bad > n_bad)
 			keep(c, seed);
 	}
@@ -381,9 +404,10 @@ int main(int argc, char **argv)
 	tempdir_remove(c.dir);
 	forget(&c);
 	printf("%" PRIu64 " decodings: %" PRIu64 " refused, %" PRIu64 " with gaps, %" PRIu64
-	       " instructions; %" PRIu64 " compared, %" PRIu64 " different; %" PRIu64 " wrong\n",
+	       " instructions; %" PRIu64 " compared, %" PRIu64 " different; %" PRIu64
+	       " parts joined; %" PRIu64 " wrong\n",
 	       c.tally->n_trials, c.tally->n_refused, c.tally->n_with_gaps, c.tally->n_insns,
-	       c.tally->n_compared, c.tally->n_different, c.tally->n_bad);
+	       c.tally->n_compared, c.tally->n_different, c.tally->n_parts, c.tally->n_bad);
 	return c.tally->n_bad > 0 || c.tally->n_insns == 0 ||
 	       c.tally->n_different > c.tally->n_compared / DIFFERENT_SHARE;
 }

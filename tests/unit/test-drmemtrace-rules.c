@@ -118,7 +118,9 @@ static size_t feed(struct ptd_sink *sink, struct executed *ret_executed)
 	for (size_t step = 0; step < N_STEPS; step++) {
 		struct ptd_mark mark = { .t = slice.t0, .ip = ip };
 		struct ptd_run run = random_run(ip, slice.t0 + any(20000));
-		struct ptd_batch batch = { &slice, &run, 1, &mark, 0, NULL, 0 };
+		struct ptd_batch batch = {
+			.slice = &slice, .runs = &run, .n_runs = 1, .marks = &mark
+		};
 
 		if (!any(20)) {
 			slice.id++;

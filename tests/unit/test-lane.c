@@ -12,11 +12,9 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "decoder/image/objects.h"
 #include "decoder/lane.h"
@@ -24,10 +22,9 @@
 #include "decoder/pt/view.h"
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/jitbuild.h"
-#include "tests/unit/tracerecord.h"
+#include "tests/unit/smallside.h"
 
-#define BASE 0x401000
-#define JIT  0x1000 /* from BASE: nop; je; jmp *%rax; jmp *%rax */
+#define JIT 0x1000 /* from BASE: nop; je; jmp *%rax; jmp *%rax */
 
 /* Two system calls, each behind a nop; the second file has them the other way round. */
 static const uint8_t program[] = { 0x90, 0x0f, 0x05, 0x90, 0x90, 0x0f, 0x05 };
@@ -46,11 +43,6 @@ static const uint8_t other[] = { 0x90, 0x90, 0x90, 0x0f, 0x05, 0x0f, 0x05 };
 #define TIP(low, high) 0x6d, (low), (high), 0x40, 0x00, 0x00, 0x00
 
 static const uint8_t jit_code[] = { 0x90, 0x74, 0x02, 0xff, 0xe0, 0xff, 0xe0 };
-
-struct switch_in {
-	uint64_t time;
-	uint32_t pid, tid;
-};
 
 struct row {
 	const char *name;
@@ -119,73 +111,10 @@ static const struct row rows[] = {
 	  PACKETS(START, TSC(5), PGE(0x00, 0x20), 0x06, TIP(0x00, 0x20), TIP(0x00, 0x10), 0x01) },
 };
 
-/* The trace's records, and the bytes they point to. */
-struct sideband {
-	struct trace_record records[16];
-	size_t n;
-	uint8_t bytes[16][256];
-};
-
-/* Where the next record is to be written. */
-#define AT(s)   ((s)->bytes[(s)->n])
-#define ROOM(s) sizeof(AT(s))
-
-/* A record of @size bytes was. */
-static void added(struct sideband *s, size_t size)
-{
-	assert_true(s->n < ARRAY_LEN(s->records));
-	s->records[s->n] = tracerecord_from(AT(s), size);
-	s->n++;
-}
-
-static struct trailer made_by(uint32_t cpu, uint64_t time, uint32_t pid, uint32_t tid)
-{
-	return (struct trailer){ .pid = pid, .tid = tid, .time = time, .cpu = cpu };
-}
-
-static void add_map(struct sideband *s, uint32_t cpu, uint64_t time, uint64_t addr,
-		    const char *path)
-{
-	const struct record_mmap2 map = { .misc = PERF_RECORD_MISC_USER,
-					  .pid = 10,
-					  .tid = 10,
-					  .addr = addr,
-					  .len = 4096,
-					  .prot = PROT_READ | PROT_EXEC,
-					  .name = path };
-	const struct trailer trailer = made_by(cpu, time, 10, 10);
-
-	added(s, record_write_mmap2(&map, &trailer, AT(s), ROOM(s)));
-}
-
-static void add_program(struct sideband *s, uint32_t cpu, uint64_t time, const char *path)
-{
-	const struct record_comm comm = { .exec = true, .pid = 10, .tid = 10, .comm = "prog" };
-	const struct trailer trailer = made_by(cpu, time, 10, 10);
-
-	added(s, record_write_comm(&comm, &trailer, AT(s), ROOM(s)));
-	add_map(s, cpu, time, BASE, path);
-}
-
 /* Process 10 maps the jitdump that a JIT in it wrote. */
 static void add_jit(struct sideband *s, const char *path)
 {
 	add_map(s, 9, 1, 0x1000, path);
-}
-
-static void add_fork(struct sideband *s, uint64_t time, uint32_t pid, uint32_t tid)
-{
-	const struct record_task fork = { pid, 10, tid, 10, time };
-	const struct trailer trailer = made_by(9, time, pid, tid);
-
-	added(s, record_write_fork(&fork, &trailer, AT(s), ROOM(s)));
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct trace_record *x = a, *y = b;
-
-	return x->time < y->time ? -1 : x->time > y->time;
 }
 
 static void build(struct sideband *s, const struct row *row, char paths[3][32])
@@ -197,15 +126,9 @@ static void build(struct sideband *s, const struct row *row, char paths[3][32])
 	add_fork(s, 1, 10, 11);
 	if (row->exec_time)
 		add_program(s, 0, row->exec_time, paths[1]);
-	for (size_t i = 0; i < 4 && row->switches[i].time; i++) {
-		const struct record_switch in = {};
-		const struct trailer trailer =
-		    made_by(0, row->switches[i].time, row->switches[i].pid, row->switches[i].tid);
-
-		added(s, record_write_switch_cpu_wide(&in, &trailer, AT(s), ROOM(s)));
-	}
-	/* Pairs of one time are in order already, and glibc's qsort keeps them so. */
-	qsort(s->records, s->n, sizeof(s->records[0]), by_time);
+	for (size_t i = 0; i < 4 && row->switches[i].time; i++)
+		add_switch(s, &row->switches[i]);
+	sort_sideband(s);
 }
 
 static void print_batch(FILE *f, const struct lane *lane)

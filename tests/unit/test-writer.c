@@ -15,6 +15,7 @@
 #include "ptd/threads.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/stream.h"
+#include "util/hold.h"
 #include "util/vec.h"
 
 #define N_BATCHES 5000
@@ -113,6 +114,7 @@ static const struct ptd_sink_ops writing = {
 
 /* One stream through a writer: to an expanding sink, and to one that only writes. */
 struct fixture {
+	bool holds;       /* each third batch has a hold of its runs */
 	size_t n_threads; /* 0: none are passed */
 	size_t n_batches;
 	struct seen seen[2];
@@ -127,17 +129,54 @@ static size_t size_of(size_t i)
 	return i % 700 == 699 ? 10000 : i % 21;
 }
 
-/* Batch @i, with marks before and behind some runs. What it points to is overwritten afterwards. */
+/* Runs that a batch has a hold of. */
+struct held {
+	struct ptd_hold hold;
+	struct ptd_run runs[];
+};
+
+static size_t n_held; /* that were not released yet */
+
+static void release(struct ptd_hold *hold)
+{
+	struct held *held = (struct held *)hold;
+
+	memset(held->runs, 0xff, hold->n_runs * sizeof(*held->runs));
+	free(held);
+	n_held--;
+}
+
+/* Return: room for @n runs, used by the caller. */
+static struct held *new_held(size_t n)
+{
+	struct held *held = calloc(1, sizeof(*held) + n * sizeof(*held->runs));
+
+	if (!held)
+		return NULL;
+	held->hold =
+	    (struct ptd_hold){ .runs = held->runs, .n_runs = n, .n_users = 1, .release = release };
+	n_held++;
+	return held;
+}
+
+/* Batch @i, with marks before and behind some runs. What it points to is overwritten afterwards,
+ * unless it is held. */
 static int put_batch(struct fixture *f, const struct stream *stream, size_t i)
 {
 	const size_t n = size_of(i);
-	struct ptd_run *runs = calloc(n + 1, sizeof(*runs));
+	struct held *held = new_held(n + 1);
+	struct ptd_run *runs = held ? held->runs : NULL;
 	struct ptd_mark marks[] = { { .run = n / 2, .ip = 1 },
 				    { .run = n / 2, .ip = 2 },
 				    { .run = n, .ip = 3 } };
 	struct ptd_slice slice = stream->slice;
 	const struct ptd_batch batch = {
-		.slice = &slice, .runs = runs, .n_runs = n, .marks = marks, .n_marks = i % 4
+		.slice = &slice,
+		.runs = runs,
+		.n_runs = n,
+		.marks = marks,
+		.n_marks = i % 4,
+		.hold = held && f->holds && i % 3 ? &held->hold : NULL,
 	};
 	int r;
 
@@ -148,10 +187,10 @@ static int put_batch(struct fixture *f, const struct stream *stream, size_t i)
 		    (struct ptd_run){ .block = &stream->hot, .first = (uint16_t)(i + k), .n = 1 };
 	slice.t0 = i;
 	r = ptd_writer_batch(f->writer, &batch);
-	memset(runs, 0xff, n * sizeof(*runs));
 	memset(marks, 0xff, sizeof(marks));
 	slice.t0 = UINT64_MAX;
-	free(runs);
+	assert_true(batch.hold || held->hold.n_users == 1);
+	hold_unref(&held->hold);
 	return r;
 }
 
@@ -210,12 +249,16 @@ static void same_for_all(void **state)
 	assert_int_equal(open_all(&first), 0);
 	assert_int_equal(put_all(&first), 0);
 	close_all(&first);
-	for (size_t i = 1; i < ARRAY_LEN(counts); i++) {
-		struct fixture f = { .n_threads = counts[i], .n_batches = N_BATCHES };
+	for (size_t i = 1; i < 2 * ARRAY_LEN(counts); i++) {
+		struct fixture f = { .n_threads = counts[i / 2],
+				     .n_batches = N_BATCHES,
+				     .holds = i % 2 };
 
 		assert_int_equal(open_all(&f), 0);
 		assert_int_equal(put_all(&f), 0);
 		assert_null(ptd_writer_failed(f.writer));
+		/* What was written is not held any more. */
+		assert_int_equal(n_held, 0);
 		close_all(&f);
 		for (size_t k = 0; k < 2; k++) {
 			assert_int_equal(f.seen[k].n_runs, n_runs);
@@ -244,7 +287,9 @@ static void errors(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		struct fixture f = { .n_threads = rows[i].n_threads, .n_batches = N_BATCHES };
+		struct fixture f = { .n_threads = rows[i].n_threads,
+				     .n_batches = N_BATCHES,
+				     .holds = true };
 
 		f.seen[1].fails_at = rows[i].fails_at;
 		f.seen[0].expand_fails_at = rows[i].expand_fails_at;
@@ -256,6 +301,7 @@ static void errors(void **state)
 		assert_false(f.seen[0].is_lost);
 		close_all(&f);
 		forget_all(&f);
+		assert_int_equal(n_held, 0);
 	}
 }
 
@@ -264,7 +310,7 @@ static int decode_some(void *userdata)
 	struct fixture *f = userdata;
 	int r;
 
-	*f = (struct fixture){ .n_threads = 2, .n_batches = 30 };
+	*f = (struct fixture){ .n_threads = 2, .n_batches = 30, .holds = true };
 	r = open_all(f);
 	if (r == 0)
 		r = put_all(f);
@@ -298,7 +344,7 @@ static void nothing_left(void **state)
 /* What was not flushed may be lost, but is waited for. */
 static void not_flushed(void **state)
 {
-	struct fixture f = { .n_threads = 3 };
+	struct fixture f = { .n_threads = 3, .holds = true };
 	struct stream stream;
 
 	(void)state;
@@ -308,6 +354,7 @@ static void not_flushed(void **state)
 		assert_int_equal(put_batch(&f, &stream, i), 0);
 	close_all(&f);
 	forget_all(&f);
+	assert_int_equal(n_held, 0);
 	assert_null(ptd_writer_free(NULL));
 }
 

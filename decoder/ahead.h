@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Ahead
+ *
+ * Decodes parts of a lane's spans, from one cut to the next, in other threads, ahead of the lane. A
+ * part begins without knowing what came before: with the PSB+ at its cut. The lane does the same
+ * wherever it comes to a cut (lane.h), so what a part decodes is what the lane would have decoded,
+ * if both know the same at the joint. Whether they do is compared; if not, or if the part was not
+ * plain (it has a gap, or time goes back), the part is dropped and the lane goes on by itself. So
+ * the stream does not depend on the number of threads.
+ *
+ * A lane has a limited number of parts, which bounds the memory and lets a slow reader stop the
+ * threads.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/base.h"
+#include "decoder/lane.h"
+#include "decoder/runpool.h"
+#include "util/threads.h"
+#include "util/vec.h"
+
+struct part;
+
+/* For tests: the distance of cuts; how many parts were begun, and used. */
+extern uint64_t ahead_cut_size, ahead_n_begun, ahead_n_used;
+
+struct ahead_config {
+	struct ptd_threads *threads; /* borrowed; NULL: nothing is decoded ahead */
+	struct views **views;        /* borrowed: one for each thread */
+	struct runpool *runs;        /* borrowed: where parts have their runs */
+	size_t n_parts;              /* of a lane */
+};
+
+/* A lane, and what is decoded ahead of it. */
+struct ahead {
+	struct ahead_config config;
+	struct lane lane;
+
+	VEC(struct part *) parts; /* in the order of the span */
+	VEC(struct part *) spare;
+	size_t span;       /* that the parts are of, */
+	uint64_t end;      /* and the cut where the last one ends */
+	struct part *part; /* that the lane stands at the beginning of; its batches are given out */
+	size_t n_given;
+
+	/* The batch, of lane.slice; it is ready if it has runs or marks. */
+	const struct ptd_run *runs;
+	size_t n_runs;
+	struct ptd_hold *hold; /* of the runs; NULL: they are the lane's */
+	const struct ptd_mark *marks;
+	size_t n_marks;
+	bool new_slice; /* the batch is the first of its slice */
+	bool has_shown; /* all its blocks were shown (cache_has_shown()) */
+};
+
+/* What the configurations point to is borrowed. Return: 0 or -ENOMEM. */
+_must_check_ int ahead_init(struct ahead *ahead, const struct ahead_config *config,
+			    const struct lane_config *lane_config);
+void ahead_deinit(struct ahead *ahead);
+
+/*
+ * Make the next batch in place of the current one. At the end of the queue no batch is ready.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int ahead_fill(struct ahead *ahead);
+
+static inline bool ahead_ready(const struct ahead *ahead)
+{
+	return ahead->n_runs > 0 || ahead->n_marks > 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Hold
+ *
+ * Counts who still reads runs of batches, so that whoever made them can use their memory again.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "ptd/record.h"
+
+struct ptd_hold {
+	const struct ptd_run *runs; /* the memory that is held: */
+	size_t n_runs;
+	size_t n_users;
+	void (*release)(struct ptd_hold *hold); /* the last user is gone; any thread may be that */
+};
+
+static inline struct ptd_hold *hold_ref(struct ptd_hold *hold)
+{
+	(void)__atomic_add_fetch(&hold->n_users, 1, __ATOMIC_RELAXED);
+	return hold;
+}
+
+/* @hold may be NULL. */
+static inline void hold_unref(struct ptd_hold *hold)
+{
+	if (hold && __atomic_sub_fetch(&hold->n_users, 1, __ATOMIC_ACQ_REL) == 0)
+		hold->release(hold);
+}
+
+/* Return: whether what the batch points to stays as it is as long as its hold has a user. */
+static inline bool hold_has(const struct ptd_batch *batch)
+{
+	const struct ptd_hold *hold = batch->hold;
+
+	return hold && (uintptr_t)batch->runs >= (uintptr_t)hold->runs &&
+	       (uintptr_t)(batch->runs + batch->n_runs) <= (uintptr_t)(hold->runs + hold->n_runs);
+}
