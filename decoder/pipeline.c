@@ -527,7 +527,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (!d)
 		return -ENOMEM;
 	d->budget.n_insns = ENGINE_INSNS_MIN;
-	d->threads = options->threads;
+	d->threads = d->reading.threads = options->threads;
 	d->reading.spills.room = options->max_spill ?: PTD_MAX_SPILL;
 	d->reading.progress =
 	    (struct progress){ .report = options->opening, .userdata = options->userdata };

@@ -246,7 +246,7 @@ static int read_directory(int dir_fd, const char *dir, bool force, struct readin
 	_cleanup_(manifest_deinit) struct manifest manifest = {};
 	int r;
 
-	r = manifest_read(dir_fd, dir, force, reading_progress(reading), &manifest, reterr_message);
+	r = manifest_read(dir_fd, dir, force, reading, &manifest, reterr_message);
 	if (r < 0)
 		return r;
 

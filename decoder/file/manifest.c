@@ -11,151 +11,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cursor.h"
+#include "decoder/file/sums.h"
+#include "decoder/file/textline.h"
 #include "ptd/snapshot.h"
-#include "util/mapfile.h"
 #include "util/message.h"
-#include "util/progress.h"
-#include "util/regular.h"
-#include "util/sha256.h"
-
-#define HEX_SIZE      (SHA256_HEX_SIZE - 1)
-#define LINE_SIZE_MAX (PATH_MAX + SHA256_HEX_SIZE + 2) /* of a line of the sums or manifest */
 
 struct checker {
 	int dir_fd;
 	const char *dir;
-	struct progress *progress; /* or NULL */
 	char **reterr_message;
 };
 
 #define complain(c, r, format, ...) \
 	message_set((c)->reterr_message, (r), "%s: " format, (c)->dir, ##__VA_ARGS__)
-
-/* An empty file has no bytes to point at. */
-static struct cursor lines_of(const struct mapfile *file)
-{
-	return file->size ? cursor_from(file->bytes, file->size) : cursor_from("", 0);
-}
-
-/*
- * Take the next line, without its newline, as a string. Return: 0; -ENODATA at the end; -EBADMSG if
- * it is too long or holds a NUL.
- */
-static int next_line(struct cursor *c, char ret_line[static LINE_SIZE_MAX])
-{
-	const size_t left = cursor_left(c);
-	const uint8_t *newline;
-	size_t size;
-	uint8_t end;
-
-	if (left == 0)
-		return -ENODATA;
-	newline = memchr(c->pos, '\n', left);
-	size = newline ? (size_t)(newline - c->pos) : left;
-	if (size >= LINE_SIZE_MAX || memchr(c->pos, 0, size))
-		return -EBADMSG;
-
-	ret_line[size] = 0;
-	return cursor_get(c, size, ret_line) ?: newline ? cursor_get(c, 1, &end) : 0;
-}
-
-/* A name in the sums may not lead out of the snapshot. */
-static bool path_is_inside(const char *path)
-{
-	if (path[0] == '/' || path[0] == 0)
-		return false;
-	for (const char *at = path; at; at = strchr(at, '/')) {
-		at += *at == '/';
-		if (strncmp(at, "..", 2) == 0 && (at[2] == 0 || at[2] == '/'))
-			return false;
-	}
-	return true;
-}
-
-static int check_file(const struct checker *c, const char *path, const char *expected)
-{
-	_cleanup_(fd_closep) int fd = -1;
-	char hex[SHA256_HEX_SIZE];
-	uint64_t size;
-	int r;
-
-	fd = regular_open(c->dir_fd, path, 0);
-	if (fd == -ENOENT)
-		return complain(c, -EKEYREJECTED,
-				"%s is missing, but is in " PTD_SNAPSHOT_SUMS
-				": the snapshot is not whole (--force decodes it all the same)",
-				path);
-	r = fd < 0 ? fd : sha256_fd(fd, NULL, c->progress, hex, &size);
-	if (r < 0)
-		return complain(c, r, "cannot read %s: %s", path, strerror(-r));
-
-	if (strcmp(hex, expected) != 0)
-		return complain(
-		    c, -EKEYREJECTED,
-		    "%s is not the file that was written: its SHA-256 is %s, " PTD_SNAPSHOT_SUMS
-		    " says %s (--force decodes it all the same)",
-		    path, hex, expected);
-	return 0;
-}
-
-/* Take one line of the sums apart: the hash in lower-case hex, two characters, the path. */
-static bool split_sum(char *line, const char **ret_hash, const char **ret_path)
-{
-	if (strspn(line, "0123456789abcdef") != HEX_SIZE || line[HEX_SIZE] != ' ')
-		return false;
-	if (line[HEX_SIZE + 1] != ' ' && line[HEX_SIZE + 1] != '*')
-		return false;
-
-	line[HEX_SIZE] = 0;
-	*ret_hash = line;
-	*ret_path = line + HEX_SIZE + 2;
-	return path_is_inside(*ret_path);
-}
-
-/* How many bytes there are to hash, as far as the sums can be read. */
-static void expect_sums(const struct checker *c, const struct mapfile *sums)
-{
-	struct cursor lines = lines_of(sums);
-	char line[LINE_SIZE_MAX];
-	const char *hash, *path;
-	struct stat st;
-
-	while (c->progress && next_line(&lines, line) == 0)
-		if (split_sum(line, &hash, &path) && fstatat(c->dir_fd, path, &st, 0) == 0)
-			progress_expect(c->progress, (uint64_t)st.st_size);
-}
-
-static int check_sums(const struct checker *c, const struct mapfile *sums)
-{
-	struct cursor lines = lines_of(sums);
-	bool has_data = false, has_manifest = false;
-	char line[LINE_SIZE_MAX];
-	const char *hash, *path;
-	int r;
-
-	expect_sums(c, sums);
-	for (size_t n = 1; (r = next_line(&lines, line)) != -ENODATA; n++) {
-		if (r < 0 || !split_sum(line, &hash, &path))
-			return complain(c, -EBADMSG,
-					PTD_SNAPSHOT_SUMS " line %zu: expected a SHA-256, two "
-							  "blanks and a path inside the snapshot",
-					n);
-		r = check_file(c, path, hash);
-		if (r < 0)
-			return r;
-		has_data = has_data || strcmp(path, PTD_SNAPSHOT_DATA) == 0;
-		has_manifest = has_manifest || strcmp(path, PTD_SNAPSHOT_MANIFEST) == 0;
-	}
-
-	if (!has_data || !has_manifest)
-		return complain(c, -EKEYREJECTED,
-				PTD_SNAPSHOT_SUMS
-				" does not name %s: the snapshot is not whole (--force decodes it "
-				"all the same)",
-				has_data ? PTD_SNAPSHOT_MANIFEST : PTD_SNAPSHOT_DATA);
-	return 0;
-}
 
 static int parse_offset(const struct checker *c, const char *key, const char *value,
 			int64_t *ret_offset)
@@ -252,13 +120,13 @@ static int parse_scope(const struct checker *c, const char *value, struct manife
 
 static int parse_manifest(const struct checker *c, const struct mapfile *file, struct manifest *m)
 {
-	struct cursor lines = lines_of(file);
+	struct cursor lines = textline_first(file);
 	uint64_t oldest = 0;
-	char line[LINE_SIZE_MAX];
+	char line[TEXTLINE_SIZE_MAX];
 	char *value;
 	int r;
 
-	for (size_t n = 1; (r = next_line(&lines, line)) != -ENODATA; n++) {
+	for (size_t n = 1; (r = textline_next(&lines, line)) != -ENODATA; n++) {
 		value = r < 0 ? NULL : strchr(line, '=');
 		if (!value)
 			return complain(c, -EBADMSG,
@@ -309,12 +177,10 @@ static int map_if_there(const struct checker *c, const char *name, struct mapfil
 	return 1;
 }
 
-int manifest_read(int dir_fd, const char *dir, bool force, struct progress *progress,
+int manifest_read(int dir_fd, const char *dir, bool force, struct reading *reading,
 		  struct manifest *ret_manifest, char **reterr_message)
 {
-	const struct checker c = {
-		.dir_fd = dir_fd, .dir = dir, .progress = progress, .reterr_message = reterr_message
-	};
+	const struct checker c = { .dir_fd = dir_fd, .dir = dir, .reterr_message = reterr_message };
 	_cleanup_(mapfile_deinit) struct mapfile manifest = {}, sums = {};
 	struct manifest m = { .is_there = true };
 	int has_manifest, has_sums, r;
@@ -332,7 +198,7 @@ int manifest_read(int dir_fd, const char *dir, bool force, struct progress *prog
 				"the same)",
 				has_sums ? PTD_SNAPSHOT_MANIFEST : PTD_SNAPSHOT_SUMS);
 	if (!force && has_sums) {
-		r = check_sums(&c, &sums);
+		r = sums_check(dir_fd, dir, &sums, reading, reterr_message);
 		if (r < 0)
 			return r;
 	}

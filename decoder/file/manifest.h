@@ -5,7 +5,7 @@
  * Manifest
  *
  * The manifest of a snapshot, which states what ptd knows of the snapshot beside its perf.data (see
- * ptd/snapshot.h); and the check that the files of the snapshot are those that ptd wrote.
+ * ptd/snapshot.h).
  */
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "base/base.h"
 #include "util/map.h"
 
-struct progress;
+struct reading;
 
 struct manifest {
 	bool is_there;
@@ -45,11 +45,11 @@ uint64_t manifest_since(const struct manifest *manifest, uint32_t cpu);
 /*
  * Read the manifest of the directory open at @dir_fd, which messages call @dir, and compare its
  * files with SHA256SUMS, unless @force. A directory with neither of the two is no snapshot of ours,
- * and fine: its manifest is empty. @progress counts the bytes that are hashed; it may be NULL.
+ * and fine: its manifest is empty. @reading: see sums_check().
  *
  * Return: 0; -EKEYREJECTED if a file is not the one that was written, or is missing; -EBADMSG if
  *         manifest or sums are not what they should be; or another negative errno; each with
  *         @reterr_message, which the caller frees.
  */
-_must_check_ int manifest_read(int dir_fd, const char *dir, bool force, struct progress *progress,
+_must_check_ int manifest_read(int dir_fd, const char *dir, bool force, struct reading *reading,
 			       struct manifest *ret_manifest, char **reterr_message);

@@ -5,8 +5,8 @@
  * Reading
  *
  * What all steps share by which an input is read: how much they may put into temporary files, how
- * far they have come, and which files they have read. A NULL reading has no limits, and nobody
- * waits for it.
+ * far they have come, which threads help, and which files they have read. A NULL reading has no
+ * limits, and nobody waits for it.
  */
 
 #include <sys/stat.h>
@@ -15,6 +15,8 @@
 #include "util/progress.h"
 #include "util/spill.h"
 #include "util/vec.h"
+
+struct ptd_threads;
 
 /* A file as it was when it was opened. */
 struct reading_file {
@@ -27,6 +29,7 @@ struct reading_file {
 struct reading {
 	struct spills spills;
 	struct progress progress;
+	struct ptd_threads *threads; /* borrowed; or NULL */
 	VEC(struct reading_file) files;
 };
 
