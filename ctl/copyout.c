@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,25 +14,6 @@
 #include "ctl/verb.h"
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
-
-int copyout_parse_output(const char *verb, int argc, char **argv, const char **ret_output)
-{
-	static const struct option options[] = {
-		{ "output", required_argument, NULL, 'o' },
-		{},
-	};
-	int option;
-
-	optind = 0; /* start over: main() has parsed options of its own */
-	while ((option = getopt_long(argc, argv, "+o:", options, NULL)) >= 0) {
-		if (option != 'o') {
-			log_error("%s: see ptctl %s --help", verb, verb);
-			return -EINVAL;
-		}
-		*ret_output = optarg;
-	}
-	return optind;
-}
 
 /* The least size of a snapshot in bytes: it has the libraries of programs. */
 #define ROOM_MIN ((off_t)1 << 20)

@@ -12,15 +12,6 @@
 
 #include "base/base.h"
 
-/*
- * Parse the option -o DIR, which all verbs have that take a snapshot. Without the option,
- * @ret_output does not change.
- *
- * Return: index of the first argument that is no option, or -EINVAL.
- */
-_must_check_ int copyout_parse_output(const char *verb, int argc, char **argv,
-				      const char **ret_output);
-
 /* Check that a snapshot can be copied to @directory: that it is empty, or absent and can be made,
  * and that there is room for a small snapshot. Return: an exit status. */
 _must_check_ int copyout_check(const char *directory);

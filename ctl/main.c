@@ -22,7 +22,7 @@ static const struct verb {
 	const char *help;
 } verbs[] = {
 	{ "status", verb_status, true, false, "", "show what is being recorded" },
-	{ "record", verb_record, false, true, "[-o DIR] -- COMMAND...",
+	{ "record", verb_record, false, true, "[-o DIR] [--timing] -- COMMAND...",
 	  "run a program, and take a snapshot when it ends" },
 	{ "snapshot", verb_snapshot, true, false, "[-o DIR] [--pid PID] [--cpu LIST]",
 	  "write the last moments of every CPU to the disk" },
@@ -47,6 +47,11 @@ static const struct option_help {
 	  "DIR",
 	  "copy the snapshot to DIR, which must be absent or empty",
 	  { "record", "snapshot" } },
+	{ NULL,
+	  "--timing",
+	  NULL,
+	  "write MTC and CYC packets: the time of each branch, in a larger recording",
+	  { "record" } },
 	{ NULL,
 	  "--pid",
 	  "PID",

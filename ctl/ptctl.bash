@@ -71,7 +71,7 @@ _ptctl() {
 		case $verb in
 		'') words="$verbs --socket --json -h --help --version" ;;
 		status | list) words='--json -h --help' ;;
-		record) words='-o --output -h --help --' ;;
+		record) words='-o --output --timing -h --help --' ;;
 		snapshot) words='-o --output --pid --cpu --json -h --help' ;;
 		info) words='--json -h --help' ;;
 		keep) words='--release -h --help' ;;

@@ -17,10 +17,10 @@
 
 static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 
-/* Make "PLUGIN,pool=FD". QEMU expects commas in a path to be doubled. */
-static char *plugin_argument(const char *plugin, int fd)
+/* Make "PLUGIN,pool=FD[,timing=1]". QEMU expects commas in a path to be doubled. */
+static char *plugin_argument(const char *plugin, int fd, bool timing)
 {
-	char *text = malloc(2 * strlen(plugin) + 32), *to = text;
+	char *text = malloc(2 * strlen(plugin) + 48), *to = text;
 
 	if (!text)
 		return NULL;
@@ -29,7 +29,7 @@ static char *plugin_argument(const char *plugin, int fd)
 		if (*c == ',')
 			*to++ = ',';
 	}
-	(void)sprintf(to, ",pool=%d", fd);
+	(void)sprintf(to, ",pool=%d%s", fd, timing ? ",timing=1" : "");
 	return text;
 }
 
@@ -149,7 +149,7 @@ int run_program(const struct run *run, pid_t *ret_pid, int *ret_status)
 		fd = fcntl(run->pool_fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return -errno;
-	plugin = plugin_argument(run->plugin, fd);
+	plugin = plugin_argument(run->plugin, fd, run->timing);
 	argv = calloc(p->n_argv + 6, sizeof(char *));
 	if (!name || !plugin || !argv)
 		return -ENOMEM;

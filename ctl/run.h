@@ -9,6 +9,7 @@
  * reach it anyway.
  */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/base.h"
@@ -19,6 +20,7 @@ struct run {
 	const char *qemu; /* path of the emulator for it */
 	const char *plugin;
 	int pool_fd; /* borrowed */
+	bool timing; /* write MTC and CYC packets */
 	const struct program *program;
 };
 

@@ -3,6 +3,7 @@
 /* ptctl record */
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,13 @@
 #include "ctl/run.h"
 #include "ctl/show.h"
 #include "ctl/verb.h"
+
+/* What the command line asks for. */
+struct wish {
+	const char *output; /* NULL: the snapshot is not copied */
+	bool timing;
+	char **command;
+};
 
 static int find_qemu(const char *name, char **ret_path)
 {
@@ -68,7 +76,7 @@ static int run_unseen(const struct program *program, char **command, pid_t *ret_
 	return r < 0 ? cannot_execute(program->file, r) : EXIT_OK;
 }
 
-static int run_emulated(sd_bus *bus, const struct program *program, char **command,
+static int run_emulated(sd_bus *bus, const struct program *program, const struct wish *wish,
 			uint64_t *ret_since_ns, pid_t *ret_pid, int *ret_status)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -81,7 +89,8 @@ static int run_emulated(sd_bus *bus, const struct program *program, char **comma
 	if (r == EXIT_OK && !program->unseen)
 		r = find_plugin(&plugin);
 	if (r == EXIT_OK)
-		r = client_call(bus, "OpenSource", &reply, "");
+		r = client_call(bus, "OpenSource", &reply, "a{sv}", 1, "timing", "b",
+				(int)wish->timing);
 	if (r != EXIT_OK)
 		return r;
 	r = sd_bus_message_read(reply, "sh", &name, &pool); /* both borrowed from the message */
@@ -90,10 +99,13 @@ static int run_emulated(sd_bus *bus, const struct program *program, char **comma
 	/* The snapshot is not to have what other programs did before. */
 	*ret_since_ns = clock_ns(CLOCK_MONOTONIC);
 	if (program->unseen)
-		return run_unseen(program, command, ret_pid, ret_status);
-	r = run_program(
-	    &(struct run){ .qemu = qemu, .plugin = plugin, .pool_fd = pool, .program = program },
-	    ret_pid, ret_status);
+		return run_unseen(program, wish->command, ret_pid, ret_status);
+	r = run_program(&(struct run){ .qemu = qemu,
+				       .plugin = plugin,
+				       .pool_fd = pool,
+				       .timing = wish->timing,
+				       .program = program },
+			ret_pid, ret_status);
 	if (r < 0) {
 		errno = -r;
 		log_error("%s: cannot execute it: %m", qemu);
@@ -136,15 +148,16 @@ static int save_snapshot(sd_bus *bus, const struct client_scope *scope, const ch
 	return EXIT_OK;
 }
 
-static int record_emulated(sd_bus *bus, char **command, struct client_scope *scope, int *ret_status)
+static int record_emulated(sd_bus *bus, const struct wish *wish, struct client_scope *scope,
+			   int *ret_status)
 {
 	_cleanup_(program_deinit) struct program program = {};
 	int status = 0, r;
 	pid_t pid = 0;
 
-	r = program_init(&program, command);
+	r = program_init(&program, wish->command);
 	if (r == EXIT_OK)
-		r = run_emulated(bus, &program, command, &scope->since_ns, &pid, &status);
+		r = run_emulated(bus, &program, wish, &scope->since_ns, &pid, &status);
 	if (r != EXIT_OK)
 		return r;
 	scope->started_ns = scope->since_ns;
@@ -154,12 +167,18 @@ static int record_emulated(sd_bus *bus, char **command, struct client_scope *sco
 }
 
 /* The recorder records everything; the snapshot is limited to the program and its descendants. */
-static int record_native(char **command, struct client_scope *scope, int *ret_status)
+static int record_native(const struct wish *wish, struct client_scope *scope, int *ret_status)
 {
+	char **command = wish->command;
 	_cleanup_(freep) char *path = NULL;
 	int status = 0, r;
 	pid_t pid;
 
+	if (wish->timing) {
+		log_error("--timing is for the software source; for hardware, set PT=mtc,cyc in "
+			  "ptd.conf");
+		return EXIT_FAILED;
+	}
 	r = program_find(command[0], &path);
 	scope->started_ns = clock_ns(CLOCK_MONOTONIC);
 	if (r == 0)
@@ -185,44 +204,70 @@ static void join_command(char **command, char ret_text[static CLIENT_COMMAND_SIZ
 	printable_clean(ret_text, strlen(ret_text));
 }
 
-static int record_program(const struct context *context, const char *output, char **command,
-			  int *ret_status)
+static int record_program(const struct context *context, const struct wish *wish, int *ret_status)
 {
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
 	struct client_scope scope = {};
 	bool emulated = false;
 	int r;
 
-	if (output && (r = copyout_check(output)) != EXIT_OK)
+	if (wish->output && (r = copyout_check(wish->output)) != EXIT_OK)
 		return r;
 	r = client_connect(context->socket, &bus);
 	if (r == EXIT_OK)
 		r = client_is_emulated(bus, &emulated);
 	if (r == EXIT_OK)
-		r = emulated ? record_emulated(bus, command, &scope, ret_status)
-			     : record_native(command, &scope, ret_status);
+		r = emulated ? record_emulated(bus, wish, &scope, ret_status)
+			     : record_native(wish, &scope, ret_status);
 	if (r != EXIT_OK)
 		return r;
-	join_command(command, scope.command);
-	r = save_snapshot(bus, &scope, output, context->json);
+	join_command(wish->command, scope.command);
+	r = save_snapshot(bus, &scope, wish->output, context->json);
 	if (r != EXIT_OK)
-		log_notice("%s ran, and ended with status %d", command[0], *ret_status);
+		log_notice("%s ran, and ended with status %d", wish->command[0], *ret_status);
 	return r;
+}
+
+static int parse_record(int argc, char **argv, struct wish *wish)
+{
+	enum { TIMING = 256 };
+	static const struct option options[] = {
+		{ "output", required_argument, NULL, 'o' },
+		{ "timing", no_argument, NULL, TIMING },
+		{},
+	};
+	int option;
+
+	optind = 0; /* start over: main() has parsed options of its own */
+	while ((option = getopt_long(argc, argv, "+o:", options, NULL)) >= 0) {
+		switch (option) {
+		case 'o':
+			wish->output = optarg;
+			break;
+		case TIMING:
+			wish->timing = true;
+			break;
+		default:
+			log_error("record: see ptctl record --help");
+			return -EINVAL;
+		}
+	}
+	if (optind >= argc) {
+		log_error("record: which program? ptctl record [-o DIR] [--timing] -- COMMAND...");
+		return -EINVAL;
+	}
+	wish->command = argv + optind;
+	return 0;
 }
 
 int verb_record(const struct context *context, int argc, char **argv)
 {
-	const char *output = NULL;
-	int first, status = 0, r;
+	struct wish wish = {};
+	int status = 0, r;
 
-	first = copyout_parse_output("record", argc, argv, &output);
-	if (first < 0)
+	if (parse_record(argc, argv, &wish) < 0)
 		return EXIT_NOT_RECORDED;
-	if (first >= argc) {
-		log_error("record: which program? ptctl record [-o DIR] -- COMMAND...");
-		return EXIT_NOT_RECORDED;
-	}
-	r = record_program(context, output, argv + first, &status);
+	r = record_program(context, &wish, &status);
 	if (r == EXIT_OK)
 		return status;
 	return r == EXIT_CANNOT_EXECUTE || r == EXIT_NOT_FOUND ? r : EXIT_NOT_RECORDED;

@@ -195,12 +195,12 @@ static int take_snapshot(void *userdata, const struct scope *scope, const struct
 
 /* --- for the control interface --------------------------------------------------------------- */
 
-static int open_pool(void *userdata, int *ret_fd)
+static int open_pool(void *userdata, bool timing, int *ret_fd)
 {
 	struct manager *m = userdata;
 	int fd, r;
 
-	fd = source_emu_share(m->source);
+	fd = source_emu_share(m->source, timing);
 	if (fd < 0)
 		return fd;
 	r = intake_expect(m->intake);

@@ -86,16 +86,59 @@ static int get_status(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return send_reply(reply, 0);
 }
 
+static int no_option(const char *option, sd_bus_error *error)
+{
+	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "there is no option \"%s\"",
+				 option);
+}
+
+/*
+ * Read options, a{sv}. @read reads the value of one into @userdata.
+ *
+ * Return: 0; or negative errno, and @error may say why.
+ */
+static int read_options(sd_bus_message *m,
+			int (*read)(sd_bus_message *m, const char *option, void *userdata,
+				    sd_bus_error *error),
+			void *userdata, sd_bus_error *error)
+{
+	const char *option;
+	int r;
+
+	r = sd_bus_message_enter_container(m, 'a', "{sv}");
+	while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+		r = sd_bus_message_read(m, "s", &option);
+		if (r >= 0)
+			r = read(m, option, userdata, error);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(m);
+		if (r >= 0)
+			r = 1;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* @userdata is an int: whether the program writes MTC and CYC packets. */
+static int read_source_option(sd_bus_message *m, const char *option, void *userdata,
+			      sd_bus_error *error)
+{
+	if (strcmp(option, "timing") == 0)
+		return sd_bus_message_read(m, "v", "b", userdata);
+	return no_option(option, error);
+}
+
 static int open_source(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const struct interface_peer *peer = userdata;
 	const struct recorder *recorder = &peer->interface->recorder;
-	int fd, r;
+	int fd, timing = false, r;
 
 	r = denied(peer, error);
+	if (r >= 0)
+		r = read_options(m, read_source_option, &timing, error);
 	if (r < 0)
 		return r;
-	r = recorder->ops->open_pool(recorder->userdata, &fd);
+	r = recorder->ops->open_pool(recorder->userdata, timing, &fd);
 	if (r == -EOPNOTSUPP)
 		return sd_bus_error_set(error, PTD_ERROR_NOT_EMULATED,
 					"the recorder records hardware, everything that runs: "
@@ -168,9 +211,12 @@ static int read_command(sd_bus_message *m, struct scope *scope)
 	return 0;
 }
 
-static int read_option(sd_bus_message *m, const char *option, struct scope *scope,
-		       sd_bus_error *error)
+/* @userdata is the struct scope of TakeSnapshot. */
+static int read_scope_option(sd_bus_message *m, const char *option, void *userdata,
+			     sd_bus_error *error)
 {
+	struct scope *scope = userdata;
+
 	if (strcmp(option, "since") == 0)
 		return sd_bus_message_read(m, "v", "t", &scope->since_ns);
 	if (strcmp(option, "pid") == 0)
@@ -183,27 +229,7 @@ static int read_option(sd_bus_message *m, const char *option, struct scope *scop
 		return sd_bus_message_read(m, "v", "u", &scope->command_pid);
 	if (strcmp(option, "started") == 0)
 		return sd_bus_message_read(m, "v", "t", &scope->started_ns);
-	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "there is no option \"%s\"",
-				 option);
-}
-
-/* Read the options of TakeSnapshot. Return: 0; or negative errno, and @error may say why. */
-static int read_scope(sd_bus_message *m, struct scope *scope, sd_bus_error *error)
-{
-	const char *option;
-	int r;
-
-	r = sd_bus_message_enter_container(m, 'a', "{sv}");
-	while (r > 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-		r = sd_bus_message_read(m, "s", &option);
-		if (r >= 0)
-			r = read_option(m, option, scope, error);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-		if (r >= 0)
-			r = 1;
-	}
-	return r < 0 ? r : 0;
+	return no_option(option, error);
 }
 
 static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -218,7 +244,7 @@ static int take_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = denied(peer, error);
 	if (r < 0)
 		return r;
-	r = read_scope(m, &scope, error);
+	r = read_options(m, read_scope_option, &scope, error);
 	if (r < 0)
 		return r;
 	n_cpus = recorder->ops->status(recorder->userdata).n_cpus;
@@ -497,7 +523,8 @@ static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
 	METHOD("GetStatus", "", , "a{sv}", SD_BUS_PARAM(status), get_status),
-	METHOD("OpenSource", "", , "sh", SD_BUS_PARAM(name) SD_BUS_PARAM(pool), open_source),
+	METHOD("OpenSource", "a{sv}", SD_BUS_PARAM(options), "sh",
+	       SD_BUS_PARAM(name) SD_BUS_PARAM(pool), open_source),
 	SD_BUS_METHOD("Pause", "", "", pause_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD("Resume", "", "", resume_recorder, SD_BUS_VTABLE_UNPRIVILEGED),
 	METHOD("TakeSnapshot", "a{sv}", SD_BUS_PARAM(options), "s", SD_BUS_PARAM(id),

@@ -36,12 +36,12 @@ struct recorder_ops {
 	struct recorder_status (*status)(void *userdata);
 
 	/*
-	 * Get the descriptor of the software source's pool, which is borrowed. From now on task
-	 * records are drained.
+	 * Get the descriptor of the software source's pool, which is borrowed, for a program that
+	 * writes MTC and CYC packets if @timing. From now on task records are drained.
 	 *
 	 * Return: 0; -EOPNOTSUPP if the source is not the software one; or negative errno.
 	 */
-	int (*open_pool)(void *userdata, int *ret_fd);
+	int (*open_pool)(void *userdata, bool timing, int *ret_fd);
 
 	/*
 	 * Give the hardware to other programs, or take it again.

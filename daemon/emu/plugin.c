@@ -5,14 +5,15 @@
  * records of the program into ptd's pool. Here is what QEMU tells us; what becomes of it is in
  * thread.c and below.
  *
- *	qemu-x86_64 -plugin ptd-emu.so,pool=FD[,log=DIR] PROGRAM …
+ *	qemu-x86_64 -plugin ptd-emu.so,pool=FD[,log=DIR][,timing=1] PROGRAM …
  *
  * or qemu-i386 for 32-bit programs, in which code of other segments than the flat one is not
  * recorded.
  *
- * FD is the pool's memfd, inherited. A ground-truth log goes to DIR, or to $PTD_EMU_LOG. Where the
- * program executes another one, gen=N counts those before it, and comm=NAME is what the kernel
- * would call it, if that is not as its file.
+ * FD is the pool's memfd, inherited. A ground-truth log goes to DIR, or to $PTD_EMU_LOG. With
+ * timing=1 the program, and those that it executes, write MTC and CYC packets, whatever the pool
+ * asks for. Where the program executes another one, gen=N counts those before it, and comm=NAME is
+ * what the kernel would call it, if that is not as its file.
  */
 
 #include <dlfcn.h>
@@ -152,8 +153,9 @@ static char *options_for(const struct exec *exec)
 
 	if ((process.log_dir && !log) || (exec->comm && !comm))
 		return NULL;
-	if (asprintf(&options, ",gen=%u%s%s%s%s", process.generation + 1, log ? ",log=" : "",
-		     log ? log : "", comm ? ",comm=" : "", comm ? comm : "") < 0)
+	if (asprintf(&options, ",gen=%u%s%s%s%s%s", process.generation + 1,
+		     process.timing ? ",timing=1" : "", log ? ",log=" : "", log ? log : "",
+		     comm ? ",comm=" : "", comm ? comm : "") < 0)
 		return NULL;
 	return options;
 }
@@ -291,6 +293,7 @@ struct arguments {
 	const char *log_dir;
 	uint32_t generation;
 	const char *comm;
+	bool timing;
 };
 
 /* Parse a number. Return: the number, or -1. */
@@ -312,6 +315,8 @@ static int parse_arguments(int argc, char **argv, struct arguments *ret_argument
 			a.pool_fd = parse_number(argv[i] + 5);
 		} else if (strncmp(argv[i], "gen=", 4) == 0) {
 			generation = parse_number(argv[i] + 4);
+		} else if (strcmp(argv[i], "timing=1") == 0) {
+			a.timing = true;
 		} else if (strncmp(argv[i], "comm=", 5) == 0) {
 			a.comm = argv[i] + 5;
 		} else if (strncmp(argv[i], "log=", 4) == 0) {
@@ -399,6 +404,7 @@ static int start_recording(const struct arguments *a, uint8_t mode)
 		.log_dir = a->log_dir,
 		.generation = a->generation,
 		.comm = a->comm ? strdup(a->comm) : NULL,
+		.timing = a->timing,
 	};
 	const char *what;
 	int r;

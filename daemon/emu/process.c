@@ -60,8 +60,11 @@ int process_init(struct process *process, const struct process_origin *origin)
 		.parent_pid = (uint32_t)getppid(),
 		.generation = origin->generation,
 		.comm = origin->comm,
+		.timing = origin->timing,
 		.fork_fd = -1,
 	};
+	if (origin->timing)
+		process->attach.layout.timing.mtc = process->attach.layout.timing.cyc = true;
 	(void)pthread_mutex_init(&process->lock, NULL);
 	maps_init(&process->maps, &process->attach, &process->target);
 	handover_init(&process->handover, &process->attach);

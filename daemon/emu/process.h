@@ -55,6 +55,7 @@ struct process_origin {
 	const char *log_dir; /* NULL: no log is wanted */
 	uint32_t generation; /* number of recorded programs of the process before this one */
 	const char *comm;    /* name of the process in the kernel; NULL: that of the file */
+	bool timing;         /* MTC and CYC packets are written, whatever the pool asks for */
 };
 
 /* Addresses of pages. */
@@ -78,6 +79,7 @@ struct process {
 	uint32_t parent_pid;
 	uint32_t generation;
 	const char *comm;    /* borrowed */
+	bool timing;         /* as of its origin */
 	char *log_dir;       /* NULL: no log is wanted */
 	uint32_t log_number; /* of this program, in the names of its logs */
 	int fork_fd;         /* the pool's, while a fork is under way; else -1 */

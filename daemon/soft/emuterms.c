@@ -86,6 +86,12 @@ static uint64_t timing_config(const struct wanted *pt)
 	       (pt->cyc ? CONFIG_CYC : 0);
 }
 
+uint64_t emuterms_timing_config(const struct encode_timing *timing)
+{
+	return timing_config(
+	    &(struct wanted){ .mtc = 1, .mtc_period = timing->mtc_period, .cyc = 1 });
+}
+
 /* The virtual CPUs are of a model that no decoder applies errata workarounds for. Their TSC counts
  * the ns of CLOCK_MONOTONIC, so that the conversion changes nothing. */
 struct source_facts emuterms_facts(const struct config *config)

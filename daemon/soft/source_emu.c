@@ -63,6 +63,7 @@ struct source_emu {
 	struct held held[EMU_CPUS_MAX];
 	struct poolwriters writers; /* seen in task records */
 	bool said_code_lost, said_exhausted;
+	_Atomic bool timing; /* a program was asked to write MTC and CYC packets */
 
 	pthread_mutex_t lock; /* of the next two: a snapshot's threads read them */
 	struct bookmark bookmarks[BOOKMARKS_MAX]; /* the latest ones */
@@ -160,6 +161,8 @@ static int hold(struct source *source, struct source_moment *ret_moment)
 		if (now_ns() - since < PASS_NS)
 			break;
 	}
+	if (atomic_load(&e->timing))
+		e->source.facts.attr_config |= emuterms_timing_config(&e->layout.timing);
 	ret_moment->ns = ret_moment->monotonic_ns = now_ns();
 	ret_moment->realtime_ns = clock_ns(CLOCK_REALTIME);
 	return 0;
@@ -543,12 +546,14 @@ static void make_bookmark(struct source_emu *e)
 	(void)pthread_mutex_unlock(&e->lock);
 }
 
-int source_emu_share(struct source *source)
+int source_emu_share(struct source *source, bool timing)
 {
 	struct source_emu *e = emu(source);
 
 	if (source->ops != &emu_ops)
 		return -EOPNOTSUPP;
+	if (timing)
+		atomic_store(&e->timing, true);
 	make_bookmark(e);
 	return e->fd;
 }

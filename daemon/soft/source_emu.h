@@ -28,7 +28,10 @@ _must_check_ int source_emu_new(const struct config *config, struct source **ret
  * leave out what the rings held before it, and on every CPU that is free now decoding can begin
  * there. The last 16 bookmarks are remembered.
  *
+ * @timing: the program is going to write MTC and CYC packets, whatever the settings are; snapshots
+ *          then say that there are such packets
+ *
  * Return: the descriptor of the pool, which stays the source's; or -EOPNOTSUPP if @source is
  *         another one.
  */
-_must_check_ int source_emu_share(struct source *source);
+_must_check_ int source_emu_share(struct source *source, bool timing);

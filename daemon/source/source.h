@@ -195,7 +195,8 @@ struct source_ops {
 	struct source *(*free)(struct source *source);
 };
 
-/* First member of every source. Only the facts change while it lives, and then in look_after(). */
+/* First member of every source. Only the facts change while it lives: in look_after(), and in hold()
+ * what the rings hold. */
 struct source {
 	const struct source_ops *ops;
 	struct source_facts facts;

@@ -11,9 +11,10 @@
  * org.ptd.Recorder1, object /org/ptd/Recorder1:
  *
  *	GetStatus() -> a{sv}			what is being recorded; keys in ptd(8)
- *	OpenSource() -> (s name, h pool)	the software source's shared memory, to which a
- *						plugin of QEMU writes; PTD_ERROR_NOT_EMULATED where
- *						hardware is recorded
+ *	OpenSource(a{sv} options)		the software source's shared memory, to which a
+ *		-> (s name, h pool)		plugin of QEMU writes; PTD_ERROR_NOT_EMULATED where
+ *						hardware is recorded. Option: "timing" b, the
+ *						plugin is going to write MTC and CYC packets
  *	Pause(), Resume()			give hardware up to others, and take it again: what
  *						the rings held is lost; PTD_ERROR_BUSY while a
  *						snapshot copies them, PTD_ERROR_NOT_HARDWARE under

@@ -71,13 +71,15 @@ each_engine() {
 	[[ $status == 0 ]] || exit 1
 }
 
-# record NAME CMD...: run it, leave the snapshot in $T/NAME and the ground truth in $T/NAME.log. The
-# program's output goes to $T/NAME.out.
+# record [--timing] NAME CMD...: run it, leave the snapshot in $T/NAME and the ground truth in $T/NAME.log.
+# The program's output goes to $T/NAME.out.
 record() {
-	local name=$1
+	local name timing=
+	[[ $1 != --timing ]] || { timing=$1; shift; }
+	name=$1
 	shift
 	mkdir "$T/$name.log"
-	PTD_EMU_LOG=$T/$name.log "$O/ptctl" record -o "$T/$name" -- "$@" >"$T/$name.out" 2>"$T/$name.err" ||
+	PTD_EMU_LOG=$T/$name.log "$O/ptctl" record $timing -o "$T/$name" -- "$@" >"$T/$name.out" 2>"$T/$name.err" ||
 		{ tail -n 20 "$T/$name.err" "$T/ptd.log" >&2; fail "record $*: exit status $?"; }
 	recorded "$name"
 }

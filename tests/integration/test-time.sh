@@ -8,11 +8,13 @@
 need qemu-x86_64
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
 
-# judge NAME CMD...: sets n_times.
+# judge [--timing] NAME CMD...: sets n_times.
 judge() {
-	local name=$1 engine
+	local name timing= engine
+	[[ $1 != --timing ]] || { timing=$1; shift; }
+	name=$1
 	shift
-	record "$name" "$@"
+	record $timing "$name" "$@"
 	for engine in flow insn; do
 		"$O/tools/exact" -e $engine "$T/$name" "$T/$name.log" >"$T/exact" ||
 			{ cat "$T/exact"; fail "$name, $engine"; }
@@ -40,6 +42,8 @@ for pt in mtc=1 cyc=1 mtc=1,mtc_period=0,cyc=1; do
 	drop true
 done
 
+# A program by itself, and what it executes; another one that runs at the same time has no such packets.
+start_ptd
 for name in throw signals ls python; do
 	case $name in
 	throw) cmd=("$O/targets/throw.cc") ;;
@@ -49,7 +53,12 @@ for name in throw signals ls python; do
 	esac
 	[[ -z ${PTD_LONG:-} || $name != ls ]] || cmd=(ls -lR /usr/include)
 	[[ -z ${PTD_LONG:-} || $name != python ]] || cmd=(/usr/bin/python3 -c 'print(sum(range(100000)))')
-	start_ptd PT=mtc=1,cyc=1
-	judge $name "${cmd[@]}"
+	judge --timing $name "${cmd[@]}"
+	grep -q '^pt_config=0x100e603$' "$T/$name/manifest" || fail "$(grep pt_config "$T/$name/manifest")"
 	drop $name
 done
+judge --timing env env /bin/true
+[[ $n_times -gt $((4 * plain)) ]] || fail "env: $n_times times, the program that it executes has none"
+drop env
+judge true /bin/true
+[[ $n_times -lt $((2 * plain)) ]] || fail "$n_times times without --timing, not $plain"

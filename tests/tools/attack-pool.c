@@ -52,7 +52,7 @@ static int open_pool(void)
 		r = sd_bus_start(bus);
 	if (r >= 0)
 		r = sd_bus_call_method(bus, NULL, PTD_CONTROL_OBJECT, PTD_CONTROL_INTERFACE,
-				       "OpenSource", NULL, &reply, "");
+				       "OpenSource", NULL, &reply, "a{sv}", 0);
 	if (r >= 0)
 		r = sd_bus_message_read(reply, "sh", &name, &fd);
 	if (r < 0)

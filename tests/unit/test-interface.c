@@ -41,6 +41,7 @@ struct fixture {
 	struct jobs *jobs;
 	int result;  /* of the recorder's operations, and of jobs */
 	bool paused; /* what was asked for last */
+	bool timing; /* likewise */
 	char removed[SNAPID_SIZE];
 	struct scope scope;
 	unsigned n_reloads;
@@ -74,10 +75,13 @@ static struct recorder_status status(void *userdata)
 	};
 }
 
-static int open_pool(void *userdata, int *ret_fd)
+static int open_pool(void *userdata, bool timing, int *ret_fd)
 {
+	struct fixture *f = userdata;
+
 	*ret_fd = STDERR_FILENO;
-	return ((struct fixture *)userdata)->result;
+	f->timing = timing;
+	return f->result;
 }
 
 static int pause_or_not(void *userdata, bool paused)
@@ -361,16 +365,22 @@ static void open_source(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_answer(f, "\"emu\",", "OpenSource", "");
+	assert_answer(f, "\"emu\",", "OpenSource", "a{sv}", 0);
+	assert_false(f->timing);
 	assert_non_null(strstr(f->said, "asker (process 6, user 5) "));
 	f->result = -EOPNOTSUPP;
 	assert_answer(f,
 		      PTD_ERROR_NOT_EMULATED ": the recorder records hardware, everything that "
 					     "runs: there is no program to start",
-		      "OpenSource", "");
+		      "OpenSource", "a{sv}", 0);
 	assert_string_equal(f->said, "");
 	f->result = -EMFILE;
-	assert_answer(f, "System.Error.EMFILE: Too many open files", "OpenSource", "");
+	assert_answer(f, "System.Error.EMFILE: Too many open files", "OpenSource", "a{sv}", 0);
+	f->result = 0;
+	assert_answer(f, "\"emu\",", "OpenSource", "a{sv}", 1, "timing", "b", 1);
+	assert_true(f->timing);
+	assert_answer(f, "org.freedesktop.DBus.Error.InvalidArgs: there is no option \"fast\"",
+		      "OpenSource", "a{sv}", 1, "fast", "b", 1);
 }
 
 static void reload_settings(void **state)
@@ -579,7 +589,7 @@ static void denied(void **state)
 		const char *method, *types;
 	} rows[] = {
 		{ "GetStatus", "" },
-		{ "OpenSource", "" },
+		{ "OpenSource", "a{sv}" },
 		{ "Pause", "" },
 		{ "Resume", "" },
 		{ "TakeSnapshot", "a{sv}" },

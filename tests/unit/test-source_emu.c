@@ -44,7 +44,7 @@ static int set_up(void **state)
 	config.n_cpus = 2;
 	config.aux_size = config.switch_size = config.task_size = RING;
 	assert_int_equal(source_emu_new(&config, &f->source), 0);
-	fd = source_emu_share(f->source);
+	fd = source_emu_share(f->source, false);
 	assert_int_equal(fstat(fd, &st), 0);
 	f->size = (size_t)st.st_size;
 	f->pool = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -106,7 +106,7 @@ static void assert_drained(struct fixture *f, const struct records *r)
 static void the_pool(void **state)
 {
 	struct fixture *f = *state;
-	const int fd = source_emu_share(f->source);
+	const int fd = source_emu_share(f->source, false);
 
 	assert_int_equal(f->pool->header.magic, EMU_POOL_MAGIC);
 	assert_int_equal(f->pool->header.version, EMU_POOL_VERSION);
@@ -219,7 +219,7 @@ static void bookmark_at(struct fixture *f, uint64_t time)
 	cpu_at(f, 1)->aux_head = 1000 + time;
 	cpu_at(f, 1)->switch_head = 448 + 56 * time;
 	clock_ns = time;
-	assert_true(source_emu_share(f->source) >= 0);
+	assert_true(source_emu_share(f->source, false) >= 0);
 	clock_ns = 0;
 }
 
@@ -312,7 +312,7 @@ static void switches(void **state)
 	assert_false(is_cut);
 
 	clock_ns = 500;
-	assert_true(source_emu_share(f->source) >= 0);
+	assert_true(source_emu_share(f->source, false) >= 0);
 	clock_ns = 0;
 	for (; time <= 3 * n_fit; time++) {
 		r.size = 0;
@@ -562,6 +562,21 @@ static void what_ran_unrecorded(void **state)
 	assert_string_equal(logged_end(), "");
 }
 
+/* A program of its own accord: from then on snapshots say that MTC and CYC packets may be there. */
+static void timing(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t before = f->source->facts.attr_config;
+
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(f->source->facts.attr_config, before);
+	assert_true(source_emu_share(f->source, true) >= 0);
+	assert_true(source_emu_share(f->source, false) >= 0);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(f->source->facts.attr_config, before | 0xc202);
+	assert_false(f->pool->header.layout.timing.mtc);
+}
+
 static void what_it_does_not_do(void **state)
 {
 	struct source *source = (struct source *)0x1;
@@ -597,6 +612,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(scribbled_header, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(activity, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_ran_unrecorded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(timing, set_up, tear_down),
 		cmocka_unit_test(what_it_does_not_do),
 	};
 

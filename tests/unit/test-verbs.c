@@ -853,7 +853,17 @@ static void record(void **state)
 	assert_int_equal(setenv("PATH", f->dir, 1), 0);
 	assert_int_equal(run(f, verb_record, "record /bin/true"), EXIT_NOT_RECORDED);
 	assert_has(f->said, "no room");
-	assert_string_equal(f->calls, "GetStatus \nOpenSource \n");
+	assert_string_equal(f->calls, "GetStatus \nOpenSource {\"timing\":false}\n");
+	assert_int_equal(run(f, verb_record, "record --timing /bin/true"), EXIT_NOT_RECORDED);
+	assert_string_equal(f->calls, "GetStatus \nOpenSource {\"timing\":true}\n");
+
+	/* What hardware writes is a setting. */
+	answer_with(f, good);
+	assert_int_equal(run(f, verb_record, "record --timing /bin/true"), EXIT_NOT_RECORDED);
+	assert_has(f->said, "--timing is for the software source; for hardware, set PT=mtc,cyc");
+	assert_string_equal(f->calls, "GetStatus \n");
+	assert_int_equal(run(f, verb_record, "record --timed /bin/true"), EXIT_NOT_RECORDED);
+	assert_has(f->said, "record: see ptctl record --help");
 }
 
 int main(void)
