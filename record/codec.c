@@ -223,13 +223,19 @@ int record_read_comm(uint16_t misc, struct cursor body, struct record_comm *ret_
 	return 0;
 }
 
-/* FORK and EXIT look the same. */
+/* FORK and EXIT look the same, but for the signal. */
 static size_t write_task(uint32_t type, const struct record_task *task,
 			 const struct trailer *trailer, void *to, size_t room)
 {
 	const struct raw_task raw = { task->pid, task->ppid, task->tid, task->ptid, task->time };
+	const uint32_t signal[2] = { RECORD_EXIT_SIGNAL, task->signal };
+	struct frame f;
 
-	return write_fixed(type, 0, &raw, sizeof(raw), trailer, to, room);
+	frame_begin(&f, type, 0, to, room);
+	frame_put(&f, &raw, sizeof(raw));
+	if (task->signal)
+		frame_put(&f, signal, sizeof(signal));
+	return frame_end(&f, trailer);
 }
 
 size_t record_write_fork(const struct record_task *fork, const struct trailer *trailer, void *to,
@@ -246,11 +252,20 @@ size_t record_write_exit(const struct record_task *exit, const struct trailer *t
 
 int record_read_task(struct cursor body, struct record_task *ret_task)
 {
+	uint32_t signal[2] = {};
 	struct raw_task raw;
 
 	if (cursor_get(&body, sizeof(raw), &raw) < 0)
 		return -EBADMSG;
-	*ret_task = (struct record_task){ raw.pid, raw.ppid, raw.tid, raw.ptid, raw.time };
+	(void)!cursor_get(&body, sizeof(signal), signal);
+	*ret_task = (struct record_task){
+		.pid = raw.pid,
+		.ppid = raw.ppid,
+		.tid = raw.tid,
+		.ptid = raw.ptid,
+		.time = raw.time,
+		.signal = signal[0] == RECORD_EXIT_SIGNAL ? signal[1] : 0,
+	};
 	return 0;
 }
 

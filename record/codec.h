@@ -116,14 +116,22 @@ size_t record_write_comm(const struct record_comm *comm, const struct trailer *t
 /* A name that does not end is not an error: that the thread executed something is still known. */
 _must_check_ int record_read_comm(uint16_t misc, struct cursor body, struct record_comm *ret_comm);
 
-/* FORK and EXIT. The parent of a process that ends is its parent process; that of a new thread is
- * the thread that made it. */
+/*
+ * FORK and EXIT. The parent of a process that ends is its parent process; that of a new thread is
+ * the thread that made it.
+ *
+ * If a signal kills a process, ptd's plugin adds the signal to the EXIT of the thread that took it,
+ * behind the kernel's fields: u32 RECORD_EXIT_SIGNAL, u32 signal. Other readers pass over that, as
+ * they must over the fields of newer kernels.
+ */
+#define RECORD_EXIT_SIGNAL UINT32_C(0x67695364) /* "dSig" */
 struct record_task {
 	uint32_t pid;
 	uint32_t ppid;
 	uint32_t tid;
 	uint32_t ptid;
-	uint64_t time; /* in ns */
+	uint64_t time;   /* in ns */
+	uint32_t signal; /* of EXIT: that the thread took, and that killed its process; 0: none */
 };
 
 size_t record_write_fork(const struct record_task *fork, const struct trailer *trailer, void *to,

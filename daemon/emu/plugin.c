@@ -255,9 +255,11 @@ static bool dumps_core(int signal)
 	}
 }
 
-/* QEMU is about to end by the signal that kills the program. */
+/* QEMU is about to end by the signal that kills the program. The thread that took it calls this. */
 static int on_kill(pid_t pid, int signal)
 {
+	if (pid == getpid())
+		process_note_killed(&process, (uint32_t)syscall(SYS_gettid), (uint32_t)signal);
 	if (pid == getpid() && dumps_core(signal))
 		process_end(&process);
 	else if (pid == getpid())

@@ -192,12 +192,14 @@ void poolrecord_fork(const struct attach *attach, struct poolrecord_who who, uin
 	put_task(attach, &record, who);
 }
 
-void poolrecord_exit(const struct attach *attach, struct poolrecord_who who, uint32_t parent_pid)
+void poolrecord_exit(const struct attach *attach, struct poolrecord_who who, uint32_t parent_pid,
+		     uint32_t signal)
 {
-	const struct record_task task = task_of(who, parent_pid, parent_pid);
+	struct record_task task = task_of(who, parent_pid, parent_pid);
 	const struct trailer none = {};
 	struct written record;
 
+	task.signal = signal;
 	record.size = record_write_exit(&task, &none, record.bytes, sizeof(record.bytes));
 	put_task(attach, &record, who);
 }

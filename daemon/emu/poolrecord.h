@@ -42,7 +42,9 @@ void poolrecord_comm(const struct attach *attach, struct poolrecord_who who, con
 		     bool exec);
 void poolrecord_fork(const struct attach *attach, struct poolrecord_who who, uint32_t parent_pid,
 		     uint32_t parent_tid);
-void poolrecord_exit(const struct attach *attach, struct poolrecord_who who, uint32_t parent_pid);
+/* @signal: that the thread took, and that kills its process; 0: none */
+void poolrecord_exit(const struct attach *attach, struct poolrecord_who who, uint32_t parent_pid,
+		     uint32_t signal);
 
 /* Write the MMAP2 record @mmap2, with pid and tid of @who and the misc of user code. */
 void poolrecord_mmap(const struct attach *attach, struct poolrecord_who who,

@@ -166,10 +166,19 @@ void process_start(struct process *process, struct poolrecord_who who, uint64_t 
 	atomic_store(&process->state, PROCESS_RUNS);
 }
 
+void process_note_killed(struct process *process, uint32_t tid, uint32_t signal)
+{
+	(void)pthread_mutex_lock(&process->lock);
+	process->killed_tid = tid;
+	process->killed_by = signal;
+	(void)pthread_mutex_unlock(&process->lock);
+}
+
 static void end_thread_locked(struct process *process, struct thread *t)
 {
 	thread_stop(t);
-	poolrecord_exit(&process->attach, t->lease.who, process->parent_pid);
+	poolrecord_exit(&process->attach, t->lease.who, process->parent_pid,
+			t->lease.who.tid == process->killed_tid ? process->killed_by : 0);
 	truthlog_end(t->flow.log);
 }
 
@@ -409,7 +418,7 @@ void process_remove(struct process *process, struct thread *thread)
 	}
 	/* If the process has ended, process_end() has written the record. */
 	if (atomic_load(&process->state) == PROCESS_RUNS)
-		poolrecord_exit(&process->attach, thread->lease.who, process->parent_pid);
+		poolrecord_exit(&process->attach, thread->lease.who, process->parent_pid, 0);
 	(void)pthread_mutex_unlock(&process->lock);
 }
 

@@ -97,6 +97,8 @@ struct process {
 	uint32_t parents[PROCESS_PARENTS_MAX]; /* by vCPU: tid of the thread that made it */
 	struct process_pages surprises; /* code that no call made executable, without record yet */
 	uint64_t n_surprises;           /* how many such pages there were */
+	uint32_t killed_tid;            /* the thread that took the signal which kills the process */
+	uint32_t killed_by;             /* that signal; 0: none kills it */
 };
 
 /*
@@ -114,6 +116,9 @@ _must_check_ int process_init(struct process *process, const struct process_orig
  */
 void process_announce(struct process *process, struct poolrecord_who who);
 void process_start(struct process *process, struct poolrecord_who who, uint64_t rsp);
+
+/* The thread @tid took a signal that kills the process, which is about to end. */
+void process_note_killed(struct process *process, uint32_t tid, uint32_t signal);
 
 /*
  * The program ends, and all threads except the calling one stand still. Stop their packets, write

@@ -58,6 +58,7 @@ static bool read_life(const struct trace_record *record, struct cursor c, struct
 	e->other_pid = task.ppid;
 	e->tid = task.tid;
 	e->other_tid = task.ptid;
+	e->signal = e->kind == PTD_SIDEBAND_EXIT ? task.signal : 0;
 	return true;
 }
 

@@ -11,6 +11,9 @@
  *	pid/tid and [cpu] of the thread that ran when the record was made; '?' if the record does
  *	not say
  *	time in seconds on the recorder's clock; 0: before the recording
+ *
+ * Behind an EXIT stands the signal that killed the process, if the thread took it and the recorder
+ * knows; perf has no such record.
  */
 
 #include <errno.h>
@@ -95,6 +98,16 @@ static void put_aux(struct ptd_output *output, const struct ptd_sideband *e)
 	    e->aux_flags & PERF_AUX_FLAG_COLLISION ? "C" : "");
 }
 
+static void put_life(struct ptd_output *output, const struct ptd_sideband *e)
+{
+	put(output, "PERF_RECORD_%s(%" PRId32 ":%" PRId32 "):(%" PRId32 ":%" PRId32 ")",
+	    e->kind == PTD_SIDEBAND_FORK ? "FORK" : "EXIT", (int32_t)e->pid, (int32_t)e->tid,
+	    (int32_t)e->other_pid, (int32_t)e->other_tid);
+	if (e->signal)
+		put(output, " signal: %" PRIu32, e->signal);
+	put(output, "\n");
+}
+
 static void put_record(struct ptd_output *output, const struct ptd_sideband *e)
 {
 	char name[NAME_MAX_SHOWN + 1];
@@ -111,9 +124,7 @@ static void put_record(struct ptd_output *output, const struct ptd_sideband *e)
 		return;
 	case PTD_SIDEBAND_FORK:
 	case PTD_SIDEBAND_EXIT:
-		put(output, "PERF_RECORD_%s(%" PRId32 ":%" PRId32 "):(%" PRId32 ":%" PRId32 ")\n",
-		    e->kind == PTD_SIDEBAND_FORK ? "FORK" : "EXIT", (int32_t)e->pid,
-		    (int32_t)e->tid, (int32_t)e->other_pid, (int32_t)e->other_tid);
+		put_life(output, e);
 		return;
 	case PTD_SIDEBAND_ITRACE_START:
 		put(output, "PERF_RECORD_ITRACE_START pid: %" PRId32 " tid: %" PRId32 "\n",

@@ -22,7 +22,7 @@ enum ptd_sideband_kind {
 	PTD_SIDEBAND_MMAP2,        /* mapped memory */
 	PTD_SIDEBAND_COMM,         /* has the name @name from now on */
 	PTD_SIDEBAND_FORK,         /* begins; @other_tid started it */
-	PTD_SIDEBAND_EXIT,         /* ends; @other_tid started it */
+	PTD_SIDEBAND_EXIT,         /* ends; @other_tid started it; see @signal */
 	PTD_SIDEBAND_ITRACE_START, /* tracing starts while it runs */
 	PTD_SIDEBAND_SWITCH,       /* comes to @cpu, or leaves it */
 	PTD_SIDEBAND_SWITCH_CPU,   /* the same; @other_tid ran before or runs after it */
@@ -63,6 +63,12 @@ struct ptd_sideband {
 	uint8_t build_id[20];
 	uint32_t major, minor;
 	uint64_t inode, inode_generation;
+
+	/*
+	 * Of EXIT: the signal that killed the process, if the thread took it, and the recorder
+	 * knows: the software source does, hardware does not. 0: none is known.
+	 */
+	uint32_t signal;
 };
 
 #ifdef __cplusplus

@@ -204,14 +204,14 @@ size_t perfbuild_comm(struct perfbuild *b, bool exec, uint32_t pid, uint32_t tid
 
 size_t perfbuild_fork(struct perfbuild *b, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid)
 {
-	const struct record_task fork = { pid, ppid, tid, ptid, b->trailer.time };
+	const struct record_task fork = { pid, ppid, tid, ptid, b->trailer.time, 0 };
 
 	return added(b, record_write_fork(&fork, &b->trailer, AT(b), ROOM(b)));
 }
 
 size_t perfbuild_exit(struct perfbuild *b, uint32_t pid, uint32_t tid)
 {
-	const struct record_task task = { pid, pid, tid, tid, b->trailer.time };
+	const struct record_task task = { pid, pid, tid, tid, b->trailer.time, 0 };
 
 	return added(b, record_write_exit(&task, &b->trailer, AT(b), ROOM(b)));
 }

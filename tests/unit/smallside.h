@@ -79,7 +79,7 @@ static inline void add_program(struct sideband *s, uint32_t cpu, uint64_t time, 
 
 static inline void add_fork(struct sideband *s, uint64_t time, uint32_t pid, uint32_t tid)
 {
-	const struct record_task fork = { pid, 10, tid, 10, time };
+	const struct record_task fork = { pid, 10, tid, 10, time, 0 };
 	const struct trailer trailer = made_by(9, time, pid, tid);
 
 	added(s, record_write_fork(&fork, &trailer, AT(s), ROOM(s)));

@@ -322,7 +322,12 @@ static void same_task(struct cursor body, const struct record_task *task)
 	struct record_task got = {};
 
 	assert_int_equal(record_read_task(body, &got), 0);
-	assert_memory_equal(&got, task, sizeof(got));
+	assert_int_equal(got.pid, task->pid);
+	assert_int_equal(got.ppid, task->ppid);
+	assert_int_equal(got.tid, task->tid);
+	assert_int_equal(got.ptid, task->ptid);
+	assert_int_equal(got.time, task->time);
+	assert_int_equal(got.signal, task->signal);
 	SHORT(24, record_read_task(body, &got));
 }
 
@@ -346,6 +351,30 @@ static void exit_record(void **state)
 	U32(1), U32(2), U32(3), U32(4), U64(5);
 	SAMPLE_ID();
 	same_task(CHECK(record_write_exit, &task, 1), &task);
+}
+
+/* Behind the fields of the kernel, where a kernel of the future may have other ones. */
+static void exit_by_signal(void **state)
+{
+	const struct record_task task = {
+		.pid = 1, .ppid = 2, .tid = 3, .ptid = 4, .time = 5, .signal = 11
+	};
+	uint8_t foreign[32] = {}, cut[28];
+	struct record_task got = {};
+	struct cursor body;
+
+	HEADER(4, 0, 8 + 32 + 32);
+	U32(1), U32(2), U32(3), U32(4), U64(5), U32(0x67695364), U32(11);
+	SAMPLE_ID();
+	body = CHECK(record_write_exit, &task, 1);
+	same_task(body, &task);
+
+	memcpy(cut, body.pos, sizeof(cut));
+	assert_int_equal(record_read_task(cursor_from(cut, sizeof(cut)), &got), 0);
+	assert_int_equal(got.signal, 0);
+	memset(foreign, 11, sizeof(foreign));
+	assert_int_equal(record_read_task(cursor_from(foreign, sizeof(foreign)), &got), 0);
+	assert_int_equal(got.signal, 0);
 }
 
 /* --- who runs --------------------------------------------------------------------------------- */
@@ -657,6 +686,7 @@ int main(void)
 		cmocka_unit_test(comm_record),
 		cmocka_unit_test(fork_record),
 		cmocka_unit_test(exit_record),
+		cmocka_unit_test(exit_by_signal),
 		cmocka_unit_test(itrace_start_record),
 		cmocka_unit_test(switch_record),
 		cmocka_unit_test(switch_cpu_wide_record),

@@ -86,10 +86,14 @@ static void comm(void **state)
 
 static void fork_and_exit(void **state)
 {
-	struct {
+	struct task {
 		uint32_t pid, ppid, tid, ptid;
 		uint64_t time;
 	} expected = { 10, 10, 11, 9, 0 };
+	struct {
+		struct task task;
+		uint32_t magic, signal;
+	} killed = { .magic = RECORD_EXIT_SIGNAL, .signal = 11 };
 	uint64_t first, second;
 
 	(void)state;
@@ -98,11 +102,16 @@ static void fork_and_exit(void **state)
 	check_record(task_ring(), PERF_RECORD_FORK, 0, &expected, 24, &first);
 	assert_in_range(expected.time, 1, first);
 
-	poolrecord_exit(&emupool, who, 1);
+	poolrecord_exit(&emupool, who, 1, 0);
 	expected.ppid = expected.ptid = 1;
 	memcpy(&expected.time, task_ring() + 64 + 24, 8);
 	check_record(task_ring() + 64, PERF_RECORD_EXIT, 0, &expected, 24, &second);
 	assert_true(second >= first);
+
+	poolrecord_exit(&emupool, who, 1, 11);
+	killed.task = expected;
+	memcpy(&killed.task.time, task_ring() + 128 + 24, 8);
+	check_record(task_ring() + 128, PERF_RECORD_EXIT, 0, &killed, 32, &second);
 }
 
 static void mmap2(void **state)

@@ -48,6 +48,8 @@ static const struct {
 	  WORDS(IDS(1, 2)) },
 	{ PERF_RECORD_FORK, 0, "FORK(1:3):(2:4)\n", NULL, WORDS(IDS(1, 2), IDS(3, 4), 9) },
 	{ PERF_RECORD_EXIT, 0, "EXIT(1:3):(2:4)\n", NULL, WORDS(IDS(1, 2), IDS(3, 4), 9) },
+	{ PERF_RECORD_EXIT, 0, "EXIT(1:3):(2:4) signal: 11\n", NULL,
+	  WORDS(IDS(1, 2), IDS(3, 4), 9, IDS(0x67695364, 11)) },
 	{ PERF_RECORD_ITRACE_START, 0, "ITRACE_START pid: 1 tid: 2\n", NULL, WORDS(IDS(1, 2)) },
 	{ PERF_RECORD_SWITCH, 0, "SWITCH IN\n", NULL, .size = 0 },
 	{ PERF_RECORD_SWITCH, PERF_RECORD_MISC_SWITCH_OUT, "SWITCH OUT\n", NULL, .size = 0 },
