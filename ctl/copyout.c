@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "ctl/client.h"
 #include "ctl/verb.h"
+#include "ctl/waiting.h"
 #include "ptd/snapshot.h"
 #include "util/dirs.h"
 
@@ -136,6 +137,7 @@ static int copy_anew(int from, const char *path)
 int copyout_snapshot(sd_bus *bus, const char *id, const char *directory)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	struct waiting waiting;
 	int from, r;
 
 	r = client_call(bus, "OpenSnapshot", &reply, "s", id);
@@ -146,7 +148,9 @@ int copyout_snapshot(sd_bus *bus, const char *id, const char *directory)
 		return client_bad_reply("OpenSnapshot", r);
 
 	/* An existing directory may be a mount point, or the working directory of a process. */
+	waiting_begin(&waiting, "copying the snapshot");
 	r = access(directory, F_OK) == 0 ? copy_into(from, directory) : copy_anew(from, directory);
+	waiting_end(&waiting);
 	if (r < 0) {
 		errno = -r;
 		log_error("%s: cannot copy snapshot %s there: %m", directory, id);

@@ -139,24 +139,71 @@ static void close_outputs(struct command *c)
 	}
 }
 
-static void show_progress(const struct ptd_decoder *d, bool last)
+/* The line on the terminal that says how far the work has come. */
+static struct {
+	bool is_wanted; /* there is a terminal, and no output writes to it meanwhile */
+	bool is_there;
+	time_t shown; /* second of CLOCK_MONOTONIC in which that was checked last */
+} progress;
+
+static void prepare_progress(const struct command *c)
 {
-	static struct timespec shown;
 	struct timespec now;
+
+	progress.is_wanted = isatty(STDERR_FILENO);
+	for (size_t i = 0; i < c->n_outputs && isatty(STDOUT_FILENO); i++)
+		if (!c->outputs[i].path && !c->outputs[i].ops->writes_last)
+			progress.is_wanted = false;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	progress.shown = now.tv_sec;
+}
+
+/* Return: whether another line is due. The terminal is asked for once a second. */
+static bool progress_is_due(void)
+{
+	struct timespec now;
+
+	if (!progress.is_wanted)
+		return false;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	if (now.tv_sec == progress.shown)
+		return false;
+	progress.shown = now.tv_sec;
+	return true;
+}
+
+static void show_done(const char *what, uint64_t done, uint64_t total)
+{
+	fprintf(stderr, "\rptdecode: %3.0f %% of %.1f MiB %s\033[K ",
+		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / (1 << 20),
+		what);
+	progress.is_there = true;
+}
+
+static void show_progress(const struct ptd_decoder *d)
+{
 	uint64_t done, total;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!shown.tv_sec)
-		shown = now;
-	if (now.tv_sec == shown.tv_sec && !last)
+	if (!progress_is_due())
 		return;
-	shown = now;
-	if (!isatty(STDERR_FILENO) || isatty(STDOUT_FILENO))
-		return;
-
 	ptd_decoder_progress(d, &done, &total);
-	fprintf(stderr, last ? "\r\033[K" : "\rptdecode: %3.0f %% of %.1f MiB of PT ",
-		total ? 100.0 * (double)done / (double)total : 100.0, (double)total / (1 << 20));
+	show_done("of PT decoded", done, total);
+}
+
+/* While ptd_decoder_new() reads. */
+static int show_opening(void *userdata, uint64_t done, uint64_t total)
+{
+	(void)userdata;
+	if (progress_is_due())
+		show_done("read", done, total);
+	return 0;
+}
+
+static void clear_progress(void)
+{
+	if (progress.is_there)
+		fputs("\r\033[K", stderr);
+	progress.is_there = false;
 }
 
 /* Say that the sandbox limits memory: the machine may have enough of it. */
@@ -203,9 +250,9 @@ static int decode_batches(struct command *c, struct ptd_decoder *d, struct ptd_w
 		r = ptd_writer_batch(writer, batch);
 		if (r < 0)
 			return cannot_write_batch(c, writer, r);
-		show_progress(d, false);
+		show_progress(d);
 	}
-	show_progress(d, true);
+	clear_progress();
 	if (r < 0) {
 		log_error("cannot decode on: %s", ptd_decoder_message(d));
 		explain(c, r);
@@ -526,6 +573,8 @@ static int prepare(struct command *c, struct fetcher *fetcher)
 	int r;
 
 	c->n_threads_max = c->n_threads ?: threads_n_cpus();
+	prepare_progress(c);
+	c->options.opening = show_opening;
 	r = close_inherited(c);
 	if (r == 0)
 		r = check_input(c);
@@ -543,8 +592,29 @@ static int next_batch(void *userdata, const struct ptd_batch **ret_batch)
 	struct ptd_decoder *d = userdata;
 	const int r = ptd_decoder_next(d, ret_batch);
 
+	show_progress(d);
 	if (r < 0)
 		log_error("cannot decode on: %s", ptd_decoder_message(d));
+	return r;
+}
+
+/* Print the first difference, once the terminal is free for it. Return: as verify_streams(). */
+static int show_difference(const struct verify_stream streams[static 2], uint64_t *ret_n_insns)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	r = verify_streams(streams, f, ret_n_insns);
+	if (fclose(f) != 0 && r >= 0)
+		r = -ENOMEM;
+	clear_progress();
+	if (r >= 0)
+		fputs(text, stdout);
+	free(text);
 	return r;
 }
 
@@ -568,7 +638,7 @@ static int verify(struct command *c)
 						     .userdata = decoders[i] };
 	}
 	if (r == 0)
-		r = verify_streams(streams, stdout, &n_insns);
+		r = show_difference(streams, &n_insns);
 	explain(c, r);
 	if (r >= 0)
 		printf(r == VERIFY_EQUAL ? "%" PRIu64 " instructions, which both engines list\n"
@@ -589,6 +659,7 @@ static int write_outputs(struct command *c)
 	char *message = NULL;
 
 	r = ptd_decoder_new(&c->options, &d, &message);
+	clear_progress();
 	if (r < 0) {
 		command_log(r, message);
 		explain(c, r);

@@ -523,4 +523,5 @@ const struct ptd_sink_ops sink_summary = {
 	.write = summary_write,
 	.finish = summary_finish,
 	.free = summary_free,
+	.writes_last = true,
 };

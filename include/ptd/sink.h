@@ -152,6 +152,9 @@ struct ptd_sink_ops {
 
 	/* Free the state of the sink. */
 	void (*free)(void *state);
+
+	/* All is written by finish(): until then a terminal is free for something else. */
+	bool writes_last;
 };
 
 /* Return: the library's kind of sink with the number @i, from 0; NULL behind the last. */

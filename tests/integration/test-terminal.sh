@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # A program and a library whose names would speak to a terminal, in the ways that there are: nothing that shows them
-# lets a control character out.
+# lets a control character out. And what takes longer than a second says there how far it has come.
 . "$(dirname "$0")/common.sh"
-need qemu-x86_64
+need qemu-x86_64 script
 
 # CSI as ESC [, as one byte, and in UTF-8; OSC; NEL; DEL.
 name=$'e\e[2J\x9b2J\xc2\x9b2J\xc2\x9dt\xc2\x85\x7f\x80z'
@@ -44,3 +44,19 @@ done
 "$O/ptdecode" -f drmemtrace -o "$T/traces" "$T/snapshot" || fail "drmemtrace: exit status $?"
 [[ -n $(ls "$T/traces/trace") && $(ls "$T/traces/trace") != *[!0-9A-Za-z_.-]* ]] || fail "$(ls -b "$T/traces/trace")"
 echo "$(printf %q "$name") is shown as $(grep -ao 'e?\[2J[^ ]*' "$T/shown" | head -n 1)"
+
+# on_terminal COMMAND: what it shows on one.
+on_terminal() {
+	script -qec "$1" /dev/null </dev/null 2>&1
+}
+
+# The reference is slow enough.
+[[ -z ${PTD_ASAN:-} ]] || exit 0
+record long /usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(20000)))'
+for output in "-f summary" "-f text >/dev/null"; do
+	on_terminal "$O/ptdecode -e insn --threads 1 $output $T/long" >"$T/shown"
+	grep -aqE $'\rptdecode: +[0-9]+ % of [0-9.]+ MiB (of PT decoded|read)' "$T/shown" ||
+		fail "$output: no progress: $(head -c 300 "$T/shown" | cat -v)"
+	grep -aqE $'\r\e\\[K' "$T/shown" || fail "$output: the progress stays"
+done
+echo "progress: $(tr '\r' '\n' <"$T/shown" | grep -a MiB | head -n 1 | cat -v)"
