@@ -97,8 +97,8 @@ struct process {
 	uint32_t parents[PROCESS_PARENTS_MAX]; /* by vCPU: tid of the thread that made it */
 	struct process_pages surprises; /* code that no call made executable, without record yet */
 	uint64_t n_surprises;           /* how many such pages there were */
-	uint32_t killed_tid;            /* the thread that took the signal which kills the process */
-	uint32_t killed_by;             /* that signal; 0: none kills it */
+	uint32_t killed_tid; /* the thread that took the signal which kills the process */
+	uint32_t killed_by;  /* that signal; 0: none kills it */
 };
 
 /*

@@ -23,6 +23,6 @@ bool emuterms_knows(enum ptterm term);
 struct emu_pool_layout emuterms_layout(const struct config *config);
 struct source_facts emuterms_facts(const struct config *config);
 
-/* Return: the bits of attr_config which say that there are MTC and CYC packets, MTC packets as often
+/* Return: the bits of attr_config which say that there are MTC and CYC packets, the former as often
  * as @timing says. */
 uint64_t emuterms_timing_config(const struct encode_timing *timing);

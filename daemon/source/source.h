@@ -195,8 +195,8 @@ struct source_ops {
 	struct source *(*free)(struct source *source);
 };
 
-/* First member of every source. Only the facts change while it lives: in look_after(), and in hold()
- * what the rings hold. */
+/* First member of every source. Only the facts change while it lives: in look_after(), and, about
+ * what the rings hold, in hold(). */
 struct source {
 	const struct source_ops *ops;
 	struct source_facts facts;

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "decoder/cmd/snapname.h"
+#include "decoder/sink/diff.h"
 #include "ptd/snapshot.h"
 
 static void usage_of_sink(FILE *f, const struct ptd_sink_ops *ops)
@@ -26,6 +27,7 @@ static void usage(FILE *f)
 {
 	fprintf(f,
 		"Usage: ptdecode [OPTION]... INPUT\n"
+		"       ptdecode [OPTION]... -f diff INPUT INPUT\n"
 		"       ptdecode [OPTION]... --raw-pt FILE CODE...\n"
 		"Decode a snapshot of ptd (a directory, an id, or latest), or any perf.data with\n"
 		"intel_pt (-: from standard input), into every instruction executed.\n"
@@ -34,6 +36,7 @@ static void usage(FILE *f)
 		"its -o:\n");
 	for (size_t i = 0; ptd_sink_at(i); i++)
 		usage_of_sink(f, ptd_sink_at(i));
+	usage_of_sink(f, &diff_ops);
 	fprintf(
 	    f,
 	    "  -o, --output PATH     where to write the format before it (default: standard "
@@ -243,11 +246,12 @@ static int add_output(struct command *c, char *format)
 
 	if (options)
 		*options++ = '\0';
-	ops = ptd_sink_find(format);
+	ops = strcmp(format, diff_ops.name) == 0 ? &diff_ops : ptd_sink_find(format);
 	if (!ops)
 		return wrong("no such format", format);
 	if (c->n_outputs == COMMAND_OUTPUTS_MAX)
 		return wrong("too many formats", format);
+	c->diff = c->diff || ops == &diff_ops;
 	o = &c->outputs[c->n_outputs++];
 	*o = (struct requested_output){
 		.ops = ops, .config = { .size = sizeof(o->config), .fd = -1, .options = o->options }
@@ -476,20 +480,39 @@ static int default_buildid_dir(struct command *c)
 }
 
 /* If the input is no file but can be the name of a snapshot, use that snapshot. */
-static int find_snapshot(struct command *c)
+static int find_snapshot(const struct command *c, const char **input, char **ret_snapshot)
 {
 	const char *from_env = getenv("PTD_STATE_DIR"), *state_dir = c->state_dir;
 	char *message = NULL;
 	int r;
 
-	if (!c->options.input || !snapname_is(c->options.input))
+	if (!*input || !snapname_is(*input))
 		return STATUS_OK;
 	if (!state_dir)
 		state_dir = from_env && from_env[0] ? from_env : PTD_STATE_DIR_DEFAULT;
-	r = snapname_find(c->options.input, state_dir, &c->snapshot, &message);
+	r = snapname_find(*input, state_dir, ret_snapshot, &message);
 	if (r < 0)
 		return report(r, message);
-	c->options.input = c->snapshot;
+	*input = *ret_snapshot;
+	return STATUS_OK;
+}
+
+static int check_diff(const struct command *c)
+{
+	const char *const inputs[] = { c->options.input, c->other_input };
+
+	if (!c->diff)
+		return STATUS_OK;
+	if (c->n_outputs > 1)
+		return wrong("-f diff is the only format, if it is one", NULL);
+	if (!c->other_input)
+		return wrong("-f diff compares two inputs, which stand at the end", NULL);
+	for (size_t i = 0; i < ARRAY_LEN(inputs); i++) {
+		if (!inputs[i][0])
+			return wrong("the name of the input is empty", NULL);
+		if (strcmp(inputs[i], "-") == 0)
+			return wrong("-f diff reads its inputs more than once", inputs[i]);
+	}
 	return STATUS_OK;
 }
 
@@ -507,6 +530,8 @@ int command_parse(struct command *c, int argc, char **argv)
 
 	if (optind < argc)
 		c->options.input = argv[optind++];
+	if (optind < argc && c->diff)
+		c->other_input = argv[optind++];
 	if (optind < argc)
 		return wrong("one input at a time", argv[optind]);
 	if (c->options.input && c->options.raw_pt)
@@ -531,7 +556,11 @@ int command_parse(struct command *c, int argc, char **argv)
 		if (c->outputs[i].ops->directory && !c->outputs[i].path)
 			return wrong("a directory must be named by -o for format",
 				     c->outputs[i].ops->name);
-	status = find_snapshot(c);
+	status = check_diff(c);
+	if (status == STATUS_OK)
+		status = find_snapshot(c, &c->options.input, &c->snapshots[0]);
+	if (status == STATUS_OK)
+		status = find_snapshot(c, &c->other_input, &c->snapshots[1]);
 	if (status != STATUS_OK)
 		return status;
 	if (!c->options.buildid_dir && default_buildid_dir(c) < 0)
@@ -545,7 +574,8 @@ void command_deinit(struct command *c)
 	asked_deinit(&c->asked);
 	rawcode_deinit(&c->raw_code);
 	free(c->home_debug);
-	free(c->snapshot);
+	for (size_t i = 0; i < ARRAY_LEN(c->snapshots); i++)
+		free(c->snapshots[i]);
 }
 
 static int read_code(struct rawcode *raw, const struct command_code *code, char **reterr_message)

@@ -65,11 +65,13 @@ struct command {
 	size_t n_threads;     /* as asked for; 0: as many as there are CPUs */
 	size_t n_threads_max; /* so many are started, or fewer if they were not asked for */
 	struct ptd_threads *threads;
-	char *home_debug;      /* ~/.debug */
-	const char *state_dir; /* where snapshots are found by their ids; NULL: the default */
-	char *snapshot;        /* path of the snapshot that was found by its id */
-	bool debuginfod;       /* servers may be asked for files */
-	bool verify;           /* both engines decode, and are compared; there are no outputs */
+	char *home_debug;        /* ~/.debug */
+	const char *state_dir;   /* where snapshots are found by their ids; NULL: the default */
+	const char *other_input; /* what the input is compared with, if @diff */
+	bool diff;
+	char *snapshots[2]; /* paths of the inputs that were found by their ids */
+	bool debuginfod;    /* servers may be asked for files */
+	bool verify;        /* both engines decode, and are compared; there are no outputs */
 };
 
 /*

@@ -21,6 +21,7 @@
 #include "decoder/cmd/inherit.h"
 #include "decoder/cmd/sandbox.h"
 #include "decoder/cmd/verify.h"
+#include "decoder/sink/diff.h"
 #include "decoder/symbol/debugfile.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
@@ -38,29 +39,38 @@ static bool is_file(const char *path, const struct stat *st)
 	       other.st_ino == st->st_ino;
 }
 
+/* Return: whether @st is of the input, or of a file of it that is a snapshot. */
+static bool is_of_input(const char *input, const struct stat *st)
+{
+	const char *const files[] = { "data", "manifest", "objects.map", "SHA256SUMS" };
+	bool is = is_file(input, st);
+	char *inside;
+
+	for (size_t i = 0; input && i < ARRAY_LEN(files); i++) {
+		if (asprintf(&inside, "%s/%s", input, files[i]) < 0)
+			return true;
+		is = is || is_file(inside, st);
+		free(inside);
+	}
+	return is;
+}
+
 /* Return: whether writing the output would destroy an input or what another output writes. */
 static bool is_taken(const struct command *c, size_t output)
 {
-	const char *const files[] = { "data", "manifest", "objects.map", "SHA256SUMS" };
 	const char *path = c->outputs[output].path;
-	char *inside;
 	struct stat st;
 	bool taken;
 
 	if (!path || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	taken = is_file(c->options.input, &st) || is_file(c->options.raw_pt, &st);
+	taken = is_of_input(c->options.input, &st) || is_of_input(c->other_input, &st) ||
+		is_file(c->options.raw_pt, &st);
 	for (size_t i = 0; i < c->code.n; i++)
 		taken = taken || is_file(c->code.items[i].path, &st) ||
 			is_file(c->code.items[i].address_path, &st);
 	for (size_t i = 0; i < output; i++)
 		taken = taken || is_file(c->outputs[i].path, &st);
-	for (size_t i = 0; c->options.input && i < ARRAY_LEN(files); i++) {
-		if (asprintf(&inside, "%s/%s", c->options.input, files[i]) < 0)
-			return true;
-		taken = taken || is_file(inside, &st);
-		free(inside);
-	}
 	return taken;
 }
 
@@ -288,6 +298,19 @@ static bool wants(const struct command *c, bool batches)
 	return false;
 }
 
+/* Log what of the input could not be used. */
+static void complain(const struct command *c, const struct ptd_decoder *d)
+{
+	const struct ptd_info *info = ptd_decoder_info(d);
+
+	if (info->truncated_at)
+		log_warning("%s: ends inside the record at byte %" PRIu64
+			    "; what is before it was decoded",
+			    c->options.input, info->truncated_at);
+	for (size_t i = 0; i < info->n_complaints; i++)
+		log_warning("%s", info->complaints[i]);
+}
+
 static int decode(struct command *c, struct ptd_decoder *d)
 {
 	int r = 0;
@@ -296,20 +319,19 @@ static int decode(struct command *c, struct ptd_decoder *d)
 		r = list_sideband(c, d);
 	if (r == 0 && wants(c, true))
 		r = write_batches(c, d);
-	if (ptd_decoder_info(d)->truncated_at)
-		log_warning("%s: ends inside the record at byte %" PRIu64
-			    "; what is before it was decoded",
-			    c->options.input, ptd_decoder_info(d)->truncated_at);
-	for (size_t i = 0; i < ptd_decoder_info(d)->n_complaints; i++)
-		log_warning("%s", ptd_decoder_info(d)->complaints[i]);
-	if (r < 0)
-		return r;
+	complain(c, d);
+	return r < 0 ? r : 0;
+}
+
+static int finish_outputs(struct command *c, const struct ptd_stats *stats)
+{
+	int r;
 
 	for (size_t i = 0; i < c->n_outputs; i++) {
 		struct requested_output *o = &c->outputs[i];
 		const char *omission;
 
-		r = ptd_sink_finish(o->sink, ptd_decoder_stats(d));
+		r = ptd_sink_finish(o->sink, stats);
 		if (r < 0)
 			return cannot_write(c, o, r);
 		omission = ptd_sink_omission(o->sink);
@@ -351,7 +373,7 @@ static bool is_damaged(const struct command *c, struct ptd_decoder *d)
 
 	if (ptd_decoder_info(d)->truncated_at)
 		return true;
-	if (!wants(c, true))
+	if (!c->diff && !wants(c, true))
 		return false;
 	for (size_t i = 0; i < stats->n_gap_reasons; i++) {
 		if (stats->n_gaps[i] && !is_no_fault((enum ptd_gap_reason)i, c->options.raw_pt))
@@ -448,7 +470,8 @@ static int collect_roots(const struct command *c, struct roots *roots)
 {
 	const struct ptd_options *o = &c->options;
 	const char *const paths[] = {
-		DEBUGFILE_SYSTEM_DIR, o->debug_dir, o->buildid_dir, o->symfs, o->raw_pt, o->input
+		DEBUGFILE_SYSTEM_DIR, o->debug_dir, o->buildid_dir, o->symfs, o->raw_pt, o->input,
+		c->other_input,
 	};
 	int r = 0;
 
@@ -456,7 +479,8 @@ static int collect_roots(const struct command *c, struct roots *roots)
 		r = add_root(roots, paths[i]);
 	for (size_t i = 0; i < c->code.n && r == 0; i++)
 		r = add_code(roots, &c->code.items[i]);
-	if (r == 0 && o->input && !has_manifest(o->input))
+	if (r == 0 && ((o->input && !has_manifest(o->input)) ||
+		       (c->other_input && !has_manifest(c->other_input))))
 		r = add_everywhere(roots);
 	return r;
 }
@@ -465,6 +489,8 @@ static uint64_t size_of_inputs(const struct command *c)
 {
 	uint64_t size = budget_size_of(c->options.input ?: c->options.raw_pt);
 
+	if (c->other_input)
+		size += budget_size_of(c->other_input);
 	for (size_t i = 0; i < c->code.n; i++)
 		size += budget_size_of(c->code.items[i].path);
 	return size;
@@ -504,6 +530,8 @@ static int close_inherited(const struct command *c)
 
 	r = vec_push(&paths, c->options.input);
 	if (r == 0)
+		r = vec_push(&paths, c->other_input);
+	if (r == 0)
 		r = vec_push(&paths, c->options.raw_pt);
 	for (size_t i = 0; i < c->code.n && r == 0; i++) {
 		r = vec_push(&paths, c->code.items[i].path);
@@ -519,10 +547,8 @@ static int close_inherited(const struct command *c)
 }
 
 /* Check that the input can be read, so that a mistyped name is found before outputs are made. */
-static int check_input(const struct command *c)
+static int check_input(const char *path)
 {
-	const char *path = c->options.input ?: c->options.raw_pt;
-
 	if (strcmp(path, "-") == 0 || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0)
 		return 0;
 	return log_error_errno(-errno, "%s: %m", path);
@@ -577,7 +603,9 @@ static int prepare(struct command *c, struct fetcher *fetcher)
 	c->options.opening = show_opening;
 	r = close_inherited(c);
 	if (r == 0)
-		r = check_input(c);
+		r = check_input(c->options.input ?: c->options.raw_pt);
+	if (r == 0 && c->other_input)
+		r = check_input(c->other_input);
 	if (r == 0)
 		r = start_fetcher(c, fetcher);
 	if (r == 0)
@@ -651,6 +679,68 @@ static int verify(struct command *c)
 	return r == VERIFY_EQUAL ? STATUS_OK : STATUS_FAILED;
 }
 
+/* Have @diff see the stream of one input. Return: 0, or negative errno after it was logged. */
+static int show_stream(struct command *c, struct diff *diff, unsigned int pass, enum diff_side side,
+		       bool *damaged)
+{
+	const struct ptd_batch *batch;
+	struct ptd_decoder *d = NULL;
+	char *message = NULL;
+	int r;
+
+	r = ptd_decoder_new(&c->options, &d, &message);
+	if (r < 0) {
+		clear_progress();
+		command_log(r, message);
+		explain(c, r);
+		return r;
+	}
+	diff_begin(diff, pass, side, ptd_decoder_info(d));
+	while (r == 0 && (r = next_batch(d, &batch)) == 0) {
+		r = diff_batch(diff, batch);
+	}
+	clear_progress();
+	if (r >= 0)
+		r = diff_end(diff);
+	explain(c, r);
+	if (pass == 0) {
+		complain(c, d);
+		*damaged = *damaged || is_damaged(c, d);
+	}
+	ptd_decoder_free(d);
+	return r;
+}
+
+/* Compare the two inputs. Return: an exit status. */
+static int write_diff(struct command *c)
+{
+	const char *const inputs[] = { c->options.input, c->other_input };
+	const struct ptd_stats no_stats = {};
+	const struct ptd_info no_info = {};
+	struct diff *diff = NULL;
+	bool damaged = false;
+	int r;
+
+	r = diff_new(inputs, &diff);
+	if (r < 0)
+		(void)log_error_errno(r, "cannot compare: %m");
+	c->outputs[0].config.userdata = diff;
+	for (unsigned int pass = 0; r == 0 && pass < DIFF_PASSES && diff_needs(diff, pass); pass++)
+		for (size_t i = 0; r == 0 && i < ARRAY_LEN(inputs); i++) {
+			c->options.input = inputs[i];
+			r = show_stream(c, diff, pass, (enum diff_side)i, &damaged);
+		}
+	if (r == 0)
+		r = open_outputs(c, &no_info);
+	if (r == 0)
+		r = finish_outputs(c, &no_stats);
+	close_outputs(c);
+	diff_free(diff);
+	if (r < 0)
+		return STATUS_FAILED;
+	return damaged ? STATUS_GAPS : STATUS_OK;
+}
+
 /* Decode into the outputs. Return: an exit status. */
 static int write_outputs(struct command *c)
 {
@@ -663,7 +753,8 @@ static int write_outputs(struct command *c)
 	if (r < 0) {
 		command_log(r, message);
 		explain(c, r);
-	} else if (open_outputs(c, ptd_decoder_info(d)) == 0 && decode(c, d) == 0) {
+	} else if (open_outputs(c, ptd_decoder_info(d)) == 0 && decode(c, d) == 0 &&
+		   finish_outputs(c, ptd_decoder_stats(d)) == 0) {
 		status = is_damaged(c, d) ? STATUS_GAPS : STATUS_OK;
 	}
 	close_outputs(c);
@@ -686,7 +777,9 @@ int main(int argc, char **argv)
 		if (r == 0)
 			r = command_read_code(&c);
 		if (r == 0)
-			status = c.verify ? verify(&c) : write_outputs(&c);
+			status = c.verify ? verify(&c)
+				 : c.diff ? write_diff(&c)
+					  : write_outputs(&c);
 		else
 			close_outputs(&c);
 	}

@@ -533,4 +533,5 @@ const struct ptd_sink_ops sink_branches = {
 	.write = branches_write,
 	.finish = branches_finish,
 	.free = branches_free,
+	.writes_last = true,
 };

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Diff
+ *
+ * Compares two streams, A and B: for each thread, where its path first differs (path.h), and for
+ * each function how often it was entered and how many instructions it executed.
+ *
+ * The streams are compared one after the other, in memory that hardly depends on their length, so
+ * each is decoded up to three times:
+ *
+ *	0	The steps of each thread are hashed, and the hash is noted now and then; functions
+ *		are counted. Then threads are paired, and the first notes that differ say in which
+ *		part of a path the first difference lies.
+ *	1	The steps of that part are kept. Their comparison says behind how many instructions
+ *		the paths differ.
+ *	2	What happened there is looked at, and made text of.
+ *
+ * Passes 1 and 2 end as soon as they have seen what they want. A stream that is another one in a
+ * later pass makes no harm, but the difference is not found then.
+ *
+ * Threads of A and B belong together if they have the same name; those of one name, and those left
+ * over, are paired in the order of their first instructions.
+ */
+
+#include <stdbool.h>
+
+#include "base/base.h"
+#include "ptd/record.h"
+#include "ptd/sink.h"
+
+#define DIFF_PASSES 3
+
+struct diff;
+
+enum diff_side {
+	DIFF_A,
+	DIFF_B,
+	_DIFF_SIDES,
+};
+
+/* Make a comparison. @names, what the two streams are called in the text, are borrowed. Return: 0
+ * or -ENOMEM. */
+_must_check_ int diff_new(const char *const names[static _DIFF_SIDES], struct diff **ret_diff);
+struct diff *diff_free(struct diff *diff);
+
+/* Return: whether the pass is needed, as the passes before it say. */
+bool diff_needs(const struct diff *diff, unsigned int pass);
+
+/* Begin a pass over the stream of @side, which has @info. In each pass, A comes before B. */
+void diff_begin(struct diff *diff, unsigned int pass, enum diff_side side,
+		const struct ptd_info *info);
+
+/* Take the next batch. Return: 0; DIFF_ENOUGH: the pass needs no more of them; or -ENOMEM. */
+_must_check_ int diff_batch(struct diff *diff, const struct ptd_batch *batch);
+enum {
+	DIFF_ENOUGH = 1,
+};
+
+/* The pass over this stream is over; the decoder still exists. Return: 0 or -ENOMEM. */
+_must_check_ int diff_end(struct diff *diff);
+
+DEFINE_CLEANUP(struct diff *, diff_free);
+
+/*
+ * The kind of sink that writes the comparison after the last pass: a struct diff is the userdata
+ * of its config. The sink takes no batches. Its option rows must be a number.
+ */
+extern const struct ptd_sink_ops diff_ops;

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Two streams of a program that is mapped at different addresses: which of their threads belong
+ * together, where these first differ, and what is said of it. */
+
+#include "decoder/sink/diff.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define RUNS_MAX 7 /* of a batch: fewer than most paths have */
+
+static const struct ptd_object demo = { .id = 0, .name = "/bin/demo" };
+static const struct ptd_object jit = { .id = 1, .name = "[jit]" };
+static const struct ptd_object moved = { .id = 2, .name = "/opt/other/demo" };
+static const struct ptd_symbol none = { .name = "" }, main_ = { .name = "main", .address = 0x1000 },
+			       other = { .name = "other", .address = 0x1010 },
+			       jitted = { .name = "jitted", .address = 0x90000 },
+			       jitted_elsewhere = { .name = "jitted", .address = 0xa0000 };
+static const struct ptd_symbol *const symbols[] = { &none, &main_, &other, &jitted,
+						    &jitted_elsewhere };
+
+static const uint8_t jne[] = { 0x90, 0x75, 0x0d }, back[] = { 0x90, 0xeb, 0xf0 }, ret[] = { 0xc3 };
+static const struct ptd_insn jne_insns[] = {
+	{ .offset = 0, .size = 1, .symbol = 1 },
+	{ .offset = 1, .size = 2, .symbol = 1, .iclass = PTD_INSN_JUMP_COND }
+};
+static const struct ptd_insn ret_insns[] = {
+	{ .offset = 0, .size = 1, .symbol = 2, .iclass = PTD_INSN_RETURN }
+};
+static const struct ptd_insn jit_insns[][1] = { { { .size = 1, .symbol = 3 } },
+						{ { .size = 1, .symbol = 4 } } };
+
+/* Each by its letter. */
+static const struct ptd_block x = { .id = 0,
+				    .n_insns = 2,
+				    .size = 3,
+				    .mode = 64,
+				    .object = &demo,
+				    .address = 0x1000,
+				    .bytes = jne,
+				    .insns = jne_insns },
+			      y = { .id = 1,
+				    .n_insns = 2,
+				    .size = 3,
+				    .mode = 64,
+				    .object = &demo,
+				    .address = 0x1003,
+				    .bytes = back,
+				    .insns = jne_insns },
+			      z = { .id = 2,
+				    .n_insns = 1,
+				    .size = 1,
+				    .mode = 64,
+				    .object = &demo,
+				    .address = 0x1010,
+				    .bytes = ret,
+				    .insns = ret_insns },
+			      j = { .id = 3,
+				    .n_insns = 1,
+				    .size = 1,
+				    .mode = 64,
+				    .object = &jit,
+				    .address = 0x90000,
+				    .bytes = ret,
+				    .insns = jit_insns[0] },
+			      k = { .id = 4,
+				    .n_insns = 1,
+				    .size = 1,
+				    .mode = 64,
+				    .object = &jit,
+				    .address = 0xa0000,
+				    .bytes = ret,
+				    .insns = jit_insns[1] },
+			      m = { .id = 5,
+				    .n_insns = 2,
+				    .size = 3,
+				    .mode = 64,
+				    .object = &moved,
+				    .address = 0x1000,
+				    .bytes = jne,
+				    .insns = jne_insns };
+
+/*
+ * A path is written in letters: X nop, jne to Z; Y nop, jmp; Z ret; J and K code of a JIT compiler;
+ * M the X of a file in another directory; x, only the nop of X, and = the jne behind it. '!' is an
+ * interruption, and '?' a gap. A digit says how often the path begins anew, in thousands.
+ */
+struct thread {
+	uint32_t tid;
+	const char *comm;
+	const char *path;
+};
+
+static const struct ptd_block *block_of(char letter)
+{
+	switch (letter) {
+	case 'Y':
+		return &y;
+	case 'Z':
+		return &z;
+	case 'J':
+		return &j;
+	case 'K':
+		return &k;
+	case 'M':
+		return &m;
+	default:
+		return &x;
+	}
+}
+
+struct feeder {
+	struct diff *diff;
+	struct ptd_slice slice;
+	struct ptd_run runs[RUNS_MAX];
+	struct ptd_mark marks[RUNS_MAX];
+	size_t n_runs, n_marks;
+	uint64_t base, t;
+	int result;
+};
+
+static void feed(struct feeder *f)
+{
+	const struct ptd_batch batch = { .slice = &f->slice,
+					 .runs = f->runs,
+					 .n_runs = f->n_runs,
+					 .marks = f->marks,
+					 .n_marks = f->n_marks,
+					 .symbols = symbols,
+					 .n_symbols = ARRAY_LEN(symbols) };
+
+	if (f->result == 0)
+		f->result = diff_batch(f->diff, &batch);
+	assert_true(f->result >= 0);
+	f->n_runs = f->n_marks = 0;
+}
+
+static void feed_letter(struct feeder *f, char letter)
+{
+	const struct ptd_block *block = block_of(letter);
+
+	if (letter == '!' || letter == '?') {
+		f->marks[f->n_marks++] =
+		    (struct ptd_mark){ .run = f->n_runs,
+				       .kind = letter == '!' ? PTD_MARK_ASYNC : PTD_MARK_GAP };
+	} else {
+		f->runs[f->n_runs++] = (struct ptd_run){
+			.block = block,
+			.base = f->base + block->address,
+			.t = f->t += 1000,
+			.first = letter == '=',
+			.n = letter == 'x' || letter == '=' ? 1 : block->n_insns,
+		};
+	}
+	if (f->n_runs == RUNS_MAX || f->n_marks == RUNS_MAX)
+		feed(f);
+}
+
+static void feed_thread(struct feeder *f, const struct thread *thread)
+{
+	size_t n = 1, i = 0;
+
+	f->slice.pid = 10;
+	f->slice.tid = thread->tid;
+	f->slice.comm = thread->comm;
+	for (const char *p = thread->path; *p; p++)
+		if (*p >= '1' && *p <= '9')
+			for (n = (size_t)(*p - '0') * 1000; i < n; i++)
+				for (const char *q = thread->path; q < p; q++)
+					feed_letter(f, *q);
+		else if (!strpbrk(p, "123456789"))
+			feed_letter(f, *p);
+	feed(f);
+}
+
+/* What is written of two programs; it is to be freed. */
+static char *compare(const struct thread *a, size_t n_a, const struct thread *b, size_t n_b)
+{
+	static const char *const names[] = { "one", "two" };
+	const struct thread *threads[] = { a, b };
+	const size_t n[] = { n_a, n_b };
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	const struct ptd_stats stats = {};
+	struct ptd_sink_config config = { .size = sizeof(config), .info = &info };
+	struct ptd_sink *sink;
+	struct diff *diff;
+	ssize_t size;
+	char *text;
+	int fd;
+
+	assert_int_equal(diff_new(names, &diff), 0);
+	for (unsigned int pass = 0; pass < DIFF_PASSES && diff_needs(diff, pass); pass++)
+		for (size_t side = 0; side < 2; side++) {
+			struct feeder f = { .diff = diff, .base = side * 0x7000000 };
+
+			diff_begin(diff, pass, (enum diff_side)side, &info);
+			for (size_t i = 0; i < n[side]; i++)
+				feed_thread(&f, &threads[side][i]);
+			assert_int_equal(diff_end(diff), 0);
+		}
+	config.fd = memfd_create("diff", MFD_CLOEXEC);
+	config.userdata = diff;
+	fd = fcntl(config.fd, F_DUPFD_CLOEXEC, 0);
+	assert_int_equal(ptd_sink_new(&diff_ops, &config, &sink, NULL), 0);
+	assert_int_equal(ptd_sink_finish(sink, &stats), 0);
+	ptd_sink_free(sink);
+	assert_null(diff_free(diff));
+	text = calloc(1, 1 << 16);
+	assert_non_null(text);
+	size = pread(fd, text, (1 << 16) - 1, 0);
+	assert_true(size > 0);
+	close(fd);
+	return text;
+}
+
+static void assert_says(const char *a, const char *b, const char *expected)
+{
+	const struct thread one = { 11, "me", a }, two = { 21, "me", b };
+	_cleanup_(freep) char *text = compare(&one, 1, &two, 1);
+
+	if (!strstr(text, expected))
+		fail_msg("%s and %s:\n%s, not\n%s", a, b, text, expected);
+}
+
+#define SAME "Threads that are the same: 1\nThreads that differ: 0\n"
+
+static void no_difference(void **state)
+{
+	(void)state;
+	assert_says("XZXY", "XZXY", SAME "\nFunctions that differ: 0\n");
+	assert_says("XZXYXZXYXZ", "x=Zx=YXZXYXZ", SAME);
+	assert_says("XZXYXZ", "MZMYXZ", SAME);
+	assert_says("XJXJ", "XKXK", SAME);
+	/* Interrupted, but it goes on where it was. */
+	assert_says("XYX", "x!=YX", SAME);
+	assert_says("XZ9", "XZ9", SAME);
+	assert_says("", "", SAME);
+}
+
+static void differences(void **state)
+{
+	(void)state;
+	assert_says("XZXY", "XZXZ",
+		    "me 10/11 of A and me 10/21 of B: the first 5 instructions are the same\n"
+		    "    Then, behind 1001 main+0x1 (/bin/demo): jnz 0x1010\n"
+		    "    A at 0.000003000 went on with 1003 main+0x3 (/bin/demo)\n"
+		    "    B at 0.000003000 went to 7001010 other+0x0 (/bin/demo)\n");
+	assert_says("XZX", "XZXZ",
+		    "the first 5 instructions are the same\n"
+		    "    Then, behind 1001 main+0x1 (/bin/demo): jnz 0x1010\n"
+		    "    A at 0.000003000 ends\n"
+		    "    B at 0.000003000 went to 7001010 other+0x0 (/bin/demo)\n");
+	assert_says("x!ZX", "XZX",
+		    "the first 1 instruction are the same\n"
+		    "    Then, behind 1000 main+0x0 (/bin/demo): nop\n"
+		    "    A at 0.000001000 was interrupted, and went on at 1010 other+0x0 "
+		    "(/bin/demo)\n"
+		    "    B at 0.000001000 went on with 7001001 main+0x1 (/bin/demo)\n");
+	assert_says("X?YX", "XYX",
+		    "    A at 0.000001000 has a gap, and goes on at 1003 main+0x3 (/bin/demo)\n"
+		    "    B at 0.000001000 went on with 7001003 main+0x3 (/bin/demo)\n");
+	assert_says("ZX", "XZ",
+		    "the first 0 instructions are the same\n"
+		    "    A at 0.000001000 went to 1010 other+0x0 (/bin/demo)\n"
+		    "    B at 0.000001000 went to 7001000 main+0x0 (/bin/demo)\n");
+	assert_says("", "X", "the first 0 instructions are the same\n    A ends\n");
+}
+
+/* In the first, in a later, and at the end of a part that is compared at a time. */
+static void long_paths(void **state)
+{
+	(void)state;
+	assert_says("XZ8XY", "XZ8XZ",
+		    "the first 24002 instructions are the same\n"
+		    "    Then, behind 1001 main+0x1 (/bin/demo): jnz 0x1010\n"
+		    "    A at 0.016001000 went on with 1003 main+0x3 (/bin/demo)\n"
+		    "    B at 0.016001000 went to 7001010 other+0x0 (/bin/demo)\n");
+	assert_says("XZXZXZ9XY", "XZXZXZ9XZ", "the first 81002 instructions are the same\n");
+	assert_says("XZXZ4", "XZXZ5", "the first 24000 instructions are the same\n");
+	assert_says("XZXZ8", "XZXZ9", "the first 48000 instructions are the same\n");
+}
+
+static void functions(void **state)
+{
+	(void)state;
+	assert_says("XZXZXZXY", "XYYYZ",
+		    "\nFunctions that differ: 2\n"
+		    " instructions A               B      difference   entered A           B  "
+		    "symbol (object)\n"
+		    "             10               8              -2           4           1  "
+		    "main (demo)\n"
+		    "              3               1              -2           3           1  "
+		    "other (demo)\n");
+	assert_says("XJXJ", "XK",
+		    "              2               1              -1           2           1  "
+		    "jitted ([jit])\n");
+}
+
+/* By their names, and then in the order of their first instructions. */
+static void threads(void **state)
+{
+	static const struct thread a[] = { { 11, "main", "XZ" },
+					   { 12, "worker", "XZXZ" },
+					   { 13, "worker", "XZXZXZ" },
+					   { 14, "gone", "XYX" } };
+	static const struct thread b[] = { { 21, "worker", "XZXZ" },
+					   { 22, "main", "XZ" },
+					   { 23, "worker", "XZXZXZ" } };
+	_cleanup_(freep) char *text = compare(a, 4, b, 3), *swapped = compare(b, 3, a, 4);
+
+	(void)state;
+	assert_non_null(strstr(text, "A: one: 24 instructions, 4 threads\n"
+				     "B: two: 18 instructions, 3 threads\n"
+				     "Threads that are the same: 3\nThreads that differ: 0\n"
+				     "\ngone 10/14 is in A only: 6 instructions\n"));
+	assert_non_null(strstr(swapped, "\ngone 10/14 is in B only: 6 instructions\n"));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_difference), cmocka_unit_test(differences),
+		cmocka_unit_test(long_paths),    cmocka_unit_test(functions),
+		cmocka_unit_test(threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
