@@ -50,8 +50,8 @@
 
 /*
  * Of broken packets libipt 2.0.5 sometimes makes something else that is also legal: it binds a
- * TIP.PGD or a second PIP to another instruction, or a FUP to an MWAIT while packets are off. That
- * happens to about one mutation in 2000; a defect would show in more.
+ * TIP.PGD or a second PIP to another instruction, for example. That happens to about one mutation
+ * in 3000; a defect would show in more.
  */
 #define DIFFERENT_SHARE 500
 
