@@ -26,17 +26,10 @@
 #include "decoder/pt/ipt_walk.h"
 #include "decoder/pt/news.h"
 #include "decoder/pt/peek.h"
+#include "decoder/pt/runlist.h"
 #include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
 #include "decoder/x86/unknown.h"
-
-/* What a step of the decoder adds to. */
-struct output {
-	struct ptd_run *runs;
-	size_t n, n_max;
-	uint64_t last;    /* the last address of the mapping that the last run is in */
-	uint64_t n_insns; /* in all runs */
-};
 
 /*
  * Where the instruction that was given out last leads. libipt does not promise that it goes there:
@@ -74,6 +67,7 @@ struct insn_engine {
 	bool passed;               /* packets behind it report what follows */
 	uint64_t ip;               /* of the instruction that an error hit */
 	struct course course;
+	uint64_t last; /* the last address of the mapping that the last run is in */
 
 	struct news news;
 
@@ -233,9 +227,9 @@ static void note_course(struct insn_engine *e, const struct ptd_run *run)
 }
 
 /* Return: whether @ip is the next instruction of the block of the last run, which it joins. */
-static bool extend(struct output *output, uint64_t ip)
+static bool extend(const struct insn_engine *e, struct runlist *out, uint64_t ip)
 {
-	struct ptd_run *run = output->n > 0 ? &output->runs[output->n - 1] : NULL;
+	struct ptd_run *run = out->n > 0 ? &out->runs[out->n - 1] : NULL;
 	const struct ptd_insn *insn;
 	size_t next;
 
@@ -243,15 +237,15 @@ static bool extend(struct output *output, uint64_t ip)
 		return false;
 	next = (size_t)run->first + run->n;
 	insn = &run->block->insns[next];
-	if (next >= run->block->n_insns || run->base + insn->offset != ip || ip > output->last ||
-	    output->last - ip < insn->size - 1u)
+	if (next >= run->block->n_insns || run->base + insn->offset != ip || ip > e->last ||
+	    e->last - ip < insn->size - 1u)
 		return false;
 	run->n++;
 	return true;
 }
 
 /* Begin a run with the instruction at @ip. Return: 0, or what is libipt's status for that. */
-static int begin_run(struct insn_engine *e, struct output *output, uint64_t ip,
+static int begin_run(struct insn_engine *e, struct runlist *out, uint64_t ip,
 		     const struct pt_insn *insn)
 {
 	const struct extent *extent;
@@ -259,7 +253,7 @@ static int begin_run(struct insn_engine *e, struct output *output, uint64_t ip,
 	uint64_t offset;
 	int r;
 
-	if (!e->view || view_find_code(e->view, ip, &extent, &offset, &output->last) != 0)
+	if (!e->view || view_find_code(e->view, ip, &extent, &offset, &e->last) != 0)
 		return -pte_nomap;
 	if (insn->truncated)
 		r = cache_get_stitched(e->config.cache, extent->object, offset, e->mode, insn->raw,
@@ -270,7 +264,7 @@ static int begin_run(struct insn_engine *e, struct output *output, uint64_t ip,
 		e->error = r;
 	if (r < 0)
 		return -pte_bad_insn;
-	output->runs[output->n++] = (struct ptd_run){
+	out->runs[out->n++] = (struct ptd_run){
 		.block = block,
 		.base = ip,
 		.t = e->t,
@@ -285,7 +279,7 @@ static int begin_run(struct insn_engine *e, struct output *output, uint64_t ip,
  *
  * Return: 0, or what is libipt's status if it cannot have been.
  */
-static int emit(struct insn_engine *e, struct output *output, const struct pt_insn *insn)
+static int emit(struct insn_engine *e, struct runlist *out, const struct pt_insn *insn)
 {
 	const uint64_t ip = cut(e->mode, insn->ip);
 	int r = 0;
@@ -293,12 +287,12 @@ static int emit(struct insn_engine *e, struct output *output, const struct pt_in
 	e->ip = ip;
 	if (!leads_to(&e->course, ip))
 		return -pte_bad_query;
-	if (insn->truncated || !extend(output, ip))
-		r = begin_run(e, output, ip, insn);
+	if (insn->truncated || !extend(e, out, ip))
+		r = begin_run(e, out, ip, insn);
 	if (r < 0)
 		return r;
-	output->n_insns++;
-	note_course(e, &output->runs[output->n - 1]);
+	out->n_insns++;
+	note_course(e, &out->runs[out->n - 1]);
 	return 0;
 }
 
@@ -308,7 +302,7 @@ static uint8_t bits_of(enum pt_exec_mode mode)
 }
 
 /* Let libipt take an instruction. Return: its status. */
-static int take_insn(struct insn_engine *e, struct output *output)
+static int take_insn(struct insn_engine *e, struct runlist *out)
 {
 	struct pt_insn insn = { .iclass = ptic_error }; /* libipt may leave it as it is */
 	const int status = pt_insn_next(e->decoder, &insn, sizeof(insn));
@@ -318,7 +312,7 @@ static int take_insn(struct insn_engine *e, struct output *output)
 	e->ip = insn.ip;
 	/* On an error the instruction is given too, if it was executed: then it has a class. */
 	if (insn.iclass != ptic_error)
-		r = emit(e, output, &insn);
+		r = emit(e, out, &insn);
 	return r < 0 ? r : status;
 }
 
@@ -594,7 +588,6 @@ static void resync(struct insn_engine *e, enum ptd_gap_reason reason, uint64_t l
 {
 	*ret_step = (struct engine_step){
 		.stop = ENGINE_GAP,
-		.n_runs = ret_step->n_runs,
 		.t = e->t,
 		.ip = e->ip,
 		.reason = reason,
@@ -704,27 +697,27 @@ static bool has_used_branch(struct insn_engine *e, uint64_t offset)
 }
 
 /* Let the last instruction be a run of its own. Return: the index of that. */
-static size_t cut_last(struct output *output)
+static size_t cut_last(struct runlist *out)
 {
-	struct ptd_run *last = &output->runs[output->n - 1];
+	struct ptd_run *last = &out->runs[out->n - 1];
 
-	if (last->n == 1 || output->n == output->n_max)
-		return output->n - 1;
+	if (last->n == 1 || out->n == out->n_max)
+		return out->n - 1;
 	last->n--;
 	last[1] = *last;
 	last[1].first = (uint16_t)(last->first + last->n);
 	last[1].n = 1;
-	return output->n++;
+	return out->n++;
 }
 
 /* Take an instruction. Return: whether @ret_step is filled in; if not, see @status. */
-static bool step(struct insn_engine *e, struct output *output, struct engine_step *ret_step)
+static bool step(struct insn_engine *e, struct runlist *out, struct engine_step *ret_step)
 {
-	const uint64_t offset = offset_of(e), n_before = output->n_insns;
+	const uint64_t offset = offset_of(e), n_before = out->n_insns;
 	bool stops;
 
-	e->status = take_insn(e, output);
-	if (output->n_insns == n_before)
+	e->status = take_insn(e, out);
+	if (out->n_insns == n_before)
 		return false;
 	if (e->status < 0) {
 		/* If it is a branch, that is what the packets do not fit; not what lies behind. */
@@ -734,8 +727,7 @@ static bool step(struct insn_engine *e, struct output *output, struct engine_ste
 	}
 	stops = leaves_kernel(e, offset) && stop(e, ENGINE_ASK, ret_step);
 	if (offset >= e->pause && has_used_branch(e, offset))
-		stops = pass(e, cut_last(output), ret_step);
-	ret_step->n_runs = output->n;
+		stops = pass(e, cut_last(out), ret_step);
 	if (stops || (!circles(e) && !spins(e)))
 		return stops;
 	e->decoded += offset_of(e) - e->from;
@@ -744,12 +736,11 @@ static bool step(struct insn_engine *e, struct output *output, struct engine_ste
 }
 
 /* Go on until something stops it. */
-static int go(struct insn_engine *e, struct output *output, struct engine_step *ret_step)
+static int go(struct insn_engine *e, struct runlist *out, struct engine_step *ret_step)
 {
 	while (!e->ended) {
-		ret_step->n_runs = output->n;
 		if (e->passed) {
-			(void)pass(e, output->n, ret_step);
+			(void)pass(e, out->n, ret_step);
 			return 0;
 		}
 		if (e->status < 0)
@@ -761,10 +752,10 @@ static int go(struct insn_engine *e, struct output *output, struct engine_step *
 				return 0;
 		} else if (e->status & pts_eos) {
 			e->status = -pte_eos;
-		} else if (output->n + ENGINE_STEP_RUNS_MAX > output->n_max) {
+		} else if (out->n + ENGINE_STEP_RUNS_MAX > out->n_max) {
 			(void)stop(e, ENGINE_FULL, ret_step);
 			return 0;
-		} else if (step(e, output, ret_step)) {
+		} else if (step(e, out, ret_step)) {
 			return e->error;
 		}
 	}
@@ -789,7 +780,7 @@ static void tell_bounds(const struct insn_engine *e, struct engine_step *ret_ste
 static int make_step(struct insn_engine *e, struct ptd_run *runs, size_t n_runs_max,
 		     struct engine_step *ret_step)
 {
-	struct output output = { .runs = runs, .n_max = n_runs_max };
+	struct runlist out = { .runs = runs, .n_max = n_runs_max };
 	int r = 0;
 
 	assert(n_runs_max >= ENGINE_STEP_RUNS_MAX);
@@ -807,8 +798,9 @@ static int make_step(struct insn_engine *e, struct ptd_run *runs, size_t n_runs_
 		e->ask = false;
 		(void)stop(e, ENGINE_ASK, ret_step);
 	} else {
-		r = go(e, &output, ret_step);
+		r = go(e, &out, ret_step);
 	}
+	ret_step->n_runs = out.n;
 	if (r == 0 && ret_step->stop == ENGINE_ASK)
 		tell_bounds(e, ret_step);
 	return r;
