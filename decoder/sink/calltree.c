@@ -7,17 +7,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "decoder/sink/column.h"
 #include "decoder/sink/output.h"
 
-#define INSNS_WIDTH 12
-#define DEPTH_WIDTH 5
-#define INDENTS_MAX 48 /* levels that are indented; deeper ones stand below each other */
-#define INDENT      2
-#define NOTES_SIZE  256
+#define INSNS_WIDTH  12
+#define DEPTH_WIDTH  5
+#define INDENTS_MAX  48 /* levels that are indented; deeper ones stand below each other */
+#define INDENT       2
+#define NOTES_SIZE   256
+#define BLANKS_USUAL 32
+#define LABEL_USUAL  48 /* bytes that can be copied from any part of a label */
 
 /* More than a line without the label. */
-#define LINE_SIZE (4 * COLUMN_MAX + INDENTS_MAX * INDENT + NOTES_SIZE + 64)
+#define LINE_SIZE (8 * COLUMN_MAX + INDENTS_MAX * INDENT + NOTES_SIZE + 64)
 
 void calltree_deinit(struct calltree *tree)
 {
@@ -45,9 +46,12 @@ static int make_label(struct calltree *tree, const struct ptd_function *function
 	    output_printable(text + label.size, slash ? slash + 1 : path, OUTPUT_NAME_MAX);
 	if (path[0] != '[')
 		text[label.size++] = ']';
-	label.text = arena_copy(&tree->texts, text, label.size);
+	label.text = arena_alloc(&tree->texts, label.size + LABEL_USUAL);
+	if (!label.text)
+		return -ENOMEM;
+	memcpy(label.text, text, label.size);
 	*ret_label = label;
-	return label.text ? 0 : -ENOMEM;
+	return 0;
 }
 
 /* Make the label of a function that is entered. Return: 0 or -ENOMEM. */
@@ -113,21 +117,63 @@ static void note_left_out(struct notes *notes, uint64_t n)
 	add_note(notes, number, n == 1 ? " call left out" : " calls left out");
 }
 
+/* Most copies are short, and take less time if their size is constant: what is too much is written
+ * over. */
+
 static char *put_blanks(char *to, size_t n)
 {
-	memset(to, ' ', n);
+	memset(to, ' ', BLANKS_USUAL);
+	if (n > BLANKS_USUAL)
+		memset(to, ' ', n);
 	return to + n;
 }
 
+static char *put_text(char *to, const char *text, size_t size)
+{
+	memcpy(to, text, size);
+	return to + size;
+}
+
+static char *put_label(char *to, const char *text, size_t size)
+{
+	memcpy(to, text, LABEL_USUAL);
+	if (size > LABEL_USUAL)
+		memcpy(to, text, size);
+	return to + size;
+}
+
+static char *put_time(struct calltree *tree, char *to, uint64_t t)
+{
+	if (!tree->has_time || t != tree->t_text) {
+		tree->time_size =
+		    (size_t)(column_time(tree->time_text, tree->info->clock, t) - tree->time_text);
+		tree->has_time = true;
+		tree->t_text = t;
+	}
+	memcpy(to, tree->time_text, sizeof(tree->time_text));
+	return to + tree->time_size;
+}
+
+static char *put_depth(char *to, int32_t depth)
+{
+	char number[COLUMN_MAX], *end;
+
+	if (depth >= 0)
+		return column_number(to, (uint32_t)depth, DEPTH_WIDTH, ' ');
+	number[0] = '-';
+	end = column_number(number + 1, 0u - (uint32_t)depth, 0, ' ');
+	if (end - number < DEPTH_WIDTH)
+		to = put_blanks(to, DEPTH_WIDTH - (size_t)(end - number));
+	return put_text(to, number, (size_t)(end - number));
+}
+
 /* Write all up to the label: @leave is NULL if the line has no duration. */
-static char *put_head(const struct calltree *tree, char *to, uint64_t t, int32_t depth,
-		      int32_t depth_min, const struct ptd_call *leave)
+static char *put_head(struct calltree *tree, char *to, uint64_t t, int32_t depth, int32_t depth_min,
+		      const struct ptd_call *leave)
 {
 	const uint32_t level = (uint32_t)depth - (uint32_t)depth_min;
-	const uint32_t depth_shown = depth < 0 ? 0u - (uint32_t)depth : (uint32_t)depth;
-	char number[COLUMN_MAX], *end = number;
 
-	to = column_time(to, tree->info->clock, t);
+	to = put_time(tree, to, t);
 	*to++ = ' ';
 	if (leave) {
 		to = column_duration(to, tree->info->clock, leave->t_total);
@@ -137,20 +183,8 @@ static char *put_head(const struct calltree *tree, char *to, uint64_t t, int32_t
 		to = put_blanks(to, COLUMN_DURATION + 1 + INSNS_WIDTH);
 	}
 	*to++ = ' ';
-	if (depth < 0)
-		*end++ = '-';
-	end = column_number(end, depth_shown, 0, ' ');
-	if (end - number < DEPTH_WIDTH)
-		to = put_blanks(to, DEPTH_WIDTH - (size_t)(end - number));
-	memcpy(to, number, (size_t)(end - number));
-	to += end - number;
+	to = put_depth(to, depth);
 	return put_blanks(to, 2 + INDENT * (level < INDENTS_MAX ? level : INDENTS_MAX));
-}
-
-static char *put_text(char *to, const char *text, size_t size)
-{
-	memcpy(to, text, size);
-	return to + size;
 }
 
 static char *put_notes(char *to, const struct notes *notes)
@@ -203,7 +237,7 @@ static void put_opening(struct calltree *tree, const struct open_stack *stack, s
 	if (frame->ambiguous)
 		add_note(&notes, "ambiguous", "");
 	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, NULL);
-	p = put_text(p, label->text, label_size(tree, stack, i));
+	p = put_label(p, label->text, label_size(tree, stack, i));
 	p = put_text(p, " {", 2);
 	end_line(tree, put_notes(p, &notes));
 }
@@ -227,10 +261,10 @@ static void put_leaf(struct calltree *tree, const struct open_stack *stack,
 		add_note(&notes, "ambiguous", "");
 	note_left_out(&notes, frame->n_left_out);
 	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, leave);
-	p = put_text(p, label->text, label->name_size);
+	p = put_label(p, label->text, label->name_size);
 	p = put_text(p, "()", 2);
-	p = put_text(p, label->text + label->name_size,
-		     label_size(tree, stack, i) - label->name_size);
+	p = put_label(p, label->text + label->name_size,
+		      label_size(tree, stack, i) - label->name_size);
 	*p++ = ';';
 	end_line(tree, put_notes(p, &notes));
 }
@@ -253,7 +287,7 @@ static void put_closing(struct calltree *tree, const struct open_stack *stack,
 	note_left_out(&notes, frame->n_left_out);
 	p = put_head(tree, p, leave->t, frame->depth, stack->depth_min, leave);
 	p = put_text(p, "} // ", 5);
-	p = put_text(p, label->text, label->name_size);
+	p = put_label(p, label->text, label->name_size);
 	if (notes.n > 0)
 		p = put_text(p, ",", 1);
 	if (notes.n > 0)

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/sink/column.h"
 #include "decoder/sink/json.h"
 #include "decoder/sink/openstacks.h"
 #include "ptd/calls.h"
@@ -54,11 +55,15 @@ struct calltree {
 
 	struct json json;
 	struct open_stacks stacks;
-	bool is_begun;                     /* there was a call */
-	uint32_t stack;                    /* of the last call */
-	uint64_t t;                        /* of the last call */
-	bool is_named;                     /* a thread was named in the text */
-	uint32_t pid, tid;                 /* the last of them */
+	bool is_begun;     /* there was a call */
+	uint32_t stack;    /* of the last call */
+	uint64_t t;        /* of the last call */
+	bool is_named;     /* a thread was named in the text */
+	uint32_t pid, tid; /* the last of them */
+	bool has_time;     /* a time was written */
+	uint64_t t_text;   /* the last of them, and its text */
+	char time_text[COLUMN_MAX];
+	size_t time_size;
 	uint64_t n_left_out;               /* calls without a function above them that is printed */
 	VEC(struct calltree_label) labels; /* by id of the function */
 	struct arena texts;

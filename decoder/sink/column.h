@@ -19,8 +19,11 @@
 #define COLUMN_TIME     17 /* columns of a time, as long as its seconds have at most 7 digits */
 #define COLUMN_DURATION 10
 
-/* More bytes than any of these functions writes, if @width is not larger. */
-#define COLUMN_MAX 32
+/*
+ * Room that each of these functions needs at @to, if @width is not larger. Bytes behind the end
+ * that it returns may have been written, too.
+ */
+#define COLUMN_MAX 48
 
 /* @v in decimal, padded with @fill to at least @width columns. */
 char *column_number(char *to, uint64_t v, size_t width, char fill);

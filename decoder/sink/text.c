@@ -45,7 +45,7 @@
 #define NAME_MAX_SHOWN 1024 /* bytes of the name of a symbol or an object; longer names are cut */
 #define LINE_SIZE      (2 * NAME_MAX_SHOWN + 512) /* more than the longest line, with its head */
 #define INSN_SIZE_MAX  15
-#define HEAD_SIZE      96
+#define HEAD_SIZE      128
 #define PREFETCH       4 /* runs ahead of the one that is written */
 
 /* The least columns of a terminal that has room for bytes, and for comm and pid. */
