@@ -34,9 +34,9 @@ static bool ends(const struct ptd_block *block, bool has_symbol)
 }
 
 /* Return: what the block does with traps. A branch behind raising leads to a handler. */
-static uint32_t find_traps(const struct ptd_block *block)
+static uint8_t find_traps(const struct ptd_block *block)
 {
-	uint32_t flags = 0;
+	uint8_t flags = 0;
 	int64_t handler;
 
 	for (size_t i = 0; i < block->n_insns; i++) {
@@ -68,22 +68,24 @@ static int find_facts(struct functions *functions, const struct ptd_batch *batch
 	if (ends(block, !(end_code & CODE_UNNAMED)))
 		facts.flags |= BLOCKFACTS_ENDS;
 	facts.flags |= find_traps(block);
+	if (!(facts.code & CODE_UNNAMED)) {
+		const struct function *f = functions_get(functions, facts.code);
+
+		facts.role = f->role;
+		if (functions_is_beginning(f, block->address))
+			facts.flags |= BLOCKFACTS_BEGINS;
+	}
 	*ret_facts = facts;
 	return 0;
 }
 
-int blockfacts_get(struct blockfacts_table *table, struct functions *functions,
-		   const struct ptd_batch *batch, const struct ptd_block *block,
-		   struct blockfacts *ret_facts)
+int blockfacts_find(struct blockfacts_table *table, struct functions *functions,
+		    const struct ptd_batch *batch, const struct ptd_block *block,
+		    struct blockfacts *ret_facts)
 {
-	struct blockfacts_recent *recent = blockfacts_recent(table, block);
 	struct blockfacts *facts;
 	int r;
 
-	if (recent->block == block) {
-		*ret_facts = recent->facts;
-		return 0;
-	}
 	if (block->id >= table->facts.n) {
 		r = vec_reserve(&table->facts, block->id + (size_t)1 - table->facts.n);
 		if (r < 0)
@@ -97,7 +99,7 @@ int blockfacts_get(struct blockfacts_table *table, struct functions *functions,
 		if (r < 0)
 			return r;
 	}
-	*recent = (struct blockfacts_recent){ block, *facts };
+	*blockfacts_recent(table, block) = (struct blockfacts_recent){ block, *facts };
 	*ret_facts = *facts;
 	return 0;
 }

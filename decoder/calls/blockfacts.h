@@ -22,15 +22,20 @@
 #include "util/vec.h"
 
 enum blockfacts_flags {
-	BLOCKFACTS_KNOWN = 1, /* alone: the block is plain */
+	BLOCKFACTS_KNOWN = 1,
 	BLOCKFACTS_MIXED = 2, /* it has instructions of several codes */
 	BLOCKFACTS_TRAPS = 4, /* it installs handlers, or removes them: see trap.h */
 	BLOCKFACTS_ENDS = 8,  /* its last instruction is one after which there is something to do */
+	BLOCKFACTS_BEGINS = 16, /* its first one is the first of its function, which has a symbol */
+
+	/* With one of these the block is not plain. */
+	BLOCKFACTS_SPECIAL = BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS | BLOCKFACTS_ENDS,
 };
 
 struct blockfacts {
-	uint32_t code;  /* of its first instruction */
-	uint32_t flags; /* enum blockfacts_flags */
+	uint32_t code; /* of its first instruction */
+	uint8_t flags; /* enum blockfacts_flags */
+	uint8_t role;  /* enum function_role, of its function */
 };
 
 /* The blocks that ran last, by a hash of their address, so that a hot one need not be looked at. */
@@ -54,19 +59,36 @@ static inline struct blockfacts_recent *blockfacts_recent(struct blockfacts_tabl
 	return &table->recent[hash >> (64 - BLOCKFACTS_RECENT_BITS)];
 }
 
-/* Return: whether the block is plain, and belongs to @code. */
-static inline bool blockfacts_is_plain(const struct blockfacts_recent *recent,
-				       const struct ptd_block *block, uint32_t code)
+/* Return: whether @block ran lately, is plain, and has the code @code. */
+static inline bool blockfacts_are_plain(struct blockfacts_table *table,
+					const struct ptd_block *block, uint32_t code)
 {
+	const struct blockfacts_recent *recent = blockfacts_recent(table, block);
+
 	return recent->block == block && recent->facts.code == code &&
-	       recent->facts.flags == BLOCKFACTS_KNOWN;
+	       !(recent->facts.flags & BLOCKFACTS_SPECIAL);
 }
+
+/* Find out what blockfacts_get() is asked for. */
+_must_check_ int blockfacts_find(struct blockfacts_table *table, struct functions *functions,
+				 const struct ptd_batch *batch, const struct ptd_block *block,
+				 struct blockfacts *ret_facts);
 
 /*
  * Get the facts about @block.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int blockfacts_get(struct blockfacts_table *table, struct functions *functions,
-				const struct ptd_batch *batch, const struct ptd_block *block,
-				struct blockfacts *ret_facts);
+_must_check_ static inline int blockfacts_get(struct blockfacts_table *table,
+					      struct functions *functions,
+					      const struct ptd_batch *batch,
+					      const struct ptd_block *block,
+					      struct blockfacts *ret_facts)
+{
+	const struct blockfacts_recent *recent = blockfacts_recent(table, block);
+
+	if (recent->block != block)
+		return blockfacts_find(table, functions, batch, block, ret_facts);
+	*ret_facts = recent->facts;
+	return 0;
+}

@@ -487,7 +487,7 @@ static void take_mixed(struct step *s)
 		s->last = &before;
 		s->insn = run->first + k;
 		s->ip = ptd_run_ip(run, k);
-		s->code = code;
+		step_set_code(s, code);
 		s->place.n = n + k;
 		s->place.from = step_last_ip(s);
 		s->place.to = s->ip;
@@ -509,7 +509,7 @@ static void take_traps(struct step *s)
 	for (size_t i = run->first; i <= step_last_index(run); i++) {
 		const enum trap_op op = trap_op_at(run->block, i, &handler);
 
-		if (op == TRAP_PUSH &&
+		if (op == TRAP_PUSH && stack->traps.n < PTD_CALLS_DEPTH_MAX &&
 		    vec_push(&stack->traps, { run->base + (uint64_t)handler, frame }) < 0)
 			step_fail(s, -ENOMEM);
 		if (op == TRAP_POP && stack->traps.n > 0 &&
@@ -532,11 +532,15 @@ static int take_run(struct step *s, const struct ptd_run *run)
 	s->insn = run->first;
 	s->ip = ptd_run_ip(run, 0);
 	s->code = facts.code;
-	if ((facts.flags & BLOCKFACTS_MIXED) && run->first > 0) {
-		r = functions_code(&s->world->functions, s->batch, run->block, run->first,
-				   &s->code);
+	s->role = facts.role;
+	s->begins = facts.flags & BLOCKFACTS_BEGINS;
+	if (run->first > 0) {
+		uint32_t code;
+
+		r = functions_code(&s->world->functions, s->batch, run->block, run->first, &code);
 		if (r < 0)
 			return r;
+		step_set_code(s, code);
 	}
 	if (thread->code != s->code)
 		arrive(s);
@@ -562,8 +566,8 @@ static int take_runs(struct callthread *thread, struct call_world *world,
 
 	for (size_t i = first; i < end; i++) {
 		const struct ptd_run *run = &runs[i];
-		if (!blockfacts_is_plain(blockfacts_recent(&world->blocks, run->block), run->block,
-					 code)) {
+
+		if (!blockfacts_are_plain(&world->blocks, run->block, code)) {
 			s.last = i > first ? run - 1 : &thread->last;
 			s.place = (struct call_place){ .run = i, .t = run->t, .n = n };
 			r = take_run(&s, run);

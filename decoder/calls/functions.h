@@ -64,6 +64,12 @@ static inline const struct function *functions_get(const struct functions *funct
 	return (const struct function *)(const void *)functions->all.items[i];
 }
 
+/* Return: whether @address, as linked, is where the function begins. A cold part is not called. */
+static inline bool functions_is_beginning(const struct function *function, uint64_t address)
+{
+	return function->role != FUNCTION_COLD && function->shown.address == address;
+}
+
 /* Get the code of instruction @i of @block. Return: 0 or -ENOMEM. */
 _must_check_ int functions_code(struct functions *functions, const struct ptd_batch *batch,
 				const struct ptd_block *block, size_t i, uint32_t *ret_code);

@@ -68,16 +68,25 @@ uint32_t step_function(struct step *s)
 	return step_begin(s);
 }
 
-bool step_is_beginning(const struct step *s)
+void step_set_code(struct step *s, uint32_t code)
 {
 	const struct ptd_block *block = s->run->block;
 	const struct function *f;
 
+	s->code = code;
+	s->role = FUNCTION_PLAIN;
+	s->begins = false;
 	if (!step_is_named(s))
-		return functions_begins(&s->world->functions, block, s->insn);
-	f = function_at(s, s->code);
-	return f->role != FUNCTION_COLD &&
-	       f->shown.address == block->address + block->insns[s->insn].offset;
+		return;
+	f = function_at(s, code);
+	s->role = f->role;
+	s->begins = functions_is_beginning(f, block->address + block->insns[s->insn].offset);
+}
+
+bool step_is_beginning(const struct step *s)
+{
+	return step_is_named(s) ? s->begins
+				: functions_begins(&s->world->functions, s->run->block, s->insn);
 }
 
 bool step_is_inside(struct step *s, const struct frame *frame)
@@ -97,11 +106,6 @@ bool step_is_inside(struct step *s, const struct frame *frame)
 	       functions_is_cold_part(functions, frame->function, s->code);
 }
 
-bool step_has_role(const struct step *s, enum function_role role)
-{
-	return step_is_named(s) && function_at(s, s->code)->role == role;
-}
-
 uint8_t step_kind(const struct step *s)
 {
 	static const uint8_t kinds[] = {
@@ -111,7 +115,7 @@ uint8_t step_kind(const struct step *s)
 		[FUNCTION_GO] = FRAME_GO,          [FUNCTION_PARK] = FRAME_PARK,
 	};
 
-	return step_is_named(s) ? kinds[function_at(s, s->code)->role] : FRAME_FUNCTION;
+	return kinds[s->role];
 }
 
 /* --- what happens ----------------------------------------------------------------------------- */

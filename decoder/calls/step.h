@@ -28,6 +28,8 @@ struct step {
 	size_t insn; /* index in the block */
 	uint64_t ip;
 	uint32_t code; /* see functions.h */
+	uint8_t role;  /* enum function_role, of code with a symbol */
+	bool begins;   /* likewise: it is at the beginning of its function */
 	struct call_place place;
 
 	/* An interruption ended: arrive again, from the run that it had come after. */
@@ -79,6 +81,9 @@ static inline bool step_is_named(const struct step *s)
 	return !(s->code & CODE_UNNAMED);
 }
 
+/* It is in the middle of a block, and has the code @code. */
+void step_set_code(struct step *s, uint32_t code);
+
 /* Return: the innermost frame. */
 static inline struct frame *step_top(const struct step *s)
 {
@@ -98,7 +103,10 @@ bool step_is_beginning(const struct step *s);
 bool step_is_inside(struct step *s, const struct frame *frame);
 
 /* Return: whether it has this role. */
-bool step_has_role(const struct step *s, enum function_role role);
+static inline bool step_has_role(const struct step *s, enum function_role role)
+{
+	return s->role == role;
+}
 
 /* Return: the kind of frame for it (enum frame_kind). */
 uint8_t step_kind(const struct step *s);

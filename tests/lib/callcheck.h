@@ -31,6 +31,8 @@ struct callcheck {
 	uint64_t n_calls;
 	VEC(struct callcheck_stack) stacks; /* by number */
 	VEC(uint32_t) on;                   /* by the thread's id: the stack it is on, + 1 */
+	VEC(uint64_t) executed;             /* by the thread's id: instructions, so far */
+	uint64_t n_insns;                   /* of all threads */
 };
 
 void callcheck_deinit(struct callcheck *check);
