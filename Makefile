@@ -39,14 +39,14 @@ TARGETS   := $(patsubst tests/targets/%,%,$(wildcard tests/targets/*.c tests/tar
 PROGRAMS   = $(O)/ptd $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so
 LIBRARY    = $(O)/libptdecode.so.$(SO_VERSION) $(O)/libptdecode.a
 
-LIBS_DECODE = -lipt -lZydis -lelf -llzma -liberty -lzstd -lcrypto
+LIBS_DECODE = -lipt -lZydis -ldw -lelf -llzma -liberty -lzstd -lcrypto
 LIBS_CMD    = $(LIBS_DECODE) -lseccomp
 LIBS_DAEMON = -lsystemd -lelf -lcrypto
 LIBS_TEST   = -lcmocka $(LIBS_CMD) $(LIBS_DAEMON) -lm
 
 # --- packages ----------------------------------------------------------------------------------
 
-PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libiberty-dev \
+PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libiberty-dev \
                  liblzma-dev libzstd-dev libssl-dev libsystemd-dev libseccomp-dev libdebuginfod-dev
 PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
 PACKAGES_CHECK = libcmocka-dev mandoc g++ libc6-dev-i386 lib32gcc-12-dev clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin pkg-config \

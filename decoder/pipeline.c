@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,6 +29,7 @@
 #include "decoder/sideband/sidebandrecord.h"
 #include "decoder/sideband/timeline.h"
 #include "decoder/symbol/resolver.h"
+#include "decoder/symbol/source.h"
 #include "decoder/timerange.h"
 #include "decoder/trace/trace.h"
 #include "ptd/snapshot.h"
@@ -50,7 +52,8 @@
 #define NO_SLICE UINT64_MAX
 
 struct ptd_decoder {
-	char *name; /* what messages call the input */
+	char *name;                      /* what messages call the input */
+	pthread_mutex_t positions_mutex; /* held by the thread that asks for source positions */
 	struct ptd_info info;
 	struct reading reading;
 	int r;         /* of what failed first; 0: nothing did */
@@ -526,6 +529,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
+	(void)pthread_mutex_init(&d->positions_mutex, NULL);
 	d->budget.n_insns = ENGINE_INSNS_MIN;
 	d->threads = d->reading.threads = options->threads;
 	d->reading.spills.room = options->max_spill ?: PTD_MAX_SPILL;
@@ -584,6 +588,7 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	objects_free(decoder->objects);
 	trace_free(decoder->trace);
 	reading_deinit(&decoder->reading);
+	(void)pthread_mutex_destroy(&decoder->positions_mutex);
 	free(decoder->message);
 	free(decoder->name);
 	free(decoder);
@@ -726,6 +731,21 @@ int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_side
 		return 0;
 	}
 	return PTD_END;
+}
+
+int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *object,
+			  uint64_t address, struct ptd_position *ret_positions)
+{
+	struct symbol_source *source;
+	int r = 0;
+
+	static_assert(offsetof(struct object, id) == 0, "objects of batches are the decoder's");
+	source = ((const struct object *)object)->symbols;
+	(void)pthread_mutex_lock(&decoder->positions_mutex);
+	if (source && source->ops->positions)
+		r = source->ops->positions(source, address, ret_positions);
+	(void)pthread_mutex_unlock(&decoder->positions_mutex);
+	return r;
 }
 
 /* Take what was left out of the stream out of the statistics of lane @i. */

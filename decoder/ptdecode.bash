@@ -43,8 +43,8 @@ _ptdecode() {
 			_ptdecode_input
 			return
 		fi
-		words='-f --format -o --output -e --engine --verify --debug-dir --buildid-dir --symfs --debuginfod
-			--state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
+		words='-f --format -o --output -e --engine --verify --debug-dir --lines --inlines --buildid-dir --symfs
+			--debuginfod --state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
 			--time --cpu --pid --tid --comm --symbol --object
 			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'
 		;;

@@ -44,6 +44,8 @@ static void usage(FILE *f)
 	    "  -e, --engine NAME     flow (default) or insn (slower, the reference)\n"
 	    "      --verify          write nothing but where the engines first differ\n"
 	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
+	    "      --lines           show the source line of each instruction (format text)\n"
+	    "      --inlines         the same, and the functions that were inlined there\n"
 	    "      --buildid-dir DIR look there for files by build-id; laid out as perf's, which "
 	    "is the\n"
 	    "                        default: ~/.debug\n"
@@ -285,6 +287,8 @@ enum {
 	OPT_MAX_SPILL,
 	OPT_THREADS,
 	OPT_DEBUG_DIR,
+	OPT_LINES,
+	OPT_INLINES,
 	OPT_BUILDID_DIR,
 	OPT_SYMFS,
 	OPT_DEBUGINFOD,
@@ -315,6 +319,8 @@ static const struct option long_options[] = {
 	{ "engine", required_argument, NULL, 'e' },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
 	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
+	{ "lines", no_argument, NULL, OPT_LINES },
+	{ "inlines", no_argument, NULL, OPT_INLINES },
 	{ "buildid-dir", required_argument, NULL, OPT_BUILDID_DIR },
 	{ "symfs", required_argument, NULL, OPT_SYMFS },
 	{ "debuginfod", no_argument, NULL, OPT_DEBUGINFOD },
@@ -400,6 +406,11 @@ static int parse_option(struct command *c, int option)
 		return 0;
 	case OPT_DEBUG_DIR:
 		c->options.debug_dir = optarg;
+		return 0;
+	case OPT_LINES:
+	case OPT_INLINES:
+		if (option == OPT_INLINES || c->positions == PTD_SHOW_NO_POSITIONS)
+			c->positions = option == OPT_LINES ? PTD_SHOW_LINES : PTD_SHOW_INLINES;
 		return 0;
 	case OPT_BUILDID_DIR:
 		c->options.buildid_dir = optarg;
@@ -547,6 +558,8 @@ int command_parse(struct command *c, int argc, char **argv)
 		return wrong("--filter goes with --raw-pt", c->options.raw_filter);
 	if (c->verify && (c->n_outputs > 0 || c->options.engine))
 		return wrong("--verify decodes with both engines, and writes no format", NULL);
+	if (c->verify && c->positions)
+		return wrong("--lines and --inlines go with a format", NULL);
 	if (c->verify && c->options.input && strcmp(c->options.input, "-") == 0)
 		return wrong("--verify reads its input twice", c->options.input);
 	asked_fill_in(&c->asked, &c->options.part);

@@ -59,6 +59,7 @@ struct command {
 	struct asked asked;      /* the part of the trace that is asked for */
 	struct requested_output outputs[COMMAND_OUTPUTS_MAX];
 	size_t n_outputs;
+	enum ptd_show_positions positions; /* in all outputs that list instructions */
 	uint64_t max_output;  /* bytes that all outputs together may have; 0: no limit */
 	uint64_t room;        /* bytes of max_output that are left */
 	uint64_t max_memory;  /* bytes of address space that decoding may take */

@@ -117,7 +117,8 @@ static int open_targets(struct command *c)
 	return 0;
 }
 
-static int open_outputs(struct command *c, const struct ptd_info *info)
+/* @d is the decoder that the outputs may ask for source positions; NULL: none. */
+static int open_outputs(struct command *c, const struct ptd_info *info, struct ptd_decoder *d)
 {
 	for (size_t i = 0; i < c->n_outputs; i++) {
 		struct requested_output *o = &c->outputs[i];
@@ -125,6 +126,8 @@ static int open_outputs(struct command *c, const struct ptd_info *info)
 		int r;
 
 		o->config.info = info;
+		o->config.decoder = d;
+		o->config.positions = c->positions;
 		r = ptd_sink_new(o->ops, &o->config, &o->sink, &message);
 		if (message)
 			command_log(r, message);
@@ -731,7 +734,7 @@ static int write_diff(struct command *c)
 			r = show_stream(c, diff, pass, (enum diff_side)i, &damaged);
 		}
 	if (r == 0)
-		r = open_outputs(c, &no_info);
+		r = open_outputs(c, &no_info, NULL);
 	if (r == 0)
 		r = finish_outputs(c, &no_stats);
 	close_outputs(c);
@@ -753,7 +756,7 @@ static int write_outputs(struct command *c)
 	if (r < 0) {
 		command_log(r, message);
 		explain(c, r);
-	} else if (open_outputs(c, ptd_decoder_info(d)) == 0 && decode(c, d) == 0 &&
+	} else if (open_outputs(c, ptd_decoder_info(d), d) == 0 && decode(c, d) == 0 &&
 		   finish_outputs(c, ptd_decoder_stats(d)) == 0) {
 		status = is_damaged(c, d) ? STATUS_GAPS : STATUS_OK;
 	}

@@ -18,6 +18,7 @@
  *	instruction  AT&T
  *	symbol+offset, or [unknown]
  *	(object)     as it was mapped
+ *	source line  if it was asked for and is known (see srcline.h)
  *
  * On a terminal, lines are cut at its width. A narrow one has no room for all columns: there the
  * bytes, or also comm and pid, are left out.
@@ -38,15 +39,18 @@
 #include "decoder/sink/column.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/sink/srcline.h"
 #include "decoder/sink/templates.h"
 #include "decoder/x86/text.h"
+#include "ptd/decode.h"
 #include "util/vec.h"
 
 #define NAME_MAX_SHOWN 1024 /* bytes of the name of a symbol or an object; longer names are cut */
-#define LINE_SIZE      (2 * NAME_MAX_SHOWN + 512) /* more than the longest line, with its head */
-#define INSN_SIZE_MAX  15
-#define HEAD_SIZE      128
-#define PREFETCH       4 /* runs ahead of the one that is written */
+/* More than the longest line, with its head. */
+#define LINE_SIZE     (2 * NAME_MAX_SHOWN + SRCLINE_MAX + 512)
+#define INSN_SIZE_MAX 15
+#define HEAD_SIZE     128
+#define PREFETCH      4 /* runs ahead of the one that is written */
 
 /* The least columns of a terminal that has room for bytes, and for comm and pid. */
 #define COLUMNS_BYTES   150
@@ -65,6 +69,8 @@ struct lines {
 struct text {
 	enum ptd_clock clock;
 	bool bytes, process;
+	struct ptd_decoder *decoder; /* borrowed; NULL unless positions are shown */
+	enum ptd_show_positions positions;
 };
 
 /* What one thread keeps between two batches. */
@@ -128,9 +134,27 @@ static void head_set_slice(struct memory *memory, const struct ptd_slice *slice)
 
 /* --- the lines of a block --------------------------------------------------------------------- */
 
-/* Write a line without its first columns. Return: its length in bytes. */
-static size_t make_line(const struct text *columns, const struct ptd_batch *batch,
-			const struct ptd_run *run, size_t i, char ret_line[static LINE_SIZE])
+/* Write the last column, of the instruction at @address. Return: its length; or -ENOMEM. */
+static int make_srcline(const struct text *text, const struct ptd_object *object, uint64_t address,
+			char ret_text[static SRCLINE_MAX + 1])
+{
+	struct ptd_position positions[PTD_POSITIONS_MAX];
+	size_t size;
+	int n;
+
+	if (!text->decoder)
+		return 0;
+	n = ptd_decoder_positions(text->decoder, object, address, positions);
+	if (n <= 0)
+		return n;
+	ret_text[0] = ' ';
+	size = srcline_format(positions, (size_t)n, text->positions, ret_text + 1);
+	return size > 0 ? (int)size + 1 : 0;
+}
+
+/* Write a line without its first columns. Return: its length in bytes; or -ENOMEM. */
+static int make_line(const struct text *columns, const struct ptd_batch *batch,
+		     const struct ptd_run *run, size_t i, char ret_line[static LINE_SIZE])
 {
 	static const char digits[] = "0123456789abcdef";
 	const struct ptd_block *block = run->block;
@@ -139,6 +163,7 @@ static size_t make_line(const struct text *columns, const struct ptd_batch *batc
 	const uint64_t ip = run->base + insn->offset;
 	char text[TEXT_MAX], hex[2 * INSN_SIZE_MAX + 1] = "";
 	size_t n;
+	int r;
 
 	(void)text_format(block->mode, ip, bytes, insn->size, text);
 	for (size_t b = 0; b < insn->size && b < INSN_SIZE_MAX; b++) {
@@ -161,8 +186,12 @@ static size_t make_line(const struct text *columns, const struct ptd_batch *batc
 	}
 	n += output_printable(ret_line + n, block->object->name, NAME_MAX_SHOWN);
 	ret_line[n++] = ')';
+	r = make_srcline(columns, block->object, block->address + insn->offset, ret_line + n);
+	if (r < 0)
+		return r;
+	n += (size_t)r;
 	ret_line[n++] = '\n';
-	return n;
+	return (int)n;
 }
 
 static char *text_of(struct lines *lines)
@@ -175,8 +204,9 @@ static int push_line(struct memory *memory, const struct ptd_batch *batch,
 		     const struct ptd_run *run, size_t i)
 {
 	char line[LINE_SIZE];
-	const size_t size = make_line(&memory->text, batch, run, i, line);
-	const int r = vec_reserve(&memory->scratch, memory->head_size + size);
+	const int n = make_line(&memory->text, batch, run, i, line);
+	const size_t size = n < 0 ? 0 : (size_t)n;
+	const int r = n < 0 ? n : vec_reserve(&memory->scratch, memory->head_size + size);
 
 	if (r < 0)
 		return r;
@@ -439,6 +469,9 @@ static int text_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	text->clock = config->info->clock;
 	text->bytes = is_wide && !ptd_sink_option(config, "nobytes");
 	text->process = is_wide || output->columns >= COLUMNS_PROCESS;
+	text->positions = config->positions;
+	if (config->positions != PTD_SHOW_NO_POSITIONS)
+		text->decoder = config->decoder;
 	put_title(text, output, config->info);
 	*ret_state = text;
 	return 0;

@@ -68,17 +68,22 @@ bool debugfile_read_link(struct filebytes *file, struct debugfile_link *ret_link
 	return true;
 }
 
-static bool has_symtab(struct filebytes *file)
+bool debugfile_has(struct filebytes *file, enum debugfile_part part)
 {
 	_cleanup_(elfsym_deinit) struct elfsym elf = {};
 
-	return elfsym_init(&elf, file) == 0 && elfsym_find(&elf, SHT_SYMTAB, NULL);
+	if (elfsym_init(&elf, file) < 0)
+		return false;
+	return part == DEBUGFILE_SYMTAB ? elfsym_find(&elf, SHT_SYMTAB, NULL)
+					: elfsym_find(&elf, SHT_PROGBITS, ".debug_info");
 }
 
 /* --- the search ------------------------------------------------------------------------------- */
 
 struct search {
 	struct buildid id;
+	enum debugfile_part part;
+	bool is_alternate; /* a file without program headers, which has its build-id in a section */
 	const struct debugfile_link *link; /* NULL while searching by build-id */
 	struct fileset *fileset;
 	struct filebytes **ret_debug;
@@ -102,6 +107,27 @@ static bool has_crc(int fd, uint32_t crc)
 	return n == 0 && of_file == crc;
 }
 
+/* Return: whether @file has a section with the build-id @id. */
+static bool has_note(struct filebytes *file, const struct buildid *id)
+{
+	_cleanup_(elfsym_deinit) struct elfsym elf = {};
+	struct elfsym_section *section = NULL;
+	uint8_t found[sizeof(id->bytes)];
+	const uint8_t *bytes;
+	struct cursor c;
+
+	if (elfsym_init(&elf, file) == 0)
+		section = elfsym_find(&elf, SHT_NOTE, ".note.gnu.build-id");
+	bytes = section ? elfsym_bytes(&elf, section) : NULL;
+	if (!bytes)
+		return false;
+	c = cursor_from(bytes, section->size);
+	/* Its head, and "GNU" */
+	return cursor_skip(&c, sizeof(Elf64_Nhdr) + 4) == 0 &&
+	       cursor_get(&c, id->size, found) == 0 && cursor_left(&c) == 0 &&
+	       memcmp(found, id->bytes, id->size) == 0;
+}
+
 /*
  * Return: whether the file open at *@fd is the debug file. Then the caller of the search has it,
  * and *@fd is -1.
@@ -113,9 +139,12 @@ static bool accept_file(const struct search *search, const char *path, int *fd, 
 	_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
 	struct buildid id;
 
-	if (buildid_read(*fd, &id) < 0 || !buildid_equal(&id, &search->id) ||
+	if ((!search->is_alternate &&
+	     (buildid_read(*fd, &id) < 0 || !buildid_equal(&id, &search->id))) ||
 	    (search->link && !has_crc(*fd, search->link->crc)) ||
-	    filebytes_new(search->fileset, path, fd, stays_open, &file) < 0 || !has_symtab(file))
+	    filebytes_new(search->fileset, path, fd, stays_open, &file) < 0 ||
+	    !debugfile_has(file, search->part) ||
+	    (search->is_alternate && !has_note(file, &search->id)))
 		return false;
 	*search->ret_debug = TAKE(file);
 	return true;
@@ -193,16 +222,17 @@ static bool search_debug_elsewhere(const struct search *search,
 }
 
 bool debugfile_find(const struct debugfile_places *places, const struct ptd_object *object,
-		    struct filebytes *file, struct filebytes **ret_debug)
+		    struct filebytes *file, enum debugfile_part part, struct filebytes **ret_debug)
 {
 	struct search search = {
 		.id.size = object->build_id_size,
+		.part = part,
 		.fileset = places->fileset,
 		.ret_debug = ret_debug,
 	};
 	struct debugfile_link link;
 
-	if (has_symtab(file))
+	if (debugfile_has(file, part))
 		return false;
 	memcpy(search.id.bytes, object->build_id, sizeof(search.id.bytes));
 	if (search_debug_by_id(&search, places))
@@ -214,4 +244,25 @@ bool debugfile_find(const struct debugfile_places *places, const struct ptd_obje
 		search.link = NULL;
 	}
 	return search_debug_elsewhere(&search, places);
+}
+
+bool debugfile_find_alternate(const struct debugfile_places *places, const char *name,
+			      const struct buildid *id, struct filebytes **ret_file)
+{
+	const struct search search = { .id = *id,
+				       .part = DEBUGFILE_DWARF,
+				       .is_alternate = true,
+				       .fileset = places->fileset,
+				       .ret_debug = ret_file };
+	const char *below = strstr(name, ".dwz/");
+
+	if (search_debug_by_id(&search, places))
+		return true;
+	/* A name with ".." could lead out of the directories that are searched. */
+	if (!below || strstr(below, "/../"))
+		return false;
+	for (size_t i = 0; i < places->n_dirs; i++)
+		if (try_debug_path(&search, "%s/%s", places->dirs[i], below))
+			return true;
+	return false;
 }

@@ -4,9 +4,9 @@
 /*
  * Debug file
  *
- * The file with the symbols that were stripped off an object. Distributions install it under the
- * object's build-id, or under the name and checksum that stand in the object's .gnu_debuglink. The
- * addresses of its symbols are those of the object.
+ * The file with the symbols, and the DWARF, that were stripped off an object. Distributions install
+ * it under the object's build-id, or under the name and checksum that stand in the object's
+ * .gnu_debuglink. The addresses of its symbols are those of the object.
  */
 
 #include <stdbool.h>
@@ -19,6 +19,7 @@
 
 #define DEBUGFILE_SYSTEM_DIR "/usr/lib/debug"
 
+struct buildid;
 struct filebytes;
 struct fileset;
 
@@ -36,18 +37,37 @@ struct debugfile_places {
 	struct fileset *fileset; /* that the files belong to; borrowed */
 };
 
+/* What a debug file must have. */
+enum debugfile_part {
+	DEBUGFILE_SYMTAB, /* .symtab */
+	DEBUGFILE_DWARF,  /* .debug_info */
+};
+
+/* Return: whether the ELF file @file has @part. */
+_must_check_ bool debugfile_has(struct filebytes *file, enum debugfile_part part);
+
 /*
  * Find the debug file of @object, the ELF file @file.
  *
- * A debug file is a regular file with a .symtab and with exactly the build-id of the object. One
- * that is found by .gnu_debuglink has also the checksum that stands there.
+ * A debug file is a regular file that has @part, and exactly the build-id of the object. One that
+ * is found by .gnu_debuglink has also the checksum that stands there.
  *
- * Return: true, and the caller owns @ret_debug; false if there is none, or the object has a .symtab
+ * Return: true, and the caller owns @ret_debug; false if there is none, or the object has @part
  *         itself.
  */
 _must_check_ bool debugfile_find(const struct debugfile_places *places,
 				 const struct ptd_object *object, struct filebytes *file,
-				 struct filebytes **ret_debug);
+				 enum debugfile_part part, struct filebytes **ret_debug);
+
+/*
+ * Find the alternate file, in which dwz puts what the DWARF of several debug files has in common.
+ * @id is its build-id, and @name the path that the DWARF states, of which only what is below .dwz/
+ * counts.
+ *
+ * Return: whether there is one; then the caller owns @ret_file.
+ */
+_must_check_ bool debugfile_find_alternate(const struct debugfile_places *places, const char *name,
+					   const struct buildid *id, struct filebytes **ret_file);
 
 /* --- for debugfile.c and its tests ------------------------------------------------------------ */
 

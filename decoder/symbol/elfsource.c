@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "decoder/symbol/debugfile.h"
+#include "decoder/symbol/debuginfo.h"
 #include "decoder/symbol/ehframe.h"
 #include "decoder/symbol/elfsym.h"
 #include "util/filebytes.h"
@@ -33,12 +34,47 @@ static int read_elf(struct symbol_source *source, struct symtab *symtab)
 	r = ehframe_new(elf->file, &elf->ehframe);
 	if (r < 0)
 		return r;
-	if (!elf->places || !debugfile_find(elf->places, elf->object, elf->file, &elf->debug))
+	if (!elf->places ||
+	    !debugfile_find(elf->places, elf->object, elf->file, DEBUGFILE_SYMTAB, &elf->debug))
 		r = minidebug_read(elf->file, &elf->minidebug);
 	stripped = elf->debug ?: elf->minidebug.file;
 	if (r == 0 && stripped)
 		r = elfsym_read(symtab, stripped);
 	return r < 0 ? r : elfsym_read(symtab, elf->file);
+}
+
+/* Look for the DWARF, which may be in another file than the symbols. Nothing is fetched for it. */
+static int open_debuginfo(struct elf_source *elf)
+{
+	struct debugfile_places places = {};
+	struct filebytes *file = elf->file;
+	int r;
+
+	if (elf->places) {
+		places = *elf->places;
+		places.fetch = (struct fetch){};
+	}
+	if (!debugfile_has(file, DEBUGFILE_DWARF)) {
+		if (elf->debug && debugfile_has(elf->debug, DEBUGFILE_DWARF))
+			file = elf->debug;
+		else if (elf->places &&
+			 debugfile_find(&places, elf->object, file, DEBUGFILE_DWARF, &elf->dwarf))
+			file = elf->dwarf;
+	}
+	r = debuginfo_new(file, elf->places ? &places : NULL, &elf->debuginfo);
+	elf->has_debuginfo = r == 0;
+	return r;
+}
+
+static int find_positions(struct symbol_source *source, uint64_t address,
+			  struct ptd_position *ret_positions)
+{
+	struct elf_source *elf = (struct elf_source *)source;
+	const int r = elf->has_debuginfo ? 0 : open_debuginfo(elf);
+
+	if (r < 0)
+		return r;
+	return elf->debuginfo ? debuginfo_find(elf->debuginfo, address, ret_positions) : 0;
 }
 
 static bool find_function(struct symbol_source *source, uint64_t address, uint64_t *ret_start,
@@ -94,7 +130,8 @@ static int name_function(struct symbol_source *source, uint64_t address,
 
 static const struct symbol_source_ops elf_ops = { .read = read_elf,
 						  .bounds = find_function,
-						  .name = name_function };
+						  .name = name_function,
+						  .positions = find_positions };
 
 void elf_source_init(struct elf_source *source, const struct debugfile_places *places,
 		     const struct ptd_object *object, struct filebytes *file)
@@ -107,6 +144,8 @@ void elf_source_init(struct elf_source *source, const struct debugfile_places *p
 void elf_source_deinit(struct elf_source *source)
 {
 	symbol_source_deinit(&source->source);
+	source->debuginfo = debuginfo_free(source->debuginfo);
+	source->dwarf = filebytes_unref(source->dwarf);
 	forget(source);
 	map_deinit(&source->unnamed);
 	arena_deinit(&source->arena);

@@ -10,6 +10,8 @@
  *
  * A function that none of these names is known by its call frame information. It is called by the
  * object and its address there, such as "ls+0x4e30".
+ *
+ * Its source positions are in the DWARF of the object or of a debug file.
  */
 
 #include <stddef.h>
@@ -23,6 +25,7 @@
 #include "util/map.h"
 
 struct debugfile_places;
+struct debuginfo;
 struct ehframe;
 struct filebytes;
 
@@ -35,6 +38,11 @@ struct elf_source {
 	struct filebytes *debug; /* owned; NULL unless a debug file was found */
 	struct minidebug minidebug;
 	struct ehframe *ehframe; /* owned; NULL until the symbols are read */
+
+	/* Where the code stands in the source code; only for the operation that finds positions. */
+	bool has_debuginfo;
+	struct debuginfo *debuginfo; /* owned; NULL: there is none, or it was not looked for */
+	struct filebytes *dwarf;     /* owned; NULL unless it is in a file of its own */
 
 	/* The names of functions that have no symbols. */
 	struct map unnamed; /* address → struct symtab_symbol * */

@@ -8,7 +8,7 @@
  * symbol tables, those of JIT code in a jitdump or a perf map, those of the kernel in kallsyms:
  * whoever makes an object knows which, and gives it a source of that kind. Whoever asks for a name
  * does not need to know. Where no symbol is, a source may still know that a function is there, and
- * makes a name for it.
+ * makes a name for it. A source may also know where the code stands in the program's source code.
  *
  * A source is embedded in what it reads from, which sets the operations. It reads its names when it
  * is asked for the first time.
@@ -22,6 +22,7 @@
 #include "decoder/symbol/symtab.h"
 #include "util/vec.h"
 
+struct ptd_position;
 struct symbol_source;
 
 struct symbol_source_ops {
@@ -47,6 +48,16 @@ struct symbol_source_ops {
 	 */
 	int (*name)(struct symbol_source *source, uint64_t address,
 		    const struct symtab_symbol **ret_symbol);
+
+	/*
+	 * Find the source positions of the code at @address, as ptd_decoder_positions() does. The
+	 * thread may be another one than that which calls the other operations, and this one may be
+	 * called at the same time as they are. NULL: no positions are known.
+	 *
+	 * Return: how many there are; or -ENOMEM.
+	 */
+	int (*positions)(struct symbol_source *source, uint64_t address,
+			 struct ptd_position *ret_positions);
 };
 
 struct symbol_source {

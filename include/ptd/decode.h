@@ -10,7 +10,8 @@
  *	while ((r = ptd_decoder_next(d, &batch)) == 0)
  *		…;
  *
- * Threads: a decoder, and what it gives out, is used by one thread at a time. Several decoders may
+ * Threads: a decoder, and what it gives out, is used by one thread at a time, except that any
+ * thread may ask for source positions (ptd_decoder_positions()). Several decoders may
  * be used by as many threads at the same time: they share nothing that changes. Blocks, objects,
  * symbols and names that a batch points to do not change, so other threads may read them as long as
  * the decoder exists (see ptd_writer in sink.h for a ready use of that). The library reads
@@ -204,6 +205,27 @@ const char *ptd_decoder_message(const struct ptd_decoder *decoder);
  *         PTD_END.
  */
 int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_sideband **ret_record);
+
+/* The most positions that one address has: functions that were inlined into each other. */
+#define PTD_POSITIONS_MAX 64
+
+/*
+ * Find where the code at @address of @object, which a batch showed, stands in the source code. The
+ * address is as linked: see ptd_block.address.
+ *
+ * @ret_positions[0] is the place of the instruction. If it was inlined, the next position is where
+ * the compiler put it in the place of a call, and so on; the last position is in the function that
+ * was compiled on its own. Positions beyond PTD_POSITIONS_MAX are left out.
+ *
+ * ELF files have positions if they, or debug files that are found, have DWARF; JIT code has them if
+ * its jitdump says so. The first call for an object reads all of its DWARF sections.
+ *
+ * Any thread may call this, while another one calls ptd_decoder_next(). Calls wait for each other.
+ *
+ * Return: the number of positions, 0 if none is known; or -ENOMEM.
+ */
+int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *object,
+			  uint64_t address, struct ptd_position *ret_positions);
 
 /* Return: the statistics so far, complete after PTD_END. They belong to the decoder. */
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder);

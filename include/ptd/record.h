@@ -73,6 +73,17 @@ struct ptd_symbol {
 	uint64_t address; /* of its first byte, as linked: see ptd_block.address */
 };
 
+/*
+ * A place in the source code of a program. Its strings belong to the decoder, which keeps them
+ * until it is freed.
+ */
+struct ptd_position {
+	const char *file;     /* its path where the program was compiled; NULL: not known */
+	uint32_t line;        /* from 1; 0: not known */
+	uint32_t column;      /* from 1; 0: not known */
+	const char *function; /* which the place is in, as it was written; NULL: not known */
+};
+
 struct ptd_block {
 	uint32_t id; /* dense, from 0, never used twice: sinks may use it as an index */
 	uint16_t n_insns;

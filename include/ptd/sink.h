@@ -36,11 +36,19 @@
 extern "C" {
 #endif
 
+struct ptd_decoder;
 struct ptd_output;
 struct ptd_sink;
 struct ptd_threads;
 
 /* --- opening a sink --------------------------------------------------------------------------- */
+
+/* Which source positions (see ptd_decoder_positions()) a sink shows, if it lists instructions. */
+enum ptd_show_positions {
+	PTD_SHOW_NO_POSITIONS,
+	PTD_SHOW_LINES,   /* file and line of each instruction */
+	PTD_SHOW_INLINES, /* also the functions, and where those that were inlined were called */
+};
 
 struct ptd_sink_config {
 	size_t size; /* sizeof(struct ptd_sink_config): fields that a newer library adds are zero */
@@ -71,6 +79,12 @@ struct ptd_sink_config {
 	const char *const *options;
 
 	void *userdata; /* for the open() of a program's own kind */
+
+	/*
+	 * The decoder, borrowed, which is asked for source positions; NULL: no positions are known.
+	 */
+	struct ptd_decoder *decoder;
+	enum ptd_show_positions positions;
 };
 
 /*

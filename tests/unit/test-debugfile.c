@@ -196,7 +196,7 @@ static bool find(struct fixture *f, const struct image *image, const char *name,
 	object.build_id_size = image->note_segment.p_type == PT_NOTE ? 20 : 0;
 	memcpy(object.build_id, image->note.id, object.build_id_size);
 	assert_int_equal(filebytes_new_in_memory(image, sizeof(*image), &file), 0);
-	return debugfile_find(&places, &object, file, ret_debug);
+	return debugfile_find(&places, &object, file, DEBUGFILE_SYMTAB, ret_debug);
 }
 
 /* --- where it is found ------------------------------------------------------------------------ */

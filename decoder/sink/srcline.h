@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Source line
+ *
+ * The text that outputs show for a place in the source code:
+ *
+ *	/src/list.c:120
+ *
+ * With the functions that were inlined there, it has the words of addr2line:
+ *
+ *	push at /src/list.h:12 (inlined by) main at /src/demo.c:40
+ */
+
+#include <stddef.h>
+
+#include "ptd/record.h"
+#include "ptd/sink.h"
+
+#define SRCLINE_MAX 2048 /* bytes; longer texts are cut */
+
+/*
+ * Write the text of @n positions, as ptd_decoder_positions() gives them; of the first one alone
+ * unless @shown is PTD_SHOW_INLINES. What is foreign in it can be printed.
+ *
+ * Return: the number of bytes in @ret_text, to which no NUL is added; 0 if nothing is shown.
+ */
+size_t srcline_format(const struct ptd_position *positions, size_t n, enum ptd_show_positions shown,
+		      char ret_text[static SRCLINE_MAX]);

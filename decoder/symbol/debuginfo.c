@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/symbol/debuginfo.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "decoder/symbol/debugfile.h"
+#include "decoder/symbol/demangle.h"
+#include "decoder/symbol/elfsym.h"
+#include "decoder/symbol/symtab.h"
+#include "util/arena.h"
+#include "util/buildid.h"
+#include "util/filebytes.h"
+#include "util/map.h"
+#include "util/vec.h"
+
+/* Of the DWARF sections of a file, decompressed; and of the line table of one compiled file. */
+#define SECTIONS_MAX (UINT64_C(2) << 30)
+#define LINES_MAX    (UINT64_C(32) << 20)
+
+#define DEPTH_MAX  256u       /* of nested functions, blocks, namespaces and types: 8 bits */
+#define RANGES_MAX (1u << 16) /* of one function */
+
+#define NO_FUNCTION UINT32_MAX
+
+/* Which of several owners the code at an address belongs to. */
+struct coverage {
+	struct symtab code;
+	VEC(uint32_t) owners; /* of the symbols, in the order in which they were added */
+};
+
+/* A function, or a place where one was inlined. */
+struct function {
+	Dwarf_Off die;
+	uint32_t parent;  /* index of the function that it was inlined into; NO_FUNCTION: none */
+	const char *name; /* NULL: it was not asked for yet */
+};
+
+/* What was compiled from one file. */
+struct unit {
+	Dwarf_Off die;
+	uint64_t size; /* in bytes; it has no more DIEs */
+	bool has_functions;
+	VEC(struct function) functions;
+	struct coverage coverage; /* of the functions */
+};
+
+/* A file with DWARF. */
+struct dwarf_file {
+	struct elfsym elf;
+	Dwarf *dwarf;
+};
+
+struct debuginfo {
+	struct dwarf_file main, alternate;
+	struct filebytes *alternate_file; /* owned; NULL: there is none */
+	bool is_broken;                   /* libdw ran out of memory */
+	VEC(struct unit) units;
+	struct coverage coverage; /* of the units */
+	struct arena names;
+	struct map paths; /* a file's name in libdw's memory → the path that is shown */
+};
+
+/* --- want of memory --------------------------------------------------------------------------- */
+
+static _Thread_local jmp_buf *escape;
+
+/* libdw does not expect this to return. */
+static void __attribute__((__noreturn__)) run_out_of_memory(void)
+{
+	longjmp(*escape, 1);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+static void close_dwarf(struct dwarf_file *file)
+{
+	if (file->dwarf)
+		(void)dwarf_end(file->dwarf);
+	elfsym_deinit(&file->elf);
+	file->dwarf = NULL;
+}
+
+/* Return: how many bytes @section has once it is decompressed; UINT64_MAX if it cannot be read. */
+static uint64_t read_section(const struct elfsym *elf, struct elfsym_section *section)
+{
+	GElf_Chdr compressed;
+
+	if (section->size == 0)
+		return 0;
+	if (!elfsym_bytes(elf, section))
+		return UINT64_MAX;
+	if (!(section->header.sh_flags & SHF_COMPRESSED))
+		return section->size;
+	return gelf_getchdr(section->scn, &compressed) ? compressed.ch_size : UINT64_MAX;
+}
+
+/* Read the sections that libdw will look at. Return: whether it may. */
+static bool read_sections(const struct elfsym *elf)
+{
+	uint64_t left = SECTIONS_MAX;
+
+	for (size_t i = 0; i < elf->sections.n; i++) {
+		struct elfsym_section *s = &elf->sections.items[i];
+		uint64_t size = 0;
+
+		/* An older way of compressing, which does not say in the header how large it is. */
+		if (strncmp(s->name, ".zdebug_", 8) == 0)
+			return false;
+		if (s->header.sh_type != SHT_NOBITS && (strncmp(s->name, ".debug_", 7) == 0 ||
+							strcmp(s->name, ".gnu_debugaltlink") == 0))
+			size = read_section(elf, s);
+		if (size > left)
+			return false;
+		left -= size;
+	}
+	return true;
+}
+
+/*
+ * Open the DWARF of @file. The addresses in a file that is not linked are not final, but an
+ * alternate file, which has the type of such a file, has no addresses.
+ *
+ * Return: 0, and ret_file->dwarf is NULL if there is none; or -ENOMEM.
+ */
+static int open_dwarf(struct filebytes *file, bool is_alternate, struct dwarf_file *ret_file)
+{
+	struct dwarf_file opened = {};
+	GElf_Ehdr header;
+	int r;
+
+	r = elfsym_init(&opened.elf, file);
+	if (r < 0)
+		return r;
+	if (elfsym_find(&opened.elf, SHT_PROGBITS, ".debug_info") &&
+	    gelf_getehdr(opened.elf.elf, &header) && (is_alternate || header.e_type != ET_REL) &&
+	    read_sections(&opened.elf))
+		opened.dwarf = dwarf_begin_elf(opened.elf.elf, DWARF_C_READ, NULL);
+	if (!opened.dwarf) {
+		close_dwarf(&opened);
+		return 0;
+	}
+	(void)dwarf_new_oom_handler(opened.dwarf, run_out_of_memory);
+	*ret_file = opened;
+	return 0;
+}
+
+/*
+ * Open the alternate file to which the DWARF refers. Without it the DWARF is not used, because
+ * libdw would open the file by the path that the DWARF states.
+ */
+static int open_alternate(struct debuginfo *debuginfo, const struct debugfile_places *places)
+{
+	struct buildid id = {};
+	const char *name;
+	const void *bytes;
+	ssize_t size;
+	int r;
+
+	if (!elfsym_find(&debuginfo->main.elf, SHT_PROGBITS, ".gnu_debugaltlink"))
+		return 0;
+	size = dwelf_dwarf_gnu_debugaltlink(debuginfo->main.dwarf, &name, &bytes);
+	if (size > 0 && (size_t)size <= sizeof(id.bytes)) {
+		id.size = (uint8_t)size;
+		memcpy(id.bytes, bytes, id.size);
+		if (places &&
+		    debugfile_find_alternate(places, name, &id, &debuginfo->alternate_file)) {
+			r = open_dwarf(debuginfo->alternate_file, true, &debuginfo->alternate);
+			if (r < 0)
+				return r;
+		}
+	}
+	if (debuginfo->alternate.dwarf)
+		dwarf_setalt(debuginfo->main.dwarf, debuginfo->alternate.dwarf);
+	else
+		close_dwarf(&debuginfo->main);
+	return 0;
+}
+
+/* --- what covers which code ------------------------------------------------------------------- */
+
+/*
+ * State that the code of @die belongs to @owner. Of two owners of the same code, the one with the
+ * greater @depth counts.
+ *
+ * Return: 0; -ENOMEM; -E2BIG.
+ */
+static int add_code(struct coverage *coverage, Dwarf_Die *die, size_t depth, uint32_t owner)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+
+	for (unsigned n = 0; n < RANGES_MAX; n++) {
+		int r;
+
+		at = dwarf_ranges(die, at, &base, &start, &end);
+		if (at <= 0)
+			break;
+		if (start >= end)
+			continue;
+		r = symtab_add(&coverage->code,
+			       &(struct symtab_symbol){ .address = start,
+							.size = end - start,
+							.limit = UINT64_MAX,
+							.rank = (uint8_t)(DEPTH_MAX - 1 - depth) });
+		if (r == 0)
+			r = vec_push(&coverage->owners, owner);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* A program has fewer than E2BIG stands for: what has been added so far must do. */
+static int seal_coverage(struct coverage *coverage, int r)
+{
+	return r == 0 || r == -E2BIG ? symtab_seal(&coverage->code, NULL, NULL) : r;
+}
+
+static bool find_owner(const struct coverage *coverage, uint64_t address, uint32_t *ret_owner)
+{
+	uint64_t end;
+	const uint32_t i = symtab_find(&coverage->code, address, &end);
+
+	if (i == SYMTAB_NONE)
+		return false;
+	*ret_owner = coverage->owners.items[coverage->code.symbols.items[i].order - 1];
+	return true;
+}
+
+static void deinit_coverage(struct coverage *coverage)
+{
+	symtab_deinit(&coverage->code);
+	vec_deinit(&coverage->owners);
+}
+
+/* --- units ------------------------------------------------------------------------------------ */
+
+static int read_units(struct debuginfo *debuginfo)
+{
+	Dwarf_Off at = 0, next;
+	size_t head_size;
+	int r = 0;
+
+	while (r == 0 &&
+	       dwarf_nextcu(debuginfo->main.dwarf, at, &next, &head_size, NULL, NULL, NULL) == 0) {
+		struct unit unit = { .die = at + head_size, .size = next - at };
+		Dwarf_Die die;
+
+		at = next;
+		if (!dwarf_offdie(debuginfo->main.dwarf, unit.die, &die))
+			continue;
+		r = add_code(&debuginfo->coverage, &die, 0, (uint32_t)debuginfo->units.n);
+		if (r == 0)
+			r = vec_push(&debuginfo->units, unit);
+	}
+	return seal_coverage(&debuginfo->coverage, r);
+}
+
+/* --- functions -------------------------------------------------------------------------------- */
+
+/* Can there be functions with code in it? */
+static bool has_code_inside(int tag)
+{
+	switch (tag) {
+	case DW_TAG_subprogram:
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_enumeration_type:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Add @die if it is a function. *@function is the one around it, and then itself. */
+static int add_function(struct unit *unit, Dwarf_Die *die, size_t depth, uint32_t *function)
+{
+	const int tag = dwarf_tag(die);
+	const uint32_t parent = tag == DW_TAG_inlined_subroutine ? *function : NO_FUNCTION;
+	int r;
+
+	if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
+		return 0;
+	*function = (uint32_t)unit->functions.n;
+	r = vec_push(&unit->functions, { .die = dwarf_dieoffset(die), .parent = parent });
+	return r < 0 ? r : add_code(&unit->coverage, die, depth, *function);
+}
+
+/* A DIE and the function around it, on the way from the unit down to where the walk is. */
+struct step {
+	Dwarf_Die die;
+	uint32_t function;
+};
+
+static int walk_functions(struct unit *unit, Dwarf_Die *unit_die)
+{
+	struct step way[DEPTH_MAX];
+	uint64_t n_dies = 0;
+	size_t n = 1;
+	int r = 0;
+
+	if (dwarf_child(unit_die, &way[0].die) != 0)
+		return 0;
+	way[0].function = NO_FUNCTION;
+	/* DIEs may claim siblings that lie inside themselves, and be met again and again. */
+	while (n > 0 && r == 0 && n_dies++ < unit->size) {
+		struct step *step = &way[n - 1];
+		uint32_t function = step->function;
+
+		r = add_function(unit, &step->die, n - 1, &function);
+		if (n < DEPTH_MAX && has_code_inside(dwarf_tag(&step->die)) &&
+		    dwarf_child(&step->die, &way[n].die) == 0) {
+			way[n++].function = function;
+			continue;
+		}
+		while (n > 0 && dwarf_siblingof(&way[n - 1].die, &way[n - 1].die) != 0)
+			n--;
+	}
+	return r;
+}
+
+static int read_functions(struct unit *unit, Dwarf_Die *unit_die)
+{
+	int r;
+
+	if (unit->has_functions)
+		return 0;
+	/* An earlier call may have failed half-way. */
+	deinit_coverage(&unit->coverage);
+	unit->coverage = (struct coverage){};
+	unit->functions.n = 0;
+	r = seal_coverage(&unit->coverage, walk_functions(unit, unit_die));
+	unit->has_functions = r == 0;
+	return r;
+}
+
+static const char *string_of(Dwarf_Die *die, unsigned attribute)
+{
+	Dwarf_Attribute found;
+
+	return dwarf_formstring(dwarf_attr_integrate(die, attribute, &found));
+}
+
+/* Find the name of the function @die. Return: 0 or -ENOMEM. */
+static int name_function(struct debuginfo *debuginfo, struct function *function, Dwarf_Die *die)
+{
+	const char *mangled, *name;
+	char readable[DEMANGLE_MAX];
+	size_t size;
+
+	if (function->name)
+		return 0;
+	mangled = string_of(die, DW_AT_linkage_name) ?: string_of(die, DW_AT_MIPS_linkage_name);
+	name = string_of(die, DW_AT_name) ?: mangled ?: "";
+	size = mangled ? demangle(mangled, strlen(mangled), readable) : 0;
+	if (size > 0) {
+		readable[size] = '\0';
+		name = readable;
+	}
+	function->name = arena_strdup(&debuginfo->names, name);
+	return function->name ? 0 : -ENOMEM;
+}
+
+/* --- lines ------------------------------------------------------------------------------------ */
+
+/* Return: whether the line table of the unit is of a size that libdw may read. */
+static bool has_lines(struct debuginfo *debuginfo, Dwarf_Die *unit_die)
+{
+	struct elfsym_section *section =
+	    elfsym_find(&debuginfo->main.elf, SHT_PROGBITS, ".debug_line");
+	Elf_Data *data = section ? elf_getdata(section->scn, NULL) : NULL;
+	Dwarf_Attribute attribute;
+	struct cursor c, table;
+	uint64_t length;
+	uint32_t word;
+	Dwarf_Word at;
+
+	if (!data || !data->d_buf ||
+	    dwarf_formudata(dwarf_attr(unit_die, DW_AT_stmt_list, &attribute), &at) != 0)
+		return false;
+	c = cursor_from(data->d_buf, data->d_size);
+	if (cursor_skip(&c, at) < 0 || cursor_get(&c, sizeof(word), &word) < 0)
+		return false;
+	length = word;
+	if (word == UINT32_MAX && cursor_get(&c, sizeof(length), &length) < 0)
+		return false;
+	return length <= LINES_MAX && cursor_get_sub(&c, (size_t)length, &table) == 0;
+}
+
+/* Put the directory of compilation before @name unless it is absolute. Return: 0 or -ENOMEM. */
+static int find_path(struct debuginfo *debuginfo, Dwarf_Die *unit_die, const char *name,
+		     const char **ret_path)
+{
+	const uint64_t *known = map_get(&debuginfo->paths, (uintptr_t)name);
+	const char *dir = name && name[0] != '/' ? string_of(unit_die, DW_AT_comp_dir) : NULL;
+	char *path;
+
+	if (!dir || known) {
+		*ret_path = known ? (const char *)(uintptr_t)*known : name;
+		return 0;
+	}
+	path = arena_alloc(&debuginfo->names, strlen(dir) + strlen(name) + sizeof("/"));
+	if (!path || map_put(&debuginfo->paths, (uintptr_t)name, (uintptr_t)path) < 0)
+		return -ENOMEM;
+	(void)stpcpy(stpcpy(stpcpy(path, dir), "/"), name);
+	*ret_path = path;
+	return 0;
+}
+
+static uint32_t number_of(int number)
+{
+	return number > 0 ? (uint32_t)number : 0;
+}
+
+/* Return: 1 if the line of @address is known, else 0; or -ENOMEM. */
+static int find_line(struct debuginfo *debuginfo, Dwarf_Die *unit_die, uint64_t address,
+		     struct ptd_position *ret_position)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(unit_die, address);
+	int number = 0, column = 0, r;
+
+	if (!line)
+		return 0;
+	(void)dwarf_lineno(line, &number);
+	(void)dwarf_linecol(line, &column);
+	*ret_position =
+	    (struct ptd_position){ .line = number_of(number), .column = number_of(column) };
+	r = find_path(debuginfo, unit_die, dwarf_linesrc(line, NULL, NULL), &ret_position->file);
+	return r < 0 ? r : !!ret_position->file;
+}
+
+static uint32_t attribute_of(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word value;
+
+	return dwarf_formudata(dwarf_attr(die, name, &attribute), &value) == 0 &&
+		       value <= UINT32_MAX
+		   ? (uint32_t)value
+		   : 0;
+}
+
+/* Find where the inlined function @die was called. Return: 0 or -ENOMEM. */
+static int find_call(struct debuginfo *debuginfo, Dwarf_Die *unit_die, Dwarf_Die *die,
+		     struct ptd_position *ret_position)
+{
+	const uint32_t file = attribute_of(die, DW_AT_call_file);
+	Dwarf_Files *files;
+	size_t n;
+
+	*ret_position = (struct ptd_position){ .line = attribute_of(die, DW_AT_call_line),
+					       .column = attribute_of(die, DW_AT_call_column) };
+	if (dwarf_getsrcfiles(unit_die, &files, &n) != 0 || file >= n)
+		return 0;
+	return find_path(debuginfo, unit_die, dwarf_filesrc(files, file, NULL, NULL),
+			 &ret_position->file);
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+/* Name the functions from the innermost, @i, outwards, and add where each was called. */
+static int find_calls(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die *unit_die,
+		      uint32_t i, struct ptd_position *positions)
+{
+	int n = 1;
+
+	while (i != NO_FUNCTION) {
+		struct function *function = &unit->functions.items[i];
+		Dwarf_Die die;
+		int r;
+
+		if (!dwarf_offdie(debuginfo->main.dwarf, function->die, &die))
+			break;
+		r = name_function(debuginfo, function, &die);
+		if (r < 0)
+			return r;
+		positions[n - 1].function = function->name;
+		i = function->parent;
+		if (i != NO_FUNCTION && n == PTD_POSITIONS_MAX)
+			break;
+		if (i != NO_FUNCTION)
+			r = find_call(debuginfo, unit_die, &die, &positions[n++]);
+		if (r < 0)
+			return r;
+	}
+	return n;
+}
+
+static int find_positions(struct debuginfo *debuginfo, uint64_t address,
+			  struct ptd_position *positions)
+{
+	uint32_t u, function = NO_FUNCTION;
+	struct unit *unit;
+	Dwarf_Die die;
+	int r;
+
+	if (!find_owner(&debuginfo->coverage, address, &u))
+		return 0;
+	unit = &debuginfo->units.items[u];
+	if (!dwarf_offdie(debuginfo->main.dwarf, unit->die, &die) || !has_lines(debuginfo, &die))
+		return 0;
+	r = find_line(debuginfo, &die, address, &positions[0]);
+	if (r <= 0)
+		return r;
+	r = read_functions(unit, &die);
+	if (r < 0)
+		return r;
+	(void)find_owner(&unit->coverage, address, &function);
+	return find_calls(debuginfo, unit, &die, function, positions);
+}
+
+int debuginfo_find(struct debuginfo *debuginfo, uint64_t address,
+		   struct ptd_position ret_positions[static PTD_POSITIONS_MAX])
+{
+	jmp_buf here;
+
+	if (debuginfo->is_broken)
+		return 0;
+	if (setjmp(here) != 0) {
+		debuginfo->is_broken = true;
+		return -ENOMEM;
+	}
+	escape = &here;
+	return find_positions(debuginfo, address, ret_positions);
+}
+
+static int read_debuginfo(struct debuginfo *debuginfo)
+{
+	jmp_buf here;
+
+	if (setjmp(here) != 0)
+		return -ENOMEM;
+	escape = &here;
+	return read_units(debuginfo);
+}
+
+int debuginfo_new(struct filebytes *file, const struct debugfile_places *places,
+		  struct debuginfo **ret_debuginfo)
+{
+	_cleanup_(debuginfo_freep) struct debuginfo *debuginfo = calloc(1, sizeof(*debuginfo));
+	int r;
+
+	if (!debuginfo)
+		return -ENOMEM;
+	r = open_dwarf(file, false, &debuginfo->main);
+	if (r == 0 && debuginfo->main.dwarf)
+		r = open_alternate(debuginfo, places);
+	if (r == 0 && debuginfo->main.dwarf)
+		r = read_debuginfo(debuginfo);
+	if (r < 0)
+		return r;
+	*ret_debuginfo = debuginfo->main.dwarf ? TAKE(debuginfo) : NULL;
+	return 0;
+}
+
+struct debuginfo *debuginfo_free(struct debuginfo *debuginfo)
+{
+	if (!debuginfo)
+		return NULL;
+	for (size_t i = 0; i < debuginfo->units.n; i++) {
+		deinit_coverage(&debuginfo->units.items[i].coverage);
+		vec_deinit(&debuginfo->units.items[i].functions);
+	}
+	vec_deinit(&debuginfo->units);
+	deinit_coverage(&debuginfo->coverage);
+	close_dwarf(&debuginfo->main);
+	close_dwarf(&debuginfo->alternate);
+	(void)filebytes_unref(debuginfo->alternate_file);
+	map_deinit(&debuginfo->paths);
+	arena_deinit(&debuginfo->names);
+	free(debuginfo);
+	return NULL;
+}

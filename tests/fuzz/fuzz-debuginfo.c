@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The DWARF of a foreign ELF file, which libdw reads. */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/symbol/debuginfo.h"
+#include "util/filebytes.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void find(struct debuginfo *debuginfo, uint64_t address)
+{
+	struct ptd_position positions[PTD_POSITIONS_MAX];
+	const int n = debuginfo_find(debuginfo, address, positions);
+	size_t length = 0;
+
+	for (int i = 0; i < n; i++) {
+		length += positions[i].file ? strlen(positions[i].file) : 0;
+		length += positions[i].function ? strlen(positions[i].function) : 0;
+	}
+	if (n < 0 || n > PTD_POSITIONS_MAX || length > SIZE_MAX / 2)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	_cleanup_(debuginfo_freep) struct debuginfo *debuginfo = NULL;
+	_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
+	/* A copy of just this size, so that a read beyond it is seen. */
+	uint8_t *copy = malloc(size);
+
+	if (copy && size > 0) {
+		memcpy(copy, data, size);
+		if (filebytes_new_in_memory(copy, size, &file) < 0 ||
+		    debuginfo_new(file, NULL, &debuginfo) < 0)
+			abort();
+		for (uint64_t at = 0; debuginfo && at < 0x2000; at += 5)
+			find(debuginfo, at);
+		debuginfo = debuginfo_free(debuginfo);
+		file = filebytes_unref(file);
+	}
+	free(copy);
+	return 0;
+}

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The source lines that --lines and --inlines show are those that addr2line says: each instruction that
+# was executed in a program built with -O2 -g; then in the same program without its DWARF, which is in
+# a debug file; then without the debug file.
+. "$(dirname "$0")/common.sh"
+need qemu-x86_64 cc addr2line objcopy strip
+
+# addresses TEXT: the addresses of the program in our text, each once, with what stands behind the object.
+shown() {
+	sed -nE "s|^.*: +([0-9a-f]+) .* \($T/bin/[a-z]+\)( (.*))?\$|\1 \3|p" "$1" | sort -u
+}
+
+# judge FILE ADDRESSES: the same of addr2line, whose lines "(inlined by)" follow the first. What it takes from
+# the symbol table is left out.
+judge() {
+	cut -d' ' -f1 "$2" | addr2line -afipC -e "$1" | sed -E 's/ \(discriminator [0-9]+\)//; s/^0x0*([0-9a-f]+): /\1 /' |
+		awk '/^ \(inlined by\) / { line = line $0; next } { if (line != "") print line; line = $0 } END { print line }' |
+		sed -E 's/ [^ ]+ (at )?[^ \/]+:[?0]$/ /' | sort -u
+}
+
+# compare NAME OPTION...: against addr2line on $T/truth.
+compare() {
+	local name=$1
+	shift
+	"$O/ptdecode" "$@" --inlines "$T/$name" >"$T/text" || fail "$name: exit status $?"
+	shown "$T/text" >"$T/shown"
+	judge "$T/truth" "$T/shown" >"$T/judged"
+	[[ $(wc -l <"$T/shown") -gt 100 ]] || fail "$name: only $(wc -l <"$T/shown") instructions"
+	grep -q '(inlined by)' "$T/shown" || fail "$name: nothing is inlined, nothing tested"
+	diff "$T/judged" "$T/shown" >"$T/diff" || { head -20 "$T/diff"; fail "$name $*: the lines are not addr2line's"; }
+	# --lines shows the first place alone.
+	"$O/ptdecode" "$@" --lines "$T/$name" >"$T/text" || fail "$name: exit status $?"
+	shown "$T/text" >"$T/shown-lines"
+	sed -E 's/ \(inlined by\).*//; s/ .* at / /' "$T/judged" | sort -u >"$T/judged-lines"
+	diff "$T/judged-lines" "$T/shown-lines" >"$T/diff" || { head -20 "$T/diff"; fail "$name $*: the lines of --lines differ"; }
+	echo "$name $*: $(wc -l <"$T/shown") instructions, $(grep -c '(inlined by)' "$T/shown") of them inlined"
+}
+
+mkdir -p "$T/bin" "$T/debug"
+check() {
+	local name=$1
+	shift
+	"$@" -O2 -g -no-pie -pthread -o "$T/bin/$name" || fail "$name: cannot build"
+	cp "$T/bin/$name" "$T/truth"
+	start_ptd
+	record "$name" "$T/bin/$name"
+	compare "$name"
+
+	objcopy --only-keep-debug --compress-debug-sections "$T/truth" "$T/debug/$name.debug" &&
+		strip "$T/bin/$name" && objcopy --add-gnu-debuglink="$T/debug/$name.debug" "$T/bin/$name" || fail "objcopy"
+	mkdir -p "$T/debug$T/bin"
+	mv "$T/debug/$name.debug" "$T/debug$T/bin/"
+	drop "$name"
+	start_ptd
+	record "$name" "$T/bin/$name"
+	"$O/ptdecode" --inlines "$T/$name" | grep -q "($T/bin/$name) ." && fail "$name: has lines without its debug file"
+	compare "$name" --debug-dir "$T/debug"
+	drop "$name"
+}
+
+check lines cc tests/targets/lines.c

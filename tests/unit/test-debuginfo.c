@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Debuginfo: what it says of this program, and of a file with another kind of DWARF, against what
+ * addr2line of binutils says; and files whose DWARF is spoiled.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/symbol/debugfile.h"
+#include "decoder/symbol/debuginfo.h"
+#include "decoder/symbol/elfsym.h"
+#include "tests/lib/tempdir.h"
+#include "util/filebytes.h"
+
+#define N_ADDRESSES 2000u
+
+struct fixture {
+	char dir[TEMPDIR_SIZE];
+	struct fileset set;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	tempdir_make("debuginfo", f->dir);
+	fileset_init(&f->set);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	fileset_deinit(&f->set);
+	tempdir_remove(f->dir);
+	free(f);
+	return 0;
+}
+
+static struct filebytes *open_file(struct fixture *f, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct filebytes *file = NULL;
+
+	assert_true(fd >= 0);
+	assert_int_equal(filebytes_new(&f->set, path, &fd, false, &file), 0);
+	return file;
+}
+
+/* Run a command of the shell in the fixture's directory. Return: whether it succeeded. */
+static __attribute__((__format__(__printf__, 2, 3))) bool run(const struct fixture *f,
+							      const char *format, ...)
+{
+	char command[2048], whole[2200];
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(command, sizeof(command), format, ap);
+	va_end(ap);
+	(void)snprintf(whole, sizeof(whole), "cd %s && %s", f->dir, command);
+	return system(whole) == 0;
+}
+
+static bool have(const char *tool)
+{
+	char command[64];
+
+	(void)snprintf(command, sizeof(command), "command -v %s >/dev/null", tool);
+	if (system(command) == 0)
+		return true;
+	print_message("%s is missing\n", tool);
+	return false;
+}
+
+/* --- addr2line -------------------------------------------------------------------------------- */
+
+/* Read the frames of one address from addr2line -afiC: lines "function at file:line". */
+static void read_frames(FILE *judge, char *next, char ret_text[static 16384])
+{
+	size_t n = 0;
+
+	ret_text[0] = '\0';
+	/* The lines up to the next address are pairs. */
+	while (fgets(next, 4096, judge) && strncmp(next, "0x", 2) != 0) {
+		char place[4096], *end;
+
+		next[strcspn(next, "\n")] = '\0';
+		assert_non_null(fgets(place, sizeof(place), judge));
+		end = strstr(place, " (discriminator");
+		if (!end)
+			end = place + strcspn(place, "\n");
+		*end = '\0';
+		n += (size_t)snprintf(ret_text + n, 16384 - n, "%s at %s\n", next, place);
+		assert_true(n < 16384);
+	}
+}
+
+static void write_frames(const struct ptd_position *positions, int n, char ret_text[static 16384])
+{
+	size_t size = 0;
+
+	ret_text[0] = '\0';
+	for (int i = 0; i < n; i++) {
+		char line[16] = "?";
+
+		if (positions[i].line)
+			(void)snprintf(line, sizeof(line), "%" PRIu32, positions[i].line);
+		size += (size_t)snprintf(ret_text + size, 16384 - size, "%s at %s:%s\n",
+					 positions[i].function ?: "??", positions[i].file ?: "??",
+					 line);
+		assert_true(size < 16384);
+	}
+}
+
+/* Where the code of @file is. */
+static void find_text(struct filebytes *file, uint64_t *ret_start, uint64_t *ret_size)
+{
+	_cleanup_(elfsym_deinit) struct elfsym elf = {};
+	const struct elfsym_section *text;
+
+	assert_int_equal(elfsym_init(&elf, file), 0);
+	text = elfsym_find(&elf, SHT_PROGBITS, ".text") ?: elfsym_find(&elf, SHT_NOBITS, ".text");
+	assert_non_null(text);
+	*ret_start = text->header.sh_addr;
+	*ret_size = text->header.sh_size;
+}
+
+struct agreement {
+	size_t n_known, n_inlined, n_different;
+};
+
+/* Compare addresses of @path, which debug file @debug belongs to. */
+static void compare(const struct fixture *f, struct debuginfo *debuginfo, const char *path,
+		    uint64_t start, uint64_t size, struct agreement *ret_agreement)
+{
+	static char expected[16384], got[16384], next[4096];
+	struct agreement agreement = {};
+	uint64_t addresses[N_ADDRESSES];
+	char name[512];
+	FILE *list, *judge;
+
+	(void)snprintf(name, sizeof(name), "%s/addresses", f->dir);
+	list = fopen(name, "we");
+	assert_non_null(list);
+	srand(1);
+	for (size_t i = 0; i < N_ADDRESSES; i++) {
+		addresses[i] = start + (uint64_t)rand() % size;
+		fprintf(list, "%#" PRIx64 "\n", addresses[i]);
+	}
+	fclose(list);
+	(void)snprintf(name, sizeof(name), "addr2line -afiC -e %s < %s/addresses", path, f->dir);
+	judge = popen(name, "re");
+	assert_non_null(judge);
+	assert_non_null(fgets(next, sizeof(next), judge));
+	for (size_t i = 0; i < N_ADDRESSES; i++) {
+		struct ptd_position positions[PTD_POSITIONS_MAX];
+		const int n = debuginfo_find(debuginfo, addresses[i], positions);
+		const char *at;
+
+		assert_in_range(n, 0, PTD_POSITIONS_MAX);
+		assert_true(strtoull(next, NULL, 16) == addresses[i]);
+		read_frames(judge, next, expected);
+		write_frames(positions, n, got);
+		/* Of code without DWARF it says what the symbol table has, or nothing. */
+		if (n == 0 && (strstr(expected, ":?\n") || strstr(expected, "?\?:0\n")))
+			continue;
+		agreement.n_known++;
+		agreement.n_inlined += n > 1;
+		/* To the bytes between two functions it gives the name of the first. */
+		at = n == 1 && !positions[0].function ? strstr(expected, " at ") : expected;
+		if (strcmp(at ?: "", at == expected ? got : got + strlen("??")) == 0)
+			continue;
+		if (agreement.n_different++ < 5)
+			print_message("0x%" PRIx64 ": addr2line says\n%sand here it is\n%s",
+				      addresses[i], expected, got);
+	}
+	(void)pclose(judge);
+	*ret_agreement = agreement;
+}
+
+static void agree(struct fixture *f, struct filebytes *file, struct filebytes *debug,
+		  const struct debugfile_places *places, const char *path)
+{
+	_cleanup_(debuginfo_freep) struct debuginfo *debuginfo = NULL;
+	struct agreement agreement;
+	uint64_t start, size;
+
+	find_text(file, &start, &size);
+	assert_int_equal(debuginfo_new(debug, places, &debuginfo), 0);
+	assert_non_null(debuginfo);
+	compare(f, debuginfo, path, start, size, &agreement);
+	print_message("  %zu places, %zu of them inlined, %zu differ\n", agreement.n_known,
+		      agreement.n_inlined, agreement.n_different);
+	assert_true(agreement.n_known > 100);
+	assert_int_equal(agreement.n_different, 0);
+}
+
+/* --- this program ----------------------------------------------------------------------------- */
+
+static bool has_dwarf(struct filebytes *file)
+{
+	if (debugfile_has(file, DEBUGFILE_DWARF))
+		return true;
+	print_message("this program was compiled without -g\n");
+	return false;
+}
+
+static void this_program(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(filebytes_unrefp) struct filebytes *file = open_file(f, "/proc/self/exe");
+	char path[64];
+
+	if (!have("addr2line") || !has_dwarf(file))
+		skip();
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)getpid());
+	agree(f, file, file, NULL, path);
+}
+
+/* Debug files of Debian's are compressed, and without code. */
+static void compressed(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(filebytes_unrefp) struct filebytes *file = open_file(f, "/proc/self/exe");
+	_cleanup_(filebytes_unrefp) struct filebytes *debug = NULL;
+	char path[128];
+
+	if (!have("objcopy") || !have("addr2line") || !has_dwarf(file))
+		skip();
+	assert_true(run(f, "objcopy --only-keep-debug --compress-debug-sections /proc/%d/exe debug",
+			(int)getpid()));
+	(void)snprintf(path, sizeof(path), "%s/debug", f->dir);
+	debug = open_file(f, path);
+	agree(f, file, debug, NULL, path);
+}
+
+/* Compilers that one may meet, as far as they are installed. */
+static void other_dwarf(void **state)
+{
+	static const struct {
+		const char *compiler, *flags;
+	} rows[] = {
+		{ "gcc", "-gdwarf-4" },
+		{ "gcc", "-gdwarf-5 -ffunction-sections" },
+		{ "gcc", "-gdwarf-3 -fno-pie -no-pie" },
+		{ "clang", "-gdwarf-4" },
+	};
+	struct fixture *f = *state;
+	char self[512] = "";
+
+	if (!have("addr2line") || !getcwd(self, sizeof(self)) ||
+	    access("decoder/symbol/symtab.c", R_OK) < 0)
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
+		char path[128];
+
+		if (!have(rows[i].compiler))
+			continue;
+		print_message("  %s %s\n", rows[i].compiler, rows[i].flags);
+		assert_true(run(f,
+				"%s -O2 %s -std=gnu17 -D_GNU_SOURCE -I%s -I%s/include -shared "
+				"-fPIC -o other%zu.so %s/decoder/symbol/symtab.c "
+				"%s/decoder/symbol/source.c",
+				rows[i].compiler, rows[i].flags, self, self, i, self, self));
+		(void)snprintf(path, sizeof(path), "%s/other%zu.so", f->dir, i);
+		file = open_file(f, path);
+		agree(f, file, file, NULL, path);
+	}
+}
+
+/* DWARF whose rest is in an alternate file is used only if that is found. */
+static void alternate(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(filebytes_unrefp) struct filebytes *file = open_file(f, "/proc/self/exe");
+	_cleanup_(filebytes_unrefp) struct filebytes *debug = NULL;
+	_cleanup_(debuginfo_freep) struct debuginfo *debuginfo = NULL;
+	const char *const dirs[] = { f->dir };
+	const struct debugfile_places places = { .dirs = dirs, .n_dirs = 1, .fileset = &f->set };
+	char path[128], exe[64];
+
+	(void)snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)getpid());
+	if (!have("dwz") || !have("addr2line") || !has_dwarf(file))
+		skip();
+	assert_true(run(f,
+			"mkdir .dwz && cp %s one && cp one two && "
+			"dwz -m .dwz/common -M /usr/lib/debug/.dwz/common one two",
+			exe));
+	(void)snprintf(path, sizeof(path), "%s/one", f->dir);
+	debug = open_file(f, path);
+	assert_int_equal(debuginfo_new(debug, NULL, &debuginfo), 0);
+	assert_null(debuginfo);
+	agree(f, file, debug, &places, exe);
+}
+
+/* --- damage ----------------------------------------------------------------------------------- */
+
+/* What is said of damaged DWARF may be wrong, but nothing breaks. */
+static void damaged(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(filebytes_unrefp) struct filebytes *whole = NULL;
+	_cleanup_(elfsym_deinit) struct elfsym elf = {};
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	const uint8_t *good;
+	char path[128];
+	size_t size;
+
+	if (!have("gcc") || !getcwd(path, sizeof(path)) ||
+	    access("decoder/symbol/symtab.c", R_OK) < 0)
+		skip();
+	assert_true(run(f,
+			"gcc -O2 -g -std=gnu17 -D_GNU_SOURCE -I%s -I%s/include -shared -fPIC -o "
+			"small.so %s/decoder/symbol/symtab.c",
+			path, path, path));
+	(void)snprintf(path, sizeof(path), "%s/small.so", f->dir);
+	whole = open_file(f, path);
+	size = (size_t)filebytes_size(whole);
+	good = filebytes_get(whole, 0, size);
+	assert_non_null(good);
+	assert_int_equal(elfsym_init(&elf, whole), 0);
+	bytes = malloc(size);
+	assert_non_null(bytes);
+	srand(2);
+	for (unsigned i = 0; i < 2000; i++) {
+		_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
+		_cleanup_(debuginfo_freep) struct debuginfo *debuginfo = NULL;
+
+		memcpy(bytes, good, size);
+		for (size_t s = 0; s < elf.sections.n; s++) {
+			const GElf_Shdr *h = &elf.sections.items[s].header;
+
+			if (strncmp(elf.sections.items[s].name, ".debug_", 7) == 0 && rand() % 3)
+				bytes[h->sh_offset + (size_t)rand() % h->sh_size] = (uint8_t)rand();
+		}
+		assert_int_equal(filebytes_new_in_memory(bytes, size, &file), 0);
+		assert_int_equal(debuginfo_new(file, NULL, &debuginfo), 0);
+		for (uint64_t at = 0x1000; debuginfo && at < 0x3000; at += 0x40) {
+			struct ptd_position positions[PTD_POSITIONS_MAX];
+
+			assert_in_range(debuginfo_find(debuginfo, at, positions), 0,
+					PTD_POSITIONS_MAX);
+		}
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(this_program, setup, teardown),
+		cmocka_unit_test_setup_teardown(compressed, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_dwarf, setup, teardown),
+		cmocka_unit_test_setup_teardown(alternate, setup, teardown),
+		cmocka_unit_test_setup_teardown(damaged, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
