@@ -5,6 +5,7 @@
 #include <Zydis/Zydis.h>
 #include <errno.h>
 
+#include "decoder/x86/plain.h"
 #include "decoder/x86/unknown.h"
 
 static bool decoder_init(ZydisDecoder *decoder, uint8_t mode)
@@ -100,6 +101,8 @@ int insn_decode(uint8_t mode, const uint8_t *bytes, size_t size, struct insn *re
 	struct insn insn = {};
 	ZyanStatus status;
 
+	if (mode == 64 && plain_decode(bytes, size, ret_insn))
+		return 0;
 	if (!decoder_init(&decoder, mode))
 		return -EBADMSG;
 	status = ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, size, &zi);
