@@ -94,17 +94,17 @@ void table_unmap(struct table *table)
 	table->mapped_size = 0;
 }
 
-int table_read(const struct table *table, size_t i, void *ret_item)
+int table_read(const struct table *table, size_t i, size_t n, void *ret_items)
 {
-	const size_t size = table->item_size;
-	ssize_t n;
+	const size_t size = table->item_size, n_bytes = n * size;
+	ssize_t n_read;
 
 	if (table->items) {
-		memcpy(ret_item, (const uint8_t *)table->items + i * size, size);
+		memcpy(ret_items, (const uint8_t *)table->items + i * size, n_bytes);
 		return 0;
 	}
-	n = pread(table->spill.fd, ret_item, size, (off_t)(table->spill.start + i * size));
-	return n < 0 ? -errno : (size_t)n == size ? 0 : -EIO;
+	n_read = pread(table->spill.fd, ret_items, n_bytes, (off_t)(table->spill.start + i * size));
+	return n_read < 0 ? -errno : (size_t)n_read == n_bytes ? 0 : -EIO;
 }
 
 void table_evict(const struct table *table)

@@ -52,8 +52,8 @@ _must_check_ int table_finish(struct table *table);
  */
 void table_unmap(struct table *table);
 
-/* Read item @i after table_finish(). Return: 0, or negative errno. */
-_must_check_ int table_read(const struct table *table, size_t i, void *ret_item);
+/* Read @n items from item @i on, after table_finish(). Return: 0, or negative errno. */
+_must_check_ int table_read(const struct table *table, size_t i, size_t n, void *ret_items);
 
 /* Give the memory of the mapped items back to the system; they keep their contents. */
 void table_evict(const struct table *table);

@@ -101,15 +101,23 @@ int tracks_finish(struct tracks *tracks, size_t n_owners)
 	return 0;
 }
 
-/* Item @i; one that cannot be read tells nothing. */
-static struct track_item read_item(const struct tracks *tracks, size_t i)
+/* Read @n items from item @i on; those that cannot be read say nothing. */
+static void read_items(const struct tracks *tracks, size_t i, size_t n,
+		       struct track_item *ret_items)
+{
+	if (table_read(&tracks->items, i, n, ret_items) == 0)
+		return;
+	for (size_t k = 0; k < n; k++)
+		ret_items[k] =
+		    (struct track_item){ .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = "" };
+}
+
+static uint64_t start_of(const struct tracks *tracks, size_t i)
 {
 	struct track_item item;
 
-	if (table_read(&tracks->items, i, &item) < 0)
-		item =
-		    (struct track_item){ .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = "" };
-	return item;
+	read_items(tracks, i, 1, &item);
+	return item.start;
 }
 
 /* Return: the index in [low..high) of the last item that starts up to @time; low is one. */
@@ -118,7 +126,7 @@ static size_t search_item(const struct tracks *tracks, size_t low, size_t high, 
 	while (high - low > 1) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (read_item(tracks, middle).start <= time)
+		if (start_of(tracks, middle) <= time)
 			low = middle;
 		else
 			high = middle;
@@ -132,11 +140,38 @@ static size_t search_item_on(const struct tracks *tracks, size_t i, size_t end, 
 {
 	size_t low = i, step = 1;
 
-	while (step < end - low && read_item(tracks, low + step).start <= time) {
+	while (step < end - low && start_of(tracks, low + step) <= time) {
 		low += step;
 		step *= 2;
 	}
 	return search_item(tracks, low, step < end - low ? low + step : end, time);
+}
+
+/* Items that are read at once, because the one that is asked for next is mostly among them. */
+struct near {
+	struct track_item items[8];
+	size_t n;
+};
+
+static void read_near(const struct tracks *tracks, size_t i, size_t end, struct near *ret_near)
+{
+	ret_near->n = end - i < ARRAY_LEN(ret_near->items) ? end - i : ARRAY_LEN(ret_near->items);
+	read_items(tracks, i, ret_near->n, ret_near->items);
+}
+
+/* Item @at of @near holds up to the next one of its owner. */
+static struct stay stay_of(const struct near *near, size_t at)
+{
+	const struct track_item *item = &near->items[at];
+
+	return (struct stay){
+		.start = item->start,
+		.end = at + 1 < near->n ? item[1].start : UINT64_MAX,
+		.pid = item->pid,
+		.tid = item->tid,
+		.space = item->space,
+		.comm = item->comm,
+	};
 }
 
 void tracks_find(const struct tracks *tracks, size_t owner, uint64_t time, struct stay *ret_stay)
@@ -144,33 +179,29 @@ void tracks_find(const struct tracks *tracks, size_t owner, uint64_t time, struc
 	const bool known = owner < tracks->n_owners;
 	const size_t first = known ? tracks->firsts[owner] : 0;
 	const size_t end = known ? tracks->firsts[owner + 1] : 0;
-	struct track_item item = {};
-	size_t i;
+	size_t i, at = 0;
+	struct near near;
 
-	if (first < end)
-		item = read_item(tracks, first);
-	if (first == end || time < item.start) {
-		*ret_stay = (struct stay){
-			.end = first == end ? UINT64_MAX : item.start,
-			.pid = PTD_ID_UNKNOWN,
-			.tid = PTD_ID_UNKNOWN,
-			.comm = "",
-		};
+	*ret_stay = (struct stay){
+		.end = UINT64_MAX, .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = ""
+	};
+	if (first == end)
 		return;
-	}
-
 	/* Several threads may look: whichever of them wrote the hint, it is a place to begin at. */
 	i = __atomic_load_n(&tracks->hints[owner], __ATOMIC_RELAXED);
-	i = time < read_item(tracks, i).start ? search_item(tracks, first, i, time)
-					      : search_item_on(tracks, i, end, time);
-	__atomic_store_n(&tracks->hints[owner], i, __ATOMIC_RELAXED);
-	item = read_item(tracks, i);
-	*ret_stay = (struct stay){
-		.start = item.start,
-		.end = i + 1 < end ? read_item(tracks, i + 1).start : UINT64_MAX,
-		.pid = item.pid,
-		.tid = item.tid,
-		.space = item.space,
-		.comm = item.comm,
-	};
+	read_near(tracks, i, end, &near);
+	if (time < near.items[0].start) {
+		ret_stay->end = start_of(tracks, first);
+		if (time < ret_stay->end)
+			return;
+		i = search_item(tracks, first, i, time);
+		read_near(tracks, i, end, &near);
+	} else if (near.items[near.n - 1].start <= time) {
+		i = search_item_on(tracks, i + near.n - 1, end, time);
+		read_near(tracks, i, end, &near);
+	}
+	while (at + 1 < near.n && near.items[at + 1].start <= time)
+		at++;
+	__atomic_store_n(&tracks->hints[owner], i + at, __ATOMIC_RELAXED);
+	*ret_stay = stay_of(&near, at);
 }

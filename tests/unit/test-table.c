@@ -32,7 +32,7 @@ static void fill(struct table *t, size_t n, uint64_t salt)
 
 static void check(struct table *t, uint64_t salt)
 {
-	struct item *items = t->items, item;
+	struct item *items = t->items, read[3];
 
 	for (size_t i = 0; i < t->n; i++) {
 		assert_int_equal(items[i].a, i);
@@ -43,8 +43,12 @@ static void check(struct table *t, uint64_t salt)
 	}
 	table_unmap(t);
 	for (size_t i = t->n; i-- > 0;) {
-		assert_int_equal(table_read(t, i, &item), 0);
-		assert_true(item.a == i && item.b == i * salt && item.c == ~i);
+		const size_t n = t->n - i < ARRAY_LEN(read) ? t->n - i : ARRAY_LEN(read);
+
+		assert_int_equal(table_read(t, i, n, read), 0);
+		for (size_t k = 0; k < n; k++)
+			assert_true(read[k].a == i + k && read[k].b == (i + k) * salt &&
+				    read[k].c == ~(i + k));
 	}
 }
 
