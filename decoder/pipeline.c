@@ -542,7 +542,8 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (r == 0)
 		r = resolver_new(&d->resolver);
 	if (r == 0)
-		r = cache_new(annotate, d, &d->cache);
+		r = cache_new(options->no_symbols && options->part.n_symbols == 0 ? NULL : annotate,
+			      d, &d->cache);
 	if (r == 0)
 		r = make_views(d);
 	if (r == 0)

@@ -751,6 +751,9 @@ static int write_outputs(struct command *c)
 	int r, status = STATUS_FAILED;
 	char *message = NULL;
 
+	c->options.no_symbols = true;
+	for (size_t i = 0; i < c->n_outputs; i++)
+		c->options.no_symbols = c->options.no_symbols && c->outputs[i].ops->no_symbols;
 	r = ptd_decoder_new(&c->options, &d, &message);
 	clear_progress();
 	if (r < 0) {

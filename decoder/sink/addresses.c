@@ -65,4 +65,5 @@ const struct ptd_sink_ops sink_addresses = {
 	.open = addresses_open,
 	.expand = addresses_expand,
 	.free = addresses_free,
+	.no_symbols = true,
 };

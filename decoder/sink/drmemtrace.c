@@ -287,4 +287,5 @@ const struct ptd_sink_ops sink_drmemtrace = {
 	.finish = sink_finish,
 	.omission = sink_omission,
 	.free = sink_free,
+	.no_symbols = true,
 };

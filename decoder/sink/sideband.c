@@ -178,4 +178,5 @@ const struct ptd_sink_ops sink_sideband = {
 	.open = sideband_open,
 	.sideband = sideband_take,
 	.free = sideband_free,
+	.no_symbols = true,
 };

@@ -163,6 +163,8 @@ struct ptd_options {
 	const char *raw_filter;
 
 	struct ptd_part part; /* what is asked for; {}: all */
+	bool no_symbols;      /* unless @part has some: no instruction has one, and no table
+			       * of symbols is read */
 };
 
 /* Return: whether there is an engine called @name. */

@@ -169,6 +169,8 @@ struct ptd_sink_ops {
 
 	/* All is written by finish(): until then a terminal is free for something else. */
 	bool writes_last;
+
+	bool no_symbols; /* the kind shows no symbols: see ptd_options.no_symbols */
 };
 
 /* Return: the library's kind of sink with the number @i, from 0; NULL behind the last. */

@@ -369,12 +369,47 @@ static void bare(void **state)
 	tempdir_remove(dir);
 }
 
+/* Without symbols, no instruction has one, and nothing else is different. */
+static void no_symbols(void **state)
+{
+	struct ptd_decoder *decoder = NULL;
+	uint64_t n[2] = {}, n_named[2] = {};
+	const struct ptd_batch *batch;
+	char dir[TEMPDIR_SIZE];
+	struct decoding d = {};
+	unsigned line;
+
+	(void)state;
+	tempdir_make("pipeline", dir);
+	assert_int_equal(golden_read("tests/golden/ksymbol-names.case", &d.golden, &line), 0);
+	assert_int_equal(golden_input_write(d.golden, dir, &d.input), 0);
+	for (size_t without = 0; without < 2; without++) {
+		d.input.options.no_symbols = without;
+		assert_int_equal(ptd_decoder_new(&d.input.options, &decoder, NULL), 0);
+		while (ptd_decoder_next(decoder, &batch) == 0) {
+			for (size_t i = 0; i < batch->n_runs; i++) {
+				const struct ptd_run *run = &batch->runs[i];
+
+				n[without] += run->n;
+				n_named[without] +=
+				    run->block->insns[run->first].symbol != PTD_NO_SYMBOL;
+			}
+		}
+		decoder = ptd_decoder_free(decoder);
+	}
+	assert_true(n[0] > 0 && n_named[0] > 0);
+	assert_int_equal(n[1], n[0]);
+	assert_int_equal(n_named[1], 0);
+	(void)golden_free(d.golden);
+	tempdir_remove(dir);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(golden_cases), cmocka_unit_test(progress),
 		cmocka_unit_test(complaints),   cmocka_unit_test(cut_off),
-		cmocka_unit_test(bare),
+		cmocka_unit_test(bare),         cmocka_unit_test(no_symbols),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
