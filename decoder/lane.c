@@ -675,12 +675,12 @@ static void remove_contradicted(struct lane *lane, enum ptd_gap_reason reason)
 }
 
 /* Run @run of the batch begins at another time than the one before it, or is a step's first. */
-static int take_moment(struct lane *lane, size_t run)
+static inline int take_moment(struct lane *lane, size_t run)
 {
 	set_time(lane, lane->runs[run].t);
 	if (lane->config.trace->facts.has_scope && !lane->is_foreign)
 		note_time(lane);
-	return put_losses(lane, run);
+	return lane->next_loss < lane->config.queue->n_losses ? put_losses(lane, run) : 0;
 }
 
 /* Give the runs from @from on before @to their time. What depends on time alone is not looked at

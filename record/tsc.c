@@ -2,15 +2,6 @@
 
 #include "record/tsc.h"
 
-uint64_t tsc_to_ns(const struct tsc_conv *conv, uint64_t tsc)
-{
-	const uint64_t quotient = tsc >> conv->shift;
-	const uint64_t remainder = tsc & ((UINT64_C(1) << conv->shift) - 1);
-
-	/* The shift is at most 32, so that the product of the remainder fits. */
-	return conv->zero + quotient * conv->mult + ((remainder * conv->mult) >> conv->shift);
-}
-
 uint64_t tsc_from_ns(const struct tsc_conv *conv, uint64_t ns)
 {
 	const uint64_t since_zero = ns - conv->zero;

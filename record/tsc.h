@@ -24,7 +24,14 @@ struct tsc_conv {
 };
 
 /* Return: the time of @tsc in ns. */
-uint64_t tsc_to_ns(const struct tsc_conv *conv, uint64_t tsc);
+static inline uint64_t tsc_to_ns(const struct tsc_conv *conv, uint64_t tsc)
+{
+	const uint64_t quotient = tsc >> conv->shift;
+	const uint64_t remainder = tsc & ((UINT64_C(1) << conv->shift) - 1);
+
+	/* The shift is at most 32, so that the product of the remainder fits. */
+	return conv->zero + quotient * conv->mult + ((remainder * conv->mult) >> conv->shift);
+}
 
 /*
  * Return: the smallest TSC whose time is not before @ns; 0 if @ns is before TSC 0; UINT64_MAX if no

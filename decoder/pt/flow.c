@@ -42,6 +42,12 @@ enum result {
 	RESULT_FAIL, /* packets and code do not go on: see flow->failure */
 };
 
+/* Bits of the TNT that was taken last, for branches that are still to come. */
+struct tnt {
+	uint64_t bits; /* the oldest is the highest */
+	unsigned n;
+};
+
 struct flow {
 	struct engine engine;
 	struct engine_config config;
@@ -67,9 +73,7 @@ struct flow {
 	uint64_t t;
 	uint64_t limit; /* before that time the caller need not be asked */
 
-	/* Bits of the TNT that was taken last, the oldest is the highest. */
-	uint64_t bits;
-	unsigned n_bits;
+	struct tnt tnt;
 
 	struct retstack calls; /* those whose returns may be compressed */
 
@@ -100,6 +104,16 @@ struct flow {
 	uint64_t spin_insns; /* since a packet was taken */
 	uint64_t circle_ip, n_direct;
 };
+
+/* Return: whether the next branch is taken. */
+static inline bool tnt_pop(struct tnt *tnt)
+{
+	const bool is_taken = tnt->bits >> 63;
+
+	tnt->bits <<= 1;
+	tnt->n--;
+	return is_taken;
+}
 
 /* The TSC as far as packets were read; 0: they do not say. */
 static uint64_t now(const struct flow *f)
@@ -187,25 +201,29 @@ static inline uint64_t later_of(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The next packet is no TNT that can be taken by its byte alone. */
-static bool take_slow_tnt(struct flow *f, uint64_t *bits, unsigned *n_bits)
+/* The next packet is no TNT that can be taken by its byte alone. Return: its bits if it is one. */
+static struct tnt take_slow_tnt(struct flow *f)
 {
+	struct tnt tnt = {};
+
 	walk_pass_time(&f->walk);
-	if (is_in_limit(f) &&
-	    (walk_quick_tnt(&f->walk, bits, n_bits) || walk_quick_long_tnt(&f->walk, bits, n_bits)))
-		return true;
-	if (!is_next(f, WALK_TNT))
-		return false;
-	*n_bits = walk_take_tnt(&f->walk, bits);
-	return *n_bits > 0;
+	if (is_in_limit(f) && (walk_quick_tnt(&f->walk, &tnt.bits, &tnt.n) ||
+			       walk_quick_long_tnt(&f->walk, &tnt.bits, &tnt.n)))
+		return tnt;
+	if (is_next(f, WALK_TNT))
+		tnt.n = walk_take_tnt(&f->walk, &tnt.bits);
+	return tnt;
 }
 
-static bool take_slow_tip(struct flow *f, uint64_t *ip)
+/* The same of a TIP. Return: whether it is one, to walk.last_ip. */
+static bool take_slow_tip(struct flow *f)
 {
+	uint64_t ip;
+
 	walk_pass_time(&f->walk);
-	if (is_in_limit(f) && walk_quick_tip(&f->walk, ip))
+	if (is_in_limit(f) && walk_quick_tip(&f->walk, &ip))
 		return true;
-	return is_next(f, WALK_TIP) && f->walk.packet.ip_bytes && walk_take_tip(&f->walk, ip);
+	return is_next(f, WALK_TIP) && f->walk.packet.ip_bytes && walk_take_tip(&f->walk, &ip);
 }
 
 /* Can run_hot() go on from here? */
@@ -213,6 +231,48 @@ static bool is_hot(const struct flow *f)
 {
 	return f->view && f->enabled && !f->is_done && !f->has_event && !f->has_failed &&
 	       !f->passed && f->walk.n_notes == 0 && is_in_limit(f);
+}
+
+/* What run_hot() keeps in registers. */
+struct hot {
+	struct tnt tnt;
+	uint64_t t, next_t; /* of the segment, and of the one behind it */
+};
+
+/* Return: whether there is a bit of a TNT for the next branch. */
+static inline bool has_bit(struct flow *f, struct hot *h)
+{
+	if (h->tnt.n > 0 || walk_quick_tnt(&f->walk, &h->tnt.bits, &h->tnt.n))
+		return true;
+	h->tnt = take_slow_tnt(f);
+	h->next_t = later_of(now(f), h->t);
+	return h->tnt.n > 0;
+}
+
+/* Take the address that the return or indirect branch at the end of @s leads to. Return: whether
+ * the next packet says it. */
+static inline bool take_hot_target(struct flow *f, struct hot *h, const struct seg *s,
+				   uint64_t *ret_ip)
+{
+	const bool returns = s->kind == SEG_RETURN;
+
+	if (h->tnt.n == 0 && walk_quick_tip(&f->walk, ret_ip)) {
+		push_calls(f, s);
+		return true;
+	}
+	if (h->tnt.n > 0 || (returns && has_bit(f, h))) {
+		if (!returns || !(h->tnt.bits >> 63) || f->calls.depth + s->n_calls == 0)
+			return false;
+		push_calls(f, s);
+		*ret_ip = retstack_pop(&f->calls);
+		return tnt_pop(&h->tnt);
+	}
+	if (!take_slow_tip(f))
+		return false;
+	h->next_t = later_of(now(f), h->t);
+	push_calls(f, s);
+	*ret_ip = f->walk.last_ip;
+	return true;
 }
 
 /*
@@ -223,54 +283,25 @@ static bool is_hot(const struct flow *f)
 static int run_hot(struct flow *f, struct runlist *out)
 {
 	struct ptd_run *o = out->runs + out->n, *const last = out->runs + out->n_max - SEG_RUNS_MAX;
-	uint64_t bits = f->bits, ip, n_insns = 0, t = f->t, next_t = t;
-	unsigned n_bits = f->n_bits;
+	struct hot h = { .tnt = f->tnt, .t = f->t, .next_t = f->t };
+	uint64_t ip, n_insns = 0;
 	struct seg *s, *next;
 
 	if (view_find(f->view, f->ip, f->mode, &s) < 0)
 		return -ENOMEM;
 	while (o <= last) {
 		if (s->kind == SEG_COND) {
-			if (n_bits == 0 && !walk_quick_tnt(&f->walk, &bits, &n_bits)) {
-				if (!take_slow_tnt(f, &bits, &n_bits))
-					break;
-				next_t = later_of(now(f), t);
-			}
-			next = s->to[bits >> 63];
-			if (!next) {
-				next = link_cond(f, s, bits >> 63);
-				if (!next)
-					return -ENOMEM;
-			}
-			o = runlist_copy(o, s, t);
+			bool is_taken;
+
+			if (!has_bit(f, &h))
+				break;
+			is_taken = tnt_pop(&h.tnt);
+			next = s->to[is_taken] ?: link_cond(f, s, is_taken);
 			push_calls(f, s);
-			bits <<= 1;
-			n_bits--;
 		} else if (s->kind == SEG_RETURN || s->kind == SEG_INDIRECT) {
-			if (s->kind == SEG_RETURN && n_bits == 0 &&
-			    !walk_quick_tnt(&f->walk, &bits, &n_bits) &&
-			    take_slow_tnt(f, &bits, &n_bits))
-				next_t = later_of(now(f), t);
-			if (n_bits > 0) {
-				if (s->kind == SEG_INDIRECT || !(bits >> 63) ||
-				    (f->calls.depth == 0 && s->n_calls == 0))
-					break;
-				push_calls(f, s);
-				ip = retstack_pop(&f->calls);
-				bits <<= 1;
-				n_bits--;
-			} else {
-				if (!walk_quick_tip(&f->walk, &ip)) {
-					if (!take_slow_tip(f, &ip))
-						break;
-					next_t = later_of(now(f), t);
-				}
-				push_calls(f, s);
-			}
+			if (!take_hot_target(f, &h, s, &ip))
+				break;
 			next = link_to(f, s, ip);
-			if (!next)
-				return -ENOMEM;
-			o = runlist_copy(o, s, t);
 		} else if (s->kind == SEG_GONE) {
 			/* What leads here still does; it finds the new one by the old one. */
 			if (!s->to[0] && view_find(f->view, s->ip, f->mode, &s->to[0]) < 0)
@@ -280,17 +311,19 @@ static int run_hot(struct flow *f, struct runlist *out)
 		} else {
 			break;
 		}
+		if (!next)
+			return -ENOMEM;
+		o = runlist_copy(o, s, h.t);
 		n_insns += s->n_insns;
 		s = next;
-		t = next_t;
+		h.t = h.next_t;
 	}
 	out->n = (size_t)(o - out->runs);
 	out->n_insns += n_insns;
 	f->is_behind_branch = f->is_behind_branch || n_insns > 0;
 	f->ip = s->ip;
-	f->t = t;
-	f->bits = bits;
-	f->n_bits = n_bits;
+	f->t = h.t;
+	f->tnt = h.tnt;
 	return 0;
 }
 
@@ -466,19 +499,17 @@ static enum result decide_seg(struct flow *f, struct runlist *out, const struct 
 /* Take a bit of a TNT. @offset stays as it is if it is of one that was taken before. */
 static bool take_bit(struct flow *f, enum walk_next next, bool *ret_bit, uint64_t *offset)
 {
-	if (f->n_bits == 0) {
+	if (f->tnt.n == 0) {
 		if (next != WALK_TNT)
 			return false;
 		*offset = f->walk.offset;
-		f->n_bits = walk_take_tnt(&f->walk, &f->bits);
-		if (f->n_bits == 0)
+		f->tnt.n = walk_take_tnt(&f->walk, &f->tnt.bits);
+		if (f->tnt.n == 0)
 			return false;
 	} else {
 		*offset = 0;
 	}
-	*ret_bit = f->bits >> 63;
-	f->bits <<= 1;
-	f->n_bits--;
+	*ret_bit = tnt_pop(&f->tnt);
 	return true;
 }
 
@@ -505,8 +536,8 @@ static enum result take_target(struct flow *f, struct runlist *out, const struct
 	enum walk_next next = walk_ahead(&f->walk);
 	uint64_t offset, ip;
 
-	if (next == WALK_TNT && f->n_bits == 0) {
-		f->n_bits = walk_take_tnt(&f->walk, &f->bits);
+	if (next == WALK_TNT && f->tnt.n == 0) {
+		f->tnt.n = walk_take_tnt(&f->walk, &f->tnt.bits);
 		next = walk_ahead(&f->walk);
 	}
 	offset = f->walk.offset;
@@ -782,7 +813,7 @@ static enum result deliver_enabled(struct flow *f, const struct walk_event *even
 	f->enabled = true;
 	f->ip = event->ip;
 	f->is_done = f->is_behind_branch = false;
-	f->n_bits = 0;
+	f->tnt.n = 0;
 	return begin_stretch(f, event->ip) ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
 }
 
@@ -792,7 +823,7 @@ static enum result deliver_overflow(struct flow *f, const struct walk_event *eve
 	f->enabled = event->has_ip;
 	f->ip = event->ip;
 	f->is_done = f->is_behind_branch = false;
-	f->n_bits = 0;
+	f->tnt.n = 0;
 	/* What was lost may have been a switch. */
 	f->ask = true;
 	if (event->has_ip)
@@ -848,7 +879,7 @@ static enum result deliver_join(struct flow *f, const struct walk_event *event,
 	f->decoded += event->offset > f->from ? event->offset - f->from : 0;
 	f->from = f->paid = event->offset;
 	f->calls = (struct retstack){};
-	f->n_bits = 0;
+	f->tnt.n = 0;
 	f->is_behind_branch = f->is_done = f->is_told = false;
 	f->when = (struct when){};
 	f->bounds = (struct when_bounds){};
@@ -1031,7 +1062,7 @@ static void resync(struct flow *f, enum ptd_gap_reason reason, uint64_t ip, uint
 	};
 	f->has_event = f->has_failed = f->is_done = f->is_behind_branch = f->is_told = false;
 	f->has_mode = false;
-	f->n_bits = f->calls.depth = 0;
+	f->tnt.n = f->calls.depth = 0;
 	f->bounds = (struct when_bounds){};
 	reset_spin(f);
 	if (!f->started || !recover_point(f, &f->from))
@@ -1062,7 +1093,7 @@ static enum result go_on_at_event(struct flow *f, struct engine_step *ret_step)
 	const struct failure failure = f->failure;
 
 	f->has_failed = f->is_done = f->is_behind_branch = f->has_mode = false;
-	f->n_bits = f->calls.depth = 0;
+	f->tnt.n = f->calls.depth = 0;
 	f->ip = f->event.ip;
 	f->ask = true;
 	(void)begin_stretch(f, f->ip);
@@ -1121,7 +1152,7 @@ static int do_step(struct flow *f, struct runlist *out, struct engine_step *ret_
 		(void)deliver_note(f, ret_step);
 		return 0;
 	}
-	if (f->n_bits == 0 && !f->has_event && !f->has_failed)
+	if (f->tnt.n == 0 && !f->has_event && !f->has_failed)
 		next = walk_ahead(&f->walk);
 	if (f->has_failed) {
 		(void)give_up(f, ret_step);
@@ -1203,7 +1234,7 @@ static void tell_bounds(const struct flow *f, struct engine_step *ret_step)
 /* The caller may ask for the offset: it is behind the event that comes next. */
 static void look_ahead(struct flow *f)
 {
-	if (f->started && !f->ended && f->n_bits == 0 && !f->has_event && !f->has_failed &&
+	if (f->started && !f->ended && f->tnt.n == 0 && !f->has_event && !f->has_failed &&
 	    walk_ahead(&f->walk) == WALK_EVENT)
 		(void)fetch_event(f);
 }
@@ -1359,7 +1390,7 @@ static void get_joint(const struct engine *engine, struct engine_joint *ret_join
 	walk_get_joint(&f->walk, &joint.walk);
 	joint.ip = f->enabled ? f->ip : 0;
 	joint.t = f->t;
-	joint.n_bits = f->n_bits;
+	joint.n_bits = f->tnt.n;
 	joint.cbr = f->news.cbr;
 	joint.cr3 = f->news.cr3;
 	joint.non_root = f->news.non_root;

@@ -2,8 +2,6 @@
 
 #include "decoder/pt/tsc.h"
 
-#define RATE_SHIFT 8
-
 #define TSC_BITS 56
 #define MTC_BITS 8
 #define TMA_BITS 16
@@ -31,9 +29,9 @@ void tsc_forget(struct tsc *tsc)
 
 static void set_rate(struct tsc *tsc, uint64_t ticks, uint64_t cycles)
 {
-	if (cycles == 0 || ticks > UINT64_MAX >> RATE_SHIFT)
+	if (cycles == 0 || ticks > UINT64_MAX >> TSC_RATE_SHIFT)
 		return;
-	tsc->rate = (ticks << RATE_SHIFT) / cycles;
+	tsc->rate = (ticks << TSC_RATE_SHIFT) / cycles;
 	tsc->has_rate = true;
 }
 
@@ -45,7 +43,10 @@ static uint32_t ctc_between(const struct tsc *tsc, uint32_t from, uint32_t to)
 
 static uint64_t ticks_of(const struct tsc *tsc, uint32_t ctc)
 {
-	return tsc->eax > 0 ? (uint64_t)ctc * tsc->ebx / tsc->eax : 0;
+	const uint64_t ticks = (uint64_t)ctc * tsc->ebx;
+
+	/* Nearly all crystals tick once in a whole number of ticks. */
+	return tsc->eax == 1 ? ticks : tsc->eax > 0 ? ticks / tsc->eax : 0;
 }
 
 static void take_tsc(struct tsc *tsc, uint64_t value, bool in_psb)
@@ -113,7 +114,7 @@ static void calibrate(struct tsc *tsc, uint32_t ctc)
 	if (is_suspect && ctc_between(tsc, from, ctc) > 1u << tsc->mtc_freq)
 		return;
 	if (is_suspect && tsc->mtc_freq < LOST_MTC_FREQ_MAX && tsc->has_rate &&
-	    tsc->rate * (cycles + LOST_CYCLES) >> RATE_SHIFT < ticks)
+	    tsc->rate * (cycles + LOST_CYCLES) >> TSC_RATE_SHIFT < ticks)
 		return;
 	set_rate(tsc, ticks, cycles);
 }
@@ -146,23 +147,15 @@ void tsc_take_mtc(struct tsc *tsc, uint8_t value)
 	tsc->now = tsc->base;
 }
 
-void tsc_take_cycles(struct tsc *tsc, uint64_t cycles)
+uint64_t tsc_cycles_since(const struct tsc *tsc, uint64_t cycles)
 {
-	tsc->rate_cycles += cycles;
-	tsc->header_cycles += cycles;
-	if (!tsc->has_rate || tsc->rate == 0) {
-		tsc->lost_cycles = true;
-		return;
-	}
-	/* It may count from before the last MTC: that part is over. */
-	if (tsc->fast == 0 && tsc->ctc != tsc->ctc_cycles && tsc->eax > 0 && tsc->ebx > 0) {
-		const uint64_t ticks = ticks_of(tsc, ctc_between(tsc, tsc->ctc_cycles, tsc->ctc));
-		const uint64_t over = (ticks << RATE_SHIFT) / tsc->rate;
+	uint64_t over;
 
-		cycles -= over < cycles ? over : cycles;
-	}
-	tsc->fast += cycles * tsc->rate >> RATE_SHIFT;
-	tsc->now = tsc->base + tsc->fast;
+	if (tsc->eax == 0 || tsc->ebx == 0)
+		return cycles;
+	over = (ticks_of(tsc, ctc_between(tsc, tsc->ctc_cycles, tsc->ctc)) << TSC_RATE_SHIFT) /
+	       tsc->rate;
+	return over < cycles ? cycles - over : 0;
 }
 
 void tsc_take(struct tsc *tsc, const struct packet *packet, bool in_psb)

@@ -17,6 +17,8 @@
 
 #include "decoder/pt/packet.h"
 
+#define TSC_RATE_SHIFT 8
+
 struct tsc {
 	uint8_t mtc_freq, nom_freq;
 	uint32_t eax, ebx; /* of CPUID leaf 0x15: crystal ticks and TSC ticks in the same time */
@@ -57,8 +59,25 @@ static inline bool tsc_tells(const struct tsc *tsc, enum packet_type type)
 	return type == PACKET_TSC || (type == PACKET_MTC && tsc_counts(tsc));
 }
 
-/* Take a CYC of @cycles, or an MTC with @value of the crystal's count. */
-void tsc_take_cycles(struct tsc *tsc, uint64_t cycles);
+/* Return: how many of @cycles passed since the last MTC, if they are counted from before it. */
+uint64_t tsc_cycles_since(const struct tsc *tsc, uint64_t cycles);
+
+/* Take a CYC of @cycles. */
+static inline void tsc_take_cycles(struct tsc *tsc, uint64_t cycles)
+{
+	tsc->rate_cycles += cycles;
+	tsc->header_cycles += cycles;
+	if (tsc->rate == 0) {
+		tsc->lost_cycles = true;
+		return;
+	}
+	if (tsc->fast == 0 && tsc->ctc != tsc->ctc_cycles)
+		cycles = tsc_cycles_since(tsc, cycles);
+	tsc->fast += cycles * tsc->rate >> TSC_RATE_SHIFT;
+	tsc->now = tsc->base + tsc->fast;
+}
+
+/* Take an MTC with @value of the crystal's count. */
 void tsc_take_mtc(struct tsc *tsc, uint8_t value);
 
 /* A PSB begins. */

@@ -27,6 +27,8 @@ enum step {
 void walk_init(struct walk *w, const struct walk_config *config)
 {
 	const bool is_whole = config->pt.memory && !config->window;
+	const uint32_t eax = config->cpuid_15_eax, ebx = config->cpuid_15_ebx;
+	const uint32_t divisor = eax > 0 && ebx % eax == 0 ? eax : 1;
 
 	*w = (struct walk){
 		.size = config->pt.size,
@@ -36,8 +38,8 @@ void walk_init(struct walk *w, const struct walk_config *config)
 		.has_events = config->has_events,
 		.tsc = { .mtc_freq = config->mtc_freq,
 			 .nom_freq = config->nom_freq,
-			 .eax = config->cpuid_15_eax,
-			 .ebx = config->cpuid_15_ebx,
+			 .eax = eax / divisor,
+			 .ebx = ebx / divisor,
 			 .loses_cycles = config->errata & ERRATUM_SKL168 },
 	};
 	window_init(&w->window, &config->pt, is_whole ? 0 : config->window ?: WINDOW_SIZE);
@@ -732,46 +734,58 @@ bool walk_quick_long_tnt(struct walk *w, uint64_t *ret_bits, unsigned *ret_n)
 	return true;
 }
 
-/* Read the CYC at @p. Return: its size; 0 if it is left to packet_read(). */
-static unsigned read_cycles(const struct walk *w, const uint8_t *p, uint64_t *ret_cycles)
+/*
+ * Read the CYC at @p, without a branch for each of its bytes, whose number nothing foretells.
+ * Return: its size; 0 if it is left to packet_read().
+ */
+static inline unsigned read_cycles(const struct walk *w, const uint8_t *p, uint64_t *ret_cycles)
 {
-	unsigned n = 1;
+	uint64_t last; /* a bit in the last byte */
+	uint32_t word;
 
-	*ret_cycles = p[0] >> 3;
-	if (!(p[0] & 4))
-		return n;
-	do
-		*ret_cycles |= (uint64_t)(p[n] >> 1) << (7 * n - 2);
-	while (p[n++] & 1 && n < 8);
-	/* Erratum SKD007 is about a CYC of two bytes. */
-	return n == 8 || (n == 2 && w->errata & ERRATUM_SKD007) ? 0 : n;
+	memcpy(&word, p, sizeof(word));
+	last = ~((word >> 2 & 1) | (word & 0x01010100)) & 0x01010101;
+	last &= -last;
+	word &= (uint32_t)((last << 8) - 1);
+	*ret_cycles = (word & 0xf8) >> 3 | (word & 0xfe00) >> 4 | (word & 0xfe0000) >> 5 |
+		      (word & 0xfe000000) >> 6;
+	if (w->errata & ERRATUM_SKD007 && last == 0x100 && p[2] == 0xf3)
+		return 0;
+	return ((unsigned)__builtin_ffsll((long long)last) + 7) / 8;
 }
 
 void walk_pass_time(struct walk *w)
 {
-	while (w->offset + PACKET_SIZE_MAX <= w->quick) {
-		const uint8_t *p = w->window.bytes + (w->offset - w->window.start);
-		uint64_t cycles;
-		unsigned n;
+	const uint64_t start = w->window.start;
+	const bool counts = tsc_counts(&w->tsc);
+	const uint8_t *p, *end;
 
-		if (p[0] == 0) {
-			w->offset++;
-		} else if ((p[0] & 3) == 3) {
-			n = read_cycles(w, p, &cycles);
-			if (n == 0)
-				return;
-			w->leads = w->leads || tsc_counts(&w->tsc);
+	if (w->offset + PACKET_SIZE_MAX > w->quick)
+		return;
+	p = w->window.bytes + (w->offset - start);
+	end = w->window.bytes + (w->quick - PACKET_SIZE_MAX - start);
+	while (p <= end) {
+		if ((p[0] & 3) == 3) {
+			uint64_t cycles;
+			const unsigned size = read_cycles(w, p, &cycles);
+
+			if (size == 0)
+				break;
+			w->leads = w->leads || counts;
 			tsc_take_cycles(&w->tsc, cycles);
-			w->offset += n;
+			p += size;
 		} else if (p[0] == 0x59) {
-			w->is_timed = w->is_timed || tsc_counts(&w->tsc);
+			w->is_timed = w->is_timed || counts;
 			w->leads = false;
 			tsc_take_mtc(&w->tsc, p[1]);
-			w->offset += 2;
+			p += 2;
+		} else if (p[0] == 0) {
+			p++;
 		} else {
-			return;
+			break;
 		}
 	}
+	w->offset = start + (uint64_t)(p - w->window.bytes);
 }
 
 unsigned walk_take_tnt(struct walk *w, uint64_t *ret_bits)
