@@ -9,14 +9,21 @@
 
 #define SHOWN_MAX 100 /* functions in the text; of more, half of them at each end */
 
+/* Return: @name without what the C library puts before its own names. */
+static const char *plain_name(const char *name)
+{
+	if (strncmp(name, "__GI_", 5) == 0)
+		name += 5;
+	return name + (strncmp(name, "__", 2) == 0 ? 2 : 0);
+}
+
 bool backtrace_is_complete(const struct ptd_frame *frames, size_t n)
 {
-	static const char *const outermost[] = { "_start",       "clone",    "__clone",
-						 "clone3",       "__clone3", "start_thread",
+	static const char *const outermost[] = { "_start", "clone", "clone3", "start_thread",
 						 "ret_from_fork" };
 
 	for (size_t i = 0; n > 0 && i < ARRAY_LEN(outermost); i++)
-		if (strcmp(frames[n - 1].function->name, outermost[i]) == 0)
+		if (strcmp(plain_name(frames[n - 1].function->name), outermost[i]) == 0)
 			return true;
 	return false;
 }

@@ -63,11 +63,12 @@ char *column_duration(char *to, enum ptd_clock clock, uint64_t t)
 {
 	static const struct {
 		uint64_t end, thousandth; /* ns */
-		const char *unit;
+		char unit[4];
+		uint8_t unit_size;
 	} rows[] = {
-		{ 1000000, 1, " us" },
-		{ 1000000000, 1000, " ms" },
-		{ 1000000000000, 1000000, "  s" },
+		{ 1000000, 1, " us", 3 },
+		{ 1000000000, 1000, " ms", 3 },
+		{ 1000000000000, 1000000, " s", 2 },
 	};
 
 	if (clock == PTD_CLOCK_TSC)
@@ -79,15 +80,15 @@ char *column_duration(char *to, enum ptd_clock clock, uint64_t t)
 
 		if (t >= rows[i].end)
 			continue;
-		to = column_number(to, n / 1000, 3, ' ');
+		to = column_number(to, n / 1000, COLUMN_DURATION - 4u - rows[i].unit_size, ' ');
 		*to++ = '.';
 		to = column_number(to, n % 1000, 3, '0');
-		memcpy(to, rows[i].unit, 3);
-		return to + 3;
+		memcpy(to, rows[i].unit, sizeof(rows[i].unit));
+		return to + rows[i].unit_size;
 	}
-	to = column_number(to, t / 1000000000, 7, ' ');
-	memcpy(to, "  s", 3);
-	return to + 3;
+	to = column_number(to, t / 1000000000, COLUMN_DURATION - 2, ' ');
+	memcpy(to, " s", 2);
+	return to + 2;
 }
 
 char *column_percent(char *to, uint64_t part, uint64_t whole)

@@ -21,7 +21,7 @@
 
 /*
  * Room that each of these functions needs at @to, if @width is not larger. Bytes behind the end
- * that it returns may have been written, too.
+ * that it returns may be written, too.
  */
 #define COLUMN_MAX 48
 

@@ -79,6 +79,9 @@ class Input:
         yield "addresses", self.decode("addresses", "-o", "/dev/null"), block | self.printing("ip")
         yield "text", self.decode("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
         yield "drmemtrace", self.decode("drmemtrace", "-o", memory), block
+        summary = {"ptdecode, summary": self.decode("summary")}
+        yield "functions", self.decode("functions"), summary
+        yield "calls", self.decode("calls", "-o", "/dev/null"), summary
 
     def printing(self, fields):
         if not self.has_snapshot or not fnmatch.fnmatch(self.name, PRINTED):
@@ -121,6 +124,9 @@ def judge(args):
                     print(f"  {what}: {peer} decodes {counts[peer]} instructions, not {n_insns}")
                 else:
                     yield name, what, n_insns / best / 1e6, n_insns / seconds / 1e6, peer, seconds / best
+            if what == "calls":
+                n_calls = int(re.search(r"^Calls: (\d+)", run(one.decode("functions"))[2], re.M)[1])
+                yield name, "calls, calls a second", n_calls / best / 1e6, 5, "what is asked for", n_calls / best / 5e6
             if has_threads and what in ("summary", "text", "drmemtrace"):
                 two = measure(what, ours[:1] + ["--threads", "2"] + ours[1:], {}, args.runs)[1]
                 yield (name, f"{what}, 2 threads, wall", n_insns / two / 1e6, n_insns / wall / 1e6,

@@ -59,9 +59,8 @@ static void complete(void **state)
 	static const struct {
 		const char *name;
 		bool expected;
-	} rows[] = {
-		{ "_start", true }, { "clone3", true }, { "main", false }, { "start", false }
-	};
+	} rows[] = { { "_start", true },        { "clone3", true }, { "__clone", true },
+		     { "__GI___clone3", true }, { "main", false },  { "start", false } };
 	struct ptd_output output = output_memory();
 	struct ptd_function function = callmade_functions[CALLMADE_MAIN];
 	const struct ptd_frame frame = { .function = &function, .ip = 0x10 };
