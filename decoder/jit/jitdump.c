@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "ptd/record.h"
 #include "util/map.h"
 
 #define MAGIC         0x4a695444u
@@ -45,15 +46,42 @@ struct move_payload {
 	uint64_t vma, old_code_addr, new_code_addr, code_size, code_index;
 };
 
+/* Then follow the entries. */
+struct debug_payload {
+	uint64_t code_addr, n_entries;
+};
+
+/* The name of the file and a 0 follow. */
+struct debug_entry {
+	uint64_t address;
+	uint32_t line, discriminator;
+};
+
+/* A name that stands for that of the entry before. */
+#define SAME_NAME "\xff"
+
+#define ELF_HEADER_SIZE 64 /* what some compilers add to the addresses of lines */
+
 static_assert(sizeof(struct file_head) == 40 && sizeof(struct record_head) == 16 &&
-		  sizeof(struct load_payload) == 40 && sizeof(struct move_payload) == 48,
+		  sizeof(struct load_payload) == 40 && sizeof(struct move_payload) == 48 &&
+		  sizeof(struct debug_payload) == 16 && sizeof(struct debug_entry) == 16,
 	      "as the format says");
+
+/* What says the lines of a function. */
+struct lines {
+	uint64_t offset, size; /* in the file; 0: a function has taken them */
+};
 
 struct parser {
 	struct jitdump *dump;
 	const uint8_t *bytes;
 	struct map by_index; /* the writer's number → index in loads, of the latest */
 	uint64_t time_max;
+
+	/* Lines of functions that were not loaded yet, by the address of the code. */
+	struct map lines_by_address; /* → index in lines */
+	VEC(struct lines) lines;
+	uint64_t nearest_line; /* the least distance of a first line from the start of its code */
 };
 
 void jitdump_deinit(struct jitdump *dump)
@@ -80,7 +108,43 @@ static int read_loads(struct symbol_source *source, struct symtab *symtab)
 	return r;
 }
 
-static const struct symbol_source_ops jitdump_ops = { .read = read_loads };
+/* Find the last line that begins up to @address, which is one of the code of @load. */
+static bool find_line(const struct jitdump *dump, const struct jitdump_load *load, uint64_t address,
+		      struct ptd_position *ret_position)
+{
+	struct cursor c = cursor_from(dump->bytes + load->lines, load->lines_size);
+	const char *name, *file = NULL;
+	struct debug_entry entry;
+	uint64_t nearest = UINT64_MAX;
+
+	while (cursor_get(&c, sizeof(entry), &entry) == 0 && cursor_get_string(&c, &name) == 0) {
+		const uint64_t distance = address - (entry.address - dump->lines_bias);
+
+		if (strcmp(name, SAME_NAME) != 0)
+			file = name;
+		/* An entry behind the address is at a distance of almost 2^64. */
+		if (distance > nearest || distance > address)
+			continue;
+		nearest = distance;
+		*ret_position = (struct ptd_position){ .file = file, .line = entry.line };
+	}
+	return nearest != UINT64_MAX;
+}
+
+static int find_positions(struct symbol_source *source, uint64_t offset,
+			  struct ptd_position *ret_positions)
+{
+	const struct jitdump *dump = (const struct jitdump *)source;
+	const size_t n = vec_bisect(&dump->loads, load, load->offset <= offset);
+	const struct jitdump_load *load = n > 0 ? &dump->loads.items[n - 1] : NULL;
+
+	if (!load || offset - load->offset >= load->size || load->lines_size == 0)
+		return 0;
+	return find_line(dump, load, load->address + (offset - load->offset), ret_positions);
+}
+
+static const struct symbol_source_ops jitdump_ops = { .read = read_loads,
+						      .positions = find_positions };
 
 static int refuse(int r, const char *why, const char **reterr_why)
 {
@@ -149,6 +213,51 @@ static bool fits(uint64_t address, uint64_t size)
 
 /* Each record's reader returns 0; -EBADMSG if it makes no sense; -E2BIG; -ENOMEM. */
 
+/* The lines of code come before the code. */
+static int read_debug_info(struct parser *p, struct cursor c)
+{
+	const uint64_t *known;
+	struct debug_payload head;
+	struct debug_entry first;
+	struct lines lines;
+	int r;
+
+	r = cursor_get(&c, sizeof(head), &head);
+	if (r < 0)
+		return r;
+	lines = (struct lines){ .offset = (uint64_t)(c.pos - p->bytes), .size = cursor_left(&c) };
+	if (lines.size > JITDUMP_LINES_MAX)
+		lines.size = JITDUMP_LINES_MAX;
+	if (head.n_entries == 0 || cursor_get(&c, sizeof(first), &first) < 0)
+		return 0;
+	if (first.address < head.code_addr)
+		p->nearest_line = 0;
+	else if (first.address - head.code_addr < p->nearest_line)
+		p->nearest_line = first.address - head.code_addr;
+
+	known = map_get(&p->lines_by_address, head.code_addr);
+	if (known) {
+		p->lines.items[*known] = lines;
+		return 0;
+	}
+	if (p->lines.n == JITDUMP_EVENTS_MAX)
+		return 0;
+	r = map_put(&p->lines_by_address, head.code_addr, p->lines.n);
+	return r < 0 ? r : vec_push(&p->lines, lines);
+}
+
+/* Give @load the lines that came before it. */
+static void take_lines(struct parser *p, struct jitdump_load *load)
+{
+	const uint64_t *i = map_get(&p->lines_by_address, load->address);
+
+	if (!i)
+		return;
+	load->lines = p->lines.items[*i].offset;
+	load->lines_size = p->lines.items[*i].size;
+	p->lines.items[*i] = (struct lines){};
+}
+
 static int read_load(struct parser *p, uint64_t time, struct cursor c)
 {
 	struct jitdump_load load;
@@ -182,6 +291,7 @@ static int read_load(struct parser *p, uint64_t time, struct cursor c)
 		.name_size =
 		    (uint16_t)(end - c.pos < JITDUMP_NAME_MAX ? end - c.pos : JITDUMP_NAME_MAX),
 	};
+	take_lines(p, &load);
 	r = add_event(p, JITDUMP_LOAD, time, load.address, p->dump->loads.n);
 	if (r < 0)
 		return r;
@@ -225,6 +335,7 @@ static int read_record(struct parser *p, const struct record_head *head, struct 
 	case ID_CLOSE:
 		return read_close(p, head->timestamp);
 	case ID_DEBUG_INFO:
+		return read_debug_info(p, payload);
 	case ID_UNWINDING_INFO:
 	default:
 		return 0;
@@ -253,7 +364,7 @@ static bool next_record(struct parser *p, struct cursor *c, struct record_head *
 /* Nothing is said after a CLOSE. Return: 0 or -ENOMEM. */
 static int read_records(struct parser *p, struct cursor *c)
 {
-	struct record_head head = { .id = ID_DEBUG_INFO };
+	struct record_head head = { .id = ID_UNWINDING_INFO };
 	struct cursor payload;
 
 	while (head.id != ID_CLOSE && next_record(p, c, &head, &payload)) {
@@ -295,15 +406,19 @@ int jitdump_parse(const uint8_t *bytes, size_t size, struct jitdump *ret_dump,
 		  const char **reterr_why)
 {
 	struct cursor c = size ? cursor_from(bytes, size) : cursor_from("", 0);
-	struct jitdump dump = { .symbols.ops = &jitdump_ops };
-	struct parser p = { .dump = &dump, .bytes = bytes };
+	struct jitdump dump = { .symbols.ops = &jitdump_ops, .bytes = bytes };
+	struct parser p = { .dump = &dump, .bytes = bytes, .nearest_line = UINT64_MAX };
 	int r;
 
 	r = read_head(&c, &dump, reterr_why);
 	if (r < 0)
 		return r;
 	r = read_records(&p, &c);
+	if (p.nearest_line == ELF_HEADER_SIZE)
+		dump.lines_bias = ELF_HEADER_SIZE;
 	map_deinit(&p.by_index);
+	map_deinit(&p.lines_by_address);
+	vec_deinit(&p.lines);
 	if (r < 0) {
 		jitdump_deinit(&dump);
 		return refuse(r, "out of memory", reterr_why);

@@ -19,15 +19,18 @@
 
 #define JITDUMP_EVENTS_MAX (1u << 22) /* the largest known dump has 16 000 */
 #define JITDUMP_NAME_MAX   4095       /* bytes; longer names are cut */
+#define JITDUMP_LINES_MAX  (1u << 22) /* bytes of one function's lines; those behind are not used */
 
 /* A function whose code the compiler made. */
 struct jitdump_load {
 	uint64_t address;
 	uint64_t size;
-	uint64_t offset;  /* of its code in the file */
-	uint64_t index;   /* the compiler's number for it */
-	uint32_t tid;     /* as the compiler states it; some compilers do not state a tid */
-	const char *name; /* in the file; it need not end with a NUL after @name_size bytes */
+	uint64_t offset;     /* of its code in the file */
+	uint64_t index;      /* the compiler's number for it */
+	uint64_t lines;      /* offset in the file of what says its source lines, and its size; */
+	uint64_t lines_size; /* 0: nothing does */
+	uint32_t tid;        /* as the compiler states it; some compilers do not state a tid */
+	const char *name;    /* in the file; it need not end with a NUL after @name_size bytes */
 	uint16_t name_size;
 };
 
@@ -46,9 +49,17 @@ struct jitdump_event {
 };
 
 struct jitdump {
-	/* The names of the code, by its offset in the file, which does not change when the code is
-	 * moved. */
+	/* The names of the code, and its source positions, by its offset in the file, which does
+	 * not change when the code is moved. */
 	struct symbol_source symbols;
+	const uint8_t *bytes; /* of the file; borrowed */
+
+	/*
+	 * How much larger the addresses of source lines are than those of the code. Some compilers
+	 * (V8, LLVM) add the size of the ELF header that perf puts before the code. Then no
+	 * function has a line nearer to its start.
+	 */
+	uint64_t lines_bias;
 
 	bool time_is_tsc;
 	VEC(struct jitdump_load) loads;   /* in file order */

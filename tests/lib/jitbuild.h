@@ -90,3 +90,25 @@ static inline size_t jitbuild_move(struct jitbuild *b, uint64_t time, uint64_t o
 	jitbuild_u64(&p, index);
 	return jitbuild_record(b, JITBUILD_MOVE, time, p.bytes, (uint32_t)p.size);
 }
+
+struct jitbuild_line {
+	uint64_t address;
+	uint32_t line;
+	const char *file;
+};
+
+static inline size_t jitbuild_debug(struct jitbuild *b, uint64_t time, uint64_t address,
+				    const struct jitbuild_line *lines, size_t n)
+{
+	struct jitbuild p = {};
+
+	jitbuild_u64(&p, address);
+	jitbuild_u64(&p, n);
+	for (size_t i = 0; i < n; i++) {
+		jitbuild_u64(&p, lines[i].address);
+		jitbuild_u32(&p, lines[i].line);
+		jitbuild_u32(&p, 1);
+		jitbuild_put(&p, lines[i].file, strlen(lines[i].file) + 1);
+	}
+	return jitbuild_record(b, JITBUILD_DEBUG, time, p.bytes, (uint32_t)p.size);
+}

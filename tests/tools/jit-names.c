@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * jit-names ENGINE SNAPSHOT: decodes the snapshot and checks the name of each instruction
- * against the jitdumps in it, which it reads by itself.
+ * jit-names ENGINE SNAPSHOT: decodes the snapshot and checks the name and the source line of each
+ * instruction against the jitdumps in it, which it reads by itself.
  *
  * A version is one LOAD or MOVE; it holds from its stamp until the next one that overlaps it, or
  * CLOSE. At the time of its run, an instruction must have the name of the version that holds at
@@ -10,8 +10,11 @@
  * early), unless it is of a file. All others must have no name of JIT code. The dumps' clock must
  * be that of the records, as it is in the software PT source.
  *
- * It prints how many instructions it met of each kind; exit status 1 if a name was wrong, or if no
- * code of a JIT was met.
+ * The line is that of the last entry up to the instruction, in the DEBUG_INFO before the LOAD. If
+ * the first entries are nowhere nearer than 64 bytes to the start of the code, these are too much.
+ *
+ * It prints how many instructions it met of each kind; exit status 1 if a name or a line was wrong,
+ * or if no code of a JIT was met.
  */
 
 #include <errno.h>
@@ -37,12 +40,16 @@ struct version {
 	uint64_t from, to;   /* in time */
 	uint64_t index;
 	const char *name;
+	uint64_t noted_at;    /* the address in the LOAD */
+	const uint8_t *debug; /* its record DEBUG_INFO; NULL: there is none */
 };
 
 struct dump {
 	uint32_t pid;
 	struct mapfile file;
 	uint64_t low, high;           /* all versions lie between */
+	const uint8_t *debug;         /* the last record DEBUG_INFO */
+	uint64_t nearest;             /* of its first entries to the start of the code */
 	VEC(struct version) versions; /* in file order */
 };
 
@@ -56,9 +63,10 @@ struct checked {
 	uint8_t kinds[64];
 };
 
+static struct ptd_decoder *decoder;
 static VEC(struct dump) dumps;
 static VEC(struct checked) blocks;
-static uint64_t n_of[N_KINDS], n_faults;
+static uint64_t n_of[N_KINDS], n_faults, n_lines;
 
 /* --- the jitdumps ----------------------------------------------------------------------------- */
 
@@ -97,6 +105,7 @@ static void close_dump(struct dump *d, uint64_t time)
 static void read_load(struct dump *d, const uint8_t *record)
 {
 	const uint64_t start = get(record + 32, 8), size = get(record + 40, 8);
+	const bool has_lines = d->debug && get(d->debug + 16, 8) == start;
 
 	if (size > 0)
 		begin(d, &(struct version){ .start = start,
@@ -104,7 +113,18 @@ static void read_load(struct dump *d, const uint8_t *record)
 					    .from = get(record + 8, 8),
 					    .to = UINT64_MAX,
 					    .index = get(record + 48, 8),
-					    .name = (const char *)record + 56 });
+					    .name = (const char *)record + 56,
+					    .noted_at = start,
+					    .debug = has_lines ? d->debug : NULL });
+}
+
+static void read_debug(struct dump *d, const uint8_t *record)
+{
+	const uint64_t start = get(record + 16, 8), n = get(record + 24, 8);
+
+	d->debug = record;
+	if (n > 0 && (get(record + 32, 8) < start || get(record + 32, 8) - start < d->nearest))
+		d->nearest = get(record + 32, 8) < start ? 0 : get(record + 32, 8) - start;
 }
 
 static void read_move(struct dump *d, const uint8_t *record)
@@ -127,7 +147,7 @@ static void read_move(struct dump *d, const uint8_t *record)
 
 static void read_dump(const char *path)
 {
-	struct dump d = {};
+	struct dump d = { .nearest = UINT64_MAX };
 	const uint8_t *at, *end;
 	size_t size;
 	int r;
@@ -149,6 +169,8 @@ static void read_dump(const char *path)
 			read_load(&d, at);
 		else if (get(at, 4) == 1)
 			read_move(&d, at);
+		else if (get(at, 4) == 2)
+			read_debug(&d, at);
 		else if (get(at, 4) == 3)
 			close_dump(&d, get(at + 8, 8));
 	}
@@ -173,8 +195,47 @@ static void read_dumps(const char *snapshot)
 
 /* --- the check -------------------------------------------------------------------------------- */
 
+/* The line of the code at @ip in @v: file and number, or nothing. */
+static void expect_line(const struct dump *d, const struct version *v, uint64_t ip,
+			char ret_line[static 4200])
+{
+	const uint64_t bias = d->nearest == 64 ? 64 : 0, at = v->noted_at + (ip - v->start);
+	const uint64_t n = v->debug ? get(v->debug + 24, 8) : 0;
+	const uint8_t *entry = v->debug + 32;
+	const char *file = "";
+
+	ret_line[0] = '\0';
+	for (uint64_t i = 0; i < n; i++) {
+		const char *name = (const char *)entry + 16;
+
+		if (strcmp(name, "\xff") != 0)
+			file = name;
+		if (get(entry, 8) - bias <= at)
+			snprintf(ret_line, 4200, "%.4096s:%" PRIu64, file, get(entry + 8, 4));
+		entry += 16 + strlen(name) + 1;
+	}
+}
+
+/* Check the line of an instruction of JIT code in @v. */
+static void check_line(const struct dump *d, const struct version *v, const struct ptd_block *block,
+		       uint64_t address, uint64_t ip)
+{
+	struct ptd_position positions[PTD_POSITIONS_MAX];
+	const int n = ptd_decoder_positions(decoder, block->object, address, positions);
+	char expected[4200], got[4200] = "";
+
+	expect_line(d, v, ip, expected);
+	if (n == 1)
+		snprintf(got, sizeof(got), "%.4096s:%" PRIu32, positions[0].file,
+			 positions[0].line);
+	n_lines += n == 1;
+	if (strcmp(got, expected) != 0 && n_faults++ < FAULTS_SHOWN)
+		printf("%#" PRIx64 " is line '%s', but must be '%s'\n", ip, got, expected);
+}
+
 /* What the instruction at @ip must be called at @t. */
-static enum kind expect(const struct dump *d, uint64_t ip, uint64_t t, const char **ret_name)
+static enum kind expect(const struct dump *d, uint64_t ip, uint64_t t, const char **ret_name,
+			const struct version **ret_version)
 {
 	const struct version *next = NULL;
 	bool was_one = false;
@@ -185,6 +246,7 @@ static enum kind expect(const struct dump *d, uint64_t ip, uint64_t t, const cha
 		if (ip < v->start || ip >= v->end)
 			continue;
 		*ret_name = v->name;
+		*ret_version = v;
 		if (v->from <= t && t < v->to)
 			return KIND_NAMED;
 		if (v->from <= t)
@@ -207,7 +269,8 @@ static void check_insn(const struct dump *d, const struct ptd_batch *batch,
 	const uint64_t ip = run->base + block->insns[i].offset;
 	const char *name = batch->symbols[block->insns[i].symbol]->name, *expected = "";
 	const bool is_jit = strcmp(block->object->name, "[jit]") == 0;
-	enum kind kind = expect(d, ip, run->t, &expected);
+	const struct version *version = NULL;
+	enum kind kind = expect(d, ip, run->t, &expected, &version);
 	bool right;
 
 	if (kind == KIND_EARLY && !is_jit)
@@ -217,6 +280,8 @@ static void check_insn(const struct dump *d, const struct ptd_batch *batch,
 	else
 		right = !is_jit || name[0] == '\0';
 	c->kinds[i] = (uint8_t)kind;
+	if (kind == KIND_NAMED && right)
+		check_line(d, version, block, block->address + block->insns[i].offset, ip);
 	if (right || n_faults++ >= FAULTS_SHOWN)
 		return;
 	printf("%#" PRIx64 " at %" PRIu64 " is '%s' of %s, but must be '%s' (%d)\n", ip, run->t,
@@ -289,9 +354,9 @@ static bool report(uint64_t n_early)
 {
 	printf("%" PRIu64 " named, %" PRIu64 " early, %" PRIu64
 	       " of files before their stamp, %" PRIu64 " after their time, %" PRIu64
-	       " others, %" PRIu64 " wrong names\n",
+	       " others, %" PRIu64 " of different code have lines, %" PRIu64 " wrong\n",
 	       n_of[KIND_NAMED], n_of[KIND_EARLY], n_of[KIND_BEFORE], n_of[KIND_AFTER],
-	       n_of[KIND_OTHER], n_faults);
+	       n_of[KIND_OTHER], n_lines, n_faults);
 	if (n_early != n_of[KIND_EARLY])
 		printf("the decoder counted %" PRIu64 " early ones\n", n_early);
 	return n_faults > 0 || n_early != n_of[KIND_EARLY] || n_of[KIND_NAMED] == 0;
@@ -301,7 +366,6 @@ int main(int argc, char **argv)
 {
 	struct ptd_options options = { .size = sizeof(options), .force = true };
 	const struct ptd_batch *batch;
-	struct ptd_decoder *d;
 	uint64_t n_early;
 
 	if (argc != 3)
@@ -310,11 +374,11 @@ int main(int argc, char **argv)
 	options.input = argv[2];
 
 	read_dumps(options.input);
-	d = decoding_new(&options);
-	while ((batch = decoding_next(d, options.input)))
+	decoder = decoding_new(&options);
+	while ((batch = decoding_next(decoder, options.input)))
 		for (size_t i = 0; i < batch->n_runs; i++)
 			check_run(batch, &batch->runs[i]);
-	n_early = ptd_decoder_stats(d)->n_insns_early;
-	ptd_decoder_free(d);
+	n_early = ptd_decoder_stats(decoder)->n_insns_early;
+	ptd_decoder_free(decoder);
 	return report(n_early);
 }

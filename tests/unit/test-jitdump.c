@@ -20,6 +20,7 @@
 
 #include "base/base.h"
 #include "decoder/jit/jitdump.h"
+#include "ptd/decode.h"
 #include "tests/lib/jitbuild.h"
 #include "tests/lib/symbolat.h"
 
@@ -245,6 +246,86 @@ static void names_by_offset(void **state)
 	jitdump_deinit(&dump);
 }
 
+struct line_row {
+	const char *title;
+	struct jitbuild_line lines[4]; /* of 16 bytes of code at 0x1000 */
+	const char *text;              /* of the bytes 0, 4, 8, 12 */
+};
+
+static const struct line_row line_rows[] = {
+	{ "true addresses", { { 0x1000, 1, "a" }, { 0x1008, 2, "b" } }, "a:1 a:1 b:2 b:2 " },
+	{ "no line at the start", { { 0x1004, 1, "a" } }, "? a:1 a:1 a:1 " },
+	{ "lines that begin before the code",
+	  { { 0xfce, 1, "a" }, { 0x1004, 2, "a" }, { 0x1010, 3, "a" } },
+	  "a:1 a:2 a:2 a:2 " },
+	{ "an ELF header is added",
+	  { { 0x1040, 1, "a" }, { 0x104c, 2, "a" } },
+	  "a:1 a:1 a:1 a:2 " },
+	{ "far from the start", { { 0x1041, 1, "a" } }, "? ? ? ? " },
+	{ "the same file",
+	  { { 0x1000, 1, "a" }, { 0x1004, 2, "\xff" }, { 0x1008, 3, "b" } },
+	  "a:1 a:2 b:3 b:3 " },
+	{ "the same as nothing", { { 0x1000, 1, "\xff" } }, "?:1 ?:1 ?:1 ?:1 " },
+	{ "not in order",
+	  { { 0x1000, 1, "a" }, { 0x100c, 3, "a" }, { 0x1004, 2, "a" } },
+	  "a:1 a:2 a:2 a:3 " },
+	{ "the last of several", { { 0x1000, 1, "a" }, { 0x1000, 2, "a" } }, "a:2 a:2 a:2 a:2 " },
+};
+
+/* Write the lines of @load, at each fourth byte. */
+static char *render_lines(struct jitdump *dump, const struct jitdump_load *load)
+{
+	struct ptd_position positions[PTD_POSITIONS_MAX];
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	for (uint64_t at = 0; at < load->size; at += 4) {
+		const int n =
+		    dump->symbols.ops->positions(&dump->symbols, load->offset + at, positions);
+
+		assert_in_range(n, 0, 1);
+		if (n == 1)
+			fprintf(f, "%s:%" PRIu32 " ", positions[0].file ?: "?", positions[0].line);
+		else
+			fprintf(f, "? ");
+	}
+	fclose(f);
+	return text;
+}
+
+static void lines(void **state)
+{
+	static const uint8_t code[16];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(line_rows); i++) {
+		_cleanup_(freep) char *first = NULL, *second = NULL;
+		struct jitdump dump;
+		const char *why;
+		struct jitbuild b;
+		size_t n = 0;
+
+		print_message("  %s\n", line_rows[i].title);
+		while (n < ARRAY_LEN(line_rows[i].lines) && line_rows[i].lines[n].file)
+			n++;
+		jitbuild_begin(&b, 0);
+		jitbuild_debug(&b, 9, 0x1000, line_rows[i].lines, n);
+		jitbuild_record(&b, JITBUILD_UNWIND, 9, code, sizeof(code));
+		jitbuild_load(&b, 10, 0x1000, 5, "f", code, sizeof(code));
+		/* Other code at that address has no lines. */
+		jitbuild_load(&b, 20, 0x1000, 6, "g", code, sizeof(code));
+		assert_int_equal(jitdump_parse(b.bytes, b.size, &dump, &why), 0);
+		assert_int_equal(dump.loads.n, 2);
+		first = render_lines(&dump, &dump.loads.items[0]);
+		second = render_lines(&dump, &dump.loads.items[1]);
+		assert_string_equal(first, line_rows[i].text);
+		assert_string_equal(second, "? ? ? ? ");
+		jitdump_deinit(&dump);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -252,6 +333,7 @@ int main(void)
 		cmocka_unit_test(tsc_stamps),
 		cmocka_unit_test(long_names_are_cut),
 		cmocka_unit_test(names_by_offset),
+		cmocka_unit_test(lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
