@@ -331,4 +331,5 @@ const struct ptd_sink_ops sink_functions = {
 	.write = functions_write,
 	.finish = functions_finish,
 	.free = functions_free,
+	.writes_last = true,
 };

@@ -417,4 +417,5 @@ const struct ptd_sink_ops sink_latency = {
 	.write = latency_write,
 	.finish = latency_finish,
 	.free = latency_free,
+	.writes_last = true,
 };

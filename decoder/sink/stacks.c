@@ -248,4 +248,5 @@ const struct ptd_sink_ops sink_stacks = {
 	.write = stacks_write,
 	.finish = stacks_finish,
 	.free = stacks_free,
+	.writes_last = true,
 };

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The jobs for which people come, each with the commands that ptdecode(1) has for it: two runs of which one took
-# another way.
+# The jobs for which people come, each with the commands that ptdecode(1) has for it: a crash, a request that took
+# long, threads that wait for each other, and two runs of which one took another way.
 . "$(dirname "$0")/common.sh"
-need qemu-x86_64
+need qemu-x86_64 addr2line python3
 
 # example TEXT: that the manual has this command.
 example() {
@@ -25,7 +25,58 @@ has() {
 records=$O/targets/records.c
 printf 'v 1\nv 2\nv 3\nv 4\n' >"$T/good.txt"
 printf 'v 1\nv 2\nx 3\nv 4\n' >"$T/other.txt"
+printf 'p 1\nv 2\np 5\nv 4\n' >"$T/crash.txt"
 start_ptd
+
+echo "--- a crash"
+example "ptdecode -f crash latest"
+"$O/ptctl" record -o "$T/crash" -- "$records" "$T/crash.txt" 2>"$T/err"
+[[ $? == 139 ]] || fail "the program did not crash: $(cat "$T/err")"
+"$O/ptdecode" -f sideband "$T/crash" | grep -q 'EXIT.* signal: 11$' || fail "no signal among the records"
+"$O/ptdecode" --state-dir "$T/state" -f crash latest >"$T/text" || fail "-f crash: status $?"
+has "$T/text" '^Threads killed by a signal: 1$' '^Thread [0-9]+/[0-9]+ records.c: killed by signal 11 \(SIGSEGV\)' \
+	'^Not executed any more: [0-9a-f]+ follow_record[.a-z0-9]*\+0x[0-9a-f]+ \(.*/records.c\): .*\(%r' \
+	'^Backtrace:$' '#0 .* follow_record' '#1 .* check_record' '#2 .* main' '^Last branches taken: 30$'
+"$O/ptdecode" -f crash:json "$T/crash" >"$T/json" || fail "-f crash:json: status $?"
+line=$(python3 - "$T/json" "$records" <<'END'
+import json, subprocess, sys
+[thread] = json.load(open(sys.argv[1]))["threads"]
+assert thread["signal"] == 11 and not thread["executed"] and len(thread["branches"]) == 30
+print(subprocess.check_output(["addr2line", "-e", sys.argv[2], thread["at"]["address"]], text=True).split()[0])
+END
+) || fail "$(cat "$T/json")"
+sed -n "${line##*:}p" tests/targets/records.c | grep -q '/\* the crash \*/' || fail "it crashed at $line"
+echo "$(grep '^Thread ' "$T/text"), at ${line##*/}"
+
+echo "--- a request of 2000 that takes long"
+example "ptdecode -f latency:function=handle_request latest"
+"$O/ptctl" record --timing -- "$O/targets/requests.c" >/dev/null 2>"$T/err" || fail "$(cat "$T/err")"
+"$O/ptdecode" --state-dir "$T/state" -f latency:function=handle_request,json latest >"$T/json" || fail "-f latency: $?"
+python3 - "$T/json" <<'END' || { head -c 3000 "$T/json"; fail "another request is said to be the slowest"; }
+import json, sys
+latency = json.load(open(sys.argv[1]))
+assert latency["executions"] == 2000, latency["executions"]
+slowest = latency["slowest"][0]
+assert slowest["number"] == 731 and latency["functions"][0]["function"] == "grow_table", slowest
+print(f"request {slowest['number']}: {slowest['duration']} ns, {slowest['instructions']} instructions")
+END
+
+echo "--- threads that wait for each other"
+example "ptdecode -f stacks latest"
+"$O/ptctl" record -- "$O/targets/deadlock.c" >"$T/out" 2>&1 &
+recorded=$!
+for _ in {1..200}; do
+	grep -q deadlocked "$T/out" && break
+	sleep 0.05
+done
+"$O/ptctl" snapshot >"$T/id" 2>"$T/err" || fail "$(cat "$T/err")"
+kill -KILL "$(pgrep -P $recorded)" && wait $recorded 2>/dev/null
+"$O/ptdecode" --state-dir "$T/state" -f stacks "$(cat "$T/id")" >"$T/text" || fail "-f stacks: status $?"
+for pair in "write_journal transfer" "lock_accounts audit"; do
+	sed -n "/^Thread/{x;/${pair% *}/p;d}; H; \${x;/${pair% *}/p}" "$T/text" >"$T/thread"
+	has "$T/thread" '^Thread .*in a system call' 'lll_lock_wait|pthread_mutex_lock' " ${pair% *} " " ${pair#* } "
+done
+grep '^Thread ' "$T/text"
 
 echo "--- two runs that differ by a byte"
 example "ptdecode -f diff good bad"

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Crash
+ *
+ * Of each thread that took a signal which killed its process: the signal, the instruction at which
+ * it was, the functions that were open, and the branches that it took last.
+ *
+ * The sideband says which threads these are, and comes before the first batch. Of other processes
+ * nothing is kept. Functions are followed in all threads of such a process, because a stack may go
+ * from one to another.
+ *
+ * A fault is taken before its instruction has executed, so no run has that instruction. Its bytes
+ * are those of the block in which the thread was, or of a run that began at the same address
+ * earlier. Behind a branch to code that never ran before, only its address is known.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/sink/backtrace.h"
+#include "decoder/sink/column.h"
+#include "decoder/sink/json.h"
+#include "decoder/sink/output.h"
+#include "decoder/sink/sinks.h"
+#include "decoder/x86/text.h"
+#include "ptd/calls.h"
+#include "ptd/decode.h"
+#include "util/vec.h"
+
+#define CRASHES_MAX  64u /* further threads are only counted */
+#define BRANCHES_MAX 30u /* of each thread */
+#define RECENT_BITS  12  /* of the hash of an address: so many runs are found again */
+
+/* An instruction at an address. */
+struct place {
+	const struct ptd_block *block; /* borrowed from the stream; NULL: none is known */
+	size_t insn;
+	uint64_t ip;
+
+	/* Without a block: the function that it is in, or NULL, and its address as linked. */
+	const struct ptd_function *function;
+	uint64_t address;
+};
+
+struct branch {
+	struct place from, to;
+	uint64_t t; /* of what it led to */
+	bool is_interruption;
+};
+
+/* A thread that took a deadly signal. */
+struct crash {
+	uint32_t pid, tid, signal;
+	uint64_t t;       /* of its end */
+	const char *comm; /* its last name; borrowed; NULL: it did not run */
+
+	struct branch branches[BRANCHES_MAX]; /* the last ones; @n_branches modulo their number */
+	uint64_t n_branches;
+	struct ptd_run last;     /* its last run; .n is 0: there is none */
+	uint64_t next_ip;        /* behind it */
+	enum ptd_mark_kind mark; /* the last one behind that run that says why it stopped */
+	uint64_t mark_ip;        /* of an interruption: of what did not execute; 0: no mark */
+	struct ptd_run recent[1 << RECENT_BITS]; /* the last one at each hash of its address */
+};
+
+struct crashes {
+	const struct ptd_info *info; /* borrowed */
+	bool is_json;
+	VEC(struct crash *) list;                /* owned */
+	uint64_t n_unkept;                       /* beyond CRASHES_MAX */
+	struct ptd_calls *calls;                 /* NULL: there is no crash */
+	const struct ptd_symbol *const *symbols; /* by id; borrowed from the stream */
+	size_t n_symbols;
+};
+
+/* --- following the threads -------------------------------------------------------------------- */
+
+static struct ptd_run *recent_at(struct crash *crash, uint64_t ip)
+{
+	return &crash->recent[ip * UINT64_C(0x9e3779b97f4a7c15) >> (64 - RECENT_BITS)];
+}
+
+static struct place last_place(const struct ptd_run *run)
+{
+	return (struct place){ .block = run->block,
+			       .insn = run->first + (size_t)run->n - 1,
+			       .ip = ptd_run_ip(run, run->n - 1u) };
+}
+
+static void note_mark(struct crash *crash, const struct ptd_mark *mark)
+{
+	if (mark->kind != PTD_MARK_ASYNC && mark->kind != PTD_MARK_OFF &&
+	    mark->kind != PTD_MARK_GAP)
+		return;
+	crash->mark = mark->kind;
+	crash->mark_ip = mark->ip;
+}
+
+static void note_run(struct crash *crash, const struct ptd_run *run)
+{
+	const uint64_t ip = ptd_run_ip(run, 0);
+	const struct ptd_insn *last = &run->block->insns[run->first + run->n - 1u];
+
+	if (crash->last.n > 0 && ip != crash->next_ip)
+		crash->branches[crash->n_branches++ % BRANCHES_MAX] = (struct branch){
+			.from = last_place(&crash->last),
+			.to = { .block = run->block, .insn = run->first, .ip = ip },
+			.t = run->t,
+			.is_interruption = crash->mark == PTD_MARK_ASYNC && crash->mark_ip,
+		};
+	crash->last = *run;
+	crash->next_ip = run->base + last->offset + last->size;
+	crash->mark = PTD_MARK_OFF;
+	crash->mark_ip = 0;
+	*recent_at(crash, ip) = *run;
+}
+
+static void note_batch(struct crash *crash, const struct ptd_batch *batch)
+{
+	size_t m = 0;
+
+	crash->comm = batch->slice->comm ?: crash->comm;
+	for (size_t i = 0; i <= batch->n_runs; i++) {
+		while (m < batch->n_marks && batch->marks[m].run == i)
+			note_mark(crash, &batch->marks[m++]);
+		if (i < batch->n_runs)
+			note_run(crash, &batch->runs[i]);
+	}
+}
+
+/* Have the call layer take the batch. Only what is open at the end matters. */
+static int follow_calls(struct crashes *crashes, const struct ptd_batch *batch)
+{
+	const struct ptd_call_batch *found;
+	int r;
+
+	r = ptd_calls_batch(crashes->calls, batch);
+	while (r == 0)
+		r = ptd_calls_next(crashes->calls, &found);
+	return r == PTD_END ? 0 : r;
+}
+
+static int crash_write(void *state, const struct ptd_batch *batch, const void *bytes,
+		       size_t n_bytes, struct ptd_output *output)
+{
+	const struct ptd_slice *slice = batch->slice;
+	struct crashes *crashes = state;
+	bool is_of_process = false;
+
+	(void)bytes;
+	(void)n_bytes;
+	(void)output;
+	crashes->symbols = batch->symbols;
+	crashes->n_symbols = batch->n_symbols;
+	for (size_t i = 0; i < crashes->list.n; i++) {
+		struct crash *crash = crashes->list.items[i];
+
+		/* A later process may have the same number. */
+		if (slice->pid != crash->pid || slice->t0 > crash->t)
+			continue;
+		is_of_process = true;
+		if (slice->tid == crash->tid)
+			note_batch(crash, batch);
+	}
+	return is_of_process ? follow_calls(crashes, batch) : 0;
+}
+
+static int crash_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
+{
+	struct crashes *crashes = state;
+	struct crash *crash;
+	int r;
+
+	(void)output;
+	if (record->kind != PTD_SIDEBAND_EXIT || !record->signal)
+		return 0;
+	if (crashes->list.n == CRASHES_MAX) {
+		crashes->n_unkept++;
+		return 0;
+	}
+	if (!crashes->calls) {
+		r = ptd_calls_new(crashes->info, &crashes->calls);
+		if (r < 0)
+			return r;
+	}
+	crash = calloc(1, sizeof(*crash));
+	if (!crash)
+		return -ENOMEM;
+	crash->pid = record->pid;
+	crash->tid = record->tid;
+	crash->signal = record->signal;
+	crash->t = record->t;
+	r = vec_push(&crashes->list, crash);
+	if (r < 0)
+		free(crash);
+	return r;
+}
+
+/* --- the end of a thread ---------------------------------------------------------------------- */
+
+/*
+ * Find the instruction at which the signal was taken: the next one, if the thread was interrupted,
+ * or the last one that executed.
+ */
+static struct place find_end(struct crash *crash)
+{
+	const struct ptd_run *last = &crash->last, *recent;
+	const size_t next = (size_t)last->first + last->n;
+
+	if (crash->mark != PTD_MARK_ASYNC || !crash->mark_ip)
+		return last_place(last);
+	if (crash->mark_ip == crash->next_ip && next < last->block->n_insns)
+		return (struct place){ .block = last->block, .insn = next, .ip = crash->mark_ip };
+	recent = recent_at(crash, crash->mark_ip);
+	if (recent->n > 0 && ptd_run_ip(recent, 0) == crash->mark_ip)
+		return (struct place){ .block = recent->block,
+				       .insn = recent->first,
+				       .ip = crash->mark_ip };
+	return (struct place){ .ip = crash->mark_ip };
+}
+
+static const struct ptd_symbol *symbol_of(const struct crashes *crashes, const struct place *place)
+{
+	uint32_t id = PTD_NO_SYMBOL;
+
+	if (place->block)
+		id = place->block->insns[place->insn].symbol;
+	else if (place->function)
+		id = place->function->symbol;
+	return id != PTD_NO_SYMBOL && id < crashes->n_symbols ? crashes->symbols[id] : NULL;
+}
+
+/* Return: the object that the place is in; NULL: it is not known. */
+static const struct ptd_object *object_of(const struct place *place)
+{
+	if (place->block)
+		return place->block->object;
+	return place->function ? place->function->object : NULL;
+}
+
+/* Return: the address as linked. */
+static uint64_t address_of(const struct place *place)
+{
+	return place->block ? place->block->address + place->block->insns[place->insn].offset
+			    : place->address;
+}
+
+/* Disassemble the instruction. Return: whether its bytes are known. */
+static bool disassemble(const struct place *place, char ret_text[static TEXT_MAX])
+{
+	const struct ptd_insn *insn;
+
+	if (!place->block)
+		return false;
+	insn = &place->block->insns[place->insn];
+	(void)text_format(place->block->mode, place->ip, place->block->bytes + insn->offset,
+			  insn->size, ret_text);
+	return true;
+}
+
+/* Find the number of the thread in the call layer: the latest that ran before the signal. */
+static const struct ptd_call_thread *find_thread(const struct crashes *crashes,
+						 const struct crash *crash)
+{
+	const struct ptd_call_thread *found = NULL;
+	size_t n;
+	const struct ptd_call_thread *const *threads = ptd_calls_threads(crashes->calls, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (threads[i]->pid == crash->pid && threads[i]->tid == crash->tid &&
+		    threads[i]->t_first <= crash->t &&
+		    (!found || threads[i]->t_first >= found->t_first))
+			found = threads[i];
+	return found;
+}
+
+/* Return: whether a branch led to the instruction that did not execute. */
+static bool is_behind_branch(const struct crash *crash)
+{
+	return crash->mark == PTD_MARK_ASYNC && crash->mark_ip && crash->mark_ip != crash->next_ip;
+}
+
+/* Get the functions that were open. The innermost one is where the signal was taken. */
+static int find_frames(const struct crashes *crashes, const struct crash *crash,
+		       const struct place *end, struct ptd_frame **ret_frames, size_t *ret_n)
+{
+	const struct ptd_call_thread *thread = find_thread(crashes, crash);
+	const struct ptd_frame *frames = NULL;
+	size_t n = 0, n_left;
+	struct ptd_frame *own;
+	int r = 0;
+
+	if (thread)
+		r = ptd_calls_stack(crashes->calls, thread->id, &frames, &n);
+	if (r < 0)
+		return r;
+	own = calloc(n + 1, sizeof(*own));
+	if (!own)
+		return -ENOMEM;
+	/* The last branch may have been a return, which the layer knows by what executes next. */
+	n_left = n > 1 && is_behind_branch(crash) && frames[1].ip == end->ip;
+	if (n > 0)
+		memcpy(own, frames + n_left, (n - n_left) * sizeof(*own));
+	/* Where a call or jump led to something else, the function is still that of the branch. */
+	if (n > 0 && !is_behind_branch(crash))
+		own[0].ip = end->ip;
+	*ret_frames = own;
+	*ret_n = n - n_left;
+	return 0;
+}
+
+/* Find where an instruction is of which no run is known: in the function of @frame. */
+static void locate(const struct crash *crash, const struct ptd_frame *frame, struct place *place)
+{
+	if (place->block || frame->ip != place->ip)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(crash->recent); i++) {
+		const struct ptd_run *run = &crash->recent[i];
+
+		if (run->n == 0 || run->block->object != frame->function->object)
+			continue;
+		place->function = frame->function;
+		place->address = place->ip - run->base + run->block->address;
+		return;
+	}
+}
+
+/* Find out where the thread ended, and which functions were open. @ret_frames is the caller's. */
+static int look_at_end(const struct crashes *crashes, struct crash *crash, struct place *ret_end,
+		       struct ptd_frame **ret_frames, size_t *ret_n)
+{
+	struct place end = find_end(crash);
+	int r;
+
+	r = find_frames(crashes, crash, &end, ret_frames, ret_n);
+	if (r < 0)
+		return r;
+	if (*ret_n > 0)
+		locate(crash, &(*ret_frames)[0], &end);
+	if (is_behind_branch(crash))
+		crash->branches[crash->n_branches++ % BRANCHES_MAX] = (struct branch){
+			.from = last_place(&crash->last), .to = end, .t = crash->last.t
+		};
+	*ret_end = end;
+	return 0;
+}
+
+static const char *signal_name(uint32_t signal)
+{
+	const char *name = signal < NSIG ? sigabbrev_np((int)signal) : NULL;
+
+	return name ?: "?";
+}
+
+/* --- as text ---------------------------------------------------------------------------------- */
+
+static void put_place(struct ptd_output *output, const struct crashes *crashes,
+		      const struct place *place)
+{
+	const struct ptd_symbol *symbol = symbol_of(crashes, place);
+	const struct ptd_object *object = object_of(place);
+
+	ptd_output_printf(output, "%" PRIx64 " ", place->ip);
+	output_name(output, symbol ? symbol->name : "[unknown]");
+	if (symbol)
+		ptd_output_printf(output, "+0x%" PRIx64, address_of(place) - symbol->address);
+	if (!object)
+		return;
+	ptd_output_printf(output, " (");
+	output_name(output, object->name);
+	ptd_output_printf(output, ")");
+}
+
+static void put_branches(struct ptd_output *output, const struct crashes *crashes,
+			 const struct crash *crash)
+{
+	const uint64_t n = crash->n_branches < BRANCHES_MAX ? crash->n_branches : BRANCHES_MAX;
+
+	ptd_output_printf(output, "Last branches taken: %" PRIu64 "\n", n);
+	for (uint64_t i = crash->n_branches - n; i < crash->n_branches; i++) {
+		const struct branch *b = &crash->branches[i % BRANCHES_MAX];
+		char text[TEXT_MAX] = "", time[COLUMN_MAX];
+
+		*column_time(time, crashes->info->clock, b->t) = '\0';
+		(void)disassemble(&b->from, text);
+		ptd_output_printf(output, "  %s  ", time);
+		put_place(output, crashes, &b->from);
+		ptd_output_printf(output, "  %s  -> ", b->is_interruption ? "interrupted" : text);
+		put_place(output, crashes, &b->to);
+		ptd_output_printf(output, "\n");
+	}
+}
+
+static int put_crash(struct ptd_output *output, const struct crashes *crashes, struct crash *crash)
+{
+	char time[COLUMN_MAX], text[TEXT_MAX];
+	struct ptd_frame *frames = NULL;
+	struct place end;
+	size_t n;
+	int r;
+
+	*column_time(time, crashes->info->clock, crash->t) = '\0';
+	ptd_output_printf(output, "\nThread %" PRId32 "/%" PRId32 " ", (int32_t)crash->pid,
+			  (int32_t)crash->tid);
+	output_name(output, crash->comm ?: "?");
+	ptd_output_printf(output, ": killed by signal %" PRIu32 " (SIG%s) at %s\n", crash->signal,
+			  signal_name(crash->signal), time + strspn(time, " "));
+	if (crash->last.n == 0) {
+		ptd_output_printf(output, "None of its instructions is in the trace.\n");
+		return 0;
+	}
+	r = look_at_end(crashes, crash, &end, &frames, &n);
+	if (r < 0)
+		return r;
+	ptd_output_printf(output, "%s: ",
+			  crash->mark == PTD_MARK_ASYNC && crash->mark_ip ? "Not executed any more"
+									  : "Executed last");
+	put_place(output, crashes, &end);
+	ptd_output_printf(output, ": %s\n",
+			  disassemble(&end, text) ? text : "its bytes are not in the trace");
+	ptd_output_printf(output, "Backtrace:\n");
+	backtrace_put(output, frames, n);
+	free(frames);
+	put_branches(output, crashes, crash);
+	return 0;
+}
+
+static int put_text(struct crashes *crashes, struct ptd_output *output)
+{
+	int r = 0;
+
+	output_fit(output);
+	ptd_output_printf(output, "Threads killed by a signal: %" PRIu64 "\n",
+			  crashes->list.n + crashes->n_unkept);
+	if (crashes->list.n == 0)
+		ptd_output_printf(output, "Signals are known of programs that the software source "
+					  "recorded.\n");
+	for (size_t i = 0; r == 0 && i < crashes->list.n; i++)
+		r = put_crash(output, crashes, crashes->list.items[i]);
+	if (crashes->n_unkept > 0)
+		ptd_output_printf(output, "\n%" PRIu64 " more\n", crashes->n_unkept);
+	return r;
+}
+
+/* --- as JSON ---------------------------------------------------------------------------------- */
+
+static void put_json_place(struct json *json, const char *key, const struct crashes *crashes,
+			   const struct place *place)
+{
+	const struct ptd_symbol *symbol = symbol_of(crashes, place);
+	const struct ptd_object *object = object_of(place);
+	char text[TEXT_MAX];
+	const bool is_known = disassemble(place, text);
+
+	json_object(json, key);
+	json_address(json, "ip", place->ip);
+	json_text(json, "instruction", is_known ? text : NULL);
+	json_text(json, "symbol", symbol ? symbol->name : NULL);
+	json_text(json, "object", object ? object->name : NULL);
+	if (object)
+		json_address(json, "address", address_of(place));
+	json_close(json);
+}
+
+static void put_json_branches(struct json *json, const struct crashes *crashes,
+			      const struct crash *crash)
+{
+	const uint64_t n = crash->n_branches < BRANCHES_MAX ? crash->n_branches : BRANCHES_MAX;
+
+	json_array(json, "branches");
+	for (uint64_t i = crash->n_branches - n; i < crash->n_branches; i++) {
+		const struct branch *b = &crash->branches[i % BRANCHES_MAX];
+
+		json_object(json, NULL);
+		json_number(json, "t", b->t);
+		json_bool(json, "interrupted", b->is_interruption);
+		put_json_place(json, "from", crashes, &b->from);
+		put_json_place(json, "to", crashes, &b->to);
+		json_close(json);
+	}
+	json_close(json);
+}
+
+static int put_json_crash(struct json *json, const struct crashes *crashes, struct crash *crash)
+{
+	struct ptd_frame *frames = NULL;
+	struct place end;
+	size_t n = 0;
+	int r;
+
+	json_object(json, NULL);
+	json_number(json, "pid", crash->pid);
+	json_number(json, "tid", crash->tid);
+	json_text(json, "comm", crash->comm);
+	json_number(json, "signal", crash->signal);
+	json_number(json, "t", crash->t);
+	if (crash->last.n > 0) {
+		r = look_at_end(crashes, crash, &end, &frames, &n);
+		if (r < 0)
+			return r;
+		json_bool(json, "executed", crash->mark != PTD_MARK_ASYNC || !crash->mark_ip);
+		put_json_place(json, "at", crashes, &end);
+		backtrace_json(json, frames, n);
+		free(frames);
+		put_json_branches(json, crashes, crash);
+	}
+	json_close(json);
+	return 0;
+}
+
+static int put_json(struct crashes *crashes, struct ptd_output *output)
+{
+	struct json json = json_begin(output);
+	int r = 0;
+
+	json_object(&json, NULL);
+	json_text(&json, "format", "crash");
+	json_clock(&json, crashes->info->clock);
+	json_number(&json, "n_unkept", crashes->n_unkept);
+	json_array(&json, "threads");
+	for (size_t i = 0; r == 0 && i < crashes->list.n; i++)
+		r = put_json_crash(&json, crashes, crashes->list.items[i]);
+	json_close(&json);
+	json_close(&json);
+	return r;
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static int crash_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
+{
+	struct crashes *crashes = state;
+	int r;
+
+	(void)stats;
+	r = crashes->calls ? ptd_calls_finish(crashes->calls) : 0;
+	if (r < 0)
+		return r;
+	return crashes->is_json ? put_json(crashes, output) : put_text(crashes, output);
+}
+
+static void crash_free(void *state)
+{
+	struct crashes *crashes = state;
+
+	for (size_t i = 0; i < crashes->list.n; i++)
+		free(crashes->list.items[i]);
+	vec_deinit(&crashes->list);
+	ptd_calls_free(crashes->calls);
+	free(crashes);
+}
+
+static int crash_open(const struct ptd_sink_config *config, struct ptd_output *output,
+		      void **ret_state)
+{
+	struct crashes *crashes = calloc(1, sizeof(*crashes));
+
+	(void)output;
+	if (!crashes)
+		return -ENOMEM;
+	crashes->info = config->info;
+	crashes->is_json = ptd_sink_option(config, "json");
+	*ret_state = crashes;
+	return 0;
+}
+
+static const struct ptd_sink_option options[] = {
+	{ .name = "json", .help = "as JSON", .is_flag = true },
+	{},
+};
+
+const struct ptd_sink_ops sink_crash = {
+	.size = sizeof(sink_crash),
+	.name = "crash",
+	.help = "of each thread that a signal killed: where, its backtrace and last branches",
+	.options = options,
+	.open = crash_open,
+	.sideband = crash_sideband,
+	.write = crash_write,
+	.finish = crash_finish,
+	.free = crash_free,
+	.writes_last = true,
+};
