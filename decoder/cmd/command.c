@@ -27,7 +27,7 @@ static void usage(FILE *f)
 {
 	fprintf(f,
 		"Usage: ptdecode [OPTION]... INPUT\n"
-		"       ptdecode [OPTION]... -f diff INPUT INPUT\n"
+		"       ptdecode [OPTION]... -f diff INPUT [INPUT]\n"
 		"       ptdecode [OPTION]... --raw-pt FILE CODE...\n"
 		"Decode a snapshot of ptd (a directory, an id, or latest), or any perf.data with\n"
 		"intel_pt (-: from standard input), into every instruction executed.\n"
@@ -511,14 +511,16 @@ static int find_snapshot(const struct command *c, const char **input, char **ret
 static int check_diff(const struct command *c)
 {
 	const char *const inputs[] = { c->options.input, c->other_input };
+	const struct ptd_sink_config *config = &c->outputs[0].config;
 
 	if (!c->diff)
 		return STATUS_OK;
 	if (c->n_outputs > 1)
 		return wrong("-f diff is the only format, if it is one", NULL);
-	if (!c->other_input)
-		return wrong("-f diff compares two inputs, which stand at the end", NULL);
-	for (size_t i = 0; i < ARRAY_LEN(inputs); i++) {
+	if (!c->options.input || (!c->other_input && !ptd_sink_option(config, "function")))
+		return wrong("-f diff compares two inputs, or executions of a function in one",
+			     NULL);
+	for (size_t i = 0; i < ARRAY_LEN(inputs) && inputs[i]; i++) {
 		if (!inputs[i][0])
 			return wrong("the name of the input is empty", NULL);
 		if (strcmp(inputs[i], "-") == 0)

@@ -22,6 +22,7 @@
 #include "decoder/cmd/sandbox.h"
 #include "decoder/cmd/verify.h"
 #include "decoder/sink/diff.h"
+#include "decoder/sink/option.h"
 #include "decoder/symbol/debugfile.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
@@ -698,10 +699,9 @@ static int show_stream(struct command *c, struct diff *diff, unsigned int pass, 
 		explain(c, r);
 		return r;
 	}
-	diff_begin(diff, pass, side, ptd_decoder_info(d));
-	while (r == 0 && (r = next_batch(d, &batch)) == 0) {
+	r = diff_begin(diff, pass, side, ptd_decoder_info(d));
+	while (r == 0 && (r = next_batch(d, &batch)) == 0)
 		r = diff_batch(diff, batch);
-	}
 	clear_progress();
 	if (r >= 0)
 		r = diff_end(diff);
@@ -717,16 +717,23 @@ static int show_stream(struct command *c, struct diff *diff, unsigned int pass, 
 /* Compare the two inputs. Return: an exit status. */
 static int write_diff(struct command *c)
 {
-	const char *const inputs[] = { c->options.input, c->other_input };
+	const struct ptd_sink_config *config = &c->outputs[0].config;
+	const char *const inputs[] = { c->options.input, c->other_input ?: c->options.input };
+	struct diff_subject subject = {
+		.names = { inputs[0], inputs[1] },
+		.function = ptd_sink_option(config, "function"),
+		.numbers = { 1, c->other_input ? 1 : 2 },
+	};
 	const struct ptd_stats no_stats = {};
 	const struct ptd_info no_info = {};
 	struct diff *diff = NULL;
 	bool damaged = false;
 	int r;
 
-	r = diff_new(inputs, &diff);
+	r = option_number(config, "a", &subject.numbers[DIFF_A]) ?:
+		option_number(config, "b", &subject.numbers[DIFF_B]) ?: diff_new(&subject, &diff);
 	if (r < 0)
-		(void)log_error_errno(r, "cannot compare: %m");
+		(void)log_error_errno(r, "-f diff: a and b are numbers, or there is no memory: %m");
 	c->outputs[0].config.userdata = diff;
 	for (unsigned int pass = 0; r == 0 && pass < DIFF_PASSES && diff_needs(diff, pass); pass++)
 		for (size_t i = 0; r == 0 && i < ARRAY_LEN(inputs); i++) {

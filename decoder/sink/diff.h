@@ -5,7 +5,8 @@
  * Diff
  *
  * Compares two streams, A and B: for each thread, where its path first differs (path.h), and for
- * each function how often it was entered and how many instructions it executed.
+ * each function how often it was entered and how many instructions it executed. Or it compares only
+ * one execution of a function in A with one in B, which may be the same stream.
  *
  * The streams are compared one after the other, in memory that hardly depends on their length, so
  * each is decoded up to three times:
@@ -40,17 +41,33 @@ enum diff_side {
 	_DIFF_SIDES,
 };
 
-/* Make a comparison. @names, what the two streams are called in the text, are borrowed. Return: 0
- * or -ENOMEM. */
-_must_check_ int diff_new(const char *const names[static _DIFF_SIDES], struct diff **ret_diff);
+/* What is compared. Texts are borrowed. */
+struct diff_subject {
+	const char *names[_DIFF_SIDES]; /* what the streams are called in the text */
+
+	/*
+	 * The function of which an execution is compared; NULL: all that the threads did. An
+	 * execution is a call while no other call of the function is open on the stack; it has a
+	 * number, in the order in which they began, from 1.
+	 */
+	const char *function;
+	uint64_t numbers[_DIFF_SIDES];
+};
+
+/* Make a comparison. @subject is copied. Return: 0 or -ENOMEM. */
+_must_check_ int diff_new(const struct diff_subject *subject, struct diff **ret_diff);
 struct diff *diff_free(struct diff *diff);
 
 /* Return: whether the pass is needed, as the passes before it say. */
 bool diff_needs(const struct diff *diff, unsigned int pass);
 
-/* Begin a pass over the stream of @side, which has @info. In each pass, A comes before B. */
-void diff_begin(struct diff *diff, unsigned int pass, enum diff_side side,
-		const struct ptd_info *info);
+/*
+ * Begin a pass over the stream of @side, which has @info. In each pass, A comes before B.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int diff_begin(struct diff *diff, unsigned int pass, enum diff_side side,
+			    const struct ptd_info *info);
 
 /* Take the next batch. Return: 0; DIFF_ENOUGH: the pass needs no more of them; or -ENOMEM. */
 _must_check_ int diff_batch(struct diff *diff, const struct ptd_batch *batch);
@@ -65,6 +82,6 @@ DEFINE_CLEANUP(struct diff *, diff_free);
 
 /*
  * The kind of sink that writes the comparison after the last pass: a struct diff is the userdata
- * of its config. The sink takes no batches. Its option rows must be a number.
+ * of its config. The sink takes no batches.
  */
 extern const struct ptd_sink_ops diff_ops;

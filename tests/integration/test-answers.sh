@@ -61,6 +61,12 @@ assert slowest["number"] == 731 and latency["functions"][0]["function"] == "grow
 print(f"request {slowest['number']}: {slowest['duration']} ns, {slowest['instructions']} instructions")
 END
 
+example "ptdecode -f diff:function=handle_request,b=731 latest"
+"$O/ptdecode" --state-dir "$T/state" -f diff:function=handle_request,b=731 latest >"$T/text" || fail "-f diff: status $?"
+has "$T/text" '^A: .*, execution 1 of handle_request: [0-9]+ instructions' '^Threads that differ: 1$' \
+	'^    Then, behind .* handle_request\+.*: j' '^    Backtrace: handle_request <- main <- ' ' 10  grow_table \('
+grep 'Then, behind' "$T/text"
+
 echo "--- threads that wait for each other"
 example "ptdecode -f stacks latest"
 "$O/ptctl" record -- "$O/targets/deadlock.c" >"$T/out" 2>&1 &
@@ -89,5 +95,6 @@ record evil "$records" "$T/good.txt"
 has "$T/same" '^Threads that are the same: 1$' '^Threads that differ: 0$' '^Functions that differ: 0$'
 "$O/ptdecode" -f diff "$T/good" "$T/evil" >"$T/text" || fail "-f diff: status $?"
 has "$T/text" '^Threads that differ: 1$' '^    Then, behind .* check_record\+0x[0-9a-f]+ .*: jn?z' \
-	'^    A at .* check_record\+' '^    B at .* check_record\+' '^Functions that differ: [1-9]'
+	'^    A at .* check_record\+' '^    B at .* check_record\+' '^    Backtrace: check_record <- main <- ' \
+	'^Functions that differ: [1-9]'
 grep 'Then, behind' "$T/text"

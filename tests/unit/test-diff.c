@@ -89,10 +89,63 @@ static const struct ptd_block x = { .id = 0,
 				    .bytes = jne,
 				    .insns = jne_insns };
 
+/* main calls other, which does one thing or another, and jumps back to the call. */
+static const uint8_t call_other[] = { 0xe8, 3, 0, 0, 0 }, jmp[] = { 0xeb, 0xf9 };
+static const struct ptd_insn call_insns[] = { { .size = 5, .symbol = 1, .iclass = PTD_INSN_CALL } };
+static const struct ptd_insn jmp_insns[] = { { .size = 2, .symbol = 1, .iclass = PTD_INSN_JUMP } };
+static const struct ptd_insn other_insns[] = {
+	{ .offset = 0, .size = 1, .symbol = 2 },
+	{ .offset = 1, .size = 2, .symbol = 2, .iclass = PTD_INSN_JUMP_COND }
+};
+static const struct ptd_block c = { .id = 6,
+				    .n_insns = 1,
+				    .size = 5,
+				    .mode = 64,
+				    .object = &demo,
+				    .address = 0x1008,
+				    .bytes = call_other,
+				    .insns = call_insns,
+				    .target = 8 },
+			      d = { .id = 7,
+				    .n_insns = 1,
+				    .size = 2,
+				    .mode = 64,
+				    .object = &demo,
+				    .address = 0x100d,
+				    .bytes = jmp,
+				    .insns = jmp_insns,
+				    .target = -5 },
+			      q = { .id = 8,
+				    .n_insns = 2,
+				    .size = 3,
+				    .mode = 64,
+				    .object = &demo,
+				    .address = 0x1010,
+				    .bytes = jne,
+				    .insns = other_insns,
+				    .target = 0x10 },
+			      r = { .id = 9,
+				    .n_insns = 1,
+				    .size = 1,
+				    .mode = 64,
+				    .object = &demo,
+				    .address = 0x1013,
+				    .bytes = ret,
+				    .insns = ret_insns },
+			      s = { .id = 10,
+				    .n_insns = 1,
+				    .size = 1,
+				    .mode = 64,
+				    .object = &demo,
+				    .address = 0x1020,
+				    .bytes = ret,
+				    .insns = ret_insns };
+
 /*
  * A path is written in letters: X nop, jne to Z; Y nop, jmp; Z ret; J and K code of a JIT compiler;
- * M the X of a file in another directory; x, only the nop of X, and = the jne behind it. '!' is an
- * interruption, and '?' a gap. A digit says how often the path begins anew, in thousands.
+ * M the X of a file in another directory; C a call of Q, which falls through to R or jumps to S;
+ * both return to D; x, only the nop of X, and = the jne behind it. '!' is an interruption, and '?'
+ * a gap. A digit says how often the path begins anew, in thousands.
  */
 struct thread {
 	uint32_t tid;
@@ -113,6 +166,16 @@ static const struct ptd_block *block_of(char letter)
 		return &k;
 	case 'M':
 		return &m;
+	case 'C':
+		return &c;
+	case 'D':
+		return &d;
+	case 'Q':
+		return &q;
+	case 'R':
+		return &r;
+	case 'S':
+		return &s;
 	default:
 		return &x;
 	}
@@ -175,17 +238,17 @@ static void feed_thread(struct feeder *f, const struct thread *thread)
 	for (const char *p = thread->path; *p; p++)
 		if (*p >= '1' && *p <= '9')
 			for (n = (size_t)(*p - '0') * 1000; i < n; i++)
-				for (const char *q = thread->path; q < p; q++)
-					feed_letter(f, *q);
+				for (const char *again = thread->path; again < p; again++)
+					feed_letter(f, *again);
 		else if (!strpbrk(p, "123456789"))
 			feed_letter(f, *p);
 	feed(f);
 }
 
 /* What is written of two programs; it is to be freed. */
-static char *compare(const struct thread *a, size_t n_a, const struct thread *b, size_t n_b)
+static char *compare_as(const struct diff_subject *subject, const struct thread *a, size_t n_a,
+			const struct thread *b, size_t n_b)
 {
-	static const char *const names[] = { "one", "two" };
 	const struct thread *threads[] = { a, b };
 	const size_t n[] = { n_a, n_b };
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
@@ -197,12 +260,12 @@ static char *compare(const struct thread *a, size_t n_a, const struct thread *b,
 	char *text;
 	int fd;
 
-	assert_int_equal(diff_new(names, &diff), 0);
+	assert_int_equal(diff_new(subject, &diff), 0);
 	for (unsigned int pass = 0; pass < DIFF_PASSES && diff_needs(diff, pass); pass++)
 		for (size_t side = 0; side < 2; side++) {
 			struct feeder f = { .diff = diff, .base = side * 0x7000000 };
 
-			diff_begin(diff, pass, (enum diff_side)side, &info);
+			assert_int_equal(diff_begin(diff, pass, (enum diff_side)side, &info), 0);
 			for (size_t i = 0; i < n[side]; i++)
 				feed_thread(&f, &threads[side][i]);
 			assert_int_equal(diff_end(diff), 0);
@@ -220,6 +283,13 @@ static char *compare(const struct thread *a, size_t n_a, const struct thread *b,
 	assert_true(size > 0);
 	close(fd);
 	return text;
+}
+
+static char *compare(const struct thread *a, size_t n_a, const struct thread *b, size_t n_b)
+{
+	static const struct diff_subject all = { .names = { "one", "two" } };
+
+	return compare_as(&all, a, n_a, b, n_b);
 }
 
 static void assert_says(const char *a, const char *b, const char *expected)
@@ -325,12 +395,47 @@ static void threads(void **state)
 	assert_non_null(strstr(swapped, "\ngone 10/14 is in B only: 6 instructions\n"));
 }
 
+/* Of a program that calls the same function three times, which twice does the same. */
+static void executions(void **state)
+{
+	static const struct thread t = { 11, "me", "CQRDCQSDCQRD" };
+	static const struct {
+		uint64_t a, b;
+		const char *expected;
+	} rows[] = {
+		{ 1, 3,
+		  "A: one, execution 1 of other: 3 instructions, 1 thread\n"
+		  "B: one, execution 3 of other: 3 instructions, 1 thread\n" SAME
+		  "\nFunctions that differ: 0\n" },
+		{ 1, 2,
+		  "me 10/11 of A and me 10/11 of B: the first 2 instructions are the same\n"
+		  "    Then, behind 1011 other+0x1 (/bin/demo): jnz 0x1020\n"
+		  "    A at 0.000002000 went on with 1013 other+0x3 (/bin/demo)\n"
+		  "    B at 0.000006000 went to 7001020 other+0x10 (/bin/demo)\n"
+		  "    Backtrace: other <- main\n" },
+		{ 3, 4,
+		  "B: one, execution 4 of other: 0 instructions, 0 threads\n"
+		  "   there are 3 executions\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct diff_subject subject = { .names = { "one", "one" },
+						      .function = "other",
+						      .numbers = { rows[i].a, rows[i].b } };
+		_cleanup_(freep) char *text = compare_as(&subject, &t, 1, &t, 1);
+
+		if (!strstr(text, rows[i].expected))
+			fail_msg("%s, not\n%s", text, rows[i].expected);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_difference), cmocka_unit_test(differences),
 		cmocka_unit_test(long_paths),    cmocka_unit_test(functions),
-		cmocka_unit_test(threads),
+		cmocka_unit_test(executions),    cmocka_unit_test(threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
