@@ -53,7 +53,7 @@ static uint8_t find_traps(const struct ptd_block *block)
 static int find_facts(struct functions *functions, const struct ptd_batch *batch,
 		      const struct ptd_block *block, struct blockfacts *ret_facts)
 {
-	struct blockfacts facts = { .flags = BLOCKFACTS_KNOWN };
+	struct blockfacts facts = { .flags = BLOCKFACTS_KNOWN, .n_insns = block->n_insns };
 	uint32_t end_code;
 	int r;
 

@@ -7,9 +7,9 @@
  * What the rules of calls need to know about a block. It is found once, when the block first runs,
  * and kept by the block's id.
  *
- * A block is plain if control stays in its function when it ends as a whole or in part: unless the
- * block that runs next has another code (functions.h), there is nothing to do. Jumps end plain
- * blocks, too, as far as the code has symbols: where they lead, the next block shows.
+ * Most blocks have none of the flags: unless the block that runs next has another code
+ * (functions.h), there is nothing to do. Jumps end such blocks, too, if the code has symbols:
+ * where they lead, the next block shows.
  */
 
 #include <stdbool.h>
@@ -27,15 +27,13 @@ enum blockfacts_flags {
 	BLOCKFACTS_TRAPS = 4, /* it installs handlers, or removes them: see trap.h */
 	BLOCKFACTS_ENDS = 8,  /* its last instruction is one after which there is something to do */
 	BLOCKFACTS_BEGINS = 16, /* its first one is the first of its function, which has a symbol */
-
-	/* With one of these the block is not plain. */
-	BLOCKFACTS_SPECIAL = BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS | BLOCKFACTS_ENDS,
 };
 
 struct blockfacts {
-	uint32_t code; /* of its first instruction */
-	uint8_t flags; /* enum blockfacts_flags */
-	uint8_t role;  /* enum function_role, of its function */
+	uint32_t code;    /* of its first instruction */
+	uint16_t n_insns; /* as in the block */
+	uint8_t flags;    /* enum blockfacts_flags */
+	uint8_t role;     /* enum function_role, of its function */
 };
 
 /* The blocks that ran last, by a hash of their address, so that a hot one need not be looked at. */
@@ -57,16 +55,6 @@ static inline struct blockfacts_recent *blockfacts_recent(struct blockfacts_tabl
 	const uint64_t hash = (uintptr_t)block * UINT64_C(0x9e3779b97f4a7c15);
 
 	return &table->recent[hash >> (64 - BLOCKFACTS_RECENT_BITS)];
-}
-
-/* Return: whether @block ran lately, is plain, and has the code @code. */
-static inline bool blockfacts_are_plain(struct blockfacts_table *table,
-					const struct ptd_block *block, uint32_t code)
-{
-	const struct blockfacts_recent *recent = blockfacts_recent(table, block);
-
-	return recent->block == block && recent->facts.code == code &&
-	       !(recent->facts.flags & BLOCKFACTS_SPECIAL);
 }
 
 /* Find out what blockfacts_get() is asked for. */

@@ -62,11 +62,11 @@ static struct ptd_call *add_call(const struct callstack *stack, struct call_list
 	return call;
 }
 
-/* Say that the innermost function was entered. */
+/* Say that the function of @frame was entered. */
 static void say_entered(struct callstack *stack, struct call_list *list,
-			const struct functions *functions, const struct call_place *place)
+			const struct functions *functions, const struct call_place *place,
+			const struct frame *frame)
 {
-	const struct frame *frame = callstack_top(stack);
 	struct ptd_call *call = add_call(stack, list, functions, place, frame);
 
 	if (!call)
@@ -83,6 +83,20 @@ static bool has_room(const struct callstack *stack, const struct call_list *list
 	return stack->frames.n < PTD_CALLS_DEPTH_MAX && list->n_frames < PTD_CALLS_FRAMES_MAX;
 }
 
+/* What is entered from a stub comes behind it. */
+static void show_stub(struct callstack *stack, struct call_list *list,
+		      const struct functions *functions, const struct call_place *place)
+{
+	struct frame *frame = callstack_top(stack);
+
+	while (frame && frame->kind == FRAME_LOCAL && frame > stack->frames.items)
+		frame--;
+	if (!frame || frame->kind != FRAME_STUB)
+		return;
+	frame->kind = FRAME_FUNCTION;
+	say_entered(stack, list, functions, place, frame);
+}
+
 void callstack_enter(struct callstack *stack, struct call_list *list,
 		     const struct functions *functions, const struct call_place *place,
 		     const struct frame *frame)
@@ -94,9 +108,8 @@ void callstack_enter(struct callstack *stack, struct call_list *list,
 		list->stats.n_too_deep++;
 		return;
 	}
-	/* What is entered from a stub comes behind it. */
-	if (below && below->kind == FRAME_STUB && !is_silent(frame))
-		callstack_name(stack, list, functions, place, below->function);
+	if (frame->kind != FRAME_LOCAL)
+		show_stub(stack, list, functions, place);
 	if (stack->frames.n == stack->frames.n_capacity && vec_reserve(&stack->frames, 1) < 0) {
 		list->r = -ENOMEM;
 		return;
@@ -120,7 +133,7 @@ void callstack_enter(struct callstack *stack, struct call_list *list,
 		top->depth = stack->low;
 	}
 	if (!is_silent(top))
-		say_entered(stack, list, functions, place);
+		say_entered(stack, list, functions, place, top);
 }
 
 void callstack_leave(struct callstack *stack, struct call_list *list,
@@ -219,7 +232,7 @@ void callstack_name(struct callstack *stack, struct call_list *list,
 	assert(top && top->kind == FRAME_STUB);
 	top->kind = FRAME_FUNCTION;
 	top->function = function;
-	say_entered(stack, list, functions, place);
+	say_entered(stack, list, functions, place, top);
 }
 
 /* Make room for @n hidden frames more. */

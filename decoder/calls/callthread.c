@@ -39,6 +39,7 @@
  *  any jump       any, from a function that changes stacks another stack, see stackpool.h
  *  indirect jump  where an open one returns to             inner ones are unwound; a return
  *  indirect jump  inside an open one                       inner ones are unwound (longjmp)
+ *  direct jump    any, from a stub                         nothing (lazy binding)
  *  any jump       any, from a stub                         the function that was called is entered
  *  any jump       any                                      a tail call; so is falling through
  *
@@ -181,6 +182,9 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 		}
 	}
 	if (top->kind == FRAME_RESTORER || step_is_inside(s, top))
+		return;
+	/* Lazy binding: the stub jumps to the beginning of the PLT, which jumps on. */
+	if (top->kind == FRAME_STUB && !is_indirect)
 		return;
 	begins = step_is_beginning(s);
 	if (!step_is_named(s) && !begins && s->last->block->object == s->run->block->object)
@@ -518,6 +522,15 @@ static void take_traps(struct step *s)
 	}
 }
 
+/* Return: the code behind @run, whose last instruction has the code @code. */
+static inline uint32_t code_after(const struct blockfacts *facts, const struct ptd_run *run,
+				  uint32_t code)
+{
+	return (facts->flags & BLOCKFACTS_ENDS) && run->first + run->n == facts->n_insns
+		   ? CODE_PENDING
+		   : code;
+}
+
 /* Take a run at which there may be something to do. */
 static int take_run(struct step *s, const struct ptd_run *run)
 {
@@ -548,9 +561,7 @@ static int take_run(struct step *s, const struct ptd_run *run)
 		take_mixed(s);
 	if ((facts.flags & BLOCKFACTS_TRAPS) && s->world->list.r == 0)
 		take_traps(s);
-	thread->code = s->code;
-	if ((facts.flags & BLOCKFACTS_ENDS) && step_last_index(run) + 1 == run->block->n_insns)
-		thread->code = CODE_PENDING;
+	thread->code = code_after(&facts, run, s->code);
 	return s->world->list.r;
 }
 
@@ -566,10 +577,16 @@ static int take_runs(struct callthread *thread, struct call_world *world,
 
 	for (size_t i = first; i < end; i++) {
 		const struct ptd_run *run = &runs[i];
+		const struct blockfacts_recent *recent =
+		    blockfacts_recent(&world->blocks, run->block);
 
-		if (!blockfacts_are_plain(&world->blocks, run->block, code)) {
+		if (recent->block == run->block && recent->facts.code == code &&
+		    !(recent->facts.flags & (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS))) {
+			code = code_after(&recent->facts, run, code);
+		} else {
 			s.last = i > first ? run - 1 : &thread->last;
 			s.place = (struct call_place){ .run = i, .t = run->t, .n = n };
+			thread->code = code;
 			r = take_run(&s, run);
 			if (r < 0)
 				return r;
@@ -577,6 +594,7 @@ static int take_runs(struct callthread *thread, struct call_world *world,
 		}
 		n += run->n;
 	}
+	thread->code = code;
 	thread->shown.n_insns = n;
 	if (end > first) {
 		thread->last = runs[end - 1];

@@ -45,6 +45,7 @@ static const struct ptd_symbol code[] = {
 	{ "gogo", 0xd200 },
 	{ "runtime.morestack_noctxt.abi0", 0xd300 },
 	{ "runtime.morestack.abi0", 0xd400 },
+	{ "demo+0xe000", 0xe000 },
 	{ "entry", 0xffff800000001000 },
 	{ "work", 0xffff800000002000 },
 };
@@ -312,6 +313,10 @@ static const struct {
 	  "1000:1c>6000 6000:1J 6002:3j>6020 6020:2J 7000:1C 3000:1r 7001:1J 4000:1r 1001:1o",
 	  "+main:start@0 +resolve:call@1 +g:call@2 -g:return@2 -resolve:tail call@1 "
 	  "+h:tail call@1 -h:return@1 -main:end@0" },
+	{ "lazy binding, where the PLT's beginning has a symbol",
+	  "1000:1c>6000 6000:1J 6002:3j>e000 e000:2J 7000:1J 4000:1r 1001:1o",
+	  "+main:start@0 +resolve:call@1 -resolve:tail call@1 +h:tail call@1 -h:return@1 "
+	  "-main:end@0" },
 	{ "a signal in a stub",
 	  "1000:1c>6000 6000:2o async@6002 3000:1r 8000:1s off 6002:1J 4000:1r 1001:1o",
 	  "+main:start@0 +h@plt:call@1 +g:signal@2 -g:signal@2 -h@plt:tail call@1 +h:tail call@1 "
