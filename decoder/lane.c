@@ -98,14 +98,16 @@ static void note_time(struct lane *lane)
 		lane->stats.t_last = lane->t;
 }
 
-static void set_time(struct lane *lane, uint64_t tsc)
+static inline void set_time(struct lane *lane, uint64_t tsc)
 {
+	const uint64_t before = lane->t;
+
 	/* A span begins without time: the last time still holds. */
 	if (tsc == lane->tsc || tsc == 0)
 		return;
 	lane->tsc = tsc;
-	lane->has_turned_back = lane->has_turned_back || time_of(lane, tsc) < lane->t;
 	lane->t = time_of(lane, tsc);
+	lane->has_turned_back = lane->has_turned_back || lane->t < before;
 	if (!lane->config.trace->facts.has_scope)
 		note_time(lane);
 }

@@ -34,7 +34,7 @@ struct cache {
 	pthread_mutex_t mutex; /* of the arena and the shelves */
 	struct arena arena;
 	VEC(struct shelf) shelves; /* three an object: 16, 32, 64 bit */
-	uint32_t n_blocks;
+	uint32_t n_made, n_shown;  /* blocks; the first is written with the mutex locked */
 };
 
 int cache_new(cache_annotate_fn annotate, void *userdata, struct cache **ret_cache)
@@ -117,8 +117,18 @@ int cache_show(struct cache *cache, const struct ptd_block *block)
 							    offsetof(struct object, id)),
 				    block, (struct ptd_insn *)(uintptr_t)block->insns);
 	if (r == 0)
-		__atomic_store_n(&own->id, cache->n_blocks++, __ATOMIC_RELAXED);
+		__atomic_store_n(&own->id, cache->n_shown++, __ATOMIC_RELAXED);
 	return r;
+}
+
+bool cache_has_shown_all(const struct cache *cache)
+{
+	return __atomic_load_n(&cache->n_made, __ATOMIC_RELAXED) == cache->n_shown;
+}
+
+static void count_block(struct cache *cache)
+{
+	__atomic_store_n(&cache->n_made, cache->n_made + 1, __ATOMIC_RELAXED);
 }
 
 /* cache_get() with the mutex locked. */
@@ -168,6 +178,7 @@ static int get(struct cache *cache, const struct object *object, uint64_t offset
 	r = map_put(&shelf->blocks, offset, (uintptr_t)block);
 	if (r < 0)
 		return r;
+	count_block(cache);
 	*ret_block = block;
 	return 0;
 }
@@ -237,6 +248,7 @@ static int get_stitched(struct cache *cache, const struct object *object, uint64
 	r = map_put(&shelf->stitched, key, (uintptr_t)s);
 	if (r < 0)
 		return r;
+	count_block(cache);
 	*ret_block = &s->block;
 	return 0;
 }

@@ -61,6 +61,12 @@ static inline bool cache_has_shown(const struct ptd_block *block)
 	return __atomic_load_n(&block->id, __ATOMIC_RELAXED) != CACHE_NOT_SHOWN;
 }
 
+/*
+ * Return: whether all blocks that threads have made until they were last heard of were shown, so
+ * that none has to be looked at. The thread that shows them asks.
+ */
+bool cache_has_shown_all(const struct cache *cache);
+
 /* Give the block of the cache, which was not shown, its id, and symbols. Return: 0 or -errno. */
 _must_check_ int cache_show(struct cache *cache, const struct ptd_block *block);
 
