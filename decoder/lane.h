@@ -31,7 +31,7 @@
 #include "util/vec.h"
 #include "util/window.h"
 
-#define LANE_CUT_SIZE (UINT64_C(1) << 14)
+#define LANE_CUT_SIZE (UINT64_C(1) << 13)
 
 struct lane_config {
 	const struct trace *trace;

@@ -32,6 +32,9 @@
 #include "decoder/pt/walk.h"
 #include "decoder/pt/when.h"
 
+/* How much of the PT an engine reads at once that begins in its midst: it may not go far. */
+#define FROM_WINDOW ((size_t)1 << 14)
+
 /* Erratum BDM64: so many instructions are looked at. */
 #define BDM64_INSNS_MAX 256
 
@@ -1307,6 +1310,7 @@ static int start(const struct engine_config *config, struct engine **ret_engine)
 	};
 	walk_init(&f->walk, &(struct walk_config){
 				.pt = config->pt,
+				.window = config->from ? FROM_WINDOW : 0,
 				.errata = f->errata,
 				.mtc_freq = config->mtc_freq,
 				.nom_freq = config->nom_freq,
