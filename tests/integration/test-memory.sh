@@ -60,7 +60,8 @@ for what in recording bare; do
 	decode $what 20
 	[[ $n1 -gt 100000 && $n == $((20 * n1)) ]] || fail "$n instructions, not 20 times $n1"
 	[[ $((10 * peak)) -le $((11 * peak4)) ]] || fail "the peak grew from $peak4 KiB to $peak KiB"
-	[[ $((peak - peak1)) -le 3072 ]] || fail "the peak grew from $peak1 KiB to $peak KiB"
+	# In a short trace there is less to decode ahead.
+	[[ $((peak - peak1)) -le 8192 ]] || fail "the peak grew from $peak1 KiB to $peak KiB"
 done
 
 [[ -n ${PTD_LONG:-} ]] || exit 0
