@@ -26,6 +26,7 @@
 #include "decoder/sink/json.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
+#include "decoder/sink/srcline.h"
 #include "decoder/x86/text.h"
 #include "ptd/calls.h"
 #include "ptd/decode.h"
@@ -69,6 +70,7 @@ struct crash {
 
 struct crashes {
 	const struct ptd_info *info; /* borrowed */
+	struct ptd_decoder *decoder; /* borrowed; NULL: source lines are not known */
 	bool is_json;
 	VEC(struct crash *) list;                /* owned */
 	uint64_t n_unkept;                       /* beyond CRASHES_MAX */
@@ -375,6 +377,28 @@ static void put_place(struct ptd_output *output, const struct crashes *crashes,
 	ptd_output_printf(output, ")");
 }
 
+/* Write the source line, if it is known, and the functions that are inlined there. */
+static int put_line(struct ptd_output *output, const struct crashes *crashes,
+		    const struct place *place)
+{
+	const struct ptd_object *object = object_of(place);
+	struct ptd_position positions[PTD_POSITIONS_MAX];
+	char text[SRCLINE_MAX];
+	size_t size;
+	int n;
+
+	if (!crashes->decoder || !object)
+		return 0;
+	n = ptd_decoder_positions(crashes->decoder, object, address_of(place), positions);
+	if (n <= 0)
+		return n;
+	size = srcline_format(positions, (size_t)n, PTD_SHOW_INLINES, text);
+	ptd_output_printf(output, "Source: ");
+	(void)ptd_output_write(output, text, size);
+	ptd_output_printf(output, "\n");
+	return 0;
+}
+
 static void put_branches(struct ptd_output *output, const struct crashes *crashes,
 			 const struct crash *crash)
 {
@@ -422,11 +446,12 @@ static int put_crash(struct ptd_output *output, const struct crashes *crashes, s
 	put_place(output, crashes, &end);
 	ptd_output_printf(output, ": %s\n",
 			  disassemble(&end, text) ? text : "its bytes are not in the trace");
+	r = put_line(output, crashes, &end);
 	ptd_output_printf(output, "Backtrace:\n");
 	backtrace_put(output, frames, n);
 	free(frames);
 	put_branches(output, crashes, crash);
-	return 0;
+	return r;
 }
 
 static int put_text(struct crashes *crashes, struct ptd_output *output)
@@ -448,6 +473,21 @@ static int put_text(struct crashes *crashes, struct ptd_output *output)
 
 /* --- as JSON ---------------------------------------------------------------------------------- */
 
+static void put_json_line(struct json *json, const struct crashes *crashes,
+			  const struct place *place)
+{
+	const struct ptd_object *object = object_of(place);
+	struct ptd_position positions[PTD_POSITIONS_MAX];
+	int n = 0;
+
+	if (crashes->decoder && object)
+		n = ptd_decoder_positions(crashes->decoder, object, address_of(place), positions);
+	if (n <= 0)
+		return;
+	json_text(json, "file", positions[0].file);
+	json_number(json, "line", positions[0].line);
+}
+
 static void put_json_place(struct json *json, const char *key, const struct crashes *crashes,
 			   const struct place *place)
 {
@@ -463,6 +503,7 @@ static void put_json_place(struct json *json, const char *key, const struct cras
 	json_text(json, "object", object ? object->name : NULL);
 	if (object)
 		json_address(json, "address", address_of(place));
+	put_json_line(json, crashes, place);
 	json_close(json);
 }
 
@@ -563,6 +604,7 @@ static int crash_open(const struct ptd_sink_config *config, struct ptd_output *o
 	if (!crashes)
 		return -ENOMEM;
 	crashes->info = config->info;
+	crashes->decoder = config->decoder;
 	crashes->is_json = ptd_sink_option(config, "json");
 	*ret_state = crashes;
 	return 0;

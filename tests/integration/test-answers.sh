@@ -36,6 +36,7 @@ example "ptdecode -f crash latest"
 "$O/ptdecode" --state-dir "$T/state" -f crash latest >"$T/text" || fail "-f crash: status $?"
 has "$T/text" '^Threads killed by a signal: 1$' '^Thread [0-9]+/[0-9]+ records.c: killed by signal 11 \(SIGSEGV\)' \
 	'^Not executed any more: [0-9a-f]+ follow_record[.a-z0-9]*\+0x[0-9a-f]+ \(.*/records.c\): .*\(%r' \
+	"^Source: follow_record at .*/tests/targets/records.c:$(sed -n '/the crash \*/=' tests/targets/records.c)" \
 	'^Backtrace:$' '#0 .* follow_record' '#1 .* check_record' '#2 .* main' '^Last branches taken: 30$'
 "$O/ptdecode" -f crash:json "$T/crash" >"$T/json" || fail "-f crash:json: status $?"
 line=$(python3 - "$T/json" "$records" <<'END'
