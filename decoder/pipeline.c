@@ -749,6 +749,20 @@ int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *
 	return r;
 }
 
+size_t ptd_decoder_code(const struct ptd_decoder *decoder, const struct ptd_object *object,
+			uint64_t address, void *ret_bytes, size_t size)
+{
+	const uint8_t *bytes;
+	uint64_t n;
+
+	(void)decoder;
+	bytes = object_code((const struct object *)object, address, size, &n);
+	if (!bytes)
+		return 0;
+	memcpy(ret_bytes, bytes, (size_t)n);
+	return (size_t)n;
+}
+
 /* Take what was left out of the stream out of the statistics of lane @i. */
 static void leave_out_counts(struct ptd_decoder *d, size_t i)
 {

@@ -208,6 +208,25 @@ uint64_t object_address(const struct object *object, uint64_t offset)
 	return offset;
 }
 
+const uint8_t *object_code(const struct object *object, uint64_t address, uint64_t size,
+			   uint64_t *ret_size)
+{
+	const struct codefile *file = (const struct codefile *)object;
+
+	if (object->state != OBJECT_OK || !object->is_elf)
+		return NULL;
+	for (size_t i = 0; i < file->segments.n; i++) {
+		const struct codefile_segment *s = &file->segments.items[i];
+		const uint64_t at = address - s->address;
+
+		if (address < s->address || at >= s->size)
+			continue;
+		*ret_size = size < s->size - at ? size : s->size - at;
+		return object_bytes(object, s->offset + at, *ret_size);
+	}
+	return NULL;
+}
+
 void object_span(const struct object *object, uint64_t *ret_start, uint64_t *ret_end)
 {
 	const struct codefile *file = (const struct codefile *)object;

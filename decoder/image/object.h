@@ -67,6 +67,13 @@ _must_check_ int object_add_part(struct object *object, uint64_t offset, uint64_
 uint64_t object_address(const struct object *object, uint64_t offset);
 
 /*
+ * Return: the bytes of @object, an ELF file, at the @address that its segments state, at most
+ *         @size of them, whose number is @ret_size, as object_bytes(); NULL: there are none.
+ */
+const uint8_t *object_code(const struct object *object, uint64_t address, uint64_t size,
+			   uint64_t *ret_size);
+
+/*
  * Find the addresses that object_address() gives to the bytes of @object, which is no ELF file:
  * they lie from @ret_start on and before @ret_end.
  */

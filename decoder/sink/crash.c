@@ -12,7 +12,7 @@
  *
  * A fault is taken before its instruction has executed, so no run has that instruction. Its bytes
  * are those of the block in which the thread was, or of a run that began at the same address
- * earlier. Behind a branch to code that never ran before, only its address is known.
+ * earlier. Behind a branch to code that never ran before, they are those of the file.
  */
 
 #include <errno.h>
@@ -32,9 +32,10 @@
 #include "ptd/decode.h"
 #include "util/vec.h"
 
-#define CRASHES_MAX  64u /* further threads are only counted */
-#define BRANCHES_MAX 30u /* of each thread */
-#define RECENT_BITS  12  /* of the hash of an address: so many runs are found again */
+#define CRASHES_MAX   64u /* further threads are only counted */
+#define BRANCHES_MAX  30u /* of each thread */
+#define INSN_SIZE_MAX 15
+#define RECENT_BITS   12 /* of the hash of an address: so many runs are found again */
 
 /* An instruction at an address. */
 struct place {
@@ -42,9 +43,11 @@ struct place {
 	size_t insn;
 	uint64_t ip;
 
-	/* Without a block: the function that it is in, or NULL, and its address as linked. */
+	/* Without a block: the function that it is in, or NULL, and its address as linked; and as
+	 * which code it would be executed. */
 	const struct ptd_function *function;
 	uint64_t address;
+	uint8_t mode;
 };
 
 struct branch {
@@ -252,16 +255,25 @@ static uint64_t address_of(const struct place *place)
 }
 
 /* Disassemble the instruction. Return: whether its bytes are known. */
-static bool disassemble(const struct place *place, char ret_text[static TEXT_MAX])
+static bool disassemble(const struct crashes *crashes, const struct place *place,
+			char ret_text[static TEXT_MAX])
 {
+	const struct ptd_object *object = object_of(place);
 	const struct ptd_insn *insn;
+	uint8_t bytes[INSN_SIZE_MAX];
+	size_t n;
 
-	if (!place->block)
+	if (place->block) {
+		insn = &place->block->insns[place->insn];
+		(void)text_format(place->block->mode, place->ip, place->block->bytes + insn->offset,
+				  insn->size, ret_text);
+		return true;
+	}
+	/* Not what ran, but what would have run next. */
+	if (!crashes->decoder || !object)
 		return false;
-	insn = &place->block->insns[place->insn];
-	(void)text_format(place->block->mode, place->ip, place->block->bytes + insn->offset,
-			  insn->size, ret_text);
-	return true;
+	n = ptd_decoder_code(crashes->decoder, object, address_of(place), bytes, sizeof(bytes));
+	return n > 0 && text_format(place->mode, place->ip, bytes, n, ret_text) > 0;
 }
 
 /* Find the number of the thread in the call layer: the latest that ran before the signal. */
@@ -327,6 +339,7 @@ static void locate(const struct crash *crash, const struct ptd_frame *frame, str
 			continue;
 		place->function = frame->function;
 		place->address = place->ip - run->base + run->block->address;
+		place->mode = run->block->mode;
 		return;
 	}
 }
@@ -410,7 +423,7 @@ static void put_branches(struct ptd_output *output, const struct crashes *crashe
 		char text[TEXT_MAX] = "", time[COLUMN_MAX];
 
 		*column_time(time, crashes->info->clock, b->t) = '\0';
-		(void)disassemble(&b->from, text);
+		(void)disassemble(crashes, &b->from, text);
 		ptd_output_printf(output, "  %s  ", time);
 		put_place(output, crashes, &b->from);
 		ptd_output_printf(output, "  %s  -> ", b->is_interruption ? "interrupted" : text);
@@ -445,7 +458,8 @@ static int put_crash(struct ptd_output *output, const struct crashes *crashes, s
 									  : "Executed last");
 	put_place(output, crashes, &end);
 	ptd_output_printf(output, ": %s\n",
-			  disassemble(&end, text) ? text : "its bytes are not in the trace");
+			  disassemble(crashes, &end, text) ? text
+							   : "its bytes are not in the trace");
 	r = put_line(output, crashes, &end);
 	ptd_output_printf(output, "Backtrace:\n");
 	backtrace_put(output, frames, n);
@@ -494,7 +508,7 @@ static void put_json_place(struct json *json, const char *key, const struct cras
 	const struct ptd_symbol *symbol = symbol_of(crashes, place);
 	const struct ptd_object *object = object_of(place);
 	char text[TEXT_MAX];
-	const bool is_known = disassemble(place, text);
+	const bool is_known = disassemble(crashes, place, text);
 
 	json_object(json, key);
 	json_address(json, "ip", place->ip);

@@ -229,6 +229,17 @@ int ptd_decoder_next_sideband(struct ptd_decoder *decoder, const struct ptd_side
 int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *object,
 			  uint64_t address, struct ptd_position *ret_positions);
 
+/*
+ * Get the code of @object, an ELF file which a batch showed, at @address as linked, whether or not
+ * it was executed: at most @size bytes.
+ *
+ * Any thread may call this, while another one calls ptd_decoder_next().
+ *
+ * Return: the number of bytes in @ret_bytes; 0 if the code is not known.
+ */
+size_t ptd_decoder_code(const struct ptd_decoder *decoder, const struct ptd_object *object,
+			uint64_t address, void *ret_bytes, size_t size);
+
 /* Return: the statistics so far, complete after PTD_END. They belong to the decoder. */
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder);
 

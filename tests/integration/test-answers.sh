@@ -25,7 +25,7 @@ has() {
 records=$O/targets/records.c
 printf 'v 1\nv 2\nv 3\nv 4\n' >"$T/good.txt"
 printf 'v 1\nv 2\nx 3\nv 4\n' >"$T/other.txt"
-printf 'p 1\nv 2\np 5\nv 4\n' >"$T/crash.txt"
+printf 'v 1\nv 2\np 5\nv 4\n' >"$T/crash.txt" # the instruction that fails never ran before
 start_ptd
 
 echo "--- a crash"

@@ -395,7 +395,8 @@ static void addresses(void **state)
 	const struct fixture *f = *state;
 	_cleanup_(objects_freep) struct objects *objects = NULL;
 	const struct object *o;
-	uint64_t found[2] = {};
+	uint64_t found[2] = {}, n = 0;
+	const uint8_t *code;
 	char path[256];
 
 	assert_int_equal(objects_new(NULL, &objects), 0);
@@ -405,10 +406,19 @@ static void addresses(void **state)
 	assert_int_equal(object_address(o, found[0]), found[1]);
 	assert_true(object_address(o, UINT64_MAX) == UINT64_MAX);
 
+	/* And back, up to the end of the segment. */
+	code = object_code(o, found[1], 16, &n);
+	assert_int_equal(n, 16);
+	assert_ptr_equal(code, object_bytes(o, found[0], 16));
+	assert_null(object_code(o, UINT64_MAX, 16, &n));
+	assert_non_null(object_code(o, found[1], UINT64_MAX, &n));
+	assert_in_range(n, 17, o->size);
+
 	tempdir_put(f->dir, "plain", "\x90\xc3", 2);
 	in_dir(f, "plain", path);
 	o = find(objects, path, NULL, OBJECT_OK);
 	assert_int_equal(object_address(o, 1), 1);
+	assert_null(object_code(o, 1, 1, &n));
 	assert_int_equal(object_address(find(objects, "//anon", NULL, OBJECT_NO_FILE), 5), 5);
 }
 
