@@ -230,7 +230,8 @@ static void put_text(const struct latency *latency, struct ptd_output *output,
 		put_distribution(latency, output, "time", &executions->t, true);
 	put_distribution(latency, output, "instructions", &executions->n_insns, false);
 	put_worst(latency, output);
-	put_rows(latency, output, &executions->worst[0], median);
+	if (executions->worst[0].number != median->number)
+		put_rows(latency, output, &executions->worst[0], median);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -401,6 +402,16 @@ static int latency_finish(void *state, const struct ptd_stats *stats, struct ptd
 	return 0;
 }
 
+static const char *latency_omission(void *state)
+{
+	const struct latency *latency = state;
+
+	return latency->executions.n == latency->executions.n_partial
+		   ? "no call of that function was seen from its beginning to its end; the format "
+		     "functions lists the names of those that were called"
+		   : NULL;
+}
+
 static const struct ptd_sink_option options[] = {
 	{ .name = "function", .help = "NAME  whose executions", .is_required = true },
 	{ .name = "rows", .help = "N  how many functions are shown (20)" },
@@ -416,6 +427,7 @@ const struct ptd_sink_ops sink_latency = {
 	.open = latency_open,
 	.write = latency_write,
 	.finish = latency_finish,
+	.omission = latency_omission,
 	.free = latency_free,
 	.writes_last = true,
 };
