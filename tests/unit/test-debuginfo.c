@@ -11,10 +11,14 @@
 
 #include <cmocka.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "decoder/symbol/debugfile.h"
 #include "decoder/symbol/debuginfo.h"
@@ -358,9 +362,85 @@ static void damaged(void **state)
 	}
 }
 
+/* The stack grows at once: no memory for that is a signal, which is not what is tested. */
+static __attribute__((__noinline__)) void use_stack(void)
+{
+	volatile char bytes[512 << 10];
+
+	for (size_t i = 0; i < sizeof(bytes); i += 1024)
+		bytes[i] = 0;
+}
+
+/*
+ * Let this process have @more bytes of address space, and look for positions. Return: 0 if all were
+ * found; -ENOMEM; or another negative errno.
+ */
+static int find_within(struct filebytes *file, uint64_t start, uint64_t size, uint64_t more)
+{
+	struct ptd_position positions[PTD_POSITIONS_MAX];
+	struct debuginfo *debuginfo = NULL;
+	FILE *statm = fopen("/proc/self/statm", "re");
+	unsigned long pages;
+	struct rlimit limit;
+	int r;
+
+	use_stack();
+	if (!statm || fscanf(statm, "%lu", &pages) != 1)
+		return -EINVAL;
+	fclose(statm);
+	(void)malloc_trim(0);
+	limit.rlim_cur = limit.rlim_max = pages * (uint64_t)sysconf(_SC_PAGESIZE) + more;
+	if (setrlimit(RLIMIT_AS, &limit) < 0)
+		return -errno;
+	r = debuginfo_new(file, NULL, &debuginfo);
+	/* If libdw cannot open the DWARF, it does not say why. */
+	if (r == 0 && !debuginfo)
+		r = -ENOMEM;
+	for (uint64_t at = 0; r >= 0 && at < size; at += size / 50)
+		r = debuginfo_find(debuginfo, start + at, positions);
+	debuginfo_free(debuginfo);
+	return r < 0 ? r : 0;
+}
+
+/* Alone, libdw would end the process that has no memory for it. */
+static void without_memory(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(filebytes_unrefp) struct filebytes *file = open_file(f, "/proc/self/exe");
+	uint64_t start, size;
+	size_t n_failed = 0;
+	int status = 1;
+
+#if defined(__SANITIZE_ADDRESS__)
+	skip();
+#endif
+	if (!has_dwarf(file))
+		skip();
+	find_text(file, &start, &size);
+	for (uint64_t more = 0; status != 0; more += 16 << 10) {
+		const pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (pid == 0) {
+			const int r = find_within(file, start, size, more);
+
+			_exit(r == -ENOMEM ? 77 : r < 0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_true(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 77);
+		n_failed += status != 0;
+		assert_true(more < 256 << 20);
+	}
+	print_message("  failed with %zu sizes\n", n_failed);
+	assert_true(n_failed > 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		/* First, while the heap is small. */
+		cmocka_unit_test_setup_teardown(without_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(this_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(compressed, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_dwarf, setup, teardown),
