@@ -303,9 +303,12 @@ static int add_parts(struct ahead *ahead)
 	if (ahead->parts.n == 0 && ahead->end < first)
 		ahead->end = first;
 	while (ahead->parts.n < ahead->config.n_parts) {
-		const uint64_t to = lane_next_cut(lane, ahead->end);
+		const struct stay *slice = lane->has_stay ? &lane->stay : NULL;
+		uint64_t to;
 		int r;
 
+		ahead->end = sections_needed(&lane->sections, ahead->end, slice);
+		to = sections_next_cut(&lane->sections, ahead->end);
 		/* The end of a span is left to the lane. */
 		if (to >= lane->config.queue->spans[ahead->span].pt.size)
 			break;
@@ -444,10 +447,12 @@ int ahead_fill(struct ahead *ahead)
 		}
 		if (ahead->part)
 			end_part(ahead);
-		r = add_parts(ahead);
+		r = lane->at_joint ? lane_pass_over(lane) : 0;
+		if (r == 0)
+			r = add_parts(ahead);
 		if (r < 0)
 			return r;
-		if (lane->at_joint)
+		if (lane->at_joint && !lane->ended)
 			find_part(ahead);
 		if (ahead->part)
 			continue;

@@ -32,6 +32,10 @@ enum {
 struct extract_thread {
 	uint64_t t0;    /* of its last slice */
 	bool has_kept;  /* an instruction */
+	bool has_last;  /* it is known where its last instructions begin: */
+	uint64_t since; /* a time, */
+	uint64_t n;     /* and how many instructions from then on come before; in a search, how
+			 * many there are */
 	bool keeps;     /* the last instruction was kept */
 	bool is_broken; /* instructions were left out behind the last one that was kept */
 };
@@ -39,6 +43,9 @@ struct extract_thread {
 struct extract {
 	const struct timeline *timeline; /* borrowed; or NULL */
 	uint64_t from, to;               /* times */
+	uint64_t last;                   /* instructions of each thread; 0: all */
+	uint64_t asked_from, asked_to;   /* the times, while a search has others */
+	bool is_search, has_kept;
 	struct ids cpus, pids, tids;
 	struct names comms, symbols, objects;
 
@@ -58,7 +65,7 @@ struct extract {
 bool extract_is_part(const struct ptd_part *part)
 {
 	return part->time || part->n_pids || part->n_tids || part->n_cpus || part->n_comms ||
-	       part->n_symbols || part->n_objects;
+	       part->n_symbols || part->n_objects || part->last;
 }
 
 static int copy_ids(struct ids *ids, const uint32_t *items, size_t n)
@@ -101,6 +108,7 @@ int extract_new(const struct ptd_part *part, const struct timeline *timeline,
 		return -ENOMEM;
 	e->timeline = timeline;
 	e->to = UINT64_MAX;
+	e->last = part->last;
 	r = copy_ids(&e->cpus, part->cpus, part->n_cpus);
 	if (r == 0)
 		r = copy_ids(&e->pids, part->pids, part->n_pids);
@@ -154,6 +162,49 @@ uint64_t extract_to(const struct extract *extract)
 	return extract->to;
 }
 
+/* --- the search for the last instructions ----------------------------------------------------- */
+
+void extract_begin_search(struct extract *extract)
+{
+	extract->is_search = true;
+	extract->asked_from = extract->from;
+	extract->asked_to = extract->to;
+}
+
+void extract_begin_window(struct extract *extract, uint64_t from, uint64_t to)
+{
+	extract->from = from;
+	extract->to = to;
+}
+
+void extract_end_window(struct extract *extract)
+{
+	for (size_t i = 0; i < extract->threads.n; i++) {
+		struct extract_thread *thread = &extract->threads.items[i];
+
+		if (thread->has_last || thread->n < extract->last)
+			continue;
+		thread->has_last = true;
+		thread->n -= extract->last;
+	}
+}
+
+void extract_end_search(struct extract *extract)
+{
+	extract->is_search = false;
+	extract->from = extract->to = extract->asked_to;
+	for (size_t i = 0; i < extract->threads.n; i++) {
+		struct extract_thread *thread = &extract->threads.items[i];
+
+		if (!thread->has_last && thread->n == 0)
+			continue;
+		if (thread->since < extract->from)
+			extract->from = thread->since;
+		if (!thread->has_last)
+			thread->n = 0;
+	}
+}
+
 /* --- what is asked for ------------------------------------------------------------------------ */
 
 static bool has_id(const struct ids *ids, uint32_t id)
@@ -187,9 +238,25 @@ static int asks_for_thread(const struct extract *e, uint32_t pid, uint32_t tid, 
 		   : LEFT_OUT;
 }
 
+static const struct extract_thread *known_thread(const struct extract *e, uint32_t pid,
+						 uint32_t tid)
+{
+	const uint64_t *index = map_get(&e->by_thread, (uint64_t)pid << 32 | tid);
+
+	return index ? &e->threads.items[*index] : NULL;
+}
+
 bool extract_asks_for_stay(const struct extract *extract, const struct stay *stay)
 {
-	return asks_for_thread(extract, stay->pid, stay->tid, stay->comm) != LEFT_OUT;
+	const int asked = asks_for_thread(extract, stay->pid, stay->tid, stay->comm);
+	const struct extract_thread *thread;
+
+	if (asked != ASKED_FOR || !extract->last)
+		return asked != LEFT_OUT && !extract->is_search;
+	thread = known_thread(extract, stay->pid, stay->tid);
+	if (!thread)
+		return true;
+	return extract->is_search ? !thread->has_last : stay->end > thread->since;
 }
 
 static bool asks_for_time(const struct extract *e, uint64_t t)
@@ -309,7 +376,7 @@ static int take_mark(const struct passage *p, const struct ptd_mark *mark)
 {
 	const struct extract *e = p->extract;
 
-	if (asks_for_time(e, mark->t) &&
+	if (asks_for_time(e, mark->t) && (!e->last || p->thread->has_kept) &&
 	    (!asks_for_code(e) || mark->kind == PTD_MARK_GAP || p->thread->keeps))
 		return keep_mark(p, mark);
 	leave_out_mark(p->counts, mark);
@@ -331,11 +398,34 @@ static int keep_run(const struct passage *p, const struct ptd_run *run, size_t f
 			return r;
 		p->thread->is_broken = false;
 	}
-	p->thread->has_kept = true;
+	p->thread->has_kept = p->extract->has_kept = true;
 	note_time(p->counts, run->t);
 	kept.first = (uint16_t)first;
 	kept.n = (uint16_t)(end - first);
 	return vec_push(&p->extract->runs, kept);
+}
+
+/*
+ * Return: how many of @n instructions at @t of the thread come before its last ones. In a search,
+ *         they all do.
+ */
+static size_t n_before_last(const struct passage *p, uint64_t t, size_t n)
+{
+	struct extract_thread *thread = p->thread;
+
+	if (p->extract->is_search) {
+		if (!thread->has_last) {
+			thread->n += n;
+			thread->since = p->extract->from;
+		}
+		return n;
+	}
+	if (t < thread->since)
+		return n;
+	if (n > thread->n)
+		n = thread->n;
+	thread->n -= n;
+	return n;
 }
 
 /* Take the instructions from @first on before @end of @run, which are in one symbol. */
@@ -343,8 +433,14 @@ static int take_piece(const struct passage *p, const struct ptd_run *run, size_t
 		      bool is_asked)
 {
 	p->thread->keeps = is_asked;
+	if (is_asked && p->extract->last) {
+		const size_t n = n_before_last(p, run->t, end - first);
+
+		leave_out_run(p->counts, run, (uint16_t)n);
+		first += n;
+	}
 	if (is_asked)
-		return keep_run(p, run, first, end);
+		return first < end ? keep_run(p, run, first, end) : 0;
 	p->thread->is_broken = p->thread->has_kept;
 	leave_out_run(p->counts, run, (uint16_t)(end - first));
 	return 0;

@@ -16,6 +16,9 @@
  * - Where instructions of a thread are left out between two that are kept, PTD_MARK_OUT_OF_SCOPE
  *   stands.
  *
+ * Where the last instructions of each thread are asked for, marks of a thread are kept from its
+ * first instruction on that is, and gaps of no known thread from the first instruction on.
+ *
  * If threads are asked for, and it is not known which thread ran, the instructions are left out. A
  * gap is kept, unless the timeline says that another thread was on the CPU then.
  */
@@ -65,6 +68,20 @@ bool extract_asks_for_cpu(const struct extract *extract, uint32_t cpu);
 
 /* Return: whether something that ran in @stay may be asked for. */
 bool extract_asks_for_stay(const struct extract *extract, const struct stay *stay);
+
+/*
+ * To find the last instructions of each thread (ptd_part.last), the stream is decoded backwards,
+ * from window to window of time, until each thread has enough. In a search, nothing is kept:
+ * instructions are counted, of threads that have not enough yet. Times that were asked for stay.
+ */
+void extract_begin_search(struct extract *extract);
+
+/* The next batches are of the times from @from on and before @to, where the last window began. */
+void extract_begin_window(struct extract *extract, uint64_t from, uint64_t to);
+void extract_end_window(struct extract *extract);
+
+/* The next batch is the first one of the stream again, and is kept. */
+void extract_end_search(struct extract *extract);
 
 /*
  * Keep what is asked for of @batch, the next one of the stream. @counts are those of its lane, and

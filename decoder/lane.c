@@ -14,9 +14,6 @@
 /* How many stays, of one thread and the idle thread, are looked at for a stretch of code. */
 #define STAYS_MAX 64
 
-/* Bytes that are read at once to find a PSB. */
-#define PSBS_SIZE ((size_t)1 << 13)
-
 static const struct stay nobody = { .pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .comm = "" };
 
 void lane_init_part(struct lane *lane, const struct lane_config *config)
@@ -49,7 +46,7 @@ int lane_init(struct lane *lane, const struct lane_config *config)
 void lane_deinit(struct lane *lane)
 {
 	lane->engine = engine_free(lane->engine);
-	window_deinit(&lane->psbs);
+	sections_deinit(&lane->sections);
 	vec_deinit(&lane->marks);
 	if (!lane->is_part)
 		free(lane->runs);
@@ -544,28 +541,20 @@ static void set_cut(struct lane *lane, uint64_t cut)
 	engine_join_at(lane->engine, cut);
 }
 
-uint64_t lane_next_cut(struct lane *lane, uint64_t cut)
+/* Find the sections of the span in which the engine begins, and its first cut. */
+static void start_cuts(struct lane *lane)
 {
-	static const uint8_t psb[16] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
-					 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
-	const uint64_t size = current_span(lane)->pt.size, cut_size = lane->config.cut_size;
+	const struct lane_config *c = &lane->config;
+	const bool can_join = c->engine->join_at && c->queue->n_losses == 0;
+	const struct sections_config config = { .trace = c->trace,
+						.queue = c->queue,
+						.timeline = c->timeline,
+						.extract = c->extract,
+						.cut_size = can_join ? c->cut_size : 0 };
 
-	if (cut >= size || size - cut <= cut_size || !lane->config.engine->join_at)
-		return size;
-	return window_find(&lane->psbs, cut + cut_size, psb, sizeof(psb));
-}
-
-/* Find the first cut of the span in which the engine begins. */
-static void start_cuts(struct lane *lane, const struct fileparts *pt)
-{
-	const struct trace_queue *queue = lane->config.queue;
-
-	window_deinit(&lane->psbs);
-	window_init(&lane->psbs, pt, pt->memory ? 0 : PSBS_SIZE);
-	if (lane->config.cut_size == 0 || queue->n_losses > 0)
-		lane->cut = current_span(lane)->pt.size;
-	else
-		set_cut(lane, lane_next_cut(lane, 0));
+	sections_deinit(&lane->sections);
+	sections_init(&lane->sections, &config, lane->next_span - 1);
+	set_cut(lane, sections_next_cut(&lane->sections, 0));
 }
 
 /* An engine that went on behind an error may have passed cuts. */
@@ -574,7 +563,7 @@ static void pass_cuts(struct lane *lane)
 	uint64_t cut = lane->cut;
 
 	while (cut < current_span(lane)->pt.size && cut < engine_offset(lane->engine))
-		cut = lane_next_cut(lane, cut);
+		cut = sections_next_cut(&lane->sections, cut);
 	if (cut != lane->cut)
 		set_cut(lane, cut);
 }
@@ -585,7 +574,7 @@ static int join(struct lane *lane, const struct engine_step *step)
 	lane->joint = step->offset;
 	lane->limit = lane->limit_tsc = 0;
 	if (!lane->is_part)
-		set_cut(lane, lane_next_cut(lane, step->offset));
+		set_cut(lane, sections_next_cut(&lane->sections, step->offset));
 	return 0;
 }
 
@@ -611,8 +600,9 @@ static int start_span(struct lane *lane)
 	r = engine_new(lane->config.engine, &config, &lane->engine);
 	if (r < 0)
 		return r;
-	start_cuts(lane, &config.pt);
-	return put_losses_in_span(lane, lane->n_runs);
+	start_cuts(lane);
+	r = lane_pass_over(lane);
+	return r < 0 || lane->ended ? r : put_losses_in_span(lane, lane->n_runs);
 }
 
 static void count_decoded(struct lane *lane)
@@ -834,6 +824,52 @@ static int go_to_joint(struct lane *lane, uint64_t from)
 	return step.offset == from ? 0 : 1;
 }
 
+/* Go on at the cut @cut, if the lane can begin there. Return: 0, or negative errno. */
+static int seek(struct lane *lane, uint64_t cut)
+{
+	struct engine_config config = lane->config.engine_config;
+	const uint64_t offset = engine_offset(lane->engine);
+	_cleanup_(engine_freep) struct engine *before = TAKE(lane->engine);
+	const bool was_guest = lane->is_guest;
+	int r;
+
+	config.pt = current_span(lane)->pt;
+	config.from = cut;
+	r = engine_new(lane->config.engine, &config, &lane->engine);
+	if (r == 0)
+		r = go_to_joint(lane, cut);
+	if (r > 0) {
+		engine_free(lane->engine);
+		lane->engine = TAKE(before);
+		lane->is_guest = was_guest;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	lane->stats.bytes_out_of_scope += engine_offset(lane->engine) - offset;
+	lane->limit = lane->limit_tsc = 0;
+	lane->at_joint = true;
+	lane->joint = cut;
+	set_cut(lane, sections_next_cut(&lane->sections, cut));
+	return 0;
+}
+
+int lane_pass_over(struct lane *lane)
+{
+	const uint64_t at = lane->at_joint ? lane->joint : 0;
+	const struct stay *slice = lane->has_stay && !lane->stay_opens ? &lane->stay : NULL;
+	uint64_t needed;
+
+	if (!lane->engine)
+		return 0;
+	needed = sections_needed(&lane->sections, at, slice);
+	if (psbs_error(&lane->sections.psbs) < 0)
+		return psbs_error(&lane->sections.psbs);
+	if (needed == lane->sections.size)
+		lane_leave_out(lane);
+	return needed > at && !lane->ended ? seek(lane, needed) : 0;
+}
+
 int lane_start_part(struct lane *lane, size_t span, uint64_t from, uint64_t to,
 		    struct lane_joint *ret_joint)
 {
@@ -881,5 +917,5 @@ void lane_take_part(struct lane *lane, struct lane *part)
 	lane->tsc = part->tsc;
 	lane->at_joint = true;
 	lane->joint = part->joint;
-	set_cut(lane, lane_next_cut(lane, part->joint));
+	set_cut(lane, sections_next_cut(&lane->sections, part->joint));
 }

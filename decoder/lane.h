@@ -8,9 +8,10 @@
  * by an engine of its own, and cut into slices by the timeline. A lane makes one batch at a time;
  * the pipeline merges the lanes by the beginnings of their slices.
  *
- * Spans are cut: at a PSB behind each LANE_CUT_SIZE bytes a lane begins anew, with what the PSB+
- * says and nothing else (engine_join_at()), and cuts its batch. So a part of a span, from one cut
- * to another, can be decoded by another lane: see ahead.h. A queue with losses is not cut.
+ * Spans are cut: at the first PSB behind each multiple of LANE_CUT_SIZE (sections.h) a lane begins
+ * anew, with what the PSB+ says and nothing else (engine_join_at()), and cuts its batch. So a part
+ * of a span, from one cut to another, can be decoded by another lane: see ahead.h. A queue with
+ * losses is not cut. Sections that cannot matter for what is asked for are passed over.
  *
  * Packets may contradict code of a JIT compiler, which means that the compiler changed the code.
  * Then the instructions that were read from that code since the last address in the packets did not
@@ -25,11 +26,11 @@
 #include "base/base.h"
 #include "decoder/image/space.h"
 #include "decoder/pt/engine.h"
+#include "decoder/sections.h"
 #include "decoder/sideband/timeline.h"
 #include "decoder/trace/trace.h"
 #include "ptd/record.h"
 #include "util/vec.h"
-#include "util/window.h"
 
 #define LANE_CUT_SIZE (UINT64_C(1) << 13)
 
@@ -39,6 +40,7 @@ struct lane_config {
 	const struct timeline *timeline;
 	const struct engine_ops *engine;
 	struct engine_config engine_config; /* but for its span */
+	const struct extract *extract;      /* what is asked for; NULL: all is */
 	uint64_t cut_size;                  /* LANE_CUT_SIZE, but for tests; 0: nothing is cut */
 };
 
@@ -57,9 +59,9 @@ struct lane {
 	uint64_t span_decoded; /* bytes of the engine's span that the stats count already */
 
 	/* Where the span is cut. */
-	struct window psbs; /* over the span, to find PSBs */
-	uint64_t cut;       /* the next one: offset of a PSB; the span's size: there is none */
-	bool at_joint;      /* lane_fill() came to a cut, the PSB at: */
+	struct sections sections;
+	uint64_t cut;  /* the next one: offset of a PSB; the span's size: there is none */
+	bool at_joint; /* lane_fill() came to a cut, the PSB at: */
 	uint64_t joint;
 
 	/* Of a part: a lane from one cut to the next, which nothing precedes. */
@@ -132,8 +134,13 @@ void lane_get_joint(const struct lane *lane, struct lane_joint *ret_joint);
  */
 void lane_take_part(struct lane *lane, struct lane *part);
 
-/* Return: the cut behind the one at @cut of the span in which @lane is, or the size of the span. */
-uint64_t lane_next_cut(struct lane *lane, uint64_t cut);
+/*
+ * Pass over sections that cannot matter for what is asked for, from the joint at which @lane
+ * stands. Afterwards it stands at a joint, or has ended. Their PT is out of scope.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int lane_pass_over(struct lane *lane);
 
 /*
  * Make the next batch in place of the current one. At the end of the queue no batch is ready. At a

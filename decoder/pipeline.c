@@ -48,6 +48,9 @@
 #define PARTS_PER_THREAD 4
 #define PARTS_PER_LANE   2
 #define PARTS_MAX        128
+/* How long the first window is in which the last instructions are looked for, in ns or ticks. */
+#define LAST_WINDOW (UINT64_C(1) << 17)
+
 /* The id of a slice of which nothing was given to the caller yet. */
 #define NO_SLICE UINT64_MAX
 
@@ -71,6 +74,7 @@ struct ptd_decoder {
 	size_t n_views;
 	struct runpool *runs;
 
+	struct lane_config lane_config; /* but for the queue */
 	struct ahead *lanes;
 	size_t n_lanes;
 	struct ahead *given; /* the lane whose batch the caller has; NULL: none */
@@ -431,36 +435,28 @@ static int make_extract(struct ptd_decoder *d, const struct ptd_options *o, char
 	return r == 0 && o->part.time ? set_times(d, o, reterr_message) : r;
 }
 
-static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
-		      const struct engine_ops *engine, char **reterr_message)
+static void stop_lanes(struct ptd_decoder *d)
 {
-	const size_t n = d->trace->n_queues;
-	struct lane_config config = {
-		.trace = d->trace,
-		.timeline = d->timeline,
-		.engine = engine,
-		.engine_config = engine_config_of(d, o),
-		.cut_size = ahead_cut_size,
-	};
+	for (size_t i = 0; i < d->n_lanes; i++)
+		ahead_deinit(&d->lanes[i]);
+	d->n_lanes = 0;
+	d->given = NULL;
+}
+
+/* Let all lanes begin at their beginning. Return: 0, or negative errno. */
+static int start_lanes(struct ptd_decoder *d, char **reterr_message)
+{
 	const struct ahead_config ahead = {
 		.threads = d->threads,
 		.views = d->views,
 		.runs = d->runs,
 		.n_parts = n_parts_of(d),
 	};
+	struct lane_config config = d->lane_config;
 	int r;
 
-	if (n > LANES_MAX)
-		return message_set(reterr_message, -EFBIG,
-				   "%s: has %zu AUX buffers; %d at the most", o->input, n,
-				   LANES_MAX);
-	d->lanes = calloc(n ? n : 1, sizeof(*d->lanes));
-	d->cpu_stats = calloc(n ? n : 1, sizeof(*d->cpu_stats));
-	d->counts = calloc(n ? n : 1, sizeof(*d->counts));
-	if (!d->lanes || !d->cpu_stats || !d->counts)
-		return -ENOMEM;
-
-	for (; d->n_lanes < n; d->n_lanes++) {
+	d->budget.n_insns = ENGINE_INSNS_MIN;
+	for (; d->n_lanes < d->trace->n_queues; d->n_lanes++) {
 		config.queue = &d->trace->queues[d->n_lanes];
 		r = ahead_init(&d->lanes[d->n_lanes], &ahead, &config);
 		if (r < 0)
@@ -474,6 +470,121 @@ static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
 			return check_inputs(d, reterr_message) ?: r;
 	}
 	return 0;
+}
+
+static int make_lanes(struct ptd_decoder *d, const struct ptd_options *o,
+		      const struct engine_ops *engine, char **reterr_message)
+{
+	const size_t n = d->trace->n_queues;
+
+	d->lane_config = (struct lane_config){
+		.trace = d->trace,
+		.timeline = d->timeline,
+		.engine = engine,
+		.engine_config = engine_config_of(d, o),
+		.extract = d->extract,
+		.cut_size = ahead_cut_size,
+	};
+	if (n > LANES_MAX)
+		return message_set(reterr_message, -EFBIG,
+				   "%s: has %zu AUX buffers; %d at the most", o->input, n,
+				   LANES_MAX);
+	d->lanes = calloc(n ? n : 1, sizeof(*d->lanes));
+	d->cpu_stats = calloc(n ? n : 1, sizeof(*d->cpu_stats));
+	d->counts = calloc(n ? n : 1, sizeof(*d->counts));
+	return d->lanes && d->cpu_stats && d->counts ? 0 : -ENOMEM;
+}
+
+/* The last instructions of each thread. */
+
+static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch);
+
+/* Decode the times from @from on and before @to, and count. Return: 0, or negative errno. */
+static int count_window(struct ptd_decoder *d, uint64_t from, uint64_t to, char **reterr_message)
+{
+	struct extract_counts counts = {};
+	struct ptd_batch whole, none;
+	int r;
+
+	extract_begin_window(d->extract, from, to);
+	r = start_lanes(d, reterr_message);
+	while (r == 0) {
+		r = next_batch(d, &whole);
+		if (r == 0)
+			r = extract_batch(d->extract, &whole, &counts, &none);
+	}
+	stop_lanes(d);
+	extract_end_window(d->extract);
+	if (r < 0 && !*reterr_message)
+		*reterr_message = TAKE(d->message);
+	return r < 0 ? r : 0;
+}
+
+/* Return: the latest time before @time at which something that is counted ran; 0: none. */
+static uint64_t latest_before(const struct ptd_decoder *d, uint64_t time)
+{
+	struct sections_config config = { .trace = d->trace,
+					  .timeline = d->timeline,
+					  .extract = d->extract };
+	uint64_t latest = 0;
+
+	for (size_t i = 0; i < d->trace->n_queues; i++) {
+		uint64_t t;
+
+		config.queue = &d->trace->queues[i];
+		if (!extract_asks_for_cpu(d->extract, config.queue->cpu))
+			continue;
+		t = sections_latest_before(&config, time);
+		latest = t > latest ? t : latest;
+	}
+	return latest;
+}
+
+/* Return: whether all lanes can begin at any section. */
+static bool can_seek(const struct ptd_decoder *d)
+{
+	bool can = d->lane_config.engine->join_at;
+
+	for (size_t i = 0; i < d->trace->n_queues && can; i++)
+		can = sections_exist(
+		    &(struct sections_config){ .trace = d->trace,
+					       .queue = &d->trace->queues[i],
+					       .cut_size = d->lane_config.cut_size });
+	return can;
+}
+
+/*
+ * Find out where the last instructions of each thread begin. Windows of time are decoded, each
+ * before the other and longer than it, until each thread has enough, or there is no more.
+ */
+static int find_last(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
+{
+	const uint64_t asked_from = extract_from(d->extract), asked_to = extract_to(d->extract);
+	uint64_t size = LAST_WINDOW, from, to = asked_to, end;
+	int r;
+
+	r = end_of_pt(d, o, &end);
+	if (r < 0)
+		return check_inputs(d, reterr_message) ?: r;
+	extract_begin_search(d->extract);
+	if (!can_seek(d) || end == 0) {
+		r = count_window(d, asked_from, asked_to, reterr_message);
+	} else {
+		do {
+			const uint64_t latest = latest_before(d, to <= end ? to : end + 1);
+
+			if (latest == 0)
+				break;
+			from = latest > size ? latest - size : 0;
+			if (from < asked_from)
+				from = asked_from;
+			r = count_window(d, from, to, reterr_message);
+			to = from;
+			size *= 4;
+		} while (r == 0 && from > asked_from);
+	}
+	extract_end_search(d->extract);
+	return r;
 }
 
 const char *ptd_version(void)
@@ -530,7 +641,6 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (!d)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&d->positions_mutex, NULL);
-	d->budget.n_insns = ENGINE_INSNS_MIN;
 	d->threads = d->reading.threads = options->threads;
 	d->reading.spills.room = options->max_spill ?: PTD_MAX_SPILL;
 	d->reading.progress =
@@ -552,6 +662,10 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 		r = make_extract(d, options, reterr_message);
 	if (r == 0)
 		r = make_lanes(d, options, engine, reterr_message);
+	if (r == 0 && options->part.last)
+		r = find_last(d, options, reterr_message);
+	if (r == 0)
+		r = start_lanes(d, reterr_message);
 	if (r < 0 && d->reading.spills.failure == r)
 		return cannot_spill(options, r, reterr_message);
 	if (r < 0) {
@@ -570,8 +684,7 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	if (!decoder)
 		return NULL;
 
-	for (size_t i = 0; i < decoder->n_lanes; i++)
-		ahead_deinit(&decoder->lanes[i]);
+	stop_lanes(decoder);
 	free(decoder->lanes);
 	for (size_t i = 0; i < _TRACE_COMPLAINTS; i++)
 		free(decoder->trace_complaints[i]);

@@ -37,7 +37,7 @@ _ptdecode() {
 		return
 		;;
 	--cpu-model | --mtc-freq | --nom-freq | --cpuid-15 | --filter | --max-output | --max-spill | --threads) return ;;
-	--time | --cpu | --pid | --tid | --comm | --symbol | --object) return ;;
+	--time | --cpu | --pid | --tid | --comm | --symbol | --object | --last) return ;;
 	*)
 		if [[ $cur != -* ]]; then
 			_ptdecode_input
@@ -45,7 +45,7 @@ _ptdecode() {
 		fi
 		words='-f --format -o --output -e --engine --verify --debug-dir --lines --inlines --buildid-dir --symfs
 			--debuginfod --state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
-			--time --cpu --pid --tid --comm --symbol --object
+			--time --cpu --pid --tid --comm --symbol --object --last
 			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'
 		;;
 	esac

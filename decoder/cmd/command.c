@@ -69,7 +69,7 @@ static void usage(FILE *f)
 	    "  -h, --help            this text\n"
 	    "      --version         the version\n"
 	    "\n"
-	    "A part of the trace; each option but --time may be given several times:\n"
+	    "A part of the trace; options with a LIST or NAME may be given several times:\n"
 	    "      --time FROM,TO    from FROM on and before TO, each in seconds as text has them, "
 	    "as\n"
 	    "                        -5ms before the end, or as a time of day (UTC); or empty\n"
@@ -79,6 +79,8 @@ static void usage(FILE *f)
 	    "      --comm NAME       what threads of this name executed\n"
 	    "      --symbol NAME     instructions in this function\n"
 	    "      --object NAME     instructions in this file: its path, or the last part of it\n"
+	    "      --last N          of each thread the last N instructions of what else is asked "
+	    "for\n"
 	    "\n"
 	    "A bare PT stream:\n"
 	    "      --raw-pt FILE                 the PT bytes\n"
@@ -309,6 +311,7 @@ enum {
 	OPT_COMM,
 	OPT_SYMBOL,
 	OPT_OBJECT,
+	OPT_LAST,
 	OPT_VERIFY,
 	OPT_VERSION,
 };
@@ -345,6 +348,7 @@ static const struct option long_options[] = {
 	{ "comm", required_argument, NULL, OPT_COMM },
 	{ "symbol", required_argument, NULL, OPT_SYMBOL },
 	{ "object", required_argument, NULL, OPT_OBJECT },
+	{ "last", required_argument, NULL, OPT_LAST },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{},
@@ -357,6 +361,19 @@ static int parse_ids(const char *option, const char *text, struct asked_ids *ids
 	if (r == -EINVAL)
 		return wrong(option, text);
 	return r < 0 ? report(r, NULL) : 0;
+}
+
+static int parse_last(const char *text, uint64_t *ret_last)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (errno || text[0] < '0' || text[0] > '9' || *end || n == 0)
+		return wrong("--last takes a number of instructions", text);
+	*ret_last = n;
+	return 0;
 }
 
 static int parse_name(const char *name, struct asked_names *names)
@@ -385,6 +402,8 @@ static int parse_part(struct command *c, int option)
 		return parse_name(optarg, &asked->comms);
 	case OPT_SYMBOL:
 		return parse_name(optarg, &asked->symbols);
+	case OPT_LAST:
+		return parse_last(optarg, &c->options.part.last);
 	default:
 		return parse_name(optarg, &asked->objects);
 	}
@@ -462,6 +481,7 @@ static int parse_option(struct command *c, int option)
 	case OPT_COMM:
 	case OPT_SYMBOL:
 	case OPT_OBJECT:
+	case OPT_LAST:
 		return parse_part(c, option);
 	case 'h':
 		usage(stdout);

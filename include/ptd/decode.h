@@ -87,6 +87,9 @@ struct ptd_part {
 	size_t n_symbols;
 	const char *const *objects; /* paths, as struct ptd_object has them, or their last parts */
 	size_t n_objects;
+
+	/* Of each thread, only the last so many instructions of what else is asked for; 0: all. */
+	uint64_t last;
 };
 
 struct ptd_options {

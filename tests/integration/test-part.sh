@@ -9,7 +9,7 @@
 mkdir "$T/golden"
 "$O/tools/golden" -k "$T/golden" tests/golden/*.case >"$T/inputs" || fail "golden -k"
 mapfile -t inputs <"$T/inputs"
-"$O/tools/part" -n 3 "${inputs[@]}" || fail "parts of golden cases differ"
+"$O/tools/part" -c 1 -n 3 "${inputs[@]}" || fail "parts of golden cases differ"
 
 # What is not asked for has no gaps.
 input_of() {
@@ -33,8 +33,15 @@ one=${inputs[0]}
 says '"yesterday": expected FROM,TO' --time yesterday "$one"
 says '"21:02:03": the input does not state the time of day' --time 21:02:03 "$one"
 
-need qemu-x86_64
-start_ptd Cpus=2
+need qemu-x86_64 python3
+start_ptd Cpus=2 PT=psb_period=1
 record threads "$O/targets/relay.c" /bin/true
 record family sh -c 'echo a | cat; (exit 3); true'
-"$O/tools/part" -n 4 "$T/threads" "$T/family" || fail "parts of recordings differ"
+"$O/tools/part" -c 1 -n 4 "$T/threads" "$T/family" || fail "parts of recordings differ"
+
+# Of a larger one most is not decoded.
+record long /usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(60000)))'
+"$O/ptdecode" --last 1000 "$T/long" >"$T/part" || fail "the last 1000 instructions: exit status $?"
+[[ $(grep -vc '^#' "$T/part") -eq 1000 ]] || fail "there are not 1000 last instructions"
+"$O/ptdecode" -f summary --last 1000 "$T/long" >"$T/summary" || fail "their summary: exit status $?"
+awk '/^ *all / { exit !($3 * 20 < $2) }' "$T/summary" || fail "more than a twentieth of the PT is decoded for them"

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * part [-f] [-n N] INPUT…: decodes each input whole, into text, and then parts of it: of each
- * process, thread, name of a thread, CPU, and of N symbols, objects and ranges of time (8). The
- * text of each part must be what a filter leaves of the lines of the whole text, and its statistics
- * must add up. Lines are filtered by their columns, and nothing is asked of the library about them.
+ * part [-f] [-c SIZE] [-n N] INPUT…: decodes each input whole, into text, and then parts of it: of
+ * each process, thread, name of a thread, CPU, of N symbols, objects and ranges of time (8), and
+ * the last instructions of all threads. The text of each part must be what a filter leaves of the
+ * lines of the whole text, and its statistics must add up. Lines are filtered by their columns, and
+ * nothing is asked of the library about them.
  *
+ * -c cuts PT at each PSB behind so many bytes, so that parts of small inputs can be left out, too.
  * -f decodes a snapshot that something was added to.
  */
 
@@ -20,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "decoder/ahead.h"
 #include "ptd/decode.h"
 #include "ptd/sink.h"
 #include "tests/lib/decoding.h"
@@ -202,10 +205,11 @@ static void text_deinit(struct text *text)
 
 /* --- the filter ------------------------------------------------------------------------------- */
 
-/* Of each thread: whether its last instruction was kept. */
+/* Of each thread: whether its last instruction was kept, and how many come before its last ones. */
 struct keeping {
 	uint64_t pid, tid;
 	bool keeps;
+	uint64_t n_before;
 };
 
 struct filter {
@@ -214,6 +218,7 @@ struct filter {
 	const void *value;
 	bool is_of_threads; /* what ran when it is not known which thread did is not compared */
 	bool is_of_code; /* a mark is kept if it is a gap, or the instruction before it is kept */
+	bool is_last;    /* of each thread only its last instructions are kept, and marks behind */
 	VEC(struct keeping) keepings;
 };
 
@@ -232,9 +237,14 @@ static bool is_kept(struct filter *filter, const struct line *line)
 {
 	struct keeping *keeping;
 
-	if (!filter->is_of_code)
+	if (!filter->is_of_code && !filter->is_last)
 		return filter->keeps(line, filter->value);
 	keeping = keeping_of(filter, line);
+	if (filter->is_last) {
+		keeping->keeps = keeping->keeps || (!line->is_mark && keeping->n_before == 0);
+		keeping->n_before -= !line->is_mark && keeping->n_before > 0;
+		return keeping->keeps;
+	}
 	if (!line->is_mark)
 		keeping->keeps = filter->keeps(line, filter->value);
 	return line->is_gap || keeping->keeps;
@@ -324,13 +334,13 @@ static bool is_object(const struct line *line, const void *value)
 	       memcmp(line->object, value, line->object_size) == 0;
 }
 
-struct range {
+struct times {
 	uint64_t from, to;
 };
 
 static bool is_in_range(const struct line *line, const void *value)
 {
-	const struct range *range = value;
+	const struct times *range = value;
 
 	return line->t >= range->from && line->t < range->to;
 }
@@ -460,9 +470,9 @@ static void compare_times(const struct text *whole, size_t n_max)
 	if (times.n > 0)
 		qsort(times.items, times.n, sizeof(*times.items), by_time);
 	for (size_t i = 0; i < n_max && times.n > 0; i++) {
-		const struct range range = { .from = times.items[i * times.n / n_max],
+		const struct times range = { .from = times.items[i * times.n / n_max],
 					     .to = times.items[((i + 1) * times.n - 1) / n_max] };
-		struct filter filter = { "--time", is_in_range, &range, false, false, {} };
+		struct filter filter = { "--time", is_in_range, &range, false, false, false, {} };
 		struct ptd_part part = {};
 		char text[128], *at;
 
@@ -475,14 +485,33 @@ static void compare_times(const struct text *whole, size_t n_max)
 	vec_deinit(&times);
 }
 
+/* Compare what is left if the last @n instructions of each thread are asked for. */
+static void compare_last(const struct text *whole, uint64_t n)
+{
+	struct filter filter = { .what = "--last", .is_last = true };
+	const struct ptd_part part = { .last = n };
+	char text[32];
+
+	for (size_t i = 0; i < whole->lines.n; i++)
+		if (!whole->lines.items[i].is_mark)
+			keeping_of(&filter, &whole->lines.items[i])->n_before++;
+	for (size_t i = 0; i < filter.keepings.n; i++) {
+		uint64_t *n_before = &filter.keepings.items[i].n_before;
+
+		*n_before = *n_before > n ? *n_before - n : 0;
+	}
+	(void)snprintf(text, sizeof(text), "%" PRIu64, n);
+	compare(whole, &part, &filter, text);
+}
+
 static void compare_all(size_t n_max)
 {
-	struct filter pids = { "--pid", is_pid, NULL, true, false, {} };
-	struct filter tids = { "--tid", is_tid, NULL, true, false, {} };
-	struct filter cpus = { "--cpu", is_cpu, NULL, false, false, {} };
-	struct filter comms = { "--comm", is_comm, NULL, true, false, {} };
-	struct filter symbols = { "--symbol", is_symbol, NULL, false, true, {} };
-	struct filter objects = { "--object", is_object, NULL, false, true, {} };
+	struct filter pids = { "--pid", is_pid, NULL, true, false, false, {} };
+	struct filter tids = { "--tid", is_tid, NULL, true, false, false, {} };
+	struct filter cpus = { "--cpu", is_cpu, NULL, false, false, false, {} };
+	struct filter comms = { "--comm", is_comm, NULL, true, false, false, {} };
+	struct filter symbols = { "--symbol", is_symbol, NULL, false, true, false, {} };
+	struct filter objects = { "--object", is_object, NULL, false, true, false, {} };
 	struct text whole;
 
 	decode(&(struct ptd_part){}, &whole);
@@ -495,6 +524,8 @@ static void compare_all(size_t n_max)
 		compare_names(&whole, &objects, n_max);
 	}
 	compare_times(&whole, n_max);
+	for (size_t i = 0; i < n_max; i++)
+		compare_last(&whole, UINT64_C(1) << (4 * i));
 	text_deinit(&whole);
 }
 
@@ -503,8 +534,10 @@ int main(int argc, char **argv)
 	size_t n_max = 8;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "fn:")) != -1) {
-		if (opt == 'f')
+	while ((opt = getopt(argc, argv, "c:fn:")) != -1) {
+		if (opt == 'c')
+			ahead_cut_size = strtoul(optarg, NULL, 10);
+		else if (opt == 'f')
 			force = true;
 		else if (opt == 'n')
 			n_max = strtoul(optarg, NULL, 10);

@@ -117,6 +117,9 @@ static void wrong_ones(void **state)
 		{ "--pid 4294967295 a", "--pid takes" },
 		{ "--tid -1 a", "--tid takes a list of threads, as 17,23: \"-1\"" },
 		{ "--tid 0-65536 a", "--tid takes" },
+		{ "--last 0 a", "--last takes a number of instructions: \"0\"" },
+		{ "--last -1 a", "--last takes" },
+		{ "--last 5k a", "--last takes" },
 		{ "--threads 0 a", "--threads takes a number from 1 to 256" },
 		{ "--threads 257 a", "--threads takes" },
 		{ "--threads 2x a", "--threads takes" },
@@ -186,7 +189,7 @@ static void part(void **state)
 
 	(void)state;
 	p = &parse_well(&l, "--time -5s,-1s --cpu 0-2,8 --pid 1 --pid 2,3 --tid 0-65535 --comm a "
-			    "--symbol f --object o --object /p ./a")
+			    "--symbol f --object o --object /p --last 1000 ./a")
 		 ->options.part;
 	assert_string_equal(p->time, "-5s,-1s");
 	assert_int_equal(p->n_cpus, 4);
@@ -200,6 +203,7 @@ static void part(void **state)
 	assert_string_equal(p->symbols[0], "f");
 	assert_int_equal(p->n_objects, 2);
 	assert_string_equal(p->objects[1], "/p");
+	assert_int_equal(p->last, 1000);
 	command_deinit(&l.command);
 }
 

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/sections.h"
+
+#include "record/tsc.h"
+
+void sections_init(struct sections *sections, const struct sections_config *config, size_t span)
+{
+	*sections =
+	    (struct sections){ .config = *config, .size = config->queue->spans[span].pt.size };
+	psbs_init(&sections->psbs, &config->queue->spans[span].pt);
+}
+
+void sections_deinit(struct sections *sections)
+{
+	psbs_deinit(&sections->psbs);
+}
+
+/* Return: the first PSB at or behind the multiple @n of the size of sections. */
+static uint64_t cut_at(struct sections *sections, uint64_t n)
+{
+	const uint64_t cut_size = sections->config.cut_size;
+
+	return n < sections->size / cut_size + 1 ? psbs_next(&sections->psbs, n * cut_size)
+						 : sections->size;
+}
+
+uint64_t sections_next_cut(struct sections *sections, uint64_t offset)
+{
+	if (sections->config.cut_size == 0)
+		return sections->size;
+	return cut_at(sections, offset / sections->config.cut_size + 1);
+}
+
+/* Return: the time that the PSB+ at @cut states, on the clock of the stream; 0: none. */
+static uint64_t time_at(struct sections *sections, uint64_t cut)
+{
+	const struct tsc_conv *clock = &sections->config.trace->facts.clock;
+	const uint64_t tsc = cut < sections->size ? psbs_time(&sections->psbs, cut) : 0;
+
+	return tsc && clock->valid ? tsc_to_ns(clock, tsc) : tsc;
+}
+
+static void stay_at(const struct sections_config *config, uint64_t time, struct stay *ret_stay)
+{
+	const struct trace_queue *queue = config->queue;
+
+	if (queue->cpu == TRACE_NONE)
+		timeline_at_tid(config->timeline, queue->tid, time, ret_stay);
+	else
+		timeline_at(config->timeline, queue->cpu, time, ret_stay);
+}
+
+/* What is lost between spans, and what the recorder lost, has its place in the stream. */
+bool sections_exist(const struct sections_config *config)
+{
+	const struct trace_facts *facts = &config->trace->facts;
+
+	return config->cut_size > 0 && facts->has_tsc && (facts->clock.valid || facts->is_bare) &&
+	       config->queue->n_spans == 1 && config->queue->n_losses == 0;
+}
+
+uint64_t sections_latest_before(const struct sections_config *config, uint64_t time)
+{
+	struct stay stay;
+
+	for (; time > 0; time = stay.start) {
+		stay_at(config, time - 1, &stay);
+		if (extract_asks_for_stay(config->extract, &stay))
+			return time - 1;
+		if (stay.start >= time)
+			break;
+	}
+	return 0;
+}
+
+static bool is_open(const struct stay *slice, const struct stay *stay)
+{
+	return slice && slice->pid == stay->pid && slice->tid == stay->tid &&
+	       slice->space == stay->space && slice->start == stay->start;
+}
+
+/* Return: when something needed runs first, from @time on; UINT64_MAX: never. */
+static uint64_t needed_since(const struct sections *sections, uint64_t time,
+			     const struct stay *slice)
+{
+	const struct extract *extract = sections->config.extract;
+	const uint64_t from = extract_from(extract), to = extract_to(extract);
+	struct stay stay;
+
+	if (time < from) {
+		stay_at(&sections->config, from, &stay);
+		if (extract_asks_for_stay(extract, &stay) && !is_open(slice, &stay))
+			return time < stay.start ? stay.start : time;
+		time = from;
+	}
+	while (time < to) {
+		stay_at(&sections->config, time, &stay);
+		if (extract_asks_for_stay(extract, &stay))
+			return time;
+		if (stay.end <= time)
+			return time;
+		time = stay.end;
+	}
+	return UINT64_MAX;
+}
+
+/*
+ * Return: the last cut whose time is before @time, from the cut @cut on, whose time is.
+ */
+static uint64_t last_cut_before(struct sections *sections, uint64_t cut, uint64_t time)
+{
+	const uint64_t cut_size = sections->config.cut_size;
+	uint64_t low = cut / cut_size, high = sections->size / cut_size + 1;
+
+	while (high - low > 1) {
+		const uint64_t middle = low + (high - low) / 2, at = cut_at(sections, middle);
+		const uint64_t t = time_at(sections, at);
+
+		if (t == 0 || t >= time) {
+			high = middle;
+		} else {
+			low = middle;
+			cut = at;
+		}
+	}
+	return cut;
+}
+
+uint64_t sections_needed(struct sections *sections, uint64_t cut, const struct stay *slice)
+{
+	const uint64_t next = sections_next_cut(sections, cut);
+	/* What is before the first PSB has no time. */
+	const uint64_t psb = cut == 0 ? psbs_next(&sections->psbs, 0) : cut;
+	uint64_t time, since;
+
+	if (!sections->config.extract || !sections_exist(&sections->config) ||
+	    cut >= sections->size)
+		return cut;
+	time = time_at(sections, psb);
+	if (time == 0)
+		return cut;
+	since = needed_since(sections, time, slice);
+	if (since == UINT64_MAX)
+		return sections->size;
+	time = time_at(sections, next);
+	if (next == sections->size || time == 0 || since <= time)
+		return cut;
+	return last_cut_before(sections, next, since);
+}
