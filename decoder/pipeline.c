@@ -35,6 +35,7 @@
 #include "ptd/snapshot.h"
 #include "record/tsc.h"
 #include "util/message.h"
+#include "util/pieces.h"
 #include "util/spill.h"
 #include "util/threads.h"
 
@@ -308,12 +309,20 @@ static struct engine_config engine_config_of(struct ptd_decoder *d, const struct
 static int check_inputs(const struct ptd_decoder *d, char **reterr_message)
 {
 	const char *failure = objects_failure(d->objects);
+	uint64_t offset;
 	const struct reading_file *file;
 	off_t size;
 
 	/* What was decoded meanwhile may have gaps, and lack names, where the file has none. */
 	if (failure)
 		return message_set(reterr_message, -ESTALE, "%s", failure);
+	if (d->reading.pieces && pieces_failed(d->reading.pieces, &offset))
+		return message_set(reterr_message, -EKEYREJECTED,
+				   "%s/" PTD_SNAPSHOT_DATA
+				   " is not the file that was written: from byte %" PRIu64
+				   " on it has another SHA-256 than " PTD_SNAPSHOT_PIECES
+				   " says (--force decodes it all the same)",
+				   d->name, offset);
 	file = reading_find_cut(&d->reading, &size);
 	if (!file)
 		return 0;
@@ -642,6 +651,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 		return -ENOMEM;
 	(void)pthread_mutex_init(&d->positions_mutex, NULL);
 	d->threads = d->reading.threads = options->threads;
+	d->reading.is_part = extract_is_part(&options->part);
 	d->reading.spills.room = options->max_spill ?: PTD_MAX_SPILL;
 	d->reading.progress =
 	    (struct progress){ .report = options->opening, .userdata = options->userdata };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "util/pieces.h"
 #include "util/vec.h"
 
 int fileparts_read_fd(int fd, uint64_t offset, void *ret_bytes, size_t size)
@@ -25,6 +26,14 @@ int fileparts_read_fd(int fd, uint64_t offset, void *ret_bytes, size_t size)
 		size -= (size_t)n;
 	}
 	return 0;
+}
+
+int filepart_read(const struct filepart *part, uint64_t offset, void *ret_bytes, size_t size)
+{
+	const uint64_t at = part->offset + offset;
+	const int r = part->pieces ? pieces_check(part->pieces, part->fd, at, size) : 0;
+
+	return r < 0 ? r : fileparts_read_fd(part->fd, at, ret_bytes, size);
 }
 
 /* Return: the index of the part that has the byte at @offset. */
@@ -53,8 +62,7 @@ int fileparts_read(const struct fileparts *parts, uint64_t offset, void *ret_byt
 		const struct filepart *part = &parts->parts[i];
 		const uint64_t end = i + 1 < parts->n ? part[1].start : parts->size;
 		const size_t n = end - offset < size ? (size_t)(end - offset) : size;
-		const int r =
-		    fileparts_read_fd(part->fd, part->offset + (offset - part->start), to, n);
+		const int r = filepart_read(part, offset - part->start, to, n);
 
 		if (r < 0)
 			return r;

@@ -15,11 +15,14 @@
 
 #include "base/base.h"
 
+struct pieces;
+
 /* One part. It ends where the next one starts. */
 struct filepart {
-	uint64_t start;  /* in all the bytes */
-	uint64_t offset; /* in the file */
-	int fd;          /* borrowed */
+	uint64_t start;        /* in all the bytes */
+	uint64_t offset;       /* in the file */
+	int fd;                /* borrowed */
+	struct pieces *pieces; /* of the file, by which all that is read is checked; or NULL */
 };
 
 struct fileparts {
@@ -38,10 +41,15 @@ static inline struct fileparts fileparts_in_memory(const void *bytes, uint64_t s
 /*
  * Read the @size bytes at @offset; there must be so many.
  *
- * Return: 0; -ESTALE if a file has become shorter than it was; or another negative errno.
+ * Return: 0; -ESTALE if a file has become shorter than it was; -EKEYREJECTED if its pieces are not
+ *         those that they should be; or another negative errno.
  */
 _must_check_ int fileparts_read(const struct fileparts *parts, uint64_t offset, void *ret_bytes,
 				size_t size);
+
+/* Read @size bytes that are @offset behind the beginning of @part. Return: as above. */
+_must_check_ int filepart_read(const struct filepart *part, uint64_t offset, void *ret_bytes,
+			       size_t size);
 
 /* Read @size bytes at @offset of the file that is open at @fd. Return: as above. */
 _must_check_ int fileparts_read_fd(int fd, uint64_t offset, void *ret_bytes, size_t size);

@@ -9,14 +9,32 @@
 #include "util/effort.h"
 #include "util/progress.h"
 
+#define DIGEST_SIZE 32
+
 DEFINE_CLEANUP(EVP_MD_CTX *, EVP_MD_CTX_free);
+
+static void put_hex(const uint8_t digest[static DIGEST_SIZE], char ret_hex[static SHA256_HEX_SIZE])
+{
+	for (size_t i = 0; i < DIGEST_SIZE; i++)
+		(void)snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+int sha256_bytes(const void *bytes, size_t size, char ret_hex[static SHA256_HEX_SIZE])
+{
+	uint8_t digest[DIGEST_SIZE];
+
+	if (EVP_Digest(bytes, size, digest, NULL, EVP_sha256(), NULL) != 1)
+		return -EIO;
+	put_hex(digest, ret_hex);
+	return 0;
+}
 
 int sha256_fd(int fd, const struct effort *effort, struct progress *progress,
 	      char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size)
 {
 	_cleanup_(EVP_MD_CTX_freep) EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	_cleanup_(freep) uint8_t *buffer = malloc(1 << 20);
-	uint8_t digest[32];
+	uint8_t digest[DIGEST_SIZE];
 	uint64_t size = 0;
 	ssize_t n;
 	int r;
@@ -43,8 +61,7 @@ int sha256_fd(int fd, const struct effort *effort, struct progress *progress,
 	if (EVP_DigestFinal_ex(ctx, digest, NULL) != 1)
 		return -EIO;
 
-	for (size_t i = 0; i < sizeof(digest); i++)
-		(void)snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+	put_hex(digest, ret_hex);
 	*ret_size = size;
 	return 0;
 }

@@ -4,9 +4,10 @@
 /*
  * SHA-256
  *
- * The hash of a file, computed by libcrypto.
+ * The hash of a file, or of bytes, computed by libcrypto.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -28,3 +29,6 @@ struct progress;
  */
 _must_check_ int sha256_fd(int fd, const struct effort *effort, struct progress *progress,
 			   char ret_hex[static SHA256_HEX_SIZE], uint64_t *ret_size);
+
+/* Hash the @size bytes at @bytes. Return: 0, or negative errno. */
+_must_check_ int sha256_bytes(const void *bytes, size_t size, char ret_hex[static SHA256_HEX_SIZE]);

@@ -30,7 +30,9 @@
 #include "record/record.h"
 #include "util/cancel.h"
 #include "util/dirs.h"
+#include "util/effort.h"
 #include "util/map.h"
+#include "util/pieces.h"
 #include "util/vec.h"
 
 /* For the estimate. */
@@ -618,6 +620,29 @@ static int add_livecode(struct writer *w)
 	return r;
 }
 
+static void put_pieces(FILE *f, void *userdata)
+{
+	pieces_print(userdata, f);
+}
+
+/* Add the hashes of the pieces of the data file, which is complete. */
+static int add_pieces(struct writer *w)
+{
+	const struct effort effort = { .size_max = UINT64_MAX, .cancel = w->request->cancel };
+	_cleanup_(pieces_freep) struct pieces *pieces = NULL;
+	_cleanup_(fd_closep) int fd = -1;
+	int r;
+
+	fd = openat(w->dir_fd, PTD_SNAPSHOT_DATA, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = pieces_of_file(fd, &effort, &pieces);
+	if (r < 0)
+		return r;
+	w->step = PTD_SNAPSHOT_PIECES;
+	return bundle_add_file(w->bundle, w->step, put_pieces, pieces);
+}
+
 static int write_all(struct writer *w)
 {
 	char hash[SHA256_HEX_SIZE] = "";
@@ -638,6 +663,9 @@ static int write_all(struct writer *w)
 	if (r < 0)
 		return r;
 	w->result.bytes += size;
+	r = add_pieces(w);
+	if (r < 0)
+		return r;
 
 	w->step = PTD_SNAPSHOT_OBJECTS_MAP;
 	r = bundle_add_file(w->bundle, w->step, put_objects_map, w);

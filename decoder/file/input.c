@@ -236,6 +236,8 @@ static int read_files(int dir_fd, const char *dir, struct reading *reading,
 	}
 	r = add_file(&data, dir_fd, PTD_SNAPSHOT_DATA, path, reterr_message);
 	if (r == 0)
+		data.files[0].pieces = reading ? reading->pieces : NULL;
+	if (r == 0)
 		r = add_others(&data, dir_fd, dir, reterr_message);
 	return r < 0 ? r : parse(&data, ret_trace, reterr_message);
 }

@@ -10,6 +10,7 @@
 #include "decoder/file/perfsample.h"
 #include "decoder/trace/bpfprog.h"
 #include "decoder/trace/recsort.h"
+#include "ptd/snapshot.h"
 #include "record/codec.h"
 #include "record/perfabi.h"
 #include "record/perfrec.h"
@@ -72,12 +73,25 @@ static int complain_reading(struct perfstream *s, int r)
 	if (r == -ENOMEM)
 		return complain_memory(s);
 	return complain(s, r, "%s",
-			r == -ESTALE ? "became shorter while it was read" : strerror(-r));
+			r == -ESTALE         ? "became shorter while it was read"
+			: r == -EKEYREJECTED ? "is not the file that was written: its hashes "
+					       "differ from those in " PTD_SNAPSHOT_PIECES
+					       " (--force decodes it all the same)"
+					     : strerror(-r));
+}
+
+/* The whole file as a part. */
+static struct filepart file_part(const struct perfstream *s)
+{
+	return (struct filepart){ .offset = s->file.offset,
+				  .fd = s->file.fd,
+				  .pieces = s->file.pieces };
 }
 
 int perfstream_bytes(struct perfstream *s, uint64_t offset, void *ret_bytes, size_t size)
 {
-	const int r = fileparts_read_fd(s->file.fd, s->file.offset + offset, ret_bytes, size);
+	const struct filepart part = file_part(s);
+	const int r = filepart_read(&part, offset, ret_bytes, size);
 
 	return r < 0 ? complain_reading(s, r) : 0;
 }
@@ -265,6 +279,7 @@ static int add_piece(struct perfstream *s, struct auxpiece piece, uint64_t at, u
 {
 	piece.order = s->pieces.n;
 	piece.bytes.fd = s->part.fd;
+	piece.bytes.pieces = s->part.pieces;
 	piece.bytes.at = s->part.offset + at;
 	piece.bytes.size = size;
 	piece.bytes.file_offset = file_offset(s, at);
@@ -520,10 +535,10 @@ static int walk_expanded(struct perfstream *s)
 
 int perfstream_read(struct perfstream *s, uint64_t offset, uint64_t size)
 {
+	const struct filepart part = file_part(s);
 	int r;
 
-	r = walk_part(s, &(struct filepart){ .offset = s->file.offset, .fd = s->file.fd }, offset,
-		      size);
+	r = walk_part(s, &part, offset, size);
 	if (r == 0 && expand_used(&s->expand))
 		r = walk_expanded(s);
 	expand_deinit(&s->expand);

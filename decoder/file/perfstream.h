@@ -35,8 +35,9 @@
 
 /* One of the files that a trace is in. */
 struct perfstream_file {
-	int fd;          /* borrowed; that of a temporary file, if it came out of a pipe */
-	uint64_t offset; /* where in it the file begins */
+	int fd;                /* borrowed; that of a temporary file, if it came out of a pipe */
+	struct pieces *pieces; /* of the file, which it is checked by; borrowed; or NULL */
+	uint64_t offset;       /* where in it the file begins */
 	uint64_t size;
 	const char *name; /* borrowed: what messages call it */
 };

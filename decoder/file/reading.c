@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/pieces.h"
+
 void reading_deinit(struct reading *reading)
 {
 	for (size_t i = 0; i < reading->files.n; i++)
 		free(reading->files.items[i].path);
 	vec_deinit(&reading->files);
+	pieces_free(reading->pieces);
 }
 
 int reading_note(struct reading *reading, const char *path, const struct stat *st)

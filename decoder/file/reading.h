@@ -16,6 +16,7 @@
 #include "util/spill.h"
 #include "util/vec.h"
 
+struct pieces;
 struct ptd_threads;
 
 /* A file as it was when it was opened. */
@@ -31,6 +32,9 @@ struct reading {
 	struct progress progress;
 	struct ptd_threads *threads; /* borrowed; or NULL */
 	VEC(struct reading_file) files;
+
+	bool is_part; /* a part of the PT is read: the pieces of a snapshot's data are checked */
+	struct pieces *pieces; /* of that; NULL: it is checked whole */
 };
 
 void reading_deinit(struct reading *reading);

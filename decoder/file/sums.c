@@ -9,6 +9,7 @@
 #include "decoder/file/textline.h"
 #include "ptd/snapshot.h"
 #include "util/message.h"
+#include "util/pieces.h"
 #include "util/regular.h"
 #include "util/threads.h"
 #include "util/vec.h"
@@ -21,7 +22,8 @@ struct sum {
 	struct sums *sums;
 	char *path;
 	char expected[SHA256_HEX_SIZE];
-	uint64_t size; /* when the lines were read: it only says which files are large */
+	uint64_t size;    /* when the lines were read: it only says which files are large */
+	bool is_left_out; /* its pieces are checked when they are read */
 
 	size_t thread; /* that hashes it */
 	struct progress progress;
@@ -94,7 +96,6 @@ static int add_sum(struct sums *s, const char *hash, const char *path)
 	memcpy(sum.expected, hash, sizeof(sum.expected));
 	if (fstatat(s->dir_fd, path, &st, 0) == 0)
 		sum.size = (uint64_t)st.st_size;
-	progress_expect(s->progress, sum.size);
 	s->items.items[s->items.n++] = sum;
 	return 0;
 }
@@ -119,6 +120,44 @@ static int read_lines(struct sums *s, const struct mapfile *file)
 		s->has_manifest = s->has_manifest || strcmp(path, PTD_SNAPSHOT_MANIFEST) == 0;
 	}
 	return 0;
+}
+
+static bool has_line(const struct sums *s, const char *path)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < s->items.n && !has; i++)
+		has = strcmp(s->items.items[i].path, path) == 0;
+	return has;
+}
+
+/* Leave out the data file, which is checked by its pieces. */
+static void leave_out_data(struct sums *s)
+{
+	for (size_t i = 0; i < s->items.n; i++)
+		if (strcmp(s->items.items[i].path, PTD_SNAPSHOT_DATA) == 0)
+			s->items.items[i].is_left_out = true;
+}
+
+/* Read the hashes of the pieces of the data file. Return: 0, or negative errno. */
+static int read_pieces(const struct sums *s, struct pieces **ret_pieces)
+{
+	_cleanup_(mapfile_deinit) struct mapfile lines = {};
+	struct stat st;
+	int r;
+
+	r = mapfile_read(&lines, s->dir_fd, PTD_SNAPSHOT_PIECES);
+	if (r == 0 && fstatat(s->dir_fd, PTD_SNAPSHOT_DATA, &st, 0) < 0)
+		r = -errno;
+	if (r == 0)
+		r = pieces_read((const char *)lines.bytes, lines.size, (uint64_t)st.st_size,
+				ret_pieces);
+	if (r == -EBADMSG || r == -ENOENT)
+		return complain(s, -EKEYREJECTED,
+				PTD_SNAPSHOT_PIECES
+				" has not a hash for each MiB of " PTD_SNAPSHOT_DATA
+				": the snapshot is not whole (--force decodes it all the same)");
+	return r < 0 ? complain(s, r, "cannot read %s: %s", PTD_SNAPSHOT_PIECES, strerror(-r)) : 0;
 }
 
 /* --- hashing ---------------------------------------------------------------------------------- */
@@ -155,6 +194,10 @@ static void hash_file(struct task *task, size_t thread)
 
 	sum->thread = thread;
 	sum->progress = (struct progress){ .report = report, .userdata = sum };
+	if (sum->is_left_out) {
+		memcpy(sum->hex, sum->expected, sizeof(sum->hex));
+		return;
+	}
 	if (__atomic_load_n(&sum->sums->stops, __ATOMIC_RELAXED)) {
 		sum->r = -ECANCELED;
 		return;
@@ -181,8 +224,11 @@ static int hash_all(struct sums *s)
 
 	if (r < 0)
 		return complain(s, r, PTD_SNAPSHOT_SUMS ": %s", strerror(-r));
-	for (size_t i = 0; i < s->items.n; i++)
+	for (size_t i = 0; i < s->items.n; i++) {
+		if (!s->items.items[i].is_left_out)
+			progress_expect(s->progress, s->items.items[i].size);
 		s->largest_first.items[s->largest_first.n++] = &s->items.items[i];
+	}
 	qsort(s->largest_first.items, s->largest_first.n, sizeof(struct sum *), by_size);
 	for (size_t i = 1; i < s->largest_first.n && threads_n(s->threads) > 1; i++) {
 		s->largest_first.items[i]->task.run = hash_file;
@@ -251,13 +297,19 @@ int sums_check(int dir_fd, const char *dir, const struct mapfile *file, struct r
 		.progress = reading_progress(reading),
 		.reterr_message = reterr_message,
 	};
+	bool by_pieces;
 	int r;
 
 	r = read_lines(&s, file);
+	by_pieces = r == 0 && reading && reading->is_part && has_line(&s, PTD_SNAPSHOT_PIECES);
+	if (by_pieces)
+		leave_out_data(&s);
 	if (r == 0)
 		r = hash_all(&s);
 	if (r == 0)
 		r = judge_all(&s);
+	if (r == 0 && by_pieces)
+		r = read_pieces(&s, &reading->pieces);
 	for (size_t i = 0; i < s.items.n; i++)
 		free(s.items.items[i].path);
 	vec_deinit(&s.items);

@@ -17,6 +17,7 @@ struct reading;
 /*
  * Compare the files of the directory open at @dir_fd, which messages call @dir, with @file, which
  * is its SHA256SUMS. @reading: its threads hash, and its progress counts the bytes; it may be NULL.
+ * If a part of the PT is read, the data file is left out, if it has pieces: these are set.
  *
  * Return: 0; -EKEYREJECTED if a file is not the one that was written, or is missing; -EBADMSG if
  *         @file is not what it should be; -ECANCELED; or another negative errno; each with

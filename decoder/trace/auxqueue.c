@@ -52,6 +52,11 @@ static bool same_buffer(const struct auxpiece *a, const struct auxpiece *b)
 	return a->cpu == b->cpu && a->tid == b->tid && a->idx == b->idx;
 }
 
+static struct filepart part_of(const struct auxbytes *bytes)
+{
+	return (struct filepart){ .offset = bytes->at, .fd = bytes->fd, .pieces = bytes->pieces };
+}
+
 /*
  * Find out whether bytes are missing between @before and @next; if not, how many bytes at the end
  * of @before are only padding.
@@ -66,6 +71,7 @@ static int look_between(const struct auxbytes *before, const struct auxbytes *ne
 {
 	const uint64_t end = before->offset + before->size;
 	const uint64_t surplus = end - next->offset;
+	const struct filepart part = part_of(before);
 	uint8_t last[PADDING_MAX];
 	int r;
 
@@ -73,8 +79,7 @@ static int look_between(const struct auxbytes *before, const struct auxbytes *ne
 	*ret_padding = 0;
 	if (*ret_hole || surplus == 0 || surplus > PADDING_MAX || surplus > before->size)
 		return 0;
-	r = fileparts_read_fd(before->fd, before->at + before->size - surplus, last,
-			      (size_t)surplus);
+	r = filepart_read(&part, before->size - surplus, last, (size_t)surplus);
 	if (r < 0)
 		return r;
 	for (uint64_t i = 0; i < surplus; i++)
@@ -230,8 +235,8 @@ static int find_common(const struct maker *m, const struct auxbytes *earlier,
 		       const struct auxbytes *later, struct common *ret_common)
 {
 	const struct filepart parts[] = {
-		{ .offset = earlier->at, .fd = earlier->fd },
-		{ .offset = later->at, .fd = later->fd },
+		part_of(earlier),
+		part_of(later),
 	};
 	_cleanup_(window_deinit) struct window a, b;
 
@@ -296,11 +301,12 @@ static int join_parts(struct maker *m, const struct part *parts, size_t n, struc
 	};
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		const struct auxbytes *bytes = &parts[i].bytes;
+		struct filepart part = part_of(bytes);
 
 		if (bytes->size == 0)
 			continue;
-		r = vec_push(&m->file_parts,
-			     { .start = span->pt.size, .offset = bytes->at, .fd = bytes->fd });
+		part.start = span->pt.size;
+		r = vec_push(&m->file_parts, part);
 		span->pt.size += bytes->size;
 		span->pt.n++;
 	}

@@ -19,8 +19,9 @@
 
 /* PT bytes that lie together in a file. The last two members are as in struct trace_span. */
 struct auxbytes {
-	int fd;      /* the file's; borrowed */
-	uint64_t at; /* where in that file they begin */
+	int fd;                /* the file's; borrowed, like the next */
+	struct pieces *pieces; /* of the file; or NULL */
+	uint64_t at;           /* where in that file they begin */
 	uint64_t size;
 	uint64_t offset;
 	uint64_t file_offset;

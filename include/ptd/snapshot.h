@@ -8,6 +8,7 @@
  * lie beside `data`. ptd-snapshot(5) describes the format in full.
  *
  *	DIR/data		perf.data: attrs, sideband, AUXTRACE
+ *	DIR/pieces		one line for each MiB of data: its SHA-256
  *	DIR/objects/		the files that were executed, laid out as perf's build-id cache:
  *				.build-id/ab/cdef…/elf; one without a build-id, or whose build-id
  *				another has too, at sha256/<hex of its content>/elf; the file of the
@@ -35,6 +36,7 @@
 #define PTD_STATE_SNAPSHOTS   "snapshots"
 
 #define PTD_SNAPSHOT_DATA        "data"
+#define PTD_SNAPSHOT_PIECES      "pieces"
 #define PTD_SNAPSHOT_OBJECTS     "objects"
 #define PTD_SNAPSHOT_OBJECTS_MAP "objects.map"
 #define PTD_SNAPSHOT_JIT         "jit"

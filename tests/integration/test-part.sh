@@ -39,9 +39,36 @@ record threads "$O/targets/relay.c" /bin/true
 record family sh -c 'echo a | cat; (exit 3); true'
 "$O/tools/part" -c 1 -n 4 "$T/threads" "$T/family" || fail "parts of recordings differ"
 
-# Of a larger one most is not decoded.
+# Of a larger one most is not read. What is read is checked by its pieces, and the rest is not.
 record long /usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(60000)))'
+[[ $(wc -l <"$T/long/pieces") -eq $((($(stat -c %s "$T/long/data") + 1048575) / 1048576)) ]] || fail "a piece is not a MiB"
 "$O/ptdecode" --last 1000 "$T/long" >"$T/part" || fail "the last 1000 instructions: exit status $?"
 [[ $(grep -vc '^#' "$T/part") -eq 1000 ]] || fail "there are not 1000 last instructions"
 "$O/ptdecode" -f summary --last 1000 "$T/long" >"$T/summary" || fail "their summary: exit status $?"
 awk '/^ *all / { exit !($3 * 20 < $2) }' "$T/summary" || fail "more than a twentieth of the PT is decoded for them"
+
+# Whatever byte is changed, the part is what it was or refused, and that is refused which the part needs.
+cp -r "$T/long" "$T/copy"
+n_pieces=$(wc -l <"$T/long/pieces") n_refused=0
+for ((i = 0; i < n_pieces; i++)); do
+	at=$((i * 1048576 + 5000))
+	printf 'damaged' | dd of="$T/copy/data" bs=1 seek=$at conv=notrunc 2>/dev/null
+	if "$O/ptdecode" --last 1000 "$T/copy" >"$T/out" 2>"$T/err"; then
+		cmp "$T/out" "$T/part" || fail "damage at $at changes a part"
+	else
+		grep -q "is not the file that was written" "$T/err" || { cat "$T/err"; fail "damage at $at"; }
+		n_refused=$((n_refused + 1))
+	fi
+	dd if="$T/long/data" of="$T/copy/data" bs=1 skip=$at seek=$at count=7 conv=notrunc 2>/dev/null
+done
+echo "$n_refused of $n_pieces pieces are needed for the last 1000 instructions"
+[[ $n_refused -ge 2 ]] || fail "the first and the last piece are needed"
+printf 'damaged' | dd of="$T/copy/data" bs=1 seek=2000000 conv=notrunc 2>/dev/null
+says "is not the file that was written" "$T/copy"
+"$O/ptdecode" --cpu 7 "$T/copy" >/dev/null || fail "PT is checked that is not asked for: exit status $?"
+sed -i '1s/^./x/' "$T/copy/pieces"
+says "pieces is not the file that was written" --last 1000 "$T/copy"
+rm "$T/copy/pieces"
+says "pieces is missing" --last 1000 "$T/copy"
+sed -i '/  pieces$/d' "$T/copy/SHA256SUMS"
+says "data is not the file that was written" --last 1000 "$T/copy"
