@@ -107,6 +107,27 @@ def measure(name, ours, peers, n_runs):
     return best, best_wall, times, counts
 
 
+def parts(one, n_runs):
+    """Measure parts of a recording against its whole: wall time of text, which nobody keeps.
+
+    Each is the least of several runs, in ms: the last 1000 instructions of the thread that ran last, and 1 % of
+    the time from the middle on. The files are cached.
+    """
+    def best(*options):
+        return min(run(one.decode("text", "-o", "/dev/null", *options))[1] for _ in range(n_runs)) * 1000
+
+    lines = [re.search(r"/([0-9]+) +\[[0-9]+\] +([0-9.]+):", line)
+             for line in run(one.decode("text", "--last", "1"))[2].splitlines() if not line.startswith("#")]
+    last = max(lines, key=lambda match: float(match.group(2)))
+    span = re.search(r"^Time: +([0-9.]+) s", run(one.decode("summary"))[2], re.MULTILINE)
+    end, duration = float(last.group(2)), float(span.group(1))
+    start = end - duration / 2
+    whole = best()
+    for what, options in (("the last 1000", ("--last", "1000", "--tid", last.group(1))),
+                          ("1 % of the time", ("--time", f"{start:.9f},{start + duration / 100:.9f}"))):
+        yield what, best(*options), whole
+
+
 def judge(args):
     has_threads = "--threads" in subprocess.run([args.build + "/ptdecode", "--help"], capture_output=True, text=True,
                                                 check=True).stdout
@@ -131,6 +152,9 @@ def judge(args):
                 two = measure(what, ours[:1] + ["--threads", "2"] + ours[1:], {}, args.runs)[1]
                 yield (name, f"{what}, 2 threads, wall", n_insns / two / 1e6, n_insns / wall / 1e6,
                        "ptdecode, 1 thread", wall / two)
+        if one.has_snapshot:
+            for what, ours, whole in parts(one, args.runs):
+                yield name, f"{what}, ms", ours, whole, "text of the whole, ms", whole / ours
 
 
 def table(rows):
@@ -170,7 +194,8 @@ def main():
         for name, what, ours, peer, peer_name, ratio in judge(args):
             f.write(f"{name}\t{what}\t{ours:.1f}\t{peer:.1f}\t{peer_name}\t{ratio:.2f}\n")
             f.flush()
-            print(f"  {what:<26} {ours:8.1f} M/s  {peer:8.1f} M/s  {peer_name:<28} {ratio:6.2f} x", flush=True)
+            unit = "ms " if what.endswith(", ms") else "M/s"
+            print(f"  {what:<26} {ours:8.1f} {unit}  {peer:8.1f} {unit}  {peer_name:<28} {ratio:6.2f} x", flush=True)
             rows.append((name, what, ours, peer, peer_name, ratio))
     if args.readme:
         put_table(args.readme, rows)
