@@ -41,8 +41,6 @@ struct ptd_calls {
 	VEC(struct ptd_frame) frames; /* that were asked for */
 };
 
-DEFINE_CLEANUP(struct ptd_calls *, ptd_calls_free);
-
 static const char *const how_names[_PTD_CALL_HOWS] = {
 	[PTD_CALL_BY_CALL] = "call",
 	[PTD_CALL_BY_TAIL] = "tail call",

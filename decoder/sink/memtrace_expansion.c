@@ -189,7 +189,7 @@ static inline uint8_t *put_way(uint8_t *to, const struct before *before, uint64_
 	};
 	/* A branch to its own fall-through counts as taken. */
 	const uint16_t taken =
-	    (way == WAY_COND) & is_target ? MEMTRACE_UNTAKEN_JUMP - MEMTRACE_TAKEN_JUMP : 0;
+	    ((way == WAY_COND) & is_target) ? MEMTRACE_UNTAKEN_JUMP - MEMTRACE_TAKEN_JUMP : 0;
 
 	(void)memtrace_put_record(to, MEMTRACE_MARKER, MEMTRACE_BRANCH_TARGET, ip);
 	(void)memtrace_put_record(to + (way == WAY_INDIRECT) * sizeof(*record),
