@@ -274,8 +274,7 @@ static int feed_calls(struct diff *diff, const struct ptd_batch *batch, size_t n
 			run.first = (uint16_t)(run.first + diff->n_fed_insns);
 			run.n = (uint16_t)(run.n - diff->n_fed_insns);
 		}
-		if (run.n > 0)
-			r = vec_push(&diff->fed_runs, run);
+		r = vec_push(&diff->fed_runs, run);
 	}
 	while (r == 0 && diff->n_fed_marks < batch->n_marks &&
 	       batch->marks[diff->n_fed_marks].run <= n_runs) {
@@ -290,6 +289,11 @@ static int feed_calls(struct diff *diff, const struct ptd_batch *batch, size_t n
 	part.n_marks = diff->fed_marks.n;
 	diff->n_fed_runs = n_runs;
 	diff->n_fed_insns = n_insns;
+	/* Nothing is left of a run that was taken to its end, and marks must not count it. */
+	if (n_insns > 0 && n_insns == batch->runs[n_runs].n) {
+		diff->n_fed_runs++;
+		diff->n_fed_insns = 0;
+	}
 	if (r == 0)
 		r = ptd_calls_batch(diff->calls, &part);
 	while (r == 0)

@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "decoder/sink/diff_state.h"
+
 #define RUNS_MAX 7 /* of a batch: fewer than most paths have */
 
 static const struct ptd_object demo = { .id = 0, .name = "/bin/demo" };
@@ -191,6 +193,13 @@ struct feeder {
 	int result;
 };
 
+/* The call layer takes each mark before one of the runs that it is given, or behind the last. */
+static void assert_marks_fit(const struct diff *diff)
+{
+	for (size_t i = 0; i < diff->fed_marks.n; i++)
+		assert_true(diff->fed_marks.items[i].run <= diff->fed_runs.n);
+}
+
 static void feed(struct feeder *f)
 {
 	const struct ptd_batch batch = { .slice = &f->slice,
@@ -204,6 +213,7 @@ static void feed(struct feeder *f)
 	if (f->result == 0)
 		f->result = diff_batch(f->diff, &batch);
 	assert_true(f->result >= 0);
+	assert_marks_fit(f->diff);
 	f->n_runs = f->n_marks = 0;
 }
 
@@ -345,6 +355,25 @@ static void differences(void **state)
 	assert_says("", "X", "the first 0 instructions are the same\n    A ends\n");
 }
 
+/*
+ * The last common instruction ends a run or is inside one, and marks stand behind it and at the end
+ * of the batch, of which the call layer has then taken a part.
+ */
+static void marks_behind_the_difference(void **state)
+{
+	static const char went_on[] =
+	    "    A at 0.000003000 went on with 1003 main+0x3 (/bin/demo)\n"
+	    "    B at 0.000003000 went to 7001010 other+0x0 (/bin/demo)\n"
+	    "    Backtrace: main\n";
+
+	(void)state;
+	assert_says("XZXY!", "XZXZ!", went_on);
+	assert_says("XZXYX?", "XZXZX?", went_on);
+	assert_says("XZXY!XY!", "XZXZ!XY!", went_on);
+	assert_says("x=Zx=Y!", "XZXZ!", "the first 5 instructions are the same\n");
+	assert_says("XZX!ZXY?", "XZx!ZXY?", "the first 4 instructions are the same\n");
+}
+
 /* In the first, in a later, and at the end of a part that is compared at a time. */
 static void long_paths(void **state)
 {
@@ -433,9 +462,13 @@ static void executions(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_difference), cmocka_unit_test(differences),
-		cmocka_unit_test(long_paths),    cmocka_unit_test(functions),
-		cmocka_unit_test(executions),    cmocka_unit_test(threads),
+		cmocka_unit_test(no_difference),
+		cmocka_unit_test(differences),
+		cmocka_unit_test(marks_behind_the_difference),
+		cmocka_unit_test(long_paths),
+		cmocka_unit_test(functions),
+		cmocka_unit_test(executions),
+		cmocka_unit_test(threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
