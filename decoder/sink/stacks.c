@@ -46,7 +46,7 @@ static const char *state_of(const struct stacks *stacks, const struct ptd_call_t
 		return "interrupted";
 	case PTD_MARK_GAP:
 		return "lost in a gap";
-	default:
+	default: /* PTD_MARK_STOP: it runs on where an address filter leaves it out */
 		return "running";
 	}
 }
@@ -203,7 +203,7 @@ static const struct ptd_mark *last_mark(const struct ptd_batch *batch)
 		const struct ptd_mark *mark = &batch->marks[i - 1];
 
 		if (mark->kind == PTD_MARK_OFF || mark->kind == PTD_MARK_ASYNC ||
-		    mark->kind == PTD_MARK_GAP)
+		    mark->kind == PTD_MARK_GAP || mark->kind == PTD_MARK_STOP)
 			return mark;
 	}
 	return NULL;
@@ -214,13 +214,15 @@ static int stacks_write(void *state, const struct ptd_batch *batch, const void *
 {
 	struct stacks *stacks = state;
 	const struct ptd_mark *mark = last_mark(batch);
-	int r;
+	int r = 0;
 
 	(void)bytes;
 	(void)n_bytes;
 	(void)output;
-	r = map_put(&stacks->marks, key_of(batch->slice->pid, batch->slice->tid),
-		    mark ? mark->kind + (uint64_t)1 : 0);
+	/* Marks of the CPU's clock and power, without an instruction, do not say that it ran on. */
+	if (mark || batch->n_runs > 0)
+		r = map_put(&stacks->marks, key_of(batch->slice->pid, batch->slice->tid),
+			    mark ? mark->kind + (uint64_t)1 : 0);
 	if (r == 0)
 		r = ptd_calls_batch(stacks->calls, batch);
 	return r < 0 ? r : drop_calls(stacks);

@@ -244,6 +244,43 @@ static void stacks(void **state)
 		      "}\n");
 }
 
+/* What the thread was doing is known by its last instruction and the marks behind it. */
+static void states_of_a_thread(void **state)
+{
+	static const struct ptd_mark marks[] = { { .kind = PTD_MARK_CBR, .value = 24 },
+						 { .kind = PTD_MARK_GAP },
+						 { .kind = PTD_MARK_STOP } };
+	static const struct {
+		size_t n_runs;
+		const struct ptd_mark *mark;
+		const char *expected;
+	} rows[] = {
+		{ 0, &marks[0], "in a system call" },
+		{ 0, &marks[1], "lost in a gap" },
+		{ 0, &marks[2], "running" },
+		{ 1, &marks[0], "running" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct ptd_batch later = batch;
+		struct sunk sunk;
+		const char *text;
+
+		later.n_runs = rows[i].n_runs;
+		later.marks = rows[i].mark;
+		sunk_begin(&sunk, "stacks", PTD_CLOCK_NS, NULL);
+		assert_int_equal(ptd_sink_batch(sunk.sink, &batch), 0);
+		assert_int_equal(ptd_sink_batch(sunk.sink, &later), 0);
+		text = strstr(sunk_end(&sunk, &stats), "demo: ");
+		assert_non_null(text);
+		text += strlen("demo: ");
+		if (strncmp(text, rows[i].expected, strlen(rows[i].expected)) != 0)
+			fail_msg("%zu: %s, not %s", i, text, rows[i].expected);
+		sunk_deinit(&sunk);
+	}
+}
+
 static void calls(void **state)
 {
 	(void)state;
@@ -261,9 +298,8 @@ static void calls(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(functions),
-		cmocka_unit_test(latency),
-		cmocka_unit_test(stacks),
+		cmocka_unit_test(functions), cmocka_unit_test(latency),
+		cmocka_unit_test(stacks),    cmocka_unit_test(states_of_a_thread),
 		cmocka_unit_test(calls),
 	};
 
