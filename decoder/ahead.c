@@ -16,6 +16,9 @@
 /* A chunk with less room than this is full. */
 #define CHUNK_ROOM_MIN (2 * (size_t)ENGINE_STEP_RUNS_MAX)
 
+/* A part with more marks is left to the lane, which gives them out batch by batch. */
+#define PART_MARKS_MAX ((size_t)1 << 16)
+
 uint64_t ahead_cut_size = LANE_CUT_SIZE, ahead_n_begun, ahead_n_used;
 
 /* Parts are used only while at least so much of the budget is left, which is more than one may
@@ -90,7 +93,8 @@ static int64_t take_cost(struct part *part)
 	return cost;
 }
 
-/* Keep the batch that the part's lane has made. */
+/* Keep the batch that the part's lane has made. Return: 0; 1 if the part has too many marks; or
+ * -ENOMEM. */
 static int keep_batch(struct part *part)
 {
 	const struct lane *lane = &part->lane;
@@ -110,6 +114,8 @@ static int keep_batch(struct part *part)
 	};
 	int r;
 
+	if (part->marks.n + lane->marks.n > PART_MARKS_MAX)
+		return 1;
 	r = vec_reserve(&part->marks, lane->marks.n);
 	if (r == 0)
 		r = vec_push(&part->batches, batch);
@@ -310,8 +316,11 @@ static int add_parts(struct ahead *ahead)
 		ahead->end = sections_needed(&lane->sections, ahead->end, slice);
 		to = sections_next_cut(&lane->sections, ahead->end);
 		/* The end of a span is left to the lane. */
-		if (to >= lane->config.queue->spans[ahead->span].pt.size)
+		if (to >= lane->config.queue->spans[ahead->span].pt.size) {
+			/* It may be far away, so it is not looked for again. */
+			ahead->end = to;
 			break;
+		}
 		r = add_part(ahead, ahead->end, to);
 		if (r < 0)
 			return r;
@@ -327,10 +336,16 @@ static struct engine_budget *budget_of(const struct ahead *ahead)
 	return ahead->lane.config.engine_config.budget;
 }
 
-/* What a part took of its own budget is taken of the lane's, which has enough: PART_BUDGET_MIN. */
+/* What a part took of its own budget is taken of the lane's. That had enough when the part was
+ * found, but other lanes, which share it, may have used it up since. */
 static void pay(struct ahead *ahead, int64_t cost)
 {
-	budget_of(ahead)->n_insns -= (uint64_t)cost;
+	struct engine_budget *budget = budget_of(ahead);
+
+	if (cost > 0 && (uint64_t)cost > budget->n_insns)
+		budget->n_insns = 0;
+	else
+		budget->n_insns -= (uint64_t)cost;
 }
 
 /* Find the part that begins at the joint where the lane stands, if what is known there is known. */

@@ -11,6 +11,9 @@
 #define LANE_RUNS_MAX  (4 * ENGINE_STEP_RUNS_MAX)
 #define LANE_MARKS_MAX 4096
 
+/* A PSB+ has fewer packets that an engine stops for. */
+#define JOINT_STEPS_MAX 64
+
 /* How many stays, of one thread and the idle thread, are looked at for a stretch of code. */
 #define STAYS_MAX 64
 
@@ -802,16 +805,15 @@ void lane_get_joint(const struct lane *lane, struct lane_joint *ret_joint)
 static int go_to_joint(struct lane *lane, uint64_t from)
 {
 	struct engine_step step;
-	size_t n_gaps = 0;
 	int r;
 
-	for (;;) {
+	for (size_t n_steps = 0;; n_steps++) {
 		r = engine_next(lane->engine, lane->runs, lane->n_runs_max, &step);
 		if (r < 0)
 			return r;
-		if (step.n_runs > 0 || step.stop == ENGINE_END)
-			return 1;
-		if (step.stop == ENGINE_GAP && ++n_gaps > 1)
+		/* Behind a gap, the engine is not at @from any more. */
+		if (step.n_runs > 0 || step.stop == ENGINE_END || step.stop == ENGINE_GAP ||
+		    n_steps == JOINT_STEPS_MAX)
 			return 1;
 		if (step.stop == ENGINE_MARK && step.mark == PTD_MARK_PAGING &&
 		    !lane->config.trace->facts.is_bare)

@@ -343,10 +343,13 @@ static size_t n_parts_of(const struct ptd_decoder *d)
 	return (of_threads > of_lanes ? of_threads : of_lanes) / n_lanes;
 }
 
-/* Make views for each thread. Where those of the others find no room, the lane has to decode. */
+/*
+ * Make views: the first for the lanes alone, and one for the parts that each thread decodes, the
+ * calling thread too while it waits. Where those of the parts find no room, the lane has to decode.
+ */
 static int make_views(struct ptd_decoder *d)
 {
-	const size_t n = threads_n(d->threads);
+	const size_t n_threads = threads_n(d->threads), n = n_threads > 1 ? n_threads + 1 : 1;
 
 	d->views = calloc(n, sizeof(*d->views));
 	if (!d->views)
@@ -457,7 +460,7 @@ static int start_lanes(struct ptd_decoder *d, char **reterr_message)
 {
 	const struct ahead_config ahead = {
 		.threads = d->threads,
-		.views = d->views,
+		.views = d->views + (d->n_views > 1),
 		.runs = d->runs,
 		.n_parts = n_parts_of(d),
 	};
@@ -589,7 +592,7 @@ static int find_last(struct ptd_decoder *d, const struct ptd_options *o, char **
 				from = asked_from;
 			r = count_window(d, from, to, reterr_message);
 			to = from;
-			size *= 4;
+			size = size < UINT64_MAX / 4 ? 4 * size : UINT64_MAX;
 		} while (r == 0 && from > asked_from);
 	}
 	extract_end_search(d->extract);

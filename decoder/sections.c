@@ -129,14 +129,14 @@ static uint64_t last_cut_before(struct sections *sections, uint64_t cut, uint64_
 
 uint64_t sections_needed(struct sections *sections, uint64_t cut, const struct stay *slice)
 {
-	const uint64_t next = sections_next_cut(sections, cut);
-	/* What is before the first PSB has no time. */
-	const uint64_t psb = cut == 0 ? psbs_next(&sections->psbs, 0) : cut;
-	uint64_t time, since;
+	uint64_t next, psb, time, since;
 
 	if (!sections->config.extract || !sections_exist(&sections->config) ||
 	    cut >= sections->size)
 		return cut;
+	next = sections_next_cut(sections, cut);
+	/* What is before the first PSB has no time. */
+	psb = cut == 0 ? psbs_next(&sections->psbs, 0) : cut;
 	time = time_at(sections, psb);
 	if (time == 0)
 		return cut;

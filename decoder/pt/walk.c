@@ -304,8 +304,7 @@ static int take_psb(struct walk *w)
 		if (r != 0)
 			break;
 		if (w->packet.type == PACKET_OVF || w->packet.type == PACKET_PSBEND) {
-			if (w->packet.type == PACKET_PSBEND && offset == w->join &&
-			    w->psb.n < WALK_QUEUE_MAX) {
+			if (w->packet.type == PACKET_PSBEND && offset == w->join) {
 				w->psb.items[w->psb.n] = event_of(w, WALK_JOIN);
 				w->psb.items[w->psb.n++].value = offset;
 			}

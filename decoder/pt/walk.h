@@ -102,7 +102,7 @@ struct walk_event {
 };
 
 struct walk_queue {
-	struct walk_event items[WALK_QUEUE_MAX];
+	struct walk_event items[WALK_QUEUE_MAX + 1]; /* the last one is for a WALK_JOIN */
 	size_t n;
 };
 
