@@ -55,6 +55,7 @@ struct unit {
 struct dwarf_file {
 	struct elfsym elf;
 	Dwarf *dwarf;
+	const Elf_Data *strings[4]; /* of the sections with strings; NULL: there is none */
 };
 
 struct debuginfo {
@@ -123,6 +124,15 @@ static bool read_sections(const struct elfsym *elf)
 	return true;
 }
 
+/* Return: the bytes of the section @name, decompressed once libdw has seen it; NULL: none. */
+static const Elf_Data *find_data(const struct elfsym *elf, const char *name)
+{
+	struct elfsym_section *section = elfsym_find(elf, SHT_PROGBITS, name);
+	const Elf_Data *data = section ? elf_getdata(section->scn, NULL) : NULL;
+
+	return data && data->d_buf ? data : NULL;
+}
+
 /*
  * Open the DWARF of @file. The addresses in a file that is not linked are not final, but an
  * alternate file, which has the type of such a file, has no addresses.
@@ -131,6 +141,8 @@ static bool read_sections(const struct elfsym *elf)
  */
 static int open_dwarf(struct filebytes *file, bool is_alternate, struct dwarf_file *ret_file)
 {
+	static const char *const sections[] = { ".debug_info", ".debug_types", ".debug_str",
+						".debug_line_str" };
 	struct dwarf_file opened = {};
 	GElf_Ehdr header;
 	int r;
@@ -147,13 +159,16 @@ static int open_dwarf(struct filebytes *file, bool is_alternate, struct dwarf_fi
 		return 0;
 	}
 	(void)dwarf_new_oom_handler(opened.dwarf, run_out_of_memory);
+	for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+		opened.strings[i] = find_data(&opened.elf, sections[i]);
 	*ret_file = opened;
 	return 0;
 }
 
 /*
  * Open the alternate file to which the DWARF refers. Without it the DWARF is not used, because
- * libdw would open the file by the path that the DWARF states.
+ * libdw would open the file by the path that the DWARF states. For the same reason an alternate
+ * file that refers to another one is not used.
  */
 static int open_alternate(struct debuginfo *debuginfo, const struct debugfile_places *places)
 {
@@ -163,9 +178,9 @@ static int open_alternate(struct debuginfo *debuginfo, const struct debugfile_pl
 	ssize_t size;
 	int r;
 
-	if (!elfsym_find(&debuginfo->main.elf, SHT_PROGBITS, ".gnu_debugaltlink"))
-		return 0;
 	size = dwelf_dwarf_gnu_debugaltlink(debuginfo->main.dwarf, &name, &bytes);
+	if (size == 0)
+		return 0;
 	if (size > 0 && (size_t)size <= sizeof(id.bytes)) {
 		id.size = (uint8_t)size;
 		memcpy(id.bytes, bytes, id.size);
@@ -176,6 +191,9 @@ static int open_alternate(struct debuginfo *debuginfo, const struct debugfile_pl
 				return r;
 		}
 	}
+	if (debuginfo->alternate.dwarf &&
+	    dwelf_dwarf_gnu_debugaltlink(debuginfo->alternate.dwarf, &name, &bytes) != 0)
+		close_dwarf(&debuginfo->alternate);
 	if (debuginfo->alternate.dwarf)
 		dwarf_setalt(debuginfo->main.dwarf, debuginfo->alternate.dwarf);
 	else
@@ -256,11 +274,40 @@ static int read_units(struct debuginfo *debuginfo)
 		at = next;
 		if (!dwarf_offdie(debuginfo->main.dwarf, unit.die, &die))
 			continue;
-		r = add_code(&debuginfo->coverage, &die, 0, (uint32_t)debuginfo->units.n);
+		/* The unit goes first: of what does not fit, the code that was added remains. */
+		r = vec_push(&debuginfo->units, unit);
 		if (r == 0)
-			r = vec_push(&debuginfo->units, unit);
+			r = add_code(&debuginfo->coverage, &die, 0,
+				     (uint32_t)debuginfo->units.n - 1);
 	}
 	return seal_coverage(&debuginfo->coverage, r);
+}
+
+/* --- strings ---------------------------------------------------------------------------------- */
+
+/* Return: whether the string that begins at @string ends in a section of @file. */
+static bool has_string(const struct dwarf_file *file, const char *string)
+{
+	for (size_t i = 0; i < ARRAY_LEN(file->strings); i++) {
+		const Elf_Data *data = file->strings[i];
+		const uintptr_t offset = data ? (uintptr_t)string - (uintptr_t)data->d_buf : 0;
+
+		if (data && offset < data->d_size)
+			return memchr(string, '\0', data->d_size - offset);
+	}
+	return false;
+}
+
+/* libdw does not look for the end of a string that stands in a DIE. */
+static const char *string_of(const struct debuginfo *debuginfo, Dwarf_Die *die, unsigned attribute)
+{
+	Dwarf_Attribute found;
+	const char *string = dwarf_formstring(dwarf_attr_integrate(die, attribute, &found));
+
+	return string && (has_string(&debuginfo->main, string) ||
+			  has_string(&debuginfo->alternate, string))
+		   ? string
+		   : NULL;
 }
 
 /* --- functions -------------------------------------------------------------------------------- */
@@ -348,13 +395,6 @@ static int read_functions(struct unit *unit, Dwarf_Die *unit_die)
 	return r;
 }
 
-static const char *string_of(Dwarf_Die *die, unsigned attribute)
-{
-	Dwarf_Attribute found;
-
-	return dwarf_formstring(dwarf_attr_integrate(die, attribute, &found));
-}
-
 /* Find the name of the function @die. Return: 0 or -ENOMEM. */
 static int name_function(struct debuginfo *debuginfo, struct function *function, Dwarf_Die *die)
 {
@@ -364,8 +404,9 @@ static int name_function(struct debuginfo *debuginfo, struct function *function,
 
 	if (function->name)
 		return 0;
-	mangled = string_of(die, DW_AT_linkage_name) ?: string_of(die, DW_AT_MIPS_linkage_name);
-	name = string_of(die, DW_AT_name) ?: mangled ?: "";
+	mangled = string_of(debuginfo, die, DW_AT_linkage_name)
+		      ?: string_of(debuginfo, die, DW_AT_MIPS_linkage_name);
+	name = string_of(debuginfo, die, DW_AT_name) ?: mangled ?: "";
 	size = mangled ? demangle(mangled, strlen(mangled), readable) : 0;
 	if (size > 0) {
 		readable[size] = '\0';
@@ -380,17 +421,18 @@ static int name_function(struct debuginfo *debuginfo, struct function *function,
 /* Return: whether the line table of the unit is of a size that libdw may read. */
 static bool has_lines(struct debuginfo *debuginfo, Dwarf_Die *unit_die)
 {
-	struct elfsym_section *section =
-	    elfsym_find(&debuginfo->main.elf, SHT_PROGBITS, ".debug_line");
-	Elf_Data *data = section ? elf_getdata(section->scn, NULL) : NULL;
+	const Elf_Data *data = find_data(&debuginfo->main.elf, ".debug_line");
 	Dwarf_Attribute attribute;
 	struct cursor c, table;
 	uint64_t length;
 	uint32_t word;
 	Dwarf_Word at;
 
-	if (!data || !data->d_buf ||
-	    dwarf_formudata(dwarf_attr(unit_die, DW_AT_stmt_list, &attribute), &at) != 0)
+	/* libdw reads the directory of compilation without asking for its end. */
+	if (dwarf_hasattr(unit_die, DW_AT_comp_dir) &&
+	    !string_of(debuginfo, unit_die, DW_AT_comp_dir))
+		return false;
+	if (!data || dwarf_formudata(dwarf_attr(unit_die, DW_AT_stmt_list, &attribute), &at) != 0)
 		return false;
 	c = cursor_from(data->d_buf, data->d_size);
 	if (cursor_skip(&c, at) < 0 || cursor_get(&c, sizeof(word), &word) < 0)
@@ -406,7 +448,8 @@ static int find_path(struct debuginfo *debuginfo, Dwarf_Die *unit_die, const cha
 		     const char **ret_path)
 {
 	const uint64_t *known = map_get(&debuginfo->paths, (uintptr_t)name);
-	const char *dir = name && name[0] != '/' ? string_of(unit_die, DW_AT_comp_dir) : NULL;
+	const char *dir =
+	    name && name[0] != '/' ? string_of(debuginfo, unit_die, DW_AT_comp_dir) : NULL;
 	char *path;
 
 	if (!dir || known) {
@@ -542,8 +585,10 @@ static int read_debuginfo(struct debuginfo *debuginfo)
 {
 	jmp_buf here;
 
-	if (setjmp(here) != 0)
+	if (setjmp(here) != 0) {
+		debuginfo->is_broken = true;
 		return -ENOMEM;
+	}
 	escape = &here;
 	return read_units(debuginfo);
 }
@@ -577,6 +622,12 @@ struct debuginfo *debuginfo_free(struct debuginfo *debuginfo)
 	}
 	vec_deinit(&debuginfo->units);
 	deinit_coverage(&debuginfo->coverage);
+	/*
+	 * libdw was left in the middle of an allocation: its lists may be half made, and
+	 * dwarf_end() would follow them. What it has allocated leaks.
+	 */
+	if (debuginfo->is_broken)
+		debuginfo->main.dwarf = debuginfo->alternate.dwarf = NULL;
 	close_dwarf(&debuginfo->main);
 	close_dwarf(&debuginfo->alternate);
 	(void)filebytes_unref(debuginfo->alternate_file);

@@ -50,6 +50,8 @@ static int open_debuginfo(struct elf_source *elf)
 	struct filebytes *file = elf->file;
 	int r;
 
+	/* An earlier call may have found it, and then failed. */
+	elf->dwarf = filebytes_unref(elf->dwarf);
 	if (elf->places) {
 		places = *elf->places;
 		places.fetch = (struct fetch){};

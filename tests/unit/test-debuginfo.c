@@ -313,6 +313,83 @@ static void alternate(void **state)
 
 /* --- damage ----------------------------------------------------------------------------------- */
 
+/* A unit of one instruction. Its directory of compilation goes between the two parts. */
+static const char unit_start[] = "\t.text\n"
+				 "f:\t.file 1 \"a.c\"\n"
+				 "\t.loc 1 5\n"
+				 "\tnop\n"
+				 ".Lend:\n"
+				 "\t.section .debug_info,\"\",@progbits\n"
+				 "\t.4byte .Linfo_end - .Linfo\n"
+				 ".Linfo:\t.2byte 4\n"
+				 "\t.4byte .Labbrev\n"
+				 "\t.byte 8, 1\n"
+				 "\t.8byte f, .Lend - f\n"
+				 "\t.4byte .Lline\n";
+static const char unit_end[] =
+    ".Linfo_end:\n"
+    "\t.section .debug_abbrev,\"\",@progbits\n"
+    ".Labbrev:\n"
+    "\t.byte 1, 0x11, 0, 0x11, 1, 0x12, 7, 0x10, 0x17, 0x1b, 8, 0, 0, 0\n"
+    "\t.section .debug_line,\"\",@progbits\n"
+    ".Lline:\n";
+
+struct unit_row {
+	const char *title;
+	const char *directory; /* as the assembler takes it */
+	const char *more;      /* at the end of the source */
+	const char *command;   /* makes out.so from unit.so */
+	int n;                 /* of positions; -1: the DWARF is not used */
+};
+
+static const struct unit_row unit_rows[] = {
+	{ "a good unit", ".asciz \"/src\"", "", "cp unit.so out.so", 1 },
+	{ "a string that does not end", ".ascii \"/src\"", "", "cp unit.so out.so", 0 },
+	/* libdw would open the file that the section names, whatever its type is. */
+	{ "an alternate file", ".asciz \"/src\"",
+	  ".section .gnu_debugaltlink,\"\",@progbits\n.asciz \"x\"\n.8byte 1, 2\n",
+	  "cp unit.so out.so", -1 },
+	{ "an alternate file in a section of another type", ".asciz \"/src\"",
+	  ".section .gnu_debugaltlink,\"\",@note\n.asciz \"x\"\n.8byte 1, 2\n", "cp unit.so out.so",
+	  -1 },
+};
+
+static void units(void **state)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	if (!have("gcc") || !have("objcopy"))
+		skip();
+	for (size_t i = 0; i < ARRAY_LEN(unit_rows); i++) {
+		const struct unit_row *row = &unit_rows[i];
+		_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
+		_cleanup_(debuginfo_freep) struct debuginfo *debuginfo = NULL;
+		struct ptd_position positions[PTD_POSITIONS_MAX];
+		uint64_t start, size;
+		FILE *source;
+
+		print_message("  %s\n", row->title);
+		(void)snprintf(path, sizeof(path), "%s/unit.s", f->dir);
+		source = fopen(path, "we");
+		assert_non_null(source);
+		fprintf(source, "%s\t%s\n%s%s", unit_start, row->directory, unit_end, row->more);
+		fclose(source);
+		assert_true(run(f, "gcc -shared -nostdlib -o unit.so unit.s && rm -f out.so && %s",
+				row->command));
+		(void)snprintf(path, sizeof(path), "%s/out.so", f->dir);
+		file = open_file(f, path);
+		find_text(file, &start, &size);
+		assert_int_equal(debuginfo_new(file, NULL, &debuginfo), 0);
+		assert_int_equal(debuginfo ? debuginfo_find(debuginfo, start, positions) : -1,
+				 row->n);
+		if (row->n == 1) {
+			assert_string_equal(positions[0].file, "/src/a.c");
+			assert_int_equal(positions[0].line, 5);
+		}
+	}
+}
+
 /* What is said of damaged DWARF may be wrong, but nothing breaks. */
 static void damaged(void **state)
 {
@@ -445,6 +522,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(compressed, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_dwarf, setup, teardown),
 		cmocka_unit_test_setup_teardown(alternate, setup, teardown),
+		cmocka_unit_test_setup_teardown(units, setup, teardown),
 		cmocka_unit_test_setup_teardown(damaged, setup, teardown),
 	};
 
