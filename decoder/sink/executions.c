@@ -17,12 +17,17 @@ static void execution_deinit(struct execution *execution)
 	*execution = (struct execution){};
 }
 
+static void running_deinit(struct running *running)
+{
+	execution_deinit(&running->execution);
+	map_deinit(&running->by_id);
+	*running = (struct running){};
+}
+
 void executions_deinit(struct executions *executions)
 {
-	for (size_t i = 0; i < executions->running.n; i++) {
-		execution_deinit(&executions->running.items[i].execution);
-		map_deinit(&executions->running.items[i].by_id);
-	}
+	for (size_t i = 0; i < executions->running.n; i++)
+		running_deinit(&executions->running.items[i]);
 	vec_deinit(&executions->running);
 	vec_deinit(&executions->matches);
 	for (size_t i = 0; i < executions->n_worst; i++)
@@ -292,23 +297,28 @@ static int leave(struct executions *executions, const struct ptd_call_thread *th
 {
 	struct running *running = get_running(executions, call->stack);
 	struct open_stack *stack = open_stacks_get(&executions->stacks, call->stack);
-	const struct open_frame *frame;
+	const struct open_frame *top;
 	struct execution_part *part;
+	struct open_frame frame;
+	int r = 0;
 
 	if (!running || !stack)
 		return -ENOMEM;
-	frame = open_stack_top(stack);
-	if (!frame)
+	top = open_stack_top(stack);
+	if (!top)
 		return 0;
+	frame = *top;
 	open_stack_pop(stack);
-	if (!running->is_running)
-		return 0;
-	part = find_part(running, frame->function);
-	if (part)
-		leave_part(part, call);
-	return stack->frames.n <= running->level
-		   ? end_execution(executions, running, thread, frame, call)
-		   : 0;
+	if (running->is_running) {
+		part = find_part(running, frame.function);
+		if (part)
+			leave_part(part, call);
+		if (stack->frames.n <= running->level)
+			r = end_execution(executions, running, thread, &frame, call);
+	}
+	if (stack->frames.n == 0)
+		running_deinit(running);
+	return r;
 }
 
 /* What is moved to another stack is not seen as a whole there. Return: 0 or -ENOMEM. */
@@ -319,16 +329,17 @@ static int move(struct executions *executions, const struct ptd_call *call, uint
 	if (call->n_moved == 0)
 		return 0;
 	r = open_stacks_move(&executions->stacks, call->stack, to, call->n_moved);
-	if (r == 0 && call->stack < executions->running.n &&
-	    executions->running.items[call->stack].is_running) {
+	if (r == 0 && call->stack < executions->running.n) {
 		struct running *running = &executions->running.items[call->stack];
 		const struct open_stack *stack = &executions->stacks.items.items[call->stack];
 
-		if (stack->frames.n <= running->level) {
+		if (running->is_running && stack->frames.n <= running->level) {
 			running->is_running = false;
 			map_deinit(&running->by_id);
 			executions->n_partial++;
 		}
+		if (stack->frames.n == 0)
+			running_deinit(running);
 	}
 	return r;
 }

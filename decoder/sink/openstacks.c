@@ -56,5 +56,7 @@ int open_stacks_move(struct open_stacks *stacks, uint32_t from_id, uint32_t to_i
 	memcpy(to->frames.items + to->frames.n, from->frames.items + from->frames.n,
 	       n * sizeof(*to->frames.items));
 	to->frames.n += n;
+	if (from->frames.n == 0)
+		vec_deinit(&from->frames);
 	return 0;
 }

@@ -55,10 +55,17 @@ static inline struct open_frame *open_stack_top(const struct open_stack *stack)
 	return stack->frames.n > 0 ? &stack->frames.items[stack->frames.n - 1] : NULL;
 }
 
-/* Remove the innermost function, if there is one. */
+/*
+ * Remove the innermost function, if there is one; what open_stack_top() returned is no longer
+ * valid. An empty stack keeps no memory: as a rule, its fiber or thread has ended, and no other
+ * stack gets its number.
+ */
 static inline void open_stack_pop(struct open_stack *stack)
 {
-	stack->frames.n -= stack->frames.n > 0;
+	if (stack->frames.n > 1)
+		stack->frames.n--;
+	else
+		vec_deinit(&stack->frames);
 }
 
 /*

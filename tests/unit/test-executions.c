@@ -165,6 +165,46 @@ static void threads(void **state)
 	executions_deinit(&executions);
 }
 
+/* Of stacks on which nothing is open any more, such as those of ended fibers, no memory is kept. */
+static void ended_stacks(void **state)
+{
+	enum { N = 100 };
+	struct executions executions = { .name = "f", .has_time = true };
+	struct callmade made;
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++) {
+		callmade_init(&made, i, 11);
+		/* The execution ends before its stack does. */
+		if (i % 2 > 0)
+			callmade_enter(&made, CALLMADE_MAIN, PTD_CALL_BY_START, 0, 0);
+		make_request(&made, i, i, 2);
+		if (i % 2 > 0)
+			callmade_leave(&made, PTD_CALL_BY_END, 1000, 1000);
+		assert_int_equal(add(&executions, &made), 0);
+	}
+	/* All that is open on the stack N belongs to the first one. */
+	callmade_init(&made, N, 11);
+	callmade_enter(&made, CALLMADE_F, PTD_CALL_BY_CALL, 0, 0);
+	assert_int_equal(add(&executions, &made), 0);
+	executions.stack = 0;
+	made.calls[0] = (struct ptd_call){ .kind = PTD_CALL_SWITCH, .stack = N, .n_moved = 1 };
+	made.batch.n_calls = 1;
+	assert_int_equal(add(&executions, &made), 0);
+
+	assert_int_equal(executions.n, N + 1);
+	assert_int_equal(executions.n_partial, 1);
+	assert_int_equal(executions.worst[0].n_parts, 2);
+	assert_int_equal(executions.stacks.items.n, N + 1);
+	assert_int_equal(executions.stacks.items.items[0].frames.n, 1);
+	for (size_t i = 0; i <= N; i++) {
+		assert_null(executions.running.items[i].execution.parts);
+		if (i > 0)
+			assert_null(executions.stacks.items.items[i].frames.items);
+	}
+	executions_deinit(&executions);
+}
+
 /* More functions than are kept: the smallest are one part, and the sum is the whole. */
 static void many_parts(void **state)
 {
@@ -265,6 +305,7 @@ int main(void)
 		cmocka_unit_test(inner_and_partial), cmocka_unit_test(threads),
 		cmocka_unit_test(many_parts),        cmocka_unit_test(names),
 		cmocka_unit_test(nonsense),          cmocka_unit_test(calls_that_fail),
+		cmocka_unit_test(ended_stacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
