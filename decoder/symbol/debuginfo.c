@@ -22,10 +22,16 @@
 
 /* Of the DWARF sections of a file, decompressed; and of the line table of one compiled file. */
 #define SECTIONS_MAX (UINT64_C(2) << 30)
-#define LINES_MAX    (UINT64_C(32) << 20)
+#define LINES_MAX    (UINT64_C(4) << 20)
 
 #define DEPTH_MAX  256u       /* of nested functions, blocks, namespaces and types: 8 bits */
 #define RANGES_MAX (1u << 16) /* of one function */
+
+/* Of all units or of all functions of a unit, counting those that are empty. */
+#define RANGES_ALL_MAX (1u << 23)
+
+/* How often, on average, libdw may pass over a byte of a unit: at most once for each level. */
+#define PASSES_MAX 32u
 
 #define NO_FUNCTION UINT32_MAX
 
@@ -33,6 +39,7 @@
 struct coverage {
 	struct symtab code;
 	VEC(uint32_t) owners; /* of the symbols, in the order in which they were added */
+	uint32_t n_ranges;    /* that were read */
 };
 
 /* A function, or a place where one was inlined. */
@@ -102,6 +109,18 @@ static uint64_t read_section(const struct elfsym *elf, struct elfsym_section *se
 	return gelf_getchdr(section->scn, &compressed) ? compressed.ch_size : UINT64_MAX;
 }
 
+/*
+ * Return: whether libdw and elfsym_find() would take different sections for the line tables. libdw
+ * takes the first one of the name that has bytes, whatever its type is.
+ */
+static bool is_other_line_table(const struct elfsym *elf, const struct elfsym_section *section)
+{
+	return section->header.sh_type != SHT_NOBITS &&
+	       (strcmp(section->name, ".debug_line") == 0 ||
+		strcmp(section->name, ".debug_line.dwo") == 0) &&
+	       section != elfsym_find(elf, SHT_PROGBITS, ".debug_line");
+}
+
 /* Read the sections that libdw will look at. Return: whether it may. */
 static bool read_sections(const struct elfsym *elf)
 {
@@ -113,6 +132,11 @@ static bool read_sections(const struct elfsym *elf)
 
 		/* An older way of compressing, which does not say in the header how large it is. */
 		if (strncmp(s->name, ".zdebug_", 8) == 0)
+			return false;
+		if (is_other_line_table(elf, s))
+			return false;
+		/* libelf would decompress it to find the name of a section. */
+		if (s->header.sh_type == SHT_STRTAB && (s->header.sh_flags & SHF_COMPRESSED))
 			return false;
 		if (s->header.sh_type != SHT_NOBITS && (strncmp(s->name, ".debug_", 7) == 0 ||
 							strcmp(s->name, ".gnu_debugaltlink") == 0))
@@ -220,6 +244,8 @@ static int add_code(struct coverage *coverage, Dwarf_Die *die, size_t depth, uin
 		at = dwarf_ranges(die, at, &base, &start, &end);
 		if (at <= 0)
 			break;
+		if (coverage->n_ranges++ == RANGES_ALL_MAX)
+			return -E2BIG;
 		if (start >= end)
 			continue;
 		r = symtab_add(&coverage->code,
@@ -353,10 +379,37 @@ struct step {
 	uint32_t function;
 };
 
+/*
+ * Go from the last DIE of the way to its next sibling; if it has none, to that of the DIE around
+ * it, and so on. libdw walks through all that is inside a DIE to find its sibling: *@left is how
+ * many more bytes it may pass over.
+ *
+ * Return: the new length of the way; 0 at the end of the unit, or of *@left.
+ */
+static size_t go_on(const struct unit *unit, struct step *way, size_t n, uint64_t *left)
+{
+	for (; n > 0; n--) {
+		Dwarf_Die *die = &way[n - 1].die;
+		Dwarf_Die next = {};
+		const bool has_sibling = dwarf_siblingof(die, &next) == 0;
+		const uint64_t passed =
+		    next.addr ? (uintptr_t)next.addr - (uintptr_t)die->addr : unit->size;
+
+		if (passed > *left)
+			return 0;
+		*left -= passed;
+		if (has_sibling) {
+			*die = next;
+			return n;
+		}
+	}
+	return 0;
+}
+
 static int walk_functions(struct unit *unit, Dwarf_Die *unit_die)
 {
 	struct step way[DEPTH_MAX];
-	uint64_t n_dies = 0;
+	uint64_t n_dies = 0, left = unit->size * PASSES_MAX;
 	size_t n = 1;
 	int r = 0;
 
@@ -374,8 +427,7 @@ static int walk_functions(struct unit *unit, Dwarf_Die *unit_die)
 			way[n++].function = function;
 			continue;
 		}
-		while (n > 0 && dwarf_siblingof(&way[n - 1].die, &way[n - 1].die) != 0)
-			n--;
+		n = go_on(unit, way, n, &left);
 	}
 	return r;
 }

@@ -352,6 +352,8 @@ static const struct unit_row unit_rows[] = {
 	{ "an alternate file in a section of another type", ".asciz \"/src\"",
 	  ".section .gnu_debugaltlink,\"\",@note\n.asciz \"x\"\n.8byte 1, 2\n", "cp unit.so out.so",
 	  -1 },
+	{ "two line tables", ".asciz \"/src\"", ".section .other,\"\",@progbits\n.8byte 1\n",
+	  "objcopy --rename-section .other=.debug_line unit.so out.so", -1 },
 };
 
 static void units(void **state)
