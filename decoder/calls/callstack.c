@@ -235,19 +235,21 @@ void callstack_name(struct callstack *stack, struct call_list *list,
 	say_entered(stack, list, functions, place, top);
 }
 
-/* Make room for @n hidden frames more. */
+/* Make room for @n hidden frames more, and for some that the next gaps hide: all must be moved. */
 static void forget_hidden(struct callstack *stack, struct call_list *list, size_t n)
 {
 	const size_t n_all = stack->hidden.n + n;
-	const size_t n_gone = n_all <= HIDDEN_MAX                    ? 0
-			      : n_all - HIDDEN_MAX < stack->hidden.n ? n_all - HIDDEN_MAX
-								     : stack->hidden.n;
+	size_t n_gone;
 
+	if (n_all <= HIDDEN_MAX)
+		return;
+	n_gone = n_all - HIDDEN_MAX + HIDDEN_MAX / 8;
+	if (n_gone > stack->hidden.n)
+		n_gone = stack->hidden.n;
 	stack->hidden.n -= n_gone;
 	list->n_frames -= n_gone;
-	if (n_gone > 0)
-		memmove(stack->hidden.items, stack->hidden.items + n_gone,
-			stack->hidden.n * sizeof(*stack->hidden.items));
+	memmove(stack->hidden.items, stack->hidden.items + n_gone,
+		stack->hidden.n * sizeof(*stack->hidden.items));
 }
 
 void callstack_break(struct callstack *stack, struct call_list *list,

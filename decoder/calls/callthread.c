@@ -74,6 +74,10 @@
 /* Frames that may be looked at in vain: see step.c. */
 #define SEARCH_ROOM_PER_BATCH (UINT64_C(1) << 16)
 
+/* Handlers of exceptions that are kept: so many of a stack, and more of one that is deep. */
+#define TRAPS_MIN       64
+#define TRAPS_PER_FRAME 8
+
 static bool is_kernel(uint64_t ip)
 {
 	return ip >> 63;
@@ -500,6 +504,13 @@ static void take_mixed(struct step *s)
 	s->last = NULL;
 }
 
+/* Return: whether @stack may have another handler. The number of frames bounds theirs, and is
+ * itself bounded for all stacks together. */
+static bool has_room_for_trap(const struct callstack *stack)
+{
+	return stack->traps.n < TRAPS_MIN + TRAPS_PER_FRAME * stack->frames.n;
+}
+
 /* Handlers of exceptions are installed, or no longer. */
 static void take_traps(struct step *s)
 {
@@ -513,7 +524,7 @@ static void take_traps(struct step *s)
 	for (size_t i = run->first; i <= step_last_index(run); i++) {
 		const enum trap_op op = trap_op_at(run->block, i, &handler);
 
-		if (op == TRAP_PUSH && stack->traps.n < PTD_CALLS_DEPTH_MAX &&
+		if (op == TRAP_PUSH && has_room_for_trap(stack) &&
 		    vec_push(&stack->traps, { run->base + (uint64_t)handler, frame }) < 0)
 			step_fail(s, -ENOMEM);
 		if (op == TRAP_POP && stack->traps.n > 0 &&
@@ -706,18 +717,11 @@ int callthread_batch(struct callthread *thread, struct call_world *world,
 int callthread_end(struct callthread *thread, struct call_world *world)
 {
 	const struct call_place place = { .t = thread->shown.t_last, .n = thread->shown.n_insns };
-	struct callstack *home = thread->home;
 
 	thread->n_at_end = thread->stack->frames.n;
 	callstack_leave_to(thread->stack, &world->list, &world->functions, &place, 0,
 			   PTD_CALL_BY_END);
-	if (home && home != thread->stack) {
-		home->bias = home->n_parked - place.n;
-		callstack_leave_to(home, &world->list, &world->functions, &place, 0,
-				   PTD_CALL_BY_END);
-		stackpool_drop_stack(world, home);
-	}
-	thread->home = NULL;
+	stackpool_end_home(thread, world);
 	stackpool_end(thread->pool, world, thread->shown.id, &place);
 	thread->shown.ended = true;
 	return world->list.r;

@@ -42,8 +42,7 @@ enum call_after {
 struct callthread {
 	struct ptd_call_thread shown; /* the first field */
 	struct callstack *stack;      /* that it is on */
-	struct callstack *home;       /* of its scheduler; may be NULL */
-	size_t n_home;                /* frames on @home that stay when the scheduler leaves it */
+	struct callstack *home;       /* of its scheduler, never parked; may be NULL */
 	struct stackpool *pool;       /* of its process; borrowed */
 
 	uint8_t after;     /* enum call_after */

@@ -156,11 +156,19 @@ static void end_parked(struct stackpool *pool, struct call_world *world, size_t 
 	stackpool_drop_stack(world, stack);
 }
 
+/* Any thread may go on on @stack, or none: it is not that of a scheduler any more. */
+static void forget_home(struct callthread *thread, const struct callstack *stack)
+{
+	if (thread->home == stack)
+		thread->home = NULL;
+}
+
 /* Park a stack, which goes on at @ip. */
 static void park(struct step *s, struct callstack *stack, uint64_t ip)
 {
 	struct stackpool *pool = s->thread->pool;
 
+	forget_home(s->thread, stack);
 	if (pool->parked.n >= PTD_CALLS_STACKS_MAX) {
 		s->world->list.stats.n_stacks_ended++;
 		end_parked(pool, s->world, 0, &s->place);
@@ -253,16 +261,21 @@ static size_t find_parked(const struct step *s)
 	return STEP_NONE;
 }
 
+void stackpool_end_home(struct callthread *thread, struct call_world *world)
+{
+	if (thread->home && thread->home != thread->stack)
+		stackpool_drop_stack(world, thread->home);
+	thread->home = NULL;
+}
+
 /* The scheduler leaves its stack: what it called before will not be returned to. */
 static void leave_home(struct step *s)
 {
 	struct callthread *thread = s->thread;
 
-	if (thread->stack != thread->home)
-		thread->n_home = 0;
+	stackpool_end_home(thread, s->world);
 	thread->home = thread->stack;
-	if (thread->stack->frames.n > thread->n_home)
-		step_leave_to(s, thread->n_home, PTD_CALL_BY_UNWINDING);
+	step_leave_to(s, 0, PTD_CALL_BY_UNWINDING);
 	thread->home->n_parked = s->place.n + thread->home->bias;
 }
 
@@ -271,6 +284,7 @@ static void end_own(struct step *s)
 {
 	struct callstack *stack = s->thread->stack;
 
+	forget_home(s->thread, stack);
 	step_leave_to(s, 0, PTD_CALL_BY_END);
 	stackpool_drop_stack(s->world, stack);
 }
@@ -358,11 +372,8 @@ void stackpool_leave(struct step *s)
 void stackpool_park(struct step *s)
 {
 	struct callthread *thread = s->thread;
-	struct callstack *own = thread->stack;
 
-	park(s, own, step_top(s)->ret);
-	if (thread->home == own)
-		thread->home = NULL;
+	park(s, thread->stack, step_top(s)->ret);
 	if (!thread->home) {
 		thread->home = stackpool_new_stack(s->world);
 		if (!thread->home) {
@@ -372,7 +383,6 @@ void stackpool_park(struct step *s)
 		callstack_begin(thread->home,
 				&(struct call_place){ .t = s->place.t, .n = -thread->home->bias });
 	}
-	thread->n_home = thread->home->frames.n;
 	go_to(s, thread->home);
 	callstack_say_switch(thread->home, &s->world->list, &s->world->functions, &s->place, 0);
 	step_enter(s, &(struct frame){ .ret = step_next_ip(s),
@@ -421,20 +431,23 @@ static void move_frames(struct step *s, struct callstack *from, struct callstack
 static void move_alike(struct step *s, struct callstack *wrong, size_t n_wrong,
 		       struct callstack *right, size_t n)
 {
+	/* To make room for a link, others are removed: so @i may be behind the last one. */
 	for (size_t i = right->alike.n; i-- > 0;) {
-		const struct alike a = right->alike.items[i];
+		struct alike a;
 
-		if (a.own <= n)
+		if (i >= right->alike.n || right->alike.items[i].own <= n)
 			continue;
+		a = right->alike.items[i];
 		unlink_alike(right, i);
 		if (a.stack != wrong)
 			link_alike(s, wrong, a.own - n + n_wrong, a.stack, a.other);
 	}
 	for (size_t i = wrong->alike.n; i-- > 0;) {
-		const struct alike a = wrong->alike.items[i];
+		struct alike a;
 
-		if (a.own != n_wrong)
+		if (i >= wrong->alike.n || wrong->alike.items[i].own != n_wrong)
 			continue;
+		a = wrong->alike.items[i];
 		unlink_alike(wrong, i);
 		if (a.stack != right && returns_here(s, a.stack, a.other))
 			link_alike(s, right, n, a.stack, a.other);

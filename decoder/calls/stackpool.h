@@ -20,6 +20,7 @@
 #include "util/vec.h"
 
 struct call_world;
+struct callthread;
 struct step;
 
 /* What is kept of stacks that are alike, for each of them. If there is more, the outermost is
@@ -61,6 +62,10 @@ void stackpool_compare(struct step *s);
  * Return: whether there was one.
  */
 bool stackpool_correct(struct step *s);
+
+/* The thread's scheduler does not go on on its stack. Nothing is open on that unless the thread is
+ * on it: then it stays, as a stack like any other. */
+void stackpool_end_home(struct callthread *thread, struct call_world *world);
 
 /* End the stacks on which the thread @thread was the last. */
 void stackpool_end(struct stackpool *pool, struct call_world *world, uint32_t thread,

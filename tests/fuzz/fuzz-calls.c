@@ -17,15 +17,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define BLOCKS 64
+#define BLOCKS 80
+#define NEAR   64 /* blocks that most events are of */
 #define INSNS  4
 #define RUNS   64
 
 #define KERNEL UINT64_C(0xffff800000000000)
 
-/* A symbol for each 8 blocks; those of the last 8 have none. */
-static const char *const names[] = { "",  "main",        "f",          "f.cold",       "g@plt",
-				     "g", "swapcontext", "setcontext", "runtime.mcall" };
+/* A symbol for each 8 blocks; those of "" have none. */
+static const char *const names[] = { "",    "main",        "f",          "f.cold", "g@plt",
+				     "g",   "swapcontext", "setcontext", "",       "runtime.mcall",
+				     "gogo" };
 
 static const uint8_t classes[] = {
 	PTD_INSN_OTHER, PTD_INSN_JUMP_COND,     PTD_INSN_CALL,      PTD_INSN_RETURN,
@@ -55,11 +57,12 @@ static void make_code(struct input *in)
 		in->by_id[i] = &in->symbols[i];
 	}
 	for (size_t i = 0; i < BLOCKS; i++) {
-		const uint32_t symbol = (uint32_t)(i / 8 + 1) % ARRAY_LEN(names);
+		const uint32_t symbol = (uint32_t)(i / 8 + 1);
 
 		for (size_t k = 0; k < INSNS; k++)
-			in->insns[i][k] = (struct ptd_insn){ (uint16_t)k, 1, PTD_INSN_OTHER,
-							     i >= 56 ? PTD_NO_SYMBOL : symbol };
+			in->insns[i][k] =
+			    (struct ptd_insn){ (uint16_t)k, 1, PTD_INSN_OTHER,
+					       names[symbol][0] ? symbol : PTD_NO_SYMBOL };
 		in->insns[i][INSNS - 1].iclass = classes[(i * 7 + i / 8) % ARRAY_LEN(classes)];
 		/* One is of two functions. */
 		if (i == 23)
@@ -112,7 +115,8 @@ static void add_mark(struct input *in, enum ptd_mark_kind kind, uint64_t ip)
 static void take_event(struct input *in, struct ptd_calls *calls, struct callcheck *check,
 		       uint8_t what, uint8_t where)
 {
-	const struct ptd_block *block = &in->blocks[where % BLOCKS];
+	const struct ptd_block *block =
+	    &in->blocks[(what & 0xf) == 0xf ? NEAR + where % (BLOCKS - NEAR) : where % NEAR];
 	const uint64_t base = block->address + (what & 0x10 ? KERNEL : 0);
 
 	in->t += what >> 5;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The call layer: for each of its rules a stream made by hand, and the calls that it must give. */
+/* The call layer: for each of its rules a stream made by hand, and the calls that it must give; and
+ * that what it keeps is bounded. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "decoder/calls/callthread.h"
+#include "decoder/calls/stackpool.h"
 #include "ptd/calls.h"
 #include "ptd/decode.h"
 #include "tests/lib/callcheck.h"
@@ -477,6 +480,19 @@ static const struct {
 	  "+h:call@2 +runtime.mcall:call@3 =0 +(anonymous namespace)::k(int):call@0 +gogo:call@1 "
 	  "-gogo:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =1 "
 	  "-runtime.mcall:unwinding@3 -h:unwinding@2 -g:unwinding@1 -f:end@0" },
+	{ "a scheduler's stack that waits is not the scheduler's any more",
+	  "1000:1c>d000 d000:1C 2000:1c>c000 c000:2r 3000:1c>d000 d000:1C 4000:1c>c200 c200:2r "
+	  "2001:1o",
+	  "+main:start@0 +runtime.mcall:call@1 =1 +f:call@0 +__swapcontext:call@1 =2 +g:start@0 "
+	  "+runtime.mcall:call@1 =3 +h:call@0 +setcontext:call@1 -setcontext:end@1 -h:end@0 =1 "
+	  "-__swapcontext:return@1 -f:end@0 -runtime.mcall:end@1 -g:end@0 -runtime.mcall:end@1 "
+	  "-main:end@0" },
+	{ "a scheduler's stack that has ended is not the scheduler's any more",
+	  "1000:1c>d000 d000:1C 2000:1c>c200 c200:2r 1001:1c>d000 d000:1C 3000:1c>c200 c200:2r "
+	  "1002:1o",
+	  "+main:start@0 +runtime.mcall:call@1 =1 +f:call@0 +setcontext:call@1 -setcontext:end@1 "
+	  "-f:end@0 =0 -runtime.mcall:return@1 +runtime.mcall:call@1 =2 +g:call@0 "
+	  "+setcontext:call@1 -setcontext:end@1 -g:end@0 =0 -runtime.mcall:return@1 -main:end@0" },
 	{ "part of a block", "1000:1C 2000:4r+1 1001:1o",
 	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
 };
@@ -501,10 +517,158 @@ static void test_rules(void **state)
 	assert_false(bad);
 }
 
+#define FIBERS 120
+
+/*
+ * Many fibers wait at the same address. Which goes on is not known until they return, so they
+ * change places, and what is known of each of the others is full.
+ */
+static void test_many_fibers(void **state)
+{
+	struct fixture *f = *state;
+	char word[32];
+	uint32_t random = 1;
+
+	for (size_t i = 0; i < 6000; i++) {
+		random = random * 1103515245 + 12345;
+		take_word(f, "1000:1c>c000");
+		take_word(f, "c000:2r");
+		if (i >= FIBERS) {
+			/* One of 8 returns from one or two functions, and calls them again. */
+			(void)snprintf(word, sizeof(word), "%x:1r", 0x3001 + (random >> 16 & 2));
+			take_word(f, word);
+			(void)snprintf(word, sizeof(word), "%x:1j>2000",
+				       0x2001 + (random >> 20 & 6));
+			take_word(f, word);
+		}
+		(void)snprintf(word, sizeof(word), "%x:1c>3000", 0x2000 + (random >> 24 & 6));
+		take_word(f, word);
+		(void)snprintf(word, sizeof(word), "%x:1c>c000", 0x3000 + (random >> 28 & 2));
+		take_word(f, word);
+		take_word(f, "c000:2r");
+		take_word(f, "1001:1j>1000");
+		give_batch(f);
+		f->n_text = 0;
+	}
+	assert_int_equal(ptd_calls_finish(f->calls), 0);
+	take_calls(f);
+	callcheck_end(&f->check);
+	assert_int_equal(f->check.n_faults, 0);
+	assert_true(ptd_calls_stats(f->calls)->n_wrong > 100);
+}
+
+/* --- bounds ----------------------------------------------------------------------------------- */
+
+/* A thread without what surrounds it. */
+struct alone {
+	struct call_world world;
+	struct stackpool pool;
+	struct callthread thread;
+};
+
+static void alone_init(struct alone *a, const struct fixture *f)
+{
+	*a = (struct alone){};
+	assert_int_equal(callthread_init(&a->thread, &a->world, &a->pool, &f->slice), 0);
+}
+
+static void alone_give(struct alone *a, struct fixture *f)
+{
+	assert_int_equal(callthread_batch(&a->thread, &a->world, &f->batch), 0);
+	f->batch.n_runs = f->batch.n_marks = 0;
+	a->world.list.calls.n = 0;
+}
+
+static void alone_deinit(struct alone *a)
+{
+	assert_int_equal(callthread_end(&a->thread, &a->world), 0);
+	callthread_forget(&a->thread, &a->world);
+	assert_int_equal(a->world.list.n_frames, 0);
+	vec_deinit(&a->pool.parked);
+	call_world_deinit(&a->world);
+}
+
+/* A stack that becomes the scheduler's takes the place of the one that was. */
+static void test_schedulers(void **state)
+{
+	static const char *const words[] = { "3000:1c>d000", "d000:1C",      "2000:1c>d200",
+					     "d200:1J",      "3001:1c>d200", "d200:1J" };
+	struct fixture *f = *state;
+	struct alone a;
+	size_t n = 0;
+
+	alone_init(&a, f);
+	for (size_t i = 0; i < 20; i++)
+		for (size_t k = 0; k < ARRAY_LEN(words); k++)
+			take_word(f, words[k]);
+	alone_give(&a, f);
+	for (const struct callstack *stack = a.world.stacks; stack; stack = stack->next)
+		n++;
+	assert_in_range(n, 1, 4);
+	alone_deinit(&a);
+}
+
+/* To hide one frame more does not move all that are hidden, each time. */
+static void test_gaps(void **state)
+{
+	struct fixture *f = *state;
+	size_t n_hidden = 0, n_moved = 0;
+	struct alone a;
+
+	alone_init(&a, f);
+	for (size_t i = 0; i < 20000; i++) {
+		take_word(f, "1000:1o");
+		take_word(f, "gap");
+		alone_give(&a, f);
+		n_moved += a.thread.stack->hidden.n <= n_hidden;
+		n_hidden = a.thread.stack->hidden.n;
+	}
+	assert_in_range(n_hidden, 1000, 19000);
+	assert_in_range(n_moved, 1, 10);
+	alone_deinit(&a);
+}
+
+/* Code that only installs handlers of exceptions. */
+static void test_traps(void **state)
+{
+	/* lea, push %r11, push %r14, mov %rsp, %r14 */
+	static const uint8_t bytes[] = { 0x4c, 0x8d, 0x1d, 0x38, 0,    0,    0,
+					 0x41, 0x53, 0x41, 0x56, 0x49, 0x89, 0xe6 };
+	static struct ptd_insn insns[] = {
+		{ .offset = 0, .size = 7, .symbol = 1 },
+		{ .offset = 7, .size = 2, .symbol = 1 },
+		{ .offset = 9, .size = 2, .symbol = 1 },
+		{ .offset = 11, .size = 3, .symbol = 1 },
+	};
+	struct fixture *f = *state;
+	const struct ptd_block block = { .n_insns = ARRAY_LEN(insns),
+					 .size = sizeof(bytes),
+					 .mode = 64,
+					 .object = &f->objects[0],
+					 .address = 0x1000,
+					 .insns = insns,
+					 .bytes = bytes };
+	struct alone a;
+
+	alone_init(&a, f);
+	for (size_t i = 0; i < 1000; i++) {
+		f->runs[f->batch.n_runs++] = (struct ptd_run){
+			.block = &block, .base = 0x1000, .t = i, .n = ARRAY_LEN(insns)
+		};
+		alone_give(&a, f);
+	}
+	assert_in_range(a.thread.stack->traps.n, 64, 100);
+	alone_deinit(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rules, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_fibers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_schedulers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gaps, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_traps, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
