@@ -61,11 +61,11 @@ fi
 
 # Of too little memory, how much may be taken is said.
 if [[ -z ${PTD_ASAN:-} ]]; then
-	# As little as ptdecode starts with, libraries and all.
+	# Little more than ptdecode starts with, libraries and all.
 	for ((kib = 8000; kib < 100000; kib += 500)); do
 		(ulimit -v $kib && "$O/ptdecode" --version >"$T/out" 2>&1) && break
 	done
-	(ulimit -v $kib && "$O/ptdecode" -f addresses -o "$T/out" "$T/true") 2>"$T/stderr" && fail "no memory: exit status 0"
+	(ulimit -v $((kib + 1000)) && "$O/ptdecode" -f addresses -o "$T/out" "$T/true") 2>"$T/stderr" && fail "no memory: exit status 0"
 	grep -q "Cannot allocate memory" "$T/stderr" && grep -q "at most [0-9.]* GiB of address space" "$T/stderr" ||
 		fail "no memory: $(cat "$T/stderr")"
 fi
