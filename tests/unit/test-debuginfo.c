@@ -222,14 +222,22 @@ static bool has_dwarf(struct filebytes *file)
 	return false;
 }
 
+/* Skip the test if it cannot run, with what it has of @file. */
+static void need(bool can, struct filebytes **file)
+{
+	if (can)
+		return;
+	*file = filebytes_unref(*file);
+	skip();
+}
+
 static void this_program(void **state)
 {
 	struct fixture *f = *state;
 	_cleanup_(filebytes_unrefp) struct filebytes *file = open_file(f, "/proc/self/exe");
 	char path[64];
 
-	if (!have("addr2line") || !has_dwarf(file))
-		skip();
+	need(have("addr2line") && has_dwarf(file), &file);
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)getpid());
 	agree(f, file, file, NULL, path);
 }
@@ -242,8 +250,7 @@ static void compressed(void **state)
 	_cleanup_(filebytes_unrefp) struct filebytes *debug = NULL;
 	char path[128];
 
-	if (!have("objcopy") || !have("addr2line") || !has_dwarf(file))
-		skip();
+	need(have("objcopy") && have("addr2line") && has_dwarf(file), &file);
 	assert_true(run(f, "objcopy --only-keep-debug --compress-debug-sections /proc/%d/exe debug",
 			(int)getpid()));
 	(void)snprintf(path, sizeof(path), "%s/debug", f->dir);
@@ -298,8 +305,7 @@ static void alternate(void **state)
 	char path[128], exe[64];
 
 	(void)snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)getpid());
-	if (!have("dwz") || !have("addr2line") || !has_dwarf(file))
-		skip();
+	need(have("dwz") && have("addr2line") && has_dwarf(file), &file);
 	assert_true(run(f,
 			"mkdir .dwz && cp %s one && cp one two && "
 			"dwz -m .dwz/common -M /usr/lib/debug/.dwz/common one two",
@@ -485,7 +491,7 @@ static int find_within(struct filebytes *file, uint64_t start, uint64_t size, ui
 static void without_memory(void **state)
 {
 	struct fixture *f = *state;
-	_cleanup_(filebytes_unrefp) struct filebytes *file = open_file(f, "/proc/self/exe");
+	_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
 	uint64_t start, size;
 	size_t n_failed = 0;
 	int status = 1;
@@ -493,8 +499,8 @@ static void without_memory(void **state)
 #if defined(__SANITIZE_ADDRESS__)
 	skip();
 #endif
-	if (!has_dwarf(file))
-		skip();
+	file = open_file(f, "/proc/self/exe");
+	need(has_dwarf(file), &file);
 	find_text(file, &start, &size);
 	for (uint64_t more = 0; status != 0; more += 16 << 10) {
 		const pid_t pid = fork();
