@@ -229,7 +229,8 @@ static int hash_all(struct sums *s)
 			progress_expect(s->progress, s->items.items[i].size);
 		s->largest_first.items[s->largest_first.n++] = &s->items.items[i];
 	}
-	qsort(s->largest_first.items, s->largest_first.n, sizeof(struct sum *), by_size);
+	if (s->largest_first.n > 0)
+		qsort(s->largest_first.items, s->largest_first.n, sizeof(struct sum *), by_size);
 	for (size_t i = 1; i < s->largest_first.n && threads_n(s->threads) > 1; i++) {
 		s->largest_first.items[i]->task.run = hash_file;
 		threads_add(s->threads, &s->largest_first.items[i]->task);
