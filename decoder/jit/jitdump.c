@@ -87,6 +87,8 @@ struct parser {
 void jitdump_deinit(struct jitdump *dump)
 {
 	symbol_source_deinit(&dump->symbols);
+	for (size_t i = 0; i < dump->loads.n; i++)
+		vec_deinit(&dump->loads.items[i].sorted);
 	vec_deinit(&dump->loads);
 	vec_deinit(&dump->events);
 }
@@ -108,35 +110,66 @@ static int read_loads(struct symbol_source *source, struct symtab *symtab)
 	return r;
 }
 
-/* Find the last line that begins up to @address, which is one of the code of @load. */
-static bool find_line(const struct jitdump *dump, const struct jitdump_load *load, uint64_t address,
-		      struct ptd_position *ret_position)
+/* Order: by address; equal addresses in file order. */
+static int compare_lines(const void *pa, const void *pb)
+{
+	const struct jitdump_line *a = pa, *b = pb;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Read and sort the lines of @load: a walk through them for each address would be quadratic. */
+static int sort_lines(const struct jitdump *dump, struct jitdump_load *load)
 {
 	struct cursor c = cursor_from(dump->bytes + load->lines, load->lines_size);
 	const char *name, *file = NULL;
 	struct debug_entry entry;
-	uint64_t nearest = UINT64_MAX;
 
+	load->sorted.n = 0;
 	while (cursor_get(&c, sizeof(entry), &entry) == 0 && cursor_get_string(&c, &name) == 0) {
-		const uint64_t distance = address - (entry.address - dump->lines_bias);
+		int r;
 
 		if (strcmp(name, SAME_NAME) != 0)
 			file = name;
-		/* An entry behind the address is at a distance of almost 2^64. */
-		if (distance > nearest || distance > address)
-			continue;
-		nearest = distance;
-		*ret_position = (struct ptd_position){ .file = file, .line = entry.line };
+		r = vec_push(&load->sorted, { .address = entry.address - dump->lines_bias,
+					      .file = file,
+					      .line = entry.line,
+					      .order = (uint32_t)load->sorted.n });
+		if (r < 0)
+			return r;
 	}
-	return nearest != UINT64_MAX;
+	if (load->sorted.n > 0)
+		qsort(load->sorted.items, load->sorted.n, sizeof(*load->sorted.items),
+		      compare_lines);
+	load->has_sorted = true;
+	return 0;
+}
+
+/* Find the last line that begins up to @address, which is one of the code of @load. */
+static int find_line(const struct jitdump *dump, struct jitdump_load *load, uint64_t address,
+		     struct ptd_position *ret_position)
+{
+	const int r = load->has_sorted ? 0 : sort_lines(dump, load);
+	size_t n;
+
+	if (r < 0)
+		return r;
+	n = vec_bisect(&load->sorted, line, line->address <= address);
+	if (n == 0)
+		return 0;
+	*ret_position = (struct ptd_position){ .file = load->sorted.items[n - 1].file,
+					       .line = load->sorted.items[n - 1].line };
+	return 1;
 }
 
 static int find_positions(struct symbol_source *source, uint64_t offset,
 			  struct ptd_position *ret_positions)
 {
-	const struct jitdump *dump = (const struct jitdump *)source;
+	struct jitdump *dump = (struct jitdump *)source;
 	const size_t n = vec_bisect(&dump->loads, load, load->offset <= offset);
-	const struct jitdump_load *load = n > 0 ? &dump->loads.items[n - 1] : NULL;
+	struct jitdump_load *load = n > 0 ? &dump->loads.items[n - 1] : NULL;
 
 	if (!load || offset - load->offset >= load->size || load->lines_size == 0)
 		return 0;

@@ -21,6 +21,14 @@
 #define JITDUMP_NAME_MAX   4095       /* bytes; longer names are cut */
 #define JITDUMP_LINES_MAX  (1u << 22) /* bytes of one function's lines; those behind are not used */
 
+/* Where the code of a source line begins. */
+struct jitdump_line {
+	uint64_t address;
+	const char *file; /* in the file; NULL: not known */
+	uint32_t line;
+	uint32_t order; /* its place in the file */
+};
+
 /* A function whose code the compiler made. */
 struct jitdump_load {
 	uint64_t address;
@@ -30,7 +38,9 @@ struct jitdump_load {
 	uint64_t lines;      /* offset in the file of what says its source lines, and its size; */
 	uint64_t lines_size; /* 0: nothing does */
 	uint32_t tid;        /* as the compiler states it; some compilers do not state a tid */
-	const char *name;    /* in the file; it need not end with a NUL after @name_size bytes */
+	bool has_sorted;     /* whether the lines are in sorted; they are when one was asked for */
+	VEC(struct jitdump_line) sorted;
+	const char *name; /* in the file; it need not end with a NUL after @name_size bytes */
 	uint16_t name_size;
 };
 
