@@ -270,11 +270,21 @@ static void end_interruption(struct step *s, enum ptd_call_how how)
 	}
 }
 
+/* Control arrives in the middle of a function: go on in the open one, or as behind a gap. */
+static void go_on_in_open(struct step *s)
+{
+	const size_t i = step_find_open(s, s->thread->stack->frames.n);
+
+	if (i != STEP_NONE)
+		step_unwind_to(s, i);
+	else
+		step_restart(s);
+}
+
 /* A handler returned to another place than where it had interrupted the thread. */
 static void leave_restorer(struct step *s)
 {
 	const uint64_t ret = step_top(s)->ret;
-	size_t i;
 
 	step_leave(s, PTD_CALL_BY_SIGNAL);
 	if (s->thread->stack->frames.n == 0) {
@@ -288,11 +298,7 @@ static void leave_restorer(struct step *s)
 					       .how = PTD_CALL_BY_CALL });
 		return;
 	}
-	i = step_find_open(s, s->thread->stack->frames.n);
-	if (i != STEP_NONE)
-		step_unwind_to(s, i);
-	else
-		step_restart(s);
+	go_on_in_open(s);
 }
 
 /* Control arrives from untraced code, to which it had gone before the instruction at @resume. */
@@ -316,11 +322,7 @@ static void arrive_from_untraced(struct step *s, uint64_t resume, bool by_syscal
 		enter_handler(s, resume, by_syscall);
 		return;
 	}
-	i = step_find_open(s, s->thread->stack->frames.n);
-	if (i != STEP_NONE)
-		step_unwind_to(s, i);
-	else
-		step_restart(s);
+	go_on_in_open(s);
 }
 
 /* iret, sysret, sysexit, retf. */
@@ -419,16 +421,6 @@ static void arrive_after_off(struct step *s)
 	}
 }
 
-static void arrive_after_abort(struct step *s)
-{
-	const size_t i = step_find_open(s, s->thread->stack->frames.n);
-
-	if (i != STEP_NONE)
-		step_unwind_to(s, i);
-	else
-		step_restart(s);
-}
-
 /* The thread may have run on a CPU of which nothing is left. */
 static void arrive_in_slice(struct step *s)
 {
@@ -459,7 +451,7 @@ static void arrive(struct step *s)
 		arrive_after_off(s);
 		break;
 	case CALL_AFTER_ABORT:
-		arrive_after_abort(s);
+		go_on_in_open(s);
 		break;
 	}
 	while (s->again && s->world->list.r == 0) {
