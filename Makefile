@@ -49,7 +49,7 @@ LIBS_TEST   = -lcmocka $(LIBS_CMD) $(LIBS_DAEMON) -lm
 PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libiberty-dev \
                  liblzma-dev libzstd-dev libssl-dev libsystemd-dev libseccomp-dev libdebuginfod-dev
 PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
-PACKAGES_CHECK = libcmocka-dev mandoc dwz xz-utils g++ libc6-dev-i386 lib32gcc-12-dev clang libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin pkg-config \
+PACKAGES_CHECK = libcmocka-dev mandoc dwz xz-utils g++ libc6-dev-i386 lib32gcc-12-dev clang llvm libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin pkg-config \
                  qemu-system-x86 busybox-static cpio systemd php-cli erlang-base
 PACKAGES_LONG  = rustc default-jre-headless ocaml-nox golang-go
 

@@ -2,7 +2,7 @@
 
 /*
  * Debuginfo: what it says of this program, and of a file with another kind of DWARF, against what
- * addr2line of binutils says; and files whose DWARF is spoiled.
+ * addr2line of binutils or llvm-symbolizer says; and files whose DWARF is spoiled.
  */
 
 #include <setjmp.h>
@@ -89,24 +89,42 @@ static bool have(const char *tool)
 	return false;
 }
 
-/* --- addr2line -------------------------------------------------------------------------------- */
+/* --- the judges ------------------------------------------------------------------------------- */
 
-/* Read the frames of one address from addr2line -afiC: lines "function at file:line". */
-static void read_frames(FILE *judge, char *next, char ret_text[static 16384])
+struct judge {
+	const char *tool, *options;
+};
+
+static const struct judge addr2line = { "addr2line", "-afiC -e " };
+/* addr2line of binutils 2.40 does not read the lists of ranges that clang writes in DWARF 5. */
+static const struct judge llvm = { "llvm-symbolizer", "--output-style=GNU -a -f -i -C --obj=" };
+
+/* Who knows the DWARF of this program. */
+#ifdef __clang__
+static const struct judge *const own_judge = &llvm;
+#else
+static const struct judge *const own_judge = &addr2line;
+#endif
+
+/* Read the frames of one address from a judge: lines "function at file:line". */
+static void read_frames(FILE *answers, char *next, char ret_text[static 16384])
 {
 	size_t n = 0;
 
 	ret_text[0] = '\0';
 	/* The lines up to the next address are pairs. */
-	while (fgets(next, 4096, judge) && strncmp(next, "0x", 2) != 0) {
+	while (fgets(next, 4096, answers) && strncmp(next, "0x", 2) != 0) {
 		char place[4096], *end;
 
 		next[strcspn(next, "\n")] = '\0';
-		assert_non_null(fgets(place, sizeof(place), judge));
+		assert_non_null(fgets(place, sizeof(place), answers));
 		end = strstr(place, " (discriminator");
 		if (!end)
 			end = place + strcspn(place, "\n");
 		*end = '\0';
+		/* A line that is not known is ? to the one and 0 to the other. */
+		if (end - place >= 2 && strcmp(end - 2, ":0") == 0 && place[0] != '?')
+			end[-1] = '?';
 		n += (size_t)snprintf(ret_text + n, 16384 - n, "%s at %s\n", next, place);
 		assert_true(n < 16384);
 	}
@@ -146,15 +164,16 @@ struct agreement {
 	size_t n_known, n_inlined, n_different;
 };
 
-/* Compare addresses of @path, which debug file @debug belongs to. */
-static void compare(const struct fixture *f, struct debuginfo *debuginfo, const char *path,
-		    uint64_t start, uint64_t size, struct agreement *ret_agreement)
+/* Compare addresses of @path, which debug file @debug belongs to, with what @judge says. */
+static void compare(const struct fixture *f, struct debuginfo *debuginfo, const struct judge *judge,
+		    const char *path, uint64_t start, uint64_t size,
+		    struct agreement *ret_agreement)
 {
 	static char expected[16384], got[16384], next[4096];
 	struct agreement agreement = {};
 	uint64_t addresses[N_ADDRESSES];
 	char name[512];
-	FILE *list, *judge;
+	FILE *list, *answers;
 
 	(void)snprintf(name, sizeof(name), "%s/addresses", f->dir);
 	list = fopen(name, "we");
@@ -165,10 +184,11 @@ static void compare(const struct fixture *f, struct debuginfo *debuginfo, const 
 		fprintf(list, "%#" PRIx64 "\n", addresses[i]);
 	}
 	fclose(list);
-	(void)snprintf(name, sizeof(name), "addr2line -afiC -e %s < %s/addresses", path, f->dir);
-	judge = popen(name, "re");
-	assert_non_null(judge);
-	assert_non_null(fgets(next, sizeof(next), judge));
+	(void)snprintf(name, sizeof(name), "%s %s%s < %s/addresses", judge->tool, judge->options,
+		       path, f->dir);
+	answers = popen(name, "re");
+	assert_non_null(answers);
+	assert_non_null(fgets(next, sizeof(next), answers));
 	for (size_t i = 0; i < N_ADDRESSES; i++) {
 		struct ptd_position positions[PTD_POSITIONS_MAX];
 		const int n = debuginfo_find(debuginfo, addresses[i], positions);
@@ -176,7 +196,7 @@ static void compare(const struct fixture *f, struct debuginfo *debuginfo, const 
 
 		assert_in_range(n, 0, PTD_POSITIONS_MAX);
 		assert_true(strtoull(next, NULL, 16) == addresses[i]);
-		read_frames(judge, next, expected);
+		read_frames(answers, next, expected);
 		write_frames(positions, n, got);
 		/* Of code without DWARF it says what the symbol table has, or nothing. */
 		if (n == 0 && (strstr(expected, ":?\n") || strstr(expected, "?\?:0\n")))
@@ -188,15 +208,16 @@ static void compare(const struct fixture *f, struct debuginfo *debuginfo, const 
 		if (strcmp(at ?: "", at == expected ? got : got + strlen("??")) == 0)
 			continue;
 		if (agreement.n_different++ < 5)
-			print_message("0x%" PRIx64 ": addr2line says\n%sand here it is\n%s",
-				      addresses[i], expected, got);
+			print_message("0x%" PRIx64 ": %s says\n%sand here it is\n%s", addresses[i],
+				      judge->tool, expected, got);
 	}
-	(void)pclose(judge);
+	(void)pclose(answers);
 	*ret_agreement = agreement;
 }
 
 static void agree(struct fixture *f, struct filebytes *file, struct filebytes *debug,
-		  const struct debugfile_places *places, const char *path)
+		  const struct debugfile_places *places, const struct judge *judge,
+		  const char *path)
 {
 	_cleanup_(debuginfo_freep) struct debuginfo *debuginfo = NULL;
 	struct agreement agreement;
@@ -205,7 +226,7 @@ static void agree(struct fixture *f, struct filebytes *file, struct filebytes *d
 	find_text(file, &start, &size);
 	assert_int_equal(debuginfo_new(debug, places, &debuginfo), 0);
 	assert_non_null(debuginfo);
-	compare(f, debuginfo, path, start, size, &agreement);
+	compare(f, debuginfo, judge, path, start, size, &agreement);
 	print_message("  %zu places, %zu of them inlined, %zu differ\n", agreement.n_known,
 		      agreement.n_inlined, agreement.n_different);
 	assert_true(agreement.n_known > 100);
@@ -237,9 +258,9 @@ static void this_program(void **state)
 	_cleanup_(filebytes_unrefp) struct filebytes *file = open_file(f, "/proc/self/exe");
 	char path[64];
 
-	need(have("addr2line") && has_dwarf(file), &file);
+	need(have(own_judge->tool) && has_dwarf(file), &file);
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)getpid());
-	agree(f, file, file, NULL, path);
+	agree(f, file, file, NULL, own_judge, path);
 }
 
 /* Debug files of Debian's are compressed, and without code. */
@@ -250,12 +271,12 @@ static void compressed(void **state)
 	_cleanup_(filebytes_unrefp) struct filebytes *debug = NULL;
 	char path[128];
 
-	need(have("objcopy") && have("addr2line") && has_dwarf(file), &file);
+	need(have("objcopy") && have(own_judge->tool) && has_dwarf(file), &file);
 	assert_true(run(f, "objcopy --only-keep-debug --compress-debug-sections /proc/%d/exe debug",
 			(int)getpid()));
 	(void)snprintf(path, sizeof(path), "%s/debug", f->dir);
 	debug = open_file(f, path);
-	agree(f, file, debug, NULL, path);
+	agree(f, file, debug, NULL, own_judge, path);
 }
 
 /* Compilers that one may meet, as far as they are installed. */
@@ -263,23 +284,24 @@ static void other_dwarf(void **state)
 {
 	static const struct {
 		const char *compiler, *flags;
+		const struct judge *judge;
 	} rows[] = {
-		{ "gcc", "-gdwarf-4" },
-		{ "gcc", "-gdwarf-5 -ffunction-sections" },
-		{ "gcc", "-gdwarf-3 -fno-pie -no-pie" },
-		{ "clang", "-gdwarf-4" },
+		{ "gcc", "-gdwarf-4", &addr2line },
+		{ "gcc", "-gdwarf-5 -ffunction-sections", &addr2line },
+		{ "gcc", "-gdwarf-3 -fno-pie -no-pie", &addr2line },
+		{ "clang", "-gdwarf-4", &addr2line },
+		{ "clang", "-gdwarf-5", &llvm },
 	};
 	struct fixture *f = *state;
 	char self[512] = "";
 
-	if (!have("addr2line") || !getcwd(self, sizeof(self)) ||
-	    access("decoder/symbol/symtab.c", R_OK) < 0)
+	if (!getcwd(self, sizeof(self)) || access("decoder/symbol/symtab.c", R_OK) < 0)
 		skip();
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
 		char path[128];
 
-		if (!have(rows[i].compiler))
+		if (!have(rows[i].compiler) || !have(rows[i].judge->tool))
 			continue;
 		print_message("  %s %s\n", rows[i].compiler, rows[i].flags);
 		assert_true(run(f,
@@ -289,7 +311,7 @@ static void other_dwarf(void **state)
 				rows[i].compiler, rows[i].flags, self, self, i, self, self));
 		(void)snprintf(path, sizeof(path), "%s/other%zu.so", f->dir, i);
 		file = open_file(f, path);
-		agree(f, file, file, NULL, path);
+		agree(f, file, file, NULL, rows[i].judge, path);
 	}
 }
 
@@ -305,7 +327,11 @@ static void alternate(void **state)
 	char path[128], exe[64];
 
 	(void)snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)getpid());
-	need(have("dwz") && have("addr2line") && has_dwarf(file), &file);
+#ifdef __clang__
+	/* dwz 0.15 does not take the sections that clang writes in DWARF 5. */
+	need(false, &file);
+#endif
+	need(have("dwz") && have(own_judge->tool) && has_dwarf(file), &file);
 	assert_true(run(f,
 			"mkdir .dwz && cp %s one && cp one two && "
 			"dwz -m .dwz/common -M /usr/lib/debug/.dwz/common one two",
@@ -314,7 +340,7 @@ static void alternate(void **state)
 	debug = open_file(f, path);
 	assert_int_equal(debuginfo_new(debug, NULL, &debuginfo), 0);
 	assert_null(debuginfo);
-	agree(f, file, debug, &places, exe);
+	agree(f, file, debug, &places, own_judge, exe);
 }
 
 /* --- damage ----------------------------------------------------------------------------------- */
