@@ -31,9 +31,8 @@ const char *object_why(int error)
 	case ENOEXEC:
 		return "it is not an ELF file";
 	case EACCES:
-		return "not every user may read it, and the process has ended or belongs to "
-		       "another "
-		       "user";
+		return "not every user may read it, and the process does not have it mapped "
+		       "any more";
 	case EFBIG:
 		return "it is larger than 512 MiB, or grew while it was copied";
 	case ETIMEDOUT:

@@ -51,6 +51,6 @@ bool claimant_may_read(const struct claimant *claimant, const struct stat *st)
 {
 	if (st->st_mode & S_IROTH)
 		return true;
-	return claimant->pid_fd >= 0 && st->st_mode & S_IRUSR &&
+	return claimant->is_true && claimant->pid_fd >= 0 && st->st_mode & S_IRUSR &&
 	       claimant_user_is(claimant, st->st_uid);
 }

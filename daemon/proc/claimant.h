@@ -7,7 +7,8 @@
  * The process that, by a record, has a file mapped. Records of the kernel are true. Records of the
  * software source are written by the recorded programs, which could name any process and any file,
  * even files that they may not read. So such a record is believed about a process only if that
- * process writes records, too; any other process is treated as if it had ended.
+ * process writes records, too; any other process is treated as if it had ended. And what such a
+ * process does not have mapped is read only if everybody may read it.
  */
 
 #include <stdbool.h>
@@ -36,6 +37,7 @@ void claimant_deinit(struct claimant *claimant);
 /* Return: whether the process runs with the rights of this user only. */
 bool claimant_user_is(const struct claimant *claimant, uid_t uid);
 
-/* Return: whether the file @st may be read for the process: everyone may read it, or the user of
- *         the process owns it and may read it. */
+/* Return: whether the file @st may be read for the process: everyone may read it; or, if the kernel
+ *         wrote the record, the user of the process owns it and may read it. A forged record can
+ *         name any process of the file's owner. */
 bool claimant_may_read(const struct claimant *claimant, const struct stat *st);

@@ -4,8 +4,8 @@
  * What a member of the software source's pool may do to ptd and to other members. It asks ptd for
  * the pool, as `ptctl record` does, and then, until it is killed:
  *
- * attack-pool forge PID ADDRESS PATH...: writes records that say that this process, process 1, one
- * that is gone, and process PID run, and have each PATH mapped, and anonymous memory at ADDRESS.
+ * attack-pool forge PID ADDRESS PATH...: writes records that say that process PID, this process,
+ * process 1, and one that is gone run, and have each PATH mapped, and anonymous memory at ADDRESS.
  *
  * attack-pool scribble: changes the header of the pool all the time.
  *
@@ -127,7 +127,7 @@ static void forge_map(const struct attach *attach, uint32_t pid, uint64_t addr, 
 static void forge(const struct attach *attach, uint32_t victim, uint64_t address,
 		  char *const *paths)
 {
-	const uint32_t pids[] = { (uint32_t)getpid(), 1, gone(), victim };
+	const uint32_t pids[] = { victim, (uint32_t)getpid(), 1, gone() };
 
 	/* Root owns /proc/PID of such a process. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
