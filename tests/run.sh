@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Run every test of the build in $1: units, fuzz corpora, golden cases, integration scripts. A test that exits 77
-# was skipped and has said why. Long tests (tests/*/long-*) run with PTD_LONG=1; under
-# PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build, and not in the guest
-# (tests/guest). PTD_UNITS=1 leaves all scripts out.
+# Run every test of the build in $1: units, fuzz corpora, golden cases, integration scripts; as many at once as
+# there are CPUs. What a test prints is shown when it has ended. A script that has a line "# Alone: why" runs while
+# nothing else does. A test that exits 77 was skipped and has said why. Long tests (tests/*/long-*) run with
+# PTD_LONG=1; under PTD_ASAN=1 the sanitized programs are tested, with the plugin of the plain build, and not in
+# the guest (tests/guest). PTD_UNITS=1 leaves all scripts out. PTD_JOBS=N runs so many at once.
 #
 # A second argument is a pattern: only tests whose name matches it run.
 set -u
@@ -12,21 +13,56 @@ O=$1
 only=${2:-}
 export O
 export PTD_EMU_SO=${PTD_EMU_SO:-$O/ptd-emu.so}
+jobs_max=${PTD_JOBS:-$(nproc)}
 passed=0 failed=0 skipped=0 failures=
+declare -A name_of=() start_of=() # by the pid of what runs
+printed=$(mktemp -d "${TMPDIR:-/tmp}/ptd-run-XXXXXX") || exit
+trap 'rm -rf "$printed"' EXIT
 
-run() {
-	local name=$1 start=$SECONDS status
-	shift
-	[[ -z $only || $name == *$only* ]] || return
-	echo "=== $name"
-	"$@" </dev/null
+# Wait for one test to end, show what it printed, and count it.
+reap() {
+	local pid name status
+	wait -n -p pid "${!name_of[@]}"
 	status=$?
+	name=${name_of[$pid]}
+	echo "=== $name"
+	cat "$printed/$name"
+	rm "$printed/$name"
 	case $status in
 	0) passed=$((passed + 1)) ;;
 	77) skipped=$((skipped + 1)) && echo "--- $name: skipped" ;;
 	*) failed=$((failed + 1)) failures+=" $name" && echo "--- $name: FAILED (exit status $status)" ;;
 	esac
-	echo "--- $name: $((SECONDS - start)) s"
+	echo "--- $name: $((SECONDS - start_of[$pid])) s"
+	unset "name_of[$pid]" "start_of[$pid]"
+}
+
+# at_most N: wait until no more than N tests run.
+at_most() {
+	while [[ ${#name_of[@]} -gt $1 ]]; do
+		reap
+	done
+}
+
+# run NAME CMD...
+run() {
+	local name=$1
+	shift
+	[[ -z $only || $name == *$only* ]] || return
+	at_most $((jobs_max - 1))
+	"$@" </dev/null >"$printed/$name" 2>&1 &
+	name_of[$!]=$name start_of[$!]=$SECONDS
+}
+
+# scripts PREFIX PATTERN: the scripts of that pattern, under their names behind the prefix.
+scripts() {
+	local t alone
+	for t in $2; do
+		alone=$(grep -c '^# Alone: ' "$t")
+		[[ $alone -eq 0 ]] || at_most 0
+		run "$1$(basename "$t" .sh)" "$t"
+		[[ $alone -eq 0 ]] || at_most 0
+	done
 }
 
 for t in tests/unit/test-*.c; do
@@ -39,23 +75,16 @@ for t in tests/fuzz/fuzz-*.c; do
 done
 run golden "$O/tools/golden" tests/golden/*.case
 if [[ -z ${PTD_UNITS:-} ]]; then
-	for t in tests/integration/test-*.sh; do
-		run "$(basename "$t" .sh)" "$t"
-	done
+	scripts "" "tests/integration/test-*.sh"
 fi
 if [[ -z ${PTD_UNITS:-}${PTD_ASAN:-} ]]; then
-	for t in tests/guest/test-*.sh; do
-		run "guest-$(basename "$t" .sh)" "$t"
-	done
+	scripts guest- "tests/guest/test-*.sh"
 fi
 if [[ -n ${PTD_LONG:-} ]]; then
-	for t in tests/integration/long-*.sh; do
-		run "$(basename "$t" .sh)" "$t"
-	done
-	for t in tests/guest/long-*.sh; do
-		run "guest-$(basename "$t" .sh)" "$t"
-	done
+	scripts "" "tests/integration/long-*.sh"
+	scripts guest- "tests/guest/long-*.sh"
 fi
+at_most 0
 
 [[ -z $failures ]] || echo "failed:$failures"
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -3,6 +3,8 @@
 #
 # A user without groups executes ever other large programs, so that their copies fill what ptd may take of a
 # small disk; then he fills the disk itself. The snapshots that there are stay.
+#
+# Alone: how soon ptd answers is measured.
 if [[ ${1:-} != mounted ]]; then
 	unshare --mount true 2>/dev/null || { echo "SKIP: no namespace of mounts can be made"; exit 77; }
 	exec unshare --mount --propagation private "$0" mounted

@@ -4,6 +4,8 @@
 # A member of the software source's pool writes what it likes into it. By forged records it must not
 # get another user's memory or files into a snapshot. By a header that changes all the time it must not
 # have other members' programs crash.
+#
+# Alone: how soon ptd answers is measured.
 . "$(dirname "$0")/attack.sh"
 need qemu-x86_64
 

@@ -3,6 +3,8 @@
 #
 # A program maps and unmaps its code as quickly as it can: tens of thousands of records a second. What ptd
 # knows of others must reach back as far as before, and the log must name the program.
+#
+# Alone: how soon ptd answers is measured.
 . "$(dirname "$0")/attack.sh"
 
 attack_start pt SidebandMax=8M

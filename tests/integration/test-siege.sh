@@ -4,6 +4,8 @@
 # The control socket in need: many clients at once, one who may not, and 64 hostile ones, half of
 # them somebody else's, while `ptctl status` is to answer soon and the recorder is not to grow.
 # SIEGE_SECONDS is how long; long-siege.sh makes it a minute.
+#
+# Alone: how soon ptd answers is measured.
 . "$(dirname "$0")/common.sh"
 need python3
 umask 022
