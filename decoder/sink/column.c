@@ -15,11 +15,14 @@ static const char pairs[] = "00010203040506070809101112131415161718192021222324"
 /* Return: how many digits @v has. */
 static size_t count_digits(uint64_t v)
 {
-	size_t n = 1;
+	static const uint64_t powers[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,
+					   1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
+					   1e14, 1e15, 1e16, 1e17, 1e18, 1e19 };
+	/* 1233 / 4096 is the logarithm of 2: of so many bits, @n digits at least. */
+	const unsigned int n_bits = 64u - (unsigned int)__builtin_clzll(v | 1);
+	const unsigned int n = n_bits * 1233 >> 12;
 
-	for (uint64_t end = 10; v >= end && n < 20; n++)
-		end = n < 19 ? end * 10 : UINT64_MAX;
-	return n;
+	return n + ((v | 1) >= powers[n]);
 }
 
 char *column_number(char *to, uint64_t v, size_t width, char fill)
@@ -59,32 +62,38 @@ char *column_time(char *to, enum ptd_clock clock, uint64_t t)
 	return column_number(to, t % 1000000000, 9, '0');
 }
 
+/* Write @v, which is less than 1000, in three columns. */
+static void put_three(char *to, uint32_t v, char fill)
+{
+	to[0] = v >= 100 ? (char)('0' + v / 100) : fill;
+	memcpy(to + 1, pairs + v % 100 * 2, 2);
+	if (v < 10)
+		to[1] = fill;
+}
+
+/* Write @thousandths, less than a million, in seven columns, and the unit. */
+static char *put_thousandths(char *to, uint64_t thousandths, const char *unit, size_t unit_size)
+{
+	put_three(to, (uint32_t)thousandths / 1000, ' ');
+	to[3] = '.';
+	put_three(to + 4, (uint32_t)thousandths % 1000, '0');
+	memcpy(to + 7, unit, unit_size);
+	return to + 7 + unit_size;
+}
+
 char *column_duration(char *to, enum ptd_clock clock, uint64_t t)
 {
-	static const struct {
-		uint64_t end, thousandth; /* ns */
-		char unit[4];
-		uint8_t unit_size;
-	} rows[] = {
-		{ 1000000, 1, " us", 3 },
-		{ 1000000000, 1000, " ms", 3 },
-		{ 1000000000000, 1000000, " s", 2 },
-	};
-
 	if (clock == PTD_CLOCK_TSC)
 		return column_number(to, t, COLUMN_DURATION, ' ');
 	if (clock != PTD_CLOCK_NS)
 		return put_dash(to, COLUMN_DURATION);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const uint64_t n = t / rows[i].thousandth;
-
-		if (t >= rows[i].end)
-			continue;
-		to = column_number(to, n / 1000, COLUMN_DURATION - 4u - rows[i].unit_size, ' ');
-		*to++ = '.';
-		to = column_number(to, n % 1000, 3, '0');
-		memcpy(to, rows[i].unit, sizeof(rows[i].unit));
-		return to + rows[i].unit_size;
+	if (t < 1000000)
+		return put_thousandths(to, t, " us", 3);
+	if (t < 1000000000)
+		return put_thousandths(to, t / 1000, " ms", 3);
+	if (t < 1000000000000) {
+		*to++ = ' ';
+		return put_thousandths(to, t / 1000000, " s", 2);
 	}
 	to = column_number(to, t / 1000000000, COLUMN_DURATION - 2, ' ');
 	memcpy(to, " s", 2);

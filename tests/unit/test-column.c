@@ -36,6 +36,23 @@ static void numbers(void **state)
 	}
 }
 
+/* At each number of digits, the least number and the greatest one. */
+static void digits(void **state)
+{
+	char text[COLUMN_MAX] = "", expected[COLUMN_MAX];
+
+	(void)state;
+	for (uint64_t power = 1;; power *= 10) {
+		for (uint64_t v = power - 1; v <= power; v++) {
+			*column_number(text, v, 0, ' ') = '\0';
+			(void)snprintf(expected, sizeof(expected), "%llu", (unsigned long long)v);
+			assert_string_equal(text, expected);
+		}
+		if (power > UINT64_MAX / 10)
+			return;
+	}
+}
+
 static void times(void **state)
 {
 	static const struct {
@@ -90,6 +107,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers),
+		cmocka_unit_test(digits),
 		cmocka_unit_test(times),
 		cmocka_unit_test(percents),
 	};
