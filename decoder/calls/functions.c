@@ -13,9 +13,8 @@
 void functions_deinit(struct functions *functions)
 {
 	vec_deinit(&functions->all);
-	vec_deinit(&functions->starts);
+	starts_deinit(&functions->starts);
 	map_deinit(&functions->by_symbol);
-	map_deinit(&functions->by_address);
 	arena_deinit(&functions->arena);
 }
 
@@ -143,24 +142,14 @@ int functions_code(struct functions *functions, const struct ptd_batch *batch,
 	return r < 0 ? r : map_put(&functions->by_symbol, key, *ret_code);
 }
 
-static uint64_t key_of_address(const struct ptd_block *block, size_t i)
-{
-	const uint64_t key[] = { block->object->id, block->address + block->insns[i].offset };
-
-	return map_hash(key, sizeof(key));
-}
-
 /* Return: the function without a symbol that begins at instruction @i; NULL if none is known. */
-static const struct function *find_begin(const struct functions *functions,
-					 const struct ptd_block *block, size_t i)
+static const struct start *find_begin(const struct functions *functions,
+				      const struct ptd_block *block, size_t i)
 {
-	const uint64_t *known = map_get(&functions->by_address, key_of_address(block, i));
-	const struct function *f = known ? functions_get(functions, (uint32_t)*known) : NULL;
+	const uint64_t address = block->address + block->insns[i].offset;
+	const struct start *start = starts_nearest(&functions->starts, block->object->id, address);
 
-	return f && f->shown.object == block->object &&
-		       f->shown.address == block->address + block->insns[i].offset
-		   ? f
-		   : NULL;
+	return start && start->address == address ? start : NULL;
 }
 
 bool functions_begins(const struct functions *functions, const struct ptd_block *block, size_t i)
@@ -183,12 +172,12 @@ int functions_begin(struct functions *functions, const struct ptd_block *block, 
 		    uint32_t *ret_function)
 {
 	const uint64_t address = block->address + block->insns[i].offset;
-	const struct function *known = find_begin(functions, block, i);
+	const struct start *known = find_begin(functions, block, i);
 	const char *name;
 	int r;
 
 	if (known) {
-		*ret_function = known->shown.id;
+		*ret_function = known->function;
 		return 0;
 	}
 	name = make_name(functions, block->object, address);
@@ -199,53 +188,20 @@ int functions_begin(struct functions *functions, const struct ptd_block *block, 
 	    &(struct ptd_function){ .object = block->object, .name = name, .address = address },
 	    ret_function);
 	if (r == 0)
-		r = map_put(&functions->by_address, key_of_address(block, i), *ret_function);
-	if (r == 0)
-		r = vec_push(
-		    &functions->starts,
-		    { .object = block->object->id, .function = *ret_function, .address = address });
+		r = starts_add(&functions->starts, &(struct start){ .object = block->object->id,
+								    .function = *ret_function,
+								    .address = address });
 	return r;
 }
 
-static bool is_below(const struct function_start *a, const struct function_start *b)
-{
-	return a->object != b->object ? a->object < b->object : a->address < b->address;
-}
-
-/* Put the starts that came last in their places. */
-static void sort_starts(struct functions *functions)
-{
-	struct function_start *starts = functions->starts.items;
-
-	for (; functions->n_sorted < functions->starts.n; functions->n_sorted++) {
-		const struct function_start start = starts[functions->n_sorted];
-		size_t low = 0, high = functions->n_sorted;
-
-		while (low < high) {
-			const size_t middle = low + (high - low) / 2;
-
-			if (is_below(&starts[middle], &start))
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		memmove(&starts[low + 1], &starts[low],
-			(functions->n_sorted - low) * sizeof(start));
-		starts[low] = start;
-	}
-}
-
-bool functions_nearest(struct functions *functions, const struct ptd_block *block, size_t i,
+bool functions_nearest(const struct functions *functions, const struct ptd_block *block, size_t i,
 		       uint32_t *ret_function)
 {
-	const struct function_start key = { .object = block->object->id,
-					    .address = block->address + block->insns[i].offset };
-	size_t n;
+	const struct start *nearest = starts_nearest(&functions->starts, block->object->id,
+						     block->address + block->insns[i].offset);
 
-	sort_starts(functions);
-	n = vec_bisect(&functions->starts, item, !is_below(&key, item));
-	if (n == 0 || functions->starts.items[n - 1].object != key.object)
+	if (!nearest)
 		return false;
-	*ret_function = functions->starts.items[n - 1].function;
+	*ret_function = nearest->function;
 	return true;
 }

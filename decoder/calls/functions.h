@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/calls/starts.h"
 #include "ptd/calls.h"
 #include "util/arena.h"
 #include "util/map.h"
@@ -47,14 +48,7 @@ struct functions {
 	struct arena arena;
 	VEC(const struct ptd_function *) all; /* each is in a struct function */
 	struct map by_symbol;                 /* object and symbol → number */
-	struct map by_address;                /* hash of object and address → number, no symbol */
-	VEC(struct function_start {
-		uint32_t object;
-		uint32_t function;
-		uint64_t address;
-	})
-	starts;          /* of those without a symbol */
-	size_t n_sorted; /* of @starts, the first ones */
+	struct starts starts;                 /* of those without a symbol */
 };
 
 void functions_deinit(struct functions *functions);
@@ -90,7 +84,7 @@ bool functions_begins(const struct functions *functions, const struct ptd_block 
  *
  * Return: whether one is known.
  */
-bool functions_nearest(struct functions *functions, const struct ptd_block *block, size_t i,
+bool functions_nearest(const struct functions *functions, const struct ptd_block *block, size_t i,
 		       uint32_t *ret_function);
 
 /* Return: whether @part is a cold part of @whole. */
