@@ -2,8 +2,6 @@
 
 #include "decoder/calls/blockfacts.h"
 
-#include <errno.h>
-
 #include "decoder/calls/trap.h"
 
 void blockfacts_deinit(struct blockfacts_table *table)
@@ -53,7 +51,12 @@ static uint8_t find_traps(const struct ptd_block *block)
 static int find_facts(struct functions *functions, const struct ptd_batch *batch,
 		      const struct ptd_block *block, struct blockfacts *ret_facts)
 {
-	struct blockfacts facts = { .flags = BLOCKFACTS_KNOWN, .n_insns = block->n_insns };
+	const struct ptd_insn *last = &block->insns[block->n_insns - 1];
+	struct blockfacts facts = { .flags = BLOCKFACTS_KNOWN,
+				    .n_insns = block->n_insns,
+				    .end_offset = (uint16_t)(last->offset + last->size),
+				    .last_offset = last->offset,
+				    .last_class = last->iclass };
 	uint32_t end_code;
 	int r;
 
@@ -65,9 +68,6 @@ static int find_facts(struct functions *functions, const struct ptd_batch *batch
 	for (size_t i = 1; i < block->n_insns; i++)
 		if (block->insns[i].symbol != block->insns[0].symbol)
 			facts.flags |= BLOCKFACTS_MIXED;
-	if (ends(block, !(end_code & CODE_UNNAMED)))
-		facts.flags |= BLOCKFACTS_ENDS;
-	facts.flags |= find_traps(block);
 	if (!(facts.code & CODE_UNNAMED)) {
 		const struct function *f = functions_get(functions, facts.code);
 
@@ -75,31 +75,30 @@ static int find_facts(struct functions *functions, const struct ptd_batch *batch
 		if (functions_is_beginning(f, block->address))
 			facts.flags |= BLOCKFACTS_BEGINS;
 	}
+	if (ends(block, !(end_code & CODE_UNNAMED)) ||
+	    (facts.role == FUNCTION_STUB && last->iclass == PTD_INSN_JUMP_INDIRECT))
+		facts.flags |= BLOCKFACTS_ENDS;
+	facts.flags |= find_traps(block);
 	*ret_facts = facts;
 	return 0;
 }
 
-int blockfacts_find(struct blockfacts_table *table, struct functions *functions,
-		    const struct ptd_batch *batch, const struct ptd_block *block,
-		    struct blockfacts *ret_facts)
+const struct blockfacts *blockfacts_find(struct blockfacts_table *table,
+					 struct functions *functions, const struct ptd_batch *batch,
+					 const struct ptd_block *block)
 {
+	struct blockfacts_recent *recent = blockfacts_recent(table, block);
 	struct blockfacts *facts;
-	int r;
 
 	if (block->id >= table->facts.n) {
-		r = vec_reserve(&table->facts, block->id + (size_t)1 - table->facts.n);
-		if (r < 0)
-			return r;
+		if (vec_reserve(&table->facts, block->id + (size_t)1 - table->facts.n) < 0)
+			return NULL;
 		while (table->facts.n <= block->id)
 			table->facts.items[table->facts.n++] = (struct blockfacts){};
 	}
 	facts = &table->facts.items[block->id];
-	if (!(facts->flags & BLOCKFACTS_KNOWN)) {
-		r = find_facts(functions, batch, block, facts);
-		if (r < 0)
-			return r;
-	}
-	*blockfacts_recent(table, block) = (struct blockfacts_recent){ block, *facts };
-	*ret_facts = *facts;
-	return 0;
+	if (!(facts->flags & BLOCKFACTS_KNOWN) && find_facts(functions, batch, block, facts) < 0)
+		return NULL;
+	*recent = (struct blockfacts_recent){ block, *facts };
+	return &recent->facts;
 }

@@ -30,10 +30,13 @@ enum blockfacts_flags {
 };
 
 struct blockfacts {
-	uint32_t code;    /* of its first instruction */
-	uint16_t n_insns; /* as in the block */
-	uint8_t flags;    /* enum blockfacts_flags */
-	uint8_t role;     /* enum function_role, of its function */
+	uint32_t code;        /* of its first instruction */
+	uint16_t n_insns;     /* as in the block */
+	uint16_t end_offset;  /* behind its last instruction */
+	uint16_t last_offset; /* of its last instruction */
+	uint8_t last_class;   /* likewise, enum ptd_insn_class */
+	uint8_t flags;        /* enum blockfacts_flags */
+	uint8_t role;         /* enum function_role, of its function */
 };
 
 /* The blocks that ran last, by a hash of their address, so that a hot one need not be looked at. */
@@ -57,26 +60,19 @@ static inline struct blockfacts_recent *blockfacts_recent(struct blockfacts_tabl
 	return &table->recent[hash >> (64 - BLOCKFACTS_RECENT_BITS)];
 }
 
-/* Find out what blockfacts_get() is asked for. */
-_must_check_ int blockfacts_find(struct blockfacts_table *table, struct functions *functions,
-				 const struct ptd_batch *batch, const struct ptd_block *block,
-				 struct blockfacts *ret_facts);
+/* For blockfacts_get(): the block is not among those that ran last. */
+const struct blockfacts *blockfacts_find(struct blockfacts_table *table,
+					 struct functions *functions, const struct ptd_batch *batch,
+					 const struct ptd_block *block);
 
-/*
- * Get the facts about @block.
- *
- * Return: 0 or -ENOMEM.
- */
-_must_check_ static inline int blockfacts_get(struct blockfacts_table *table,
-					      struct functions *functions,
-					      const struct ptd_batch *batch,
-					      const struct ptd_block *block,
-					      struct blockfacts *ret_facts)
+/* Return: the facts about @block, valid until the next call; NULL: no memory. */
+static inline const struct blockfacts *blockfacts_get(struct blockfacts_table *table,
+						      struct functions *functions,
+						      const struct ptd_batch *batch,
+						      const struct ptd_block *block)
 {
 	const struct blockfacts_recent *recent = blockfacts_recent(table, block);
 
-	if (recent->block != block)
-		return blockfacts_find(table, functions, batch, block, ret_facts);
-	*ret_facts = recent->facts;
-	return 0;
+	return recent->block == block ? &recent->facts
+				      : blockfacts_find(table, functions, batch, block);
 }

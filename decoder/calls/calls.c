@@ -26,11 +26,14 @@ struct ptd_calls {
 	VEC(const struct ptd_call_thread *) threads; /* each is in a struct callthread; owned */
 	struct map by_tid;                           /* what identifies it → id */
 	VEC(struct stackpool *) pools;               /* of processes; owned */
-	struct map by_process; /* process and address space → index of its pool */
+	struct map by_process;         /* process and address space → index of its pool */
+	struct callthread *thread;     /* of the last batch */
+	const struct ptd_batch *batch; /* that, while there are more calls in it; borrowed */
+	struct call_position at;       /* so much of it was taken */
+
+	/* The threads that have not ended, from the one that ran longest ago on. */
+	struct callthread *oldest, *newest;
 	size_t n_alive;
-	uint64_t n_batches;
-	VEC(uint64_t) used;        /* by the thread's id: the number of its last batch */
-	struct callthread *thread; /* of the last batch */
 
 	VEC(struct piece) pieces;
 	size_t next_piece;
@@ -91,7 +94,6 @@ struct ptd_calls *ptd_calls_free(struct ptd_calls *calls)
 	}
 	vec_deinit(&calls->pools);
 	map_deinit(&calls->by_process);
-	vec_deinit(&calls->used);
 	map_deinit(&calls->by_tid);
 	vec_deinit(&calls->pieces);
 	vec_deinit(&calls->frames);
@@ -119,12 +121,30 @@ static bool is_same(const struct ptd_call_thread *thread, const struct ptd_slice
 	return thread->pid == slice->pid && thread->space == slice->space;
 }
 
+/* The thread is in the list of those that have not ended, and leaves it. */
+static void take_out(struct ptd_calls *calls, struct callthread *thread)
+{
+	*(thread->older ? &thread->older->newer : &calls->oldest) = thread->newer;
+	*(thread->newer ? &thread->newer->older : &calls->newest) = thread->older;
+	calls->n_alive--;
+}
+
+/* The thread is the one that ran last. */
+static void put_in(struct ptd_calls *calls, struct callthread *thread)
+{
+	thread->older = calls->newest;
+	thread->newer = NULL;
+	*(calls->newest ? &calls->newest->newer : &calls->oldest) = thread;
+	calls->newest = thread;
+	calls->n_alive++;
+}
+
 static int end_thread(struct ptd_calls *calls, struct callthread *thread)
 {
 	const size_t first = calls->world.list.calls.n;
 	const int r = callthread_end(thread, &calls->world);
 
-	calls->n_alive--;
+	take_out(calls, thread);
 	if (r < 0 || calls->world.list.calls.n == first)
 		return r;
 	return vec_push(
@@ -135,15 +155,10 @@ static int end_thread(struct ptd_calls *calls, struct callthread *thread)
 /* End the thread that ran longest ago. */
 static int end_oldest(struct ptd_calls *calls)
 {
-	size_t oldest = SIZE_MAX;
-	int r;
+	struct callthread *oldest = calls->oldest;
+	const int r = end_thread(calls, oldest);
 
-	for (size_t i = 0; i < calls->threads.n; i++)
-		if (!calls->threads.items[i]->ended &&
-		    (oldest == SIZE_MAX || calls->used.items[i] < calls->used.items[oldest]))
-			oldest = i;
-	r = end_thread(calls, thread_at(calls, oldest));
-	callthread_forget(thread_at(calls, oldest), &calls->world);
+	callthread_forget(oldest, &calls->world);
 	calls->world.list.stats.n_threads_ended++;
 	return r;
 }
@@ -188,11 +203,9 @@ static int make_thread(struct ptd_calls *calls, const struct ptd_slice *slice,
 		return -ENOMEM;
 	}
 	thread->shown.id = (uint32_t)(calls->threads.n - 1);
-	calls->n_alive++;
-	*ret_thread = thread;
 	r = callthread_init(thread, &calls->world, pool, slice);
-	if (r == 0)
-		r = vec_push(&calls->used, 0);
+	put_in(calls, thread);
+	*ret_thread = thread;
 	return r < 0 ? r : map_put(&calls->by_tid, key_of(slice), thread->shown.id);
 }
 
@@ -225,13 +238,44 @@ static void forget_given(struct ptd_calls *calls)
 	calls->pieces.n = calls->next_piece = 0;
 }
 
+/* Find the next calls of the batch. Return: 0 or -ENOMEM. */
+static int take_more(struct ptd_calls *calls)
+{
+	const struct ptd_batch *batch = calls->batch;
+	const size_t first = calls->world.list.calls.n;
+	const int r = callthread_take(calls->thread, &calls->world, batch, &calls->at);
+
+	if (callthread_has_taken(batch, &calls->at))
+		calls->batch = NULL;
+	if (r < 0 || calls->world.list.calls.n == first)
+		return r;
+	return vec_push(&calls->pieces, { .thread = calls->thread,
+					  .batch = batch,
+					  .first = first,
+					  .n = calls->world.list.calls.n - first });
+}
+
+/* The last batch is over: calls in it that were not asked for are not given out. */
+static int end_batch(struct ptd_calls *calls)
+{
+	int r = 0;
+
+	forget_given(calls);
+	while (calls->batch && r == 0) {
+		r = take_more(calls);
+		forget_given(calls);
+	}
+	return r;
+}
+
 int ptd_calls_batch(struct ptd_calls *calls, const struct ptd_batch *batch)
 {
 	struct callthread *thread = calls->thread;
-	size_t first;
 	int r;
 
-	forget_given(calls);
+	r = end_batch(calls);
+	if (r < 0)
+		return r;
 	if (!thread || thread->slice != batch->slice->id ||
 	    !is_same(&thread->shown, batch->slice)) {
 		r = find_thread(calls, batch->slice, &thread);
@@ -239,40 +283,44 @@ int ptd_calls_batch(struct ptd_calls *calls, const struct ptd_batch *batch)
 			return r;
 		calls->thread = thread;
 	}
-	calls->used.items[thread->shown.id] = ++calls->n_batches;
-	first = calls->world.list.calls.n;
-	r = callthread_batch(thread, &calls->world, batch);
-	if (r < 0 || calls->world.list.calls.n == first)
-		return r;
-	return vec_push(&calls->pieces, { .thread = thread,
-					  .batch = batch,
-					  .first = first,
-					  .n = calls->world.list.calls.n - first });
+	if (thread != calls->newest) {
+		take_out(calls, thread);
+		put_in(calls, thread);
+	}
+	callthread_begin(thread, batch);
+	calls->batch = batch;
+	calls->at = (struct call_position){};
+	return 0;
 }
 
 int ptd_calls_finish(struct ptd_calls *calls)
 {
-	forget_given(calls);
+	const int r = end_batch(calls);
+
 	calls->is_finished = true;
-	return 0;
+	return r;
 }
 
 int ptd_calls_next(struct ptd_calls *calls, const struct ptd_call_batch **ret_batch)
 {
 	const struct piece *piece;
+	int r = 0;
 
-	/* At the end, one thread at a time, since all of them may have much to leave. */
-	if (calls->is_finished && calls->next_piece == calls->pieces.n)
+	while (calls->next_piece == calls->pieces.n) {
 		forget_given(calls);
-	while (calls->is_finished && calls->pieces.n == 0 && calls->next_end < calls->threads.n) {
-		struct callthread *thread = thread_at(calls, calls->next_end++);
-		const int r = thread->shown.ended ? 0 : end_thread(calls, thread);
+		if (calls->batch) {
+			r = take_more(calls);
+		} else if (calls->is_finished && calls->next_end < calls->threads.n) {
+			/* One thread at a time, since all of them may have much to leave. */
+			struct callthread *thread = thread_at(calls, calls->next_end++);
 
+			r = thread->shown.ended ? 0 : end_thread(calls, thread);
+		} else {
+			return PTD_END;
+		}
 		if (r < 0)
 			return r;
 	}
-	if (calls->next_piece == calls->pieces.n)
-		return PTD_END;
 	piece = &calls->pieces.items[calls->next_piece++];
 	calls->given = (struct ptd_call_batch){
 		.batch = piece->batch,

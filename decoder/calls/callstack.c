@@ -53,7 +53,7 @@ static struct ptd_call *add_call(const struct callstack *stack, struct call_list
 		.depth = frame->depth,
 		.stack = stack->id,
 		.function = functions->all.items[frame->function],
-		.run = place->run,
+		.run = (uint32_t)place->run,
 		.t = place->t,
 		.n_insns = place->n,
 		.from = place->from,
@@ -136,9 +136,47 @@ void callstack_enter(struct callstack *stack, struct call_list *list,
 		say_entered(stack, list, functions, place, top);
 }
 
-void callstack_leave(struct callstack *stack, struct call_list *list,
-		     const struct functions *functions, const struct call_place *place,
-		     enum ptd_call_how how)
+bool callstack_call(struct callstack *stack, struct call_list *list,
+		    const struct functions *functions, const struct call_place *place,
+		    uint32_t function, enum frame_kind kind, uint64_t ret)
+{
+	const struct frame *below = callstack_top(stack);
+	struct frame *top;
+
+	/* The rules make room, too. */
+	if (!below || below->kind != FRAME_FUNCTION || stack->n_too_deep > 0 ||
+	    !has_room(stack, list) || stack->frames.n == stack->frames.n_capacity)
+		return false;
+	top = &stack->frames.items[stack->frames.n++];
+	*top = (struct frame){ .ret = ret,
+			       .t = place->t,
+			       .n = place->n + stack->bias,
+			       .function = function,
+			       .depth = below->depth + 1,
+			       .kind = (uint8_t)kind,
+			       .how = PTD_CALL_BY_CALL };
+	list->n_frames++;
+	if (kind == FRAME_FUNCTION)
+		say_entered(stack, list, functions, place, top);
+	return true;
+}
+
+/* Forget what belongs to frames that were left. */
+static void drop_inner(struct callstack *stack)
+{
+	const size_t n = stack->frames.n;
+
+	while (stack->suspended.n > 0 && stack->suspended.items[stack->suspended.n - 1].frame >= n)
+		stack->suspended.n--;
+	while (stack->traps.n > 0 && stack->traps.items[stack->traps.n - 1].frame >= n)
+		stack->traps.n--;
+	if (n < stack->n_old)
+		stack->n_old = n;
+}
+
+static inline void leave_top(struct callstack *stack, struct call_list *list,
+			     const struct functions *functions, const struct call_place *place,
+			     enum ptd_call_how how)
 {
 	struct frame *top = callstack_top(stack), *below;
 	uint64_t t, n;
@@ -168,19 +206,31 @@ void callstack_leave(struct callstack *stack, struct call_list *list,
 	}
 	stack->frames.n--;
 	list->n_frames--;
-	while (stack->suspended.n > 0 &&
-	       stack->suspended.items[stack->suspended.n - 1].frame >= stack->frames.n)
-		stack->suspended.n--;
-	while (stack->traps.n > 0 &&
-	       stack->traps.items[stack->traps.n - 1].frame >= stack->frames.n)
-		stack->traps.n--;
-	if (stack->frames.n < stack->n_old)
-		stack->n_old = stack->frames.n;
+	drop_inner(stack);
 	below = callstack_top(stack);
 	if (below) {
 		below->t_inner += t;
 		below->n_inner += n;
 	}
+}
+
+void callstack_leave(struct callstack *stack, struct call_list *list,
+		     const struct functions *functions, const struct call_place *place,
+		     enum ptd_call_how how)
+{
+	leave_top(stack, list, functions, place, how);
+}
+
+bool callstack_return(struct callstack *stack, struct call_list *list,
+		      const struct functions *functions, const struct call_place *place)
+{
+	const struct frame *top = callstack_top(stack);
+
+	if (!top || top->kind != FRAME_FUNCTION || top->ret != place->to || stack->frames.n == 1 ||
+	    stack->n_too_deep > 0 || stack->alike.n > 0)
+		return false;
+	leave_top(stack, list, functions, place, PTD_CALL_BY_RETURN);
+	return true;
 }
 
 void callstack_tail(struct callstack *stack, struct call_list *list,
@@ -196,7 +246,7 @@ void callstack_tail(struct callstack *stack, struct call_list *list,
 
 void callstack_say_switch(const struct callstack *stack, struct call_list *list,
 			  const struct functions *functions, const struct call_place *place,
-			  size_t n_moved)
+			  size_t n_moved, uint32_t moved_to)
 {
 	const struct frame *top = callstack_top(stack);
 
@@ -205,8 +255,9 @@ void callstack_say_switch(const struct callstack *stack, struct call_list *list,
 				     .depth = top ? top->depth : stack->low,
 				     .stack = stack->id,
 				     .n_moved = (uint32_t)n_moved,
+				     .moved_to = moved_to,
 				     .function = top ? functions->all.items[top->function] : NULL,
-				     .run = place->run,
+				     .run = (uint32_t)place->run,
 				     .t = place->t,
 				     .n_insns = place->n,
 				     .from = place->from,
@@ -233,6 +284,18 @@ void callstack_name(struct callstack *stack, struct call_list *list,
 	top->kind = FRAME_FUNCTION;
 	top->function = function;
 	say_entered(stack, list, functions, place, top);
+}
+
+bool callstack_bind(struct callstack *stack, struct call_list *list,
+		    const struct functions *functions, const struct call_place *place,
+		    uint32_t function)
+{
+	const struct frame *top = callstack_top(stack);
+
+	if (!top || top->kind != FRAME_STUB || stack->n_too_deep > 0 || stack->traps.n > 0)
+		return false;
+	callstack_name(stack, list, functions, place, function);
+	return true;
 }
 
 /* Make room for @n hidden frames more, and for some that the next gaps hide: all must be moved. */

@@ -99,7 +99,7 @@ struct callstack {
 	})
 	alike;
 	size_t n_old; /* frames that were not left since an entry was added */
-	struct callstack *next, *next_unused;
+	struct callstack *next, *next_unused; /* see struct call_world */
 };
 
 void callstack_deinit(struct callstack *stack, struct call_list *list);
@@ -121,6 +121,26 @@ void callstack_enter(struct callstack *stack, struct call_list *list,
 		     const struct functions *functions, const struct call_place *place,
 		     const struct frame *frame);
 
+/*
+ * The commonest of what can happen. Each is done if what is open lets no other rule apply.
+ *
+ * Return: whether it was done; if not, the rules decide (callthread.c).
+ */
+
+/* Enter the function or stub (@kind) @function, by a call that returns to @ret. */
+bool callstack_call(struct callstack *stack, struct call_list *list,
+		    const struct functions *functions, const struct call_place *place,
+		    uint32_t function, enum frame_kind kind, uint64_t ret);
+
+/* The innermost frame is a stub's, which jumps to @function. */
+bool callstack_bind(struct callstack *stack, struct call_list *list,
+		    const struct functions *functions, const struct call_place *place,
+		    uint32_t function);
+
+/* Return from the innermost function. */
+bool callstack_return(struct callstack *stack, struct call_list *list,
+		      const struct functions *functions, const struct call_place *place);
+
 /* Leave the innermost function, which there is. */
 void callstack_leave(struct callstack *stack, struct call_list *list,
 		     const struct functions *functions, const struct call_place *place,
@@ -131,10 +151,10 @@ void callstack_tail(struct callstack *stack, struct call_list *list,
 		    const struct functions *functions, const struct call_place *place,
 		    const struct frame *frame);
 
-/* Say that the thread is on @stack now. */
+/* Say that the thread is on @stack now, of which @n_moved frames became those of @moved_to. */
 void callstack_say_switch(const struct callstack *stack, struct call_list *list,
 			  const struct functions *functions, const struct call_place *place,
-			  size_t n_moved);
+			  size_t n_moved, uint32_t moved_to);
 
 /* Leave functions until only @n frames are left. */
 void callstack_leave_to(struct callstack *stack, struct call_list *list,

@@ -525,34 +525,66 @@ static void take_traps(struct step *s)
 	}
 }
 
-/* Return: the code behind @run, whose last instruction has the code @code. */
-static inline uint32_t code_after(const struct blockfacts *facts, const struct ptd_run *run,
-				  uint32_t code)
+#define FACTS_SPECIAL (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS)
+
+/* Return: whether a function without a role of its own, or a stub, begins with the run. */
+static inline bool begins_plainly(const struct blockfacts *facts, const struct ptd_run *run)
 {
-	return (facts->flags & BLOCKFACTS_ENDS) && run->first + run->n == facts->n_insns
-		   ? CODE_PENDING
-		   : code;
+	return (facts->flags & BLOCKFACTS_BEGINS) && run->first == 0 &&
+	       (facts->role == FUNCTION_PLAIN || facts->role == FUNCTION_STUB);
 }
 
-/* Take a run at which there may be something to do. */
-static int take_run(struct step *s, const struct ptd_run *run)
+/*
+ * Most arrivals are calls, and returns to where these were made. The rules for them do not look at
+ * anything but what is known here. @before are the facts about the block of the run before @run,
+ * which ran to its end.
+ *
+ * Return: whether the arrival was such a one; if not, the rules decide.
+ */
+static inline bool arrive_plainly(struct step *s, const struct blockfacts *before,
+				  const struct blockfacts *facts, const struct ptd_run *run)
+{
+	struct callstack *stack = s->thread->stack;
+	const struct functions *functions = &s->world->functions;
+	struct call_list *list = &s->world->list;
+	const uint64_t next = run[-1].base + before->end_offset;
+
+	s->place.from = run[-1].base + before->last_offset;
+	s->place.to = ptd_run_ip(run, 0);
+	switch (before->last_class) {
+	case PTD_INSN_CALL:
+	case PTD_INSN_CALL_INDIRECT:
+		if (!begins_plainly(facts, run) || s->place.to == next ||
+		    !callstack_call(stack, list, functions, &s->place, facts->code,
+				    facts->role == FUNCTION_STUB ? FRAME_STUB : FRAME_FUNCTION,
+				    next))
+			return false;
+		step_add_search_room(s->thread);
+		return true;
+	case PTD_INSN_RETURN:
+		return callstack_return(stack, list, functions, &s->place);
+	case PTD_INSN_JUMP_INDIRECT:
+		return begins_plainly(facts, run) && facts->role == FUNCTION_PLAIN &&
+		       callstack_bind(stack, list, functions, &s->place, facts->code);
+	default:
+		return false;
+	}
+}
+
+/* Take a run at which there may be something to do. Return: 0 or -ENOMEM. */
+static int take_run(struct step *s, const struct ptd_run *run, const struct blockfacts *facts)
 {
 	struct callthread *thread = s->thread;
-	struct blockfacts facts;
+	uint32_t code;
 	int r;
 
-	r = blockfacts_get(&s->world->blocks, &s->world->functions, s->batch, run->block, &facts);
-	if (r < 0)
-		return r;
 	s->run = run;
 	s->insn = run->first;
 	s->ip = ptd_run_ip(run, 0);
-	s->code = facts.code;
-	s->role = facts.role;
-	s->begins = facts.flags & BLOCKFACTS_BEGINS;
+	s->code = facts->code;
+	s->role = facts->role;
+	s->begins = facts->flags & BLOCKFACTS_BEGINS;
 	if (run->first > 0) {
-		uint32_t code;
-
 		r = functions_code(&s->world->functions, s->batch, run->block, run->first, &code);
 		if (r < 0)
 			return r;
@@ -560,49 +592,64 @@ static int take_run(struct step *s, const struct ptd_run *run)
 	}
 	if (thread->code != s->code)
 		arrive(s);
-	if (facts.flags & BLOCKFACTS_MIXED)
+	if (facts->flags & BLOCKFACTS_MIXED)
 		take_mixed(s);
-	if ((facts.flags & BLOCKFACTS_TRAPS) && s->world->list.r == 0)
+	if ((facts->flags & BLOCKFACTS_TRAPS) && s->world->list.r == 0)
 		take_traps(s);
-	thread->code = code_after(&facts, run, s->code);
+	thread->code = s->code;
 	return s->world->list.r;
 }
 
-/* Take the runs from @first to before @end. */
+/*
+ * Take the runs from @first to before @end, or until there are enough calls.
+ *
+ * Return: 0 or -ENOMEM.
+ */
 static int take_runs(struct callthread *thread, struct call_world *world,
-		     const struct ptd_batch *batch, size_t first, size_t end)
+		     const struct ptd_batch *batch, size_t first, size_t end, size_t *ret_next)
 {
 	struct step s = { .thread = thread, .world = world, .batch = batch };
 	const struct ptd_run *runs = batch->runs;
 	uint64_t n = thread->shown.n_insns;
 	uint32_t code = thread->code;
-	int r = 0;
+	struct blockfacts before = {}; /* of the last run, if @code is pending */
+	size_t i;
+	int r;
 
-	for (size_t i = first; i < end; i++) {
+	*ret_next = first;
+	for (i = first; i < end && world->list.calls.n < CALLTHREAD_CALLS; n += runs[i++].n) {
 		const struct ptd_run *run = &runs[i];
-		const struct blockfacts_recent *recent =
-		    blockfacts_recent(&world->blocks, run->block);
+		const struct blockfacts *facts =
+		    blockfacts_get(&world->blocks, &world->functions, batch, run->block);
 
-		if (recent->block == run->block && recent->facts.code == code &&
-		    !(recent->facts.flags & (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS))) {
-			code = code_after(&recent->facts, run, code);
-		} else {
-			s.last = i > first ? run - 1 : &thread->last;
+		if (!facts)
+			return -ENOMEM;
+		if (facts->code != code || (facts->flags & FACTS_SPECIAL)) {
 			s.place = (struct call_place){ .run = i, .t = run->t, .n = n };
-			thread->code = code;
-			r = take_run(&s, run);
-			if (r < 0)
-				return r;
-			code = thread->code;
+			if (code == CODE_PENDING && i > first && !(facts->flags & FACTS_SPECIAL) &&
+			    arrive_plainly(&s, &before, facts, run)) {
+				code = facts->code;
+			} else {
+				s.last = i > first ? run - 1 : &thread->last;
+				thread->code = code;
+				r = take_run(&s, run, facts);
+				if (r < 0)
+					return r;
+				code = thread->code;
+			}
 		}
-		n += run->n;
+		if ((facts->flags & BLOCKFACTS_ENDS) && run->first + run->n == facts->n_insns) {
+			code = CODE_PENDING;
+			before = *facts;
+		}
 	}
 	thread->code = code;
 	thread->shown.n_insns = n;
-	if (end > first) {
-		thread->last = runs[end - 1];
+	if (i > first) {
+		thread->last = runs[i - 1];
 		thread->shown.t_last = thread->last.t;
 	}
+	*ret_next = i;
 	return 0;
 }
 
@@ -676,12 +723,8 @@ int callthread_init(struct callthread *thread, struct call_world *world, struct 
 	return 0;
 }
 
-int callthread_batch(struct callthread *thread, struct call_world *world,
-		     const struct ptd_batch *batch)
+void callthread_begin(struct callthread *thread, const struct ptd_batch *batch)
 {
-	size_t first = 0;
-	int r;
-
 	if (thread->slice != batch->slice->id && thread->after == CALL_AFTER_INSN) {
 		thread->is_new_slice = true;
 		thread->code = CODE_PENDING;
@@ -693,17 +736,27 @@ int callthread_batch(struct callthread *thread, struct call_world *world,
 		thread->shown.t_first = batch->runs[0].t;
 	if (thread->search_room < SEARCH_ROOM_PER_BATCH)
 		thread->search_room = SEARCH_ROOM_PER_BATCH;
-	for (size_t i = 0; i < batch->n_marks; i++) {
-		const struct ptd_mark *mark = &batch->marks[i];
+}
 
-		r = take_runs(thread, world, batch, first, mark->run);
+int callthread_take(struct callthread *thread, struct call_world *world,
+		    const struct ptd_batch *batch, struct call_position *at)
+{
+	int r = 0;
+
+	while (!callthread_has_taken(batch, at) && world->list.calls.n < CALLTHREAD_CALLS) {
+		const struct ptd_mark *mark =
+		    at->mark < batch->n_marks ? &batch->marks[at->mark] : NULL;
+		const size_t end = mark ? mark->run : batch->n_runs;
+
+		r = take_runs(thread, world, batch, at->run, end, &at->run);
 		if (r < 0)
 			return r;
-		first = mark->run;
-		take_mark(thread, world, mark);
+		if (mark && at->run == end) {
+			take_mark(thread, world, mark);
+			at->mark++;
+		}
 	}
-	r = take_runs(thread, world, batch, first, batch->n_runs);
-	return r < 0 ? r : world->list.r;
+	return world->list.r;
 }
 
 int callthread_end(struct callthread *thread, struct call_world *world)

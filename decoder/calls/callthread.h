@@ -25,9 +25,10 @@ struct call_world {
 	struct blockfacts_table blocks;
 	struct call_list list;
 	struct callstack *stacks; /* all that there are; owned */
-	struct callstack *unused; /* those that belong to no thread */
-	uint32_t n_stacks;        /* numbers given to stacks so far */
-	uint64_t n_parkings;      /* likewise, to parkings */
+	/* Those that have ended, the one that did so last at the end. */
+	struct callstack *unused, *last_unused;
+	uint32_t n_stacks;   /* numbers given to stacks so far */
+	uint64_t n_parkings; /* likewise, to parkings */
 };
 
 /* What comes before the next instruction of a thread. */
@@ -44,6 +45,9 @@ struct callthread {
 	struct callstack *stack;      /* that it is on */
 	struct callstack *home;       /* of its scheduler, never parked; may be NULL */
 	struct stackpool *pool;       /* of its process; borrowed */
+
+	/* Of the threads that have not ended, those that ran just before it and after it. */
+	struct callthread *older, *newer;
 
 	uint8_t after;     /* enum call_after */
 	uint32_t code;     /* of the last instruction; CODE_PENDING: look at the next one */
@@ -65,9 +69,31 @@ void call_world_deinit(struct call_world *world);
 _must_check_ int callthread_init(struct callthread *thread, struct call_world *world,
 				 struct stackpool *pool, const struct ptd_slice *slice);
 
-/* Add the calls of @batch, which is of this thread, to the world's list. Return: 0 or -ENOMEM. */
-_must_check_ int callthread_batch(struct callthread *thread, struct call_world *world,
-				  const struct ptd_batch *batch);
+/* How much of a batch was taken. */
+struct call_position {
+	size_t run, mark;
+};
+
+/* A batch of this thread comes. */
+void callthread_begin(struct callthread *thread, const struct ptd_batch *batch);
+
+/*
+ * Take runs and marks of @batch from @at on, which then says how far, and add their calls to the
+ * world's list: until all is taken, or the list has CALLTHREAD_CALLS.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+_must_check_ int callthread_take(struct callthread *thread, struct call_world *world,
+				 const struct ptd_batch *batch, struct call_position *at);
+
+/* So many calls lie in the CPU's caches until they are looked at. */
+#define CALLTHREAD_CALLS 128
+
+static inline bool callthread_has_taken(const struct ptd_batch *batch,
+					const struct call_position *at)
+{
+	return at->run == batch->n_runs && at->mark == batch->n_marks;
+}
 
 /*
  * Leave all that is open, because the thread has ended: on its stack, and on those that it was the

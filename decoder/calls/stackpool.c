@@ -106,32 +106,33 @@ void stackpool_compare(struct step *s)
 
 /* --- making stacks ---------------------------------------------------------------------------- */
 
+/* The stack that ended last is not used yet: its number would say that nothing has changed. */
 struct callstack *stackpool_new_stack(struct call_world *world)
 {
 	struct callstack *stack = world->unused;
 
-	if (stack) {
+	if (stack && stack != world->last_unused) {
 		world->unused = stack->next_unused;
-	} else {
-		stack = calloc(1, sizeof(*stack));
-		if (!stack)
-			return NULL;
-		stack->next = world->stacks;
-		world->stacks = stack;
+		stack->next_unused = NULL;
+		return stack;
 	}
+	stack = calloc(1, sizeof(*stack));
+	if (!stack)
+		return NULL;
+	stack->next = world->stacks;
+	world->stacks = stack;
 	stack->id = world->n_stacks++;
 	return stack;
 }
 
 void stackpool_drop_stack(struct call_world *world, struct callstack *stack)
 {
-	struct callstack *next = stack->next;
-
 	while (stack->alike.n > 0)
 		unlink_alike(stack, stack->alike.n - 1);
 	callstack_deinit(stack, &world->list);
-	*stack = (struct callstack){ .next = next, .next_unused = world->unused };
-	world->unused = stack;
+	*stack = (struct callstack){ .id = stack->id, .next = stack->next };
+	*(world->unused ? &world->last_unused->next_unused : &world->unused) = stack;
+	world->last_unused = stack;
 }
 
 /* --- parking ---------------------------------------------------------------------------------- */
@@ -212,7 +213,7 @@ static void go_to_new(struct step *s, bool is_whole)
 	}
 	go_to(s, stack);
 	stack->is_whole = is_whole;
-	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0);
+	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
 	step_start(s);
 }
 
@@ -246,7 +247,7 @@ static void go_to_parked(struct step *s, size_t i)
 	remove_parked(s->thread->pool, i);
 	go_to(s, stack);
 	keep_alike(s, stack);
-	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0);
+	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
 	step_return(s);
 }
 
@@ -328,7 +329,7 @@ static bool go_to_recovered(struct step *s)
 	leave_home(s);
 	remove_parked(pool, pool->parked.n - 1);
 	go_to(s, stack);
-	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0);
+	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
 	step_unwind_to(s, i);
 	return true;
 }
@@ -384,7 +385,7 @@ void stackpool_park(struct step *s)
 				&(struct call_place){ .t = s->place.t, .n = -thread->home->bias });
 	}
 	go_to(s, thread->home);
-	callstack_say_switch(thread->home, &s->world->list, &s->world->functions, &s->place, 0);
+	callstack_say_switch(thread->home, &s->world->list, &s->world->functions, &s->place, 0, 0);
 	step_enter(s, &(struct frame){ .ret = step_next_ip(s),
 				       .function = step_begin(s),
 				       .kind = step_kind(s),
@@ -404,12 +405,41 @@ static size_t count_shown(const struct callstack *stack, size_t n)
 	return n_shown;
 }
 
-/* The frames of @from behind the first @n become those of @to. */
+/* What belongs to the frames of @from behind the first @n goes with them: see move_frames(). */
+static int move_belongings(struct callstack *from, struct callstack *to, size_t n)
+{
+	const size_t difference = to->frames.n - n;
+	size_t first_trap = from->traps.n, first_suspended = from->suspended.n;
+
+	while (first_trap > 0 && from->traps.items[first_trap - 1].frame >= n)
+		first_trap--;
+	while (first_suspended > 0 && from->suspended.items[first_suspended - 1].frame >= n)
+		first_suspended--;
+	for (size_t i = first_trap; i < from->traps.n; i++) {
+		const struct trap *trap = &from->traps.items[i];
+
+		if (vec_push(&to->traps, { trap->handler, trap->frame + difference }) < 0)
+			return -ENOMEM;
+	}
+	for (size_t i = first_suspended; i < from->suspended.n; i++) {
+		const struct suspended *suspended = &from->suspended.items[i];
+
+		if (vec_push(&to->suspended, { suspended->last, suspended->frame + difference }) <
+		    0)
+			return -ENOMEM;
+	}
+	from->traps.n = first_trap;
+	from->suspended.n = first_suspended;
+	return 0;
+}
+
+/* The frames of @from behind the first @n, of which there is one, become those of @to. */
 static void move_frames(struct step *s, struct callstack *from, struct callstack *to, size_t n)
 {
 	const uint64_t difference = s->place.n + to->bias - from->n_parked;
+	const int32_t deeper = callstack_top(to)->depth - from->frames.items[n - 1].depth;
 
-	if (vec_reserve(&to->frames, from->frames.n - n) < 0) {
+	if (vec_reserve(&to->frames, from->frames.n - n) < 0 || move_belongings(from, to, n) < 0) {
 		step_fail(s, -ENOMEM);
 		return;
 	}
@@ -417,6 +447,7 @@ static void move_frames(struct step *s, struct callstack *from, struct callstack
 		struct frame frame = from->frames.items[i];
 
 		frame.n += difference;
+		frame.depth += deeper;
 		frame.ambiguous = true;
 		to->frames.items[to->frames.n++] = frame;
 	}
@@ -479,7 +510,8 @@ static void exchange(struct step *s, const struct alike *alike)
 	parked.stack = wrong;
 	pool->parked.items[pool->parked.n - 1] = parked;
 	go_to(s, right);
-	callstack_say_switch(right, &s->world->list, &s->world->functions, &s->place, n_shown);
+	callstack_say_switch(right, &s->world->list, &s->world->functions, &s->place, n_shown,
+			     wrong->id);
 	s->world->list.stats.n_wrong++;
 }
 

@@ -39,7 +39,7 @@ struct stackpool {
 /* Make a stack, of which nothing is known yet. Return: it; NULL if there is no memory. */
 struct callstack *stackpool_new_stack(struct call_world *world);
 
-/* @stack is empty, and is not used any more. */
+/* @stack is empty, and is not used any more: another one gets its number. */
 void stackpool_drop_stack(struct call_world *world, struct callstack *stack);
 
 /* --- rules ------------------------------------------------------------------------------------ */

@@ -4,13 +4,6 @@
 
 #include <errno.h>
 
-/*
- * Frames that may be looked at in vain, in all: each call and each batch adds some. Without a bound
- * a damaged trace could make each of its returns look at all frames.
- */
-#define SEARCH_ROOM_MAX      (UINT64_C(1) << 20)
-#define SEARCH_ROOM_PER_CALL 16
-
 /* How far outside an activation another one of its function is looked for, or a handler. */
 #define OTHERS_MAX 256
 
@@ -122,11 +115,8 @@ uint8_t step_kind(const struct step *s)
 
 void step_enter(struct step *s, const struct frame *frame)
 {
-	struct callthread *thread = s->thread;
-
-	callstack_enter(thread->stack, &s->world->list, &s->world->functions, &s->place, frame);
-	if (thread->search_room < SEARCH_ROOM_MAX)
-		thread->search_room += SEARCH_ROOM_PER_CALL;
+	callstack_enter(s->thread->stack, &s->world->list, &s->world->functions, &s->place, frame);
+	step_add_search_room(s->thread);
 }
 
 void step_leave_to(struct step *s, size_t n, enum ptd_call_how how)

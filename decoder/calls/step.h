@@ -19,6 +19,13 @@
 
 #define SYSCALL_SIZE 2 /* bytes of syscall, sysenter and int 0x80 */
 
+/*
+ * Frames that may be looked at in vain, in all: each call and each batch adds some. Without a bound
+ * a damaged trace could make each of its returns look at all frames.
+ */
+#define STEP_SEARCH_ROOM_MAX      (UINT64_C(1) << 20)
+#define STEP_SEARCH_ROOM_PER_CALL 16
+
 struct step {
 	struct callthread *thread;
 	struct call_world *world;
@@ -36,6 +43,13 @@ struct step {
 	bool again;
 	struct ptd_run before;
 };
+
+/* A function is entered: more frames may be looked at. */
+static inline void step_add_search_room(struct callthread *thread)
+{
+	if (thread->search_room < STEP_SEARCH_ROOM_MAX)
+		thread->search_room += STEP_SEARCH_ROOM_PER_CALL;
+}
 
 /* Keep an error, if @r is one. */
 void step_fail(struct step *s, int r);

@@ -415,8 +415,6 @@ static void leave(struct calltree *tree, const struct ptd_call_thread *thread,
 /* Go on on the stack of @call. Return: 0 or -ENOMEM. */
 static int switch_stack(struct calltree *tree, const struct ptd_call *call)
 {
-	const uint32_t from = tree->stack;
-
 	if (tree->is_begun)
 		suspend(tree);
 	tree->stack = call->stack;
@@ -425,7 +423,7 @@ static int switch_stack(struct calltree *tree, const struct ptd_call *call)
 		return 0;
 	if (!tree->is_json)
 		ptd_output_printf(tree->output, "# stack %" PRIu32 "\n", call->stack);
-	return open_stacks_move(&tree->stacks, call->stack, from, call->n_moved);
+	return open_stacks_move(&tree->stacks, call);
 }
 
 int calltree_call(struct calltree *tree, const struct ptd_call_thread *thread,

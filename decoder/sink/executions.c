@@ -322,13 +322,13 @@ static int leave(struct executions *executions, const struct ptd_call_thread *th
 }
 
 /* What is moved to another stack is not seen as a whole there. Return: 0 or -ENOMEM. */
-static int move(struct executions *executions, const struct ptd_call *call, uint32_t to)
+static int move(struct executions *executions, const struct ptd_call *call)
 {
 	int r;
 
 	if (call->n_moved == 0)
 		return 0;
-	r = open_stacks_move(&executions->stacks, call->stack, to, call->n_moved);
+	r = open_stacks_move(&executions->stacks, call);
 	if (r == 0 && call->stack < executions->running.n) {
 		struct running *running = &executions->running.items[call->stack];
 		const struct open_stack *stack = &executions->stacks.items.items[call->stack];
@@ -351,14 +351,13 @@ int executions_add(struct executions *executions, const struct ptd_call_batch *b
 		int r;
 
 		if (call->kind == PTD_CALL_SWITCH)
-			r = move(executions, call, executions->stack);
+			r = move(executions, call);
 		else if (call->kind == PTD_CALL_ENTER)
 			r = enter(executions, batch->thread, call);
 		else
 			r = leave(executions, batch->thread, call);
 		if (r < 0)
 			return r;
-		executions->stack = call->stack;
 	}
 	return 0;
 }

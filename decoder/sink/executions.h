@@ -70,7 +70,6 @@ struct executions {
 	struct execution *usual[HISTOGRAM_BUCKETS]; /* the first of each bucket; owned, or NULL */
 
 	struct open_stacks stacks;
-	uint32_t stack;                      /* of the last call */
 	VEC(struct running) running;         /* by number of the stack */
 	VEC(uint8_t) matches;                /* by id of a function: whether it is the one sought */
 	const struct ptd_function *function; /* the one found last; NULL: none; borrowed */

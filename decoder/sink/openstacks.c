@@ -3,7 +3,6 @@
 #include "decoder/sink/openstacks.h"
 
 #include <errno.h>
-#include <string.h>
 
 void open_stacks_deinit(struct open_stacks *stacks)
 {
@@ -12,7 +11,7 @@ void open_stacks_deinit(struct open_stacks *stacks)
 	vec_deinit(&stacks->items);
 }
 
-struct open_stack *open_stacks_get(struct open_stacks *stacks, uint32_t id)
+struct open_stack *open_stacks_make(struct open_stacks *stacks, uint32_t id)
 {
 	while (stacks->items.n <= id)
 		if (vec_push(&stacks->items, {}) < 0)
@@ -20,42 +19,31 @@ struct open_stack *open_stacks_get(struct open_stacks *stacks, uint32_t id)
 	return &stacks->items.items[id];
 }
 
-int open_stack_push(struct open_stack *stack, const struct ptd_call *call)
+int open_stacks_move(struct open_stacks *stacks, const struct ptd_call *call)
 {
-	if (stack->frames.n == 0)
-		stack->depth_min = call->depth < 0 ? call->depth : 0;
-	else if (call->depth < stack->depth_min)
-		stack->depth_min = call->depth;
-	return vec_push(&stack->frames, { .function = call->function,
-					  .t = call->t,
-					  .depth = call->depth,
-					  .how = call->how,
-					  .ambiguous = call->ambiguous });
-}
-
-int open_stacks_move(struct open_stacks *stacks, uint32_t from_id, uint32_t to_id, uint32_t n)
-{
-	const uint32_t last_id = from_id > to_id ? from_id : to_id;
+	const uint32_t last = call->stack > call->moved_to ? call->stack : call->moved_to;
 	struct open_stack *from, *to;
-	int r;
+	size_t n = call->n_moved;
 
-	if (from_id == to_id)
+	if (n == 0 || call->stack == call->moved_to)
 		return 0;
-	if (!open_stacks_get(stacks, last_id))
+	if (!open_stacks_get(stacks, last))
 		return -ENOMEM;
-	from = &stacks->items.items[from_id];
-	to = &stacks->items.items[to_id];
+	from = &stacks->items.items[call->stack];
+	to = &stacks->items.items[call->moved_to];
 	if (n > from->frames.n)
-		n = (uint32_t)from->frames.n;
-	if (n == 0)
-		return 0;
-	r = vec_reserve(&to->frames, n);
-	if (r < 0)
-		return r;
+		n = from->frames.n;
+	if (vec_reserve(&to->frames, n) < 0)
+		return -ENOMEM;
 	from->frames.n -= n;
-	memcpy(to->frames.items + to->frames.n, from->frames.items + from->frames.n,
-	       n * sizeof(*to->frames.items));
-	to->frames.n += n;
+	for (size_t i = 0; i < n; i++) {
+		struct open_frame *frame = &to->frames.items[to->frames.n];
+
+		*frame = from->frames.items[from->frames.n + i];
+		if (to->frames.n > 0)
+			frame->depth = frame[-1].depth + 1;
+		to->frames.n++;
+	}
 	if (from->frames.n == 0)
 		vec_deinit(&from->frames);
 	return 0;

@@ -40,14 +40,38 @@ struct open_stacks {
 
 void open_stacks_deinit(struct open_stacks *stacks);
 
+/* For open_stacks_get(): make the stack. Return: it; NULL: no memory. */
+struct open_stack *open_stacks_make(struct open_stacks *stacks, uint32_t id);
+
 /*
  * Return: the stack with the number @id, which is empty if it is new, valid until the next call;
  *         NULL: no memory.
  */
-struct open_stack *open_stacks_get(struct open_stacks *stacks, uint32_t id);
+static inline struct open_stack *open_stacks_get(struct open_stacks *stacks, uint32_t id)
+{
+	return id < stacks->items.n ? &stacks->items.items[id] : open_stacks_make(stacks, id);
+}
 
 /* Add the function that @call enters. Return: 0 or -ENOMEM. */
-_must_check_ int open_stack_push(struct open_stack *stack, const struct ptd_call *call);
+_must_check_ static inline int open_stack_push(struct open_stack *stack,
+					       const struct ptd_call *call)
+{
+	const size_t n = stack->frames.n;
+
+	if (n == stack->frames.n_capacity && vec_reserve(&stack->frames, 1) < 0)
+		return -ENOMEM;
+	if (n == 0)
+		stack->depth_min = call->depth < 0 ? call->depth : 0;
+	else if (call->depth < stack->depth_min)
+		stack->depth_min = call->depth;
+	stack->frames.items[stack->frames.n++] =
+	    (struct open_frame){ .function = call->function,
+				 .t = call->t,
+				 .depth = call->depth,
+				 .how = call->how,
+				 .ambiguous = call->ambiguous };
+	return 0;
+}
 
 /* Return: the innermost function, or NULL. */
 static inline struct open_frame *open_stack_top(const struct open_stack *stack)
@@ -57,8 +81,7 @@ static inline struct open_frame *open_stack_top(const struct open_stack *stack)
 
 /*
  * Remove the innermost function, if there is one; what open_stack_top() returned is no longer
- * valid. An empty stack keeps no memory: as a rule, its fiber or thread has ended, and no other
- * stack gets its number.
+ * valid. An empty stack keeps no memory: as a rule, its fiber or thread has ended.
  */
 static inline void open_stack_pop(struct open_stack *stack)
 {
@@ -69,10 +92,8 @@ static inline void open_stack_pop(struct open_stack *stack)
 }
 
 /*
- * Move the innermost functions of the stack @from to the stack @to, as a PTD_CALL_SWITCH with
- * n_moved asks for.
+ * Move functions from one stack to another, as the PTD_CALL_SWITCH @call asks for, if it does.
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ int open_stacks_move(struct open_stacks *stacks, uint32_t from, uint32_t to,
-				  uint32_t n);
+_must_check_ int open_stacks_move(struct open_stacks *stacks, const struct ptd_call *call);

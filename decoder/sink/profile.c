@@ -66,7 +66,7 @@ static int switch_stack(struct profile *profile, const struct ptd_call *call)
 
 	count_open(profile, profile->stack, -1);
 	if (call->kind == PTD_CALL_SWITCH)
-		r = open_stacks_move(&profile->stacks, call->stack, profile->stack, call->n_moved);
+		r = open_stacks_move(&profile->stacks, call);
 	profile->stack = call->stack;
 	count_open(profile, profile->stack, 1);
 	return r;

@@ -70,6 +70,21 @@ static int take_call(struct region *region, const struct ptd_slice *slice,
 	return 0;
 }
 
+/* What is moved to another stack is not followed there. */
+static void take_move(struct region *region, const struct ptd_call *call, struct region_part *part)
+{
+	struct region_call *open;
+
+	if (call->n_moved == 0 || call->stack >= region->open.n)
+		return;
+	open = &region->open.items[call->stack];
+	if (!open->is_open || open->depth <= call->depth)
+		return;
+	open->is_open = false;
+	if (region->is_inside && region->stack == call->stack)
+		end(region, call, part);
+}
+
 int region_batch(struct region *region, const struct ptd_batch *batch, struct region_part *ret_part)
 {
 	const bool is_inside = region->is_inside && region->pid == batch->slice->pid &&
@@ -83,8 +98,9 @@ int region_batch(struct region *region, const struct ptd_batch *batch, struct re
 		for (size_t i = 0; r == 0 && i < found->n_calls; i++) {
 			const struct ptd_call *call = &found->calls[i];
 
-			if (call->kind != PTD_CALL_SWITCH &&
-			    executions_name_is(call->function->name, region->function))
+			if (call->kind == PTD_CALL_SWITCH)
+				take_move(region, call, &part);
+			else if (executions_name_is(call->function->name, region->function))
 				r = take_call(region, batch->slice, call, &part);
 		}
 	if (r != PTD_END)

@@ -61,7 +61,8 @@ enum ptd_call_kind {
 	 *
 	 * If @n_moved is not 0, the layer had taken the wrong one of several stacks that looked
 	 * alike; so many functions were left since. The new stack's innermost @n_moved functions,
-	 * which are the same, belong to the stack that the thread was on, from now on.
+	 * which are the same, belong to the stack @moved_to, which the thread was on, from now on,
+	 * and lie above what is open on it: their depths follow from that.
 	 */
 	PTD_CALL_SWITCH,
 };
@@ -107,10 +108,14 @@ struct ptd_call {
 	bool ambiguous;
 
 	int32_t depth;
-	uint32_t stack;   /* number of the stack: dense, from 0, and of no two threads the same */
-	uint32_t n_moved; /* of PTD_CALL_SWITCH */
+	/*
+	 * Number of the stack: dense, from 0. A stack that has ended is empty, and another one gets
+	 * its number, so that an array by these numbers does not grow with the trace.
+	 */
+	uint32_t stack;
+	uint32_t n_moved, moved_to; /* of PTD_CALL_SWITCH */
+	uint32_t run; /* the call stands before the run at this index of the batch; see below */
 	const struct ptd_function *function;
-	size_t run; /* the call stands before the run at this index of the batch; see below */
 	uint64_t t;
 	uint64_t n_insns; /* that the thread had executed since its first one that was decoded */
 	uint64_t from;    /* address of the call, jump or return; 0: something else ended it */
@@ -186,7 +191,8 @@ int ptd_calls_new(const struct ptd_info *info, struct ptd_calls **ret_calls);
 
 /*
  * Take the next batch of the stream. It is borrowed until the next call of this function or
- * ptd_calls_finish(); the decoder, to which it belongs, is freed after the layer.
+ * ptd_calls_finish(), and ptd_calls_next() follows what happens in it; the decoder, to which it
+ * belongs, is freed after the layer.
  *
  * Return: 0; or -ENOMEM, behind which only ptd_calls_free() may be called.
  */
@@ -200,7 +206,7 @@ int ptd_calls_batch(struct ptd_calls *calls, const struct ptd_batch *batch);
 int ptd_calls_finish(struct ptd_calls *calls);
 
 /*
- * Get the next calls that were found. @ret_batch belongs to the layer and is valid until the next
+ * Get the next calls. @ret_batch belongs to the layer and is valid until the next
  * call of any function but ptd_calls_stack().
  *
  * Return: 0; PTD_END (decode.h): there are no more for now; or -ENOMEM.

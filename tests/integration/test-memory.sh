@@ -4,7 +4,8 @@
 # Memory while decoding grows with what is mapped, not with the length of the trace: from a trace that is
 # repeated 4 times to one that is repeated 20 times, PT and switches, the peak grows by 10 % and 2 MiB at the most; so it
 # does for a bare stream. (Once, tables that are too long for memory take some more: they are mapped.) In long
-# runs also from 64 MB of PT to 1 GB: 64 MiB more at the most, and 15 % of time for each MB.
+# runs also from 64 MB of PT to 1 GB: 64 MiB more at the most, and 15 % of time for each MB; by the functions
+# and calls of a recording, too.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64 "${CC:-cc}"
 [[ -z ${PTD_ASAN:-} ]] || skip "the sanitizers' own memory grows"
@@ -37,12 +38,12 @@ decode() {
 	rm "$T/in" "$T/addresses"
 }
 
-# summarize WHAT BYTES MB: as many times as give so many MB, of BYTES each.
-summarize() {
-	$1 $(($3 * 1000000 / $2))
-	measure -f summary -o "$T/summary" "${args[@]}"
-	per_mb=$((1000 * user / $3))
-	echo "$1, $3 MB: peak $peak KiB, $user ms of user CPU: $per_mb us for each MB"
+# long_run FORMAT WHAT BYTES MB: as many times as give so many MB, of BYTES each.
+long_run() {
+	$2 $(($4 * 1000000 / $3))
+	measure -f "$1" -o /dev/null "${args[@]}"
+	per_mb=$((1000 * user / $4))
+	echo "$1 of $2, $4 MB: peak $peak KiB, $user ms of user CPU: $per_mb us for each MB"
 	rm "$T/in"
 }
 
@@ -66,10 +67,11 @@ for what in recording bare; do
 done
 
 [[ -n ${PTD_LONG:-} ]] || exit 0
-for what in "recording $(stat -c %s "$T/it/data")" "bare $(stat -c %s "$T/pt")"; do
-	summarize $what 64
+recording="recording $(stat -c %s "$T/it/data")"
+for what in "summary $recording" "summary bare $(stat -c %s "$T/pt")" "functions $recording" "calls $recording"; do
+	long_run $what 64
 	peak1=$peak per_mb1=$per_mb
-	summarize $what 1024
+	long_run $what 1024
 	[[ $((peak - peak1)) -le 65536 ]] || fail "the peak grew from $peak1 KiB to $peak KiB"
 	[[ $((100 * per_mb)) -le $((115 * per_mb1)) ]] || fail "from $per_mb1 to $per_mb us for each MB"
 done

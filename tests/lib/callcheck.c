@@ -90,6 +90,9 @@ static int check_move(struct callcheck *check, struct callcheck_stack *from,
 	if (n > 0)
 		memcpy(from->frames.items + from->frames.n, to->frames.items + to->frames.n - n,
 		       n * sizeof(*to->frames.items));
+	for (size_t i = from->frames.n; i < from->frames.n + n; i++)
+		if (i > 0)
+			from->frames.items[i].depth = from->frames.items[i - 1].depth + 1;
 	from->frames.n += n;
 	to->frames.n -= n;
 	return 0;
@@ -121,6 +124,8 @@ static int check_call(struct callcheck *check, const struct ptd_call_batch *batc
 		check_leave(check, stack, call);
 	else if (*on > 0)
 		r = check_move(check, &check->stacks.items[*on - 1], stack, call);
+	if (call->n_moved > 0 && *on != call->moved_to + 1)
+		fault(check, call, "functions move to another stack than the thread was on");
 	*on = call->stack + 1;
 	check->n_calls++;
 	return r;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/base.h"
 #include "decoder/calls/callthread.h"
@@ -73,6 +74,7 @@ struct fixture {
 
 	struct ptd_calls *calls;
 	struct callcheck check;
+	bool is_quiet; /* only the check sees the calls */
 	char text[8192];
 	size_t n_text;
 };
@@ -137,6 +139,8 @@ static void say_call(struct fixture *f, const struct ptd_call *call)
 {
 	int n;
 
+	if (f->is_quiet)
+		return;
 	if (call->kind == PTD_CALL_SWITCH)
 		n = snprintf(f->text + f->n_text, sizeof(f->text) - f->n_text,
 			     call->n_moved ? "%s=%u(%u)%s" : "%s=%u%.0u%s", f->n_text ? " " : "",
@@ -455,6 +459,19 @@ static const struct {
 	  "-__swapcontext:return@1 +__swapcontext:call@1 =1? -__swapcontext:return@2? "
 	  "-g:return@1 -f:end@0 -__swapcontext:end@1 -main:end@0 -__swapcontext:end@2 -g:end@1 "
 	  "-h:end@0" },
+	{ "fibers that wait at the same address, in other depths",
+	  "1000:1c>c000 c000:2r 2000:1c>3000 3000:1c>c000 c000:2r 1001:1c>c000 c000:2r "
+	  "4000:1c>b000 b000:1c>3000 3000:1c>c000 c000:2r 1002:1c>c000 c000:2r 3001:1r "
+	  "b001:1c>3000 3000:1c>c000 c000:2r 1003:1c>c000 c000:2r 3001:1r 2001:1c>4000 4000:1r "
+	  "2002:1o",
+	  "+main:start@0 +__swapcontext:call@1 =1 +f:start@0 +g:call@1 +__swapcontext:call@2 =0 "
+	  "-__swapcontext:return@1 +__swapcontext:call@1 =2 +h:start@0 "
+	  "+(anonymous namespace)::k(int):call@1 +g:call@2 +__swapcontext:call@3 =0 "
+	  "-__swapcontext:return@1 +__swapcontext:call@1 =1? -__swapcontext:return@2? =2(1) "
+	  "-g:return@2 +g:call@2 +__swapcontext:call@3 =0 -__swapcontext:return@1 "
+	  "+__swapcontext:call@1 =1? -__swapcontext:return@2? -g:return@1 +h:call@1 -h:return@1 "
+	  "-f:end@0 -__swapcontext:end@1 -main:end@0 -__swapcontext:end@3 -g:end@2 "
+	  "-(anonymous namespace)::k(int):end@1 -h:end@0" },
 	{ "a fiber that is seen first in its middle", "1000:1c>c000 c000:2r 2005:1r 3005:1o",
 	  "+main:start@0 +__swapcontext:call@1 =1 +f:start@0 -f:return@0 +g:inference@-1 "
 	  "-g:end@-1 -__swapcontext:end@1 -main:end@0" },
@@ -529,6 +546,7 @@ static void test_many_fibers(void **state)
 	char word[32];
 	uint32_t random = 1;
 
+	f->is_quiet = true;
 	for (size_t i = 0; i < 6000; i++) {
 		random = random * 1103515245 + 12345;
 		take_word(f, "1000:1c>c000");
@@ -548,7 +566,6 @@ static void test_many_fibers(void **state)
 		take_word(f, "c000:2r");
 		take_word(f, "1001:1j>1000");
 		give_batch(f);
-		f->n_text = 0;
 	}
 	assert_int_equal(ptd_calls_finish(f->calls), 0);
 	take_calls(f);
@@ -574,9 +591,14 @@ static void alone_init(struct alone *a, const struct fixture *f)
 
 static void alone_give(struct alone *a, struct fixture *f)
 {
-	assert_int_equal(callthread_batch(&a->thread, &a->world, &f->batch), 0);
+	struct call_position at = {};
+
+	callthread_begin(&a->thread, &f->batch);
+	while (!callthread_has_taken(&f->batch, &at)) {
+		assert_int_equal(callthread_take(&a->thread, &a->world, &f->batch, &at), 0);
+		a->world.list.calls.n = 0;
+	}
 	f->batch.n_runs = f->batch.n_marks = 0;
-	a->world.list.calls.n = 0;
 }
 
 static void alone_deinit(struct alone *a)
@@ -661,6 +683,169 @@ static void test_traps(void **state)
 	alone_deinit(&a);
 }
 
+/* What was installed and interrupted in functions that move to another stack goes with them. */
+static void test_moved(void **state)
+{
+	static const char *const before[] = {
+		"1000:1c>c000", "c000:2r",      "2000:1c>3000", "3000:1c>c000", "c000:2r",
+		"1001:1c>c000", "c000:2r",      "4000:1c>b000", "b000:1c>3000", "3000:1c>c000",
+		"c000:2r",      "1002:1c>c000", "c000:2r",
+	};
+	struct fixture *f = *state;
+	struct callstack *taken, *other;
+	struct alone a;
+
+	alone_init(&a, f);
+	for (size_t i = 0; i < ARRAY_LEN(before); i++)
+		take_word(f, before[i]);
+	take_word(f, "3001:1r");
+	f->batch.n_runs--;
+	alone_give(&a, f);
+	taken = a.pool.parked.items[0].stack;
+	other = a.pool.parked.items[1].stack;
+	assert_int_equal(other->frames.n, 4);
+	for (size_t i = 1; i <= 3; i++) {
+		assert_int_equal(vec_push(&other->traps, { i, i }), 0);
+		assert_int_equal(vec_push(&other->suspended, { .frame = i }), 0);
+	}
+	/* The one with f, g and swapcontext() is taken, until g returns to k. */
+	take_word(f, "3001:1r");
+	take_word(f, "b001:1o");
+	alone_give(&a, f);
+	assert_ptr_equal(a.thread.stack, other);
+	assert_int_equal(other->frames.n, 2);
+	assert_int_equal(other->traps.n, 1);
+	assert_int_equal(other->suspended.n, 1);
+	assert_int_equal(taken->frames.n, 3);
+	assert_int_equal(taken->traps.n, 1);
+	assert_int_equal(taken->traps.items[0].handler, 3);
+	assert_int_equal(taken->traps.items[0].frame, 2);
+	assert_int_equal(taken->suspended.n, 1);
+	assert_int_equal(taken->suspended.items[0].frame, 2);
+	alone_deinit(&a);
+}
+
+/* One function more than may be open calls itself; what it calls beyond that is part of it. */
+static void test_depth(void **state)
+{
+	enum { MORE = 1000 };
+	struct fixture *f = *state;
+
+	f->is_quiet = true;
+	for (size_t i = 0; i < PTD_CALLS_DEPTH_MAX + MORE; i++) {
+		take_word(f, "2000:1c>2000");
+		if (f->batch.n_runs == RUNS / 2)
+			give_batch(f);
+	}
+	give_batch(f);
+	assert_in_range(ptd_calls_stats(f->calls)->n_too_deep, MORE - 1, MORE);
+	assert_int_equal(f->check.stacks.items[0].frames.n, PTD_CALLS_DEPTH_MAX);
+	take_word(f, "2000:2r");
+	for (size_t i = 0; i < PTD_CALLS_DEPTH_MAX + MORE - 1; i++) {
+		take_word(f, "2001:1r");
+		if (f->batch.n_runs == RUNS / 2)
+			give_batch(f);
+	}
+	take_word(f, "2001:1o");
+	give_batch(f);
+	assert_int_equal(f->check.stacks.items[0].frames.n, 1);
+	assert_int_equal(f->check.n_faults, 0);
+}
+
+/* So many functions are open on other stacks that there is room for a few more. */
+static void test_frames(void **state)
+{
+	enum { ROOM = 10, CALLS = 100 };
+	struct fixture *f = *state;
+	struct alone a;
+
+	alone_init(&a, f);
+	a.world.list.n_frames = PTD_CALLS_FRAMES_MAX - ROOM;
+	for (size_t i = 0; i < CALLS; i++)
+		take_word(f, "2000:1c>2000");
+	alone_give(&a, f);
+	assert_int_equal(a.thread.stack->frames.n, ROOM);
+	assert_int_equal(a.world.list.n_frames, PTD_CALLS_FRAMES_MAX);
+	assert_int_equal(a.world.list.stats.n_too_deep, CALLS - ROOM);
+	/* Those behind a gap are open frames, too. */
+	take_word(f, "gap");
+	take_word(f, "2000:1o");
+	alone_give(&a, f);
+	assert_true(a.world.list.n_frames <= PTD_CALLS_FRAMES_MAX + 1);
+	a.world.list.n_frames -= PTD_CALLS_FRAMES_MAX - ROOM;
+	alone_deinit(&a);
+}
+
+/* Of too many threads the one that ran longest ago is ended, and that takes no search. */
+static void test_threads(void **state)
+{
+	enum { MORE = 20000, N = PTD_CALLS_THREADS_MAX + MORE };
+	const struct ptd_call_thread *const *threads;
+	struct fixture *f = *state;
+	const clock_t start = clock();
+	size_t n;
+
+	f->is_quiet = true;
+	for (uint32_t i = 0; i < N; i++) {
+		f->slice.id++;
+		f->slice.tid = 1 + i;
+		take_word(f, "1000:1o");
+		give_batch(f);
+		/* The first one runs on. */
+		f->slice.id++;
+		f->slice.tid = 1;
+		take_word(f, "1001:1o");
+		give_batch(f);
+	}
+	threads = ptd_calls_threads(f->calls, &n);
+	assert_int_equal(n, N);
+	assert_int_equal(ptd_calls_stats(f->calls)->n_threads_ended, MORE);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(threads[i]->ended, i > 0 && i <= MORE);
+	assert_in_range(f->check.stacks.n, PTD_CALLS_THREADS_MAX, PTD_CALLS_THREADS_MAX + 1);
+	assert_int_equal(f->check.n_faults, 0);
+	assert_true((clock() - start) / CLOCKS_PER_SEC < 10);
+}
+
+/* Of too many stacks that wait, the one that has waited longest is ended. */
+static void test_stacks(void **state)
+{
+	enum { MORE = 100 };
+	struct fixture *f = *state;
+
+	f->is_quiet = true;
+	/* The last one has not gone yet. */
+	for (size_t i = 0; i <= PTD_CALLS_STACKS_MAX + MORE; i++) {
+		take_word(f, "1000:1c>c000");
+		take_word(f, "c000:2r");
+		give_batch(f);
+	}
+	assert_int_equal(ptd_calls_stats(f->calls)->n_stacks_ended, MORE);
+	assert_in_range(f->check.stacks.n, PTD_CALLS_STACKS_MAX, PTD_CALLS_STACKS_MAX + 2);
+	assert_int_equal(ptd_calls_finish(f->calls), 0);
+	take_calls(f);
+	callcheck_end(&f->check);
+	assert_int_equal(f->check.n_faults, 0);
+}
+
+/* A fiber that ends gives its number to a later one. */
+static void test_numbers(void **state)
+{
+	static const char *const words[] = { "1000:1c>c000", "c000:2r", "2000:1c>c200", "c200:2r",
+					     "1001:1j>1000" };
+	struct fixture *f = *state;
+
+	f->is_quiet = true;
+	for (size_t i = 0; i < 10000; i++) {
+		for (size_t k = 0; k < ARRAY_LEN(words); k++)
+			take_word(f, words[k]);
+		give_batch(f);
+	}
+	assert_true(ptd_calls_stats(f->calls)->n_switches >= 20000);
+	assert_in_range(f->check.stacks.n, 2, 4);
+	assert_int_equal(f->check.n_faults, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -669,6 +854,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_schedulers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gaps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_traps, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_depth, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_frames, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stacks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_numbers, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

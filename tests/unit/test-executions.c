@@ -187,7 +187,6 @@ static void ended_stacks(void **state)
 	callmade_init(&made, N, 11);
 	callmade_enter(&made, CALLMADE_F, PTD_CALL_BY_CALL, 0, 0);
 	assert_int_equal(add(&executions, &made), 0);
-	executions.stack = 0;
 	made.calls[0] = (struct ptd_call){ .kind = PTD_CALL_SWITCH, .stack = N, .n_moved = 1 };
 	made.batch.n_calls = 1;
 	assert_int_equal(add(&executions, &made), 0);

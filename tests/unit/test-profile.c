@@ -126,8 +126,8 @@ static void gaps(void **state)
 static void moved(void **state)
 {
 	struct profile profile = {};
-	struct callmade made[2];
-	struct ptd_call move = { .kind = PTD_CALL_SWITCH, .stack = 1, .n_moved = 2 };
+	struct callmade made[2], another;
+	struct ptd_call move = { .kind = PTD_CALL_SWITCH, .stack = 1, .n_moved = 2, .moved_to = 0 };
 	const struct ptd_call_batch batch = { .thread = &made[0].thread,
 					      .calls = &move,
 					      .n_calls = 1 };
@@ -143,6 +143,10 @@ static void moved(void **state)
 	callmade_leave(&made[0], PTD_CALL_BY_RETURN, 30, 30);
 	callmade_leave(&made[0], PTD_CALL_BY_RETURN, 40, 40);
 	add(&profile, &made[0]);
+	/* Another thread ran meanwhile. */
+	callmade_init(&another, 2, 12);
+	callmade_enter(&another, CALLMADE_G, PTD_CALL_BY_START, 40, 0);
+	add(&profile, &another);
 	assert_int_equal(profile_add(&profile, &batch), 0);
 	assert_int_equal(profile.stacks.items.items[0].frames.n, 3);
 	assert_int_equal(profile.stacks.items.items[1].frames.n, 1);

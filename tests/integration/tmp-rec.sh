@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Speed of the decoder, as ratios: ours against peers, both measured in this run on this machine. Programs of at
+# least 150 million instructions are recorded by the software source, with and without MTC and CYC packets;
+# real traces of ../shared/data are used, too, if they are there. compare.py measures, prints, and leaves
+# build/bench.tsv. RUNS is how often each is measured (3), ONLY a pattern of inputs (*), README a file whose
+# table is to be replaced.
+O=/work/wt/CALLS/build; . tests/integration/common.sh
+need qemu-x86_64 perf python3
+
+cc1=$(gcc -print-prog-name=cc1)
+command_of() {
+	case $1 in
+	python3) cmd=(/usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(260000)))') ;;
+	gcc) cmd=("$cc1" -quiet -O1 -o "$T/out.s" "$T/in.c") ;;
+	node) cmd=(node --perf-prof "$PWD/tests/bench/jit.js") ;;
+	short) cmd=(/usr/bin/python3 -I -S -c pass) ;;
+	python3s) cmd=(/usr/bin/python3 -I -S -c "print(sum(i * i % 7 for i in range(65000)))") ;;
+	python3l) cmd=(/usr/bin/python3 -I -S -c "print(sum(i * i % 7 for i in range(1040000)))") ;;
+	*) cmd=("$O/targets/$1.c") ;;
+	esac
+}
+
+# The code that a recording of one program mapped, as iptpeer takes it.
+code_of() {
+	"$O/ptdecode" -f sideband "$1" |
+		sed -nE 's/.*MMAP2? .*\[0x([0-9a-f]+)\(0x([0-9a-f]+)\) @ (0x)?([0-9a-f]+).*\]: [r-][w-]x[ps] (\/.*)/\1 \2 \4 \5/p'
+}
+
+# seconds CMD...: run it in $T, where node leaves its jitdump; its user CPU time is in $user then.
+seconds() {
+	local TIMEFORMAT=%U
+	(cd "$T" && { time "$@" >/dev/null 2>"$T/err"; } 2>"$T/user") && user=$(cat "$T/user")
+}
+
+# take NAME PT-TERMS PROGRAM: record it in $T/NAME. A program with one thread runs on one virtual CPU.
+take() {
+	[[ $1 == ${ONLY:-*} ]] || return
+	command_of "$3"
+	start_ptd Cpus=1 AuxSize=1G "PT=$2"
+	seconds "$O/ptctl" record -o "$T/$1" -- "${cmd[@]}" || fail "record $1: $(cat "$T/err")"
+	recorded=$user
+	seconds qemu-x86_64 "${cmd[@]}" || fail "$1: $(cat "$T/err")"
+	echo "$recorded $user" >"$T/$1.record"
+	inputs+=("$1")
+	# Its code is no file: there is no list of it.
+	[[ $3 != node ]] || return
+	"$O/tools/auxbytes" "$T/$1" 0 >"$T/$1.pt" 2>/dev/null || fail "$1: no PT"
+	code_of "$T/$1" >"$T/$1.code"
+}
+
+# real NAME TIMES: a real trace, so many times one after the other.
+real() {
+	local i at=0 address
+	[[ $1 == ${ONLY:-*} && -d $DATA/$1 ]] || return
+	for ((i = 0; i < $2; i++)); do
+		cat "$DATA/$1/pt.bin"
+	done >"$T/$1.pt"
+	od -An -v -t x8 -w8 "$DATA/$1/code.addr" | while read -r address; do
+		printf '%s 1000 %x %s\n' "$address" $at "$DATA/$1/code.bin"
+		at=$((at + 4096))
+	done >"$T/$1.code"
+	inputs+=("$1")
+}
+
+gcc -E -I. -Iinclude -D_GNU_SOURCE -DPTD_VERSION='""' decoder/pt/packet.c >"$T/in.c" || fail "gcc -E"
+inputs=()
+for program in python3 gcc branchy numeric node; do
+	take $program psb_period=1 $program
+done
+stop_ptd
+for i in "${inputs[@]}"; do rm -rf "/work/wt/CALLS-bench/$i"; cp -a "$T/$i" "/work/wt/CALLS-bench/$i"; done
+cp -a "$T"/jit-*.dump /work/wt/CALLS-bench/ 2>/dev/null
+take python3s psb_period=1 python3s; take python3l psb_period=1 python3l
+for i in python3s python3l; do cp -a "$T/$i" /work/wt/CALLS-bench/$i; done
