@@ -169,8 +169,7 @@ static int read_build_ids(struct perfstream *s, struct cursor body, uint64_t off
 static void read_tracepoints(struct perfstream *s, struct cursor body)
 {
 	/* What is missing is said if it is needed. */
-	if (!s->sched_switch.is_known)
-		(void)!tracepoint_find(body, &s->sched_switch);
+	(void)!tracepoints_find(body, s->tracepoints);
 }
 
 /* Let the trace have a copy of the bytes, and @body be that. Return: 0 or -ENOMEM. */
@@ -330,11 +329,8 @@ static int on_sample(struct perfstream *s, const struct perfrec *rec)
 	const struct perfattr *attr = perfsample_attr(&s->attrs, rec->body);
 	struct perfsample sample;
 
-	if (attr && attr->type == PERF_TYPE_TRACEPOINT) {
-		s->has_tracepoints = true;
-		if (add_record(s, rec) < 0)
-			return complain_memory(s);
-	}
+	if (attr && attr->type == PERF_TYPE_TRACEPOINT && add_record(s, rec) < 0)
+		return complain_memory(s);
 	if (!attr || !(attr->sample_type & PERF_SAMPLE_AUX))
 		return 0;
 	if (perfsample_read(rec->body, attr, &sample) < 0) {
@@ -557,40 +553,108 @@ static uint64_t time_of_task_record(const struct trace_record *record)
 	return record_read_task(trace_record_body(record), &task) < 0 ? 0 : task.time;
 }
 
+/* Exchange the payload, whose bytes are at @bytes, for another one, which must not be longer. */
+static int replace_payload(struct trace_record *record, uint8_t *bytes, const void *payload,
+			   size_t size)
+{
+	if (record->payload_size < size)
+		return -EBADMSG;
+	memcpy(bytes, payload, size);
+	record->payload_size = size;
+	return 0;
+}
+
 /*
- * Make of a tracepoint's sample what struct trace_record says of those of sched_switch. Who leaves
- * is told twice: as the recorder sees the thread, and by its number for the kernel. If the two
- * differ, the recorder is in a pid namespace, and then the number of who comes says nothing. (What
- * runs last of a thread has no number for the recorder.)
+ * Who leaves is told twice: as the recorder sees the thread, and by its number for the kernel. If
+ * the two differ, the recorder is in a pid namespace, and then the number of who comes says
+ * nothing. (What runs last of a thread has no number for the recorder.)
+ */
+static int take_switch(const struct tracepoint *tracepoint, const struct perfsample *sample,
+		       struct trace_record *record, uint8_t *bytes, bool *ret_is_foreign)
+{
+	uint64_t prev, next;
+	uint32_t tid;
+	int r;
+
+	r = tracepoint_read(tracepoint, TRACEPOINT_SCHED_SWITCH, TRACEPOINT_PREV_PID, sample->raw,
+			    &prev)
+		?: tracepoint_read(tracepoint, TRACEPOINT_SCHED_SWITCH, TRACEPOINT_NEXT_PID,
+				   sample->raw, &next);
+	if (r < 0)
+		return r;
+	*ret_is_foreign = sample->tid != TRACE_NONE && sample->tid != prev;
+	tid = (uint32_t)next;
+	return replace_payload(record, bytes, &tid, sizeof(tid));
+}
+
+static int take_signal(const struct tracepoint *tracepoint, const struct perfsample *sample,
+		       struct trace_record *record, uint8_t *bytes)
+{
+	struct trace_signal signal = {};
+	uint64_t number, code;
+	int r;
+
+	r = tracepoint_read(tracepoint, TRACEPOINT_SIGNAL_DELIVER, TRACEPOINT_SIGNAL, sample->raw,
+			    &number)
+		?: tracepoint_read(tracepoint, TRACEPOINT_SIGNAL_DELIVER, TRACEPOINT_CODE,
+				   sample->raw, &code)
+		?: tracepoint_read(tracepoint, TRACEPOINT_SIGNAL_DELIVER, TRACEPOINT_HANDLER,
+				   sample->raw, &signal.handler);
+	if (r < 0)
+		return r;
+	signal.signal = (uint32_t)number;
+	signal.code = (int32_t)(uint32_t)code;
+	record->type = TRACE_RECORD_SIGNAL;
+	return replace_payload(record, bytes, &signal, sizeof(signal));
+}
+
+static int take_syscall(const struct tracepoint *tracepoint, const struct perfsample *sample,
+			struct trace_record *record, uint8_t *bytes)
+{
+	struct trace_syscall syscall;
+	int r;
+
+	r = tracepoint_read(tracepoint, TRACEPOINT_SYS_ENTER, TRACEPOINT_NUMBER, sample->raw,
+			    &syscall.number);
+	if (r < 0)
+		return r;
+	record->type = TRACE_RECORD_SYSCALL;
+	return replace_payload(record, bytes, &syscall, sizeof(syscall));
+}
+
+/*
+ * Make of a tracepoint's sample, whose bytes are at @bytes, what struct trace_record says of it.
  *
  * Return: 0; PERFREC_END if it is not used; -EBADMSG if it is too short.
  */
-static int take_switch(const struct perfstream *s, struct trace_record *record,
+static int take_sample(struct perfstream *s, struct trace_record *record, uint8_t *bytes,
 		       bool *ret_is_foreign)
 {
 	const struct cursor body = cursor_from(record->payload, record->payload_size);
 	const struct perfattr *attr = perfsample_attr(&s->attrs, body);
+	const enum tracepoint_kind kind = tracepoints_kind(s->tracepoints, attr->config);
+	const struct tracepoint *tracepoint = &s->tracepoints[kind % _TRACEPOINT_KINDS];
 	struct perfsample sample;
-	struct cursor next;
-	uint32_t prev;
 	int r;
 
-	if (s->has_switches || !s->sched_switch.is_known || attr->config != s->sched_switch.id)
+	s->has_unknown_samples = s->has_unknown_samples || kind == _TRACEPOINT_KINDS;
+	if (kind == _TRACEPOINT_KINDS || (kind == TRACEPOINT_SCHED_SWITCH && s->has_switches))
 		return PERFREC_END;
 	r = perfsample_read(body, attr, &sample);
-	if (r == 0)
-		r = tracepoint_read(&s->sched_switch, sample.raw, &prev, &next);
 	if (r < 0)
 		return r;
-
-	*ret_is_foreign = sample.tid != TRACE_NONE && sample.tid != prev;
 	record->time = sample.time;
 	record->cpu = sample.cpu;
 	record->pid = sample.pid;
 	record->tid = sample.tid;
-	record->payload = next.pos;
-	record->payload_size = cursor_left(&next);
-	return 0;
+	switch (kind) {
+	case TRACEPOINT_SIGNAL_DELIVER:
+		return take_signal(tracepoint, &sample, record, bytes);
+	case TRACEPOINT_SYS_ENTER:
+		return take_syscall(tracepoint, &sample, record, bytes);
+	default:
+		return take_switch(tracepoint, &sample, record, bytes, ret_is_foreign);
+	}
 }
 
 /* Return: 0, or -EBADMSG if the record is too short for its trailer. */
@@ -629,20 +693,22 @@ static int take_trailer(const struct perfstream *s, struct trace_record *record)
 static size_t read_records(struct perfstream *s, struct trace_record *records, bool *ret_is_foreign)
 {
 	struct trace *trace = s->trace;
-	const uint8_t *payloads = trace->payloads.items ?: "";
+	static uint8_t none[1];
+	uint8_t *payloads = trace->payloads.items ?: none;
 	size_t n_kept = 0;
 
 	for (size_t i = 0; i < s->records.n; i++) {
-		const bool is_switch = records[i].type == PERF_RECORD_SAMPLE;
+		uint8_t *payload = payloads + records[i].payload_at;
 		bool is_foreign = false;
 		int r;
 
-		records[i].payload = payloads + records[i].payload_at;
-		r = is_switch ? take_switch(s, &records[i], &is_foreign)
-			      : take_trailer(s, &records[i]);
+		records[i].payload = payload;
+		r = records[i].type == PERF_RECORD_SAMPLE
+			? take_sample(s, &records[i], payload, &is_foreign)
+			: take_trailer(s, &records[i]);
 		*ret_is_foreign = *ret_is_foreign || is_foreign;
 		trace->n_skipped += r < 0;
-		trace->n_switch_samples += is_switch && r == 0;
+		trace->n_switch_samples += records[i].type == PERF_RECORD_SAMPLE && r == 0;
 		if (r == 0)
 			records[n_kept++] = records[i];
 		if (i % TRACE_EVICT_RECORDS == 0) {
@@ -679,7 +745,8 @@ static int finish_records(struct perfstream *s)
 		trace->complaints[TRACE_COMPLAINT_SWITCHES] =
 		    "its samples of sched_switch are not used: they have the threads' "
 		    "numbers in another pid namespace than the recorder's";
-	} else if (s->has_tracepoints && !s->has_switches && !s->sched_switch.is_known) {
+	} else if (s->has_unknown_samples && !s->has_switches &&
+		   !s->tracepoints[TRACEPOINT_SCHED_SWITCH].is_known) {
 		trace->complaints[TRACE_COMPLAINT_SWITCHES] =
 		    "its samples of tracepoints are not used: it does not say what sched_switch, "
 		    "which tells who runs, looks like";

@@ -10,7 +10,7 @@
  *
  * The trace is put together when all records were seen: only then is it known which attr each
  * record belongs to, and with the attr where the record's time and thread are; which samples are of
- * sched_switch; and which pieces of PT go together.
+ * which tracepoint; and which pieces of PT go together.
  */
 
 #include <stdbool.h>
@@ -61,12 +61,12 @@ struct perfstream {
 	uint64_t dir_format; /* as the feature states; not 0: the trace is in several files */
 	struct perfattrs attrs;
 	struct record_auxtrace_info info;
-	char *filter;         /* which the info has; owned */
-	uint64_t info_offset; /* in the file; 0: there was no AUXTRACE_INFO so far */
-	bool has_samples;     /* there are samples that carry PT */
-	bool has_tracepoints; /* there are samples of tracepoints */
-	bool has_switches;    /* there are switch records */
-	struct tracepoint sched_switch;
+	char *filter;             /* which the info has; owned */
+	uint64_t info_offset;     /* in the file; 0: there was no AUXTRACE_INFO so far */
+	bool has_samples;         /* there are samples that carry PT */
+	bool has_unknown_samples; /* of tracepoints that the file does not describe, or others */
+	bool has_switches;        /* there are switch records */
+	struct tracepoint tracepoints[_TRACEPOINT_KINDS];
 	VEC(struct auxpiece) pieces;
 	struct table records; /* of struct trace_record */
 	struct trace *trace;  /* owned; NULL once it is finished */

@@ -7,12 +7,26 @@
 #include <string.h>
 
 #define MAGIC       "\x17\x08\x44tracing"
-#define SYSTEM      "sched"
-#define NAME        "sched_switch"
 #define LINE_SIZE   256
 #define OFFSET_MAX  UINT16_MAX /* a sample is not longer */
-#define PID_SIZE    4
-#define PAGE_FIELDS 6 /* byte order, size of a long, size of a page */
+#define PAGE_FIELDS 6          /* byte order, size of a long, size of a page */
+
+/* What the formats call the kinds, and their fields with their sizes in bytes. */
+static const struct {
+	const char *system, *name;
+	struct {
+		const char *name;
+		uint32_t size;
+	} fields[TRACEPOINT_FIELDS_MAX];
+} kinds[_TRACEPOINT_KINDS] = {
+	[TRACEPOINT_SCHED_SWITCH] = { "sched",
+				      "sched_switch",
+				      { { "prev_pid", 4 }, { "next_pid", 4 } } },
+	[TRACEPOINT_SIGNAL_DELIVER] = { "signal",
+					"signal_deliver",
+					{ { "sig", 4 }, { "code", 4 }, { "sa_handler", 8 } } },
+	[TRACEPOINT_SYS_ENTER] = { "raw_syscalls", "sys_enter", { { "id", 8 } } },
+};
 
 /* A text, behind its size. */
 static int get_text(struct cursor *c, struct cursor *ret_text)
@@ -86,47 +100,63 @@ static bool get_line(struct cursor *text, char ret_line[static LINE_SIZE])
 }
 
 /* "\tfield:pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;" */
-static bool get_field(const char *line, const char *name, uint32_t *ret_offset)
+static bool get_field(const char *line, const char *name, uint32_t size, uint32_t *ret_offset)
 {
 	const char *end = strchr(line, ';');
 	const size_t n = strlen(name);
-	uint32_t offset, size;
+	uint32_t offset, found;
 
 	if (strncmp(line, "\tfield:", 7) != 0 || !end || (size_t)(end - line) <= 7 + n ||
 	    end[-(ptrdiff_t)n - 1] != ' ' || strncmp(end - n, name, n) != 0 ||
-	    sscanf(end, ";\toffset:%9u;\tsize:%9u;", &offset, &size) != 2 || size != PID_SIZE ||
+	    sscanf(end, ";\toffset:%9u;\tsize:%9u;", &offset, &found) != 2 || found != size ||
 	    offset > OFFSET_MAX)
 		return false;
 	*ret_offset = offset;
 	return true;
 }
 
-/* Return: 0; -ENOENT if it is another's format; -EBADMSG. */
-static int read_format(struct cursor text, struct tracepoint *ret_tracepoint)
+/* Read the format of a tracepoint of @kind, behind its name. Return: 0 or -EBADMSG. */
+static int read_format(struct cursor text, enum tracepoint_kind kind,
+		       struct tracepoint *ret_tracepoint)
 {
+	bool has[TRACEPOINT_FIELDS_MAX] = {};
 	struct tracepoint t = {};
-	bool has_prev = false, has_next = false;
 	char line[LINE_SIZE];
 	unsigned id;
 
-	if (!get_line(&text, line) || strcmp(line, "name: " NAME) != 0)
-		return -ENOENT;
 	while (get_line(&text, line)) {
 		if (!t.is_known && sscanf(line, "ID: %9u", &id) == 1) {
 			t.is_known = true;
 			t.id = id;
 		}
-		has_prev = has_prev || get_field(line, "prev_pid", &t.prev_pid);
-		has_next = has_next || get_field(line, "next_pid", &t.next_pid);
+		for (size_t i = 0; i < TRACEPOINT_FIELDS_MAX && kinds[kind].fields[i].name; i++)
+			has[i] = has[i] || get_field(line, kinds[kind].fields[i].name,
+						     kinds[kind].fields[i].size, &t.offsets[i]);
 	}
-	if (!t.is_known || !has_prev || !has_next)
+	for (size_t i = 0; i < TRACEPOINT_FIELDS_MAX && kinds[kind].fields[i].name; i++)
+		if (!has[i])
+			return -EBADMSG;
+	if (!t.is_known)
 		return -EBADMSG;
 	*ret_tracepoint = t;
 	return 0;
 }
 
-/* The events of one system. Return: 0 if sched_switch was found; -ENOENT, or -EBADMSG. */
-static int find_in_system(struct cursor *c, struct tracepoint *ret_tracepoint)
+/* Read the format of a tracepoint of @system, of whatever kind. Return: 0 or -EBADMSG. */
+static int read_tracepoint(struct cursor text, const char *system, struct tracepoint *tracepoints)
+{
+	char line[LINE_SIZE];
+
+	if (!get_line(&text, line) || strncmp(line, "name: ", 6) != 0)
+		return 0;
+	for (size_t i = 0; i < _TRACEPOINT_KINDS; i++)
+		if (strcmp(system, kinds[i].system) == 0 && strcmp(line + 6, kinds[i].name) == 0)
+			return read_format(text, (enum tracepoint_kind)i, &tracepoints[i]);
+	return 0;
+}
+
+/* The events of one system. */
+static int find_in_system(struct cursor *c, struct tracepoint *tracepoints)
 {
 	struct cursor text;
 	const char *system;
@@ -136,22 +166,15 @@ static int find_in_system(struct cursor *c, struct tracepoint *ret_tracepoint)
 	r = cursor_get_string(c, &system);
 	if (r == 0)
 		r = cursor_get(c, sizeof(n), &n);
-	if (r < 0)
-		return r;
-	for (; n > 0; n--) {
+	for (; r == 0 && n > 0; n--) {
 		r = get_text(c, &text);
-		if (r < 0)
-			return r;
-		if (strcmp(system, SYSTEM) != 0)
-			continue;
-		r = read_format(text, ret_tracepoint);
-		if (r != -ENOENT)
-			return r;
+		if (r == 0)
+			r = read_tracepoint(text, system, tracepoints);
 	}
-	return -ENOENT;
+	return r;
 }
 
-int tracepoint_find(struct cursor data, struct tracepoint *ret_tracepoint)
+int tracepoints_find(struct cursor data, struct tracepoint *tracepoints)
 {
 	uint32_t n = 0;
 	int r;
@@ -159,25 +182,29 @@ int tracepoint_find(struct cursor data, struct tracepoint *ret_tracepoint)
 	r = skip_head(&data);
 	if (r == 0)
 		r = cursor_get(&data, sizeof(n), &n);
-	if (r < 0)
-		return r;
-	for (r = -ENOENT; n > 0 && r == -ENOENT; n--)
-		r = find_in_system(&data, ret_tracepoint);
+	for (; r == 0 && n > 0; n--)
+		r = find_in_system(&data, tracepoints);
 	return r;
 }
 
-int tracepoint_read(const struct tracepoint *tracepoint, struct cursor raw, uint32_t *ret_prev,
-		    struct cursor *ret_next)
+enum tracepoint_kind tracepoints_kind(const struct tracepoint *tracepoints, uint64_t id)
 {
-	struct cursor prev = raw;
-	uint32_t prev_pid;
+	size_t i = 0;
+
+	while (i < _TRACEPOINT_KINDS && (!tracepoints[i].is_known || tracepoints[i].id != id))
+		i++;
+	return (enum tracepoint_kind)i;
+}
+
+int tracepoint_read(const struct tracepoint *tracepoint, enum tracepoint_kind kind, size_t field,
+		    struct cursor raw, uint64_t *ret_value)
+{
+	uint64_t value = 0;
 	int r;
 
-	r = cursor_skip(&prev, tracepoint->prev_pid)
-		?: cursor_get(&prev, sizeof(prev_pid), &prev_pid);
-	r = r ?: cursor_skip(&raw, tracepoint->next_pid);
-	r = r ?: cursor_get_sub(&raw, PID_SIZE, ret_next);
+	r = cursor_skip(&raw, tracepoint->offsets[field])
+		?: cursor_get(&raw, kinds[kind].fields[field].size, &value);
 	if (r == 0)
-		*ret_prev = prev_pid;
+		*ret_value = value;
 	return r;
 }

@@ -2,15 +2,18 @@
 #pragma once
 
 /*
- * Tracepoint
+ * Tracepoints
  *
- * The tracepoint sched_switch, whose samples state who runs if a recording has no switch records:
- * before Linux 4.3 perf recorded it, and still does when asked (perf record -e sched:sched_switch).
- * Where the numbers are in a sample depends on the kernel; the file has the kernel's formats of its
- * tracepoints, as text.
+ * The tracepoints of the kernel whose samples are used. Where a sample has its numbers depends on
+ * the kernel; the file has the kernel's formats of its tracepoints, as text.
+ *
+ *	sched:sched_switch        who runs, if a recording has no switch records: before Linux 4.3
+ *	                          perf recorded it, and still does when asked
+ *	signal:signal_deliver     a thread takes a signal
+ *	raw_syscalls:sys_enter    a thread enters a system call
  *
  * Source: what perf record puts into the TRACING_DATA feature, and
- * <tracefs>/events/sched/sched_switch/format.
+ * <tracefs>/events/sched/sched_switch/format and its like.
  */
 
 #include <stdbool.h>
@@ -19,26 +22,50 @@
 #include "base/base.h"
 #include "base/cursor.h"
 
+enum tracepoint_kind {
+	TRACEPOINT_SCHED_SWITCH,
+	TRACEPOINT_SIGNAL_DELIVER,
+	TRACEPOINT_SYS_ENTER,
+	_TRACEPOINT_KINDS,
+};
+
+/* The fields of each kind that are used, in this order. */
+enum {
+	TRACEPOINT_PREV_PID = 0, /* of the kind sched_switch: 32-bit tids of who leaves */
+	TRACEPOINT_NEXT_PID = 1, /* and who comes */
+
+	TRACEPOINT_SIGNAL = 0, /* of the kind signal_deliver */
+	TRACEPOINT_CODE = 1,
+	TRACEPOINT_HANDLER = 2, /* 0: the default action; 1: the signal is ignored */
+
+	TRACEPOINT_NUMBER = 0, /* of the kind sys_enter */
+
+	TRACEPOINT_FIELDS_MAX = 3,
+};
+
+/* Where, in the raw data of a sample, the fields are. */
 struct tracepoint {
 	bool is_known;
 	uint64_t id; /* attr.config of its events */
-	/* Where, in the raw data of a sample, the 32-bit tids are of who leaves and who comes. */
-	uint32_t prev_pid, next_pid;
+	uint32_t offsets[TRACEPOINT_FIELDS_MAX];
 };
 
 /*
- * Find sched_switch among the formats of tracepoints, @data, which perf recorded.
+ * Find the tracepoints among the formats, @data, which perf recorded. Those that are not there stay
+ * as they are in @tracepoints, which are _TRACEPOINT_KINDS.
  *
- * Return: 0; -ENOENT if it is not there; -EBADMSG if the formats cannot be read up to there, or its
- *         format does not state where the tids are.
+ * Return: 0; -EBADMSG if not all formats can be read, or one does not state where its fields are:
+ *         what was read before counts.
  */
-_must_check_ int tracepoint_find(struct cursor data, struct tracepoint *ret_tracepoint);
+_must_check_ int tracepoints_find(struct cursor data, struct tracepoint *tracepoints);
+
+/* Return: the kind of the events with @id; _TRACEPOINT_KINDS if it is none of @tracepoints. */
+enum tracepoint_kind tracepoints_kind(const struct tracepoint *tracepoints, uint64_t id);
 
 /*
- * Read the raw data of a sample of sched_switch.
+ * Read field @field of the raw data of a sample of @kind.
  *
- * Return: 0, @ret_prev, the tid of the thread that leaves, and @ret_next, the 4 bytes of the tid of
- *         the thread that comes; -EBADMSG if the data are too short.
+ * Return: 0 and @ret_value, a number of its size; -EBADMSG if the data are too short.
  */
-_must_check_ int tracepoint_read(const struct tracepoint *tracepoint, struct cursor raw,
-				 uint32_t *ret_prev, struct cursor *ret_next);
+_must_check_ int tracepoint_read(const struct tracepoint *tracepoint, enum tracepoint_kind kind,
+				 size_t field, struct cursor raw, uint64_t *ret_value);

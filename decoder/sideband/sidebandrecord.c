@@ -120,6 +120,34 @@ static bool read_itrace_start(struct cursor c, struct ptd_sideband *e)
 	return true;
 }
 
+static bool read_signal(struct cursor c, struct ptd_sideband *e)
+{
+	struct trace_signal signal;
+
+	if (cursor_get(&c, sizeof(signal), &signal) < 0)
+		return false;
+	e->kind = PTD_SIDEBAND_SIGNAL;
+	e->pid = e->current_pid;
+	e->tid = e->current_tid;
+	e->signal = signal.signal;
+	e->code = signal.code;
+	e->address = signal.handler;
+	return true;
+}
+
+static bool read_syscall(struct cursor c, struct ptd_sideband *e)
+{
+	struct trace_syscall syscall;
+
+	if (cursor_get(&c, sizeof(syscall), &syscall) < 0)
+		return false;
+	e->kind = PTD_SIDEBAND_SYSCALL;
+	e->pid = e->current_pid;
+	e->tid = e->current_tid;
+	e->number = syscall.number;
+	return true;
+}
+
 static bool read_record(const struct trace_record *record, struct ptd_sideband *e)
 {
 	const struct cursor c = trace_record_body(record);
@@ -144,6 +172,10 @@ static bool read_record(const struct trace_record *record, struct ptd_sideband *
 		return read_lost(c, e);
 	case PERF_RECORD_LOST_SAMPLES:
 		return read_lost_samples(c, e);
+	case TRACE_RECORD_SIGNAL:
+		return read_signal(c, e);
+	case TRACE_RECORD_SYSCALL:
+		return read_syscall(c, e);
 	default:
 		return false;
 	}

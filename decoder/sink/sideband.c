@@ -143,6 +143,15 @@ static void put_record(struct ptd_output *output, const struct ptd_sideband *e)
 	case PTD_SIDEBAND_LOST_SAMPLES:
 		put(output, "PERF_RECORD_LOST_SAMPLES lost %" PRIu64 "\n", e->size);
 		return;
+	case PTD_SIDEBAND_SIGNAL:
+		put(output,
+		    "signal:signal_deliver: sig=%" PRIu32 " code=%" PRId32 " sa_handler=%" PRIx64
+		    "\n",
+		    e->signal, e->code, e->address);
+		return;
+	case PTD_SIDEBAND_SYSCALL:
+		put(output, "raw_syscalls:sys_enter: NR %" PRIu64 "\n", e->number);
+		return;
 	}
 }
 

@@ -27,8 +27,25 @@
 
 #define TRACE_NONE UINT32_MAX /* the cpu, pid or tid of a record that states none */
 
+enum {
+	/* Samples of tracepoints that are records, too. The kernel has no such types. The thread in
+	 * the trailer is the one that they are about. */
+	TRACE_RECORD_SIGNAL = 0x10000, /* of signal_deliver: the payload is a struct trace_signal */
+	TRACE_RECORD_SYSCALL,          /* of sys_enter: a struct trace_syscall */
+};
+
+struct trace_signal {
+	uint32_t signal;
+	int32_t code;
+	uint64_t handler; /* 0: the default action is taken; 1: the signal is ignored */
+};
+
+struct trace_syscall {
+	uint64_t number;
+};
+
 /*
- * A sideband record: any record that the kernel makes, but no samples; and PERFABI_HEADER_BUILD_ID
+ * A sideband record: any record that the kernel makes, but few samples; and PERFABI_HEADER_BUILD_ID
  * records at time 0, one for each entry of the file's table of build-ids.
  *
  * If there are no switch records, samples of sched_switch are sideband records, too. The thread in
@@ -37,7 +54,7 @@
  */
 struct trace_record {
 	uint64_t time; /* ns on the recorder's clock; 0: before all others (perf synthesized it) */
-	uint32_t type; /* PERF_RECORD_* */
+	uint32_t type; /* PERF_RECORD_* or TRACE_RECORD_* */
 	uint16_t misc;
 	uint32_t cpu; /* from the trailer, like pid and tid */
 	uint32_t pid;

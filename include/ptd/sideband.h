@@ -29,6 +29,9 @@ enum ptd_sideband_kind {
 	PTD_SIDEBAND_AUX,          /* PT was written: @size bytes at @offset */
 	PTD_SIDEBAND_LOST,         /* @size records were lost */
 	PTD_SIDEBAND_LOST_SAMPLES, /* @size samples were lost */
+	PTD_SIDEBAND_SIGNAL,       /* takes the signal @signal, whose handler is at @address (0: the
+				    * default action; 1: it is ignored), for the reason @code */
+	PTD_SIDEBAND_SYSCALL,      /* enters the system call @number */
 };
 
 enum ptd_sideband_flags {
@@ -51,7 +54,7 @@ struct ptd_sideband {
 	uint32_t other_pid; /* see enum ptd_sideband_kind */
 	uint32_t other_tid;
 
-	uint64_t address;   /* of the mapping */
+	uint64_t address;   /* of the mapping; else as enum ptd_sideband_kind says */
 	uint64_t size;      /* of the mapping, in bytes; else as enum ptd_sideband_kind says */
 	uint64_t offset;    /* in the file; of AUX: in the PT of the CPU */
 	uint64_t aux_flags; /* PERF_AUX_FLAG_* */
@@ -69,6 +72,9 @@ struct ptd_sideband {
 	 * knows: the software source does, hardware does not. 0: none is known.
 	 */
 	uint32_t signal;
+
+	int32_t code;    /* of SIGNAL: si_code of sigaction(2) */
+	uint64_t number; /* of SYSCALL */
 };
 
 #ifdef __cplusplus

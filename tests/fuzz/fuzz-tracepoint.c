@@ -14,17 +14,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* A copy of just this size, so that a read beyond it is seen. */
 	uint8_t *copy = malloc(size);
-	struct tracepoint t = {};
-	struct cursor next;
-	uint32_t prev;
+	struct tracepoint t[_TRACEPOINT_KINDS] = {};
+	uint64_t value;
 
 	if (copy && size > 0) {
 		memcpy(copy, data, size);
-		if ((tracepoint_find(cursor_from(copy, size), &t) == 0) != t.is_known)
-			abort();
-		if (tracepoint_read(&t, cursor_from(copy, size), &prev, &next) == 0 &&
-		    cursor_left(&next) != sizeof(prev))
-			abort();
+		(void)!tracepoints_find(cursor_from(copy, size), t);
+		for (size_t i = 0; i < _TRACEPOINT_KINDS; i++) {
+			if (t[i].is_known && tracepoints_kind(t, t[i].id) > (enum tracepoint_kind)i)
+				abort();
+			(void)!tracepoint_read(&t[i], (enum tracepoint_kind)i, 0,
+					       cursor_from(copy, size), &value);
+		}
 	}
 	free(copy);
 	return 0;

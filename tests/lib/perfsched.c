@@ -64,6 +64,19 @@ static const char switch_format[] = "name: sched_switch\nID: 314\n" COMMON
 				    "\tfield:int next_prio;\toffset:60;\tsize:4;\tsigned:1;\n\n"
 				    "print fmt: \"%d ==> %d\", REC->prev_pid, REC->next_pid\n";
 
+static const char signal_format[] =
+    "name: signal_deliver\nID: 200\n" COMMON "\tfield:int sig;\toffset:8;\tsize:4;\tsigned:1;\n"
+    "\tfield:int errno;\toffset:12;\tsize:4;\tsigned:1;\n"
+    "\tfield:int code;\toffset:16;\tsize:4;\tsigned:1;\n"
+    "\tfield:unsigned long sa_handler;\toffset:24;\tsize:8;\tsigned:0;\n"
+    "\tfield:unsigned long sa_flags;\toffset:32;\tsize:8;\tsigned:0;\n\n"
+    "print fmt: \"%d\", REC->sig\n";
+
+static const char syscall_format[] =
+    "name: sys_enter\nID: 401\n" COMMON "\tfield:long id;\toffset:8;\tsize:8;\tsigned:1;\n"
+    "\tfield:unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;\n\n"
+    "print fmt: \"%ld\", REC->id\n";
+
 size_t perfsched_formats(uint8_t ret_bytes[static 4096])
 {
 	static const uint8_t page[] = { 0, 8, 0, 0x10, 0, 0 };
@@ -77,10 +90,16 @@ size_t perfsched_formats(uint8_t ret_bytes[static 4096])
 	put_name(&w, "header_event");
 	put_text(&w, "# compressed entry header\n");
 	put_u32(&w, 0);
-	put_u32(&w, 2);
+	put_u32(&w, 4);
 	put_name(&w, "other");
 	put_u32(&w, 1);
 	put_text(&w, other_format);
+	put_name(&w, "signal");
+	put_u32(&w, 1);
+	put_text(&w, signal_format);
+	put_name(&w, "raw_syscalls");
+	put_u32(&w, 1);
+	put_text(&w, syscall_format);
 	put_name(&w, "sched");
 	put_u32(&w, 2);
 	put_text(&w, wakeup_format);
@@ -93,7 +112,7 @@ size_t perfsched_formats(uint8_t ret_bytes[static 4096])
 	return w.n;
 }
 
-void perfsched_begin(struct perfbuild *b, const void *formats, size_t size)
+void perfsched_make(struct perfbuild *b, uint64_t id)
 {
 	struct perf_event_attr attr;
 	uint8_t *attr1;
@@ -102,12 +121,15 @@ void perfsched_begin(struct perfbuild *b, const void *formats, size_t size)
 	attr1 = b->pipe ? b->bytes + PERFABI_PIPE_HEADER + 128 + 8 : b->bytes + PERFBUILD_ATTR1;
 	memset(&attr, 0, sizeof(attr));
 	memcpy(&attr, attr1, PERF_ATTR_SIZE_VER5);
-	assert(attr.type == PERF_TYPE_SOFTWARE);
 	attr.type = PERF_TYPE_TRACEPOINT;
-	attr.config = PERFSCHED_ID;
+	attr.config = id;
 	attr.sample_type |= PERF_SAMPLE_RAW;
 	memcpy(attr1, &attr, PERF_ATTR_SIZE_VER5);
+}
 
+void perfsched_begin(struct perfbuild *b, const void *formats, size_t size)
+{
+	perfsched_make(b, PERFSCHED_ID);
 	if (formats && b->pipe) {
 		perfbuild_record(b, PERFABI_HEADER_TRACING_DATA, 0, &(uint64_t){ size }, 8, NULL);
 		memcpy(b->bytes + b->size, formats, size);
@@ -118,7 +140,8 @@ void perfsched_begin(struct perfbuild *b, const void *formats, size_t size)
 	}
 }
 
-void perfsched_sample(struct perfbuild *b, uint32_t prev, uint32_t next)
+/* Add a sample with these raw data. */
+static void add_sample(struct perfbuild *b, const uint8_t raw[static PERFSCHED_RAW_SIZE])
 {
 	const struct trailer *t = &b->trailer;
 	struct {
@@ -140,10 +163,38 @@ void perfsched_sample(struct perfbuild *b, uint32_t prev, uint32_t next)
 		.size = sizeof(sample.raw),
 	};
 
-	memcpy(sample.raw, &(uint16_t){ PERFSCHED_ID }, 2);
-	memcpy(sample.raw + PERFSCHED_PREV_PID, &prev, 4);
-	memcpy(sample.raw + PERFSCHED_NEXT_PID, &next, 4);
+	memcpy(sample.raw, raw, PERFSCHED_RAW_SIZE);
 	assert(sizeof(sample) <= sizeof(b->bytes) - b->size);
 	memcpy(b->bytes + b->size, &sample, sizeof(sample));
 	b->size += sizeof(sample);
+}
+
+void perfsched_sample(struct perfbuild *b, uint32_t prev, uint32_t next)
+{
+	uint8_t raw[PERFSCHED_RAW_SIZE] = {};
+
+	memcpy(raw, &(uint16_t){ PERFSCHED_ID }, 2);
+	memcpy(raw + PERFSCHED_PREV_PID, &prev, 4);
+	memcpy(raw + PERFSCHED_NEXT_PID, &next, 4);
+	add_sample(b, raw);
+}
+
+void perfsched_signal(struct perfbuild *b, int32_t signal, int32_t code, uint64_t handler)
+{
+	uint8_t raw[PERFSCHED_RAW_SIZE] = {};
+
+	memcpy(raw, &(uint16_t){ PERFSCHED_SIGNAL_ID }, 2);
+	memcpy(raw + 8, &signal, sizeof(signal));
+	memcpy(raw + 16, &code, sizeof(code));
+	memcpy(raw + 24, &handler, sizeof(handler));
+	add_sample(b, raw);
+}
+
+void perfsched_syscall(struct perfbuild *b, uint64_t number)
+{
+	uint8_t raw[PERFSCHED_RAW_SIZE] = {};
+
+	memcpy(raw, &(uint16_t){ PERFSCHED_SYSCALL_ID }, 2);
+	memcpy(raw + 8, &number, sizeof(number));
+	add_sample(b, raw);
 }

@@ -404,6 +404,63 @@ static void switch_samples(void **state)
 	}
 }
 
+/* Samples of other tracepoints, which are used beside switch records, too. */
+static void signal_samples(void **state)
+{
+	uint8_t formats[4096];
+	const size_t size = perfsched_formats(formats);
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		const bool pipe = i & 1, is_syscall = i & 2, is_cut = i & 4;
+		_cleanup_(trace_freep) struct trace *trace = NULL;
+		struct trace_syscall syscall;
+		struct trace_signal signal;
+		size_t n = 0, at;
+
+		perfbuild_begin(&b, pipe);
+		perfsched_begin(&b, formats, size);
+		perfsched_make(&b, is_syscall ? PERFSCHED_SYSCALL_ID : PERFSCHED_SIGNAL_ID);
+		perfbuild_at(&b, 70, 3, 10, 11);
+		at = b.size;
+		if (is_syscall)
+			perfsched_syscall(&b, 202);
+		else
+			perfsched_signal(&b, 11, -6, 0x401000);
+		/* The last field is not all there. */
+		if (is_cut)
+			b.bytes[at + 48] = is_syscall ? 15 : 31;
+		perfbuild_switch(&b, true);
+		perfbuild_end(&b);
+
+		trace = parse_good();
+		assert_int_equal(trace->n_skipped, is_cut);
+		check_complaint(trace, TRACE_COMPLAINT_SWITCHES, NULL);
+		for (size_t k = 0; k < trace->n_records; k++) {
+			const struct trace_record *r = &trace->records[k];
+
+			if (r->type < TRACE_RECORD_SIGNAL)
+				continue;
+			n++;
+			assert_true(r->time == 70 && r->cpu == 3 && r->pid == 10 && r->tid == 11);
+			if (is_syscall) {
+				assert_int_equal(r->type, TRACE_RECORD_SYSCALL);
+				assert_int_equal(r->payload_size, sizeof(syscall));
+				memcpy(&syscall, r->payload, sizeof(syscall));
+				assert_int_equal(syscall.number, 202);
+				continue;
+			}
+			assert_int_equal(r->type, TRACE_RECORD_SIGNAL);
+			assert_int_equal(r->payload_size, sizeof(signal));
+			memcpy(&signal, r->payload, sizeof(signal));
+			assert_true(signal.signal == 11 && signal.code == -6 &&
+				    signal.handler == 0x401000);
+		}
+		assert_int_equal(n, !is_cut);
+		assert_int_equal(trace->n_switch_samples, 0);
+	}
+}
+
 /* At whatever byte the file is cut off: an error that says so, or what was whole. */
 static void cut_off(void **state)
 {
@@ -933,6 +990,7 @@ int main(void)
 		cmocka_unit_test(samples),
 		cmocka_unit_test(samples_spoiled),
 		cmocka_unit_test(switch_samples),
+		cmocka_unit_test(signal_samples),
 		cmocka_unit_test(programs),
 	};
 
