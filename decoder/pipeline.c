@@ -14,6 +14,8 @@
 
 #include "base/base.h"
 #include "decoder/ahead.h"
+#include "decoder/codemap.h"
+#include "decoder/corestack.h"
 #include "decoder/extract.h"
 #include "decoder/file/input.h"
 #include "decoder/file/reading.h"
@@ -68,6 +70,8 @@ struct ptd_decoder {
 	struct filtered filtered;
 	struct objects *objects;
 	struct resolver *resolver;
+	struct codemap codemap;
+	struct corestacks *core; /* NULL: there is no core file */
 	struct cache *cache;
 	struct engine_budget budget;
 	struct ptd_threads *threads; /* borrowed; or NULL */
@@ -662,6 +666,8 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (!d->name)
 		return -ENOMEM;
 	r = open_trace(d, options, reterr_message);
+	if (r == 0 && options->core)
+		r = corestacks_new(options->core, d->timeline, &d->core, reterr_message);
 	if (r == 0)
 		r = resolver_new(&d->resolver);
 	if (r == 0)
@@ -711,6 +717,8 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	extract_free(decoder->extract);
 	cache_free(decoder->cache);
 	resolver_free(decoder->resolver);
+	codemap_deinit(&decoder->codemap);
+	corestacks_free(decoder->core);
 	timeline_free(decoder->timeline);
 	objects_free(decoder->objects);
 	trace_free(decoder->trace);
@@ -873,6 +881,44 @@ int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *
 		r = source->ops->positions(source, address, ret_positions);
 	(void)pthread_mutex_unlock(&decoder->positions_mutex);
 	return r;
+}
+
+int ptd_decoder_place(struct ptd_decoder *decoder, uint32_t space, uint64_t t, uint64_t ip,
+		      struct ptd_place *ret_place)
+{
+	const struct space *at = timeline_space(decoder->timeline, space);
+	const struct object *object = NULL;
+	struct ptd_place place = {};
+	uint32_t symbol = PTD_NO_SYMBOL;
+	uint64_t end;
+	size_t n;
+	int r = 0;
+
+	if (at)
+		r = codemap_find(&decoder->codemap, at, t, ip, &object, &place.address);
+	if (r == 0 && object)
+		r = resolver_find(decoder->resolver, object->symbols, place.address, &symbol, &end);
+	if (r < 0)
+		return r;
+	place.object = object ? &object->id : NULL;
+	if (symbol != PTD_NO_SYMBOL)
+		place.symbol = resolver_symbols(decoder->resolver, &n)[symbol];
+	*ret_place = place;
+	return 0;
+}
+
+const struct ptd_core_thread *ptd_decoder_core(const struct ptd_decoder *decoder, size_t *ret_n)
+{
+	*ret_n = 0;
+	return decoder->core ? corestacks_threads(decoder->core, ret_n) : NULL;
+}
+
+int ptd_decoder_core_stack(struct ptd_decoder *decoder, size_t i,
+			   const struct ptd_core_frame **ret_frames, size_t *ret_n,
+			   bool *ret_complete)
+{
+	return corestacks_walk(decoder->core, &decoder->codemap, i, ret_frames, ret_n,
+			       ret_complete);
 }
 
 size_t ptd_decoder_code(const struct ptd_decoder *decoder, const struct ptd_object *object,

@@ -44,7 +44,9 @@ static void usage(FILE *f)
 	    "  -e, --engine NAME     flow (default) or insn (slower, the reference)\n"
 	    "      --verify          write nothing but where the engines first differ\n"
 	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
-	    "      --lines           show the source line of each instruction (format text)\n"
+	    "      --lines           show the source line of each instruction (format text) or "
+	    "function\n"
+	    "                        (format calls)\n"
 	    "      --inlines         the same, and the functions that were inlined there\n"
 	    "      --buildid-dir DIR look there for files by build-id; laid out as perf's, which "
 	    "is the\n"
@@ -53,6 +55,8 @@ static void usage(FILE *f)
 	    "      --debuginfod      get what is missing from the servers that the environment's\n"
 	    "                        DEBUGINFOD_URLS names; without this, nothing is asked of "
 	    "anybody\n"
+	    "      --core FILE       the core file of a process that crashed (formats crash and "
+	    "stacks)\n"
 	    "      --state-dir DIR   look there for a snapshot that is named by its id or as "
 	    "latest\n"
 	    "                        (or $PTD_STATE_DIR; " PTD_STATE_DIR_DEFAULT ")\n"
@@ -294,6 +298,7 @@ enum {
 	OPT_BUILDID_DIR,
 	OPT_SYMFS,
 	OPT_DEBUGINFOD,
+	OPT_CORE,
 	OPT_CPU_MODEL,
 	OPT_MTC_FREQ,
 	OPT_NOM_FREQ,
@@ -327,6 +332,7 @@ static const struct option long_options[] = {
 	{ "buildid-dir", required_argument, NULL, OPT_BUILDID_DIR },
 	{ "symfs", required_argument, NULL, OPT_SYMFS },
 	{ "debuginfod", no_argument, NULL, OPT_DEBUGINFOD },
+	{ "core", required_argument, NULL, OPT_CORE },
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "max-output", required_argument, NULL, OPT_MAX_OUTPUT },
 	{ "max-spill", required_argument, NULL, OPT_MAX_SPILL },
@@ -436,6 +442,9 @@ static int parse_option(struct command *c, int option)
 		return 0;
 	case OPT_SYMFS:
 		c->options.symfs = optarg;
+		return 0;
+	case OPT_CORE:
+		c->options.core = optarg;
 		return 0;
 	case OPT_DEBUGINFOD:
 		c->debuginfod = true;
@@ -576,6 +585,8 @@ int command_parse(struct command *c, int argc, char **argv)
 	if (c->options.input && c->code.n)
 		return wrong("--raw-pages, --raw-elf and --raw-code go with --raw-pt",
 			     c->options.input);
+	if (c->options.core && c->options.raw_pt)
+		return wrong("--core goes with a recording", c->options.core);
 	if (c->options.input && c->options.raw_filter)
 		return wrong("--filter goes with --raw-pt", c->options.raw_filter);
 	if (c->verify && (c->n_outputs > 0 || c->options.engine))

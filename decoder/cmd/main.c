@@ -66,7 +66,7 @@ static bool is_taken(const struct command *c, size_t output)
 	if (!path || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
 	taken = is_of_input(c->options.input, &st) || is_of_input(c->other_input, &st) ||
-		is_file(c->options.raw_pt, &st);
+		is_file(c->options.raw_pt, &st) || is_file(c->options.core, &st);
 	for (size_t i = 0; i < c->code.n; i++)
 		taken = taken || is_file(c->code.items[i].path, &st) ||
 			is_file(c->code.items[i].address_path, &st);
@@ -475,7 +475,7 @@ static int collect_roots(const struct command *c, struct roots *roots)
 	const struct ptd_options *o = &c->options;
 	const char *const paths[] = {
 		DEBUGFILE_SYSTEM_DIR, o->debug_dir, o->buildid_dir, o->symfs, o->raw_pt, o->input,
-		c->other_input,
+		c->other_input,       o->core,
 	};
 	int r = 0;
 
@@ -495,6 +495,8 @@ static uint64_t size_of_inputs(const struct command *c)
 
 	if (c->other_input)
 		size += budget_size_of(c->other_input);
+	if (c->options.core)
+		size += budget_size_of(c->options.core);
 	for (size_t i = 0; i < c->code.n; i++)
 		size += budget_size_of(c->code.items[i].path);
 	return size;
@@ -535,6 +537,8 @@ static int close_inherited(const struct command *c)
 	r = vec_push(&paths, c->options.input);
 	if (r == 0)
 		r = vec_push(&paths, c->other_input);
+	if (r == 0)
+		r = vec_push(&paths, c->options.core);
 	if (r == 0)
 		r = vec_push(&paths, c->options.raw_pt);
 	for (size_t i = 0; i < c->code.n && r == 0; i++) {
@@ -610,6 +614,8 @@ static int prepare(struct command *c, struct fetcher *fetcher)
 		r = check_input(c->options.input ?: c->options.raw_pt);
 	if (r == 0 && c->other_input)
 		r = check_input(c->other_input);
+	if (r == 0 && c->options.core)
+		r = check_input(c->options.core);
 	if (r == 0)
 		r = start_fetcher(c, fetcher);
 	if (r == 0)

@@ -516,6 +516,23 @@ void timeline_at_tid(const struct timeline *timeline, uint32_t tid, uint64_t tim
 	tracks_find(&timeline->tasks.lives, owner ? *owner : SIZE_MAX, time, ret_stay);
 }
 
+const struct space *timeline_space(const struct timeline *timeline, uint32_t id)
+{
+	const struct tasks *tasks = &timeline->tasks;
+
+	if (timeline->bare)
+		return space_id(timeline->bare) == id ? timeline->bare : NULL;
+	if (tasks->kernel.space && space_id(tasks->kernel.space) == id)
+		return tasks->kernel.space;
+	/* Their numbers are their places. */
+	return id < tasks->spaces.n ? tasks->spaces.items[id] : NULL;
+}
+
+const struct space *timeline_last_space(const struct timeline *timeline, uint32_t pid)
+{
+	return tasks_space(&timeline->tasks, pid);
+}
+
 const struct space *timeline_kernel(const struct timeline *timeline)
 {
 	return timeline->tasks.kernel.space;

@@ -63,6 +63,12 @@ void timeline_at(const struct timeline *timeline, uint32_t cpu, uint64_t time,
 void timeline_at_tid(const struct timeline *timeline, uint32_t tid, uint64_t time,
 		     struct stay *ret_stay);
 
+/* Return: the space with the number @id; NULL if there is none. */
+const struct space *timeline_space(const struct timeline *timeline, uint32_t id);
+
+/* Return: the last space of process @pid; NULL if the process is not known. */
+const struct space *timeline_last_space(const struct timeline *timeline, uint32_t pid);
+
 /* Return: the kernel's space, whose code may run whoever runs; NULL if nothing is known of it. */
 const struct space *timeline_kernel(const struct timeline *timeline);
 

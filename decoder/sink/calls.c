@@ -47,6 +47,8 @@ static int calls_open(const struct ptd_sink_config *config, struct ptd_output *o
 		return -ENOMEM;
 	calls->tree.info = config->info;
 	calls->tree.output = output;
+	if (config->positions != PTD_SHOW_NO_POSITIONS)
+		calls->tree.decoder = config->decoder;
 	r = read_options(config, &calls->tree);
 	if (r == 0)
 		r = ptd_calls_new(config->info, &calls->layer);

@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "decoder/sink/output.h"
+#include "decoder/sink/srcline.h"
+#include "ptd/decode.h"
 
 #define INSNS_WIDTH  12
 #define DEPTH_WIDTH  5
 #define INDENTS_MAX  48 /* levels that are indented; deeper ones stand below each other */
 #define INDENT       2
-#define NOTES_SIZE   256
+#define NOTES_SIZE   512
 #define BLANKS_USUAL 32
 #define LABEL_USUAL  48 /* bytes that can be copied from any part of a label */
 
@@ -34,7 +36,7 @@ static int make_label(struct calltree *tree, const struct ptd_function *function
 {
 	const char *path = function->object->name, *slash = strrchr(path, '/');
 	char text[2 * OUTPUT_NAME_MAX + 4];
-	struct calltree_label label;
+	struct calltree_label label = {};
 
 	label.size = label.name_size = output_printable(text, function->name, OUTPUT_NAME_MAX);
 	text[label.size++] = ' ';
@@ -54,16 +56,41 @@ static int make_label(struct calltree *tree, const struct ptd_function *function
 	return 0;
 }
 
+/* Find where the function begins in the source code. Return: 0 or -ENOMEM. */
+static int find_place(struct calltree *tree, const struct ptd_function *function,
+		      struct calltree_label *label)
+{
+	struct ptd_position positions[PTD_POSITIONS_MAX];
+	char text[SRCLINE_MAX + 1];
+	int n = 0;
+
+	if (tree->decoder)
+		n = ptd_decoder_positions(tree->decoder, function->object, function->address,
+					  positions);
+	if (n <= 0)
+		return n;
+	/* The last one is in the function itself, whatever is inlined at its beginning. */
+	text[srcline_format(&positions[n - 1], 1, PTD_SHOW_LINES, text)] = '\0';
+	label->place = arena_strdup(&tree->texts, text);
+	label->file = positions[n - 1].file;
+	label->line = positions[n - 1].line;
+	return label->place ? 0 : -ENOMEM;
+}
+
 /* Make the label of a function that is entered. Return: 0 or -ENOMEM. */
 static int add_label(struct calltree *tree, const struct ptd_function *function)
 {
 	struct calltree_label *label;
+	int r;
 
 	while (tree->labels.n <= function->id)
 		if (vec_push(&tree->labels, {}) < 0)
 			return -ENOMEM;
 	label = &tree->labels.items[function->id];
-	return label->text ? 0 : make_label(tree, function, label);
+	if (label->text)
+		return 0;
+	r = make_label(tree, function, label);
+	return r < 0 ? r : find_place(tree, function, label);
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -89,8 +116,10 @@ static void add_note(struct notes *notes, const char *before, const char *text)
 	notes->n += before_size + size;
 }
 
-static void note_entered(struct notes *notes, uint8_t how)
+static void note_entered(struct notes *notes, const struct calltree_label *label, uint8_t how)
 {
+	if (label->place)
+		add_note(notes, "", label->place);
 	if (how != PTD_CALL_BY_CALL)
 		add_note(notes, "entered by ", ptd_call_how_name(how));
 }
@@ -233,7 +262,7 @@ static void put_opening(struct calltree *tree, const struct open_stack *stack, s
 	if (!p)
 		return;
 	notes.n = 0;
-	note_entered(&notes, frame->how);
+	note_entered(&notes, label, frame->how);
 	if (frame->ambiguous)
 		add_note(&notes, "ambiguous", "");
 	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, NULL);
@@ -255,7 +284,7 @@ static void put_leaf(struct calltree *tree, const struct open_stack *stack,
 	if (!p)
 		return;
 	notes.n = 0;
-	note_entered(&notes, frame->how);
+	note_entered(&notes, label, frame->how);
 	note_left(&notes, frame->how, leave->how);
 	if (frame->ambiguous || leave->ambiguous)
 		add_note(&notes, "ambiguous", "");
@@ -314,6 +343,7 @@ static void name_thread(struct calltree *tree, uint32_t pid, uint32_t tid, const
 static void put_object(struct calltree *tree, const struct ptd_call_thread *thread,
 		       const struct open_frame *frame, const struct ptd_call *leave)
 {
+	const struct calltree_label *label = &tree->labels.items[frame->function->id];
 	struct json *json = &tree->json;
 
 	json_object(json, NULL);
@@ -322,6 +352,10 @@ static void put_object(struct calltree *tree, const struct ptd_call_thread *thre
 	json_number(json, "stack", leave->stack);
 	json_signed(json, "depth", frame->depth);
 	json_function(json, frame->function);
+	if (label->place) {
+		json_text(json, "file", label->file);
+		json_number(json, "line", label->line);
+	}
 	json_text(json, "entered_by", ptd_call_how_name(frame->how));
 	json_text(json, "left_by", ptd_call_how_name(leave->how));
 	json_bool(json, "ambiguous", frame->ambiguous || leave->ambiguous);

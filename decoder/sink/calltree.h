@@ -15,7 +15,8 @@
  * The columns are the time, the duration, the instructions executed meanwhile, and the depth. A
  * function that called nothing has one line, with the time at which it was entered. Any other has
  * its duration in its last line, with the time at which it was left. A comment says what was no
- * plain call or return. The file of a function is named where it is not that of its caller.
+ * plain call or return, and where the function stands in the source code if lines are to be shown.
+ * The file of a function is named where it is not that of its caller.
  *
  * A function is printed once it is known whether anything below it is: at its end, or when
  * something below it ends or another thread goes on. Those that wait are those on the stacks, so
@@ -43,12 +44,19 @@ struct calltree_label {
 	char
 	    *text; /* "NAME [FILE]", of which the first @name_size bytes are the name; NULL: none */
 	size_t name_size, size;
+
+	/* Where the function begins in the source code; NULL: that is not known. Its file belongs
+	 * to the decoder. */
+	char *place; /* "FILE:LINE" */
+	const char *file;
+	uint32_t line;
 };
 
 struct calltree {
 	/* The caller sets these. */
 	struct ptd_output *output;   /* borrowed */
 	const struct ptd_info *info; /* borrowed */
+	struct ptd_decoder *decoder; /* borrowed; NULL: no source lines are shown */
 	bool is_json;
 	uint64_t min_duration; /* what took less is left out */
 	int64_t max_depth;     /* what is deeper is left out */

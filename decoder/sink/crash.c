@@ -4,11 +4,12 @@
  * Crash
  *
  * Of each thread that took a signal which killed its process: the signal, the instruction at which
- * it was, the functions that were open, and the branches that it took last.
+ * it was, the functions that were open, and the branches that it took last. If there is a core
+ * file, the same of each thread of its process.
  *
- * The sideband says which threads these are, and comes before the first batch. Of other processes
- * nothing is kept. Functions are followed in all threads of such a process, because a stack may go
- * from one to another.
+ * The sideband, which comes before the first batch, and the core file say which threads these are.
+ * Of other processes nothing is kept. Functions are followed in all threads of such a process,
+ * because a stack may go from one to another.
  *
  * A fault is taken before its instruction has executed, so no run has that instruction. Its bytes
  * are those of the block in which the thread was, or of a run that began at the same address
@@ -43,10 +44,9 @@ struct place {
 	size_t insn;
 	uint64_t ip;
 
-	/* Without a block: the function that it is in, or NULL, and its address as linked; and as
-	 * which code it would be executed. */
-	const struct ptd_function *function;
-	uint64_t address;
+	/* Without a block: what was mapped there, which may be nothing that is known, and as which
+	 * code it would be executed. */
+	struct ptd_place mapped;
 	uint8_t mode;
 };
 
@@ -56,11 +56,15 @@ struct branch {
 	bool is_interruption;
 };
 
-/* A thread that took a deadly signal. */
+/* A thread that took a deadly signal, or is in the core file. */
 struct crash {
 	uint32_t pid, tid, signal;
-	uint64_t t;       /* of its end */
-	const char *comm; /* its last name; borrowed; NULL: it did not run */
+	bool is_other;                      /* another thread took the signal */
+	bool has_ended;                     /* another thread may have its number from now on */
+	uint64_t t;                         /* of its end; UINT64_MAX: not known */
+	const struct ptd_core_thread *core; /* borrowed from the decoder; NULL: not in the file */
+	const char *comm;                   /* its last name; borrowed; NULL: it did not run */
+	uint32_t space;                     /* the last address space that it ran in */
 
 	struct branch branches[BRANCHES_MAX]; /* the last ones; @n_branches modulo their number */
 	uint64_t n_branches;
@@ -129,6 +133,7 @@ static void note_batch(struct crash *crash, const struct ptd_batch *batch)
 	size_t m = 0;
 
 	crash->comm = batch->slice->comm ?: crash->comm;
+	crash->space = batch->slice->space;
 	for (size_t i = 0; i <= batch->n_runs; i++) {
 		while (m < batch->n_marks && batch->marks[m].run == i)
 			note_mark(crash, &batch->marks[m++]);
@@ -174,15 +179,13 @@ static int crash_write(void *state, const struct ptd_batch *batch, const void *b
 	return is_of_process ? follow_calls(crashes, batch) : 0;
 }
 
-static int crash_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
+/* Add a thread. @ret_crash is NULL if there are too many. Return: 0 or -ENOMEM. */
+static int add_crash(struct crashes *crashes, uint32_t pid, uint32_t tid, struct crash **ret_crash)
 {
-	struct crashes *crashes = state;
 	struct crash *crash;
 	int r;
 
-	(void)output;
-	if (record->kind != PTD_SIDEBAND_EXIT || !record->signal)
-		return 0;
+	*ret_crash = NULL;
 	if (crashes->list.n == CRASHES_MAX) {
 		crashes->n_unkept++;
 		return 0;
@@ -195,14 +198,95 @@ static int crash_sideband(void *state, const struct ptd_sideband *record, struct
 	crash = calloc(1, sizeof(*crash));
 	if (!crash)
 		return -ENOMEM;
-	crash->pid = record->pid;
-	crash->tid = record->tid;
-	crash->signal = record->signal;
-	crash->t = record->t;
+	crash->pid = pid;
+	crash->tid = tid;
 	r = vec_push(&crashes->list, crash);
 	if (r < 0)
 		free(crash);
+	else
+		*ret_crash = crash;
 	return r;
+}
+
+/* Add the threads of the core file. */
+static int add_core(struct crashes *crashes)
+{
+	const struct ptd_core_thread *threads = NULL;
+	struct crash *crash;
+	size_t n = 0;
+	int r = 0;
+
+	if (crashes->decoder)
+		threads = ptd_decoder_core(crashes->decoder, &n);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = add_crash(crashes, threads[i].pid, threads[i].tid, &crash);
+		if (r < 0 || !crash)
+			continue;
+		crash->core = &threads[i];
+		crash->signal = threads[i].signal;
+		crash->is_other = !threads[i].is_first;
+		crash->t = UINT64_MAX;
+		crash->space = threads[i].space;
+	}
+	return r;
+}
+
+/* Return: whether the default action of the signal ends the process. */
+static bool is_deadly(uint32_t signal)
+{
+	switch (signal) {
+	case SIGCHLD:
+	case SIGCONT:
+	case SIGSTOP:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+	case SIGURG:
+	case SIGWINCH:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* Return: the thread @tid of process @pid, if it is known already and has not ended yet. */
+static struct crash *find_crash(const struct crashes *crashes, uint32_t pid, uint32_t tid)
+{
+	for (size_t i = 0; i < crashes->list.n; i++) {
+		struct crash *crash = crashes->list.items[i];
+
+		if (crash->pid == pid && crash->tid == tid && !crash->has_ended)
+			return crash;
+	}
+	return NULL;
+}
+
+static int crash_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
+{
+	const bool is_exit = record->kind == PTD_SIDEBAND_EXIT;
+	const bool is_death = record->kind == PTD_SIDEBAND_SIGNAL && record->address == 0 &&
+			      is_deadly(record->signal);
+	struct crashes *crashes = state;
+	struct crash *crash;
+	int r;
+
+	(void)output;
+	if (!is_exit && !is_death)
+		return 0;
+	crash = find_crash(crashes, record->pid, record->tid);
+	if (!crash && record->signal) {
+		r = add_crash(crashes, record->pid, record->tid, &crash);
+		if (r < 0)
+			return r;
+	}
+	if (!crash)
+		return 0;
+	crash->t = record->t;
+	/* A number in the core file may have been another thread's before. */
+	crash->has_ended = is_exit && !crash->core;
+	if (record->signal)
+		crash->signal = record->signal;
+	return 0;
 }
 
 /* --- the end of a thread ---------------------------------------------------------------------- */
@@ -230,28 +314,25 @@ static struct place find_end(struct crash *crash)
 
 static const struct ptd_symbol *symbol_of(const struct crashes *crashes, const struct place *place)
 {
-	uint32_t id = PTD_NO_SYMBOL;
+	uint32_t id;
 
-	if (place->block)
-		id = place->block->insns[place->insn].symbol;
-	else if (place->function)
-		id = place->function->symbol;
+	if (!place->block)
+		return place->mapped.symbol;
+	id = place->block->insns[place->insn].symbol;
 	return id != PTD_NO_SYMBOL && id < crashes->n_symbols ? crashes->symbols[id] : NULL;
 }
 
 /* Return: the object that the place is in; NULL: it is not known. */
 static const struct ptd_object *object_of(const struct place *place)
 {
-	if (place->block)
-		return place->block->object;
-	return place->function ? place->function->object : NULL;
+	return place->block ? place->block->object : place->mapped.object;
 }
 
 /* Return: the address as linked. */
 static uint64_t address_of(const struct place *place)
 {
 	return place->block ? place->block->address + place->block->insns[place->insn].offset
-			    : place->address;
+			    : place->mapped.address;
 }
 
 /* Disassemble the instruction. Return: whether its bytes are known. */
@@ -298,6 +379,14 @@ static bool is_behind_branch(const struct crash *crash)
 	return crash->mark == PTD_MARK_ASYNC && crash->mark_ip && crash->mark_ip != crash->next_ip;
 }
 
+/* Return: the class of the last instruction that executed. */
+static uint8_t last_class(const struct crash *crash)
+{
+	const struct place last = last_place(&crash->last);
+
+	return last.block->insns[last.insn].iclass;
+}
+
 /* Get the functions that were open. The innermost one is where the signal was taken. */
 static int find_frames(const struct crashes *crashes, const struct crash *crash,
 		       const struct place *end, struct ptd_frame **ret_frames, size_t *ret_n)
@@ -316,32 +405,39 @@ static int find_frames(const struct crashes *crashes, const struct crash *crash,
 	if (!own)
 		return -ENOMEM;
 	/* The last branch may have been a return, which the layer knows by what executes next. */
-	n_left = n > 1 && is_behind_branch(crash) && frames[1].ip == end->ip;
+	if (n == 1)
+		n_left = is_behind_branch(crash) && last_class(crash) == PTD_INSN_RETURN;
+	else
+		n_left = n > 1 && is_behind_branch(crash) && frames[1].ip == end->ip;
 	if (n > 0)
 		memcpy(own, frames + n_left, (n - n_left) * sizeof(*own));
 	/* Where a call or jump led to something else, the function is still that of the branch. */
-	if (n > 0 && !is_behind_branch(crash))
+	if (n > n_left && !is_behind_branch(crash))
 		own[0].ip = end->ip;
 	*ret_frames = own;
 	*ret_n = n - n_left;
 	return 0;
 }
 
-/* Find where an instruction is of which no run is known: in the function of @frame. */
-static void locate(const struct crash *crash, const struct ptd_frame *frame, struct place *place)
+/* Return: @frames as they were at the end of the thread. */
+static struct backtrace backtrace_of(const struct crashes *crashes, const struct crash *crash,
+				     const struct ptd_frame *frames, size_t n)
 {
-	if (place->block || frame->ip != place->ip)
-		return;
-	for (size_t i = 0; i < ARRAY_LEN(crash->recent); i++) {
-		const struct ptd_run *run = &crash->recent[i];
+	return (struct backtrace){ .frames = frames,
+				   .n = n,
+				   .decoder = crashes->decoder,
+				   .space = crash->space,
+				   .t = crash->t };
+}
 
-		if (run->n == 0 || run->block->object != frame->function->object)
-			continue;
-		place->function = frame->function;
-		place->address = place->ip - run->base + run->block->address;
-		place->mode = run->block->mode;
-		return;
-	}
+/* Find out what is at an instruction of which no run is known. Return: 0 or -ENOMEM. */
+static int locate(const struct crashes *crashes, const struct crash *crash, struct place *place)
+{
+	if (place->block || !crashes->decoder)
+		return 0;
+	place->mode = crash->last.block->mode;
+	return ptd_decoder_place(crashes->decoder, crash->space, crash->t, place->ip,
+				 &place->mapped);
 }
 
 /* Find out where the thread ended, and which functions were open. @ret_frames is the caller's. */
@@ -351,11 +447,11 @@ static int look_at_end(const struct crashes *crashes, struct crash *crash, struc
 	struct place end = find_end(crash);
 	int r;
 
-	r = find_frames(crashes, crash, &end, ret_frames, ret_n);
+	r = locate(crashes, crash, &end);
+	if (r == 0)
+		r = find_frames(crashes, crash, &end, ret_frames, ret_n);
 	if (r < 0)
 		return r;
-	if (*ret_n > 0)
-		locate(crash, &(*ret_frames)[0], &end);
 	if (is_behind_branch(crash))
 		crash->branches[crash->n_branches++ % BRANCHES_MAX] = (struct branch){
 			.from = last_place(&crash->last), .to = end, .t = crash->last.t
@@ -369,6 +465,14 @@ static const char *signal_name(uint32_t signal)
 	const char *name = signal < NSIG ? sigabbrev_np((int)signal) : NULL;
 
 	return name ?: "?";
+}
+
+/* Return: whether it is known which address the thread could not access. */
+static bool has_fault(const struct crash *crash)
+{
+	/* The code is greater than 0 if the kernel sent the signal. */
+	return crash->core && !crash->is_other && crash->core->signal_code > 0 &&
+	       (crash->signal == SIGSEGV || crash->signal == SIGBUS);
 }
 
 /* --- as text ---------------------------------------------------------------------------------- */
@@ -432,23 +536,62 @@ static void put_branches(struct ptd_output *output, const struct crashes *crashe
 	}
 }
 
+/* Say which thread it is, and which signal it took. */
+static void put_head(struct ptd_output *output, const struct crashes *crashes,
+		     const struct crash *crash)
+{
+	char time[COLUMN_MAX];
+
+	ptd_output_printf(output, "\nThread %" PRId32 "/%" PRId32 " ", (int32_t)crash->pid,
+			  (int32_t)crash->tid);
+	output_name(output, crash->comm ?: "?");
+	ptd_output_printf(output, ": %skilled by signal %" PRIu32 " (SIG%s)",
+			  crash->is_other ? "its process was " : "", crash->signal,
+			  signal_name(crash->signal));
+	if (crash->t != UINT64_MAX) {
+		*column_time(time, crashes->info->clock, crash->t) = '\0';
+		ptd_output_printf(output, " at %s", time + strspn(time, " "));
+	}
+	if (has_fault(crash))
+		ptd_output_printf(output, ", which could not access 0x%" PRIx64,
+				  crash->core->signal_address);
+	ptd_output_printf(output, "\n");
+}
+
+/* Write the functions that were open, as the trace and then the core file know them. */
+static int put_backtraces(struct ptd_output *output, const struct crashes *crashes,
+			  const struct crash *crash, const struct ptd_frame *frames, size_t n)
+{
+	struct backtrace backtrace = backtrace_of(crashes, crash, frames, n), core;
+	const int added = backtrace_add_core(&backtrace, crash->pid, crash->tid);
+	int r = added < 0 ? added : 0;
+
+	if (r == 0) {
+		ptd_output_printf(output, "Backtrace:\n");
+		r = backtrace_put(output, &backtrace);
+	}
+	if (added != BACKTRACE_DIFFERS || r < 0)
+		return r;
+	core = backtrace_of(crashes, crash, NULL, 0);
+	r = backtrace_add_core(&core, crash->pid, crash->tid);
+	if (r < 0)
+		return r;
+	ptd_output_printf(output, "Backtrace of the core file, which is another one:\n");
+	return backtrace_put(output, &core);
+}
+
 static int put_crash(struct ptd_output *output, const struct crashes *crashes, struct crash *crash)
 {
-	char time[COLUMN_MAX], text[TEXT_MAX];
 	struct ptd_frame *frames = NULL;
+	char text[TEXT_MAX];
 	struct place end;
 	size_t n;
 	int r;
 
-	*column_time(time, crashes->info->clock, crash->t) = '\0';
-	ptd_output_printf(output, "\nThread %" PRId32 "/%" PRId32 " ", (int32_t)crash->pid,
-			  (int32_t)crash->tid);
-	output_name(output, crash->comm ?: "?");
-	ptd_output_printf(output, ": killed by signal %" PRIu32 " (SIG%s) at %s\n", crash->signal,
-			  signal_name(crash->signal), time + strspn(time, " "));
+	put_head(output, crashes, crash);
 	if (crash->last.n == 0) {
 		ptd_output_printf(output, "None of its instructions is in the trace.\n");
-		return 0;
+		return crash->core ? put_backtraces(output, crashes, crash, NULL, 0) : 0;
 	}
 	r = look_at_end(crashes, crash, &end, &frames, &n);
 	if (r < 0)
@@ -461,8 +604,8 @@ static int put_crash(struct ptd_output *output, const struct crashes *crashes, s
 			  disassemble(crashes, &end, text) ? text
 							   : "its bytes are not in the trace");
 	r = put_line(output, crashes, &end);
-	ptd_output_printf(output, "Backtrace:\n");
-	backtrace_put(output, frames, n);
+	if (r == 0)
+		r = put_backtraces(output, crashes, crash, frames, n);
 	free(frames);
 	put_branches(output, crashes, crash);
 	return r;
@@ -470,14 +613,20 @@ static int put_crash(struct ptd_output *output, const struct crashes *crashes, s
 
 static int put_text(struct crashes *crashes, struct ptd_output *output)
 {
+	size_t n_others = 0;
 	int r = 0;
 
+	for (size_t i = 0; i < crashes->list.n; i++)
+		n_others += crashes->list.items[i]->is_other;
 	output_fit(output);
 	ptd_output_printf(output, "Threads killed by a signal: %" PRIu64 "\n",
-			  crashes->list.n + crashes->n_unkept);
+			  crashes->list.n - n_others + crashes->n_unkept);
+	if (n_others > 0)
+		ptd_output_printf(output, "Other threads in the core file: %zu\n", n_others);
 	if (crashes->list.n == 0)
 		ptd_output_printf(output, "Signals are known of programs that the software source "
-					  "recorded.\n");
+					  "recorded, by samples of signal:signal_deliver, and of "
+					  "core files (--core).\n");
 	for (size_t i = 0; r == 0 && i < crashes->list.n; i++)
 		r = put_crash(output, crashes, crashes->list.items[i]);
 	if (crashes->n_unkept > 0)
@@ -543,28 +692,42 @@ static void put_json_branches(struct json *json, const struct crashes *crashes,
 static int put_json_crash(struct json *json, const struct crashes *crashes, struct crash *crash)
 {
 	struct ptd_frame *frames = NULL;
+	struct backtrace backtrace;
 	struct place end;
 	size_t n = 0;
-	int r;
+	int r = 0;
 
 	json_object(json, NULL);
 	json_number(json, "pid", crash->pid);
 	json_number(json, "tid", crash->tid);
 	json_text(json, "comm", crash->comm);
 	json_number(json, "signal", crash->signal);
-	json_number(json, "t", crash->t);
+	json_bool(json, "took_signal", !crash->is_other);
+	if (has_fault(crash))
+		json_address(json, "fault_address", crash->core->signal_address);
+	if (crash->t == UINT64_MAX)
+		json_null(json, "t");
+	else
+		json_number(json, "t", crash->t);
 	if (crash->last.n > 0) {
 		r = look_at_end(crashes, crash, &end, &frames, &n);
 		if (r < 0)
 			return r;
 		json_bool(json, "executed", crash->mark != PTD_MARK_ASYNC || !crash->mark_ip);
 		put_json_place(json, "at", crashes, &end);
-		backtrace_json(json, frames, n);
-		free(frames);
-		put_json_branches(json, crashes, crash);
 	}
+	backtrace = backtrace_of(crashes, crash, frames, n);
+	if (crash->core) {
+		r = backtrace_add_core(&backtrace, crash->pid, crash->tid);
+		json_bool(json, "core_differs", r == BACKTRACE_DIFFERS);
+	}
+	if (r >= 0 && (n > 0 || crash->core))
+		r = backtrace_json(json, &backtrace);
+	if (crash->last.n > 0)
+		put_json_branches(json, crashes, crash);
+	free(frames);
 	json_close(json);
-	return 0;
+	return r;
 }
 
 static int put_json(struct crashes *crashes, struct ptd_output *output)
@@ -613,6 +776,7 @@ static int crash_open(const struct ptd_sink_config *config, struct ptd_output *o
 		      void **ret_state)
 {
 	struct crashes *crashes = calloc(1, sizeof(*crashes));
+	int r;
 
 	(void)output;
 	if (!crashes)
@@ -620,8 +784,12 @@ static int crash_open(const struct ptd_sink_config *config, struct ptd_output *o
 	crashes->info = config->info;
 	crashes->decoder = config->decoder;
 	crashes->is_json = ptd_sink_option(config, "json");
-	*ret_state = crashes;
-	return 0;
+	r = add_core(crashes);
+	if (r < 0)
+		crash_free(crashes);
+	else
+		*ret_state = crashes;
+	return r;
 }
 
 static const struct ptd_sink_option options[] = {

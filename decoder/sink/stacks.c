@@ -22,6 +22,7 @@
 
 struct stacks {
 	enum ptd_clock clock;
+	struct ptd_decoder *decoder; /* borrowed; NULL: source lines are not known */
 	bool is_json;
 	struct ptd_calls *calls;
 	struct map marks; /* pid and tid → kind of the mark behind its last instruction, plus 1 */
@@ -49,6 +50,25 @@ static const char *state_of(const struct stacks *stacks, const struct ptd_call_t
 	default: /* PTD_MARK_STOP: it runs on where an address filter leaves it out */
 		return "running";
 	}
+}
+
+/* Get the functions that are open in the thread. Return: 0 or -ENOMEM. */
+static int get_backtrace(const struct stacks *stacks, const struct ptd_call_thread *thread,
+			 struct backtrace *ret_backtrace)
+{
+	struct backtrace backtrace = { .decoder = stacks->decoder,
+				       .space = thread->space,
+				       .t = thread->t_last };
+	int r;
+
+	r = ptd_calls_stack(stacks->calls, thread->id, &backtrace.frames, &backtrace.n);
+	/* A core file that was made at another time has another stack. */
+	if (r == 0)
+		r = backtrace_add_core(&backtrace, thread->pid, thread->tid);
+	if (r < 0)
+		return r;
+	*ret_backtrace = backtrace;
+	return 0;
 }
 
 /* Return: the time at which the trace ends. */
@@ -106,17 +126,16 @@ static int put_json(struct stacks *stacks, uint64_t end, struct ptd_output *outp
 	json_number(&json, "t_end", end);
 	json_array(&json, "threads");
 	for (size_t i = 0; i < n_threads && r == 0; i++) {
-		const struct ptd_frame *frames = NULL;
-		size_t n = 0;
+		struct backtrace backtrace;
 
 		if (threads[i]->ended)
 			continue;
-		r = ptd_calls_stack(stacks->calls, threads[i]->id, &frames, &n);
+		r = get_backtrace(stacks, threads[i], &backtrace);
 		if (r < 0)
 			break;
 		json_object(&json, NULL);
 		put_json_thread(stacks, &json, threads[i]);
-		backtrace_json(&json, frames, n);
+		r = backtrace_json(&json, &backtrace);
 		json_close(&json);
 	}
 	json_close(&json);
@@ -139,16 +158,17 @@ static int put_text(struct stacks *stacks, uint64_t end, struct ptd_output *outp
 		ptd_output_printf(output, "; %zu had ended", n_ended);
 	ptd_output_printf(output, "\n");
 	for (size_t i = 0; i < n_threads; i++) {
-		const struct ptd_frame *frames;
-		size_t n;
+		struct backtrace backtrace;
 
 		if (threads[i]->ended)
 			continue;
-		r = ptd_calls_stack(stacks->calls, threads[i]->id, &frames, &n);
+		r = get_backtrace(stacks, threads[i], &backtrace);
 		if (r < 0)
 			return r;
 		put_thread(stacks, threads[i], end, output);
-		backtrace_put(output, frames, n);
+		r = backtrace_put(output, &backtrace);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -174,6 +194,7 @@ static int stacks_open(const struct ptd_sink_config *config, struct ptd_output *
 	if (!stacks)
 		return -ENOMEM;
 	stacks->clock = config->info->clock;
+	stacks->decoder = config->decoder;
 	stacks->is_json = ptd_sink_option(config, "json");
 	r = ptd_calls_new(config->info, &stacks->calls);
 	if (r < 0) {

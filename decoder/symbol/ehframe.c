@@ -16,9 +16,11 @@
 #define SEGMENTS_MAX 256        /* real files have four to ten */
 #define ENTRIES_MAX  (1u << 22) /* that are read when there is no table */
 
-/* Of an entry, and of what is common to several (CIE), no more bytes than these are looked at. */
+/* To find functions, no more bytes than these of an entry, and of what is common to several (CIE),
+ * are looked at; to find the registers of the caller, no more than these. */
 #define FDE_HEAD_MAX 32u
 #define CIE_HEAD_MAX 64u
+#define ENTRY_MAX    (1u << 16)
 
 /* How a pointer is encoded: its format in the low four bits, then what it counts from. */
 enum {
@@ -43,6 +45,7 @@ struct segment {
 
 struct function {
 	uint64_t start, end;
+	uint64_t offset, address; /* of its entry: in the file, and where it is loaded */
 };
 
 /* The head of .eh_frame_hdr, up to what depends on the encodings. */
@@ -140,18 +143,6 @@ static int get_number(const struct ehframe *ehframe, struct cursor *c, uint8_t f
 	return r;
 }
 
-/* Skip a number of any length (LEB128). */
-static int skip_number(struct cursor *c)
-{
-	uint8_t byte;
-	int r;
-
-	do
-		r = cursor_get(c, 1, &byte);
-	while (r == 0 && (byte & 0x80));
-	return r;
-}
-
 /* --- entries ---------------------------------------------------------------------------------- */
 
 /* The head of an entry, or of what is common to several. */
@@ -191,58 +182,120 @@ static bool read_record(const struct ehframe *ehframe, uint64_t offset, struct r
 	return true;
 }
 
-/* Find how the addresses are encoded in the entries that belong to the common record @cie. */
-static bool read_encoding(const struct ehframe *ehframe, const struct record *cie,
-			  uint8_t *ret_encoding)
+/* A number of any length (LEB128). Bits beyond the 64th are lost. */
+static int get_long(struct cursor *c, bool is_signed, uint64_t *ret_number)
 {
-	const char *augmentation;
-	struct cursor c;
-	uint8_t version, encoding = FORMAT_NATIVE;
-	uint64_t skipped;
+	uint64_t number = 0;
+	unsigned int shift = 0;
+	uint8_t byte;
+	int r;
 
-	if (cie->is_end || cie->id != 0 ||
-	    !look_at(ehframe, cie->offset + sizeof(cie->id), cie->left, CIE_HEAD_MAX, &c) ||
-	    cursor_get(&c, 1, &version) < 0 || (version != 1 && version != 3) ||
-	    cursor_get_string(&c, &augmentation) < 0)
-		return false;
-	/* The factors of code and of data, and the register of the return address. */
-	if (skip_number(&c) < 0 || skip_number(&c) < 0 ||
-	    (version == 1 ? cursor_skip(&c, 1) : skip_number(&c)) < 0)
-		return false;
-	if (augmentation[0] != 'z') {
-		*ret_encoding = encoding;
-		return augmentation[0] == '\0';
-	}
-	if (skip_number(&c) < 0)
-		return false;
-	for (const char *a = augmentation + 1; *a; a++) {
-		if (*a == 'R') {
-			if (cursor_get(&c, 1, ret_encoding) < 0)
+	do {
+		r = cursor_get(c, 1, &byte);
+		if (r == 0 && shift < 64)
+			number |= (uint64_t)(byte & 0x7f) << shift;
+		shift += 7;
+	} while (r == 0 && (byte & 0x80));
+	if (r < 0)
+		return r;
+	if (is_signed && shift < 64 && (byte & 0x40))
+		number |= UINT64_MAX << shift;
+	*ret_number = number;
+	return 0;
+}
+
+/* What several entries have in common. */
+struct common {
+	uint64_t code_factor, data_factor, return_register;
+	uint8_t encoding; /* of the addresses in the entries */
+	bool is_signal, has_augmentation;
+	struct cursor instructions; /* behind all that is before them, if that was asked for */
+};
+
+/* Read the letters that say what else is stated. */
+static bool read_augmentation(const struct ehframe *ehframe, const char *letters, struct cursor *c,
+			      struct common *common)
+{
+	uint64_t skipped;
+	uint8_t encoding;
+
+	for (const char *a = letters; *a; a++) {
+		switch (*a) {
+		case 'R':
+			if (cursor_get(c, 1, &common->encoding) < 0)
 				return false;
-			return true;
+			break;
+		case 'P':
+			if (cursor_get(c, 1, &encoding) < 0 ||
+			    get_number(ehframe, c, encoding & FORMAT_MASK, &skipped) < 0)
+				return false;
+			break;
+		case 'L':
+			if (cursor_skip(c, 1) < 0)
+				return false;
+			break;
+		case 'S':
+			common->is_signal = true;
+			break;
+		case 'B':
+			break;
+		default:
+			return false;
 		}
-		if (*a == 'P' && (cursor_get(&c, 1, &encoding) < 0 ||
-				  get_number(ehframe, &c, encoding & FORMAT_MASK, &skipped) < 0))
-			return false;
-		if (*a == 'L' && cursor_skip(&c, 1) < 0)
-			return false;
-		if (!strchr("PLSB", *a))
-			return false;
 	}
-	*ret_encoding = FORMAT_NATIVE;
 	return true;
 }
 
-/* Read the function of the entry @fde, which is at @address. */
+/* Read the common record @cie, of which at most @size_max bytes are looked at. */
+static bool read_common(const struct ehframe *ehframe, const struct record *cie, size_t size_max,
+			struct common *ret_common)
+{
+	struct common common = { .encoding = FORMAT_NATIVE };
+	const char *augmentation;
+	uint64_t size = 0;
+	struct cursor c;
+	uint8_t version, byte = 0;
+
+	if (cie->is_end || cie->id != 0 ||
+	    !look_at(ehframe, cie->offset + sizeof(cie->id), cie->left, size_max, &c) ||
+	    cursor_get(&c, 1, &version) < 0 || (version != 1 && version != 3) ||
+	    cursor_get_string(&c, &augmentation) < 0 ||
+	    get_long(&c, false, &common.code_factor) < 0 ||
+	    get_long(&c, true, &common.data_factor) < 0)
+		return false;
+	if (version == 1 ? cursor_get(&c, 1, &byte) < 0
+			 : get_long(&c, false, &common.return_register) < 0)
+		return false;
+	if (version == 1)
+		common.return_register = byte;
+	common.instructions = c;
+	if (augmentation[0] == '\0') {
+		*ret_common = common;
+		return true;
+	}
+	if (augmentation[0] != 'z' || get_long(&c, false, &size) < 0)
+		return false;
+	common.has_augmentation = true;
+	common.instructions = c;
+	if (!read_augmentation(ehframe, augmentation + 1, &c, &common))
+		return false;
+	if (cursor_skip(&common.instructions, size) < 0)
+		common.instructions = cursor_from(NULL, 0);
+	*ret_common = common;
+	return true;
+}
+
+/* Read the function of the entry @fde, which is at @address; *@ret_rest is what follows in it. */
 static bool read_function(const struct ehframe *ehframe, const struct record *fde, uint8_t encoding,
-			  uint64_t address, struct function *ret_function)
+			  size_t size_max, uint64_t address, struct function *ret_function,
+			  struct cursor *ret_rest)
 {
 	const uint8_t base = encoding & BASE_MASK;
 	uint64_t start, size;
 	struct cursor c;
 
 	if ((base != BASE_NONE && base != BASE_SELF) ||
-	    !look_at(ehframe, fde->offset + sizeof(fde->id), fde->left, FDE_HEAD_MAX, &c) ||
+	    !look_at(ehframe, fde->offset + sizeof(fde->id), fde->left, size_max, &c) ||
 	    get_number(ehframe, &c, encoding & FORMAT_MASK, &start) < 0 ||
 	    get_number(ehframe, &c, encoding & FORMAT_MASK, &size) < 0)
 		return false;
@@ -252,21 +305,37 @@ static bool read_function(const struct ehframe *ehframe, const struct record *fd
 	if (size == 0 || size > UINT64_MAX - start)
 		return false;
 	*ret_function = (struct function){ .start = start, .end = start + size };
+	*ret_rest = c;
 	return true;
 }
 
-/* Read the entry at @offset, which is loaded at @address. */
-static bool read_entry(const struct ehframe *ehframe, uint64_t offset, uint64_t address,
-		       struct function *ret_function)
+/* Read the entry at @offset, which is loaded at @address, and what is common to it and others. */
+static bool read_whole(const struct ehframe *ehframe, uint64_t offset, uint64_t address,
+		       size_t fde_max, size_t cie_max, struct function *ret_function,
+		       struct common *ret_common, struct cursor *ret_rest)
 {
 	struct record fde, cie;
-	uint8_t encoding;
 
 	return read_record(ehframe, offset, &fde) && !fde.is_end && fde.id != 0 &&
 	       fde.id <= fde.offset && read_record(ehframe, fde.offset - fde.id, &cie) &&
-	       read_encoding(ehframe, &cie, &encoding) &&
-	       read_function(ehframe, &fde, encoding,
-			     address + (fde.offset - offset) + sizeof(fde.id), ret_function);
+	       read_common(ehframe, &cie, cie_max, ret_common) &&
+	       read_function(ehframe, &fde, ret_common->encoding, fde_max,
+			     address + (fde.offset - offset) + sizeof(fde.id), ret_function,
+			     ret_rest);
+}
+
+static bool read_entry(const struct ehframe *ehframe, uint64_t offset, uint64_t address,
+		       struct function *ret_function)
+{
+	struct common common;
+	struct cursor rest;
+
+	if (!read_whole(ehframe, offset, address, FDE_HEAD_MAX, CIE_HEAD_MAX, ret_function, &common,
+			&rest))
+		return false;
+	ret_function->offset = offset;
+	ret_function->address = address;
+	return true;
 }
 
 /* --- the search ------------------------------------------------------------------------------- */
@@ -309,11 +378,12 @@ static bool function_at(const struct ehframe *ehframe, size_t i, struct function
 	       read_entry(ehframe, offset, entry, ret_function) && ret_function->start == start;
 }
 
-/* Even if the rows are in no order, the one before the result begins at or before @address. */
-bool ehframe_find(const struct ehframe *ehframe, uint64_t address, uint64_t *ret_start,
-		  uint64_t *ret_end)
+/*
+ * Return: how many functions begin at or before @address. Even if the rows are in no order, the
+ *         one before the result does.
+ */
+static size_t count_before(const struct ehframe *ehframe, uint64_t address)
 {
-	struct function function;
 	size_t low = 0, high = ehframe->n;
 
 	while (low < high) {
@@ -324,12 +394,21 @@ bool ehframe_find(const struct ehframe *ehframe, uint64_t address, uint64_t *ret
 		else
 			high = middle;
 	}
+	return low;
+}
+
+bool ehframe_find(const struct ehframe *ehframe, uint64_t address, uint64_t *ret_start,
+		  uint64_t *ret_end)
+{
+	const size_t n = count_before(ehframe, address);
+	struct function function;
+
 	*ret_start = 0;
-	*ret_end = low < ehframe->n ? start_of(ehframe, low) : UINT64_MAX;
-	if (low == 0 || address == UINT64_MAX)
+	*ret_end = n < ehframe->n ? start_of(ehframe, n) : UINT64_MAX;
+	if (n == 0 || address == UINT64_MAX)
 		return false;
-	if (!function_at(ehframe, low - 1, &function)) {
-		*ret_start = start_of(ehframe, low - 1);
+	if (!function_at(ehframe, n - 1, &function)) {
+		*ret_start = start_of(ehframe, n - 1);
 		return false;
 	}
 	if (function.end <= address) {
@@ -339,6 +418,33 @@ bool ehframe_find(const struct ehframe *ehframe, uint64_t address, uint64_t *ret
 	*ret_start = function.start;
 	if (function.end < *ret_end)
 		*ret_end = function.end;
+	return true;
+}
+
+bool ehframe_find_entry(const struct ehframe *ehframe, uint64_t address,
+			struct ehframe_entry *ret_entry)
+{
+	const size_t n = count_before(ehframe, address);
+	struct function function;
+	struct common common;
+	struct cursor own;
+	uint64_t size;
+
+	if (n == 0 || !function_at(ehframe, n - 1, &function) || function.end <= address ||
+	    !read_whole(ehframe, function.offset, function.address, ENTRY_MAX, ENTRY_MAX, &function,
+			&common, &own))
+		return false;
+	if (common.has_augmentation &&
+	    (get_long(&own, false, &size) < 0 || cursor_skip(&own, size) < 0))
+		return false;
+	*ret_entry = (struct ehframe_entry){ .start = function.start,
+					     .end = function.end,
+					     .code_factor = common.code_factor,
+					     .data_factor = (int64_t)common.data_factor,
+					     .return_register = common.return_register,
+					     .is_signal = common.is_signal,
+					     .common = common.instructions,
+					     .own = own };
 	return true;
 }
 

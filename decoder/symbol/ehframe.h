@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "base/cursor.h"
 
 struct ehframe;
 struct filebytes;
@@ -39,5 +40,26 @@ struct ehframe *ehframe_free(struct ehframe *ehframe);
  */
 bool ehframe_find(const struct ehframe *ehframe, uint64_t address, uint64_t *ret_start,
 		  uint64_t *ret_end);
+
+/* The entry of a function, and what it has in common with others. All bytes are the file's. */
+struct ehframe_entry {
+	uint64_t start, end; /* of the function; the end is exclusive */
+	uint64_t code_factor;
+	int64_t data_factor;
+	uint64_t return_register;
+	bool is_signal; /* a signal interrupted the caller: it made no call */
+
+	/* How the caller's registers are found: instructions that hold for the whole function, and
+	 * then those of this one. */
+	struct cursor common, own;
+};
+
+/*
+ * Find the entry of the function around @address, an address as the file was linked.
+ *
+ * Return: whether there is one that can be read.
+ */
+bool ehframe_find_entry(const struct ehframe *ehframe, uint64_t address,
+			struct ehframe_entry *ret_entry);
 
 DEFINE_CLEANUP(struct ehframe *, ehframe_free);

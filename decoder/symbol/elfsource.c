@@ -87,6 +87,14 @@ static bool find_function(struct symbol_source *source, uint64_t address, uint64
 	return ehframe_find(elf->ehframe, address, ret_start, ret_end);
 }
 
+static bool find_entry(struct symbol_source *source, uint64_t address,
+		       struct ehframe_entry *ret_entry)
+{
+	const struct elf_source *elf = (const struct elf_source *)source;
+
+	return elf->ehframe && ehframe_find_entry(elf->ehframe, address, ret_entry);
+}
+
 static int make_name(struct elf_source *elf, uint64_t address, struct symtab_symbol **ret_symbol)
 {
 	const char *slash = strrchr(elf->object->name, '/');
@@ -133,6 +141,7 @@ static int name_function(struct symbol_source *source, uint64_t address,
 static const struct symbol_source_ops elf_ops = { .read = read_elf,
 						  .bounds = find_function,
 						  .name = name_function,
+						  .entry = find_entry,
 						  .positions = find_positions };
 
 void elf_source_init(struct elf_source *source, const struct debugfile_places *places,

@@ -22,6 +22,7 @@
 #include "decoder/symbol/symtab.h"
 #include "util/vec.h"
 
+struct ehframe_entry;
 struct ptd_position;
 struct symbol_source;
 
@@ -48,6 +49,15 @@ struct symbol_source_ops {
 	 */
 	int (*name)(struct symbol_source *source, uint64_t address,
 		    const struct symtab_symbol **ret_symbol);
+
+	/*
+	 * Find how the function around @address is unwound, an address as above. The names must
+	 * have been read. NULL: that is not known of any function.
+	 *
+	 * Return: whether it is known.
+	 */
+	bool (*entry)(struct symbol_source *source, uint64_t address,
+		      struct ehframe_entry *ret_entry);
 
 	/*
 	 * Find the source positions of the code at @address, as ptd_decoder_positions() does. The

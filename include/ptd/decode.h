@@ -168,6 +168,12 @@ struct ptd_options {
 	struct ptd_part part; /* what is asked for; {}: all */
 	bool no_symbols;      /* unless @part has some: no instruction has one, and no table
 			       * of symbols is read */
+
+	/*
+	 * The core file of a process that is in the recording, an ELF file of x86-64; or NULL. See
+	 * ptd_decoder_core().
+	 */
+	const char *core;
 };
 
 /* Return: whether there is an engine called @name. */
@@ -242,6 +248,57 @@ int ptd_decoder_positions(struct ptd_decoder *decoder, const struct ptd_object *
  */
 size_t ptd_decoder_code(const struct ptd_decoder *decoder, const struct ptd_object *object,
 			uint64_t address, void *ret_bytes, size_t size);
+
+/* What an address space has at an address. */
+struct ptd_place {
+	const struct ptd_object *object; /* NULL: nothing is known to be there */
+	uint64_t address;                /* as linked: see ptd_block.address */
+	const struct ptd_symbol *symbol; /* that covers the address; NULL: none does */
+};
+
+/*
+ * Find what the address space @space (ptd_slice.space) had at the address @ip at the time @t,
+ * whether or not it was executed. It is quickest if successive calls are about the same space and
+ * time.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int ptd_decoder_place(struct ptd_decoder *decoder, uint32_t space, uint64_t t, uint64_t ip,
+		      struct ptd_place *ret_place);
+
+/* A thread of the process of which there is a core file (ptd_options.core). */
+struct ptd_core_thread {
+	uint32_t pid, tid;
+	uint32_t space; /* the last one of the process: ptd_slice.space; UINT32_MAX: not known */
+	bool is_first;  /* it took the signal that killed the process */
+
+	/* That signal; 0: the file states none. Its code, and of SIGSEGV and its like the address
+	 * that could not be accessed, are 0 if they are not stated. */
+	uint32_t signal;
+	int32_t signal_code;
+	uint64_t signal_address;
+};
+
+/* Return: the threads of the core file, which belong to the decoder; NULL without one. */
+const struct ptd_core_thread *ptd_decoder_core(const struct ptd_decoder *decoder, size_t *ret_n);
+
+/* A function that was open in a thread of a core file. */
+struct ptd_core_frame {
+	uint64_t ip;  /* where it was, or would have gone on */
+	bool is_call; /* @ip is behind a call */
+};
+
+/*
+ * Find the functions that were open in thread @i of the core file, the innermost first, by the
+ * thread's registers and stack and by the call frame information (.eh_frame) of the objects. There
+ * are no more where that is not known. The array belongs to the decoder and is valid until the next
+ * call.
+ *
+ * Return: 0, and @ret_complete, whether the last one is the outermost of the thread; or -ENOMEM.
+ */
+int ptd_decoder_core_stack(struct ptd_decoder *decoder, size_t i,
+			   const struct ptd_core_frame **ret_frames, size_t *ret_n,
+			   bool *ret_complete);
 
 /* Return: the statistics so far, complete after PTD_END. They belong to the decoder. */
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder);

@@ -22,6 +22,11 @@ has() {
 	done
 }
 
+# line_of TARGET PATTERN: the number of the last line that matches
+line_of() {
+	sed -n "/$2/=" "tests/targets/$1.c" | tail -1
+}
+
 records=$O/targets/records.c
 printf 'v 1\nv 2\nv 3\nv 4\n' >"$T/good.txt"
 printf 'v 1\nv 2\nx 3\nv 4\n' >"$T/other.txt"
@@ -36,8 +41,10 @@ example "ptdecode -f crash latest"
 "$O/ptdecode" --state-dir "$T/state" -f crash latest >"$T/text" || fail "-f crash: status $?"
 has "$T/text" '^Threads killed by a signal: 1$' '^Thread [0-9]+/[0-9]+ records.c: killed by signal 11 \(SIGSEGV\)' \
 	'^Not executed any more: [0-9a-f]+ follow_record[.a-z0-9]*\+0x[0-9a-f]+ \(.*/records.c\): .*\(%r' \
-	"^Source: follow_record at .*/tests/targets/records.c:$(sed -n '/the crash \*/=' tests/targets/records.c)" \
-	'^Backtrace:$' '#0 .* follow_record' '#1 .* check_record' '#2 .* main' '^Last branches taken: 30$'
+	"^Source: follow_record at .*/tests/targets/records.c:$(line_of records 'the crash')" \
+	'^Backtrace:$' "#0 .* follow_record.* at .*/records.c:$(line_of records 'the crash')\$" \
+	"#1 .* check_record.* at .*/records.c:$(line_of records 'return follow_record')\$" \
+	"#2 .* main .* at .*/records.c:$(line_of records 'sum += check_record')\$" '^Last branches taken: 30$'
 "$O/ptdecode" -f crash:json "$T/crash" >"$T/json" || fail "-f crash:json: status $?"
 line=$(python3 - "$T/json" "$records" <<'END'
 import json, subprocess, sys
@@ -48,6 +55,34 @@ END
 ) || fail "$(cat "$T/json")"
 sed -n "${line##*:}p" tests/targets/records.c | grep -q '/\* the crash \*/' || fail "it crashed at $line"
 echo "$(grep '^Thread ' "$T/text"), at ${line##*/}"
+
+echo "--- a crash of which there are the core file and the last 20 instructions"
+example "ptdecode -f crash --core /tmp/core latest"
+mkdir "$T/cores"
+(cd "$T/cores" && ulimit -c 32768 && "$O/ptctl" record -o "$T/cored" -- "$records" "$T/crash.txt" 2>"$T/err")
+core=$(echo "$T"/cores/qemu_records.c_*.core)
+[[ -s $core ]] || fail "QEMU wrote no core file: $(cat "$T/err")"
+"$O/ptdecode" -f crash --core "$core" --last 20 "$T/cored" >"$T/text" || fail "-f crash --core: status $?"
+has "$T/text" '^Threads killed by a signal: 1$' ': killed by signal 11 \(SIGSEGV\) at [0-9.]+' \
+	'^Not executed any more: [0-9a-f]+ follow_record[.a-z0-9]*\+0x' '^Backtrace:$' '#0 .* follow_record' \
+	"#1 .* check_record .* at .*:$(line_of records 'return follow_record') // from the core file" '#2 .* main .*core file' \
+	'_start .* // from the core file$' '^Last branches taken: '
+grep -q 'unknown above' "$T/text" && { cat "$T/text"; fail "not all is known"; }
+"$O/ptdecode" -f crash:json --core "$core" "$T/cored" >"$T/json" || fail "-f crash:json --core: status $?"
+python3 - "$T/json" "$core" "$records" <<'END' || { cat "$T/json"; fail "the core file's stack"; }
+import json, re, shutil, subprocess, sys
+[thread] = json.load(open(sys.argv[1]))["threads"]
+assert thread["took_signal"] and not thread["core_differs"] and thread["complete"], thread
+ours = [int(frame["ip"], 16) for frame in thread["frames"]]
+if not shutil.which("eu-stack"):
+    sys.exit(print("eu-stack is missing: elfutils"))
+said = subprocess.run(["eu-stack", "--core=" + sys.argv[2], "-e", sys.argv[3]], capture_output=True, text=True).stdout
+assert [int(ip, 16) for ip in re.findall(r"^#\d+ +(0x[0-9a-f]+)", said, re.M)] == ours, (said, ours)
+print(len(ours), "functions, as eu-stack has them")
+END
+"$O/ptdecode" -f crash --core "$records" "$T/cored" >/dev/null 2>"$T/err"
+[[ $? == 1 ]] && grep -q "records.c: is no core file" "$T/err" || fail "a program is taken for a core file: $(cat "$T/err")"
+rm -r "$T/cores"
 
 echo "--- a request of 2000 that takes long"
 example "ptdecode -f latency:function=handle_request latest"
@@ -79,9 +114,12 @@ done
 "$O/ptctl" snapshot >"$T/id" 2>"$T/err" || fail "$(cat "$T/err")"
 kill -KILL "$(pgrep -P $recorded)" && wait $recorded 2>/dev/null
 "$O/ptdecode" --state-dir "$T/state" -f stacks "$(cat "$T/id")" >"$T/text" || fail "-f stacks: status $?"
-for pair in "write_journal transfer" "lock_accounts audit"; do
-	sed -n "/^Thread/{x;/${pair% *}/p;d}; H; \${x;/${pair% *}/p}" "$T/text" >"$T/thread"
-	has "$T/thread" '^Thread .*in a system call' 'lll_lock_wait|pthread_mutex_lock' " ${pair% *} " " ${pair#* } "
+for pair in "write_journal transfer journal" "lock_accounts audit accounts"; do
+	set -- $pair
+	sed -n "/^Thread/{x;/$1/p;d}; H; \${x;/$1/p}" "$T/text" >"$T/thread"
+	has "$T/thread" '^Thread .*in a system call' 'lll_lock_wait|pthread_mutex_lock' \
+		" $1 .* at .*/deadlock.c:$(sed -n "/void $1/,/_lock(/{/_lock(/=}" tests/targets/deadlock.c)\$" \
+		" $2 .* at .*/deadlock.c:$(line_of deadlock "^	$1();")\$"
 done
 grep '^Thread ' "$T/text"
 

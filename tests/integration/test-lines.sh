@@ -5,7 +5,7 @@
 # was executed in a program built with -O2 -g; then in the same program without its DWARF, which is in
 # a debug file; then without the debug file.
 . "$(dirname "$0")/common.sh"
-need qemu-x86_64 cc addr2line objcopy strip
+need qemu-x86_64 cc addr2line objcopy strip python3
 
 # addresses TEXT: the addresses of the program in our text, each once, with what stands behind the object.
 shown() {
@@ -38,6 +38,25 @@ compare() {
 	echo "$name $*: $(wc -l <"$T/shown") instructions, $(grep -c '(inlined by)' "$T/shown") of them inlined"
 }
 
+# functions NAME OPTION...: where functions begin, against addr2line, in the tree of calls.
+functions() {
+	local name=$1
+	shift
+	"$O/ptdecode" "$@" --lines -f calls:json -o "$T/json" -f calls -o "$T/text" "$T/$name" || fail "$name: exit status $?"
+	python3 - "$T/json" "$T/text" "$T/truth" "$T/bin/$name" <<-'END' || fail "$name $*: lines of functions"
+	import json, subprocess, sys
+	calls = [c for c in json.load(open(sys.argv[1]))["calls"] if c.get("object") == sys.argv[4]]
+	places = {(c["function"], c["address"]): f"{c['file']}:{c['line']}" for c in calls if "file" in c}
+	text = open(sys.argv[2]).read()
+	for (function, address), place in places.items():
+	    said = subprocess.check_output(["addr2line", "-i", "-e", sys.argv[3], address], text=True).splitlines()[-1]
+	    assert said.split()[0] == place, (function, said, place)
+	    assert f"// {place}" in text, (function, place)
+	assert {"main", "sort", "sum"} <= {function.split(".")[0] for function, _ in places}, places
+	print(len(places), "functions")
+	END
+}
+
 mkdir -p "$T/bin" "$T/debug"
 check() {
 	local name=$1
@@ -47,6 +66,7 @@ check() {
 	start_ptd
 	record "$name" "$T/bin/$name"
 	compare "$name"
+	functions "$name"
 
 	objcopy --only-keep-debug --compress-debug-sections "$T/truth" "$T/debug/$name.debug" &&
 		strip "$T/bin/$name" && objcopy --add-gnu-debuglink="$T/debug/$name.debug" "$T/bin/$name" || fail "objcopy"

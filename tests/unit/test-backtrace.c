@@ -35,12 +35,25 @@ static const struct ptd_frame some[] = {
 	{ .function = &callmade_functions[CALLMADE_MAIN], .how = PTD_CALL_BY_GAP, .depth = -1 },
 };
 
+/* Return: a backtrace without source lines. */
+static struct backtrace of(const struct ptd_frame *frames, size_t n)
+{
+	return (struct backtrace){ .frames = frames, .n = n };
+}
+
+static void put(struct ptd_output *output, const struct ptd_frame *frames, size_t n)
+{
+	const struct backtrace backtrace = of(frames, n);
+
+	assert_int_equal(backtrace_put(output, &backtrace), 0);
+}
+
 static void text(void **state)
 {
 	struct ptd_output output = output_memory();
 
 	(void)state;
-	backtrace_put(&output, some, ARRAY_LEN(some));
+	put(&output, some, ARRAY_LEN(some));
 	assert_text(&output,
 		    "  #0   0x00007f0000001234  ns::g(int) (/lib/libg.so)\n"
 		    "  #1   0x0000000000001110  f (/bin/demo) // entered by a signal\n"
@@ -49,7 +62,7 @@ static void text(void **state)
 		    "may have returned\n"
 		    "       unknown above\n");
 	output = output_memory();
-	backtrace_put(&output, NULL, 0);
+	put(&output, NULL, 0);
 	assert_text(&output, "       unknown above\n");
 }
 
@@ -64,15 +77,16 @@ static void complete(void **state)
 	struct ptd_output output = output_memory();
 	struct ptd_function function = callmade_functions[CALLMADE_MAIN];
 	const struct ptd_frame frame = { .function = &function, .ip = 0x10 };
+	const struct backtrace none = {}, one = of(&frame, 1);
 
 	(void)state;
-	assert_false(backtrace_is_complete(NULL, 0));
+	assert_false(backtrace_is_complete(&none));
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		function.name = rows[i].name;
-		assert_int_equal(backtrace_is_complete(&frame, 1), rows[i].expected);
+		assert_int_equal(backtrace_is_complete(&one), rows[i].expected);
 	}
 	function.name = "_start";
-	backtrace_put(&output, &frame, 1);
+	put(&output, &frame, 1);
 	assert_text(&output, "  #0   0x0000000000000010  _start (/bin/demo)\n");
 }
 
@@ -87,7 +101,7 @@ static void deep(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(frames); i++)
 		frames[i] = some[0];
-	backtrace_put(&output, frames, ARRAY_LEN(frames));
+	put(&output, frames, ARRAY_LEN(frames));
 	for (size_t i = 0; i < output.n_used; i++)
 		n += output.buffer[i] == '\n';
 	assert_int_equal(n, 102);
@@ -102,10 +116,11 @@ static void json(void **state)
 {
 	struct ptd_output output = output_memory();
 	struct json document = json_begin(&output);
+	const struct backtrace two = of(some, 2);
 
 	(void)state;
 	json_object(&document, NULL);
-	backtrace_json(&document, some, 2);
+	assert_int_equal(backtrace_json(&document, &two), 0);
 	json_close(&document);
 	assert_text(
 	    &output,

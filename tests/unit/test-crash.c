@@ -212,6 +212,37 @@ static void others(void **state)
 	assert_has(many, "\n6 more\n");
 }
 
+/* Signals that tracepoints tell: only those whose default action ends the process count. */
+static void delivered(void **state)
+{
+#define DELIVERED(by, handler)                                                                \
+	{                                                                                     \
+		.kind = PTD_SIDEBAND_SIGNAL, .t = 4000, .pid = 10, .tid = 11, .signal = (by), \
+		.address = (handler)                                                          \
+	}
+	struct stream stream = {
+		.records = { DELIVERED(11, 0x401000), DELIVERED(17, 0), DELIVERED(13, 1),
+			     DELIVERED(6, 0), KILLED(10, 11, 0) },
+		.n_records = 3,
+		.runs = { MAIN, LOAD(3) },
+		.n_runs = 2,
+		.mark = { .run = 2, .kind = PTD_MARK_OFF, .t = 2000 },
+		.has_mark = true,
+	};
+	_cleanup_(freep) char *handled = show(&stream), *killed = NULL, *ended = NULL;
+
+	(void)state;
+	assert_has(handled, "Threads killed by a signal: 0\n");
+	stream.n_records = 4;
+	killed = show(&stream);
+	assert_has(killed, "Threads killed by a signal: 1\n\n"
+			   "Thread 10/11 me: killed by signal 6 (SIGABRT) at 0.000004000\n");
+	assert_has(killed, "  #1   0x0000000007000006  main (/bin/demo)\n");
+	stream.n_records = 5;
+	ended = show(&stream);
+	assert_has(ended, "Thread 10/11 me: killed by signal 6 (SIGABRT) at 0.000005000\n");
+}
+
 static void as_json(void **state)
 {
 	const struct stream stream = {
@@ -235,7 +266,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fault),  cmocka_unit_test(at_a_start), cmocka_unit_test(in_a_call),
-		cmocka_unit_test(others), cmocka_unit_test(as_json),
+		cmocka_unit_test(others), cmocka_unit_test(delivered),  cmocka_unit_test(as_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
