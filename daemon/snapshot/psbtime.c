@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "util/psb.h"
 
-#define PSB_SIZE  16u
 #define TSC_BYTES 7u /* of the packet's payload */
 #define TSC_MASK  ((UINT64_C(1) << 8 * TSC_BYTES) - 1)
 
@@ -31,11 +31,9 @@ static bool read_tsc(struct cursor *c, uint64_t *ret_tsc)
 
 bool psbtime_find(const uint8_t *pt, size_t size, uint64_t *ret_tsc)
 {
-	static const uint8_t psb[PSB_SIZE] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-					       0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
 	const uint8_t *at = pt, *end = pt + size;
 
-	while ((at = memmem(at, (size_t)(end - at), psb, PSB_SIZE))) {
+	while ((at = memmem(at, (size_t)(end - at), psb_bytes, PSB_SIZE))) {
 		struct cursor c = cursor_from(at + PSB_SIZE, (size_t)(end - at) - PSB_SIZE);
 
 		if (read_tsc(&c, ret_tsc))

@@ -22,78 +22,41 @@
  * of the Atom, Pentium and Celeron processors of the same years, as collected in Intel's libipt
  * (pt_config.c, January 2026), which knows the models that have no public update yet.
  */
-static const struct cpu {
-	uint16_t family;
-	uint8_t model;
-	uint16_t errata;
-} cpus[] = {
-	{ 6, 0x3d, BROADWELL },
-	{ 6, 0x47, BROADWELL },
-	{ 6, 0x4f, BROADWELL },
-	{ 6, 0x56, BROADWELL },
-	{ 6, 0x4e, SKYLAKE },
-	{ 6, 0x5e, SKYLAKE },
-	{ 6, 0x8e, SKYLAKE },
-	{ 6, 0x9e, SKYLAKE },
-	{ 6, 0xa5, SKYLAKE },
-	{ 6, 0xa6, SKYLAKE },
-	{ 6, 0x55, SKYLAKE_SERVER },
-	{ 6, 0x6a, SKYLAKE_SERVER },
-	{ 6, 0x6c, SKYLAKE_SERVER },
-	{ 6, 0x66, ICE_LAKE },
-	{ 6, 0x7d, ICE_LAKE },
-	{ 6, 0x7e, ICE_LAKE },
-	{ 6, 0x8c, ICE_LAKE },
-	{ 6, 0x8d, ICE_LAKE },
-	{ 6, 0xa7, ICE_LAKE },
-	{ 6, 0xa8, ICE_LAKE },
-	{ 6, 0x8f, SAPPHIRE_RAPIDS },
-	{ 6, 0x97, ALDER_LAKE },
-	{ 6, 0x9a, ALDER_LAKE },
-	{ 6, 0xbf, ALDER_LAKE },
-	{ 6, 0xad, SAPPHIRE_RAPIDS },
-	{ 6, 0xae, SAPPHIRE_RAPIDS },
-	{ 6, 0xcf, SAPPHIRE_RAPIDS },
-	{ 6, 0xaa, ALDER_LAKE },
-	{ 6, 0xac, ALDER_LAKE },
-	{ 6, 0xb5, ALDER_LAKE },
-	{ 6, 0xb7, ALDER_LAKE },
-	{ 6, 0xba, ALDER_LAKE },
-	{ 6, 0xbd, ALDER_LAKE },
-	{ 6, 0xc5, ALDER_LAKE },
-	{ 6, 0xc6, ALDER_LAKE },
-	{ 6, 0xcc, ALDER_LAKE },
-	{ 6, 0xd5, ALDER_LAKE },
-	{ 6, 0x5c, GOLDMONT },
-	{ 6, 0x5f, GOLDMONT },
-	{ 6, 0x7a, GOLDMONT_PLUS },
-	{ 6, 0x86, GOLDMONT_PLUS },
-	{ 6, 0x96, GOLDMONT_PLUS },
-	{ 6, 0x9c, GOLDMONT_PLUS },
-	{ 6, 0xaf, GOLDMONT_PLUS },
-	{ 6, 0xb6, GOLDMONT_PLUS },
-	{ 6, 0xdd, GOLDMONT_PLUS },
-	{ 0x12, 0x01, ALDER_LAKE },
-	{ 0x12, 0x03, ALDER_LAKE },
-	{ 0x13, 0x01, SAPPHIRE_RAPIDS },
+static const struct generation {
+	uint16_t family, errata;
+	uint8_t models[16]; /* behind the last one is 0, which has no PT */
+} generations[] = {
+	{ 6, BROADWELL, { 0x3d, 0x47, 0x4f, 0x56 } },
+	{ 6, SKYLAKE, { 0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6 } },
+	{ 6, SKYLAKE_SERVER, { 0x55, 0x6a, 0x6c } },
+	{ 6, ICE_LAKE, { 0x66, 0x7d, 0x7e, 0x8c, 0x8d, 0xa7, 0xa8 } },
+	{ 6, SAPPHIRE_RAPIDS, { 0x8f, 0xad, 0xae, 0xcf } },
+	{ 6,
+	  ALDER_LAKE,
+	  { 0x97, 0x9a, 0xaa, 0xac, 0xb5, 0xb7, 0xba, 0xbd, 0xbf, 0xc5, 0xc6, 0xcc, 0xd5 } },
+	{ 6, GOLDMONT, { 0x5c, 0x5f } },
+	{ 6, GOLDMONT_PLUS, { 0x7a, 0x86, 0x96, 0x9c, 0xaf, 0xb6, 0xdd } },
+	{ 0x12, ALDER_LAKE, { 0x01, 0x03 } },
+	{ 0x13, SAPPHIRE_RAPIDS, { 0x01 } },
 };
 
-static const struct cpu *find_cpu(uint16_t family, uint8_t model)
+static const struct generation *find_generation(uint16_t family, uint8_t model)
 {
-	for (size_t i = 0; i < ARRAY_LEN(cpus); i++)
-		if (cpus[i].family == family && cpus[i].model == model)
-			return &cpus[i];
+	for (size_t i = 0; i < ARRAY_LEN(generations); i++)
+		for (const uint8_t *m = generations[i].models; *m; m++)
+			if (generations[i].family == family && *m == model)
+				return &generations[i];
 	return NULL;
 }
 
 bool errata_knows(uint16_t family, uint8_t model)
 {
-	return family == 0 || find_cpu(family, model);
+	return family == 0 || find_generation(family, model);
 }
 
 uint32_t errata_find(uint16_t family, uint8_t model)
 {
-	const struct cpu *cpu = find_cpu(family, model);
+	const struct generation *generation = find_generation(family, model);
 
-	return cpu ? cpu->errata : 0;
+	return generation ? generation->errata : 0;
 }

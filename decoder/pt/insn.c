@@ -25,11 +25,11 @@
 #include "decoder/pt/ipt_copy.h"
 #include "decoder/pt/ipt_walk.h"
 #include "decoder/pt/news.h"
-#include "decoder/pt/peek.h"
 #include "decoder/pt/runlist.h"
 #include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
 #include "decoder/x86/unknown.h"
+#include "util/psb.h"
 
 /*
  * Where the instruction that was given out last leads. libipt does not promise that it goes there:
@@ -516,7 +516,7 @@ static uint64_t sync_forward(struct insn_engine *e, uint64_t from)
 	uint64_t offset;
 	bool has_ip;
 
-	for (; walk_sync(&e->walk.walk, from, &offset, &has_ip); from = offset + PEEK_PSB_SIZE) {
+	for (; walk_sync(&e->walk.walk, from, &offset, &has_ip); from = offset + PSB_SIZE) {
 		e->error = ipt_copy_begin(&e->copy, offset, NULL, 0);
 		if (e->error < 0)
 			return offset;

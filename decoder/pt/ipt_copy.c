@@ -108,9 +108,9 @@ static void take_fup(struct ipt_copy *copy)
 static void take_packet(struct ipt_copy *copy, const struct packet *packet, size_t size)
 {
 	/* Bytes that an erratum has spoiled are a PAD, too. */
-	if (packet->type == PACKET_PAD || packet->type == PACKET_MWAIT || packet_is_report(packet))
+	if (packet_is_in(packet, PACKET_BIT(PAD) | PACKET_BIT(MWAIT) | PACKETS_OF_REPORTS))
 		memset(copy->bytes + copy->end, 0, size);
-	if (packet_is_timing(packet))
+	if (packet_is_in(packet, PACKETS_OF_TIME))
 		return;
 	if (has_own_fup(copy, packet))
 		wait_for_fup(copy, false);

@@ -6,50 +6,27 @@
 
 #include "decoder/pt/errata.h"
 #include "ptd/record.h"
+#include "util/psb.h"
 
-/* The first byte of packets that have one of their own. */
-#define OPCODE_PAD  0x00
+/* The first byte of packets that are told apart by more than that. */
 #define OPCODE_EXT  0x02
-#define OPCODE_TSC  0x19
-#define OPCODE_MTC  0x59
-#define OPCODE_MODE 0x99
 #define OPCODE_TRIG 0xd9
 
-/* And of those that have a part of it: of packets with an address the low five bits. */
+/* Of packets with an address, the low five bits of it. */
 #define IP_MASK        0x1f
 #define OPCODE_TIP_PGD 0x01
 #define OPCODE_TIP     0x0d
 #define OPCODE_TIP_PGE 0x11
 #define OPCODE_FUP     0x1d
 
-/* The byte behind OPCODE_EXT. */
-#define EXT_CBR    0x03
-#define EXT_PTW    0x12 /* in the low five bits */
-#define EXT_CFE    0x13
-#define EXT_PWRE   0x22
-#define EXT_PSBEND 0x23
-#define EXT_BEP    0x33 /* in the low seven bits */
-#define EXT_PIP    0x43
-#define EXT_EVD    0x53
-#define EXT_EXSTOP 0x62 /* in the low seven bits */
-#define EXT_BBP    0x63
-#define EXT_TMA    0x73
-#define EXT_PSB    0x82
-#define EXT_STOP   0x83
-#define EXT_PWRX   0xa2
-#define EXT_TNT    0xa3
-#define EXT_MWAIT  0xc2
-#define EXT_MNT    0xc3
-#define EXT_VMCS   0xc8
-#define EXT_OVF    0xf3
+/* The byte behind OPCODE_EXT: of packets that may have a FUP behind them, whether they have. */
+#define EXT_IP  0x80
+#define EXT_MNT 0xc3
 
-#define EXT_IP   0x80 /* a FUP follows */
 #define MNT_BYTE 0x88 /* the third one */
 
 #define BIP_MASK 0x07
 #define BIP      0x04
-
-#define TMA_SIZE 7
 
 #define TRIG_IP    0x80
 #define TRIG_COUNT 0x40
@@ -115,56 +92,6 @@ static int read_cyc(struct packet *packet, const uint8_t *p, size_t left)
 	return 0;
 }
 
-static int read_mode(struct packet *packet, const uint8_t *p, size_t left)
-{
-	if (set_packet(packet, PACKET_MODE_EXEC, 2, left) != 0)
-		return PACKET_CUT;
-	switch (p[1] >> 5) {
-	case 0: /* CS.L, then CS.D; a 64-bit segment has no D */
-		packet->value = p[1] & 1 ? 64 : p[1] & 2 ? 32 : 16;
-		packet->flag = p[1] & 4;
-		return 0;
-	case 1:
-		packet->type = PACKET_MODE_TSX;
-		packet->value = p[1] & (PACKET_TSX_BEGIN | PACKET_TSX_ABORT);
-		return 0;
-	default:
-		return PACKET_BAD;
-	}
-}
-
-static int read_psb(struct packet *packet, const uint8_t *p, size_t left)
-{
-	if (set_packet(packet, PACKET_PSB, 16, left) != 0)
-		return PACKET_CUT;
-	for (size_t i = 0; i < 16; i += 2)
-		if (p[i] != OPCODE_EXT || p[i + 1] != EXT_PSB)
-			return PACKET_BAD;
-	return 0;
-}
-
-static int read_tma(struct packet *packet, const uint8_t *p, size_t left)
-{
-	if (set_packet(packet, PACKET_TMA, TMA_SIZE, left) != 0)
-		return PACKET_CUT;
-	packet->value = load(p + 2, 2);
-	packet->extra = load(p + 5, 2);
-	/* What is reserved is 0. */
-	return p[4] != 0 || packet->extra > 0x1ff ? PACKET_BAD : 0;
-}
-
-static int read_ptw(struct packet *packet, const uint8_t *p, size_t left)
-{
-	const uint8_t size = p[1] & 0x20 ? 8 : 4;
-
-	packet->flag = p[1] & EXT_IP;
-	if (set_packet(packet, PACKET_PTW, 2 + size, left) != 0)
-		return PACKET_CUT;
-	packet->value = load(p + 2, size);
-	packet->extra = size;
-	return p[1] & 0x40 ? PACKET_BAD : 0;
-}
-
 static int read_trig(struct packet *packet, const uint8_t *p, size_t left)
 {
 	const bool counts = left >= 2 && p[1] & TRIG_COUNT;
@@ -178,106 +105,139 @@ static int read_trig(struct packet *packet, const uint8_t *p, size_t left)
 	return packet->flag && (!counts || load(p + 3, 2) != 0) ? PACKET_BAD : 0;
 }
 
-/* Those that consist of a type, or of a payload and no more. */
-static int read_plain(struct packet *packet, enum packet_type type, uint8_t size, size_t at,
-		      size_t n, const uint8_t *p, size_t left)
+/* A packet whose first bytes state its size, and where its payload lies, which becomes @value. */
+struct form {
+	uint8_t type, size, at, n;
+};
+
+/* By the first byte. */
+static const struct form forms[256] = {
+	[0x00] = { PACKET_PAD, 1, 0, 0 },
+	[0x19] = { PACKET_TSC, 8, 1, 7 },
+	[0x59] = { PACKET_MTC, 2, 1, 1 },
+	[0x99] = { PACKET_MODE_EXEC, 2, 1, 1 },
+};
+
+/* By the byte behind OPCODE_EXT. */
+static const struct form ext_forms[256] = {
+	[0x03] = { PACKET_CBR, 4, 2, 1 },        [0x12] = { PACKET_PTW, 6, 2, 4 },
+	[0x13] = { PACKET_CFE, 4, 2, 1 },        [0x22] = { PACKET_PWRE, 4, 3, 1 },
+	[0x23] = { PACKET_PSBEND, 2, 0, 0 },     [0x32] = { PACKET_PTW, 10, 2, 8 },
+	[0x33] = { PACKET_BEP, 2, 0, 0 },        [0x43] = { PACKET_PIP, 8, 2, 6 },
+	[0x53] = { PACKET_EVD, 11, 2, 1 },       [0x62] = { PACKET_EXSTOP, 2, 0, 0 },
+	[0x63] = { PACKET_BBP, 3, 2, 1 },        [0x73] = { PACKET_TMA, 7, 2, 2 },
+	[0x82] = { PACKET_PSB, PSB_SIZE, 0, 0 }, [0x83] = { PACKET_STOP, 2, 0, 0 },
+	[0x92] = { PACKET_PTW, 6, 2, 4 },        [0xa2] = { PACKET_PWRX, 7, 2, 1 },
+	[0xa3] = { PACKET_TNT, 8, 2, 6 },        [0xb2] = { PACKET_PTW, 10, 2, 8 },
+	[0xb3] = { PACKET_BEP, 2, 0, 0 },        [0xc2] = { PACKET_MWAIT, 10, 2, 4 },
+	[EXT_MNT] = { PACKET_MNT, 11, 3, 8 },    [0xc8] = { PACKET_VMCS, 7, 2, 5 },
+	[0xe2] = { PACKET_EXSTOP, 2, 0, 0 },     [0xf3] = { PACKET_OVF, 2, 0, 0 },
+};
+
+static int read_mode(struct packet *packet)
 {
-	if (set_packet(packet, type, size, left) != 0)
+	const uint64_t bits = packet->value;
+
+	switch (bits >> 5) {
+	case 0: /* CS.L, then CS.D; a 64-bit segment has no D */
+		packet->value = bits & 1 ? 64 : bits & 2 ? 32 : 16;
+		packet->flag = bits & 4;
+		return 0;
+	case 1:
+		packet->type = PACKET_MODE_TSX;
+		packet->value = bits & (PACKET_TSX_BEGIN | PACKET_TSX_ABORT);
+		return 0;
+	default:
+		return PACKET_BAD;
+	}
+}
+
+static int read_tma(struct packet *packet, const uint8_t *p)
+{
+	packet->extra = load(p + 5, 2);
+	/* What is reserved is 0. */
+	return p[4] != 0 || packet->extra > 0x1ff ? PACKET_BAD : 0;
+}
+
+/* Read what else the packet at @p says, all of which is there, or what its payload means. */
+static int read_fields(struct packet *packet, const uint8_t *p)
+{
+	switch (packet->type) {
+	case PACKET_TNT:
+		return take_tnt(packet, packet->value);
+	case PACKET_MODE_EXEC:
+		return read_mode(packet);
+	case PACKET_PSB:
+		return memcmp(p, psb_bytes, PSB_SIZE) == 0 ? 0 : PACKET_BAD;
+	case PACKET_TMA:
+		return read_tma(packet, p);
+	case PACKET_PIP:
+		packet->extra = packet->value & 1;
+		packet->value = packet->value >> 1 << 5;
+		return 0;
+	case PACKET_VMCS:
+		packet->value <<= 12;
+		return 0;
+	case PACKET_PTW:
+		packet->extra = packet->size - 2u;
+		packet->flag = p[1] & EXT_IP;
+		return 0;
+	case PACKET_EXSTOP:
+	case PACKET_BEP:
+		packet->flag = p[1] & EXT_IP;
+		return 0;
+	case PACKET_MWAIT:
+		packet->extra = load(p + 6, 4);
+		return 0;
+	case PACKET_PWRE:
+		packet->flag = p[2] & 0x80;
+		return 0;
+	case PACKET_PWRX:
+		packet->extra = p[3] & 0x0f;
+		return 0;
+	case PACKET_CFE:
+		packet->flag = p[2] & 0x80;
+		packet->value &= 0x1f;
+		packet->extra = p[3];
+		return 0;
+	case PACKET_EVD:
+		packet->value &= 0x3f;
+		packet->extra = load(p + 3, 8);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int read_form(struct packet *packet, const struct form *form, const uint8_t *p, size_t left)
+{
+	if (form->size == 0)
+		return PACKET_BAD;
+	if (set_packet(packet, form->type, form->size, left) != 0)
 		return PACKET_CUT;
-	packet->value = load(p + at, n);
-	return 0;
+	packet->value = load(p + form->at, form->n);
+	return read_fields(packet, p);
 }
 
 static int read_ext(struct packet *packet, const uint8_t *p, size_t left)
 {
-	int r;
-
 	if (left < 2)
 		return set_packet(packet, PACKET_PAD, 2, left);
-	switch (p[1]) {
-	case EXT_PSB:
-		return read_psb(packet, p, left);
-	case EXT_PSBEND:
-		return set_packet(packet, PACKET_PSBEND, 2, left);
-	case EXT_OVF:
-		return set_packet(packet, PACKET_OVF, 2, left);
-	case EXT_STOP:
-		return set_packet(packet, PACKET_STOP, 2, left);
-	case EXT_TNT:
-		r = read_plain(packet, PACKET_TNT, 8, 2, 6, p, left);
-		return r ? r : take_tnt(packet, packet->value);
-	case EXT_CBR:
-		return read_plain(packet, PACKET_CBR, 4, 2, 1, p, left);
-	case EXT_TMA:
-		return read_tma(packet, p, left);
-	case EXT_PIP:
-		r = read_plain(packet, PACKET_PIP, 8, 2, 6, p, left);
-		packet->flag = packet->value & 1;
-		packet->value = packet->value >> 1 << 5;
-		return r;
-	case EXT_VMCS:
-		r = read_plain(packet, PACKET_VMCS, 7, 2, 5, p, left);
-		packet->value <<= 12;
-		return r;
-	case EXT_MNT:
-		if (left > 2 && p[2] != MNT_BYTE)
-			return PACKET_BAD;
-		return read_plain(packet, PACKET_MNT, 11, 3, 8, p, left);
-	case EXT_MWAIT:
-		r = read_plain(packet, PACKET_MWAIT, 10, 2, 4, p, left);
-		packet->extra = r ? 0 : load(p + 6, 4);
-		return r;
-	case EXT_PWRE:
-		packet->flag = left > 2 && p[2] & 0x80;
-		return read_plain(packet, PACKET_PWRE, 4, 3, 1, p, left);
-	case EXT_PWRX:
-		packet->extra = left > 3 ? p[3] & 0x0f : 0;
-		return read_plain(packet, PACKET_PWRX, 7, 2, 1, p, left);
-	case EXT_EXSTOP:
-	case EXT_EXSTOP | EXT_IP:
-		packet->flag = p[1] & EXT_IP;
-		return set_packet(packet, PACKET_EXSTOP, 2, left);
-	case EXT_BEP:
-	case EXT_BEP | EXT_IP:
-		packet->flag = p[1] & EXT_IP;
-		return set_packet(packet, PACKET_BEP, 2, left);
-	case EXT_BBP:
-		return read_plain(packet, PACKET_BBP, 3, 2, 1, p, left);
-	case EXT_CFE:
-		packet->flag = left > 2 && p[2] & 0x80;
-		packet->extra = left > 3 ? p[3] : 0;
-		r = read_plain(packet, PACKET_CFE, 4, 2, 1, p, left);
-		packet->value &= 0x1f;
-		return r;
-	case EXT_EVD:
-		r = read_plain(packet, PACKET_EVD, 11, 2, 1, p, left);
-		packet->value &= 0x3f;
-		packet->extra = r ? 0 : load(p + 3, 8);
-		return r;
-	default:
-		return (p[1] & 0x1f) == EXT_PTW ? read_ptw(packet, p, left) : PACKET_BAD;
-	}
+	if (p[1] == EXT_MNT && left > 2 && p[2] != MNT_BYTE)
+		return PACKET_BAD;
+	return read_form(packet, &ext_forms[p[1]], p, left);
 }
 
 static int read_any(struct packet *packet, const uint8_t *p, size_t left)
 {
-	switch (p[0]) {
-	case OPCODE_PAD:
-		return set_packet(packet, PACKET_PAD, 1, left);
-	case OPCODE_EXT:
+	if (p[0] == OPCODE_EXT)
 		return read_ext(packet, p, left);
-	case OPCODE_TSC:
-		return read_plain(packet, PACKET_TSC, 8, 1, 7, p, left);
-	case OPCODE_MTC:
-		return read_plain(packet, PACKET_MTC, 2, 1, 1, p, left);
-	case OPCODE_MODE:
-		return read_mode(packet, p, left);
-	case OPCODE_TRIG:
+	if (p[0] == OPCODE_TRIG)
 		return read_trig(packet, p, left);
-	}
+	if (forms[p[0]].size > 0)
+		return read_form(packet, &forms[p[0]], p, left);
 	if (!(p[0] & 1)) {
-		packet->type = PACKET_TNT;
-		packet->size = 1;
+		(void)set_packet(packet, PACKET_TNT, 1, left);
 		return take_tnt(packet, p[0] >> 1);
 	}
 	if ((p[0] & 3) == 3)
@@ -335,7 +295,7 @@ int packet_read_mended(struct packet_reader *reader, uint32_t errata, const uint
 	if (r != PACKET_BAD || packet->type != PACKET_TMA || !(errata & ERRATUM_SKZ84))
 		return r;
 	packet->type = PACKET_PAD;
-	packet->size = TMA_SIZE + 1;
+	packet->size++;
 	return n < packet->size ? PACKET_CUT : 0;
 }
 

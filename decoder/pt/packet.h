@@ -33,7 +33,7 @@ enum packet_type {
 	PACKET_FUP,
 	PACKET_MODE_EXEC, /* @value: 16, 32 or 64; @flag: interrupts are enabled */
 	PACKET_MODE_TSX,  /* @value: PACKET_TSX_… */
-	PACKET_PIP,       /* @value: CR3; @flag: of a guest */
+	PACKET_PIP,       /* @value: CR3, @extra: 1 of a guest, else 0 */
 	PACKET_VMCS,      /* @value: its address */
 	PACKET_TSC,       /* @value */
 	PACKET_TMA,       /* @value: the crystal's count, @extra: TSC ticks since that */
@@ -106,35 +106,20 @@ _must_check_ int packet_read_mended(struct packet_reader *reader, uint32_t errat
  */
 bool packet_ip(const struct packet *packet, uint64_t *last_ip);
 
-/* Return: whether the packet tells time, or nothing: it changes nothing else. */
-static inline bool packet_is_timing(const struct packet *packet)
-{
-	switch (packet->type) {
-	case PACKET_PAD:
-	case PACKET_TSC:
-	case PACKET_TMA:
-	case PACKET_MTC:
-	case PACKET_CYC:
-	case PACKET_CBR:
-		return true;
-	default:
-		return false;
-	}
-}
+/* A set of types has a bit for each. */
+#define PACKET_BIT(type) (UINT32_C(1) << PACKET_##type)
 
-/* Return: whether the packet reports what happened beside the flow of code, and not where. */
-static inline bool packet_is_report(const struct packet *packet)
+/* Packets that say what time it is, or nothing: they change nothing else. */
+#define PACKETS_OF_TIME                                                                            \
+	(PACKET_BIT(PAD) | PACKET_BIT(TSC) | PACKET_BIT(TMA) | PACKET_BIT(MTC) | PACKET_BIT(CYC) | \
+	 PACKET_BIT(CBR))
+
+/* Packets that report what happened beside the flow of code, and not where. */
+#define PACKETS_OF_REPORTS                                                                         \
+	(PACKET_BIT(MNT) | PACKET_BIT(BBP) | PACKET_BIT(BIP) | PACKET_BIT(BEP) | PACKET_BIT(CFE) | \
+	 PACKET_BIT(EVD) | PACKET_BIT(TRIG))
+
+static inline bool packet_is_in(const struct packet *packet, uint32_t set)
 {
-	switch (packet->type) {
-	case PACKET_MNT:
-	case PACKET_BBP:
-	case PACKET_BIP:
-	case PACKET_BEP:
-	case PACKET_CFE:
-	case PACKET_EVD:
-	case PACKET_TRIG:
-		return true;
-	default:
-		return false;
-	}
+	return set >> packet->type & 1;
 }

@@ -2,6 +2,8 @@
 
 #include "decoder/pt/peek.h"
 
+#include "util/psb.h"
+
 /* Return: the bytes at @offset, and @ret_n, how many. The window stays where the walk is. */
 static const uint8_t *bytes_ahead(struct walk *w, uint64_t offset, size_t *ret_n)
 {
@@ -30,106 +32,71 @@ bool peek_next(struct peek *peek, struct packet *ret_packet)
 	return true;
 }
 
-uint64_t peek_find_psb(struct window *window, uint64_t from)
+bool peek_past(struct peek *peek, uint32_t set, struct packet *ret_packet)
 {
-	static const uint8_t psb[PEEK_PSB_SIZE] = { 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
-						    2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82 };
-
-	return window_find(window, from, psb, PEEK_PSB_SIZE);
+	do {
+		if (!peek_next(peek, ret_packet))
+			return false;
+	} while (packet_is_in(ret_packet, set));
+	return true;
 }
 
 bool peek_sync(struct peek *peek)
 {
 	peek->reader = (struct packet_reader){};
-	peek->offset = peek_find_psb(&peek->walk->ahead, peek->offset);
+	peek->offset = psb_find(&peek->walk->ahead, peek->offset);
 	return peek->offset < peek->walk->size;
 }
 
 bool peek_has_pge(struct walk *w, uint64_t offset)
 {
+	const uint32_t passed = PACKETS_OF_TIME | PACKET_BIT(PSBEND) | PACKET_BIT(PIP) |
+				PACKET_BIT(MODE_EXEC) | PACKET_BIT(MODE_TSX) | PACKET_BIT(VMCS) |
+				PACKET_BIT(MNT);
 	struct peek peek = peek_from(w, offset);
 	struct packet packet;
 
-	while (peek_next(&peek, &packet)) {
-		switch (packet.type) {
-		case PACKET_PSBEND:
-		case PACKET_PIP:
-		case PACKET_MODE_EXEC:
-		case PACKET_MODE_TSX:
-		case PACKET_VMCS:
-		case PACKET_MNT:
-			continue;
-		default:
-			if (!packet_is_timing(&packet))
-				return packet.type == PACKET_TIP_PGE;
-		}
-	}
-	return false;
+	return peek_past(&peek, passed, &packet) && packet.type == PACKET_TIP_PGE;
 }
 
 /* Look for the FUP that says where an overflow is over. Return: 1 and the offset behind it; 0 if
  * packets are off then; -1 if what is there makes no sense. */
 static int find_overflow_fup(struct walk *w, uint64_t *ret_offset)
 {
+	const uint32_t bad =
+	    PACKET_BIT(PSBEND) | PACKET_BIT(TIP) | PACKET_BIT(TIP_PGD) | PACKET_BIT(TNT);
 	struct peek peek = peek_from(w, w->offset);
 	struct packet packet;
 
-	while (peek_next(&peek, &packet)) {
-		switch (packet.type) {
-		case PACKET_FUP:
-			*ret_offset = peek.offset;
-			return 1;
-		case PACKET_PSBEND:
-		case PACKET_TIP:
-		case PACKET_TIP_PGD:
-		case PACKET_TNT:
-			return -1;
-		default:
-			if (!packet_is_timing(&packet) && !packet_is_report(&packet))
-				return 0;
-		}
-	}
-	return peek.r == PACKET_CUT ? 0 : -1;
+	if (!peek_past(&peek, PACKETS_OF_TIME | PACKETS_OF_REPORTS, &packet))
+		return peek.r == PACKET_CUT ? 0 : -1;
+	*ret_offset = peek.offset;
+	return packet.type == PACKET_FUP ? 1 : packet_is_in(&packet, bad) ? -1 : 0;
 }
 
 /* Has the PSB+ behind @peek a FUP? */
 static bool psb_has_fup(struct peek *peek)
 {
+	const uint32_t ends = PACKET_BIT(FUP) | PACKET_BIT(PSBEND) | PACKET_BIT(OVF);
 	struct packet packet;
 
-	while (peek_next(peek, &packet)) {
-		if (packet.type == PACKET_FUP)
-			return packet.ip_bytes != 0;
-		if (packet.type == PACKET_PSBEND || packet.type == PACKET_OVF)
-			return false;
-	}
-	return true; /* it cannot be told */
+	if (!peek_past(peek, ~ends, &packet))
+		return true; /* it cannot be told */
+	return packet.type == PACKET_FUP && packet.ip_bytes != 0;
 }
 
 /* Erratum APL12: is there proof that packets are off behind @offset? */
 static bool is_off_from(struct walk *w, uint64_t offset)
 {
+	const uint32_t off = PACKET_BIT(STOP) | PACKET_BIT(TIP_PGE);
+	const uint32_t on = PACKET_BIT(TNT) | PACKET_BIT(TIP) | PACKET_BIT(TIP_PGD) |
+			    PACKET_BIT(OVF) | PACKET_BIT(PSBEND);
 	struct peek peek = peek_from(w, offset);
 	struct packet packet;
 
-	while (peek_next(&peek, &packet)) {
-		switch (packet.type) {
-		case PACKET_STOP:
-		case PACKET_TIP_PGE:
-			return true;
-		case PACKET_TNT:
-		case PACKET_TIP:
-		case PACKET_TIP_PGD:
-		case PACKET_OVF:
-		case PACKET_PSBEND:
-			return false;
-		case PACKET_PSB:
-			return !psb_has_fup(&peek);
-		default:
-			continue;
-		}
-	}
-	return false;
+	if (!peek_past(&peek, ~(off | on | PACKET_BIT(PSB)), &packet))
+		return false;
+	return packet.type == PACKET_PSB ? !psb_has_fup(&peek) : packet_is_in(&packet, off);
 }
 
 /* Packets are on behind the overflow, at the address of @packet, if it has one. */
@@ -146,11 +113,16 @@ static bool is_on_at(const struct walk *w, const struct packet *packet, uint64_t
  */
 static bool is_skd010(struct walk *w, struct peek_overflow *over)
 {
+	const uint32_t passed = PACKETS_OF_TIME | PACKET_BIT(PIP) | PACKET_BIT(VMCS) |
+				PACKET_BIT(MODE_EXEC) | PACKET_BIT(MNT) | PACKET_BIT(PWRE) |
+				PACKET_BIT(PWRX);
 	struct peek peek = peek_from(w, w->offset);
-	uint64_t offset = peek.offset, mode_tsx = 0;
+	uint64_t mode_tsx = 0;
 	struct packet packet;
 
-	for (; peek_next(&peek, &packet); offset = peek.offset) {
+	while (peek_past(&peek, passed, &packet)) {
+		const uint64_t offset = peek.offset - packet.size;
+
 		switch (packet.type) {
 		case PACKET_TIP_PGD:
 			*over = (struct peek_overflow){ PEEK_OFF, .offset = peek.offset };
@@ -165,21 +137,9 @@ static bool is_skd010(struct walk *w, struct peek_overflow *over)
 			return is_on_at(w, &packet, mode_tsx ? mode_tsx : offset, over);
 		case PACKET_TIP:
 			return is_on_at(w, &packet, peek.offset, over);
-		case PACKET_PSB: {
-			struct peek in_psb = peek;
-
-			while (peek_next(&in_psb, &packet) && packet.type != PACKET_PSBEND)
-				if (packet.type == PACKET_FUP)
-					return is_on_at(w, &packet, offset, over);
-			return false;
-		}
-		case PACKET_PIP:
-		case PACKET_VMCS:
-		case PACKET_MODE_EXEC:
-		case PACKET_MNT:
-		case PACKET_PWRE:
-		case PACKET_PWRX:
-			continue;
+		case PACKET_PSB:
+			return peek_past(&peek, ~(PACKET_BIT(FUP) | PACKET_BIT(PSBEND)), &packet) &&
+			       packet.type == PACKET_FUP && is_on_at(w, &packet, offset, over);
 		case PACKET_EXSTOP:
 		case PACKET_PTW:
 			/* Without an address they say nothing of it. */
@@ -187,8 +147,7 @@ static bool is_skd010(struct walk *w, struct peek_overflow *over)
 				return false;
 			continue;
 		default:
-			if (!packet_is_timing(&packet))
-				return false;
+			return false;
 		}
 	}
 	return false;
@@ -200,15 +159,11 @@ static bool is_apl11(struct walk *w, struct peek_overflow *over)
 	struct peek peek = peek_from(w, w->offset);
 	struct packet packet;
 
-	while (peek_next(&peek, &packet)) {
-		if (packet.type == PACKET_TIP_PGD) {
-			*over = (struct peek_overflow){ PEEK_OFF, .offset = peek.offset };
-			return true;
-		}
-		if (!packet_is_timing(&packet) && packet.type != PACKET_MNT)
-			return false;
-	}
-	return false;
+	if (!peek_past(&peek, PACKETS_OF_TIME | PACKET_BIT(MNT), &packet) ||
+	    packet.type != PACKET_TIP_PGD)
+		return false;
+	*over = (struct peek_overflow){ PEEK_OFF, .offset = peek.offset };
+	return true;
 }
 
 struct peek_overflow peek_overflow(struct walk *w)

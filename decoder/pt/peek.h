@@ -14,8 +14,6 @@
 
 #include "decoder/pt/walk.h"
 
-#define PEEK_PSB_SIZE 16
-
 struct peek {
 	struct walk *walk; /* borrowed */
 	uint64_t offset;   /* of the next packet */
@@ -28,11 +26,11 @@ struct peek peek_from(struct walk *walk, uint64_t offset);
 /* Read the next packet. Return: whether there is one; if not, @r is set. */
 bool peek_next(struct peek *peek, struct packet *ret_packet);
 
+/* Read the next packet that is of no type in @set. Return: as peek_next(). */
+bool peek_past(struct peek *peek, uint32_t set, struct packet *ret_packet);
+
 /* Go to the next PSB, from a packet that could not be read. Return: whether there is one. */
 bool peek_sync(struct peek *peek);
-
-/* Return: the offset of the next PSB from @from on; the size of all bytes if there is none. */
-uint64_t peek_find_psb(struct window *window, uint64_t from);
 
 /*
  * Return: whether a TIP.PGE comes next behind @offset, where a PSB+ has a FUP. By erratum BDM70,

@@ -3,7 +3,7 @@
 #include "decoder/pt/psbs.h"
 
 #include "decoder/pt/packet.h"
-#include "decoder/pt/peek.h"
+#include "util/psb.h"
 
 /* Bytes that are read at once. */
 #define PSBS_WINDOW_SIZE ((size_t)1 << 13)
@@ -31,7 +31,7 @@ int psbs_error(const struct psbs *psbs)
 
 uint64_t psbs_next(struct psbs *psbs, uint64_t from)
 {
-	return peek_find_psb(&psbs->window, from);
+	return psb_find(&psbs->window, from);
 }
 
 /* Read the packet at @offset. Return: whether there is one. */
@@ -72,7 +72,7 @@ static uint64_t time_behind(struct psbs *psbs, uint64_t offset, struct tsc tsc)
 			in_psb = packet.type == PACKET_PSB;
 		if (packet.type == PACKET_PSB)
 			tsc_take_psb(&tsc);
-		else if (packet_is_timing(&packet))
+		else if (packet_is_in(&packet, PACKETS_OF_TIME))
 			tsc_take(&tsc, &packet, in_psb);
 	}
 	return tsc.has_tsc ? tsc.now : 0;

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "decoder/pt/peek.h"
+#include "util/psb.h"
 
 /* The bytes of the longest packet, and of what an erratum looks at behind it. */
 #define READ_SIZE (PACKET_SIZE_MAX + 1)
@@ -12,16 +13,43 @@
 /* To look ahead by: few packets are, and not far. */
 #define AHEAD_SIZE (size_t)(1 << 12)
 
-static_assert(READ_SIZE <= WALK_WINDOW_MIN && PEEK_PSB_SIZE <= WALK_WINDOW_MIN, "packets fit");
+static_assert(READ_SIZE <= WALK_WINDOW_MIN && PSB_SIZE <= WALK_WINDOW_MIN, "packets fit");
 
-/* What to do behind a packet. */
-enum step {
-	STEP_ON,    /* it was only state: read the next one */
-	STEP_EVENT, /* it completes one */
-	STEP_TNT,
-	STEP_TIP,
-	STEP_BAD,
-	STEP_BAD_FLOW,
+/* Packets that repeat in a PSB+ what is known. */
+#define PACKETS_OF_STATUS                                                                    \
+	(PACKET_BIT(MODE_EXEC) | PACKET_BIT(MODE_TSX) | PACKET_BIT(PIP) | PACKET_BIT(VMCS) | \
+	 PACKET_BIT(CBR))
+
+/* Packets that may stand between a packet of time and the TIP.PGE whose time that is. */
+#define PACKETS_BEFORE_PGE \
+	(PACKET_BIT(TIP_PGE) | PACKET_BIT(MODE_EXEC) | PACKET_BIT(MODE_TSX) | PACKET_BIT(PIP))
+
+/* What event a packet makes, and where in the code. */
+static const struct meaning {
+	uint8_t kind;   /* enum walk_kind */
+	uint8_t mark;   /* of WALK_MARK: enum ptd_mark_kind */
+	uint8_t at_fup; /* enum walk_place, if it waits for a FUP; */
+	uint8_t alone;  /* and if it stands alone */
+} meanings[_PACKET_TYPES] = {
+	[PACKET_TIP_PGE] = { .kind = WALK_ENABLED },
+	[PACKET_TIP_PGD] = { .kind = WALK_DISABLED },
+	[PACKET_FUP] = { .kind = WALK_ASYNC },
+	[PACKET_MODE_EXEC] = { .kind = WALK_MODE },
+	[PACKET_MODE_TSX] = { .kind = WALK_TSX },
+	[PACKET_PIP] = { .kind = WALK_PAGING, .alone = WALK_NEXT },
+	[PACKET_VMCS] = { .kind = WALK_VMCS, .alone = WALK_NEXT },
+	[PACKET_OVF] = { .kind = WALK_OVERFLOW },
+	[PACKET_CBR] = { WALK_MARK, PTD_MARK_CBR, WALK_HERE, WALK_HERE },
+	[PACKET_STOP] = { WALK_MARK, PTD_MARK_STOP, WALK_HERE, WALK_HERE },
+	[PACKET_PTW] = { WALK_MARK, PTD_MARK_PTWRITE, WALK_BEHIND, WALK_NEXT },
+	[PACKET_MWAIT] = { WALK_MARK, PTD_MARK_MWAIT, WALK_HERE, WALK_HERE },
+	[PACKET_PWRE] = { WALK_MARK, PTD_MARK_PWRE, WALK_HERE, WALK_HERE },
+	[PACKET_PWRX] = { WALK_MARK, PTD_MARK_PWRX, WALK_HERE, WALK_HERE },
+	[PACKET_EXSTOP] = { WALK_MARK, PTD_MARK_EXSTOP, WALK_HERE, WALK_HERE },
+	[PACKET_BEP] = { WALK_MARK, PTD_MARK_PEBS, WALK_HERE, WALK_HERE },
+	[PACKET_CFE] = { WALK_MARK, PTD_MARK_CFE, WALK_BEHIND, WALK_HERE },
+	[PACKET_EVD] = { WALK_MARK, PTD_MARK_EVD, WALK_HERE, WALK_HERE },
+	[PACKET_TRIG] = { WALK_MARK, PTD_MARK_TRIG, WALK_HERE, WALK_HERE },
 };
 
 void walk_init(struct walk *w, const struct walk_config *config)
@@ -65,33 +93,36 @@ static uint64_t now(const struct walk *w)
 	return w->tsc.has_tsc ? w->tsc.now : 0;
 }
 
-/* Begin an event of the packet that is next. */
-static struct walk_event event_of(const struct walk *w, enum walk_kind kind)
+/* Begin the event of the packet that is next. */
+static struct walk_event event_of(const struct walk *w)
 {
-	return (struct walk_event){
-		.kind = kind, .t = now(w), .value = w->packet.value, .extra = w->packet.extra
-	};
+	const struct meaning *meaning = &meanings[w->packet.type];
+
+	return (struct walk_event){ .kind = meaning->kind,
+				    .mark = meaning->mark,
+				    .place = meaning->at_fup,
+				    .t = now(w),
+				    .value = w->packet.value,
+				    .extra = w->packet.extra };
 }
 
-static struct walk_event mark_of(const struct walk *w, enum ptd_mark_kind mark)
+static enum walk_next fail_here(struct walk *w, enum ptd_gap_reason reason)
 {
-	struct walk_event event = event_of(w, WALK_MARK);
-
-	event.mark = mark;
-	return event;
+	w->error = reason;
+	return WALK_ERROR;
 }
 
 /* Let @event wait for the packet of @queue, behind the one that is next. */
-static enum step enqueue(struct walk *w, struct walk_queue *queue, struct walk_event event)
+static enum walk_next enqueue(struct walk *w, struct walk_queue *queue, struct walk_event event)
 {
 	if (queue->n == WALK_QUEUE_MAX)
-		return STEP_BAD;
+		return fail_here(w, PTD_GAP_BAD_PACKET);
 	if (!w->has_waiting && queue != &w->psb && event.kind != WALK_ASYNC) {
 		w->has_waiting = true;
 		w->waiting = w->offset;
 	}
 	queue->items[queue->n++] = event;
-	return STEP_ON;
+	return WALK_ON;
 }
 
 static struct walk_event dequeue(struct walk_queue *queue)
@@ -120,10 +151,19 @@ static bool has_mark(const struct walk_queue *queue, enum ptd_mark_kind mark)
 	return false;
 }
 
-static void add_note(struct walk *w, const struct walk_note *note)
+/* Make a note of the packet that is next. */
+static void add_note(struct walk *w, bool interrupts)
 {
-	if (w->n_notes < WALK_NOTES_MAX)
-		w->notes[w->n_notes++] = *note;
+	if (w->n_notes == WALK_NOTES_MAX)
+		return;
+	w->notes[w->n_notes++] = (struct walk_note){
+		.kind = meanings[w->packet.type].mark,
+		.value = w->packet.value,
+		.extra = w->packet.extra,
+		.offset = w->offset,
+		.next = UINT64_MAX,
+		.interrupts = interrupts,
+	};
 }
 
 /* Notes are of the packet that is next. */
@@ -188,7 +228,7 @@ static void take_state(struct walk *w)
 		return;
 	case PACKET_PIP:
 		w->state.cr3 = w->packet.value;
-		w->state.non_root = w->packet.flag;
+		w->state.non_root = w->packet.extra;
 		w->state.has_cr3 = true;
 		return;
 	case PACKET_VMCS:
@@ -203,7 +243,8 @@ static void take_state(struct walk *w)
 	}
 }
 
-static enum step bind_status(struct walk *w, enum walk_kind kind, uint64_t value, uint64_t extra)
+static enum walk_next bind_status(struct walk *w, enum walk_kind kind, uint64_t value,
+				  uint64_t extra)
 {
 	return enqueue(w, &w->psb,
 		       (struct walk_event){ .kind = kind,
@@ -228,48 +269,28 @@ static void take_time(struct walk *w)
 	tsc_take(&w->tsc, &w->packet, false);
 }
 
-/* Return: whether @type may stand between a packet of time and the TIP.PGE whose time that is. */
-static bool passes_lead(enum packet_type type)
-{
-	return type == PACKET_TIP_PGE || type == PACKET_MODE_EXEC || type == PACKET_MODE_TSX ||
-	       type == PACKET_PIP;
-}
-
-static enum step take_in_psb(struct walk *w)
+static enum walk_next take_in_psb(struct walk *w)
 {
 	const struct packet *packet = &w->packet;
 
 	take_state(w);
-	switch (packet->type) {
-	case PACKET_PAD:
-	case PACKET_TSC:
-	case PACKET_TMA:
-	case PACKET_MTC:
-	case PACKET_CYC:
+	if (packet_is_in(packet, PACKETS_OF_TIME)) {
 		w->is_timed = w->is_timed || packet->type == PACKET_TSC;
 		tsc_take(&w->tsc, packet, true);
-		return STEP_ON;
-	case PACKET_CBR:
-		tsc_take(&w->tsc, packet, true);
-		return bind_status(w, WALK_MARK, packet->value, 0);
-	case PACKET_MODE_EXEC:
-		return bind_status(w, WALK_MODE, packet->value, 0);
-	case PACKET_MODE_TSX:
-		return bind_status(w, WALK_TSX, packet->value, 0);
-	case PACKET_PIP:
-		return bind_status(w, WALK_PAGING, packet->value, packet->flag);
-	case PACKET_VMCS:
-		return bind_status(w, WALK_VMCS, packet->value, 0);
-	case PACKET_FUP:
+	}
+	if (packet_is_in(packet, PACKETS_OF_STATUS))
+		return bind_status(w, meanings[packet->type].kind, packet->value, packet->extra);
+	if (packet->type == PACKET_FUP) {
 		if (w->errata & ERRATUM_BDM70 && !w->enabled &&
 		    peek_has_pge(w, w->offset + packet->size))
-			return STEP_ON;
+			return WALK_ON;
 		w->psb_has_ip = take_ip(w) || w->psb_has_ip;
 		w->enabled = w->enabled || w->psb_has_ip;
-		return STEP_ON;
-	default:
-		return packet_is_report(packet) ? STEP_ON : STEP_BAD;
+		return WALK_ON;
 	}
+	return packet_is_in(packet, PACKETS_OF_TIME | PACKETS_OF_REPORTS)
+		   ? WALK_ON
+		   : fail_here(w, PTD_GAP_BAD_PACKET);
 }
 
 static int read_packet(struct walk *w)
@@ -305,8 +326,8 @@ static int take_psb(struct walk *w)
 			break;
 		if (w->packet.type == PACKET_OVF || w->packet.type == PACKET_PSBEND) {
 			if (w->packet.type == PACKET_PSBEND && offset == w->join) {
-				w->psb.items[w->psb.n] = event_of(w, WALK_JOIN);
-				w->psb.items[w->psb.n++].value = offset;
+				w->psb.items[w->psb.n++] =
+				    (struct walk_event){ .kind = WALK_JOIN, .value = offset };
 			}
 			for (size_t i = 0; i < w->psb.n; i++)
 				w->psb.items[i].t = now(w);
@@ -317,7 +338,7 @@ static int take_psb(struct walk *w)
 			}
 			return 0;
 		}
-		if (take_in_psb(w) != STEP_ON) {
+		if (take_in_psb(w) != WALK_ON) {
 			r = PACKET_BAD;
 			break;
 		}
@@ -335,15 +356,16 @@ static int take_psb(struct walk *w)
 static void pass_timing(struct walk *w, uint64_t end)
 {
 	while (w->offset < end && read_packet(w) == 0) {
-		if (packet_is_timing(&w->packet))
+		if (packet_is_in(&w->packet, PACKETS_OF_TIME))
 			take_time(w);
 		pass_packet(w);
 	}
 }
 
-/* Take the OVF that is next. Return: whether @ret_event is one, or else @ret_step what it is. */
-static bool take_overflow(struct walk *w, struct walk_event *ret_event, enum step *ret_step)
+/* Take the OVF that is next. Return: WALK_EVENT; WALK_ON if it waits for its FUP; WALK_ERROR. */
+static enum walk_next take_overflow(struct walk *w, struct walk_event *ret_event)
 {
+	struct walk_event event;
 	struct peek_overflow over;
 
 	forget_queues(w);
@@ -352,27 +374,23 @@ static bool take_overflow(struct walk *w, struct walk_event *ret_event, enum ste
 	w->is_status = true;
 	w->state.tsx = 0;
 	tsc_forget_rate(&w->tsc);
+	event = event_of(w);
 	pass_packet(w);
 	over = peek_overflow(w);
-	switch (over.end) {
-	case PEEK_FUP:
+	if (over.end == PEEK_BAD)
+		return fail_here(w, PTD_GAP_BAD_PACKET);
+	if (over.end == PEEK_FUP) {
 		w->enabled = true;
-		*ret_step = enqueue(w, &w->fup, event_of(w, WALK_OVERFLOW));
-		return false;
-	case PEEK_BAD:
-		*ret_step = STEP_BAD;
-		return false;
-	case PEEK_OFF:
-	case PEEK_ON:
-		break;
+		return enqueue(w, &w->fup, event);
 	}
 	pass_timing(w, over.offset);
-	*ret_event = event_of(w, WALK_OVERFLOW);
-	w->enabled = ret_event->has_ip = over.end == PEEK_ON;
+	event.t = now(w);
+	w->enabled = event.has_ip = over.end == PEEK_ON;
 	w->is_timed = false;
 	if (w->enabled)
-		w->last_ip = ret_event->ip = over.ip;
-	return true;
+		w->last_ip = event.ip = over.ip;
+	*ret_event = event;
+	return WALK_EVENT;
 }
 
 /*
@@ -381,22 +399,22 @@ static bool take_overflow(struct walk *w, struct walk_event *ret_event, enum ste
 
 /* A FUP is that of the oldest event that waits for one; or of a MODE.Exec, which then says that the
  * instruction at its address has changed the interrupt flag; or an interruption begins. */
-static enum step take_fup(struct walk *w)
+static enum walk_next take_fup(struct walk *w)
 {
 	const bool follows_mode = w->follows_mode;
-	struct walk_event event;
+	struct walk_event event = event_of(w);
 
 	w->follows_mode = false;
 	if (w->fup.n > 0)
-		return STEP_EVENT;
+		return WALK_EVENT;
 	if (follows_mode && w->has_events) {
 		w->tip.n--;
-		(void)enqueue(w, &w->fup, event_of(w, WALK_NOTHING));
-		return STEP_EVENT;
+		event.kind = WALK_NOTHING;
+		(void)enqueue(w, &w->fup, event);
+		return WALK_EVENT;
 	}
 	if (!take_ip(w))
-		return STEP_BAD_FLOW;
-	event = event_of(w, WALK_ASYNC);
+		return fail_here(w, PTD_GAP_BAD_FLOW);
 	event.place = WALK_BEFORE;
 	event.has_ip = true;
 	event.ip = w->last_ip;
@@ -405,41 +423,28 @@ static enum step take_fup(struct walk *w)
 	return enqueue(w, &w->tip, event);
 }
 
-static enum step take_mode(struct walk *w)
+static enum walk_next take_mode(struct walk *w)
 {
-	const enum step step = enqueue(w, &w->tip, event_of(w, WALK_MODE));
+	const enum walk_next next = enqueue(w, &w->tip, event_of(w));
 
-	w->follows_mode = !w->is_status && step == STEP_ON;
-	return step;
-}
-
-static enum step take_tsx(struct walk *w)
-{
-	return w->enabled ? enqueue(w, &w->fup, event_of(w, WALK_TSX)) : STEP_EVENT;
+	w->follows_mode = !w->is_status && next == WALK_ON;
+	return next;
 }
 
 /* A change of the page table, or of the VMCS, is part of the interruption that is being told; or of
- * what an instruction did. */
-static enum step take_paging(struct walk *w)
+ * what an instruction did. Of the two, the VMCS changes first. */
+static enum walk_next take_paging(struct walk *w)
 {
-	struct walk_event event = event_of(w, WALK_PAGING);
-
-	event.extra = w->packet.flag;
-	return find_queued(&w->tip, WALK_ASYNC) ? enqueue(w, &w->tip, event) : STEP_EVENT;
-}
-
-/* Of the two, the VMCS changes first. */
-static enum step take_vmcs(struct walk *w)
-{
-	struct walk_event *paging = find_queued(&w->tip, WALK_PAGING), later;
+	struct walk_event *paging = find_queued(&w->tip, WALK_PAGING);
+	struct walk_event event = event_of(w), vmcs = event;
 
 	if (!find_queued(&w->tip, WALK_ASYNC))
-		return STEP_EVENT;
-	if (!paging)
-		return enqueue(w, &w->tip, event_of(w, WALK_VMCS));
-	later = *paging;
-	*paging = event_of(w, WALK_VMCS);
-	return enqueue(w, &w->tip, later);
+		return WALK_EVENT;
+	if (event.kind == WALK_VMCS && paging) {
+		event = *paging;
+		*paging = vmcs;
+	}
+	return enqueue(w, &w->tip, event);
 }
 
 /* An event of event trace whose address, if it has one, is that of the instruction that did it. */
@@ -448,169 +453,109 @@ static bool is_of_instruction(uint64_t cfe)
 	return cfe == PTD_CFE_IRET || cfe == PTD_CFE_VMENTRY || cfe == PTD_CFE_UIRET;
 }
 
-static enum step take_cfe(struct walk *w)
+static enum walk_next take_cfe(struct walk *w)
 {
-	struct peek peek = peek_from(w, w->offset + w->packet.size);
 	const struct packet *packet = &w->packet;
-	struct walk_event event;
+	struct peek peek = peek_from(w, w->offset + packet->size);
 	struct packet next;
+	/* Its address may have been lost. */
+	const bool has_fup = packet->flag && !(peek_next(&peek, &next) && next.type == PACKET_OVF);
 
-	/* Its address may have been lost. While packets are off, a FUP begins no interruption. */
-	if (packet->flag && (is_of_instruction(packet->value) || !w->enabled) &&
-	    !(peek_next(&peek, &next) && next.type == PACKET_OVF)) {
-		event = mark_of(w, PTD_MARK_CFE);
-		event.place = WALK_BEHIND;
-		return enqueue(w, &w->fup, event);
-	}
-	peek = peek_from(w, w->offset + packet->size);
-	add_note(w, &(struct walk_note){
-			.kind = PTD_MARK_CFE,
-			.value = packet->value,
-			.extra = packet->extra,
-			.offset = w->offset,
-			.next = UINT64_MAX,
-			.interrupts =
-			    packet->flag && !(peek_next(&peek, &next) && next.type == PACKET_OVF),
-		    });
+	/* While packets are off, a FUP begins no interruption. */
+	if (has_fup && (is_of_instruction(packet->value) || !w->enabled))
+		return enqueue(w, &w->fup, event_of(w));
+	add_note(w, has_fup);
 	/* What it is about was told before it. */
 	for (size_t i = w->n_notes; i-- > 0 && w->notes[w->n_notes - 1].interrupts;)
 		if (w->notes[i].kind == PTD_MARK_EVD && w->notes[i].next == UINT64_MAX)
 			w->notes[i].interrupts = true;
-	return STEP_ON;
-}
-
-/* Those of which a note is made. */
-static enum step take_note(struct walk *w, enum ptd_mark_kind kind)
-{
-	add_note(w, &(struct walk_note){ .kind = kind,
-					 .value = w->packet.value,
-					 .extra = w->packet.extra,
-					 .offset = w->offset,
-					 .next = UINT64_MAX });
-	return STEP_ON;
-}
-
-/* Those that wait for a FUP if they have an address, and else stand alone. */
-static enum step bind_flagged(struct walk *w, struct walk_event event)
-{
-	return w->packet.flag ? enqueue(w, &w->fup, event) : STEP_EVENT;
+	return WALK_ON;
 }
 
 /* A C-state is entered. If an EXSTOP with an address follows, code still ran until then. */
-static enum step take_pwre(struct walk *w)
+static enum walk_next take_pwre(struct walk *w)
 {
 	struct peek peek = peek_from(w, w->offset + w->packet.size);
-	bool waits = w->fup.n > 0;
 	struct packet next;
 
-	while (!waits && peek_next(&peek, &next) && packet_is_timing(&next))
-		;
-	waits = waits || (peek.r == 0 && next.type == PACKET_EXSTOP && next.flag);
-	return waits ? enqueue(w, &w->fup, mark_of(w, PTD_MARK_PWRE)) : STEP_EVENT;
-}
-
-static struct walk_event ptwrite_of(const struct walk *w)
-{
-	struct walk_event event = mark_of(w, PTD_MARK_PTWRITE);
-
-	event.place = WALK_BEHIND;
-	return event;
+	if (w->fup.n > 0 ||
+	    (peek_past(&peek, PACKETS_OF_TIME, &next) && next.type == PACKET_EXSTOP && next.flag))
+		return enqueue(w, &w->fup, event_of(w));
+	return WALK_EVENT;
 }
 
 /* Look at the packet that is next. What is only state, or has to wait, is passed over by the
  * caller. */
-static enum step take_packet(struct walk *w)
+static enum walk_next take_packet(struct walk *w)
 {
 	const struct packet *packet = &w->packet;
 
-	if (packet_is_timing(packet) && packet->type != PACKET_CBR) {
+	if (packet_is_in(packet, PACKETS_OF_TIME & ~PACKET_BIT(CBR))) {
 		take_time(w);
-		return STEP_ON;
+		return WALK_ON;
 	}
 	take_state(w);
-	w->leads = w->leads && passes_lead(packet->type);
-	if (packet->type != PACKET_FUP && packet->type != PACKET_CBR)
+	w->leads = w->leads && packet_is_in(packet, PACKETS_BEFORE_PGE);
+	if (!packet_is_in(packet, PACKET_BIT(FUP) | PACKET_BIT(CBR)))
 		w->follows_mode = false;
+	if (packet_is_in(packet, PACKET_BIT(TNT) | PACKET_BIT(TIP) | PACKET_BIT(TIP_PGE) |
+				     PACKET_BIT(TIP_PGD) | PACKET_BIT(OVF) | PACKET_BIT(FUP)))
+		settle_notes(w);
 	switch (packet->type) {
 	case PACKET_TNT:
-		settle_notes(w);
-		return STEP_TNT;
+		return WALK_TNT;
 	case PACKET_TIP:
-		settle_notes(w);
-		return find_queued(&w->tip, WALK_ASYNC) ? STEP_EVENT : STEP_TIP;
+		return find_queued(&w->tip, WALK_ASYNC) ? WALK_EVENT : WALK_TIP;
 	case PACKET_TIP_PGE:
 	case PACKET_TIP_PGD:
 	case PACKET_OVF:
-		settle_notes(w);
-		return STEP_EVENT;
+	case PACKET_CBR:
+	case PACKET_STOP:
+	case PACKET_PWRX:
+		return WALK_EVENT;
 	case PACKET_FUP:
-		settle_notes(w);
 		return take_fup(w);
 	case PACKET_MODE_EXEC:
 		return take_mode(w);
 	case PACKET_MODE_TSX:
-		return take_tsx(w);
+		return w->enabled ? enqueue(w, &w->fup, event_of(w)) : WALK_EVENT;
 	case PACKET_PIP:
-		return take_paging(w);
 	case PACKET_VMCS:
-		return take_vmcs(w);
-	case PACKET_CBR:
-	case PACKET_STOP:
-	case PACKET_PWRX:
-		return STEP_EVENT;
+		return take_paging(w);
 	case PACKET_PWRE:
 		return take_pwre(w);
 	case PACKET_MWAIT:
-		return enqueue(w, &w->fup, mark_of(w, PTD_MARK_MWAIT));
+		return enqueue(w, &w->fup, event_of(w));
 	case PACKET_EXSTOP:
-		return bind_flagged(w, mark_of(w, PTD_MARK_EXSTOP));
 	case PACKET_PTW:
-		return bind_flagged(w, ptwrite_of(w));
 	case PACKET_BEP:
-		return bind_flagged(w, mark_of(w, PTD_MARK_PEBS));
 	case PACKET_TRIG:
-		return bind_flagged(w, mark_of(w, PTD_MARK_TRIG));
+		return packet->flag ? enqueue(w, &w->fup, event_of(w)) : WALK_EVENT;
 	case PACKET_CFE:
 		return take_cfe(w);
 	case PACKET_EVD:
-		return take_note(w, PTD_MARK_EVD);
+		add_note(w, false);
+		return WALK_ON;
 	case PACKET_MNT:
 	case PACKET_BBP:
 	case PACKET_BIP:
-		return STEP_ON;
+		return WALK_ON;
 	default:
-		return STEP_BAD;
+		return fail_here(w, PTD_GAP_BAD_PACKET);
 	}
 }
 
 /* Return: whether a packet that is cut off would only have been state. */
 static bool is_state(const struct walk *w)
 {
-	switch (w->packet.type) {
-	case PACKET_PAD:
+	if (w->packet.type == PACKET_PAD)
 		return w->size - w->offset > 1;
-	case PACKET_TSC:
-	case PACKET_TMA:
-	case PACKET_MTC:
-	case PACKET_CYC:
-	case PACKET_PSB:
-	case PACKET_CFE:
-	case PACKET_EVD:
-	case PACKET_TRIG:
-	case PACKET_BBP:
-	case PACKET_BIP:
-		return true;
-	case PACKET_FUP:
+	if (w->packet.type == PACKET_FUP)
 		return w->fup.n == 0;
-	default:
-		return false;
-	}
-}
-
-static enum walk_next fail_here(struct walk *w, enum ptd_gap_reason reason)
-{
-	w->error = reason;
-	return WALK_ERROR;
+	return packet_is_in(&w->packet, PACKET_BIT(TSC) | PACKET_BIT(TMA) | PACKET_BIT(MTC) |
+					    PACKET_BIT(CYC) | PACKET_BIT(PSB) | PACKET_BIT(CFE) |
+					    PACKET_BIT(EVD) | PACKET_BIT(TRIG) | PACKET_BIT(BBP) |
+					    PACKET_BIT(BIP));
 }
 
 /* The packet at the end is cut off. */
@@ -666,6 +611,7 @@ static void pass_pads(struct walk *w)
 static enum walk_next look_ahead(struct walk *w)
 {
 	while (w->ready.n == 0) {
+		enum walk_next next = WALK_ON;
 		int r;
 
 		pass_pads(w);
@@ -675,35 +621,17 @@ static enum walk_next look_ahead(struct walk *w)
 		if (r == 0 && w->packet.type == PACKET_PSB) {
 			settle_notes(w);
 			r = take_psb(w);
-			if (r == PACKET_CUT)
-				return end_inside(w);
-			if (r != 0)
-				return fail_here(w, PTD_GAP_BAD_PACKET);
-			continue;
-		}
-		if (r == PACKET_CUT)
-			return end_inside(w);
-		if (r == PACKET_BAD)
-			return fail_here(w, PTD_GAP_BAD_PACKET);
-		if (lacks_fup(w)) {
+		} else if (r == 0 && lacks_fup(w)) {
 			make_ready(w, &w->fup, false, 0);
-			continue;
+		} else if (r == 0) {
+			next = take_packet(w);
+			if (next == WALK_ON)
+				pass_packet(w);
 		}
-		switch (take_packet(w)) {
-		case STEP_ON:
-			pass_packet(w);
-			continue;
-		case STEP_TNT:
-			return WALK_TNT;
-		case STEP_TIP:
-			return WALK_TIP;
-		case STEP_EVENT:
-			return WALK_EVENT;
-		case STEP_BAD:
-			return fail_here(w, PTD_GAP_BAD_PACKET);
-		case STEP_BAD_FLOW:
-			return fail_here(w, PTD_GAP_BAD_FLOW);
-		}
+		if (r != 0)
+			return r == PACKET_CUT ? end_inside(w) : fail_here(w, PTD_GAP_BAD_PACKET);
+		if (next != WALK_ON)
+			return next;
 	}
 	return WALK_EVENT;
 }
@@ -848,7 +776,7 @@ static void take_pgd(struct walk *w, struct walk_event *event)
 		take_async(w, event, true);
 		return;
 	}
-	*event = event_of(w, WALK_DISABLED);
+	*event = event_of(w);
 	event->place = WALK_NEXT;
 	event->has_ip = take_ip(w);
 	event->ip = event->has_ip ? w->last_ip : 0;
@@ -860,7 +788,7 @@ static bool take_pge(struct walk *w, struct walk_event *event)
 {
 	if (!take_ip(w))
 		return false;
-	*event = event_of(w, WALK_ENABLED);
+	*event = event_of(w);
 	event->has_ip = true;
 	event->ip = w->last_ip;
 	w->enabled = true;
@@ -871,75 +799,39 @@ static bool take_pge(struct walk *w, struct walk_event *event)
 	return true;
 }
 
-/* One packet that is an event of its own. */
-static struct walk_event take_alone(struct walk *w)
+/* Take the event of the packet that is next. Return: WALK_EVENT; WALK_ON if it has to wait; or
+ * WALK_ERROR. */
+static enum walk_next take_event(struct walk *w, struct walk_event *event)
 {
-	struct walk_event event;
-
-	switch (w->packet.type) {
-	case PACKET_MODE_TSX:
-		return event_of(w, WALK_TSX);
-	case PACKET_PIP:
-		event = event_of(w, WALK_PAGING);
-		event.extra = w->packet.flag;
-		event.place = WALK_NEXT;
-		return event;
-	case PACKET_VMCS:
-		event = event_of(w, WALK_VMCS);
-		event.place = WALK_NEXT;
-		return event;
-	case PACKET_PTW:
-		event = ptwrite_of(w);
-		event.place = WALK_NEXT;
-		return event;
-	case PACKET_CBR:
-		tsc_take(&w->tsc, &w->packet, false);
-		return mark_of(w, PTD_MARK_CBR);
-	case PACKET_STOP:
-		return mark_of(w, PTD_MARK_STOP);
-	case PACKET_PWRE:
-		return mark_of(w, PTD_MARK_PWRE);
-	case PACKET_PWRX:
-		return mark_of(w, PTD_MARK_PWRX);
-	case PACKET_EXSTOP:
-		return mark_of(w, PTD_MARK_EXSTOP);
-	case PACKET_TRIG:
-		return mark_of(w, PTD_MARK_TRIG);
-	default:
-		assert(w->packet.type == PACKET_BEP);
-		return mark_of(w, PTD_MARK_PEBS);
-	}
-}
-
-/* Take the event of the packet that is next. Return: STEP_ON, or why it is none. */
-static enum step take_event(struct walk *w, struct walk_event *event)
-{
-	enum step step = STEP_EVENT;
-
 	switch (w->packet.type) {
 	case PACKET_FUP:
-		return take_fup_event(w, event) ? STEP_EVENT : STEP_BAD_FLOW;
+		return take_fup_event(w, event) ? WALK_EVENT : fail_here(w, PTD_GAP_BAD_FLOW);
 	case PACKET_TIP:
 		take_async(w, event, false);
-		return STEP_EVENT;
+		return WALK_EVENT;
 	case PACKET_TIP_PGE:
-		return take_pge(w, event) ? STEP_EVENT : STEP_BAD;
+		return take_pge(w, event) ? WALK_EVENT : fail_here(w, PTD_GAP_BAD_PACKET);
 	case PACKET_TIP_PGD:
 		take_pgd(w, event);
-		return STEP_EVENT;
+		return WALK_EVENT;
 	case PACKET_OVF:
-		return take_overflow(w, event, &step) ? STEP_EVENT : step;
+		return take_overflow(w, event);
+	case PACKET_CBR:
+		tsc_take(&w->tsc, &w->packet, false);
+		break;
 	default:
-		*event = take_alone(w);
-		pass_packet(w);
-		return STEP_EVENT;
+		break;
 	}
+	*event = event_of(w);
+	event->place = meanings[w->packet.type].alone;
+	pass_packet(w);
+	return WALK_EVENT;
 }
 
 bool walk_take_event(struct walk *w, struct walk_event *ret_event)
 {
 	uint64_t offset = w->offset;
-	enum step step;
+	enum walk_next next;
 
 	if (w->ready.n > 0) {
 		*ret_event = dequeue(&w->ready);
@@ -950,15 +842,14 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
 	/* An overflow waits for its FUP, which is known to come. */
 	do {
 		offset = w->offset;
-		step = take_event(w, ret_event);
-	} while (step == STEP_ON && look_ahead(w) == WALK_EVENT);
+		next = take_event(w, ret_event);
+	} while (next == WALK_ON && look_ahead(w) == WALK_EVENT);
 	set_quick(w);
 	ret_event->offset = offset;
 	ret_event->end = w->offset;
-	if (step == STEP_EVENT)
-		return true;
-	w->error = step == STEP_BAD_FLOW ? PTD_GAP_BAD_FLOW : PTD_GAP_BAD_PACKET;
-	return false;
+	if (next == WALK_ON)
+		w->error = PTD_GAP_BAD_PACKET;
+	return next == WALK_EVENT;
 }
 
 /*
@@ -992,13 +883,13 @@ static void forget_waiting(struct walk *w)
 bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_has_ip)
 {
 	/* A packet before it that makes no sense may have taken its first bytes for its own. */
-	from -= from < PEEK_PSB_SIZE - 1 ? from : PEEK_PSB_SIZE - 1;
+	from -= from < PSB_SIZE - 1 ? from : PSB_SIZE - 1;
 	for (;; from = w->offset + 1) {
 		forget_waiting(w);
 		tsc_forget(&w->tsc);
 		w->state = (struct walk_state){};
 		w->enabled = w->is_timed = w->leads = false;
-		w->offset = peek_find_psb(&w->window, from);
+		w->offset = psb_find(&w->window, from);
 		if (w->offset == w->size) {
 			*ret_offset = w->size;
 			return false;
@@ -1016,19 +907,19 @@ bool walk_sync(struct walk *w, uint64_t from, uint64_t *ret_offset, bool *ret_ha
 static void repeat_state(struct walk *w, uint64_t ip)
 {
 	const struct walk_state *state = &w->state;
-	enum step step = STEP_ON;
+	enum walk_next next = WALK_ON;
 
 	if (state->cbr)
-		step = bind_status(w, WALK_MARK, state->cbr, 0);
-	if (state->has_cr3 && step == STEP_ON)
-		step = bind_status(w, WALK_PAGING, state->cr3, state->non_root);
-	if (state->has_vmcs && step == STEP_ON)
-		step = bind_status(w, WALK_VMCS, state->vmcs, 0);
-	if (state->mode && step == STEP_ON)
-		step = bind_status(w, WALK_MODE, state->mode, 0);
-	if (state->tsx & PACKET_TSX_BEGIN && step == STEP_ON)
-		step = bind_status(w, WALK_TSX, state->tsx, 0);
-	assert(step == STEP_ON);
+		next = bind_status(w, WALK_MARK, state->cbr, 0);
+	if (state->has_cr3 && next == WALK_ON)
+		next = bind_status(w, WALK_PAGING, state->cr3, state->non_root);
+	if (state->has_vmcs && next == WALK_ON)
+		next = bind_status(w, WALK_VMCS, state->vmcs, 0);
+	if (state->mode && next == WALK_ON)
+		next = bind_status(w, WALK_MODE, state->mode, 0);
+	if (state->tsx & PACKET_TSX_BEGIN && next == WALK_ON)
+		next = bind_status(w, WALK_TSX, state->tsx, 0);
+	assert(next == WALK_ON);
 	for (size_t i = 0; i < w->psb.n; i++)
 		w->psb.items[i].t = now(w);
 	make_ready(w, &w->psb, true, ip);
@@ -1041,12 +932,11 @@ static bool recover_at(struct walk *w, bool *is_overflow, bool *asks)
 	const bool was_kernel = w->last_ip >> 63;
 	bool has_ip;
 
-	if (packet_is_timing(packet))
+	if (packet_is_in(packet, PACKETS_OF_TIME))
 		take_time(w);
-	w->leads = w->leads && (passes_lead(packet->type) || packet_is_timing(packet));
+	w->leads = w->leads && packet_is_in(packet, PACKETS_OF_TIME | PACKETS_BEFORE_PGE);
 	take_state(w);
-	*asks = *asks || packet->type == PACKET_TSC || packet->type == PACKET_MTC ||
-		packet->type == PACKET_PIP;
+	*asks = *asks || packet_is_in(packet, PACKET_BIT(TSC) | PACKET_BIT(MTC) | PACKET_BIT(PIP));
 	switch (packet->type) {
 	case PACKET_OVF:
 		w->last_ip = 0;
@@ -1081,22 +971,9 @@ static bool recover_at(struct walk *w, bool *is_overflow, bool *asks)
 /* Does the packet that is next wait for a FUP, as part of its event? */
 static bool is_before_fup(const struct packet *packet)
 {
-	switch (packet->type) {
-	case PACKET_MODE_EXEC:
-	case PACKET_MODE_TSX:
-	case PACKET_MWAIT:
-	case PACKET_PWRE:
-	case PACKET_CFE:
-	case PACKET_EVD:
-		return true;
-	case PACKET_EXSTOP:
-	case PACKET_PTW:
-	case PACKET_BEP:
-	case PACKET_TRIG:
-		return packet->flag;
-	default:
-		return false;
-	}
+	return packet->flag || packet_is_in(packet, PACKET_BIT(MODE_EXEC) | PACKET_BIT(MODE_TSX) |
+							PACKET_BIT(MWAIT) | PACKET_BIT(PWRE) |
+							PACKET_BIT(CFE) | PACKET_BIT(EVD));
 }
 
 /* Go on at the packet that says where execution is: at @ip. */
@@ -1149,7 +1026,7 @@ bool walk_recover(struct walk *w, struct walk_point *ret_point)
 		const uint64_t offset = w->offset;
 
 		/* An event begins with the first packet that waits for its FUP. */
-		if (!packet_is_timing(&w->packet)) {
+		if (!packet_is_in(&w->packet, PACKETS_OF_TIME)) {
 			const bool waits = is_before_fup(&w->packet);
 
 			if (!is_in_event && (waits || is_event))

@@ -24,17 +24,18 @@
  * How to add a packet: suppose that a CPU writes a packet when its fan stops, and may write a FUP
  * behind it, with the address of the instruction before which that happened.
  *
- *	1. packet.h gets PACKET_FAN, and says what its fields mean. packet.c gets its opcode, and a
- *	   case in read_ext() that sets the size, and @flag if a FUP follows.
+ *	1. packet.h gets PACKET_FAN, and says what its fields mean. packet.c gets a line in
+ *	   @ext_forms with its opcode and size, and a case in read_fields() that sets @flag if a FUP
+ *	   follows.
  *	2. include/ptd/record.h gets PTD_MARK_FAN, which is what users see.
- *	3. walk.c gets a line in take_packet(), the table of what each packet does:
- *		case PACKET_FAN:
- *			return bind_flagged(w, mark_of(w, PTD_MARK_FAN));
- *	   The event waits for the FUP if there is one, whose address becomes its place. If there is
- *	   none, the event comes at once: take_alone() gets a line, too, that returns the same mark.
- *	   A packet that always has a FUP uses enqueue(w, &w->fup, …) instead.
- *	4. take_in_psb() says whether the packet may stand in a PSB+. peek.c lists the
- *	   packets that may stand behind an overflow.
+ *	3. walk.c gets a line in @meanings, the table of the events that packets make:
+ *		[PACKET_FAN] = { WALK_MARK, PTD_MARK_FAN, WALK_HERE, WALK_HERE },
+ *	   and a line in take_packet(), which says when that event comes: beside PACKET_TRIG, since
+ *	   such an event waits for the FUP if there is one, whose address becomes its place, and
+ *	   comes at once if there is none. A packet that always has a FUP stands beside
+ *	   PACKET_MWAIT.
+ *	4. If the packet may stand in a PSB+ and behind an overflow, and changes nothing of the flow
+ *	   of code, PACKETS_OF_REPORTS in packet.h lists it.
  *	5. The engines need no change: an event of kind WALK_MARK becomes a mark of the stream.
  *	6. tests/lib/packets.c learns to write the packet, test-packet and test-walk get a row each,
  *	   and a golden case shows it in the stream (tests/golden/coverage).
@@ -62,6 +63,7 @@ enum walk_next {
 	WALK_EVENT, /* see walk_take_event() */
 	WALK_END,
 	WALK_ERROR, /* packets make no sense from walk->offset on: see walk->error */
+	WALK_ON,    /* inside of the walk: nothing yet, the packet was only state */
 };
 
 enum walk_kind {

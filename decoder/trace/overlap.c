@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "util/psb.h"
 #include "util/window.h"
 
 /* Bytes that are compared, for each that there is: streams that repeat themselves would need
@@ -13,7 +14,6 @@
 /* At the end of a piece. */
 #define PADDING_MAX 7u
 
-#define PSB_SIZE 16
 #define TSC_SIZE 8
 #define NONE     UINT64_MAX
 
@@ -35,9 +35,6 @@
 #define FUP      0x1d
 #define IP_SHIFT 5
 
-static const uint8_t psb[PSB_SIZE] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-				       0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
-
 /* Return: the offset of the last PSB that begins before @end and has all of its bytes before it;
  *         NONE if there is none. */
 static uint64_t last_psb(struct window *w, uint64_t end)
@@ -54,8 +51,9 @@ static uint64_t last_psb(struct window *w, uint64_t end)
 		if (n < end - start)
 			return NONE;
 		n = (size_t)(end - start);
-		for (at = bytes + n; (at = memrchr(bytes, psb[0], (size_t)(at - bytes)));)
-			if ((size_t)(bytes + n - at) >= PSB_SIZE && memcmp(at, psb, PSB_SIZE) == 0)
+		for (at = bytes + n; (at = memrchr(bytes, psb_bytes[0], (size_t)(at - bytes)));)
+			if ((size_t)(bytes + n - at) >= PSB_SIZE &&
+			    memcmp(at, psb_bytes, PSB_SIZE) == 0)
 				return start + (uint64_t)(at - bytes);
 		if (start == 0)
 			break;
@@ -193,8 +191,7 @@ bool overlap_find(struct window *earlier, struct window *later, bool has_tsc, ui
 
 	if (anchor_at == NONE)
 		return false;
-	for (uint64_t at = window_find(later, 0, psb, PSB_SIZE); at < later_size;
-	     at = window_find(later, at + 1, psb, PSB_SIZE)) {
+	for (uint64_t at = psb_find(later, 0); at < later_size; at = psb_find(later, at + 1)) {
 		const uint64_t skip_earlier = anchor_at > at ? anchor_at - at : 0;
 		const uint64_t skip_later = at > anchor_at ? at - anchor_at : 0;
 		uint64_t n = earlier_size - skip_earlier, padding;

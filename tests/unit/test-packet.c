@@ -39,7 +39,7 @@ static const struct row rows[] = {
 	{ "mode.tsx begin", { .type = PACKET_MODE_TSX, .value = PACKET_TSX_BEGIN } },
 	{ "mode.tsx abort", { .type = PACKET_MODE_TSX, .value = PACKET_TSX_ABORT } },
 	{ "mode.tsx commit", { .type = PACKET_MODE_TSX } },
-	{ "pip 12345000 nr", { .type = PACKET_PIP, .value = 0x12345000, .flag = true } },
+	{ "pip 12345000 nr", { .type = PACKET_PIP, .value = 0x12345000, .extra = 1 } },
 	{ "pip 3000", { .type = PACKET_PIP, .value = 0x3000 } },
 	{ "vmcs 7", { .type = PACKET_VMCS, .value = 0x7000 } },
 	{ "tsc 1122334455", { .type = PACKET_TSC, .value = 0x1122334455 } },

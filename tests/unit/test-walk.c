@@ -190,6 +190,9 @@ static bool put_next(FILE *f, struct walk *walk, uint64_t *t)
 	case WALK_END:
 		fprintf(f, "end");
 		return false;
+	case WALK_ON:
+		fail();
+		break;
 	case WALK_ERROR:
 		break;
 	}
