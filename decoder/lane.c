@@ -548,7 +548,7 @@ static void set_cut(struct lane *lane, uint64_t cut)
 static void start_cuts(struct lane *lane)
 {
 	const struct lane_config *c = &lane->config;
-	const bool can_join = c->engine->join_at && c->queue->n_losses == 0;
+	const bool can_join = engine_can_join(c->engine) && c->queue->n_losses == 0;
 	const struct sections_config config = { .trace = c->trace,
 						.queue = c->queue,
 						.timeline = c->timeline,

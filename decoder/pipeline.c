@@ -559,7 +559,7 @@ static uint64_t latest_before(const struct ptd_decoder *d, uint64_t time)
 /* Return: whether all lanes can begin at any section. */
 static bool can_seek(const struct ptd_decoder *d)
 {
-	bool can = d->lane_config.engine->join_at;
+	bool can = engine_can_join(d->lane_config.engine);
 
 	for (size_t i = 0; i < d->trace->n_queues && can; i++)
 		can = sections_exist(
@@ -648,7 +648,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	memcpy(&own, given, given->size);
 	if (!options->input == !options->raw_pt)
 		return message_set(reterr_message, -EINVAL, "expected one input");
-	engine = engine_find(options->engine ? options->engine : engine_flow.name);
+	engine = engine_find(options->engine);
 	if (!engine)
 		return message_set(reterr_message, -EINVAL, "no engine is called '%s'",
 				   options->engine);

@@ -23,7 +23,6 @@ struct shelf {
 
 struct stitched {
 	struct ptd_block block;
-	struct ptd_insn insn;
 	uint64_t offset;
 	struct stitched *next; /* of the same hash */
 };
@@ -83,11 +82,21 @@ static int shelf_of(struct cache *cache, const struct object *object, uint8_t mo
 	return 0;
 }
 
-/* Decode straight-line code; what of @block depends on the instructions is filled in. */
-static size_t decode_block(uint8_t mode, const uint8_t *bytes, size_t size,
-			   struct ptd_insn insns[static CACHE_BLOCK_INSNS_MAX],
-			   struct ptd_block *block)
+/*
+ * Decode straight-line code: the @size bytes at @bytes, which stay there, or less.
+ *
+ * Return: 0; -EBADMSG if there is not even one instruction; -ENOMEM.
+ */
+static int decode_block(struct cache *cache, const struct object *object, uint64_t offset,
+			uint8_t mode, const uint8_t *bytes, size_t size,
+			struct ptd_block *ret_block)
 {
+	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX], *kept;
+	struct ptd_block block = { .id = CACHE_NOT_SHOWN,
+				   .mode = mode,
+				   .object = &object->id,
+				   .address = object_address(object, offset),
+				   .bytes = bytes };
 	size_t n = 0, at = 0;
 	struct insn insn;
 
@@ -97,13 +106,20 @@ static size_t decode_block(uint8_t mode, const uint8_t *bytes, size_t size,
 						.iclass = insn.class };
 		at += insn.size;
 		if (insn.class != PTD_INSN_OTHER && insn.class != PTD_INSN_PTWRITE) {
-			block->target = (int64_t)((uint64_t)at + (uint64_t)insn.disp);
+			block.target = (int64_t)((uint64_t)at + (uint64_t)insn.disp);
 			break;
 		}
 	}
-	block->n_insns = (uint16_t)n;
-	block->size = (uint16_t)at;
-	return n;
+	if (n == 0)
+		return -EBADMSG;
+	kept = arena_copy(&cache->arena, insns, n * sizeof(*insns));
+	if (!kept)
+		return -ENOMEM;
+	block.insns = kept;
+	block.n_insns = (uint16_t)n;
+	block.size = (uint16_t)at;
+	*ret_block = block;
+	return 0;
 }
 
 int cache_show(struct cache *cache, const struct ptd_block *block)
@@ -135,7 +151,6 @@ static void count_block(struct cache *cache)
 static int get(struct cache *cache, const struct object *object, uint64_t offset, uint8_t mode,
 	       const struct ptd_block **ret_block)
 {
-	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX], *kept;
 	struct ptd_block *block;
 	struct shelf *shelf;
 	const uint8_t *bytes;
@@ -161,21 +176,9 @@ static int get(struct cache *cache, const struct object *object, uint64_t offset
 	block = arena_alloc(&cache->arena, sizeof(*block));
 	if (!block)
 		return -ENOMEM;
-	*block = (struct ptd_block){
-		.id = CACHE_NOT_SHOWN,
-		.mode = mode,
-		.object = &object->id,
-		.address = object_address(object, offset),
-		.bytes = bytes,
-	};
-	if (decode_block(mode, block->bytes, size, insns, block) == 0)
-		return -EBADMSG;
-
-	kept = arena_copy(&cache->arena, insns, block->n_insns * sizeof(*insns));
-	if (!kept)
-		return -ENOMEM;
-	block->insns = kept;
-	r = map_put(&shelf->blocks, offset, (uintptr_t)block);
+	r = decode_block(cache, object, offset, mode, bytes, size, block);
+	if (r == 0)
+		r = map_put(&shelf->blocks, offset, (uintptr_t)block);
 	if (r < 0)
 		return r;
 	count_block(cache);
@@ -206,7 +209,6 @@ static int get_stitched(struct cache *cache, const struct object *object, uint64
 			uint8_t mode, const uint8_t *bytes, size_t size,
 			const struct ptd_block **ret_block)
 {
-	struct ptd_insn insns[CACHE_BLOCK_INSNS_MAX];
 	const uint64_t key = hash_stitched(offset, bytes, size);
 	struct stitched *s, *latest;
 	struct shelf *shelf;
@@ -227,25 +229,15 @@ static int get_stitched(struct cache *cache, const struct object *object, uint64
 	}
 
 	s = arena_alloc(&cache->arena, sizeof(*s));
-	if (!s)
+	bytes = arena_copy(&cache->arena, bytes, size);
+	if (!s || !bytes)
 		return -ENOMEM;
-	s->next = latest;
-	s->offset = offset;
-	s->block = (struct ptd_block){
-		.id = CACHE_NOT_SHOWN,
-		.mode = mode,
-		.object = &object->id,
-		.address = object_address(object, offset),
-		.bytes = arena_copy(&cache->arena, bytes, size),
-	};
-	if (!s->block.bytes)
-		return -ENOMEM;
-	if (decode_block(mode, s->block.bytes, size, insns, &s->block) != 1 ||
-	    s->block.size != size)
-		return -EBADMSG;
-	s->insn = insns[0];
-	s->block.insns = &s->insn;
-	r = map_put(&shelf->stitched, key, (uintptr_t)s);
+	*s = (struct stitched){ .offset = offset, .next = latest };
+	r = decode_block(cache, object, offset, mode, bytes, size, &s->block);
+	if (r == 0 && (s->block.n_insns != 1 || s->block.size != size))
+		r = -EBADMSG;
+	if (r == 0)
+		r = map_put(&shelf->stitched, key, (uintptr_t)s);
 	if (r < 0)
 		return r;
 	count_block(cache);

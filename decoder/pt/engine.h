@@ -20,12 +20,6 @@
 #include "ptd/record.h"
 #include "util/fileparts.h"
 
-/*
- * Code that executes more instructions than this without using up a packet is given up. (Code that
- * comes back to where it was is given up at once.)
- */
-#define ENGINE_SPIN_MAX (UINT64_C(1) << 20)
-
 /* A CPU has no more address filters. */
 #define ENGINE_FILTERS_MAX 4
 
@@ -111,30 +105,7 @@ struct engine_config {
 };
 
 struct engine;
-
-struct engine_ops {
-	const char *name;
-	int (*start)(const struct engine_config *config, struct engine **ret_engine);
-	struct engine *(*free)(struct engine *engine);
-	int (*set_space)(struct engine *engine, const struct space *space, size_t generation,
-			 size_t until);
-	int (*next)(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
-		    struct engine_step *ret_step);
-	uint64_t (*decoded)(const struct engine *engine);
-	uint64_t (*offset)(const struct engine *engine);
-	void (*pause_at)(struct engine *engine, uint64_t offset);
-	void (*set_limit)(struct engine *engine, uint64_t t); /* NULL: it asks each time */
-
-	/* All three are NULL: it cannot join. */
-	void (*join_at)(struct engine *engine, uint64_t offset);
-	void (*get_joint)(const struct engine *engine, struct engine_joint *ret_joint);
-	void (*move)(struct engine *engine, const struct engine_config *config);
-};
-
-/* First member of every engine. */
-struct engine {
-	const struct engine_ops *ops;
-};
+struct engine_ops;
 
 /* Our own walk; and libipt's instruction decoder, the reference. */
 extern const struct engine_ops engine_flow, engine_insn;
@@ -153,25 +124,20 @@ _must_check_ static inline bool engine_budget_take(struct engine_budget *budget,
 	return true;
 }
 
-/* Return: the engine called @name, or NULL. */
+/* Return: the engine called @name, or NULL; engine flow if @name is NULL. */
 const struct engine_ops *engine_find(const char *name);
+
+/* Return: whether the engine can begin anew at a PSB: see engine_join_at(). */
+bool engine_can_join(const struct engine_ops *ops);
 
 /*
  * Start on a span.
  *
  * Return: 0; -EINVAL if the CPU's parameters make no sense; -ENOMEM.
  */
-_must_check_ static inline int engine_new(const struct engine_ops *ops,
-					  const struct engine_config *config,
-					  struct engine **ret_engine)
-{
-	return ops->start(config, ret_engine);
-}
-
-static inline struct engine *engine_free(struct engine *engine)
-{
-	return engine ? engine->ops->free(engine) : NULL;
-}
+_must_check_ int engine_new(const struct engine_ops *ops, const struct engine_config *config,
+			    struct engine **ret_engine);
+struct engine *engine_free(struct engine *engine);
 
 /*
  * Set the space of the code that follows: @space at @generation; NULL: no code is known. Code that
@@ -180,76 +146,48 @@ static inline struct engine *engine_free(struct engine *engine)
  *
  * Return: 0 or -ENOMEM.
  */
-_must_check_ static inline int engine_set_space(struct engine *engine, const struct space *space,
-						size_t generation, size_t until)
-{
-	return engine->ops->set_space(engine, space, generation, until);
-}
+_must_check_ int engine_set_space(struct engine *engine, const struct space *space,
+				  size_t generation, size_t until);
 
 /*
  * Promise that the space set last holds until the TSC reaches @t, unless packets say that another
  * page table is used, or that packets were lost. The engine need not ask before that time. Setting
  * a space takes the promise back.
  */
-static inline void engine_set_limit(struct engine *engine, uint64_t t)
-{
-	if (engine->ops->set_limit)
-		engine->ops->set_limit(engine, t);
-}
+void engine_set_limit(struct engine *engine, uint64_t t);
 
 /*
- * Go on until something stops it. After ENGINE_END, only ENGINE_END follows.
+ * Go on until something stops it. After ENGINE_END, only ENGINE_END follows. @n_runs_max must be at
+ * least ENGINE_STEP_RUNS_MAX.
  *
  * Return: 0, or negative errno.
  */
-_must_check_ static inline int engine_next(struct engine *engine, struct ptd_run *runs,
-					   size_t n_runs_max, struct engine_step *ret_step)
-{
-	return engine->ops->next(engine, runs, n_runs_max, ret_step);
-}
+_must_check_ int engine_next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
+			     struct engine_step *ret_step);
 
 /* Return: bytes that were decoded so far, not counting those of gaps. */
-static inline uint64_t engine_decoded(const struct engine *engine)
-{
-	return engine->ops->decoded(engine);
-}
+uint64_t engine_decoded(const struct engine *engine);
 
 /* Return: where in the span it stands. */
-static inline uint64_t engine_offset(const struct engine *engine)
-{
-	return engine->ops->offset(engine);
-}
+uint64_t engine_offset(const struct engine *engine);
 
 /*
  * Stop once, with ENGINE_ASK, at the first instruction that packets at or after @offset report. If
  * that instruction is lost, the engine does not stop for it.
  */
-static inline void engine_pause_at(struct engine *engine, uint64_t offset)
-{
-	engine->ops->pause_at(engine, offset);
-}
+void engine_pause_at(struct engine *engine, uint64_t offset);
 
 /*
  * Begin anew at the PSB at @offset, if it is reached and makes sense: the engine then forgets all
  * that the PSB+ does not say, and stops with ENGINE_JOIN. So what is decoded from there on is the
- * same however the engine came there.
+ * same however the engine came there. An engine that cannot do that goes on.
  */
-static inline void engine_join_at(struct engine *engine, uint64_t offset)
-{
-	if (engine->ops->join_at)
-		engine->ops->join_at(engine, offset);
-}
+void engine_join_at(struct engine *engine, uint64_t offset);
 
 /* Find out what the engine, which stopped with ENGINE_JOIN, knows. */
-static inline void engine_get_joint(const struct engine *engine, struct engine_joint *ret_joint)
-{
-	engine->ops->get_joint(engine, ret_joint);
-}
+void engine_get_joint(const struct engine *engine, struct engine_joint *ret_joint);
 
 /* Let the engine, which stopped with ENGINE_JOIN, use what @config shares with others. */
-static inline void engine_move(struct engine *engine, const struct engine_config *config)
-{
-	engine->ops->move(engine, config);
-}
+void engine_move(struct engine *engine, const struct engine_config *config);
 
 DEFINE_CLEANUP(struct engine *, engine_free);

@@ -17,20 +17,15 @@
  * before it are a gap.
  */
 
-#include "decoder/pt/engine.h"
+#include "decoder/pt/engine_base.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "decoder/pt/errata.h"
-#include "decoder/pt/news.h"
 #include "decoder/pt/place.h"
 #include "decoder/pt/retstack.h"
-#include "decoder/pt/runlist.h"
-#include "decoder/pt/view.h"
-#include "decoder/pt/walk.h"
-#include "decoder/pt/when.h"
 
 /* How much of the PT an engine reads at once that begins in its midst: it may not go far. */
 #define FROM_WINDOW ((size_t)1 << 14)
@@ -52,15 +47,10 @@ struct tnt {
 };
 
 struct flow {
-	struct engine engine;
-	struct engine_config config;
+	struct engine base;
 	struct walk walk;
 	struct when when;
-	struct view *view; /* NULL: nothing is mapped */
-	uint32_t errata;
 
-	bool started, ended;
-	bool ask;     /* the caller must say whose code this is */
 	bool enabled; /* packets are on, execution is at: */
 	uint64_t ip;
 	bool is_done; /* the instruction there was given out, but not yet where it leads */
@@ -71,13 +61,9 @@ struct flow {
 		uint64_t call;
 	} done;
 	bool is_behind_branch; /* a branch led there */
-	uint8_t mode;
-	bool has_mode; /* packets said so since the last gap */
-	uint64_t t;
-	uint64_t limit; /* before that time the caller need not be asked */
+	bool has_mode;         /* packets said what it is since the last gap */
 
 	struct tnt tnt;
-
 	struct retstack calls; /* those whose returns may be compressed */
 
 	bool has_event; /* taken, but its place was not reached yet */
@@ -91,21 +77,6 @@ struct flow {
 		uint64_t ip;
 		bool is_end; /* it is only that they are over */
 	} failure;
-
-	struct news news;
-
-	struct when_bounds bounds; /* of the stretch of code */
-	uint64_t bounds_t;         /* while this is @t */
-	bool is_user;
-
-	uint64_t from; /* offset from which bytes are not accounted for */
-	uint64_t decoded;
-	uint64_t pause; /* offset to stop at */
-	bool passed;
-
-	uint64_t paid;       /* offset up to which packets were paid with instructions */
-	uint64_t spin_insns; /* since a packet was taken */
-	uint64_t circle_ip, n_direct;
 };
 
 /* Return: whether the next branch is taken. */
@@ -139,8 +110,8 @@ static int find_seg(struct flow *f, uint64_t ip, struct seg **ret_seg)
 {
 	static struct seg nowhere = { .kind = SEG_NOWHERE, .reason = PTD_GAP_NO_CODE };
 
-	if (f->view)
-		return view_find(f->view, ip, f->mode, ret_seg);
+	if (f->base.view)
+		return view_find(f->base.view, ip, f->base.mode, ret_seg);
 	*ret_seg = &nowhere;
 	return 0;
 }
@@ -160,7 +131,7 @@ static struct seg *link_cond(struct flow *f, struct seg *s, bool is_taken)
 {
 	struct seg *next;
 
-	if (view_find(f->view, s->to_ip[is_taken], f->mode, &next) < 0)
+	if (view_find(f->base.view, s->to_ip[is_taken], f->base.mode, &next) < 0)
 		return NULL;
 	return s->to[is_taken] = next;
 }
@@ -174,7 +145,7 @@ static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
 		return s->to[0];
 	if (s->to_ip[1] == ip && s->to[1]) {
 		next = s->to[1];
-	} else if (view_find(f->view, ip, f->mode, &next) < 0) {
+	} else if (view_find(f->base.view, ip, f->base.mode, &next) < 0) {
 		return NULL;
 	}
 	s->to_ip[1] = s->to_ip[0];
@@ -188,7 +159,7 @@ static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
  * packet. */
 static bool is_in_limit(const struct flow *f)
 {
-	return now(f) <= f->t || now(f) < f->limit;
+	return now(f) <= f->base.t || now(f) < f->base.limit;
 }
 
 /* Packets of time are before the next one. Return: whether that is @wanted, and nothing else is to
@@ -196,7 +167,7 @@ static bool is_in_limit(const struct flow *f)
 static bool is_next(struct flow *f, enum walk_next wanted)
 {
 	return walk_ahead(&f->walk) == wanted && f->walk.n_notes == 0 &&
-	       f->walk.offset < f->pause && is_in_limit(f);
+	       f->walk.offset < f->base.pause && is_in_limit(f);
 }
 
 static inline uint64_t later_of(uint64_t a, uint64_t b)
@@ -232,8 +203,8 @@ static bool take_slow_tip(struct flow *f)
 /* Can run_hot() go on from here? */
 static bool is_hot(const struct flow *f)
 {
-	return f->view && f->enabled && !f->is_done && !f->has_event && !f->has_failed &&
-	       !f->passed && f->walk.n_notes == 0 && is_in_limit(f);
+	return f->base.view && f->enabled && !f->is_done && !f->has_event && !f->has_failed &&
+	       !f->base.passed && f->walk.n_notes == 0 && is_in_limit(f);
 }
 
 /* What run_hot() keeps in registers. */
@@ -286,11 +257,11 @@ static inline bool take_hot_target(struct flow *f, struct hot *h, const struct s
 static int run_hot(struct flow *f, struct runlist *out)
 {
 	struct ptd_run *o = out->runs + out->n, *const last = out->runs + out->n_max - SEG_RUNS_MAX;
-	struct hot h = { .tnt = f->tnt, .t = f->t, .next_t = f->t };
+	struct hot h = { .tnt = f->tnt, .t = f->base.t, .next_t = f->base.t };
 	uint64_t ip, n_insns = 0;
 	struct seg *s, *next;
 
-	if (view_find(f->view, f->ip, f->mode, &s) < 0)
+	if (view_find(f->base.view, f->ip, f->base.mode, &s) < 0)
 		return -ENOMEM;
 	while (o <= last) {
 		if (s->kind == SEG_COND) {
@@ -307,7 +278,8 @@ static int run_hot(struct flow *f, struct runlist *out)
 			next = link_to(f, s, ip);
 		} else if (s->kind == SEG_GONE) {
 			/* What leads here still does; it finds the new one by the old one. */
-			if (!s->to[0] && view_find(f->view, s->ip, f->mode, &s->to[0]) < 0)
+			if (!s->to[0] &&
+			    view_find(f->base.view, s->ip, f->base.mode, &s->to[0]) < 0)
 				return -ENOMEM;
 			s = s->to[0];
 			continue;
@@ -325,7 +297,7 @@ static int run_hot(struct flow *f, struct runlist *out)
 	out->n_insns += n_insns;
 	f->is_behind_branch = f->is_behind_branch || n_insns > 0;
 	f->ip = s->ip;
-	f->t = h.t;
+	f->base.t = h.t;
 	f->tnt = h.tnt;
 	return 0;
 }
@@ -334,19 +306,9 @@ static int run_hot(struct flow *f, struct runlist *out)
  * Steps
  */
 
-static uint64_t offset_of(const struct flow *f)
+static enum result stop(const struct flow *f, enum engine_stop why, struct engine_step *ret_step)
 {
-	const uint64_t offset = walk_used(&f->walk);
-
-	return offset < f->from ? f->from : offset;
-}
-
-static enum result stop(const struct flow *f, enum engine_stop why, uint64_t ip,
-			struct engine_step *ret_step)
-{
-	ret_step->stop = why;
-	ret_step->t = f->t;
-	ret_step->ip = ip;
+	engine_stop(&f->base, why, 0, ret_step);
 	return RESULT_STOP;
 }
 
@@ -368,48 +330,21 @@ static enum result end(struct flow *f)
 /* Packets were used up: code that ran until then did not spin. */
 static void reset_spin(struct flow *f)
 {
-	f->spin_insns = f->n_direct = 0;
+	f->base.spin_insns = f->base.n_direct = 0;
 }
 
 /* A stretch of code begins at @ip, behind the packet that was taken last. Return: whether the
  * caller must say whose it is: it did not promise that until then. */
 static bool begin_stretch(struct flow *f, uint64_t ip)
 {
-	uint64_t to = f->t;
+	uint64_t to = f->base.t;
 
-	if (f->config.has_threads) {
-		f->bounds = when_find(&f->when, &f->walk, ip);
-		f->bounds_t = f->t;
-		f->is_user = !(ip >> 63);
-		to = f->bounds.to ? f->bounds.to : f->t;
+	if (f->base.config.has_threads) {
+		engine_begin_stretch(&f->base, when_find(&f->when, &f->walk, ip), !(ip >> 63));
+		to = f->base.bounds.to ?: f->base.t;
 	}
 	/* Time that goes back is broken. */
-	return f->t >= f->limit || to >= f->limit || to < f->t;
-}
-
-/* What packets behind the offset to pause at tell begins with run @n_before. */
-static enum result pass_pause(struct flow *f, size_t n_before, struct engine_step *ret_step)
-{
-	f->passed = false;
-	f->pause = f->walk.quick_max = UINT64_MAX;
-	ret_step->passed = true;
-	ret_step->n_before = n_before;
-	return stop(f, ENGINE_ASK, 0, ret_step);
-}
-
-/*
- * Does the code lead back to where it has been since packets were last asked for a way? Then it
- * does so for ever. Only each branch whose number is a power of two is kept in mind, so that this
- * takes a few rounds.
- */
-static bool circles(struct flow *f, uint64_t target)
-{
-	if (f->n_direct > 0 && target == f->circle_ip)
-		return true;
-	if ((f->n_direct & (f->n_direct - 1)) == 0)
-		f->circle_ip = target;
-	f->n_direct++;
-	return false;
+	return f->base.t >= f->base.limit || to >= f->base.limit || to < f->base.t;
 }
 
 /* Give out @s, from instruction @first on, which no packet decides, and go on behind it. */
@@ -424,17 +359,18 @@ static enum result go_on(struct flow *f, struct runlist *out, const struct seg *
 		end += run->n;
 		if (last->iclass != PTD_INSN_JUMP && last->iclass != PTD_INSN_CALL)
 			continue;
-		if (circles(f, run->base + (uint64_t)run->block->target)) {
-			runlist_add(out, s, first, end, f->t);
+		if (engine_circles(&f->base, run->base + (uint64_t)run->block->target)) {
+			runlist_add(out, s, first, end, f->base.t);
 			return fail(f, PTD_GAP_NO_PROGRESS, run->base + last->offset + last->size);
 		}
 	}
-	runlist_add(out, s, first, s->n_insns, f->t);
+	runlist_add(out, s, first, s->n_insns, f->base.t);
 	push_calls(f, s);
 	f->ip = s->to_ip[0];
 	f->is_done = false;
-	f->spin_insns += s->n_insns;
-	return f->spin_insns > ENGINE_SPIN_MAX ? fail(f, PTD_GAP_NO_PROGRESS, f->ip) : RESULT_ON;
+	f->base.spin_insns += s->n_insns;
+	return f->base.spin_insns > ENGINE_SPIN_MAX ? fail(f, PTD_GAP_NO_PROGRESS, f->ip)
+						    : RESULT_ON;
 }
 
 /* Packets do not say where the branch that @s ends with leads. */
@@ -442,7 +378,7 @@ static enum result contradict(struct flow *f, struct runlist *out, const struct 
 {
 	const uint64_t ip = seg_last_ip(s);
 
-	runlist_add(out, s, f->is_done, s->n_insns, f->t);
+	runlist_add(out, s, f->is_done, s->n_insns, f->base.t);
 	if (f->has_event)
 		return fail(f, PTD_GAP_BAD_FLOW, ip);
 	switch (walk_ahead(&f->walk)) {
@@ -471,32 +407,33 @@ static bool leaves_kernel(const struct seg *s, uint64_t ip)
 static enum result decide_seg(struct flow *f, struct runlist *out, const struct seg *s, uint64_t ip,
 			      uint64_t offset, struct engine_step *ret_step)
 {
-	const bool is_behind = offset >= f->pause, is_later = now(f) > f->t;
+	const bool is_behind = offset >= f->base.pause, is_later = now(f) > f->base.t;
 	bool asks;
 
 	reset_spin(f);
 	if (is_behind && s->n_insns > 1)
-		runlist_add(out, s, f->is_done, s->n_insns - 1u, f->t);
+		runlist_add(out, s, f->is_done, s->n_insns - 1u, f->base.t);
 	ret_step->n_before = out->n;
 	runlist_add(out, s, is_behind && s->n_insns > 1 ? s->n_insns - 1u : f->is_done, s->n_insns,
-		    f->t);
+		    f->base.t);
 	if (s->kind != SEG_RETURN)
 		push_calls(f, s);
 	f->ip = ip;
 	f->is_done = false;
 	f->is_behind_branch = true;
 	if (is_later)
-		f->t = now(f);
-	asks = is_later && f->t >= f->limit;
+		f->base.t = now(f);
+	asks = is_later && f->base.t >= f->base.limit;
 	if (leaves_kernel(s, ip)) {
 		f->walk.is_timed = false;
 		asks = begin_stretch(f, ip) || asks;
 	}
 	if (is_behind) {
-		f->ask = asks;
-		return pass_pause(f, ret_step->n_before, ret_step);
+		f->base.ask = asks;
+		engine_pass(&f->base, ret_step->n_before, ret_step);
+		return RESULT_STOP;
 	}
-	return asks ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
+	return asks ? stop(f, ENGINE_ASK, ret_step) : RESULT_ON;
 }
 
 /* Take a bit of a TNT. @offset stays as it is if it is of one that was taken before. */
@@ -566,7 +503,7 @@ static int take_segment(struct flow *f, struct runlist *out, enum walk_next next
 		*ret_result = go_on(f, out, s, f->is_done);
 		return 0;
 	case SEG_NOWHERE:
-		runlist_add(out, s, f->is_done, s->n_insns, f->t);
+		runlist_add(out, s, f->is_done, s->n_insns, f->base.t);
 		*ret_result = fail(f, s->reason, s->n_runs ? s->to_ip[0] : f->ip);
 		return 0;
 	case SEG_COND:
@@ -597,9 +534,9 @@ static size_t find_event_place(const struct flow *f, const struct seg *s)
 {
 	const struct place place = { .event = &f->event,
 				     .is_done = f->is_done,
-				     .filters = f->config.filters,
-				     .n_filters = f->config.n_filters,
-				     .lacks_ip = f->errata & ERRATUM_SKL014 };
+				     .filters = f->base.config.filters,
+				     .n_filters = f->base.config.n_filters,
+				     .lacks_ip = f->base.errata & ERRATUM_SKL014 };
 
 	return place_find(&place, s);
 }
@@ -663,7 +600,7 @@ static void stand_at(struct flow *f, struct runlist *out, const struct seg *s, s
 	const uint8_t *bytes;
 	uint64_t ip;
 
-	runlist_add(out, s, f->is_done, end, f->t);
+	runlist_add(out, s, f->is_done, end, f->base.t);
 	push_before(f, s, end);
 	f->is_behind_branch = false;
 	f->is_done = false;
@@ -692,7 +629,7 @@ static int mend_bdm64(struct flow *f)
 	size_t n = 0;
 	struct seg *s;
 
-	if (!(f->errata & ERRATUM_BDM64) || f->event.kind != WALK_TSX ||
+	if (!(f->base.errata & ERRATUM_BDM64) || f->event.kind != WALK_TSX ||
 	    !(f->event.value & PACKET_TSX_ABORT) || !f->is_behind_branch)
 		return 0;
 	do {
@@ -710,7 +647,7 @@ static int mend_bdm64(struct flow *f)
 /* Erratum SKD022: what looks like an interruption of a VM entry is one that packets end at. */
 static bool is_skd022(const struct flow *f, const struct seg *s, size_t i)
 {
-	return f->errata & ERRATUM_SKD022 && f->event.kind == WALK_ASYNC_DISABLED &&
+	return f->base.errata & ERRATUM_SKD022 && f->event.kind == WALK_ASYNC_DISABLED &&
 	       place_is_vm_entry(s, i);
 }
 
@@ -747,7 +684,7 @@ static int go_to_event(struct flow *f, struct runlist *out, enum result *ret_res
 	if (s->kind == SEG_ON) {
 		*ret_result = go_on(f, out, s, f->is_done);
 	} else if (s->kind == SEG_NOWHERE) {
-		runlist_add(out, s, f->is_done, s->n_insns, f->t);
+		runlist_add(out, s, f->is_done, s->n_insns, f->base.t);
 		if (f->event.place == WALK_BEFORE && f->event.ip == s->to_ip[0] && s->n_runs) {
 			push_calls(f, s);
 			f->ip = s->to_ip[0];
@@ -798,16 +735,7 @@ static bool makes_sense(const struct flow *f, const struct walk_event *event)
 static bool is_other_mode(const struct flow *f, const struct walk_event *event)
 {
 	return event->kind == WALK_MODE && event->is_status && f->enabled && f->has_mode &&
-	       f->mode != event->value;
-}
-
-static enum result mark(const struct flow *f, enum ptd_mark_kind kind, uint64_t ip, uint64_t value,
-			uint64_t extra, struct engine_step *ret_step)
-{
-	ret_step->mark = kind;
-	ret_step->value = value;
-	ret_step->extra = extra;
-	return stop(f, ENGINE_MARK, ip, ret_step);
+	       f->base.mode != event->value;
 }
 
 static enum result deliver_enabled(struct flow *f, const struct walk_event *event,
@@ -817,60 +745,17 @@ static enum result deliver_enabled(struct flow *f, const struct walk_event *even
 	f->ip = event->ip;
 	f->is_done = f->is_behind_branch = false;
 	f->tnt.n = 0;
-	return begin_stretch(f, event->ip) ? stop(f, ENGINE_ASK, 0, ret_step) : RESULT_ON;
+	return begin_stretch(f, event->ip) ? stop(f, ENGINE_ASK, ret_step) : RESULT_ON;
 }
 
-static enum result deliver_overflow(struct flow *f, const struct walk_event *event,
-				    struct engine_step *ret_step)
+static void take_overflow(struct flow *f, const struct walk_event *event)
 {
 	f->enabled = event->has_ip;
 	f->ip = event->ip;
 	f->is_done = f->is_behind_branch = false;
 	f->tnt.n = 0;
-	/* What was lost may have been a switch. */
-	f->ask = true;
 	if (event->has_ip)
 		(void)begin_stretch(f, event->ip);
-	/* No byte is lost but what the CPU did not write. */
-	ret_step->reason = PTD_GAP_OVERFLOW;
-	return stop(f, ENGINE_GAP, event->has_ip ? event->ip : 0, ret_step);
-}
-
-static enum result deliver_tsx(struct flow *f, const struct walk_event *event,
-			       struct engine_step *ret_step)
-{
-	enum ptd_tsx what;
-
-	if (!news_take_tsx(&f->news, event->value & PACKET_TSX_BEGIN,
-			   event->value & PACKET_TSX_ABORT, &what))
-		return RESULT_ON;
-	return mark(f, PTD_MARK_TSX, event->ip, what, 0, ret_step);
-}
-
-/* Another page table: it may be another process's. */
-static enum result deliver_paging(struct flow *f, const struct walk_event *event,
-				  struct engine_step *ret_step)
-{
-	if (!news_take_paging(&f->news, event->value, event->extra))
-		return stop(f, ENGINE_ASK, 0, ret_step);
-	f->ask = true;
-	return mark(f, PTD_MARK_PAGING, event->has_ip ? event->ip : 0, event->value, event->extra,
-		    ret_step);
-}
-
-/* What event trace says, and the C-state that is entered, have no address of their own. */
-static bool has_address(enum ptd_mark_kind mark)
-{
-	return mark != PTD_MARK_CFE && mark != PTD_MARK_PWRE;
-}
-
-static enum result deliver_mark(struct flow *f, const struct walk_event *event,
-				struct engine_step *ret_step)
-{
-	if (event->mark == PTD_MARK_CBR && !news_take(&f->news.cbr, event->value))
-		return RESULT_ON;
-	return mark(f, event->mark, event->has_ip && has_address(event->mark) ? event->ip : 0,
-		    event->value, event->extra, ret_step);
 }
 
 /*
@@ -879,20 +764,20 @@ static enum result deliver_mark(struct flow *f, const struct walk_event *event,
 static enum result deliver_join(struct flow *f, const struct walk_event *event,
 				struct engine_step *ret_step)
 {
-	f->decoded += event->offset > f->from ? event->offset - f->from : 0;
-	f->from = f->paid = event->offset;
+	f->base.decoded += event->offset > f->base.from ? event->offset - f->base.from : 0;
+	f->base.from = f->base.paid = event->offset;
 	f->calls = (struct retstack){};
 	f->tnt.n = 0;
 	f->is_behind_branch = f->is_done = f->is_told = false;
 	f->when = (struct when){};
-	f->bounds = (struct when_bounds){};
-	f->bounds_t = f->limit = 0;
+	f->base.bounds = (struct when_bounds){};
+	f->base.bounds_t = f->base.limit = 0;
 	f->walk.recovered = 0;
-	views_put(f->config.views, f->view);
-	f->view = NULL;
-	f->ask = true;
+	views_put(f->base.config.views, f->base.view);
+	f->base.view = NULL;
+	f->base.ask = true;
 	ret_step->offset = event->value;
-	return stop(f, ENGINE_JOIN, 0, ret_step);
+	return stop(f, ENGINE_JOIN, ret_step);
 }
 
 static enum result deliver_kind(struct flow *f, const struct walk_event *event,
@@ -901,46 +786,37 @@ static enum result deliver_kind(struct flow *f, const struct walk_event *event,
 	switch (event->kind) {
 	case WALK_ENABLED:
 		return deliver_enabled(f, event, ret_step);
-	case WALK_DISABLED:
-		f->enabled = f->is_done = false;
-		return mark(f, PTD_MARK_OFF, event->has_ip ? event->ip : 0, 0, 0, ret_step);
-	case WALK_ASYNC:
-		f->ip = event->to;
-		f->is_behind_branch = false;
-		return mark(f, PTD_MARK_ASYNC, event->ip, 0, 0, ret_step);
-	case WALK_ASYNC_DISABLED:
-		f->enabled = false;
-		return mark(f, PTD_MARK_ASYNC, event->ip, 0, 0, ret_step);
-	case WALK_OVERFLOW:
-		return deliver_overflow(f, event, ret_step);
-	case WALK_MODE:
-		f->mode = (uint8_t)event->value;
-		f->has_mode = true;
-		return RESULT_ON;
-	case WALK_TSX:
-		return deliver_tsx(f, event, ret_step);
-	case WALK_PAGING:
-		return deliver_paging(f, event, ret_step);
-	case WALK_VMCS:
-		if (!news_take(&f->news.vmcs, event->value))
-			return RESULT_ON;
-		return mark(f, PTD_MARK_VMCS, event->has_ip ? event->ip : 0, event->value, 0,
-			    ret_step);
-	case WALK_MARK:
-		return deliver_mark(f, event, ret_step);
 	case WALK_JOIN:
 		return deliver_join(f, event, ret_step);
 	case WALK_NOTHING:
+		return RESULT_ON;
+	case WALK_DISABLED:
+		f->enabled = f->is_done = false;
+		break;
+	case WALK_ASYNC:
+		f->ip = event->to;
+		f->is_behind_branch = false;
+		break;
+	case WALK_ASYNC_DISABLED:
+		f->enabled = false;
+		break;
+	case WALK_OVERFLOW:
+		take_overflow(f, event);
+		break;
+	case WALK_MODE:
+		f->has_mode = true;
+		break;
+	default:
 		break;
 	}
-	return RESULT_ON;
+	return engine_report(&f->base, event, ret_step) ? RESULT_STOP : RESULT_ON;
 }
 
 /* Deliver the event whose place is reached. */
 static enum result deliver_event(struct flow *f, struct engine_step *ret_step)
 {
 	const struct walk_event event = f->event;
-	bool is_later = event.t > f->t;
+	bool is_later = event.t > f->base.t;
 	enum result result;
 
 	f->has_event = false;
@@ -949,18 +825,18 @@ static enum result deliver_event(struct flow *f, struct engine_step *ret_step)
 	if (is_other_mode(f, &event))
 		return fail(f, PTD_GAP_BAD_FLOW, f->ip);
 	if (is_later)
-		f->t = event.t;
+		f->base.t = event.t;
 	reset_spin(f);
 	result = deliver_kind(f, &event, ret_step);
-	if (f->pause < UINT64_MAX) {
+	if (f->base.pause < UINT64_MAX) {
 		(void)walk_ahead(&f->walk);
-		f->passed = offset_of(f) > f->pause;
+		f->base.passed = engine_used(&f->base) > f->base.pause;
 	}
-	is_later = is_later && f->t >= f->limit;
+	is_later = is_later && f->base.t >= f->base.limit;
 	if (result == RESULT_STOP && ret_step->stop == ENGINE_MARK && is_later)
-		f->ask = true;
+		f->base.ask = true;
 	if (result == RESULT_ON && is_later)
-		return stop(f, ENGINE_ASK, 0, ret_step);
+		return stop(f, ENGINE_ASK, ret_step);
 	return result;
 }
 
@@ -1000,83 +876,62 @@ static enum result deliver_note(struct flow *f, struct engine_step *ret_step)
 	const struct walk_note note = walk_take_note(&f->walk);
 
 	f->is_told = note.interrupts && note.kind == PTD_MARK_CFE;
-	return mark(f, note.kind, 0, note.value, note.extra, ret_step);
+	ret_step->mark = note.kind;
+	ret_step->value = note.value;
+	ret_step->extra = note.extra;
+	return stop(f, ENGINE_MARK, ret_step);
 }
 
 /*
  * Errors
  */
 
-/* Find a packet before the next PSB that says where execution is. One that leads to where there is
- * no code is of use only if that may be another thread's. */
-static bool recover_point(struct flow *f, uint64_t *ret_offset)
+/* Forget what is known of the code that led to where execution was. */
+static void forget_code(struct flow *f)
 {
-	const struct walk_state *state = &f->walk.state;
-	struct walk_point point;
-	bool asks = false;
-
-	while (walk_recover(&f->walk, &point)) {
-		asks = asks || point.asks ||
-		       (state->has_cr3 && news_is_paging(&f->news, state->cr3, state->non_root));
-		if (!asks && !(f->view && view_has_code(f->view, point.ip)))
-			continue;
-		f->enabled = true;
-		f->ip = point.ip;
-		if (now(f) > f->t)
-			f->t = now(f);
-		(void)begin_stretch(f, point.ip);
-		*ret_offset = point.offset;
-		return true;
-	}
-	return false;
+	f->has_failed = f->is_done = f->is_behind_branch = f->has_mode = false;
+	f->tnt.n = f->calls.depth = 0;
 }
 
-/* Go to the next PSB. Return: its offset; the size of all if there is none. */
-static uint64_t sync_forward(struct flow *f, uint64_t from)
+static void forget(struct engine *engine)
 {
-	uint64_t offset;
-	bool has_ip;
+	struct flow *f = (struct flow *)engine;
 
-	if (!walk_sync(&f->walk, from, &offset, &has_ip)) {
-		f->ended = true;
-		return f->config.pt.size;
-	}
+	forget_code(f);
+	f->has_event = f->is_told = false;
+}
+
+static struct walk *follow(struct engine *engine, uint64_t at)
+{
+	struct flow *f = (struct flow *)engine;
+
+	f->walk.offset = at;
+	return &f->walk;
+}
+
+static bool go_on_at(struct engine *engine, const struct walk_point *point)
+{
+	struct flow *f = (struct flow *)engine;
+
+	f->enabled = true;
+	f->ip = point->ip;
+	f->base.t = later_of(now(f), f->base.t);
+	(void)begin_stretch(f, point->ip);
+	return true;
+}
+
+static bool sync_at(struct engine *engine, uint64_t at, bool has_ip)
+{
+	struct flow *f = (struct flow *)engine;
+
+	(void)at;
 	f->enabled = has_ip;
 	f->ip = f->walk.last_ip;
-	f->mode = 64;
+	f->base.mode = 64;
 	(void)walk_ahead(&f->walk);
 	if (now(f))
-		f->t = now(f);
-	return offset;
-}
-
-/* Go on as soon as it is certain where execution is; what lies between that and @lost_from is a
- * gap. */
-static void resync(struct flow *f, enum ptd_gap_reason reason, uint64_t ip, uint64_t lost_from,
-		   struct engine_step *ret_step)
-{
-	*ret_step = (struct engine_step){
-		.stop = ENGINE_GAP,
-		.n_runs = ret_step->n_runs,
-		.t = f->t,
-		.ip = ip,
-		.reason = reason,
-		.offset = lost_from,
-	};
-	f->has_event = f->has_failed = f->is_done = f->is_behind_branch = f->is_told = false;
-	f->has_mode = false;
-	f->tnt.n = f->calls.depth = 0;
-	f->bounds = (struct when_bounds){};
-	reset_spin(f);
-	if (!f->started || !recover_point(f, &f->from))
-		f->from = sync_forward(f, lost_from);
-	f->ask = !f->ended;
-	f->started = true;
-	/* What was there before may have been taken for a part of something else. */
-	if (f->from < lost_from)
-		f->from = lost_from;
-	f->paid = f->from;
-	ret_step->n_bytes = f->from - lost_from;
+		f->base.t = now(f);
+	return true;
 }
 
 /* Does the event that is next say where execution is? Not if that is where it failed. */
@@ -1086,8 +941,8 @@ static bool is_at_event(const struct flow *f)
 
 	if (!f->has_event || !event->has_ip || !makes_sense(f, event) || event->ip == f->ip)
 		return false;
-	return event->place == WALK_BEFORE ||
-	       (event->place == WALK_BEHIND && f->view && view_has_code(f->view, event->ip));
+	return event->place == WALK_BEFORE || (event->place == WALK_BEHIND && f->base.view &&
+					       view_has_code(f->base.view, event->ip));
 }
 
 /* Go on where the event that is next says that execution is. No byte is lost. */
@@ -1095,45 +950,31 @@ static enum result go_on_at_event(struct flow *f, struct engine_step *ret_step)
 {
 	const struct failure failure = f->failure;
 
-	f->has_failed = f->is_done = f->is_behind_branch = f->has_mode = false;
-	f->tnt.n = f->calls.depth = 0;
+	forget_code(f);
 	f->ip = f->event.ip;
-	f->ask = true;
+	f->base.ask = true;
 	(void)begin_stretch(f, f->ip);
 	reset_spin(f);
 	ret_step->reason = failure.reason;
-	ret_step->offset = offset_of(f);
-	return stop(f, ENGINE_GAP, failure.ip, ret_step);
+	ret_step->offset = engine_used(&f->base);
+	engine_stop(&f->base, ENGINE_GAP, failure.ip, ret_step);
+	return RESULT_STOP;
 }
 
 /* Packets and code do not go on: tell why. */
 static enum result give_up(struct flow *f, struct engine_step *ret_step)
 {
 	const struct failure failure = f->failure;
-	uint64_t lost_from;
 
 	if (failure.is_end) {
-		f->decoded += f->config.pt.size - f->from;
-		f->ended = true;
-		return stop(f, ENGINE_END, 0, ret_step);
+		engine_end(&f->base, ret_step);
+		return RESULT_STOP;
 	}
 	if (is_at_event(f))
 		return go_on_at_event(f, ret_step);
 	(void)walk_ahead(&f->walk);
-	lost_from = offset_of(f);
-	f->walk.offset = lost_from;
-	f->decoded += lost_from - f->from;
-	resync(f, failure.reason, failure.ip, lost_from, ret_step);
+	engine_lose(&f->base, failure.reason, failure.ip, ret_step);
 	return RESULT_STOP;
-}
-
-/* Return: whether so many instructions are paid for by the packets that were used up. */
-static bool can_pay(struct flow *f, uint64_t n_insns)
-{
-	const uint64_t offset = offset_of(f), n_bytes = offset > f->paid ? offset - f->paid : 0;
-
-	f->paid += n_bytes;
-	return engine_budget_take(f->config.budget, n_insns, n_bytes);
 }
 
 /* Do one thing. */
@@ -1143,12 +984,8 @@ static int do_step(struct flow *f, struct runlist *out, struct engine_step *ret_
 	enum walk_next next = WALK_TNT;
 
 	*ret_result = RESULT_STOP;
-	if (f->ended) {
-		(void)stop(f, ENGINE_END, 0, ret_step);
-		return 0;
-	}
-	if (f->passed) {
-		(void)pass_pause(f, out->n, ret_step);
+	if (f->base.passed) {
+		engine_pass(&f->base, out->n, ret_step);
 		return 0;
 	}
 	if (is_note_due(f, false)) {
@@ -1197,8 +1034,9 @@ static int do_step(struct flow *f, struct runlist *out, struct engine_step *ret_
 	return take_segment(f, out, next, ret_step, ret_result);
 }
 
-static int go(struct flow *f, struct runlist *out, struct engine_step *ret_step)
+static int go(struct engine *engine, struct runlist *out, struct engine_step *ret_step)
 {
+	struct flow *f = (struct flow *)engine;
 	enum result result;
 	int r;
 
@@ -1206,7 +1044,7 @@ static int go(struct flow *f, struct runlist *out, struct engine_step *ret_step)
 		const uint64_t n_before = out->n_insns;
 
 		if (out->n + 2 * SEG_RUNS_MAX > out->n_max) {
-			(void)stop(f, ENGINE_FULL, 0, ret_step);
+			(void)stop(f, ENGINE_FULL, ret_step);
 			return 0;
 		}
 		r = is_hot(f) ? run_hot(f, out) : 0;
@@ -1214,7 +1052,7 @@ static int go(struct flow *f, struct runlist *out, struct engine_step *ret_step)
 			r = do_step(f, out, ret_step, &result);
 		if (r < 0)
 			return r;
-		if (!can_pay(f, out->n_insns - n_before) && !f->has_failed)
+		if (!engine_can_pay(&f->base, out->n_insns - n_before) && !f->has_failed)
 			(void)fail(f, PTD_GAP_NO_PROGRESS, f->ip);
 	} while (result != RESULT_STOP);
 	return 0;
@@ -1224,149 +1062,50 @@ static int go(struct flow *f, struct runlist *out, struct engine_step *ret_step)
  * The engine
  */
 
-/* Between which times what follows ran. */
-static void tell_bounds(const struct flow *f, struct engine_step *ret_step)
-{
-	const bool holds = f->config.has_threads && f->bounds_t == f->t;
-
-	ret_step->t_from = holds && f->bounds.from ? f->bounds.from : f->t;
-	ret_step->t_to = holds && f->bounds.to ? f->bounds.to : f->t;
-	ret_step->is_user = holds && f->is_user;
-}
-
 /* The caller may ask for the offset: it is behind the event that comes next. */
-static void look_ahead(struct flow *f)
+static void look_ahead(struct engine *engine)
 {
-	if (f->started && !f->ended && f->tnt.n == 0 && !f->has_event && !f->has_failed &&
-	    walk_ahead(&f->walk) == WALK_EVENT)
+	struct flow *f = (struct flow *)engine;
+
+	if (f->tnt.n == 0 && !f->has_event && !f->has_failed && walk_ahead(&f->walk) == WALK_EVENT)
 		(void)fetch_event(f);
 }
 
-static int make_step(struct flow *f, struct ptd_run *runs, size_t n_runs_max,
-		     struct engine_step *ret_step)
+static uint64_t used(const struct engine *engine)
 {
-	struct runlist out = { .runs = runs, .n_max = n_runs_max };
-	int r = 0;
-
-	*ret_step = (struct engine_step){};
-	if (!f->ended && !f->started) {
-		resync(f, PTD_GAP_NO_SYNC, 0, f->config.from, ret_step);
-		if (f->ended)
-			ret_step->reason = PTD_GAP_EMPTY;
-		if (ret_step->n_bytes > 0)
-			return 0;
-	}
-	if (f->ask) {
-		f->ask = false;
-		(void)stop(f, ENGINE_ASK, 0, ret_step);
-	} else {
-		r = go(f, &out, ret_step);
-	}
-	ret_step->n_runs = out.n;
-	/* At a joint, nothing behind it has been looked at. */
-	if (ret_step->stop == ENGINE_JOIN)
-		return r;
-	look_ahead(f);
-	if (ret_step->stop == ENGINE_GAP && ret_step->reason == PTD_GAP_OVERFLOW)
-		ret_step->offset = offset_of(f);
-	if (r == 0 && ret_step->stop == ENGINE_ASK)
-		tell_bounds(f, ret_step);
-	return r;
+	return walk_used(&((const struct flow *)engine)->walk);
 }
 
-static int next(struct engine *engine, struct ptd_run *runs, size_t n_runs_max,
-		struct engine_step *ret_step)
+static int error(const struct engine *engine)
+{
+	return walk_read_error(&((const struct flow *)engine)->walk);
+}
+
+static int init(struct engine *engine)
 {
 	struct flow *f = (struct flow *)engine;
-	const int r = make_step(f, runs, n_runs_max, ret_step);
+	struct walk_config config = engine_walk_config(engine);
 
-	/* What seems to be the end of the PT may be where it cannot be read. */
-	return r < 0 ? r : walk_read_error(&f->walk);
-}
-
-static struct engine *flow_free(struct engine *engine)
-{
-	struct flow *f = (struct flow *)engine;
-
-	views_put(f->config.views, f->view);
-	walk_deinit(&f->walk);
-	free(f);
-	return NULL;
-}
-
-static int start(const struct engine_config *config, struct engine **ret_engine)
-{
-	struct flow *f = calloc(1, sizeof(*f));
-
-	if (!f)
-		return -ENOMEM;
-	*f = (struct flow){
-		.engine = { .ops = &engine_flow },
-		.config = *config,
-		.errata = errata_find(config->cpu_family, config->cpu_model),
-		.mode = 64,
-		.pause = UINT64_MAX,
-		.ended = config->pt.size == 0,
-	};
-	walk_init(&f->walk, &(struct walk_config){
-				.pt = config->pt,
-				.window = config->from ? FROM_WINDOW : 0,
-				.errata = f->errata,
-				.mtc_freq = config->mtc_freq,
-				.nom_freq = config->nom_freq,
-				.cpuid_15_eax = config->cpuid_15_eax,
-				.cpuid_15_ebx = config->cpuid_15_ebx,
-				.has_events = config->has_events,
-			    });
-	if (config->from)
-		f->walk.join = config->from;
-	*ret_engine = &f->engine;
+	if (engine->config.from)
+		config.window = FROM_WINDOW;
+	walk_init(&f->walk, &config);
+	if (engine->config.from)
+		f->walk.join = engine->config.from;
 	return 0;
 }
 
-static int set_space(struct engine *engine, const struct space *space, size_t generation,
-		     size_t until)
+static void deinit(struct engine *engine)
 {
-	struct flow *f = (struct flow *)engine;
-	int r;
-
-	f->limit = 0;
-	if (!space) {
-		views_put(f->config.views, f->view);
-		f->view = NULL;
-		return 0;
-	}
-	r = views_get(f->config.views, space, generation, until, f->view, &f->view);
-	return r < 0 ? r : 0;
-}
-
-static void set_limit(struct engine *engine, uint64_t t)
-{
-	((struct flow *)engine)->limit = t;
-}
-
-static uint64_t decoded(const struct engine *engine)
-{
-	const struct flow *f = (const struct flow *)engine;
-
-	return f->decoded + (f->ended || !f->started ? 0 : offset_of(f) - f->from);
-}
-
-static uint64_t offset(const struct engine *engine)
-{
-	const struct flow *f = (const struct flow *)engine;
-
-	return f->ended ? f->config.pt.size : f->started ? offset_of(f) : 0;
+	walk_deinit(&((struct flow *)engine)->walk);
 }
 
 static void pause_at(struct engine *engine, uint64_t at)
 {
-	struct flow *f = (struct flow *)engine;
+	struct walk *walk = &((struct flow *)engine)->walk;
 
-	f->pause = f->walk.quick_max = at;
-	if (f->walk.quick > at)
-		f->walk.quick = at;
-	f->passed = false;
+	walk->quick_max = at;
+	if (walk->quick > at)
+		walk->quick = at;
 }
 
 static void join_at(struct engine *engine, uint64_t at)
@@ -1393,43 +1132,37 @@ static void get_joint(const struct engine *engine, struct engine_joint *ret_join
 	memset(&joint, 0, sizeof(joint));
 	walk_get_joint(&f->walk, &joint.walk);
 	joint.ip = f->enabled ? f->ip : 0;
-	joint.t = f->t;
+	joint.t = f->base.t;
 	joint.n_bits = f->tnt.n;
-	joint.cbr = f->news.cbr;
-	joint.cr3 = f->news.cr3;
-	joint.non_root = f->news.non_root;
-	joint.vmcs = f->news.vmcs;
-	joint.mode = f->mode;
+	joint.cbr = f->base.news.cbr;
+	joint.cr3 = f->base.news.cr3;
+	joint.non_root = f->base.news.non_root;
+	joint.vmcs = f->base.news.vmcs;
+	joint.mode = f->base.mode;
 	joint.enabled = f->enabled;
 	joint.has_mode = f->has_mode;
 	joint.has_event = f->has_event;
 	joint.has_failed = f->has_failed;
-	joint.in_transaction = f->news.in_transaction;
-	joint.ended = f->ended;
+	joint.in_transaction = f->base.news.in_transaction;
+	joint.ended = f->base.ended;
 	memset(ret_joint, 0, sizeof(*ret_joint));
 	memcpy(ret_joint, &joint, sizeof(joint));
 }
 
-static void move(struct engine *engine, const struct engine_config *config)
-{
-	struct flow *f = (struct flow *)engine;
-
-	assert(!f->view);
-	f->config.views = config->views;
-	f->config.budget = config->budget;
-}
-
 const struct engine_ops engine_flow = {
 	.name = "flow",
-	.start = start,
-	.free = flow_free,
-	.set_space = set_space,
-	.next = next,
-	.decoded = decoded,
-	.offset = offset,
+	.size = sizeof(struct flow),
+	.init = init,
+	.deinit = deinit,
+	.go = go,
+	.look_ahead = look_ahead,
+	.used = used,
+	.error = error,
+	.forget = forget,
+	.follow = follow,
+	.go_on_at = go_on_at,
+	.sync_at = sync_at,
 	.pause_at = pause_at,
-	.set_limit = set_limit,
 	.join_at = join_at,
 	.get_joint = get_joint,
-	.move = move,
 };

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Engine base
+ *
+ * What both engines are made of: the code of the space that was set, the time, which bytes are
+ * accounted for, what was said before and is no news, and what guards against code that does not
+ * end. engine.c drives an engine through its ops: it begins, goes on until something stops it, and
+ * is led to where it can go on behind an error.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decoder/pt/engine.h"
+#include "decoder/pt/runlist.h"
+#include "decoder/pt/view.h"
+#include "decoder/pt/walk.h"
+#include "decoder/pt/when.h"
+
+/*
+ * Code that executes more instructions than this without using up a packet is given up. (Code that
+ * comes back to where it was is given up at once.)
+ */
+#define ENGINE_SPIN_MAX (UINT64_C(1) << 20)
+
+struct engine_ops {
+	const char *name;
+	size_t size; /* of the engine, whose first member is a struct engine */
+
+	/* Init returns 0 or -ENOMEM; also then it is deinitialized. */
+	int (*init)(struct engine *engine);
+	void (*deinit)(struct engine *engine);
+
+	/* Go on until something stops it. Return: 0 or negative errno. */
+	int (*go)(struct engine *engine, struct runlist *out, struct engine_step *ret_step);
+
+	/* Go on to the event that comes next, if nothing lies before it. May be NULL. */
+	void (*look_ahead)(struct engine *engine);
+
+	/* Return: the offset up to which packets have been used up. */
+	uint64_t (*used)(const struct engine *engine);
+
+	/* Return: negative errno if the span could not be read, or there is no memory; else 0. */
+	int (*error)(const struct engine *engine);
+
+	/* Forget what was known of the code, behind an error. */
+	void (*forget)(struct engine *engine);
+
+	/* Return: the walk that finds where to go on behind the error at @offset. */
+	struct walk *(*follow)(struct engine *engine, uint64_t offset);
+
+	/* Go on at @point, or at the PSB at @offset, which that walk has found; @has_ip: packets
+	 * are on there. Return: whether that can be done. */
+	bool (*go_on_at)(struct engine *engine, const struct walk_point *point);
+	bool (*sync_at)(struct engine *engine, uint64_t offset, bool has_ip);
+
+	/* As those of engine.h. May be NULL: nothing else is to be done; it cannot join. */
+	void (*pause_at)(struct engine *engine, uint64_t offset);
+	void (*join_at)(struct engine *engine, uint64_t offset);
+	void (*get_joint)(const struct engine *engine, struct engine_joint *ret_joint);
+};
+
+/* First member of every engine. */
+struct engine {
+	const struct engine_ops *ops;
+	struct engine_config config;
+	uint32_t errata;   /* of the CPU */
+	struct view *view; /* NULL: nothing is mapped */
+	uint8_t mode;      /* of the code: 16, 32 or 64 */
+
+	bool started, ended;
+	bool ask;       /* the caller must say whose code this is */
+	uint64_t t;     /* TSC, as far as it is known */
+	uint64_t limit; /* before that time the caller need not be asked */
+
+	/* Of the stretch of code (when.h): */
+	struct when_bounds bounds;
+	uint64_t bounds_t; /* they hold while this is @t */
+	bool is_user;      /* it begins below the kernel's half of addresses */
+
+	/* What packets said last of things that each PSB+ repeats. */
+	struct engine_news {
+		bool in_transaction;
+		uint64_t cbr, cr3, non_root, vmcs;
+	} news;
+
+	uint64_t from;    /* offset from which bytes are not accounted for */
+	uint64_t decoded; /* bytes */
+	uint64_t pause;   /* offset to stop at */
+	bool passed;      /* packets behind it report what follows */
+
+	uint64_t paid;       /* offset up to which packets were paid with instructions */
+	uint64_t spin_insns; /* since a packet was taken */
+	uint64_t circle_ip; /* where one of the last direct branches led, and how many there were */
+	uint64_t n_direct;  /* since packets were last asked where to go */
+};
+
+/* Return: how an engine's walk over its span is configured. */
+struct walk_config engine_walk_config(const struct engine *engine);
+
+/* Fill in @ret_step; what belongs to @stop alone is the caller's. */
+static inline void engine_stop(const struct engine *engine, enum engine_stop stop, uint64_t ip,
+			       struct engine_step *ret_step)
+{
+	ret_step->stop = stop;
+	ret_step->t = engine->t;
+	ret_step->ip = ip;
+}
+
+/* Stop because what packets behind the offset to pause at report begins with run @n_before. */
+void engine_pass(struct engine *engine, size_t n_before, struct engine_step *ret_step);
+
+/*
+ * Report an event whose place in the code was reached: one of any kind but WALK_ENABLED, WALK_JOIN
+ * and WALK_NOTHING. What a PSB+ repeats is reported only if it is news.
+ *
+ * Return: whether there is something that the caller must see: @ret_step is filled in then.
+ */
+_must_check_ bool engine_report(struct engine *engine, const struct walk_event *event,
+				struct engine_step *ret_step);
+
+/* A stretch of code begins. */
+static inline void engine_begin_stretch(struct engine *engine, struct when_bounds bounds,
+					bool is_user)
+{
+	engine->bounds = bounds;
+	engine->bounds_t = engine->t;
+	engine->is_user = is_user;
+}
+
+/* Return: the offset up to which packets have been used up, but not before engine->from. */
+static inline uint64_t engine_used(const struct engine *engine)
+{
+	const uint64_t used = engine->ops->used(engine);
+
+	return used < engine->from ? engine->from : used;
+}
+
+/* Packets are over. */
+void engine_end(struct engine *engine, struct engine_step *ret_step);
+
+/*
+ * What packets behind those that were used up say cannot be: go on as soon as it is certain where
+ * execution is. What lies before that is a gap.
+ */
+void engine_lose(struct engine *engine, enum ptd_gap_reason reason, uint64_t ip,
+		 struct engine_step *ret_step);
+
+/* Return: whether @n_insns instructions are paid for by the packets that were used up. */
+_must_check_ bool engine_can_pay(struct engine *engine, uint64_t n_insns);
+
+/*
+ * A direct branch leads to @target. Does the code lead back to where it has been since packets were
+ * last asked for a way? Then it does so for ever. Only each branch whose number is a power of two
+ * is kept in mind, so that this takes a few rounds.
+ */
+_must_check_ bool engine_circles(struct engine *engine, uint64_t target);
