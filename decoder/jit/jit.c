@@ -74,6 +74,23 @@ static uint64_t time_of(const struct jits *jits, const struct jit *jit, size_t i
 	return time > jit->begin ? time : jit->begin;
 }
 
+/* Let the symbols say when the functions were noted. */
+static void date_loads(const struct jits *jits, struct jit *jit)
+{
+	for (size_t i = 0; i < jit->dump.events.n; i++) {
+		const struct jitdump_event *event = &jit->dump.events.items[i];
+		struct jitdump_load *load;
+
+		if (event->kind != JITDUMP_LOAD)
+			continue;
+		load = &jit->dump.loads.items[event->load];
+		load->note = (struct ptd_jit_note){ .t = time_of(jits, jit, i),
+						    .address = load->address,
+						    .size = load->size,
+						    .index = load->index };
+	}
+}
+
 static int map_event(struct jit *jit, uint64_t time, enum mapping_kind kind,
 		     const struct jitdump_event *event)
 {
@@ -357,9 +374,11 @@ int jits_begin(struct jits *jits, struct space *space, uint32_t pid, const char 
 	jit->space = space;
 	jit->begin = time;
 	r = open_dump_of(jits, jit, pid, path);
-	if (r == 0)
+	if (r == 0) {
+		date_loads(jits, jit);
 		r = jitchanges_init(&jit->dump, jit->object, jits->memory, pid, jits->objects,
 				    &jit->changed);
+	}
 	if (r == 0)
 		r = map_early(jits, jit);
 	if (r < 0)

@@ -128,6 +128,7 @@ struct part {
 	uint64_t start;
 	size_t size;
 	struct jitdump_load load; /* of its bytes in the dump */
+	const struct ptd_jit_note *note;
 };
 
 static int add_changes(struct builder *b, const struct part *part, const struct patches *patches)
@@ -142,7 +143,8 @@ static int add_changes(struct builder *b, const struct part *part, const struct 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	load.offset = part->start - part->memory->start;
-	r = symbol_list_add(&piece->names, load.offset, load.size, load.name, load.name_size);
+	r = symbol_list_add(&piece->names, load.offset, load.size, load.name, load.name_size,
+			    part->note);
 	for (size_t i = 0; r == 0 && i < patches->list.n; i++) {
 		const struct patch *p = &patches->list.items[i];
 
@@ -189,6 +191,7 @@ static int compare_version(struct builder *b, const struct version *v, const str
 		last = m->last < v_last ? m->last : v_last;
 		part.size = last - part.start + 1;
 		part.load = b->dump->loads.items[b->dump->events.items[v->event].load];
+		part.note = &b->dump->loads.items[b->dump->events.items[v->event].load].note;
 		part.load.offset += part.start - v->range.start;
 		part.load.size = part.size;
 		r = compare_part(b, &part);

@@ -105,7 +105,8 @@ static int read_loads(struct symbol_source *source, struct symtab *symtab)
 								.size = l->size,
 								.limit = l->offset + l->size,
 								.name = l->name,
-								.name_size = l->name_size });
+								.name_size = l->name_size,
+								.jit = &l->note });
 	}
 	return r;
 }

@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "decoder/symbol/source.h"
+#include "ptd/record.h"
 #include "util/vec.h"
 
 #define JITDUMP_EVENTS_MAX (1u << 22) /* the largest known dump has 16 000 */
@@ -42,6 +43,7 @@ struct jitdump_load {
 	VEC(struct jitdump_line) sorted;
 	const char *name; /* in the file; it need not end with a NUL after @name_size bytes */
 	uint16_t name_size;
+	struct ptd_jit_note note; /* set by who knows the clock of the events */
 };
 
 enum jitdump_kind {

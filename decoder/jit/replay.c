@@ -90,7 +90,7 @@ static int claim_name(struct replay_names *names, uint64_t offset, uint64_t last
 	r = ranges_replace(&names->named, place, 0, &new, 1);
 	if (r == 0)
 		r = symbol_list_add(&names->symbols, offset, last - offset + 1, symbol->name,
-				    symbol->name_size);
+				    symbol->name_size, symbol->jit);
 	return r < 0 ? r : 1;
 }
 

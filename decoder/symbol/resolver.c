@@ -98,7 +98,11 @@ static int add_symbol(struct resolver *resolver, const struct symtab_symbol *sym
 
 	if (!name || !shown)
 		return -ENOMEM;
-	*shown = (struct ptd_symbol){ .name = name, .address = symbol->address };
+	*shown = (struct ptd_symbol){ .name = name,
+				      .address = symbol->address,
+				      .size = symbol->size,
+				      .jit = symbol->jit,
+				      .is_plt = symbol->plt };
 	r = push_symbol(resolver, shown);
 	if (r < 0)
 		return r;

@@ -90,13 +90,14 @@ void symbol_list_init(struct symbol_list *list)
 }
 
 int symbol_list_add(struct symbol_list *list, uint64_t address, uint64_t size, const char *name,
-		    uint16_t name_size)
+		    uint16_t name_size, const struct ptd_jit_note *jit)
 {
 	return vec_push(&list->symbols, { .address = address,
 					  .size = size,
 					  .limit = address + size,
 					  .name = name,
-					  .name_size = name_size });
+					  .name_size = name_size,
+					  .jit = jit });
 }
 
 void symbol_list_deinit(struct symbol_list *list)

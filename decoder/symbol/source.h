@@ -102,10 +102,11 @@ void symbol_list_init(struct symbol_list *list);
 
 /*
  * Name the @size bytes at @address, which end below 2^64. @name, of @name_size bytes, must outlive
- * the list.
+ * the list, and so must @jit, which may be NULL: what a jitdump says of the code.
  *
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int symbol_list_add(struct symbol_list *list, uint64_t address, uint64_t size,
-				 const char *name, uint16_t name_size);
+				 const char *name, uint16_t name_size,
+				 const struct ptd_jit_note *jit);
 void symbol_list_deinit(struct symbol_list *list);

@@ -22,6 +22,8 @@
 #include "base/base.h"
 #include "util/vec.h"
 
+struct ptd_jit_note;
+
 #define SYMTAB_NONE UINT32_MAX
 
 /* The kind of a symbol. Of several names for the same code, one with a lower rank wins. */
@@ -41,6 +43,7 @@ struct symtab_symbol {
 	bool plt;       /* a stub of the PLT, which jumps to the function of this name */
 	bool unsized;   /* set by symtab_seal(): it had no size, and got one from elsewhere */
 	uint32_t order; /* set by symtab_add() */
+	const struct ptd_jit_note *jit; /* borrowed; NULL: the code is in no jitdump */
 };
 
 struct symtab_range {

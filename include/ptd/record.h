@@ -64,13 +64,24 @@ struct ptd_object {
 	uint8_t build_id_size; /* bytes; 0 if the object has no build-id */
 };
 
+/* A function of which a jitdump says when and where its JIT compiler put it. */
+struct ptd_jit_note {
+	uint64_t t;       /* when the compiler noted it; see ptd_clock */
+	uint64_t address; /* of its first byte in the memory of the process */
+	uint64_t size;    /* bytes */
+	uint64_t index;   /* the compiler's number for it */
+};
+
 /*
  * A function that has no name in the object's symbol table is called by its place, such as
- * "ls+0x4e30".
+ * "ls+0x4e30". Code that a JIT compiler puts where other code was is another symbol.
  */
 struct ptd_symbol {
 	const char *name;
-	uint64_t address; /* of its first byte, as linked: see ptd_block.address */
+	uint64_t address;               /* of its first byte, as linked: see ptd_block.address */
+	uint64_t size;                  /* bytes; 0: not known */
+	const struct ptd_jit_note *jit; /* NULL: no jitdump has it */
+	bool is_plt; /* a stub of the PLT, which jumps to the function; the name ends with @plt */
 };
 
 /*

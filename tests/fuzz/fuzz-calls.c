@@ -53,7 +53,8 @@ static void make_code(struct input *in)
 {
 	in->object = (struct ptd_object){ .name = "/bin/demo" };
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-		in->symbols[i] = (struct ptd_symbol){ names[i], (i - 1) * 8 * INSNS };
+		in->symbols[i] =
+		    (struct ptd_symbol){ .name = names[i], .address = (i - 1) * 8 * INSNS };
 		in->by_id[i] = &in->symbols[i];
 	}
 	for (size_t i = 0; i < BLOCKS; i++) {

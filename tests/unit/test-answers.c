@@ -19,7 +19,11 @@
 #define T0   UINT64_C(1000000000)
 
 static const struct ptd_object object = { .name = "/bin/demo" };
-static const struct ptd_symbol symbols[] = { { "", 0 }, { "main", 0x1000 }, { "f", 0x2000 } };
+static const struct ptd_symbol symbols[] = {
+	{ .name = "" },
+	{ .name = "main", .address = 0x1000 },
+	{ .name = "f", .address = 0x2000 },
+};
 static const struct ptd_symbol *const by_id[] = { &symbols[0], &symbols[1], &symbols[2] };
 static const uint8_t bytes[16];
 static const struct ptd_insn call = { .size = 5, .iclass = PTD_INSN_CALL, .symbol = 1 };

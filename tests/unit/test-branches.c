@@ -54,7 +54,9 @@ static int setup(void **state)
 		.cond = { .size = 2, .iclass = PTD_INSN_JUMP_COND, .symbol = 1 },
 		.call = { .size = 3, .iclass = PTD_INSN_CALL_INDIRECT, .symbol = 2 },
 		.other = { .size = 2 },
-		.symbols = { { .name = "" }, { "f", 0x8 }, { "g", 0x20 } },
+		.symbols = { { .name = "" },
+			     { .name = "f", .address = 0x8 },
+			     { .name = "g", .address = 0x20 } },
 	};
 	stream_init(&f->stream);
 	for (size_t i = 0; i < ARRAY_LEN(f->by_id); i++)

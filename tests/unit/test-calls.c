@@ -26,32 +26,32 @@
  * code without a symbol.
  */
 static const struct ptd_symbol code[] = {
-	{ "main", 0x1000 },
-	{ "f", 0x2000 },
-	{ "g", 0x3000 },
-	{ "h", 0x4000 },
-	{ "f.cold", 0x5000 },
-	{ "h@plt", 0x6000 },
-	{ "g@plt", 0x6010 },
-	{ "", 0x6020 }, /* the PLT's beginning */
-	{ "resolve", 0x7000 },
-	{ "restore", 0x8000 },
-	{ "", 0x9000 }, /* no symbols */
-	{ "__x86_indirect_thunk_rax", 0xa000 },
-	{ "__x86_return_thunk", 0xa100 },
-	{ "(anonymous namespace)::k(int)", 0xb000 },
-	{ "(anonymous namespace)::k(int) [clone .cold]", 0xb100 },
-	{ "__swapcontext", 0xc000 },
-	{ "__start_context", 0xc100 },
-	{ "setcontext", 0xc200 },
-	{ "runtime.mcall", 0xd000 },
-	{ "runtime.gogo.abi0", 0xd100 },
-	{ "gogo", 0xd200 },
-	{ "runtime.morestack_noctxt.abi0", 0xd300 },
-	{ "runtime.morestack.abi0", 0xd400 },
-	{ "demo+0xe000", 0xe000 },
-	{ "entry", 0xffff800000001000 },
-	{ "work", 0xffff800000002000 },
+	{ .name = "main", .address = 0x1000 },
+	{ .name = "f", .address = 0x2000 },
+	{ .name = "g", .address = 0x3000 },
+	{ .name = "h", .address = 0x4000 },
+	{ .name = "f.cold", .address = 0x5000 },
+	{ .name = "h@plt", .address = 0x6000 },
+	{ .name = "g@plt", .address = 0x6010 },
+	{ .name = "", .address = 0x6020 }, /* the PLT's beginning */
+	{ .name = "resolve", .address = 0x7000 },
+	{ .name = "restore", .address = 0x8000 },
+	{ .name = "", .address = 0x9000 }, /* no symbols */
+	{ .name = "__x86_indirect_thunk_rax", .address = 0xa000 },
+	{ .name = "__x86_return_thunk", .address = 0xa100 },
+	{ .name = "(anonymous namespace)::k(int)", .address = 0xb000 },
+	{ .name = "(anonymous namespace)::k(int) [clone .cold]", .address = 0xb100 },
+	{ .name = "__swapcontext", .address = 0xc000 },
+	{ .name = "__start_context", .address = 0xc100 },
+	{ .name = "setcontext", .address = 0xc200 },
+	{ .name = "runtime.mcall", .address = 0xd000 },
+	{ .name = "runtime.gogo.abi0", .address = 0xd100 },
+	{ .name = "gogo", .address = 0xd200 },
+	{ .name = "runtime.morestack_noctxt.abi0", .address = 0xd300 },
+	{ .name = "runtime.morestack.abi0", .address = 0xd400 },
+	{ .name = "demo+0xe000", .address = 0xe000 },
+	{ .name = "entry", .address = 0xffff800000001000 },
+	{ .name = "work", .address = 0xffff800000002000 },
 };
 
 #define BLOCKS 256

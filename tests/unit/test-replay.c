@@ -272,7 +272,7 @@ static void is_as_it_ran(void **state)
 
 	(void)state;
 	symbol_list_init(&jit_names);
-	assert_int_equal(symbol_list_add(&jit_names, 0, 8, "name", 4), 0);
+	assert_int_equal(symbol_list_add(&jit_names, 0, 8, "name", 4, NULL), 0);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		_cleanup_(objects_freep) struct objects *objects = NULL;
 		_cleanup_(space_freep) struct space *space = NULL;

@@ -92,8 +92,8 @@ static void a_list(void **state)
 
 	(void)state;
 	symbol_list_init(&list);
-	assert_int_equal(symbol_list_add(&list, 32, 8, "second", 6), 0);
-	assert_int_equal(symbol_list_add(&list, 16, 8, "first and more", 5), 0);
+	assert_int_equal(symbol_list_add(&list, 32, 8, "second", 6, NULL), 0);
+	assert_int_equal(symbol_list_add(&list, 16, 8, "first and more", 5, NULL), 0);
 	symbolat_expect(&list.source, 15, "");
 	symbolat_expect(&list.source, 16, "first");
 	symbolat_expect(&list.source, 24, "");
