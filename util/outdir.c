@@ -9,11 +9,21 @@
 
 #include "util/fdpass.h"
 
+static bool is_part(const char *part, size_t size)
+{
+	return size > 0 && part[0] != '.' && !memchr(part, '/', size);
+}
+
 bool outdir_is_name(const char name[static OUTDIR_NAME_MAX + 1])
 {
 	const size_t size = strnlen(name, OUTDIR_NAME_MAX + 1);
+	const char *slash = memchr(name, '/', size);
+	const size_t n_before = slash ? (size_t)(slash - name) : 0;
 
-	return size > 0 && size <= OUTDIR_NAME_MAX && name[0] != '.' && !memchr(name, '/', size);
+	if (size > OUTDIR_NAME_MAX)
+		return false;
+	return slash ? is_part(name, n_before) && is_part(slash + 1, size - n_before - 1)
+		     : is_part(name, size);
 }
 
 int outdir_open_here(int dir_fd, const char *name, bool is_new)

@@ -4,9 +4,10 @@
 /*
  * Output directory
  *
- * The one directory in which an output has its files. A process that is not confined opens them
- * itself. A confined process has a socket in the place of the directory's descriptor, and the
- * process at the other end opens them for it (decoder/cmd/creator.h).
+ * The one directory in which an output has its files, or directories that exist already and have
+ * its files. A process that is not confined opens them itself. A confined process has a socket in
+ * the place of the directory's descriptor, and the process at the other end opens them for it
+ * (decoder/cmd/creator.h).
  */
 
 #include <stdbool.h>
@@ -26,7 +27,10 @@ struct outdir_answer {
 	int32_t r; /* 0, or negative errno */
 };
 
-/* Return: whether @name is that of a file in the directory itself: no path, and not hidden. */
+/*
+ * Return: whether @name is that of a file in the directory itself, FILE, or in a directory there,
+ *         DIRECTORY/FILE, and nothing in it is hidden.
+ */
 bool outdir_is_name(const char name[static OUTDIR_NAME_MAX + 1]);
 
 /*

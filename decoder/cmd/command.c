@@ -599,7 +599,7 @@ int command_parse(struct command *c, int argc, char **argv)
 	if (c->n_outputs == 0 && !c->verify)
 		(void)add_output(c, "text");
 	for (size_t i = 0; i < c->n_outputs; i++)
-		if (c->outputs[i].ops->directory && !c->outputs[i].path)
+		if (c->outputs[i].ops->directories && !c->outputs[i].path)
 			return wrong("a directory must be named by -o for format",
 				     c->outputs[i].ops->name);
 	status = check_diff(c);

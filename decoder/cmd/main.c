@@ -105,7 +105,7 @@ static int open_targets(struct command *c)
 			return -EEXIST;
 		}
 		r = o->config.fd = ptd_sink_target_open(o->ops, o->path);
-		if (r >= 0 && o->ops->directory) {
+		if (r >= 0 && o->ops->directories) {
 			r = creator_start(o->config.fd, &o->creator);
 			(void)fd_close(o->config.fd);
 			o->config.fd = r < 0 ? -1 : fcntl(o->creator.socket, F_DUPFD_CLOEXEC, 0);

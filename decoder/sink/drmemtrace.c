@@ -2,14 +2,16 @@
 
 /*
  * The sink "drmemtrace": a directory that DynamoRIO's trace analysis tools read (-indir), with an
- * uncompressed file for each thread.
+ * uncompressed file for each thread, named after its last name; and tables of the symbols and of
+ * the functions.
  *
  * Timestamps are real time if the recorder's clock is known. Otherwise (a bare PT stream) they
  * count ticks of the stream's clock since the first slice, or are all the same if the stream has no
  * clock.
  *
  * Only the form for x86-64 is written. Its readers take all code for 64-bit code, so 16-bit and
- * 32-bit code is left out, like a hole.
+ * 32-bit code is left out, like a hole. The kernel's code is left out, too, unless it is asked for,
+ * but makes no hole: several of DynamoRIO's tools do not take traces with it.
  */
 
 #include <errno.h>
@@ -18,9 +20,11 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "decoder/sink/memtrace_calls.h"
 #include "decoder/sink/memtrace_code.h"
 #include "decoder/sink/memtrace_expansion.h"
 #include "decoder/sink/memtrace_out.h"
+#include "decoder/sink/memtrace_symbols.h"
 #include "decoder/sink/memtrace_thread.h"
 #include "decoder/sink/sinks.h"
 #include "ptd/sink.h"
@@ -34,10 +38,12 @@
 #define CODE_INSNS_MAX 4000000u
 
 struct drmemtrace {
-	struct memtrace_out_pool pool;
-	struct memtrace_clock clock;
-	bool begun; /* clock.t_first is set */
+	struct ptd_sink_config config; /* its descriptor is the directory */
+	struct memtrace_directory directory;
+	struct memtrace_calls calls;
+	bool begun; /* directory.clock.t_first is set */
 
+	struct map comms; /* pid << 32 | tid → the last name of the thread, the decoder's */
 	VEC(struct memtrace_thread *) threads;
 	struct map threads_by_id;  /* pid << 32 | tid → index */
 	struct map threads_by_cpu; /* tid << 32 | cpu → index; for ids that threads share */
@@ -48,8 +54,8 @@ struct drmemtrace {
 	uint64_t n_codes_made;
 
 	struct memtrace_known known; /* of the batch that is written */
-	uint64_t n_omitted;          /* instructions that were left out */
-	char omission[128];
+	uint64_t n_kernel, n_32;     /* instructions that were left out: the kernel's, and 32-bit */
+	char omission[256];
 };
 
 static void free_codes(struct drmemtrace *sink)
@@ -72,7 +78,10 @@ static void sink_free(void *state)
 	map_deinit(&sink->threads_by_cpu);
 	free_codes(sink);
 	vec_deinit(&sink->known.n);
-	memtrace_out_pool_deinit(&sink->pool);
+	map_deinit(&sink->comms);
+	memtrace_calls_deinit(&sink->calls);
+	memtrace_symbols_deinit(&sink->directory.symbols);
+	memtrace_out_pool_deinit(&sink->directory.pool);
 	free(sink);
 }
 
@@ -80,15 +89,49 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 		     void **ret_state)
 {
 	struct drmemtrace *sink = calloc(1, sizeof(*sink));
+	struct memtrace_directory *directory;
+	int r;
 
 	(void)output;
 	if (!sink)
 		return -ENOMEM;
-	sink->clock.clock = config->info->clock;
-	sink->clock.realtime_offset_ns = config->info->realtime_offset_ns;
-	memtrace_out_pool_init(&sink->pool, config->fd, config->room);
+	directory = &sink->directory;
+	directory->whole_system = ptd_sink_option(config, "whole-system");
+	r = memtrace_calls_init(&sink->calls, config->info, ptd_sink_option(config, "func-markers"),
+				directory->whole_system);
+	if (r < 0) {
+		memtrace_calls_deinit(&sink->calls);
+		free(sink);
+		return r;
+	}
+	sink->config = *config;
+	directory->clock.clock = config->info->clock;
+	directory->clock.realtime_offset_ns = config->info->realtime_offset_ns;
+	directory->marks_calls = sink->calls.layer;
+	memtrace_out_pool_init(&directory->pool, config->fd, config->room);
+	memtrace_symbols_init(&directory->symbols, &sink->config, &directory->clock);
 	*ret_state = sink;
 	return 0;
+}
+
+/* All records come before the first file is made, so that the last names are known by then. */
+static int take_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
+{
+	struct drmemtrace *sink = state;
+
+	(void)output;
+	if (record->kind != PTD_SIDEBAND_COMM || !record->name)
+		return 0;
+	return map_put(&sink->comms, (uint64_t)record->pid << 32 | record->tid,
+		       (uintptr_t)record->name);
+}
+
+/* Return: the name of the thread for its file; or NULL. */
+static const char *comm_of(const struct drmemtrace *sink, const struct ptd_slice *slice)
+{
+	const uint64_t *known = map_get(&sink->comms, (uint64_t)slice->pid << 32 | slice->tid);
+
+	return known ? (const char *)(uintptr_t)*known : slice->comm;
 }
 
 static int find_thread(struct drmemtrace *sink, const struct ptd_slice *slice,
@@ -111,7 +154,7 @@ static int find_thread(struct drmemtrace *sink, const struct ptd_slice *slice,
 		return 0;
 	}
 
-	thread = memtrace_thread_new(slice, &sink->pool, &sink->clock);
+	thread = memtrace_thread_new(slice, comm_of(sink, slice), &sink->directory);
 	if (!thread)
 		return -ENOMEM;
 	r = vec_reserve(&sink->threads, 1);
@@ -152,32 +195,43 @@ static int find_code(struct drmemtrace *sink, uint32_t space, struct memtrace_co
 	return vec_push(&sink->codes, TAKE(code));
 }
 
-/* Write run @i, or some runs that can be copied. @ret_n is how many. */
+/* Write run @i, or some runs before run @end that can be copied. @ret_n is how many. */
 static int write_runs(struct drmemtrace *sink, struct memtrace_thread *thread,
 		      const struct ptd_batch *batch, const struct memtrace_expansion *expansion,
-		      size_t i, size_t *ret_n)
+		      size_t i, size_t end, size_t *ret_n)
 {
+	const struct ptd_run *run = &batch->runs[i];
 	int r;
 
-	r = memtrace_thread_copy(thread, batch, expansion, &sink->known, i, ret_n);
+	*ret_n = 1;
+	if (run->block->mode != 64) {
+		sink->n_32 += run->n;
+		memtrace_thread_skip(thread);
+		return 0;
+	}
+	if (memtrace_is_kernel(run->base) && !sink->directory.whole_system) {
+		sink->n_kernel += run->n;
+		memtrace_thread_leave_out_kernel(thread);
+		return 0;
+	}
+	r = memtrace_thread_copy(thread, batch, expansion, &sink->known, i, end, ret_n);
 	if (r < 0 || *ret_n > 0)
 		return r;
 	*ret_n = 1;
-	if (batch->runs[i].block->mode == 64)
-		return memtrace_thread_run(thread, &batch->runs[i]);
-	sink->n_omitted += batch->runs[i].n;
-	memtrace_thread_skip(thread);
-	return 0;
+	return memtrace_thread_run(thread, batch, run);
 }
 
 static int write_batch(struct drmemtrace *sink, struct memtrace_thread *thread,
 		       const struct ptd_batch *batch, const struct memtrace_expansion *expansion)
 {
-	size_t mark = 0, n;
+	size_t mark = 0, next_call, n;
 	int r;
 
 	r = memtrace_file_begin_batch(&thread->file, expansion->n_sites, &sink->known);
 	for (size_t run = 0; r == 0; run += n) {
+		r = memtrace_calls_take(&sink->calls, run, &thread->calls, &next_call);
+		if (r < 0)
+			return r;
 		for (; mark < batch->n_marks && batch->marks[mark].run <= run; mark++) {
 			r = memtrace_thread_mark(thread, &batch->marks[mark]);
 			if (r < 0)
@@ -185,7 +239,7 @@ static int write_batch(struct drmemtrace *sink, struct memtrace_thread *thread,
 		}
 		if (run == batch->n_runs)
 			break;
-		r = write_runs(sink, thread, batch, expansion, run, &n);
+		r = write_runs(sink, thread, batch, expansion, run, next_call, &n);
 	}
 	return r;
 }
@@ -223,7 +277,7 @@ static int sink_write(void *state, const struct ptd_batch *batch, const void *by
 	(void)output;
 	expansion = memtrace_expansion_at(bytes, batch->n_runs);
 	if (!sink->begun)
-		sink->clock.t_first = batch->slice->t0;
+		sink->directory.clock.t_first = batch->slice->t0;
 	sink->begun = true;
 
 	r = find_thread(sink, batch->slice, &thread);
@@ -233,6 +287,8 @@ static int sink_write(void *state, const struct ptd_batch *batch, const void *by
 	if (r < 0)
 		return r;
 	r = memtrace_thread_begin(thread, batch->slice, code);
+	if (r == 0)
+		r = memtrace_calls_begin(&sink->calls, batch);
 	if (r < 0)
 		return r;
 
@@ -245,41 +301,57 @@ static int sink_write(void *state, const struct ptd_batch *batch, const void *by
 static int sink_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct drmemtrace *sink = state;
-	int r = 0;
+	int r = 0, q;
 
 	(void)stats;
 	(void)output;
 	/* After a failure the other files are finished all the same. */
 	for (size_t i = 0; i < sink->threads.n; i++) {
-		const int q = memtrace_thread_finish(sink->threads.items[i]);
-
-		if (r == 0)
-			r = q;
+		q = memtrace_thread_finish(sink->threads.items[i]);
+		r = r ?: q;
 	}
-	return r;
+	q = memtrace_symbols_finish(&sink->directory.symbols);
+	r = r ?: q;
+	q = memtrace_calls_finish(&sink->calls, &sink->config);
+	return r ?: q;
 }
 
 static const char *sink_omission(void *state)
 {
 	struct drmemtrace *sink = state;
+	int n = 0;
 
-	if (sink->n_omitted == 0)
-		return NULL;
-	(void)snprintf(
-	    sink->omission, sizeof(sink->omission),
-	    "%" PRIu64
-	    " instructions of 32-bit or 16-bit code are not in it: the format is that of "
-	    "64-bit programs",
-	    sink->n_omitted);
-	return sink->omission;
+	if (sink->n_32 > 0)
+		n = snprintf(sink->omission, sizeof(sink->omission),
+			     "%" PRIu64
+			     " instructions of 32-bit or 16-bit code are not in it: the format is "
+			     "that of 64-bit programs",
+			     sink->n_32);
+	if (sink->n_kernel > 0)
+		n += snprintf(sink->omission + n, sizeof(sink->omission) - (size_t)n,
+			      "%s%" PRIu64 " instructions of the kernel are not in it: see the "
+			      "option whole-system",
+			      n > 0 ? "; " : "", sink->n_kernel);
+	return n > 0 ? sink->omission : NULL;
 }
+
+static const char *const directories[] = { "trace", "aux", NULL };
+
+static const struct ptd_sink_option options[] = {
+	{ .name = "whole-system", .help = "with the kernel's code", .is_flag = true },
+	{ .name = "func-markers",
+	  .help = "PATTERN  mark calls of these functions only, as 'png_*'; none: of no function" },
+	{},
+};
 
 const struct ptd_sink_ops sink_drmemtrace = {
 	.size = sizeof(sink_drmemtrace),
 	.name = "drmemtrace",
 	.help = "directory of traces for DynamoRIO's drmemtrace tools, a file for each thread",
-	.directory = "trace",
+	.directories = directories,
+	.options = options,
 	.open = sink_open,
+	.sideband = take_sideband,
 	.remember = sink_remember,
 	.forget = sink_forget,
 	.expand = sink_expand,
@@ -287,5 +359,4 @@ const struct ptd_sink_ops sink_drmemtrace = {
 	.finish = sink_finish,
 	.omission = sink_omission,
 	.free = sink_free,
-	.no_symbols = true,
 };

@@ -18,8 +18,8 @@
 /* Longer blocks, which the library does not make, are left to the writer. */
 #define INSNS_MAX 1024
 
-#define COPY_SIZE        16              /* bytes: records are copied in steps of so many */
-#define RUN_RECORDS_MAX  (INSNS_MAX + 2) /* the branch before it, and where that went */
+#define COPY_SIZE        16                  /* bytes: records are copied in steps of so many */
+#define RUN_RECORDS_MAX  (2 * INSNS_MAX + 2) /* symbols; the branch before it, and its target */
 #define RUN_RECORDS_SIZE (RUN_RECORDS_MAX * sizeof(struct memtrace_record) + COPY_SIZE)
 
 /* The bytes of an expansion: this, the runs, the records. */
@@ -42,8 +42,12 @@ static const size_t n_records_of_way[] = { [WAY_COND] = 1, [WAY_INDIRECT] = 2 };
 struct recorded {
 	struct template template;
 	uint64_t target; /* where the last instruction leads, if it is a direct branch */
+	uint32_t symbol; /* of all instructions, unless is_mixed; else of the last one */
 	uint16_t n;
-	uint8_t way;                      /* enum way, by which the last instruction leaves */
+	bool is_mixed; /* the instructions have several symbols */
+	uint8_t way;   /* enum way, by which the last instruction leaves */
+	uint32_t flow; /* MEMTRACE_EXPANSION_CALLS, MEMTRACE_EXPANSION_RETURNS, or 0 */
+	bool is_far;   /* it ends with a far return, behind which no run follows */
 	struct memtrace_record records[]; /* and COPY_SIZE bytes more */
 };
 
@@ -90,6 +94,19 @@ static enum way way_of(uint8_t iclass)
 	return iclass == PTD_INSN_JUMP_COND ? WAY_COND : WAY_INDIRECT;
 }
 
+static uint32_t flow_of(const struct ptd_block *block)
+{
+	switch (memtrace_insn_type(block, block->n_insns - 1u)) {
+	case MEMTRACE_DIRECT_CALL:
+	case MEMTRACE_INDIRECT_CALL:
+		return MEMTRACE_EXPANSION_CALLS;
+	case MEMTRACE_RETURN:
+		return MEMTRACE_EXPANSION_RETURNS;
+	default:
+		return 0;
+	}
+}
+
 static int make_recorded(struct memtrace_memory *memory, const struct ptd_block *block,
 			 uint64_t base, struct recorded **ret_recorded)
 {
@@ -104,7 +121,13 @@ static int make_recorded(struct memtrace_memory *memory, const struct ptd_block 
 		return -ENOMEM;
 	recorded->n = block->n_insns;
 	recorded->way = (uint8_t)way_of(block->insns[block->n_insns - 1].iclass);
+	recorded->flow = flow_of(block);
+	recorded->is_far = block->insns[block->n_insns - 1].iclass == PTD_INSN_RETURN_FAR;
 	recorded->target = base + (uint64_t)block->target;
+	recorded->symbol = block->insns[block->n_insns - 1].symbol;
+	recorded->is_mixed = false;
+	for (size_t i = 0; i < block->n_insns; i++)
+		recorded->is_mixed |= block->insns[i].symbol != recorded->symbol;
 	p = (uint8_t *)recorded->records;
 	for (size_t i = 0; i < block->n_insns; i++)
 		p = memtrace_put_record(p, memtrace_insn_type(block, i), block->insns[i].size,
@@ -156,6 +179,7 @@ static inline int find_site(struct memtrace_memory *memory, const struct ptd_run
 struct before {
 	const struct recorded *recorded; /* NULL: the next run does not follow */
 	size_t last;                     /* index of its last instruction in its block */
+	uint32_t symbol;                 /* of that */
 	enum way way;
 };
 
@@ -197,6 +221,28 @@ static inline uint8_t *put_way(uint8_t *to, const struct before *before, uint64_
 	return can_be[way] ? to + n_records_of_way[way] * sizeof(*record) : NULL;
 }
 
+/* Write the marker of @symbol, which counts if @before is another one, as in put_way(). */
+static inline uint8_t *put_symbol(uint8_t *to, uint32_t symbol, uint32_t before)
+{
+	(void)memtrace_put_record(to, MEMTRACE_MARKER, MEMTRACE_SYMBOL, symbol);
+	return to + (symbol != before) * sizeof(struct memtrace_record);
+}
+
+/* Write the records of @run, of which @n are due, one by one: the symbol may change between. */
+static uint8_t *put_mixed(uint8_t *to, const struct ptd_run *run, const struct recorded *recorded,
+			  uint32_t symbol, size_t n)
+{
+	for (size_t i = 0; i < run->n; i++) {
+		const uint32_t own = run->block->insns[run->first + i].symbol;
+
+		to = put_symbol(to, own, symbol);
+		symbol = own;
+		if (i < n)
+			to = copy_records(to, &recorded->records[run->first + i], 1);
+	}
+	return to;
+}
+
 /* Write the records of @run at @to, if it follows @before. Return: their end; else NULL. */
 static inline uint8_t *put_run(uint8_t *to, const struct ptd_run *run,
 			       const struct recorded *recorded, const struct before *before,
@@ -207,7 +253,12 @@ static inline uint8_t *put_run(uint8_t *to, const struct ptd_run *run,
 	if (!before->recorded)
 		return NULL;
 	to = put_way(to, before, records->addr);
-	return to ? copy_records(to, records, (size_t)run->n - waits) : NULL;
+	if (!to)
+		return NULL;
+	if (recorded->is_mixed)
+		return put_mixed(to, run, recorded, before->symbol, (size_t)run->n - waits);
+	to = put_symbol(to, recorded->symbol, before->symbol);
+	return copy_records(to, records, (size_t)run->n - waits);
 }
 
 /* Have the CPU fetch the records of a run that comes soon: mostly they are in no cache near it. */
@@ -250,10 +301,15 @@ static int expand_run(const struct memtrace_memory *memory, const struct ptd_run
 		const uint8_t *p = put_run(to, run, recorded, before, waits);
 
 		ret_run->what |= waits ? MEMTRACE_EXPANSION_WAITS : 0;
+		ret_run->what |= end == recorded->n ? recorded->flow : 0;
 		ret_run->what |= p ? MEMTRACE_EXPANSION_FOLLOWS : 0;
 		output->n_used += p ? (size_t)(p - to) : 0;
 		before->last = end - 1;
+		before->symbol =
+		    recorded->is_mixed ? run->block->insns[end - 1].symbol : recorded->symbol;
 		before->way = way;
+		if (recorded->is_far && end == recorded->n)
+			recorded = NULL;
 	}
 	before->recorded = recorded;
 	ret_run->end = (uint32_t)(output->n_used - records);

@@ -12,7 +12,9 @@
  * A run follows the one before it if no mark stands between them and control came to it as the code
  * says: it fell through, or followed a branch. The records of such a run are those of its own
  * instructions, but for a branch at its end whose record must say where it went; and before them
- * the record of such a branch at the end of the run before. Other runs have no records.
+ * the record of such a branch at the end of the run before. No run follows a far return, which may
+ * leave the kernel. A marker of a symbol stands where it
+ * changes, as if all runs were written one after the other. Other runs have no records.
  */
 
 #include <stdbool.h>
@@ -29,7 +31,10 @@ struct memtrace_expansion_run {
 	uint32_t what; /* the number of its site in the batch, and the flags below */
 };
 
-#define MEMTRACE_EXPANSION_SITE    ((1u << 30) - 1) /* a site is a block at an address */
+#define MEMTRACE_EXPANSION_SITE ((1u << 28) - 1) /* a site is a block at an address */
+/* Its last instruction is a call, or a return. */
+#define MEMTRACE_EXPANSION_CALLS   (1u << 28)
+#define MEMTRACE_EXPANSION_RETURNS (1u << 29)
 #define MEMTRACE_EXPANSION_FOLLOWS (1u << 30)
 /* Its last instruction is a branch, whose record is before those of the next run. */
 #define MEMTRACE_EXPANSION_WAITS (1u << 31)

@@ -45,7 +45,7 @@ static void commit(struct memtrace_file *file, const uint8_t *end)
 	file->out.n = (size_t)(end - file->out.buffer);
 }
 
-static int write_header(struct memtrace_file *file, uint64_t pid, uint64_t tid)
+static int write_header(struct memtrace_file *file, uint64_t file_type, uint64_t pid, uint64_t tid)
 {
 	uint8_t *p;
 	int r;
@@ -55,7 +55,7 @@ static int write_header(struct memtrace_file *file, uint64_t pid, uint64_t tid)
 		return r;
 	p = memtrace_put_record(p, MEMTRACE_HEADER, 0, MEMTRACE_VERSION_RETIRED);
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_VERSION, MEMTRACE_VERSION_RETIRED);
-	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_FILETYPE, MEMTRACE_FILETYPE_USER);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_FILETYPE, file_type);
 	p = memtrace_put_record(p, MEMTRACE_THREAD, MEMTRACE_ID_SIZE, tid);
 	p = memtrace_put_record(p, MEMTRACE_PID, MEMTRACE_ID_SIZE, pid);
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CACHE_LINE, CACHE_LINE_BYTES);
@@ -66,8 +66,8 @@ static int write_header(struct memtrace_file *file, uint64_t pid, uint64_t tid)
 }
 
 int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *pool,
-			 const struct memtrace_clock *clock, const char *stem, uint64_t pid,
-			 uint64_t tid)
+			 const struct memtrace_clock *clock, const char *stem, uint64_t file_type,
+			 uint64_t pid, uint64_t tid)
 {
 	int r;
 
@@ -76,7 +76,8 @@ int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *p
 		return r;
 	file->clock = clock;
 	file->chunk_end = MEMTRACE_CHUNK;
-	return write_header(file, pid, tid);
+	file->symbol = MEMTRACE_NO_SYMBOL_YET;
+	return write_header(file, file_type, pid, tid);
 }
 
 void memtrace_file_set_code(struct memtrace_file *file, struct memtrace_code *code)
@@ -106,7 +107,7 @@ int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint64_t va
 				  &value, sizeof(value));
 }
 
-static uint64_t stamp_of(const struct memtrace_clock *clock, uint64_t t)
+uint64_t memtrace_stamp(const struct memtrace_clock *clock, uint64_t t)
 {
 	int64_t unix_ns;
 
@@ -119,7 +120,7 @@ static uint64_t stamp_of(const struct memtrace_clock *clock, uint64_t t)
 
 int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint32_t cpu)
 {
-	const uint64_t stamp = stamp_of(file->clock, t);
+	const uint64_t stamp = memtrace_stamp(file->clock, t);
 	uint8_t *p;
 	int r;
 
@@ -257,7 +258,7 @@ bool memtrace_file_look_up(const struct memtrace_file *file, struct memtrace_kno
 }
 
 int memtrace_file_records(struct memtrace_file *file, const uint8_t *records, size_t size,
-			  uint64_t n_insns)
+			  uint64_t n_insns, uint32_t symbol)
 {
 	uint8_t *p;
 	int r;
@@ -268,6 +269,7 @@ int memtrace_file_records(struct memtrace_file *file, const uint8_t *records, si
 	memcpy(p, records, size);
 	commit(file, p + size);
 	file->n_insns += n_insns;
+	file->symbol = symbol;
 	return 0;
 }
 
@@ -298,15 +300,51 @@ static uint8_t *put_insns_with_bytes(uint8_t *p, const struct ptd_block *block, 
 	return p;
 }
 
+/* The next instruction is written now: if the chunk is full, the next one begins. */
+static void enter_chunk(struct memtrace_file *file)
+{
+	if (file->n_insns - file->chunk_start < MEMTRACE_CHUNK)
+		return;
+	file->chunk_start = file->n_insns;
+	file->symbol = MEMTRACE_NO_SYMBOL_YET;
+}
+
+int memtrace_file_symbol(struct memtrace_file *file, uint32_t symbol)
+{
+	enter_chunk(file);
+	if (file->symbol == symbol)
+		return 0;
+	file->symbol = symbol;
+	return memtrace_file_marker(file, MEMTRACE_SYMBOL, symbol, NULL);
+}
+
+/* Return: up to which instruction, at most up to @end, the chunk and the symbol of @first go. */
+static size_t same_symbol(const struct memtrace_file *file, const struct ptd_block *block,
+			  size_t first, size_t end)
+{
+	const uint64_t left = file->chunk_start + MEMTRACE_CHUNK - file->n_insns;
+	size_t i = first + 1;
+
+	if (end - first > left)
+		end = first + (size_t)left;
+	while (i < end && block->insns[i].symbol == block->insns[first].symbol)
+		i++;
+	return i;
+}
+
 int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *block, uint64_t base,
 			size_t first, size_t end, size_t from)
 {
 	while (first < end) {
 		const bool with_bytes = first >= from;
-		size_t stop = with_bytes || end < from ? end : from;
+		size_t stop;
 		uint8_t *p;
 		int r;
 
+		r = memtrace_file_symbol(file, block->insns[first].symbol);
+		if (r < 0)
+			return r;
+		stop = same_symbol(file, block, first, with_bytes || end < from ? end : from);
 		if (stop - first > PIECE_INSNS)
 			stop = first + PIECE_INSNS;
 		r = memtrace_out_room(&file->out,
@@ -339,6 +377,9 @@ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn 
 	uint8_t *p;
 	int r;
 
+	r = memtrace_file_symbol(file, i->symbol);
+	if (r < 0)
+		return r;
 	r = memtrace_out_room(&file->out, INSN_RECORDS_MAX * sizeof(struct memtrace_record), &p);
 	if (r < 0)
 		return r;

@@ -8,9 +8,10 @@
  * remembers which instructions' bytes it has announced. What is written, and when that is legal, is
  * decided by struct memtrace_thread.
  *
- * Bytes are announced anew in every chunk of MEMTRACE_CHUNK instructions, although DynamoRIO treats
- * a plain file as one chunk. A reader that relies on the chunk size in the header therefore finds
- * the bytes, and the file can be cut into the components of a zip archive without a change.
+ * Bytes are announced anew in every chunk of MEMTRACE_CHUNK instructions, and the symbol is stated
+ * anew, although DynamoRIO treats a plain file as one chunk. A reader that relies on the chunk size
+ * in the header therefore finds both, and the file can be cut into the components of a zip archive
+ * without a change.
  */
 
 #include <stdbool.h>
@@ -26,6 +27,8 @@
 
 #define MEMTRACE_CHUNK UINT64_C(10000000) /* instructions */
 
+#define MEMTRACE_NO_SYMBOL_YET UINT64_MAX
+
 /*
  * How a time of the stream becomes a timestamp. With a clock in ns, timestamps are µs since 1601.
  * With any other clock they count ticks since the first slice and begin at 1, because DynamoRIO
@@ -37,6 +40,9 @@ struct memtrace_clock {
 	uint64_t t_first;           /* start of the first slice */
 };
 
+/* Return: the timestamp of the time @t. */
+uint64_t memtrace_stamp(const struct memtrace_clock *clock, uint64_t t);
+
 struct memtrace_announced;
 
 struct memtrace_file {
@@ -45,7 +51,9 @@ struct memtrace_file {
 	uint64_t stamp;                     /* the last timestamp */
 	uint64_t n_windows;                 /* windows so far; the next window has this number */
 	uint64_t n_insns;
-	uint64_t chunk_end; /* n_insns at which the chunk is full */
+	uint64_t chunk_start; /* n_insns when the chunk began */
+	uint64_t chunk_end;   /* n_insns up to which bytes are announced in one chunk */
+	uint64_t symbol;      /* of the last marker 101 in this chunk; or MEMTRACE_NO_SYMBOL_YET */
 
 	struct memtrace_code *code; /* of the thread's address space; borrowed */
 	uint64_t generation;        /* of @code, in which the announcements were made */
@@ -79,7 +87,7 @@ struct memtrace_known {
  */
 _must_check_ int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *pool,
 				      const struct memtrace_clock *clock, const char *stem,
-				      uint64_t pid, uint64_t tid);
+				      uint64_t file_type, uint64_t pid, uint64_t tid);
 
 /* Runs from now on belong to @code, which is borrowed. None of it counts as announced. */
 void memtrace_file_set_code(struct memtrace_file *file, struct memtrace_code *code);
@@ -106,6 +114,9 @@ _must_check_ int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint
  * window, number 0, begins behind the first timestamp of the file.
  */
 _must_check_ int memtrace_file_window(struct memtrace_file *file);
+
+/* Write the marker of @symbol, unless that is the last one in the chunk. */
+_must_check_ int memtrace_file_symbol(struct memtrace_file *file, uint32_t symbol);
 
 /*
  * Find out which instructions of @run must be written with their bytes: those whose index in the
@@ -139,22 +150,24 @@ static inline bool memtrace_file_is_announced(const struct memtrace_file *file,
 
 /*
  * Write records that memtrace_expand() made of @n_insns instructions, @size bytes of them: at most
- * MEMTRACE_OUT_BUFFER. All these instructions must be announced.
+ * MEMTRACE_OUT_BUFFER. All these instructions must be announced, and in the same chunk; @symbol is
+ * that of the last one, or of a branch behind it that is not written yet.
  */
 _must_check_ int memtrace_file_records(struct memtrace_file *file, const uint8_t *records,
-				       size_t size, uint64_t n_insns);
+				       size_t size, uint64_t n_insns, uint32_t symbol);
 
 /* Make all announcements void, so that all bytes are announced anew. */
 void memtrace_file_forget(struct memtrace_file *file);
 
 /*
- * Write the instructions @first to @end - 1 of @block, which ran at @base; those from index @from
- * on come with their bytes. None of them may be a conditional or an indirect branch.
+ * Write the instructions @first to @end - 1 of @block, which ran at @base, with the markers of
+ * their symbols; those from index @from on come with their bytes. None of them may be a conditional
+ * or an indirect branch.
  */
 _must_check_ int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *block,
 				     uint64_t base, size_t first, size_t end, size_t from);
 
-/* Write @insn, a conditional or an indirect branch that went to @target. */
+/* Write @insn, a conditional or an indirect branch that went to @target, likewise. */
 _must_check_ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn *insn,
 				      bool with_bytes, uint64_t target);
 

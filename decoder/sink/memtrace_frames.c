@@ -5,6 +5,37 @@
 #include <assert.h>
 #include <string.h>
 
+void memtrace_returns_deinit(struct memtrace_returns *returns)
+{
+	vec_deinit(&returns->addresses);
+}
+
+int memtrace_returns_push(struct memtrace_returns *returns, uint64_t address)
+{
+	uint64_t *items = returns->addresses.items;
+
+	if (returns->addresses.n == MEMTRACE_RETURNS_MAX) {
+		returns->addresses.n /= 2;
+		memcpy(items, items + returns->addresses.n, returns->addresses.n * sizeof(*items));
+		returns->is_cut = true;
+	}
+	return vec_push(&returns->addresses, address);
+}
+
+void memtrace_returns_pop(struct memtrace_returns *returns)
+{
+	if (returns->addresses.n > 0)
+		returns->addresses.n--;
+}
+
+bool memtrace_returns_top(const struct memtrace_returns *returns, uint64_t *ret_address)
+{
+	const size_t n = returns->addresses.n;
+
+	*ret_address = n > 0 ? returns->addresses.items[n - 1] : 0;
+	return n > 0 || !returns->is_cut;
+}
+
 void memtrace_frames_deinit(struct memtrace_frames *frames)
 {
 	vec_deinit(&frames->stack);

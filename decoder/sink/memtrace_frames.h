@@ -14,6 +14,10 @@
  * frame therefore remembers where its marker is, so that the value can be changed. When a second
  * handler follows the first one with no instruction between them, the markers of both hold that pc:
  * the frame of the first handler then stays, closed, below the frame of the second.
+ *
+ * DynamoRIO's checker also keeps a stack of return addresses: a call pushes one, a return pops one,
+ * whatever program and kernel do with the stack meanwhile, and a signal pushes 0. The return
+ * address in a marker of a function must be the top one.
  */
 
 #include <stdbool.h>
@@ -23,7 +27,8 @@
 #include "base/base.h"
 #include "util/vec.h"
 
-#define MEMTRACE_FRAMES_MAX 64
+#define MEMTRACE_FRAMES_MAX  64
+#define MEMTRACE_RETURNS_MAX (1u << 16)
 
 struct memtrace_frame {
 	uint64_t pc;        /* the interrupted pc, as marker 0 has it */
@@ -36,6 +41,24 @@ struct memtrace_frames {
 	VEC(struct memtrace_frame) stack; /* the last one is open */
 	bool cut; /* the reader's stack has older frames that were forgotten here */
 };
+
+/* The newest addresses of the checker's stack. */
+struct memtrace_returns {
+	VEC(uint64_t) addresses;
+	bool is_cut; /* the checker's stack has older addresses that were forgotten here */
+};
+
+void memtrace_returns_deinit(struct memtrace_returns *returns);
+
+/* Return: 0 or -ENOMEM. */
+_must_check_ int memtrace_returns_push(struct memtrace_returns *returns, uint64_t address);
+void memtrace_returns_pop(struct memtrace_returns *returns);
+
+/*
+ * Return: whether it is known which address the checker demands, which is @ret_address then; any
+ *         would do if its stack is empty.
+ */
+bool memtrace_returns_top(const struct memtrace_returns *returns, uint64_t *ret_address);
 
 void memtrace_frames_deinit(struct memtrace_frames *frames);
 

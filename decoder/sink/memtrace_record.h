@@ -44,6 +44,9 @@ enum memtrace_marker {
 	MEMTRACE_KERNEL_XFER = 1,  /* a system call that lands elsewhere: the pc after it */
 	MEMTRACE_TIMESTAMP = 2,
 	MEMTRACE_CPU = 3,
+	MEMTRACE_FUNCTION = 4,       /* id in funclist.log, for the next two */
+	MEMTRACE_RETURN_ADDRESS = 5, /* the function was called */
+	MEMTRACE_RETURN_VALUE = 7,   /* the function returned */
 	MEMTRACE_FILETYPE = 9,
 	MEMTRACE_CACHE_LINE = 10,
 	MEMTRACE_VERSION = 12,
@@ -51,13 +54,17 @@ enum memtrace_marker {
 	MEMTRACE_PAGE_SIZE = 18,
 	MEMTRACE_CHUNK_INSNS = 20,
 	MEMTRACE_BRANCH_TARGET = 29,
+	MEMTRACE_HARDWARE_EVENT = 43,  /* kernel code begins: the pc that would have come next */
+	MEMTRACE_HARDWARE_RETURN = 44, /* it ends: not 0 */
+	MEMTRACE_SYMBOL = 101, /* ours: id in symbols.tsv of the symbol of what follows; 0: none */
 };
 
 #define MEMTRACE_VERSION_RETIRED \
 	7 /* only retired instructions; directions and targets of branches */
 
 /* Instructions only, x86-64, data accesses left out, with encodings, no system call numbers. */
-#define MEMTRACE_FILETYPE_USER 0x344
+#define MEMTRACE_FILETYPE_USER         0x344
+#define MEMTRACE_FILETYPE_WHOLE_SYSTEM 0x40344 /* the same, with the kernel's code */
 
 #define MEMTRACE_ID_SIZE 4 /* what DynamoRIO writes as the size of records 22 to 24 */
 

@@ -23,13 +23,13 @@
 #define NR_RT_SIGRETURN 15u
 #define NR_EXECVE       59u
 #define NR_EXECVEAT     322u
-#define VSYSCALL_PAGE   UINT64_C(0xffffffffff600000)
-#define VSYSCALL_SIZE   0x1000u
 
-/* Return: the id as the file has it. DynamoRIO takes 0 for no thread and all ones for idle. */
-static uint64_t shown_id(uint32_t id)
+/* Return: the id as the file has it, for one that needs the number of the CPU, or @cpu = 0. */
+static uint64_t shown_id(uint32_t id, uint32_t cpu)
 {
-	return id == 0 || id == PTD_ID_UNKNOWN ? UINT64_MAX : id;
+	if (id == 0)
+		return MEMTRACE_ID_IDLE + cpu;
+	return id == PTD_ID_UNKNOWN ? MEMTRACE_ID_UNKNOWN + cpu : id;
 }
 
 static void set_comm(struct memtrace_thread *thread, const char *comm)
@@ -48,23 +48,22 @@ static void set_comm(struct memtrace_thread *thread, const char *comm)
 	thread->comm[n] = '\0';
 }
 
-struct memtrace_thread *memtrace_thread_new(const struct ptd_slice *slice,
-					    struct memtrace_out_pool *pool,
-					    const struct memtrace_clock *clock)
+struct memtrace_thread *memtrace_thread_new(const struct ptd_slice *slice, const char *comm,
+					    struct memtrace_directory *directory)
 {
 	struct memtrace_thread *thread = malloc(sizeof(*thread));
 
 	if (!thread)
 		return NULL;
 	*thread = (struct memtrace_thread){
-		.pool = pool,
-		.clock = clock,
-		.pid = shown_id(slice->pid),
-		.tid = shown_id(slice->tid),
+		.directory = directory,
+		.pid = shown_id(slice->pid, 0),
+		.tid = shown_id(slice->tid, slice->cpu),
 		.space = slice->space,
 		.slice = slice->id,
 		.pair_due = true,
 	};
+	set_comm(thread, comm);
 	return thread;
 }
 
@@ -74,6 +73,8 @@ struct memtrace_thread *memtrace_thread_free(struct memtrace_thread *thread)
 		return NULL;
 	memtrace_file_deinit(&thread->file);
 	memtrace_frames_deinit(&thread->frames);
+	memtrace_returns_deinit(&thread->returns);
+	vec_deinit(&thread->calls.items);
 	free(thread);
 	return NULL;
 }
@@ -92,10 +93,7 @@ int memtrace_thread_begin(struct memtrace_thread *thread, const struct ptd_slice
 		memtrace_file_set_code(&thread->file, code);
 		thread->code_serial = code->serial;
 	}
-	if (thread->started)
-		return memtrace_out_use(&thread->file.out);
-	set_comm(thread, slice->comm);
-	return 0;
+	return thread->started ? memtrace_out_use(&thread->file.out) : 0;
 }
 
 static void set_now(struct memtrace_thread *thread, uint64_t t)
@@ -120,12 +118,15 @@ static int start(struct memtrace_thread *thread)
 	_cleanup_(freep) char *stem = NULL;
 	int r;
 
-	if (asprintf(&stem, "drmemtrace.%s.%" PRId64, thread->comm, (int64_t)thread->tid) < 0) {
+	if (asprintf(&stem, "trace/drmemtrace.%s.%" PRIu64, thread->comm, thread->tid) < 0) {
 		stem = NULL;
 		return -ENOMEM;
 	}
-	r = memtrace_file_create(&thread->file, thread->pool, thread->clock, stem, thread->pid,
-				 thread->tid);
+	r = memtrace_file_create(&thread->file, &thread->directory->pool, &thread->directory->clock,
+				 stem,
+				 thread->directory->whole_system ? MEMTRACE_FILETYPE_WHOLE_SYSTEM
+								 : MEMTRACE_FILETYPE_USER,
+				 thread->pid, thread->tid);
 	if (r < 0)
 		return r;
 	thread->started = true;
@@ -189,6 +190,51 @@ static void drop_branch(struct memtrace_thread *thread)
 	memtrace_file_forget(&thread->file); /* its bytes may count as announced */
 }
 
+/*
+ * Write the markers of functions that were entered or left, if the last record is a branch. Should
+ * the return address that a marker must have be unknown, no more functions are marked.
+ */
+static int write_calls(struct memtrace_thread *thread)
+{
+	uint64_t address;
+	int r = 0;
+
+	if (!thread->after_branch)
+		return 0;
+	for (size_t i = 0; r == 0 && i < thread->calls.items.n; i++) {
+		const struct memtrace_call *call = &thread->calls.items.items[i];
+
+		thread->calls_lost |= !memtrace_returns_top(&thread->returns, &address);
+		if (thread->calls_lost)
+			break;
+		r = memtrace_file_marker(&thread->file, MEMTRACE_FUNCTION, call->function, NULL);
+		if (r == 0)
+			r = memtrace_file_marker(&thread->file,
+						 call->is_enter ? MEMTRACE_RETURN_ADDRESS
+								: MEMTRACE_RETURN_VALUE,
+						 call->is_enter ? address : 0, NULL);
+	}
+	thread->calls.items.n = 0;
+	return r;
+}
+
+/* The record of @insn was written, a call or a return as a rule. Return: 0 or -ENOMEM. */
+static int note_return(struct memtrace_thread *thread, const struct memtrace_insn *insn)
+{
+	if (!thread->directory->marks_calls)
+		return 0;
+	switch (memtrace_insn_type(insn->block, insn->index)) {
+	case MEMTRACE_DIRECT_CALL:
+	case MEMTRACE_INDIRECT_CALL:
+		return memtrace_returns_push(&thread->returns, memtrace_insn_next(insn));
+	case MEMTRACE_RETURN:
+		memtrace_returns_pop(&thread->returns);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
 /* Write marker 1 (struct memtrace_frames) if it is due. */
 static int write_xfer(struct memtrace_thread *thread)
 {
@@ -226,7 +272,8 @@ static int write_branch(struct memtrace_thread *thread, uint64_t target)
 	if (r < 0)
 		return r;
 	thread->after_branch = true;
-	return memtrace_file_branch(&thread->file, last, thread->pending_bytes, target);
+	r = memtrace_file_branch(&thread->file, last, thread->pending_bytes, target);
+	return r < 0 ? r : note_return(thread, last);
 }
 
 /* Control came to @ip from the last instruction. */
@@ -252,9 +299,12 @@ static int enter_handler(struct memtrace_thread *thread, uint64_t pc, uint64_t r
 	if (r < 0)
 		return r;
 	r = write_xfer(thread);
-	if (r < 0)
-		return r;
-	r = memtrace_file_marker(&thread->file, MEMTRACE_KERNEL_EVENT, pc, &frame.marker);
+	if (r == 0)
+		r = write_calls(thread);
+	if (r == 0)
+		r = memtrace_file_marker(&thread->file, MEMTRACE_KERNEL_EVENT, pc, &frame.marker);
+	if (r == 0 && thread->directory->marks_calls)
+		r = memtrace_returns_push(&thread->returns, 0);
 	if (r < 0)
 		return r;
 	thread->after_branch = false; /* the one place where a timestamp may follow a branch */
@@ -420,14 +470,47 @@ static int return_from_syscall(struct memtrace_thread *thread, uint64_t ip)
 static bool is_hole(const struct memtrace_thread *thread, uint64_t ip)
 {
 	return skips(thread->async_ip, ip) || thread->space_changed ||
-	       thread->async_ip - VSYSCALL_PAGE < VSYSCALL_SIZE;
+	       thread->async_ip - MEMTRACE_VSYSCALL < MEMTRACE_VSYSCALL_SIZE;
+}
+
+/*
+ * Return: whether control came to @ip behind the int3 or int n at which it was interrupted, which
+ *         the packets do not report; then that is @ret_insn. Its bytes are known if they stand
+ *         behind those of the last instruction.
+ */
+static bool ran_interrupt(const struct memtrace_thread *thread, uint64_t ip,
+			  struct memtrace_insn *ret_insn)
+{
+	const struct memtrace_insn *last = &thread->last;
+	const struct ptd_insn *insns;
+	struct memtrace_insn insn;
+
+	if (!thread->has_last || last->index + 1 == last->block->n_insns)
+		return false;
+	insn = (struct memtrace_insn){ last->block, last->base, last->index + 1 };
+	insns = last->block->insns;
+	*ret_insn = insn;
+	return memtrace_insn_class(&insn) == PTD_INSN_INTERRUPT &&
+	       memtrace_insn_pc(&insn) == thread->async_ip && memtrace_insn_next(&insn) == ip &&
+	       insns[insn.index].symbol == insns[last->index].symbol;
 }
 
 /* Control came to @ip from where it was interrupted. */
 static int return_from_async(struct memtrace_thread *thread, uint64_t ip)
 {
+	struct memtrace_insn insn;
+
 	if (ip == thread->async_ip)
 		return 0;
+	if (!thread->gap && !thread->space_changed && ran_interrupt(thread, ip, &insn)) {
+		const int r = write_xfer(thread);
+
+		thread->last = insn;
+		thread->after_branch = false;
+		return r < 0 ? r
+			     : memtrace_file_insns(&thread->file, insn.block, insn.base, insn.index,
+						   insn.index + 1, insn.index);
+	}
 	if (is_hole(thread, ip)) {
 		thread->gap = true;
 		return 0;
@@ -435,9 +518,8 @@ static int return_from_async(struct memtrace_thread *thread, uint64_t ip)
 	return enter_handler(thread, thread->async_ip, thread->async_ip);
 }
 
-/* Control is at @ip now: write the markers that explain how it came there, with the time
- * thread->now. */
-static int arrive_at(struct memtrace_thread *thread, uint64_t ip)
+/* Control is at @ip of the program. */
+static int arrive_in_program(struct memtrace_thread *thread, uint64_t ip)
 {
 	switch (thread->after) {
 	case MEMTRACE_AFTER_INSN:
@@ -452,12 +534,129 @@ static int arrive_at(struct memtrace_thread *thread, uint64_t ip)
 	return 0;
 }
 
+/* The thread left for code that is not written, by its last instruction. */
+static void leave_by_insn(struct memtrace_thread *thread)
+{
+	if (thread->after != MEMTRACE_AFTER_INSN)
+		return;
+
+	switch (memtrace_insn_class(&thread->last)) {
+	case PTD_INSN_SYSCALL:
+	case PTD_INSN_SYSENTER:
+	case PTD_INSN_INTERRUPT:
+	case PTD_INSN_VM:
+		thread->after = MEMTRACE_AFTER_SYSCALL;
+		thread->pair_age = PAIR_EVENT;
+		break;
+	default:
+		/* A branch to code that is not traced: what follows came from there. */
+		drop_branch(thread);
+		thread->after = MEMTRACE_AFTER_NOTHING;
+		thread->has_last = false;
+		thread->gap = true;
+	}
+}
+
+/*
+ * --- with the kernel's code --------------------------------------------------------------------
+ */
+
+/* Write marker 43: the thread would have gone on at @pc, and is interrupted. */
+static int begin_event(struct memtrace_thread *thread, uint64_t pc, bool is_unknown)
+{
+	struct memtrace_event event = { .pc = pc, .is_unknown = is_unknown };
+	int r;
+
+	if (thread->n_events == MEMTRACE_EVENTS_MAX) {
+		thread->gap = true;
+		return 0;
+	}
+	r = make_ready(thread);
+	if (r == 0)
+		r = write_calls(thread);
+	if (r == 0)
+		r = memtrace_file_marker(&thread->file, MEMTRACE_HARDWARE_EVENT, pc, &event.marker);
+	if (r == 0 && thread->directory->marks_calls)
+		r = memtrace_returns_push(&thread->returns, 0);
+	if (r == 0)
+		thread->events[thread->n_events++] = event;
+	return r;
+}
+
+/* A far return went to @ip: write markers 44 if the thread goes on there after an event. */
+static int end_events(struct memtrace_thread *thread, uint64_t ip)
+{
+	struct memtrace_event *first = &thread->events[0];
+	size_t n = thread->n_events;
+	int r = 0;
+
+	while (n > 0 && thread->events[n - 1].pc != ip)
+		n--;
+	if (n == 0 && thread->n_events > 0 && first->is_unknown && !memtrace_is_kernel(ip)) {
+		r = memtrace_file_patch(&thread->file, first->marker, ip);
+		n = 1;
+	}
+	if (r == 0 && n > 0)
+		r = write_calls(thread);
+	while (r == 0 && n > 0 && thread->n_events >= n) {
+		r = memtrace_file_marker(&thread->file, MEMTRACE_HARDWARE_RETURN,
+					 memtrace_insn_pc(&thread->last), NULL);
+		thread->n_events--;
+	}
+	return r;
+}
+
+/* Control is at @ip, of the program or of the kernel. */
+static int arrive_in_system(struct memtrace_thread *thread, uint64_t ip)
+{
+	const bool is_kernel = memtrace_is_kernel(ip);
+	int r;
+
+	if (is_kernel && thread->after == MEMTRACE_AFTER_INSN &&
+	    !memtrace_is_kernel(memtrace_insn_pc(&thread->last)))
+		leave_by_insn(thread);
+	switch (thread->after) {
+	case MEMTRACE_AFTER_INSN:
+		r = follow(thread, ip);
+		if (r < 0 || thread->gap ||
+		    memtrace_insn_class(&thread->last) != PTD_INSN_RETURN_FAR)
+			return r;
+		return end_events(thread, ip);
+	case MEMTRACE_AFTER_SYSCALL:
+		if (ip == memtrace_insn_next(&thread->last))
+			return 0;
+		if (is_kernel)
+			return begin_event(thread, memtrace_insn_next(&thread->last), false);
+		thread->gap = true;
+		return 0;
+	case MEMTRACE_AFTER_ASYNC:
+		if (ip == thread->async_ip)
+			return 0;
+		if (is_kernel)
+			return begin_event(thread, thread->async_ip, false);
+		thread->gap = true;
+		return 0;
+	case MEMTRACE_AFTER_NOTHING:
+		break;
+	}
+	return is_kernel && thread->n_events == 0 ? begin_event(thread, ip, true) : 0;
+}
+
+/* Control is at @ip now: write the markers that explain how it came there, with the time
+ * thread->now. */
+static int arrive_at(struct memtrace_thread *thread, uint64_t ip)
+{
+	return thread->directory->whole_system ? arrive_in_system(thread, ip)
+					       : arrive_in_program(thread, ip);
+}
+
 /* --- what the stream shows -------------------------------------------------------------------- */
 
 void memtrace_thread_skip(struct memtrace_thread *thread)
 {
 	drop_branch(thread);
 	thread->after = MEMTRACE_AFTER_NOTHING;
+	thread->has_last = false;
 	thread->gap = true;
 }
 
@@ -480,6 +679,9 @@ static int mark_async(struct memtrace_thread *thread, const struct ptd_mark *mar
 
 	if (!mark->ip)
 		return mark_gap(thread, mark);
+	/* What interrupts the kernel happens between two instructions of the program. */
+	if (!thread->directory->whole_system && memtrace_is_kernel(mark->ip))
+		return 0;
 
 	r = arrive_at(thread, mark->ip);
 	if (r < 0)
@@ -491,25 +693,9 @@ static int mark_async(struct memtrace_thread *thread, const struct ptd_mark *mar
 	return 0;
 }
 
-static void mark_off(struct memtrace_thread *thread)
+void memtrace_thread_leave_out_kernel(struct memtrace_thread *thread)
 {
-	if (thread->after != MEMTRACE_AFTER_INSN)
-		return;
-
-	switch (memtrace_insn_class(&thread->last)) {
-	case PTD_INSN_SYSCALL:
-	case PTD_INSN_SYSENTER:
-	case PTD_INSN_INTERRUPT:
-	case PTD_INSN_VM:
-		thread->after = MEMTRACE_AFTER_SYSCALL;
-		thread->pair_age = PAIR_EVENT;
-		break;
-	default:
-		/* A branch to code that is not traced: what follows came from there. */
-		drop_branch(thread);
-		thread->after = MEMTRACE_AFTER_NOTHING;
-		thread->gap = true;
-	}
+	leave_by_insn(thread);
 }
 
 int memtrace_thread_mark(struct memtrace_thread *thread, const struct ptd_mark *mark)
@@ -522,7 +708,7 @@ int memtrace_thread_mark(struct memtrace_thread *thread, const struct ptd_mark *
 	case PTD_MARK_ASYNC:
 		return mark_async(thread, mark);
 	case PTD_MARK_OFF:
-		mark_off(thread);
+		leave_by_insn(thread);
 		return 0;
 	default:
 		/* The format has no marker for it. */
@@ -559,13 +745,17 @@ static int write_insns(struct memtrace_thread *thread, const struct ptd_run *run
 	}
 	if (i < end) {
 		r = memtrace_file_insns(&thread->file, run->block, run->base, i, end, from);
+		if (r == 0)
+			r = note_return(thread,
+					&(struct memtrace_insn){ run->block, run->base, end - 1 });
 		if (r < 0)
 			return r;
 		thread->after_branch = memtrace_insn_branches(insns[end - 1].iclass);
 	}
 	thread->pending = held;
 	thread->pending_bytes = last >= from;
-	return 0;
+	/* An expansion goes on from here as if the branch were written. */
+	return held ? memtrace_file_symbol(&thread->file, insns[last].symbol) : 0;
 }
 
 /* Return: whether the timestamp has become too old. */
@@ -581,20 +771,21 @@ static void set_last(struct memtrace_thread *thread, const struct ptd_run *run)
 	const size_t last = (size_t)run->first + run->n - 1;
 
 	if (last == 0) {
-		thread->has_before = thread->after != MEMTRACE_AFTER_NOTHING;
+		thread->has_before = thread->has_last;
 		thread->before = thread->last;
 	}
 	thread->last = (struct memtrace_insn){ run->block, run->base, last };
+	thread->has_last = true;
 	thread->after = MEMTRACE_AFTER_INSN;
 }
 
-int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *run)
+int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_batch *batch,
+			const struct ptd_run *run)
 {
-	const size_t last = (size_t)run->first + run->n - 1;
 	size_t from;
 	int r;
 
-	assert(run->n > 0 && last < run->block->n_insns);
+	assert(run->n > 0 && run->first + run->n <= run->block->n_insns);
 
 	set_now(thread, run->t);
 	r = arrive_at(thread, ptd_run_ip(run, 0));
@@ -602,7 +793,11 @@ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *ru
 		return r;
 	thread->space_changed = false;
 
-	r = make_ready(thread);
+	r = write_calls(thread);
+	if (r == 0)
+		r = make_ready(thread);
+	if (r == 0)
+		r = memtrace_symbols_add(&thread->directory->symbols, batch, run);
 	if (r < 0)
 		return r;
 	thread->pair_due = is_pair_due(thread);
@@ -647,42 +842,124 @@ static void set_copied(struct memtrace_thread *thread, const struct ptd_batch *b
 	thread->pending_bytes = false;
 }
 
+/* What is copied next. */
+struct copying {
+	const struct ptd_batch *batch;
+	const struct memtrace_expansion *expansion;
+	struct memtrace_known *known;
+	uint32_t start;   /* offset of the first record */
+	uint64_t n_insns; /* in the file and in the records up to here */
+	bool waits;       /* the branch before run @i comes with its records */
+};
+
+/* Return: whether run @i, which follows the one before, can be copied, too. */
+static bool can_copy_run(struct memtrace_thread *thread, const struct copying *c, size_t i)
+{
+	const struct ptd_run *run = &c->batch->runs[i];
+	const struct memtrace_expansion_run *e = &c->expansion->runs[i];
+
+	set_now(thread, run->t);
+	return !is_pair_due(thread) && c->n_insns + c->waits + run->n <= thread->file.chunk_end &&
+	       e->end - c->start <= MEMTRACE_OUT_BUFFER &&
+	       memtrace_file_is_announced(&thread->file, c->known, memtrace_expansion_site(e), run);
+}
+
+/*
+ * Copy only the branch before run @i, if that comes with its records, and write the markers of
+ * calls behind it.
+ */
+static int copy_branch(struct memtrace_thread *thread, struct copying *c)
+{
+	const bool is_cond = memtrace_insn_class(&thread->last) == PTD_INSN_JUMP_COND;
+	const uint32_t size = (is_cond ? 1 : 2) * sizeof(struct memtrace_record);
+	int r;
+
+	if (c->waits) {
+		r = memtrace_file_records(&thread->file, c->expansion->records + c->start, size, 1,
+					  thread->last.block->insns[thread->last.index].symbol);
+		if (r == 0)
+			r = note_return(thread, &thread->last);
+		if (r < 0)
+			return r;
+		c->start += size;
+		c->n_insns++;
+		c->waits = false;
+		thread->pending = false;
+		thread->after_branch = true;
+	}
+	return write_calls(thread);
+}
+
+/* Note the calls and returns among the records of run @i, and of the branch before it. */
+static int note_returns(struct memtrace_thread *thread, const struct copying *c, size_t i)
+{
+	const uint32_t flow = MEMTRACE_EXPANSION_CALLS | MEMTRACE_EXPANSION_RETURNS;
+	const struct memtrace_expansion_run *e = &c->expansion->runs[i];
+	const struct ptd_run *run = &c->batch->runs[i];
+	int r = 0;
+
+	if (c->waits && e[-1].what & flow)
+		r = note_return(thread, &(struct memtrace_insn){ run[-1].block, run[-1].base,
+								 run[-1].first + run[-1].n - 1u });
+	if (r == 0 && e->what & flow && !memtrace_expansion_waits(e))
+		r = note_return(thread, &(struct memtrace_insn){ run->block, run->base,
+								 run->first + run->n - 1u });
+	return r;
+}
+
 int memtrace_thread_copy(struct memtrace_thread *thread, const struct ptd_batch *batch,
 			 const struct memtrace_expansion *expansion, struct memtrace_known *known,
-			 size_t i, size_t *ret_n)
+			 size_t i, size_t end, size_t *ret_n)
 {
-	const uint32_t start = i > 0 ? expansion->runs[i - 1].end : 0;
-	uint64_t n_insns = thread->file.n_insns;
-	bool waits = thread->pending;
-	size_t end = i;
+	struct copying c = {
+		.batch = batch,
+		.expansion = expansion,
+		.known = known,
+		.start = i > 0 ? expansion->runs[i - 1].end : 0,
+		.n_insns = thread->file.n_insns,
+		.waits = thread->pending,
+	};
+	const struct ptd_run *last;
+	size_t at = i;
 	int r;
 
 	*ret_n = 0;
 	if (!can_copy(thread))
 		return 0;
-	for (; end < batch->n_runs && memtrace_expansion_follows(&expansion->runs[end]); end++) {
-		const struct ptd_run *run = &batch->runs[end];
-		const struct memtrace_expansion_run *e = &expansion->runs[end];
-
-		set_now(thread, run->t);
-		if (is_pair_due(thread) || n_insns + waits + run->n > thread->file.chunk_end ||
-		    e->end - start > MEMTRACE_OUT_BUFFER ||
-		    !memtrace_file_is_announced(&thread->file, known, memtrace_expansion_site(e),
-						run))
-			break;
-		n_insns += waits;
-		waits = memtrace_expansion_waits(e);
-		n_insns += (uint64_t)run->n - waits;
+	if (end > batch->n_runs)
+		end = batch->n_runs;
+	if (thread->calls.items.n > 0) {
+		/* Those that are not written now stand before the next run, too. */
+		end = i + 1;
+		if (!memtrace_expansion_follows(&expansion->runs[i]) ||
+		    !can_copy_run(thread, &c, i))
+			return 0;
+		r = copy_branch(thread, &c);
+		if (r < 0)
+			return r;
 	}
-	if (end == i)
+	for (; at < end && memtrace_expansion_follows(&expansion->runs[at]); at++) {
+		const struct memtrace_expansion_run *e = &expansion->runs[at];
+
+		if (!can_copy_run(thread, &c, at))
+			break;
+		r = note_returns(thread, &c, at);
+		if (r < 0)
+			return r;
+		c.n_insns += c.waits;
+		c.waits = memtrace_expansion_waits(e);
+		c.n_insns += (uint64_t)batch->runs[at].n - c.waits;
+	}
+	if (at == i)
 		return 0;
-	r = memtrace_file_records(&thread->file, expansion->records + start,
-				  expansion->runs[end - 1].end - start,
-				  n_insns - thread->file.n_insns);
+	last = &batch->runs[at - 1];
+	r = memtrace_file_records(
+	    &thread->file, expansion->records + c.start, expansion->runs[at - 1].end - c.start,
+	    c.n_insns - thread->file.n_insns, last->block->insns[last->first + last->n - 1].symbol);
 	if (r < 0)
 		return r;
-	set_copied(thread, batch, expansion, end - 1);
-	*ret_n = end - i;
+	set_copied(thread, batch, expansion, at - 1);
+	*ret_n = at - i;
 	return 0;
 }
 

@@ -9,6 +9,11 @@
  * which nothing is written), a signal, the return from its handler, a new program, a hole. A
  * transition that it cannot explain becomes a new window, after which control may be anywhere; a
  * discontinuity that the format forbids is never written.
+ *
+ * If the kernel's code is written, there are no signals: marker 43 stands where the program or the
+ * kernel is interrupted, with the address at which it would have gone on, and marker 44 where it
+ * goes on there. They nest. Where it goes on elsewhere, in a signal handler or in a new program,
+ * the far return of the kernel says so, and the marker 43 stays open until it goes on after all.
  */
 
 #include <stdbool.h>
@@ -16,12 +21,35 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/sink/memtrace_calls.h"
 #include "decoder/sink/memtrace_code.h"
 #include "decoder/sink/memtrace_expansion.h"
 #include "decoder/sink/memtrace_file.h"
 #include "decoder/sink/memtrace_frames.h"
 #include "decoder/sink/memtrace_out.h"
+#include "decoder/sink/memtrace_symbols.h"
 #include "ptd/record.h"
+
+/*
+ * The ids of threads that have none of their own: the idle thread of a CPU, and what ran on a CPU
+ * when it is not known which thread that was. The number of the CPU is added. DynamoRIO takes 0 for
+ * no thread, and files with the same id for the same thread. No thread of Linux has such an id.
+ */
+#define MEMTRACE_ID_IDLE    (UINT64_C(1) << 32)
+#define MEMTRACE_ID_UNKNOWN (UINT64_C(1) << 33)
+
+/* The page of old system calls, which the kernel executes itself when a program calls them. */
+#define MEMTRACE_VSYSCALL      UINT64_C(0xffffffffff600000)
+#define MEMTRACE_VSYSCALL_SIZE 0x1000u
+
+/* What all files of a directory have in common. */
+struct memtrace_directory {
+	struct memtrace_out_pool pool;
+	struct memtrace_clock clock;
+	struct memtrace_symbols symbols;
+	bool marks_calls;  /* calls and returns have markers */
+	bool whole_system; /* the kernel's code is written, too */
+};
 
 /* What the stream showed last of the thread. */
 enum memtrace_after {
@@ -31,12 +59,23 @@ enum memtrace_after {
 	MEMTRACE_AFTER_ASYNC,   /* it was interrupted at async_ip */
 };
 
+#define MEMTRACE_EVENTS_MAX 24 /* open markers 43; DynamoRIO allows less than 30 */
+
+/* An open marker 43. */
+struct memtrace_event {
+	uint64_t pc;     /* its value, where the interrupted code goes on */
+	uint64_t marker; /* offset of it in the file, in bytes */
+	bool is_unknown; /* nothing was seen before the kernel: the value has to be corrected */
+};
+
 struct memtrace_thread {
 	struct memtrace_file file;
-	struct memtrace_out_pool *pool;     /* borrowed */
-	const struct memtrace_clock *clock; /* borrowed */
+	struct memtrace_directory *directory; /* borrowed */
 	struct memtrace_frames frames;
-	uint64_t pid; /* as in the file: all ones if unknown or idle */
+	struct memtrace_returns returns;
+	struct memtrace_call_list calls; /* to be marked behind the next branch */
+	bool calls_lost;                 /* no more are marked */
+	uint64_t pid;                    /* as in the file */
 	uint64_t tid;
 	char comm[32];
 	bool started; /* the file was created */
@@ -50,11 +89,15 @@ struct memtrace_thread {
 
 	enum memtrace_after after;
 	struct memtrace_insn last;   /* the last instruction, unless AFTER_NOTHING */
+	bool has_last;               /* since the last hole */
 	struct memtrace_insn before; /* the one before it, if last is the first of its block */
 	bool has_before;
 	bool pending;       /* last is not written yet, since where it goes is not known */
 	bool pending_bytes; /* it will be written with its bytes */
 	uint64_t async_ip;
+
+	struct memtrace_event events[MEMTRACE_EVENTS_MAX]; /* the innermost is the last */
+	size_t n_events;
 
 	bool xfer_due;    /* marker 1 is due as soon as there is an instruction where it leads */
 	uint64_t xfer_pc; /* value of that marker */
@@ -69,13 +112,13 @@ struct memtrace_thread {
 };
 
 /*
- * Make the state of the thread of @slice. @pool and @clock must outlive it.
+ * Make the state of the thread of @slice. @directory must outlive it. The file is named after
+ * @comm, which may be NULL.
  *
  * Return: the state; NULL if there is no memory.
  */
-struct memtrace_thread *memtrace_thread_new(const struct ptd_slice *slice,
-					    struct memtrace_out_pool *pool,
-					    const struct memtrace_clock *clock);
+struct memtrace_thread *memtrace_thread_new(const struct ptd_slice *slice, const char *comm,
+					    struct memtrace_directory *directory);
 struct memtrace_thread *memtrace_thread_free(struct memtrace_thread *thread);
 
 /*
@@ -86,19 +129,34 @@ struct memtrace_thread *memtrace_thread_free(struct memtrace_thread *thread);
 _must_check_ int memtrace_thread_begin(struct memtrace_thread *thread,
 				       const struct ptd_slice *slice, struct memtrace_code *code);
 _must_check_ int memtrace_thread_mark(struct memtrace_thread *thread, const struct ptd_mark *mark);
-_must_check_ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_run *run);
+_must_check_ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_batch *batch,
+				     const struct ptd_run *run);
 
 /*
- * Write runs of @batch, from run @i on, by copying their records from @expansion: those that follow
- * the run before, for as long as nothing else has to be written. @known is of this batch and of
- * thread->file. @ret_n is their number, which may be 0.
+ * Write runs of @batch, from run @i on and before run @end, by copying their records from
+ * @expansion: those that follow the run before, for as long as nothing else has to be written but
+ * the calls that stand before run @i. @known is of this batch and of thread->file. @ret_n is their
+ * number, which may be 0.
  */
 _must_check_ int memtrace_thread_copy(struct memtrace_thread *thread, const struct ptd_batch *batch,
 				      const struct memtrace_expansion *expansion,
-				      struct memtrace_known *known, size_t i, size_t *ret_n);
+				      struct memtrace_known *known, size_t i, size_t end,
+				      size_t *ret_n);
 
 /* The next instructions are not written: the file has a hole in their place. */
 void memtrace_thread_skip(struct memtrace_thread *thread);
+
+/* Return: whether the code at @pc is the kernel's; that of the vsyscall page is not. */
+static inline bool memtrace_is_kernel(uint64_t pc)
+{
+	return pc >> 63 && pc - MEMTRACE_VSYSCALL >= MEMTRACE_VSYSCALL_SIZE;
+}
+
+/*
+ * The next instructions are the kernel's, which are not written: there is no hole if the thread
+ * goes on as a thread does behind a system call or an interrupt.
+ */
+void memtrace_thread_leave_out_kernel(struct memtrace_thread *thread);
 
 /* The stream is over: end the file, if it was created. */
 _must_check_ int memtrace_thread_finish(struct memtrace_thread *thread);

@@ -43,11 +43,19 @@ const struct ptd_sink_ops *ptd_sink_find(const char *name)
 
 /* --- targets ---------------------------------------------------------------------------------- */
 
+static bool is_among(const char *name, const char *const *names)
+{
+	for (; *names; names++)
+		if (strcmp(name, *names) == 0)
+			return true;
+	return false;
+}
+
 /*
- * Check that the directory has no entry other than @name. Return: 0; -ENOTEMPTY; or another
+ * Check that the directory has no entry other than @names. Return: 0; -ENOTEMPTY; or another
  * negative errno.
  */
-static int check_has_only(int dir_fd, const char *name)
+static int check_has_only(int dir_fd, const char *const *names)
 {
 	_cleanup_(dirs_closep) DIR *dir = dirs_list(dir_fd);
 	struct dirent *entry;
@@ -56,7 +64,7 @@ static int check_has_only(int dir_fd, const char *name)
 	if (!dir)
 		return -errno;
 	while ((r = dirs_next(dir, &entry)) > 0)
-		if (!name || strcmp(entry->d_name, name) != 0)
+		if (!is_among(entry->d_name, names))
 			return -ENOTEMPTY;
 	return r;
 }
@@ -65,7 +73,7 @@ static int check_has_only(int dir_fd, const char *name)
  * Make the directory @path if it does not exist. It may have no entry other than @only. Return: its
  * descriptor, or negative errno.
  */
-static int make_directory(int at_fd, const char *path, const char *only)
+static int make_directory(int at_fd, const char *path, const char *const *only)
 {
 	int fd, r;
 
@@ -81,15 +89,27 @@ static int make_directory(int at_fd, const char *path, const char *only)
 	return r;
 }
 
-/* Readers take every file in the inner directory, so only the sink's files may be in it. */
-static int open_directory(const char *path, const char *inner)
+/* Readers take every file in an inner directory, so only the sink's files may be in it. */
+static int open_directory(const char *path, const char *const *inner)
 {
+	static const char *const none[] = { NULL };
 	_cleanup_(fd_closep) int outer = -1;
+	int fd;
 
 	if (!path)
 		return -EISDIR;
 	outer = make_directory(AT_FDCWD, path, inner);
-	return outer < 0 ? outer : make_directory(outer, inner, NULL);
+	if (outer < 0)
+		return outer;
+	for (; *inner; inner++) {
+		fd = make_directory(outer, *inner, none);
+		if (fd < 0)
+			return fd;
+		(void)fd_close(fd);
+	}
+	fd = outer;
+	outer = -1;
+	return fd;
 }
 
 static int open_file(const char *path)
@@ -102,7 +122,7 @@ static int open_file(const char *path)
 
 int ptd_sink_target_open(const struct ptd_sink_ops *ops, const char *path)
 {
-	return ops->directory ? open_directory(path, ops->directory) : open_file(path);
+	return ops->directories ? open_directory(path, ops->directories) : open_file(path);
 }
 
 /* --- one sink --------------------------------------------------------------------------------- */
@@ -201,7 +221,7 @@ int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *g
 				   "a kind of sink needs open() and free()");
 
 	r = check_options(&sink->ops, &config, reterr_message);
-	if (r == 0 && !sink->ops.directory && config.fd >= 0)
+	if (r == 0 && !sink->ops.directories && config.fd >= 0)
 		r = output_init(&sink->output, &config);
 	if (r == 0)
 		r = open_state(sink, &config, reterr_message);
@@ -212,7 +232,7 @@ int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *g
 		sink->output.fd = -1;
 		return r;
 	}
-	if (sink->ops.directory)
+	if (sink->ops.directories)
 		sink->directory_fd = config.fd;
 	*ret_sink = TAKE(sink);
 	return 0;

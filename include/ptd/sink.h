@@ -58,12 +58,12 @@ struct ptd_sink_config {
 
 	/*
 	 * The descriptor that the sink writes to. It belongs to the sink once that is opened; -1 if
-	 * the sink writes nothing. For a kind that makes a directory, it is the directory in which
-	 * the sink makes its files, or a SOCK_SEQPACKET socket on which the sink asks for each of
-	 * these files by one message:
+	 * the sink writes nothing. For a kind that makes directories, it is the directory that the
+	 * user named, which has them; or a SOCK_SEQPACKET socket on which the sink asks for each of
+	 * its files by one message:
 	 *
 	 *	question: 1 byte, 1 if the file is to be created, 0 if it exists already; the name
-	 *	          of the file, 256 bytes, ending with a NUL
+	 *	          of the file, DIRECTORY/FILE, 256 bytes, ending with a NUL
 	 *	answer:   int32_t, 0 or negative errno; with 0, the file's descriptor (SCM_RIGHTS)
 	 */
 	int fd;
@@ -115,10 +115,10 @@ struct ptd_sink_ops {
 	const char *help; /* what the kind writes, in one line */
 
 	/*
-	 * NULL: the kind writes one file. Otherwise it makes files in a directory of this name,
-	 * which is made in the directory that the user names.
+	 * NULL: the kind writes one file. Otherwise it makes files in directories of these names,
+	 * ended by NULL, which are made in the directory that the user names.
 	 */
-	const char *directory;
+	const char *const *directories;
 
 	const struct ptd_sink_option *options; /* ended by an option whose name is NULL; or NULL */
 
@@ -193,9 +193,10 @@ void ptd_output_printf(struct ptd_output *output, const char *format, ...)
 
 /*
  * Open what a sink of this kind writes to, at @path. This is a file, which is created if it does
- * not exist, and is not emptied yet. For a kind that makes a directory, it is a directory, which is
- * created if it does not exist, and must be empty. If @path is NULL, it is standard output, which a
- * kind that makes a directory refuses.
+ * not exist, and is not emptied yet. For a kind that makes directories, it is a directory, which is
+ * created if it does not exist, together with those of the kind, and must have nothing else; these
+ * must be empty. If @path is NULL, it is standard output, which a kind that makes directories
+ * refuses.
  *
  * Return: a descriptor, which the caller closes; -EISDIR (@path is a directory, or is NULL and must
  *         be one); -ENOTEMPTY; -EEXIST (@path is not a directory); or another negative errno.

@@ -94,8 +94,6 @@ static void check_function(struct judge *judge, uint16_t kind, uint64_t value)
 	case MARKER_FUNC_VALUE:
 		if (judge->last_marker != MARKER_FUNC_ID)
 			judge_fault(judge, "marker 7 (return value) comes right after marker 4");
-		else if (in_flow && code_is_branch(last) && last->class != CODE_RETURN)
-			judge_fault(judge, "marker 7 (return value) does not follow a return");
 		break;
 	default:
 		if (judge->last_marker != MARKER_FUNC_VALUE)

@@ -34,7 +34,10 @@
 		.id = (id_), .n_insns = ARRAY_LEN(((struct ptd_insn[]){ __VA_ARGS__ })), \
 		.size = sizeof(code) - 1, .mode = 64, .bytes = (const uint8_t *)(code),  \
 		.insns = (const struct ptd_insn[]){ __VA_ARGS__ }, .target = (target_),  \
+		.object = &object,                                                       \
 	}
+
+static const struct ptd_object object = { .name = "/bin/demo" };
 
 static const struct ptd_block blocks[] = {
 	BLOCK(0, 0, "\x90\x90\x90", I(0, 1, OTHER), I(1, 1, OTHER), I(2, 1, OTHER)),
@@ -197,7 +200,13 @@ struct checker {
 	uint8_t bytes[16];
 	size_t n_bytes;
 	uint8_t known[0x1000][16]; /* announced, by pc; [15] is the size */
-	size_t n_markers[64];
+	size_t n_markers[MEMTRACE_SYMBOL + 1];
+
+	/* The checker's return addresses, which it believes whatever the program does. */
+	uint64_t returns[N_STEPS * 4];
+	size_t n_returns;
+	size_t n_open; /* functions */
+	bool has_function;
 };
 
 static bool is_branch(uint16_t type)
@@ -216,7 +225,7 @@ static bool continues(const struct seen *from, uint64_t pc)
 
 static void check_marker(struct checker *c, const struct memtrace_record *r)
 {
-	assert_true(r->size < 64);
+	assert_true(r->size < ARRAY_LEN(c->n_markers));
 	c->n_markers[r->size]++;
 	if (r->size != MEMTRACE_BRANCH_TARGET)
 		assert_true(c->n_bytes == 0 && c->target == 0);
@@ -242,6 +251,7 @@ static void check_marker(struct checker *c, const struct memtrace_record *r)
 		c->stack[c->depth++].before = c->context;
 		c->context = (struct seen){};
 		c->last_xfer = 0;
+		c->returns[c->n_returns++] = 0;
 		break;
 	case MEMTRACE_KERNEL_XFER:
 		assert_int_equal(r->addr, c->prev.pc + c->prev.size);
@@ -249,6 +259,22 @@ static void check_marker(struct checker *c, const struct memtrace_record *r)
 		c->context = c->depth ? c->stack[c->depth - 1].before : (struct seen){};
 		c->depth -= c->depth > 0;
 		c->last_xfer = 1;
+		break;
+	case MEMTRACE_FUNCTION:
+		assert_true(is_branch(c->prev.type));
+		c->has_function = true;
+		break;
+	case MEMTRACE_RETURN_ADDRESS:
+		assert_true(c->has_function && is_branch(c->prev.type));
+		if (c->n_returns > 0)
+			assert_int_equal(r->addr, c->returns[c->n_returns - 1]);
+		c->has_function = false;
+		c->n_open++;
+		break;
+	case MEMTRACE_RETURN_VALUE:
+		assert_true(c->has_function && is_branch(c->prev.type) && c->n_open > 0);
+		c->has_function = false;
+		c->n_open--;
 		break;
 	case MEMTRACE_BRANCH_TARGET:
 		assert_true(r->addr != 0);
@@ -277,6 +303,10 @@ static void check_insn(struct checker *c, const struct memtrace_record *r,
 		memcpy(&disp, known + 1, 4);
 	else
 		disp = (int8_t)known[1];
+	if (r->type == MEMTRACE_DIRECT_CALL || r->type == MEMTRACE_INDIRECT_CALL)
+		c->returns[c->n_returns++] = r->addr + r->size;
+	else if (r->type == MEMTRACE_RETURN && c->n_returns > 0)
+		c->n_returns--;
 	insn.target = c->target ? c->target : r->addr + r->size + (uint64_t)(int64_t)disp;
 	c->prev = c->context = insn;
 	c->last_xfer = -1;
@@ -342,7 +372,7 @@ static size_t check_file(struct checker *c, FILE *file, const struct executed *e
 static void random_streams(void **state)
 {
 	static struct executed executed[N_STEPS * 3];
-	size_t n_insns = 0, n_missing = 0, n_markers[64] = {};
+	size_t n_insns = 0, n_missing = 0, n_markers[MEMTRACE_SYMBOL + 1] = {};
 
 	(void)state;
 	for (uint32_t i = 0; i < N_STREAMS; i++) {
@@ -371,9 +401,12 @@ static void random_streams(void **state)
 			n_markers[m] += checker.n_markers[m];
 		tempdir_remove(base);
 	}
-	print_message("  %zu instructions, %zu left out, %zu signals, %zu returns, %zu windows\n",
-		      n_insns, n_missing, n_markers[0], n_markers[1], n_markers[14]);
+	print_message("  %zu instructions, %zu left out, %zu signals, %zu returns, %zu windows, "
+		      "%zu calls\n",
+		      n_insns, n_missing, n_markers[0], n_markers[1], n_markers[14],
+		      n_markers[MEMTRACE_RETURN_ADDRESS]);
 	assert_true(n_markers[0] > 1000 && n_markers[1] > 1000 && n_markers[14] > 1000);
+	assert_true(n_markers[MEMTRACE_RETURN_ADDRESS] > 1000);
 	assert_true(n_missing < n_insns / 10);
 }
 

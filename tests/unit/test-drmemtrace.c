@@ -70,7 +70,8 @@ enum {
 	RETF,
 	RETF_PREFIXED,
 	NOP,
-	NOP32
+	NOP32,
+	INT3,
 };
 
 static const struct ptd_block blocks[] = {
@@ -99,6 +100,7 @@ static const struct ptd_block blocks[] = {
 		    .mode = 32,
 		    .bytes = (const uint8_t *)"\x40",
 		    .insns = (const struct ptd_insn[]){ I(0, 1, OTHER) } },
+	[INT3] = BLOCK(22, 0, "\x90\xcc", I(0, 1, OTHER), I(1, 1, INTERRUPT)),
 	[SYSRET] = BLOCK(16, 0, "\x48\x0f\x07", I(0, 3, RETURN_FAR)),
 	[SYSRETL] = BLOCK(17, 0, "\x0f\x07", I(0, 2, RETURN_FAR)),
 	[SYSEXIT] = BLOCK(18, 0, "\x0f\x35", I(0, 2, RETURN_FAR)),
@@ -159,12 +161,20 @@ struct step {
 	}
 #define STEPS_MAX 32
 
+/* The symbols of the blocks. */
+static const struct ptd_symbol *const *batch_symbols;
+static size_t n_batch_symbols;
+
 static int feed(struct ptd_sink *sink, const struct step *steps, bool whole)
 {
 	struct ptd_run runs[STEPS_MAX];
 	struct ptd_mark marks[STEPS_MAX];
 	struct ptd_slice slice = { .id = UINT64_MAX };
-	struct ptd_batch batch = { .slice = &slice, .runs = runs, .marks = marks };
+	struct ptd_batch batch = { .slice = &slice,
+				   .runs = runs,
+				   .marks = marks,
+				   .symbols = batch_symbols,
+				   .n_symbols = n_batch_symbols };
 	int r = 0;
 
 	for (;; steps++) {
@@ -194,8 +204,10 @@ static int feed(struct ptd_sink *sink, const struct step *steps, bool whole)
 static void print_marker(FILE *f, const struct memtrace_record *r)
 {
 	static const char *const names[] = {
-		[0] = "sig:",      [1] = "xfer:", [3] = "cpu:",   [9] = "filetype:", [10] = "line:",
-		[12] = "version:", [14] = "win:", [18] = "page:", [20] = "chunk:",   [29] = "to:",
+		[0] = "sig:",    [1] = "xfer:",     [3] = "cpu:",    [9] = "filetype:",
+		[10] = "line:",  [12] = "version:", [14] = "win:",   [18] = "page:",
+		[20] = "chunk:", [29] = "to:",      [4] = "func:",   [5] = "call:",
+		[7] = "value:",  [101] = "sym:",    [43] = "event:", [44] = "back:",
 	};
 
 	if (r->size == 2)
@@ -204,8 +216,10 @@ static void print_marker(FILE *f, const struct memtrace_record *r)
 		fprintf(f, "marker%u ", r->size);
 	else
 		fprintf(f,
-			r->size <= 1 || r->size == 9 || r->size == 29 ? "%s%" PRIx64 " "
-								      : "%s%" PRId64 " ",
+			r->size <= 1 || r->size == 5 || r->size == 9 || r->size == 29 ||
+				r->size == 43 || r->size == 44
+			    ? "%s%" PRIx64 " "
+			    : "%s%" PRId64 " ",
 			names[r->size], r->addr);
 }
 
@@ -292,13 +306,17 @@ static char *make_path(void)
 	return path;
 }
 
+static const char *const no_functions[] = { "func-markers=none", NULL };
+
+static const char *const whole_system[] = { "func-markers=none", "whole-system", NULL };
+
 static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
 {
 	static struct ptd_info info; /* borrowed until the sink is freed */
 	struct ptd_sink *sink = NULL;
 
 	info = (struct ptd_info){ .clock = clock, .realtime_offset_ns = offset };
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, NULL, &sink), 0);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, no_functions, &sink), 0);
 	return sink;
 }
 
@@ -306,7 +324,8 @@ static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_
 
 #define NOP4(b) "90 " b "0+1 90 " b "1+1 90 " b "2+1 90 " b "3+1 "
 #define T5      "t:5 cpu:3 "
-#define T0      T5 "win:0 " /* how a file goes on behind its header */
+#define KERNEL  UINT64_C(0xffffffff81000000)
+#define T0      T5 "win:0 sym:0 " /* how a file goes on behind its header */
 
 static const struct {
 	const char *name;
@@ -319,7 +338,7 @@ static const struct {
 	  T0 "48b8010203040506 0708 1000+10 " },
 	{ "cpu unknown",
 	  { SLICE(PTD_ID_UNKNOWN, 7, 1, 5000), ALL(NOPS, 0x1000, 1) },
-	  "t:5 cpu:-1 win:0 90 1000+1 " },
+	  "t:5 cpu:-1 win:0 sym:0 90 1000+1 " },
 	{ "encodings only once, indirect jump",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4),
 	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 1) },
@@ -409,7 +428,17 @@ static const struct {
 	{ "interrupt at a jump's target",
 	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ASYNC(0x1100), ALL(NOPS, 0x1100, 1) },
 	  T0 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 " },
-	{ "int3 is not reported",
+	{ "int3 is not reported, and goes on behind itself",
+	  { SLICE(3, 7, 1, 5000), ALL(INT3, 0x1000, 1), ASYNC(0x1001), ALL(NOPS, 0x1002, 1) },
+	  T0 "90 1000+1 cc 1001+1 90 1002+1 " },
+	{ "int3 after a handler",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x0ffe, 1), ASYNC(0x0fff), ALL(SIGRET, 0x2001, 2), OFF,
+	    PART(NOPS, 0x0ffe, 1, 1, 0), PART(INT3, 0x1000, 0, 1, 0), ASYNC(0x1001),
+	    ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1002, 1) },
+	  T0 "90 ffe+1 sig:fff " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+	     "xfer:200a 90 fff+1 90 1000+1 sig:1001 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+	     "win:1 90 1002+1 " },
+	{ "int3 whose bytes are not known",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ASYNC(0x1004), ALL(NOPS, 0x1005, 1) },
 	  T0 NOP4("100") T5 "win:1 90 1005+1 " },
 	{ "vsyscall page",
@@ -419,6 +448,27 @@ static const struct {
 	{ "system call",
 	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), OFF, PART(NOPS, 0x1007, 0, 1, 90000) },
 	  T0 "b827000000 1000+5 0f05 1005+2 t:90 cpu:3 90 1007+1 " },
+	{ "a system call, with the kernel's code",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), ALL(NOPS, KERNEL, 4),
+	    ALL(SYSRET, KERNEL + 4, 1), PART(NOPS, 0x1007, 0, 1, 90000) },
+	  T0 "b827000000 1000+5 0f05 1005+2 t:90 cpu:3 90 1007+1 " },
+	{ "an interrupt, with the kernel's code, which is interrupted, too",
+	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ASYNC(0x1100), ALL(NOPS, KERNEL, 2),
+	    ASYNC(KERNEL + 2), ALL(IRET, KERNEL + 0x100, 1), PART(NOPS, KERNEL, 2, 2, 0),
+	    ALL(IRET, KERNEL + 4, 1), ALL(NOPS, 0x1100, 1) },
+	  T0 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 " },
+	{ "a signal, with the kernel's code",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(IRET, KERNEL, 1),
+	    ALL(SIGRET, 0x2001, 2), ALL(SYSRET, KERNEL + 4, 1), PART(NOPS, 0x1000, 1, 1, 0) },
+	  T0 "90 1000+1 sig:1001 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+	     "xfer:200a 90 1001+1 " },
+	{ "a gap in the kernel's code",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), ALL(NOPS, KERNEL, 4), GAP(OVERFLOW, 0),
+	    ALL(SYSRET, KERNEL + 4, 1), ALL(NOPS, 0x1007, 1) },
+	  T0 "b827000000 1000+5 0f05 1005+2 " T5 "win:1 90 1007+1 " },
+	{ "the kernel's code first",
+	  { SLICE(3, 7, 1, 5000), ALL(SYSRET, KERNEL + 4, 1), ALL(NOPS, 0x1007, 1) },
+	  T0 "90 1007+1 " },
 	{ "execve",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), PART(EXEC, 0x1001, 0, 2, 0), OFF,
 	    SLICE(3, 7, 2, 9000), ALL(NOPS2, 0x1000, 2) },
@@ -443,7 +493,7 @@ static const struct {
 	{ "time goes on within a slice, never back",
 	  { SLICE(3, 7, 1, 5000), PART(NOPS, 0x1000, 0, 1, 14999), PART(NOPS, 0x1000, 1, 1, 24998),
 	    PART(NOPS, 0x1000, 2, 1, 24999), SLICE(4, 7, 1, 20000), PART(NOPS, 0x1000, 3, 1, 0) },
-	  "t:14 cpu:3 win:0 90 1000+1 90 1001+1 t:24 cpu:3 90 1002+1 t:24 cpu:4 90 1003+1 " },
+	  "t:14 cpu:3 win:0 sym:0 90 1000+1 90 1001+1 t:24 cpu:3 90 1002+1 t:24 cpu:4 90 1003+1 " },
 	{ "other bytes at the same address",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1), ALL(NOPS2, 0x1000, 4),
 	    ALL(IJMP, 0x1004, 1), ALL(NOPS, 0x1000, 4), ALL(IJMP, 0x1004, 1),
@@ -471,7 +521,8 @@ static const struct {
 	{ "signal before anything else",
 	  { SLICE(3, 7, 1, 5000), ASYNC(0x1000), ALL(SIGRET, 0x2001, 2), OFF,
 	    ALL(NOPS, 0x1000, 1) },
-	  T0 "sig:1000 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1000+1 " },
+	  T5 "win:0 sig:1000 " T5 "sym:0 48c7c00f000000 2001+7 0f05 2008+2 " T5
+	     "xfer:200a 90 1000+1 " },
 	{ "return from a handler that was not seen",
 	  { SLICE(3, 7, 1, 5000), ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1000, 1) },
 	  T0 "48c7c00f000000 2001+7 0f05 2008+2 " T5 "xfer:200a 90 1000+1 " },
@@ -543,6 +594,66 @@ static void one_thread(void **state)
 	}
 }
 
+/* --- with the kernel's code ---------------------------------------------------------------- */
+
+#define K "ffffffff8100"
+
+static const struct {
+	const char *name;
+	struct step steps[STEPS_MAX];
+	const char *expected; /* between header and tail */
+} kernel_rows[] = {
+	{ "a system call",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), ALL(NOPS, KERNEL, 4),
+	    ALL(SYSRET, KERNEL + 4, 1), ALL(NOPS, 0x1007, 2) },
+	  T0 "b827000000 1000+5 0f05 1005+2 event:1007 " NOP4(
+	      K "000") "480f07 to:1007 ijmp@" K "0004+3 back:" K "0004 90 1007+1 90 1008+1 " },
+	{ "an interrupt behind a branch, which is interrupted, too",
+	  { SLICE(3, 7, 1, 5000), ALL(COND, 0x1000, 2), ASYNC(0x1100), ALL(NOPS, KERNEL, 2),
+	    ASYNC(KERNEL + 2), ALL(IRET, KERNEL + 0x100, 1), PART(NOPS, KERNEL, 2, 2, 0),
+	    ALL(IRET, KERNEL + 4, 1), ALL(NOPS, 0x1100, 1) },
+	  T0 "90 1000+1 0f84f9000000 taken@1001+6 event:1100 90 " K "0000+1 90 " K "0001+1 "
+	     "event:" K "0002 48cf to:" K "0002 ret@" K "0100+2 back:" K "0100 90 " K "0002+1 90 " K
+	     "0003+1 48cf to:1100 ret@" K "0004+2 back:" K "0004 90 1100+1 " },
+	{ "a signal: its handler returns by a system call of its own",
+	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(IRET, KERNEL, 1),
+	    ALL(SIGRET, 0x2001, 2), ALL(SYSRET, KERNEL + 4, 1), PART(NOPS, 0x1000, 1, 1, 0) },
+	  T0 "90 1000+1 event:1001 48cf to:2001 ret@" K "0000+2 48c7c00f000000 2001+7 0f05 2008+2 "
+	     "event:200a 480f07 to:1001 ijmp@" K "0004+3 back:" K "0004 back:" K
+	     "0004 90 1001+1 " },
+	{ "the kernel first, then a gap in it",
+	  { SLICE(3, 7, 1, 5000), ALL(SYSRET, KERNEL + 4, 1), ALL(SYS, 0x1000, 2),
+	    ALL(NOPS, KERNEL, 4), GAP(OVERFLOW, 0), ALL(SYSRET, KERNEL + 4, 1),
+	    ALL(NOPS, 0x1007, 1) },
+	  T5 "win:0 event:1000 sym:0 480f07 to:1000 ijmp@" K "0004+3 back:" K
+	     "0004 b827000000 1000+5 0f05 1005+2 event:1007 " NOP4(K "000") T5
+	  "win:1 to:1007 ijmp@" K "0004+3 back:" K "0004 90 1007+1 " },
+};
+
+static void with_kernel(void **state)
+{
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(kernel_rows); i++) {
+		_cleanup_(freep) char *path = make_path(), *expected = NULL;
+		struct ptd_sink *sink = NULL;
+
+		print_message("  %s\n", kernel_rows[i / 2].name);
+		assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, whole_system, &sink),
+				 0);
+		assert_int_equal(feed(sink, kernel_rows[i / 2].steps, i % 2), 0);
+		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+		assert_null(ptd_sink_omission(sink));
+		ptd_sink_free(sink);
+		assert_true(asprintf(&expected,
+				     "v7 version:7 filetype:40344 tid:7 pid:5 line:64 "
+				     "chunk:10000000 page:4096 %s" TAIL,
+				     kernel_rows[i / 2].expected) > 0);
+		check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
+	}
+}
+
 /* --- many threads, other clocks ------------------------------------------------------------ */
 
 static void feed_all(const char *path, enum ptd_clock clock, int64_t offset,
@@ -611,9 +722,10 @@ static void two_threads(void **state)
 	check_file(path, "drmemtrace.a_out.7.0000.trace",
 		   HEADER T0 "90 1000+1 0f84f9000000 taken@1001+6 90 1100+1 "
 			     "t:7 cpu:4 90 1101+1 " TAIL);
-	check_file(path, "drmemtrace.a_out.8.0000.trace",
-		   "v7 version:7 filetype:344 tid:8 pid:5 line:64 chunk:10000000 page:4096 "
-		   "t:6 cpu:3 win:0 90 1000+1 0f84f9000000 untaken@1001+6 90 1007+1 exit:8 footer");
+	check_file(
+	    path, "drmemtrace.a_out.8.0000.trace",
+	    "v7 version:7 filetype:344 tid:8 pid:5 line:64 chunk:10000000 page:4096 "
+	    "t:6 cpu:3 win:0 sym:0 90 1000+1 0f84f9000000 untaken@1001+6 90 1007+1 exit:8 footer");
 	/* Nothing ran in the third. */
 	assert_int_equal(count_files(path), 2);
 }
@@ -626,11 +738,13 @@ static void thread_names(void **state)
 	} threads[] = {
 		{ 5, 7, "a/b. c", "drmemtrace.a_b__c.7.0000.trace", "tid:7 pid:5", "7" },
 		{ 6, 7, "a/b. c", "drmemtrace.a_b__c.7.0001.trace", "tid:7 pid:6", "7" },
-		{ 0, 0, "swapper", "drmemtrace.swapper.-1.0000.trace", "tid:-1 pid:-1", "-1" },
+		{ 0, 0, "swapper", "drmemtrace.swapper.4294967297.0000.trace",
+		  "tid:4294967297 pid:4294967296", "4294967297" },
 		{ 9, 10, NULL, "drmemtrace.unknown.10.0000.trace", "tid:10 pid:9", "10" },
-		{ PTD_ID_UNKNOWN, PTD_ID_UNKNOWN, "", "drmemtrace.unknown.-1.0000.trace",
-		  "tid:-1 pid:-1", "-1" },
-		{ PTD_ID_UNKNOWN, 11, "x", "drmemtrace.x.11.0000.trace", "tid:11 pid:-1", "11" },
+		{ PTD_ID_UNKNOWN, PTD_ID_UNKNOWN, "", "drmemtrace.unknown.8589934593.0000.trace",
+		  "tid:8589934593 pid:8589934592", "8589934593" },
+		{ PTD_ID_UNKNOWN, 11, "x", "drmemtrace.x.11.0000.trace", "tid:11 pid:8589934592",
+		  "11" },
 	};
 	_cleanup_(freep) char *path = make_path();
 	struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
@@ -657,7 +771,7 @@ static void thread_names(void **state)
 
 		assert_true(asprintf(&expected,
 				     "v7 version:7 filetype:344 %s line:64 chunk:10000000 "
-				     "page:4096 t:1 cpu:1 win:0 90 1000+1 exit:%s footer",
+				     "page:4096 t:1 cpu:1 win:0 sym:0 90 1000+1 exit:%s footer",
 				     threads[i].ids, threads[i].exit) > 0);
 		check_file(path, threads[i].file, expected);
 	}
@@ -689,7 +803,7 @@ static void clocks(void **state)
 
 		feed_all(path, clock_rows[i].clock, clock_rows[i].offset, steps);
 		assert_true(asprintf(&expected,
-				     HEADER "t:%" PRId64 " cpu:3 win:0 90 1000+1 t:%" PRId64
+				     HEADER "t:%" PRId64 " cpu:3 win:0 sym:0 90 1000+1 t:%" PRId64
 					    " cpu:3 90 1001+1 " TAIL,
 				     (int64_t)(clock_rows[i].first - EPOCH),
 				     (int64_t)(clock_rows[i].second - EPOCH)) > 0);
@@ -732,12 +846,13 @@ static void many_threads(rlim_t limit_fds)
 
 		assert_true(asprintf(&file, "drmemtrace.a_out.%u.0000.trace", tid) > 0);
 		assert_true(
-		    asprintf(&expected,
-			     "v7 version:7 filetype:344 tid:%u pid:5 line:64 "
-			     "chunk:10000000 page:4096 t:5 cpu:0 win:0 b827000000 1000+5 0f05 "
-			     "1005+2 sig:1005 t:5 cpu:0 90 2000+1 48c7c00f000000 2001+7 "
-			     "0f05 2008+2 t:5 cpu:0 xfer:200a 1005+2 exit:%u footer",
-			     tid, tid) > 0);
+		    asprintf(
+			&expected,
+			"v7 version:7 filetype:344 tid:%u pid:5 line:64 "
+			"chunk:10000000 page:4096 t:5 cpu:0 win:0 sym:0 b827000000 1000+5 0f05 "
+			"1005+2 sig:1005 t:5 cpu:0 90 2000+1 48c7c00f000000 2001+7 "
+			"0f05 2008+2 t:5 cpu:0 xfer:200a 1005+2 exit:%u footer",
+			tid, tid) > 0);
 		check_file(path, file, expected);
 	}
 }
@@ -749,12 +864,172 @@ static void more_threads_than_files(void **state)
 	many_threads(64);
 }
 
+/* --- symbols and functions ----------------------------------------------------------------- */
+
+#define S(offset_, size_, class_, symbol_)                                         \
+	{                                                                          \
+		.offset = (offset_), .size = (size_), .iclass = PTD_INSN_##class_, \
+		.symbol = (symbol_)                                                \
+	}
+#define IN(object_, address_, id_, target_, code, ...)                                   \
+	{                                                                                \
+		.id = (id_), .n_insns = ARRAY_LEN(((struct ptd_insn[]){ __VA_ARGS__ })), \
+		.size = sizeof(code) - 1, .mode = 64, .bytes = (const uint8_t *)(code),  \
+		.insns = (const struct ptd_insn[]){ __VA_ARGS__ }, .target = (target_),  \
+		.object = &objects[object_], .address = (address_),                      \
+	}
+#define AT(block_, base_)                                                                          \
+	{                                                                                          \
+		.kind = PIECE,                                                                     \
+		.run = { .block = &named[block_], .base = (base_), .n = (block_) == JIT ? 1 : 2 }, \
+	}
+
+enum { MAIN, RETURN, BACK, TAIL_JUMP, CUT, JIT };
+
+static const struct ptd_object objects[] = {
+	{ .name = "/opt/a\tb/demo", .build_id = { 0xab, 0x01 }, .build_id_size = 2 },
+	{ .id = 1, .name = "[jit]" },
+};
+static const struct ptd_jit_note note = { .t = 9000, .address = 0x7000, .size = 3, .index = 12 };
+static const struct ptd_symbol symbols[] = {
+	{ .name = "" },
+	{ .name = "main", .address = 0x1000, .size = 13 },
+	{ .name = "f(int, long)", .address = 0x2000 },
+	{ .name = "g", .address = 0x3000, .size = 5, .is_plt = true },
+	{ .name = "JS:~x", .address = 0x50, .jit = &note },
+	{ .name = "unused" },
+};
+static const struct ptd_symbol *const symbols_by_id[] = {
+	&symbols[0], &symbols[1], &symbols[2], &symbols[3], &symbols[4], &symbols[5],
+};
+
+/* main calls g, which leads to f; f returns to main, which begins anew. */
+static const struct ptd_block named[] = {
+	[MAIN] =
+	    IN(0, 0x1000, 0, 0x2000, "\x90\xe8\xfa\x1f\0\0", S(0, 1, OTHER, 1), S(1, 5, CALL, 1)),
+	[RETURN] = IN(0, 0x2000, 1, 0, "\x90\xc3", S(0, 1, OTHER, 2), S(1, 1, RETURN, 2)),
+	[BACK] = IN(0, 0x1006, 2, -6, "\x90\xeb\xf7", S(0, 1, OTHER, 1), S(1, 2, JUMP, 1)),
+	[TAIL_JUMP] = IN(0, 0x3000, 3, -0x1000, "\x90\xe9\xfa\xef\xff\xff", S(0, 1, OTHER, 3),
+			 S(1, 5, JUMP, 3)),
+	[CUT] = IN(0, 0x1006, 4, 0, "\x90\xc3", S(0, 1, OTHER, 1), S(1, 1, RETURN, 2)),
+	[JIT] = IN(1, 0x51, 5, 0, "\x90", S(0, 1, OTHER, 4)),
+};
+
+/* Write @steps, with symbols, to the new directory @path. */
+static void feed_named(const char *path, const struct step *steps, bool whole,
+		       const char *const *options)
+{
+	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	struct ptd_sink *sink = NULL;
+
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
+	batch_symbols = symbols_by_id;
+	n_batch_symbols = ARRAY_LEN(symbols_by_id);
+	assert_int_equal(feed(sink, steps, whole), 0);
+	n_batch_symbols = 0;
+	assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+	ptd_sink_free(sink);
+}
+
+static void check_text(const char *path, const char *name, const char *expected)
+{
+	_cleanup_(freep) char *file = NULL;
+	char text[4096] = "";
+	FILE *in;
+
+	assert_true(asprintf(&file, "%s/%s", path, name) > 0);
+	in = fopen(file, "re");
+	assert_non_null(in);
+	assert_true(fread(text, 1, sizeof(text) - 1, in) > 0);
+	fclose(in);
+	assert_string_equal(text, expected);
+}
+
+#define COLUMNS "id\tname\tobject\tbuild_id\taddress\tsize\tkind\tpid\tjit_index\tvalid_from\n"
+
+/* The second time around, nothing is announced, so that records are copied. */
+static void symbols_change(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 5000), AT(MAIN, 0x1000), AT(TAIL_JUMP, 0x3000), AT(RETURN, 0x2000),
+		AT(BACK, 0x1006),     AT(MAIN, 0x1000), AT(TAIL_JUMP, 0x3000), AT(RETURN, 0x2000),
+		AT(CUT, 0x1006),      AT(MAIN, 0x1000), GAP(OVERFLOW, 0),      AT(JIT, 0x7001),
+		{ .kind = END },
+	};
+
+	(void)state;
+	for (int whole = 0; whole < 2; whole++) {
+		_cleanup_(freep) char *path = make_path();
+
+		feed_named(path, steps, whole, no_functions);
+		check_file(path, "drmemtrace.a_out.7.0000.trace",
+			   HEADER T5 "win:0 sym:1 90 1000+1 e8fa1f0000 call@1001+5 "
+				     "sym:3 90 3000+1 e9faefffff jmp@3001+5 "
+				     "sym:2 90 2000+1 c3 to:1006 ret@2001+1 "
+				     "sym:1 90 1006+1 ebf7 jmp@1007+2 "
+				     "1000+1 call@1001+5 sym:3 3000+1 jmp@3001+5 sym:2 2000+1 "
+				     "to:1006 ret@2001+1 "
+				     "sym:1 90 1006+1 sym:2 c3 to:1000 ret@1007+1 "
+				     "sym:1 90 1000+1 e8fa1f0000 call@1001+5 "
+				     "win:1 sym:4 90 7001+1 " T5 TAIL);
+		check_text(path, "aux/symbols.tsv",
+			   COLUMNS "1\tmain\t/opt/a?b/demo\tab01\t1000\t13\telf\t-\t-\t-\n"
+				   "3\tg\t/opt/a?b/demo\tab01\t3000\t5\tplt\t-\t-\t-\n"
+				   "2\tf(int, long)\t/opt/a?b/demo\tab01\t2000\t0\telf\t-\t-\t-\n"
+				   "4\tJS:~x\t[jit]\t-\t7000\t3\tjit\t5\t12\t11644473600000009\n");
+	}
+}
+
+static void functions(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 5000), AT(MAIN, 0x1000), AT(TAIL_JUMP, 0x3000), AT(RETURN, 0x2000),
+		AT(BACK, 0x1006),     AT(MAIN, 0x1000), AT(TAIL_JUMP, 0x3000), AT(RETURN, 0x2000),
+		AT(BACK, 0x1006),     { .kind = END },
+	};
+	static const struct {
+		const char *option, *expected, *list;
+	} function_rows[] = {
+		{ NULL,
+		  "sym:1 90 1000+1 e8fa1f0000 call@1001+5 func:1 call:1006 "
+		  "sym:3 90 3000+1 e9faefffff jmp@3001+5 func:1 value:0 func:2 call:1006 "
+		  "sym:2 90 2000+1 c3 to:1006 ret@2001+1 func:2 value:0 "
+		  "sym:1 90 1006+1 ebf7 jmp@1007+2 "
+		  "1000+1 call@1001+5 func:1 call:1006 "
+		  "sym:3 3000+1 jmp@3001+5 func:1 value:0 func:2 call:1006 "
+		  "sym:2 2000+1 to:1006 ret@2001+1 func:2 value:0 "
+		  "sym:1 1006+1 jmp@1007+2 ",
+		  "1,0,0x3000,demo!g\n2,0,0x2000,demo!f(int; long)\n" },
+		{ "func-markers=f(*",
+		  "sym:1 90 1000+1 e8fa1f0000 call@1001+5 "
+		  "sym:3 90 3000+1 e9faefffff jmp@3001+5 func:2 call:1006 "
+		  "sym:2 90 2000+1 c3 to:1006 ret@2001+1 func:2 value:0 "
+		  "sym:1 90 1006+1 ebf7 jmp@1007+2 "
+		  "1000+1 call@1001+5 sym:3 3000+1 jmp@3001+5 func:2 call:1006 "
+		  "sym:2 2000+1 to:1006 ret@2001+1 func:2 value:0 "
+		  "sym:1 1006+1 jmp@1007+2 ",
+		  "2,0,0x2000,demo!f(int; long)\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(function_rows); i++) {
+		const char *const options[] = { function_rows[i / 2].option, NULL };
+		_cleanup_(freep) char *path = make_path(), *expected = NULL;
+
+		feed_named(path, steps, i % 2, options);
+		assert_true(asprintf(&expected, "%s%swin:0 %s%s", HEADER, T5,
+				     function_rows[i / 2].expected, TAIL) > 0);
+		check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
+		check_text(path, "aux/funclist.log", function_rows[i / 2].list);
+	}
+}
+
 /* A new chunk begins anywhere in a run; all bytes are in both. */
 static void chunks(void **state)
 {
 	static const char *const expected[] = {
-		NOP4("100") NOP4("100"),
-		NOP4("100") "1000+1 1001+1 1002+1 1003+1 ",
+		"sym:0 " NOP4("100") NOP4("100"),
+		"sym:0 " NOP4("100") "1000+1 1001+1 1002+1 1003+1 ",
 	};
 	const struct ptd_run run = { .block = &blocks[NOPS], .base = 0x1000, .n = 4 };
 	const struct memtrace_clock clock = { .clock = PTD_CLOCK_NONE };
@@ -770,7 +1045,9 @@ static void chunks(void **state)
 
 		assert_int_equal(mkdir(dir, 0777), 0);
 		memtrace_out_pool_init(&pool, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), NULL);
-		assert_int_equal(memtrace_file_create(&file, &pool, &clock, "x", 5, 7), 0);
+		assert_int_equal(
+		    memtrace_file_create(&file, &pool, &clock, "x", MEMTRACE_FILETYPE_USER, 5, 7),
+		    0);
 		memtrace_file_set_code(&file, code);
 		file.chunk_end = end;
 		for (size_t i = 0; i < 3; i++) {
@@ -885,7 +1162,9 @@ static void room(void **state)
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	_cleanup_(freep) char *path = make_path(), *file = NULL;
 	uint64_t left = MEMTRACE_OUT_BUFFER * 2;
-	struct ptd_sink_config config = { .size = sizeof(config), .info = &info, .room = &left };
+	struct ptd_sink_config config = {
+		.size = sizeof(config), .info = &info, .room = &left, .options = no_functions
+	};
 	struct ptd_sink *sink = NULL;
 	struct stat st;
 	int r = 0;
@@ -921,7 +1200,7 @@ static int write_trace(void *userdata)
 
 	(void)snprintf(command, sizeof(command), "rm -rf %s", w->path);
 	assert_int_equal(system(command), 0);
-	r = ptd_sink_open(&sink_drmemtrace, w->path, &info, NULL, &sink);
+	r = ptd_sink_open(&sink_drmemtrace, w->path, &info, no_functions, &sink);
 	if (r < 0) {
 		assert_null(sink);
 		return r;
@@ -957,12 +1236,14 @@ static void calls_that_fail(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread),  cmocka_unit_test(two_threads),
-		cmocka_unit_test(omission),    cmocka_unit_test(thread_names),
-		cmocka_unit_test(clocks),      cmocka_unit_test(more_threads_than_files),
-		cmocka_unit_test(chunks),      cmocka_unit_test(frames),
-		cmocka_unit_test(open_errors), cmocka_unit_test(write_errors),
-		cmocka_unit_test(room),        cmocka_unit_test(calls_that_fail),
+		cmocka_unit_test(one_thread),      cmocka_unit_test(two_threads),
+		cmocka_unit_test(omission),        cmocka_unit_test(thread_names),
+		cmocka_unit_test(clocks),          cmocka_unit_test(more_threads_than_files),
+		cmocka_unit_test(chunks),          cmocka_unit_test(frames),
+		cmocka_unit_test(symbols_change),  cmocka_unit_test(functions),
+		cmocka_unit_test(with_kernel),     cmocka_unit_test(open_errors),
+		cmocka_unit_test(write_errors),    cmocka_unit_test(room),
+		cmocka_unit_test(calls_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);

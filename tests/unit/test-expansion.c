@@ -31,7 +31,13 @@
 #define RUNS_LONG    11000 /* of the long block, at the end: more instructions than a chunk */
 #define BATCH_MAX    5000
 
+#define SYMBOLS 9
+
+static const struct ptd_object object = { .name = "/bin/demo" };
+
 struct code {
+	struct ptd_symbol symbols[SYMBOLS];
+	const struct ptd_symbol *by_id[SYMBOLS];
 	struct ptd_block blocks[2 * PLACES]; /* the second half: other bytes at the same places */
 	struct ptd_insn insns[2 * PLACES][INSNS];
 	struct ptd_insn long_insns[2 * PLACES][INSNS_TOLONG]; /* of places 1 and 2 */
@@ -78,8 +84,12 @@ static void make_block(struct fixture *f, size_t i)
 	struct ptd_insn *insns = n > INSNS ? f->code.long_insns[i] : f->code.insns[i];
 	const bool loads = n == INSNS;
 
+	/* Some blocks have two symbols, and some have none. */
 	for (size_t k = 0; k < n; k++)
-		insns[k] = (struct ptd_insn){ .offset = (uint16_t)(4 * k), .size = 4 };
+		insns[k] =
+		    (struct ptd_insn){ .offset = (uint16_t)(4 * k),
+				       .size = 4,
+				       .symbol = place % 5 * (1 + (place % 7 == 0 && k > n / 2)) };
 	insns[n - 1].iclass = classes[place % ARRAY_LEN(classes)];
 	insns[n - 1].size = loads ? sizeof(load_number) : 4;
 	f->code.blocks[i] = (struct ptd_block){
@@ -89,6 +99,8 @@ static void make_block(struct fixture *f, size_t i)
 		.mode = place == 3 ? 32 : 64,
 		.bytes = f->code.bytes[i / PLACES],
 		.insns = insns,
+		.object = &object,
+		.address = f->code.base[place],
 	};
 	f->code.base[place + 1] = f->code.base[place] + f->code.blocks[i].size;
 }
@@ -99,6 +111,10 @@ static void make_code(struct fixture *f)
 	for (size_t i = 0; i < 2; i++)
 		memcpy(f->code.bytes[i] + 4 * (INSNS - 1), load_number, sizeof(load_number));
 	f->code.base[0] = BASE;
+	for (size_t i = 0; i < SYMBOLS; i++) {
+		f->code.symbols[i] = (struct ptd_symbol){ .name = i ? "f" : "", .address = BASE };
+		f->code.by_id[i] = &f->code.symbols[i];
+	}
 	for (size_t i = 0; i < 2 * PLACES; i++)
 		make_block(f, i);
 	/* Targets near by, so that blocks also lead to themselves and to what follows them. */
@@ -236,7 +252,9 @@ static void write_files(struct fixture *f, size_t n_max, const char *dir)
 	const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 	static struct ptd_run runs[BATCH_MAX];
 	static struct ptd_mark marks[BATCH_MAX];
-	struct ptd_batch batch = { .runs = runs, .marks = marks };
+	struct ptd_batch batch = {
+		.runs = runs, .marks = marks, .symbols = f->code.by_id, .n_symbols = SYMBOLS
+	};
 	struct ptd_slice slice = {};
 	struct ptd_sink *sink;
 

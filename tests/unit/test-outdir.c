@@ -30,8 +30,11 @@ static void names(void **state)
 		{ "a", true },       { "drmemtrace.sh.12.0000.trace", true },
 		{ "", false },       { ".", false },
 		{ "..", false },     { ".a", false },
-		{ "../a", false },   { "a/b", false },
+		{ "../a", false },   { "a/b", true },
 		{ "/tmp/a", false }, { "a/", false },
+		{ "a/.b", false },   { ".a/b", false },
+		{ "a/..", false },   { "a/b/c", false },
+		{ "a//b", false },   { "/a", false },
 	};
 	char name[OUTDIR_NAME_MAX + 1] = "";
 

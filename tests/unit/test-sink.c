@@ -1057,7 +1057,7 @@ static void expanded_by_workers(void **state)
 		struct sink_bytes bytes[2] = { sink_bytes_none(), sink_bytes_none() };
 		_cleanup_(mapfile_deinit) struct mapfile expected = {};
 
-		if (!ptd_sink_at(k)->expand || ptd_sink_at(k)->directory)
+		if (!ptd_sink_at(k)->expand || ptd_sink_at(k)->directories)
 			continue;
 		n_kinds++;
 		second = f->stream.batch;
