@@ -47,9 +47,18 @@ static inline struct fileparts fileparts_in_memory(const void *bytes, uint64_t s
 _must_check_ int fileparts_read(const struct fileparts *parts, uint64_t offset, void *ret_bytes,
 				size_t size);
 
-/* Read @size bytes that are @offset behind the beginning of @part. Return: as above. */
+/*
+ * Read the bytes at @offset: @size of them, of which there must be so many; or fewer, because those
+ * behind them are not in pieces as they should be.
+ *
+ * Return: 0 and @ret_n, how many; -EKEYREJECTED if not even one can be read; or as above.
+ */
+_must_check_ int fileparts_read_some(const struct fileparts *parts, uint64_t offset,
+				     void *ret_bytes, size_t size, size_t *ret_n);
+
+/* Read @size bytes that are @offset behind the beginning of @part. Return: as fileparts_read(). */
 _must_check_ int filepart_read(const struct filepart *part, uint64_t offset, void *ret_bytes,
 			       size_t size);
 
-/* Read @size bytes at @offset of the file that is open at @fd. Return: as above. */
+/* Read @size bytes at @offset of the file that is open at @fd. Return: likewise. */
 _must_check_ int fileparts_read_fd(int fd, uint64_t offset, void *ret_bytes, size_t size);

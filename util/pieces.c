@@ -14,27 +14,21 @@
 
 #define HEX_SIZE (SHA256_HEX_SIZE - 1)
 
-#define NO_FAILURE UINT64_MAX
+enum piece_state {
+	PIECE_UNKNOWN,
+	PIECE_GOOD,
+	PIECE_BAD, /* it has another hash */
+};
 
 struct piece {
 	char hex[SHA256_HEX_SIZE];
-	bool is_checked;
+	uint8_t state; /* enum piece_state */
 };
 
 struct pieces {
-	uint64_t size;   /* of the file */
-	uint64_t failed; /* offset of a piece with another hash; or NO_FAILURE */
+	uint64_t size; /* of the file */
 	VEC(struct piece) items;
 };
-
-static struct pieces *pieces_new(void)
-{
-	struct pieces *pieces = calloc(1, sizeof(*pieces));
-
-	if (pieces)
-		pieces->failed = NO_FAILURE;
-	return pieces;
-}
 
 struct pieces *pieces_free(struct pieces *pieces)
 {
@@ -63,19 +57,24 @@ static ssize_t read_piece(int fd, uint64_t offset, uint8_t *ret_bytes)
 	return (ssize_t)done;
 }
 
-int pieces_of_file(int fd, const struct effort *effort, struct pieces **ret_pieces)
+int pieces_of_file(int fd, const struct effort *effort, char ret_hex[static SHA256_HEX_SIZE],
+		   struct pieces **ret_pieces)
 {
-	_cleanup_(pieces_freep) struct pieces *pieces = pieces_new();
+	_cleanup_(pieces_freep) struct pieces *pieces = calloc(1, sizeof(*pieces));
+	_cleanup_(sha256_freep) struct sha256 *whole = NULL;
 	_cleanup_(freep) uint8_t *buffer = malloc(PIECES_SIZE);
 	ssize_t size;
 	int r;
 
-	if (!pieces || !buffer)
-		return -ENOMEM;
+	r = pieces && buffer ? sha256_new(&whole) : -ENOMEM;
+	if (r < 0)
+		return r;
 	while ((size = read_piece(fd, pieces->size, buffer)) > 0) {
 		struct piece piece = {};
 
 		r = effort_check(effort);
+		if (r == 0)
+			r = sha256_add(whole, buffer, (size_t)size);
 		if (r == 0)
 			r = sha256_bytes(buffer, (size_t)size, piece.hex);
 		if (r == 0)
@@ -86,8 +85,10 @@ int pieces_of_file(int fd, const struct effort *effort, struct pieces **ret_piec
 	}
 	if (size < 0)
 		return (int)size;
-	*ret_pieces = TAKE(pieces);
-	return 0;
+	r = sha256_finish(whole, ret_hex);
+	if (r == 0)
+		*ret_pieces = TAKE(pieces);
+	return r;
 }
 
 void pieces_print(const struct pieces *pieces, FILE *stream)
@@ -103,7 +104,7 @@ int pieces_read(const char *text, size_t n_bytes, uint64_t size, struct pieces *
 
 	if (n_bytes % (HEX_SIZE + 1) != 0 || n_bytes / (HEX_SIZE + 1) != n)
 		return -EBADMSG;
-	pieces = pieces_new();
+	pieces = calloc(1, sizeof(*pieces));
 	if (!pieces || vec_reserve(&pieces->items, n) < 0)
 		return -ENOMEM;
 	pieces->size = size;
@@ -119,7 +120,13 @@ int pieces_read(const char *text, size_t n_bytes, uint64_t size, struct pieces *
 	return 0;
 }
 
-static int check_piece(struct pieces *pieces, int fd, size_t i, uint8_t *buffer)
+static enum piece_state state_of(const struct pieces *pieces, size_t i)
+{
+	return __atomic_load_n(&pieces->items.items[i].state, __ATOMIC_RELAXED);
+}
+
+/* Hash piece @i. Return: 0, or negative errno of reading. */
+static int hash_piece(struct pieces *pieces, int fd, size_t i, uint8_t *buffer)
 {
 	struct piece *piece = &pieces->items.items[i];
 	const uint64_t offset = i * PIECES_SIZE, left = pieces->size - offset;
@@ -130,36 +137,48 @@ static int check_piece(struct pieces *pieces, int fd, size_t i, uint8_t *buffer)
 	r = fileparts_read_fd(fd, offset, buffer, size);
 	if (r == 0)
 		r = sha256_bytes(buffer, size, hex);
-	if (r < 0)
-		return r;
-	if (strcmp(hex, piece->hex) != 0) {
-		__atomic_store_n(&pieces->failed, offset, __ATOMIC_RELAXED);
-		return -EKEYREJECTED;
-	}
-	__atomic_store_n(&piece->is_checked, true, __ATOMIC_RELAXED);
-	return 0;
+	if (r == 0)
+		__atomic_store_n(&piece->state,
+				 strcmp(hex, piece->hex) == 0 ? PIECE_GOOD : PIECE_BAD,
+				 __ATOMIC_RELAXED);
+	return r;
 }
 
-int pieces_check(struct pieces *pieces, int fd, uint64_t offset, uint64_t n)
+int pieces_check(struct pieces *pieces, int fd, uint64_t offset, uint64_t n, uint64_t *ret_n)
 {
 	_cleanup_(freep) uint8_t *buffer = NULL;
 	const uint64_t end = offset + n;
-	int r = 0;
 
 	/* What is behind the end cannot be read. */
-	for (uint64_t i = offset / PIECES_SIZE;
-	     i < pieces->items.n && i * PIECES_SIZE < end && r == 0; i++) {
-		if (__atomic_load_n(&pieces->items.items[i].is_checked, __ATOMIC_RELAXED))
-			continue;
-		if (!buffer)
-			buffer = malloc(PIECES_SIZE);
-		r = buffer ? check_piece(pieces, fd, i, buffer) : -ENOMEM;
+	for (uint64_t i = offset / PIECES_SIZE; i < pieces->items.n && i * PIECES_SIZE < end; i++) {
+		const uint64_t start = i * PIECES_SIZE;
+		int r = 0;
+
+		if (state_of(pieces, i) == PIECE_UNKNOWN) {
+			if (!buffer)
+				buffer = malloc(PIECES_SIZE);
+			r = buffer ? hash_piece(pieces, fd, i, buffer) : -ENOMEM;
+		}
+		if (r == 0 && state_of(pieces, i) == PIECE_BAD)
+			r = -EKEYREJECTED;
+		if (r == -EKEYREJECTED && start > offset) {
+			*ret_n = start - offset;
+			return 0;
+		}
+		if (r < 0)
+			return r;
 	}
-	return r;
+	*ret_n = n;
+	return 0;
 }
 
 bool pieces_failed(const struct pieces *pieces, uint64_t *ret_offset)
 {
-	*ret_offset = __atomic_load_n(&pieces->failed, __ATOMIC_RELAXED);
-	return *ret_offset != NO_FAILURE;
+	for (size_t i = 0; i < pieces->items.n; i++) {
+		if (state_of(pieces, i) != PIECE_BAD)
+			continue;
+		*ret_offset = i * PIECES_SIZE;
+		return true;
+	}
+	return false;
 }

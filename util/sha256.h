@@ -32,3 +32,18 @@ _must_check_ int sha256_fd(int fd, const struct effort *effort, struct progress 
 
 /* Hash the @size bytes at @bytes. Return: 0, or negative errno. */
 _must_check_ int sha256_bytes(const void *bytes, size_t size, char ret_hex[static SHA256_HEX_SIZE]);
+
+/* A hash of bytes that come one after the other. */
+struct sha256;
+
+/* Return: 0 or -ENOMEM. */
+_must_check_ int sha256_new(struct sha256 **ret_sha256);
+struct sha256 *sha256_free(struct sha256 *sha256);
+
+/* Add bytes. Return: 0, or negative errno. */
+_must_check_ int sha256_add(struct sha256 *sha256, const void *bytes, size_t size);
+
+/* Get the hash of all that was added; nothing can be added afterwards. Return: as above. */
+_must_check_ int sha256_finish(struct sha256 *sha256, char ret_hex[static SHA256_HEX_SIZE]);
+
+DEFINE_CLEANUP(struct sha256 *, sha256_free);

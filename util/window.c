@@ -30,10 +30,11 @@ static const uint8_t *fail(struct window *window, int error, size_t *ret_n)
 	return NULL;
 }
 
-const uint8_t *window_move(struct window *window, uint64_t offset, size_t *ret_n)
+const uint8_t *window_move(struct window *window, uint64_t offset, size_t least, size_t *ret_n)
 {
 	const uint64_t size = window->all.size;
 	const uint64_t left = offset < size ? size - offset : 0;
+	size_t n;
 	int r;
 
 	if (window->capacity == 0) {
@@ -51,8 +52,10 @@ const uint8_t *window_move(struct window *window, uint64_t offset, size_t *ret_n
 		window->bytes = window->buffer;
 	}
 	window->start = offset;
-	window->n = left < window->capacity ? (size_t)left : window->capacity;
-	r = fileparts_read(&window->all, offset, window->buffer, window->n);
+	n = left < window->capacity ? (size_t)left : window->capacity;
+	r = fileparts_read_some(&window->all, offset, window->buffer, n, &window->n);
+	if (r == 0 && window->n < n && window->n < least)
+		r = -EKEYREJECTED;
 	if (r < 0)
 		return fail(window, r, ret_n);
 	*ret_n = window->n;

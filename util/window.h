@@ -10,7 +10,8 @@
  * nothing.
  *
  * An error of reading is kept in the window, which then is empty for ever, as if the bytes ended:
- * the reader has to look at window->error when it is at what seems to be the end.
+ * the reader has to look at window->error when it is at what seems to be the end. Bytes in a piece
+ * that is not as it should be (util/pieces.h) are an error once they are needed, and not before.
  */
 
 #include <stdbool.h>
@@ -40,8 +41,8 @@ struct window {
 void window_init(struct window *window, const struct fileparts *all, size_t capacity);
 void window_deinit(struct window *window);
 
-/* Let the window begin at @offset. Return: as window_at(). */
-const uint8_t *window_move(struct window *window, uint64_t offset, size_t *ret_n);
+/* Let the window begin at @offset. Otherwise as window_at(). */
+const uint8_t *window_move(struct window *window, uint64_t offset, size_t least, size_t *ret_n);
 
 /*
  * Get the bytes at @offset: at least @least of them, or all up to the end; so many must fit. They
@@ -60,7 +61,7 @@ static inline const uint8_t *window_at(struct window *window, uint64_t offset, s
 			return window->bytes + at;
 		}
 	}
-	return window_move(window, offset, ret_n);
+	return window_move(window, offset, least, ret_n);
 }
 
 /*

@@ -625,28 +625,31 @@ static void put_pieces(FILE *f, void *userdata)
 	pieces_print(userdata, f);
 }
 
-/* Add the hashes of the pieces of the data file, which is complete. */
-static int add_pieces(struct writer *w)
+/* Add the data file, which is complete, and the hashes of its pieces. It is read once for both. */
+static int add_data(struct writer *w)
 {
 	const struct effort effort = { .size_max = UINT64_MAX, .cancel = w->request->cancel };
 	_cleanup_(pieces_freep) struct pieces *pieces = NULL;
 	_cleanup_(fd_closep) int fd = -1;
+	char hash[SHA256_HEX_SIZE];
+	uint64_t size;
 	int r;
 
 	fd = openat(w->dir_fd, PTD_SNAPSHOT_DATA, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = pieces_of_file(fd, &effort, &pieces);
+	r = pieces_of_file(fd, &effort, hash, &pieces);
+	if (r == 0)
+		r = bundle_add_sum(w->bundle, PTD_SNAPSHOT_DATA, hash, &size);
 	if (r < 0)
 		return r;
+	w->result.bytes += size;
 	w->step = PTD_SNAPSHOT_PIECES;
 	return bundle_add_file(w->bundle, w->step, put_pieces, pieces);
 }
 
 static int write_all(struct writer *w)
 {
-	char hash[SHA256_HEX_SIZE] = "";
-	uint64_t size;
 	int r;
 
 	r = write_data(w);
@@ -659,11 +662,7 @@ static int write_all(struct writer *w)
 
 	r = finish_data(w);
 	if (r == 0)
-		r = bundle_add_sum(w->bundle, PTD_SNAPSHOT_DATA, hash, &size);
-	if (r < 0)
-		return r;
-	w->result.bytes += size;
-	r = add_pieces(w);
+		r = add_data(w);
 	if (r < 0)
 		return r;
 

@@ -2,9 +2,15 @@
 
 #include "decoder/file/sums.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/base.h"
 #include "decoder/file/reading.h"
 #include "decoder/file/textline.h"
 #include "ptd/snapshot.h"
@@ -16,6 +22,9 @@
 
 #define HEX_SIZE (SHA256_HEX_SIZE - 1)
 
+/* So many bytes of the data file are one task: some pieces. */
+#define STRETCH_SIZE (4 * PIECES_SIZE)
+
 /* One line: a file and its hash. */
 struct sum {
 	struct task task;
@@ -23,7 +32,7 @@ struct sum {
 	char *path;
 	char expected[SHA256_HEX_SIZE];
 	uint64_t size;    /* when the lines were read: it only says which files are large */
-	bool is_left_out; /* its pieces are checked when they are read */
+	bool is_left_out; /* it is hashed in another way: the data file, by its pieces */
 
 	size_t thread; /* that hashes it */
 	struct progress progress;
@@ -34,6 +43,14 @@ struct sum {
 	char hex[SHA256_HEX_SIZE];
 };
 
+/* A part of the data file. */
+struct stretch {
+	struct task task;
+	struct sums *sums;
+	uint64_t offset, n;
+	int r; /* what came of it */
+};
+
 struct sums {
 	int dir_fd;
 	const char *dir;
@@ -42,7 +59,11 @@ struct sums {
 	char **reterr_message;
 
 	VEC(struct sum) items; /* in the order of the lines */
+	struct pieces *pieces; /* of the data file; owned; NULL: it is hashed as a whole */
+	int data_fd;
+	VEC(struct stretch) stretches; /* of the data file */
 	VEC(struct sum *) largest_first;
+	VEC(struct task *) tasks;
 	bool has_data, has_manifest; /* are among them */
 	uint64_t n_new;              /* bytes that were hashed and not added to @progress yet */
 	bool stops;                  /* what is still to be hashed does not matter any more */
@@ -122,42 +143,31 @@ static int read_lines(struct sums *s, const struct mapfile *file)
 	return 0;
 }
 
-static bool has_line(const struct sums *s, const char *path)
-{
-	bool has = false;
-
-	for (size_t i = 0; i < s->items.n && !has; i++)
-		has = strcmp(s->items.items[i].path, path) == 0;
-	return has;
-}
-
-/* Leave out the data file, which is checked by its pieces. */
-static void leave_out_data(struct sums *s)
+/* Return: the line of the file @path, or NULL. */
+static struct sum *find_sum(const struct sums *s, const char *path)
 {
 	for (size_t i = 0; i < s->items.n; i++)
-		if (strcmp(s->items.items[i].path, PTD_SNAPSHOT_DATA) == 0)
-			s->items.items[i].is_left_out = true;
+		if (strcmp(s->items.items[i].path, path) == 0)
+			return &s->items.items[i];
+	return NULL;
 }
 
-/* Read the hashes of the pieces of the data file. Return: 0, or negative errno. */
-static int read_pieces(const struct sums *s, struct pieces **ret_pieces)
+/* Check that there is a line for each data file that would be read: data.0, data.1, … */
+static int check_data_files(const struct sums *s)
 {
-	_cleanup_(mapfile_deinit) struct mapfile lines = {};
-	struct stat st;
-	int r;
+	for (size_t i = 0;; i++) {
+		char name[32];
 
-	r = mapfile_read(&lines, s->dir_fd, PTD_SNAPSHOT_PIECES);
-	if (r == 0 && fstatat(s->dir_fd, PTD_SNAPSHOT_DATA, &st, 0) < 0)
-		r = -errno;
-	if (r == 0)
-		r = pieces_read((const char *)lines.bytes, lines.size, (uint64_t)st.st_size,
-				ret_pieces);
-	if (r == -EBADMSG || r == -ENOENT)
-		return complain(s, -EKEYREJECTED,
-				PTD_SNAPSHOT_PIECES
-				" has not a hash for each MiB of " PTD_SNAPSHOT_DATA
-				": the snapshot is not whole (--force decodes it all the same)");
-	return r < 0 ? complain(s, r, "cannot read %s: %s", PTD_SNAPSHOT_PIECES, strerror(-r)) : 0;
+		(void)snprintf(name, sizeof(name), PTD_SNAPSHOT_DATA ".%zu", i);
+		if (faccessat(s->dir_fd, name, F_OK, 0) < 0)
+			return 0;
+		if (!find_sum(s, name))
+			return complain(s, -EKEYREJECTED,
+					"%s is there, but is not in " PTD_SNAPSHOT_SUMS
+					": the snapshot was written without it (--force decodes it "
+					"all the same)",
+					name);
+	}
 }
 
 /* --- hashing ---------------------------------------------------------------------------------- */
@@ -194,10 +204,6 @@ static void hash_file(struct task *task, size_t thread)
 
 	sum->thread = thread;
 	sum->progress = (struct progress){ .report = report, .userdata = sum };
-	if (sum->is_left_out) {
-		memcpy(sum->hex, sum->expected, sizeof(sum->hex));
-		return;
-	}
 	if (__atomic_load_n(&sum->sums->stops, __ATOMIC_RELAXED)) {
 		sum->r = -ECANCELED;
 		return;
@@ -210,6 +216,27 @@ static void hash_file(struct task *task, size_t thread)
 		__atomic_store_n(&sum->sums->stops, true, __ATOMIC_RELAXED);
 }
 
+/* A task: check a part of the data file. */
+static void check_stretch(struct task *task, size_t thread)
+{
+	struct stretch *stretch = (struct stretch *)task;
+	struct sums *s = stretch->sums;
+	uint64_t n = 0;
+
+	if (__atomic_load_n(&s->stops, __ATOMIC_RELAXED)) {
+		stretch->r = -ECANCELED;
+		return;
+	}
+	stretch->r = pieces_check(s->pieces, s->data_fd, stretch->offset, stretch->n, &n);
+	if (stretch->r == 0 && n < stretch->n)
+		stretch->r = -EKEYREJECTED;
+	if (stretch->r < 0)
+		__atomic_store_n(&s->stops, true, __ATOMIC_RELAXED);
+	(void)__atomic_add_fetch(&s->n_new, stretch->n, __ATOMIC_RELAXED);
+	if (thread == 0)
+		report_new(s);
+}
+
 static int by_size(const void *a, const void *b)
 {
 	const struct sum *const *x = a, *const *y = b;
@@ -217,34 +244,67 @@ static int by_size(const void *a, const void *b)
 	return (*x)->size > (*y)->size ? -1 : (*x)->size < (*y)->size;
 }
 
-/* Hash the largest files first, and the largest one in this thread, which reports the progress. */
-static int hash_all(struct sums *s)
+/* Make tasks of the data file, if it has pieces that are all to be hashed. */
+static int add_stretches(struct sums *s, uint64_t size)
+{
+	const size_t n = (size_t)(size / STRETCH_SIZE + (size % STRETCH_SIZE > 0));
+	int r = vec_reserve(&s->stretches, n);
+
+	if (r == 0)
+		r = vec_reserve(&s->tasks, n);
+	for (uint64_t at = 0; at < size && r == 0; at += STRETCH_SIZE) {
+		struct stretch *stretch = &s->stretches.items[s->stretches.n++];
+
+		*stretch =
+		    (struct stretch){ .task.run = check_stretch,
+				      .sums = s,
+				      .offset = at,
+				      .n = size - at < STRETCH_SIZE ? size - at : STRETCH_SIZE };
+		s->tasks.items[s->tasks.n++] = &stretch->task;
+	}
+	progress_expect(s->progress, size);
+	return r;
+}
+
+/* Make tasks of the files, the largest first. */
+static int add_files(struct sums *s)
 {
 	int r = vec_reserve(&s->largest_first, s->items.n);
 
+	if (r == 0)
+		r = vec_reserve(&s->tasks, s->items.n);
 	if (r < 0)
-		return complain(s, r, PTD_SNAPSHOT_SUMS ": %s", strerror(-r));
+		return r;
 	for (size_t i = 0; i < s->items.n; i++) {
-		if (!s->items.items[i].is_left_out)
-			progress_expect(s->progress, s->items.items[i].size);
-		s->largest_first.items[s->largest_first.n++] = &s->items.items[i];
+		struct sum *sum = &s->items.items[i];
+
+		sum->task.run = hash_file;
+		if (sum->is_left_out)
+			continue;
+		progress_expect(s->progress, sum->size);
+		s->largest_first.items[s->largest_first.n++] = sum;
 	}
 	if (s->largest_first.n > 0)
 		qsort(s->largest_first.items, s->largest_first.n, sizeof(struct sum *), by_size);
-	for (size_t i = 1; i < s->largest_first.n && threads_n(s->threads) > 1; i++) {
-		s->largest_first.items[i]->task.run = hash_file;
-		threads_add(s->threads, &s->largest_first.items[i]->task);
-	}
-	if (s->largest_first.n > 0)
-		hash_file(&s->largest_first.items[0]->task, 0);
-	for (size_t i = 1; i < s->largest_first.n; i++) {
-		if (threads_n(s->threads) > 1)
-			threads_wait(s->threads, &s->largest_first.items[i]->task);
+	for (size_t i = 0; i < s->largest_first.n; i++)
+		s->tasks.items[s->tasks.n++] = &s->largest_first.items[i]->task;
+	return 0;
+}
+
+/* This thread, which reports the progress, runs the first task in any case. */
+static void run_tasks(struct sums *s)
+{
+	const bool alone = threads_n(s->threads) == 1;
+
+	for (size_t i = 1; i < s->tasks.n && !alone; i++)
+		threads_add(s->threads, s->tasks.items[i]);
+	for (size_t i = 0; i < s->tasks.n; i++) {
+		if (i == 0 || alone)
+			s->tasks.items[i]->run(s->tasks.items[i], 0);
 		else
-			hash_file(&s->largest_first.items[i]->task, 0);
+			threads_wait(s->threads, s->tasks.items[i]);
 	}
 	report_new(s);
-	return 0;
 }
 
 /* --- what came of it -------------------------------------------------------------------------- */
@@ -258,13 +318,29 @@ static int judge(const struct sums *s, const struct sum *sum)
 				sum->path);
 	if (sum->r < 0)
 		return complain(s, sum->r, "cannot read %s: %s", sum->path, strerror(-sum->r));
-	if (strcmp(sum->hex, sum->expected) != 0)
+	if (!sum->is_left_out && strcmp(sum->hex, sum->expected) != 0)
 		return complain(
 		    s, -EKEYREJECTED,
 		    "%s is not the file that was written: its SHA-256 is %s, " PTD_SNAPSHOT_SUMS
 		    " says %s (--force decodes it all the same)",
 		    sum->path, sum->hex, sum->expected);
 	return 0;
+}
+
+static int judge_stretch(const struct sums *s, const struct stretch *stretch)
+{
+	uint64_t offset = 0;
+
+	if (stretch->r == 0 || stretch->r == -ECANCELED)
+		return 0;
+	if (stretch->r != -EKEYREJECTED || !pieces_failed(s->pieces, &offset))
+		return complain(s, stretch->r, "cannot read " PTD_SNAPSHOT_DATA ": %s",
+				strerror(-stretch->r));
+	return complain(s, -EKEYREJECTED,
+			PTD_SNAPSHOT_DATA " is not the file that was written: from byte %" PRIu64
+					  " on it has another SHA-256 than " PTD_SNAPSHOT_PIECES
+					  " says (--force decodes it all the same)",
+			offset);
 }
 
 /* Files that were not hashed to the end do not count: something else made that stop. */
@@ -279,6 +355,12 @@ static int judge_all(const struct sums *s)
 		if (r < 0)
 			return r;
 	}
+	for (size_t i = 0; i < s->stretches.n; i++) {
+		const int r = judge_stretch(s, &s->stretches.items[i]);
+
+		if (r < 0)
+			return r;
+	}
 	if (!s->has_data || !s->has_manifest)
 		return complain(s, -EKEYREJECTED,
 				PTD_SNAPSHOT_SUMS
@@ -286,6 +368,82 @@ static int judge_all(const struct sums *s)
 				"all the same)",
 				s->has_data ? PTD_SNAPSHOT_MANIFEST : PTD_SNAPSHOT_DATA);
 	return 0;
+}
+
+/* --- the data file ---------------------------------------------------------------------------- */
+
+/* Read the hashes of the pieces of @data, from a file that is as it was written. */
+static int read_pieces(struct sums *s, const struct sum *data)
+{
+	_cleanup_(mapfile_deinit) struct mapfile lines = {};
+	int r;
+
+	r = mapfile_read(&lines, s->dir_fd, PTD_SNAPSHOT_PIECES);
+	if (r == 0)
+		r = pieces_read((const char *)lines.bytes, lines.size, data->size, &s->pieces);
+	if (r == -EBADMSG)
+		return complain(s, -EKEYREJECTED,
+				PTD_SNAPSHOT_DATA
+				" is not the file that was written: it has %" PRIu64
+				" bytes, and " PTD_SNAPSHOT_PIECES
+				" does not have a hash for each MiB of them (--force decodes it "
+				"all the same)",
+				data->size);
+	return r < 0 ? complain(s, r, "cannot read %s: %s", PTD_SNAPSHOT_PIECES, strerror(-r)) : 0;
+}
+
+/*
+ * If the data file has pieces, it is checked by these: now, or, if it is only read in part, when it
+ * is read.
+ */
+static int prepare_data(struct sums *s, bool is_part)
+{
+	struct sum *data = find_sum(s, PTD_SNAPSHOT_DATA);
+	struct sum *pieces = find_sum(s, PTD_SNAPSHOT_PIECES);
+	int r;
+
+	/* Without them, it is hashed like the other files, or is missing. */
+	if (!data || !pieces || faccessat(s->dir_fd, data->path, F_OK, 0) < 0)
+		return 0;
+	progress_expect(s->progress, pieces->size);
+	hash_file(&pieces->task, 0);
+	r = judge(s, pieces);
+	if (r == 0)
+		r = read_pieces(s, data);
+	if (r < 0)
+		return r;
+	pieces->is_left_out = data->is_left_out = true;
+	if (is_part)
+		return 0;
+	s->data_fd = regular_open(s->dir_fd, data->path, 0);
+	r = s->data_fd < 0 ? s->data_fd : add_stretches(s, data->size);
+	return r < 0 ? complain(s, r, "cannot read " PTD_SNAPSHOT_DATA ": %s", strerror(-r)) : 0;
+}
+
+static int hash_all(struct sums *s, bool is_part)
+{
+	int r;
+
+	r = prepare_data(s, is_part);
+	if (r < 0)
+		return r;
+	r = add_files(s);
+	if (r < 0)
+		return complain(s, r, PTD_SNAPSHOT_SUMS ": %s", strerror(-r));
+	run_tasks(s);
+	return judge_all(s);
+}
+
+static void deinit(struct sums *s)
+{
+	for (size_t i = 0; i < s->items.n; i++)
+		free(s->items.items[i].path);
+	vec_deinit(&s->items);
+	vec_deinit(&s->stretches);
+	vec_deinit(&s->largest_first);
+	vec_deinit(&s->tasks);
+	pieces_free(s->pieces);
+	(void)fd_close(s->data_fd);
 }
 
 int sums_check(int dir_fd, const char *dir, const struct mapfile *file, struct reading *reading,
@@ -297,23 +455,18 @@ int sums_check(int dir_fd, const char *dir, const struct mapfile *file, struct r
 		.threads = reading ? reading->threads : NULL,
 		.progress = reading_progress(reading),
 		.reterr_message = reterr_message,
+		.data_fd = -1,
 	};
-	bool by_pieces;
+	const bool is_part = reading && reading->is_part;
 	int r;
 
 	r = read_lines(&s, file);
-	by_pieces = r == 0 && reading && reading->is_part && has_line(&s, PTD_SNAPSHOT_PIECES);
-	if (by_pieces)
-		leave_out_data(&s);
 	if (r == 0)
-		r = hash_all(&s);
+		r = check_data_files(&s);
 	if (r == 0)
-		r = judge_all(&s);
-	if (r == 0 && by_pieces)
-		r = read_pieces(&s, &reading->pieces);
-	for (size_t i = 0; i < s.items.n; i++)
-		free(s.items.items[i].path);
-	vec_deinit(&s.items);
-	vec_deinit(&s.largest_first);
+		r = hash_all(&s, is_part);
+	if (r == 0 && is_part)
+		reading->pieces = TAKE(s.pieces);
+	deinit(&s);
 	return r;
 }

@@ -5,8 +5,10 @@
  * Sums
  *
  * The hashes of a snapshot's files, which ptd wrote into the snapshot's SHA256SUMS, and the check
- * that the files are still those. Several threads hash, each one file at a time; all files have
- * been hashed before anything of them is decoded.
+ * that the files are still those. Several threads hash: of the data file, which is nearly always
+ * the largest, the pieces (util/pieces.h), and each other file as a whole. All files have been
+ * hashed before anything of them is decoded; but if a part of the PT is read, the pieces of the
+ * data file are checked when they are read.
  */
 
 #include "base/base.h"
@@ -19,7 +21,8 @@ struct reading;
  * is its SHA256SUMS. @reading: its threads hash, and its progress counts the bytes; it may be NULL.
  * If a part of the PT is read, the data file is left out, if it has pieces: these are set.
  *
- * Return: 0; -EKEYREJECTED if a file is not the one that was written, or is missing; -EBADMSG if
+ * Return: 0; -EKEYREJECTED if a file is not the one that was written, or is missing, or if there
+ *         are data files that @file does not name; -EBADMSG if
  *         @file is not what it should be; -ECANCELED; or another negative errno; each with
  *         @reterr_message, which the caller frees.
  */

@@ -14,17 +14,23 @@
 #include <unistd.h>
 
 #include "util/pieces.h"
+#include "util/sha256.h"
 
 /* Make a file of @size bytes, and the lines of its pieces. */
 static int make(uint64_t size, char **ret_text, size_t *ret_n)
 {
 	const int fd = memfd_create("file", MFD_CLOEXEC);
 	FILE *f = open_memstream(ret_text, ret_n);
+	char whole[SHA256_HEX_SIZE], expected[SHA256_HEX_SIZE];
 	struct pieces *pieces;
+	uint64_t hashed;
 
 	assert_true(fd >= 0 && f);
 	assert_int_equal(ftruncate(fd, (off_t)size), 0);
-	assert_int_equal(pieces_of_file(fd, NULL, &pieces), 0);
+	assert_int_equal(pieces_of_file(fd, NULL, whole, &pieces), 0);
+	assert_int_equal(sha256_fd(fd, NULL, NULL, expected, &hashed), 0);
+	assert_int_equal(hashed, size);
+	assert_string_equal(whole, expected);
 	pieces_print(pieces, f);
 	assert_int_equal(fclose(f), 0);
 	pieces_free(pieces);
@@ -50,40 +56,68 @@ static void sizes(void **state)
 		char *text;
 		size_t n;
 		const int fd = make(rows[i].size, &text, &n);
+		uint64_t n_good = 0;
 
 		assert_int_equal(n, 65 * rows[i].n);
 		assert_int_equal(pieces_read(text, n, rows[i].size + PIECES_SIZE, &pieces),
 				 -EBADMSG);
 		assert_null(pieces);
 		assert_int_equal(pieces_read(text, n, rows[i].size, &pieces), 0);
-		assert_int_equal(pieces_check(pieces, fd, 0, rows[i].size), 0);
+		assert_int_equal(pieces_check(pieces, fd, 0, rows[i].size, &n_good), 0);
+		assert_int_equal(n_good, rows[i].size);
 		pieces_free(pieces);
 		free(text);
 		(void)close(fd);
 	}
 }
 
+/* Of five pieces the second and the fourth are changed: what lies before them can be read. */
 static void changed(void **state)
 {
+	static const struct {
+		uint64_t offset, n;
+		int r;
+		uint64_t n_good;
+	} rows[] = {
+		{ 0, PIECES_SIZE, 0, PIECES_SIZE },
+		{ 2 * PIECES_SIZE, 7, 0, 7 },
+		{ PIECES_SIZE - 1, 2, 0, 1 },
+		{ PIECES_SIZE - 1, 5 * PIECES_SIZE, 0, 1 },
+		{ PIECES_SIZE, 1, -EKEYREJECTED, 0 },
+		{ 2 * PIECES_SIZE - 1, 1, -EKEYREJECTED, 0 },
+		{ 2 * PIECES_SIZE, 3 * PIECES_SIZE, 0, PIECES_SIZE },
+		{ 2 * PIECES_SIZE + 5, 2 * PIECES_SIZE, 0, PIECES_SIZE - 5 },
+		{ 4 * PIECES_SIZE, PIECES_SIZE, 0, PIECES_SIZE },
+	};
 	struct pieces *pieces;
-	uint64_t offset;
+	uint64_t n_good, offset;
 	char *text;
 	size_t n;
-	const int fd = make(3 * PIECES_SIZE, &text, &n);
+	const int fd = make(5 * PIECES_SIZE, &text, &n);
 
 	(void)state;
+	assert_int_equal(pwrite(fd, "x", 1, 3 * PIECES_SIZE), 1);
 	assert_int_equal(pwrite(fd, "x", 1, PIECES_SIZE + 5), 1);
-	assert_int_equal(pieces_read(text, n, 3 * PIECES_SIZE, &pieces), 0);
-	assert_int_equal(pieces_check(pieces, fd, 0, PIECES_SIZE), 0);
-	assert_int_equal(pieces_check(pieces, fd, 2 * PIECES_SIZE, 7), 0);
+	assert_int_equal(pieces_read(text, n, 5 * PIECES_SIZE, &pieces), 0);
 	assert_false(pieces_failed(pieces, &offset));
-	assert_int_equal(pieces_check(pieces, fd, PIECES_SIZE - 1, 2), -EKEYREJECTED);
+	/* The second time it is known. */
+	for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
+		const size_t row = i % ARRAY_LEN(rows);
+
+		n_good = 0;
+		assert_int_equal(pieces_check(pieces, fd, rows[row].offset, rows[row].n, &n_good),
+				 rows[row].r);
+		assert_int_equal(n_good, rows[row].n_good);
+	}
+	/* Whichever was found first. */
 	assert_true(pieces_failed(pieces, &offset));
 	assert_int_equal(offset, PIECES_SIZE);
-	/* It stays so. */
-	assert_int_equal(pieces_check(pieces, fd, 2 * PIECES_SIZE - 1, 1), -EKEYREJECTED);
+	pieces_free(pieces);
+
+	assert_int_equal(pieces_read(text, n, 5 * PIECES_SIZE, &pieces), 0);
 	assert_int_equal(ftruncate(fd, PIECES_SIZE), 0);
-	assert_int_equal(pieces_check(pieces, fd, PIECES_SIZE, 1), -ESTALE);
+	assert_int_equal(pieces_check(pieces, fd, PIECES_SIZE, 1, &n_good), -ESTALE);
+	assert_false(pieces_failed(pieces, &offset));
 	pieces_free(pieces);
 	free(text);
 	(void)close(fd);

@@ -2,7 +2,7 @@
 
 /*
  * Windows over bytes in parts of files: every size of window, every place, over every cut of the
- * bytes into parts; and files that become shorter.
+ * bytes into parts; files that become shorter, or are not as they were written.
  */
 
 #include <setjmp.h>
@@ -11,12 +11,14 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "util/pieces.h"
 #include "util/window.h"
 
 #define SIZE 60
@@ -194,6 +196,52 @@ static void cannot_be_read(void **state)
 	window_deinit(&w);
 }
 
+/* Bytes of a piece with another hash are an error when one of them is needed, and not before. */
+static void a_piece_is_another(void **state)
+{
+	const size_t size = 3 * PIECES_SIZE;
+	uint8_t *bytes = calloc(1, size);
+	struct filepart part = { .fd = memfd_create("test", MFD_CLOEXEC) };
+	const struct fileparts all = { .size = size, .parts = &part, .n = 1 };
+	char hex[SHA256_HEX_SIZE], *text = NULL;
+	size_t n_text, n;
+	FILE *lines = open_memstream(&text, &n_text);
+	struct pieces *pieces;
+	struct window w;
+
+	(void)state;
+	assert_true(bytes && lines);
+	assert_int_equal(ftruncate(part.fd, (off_t)size), 0);
+	assert_int_equal(pieces_of_file(part.fd, NULL, hex, &pieces), 0);
+	pieces_print(pieces, lines);
+	pieces_free(pieces);
+	assert_int_equal(fclose(lines), 0);
+	assert_int_equal(pieces_read(text, n_text, size, &part.pieces), 0);
+	assert_int_equal(pwrite(part.fd, "x", 1, PIECES_SIZE + 5), 1);
+
+	window_init(&w, &all, 100);
+	assert_memory_equal(window_at(&w, PIECES_SIZE - 50, 16, &n), bytes, 50);
+	assert_int_equal(n, 50);
+	assert_memory_equal(window_at(&w, PIECES_SIZE - 16, 16, &n), bytes, 16);
+	assert_int_equal(n, 16);
+	assert_memory_equal(window_at(&w, 2 * PIECES_SIZE, 100, &n), bytes, 100);
+	assert_int_equal(n, 100);
+	assert_int_equal(w.error, 0);
+	assert_null(window_at(&w, PIECES_SIZE - 15, 16, &n));
+	assert_int_equal(n, 0);
+	assert_int_equal(w.error, -EKEYREJECTED);
+	window_deinit(&w);
+
+	/* Who reads all that was asked for gets none of it. */
+	assert_int_equal(fileparts_read(&all, 0, bytes, PIECES_SIZE), 0);
+	assert_int_equal(fileparts_read(&all, 0, bytes, PIECES_SIZE + 1), -EKEYREJECTED);
+	assert_int_equal(filepart_read(&part, 1, bytes, PIECES_SIZE), -EKEYREJECTED);
+	pieces_free(part.pieces);
+	free(text);
+	free(bytes);
+	(void)close(part.fd);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -203,6 +251,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(finds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_becomes_shorter, set_up, tear_down),
 		cmocka_unit_test(cannot_be_read),
+		cmocka_unit_test(a_piece_is_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
