@@ -250,6 +250,7 @@ void ahead_deinit(struct ahead *ahead)
 		(void)part_free(ahead->spare.items[i]);
 	vec_deinit(&ahead->parts);
 	vec_deinit(&ahead->spare);
+	sections_deinit(&ahead->sections);
 	lane_deinit(&ahead->lane);
 }
 
@@ -293,7 +294,19 @@ static int add_part(struct ahead *ahead, uint64_t from, uint64_t to)
 	return 0;
 }
 
-/* Let threads decode what lies behind the lane. */
+/* The lane has come to another span. */
+static void begin_span(struct ahead *ahead)
+{
+	drop_parts(ahead, ahead->parts.n);
+	ahead->has_span = true;
+	ahead->span = ahead->lane.next_span - 1;
+	ahead->end = 0;
+	sections_deinit(&ahead->sections);
+	sections_init(&ahead->sections, &ahead->lane.sections.config, ahead->span);
+}
+
+/* Let threads decode what lies behind the lane. Where nothing can be read, no part begins: only the
+ * lane knows whether that is needed. */
 static int add_parts(struct ahead *ahead)
 {
 	struct lane *lane = &ahead->lane;
@@ -301,11 +314,8 @@ static int add_parts(struct ahead *ahead)
 
 	if (threads_n(ahead->config.threads) < 2 || !lane->engine)
 		return 0;
-	if (ahead->span != lane->next_span - 1) {
-		drop_parts(ahead, ahead->parts.n);
-		ahead->span = lane->next_span - 1;
-		ahead->end = 0;
-	}
+	if (!ahead->has_span || ahead->span != lane->next_span - 1)
+		begin_span(ahead);
 	if (ahead->parts.n == 0 && ahead->end < first)
 		ahead->end = first;
 	while (ahead->parts.n < ahead->config.n_parts) {
@@ -313,8 +323,8 @@ static int add_parts(struct ahead *ahead)
 		uint64_t to;
 		int r;
 
-		ahead->end = sections_needed(&lane->sections, ahead->end, slice);
-		to = sections_next_cut(&lane->sections, ahead->end);
+		ahead->end = sections_needed(&ahead->sections, ahead->end, slice);
+		to = sections_next_cut(&ahead->sections, ahead->end);
 		/* The end of a span is left to the lane. */
 		if (to >= lane->config.queue->spans[ahead->span].pt.size) {
 			/* It may be far away, so it is not looked for again. */

@@ -43,8 +43,10 @@ struct ahead {
 
 	VEC(struct part *) parts; /* in the order of the span */
 	VEC(struct part *) spare;
-	size_t span;       /* that the parts are of, */
-	uint64_t end;      /* and the cut where the last one ends */
+	bool has_span;
+	size_t span;              /* that the parts are of, */
+	struct sections sections; /* which are looked up ahead, apart from what the lane reads, */
+	uint64_t end;             /* and the cut where the last part ends */
 	struct part *part; /* that the lane stands at the beginning of; its batches are given out */
 	size_t n_given;
 

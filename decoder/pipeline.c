@@ -306,11 +306,13 @@ static struct engine_config engine_config_of(struct ptd_decoder *d, const struct
 }
 
 /*
- * What was read is as it was, but it may not be what was meant.
+ * What was read is as it was, but it may not be what was meant. @r is what decoding came to: 0, or
+ * negative errno. (Pieces that were read ahead, but were not needed, do not count.)
  *
- * Return: 0; or -ESTALE and @reterr_message if a file was changed since it was opened.
+ * Return: 0; or -ESTALE or -EKEYREJECTED, and @reterr_message, if a file was changed since it was
+ *         opened, or is not the one that was written.
  */
-static int check_inputs(const struct ptd_decoder *d, char **reterr_message)
+static int check_inputs(const struct ptd_decoder *d, int r, char **reterr_message)
 {
 	const char *failure = objects_failure(d->objects);
 	uint64_t offset;
@@ -320,7 +322,7 @@ static int check_inputs(const struct ptd_decoder *d, char **reterr_message)
 	/* What was decoded meanwhile may have gaps, and lack names, where the file has none. */
 	if (failure)
 		return message_set(reterr_message, -ESTALE, "%s", failure);
-	if (d->reading.pieces && pieces_failed(d->reading.pieces, &offset))
+	if (r == -EKEYREJECTED && d->reading.pieces && pieces_failed(d->reading.pieces, &offset))
 		return message_set(reterr_message, -EKEYREJECTED,
 				   "%s/" PTD_SNAPSHOT_DATA
 				   " is not the file that was written: from byte %" PRIu64
@@ -426,7 +428,7 @@ static int set_times(struct ptd_decoder *d, const struct ptd_options *o, char **
 	if (timerange_needs_end(text))
 		r = end_of_pt(d, o, &clock.end);
 	if (r < 0)
-		return check_inputs(d, reterr_message) ?: r;
+		return check_inputs(d, r, reterr_message) ?: r;
 	r = timerange_parse(text, &clock, &range);
 	if (r == -ENODATA)
 		return message_set(reterr_message, -EINVAL,
@@ -483,7 +485,7 @@ static int start_lanes(struct ptd_decoder *d, char **reterr_message)
 	for (size_t i = 0; i < d->n_lanes; i++) {
 		r = ahead_fill(&d->lanes[i]);
 		if (r < 0)
-			return check_inputs(d, reterr_message) ?: r;
+			return check_inputs(d, r, reterr_message) ?: r;
 	}
 	return 0;
 }
@@ -581,7 +583,7 @@ static int find_last(struct ptd_decoder *d, const struct ptd_options *o, char **
 
 	r = end_of_pt(d, o, &end);
 	if (r < 0)
-		return check_inputs(d, reterr_message) ?: r;
+		return check_inputs(d, r, reterr_message) ?: r;
 	extract_begin_search(d->extract);
 	if (!can_seek(d) || end == 0) {
 		r = count_window(d, asked_from, asked_to, reterr_message);
@@ -788,7 +790,7 @@ static int refill(struct ptd_decoder *d)
 		return 0;
 	r = ahead_fill(lane);
 	if (r < 0) {
-		d->r = check_inputs(d, &d->message);
+		d->r = check_inputs(d, r, &d->message);
 		return d->r ?: fail(d, &lane->lane, r);
 	}
 	d->given = NULL;
@@ -807,7 +809,7 @@ static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 	lane = first_lane(d);
 	/* A read fails itself if its file became shorter; here the rest of the file counts. */
 	if (!lane || objects_failure(d->objects)) {
-		d->r = check_inputs(d, &d->message);
+		d->r = check_inputs(d, 0, &d->message);
 		return d->r ?: PTD_END;
 	}
 	if (lane->new_slice)

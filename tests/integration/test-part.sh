@@ -47,18 +47,26 @@ record long /usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(60000)
 "$O/ptdecode" -f summary --last 1000 "$T/long" >"$T/summary" || fail "their summary: exit status $?"
 awk '/^ *all / { exit !($3 * 20 < $2) }' "$T/summary" || fail "more than a twentieth of the PT is decoded for them"
 
-# Whatever byte is changed, the part is what it was or refused, and that is refused which the part needs.
+# Whatever byte is changed, the part is what it was or refused, and that is refused which the part needs, whatever
+# the number of threads.
 cp -r "$T/long" "$T/copy"
 n_pieces=$(wc -l <"$T/long/pieces") n_refused=0
 for ((i = 0; i < n_pieces; i++)); do
 	at=$((i * 1048576 + 5000))
 	printf 'damaged' | dd of="$T/copy/data" bs=1 seek=$at conv=notrunc 2>/dev/null
-	if "$O/ptdecode" --last 1000 "$T/copy" >"$T/out" 2>"$T/err"; then
-		cmp "$T/out" "$T/part" || fail "damage at $at changes a part"
-	else
-		grep -q "is not the file that was written" "$T/err" || { cat "$T/err"; fail "damage at $at"; }
-		n_refused=$((n_refused + 1))
-	fi
+	for threads in 1 2 8; do
+		"$O/ptdecode" --threads $threads --last 1000 "$T/copy" >"$T/out" 2>"$T/err.$threads"
+		echo "exit status $?" >>"$T/err.$threads"
+		cmp -s "$T/err.1" "$T/err.$threads" ||
+			{ cat "$T/err.1" "$T/err.$threads"; fail "damage at $at, $threads threads"; }
+		if grep -qx "exit status 0" "$T/err.$threads"; then
+			cmp "$T/out" "$T/part" || fail "damage at $at changes a part"
+		else
+			grep -q "is not the file that was written" "$T/err.$threads" ||
+				{ cat "$T/err.$threads"; fail "damage at $at"; }
+		fi
+	done
+	grep -qx "exit status 0" "$T/err.1" || n_refused=$((n_refused + 1))
 	dd if="$T/long/data" of="$T/copy/data" bs=1 skip=$at seek=$at count=7 conv=notrunc 2>/dev/null
 done
 echo "$n_refused of $n_pieces pieces are needed for the last 1000 instructions"

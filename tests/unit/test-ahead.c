@@ -95,6 +95,9 @@ static const struct row rows[] = {
 		  MODE, CBR(7), FUP(0), PSBEND, TAKEN, ON(4)) },
 	{ "a frequency that the PSB+ does not repeat", NULL, 2, 0, .switches = { { 1, 10, 10 } },
 	  PACKETS(ENTER, CBR(7), ON(2), ON(3), ON(4)) },
+	{ "as many events in a PSB+ as there may be", NULL, 3, 3, .switches = { { 1, 10, 10 } },
+	  PACKETS(ENTER, ON(2), PSB, TSC(3), MODE, MODE, MODE, MODE, MODE, MODE, MODE, MODE, FUP(0),
+		  PSBEND, TAKEN, ON(4), ON(5)) },
 	{ "a mode that the PSB+ does not repeat", NULL, 2, 1, .switches = { { 1, 10, 10 } },
 	  PACKETS(ENTER, PSB, TSC(2), FUP(0), PSBEND, TAKEN, ON(3), ON(4)) },
 	{ "a time that the PSB+ does not repeat", NULL, 2, 1, .switches = { { 1, 10, 10 } },
@@ -340,6 +343,32 @@ static void too_large(void **state)
 	free(packets);
 }
 
+/* So does one with too many marks: each C-state that is entered while packets are off is one. */
+static void too_many_marks(void **state)
+{
+	static const uint8_t before[] = { PSB, TSC(1), PSBEND, MODE, CALL(5), OFF(6) };
+	static const uint8_t pwre[] = { 0x02, 0x22, 0x00, 0x10 };
+	static const uint8_t behind[] = { OFF(8), CALL(9), OFF(10), CALL(11), OFF(12) };
+	const size_t n_marks = ((size_t)1 << 16) + 1;
+	const size_t size = sizeof(before) + n_marks * sizeof(pwre) + sizeof(behind);
+	struct setup *s = *state;
+	uint8_t *packets = malloc(size), *p = packets;
+	_cleanup_(freep) char *alone = NULL, *text = NULL;
+
+	assert_non_null(packets);
+	p = mempcpy(p, before, sizeof(before));
+	for (size_t i = 0; i < n_marks; i++)
+		p = mempcpy(p, pwre, sizeof(pwre));
+	memcpy(p, behind, sizeof(behind));
+	set_input(s, (struct switch_in[4]){ { 2, 10, 10 } }, packets, size);
+	alone = transcribe(s, 1, 0);
+	text = transcribe(s, 2, 0);
+	assert_string_equal(text, alone);
+	assert_int_equal(ahead_n_begun, 3);
+	assert_int_equal(ahead_n_used, 2);
+	free(packets);
+}
+
 /* A lane that is given up leaves no part behind. */
 static void given_up(void **state)
 {
@@ -451,9 +480,8 @@ static int tear_down(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row),
-		cmocka_unit_test(too_large),
-		cmocka_unit_test(given_up),
+		cmocka_unit_test(every_row),      cmocka_unit_test(too_large),
+		cmocka_unit_test(too_many_marks), cmocka_unit_test(given_up),
 		cmocka_unit_test(nothing_left),
 	};
 
