@@ -9,16 +9,24 @@
 #include <signal.h>
 #include <stdlib.h>
 
+/*
+ * How often a thread that has nothing to do looks for it again before it sleeps: for some ten
+ * microseconds, which is about what it costs to be woken. Tasks take hardly longer.
+ */
+#define N_LOOKS 500
+
 /* Of each thread's stack, in bytes. Nothing here recurses by what foreign bytes say. */
 #define STACK_SIZE ((size_t)1 << 20)
 
 struct ptd_threads {
 	pthread_mutex_t mutex;
 	pthread_cond_t added; /* a task, or @ends was set */
-	pthread_cond_t done;  /* a task is */
+	pthread_cond_t done;  /* what the owner waits for: */
+	const struct task *awaited;
 
 	/* The queue of tasks that no thread has begun. */
 	struct task *first, **last;
+	size_t n_asleep; /* threads that wait for one */
 	bool ends;
 
 	size_t n; /* threads that run, with the owner */
@@ -28,19 +36,53 @@ struct ptd_threads {
 
 DEFINE_CLEANUP(struct ptd_threads *, ptd_threads_free);
 
+static bool has_task(const struct ptd_threads *threads)
+{
+	return __atomic_load_n(&threads->first, __ATOMIC_RELAXED);
+}
+
+static bool is_done(const struct task *task)
+{
+	return __atomic_load_n(&task->is_done, __ATOMIC_ACQUIRE);
+}
+
+/* Leave the core to its other thread for a moment. */
+static void pause_cpu(void)
+{
+#if defined(__i386__) || defined(__x86_64__)
+	__builtin_ia32_pause();
+#endif
+}
+
 /* Run the first task of the queue. The mutex is locked before and after that. */
 static void run_first(struct ptd_threads *threads, size_t number)
 {
 	struct task *task = threads->first;
 
-	threads->first = task->next;
+	__atomic_store_n(&threads->first, task->next, __ATOMIC_RELAXED);
 	if (!threads->first)
 		threads->last = &threads->first;
 	(void)pthread_mutex_unlock(&threads->mutex);
 	task->run(task, number);
 	(void)pthread_mutex_lock(&threads->mutex);
-	task->is_done = true;
-	(void)pthread_cond_signal(&threads->done);
+	if (task == threads->awaited)
+		(void)pthread_cond_signal(&threads->done);
+	/* From here on it may not exist any more. */
+	__atomic_store_n(&task->is_done, true, __ATOMIC_RELEASE);
+}
+
+/* Wait for a task to be added. The mutex is locked before and after that. */
+static void wait_for_tasks(struct ptd_threads *threads)
+{
+	(void)pthread_mutex_unlock(&threads->mutex);
+	for (size_t i = 0; i < N_LOOKS && !has_task(threads); i++)
+		pause_cpu();
+	(void)pthread_mutex_lock(&threads->mutex);
+	if (threads->first || threads->ends)
+		return;
+	threads->n_asleep++;
+	(void)pthread_cond_wait(&threads->added, &threads->mutex);
+	threads->n_asleep--;
 }
 
 static void *work(void *userdata)
@@ -56,7 +98,7 @@ static void *work(void *userdata)
 		else if (threads->ends)
 			break;
 		else
-			(void)pthread_cond_wait(&threads->added, &threads->mutex);
+			wait_for_tasks(threads);
 	}
 	(void)pthread_mutex_unlock(&threads->mutex);
 	return NULL;
@@ -149,33 +191,48 @@ size_t threads_n(const struct ptd_threads *threads)
 
 void threads_add(struct ptd_threads *threads, struct task *task)
 {
+	bool is_needed;
+
 	task->next = NULL;
 	task->is_done = false;
 	(void)pthread_mutex_lock(&threads->mutex);
-	*threads->last = task;
+	__atomic_store_n(threads->last, task, __ATOMIC_RELAXED);
 	threads->last = &task->next;
-	(void)pthread_cond_signal(&threads->added);
+	is_needed = threads->n_asleep > 0;
 	(void)pthread_mutex_unlock(&threads->mutex);
+	if (is_needed)
+		(void)pthread_cond_signal(&threads->added);
 }
 
 bool threads_is_done(struct ptd_threads *threads, const struct task *task)
 {
-	bool is_done;
+	(void)threads;
+	return is_done(task);
+}
 
-	(void)pthread_mutex_lock(&threads->mutex);
-	is_done = task->is_done;
+/* Wait until another thread has run @task. The mutex is locked before and after that. */
+static void wait_for(struct ptd_threads *threads, const struct task *task)
+{
 	(void)pthread_mutex_unlock(&threads->mutex);
-	return is_done;
+	for (size_t i = 0; i < N_LOOKS && !is_done(task); i++)
+		pause_cpu();
+	(void)pthread_mutex_lock(&threads->mutex);
+	threads->awaited = task;
+	while (!is_done(task))
+		(void)pthread_cond_wait(&threads->done, &threads->mutex);
+	threads->awaited = NULL;
 }
 
 void threads_wait(struct ptd_threads *threads, const struct task *task)
 {
+	if (is_done(task))
+		return;
 	(void)pthread_mutex_lock(&threads->mutex);
-	while (!task->is_done) {
+	while (!is_done(task)) {
 		if (threads->first)
 			run_first(threads, 0);
 		else
-			(void)pthread_cond_wait(&threads->done, &threads->mutex);
+			wait_for(threads, task);
 	}
 	(void)pthread_mutex_unlock(&threads->mutex);
 }

@@ -27,13 +27,23 @@ struct stitched {
 	struct stitched *next; /* of the same hash */
 };
 
+/*
+ * The shelves are in several rooms, by the hash of where code lies, so that a thread that decodes a
+ * block, or reads its bytes from a file, rarely keeps others waiting.
+ */
+#define ROOM_BITS 4
+
+struct room {
+	pthread_mutex_t mutex; /* of what follows */
+	struct arena arena;
+	VEC(struct shelf) shelves; /* three an object: 16, 32, 64 bit */
+};
+
 struct cache {
 	cache_annotate_fn annotate;
 	void *userdata;
-	pthread_mutex_t mutex; /* of the arena and the shelves */
-	struct arena arena;
-	VEC(struct shelf) shelves; /* three an object: 16, 32, 64 bit */
-	uint32_t n_made, n_shown;  /* blocks; the first is written with the mutex locked */
+	struct room rooms[1 << ROOM_BITS];
+	uint32_t n_made, n_shown; /* blocks */
 };
 
 int cache_new(cache_annotate_fn annotate, void *userdata, struct cache **ret_cache)
@@ -42,11 +52,23 @@ int cache_new(cache_annotate_fn annotate, void *userdata, struct cache **ret_cac
 
 	if (!c)
 		return -ENOMEM;
-	(void)pthread_mutex_init(&c->mutex, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(c->rooms); i++)
+		(void)pthread_mutex_init(&c->rooms[i].mutex, NULL);
 	c->annotate = annotate;
 	c->userdata = userdata;
 	*ret_cache = c;
 	return 0;
+}
+
+static void deinit_room(struct room *room)
+{
+	for (size_t i = 0; i < room->shelves.n; i++) {
+		map_deinit(&room->shelves.items[i].blocks);
+		map_deinit(&room->shelves.items[i].stitched);
+	}
+	vec_deinit(&room->shelves);
+	arena_deinit(&room->arena);
+	(void)pthread_mutex_destroy(&room->mutex);
 }
 
 struct cache *cache_free(struct cache *cache)
@@ -54,31 +76,31 @@ struct cache *cache_free(struct cache *cache)
 	if (!cache)
 		return NULL;
 
-	for (size_t i = 0; i < cache->shelves.n; i++) {
-		map_deinit(&cache->shelves.items[i].blocks);
-		map_deinit(&cache->shelves.items[i].stitched);
-	}
-	vec_deinit(&cache->shelves);
-	arena_deinit(&cache->arena);
-	(void)pthread_mutex_destroy(&cache->mutex);
+	for (size_t i = 0; i < ARRAY_LEN(cache->rooms); i++)
+		deinit_room(&cache->rooms[i]);
 	free(cache);
 	return NULL;
 }
 
-static int shelf_of(struct cache *cache, const struct object *object, uint8_t mode,
+static struct room *room_of(struct cache *cache, uint64_t offset)
+{
+	return &cache->rooms[offset * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ROOM_BITS)];
+}
+
+static int shelf_of(struct room *room, const struct object *object, uint8_t mode,
 		    struct shelf **ret_shelf)
 {
 	const size_t i = 3 * (size_t)object->id.id + (mode == 64 ? 2 : mode == 32 ? 1 : 0);
 	int r;
 
-	if (i >= cache->shelves.n) {
-		r = vec_reserve(&cache->shelves, i + 1 - cache->shelves.n);
+	if (i >= room->shelves.n) {
+		r = vec_reserve(&room->shelves, i + 1 - room->shelves.n);
 		if (r < 0)
 			return r;
-		while (cache->shelves.n <= i)
-			cache->shelves.items[cache->shelves.n++] = (struct shelf){};
+		while (room->shelves.n <= i)
+			room->shelves.items[room->shelves.n++] = (struct shelf){};
 	}
-	*ret_shelf = &cache->shelves.items[i];
+	*ret_shelf = &room->shelves.items[i];
 	return 0;
 }
 
@@ -87,7 +109,7 @@ static int shelf_of(struct cache *cache, const struct object *object, uint8_t mo
  *
  * Return: 0; -EBADMSG if there is not even one instruction; -ENOMEM.
  */
-static int decode_block(struct cache *cache, const struct object *object, uint64_t offset,
+static int decode_block(struct room *room, const struct object *object, uint64_t offset,
 			uint8_t mode, const uint8_t *bytes, size_t size,
 			struct ptd_block *ret_block)
 {
@@ -112,7 +134,7 @@ static int decode_block(struct cache *cache, const struct object *object, uint64
 	}
 	if (n == 0)
 		return -EBADMSG;
-	kept = arena_copy(&cache->arena, insns, n * sizeof(*insns));
+	kept = arena_copy(&room->arena, insns, n * sizeof(*insns));
 	if (!kept)
 		return -ENOMEM;
 	block.insns = kept;
@@ -144,12 +166,12 @@ bool cache_has_shown_all(const struct cache *cache)
 
 static void count_block(struct cache *cache)
 {
-	__atomic_store_n(&cache->n_made, cache->n_made + 1, __ATOMIC_RELAXED);
+	(void)__atomic_add_fetch(&cache->n_made, 1, __ATOMIC_RELAXED);
 }
 
-/* cache_get() with the mutex locked. */
-static int get(struct cache *cache, const struct object *object, uint64_t offset, uint8_t mode,
-	       const struct ptd_block **ret_block)
+/* cache_get() with the mutex of @room locked. */
+static int get(struct cache *cache, struct room *room, const struct object *object, uint64_t offset,
+	       uint8_t mode, const struct ptd_block **ret_block)
 {
 	struct ptd_block *block;
 	struct shelf *shelf;
@@ -158,7 +180,7 @@ static int get(struct cache *cache, const struct object *object, uint64_t offset
 	size_t size;
 	int r;
 
-	r = shelf_of(cache, object, mode, &shelf);
+	r = shelf_of(room, object, mode, &shelf);
 	if (r < 0)
 		return r;
 	known = map_get(&shelf->blocks, offset);
@@ -173,10 +195,10 @@ static int get(struct cache *cache, const struct object *object, uint64_t offset
 	bytes = object_bytes(object, offset, size);
 	if (!bytes)
 		return -EBADMSG;
-	block = arena_alloc(&cache->arena, sizeof(*block));
+	block = arena_alloc(&room->arena, sizeof(*block));
 	if (!block)
 		return -ENOMEM;
-	r = decode_block(cache, object, offset, mode, bytes, size, block);
+	r = decode_block(room, object, offset, mode, bytes, size, block);
 	if (r == 0)
 		r = map_put(&shelf->blocks, offset, (uintptr_t)block);
 	if (r < 0)
@@ -189,11 +211,12 @@ static int get(struct cache *cache, const struct object *object, uint64_t offset
 int cache_get(struct cache *cache, const struct object *object, uint64_t offset, uint8_t mode,
 	      const struct ptd_block **ret_block)
 {
+	struct room *room = room_of(cache, offset);
 	int r;
 
-	(void)pthread_mutex_lock(&cache->mutex);
-	r = get(cache, object, offset, mode, ret_block);
-	(void)pthread_mutex_unlock(&cache->mutex);
+	(void)pthread_mutex_lock(&room->mutex);
+	r = get(cache, room, object, offset, mode, ret_block);
+	(void)pthread_mutex_unlock(&room->mutex);
 	return r;
 }
 
@@ -204,9 +227,9 @@ static uint64_t hash_stitched(uint64_t offset, const uint8_t *bytes, size_t size
 	return map_hash(key, sizeof(key));
 }
 
-/* cache_get_stitched() with the mutex locked. */
-static int get_stitched(struct cache *cache, const struct object *object, uint64_t offset,
-			uint8_t mode, const uint8_t *bytes, size_t size,
+/* cache_get_stitched() with the mutex of @room locked. */
+static int get_stitched(struct cache *cache, struct room *room, const struct object *object,
+			uint64_t offset, uint8_t mode, const uint8_t *bytes, size_t size,
 			const struct ptd_block **ret_block)
 {
 	const uint64_t key = hash_stitched(offset, bytes, size);
@@ -215,7 +238,7 @@ static int get_stitched(struct cache *cache, const struct object *object, uint64
 	uint64_t *known;
 	int r;
 
-	r = shelf_of(cache, object, mode, &shelf);
+	r = shelf_of(room, object, mode, &shelf);
 	if (r < 0)
 		return r;
 	known = map_get(&shelf->stitched, key);
@@ -228,12 +251,12 @@ static int get_stitched(struct cache *cache, const struct object *object, uint64
 		}
 	}
 
-	s = arena_alloc(&cache->arena, sizeof(*s));
-	bytes = arena_copy(&cache->arena, bytes, size);
+	s = arena_alloc(&room->arena, sizeof(*s));
+	bytes = arena_copy(&room->arena, bytes, size);
 	if (!s || !bytes)
 		return -ENOMEM;
 	*s = (struct stitched){ .offset = offset, .next = latest };
-	r = decode_block(cache, object, offset, mode, bytes, size, &s->block);
+	r = decode_block(room, object, offset, mode, bytes, size, &s->block);
 	if (r == 0 && (s->block.n_insns != 1 || s->block.size != size))
 		r = -EBADMSG;
 	if (r == 0)
@@ -249,10 +272,11 @@ int cache_get_stitched(struct cache *cache, const struct object *object, uint64_
 		       uint8_t mode, const uint8_t *bytes, size_t size,
 		       const struct ptd_block **ret_block)
 {
+	struct room *room = room_of(cache, offset);
 	int r;
 
-	(void)pthread_mutex_lock(&cache->mutex);
-	r = get_stitched(cache, object, offset, mode, bytes, size, ret_block);
-	(void)pthread_mutex_unlock(&cache->mutex);
+	(void)pthread_mutex_lock(&room->mutex);
+	r = get_stitched(cache, room, object, offset, mode, bytes, size, ret_block);
+	(void)pthread_mutex_unlock(&room->mutex);
 	return r;
 }
