@@ -54,9 +54,9 @@ static int find_facts(struct functions *functions, const struct ptd_batch *batch
 	const struct ptd_insn *last = &block->insns[block->n_insns - 1];
 	struct blockfacts facts = { .flags = BLOCKFACTS_KNOWN,
 				    .n_insns = block->n_insns,
-				    .end_offset = (uint16_t)(last->offset + last->size),
-				    .last_offset = last->offset,
-				    .last_class = last->iclass };
+				    .end = { .offset = (uint16_t)(last->offset + last->size),
+					     .last_offset = last->offset,
+					     .last_class = last->iclass } };
 	uint32_t end_code;
 	int r;
 
@@ -83,12 +83,13 @@ static int find_facts(struct functions *functions, const struct ptd_batch *batch
 	return 0;
 }
 
-const struct blockfacts *blockfacts_find(struct blockfacts_table *table,
-					 struct functions *functions, const struct ptd_batch *batch,
-					 const struct ptd_block *block)
+const struct blockfacts *blockfacts_get(struct blockfacts_table *table, struct functions *functions,
+					const struct ptd_batch *batch,
+					const struct ptd_block *block)
 {
-	struct blockfacts_recent *recent = blockfacts_recent(table, block);
+	const size_t i = blockfacts_index(block);
 	struct blockfacts *facts;
+	bool is_special;
 
 	if (block->id >= table->facts.n) {
 		if (vec_reserve(&table->facts, block->id + (size_t)1 - table->facts.n) < 0)
@@ -99,6 +100,14 @@ const struct blockfacts *blockfacts_find(struct blockfacts_table *table,
 	facts = &table->facts.items[block->id];
 	if (!(facts->flags & BLOCKFACTS_KNOWN) && find_facts(functions, batch, block, facts) < 0)
 		return NULL;
-	*recent = (struct blockfacts_recent){ block, *facts };
-	return &recent->facts;
+	is_special = facts->flags & (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS);
+	table->recent[i] = (struct blockfacts_recent){
+		.block = block,
+		.code = is_special ? CODE_NONE : facts->code,
+		.n_insns = facts->flags & BLOCKFACTS_ENDS ? facts->n_insns : 0,
+		.flags = facts->flags,
+		.role = facts->role,
+	};
+	table->ends[i] = facts->end;
+	return facts;
 }

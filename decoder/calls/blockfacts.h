@@ -30,49 +30,54 @@ enum blockfacts_flags {
 };
 
 struct blockfacts {
-	uint32_t code;        /* of its first instruction */
-	uint16_t n_insns;     /* as in the block */
-	uint16_t end_offset;  /* behind its last instruction */
-	uint16_t last_offset; /* of its last instruction */
-	uint8_t last_class;   /* likewise, enum ptd_insn_class */
-	uint8_t flags;        /* enum blockfacts_flags */
-	uint8_t role;         /* enum function_role, of its function */
+	uint32_t code;    /* of its first instruction */
+	uint16_t n_insns; /* as in the block */
+	uint8_t flags;    /* enum blockfacts_flags */
+	uint8_t role;     /* enum function_role, of its function */
+	struct blockfacts_end {
+		uint16_t offset;      /* behind its last instruction */
+		uint16_t last_offset; /* of that */
+		uint8_t last_class;   /* of that, enum ptd_insn_class */
+	} end;
 };
 
-/* The blocks that ran last, by a hash of their address, so that a hot one need not be looked at. */
+/*
+ * A block that ran lately. Most runs need no more than this, so it is small; how the block ends is
+ * kept apart, likewise.
+ */
+struct blockfacts_recent {
+	const struct ptd_block *block;
+	uint32_t code;    /* CODE_NONE: all facts must be looked at */
+	uint16_t n_insns; /* if its end needs a look; else 0 */
+	uint8_t flags;
+	uint8_t role;
+};
+
 #define BLOCKFACTS_RECENT_BITS 13
 
 struct blockfacts_table {
 	VEC(struct blockfacts) facts; /* by block id */
-	struct blockfacts_recent {
-		const struct ptd_block *block;
-		struct blockfacts facts;
-	} recent[1 << BLOCKFACTS_RECENT_BITS];
+
+	/* By a hash of the block's address, so that a hot block itself need not be looked at. */
+	struct blockfacts_recent recent[1 << BLOCKFACTS_RECENT_BITS];
+	struct blockfacts_end ends[1 << BLOCKFACTS_RECENT_BITS];
 };
 
 void blockfacts_deinit(struct blockfacts_table *table);
 
-static inline struct blockfacts_recent *blockfacts_recent(struct blockfacts_table *table,
-							  const struct ptd_block *block)
+/* Return: the index at which the block is, if it ran lately. */
+static inline size_t blockfacts_index(const struct ptd_block *block)
 {
 	const uint64_t hash = (uintptr_t)block * UINT64_C(0x9e3779b97f4a7c15);
 
-	return &table->recent[hash >> (64 - BLOCKFACTS_RECENT_BITS)];
+	return (size_t)(hash >> (64 - BLOCKFACTS_RECENT_BITS));
 }
 
-/* For blockfacts_get(): the block is not among those that ran last. */
-const struct blockfacts *blockfacts_find(struct blockfacts_table *table,
-					 struct functions *functions, const struct ptd_batch *batch,
-					 const struct ptd_block *block);
-
-/* Return: the facts about @block, valid until the next call; NULL: no memory. */
-static inline const struct blockfacts *blockfacts_get(struct blockfacts_table *table,
-						      struct functions *functions,
-						      const struct ptd_batch *batch,
-						      const struct ptd_block *block)
-{
-	const struct blockfacts_recent *recent = blockfacts_recent(table, block);
-
-	return recent->block == block ? &recent->facts
-				      : blockfacts_find(table, functions, batch, block);
-}
+/*
+ * Find the facts about @block, and put it among those that ran lately.
+ *
+ * Return: the facts, valid until the next call; NULL: no memory.
+ */
+const struct blockfacts *blockfacts_get(struct blockfacts_table *table, struct functions *functions,
+					const struct ptd_batch *batch,
+					const struct ptd_block *block);

@@ -37,9 +37,14 @@ static uint64_t since(uint64_t now, uint64_t then)
 	return now > then ? now - then : 0;
 }
 
-static struct ptd_call *add_call(const struct callstack *stack, struct call_list *list,
-				 const struct functions *functions, const struct call_place *place,
-				 const struct frame *frame)
+/*
+ * Add the call by which the function of @frame was entered or left. All fields are set: to clear
+ * the call first takes as long as all the rest.
+ */
+static inline struct ptd_call *add_call(const struct callstack *stack, struct call_list *list,
+					const struct functions *functions,
+					const struct call_place *place, const struct frame *frame,
+					enum ptd_call_kind kind, uint8_t how)
 {
 	struct ptd_call *call;
 
@@ -48,17 +53,23 @@ static struct ptd_call *add_call(const struct callstack *stack, struct call_list
 		return NULL;
 	}
 	call = &list->calls.items[list->calls.n++];
-	*call = (struct ptd_call){
-		.ambiguous = frame->ambiguous || stack->alike.n > 0,
-		.depth = frame->depth,
-		.stack = stack->id,
-		.function = functions->all.items[frame->function],
-		.run = (uint32_t)place->run,
-		.t = place->t,
-		.n_insns = place->n,
-		.from = place->from,
-		.to = place->to,
-	};
+	call->kind = (uint8_t)kind;
+	call->how = how;
+	call->ambiguous = frame->ambiguous || stack->alike.n > 0;
+	call->depth = frame->depth;
+	call->stack = stack->id;
+	call->n_moved = 0;
+	call->moved_to = 0;
+	call->run = (uint32_t)place->run;
+	call->function = functions->all.items[frame->function];
+	call->t = place->t;
+	call->n_insns = place->n;
+	call->from = place->from;
+	call->to = place->to;
+	call->t_total = 0;
+	call->t_self = 0;
+	call->n_insns_total = 0;
+	call->n_insns_self = 0;
 	return call;
 }
 
@@ -67,12 +78,11 @@ static void say_entered(struct callstack *stack, struct call_list *list,
 			const struct functions *functions, const struct call_place *place,
 			const struct frame *frame)
 {
-	struct ptd_call *call = add_call(stack, list, functions, place, frame);
+	struct ptd_call *call =
+	    add_call(stack, list, functions, place, frame, PTD_CALL_ENTER, frame->how);
 
 	if (!call)
 		return;
-	call->kind = PTD_CALL_ENTER;
-	call->how = frame->how;
 	call->t = frame->t;
 	call->n_insns = frame->n - stack->bias;
 	list->stats.n_entered[frame->how]++;
@@ -193,10 +203,8 @@ static inline void leave_top(struct callstack *stack, struct call_list *list,
 		t = top->t_inner;
 		n = top->n_inner;
 	} else {
-		call = add_call(stack, list, functions, place, top);
+		call = add_call(stack, list, functions, place, top, PTD_CALL_LEAVE, (uint8_t)how);
 		if (call) {
-			call->kind = PTD_CALL_LEAVE;
-			call->how = (uint8_t)how;
 			call->t_total = t;
 			call->t_self = since(t, top->t_inner);
 			call->n_insns_total = n;

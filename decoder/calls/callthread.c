@@ -525,10 +525,8 @@ static void take_traps(struct step *s)
 	}
 }
 
-#define FACTS_SPECIAL (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS)
-
 /* Return: whether a function without a role of its own, or a stub, begins with the run. */
-static inline bool begins_plainly(const struct blockfacts *facts, const struct ptd_run *run)
+static inline bool begins_plainly(const struct blockfacts_recent *facts, const struct ptd_run *run)
 {
 	return (facts->flags & BLOCKFACTS_BEGINS) && run->first == 0 &&
 	       (facts->role == FUNCTION_PLAIN || facts->role == FUNCTION_STUB);
@@ -536,22 +534,22 @@ static inline bool begins_plainly(const struct blockfacts *facts, const struct p
 
 /*
  * Most arrivals are calls, and returns to where these were made. The rules for them do not look at
- * anything but what is known here. @before are the facts about the block of the run before @run,
- * which ran to its end.
+ * anything but what is known here. @end is the end of the block of the run before @run, to which
+ * that ran.
  *
  * Return: whether the arrival was such a one; if not, the rules decide.
  */
-static inline bool arrive_plainly(struct step *s, const struct blockfacts *before,
-				  const struct blockfacts *facts, const struct ptd_run *run)
+static inline bool arrive_plainly(struct step *s, const struct blockfacts_end *end,
+				  const struct blockfacts_recent *facts, const struct ptd_run *run)
 {
 	struct callstack *stack = s->thread->stack;
 	const struct functions *functions = &s->world->functions;
 	struct call_list *list = &s->world->list;
-	const uint64_t next = run[-1].base + before->end_offset;
+	const uint64_t next = run[-1].base + end->offset;
 
-	s->place.from = run[-1].base + before->last_offset;
-	s->place.to = ptd_run_ip(run, 0);
-	switch (before->last_class) {
+	s->place.from = run[-1].base + end->last_offset;
+	s->place.to = run->first == 0 ? run->base : ptd_run_ip(run, 0);
+	switch (end->last_class) {
 	case PTD_INSN_CALL:
 	case PTD_INSN_CALL_INDIRECT:
 		if (!begins_plainly(facts, run) || s->place.to == next ||
@@ -570,6 +568,8 @@ static inline bool arrive_plainly(struct step *s, const struct blockfacts *befor
 		return false;
 	}
 }
+
+#define FACTS_SPECIAL (BLOCKFACTS_MIXED | BLOCKFACTS_TRAPS)
 
 /* Take a run at which there may be something to do. Return: 0 or -ENOMEM. */
 static int take_run(struct step *s, const struct ptd_run *run, const struct blockfacts *facts)
@@ -601,56 +601,104 @@ static int take_run(struct step *s, const struct ptd_run *run, const struct bloc
 }
 
 /*
- * Take the runs from @first to before @end, or until there are enough calls.
+ * Pass the runs from @run to before @end that have the code @code and need no look, up to the first
+ * one behind which there is something to do. @n counts their instructions.
+ *
+ * Return: the run behind them.
+ */
+static const struct ptd_run *pass_runs(const struct blockfacts_table *blocks,
+				       const struct ptd_run *run, const struct ptd_run *end,
+				       uint32_t code, uint64_t *n, bool *ret_is_pending)
+{
+	uint64_t n_passed = 0;
+	bool is_pending = false;
+
+	while (run < end && !is_pending) {
+		const struct blockfacts_recent *recent =
+		    &blocks->recent[blockfacts_index(run->block)];
+
+		if (recent->block != run->block || recent->code != code)
+			break;
+		n_passed += run->n;
+		is_pending = run->first + run->n == recent->n_insns;
+		run++;
+	}
+	*n += n_passed;
+	*ret_is_pending = is_pending;
+	return run;
+}
+
+/* Take a run by the rules. It is passed then, or has the code of the thread and is passed next. */
+static int take_by_rules(struct step *s, const struct ptd_run **run, uint64_t *n)
+{
+	const struct blockfacts *facts =
+	    blockfacts_get(&s->world->blocks, &s->world->functions, s->batch, (*run)->block);
+	struct callthread *thread = s->thread;
+	int r;
+
+	if (!facts)
+		return -ENOMEM;
+	r = take_run(s, *run, facts);
+	if (r < 0 || (!(facts->flags & FACTS_SPECIAL) && thread->code == facts->code))
+		return r;
+	if ((facts->flags & BLOCKFACTS_ENDS) && (*run)->first + (*run)->n == facts->n_insns)
+		thread->code = CODE_PENDING;
+	*n += (*run)->n;
+	++*run;
+	return 0;
+}
+
+/*
+ * Take runs of @batch from @at on, which then says how far, to before @last, or until there are
+ * enough calls.
  *
  * Return: 0 or -ENOMEM.
  */
 static int take_runs(struct callthread *thread, struct call_world *world,
-		     const struct ptd_batch *batch, size_t first, size_t end, size_t *ret_next)
+		     const struct ptd_batch *batch, size_t *at, size_t last)
 {
 	struct step s = { .thread = thread, .world = world, .batch = batch };
-	const struct ptd_run *runs = batch->runs;
+	const struct ptd_run *first = batch->runs + *at, *end = batch->runs + last, *run = first;
+	struct blockfacts_table *blocks = &world->blocks;
 	uint64_t n = thread->shown.n_insns;
-	uint32_t code = thread->code;
-	struct blockfacts before = {}; /* of the last run, if @code is pending */
-	size_t i;
-	int r;
+	int r = 0;
 
-	*ret_next = first;
-	for (i = first; i < end && world->list.calls.n < CALLTHREAD_CALLS; n += runs[i++].n) {
-		const struct ptd_run *run = &runs[i];
-		const struct blockfacts *facts =
-		    blockfacts_get(&world->blocks, &world->functions, batch, run->block);
+	while (run < end && world->list.calls.n < CALLTHREAD_CALLS && r == 0) {
+		const struct blockfacts_recent *recent;
+		struct blockfacts_end before = {};
+		bool is_pending;
 
-		if (!facts)
-			return -ENOMEM;
-		if (facts->code != code || (facts->flags & FACTS_SPECIAL)) {
-			s.place = (struct call_place){ .run = i, .t = run->t, .n = n };
-			if (code == CODE_PENDING && i > first && !(facts->flags & FACTS_SPECIAL) &&
-			    arrive_plainly(&s, &before, facts, run)) {
-				code = facts->code;
-			} else {
-				s.last = i > first ? run - 1 : &thread->last;
-				thread->code = code;
-				r = take_run(&s, run, facts);
-				if (r < 0)
-					return r;
-				code = thread->code;
-			}
+		run = pass_runs(blocks, run, end, thread->code, &n, &is_pending);
+		if (is_pending) {
+			thread->code = CODE_PENDING;
+			before = blocks->ends[blockfacts_index(run[-1].block)];
 		}
-		if ((facts->flags & BLOCKFACTS_ENDS) && run->first + run->n == facts->n_insns) {
-			code = CODE_PENDING;
-			before = *facts;
+		if (run == end)
+			break;
+		recent = &blocks->recent[blockfacts_index(run->block)];
+		if (recent->block != run->block &&
+		    !blockfacts_get(blocks, &world->functions, batch, run->block)) {
+			r = -ENOMEM;
+			break;
 		}
+		if (recent->code == thread->code)
+			continue;
+		s.place =
+		    (struct call_place){ .run = (size_t)(run - batch->runs), .t = run->t, .n = n };
+		s.last = run > first ? run - 1 : &thread->last;
+		if (is_pending && recent->code != CODE_NONE &&
+		    arrive_plainly(&s, &before, recent, run))
+			thread->code = recent->code;
+		else
+			r = take_by_rules(&s, &run, &n);
 	}
-	thread->code = code;
 	thread->shown.n_insns = n;
-	if (i > first) {
-		thread->last = runs[i - 1];
+	if (run > first) {
+		thread->last = run[-1];
 		thread->shown.t_last = thread->last.t;
 	}
-	*ret_next = i;
-	return 0;
+	*at = (size_t)(run - batch->runs);
+	return r;
 }
 
 static void take_mark(struct callthread *thread, struct call_world *world,
@@ -748,7 +796,7 @@ int callthread_take(struct callthread *thread, struct call_world *world,
 		    at->mark < batch->n_marks ? &batch->marks[at->mark] : NULL;
 		const size_t end = mark ? mark->run : batch->n_runs;
 
-		r = take_runs(thread, world, batch, at->run, end, &at->run);
+		r = take_runs(thread, world, batch, &at->run, end);
 		if (r < 0)
 			return r;
 		if (mark && at->run == end) {
