@@ -2,11 +2,19 @@
 
 #include "decoder/calls/blockfacts.h"
 
+#include <string.h>
+
 #include "decoder/calls/trap.h"
 
 void blockfacts_deinit(struct blockfacts_table *table)
 {
 	vec_deinit(&table->facts);
+}
+
+void blockfacts_forget(struct blockfacts_table *table)
+{
+	table->facts.n = 0;
+	memset(table->recent, 0, sizeof(table->recent));
 }
 
 /* Return: whether @block, of code that has a symbol if @has_symbol, ends in something that the

@@ -57,6 +57,7 @@ struct blockfacts_recent {
 
 struct blockfacts_table {
 	VEC(struct blockfacts) facts; /* by block id */
+	size_t n_learned;             /* of the functions, when the first of them was found */
 
 	/* By a hash of the block's address, so that a hot block itself need not be looked at. */
 	struct blockfacts_recent recent[1 << BLOCKFACTS_RECENT_BITS];
@@ -64,6 +65,9 @@ struct blockfacts_table {
 };
 
 void blockfacts_deinit(struct blockfacts_table *table);
+
+/* Find all facts anew. */
+void blockfacts_forget(struct blockfacts_table *table);
 
 /* Return: the index at which the block is, if it ran lately. */
 static inline size_t blockfacts_index(const struct ptd_block *block)

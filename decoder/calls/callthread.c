@@ -8,13 +8,15 @@
  * What happened there depends on the last instruction, and on the address A at which control
  * arrives. The first row that fits counts. "Open" is what is on the stack, "inner" what is inside
  * of that. "Beginning" is the first instruction of a symbol or, of code without symbols, one that
- * was called before.
+ * was called before. All code that was made of a function of a script is the same function, but for
+ * its beginnings: what runs goes on in the middle of the other.
  *
  *  last           A                                        what it is
  *
  *  nothing        any                                      the function of A begins, or was open
  *
  *  call           behind the call                          nothing: the code finds out where it is
+ *  call           goexit0, from mcall                      the stack has ended; the scheduler's
  *  call           any, from mcall or morestack             it runs on the scheduler's stack
  *  call           same function, not its beginning         a local call: silent
  *  call           a stub                                   a call: silent until the stub jumps
@@ -26,7 +28,10 @@
  *  return         a handler of OCaml's that is installed   inner ones are unwound
  *  return         any, from what began a stack             a return
  *  return         where an outer one returns to            inner ones are unwound; a return
+ *  return         a beginning, from what begins its        it is left; then as a return from its
+ *                 caller anew                              caller
  *  return         a beginning                              a tail call (push, ret; retpolines)
+ *  return         where its function passed its caller     another stack, see stackpool.h
  *  return         inside the innermost                     nothing (a handler of an exception)
  *  return         any, if the caller is not known          a return; the function of A was open
  *  return         inside an outer one                      inner ones are unwound
@@ -35,9 +40,12 @@
  *  indirect jump  a handler of OCaml's that is installed   inner ones are unwound
  *  any jump       same function, or its cold part          nothing
  *  any jump       same object, without symbol, not called  nothing
+ *  any jump       a beginning, from what begins its        it is left; then as a jump from its
+ *                 caller anew                              caller
  *  any jump       a thunk for returns                      nothing: it will return
  *  any jump       any, from a function that changes stacks another stack, see stackpool.h
  *  indirect jump  where an open one returns to             inner ones are unwound; a return
+ *  indirect jump  where its function passed its caller     another stack, see stackpool.h
  *  indirect jump  inside an open one                       inner ones are unwound (longjmp)
  *  direct jump    any, from a stub                         nothing (lazy binding)
  *  any jump       any, from a stub                         the function that was called is entered
@@ -105,6 +113,31 @@ static void arrive_by_call(struct step *s)
 	step_enter(s, &frame);
 }
 
+/* Frame @i returns, and the inner ones did not. */
+static void pass_over(struct step *s, size_t i)
+{
+	stackpool_pass(s);
+	step_leave_to(s, i + 1, PTD_CALL_BY_UNWINDING);
+	step_return(s);
+}
+
+/*
+ * A function begins. The innermost one may have been called to find out which code is to begin: its
+ * caller then goes on there, as if it had not called.
+ *
+ * Return: whether that was so. The innermost one is left.
+ */
+static bool leave_restart(struct step *s)
+{
+	const struct callstack *stack = s->thread->stack;
+
+	if (stack->frames.n < 2 || stack->n_too_deep > 0 ||
+	    functions_get(&s->world->functions, step_top(s)->function)->role != FUNCTION_RESTART)
+		return false;
+	step_leave(s, PTD_CALL_BY_UNWINDING);
+	return true;
+}
+
 /* A return to an address that the innermost frame does not return to. */
 static void arrive_by_other_return(struct step *s)
 {
@@ -123,11 +156,11 @@ static void arrive_by_other_return(struct step *s)
 	}
 	i = step_find_returning(s, stack->frames.items, stack->frames.n);
 	if (i != STEP_NONE) {
-		step_leave_to(s, i + 1, PTD_CALL_BY_UNWINDING);
-		step_return(s);
+		pass_over(s, i);
 		return;
 	}
 	if (step_is_beginning(s)) {
+		(void)leave_restart(s);
 		if (step_top(s)->kind == FRAME_LOCAL)
 			step_leave(s, PTD_CALL_BY_RETURN);
 		if (step_top(s)->kind == FRAME_STUB)
@@ -136,6 +169,8 @@ static void arrive_by_other_return(struct step *s)
 			step_tail(s);
 		return;
 	}
+	if (stackpool_learn(s))
+		return;
 	/* Only the lowest frame does not know where it returns to. */
 	if (step_top(s)->ret == 0) {
 		if (!step_is_inside(s, step_top(s)))
@@ -185,12 +220,18 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 			return;
 		}
 	}
+	if (step_has_role(s, FUNCTION_COLD) && !is_indirect)
+		step_join(s);
 	if (top->kind == FRAME_RESTORER || step_is_inside(s, top))
 		return;
 	/* Lazy binding: the stub jumps to the beginning of the PLT, which jumps on. */
 	if (top->kind == FRAME_STUB && !is_indirect)
 		return;
 	begins = step_is_beginning(s);
+	if (begins && leave_restart(s)) {
+		arrive_by_jump(s, is_indirect);
+		return;
+	}
 	if (!step_is_named(s) && !begins && s->last->block->object == s->run->block->object)
 		return;
 	if (step_has_role(s, FUNCTION_RET))
@@ -202,10 +243,11 @@ static void arrive_by_jump(struct step *s, bool is_indirect)
 	if (is_indirect && !begins) {
 		i = step_find_returning(s, stack->frames.items, stack->frames.n);
 		if (i != STEP_NONE) {
-			step_leave_to(s, i + 1, PTD_CALL_BY_UNWINDING);
-			step_return(s);
+			pass_over(s, i);
 			return;
 		}
+		if (stackpool_learn(s))
+			return;
 		i = step_find_open(s, stack->frames.n);
 		if (i != STEP_NONE) {
 			step_unwind_to(s, i);
@@ -791,6 +833,10 @@ int callthread_take(struct callthread *thread, struct call_world *world,
 {
 	int r = 0;
 
+	if (world->blocks.n_learned != world->functions.n_learned) {
+		world->blocks.n_learned = world->functions.n_learned;
+		blockfacts_forget(&world->blocks);
+	}
 	while (!callthread_has_taken(batch, at) && world->list.calls.n < CALLTHREAD_CALLS) {
 		const struct ptd_mark *mark =
 		    at->mark < batch->n_marks ? &batch->marks[at->mark] : NULL;

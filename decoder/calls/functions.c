@@ -36,6 +36,11 @@ static const struct {
 	{ "runtime.mcall.abi0", FUNCTION_PARK },
 	{ "runtime.morestack", FUNCTION_PARK },
 	{ "runtime.morestack.abi0", FUNCTION_PARK },
+	{ "runtime.goexit0", FUNCTION_FREE },
+	{ "Builtins_InterpreterEntryTrampoline", FUNCTION_INTERPRETER },
+	{ "Builtin:InterpreterEntryTrampoline", FUNCTION_INTERPRETER },
+	{ "Builtins_BaselineOutOfLinePrologue", FUNCTION_RESTART },
+	{ "Builtin:BaselineOutOfLinePrologue", FUNCTION_RESTART },
 	{ "__x86_return_thunk", FUNCTION_RET },
 	{ "srso_return_thunk", FUNCTION_RET },
 	{ "srso_alias_return_thunk", FUNCTION_RET },
@@ -64,6 +69,30 @@ static size_t size_of_whole(const char *name)
 	return size;
 }
 
+/* Return: whether the first @size bytes of the function's name say where it begins: it has none. */
+static bool is_address(const struct function *f, size_t size)
+{
+	char address[sizeof("+0x0123456789abcdef")];
+	const int n = snprintf(address, sizeof(address), "+0x%" PRIx64, f->shown.address);
+
+	return n > 0 && size > (size_t)n &&
+	       memcmp(f->shown.name + size - (size_t)n, address, (size_t)n) == 0;
+}
+
+/*
+ * V8 calls code "JS:*NAME FILE:LINE:COLUMN", or "LazyCompile:…" and the like before that.
+ *
+ * Return: what follows the mark; NULL if @name is not of this form.
+ */
+static const char *find_script(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	const char *colon = name + strspn(name, letters);
+
+	return colon > name && colon[0] == ':' && colon[1] && strchr("~^+*", colon[1]) ? colon + 2
+										       : NULL;
+}
+
 static void find_role(struct function *f)
 {
 	static const char indirect_thunk[] = "__x86_indirect_thunk_";
@@ -75,9 +104,12 @@ static void find_role(struct function *f)
 		f->role = FUNCTION_STUB;
 		return;
 	}
+	f->script = find_script(name);
 	f->whole_size = size_of_whole(name);
 	if (f->whole_size > 0) {
 		f->role = FUNCTION_COLD;
+		if (is_address(f, f->whole_size))
+			f->whole_size = 0;
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LEN(roles); i++)
@@ -86,12 +118,47 @@ static void find_role(struct function *f)
 			f->role = roles[i].role;
 }
 
+bool functions_learn_swap(struct functions *functions, uint32_t function)
+{
+	struct function *f = (struct function *)(uintptr_t)functions->all.items[function];
+
+	if (f->role != FUNCTION_PLAIN)
+		return false;
+	f->role = FUNCTION_SWAP;
+	functions->n_learned++;
+	return true;
+}
+
+void functions_join(struct functions *functions, uint32_t part, uint32_t whole)
+{
+	struct function *p = (struct function *)(uintptr_t)functions->all.items[part];
+	const struct function *w = functions_get(functions, whole);
+
+	if (p->role == FUNCTION_COLD && p->whole_size == 0 && p->whole == FUNCTION_NONE &&
+	    w->role == FUNCTION_PLAIN && p->shown.object == w->shown.object)
+		p->whole = whole;
+}
+
+bool functions_is_same_script(const struct functions *functions, uint32_t a, uint32_t b)
+{
+	const struct function *f = functions_get(functions, a), *g = functions_get(functions, b);
+
+	if (!f->script || !g->script)
+		return (f->script && g->role == FUNCTION_INTERPRETER) ||
+		       (g->script && f->role == FUNCTION_INTERPRETER);
+	return f->shown.object == g->shown.object && strcmp(f->script, g->script) == 0;
+}
+
 bool functions_is_cold_part(const struct functions *functions, uint32_t part, uint32_t whole)
 {
 	const struct function *p = functions_get(functions, part);
 	const struct function *w = functions_get(functions, whole);
 
-	return p->role == FUNCTION_COLD && p->shown.object == w->shown.object &&
+	if (p->role != FUNCTION_COLD)
+		return false;
+	if (p->whole_size == 0)
+		return p->whole == whole;
+	return p->shown.object == w->shown.object &&
 	       strncmp(p->shown.name, w->shown.name, p->whole_size) == 0 &&
 	       w->shown.name[p->whole_size] == '\0';
 }
@@ -107,6 +174,7 @@ static int add_function(struct functions *functions, const struct ptd_function *
 	if (!f || functions->all.n >= CODE_UNNAMED)
 		return -ENOMEM;
 	f->shown = *shown;
+	f->whole = FUNCTION_NONE;
 	f->shown.id = (uint32_t)functions->all.n;
 	if (shown->symbol != PTD_NO_SYMBOL)
 		find_role(f);

@@ -33,12 +33,27 @@ enum function_role {
 	FUNCTION_GO,   /* the same, but it is the thread's scheduler that calls it */
 	FUNCTION_PARK, /* what it calls runs on the scheduler's stack; it returns when its own goes
 			  * on */
+	FUNCTION_FREE, /* runs on the scheduler's stack; its caller's has ended */
+
+	/* Of V8: */
+	FUNCTION_INTERPRETER, /* executes any function of a script */
+	FUNCTION_RESTART,     /* instead of returning it may begin the caller anew */
 };
+
+#define FUNCTION_NONE UINT32_MAX
 
 struct function {
 	struct ptd_function shown; /* the first field */
 	uint8_t role;              /* enum function_role */
-	size_t whole_size;         /* of a cold part: bytes of its name that are the whole's */
+
+	/* Of a cold part: bytes of its name that are the whole's. If the whole has no name, 0: then
+	 * the first function that jumps to the part is the whole (FUNCTION_NONE: none did). */
+	size_t whole_size;
+	uint32_t whole;
+
+	/* Of JavaScript: what follows the mark in its name that says which compiler made the code.
+	 * Else NULL. */
+	const char *script;
 };
 
 #define CODE_UNNAMED (UINT32_C(1) << 31) /* and the id of the object */
@@ -49,6 +64,7 @@ struct functions {
 	VEC(const struct ptd_function *) all; /* each is in a struct function */
 	struct map by_symbol;                 /* object and symbol → number */
 	struct starts starts;                 /* of those without a symbol */
+	size_t n_learned;                     /* functions whose role was not known at first */
 };
 
 void functions_deinit(struct functions *functions);
@@ -86,6 +102,23 @@ bool functions_begins(const struct functions *functions, const struct ptd_block 
  */
 bool functions_nearest(const struct functions *functions, const struct ptd_block *block, size_t i,
 		       uint32_t *ret_function);
+
+/*
+ * The function turned out to be FUNCTION_SWAP. What is kept of its role elsewhere is out of date.
+ *
+ * Return: false if it has another role already.
+ */
+bool functions_learn_swap(struct functions *functions, uint32_t function);
+
+/* The function @whole jumps to @part: if that is a cold part that knows of no whole, this is it. */
+void functions_join(struct functions *functions, uint32_t part, uint32_t whole);
+
+/*
+ * Return: whether both may be code of the same function of a script, made by different compilers or
+ *         at different times, or the interpreter. One that is running goes on in the middle of the
+ *         other.
+ */
+bool functions_is_same_script(const struct functions *functions, uint32_t a, uint32_t b);
 
 /* Return: whether @part is a cold part of @whole. */
 bool functions_is_cold_part(const struct functions *functions, uint32_t part, uint32_t whole);

@@ -370,11 +370,61 @@ void stackpool_leave(struct step *s)
 	go_to_new(s, step_is_beginning(s));
 }
 
+void stackpool_pass(struct step *s)
+{
+	struct stackpool *pool = s->thread->pool;
+	const struct frame *top = step_top(s);
+	const size_t i = pool->n_passed % STACKPOOL_PASSED_MAX;
+
+	if (top->kind != FRAME_FUNCTION || top->ret == 0)
+		return;
+	pool->passed[i].ret = top->ret;
+	pool->passed[i].function = top->function;
+	pool->n_passed++;
+}
+
+/* Return: whether the innermost function passed its caller over, which goes on now. */
+static bool has_passed(const struct step *s)
+{
+	const struct stackpool *pool = s->thread->pool;
+
+	for (size_t i = 0; i < STACKPOOL_PASSED_MAX && i < pool->n_passed; i++)
+		if (pool->passed[i].ret == s->ip &&
+		    pool->passed[i].function == step_top(s)->function)
+			return true;
+	return false;
+}
+
+bool stackpool_learn(struct step *s)
+{
+	struct functions *functions = &s->world->functions;
+	struct frame *top = step_top(s);
+	uint32_t code = CODE_NONE;
+
+	if (top->kind != FRAME_FUNCTION || top->ret == 0)
+		return false;
+	if (functions_get(functions, top->function)->role != FUNCTION_SWAP) {
+		if (!has_passed(s))
+			return false;
+		step_fail(s, functions_code(functions, s->batch, s->last->block,
+					    step_last_index(s->last), &code));
+		if (code != top->function || !functions_learn_swap(functions, code))
+			return false;
+	}
+	top->kind = FRAME_SWAP;
+	stackpool_leave(s);
+	return true;
+}
+
 void stackpool_park(struct step *s)
 {
 	struct callthread *thread = s->thread;
 
-	park(s, thread->stack, step_top(s)->ret);
+	/* Those of goroutines that have ended would take the room of others that wait. */
+	if (step_has_role(s, FUNCTION_FREE))
+		end_own(s);
+	else
+		park(s, thread->stack, step_top(s)->ret);
 	if (!thread->home) {
 		thread->home = stackpool_new_stack(s->world);
 		if (!thread->home) {

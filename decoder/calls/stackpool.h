@@ -10,6 +10,8 @@
  * with it as alike. Where a function returns to an address that the stack does not have, and one of
  * these does, that one is the right one: the functions left since belong to it, and the two change
  * places.
+ *
+ * Functions that change stacks are known by their names, or by what they do.
  */
 
 #include <stddef.h>
@@ -32,8 +34,16 @@ struct parked {
 	struct callstack *stack;
 };
 
+/* So many functions are kept that went elsewhere than behind their call. */
+#define STACKPOOL_PASSED_MAX 16
+
 struct stackpool {
 	VEC(struct parked) parked; /* the one that was parked first is first */
+	struct {
+		uint64_t ret; /* behind its call */
+		uint32_t function;
+	} passed[STACKPOOL_PASSED_MAX];
+	uint64_t n_passed; /* so far; the last ones are kept */
 };
 
 /* Make a stack, of which nothing is known yet. Return: it; NULL if there is no memory. */
@@ -49,6 +59,19 @@ void stackpool_drop_stack(struct call_world *world, struct callstack *stack);
  * and control leaves it.
  */
 void stackpool_leave(struct step *s);
+
+/* The innermost function, by a return or a jump, passes its caller over. */
+void stackpool_pass(struct step *s);
+
+/*
+ * Control arrives where nothing that is open returns to. If that is behind an earlier call of the
+ * innermost function, which then passed its caller over, that caller has waited on another stack,
+ * and the function is one that changes stacks: it is known as such from now on, and control leaves
+ * it.
+ *
+ * Return: whether it was so.
+ */
+bool stackpool_learn(struct step *s);
 
 /* The innermost function is FRAME_PARK, and calls what is to run on the scheduler's stack. */
 void stackpool_park(struct step *s);

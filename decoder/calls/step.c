@@ -76,6 +76,17 @@ void step_set_code(struct step *s, uint32_t code)
 	s->begins = functions_is_beginning(f, block->address + block->insns[s->insn].offset);
 }
 
+void step_join(struct step *s)
+{
+	const struct frame *top = step_top(s);
+	uint32_t code = CODE_NONE;
+
+	step_fail(s, functions_code(&s->world->functions, s->batch, s->last->block,
+				    step_last_index(s->last), &code));
+	if (top->kind == FRAME_FUNCTION && code == top->function)
+		functions_join(&s->world->functions, s->code, code);
+}
+
 bool step_is_beginning(const struct step *s)
 {
 	return step_is_named(s) ? s->begins
@@ -96,16 +107,24 @@ bool step_is_inside(struct step *s, const struct frame *frame)
 		       nearest == frame->function;
 	return frame->function == s->code ||
 	       functions_is_cold_part(functions, s->code, frame->function) ||
-	       functions_is_cold_part(functions, frame->function, s->code);
+	       functions_is_cold_part(functions, frame->function, s->code) ||
+	       (!s->begins && functions_is_same_script(functions, s->code, frame->function));
 }
 
 uint8_t step_kind(const struct step *s)
 {
 	static const uint8_t kinds[] = {
-		[FUNCTION_PLAIN] = FRAME_FUNCTION, [FUNCTION_STUB] = FRAME_STUB,
-		[FUNCTION_RET] = FRAME_FUNCTION,   [FUNCTION_COLD] = FRAME_FUNCTION,
-		[FUNCTION_SWAP] = FRAME_SWAP,      [FUNCTION_SET] = FRAME_SET,
-		[FUNCTION_GO] = FRAME_GO,          [FUNCTION_PARK] = FRAME_PARK,
+		[FUNCTION_PLAIN] = FRAME_FUNCTION,
+		[FUNCTION_STUB] = FRAME_STUB,
+		[FUNCTION_RET] = FRAME_FUNCTION,
+		[FUNCTION_COLD] = FRAME_FUNCTION,
+		[FUNCTION_SWAP] = FRAME_SWAP,
+		[FUNCTION_SET] = FRAME_SET,
+		[FUNCTION_GO] = FRAME_GO,
+		[FUNCTION_PARK] = FRAME_PARK,
+		[FUNCTION_FREE] = FRAME_FUNCTION,
+		[FUNCTION_INTERPRETER] = FRAME_FUNCTION,
+		[FUNCTION_RESTART] = FRAME_FUNCTION,
 	};
 
 	return kinds[s->role];

@@ -95,6 +95,9 @@ static inline bool step_is_named(const struct step *s)
 	return !(s->code & CODE_UNNAMED);
 }
 
+/* A function jumps to where control arrives. If that is a part of none yet, it is of this one. */
+void step_join(struct step *s);
+
 /* It is in the middle of a block, and has the code @code. */
 void step_set_code(struct step *s, uint32_t code);
 

@@ -11,6 +11,7 @@
 #include "decoder/symbol/debuginfo.h"
 #include "decoder/symbol/ehframe.h"
 #include "decoder/symbol/elfsym.h"
+#include "decoder/symbol/unwind.h"
 #include "util/filebytes.h"
 
 #define OBJECT_NAME_MAX 255 /* bytes of an object's name in that of a function; more are cut */
@@ -95,14 +96,23 @@ static bool find_entry(struct symbol_source *source, uint64_t address,
 	return elf->ehframe && ehframe_find_entry(elf->ehframe, address, ret_entry);
 }
 
+/* Return: whether the function at @address is a part of another one. */
+static bool is_part(const struct elf_source *elf, uint64_t address)
+{
+	struct ehframe_entry entry;
+
+	return ehframe_find_entry(elf->ehframe, address, &entry) && entry.start == address &&
+	       unwind_begins_inside(&entry);
+}
+
 static int make_name(struct elf_source *elf, uint64_t address, struct symtab_symbol **ret_symbol)
 {
 	const char *slash = strrchr(elf->object->name, '/');
 	const char *object = slash ? slash + 1 : elf->object->name;
 	struct symtab_symbol *symbol = arena_alloc(&elf->arena, sizeof(*symbol));
-	char name[OBJECT_NAME_MAX + sizeof("+0x0123456789abcdef")];
-	const int size =
-	    snprintf(name, sizeof(name), "%.*s+0x%" PRIx64, OBJECT_NAME_MAX, object, address);
+	char name[OBJECT_NAME_MAX + sizeof("+0x0123456789abcdef.cold")];
+	const int size = snprintf(name, sizeof(name), "%.*s+0x%" PRIx64 "%s", OBJECT_NAME_MAX,
+				  object, address, is_part(elf, address) ? ".cold" : "");
 
 	if (!symbol)
 		return -ENOMEM;

@@ -9,7 +9,8 @@
  * its mini debuginfo.
  *
  * A function that none of these names is known by its call frame information. It is called by the
- * object and its address there, such as "ls+0x4e30".
+ * object and its address there, such as "ls+0x4e30"; with ".cold" behind it if that says that it is
+ * a part of another function.
  *
  * Its source positions are in the DWARF of the object or of a debug file.
  */

@@ -543,3 +543,38 @@ int unwind_frame(const struct ehframe_entry *entry, uint64_t address,
 	*ret_caller = caller;
 	return 0;
 }
+
+/* --- parts of functions ----------------------------------------------------------------------- */
+
+/* Return: whether the stack pointer and the registers are the same in both, but for RIP. */
+static bool is_same_row(const struct row *a, const struct row *b)
+{
+	if (a->cfa.is_expression || b->cfa.is_expression || a->cfa.base != b->cfa.base ||
+	    a->cfa.offset != b->cfa.offset)
+		return false;
+	for (size_t i = 0; i < _UNWIND_REGS; i++)
+		if (i != UNWIND_RIP && a->regs[i].kind != b->regs[i].kind)
+			return false;
+	return true;
+}
+
+bool unwind_begins_inside(const struct ehframe_entry *entry)
+{
+	struct program p = { .entry = entry, .address = entry->start, .at = entry->start };
+	bool is_expression;
+
+	/* The kernel leaves much on the stack where a handler of a signal returns to. */
+	if (entry->is_signal || entry->return_register != UNWIND_RIP || run(&p, entry->common) < 0)
+		return false;
+	p.first = p.row;
+	if (run(&p, entry->own) < 0 || is_same_row(&p.row, &p.first))
+		return false;
+	/* The PLT, too, begins with something on the stack. How much there is behind its beginning
+	 * needs an expression. */
+	is_expression = p.row.cfa.is_expression;
+	p.row = p.first;
+	p.at = entry->start;
+	p.address = entry->end - 1;
+	p.n_remembered = 0;
+	return run(&p, entry->own) == 0 && p.row.cfa.is_expression == is_expression;
+}

@@ -52,3 +52,11 @@ enum {
 _must_check_ int unwind_frame(const struct ehframe_entry *entry, uint64_t address,
 			      const struct unwind_frame *frame, const struct unwind_memory *memory,
 			      struct unwind_frame *ret_caller);
+
+/*
+ * Return: whether the code of @entry begins inside a function whose beginning is elsewhere. Where a
+ *         function begins, the stack holds nothing but the return address, and each register has
+ *         the value that it has in the caller. In the middle of most functions that is not so: a
+ *         part is not always known as one.
+ */
+bool unwind_begins_inside(const struct ehframe_entry *entry);

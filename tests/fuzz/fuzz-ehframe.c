@@ -36,6 +36,7 @@ static void unwind(const struct ehframe *ehframe, uint64_t address)
 		return;
 	if (entry.start > address || entry.end <= address)
 		abort();
+	(void)unwind_begins_inside(&entry);
 	for (int i = 0; i < 4; i++)
 		if (unwind_frame(&entry, address, &frame, &memory, &frame) != 0)
 			return;

@@ -3,8 +3,8 @@
 /*
  * A program that logs which of its functions it enters and leaves, so that the call layer can be
  * compared with that: recursion, tail calls, longjmp, signal handlers that return and that leave
- * by siglongjmp, fibers, threads, callbacks out of the C library, lazy binding, and a library that
- * is opened while it runs.
+ * by siglongjmp, fibers of two kinds, threads, callbacks out of the C library, lazy binding, and a
+ * library that is opened while it runs.
  *
  *	calltruth LOG [LIBRARY]
  *
@@ -378,6 +378,83 @@ HERE static void run_fibers(void)
 	LEAVE();
 }
 
+/* --- fibers of our own ------------------------------------------------------------------------ */
+
+/*
+ * Nothing knows this function by its name. It leaves its stack pointer in @from, and goes on at
+ * that in @to.
+ */
+void alternate(void **from, void *const *to);
+__asm__(".text\n"
+	".globl alternate\n"
+	".type alternate, @function\n"
+	"alternate:\n"
+	"	push %rbx\n"
+	"	push %rbp\n"
+	"	push %r12\n"
+	"	push %r13\n"
+	"	push %r14\n"
+	"	push %r15\n"
+	"	mov %rsp, (%rdi)\n"
+	"	mov (%rsi), %rsp\n"
+	"	pop %r15\n"
+	"	pop %r14\n"
+	"	pop %r13\n"
+	"	pop %r12\n"
+	"	pop %rbp\n"
+	"	pop %rbx\n"
+	"	ret\n"
+	".size alternate, . - alternate\n");
+
+static void *main_sp, *own_sp[FIBERS];
+
+HERE static void own_yield(void)
+{
+	ENTER();
+	alternate(&own_sp[current], &main_sp);
+	LEAVE();
+}
+
+HERE static void own_descend(unsigned n)
+{
+	ENTER();
+	if (n > 0)
+		own_descend(n - 1);
+	else
+		for (unsigned i = 0; i < 3; i++) {
+			leaf(i);
+			own_yield();
+		}
+	LEAVE();
+}
+
+/* The first time that it changes stacks, that is not seen. */
+static void own_fiber(void)
+{
+	alternate(&own_sp[current], &main_sp);
+	own_descend((unsigned)current * 2);
+	for (;;)
+		alternate(&own_sp[current], &main_sp);
+}
+
+HERE static void run_own_fibers(void)
+{
+	static char stacks[FIBERS][STACK] __attribute__((aligned(16)));
+
+	for (size_t i = 0; i < FIBERS; i++) {
+		void **top = (void **)(stacks[i] + STACK - 16);
+
+		*--top = NULL;
+		*--top = (void *)(uintptr_t)own_fiber;
+		own_sp[i] = top - 6;
+	}
+	for (unsigned round = 0; round < 6; round++)
+		for (size_t i = 0; i < FIBERS; i++) {
+			current = round % 2 ? FIBERS - 1 - i : i;
+			alternate(&main_sp, &own_sp[current]);
+		}
+}
+
 /* --- threads ---------------------------------------------------------------------------------- */
 
 static void *thread(void *arg)
@@ -447,6 +524,7 @@ HERE static void run(const char *library)
 	jump();
 	handle_signals();
 	run_fibers();
+	run_own_fibers();
 	run_threads();
 	if (library)
 		run_library(library);

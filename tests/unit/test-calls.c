@@ -49,7 +49,15 @@ static const struct ptd_symbol code[] = {
 	{ .name = "gogo", .address = 0xd200 },
 	{ .name = "runtime.morestack_noctxt.abi0", .address = 0xd300 },
 	{ .name = "runtime.morestack.abi0", .address = 0xd400 },
+	{ .name = "runtime.goexit0", .address = 0xd500 },
 	{ .name = "demo+0xe000", .address = 0xe000 },
+	{ .name = "demo+0xe100", .address = 0xe100 },
+	{ .name = "demo+0xe200.cold", .address = 0xe200 },
+	{ .name = "JS:~run /s.js:1:1", .address = 0xf000 },
+	{ .name = "JS:^run /s.js:1:1", .address = 0xf100 },
+	{ .name = "JS:*run /s.js:2:1", .address = 0xf200 },
+	{ .name = "Builtins_InterpreterEntryTrampoline", .address = 0xf300 },
+	{ .name = "Builtin:BaselineOutOfLinePrologue", .address = 0xf400 },
 	{ .name = "entry", .address = 0xffff800000001000 },
 	{ .name = "work", .address = 0xffff800000002000 },
 };
@@ -312,6 +320,39 @@ static const struct {
 	  "1000:1C 3000:1j>5000 5000:2r 1001:1o",
 	  "+main:start@0 +g:call@1 -g:tail call@1 +f.cold:tail call@1 -f.cold:return@1 "
 	  "-main:end@0" },
+	{ "a part without a name belongs to the first function that jumps to it",
+	  "1000:1C e100:1b>e200 e200:1C 2000:1r e201:1r 1001:1C 3000:1j>e200 e200:2r 1002:1o",
+	  "+main:start@0 +demo+0xe100:call@1 +f:call@2 -f:return@2 -demo+0xe100:return@1 "
+	  "+g:call@1 -g:tail call@1 +demo+0xe200.cold:tail call@1 -demo+0xe200.cold:return@1 "
+	  "-main:end@0" },
+	{ "a script's function goes on in better code",
+	  "1000:1C f000:1C 2000:2r f105:1C 3000:1r f106:1r 1001:1o",
+	  "+main:start@0 +JS:~run /s.js:1:1:call@1 +f:call@2 -f:unwinding@2 +g:call@2 "
+	  "-g:return@2 -JS:~run /s.js:1:1:return@1 -main:end@0" },
+	{ "a script's function begins in better code", "1000:1C f000:1j>f100 f100:2r 1001:1o",
+	  "+main:start@0 +JS:~run /s.js:1:1:call@1 -JS:~run /s.js:1:1:tail call@1 "
+	  "+JS:^run /s.js:1:1:tail call@1 -JS:^run /s.js:1:1:return@1 -main:end@0" },
+	{ "a script's function goes on in the interpreter",
+	  "1000:1C f200:1C 2000:2r f305:1C 3000:1r f306:1r 1001:1o",
+	  "+main:start@0 +JS:*run /s.js:2:1:call@1 +f:call@2 -f:unwinding@2 +g:call@2 "
+	  "-g:return@2 -JS:*run /s.js:2:1:return@1 -main:end@0" },
+	{ "the interpreter's function goes on in code of its own",
+	  "1000:1C f300:1C 2000:2r f205:1C 3000:1r f206:1r 1001:1o",
+	  "+main:start@0 +Builtins_InterpreterEntryTrampoline:call@1 +f:call@2 -f:unwinding@2 "
+	  "+g:call@2 -g:return@2 -Builtins_InterpreterEntryTrampoline:return@1 -main:end@0" },
+	{ "a script's function begins anew",
+	  "1000:1C f100:1C f400:1C 2000:1r f401:1J f100:1C f400:1r f101:1C f400:2r f000:1r 1001:1o",
+	  "+main:start@0 +JS:^run /s.js:1:1:call@1 +Builtin:BaselineOutOfLinePrologue:call@2 "
+	  "+f:call@3 -f:return@3 -Builtin:BaselineOutOfLinePrologue:unwinding@2 "
+	  "+Builtin:BaselineOutOfLinePrologue:call@2 -Builtin:BaselineOutOfLinePrologue:return@2 "
+	  "+Builtin:BaselineOutOfLinePrologue:call@2 "
+	  "-Builtin:BaselineOutOfLinePrologue:unwinding@2 -JS:^run /s.js:1:1:tail call@1 "
+	  "+JS:~run /s.js:1:1:tail call@1 -JS:~run /s.js:1:1:return@1 -main:end@0" },
+	{ "another function of the same name", "1000:1C f000:1J f205:2r 1001:1o",
+	  "+main:start@0 +JS:~run /s.js:1:1:call@1 -JS:~run /s.js:1:1:tail call@1 "
+	  "+JS:*run /s.js:2:1:tail call@1 -JS:*run /s.js:2:1:return@1 -main:end@0" },
+	{ "a part without a name that is called", "1000:1C e200:2r 1001:1o",
+	  "+main:start@0 +demo+0xe200.cold:call@1 -demo+0xe200.cold:return@1 -main:end@0" },
 	{ "a stub of the PLT", "1000:1c>6000 6000:1J 4000:1r 1001:1o",
 	  "+main:start@0 +h:call@1 -h:return@1 -main:end@0" },
 	{ "a tail call through a stub", "1000:1C 2000:1j>6000 6000:1J 4000:1r 1001:1o",
@@ -475,6 +516,18 @@ static const struct {
 	{ "a fiber that is seen first in its middle", "1000:1c>c000 c000:2r 2005:1r 3005:1o",
 	  "+main:start@0 +__swapcontext:call@1 =1 +f:start@0 -f:return@0 +g:inference@-1 "
 	  "-g:end@-1 -__swapcontext:end@1 -main:end@0" },
+	{ "a function whose name does not say that it changes stacks",
+	  "1000:1c>4000 4000:2r 2000:1c>4000 4000:2r 1001:1c>4000 4000:2r 2001:1c>4000 4000:2r "
+	  "1002:1c>4000 4000:2r 2002:1o",
+	  "+main:start@0 +h:call@1 -h:tail call@1 +f:tail call@1 +h:call@2 -h:unwinding@2 "
+	  "-f:return@1 +h:call@1 =1 +f:start@0 +h:call@1 =0 -h:return@1 +h:call@1 =1 "
+	  "-h:return@1 -f:end@0 -h:end@1 -main:end@0" },
+	{ "one that jumps",
+	  "1000:1c>4000 4000:2J 2000:1c>4000 4000:2J 1001:1c>4000 4000:2J 2001:1c>4000 4000:2J "
+	  "1002:1c>4000 4000:2J 2002:1o",
+	  "+main:start@0 +h:call@1 -h:tail call@1 +f:tail call@1 +h:call@2 -h:unwinding@2 "
+	  "-f:return@1 +h:call@1 =1 +f:start@0 +h:call@1 =0 -h:return@1 +h:call@1 =1 "
+	  "-h:return@1 -f:end@0 -h:end@1 -main:end@0" },
 	{ "goroutines: one begins, waits and goes on",
 	  "1000:1c>d100 d100:1j>d200 d200:1J 2000:1c>d000 d000:1C 3000:1c>d100 d100:1j>d200 "
 	  "d200:1J 2001:1c>4000 4000:1r 2002:1o",
@@ -490,6 +543,11 @@ static const struct {
 	  "+runtime.morestack_noctxt.abi0:call@2 -runtime.morestack_noctxt.abi0:tail call@2 "
 	  "+runtime.morestack.abi0:tail call@2 =0 +h:call@0 +gogo:call@1 -gogo:unwinding@1 "
 	  "-h:unwinding@0 =1 -runtime.morestack.abi0:return@2 -g:return@1 -f:end@0" },
+	{ "a goroutine that has ended does not go on",
+	  "1000:1c>d200 d200:1J 2000:1c>d000 d000:1C d500:1c>d200 d200:1J 2001:1o",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 "
+	  "+runtime.mcall:call@1 -runtime.mcall:end@1 -f:end@0 =0 +runtime.goexit0:call@0 "
+	  "+gogo:call@1 -gogo:unwinding@1 -runtime.goexit0:unwinding@0 =2 +f:start@0 -f:end@0" },
 	{ "a goroutine recovers from a panic",
 	  "1000:1c>d200 d200:1J 2000:1c>3000 3000:1c>4000 4000:1c>d000 d000:1C b000:1c>d200 "
 	  "d200:1J 2006:1r",

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "decoder/symbol/ehframe.h"
+#include "decoder/symbol/unwind.h"
 #include "util/filebytes.h"
 
 /* Return: how many functions there are, found by walking upwards. */
@@ -106,6 +107,61 @@ static void real_files(void **state)
 		n_files++;
 	}
 	assert_true(n_files > 0);
+}
+
+/*
+ * What nm calls NAME.cold is a part, unless nothing is on the stack there; what else it calls a
+ * function is none.
+ */
+static void parts(void **state)
+{
+	_cleanup_(ehframe_freep) struct ehframe *ehframe = NULL;
+	_cleanup_(filebytes_unrefp) struct filebytes *file = NULL;
+	size_t n_cold = 0, n_parts = 0, n_functions = 0;
+	char line[4096], command[PATH_MAX + 64], real[PATH_MAX];
+	uint64_t address, start, end;
+	struct ehframe_entry entry;
+	struct fileset set;
+	FILE *lines;
+	int fd;
+
+	(void)state;
+	if (system("command -v nm >/dev/null") != 0) {
+		print_message("nm is missing: install binutils\n");
+		skip();
+	}
+	assert_non_null(realpath("/proc/self/exe", real));
+	fd = open(real, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	fileset_init(&set);
+	assert_int_equal(filebytes_new(&set, real, &fd, false, &file), 0);
+	assert_int_equal(ehframe_new(file, &ehframe), 0);
+	(void)snprintf(command, sizeof(command), "nm -f sysv %s", real);
+	lines = popen(command, "re");
+	assert_non_null(lines);
+	while (fgets(line, sizeof(line), lines)) {
+		char name[1024];
+		bool is_cold;
+
+		if (sscanf(line, "%1023[^| ] |%" SCNx64 "| %*1[Tt] | FUNC", name, &address) != 2 ||
+		    !ehframe_find(ehframe, address, &start, &end) || start != address)
+			continue;
+		is_cold = strstr(name, ".cold");
+		n_cold += is_cold;
+		n_functions++;
+		assert_true(ehframe_find_entry(ehframe, address, &entry));
+		if (unwind_begins_inside(&entry))
+			n_parts++;
+		if (unwind_begins_inside(&entry) && !is_cold)
+			fail_msg("%s is no part", name);
+	}
+	assert_int_equal(pclose(lines), 0);
+	print_message("  %zu of %zu parts among %zu functions\n", n_parts, n_cold, n_functions);
+	assert_true(n_functions > 20);
+	assert_true(n_parts * 4 >= n_cold * 3);
+	ehframe = ehframe_free(ehframe);
+	file = filebytes_unref(file);
+	fileset_deinit(&set);
 }
 
 /* --- a file made by hand ---------------------------------------------------------------------- */
@@ -310,6 +366,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(real_files),
+		cmocka_unit_test(parts),
 		cmocka_unit_test(spoiled),
 	};
 
