@@ -1,38 +1,63 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# As test-calltruth.sh, for programs in Go and OCaml. Then real programs: each function is open as long as the stack
-# pointer, which QEMU logs in the same run, is not above its return address.
+# As test-calltruth.sh, for programs in Go, OCaml and JavaScript. Then real programs, of which QEMU logs the
+# stack pointer before each instruction in the same run: a function is open as long as that is not above its
+# return address. ONLY names those to be taken.
 . "$(dirname "$0")/common.sh"
-need qemu-x86_64
+. tests/integration/jit.sh
+need_large
 
-# truth NAME OPTION... : the calls of the recording NAME are those that it logged.
+# wanted NAME COMMAND: whether it is to be taken, and can be; if not, that is said.
+wanted() {
+	[[ -z ${ONLY:-} || " $ONLY " == *" $1 "* ]] && installed "$2"
+}
+
+# truth NAME OPTION... FILE: the calls of the recording NAME are those that it logged.
 truth() {
 	local name=$1
 	shift
-	"$O/tools/calltruth" "$@" "$T/$name" "$T/$name.calls" "$name.bin" >"$T/said" || { cat "$T/said"; fail "$name"; }
-	cat "$T/said"
+	"$O/tools/calltruth" "${@:1:$#-1}" "$T/$name" "$T/$name.calls" "${@: -1}" >"$T/said" ||
+		{ cat "$T/said"; fail "$name"; }
+	echo "$name: $(paste -sd '|' "$T/said" | sed 's/|/; /g')"
+	drop "$name"
 }
 
-# by_rsp NAME CMD...: the calls of the recorded command fit its stack pointer.
+# by_rsp NAME OPTION CMD...: the calls of the recorded command fit its stack pointer.
 by_rsp() {
-	local name=$1 log
-	shift
+	local name=$1 option=$2 log
+	shift 2
 	rm -f "$T/qemu.log"
 	mkfifo "$T/qemu.log"
-	LC_ALL=C grep -E '^(RSI|RIP)=' <"$T/qemu.log" >"$T/rsp.log" &
+	LC_ALL=C grep -E '^(RSI=|RIP=|FS =)' <"$T/qemu.log" >"$T/rsp.log" &
 	log=$!
 	QEMU_LOG=exec,cpu,nochain QEMU_SINGLESTEP=1 QEMU_LOG_FILENAME=$T/qemu.log \
 		"$O/ptctl" record -o "$T/$name" -- "$@" >"$T/$name.out" 2>"$T/$name.err" ||
 		{ cat "$T/$name.err"; fail "$name"; }
 	wait $log
-	"$O/tools/callrsp" "$T/$name" <"$T/rsp.log" >"$T/said" || { cat "$T/said"; fail "$name, by its stack pointer"; }
-	echo "$name: $(tail -1 "$T/said")"
+	"$O/tools/callrsp" $option "$T/$name" <"$T/rsp.log" >"$T/said" ||
+		{ cat "$T/said"; fail "$name, by its stack pointer"; }
+	echo "$name, by its stack pointer: $(tail -1 "$T/said")"
 	drop "$name"
 }
 
+# node_truth PART ROUNDS OPTION...: the interpreter's frames have names, too.
+node_truth() {
+	local part=$1 rounds=$2
+	shift 2
+	record_jit node env -u NODE_EXTRA_CA_CERTS -C "$T/dumps" node --perf-prof \
+		--interpreted-frames-native-stack --no-turbo-inlining "$@" \
+		"$PWD/tests/targets/calltruth.js" "$T/node.calls" "$part" "$rounds"
+	truth node -f calltruth.js
+}
+
+if wanted node node; then
+	node_truth calm 400
+	node_truth calm 400 --always-sparkplug
+fi
+
 start_ptd
-if command -v ocamlopt >/dev/null; then
+if wanted ocaml ocamlopt; then
 	cat >"$T/stubs.c" <<-'END'
 		#include <caml/callback.h>
 		#include <caml/mlvalues.h>
@@ -42,22 +67,24 @@ if command -v ocamlopt >/dev/null; then
 		}
 	END
 	cp tests/targets/calltruth.ml "$T/truth.ml"
-	(cd "$T" && ocamlopt -inline 0 -o ocaml.bin stubs.c truth.ml) || fail "ocamlopt"
-	record ocaml "$T/ocaml.bin" "$T/ocaml.calls"
-	truth ocaml -a
-	rm "$T/ocaml.calls"
-else
-	echo "OCaml is not installed: left out"
+	(cd "$T" && ocamlopt -inline 0 -o ocaml.program stubs.c truth.ml) || fail "ocamlopt"
+	mv "$T/ocaml.program" "$T/program-ocaml"
+	record ocaml "$T/program-ocaml" "$T/ocaml.calls"
+	truth ocaml -a program-ocaml
+	by_rsp ocaml "" "$T/program-ocaml" "$T/unused"
 fi
-if command -v go >/dev/null; then
-	HOME=$T go build -o "$T/go.bin" tests/targets/calltruth.go || fail "go"
-	GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1 record go "$T/go.bin" "$T/go.calls"
-	truth go
-else
-	echo "Go is not installed: left out"
+if wanted go go; then
+	HOME=$T go build -o "$T/program-go" tests/targets/calltruth.go || fail "go"
+	GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1 record go "$T/program-go" "$T/go.calls"
+	truth go program-go
+	GOGC=off GOMAXPROCS=1 GODEBUG=asyncpreemptoff=1 by_rsp go-1 -s "$T/program-go" 4
+	GOGC=off GOMAXPROCS=4 by_rsp go-4 -s "$T/program-go" 6
 fi
-by_rsp true /bin/true
-by_rsp perl perl -e 'sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) }
+! wanted true true || by_rsp true "" /bin/true
+! wanted perl perl || by_rsp perl "" perl -e 'sub f { my $n = shift; $n < 2 ? $n : f($n - 1) + f($n - 2) }
 	eval { die "x" }; print f(5); local $_ = "abcabc"; s/(b)/<$1>/g; print'
-by_rsp g++ "$(command -v g++)" --version
-[[ ! -x $T/ocaml.bin ]] || by_rsp ocaml "$T/ocaml.bin" "$T/ocaml.calls"
+if wanted g++ g++; then
+	touch "$T"/{a,b,c}.cc
+	by_rsp g++ "" "$(command -v g++)" -### -O2 "$T"/{a,b,c}.cc -o "$T/none"
+fi
+exit 0

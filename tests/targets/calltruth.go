@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
 // As calltruth.c, for Go: goroutines that wait for each other at different depths, stacks that grow,
-// panics that are recovered, and callbacks. Each note asks the kernel for the thread, without which a
-// goroutine would not know it.
+// panics that are recovered, more goroutines than stacks are kept, and callbacks. Each note asks the kernel
+// for the thread, without which a goroutine would not know it.
+//
+// With a number instead of a file, nothing is noted, and so many goroutines also compute for long without a
+// call, so that they are preempted.
 package main
 
 import (
@@ -10,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"sort"
+	"strconv"
 	"syscall"
 )
 
@@ -21,8 +25,13 @@ type note struct {
 
 var notes = make([]note, 0, 1<<18)
 
+var quiet = false
+
 //go:noinline
 func say(what byte, name string) {
+	if quiet {
+		return
+	}
 	tid, _, _ := syscall.RawSyscall(syscall.SYS_GETTID, 0, 0, 0)
 	notes = append(notes, note{tid, what, name})
 }
@@ -97,6 +106,61 @@ func recovers() {
 }
 
 //go:noinline
+func ends(out chan int) {
+	say('+', "main.ends")
+	leaf(1)
+	out <- 1
+	say('-', "main.ends")
+}
+
+//go:noinline
+func crowd(n int) {
+	out := make(chan int)
+
+	say('+', "main.crowd")
+	for i := 0; i < n; i++ {
+		go ends(out)
+	}
+	for i := 0; i < n; i++ {
+		<-out
+	}
+	say('-', "main.crowd")
+}
+
+//go:noinline
+func spin(n int) int {
+	s := n
+	for i := 0; i < n; i++ {
+		s = s*3 + i
+	}
+	return s
+}
+
+//go:noinline
+func spins(n int, out chan int) {
+	if n > 0 {
+		spins(n-1, out)
+		return
+	}
+	for i := 0; i < 3; i++ {
+		recurse(4)
+		out <- spin(20000)
+	}
+}
+
+//go:noinline
+func compete(n int) {
+	out := make(chan int)
+
+	for i := 0; i < n; i++ {
+		go spins(i, out)
+	}
+	for i := 0; i < 3*n; i++ {
+		leaf(<-out)
+	}
+}
+
+//go:noinline
 func run() {
 	const workers = 5
 	var in [workers]chan int
@@ -125,6 +189,14 @@ func run() {
 }
 
 func main() {
+	if n, err := strconv.Atoi(os.Args[1]); err == nil {
+		quiet = true
+		compete(n)
+		crowd(20)
+		run()
+		return
+	}
+	crowd(5000)
 	run()
 	f, err := os.Create(os.Args[1])
 	if err != nil {

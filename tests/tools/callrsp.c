@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * callrsp SNAPSHOT <LOG: compares the calls of a program that had one thread with the stack pointer
- * before each instruction, which QEMU logged in the same run (QEMU_LOG=exec,cpu,nochain and
- * QEMU_SINGLESTEP=1). A function is open as long as the stack pointer is not above its return
- * address. So each function must be left at the first instruction for which it is, and each call
- * instruction must enter one.
+ * callrsp [-s] SNAPSHOT <LOG: compares the calls of a program with the stack pointer before each
+ * instruction, which QEMU logged in the same run (QEMU_LOG=exec,cpu,nochain and QEMU_SINGLESTEP=1).
+ * The base address of FS says which thread a line of the log belongs to.
  *
+ * A function is open as long as the stack pointer is not above its return address. So each function
+ * must be left at the first instruction for which it is, and each call instruction must enter one.
  * A function that is unwound, and a signal's handler, may be left some instructions later: the
  * stack pointer is set before control leaves the unwinder.
+ *
+ * With -s the threads change between stacks, and the stack pointer says nothing about functions on
+ * another one. Instead, each return instruction must take its address from where the call of the
+ * function that it leaves has put it. And a stack on which a thread goes on must be at the
+ * address that it had, unless Go's morestack has copied it or the layer says that it had a choice.
  *
  * It prints what differs, and counts. The exit status is 1 if anything differs.
  */
@@ -19,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "ptd/calls.h"
@@ -28,29 +34,53 @@
 
 #define LATE_MAX     8 /* instructions */
 #define FAULTS_SHOWN 20
+#define SLOT_SIZE    8 /* bytes of a return address */
 
-struct logged {
+struct logged_insn {
 	uint64_t rip, rsp;
+};
+
+/* What QEMU logged of one thread. */
+struct logged {
+	uint64_t fs;
+	bool is_taken; /* it is known whose it is */
+	VEC(struct logged_insn) insns;
 };
 
 struct open {
 	const struct ptd_function *function;
-	uint64_t slot; /* address of its return address; UINT64_MAX: it has none */
+	uint64_t slot;   /* address of its return address; UINT64_MAX: it has none */
+	uint64_t n_gone; /* number of the instruction at which it was left; UINT64_MAX: not yet */
+};
+
+struct stack {
+	VEC(struct open) open;
+	uint64_t shift; /* to what its slots are, since it was taken for another */
+};
+
+struct thread {
+	uint32_t tid;
+	VEC(uint64_t) ips;      /* of each decoded instruction */
+	VEC(uint64_t) rsp;      /* before it */
+	VEC(uint64_t) called;   /* numbers of the instructions that calls lead to */
+	VEC(uint64_t) returned; /* likewise, returns */
+	size_t next_called, next_returned;
 	uint64_t
-	    n_gone; /* number of the instruction at which it was left; UINT64_MAX: it is open */
+	    n_seen; /* instructions of which the stack pointer was compared with the open ones */
+	uint32_t stack;     /* that it is on; + 1 */
+	uint64_t jumped;    /* where the function that was left last had its return address */
+	uint64_t n_handled; /* number of the instruction at which a handler was left last */
 };
 
 struct truth {
+	bool changes_stacks;
 	VEC(struct logged) log;
-	size_t next;          /* in the log */
-	VEC(uint64_t) rsp;    /* before each decoded instruction */
-	VEC(uint64_t) called; /* numbers of the instructions that calls lead to */
-	size_t next_called;
-	VEC(struct open) open;
-	uint64_t jumped; /* where the function that was left last had its return address */
-	uint64_t
-	    n_seen; /* instructions of which the stack pointer was compared with the open ones */
-	uint64_t n_faults, n_entered, n_left, n_unwound, n_local;
+	VEC(struct thread) threads;
+	VEC(struct stack) stacks;
+	uint64_t n_faults, n_entered, n_left, n_unwound, n_inferred, n_ambiguous, n_handlers;
+	uint64_t n_local;  /* calls that entered nothing */
+	uint64_t n_silent; /* returns that left nothing */
+	uint64_t n_switches, n_copied, n_wrong;
 };
 
 static void die_of_memory(int r)
@@ -59,11 +89,38 @@ static void die_of_memory(int r)
 		error(2, -r, "callrsp");
 }
 
+static void fault(struct truth *truth, const struct thread *thread, uint64_t n,
+		  const struct ptd_function *function, const char *what)
+{
+	if (truth->n_faults++ < FAULTS_SHOWN)
+		printf("thread %" PRIu32 ", instruction %" PRIu64 ", %s: %s\n", thread->tid, n,
+		       function ? function->name : "-", what);
+}
+
+/* --- the log ---------------------------------------------------------------------------------- */
+
+/* The first thread has no FS before it sets it. */
+static struct logged *find_log(struct truth *truth, uint64_t fs)
+{
+	struct logged *first = truth->log.items;
+
+	for (size_t i = 0; i < truth->log.n; i++)
+		if (truth->log.items[i].fs == fs)
+			return &truth->log.items[i];
+	if (truth->log.n == 1 && first->fs == 0) {
+		first->fs = fs;
+		return first;
+	}
+	die_of_memory(vec_push(&truth->log, { .fs = fs }));
+	return &truth->log.items[truth->log.n - 1];
+}
+
 static void read_log(struct truth *truth)
 {
 	_cleanup_(freep) char *line = NULL;
+	struct logged *log = NULL;
 	size_t capacity = 0;
-	uint64_t rsp = 0;
+	uint64_t rsp = 0, rip = 0;
 
 	while (getline(&line, &capacity, stdin) > 0) {
 		const char *at = line[0] == 'R' ? strstr(line, "RSP=") : NULL;
@@ -71,156 +128,399 @@ static void read_log(struct truth *truth)
 		if (at)
 			rsp = strtoull(at + 4, NULL, 16);
 		if (strncmp(line, "RIP=", 4) == 0)
-			die_of_memory(vec_push(&truth->log, { strtoull(line + 4, NULL, 16), rsp }));
+			rip = strtoull(line + 4, NULL, 16);
+		if (strncmp(line, "FS =", 4) == 0 && strlen(line) > 9) {
+			const uint64_t fs = strtoull(line + 9, NULL, 16);
+
+			if (!log || log->fs != fs)
+				log = find_log(truth, fs);
+			die_of_memory(vec_push(&log->insns, { rip, rsp }));
+		}
 	}
 }
 
-static void fault(struct truth *truth, uint64_t n, const struct ptd_function *function,
-		  const char *what)
-{
-	if (truth->n_faults++ < FAULTS_SHOWN)
-		printf("instruction %" PRIu64 ", %s: %s\n", n, function ? function->name : "-",
-		       what);
-}
+/* --- what was executed ------------------------------------------------------------------------ */
 
-/* Find the instruction in the log. One that repeats is there several times. */
-static void align(struct truth *truth, uint64_t ip)
+static struct thread *find_thread(struct truth *truth, uint32_t tid)
 {
-	while (truth->next < truth->log.n && truth->log.items[truth->next].rip != ip &&
-	       truth->next > 0 &&
-	       truth->log.items[truth->next].rip == truth->log.items[truth->next - 1].rip)
-		truth->next++;
-	if (truth->next == truth->log.n || truth->log.items[truth->next].rip != ip)
-		error(1, 0, "instruction %zu is at %" PRIx64 ", in the log at %" PRIx64,
-		      truth->rsp.n, ip,
-		      truth->next < truth->log.n ? truth->log.items[truth->next].rip : 0);
-	die_of_memory(vec_push(&truth->rsp, truth->log.items[truth->next++].rsp));
+	for (size_t i = 0; i < truth->threads.n; i++)
+		if (truth->threads.items[i].tid == tid)
+			return &truth->threads.items[i];
+	die_of_memory(vec_push(&truth->threads, { .tid = tid }));
+	return &truth->threads.items[truth->threads.n - 1];
 }
 
 static void take_runs(struct truth *truth, const struct ptd_batch *batch)
 {
+	struct thread *thread = find_thread(truth, batch->slice->tid);
+
 	for (size_t i = 0; i < batch->n_runs; i++) {
 		const struct ptd_run *run = &batch->runs[i];
 		const struct ptd_insn *last = &run->block->insns[run->first + run->n - 1];
 
 		for (size_t k = 0; k < run->n; k++)
-			align(truth, ptd_run_ip(run, k));
+			die_of_memory(vec_push(&thread->ips, ptd_run_ip(run, k)));
 		if (last->iclass == PTD_INSN_CALL_INDIRECT ||
 		    (last->iclass == PTD_INSN_CALL &&
 		     run->block->target != last->offset + last->size))
-			die_of_memory(vec_push(&truth->called, truth->rsp.n));
+			die_of_memory(vec_push(&thread->called, thread->ips.n));
+		if (last->iclass == PTD_INSN_RETURN)
+			die_of_memory(vec_push(&thread->returned, thread->ips.n));
 	}
+}
+
+/*
+ * Find the thread's instructions in the log. One that repeats is there several times; and one that
+ * a signal interrupted is there before it, too.
+ *
+ * Return: how many were found.
+ */
+static size_t align(struct thread *thread, const struct logged *log)
+{
+	size_t at = 0;
+
+	thread->rsp.n = 0;
+	for (size_t i = 0; i < thread->ips.n; i++, at++) {
+		const uint64_t ip = thread->ips.items[i];
+
+		while (at > 0 && at < log->insns.n && log->insns.items[at].rip != ip &&
+		       log->insns.items[at].rip == log->insns.items[at - 1].rip)
+			at++;
+		if (at + 1 < log->insns.n && log->insns.items[at].rip != ip)
+			at++;
+		if (at >= log->insns.n || log->insns.items[at].rip != ip)
+			return i;
+		die_of_memory(vec_push(&thread->rsp, log->insns.items[at].rsp));
+	}
+	return thread->ips.n;
+}
+
+/* Find out which log is the thread's. */
+static void find_rsp(struct truth *truth, struct thread *thread)
+{
+	size_t n_most = 0;
+
+	for (size_t i = 0; i < truth->log.n; i++) {
+		size_t n;
+
+		if (truth->log.items[i].is_taken)
+			continue;
+		n = align(thread, &truth->log.items[i]);
+		if (n == thread->ips.n) {
+			truth->log.items[i].is_taken = true;
+			return;
+		}
+		n_most = n > n_most ? n : n_most;
+	}
+	error(1, 0, "thread %" PRIu32 ": instruction %zu of %zu, at %" PRIx64 ", is in no log",
+	      thread->tid, n_most, thread->ips.n, thread->ips.items[n_most]);
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static struct stack *stack_at(struct truth *truth, uint32_t id)
+{
+	while (truth->stacks.n <= id)
+		die_of_memory(vec_push(&truth->stacks, {}));
+	return &truth->stacks.items[id];
 }
 
 /* Which functions has the stack pointer left, up to instruction @n? */
-static void see(struct truth *truth, uint64_t n)
+static void see(struct thread *thread, struct stack *stack, uint64_t n)
 {
-	for (; truth->n_seen <= n && truth->n_seen < truth->rsp.n; truth->n_seen++)
-		for (size_t i = truth->open.n; i-- > 0;) {
-			struct open *o = &truth->open.items[i];
+	for (; thread->n_seen <= n && thread->n_seen < thread->rsp.n; thread->n_seen++)
+		for (size_t i = stack->open.n; i-- > 0;) {
+			struct open *o = &stack->open.items[i];
 
 			if (o->n_gone != UINT64_MAX)
 				continue;
-			if (truth->rsp.items[truth->n_seen] <= o->slot)
+			if (thread->rsp.items[thread->n_seen] <= o->slot)
 				break;
-			o->n_gone = truth->n_seen;
+			o->n_gone = thread->n_seen;
 		}
 }
 
-static void enter(struct truth *truth, const struct ptd_call *call)
+/* Which calls and returns led to what the layer does not call one? */
+static void pass(struct truth *truth, struct thread *thread, uint64_t n)
 {
-	const uint64_t n = call->n_insns;
-	struct open o = { call->function, UINT64_MAX, UINT64_MAX };
-	size_t i = truth->open.n;
-
-	see(truth, n);
-	while (i > 0 && n > LATE_MAX && truth->open.items[i - 1].n_gone < n - LATE_MAX)
-		fault(truth, n, truth->open.items[--i].function, "is open for too long");
-	/* Code in assembly may jump into another function with something on its stack. */
-	if (call->how == PTD_CALL_BY_TAIL)
-		o.slot = truth->jumped;
-	else if (call->how != PTD_CALL_BY_START && n < truth->rsp.n)
-		o.slot = truth->rsp.items[n];
-	die_of_memory(vec_push(&truth->open, o));
-	truth->n_entered++;
-
-	/* Calls within a function, and those that only find out an address, enter none. */
-	while (truth->next_called < truth->called.n &&
-	       truth->called.items[truth->next_called] < n) {
-		truth->next_called++;
+	for (; thread->next_called < thread->called.n &&
+	       thread->called.items[thread->next_called] < n;
+	     thread->next_called++)
 		truth->n_local++;
-	}
-	if (truth->next_called < truth->called.n && truth->called.items[truth->next_called] == n)
-		truth->next_called++;
-	else if (call->how == PTD_CALL_BY_CALL)
-		fault(truth, n, call->function, "is entered without a call");
+	for (; thread->next_returned < thread->returned.n &&
+	       thread->returned.items[thread->next_returned] < n;
+	     thread->next_returned++)
+		truth->n_silent++;
 }
 
-static void leave(struct truth *truth, const struct ptd_call *call)
+/* Return: whether instruction @n is one that a return leads to, which is now accounted for. */
+static bool take_return(struct thread *thread, uint64_t n)
 {
+	if (thread->next_returned < thread->returned.n &&
+	    thread->returned.items[thread->next_returned] == n)
+		thread->next_returned++;
+	return thread->next_returned > 0 && thread->returned.items[thread->next_returned - 1] == n;
+}
+
+static uint64_t slot_of(const struct thread *thread, const struct ptd_call *call)
+{
+	const uint64_t n = call->n_insns;
+
+	switch (call->how) {
+	case PTD_CALL_BY_TAIL:
+		/* Code in assembly may jump into another function with something on its stack. */
+		return thread->jumped;
+	case PTD_CALL_BY_START:
+		if (call->to != call->function->address)
+			return UINT64_MAX;
+		break;
+	case PTD_CALL_BY_INFERENCE:
+	case PTD_CALL_BY_RESUMPTION:
+		return UINT64_MAX;
+	default:
+		break;
+	}
+	return n < thread->rsp.n ? thread->rsp.items[n] : UINT64_MAX;
+}
+
+static void enter(struct truth *truth, struct thread *thread, const struct ptd_call *call)
+{
+	struct stack *stack = stack_at(truth, call->stack);
+	const struct open o = { call->function, slot_of(thread, call), UINT64_MAX };
+	const uint64_t n = call->n_insns;
+	size_t i = stack->open.n;
+
+	if (!truth->changes_stacks) {
+		see(thread, stack, n);
+		while (i > 0 && n > LATE_MAX && stack->open.items[i - 1].n_gone < n - LATE_MAX)
+			fault(truth, thread, n, stack->open.items[--i].function,
+			      "is open for too long");
+	}
+	die_of_memory(vec_push(&stack->open, o));
+	truth->n_entered++;
+	truth->n_inferred +=
+	    call->how == PTD_CALL_BY_INFERENCE || call->how == PTD_CALL_BY_RESUMPTION;
+
+	/* Calls within a function, and those that only find out an address, enter none. */
+	pass(truth, thread, n);
+	(void)take_return(thread, n);
+	if (thread->next_called < thread->called.n &&
+	    thread->called.items[thread->next_called] == n)
+		thread->next_called++;
+	else if (call->how == PTD_CALL_BY_CALL && thread->n_handled != n)
+		fault(truth, thread, n, call->function, "is entered without a call");
+}
+
+/* A function is left where the stack pointer shows it. */
+static void check_leave(struct truth *truth, struct thread *thread, const struct ptd_call *call,
+			const struct open *o)
+{
+	const uint64_t n = call->n_insns;
+	const bool by_return = call->how == PTD_CALL_BY_RETURN;
+
+	if (o->function != call->function)
+		fault(truth, thread, n, call->function, "another function is open");
+	else if (!truth->changes_stacks && by_return && o->n_gone != n)
+		fault(truth, thread, n, call->function, "is left at another instruction");
+	else if (!truth->changes_stacks &&
+		 (call->how == PTD_CALL_BY_UNWINDING || call->how == PTD_CALL_BY_SIGNAL) &&
+		 (o->n_gone > n || n - o->n_gone > LATE_MAX))
+		fault(truth, thread, n, call->function, "is left much later");
+	else if (truth->changes_stacks && by_return && o->slot != UINT64_MAX &&
+		 (take_return(thread, n) ? thread->rsp.items[n - 1] != o->slot
+					 : thread->rsp.items[n] != o->slot + SLOT_SIZE))
+		fault(truth, thread, n, call->function, "another function returns");
+}
+
+static void leave(struct truth *truth, struct thread *thread, const struct ptd_call *call)
+{
+	struct stack *stack = stack_at(truth, call->stack);
 	const uint64_t n = call->n_insns;
 	struct open o;
 
-	if (truth->open.n == 0) {
-		fault(truth, n, call->function, "is not open");
+	if (stack->open.n == 0) {
+		fault(truth, thread, n, call->function, "is not open");
 		return;
 	}
-	if (call->how != PTD_CALL_BY_TAIL)
-		see(truth, n);
-	o = truth->open.items[--truth->open.n];
-	truth->jumped = o.slot;
+	if (!truth->changes_stacks && call->how != PTD_CALL_BY_TAIL)
+		see(thread, stack, n);
+	o = stack->open.items[--stack->open.n];
+	if (call->how == PTD_CALL_BY_END)
+		return;
+	thread->jumped = o.slot;
 	truth->n_left++;
 	truth->n_unwound += call->how == PTD_CALL_BY_UNWINDING;
-	if (o.function != call->function)
-		fault(truth, n, call->function, "another function is open");
-	else if (call->how == PTD_CALL_BY_RETURN && o.n_gone != n)
-		fault(truth, n, call->function, "is left at another instruction");
-	else if ((call->how == PTD_CALL_BY_UNWINDING || call->how == PTD_CALL_BY_SIGNAL) &&
-		 (o.n_gone > n || n - o.n_gone > LATE_MAX))
-		fault(truth, n, call->function, "is left much later");
+	if (call->how == PTD_CALL_BY_SIGNAL) {
+		truth->n_handlers++;
+		thread->n_handled = n;
+	}
+	pass(truth, thread, n);
+	(void)take_return(thread, n);
+	check_leave(truth, thread, call, &o);
+}
+
+static void shift(struct stack *stack, uint64_t by)
+{
+	for (size_t i = 0; i < stack->open.n; i++)
+		if (stack->open.items[i].slot != UINT64_MAX)
+			stack->open.items[i].slot += by;
+}
+
+/* The layer had taken the stack @wrong for @right, whose innermost functions belong to @wrong. */
+static void move(struct truth *truth, struct stack *right, struct stack *wrong, size_t n)
+{
+	if (n > right->open.n)
+		error(1, 0, "more is moved than is open");
+	for (size_t i = right->open.n - n; i < right->open.n; i++)
+		die_of_memory(vec_push(&wrong->open, right->open.items[i]));
+	right->open.n -= n;
+	shift(wrong, -wrong->shift);
+	wrong->shift = 0;
+	truth->n_wrong++;
+}
+
+/* The stack goes on behind its innermost function: where? */
+static void go_on(struct truth *truth, const struct thread *thread, struct stack *stack,
+		  const struct ptd_call *call)
+{
+	const struct open *top = &stack->open.items[stack->open.n - 1];
+	const uint64_t by = thread->rsp.items[call->n_insns] - (top->slot + SLOT_SIZE);
+
+	if (top->slot == UINT64_MAX || by == 0)
+		return;
+	if (strstr(top->function->name, "morestack"))
+		truth->n_copied++;
+	else if (call->ambiguous)
+		stack->shift += by;
+	else
+		fault(truth, thread, call->n_insns, top->function, "another stack goes on");
+	shift(stack, by);
+}
+
+/* @next is the call behind it; NULL: there is none. */
+static void change(struct truth *truth, struct thread *thread, const struct ptd_call *call,
+		   const struct ptd_call *next)
+{
+	struct stack *stack;
+
+	truth->n_switches++;
+	(void)stack_at(truth, call->stack);
+	if (thread->stack > 0)
+		(void)stack_at(truth, thread->stack - 1);
+	stack = stack_at(truth, call->stack);
+	if (stack->open.n == 0)
+		stack->shift = 0;
+	if (call->n_moved > 0 && thread->stack > 0)
+		move(truth, stack, stack_at(truth, thread->stack - 1), call->n_moved);
+	else if (stack->open.n > 0 && next && next->kind == PTD_CALL_LEAVE &&
+		 next->how == PTD_CALL_BY_RETURN && next->n_insns < thread->rsp.n)
+		go_on(truth, thread, stack, call);
+	thread->stack = call->stack + 1;
 }
 
 static void take_calls(struct truth *truth, const struct ptd_call_batch *batch)
 {
+	struct thread *thread = find_thread(truth, batch->thread->tid);
+
 	for (size_t i = 0; i < batch->n_calls; i++) {
 		const struct ptd_call *call = &batch->calls[i];
 
+		truth->n_ambiguous += call->ambiguous && call->kind != PTD_CALL_SWITCH;
 		if (call->kind == PTD_CALL_ENTER)
-			enter(truth, call);
-		else if (call->kind == PTD_CALL_LEAVE && call->how != PTD_CALL_BY_END)
-			leave(truth, call);
+			enter(truth, thread, call);
+		else if (call->kind == PTD_CALL_LEAVE)
+			leave(truth, thread, call);
+		else
+			change(truth, thread, call, i + 1 < batch->n_calls ? call + 1 : NULL);
+		thread->stack = call->stack + 1;
 	}
+}
+
+/* --- both ------------------------------------------------------------------------------------- */
+
+/* Decode the input, and give it to the call layer if there is one. */
+static void decode(struct truth *truth, const char *input, struct ptd_calls *calls)
+{
+	struct ptd_decoder *decoder = decoding_new(
+	    &(struct ptd_options){ .size = sizeof(struct ptd_options), .input = input });
+	const struct ptd_call_batch *found;
+	const struct ptd_batch *batch;
+
+	while ((batch = decoding_next(decoder, input))) {
+		if (!calls) {
+			take_runs(truth, batch);
+			continue;
+		}
+		die_of_memory(ptd_calls_batch(calls, batch));
+		while (ptd_calls_next(calls, &found) == 0)
+			take_calls(truth, found);
+	}
+	ptd_decoder_free(decoder);
+}
+
+/* Return: whether there was something to compare, and nothing differs. */
+static bool report(struct truth *truth)
+{
+	size_t n_insns = 0, n_called = 0;
+
+	for (size_t i = 0; i < truth->threads.n; i++) {
+		struct thread *thread = &truth->threads.items[i];
+
+		pass(truth, thread, UINT64_MAX);
+		n_insns += thread->ips.n;
+		n_called += thread->called.n;
+	}
+	/* A handler returns before it is left. */
+	if (truth->changes_stacks && truth->n_silent > truth->n_local + truth->n_handlers) {
+		printf("%" PRIu64 " returns left nothing\n", truth->n_silent);
+		truth->n_faults++;
+	}
+	printf("%zu instructions of %zu threads, %zu calls, %" PRIu64 " of them within functions, "
+	       "%" PRIu64 " entered, %" PRIu64 " left, %" PRIu64 " unwound, %" PRIu64
+	       " inferred, %" PRIu64 " ambiguous; %" PRIu64 " switches, %" PRIu64
+	       " stacks copied, %" PRIu64 " wrong at first: %" PRIu64 " faults\n",
+	       n_insns, truth->threads.n, n_called, truth->n_local, truth->n_entered, truth->n_left,
+	       truth->n_unwound, truth->n_inferred, truth->n_ambiguous, truth->n_switches,
+	       truth->n_copied, truth->n_wrong, truth->n_faults);
+	return n_insns > 0 && truth->n_faults == 0;
+}
+
+static void forget(struct truth *truth)
+{
+	for (size_t i = 0; i < truth->threads.n; i++) {
+		vec_deinit(&truth->threads.items[i].ips);
+		vec_deinit(&truth->threads.items[i].rsp);
+		vec_deinit(&truth->threads.items[i].called);
+		vec_deinit(&truth->threads.items[i].returned);
+	}
+	for (size_t i = 0; i < truth->stacks.n; i++)
+		vec_deinit(&truth->stacks.items[i].open);
+	for (size_t i = 0; i < truth->log.n; i++)
+		vec_deinit(&truth->log.items[i].insns);
+	vec_deinit(&truth->threads);
+	vec_deinit(&truth->stacks);
+	vec_deinit(&truth->log);
 }
 
 int main(int argc, char **argv)
 {
 	struct truth truth = {};
-	const struct ptd_call_batch *found;
-	const struct ptd_batch *batch;
-	struct ptd_decoder *decoder;
 	struct ptd_calls *calls;
+	bool same;
+	int c;
 
-	if (argc != 2)
-		error(2, 0, "usage: callrsp SNAPSHOT <LOG");
+	while ((c = getopt(argc, argv, "s")) != -1)
+		truth.changes_stacks = c == 's';
+	if (argc - optind != 1)
+		error(2, 0, "usage: callrsp [-s] SNAPSHOT <LOG");
 	read_log(&truth);
-	decoder = decoding_new(
-	    &(struct ptd_options){ .size = sizeof(struct ptd_options), .input = argv[1] });
+	decode(&truth, argv[optind], NULL);
+	for (size_t i = 0; i < truth.threads.n; i++)
+		find_rsp(&truth, &truth.threads.items[i]);
 	die_of_memory(ptd_calls_new(NULL, &calls));
-	while ((batch = decoding_next(decoder, argv[1]))) {
-		take_runs(&truth, batch);
-		die_of_memory(ptd_calls_batch(calls, batch));
-		while (ptd_calls_next(calls, &found) == 0)
-			take_calls(&truth, found);
-	}
-	printf("%zu instructions, %zu calls, %" PRIu64 " of them within functions, %" PRIu64
-	       " entered, %" PRIu64 " left, %" PRIu64 " unwound: %" PRIu64 " faults\n",
-	       truth.rsp.n, truth.called.n, truth.n_local, truth.n_entered, truth.n_left,
-	       truth.n_unwound, truth.n_faults);
+	decode(&truth, argv[optind], calls);
 	ptd_calls_free(calls);
-	ptd_decoder_free(decoder);
-	vec_deinit(&truth.log);
-	vec_deinit(&truth.rsp);
-	vec_deinit(&truth.called);
-	vec_deinit(&truth.open);
-	return truth.n_faults > 0 || truth.rsp.n == 0;
+	same = report(&truth);
+	forget(&truth);
+	return same ? 0 : 1;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * calltruth [-a] SNAPSHOT LOG OBJECT...: compares, for each thread in LOG, which functions of the
+ * calltruth [-af] SNAPSHOT LOG OBJECT...: compares, for each thread in LOG, which functions of the
  * objects with these file names were entered and left, in which order, with what the call layer
  * says. A line of LOG is a thread, + or -, and a function's name; functions that it does not name
  * do not count.
  *
  * With -a threads count as one, in the order of the stream: for a program that ran on one
  * CPU at a time.
+ *
+ * With -f files that the snapshot does not list may be in it. The file name of JIT code is that of
+ * its script.
  *
  * calltruth -d SNAPSHOT: prints the calls.
  *
@@ -42,6 +45,7 @@ struct thread {
 	uint32_t tid;
 	VEC(struct event) logged;
 	VEC(struct event) found;
+	uint64_t n_jumped; /* instructions before the function found last was left by a jump */
 };
 
 struct truth {
@@ -50,7 +54,7 @@ struct truth {
 	struct map by_name;      /* hash of the name → index in names */
 	VEC(const char *) known; /* by the function's id: its name in the log, "" if it has none */
 	char *const *objects;
-	bool dump, all;
+	bool dump, all, force;
 };
 
 static void die_of_memory(int r)
@@ -112,13 +116,49 @@ static void read_log(struct truth *truth, const char *path)
 	fclose(f);
 }
 
+/*
+ * Of node's JIT: "JS:*NAME FILE:LINE:COLUMN".
+ *
+ * Return: where NAME begins, of @ret_size bytes; NULL: it is none of that.
+ */
+static const char *name_in_script(const char *name, size_t *ret_size)
+{
+	const char *file = strrchr(name, ' ');
+
+	if (!file || strncmp(name, "JS:", 3) != 0 || !strchr("~^+*", name[3]))
+		return NULL;
+	*ret_size = (size_t)(file - (name + 4));
+	return name + 4;
+}
+
+/* Return: whether the function is from the file of this name. */
+static bool is_from(const struct ptd_function *function, const char *file)
+{
+	const char *path = function->object->name, *in_script = NULL, *name;
+	size_t size = strlen(path), name_size;
+
+	if (strcmp(path, "[jit]") == 0)
+		in_script = name_in_script(function->name, &name_size);
+	if (in_script) {
+		path = in_script + name_size + 1;
+		size = strcspn(path, ":");
+	}
+	name = memrchr(path, '/', size);
+	name = name ? name + 1 : path;
+	size -= (size_t)(name - path);
+	return size == strlen(file) && memcmp(name, file, size) == 0;
+}
+
 /* Return: the name that a program would log, without namespaces and arguments; NULL: it did not. */
 static const char *name_of(struct truth *truth, const char *name)
 {
 	static const char anonymous[] = "(anonymous namespace)";
-	const char *start = strstr(name, anonymous);
+	const char *start = strstr(name, anonymous), *in_script;
 	size_t size;
 
+	in_script = name_in_script(name, &size);
+	if (in_script)
+		return find_name(truth, in_script, size, false);
 	start = start ? start + sizeof(anonymous) - 1 + 2 : name;
 	size = strcspn(start, "(<");
 	/* Of OCaml: "camlMODULE__NAME_NUMBER". */
@@ -137,14 +177,13 @@ static const char *name_of(struct truth *truth, const char *name)
 /* Return: the name in the log of @function; NULL if it does not count. */
 static const char *known_name(struct truth *truth, const struct ptd_function *function)
 {
-	const char *slash = strrchr(function->object->name, '/');
-	const char *file = slash ? slash + 1 : function->object->name, *name = NULL;
+	const char *name = NULL;
 
 	while (truth->known.n <= function->id)
 		die_of_memory(vec_push(&truth->known, NULL));
 	if (!truth->known.items[function->id]) {
 		for (char *const *o = truth->objects; *o; o++)
-			if (strcmp(*o, file) == 0)
+			if (is_from(function, *o))
 				name = name_of(truth, function->name);
 		truth->known.items[function->id] = name ? name : "";
 	}
@@ -167,6 +206,24 @@ static void dump_call(const struct ptd_call_thread *thread, const struct ptd_cal
 	       call->to);
 }
 
+/*
+ * Note that the function of this name was entered or left. JIT code that jumps to other code of the
+ * same function (compiled better) is one execution of the function.
+ */
+static void take_call(struct thread *thread, const struct ptd_call *call, const char *name)
+{
+	const bool enters = call->kind == PTD_CALL_ENTER, jumps = call->how == PTD_CALL_BY_TAIL;
+	size_t size;
+
+	if (enters && jumps && thread->n_jumped == call->n_insns && thread->n_jumped > 0 &&
+	    name_in_script(call->function->name, &size) &&
+	    thread->found.items[thread->found.n - 1].name == name)
+		thread->found.n--;
+	else
+		die_of_memory(vec_push(&thread->found, { enters ? '+' : '-', name }));
+	thread->n_jumped = jumps && !enters ? call->n_insns : 0;
+}
+
 static void take_calls(struct truth *truth, const struct ptd_call_batch *batch)
 {
 	struct thread *thread = find_thread(truth, batch->thread->tid, false);
@@ -184,16 +241,15 @@ static void take_calls(struct truth *truth, const struct ptd_call_batch *batch)
 			continue;
 		name = known_name(truth, call->function);
 		if (name)
-			die_of_memory(vec_push(&thread->found,
-					       { call->kind == PTD_CALL_ENTER ? '+' : '-', name }));
+			take_call(thread, call, name);
 	}
 }
 
 static void decode(struct truth *truth, const char *input, struct ptd_calls *calls,
 		   struct callcheck *check)
 {
-	struct ptd_decoder *decoder = decoding_new(
-	    &(struct ptd_options){ .size = sizeof(struct ptd_options), .input = input });
+	struct ptd_decoder *decoder = decoding_new(&(struct ptd_options){
+	    .size = sizeof(struct ptd_options), .input = input, .force = truth->force });
 	const struct ptd_call_batch *found;
 	const struct ptd_batch *batch;
 
@@ -257,12 +313,13 @@ int main(int argc, char **argv)
 	bool same = true;
 	int c;
 
-	while ((c = getopt(argc, argv, "ad")) != -1) {
+	while ((c = getopt(argc, argv, "adf")) != -1) {
+		truth.force |= c == 'f';
 		truth.all |= c == 'a';
 		truth.dump |= c == 'd';
 	}
 	if (argc - optind < (truth.dump ? 1 : 3))
-		error(2, 0, "usage: calltruth [-a] SNAPSHOT LOG OBJECT... | -d SNAPSHOT");
+		error(2, 0, "usage: calltruth [-af] SNAPSHOT LOG OBJECT... | -d SNAPSHOT");
 	truth.objects = argv + optind + (truth.dump ? 1 : 2);
 	if (!truth.dump)
 		read_log(&truth, argv[optind + 1]);
