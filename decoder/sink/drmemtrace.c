@@ -105,6 +105,7 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 		return r;
 	}
 	sink->config = *config;
+	directory->decoder = config->decoder;
 	directory->clock.clock = config->info->clock;
 	directory->clock.realtime_offset_ns = config->info->realtime_offset_ns;
 	directory->marks_calls = sink->calls.layer;

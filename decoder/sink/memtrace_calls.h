@@ -43,7 +43,6 @@ struct memtrace_calls {
 	bool with_kernel;        /* those of the kernel are marked, too */
 	VEC(uint8_t) chosen;     /* by id of the function: whether it is marked, and was */
 	struct open_stacks stacks;
-	VEC(uint32_t) stack_of;             /* by id of the thread: the stack of its last call */
 	const struct ptd_call_batch *found; /* the calls that come next, from @next on; or NULL */
 	size_t next;
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "decoder/sink/memtrace_record.h"
+#include "ptd/decode.h"
 
 /*
  * How old a timestamp may become, in ticks of the stream's clock (ns, as a rule): within a slice;
@@ -474,48 +475,92 @@ static bool is_hole(const struct memtrace_thread *thread, uint64_t ip)
 }
 
 /*
- * Return: whether control came to @ip behind the int3 or int n at which it was interrupted, which
- *         the packets do not report; then that is @ret_insn. Its bytes are known if they stand
- *         behind those of the last instruction.
+ * Read the code at thread->async_ip, which is as far from the last instruction in their file as in
+ * memory, if both are of one file. Return: whether it is an int3, int1 or int n; then it is
+ * thread->interrupt.
  */
-static bool ran_interrupt(const struct memtrace_thread *thread, uint64_t ip,
-			  struct memtrace_insn *ret_insn)
+static bool read_interrupt(struct memtrace_thread *thread)
+{
+	const struct ptd_block *near = thread->last.block;
+	const struct ptd_decoder *decoder = thread->directory->decoder;
+	uint8_t *bytes = thread->interrupt.bytes;
+	size_t n;
+
+	if (!decoder || near->mode != 64)
+		return false;
+	n = ptd_decoder_code(decoder, near->object,
+			     near->address + (thread->async_ip - thread->last.base), bytes, 2);
+	if (n == 0 || (bytes[0] != 0xcc && bytes[0] != 0xf1 && (bytes[0] != 0xcd || n < 2)))
+		return false;
+	thread->interrupt.insn =
+	    (struct ptd_insn){ .size = bytes[0] == 0xcd ? 2 : 1,
+			       .iclass = PTD_INSN_INTERRUPT,
+			       .symbol = near->insns[thread->last.index].symbol };
+	thread->interrupt.block = (struct ptd_block){ .n_insns = 1,
+						      .size = thread->interrupt.insn.size,
+						      .mode = 64,
+						      .object = near->object,
+						      .bytes = bytes,
+						      .insns = &thread->interrupt.insn };
+	return true;
+}
+
+/*
+ * Return: whether it was an int3 or int n at which the thread was interrupted, @ret_insn, which the
+ *         packets do not report. It is taken to be in the function of the last instruction.
+ */
+static bool find_interrupt(struct memtrace_thread *thread, struct memtrace_insn *ret_insn)
 {
 	const struct memtrace_insn *last = &thread->last;
 	const struct ptd_insn *insns;
-	struct memtrace_insn insn;
 
-	if (!thread->has_last || last->index + 1 == last->block->n_insns)
+	if (!thread->has_last || thread->gap)
 		return false;
-	insn = (struct memtrace_insn){ last->block, last->base, last->index + 1 };
 	insns = last->block->insns;
-	*ret_insn = insn;
-	return memtrace_insn_class(&insn) == PTD_INSN_INTERRUPT &&
-	       memtrace_insn_pc(&insn) == thread->async_ip && memtrace_insn_next(&insn) == ip &&
-	       insns[insn.index].symbol == insns[last->index].symbol;
+	*ret_insn = (struct memtrace_insn){ last->block, last->base, last->index + 1 };
+	if (ret_insn->index < last->block->n_insns &&
+	    memtrace_insn_pc(ret_insn) == thread->async_ip)
+		return memtrace_insn_class(ret_insn) == PTD_INSN_INTERRUPT &&
+		       insns[ret_insn->index].symbol == insns[last->index].symbol;
+	*ret_insn = (struct memtrace_insn){ &thread->interrupt.block, thread->async_ip, 0 };
+	return read_interrupt(thread);
 }
 
-/* Control came to @ip from where it was interrupted. */
+/* Write @insn, behind the last instruction. */
+static int write_interrupt(struct memtrace_thread *thread, const struct memtrace_insn *insn)
+{
+	const int r = write_xfer(thread);
+
+	thread->last = *insn;
+	thread->after_branch = false;
+	return r < 0 ? r
+		     : memtrace_file_insns(&thread->file, insn->block, insn->base, insn->index,
+					   insn->index + 1, insn->index);
+}
+
+/*
+ * Control came to @ip from where it was interrupted. If that was an int3, it has run, for its
+ * handler returns behind it; should another signal have come just before it, it is written before
+ * that signal's handler.
+ */
 static int return_from_async(struct memtrace_thread *thread, uint64_t ip)
 {
+	uint64_t pc = thread->async_ip;
 	struct memtrace_insn insn;
+	int r;
 
-	if (ip == thread->async_ip)
+	if (ip == pc)
 		return 0;
-	if (!thread->gap && !thread->space_changed && ran_interrupt(thread, ip, &insn)) {
-		const int r = write_xfer(thread);
-
-		thread->last = insn;
-		thread->after_branch = false;
-		return r < 0 ? r
-			     : memtrace_file_insns(&thread->file, insn.block, insn.base, insn.index,
-						   insn.index + 1, insn.index);
+	if (!thread->space_changed && find_interrupt(thread, &insn)) {
+		r = write_interrupt(thread, &insn);
+		pc = memtrace_insn_next(&insn);
+		return r < 0 || ip == pc ? r : enter_handler(thread, pc, pc);
 	}
 	if (is_hole(thread, ip)) {
 		thread->gap = true;
 		return 0;
 	}
-	return enter_handler(thread, thread->async_ip, thread->async_ip);
+	return enter_handler(thread, pc, pc);
 }
 
 /* Control is at @ip of the program. */

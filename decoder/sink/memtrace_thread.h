@@ -47,8 +47,9 @@ struct memtrace_directory {
 	struct memtrace_out_pool pool;
 	struct memtrace_clock clock;
 	struct memtrace_symbols symbols;
-	bool marks_calls;  /* calls and returns have markers */
-	bool whole_system; /* the kernel's code is written, too */
+	const struct ptd_decoder *decoder; /* is asked for code; borrowed; or NULL */
+	bool marks_calls;                  /* calls and returns have markers */
+	bool whole_system;                 /* the kernel's code is written, too */
 };
 
 /* What the stream showed last of the thread. */
@@ -98,6 +99,12 @@ struct memtrace_thread {
 
 	struct memtrace_event events[MEMTRACE_EVENTS_MAX]; /* the innermost is the last */
 	size_t n_events;
+
+	struct { /* an int3 or int n that is in no block that has run */
+		struct ptd_block block;
+		struct ptd_insn insn;
+		uint8_t bytes[2];
+	} interrupt;
 
 	bool xfer_due;    /* marker 1 is due as soon as there is an instruction where it leads */
 	uint64_t xfer_pc; /* value of that marker */

@@ -431,13 +431,16 @@ static const struct {
 	{ "int3 is not reported, and goes on behind itself",
 	  { SLICE(3, 7, 1, 5000), ALL(INT3, 0x1000, 1), ASYNC(0x1001), ALL(NOPS, 0x1002, 1) },
 	  T0 "90 1000+1 cc 1001+1 90 1002+1 " },
-	{ "int3 after a handler",
-	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x0ffe, 1), ASYNC(0x0fff), ALL(SIGRET, 0x2001, 2), OFF,
-	    PART(NOPS, 0x0ffe, 1, 1, 0), PART(INT3, 0x1000, 0, 1, 0), ASYNC(0x1001),
-	    ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1002, 1) },
-	  T0 "90 ffe+1 sig:fff " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
-	     "xfer:200a 90 fff+1 90 1000+1 sig:1001 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
-	     "win:1 90 1002+1 " },
+	{ "int3 has a handler",
+	  { SLICE(3, 7, 1, 5000), ALL(INT3, 0x1000, 1), ASYNC(0x1001), ALL(SIGRET, 0x2001, 2), OFF,
+	    ALL(NOPS, 0x1002, 1) },
+	  T0 "90 1000+1 cc 1001+1 sig:1002 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+	     "xfer:200a 90 1002+1 " },
+	{ "a signal just before int3, which the packets do not tell from int3's own",
+	  { SLICE(3, 7, 1, 5000), ALL(INT3, 0x1000, 1), ASYNC(0x1001), ALL(SIGRET, 0x2001, 2), OFF,
+	    ASYNC(0x1001), ALL(NOPS, 0x1002, 1) },
+	  T0 "90 1000+1 cc 1001+1 sig:1002 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+	     "xfer:200a sig:1002 " T5 T5 "win:1 90 1002+1 " },
 	{ "int3 whose bytes are not known",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 4), ASYNC(0x1004), ALL(NOPS, 0x1005, 1) },
 	  T0 NOP4("100") T5 "win:1 90 1005+1 " },
