@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -43,30 +44,57 @@ int outdir_open_here(int dir_fd, const char *name, bool is_new)
 	return r;
 }
 
-static int ask_creator(int socket, const char *name, bool is_new)
+int outdir_rename_here(int dir_fd, const char *name, const char *new_name)
 {
-	struct outdir_question question = { .is_new = is_new };
+	/* Only this process makes files here, so that no other file can come between the two. */
+	if (faccessat(dir_fd, new_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	return renameat(dir_fd, name, dir_fd, new_name) < 0 ? -errno : 0;
+}
+
+/*
+ * Ask the process at the other end of @socket. @new_name may be NULL. Return: 0 and a descriptor or
+ * -1 in @ret_fd; or negative errno.
+ */
+static int ask_creator(int socket, enum outdir_what what, const char *name, const char *new_name,
+		       int *ret_fd)
+{
+	struct outdir_question question = { .what = (uint8_t)what };
 	struct outdir_answer answer;
 	int r, fd;
 
-	if (strlen(name) > OUTDIR_NAME_MAX)
+	if (strlen(name) > OUTDIR_NAME_MAX || (new_name && strlen(new_name) > OUTDIR_NAME_MAX))
 		return -ENAMETOOLONG;
 	memcpy(question.name, name, strlen(name));
-	/* A file that is created, and for which there is then no descriptor, would stay behind. */
-	fd = fcntl(socket, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	(void)fd_close(fd);
+	if (new_name)
+		memcpy(question.new_name, new_name, strlen(new_name));
 
 	r = fdpass_ask(socket, &question, sizeof(question));
 	if (r == 0)
 		r = fdpass_receive(socket, &answer, sizeof(answer), &fd);
 	if (r < 0)
 		return r;
-	if (answer.r == 0 && fd >= 0)
-		return fd;
+	if (answer.r == 0) {
+		*ret_fd = fd;
+		return 0;
+	}
 	(void)fd_close(fd);
 	return answer.r < 0 ? answer.r : -EMFILE;
+}
+
+static int open_by_creator(int socket, const char *name, bool is_new)
+{
+	int r, fd;
+
+	/* A file that is created, and for which there is then no descriptor, would stay behind. */
+	fd = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	(void)fd_close(fd);
+	r = ask_creator(socket, is_new ? OUTDIR_CREATE : OUTDIR_OPEN, name, NULL, &fd);
+	if (r < 0)
+		return r;
+	return fd < 0 ? -EMFILE : fd;
 }
 
 int outdir_open(int fd, const char *name, bool is_new)
@@ -75,6 +103,21 @@ int outdir_open(int fd, const char *name, bool is_new)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	return S_ISSOCK(st.st_mode) ? ask_creator(fd, name, is_new)
+	return S_ISSOCK(st.st_mode) ? open_by_creator(fd, name, is_new)
 				    : outdir_open_here(fd, name, is_new);
+}
+
+int outdir_rename(int fd, const char *name, const char *new_name)
+{
+	struct stat st;
+	int file, r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return outdir_rename_here(fd, name, new_name);
+	r = ask_creator(fd, OUTDIR_RENAME, name, new_name, &file);
+	if (r == 0)
+		(void)fd_close(file);
+	return r;
 }

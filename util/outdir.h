@@ -17,10 +17,18 @@
 
 #define OUTDIR_NAME_MAX 255
 
-/* The messages, each a packet of a SOCK_SEQPACKET socket. The file comes with the answer. */
+/* What is asked for. */
+enum outdir_what {
+	OUTDIR_OPEN,
+	OUTDIR_CREATE,
+	OUTDIR_RENAME,
+};
+
+/* The messages, each a packet of a SOCK_SEQPACKET socket. A file comes with the answer. */
 struct outdir_question {
-	uint8_t is_new;
-	char name[OUTDIR_NAME_MAX + 1]; /* ends with a NUL */
+	uint8_t what;
+	char name[OUTDIR_NAME_MAX + 1];     /* ends with a NUL */
+	char new_name[OUTDIR_NAME_MAX + 1]; /* of OUTDIR_RENAME; likewise */
 };
 
 struct outdir_answer {
@@ -46,3 +54,13 @@ _must_check_ int outdir_open_here(int dir_fd, const char *name, bool is_new);
 
 /* The same, where @fd is the directory, or the socket to the process that opens the file. */
 _must_check_ int outdir_open(int fd, const char *name, bool is_new);
+
+/*
+ * Give the file @name in the directory @dir_fd the name @new_name, which no other file there has.
+ *
+ * Return: 0; -EEXIST; or another negative errno.
+ */
+_must_check_ int outdir_rename_here(int dir_fd, const char *name, const char *new_name);
+
+/* The same, where @fd is the directory, or the socket to the process that renames the file. */
+_must_check_ int outdir_rename(int fd, const char *name, const char *new_name);

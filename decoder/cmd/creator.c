@@ -17,14 +17,22 @@
 /* The numbers of the child's two descriptors; all descriptors above them are closed. */
 enum { DIR_FD = 3, SOCKET_FD = 4, FIRST_OTHER };
 
-static int open_file(const struct outdir_question *question, unsigned *n_files)
+/* Do what is asked. Return: 0, with the file's descriptor or -1 in @ret_fd; or negative errno. */
+static int answer_question(const struct outdir_question *question, unsigned *n_files, int *ret_fd)
 {
-	/* The question comes from the confined process, so its name may be anything. */
-	if (!outdir_is_name(question->name))
+	const bool is_new = question->what == OUTDIR_CREATE;
+
+	/* The question comes from the confined process, so its names may be anything. */
+	if (question->what > OUTDIR_RENAME || !outdir_is_name(question->name))
 		return -EINVAL;
-	if (question->is_new && (*n_files)++ >= FILES_MAX)
+	if (question->what == OUTDIR_RENAME)
+		return outdir_is_name(question->new_name)
+			   ? outdir_rename_here(DIR_FD, question->name, question->new_name)
+			   : -EINVAL;
+	if (is_new && (*n_files)++ >= FILES_MAX)
 		return -EMFILE;
-	return outdir_open_here(DIR_FD, question->name, question->is_new);
+	*ret_fd = outdir_open_here(DIR_FD, question->name, is_new);
+	return *ret_fd < 0 ? *ret_fd : 0;
 }
 
 _Noreturn static void serve(void)
@@ -40,9 +48,9 @@ _Noreturn static void serve(void)
 	if (fdpass_send(SOCKET_FD, &answer, sizeof(answer), -1) < 0 || answer.r < 0)
 		_exit(1);
 	while (read(SOCKET_FD, &question, sizeof(question)) == sizeof(question)) {
-		_cleanup_(fd_closep) int fd = open_file(&question, &n_files);
+		_cleanup_(fd_closep) int fd = -1;
 
-		answer.r = fd < 0 ? fd : 0;
+		answer.r = answer_question(&question, &n_files, &fd);
 		if (fdpass_send(SOCKET_FD, &answer, sizeof(answer), fd < 0 ? -1 : fd) < 0)
 			break;
 	}

@@ -129,6 +129,7 @@ static int open_outputs(struct command *c, const struct ptd_info *info, struct p
 		o->config.info = info;
 		o->config.decoder = d;
 		o->config.positions = c->positions;
+		o->config.threads = c->threads;
 		r = ptd_sink_new(o->ops, &o->config, &o->sink, &message);
 		if (message)
 			command_log(r, message);

@@ -23,10 +23,13 @@
 #define LANDLOCK_ABI_TRUNCATE 3
 
 /* All that Landlock 1 knows: what is not handled here would stay allowed. */
-#define ACCESS_ALL   ((UINT64_C(1) << 13) - 1)
-#define ACCESS_FILE  (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE)
-#define ACCESS_READ  (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define ACCESS_WRITE (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG)
+#define ACCESS_ALL  ((UINT64_C(1) << 13) - 1)
+#define ACCESS_FILE (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE)
+#define ACCESS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+/* To give a file another name is to make it under that name and to remove it under the old one. */
+#define ACCESS_WRITE                                                   \
+	(LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG | \
+	 LANDLOCK_ACCESS_FS_REMOVE_FILE)
 
 /*
  * A sanitized build is for tests: it looks for leaks at its end, by a thread of its own, /proc and
@@ -227,7 +230,7 @@ static const int allowed[] = {
 };
 
 /* System calls that a process that creates files needs in addition. */
-static const int allowed_creator[] = { SCMP_SYS(openat), SCMP_SYS(sendmsg) };
+static const int allowed_creator[] = { SCMP_SYS(openat), SCMP_SYS(sendmsg), SCMP_SYS(renameat) };
 
 /* System calls that starting and ending threads needs in addition. */
 static const int allowed_threads[] = { SCMP_SYS(set_robust_list), SCMP_SYS(rseq) };

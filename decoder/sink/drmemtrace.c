@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The sink "drmemtrace": a directory that DynamoRIO's trace analysis tools read (-indir), with an
- * uncompressed file for each thread, named after its last name; and tables of the symbols and of
- * the functions.
+ * The sink "drmemtrace": a directory that DynamoRIO's trace analysis tools read (-indir), with a
+ * file for each thread, named after its last name; the schedule of all; and tables of the symbols
+ * and of the functions.
  *
  * Timestamps are real time if the recorder's clock is known. Otherwise (a bare PT stream) they
  * count ticks of the stream's clock since the first slice, or are all the same if the stream has no
@@ -24,6 +24,7 @@
 #include "decoder/sink/memtrace_code.h"
 #include "decoder/sink/memtrace_expansion.h"
 #include "decoder/sink/memtrace_out.h"
+#include "decoder/sink/memtrace_schedule.h"
 #include "decoder/sink/memtrace_symbols.h"
 #include "decoder/sink/memtrace_thread.h"
 #include "decoder/sink/sinks.h"
@@ -42,6 +43,7 @@ struct drmemtrace {
 	struct memtrace_directory directory;
 	struct memtrace_calls calls;
 	bool begun; /* directory.clock.t_first is set */
+	int error;  /* of a write: what is unfinished stays so */
 
 	struct map comms; /* pid << 32 | tid → the last name of the thread, the decoder's */
 	VEC(struct memtrace_thread *) threads;
@@ -82,23 +84,54 @@ static void sink_free(void *state)
 	memtrace_calls_deinit(&sink->calls);
 	memtrace_symbols_deinit(&sink->directory.symbols);
 	memtrace_out_pool_deinit(&sink->directory.pool);
+	memtrace_schedule_deinit(&sink->directory.schedule);
 	free(sink);
+}
+
+/* Return: 0; or -EINVAL if the option has a value that it does not take. */
+static int parse_container(const struct ptd_sink_config *config,
+			   enum memtrace_container *ret_container)
+{
+	static const char *const names[] = {
+		[MEMTRACE_PLAIN] = "none",
+		[MEMTRACE_ZIP] = "zip",
+		[MEMTRACE_LZ4] = "lz4",
+	};
+	const char *name = ptd_sink_option(config, "compress");
+
+	*ret_container = MEMTRACE_PLAIN;
+	if (!name)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		if (strcmp(name, names[i]) == 0) {
+			*ret_container = (enum memtrace_container)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
 }
 
 static int sink_open(const struct ptd_sink_config *config, struct ptd_output *output,
 		     void **ret_state)
 {
-	struct drmemtrace *sink = calloc(1, sizeof(*sink));
+	enum memtrace_container container;
 	struct memtrace_directory *directory;
-	int r;
+	struct drmemtrace *sink;
+	int r = parse_container(config, &container);
 
 	(void)output;
+	if (r < 0)
+		return r;
+	sink = calloc(1, sizeof(*sink));
 	if (!sink)
 		return -ENOMEM;
 	directory = &sink->directory;
 	directory->whole_system = ptd_sink_option(config, "whole-system");
 	r = memtrace_calls_init(&sink->calls, config->info, ptd_sink_option(config, "func-markers"),
 				directory->whole_system);
+	if (r == 0)
+		r = memtrace_out_pool_init(&directory->pool, config->fd, config->room, container,
+					   config->threads);
 	if (r < 0) {
 		memtrace_calls_deinit(&sink->calls);
 		free(sink);
@@ -109,7 +142,6 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	directory->clock.clock = config->info->clock;
 	directory->clock.realtime_offset_ns = config->info->realtime_offset_ns;
 	directory->marks_calls = sink->calls.layer;
-	memtrace_out_pool_init(&directory->pool, config->fd, config->room);
 	memtrace_symbols_init(&directory->symbols, &sink->config, &directory->clock);
 	*ret_state = sink;
 	return 0;
@@ -264,19 +296,14 @@ static int sink_expand(const void *state, void *memory, const struct ptd_batch *
 	return memtrace_expand(memory, batch, output);
 }
 
-static int sink_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
-		      struct ptd_output *output)
+static int write_expanded(struct drmemtrace *sink, const struct ptd_batch *batch, const void *bytes)
 {
-	struct drmemtrace *sink = state;
-	struct memtrace_expansion expansion;
+	const struct memtrace_expansion expansion = memtrace_expansion_at(bytes, batch->n_runs);
 	struct memtrace_thread *thread;
 	struct memtrace_code *code;
 	size_t n_before;
 	int r;
 
-	(void)n_bytes;
-	(void)output;
-	expansion = memtrace_expansion_at(bytes, batch->n_runs);
 	if (!sink->begun)
 		sink->directory.clock.t_first = batch->slice->t0;
 	sink->begun = true;
@@ -299,22 +326,34 @@ static int sink_write(void *state, const struct ptd_batch *batch, const void *by
 	return r;
 }
 
+static int sink_write(void *state, const struct ptd_batch *batch, const void *bytes, size_t n_bytes,
+		      struct ptd_output *output)
+{
+	struct drmemtrace *sink = state;
+
+	(void)n_bytes;
+	(void)output;
+	if (sink->error == 0)
+		sink->error = write_expanded(sink, batch, bytes);
+	return sink->error;
+}
+
 static int sink_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct drmemtrace *sink = state;
-	int r = 0, q;
+	int r = sink->error;
 
 	(void)stats;
 	(void)output;
-	/* After a failure the other files are finished all the same. */
-	for (size_t i = 0; i < sink->threads.n; i++) {
-		q = memtrace_thread_finish(sink->threads.items[i]);
-		r = r ?: q;
-	}
-	q = memtrace_symbols_finish(&sink->directory.symbols);
-	r = r ?: q;
-	q = memtrace_calls_finish(&sink->calls, &sink->config);
-	return r ?: q;
+	for (size_t i = 0; i < sink->threads.n && r == 0; i++)
+		r = memtrace_thread_finish(sink->threads.items[i]);
+	if (r == 0)
+		r = memtrace_out_pool_flush(&sink->directory.pool);
+	if (r == 0)
+		r = memtrace_schedule_write(&sink->directory.schedule, &sink->directory.pool);
+	if (r == 0)
+		r = memtrace_symbols_finish(&sink->directory.symbols);
+	return r < 0 ? r : memtrace_calls_finish(&sink->calls, &sink->config);
 }
 
 static const char *sink_omission(void *state)
@@ -339,6 +378,7 @@ static const char *sink_omission(void *state)
 static const char *const directories[] = { "trace", "aux", NULL };
 
 static const struct ptd_sink_option options[] = {
+	{ .name = "compress", .help = "HOW  zip, lz4 or none (default)" },
 	{ .name = "whole-system", .help = "with the kernel's code", .is_flag = true },
 	{ .name = "func-markers",
 	  .help = "PATTERN  mark calls of these functions only, as 'png_*'; none: of no function" },

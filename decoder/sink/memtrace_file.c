@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "decoder/sink/memtrace_record.h"
+#include "decoder/sink/memtrace_schedule.h"
 
 #define EPOCH_1601_US    UINT64_C(11644473600000000)
 #define CACHE_LINE_BYTES 64
@@ -14,10 +15,12 @@
 #define PIECE_INSNS      1024 /* written in one go; with bytes they need less than a buffer */
 #define ENCODING_BYTES   8    /* in one record */
 #define INSN_RECORDS_MAX 4    /* two of encoding, the target, the instruction */
+#define HEADER_MARKERS   5
 
 static_assert(PIECE_INSNS * INSN_RECORDS_MAX * sizeof(struct memtrace_record) <=
 		  MEMTRACE_OUT_BUFFER,
 	      "a piece fits into the buffer");
+static_assert(sizeof(struct memtrace_record) == MEMTRACE_OUT_WATCHED, "a record is watched");
 
 struct memtrace_announced {
 	struct {
@@ -62,12 +65,13 @@ static int write_header(struct memtrace_file *file, uint64_t file_type, uint64_t
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CHUNK_INSNS, MEMTRACE_CHUNK);
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_PAGE_SIZE, PAGE_BYTES);
 	commit(file, p);
+	file->n_markers = HEADER_MARKERS;
 	return 0;
 }
 
 int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *pool,
-			 const struct memtrace_clock *clock, const char *stem, uint64_t file_type,
-			 uint64_t pid, uint64_t tid)
+			 const struct memtrace_clock *clock, struct memtrace_schedule *schedule,
+			 const char *stem, uint64_t file_type, uint64_t pid, uint64_t tid)
 {
 	int r;
 
@@ -75,6 +79,8 @@ int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *p
 	if (r < 0)
 		return r;
 	file->clock = clock;
+	file->schedule = schedule;
+	file->tid = tid;
 	file->chunk_end = MEMTRACE_CHUNK;
 	file->symbol = MEMTRACE_NO_SYMBOL_YET;
 	return write_header(file, file_type, pid, tid);
@@ -98,13 +104,57 @@ int memtrace_file_marker(struct memtrace_file *file, uint16_t marker, uint64_t v
 	if (ret_offset)
 		*ret_offset = memtrace_out_offset(&file->out);
 	commit(file, memtrace_put_record(p, MEMTRACE_MARKER, marker, value));
+	file->n_markers++;
 	return 0;
 }
 
-int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint64_t value)
+int memtrace_file_watch(struct memtrace_file *file, uint64_t offset)
 {
-	return memtrace_out_patch(&file->out, offset + offsetof(struct memtrace_record, addr),
-				  &value, sizeof(value));
+	return memtrace_out_watch(&file->out, offset);
+}
+
+int memtrace_file_settle(struct memtrace_file *file, uint64_t offset)
+{
+	return memtrace_out_settle(&file->out, offset);
+}
+
+int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint16_t marker,
+			uint64_t value)
+{
+	uint8_t record[MEMTRACE_OUT_WATCHED];
+
+	(void)memtrace_put_record(record, MEMTRACE_MARKER, marker, value);
+	return memtrace_out_patch(&file->out, offset, record);
+}
+
+/*
+ * The next instruction is written now: if the chunk is full, the next one begins. In a file with
+ * members it begins with what readers do not count.
+ */
+static int enter_chunk(struct memtrace_file *file)
+{
+	uint8_t *p;
+	int r;
+
+	if (file->n_insns - file->chunk_start < MEMTRACE_CHUNK)
+		return 0;
+	file->chunk_start = file->n_insns;
+	file->symbol = MEMTRACE_NO_SYMBOL_YET;
+	if (!memtrace_out_has_members(&file->out))
+		return 0;
+	r = memtrace_file_marker(file, MEMTRACE_CHUNK_FOOTER, file->n_chunks++, NULL);
+	if (r == 0)
+		r = memtrace_out_end_member(&file->out);
+	if (r == 0)
+		r = memtrace_out_room(&file->out, 3 * sizeof(struct memtrace_record), &p);
+	if (r < 0)
+		return r;
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_RECORD_ORDINAL,
+				file->n_insns + file->n_markers);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_TIMESTAMP, file->stamp);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CPU, file->cpu);
+	commit(file, p);
+	return 0;
 }
 
 uint64_t memtrace_stamp(const struct memtrace_clock *clock, uint64_t t)
@@ -129,11 +179,15 @@ int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint32_t cpu)
 		return r;
 	if (stamp > file->stamp)
 		file->stamp = stamp;
+	file->cpu = cpu == PTD_ID_UNKNOWN ? UINT64_MAX : cpu;
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_TIMESTAMP, file->stamp);
-	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CPU,
-				cpu == PTD_ID_UNKNOWN ? UINT64_MAX : cpu);
+	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CPU, file->cpu);
 	commit(file, p);
-	return 0;
+	file->n_markers += 2;
+	if (!file->schedule)
+		return 0;
+	return memtrace_schedule_add(file->schedule, file->tid, file->stamp, file->cpu,
+				     file->n_insns);
 }
 
 int memtrace_file_window(struct memtrace_file *file)
@@ -257,17 +311,35 @@ bool memtrace_file_look_up(const struct memtrace_file *file, struct memtrace_kno
 	return lately->n >= end;
 }
 
+/* Return: how many markers of symbols there are among the records. */
+static uint64_t count_symbols(const uint8_t *records, size_t size)
+{
+	const uint32_t marker = (uint32_t)MEMTRACE_SYMBOL << 16 | MEMTRACE_MARKER;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < size; i += sizeof(struct memtrace_record)) {
+		uint32_t kind;
+
+		memcpy(&kind, records + i, sizeof(kind));
+		n += kind == marker;
+	}
+	return n;
+}
+
 int memtrace_file_records(struct memtrace_file *file, const uint8_t *records, size_t size,
 			  uint64_t n_insns, uint32_t symbol)
 {
 	uint8_t *p;
-	int r;
+	int r = enter_chunk(file);
 
-	r = memtrace_out_room(&file->out, size, &p);
+	if (r == 0)
+		r = memtrace_out_room(&file->out, size, &p);
 	if (r < 0)
 		return r;
 	memcpy(p, records, size);
 	commit(file, p + size);
+	if (memtrace_out_has_members(&file->out))
+		file->n_markers += count_symbols(records, size);
 	file->n_insns += n_insns;
 	file->symbol = symbol;
 	return 0;
@@ -300,20 +372,12 @@ static uint8_t *put_insns_with_bytes(uint8_t *p, const struct ptd_block *block, 
 	return p;
 }
 
-/* The next instruction is written now: if the chunk is full, the next one begins. */
-static void enter_chunk(struct memtrace_file *file)
-{
-	if (file->n_insns - file->chunk_start < MEMTRACE_CHUNK)
-		return;
-	file->chunk_start = file->n_insns;
-	file->symbol = MEMTRACE_NO_SYMBOL_YET;
-}
-
 int memtrace_file_symbol(struct memtrace_file *file, uint32_t symbol)
 {
-	enter_chunk(file);
-	if (file->symbol == symbol)
-		return 0;
+	const int r = enter_chunk(file);
+
+	if (r < 0 || file->symbol == symbol)
+		return r;
 	file->symbol = symbol;
 	return memtrace_file_marker(file, MEMTRACE_SYMBOL, symbol, NULL);
 }
@@ -339,9 +403,8 @@ int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *bloc
 		const bool with_bytes = first >= from;
 		size_t stop;
 		uint8_t *p;
-		int r;
+		int r = memtrace_file_symbol(file, block->insns[first].symbol);
 
-		r = memtrace_file_symbol(file, block->insns[first].symbol);
 		if (r < 0)
 			return r;
 		stop = same_symbol(file, block, first, with_bytes || end < from ? end : from);
@@ -375,12 +438,11 @@ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn 
 {
 	const struct ptd_insn *i = &insn->block->insns[insn->index];
 	uint8_t *p;
-	int r;
+	int r = memtrace_file_symbol(file, i->symbol);
 
-	r = memtrace_file_symbol(file, i->symbol);
-	if (r < 0)
-		return r;
-	r = memtrace_out_room(&file->out, INSN_RECORDS_MAX * sizeof(struct memtrace_record), &p);
+	if (r == 0)
+		r = memtrace_out_room(&file->out, INSN_RECORDS_MAX * sizeof(struct memtrace_record),
+				      &p);
 	if (r < 0)
 		return r;
 	if (with_bytes)
@@ -404,7 +466,7 @@ int memtrace_file_finish(struct memtrace_file *file, uint64_t tid)
 	p = memtrace_put_record(p, MEMTRACE_THREAD_EXIT, MEMTRACE_ID_SIZE, tid);
 	p = memtrace_put_record(p, MEMTRACE_FOOTER, 0, 0);
 	commit(file, p);
-	return memtrace_out_close(&file->out);
+	return memtrace_out_finish(&file->out);
 }
 
 void memtrace_file_deinit(struct memtrace_file *file)

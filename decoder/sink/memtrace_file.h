@@ -8,10 +8,13 @@
  * remembers which instructions' bytes it has announced. What is written, and when that is legal, is
  * decided by struct memtrace_thread.
  *
- * Bytes are announced anew in every chunk of MEMTRACE_CHUNK instructions, and the symbol is stated
- * anew, although DynamoRIO treats a plain file as one chunk. A reader that relies on the chunk size
- * in the header therefore finds both, and the file can be cut into the components of a zip archive
- * without a change.
+ * A zip file has a member for each chunk of MEMTRACE_CHUNK instructions, so that a reader can begin
+ * at any of them. A chunk ends with a footer; the next begins with what the reader has to know: how
+ * many records it would have seen, the time, and the CPU. These are not counted as records.
+ *
+ * Bytes are announced anew in every chunk, and the symbol is stated anew, also in a file without
+ * members, which DynamoRIO treats as one chunk: a reader that relies on the chunk size in the
+ * header finds both.
  */
 
 #include <stdbool.h>
@@ -48,11 +51,16 @@ struct memtrace_announced;
 struct memtrace_file {
 	struct memtrace_out out;
 	const struct memtrace_clock *clock; /* borrowed */
-	uint64_t stamp;                     /* the last timestamp */
-	uint64_t n_windows;                 /* windows so far; the next window has this number */
+	struct memtrace_schedule *schedule; /* borrowed; NULL: it is not written */
+	uint64_t tid;
+	uint64_t stamp;     /* the last timestamp */
+	uint64_t cpu;       /* the last CPU */
+	uint64_t n_windows; /* windows so far; the next window has this number */
 	uint64_t n_insns;
+	uint64_t n_markers;   /* those that a reader counts as records */
 	uint64_t chunk_start; /* n_insns when the chunk began */
 	uint64_t chunk_end;   /* n_insns up to which bytes are announced in one chunk */
+	uint64_t n_chunks;    /* that are full */
 	uint64_t symbol;      /* of the last marker 101 in this chunk; or MEMTRACE_NO_SYMBOL_YET */
 
 	struct memtrace_code *code; /* of the thread's address space; borrowed */
@@ -80,13 +88,14 @@ struct memtrace_known {
 };
 
 /*
- * Create the file and write its header without the first timestamp. @pool and @clock must outlive
- * the file; the name begins with @stem (memtrace_out_create()).
+ * Create the file and write its header without the first timestamp. @pool, @clock and @schedule
+ * must outlive the file; the name begins with @stem (memtrace_out_create()).
  *
  * Return: 0; or negative errno, and the caller must still call memtrace_file_deinit().
  */
 _must_check_ int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *pool,
-				      const struct memtrace_clock *clock, const char *stem,
+				      const struct memtrace_clock *clock,
+				      struct memtrace_schedule *schedule, const char *stem,
 				      uint64_t file_type, uint64_t pid, uint64_t tid);
 
 /* Runs from now on belong to @code, which is borrowed. None of it counts as announced. */
@@ -100,8 +109,20 @@ void memtrace_file_set_code(struct memtrace_file *file, struct memtrace_code *co
 _must_check_ int memtrace_file_marker(struct memtrace_file *file, uint16_t marker, uint64_t value,
 				      uint64_t *ret_offset);
 
-/* Change the value of the marker that begins at @offset to @value. */
-_must_check_ int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint64_t value);
+/*
+ * The value of the marker at @offset, which was written last, may have to be changed; until that of
+ * this marker and those behind it are settled.
+ */
+_must_check_ int memtrace_file_watch(struct memtrace_file *file, uint64_t offset);
+_must_check_ int memtrace_file_settle(struct memtrace_file *file, uint64_t offset);
+
+/*
+ * Change the value of the marker @marker that begins at @offset, and is watched, to @value.
+ *
+ * Return: 0; -ENOENT if it is too late for that (memtrace_out_patch()); or another negative errno.
+ */
+_must_check_ int memtrace_file_patch(struct memtrace_file *file, uint64_t offset, uint16_t marker,
+				     uint64_t value);
 
 /*
  * Write the markers of the time @t and of the CPU @cpu, which may be PTD_ID_UNKNOWN. If @t is

@@ -53,6 +53,8 @@ enum memtrace_marker {
 	MEMTRACE_WINDOW = 14, /* a new value allows a gap in the flow of control */
 	MEMTRACE_PAGE_SIZE = 18,
 	MEMTRACE_CHUNK_INSNS = 20,
+	MEMTRACE_CHUNK_FOOTER = 21,
+	MEMTRACE_RECORD_ORDINAL = 22,
 	MEMTRACE_BRANCH_TARGET = 29,
 	MEMTRACE_HARDWARE_EVENT = 43,  /* kernel code begins: the pc that would have come next */
 	MEMTRACE_HARDWARE_RETURN = 44, /* it ends: not 0 */

@@ -124,7 +124,7 @@ static int start(struct memtrace_thread *thread)
 		return -ENOMEM;
 	}
 	r = memtrace_file_create(&thread->file, &thread->directory->pool, &thread->directory->clock,
-				 stem,
+				 &thread->directory->schedule, stem,
 				 thread->directory->whole_system ? MEMTRACE_FILETYPE_WHOLE_SYSTEM
 								 : MEMTRACE_FILETYPE_USER,
 				 thread->pid, thread->tid);
@@ -304,6 +304,8 @@ static int enter_handler(struct memtrace_thread *thread, uint64_t pc, uint64_t r
 		r = write_calls(thread);
 	if (r == 0)
 		r = memtrace_file_marker(&thread->file, MEMTRACE_KERNEL_EVENT, pc, &frame.marker);
+	if (r == 0 && restarted != pc)
+		r = memtrace_file_watch(&thread->file, frame.marker);
 	if (r == 0 && thread->directory->marks_calls)
 		r = memtrace_returns_push(&thread->returns, 0);
 	if (r < 0)
@@ -335,7 +337,11 @@ static void land_elsewhere(struct memtrace_thread *thread)
 		thread->gap = true;
 }
 
-/* The system call was restarted: correct the markers of all handlers that ran before that. */
+/*
+ * The system call was restarted: correct the markers of all handlers that ran before that.
+ *
+ * Return: 0; -ENOENT if a marker cannot be changed any more; or another negative errno.
+ */
 static int correct_markers(struct memtrace_thread *thread)
 {
 	struct memtrace_frame *frame = memtrace_frames_top(&thread->frames);
@@ -343,13 +349,24 @@ static int correct_markers(struct memtrace_thread *thread)
 	int r;
 
 	do {
-		r = memtrace_file_patch(&thread->file, frame->marker, frame->restarted);
+		r = memtrace_file_patch(&thread->file, frame->marker, MEMTRACE_KERNEL_EVENT,
+					frame->restarted);
 		if (r < 0)
 			return r;
 		frame->pc = frame->restarted;
 		frame--;
 	} while (--n > 0 && frame->closed);
 	return 0;
+}
+
+/* The handler returns: its marker, and those of closed frames below it, stay as they are. */
+static int pop_frame(struct memtrace_thread *thread)
+{
+	const struct memtrace_frame *top;
+
+	memtrace_frames_pop(&thread->frames);
+	top = memtrace_frames_top(&thread->frames);
+	return memtrace_file_settle(&thread->file, top ? top->marker + 1 : 0);
 }
 
 /* Did control go on a little behind @pc? Then an instruction there was skipped, or not reported. */
@@ -373,12 +390,15 @@ static int return_from_handler(struct memtrace_thread *thread, uint64_t ip)
 	if (ip == top->pc || ip == top->restarted) {
 		if (ip != top->pc) {
 			r = correct_markers(thread);
+			if (r == -ENOENT) {
+				thread->gap = true;
+				return 0;
+			}
 			if (r < 0)
 				return r;
 		}
-		memtrace_frames_pop(&thread->frames);
 		want_xfer(thread, n_frames);
-		return 0;
+		return pop_frame(thread);
 	}
 
 	/* Handlers in between were left by siglongjmp; the reader's stack still has them on top. */
@@ -621,6 +641,8 @@ static int begin_event(struct memtrace_thread *thread, uint64_t pc, bool is_unkn
 		r = write_calls(thread);
 	if (r == 0)
 		r = memtrace_file_marker(&thread->file, MEMTRACE_HARDWARE_EVENT, pc, &event.marker);
+	if (r == 0 && is_unknown)
+		r = memtrace_file_watch(&thread->file, event.marker);
 	if (r == 0 && thread->directory->marks_calls)
 		r = memtrace_returns_push(&thread->returns, 0);
 	if (r == 0)
@@ -638,7 +660,9 @@ static int end_events(struct memtrace_thread *thread, uint64_t ip)
 	while (n > 0 && thread->events[n - 1].pc != ip)
 		n--;
 	if (n == 0 && thread->n_events > 0 && first->is_unknown && !memtrace_is_kernel(ip)) {
-		r = memtrace_file_patch(&thread->file, first->marker, ip);
+		r = memtrace_file_patch(&thread->file, first->marker, MEMTRACE_HARDWARE_EVENT, ip);
+		if (r == 0)
+			r = memtrace_file_settle(&thread->file, first->marker);
 		n = 1;
 	}
 	if (r == 0 && n > 0)

@@ -27,6 +27,7 @@
 #include "decoder/sink/memtrace_file.h"
 #include "decoder/sink/memtrace_frames.h"
 #include "decoder/sink/memtrace_out.h"
+#include "decoder/sink/memtrace_schedule.h"
 #include "decoder/sink/memtrace_symbols.h"
 #include "ptd/record.h"
 
@@ -46,6 +47,7 @@
 struct memtrace_directory {
 	struct memtrace_out_pool pool;
 	struct memtrace_clock clock;
+	struct memtrace_schedule schedule;
 	struct memtrace_symbols symbols;
 	const struct ptd_decoder *decoder; /* is asked for code; borrowed; or NULL */
 	bool marks_calls;                  /* calls and returns have markers */

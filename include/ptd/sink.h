@@ -62,9 +62,11 @@ struct ptd_sink_config {
 	 * user named, which has them; or a SOCK_SEQPACKET socket on which the sink asks for each of
 	 * its files by one message:
 	 *
-	 *	question: 1 byte, 1 if the file is to be created, 0 if it exists already; the name
-	 *	          of the file, DIRECTORY/FILE, 256 bytes, ending with a NUL
-	 *	answer:   int32_t, 0 or negative errno; with 0, the file's descriptor (SCM_RIGHTS)
+	 *	question: 1 byte, 0 to open a file, 1 to create it, 2 to rename it; the name of the
+	 *	          file, DIRECTORY/FILE, 256 bytes, ending with a NUL; its new name,
+	 *	          likewise, if it is renamed
+	 *	answer:   int32_t, 0 or negative errno; with 0, the descriptor (SCM_RIGHTS) of a
+	 *	          file that was opened or created
 	 */
 	int fd;
 	bool is_emptied; /* if @fd is a regular file, it is made empty first */
@@ -85,6 +87,12 @@ struct ptd_sink_config {
 	 */
 	struct ptd_decoder *decoder;
 	enum ptd_show_positions positions;
+
+	/*
+	 * Threads that the sink may give work to, such as compressing; NULL: there are none.
+	 * Borrowed. The thread that made them is the one that calls the sink.
+	 */
+	struct ptd_threads *threads;
 };
 
 /*

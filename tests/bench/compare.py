@@ -10,12 +10,14 @@ row is left out with a word.
 
 import argparse
 import fnmatch
+import glob
 import os
 import re
 import resource
 import shutil
 import subprocess
 import sys
+import zlib
 
 # Printing by perf takes minutes on inputs that we take seconds for.
 PRINTED = "short"
@@ -43,6 +45,7 @@ class Input:
     def __init__(self, args, name):
         self.name = name
         self.path = os.path.join(args.dir, name)
+        self.memory = self.path + ".mem"  # the directory of drmemtrace
         self.build = args.build
         self.has_snapshot = os.path.isdir(self.path)
         self.has_code = os.path.exists(self.path + ".code")
@@ -73,12 +76,12 @@ class Input:
         perf = {}
         if self.has_snapshot:
             perf["perf, counting"] = ["perf", "script", "-i", self.path, "--itrace=e"]
-        memory = self.path + ".mem"
+        memory = self.memory
         yield "runs", self.runs(), {**libipt, **perf}
         yield "summary", self.decode("summary"), {**block, **perf}
         yield "addresses", self.decode("addresses", "-o", "/dev/null"), block | self.printing("ip")
         yield "text", self.decode("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
-        yield "drmemtrace", self.decode("drmemtrace", "-o", memory), block
+        yield "drmemtrace", self.decode("drmemtrace:compress=none", "-o", memory), block
         summary = {"ptdecode, summary": self.decode("summary")}
         yield "functions", self.decode("functions"), summary
         yield "calls", self.decode("calls", "-o", "/dev/null"), summary
@@ -128,6 +131,43 @@ def parts(one, n_runs):
         yield what, best(*options), whole
 
 
+def size_of_traces(one):
+    return sum(os.path.getsize(path) for path in glob.glob(one.memory + "/trace/drmemtrace.*"))
+
+
+def size_by_zlib(one):
+    """How large zlib's level 1 makes the same records."""
+    size = 0
+    for path in glob.glob(one.memory + "/trace/drmemtrace.*"):
+        packer = zlib.compressobj(1, zlib.DEFLATED, -15)
+        with open(path, "rb") as f:
+            while records := f.read(1 << 20):
+                size += len(packer.compress(records))
+        size += len(packer.flush())
+    return size
+
+
+def packed(one, n_insns, n_runs):
+    """Measure compressed traces against plain ones: wall time on one thread and on two, and bytes."""
+    speed, size = {}, {}
+    for _ in range(n_runs):
+        for how in ("none", "zip", "lz4"):
+            for threads in ("1", "2"):
+                shutil.rmtree(one.memory, ignore_errors=True)
+                wall = run(one.decode(f"drmemtrace:compress={how}", "--threads", threads, "-o", one.memory))[1]
+                speed[how, threads] = max(n_insns / wall / 1e6, speed.get((how, threads), 0))
+                size[how] = size_of_traces(one)
+                if how == "none" and "zlib" not in size:
+                    size["zlib"] = size_by_zlib(one)
+    shutil.rmtree(one.memory)
+    for how, threads, peer in (("lz4", "1", ("none", "1")), ("lz4", "2", ("none", "2")), ("zip", "1", ("none", "1")),
+                               ("zip", "2", ("none", "1"))):
+        yield (f"drmemtrace, {how}, {threads} thread{'s' * (threads > '1')}, wall", speed[how, threads], speed[peer],
+               f"plain, {peer[1]} thread{'s' * (peer[1] > '1')}")
+    for how in ("zip", "lz4"):
+        yield f"drmemtrace, {how}, KiB", size[how] / 1024, size["zlib"] / 1024, "zlib -1, KiB"
+
+
 def judge(args):
     has_threads = "--threads" in subprocess.run([args.build + "/ptdecode", "--help"], capture_output=True, text=True,
                                                 check=True).stdout
@@ -152,6 +192,8 @@ def judge(args):
                 two = measure(what, ours[:1] + ["--threads", "2"] + ours[1:], {}, args.runs)[1]
                 yield (name, f"{what}, 2 threads, wall", n_insns / two / 1e6, n_insns / wall / 1e6,
                        "ptdecode, 1 thread", wall / two)
+        for what, ours, peer, peer_name in packed(one, n_insns, args.runs):
+            yield name, what, ours, peer, peer_name, ours / peer
         if one.has_snapshot:
             for what, ours, whole in parts(one, args.runs):
                 yield name, f"{what}, ms", ours, whole, "text of the whole, ms", whole / ours
@@ -194,8 +236,8 @@ def main():
         for name, what, ours, peer, peer_name, ratio in judge(args):
             f.write(f"{name}\t{what}\t{ours:.1f}\t{peer:.1f}\t{peer_name}\t{ratio:.2f}\n")
             f.flush()
-            unit = "ms " if what.endswith(", ms") else "M/s"
-            print(f"  {what:<26} {ours:8.1f} {unit}  {peer:8.1f} {unit}  {peer_name:<28} {ratio:6.2f} x", flush=True)
+            unit = {"ms": "ms ", "KiB": "KiB"}.get(what.rpartition(", ")[2], "M/s")
+            print(f"  {what:<34} {ours:8.1f} {unit}  {peer:8.1f} {unit}  {peer_name:<28} {ratio:6.2f} x", flush=True)
             rows.append((name, what, ours, peer, peer_name, ratio))
     if args.readme:
         put_table(args.readme, rows)

@@ -42,7 +42,7 @@ done
 
 # The names of a drmemtrace directory's files.
 "$O/ptdecode" -f drmemtrace -o "$T/traces" "$T/snapshot" || fail "drmemtrace: exit status $?"
-[[ -n $(ls "$T/traces/trace") && $(ls "$T/traces/trace") != *[!0-9A-Za-z_.-]* ]] || fail "$(ls -b "$T/traces/trace")"
+[[ -n $(ls "$T/traces/trace") && $(ls "$T/traces/trace") != *[!0-9A-Za-z_.$'\n'-]* ]] || fail "$(ls -b "$T/traces/trace")"
 echo "$(printf %q "$name") is shown as $(grep -ao 'e?\[2J[^ ]*' "$T/shown" | head -n 1)"
 
 # on_terminal COMMAND: what it shows on one.

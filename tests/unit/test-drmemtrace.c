@@ -25,9 +25,11 @@
 #include "decoder/sink/memtrace_file.h"
 #include "decoder/sink/memtrace_frames.h"
 #include "decoder/sink/memtrace_record.h"
+#include "decoder/sink/memtrace_schedule.h"
 #include "decoder/sink/sinks.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/tempdir.h"
+#include "tests/lib/unpack.h"
 
 #define EPOCH  UINT64_C(11644473600000000)
 #define HEADER "v7 version:7 filetype:344 tid:7 pid:5 line:64 chunk:10000000 page:4096 "
@@ -204,10 +206,11 @@ static int feed(struct ptd_sink *sink, const struct step *steps, bool whole)
 static void print_marker(FILE *f, const struct memtrace_record *r)
 {
 	static const char *const names[] = {
-		[0] = "sig:",    [1] = "xfer:",     [3] = "cpu:",    [9] = "filetype:",
-		[10] = "line:",  [12] = "version:", [14] = "win:",   [18] = "page:",
-		[20] = "chunk:", [29] = "to:",      [4] = "func:",   [5] = "call:",
-		[7] = "value:",  [101] = "sym:",    [43] = "event:", [44] = "back:",
+		[0] = "sig:",    [1] = "xfer:",     [3] = "cpu:",      [9] = "filetype:",
+		[10] = "line:",  [12] = "version:", [14] = "win:",     [18] = "page:",
+		[20] = "chunk:", [21] = "end:",     [22] = "ordinal:", [29] = "to:",
+		[4] = "func:",   [5] = "call:",     [7] = "value:",    [101] = "sym:",
+		[43] = "event:", [44] = "back:",
 	};
 
 	if (r->size == 2)
@@ -256,16 +259,24 @@ static void print_record(FILE *f, const struct memtrace_record *r)
 static char *print_file(const char *path)
 {
 	struct memtrace_record record;
+	struct unpacked u;
 	char *text = NULL;
-	size_t size, n;
-	FILE *in = fopen(path, "re"), *f = open_memstream(&text, &size);
+	size_t size, i, member = 0;
+	FILE *f = open_memstream(&text, &size);
 
-	if (!in)
+	if (access(path, R_OK) < 0)
 		fail_msg("%s: %s", path, strerror(errno));
-	while ((n = fread(&record, 1, sizeof(record), in)) == sizeof(record))
+	u = unpack(path);
+	for (i = 0; i + sizeof(record) <= u.bytes.n; i += sizeof(record)) {
+		if (i == u.ends.items[member]) {
+			fprintf(f, "| ");
+			member++;
+		}
+		memcpy(&record, u.bytes.items + i, sizeof(record));
 		print_record(f, &record);
-	assert_int_equal(n, 0);
-	fclose(in);
+	}
+	assert_int_equal(i, u.bytes.n);
+	unpacked_deinit(&u);
 	fclose(f);
 	return text;
 }
@@ -306,18 +317,26 @@ static char *make_path(void)
 	return path;
 }
 
-static const char *const no_functions[] = { "func-markers=none", NULL };
+static const char *const no_functions[] = { "compress=none", "func-markers=none", NULL };
 
-static const char *const whole_system[] = { "func-markers=none", "whole-system", NULL };
+static const char *const whole_system[] = { "compress=none", "func-markers=none", "whole-system",
+					    NULL };
 
-static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
+static struct ptd_sink *open_sink_with(const char *option, const char *path, enum ptd_clock clock,
+				       int64_t offset)
 {
 	static struct ptd_info info; /* borrowed until the sink is freed */
+	const char *const options[] = { option, "func-markers=none", NULL };
 	struct ptd_sink *sink = NULL;
 
 	info = (struct ptd_info){ .clock = clock, .realtime_offset_ns = offset };
-	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, no_functions, &sink), 0);
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, path, &info, options, &sink), 0);
 	return sink;
+}
+
+static struct ptd_sink *open_sink(const char *path, enum ptd_clock clock, int64_t offset)
+{
+	return open_sink_with("compress=none", path, clock, offset);
 }
 
 /* --- one thread ---------------------------------------------------------------------------- */
@@ -578,21 +597,35 @@ static const struct {
 	  T0 "90 1000+1 sig:1001 " T5 "b83b000000 2000+5 0f05 2005+2 " T5 "win:1 90 8000+1 " },
 };
 
+/* Each row is written in batches of one run, and as a whole, compressed in either way. */
 static void one_thread(void **state)
 {
+	static const struct {
+		const char *option, *suffix;
+		bool whole;
+	} ways[] = {
+		{ "compress=none", "", false },
+		{ "compress=none", "", true },
+		{ "compress=zip", ".zip", true },
+		{ "compress=lz4", ".lz4", false },
+	};
+
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		for (int whole = 0; whole < 2; whole++) {
-			_cleanup_(freep) char *path = make_path(), *expected = NULL;
-			struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+		print_message("  %s\n", rows[i].name);
+		for (size_t k = 0; k < ARRAY_LEN(ways); k++) {
+			_cleanup_(freep) char *path = make_path(), *expected = NULL, *file = NULL;
+			struct ptd_sink *sink =
+			    open_sink_with(ways[k].option, path, PTD_CLOCK_NS, 0);
 
-			print_message("  %s\n", rows[i].name);
-			assert_int_equal(feed(sink, rows[i].steps, whole), 0);
+			assert_int_equal(feed(sink, rows[i].steps, ways[k].whole), 0);
 			assert_int_equal(ptd_sink_finish(sink, NULL), 0);
 			assert_null(ptd_sink_free(sink));
 			assert_true(asprintf(&expected, "%s%s%s", HEADER, rows[i].expected, TAIL) >
 				    0);
-			check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
+			assert_true(
+			    asprintf(&file, "drmemtrace.a_out.7.0000.trace%s", ways[k].suffix) > 0);
+			check_file(path, file, expected);
 		}
 	}
 }
@@ -669,6 +702,7 @@ static void feed_all(const char *path, enum ptd_clock clock, int64_t offset,
 	assert_null(ptd_sink_free(sink));
 }
 
+/* Return: how many files of threads there are. */
 static size_t count_files(const char *path)
 {
 	_cleanup_(freep) char *trace = NULL;
@@ -679,7 +713,7 @@ static size_t count_files(const char *path)
 	dir = opendir(trace);
 	assert_non_null(dir);
 	for (const struct dirent *entry; (entry = readdir(dir));)
-		n += entry->d_name[0] != '.';
+		n += strncmp(entry->d_name, "drmemtrace.", 11) == 0;
 	closedir(dir);
 	return n;
 }
@@ -1027,50 +1061,141 @@ static void functions(void **state)
 	}
 }
 
-/* A new chunk begins anywhere in a run; all bytes are in both. */
+/* Write a file with three runs of four instructions, whose first chunk has @end of these. Return:
+ * its text. */
+static char *write_chunks(enum memtrace_container container, uint64_t end)
+{
+	const struct ptd_run run = { .block = &blocks[NOPS], .base = 0x1000, .n = 4 };
+	const struct memtrace_clock clock = { .clock = PTD_CLOCK_NONE };
+	_cleanup_(memtrace_code_freep) struct memtrace_code *code = memtrace_code_new(1);
+	_cleanup_(freep) char *dir = make_path(), *path = NULL;
+	_cleanup_(fd_closep) int fd = -1;
+	struct memtrace_out_pool pool;
+	struct memtrace_file file = {};
+	size_t from;
+
+	assert_int_equal(mkdir(dir, 0777), 0);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, container, NULL), 0);
+	assert_int_equal(
+	    memtrace_file_create(&file, &pool, &clock, NULL, "x", MEMTRACE_FILETYPE_USER, 5, 7), 0);
+	memtrace_file_set_code(&file, code);
+	file.chunk_end = end;
+	file.chunk_start = end - MEMTRACE_CHUNK;
+	assert_int_equal(memtrace_file_pair(&file, 0, 3), 0);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(memtrace_file_announce(&file, &run, &from), 0);
+		assert_int_equal(memtrace_file_insns(&file, run.block, run.base, 0, 4, from), 0);
+	}
+	assert_int_equal(memtrace_file_finish(&file, 7), 0);
+	assert_int_equal(memtrace_out_pool_flush(&pool), 0);
+	memtrace_file_deinit(&file);
+	memtrace_out_pool_deinit(&pool);
+	assert_true(
+	    asprintf(&path, "%s/x.0000.trace%s", dir, container == MEMTRACE_ZIP ? ".zip" : "") > 0);
+	return print_file(path);
+}
+
+/* Take the first @n words off @text. */
+static const char *skip_words(const char *text, size_t n)
+{
+	while (n-- > 0)
+		text = strchr(text, ' ') + 1;
+	return text;
+}
+
+#define PAIR "t:-11644473599999999 cpu:3 " /* timestamps without a clock begin at 1 */
+
+/* A new chunk begins anywhere in a run; all bytes are in both. In a zip file, it is a member. */
 static void chunks(void **state)
 {
 	static const char *const expected[] = {
-		"sym:0 " NOP4("100") NOP4("100"),
-		"sym:0 " NOP4("100") "1000+1 1001+1 1002+1 1003+1 ",
+		NOP4("100") NOP4("100") NOP4("100"),
+		NOP4("100") "1000+1 1001+1 1002+1 1003+1 " NOP4("100"),
 	};
-	const struct ptd_run run = { .block = &blocks[NOPS], .base = 0x1000, .n = 4 };
-	const struct memtrace_clock clock = { .clock = PTD_CLOCK_NONE };
 
 	(void)state;
 	for (uint64_t end = 4; end <= 8; end++) {
-		_cleanup_(freep) char *dir = make_path(), *path = NULL, *text = NULL;
-		_cleanup_(memtrace_code_freep) struct memtrace_code *code = memtrace_code_new(1);
-		struct memtrace_out_pool pool;
-		struct memtrace_file file = {};
-		const char *text_end;
-		size_t from;
+		_cleanup_(freep) char *plain = write_chunks(MEMTRACE_PLAIN, end);
+		_cleanup_(freep) char *zip = write_chunks(MEMTRACE_ZIP, end);
+		_cleanup_(freep) char *whole = NULL, *parts = NULL;
+		const char *both = expected[end == 8];
+		const char *second = end == 8 ? both + strlen(both) - strlen(NOP4("100"))
+					      : skip_words(both, 2 * (size_t)end);
 
-		assert_int_equal(mkdir(dir, 0777), 0);
-		memtrace_out_pool_init(&pool, open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), NULL);
-		assert_int_equal(
-		    memtrace_file_create(&file, &pool, &clock, "x", MEMTRACE_FILETYPE_USER, 5, 7),
-		    0);
-		memtrace_file_set_code(&file, code);
-		file.chunk_end = end;
-		for (size_t i = 0; i < 3; i++) {
-			assert_int_equal(memtrace_file_announce(&file, &run, &from), 0);
-			assert_int_equal(
-			    memtrace_file_insns(&file, run.block, run.base, 0, 4, from), 0);
-		}
-		assert_int_equal(memtrace_file_finish(&file, 7), 0);
-		memtrace_file_deinit(&file);
-		memtrace_out_pool_deinit(&pool);
-
-		assert_true(asprintf(&path, "%s/x.0000.trace", dir) > 0);
-		text = print_file(path);
-		/* The first chunk ends in the second run or behind it, and the third comes after.
+		assert_true(asprintf(&whole, HEADER PAIR "sym:0 %.*ssym:0 %s" TAIL,
+				     (int)(second - both), both, second) > 0);
+		assert_string_equal(plain, whole);
+		/* What a reader counts: markers 12, 9, 10, 20, 18, 2, 3, 101, 21, and instructions.
 		 */
-		text_end = text + strlen(HEADER) + strlen(expected[end == 8]);
-		assert_memory_equal(text + strlen(HEADER), expected[end == 8],
-				    (size_t)(text_end - text) - strlen(HEADER));
-		assert_string_equal(text_end, NOP4("100") TAIL);
+		assert_true(asprintf(&parts,
+				     HEADER PAIR "sym:0 %.*send:0 | ordinal:%" PRIu64 " " PAIR
+						 "sym:0 %s" TAIL,
+				     (int)(second - both), both, 9 + end, second) > 0);
+		assert_string_equal(zip, parts);
 	}
+}
+
+/* --- the schedule -------------------------------------------------------------------------- */
+
+static char *print_schedule(const char *path, const char *file)
+{
+	_cleanup_(freep) char *name = NULL;
+	struct unpacked u;
+	char *text = NULL;
+	size_t size, member = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_true(asprintf(&name, "%s/trace/%s", path, file) > 0);
+	u = unpack(name);
+	for (size_t i = 0; i < u.bytes.n; i += sizeof(struct memtrace_scheduled)) {
+		struct memtrace_scheduled s;
+
+		memcpy(&s, u.bytes.items + i, sizeof(s));
+		if (u.names.n > 0 && (i == 0 || i == u.ends.items[member - 1]))
+			fprintf(f, "%s: ", u.names.items[member++]);
+		fprintf(f, "%" PRIu64 "@%" PRId64 "/%" PRIu64 "+%" PRIu64 " ", s.tid,
+			(int64_t)(s.stamp - EPOCH), s.cpu, s.n_insns);
+	}
+	assert_int_equal(u.bytes.n % sizeof(struct memtrace_scheduled), 0);
+	unpacked_deinit(&u);
+	fclose(f);
+	return text;
+}
+
+/* Stays of one thread that follow each other are one, in the order of time. */
+static void schedule(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 5000),  ALL(NOPS, 0x1000, 2),
+		SLICE(3, 7, 1, 6000),  PART(NOPS, 0x1000, 2, 1, 0),
+		SLICE(10, 8, 1, 6500), ALL(NOPS, 0x1000, 3),
+		SLICE(10, 8, 1, 9000), PART(NOPS, 0x1000, 3, 1, 0),
+		SLICE(3, 8, 1, 7000),  ALL(NOPS, 0x1000, 1),
+		SLICE(3, 7, 1, 8000),  PART(NOPS, 0x1000, 3, 1, 0),
+		{ .kind = END },
+	};
+	_cleanup_(freep) char *path = make_path(), *serial = NULL, *cpus = NULL;
+
+	(void)state;
+	feed_all(path, PTD_CLOCK_NS, 0, steps);
+	serial = print_schedule(path, "serial_schedule.bin.gz");
+	assert_string_equal(serial, "7@5/3+0 8@6/10+0 7@8/3+3 8@9/3+4 ");
+	cpus = print_schedule(path, "cpu_schedule.bin.zip");
+	assert_string_equal(cpus, "3: 7@5/3+0 8@9/3+4 10: 8@6/10+0 ");
+}
+
+/* Nothing is written of what is not remembered whole. */
+static void long_schedule(void **state)
+{
+	struct memtrace_schedule s = {};
+
+	(void)state;
+	for (uint64_t i = 0; i <= MEMTRACE_SCHEDULED_MAX; i++)
+		assert_int_equal(memtrace_schedule_add(&s, i, i, i, i), 0);
+	assert_int_equal(s.items.n, MEMTRACE_SCHEDULED_MAX);
+	assert_int_equal(memtrace_schedule_write(&s, NULL), 0);
+	memtrace_schedule_deinit(&s);
 }
 
 /* A reader's stack has no limit: when ours forgot the oldest, it must not take it for empty. */
@@ -1181,13 +1306,14 @@ static void room(void **state)
 	assert_int_equal(r, -EFBIG);
 	assert_int_equal(ptd_sink_finish(sink, NULL), -EFBIG);
 	assert_null(ptd_sink_free(sink));
-	assert_true(asprintf(&file, "%s/trace/drmemtrace.a_out.7.0000.trace", path) > 0);
+	assert_true(asprintf(&file, "%s/trace/drmemtrace.a_out.7.0000.trace.part", path) > 0);
 	assert_int_equal(stat(file, &st), 0);
 	assert_int_equal(st.st_size, MEMTRACE_OUT_BUFFER * 2 - left);
 	assert_true(left < MEMTRACE_OUT_BUFFER);
 }
 
 struct writing {
+	const char *const options[3];
 	const struct step *steps;
 	char *path;
 	char *expected;
@@ -1203,7 +1329,7 @@ static int write_trace(void *userdata)
 
 	(void)snprintf(command, sizeof(command), "rm -rf %s", w->path);
 	assert_int_equal(system(command), 0);
-	r = ptd_sink_open(&sink_drmemtrace, w->path, &info, no_functions, &sink);
+	r = ptd_sink_open(&sink_drmemtrace, w->path, &info, w->options, &sink);
 	if (r < 0) {
 		assert_null(sink);
 		return r;
@@ -1219,14 +1345,22 @@ static void is_written(void *userdata)
 {
 	const struct writing *w = userdata;
 
-	check_file(w->path, "drmemtrace.a_out.7.0000.trace", w->expected);
+	check_file(w->path,
+		   strcmp(w->options[0], "compress=zip") == 0 ? "drmemtrace.a_out.7.0000.trace.zip"
+							      : "drmemtrace.a_out.7.0000.trace",
+		   w->expected);
 }
 
 static void calls_that_fail(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i += 3) {
-		struct writing w = { .steps = rows[i].steps, .path = make_path() };
+		struct writing w = {
+			.options = { i % 2 ? "compress=zip" : "compress=none",
+				     "func-markers=none" },
+			.steps = rows[i].steps,
+			.path = make_path(),
+		};
 
 		assert_true(asprintf(&w.expected, "%s%s%s", HEADER, rows[i].expected, TAIL) > 0);
 		print_message("  %s\n", rows[i].name);
@@ -1243,6 +1377,7 @@ int main(void)
 		cmocka_unit_test(omission),        cmocka_unit_test(thread_names),
 		cmocka_unit_test(clocks),          cmocka_unit_test(more_threads_than_files),
 		cmocka_unit_test(chunks),          cmocka_unit_test(frames),
+		cmocka_unit_test(schedule),        cmocka_unit_test(long_schedule),
 		cmocka_unit_test(symbols_change),  cmocka_unit_test(functions),
 		cmocka_unit_test(with_kernel),     cmocka_unit_test(open_errors),
 		cmocka_unit_test(write_errors),    cmocka_unit_test(room),

@@ -77,6 +77,17 @@ static void try_all(int fd, int dir_fd, bool is_asked)
 	assert_int_equal(st.st_size, 3);
 	(void)fd_close(file);
 
+	/* Another name, which no other file may have. */
+	assert_int_equal(outdir_rename(fd, "new", "newer"), 0);
+	assert_int_equal(outdir_rename(fd, "new", "newest"), -ENOENT);
+	file = outdir_open(fd, "new", true);
+	assert_true(file >= 0);
+	(void)fd_close(file);
+	assert_int_equal(outdir_rename(fd, "newer", "new"), -EEXIST);
+	assert_int_equal(outdir_rename(fd, "new", "newer"), -EEXIST);
+	assert_int_equal(outdir_rename(fd, "new", too_long), -ENAMETOOLONG);
+	assert_int_equal(unlinkat(dir_fd, "newer", 0), 0);
+
 	/* What another user of the directory may put there. */
 	assert_int_equal(mkfifoat(dir_fd, "fifo", 0600), 0);
 	assert_true(outdir_open(fd, "fifo", false) < 0);
@@ -90,6 +101,9 @@ static void try_all(int fd, int dir_fd, bool is_asked)
 		assert_int_equal(outdir_open(fd, "/tmp/out", true), -EINVAL);
 		assert_int_equal(outdir_open(fd, ".hidden", true), -EINVAL);
 		assert_int_equal(outdir_open(fd, "", true), -EINVAL);
+		assert_int_equal(outdir_rename(fd, "new", "../out"), -EINVAL);
+		assert_int_equal(outdir_rename(fd, "../new", "out"), -EINVAL);
+		assert_int_equal(outdir_rename(fd, "new", ""), -EINVAL);
 	}
 	assert_int_equal(unlinkat(dir_fd, "new", 0), 0);
 	assert_int_equal(unlinkat(dir_fd, "fifo", 0), 0);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Memtrace schedule
+ *
+ * Which thread ran on which CPU since when, and after how many instructions of its own: what
+ * DynamoRIO needs to begin at a time, or to replay a trace as it ran. It is in two files beside the
+ * traces: serial_schedule.bin.gz has all, in the order of time, and cpu_schedule.bin.zip has a
+ * member for each CPU.
+ */
+
+#include <stdint.h>
+
+#include "base/base.h"
+#include "util/vec.h"
+
+struct memtrace_out_pool;
+
+/* As the files have it. */
+struct memtrace_scheduled {
+	uint64_t tid;
+	uint64_t stamp;
+	uint64_t cpu;
+	uint64_t n_insns; /* of the thread, before that */
+};
+
+/* So many are remembered, in 64 MiB. If there are more, no file is written. */
+#define MEMTRACE_SCHEDULED_MAX (UINT64_C(2) << 20)
+
+struct memtrace_schedule {
+	VEC(struct memtrace_scheduled) items;
+	uint64_t n; /* with those that are not remembered */
+};
+
+void memtrace_schedule_deinit(struct memtrace_schedule *schedule);
+
+/* The thread's file has a timestamp and a CPU here. Return: 0 or -ENOMEM. */
+_must_check_ int memtrace_schedule_add(struct memtrace_schedule *schedule, uint64_t tid,
+				       uint64_t stamp, uint64_t cpu, uint64_t n_insns);
+
+/* Write the files, unless there is nothing or too much to write. Return: 0, or negative errno. */
+_must_check_ int memtrace_schedule_write(struct memtrace_schedule *schedule,
+					 struct memtrace_out_pool *pool);
