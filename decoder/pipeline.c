@@ -36,6 +36,7 @@
 #include "decoder/trace/trace.h"
 #include "ptd/snapshot.h"
 #include "record/tsc.h"
+#include "util/fetch.h"
 #include "util/message.h"
 #include "util/pieces.h"
 #include "util/spill.h"
@@ -60,6 +61,8 @@
 struct ptd_decoder {
 	char *name;                      /* what messages call the input */
 	pthread_mutex_t positions_mutex; /* held by the thread that asks for source positions */
+	pthread_mutex_t fetch_mutex;     /* held by the thread that asks for a file */
+	struct fetch fetch;
 	struct ptd_info info;
 	struct reading reading;
 	int r;         /* of what failed first; 0: nothing did */
@@ -123,13 +126,27 @@ static int annotate(void *userdata, const struct object *object, const struct pt
 	return 0;
 }
 
+/* Ask the caller for a file, one at a time. */
+static int fetch_one(void *userdata, enum ptd_fetch what, const uint8_t *build_id, size_t size,
+		     char **ret_path)
+{
+	struct ptd_decoder *d = userdata;
+	int r;
+
+	(void)pthread_mutex_lock(&d->fetch_mutex);
+	r = d->fetch.get(d->fetch.userdata, what, build_id, size, ret_path);
+	(void)pthread_mutex_unlock(&d->fetch_mutex);
+	return r;
+}
+
 static int look_in_places(struct ptd_decoder *d, const struct ptd_options *o)
 {
-	return objects_look_in(d->objects,
-			       &(struct objects_places){ .buildid_dir = o->buildid_dir,
-							 .symfs = o->symfs,
-							 .debug_dir = o->debug_dir,
-							 .fetch = { o->fetch, o->userdata } });
+	d->fetch = (struct fetch){ o->fetch, o->userdata };
+	return objects_look_in(
+	    d->objects, &(struct objects_places){ .buildid_dir = o->buildid_dir,
+						  .symfs = o->symfs,
+						  .debug_dir = o->debug_dir,
+						  .fetch = { o->fetch ? fetch_one : NULL, d } });
 }
 
 /* A bare PT stream; the caller says what was mapped. */
@@ -659,6 +676,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (!d)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&d->positions_mutex, NULL);
+	(void)pthread_mutex_init(&d->fetch_mutex, NULL);
 	d->threads = d->reading.threads = options->threads;
 	d->reading.is_part = extract_is_part(&options->part);
 	d->reading.spills.room = options->max_spill ?: PTD_MAX_SPILL;
@@ -726,6 +744,7 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	trace_free(decoder->trace);
 	reading_deinit(&decoder->reading);
 	(void)pthread_mutex_destroy(&decoder->positions_mutex);
+	(void)pthread_mutex_destroy(&decoder->fetch_mutex);
 	free(decoder->message);
 	free(decoder->name);
 	free(decoder);

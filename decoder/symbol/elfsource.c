@@ -44,27 +44,22 @@ static int read_elf(struct symbol_source *source, struct symtab *symtab)
 	return r < 0 ? r : elfsym_read(symtab, elf->file);
 }
 
-/* Look for the DWARF, which may be in another file than the symbols. Nothing is fetched for it. */
+/* Look for the DWARF, which may be in another file than the symbols. */
 static int open_debuginfo(struct elf_source *elf)
 {
-	struct debugfile_places places = {};
 	struct filebytes *file = elf->file;
 	int r;
 
 	/* An earlier call may have found it, and then failed. */
 	elf->dwarf = filebytes_unref(elf->dwarf);
-	if (elf->places) {
-		places = *elf->places;
-		places.fetch = (struct fetch){};
-	}
 	if (!debugfile_has(file, DEBUGFILE_DWARF)) {
 		if (elf->debug && debugfile_has(elf->debug, DEBUGFILE_DWARF))
 			file = elf->debug;
-		else if (elf->places &&
-			 debugfile_find(&places, elf->object, file, DEBUGFILE_DWARF, &elf->dwarf))
+		else if (elf->places && debugfile_find(elf->places, elf->object, file,
+						       DEBUGFILE_DWARF, &elf->dwarf))
 			file = elf->dwarf;
 	}
-	r = debuginfo_new(file, elf->places ? &places : NULL, &elf->debuginfo);
+	r = debuginfo_new(file, elf->places, &elf->debuginfo);
 	elf->has_debuginfo = r == 0;
 	return r;
 }

@@ -131,7 +131,8 @@ struct ptd_options {
 
 	/*
 	 * Called if a file is not found, to get it from elsewhere by its build-id of @size bytes.
-	 * The thread that calls the decoder calls this. NULL: the decoder asks for no file.
+	 * The thread that calls the decoder, or asks for source positions, calls this, and never
+	 * two threads at a time. NULL: the decoder asks for no file.
 	 *
 	 * Return: the file's descriptor, which the decoder closes, and @ret_path from malloc(),
 	 *         which the decoder frees; or negative errno: -ENOENT if the file does not exist

@@ -76,6 +76,26 @@ for engine in insn flow; do
 	cmp "$T/robbed.lines" "$T/snapshot.lines" || { cat "$T/err"; fail "other instructions or names in a snapshot"; }
 done
 
+# A program that kept its symbols, but lacks its DWARF, which is asked for where lines are shown.
+echo 'int main(void) { volatile int n = 10; while (n > 0) n--; return n; }' >"$T/named.c"
+mkdir "$T/bin"
+"${CC:-cc}" -g -Wl,--build-id -o "$T/bin/named" "$T/named.c" || fail "cannot compile"
+named=$(readelf -n "$T/bin/named" | sed -n 's/.*Build ID: //p')
+mkdir -p "$T/www/buildid/$named"
+objcopy --only-keep-debug "$T/bin/named" "$T/www/buildid/$named/debuginfo"
+strip -g "$T/bin/named"
+start_ptd
+record named "$T/bin/named"
+stop_ptd
+"$O/ptdecode" -f text --lines "$T/named" | grep -q "named.c:" && fail "there are lines without the DWARF"
+"$O/ptdecode" -f text --debuginfod -o "$T/text" "$T/named" || fail "status $?"
+grep -q "$named" "$T/asked" && { cat "$T/asked"; fail "DWARF was asked for that is not needed"; }
+for format in text calls; do
+	"$O/ptdecode" -f $format --debuginfod --lines -o "$T/text" "$T/named" || fail "-f $format: status $?"
+	grep -q "$T/named.c:1" "$T/text" || fail "-f $format --lines --debuginfod: no line of the program"
+done
+grep -q "GET /buildid/$named/debuginfo HTTP.* 200" "$T/asked" || fail "nobody asked for the DWARF"
+
 # What is in the cache is not asked for again; what nobody has is a gap.
 n=$(grep -c "$id" "$T/asked")
 decode again "$T/alone" --debuginfod
