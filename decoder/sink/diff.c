@@ -14,6 +14,7 @@
 #include "ptd/decode.h"
 
 #define WINDOW     16384u /* steps between two notes of the hash */
+#define KEPT       4u     /* windows in which it is looked for where the paths go on alike */
 #define SHOWN_MAX  16u    /* pairs of threads whose difference is looked at */
 #define NAME_SHOWN 200    /* bytes of a name; longer names are cut */
 
@@ -205,29 +206,36 @@ static int keep_step(struct diff *diff, struct diff_track *track, const struct p
 	const uint64_t i = track->n_steps++;
 	int r;
 
-	if (i / WINDOW != d->window)
+	if (i / WINDOW < d->window || i / WINDOW >= d->window + KEPT)
 		return 0;
 	r = vec_push(&d->steps[diff->side].list, *step);
-	if (r == 0 && (track->n_steps % WINDOW == 0 || step->kind == PATH_END))
+	if (r == 0 && (track->n_steps == (d->window + KEPT) * WINDOW || step->kind == PATH_END))
 		diff->n_wanted--;
 	return r;
 }
 
-/* Find the first steps that differ. */
-static void compare_steps(struct diff_difference *d)
+/* Find the first steps that differ, and where the paths go on alike. Return: 0 or -ENOMEM. */
+static int compare_steps(struct diff_difference *d)
 {
 	const struct path_step *a = d->steps[DIFF_A].list.items, *b = d->steps[DIFF_B].list.items;
+	const struct rejoin_path paths[] = { { a, d->steps[DIFF_A].list.n },
+					     { b, d->steps[DIFF_B].list.n } };
 	size_t i = 0;
+	int r;
 
-	for (; i < d->steps[DIFF_A].list.n && i < d->steps[DIFF_B].list.n; i++) {
-		if (a[i].kind == b[i].kind && a[i].from == b[i].from && a[i].to == b[i].to)
-			continue;
-		d->is_found = true;
-		d->step[DIFF_A] = a[i];
-		d->step[DIFF_B] = b[i];
-		d->n_insns = a[i].n_insns < b[i].n_insns ? a[i].n_insns : b[i].n_insns;
-		return;
-	}
+	while (i < paths[0].n && i < paths[1].n && a[i].kind == b[i].kind &&
+	       a[i].from == b[i].from && a[i].to == b[i].to)
+		i++;
+	if (i == paths[0].n || i == paths[1].n)
+		return 0;
+	d->is_found = true;
+	d->step[DIFF_A] = a[i];
+	d->step[DIFF_B] = b[i];
+	d->n_insns = a[i].n_insns < b[i].n_insns ? a[i].n_insns : b[i].n_insns;
+	r = rejoin_find(paths, i, &d->rejoin);
+	vec_deinit(&d->steps[DIFF_A].list);
+	vec_deinit(&d->steps[DIFF_B].list);
+	return r;
 }
 
 /* --- pass 2 ----------------------------------------------------------------------------------- */
@@ -616,8 +624,8 @@ static int compare_streams(struct diff *diff)
 				r = compare_notes(diff, a->tracks.items[i],
 						  a->tracks.items[i]->other);
 	} else if (diff->pass == 1) {
-		for (size_t i = 0; i < diff->differences.n; i++)
-			compare_steps(diff->differences.items[i]);
+		for (size_t i = 0; r == 0 && i < diff->differences.n; i++)
+			r = compare_steps(diff->differences.items[i]);
 	}
 	return r;
 }

@@ -14,8 +14,9 @@
  *	0	The steps of each thread are hashed, and the hash is noted now and then; functions
  *		are counted. Then threads are paired, and the first notes that differ say in which
  *		part of a path the first difference lies.
- *	1	The steps of that part are kept. Their comparison says behind how many instructions
- *		the paths differ.
+ *	1	The steps of that part, and of some parts behind it, are kept. Their comparison
+ *		says behind how many instructions the paths differ, and where they go on alike
+ *		(rejoin.h).
  *	2	What happened there is looked at, and made text of.
  *
  * Passes 1 and 2 end as soon as they have seen what they want. A stream that is another one in a

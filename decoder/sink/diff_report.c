@@ -109,6 +109,29 @@ static void put_frames(struct ptd_output *output, const struct diff_sight *sight
 		put(output, "\n");
 }
 
+/* Say where the paths go on alike, and how much of them is different. */
+static void put_rejoin(struct ptd_output *output, const struct rejoin *rejoin)
+{
+	if (!rejoin->is_found) {
+		put(output,
+		    "    They do not go on alike in the next %" PRIu64
+		    " instructions of A and %" PRIu64 " of B\n",
+		    rejoin->n_compared[DIFF_A], rejoin->n_compared[DIFF_B]);
+		return;
+	}
+	put(output,
+	    "    They go on alike behind %" PRIu64 " instruction%s of A and %" PRIu64 " of B\n",
+	    rejoin->n_insns[DIFF_A], plural(rejoin->n_insns[DIFF_A]), rejoin->n_insns[DIFF_B]);
+	put(output, "    More differences up to ");
+	if (rejoin->is_whole)
+		put(output, "the end");
+	else
+		put(output, "%" PRIu64 " instructions further", rejoin->n_compared[DIFF_A]);
+	put(output, ": %zu; in all, %" PRIu64 " instruction%s of A and %" PRIu64 " of B differ\n",
+	    rejoin->n_more, rejoin->n_different[DIFF_A], plural(rejoin->n_different[DIFF_A]),
+	    rejoin->n_different[DIFF_B]);
+}
+
 static void put_difference(struct ptd_output *output, const struct diff *diff,
 			   const struct diff_difference *d)
 {
@@ -129,6 +152,7 @@ static void put_difference(struct ptd_output *output, const struct diff *diff,
 	for (size_t i = 0; i < _DIFF_SIDES; i++)
 		put_sight(output, diff, d, (enum diff_side)i);
 	put_frames(output, a);
+	put_rejoin(output, &d->rejoin);
 }
 
 /* List the threads that have no partner. */
@@ -293,6 +317,20 @@ static void put_json_sight(struct json *json, const struct diff_difference *d, e
 	json_close(json);
 }
 
+static void put_json_rejoin(struct json *json, const struct rejoin *rejoin)
+{
+	json_bool(json, "rejoined", rejoin->is_found);
+	json_number(json, "more_differences", rejoin->n_more);
+	json_bool(json, "compared_to_end", rejoin->is_whole);
+	for (size_t i = 0; i < _DIFF_SIDES; i++) {
+		json_object(json, i == DIFF_A ? "behind_a" : "behind_b");
+		json_number(json, "instructions_before_rejoining", rejoin->n_insns[i]);
+		json_number(json, "instructions_different", rejoin->n_different[i]);
+		json_number(json, "instructions_compared", rejoin->n_compared[i]);
+		json_close(json);
+	}
+}
+
 static void put_json_difference(struct json *json, const struct diff_difference *d)
 {
 	const struct diff_sight *a = &d->sights[DIFF_A];
@@ -304,6 +342,8 @@ static void put_json_difference(struct json *json, const struct diff_difference 
 	json_text(json, "at", a->at[0] ? a->at : NULL);
 	for (size_t i = 0; i < _DIFF_SIDES; i++)
 		put_json_sight(json, d, (enum diff_side)i);
+	if (d->is_found)
+		put_json_rejoin(json, &d->rejoin);
 	json_array(json, "backtrace");
 	for (size_t i = 0; i < a->n_frames; i++)
 		json_text(json, NULL, a->frames[i]);

@@ -14,6 +14,7 @@
 #include "decoder/sink/diff.h"
 #include "decoder/sink/path.h"
 #include "decoder/sink/region.h"
+#include "decoder/sink/rejoin.h"
 #include "decoder/sink/tally.h"
 #include "decoder/x86/text.h"
 #include "ptd/calls.h"
@@ -55,9 +56,10 @@ struct diff_difference {
 	uint64_t window;                        /* the part of the path in which it is */
 	struct {
 		VEC(struct path_step) list;
-	} steps[_DIFF_SIDES]; /* of that part */
+	} steps[_DIFF_SIDES]; /* of that part and the next ones, in pass 1 */
 	bool is_found;
 	uint64_t n_insns;                   /* executed by both in the same way */
+	struct rejoin rejoin;               /* what is behind that */
 	struct path_step step[_DIFF_SIDES]; /* the ones that differ */
 	struct diff_sight sights[_DIFF_SIDES];
 };

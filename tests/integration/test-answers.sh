@@ -135,5 +135,7 @@ has "$T/same" '^Threads that are the same: 1$' '^Threads that differ: 0$' '^Func
 "$O/ptdecode" -f diff "$T/good" "$T/evil" >"$T/text" || fail "-f diff: status $?"
 has "$T/text" '^Threads that differ: 1$' '^    Then, behind .* check_record\+0x[0-9a-f]+ .*: jn?z' \
 	'^    A at .* check_record\+' '^    B at .* check_record\+' '^    Backtrace: check_record <- main <- ' \
+	'^    They go on alike behind [0-9]+ instructions? of A and [0-9]+ of B$' \
+	'^    More differences up to the end: [0-9]+; in all, [0-9]+ instructions? of A and [0-9]+ of B differ$' \
 	'^Functions that differ: [1-9]'
 grep 'Then, behind' "$T/text"

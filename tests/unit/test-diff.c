@@ -352,6 +352,14 @@ static void differences(void **state)
 		    "the first 0 instructions are the same\n"
 		    "    A at 0.000001000 went to 1010 other+0x0 (/bin/demo)\n"
 		    "    B at 0.000001000 went to 7001000 main+0x0 (/bin/demo)\n");
+	/* They meet again, and differ once more, and one does something longer. */
+	assert_says("XYXZXZXZXYXZ", "XZXYXZXZXZXYXZ",
+		    "    They go on alike behind 0 instructions of A and 5 of B\n"
+		    "    More differences up to the end: 0; in all, 0 instructions of A and 5 of B "
+		    "differ\n");
+	assert_says("XZXY", "XZXZ",
+		    "    They do not go on alike in the next 0 instructions of A "
+		    "and 1 of B\n");
 	assert_says("", "X", "the first 0 instructions are the same\n    A ends\n");
 }
 
