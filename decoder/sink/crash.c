@@ -31,10 +31,13 @@
 #include "decoder/x86/text.h"
 #include "ptd/calls.h"
 #include "ptd/decode.h"
+#include "util/map.h"
 #include "util/vec.h"
 
-#define CRASHES_MAX   64u /* further threads are only counted */
-#define BRANCHES_MAX  30u /* of each thread */
+#define CRASHES_MAX   64u    /* further threads are only counted */
+#define HANDLED_MAX   65536u /* threads whose handled signals are kept */
+#define IGNORED       1      /* the address of the handler of a signal that is ignored */
+#define BRANCHES_MAX  30u    /* of each thread */
 #define INSN_SIZE_MAX 15
 #define RECENT_BITS   12 /* of the hash of an address: so many runs are found again */
 
@@ -56,6 +59,12 @@ struct branch {
 	bool is_interruption;
 };
 
+/* The last signal of a thread that the program handled; t is 0: there is none. */
+struct handled {
+	uint64_t t, handler;
+	uint32_t signal;
+};
+
 /* A thread that took a deadly signal, or is in the core file. */
 struct crash {
 	uint32_t pid, tid, signal;
@@ -63,6 +72,7 @@ struct crash {
 	bool has_ended;                     /* another thread may have its number from now on */
 	uint64_t t;                         /* of its end; UINT64_MAX: not known */
 	const struct ptd_core_thread *core; /* borrowed from the decoder; NULL: not in the file */
+	struct handled handled;             /* before that */
 	const char *comm;                   /* its last name; borrowed; NULL: it did not run */
 	uint32_t space;                     /* the last address space that it ran in */
 
@@ -79,9 +89,11 @@ struct crashes {
 	const struct ptd_info *info; /* borrowed */
 	struct ptd_decoder *decoder; /* borrowed; NULL: source lines are not known */
 	bool is_json;
-	VEC(struct crash *) list;                /* owned */
-	uint64_t n_unkept;                       /* beyond CRASHES_MAX */
-	struct ptd_calls *calls;                 /* NULL: there is no crash */
+	VEC(struct crash *) list; /* owned */
+	uint64_t n_unkept;        /* beyond CRASHES_MAX */
+	struct ptd_calls *calls;  /* NULL: there is no crash */
+	struct map threads; /* pid and tid → index in @handled, of those that handled a signal */
+	VEC(struct handled) handled;
 	const struct ptd_symbol *const *symbols; /* by id; borrowed from the stream */
 	size_t n_symbols;
 };
@@ -261,24 +273,64 @@ static struct crash *find_crash(const struct crashes *crashes, uint32_t pid, uin
 	return NULL;
 }
 
+/* Return: the signal that the thread handled last; NULL: none is known. */
+static struct handled *find_handled(const struct crashes *crashes, uint32_t pid, uint32_t tid)
+{
+	const uint64_t *i = map_get(&crashes->threads, (uint64_t)pid << 32 | tid);
+
+	return i ? &crashes->handled.items[*i] : NULL;
+}
+
+/* Keep that the thread handles a signal. Return: 0 or -ENOMEM. */
+static int note_handled(struct crashes *crashes, const struct ptd_sideband *record)
+{
+	struct handled *handled = find_handled(crashes, record->pid, record->tid);
+	int r;
+
+	if (!handled) {
+		if (crashes->handled.n == HANDLED_MAX)
+			return 0;
+		r = vec_push(&crashes->handled, {});
+		if (r == 0)
+			r = map_put(&crashes->threads, (uint64_t)record->pid << 32 | record->tid,
+				    crashes->handled.n - 1);
+		if (r < 0)
+			return r;
+		handled = &crashes->handled.items[crashes->handled.n - 1];
+	}
+	*handled = (struct handled){ .t = record->t,
+				     .handler = record->address,
+				     .signal = record->signal };
+	return 0;
+}
+
 static int crash_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
 {
 	const bool is_exit = record->kind == PTD_SIDEBAND_EXIT;
 	const bool is_death = record->kind == PTD_SIDEBAND_SIGNAL && record->address == 0 &&
 			      is_deadly(record->signal);
 	struct crashes *crashes = state;
+	struct handled *handled;
 	struct crash *crash;
 	int r;
 
 	(void)output;
+	if (record->kind == PTD_SIDEBAND_SIGNAL && record->address > IGNORED)
+		return note_handled(crashes, record);
 	if (!is_exit && !is_death)
 		return 0;
+	handled = find_handled(crashes, record->pid, record->tid);
 	crash = find_crash(crashes, record->pid, record->tid);
 	if (!crash && record->signal) {
 		r = add_crash(crashes, record->pid, record->tid, &crash);
 		if (r < 0)
 			return r;
 	}
+	if (crash && handled && handled->t > 0)
+		crash->handled = *handled;
+	/* Another thread may have its number from now on. */
+	if (is_exit && handled)
+		*handled = (struct handled){};
 	if (!crash)
 		return 0;
 	crash->t = record->t;
@@ -558,6 +610,28 @@ static void put_head(struct ptd_output *output, const struct crashes *crashes,
 	ptd_output_printf(output, "\n");
 }
 
+/* Say which signal the thread handled before. Return: 0 or -ENOMEM. */
+static int put_handled(struct ptd_output *output, const struct crashes *crashes,
+		       const struct crash *crash)
+{
+	const struct handled *handled = &crash->handled;
+	struct place handler = { .ip = handled->handler };
+	char time[COLUMN_MAX];
+	int r = 0;
+
+	if (handled->t == 0)
+		return 0;
+	if (crashes->decoder)
+		r = ptd_decoder_place(crashes->decoder, crash->space, handled->t, handled->handler,
+				      &handler.mapped);
+	*column_time(time, crashes->info->clock, handled->t) = '\0';
+	ptd_output_printf(output, "Signal handled last: %" PRIu32 " (SIG%s) at %s, by ",
+			  handled->signal, signal_name(handled->signal), time + strspn(time, " "));
+	put_place(output, crashes, &handler);
+	ptd_output_printf(output, "\n");
+	return r;
+}
+
 /* Write the functions that were open, as the trace and then the core file know them. */
 static int put_backtraces(struct ptd_output *output, const struct crashes *crashes,
 			  const struct crash *crash, const struct ptd_frame *frames, size_t n)
@@ -589,6 +663,9 @@ static int put_crash(struct ptd_output *output, const struct crashes *crashes, s
 	int r;
 
 	put_head(output, crashes, crash);
+	r = put_handled(output, crashes, crash);
+	if (r < 0)
+		return r;
 	if (crash->last.n == 0) {
 		ptd_output_printf(output, "None of its instructions is in the trace.\n");
 		return crash->core ? put_backtraces(output, crashes, crash, NULL, 0) : 0;
@@ -705,6 +782,13 @@ static int put_json_crash(struct json *json, const struct crashes *crashes, stru
 	json_bool(json, "took_signal", !crash->is_other);
 	if (has_fault(crash))
 		json_address(json, "fault_address", crash->core->signal_address);
+	if (crash->handled.t > 0) {
+		json_object(json, "handled");
+		json_number(json, "signal", crash->handled.signal);
+		json_number(json, "t", crash->handled.t);
+		json_address(json, "handler", crash->handled.handler);
+		json_close(json);
+	}
 	if (crash->t == UINT64_MAX)
 		json_null(json, "t");
 	else
@@ -768,6 +852,8 @@ static void crash_free(void *state)
 	for (size_t i = 0; i < crashes->list.n; i++)
 		free(crashes->list.items[i]);
 	vec_deinit(&crashes->list);
+	vec_deinit(&crashes->handled);
+	map_deinit(&crashes->threads);
 	ptd_calls_free(crashes->calls);
 	free(crashes);
 }

@@ -237,6 +237,8 @@ static void delivered(void **state)
 	killed = show(&stream);
 	assert_has(killed, "Threads killed by a signal: 1\n\n"
 			   "Thread 10/11 me: killed by signal 6 (SIGABRT) at 0.000004000\n");
+	assert_has(killed, "Signal handled last: 11 (SIGSEGV) at 0.000004000, by 401000 "
+			   "[unknown]\n");
 	assert_has(killed, "  #1   0x0000000007000006  main (/bin/demo)\n");
 	stream.n_records = 5;
 	ended = show(&stream);
