@@ -31,68 +31,6 @@ static bool is_silent(const struct frame *frame)
 	return frame->kind == FRAME_STUB || frame->kind == FRAME_LOCAL;
 }
 
-/* The times of several CPUs may go back. */
-static uint64_t since(uint64_t now, uint64_t then)
-{
-	return now > then ? now - then : 0;
-}
-
-/*
- * Add the call by which the function of @frame was entered or left. All fields are set: to clear
- * the call first takes as long as all the rest.
- */
-static inline struct ptd_call *add_call(const struct callstack *stack, struct call_list *list,
-					const struct functions *functions,
-					const struct call_place *place, const struct frame *frame,
-					enum ptd_call_kind kind, uint8_t how)
-{
-	struct ptd_call *call;
-
-	if (list->calls.n == list->calls.n_capacity && vec_reserve(&list->calls, 1) < 0) {
-		list->r = -ENOMEM;
-		return NULL;
-	}
-	call = &list->calls.items[list->calls.n++];
-	call->kind = (uint8_t)kind;
-	call->how = how;
-	call->ambiguous = frame->ambiguous || stack->alike.n > 0;
-	call->depth = frame->depth;
-	call->stack = stack->id;
-	call->n_moved = 0;
-	call->moved_to = 0;
-	call->run = (uint32_t)place->run;
-	call->function = functions->all.items[frame->function];
-	call->t = place->t;
-	call->n_insns = place->n;
-	call->from = place->from;
-	call->to = place->to;
-	call->t_total = 0;
-	call->t_self = 0;
-	call->n_insns_total = 0;
-	call->n_insns_self = 0;
-	return call;
-}
-
-/* Say that the function of @frame was entered. */
-static void say_entered(struct callstack *stack, struct call_list *list,
-			const struct functions *functions, const struct call_place *place,
-			const struct frame *frame)
-{
-	struct ptd_call *call =
-	    add_call(stack, list, functions, place, frame, PTD_CALL_ENTER, frame->how);
-
-	if (!call)
-		return;
-	call->t = frame->t;
-	call->n_insns = frame->n - stack->bias;
-	list->stats.n_entered[frame->how]++;
-}
-
-static bool has_room(const struct callstack *stack, const struct call_list *list)
-{
-	return stack->frames.n < PTD_CALLS_DEPTH_MAX && list->n_frames < PTD_CALLS_FRAMES_MAX;
-}
-
 /* What is entered from a stub comes behind it. */
 static void show_stub(struct callstack *stack, struct call_list *list,
 		      const struct functions *functions, const struct call_place *place)
@@ -104,7 +42,7 @@ static void show_stub(struct callstack *stack, struct call_list *list,
 	if (!frame || frame->kind != FRAME_STUB)
 		return;
 	frame->kind = FRAME_FUNCTION;
-	say_entered(stack, list, functions, place, frame);
+	callstack_say_entered(stack, list, functions, place, frame);
 }
 
 void callstack_enter(struct callstack *stack, struct call_list *list,
@@ -113,7 +51,7 @@ void callstack_enter(struct callstack *stack, struct call_list *list,
 {
 	struct frame *below = callstack_top(stack), *top;
 
-	if (below && (stack->n_too_deep > 0 || !has_room(stack, list))) {
+	if (below && (stack->n_too_deep > 0 || !callstack_has_room(stack, list))) {
 		stack->n_too_deep++;
 		list->stats.n_too_deep++;
 		return;
@@ -135,7 +73,7 @@ void callstack_enter(struct callstack *stack, struct call_list *list,
 		top->depth = below->depth + (frame->kind != FRAME_LOCAL);
 	} else if (frame->how == PTD_CALL_BY_INFERENCE || frame->how == PTD_CALL_BY_RESUMPTION) {
 		top->depth = --stack->low;
-		top->t_inner = since(top->t, stack->t0);
+		top->t_inner = callstack_since(top->t, stack->t0);
 		top->n_inner = top->n - stack->n0;
 		top->t = stack->t0;
 		top->n = stack->n0;
@@ -143,102 +81,24 @@ void callstack_enter(struct callstack *stack, struct call_list *list,
 		top->depth = stack->low;
 	}
 	if (!is_silent(top))
-		say_entered(stack, list, functions, place, top);
-}
-
-bool callstack_call(struct callstack *stack, struct call_list *list,
-		    const struct functions *functions, const struct call_place *place,
-		    uint32_t function, enum frame_kind kind, uint64_t ret)
-{
-	const struct frame *below = callstack_top(stack);
-	struct frame *top;
-
-	/* The rules make room, too. */
-	if (!below || below->kind != FRAME_FUNCTION || stack->n_too_deep > 0 ||
-	    !has_room(stack, list) || stack->frames.n == stack->frames.n_capacity)
-		return false;
-	top = &stack->frames.items[stack->frames.n++];
-	*top = (struct frame){ .ret = ret,
-			       .t = place->t,
-			       .n = place->n + stack->bias,
-			       .function = function,
-			       .depth = below->depth + 1,
-			       .kind = (uint8_t)kind,
-			       .how = PTD_CALL_BY_CALL };
-	list->n_frames++;
-	if (kind == FRAME_FUNCTION)
-		say_entered(stack, list, functions, place, top);
-	return true;
-}
-
-/* Forget what belongs to frames that were left. */
-static void drop_inner(struct callstack *stack)
-{
-	const size_t n = stack->frames.n;
-
-	while (stack->suspended.n > 0 && stack->suspended.items[stack->suspended.n - 1].frame >= n)
-		stack->suspended.n--;
-	while (stack->traps.n > 0 && stack->traps.items[stack->traps.n - 1].frame >= n)
-		stack->traps.n--;
-	if (n < stack->n_old)
-		stack->n_old = n;
-}
-
-static inline void leave_top(struct callstack *stack, struct call_list *list,
-			     const struct functions *functions, const struct call_place *place,
-			     enum ptd_call_how how)
-{
-	struct frame *top = callstack_top(stack), *below;
-	uint64_t t, n;
-	struct ptd_call *call;
-
-	assert(top);
-	stack->n_too_deep = 0;
-	/* It was not known where a stub leads to when it was entered. */
-	if (top->kind == FRAME_STUB)
-		callstack_name(stack, list, functions, place, top->function);
-	t = since(place->t, top->t);
-	n = place->n + stack->bias - top->n;
-	if (top->kind == FRAME_LOCAL) {
-		t = top->t_inner;
-		n = top->n_inner;
-	} else {
-		call = add_call(stack, list, functions, place, top, PTD_CALL_LEAVE, (uint8_t)how);
-		if (call) {
-			call->t_total = t;
-			call->t_self = since(t, top->t_inner);
-			call->n_insns_total = n;
-			call->n_insns_self = since(n, top->n_inner);
-			list->stats.n_left[how]++;
-		}
-	}
-	stack->frames.n--;
-	list->n_frames--;
-	drop_inner(stack);
-	below = callstack_top(stack);
-	if (below) {
-		below->t_inner += t;
-		below->n_inner += n;
-	}
+		callstack_say_entered(stack, list, functions, place, top);
 }
 
 void callstack_leave(struct callstack *stack, struct call_list *list,
 		     const struct functions *functions, const struct call_place *place,
 		     enum ptd_call_how how)
 {
-	leave_top(stack, list, functions, place, how);
-}
+	struct frame *top = callstack_top(stack);
 
-bool callstack_return(struct callstack *stack, struct call_list *list,
-		      const struct functions *functions, const struct call_place *place)
-{
-	const struct frame *top = callstack_top(stack);
-
-	if (!top || top->kind != FRAME_FUNCTION || top->ret != place->to || stack->frames.n == 1 ||
-	    stack->n_too_deep > 0 || stack->alike.n > 0)
-		return false;
-	leave_top(stack, list, functions, place, PTD_CALL_BY_RETURN);
-	return true;
+	assert(top);
+	stack->n_too_deep = 0;
+	/* It was not known where a stub leads to when it was entered. */
+	if (top->kind == FRAME_STUB)
+		callstack_name(stack, list, functions, place, top->function);
+	if (top->kind == FRAME_LOCAL)
+		callstack_pop(stack, list, top->t_inner, top->n_inner);
+	else
+		callstack_leave_shown(stack, list, functions, place, how);
 }
 
 void callstack_tail(struct callstack *stack, struct call_list *list,
@@ -291,7 +151,7 @@ void callstack_name(struct callstack *stack, struct call_list *list,
 	assert(top && top->kind == FRAME_STUB);
 	top->kind = FRAME_FUNCTION;
 	top->function = function;
-	say_entered(stack, list, functions, place, top);
+	callstack_say_entered(stack, list, functions, place, top);
 }
 
 bool callstack_bind(struct callstack *stack, struct call_list *list,

@@ -109,6 +109,120 @@ static inline struct frame *callstack_top(const struct callstack *stack)
 	return stack->frames.n > 0 ? &stack->frames.items[stack->frames.n - 1] : NULL;
 }
 
+/* --- the calls -------------------------------------------------------------------------------- */
+
+/*
+ * Add the call by which the function of @frame was entered or left. All fields are set: to clear
+ * the call first takes as long as all the rest.
+ */
+static inline struct ptd_call *
+callstack_add_call(const struct callstack *stack, struct call_list *list,
+		   const struct functions *functions, const struct call_place *place,
+		   const struct frame *frame, enum ptd_call_kind kind, uint8_t how)
+{
+	struct ptd_call *call;
+
+	if (list->calls.n == list->calls.n_capacity && vec_reserve(&list->calls, 1) < 0) {
+		list->r = -ENOMEM;
+		return NULL;
+	}
+	call = &list->calls.items[list->calls.n++];
+	call->kind = (uint8_t)kind;
+	call->how = how;
+	call->ambiguous = frame->ambiguous || stack->alike.n > 0;
+	call->depth = frame->depth;
+	call->stack = stack->id;
+	call->n_moved = 0;
+	call->moved_to = 0;
+	call->run = (uint32_t)place->run;
+	call->function = functions->all.items[frame->function];
+	call->t = place->t;
+	call->n_insns = place->n;
+	call->from = place->from;
+	call->to = place->to;
+	call->t_total = 0;
+	call->t_self = 0;
+	call->n_insns_total = 0;
+	call->n_insns_self = 0;
+	return call;
+}
+
+/* Say that the function of @frame was entered. */
+static inline void callstack_say_entered(struct callstack *stack, struct call_list *list,
+					 const struct functions *functions,
+					 const struct call_place *place, const struct frame *frame)
+{
+	struct ptd_call *call =
+	    callstack_add_call(stack, list, functions, place, frame, PTD_CALL_ENTER, frame->how);
+
+	if (!call)
+		return;
+	call->t = frame->t;
+	call->n_insns = frame->n - stack->bias;
+	list->stats.n_entered[frame->how]++;
+}
+
+/* --- what is open ----------------------------------------------------------------------------- */
+
+/* Return: whether one frame more may be open. */
+static inline bool callstack_has_room(const struct callstack *stack, const struct call_list *list)
+{
+	return stack->frames.n < PTD_CALLS_DEPTH_MAX && list->n_frames < PTD_CALLS_FRAMES_MAX;
+}
+
+/* The times of several CPUs may go back. */
+static inline uint64_t callstack_since(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
+/* Remove the innermost frame, of which @t and @n were spent in what is below it. */
+static inline void callstack_pop(struct callstack *stack, struct call_list *list, uint64_t t,
+				 uint64_t n)
+{
+	const size_t left = --stack->frames.n;
+	struct frame *below = callstack_top(stack);
+
+	list->n_frames--;
+	while (stack->suspended.n > 0 &&
+	       stack->suspended.items[stack->suspended.n - 1].frame >= left)
+		stack->suspended.n--;
+	while (stack->traps.n > 0 && stack->traps.items[stack->traps.n - 1].frame >= left)
+		stack->traps.n--;
+	if (left < stack->n_old)
+		stack->n_old = left;
+	if (below) {
+		below->t_inner += t;
+		below->n_inner += n;
+	}
+}
+
+/* Leave the innermost function, whose frame is not silent. */
+static inline void callstack_leave_shown(struct callstack *stack, struct call_list *list,
+					 const struct functions *functions,
+					 const struct call_place *place, enum ptd_call_how how)
+{
+	const struct frame *top = callstack_top(stack);
+	const uint64_t t = callstack_since(place->t, top->t);
+	const uint64_t n = place->n + stack->bias - top->n;
+	struct ptd_call *call =
+	    callstack_add_call(stack, list, functions, place, top, PTD_CALL_LEAVE, (uint8_t)how);
+
+	if (call) {
+		call->t_total = t;
+		call->t_self = callstack_since(t, top->t_inner);
+		call->n_insns_total = n;
+		call->n_insns_self = callstack_since(n, top->n_inner);
+		list->stats.n_left[how]++;
+	}
+	callstack_pop(stack, list, t, n);
+}
+
+/* Leave the innermost function, which there is. */
+void callstack_leave(struct callstack *stack, struct call_list *list,
+		     const struct functions *functions, const struct call_place *place,
+		     enum ptd_call_how how);
+
 /* Begin, with nothing known about what is open. */
 void callstack_begin(struct callstack *stack, const struct call_place *place);
 
@@ -128,9 +242,30 @@ void callstack_enter(struct callstack *stack, struct call_list *list,
  */
 
 /* Enter the function or stub (@kind) @function, by a call that returns to @ret. */
-bool callstack_call(struct callstack *stack, struct call_list *list,
-		    const struct functions *functions, const struct call_place *place,
-		    uint32_t function, enum frame_kind kind, uint64_t ret);
+static inline bool callstack_call(struct callstack *stack, struct call_list *list,
+				  const struct functions *functions, const struct call_place *place,
+				  uint32_t function, enum frame_kind kind, uint64_t ret)
+{
+	const struct frame *below = callstack_top(stack);
+	struct frame *top;
+
+	/* The rules make room, too. */
+	if (!below || below->kind != FRAME_FUNCTION || stack->n_too_deep > 0 ||
+	    !callstack_has_room(stack, list) || stack->frames.n == stack->frames.n_capacity)
+		return false;
+	top = &stack->frames.items[stack->frames.n++];
+	*top = (struct frame){ .ret = ret,
+			       .t = place->t,
+			       .n = place->n + stack->bias,
+			       .function = function,
+			       .depth = below->depth + 1,
+			       .kind = (uint8_t)kind,
+			       .how = PTD_CALL_BY_CALL };
+	list->n_frames++;
+	if (kind == FRAME_FUNCTION)
+		callstack_say_entered(stack, list, functions, place, top);
+	return true;
+}
 
 /* The innermost frame is a stub's, which jumps to @function. */
 bool callstack_bind(struct callstack *stack, struct call_list *list,
@@ -138,13 +273,18 @@ bool callstack_bind(struct callstack *stack, struct call_list *list,
 		    uint32_t function);
 
 /* Return from the innermost function. */
-bool callstack_return(struct callstack *stack, struct call_list *list,
-		      const struct functions *functions, const struct call_place *place);
+static inline bool callstack_return(struct callstack *stack, struct call_list *list,
+				    const struct functions *functions,
+				    const struct call_place *place)
+{
+	const struct frame *top = callstack_top(stack);
 
-/* Leave the innermost function, which there is. */
-void callstack_leave(struct callstack *stack, struct call_list *list,
-		     const struct functions *functions, const struct call_place *place,
-		     enum ptd_call_how how);
+	if (!top || top->kind != FRAME_FUNCTION || top->ret != place->to || stack->frames.n == 1 ||
+	    stack->n_too_deep > 0 || stack->alike.n > 0)
+		return false;
+	callstack_leave_shown(stack, list, functions, place, PTD_CALL_BY_RETURN);
+	return true;
+}
 
 /* The innermost function is left for another one, by a jump. */
 void callstack_tail(struct callstack *stack, struct call_list *list,

@@ -14,31 +14,13 @@ void profile_deinit(struct profile *profile)
 	open_stacks_deinit(&profile->stacks);
 }
 
-bool profile_is_whole(const struct open_frame *frame, const struct ptd_call *leave)
+/* Return: whether there is room for what is known of the function @id. */
+static bool make_functions(struct profile *profile, uint32_t id)
 {
-	if (frame->ambiguous || leave->ambiguous)
-		return false;
-	switch (frame->how) {
-	case PTD_CALL_BY_INFERENCE:
-	case PTD_CALL_BY_RESUMPTION:
-	case PTD_CALL_BY_START:
-		return false;
-	}
-	return leave->how != PTD_CALL_BY_GAP && leave->how != PTD_CALL_BY_END;
-}
-
-/* Return: the function, valid until the next call; NULL: no memory. */
-static struct profile_function *get_function(struct profile *profile,
-					     const struct ptd_function *function)
-{
-	struct profile_function *f;
-
-	while (profile->functions.n <= function->id)
+	while (profile->functions.n <= id)
 		if (vec_push(&profile->functions, {}) < 0)
-			return NULL;
-	f = &profile->functions.items[function->id];
-	f->function = function;
-	return f;
+			return false;
+	return true;
 }
 
 /*
@@ -72,16 +54,32 @@ static int switch_stack(struct profile *profile, const struct ptd_call *call)
 	return r;
 }
 
-static int add_cost(struct cost *cost, uint64_t self, uint64_t total, bool is_outermost,
-		    bool is_whole)
+static inline int add_cost(struct cost *cost, uint64_t self, uint64_t total, bool is_outermost,
+			   bool is_whole)
 {
 	cost->self += self;
-	if (is_outermost)
-		cost->total += total;
+	cost->total += is_outermost ? total : 0;
 	return is_whole ? histogram_add(&cost->whole, total) : 0;
 }
 
-static int leave(struct profile *profile, struct open_stack *stack, const struct ptd_call *call)
+static inline int enter(struct profile *profile, struct open_stack *stack,
+			const struct ptd_call *call)
+{
+	const uint32_t id = call->function->id;
+	struct profile_function *f;
+
+	if (id >= profile->functions.n && !make_functions(profile, id))
+		return -ENOMEM;
+	if (open_stack_push(stack, call) < 0)
+		return -ENOMEM;
+	f = &profile->functions.items[id];
+	f->function = call->function;
+	f->n_open++;
+	return 0;
+}
+
+static inline int leave(struct profile *profile, struct open_stack *stack,
+			const struct ptd_call *call)
 {
 	const struct open_frame *frame = open_stack_top(stack);
 	struct profile_function *f;
@@ -109,37 +107,25 @@ static int leave(struct profile *profile, struct open_stack *stack, const struct
 				is_whole);
 }
 
-static int add_call(struct profile *profile, const struct ptd_call *call)
-{
-	struct profile_function *f;
-	struct open_stack *stack;
-	int r;
-
-	if (call->stack != profile->stack) {
-		r = switch_stack(profile, call);
-		if (r < 0)
-			return r;
-	}
-	if (call->kind == PTD_CALL_SWITCH)
-		return 0;
-	stack = open_stacks_get(&profile->stacks, call->stack);
-	if (!stack)
-		return -ENOMEM;
-	if (call->kind == PTD_CALL_LEAVE)
-		return leave(profile, stack, call);
-	f = get_function(profile, call->function);
-	if (!f)
-		return -ENOMEM;
-	r = open_stack_push(stack, call);
-	f->n_open += r == 0;
-	return r;
-}
-
 int profile_add(struct profile *profile, const struct ptd_call_batch *batch)
 {
 	for (size_t i = 0; i < batch->n_calls; i++) {
-		const int r = add_call(profile, &batch->calls[i]);
+		const struct ptd_call *call = &batch->calls[i];
+		struct open_stack *stack;
+		int r = 0;
 
+		if (call->stack != profile->stack) {
+			r = switch_stack(profile, call);
+			if (r < 0)
+				return r;
+		}
+		stack = open_stacks_get(&profile->stacks, call->stack);
+		if (!stack)
+			return -ENOMEM;
+		if (call->kind == PTD_CALL_LEAVE)
+			r = leave(profile, stack, call);
+		else if (call->kind == PTD_CALL_ENTER)
+			r = enter(profile, stack, call);
 		if (r < 0)
 			return r;
 	}

@@ -52,4 +52,12 @@ _must_check_ int profile_add(struct profile *profile, const struct ptd_call_batc
  * Return: whether the call of @frame, which ends by @leave, was seen from its beginning to its end,
  *         so that its duration is known.
  */
-bool profile_is_whole(const struct open_frame *frame, const struct ptd_call *leave);
+static inline bool profile_is_whole(const struct open_frame *frame, const struct ptd_call *leave)
+{
+	const unsigned int not_entered =
+	    1u << PTD_CALL_BY_INFERENCE | 1u << PTD_CALL_BY_RESUMPTION | 1u << PTD_CALL_BY_START;
+	const unsigned int not_left = 1u << PTD_CALL_BY_GAP | 1u << PTD_CALL_BY_END;
+
+	return !frame->ambiguous && !leave->ambiguous && !(not_entered >> frame->how & 1) &&
+	       !(not_left >> leave->how & 1);
+}
