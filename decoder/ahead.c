@@ -76,8 +76,10 @@ static struct part *part_free(struct part *part)
 
 /* --- in a thread ------------------------------------------------------------------------------ */
 
-static bool has_shown(const struct ptd_run *runs, size_t n)
+static bool has_shown(const struct cache *cache, const struct ptd_run *runs, size_t n)
 {
+	if (cache_has_shown_all(cache))
+		return true;
 	for (size_t i = 0; i < n; i++)
 		if (!cache_has_shown(runs[i].block))
 			return false;
@@ -110,7 +112,7 @@ static int keep_batch(struct part *part)
 		.n_marks = lane->marks.n,
 		.new_slice = lane->new_slice,
 		.is_first_slice = lane->n_opened == 1,
-		.has_shown = has_shown(lane->runs, lane->n_runs),
+		.has_shown = has_shown(lane->config.engine_config.cache, lane->runs, lane->n_runs),
 	};
 	int r;
 
@@ -139,7 +141,7 @@ static bool is_plain(const struct lane *lane)
 
 /* Let the lane put its runs behind those of the part, into another chunk if this one is full.
  * Return: 0; 1 if the part is too large; -ENOMEM. */
-static int make_room(struct part *part)
+static int make_room(struct part *part, size_t thread)
 {
 	struct runpool_chunk *chunk;
 	int r;
@@ -150,7 +152,7 @@ static int make_room(struct part *part)
 		r = vec_reserve(&part->chunks, 1);
 		if (r < 0)
 			return r;
-		chunk = runpool_take(part->ahead->config.runs);
+		chunk = runpool_take(part->ahead->config.runs, thread);
 		if (!chunk)
 			return -ENOMEM;
 		part->chunks.items[part->chunks.n++] = chunk;
@@ -173,14 +175,14 @@ static int decode_part(struct part *part, size_t thread)
 	part->budget.n_insns = part->budget_before = UINT64_MAX / 2;
 	lane_init_part(lane, &config);
 	part->has_lane = true;
-	r = make_room(part);
+	r = make_room(part, thread);
 	if (r == 0)
 		r = lane_start_part(lane, part->span, part->from, part->to, &part->joint);
 	/* What led to the joint is the lane's. */
 	lane->has_turned_back = false;
 	(void)take_cost(part);
 	while (r == 0 && !lane->at_joint) {
-		r = make_room(part);
+		r = make_room(part, thread);
 		if (r == 0)
 			r = lane_fill(lane);
 		if (r == 0 && lane_ready(lane))

@@ -49,7 +49,7 @@
  * How many parts of all lanes may be decoded ahead: so many for each thread, or, if there are more
  * lanes than that, two of each, up to a number that is bounded because each part takes memory.
  */
-#define PARTS_PER_THREAD 4
+#define PARTS_PER_THREAD 3
 #define PARTS_PER_LANE   2
 #define PARTS_MAX        128
 /* How long the first window is in which the last instructions are looked for, in ns or ticks. */
@@ -696,7 +696,7 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	if (r == 0)
 		r = make_views(d);
 	if (r == 0)
-		r = runpool_new(&d->runs);
+		r = runpool_new(threads_n(d->threads), &d->runs);
 	if (r == 0)
 		r = make_extract(d, options, reterr_message);
 	if (r == 0)

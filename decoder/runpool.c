@@ -7,22 +7,29 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* So many chunks that nobody uses are kept. */
-#define SPARE_MAX 32
+/* So many chunks of each thread that nobody uses are kept. */
+#define SPARE_MAX 12
+
+struct spare {
+	struct runpool_chunk *first;
+	size_t n;
+};
 
 struct runpool {
 	pthread_mutex_t mutex;
-	struct runpool_chunk *spare;
-	size_t n_spare, n_taken;
+	size_t n_taken;
+	size_t n_threads;
+	struct spare spare[]; /* of each thread */
 };
 
-int runpool_new(struct runpool **ret_pool)
+int runpool_new(size_t n_threads, struct runpool **ret_pool)
 {
-	struct runpool *pool = calloc(1, sizeof(*pool));
+	struct runpool *pool = calloc(1, sizeof(*pool) + n_threads * sizeof(pool->spare[0]));
 
 	if (!pool)
 		return -ENOMEM;
 	(void)pthread_mutex_init(&pool->mutex, NULL);
+	pool->n_threads = n_threads;
 	*ret_pool = pool;
 	return 0;
 }
@@ -32,11 +39,13 @@ struct runpool *runpool_free(struct runpool *pool)
 	if (!pool)
 		return NULL;
 	assert(pool->n_taken == 0);
-	while (pool->spare) {
-		struct runpool_chunk *chunk = pool->spare;
+	for (size_t i = 0; i < pool->n_threads; i++) {
+		while (pool->spare[i].first) {
+			struct runpool_chunk *chunk = pool->spare[i].first;
 
-		pool->spare = chunk->next;
-		free(chunk);
+			pool->spare[i].first = chunk->next;
+			free(chunk);
+		}
 	}
 	(void)pthread_mutex_destroy(&pool->mutex);
 	free(pool);
@@ -47,28 +56,30 @@ static void release(struct ptd_hold *hold)
 {
 	struct runpool_chunk *chunk = (struct runpool_chunk *)hold;
 	struct runpool *pool = chunk->pool;
+	struct spare *spare = &pool->spare[hold->thread];
 
 	(void)pthread_mutex_lock(&pool->mutex);
 	pool->n_taken--;
-	if (pool->n_spare < SPARE_MAX) {
-		chunk->next = pool->spare;
-		pool->spare = chunk;
-		pool->n_spare++;
+	if (spare->n < SPARE_MAX) {
+		chunk->next = spare->first;
+		spare->first = chunk;
+		spare->n++;
 		chunk = NULL;
 	}
 	(void)pthread_mutex_unlock(&pool->mutex);
 	free(chunk);
 }
 
-struct runpool_chunk *runpool_take(struct runpool *pool)
+struct runpool_chunk *runpool_take(struct runpool *pool, size_t thread)
 {
+	struct spare *spare = &pool->spare[thread];
 	struct runpool_chunk *chunk;
 
 	(void)pthread_mutex_lock(&pool->mutex);
-	chunk = pool->spare;
+	chunk = spare->first;
 	if (chunk) {
-		pool->spare = chunk->next;
-		pool->n_spare--;
+		spare->first = chunk->next;
+		spare->n--;
 	}
 	pool->n_taken++;
 	(void)pthread_mutex_unlock(&pool->mutex);
@@ -81,8 +92,10 @@ struct runpool_chunk *runpool_take(struct runpool *pool)
 		return NULL;
 	}
 	chunk->pool = pool;
-	chunk->hold = (struct ptd_hold){
-		.runs = chunk->runs, .n_runs = RUNPOOL_CHUNK_RUNS, .n_users = 1, .release = release
-	};
+	chunk->hold = (struct ptd_hold){ .runs = chunk->runs,
+					 .n_runs = RUNPOOL_CHUNK_RUNS,
+					 .thread = thread,
+					 .n_users = 1,
+					 .release = release };
 	return chunk;
 }

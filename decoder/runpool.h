@@ -6,7 +6,8 @@
  *
  * The memory of runs that are decoded ahead, in chunks of one size. A thread that decodes takes
  * chunks; a chunk comes back when nobody reads its runs any more (util/hold.h). Some chunks are
- * kept to be taken again: memory that is fresh from the kernel costs more than filling it.
+ * kept to be taken again, by the same thread: memory that is fresh from the kernel, or in the cache
+ * of another CPU, costs more than filling it.
  */
 
 #include <stddef.h>
@@ -26,13 +27,14 @@ struct runpool_chunk {
 	struct ptd_run runs[RUNPOOL_CHUNK_RUNS];
 };
 
-/* Return: 0 or -ENOMEM. */
-_must_check_ int runpool_new(struct runpool **ret_pool);
+/* Make a pool for @n_threads threads. Return: 0 or -ENOMEM. */
+_must_check_ int runpool_new(size_t n_threads, struct runpool **ret_pool);
 
 /* All chunks must have come back. */
 struct runpool *runpool_free(struct runpool *pool);
 
-/* Take a chunk, of which the caller is the only user. Any thread may. Return: NULL: no memory. */
-struct runpool_chunk *runpool_take(struct runpool *pool);
+/* Take a chunk for the thread with the number @thread; the caller is its only user. Return: NULL:
+ * no memory. */
+struct runpool_chunk *runpool_take(struct runpool *pool, size_t thread);
 
 DEFINE_CLEANUP(struct runpool *, runpool_free);

@@ -17,6 +17,7 @@
 struct ptd_hold {
 	const struct ptd_run *runs; /* the memory that is held: */
 	size_t n_runs;
+	size_t thread; /* that wrote them, so that they may be in its CPU's cache */
 	size_t n_users;
 	void (*release)(struct ptd_hold *hold); /* the last user is gone; any thread may be that */
 };

@@ -15,6 +15,9 @@
  */
 #define N_LOOKS 500
 
+/* How many tasks of the queue a thread looks at. */
+#define N_TASKS_SEEN 64
+
 /* Of each thread's stack, in bytes. Nothing here recurses by what foreign bytes say. */
 #define STACK_SIZE ((size_t)1 << 20)
 
@@ -54,14 +57,29 @@ static void pause_cpu(void)
 #endif
 }
 
-/* Run the first task of the queue. The mutex is locked before and after that. */
-static void run_first(struct ptd_threads *threads, size_t number)
+/* Return: the link to the first task of the queue that is near thread @number; or else to the first
+ * that is near none; or else to the first. */
+static struct task **choose_task(struct ptd_threads *threads, size_t number)
 {
-	struct task *task = threads->first;
+	struct task **link = &threads->first, **chosen = NULL;
 
-	__atomic_store_n(&threads->first, task->next, __ATOMIC_RELAXED);
-	if (!threads->first)
-		threads->last = &threads->first;
+	for (size_t i = 0; i < N_TASKS_SEEN && *link; i++, link = &(*link)->next) {
+		if ((*link)->near == number + 1)
+			return link;
+		if ((*link)->near == 0 && !chosen)
+			chosen = link;
+	}
+	return chosen ?: &threads->first;
+}
+
+/* Run a task of the queue. The mutex is locked before and after that. */
+static void run_one(struct ptd_threads *threads, size_t number)
+{
+	struct task **link = choose_task(threads, number), *task = *link;
+
+	__atomic_store_n(link, task->next, __ATOMIC_RELAXED);
+	if (!task->next)
+		threads->last = link;
 	(void)pthread_mutex_unlock(&threads->mutex);
 	task->run(task, number);
 	(void)pthread_mutex_lock(&threads->mutex);
@@ -94,7 +112,7 @@ static void *work(void *userdata)
 	number = ++threads->n_numbered;
 	for (;;) {
 		if (threads->first)
-			run_first(threads, number);
+			run_one(threads, number);
 		else if (threads->ends)
 			break;
 		else
@@ -230,7 +248,7 @@ void threads_wait(struct ptd_threads *threads, const struct task *task)
 	(void)pthread_mutex_lock(&threads->mutex);
 	while (!is_done(task)) {
 		if (threads->first)
-			run_first(threads, 0);
+			run_one(threads, 0);
 		else
 			wait_for(threads, task);
 	}

@@ -4,9 +4,9 @@
 /*
  * Threads
  *
- * A fixed number of threads that run tasks, in the order in which these are added. The thread that
- * adds the tasks, the owner, is one of the threads, number 0: it runs tasks while it waits for one.
- * A task must not add or wait for tasks.
+ * A fixed number of threads that run tasks, about in the order in which these are added. The thread
+ * that adds the tasks, the owner, is one of the threads, number 0: it runs tasks while it waits for
+ * one. A task must not add or wait for tasks.
  *
  * What a task reads was written before threads_add(); what it wrote may be read once
  * threads_is_done() is true or threads_wait() has returned.
@@ -23,6 +23,9 @@
 struct task {
 	/* @thread is the number of the thread that runs the task. */
 	void (*run)(struct task *task, size_t thread);
+	/* 1 + the number of the thread that had best run it, because what the task reads may be in
+	 * the cache of its CPU; 0: any. Another one runs it only if it has nothing else to do. */
+	size_t near;
 	struct task *next; /* in the queue */
 	bool is_done;
 };

@@ -154,14 +154,19 @@ int cache_show(struct cache *cache, const struct ptd_block *block)
 				    (const struct object *)((const char *)block->object -
 							    offsetof(struct object, id)),
 				    block, (struct ptd_insn *)(uintptr_t)block->insns);
-	if (r == 0)
-		__atomic_store_n(&own->id, cache->n_shown++, __ATOMIC_RELAXED);
-	return r;
+	if (r < 0)
+		return r;
+	__atomic_store_n(&own->id, cache->n_shown, __ATOMIC_RELAXED);
+	__atomic_store_n(&cache->n_shown, cache->n_shown + 1, __ATOMIC_RELEASE);
+	return 0;
 }
 
 bool cache_has_shown_all(const struct cache *cache)
 {
-	return __atomic_load_n(&cache->n_made, __ATOMIC_RELAXED) == cache->n_shown;
+	/* Of those that were made until now, so many were shown before. */
+	const uint32_t n_shown = __atomic_load_n(&cache->n_shown, __ATOMIC_ACQUIRE);
+
+	return __atomic_load_n(&cache->n_made, __ATOMIC_RELAXED) == n_shown;
 }
 
 static void count_block(struct cache *cache)

@@ -62,8 +62,8 @@ static inline bool cache_has_shown(const struct ptd_block *block)
 }
 
 /*
- * Return: whether all blocks that threads have made until they were last heard of were shown, so
- * that none has to be looked at. The thread that shows them asks.
+ * Return: whether all blocks that the calling thread knows of were shown, so that none has to be
+ * looked at. Any thread may ask.
  */
 bool cache_has_shown_all(const struct cache *cache);
 

@@ -12,11 +12,14 @@
  *
  * What is made of a parcel should be so little that it is still in the cache of the CPU when it is
  * written. So the number of runs in a parcel follows from how many bytes the last parcels became.
+ * All runs of a parcel were decoded by one thread, which also expands them, if it has time: on most
+ * machines it costs more to get bytes out of the cache of another CPU than to decode them.
  */
 
 #include "ptd/sink.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +40,9 @@
 /* So many for each thread: one is expanded, one waits for a thread, one is written or filled. */
 #define PARCELS_PER_THREAD 3
 
+/* So many products there may be for each parcel, of which one is in use. */
+#define PRODUCTS_PER_PARCEL 2
+
 /* A batch in a parcel. */
 struct entry {
 	struct ptd_slice slice;
@@ -44,15 +50,26 @@ struct entry {
 	size_t first_run, first_mark; /* in the parcel; of runs that were copied */
 };
 
+/*
+ * What is made of a parcel: bytes for each sink. A thread takes those that it wrote before, if it
+ * can, because memory that is in the cache of another CPU costs more than filling it.
+ */
+struct product {
+	struct product *next; /* of those that are not in use */
+	size_t thread;        /* that wrote it last */
+	struct sink_bytes bytes[];
+};
+
 struct parcel {
 	struct task task;
 	struct ptd_writer *writer;
 	VEC(struct entry) entries;
 	size_t n_runs;            /* of all entries */
+	size_t thread;            /* that wrote these: the one that decoded or copied them */
 	VEC(struct ptd_run) runs; /* those that were copied */
 	VEC(struct ptd_mark) marks;
-	struct sink_bytes *bytes; /* one for each sink */
-	size_t n_bytes;           /* in all of them */
+	struct product *product; /* NULL: not expanded yet */
+	size_t n_bytes;          /* in the product */
 
 	/* The error of expanding, and the sink whose it is. */
 	int r;
@@ -69,6 +86,10 @@ struct ptd_writer {
 	struct parcel *parcels;
 	size_t n_parcels, oldest, n_waiting;
 	size_t n_runs_max; /* of a parcel */
+
+	pthread_mutex_t mutex;  /* of what follows */
+	struct product **spare; /* by thread: what is not in use */
+	size_t n_products;
 
 	int r; /* the first error */
 	struct ptd_sink *failed;
@@ -98,17 +119,10 @@ static int make_parcels(struct ptd_writer *w, size_t n)
 	w->parcels = calloc(n, sizeof(*w->parcels));
 	if (!w->parcels)
 		return -ENOMEM;
-	for (; w->n_parcels < n; w->n_parcels++) {
-		struct parcel *parcel = &w->parcels[w->n_parcels];
-
-		parcel->writer = w;
-		parcel->bytes = calloc(w->n_sinks, sizeof(*parcel->bytes));
-		if (!parcel->bytes)
-			return -ENOMEM;
-		for (size_t i = 0; i < w->n_sinks; i++)
-			parcel->bytes[i] = sink_bytes_none();
-	}
-	return 0;
+	for (; w->n_parcels < n; w->n_parcels++)
+		w->parcels[w->n_parcels].writer = w;
+	w->spare = calloc(threads_n(w->threads), sizeof(struct product *));
+	return w->spare ? 0 : -ENOMEM;
 }
 
 /* Return: whether threads have something to do. */
@@ -128,6 +142,7 @@ int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, s
 
 	if (!w)
 		return -ENOMEM;
+	(void)pthread_mutex_init(&w->mutex, NULL);
 	w->threads = threads;
 	w->sinks = calloc(n_sinks ? n_sinks : 1, sizeof(*w->sinks));
 	if (!w->sinks)
@@ -146,6 +161,12 @@ int ptd_writer_new(struct ptd_threads *threads, struct ptd_sink *const *sinks, s
 	return 0;
 }
 
+/* Return: the thread that writes the runs that the parcel gets of @batch. */
+static size_t thread_of(const struct ptd_batch *batch)
+{
+	return hold_has(batch) ? batch->hold->thread : 0;
+}
+
 /* Make the parcel empty, so that it can be filled. */
 static void empty_parcel(struct parcel *parcel)
 {
@@ -154,12 +175,17 @@ static void empty_parcel(struct parcel *parcel)
 	parcel->entries.n = parcel->runs.n = parcel->marks.n = parcel->n_runs = 0;
 }
 
+static void free_product(struct product *product, size_t n_sinks)
+{
+	for (size_t i = 0; product && i < n_sinks; i++)
+		sink_bytes_deinit(&product->bytes[i]);
+	free(product);
+}
+
 static void free_parcel(struct parcel *parcel, size_t n_sinks)
 {
 	empty_parcel(parcel);
-	for (size_t i = 0; parcel->bytes && i < n_sinks; i++)
-		sink_bytes_deinit(&parcel->bytes[i]);
-	free(parcel->bytes);
+	free_product(parcel->product, n_sinks);
 	vec_deinit(&parcel->entries);
 	vec_deinit(&parcel->runs);
 	vec_deinit(&parcel->marks);
@@ -175,10 +201,20 @@ struct ptd_writer *ptd_writer_free(struct ptd_writer *writer)
 	for (size_t i = 0; i < writer->n_parcels; i++)
 		free_parcel(&writer->parcels[i], writer->n_sinks);
 	free(writer->parcels);
+	for (size_t i = 0; writer->spare && i < threads_n(writer->threads); i++) {
+		while (writer->spare[i]) {
+			struct product *product = writer->spare[i];
+
+			writer->spare[i] = product->next;
+			free_product(product, writer->n_sinks);
+		}
+	}
+	free(writer->spare);
 	for (size_t i = 0; writer->workers && i < threads_n(writer->threads) * writer->n_sinks; i++)
 		sink_worker_deinit(&writer->workers[i]);
 	free(writer->workers);
 	free(writer->sinks);
+	(void)pthread_mutex_destroy(&writer->mutex);
 	free(writer);
 	return NULL;
 }
@@ -237,27 +273,96 @@ static int add_entry(struct parcel *parcel, const struct ptd_batch *batch, size_
 	return 0;
 }
 
-/* A thread's task. */
-static void expand_parcel(struct task *task, size_t thread)
+static struct product *new_product(size_t n_sinks)
 {
-	struct parcel *parcel = (struct parcel *)((char *)task - offsetof(struct parcel, task));
+	struct product *product = calloc(1, sizeof(*product) + n_sinks * sizeof(product->bytes[0]));
+
+	for (size_t i = 0; product && i < n_sinks; i++)
+		product->bytes[i] = sink_bytes_none();
+	return product;
+}
+
+/*
+ * Return: the thread of which @thread takes a product: itself; or any that has one, if there are as
+ *         many as there may be; or the number of threads, if a new one is to be made.
+ */
+static size_t choose_product(struct ptd_writer *w, size_t thread)
+{
+	size_t i = thread;
+
+	if (!w->spare[thread] && w->n_products < PRODUCTS_PER_PARCEL * w->n_parcels) {
+		w->n_products++;
+		return threads_n(w->threads);
+	}
+	/* Those in use are not more than the parcels. */
+	while (!w->spare[i])
+		i = (i + 1) % threads_n(w->threads);
+	return i;
+}
+
+/* Return: an empty product; NULL if there is no memory. */
+static struct product *take_product(struct ptd_writer *w, size_t thread)
+{
+	struct product *product = NULL;
+	size_t from;
+
+	(void)pthread_mutex_lock(&w->mutex);
+	from = choose_product(w, thread);
+	if (from < threads_n(w->threads)) {
+		product = w->spare[from];
+		w->spare[from] = product->next;
+	}
+	(void)pthread_mutex_unlock(&w->mutex);
+	if (!product)
+		product = new_product(w->n_sinks);
+	if (product)
+		product->thread = thread;
+	return product;
+}
+
+/* The product of the parcel has been written. */
+static void give_back_product(struct ptd_writer *w, struct parcel *parcel)
+{
+	struct product *product = TAKE(parcel->product);
+
+	(void)pthread_mutex_lock(&w->mutex);
+	product->next = w->spare[product->thread];
+	w->spare[product->thread] = product;
+	(void)pthread_mutex_unlock(&w->mutex);
+}
+
+/* Expand the parcel for all sinks. */
+static int expand(struct parcel *parcel, size_t thread)
+{
 	const struct ptd_writer *w = parcel->writer;
 	struct sink_worker *workers = w->workers + thread * w->n_sinks;
+	int r;
 
 	for (size_t i = 0; i < parcel->entries.n; i++) {
 		for (size_t k = 0; k < w->n_sinks; k++) {
 			if (!workers[k].sink)
 				continue;
-			parcel->r = sink_worker_expand(&workers[k], &parcel->entries.items[i].batch,
-						       &parcel->bytes[k]);
 			parcel->failed = k;
-			if (parcel->r < 0)
-				return;
+			r = sink_worker_expand(&workers[k], &parcel->entries.items[i].batch,
+					       &parcel->product->bytes[k]);
+			if (r < 0)
+				return r;
 		}
 	}
 	parcel->n_bytes = 0;
 	for (size_t k = 0; k < w->n_sinks; k++)
-		parcel->n_bytes += parcel->bytes[k].output.n_used;
+		parcel->n_bytes += parcel->product->bytes[k].output.n_used;
+	return 0;
+}
+
+/* A thread's task. */
+static void expand_parcel(struct task *task, size_t thread)
+{
+	struct parcel *parcel = (struct parcel *)((char *)task - offsetof(struct parcel, task));
+
+	parcel->failed = 0;
+	parcel->product = take_product(parcel->writer, thread);
+	parcel->r = parcel->product ? expand(parcel, thread) : -ENOMEM;
 }
 
 /* The parcel that is being filled has been filled: its arrays do not move any more. */
@@ -273,6 +378,7 @@ static void close_parcel(struct ptd_writer *w, struct parcel *parcel)
 	}
 	parcel->r = 0;
 	parcel->task.run = expand_parcel;
+	parcel->task.near = 1 + parcel->thread;
 	threads_add(w->threads, &parcel->task);
 	w->n_waiting++;
 }
@@ -287,8 +393,9 @@ static int fail(struct ptd_writer *w, size_t sink, int r)
 static int write_entry(struct ptd_writer *w, struct parcel *parcel, const struct entry *entry)
 {
 	for (size_t k = 0; k < w->n_sinks; k++) {
-		const int r = sink_write(w->sinks[k], &entry->batch,
-					 sink_expands(w->sinks[k]) ? &parcel->bytes[k] : NULL);
+		const int r =
+		    sink_write(w->sinks[k], &entry->batch,
+			       sink_expands(w->sinks[k]) ? &parcel->product->bytes[k] : NULL);
 
 		if (r < 0)
 			return fail(w, k, r);
@@ -318,6 +425,8 @@ static int write_oldest(struct ptd_writer *w)
 	adapt(w, parcel);
 	for (size_t i = 0; i < parcel->entries.n && r == 0; i++)
 		r = write_entry(w, parcel, &parcel->entries.items[i]);
+	if (r == 0)
+		give_back_product(w, parcel);
 	empty_parcel(parcel);
 	w->oldest = (w->oldest + 1) % w->n_parcels;
 	w->n_waiting--;
@@ -371,6 +480,12 @@ int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
 	while (r == 0) {
 		struct parcel *parcel = last_parcel(writer);
 
+		if (parcel->n_runs > 0 && parcel->thread != thread_of(batch)) {
+			close_parcel(writer, parcel);
+			r = write_ready(writer);
+			continue;
+		}
+		parcel->thread = thread_of(batch);
 		end = first + writer->n_runs_max - parcel->n_runs;
 		end = end < batch->n_runs ? end : batch->n_runs;
 		r = add_entry(parcel, batch, first, end);

@@ -256,7 +256,7 @@ static int start(struct setup *s)
 	for (size_t i = 0; i < threads_n(s->threads) && r == 0; i++)
 		r = views_new(s->cache, &s->views[i]);
 	if (r == 0)
-		r = runpool_new(&s->runs);
+		r = runpool_new(threads_n(s->threads), &s->runs);
 	if (r < 0)
 		return r;
 	config.runs = s->runs;

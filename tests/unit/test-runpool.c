@@ -21,9 +21,9 @@ static void come_back(void **state)
 	struct runpool *pool;
 
 	(void)state;
-	assert_int_equal(runpool_new(&pool), 0);
+	assert_int_equal(runpool_new(2, &pool), 0);
 	for (size_t i = 0; i < N_CHUNKS; i++) {
-		chunks[i] = runpool_take(pool);
+		chunks[i] = runpool_take(pool, 1);
 		assert_non_null(chunks[i]);
 		memset(chunks[i]->runs, (int)i, sizeof(chunks[i]->runs));
 	}
@@ -36,14 +36,19 @@ static void come_back(void **state)
 	hold_unref(&last->hold);
 	for (size_t i = 0; i + 1 < N_CHUNKS; i++)
 		hold_unref(&chunks[i]->hold);
-	chunks[0] = runpool_take(pool);
+	chunks[0] = runpool_take(pool, 1);
 	assert_non_null(chunks[0]);
 	assert_ptr_not_equal(chunks[0], last);
 	assert_int_equal(((uint8_t *)last->runs)[0], N_CHUNKS - 1);
 
 	/* The one that came back last is taken first: it is likely to be in the CPU's cache. */
 	hold_unref(&last->hold);
-	assert_ptr_equal(runpool_take(pool), last);
+	assert_int_equal(last->hold.thread, 1);
+	/* Each thread has its own. */
+	chunks[1] = runpool_take(pool, 0);
+	assert_ptr_not_equal(chunks[1], last);
+	hold_unref(&chunks[1]->hold);
+	assert_ptr_equal(runpool_take(pool, 1), last);
 	hold_unref(&last->hold);
 	hold_unref(&chunks[0]->hold);
 	assert_null(runpool_free(pool));
@@ -68,8 +73,8 @@ static void covers(void **state)
 	struct runpool *pool;
 
 	(void)state;
-	assert_int_equal(runpool_new(&pool), 0);
-	chunk = runpool_take(pool);
+	assert_int_equal(runpool_new(2, &pool), 0);
+	chunk = runpool_take(pool, 1);
 	assert_non_null(chunk);
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		assert_int_equal(hold_has(&(struct ptd_batch){ .runs = chunk->runs + rows[i].first,
@@ -95,10 +100,10 @@ static int take(void *userdata)
 	struct taking *t = userdata;
 	int r;
 
-	r = runpool_new(&t->pool);
+	r = runpool_new(2, &t->pool);
 	if (r < 0)
 		return r;
-	t->chunk = runpool_take(t->pool);
+	t->chunk = runpool_take(t->pool, 0);
 	if (t->chunk)
 		return 0;
 	runpool_free(t->pool);

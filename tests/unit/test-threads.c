@@ -51,8 +51,9 @@ static void each_once(void **state)
 		assert_int_equal(ptd_threads_new(counts[i], &threads), 0);
 		assert_int_equal(threads_n(threads), counts[i]);
 		for (size_t k = 0; k < N_TASKS; k++) {
-			jobs[k] =
-			    (struct job){ .task.run = run, .busy = busy, .n_threads = counts[i] };
+			jobs[k] = (struct job){ .task = { .run = run, .near = k % 4 },
+						.busy = busy,
+						.n_threads = counts[i] };
 			threads_add(threads, &jobs[k].task);
 		}
 		/* Whichever is waited for first. */
@@ -94,6 +95,35 @@ static void in_order(void **state)
 	assert_int_equal(jobs[1].n_runs, 2);
 	assert_false(threads_is_done(threads, &jobs[2].task));
 	threads_wait(threads, &jobs[2].task);
+	assert_null(ptd_threads_free(threads));
+}
+
+/* The owner, number 0, first runs what is near it, then what is near none, then the rest. */
+static void the_nearest_first(void **state)
+{
+	static const size_t near[] = { 2, 0, 1, 0, 2, 1 };
+	static const int order[] = { 5, 3, 1, 4, 6, 2 };
+	struct job jobs[ARRAY_LEN(near)];
+	struct ptd_threads *threads;
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(ptd_threads_new(1, &threads), 0);
+	for (size_t i = 0; i < ARRAY_LEN(near); i++) {
+		jobs[i] =
+		    (struct job){ .task = { .run = note_order, .near = near[i] }, .busy = &n };
+		threads_add(threads, &jobs[i].task);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(near); i++)
+		threads_wait(threads, &jobs[i].task);
+	for (size_t i = 0; i < ARRAY_LEN(near); i++)
+		assert_int_equal(jobs[i].n_runs, order[i]);
+	/* The queue is whole: what is added comes last. */
+	for (size_t i = 0; i < ARRAY_LEN(near); i++)
+		threads_add(threads, &jobs[i].task);
+	for (size_t i = ARRAY_LEN(near); i-- > 0;)
+		threads_wait(threads, &jobs[i].task);
+	assert_int_equal(n, 2 * ARRAY_LEN(near));
 	assert_null(ptd_threads_free(threads));
 }
 
@@ -170,9 +200,9 @@ static void fewer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_once), cmocka_unit_test(in_order),
-		cmocka_unit_test(how_many),  cmocka_unit_test(not_started),
-		cmocka_unit_test(fewer),
+		cmocka_unit_test(each_once),         cmocka_unit_test(in_order),
+		cmocka_unit_test(the_nearest_first), cmocka_unit_test(how_many),
+		cmocka_unit_test(not_started),       cmocka_unit_test(fewer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
