@@ -12,6 +12,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"runtime"
 	"sort"
 	"strconv"
 	"syscall"
@@ -120,9 +121,11 @@ func crowd(n int) {
 	say('+', "main.crowd")
 	for i := 0; i < n; i++ {
 		go ends(out)
-	}
-	for i := 0; i < n; i++ {
-		<-out
+		if i%100 == 99 {
+			for k := 0; k < 100; k++ {
+				<-out
+			}
+		}
 	}
 	say('-', "main.crowd")
 }
@@ -144,7 +147,7 @@ func spins(n int, out chan int) {
 	}
 	for i := 0; i < 3; i++ {
 		recurse(4)
-		out <- spin(20000)
+		out <- spin(4000)
 	}
 }
 
@@ -181,6 +184,10 @@ func run() {
 	for i := 0; i < workers; i++ {
 		<-out
 	}
+	// What ends later could say so between the entry of a function and its note.
+	for i := 0; i < 2*workers; i++ {
+		runtime.Gosched()
+	}
 	recovers()
 	numbers := []int{5, 3, 9, 1, 7}
 	sort.Slice(numbers, func(i, j int) bool { leaf(i); return numbers[i] < numbers[j] })
@@ -192,7 +199,7 @@ func main() {
 	if n, err := strconv.Atoi(os.Args[1]); err == nil {
 		quiet = true
 		compete(n)
-		crowd(20)
+		crowd(100)
 		run()
 		return
 	}
