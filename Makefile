@@ -23,7 +23,7 @@ LINK_SHARED = $(CC) $(ALL_CFLAGS) $(HARDEN_LINK) -shared -Wl,--exclude-libs,ALL 
 
 # --- what is built from what -----------------------------------------------------------------
 
-DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink
+DECODER_FOLDERS = x86 trace file image jit kernel sideband pt symbol calls sink memtrace check
 DAEMON_FOLDERS  = proc config source tasks pt soft spool objects snapshot control
 LIBCOMMON := $(wildcard util/*.c record/*.c)
 LIBDECODE := $(LIBCOMMON) $(wildcard decoder/*.c $(DECODER_FOLDERS:%=decoder/%/*.c))
@@ -39,18 +39,18 @@ TARGETS   := $(patsubst tests/targets/%,%,$(wildcard tests/targets/*.c tests/tar
 PROGRAMS   = $(O)/ptd $(O)/ptctl $(O)/ptdecode $(O)/ptd-emu.so
 LIBRARY    = $(O)/libptdecode.so.$(SO_VERSION) $(O)/libptdecode.a
 
-LIBS_DECODE = -lipt -lZydis -ldw -lelf -llzma -liberty -lzstd -lcrypto -lisal -llz4 -lz
+LIBS_DECODE = -lipt -lZydis -ldw -lelf -llzma -liberty -lzstd -lcrypto -lisal -lminizip -llz4 -lz
 LIBS_CMD    = $(LIBS_DECODE) -lseccomp
 LIBS_DAEMON = -lsystemd -lelf -lcrypto
-LIBS_TEST   = -lcmocka -lminizip $(LIBS_CMD) $(LIBS_DAEMON) -lm
+LIBS_TEST   = -lcmocka $(LIBS_CMD) $(LIBS_DAEMON) -lm
 
 # --- packages ----------------------------------------------------------------------------------
 
 PACKAGES_BUILD = gcc binutils libc6-dev libipt-dev libzydis-dev libelf-dev libdw-dev libiberty-dev \
-                 liblzma-dev libzstd-dev zlib1g-dev liblz4-dev libisal-dev libssl-dev libsystemd-dev libseccomp-dev \
+                 liblzma-dev libzstd-dev zlib1g-dev libminizip-dev liblz4-dev libisal-dev libssl-dev libsystemd-dev libseccomp-dev \
                  libdebuginfod-dev
 PACKAGES_DEMO  = qemu-user python3 $(if $(shell command -v node),,nodejs)
-PACKAGES_CHECK = libcmocka-dev libminizip-dev unzip lz4 mandoc dwz xz-utils g++ libc6-dev-i386 lib32gcc-12-dev clang llvm libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin pkg-config \
+PACKAGES_CHECK = libcmocka-dev unzip lz4 mandoc dwz xz-utils g++ libc6-dev-i386 lib32gcc-12-dev clang llvm libclang-rt-14-dev clang-format linux-perf python3 binutils strace libglib2.0-bin pkg-config \
                  qemu-system-x86 busybox-static cpio systemd php-cli erlang-base
 PACKAGES_LONG  = rustc default-jre-headless ocaml-nox golang-go
 

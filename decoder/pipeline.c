@@ -22,6 +22,8 @@
 #include "decoder/image/objects.h"
 #include "decoder/image/rawspace.h"
 #include "decoder/image/space.h"
+#include "decoder/memtrace/tracedir.h"
+#include "decoder/memtrace/tracesource.h"
 #include "decoder/pt/cache.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/errata.h"
@@ -82,13 +84,17 @@ struct ptd_decoder {
 	size_t n_views;
 	struct runpool *runs;
 
+	/* Of a drmemtrace directory, which has batches instead of PT, and no lanes; or NULL. */
+	struct tracesource *source;
+
 	struct lane_config lane_config; /* but for the queue */
 	struct ahead *lanes;
 	size_t n_lanes;
 	struct ahead *given; /* the lane whose batch the caller has; NULL: none */
 
 	struct extract *extract;       /* NULL: all is asked for */
-	struct extract_counts *counts; /* of the lanes */
+	struct extract_counts *counts; /* of the lanes, or of the source's CPUs */
+	struct ptd_slice *given_slice; /* of the batch that the caller has */
 	uint64_t n_slices;
 	struct ptd_batch batch;
 	size_t next_record;        /* index of the next sideband record to be shown */
@@ -98,6 +104,7 @@ struct ptd_decoder {
 	const char **complaints;
 
 	struct ptd_cpu_stats *cpu_stats;
+	size_t n_cpus; /* of the source: that there is room for */
 	uint64_t n_gaps[_PTD_GAP_REASONS];
 	uint64_t gap_bytes[_PTD_GAP_REASONS];
 	struct ptd_stats stats;
@@ -257,11 +264,39 @@ static int open_recording(struct ptd_decoder *d, const struct ptd_options *o, ch
 	return timeline_new(d->trace, d->objects, &d->timeline);
 }
 
+/* A drmemtrace directory, which is a trace without queues. */
+static int open_memory_trace(struct ptd_decoder *d, const struct ptd_options *o,
+			     char **reterr_message)
+{
+	struct space *space;
+	int r;
+
+	d->trace = calloc(1, sizeof(*d->trace));
+	if (!d->trace)
+		return -ENOMEM;
+	r = objects_new(NULL, &d->objects);
+	if (r == 0)
+		r = look_in_places(d, o);
+	if (r == 0)
+		r = space_new(0, NULL, 0, &space);
+	if (r == 0)
+		r = timeline_new_bare(space, &d->timeline);
+	if (r == 0)
+		r = tracesource_new(o->input, d->objects, d->resolver, &d->source, reterr_message);
+	if (r < 0)
+		return r;
+	d->info.clock = PTD_CLOCK_NS;
+	d->info.realtime_offset_ns = tracesource_realtime_offset(d->source);
+	return 0;
+}
+
 static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char **reterr_message)
 {
 	const struct trace_facts *facts;
 	int r;
 
+	if (o->input && tracedir_is(o->input))
+		return open_memory_trace(d, o, reterr_message);
 	r = o->input ? open_recording(d, o, reterr_message) : open_bare(d, o, reterr_message);
 	if (r < 0)
 		return r;
@@ -466,7 +501,7 @@ static int make_extract(struct ptd_decoder *d, const struct ptd_options *o, char
 
 	if (!extract_is_part(&o->part))
 		return 0;
-	r = extract_new(&o->part, d->timeline, &d->extract);
+	r = extract_new(&o->part, d->source ? NULL : d->timeline, &d->extract);
 	return r == 0 && o->part.time ? set_times(d, o, reterr_message) : r;
 }
 
@@ -490,6 +525,8 @@ static int start_lanes(struct ptd_decoder *d, char **reterr_message)
 	struct lane_config config = d->lane_config;
 	int r;
 
+	if (d->source)
+		return tracesource_start(d->source, reterr_message);
 	d->budget.n_insns = ENGINE_INSNS_MIN;
 	for (; d->n_lanes < d->trace->n_queues; d->n_lanes++) {
 		config.queue = &d->trace->queues[d->n_lanes];
@@ -685,11 +722,11 @@ int ptd_decoder_new(const struct ptd_options *given, struct ptd_decoder **ret_de
 	d->name = strdup(name_of(options));
 	if (!d->name)
 		return -ENOMEM;
-	r = open_trace(d, options, reterr_message);
+	r = resolver_new(&d->resolver);
+	if (r == 0)
+		r = open_trace(d, options, reterr_message);
 	if (r == 0 && options->core)
 		r = corestacks_new(options->core, d->timeline, &d->core, reterr_message);
-	if (r == 0)
-		r = resolver_new(&d->resolver);
 	if (r == 0)
 		r = cache_new(options->no_symbols && options->part.n_symbols == 0 ? NULL : annotate,
 			      d, &d->cache);
@@ -735,6 +772,7 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	runpool_free(decoder->runs);
 	free(decoder->counts);
 	extract_free(decoder->extract);
+	tracesource_free(decoder->source);
 	cache_free(decoder->cache);
 	resolver_free(decoder->resolver);
 	codemap_deinit(&decoder->codemap);
@@ -816,12 +854,53 @@ static int refill(struct ptd_decoder *d)
 	return 0;
 }
 
+/* Make room for what is counted of @n CPUs. Return: 0 or -ENOMEM. */
+static int reserve_cpus(struct ptd_decoder *d, size_t n)
+{
+	struct ptd_cpu_stats *stats = realloc(d->cpu_stats, n * sizeof(*stats));
+	struct extract_counts *counts;
+
+	if (!stats)
+		return -ENOMEM;
+	d->cpu_stats = stats;
+	counts = realloc(d->counts, n * sizeof(*counts));
+	if (!counts)
+		return -ENOMEM;
+	d->counts = counts;
+	memset(counts + d->n_cpus, 0, (n - d->n_cpus) * sizeof(*counts));
+	d->n_cpus = n;
+	return 0;
+}
+
+/* The next batch of a drmemtrace directory. Return: as next_batch(). */
+static int next_of_source(struct ptd_decoder *d, struct ptd_batch *ret_batch)
+{
+	bool is_new = false;
+	size_t n;
+	int r;
+
+	r = tracesource_next(d->source, ret_batch, &d->given_slice, &is_new, &d->message);
+	if (r > 0) {
+		d->r = check_inputs(d, 0, &d->message);
+		return d->r ?: PTD_END;
+	}
+	(void)tracesource_stats(d->source, &n);
+	if (r == 0 && n > d->n_cpus)
+		r = reserve_cpus(d, n);
+	if (is_new)
+		d->given_slice->id = NO_SLICE;
+	d->r = r;
+	return r;
+}
+
 /* The next batch, as it was decoded. Return: 0; PTD_END; or negative errno. */
 static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 {
 	struct ahead *lane;
 	int r;
 
+	if (d->source)
+		return next_of_source(d, ret_batch);
 	r = refill(d);
 	if (r < 0)
 		return r;
@@ -846,7 +925,14 @@ static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 	};
 	ret_batch->symbols = resolver_symbols(d->resolver, &ret_batch->n_symbols);
 	d->given = lane;
+	d->given_slice = &lane->lane.slice;
 	return 0;
+}
+
+/* Return: what is counted for the batch that the caller has. */
+static struct extract_counts *counts_of_given(const struct ptd_decoder *d)
+{
+	return &d->counts[d->given ? (size_t)(d->given - d->lanes) : tracesource_cpu(d->source)];
 }
 
 int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
@@ -864,14 +950,13 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 			return r;
 		if (!decoder->extract)
 			break;
-		r = extract_batch(decoder->extract, &whole,
-				  &decoder->counts[decoder->given - decoder->lanes], batch);
+		r = extract_batch(decoder->extract, &whole, counts_of_given(decoder), batch);
 		if (r < 0)
-			return fail(decoder, &decoder->given->lane, r);
+			return decoder->r = r;
 	} while (batch->n_runs == 0 && batch->n_marks == 0);
 
-	if (decoder->given->lane.slice.id == NO_SLICE)
-		decoder->given->lane.slice.id = decoder->n_slices++;
+	if (decoder->given_slice->id == NO_SLICE)
+		decoder->given_slice->id = decoder->n_slices++;
 	*ret_batch = batch;
 	return 0;
 }
@@ -976,6 +1061,19 @@ static void leave_out_counts(struct ptd_decoder *d, size_t i)
 	}
 }
 
+/* The statistics of a drmemtrace directory. */
+static void count_source(struct ptd_decoder *d)
+{
+	const struct ptd_cpu_stats *cpus = tracesource_stats(d->source, &d->stats.n_cpus);
+
+	memcpy(d->n_gaps, tracesource_gaps(d->source), sizeof(d->n_gaps));
+	for (size_t i = 0; i < d->stats.n_cpus; i++) {
+		d->cpu_stats[i] = cpus[i];
+		if (d->extract)
+			leave_out_counts(d, i);
+	}
+}
+
 const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 {
 	memset(decoder->n_gaps, 0, sizeof(decoder->n_gaps));
@@ -989,6 +1087,8 @@ const struct ptd_stats *ptd_decoder_stats(struct ptd_decoder *decoder)
 		.n_records_unknown = decoder->trace->n_unknown,
 		.n_records_bad = decoder->trace->n_skipped + timeline_n_skipped(decoder->timeline),
 	};
+	if (decoder->source)
+		count_source(decoder);
 	for (size_t i = 0; i < decoder->n_lanes; i++) {
 		const struct lane *lane = &decoder->lanes[i].lane;
 

@@ -29,8 +29,10 @@ static void usage(FILE *f)
 		"Usage: ptdecode [OPTION]... INPUT\n"
 		"       ptdecode [OPTION]... -f diff INPUT [INPUT]\n"
 		"       ptdecode [OPTION]... --raw-pt FILE CODE...\n"
+		"       ptdecode --check DIR\n"
 		"Decode a snapshot of ptd (a directory, an id, or latest), or any perf.data with\n"
-		"intel_pt (-: from standard input), into every instruction executed.\n"
+		"intel_pt (-: from standard input), into every instruction executed; or read a\n"
+		"drmemtrace directory, which has them.\n"
 		"\n"
 		"  -f, --format NAME     what to write; may be given several times, each with "
 		"its -o:\n");
@@ -43,6 +45,8 @@ static void usage(FILE *f)
 	    "output)\n"
 	    "  -e, --engine NAME     flow (default) or insn (slower, the reference)\n"
 	    "      --verify          write nothing but where the engines first differ\n"
+	    "      --check           check a drmemtrace directory against the rules of its "
+	    "format\n"
 	    "      --debug-dir DIR   look there for separate debug files, then in /usr/lib/debug\n"
 	    "      --lines           show the source line of each instruction (format text) or "
 	    "function\n"
@@ -318,6 +322,7 @@ enum {
 	OPT_OBJECT,
 	OPT_LAST,
 	OPT_VERIFY,
+	OPT_CHECK,
 	OPT_VERSION,
 };
 
@@ -326,6 +331,7 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, 'o' },
 	{ "engine", required_argument, NULL, 'e' },
 	{ "verify", no_argument, NULL, OPT_VERIFY },
+	{ "check", no_argument, NULL, OPT_CHECK },
 	{ "debug-dir", required_argument, NULL, OPT_DEBUG_DIR },
 	{ "lines", no_argument, NULL, OPT_LINES },
 	{ "inlines", no_argument, NULL, OPT_INLINES },
@@ -428,6 +434,9 @@ static int parse_option(struct command *c, int option)
 		return ptd_engine_exists(optarg) ? 0 : wrong("no such engine", optarg);
 	case OPT_VERIFY:
 		c->verify = true;
+		return 0;
+	case OPT_CHECK:
+		c->check = true;
 		return 0;
 	case OPT_DEBUG_DIR:
 		c->options.debug_dir = optarg;
@@ -581,7 +590,9 @@ int command_parse(struct command *c, int argc, char **argv)
 	if (c->options.input && !c->options.input[0])
 		return wrong("the name of the input is empty", NULL);
 	if (!c->options.input && !c->options.raw_pt)
-		return wrong("expected a snapshot, a perf.data file, or --raw-pt", NULL);
+		return wrong(
+		    "expected a snapshot, a perf.data file, a drmemtrace directory, or --raw-pt",
+		    NULL);
 	if (c->options.input && c->code.n)
 		return wrong("--raw-pages, --raw-elf and --raw-code go with --raw-pt",
 			     c->options.input);
@@ -595,8 +606,10 @@ int command_parse(struct command *c, int argc, char **argv)
 		return wrong("--lines and --inlines go with a format", NULL);
 	if (c->verify && c->options.input && strcmp(c->options.input, "-") == 0)
 		return wrong("--verify reads its input twice", c->options.input);
+	if (c->check && (c->n_outputs > 0 || c->verify || !c->options.input))
+		return wrong("--check reads a drmemtrace directory, and writes no format", NULL);
 	asked_fill_in(&c->asked, &c->options.part);
-	if (c->n_outputs == 0 && !c->verify)
+	if (c->n_outputs == 0 && !c->verify && !c->check)
 		(void)add_output(c, "text");
 	for (size_t i = 0; i < c->n_outputs; i++)
 		if (c->outputs[i].ops->directories && !c->outputs[i].path)

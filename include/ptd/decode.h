@@ -4,8 +4,8 @@
 /*
  * libptdecode
  *
- * Reads a snapshot, any perf.data with intel_pt, or a bare PT stream, and gives out batches. The
- * caller owns the loop:
+ * Reads a snapshot, any perf.data with intel_pt, a bare PT stream, or a drmemtrace directory, and
+ * gives out batches. The caller owns the loop:
  *
  *	while ((r = ptd_decoder_next(d, &batch)) == 0)
  *		…;
@@ -97,7 +97,10 @@ struct ptd_options {
 
 	const char *engine; /* "flow" (the default if NULL) or "insn" */
 
-	/* A snapshot directory or a perf.data file; NULL: a bare PT stream, see below. */
+	/*
+	 * A snapshot directory, a perf.data file, or a drmemtrace directory (ptd-drmemtrace(5));
+	 * NULL: a bare PT stream, see below.
+	 */
 	const char *input;
 	bool force; /* decode although the manifest's hashes differ */
 

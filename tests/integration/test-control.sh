@@ -55,7 +55,7 @@ expect 2 "see ptctl snapshot --help" "$ptctl" snapshot --fast
 for pid in 0 -1 x 5x "" 4294967297 99999999999999999999; do
 	expect 2 "\"$pid\" is no process ID" "$ptctl" snapshot --pid "$pid"
 done
-expect 2 "expected a snapshot, a perf.data file, or --raw-pt. Try: ptdecode --help" "$O/ptdecode"
+expect 2 "expected a snapshot, a perf.data file, a drmemtrace directory, or --raw-pt. Try: ptdecode --help" "$O/ptdecode"
 expect 2 "the name of the input is empty. Try: ptdecode --help" "$O/ptdecode" ""
 expect 2 "Try: ptdecode --help" "$O/ptdecode" --fast
 printf 'some bytes' | tee "$T/in.pt" "$T/in.code" >"$T/in.out"

@@ -3,7 +3,8 @@
 #
 # What was recorded is decoded to what ran: for each program, with return compression and short TNT packets, and
 # without compression and with long ones, by both engines, each thread's instructions equal the plugin's log, all
-# of them. Then the same as drmemtrace files, read back by a reader that shares no code with their writer.
+# of them. Then the same as drmemtrace files, read back by a reader that shares no code with their writer, and as an
+# input.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64
 [[ -z ${PTD_ASAN:-} ]] || skip "programs of this size are not for sanitized builds: see test-small"
@@ -40,9 +41,11 @@ for noretcomp in 0 1; do
 				"$T/exact.flow" || fail "$name: no CPU was shared, or no thread migrated"
 		if [[ $noretcomp == 0 ]]; then
 			"$O/ptdecode" -f drmemtrace -o "$T/$name.mem" "$T/$name" || fail "$name: drmemtrace"
-			"$O/tools/memtrace-check" "$T/$name.mem" >/dev/null || fail "$name: the drmemtrace is not valid"
+			"$O/ptdecode" --check "$T/$name.mem" >"$T/checked" || fail "$name: the drmemtrace is not valid"
 			"$O/tools/exact" -m "$T/$name.mem" "$T/$name.log" >"$T/exact" ||
 				{ tail -5 "$T/exact"; fail "$name: the drmemtrace is not what ran"; }
+			"$O/tools/exact" -b "$T/$name.mem" "$T/$name.log" >"$T/exact" ||
+				{ tail -5 "$T/exact"; fail "$name: the drmemtrace is not read back as what ran"; }
 			echo "$name drmemtrace: $(tail -1 "$T/exact")"
 		fi
 		drop "$name"

@@ -20,7 +20,8 @@ small() {
 	"$O/ptdecode" -f addresses -o "$T/addresses" -f summary -o "$T/summary" \
 		-f drmemtrace -o "$T/$name.mem" -f text -o "$T/text" -f sideband -o "$T/sideband" "$T/$name" ||
 		fail "$name: ptdecode"
-	"$O/tools/memtrace-check" "$T/$name.mem" >/dev/null || fail "$name: the drmemtrace is not valid"
+	"$O/ptdecode" --check "$T/$name.mem" >"$T/checked" || fail "$name: the drmemtrace is not valid"
+	"$O/tools/exact" -b "$T/$name.mem" "$T/$name.log" >"$T/exact" || { cat "$T/exact"; fail "$name: read back"; }
 	n=$(awk '/^Instructions:/ { print $2 }' "$T/summary")
 	[[ $(stat -c %s "$T/addresses") == $((8 * n)) ]] || fail "$name: addresses and summary differ"
 	[[ $(grep -vc '^#' "$T/text") == "$n" ]] || fail "$name: text and summary differ"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * exact [-f] [-e ENGINE] [-m] [-p PID]... SNAPSHOT LOGDIR: decodes the snapshot and compares each
- * thread's instructions, one by one, with the ground truth that the plugin logged. An int3 or int n
- * that the log marks as unreported may be missing, nothing else. Of a process that was killed the
- * log's last part is missing, or the packets'; then one is the beginning of the other.
+ * exact [-f] [-e ENGINE] [-m | -b] [-p PID]... SNAPSHOT LOGDIR: decodes the snapshot and compares
+ * each thread's instructions, one by one, with the ground truth that the plugin logged. An int3 or
+ * int n that the log marks as unreported may be missing, nothing else. Of a process that was killed
+ * the log's last part is missing, or the packets'; then one is the beginning of the other.
  *
  * Times must not go back within a slice, and lie within the stay on the CPU that the snapshot's
  * switch records tell of.
  *
  * -f decodes a snapshot that something was added to. -m takes the instructions from a directory of
- * drmemtrace files instead of a snapshot.
+ * drmemtrace files instead of a snapshot, by a reader of its own; -b does so by the library.
  *
  * -p compares only the instructions of these processes.
  *
@@ -27,10 +27,10 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "decoder/check/memtrace.h"
 #include "ptd/decode.h"
 #include "tests/lib/decoding.h"
 #include "tests/lib/emulog.h"
-#include "tests/lib/memtrace.h"
 #include "tests/lib/stays.h"
 #include "tests/lib/steady.h"
 #include "util/vec.h"
@@ -237,6 +237,41 @@ static void decode_snapshot(const char *path, const char *engine, bool force)
 	stays_deinit(&stays);
 }
 
+/* Decode a directory of drmemtrace files. */
+static void read_back(const char *path)
+{
+	const struct ptd_options options = { .size = sizeof(options), .input = path };
+	_cleanup_(steady_deinit) struct steady steady = {};
+	struct ptd_decoder *d = decoding_new(&options);
+	const struct ptd_batch *batch;
+	uint64_t t0 = 0;
+	int r;
+
+	while ((batch = decoding_next(d, path))) {
+		r = steady_batch(&steady, batch);
+		if (r < 0)
+			error(1, -r, "%s: what a batch gave out has another place", path);
+		if (batch->slice->t0 < t0)
+			error(1, 0, "%s: slices are not in the order of time", path);
+		t0 = batch->slice->t0;
+		for (size_t i = 0; i < batch->n_marks; i++)
+			if (batch->marks[i].kind == PTD_MARK_GAP)
+				printf("gap: %s, thread %" PRIu32 "\n",
+				       ptd_gap_reason_name(batch->marks[i].reason),
+				       batch->slice->tid);
+		for (size_t i = 0; i < batch->n_runs; i++) {
+			struct thread *t = whose(batch->slice, &batch->runs[i]);
+
+			for (size_t k = 0; t && k < batch->runs[i].n; k++)
+				expect(t, ptd_run_ip(&batch->runs[i], k));
+		}
+	}
+	if (steady_n_changed(&steady) > 0)
+		error(1, 0, "%s: %zu symbols and blocks did not stay as they were", path,
+		      steady_n_changed(&steady));
+	ptd_decoder_free(d);
+}
+
 static void read_memtrace(const char *path)
 {
 	for (size_t i = 0; i < threads.n; i++) {
@@ -284,16 +319,18 @@ int main(int argc, char **argv)
 	uint64_t n = 0, n_unreported = 0;
 	size_t n_migrated = 0, n_shared = 0, n_cut = 0;
 	const char *engine = NULL;
-	bool memtrace = false, force = false, wrong = false;
+	bool memtrace = false, back = false, force = false, wrong = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "e:fmp:")) != -1) {
+	while ((option = getopt(argc, argv, "be:fmp:")) != -1) {
 		if (option == 'e')
 			engine = optarg;
 		else if (option == 'f')
 			force = true;
 		else if (option == 'm')
 			memtrace = true;
+		else if (option == 'b')
+			back = true;
 		else if (option == 'p' && vec_push(&only, (uint32_t)strtoul(optarg, NULL, 10)) < 0)
 			error(1, ENOMEM, "processes");
 		else if (option == 'p')
@@ -302,11 +339,13 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	if (argc - optind != 2)
-		error(2, 0, "usage: exact [-f] [-e ENGINE] [-m] [-p PID]... SNAPSHOT LOGDIR");
+		error(2, 0, "usage: exact [-f] [-e ENGINE] [-m | -b] [-p PID]... SNAPSHOT LOGDIR");
 
 	open_logs(argv[optind + 1]);
 	if (memtrace)
 		read_memtrace(argv[optind]);
+	else if (back)
+		read_back(argv[optind]);
 	else
 		decode_snapshot(argv[optind], engine, force);
 

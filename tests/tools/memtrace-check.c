@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * memtrace-check: is this directory a drmemtrace trace that obeys every rule? (tests/lib/memtrace.h
- * says which kind of trace, and which rules.) Breaches go to stderr, one a line.
+ * memtrace-check: is this directory a drmemtrace trace that obeys every rule?
+ * (decoder/check/memtrace.h says which kind of trace, and which rules.) Breaches go to stderr, one
+ * a line.
  *
  * Exit status: 0 if there is none, 1 if there is one, 2 if the trace could not be read.
  */
@@ -12,7 +13,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "tests/lib/memtrace.h"
+#include "decoder/check/memtrace.h"
 
 static int usage(void)
 {

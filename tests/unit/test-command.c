@@ -46,7 +46,8 @@ static void wrong_ones(void **state)
 	static const struct {
 		const char *words, *said;
 	} rows[] = {
-		{ "", "expected a snapshot, a perf.data file, or --raw-pt. Try: ptdecode --help" },
+		{ "", "expected a snapshot, a perf.data file, a drmemtrace directory, or --raw-pt. "
+		      "Try: ptdecode --help" },
 		{ "''", "the name of the input is empty" },
 		{ "a b", "one input at a time: \"b\"" },
 		{ "--raw-pt a b", "--raw-pt takes the place of an input: \"b\"" },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/lib/judge.h"
+#include "decoder/check/judge.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -115,8 +115,13 @@ static void check_insn(struct judge *judge, const struct record *rec, const stru
 {
 	if (rec->size < 1 || rec->size > INSN_SIZE_MAX)
 		judge_fault(judge, "an instruction has 1 to 15 bytes, not %u", rec->size);
-	if (!is_user_pc(rec->addr))
+	if (!is_user_pc(rec->addr) && (rec->addr == 0 || !judge_in_kernel(judge)))
 		judge_fault(judge, "%#" PRIx64 " is no address of user code", rec->addr);
+	else if (is_user_pc(rec->addr) && judge_in_kernel(judge))
+		judge_fault(judge,
+			    "%#" PRIx64 " is no address of the kernel's code, whose part is "
+			    "not over",
+			    rec->addr);
 	if (!judge->is_timed)
 		judge_fault(judge, "the first timestamp and cpu come before the first instruction");
 	judge->is_timed = true;
@@ -140,8 +145,8 @@ int judge_insn(struct judge *judge, const struct record *rec)
 		if (!code) {
 			judge_fault(judge,
 				    "the first instruction at %#" PRIx64
-				    " in this file has no encoding",
-				    rec->addr);
+				    " in this %s has no encoding",
+				    rec->addr, judge->is_zip ? "component" : "file");
 			announced = (struct code){ .pc = rec->addr,
 						   .size = (uint8_t)rec->size,
 						   .class = CODE_UNKNOWN };
@@ -156,13 +161,15 @@ int judge_insn(struct judge *judge, const struct record *rec)
 	}
 	if (rec->type != RECORD_INSN || class_records[code->class].type != RECORD_INSN ||
 	    rec->size - 1u >= INSN_SIZE_MAX || rec->addr - 1 >= INT64_MAX || judge->has_target ||
-	    !judge->is_timed)
+	    !judge->is_timed || judge_in_kernel(judge))
 		check_insn(judge, rec, code);
 
 	if (!flow_insn(&judge->flow, code, rec->type, judge->has_target ? judge->target : 0))
 		judge_fault(judge, "%s", judge->flow.why);
+	judge_kernel_insn(judge, code);
 	judge->has_target = false;
 	judge->last_marker = -1;
+	judge->after_insn = true;
 	judge->file->n_insns++;
 	if (judge->trace->addresses && fwrite(&rec->addr, 8, 1, judge->trace->addresses) != 1)
 		return -EIO;

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
-#include "tests/lib/judge_code.h"
+#include "decoder/check/judge_code.h"
 
 /* Interrupted pcs kept; of signals nested deeper, or never returned from, the oldest is dropped. */
 #define FLOW_DEPTH 64
@@ -29,6 +29,7 @@ enum flow_state {
 	FLOW_INSN,     /* after an instruction */
 	FLOW_HANDLER,  /* after marker 0: the handler comes, wherever it is */
 	FLOW_LANDING,  /* after marker 1: where the system call lands */
+	FLOW_RESUMING, /* after marker 44: the pc that was interrupted comes, which is next */
 };
 
 struct flow {
@@ -48,6 +49,7 @@ struct flow {
 	bool is_split;         /* the first one was not 0: the file is one part of a split trace */
 	uint64_t first_window; /* its value */
 	uint64_t n_gaps;       /* changes of the window between instructions */
+	bool is_free;          /* instructions were filtered out: any pc may come at any time */
 	char why[240];         /* set by what returns false: the rule that was broken */
 };
 
@@ -65,6 +67,18 @@ _must_check_ bool flow_signal(struct flow *flow, uint64_t pc);
 
 /* Check a marker 1 with the @pc after the system call. Return: whether it may come here. */
 _must_check_ bool flow_transfer(struct flow *flow, uint64_t pc);
+
+/* Another thread runs: nothing is known of what it did last. */
+void flow_switch(struct flow *flow);
+
+/* Check a marker 43 with the interrupted @pc. Return: whether @pc would have come next. */
+_must_check_ bool flow_event(struct flow *flow, uint64_t pc);
+
+/*
+ * Check a marker 44, which closes the marker 43 with @pc. Return: whether the last instruction went
+ * there.
+ */
+_must_check_ bool flow_return(struct flow *flow, uint64_t pc);
 
 /* Check a marker 14. Return: whether window @id may follow. */
 _must_check_ bool flow_window(struct flow *flow, uint64_t id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/lib/judge_flow.h"
+#include "decoder/check/judge_flow.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -107,7 +107,16 @@ static bool judge_landing(struct flow *flow, uint64_t pc)
 
 static inline bool arrive(struct flow *flow, uint64_t pc, bool is_signal)
 {
+	if (flow->is_free)
+		return true;
 	switch (flow->state) {
+	case FLOW_RESUMING:
+		if (pc == flow->next)
+			return true;
+		return refuse(flow,
+			      "the return from a hardware event (marker 44) resumes at %#" PRIx64
+			      ", but the event (marker 43) interrupted %#" PRIx64,
+			      pc, flow->next);
 	case FLOW_INSN:
 		if (pc == flow->next && !flow->wrong_fall)
 			return true;
@@ -183,6 +192,42 @@ bool flow_transfer(struct flow *flow, uint64_t pc)
 			      "marker 1 does not carry the pc after the system call, %#" PRIx64
 			      ", but %#" PRIx64,
 			      code_end(last), pc);
+	return true;
+}
+
+void flow_switch(struct flow *flow)
+{
+	flow->state = FLOW_ANYWHERE;
+	flow->depth = 0;
+}
+
+bool flow_event(struct flow *flow, uint64_t pc)
+{
+	const bool good = arrive(flow, pc, true);
+
+	flow->state = FLOW_ANYWHERE;
+	return good;
+}
+
+bool flow_return(struct flow *flow, uint64_t pc)
+{
+	const bool is_known = flow->state == FLOW_INSN && flow->last.class != CODE_UNKNOWN;
+	const uint64_t next = flow->next;
+
+	flow->state = FLOW_RESUMING;
+	flow->next = pc;
+	if (!is_known || flow->is_free)
+		return true;
+	if (!code_is_indirect(&flow->last))
+		return refuse(flow,
+			      "marker 44 (return from a hardware event) does not follow an "
+			      "indirect branch, but the instruction at %#" PRIx64,
+			      flow->last.pc);
+	if (next != pc)
+		return refuse(flow,
+			      "the branch before marker 44 (return from a hardware event) goes to "
+			      "%#" PRIx64 ", but the event (marker 43) interrupted %#" PRIx64,
+			      next, pc);
 	return true;
 }
 

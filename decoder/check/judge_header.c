@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "tests/lib/judge.h"
+#include "decoder/check/judge.h"
 
 #include <inttypes.h>
 
@@ -18,13 +18,41 @@ static const struct header_step {
 } header_steps[] = {
 	{ RECORD_HEADER, 0, false, MEMTRACE_VERSION, "header (type 25)" },
 	{ RECORD_MARKER, MARKER_VERSION, false, MEMTRACE_VERSION, "version (marker 12)" },
-	{ RECORD_MARKER, MARKER_FILE_TYPE, false, MEMTRACE_FILE_TYPE, "file type (marker 9)" },
+	{ RECORD_MARKER, MARKER_FILE_TYPE, false, 0, "file type (marker 9)" },
 	{ RECORD_THREAD, 0, false, 0, "thread (type 22)" },
 	{ RECORD_PID, 0, false, 0, "pid (type 24)" },
 	{ RECORD_MARKER, MARKER_CACHE_LINE, false, 64, "cache line size (marker 10)" },
 	{ RECORD_MARKER, MARKER_CHUNK_INSNS, true, 0, "chunk instruction count (marker 20)" },
 	{ RECORD_MARKER, MARKER_PAGE_SIZE, false, PAGE_SIZE, "page size (marker 18)" },
 };
+
+static const char *judge_file_type(uint64_t type)
+{
+	const uint64_t known = 0x7ffff, others = 0x8 | 0x10 | 0x20;
+
+	if (type & ~known)
+		return "has bits that mean nothing";
+	if (!(type & FILE_TYPE_X86_64) || type & others)
+		return "is not that of x86-64 (0x40)";
+	if (!(type & FILE_TYPE_ENCODINGS))
+		return "states that there are no encodings (no 0x200)";
+	if (type & FILE_TYPE_INSNS_ONLY && !(type & FILE_TYPE_D_FILTERED))
+		return "states instructions only (0x4) but not that data are left out (0x100), so "
+		       "that the accesses of each are missed";
+	if (type & FILE_TYPE_WHOLE && type & FILE_TYPE_KERNEL_DATA)
+		return "has 0x40000 and 0x1000, which exclude each other";
+	return NULL;
+}
+
+static void check_file_type(struct judge *judge, uint64_t type)
+{
+	const char *refusal = judge_file_type(type);
+
+	if (refusal)
+		judge_fault(judge, "the file type (marker 9) %#" PRIx64 " %s", type, refusal);
+	judge->file->file_type = type;
+	judge->flow.is_free = type & (FILE_TYPE_FILTERED | FILE_TYPE_I_FILTERED);
+}
 
 static void check_value(struct judge *judge, const struct header_step *step,
 			const struct record *rec)
@@ -35,8 +63,12 @@ static void check_value(struct judge *judge, const struct header_step *step,
 		judge->file->tid = rec->addr;
 	if (step->type == RECORD_PID)
 		judge->file->pid = rec->addr;
-	if (step->type == RECORD_MARKER && step->size == MARKER_FILE_TYPE)
-		judge->file->file_type = rec->addr;
+	if (step->type == RECORD_MARKER && step->size == MARKER_FILE_TYPE) {
+		check_file_type(judge, rec->addr);
+		return;
+	}
+	if (step->type == RECORD_MARKER && step->size == MARKER_CHUNK_INSNS)
+		judge->chunk_insns = rec->addr;
 
 	if (step->value && rec->addr != step->value)
 		judge_fault(judge,

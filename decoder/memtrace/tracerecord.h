@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * Record
+ * Trace record
  *
- * A record of a drmemtrace file: its layout, the kinds of records, and which kinds may not be in
- * the traces that memtrace.h checks.
+ * The records of which drmemtrace files consist, as far as a reader must know them.
  */
 
 #include <stdbool.h>
@@ -15,6 +14,8 @@
 #define RECORD_SIZE 12
 
 enum record_type {
+	RECORD_READ = 0,
+	RECORD_WRITE = 1,
 	RECORD_INSN = 10,
 	RECORD_JUMP = 11,
 	RECORD_JUMP_INDIRECT = 12,
@@ -28,6 +29,7 @@ enum record_type {
 	RECORD_HEADER = 25,
 	RECORD_FOOTER = 26,
 	RECORD_MARKER = 28,
+	RECORD_NO_FETCH = 29,
 	RECORD_SYSENTER = 31,
 	RECORD_ENCODING = 47,
 	RECORD_TAKEN = 48,
@@ -49,9 +51,19 @@ enum marker_kind {
 	MARKER_WINDOW = 14,
 	MARKER_PAGE_SIZE = 18,
 	MARKER_CHUNK_INSNS = 20,
+	MARKER_CHUNK_FOOTER = 21,
+	MARKER_ORDINAL = 22,
+	MARKER_SYSCALL = 25,
+	MARKER_MAYBE_BLOCKING = 26,
+	MARKER_SYSCALL_START = 27,
+	MARKER_SYSCALL_END = 28,
 	MARKER_TARGET = 29,
 	MARKER_SYSCALL_FAILED = 30,
+	MARKER_THREAD_SWITCH = 31,
+	MARKER_UNSCHEDULE = 37,
 	MARKER_SIGNAL_NUMBER = 40,
+	MARKER_HARDWARE_EVENT = 43,
+	MARKER_HARDWARE_RETURN = 44,
 	MARKER_USER = 101, /* this and all above */
 };
 
@@ -85,8 +97,21 @@ static inline bool record_is_insn(const struct record *rec)
 	       rec->type == RECORD_UNTAKEN;
 }
 
-/* Return: why records of @type, which is none of enum record_type, are not allowed. */
-const char *record_type_refusal(uint16_t type);
+/* Bits of the file type, the value of MARKER_FILE_TYPE. */
+enum file_type {
+	FILE_TYPE_FILTERED = 0x1,
+	FILE_TYPE_INSNS_ONLY = 0x4,
+	FILE_TYPE_X86_64 = 0x40,
+	FILE_TYPE_I_FILTERED = 0x80,
+	FILE_TYPE_D_FILTERED = 0x100,
+	FILE_TYPE_ENCODINGS = 0x200,
+	FILE_TYPE_SYSCALLS = 0x400,     /* their numbers */
+	FILE_TYPE_BLOCKING = 0x800,     /* which of them may have blocked */
+	FILE_TYPE_KERNEL_DATA = 0x1000, /* the kernel's part of system calls, with data addresses */
+	FILE_TYPE_KERNEL = 0x8000,      /* the same without */
+	FILE_TYPE_CORES = 0x10000,      /* a file for each core */
+	FILE_TYPE_WHOLE = 0x40000,      /* whole system */
+};
 
-/* Return: why markers of @kind are not allowed after the header; NULL if they are. */
-const char *record_marker_refusal(uint16_t kind);
+/* Times are counted from 1601; so many µs later is 1970. */
+#define TRACE_TIME_UNIX UINT64_C(11644473600000000)

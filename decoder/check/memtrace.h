@@ -5,13 +5,13 @@
  * Memory trace
  *
  * An independent reader and judge of drmemtrace offline traces. It was written from a description
- * of the format and shares no code with the writer that it tests. It knows one kind of trace:
- * uncompressed, one file per thread, x86-64, user code only, instructions only, system call numbers
- * unknown (file type 0x344, version 7). It checks every rule that DynamoRIO's reader, checker and
- * tools have for those, and reports each breach in a line with the file, the record, the byte and
- * the rule.
+ * of the format and shares no code with the writer that it tests. It knows traces of version 7 of
+ * x86-64 programs, with encodings: for each thread or each core, in any container; of user code, of
+ * system calls and their kernel parts, of whole systems; of instructions alone, or with data
+ * addresses. It checks every rule that DynamoRIO's reader, checker and tools have for those, and
+ * reports each breach in a line with the file, the record, the byte and the rule.
  *
- * Files are mapped and read once; memory grows only with the number of different pcs.
+ * Files are read once, as a stream; memory grows only with the number of different pcs.
  */
 
 #include <stdbool.h>
@@ -20,10 +20,14 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "decoder/check/judge_names.h"
+#include "decoder/check/judge_schedule.h"
 #include "util/vec.h"
 
-#define MEMTRACE_VERSION   7
-#define MEMTRACE_FILE_TYPE 0x344
+#define MEMTRACE_VERSION 7
+
+/* Hardware events may be so deep in each other. */
+#define MEMTRACE_EVENTS_MAX 29
 
 /* Markers from 101 on are for users. They are counted together, as number 101. */
 #define MEMTRACE_N_MARKERS 102
@@ -33,8 +37,8 @@
 
 /* What one file holds. */
 struct memtrace_file {
-	char *path; /* NULL for bytes from memory */
-	uint64_t pid;
+	char *path;   /* NULL for bytes from memory */
+	uint64_t pid; /* of a core the last one */
 	uint64_t tid;
 	uint64_t file_type;
 	uint64_t first_time; /* µs since 1601; 0 if there is no timestamp */
@@ -49,6 +53,9 @@ struct memtrace {
 	FILE *addresses; /* borrowed, or NULL: the pc of every instruction is written here */
 	uint64_t n_faults;
 	VEC(struct memtrace_file) files;
+	char *serial_schedule, *cpu_schedule; /* paths; NULL: there is no such file */
+	struct schedule schedule;             /* as the files of the trace state it */
+	struct names functions, symbols;      /* of markers 4 and 101 */
 };
 
 void memtrace_deinit(struct memtrace *trace);
@@ -82,5 +89,13 @@ _must_check_ int memtrace_check_bytes(struct memtrace *trace, const char *name,
 				      const uint8_t *bytes, size_t size,
 				      struct memtrace_file *ret_file);
 
-/* Read only pid, tid and first timestamp of a file; what is not there is 0. */
-void memtrace_peek(const uint8_t *bytes, size_t size, struct memtrace_file *ret_file);
+/* Check the file at @path. Return: as above; or negative errno if it cannot be read. */
+_must_check_ int memtrace_check_file(struct memtrace *trace, const char *path,
+				     struct memtrace_file *ret_file);
+
+/*
+ * Read only pid, tid and first timestamp of the file at @path; what is not there is 0.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int memtrace_peek(const char *path, struct memtrace_file *ret_file);

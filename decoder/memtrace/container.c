@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/memtrace/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <lz4frame.h>
+#include <minizip/unzip.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "util/regular.h"
+#include "util/vec.h"
+
+/* Bytes of compressed data that are read at once. */
+#define LZ4_INPUT (UINT32_C(1) << 14)
+#define GZ_BUFFER (1u << 14)
+
+#define TEXT_BUFFER (1u << 16)
+
+struct container_ops {
+	int (*open)(struct container *c);
+	int (*read)(struct container *c, void *bytes, size_t size, size_t *ret_n);
+	void (*close)(struct container *c);
+};
+
+struct container {
+	const struct container_ops *ops;
+	int fd;
+	uint64_t component;
+
+	gzFile gz; /* owns a descriptor of its own */
+
+	unzFile zip;
+	uint64_t position; /* of minizip in the file */
+	bool in_component;
+	bool past_last;
+
+	LZ4F_dctx *lz4;
+	uint8_t *input; /* of LZ4_INPUT bytes */
+	size_t n_input, at_input;
+	bool in_frame;
+};
+
+/* --- gzip and plain --------------------------------------------------------------------------- */
+
+static int open_gz(struct container *c)
+{
+	const int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	c->gz = gzdopen(fd, "rb");
+	if (!c->gz) {
+		(void)fd_close(fd);
+		return -ENOMEM;
+	}
+	return gzbuffer(c->gz, GZ_BUFFER) == 0 ? 0 : -ENOMEM;
+}
+
+static int gz_error(gzFile gz)
+{
+	int error;
+
+	(void)gzerror(gz, &error);
+	switch (error) {
+	case Z_OK:
+		return 0;
+	case Z_ERRNO:
+		return errno ? -errno : -EIO;
+	case Z_MEM_ERROR:
+		return -ENOMEM;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static int read_gz(struct container *c, void *bytes, size_t size, size_t *ret_n)
+{
+	size_t n = 0;
+
+	while (n < size) {
+		const size_t left = size - n;
+		const int got = gzread(c->gz, (uint8_t *)bytes + n,
+				       left < INT_MAX ? (unsigned int)left : INT_MAX);
+
+		if (got < 0 || (got == 0 && gz_error(c->gz) < 0))
+			return gz_error(c->gz) ?: -EIO;
+		if (got == 0)
+			break;
+		n += (size_t)got;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static void close_gz(struct container *c)
+{
+	if (c->gz)
+		(void)gzclose(c->gz);
+}
+
+static const struct container_ops gz_ops = { open_gz, read_gz, close_gz };
+
+/* --- zip -------------------------------------------------------------------------------------- */
+
+/* minizip reads by these; its stream is the container. */
+
+static voidpf zip_open(voidpf opaque, const void *name, int mode)
+{
+	(void)name;
+	(void)mode;
+	return opaque;
+}
+
+static uLong zip_read(voidpf opaque, voidpf stream, void *bytes, uLong size)
+{
+	struct container *c = stream;
+	const ssize_t n = pread(c->fd, bytes, size, (off_t)c->position);
+
+	(void)opaque;
+	if (n < 0)
+		return 0;
+	c->position += (uint64_t)n;
+	return (uLong)n;
+}
+
+static uLong zip_write(voidpf opaque, voidpf stream, const void *bytes, uLong size)
+{
+	(void)opaque;
+	(void)stream;
+	(void)bytes;
+	(void)size;
+	return 0;
+}
+
+static ZPOS64_T zip_tell(voidpf opaque, voidpf stream)
+{
+	(void)opaque;
+	return ((const struct container *)stream)->position;
+}
+
+static long zip_seek(voidpf opaque, voidpf stream, ZPOS64_T offset, int origin)
+{
+	struct container *c = stream;
+	uint64_t base = 0;
+	struct stat st;
+
+	(void)opaque;
+	if (origin == ZLIB_FILEFUNC_SEEK_CUR)
+		base = c->position;
+	if (origin == ZLIB_FILEFUNC_SEEK_END) {
+		if (fstat(c->fd, &st) < 0)
+			return -1;
+		base = (uint64_t)st.st_size;
+	}
+	if (base + offset > INT64_MAX)
+		return -1;
+	c->position = base + offset;
+	return 0;
+}
+
+static int zip_close(voidpf opaque, voidpf stream)
+{
+	(void)opaque;
+	(void)stream;
+	return 0;
+}
+
+static int zip_error(voidpf opaque, voidpf stream)
+{
+	(void)opaque;
+	(void)stream;
+	return 0;
+}
+
+static int open_zip(struct container *c)
+{
+	zlib_filefunc64_def functions = {
+		.zopen64_file = zip_open,
+		.zread_file = zip_read,
+		.zwrite_file = zip_write,
+		.ztell64_file = zip_tell,
+		.zseek64_file = zip_seek,
+		.zclose_file = zip_close,
+		.zerror_file = zip_error,
+		.opaque = c,
+	};
+
+	c->zip = unzOpen2_64("", &functions);
+	if (!c->zip)
+		return -EBADMSG;
+	return unzGoToFirstFile(c->zip) == UNZ_OK ? 0 : -EBADMSG;
+}
+
+/* Open the component at which the archive stands. */
+static int open_component(struct container *c)
+{
+	const int r = unzOpenCurrentFile(c->zip);
+
+	if (r != UNZ_OK)
+		return r == UNZ_INTERNALERROR ? -ENOMEM : -EBADMSG;
+	c->in_component = true;
+	return 0;
+}
+
+/* The component is over: go to the next one, if there is one. */
+static int leave_component(struct container *c)
+{
+	int r;
+
+	c->in_component = false;
+	r = unzCloseCurrentFile(c->zip); /* it compares the CRC */
+	if (r != UNZ_OK)
+		return -EBADMSG;
+	r = unzGoToNextFile(c->zip);
+	if (r != UNZ_OK && r != UNZ_END_OF_LIST_OF_FILE)
+		return -EBADMSG;
+	c->past_last = r == UNZ_END_OF_LIST_OF_FILE;
+	c->component += !c->past_last;
+	return 0;
+}
+
+static int read_component(struct container *c, void *bytes, size_t size, size_t *ret_n)
+{
+	size_t n = 0;
+
+	while (n < size) {
+		const size_t left = size - n;
+		const int got = unzReadCurrentFile(c->zip, (uint8_t *)bytes + n,
+						   left < INT_MAX ? (unsigned int)left : INT_MAX);
+
+		if (got < 0)
+			return -EBADMSG;
+		if (got == 0)
+			break;
+		n += (size_t)got;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static int read_zip(struct container *c, void *bytes, size_t size, size_t *ret_n)
+{
+	size_t n = 0;
+	int r;
+
+	/* Components may be empty. */
+	while (n == 0 && !c->past_last) {
+		if (!c->in_component) {
+			r = open_component(c);
+			if (r < 0)
+				return r;
+		}
+		r = read_component(c, bytes, size, &n);
+		if (r == 0 && n == 0)
+			r = leave_component(c);
+		if (r < 0)
+			return r;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static void close_zip(struct container *c)
+{
+	if (c->zip)
+		(void)unzClose(c->zip);
+}
+
+static const struct container_ops zip_ops = { open_zip, read_zip, close_zip };
+
+/* --- lz4 -------------------------------------------------------------------------------------- */
+
+static int open_lz4(struct container *c)
+{
+	c->input = malloc(LZ4_INPUT);
+	if (!c->input || LZ4F_isError(LZ4F_createDecompressionContext(&c->lz4, LZ4F_VERSION)))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Read compressed bytes. At the end of the file n_input is 0. */
+static int fill_input(struct container *c)
+{
+	ssize_t n;
+
+	do
+		n = read(c->fd, c->input, LZ4_INPUT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	c->n_input = (size_t)n;
+	c->at_input = 0;
+	return 0;
+}
+
+static int read_lz4(struct container *c, void *bytes, size_t size, size_t *ret_n)
+{
+	size_t n = 0;
+
+	while (n < size) {
+		size_t n_out = size - n, n_in, hint;
+
+		if (c->at_input == c->n_input) {
+			const int r = fill_input(c);
+
+			if (r < 0)
+				return r;
+		}
+		n_in = c->n_input - c->at_input;
+		/* What was decompressed already may be waiting behind the end of the input. */
+		hint = LZ4F_decompress(c->lz4, (uint8_t *)bytes + n, &n_out, c->input + c->at_input,
+				       &n_in, NULL);
+		if (LZ4F_isError(hint))
+			return -EBADMSG;
+		c->at_input += n_in;
+		n += n_out;
+		if (n_in > 0 || n_out > 0)
+			c->in_frame = hint != 0;
+		else if (c->n_input == 0)
+			break;
+	}
+	*ret_n = n;
+	return n == 0 && c->in_frame ? -EBADMSG : 0;
+}
+
+static void close_lz4(struct container *c)
+{
+	(void)LZ4F_freeDecompressionContext(c->lz4);
+	free(c->input);
+}
+
+static const struct container_ops lz4_ops = { open_lz4, read_lz4, close_lz4 };
+
+/* --- all -------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *name, const char *suffix)
+{
+	const size_t n = strlen(name), n_suffix = strlen(suffix);
+
+	return n >= n_suffix && strcmp(name + n - n_suffix, suffix) == 0;
+}
+
+int container_open(const char *path, struct container **ret_container)
+{
+	_cleanup_(container_freep) struct container *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->ops = ends_with(path, ".zip") ? &zip_ops : ends_with(path, ".lz4") ? &lz4_ops : &gz_ops;
+	c->fd = ends_with(path, ".sz") ? -EOPNOTSUPP : regular_open(AT_FDCWD, path, 0);
+	if (c->fd < 0) {
+		r = c->fd;
+		c->fd = -1;
+		return r;
+	}
+	r = c->ops->open(c);
+	if (r < 0)
+		return r;
+	*ret_container = TAKE(c);
+	return 0;
+}
+
+struct container *container_free(struct container *container)
+{
+	if (!container)
+		return NULL;
+	container->ops->close(container);
+	(void)fd_close(container->fd);
+	free(container);
+	return NULL;
+}
+
+int container_read(struct container *container, void *bytes, size_t size, size_t *ret_n)
+{
+	return container->ops->read(container, bytes, size, ret_n);
+}
+
+uint64_t container_component(const struct container *container)
+{
+	return container->component;
+}
+
+int container_read_all(const char *path, size_t max, char **ret_text, size_t *ret_size)
+{
+	_cleanup_(container_freep) struct container *container = NULL;
+	VEC(char) text = {};
+	size_t n = 1;
+	int r;
+
+	r = container_open(path, &container);
+	while (r == 0 && n > 0) {
+		r = text.n > max ? -EFBIG : vec_reserve(&text, TEXT_BUFFER + 1);
+		if (r == 0)
+			r = container_read(container, text.items + text.n, TEXT_BUFFER, &n);
+		text.n += r == 0 ? n : 0;
+	}
+	if (r < 0) {
+		vec_deinit(&text);
+		return r;
+	}
+	text.items[text.n] = '\0';
+	*ret_text = text.items;
+	*ret_size = text.n;
+	return 0;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/memtrace/symboltable.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/image/objects.h"
+#include "decoder/memtrace/container.h"
+#include "util/buildid.h"
+
+#define TEXT_MAX  (UINT64_C(1) << 28)
+#define PAGE_SIZE UINT64_C(4096)
+
+static const char heading[] =
+    "id\tname\tobject\tbuild_id\taddress\tsize\tkind\tpid\tjit_index\tvalid_from";
+
+enum column {
+	ID,
+	NAME,
+	OBJECT,
+	BUILD_ID,
+	ADDRESS,
+	SIZE,
+	KIND,
+	PID,
+	JIT_INDEX,
+	VALID_FROM,
+	N_COLUMNS
+};
+
+void symboltable_deinit(struct symboltable *table)
+{
+	free(table->text);
+	table->text = NULL;
+	vec_deinit(&table->rows);
+	vec_deinit(&table->symbols);
+	vec_deinit(&table->pointers);
+	vec_deinit(&table->bases);
+	map_deinit(&table->by_id);
+	map_deinit(&table->synthetic);
+	map_deinit(&table->by_mapping);
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Read all of @text as a number. */
+static bool read_number(const char *text, int base, uint64_t *ret_number)
+{
+	char *end;
+
+	if (hex_digit(*text) < 0)
+		return false;
+	errno = 0;
+	*ret_number = strtoull(text, &end, base);
+	return errno == 0 && *end == '\0';
+}
+
+/* Take one line, which is cut up. Return: 0; -EBADMSG or -ENOMEM. */
+static int read_line(struct symboltable *table, char *line)
+{
+	struct symboltable_row row = {};
+	char *columns[N_COLUMNS];
+	uint64_t id;
+	int r;
+
+	for (size_t i = 0; i < N_COLUMNS; i++)
+		columns[i] = strsep(&line, "\t");
+	if (!columns[N_COLUMNS - 1] || line || !read_number(columns[ID], 10, &id) || id == 0 ||
+	    map_get(&table->by_id, id) || !read_number(columns[ADDRESS], 16, &row.address) ||
+	    !read_number(columns[SIZE], 10, &row.size) || table->rows.n >= UINT32_MAX)
+		return -EBADMSG;
+	row.object_name = columns[OBJECT];
+	row.build_id = columns[BUILD_ID];
+	row.is_linked = strcmp(columns[KIND], "elf") == 0 || strcmp(columns[KIND], "plt") == 0;
+	r = map_put(&table->by_id, id, table->rows.n);
+	if (r == 0)
+		r = vec_push(&table->rows, row);
+	return r < 0 ? r
+		     : vec_push(&table->symbols, { .name = columns[NAME],
+						   .address = row.address,
+						   .size = row.size,
+						   .is_plt = strcmp(columns[KIND], "plt") == 0 });
+}
+
+static int read_lines(struct symboltable *table, char *text, size_t *ret_line)
+{
+	char *line;
+	int r;
+
+	*ret_line = 1;
+	line = strsep(&text, "\n");
+	if (!text || strcmp(line, heading) != 0)
+		return -EBADMSG;
+	while (text && *text) {
+		(*ret_line)++;
+		line = strsep(&text, "\n");
+		/* What is behind the last newline was cut off. */
+		r = text ? read_line(table, line) : -EBADMSG;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int symboltable_read(const char *path, struct symboltable *ret_table, size_t *ret_line)
+{
+	_cleanup_(symboltable_deinit) struct symboltable table = {};
+	size_t size;
+	int r;
+
+	*ret_line = 0;
+	r = container_read_all(path, TEXT_MAX, &table.text, &size);
+	if (r == 0)
+		r = vec_push(&table.rows, {});
+	if (r == 0)
+		r = vec_push(&table.symbols, { .name = "" });
+	if (r == 0 && strlen(table.text) != size)
+		r = -EBADMSG;
+	if (r == 0)
+		r = read_lines(&table, table.text, ret_line);
+	for (size_t i = 0; i < table.symbols.n && r == 0; i++)
+		r = vec_push(&table.pointers, &table.symbols.items[i]);
+	if (r < 0)
+		return r;
+	*ret_table = table;
+	table = (struct symboltable){};
+	return 0;
+}
+
+/* Return: the build-id that @text states in hexadecimal; none if it states none. */
+static struct buildid read_build_id(const char *text)
+{
+	struct buildid id = {};
+
+	while (id.size < sizeof(id.bytes)) {
+		const int high = hex_digit(text[0]), low = high < 0 ? -1 : hex_digit(text[1]);
+
+		if (low < 0)
+			break;
+		id.bytes[id.size++] = (uint8_t)(high << 4 | low);
+		text += 2;
+	}
+	return id;
+}
+
+/* Find the object that is no file and has this name. */
+static int find_synthetic(struct symboltable *table, struct objects *objects, const char *name,
+			  const struct object **ret_object)
+{
+	const uint64_t key = map_hash(name, strlen(name));
+	const uint64_t *known = map_get(&table->synthetic, key);
+	struct object *object = known ? (struct object *)(uintptr_t)*known : NULL;
+	int r = 0;
+
+	if (!object || strcmp(object->id.name, name) != 0) {
+		r = objects_add_synthetic(objects, name, &object);
+		if (r == 0)
+			r = map_put(&table->synthetic, key, (uintptr_t)object);
+	}
+	*ret_object = object;
+	return r;
+}
+
+static int find_object(struct symboltable *table, struct objects *objects,
+		       struct symboltable_row *row)
+{
+	const bool is_file = row->is_linked && row->object_name[0] == '/';
+	struct buildid build_id;
+
+	if (row->object)
+		return 0;
+	if (!is_file)
+		return find_synthetic(table, objects, row->object_name, &row->object);
+	build_id = read_build_id(row->build_id);
+	return objects_find(objects, row->object_name, &build_id, &row->object);
+}
+
+/* Return: whether the symbol covers @pc if its object is mapped at @base. */
+static bool covers(const struct symboltable_row *row, uint64_t pc, uint64_t base)
+{
+	return pc - base - row->address < (row->size ?: 1);
+}
+
+int symboltable_place(struct symboltable *table, struct objects *objects, uint32_t index,
+		      uint64_t pid, uint64_t pc, const struct object **ret_object,
+		      uint64_t *ret_link)
+{
+	struct symboltable_row *row = &table->rows.items[index];
+	struct symboltable_base *base;
+	uint64_t key[2], hash;
+	const uint64_t *known;
+	int r;
+
+	r = find_object(table, objects, row);
+	if (r < 0)
+		return r;
+	*ret_object = row->object;
+	*ret_link = 0;
+	if (!row->is_linked)
+		return 0;
+	key[0] = pid;
+	key[1] = (uintptr_t)row->object;
+	hash = map_hash(key, sizeof(key));
+	known = map_get(&table->by_mapping, hash);
+	if (!known) {
+		r = vec_push(&table->bases, { .pid = pid, .object = row->object });
+		if (r == 0)
+			r = map_put(&table->by_mapping, hash, table->bases.n - 1);
+		if (r < 0)
+			return r;
+	}
+	base = &table->bases.items[known ? (size_t)*known : table->bases.n - 1];
+	if (!known || !covers(row, pc, base->base))
+		base->base = (pc - row->address) / PAGE_SIZE * PAGE_SIZE;
+	*ret_link = -base->base;
+	return 0;
+}

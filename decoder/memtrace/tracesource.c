@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/memtrace/tracesource.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "decoder/memtrace/blockstore.h"
+#include "decoder/memtrace/naming.h"
+#include "decoder/memtrace/tracedir.h"
+#include "decoder/memtrace/tracefile.h"
+#include "util/map.h"
+#include "util/message.h"
+#include "util/vec.h"
+
+/* How many runs a batch has at most. */
+#define BATCH_RUNS 4096
+
+/* The most CPUs of which there are statistics of their own; others count as the last one. */
+#define CPUS_MAX 4096
+
+#define US_PER_S UINT64_C(1000000)
+#define IDLE     (UINT64_C(1) << 32)
+
+struct tracesource {
+	struct blockstore store;
+	struct naming naming;
+	VEC(struct tracefile) files; /* in the order of their names */
+	uint64_t epoch_us;           /* µs since 1601: time 0 of the stream */
+	int64_t realtime_offset_ns;
+
+	/* The files that have not ended, the one whose piece comes first on top. */
+	VEC(struct tracefile *) heap;
+	struct tracefile *current; /* of the slice; NULL: none */
+	bool in_piece;             /* the piece of the file on top was begun, and goes on */
+
+	struct ptd_slice slice;
+	struct map spaces; /* pid → id */
+	size_t cpu;        /* of the last batch: index into the statistics */
+	struct tracefile_out out;
+
+	VEC(struct ptd_cpu_stats) cpus;
+	uint64_t n_gaps[_PTD_GAP_REASONS];
+};
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static int add_file(struct tracesource *source, struct tracedir_entry *entry, char **reterr_message)
+{
+	struct tracefile *file;
+	int r;
+
+	if (entry->kind == TRACEDIR_ODD)
+		return message_set(reterr_message, -EBADMSG,
+				   "%s: no regular file, but all there belongs to the trace",
+				   entry->path);
+	if (entry->kind != TRACEDIR_TRACE)
+		return 0;
+	r = vec_reserve(&source->files, 1);
+	if (r < 0)
+		return r;
+	file = &source->files.items[source->files.n++];
+	tracefile_init(file, TAKE(entry->path), &source->store, &source->naming);
+	return 0;
+}
+
+static int find_files(struct tracesource *source, const char *dir, char **reterr_message)
+{
+	_cleanup_(tracedir_deinit) struct tracedir files = {};
+	_cleanup_(freep) char *path = NULL;
+	int r;
+
+	r = tracedir_read(dir, &files, &path);
+	if (r < 0)
+		return path ? message_set(reterr_message, r, "%s: %s", path, strerror(-r)) : r;
+	for (size_t i = 0; i < files.entries.n && r == 0; i++)
+		r = add_file(source, &files.entries.items[i], reterr_message);
+	if (r == 0 && source->files.n == 0)
+		r = message_set(reterr_message, -ENOENT, "%s: there is no trace file", files.path);
+	return r;
+}
+
+/* Read where each file begins. */
+static int peek_files(struct tracesource *source, char **reterr_message)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (size_t i = 0; i < source->files.n; i++) {
+		struct tracefile *file = &source->files.items[i];
+		const int r = tracefile_open(file, reterr_message);
+
+		if (r < 0)
+			return r;
+		tracefile_close(file);
+		if (file->time_us && file->time_us < first)
+			first = file->time_us;
+	}
+	if (first == UINT64_MAX || first < TRACE_TIME_UNIX + US_PER_S)
+		return 0;
+	/* The stream begins behind 1 s: 0 would be no time. */
+	first -= TRACE_TIME_UNIX;
+	first -= first % US_PER_S + US_PER_S;
+	source->epoch_us = TRACE_TIME_UNIX + first;
+	source->realtime_offset_ns = (int64_t)(first * 1000);
+	return 0;
+}
+
+int tracesource_new(const char *dir, struct objects *objects, struct resolver *resolver,
+		    struct tracesource **ret_source, char **reterr_message)
+{
+	_cleanup_(tracesource_freep) struct tracesource *source = calloc(1, sizeof(*source));
+	int r;
+
+	if (!source)
+		return -ENOMEM;
+	source->out.n_runs_max = BATCH_RUNS;
+	r = naming_init(&source->naming, dir, objects, resolver, reterr_message);
+	if (r == 0)
+		r = find_files(source, dir, reterr_message);
+	if (r == 0)
+		r = peek_files(source, reterr_message);
+	if (r < 0)
+		return r;
+	*ret_source = TAKE(source);
+	return 0;
+}
+
+struct tracesource *tracesource_free(struct tracesource *source)
+{
+	if (!source)
+		return NULL;
+	for (size_t i = 0; i < source->files.n; i++)
+		tracefile_deinit(&source->files.items[i]);
+	vec_deinit(&source->files);
+	vec_deinit(&source->heap);
+	vec_deinit(&source->out.runs);
+	vec_deinit(&source->out.marks);
+	vec_deinit(&source->cpus);
+	map_deinit(&source->spaces);
+	naming_deinit(&source->naming);
+	blockstore_deinit(&source->store);
+	free(source);
+	return NULL;
+}
+
+int64_t tracesource_realtime_offset(const struct tracesource *source)
+{
+	return source->realtime_offset_ns;
+}
+
+const struct ptd_cpu_stats *tracesource_stats(const struct tracesource *source, size_t *ret_n)
+{
+	*ret_n = source->cpus.n;
+	return source->cpus.items;
+}
+
+size_t tracesource_cpu(const struct tracesource *source)
+{
+	return source->cpu;
+}
+
+const uint64_t *tracesource_gaps(const struct tracesource *source)
+{
+	return source->n_gaps;
+}
+
+/* --- the order of the pieces ------------------------------------------------------------------ */
+
+static bool comes_before(const struct tracefile *a, const struct tracefile *b)
+{
+	if (a->time_us != b->time_us)
+		return a->time_us < b->time_us;
+	if (a->cpu != b->cpu)
+		return a->cpu < b->cpu;
+	return a < b;
+}
+
+static void swap_files(struct tracefile **a, struct tracefile **b)
+{
+	struct tracefile *c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
+/* Move the file at @i down to its place. */
+static void sink_file(struct tracesource *source, size_t i)
+{
+	struct tracefile **heap = source->heap.items;
+
+	for (;;) {
+		size_t first = i;
+
+		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < source->heap.n;
+		     child++)
+			if (comes_before(heap[child], heap[first]))
+				first = child;
+		if (first == i)
+			return;
+		swap_files(&heap[i], &heap[first]);
+		i = first;
+	}
+}
+
+/* The file on top has ended. */
+static void drop_top(struct tracesource *source)
+{
+	struct tracefile **heap = source->heap.items;
+
+	tracefile_close(heap[0]);
+	heap[0] = heap[--source->heap.n];
+	sink_file(source, 0);
+}
+
+int tracesource_start(struct tracesource *source, char **reterr_message)
+{
+	int r = 0;
+
+	source->heap.n = source->cpus.n = 0;
+	source->current = NULL;
+	source->in_piece = false;
+	memset(source->n_gaps, 0, sizeof(source->n_gaps));
+	for (size_t i = 0; i < source->files.n && r == 0; i++) {
+		struct tracefile *file = &source->files.items[i];
+
+		/* Those that have been read have moved on. */
+		r = tracefile_open(file, reterr_message);
+		tracefile_close(file);
+		if (r == 0)
+			r = vec_push(&source->heap, file);
+	}
+	for (size_t i = source->heap.n; i > 0; i--)
+		sink_file(source, i - 1);
+	return r;
+}
+
+/* --- the stream ------------------------------------------------------------------------------- */
+
+/*
+ * Ids of the stream have 32 bits. The format has no thread 0, so we write the idle threads of the
+ * CPUs with ids from IDLE on, and unknown ones with larger ids. DynamoRIO has all ones for idle.
+ */
+static uint32_t shown_id(uint64_t id)
+{
+	return id < PTD_ID_UNKNOWN ? (uint32_t)id : id >> 32 == IDLE >> 32 ? 0 : PTD_ID_UNKNOWN;
+}
+
+static uint32_t shown_cpu(uint64_t cpu)
+{
+	return cpu < UINT32_MAX ? (uint32_t)cpu : UINT32_MAX;
+}
+
+static int find_space(struct tracesource *source, uint64_t pid, uint32_t *ret_space)
+{
+	const uint64_t *known = map_get(&source->spaces, pid);
+
+	*ret_space = known ? (uint32_t)*known : (uint32_t)source->spaces.n_used;
+	return known ? 0 : map_put(&source->spaces, pid, *ret_space);
+}
+
+static uint64_t time_of(const struct tracesource *source, const struct tracefile *file)
+{
+	return file->time_us > source->epoch_us ? (file->time_us - source->epoch_us) * 1000 : 0;
+}
+
+/* Return: whether the piece of @file goes on with the current slice. */
+static bool is_of_slice(const struct tracesource *source, const struct tracefile *file)
+{
+	return source->current == file && source->slice.cpu == shown_cpu(file->cpu) &&
+	       source->slice.tid == shown_id(file->tid) && source->slice.pid == shown_id(file->pid);
+}
+
+static int begin_slice(struct tracesource *source, struct tracefile *file)
+{
+	source->current = file;
+	source->slice = (struct ptd_slice){
+		.cpu = shown_cpu(file->cpu),
+		.pid = shown_id(file->pid),
+		.tid = shown_id(file->tid),
+		.t0 = time_of(source, file),
+		.comm = file->comm,
+	};
+	return find_space(source, file->pid, &source->slice.space);
+}
+
+static int count_batch(struct tracesource *source)
+{
+	const uint32_t cpu = source->slice.cpu;
+	struct ptd_cpu_stats *stats;
+	uint64_t t;
+	size_t i = 0;
+	int r;
+
+	while (i < source->cpus.n && i < CPUS_MAX - 1 && source->cpus.items[i].cpu != cpu)
+		i++;
+	if (i == source->cpus.n) {
+		r = vec_push(&source->cpus, { .cpu = cpu, .t_first = source->slice.t0 });
+		if (r < 0)
+			return r;
+	}
+	source->cpu = i;
+	stats = &source->cpus.items[i];
+	stats->n_insns += source->out.n_insns;
+	t = source->out.runs.n ? source->out.runs.items[source->out.runs.n - 1].t
+			       : source->slice.t0;
+	stats->t_last = t > stats->t_last ? t : stats->t_last;
+	for (size_t k = 0; k < _PTD_GAP_REASONS; k++) {
+		stats->n_gaps += source->out.n_gaps[k];
+		source->n_gaps[k] += source->out.n_gaps[k];
+	}
+	return 0;
+}
+
+/* Read pieces, as long as they are of the slice, until the batch is full. */
+static int fill_batch(struct tracesource *source, char **reterr_message)
+{
+	struct tracefile_out *out = &source->out;
+	int r = 0;
+
+	while (r >= 0 && source->heap.n > 0 && out->runs.n < out->n_runs_max &&
+	       out->marks.n < out->n_runs_max) {
+		struct tracefile *file = source->heap.items[0];
+
+		if (!source->in_piece && !is_of_slice(source, file))
+			break;
+		r = file->container ? 0 : tracefile_open(file, reterr_message);
+		if (r == 0)
+			r = tracefile_read(file, source->epoch_us, out, reterr_message);
+		source->in_piece = r == 0;
+		if (r > 0 && file->ended)
+			drop_top(source);
+		else if (r > 0)
+			sink_file(source, 0);
+	}
+	return r < 0 ? r : 0;
+}
+
+int tracesource_next(struct tracesource *source, struct ptd_batch *ret_batch,
+		     struct ptd_slice **ret_slice, bool *ret_new, char **reterr_message)
+{
+	struct tracefile_out *out = &source->out;
+	int r = 0;
+
+	*ret_new = false;
+	out->runs.n = out->marks.n = 0;
+	out->n_insns = 0;
+	memset(out->n_gaps, 0, sizeof(out->n_gaps));
+	while (r == 0 && out->runs.n == 0 && out->marks.n == 0) {
+		if (source->heap.n == 0)
+			return 1;
+		if (!source->in_piece && !is_of_slice(source, source->heap.items[0])) {
+			r = begin_slice(source, source->heap.items[0]);
+			*ret_new = true;
+		}
+		if (r == 0)
+			r = fill_batch(source, reterr_message);
+	}
+	if (r == 0)
+		r = count_batch(source);
+	if (r < 0)
+		return r;
+	*ret_batch = (struct ptd_batch){
+		.slice = &source->slice,
+		.runs = out->runs.items,
+		.n_runs = out->runs.n,
+		.marks = out->marks.items,
+		.n_marks = out->marks.n,
+	};
+	ret_batch->symbols = naming_symbols(&source->naming, &ret_batch->n_symbols);
+	*ret_slice = &source->slice;
+	return 0;
+}
