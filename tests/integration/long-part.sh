@@ -1,52 +1,94 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Parts of larger recordings, which test-part.sh leaves out: threads that migrate, rings that wrapped, JIT code,
-# and a program of some ten million instructions, most of whose PT is not decoded for a part. What a filter
-# leaves of the whole text is what each part must be.
+# Parts of larger recordings, which test-part.sh leaves out: threads that migrate, JIT code, rings that
+# wrapped, gaps, a guest with its kernel's code, and a program of some ten million instructions, most of whose
+# PT is not decoded for a part. What a filter leaves of the whole text is what each part must be.
 . "$(dirname "$0")/common.sh"
 . tests/integration/jit.sh
 need qemu-x86_64 python3
 
-# What is added to a recording of JIT code is not in its SHA256SUMS.
+# compare HOW-MANY RECORDING [PATTERN-OF-ITS-TEXT]...: what is added to a recording of JIT code, and damage, is
+# not in its SHA256SUMS.
 compare() {
-	"$O/tools/part" -f -n "$1" "$T/$2" || fail "parts of $2 differ"
+	local n=$1 name=$2
+	shift 2
+	"$O/ptdecode" --force -f text -o "$T/text" -f summary -o "$T/summary" "$T/$name"
+	for pattern; do
+		grep -qE -m1 -- "$pattern" "$T/text" || fail "$name has no $pattern"
+	done
+	echo "--- $name: $(grep -vc '^#' "$T/text") instructions, $(sed -n 's/^Gaps: *//p' "$T/summary") gaps," \
+		"$(migrations "$T/text") migrations"
+	rm "$T/text"
+	"$O/tools/part" -f -n "$n" "$T/$name" || fail "parts of $name differ"
 }
 
-start_ptd Cpus=3
-record threads /usr/bin/python3 -I -S -c 'import _thread, time
-for i in range(6): _thread.start_new_thread(lambda: [time.sleep(0.001) for i in range(20)], ())
-time.sleep(0.2)'
+# migrations TEXT: how often a thread goes on on another CPU
+migrations() {
+	cut -c17-48 "$1" | uniq -w 24 | awk '{ sub(/:.*/, ""); id = $1; sub(/.*\[/, ""); if (id in cpu && cpu[id] != $0) n++; cpu[id] = $0 }
+		END { print n + 0 }'
+}
+
+start_ptd Cpus=3 PT=psb_period=1
+record threads "$O"/targets/relay.c "$O"/targets/relay.c "$O"/targets/relay.c /bin/true
 compare 6 threads
 drop threads
 record_jit jit "$O/targets/jit.c" "$T/dumps"
-compare 8 jit
+compare 8 jit '\(\[jit'
 drop jit
-start_ptd Cpus=2 AuxSize=256K
+start_ptd Cpus=2 AuxSize=64K
 record wrapped sh -c 'for i in 1 2 3; do ls -l / | sort | head -3; done'
-compare 6 wrapped
+compare 6 wrapped '# .* gap: '
 
-# lines OPTIONS...: the text of a part, without the title and the marks of what was left out.
+# Bytes in the middle are no packets any more: what follows them up to the next PSB is lost.
+cp -r "$T/wrapped" "$T/damaged"
+for ((i = 1; i < 8; i++)); do
+	printf '\x02\x0f%.0s' {1..32} | dd of="$T/damaged/data" bs=1 seek=$(($(stat -c %s "$T/damaged/data") * i / 8)) \
+		conv=notrunc 2>/dev/null
+done
+compare 6 damaged '# .* gap: .*[^0-9][0-9]+ bytes'
+drop damaged
+
+# The guest's programs and its kernel, by ptd.
+if command -v qemu-system-x86_64 busybox cpio >/dev/null && tests/guest/kernel.sh "$O"; then
+	cat tests/guest/recorder.sh - >"$T/script" <<-'EOT'
+		start_told Trace=all AuxSize=32M SwitchSize=4M PT=mtc_period=9
+		calls.c
+		snapshot kernel
+		stop
+	EOT
+	tests/guest/boot.sh -p -t 900 -o "$T" "$T/script" "$O/ptd" "$O/ptctl" "$O/targets/calls.c" >"$T/err" 2>&1 ||
+		{ cat "$T/err"; fail "the guest's script failed"; }
+	compare 6 kernel '\(\[kernel'
+	drop kernel
+else
+	echo "(without a guest)"
+fi
+
+# lines OPTIONS...: the instructions of a part.
 lines() {
-	"$O/ptdecode" "$@" "$T/long" | grep -v -e '^# comm' -e '^# time' -e ': out of scope: '
+	"$O/ptdecode" "$@" "$T/long" | grep -v '^#'
 }
 start_ptd Cpus=2
-record long /usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(20000)))'
+record long "$O/targets/requests.c"
 tid=$("$O/ptdecode" --last 1 "$T/long" | sed -nE 's|^.* [0-9]+/([0-9]+) +\[.*|\1|p' | tail -1)
-span=$("$O/ptdecode" -f addresses "$T/long" | wc -c)
-echo "$((span / 8)) instructions"
+lines | grep -F "/$tid " | tail -n 1000000 >"$T/million"
+echo "--- long: $("$O/ptdecode" -f summary "$T/long" | sed -n 's/^Instructions: *//p') instructions"
 for n in 1 1000 1000000; do
 	lines --tid "$tid" --last $n >"$T/part"
-	lines | awk -v tid="$tid" '$1 !~ /^#/ && match($0, "/" tid " +\\[")' | tail -n $n >"$T/expected"
-	grep -v '^#' "$T/part" | cmp - "$T/expected" || fail "the last $n instructions differ"
+	tail -n $n "$T/million" | cmp - "$T/part" || fail "the last $n instructions differ"
 done
-# Times of the last million, as far apart as they are.
-mapfile -t times < <(sed -E 's/.*\] +([0-9]+\.[0-9]+): .*/\1/' "$T/expected" | uniq | awk 'NR % 50 == 0')
-for ((i = 0; i + 1 < ${#times[@]} && i < 5; i++)); do
-	lines --time "${times[i]},${times[i + 1]}" >"$T/part"
-	lines | awk -v from="${times[i]}" -v to="${times[i + 1]}" \
-		'match($0, /[0-9]+\.[0-9]+: /) { t = substr($0, RSTART, RLENGTH - 2); if (t >= from && t < to) print }' |
-		cmp - "$T/part" || fail "the time from ${times[i]} to ${times[i + 1]} differs"
+# Times of the last million, as far apart as they are. The first one may be that of instructions before it, too.
+mapfile -t times < <(awk 'NR % 1000 == 0' "$T/million" | sed -E 's/.*\] +([0-9]+\.[0-9]+): .*/\1/' | uniq |
+	awk '{ t[NR] = $0 } END { for (i = 1; i < 7; i++) print t[1 + int(i * (NR - 1) / 6)] }' | uniq)
+[[ ${#times[@]} -gt 2 ]] || fail "there are only ${#times[@]} times"
+awk -v times="${times[*]}" -v to="$T/expected" 'BEGIN { n = split(times, t, " ") }
+	match($0, /[0-9]+\.[0-9]+: /) { at = substr($0, RSTART, RLENGTH - 2)
+		for (i = 1; i < n; i++) if (at >= t[i] && at < t[i + 1]) print >(to "-" i) }' "$T/million"
+for ((i = 0; i + 1 < ${#times[@]}; i++)); do
+	lines --time "${times[i]},${times[i + 1]}" | cmp - "$T/expected-$((i + 1))" ||
+		fail "the time from ${times[i]} to ${times[i + 1]} differs"
 done
+echo "${#times[@]} times compared"
 "$O/ptdecode" -f summary --time "${times[0]},${times[1]}" "$T/long" | grep "^Out of scope: [1-9]" ||
 	fail "all was decoded for a part"
