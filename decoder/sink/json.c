@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "decoder/sink/column.h"
 
 #define LINES_DEPTH 2 /* what lies in so many levels begins on a line of its own */
 
@@ -31,7 +32,9 @@ static void put_escaped(struct json *json, const char *text)
 
 	put(json, "\"", 1);
 	for (size_t i = 0, start = 0; i <= size; i += n) {
-		n = i < size ? printable_size(text + i, size - i) : 0;
+		const bool is_ascii = text[i] >= ' ' && text[i] <= '~';
+
+		n = is_ascii ? 1 : i < size ? printable_size(text + i, size - i) : 0;
 		if (n > 0 && text[i] != '"' && text[i] != '\\')
 			continue;
 		put(json, text + start, i - start);
@@ -61,9 +64,11 @@ static void begin_value(struct json *json, const char *key)
 	else if (json->has_items[json->depth - 1])
 		put(json, " ", 1);
 	json->has_items[json->depth - 1] = true;
+	/* Keys are ours, and have nothing to escape. */
 	if (key) {
-		put_escaped(json, key);
-		put(json, ": ", 2);
+		put(json, "\"", 1);
+		put(json, key, strlen(key));
+		put(json, "\": ", 3);
 	}
 }
 
@@ -108,20 +113,27 @@ void json_text(struct json *json, const char *key, const char *text)
 
 void json_number(struct json *json, const char *key, uint64_t number)
 {
+	char text[COLUMN_MAX];
+
 	begin_value(json, key);
-	ptd_output_printf(json->output, "%" PRIu64, number);
+	put(json, text, (size_t)(column_number(text, number, 0, ' ') - text));
 }
 
 void json_signed(struct json *json, const char *key, int64_t number)
 {
+	char text[COLUMN_MAX], *digits = text;
+	const uint64_t size = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+
+	if (number < 0)
+		*digits++ = '-';
 	begin_value(json, key);
-	ptd_output_printf(json->output, "%" PRId64, number);
+	put(json, text, (size_t)(column_number(digits, size, 0, ' ') - text));
 }
 
 void json_bool(struct json *json, const char *key, bool is_true)
 {
 	begin_value(json, key);
-	ptd_output_printf(json->output, "%s", is_true ? "true" : "false");
+	put(json, is_true ? "true" : "false", is_true ? 4 : 5);
 }
 
 void json_null(struct json *json, const char *key)
