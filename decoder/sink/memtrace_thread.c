@@ -1039,6 +1039,10 @@ int memtrace_thread_finish(struct memtrace_thread *thread)
 	if (!thread->started)
 		return 0;
 	r = memtrace_out_use(&thread->file.out);
+	/* DynamoRIO would take the next file that it reads for kernel code, too. */
+	for (; r == 0 && thread->n_events > 0; thread->n_events--)
+		r = memtrace_file_marker(&thread->file, MEMTRACE_HARDWARE_RETURN,
+					 thread->events[0].pc, NULL);
 	if (r < 0)
 		return r;
 	/* A branch that still waits for its outcome is left out. */

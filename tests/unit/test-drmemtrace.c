@@ -657,6 +657,9 @@ static const struct {
 	  T0 "90 1000+1 event:1001 48cf to:2001 ret@" K "0000+2 48c7c00f000000 2001+7 0f05 2008+2 "
 	     "event:200a 480f07 to:1001 ijmp@" K "0004+3 back:" K "0004 back:" K
 	     "0004 90 1001+1 " },
+	{ "the kernel at the end",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), ALL(NOPS, KERNEL, 4) },
+	  T0 "b827000000 1000+5 0f05 1005+2 event:1007 " NOP4(K "000") "back:1007 " },
 	{ "the kernel first, then a gap in it",
 	  { SLICE(3, 7, 1, 5000), ALL(SYSRET, KERNEL + 4, 1), ALL(SYS, 0x1000, 2),
 	    ALL(NOPS, KERNEL, 4), GAP(OVERFLOW, 0), ALL(SYSRET, KERNEL + 4, 1),

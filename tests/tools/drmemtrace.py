@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What DynamoRIO's tools and others say of a drmemtrace directory, compared with what is known otherwise.
+
+calls LOG OBJECT... < what func_view -show_func_trace printed
+    The tree of calls is the program's own log of its calls: for each thread, which functions of the objects were
+    entered and left, in which order. A line of LOG is a thread, + or -, and a function's name; functions that it
+    does not name do not count.
+
+mix TEXT < what opcode_mix printed
+    Each opcode was executed as often as TEXT has it, which ptdecode -f text:nobytes printed. DynamoRIO and Zydis
+    write some names differently, those of moves above all: these count together.
+"""
+import collections
+import re
+import sys
+
+LINE = re.compile(r'^T(\d+) +(\S.*)$')
+ENTER = re.compile(r'^0x[0-9a-f]+ => ([^!]*)!(.*?)\(\)( => 0x0)?$')
+PREFIXES = {'rep', 'repe', 'repne', 'repz', 'repnz', 'lock', 'bnd', 'data16', 'notrack'}
+SAME = {'endbr64': 'nop', 'cdqe': 'cwde', 'cqo': 'cdq', 'xgetbv': 'xgetbv'}
+
+
+def bare(name):
+    """The name without return type, namespaces, parameters and arguments of templates."""
+    depth, text = 0, ''
+    for c in name.replace('(anonymous namespace)', 'anonymous'):
+        depth += c == '<'
+        if depth == 0:
+            text += c
+        depth -= c == '>'
+    return text.split('(')[0].split('::')[-1].split(' ')[-1]
+
+
+def printed_calls(names, objects):
+    calls, stacks = {}, {}
+    for line in sys.stdin:
+        match = LINE.match(line.rstrip())
+        if not match:
+            continue
+        thread, what = match.groups()
+        stack = stacks.setdefault(thread, [])
+        entered = ENTER.match(what)
+        if entered:
+            name = bare(entered.group(2))
+            name = name if entered.group(1) in objects and name in names else None
+            stack.append(name)
+            if name:
+                calls.setdefault(thread, []).append('+' + name)
+        if not entered or entered.group(3):
+            if not stack:
+                sys.exit(f'thread {thread}: left what was not entered: {line}')
+            name = stack.pop()
+            if name:
+                calls.setdefault(thread, []).append('-' + name)
+    return calls
+
+
+def compare_calls(log, objects):
+    logged = {}
+    with open(log) as lines:
+        for line in lines:
+            thread, call = line.split()
+            logged.setdefault(thread, []).append(call)
+    names = {call[1:] for calls in logged.values() for call in calls}
+    found = printed_calls(names, objects)
+    for thread, calls in logged.items():
+        mine = found.get(thread, [])
+        if mine != calls:
+            i = next((i for i, (a, b) in enumerate(zip(mine, calls)) if a != b), min(len(mine), len(calls)))
+            sys.exit(f'thread {thread}: call {i}: printed {mine[i:i + 5]}, logged {calls[i:i + 5]}')
+    print(f'{sum(map(len, logged.values()))} calls and returns as logged')
+
+
+def opcode(name, known):
+    if name.startswith(('mov', 'kmov', 'vmov')):
+        return 'mov'
+    name = SAME.get(name, name)
+    if name not in known and name[-1:] in 'bwlq' and name[:-1] in known:
+        name = name[:-1]
+    return name
+
+
+def compare_mix(text):
+    told, mine = collections.Counter(), collections.Counter()
+    for line in sys.stdin:
+        words = line.split()
+        if told and 'total' in line:
+            break
+        if words[1:2] == [':'] and words[2] != 'total':
+            told[words[-1]] += int(words[0])
+        if 'sets of categories' in line:
+            break
+    del told['categories']
+    known = set(told)
+    merged = collections.Counter()
+    for name, n in told.items():
+        merged[opcode(name, known)] += n
+    with open(text) as lines:
+        for line in lines:
+            if line[0] == '#':
+                continue
+            words = line.split(None, 8)[5:]
+            while words[0] in PREFIXES:
+                words.pop(0)
+            mine[opcode(words[0], known)] += 1
+    wrong = [(name, merged[name], mine[name]) for name in sorted(set(merged) | set(mine)) if merged[name] != mine[name]]
+    if wrong:
+        sys.exit(f'opcodes whose counts differ (opcode_mix, text): {wrong}')
+    print(f'{len(mine)} opcodes, {sum(mine.values())} instructions as decoded')
+
+
+def main():
+    what = {'calls': lambda a: compare_calls(a[0], a[1:]), 'mix': lambda a: compare_mix(*a)}
+    what[sys.argv[1]](sys.argv[2:])
+
+
+main()
