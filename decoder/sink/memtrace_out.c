@@ -8,7 +8,9 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "decoder/sink/memtrace_writing.h"
 #include "util/outdir.h"
+#include "util/threads.h"
 
 static_assert(MEMTRACE_OUT_BUFFER <= MEMTRACE_PIECE_ROOM, "what is added fits behind a piece");
 
@@ -29,15 +31,16 @@ int memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t 
 		.room = room,
 		.container = container,
 	};
-	return container == MEMTRACE_PLAIN
-		   ? 0
-		   : memtrace_packing_new(container, threads, &pool->packing);
+	if (container != MEMTRACE_PLAIN)
+		return memtrace_packing_new(container, threads, &pool->packing);
+	return threads_n(threads) > 1 ? memtrace_writing_new(threads, &pool->writing) : 0;
 }
 
 void memtrace_out_pool_deinit(struct memtrace_out_pool *pool)
 {
 	assert(!pool->newest);
 	(void)memtrace_packing_free(pool->packing);
+	(void)memtrace_writing_free(pool->writing);
 	*pool = (struct memtrace_out_pool){ .dir_fd = -1 };
 }
 
@@ -70,24 +73,6 @@ static void unlink_out(struct memtrace_out *out)
 		pool->oldest = out->newer;
 }
 
-static int write_at(int fd, const uint8_t *bytes, size_t size, uint64_t offset)
-{
-	while (size > 0) {
-		const ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
-		bytes += n;
-		size -= (size_t)n;
-		offset += (uint64_t)n;
-	}
-	return 0;
-}
-
 /* Take @size bytes of what may still be written. Return: 0 or -EFBIG. */
 static int take_room(struct memtrace_out_pool *pool, size_t size)
 {
@@ -118,11 +103,26 @@ static int close_whole(struct memtrace_out_pool *pool, const char *name, int fd)
 	return r < 0 ? r : outdir_rename(pool->dir_fd, part, name);
 }
 
+/* Wait until all bytes that were handed on are in plain files. */
+static int drain(struct memtrace_out_pool *pool)
+{
+	return pool->writing ? memtrace_writing_drain(pool->writing) : 0;
+}
+
+static uint8_t *new_buffer(struct memtrace_out_pool *pool)
+{
+	return pool->packing   ? memtrace_packing_buffer(pool->packing)
+	       : pool->writing ? memtrace_writing_buffer(pool->writing)
+			       : malloc(MEMTRACE_OUT_BUFFER);
+}
+
 /* The file takes no more bytes until it is opened again. */
 static void free_buffer(struct memtrace_out *out)
 {
 	if (out->pool->packing)
 		memtrace_packing_give_back(out->pool->packing, out->buffer);
+	else if (out->pool->writing)
+		memtrace_writing_give_back(out->pool->writing, out->buffer);
 	else
 		free(out->buffer);
 	out->buffer = NULL;
@@ -134,10 +134,10 @@ static void free_buffer(struct memtrace_out *out)
 
 static int close_fd(struct memtrace_out *out)
 {
-	const int fd = out->fd;
+	const int r = drain(out->pool), fd = out->fd;
 
 	out->fd = -1;
-	return close(fd) < 0 ? -errno : 0;
+	return close(fd) < 0 && r == 0 ? -errno : r;
 }
 
 /* --- compressed files ------------------------------------------------------------------------- */
@@ -148,7 +148,7 @@ static int append(struct memtrace_out *out, const uint8_t *bytes, size_t size)
 	int r = take_room(out->pool, size);
 
 	if (r == 0)
-		r = write_at(out->fd, bytes, size, out->size);
+		r = memtrace_write_at(out->fd, bytes, size, out->size);
 	if (r == 0)
 		out->size += size;
 	return r;
@@ -174,7 +174,7 @@ static int write_header(struct memtrace_out *out, const struct zip_member *membe
 	uint8_t header[ZIP_HEADER_MAX];
 	const size_t size = zip_put_header(member, header);
 
-	return write_at(out->fd, header, size, member->offset);
+	return memtrace_write_at(out->fd, header, size, member->offset);
 }
 
 static int end_member(struct memtrace_out *out)
@@ -381,6 +381,17 @@ static int hand_on_all(struct memtrace_out *out, enum piece_kind last)
 
 /* --- the life of a file ----------------------------------------------------------------------- */
 
+/* Have another thread write the buffer of a plain file. */
+static int hand_on_writing(struct memtrace_out *out)
+{
+	uint8_t *next = new_buffer(out->pool), *full = out->buffer;
+
+	if (!next)
+		return -ENOMEM;
+	out->buffer = next;
+	return memtrace_writing_add(out->pool->writing, out->fd, full, out->n, out->n_written);
+}
+
 static int flush(struct memtrace_out *out)
 {
 	int r;
@@ -389,8 +400,10 @@ static int flush(struct memtrace_out *out)
 		return hand_on_all(out, PIECE_COMPRESSED);
 	/* The file must not end in the middle of the records of an instruction. */
 	r = take_room(out->pool, out->n);
-	if (r == 0)
-		r = write_at(out->fd, out->buffer, out->n, out->n_written);
+	if (r == 0 && out->pool->writing)
+		r = hand_on_writing(out);
+	else if (r == 0)
+		r = memtrace_write_at(out->fd, out->buffer, out->n, out->n_written);
 	if (r < 0)
 		return r;
 	out->n_written += out->n;
@@ -415,8 +428,7 @@ static int close_for_now(struct memtrace_out *out)
 /* @fd belongs to @out afterwards; on failure it is closed. */
 static int adopt(struct memtrace_out *out, int fd)
 {
-	out->buffer = out->pool->packing ? memtrace_packing_buffer(out->pool->packing)
-					 : malloc(MEMTRACE_OUT_BUFFER);
+	out->buffer = new_buffer(out->pool);
 	if (!out->buffer) {
 		(void)close(fd);
 		out->fd = -1;
@@ -563,7 +575,7 @@ static int change(struct memtrace_out *out, struct memtrace_watch *watch, const 
 	if (!watch->at)
 		r = write_ready(out->pool, true);
 	if (r == 0)
-		r = write_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, watch->at);
+		r = memtrace_write_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, watch->at);
 	if (r < 0 || out->pool->container != MEMTRACE_ZIP)
 		return r;
 
@@ -593,8 +605,11 @@ int memtrace_out_patch(struct memtrace_out *out, uint64_t offset,
 		memcpy(out->buffer + (offset - out->n_written), bytes, MEMTRACE_OUT_WATCHED);
 		return 0;
 	}
-	if (!out->pool->packing)
-		return write_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, offset);
+	if (!out->pool->packing) {
+		const int q = drain(out->pool);
+
+		return q < 0 ? q : memtrace_write_at(out->fd, bytes, MEMTRACE_OUT_WATCHED, offset);
+	}
 	for (size_t i = 0; i < out->watches.n; i++)
 		if (out->watches.items[i].offset == offset)
 			return change(out, &out->watches.items[i], bytes);
@@ -611,6 +626,8 @@ int memtrace_out_finish(struct memtrace_out *out)
 		return r;
 	}
 	r = flush(out);
+	if (r == 0)
+		r = drain(out->pool);
 	free_buffer(out);
 	if (r < 0) {
 		(void)close_fd(out);
@@ -631,7 +648,7 @@ int memtrace_out_whole(struct memtrace_out_pool *pool, const char *name, const u
 		return fd;
 	r = take_room(pool, size);
 	if (r == 0)
-		r = write_at(fd, bytes, size, 0);
+		r = memtrace_write_at(fd, bytes, size, 0);
 	if (r == 0)
 		return close_whole(pool, name, fd);
 	(void)fd_close(fd);
@@ -644,8 +661,9 @@ void memtrace_out_deinit(struct memtrace_out *out)
 		memtrace_packing_forget(out->pool->packing, out);
 	if (out->buffer)
 		free_buffer(out);
-	if (out->pool)
-		out->fd = fd_close(out->fd);
+	if (out->pool && out->fd >= 0)
+		(void)close_fd(out);
+	out->fd = -1;
 	vec_deinit(&out->members);
 	vec_deinit(&out->watches);
 	free(out->name);

@@ -33,12 +33,14 @@
 
 struct memtrace_out;
 struct memtrace_schedule;
+struct memtrace_writing;
 
 struct memtrace_out_pool {
 	int dir_fd;     /* the directory of the files (util/outdir.h); borrowed */
 	uint64_t *room; /* bytes that may still be written; NULL: no limit; borrowed */
 	enum memtrace_container container;
-	struct memtrace_packing *packing; /* NULL: the files are plain */
+	struct memtrace_packing *packing; /* NULL: the files are plain, and written */
+	struct memtrace_writing *writing; /* by another thread; or, if this is NULL, at once */
 	struct memtrace_out *newest;
 	struct memtrace_out *oldest;
 	size_t n_open;
