@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/pt/cache.h"
+#include "decoder/image/cache.h"
 
 /* Parts with more runs are dropped. */
 #define PART_CHUNKS_MAX 64

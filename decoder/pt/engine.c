@@ -57,7 +57,7 @@ struct engine *engine_free(struct engine *engine)
 {
 	if (!engine)
 		return NULL;
-	views_put(engine->config.views, engine->view);
+	view_put(engine->view);
 	engine->ops->deinit(engine);
 	free(engine);
 	return NULL;
@@ -80,7 +80,7 @@ int engine_set_space(struct engine *e, const struct space *space, size_t generat
 
 	e->limit = 0;
 	if (!space) {
-		views_put(e->config.views, e->view);
+		view_put(e->view);
 		e->view = NULL;
 		return 0;
 	}

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/image/cache.h"
 #include "decoder/image/layout.h"
-#include "decoder/pt/cache.h"
 #include "ptd/record.h"
 #include "util/fileparts.h"
 

@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/image/view.h"
 #include "decoder/pt/engine.h"
 #include "decoder/pt/runlist.h"
-#include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
 #include "decoder/pt/when.h"
 

@@ -773,7 +773,7 @@ static enum result deliver_join(struct flow *f, const struct walk_event *event,
 	f->base.bounds = (struct when_bounds){};
 	f->base.bounds_t = f->base.limit = 0;
 	f->walk.recovered = 0;
-	views_put(f->base.config.views, f->base.view);
+	view_put(f->base.view);
 	f->base.view = NULL;
 	f->base.ask = true;
 	ret_step->offset = event->value;

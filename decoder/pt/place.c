@@ -2,8 +2,8 @@
 
 #include "decoder/pt/place.h"
 
+#include "decoder/image/view.h"
 #include "decoder/pt/engine.h"
-#include "decoder/pt/view.h"
 #include "decoder/pt/walk.h"
 
 static bool is_cr3_write(const struct ptd_insn *insn, const uint8_t *bytes)

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/pt/view.h"
+#include "decoder/image/view.h"
 #include "ptd/record.h"
 
 struct runlist {

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "decoder/image/cache.h"
 #include "decoder/image/objects.h"
 #include "decoder/image/space.h"
-#include "decoder/pt/cache.h"
+#include "decoder/image/view.h"
 #include "decoder/pt/engine.h"
-#include "decoder/pt/view.h"
 
 #define BASE 0x401000
 

@@ -20,7 +20,7 @@
 
 #include "decoder/ahead.h"
 #include "decoder/image/objects.h"
-#include "decoder/pt/view.h"
+#include "decoder/image/view.h"
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/failing.h"
 #include "tests/unit/smallside.h"

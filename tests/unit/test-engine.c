@@ -18,11 +18,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "decoder/image/cache.h"
 #include "decoder/image/objects.h"
 #include "decoder/image/space.h"
-#include "decoder/pt/cache.h"
+#include "decoder/image/view.h"
 #include "decoder/pt/engine.h"
-#include "decoder/pt/view.h"
 
 #define BASE 0x401000
 

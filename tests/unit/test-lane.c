@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/image/cache.h"
 #include "decoder/image/objects.h"
+#include "decoder/image/view.h"
 #include "decoder/lane.h"
-#include "decoder/pt/cache.h"
-#include "decoder/pt/view.h"
 #include "decoder/sideband/timeline.h"
 #include "tests/lib/jitbuild.h"
 #include "tests/unit/smallside.h"

@@ -15,7 +15,7 @@
 #include "base/base.h"
 #include "decoder/image/objects.h"
 #include "decoder/image/space.h"
-#include "decoder/pt/view.h"
+#include "decoder/image/view.h"
 
 #define BASE 0x401000
 
@@ -143,7 +143,7 @@ static void ends(void **state)
 	assert_int_equal(find_seg(view, 0x05)->calls[0], BASE + 0x0b);
 	assert_true(view_has_code(view, BASE));
 	assert_false(view_has_code(view, BASE + 0x1000));
-	views_put(s->views, view);
+	view_put(view);
 }
 
 /* A mapping over the code makes new segments of what it covers, and of nothing else. */
@@ -166,7 +166,7 @@ static void changes(void **state)
 	next = find_seg(view, 0x1000);
 	assert_ptr_not_equal(next, high);
 	assert_int_equal(next->kind, SEG_COND);
-	views_put(s->views, view);
+	view_put(view);
 }
 
 /* Views of one generation are one; another generation beside it is another view. */
@@ -186,9 +186,9 @@ static void shared(void **state)
 	/* Time goes back: who is alone in its view gets it anew. */
 	c = get_view(s, 1, c);
 	assert_false(view_has_code(c, BASE + 0x1000));
-	views_put(s->views, a);
-	views_put(s->views, b);
-	views_put(s->views, c);
+	view_put(a);
+	view_put(b);
+	view_put(c);
 }
 
 /* What was or will be replaced is not known. */
@@ -208,7 +208,7 @@ static void doubt(void **state)
 	assert_int_equal(find_seg(view, 0x00)->kind, SEG_INDIRECT);
 	assert_int_equal(views_get(s->views, s->space, 2, 0, view, &view), 0);
 	assert_int_equal(find_seg(view, 0x00)->kind, SEG_NOWHERE);
-	views_put(s->views, view);
+	view_put(view);
 }
 
 int main(void)

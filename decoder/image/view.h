@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/image/cache.h"
 #include "decoder/image/layout.h"
-#include "decoder/pt/cache.h"
 #include "ptd/record.h"
 
 /* Longer ways go on in another segment. */
@@ -107,7 +107,7 @@ void views_share(struct views *views, size_t n);
  */
 _must_check_ int views_get(struct views *views, const struct space *space, size_t generation,
 			   size_t until, struct view *view, struct view **ret_view);
-void views_put(struct views *views, struct view *view);
+void view_put(struct view *view);
 
 /*
  * Find the segment at @ip in code of @mode. It is valid until views_get() is called again.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/pt/cache.h"
+#include "decoder/image/cache.h"
 
 #include <errno.h>
 #include <pthread.h>

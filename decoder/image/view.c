@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "decoder/pt/view.h"
+#include "decoder/image/view.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -39,6 +39,7 @@ struct view {
 	struct arena arena;
 	uint64_t n_bytes;
 	struct map segs[3]; /* of 16-, 32- and 64-bit code: address → struct seg */
+	struct seg *latest; /* that was found last: often it is asked for again; or NULL */
 	struct map touched; /* page → struct touch */
 };
 
@@ -81,6 +82,7 @@ static void forget_segs(struct view *view)
 	for (size_t i = 0; i < ARRAY_LEN(view->segs); i++)
 		map_deinit(&view->segs[i]);
 	map_deinit(&view->touched);
+	view->latest = NULL;
 }
 
 /* Go back to generation 0. */
@@ -236,9 +238,8 @@ static void make_room(struct views *views)
 	}
 }
 
-void views_put(struct views *views, struct view *view)
+void view_put(struct view *view)
 {
-	(void)views;
 	if (view)
 		view->n_users--;
 }
@@ -275,7 +276,7 @@ int views_get(struct views *views, const struct space *space, size_t generation,
 	int r;
 
 	*ret_view = NULL;
-	views_put(views, view);
+	view_put(view);
 	if (views->n_seg_bytes > views->n_seg_bytes_max)
 		for (size_t i = 0; i < views->all.n; i++)
 			forget_segs(views->all.items[i]);
@@ -584,14 +585,18 @@ static int keep_seg(struct making *m, struct seg **ret_seg)
 int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg)
 {
 	struct map *segs = &view->segs[mode == 64 ? 2 : mode == 32 ? 1 : 0];
+	struct seg *seg = view->latest;
 	struct making m;
 	uint64_t *known;
 	int r;
 
 	ip = wrap_ip(mode, ip);
-	known = map_get(segs, ip);
-	if (known && ((struct seg *)(uintptr_t)*known)->kind != SEG_GONE) {
-		*ret_seg = (struct seg *)(uintptr_t)*known;
+	if (!seg || seg->ip != ip || seg->mode != mode) {
+		known = map_get(segs, ip);
+		seg = known ? (struct seg *)(uintptr_t)*known : NULL;
+	}
+	if (seg && seg->kind != SEG_GONE) {
+		*ret_seg = view->latest = seg;
 		return 0;
 	}
 	m.view = view;
@@ -602,5 +607,7 @@ int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg
 		r = keep_seg(&m, ret_seg);
 	if (r == 0)
 		r = map_put(segs, ip, (uintptr_t)*ret_seg);
+	if (r == 0)
+		view->latest = *ret_seg;
 	return r;
 }
