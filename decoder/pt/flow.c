@@ -223,6 +223,24 @@ static inline bool has_bit(struct flow *f, struct hot *h)
 	return h->tnt.n > 0;
 }
 
+/* Packets of time come next, or a rare one. Return: whether a TIP is behind them; if not, and if a
+ * TNT may stand for it, h->tnt has its bits. */
+static bool take_slow_target(struct flow *f, struct hot *h, bool returns, uint64_t *ret_ip)
+{
+	bool is_tip;
+
+	walk_pass_time(&f->walk);
+	is_tip = is_in_limit(f) && walk_quick_tip(&f->walk, ret_ip);
+	if (!is_tip && returns)
+		h->tnt = take_slow_tnt(f);
+	if (!is_tip && h->tnt.n == 0) {
+		is_tip = take_slow_tip(f);
+		*ret_ip = f->walk.last_ip;
+	}
+	h->next_t = later_of(now(f), h->t);
+	return is_tip;
+}
+
 /* Take the address that the return or indirect branch at the end of @s leads to. Return: whether
  * the next packet says it. */
 static inline bool take_hot_target(struct flow *f, struct hot *h, const struct seg *s,
@@ -230,23 +248,18 @@ static inline bool take_hot_target(struct flow *f, struct hot *h, const struct s
 {
 	const bool returns = s->kind == SEG_RETURN;
 
-	if (h->tnt.n == 0 && walk_quick_tip(&f->walk, ret_ip)) {
+	if (h->tnt.n == 0 && (walk_quick_tip(&f->walk, ret_ip) ||
+			      (!(returns && walk_quick_tnt(&f->walk, &h->tnt.bits, &h->tnt.n)) &&
+			       take_slow_target(f, h, returns, ret_ip)))) {
 		push_calls(f, s);
 		return true;
 	}
-	if (h->tnt.n > 0 || (returns && has_bit(f, h))) {
-		if (!returns || !(h->tnt.bits >> 63) || f->calls.depth + s->n_calls == 0)
-			return false;
-		push_calls(f, s);
-		*ret_ip = retstack_pop(&f->calls);
-		return tnt_pop(&h->tnt);
-	}
-	if (!take_slow_tip(f))
+	/* A bit stands for a return to the last call. */
+	if (h->tnt.n == 0 || !returns || !(h->tnt.bits >> 63) || f->calls.depth + s->n_calls == 0)
 		return false;
-	h->next_t = later_of(now(f), h->t);
 	push_calls(f, s);
-	*ret_ip = f->walk.last_ip;
-	return true;
+	*ret_ip = retstack_pop(&f->calls);
+	return tnt_pop(&h->tnt);
 }
 
 /*

@@ -62,6 +62,7 @@ void walk_init(struct walk *w, const struct walk_config *config)
 		.size = config->pt.size,
 		.quick_max = UINT64_MAX,
 		.join = UINT64_MAX,
+		.next_at = UINT64_MAX,
 		.errata = config->errata,
 		.has_events = config->has_events,
 		.tsc = { .mtc_freq = config->mtc_freq,
@@ -192,6 +193,7 @@ static bool take_ip(struct walk *w)
 static void pass_packet(struct walk *w)
 {
 	w->offset += w->packet.size;
+	w->next_at = UINT64_MAX;
 }
 
 /* Let all that waits in @queue come next: at @ip, if it is known. */
@@ -638,8 +640,15 @@ static enum walk_next look_ahead(struct walk *w)
 
 enum walk_next walk_ahead(struct walk *w)
 {
-	const enum walk_next next = look_ahead(w);
+	enum walk_next next = w->next;
 
+	if (w->offset != w->next_at || w->ready.n > 0) {
+		next = look_ahead(w);
+		if (w->ready.n == 0 && next != WALK_END && next != WALK_ERROR) {
+			w->next_at = w->offset;
+			w->next = next;
+		}
+	}
 	set_quick(w);
 	return next;
 }
@@ -833,6 +842,7 @@ bool walk_take_event(struct walk *w, struct walk_event *ret_event)
 	uint64_t offset = w->offset;
 	enum walk_next next;
 
+	w->next_at = UINT64_MAX;
 	if (w->ready.n > 0) {
 		*ret_event = dequeue(&w->ready);
 		ret_event->offset = ret_event->end = w->offset;
@@ -877,6 +887,7 @@ static void forget_waiting(struct walk *w)
 	forget_queues(w);
 	w->ready.n = w->n_notes = 0;
 	w->quick = 0;
+	w->next_at = UINT64_MAX;
 	w->reader = (struct packet_reader){};
 }
 

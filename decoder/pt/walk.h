@@ -148,6 +148,8 @@ struct walk {
 
 	struct packet_reader reader;
 	struct packet packet; /* the next one, when walk_ahead() has found a branch or an event */
+	uint64_t next_at;     /* at this offset walk_ahead() has found: */
+	enum walk_next next;
 	enum ptd_gap_reason error;
 
 	bool enabled;
