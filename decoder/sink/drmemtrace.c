@@ -99,7 +99,7 @@ static int parse_container(const struct ptd_sink_config *config,
 	};
 	const char *name = ptd_sink_option(config, "compress");
 
-	*ret_container = MEMTRACE_PLAIN;
+	*ret_container = MEMTRACE_ZIP;
 	if (!name)
 		return 0;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -378,7 +378,7 @@ static const char *sink_omission(void *state)
 static const char *const directories[] = { "trace", "aux", NULL };
 
 static const struct ptd_sink_option options[] = {
-	{ .name = "compress", .help = "HOW  zip, lz4 or none (default)" },
+	{ .name = "compress", .help = "HOW  zip (default), lz4 or none" },
 	{ .name = "whole-system", .help = "with the kernel's code", .is_flag = true },
 	{ .name = "func-markers",
 	  .help = "PATTERN  mark calls of these functions only, as 'png_*'; none: of no function" },

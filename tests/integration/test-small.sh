@@ -18,7 +18,7 @@ small() {
 	tail -1 "$T/exact"
 
 	"$O/ptdecode" -f addresses -o "$T/addresses" -f summary -o "$T/summary" \
-		-f drmemtrace -o "$T/$name.mem" -f text -o "$T/text" -f sideband -o "$T/sideband" "$T/$name" ||
+		-f drmemtrace:compress=none -o "$T/$name.mem" -f text -o "$T/text" -f sideband -o "$T/sideband" "$T/$name" ||
 		fail "$name: ptdecode"
 	"$O/ptdecode" --check "$T/$name.mem" >"$T/checked" || fail "$name: the drmemtrace is not valid"
 	"$O/tools/exact" -b "$T/$name.mem" "$T/$name.log" >"$T/exact" || { cat "$T/exact"; fail "$name: read back"; }

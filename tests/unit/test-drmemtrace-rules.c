@@ -376,6 +376,7 @@ static void random_streams(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < N_STREAMS; i++) {
+		const char *const options[] = { "compress=none", NULL };
 		const struct ptd_info info = { .clock = PTD_CLOCK_NS };
 		char base[TEMPDIR_SIZE], path[128];
 		static struct checker checker;
@@ -385,7 +386,7 @@ static void random_streams(void **state)
 
 		seed = i;
 		tempdir_make("drmemtrace-rules", base);
-		assert_int_equal(ptd_sink_open(&sink_drmemtrace, base, &info, NULL, &sink), 0);
+		assert_int_equal(ptd_sink_open(&sink_drmemtrace, base, &info, options, &sink), 0);
 		n = feed(sink, executed);
 		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
 		ptd_sink_free(sink);

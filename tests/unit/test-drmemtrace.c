@@ -1053,7 +1053,8 @@ static void functions(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2 * ARRAY_LEN(function_rows); i++) {
-		const char *const options[] = { function_rows[i / 2].option, NULL };
+		const char *const options[] = { "compress=none", function_rows[i / 2].option,
+						NULL };
 		_cleanup_(freep) char *path = make_path(), *expected = NULL;
 
 		feed_named(path, steps, i % 2, options);
