@@ -169,6 +169,15 @@ static void take_runs(struct truth *truth, const struct ptd_batch *batch)
 	}
 }
 
+/* Return: the place at or behind @at where not the instruction before it is repeated, but @ip. */
+static size_t skip_repeated(const struct logged *log, size_t at, uint64_t ip)
+{
+	while (at > 0 && at < log->insns.n && log->insns.items[at].rip != ip &&
+	       log->insns.items[at].rip == log->insns.items[at - 1].rip)
+		at++;
+	return at;
+}
+
 /*
  * Find the thread's instructions in the log. One that repeats is there several times; and one that
  * a signal interrupted is there before it, too.
@@ -183,11 +192,9 @@ static size_t align(struct thread *thread, const struct logged *log)
 	for (size_t i = 0; i < thread->ips.n; i++, at++) {
 		const uint64_t ip = thread->ips.items[i];
 
-		while (at > 0 && at < log->insns.n && log->insns.items[at].rip != ip &&
-		       log->insns.items[at].rip == log->insns.items[at - 1].rip)
-			at++;
+		at = skip_repeated(log, at, ip);
 		if (at + 1 < log->insns.n && log->insns.items[at].rip != ip)
-			at++;
+			at = skip_repeated(log, at + 1, ip);
 		if (at >= log->insns.n || log->insns.items[at].rip != ip)
 			return i;
 		die_of_memory(vec_push(&thread->rsp, log->insns.items[at].rsp));
