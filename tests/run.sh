@@ -12,7 +12,8 @@ set -u
 O=$1
 only=${2:-}
 export O
-export PTD_EMU_SO=${PTD_EMU_SO:-$O/ptd-emu.so}
+PTD_EMU_SO=$(realpath "${PTD_EMU_SO:-$O/ptd-emu.so}")
+export PTD_EMU_SO
 jobs_max=${PTD_JOBS:-$(nproc)}
 passed=0 failed=0 skipped=0 failures=
 declare -A name_of=() start_of=() # by the pid of what runs
