@@ -173,6 +173,10 @@ int memtrace_select(struct memtrace *trace, uint64_t pid, uint64_t tid, char **r
 			free(file->path);
 	}
 	trace->files.n = n;
+	/* The schedule files are about all threads. */
+	free(trace->serial_schedule);
+	free(trace->cpu_schedule);
+	trace->serial_schedule = trace->cpu_schedule = NULL;
 	if (n == 0)
 		return -ENOENT;
 	qsort(trace->files.items, n, sizeof(*trace->files.items), by_first_time);

@@ -1506,6 +1506,7 @@ static void addresses(void **state)
 							  SET("exit", REC(23, 4, 7)) } };
 	static const struct spoil earlier = { .edits = { SET("time", MARKER(2, TIME - 5)),
 							 SET("last", REC(10, 1, 0x406666)) } };
+	static const struct schedule_entry schedule = { 7, TIME, 1, 0 };
 	_cleanup_(freep) uint8_t *bytes = NULL;
 	_cleanup_(freep) char *text = NULL;
 	const char *dir = *state;
@@ -1521,6 +1522,8 @@ static void addresses(void **state)
 	free(bytes);
 	bytes = build(&earlier, &size);
 	tempdir_put(dir, "c", bytes, size);
+	/* It is of all threads, so one thread alone does not show that it is wrong. */
+	tempdir_put(dir, "serial_schedule.bin", &schedule, sizeof(schedule));
 
 	out = open_memstream((char **)&pcs, &n_pcs);
 	assert_non_null(out);
