@@ -29,7 +29,7 @@ static struct cpu_setup setup = {
 	.user = true,
 	.aux_size = 1 << 16,
 	.switch_size = 1 << 16,
-	.task_size = 1 << 16,
+	.task_size = 1 << 18, /* whatever else is started on this CPU meanwhile */
 };
 
 static void sleep_ms(long ms)
