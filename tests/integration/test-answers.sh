@@ -59,7 +59,8 @@ echo "$(grep '^Thread ' "$T/text"), at ${line##*/}"
 echo "--- a crash of which there are the core file and the last 20 instructions"
 example "ptdecode -f crash --core /tmp/core latest"
 mkdir "$T/cores"
-(cd "$T/cores" && ulimit -c 32768 && "$O/ptctl" record -o "$T/cored" -- "$records" "$T/crash.txt" 2>"$T/err")
+# ASan would forbid core files to whatever it starts.
+(cd "$T/cores" && ulimit -c 32768 && ASAN_OPTIONS=${ASAN_OPTIONS:-}:disable_coredump=0 "$O/ptctl" record -o "$T/cored" -- "$records" "$T/crash.txt" 2>"$T/err")
 core=$(echo "$T"/cores/qemu_records.c_*.core)
 [[ -s $core ]] || fail "QEMU wrote no core file: $(cat "$T/err")"
 "$O/ptdecode" -f crash --core "$core" --last 20 "$T/cored" >"$T/text" || fail "-f crash --core: status $?"
