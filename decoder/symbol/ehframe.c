@@ -10,6 +10,7 @@
 #include "base/cursor.h"
 #include "decoder/symbol/elfbytes.h"
 #include "decoder/symbol/elfsym.h"
+#include "decoder/symbol/leb128.h"
 #include "util/filebytes.h"
 #include "util/vec.h"
 
@@ -182,31 +183,10 @@ static bool read_record(const struct ehframe *ehframe, uint64_t offset, struct r
 	return true;
 }
 
-/* A number of any length (LEB128). Bits beyond the 64th are lost. */
-static int get_long(struct cursor *c, bool is_signed, uint64_t *ret_number)
-{
-	uint64_t number = 0;
-	unsigned int shift = 0;
-	uint8_t byte;
-	int r;
-
-	do {
-		r = cursor_get(c, 1, &byte);
-		if (r == 0 && shift < 64)
-			number |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (r == 0 && (byte & 0x80));
-	if (r < 0)
-		return r;
-	if (is_signed && shift < 64 && (byte & 0x40))
-		number |= UINT64_MAX << shift;
-	*ret_number = number;
-	return 0;
-}
-
 /* What several entries have in common. */
 struct common {
-	uint64_t code_factor, data_factor, return_register;
+	uint64_t code_factor, return_register;
+	int64_t data_factor;
 	uint8_t encoding; /* of the addresses in the entries */
 	bool is_signal, has_augmentation;
 	struct cursor instructions; /* behind all that is before them, if that was asked for */
@@ -260,11 +240,11 @@ static bool read_common(const struct ehframe *ehframe, const struct record *cie,
 	    !look_at(ehframe, cie->offset + sizeof(cie->id), cie->left, size_max, &c) ||
 	    cursor_get(&c, 1, &version) < 0 || (version != 1 && version != 3) ||
 	    cursor_get_string(&c, &augmentation) < 0 ||
-	    get_long(&c, false, &common.code_factor) < 0 ||
-	    get_long(&c, true, &common.data_factor) < 0)
+	    leb128_get_unsigned(&c, &common.code_factor) < 0 ||
+	    leb128_get_signed(&c, &common.data_factor) < 0)
 		return false;
 	if (version == 1 ? cursor_get(&c, 1, &byte) < 0
-			 : get_long(&c, false, &common.return_register) < 0)
+			 : leb128_get_unsigned(&c, &common.return_register) < 0)
 		return false;
 	if (version == 1)
 		common.return_register = byte;
@@ -273,7 +253,7 @@ static bool read_common(const struct ehframe *ehframe, const struct record *cie,
 		*ret_common = common;
 		return true;
 	}
-	if (augmentation[0] != 'z' || get_long(&c, false, &size) < 0)
+	if (augmentation[0] != 'z' || leb128_get_unsigned(&c, &size) < 0)
 		return false;
 	common.has_augmentation = true;
 	common.instructions = c;
@@ -435,12 +415,12 @@ bool ehframe_find_entry(const struct ehframe *ehframe, uint64_t address,
 			&common, &own))
 		return false;
 	if (common.has_augmentation &&
-	    (get_long(&own, false, &size) < 0 || cursor_skip(&own, size) < 0))
+	    (leb128_get_unsigned(&own, &size) < 0 || cursor_skip(&own, size) < 0))
 		return false;
 	*ret_entry = (struct ehframe_entry){ .start = function.start,
 					     .end = function.end,
 					     .code_factor = common.code_factor,
-					     .data_factor = (int64_t)common.data_factor,
+					     .data_factor = common.data_factor,
 					     .return_register = common.return_register,
 					     .is_signal = common.is_signal,
 					     .common = common.instructions,

@@ -7,6 +7,7 @@
 
 #include "base/cursor.h"
 #include "decoder/symbol/ehframe.h"
+#include "decoder/symbol/leb128.h"
 
 #define REMEMBERED_MAX 16  /* rows that instructions put aside */
 #define STACK_MAX      64  /* values of an expression */
@@ -54,42 +55,6 @@ struct program {
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-static int get_unsigned(struct cursor *c, uint64_t *ret_number)
-{
-	uint64_t number = 0;
-	unsigned int shift = 0;
-	uint8_t byte;
-
-	do {
-		if (cursor_get(c, 1, &byte) < 0)
-			return -EBADMSG;
-		if (shift < 64)
-			number |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	*ret_number = number;
-	return 0;
-}
-
-static int get_signed(struct cursor *c, int64_t *ret_number)
-{
-	uint64_t number = 0;
-	unsigned int shift = 0;
-	uint8_t byte;
-
-	do {
-		if (cursor_get(c, 1, &byte) < 0)
-			return -EBADMSG;
-		if (shift < 64)
-			number |= (uint64_t)(byte & 0x7f) << shift;
-		shift += 7;
-	} while (byte & 0x80);
-	if (shift < 64 && (byte & 0x40))
-		number |= UINT64_MAX << shift;
-	*ret_number = (int64_t)number;
-	return 0;
-}
-
 /* A number of @size bytes. */
 static int get_sized(struct cursor *c, size_t size, bool is_signed, uint64_t *ret_number)
 {
@@ -133,7 +98,7 @@ static int push_register(struct machine *m, struct cursor *c, uint64_t number)
 	uint64_t value;
 	int64_t offset;
 
-	if (get_signed(c, &offset) < 0 || get_register(m->frame, number, &value) < 0)
+	if (leb128_get_signed(c, &offset) < 0 || get_register(m->frame, number, &value) < 0)
 		return -EBADMSG;
 	return push(m, value + (uint64_t)offset);
 }
@@ -198,7 +163,7 @@ static int apply_one(struct machine *m, struct cursor *c, uint8_t op)
 	case DW_OP_deref:
 		return m->memory->read(m->memory->userdata, *top, top, sizeof(*top)) ? 0 : -EBADMSG;
 	case DW_OP_plus_uconst:
-		if (get_unsigned(c, &number) < 0)
+		if (leb128_get_unsigned(c, &number) < 0)
 			return -EBADMSG;
 		*top += number;
 		return 0;
@@ -223,11 +188,11 @@ static int apply(struct machine *m, struct cursor *c, uint8_t op)
 	}
 	switch (op) {
 	case DW_OP_constu:
-		return get_unsigned(c, &number) ?: push(m, number);
+		return leb128_get_unsigned(c, &number) ?: push(m, number);
 	case DW_OP_consts:
-		return get_signed(c, &signed_number) ?: push(m, (uint64_t)signed_number);
+		return leb128_get_signed(c, &signed_number) ?: push(m, (uint64_t)signed_number);
 	case DW_OP_bregx:
-		return get_unsigned(c, &number) ?: push_register(m, c, number);
+		return leb128_get_unsigned(c, &number) ?: push_register(m, c, number);
 	case DW_OP_nop:
 		return 0;
 	default:
@@ -264,7 +229,7 @@ static int get_expression(struct cursor *c, struct cursor *ret_expression)
 {
 	uint64_t size;
 
-	if (get_unsigned(c, &size) < 0 || size > cursor_left(c))
+	if (leb128_get_unsigned(c, &size) < 0 || size > cursor_left(c))
 		return -EBADMSG;
 	return cursor_get_sub(c, (size_t)size, ret_expression);
 }
@@ -276,7 +241,8 @@ static int set_factored(struct program *p, struct cursor *c, uint64_t number, bo
 	uint64_t offset;
 	int64_t signed_offset;
 
-	if (is_signed ? get_signed(c, &signed_offset) < 0 : get_unsigned(c, &offset) < 0)
+	if (is_signed ? leb128_get_signed(c, &signed_offset) < 0
+		      : leb128_get_unsigned(c, &offset) < 0)
 		return -EBADMSG;
 	if (is_signed)
 		offset = (uint64_t)signed_offset;
@@ -295,11 +261,11 @@ static int set_cfa(struct program *p, struct cursor *c, uint8_t op)
 	int r = 0;
 
 	if (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_sf || op == DW_CFA_def_cfa_register)
-		r = get_unsigned(c, &cfa.base);
+		r = leb128_get_unsigned(c, &cfa.base);
 	if (r == 0 && (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_offset))
-		r = get_unsigned(c, &cfa.offset);
+		r = leb128_get_unsigned(c, &cfa.offset);
 	if (r == 0 && (op == DW_CFA_def_cfa_sf || op == DW_CFA_def_cfa_offset_sf)) {
-		r = get_signed(c, &factored);
+		r = leb128_get_signed(c, &factored);
 		cfa.offset = (uint64_t)factored * factor;
 	}
 	if (op == DW_CFA_def_cfa_expression)
@@ -316,7 +282,7 @@ static int set_register(struct program *p, struct cursor *c, uint8_t op)
 	struct rule rule = {};
 	uint64_t number, other;
 
-	if (get_unsigned(c, &number) < 0)
+	if (leb128_get_unsigned(c, &number) < 0)
 		return -EBADMSG;
 	switch (op) {
 	case DW_CFA_offset_extended:
@@ -337,7 +303,7 @@ static int set_register(struct program *p, struct cursor *c, uint8_t op)
 	case DW_CFA_same_value:
 		break;
 	case DW_CFA_register:
-		if (get_unsigned(c, &other) < 0)
+		if (leb128_get_unsigned(c, &other) < 0)
 			return -EBADMSG;
 		rule = (struct rule){ .kind = RULE_REGISTER, .number = (int64_t)other };
 		break;
@@ -422,7 +388,7 @@ static int run_one(struct program *p, struct cursor *c, uint8_t op)
 	case DW_CFA_def_cfa_expression:
 		return set_cfa(p, c, op);
 	case DW_CFA_GNU_args_size:
-		return get_unsigned(c, &unused);
+		return leb128_get_unsigned(c, &unused);
 	case DW_CFA_offset_extended:
 	case DW_CFA_offset_extended_sf:
 	case DW_CFA_val_offset:
