@@ -14,7 +14,7 @@ command_of() {
 	case $1 in
 	python3) cmd=(/usr/bin/python3 -I -S -c 'print(sum(i * i % 7 for i in range(260000)))') ;;
 	gcc) cmd=("$cc1" -quiet -O1 -o "$T/out.s" "$T/in.c") ;;
-	node) cmd=(node --perf-prof "$PWD/tests/bench/jit.js") ;;
+	node) cmd=("$(command -v node)" --perf-prof "$PWD/tests/bench/jit.js") ;;
 	short) cmd=(/usr/bin/python3 -I -S -c pass) ;;
 	*) cmd=("$O/targets/$1.c") ;;
 	esac
