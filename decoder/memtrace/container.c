@@ -46,6 +46,31 @@ struct container {
 	bool in_frame;
 };
 
+/*
+ * Read @size bytes, or up to the end, by a function of a library that reads some. It returns how
+ * many, 0 at the end, or negative errno. Return: 0 and @ret_n, how many; or negative errno.
+ */
+static int read_full(struct container *c,
+		     int (*read_some)(struct container *c, void *bytes, unsigned int size),
+		     void *bytes, size_t size, size_t *ret_n)
+{
+	size_t n = 0;
+
+	while (n < size) {
+		const size_t left = size - n;
+		const int got = read_some(c, (uint8_t *)bytes + n,
+					  left < INT_MAX ? (unsigned int)left : INT_MAX);
+
+		if (got < 0)
+			return got;
+		if (got == 0)
+			break;
+		n += (size_t)got;
+	}
+	*ret_n = n;
+	return 0;
+}
+
 /* --- gzip and plain --------------------------------------------------------------------------- */
 
 static int open_gz(struct container *c)
@@ -79,23 +104,18 @@ static int gz_error(gzFile gz)
 	}
 }
 
+static int read_some_gz(struct container *c, void *bytes, unsigned int size)
+{
+	const int n = gzread(c->gz, bytes, size);
+
+	if (n > 0)
+		return n;
+	return gz_error(c->gz) ?: (n < 0 ? -EIO : 0);
+}
+
 static int read_gz(struct container *c, void *bytes, size_t size, size_t *ret_n)
 {
-	size_t n = 0;
-
-	while (n < size) {
-		const size_t left = size - n;
-		const int got = gzread(c->gz, (uint8_t *)bytes + n,
-				       left < INT_MAX ? (unsigned int)left : INT_MAX);
-
-		if (got < 0 || (got == 0 && gz_error(c->gz) < 0))
-			return gz_error(c->gz) ?: -EIO;
-		if (got == 0)
-			break;
-		n += (size_t)got;
-	}
-	*ret_n = n;
-	return 0;
+	return read_full(c, read_some_gz, bytes, size, ret_n);
 }
 
 static void close_gz(struct container *c)
@@ -225,23 +245,11 @@ static int leave_component(struct container *c)
 	return 0;
 }
 
-static int read_component(struct container *c, void *bytes, size_t size, size_t *ret_n)
+static int read_some_component(struct container *c, void *bytes, unsigned int size)
 {
-	size_t n = 0;
+	const int n = unzReadCurrentFile(c->zip, bytes, size);
 
-	while (n < size) {
-		const size_t left = size - n;
-		const int got = unzReadCurrentFile(c->zip, (uint8_t *)bytes + n,
-						   left < INT_MAX ? (unsigned int)left : INT_MAX);
-
-		if (got < 0)
-			return -EBADMSG;
-		if (got == 0)
-			break;
-		n += (size_t)got;
-	}
-	*ret_n = n;
-	return 0;
+	return n < 0 ? -EBADMSG : n;
 }
 
 static int read_zip(struct container *c, void *bytes, size_t size, size_t *ret_n)
@@ -256,7 +264,7 @@ static int read_zip(struct container *c, void *bytes, size_t size, size_t *ret_n
 			if (r < 0)
 				return r;
 		}
-		r = read_component(c, bytes, size, &n);
+		r = read_full(c, read_some_component, bytes, size, &n);
 		if (r == 0 && n == 0)
 			r = leave_component(c);
 		if (r < 0)
