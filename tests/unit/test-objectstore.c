@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon/objects/objectstore.h"
 #include "daemon/objects/original.h"
@@ -1232,6 +1233,21 @@ static void is_open(void *userdata)
 	assert_int_equal(close(o->fd), 0);
 }
 
+/* Wait until no thread has @path open: the copier closes an original after its object is done. */
+static void wait_until_closed(const char *path)
+{
+	char link[64], target[256];
+	ssize_t size;
+
+	for (int fd = 0; fd < 256; fd++) {
+		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		do {
+			size = readlink(link, target, sizeof(target) - 1);
+			target[size > 0 ? size : 0] = '\0';
+		} while (strcmp(target, path) == 0);
+	}
+}
+
 static void calls_that_fail(void **state)
 {
 	struct fixture *f = *state;
@@ -1243,6 +1259,7 @@ static void calls_that_fail(void **state)
 	failing_each(make, is_made, f);
 	assert_int_equal(make(f), 0);
 	assert_non_null(add(f, f->program, &f->id, &error));
+	wait_until_closed(f->program);
 	failing_each(list_all, are_listed, &l);
 	failing_each(name_all, are_named, &l);
 	failing_each(open_original, is_open, &o);
