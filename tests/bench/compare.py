@@ -3,8 +3,8 @@
 """Measure ptdecode against its peers on the inputs that run.sh made.
 
 DIR has, for each input, NAME (a snapshot), or NAME.pt and NAME.code (a bare PT stream and a list of its code),
-or both. Each row is one measure of one input: ours and the peer's user CPU time, the least of several runs
-that are interleaved, of whole processes. What both do is the same: they decode the same instructions, or the
+or both. Each row is one measure of one input: our user CPU time on one thread and the peer's, the least of several
+runs that are interleaved, of whole processes. What both do is the same: they decode the same instructions, or the
 row is left out with a word.
 """
 
@@ -34,6 +34,11 @@ def run(command):
     if done.returncode not in (0, 3):
         sys.exit(f"{' '.join(command)}: exit status {done.returncode}")
     return user, wall, done.stdout
+
+
+def on_two_threads(command):
+    at = command.index("--threads") + 1
+    return command[:at] + ["2"] + command[at + 1:]
 
 
 def first_number(text):
@@ -68,6 +73,10 @@ class Input:
         return [self.build + "/bench/runs"] + ([self.path + ".pt", self.path + ".code"] if self.has_code
                                                else [self.path])
 
+    def alone(self, kind, *more):
+        """The same on one thread."""
+        return self.decode(kind, "--threads", "1", *more)
+
     def measures(self):
         """Each measure: its name, our command, and the peers' by their names."""
         libipt = {f"libipt {kind}": [self.build + "/bench/iptpeer", kind, self.path + ".pt", self.path + ".code"]
@@ -78,13 +87,13 @@ class Input:
             perf["perf, counting"] = ["perf", "script", "-i", self.path, "--itrace=e"]
         memory = self.memory
         yield "runs", self.runs(), {**libipt, **perf}
-        yield "summary", self.decode("summary"), {**block, **perf}
-        yield "addresses", self.decode("addresses", "-o", "/dev/null"), block | self.printing("ip")
-        yield "text", self.decode("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
-        yield "drmemtrace", self.decode("drmemtrace:compress=none", "-o", memory), block
-        summary = {"ptdecode, summary": self.decode("summary")}
-        yield "functions", self.decode("functions"), summary
-        yield "calls", self.decode("calls", "-o", "/dev/null"), summary
+        yield "summary", self.alone("summary"), {**block, **perf}
+        yield "addresses", self.alone("addresses", "-o", "/dev/null"), block | self.printing("ip")
+        yield "text", self.alone("text", "-o", "/dev/null"), block | self.printing("ip,sym,insn")
+        yield "drmemtrace", self.alone("drmemtrace:compress=none", "-o", memory), block
+        summary = {"ptdecode, summary": self.alone("summary")}
+        yield "functions", self.alone("functions"), summary
+        yield "calls", self.alone("calls", "-o", "/dev/null"), summary
 
     def printing(self, fields):
         if not self.has_snapshot or not fnmatch.fnmatch(self.name, PRINTED):
@@ -171,8 +180,6 @@ def packed(one, n_insns, n_runs):
 
 
 def judge(args):
-    has_threads = "--threads" in subprocess.run([args.build + "/ptdecode", "--help"], capture_output=True, text=True,
-                                                check=True).stdout
     for name in args.inputs:
         one = Input(args, name)
         n_insns = first_number(run(one.runs())[2])
@@ -190,8 +197,8 @@ def judge(args):
             if what == "calls":
                 n_calls = int(re.search(r"^Calls: (\d+)", run(one.decode("functions"))[2], re.M)[1])
                 yield name, "calls, calls a second", n_calls / best / 1e6, 5, "what is asked for", n_calls / best / 5e6
-            if has_threads and what in ("summary", "text", "drmemtrace"):
-                two = measure(what, ours[:1] + ["--threads", "2"] + ours[1:], {}, args.runs)[1]
+            if what in ("summary", "text", "drmemtrace"):
+                two = measure(what, on_two_threads(ours), {}, args.runs)[1]
                 yield (name, f"{what}, 2 threads, wall", n_insns / two / 1e6, n_insns / wall / 1e6,
                        "ptdecode, 1 thread", wall / two)
         for what, ours, peer, peer_name in packed(one, n_insns, args.runs):
