@@ -4,14 +4,14 @@
 
 #include <errno.h>
 
+#include "decoder/sink/callfeed.h"
 #include "decoder/sink/calltree.h"
 #include "decoder/sink/option.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/sinks.h"
-#include "ptd/decode.h"
 
 struct calls {
-	struct ptd_calls *layer;
+	struct callfeed feed;
 	struct calltree tree;
 };
 
@@ -20,7 +20,7 @@ static void calls_free(void *state)
 	struct calls *calls = state;
 
 	calltree_deinit(&calls->tree);
-	ptd_calls_free(calls->layer);
+	callfeed_deinit(&calls->feed);
 	free(calls);
 }
 
@@ -51,7 +51,7 @@ static int calls_open(const struct ptd_sink_config *config, struct ptd_output *o
 		calls->tree.decoder = config->decoder;
 	r = read_options(config, &calls->tree);
 	if (r == 0)
-		r = ptd_calls_new(config->info, &calls->layer);
+		r = callfeed_init(&calls->feed, config->info);
 	if (r < 0) {
 		calls_free(calls);
 		return r;
@@ -63,32 +63,21 @@ static int calls_open(const struct ptd_sink_config *config, struct ptd_output *o
 	return 0;
 }
 
-/*
- * Write the calls that the layer has found, of @batch as a rule, whose marks stand between them; it
- * may be NULL. The functions that a gap ends are left before it.
- */
-static int write_calls(struct calls *calls, const struct ptd_batch *batch)
+/* Write the calls that there are for now, and the marks between them. */
+static int write_calls(struct calls *calls)
 {
-	const struct ptd_call_batch *found;
-	size_t m = 0;
+	struct callfeed_item item;
 	int r;
 
-	while ((r = ptd_calls_next(calls->layer, &found)) == 0) {
-		for (size_t i = 0; i < found->n_calls; i++) {
-			const struct ptd_call *call = &found->calls[i];
-			const bool is_before =
-			    call->kind == PTD_CALL_LEAVE && call->how == PTD_CALL_BY_GAP;
-
-			while (found->batch && m < batch->n_marks &&
-			       batch->marks[m].run + is_before <= call->run)
-				calltree_mark(&calls->tree, batch->slice, &batch->marks[m++]);
-			r = calltree_call(&calls->tree, found->thread, call);
-			if (r < 0)
-				return r;
+	while ((r = callfeed_next(&calls->feed, &item)) == 0) {
+		if (item.mark) {
+			calltree_mark(&calls->tree, item.slice, item.mark);
+			continue;
 		}
+		r = calltree_call(&calls->tree, item.thread, item.call);
+		if (r < 0)
+			return r;
 	}
-	while (batch && m < batch->n_marks)
-		calltree_mark(&calls->tree, batch->slice, &batch->marks[m++]);
 	return r == PTD_END ? 0 : r;
 }
 
@@ -96,23 +85,23 @@ static int calls_write(void *state, const struct ptd_batch *batch, const void *b
 		       size_t n_bytes, struct ptd_output *output)
 {
 	struct calls *calls = state;
-	const int r = ptd_calls_batch(calls->layer, batch);
+	const int r = callfeed_batch(&calls->feed, batch);
 
 	(void)bytes;
 	(void)n_bytes;
 	(void)output;
-	return r < 0 ? r : write_calls(calls, batch);
+	return r < 0 ? r : write_calls(calls);
 }
 
 static int calls_finish(void *state, const struct ptd_stats *stats, struct ptd_output *output)
 {
 	struct calls *calls = state;
-	int r = ptd_calls_finish(calls->layer);
+	int r = callfeed_finish(&calls->feed);
 
 	(void)stats;
 	(void)output;
 	if (r == 0)
-		r = write_calls(calls, NULL);
+		r = write_calls(calls);
 	calltree_end(&calls->tree);
 	return r;
 }

@@ -10,6 +10,7 @@
 extern const struct ptd_sink_ops sink_addresses;
 extern const struct ptd_sink_ops sink_branches;
 extern const struct ptd_sink_ops sink_calls;
+extern const struct ptd_sink_ops sink_collapsed;
 extern const struct ptd_sink_ops sink_crash;
 extern const struct ptd_sink_ops sink_drmemtrace;
 extern const struct ptd_sink_ops sink_functions;
