@@ -8,6 +8,8 @@
 #include "ptd/sink.h"
 
 extern const struct ptd_sink_ops sink_addresses;
+extern const struct ptd_sink_ops sink_autofdo;
+extern const struct ptd_sink_ops sink_bolt;
 extern const struct ptd_sink_ops sink_branches;
 extern const struct ptd_sink_ops sink_calls;
 extern const struct ptd_sink_ops sink_collapsed;

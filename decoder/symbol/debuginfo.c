@@ -35,6 +35,8 @@
 
 #define NO_FUNCTION UINT32_MAX
 
+#define AT_GNU_DISCRIMINATOR 0x2136 /* of the place of a call; dwarf.h lacks it */
+
 /* Which of several owners the code at an address belongs to. */
 struct coverage {
 	struct symtab code;
@@ -47,6 +49,8 @@ struct function {
 	Dwarf_Off die;
 	uint32_t parent;  /* index of the function that it was inlined into; NO_FUNCTION: none */
 	const char *name; /* NULL: it was not asked for yet */
+	const char *linkage_name;
+	uint32_t line; /* where it begins */
 };
 
 /* What was compiled from one file. */
@@ -447,7 +451,19 @@ static int read_functions(struct unit *unit, Dwarf_Die *unit_die)
 	return r;
 }
 
-/* Find the name of the function @die. Return: 0 or -ENOMEM. */
+/* Return: the value of a small number of @die, or of what it is an instance of; 0: it has none. */
+static uint32_t attribute_of(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word value;
+
+	return dwarf_formudata(dwarf_attr_integrate(die, name, &attribute), &value) == 0 &&
+		       value <= UINT32_MAX
+		   ? (uint32_t)value
+		   : 0;
+}
+
+/* Find the names of the function @die, and its line. Return: 0 or -ENOMEM. */
 static int name_function(struct debuginfo *debuginfo, struct function *function, Dwarf_Die *die)
 {
 	const char *mangled, *name;
@@ -464,8 +480,10 @@ static int name_function(struct debuginfo *debuginfo, struct function *function,
 		readable[size] = '\0';
 		name = readable;
 	}
+	function->line = attribute_of(die, DW_AT_decl_line);
+	function->linkage_name = arena_strdup(&debuginfo->names, mangled ?: name);
 	function->name = arena_strdup(&debuginfo->names, name);
-	return function->name ? 0 : -ENOMEM;
+	return function->name && function->linkage_name ? 0 : -ENOMEM;
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -526,27 +544,19 @@ static int find_line(struct debuginfo *debuginfo, Dwarf_Die *unit_die, uint64_t 
 		     struct ptd_position *ret_position)
 {
 	Dwarf_Line *line = dwarf_getsrc_die(unit_die, address);
+	unsigned discriminator = 0;
 	int number = 0, column = 0, r;
 
 	if (!line)
 		return 0;
 	(void)dwarf_lineno(line, &number);
 	(void)dwarf_linecol(line, &column);
-	*ret_position =
-	    (struct ptd_position){ .line = number_of(number), .column = number_of(column) };
+	(void)dwarf_linediscriminator(line, &discriminator);
+	*ret_position = (struct ptd_position){ .line = number_of(number),
+					       .column = number_of(column),
+					       .discriminator = discriminator };
 	r = find_path(debuginfo, unit_die, dwarf_linesrc(line, NULL, NULL), &ret_position->file);
 	return r < 0 ? r : !!ret_position->file;
-}
-
-static uint32_t attribute_of(Dwarf_Die *die, unsigned name)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Word value;
-
-	return dwarf_formudata(dwarf_attr(die, name, &attribute), &value) == 0 &&
-		       value <= UINT32_MAX
-		   ? (uint32_t)value
-		   : 0;
 }
 
 /* Find where the inlined function @die was called. Return: 0 or -ENOMEM. */
@@ -557,8 +567,10 @@ static int find_call(struct debuginfo *debuginfo, Dwarf_Die *unit_die, Dwarf_Die
 	Dwarf_Files *files;
 	size_t n;
 
-	*ret_position = (struct ptd_position){ .line = attribute_of(die, DW_AT_call_line),
-					       .column = attribute_of(die, DW_AT_call_column) };
+	*ret_position =
+	    (struct ptd_position){ .line = attribute_of(die, DW_AT_call_line),
+				   .column = attribute_of(die, DW_AT_call_column),
+				   .discriminator = attribute_of(die, AT_GNU_DISCRIMINATOR) };
 	if (dwarf_getsrcfiles(unit_die, &files, &n) != 0 || file >= n)
 		return 0;
 	return find_path(debuginfo, unit_die, dwarf_filesrc(files, file, NULL, NULL),
@@ -584,6 +596,8 @@ static int find_calls(struct debuginfo *debuginfo, struct unit *unit, Dwarf_Die 
 		if (r < 0)
 			return r;
 		positions[n - 1].function = function->name;
+		positions[n - 1].linkage_name = function->linkage_name;
+		positions[n - 1].function_line = function->line;
 		i = function->parent;
 		if (i != NO_FUNCTION && n == PTD_POSITIONS_MAX)
 			break;

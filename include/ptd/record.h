@@ -93,6 +93,11 @@ struct ptd_position {
 	uint32_t line;        /* from 1; 0: not known */
 	uint32_t column;      /* from 1; 0: not known */
 	const char *function; /* which the place is in, as it was written; NULL: not known */
+
+	/* What profiles for compilers name a place by. JIT code has none of these. */
+	const char *linkage_name; /* of that function; NULL: not known */
+	uint32_t function_line;   /* where that function begins; 0: not known */
+	uint32_t discriminator;   /* of places that have the same line; see DWARF 5, 6.2.2 */
 };
 
 struct ptd_block {

@@ -19,19 +19,24 @@ struct row {
 	const char *line, *inlines;
 };
 
+#define AT(path, number, position, name)                                           \
+	{                                                                          \
+		.file = path, .line = number, .column = position, .function = name \
+	}
+
 static const struct row rows[] = {
 	{ "nothing", {}, 0, "", "" },
-	{ "a line", { { "/src/a.c", 7, 3, "f" } }, 1, "/src/a.c:7", "f at /src/a.c:7" },
-	{ "no function", { { "/src/a.c", 7, 0, NULL } }, 1, "/src/a.c:7", "/src/a.c:7" },
-	{ "no line", { { "/src/a.c", 0, 0, "f" } }, 1, "/src/a.c:?", "f at /src/a.c:?" },
-	{ "no file", { { NULL, 7, 0, "f" } }, 1, "?\?:7", "f at ?\?:7" },
+	{ "a line", { AT("/src/a.c", 7, 3, "f") }, 1, "/src/a.c:7", "f at /src/a.c:7" },
+	{ "no function", { AT("/src/a.c", 7, 0, NULL) }, 1, "/src/a.c:7", "/src/a.c:7" },
+	{ "no line", { AT("/src/a.c", 0, 0, "f") }, 1, "/src/a.c:?", "f at /src/a.c:?" },
+	{ "no file", { AT(NULL, 7, 0, "f") }, 1, "?\?:7", "f at ?\?:7" },
 	{ "an inlined function",
-	  { { "/src/a.h", 1, 0, "g" }, { "/src/a.c", 2, 0, "f" } },
+	  { AT("/src/a.h", 1, 0, "g"), AT("/src/a.c", 2, 0, "f") },
 	  2,
 	  "/src/a.h:1",
 	  "g at /src/a.h:1 (inlined by) f at /src/a.c:2" },
 	{ "what cannot be printed",
-	  { { "/src/\033[2J\n", 1, 0, "\n" } },
+	  { AT("/src/\033[2J\n", 1, 0, "\n") },
 	  1,
 	  "/src/?[2J?:1",
 	  "? at /src/?[2J?:1" },
@@ -66,7 +71,7 @@ static void long_texts_are_cut(void **state)
 	memset(name, 'x', sizeof(name) - 1);
 	for (size_t i = 0; i < 2; i++) {
 		const struct ptd_position positions[] = {
-			{ "/src/a.c", 1, 0, name + i * SRCLINE_MAX }, { name, 1, 0, name }
+			AT("/src/a.c", 1, 0, name + i * SRCLINE_MAX), AT(name, 1, 0, name)
 		};
 
 		assert_int_equal(srcline_format(positions, 2, PTD_SHOW_INLINES, got), SRCLINE_MAX);
