@@ -74,7 +74,8 @@ static int write_calls(struct calls *calls)
 			calltree_mark(&calls->tree, item.slice, item.mark);
 			continue;
 		}
-		r = calltree_call(&calls->tree, item.thread, item.call);
+		r = calltree_calls(&calls->tree, item.thread, item.call,
+				   callfeed_take_on(&calls->feed));
 		if (r < 0)
 			return r;
 	}

@@ -18,6 +18,7 @@
 #define NOTES_SIZE   512
 #define BLANKS_USUAL 32
 #define LABEL_USUAL  48 /* bytes that can be copied from any part of a label */
+#define DEPTH_USUAL  100
 
 /* More than a line without the label. */
 #define LINE_SIZE (8 * COLUMN_MAX + INDENTS_MAX * INDENT + NOTES_SIZE + 64)
@@ -78,7 +79,7 @@ static int find_place(struct calltree *tree, const struct ptd_function *function
 }
 
 /* Make the label of a function that is entered. Return: 0 or -ENOMEM. */
-static int add_label(struct calltree *tree, const struct ptd_function *function)
+static int new_label(struct calltree *tree, const struct ptd_function *function)
 {
 	struct calltree_label *label;
 	int r;
@@ -87,10 +88,16 @@ static int add_label(struct calltree *tree, const struct ptd_function *function)
 		if (vec_push(&tree->labels, {}) < 0)
 			return -ENOMEM;
 	label = &tree->labels.items[function->id];
-	if (label->text)
-		return 0;
 	r = make_label(tree, function, label);
 	return r < 0 ? r : find_place(tree, function, label);
+}
+
+/* See to it that a function that is entered has a label. Return: 0 or -ENOMEM. */
+static inline int add_label(struct calltree *tree, const struct ptd_function *function)
+{
+	const uint32_t id = function->id;
+
+	return id < tree->labels.n && tree->labels.items[id].text ? 0 : new_label(tree, function);
 }
 
 /* --- lines ------------------------------------------------------------------------------------ */
@@ -152,8 +159,8 @@ static void note_left_out(struct notes *notes, uint64_t n)
 static char *put_blanks(char *to, size_t n)
 {
 	memset(to, ' ', BLANKS_USUAL);
-	if (n > BLANKS_USUAL)
-		memset(to, ' ', n);
+	for (size_t i = BLANKS_USUAL; i < n; i += BLANKS_USUAL)
+		memset(to + i, ' ', BLANKS_USUAL);
 	return to + n;
 }
 
@@ -171,55 +178,55 @@ static char *put_label(char *to, const char *text, size_t size)
 	return to + size;
 }
 
-static char *put_time(struct calltree *tree, char *to, uint64_t t)
-{
-	if (!tree->has_time || t != tree->t_text) {
-		tree->time_size =
-		    (size_t)(column_time(tree->time_text, tree->info->clock, t) - tree->time_text);
-		tree->has_time = true;
-		tree->t_text = t;
-	}
-	memcpy(to, tree->time_text, sizeof(tree->time_text));
-	return to + tree->time_size;
-}
-
-static char *put_depth(char *to, int32_t depth)
+/* Write the depth and the blanks behind it, unless the depth is below 0 or unusual. */
+static char *put_unusual_depth(char *to, int32_t depth, size_t n_blanks)
 {
 	char number[COLUMN_MAX], *end;
 
 	if (depth >= 0)
-		return column_number(to, (uint32_t)depth, DEPTH_WIDTH, ' ');
+		return put_blanks(column_number(to, (uint32_t)depth, DEPTH_WIDTH, ' '), n_blanks);
 	number[0] = '-';
 	end = column_number(number + 1, 0u - (uint32_t)depth, 0, ' ');
 	if (end - number < DEPTH_WIDTH)
 		to = put_blanks(to, DEPTH_WIDTH - (size_t)(end - number));
-	return put_text(to, number, (size_t)(end - number));
+	return put_blanks(put_text(to, number, (size_t)(end - number)), n_blanks);
+}
+
+/* Write the depth, and the blanks that indent what is open @level levels deep. */
+static inline char *put_depth(char *to, int32_t depth, uint32_t level)
+{
+	const size_t n_blanks = 2 + INDENT * (level < INDENTS_MAX ? level : INDENTS_MAX);
+
+	if ((uint32_t)depth >= DEPTH_USUAL)
+		return put_unusual_depth(to, depth, n_blanks);
+	(void)put_blanks(to, DEPTH_WIDTH + n_blanks);
+	if (depth >= 10)
+		to[DEPTH_WIDTH - 2] = (char)('0' + depth / 10);
+	to[DEPTH_WIDTH - 1] = (char)('0' + depth % 10);
+	return to + DEPTH_WIDTH + n_blanks;
 }
 
 /* Write all up to the label: @leave is NULL if the line has no duration. */
-static char *put_head(struct calltree *tree, char *to, uint64_t t, int32_t depth, int32_t depth_min,
-		      const struct ptd_call *leave)
+static inline char *put_head(struct calltree *tree, char *to, uint64_t t, int32_t depth,
+			     int32_t depth_min, const struct ptd_call *leave)
 {
-	const uint32_t level = (uint32_t)depth - (uint32_t)depth_min;
-
-	to = put_time(tree, to, t);
+	to = column_times_put(&tree->times, to, t);
 	*to++ = ' ';
 	if (leave) {
-		to = column_duration(to, tree->info->clock, leave->t_total);
+		to = column_duration(to, tree->times.clock, leave->t_total);
 		*to++ = ' ';
 		to = column_number(to, leave->n_insns_total, INSNS_WIDTH, ' ');
 	} else {
 		to = put_blanks(to, COLUMN_DURATION + 1 + INSNS_WIDTH);
 	}
 	*to++ = ' ';
-	to = put_depth(to, depth);
-	return put_blanks(to, 2 + INDENT * (level < INDENTS_MAX ? level : INDENTS_MAX));
+	return put_depth(to, depth, (uint32_t)depth - (uint32_t)depth_min);
 }
 
-static char *put_notes(char *to, const struct notes *notes)
+static char *put_notes(char *to, const char *before, const struct notes *notes)
 {
 	if (notes->n > 0) {
-		to = put_text(to, " // ", 4);
+		to = put_text(to, before, strlen(before));
 		to = put_text(to, notes->text, notes->n);
 	}
 	*to++ = '\n';
@@ -227,108 +234,148 @@ static char *put_notes(char *to, const struct notes *notes)
 }
 
 /* Return: where a line with this label can be written; NULL: the output has failed. */
-static char *begin_line(struct calltree *tree, const struct calltree_label *label)
+static inline char *begin_line(struct calltree *tree, const struct calltree_label *label)
 {
 	if (output_reserve(tree->output, LINE_SIZE + label->size) < 0)
 		return NULL;
 	return (char *)tree->output->buffer + tree->output->n_used;
 }
 
-static void end_line(struct calltree *tree, const char *end)
+static inline void end_line(struct calltree *tree, const char *end)
 {
 	tree->output->n_used = (size_t)((const uint8_t *)end - tree->output->buffer);
 }
 
-/* Return: bytes of the label of frame @i that are shown: with the file, if the caller's differs. */
-static size_t label_size(const struct calltree *tree, const struct open_stack *stack, size_t i)
+/* Return: bytes of the label of a function that are shown: with the file, if that of its caller
+ * @above differs, which may be NULL. */
+static inline size_t label_size(const struct calltree_label *label, const struct open_frame *frame,
+				const struct open_frame *above)
 {
-	const struct ptd_function *function = stack->frames.items[i].function;
-	const struct calltree_label *label = &tree->labels.items[function->id];
-
-	return i > 0 && stack->frames.items[i - 1].function->object == function->object
-		   ? label->name_size
-		   : label->size;
+	return above && above->function->object == frame->function->object ? label->name_size
+									   : label->size;
 }
 
-/* Write the line with which frame @i begins. */
-static void put_opening(struct calltree *tree, const struct open_stack *stack, size_t i)
+/* Return: whether no comment is on how the function was entered. */
+static inline bool is_entered_plainly(const struct calltree_label *label,
+				      const struct open_frame *frame)
 {
-	struct open_frame *frame = &stack->frames.items[i];
-	const struct calltree_label *label = &tree->labels.items[frame->function->id];
-	char *p = begin_line(tree, label);
+	return frame->how == PTD_CALL_BY_CALL && !frame->ambiguous && !label->place;
+}
+
+/* Return: whether no comment is on how the function was left, or on what it called. */
+static inline bool is_left_plainly(const struct open_frame *frame, const struct ptd_call *leave)
+{
+	return leave->how == PTD_CALL_BY_RETURN && !leave->ambiguous && frame->n_left_out == 0;
+}
+
+static char *put_opening_notes(char *to, const struct calltree_label *label,
+			       const struct open_frame *frame)
+{
 	struct notes notes;
 
-	frame->is_printed = true;
-	if (!p)
-		return;
 	notes.n = 0;
 	note_entered(&notes, label, frame->how);
 	if (frame->ambiguous)
 		add_note(&notes, "ambiguous", "");
-	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, NULL);
-	p = put_label(p, label->text, label_size(tree, stack, i));
-	p = put_text(p, " {", 2);
-	end_line(tree, put_notes(p, &notes));
+	return put_notes(to, " // ", &notes);
 }
 
-/* Write the one line of the innermost frame, which called nothing that is printed. */
-static void put_leaf(struct calltree *tree, const struct open_stack *stack,
-		     const struct ptd_call *leave)
+/* Write the line with which @frame begins, that @above called; NULL: it is the lowest one. */
+static void put_opening(struct calltree *tree, const struct open_stack *stack,
+			const struct open_frame *frame, const struct open_frame *above)
 {
-	const size_t i = stack->frames.n - 1;
-	const struct open_frame *frame = &stack->frames.items[i];
 	const struct calltree_label *label = &tree->labels.items[frame->function->id];
 	char *p = begin_line(tree, label);
-	struct notes notes;
 
 	if (!p)
 		return;
+	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, NULL);
+	p = put_label(p, label->text, label_size(label, frame, above));
+	if (is_entered_plainly(label, frame))
+		p = put_text(p, " {\n", 3);
+	else
+		p = put_opening_notes(put_text(p, " {", 2), label, frame);
+	end_line(tree, p);
+}
+
+static char *put_leaf_notes(char *to, const struct calltree_label *label,
+			    const struct open_frame *frame, const struct ptd_call *leave)
+{
+	struct notes notes;
+
 	notes.n = 0;
 	note_entered(&notes, label, frame->how);
 	note_left(&notes, frame->how, leave->how);
 	if (frame->ambiguous || leave->ambiguous)
 		add_note(&notes, "ambiguous", "");
 	note_left_out(&notes, frame->n_left_out);
-	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, leave);
-	p = put_label(p, label->text, label->name_size);
-	p = put_text(p, "()", 2);
-	p = put_label(p, label->text + label->name_size,
-		      label_size(tree, stack, i) - label->name_size);
-	*p++ = ';';
-	end_line(tree, put_notes(p, &notes));
+	return put_notes(to, " // ", &notes);
 }
 
-/* Write the last line of the innermost frame. */
-static void put_closing(struct calltree *tree, const struct open_stack *stack,
-			const struct ptd_call *leave)
+/* Write the one line of @frame, which called nothing that is printed; @above called it. */
+static inline void put_leaf(struct calltree *tree, const struct open_stack *stack,
+			    const struct open_frame *frame, const struct open_frame *above,
+			    const struct ptd_call *leave)
 {
-	const struct open_frame *frame = open_stack_top(stack);
 	const struct calltree_label *label = &tree->labels.items[frame->function->id];
+	const size_t size = label_size(label, frame, above);
 	char *p = begin_line(tree, label);
-	struct notes notes;
 
 	if (!p)
 		return;
+	p = put_head(tree, p, frame->t, frame->depth, stack->depth_min, leave);
+	p = put_label(p, label->text, label->name_size);
+	p = put_text(p, "()", 2);
+	if (size > label->name_size)
+		p = put_label(p, label->text + label->name_size, size - label->name_size);
+	if (is_entered_plainly(label, frame) && is_left_plainly(frame, leave))
+		p = put_text(p, ";\n", 2);
+	else
+		p = put_leaf_notes(put_text(p, ";", 1), label, frame, leave);
+	end_line(tree, p);
+}
+
+static char *put_closing_notes(char *to, const struct open_frame *frame,
+			       const struct ptd_call *leave)
+{
+	struct notes notes;
+
 	notes.n = 0;
 	note_left(&notes, frame->how, leave->how);
 	if (leave->ambiguous)
 		add_note(&notes, "ambiguous", "");
 	note_left_out(&notes, frame->n_left_out);
+	return put_notes(to, ", ", &notes);
+}
+
+/* Write the last line of @frame. */
+static void put_closing(struct calltree *tree, const struct open_stack *stack,
+			const struct open_frame *frame, const struct ptd_call *leave)
+{
+	const struct calltree_label *label = &tree->labels.items[frame->function->id];
+	char *p = begin_line(tree, label);
+
+	if (!p)
+		return;
 	p = put_head(tree, p, leave->t, frame->depth, stack->depth_min, leave);
 	p = put_text(p, "} // ", 5);
 	p = put_label(p, label->text, label->name_size);
-	if (notes.n > 0)
-		p = put_text(p, ",", 1);
-	if (notes.n > 0)
-		p = put_text(p, " ", 1);
-	p = put_text(p, notes.text, notes.n);
-	*p++ = '\n';
+	if (is_left_plainly(frame, leave))
+		*p++ = '\n';
+	else
+		p = put_closing_notes(p, frame, leave);
 	end_line(tree, p);
+}
+
+/* Return: whether the last thread that was named is this one. */
+static inline bool is_named(const struct calltree *tree, uint32_t pid, uint32_t tid)
+{
+	return tree->is_named && tree->pid == pid && tree->tid == tid;
 }
 
 static void name_thread(struct calltree *tree, uint32_t pid, uint32_t tid, const char *comm)
 {
-	if (tree->is_named && tree->pid == pid && tree->tid == tid)
+	if (is_named(tree, pid, tid))
 		return;
 	tree->is_named = true;
 	tree->pid = pid;
@@ -370,9 +417,9 @@ static void put_object(struct calltree *tree, const struct ptd_call_thread *thre
 
 /* --- the stream ------------------------------------------------------------------------------- */
 
-static bool is_too_deep(const struct calltree *tree, const struct open_frame *frame)
+static bool is_too_deep(const struct calltree *tree, int32_t depth)
 {
-	return frame->depth > tree->max_depth;
+	return depth > tree->max_depth;
 }
 
 /* Write the beginnings of the first @n frames that have none yet and are not too deep. */
@@ -384,9 +431,14 @@ static void print_frames(struct calltree *tree, const struct open_stack *stack, 
 		return;
 	while (first > 0 && !stack->frames.items[first - 1].is_printed)
 		first--;
-	for (size_t i = first; i < n; i++)
-		if (!is_too_deep(tree, &stack->frames.items[i]))
-			put_opening(tree, stack, i);
+	for (size_t i = first; i < n; i++) {
+		struct open_frame *frame = &stack->frames.items[i];
+
+		if (is_too_deep(tree, frame->depth))
+			continue;
+		frame->is_printed = true;
+		put_opening(tree, stack, frame, i > 0 ? frame - 1 : NULL);
+	}
 }
 
 /*
@@ -424,26 +476,56 @@ static void leave_out(struct calltree *tree, struct open_stack *stack, uint64_t 
 static void leave(struct calltree *tree, const struct ptd_call_thread *thread,
 		  struct open_stack *stack, const struct ptd_call *call)
 {
-	struct open_frame *frame = open_stack_top(stack);
-	struct open_frame left;
+	const struct open_frame *frame = open_stack_top(stack);
+	const size_t n_above = stack->frames.n - 1;
 
 	if (!frame)
 		return;
-	left = *frame;
-	if (!left.is_printed && (is_too_deep(tree, frame) || call->t_total < tree->min_duration)) {
+	if (!frame->is_printed &&
+	    (is_too_deep(tree, frame->depth) || call->t_total < tree->min_duration)) {
+		const uint64_t n_left_out = frame->n_left_out + 1;
+
 		open_stack_pop(stack);
-		leave_out(tree, stack, left.n_left_out + 1);
+		leave_out(tree, stack, n_left_out);
 		return;
 	}
 	if (tree->is_json) {
 		put_object(tree, thread, frame, call);
-	} else if (left.is_printed) {
-		put_closing(tree, stack, call);
+	} else if (frame->is_printed) {
+		put_closing(tree, stack, frame, call);
 	} else {
-		print_frames(tree, stack, stack->frames.n - 1);
-		put_leaf(tree, stack, call);
+		print_frames(tree, stack, n_above);
+		put_leaf(tree, stack, frame, n_above > 0 ? frame - 1 : NULL, call);
 	}
 	open_stack_pop(stack);
+}
+
+/*
+ * A function is entered by @call and left by the next one. In the text it is a line, or is left
+ * out, below a function that is open and stays so.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+static inline int take_leaf(struct calltree *tree, struct open_stack *stack,
+			    const struct ptd_call *call)
+{
+	const struct open_frame frame = open_frame_of(call);
+	struct open_frame *above = open_stack_top(stack);
+	const int r = add_label(tree, call->function);
+
+	if (r < 0)
+		return r;
+	tree->t = call[1].t;
+	if (call->depth < stack->depth_min)
+		stack->depth_min = call->depth;
+	if (is_too_deep(tree, call->depth) || call[1].t_total < tree->min_duration) {
+		above->n_left_out++;
+		return 0;
+	}
+	if (!above->is_printed)
+		print_frames(tree, stack, stack->frames.n);
+	put_leaf(tree, stack, &frame, above, call + 1);
+	return 0;
 }
 
 /* Go on on the stack of @call. Return: 0 or -ENOMEM. */
@@ -460,8 +542,9 @@ static int switch_stack(struct calltree *tree, const struct ptd_call *call)
 	return open_stacks_move(&tree->stacks, call);
 }
 
-int calltree_call(struct calltree *tree, const struct ptd_call_thread *thread,
-		  const struct ptd_call *call)
+/* Take the next call. Return: 0 or -ENOMEM. */
+static int take_call(struct calltree *tree, const struct ptd_call_thread *thread,
+		     const struct ptd_call *call)
 {
 	struct open_stack *stack;
 	int r;
@@ -485,6 +568,40 @@ int calltree_call(struct calltree *tree, const struct ptd_call_thread *thread,
 	}
 	r = add_label(tree, call->function);
 	return r < 0 ? r : open_stack_push(stack, call);
+}
+
+/* Return: the stack of @call if take_leaf() can take that and the next one; else NULL. */
+static inline struct open_stack *find_leaf(const struct calltree *tree,
+					   const struct ptd_call_thread *thread,
+					   const struct ptd_call *call)
+{
+	struct open_stack *stack;
+
+	if (!open_stacks_is_leaf(call) || call->stack != tree->stack || !tree->is_begun ||
+	    tree->stack >= tree->stacks.items.n || tree->is_json ||
+	    !is_named(tree, thread->pid, thread->tid))
+		return NULL;
+	stack = &tree->stacks.items.items[tree->stack];
+	return stack->frames.n > 0 ? stack : NULL;
+}
+
+int calltree_calls(struct calltree *tree, const struct ptd_call_thread *thread,
+		   const struct ptd_call *calls, size_t n_calls)
+{
+	const struct ptd_call *call = calls, *const end = calls + n_calls;
+	int r = 0;
+
+	while (call < end && r == 0) {
+		struct open_stack *stack = end - call > 1 ? find_leaf(tree, thread, call) : NULL;
+
+		if (stack) {
+			r = take_leaf(tree, stack, call);
+			call += 2;
+		} else {
+			r = take_call(tree, thread, call++);
+		}
+	}
+	return r;
 }
 
 void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
@@ -519,6 +636,7 @@ void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
 
 void calltree_begin(struct calltree *tree)
 {
+	tree->times.clock = tree->info->clock;
 	if (!tree->is_json) {
 		ptd_output_printf(tree->output,
 				  "# time, duration, instructions, depth, function [file]\n");

@@ -68,10 +68,7 @@ struct calltree {
 	uint64_t t;        /* of the last call */
 	bool is_named;     /* a thread was named in the text */
 	uint32_t pid, tid; /* the last of them */
-	bool has_time;     /* a time was written */
-	uint64_t t_text;   /* the last of them, and its text */
-	char time_text[COLUMN_MAX];
-	size_t time_size;
+	struct column_times times;
 	uint64_t n_left_out;               /* calls without a function above them that is printed */
 	VEC(struct calltree_label) labels; /* by id of the function */
 	struct arena texts;
@@ -82,9 +79,9 @@ void calltree_deinit(struct calltree *tree);
 /* Write the head. */
 void calltree_begin(struct calltree *tree);
 
-/* Write the next call. Return: 0 or -ENOMEM. */
-_must_check_ int calltree_call(struct calltree *tree, const struct ptd_call_thread *thread,
-			       const struct ptd_call *call);
+/* Write the next calls, which are of @thread. Return: 0 or -ENOMEM. */
+_must_check_ int calltree_calls(struct calltree *tree, const struct ptd_call_thread *thread,
+				const struct ptd_call *calls, size_t n_calls);
 
 /* Write the mark, if it is a gap, which comes next in the thread of @slice. */
 void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,

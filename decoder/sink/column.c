@@ -2,7 +2,10 @@
 
 #include "decoder/sink/column.h"
 
+#include <stdbool.h>
 #include <string.h>
+
+#include "base/base.h"
 
 #define WIDTH_MAX 24 /* of a usual column */
 
@@ -12,12 +15,13 @@ static const char pairs[] = "00010203040506070809101112131415161718192021222324"
 			    "50515253545556575859606162636465666768697071727374"
 			    "75767778798081828384858687888990919293949596979899";
 
+/* 10 to the power of each number. */
+static const uint64_t powers[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
+				   1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19 };
+
 /* Return: how many digits @v has. */
 static size_t count_digits(uint64_t v)
 {
-	static const uint64_t powers[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,
-					   1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
-					   1e14, 1e15, 1e16, 1e17, 1e18, 1e19 };
 	/* 1233 / 4096 is the logarithm of 2: of so many bits, @n digits at least. */
 	const unsigned int n_bits = 64u - (unsigned int)__builtin_clzll(v | 1);
 	const unsigned int n = n_bits * 1233 >> 12;
@@ -25,23 +29,37 @@ static size_t count_digits(uint64_t v)
 	return n + ((v | 1) >= powers[n]);
 }
 
+/* Return: whether @v has more digits than @width, of which there is at least one. */
+static bool is_wider(uint64_t v, size_t width)
+{
+	return width < ARRAY_LEN(powers) && v >= powers[width];
+}
+
+/* Write the digits of @v, which end before @end. */
+static inline void put_digits(char *end, uint64_t v)
+{
+	for (; v >= 100; v /= 100) {
+		end -= 2;
+		memcpy(end, pairs + v % 100 * 2, 2);
+	}
+	if (v >= 10)
+		memcpy(end - 2, pairs + v * 2, 2);
+	else
+		end[-1] = (char)('0' + v);
+}
+
 char *column_number(char *to, uint64_t v, size_t width, char fill)
 {
-	const size_t n = count_digits(v);
-	char *const end = to + (n < width ? width : n);
-
+	/* The digits of what fits need not be counted. */
+	if (width == 0 || is_wider(v, width))
+		width = count_digits(v);
 	/* What is too much is written over; a constant size takes far less time. */
 	if (width <= WIDTH_MAX)
 		memset(to, fill, WIDTH_MAX);
 	else
 		memset(to, fill, width);
-	for (to = end; v >= 10; v /= 100) {
-		to -= 2;
-		memcpy(to, pairs + v % 100 * 2, 2);
-	}
-	if (to > end - n)
-		to[-1] = (char)('0' + v);
-	return end;
+	put_digits(to + width, v);
+	return to + width;
 }
 
 static char *put_dash(char *to, size_t width)
@@ -60,6 +78,34 @@ char *column_time(char *to, enum ptd_clock clock, uint64_t t)
 	to = column_number(to, t / 1000000000, COLUMN_TIME - 10, ' ');
 	*to++ = '.';
 	return column_number(to, t % 1000000000, 9, '0');
+}
+
+#define TIMES_STEP  10000 /* times that differ by less than this differ in the last four digits */
+#define TIMES_SHOWN 24    /* bytes of all usual times */
+
+/* Write the text of the time at which the step of @t begins. */
+static void begin_step(struct column_times *times, uint64_t t)
+{
+	times->start = t - t % TIMES_STEP;
+	times->size = (size_t)(column_time(times->text, times->clock, times->start) - times->text);
+}
+
+char *column_times_put(struct column_times *times, char *to, uint64_t t)
+{
+	uint64_t rest = t - times->start;
+
+	/* The first ticks have less than four digits, and a trace without a clock has none. */
+	if (times->clock != PTD_CLOCK_NS && (times->clock != PTD_CLOCK_TSC || t < TIMES_STEP))
+		return column_time(to, times->clock, t);
+	if (times->size == 0 || rest >= TIMES_STEP) {
+		begin_step(times, t);
+		rest = t - times->start;
+	}
+	memcpy(to, times->text, TIMES_SHOWN);
+	to += times->size;
+	memcpy(to - 4, pairs + rest / 100 * 2, 2);
+	memcpy(to - 2, pairs + rest % 100 * 2, 2);
+	return to;
 }
 
 /* Write @v, which is less than 1000, in three columns. */

@@ -31,6 +31,20 @@ char *column_number(char *to, uint64_t v, size_t width, char fill);
 /* A time: seconds with nine decimals, TSC ticks, or '-'. */
 char *column_time(char *to, enum ptd_clock clock, uint64_t t);
 
+/*
+ * Times, most of which come soon after the one before: the digits that did not change are copied.
+ * The caller sets the clock; all else is 0 at first.
+ */
+struct column_times {
+	enum ptd_clock clock;
+	uint64_t start; /* the time of the text */
+	char text[COLUMN_MAX];
+	size_t size; /* of the text; 0: there is none yet */
+};
+
+/* The same as column_time(). */
+char *column_times_put(struct column_times *times, char *to, uint64_t t);
+
 /* A duration: with three decimals in us, ms or s, truncated; or TSC ticks, or '-'. */
 char *column_duration(char *to, enum ptd_clock clock, uint64_t t);
 

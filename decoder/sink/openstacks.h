@@ -52,6 +52,26 @@ static inline struct open_stack *open_stacks_get(struct open_stacks *stacks, uin
 	return id < stacks->items.n ? &stacks->items.items[id] : open_stacks_make(stacks, id);
 }
 
+/* Return: the function that @call enters. */
+static inline struct open_frame open_frame_of(const struct ptd_call *call)
+{
+	return (struct open_frame){ .function = call->function,
+				    .t = call->t,
+				    .depth = call->depth,
+				    .how = call->how,
+				    .ambiguous = call->ambiguous };
+}
+
+/*
+ * Return: whether the function that @call enters is left by the next call, which there is. Such a
+ *         function need not be pushed.
+ */
+static inline bool open_stacks_is_leaf(const struct ptd_call *call)
+{
+	return call->kind == PTD_CALL_ENTER && call[1].kind == PTD_CALL_LEAVE &&
+	       call[1].stack == call->stack;
+}
+
 /* Add the function that @call enters. Return: 0 or -ENOMEM. */
 _must_check_ static inline int open_stack_push(struct open_stack *stack,
 					       const struct ptd_call *call)
@@ -64,12 +84,7 @@ _must_check_ static inline int open_stack_push(struct open_stack *stack,
 		stack->depth_min = call->depth < 0 ? call->depth : 0;
 	else if (call->depth < stack->depth_min)
 		stack->depth_min = call->depth;
-	stack->frames.items[stack->frames.n++] =
-	    (struct open_frame){ .function = call->function,
-				 .t = call->t,
-				 .depth = call->depth,
-				 .how = call->how,
-				 .ambiguous = call->ambiguous };
+	stack->frames.items[stack->frames.n++] = open_frame_of(call);
 	return 0;
 }
 

@@ -62,35 +62,27 @@ static inline int add_cost(struct cost *cost, uint64_t self, uint64_t total, boo
 	return is_whole ? histogram_add(&cost->whole, total) : 0;
 }
 
-static inline int enter(struct profile *profile, struct open_stack *stack,
-			const struct ptd_call *call)
+/* Return: what is known of the function that @call enters; NULL: no memory. */
+static inline struct profile_function *get_function(struct profile *profile,
+						    const struct ptd_call *call)
 {
 	const uint32_t id = call->function->id;
 	struct profile_function *f;
 
 	if (id >= profile->functions.n && !make_functions(profile, id))
-		return -ENOMEM;
-	if (open_stack_push(stack, call) < 0)
-		return -ENOMEM;
+		return NULL;
 	f = &profile->functions.items[id];
 	f->function = call->function;
-	f->n_open++;
-	return 0;
+	return f;
 }
 
-static inline int leave(struct profile *profile, struct open_stack *stack,
-			const struct ptd_call *call)
+/* Count the call of @frame, which ends by @leave, to its function @f. Return: 0 or -ENOMEM. */
+static inline int add_call(struct profile *profile, struct profile_function *f,
+			   const struct open_frame *frame, const struct ptd_call *leave)
 {
-	const struct open_frame *frame = open_stack_top(stack);
-	struct profile_function *f;
-	bool is_whole, is_outermost;
+	const bool is_whole = profile_is_whole(frame, leave), is_outermost = f->n_open == 0;
 	int r;
 
-	if (!frame)
-		return 0;
-	f = &profile->functions.items[frame->function->id];
-	is_whole = profile_is_whole(frame, call);
-	is_outermost = --f->n_open == 0;
 	/* A call that goes on behind a gap was counted before it. */
 	if (frame->how != PTD_CALL_BY_RESUMPTION) {
 		f->n_calls++;
@@ -98,36 +90,77 @@ static inline int leave(struct profile *profile, struct open_stack *stack,
 		profile->n_calls++;
 		profile->n_partial += !is_whole;
 	}
-	profile->t_self += call->t_self;
-	profile->n_insns += call->n_insns_self;
-	open_stack_pop(stack);
-	r = add_cost(&f->t, call->t_self, call->t_total, is_outermost, is_whole);
+	profile->t_self += leave->t_self;
+	profile->n_insns += leave->n_insns_self;
+	r = add_cost(&f->t, leave->t_self, leave->t_total, is_outermost, is_whole);
 	return r < 0 ? r
-		     : add_cost(&f->n_insns, call->n_insns_self, call->n_insns_total, is_outermost,
-				is_whole);
+		     : add_cost(&f->n_insns, leave->n_insns_self, leave->n_insns_total,
+				is_outermost, is_whole);
+}
+
+static inline int enter(struct profile *profile, struct open_stack *stack,
+			const struct ptd_call *call)
+{
+	struct profile_function *f = get_function(profile, call);
+
+	if (!f || open_stack_push(stack, call) < 0)
+		return -ENOMEM;
+	f->n_open++;
+	return 0;
+}
+
+static inline int leave(struct profile *profile, struct open_stack *stack,
+			const struct ptd_call *call)
+{
+	const struct open_frame *top = open_stack_top(stack);
+	struct profile_function *f;
+	struct open_frame frame;
+
+	if (!top)
+		return 0;
+	frame = *top;
+	f = &profile->functions.items[frame.function->id];
+	f->n_open--;
+	open_stack_pop(stack);
+	return add_call(profile, f, &frame, call);
+}
+
+/* A function is entered by @call, and left by the next one: it need not lie on the stack. */
+static inline int take_leaf(struct profile *profile, const struct ptd_call *call)
+{
+	const struct open_frame frame = open_frame_of(call);
+	struct profile_function *f = get_function(profile, call);
+
+	return f ? add_call(profile, f, &frame, call + 1) : -ENOMEM;
+}
+
+static inline int take_call(struct profile *profile, const struct ptd_call *call)
+{
+	struct open_stack *stack = open_stacks_get(&profile->stacks, call->stack);
+
+	if (!stack)
+		return -ENOMEM;
+	if (call->kind == PTD_CALL_LEAVE)
+		return leave(profile, stack, call);
+	return call->kind == PTD_CALL_ENTER ? enter(profile, stack, call) : 0;
 }
 
 int profile_add(struct profile *profile, const struct ptd_call_batch *batch)
 {
-	for (size_t i = 0; i < batch->n_calls; i++) {
-		const struct ptd_call *call = &batch->calls[i];
-		struct open_stack *stack;
-		int r = 0;
+	const struct ptd_call *call = batch->calls, *const end = call + batch->n_calls;
+	int r = 0;
 
-		if (call->stack != profile->stack) {
+	while (call < end && r == 0) {
+		if (call->stack != profile->stack)
 			r = switch_stack(profile, call);
-			if (r < 0)
-				return r;
-		}
-		stack = open_stacks_get(&profile->stacks, call->stack);
-		if (!stack)
-			return -ENOMEM;
-		if (call->kind == PTD_CALL_LEAVE)
-			r = leave(profile, stack, call);
-		else if (call->kind == PTD_CALL_ENTER)
-			r = enter(profile, stack, call);
 		if (r < 0)
 			return r;
+		if (end - call > 1 && open_stacks_is_leaf(call)) {
+			r = take_leaf(profile, call);
+			call += 2;
+		} else {
+			r = take_call(profile, call++);
+		}
 	}
-	return 0;
+	return r;
 }

@@ -81,6 +81,7 @@ struct memory {
 	char head[HEAD_SIZE];
 	size_t head_slice_size, head_size;
 	uint64_t head_t;
+	struct column_times times;
 	uint64_t slice_text; /* counts up when the columns before the time change */
 
 	struct templates templates; /* struct lines */
@@ -104,7 +105,7 @@ static void head_set_time(struct memory *memory, uint64_t t)
 	if (memory->text.clock == PTD_CLOCK_NONE)
 		*p++ = '-';
 	else
-		p = column_time(p, memory->text.clock, t);
+		p = column_times_put(&memory->times, p, t);
 	*p++ = ':';
 	*p++ = ' ';
 	memory->head_size = (size_t)(p - memory->head);
@@ -430,6 +431,7 @@ static int text_remember(const void *state, void **ret_memory)
 	if (!memory)
 		return -ENOMEM;
 	memory->text = *(const struct text *)state;
+	memory->times.clock = memory->text.clock;
 	*ret_memory = memory;
 	return 0;
 }

@@ -37,10 +37,8 @@ static void init(struct fixture *f)
 
 static int put(struct fixture *f, struct callmade *made)
 {
-	int r = 0;
+	const int r = calltree_calls(&f->tree, &made->thread, made->calls, made->batch.n_calls);
 
-	for (size_t i = 0; i < made->batch.n_calls && r == 0; i++)
-		r = calltree_call(&f->tree, &made->thread, &made->calls[i]);
 	callmade_clear(made);
 	return r;
 }
@@ -231,12 +229,13 @@ static void deep(void **state)
 	for (enum ptd_clock clock = PTD_CLOCK_NONE; clock <= PTD_CLOCK_TSC; clock++) {
 		init(&f);
 		f.info.clock = clock;
+		calltree_begin(&f.tree);
 		for (call.depth = 0; call.depth < 100000; call.depth++)
-			assert_int_equal(calltree_call(&f.tree, &f.made[0].thread, &call), 0);
+			assert_int_equal(calltree_calls(&f.tree, &f.made[0].thread, &call, 1), 0);
 		call.kind = PTD_CALL_LEAVE;
 		call.how = PTD_CALL_BY_RETURN;
 		for (; call.depth > 0; call.depth--)
-			assert_int_equal(calltree_call(&f.tree, &f.made[0].thread, &call), 0);
+			assert_int_equal(calltree_calls(&f.tree, &f.made[0].thread, &call, 1), 0);
 		call = (struct ptd_call){ .function = call.function };
 		for (size_t i = 0, start = 0; i < f.output.n_used; i++) {
 			if (f.output.buffer[i] != '\n')

@@ -84,6 +84,28 @@ static void times(void **state)
 	}
 }
 
+/* What is copied from the time before is what would have been written. */
+static void times_in_a_row(void **state)
+{
+	static const uint64_t rows[] = { 0,          1,          9999,          10000,   10001,
+					 19999,      5,          20000,         1234567, 1234568,
+					 1239999,    1240000,    99999,         99998,   1000000000,
+					 1000009999, UINT64_MAX, UINT64_MAX - 1 };
+
+	(void)state;
+	for (enum ptd_clock clock = PTD_CLOCK_NONE; clock <= PTD_CLOCK_NS; clock++) {
+		struct column_times row = { .clock = clock };
+
+		for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+			char text[COLUMN_MAX] = "", expected[COLUMN_MAX] = "";
+
+			*column_times_put(&row, text, rows[i]) = '\0';
+			*column_time(expected, clock, rows[i]) = '\0';
+			assert_string_equal(text, expected);
+		}
+	}
+}
+
 static void percents(void **state)
 {
 	static const struct {
@@ -106,9 +128,8 @@ static void percents(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers),
-		cmocka_unit_test(digits),
-		cmocka_unit_test(times),
+		cmocka_unit_test(numbers),  cmocka_unit_test(digits),
+		cmocka_unit_test(times),    cmocka_unit_test(times_in_a_row),
 		cmocka_unit_test(percents),
 	};
 
