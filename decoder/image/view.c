@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ struct view {
 	unsigned n_users;
 	struct view *next; /* of the same space */
 
+	uint64_t epoch;
 	struct arena arena;
 	uint64_t n_bytes;
 	struct map segs[3]; /* of 16-, 32- and 64-bit code: address → struct seg */
@@ -72,9 +74,23 @@ void views_share(struct views *views, size_t n)
 	views->n_seg_bytes_max = VIEWS_SEG_BYTES_MAX / n;
 }
 
+/* Begin an epoch: views of other threads have other ones, too. */
+static void begin_epoch(struct view *view)
+{
+	static _Atomic uint64_t n_epochs;
+
+	view->epoch = atomic_fetch_add_explicit(&n_epochs, 1, memory_order_relaxed) + 1;
+}
+
+uint64_t view_epoch(const struct view *view)
+{
+	return view->epoch;
+}
+
 /* Forget the segments. */
 static void forget_segs(struct view *view)
 {
+	begin_epoch(view);
 	view->views->n_seg_bytes -= view->n_bytes;
 	view->n_bytes = 0;
 	arena_deinit(&view->arena);
@@ -128,6 +144,7 @@ static int make_view(struct views *views, const struct space *space, struct view
 	if (!view)
 		return -ENOMEM;
 	view->views = views;
+	begin_epoch(view);
 	view->next = first_of(views, space);
 	if (vec_reserve(&views->all, 1) < 0 ||
 	    map_put(&views->of_space, (uintptr_t)space, (uintptr_t)view) < 0) {
@@ -444,7 +461,7 @@ struct making {
 	struct view *view;
 	struct seg seg;
 	struct ptd_run runs[SEG_RUNS_MAX];
-	uint64_t calls[SEG_RUNS_MAX];
+	struct seg_call calls[SEG_RUNS_MAX];
 	uint64_t pages[2 * SEG_RUNS_MAX + 2];
 	size_t n_pages;
 };
@@ -475,7 +492,7 @@ static bool is_far(const struct ptd_run *run)
 
 static void add_call(struct making *m, uint64_t ip)
 {
-	m->calls[m->seg.n_calls++] = ip;
+	m->calls[m->seg.n_calls++] = (struct seg_call){ .ret = ip };
 }
 
 /* Take the next run. Return: whether it goes on, at @ip. */
@@ -564,7 +581,7 @@ static int keep_seg(struct making *m, struct seg **ret_seg)
 	*seg = m->seg;
 	seg->runs = (struct ptd_run *)(seg + 1);
 	memcpy(seg->runs, m->runs, runs_size);
-	seg->calls = (uint64_t *)(seg->runs + seg->n_runs);
+	seg->calls = (struct seg_call *)(seg->runs + seg->n_runs);
 	memcpy(seg->calls, m->calls, calls_size);
 	for (size_t i = 0; i < m->n_pages; i++) {
 		struct touch *t = arena_alloc(&view->arena, sizeof(*t));

@@ -49,6 +49,14 @@ enum seg_kind {
 	SEG_GONE,     /* it does not hold any more */
 };
 
+struct seg;
+
+/* A call on the way. */
+struct seg_call {
+	uint64_t ret;     /* the address that it pushes */
+	struct seg *back; /* NULL, or the segment there that was found last: see view_epoch() */
+};
+
 struct seg {
 	uint8_t kind; /* enum seg_kind */
 	uint8_t mode;
@@ -60,7 +68,7 @@ struct seg {
 	struct seg
 	    *to[2]; /* NULL: not linked yet; of a return or an indirect branch the last ones */
 	struct ptd_run *runs;
-	uint64_t *calls; /* return addresses, in the order in which they are pushed */
+	struct seg_call *calls; /* in the order in which they push */
 };
 
 /* Return: instruction @i of @seg, and where it is. */
@@ -115,6 +123,12 @@ void view_put(struct view *view);
  * Return: 0 or -ENOMEM.
  */
 _must_check_ int view_find(struct view *view, uint64_t ip, uint8_t mode, struct seg **ret_seg);
+
+/*
+ * Return: a number that is another one for each view, and after the view has forgotten its
+ *         segments. While the number is the same, pointers to segments of the view stay valid.
+ */
+uint64_t view_epoch(const struct view *view);
 
 /*
  * Find what is mapped at @ip, of which there are bytes from @ret_offset of the object on, up to the

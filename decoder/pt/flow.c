@@ -58,13 +58,14 @@ struct flow {
 		struct seg seg; /* of it alone */
 		struct ptd_block block;
 		struct ptd_run run;
-		uint64_t call;
+		struct seg_call call;
 	} done;
 	bool is_behind_branch; /* a branch led there */
 	bool has_mode;         /* packets said what it is since the last gap */
 
 	struct tnt tnt;
 	struct retstack calls; /* those whose returns may be compressed */
+	uint64_t epoch;        /* of the view whose segments' calls these are */
 
 	bool has_event; /* taken, but its place was not reached yet */
 	struct walk_event event;
@@ -99,10 +100,17 @@ static uint64_t now(const struct flow *f)
  * Segments
  */
 
+/* Before the next run_hot() the view may be another one, so what it pushes goes with no segment. */
 static inline void push_calls(struct flow *f, const struct seg *s)
 {
 	for (size_t i = 0; i < s->n_calls; i++)
-		retstack_push(&f->calls, s->calls[i]);
+		retstack_push(&f->calls, s->calls[i].ret, NULL);
+}
+
+static inline void push_hot_calls(struct flow *f, const struct seg *s)
+{
+	for (size_t i = 0; i < s->n_calls; i++)
+		retstack_push(&f->calls, s->calls[i].ret, &s->calls[i]);
 }
 
 /* Find the segment where execution is. */
@@ -153,6 +161,20 @@ static inline struct seg *link_to(struct flow *f, struct seg *s, uint64_t ip)
 	s->to_ip[0] = ip;
 	s->to[0] = next;
 	return next;
+}
+
+/* The return at the end of @s leads to @ip, behind @call. Return: the segment there; NULL if there
+ * is no memory. */
+static inline struct seg *link_back(struct flow *f, const struct seg *s, uint64_t ip,
+				    struct seg_call *call)
+{
+	struct seg *next = call->back;
+
+	if (next && next->mode == s->mode)
+		return next;
+	if (view_find(f->base.view, ip, f->base.mode, &next) < 0)
+		return NULL;
+	return call->back = next;
 }
 
 /* Does the time that was read hold without asking whose code it is of? It is that of the next
@@ -241,24 +263,32 @@ static bool take_slow_target(struct flow *f, struct hot *h, bool returns, uint64
 	return is_tip;
 }
 
-/* Take the address that the return or indirect branch at the end of @s leads to. Return: whether
- * the next packet says it. */
-static inline bool take_hot_target(struct flow *f, struct hot *h, const struct seg *s,
-				   uint64_t *ret_ip)
+/*
+ * Take where the return or indirect branch at the end of @s leads to: @ret_next, NULL if there is
+ * no memory.
+ *
+ * Return: whether the next packet says it.
+ */
+static inline bool take_hot_target(struct flow *f, struct hot *h, struct seg *s,
+				   struct seg **ret_next)
 {
 	const bool returns = s->kind == SEG_RETURN;
+	struct seg_call *call;
+	uint64_t ip;
 
-	if (h->tnt.n == 0 && (walk_quick_tip(&f->walk, ret_ip) ||
+	if (h->tnt.n == 0 && (walk_quick_tip(&f->walk, &ip) ||
 			      (!(returns && walk_quick_tnt(&f->walk, &h->tnt.bits, &h->tnt.n)) &&
-			       take_slow_target(f, h, returns, ret_ip)))) {
-		push_calls(f, s);
+			       take_slow_target(f, h, returns, &ip)))) {
+		push_hot_calls(f, s);
+		*ret_next = link_to(f, s, ip);
 		return true;
 	}
 	/* A bit stands for a return to the last call. */
 	if (h->tnt.n == 0 || !returns || !(h->tnt.bits >> 63) || f->calls.depth + s->n_calls == 0)
 		return false;
-	push_calls(f, s);
-	*ret_ip = retstack_pop(&f->calls);
+	push_hot_calls(f, s);
+	ip = retstack_pop(&f->calls, &call);
+	*ret_next = call ? link_back(f, s, ip, call) : link_to(f, s, ip);
 	return tnt_pop(&h->tnt);
 }
 
@@ -271,9 +301,13 @@ static int run_hot(struct flow *f, struct runlist *out)
 {
 	struct ptd_run *o = out->runs + out->n, *const last = out->runs + out->n_max - SEG_RUNS_MAX;
 	struct hot h = { .tnt = f->tnt, .t = f->base.t, .next_t = f->base.t };
-	uint64_t ip, n_insns = 0;
+	const uint64_t epoch = view_epoch(f->base.view);
 	struct seg *s, *next;
+	uint64_t n_insns = 0;
 
+	if (f->epoch != epoch)
+		retstack_forget_calls(&f->calls);
+	f->epoch = epoch;
 	if (view_find(f->base.view, f->ip, f->base.mode, &s) < 0)
 		return -ENOMEM;
 	while (o <= last) {
@@ -284,11 +318,10 @@ static int run_hot(struct flow *f, struct runlist *out)
 				break;
 			is_taken = tnt_pop(&h.tnt);
 			next = s->to[is_taken] ?: link_cond(f, s, is_taken);
-			push_calls(f, s);
+			push_hot_calls(f, s);
 		} else if (s->kind == SEG_RETURN || s->kind == SEG_INDIRECT) {
-			if (!take_hot_target(f, &h, s, &ip))
+			if (!take_hot_target(f, &h, s, &next))
 				break;
-			next = link_to(f, s, ip);
 		} else if (s->kind == SEG_GONE) {
 			/* What leads here still does; it finds the new one by the old one. */
 			if (!s->to[0] &&
@@ -469,13 +502,14 @@ static bool take_bit(struct flow *f, enum walk_next next, bool *ret_bit, uint64_
 static enum result take_return(struct flow *f, struct runlist *out, const struct seg *s, bool bit,
 			       uint64_t offset, struct engine_step *ret_step)
 {
+	struct seg_call *call;
 	uint64_t ip;
 
 	/* The calls on the way come before it. */
 	push_calls(f, s);
 	if (!bit || f->calls.depth == 0)
 		return contradict(f, out, s);
-	ip = retstack_pop(&f->calls);
+	ip = retstack_pop(&f->calls, &call);
 	return decide_seg(f, out, s, ip, offset, ret_step);
 }
 
@@ -564,7 +598,7 @@ static void stand_behind_branch(struct flow *f, const struct seg *s)
 
 	if (s != &f->done.seg) {
 		f->done.seg = *s;
-		f->done.call = calls ? s->calls[s->n_calls - 1] : 0;
+		f->done.call = calls ? s->calls[s->n_calls - 1] : (struct seg_call){};
 	}
 	/* Its id may be given by another thread at this time. */
 	f->done.block = (struct ptd_block){
@@ -599,9 +633,9 @@ static void push_before(struct flow *f, const struct seg *s, size_t end)
 
 		at += run->n;
 		if (at > end || last->iclass != PTD_INSN_CALL ||
-		    s->calls[n_calls] != run->base + last->offset + last->size)
+		    s->calls[n_calls].ret != run->base + last->offset + last->size)
 			continue;
-		retstack_push(&f->calls, s->calls[n_calls++]);
+		retstack_push(&f->calls, s->calls[n_calls++].ret, NULL);
 	}
 }
 

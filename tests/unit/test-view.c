@@ -140,7 +140,7 @@ static void ends(void **state)
 		/* It is made once. */
 		assert_ptr_equal(find_seg(view, rows[i].from), seg);
 	}
-	assert_int_equal(find_seg(view, 0x05)->calls[0], BASE + 0x0b);
+	assert_int_equal(find_seg(view, 0x05)->calls[0].ret, BASE + 0x0b);
 	assert_true(view_has_code(view, BASE));
 	assert_false(view_has_code(view, BASE + 0x1000));
 	view_put(view);
@@ -152,6 +152,7 @@ static void changes(void **state)
 	struct setup *s = *state;
 	struct seg *low, *high, *next;
 	struct view *view;
+	uint64_t epoch;
 
 	map_at(s, 2, BASE + 0x1000);
 	map_at(s, 3, BASE + 0x1000);
@@ -159,13 +160,18 @@ static void changes(void **state)
 	low = find_seg(view, 0x00);
 	high = find_seg(view, 0x1000);
 	assert_int_equal(high->kind, SEG_COND);
+	epoch = view_epoch(view);
 	view = get_view(s, 3, view);
+	assert_true(view_epoch(view) == epoch);
 	assert_ptr_equal(find_seg(view, 0x00), low);
 	assert_int_equal(low->kind, SEG_COND);
 	assert_int_equal(high->kind, SEG_GONE);
 	next = find_seg(view, 0x1000);
 	assert_ptr_not_equal(next, high);
 	assert_int_equal(next->kind, SEG_COND);
+	/* Time goes back: the segments are forgotten. */
+	view = get_view(s, 2, view);
+	assert_true(view_epoch(view) != epoch);
 	view_put(view);
 }
 
@@ -181,6 +187,7 @@ static void shared(void **state)
 	assert_ptr_equal(a, b);
 	c = get_view(s, 2, NULL);
 	assert_ptr_not_equal(a, c);
+	assert_true(view_epoch(a) != view_epoch(c));
 	assert_false(view_has_code(a, BASE + 0x1000));
 	assert_true(view_has_code(c, BASE + 0x1000));
 	/* Time goes back: who is alone in its view gets it anew. */
