@@ -61,6 +61,7 @@ struct judge {
 	enum expect expect;
 	int last_marker; /* its kind, if the last record was a marker; else -1 */
 	bool after_insn; /* the last record was an instruction, or data of one */
+	bool is_pid_due; /* this record is a pid, and follows its thread */
 	bool is_timed;   /* a timestamp and a cpu were seen, or their absence was reported */
 	uint64_t time, cpu;
 

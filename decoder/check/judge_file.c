@@ -204,6 +204,7 @@ static bool check_expected(struct judge *judge, const struct record *rec)
 	if (expect == EXPECT_FOOTER && rec->type == RECORD_FOOTER)
 		return true;
 	judge->expect = EXPECT_ANYTHING;
+	judge->is_pid_due = expect == EXPECT_PID && rec->type == RECORD_PID;
 	if (expect == EXPECT_PID && rec->type != RECORD_PID)
 		judge_fault(judge, "a thread (type 22) is directly followed by its pid (type 24)");
 	if (expect == EXPECT_FOOTER)
@@ -223,6 +224,10 @@ static void check_switch(struct judge *judge, const struct record *rec)
 		return;
 	}
 	if (rec->type == RECORD_PID) {
+		if (!judge->is_pid_due)
+			judge_fault(judge,
+				    "a pid (type 24) comes right after its thread (type 22)");
+		judge->is_pid_due = false;
 		judge->file->pid = rec->addr;
 		return;
 	}

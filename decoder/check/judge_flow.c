@@ -105,18 +105,36 @@ static bool judge_landing(struct flow *flow, uint64_t pc)
 		      pc, interrupted);
 }
 
+/* The outermost hardware event is over: does control go on where it interrupted? */
+static bool judge_resumption(struct flow *flow, uint64_t pc)
+{
+	if (pc != flow->next)
+		return refuse(flow,
+			      "the return from a hardware event (marker 44) resumes at %#" PRIx64
+			      ", but the event (marker 43) interrupted %#" PRIx64,
+			      pc, flow->next);
+	if (flow->returned != 0 && flow->returned != pc)
+		return refuse(flow,
+			      "the branch before marker 44 (return from a hardware event) goes to "
+			      "%#" PRIx64 ", but the event (marker 43) interrupted %#" PRIx64,
+			      flow->returned, pc);
+	return true;
+}
+
 static inline bool arrive(struct flow *flow, uint64_t pc, bool is_signal)
 {
 	if (flow->is_free)
 		return true;
 	switch (flow->state) {
 	case FLOW_RESUMING:
+		return judge_resumption(flow, pc);
+	case FLOW_DIVERTED:
 		if (pc == flow->next)
 			return true;
 		return refuse(flow,
-			      "the return from a hardware event (marker 44) resumes at %#" PRIx64
-			      ", but the event (marker 43) interrupted %#" PRIx64,
-			      pc, flow->next);
+			      "the branch before markers 44 and 1 goes to %#" PRIx64
+			      ", but the next instruction is %#" PRIx64,
+			      flow->next, pc);
 	case FLOW_INSN:
 		if (pc == flow->next && !flow->wrong_fall)
 			return true;
@@ -176,6 +194,18 @@ bool flow_transfer(struct flow *flow, uint64_t pc)
 	const enum flow_state before = flow->state;
 	const struct code *last = &flow->last;
 
+	if (before == FLOW_RESUMING) {
+		const uint64_t interrupted = flow->next;
+
+		flow->state = flow->returned ? FLOW_DIVERTED : FLOW_ANYWHERE;
+		flow->next = flow->returned;
+		if (pc == interrupted)
+			return true;
+		return refuse(flow,
+			      "marker 1 behind marker 44 does not carry the pc that the event "
+			      "(marker 43) interrupted, %#" PRIx64 ", but %#" PRIx64,
+			      interrupted, pc);
+	}
 	flow->state = FLOW_LANDING;
 	if (before == FLOW_ANYWHERE) {
 		flow->syscall = -1;
@@ -212,23 +242,18 @@ bool flow_event(struct flow *flow, uint64_t pc)
 bool flow_return(struct flow *flow, uint64_t pc)
 {
 	const bool is_known = flow->state == FLOW_INSN && flow->last.class != CODE_UNKNOWN;
-	const uint64_t next = flow->next;
 
+	/* Behind another marker 44, the branch before that counts. */
+	if (flow->state != FLOW_RESUMING)
+		flow->returned = is_known && code_is_indirect(&flow->last) ? flow->next : 0;
 	flow->state = FLOW_RESUMING;
 	flow->next = pc;
-	if (!is_known || flow->is_free)
+	if (!is_known || flow->is_free || code_is_indirect(&flow->last))
 		return true;
-	if (!code_is_indirect(&flow->last))
-		return refuse(flow,
-			      "marker 44 (return from a hardware event) does not follow an "
-			      "indirect branch, but the instruction at %#" PRIx64,
-			      flow->last.pc);
-	if (next != pc)
-		return refuse(flow,
-			      "the branch before marker 44 (return from a hardware event) goes to "
-			      "%#" PRIx64 ", but the event (marker 43) interrupted %#" PRIx64,
-			      next, pc);
-	return true;
+	return refuse(flow,
+		      "marker 44 (return from a hardware event) does not follow an indirect "
+		      "branch, but the instruction at %#" PRIx64,
+		      flow->last.pc);
 }
 
 /* DynamoRIO's basic_counts refuses a file whose windows begin with another than 0, if it has more

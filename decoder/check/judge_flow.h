@@ -30,6 +30,7 @@ enum flow_state {
 	FLOW_HANDLER,  /* after marker 0: the handler comes, wherever it is */
 	FLOW_LANDING,  /* after marker 1: where the system call lands */
 	FLOW_RESUMING, /* after marker 44: the pc that was interrupted comes, which is next */
+	FLOW_DIVERTED, /* after markers 44 and 1: what the branch before them led to comes, next */
 };
 
 struct flow {
@@ -38,6 +39,7 @@ struct flow {
 	uint16_t last_type; /* its record type */
 	bool wrong_fall;    /* it jumps to its own fall-through and is recorded as untaken */
 	uint64_t next;      /* where it goes; without meaning for class CODE_UNKNOWN */
+	uint64_t returned;  /* where the branch before markers 44 goes; 0: it is not known */
 	int64_t syscall;    /* number of the system call that `last` makes, -1 if not known */
 
 	/* A ring; the innermost is at (n_signals - 1) % FLOW_DEPTH. */
@@ -65,7 +67,10 @@ _must_check_ bool flow_insn(struct flow *flow, const struct code *code, uint16_t
 /* Check a marker 0 with the interrupted @pc. Return: whether @pc would have come next. */
 _must_check_ bool flow_signal(struct flow *flow, uint64_t pc);
 
-/* Check a marker 1 with the @pc after the system call. Return: whether it may come here. */
+/*
+ * Check a marker 1 with the @pc after the system call; behind a marker 44, with the pc that the
+ * hardware event interrupted. Return: whether it may come here.
+ */
 _must_check_ bool flow_transfer(struct flow *flow, uint64_t pc);
 
 /* Another thread runs: nothing is known of what it did last. */
@@ -75,8 +80,8 @@ void flow_switch(struct flow *flow);
 _must_check_ bool flow_event(struct flow *flow, uint64_t pc);
 
 /*
- * Check a marker 44, which closes the marker 43 with @pc. Return: whether the last instruction went
- * there.
+ * Check a marker 44, which closes the marker 43 with @pc: that must come next, unless a marker 1
+ * follows. Return: whether the last instruction is a branch that can have left the kernel.
  */
 _must_check_ bool flow_return(struct flow *flow, uint64_t pc);
 

@@ -654,9 +654,34 @@ static const struct {
 	{ "a signal: its handler returns by a system call of its own",
 	  { SLICE(3, 7, 1, 5000), ALL(NOPS, 0x1000, 1), ASYNC(0x1001), ALL(IRET, KERNEL, 1),
 	    ALL(SIGRET, 0x2001, 2), ALL(SYSRET, KERNEL + 4, 1), PART(NOPS, 0x1000, 1, 1, 0) },
-	  T0 "90 1000+1 event:1001 48cf to:2001 ret@" K "0000+2 48c7c00f000000 2001+7 0f05 2008+2 "
-	     "event:200a 480f07 to:1001 ijmp@" K "0004+3 back:" K "0004 back:" K
-	     "0004 90 1001+1 " },
+	  T0 "90 1000+1 event:1001 48cf to:2001 ret@" K "0000+2 back:" K "0000 xfer:1001 "
+	     "48c7c00f000000 2001+7 0f05 2008+2 event:200a 480f07 to:1001 ijmp@" K "0004+3 back:" K
+	     "0004 xfer:200a 90 1001+1 " },
+	{ "a signal that came while the kernel was interrupted",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), ALL(NOPS, KERNEL, 2), ASYNC(KERNEL + 2),
+	    ALL(IRET, KERNEL + 0x100, 1), ALL(NOPS, 0x2000, 1) },
+	  T0 "b827000000 1000+5 0f05 1005+2 event:1007 90 " K "0000+1 90 " K "0001+1 event:" K
+	     "0002 48cf to:2000 ret@" K "0100+2 back:" K "0100 back:" K
+	     "0100 xfer:1007 90 2000+1 " },
+	{ "execve",
+	  { SLICE(3, 7, 1, 5000), ALL(EXEC, 0x1000, 2), ALL(NOPS, KERNEL, 4),
+	    ALL(SYSRET, KERNEL + 4, 1), SLICE(3, 7, 2, 5000), ALL(NOPS, 0x8000, 1),
+	    ALL(SYS, 0x8001, 2), ALL(NOPS, KERNEL, 4), ALL(SYSRET, KERNEL + 4, 1),
+	    ALL(NOPS, 0x8008, 1) },
+	  T0 "b83b000000 1000+5 0f05 1005+2 event:1007 " NOP4(
+	      K "000") "480f07 to:8000 ijmp@" K "0004+3 back:" K "0004 xfer:1007 90 8000+1 " T5
+		       "b827000000 8001+5 0f05 8006+2 event:8008 " NOP4(
+			   K "000") "480f07 to:8008 ijmp@" K "0004+3 back:" K "0004 90 8008+1 " },
+	{ "a gap from the kernel's code to the program's, which goes on behind the call",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), ALL(NOPS, KERNEL, 4), GAP(OVERFLOW, 0),
+	    ALL(NOPS, 0x1007, 1) },
+	  T0 "b827000000 1000+5 0f05 1005+2 event:1007 " NOP4(K "000") T5
+	  "win:1 back:1007 90 1007+1 " },
+	{ "a gap from the kernel's code to the program's, elsewhere",
+	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), ALL(NOPS, KERNEL, 4), GAP(OVERFLOW, 0),
+	    ALL(NOPS, 0x3000, 1) },
+	  T0 "b827000000 1000+5 0f05 1005+2 event:1007 " NOP4(K "000") T5
+	  "win:1 back:1007 xfer:1007 90 3000+1 " },
 	{ "the kernel at the end",
 	  { SLICE(3, 7, 1, 5000), ALL(SYS, 0x1000, 2), ALL(NOPS, KERNEL, 4) },
 	  T0 "b827000000 1000+5 0f05 1005+2 event:1007 " NOP4(K "000") "back:1007 " },

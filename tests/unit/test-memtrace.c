@@ -1110,11 +1110,11 @@ static const struct labelled whole[] = {
 	{ "nested target", MARKER(29, 0xffffffff81000001) },
 	{ "nested iret", REC(16, 2, 0xffffffff81000200) },
 	{ "nested return", MARKER(44, 0xffffffff81000200) },
-	{ NULL, CODE(2, 0xcf48) },
+	{ "second code", CODE(2, 0xcf48) },
 	{ "target", MARKER(29, 0x401001) },
 	{ "iret", REC(16, 2, 0xffffffff81000001) },
 	{ "return", MARKER(44, 0xffffffff81000001) },
-	{ NULL, CODE(1, 0x90) },
+	{ "behind code", CODE(1, 0x90) },
 	{ "behind", REC(10, 1, 0x401001) },
 	{ "exit", REC(23, 4, 1001) },
 	{ NULL, REC(26, 0, 0) },
@@ -1132,7 +1132,7 @@ static void whole_systems(void **state)
 		{ .name = "no pc",
 		  { SET("event", MARKER(43, 0)) },
 		  "marker 43 (hardware event) does not carry the interrupted pc",
-		  4 },
+		  3 },
 		{ .name = "goes on elsewhere",
 		  { SET("behind", REC(10, 1, 0x401003)) },
 		  "(marker 44) resumes at 0x401003, but the event (marker 43) interrupted "
@@ -1140,6 +1140,29 @@ static void whole_systems(void **state)
 		{ .name = "the branch leads elsewhere",
 		  { SET("target", MARKER(29, 0x401002)) },
 		  "goes to 0x401002, but the event (marker 43) interrupted 0x401001" },
+		{ .name = "goes on elsewhere, marked",
+		  { SET("target", MARKER(29, 0x403000)), SET("behind", REC(10, 1, 0x403000)),
+		    PUT("behind code", MARKER(1, 0x401001)) },
+		  NULL },
+		{ .name = "goes on elsewhere than the branch, marked",
+		  { SET("target", MARKER(29, 0x403000)), SET("behind", REC(10, 1, 0x403001)),
+		    PUT("behind code", MARKER(1, 0x401001)) },
+		  "the branch before markers 44 and 1 goes to 0x403000, but the next instruction "
+		  "is 0x403001" },
+		{ .name = "goes on elsewhere, marked with another pc",
+		  { SET("target", MARKER(29, 0x403000)), SET("behind", REC(10, 1, 0x403000)),
+		    PUT("behind code", MARKER(1, 0x401002)) },
+		  "marker 1 behind marker 44 does not carry the pc that the event (marker 43) "
+		  "interrupted, 0x401001, but 0x401002" },
+		{ .name = "both return at once",
+		  { DEL("nested return"), SET("nested target", MARKER(29, 0x401001)),
+		    DEL("second code"), DEL("target"), DEL("iret"),
+		    PUT("return", MARKER(44, 0xffffffff81000200)) },
+		  NULL },
+		{ .name = "both return at once, but the branch leads to the inner one",
+		  { DEL("nested return"), DEL("second code"), DEL("target"), DEL("iret"),
+		    PUT("return", MARKER(44, 0xffffffff81000200)) },
+		  "goes to 0xffffffff81000001, but the event (marker 43) interrupted 0x401001" },
 		{ .name = "no branch before the return",
 		  { DEL("nested target"), SET("nested code", CODE(2, 0x9066)),
 		    SET("nested iret", REC(10, 2, 0xffffffff81000200)) },
@@ -1194,6 +1217,81 @@ static void whole_systems(void **state)
 	vec_deinit(&records);
 }
 
+/* --- a file for each core --------------------------------------------------------------------- */
+
+static const struct labelled cores[] = {
+	{ NULL, REC(25, 0, 7) },
+	{ NULL, MARKER(12, 7) },
+	{ "type", MARKER(9, 0x50344) },
+	{ NULL, REC(22, 4, 1001) },
+	{ NULL, REC(24, 4, 1000) },
+	{ NULL, MARKER(10, 64) },
+	{ NULL, MARKER(18, 4096) },
+	{ NULL, MARKER(2, TIME) },
+	{ NULL, MARKER(3, 1) },
+	{ NULL, CODE(2, 0x10eb) },
+	{ "jump", REC(11, 2, 0x401000) }, /* to 0x401012, where the thread does not come any more */
+	{ "event", MARKER(43, 0x401012) },
+	{ NULL, CODE(1, 0x90) },
+	{ "entry", REC(10, 1, 0xffffffff81000000) },
+	{ "thread 2", REC(22, 4, 2002) },
+	{ "pid 2", REC(24, 4, 2000) },
+	{ "time 2", MARKER(2, TIME + 1) },
+	{ "cpu 2", MARKER(3, 1) },
+	{ "code 2", CODE(1, 0x90) },
+	{ "other", REC(10, 1, 0x501000) },
+	{ "thread 3", REC(22, 4, 1001) },
+	{ "pid 3", REC(24, 4, 1000) },
+	{ "time 3", MARKER(2, TIME + 2) },
+	{ "cpu 3", MARKER(3, 1) },
+	{ "code 3", CODE(1, 0x90) },
+	{ "third", REC(10, 1, 0x601000) },
+	{ "idle", MARKER(33, 0) },
+	{ "exit", REC(23, 4, 1001) },
+	{ NULL, REC(26, 0, 0) },
+};
+
+static void core_sharded(void **state)
+{
+	static const struct spoil rows[] = {
+		{ .name = "as it should be", {}, NULL },
+		{ .name = "one thread in each file",
+		  { SET("type", MARKER(9, 0x40344)), DEL("idle") },
+		  "a second thread or pid (type 22), but a file holds one thread",
+		  8 },
+		{ .name = "a thread without its pid",
+		  { DEL("pid 2") },
+		  "a thread (type 22) is directly followed by its pid (type 24)" },
+		{ .name = "a pid without its thread",
+		  { DEL("thread 2") },
+		  "a pid (type 24) comes right after its thread (type 22)",
+		  3 },
+		{ .name = "the exit of another thread than the last",
+		  { SET("exit", REC(23, 4, 2002)) },
+		  "thread 2002 exits in the file of thread 1001" },
+		{ .name = "a return from an event of the thread before",
+		  { PUT("code 2", MARKER(44, 0xffffffff81000000)) },
+		  "marker 44 (return from a hardware event) has no marker 43" },
+		{ .name = "time goes back, though for another thread",
+		  { SET("time 2", MARKER(2, TIME - 1)) },
+		  "time goes back" },
+		{ .name = "a flow that breaks without a switch",
+		  { DEL("thread 3"), DEL("pid 3"), SET("exit", REC(23, 4, 2002)) },
+		  "after the instruction at 0x501000 comes 0x501001, but the next instruction is "
+		  "0x601000" },
+		{ .name = "idle cores in a file of a thread",
+		  { SET("type", MARKER(9, 0x40344)), DEL("thread 2"), DEL("pid 2"), DEL("thread 3"),
+		    DEL("pid 3"), DEL("other"), DEL("code 2"),
+		    SET("third", REC(10, 1, 0xffffffff81000001)) },
+		  "marker 33 is not allowed here: it belongs to core-sharded traces" },
+	};
+
+	(void)state;
+	records_of = cores;
+	n_records_of = ARRAY_LEN(cores);
+	run_rows(rows, ARRAY_LEN(rows));
+}
+
 static int back_to_base(void **state)
 {
 	(void)state;
@@ -1243,22 +1341,27 @@ static const struct labelled chunks[] = {
 	{ NULL, REC(26, 0, 0) },
 };
 
+/* Add a component to a zip file. */
+static void add_component(zipFile zip, const void *bytes, size_t size)
+{
+	assert_non_null(zip);
+	assert_int_equal(
+	    zipOpenNewFileInZip64(zip, "chunk", NULL, NULL, 0, NULL, 0, NULL, Z_DEFLATED, 1, 1),
+	    ZIP_OK);
+	assert_int_equal(zipWriteInFileInZip(zip, bytes, (unsigned int)size), ZIP_OK);
+	assert_int_equal(zipCloseFileInZip(zip), ZIP_OK);
+}
+
 /* Write the records as a zip file, cut where a record says so. */
 static void write_zip(const char *path, const uint8_t *bytes, size_t size)
 {
 	zipFile zip = zipOpen64(path, APPEND_STATUS_CREATE);
 	size_t end;
 
-	assert_non_null(zip);
 	for (size_t at = 0; at < size; at = end + RECORD_SIZE) {
 		for (end = at; end < size && record_read(bytes + end).type != NEXT_COMPONENT;)
 			end += RECORD_SIZE;
-		assert_int_equal(zipOpenNewFileInZip64(zip, "chunk", NULL, NULL, 0, NULL, 0, NULL,
-						       Z_DEFLATED, 1, 1),
-				 ZIP_OK);
-		assert_int_equal(zipWriteInFileInZip(zip, bytes + at, (unsigned int)(end - at)),
-				 ZIP_OK);
-		assert_int_equal(zipCloseFileInZip(zip), ZIP_OK);
+		add_component(zip, bytes + at, end - at);
 	}
 	assert_int_equal(zipClose(zip, NULL), ZIP_OK);
 }
@@ -1343,6 +1446,62 @@ static void put_schedule(const char *dir, const struct schedule_entry *entries, 
 			 const char *name)
 {
 	tempdir_put(dir, name, entries, n * sizeof(*entries));
+}
+
+/* The entries, each in a component of its own, in the order of their digits in @order. */
+static void put_cpu_schedule(const char *dir, const struct schedule_entry *entries,
+			     const char *order)
+{
+	char path[TEMPDIR_SIZE + 32];
+	zipFile zip;
+
+	(void)snprintf(path, sizeof(path), "%s/cpu_schedule.bin.zip", dir);
+	zip = zipOpen64(path, APPEND_STATUS_CREATE);
+	for (; *order; order++)
+		add_component(zip, &entries[*order - '0'], sizeof(*entries));
+	assert_int_equal(zipClose(zip, NULL), ZIP_OK);
+}
+
+static void cpu_schedules(void **state)
+{
+	/* Of a thread that left CPU 0 for CPU 1 and came back, and one that stayed there. */
+	static const struct spoil migrates = { .edits = { SET("cpu", MARKER(3, 0)),
+							  SET("cpu 2", MARKER(3, 1)) } };
+	static const struct spoil stays = {
+		.edits = { SET("thread", REC(22, 4, 1002)), SET("exit", REC(23, 4, 1002)),
+			   SET("time", MARKER(2, TIME + 5)), SET("cpu", MARKER(3, 0)),
+			   SET("cpu 2", MARKER(3, 0)) }
+	};
+	static const struct schedule_entry good[] = {
+		{ 1001, TIME, 0, 0 },       { 1002, TIME + 5, 0, 0 },   { 1001, TIME + 10, 1, 10 },
+		{ 1002, TIME + 10, 0, 10 }, { 1001, TIME + 20, 0, 12 }, { 1002, TIME + 20, 0, 12 },
+	};
+	_cleanup_(freep) uint8_t *first = NULL, *second = NULL;
+	const char *dir = *state;
+	size_t size;
+
+	first = build(&migrates, &size);
+	tempdir_put(dir, "a", first, size);
+	second = build(&stays, &size);
+	tempdir_put(dir, "b", second, size);
+	put_cpu_schedule(dir, good, "013452");
+	expect_dir(dir, NULL);
+	/* DynamoRIO groups them by the CPUs in them, wherever they stand. */
+	put_cpu_schedule(dir, good, "201345");
+	expect_dir(dir, NULL);
+	put_cpu_schedule(dir, good, "012345");
+	expect_dir(dir, NULL);
+	/* Entries of a thread that follow each other on a CPU count as their first. */
+	put_cpu_schedule(dir, good, "02145");
+	expect_dir(dir, NULL);
+	put_cpu_schedule(dir, good, "103452");
+	expect_dir(dir, "cpu_schedule.bin.zip: entry 0 is thread 1002 at");
+	put_cpu_schedule(dir, good, "01345");
+	expect_dir(dir, "cpu_schedule.bin.zip: entry 5 is nothing, but the trace has thread 1001");
+	put_cpu_schedule(dir, good, "0342");
+	expect_dir(dir, "cpu_schedule.bin.zip: entry 1 is thread 1002 at");
+	put_cpu_schedule(dir, good, "0134522");
+	expect_dir(dir, "cpu_schedule.bin.zip: entry 6 is thread 1001 at");
 }
 
 static void schedules(void **state)
@@ -1559,8 +1718,10 @@ int main(void)
 		cmocka_unit_test(deep_signals),
 		cmocka_unit_test_teardown(system_calls, back_to_base),
 		cmocka_unit_test_teardown(whole_systems, back_to_base),
+		cmocka_unit_test_teardown(core_sharded, back_to_base),
 		cmocka_unit_test_setup_teardown(zip_chunks, make_dir, remove_dir_and_back),
 		cmocka_unit_test_setup_teardown(schedules, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(cpu_schedules, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(tables, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(directories, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(addresses, make_dir, remove_dir),
