@@ -17,6 +17,7 @@
 #include "base/base.h"
 #include "ptd/decode.h"
 #include "tests/lib/decoding.h"
+#include "tests/lib/reservoir.h"
 
 #define PICKS_MAX 100000
 
@@ -27,29 +28,15 @@ struct pick {
 
 struct picks {
 	struct pick *items;
-	size_t n, n_max;
-	uint64_t n_seen;
-	uint64_t random;
+	size_t n;
+	struct reservoir reservoir;
 };
 
-/* splitmix64 */
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
-/* Of all instructions seen, each is among those kept with the same chance. */
 static void see(struct picks *picks, uint64_t address, uint32_t symbol)
 {
-	uint64_t i = picks->n_seen++;
+	const uint64_t i = reservoir_place(&picks->reservoir);
 
-	if (i >= picks->n_max)
-		i = next_random(&picks->random) % picks->n_seen;
-	if (i >= picks->n_max)
+	if (i >= picks->reservoir.n_max)
 		return;
 	picks->items[i] = (struct pick){ .address = address, .symbol = symbol };
 	if (picks->n <= i)
@@ -82,15 +69,15 @@ int main(int argc, char **argv)
 		if (option == 'd')
 			options.debug_dir = optarg;
 		else if (option == 'n')
-			picks.n_max = strtoul(optarg, NULL, 0);
+			picks.reservoir.n_max = strtoul(optarg, NULL, 0);
 		else if (option == 's')
-			picks.random = strtoull(optarg, NULL, 0);
+			picks.reservoir.random = strtoull(optarg, NULL, 0);
 		else
 			return 2;
 	}
-	if (argc - optind != 2 || picks.n_max == 0 || picks.n_max > PICKS_MAX)
+	if (argc - optind != 2 || picks.reservoir.n_max == 0 || picks.reservoir.n_max > PICKS_MAX)
 		error(2, 0, "usage: names [-d DEBUGDIR] -n N -s SEED SNAPSHOT OBJECT");
-	picks.items = calloc(picks.n_max, sizeof(*picks.items));
+	picks.items = calloc(picks.reservoir.n_max, sizeof(*picks.items));
 	if (!picks.items)
 		error(1, ENOMEM, "names");
 
