@@ -80,7 +80,7 @@ static int find_facts(struct functions *functions, const struct ptd_batch *batch
 		const struct function *f = functions_get(functions, facts.code);
 
 		facts.role = f->role;
-		if (functions_is_beginning(f, block->address))
+		if (functions_is_beginning(f, batch, block, 0))
 			facts.flags |= BLOCKFACTS_BEGINS;
 	}
 	if (ends(block, !(end_code & CODE_UNNAMED)) ||

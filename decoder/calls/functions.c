@@ -15,6 +15,7 @@ void functions_deinit(struct functions *functions)
 	vec_deinit(&functions->all);
 	starts_deinit(&functions->starts);
 	map_deinit(&functions->by_symbol);
+	map_deinit(&functions->by_note);
 	arena_deinit(&functions->arena);
 }
 
@@ -184,6 +185,27 @@ static int add_function(struct functions *functions, const struct ptd_function *
 	return 0;
 }
 
+/* Find the function of a symbol that was not seen yet, or add one. */
+static int find_symbol(struct functions *functions, const struct ptd_batch *batch,
+		       const struct ptd_object *object, uint32_t id, uint32_t *ret_code)
+{
+	const struct ptd_symbol *symbol = batch->symbols[id];
+	const uint64_t note = (uintptr_t)symbol->jit;
+	const uint64_t *known = note ? map_get(&functions->by_note, note) : NULL;
+	int r;
+
+	if (known) {
+		*ret_code = (uint32_t)*known;
+		return 0;
+	}
+	r = add_function(
+	    functions,
+	    &(struct ptd_function){
+		.symbol = id, .object = object, .name = symbol->name, .address = symbol->address },
+	    ret_code);
+	return r < 0 || !note ? r : map_put(&functions->by_note, note, *ret_code);
+}
+
 int functions_code(struct functions *functions, const struct ptd_batch *batch,
 		   const struct ptd_block *block, size_t i, uint32_t *ret_code)
 {
@@ -201,12 +223,7 @@ int functions_code(struct functions *functions, const struct ptd_batch *batch,
 		*ret_code = (uint32_t)*known;
 		return 0;
 	}
-	r = add_function(functions,
-			 &(struct ptd_function){ .symbol = symbol,
-						 .object = block->object,
-						 .name = batch->symbols[symbol]->name,
-						 .address = batch->symbols[symbol]->address },
-			 ret_code);
+	r = find_symbol(functions, batch, block->object, symbol, ret_code);
 	return r < 0 ? r : map_put(&functions->by_symbol, key, *ret_code);
 }
 

@@ -5,8 +5,9 @@
  * Functions
  *
  * The functions that code belongs to, and what their names say about how they behave. Code with a
- * symbol belongs to the function of this symbol. Code without one belongs to the nearest function
- * below it that was called, and that has no symbol either.
+ * symbol belongs to the function of this symbol; symbols of the same note in a jitdump are one
+ * function, as bytes that the compiler changed later are in another object. Code without a symbol
+ * belongs to the nearest function below it that was called, and that has no symbol either.
  *
  * A code is a number that is the same for instructions that can follow each other without a call:
  * of code with a symbol the number of its function, of code without one a number for the object.
@@ -63,6 +64,7 @@ struct functions {
 	struct arena arena;
 	VEC(const struct ptd_function *) all; /* each is in a struct function */
 	struct map by_symbol;                 /* object and symbol → number */
+	struct map by_note;                   /* note in a jitdump → number */
 	struct starts starts;                 /* of those without a symbol */
 	size_t n_learned;                     /* functions whose role was not known at first */
 };
@@ -74,10 +76,16 @@ static inline const struct function *functions_get(const struct functions *funct
 	return (const struct function *)(const void *)functions->all.items[i];
 }
 
-/* Return: whether @address, as linked, is where the function begins. A cold part is not called. */
-static inline bool functions_is_beginning(const struct function *function, uint64_t address)
+/*
+ * Return: whether @function, to which instruction @i of @block belongs, begins with it. A cold part
+ * is not called.
+ */
+static inline bool functions_is_beginning(const struct function *function,
+					  const struct ptd_batch *batch,
+					  const struct ptd_block *block, size_t i)
 {
-	return function->role != FUNCTION_COLD && function->shown.address == address;
+	return function->role != FUNCTION_COLD && batch->symbols[block->insns[i].symbol]->address ==
+						      block->address + block->insns[i].offset;
 }
 
 /* Get the code of instruction @i of @block. Return: 0 or -ENOMEM. */

@@ -63,7 +63,6 @@ uint32_t step_function(struct step *s)
 
 void step_set_code(struct step *s, uint32_t code)
 {
-	const struct ptd_block *block = s->run->block;
 	const struct function *f;
 
 	s->code = code;
@@ -73,7 +72,7 @@ void step_set_code(struct step *s, uint32_t code)
 		return;
 	f = function_at(s, code);
 	s->role = f->role;
-	s->begins = functions_is_beginning(f, block->address + block->insns[s->insn].offset);
+	s->begins = functions_is_beginning(f, s->batch, s->run->block, s->insn);
 }
 
 void step_join(struct step *s)
@@ -99,10 +98,9 @@ bool step_is_inside(struct step *s, const struct frame *frame)
 	const struct function *f = function_at(s, frame->function);
 	uint32_t nearest;
 
-	if (f->shown.object != s->run->block->object)
-		return false;
 	if (!step_is_named(s))
 		return f->shown.symbol == PTD_NO_SYMBOL &&
+		       f->shown.object == s->run->block->object &&
 		       functions_nearest(functions, s->run->block, s->insn, &nearest) &&
 		       nearest == frame->function;
 	return frame->function == s->code ||

@@ -25,6 +25,8 @@
  * The code: each instruction has one byte. A symbol reaches to the next one; what is called "" is
  * code without a symbol.
  */
+static const struct ptd_jit_note jit_note = { .t = 1, .address = 0xf500, .size = 0x10 };
+
 static const struct ptd_symbol code[] = {
 	{ .name = "main", .address = 0x1000 },
 	{ .name = "f", .address = 0x2000 },
@@ -58,6 +60,8 @@ static const struct ptd_symbol code[] = {
 	{ .name = "JS:*run /s.js:2:1", .address = 0xf200 },
 	{ .name = "Builtins_InterpreterEntryTrampoline", .address = 0xf300 },
 	{ .name = "Builtin:BaselineOutOfLinePrologue", .address = 0xf400 },
+	{ .name = "jitted", .address = 0xf500, .jit = &jit_note },
+	{ .name = "jitted", .address = 0xf600, .jit = &jit_note }, /* bytes that were changed */
 	{ .name = "entry", .address = 0xffff800000001000 },
 	{ .name = "work", .address = 0xffff800000002000 },
 };
@@ -295,6 +299,10 @@ static const struct {
 } streams[] = {
 	{ "a call and its return", "1000:3c>2000 2000:2r 1003:1o",
 	  "+main:start@0 +f:call@1 -f:return@1 -main:end@0" },
+	{ "a jump between the bytes that a JIT compiler noted and those that it changed",
+	  "1000:3c>f500 f500:2j>f602 f602:1r 1003:1c>f600 f600:2j>f503 f503:1r 1004:1o",
+	  "+main:start@0 +jitted:call@1 -jitted:return@1 +jitted:call@1 -jitted:return@1 "
+	  "-main:end@0" },
 	{ "calls in calls", "1000:1C 2000:1C 3000:1r 2001:1r 1001:1C 4000:1r 1002:1o",
 	  "+main:start@0 +f:call@1 +g:call@2 -g:return@2 -f:return@1 +h:call@1 -h:return@1 "
 	  "-main:end@0" },
