@@ -5,7 +5,9 @@
  * writes DIR/jit-PID.dump, and what its memory holds at the end to DIR/PID-ADDR.
  *
  * Each function has a loop, so that it is recognised by how long it runs, and adds a number of its
- * own to a sum; the program ends with status 1 if the sum is wrong.
+ * own to a sum; the program ends with status 1 if the sum is wrong. DIR/calls has the calls: for
+ * each its thread, + or -, and the name that the function has then, if it has one: once half was
+ * noted over its end, what is left of alpha has none.
  *
  *	alpha	at 0, noted, then called
  *	beta	at 256, called, then noted, then called again
@@ -85,6 +87,18 @@ static void ids(void)
 	put32((uint32_t)syscall(SYS_gettid));
 }
 
+static FILE *calls;
+
+static void begin_log(const char *dir)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/calls", dir);
+	calls = fopen(path, "w");
+	if (!calls)
+		die(path);
+}
+
 static void begin_dump(const char *dir)
 {
 	char path[4096];
@@ -160,12 +174,15 @@ static void make(size_t at, uint32_t number)
 
 static uint64_t sum;
 
-static void call(size_t at)
+/* Call the function, whose name the dump says now, or will say next; NULL: never. */
+static void call(size_t at, const char *name)
 {
 	uint32_t (*function)(void);
 
 	*(void **)&function = memory + at;
 	sum += function();
+	if (name)
+		fprintf(calls, "%d +%s\n%d -%s\n", (int)getpid(), name, (int)getpid(), name);
 }
 
 static void remap(void)
@@ -210,39 +227,40 @@ int main(int argc, char **argv)
 	memory = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		die("mmap");
+	begin_log(argv[1]);
 	begin_dump(argv[1]);
 
 	make(0, 1);
 	note(0, "alpha");
-	call(0);
+	call(0, "alpha");
 	make(256, 20);
 	if (!noted)
-		call(256);
+		call(256, "beta");
 	note(256, "beta");
-	call(256);
+	call(256, "beta");
 	make(512, 1);
 	note_move(0, 512, 1);
-	call(512);
+	call(512, "alpha");
 	make(0, 300);
 	note(0, "gamma");
-	call(0);
+	call(0, "gamma");
 	make(0, 4000);
 	note(0, "patch");
-	call(0);
-	call(512);
+	call(0, "patch");
+	call(512, "alpha");
 	make(526, 50000);
 	note(526, "half");
-	call(526);
-	call(512);
+	call(526, "half");
+	call(512, "half");
 	expected += 1 + (noted ? 20 : 40) + 1 + 300 + 4000 + 1 + 50000 + 50000;
 
 	make(1024, 600000);
 	note(1024, "old");
-	call(1024);
+	call(1024, "old");
 	remap();
 	make(1024, 7000000);
 	note(1024, "page");
-	call(1024);
+	call(1024, "page");
 	expected += 600000 + 7000000;
 
 	for (uint32_t i = 0; i < 100; i++) {
@@ -251,22 +269,24 @@ int main(int argc, char **argv)
 		snprintf(name, sizeof(name), "many%u", (unsigned int)i);
 		make(2048 + 32 * (i % 4), i);
 		note(2048 + 32 * (i % 4), name);
-		call(2048 + 32 * (i % 4));
+		call(2048 + 32 * (i % 4), name);
 		expected += i;
 	}
 
 	if (argc == 3) {
 		record(3, 0);
 		fflush(dump);
-		call(1024);
+		call(1024, NULL);
 		expected += 7000000;
 	} else {
 		make(3072, 80000000);
 		note(3072, "last");
-		call(3072);
+		call(3072, NULL);
 		expected += 80000000;
 		cut_off();
 	}
+	if (fclose(calls) != 0)
+		die("calls");
 	keep_memory(argv[1]);
 	/* ptd asks whose the dump is, which nobody knows any more once this has ended. */
 	usleep(300000);
