@@ -331,6 +331,64 @@ int record_read_switch(uint32_t type, uint16_t misc, struct cursor body,
 	return 0;
 }
 
+/* --- samples of tracepoints ------------------------------------------------------------------- */
+
+/* What stands before the raw data, by RECORD_SAMPLE_TYPE. */
+struct raw_sample {
+	uint64_t id;
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, reserved;
+};
+
+static_assert(sizeof(struct raw_sample) == 32, "as the kernel writes it");
+static_assert(sizeof(struct record_raw_sys_enter) == 16, "as TRACING_DATA says");
+static_assert(sizeof(struct record_raw_signal) == 24, "as TRACING_DATA says");
+
+static struct record_raw_common common_of(uint16_t type, const struct trailer *who)
+{
+	return (struct record_raw_common){ .type = type, .pid = (int32_t)who->tid };
+}
+
+static size_t write_sample(uint64_t id, const void *raw, uint32_t raw_size,
+			   const struct trailer *who, void *to, size_t room)
+{
+	const struct raw_sample sample = {
+		.id = id, .pid = who->pid, .tid = who->tid, .time = who->time, .cpu = who->cpu
+	};
+	const uint32_t zero = 0, size = raw_size + sizeof(zero); /* the end is a multiple of 8 */
+	struct frame f;
+
+	frame_begin(&f, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, to, room);
+	frame_put(&f, &sample, sizeof(sample));
+	frame_put(&f, &size, sizeof(size));
+	frame_put(&f, raw, raw_size);
+	frame_put(&f, &zero, sizeof(zero));
+	return frame_end(&f, NULL);
+}
+
+size_t record_write_sys_enter(uint32_t number, const struct trailer *who, void *to, size_t room)
+{
+	const struct record_raw_sys_enter raw = {
+		.common = common_of(RECORD_TRACEPOINT_SYS_ENTER, who),
+		.id = number,
+	};
+
+	return write_sample(RECORD_ID_SYS_ENTER, &raw, sizeof(raw), who, to, room);
+}
+
+size_t record_write_signal_deliver(uint32_t signal, uint64_t handler, const struct trailer *who,
+				   void *to, size_t room)
+{
+	const struct record_raw_signal raw = {
+		.common = common_of(RECORD_TRACEPOINT_SIGNAL, who),
+		.sig = (int32_t)signal,
+		.handler = handler,
+	};
+
+	return write_sample(RECORD_ID_SIGNAL, &raw, sizeof(raw), who, to, room);
+}
+
 /* --- the AUX ring, and what is lost ----------------------------------------------------------- */
 
 size_t record_write_aux(const struct record_aux *aux, const struct trailer *trailer, void *to,

@@ -38,9 +38,11 @@
 
 struct tsc_conv;
 
-/* Event ids: the snapshot's two attrs, and the only ids its trailers may hold. */
-#define RECORD_ID_PT       UINT64_C(1)
-#define RECORD_ID_SIDEBAND UINT64_C(2)
+/* Event ids: the snapshot's attrs. Its trailers may hold the first two only. */
+#define RECORD_ID_PT        UINT64_C(1)
+#define RECORD_ID_SIDEBAND  UINT64_C(2)
+#define RECORD_ID_SYS_ENTER UINT64_C(3)
+#define RECORD_ID_SIGNAL    UINT64_C(4)
 
 /* Size of the largest record: a multiple of 8 that fits perf_event_header.size. */
 #define RECORD_SIZE_MAX 65528u
@@ -172,6 +174,46 @@ size_t record_write_switch(const struct record_switch *sw, const struct trailer 
 /* Read a SWITCH or SWITCH_CPU_WIDE, as @type says; of the former the other is 0/0. */
 _must_check_ int record_read_switch(uint32_t type, uint16_t misc, struct cursor body,
 				    struct record_switch *ret_switch);
+
+/* --- samples of tracepoints ------------------------------------------------------------------- */
+
+/*
+ * SAMPLE of an event that follows a tracepoint of the kernel: what a snapshot of the software
+ * source has of system calls and signals. The sample_type of the events is RECORD_SAMPLE_TYPE.
+ * Their attr.config, and where the raw data have their fields, are below; a perf.data file says so
+ * in TRACING_DATA, because both differ from kernel to kernel. These are samples of no kernel:
+ * fields that the source does not know are not there.
+ *
+ * @who: the thread, its CPU and the time
+ */
+#define RECORD_SAMPLE_TYPE                                                                   \
+	((uint64_t)(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_RAW | \
+		    PERF_SAMPLE_IDENTIFIER))
+#define RECORD_TRACEPOINT_SYS_ENTER 1u
+#define RECORD_TRACEPOINT_SIGNAL    2u
+
+/* What the raw data of every tracepoint begin with. */
+struct record_raw_common {
+	uint16_t type; /* attr.config */
+	uint8_t flags, preempt_count;
+	int32_t pid; /* the kernel's number of the thread */
+};
+
+struct record_raw_sys_enter {
+	struct record_raw_common common;
+	int64_t id; /* number of the system call */
+};
+
+struct record_raw_signal {
+	struct record_raw_common common;
+	int32_t sig;
+	uint32_t reserved;
+	uint64_t handler; /* sa_handler is a macro */
+};
+
+size_t record_write_sys_enter(uint32_t number, const struct trailer *who, void *to, size_t room);
+size_t record_write_signal_deliver(uint32_t signal, uint64_t handler, const struct trailer *who,
+				   void *to, size_t room);
 
 /* --- the AUX ring, and what is lost ----------------------------------------------------------- */
 

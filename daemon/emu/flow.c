@@ -134,9 +134,10 @@ static bool called_kernel(const struct flow *flow)
 	return flow->last_began && flow->block->end == BLOCK_SYSCALL;
 }
 
-void flow_syscall(struct flow *flow)
+bool flow_syscall(struct flow *flow)
 {
 	const struct block *b = flow->block;
+	bool is_call = true;
 
 	if (called_kernel(flow)) {
 		truthlog_whole(flow->log, b->id);
@@ -147,7 +148,9 @@ void flow_syscall(struct flow *flow)
 	} else {
 		/* In the vsyscall page control arrived, and nothing ran. */
 		flow_odd(flow);
+		is_call = false;
 	}
+	return is_call;
 }
 
 void flow_enter_kernel(struct flow *flow, uint64_t to)

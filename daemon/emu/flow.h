@@ -46,8 +46,9 @@ enum flow_verdict flow_step(struct flow *flow, uint64_t ip);
  */
 void flow_interrupt(struct flow *flow, uint64_t ip);
 
-/* The block led into the kernel. Judge it and stop packets. */
-void flow_syscall(struct flow *flow);
+/* The block led into the kernel. Judge it and stop packets. Return: whether it did so by an
+ * instruction for that, and not by a call of the vsyscall page. */
+bool flow_syscall(struct flow *flow);
 
 /*
  * As flow_interrupt(), but the handler at @to is recorded, too: packets continue there. The caller

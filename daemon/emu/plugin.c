@@ -50,9 +50,15 @@ static __thread struct thread *self __attribute__((__tls_model__("initial-exec")
 
 static uint64_t read_register(unsigned vcpu, enum process_register which)
 {
-	if (process.target.mode == 32)
-		return machine_register(vcpu, which == PROCESS_RSP ? QEMU_I386_ESP : QEMU_I386_EIP);
-	return machine_register(vcpu, which == PROCESS_RSP ? QEMU_X86_RSP : QEMU_X86_RIP);
+	static const enum qemu_x86_register registers32[] = { [PROCESS_RSP] = QEMU_I386_ESP,
+							      [PROCESS_RIP] = QEMU_I386_EIP,
+							      [PROCESS_SIGNAL] = QEMU_I386_EAX };
+	static const enum qemu_x86_register registers64[] = { [PROCESS_RSP] = QEMU_X86_RSP,
+							      [PROCESS_RIP] = QEMU_X86_RIP,
+							      [PROCESS_SIGNAL] = QEMU_X86_RDI };
+
+	return machine_register(vcpu, process.target.mode == 32 ? registers32[which]
+								: registers64[which]);
 }
 
 static void on_thread_end(void *thread)
@@ -216,7 +222,7 @@ static void on_syscall(uint64_t id, unsigned vcpu, int64_t number, uint64_t a1, 
 	(void)a8;
 	if (!self)
 		return;
-	thread_leave(self, syscall_ends(kind));
+	thread_leave(self, number, syscall_ends(kind));
 	syscall_enter(self, kind, args);
 	if (syscall_executes(kind))
 		follow_exec(kind == SYSCALL_EXECVEAT, self->args);

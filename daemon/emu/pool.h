@@ -5,19 +5,20 @@
  * Pool
  *
  * The memory that ptd shares with the programs it records through the software source: a pool of
- * virtual CPUs, each with an AUX ring and a switch ring; one task ring for all; and one ring of
- * code that is in no file (coderecord.h).
+ * virtual CPUs, each with an AUX ring, a switch ring and an event ring; one task ring for all; and
+ * one ring of code that is in no file (coderecord.h).
  *
  * ptd makes the pool, a memfd sealed against growing and shrinking. It remembers the layout and
  * trusts nothing in the pool, because a recorded program can overwrite all of it. For the same
  * reason a program uses only a checked copy of the header, and the pool has no addresses of a
  * process.
  *
- *	header page | n_cpus x (cpu page(s) | switch ring | AUX ring) | task ring | code ring
+ *	header page | n_cpus x (cpu page(s) | switch ring | event ring | AUX ring)
+ *		    | task ring | code ring
  *
  * The sizes of rings are powers of two. A head is a running count of all bytes written. It is
  * published with release order at the end of a packet or record, and its reader loads it with
- * acquire order. The AUX and switch rings are overwritten. ptd drains the task ring and publishes
+ * acquire order. The rings of a CPU are overwritten. ptd drains the task ring and publishes
  * the tail; when the ring is full, lost records are counted in @task_lost, and a PERF_RECORD_LOST
  * follows as soon as there is room. ptd drains the code ring, too; code for which it has no room
  * runs without packets.
@@ -26,6 +27,7 @@
  * (shift 0, mult 1, zero 0) is exact.
  */
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,7 +38,7 @@
 #include "daemon/emu/encode.h"
 
 #define EMU_POOL_MAGIC   UINT64_C(0x006c6f6f70647470) /* "ptdpool" */
-#define EMU_POOL_VERSION 7u
+#define EMU_POOL_VERSION 8u
 #define EMU_CPUS_MAX     256u
 
 struct emu_pool_layout {
@@ -45,6 +47,7 @@ struct emu_pool_layout {
 			      * for threads that waited in vain */
 	uint64_t aux_size;
 	uint64_t switch_size;
+	uint64_t event_size;
 	uint64_t task_size;
 	uint64_t code_size;
 	uint32_t psb_period;
@@ -97,6 +100,7 @@ struct emu_cpu {
 	_Atomic uint64_t owner; /* pid << 32 | tid of the thread that runs on it; 0 = free */
 	_Atomic uint64_t aux_head;
 	_Atomic uint64_t switch_head;
+	_Atomic uint64_t event_head;
 	_Atomic uint32_t flush_done; /* value of emu_pool.flush up to which it has flushed */
 
 	/* Owner's only. */
@@ -106,6 +110,27 @@ struct emu_cpu {
 	uint32_t is_used;     /* an owner left @encode; no bool, since others can write here */
 	struct encode_state encode;
 };
+
+/*
+ * What a thread did on a CPU that packets do not show. The CPU's owner writes these into the event
+ * ring, in the order of time. They never cross the end of the ring.
+ */
+enum emu_event_kind {
+	EMU_EVENT_SYSCALL = 1,
+	EMU_EVENT_SIGNAL = 2,
+};
+
+struct emu_event {
+	uint64_t time_ns;
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t kind; /* enum emu_event_kind */
+	uint32_t
+	    number; /* of the system call that the thread enters, or the signal that it takes */
+	uint64_t handler; /* of a signal */
+};
+
+static_assert(sizeof(struct emu_event) == 32, "a power of two, as the size of the ring");
 
 static inline uint64_t emu_namespace(const char *name)
 {
@@ -129,7 +154,7 @@ static inline uint64_t emu_page_up(uint64_t n)
 
 static inline uint64_t emu_cpu_stride(const struct emu_pool_layout *l)
 {
-	return emu_page_up(sizeof(struct emu_cpu)) + l->switch_size + l->aux_size;
+	return emu_page_up(sizeof(struct emu_cpu)) + l->switch_size + l->event_size + l->aux_size;
 }
 
 static inline uint64_t emu_cpu_offset(const struct emu_pool_layout *l, uint32_t cpu)
@@ -142,9 +167,14 @@ static inline uint64_t emu_switch_offset(const struct emu_pool_layout *l, uint32
 	return emu_cpu_offset(l, cpu) + emu_page_up(sizeof(struct emu_cpu));
 }
 
-static inline uint64_t emu_aux_offset(const struct emu_pool_layout *l, uint32_t cpu)
+static inline uint64_t emu_event_offset(const struct emu_pool_layout *l, uint32_t cpu)
 {
 	return emu_switch_offset(l, cpu) + l->switch_size;
+}
+
+static inline uint64_t emu_aux_offset(const struct emu_pool_layout *l, uint32_t cpu)
+{
+	return emu_event_offset(l, cpu) + l->event_size;
 }
 
 static inline uint64_t emu_task_offset(const struct emu_pool_layout *l)

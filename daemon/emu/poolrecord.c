@@ -107,6 +107,41 @@ void poolrecord_idle(const struct attach *attach, uint32_t cpu, uint64_t now_ns)
 		put_switch(attach, idle, now_ns);
 }
 
+/* --- events ----------------------------------------------------------------------------------- */
+
+static void put_event(const struct attach *attach, uint32_t cpu, const struct emu_event *event)
+{
+	uint8_t *ring = attach_at(attach, emu_event_offset(&attach->layout, cpu));
+	_Atomic uint64_t *head = &attach_cpu(attach, cpu)->event_head;
+	const uint64_t from = atomic_load_explicit(head, memory_order_relaxed);
+
+	/* Other processes can write to the head: whatever it is, this stays in the ring. */
+	memcpy(ring + (from & (attach->layout.event_size - sizeof(*event))), event, sizeof(*event));
+	atomic_store_explicit(head, from + sizeof(*event), memory_order_release);
+}
+
+void poolrecord_syscall(const struct attach *attach, struct poolrecord_who who, uint32_t number)
+{
+	put_event(attach, who.cpu,
+		  &(struct emu_event){ .time_ns = attach_now_ns(),
+				       .pid = who.pid,
+				       .tid = who.tid,
+				       .kind = EMU_EVENT_SYSCALL,
+				       .number = number });
+}
+
+void poolrecord_signal(const struct attach *attach, struct poolrecord_who who, uint32_t signal,
+		       uint64_t handler)
+{
+	put_event(attach, who.cpu,
+		  &(struct emu_event){ .time_ns = attach_now_ns(),
+				       .pid = who.pid,
+				       .tid = who.tid,
+				       .kind = EMU_EVENT_SIGNAL,
+				       .number = signal,
+				       .handler = handler });
+}
+
 /* --- tasks ------------------------------------------------------------------------------------ */
 
 static bool task_room(const struct attach *attach, size_t size)

@@ -7,7 +7,8 @@
  * Writes the perf records of a recorded program to the pool as the kernel would write them, with
  * the trailer of PERFABI_SAMPLE_TYPE. Switch records go to the switch ring of their CPU. Each has
  * RECORD_SWITCH_SIZE bytes, so that a reader of the overwritten ring finds the oldest complete one.
- * All other records go to the task ring. In each ring, times do not decrease.
+ * System calls and signals, which may be many, go to the event ring of their CPU in a shorter form
+ * (struct emu_event). All other records go to the task ring. In each ring, times do not decrease.
  */
 
 #include <stdbool.h>
@@ -35,6 +36,14 @@ struct poolrecord_who {
  */
 void poolrecord_run(const struct attach *attach, struct poolrecord_who who, uint64_t now_ns);
 void poolrecord_idle(const struct attach *attach, uint32_t cpu, uint64_t now_ns);
+
+/*
+ * Write an event of @who, whose CPU the caller owns: it enters system call @number; or it takes
+ * @signal, whose handler is at @handler.
+ */
+void poolrecord_syscall(const struct attach *attach, struct poolrecord_who who, uint32_t number);
+void poolrecord_signal(const struct attach *attach, struct poolrecord_who who, uint32_t signal,
+		       uint64_t handler);
 
 /* Write task records, in any thread. Records for which there is no room are counted in the pool,
  * and a PERF_RECORD_LOST follows later. */

@@ -35,6 +35,7 @@ struct thread;
 enum process_register {
 	PROCESS_RSP,
 	PROCESS_RIP,
+	PROCESS_SIGNAL, /* which has the number of the signal when its handler begins */
 };
 
 /* Return: a register of the vCPU, which is at the start of a block or does not run. */

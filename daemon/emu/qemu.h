@@ -74,10 +74,12 @@ struct byte_array {
 };
 
 enum qemu_x86_register {
+	QEMU_X86_RDI = 5,
 	QEMU_X86_RSP = 7,
 	QEMU_X86_RIP = 16,
 	QEMU_X86_CR3 = 29,
 	/* Of qemu-i386, which has fewer. */
+	QEMU_I386_EAX = 0,
 	QEMU_I386_ESP = 4,
 	QEMU_I386_EIP = 8,
 };

@@ -114,10 +114,31 @@ static void meet_version(struct thread *thread, const struct block *block)
 	resume_packets(thread, block->ip);
 }
 
+/* Return: whether the thread is at the entry of a signal's handler, which is @block; @ret_ip is
+ *         then where the signal interrupted it. */
+static bool is_at_handler(struct thread *thread, const struct block *block, uint64_t *ret_ip)
+{
+	struct process *p = thread->process;
+
+	return unlikely(atomic_load_explicit(&block->handler, memory_order_relaxed)) &&
+	       process_at_handler(p, block->ip, p->read_register(thread->vcpu, PROCESS_RSP),
+				  ret_ip);
+}
+
+/* Write that the thread took a signal, whose handler @block begins with. The thread has a CPU, and
+ * the time packet of the handler is not written yet. */
+static void note_signal(struct thread *thread, const struct block *block)
+{
+	const uint64_t signal = thread->process->read_register(thread->vcpu, PROCESS_SIGNAL);
+
+	poolrecord_signal(thread->lease.attach, thread->lease.who, (uint32_t)signal, block->ip);
+}
+
 static void enter_user_code(struct thread *thread, const struct block *block,
 			    enum lease_manner manner)
 {
 	const uint64_t ip = block->ip;
+	uint64_t interrupted;
 
 	if (thread->wants_tsc)
 		process_record_surprises(thread->process, thread->lease.who);
@@ -141,6 +162,9 @@ static void enter_user_code(struct thread *thread, const struct block *block,
 	thread->hidden = false;
 	thread->flushed = atomic_load(&thread->process->attach.pool->flush);
 	thread->patience = PATIENCE_BLOCKS;
+	/* A thread that only gave its CPU to another one has noted the signal already. */
+	if (manner != LEASE_YIELD && is_at_handler(thread, block, &interrupted))
+		note_signal(thread, block);
 	resume_packets(thread, ip);
 }
 
@@ -209,10 +233,9 @@ static void judge_thread_block(struct thread *thread, const struct block *block)
 {
 	uint64_t ip;
 
-	if (unlikely(atomic_load_explicit(&block->handler, memory_order_relaxed)) &&
-	    process_at_handler(thread->process, block->ip,
-			       thread->process->read_register(thread->vcpu, PROCESS_RSP), &ip)) {
+	if (is_at_handler(thread, block, &ip)) {
 		flow_interrupt(&thread->flow, ip);
+		note_signal(thread, block);
 		resume_packets(thread, block->ip);
 	} else if (unlikely(flow_step(&thread->flow, block->ip) == FLOW_ODD)) {
 		flow_odd(&thread->flow);
@@ -253,13 +276,15 @@ void thread_begin_block(struct thread *thread, const struct block *block)
 	thread->flow.last_began = block->n == 1;
 }
 
-void thread_leave(struct thread *thread, bool ending)
+void thread_leave(struct thread *thread, int64_t number, bool ending)
 {
 	(void)pthread_mutex_lock(&thread->leaving);
 	if (thread->flow.encode) {
 		if (encode_is_timed(thread->flow.encode))
 			encode_tick(thread->flow.encode, attach_now_ns());
-		flow_syscall(&thread->flow);
+		if (flow_syscall(&thread->flow))
+			poolrecord_syscall(thread->lease.attach, thread->lease.who,
+					   (uint32_t)number);
 		lease_give(&thread->lease, ending);
 	}
 	thread->unrecorded = false;

@@ -64,8 +64,8 @@ static inline void thread_begin_last(struct thread *thread)
 	thread->flow.last_began = true;
 }
 
-/* The thread enters the kernel. With @ending it may not return. */
-void thread_leave(struct thread *thread, bool ending);
+/* The thread enters the kernel by system call @number. With @ending it may not return. */
+void thread_leave(struct thread *thread, int64_t number, bool ending);
 
 /* Stop the packets of a thread that will not run any more. */
 void thread_stop(struct thread *thread);

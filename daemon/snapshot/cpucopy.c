@@ -138,9 +138,12 @@ int cpucopy_switches(struct cpucopy *copy, struct source *source, uint32_t cpu, 
 
 	r = source->ops->copy_switches(source, cpu, since_ns, &copy->switches, &copy->switches_size,
 				       &copy->switches_cut);
-	if (r == 0)
-		note_times(copy);
-	return r;
+	if (r < 0)
+		return r;
+	note_times(copy);
+	return source->facts.gives_events
+		   ? source->ops->copy_events(source, cpu, since_ns, &copy->events, &copy->n_events)
+		   : 0;
 }
 
 struct cursor cpucopy_records(const struct cpucopy *copy)
@@ -162,6 +165,7 @@ void cpucopy_deinit(struct cpucopy *copy)
 {
 	cpucopy_forget_pt(copy);
 	free(copy->switches);
+	free(copy->events);
 	*copy = (struct cpucopy){};
 }
 

@@ -23,6 +23,9 @@ struct cpucopy {
 	bool switches_cut;                         /* older ones are gone, or not wanted */
 	uint64_t switches_oldest, switches_newest; /* ns on the records' clock; 0: there is none */
 
+	struct source_event *events; /* oldest first */
+	size_t n_events;
+
 	uint8_t *pt;             /* mapped */
 	size_t pt_room;          /* bytes that are mapped: whole pages */
 	size_t pt_size;          /* bytes of the copy */
@@ -47,8 +50,8 @@ struct cpucopy {
 void cpucopy_reserve(struct cpucopy *copy, size_t size, bool large);
 
 /*
- * Copy the PT or the switch records of @cpu as they were at the last hold, but not what is older
- * than the source's last bookmark before @since_ns (CLOCK_MONOTONIC; 0: copy all).
+ * Copy the PT, or the switch records and the events, of @cpu as they were at the last hold, but not
+ * what is older than the source's last bookmark before @since_ns (CLOCK_MONOTONIC; 0: copy all).
  *
  * Return: 0, or negative errno.
  */

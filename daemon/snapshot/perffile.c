@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/snapshot/tracingdata.h"
 #include "daemon/source/source.h"
 #include "record/codec.h"
 #include "record/perfabi.h"
@@ -19,22 +20,25 @@
 /* The oldest size that has all we set: perf refuses attrs that are larger than its own. */
 #define ATTR_SIZE PERF_ATTR_SIZE_VER5
 
-/* Where things lie that come before the records. */
-#define IDS_OFFSET   sizeof(struct perfabi_header)
-#define ATTRS_OFFSET (IDS_OFFSET + 2 * sizeof(uint64_t))
-#define ATTR_STRIDE  (ATTR_SIZE + sizeof(struct perfabi_section))
-#define DATA_OFFSET  (ATTRS_OFFSET + 2 * ATTR_STRIDE)
+/* Where the ids lie, and the attrs behind them. */
+#define IDS_OFFSET  sizeof(struct perfabi_header)
+#define ATTR_STRIDE (ATTR_SIZE + sizeof(struct perfabi_section))
+
+#define ATTRS_MAX 4
 
 struct perffile {
 	FILE *stream;
 	char *buffer;
 	const struct source_facts *facts; /* borrowed */
-	struct perf_event_attr attrs[2];
+	struct perf_event_attr attrs[ATTRS_MAX];
+	size_t n_attrs;
 	VEC(uint64_t) aux; /* file offset of each AUXTRACE record */
 	int error;         /* of the first write that failed */
 };
 
-static const uint64_t ids[2] = { RECORD_ID_PT, RECORD_ID_SIDEBAND };
+static const uint64_t ids[ATTRS_MAX] = { RECORD_ID_PT, RECORD_ID_SIDEBAND, RECORD_ID_SYS_ENTER,
+					 RECORD_ID_SIGNAL };
+
 /* As perf spells it; which of them it is depends on whose code is traced. */
 static const char *pt_name(const struct source_facts *facts)
 {
@@ -80,8 +84,32 @@ static void go_to(struct perffile *f, uint64_t offset)
 		f->error = -errno;
 }
 
+static uint64_t attrs_offset(const struct perffile *f)
+{
+	return IDS_OFFSET + f->n_attrs * sizeof(ids[0]);
+}
+
+/* Where the records begin. */
+static uint64_t data_offset(const struct perffile *f)
+{
+	return attrs_offset(f) + f->n_attrs * ATTR_STRIDE;
+}
+
+static struct perf_event_attr tracepoint_attr(uint64_t config)
+{
+	return (struct perf_event_attr){
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = ATTR_SIZE,
+		.config = config,
+		.sample_period = 1,
+		.sample_type = RECORD_SAMPLE_TYPE,
+		.sample_id_all = 1,
+	};
+}
+
 static void make_attrs(struct perffile *f)
 {
+	f->n_attrs = f->facts->gives_events ? 4 : 2;
 	f->attrs[0] = (struct perf_event_attr){
 		.type = f->facts->pmu_type,
 		.size = ATTR_SIZE,
@@ -113,13 +141,15 @@ static void make_attrs(struct perffile *f)
 		.bpf_event = f->facts->kernel,
 		.text_poke = f->facts->kernel,
 	};
+	f->attrs[2] = tracepoint_attr(RECORD_TRACEPOINT_SYS_ENTER);
+	f->attrs[3] = tracepoint_attr(RECORD_TRACEPOINT_SIGNAL);
 }
 
 static void put_head(struct perffile *f)
 {
 	put_zeros(f, sizeof(struct perfabi_header)); /* completed by perffile_finish() */
-	put_bytes(f, ids, sizeof(ids));
-	for (size_t i = 0; i < ARRAY_LEN(f->attrs); i++) {
+	put_bytes(f, ids, f->n_attrs * sizeof(ids[0]));
+	for (size_t i = 0; i < f->n_attrs; i++) {
 		put_bytes(f, &f->attrs[i], ATTR_SIZE);
 		put_u64(f, IDS_OFFSET + i * sizeof(ids[0]));
 		put_u64(f, sizeof(ids[0]));
@@ -135,14 +165,13 @@ static void put_time_conv(struct perffile *f)
 
 static void put_id_index(struct perffile *f)
 {
-	static const struct record_id_index_entry entries[] = {
-		{ .id = RECORD_ID_PT, .idx = 0, .cpu = -1, .tid = -1 },
-		{ .id = RECORD_ID_SIDEBAND, .idx = 1, .cpu = -1, .tid = -1 },
-	};
+	struct record_id_index_entry entries[ATTRS_MAX];
 	uint8_t record[RECORD_OWN_MAX];
 
-	put_bytes(f, record,
-		  record_write_id_index(entries, ARRAY_LEN(entries), record, sizeof(record)));
+	for (size_t i = 0; i < f->n_attrs; i++)
+		entries[i] =
+		    (struct record_id_index_entry){ .id = ids[i], .idx = i, .cpu = -1, .tid = -1 };
+	put_bytes(f, record, record_write_id_index(entries, f->n_attrs, record, sizeof(record)));
 }
 
 static void put_auxtrace_info(struct perffile *f)
@@ -272,12 +301,15 @@ static void put_build_ids(struct perffile *f, const struct perffile_about *about
 
 static void put_event_desc(struct perffile *f)
 {
-	put_u32(f, ARRAY_LEN(f->attrs));
+	const char *const names[ATTRS_MAX] = { pt_name(f->facts), "dummy:u",
+					       "raw_syscalls:sys_enter", "signal:signal_deliver" };
+
+	put_u32(f, (uint32_t)f->n_attrs);
 	put_u32(f, ATTR_SIZE);
-	for (size_t i = 0; i < ARRAY_LEN(f->attrs); i++) {
+	for (size_t i = 0; i < f->n_attrs; i++) {
 		put_bytes(f, &f->attrs[i], ATTR_SIZE);
 		put_u32(f, 1);
-		put_string(f, i == 0 ? pt_name(f->facts) : "dummy:u");
+		put_string(f, names[i]);
 		put_u64(f, ids[i]);
 	}
 }
@@ -291,9 +323,18 @@ static void put_aux_index(struct perffile *f)
 	}
 }
 
+static void put_tracing_data(struct perffile *f)
+{
+	uint8_t bytes[TRACINGDATA_MAX];
+
+	put_bytes(f, bytes, tracingdata_write(bytes));
+}
+
 static void put_feature(struct perffile *f, unsigned feature, const struct perffile_about *about)
 {
 	switch (feature) {
+	case PERFABI_FEATURE_TRACING_DATA:
+		return put_tracing_data(f);
 	case PERFABI_FEATURE_BUILD_ID:
 		return put_build_ids(f, about);
 	case PERFABI_FEATURE_HOSTNAME:
@@ -330,11 +371,18 @@ static void put_feature(struct perffile *f, unsigned feature, const struct perff
 
 static const uint8_t features[] = {
 	/* ascending: the table of their places is read in the order of the bits */
-	PERFABI_FEATURE_BUILD_ID,     PERFABI_FEATURE_HOSTNAME, PERFABI_FEATURE_OSRELEASE,
-	PERFABI_FEATURE_VERSION,      PERFABI_FEATURE_ARCH,     PERFABI_FEATURE_NRCPUS,
-	PERFABI_FEATURE_CPUID,        PERFABI_FEATURE_CMDLINE,  PERFABI_FEATURE_EVENT_DESC,
-	PERFABI_FEATURE_PMU_MAPPINGS, PERFABI_FEATURE_AUXTRACE, PERFABI_FEATURE_SAMPLE_TIME,
+	PERFABI_FEATURE_TRACING_DATA, PERFABI_FEATURE_BUILD_ID,     PERFABI_FEATURE_HOSTNAME,
+	PERFABI_FEATURE_OSRELEASE,    PERFABI_FEATURE_VERSION,      PERFABI_FEATURE_ARCH,
+	PERFABI_FEATURE_NRCPUS,       PERFABI_FEATURE_CPUID,        PERFABI_FEATURE_CMDLINE,
+	PERFABI_FEATURE_EVENT_DESC,   PERFABI_FEATURE_PMU_MAPPINGS, PERFABI_FEATURE_AUXTRACE,
+	PERFABI_FEATURE_SAMPLE_TIME,
 };
+
+/* Without events there are no tracepoints to describe. */
+static bool is_due(const struct perffile *f, unsigned feature)
+{
+	return feature != PERFABI_FEATURE_TRACING_DATA || f->facts->gives_events;
+}
 
 int perffile_finish(struct perffile *file, const struct perffile_about *about)
 {
@@ -342,28 +390,35 @@ int perffile_finish(struct perffile *file, const struct perffile_about *about)
 		.magic = PERFABI_MAGIC,
 		.size = sizeof(header),
 		.attr_size = ATTR_STRIDE,
-		.attrs = { .offset = ATTRS_OFFSET, .size = 2 * ATTR_STRIDE },
-		.data = { .offset = DATA_OFFSET },
+		.attrs = { .offset = attrs_offset(file), .size = file->n_attrs * ATTR_STRIDE },
+		.data = { .offset = data_offset(file) },
 	};
 	struct perfabi_section table[ARRAY_LEN(features)];
+	size_t n = 0;
 	uint8_t round[sizeof(struct perf_event_header)];
 	uint64_t end;
 
 	/* One only, at the very end: it promises that nothing older follows. */
 	put_bytes(file, round, record_write_finished_round(round, sizeof(round)));
 	end = file_offset(file);
-	header.data.size = end - DATA_OFFSET;
+	header.data.size = end - data_offset(file);
 
-	put_zeros(file, sizeof(table));
+	for (size_t i = 0; i < ARRAY_LEN(features); i++)
+		n += is_due(file, features[i]);
+	put_zeros(file, n * sizeof(table[0]));
+	n = 0;
 	for (size_t i = 0; i < ARRAY_LEN(features); i++) {
-		table[i].offset = file_offset(file);
+		if (!is_due(file, features[i]))
+			continue;
+		table[n].offset = file_offset(file);
 		put_feature(file, features[i], about);
-		table[i].size = file_offset(file) - table[i].offset;
+		table[n].size = file_offset(file) - table[n].offset;
+		n++;
 		header.features[features[i] / 64] |= UINT64_C(1) << features[i] % 64;
 	}
 
 	go_to(file, end);
-	put_bytes(file, table, sizeof(table));
+	put_bytes(file, table, n * sizeof(table[0]));
 	go_to(file, 0);
 	put_bytes(file, &header, sizeof(header));
 	if (fflush(file->stream) != 0 && file->error == 0)

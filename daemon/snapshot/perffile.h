@@ -4,7 +4,8 @@
 /*
  * Perf file
  *
- * Writes the perf.data file of a snapshot: two attrs, the records that say how the PT is to be
+ * Writes the perf.data file of a snapshot: the attrs of PT, of the other records and, if the source
+ * gives events, of two tracepoints; the records that say how the PT is to be
  * read, the records and PT that it is given, and the features. perf and ptdecode read it. It is
  * what `perf record --snapshot -e intel_pt//` would have written, except for what ptd does not
  * know. One thread uses it.
@@ -47,8 +48,8 @@ struct perffile_about {
 _must_check_ int perffile_new(int dir_fd, const char *name, const struct source_facts *facts,
 			      struct perffile **ret_file);
 
-/* Write whole records, whose trailers have the id RECORD_ID_PT or RECORD_ID_SIDEBAND. If a write
- * fails, perffile_finish() says so. */
+/* Write whole records, whose trailers have the id RECORD_ID_PT or RECORD_ID_SIDEBAND, or samples of
+ * the tracepoints. If a write fails, perffile_finish() says so. */
 void perffile_write(struct perffile *file, const void *records, size_t size);
 
 /*

@@ -345,6 +345,33 @@ static void write_switches(struct writer *w)
 	}
 }
 
+/* Write the events of those who ran, as the kernel's tracepoints of the same names would. */
+static void write_events(struct writer *w)
+{
+	uint8_t bytes[RECORD_OWN_MAX];
+
+	for (uint32_t i = 0; i < w->request->source->n_cpus; i++) {
+		const struct cpucopy *cpu = &w->cpus[i];
+
+		for (size_t k = 0; k < cpu->n_events; k++) {
+			const struct source_event *e = &cpu->events[k];
+			struct trailer who = record_trailer(e->pid, e->tid, e->time);
+			size_t size;
+
+			if (!map_get(&w->pids, e->pid))
+				continue;
+			who.cpu = i;
+			if (e->kind == SOURCE_EVENT_SYSCALL)
+				size =
+				    record_write_sys_enter(e->number, &who, bytes, sizeof(bytes));
+			else
+				size = record_write_signal_deliver(e->number, e->handler, &who,
+								   bytes, sizeof(bytes));
+			perffile_write(w->file, bytes, size);
+		}
+	}
+}
+
 static int write_records(struct writer *w)
 {
 	int r;
@@ -356,6 +383,7 @@ static int write_records(struct writer *w)
 		return r;
 	write_tasks(w);
 	write_switches(w);
+	write_events(w);
 	return 0;
 }
 

@@ -10,6 +10,11 @@
  * second, and the records are drained together. */
 #define CODE_PER_TASK 4u
 
+/* The AUX ring is so much larger than that of events. A system call takes some 20 bytes of packets
+ * at least, and code runs between two of them. */
+#define AUX_PER_EVENTS 4u
+#define EVENTS_MIN     UINT64_C(4096) /* bytes */
+
 /* Positions in RTIT_CTL, which intel_pt's format/ directory repeats. */
 #define CONFIG_PT        (UINT64_C(1) << 0)
 #define CONFIG_CYC       (UINT64_C(1) << 1)
@@ -60,6 +65,7 @@ bool emuterms_knows(enum ptterm term)
 struct emu_pool_layout emuterms_layout(const struct config *config)
 {
 	const long online = sysconf(_SC_NPROCESSORS_ONLN);
+	const uint64_t events = config->aux_size / AUX_PER_EVENTS;
 	const struct wanted pt = wanted_from(&config->pt);
 	uint32_t n = config->n_cpus ? config->n_cpus : online > 0 ? (uint32_t)online : 1;
 
@@ -70,6 +76,7 @@ struct emu_pool_layout emuterms_layout(const struct config *config)
 		.n_busy_max = n,
 		.aux_size = config->aux_size,
 		.switch_size = config->switch_size,
+		.event_size = events > EVENTS_MIN ? events : EVENTS_MIN,
 		.task_size = config->task_size,
 		.code_size = CODE_PER_TASK * config->task_size,
 		.psb_period = UINT32_C(2048) << pt.psb_period,
@@ -116,5 +123,6 @@ struct source_facts emuterms_facts(const struct config *config)
 		.cpuid = "GenuineIntel,6,85,7",
 		.user = true,
 		.gives_code = true,
+		.gives_events = true,
 	};
 }

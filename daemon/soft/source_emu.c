@@ -32,6 +32,9 @@
  * one record. */
 #define UNPUBLISHED_AUX    4096u
 #define UNPUBLISHED_SWITCH 256u
+#define UNPUBLISHED_EVENT  sizeof(struct emu_event)
+
+#define SIGNAL_MAX 64u
 
 /* Beginnings of programs that are remembered. */
 #define BOOKMARKS_MAX 16u
@@ -40,11 +43,12 @@
 struct held {
 	uint64_t aux_head;
 	uint64_t switch_head;
+	uint64_t event_head;
 	enum source_end end;
 };
 
 struct heads {
-	uint64_t aux, switches;
+	uint64_t aux, switches, events;
 };
 
 /* Where all rings were at one time. */
@@ -100,9 +104,12 @@ static uint64_t bytes_held(const struct source_emu *e)
 		const uint64_t aux = atomic_load_explicit(&cpu->aux_head, memory_order_relaxed);
 		const uint64_t switches =
 		    atomic_load_explicit(&cpu->switch_head, memory_order_relaxed);
+		const uint64_t events =
+		    atomic_load_explicit(&cpu->event_head, memory_order_relaxed);
 
 		bytes += aux < e->layout.aux_size ? aux : e->layout.aux_size;
 		bytes += switches < e->layout.switch_size ? switches : e->layout.switch_size;
+		bytes += events < e->layout.event_size ? events : e->layout.event_size;
 	}
 	return bytes;
 }
@@ -134,9 +141,12 @@ static void read_heads(struct source_emu *e, uint32_t generation)
 		    atomic_load_explicit(&cpu_at(e, i)->aux_head, memory_order_acquire);
 	}
 	/* After the PT, so that no packet is newer than the switch that explains it. */
-	for (uint32_t i = 0; i < e->layout.n_cpus; i++)
+	for (uint32_t i = 0; i < e->layout.n_cpus; i++) {
 		e->held[i].switch_head =
 		    atomic_load_explicit(&cpu_at(e, i)->switch_head, memory_order_acquire);
+		e->held[i].event_head =
+		    atomic_load_explicit(&cpu_at(e, i)->event_head, memory_order_acquire);
+	}
 }
 
 static int hold(struct source *source, struct source_moment *ret_moment)
@@ -234,7 +244,7 @@ static uint64_t lost_since(uint64_t size, uint64_t held, uint64_t now, uint64_t 
 static struct heads overwritten(const struct source_emu *e, uint32_t cpu)
 {
 	const struct emu_cpu *c = cpu_at(e, cpu);
-	uint64_t aux, switches;
+	uint64_t aux, switches, events;
 	bool owned;
 
 	/* The owner first: if there is none now, whoever came and went has moved the heads. */
@@ -242,12 +252,15 @@ static struct heads overwritten(const struct source_emu *e, uint32_t cpu)
 	owned = atomic_load_explicit(&c->owner, memory_order_acquire) != 0;
 	aux = atomic_load_explicit(&c->aux_head, memory_order_acquire);
 	switches = atomic_load_explicit(&c->switch_head, memory_order_acquire);
+	events = atomic_load_explicit(&c->event_head, memory_order_acquire);
 
 	return (struct heads){
 		.aux = lost_since(e->layout.aux_size, e->held[cpu].aux_head, aux,
 				  owned ? UNPUBLISHED_AUX : 0),
 		.switches = lost_since(e->layout.switch_size, e->held[cpu].switch_head, switches,
 				       owned ? UNPUBLISHED_SWITCH : 0),
+		.events = lost_since(e->layout.event_size, e->held[cpu].event_head, events,
+				     owned ? UNPUBLISHED_EVENT : 0),
 	};
 }
 
@@ -300,6 +313,57 @@ static int copy_switches(struct source *source, uint32_t cpu, uint64_t since_ns,
 	*ret_size = n - start;
 	*ret_cut = v.head > n || start > 0;
 	*ret_bytes = TAKE(bytes);
+	return 0;
+}
+
+/* Return: whether the event, which any program may have written, can be one. */
+static bool take_event(const struct emu_event *event, struct source_event *ret_event)
+{
+	const bool is_call = event->kind == EMU_EVENT_SYSCALL;
+
+	if (!is_call &&
+	    (event->kind != EMU_EVENT_SIGNAL || event->number < 1 || event->number > SIGNAL_MAX))
+		return false;
+	*ret_event = (struct source_event){
+		.time = event->time_ns,
+		.pid = event->pid,
+		.tid = event->tid,
+		.kind = is_call ? SOURCE_EVENT_SYSCALL : SOURCE_EVENT_SIGNAL,
+		.number = event->number,
+		.handler = is_call ? 0 : event->handler,
+	};
+	return true;
+}
+
+static int copy_events(struct source *source, uint32_t cpu, uint64_t since_ns,
+		       struct source_event **ret_events, size_t *ret_n)
+{
+	const size_t size = sizeof(struct emu_event);
+	struct source_emu *e = emu(source);
+	_cleanup_(freep) struct source_event *events = NULL;
+	_cleanup_(freep) struct emu_event *written = NULL;
+	struct source_view v;
+	size_t n, gone, unwanted, n_good = 0;
+
+	if (cpu >= e->layout.n_cpus)
+		return -EINVAL;
+	/* A head that is no multiple was scribbled. */
+	v = ring_view(e->map + emu_event_offset(&e->layout, cpu), e->layout.event_size,
+		      e->held[cpu].event_head / size * size);
+	n = (v.a_size + v.b_size) / size;
+	written = calloc(n + 1, size);
+	events = calloc(n + 1, sizeof(*events));
+	if (!written || !events)
+		return -ENOMEM;
+	ring_copy(&v, 0, n * size, (uint8_t *)written);
+
+	gone = (size_t)overwritten(e, cpu).events;
+	unwanted = ring_before(&v, since_ns > 0 ? heads_at(e, cpu, since_ns).events : 0);
+	gone = ((gone < unwanted ? unwanted : gone) + size - 1) / size;
+	for (size_t i = gone; i < n; i++)
+		n_good += take_event(&written[i], &events[n_good]);
+	*ret_events = TAKE(events);
+	*ret_n = n_good;
 	return 0;
 }
 
@@ -461,6 +525,7 @@ static const struct source_ops emu_ops = {
 	.release = release,
 	.view = view,
 	.copy_switches = copy_switches,
+	.copy_events = copy_events,
 	.free = emu_free,
 };
 
@@ -540,6 +605,7 @@ static void make_bookmark(struct source_emu *e)
 		b->heads[i].aux = atomic_load_explicit(&cpu->aux_head, memory_order_acquire);
 		b->heads[i].switches =
 		    atomic_load_explicit(&cpu->switch_head, memory_order_acquire);
+		b->heads[i].events = atomic_load_explicit(&cpu->event_head, memory_order_acquire);
 	}
 	b->time_ns = now_ns();
 	e->n_bookmarks++;

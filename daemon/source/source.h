@@ -5,10 +5,10 @@
  * Source
  *
  * A source is where PT comes from: the hardware (daemon/pt) or programs under QEMU (daemon/soft).
- * It has CPUs, each with an AUX ring of PT and a ring of switch records, which their writers
- * overwrite; and streams that the daemon drains: the task records (COMM, MMAP2, FORK, EXIT, LOST,
- * …) and, if the source has it, the code that ran. Nothing above this header knows which source
- * runs.
+ * It has CPUs, each with an AUX ring of PT, a ring of switch records and, of some sources, a ring
+ * of events, which their writers overwrite; and streams that the daemon drains: the task records
+ * (COMM, MMAP2, FORK, EXIT, LOST, …) and, if the source has it, the code that ran. Nothing above
+ * this header knows which source runs.
  *
  * All records are perf records as the kernel writes them, with the trailer of PERFABI_SAMPLE_TYPE.
  *
@@ -52,6 +52,23 @@ struct source_facts {
 	/* The stream SOURCE_CODE holds the code that ran and is in no file. Otherwise such code is
 	 * found in the memory of the processes that ran it. */
 	bool gives_code;
+
+	/* There are rings of events. */
+	bool gives_events;
+};
+
+/* What a thread did on a CPU that PT does not show. */
+enum source_event_kind {
+	SOURCE_EVENT_SYSCALL, /* it enters the system call @number */
+	SOURCE_EVENT_SIGNAL,  /* it takes the signal @number, whose handler is at @handler */
+};
+
+struct source_event {
+	uint64_t time; /* in ns on the records' clock */
+	uint32_t pid, tid;
+	enum source_event_kind kind;
+	uint32_t number;
+	uint64_t handler;
 };
 
 /* How far the PT of a CPU reaches when the rings are held. */
@@ -157,8 +174,8 @@ struct source_ops {
 	/*
 	 * Have every CPU publish how much it has written, all at one moment, and keep the rings
 	 * from being closed until release(). Tracing goes on, so the rings must be copied at once.
-	 * After this, and until release(), several threads may call view() and copy_switches(),
-	 * each for other CPUs.
+	 * After this, and until release(), several threads may call view(), copy_switches() and
+	 * copy_events(), each for other CPUs.
 	 *
 	 * Return: 0 or negative errno. release() is called only after 0.
 	 */
@@ -188,6 +205,15 @@ struct source_ops {
 	 */
 	int (*copy_switches)(struct source *source, uint32_t cpu, uint64_t since_ns,
 			     uint8_t **ret_bytes, size_t *ret_size, bool *ret_cut);
+
+	/*
+	 * Copy the events of @cpu, oldest first, which the caller frees. NULL without
+	 * facts.gives_events.
+	 *
+	 * Return: as copy_switches().
+	 */
+	int (*copy_events)(struct source *source, uint32_t cpu, uint64_t since_ns,
+			   struct source_event **ret_events, size_t *ret_n);
 
 	/* --- life --- */
 

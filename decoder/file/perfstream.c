@@ -10,6 +10,7 @@
 #include "decoder/file/perfsample.h"
 #include "decoder/trace/bpfprog.h"
 #include "decoder/trace/recsort.h"
+#include "ptd/sideband.h"
 #include "ptd/snapshot.h"
 #include "record/codec.h"
 #include "record/perfabi.h"
@@ -591,15 +592,16 @@ static int take_signal(const struct tracepoint *tracepoint, const struct perfsam
 		       struct trace_record *record, uint8_t *bytes)
 {
 	struct trace_signal signal = {};
-	uint64_t number, code;
+	uint64_t number, code = (uint32_t)PTD_SIDEBAND_NO_CODE;
 	int r;
 
 	r = tracepoint_read(tracepoint, TRACEPOINT_SIGNAL_DELIVER, TRACEPOINT_SIGNAL, sample->raw,
 			    &number)
-		?: tracepoint_read(tracepoint, TRACEPOINT_SIGNAL_DELIVER, TRACEPOINT_CODE,
-				   sample->raw, &code)
 		?: tracepoint_read(tracepoint, TRACEPOINT_SIGNAL_DELIVER, TRACEPOINT_HANDLER,
 				   sample->raw, &signal.handler);
+	if (r == 0 && tracepoint->offsets[TRACEPOINT_CODE] != TRACEPOINT_NO_FIELD)
+		r = tracepoint_read(tracepoint, TRACEPOINT_SIGNAL_DELIVER, TRACEPOINT_CODE,
+				    sample->raw, &code);
 	if (r < 0)
 		return r;
 	signal.signal = (uint32_t)number;

@@ -17,6 +17,7 @@ static const struct {
 	struct {
 		const char *name;
 		uint32_t size;
+		bool is_optional;
 	} fields[TRACEPOINT_FIELDS_MAX];
 } kinds[_TRACEPOINT_KINDS] = {
 	[TRACEPOINT_SCHED_SWITCH] = { "sched",
@@ -24,7 +25,9 @@ static const struct {
 				      { { "prev_pid", 4 }, { "next_pid", 4 } } },
 	[TRACEPOINT_SIGNAL_DELIVER] = { "signal",
 					"signal_deliver",
-					{ { "sig", 4 }, { "code", 4 }, { "sa_handler", 8 } } },
+					{ { "sig", 4 },
+					  { "code", 4, true },
+					  { "sa_handler", 8 } } },
 	[TRACEPOINT_SYS_ENTER] = { "raw_syscalls", "sys_enter", { { "id", 8 } } },
 };
 
@@ -133,9 +136,12 @@ static int read_format(struct cursor text, enum tracepoint_kind kind,
 			has[i] = has[i] || get_field(line, kinds[kind].fields[i].name,
 						     kinds[kind].fields[i].size, &t.offsets[i]);
 	}
-	for (size_t i = 0; i < TRACEPOINT_FIELDS_MAX && kinds[kind].fields[i].name; i++)
-		if (!has[i])
+	for (size_t i = 0; i < TRACEPOINT_FIELDS_MAX && kinds[kind].fields[i].name; i++) {
+		if (!has[i] && !kinds[kind].fields[i].is_optional)
 			return -EBADMSG;
+		if (!has[i])
+			t.offsets[i] = TRACEPOINT_NO_FIELD;
+	}
 	if (!t.is_known)
 		return -EBADMSG;
 	*ret_tracepoint = t;

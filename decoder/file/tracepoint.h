@@ -34,8 +34,8 @@ enum {
 	TRACEPOINT_PREV_PID = 0, /* of the kind sched_switch: 32-bit tids of who leaves */
 	TRACEPOINT_NEXT_PID = 1, /* and who comes */
 
-	TRACEPOINT_SIGNAL = 0, /* of the kind signal_deliver */
-	TRACEPOINT_CODE = 1,
+	TRACEPOINT_SIGNAL = 0,  /* of the kind signal_deliver */
+	TRACEPOINT_CODE = 1,    /* not in recordings of the software source */
 	TRACEPOINT_HANDLER = 2, /* 0: the default action; 1: the signal is ignored */
 
 	TRACEPOINT_NUMBER = 0, /* of the kind sys_enter */
@@ -46,9 +46,11 @@ enum {
 /* Where, in the raw data of a sample, the fields are. */
 struct tracepoint {
 	bool is_known;
-	uint64_t id; /* attr.config of its events */
-	uint32_t offsets[TRACEPOINT_FIELDS_MAX];
+	uint64_t id;                             /* attr.config of its events */
+	uint32_t offsets[TRACEPOINT_FIELDS_MAX]; /* TRACEPOINT_NO_FIELD: it is not there */
 };
+
+#define TRACEPOINT_NO_FIELD UINT32_MAX
 
 /*
  * Find the tracepoints among the formats, @data, which perf recorded. Those that are not there stay
@@ -65,7 +67,8 @@ enum tracepoint_kind tracepoints_kind(const struct tracepoint *tracepoints, uint
 /*
  * Read field @field of the raw data of a sample of @kind.
  *
- * Return: 0 and @ret_value, a number of its size; -EBADMSG if the data are too short.
+ * Return: 0 and @ret_value, a number of its size; -EBADMSG if the data are too short or have no
+ *         such field.
  */
 _must_check_ int tracepoint_read(const struct tracepoint *tracepoint, enum tracepoint_kind kind,
 				 size_t field, struct cursor raw, uint64_t *ret_value);

@@ -108,6 +108,14 @@ static void put_life(struct ptd_output *output, const struct ptd_sideband *e)
 	put(output, "\n");
 }
 
+static void put_signal(struct ptd_output *output, const struct ptd_sideband *e)
+{
+	put(output, "signal:signal_deliver: sig=%" PRIu32, e->signal);
+	if (e->code != PTD_SIDEBAND_NO_CODE)
+		put(output, " code=%" PRId32, e->code);
+	put(output, " sa_handler=%" PRIx64 "\n", e->address);
+}
+
 static void put_record(struct ptd_output *output, const struct ptd_sideband *e)
 {
 	char name[NAME_MAX_SHOWN + 1];
@@ -144,10 +152,7 @@ static void put_record(struct ptd_output *output, const struct ptd_sideband *e)
 		put(output, "PERF_RECORD_LOST_SAMPLES lost %" PRIu64 "\n", e->size);
 		return;
 	case PTD_SIDEBAND_SIGNAL:
-		put(output,
-		    "signal:signal_deliver: sig=%" PRIu32 " code=%" PRId32 " sa_handler=%" PRIx64
-		    "\n",
-		    e->signal, e->code, e->address);
+		put_signal(output, e);
 		return;
 	case PTD_SIDEBAND_SYSCALL:
 		put(output, "raw_syscalls:sys_enter: NR %" PRIu64 "\n", e->number);

@@ -41,6 +41,9 @@ enum ptd_sideband_flags {
 	PTD_SIDEBAND_DATA = 8,    /* MMAP: the mapping is not executable */
 };
 
+/* The recording does not state the code of the signal. */
+#define PTD_SIDEBAND_NO_CODE INT32_MIN
+
 /* Fields that the kind does not need are 0. */
 struct ptd_sideband {
 	enum ptd_sideband_kind kind;
@@ -73,7 +76,7 @@ struct ptd_sideband {
 	 */
 	uint32_t signal;
 
-	int32_t code;    /* of SIGNAL: si_code of sigaction(2) */
+	int32_t code;    /* of SIGNAL: si_code of sigaction(2), or PTD_SIDEBAND_NO_CODE */
 	uint64_t number; /* of SYSCALL */
 };
 

@@ -430,6 +430,33 @@ static void switch_cpu_wide_record(void **state)
 	assert_true(!got.out && !got.preempt);
 }
 
+/* --- samples of tracepoints ------------------------------------------------------------------- */
+
+/* What a sample begins with: identifier, tid, time and cpu; and the size of the raw data. */
+#define SAMPLE(id, raw_size) \
+	U64(id), U32(0x101), U32(0x102), U64(0x103104105), U32(6), U32(0), U32(raw_size)
+
+static void sys_enter_sample(void **state)
+{
+	HEADER(9, PERF_RECORD_MISC_USER, 64);
+	SAMPLE(3, 20);
+	U16(1), U16(0), U32(0x102); /* the common fields */
+	U64(0x141), U32(0);
+	(void)same(&h, record_write_sys_enter(0x141, &trailer, record, sizeof(record)), false);
+	assert_int_equal(record_write_sys_enter(0x141, &trailer, record, 63), 0);
+}
+
+static void signal_deliver_sample(void **state)
+{
+	HEADER(9, PERF_RECORD_MISC_USER, 72);
+	SAMPLE(4, 28);
+	U16(2), U16(0), U32(0x102);
+	U32(11), U32(0), U64(0x401000), U32(0);
+	(void)same(&h, record_write_signal_deliver(11, 0x401000, &trailer, record, sizeof(record)),
+		   false);
+	assert_int_equal(record_write_signal_deliver(11, 0x401000, &trailer, record, 71), 0);
+}
+
 /* --- the AUX ring, and what is lost ----------------------------------------------------------- */
 
 static void aux_record(void **state)
@@ -690,6 +717,8 @@ int main(void)
 		cmocka_unit_test(itrace_start_record),
 		cmocka_unit_test(switch_record),
 		cmocka_unit_test(switch_cpu_wide_record),
+		cmocka_unit_test(sys_enter_sample),
+		cmocka_unit_test(signal_deliver_sample),
 		cmocka_unit_test(aux_record),
 		cmocka_unit_test(lost_record),
 		cmocka_unit_test(lost_samples_record),

@@ -106,6 +106,7 @@ static void cpus(void **state)
 		assert_int_equal(layout.n_cpus, 2 * layout.n_busy_max);
 		assert_int_equal(layout.aux_size, config.aux_size);
 		assert_int_equal(layout.switch_size, config.switch_size);
+		assert_int_equal(layout.event_size, config.aux_size / 4);
 		assert_int_equal(layout.task_size, config.task_size);
 		assert_in_range(layout.quantum_us, 1000, 10000);
 	}

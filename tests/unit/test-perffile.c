@@ -18,6 +18,8 @@
 #include "daemon/snapshot/perffile.h"
 #include "daemon/source/source.h"
 #include "decoder/file/input.h"
+#include "ptd/sideband.h"
+#include "record/codec.h"
 #include "record/perfabi.h"
 #include "tests/lib/failing.h"
 #include "tests/lib/perfbytes.h"
@@ -308,6 +310,58 @@ static void features(void **state)
 	assert_false(attr.ksymbol || attr.bpf_event || attr.text_poke);
 }
 
+/* Samples of tracepoints: perf and ptdecode find in the file how to read them. */
+static void tracepoints(void **state)
+{
+	struct fixture *f = *state;
+	const struct trailer who = { .pid = 7, .tid = 8, .time = 9, .cpu = 1 };
+	uint8_t sample[RECORD_OWN_MAX];
+	struct perffile *file;
+	struct trace *trace;
+	char *message = NULL;
+	size_t n_found = 0;
+
+	f->facts.gives_events = true;
+	assert_int_equal(perffile_new(f->dir_fd, NAME, &f->facts, &file), 0);
+	perffile_write(file, f->records.bytes, f->records.size);
+	perffile_write(file, sample, record_write_sys_enter(231, &who, sample, sizeof(sample)));
+	perffile_write(file, sample,
+		       record_write_signal_deliver(11, 0x401000, &who, sample, sizeof(sample)));
+	assert_int_equal(perffile_write_aux(file, 1, 0, 77, pt, sizeof(pt)), 0);
+	assert_int_equal(perffile_finish(file, &f->about), 0);
+	(void)perffile_free(file);
+
+	assert_int_equal(input_open(f->path, false, NULL, &trace, &message), 0);
+	assert_int_equal(trace->n_skipped + trace->n_unknown, 0);
+	for (size_t i = 0; i < trace->n_records; i++) {
+		const struct trace_record *r = &trace->records[i];
+		struct trace_syscall call;
+		struct trace_signal taken;
+
+		if (r->type != TRACE_RECORD_SYSCALL && r->type != TRACE_RECORD_SIGNAL)
+			continue;
+		n_found++;
+		assert_int_equal(r->pid, 7);
+		assert_int_equal(r->tid, 8);
+		assert_int_equal(r->time, 9);
+		assert_int_equal(r->cpu, 1);
+		if (r->type == TRACE_RECORD_SYSCALL) {
+			memcpy(&call, r->payload, sizeof(call));
+			assert_int_equal(call.number, 231);
+		} else {
+			memcpy(&taken, r->payload, sizeof(taken));
+			assert_int_equal(taken.signal, 11);
+			assert_int_equal(taken.code, PTD_SIDEBAND_NO_CODE);
+			assert_int_equal(taken.handler, 0x401000);
+		}
+	}
+	assert_int_equal(n_found, 2);
+	(void)trace_free(trace);
+
+	assert_int_equal(mapfile_read(&f->file, AT_FDCWD, f->path), 0);
+	assert_string(f, PERFABI_FEATURE_HOSTNAME, "host");
+}
+
 static void name_of_event(struct fixture *f, bool user, bool kernel, const char *expected)
 {
 	struct perfabi_section s;
@@ -365,6 +419,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(calls_that_fail, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(features, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(tracepoints, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(whose_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full, set_up, tear_down),
 	};

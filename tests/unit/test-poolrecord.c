@@ -33,6 +33,7 @@ static const struct emu_pool_layout layout = {
 	.n_busy_max = 2,
 	.aux_size = 4096,
 	.switch_size = 4096,
+	.event_size = 4096,
 	.task_size = 4096,
 	.code_size = 65536,
 	.psb_period = 4096,
@@ -210,6 +211,64 @@ static void locked_ring(void **state)
 	assert_int_equal(emupool.pool->task_lock, 0);
 }
 
+static struct emu_event event_at(uint32_t cpu, size_t i)
+{
+	struct emu_event event;
+
+	memcpy(&event, attach_at(&emupool, emu_event_offset(&layout, cpu) + i * sizeof(event)),
+	       sizeof(event));
+	return event;
+}
+
+static void events(void **state)
+{
+	const size_t n_fit = layout.event_size / sizeof(struct emu_event);
+	const uint64_t before = attach_now_ns();
+	struct emu_event e;
+
+	(void)state;
+	poolrecord_syscall(&emupool, who, 231);
+	poolrecord_signal(&emupool, who, 11, 0x401000);
+	e = event_at(1, 0);
+	assert_in_range(e.time_ns, before, attach_now_ns());
+	assert_int_equal(e.pid, who.pid);
+	assert_int_equal(e.tid, who.tid);
+	assert_int_equal(e.kind, EMU_EVENT_SYSCALL);
+	assert_int_equal(e.number, 231);
+	assert_true(event_at(1, 1).time_ns >= e.time_ns);
+	e = event_at(1, 1);
+	assert_int_equal(e.kind, EMU_EVENT_SIGNAL);
+	assert_int_equal(e.number, 11);
+	assert_int_equal(e.handler, 0x401000);
+	assert_int_equal(attach_cpu(&emupool, 1)->event_head, 2 * sizeof(e));
+	assert_int_equal(attach_cpu(&emupool, 0)->event_head, 0);
+
+	/* They are overwritten, the oldest first, and what is beside the ring is not. */
+	for (size_t i = 2; i < n_fit + 2; i++)
+		poolrecord_syscall(&emupool, who, (uint32_t)i);
+	assert_int_equal(event_at(1, 0).number, n_fit);
+	assert_int_equal(event_at(1, 1).number, n_fit + 1);
+	assert_int_equal(event_at(1, 2).number, 2);
+	assert_int_equal(attach_cpu(&emupool, 1)->event_head, (n_fit + 2) * sizeof(e));
+}
+
+/* Another process can write to the head. */
+static void events_at_a_scribbled_head(void **state)
+{
+	static const uint64_t heads[] = { UINT64_MAX, 4095, 4096 - 31, UINT64_C(1) << 63 };
+	const uint8_t zeros[64] = {};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
+		attach_cpu(&emupool, 1)->event_head = heads[i];
+		poolrecord_syscall(&emupool, who, 1);
+		assert_int_equal(event_at(1, (heads[i] & 4095) / sizeof(struct emu_event)).number,
+				 1);
+		assert_memory_equal(attach_at(&emupool, emu_aux_offset(&layout, 1)), zeros,
+				    sizeof(zeros));
+	}
+}
+
 struct expected_switch {
 	uint32_t type;
 	uint16_t misc;
@@ -280,8 +339,10 @@ static void switches(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(comm),      TEST(fork_and_exit), TEST(mmap2),
-		TEST(full_ring), TEST(locked_ring),   TEST(switches),
+		TEST(comm),        TEST(fork_and_exit),
+		TEST(mmap2),       TEST(full_ring),
+		TEST(locked_ring), TEST(switches),
+		TEST(events),      TEST(events_at_a_scribbled_head),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -343,6 +343,115 @@ static void switches(void **state)
 	records_deinit(&r);
 }
 
+/* Write to the event ring of CPU 1 as a program does. */
+static void write_event(struct fixture *f, const struct emu_event *event)
+{
+	uint8_t *ring = (uint8_t *)f->pool + emu_event_offset(&f->layout, 1);
+	const uint64_t head = cpu_at(f, 1)->event_head;
+
+	memcpy(ring + (head & (f->layout.event_size - 1)), event, sizeof(*event));
+	cpu_at(f, 1)->event_head = head + sizeof(*event);
+}
+
+static void write_syscalls(struct fixture *f, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++)
+		write_event(f, &(struct emu_event){ .time_ns = 1000 + i,
+						    .pid = 7,
+						    .tid = 8,
+						    .kind = EMU_EVENT_SYSCALL,
+						    .number = i });
+}
+
+/* Copy the events of CPU 1, which are system calls with consecutive numbers. Return: the first. */
+static uint32_t copy_syscalls(struct fixture *f, uint64_t since_ns, size_t *ret_n)
+{
+	struct source_event *events;
+	uint32_t first;
+
+	assert_int_equal(f->source->ops->copy_events(f->source, 1, since_ns, &events, ret_n), 0);
+	first = *ret_n ? events[0].number : 0;
+	for (size_t i = 0; i < *ret_n; i++) {
+		assert_int_equal(events[i].kind, SOURCE_EVENT_SYSCALL);
+		assert_int_equal(events[i].number, first + i);
+		assert_int_equal(events[i].time, 1000 + first + i);
+		assert_int_equal(events[i].pid, 7);
+		assert_int_equal(events[i].tid, 8);
+	}
+	free(events);
+	return first;
+}
+
+/* As with the switches: none that may be overwritten, or is older than what was asked for. */
+static void events(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t n_fit = (uint32_t)(f->layout.event_size / sizeof(struct emu_event));
+	size_t n;
+
+	assert_int_equal(f->layout.event_size, RING / 4);
+	write_syscalls(f, 0, 10);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(copy_syscalls(f, 0, &n), 0);
+	assert_int_equal(n, 10);
+
+	clock_ns = 500;
+	assert_true(source_emu_share(f->source, false) >= 0);
+	clock_ns = 0;
+	write_syscalls(f, 10, 20);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(copy_syscalls(f, 500, &n), 10);
+	assert_int_equal(n, 10);
+
+	write_syscalls(f, 20, 3 * n_fit);
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(copy_syscalls(f, 500, &n), 2 * n_fit);
+	assert_int_equal(n, n_fit);
+
+	/* Two more come after the hold, and one that is not published yet. */
+	write_syscalls(f, 3 * n_fit, 3 * n_fit + 2);
+	cpu_at(f, 1)->owner = 1;
+	assert_int_equal(copy_syscalls(f, 0, &n), 2 * n_fit + 3);
+	assert_int_equal(n, n_fit - 3);
+	assert_int_equal(
+	    f->source->ops->copy_events(f->source, 4, 0, &(struct source_event *){ NULL }, &n),
+	    -EINVAL);
+}
+
+/* A program can write anything there: what is no event is left out. */
+static void scribbled_events(void **state)
+{
+	static const struct emu_event bad[] = {
+		{ .kind = 0, .number = 1 },
+		{ .kind = 3, .number = 1 },
+		{ .kind = UINT32_MAX, .number = 1 },
+		{ .kind = EMU_EVENT_SIGNAL, .number = 0 },
+		{ .kind = EMU_EVENT_SIGNAL, .number = 65 },
+	};
+	struct fixture *f = *state;
+	struct source_event *events;
+	size_t n;
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		write_event(f, &bad[i]);
+	write_event(f, &(struct emu_event){ .kind = EMU_EVENT_SIGNAL, .number = 64, .handler = 5 });
+	assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+	assert_int_equal(f->source->ops->copy_events(f->source, 1, 0, &events, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(events[0].kind, SOURCE_EVENT_SIGNAL);
+	assert_int_equal(events[0].number, 64);
+	assert_int_equal(events[0].handler, 5);
+	free(events);
+
+	for (uint64_t head = UINT64_MAX - 40; head != 40; head++) {
+		cpu_at(f, 1)->event_head = head;
+		assert_int_equal(f->source->ops->hold(f->source, &f->moment), 0);
+		assert_int_equal(f->source->ops->copy_events(f->source, 1, 0, &events, &n), 0);
+		assert_true(n <= 1);
+		free(events);
+	}
+}
+
 static void draining(void **state)
 {
 	struct fixture *f = *state;
@@ -605,6 +714,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(holding, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(switches, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bookmarks, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(events, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(scribbled_events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(draining, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(drains_code, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(scribbled_tasks, set_up, tear_down),

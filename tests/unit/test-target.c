@@ -321,6 +321,7 @@ static const struct emu_pool_layout layout = {
 	.n_busy_max = 1,
 	.aux_size = 4096,
 	.switch_size = 4096,
+	.event_size = 4096,
 	.task_size = 65536,
 	.code_size = 65536,
 	.psb_period = 4096,

@@ -105,6 +105,25 @@ static void spoiled(void **state)
 	}
 }
 
+/* The software source does not know the code of a signal. */
+static void without_code(void **state)
+{
+	struct tracepoint t[_TRACEPOINT_KINDS] = {};
+	uint64_t value;
+
+	(void)state;
+	size = perfsched_formats(formats);
+	put(" code;", " node;");
+	assert_int_equal(find(t), 0);
+	assert_true(t[TRACEPOINT_SIGNAL_DELIVER].is_known);
+	assert_int_equal(t[TRACEPOINT_SIGNAL_DELIVER].offsets[TRACEPOINT_CODE],
+			 TRACEPOINT_NO_FIELD);
+	assert_int_equal(t[TRACEPOINT_SIGNAL_DELIVER].offsets[TRACEPOINT_HANDLER], 24);
+	assert_int_equal(tracepoint_read(&t[TRACEPOINT_SIGNAL_DELIVER], TRACEPOINT_SIGNAL_DELIVER,
+					 TRACEPOINT_CODE, cursor_from(formats, size), &value),
+			 -EBADMSG);
+}
+
 /* Numbers of things: more than there are; so many that they would not end. */
 static void too_many(void **state)
 {
@@ -167,8 +186,9 @@ static void raw(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good),    cmocka_unit_test(spoiled), cmocka_unit_test(too_many),
-		cmocka_unit_test(cut_off), cmocka_unit_test(raw),
+		cmocka_unit_test(good),     cmocka_unit_test(spoiled),
+		cmocka_unit_test(too_many), cmocka_unit_test(cut_off),
+		cmocka_unit_test(raw),      cmocka_unit_test(without_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
