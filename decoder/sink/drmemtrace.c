@@ -57,7 +57,7 @@ struct drmemtrace {
 
 	struct memtrace_known known; /* of the batch that is written */
 	uint64_t n_kernel, n_32;     /* instructions that were left out: the kernel's, and 32-bit */
-	char omission[256];
+	char omission[512];
 };
 
 static void free_codes(struct drmemtrace *sink)
@@ -82,6 +82,7 @@ static void sink_free(void *state)
 	vec_deinit(&sink->known.n);
 	map_deinit(&sink->comms);
 	memtrace_calls_deinit(&sink->calls);
+	memtrace_kernel_deinit(&sink->directory.kernel);
 	memtrace_symbols_deinit(&sink->directory.symbols);
 	memtrace_out_pool_deinit(&sink->directory.pool);
 	memtrace_schedule_deinit(&sink->directory.schedule);
@@ -147,14 +148,15 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	return 0;
 }
 
-/* All records come before the first file is made, so that the last names are known by then. */
+/* All records come before the first file is made, so that the last names are known by then, and
+ * whether there are numbers of system calls. */
 static int take_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
 {
 	struct drmemtrace *sink = state;
 
 	(void)output;
 	if (record->kind != PTD_SIDEBAND_COMM || !record->name)
-		return 0;
+		return memtrace_kernel_take(&sink->directory.kernel, record);
 	return map_put(&sink->comms, (uint64_t)record->pid << 32 | record->tid,
 		       (uintptr_t)record->name);
 }
@@ -372,6 +374,12 @@ static const char *sink_omission(void *state)
 			      "%s%" PRIu64 " instructions of the kernel are not in it: see the "
 			      "option whole-system",
 			      n > 0 ? "; " : "", sink->n_kernel);
+	if (sink->directory.kernel.n_left_out > 0)
+		n += snprintf(sink->omission + n, sizeof(sink->omission) - (size_t)n,
+			      "%sof %" PRIu64
+			      " samples of system calls and signals nothing is in it: they are too "
+			      "many",
+			      n > 0 ? "; " : "", sink->directory.kernel.n_left_out);
 	return n > 0 ? sink->omission : NULL;
 }
 

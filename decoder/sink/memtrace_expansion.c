@@ -47,7 +47,7 @@ struct recorded {
 	bool is_mixed; /* the instructions have several symbols */
 	uint8_t way;   /* enum way, by which the last instruction leaves */
 	uint32_t flow; /* MEMTRACE_EXPANSION_CALLS, MEMTRACE_EXPANSION_RETURNS, or 0 */
-	bool is_far;   /* it ends with a far return, behind which no run follows */
+	bool is_far;   /* it ends with what may lead to the kernel: no run follows */
 	struct memtrace_record records[]; /* and COPY_SIZE bytes more */
 };
 
@@ -94,6 +94,12 @@ static enum way way_of(uint8_t iclass)
 	return iclass == PTD_INSN_JUMP_COND ? WAY_COND : WAY_INDIRECT;
 }
 
+static bool may_be_far(uint8_t iclass)
+{
+	return iclass == PTD_INSN_RETURN_FAR || iclass == PTD_INSN_SYSCALL ||
+	       iclass == PTD_INSN_SYSENTER || iclass == PTD_INSN_INTERRUPT;
+}
+
 static uint32_t flow_of(const struct ptd_block *block)
 {
 	switch (memtrace_insn_type(block, block->n_insns - 1u)) {
@@ -122,7 +128,7 @@ static int make_recorded(struct memtrace_memory *memory, const struct ptd_block 
 	recorded->n = block->n_insns;
 	recorded->way = (uint8_t)way_of(block->insns[block->n_insns - 1].iclass);
 	recorded->flow = flow_of(block);
-	recorded->is_far = block->insns[block->n_insns - 1].iclass == PTD_INSN_RETURN_FAR;
+	recorded->is_far = may_be_far(block->insns[block->n_insns - 1].iclass);
 	recorded->target = base + (uint64_t)block->target;
 	recorded->symbol = block->insns[block->n_insns - 1].symbol;
 	recorded->is_mixed = false;

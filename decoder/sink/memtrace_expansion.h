@@ -13,7 +13,7 @@
  * says: it fell through, or followed a branch. The records of such a run are those of its own
  * instructions, but for a branch at its end whose record must say where it went; and before them
  * the record of such a branch at the end of the run before. No run follows a far return, which may
- * leave the kernel. A marker of a symbol stands where it
+ * leave the kernel, or an instruction that may enter it. A marker of a symbol stands where it
  * changes, as if all runs were written one after the other. Other runs have no records.
  */
 

@@ -51,6 +51,17 @@ static inline bool memtrace_insn_needs_outcome(uint8_t class)
 	return memtrace_insn_branches(class) && class != PTD_INSN_JUMP && class != PTD_INSN_CALL;
 }
 
+/* Return: whether the instruction is one by which programs make system calls. */
+static inline bool memtrace_insn_is_call(const struct memtrace_insn *insn)
+{
+	const struct ptd_insn *i = &insn->block->insns[insn->index];
+	const uint8_t *bytes = insn->block->bytes + i->offset;
+
+	return i->iclass == PTD_INSN_SYSCALL || i->iclass == PTD_INSN_SYSENTER ||
+	       (i->iclass == PTD_INSN_INTERRUPT && i->size == 2 && bytes[0] == 0xcd &&
+		bytes[1] == 0x80);
+}
+
 /* Return: @pc; in code other than 64-bit code, where addresses wrap at 4 GiB, its low 32 bits. */
 static inline uint64_t memtrace_insn_wrap(const struct memtrace_insn *insn, uint64_t pc)
 {

@@ -55,7 +55,9 @@ enum memtrace_marker {
 	MEMTRACE_CHUNK_INSNS = 20,
 	MEMTRACE_CHUNK_FOOTER = 21,
 	MEMTRACE_RECORD_ORDINAL = 22,
+	MEMTRACE_SYSCALL = 25, /* its number; all ones: not known */
 	MEMTRACE_BRANCH_TARGET = 29,
+	MEMTRACE_SIGNAL_NUMBER = 40,   /* right behind marker 0 */
 	MEMTRACE_HARDWARE_EVENT = 43,  /* kernel code begins: the pc that would have come next */
 	MEMTRACE_HARDWARE_RETURN = 44, /* it ends: not 0 */
 	MEMTRACE_SYMBOL = 101, /* ours: id in symbols.tsv of the symbol of what follows; 0: none */
@@ -67,6 +69,7 @@ enum memtrace_marker {
 /* Instructions only, x86-64, data accesses left out, with encodings, no system call numbers. */
 #define MEMTRACE_FILETYPE_USER         0x344
 #define MEMTRACE_FILETYPE_WHOLE_SYSTEM 0x40344 /* the same, with the kernel's code */
+#define MEMTRACE_FILETYPE_SYSCALLS     0x400   /* with one of these: the numbers of system calls */
 
 #define MEMTRACE_ID_SIZE 4 /* what DynamoRIO writes as the size of records 22 to 24 */
 

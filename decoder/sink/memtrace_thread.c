@@ -19,6 +19,9 @@
 #define PAIR_QUANTUM 10000u
 #define PAIR_EVENT   1000u
 
+/* A sample of the kernel belongs to what the stream shows, in ns, if it is at most so much later. */
+#define SAMPLE_SLACK 500u
+
 #define INSN_SIZE_MAX   15
 #define NO_NUMBER       UINT32_MAX
 #define NR_RT_SIGRETURN 15u
@@ -58,6 +61,7 @@ struct memtrace_thread *memtrace_thread_new(const struct ptd_slice *slice, const
 		return NULL;
 	*thread = (struct memtrace_thread){
 		.directory = directory,
+		.kernel = memtrace_kernel_thread(&directory->kernel, slice->pid, slice->tid),
 		.pid = shown_id(slice->pid, 0),
 		.tid = shown_id(slice->tid, slice->cpu),
 		.space = slice->space,
@@ -112,6 +116,12 @@ static int write_pair(struct memtrace_thread *thread)
 	return memtrace_file_pair(&thread->file, thread->now, thread->cpu);
 }
 
+static uint64_t file_type(const struct memtrace_directory *directory)
+{
+	return (directory->whole_system ? MEMTRACE_FILETYPE_WHOLE_SYSTEM : MEMTRACE_FILETYPE_USER) |
+	       (directory->kernel.has_syscalls ? MEMTRACE_FILETYPE_SYSCALLS : 0);
+}
+
 /* Create the file, with its first timestamp and its first window, which is 0: DynamoRIO refuses a
  * file of several windows that begins with another. */
 static int start(struct memtrace_thread *thread)
@@ -124,9 +134,7 @@ static int start(struct memtrace_thread *thread)
 		return -ENOMEM;
 	}
 	r = memtrace_file_create(&thread->file, &thread->directory->pool, &thread->directory->clock,
-				 &thread->directory->schedule, stem,
-				 thread->directory->whole_system ? MEMTRACE_FILETYPE_WHOLE_SYSTEM
-								 : MEMTRACE_FILETYPE_USER,
+				 &thread->directory->schedule, stem, file_type(thread->directory),
 				 thread->pid, thread->tid);
 	if (r < 0)
 		return r;
@@ -134,6 +142,35 @@ static int start(struct memtrace_thread *thread)
 	thread->gap = false; /* there is nothing before it */
 	r = write_pair(thread);
 	return r < 0 ? r : memtrace_file_window(&thread->file);
+}
+
+/*
+ * Return: the time before which the kernel was entered, if the thread has come back from it: the
+ *         stream's time may be much older than that, unless it went on meanwhile.
+ */
+static uint64_t entered_until(const struct memtrace_thread *thread)
+{
+	return thread->left && thread->now > thread->left_at ? thread->now + SAMPLE_SLACK
+							     : UINT64_MAX;
+}
+
+/* Write marker 25 if it is due: the last record is a system call. The thread has gone on at
+ * thread->now, or ends. */
+static int write_syscall(struct memtrace_thread *thread)
+{
+	const uint64_t now = thread->now;
+	uint64_t number;
+	int r;
+
+	if (!thread->call_due)
+		return 0;
+	thread->call_due = false;
+	number = memtrace_kernel_syscall(thread->kernel, thread->left_at, entered_until(thread),
+					 &thread->now);
+	r = write_pair(thread);
+	thread->now = now;
+	thread->pair_due = true;
+	return r < 0 ? r : memtrace_file_marker(&thread->file, MEMTRACE_SYSCALL, number, NULL);
 }
 
 /*
@@ -145,6 +182,9 @@ static int window(struct memtrace_thread *thread)
 {
 	int r;
 
+	r = write_syscall(thread);
+	if (r < 0)
+		return r;
 	if (thread->xfer_due) {
 		thread->xfer_due = false;
 		memtrace_frames_restore(&thread->frames, thread->xfer_n_frames);
@@ -290,8 +330,19 @@ static int follow(struct memtrace_thread *thread, uint64_t ip)
 	return 0;
 }
 
-/* A signal interrupted at @pc, or at @restarted. */
-static int enter_handler(struct memtrace_thread *thread, uint64_t pc, uint64_t restarted)
+/* Write which signal the thread took, if that is known. Its handler is at @handler. */
+static int write_signal(struct memtrace_thread *thread, uint64_t handler)
+{
+	const uint64_t signal =
+	    memtrace_kernel_signal(thread->kernel, thread->left_at, entered_until(thread), handler);
+
+	return signal ? memtrace_file_marker(&thread->file, MEMTRACE_SIGNAL_NUMBER, signal, NULL)
+		      : 0;
+}
+
+/* A signal, whose handler is at @handler, interrupted at @pc, or at @restarted. */
+static int enter_handler(struct memtrace_thread *thread, uint64_t handler, uint64_t pc,
+			 uint64_t restarted)
 {
 	struct memtrace_frame frame = { .pc = pc, .restarted = restarted };
 	int r;
@@ -306,6 +357,8 @@ static int enter_handler(struct memtrace_thread *thread, uint64_t pc, uint64_t r
 		r = memtrace_file_marker(&thread->file, MEMTRACE_KERNEL_EVENT, pc, &frame.marker);
 	if (r == 0 && restarted != pc)
 		r = memtrace_file_watch(&thread->file, frame.marker);
+	if (r == 0)
+		r = write_signal(thread, handler);
 	if (r == 0 && thread->directory->marks_calls)
 		r = memtrace_returns_push(&thread->returns, 0);
 	if (r < 0)
@@ -414,7 +467,7 @@ static int return_from_handler(struct memtrace_thread *thread, uint64_t ip)
 	else
 		memtrace_frames_pop(&thread->frames);
 	want_xfer(thread, n_frames);
-	return enter_handler(thread, frame.pc, frame.restarted);
+	return enter_handler(thread, ip, frame.pc, frame.restarted);
 }
 
 /*
@@ -478,7 +531,7 @@ static int return_from_syscall(struct memtrace_thread *thread, uint64_t ip)
 	}
 	if (number == NR_RT_SIGRETURN)
 		return return_from_handler(thread, ip);
-	return enter_handler(thread, next, pc);
+	return enter_handler(thread, ip, next, pc);
 }
 
 /*
@@ -546,16 +599,24 @@ static bool find_interrupt(struct memtrace_thread *thread, struct memtrace_insn 
 	return read_interrupt(thread);
 }
 
+/* Return: whether the last instruction is a system call whose number has to be written. */
+static bool is_numbered(const struct memtrace_thread *thread)
+{
+	return thread->directory->kernel.has_syscalls && memtrace_insn_is_call(&thread->last);
+}
+
 /* Write @insn, behind the last instruction. */
 static int write_interrupt(struct memtrace_thread *thread, const struct memtrace_insn *insn)
 {
-	const int r = write_xfer(thread);
+	int r = write_xfer(thread);
 
 	thread->last = *insn;
 	thread->after_branch = false;
-	return r < 0 ? r
-		     : memtrace_file_insns(&thread->file, insn->block, insn->base, insn->index,
-					   insn->index + 1, insn->index);
+	if (r == 0)
+		r = memtrace_file_insns(&thread->file, insn->block, insn->base, insn->index,
+					insn->index + 1, insn->index);
+	thread->call_due = is_numbered(thread);
+	return r < 0 ? r : write_syscall(thread);
 }
 
 /*
@@ -574,13 +635,13 @@ static int return_from_async(struct memtrace_thread *thread, uint64_t ip)
 	if (!thread->space_changed && find_interrupt(thread, &insn)) {
 		r = write_interrupt(thread, &insn);
 		pc = memtrace_insn_next(&insn);
-		return r < 0 || ip == pc ? r : enter_handler(thread, pc, pc);
+		return r < 0 || ip == pc ? r : enter_handler(thread, ip, pc, pc);
 	}
 	if (is_hole(thread, ip)) {
 		thread->gap = true;
 		return 0;
 	}
-	return enter_handler(thread, pc, pc);
+	return enter_handler(thread, ip, pc, pc);
 }
 
 /* Control is at @ip of the program. */
@@ -762,6 +823,10 @@ static int arrive_in_system(struct memtrace_thread *thread, uint64_t ip)
  * thread->now. */
 static int arrive_at(struct memtrace_thread *thread, uint64_t ip)
 {
+	const int r = write_syscall(thread);
+
+	if (r < 0)
+		return r;
 	return thread->directory->whole_system ? arrive_in_system(thread, ip)
 					       : arrive_in_program(thread, ip);
 }
@@ -783,6 +848,7 @@ static int mark_gap(struct memtrace_thread *thread, const struct ptd_mark *mark)
 			     mark->reason == PTD_GAP_WRONG_OBJECT;
 	int r = 0;
 
+	thread->left = true;
 	if (thread->pending && thread->after == MEMTRACE_AFTER_INSN && arrived)
 		r = write_branch(thread, mark->ip);
 	memtrace_thread_skip(thread);
@@ -804,6 +870,8 @@ static int mark_async(struct memtrace_thread *thread, const struct ptd_mark *mar
 		return r;
 	thread->space_changed = false;
 	thread->after = MEMTRACE_AFTER_ASYNC;
+	thread->left = true;
+	thread->left_at = thread->now;
 	thread->async_ip = mark->ip;
 	thread->pair_age = PAIR_EVENT;
 	return 0;
@@ -824,6 +892,8 @@ int memtrace_thread_mark(struct memtrace_thread *thread, const struct ptd_mark *
 	case PTD_MARK_ASYNC:
 		return mark_async(thread, mark);
 	case PTD_MARK_OFF:
+		thread->left = true;
+		thread->left_at = thread->now;
 		leave_by_insn(thread);
 		return 0;
 	default:
@@ -893,6 +963,9 @@ static void set_last(struct memtrace_thread *thread, const struct ptd_run *run)
 	thread->last = (struct memtrace_insn){ run->block, run->base, last };
 	thread->has_last = true;
 	thread->after = MEMTRACE_AFTER_INSN;
+	thread->call_due = is_numbered(thread);
+	thread->left = false;
+	thread->left_at = thread->now;
 }
 
 int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_batch *batch,
@@ -951,6 +1024,7 @@ static void set_copied(struct memtrace_thread *thread, const struct ptd_batch *b
 	const struct ptd_insn *insn = n_own ? &run->block->insns[run->first + n_own - 1]
 					    : &before->block->insns[before->first + before->n - 1];
 
+	set_now(thread, run->t);
 	set_last(thread, before);
 	set_last(thread, run);
 	thread->after_branch = memtrace_insn_branches(insn->iclass);
@@ -1086,6 +1160,8 @@ int memtrace_thread_finish(struct memtrace_thread *thread)
 	if (!thread->started)
 		return 0;
 	r = memtrace_out_use(&thread->file.out);
+	if (r == 0)
+		r = write_syscall(thread);
 	/* DynamoRIO would take the next file that it reads for kernel code, too. */
 	for (; r == 0 && thread->n_events > 0; thread->n_events--)
 		r = memtrace_file_marker(&thread->file, MEMTRACE_HARDWARE_RETURN,

@@ -26,6 +26,7 @@
 #include "decoder/sink/memtrace_expansion.h"
 #include "decoder/sink/memtrace_file.h"
 #include "decoder/sink/memtrace_frames.h"
+#include "decoder/sink/memtrace_kernel.h"
 #include "decoder/sink/memtrace_out.h"
 #include "decoder/sink/memtrace_schedule.h"
 #include "decoder/sink/memtrace_symbols.h"
@@ -49,6 +50,7 @@ struct memtrace_directory {
 	struct memtrace_clock clock;
 	struct memtrace_schedule schedule;
 	struct memtrace_symbols symbols;
+	struct memtrace_kernel kernel;
 	const struct ptd_decoder *decoder; /* is asked for code; borrowed; or NULL */
 	bool marks_calls;                  /* calls and returns have markers */
 	bool whole_system;                 /* the kernel's code is written, too */
@@ -73,7 +75,8 @@ struct memtrace_event {
 
 struct memtrace_thread {
 	struct memtrace_file file;
-	struct memtrace_directory *directory; /* borrowed */
+	struct memtrace_directory *directory;  /* borrowed */
+	struct memtrace_kernel_thread *kernel; /* its samples; borrowed; or NULL */
 	struct memtrace_frames frames;
 	struct memtrace_returns returns;
 	struct memtrace_call_list calls; /* to be marked behind the next branch */
@@ -95,6 +98,9 @@ struct memtrace_thread {
 	bool has_last;               /* since the last hole */
 	struct memtrace_insn before; /* the one before it, if last is the first of its block */
 	bool has_before;
+	bool call_due;      /* last is a system call whose number has to be written */
+	bool left;          /* the stream has shown that the thread left traced code behind last */
+	uint64_t left_at;   /* when that was; else when last was executed, or before */
 	bool pending;       /* last is not written yet, since where it goes is not known */
 	bool pending_bytes; /* it will be written with its bytes */
 	uint64_t async_ip;

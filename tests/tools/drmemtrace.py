@@ -7,13 +7,25 @@ calls LOG OBJECT... < what func_view -show_func_trace printed
     entered and left, in which order. A line of LOG is a thread, + or -, and a function's name; functions that it
     does not name do not count.
 
+kernel DIR
+    Prints the system calls and signals in the files, which are not compressed, in the order of each: "TID call NUMBER"
+    and "TID signal NUMBER", where marker 25 is right behind a system call and marker 40 behind marker 0. The type of
+    each file says that there are numbers.
+
 mix TEXT < what opcode_mix printed
     Each opcode was executed as often as TEXT has it, which ptdecode -f text:nobytes printed. DynamoRIO and Zydis
     write some names differently, those of moves above all: these count together.
 """
 import collections
+import glob
 import re
+import struct
 import sys
+
+THREAD, MARKER, ENCODING = 22, 28, 47
+INSNS = {10, 11, 12, 14, 15, 16, 31, 48, 49}
+SIGNAL, FILETYPE, SYSCALL, SIGNAL_NUMBER = 0, 9, 25, 40
+CALLS = {b'\x0f\x05', b'\x0f\x34', b'\xcd\x80'}
 
 LINE = re.compile(r'^T(\d+) +(\S.*)$')
 ENTER = re.compile(r'^0x[0-9a-f]+ => ([^!]*)!(.*?)\(\)( => 0x0)?$')
@@ -110,8 +122,37 @@ def compare_mix(text):
     print(f'{len(mine)} opcodes, {sum(mine.values())} instructions as decoded')
 
 
+def print_kernel(directory):
+    for path in sorted(glob.glob(f'{directory}/trace/drmemtrace.*')):
+        tid, code, last, after_signal = 0, {}, None, False
+        pieces = b''
+        with open(path, 'rb') as file:
+            data = file.read()
+        for kind, size, value in struct.iter_unpack('<HHQ', data):
+            if kind == THREAD:
+                tid = value
+            elif kind == ENCODING:
+                pieces += value.to_bytes(8, 'little')[:size]
+            elif kind in INSNS:
+                code[value] = pieces or code[value]
+                last, pieces = code[value], b''
+            elif kind == MARKER and size == FILETYPE and not value & 0x400:
+                sys.exit(f'{path}: type {value:#x}: no numbers')
+            elif kind == MARKER and size == SYSCALL:
+                if last not in CALLS:
+                    sys.exit(f'{path}: system call {value} behind {last.hex()}')
+                last = b''
+                print(tid, 'call', value)
+            elif kind == MARKER and size == SIGNAL_NUMBER:
+                if not after_signal:
+                    sys.exit(f'{path}: signal {value} without marker 0')
+                print(tid, 'signal', value)
+            after_signal = kind == MARKER and size == SIGNAL
+
+
 def main():
-    what = {'calls': lambda a: compare_calls(a[0], a[1:]), 'mix': lambda a: compare_mix(*a)}
+    what = {'kernel': lambda a: print_kernel(*a),
+            'calls': lambda a: compare_calls(a[0], a[1:]), 'mix': lambda a: compare_mix(*a)}
     what[sys.argv[1]](sys.argv[2:])
 
 
