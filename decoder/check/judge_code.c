@@ -134,6 +134,17 @@ static enum code_class classify(const ZydisDecodedInstruction *insn, int32_t *re
 	}
 }
 
+/* Return: whether all data of the instruction are relative to rip. Those of a push, a pop and a
+ *         call are on the stack, too, and fs and gs have bases of their own. */
+static bool accesses_data(const ZydisDecodedInstruction *insn)
+{
+	return insn->attributes & ZYDIS_ATTRIB_HAS_MODRM && insn->raw.modrm.mod == 0 &&
+	       insn->raw.modrm.rm == 5 && insn->address_width == 64 &&
+	       !(insn->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS)) &&
+	       insn->mnemonic != ZYDIS_MNEMONIC_PUSH && insn->mnemonic != ZYDIS_MNEMONIC_POP &&
+	       insn->mnemonic != ZYDIS_MNEMONIC_CALL;
+}
+
 void codes_decode(const struct codes *codes, uint64_t pc, const uint8_t *bytes, size_t size,
 		  struct code *ret_code)
 {
@@ -145,5 +156,11 @@ void codes_decode(const struct codes *codes, uint64_t pc, const uint8_t *bytes, 
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&codes->decoder, NULL, bytes, size, &insn)))
 		return;
 	class = classify(&insn, &link);
-	*ret_code = (struct code){ .pc = pc, .link = link, .size = insn.length, .class = class };
+	*ret_code = (struct code){ .pc = pc,
+				   .link = link,
+				   .size = insn.length,
+				   .class = class,
+				   .has_data = accesses_data(&insn) };
+	if (ret_code->has_data)
+		ret_code->link = (int32_t)insn.raw.disp.value;
 }

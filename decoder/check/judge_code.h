@@ -37,9 +37,10 @@ enum code_class {
 
 struct code {
 	uint64_t pc;
-	int32_t link; /* direct branches: target = pc + size + link */
+	int32_t link; /* direct branches, and data relative to rip: pc + size + link */
 	uint8_t size;
 	uint8_t class; /* enum code_class */
+	bool has_data; /* it accesses data relative to rip, and no others */
 };
 
 /* More different pcs than this in one file are refused: 1 GiB of table. */

@@ -240,6 +240,7 @@ static void check_switch(struct judge *judge, const struct record *rec)
 
 static void check_data(struct judge *judge, const struct record *rec)
 {
+	const struct code *last = &judge->flow.last;
 	const char *refusal = record_type_refusal(rec->type, judge->file->file_type);
 
 	if (refusal)
@@ -247,6 +248,11 @@ static void check_data(struct judge *judge, const struct record *rec)
 	else if (!judge->after_insn)
 		judge_fault(judge, "type %u does not follow the instruction that it belongs to",
 			    rec->type);
+	else if (rec->type <= RECORD_WRITE && last->has_data && rec->addr != code_target(last))
+		judge_fault(judge,
+			    "type %u is at %#" PRIx64
+			    ", but the data of the instruction at %#" PRIx64 " are at %#" PRIx64,
+			    rec->type, rec->addr, last->pc, code_target(last));
 }
 
 /* All that is no instruction, behind the header. */

@@ -79,6 +79,7 @@ static void sink_free(void *state)
 	map_deinit(&sink->threads_by_id);
 	map_deinit(&sink->threads_by_cpu);
 	free_codes(sink);
+	free(sink->directory.operands);
 	vec_deinit(&sink->known.n);
 	map_deinit(&sink->comms);
 	memtrace_calls_deinit(&sink->calls);
@@ -128,6 +129,13 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 		return -ENOMEM;
 	directory = &sink->directory;
 	directory->whole_system = ptd_sink_option(config, "whole-system");
+	if (ptd_sink_option(config, "addresses")) {
+		directory->operands = calloc(1, sizeof(*directory->operands));
+		if (!directory->operands) {
+			free(sink);
+			return -ENOMEM;
+		}
+	}
 	r = memtrace_calls_init(&sink->calls, config->info, ptd_sink_option(config, "func-markers"),
 				directory->whole_system);
 	if (r == 0)
@@ -135,6 +143,7 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 					   config->threads);
 	if (r < 0) {
 		memtrace_calls_deinit(&sink->calls);
+		free(directory->operands);
 		free(sink);
 		return r;
 	}
@@ -281,8 +290,9 @@ static int write_batch(struct drmemtrace *sink, struct memtrace_thread *thread,
 
 static int sink_remember(const void *state, void **ret_memory)
 {
-	(void)state;
-	*ret_memory = memtrace_memory_new();
+	const struct drmemtrace *sink = state;
+
+	*ret_memory = memtrace_memory_new(sink->directory.operands);
 	return *ret_memory ? 0 : -ENOMEM;
 }
 
@@ -387,6 +397,7 @@ static const char *const directories[] = { "trace", "aux", NULL };
 
 static const struct ptd_sink_option options[] = {
 	{ .name = "compress", .help = "HOW  zip (default), lz4 or none" },
+	{ .name = "addresses", .help = "with data addresses relative to rip", .is_flag = true },
 	{ .name = "whole-system", .help = "with the kernel's code", .is_flag = true },
 	{ .name = "func-markers",
 	  .help = "PATTERN  mark calls of these functions only, as 'png_*'; none: of no function" },

@@ -11,6 +11,7 @@
 #include "decoder/sink/memtrace_record.h"
 #include "decoder/sink/output.h"
 #include "decoder/sink/templates.h"
+#include "decoder/x86/operand.h"
 
 #define INDEX_BITS 11
 #define PREFETCH   8 /* runs ahead of the one that is expanded */
@@ -44,6 +45,7 @@ struct recorded {
 	uint64_t target; /* where the last instruction leads, if it is a direct branch */
 	uint32_t symbol; /* of all instructions, unless is_mixed; else of the last one */
 	uint16_t n;
+	bool is_left;  /* to the writer: it has data with records */
 	bool is_mixed; /* the instructions have several symbols */
 	uint8_t way;   /* enum way, by which the last instruction leaves */
 	uint32_t flow; /* MEMTRACE_EXPANSION_CALLS, MEMTRACE_EXPANSION_RETURNS, or 0 */
@@ -62,15 +64,20 @@ struct site {
 };
 
 struct memtrace_memory {
+	bool operands; /* blocks with operands of known addresses are left to the writer */
 	struct templates templates;
 	VEC(struct site) sites; /* of the batch */
 	uint32_t
 	    index[1 << INDEX_BITS]; /* for a hash, the site that was added last; or any number */
 };
 
-struct memtrace_memory *memtrace_memory_new(void)
+struct memtrace_memory *memtrace_memory_new(bool operands)
 {
-	return calloc(1, sizeof(struct memtrace_memory));
+	struct memtrace_memory *memory = calloc(1, sizeof(*memory));
+
+	if (memory)
+		memory->operands = operands;
+	return memory;
 }
 
 struct memtrace_memory *memtrace_memory_free(struct memtrace_memory *memory)
@@ -113,6 +120,17 @@ static uint32_t flow_of(const struct ptd_block *block)
 	}
 }
 
+static bool has_operand(const struct ptd_block *block)
+{
+	struct operand operand;
+
+	for (size_t i = 0; i < block->n_insns; i++)
+		if (operand_rip(block->bytes + block->insns[i].offset, block->insns[i].size,
+				&operand))
+			return true;
+	return false;
+}
+
 static int make_recorded(struct memtrace_memory *memory, const struct ptd_block *block,
 			 uint64_t base, struct recorded **ret_recorded)
 {
@@ -131,6 +149,7 @@ static int make_recorded(struct memtrace_memory *memory, const struct ptd_block 
 	recorded->is_far = may_be_far(block->insns[block->n_insns - 1].iclass);
 	recorded->target = base + (uint64_t)block->target;
 	recorded->symbol = block->insns[block->n_insns - 1].symbol;
+	recorded->is_left = memory->operands && has_operand(block);
 	recorded->is_mixed = false;
 	for (size_t i = 0; i < block->n_insns; i++)
 		recorded->is_mixed |= block->insns[i].symbol != recorded->symbol;
@@ -159,6 +178,8 @@ static int add_site(struct memtrace_memory *memory, const struct ptd_run *run)
 				return r;
 		}
 	}
+	if (recorded && recorded->is_left)
+		recorded = NULL;
 	return vec_push(&memory->sites,
 			{ .block = block, .base = run->base, .recorded = recorded });
 }

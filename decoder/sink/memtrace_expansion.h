@@ -63,8 +63,9 @@ static inline bool memtrace_expansion_waits(const struct memtrace_expansion_run 
 /* What one thread keeps between two expansions. */
 struct memtrace_memory;
 
-/* Return: an empty memory; NULL if there is no memory. */
-struct memtrace_memory *memtrace_memory_new(void);
+/* Return: an empty memory; NULL if there is no memory. With @operands, instructions whose data have
+ * records (decoder/x86/operand.h) are left to the writer. */
+struct memtrace_memory *memtrace_memory_new(bool operands);
 struct memtrace_memory *memtrace_memory_free(struct memtrace_memory *memory);
 
 /* Add the expansion of @batch to @output. Return: 0, or negative errno. */

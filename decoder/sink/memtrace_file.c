@@ -12,9 +12,10 @@
 #define CACHE_LINE_BYTES 64
 #define PAGE_BYTES       4096
 #define PAGE_SITES       256
-#define PIECE_INSNS      1024 /* written in one go; with bytes they need less than a buffer */
-#define ENCODING_BYTES   8    /* in one record */
-#define INSN_RECORDS_MAX 4    /* two of encoding, the target, the instruction */
+#define PIECE_INSNS      512 /* written in one go; with bytes they need less than a buffer */
+#define ENCODING_BYTES   8   /* in one record */
+#define DATA_RECORDS_MAX 2   /* a read, a write */
+#define INSN_RECORDS_MAX (4 + DATA_RECORDS_MAX) /* two of encoding, the target, the instruction */
 #define HEADER_MARKERS   5
 
 static_assert(PIECE_INSNS * INSN_RECORDS_MAX * sizeof(struct memtrace_record) <=
@@ -65,13 +66,14 @@ static int write_header(struct memtrace_file *file, uint64_t file_type, uint64_t
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CHUNK_INSNS, MEMTRACE_CHUNK);
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_PAGE_SIZE, PAGE_BYTES);
 	commit(file, p);
-	file->n_markers = HEADER_MARKERS;
+	file->n_others = HEADER_MARKERS;
 	return 0;
 }
 
 int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *pool,
 			 const struct memtrace_clock *clock, struct memtrace_schedule *schedule,
-			 const char *stem, uint64_t file_type, uint64_t pid, uint64_t tid)
+			 struct memtrace_operands *operands, const char *stem, uint64_t file_type,
+			 uint64_t pid, uint64_t tid)
 {
 	int r;
 
@@ -80,6 +82,7 @@ int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *p
 		return r;
 	file->clock = clock;
 	file->schedule = schedule;
+	file->operands = operands;
 	file->tid = tid;
 	file->chunk_end = MEMTRACE_CHUNK;
 	file->symbol = MEMTRACE_NO_SYMBOL_YET;
@@ -104,7 +107,7 @@ int memtrace_file_marker(struct memtrace_file *file, uint16_t marker, uint64_t v
 	if (ret_offset)
 		*ret_offset = memtrace_out_offset(&file->out);
 	commit(file, memtrace_put_record(p, MEMTRACE_MARKER, marker, value));
-	file->n_markers++;
+	file->n_others++;
 	return 0;
 }
 
@@ -150,7 +153,7 @@ static int enter_chunk(struct memtrace_file *file)
 	if (r < 0)
 		return r;
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_RECORD_ORDINAL,
-				file->n_insns + file->n_markers);
+				file->n_insns + file->n_others);
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_TIMESTAMP, file->stamp);
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CPU, file->cpu);
 	commit(file, p);
@@ -183,7 +186,7 @@ int memtrace_file_pair(struct memtrace_file *file, uint64_t t, uint32_t cpu)
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_TIMESTAMP, file->stamp);
 	p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_CPU, file->cpu);
 	commit(file, p);
-	file->n_markers += 2;
+	file->n_others += 2;
 	if (!file->schedule)
 		return 0;
 	return memtrace_schedule_add(file->schedule, file->tid, file->stamp, file->cpu,
@@ -339,7 +342,7 @@ int memtrace_file_records(struct memtrace_file *file, const uint8_t *records, si
 	memcpy(p, records, size);
 	commit(file, p + size);
 	if (memtrace_out_has_members(&file->out))
-		file->n_markers += count_symbols(records, size);
+		file->n_others += count_symbols(records, size);
 	file->n_insns += n_insns;
 	file->symbol = symbol;
 	return 0;
@@ -362,12 +365,37 @@ static uint8_t *put_insns(uint8_t *p, const struct ptd_block *block, uint64_t ba
 	return p;
 }
 
-static uint8_t *put_insns_with_bytes(uint8_t *p, const struct ptd_block *block, uint64_t base,
-				     size_t i, size_t end)
+/* Put the records of the data that instruction @i accesses, as far as their addresses are known. */
+static uint8_t *put_data(struct memtrace_file *file, uint8_t *p, const struct ptd_block *block,
+			 uint64_t base, size_t i)
+{
+	const struct ptd_insn *insn = &block->insns[i];
+	struct operand operand;
+	uint64_t address;
+
+	if (!file->operands || !memtrace_operands_find(file->operands, block->bytes + insn->offset,
+						       insn->size, &operand))
+		return p;
+	address = base + insn->offset + insn->size + (uint64_t)(int64_t)operand.disp;
+	if (operand.reads)
+		p = memtrace_put_record(p, MEMTRACE_READ, operand.size, address);
+	if (operand.writes)
+		p = memtrace_put_record(p, MEMTRACE_WRITE, operand.size, address);
+	file->n_others += (uint64_t)operand.reads + operand.writes;
+	return p;
+}
+
+/* The same, with the bytes of the instructions if they are asked for, and with their data. */
+static uint8_t *put_insns_with(struct memtrace_file *file, uint8_t *p,
+			       const struct ptd_block *block, uint64_t base, size_t i, size_t end,
+			       bool with_bytes)
 {
 	for (; i < end; i++) {
-		p = put_bytes(p, block->bytes + block->insns[i].offset, block->insns[i].size);
+		if (with_bytes)
+			p = put_bytes(p, block->bytes + block->insns[i].offset,
+				      block->insns[i].size);
 		p = put_insns(p, block, base, i, i + 1);
+		p = put_data(file, p, block, base, i);
 	}
 	return p;
 }
@@ -401,6 +429,7 @@ int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *bloc
 {
 	while (first < end) {
 		const bool with_bytes = first >= from;
+		const bool is_plain = !with_bytes && !file->operands;
 		size_t stop;
 		uint8_t *p;
 		int r = memtrace_file_symbol(file, block->insns[first].symbol);
@@ -412,12 +441,12 @@ int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *bloc
 			stop = first + PIECE_INSNS;
 		r = memtrace_out_room(&file->out,
 				      (stop - first) * sizeof(struct memtrace_record) *
-					  (with_bytes ? INSN_RECORDS_MAX : 1),
+					  (is_plain ? 1 : INSN_RECORDS_MAX),
 				      &p);
 		if (r < 0)
 			return r;
-		p = with_bytes ? put_insns_with_bytes(p, block, base, first, stop)
-			       : put_insns(p, block, base, first, stop);
+		p = is_plain ? put_insns(p, block, base, first, stop)
+			     : put_insns_with(file, p, block, base, first, stop, with_bytes);
 		commit(file, p);
 		file->n_insns += stop - first;
 		first = stop;
@@ -450,6 +479,7 @@ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn 
 	if (i->iclass != PTD_INSN_JUMP_COND)
 		p = memtrace_put_record(p, MEMTRACE_MARKER, MEMTRACE_BRANCH_TARGET, target);
 	p = memtrace_put_record(p, type_of_branch(insn, target), i->size, memtrace_insn_pc(insn));
+	p = put_data(file, p, insn->block, insn->base, insn->index);
 	commit(file, p);
 	file->n_insns++;
 	return 0;

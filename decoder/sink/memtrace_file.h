@@ -24,6 +24,7 @@
 #include "base/base.h"
 #include "decoder/sink/memtrace_code.h"
 #include "decoder/sink/memtrace_insn.h"
+#include "decoder/sink/memtrace_operands.h"
 #include "decoder/sink/memtrace_out.h"
 #include "ptd/record.h"
 #include "util/vec.h"
@@ -52,12 +53,13 @@ struct memtrace_file {
 	struct memtrace_out out;
 	const struct memtrace_clock *clock; /* borrowed */
 	struct memtrace_schedule *schedule; /* borrowed; NULL: it is not written */
+	struct memtrace_operands *operands; /* borrowed; NULL: no data addresses are written */
 	uint64_t tid;
 	uint64_t stamp;     /* the last timestamp */
 	uint64_t cpu;       /* the last CPU */
 	uint64_t n_windows; /* windows so far; the next window has this number */
 	uint64_t n_insns;
-	uint64_t n_markers;   /* those that a reader counts as records */
+	uint64_t n_others;    /* records that a reader counts, besides instructions */
 	uint64_t chunk_start; /* n_insns when the chunk began */
 	uint64_t chunk_end;   /* n_insns up to which bytes are announced in one chunk */
 	uint64_t n_chunks;    /* that are full */
@@ -88,14 +90,15 @@ struct memtrace_known {
 };
 
 /*
- * Create the file and write its header without the first timestamp. @pool, @clock and @schedule
- * must outlive the file; the name begins with @stem (memtrace_out_create()).
+ * Create the file and write its header without the first timestamp. @pool, @clock, @schedule and
+ * @operands, which may be NULL, must outlive the file; the name begins with @stem (memtrace_out_create()).
  *
  * Return: 0; or negative errno, and the caller must still call memtrace_file_deinit().
  */
 _must_check_ int memtrace_file_create(struct memtrace_file *file, struct memtrace_out_pool *pool,
 				      const struct memtrace_clock *clock,
-				      struct memtrace_schedule *schedule, const char *stem,
+				      struct memtrace_schedule *schedule,
+				      struct memtrace_operands *operands, const char *stem,
 				      uint64_t file_type, uint64_t pid, uint64_t tid);
 
 /* Runs from now on belong to @code, which is borrowed. None of it counts as announced. */
@@ -182,7 +185,7 @@ void memtrace_file_forget(struct memtrace_file *file);
 
 /*
  * Write the instructions @first to @end - 1 of @block, which ran at @base, with the markers of
- * their symbols; those from index @from on come with their bytes. None of them may be a conditional
+ * their symbols and the addresses of their data; those from index @from on come with their bytes. None of them may be a conditional
  * or an indirect branch.
  */
 _must_check_ int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *block,

@@ -4,8 +4,8 @@
 /*
  * Memtrace record
  *
- * Those records of a drmemtrace offline trace that a trace of instructions without data accesses
- * needs. A file is an array of records, little endian and packed.
+ * Those records of a drmemtrace offline trace that a trace of instructions needs, and those of data
+ * accesses. A file is an array of records, little endian and packed.
  */
 
 #include <assert.h>
@@ -21,6 +21,8 @@ struct memtrace_record {
 static_assert(sizeof(struct memtrace_record) == 12, "a record of a 64-bit trace");
 
 enum memtrace_type {
+	MEMTRACE_READ = 0, /* of data, by the instruction before: size and address */
+	MEMTRACE_WRITE = 1,
 	MEMTRACE_INSN = 10,
 	MEMTRACE_DIRECT_JUMP = 11,
 	MEMTRACE_INDIRECT_JUMP = 12,
@@ -70,6 +72,7 @@ enum memtrace_marker {
 #define MEMTRACE_FILETYPE_USER         0x344
 #define MEMTRACE_FILETYPE_WHOLE_SYSTEM 0x40344 /* the same, with the kernel's code */
 #define MEMTRACE_FILETYPE_SYSCALLS     0x400   /* with one of these: the numbers of system calls */
+#define MEMTRACE_FILETYPE_INSNS_ONLY   0x4     /* in both: there are no records of data at all */
 
 #define MEMTRACE_ID_SIZE 4 /* what DynamoRIO writes as the size of records 22 to 24 */
 

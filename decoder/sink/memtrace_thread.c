@@ -118,7 +118,10 @@ static int write_pair(struct memtrace_thread *thread)
 
 static uint64_t file_type(const struct memtrace_directory *directory)
 {
-	return (directory->whole_system ? MEMTRACE_FILETYPE_WHOLE_SYSTEM : MEMTRACE_FILETYPE_USER) |
+	const uint64_t type =
+	    directory->whole_system ? MEMTRACE_FILETYPE_WHOLE_SYSTEM : MEMTRACE_FILETYPE_USER;
+
+	return (type & ~(uint64_t)(directory->operands ? MEMTRACE_FILETYPE_INSNS_ONLY : 0)) |
 	       (directory->kernel.has_syscalls ? MEMTRACE_FILETYPE_SYSCALLS : 0);
 }
 
@@ -134,8 +137,8 @@ static int start(struct memtrace_thread *thread)
 		return -ENOMEM;
 	}
 	r = memtrace_file_create(&thread->file, &thread->directory->pool, &thread->directory->clock,
-				 &thread->directory->schedule, stem, file_type(thread->directory),
-				 thread->pid, thread->tid);
+				 &thread->directory->schedule, thread->directory->operands, stem,
+				 file_type(thread->directory), thread->pid, thread->tid);
 	if (r < 0)
 		return r;
 	thread->started = true;

@@ -51,9 +51,10 @@ struct memtrace_directory {
 	struct memtrace_schedule schedule;
 	struct memtrace_symbols symbols;
 	struct memtrace_kernel kernel;
-	const struct ptd_decoder *decoder; /* is asked for code; borrowed; or NULL */
-	bool marks_calls;                  /* calls and returns have markers */
-	bool whole_system;                 /* the kernel's code is written, too */
+	struct memtrace_operands *operands; /* owned; NULL: no data addresses are written */
+	const struct ptd_decoder *decoder;  /* is asked for code; borrowed; or NULL */
+	bool marks_calls;                   /* calls and returns have markers */
+	bool whole_system;                  /* the kernel's code is written, too */
 };
 
 /* What the stream showed last of the thread. */

@@ -1106,8 +1106,9 @@ static char *write_chunks(enum memtrace_container container, uint64_t end)
 	assert_int_equal(mkdir(dir, 0777), 0);
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(memtrace_out_pool_init(&pool, fd, NULL, container, NULL), 0);
-	assert_int_equal(
-	    memtrace_file_create(&file, &pool, &clock, NULL, "x", MEMTRACE_FILETYPE_USER, 5, 7), 0);
+	assert_int_equal(memtrace_file_create(&file, &pool, &clock, NULL, NULL, "x",
+					      MEMTRACE_FILETYPE_USER, 5, 7),
+			 0);
 	memtrace_file_set_code(&file, code);
 	file.chunk_end = end;
 	file.chunk_start = end - MEMTRACE_CHUNK;

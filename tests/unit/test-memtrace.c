@@ -55,7 +55,7 @@ static const struct labelled base[] = {
 	{ "long code", CODE(8, 0x060504030201bb48) }, /* movabs */
 	{ "long code 2", CODE(2, 0x0807) },
 	{ "long", REC(10, 10, 0x401005) },
-	{ NULL, CODE(2, 0xc085) }, /* test %eax,%eax */
+	{ "test code", CODE(2, 0xc085) }, /* test %eax,%eax */
 	{ NULL, REC(10, 2, 0x40100f) },
 	{ "untaken code", CODE(2, 0x0274) }, /* je 0x401015 */
 	{ "untaken", REC(49, 2, 0x401011) },
@@ -314,6 +314,33 @@ static void header(void **state)
 		{ .name = "no time",
 		  { DEL("time"), DEL("cpu") },
 		  "the first timestamp and cpu come before the first instruction" },
+	};
+
+	(void)state;
+	run_rows(rows, ARRAY_LEN(rows));
+}
+
+/* movl $1,disp(%rip) at 0x401005, whose data are at 0x4070301f. */
+#define STORE SET("long code", CODE(8, 0x00014030201005c7)), SET("long code 2", CODE(2, 0))
+
+/* Data whose addresses follow from the instruction. */
+static void data(void **state)
+{
+	static const struct spoil rows[] = {
+		{ .name = "its data",
+		  { SET("type", MARKER(9, 0x340)), STORE, PUT("test code", REC(1, 4, 0x4070301f)) },
+		  NULL },
+		{ .name = "all but its data", { SET("type", MARKER(9, 0x340)), STORE }, NULL },
+		{ .name = "other data",
+		  { SET("type", MARKER(9, 0x340)), STORE, PUT("test code", REC(1, 4, 0x40703020)) },
+		  "type 1 is at 0x40703020, but the data of the instruction at 0x401005 are at "
+		  "0x4070301f" },
+		{ .name = "data at an address in a register",
+		  { SET("type", MARKER(9, 0x340)), PUT("ret code", REC(1, 8, 0x7fff0000)) },
+		  NULL },
+		{ .name = "instructions only",
+		  { STORE, PUT("test code", REC(1, 4, 0x4070301f)) },
+		  "a data access has no place in an instruction-only trace" },
 	};
 
 	(void)state;
@@ -1703,6 +1730,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(header),
+		cmocka_unit_test(data),
 		cmocka_unit_test(ending),
 		cmocka_unit_test(instructions),
 		cmocka_unit_test(targets),
