@@ -319,6 +319,9 @@ static int write_expanded(struct drmemtrace *sink, const struct ptd_batch *batch
 	if (!sink->begun)
 		sink->directory.clock.t_first = batch->slice->t0;
 	sink->begun = true;
+	/* Stays come in the order in which they began. */
+	memtrace_schedule_settle(&sink->directory.schedule,
+				 memtrace_stamp(&sink->directory.clock, batch->slice->t0));
 
 	r = find_thread(sink, batch->slice, &thread);
 	if (r < 0)
@@ -384,6 +387,10 @@ static const char *sink_omission(void *state)
 			      "%s%" PRIu64 " instructions of the kernel are not in it: see the "
 			      "option whole-system",
 			      n > 0 ? "; " : "", sink->n_kernel);
+	if (sink->directory.schedule.is_too_long)
+		n +=
+		    snprintf(sink->omission + n, sizeof(sink->omission) - (size_t)n,
+			     "%sthe schedules are not in it: they are too long", n > 0 ? "; " : "");
 	if (sink->directory.kernel.n_left_out > 0)
 		n += snprintf(sink->omission + n, sizeof(sink->omission) - (size_t)n,
 			      "%sof %" PRIu64

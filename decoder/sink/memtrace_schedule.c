@@ -24,14 +24,6 @@ void memtrace_schedule_deinit(struct memtrace_schedule *schedule)
 	vec_deinit(&schedule->items);
 }
 
-int memtrace_schedule_add(struct memtrace_schedule *schedule, uint64_t tid, uint64_t stamp,
-			  uint64_t cpu, uint64_t n_insns)
-{
-	if (schedule->n++ >= MEMTRACE_SCHEDULED_MAX)
-		return 0;
-	return vec_push(&schedule->items, { tid, stamp, cpu, n_insns });
-}
-
 static int compare(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
@@ -63,6 +55,68 @@ static size_t collapse(struct memtrace_scheduled *items, size_t n, bool by_cpus)
 		    (by_cpus && items[i].cpu != items[n_kept - 1].cpu))
 			items[n_kept++] = items[i];
 	return n_kept;
+}
+
+/*
+ * Forget the items that neither file needs, among those whose neighbours are all known. Those that
+ * begin a stay of a thread, in the order of all CPUs or of one, stay, and so the next time the same
+ * ones do.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+static int thin(struct memtrace_schedule *schedule)
+{
+	struct memtrace_scheduled *items = schedule->items.items;
+	const size_t n = schedule->items.n;
+	_cleanup_(freep) struct memtrace_scheduled *on_cpus = NULL;
+	size_t n_settled = 0, n_on_cpus, n_kept = 0;
+	uint64_t last_tid = 0;
+
+	qsort(items, n, sizeof(*items), by_time);
+	while (n_settled < n && items[n_settled].stamp < schedule->settled)
+		n_settled++;
+	on_cpus = malloc((n_settled + 1) * sizeof(*items));
+	if (!on_cpus)
+		return -ENOMEM;
+	memcpy(on_cpus, items, n_settled * sizeof(*items));
+	qsort(on_cpus, n_settled, sizeof(*items), by_cpu);
+	n_on_cpus = collapse(on_cpus, n_settled, true);
+	qsort(on_cpus, n_on_cpus, sizeof(*items), by_time);
+
+	for (size_t i = 0, k = 0; i < n; i++) {
+		const bool begins = i == 0 || items[i].tid != last_tid;
+		bool begins_on_cpu;
+
+		while (k < n_on_cpus && by_time(&on_cpus[k], &items[i]) < 0)
+			k++;
+		begins_on_cpu = k < n_on_cpus && by_time(&on_cpus[k], &items[i]) == 0;
+		last_tid = items[i].tid;
+		if (begins || begins_on_cpu || i >= n_settled)
+			items[n_kept++] = items[i];
+	}
+	schedule->items.n = n_kept;
+	return 0;
+}
+
+int memtrace_schedule_add(struct memtrace_schedule *schedule, uint64_t tid, uint64_t stamp,
+			  uint64_t cpu, uint64_t n_insns)
+{
+	int r = 0;
+
+	if (schedule->is_too_long)
+		return 0;
+	if (schedule->items.n == MEMTRACE_SCHEDULED_MAX) {
+		r = thin(schedule);
+		/* To look again for every few items would take too long. */
+		schedule->is_too_long = schedule->items.n > MEMTRACE_SCHEDULED_MAX / 4 * 3;
+	}
+	if (r < 0)
+		return r;
+	if (schedule->is_too_long) {
+		vec_deinit(&schedule->items);
+		return 0;
+	}
+	return vec_push(&schedule->items, { tid, stamp, cpu, n_insns });
 }
 
 /* Add the @n items, deflated, to @bytes. Return: 0 or -ENOMEM. */
@@ -188,7 +242,7 @@ int memtrace_schedule_write(struct memtrace_schedule *schedule, struct memtrace_
 {
 	int r;
 
-	if (schedule->n == 0 || schedule->n > MEMTRACE_SCHEDULED_MAX)
+	if (schedule->items.n == 0 || schedule->is_too_long)
 		return 0;
 	r = write_file(schedule, pool, false);
 	return r < 0 ? r : write_file(schedule, pool, true);

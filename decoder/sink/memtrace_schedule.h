@@ -10,6 +10,8 @@
  * member for each CPU.
  */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/base.h"
@@ -25,12 +27,17 @@ struct memtrace_scheduled {
 	uint64_t n_insns; /* of the thread, before that */
 };
 
-/* So many are remembered, in 64 MiB. If there are more, no file is written. */
+/*
+ * So many are remembered, in 64 MiB. Those that neither file needs, since the thread and the CPU
+ * are those of the item before, are forgotten when there are too many; if too many are left, no
+ * file is written.
+ */
 #define MEMTRACE_SCHEDULED_MAX (UINT64_C(2) << 20)
 
 struct memtrace_schedule {
 	VEC(struct memtrace_scheduled) items;
-	uint64_t n; /* with those that are not remembered */
+	uint64_t settled; /* no item that is still to come has an earlier stamp */
+	bool is_too_long; /* nothing is remembered any more */
 };
 
 void memtrace_schedule_deinit(struct memtrace_schedule *schedule);
@@ -38,6 +45,13 @@ void memtrace_schedule_deinit(struct memtrace_schedule *schedule);
 /* The thread's file has a timestamp and a CPU here. Return: 0 or -ENOMEM. */
 _must_check_ int memtrace_schedule_add(struct memtrace_schedule *schedule, uint64_t tid,
 				       uint64_t stamp, uint64_t cpu, uint64_t n_insns);
+
+/* No item that is added from now on has an earlier stamp than @stamp. */
+static inline void memtrace_schedule_settle(struct memtrace_schedule *schedule, uint64_t stamp)
+{
+	if (stamp > schedule->settled)
+		schedule->settled = stamp;
+}
 
 /* Write the files, unless there is nothing or too much to write. Return: 0, or negative errno. */
 _must_check_ int memtrace_schedule_write(struct memtrace_schedule *schedule,

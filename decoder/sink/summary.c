@@ -275,7 +275,8 @@ static void put_span(struct summary *summary, const struct ptd_stats *stats)
 			last = stats->cpus[i].t_last;
 	}
 	put(summary, "Instructions: %" PRIu64 "\n", summary->tally.n_insns);
-	if (bytes_in == 0)
+	/* A drmemtrace directory has instructions without PT. */
+	if (bytes_in == 0 && summary->tally.n_insns == 0)
 		put(summary, "PT: none, nothing was recorded\n");
 	if (stats->n_insns_early > 0)
 		put(summary,

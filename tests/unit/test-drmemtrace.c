@@ -1221,10 +1221,45 @@ static void long_schedule(void **state)
 	struct memtrace_schedule s = {};
 
 	(void)state;
-	for (uint64_t i = 0; i <= MEMTRACE_SCHEDULED_MAX; i++)
+	for (uint64_t i = 0; i <= MEMTRACE_SCHEDULED_MAX; i++) {
+		memtrace_schedule_settle(&s, i);
 		assert_int_equal(memtrace_schedule_add(&s, i, i, i, i), 0);
-	assert_int_equal(s.items.n, MEMTRACE_SCHEDULED_MAX);
+	}
+	assert_true(s.is_too_long);
+	assert_int_equal(s.items.n, 0);
 	assert_int_equal(memtrace_schedule_write(&s, NULL), 0);
+	memtrace_schedule_deinit(&s);
+}
+
+/* Of stays with many timestamps only the beginnings are needed: what is forgotten changes neither
+ * file. */
+static void long_stays(void **state)
+{
+	enum { STAY = 1000, N = MEMTRACE_SCHEDULED_MAX * 2 + 77 };
+	struct memtrace_schedule s = {};
+	uint64_t n = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < N; i++) {
+		const uint64_t stay = i / STAY;
+
+		if (i % STAY == 0)
+			memtrace_schedule_settle(&s, 10 * i);
+		/* Two threads of one CPU in turn, and one of another that goes on beside them. */
+		assert_int_equal(memtrace_schedule_add(&s, 7 + stay % 2, 10 * i, 3, i), 0);
+		if (i % 100 == 0)
+			assert_int_equal(memtrace_schedule_add(&s, 9, 10 * i + 5, 4, i), 0);
+	}
+	assert_false(s.is_too_long);
+	assert_in_range(s.items.n, N / STAY, MEMTRACE_SCHEDULED_MAX);
+	for (size_t i = 0; i < s.items.n; i++) {
+		const struct memtrace_scheduled *item = &s.items.items[i];
+
+		if (item->cpu == 3 && item->n_insns % STAY == 0)
+			assert_int_equal(item->n_insns, STAY * n++);
+	}
+	/* Of each stay the first one is there. */
+	assert_int_equal(n, (N + STAY - 1) / STAY);
 	memtrace_schedule_deinit(&s);
 }
 
@@ -1403,15 +1438,15 @@ static void calls_that_fail(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread),      cmocka_unit_test(two_threads),
-		cmocka_unit_test(omission),        cmocka_unit_test(thread_names),
-		cmocka_unit_test(clocks),          cmocka_unit_test(more_threads_than_files),
-		cmocka_unit_test(chunks),          cmocka_unit_test(frames),
-		cmocka_unit_test(schedule),        cmocka_unit_test(long_schedule),
-		cmocka_unit_test(symbols_change),  cmocka_unit_test(functions),
-		cmocka_unit_test(with_kernel),     cmocka_unit_test(open_errors),
-		cmocka_unit_test(write_errors),    cmocka_unit_test(room),
-		cmocka_unit_test(calls_that_fail),
+		cmocka_unit_test(one_thread),  cmocka_unit_test(two_threads),
+		cmocka_unit_test(omission),    cmocka_unit_test(thread_names),
+		cmocka_unit_test(clocks),      cmocka_unit_test(more_threads_than_files),
+		cmocka_unit_test(chunks),      cmocka_unit_test(frames),
+		cmocka_unit_test(schedule),    cmocka_unit_test(long_schedule),
+		cmocka_unit_test(long_stays),  cmocka_unit_test(symbols_change),
+		cmocka_unit_test(functions),   cmocka_unit_test(with_kernel),
+		cmocka_unit_test(open_errors), cmocka_unit_test(write_errors),
+		cmocka_unit_test(room),        cmocka_unit_test(calls_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);
