@@ -38,12 +38,22 @@
  */
 #define CODE_INSNS_MAX 4000000u
 
+/* The end of a thread. */
+struct ending {
+	uint64_t t; /* UINT64_MAX: it went on after all */
+	uint32_t pid, tid;
+};
+
 struct drmemtrace {
 	struct ptd_sink_config config; /* its descriptor is the directory */
 	struct memtrace_directory directory;
 	struct memtrace_calls calls;
 	bool begun; /* directory.clock.t_first is set */
 	int error;  /* of a write: what is unfinished stays so */
+
+	VEC(struct ending) endings; /* in the order of time */
+	size_t n_ended;             /* those that are over */
+	struct map endings_by_id;   /* pid << 32 | tid → index of the last one */
 
 	struct map comms; /* pid << 32 | tid → the last name of the thread, the decoder's */
 	VEC(struct memtrace_thread *) threads;
@@ -76,6 +86,8 @@ static void sink_free(void *state)
 	for (size_t i = 0; i < sink->threads.n; i++)
 		(void)memtrace_thread_free(sink->threads.items[i]);
 	vec_deinit(&sink->threads);
+	vec_deinit(&sink->endings);
+	map_deinit(&sink->endings_by_id);
 	map_deinit(&sink->threads_by_id);
 	map_deinit(&sink->threads_by_cpu);
 	free_codes(sink);
@@ -157,13 +169,42 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	return 0;
 }
 
+/*
+ * Note when threads end, so that what is kept for them is freed then. A thread of which there are
+ * later records was not at its end: the leader's number passes to the thread that executes a
+ * program, and numbers are used again.
+ */
+static int note_ending(struct drmemtrace *sink, const struct ptd_sideband *record)
+{
+	const uint64_t id = (uint64_t)record->pid << 32 | record->tid;
+	const uint64_t *known;
+	int r;
+
+	if (record->kind == PTD_SIDEBAND_COMM || record->kind == PTD_SIDEBAND_FORK) {
+		known = map_get(&sink->endings_by_id, id);
+		if (known)
+			sink->endings.items[*known].t = UINT64_MAX;
+		return 0;
+	}
+	/* With the kernel's code, a thread goes on until another one takes its place. */
+	if (record->kind != PTD_SIDEBAND_EXIT || sink->directory.whole_system)
+		return 0;
+	r = map_put(&sink->endings_by_id, id, sink->endings.n);
+	return r < 0 ? r
+		     : vec_push(&sink->endings,
+				{ .t = record->t, .pid = record->pid, .tid = record->tid });
+}
+
 /* All records come before the first file is made, so that the last names are known by then, and
  * whether there are numbers of system calls. */
 static int take_sideband(void *state, const struct ptd_sideband *record, struct ptd_output *output)
 {
 	struct drmemtrace *sink = state;
+	const int r = note_ending(sink, record);
 
 	(void)output;
+	if (r < 0)
+		return r;
 	if (record->kind != PTD_SIDEBAND_COMM || !record->name)
 		return memtrace_kernel_take(&sink->directory.kernel, record);
 	return map_put(&sink->comms, (uint64_t)record->pid << 32 | record->tid,
@@ -193,7 +234,7 @@ static int find_thread(struct drmemtrace *sink, const struct ptd_slice *slice,
 	_cleanup_(memtrace_thread_freep) struct memtrace_thread *thread = NULL;
 	int r;
 
-	if (index) {
+	if (index && !sink->threads.items[*index]->ended) {
 		*ret_thread = sink->threads.items[*index];
 		return 0;
 	}
@@ -211,7 +252,8 @@ static int find_thread(struct drmemtrace *sink, const struct ptd_slice *slice,
 	return vec_push(&sink->threads, TAKE(thread));
 }
 
-static int find_code(struct drmemtrace *sink, uint32_t space, struct memtrace_code **ret_code)
+static int find_code(struct drmemtrace *sink, const struct ptd_slice *slice,
+		     struct memtrace_code **ret_code)
 {
 	_cleanup_(memtrace_code_freep) struct memtrace_code *code = NULL;
 	const uint64_t *index;
@@ -220,8 +262,8 @@ static int find_code(struct drmemtrace *sink, uint32_t space, struct memtrace_co
 	if (sink->n_code_insns > CODE_INSNS_MAX)
 		free_codes(sink);
 
-	index = map_get(&sink->codes_by_space, space);
-	if (index) {
+	index = map_get(&sink->codes_by_space, slice->space);
+	if (index && sink->codes.items[*index]) {
 		*ret_code = sink->codes.items[*index];
 		return 0;
 	}
@@ -229,10 +271,11 @@ static int find_code(struct drmemtrace *sink, uint32_t space, struct memtrace_co
 	code = memtrace_code_new(++sink->n_codes_made);
 	if (!code)
 		return -ENOMEM;
+	code->pid = slice->pid;
 	r = vec_reserve(&sink->codes, 1);
 	if (r < 0)
 		return r;
-	r = map_put(&sink->codes_by_space, space, sink->codes.n);
+	r = map_put(&sink->codes_by_space, slice->space, sink->codes.n);
 	if (r < 0)
 		return r;
 	*ret_code = code;
@@ -308,6 +351,42 @@ static int sink_expand(const void *state, void *memory, const struct ptd_batch *
 	return memtrace_expand(memory, batch, output);
 }
 
+/* The process has ended: forget its code. */
+static void free_codes_of(struct drmemtrace *sink, uint32_t pid)
+{
+	for (size_t i = 0; i < sink->codes.n; i++) {
+		struct memtrace_code *code = sink->codes.items[i];
+
+		if (!code || code->pid != pid)
+			continue;
+		sink->n_code_insns -= code->n_insns;
+		sink->codes.items[i] = memtrace_code_free(code);
+	}
+}
+
+/* End the files of threads that ended before @t. Stays come in the order in which they began, so no
+ * more is to come of these threads. */
+static int end_threads(struct drmemtrace *sink, uint64_t t)
+{
+	int r = 0;
+
+	for (; r == 0 && sink->n_ended < sink->endings.n; sink->n_ended++) {
+		const struct ending *e = &sink->endings.items[sink->n_ended];
+		const uint64_t *index =
+		    map_get(&sink->threads_by_id, (uint64_t)e->pid << 32 | e->tid);
+
+		if (e->t == UINT64_MAX)
+			continue;
+		if (e->t >= t)
+			break;
+		if (index)
+			r = memtrace_thread_finish(sink->threads.items[*index]);
+		if (e->pid == e->tid)
+			free_codes_of(sink, e->pid);
+	}
+	return r;
+}
+
 static int write_expanded(struct drmemtrace *sink, const struct ptd_batch *batch, const void *bytes)
 {
 	const struct memtrace_expansion expansion = memtrace_expansion_at(bytes, batch->n_runs);
@@ -323,10 +402,13 @@ static int write_expanded(struct drmemtrace *sink, const struct ptd_batch *batch
 	memtrace_schedule_settle(&sink->directory.schedule,
 				 memtrace_stamp(&sink->directory.clock, batch->slice->t0));
 
+	r = end_threads(sink, batch->slice->t0);
+	if (r < 0)
+		return r;
 	r = find_thread(sink, batch->slice, &thread);
 	if (r < 0)
 		return r;
-	r = find_code(sink, batch->slice->space, &code);
+	r = find_code(sink, batch->slice, &code);
 	if (r < 0)
 		return r;
 	r = memtrace_thread_begin(thread, batch->slice, code);

@@ -33,6 +33,7 @@ struct memtrace_site {
 
 struct memtrace_code {
 	uint64_t serial; /* differs from that of every code that was freed before */
+	uint32_t pid;    /* of the process that ran it first */
 	uint64_t generation;
 	size_t n_insns; /* instructions in all sites; the memory used grows in proportion */
 	VEC(struct memtrace_site) sites;

@@ -485,6 +485,13 @@ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn 
 	return 0;
 }
 
+void memtrace_file_forget_all(struct memtrace_file *file)
+{
+	for (size_t i = 0; i < file->announced.n; i++)
+		free(file->announced.items[i]);
+	vec_deinit(&file->announced);
+}
+
 int memtrace_file_finish(struct memtrace_file *file, uint64_t tid)
 {
 	uint8_t *p;
@@ -502,7 +509,5 @@ int memtrace_file_finish(struct memtrace_file *file, uint64_t tid)
 void memtrace_file_deinit(struct memtrace_file *file)
 {
 	memtrace_out_deinit(&file->out);
-	for (size_t i = 0; i < file->announced.n; i++)
-		free(file->announced.items[i]);
-	vec_deinit(&file->announced);
+	memtrace_file_forget_all(file);
 }

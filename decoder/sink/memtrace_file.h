@@ -91,7 +91,8 @@ struct memtrace_known {
 
 /*
  * Create the file and write its header without the first timestamp. @pool, @clock, @schedule and
- * @operands, which may be NULL, must outlive the file; the name begins with @stem (memtrace_out_create()).
+ * @operands, which may be NULL, must outlive the file; the name begins with @stem
+ * (memtrace_out_create()).
  *
  * Return: 0; or negative errno, and the caller must still call memtrace_file_deinit().
  */
@@ -185,8 +186,8 @@ void memtrace_file_forget(struct memtrace_file *file);
 
 /*
  * Write the instructions @first to @end - 1 of @block, which ran at @base, with the markers of
- * their symbols and the addresses of their data; those from index @from on come with their bytes. None of them may be a conditional
- * or an indirect branch.
+ * their symbols and the addresses of their data; those from index @from on come with their bytes.
+ * None of them may be a conditional or an indirect branch.
  */
 _must_check_ int memtrace_file_insns(struct memtrace_file *file, const struct ptd_block *block,
 				     uint64_t base, size_t first, size_t end, size_t from);
@@ -194,6 +195,9 @@ _must_check_ int memtrace_file_insns(struct memtrace_file *file, const struct pt
 /* Write @insn, a conditional or an indirect branch that went to @target, likewise. */
 _must_check_ int memtrace_file_branch(struct memtrace_file *file, const struct memtrace_insn *insn,
 				      bool with_bytes, uint64_t target);
+
+/* Free all announcements. No more instructions may be written. */
+void memtrace_file_forget_all(struct memtrace_file *file);
 
 /* Write the exit of the thread @tid and the footer, and close the file. */
 _must_check_ int memtrace_file_finish(struct memtrace_file *file, uint64_t tid);

@@ -1156,12 +1156,10 @@ int memtrace_thread_copy(struct memtrace_thread *thread, const struct ptd_batch 
 	return 0;
 }
 
-int memtrace_thread_finish(struct memtrace_thread *thread)
+static int end_file(struct memtrace_thread *thread)
 {
 	int r;
 
-	if (!thread->started)
-		return 0;
 	r = memtrace_out_use(&thread->file.out);
 	if (r == 0)
 		r = write_syscall(thread);
@@ -1173,4 +1171,16 @@ int memtrace_thread_finish(struct memtrace_thread *thread)
 		return r;
 	/* A branch that still waits for its outcome is left out. */
 	return memtrace_file_finish(&thread->file, thread->tid);
+}
+
+int memtrace_thread_finish(struct memtrace_thread *thread)
+{
+	const int r = thread->started && !thread->ended ? end_file(thread) : 0;
+
+	thread->ended = true;
+	memtrace_file_forget_all(&thread->file);
+	memtrace_frames_deinit(&thread->frames);
+	memtrace_returns_deinit(&thread->returns);
+	vec_deinit(&thread->calls.items);
+	return r;
 }

@@ -86,6 +86,7 @@ struct memtrace_thread {
 	uint64_t tid;
 	char comm[32];
 	bool started; /* the file was created */
+	bool ended;   /* and is complete */
 
 	uint64_t slice; /* id of the current slice */
 	uint64_t t0;    /* start of that slice */
@@ -174,7 +175,8 @@ static inline bool memtrace_is_kernel(uint64_t pc)
  */
 void memtrace_thread_leave_out_kernel(struct memtrace_thread *thread);
 
-/* The stream is over: end the file, if it was created. */
+/* The thread has ended, or the stream: end the file, if it was created, and free what only more
+ * instructions would need. Nothing else may be called but the function that frees the rest. */
 _must_check_ int memtrace_thread_finish(struct memtrace_thread *thread);
 
 DEFINE_CLEANUP(struct memtrace_thread *, memtrace_thread_free);

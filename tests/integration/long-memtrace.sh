@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Large drmemtrace directories: more than 500 million instructions, and 2,000 threads in one trace, in less than
+# 300 MB of memory, whatever compresses them; chunks of 10 million instructions; and zip files that are at most
+# 1.05 times as large as zlib's level 1 makes the same records.
+. "$(dirname "$0")/common.sh"
+need qemu-x86_64 python3 unzip
+
+# write NAME HOW ARG...: decode into $T/NAME.mem, and check the peak.
+write() {
+	local name=$1 how=$2 peak
+	shift 2
+	rm -rf "$T/$name.mem"
+	"$O/tools/peak" "$O/ptdecode" --threads 2 -f "drmemtrace:compress=$how" -o "$T/$name.mem" "$@" 2>"$T/peak" ||
+		fail "$name, $how: $(cat "$T/peak")"
+	peak=$(cat "$T/peak")
+	echo "$name, $how: $(du -sk --apparent-size "$T/$name.mem" | cut -f1) KiB, peak $peak KiB"
+	[[ $peak -lt 300000 ]] || fail "$name, $how: $peak KiB of memory"
+}
+
+start_ptd Cpus=1 AuxSize=1G PT=psb_period=1
+"$O/ptctl" record -o "$T/python" -- python3 -I -S -c 'print(sum(i * i % 7 for i in range(260000)))' >/dev/null ||
+	fail "record"
+"$O/tools/reshape" repeat=3 "$T/python/data" "$T/in" || fail "reshape"
+n=$("$O/ptdecode" --buildid-dir "$T/python/objects" -f summary "$T/in" | awk '/^Instructions:/ { print $2 }')
+echo "$n instructions"
+[[ $n -gt 500000000 ]] || fail "too few"
+for how in lz4 zip; do
+	write python $how --buildid-dir "$T/python/objects" "$T/in"
+done
+for file in "$T"/python.mem/trace/drmemtrace.*; do
+	unzip -tq "$file" || fail "$file"
+	[[ $(unzip -Z1 "$file" | wc -l) == $(((n + 9999999) / 10000000)) ]] || fail "members of $file"
+done
+
+rm "$T/in"
+write python none "$T/python"
+least=$(python3 -c '
+import glob, sys, zlib
+size = 0
+for path in glob.glob(sys.argv[1]):
+    packer = zlib.compressobj(1, zlib.DEFLATED, -15)
+    with open(path, "rb") as f:
+        while records := f.read(1 << 20):
+            size += len(packer.compress(records))
+    size += len(packer.flush())
+print(size)' "$T/python.mem/trace/drmemtrace.*")
+write python zip "$T/python"
+size=$(cat "$T"/python.mem/trace/drmemtrace.* | wc -c)
+echo "zip has $size bytes, zlib -1 $least"
+[[ $size -le $((least * 105 / 100)) ]] || fail "zip is too large"
+rm -rf "$T"/python*
+
+start_ptd Cpus=4
+"$O/ptctl" record -o "$T/threads" -- "$O/targets/manythreads.c" || fail "record threads"
+for how in none lz4 zip; do
+	write threads $how "$T/threads"
+	[[ $(ls "$T/threads.mem/trace" | grep -c '^drmemtrace\..*[0-9]\.trace') == 2001 ]] || fail "threads: $how: not 2001 files"
+done
