@@ -31,6 +31,25 @@ static int read_table(struct naming *naming, const char *path, char **reterr_mes
 	return 0;
 }
 
+/* Read the table of mappings, if there is one. */
+static int read_mappings(struct naming *naming, const char *dir, char **reterr_message)
+{
+	_cleanup_(freep) char *path = NULL;
+	size_t line;
+	int r;
+
+	r = tracedir_find(dir, "mappings.tsv", &path);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = mappingtable_read(path, &naming->table.mappings, &line);
+	if (r == -EBADMSG)
+		return message_set(reterr_message, r,
+				   "%s: line %zu: expected %s, separated by tabs", path, line,
+				   line == 1 ? "the names of the columns that ptd-drmemtrace(5) has"
+					     : "a pid and four columns behind it");
+	return r < 0 ? message_set(reterr_message, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
 int naming_init(struct naming *naming, const char *dir, struct objects *objects,
 		struct resolver *resolver, char **reterr_message)
 {
@@ -39,9 +58,11 @@ int naming_init(struct naming *naming, const char *dir, struct objects *objects,
 
 	*naming = (struct naming){ .objects = objects, .resolver = resolver };
 	r = tracedir_find(dir, "symbols.tsv", &table);
-	if (r == 0)
+	if (r == 0) {
 		r = read_table(naming, table, reterr_message);
-	if (r != -ENOENT || table)
+		return r < 0 ? r : read_mappings(naming, dir, reterr_message);
+	}
+	if (r != -ENOENT)
 		return r;
 	r = tracedir_find(dir, "modules.log", &modules);
 	if (r == -ENOENT)

@@ -38,6 +38,7 @@ void symboltable_deinit(struct symboltable *table)
 	vec_deinit(&table->rows);
 	vec_deinit(&table->symbols);
 	vec_deinit(&table->pointers);
+	mappingtable_deinit(&table->mappings);
 	vec_deinit(&table->bases);
 	map_deinit(&table->by_id);
 	map_deinit(&table->synthetic);
@@ -189,6 +190,22 @@ static bool covers(const struct symboltable_row *row, uint64_t pc, uint64_t base
 	return pc - base - row->address < (row->size ?: 1);
 }
 
+/* Return: whether the directory states where the process had mapped the object of @row: the mapping
+ *         in which the symbol covers @pc, or the last one, if its size is not known. */
+static bool find_base(const struct symboltable *table, const struct symboltable_row *row,
+		      uint64_t pid, uint64_t pc, struct symboltable_base *base)
+{
+	const struct mappingtable_row *found = NULL;
+
+	do {
+		found = mappingtable_find(&table->mappings, pid, row->object_name, row->build_id,
+					  found);
+	} while (found && row->size > 0 && !covers(row, pc, found->base));
+	if (found)
+		base->base = found->base;
+	return found;
+}
+
 int symboltable_place(struct symboltable *table, struct objects *objects, uint32_t index,
 		      uint64_t pid, uint64_t pc, const struct object **ret_object,
 		      uint64_t *ret_link)
@@ -218,7 +235,7 @@ int symboltable_place(struct symboltable *table, struct objects *objects, uint32
 			return r;
 	}
 	base = &table->bases.items[known ? (size_t)*known : table->bases.n - 1];
-	if (!known || !covers(row, pc, base->base))
+	if ((!known || !covers(row, pc, base->base)) && !find_base(table, row, pid, pc, base))
 		base->base = (pc - row->address) / PAGE_SIZE * PAGE_SIZE;
 	*ret_link = -base->base;
 	return 0;

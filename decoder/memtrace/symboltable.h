@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/base.h"
+#include "decoder/memtrace/mappingtable.h"
 #include "ptd/record.h"
 #include "util/map.h"
 #include "util/vec.h"
@@ -45,6 +46,7 @@ struct symboltable {
 	VEC(const struct ptd_symbol *) pointers; /* the same, as batches have them */
 	struct map by_id;                        /* id of markers 101 → index */
 	struct map synthetic;                    /* hash of the name → object that is no file */
+	struct mappingtable mappings;            /* empty if the directory has none */
 	VEC(struct symboltable_base) bases;
 	struct map by_mapping; /* hash of process and object → index of the base */
 };
@@ -70,9 +72,11 @@ static inline uint32_t symboltable_index(const struct symboltable *table, uint64
 /*
  * Find the object of symbol @index, to which the instruction at @pc of process @pid belongs.
  *
- * The table states addresses as linked. A file is mapped at pages, so the place of a symbol that is
- * shorter than a page follows from a pc in it; that of a longer one is taken from another symbol of
- * the object, or, if there was none yet, assumed to be the highest that is possible.
+ * The table states addresses as linked. Where files are mapped is in @table->mappings; if it is not
+ * (older versions of ptdecode wrote no such table), it is inferred: a file is mapped at pages, so
+ * the place of a symbol that is shorter than a page follows from a pc in it; that of a longer one
+ * is taken from another symbol of the object, or, if there was none yet, assumed to be the highest
+ * that is possible.
  *
  * Return: 0 and @ret_link: address as linked = @pc + link; or -ENOMEM.
  */

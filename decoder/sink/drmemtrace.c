@@ -97,6 +97,7 @@ static void sink_free(void *state)
 	memtrace_calls_deinit(&sink->calls);
 	memtrace_kernel_deinit(&sink->directory.kernel);
 	memtrace_symbols_deinit(&sink->directory.symbols);
+	memtrace_mappings_deinit(&sink->directory.mappings);
 	memtrace_out_pool_deinit(&sink->directory.pool);
 	memtrace_schedule_deinit(&sink->directory.schedule);
 	free(sink);
@@ -165,6 +166,7 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 	directory->clock.realtime_offset_ns = config->info->realtime_offset_ns;
 	directory->marks_calls = sink->calls.layer;
 	memtrace_symbols_init(&directory->symbols, &sink->config, &directory->clock);
+	memtrace_mappings_init(&directory->mappings, &sink->config, &directory->clock);
 	*ret_state = sink;
 	return 0;
 }
@@ -450,6 +452,8 @@ static int sink_finish(void *state, const struct ptd_stats *stats, struct ptd_ou
 		r = memtrace_schedule_write(&sink->directory.schedule, &sink->directory.pool);
 	if (r == 0)
 		r = memtrace_symbols_finish(&sink->directory.symbols);
+	if (r == 0)
+		r = memtrace_mappings_finish(&sink->directory.mappings);
 	return r < 0 ? r : memtrace_calls_finish(&sink->calls, &sink->config);
 }
 

@@ -19,7 +19,7 @@
 #define PAIR_QUANTUM 10000u
 #define PAIR_EVENT   1000u
 
-/* A sample of the kernel belongs to what the stream shows, in ns, if it is at most so much later. */
+/* A sample of the kernel belongs to what the stream shows if it is at most so much later, in ns. */
 #define SAMPLE_SLACK 500u
 
 #define INSN_SIZE_MAX   15
@@ -990,6 +990,8 @@ int memtrace_thread_run(struct memtrace_thread *thread, const struct ptd_batch *
 		r = make_ready(thread);
 	if (r == 0)
 		r = memtrace_symbols_add(&thread->directory->symbols, batch, run);
+	if (r == 0)
+		r = memtrace_mappings_add(&thread->directory->mappings, thread->pid, run);
 	if (r < 0)
 		return r;
 	thread->pair_due = is_pair_due(thread);

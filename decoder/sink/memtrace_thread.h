@@ -27,6 +27,7 @@
 #include "decoder/sink/memtrace_file.h"
 #include "decoder/sink/memtrace_frames.h"
 #include "decoder/sink/memtrace_kernel.h"
+#include "decoder/sink/memtrace_mappings.h"
 #include "decoder/sink/memtrace_out.h"
 #include "decoder/sink/memtrace_schedule.h"
 #include "decoder/sink/memtrace_symbols.h"
@@ -50,6 +51,7 @@ struct memtrace_directory {
 	struct memtrace_clock clock;
 	struct memtrace_schedule schedule;
 	struct memtrace_symbols symbols;
+	struct memtrace_mappings mappings;
 	struct memtrace_kernel kernel;
 	struct memtrace_operands *operands; /* owned; NULL: no data addresses are written */
 	const struct ptd_decoder *decoder;  /* is asked for code; borrowed; or NULL */

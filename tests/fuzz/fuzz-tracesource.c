@@ -2,8 +2,8 @@
 
 /*
  * A foreign drmemtrace directory. The first byte of the input says how its only file is compressed;
- * the rest is the file, up to the text "symbols:", behind which stands aux/symbols.tsv. It is read
- * as an input, and checked.
+ * the rest is the file, up to the text "symbols:", behind which stands aux/symbols.tsv, up to the
+ * text "mappings:", behind which stands aux/mappings.tsv. It is read as an input, and checked.
  */
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define INSNS_MAX 1000000
 
 static char dir[] = "/tmp/fuzz-tracesource-XXXXXX";
-static char file_path[128], symbols_path[128];
+static char file_path[128], symbols_path[128], mappings_path[128];
 
 static void remove_dir(void)
 {
@@ -30,6 +30,7 @@ static void remove_dir(void)
 
 	(void)unlink(file_path);
 	(void)unlink(symbols_path);
+	(void)unlink(mappings_path);
 	(void)snprintf(path, sizeof(path), "%s/trace", dir);
 	(void)rmdir(path);
 	(void)snprintf(path, sizeof(path), "%s/aux", dir);
@@ -50,6 +51,7 @@ static void make_dir(void)
 	if (mkdir(path, 0700) < 0)
 		abort();
 	(void)snprintf(symbols_path, sizeof(symbols_path), "%s/aux/symbols.tsv", dir);
+	(void)snprintf(mappings_path, sizeof(mappings_path), "%s/aux/mappings.tsv", dir);
 }
 
 static void put(const char *path, const void *bytes, size_t size)
@@ -123,8 +125,8 @@ static void check(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const suffixes[] = { "", ".gz", ".zip", ".lz4" };
-	static const char behind[] = "symbols:";
-	const uint8_t *symbols;
+	static const char behind[] = "symbols:", behind_symbols[] = "mappings:";
+	const uint8_t *symbols, *mappings;
 	size_t n;
 
 	if (size == 0)
@@ -138,11 +140,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)snprintf(file_path, sizeof(file_path), "%s/trace/drmemtrace.x.1.0000.trace%s", dir,
 		       suffixes[data[0] % ARRAY_LEN(suffixes)]);
 	put(file_path, data + 1, n - 1);
-	if (symbols)
-		put(symbols_path, symbols + strlen(behind), size - n - strlen(behind));
+	if (symbols) {
+		symbols += strlen(behind);
+		size -= n + strlen(behind);
+		mappings = memmem(symbols, size, behind_symbols, strlen(behind_symbols));
+		n = mappings ? (size_t)(mappings - symbols) : size;
+		put(symbols_path, symbols, n);
+		if (mappings)
+			put(mappings_path, mappings + strlen(behind_symbols),
+			    size - n - strlen(behind_symbols));
+	}
 	read_back();
 	check();
 	(void)unlink(file_path);
 	(void)unlink(symbols_path);
+	(void)unlink(mappings_path);
 	return 0;
 }

@@ -36,6 +36,7 @@ struct row {
 	const char *symbols; /* aux/symbols.tsv without its first line; NULL: there is none */
 	struct ptd_part part;
 	const char *text;
+	const char *mappings; /* aux/mappings.tsv, likewise */
 };
 
 static char dir[TEMPDIR_SIZE];
@@ -66,6 +67,14 @@ static void make_dir(const struct row *row)
 
 		assert_true(asprintf(&text, "%s%s", heading, row->symbols) > 0);
 		tempdir_put_text(dir, "aux/symbols.tsv", text);
+		free(text);
+	}
+	if (row->mappings) {
+		char *text;
+
+		assert_true(asprintf(&text, "pid\tobject\tbuild_id\tbase\tvalid_from\n%s",
+				     row->mappings) > 0);
+		tempdir_put_text(dir, "aux/mappings.tsv", text);
 		free(text);
 	}
 }
@@ -340,6 +349,21 @@ static void symbols(void **state)
 		  .text = FIRST_LINE_A "401000 main(int, \\)+10 /no/such/file\n"
 				       "401001 main(int, \\)+11 /no/such/file\n"
 				       "401002 f@plt+0 /no/such/file\n401003\n" },
+		{ .name =
+		      "a function of many pages whose file was mapped twice, and another process",
+		  { { A,
+		      { BEGIN_A, TRACE_MARKER(101, 1), NOP(0x405678), NOP(0x405679),
+			TRACE_MARKER(14, 1), NOP(0x7f005678), TRACE_END(1001) } } },
+		  "1\tf\t/no/such/file\t-\t1000\t32768\telf\t-\t-\t-\n",
+		  .text = FIRST_LINE_A
+		  "405678 f+4678 /no/such/file\n"
+		  "405679 f+4679 /no/such/file\n[gap packets contradict the code 7f005678]\n"
+		  "7f005678 f+4678 /no/such/file\n",
+		  .mappings = "1000\t/no/such/file\t-\t400000\t5\n"
+			      "1001\t/no/such/file\t-\t402000\t6\n"
+			      "1000\t/no/such/other\t-\t402000\t6\n"
+			      "1000\t/no/such/file\tabcd\t402000\t6\n"
+			      "1000\t/no/such/file\t-\t7f000000\t7\n" },
 		{ .name = "a function of many pages, after a short one",
 		  { { A,
 		      { BEGIN_A, TRACE_MARKER(101, 1), TRACE_CODE(5, 0x1ffbe9),
@@ -399,6 +423,12 @@ static void refused(void **state)
 		  "2\tf\t[jit]\t-\t401000\t2\tjit\t1000\t1\t0\n",
 		  .text = "aux/symbols.tsv: line 3: expected an id of its own and nine columns "
 			  "behind it, separated by tabs" },
+		{ .name = "a mapping without a base",
+		  { { A, { BEGIN_A, TRACE_END(1001) } } },
+		  "2\tf\t[jit]\t-\t401000\t2\tjit\t1000\t1\t0\n",
+		  .text = "aux/mappings.tsv: line 3: expected a pid and four columns behind it, "
+			  "separated by tabs",
+		  .mappings = "1000\t/no/such/file\t-\t400000\t5\n1000\t/x\t-\t5\n" },
 	};
 	static const struct row others[] = {
 		{ .name = "of another machine",
