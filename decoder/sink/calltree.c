@@ -61,20 +61,16 @@ static int make_label(struct calltree *tree, const struct ptd_function *function
 static int find_place(struct calltree *tree, const struct ptd_function *function,
 		      struct calltree_label *label)
 {
-	struct ptd_position positions[PTD_POSITIONS_MAX];
 	char text[SRCLINE_MAX + 1];
-	int n = 0;
+	struct ptd_position position;
+	const int r = srcline_of_function(tree->decoder, function, &position);
 
-	if (tree->decoder)
-		n = ptd_decoder_positions(tree->decoder, function->object, function->address,
-					  positions);
-	if (n <= 0)
-		return n;
-	/* The last one is in the function itself, whatever is inlined at its beginning. */
-	text[srcline_format(&positions[n - 1], 1, PTD_SHOW_LINES, text)] = '\0';
+	if (r <= 0)
+		return r;
+	text[srcline_format(&position, 1, PTD_SHOW_LINES, text)] = '\0';
 	label->place = arena_strdup(&tree->texts, text);
-	label->file = positions[n - 1].file;
-	label->line = positions[n - 1].line;
+	label->file = position.file;
+	label->line = position.line;
 	return label->place ? 0 : -ENOMEM;
 }
 

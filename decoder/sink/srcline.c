@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "decoder/sink/output.h"
+#include "ptd/decode.h"
 
 /* Text with an end that it is cut at. */
 struct text {
@@ -49,4 +50,19 @@ size_t srcline_format(const struct ptd_position *positions, size_t n, enum ptd_s
 		put_place(&text, &positions[i]);
 	}
 	return text.n;
+}
+
+int srcline_of_function(struct ptd_decoder *decoder, const struct ptd_function *function,
+			struct ptd_position *ret_position)
+{
+	struct ptd_position positions[PTD_POSITIONS_MAX];
+	int n = 0;
+
+	if (decoder)
+		n = ptd_decoder_positions(decoder, function->object, function->address, positions);
+	if (n <= 0)
+		return n;
+	/* The last one is in the function itself, whatever is inlined at its beginning. */
+	*ret_position = positions[n - 1];
+	return 1;
 }

@@ -15,6 +15,8 @@
 
 #include <stddef.h>
 
+#include "base/base.h"
+#include "ptd/calls.h"
 #include "ptd/record.h"
 #include "ptd/sink.h"
 
@@ -28,3 +30,13 @@
  */
 size_t srcline_format(const struct ptd_position *positions, size_t n, enum ptd_show_positions shown,
 		      char ret_text[static SRCLINE_MAX]);
+
+/*
+ * Find where a function begins in the source code, of which only the file and the line are
+ * @ret_position; these belong to the decoder. @decoder may be NULL: nothing is known.
+ *
+ * Return: 1; 0: it is not known; or -ENOMEM.
+ */
+_must_check_ int srcline_of_function(struct ptd_decoder *decoder,
+				     const struct ptd_function *function,
+				     struct ptd_position *ret_position);

@@ -5,11 +5,13 @@
 usage: exported.py CALLS FORMAT EXPORT [ARG]...
 
 CALLS is what -f calls:json wrote, from which the tree of calls is made anew: the calls that a function made come before
-it, one deeper. The arguments: of collapsed, the last name of all threads.
+it, one deeper. The arguments: of collapsed, the last name of all threads; of fxt, the command that runs
+Perfetto's trace processor, up to the trace.
 """
 import collections
 import json
 import re
+import subprocess
 import sys
 
 
@@ -56,6 +58,47 @@ def check_collapsed(_, roots, export, name):
     expected = insns if sum(found.values()) == sum(insns.values()) else times
     assert found == expected, list(((found - expected) + (expected - found)).items())[:5]
     return f"{len(found)} stacks, {sum(found.values())} {'instructions' if expected is insns else 'ns'}"
+
+
+def query(command, export, *queries):
+    """The rows of each query that Perfetto's trace processor answers."""
+    out = subprocess.run([*command, export, *queries], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def spans(rows):
+    """What a viewer shows of each call: an outer function begins earlier than what it contains."""
+    for row in rows:
+        earlier = -row["depth"] if row["entered_by"] in ("inference", "resumption") else 0
+        yield row["function"], row["t"] - earlier, row["duration"] + earlier, row["instructions"]
+
+
+def check_perfetto(rows, export, command):
+    complaints, slices, parents, threads, running, others = query(
+        command, export,
+        "select name, value from stats where value > 0 and severity != 'info'",
+        "select name, ts, dur, extract_arg(arg_set_id, 'instructions') from slice where category in "
+        "('user', 'kernel', 'jit')",
+        "select p.name, s.name, count(*) from slice s join slice p on s.parent_id = p.id "
+        "where s.category in ('user', 'kernel', 'jit') group by 1, 2",
+        "select distinct t.tid, t.name, p.pid, p.name from slice s join thread_track k on s.track_id = k.id "
+        "join thread t using (utid) join process p using (upid)",
+        "select count(*), sum(dur), min(ts), max(ts + dur) from sched_slice join thread using (utid) where tid > 0",
+        "select category, count(*) from slice group by 1")
+    assert not complaints, complaints
+    found, expected = collections.Counter(map(tuple, slices)), collections.Counter(spans(rows))
+    assert found == expected, (list((found - expected).items())[:5], list((expected - found).items())[:5])
+    inner = collections.Counter((row["function"], below["function"]) for row in rows for below in row["inner"])
+    found = collections.Counter({(above, below): n for above, below, n in parents})
+    assert found == inner, (list((found - inner).items())[:5], list((inner - found).items())[:5])
+    tids = {row["tid"] for row in rows}
+    assert tids <= {tid for tid, *_ in threads}, (tids, threads)
+    total = sum(dur for _, _, dur, _ in slices)
+    return f"{len(slices)} slices of {total} ns, {threads}, running {running}, {others}"
+
+
+def check_fxt(rows, _, export, *command):
+    return check_perfetto(rows, export, command)
 
 
 def main():
