@@ -96,7 +96,7 @@ void callstack_leave(struct callstack *stack, struct call_list *list,
 	if (top->kind == FRAME_STUB)
 		callstack_name(stack, list, functions, place, top->function);
 	if (top->kind == FRAME_LOCAL)
-		callstack_pop(stack, list, top->t_inner, top->n_inner);
+		callstack_pop(stack, list, top, top->t_inner, top->n_inner);
 	else
 		callstack_leave_shown(stack, list, functions, place, how);
 }

@@ -176,13 +176,13 @@ static inline uint64_t callstack_since(uint64_t now, uint64_t then)
 	return now > then ? now - then : 0;
 }
 
-/* Remove the innermost frame, of which @t and @n were spent in what is below it. */
-static inline void callstack_pop(struct callstack *stack, struct call_list *list, uint64_t t,
-				 uint64_t n)
+/* Remove the innermost frame @top, of which @t and @n were spent in what is below it. */
+static inline void callstack_pop(struct callstack *stack, struct call_list *list, struct frame *top,
+				 uint64_t t, uint64_t n)
 {
-	const size_t left = --stack->frames.n;
-	struct frame *below = callstack_top(stack);
+	const size_t left = (size_t)(top - stack->frames.items);
 
+	stack->frames.n = left;
 	list->n_frames--;
 	while (stack->suspended.n > 0 &&
 	       stack->suspended.items[stack->suspended.n - 1].frame >= left)
@@ -191,9 +191,9 @@ static inline void callstack_pop(struct callstack *stack, struct call_list *list
 		stack->traps.n--;
 	if (left < stack->n_old)
 		stack->n_old = left;
-	if (below) {
-		below->t_inner += t;
-		below->n_inner += n;
+	if (left > 0) {
+		top[-1].t_inner += t;
+		top[-1].n_inner += n;
 	}
 }
 
@@ -202,7 +202,7 @@ static inline void callstack_leave_shown(struct callstack *stack, struct call_li
 					 const struct functions *functions,
 					 const struct call_place *place, enum ptd_call_how how)
 {
-	const struct frame *top = callstack_top(stack);
+	struct frame *top = callstack_top(stack);
 	const uint64_t t = callstack_since(place->t, top->t);
 	const uint64_t n = place->n + stack->bias - top->n;
 	struct ptd_call *call =
@@ -215,7 +215,7 @@ static inline void callstack_leave_shown(struct callstack *stack, struct call_li
 		call->n_insns_self = callstack_since(n, top->n_inner);
 		list->stats.n_left[how]++;
 	}
-	callstack_pop(stack, list, t, n);
+	callstack_pop(stack, list, top, t, n);
 }
 
 /* Leave the innermost function, which there is. */
@@ -246,21 +246,21 @@ static inline bool callstack_call(struct callstack *stack, struct call_list *lis
 				  const struct functions *functions, const struct call_place *place,
 				  uint32_t function, enum frame_kind kind, uint64_t ret)
 {
-	const struct frame *below = callstack_top(stack);
-	struct frame *top;
+	const size_t n = stack->frames.n;
+	struct frame *const top = stack->frames.items + n;
 
 	/* The rules make room, too. */
-	if (!below || below->kind != FRAME_FUNCTION || stack->n_too_deep > 0 ||
-	    !callstack_has_room(stack, list) || stack->frames.n == stack->frames.n_capacity)
+	if (n == 0 || top[-1].kind != FRAME_FUNCTION || stack->n_too_deep > 0 ||
+	    !callstack_has_room(stack, list) || n == stack->frames.n_capacity)
 		return false;
-	top = &stack->frames.items[stack->frames.n++];
 	*top = (struct frame){ .ret = ret,
 			       .t = place->t,
 			       .n = place->n + stack->bias,
 			       .function = function,
-			       .depth = below->depth + 1,
+			       .depth = top[-1].depth + 1,
 			       .kind = (uint8_t)kind,
 			       .how = PTD_CALL_BY_CALL };
+	stack->frames.n = n + 1;
 	list->n_frames++;
 	if (kind == FRAME_FUNCTION)
 		callstack_say_entered(stack, list, functions, place, top);

@@ -588,22 +588,25 @@ static inline bool arrive_plainly(struct step *s, const struct blockfacts_end *e
 	const struct functions *functions = &s->world->functions;
 	struct call_list *list = &s->world->list;
 	const uint64_t next = run[-1].base + end->offset;
+	/* A copy of which the compiler knows that no other pointer leads to it. */
+	struct call_place place = s->place;
 
-	s->place.from = run[-1].base + end->last_offset;
-	s->place.to = run->first == 0 ? run->base : ptd_run_ip(run, 0);
+	place.from = run[-1].base + end->last_offset;
+	place.to = run->first == 0 ? run->base : ptd_run_ip(run, 0);
 	switch (end->last_class) {
 	case PTD_INSN_CALL:
 	case PTD_INSN_CALL_INDIRECT:
-		if (!begins_plainly(facts, run) || s->place.to == next ||
-		    !callstack_call(stack, list, functions, &s->place, facts->code,
+		if (!begins_plainly(facts, run) || place.to == next ||
+		    !callstack_call(stack, list, functions, &place, facts->code,
 				    facts->role == FUNCTION_STUB ? FRAME_STUB : FRAME_FUNCTION,
 				    next))
 			return false;
 		step_add_search_room(s->thread);
 		return true;
 	case PTD_INSN_RETURN:
-		return callstack_return(stack, list, functions, &s->place);
+		return callstack_return(stack, list, functions, &place);
 	case PTD_INSN_JUMP_INDIRECT:
+		s->place = place;
 		return begins_plainly(facts, run) && facts->role == FUNCTION_PLAIN &&
 		       callstack_bind(stack, list, functions, &s->place, facts->code);
 	default:
@@ -653,20 +656,18 @@ static const struct ptd_run *pass_runs(const struct blockfacts_table *blocks,
 				       uint32_t code, uint64_t *n, bool *ret_is_pending)
 {
 	uint64_t n_passed = 0;
-	bool is_pending = false;
 
-	while (run < end && !is_pending) {
+	*ret_is_pending = false;
+	for (; run < end && !*ret_is_pending; run++) {
 		const struct blockfacts_recent *recent =
 		    &blocks->recent[blockfacts_index(run->block)];
 
 		if (recent->block != run->block || recent->code != code)
 			break;
 		n_passed += run->n;
-		is_pending = run->first + run->n == recent->n_insns;
-		run++;
+		*ret_is_pending = run->first + run->n == recent->n_insns;
 	}
 	*n += n_passed;
-	*ret_is_pending = is_pending;
 	return run;
 }
 

@@ -196,9 +196,9 @@ static inline char *put_depth(char *to, int32_t depth, uint32_t level)
 	if ((uint32_t)depth >= DEPTH_USUAL)
 		return put_unusual_depth(to, depth, n_blanks);
 	(void)put_blanks(to, DEPTH_WIDTH + n_blanks);
-	if (depth >= 10)
-		to[DEPTH_WIDTH - 2] = (char)('0' + depth / 10);
-	to[DEPTH_WIDTH - 1] = (char)('0' + depth % 10);
+	memcpy(to + DEPTH_WIDTH - 2, column_pairs + 2 * depth, 2);
+	if (depth < 10)
+		to[DEPTH_WIDTH - 2] = ' ';
 	return to + DEPTH_WIDTH + n_blanks;
 }
 
@@ -371,8 +371,6 @@ static inline bool is_named(const struct calltree *tree, uint32_t pid, uint32_t 
 
 static void name_thread(struct calltree *tree, uint32_t pid, uint32_t tid, const char *comm)
 {
-	if (is_named(tree, pid, tid))
-		return;
 	tree->is_named = true;
 	tree->pid = pid;
 	tree->tid = tid;
@@ -556,7 +554,7 @@ static int take_call(struct calltree *tree, const struct ptd_call_thread *thread
 	stack = open_stacks_get(&tree->stacks, call->stack);
 	if (!stack)
 		return -ENOMEM;
-	if (!tree->is_json)
+	if (!is_named(tree, thread->pid, thread->tid) && !tree->is_json)
 		name_thread(tree, thread->pid, thread->tid, thread->comm);
 	if (call->kind == PTD_CALL_LEAVE) {
 		leave(tree, thread, stack, call);
@@ -619,7 +617,8 @@ void calltree_mark(struct calltree *tree, const struct ptd_slice *slice,
 		json_close(&tree->json);
 		return;
 	}
-	name_thread(tree, slice->pid, slice->tid, slice->comm);
+	if (!is_named(tree, slice->pid, slice->tid))
+		name_thread(tree, slice->pid, slice->tid, slice->comm);
 	*put_blanks(column_time(line, tree->info->clock, mark->t),
 		    COLUMN_DURATION + INSNS_WIDTH + DEPTH_WIDTH + 5) = '\0';
 	if (mark->kind == PTD_MARK_GAP)
