@@ -58,11 +58,13 @@ struct judge {
 	bool is_over; /* nothing that follows is looked at */
 
 	unsigned step; /* of the header */
+	uint64_t version;
 	enum expect expect;
-	int last_marker; /* its kind, if the last record was a marker; else -1 */
-	bool after_insn; /* the last record was an instruction, or data of one */
-	bool is_pid_due; /* this record is a pid, and follows its thread */
-	bool is_timed;   /* a timestamp and a cpu were seen, or their absence was reported */
+	int last_marker;   /* its kind, if the last record was a marker; else -1 */
+	uint64_t function; /* value of the last marker 4 */
+	bool after_insn;   /* the last record was an instruction, or data of one */
+	bool is_pid_due;   /* this record is a pid, and follows its thread */
+	bool is_timed;     /* a timestamp and a cpu were seen, or their absence was reported */
 	uint64_t time, cpu;
 
 	bool is_zip;
@@ -99,6 +101,9 @@ static inline bool judge_has(const struct judge *judge, uint64_t file_type)
 
 /* Check the next record while the header is not over. Return: whether it belongs to the header. */
 _must_check_ bool judge_header(struct judge *judge, const struct record *rec);
+
+/* Another header begins. */
+void judge_header_again(struct judge *judge);
 
 /* Return: whether records of the header may still come. */
 _must_check_ bool judge_in_header(const struct judge *judge);

@@ -73,6 +73,7 @@ static void check_function(struct judge *judge, uint16_t kind, uint64_t value)
 
 	switch (kind) {
 	case MARKER_FUNC_ID:
+		judge->function = value;
 		/* Larger ids are system calls. */
 		if (value >> 32 == 0 && !names_have(&judge->trace->functions, value))
 			judge_fault(judge,
@@ -96,8 +97,10 @@ static void check_function(struct judge *judge, uint16_t kind, uint64_t value)
 				    last->pc, value);
 		break;
 	case MARKER_FUNC_ARGUMENT:
+		/* A system call returns to where it was made. */
 		if (judge->last_marker != MARKER_FUNC_RETURN_ADDRESS &&
-		    judge->last_marker != MARKER_FUNC_ARGUMENT)
+		    judge->last_marker != MARKER_FUNC_ARGUMENT &&
+		    !(judge->last_marker == MARKER_FUNC_ID && judge->function >> 32))
 			judge_fault(
 			    judge,
 			    "marker 6 (argument) comes right after marker 5 or another argument");
@@ -185,7 +188,7 @@ static void check_marker(struct judge *judge, const struct record *rec)
 
 static void check_footer(struct judge *judge, const struct record *rec)
 {
-	if (judge->expect != EXPECT_FOOTER)
+	if (judge->expect != EXPECT_FOOTER && !judge_has(judge, FILE_TYPE_CORES))
 		judge_fault(judge, "the thread's exit (type 23) is missing before the footer");
 	if (rec->size != 0 || rec->addr != 0)
 		judge_fault(judge, "the footer (type 26) is zero besides its type");
@@ -197,7 +200,8 @@ static bool check_expected(struct judge *judge, const struct record *rec)
 {
 	const enum expect expect = judge->expect;
 
-	if (expect == EXPECT_NOTHING) {
+	/* In the file of a core each thread has a footer. */
+	if (expect == EXPECT_NOTHING && !judge_has(judge, FILE_TYPE_CORES)) {
 		judge_fault(judge, "something follows the footer");
 		return false;
 	}
@@ -235,6 +239,19 @@ static void check_switch(struct judge *judge, const struct record *rec)
 	judge->expect = EXPECT_PID;
 	judge->call_step = CALL_NONE;
 	judge->n_events = 0;
+	flow_switch(&judge->flow);
+}
+
+/* In the file of a core, a thread that comes to it for the first time has a header of its own. */
+static void check_next_header(struct judge *judge)
+{
+	drop_pending(judge);
+	judge_header_again(judge);
+	judge->expect = EXPECT_ANYTHING;
+	judge->call_step = CALL_NONE;
+	judge->n_events = 0;
+	judge->after_insn = false;
+	judge->last_marker = -1;
 	flow_switch(&judge->flow);
 }
 
@@ -320,6 +337,8 @@ static int judge_record(struct judge *judge, const struct record *rec)
 		judge->is_over = true;
 		return 0;
 	}
+	if (rec->type == RECORD_HEADER && judge_has(judge, FILE_TYPE_CORES))
+		check_next_header(judge);
 	if (judge_in_header(judge) && judge_header(judge, rec)) {
 		if (rec->type == RECORD_MARKER) {
 			judge->file->n_markers[rec->size]++;

@@ -16,8 +16,8 @@ static const struct header_step {
 	uint64_t value; /* 0 if any will do */
 	const char *name;
 } header_steps[] = {
-	{ RECORD_HEADER, 0, false, MEMTRACE_VERSION, "header (type 25)" },
-	{ RECORD_MARKER, MARKER_VERSION, false, MEMTRACE_VERSION, "version (marker 12)" },
+	{ RECORD_HEADER, 0, false, 0, "header (type 25)" },
+	{ RECORD_MARKER, MARKER_VERSION, false, 0, "version (marker 12)" },
 	{ RECORD_MARKER, MARKER_FILE_TYPE, false, 0, "file type (marker 9)" },
 	{ RECORD_THREAD, 0, false, 0, "thread (type 22)" },
 	{ RECORD_PID, 0, false, 0, "pid (type 24)" },
@@ -54,6 +54,21 @@ static void check_file_type(struct judge *judge, uint64_t type)
 	judge->flow.is_free = type & (FILE_TYPE_FILTERED | FILE_TYPE_I_FILTERED);
 }
 
+/* Version 5 has directions and targets of branches, 6 timestamps around system calls, and 7 retired
+ * instructions only. */
+static void check_version(struct judge *judge, const struct header_step *step, uint64_t version)
+{
+	if (version < MEMTRACE_VERSION_MIN || version > MEMTRACE_VERSION)
+		judge_fault(judge, "the %s is %" PRIu64 ", not %u to %u", step->name, version,
+			    MEMTRACE_VERSION_MIN, MEMTRACE_VERSION);
+	else if (step->type == RECORD_HEADER)
+		judge->version = version;
+	else if (version != judge->version)
+		judge_fault(judge,
+			    "the %s is %" PRIu64 ", but that of the header (type 25) is %" PRIu64,
+			    step->name, version, judge->version);
+}
+
 static void check_value(struct judge *judge, const struct header_step *step,
 			const struct record *rec)
 {
@@ -65,6 +80,11 @@ static void check_value(struct judge *judge, const struct header_step *step,
 		judge->file->pid = rec->addr;
 	if (step->type == RECORD_MARKER && step->size == MARKER_FILE_TYPE) {
 		check_file_type(judge, rec->addr);
+		return;
+	}
+	if (step->type == RECORD_HEADER ||
+	    (step->type == RECORD_MARKER && step->size == MARKER_VERSION)) {
+		check_version(judge, step, rec->addr);
 		return;
 	}
 	if (step->type == RECORD_MARKER && step->size == MARKER_CHUNK_INSNS)
@@ -109,6 +129,11 @@ bool judge_header(struct judge *judge, const struct record *rec)
 		return false;
 	check_value(judge, &header_steps[i], rec);
 	return true;
+}
+
+void judge_header_again(struct judge *judge)
+{
+	judge->step = 0;
 }
 
 bool judge_in_header(const struct judge *judge)

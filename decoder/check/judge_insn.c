@@ -12,12 +12,6 @@
 
 void judge_encoding(struct judge *judge, const struct record *rec)
 {
-	if (judge->has_target) {
-		judge_fault(judge,
-			    "marker 29 stands between the encoding and the branch, not before the "
-			    "encoding");
-		judge->has_target = false;
-	}
 	if (rec->size < 1 || rec->size > 8) {
 		judge_fault(judge, "a piece of an encoding has 1 to 8 bytes, not %u", rec->size);
 		return;

@@ -24,7 +24,8 @@
 #include "decoder/check/judge_schedule.h"
 #include "util/vec.h"
 
-#define MEMTRACE_VERSION 7
+#define MEMTRACE_VERSION_MIN 5
+#define MEMTRACE_VERSION     7
 
 /* Hardware events may be so deep in each other. */
 #define MEMTRACE_EVENTS_MAX 29

@@ -199,7 +199,8 @@ int tracefile_open(struct tracefile *file, char **reterr_message)
 	file->n_buffer = file->at_buffer = file->n_pieces = 0;
 	file->time_us = file->cpu = file->symbol = file->window = file->branch_target = 0;
 	file->pair_time = 0;
-	file->ended = file->has_window = file->off_due = false;
+	file->ended = file->has_window = file->off_due = file->has_footer = false;
+	file->has_switched = false;
 	file->after = TRACEFILE_ANYTHING;
 	file->draft.n_insns = file->draft.n_bytes = 0;
 	file->buffer = malloc(BUFFER_SIZE);
@@ -524,8 +525,10 @@ static int take_marker(const struct piece *d, const struct record *rec)
 		file->pair_time = rec->addr;
 		return 0;
 	case MARKER_CPU:
-		if (file->pair_time == file->time_us && rec->addr == file->cpu)
+		if (file->pair_time == file->time_us && rec->addr == file->cpu &&
+		    !file->has_switched)
 			return 0;
+		file->has_switched = false;
 		if (file->pair_time > file->time_us)
 			file->time_us = file->pair_time;
 		file->cpu = rec->addr;
@@ -555,9 +558,10 @@ static int take_switch(const struct piece *d, const struct record *rec)
 	if (r < 0)
 		return r;
 	file->after = TRACEFILE_ANYTHING;
+	file->has_switched = true;
 	if (rec->type == RECORD_THREAD) {
 		file->tid = rec->addr;
-		return 1;
+		return 0;
 	}
 	file->pid = rec->addr;
 	return set_process(file);
@@ -566,7 +570,7 @@ static int take_switch(const struct piece *d, const struct record *rec)
 /* Return: as take_marker(). */
 static int take_record(const struct piece *d, const struct record *rec)
 {
-	if (record_is_insn(rec))
+	if (record_is_insn(rec) && !d->file->has_switched)
 		return take_insn(d, rec);
 	switch (rec->type) {
 	case RECORD_ENCODING:
@@ -578,10 +582,17 @@ static int take_record(const struct piece *d, const struct record *rec)
 	case RECORD_PID:
 		return take_switch(d, rec);
 	case RECORD_FOOTER:
-		d->file->ended = true;
-		return 1;
+		/* In the file of a core the footers of its threads come where these end. */
+		d->file->has_footer = true;
+		d->file->ended = !(d->file->file_type & FILE_TYPE_CORES);
+		return d->file->ended;
 	default:
-		return 0;
+		if (!record_is_insn(rec))
+			return 0;
+		/* There is no timestamp. The record is read again, in the next piece. */
+		d->file->has_switched = false;
+		d->file->at_buffer -= RECORD_SIZE;
+		return 1;
 	}
 }
 
@@ -596,9 +607,12 @@ int tracefile_read(struct tracefile *file, uint64_t epoch_us, struct tracefile_o
 	while (r == 0 && out->runs.n < out->n_runs_max && out->marks.n < out->n_runs_max) {
 		r = next_record(file, &rec);
 		if (r == 0 || r == -EBADMSG) {
-			/* There is no footer: the end was cut off. */
+			/* If there is no footer, the end was cut off. */
 			file->ended = true;
-			r = add_gap(&d, PTD_GAP_CUT, 0) ?: 1;
+			if (r == 0 && file->has_footer)
+				r = 1;
+			else
+				r = add_gap(&d, PTD_GAP_CUT, 0) ?: 1;
 		} else if (r > 0) {
 			r = take_record(&d, &rec);
 		}

@@ -59,6 +59,8 @@ struct tracefile {
 	uint8_t *buffer;
 	size_t n_buffer, at_buffer;
 	bool ended;
+	bool has_footer;   /* one was read */
+	bool has_switched; /* to another thread, whose stay has yet to begin */
 
 	/* What the last records state. */
 	char comm[TRACEFILE_COMM_MAX];

@@ -307,6 +307,14 @@ static void order(void **state)
 			TRACE_REC(26, 0, 0) } } },
 		  .text = "cpu 0 1000/1001  5\n401000\ncpu 0 1002/1002  7\n401000\n"
 			  "cpu 0 1000/1001  9\n401000\n" },
+		{ .name = "a file for each core, in which threads begin and end",
+		  { { "drmemtrace.core.000000.trace",
+		      { TRACE_HEADER(0x10344, 1001, 1000, 5, 0), NOP(0x401000), TRACE_END(1001),
+			TRACE_HEADER(0x10344, 1002, 1000, 7, 0), NOP(0x402000), TRACE_END(1002),
+			TRACE_REC(22, 0, 1003), TRACE_REC(24, 0, 1000), TRACE_PAIR(9, 0),
+			TRACE_MARKER(33, 0), TRACE_REC(10, 1, 0x401000), TRACE_REC(26, 0, 0) } } },
+		  .text = "cpu 0 1000/1001  5\n401000\ncpu 0 1000/1002  7\n402000\n"
+			  "cpu 0 1000/1003  9\n401000\n" },
 		{ .name = "one of the threads",
 		  { { A,
 		      { BEGIN_A, NOP(0x401000), TRACE_PAIR(20, 0), NOP(0x401001),
