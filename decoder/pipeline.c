@@ -38,6 +38,7 @@
 #include "decoder/trace/trace.h"
 #include "ptd/snapshot.h"
 #include "record/tsc.h"
+#include "util/batchsource.h"
 #include "util/fetch.h"
 #include "util/message.h"
 #include "util/pieces.h"
@@ -84,8 +85,8 @@ struct ptd_decoder {
 	size_t n_views;
 	struct runpool *runs;
 
-	/* Of a drmemtrace directory, which has batches instead of PT, and no lanes; or NULL. */
-	struct tracesource *source;
+	struct batchsource *source; /* an input that has batches instead of PT, and no lanes; or
+				     * NULL */
 
 	struct lane_config lane_config; /* but for the queue */
 	struct ahead *lanes;
@@ -285,8 +286,10 @@ static int open_memory_trace(struct ptd_decoder *d, const struct ptd_options *o,
 		r = tracesource_new(o->input, d->objects, d->resolver, &d->source, reterr_message);
 	if (r < 0)
 		return r;
-	d->info.clock = PTD_CLOCK_NS;
-	d->info.realtime_offset_ns = tracesource_realtime_offset(d->source);
+	d->info.clock = d->source->clock;
+	d->info.realtime_offset_ns = d->source->realtime_offset_ns;
+	d->info.complaints = d->source->complaints;
+	d->info.n_complaints = d->source->n_complaints;
 	return 0;
 }
 
@@ -526,7 +529,7 @@ static int start_lanes(struct ptd_decoder *d, char **reterr_message)
 	int r;
 
 	if (d->source)
-		return tracesource_start(d->source, reterr_message);
+		return d->source->ops->start(d->source, reterr_message);
 	d->budget.n_insns = ENGINE_INSNS_MIN;
 	for (; d->n_lanes < d->trace->n_queues; d->n_lanes++) {
 		config.queue = &d->trace->queues[d->n_lanes];
@@ -772,7 +775,7 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	runpool_free(decoder->runs);
 	free(decoder->counts);
 	extract_free(decoder->extract);
-	tracesource_free(decoder->source);
+	batchsource_free(decoder->source);
 	cache_free(decoder->cache);
 	resolver_free(decoder->resolver);
 	codemap_deinit(&decoder->codemap);
@@ -872,21 +875,19 @@ static int reserve_cpus(struct ptd_decoder *d, size_t n)
 	return 0;
 }
 
-/* The next batch of a drmemtrace directory. Return: as next_batch(). */
+/* The next batch of an input that has them. Return: as next_batch(). */
 static int next_of_source(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 {
 	bool is_new = false;
-	size_t n;
 	int r;
 
-	r = tracesource_next(d->source, ret_batch, &d->given_slice, &is_new, &d->message);
+	r = d->source->ops->next(d->source, ret_batch, &d->given_slice, &is_new, &d->message);
 	if (r > 0) {
 		d->r = check_inputs(d, 0, &d->message);
 		return d->r ?: PTD_END;
 	}
-	(void)tracesource_stats(d->source, &n);
-	if (r == 0 && n > d->n_cpus)
-		r = reserve_cpus(d, n);
+	if (r == 0 && d->source->cpus.n > d->n_cpus)
+		r = reserve_cpus(d, d->source->cpus.n);
 	if (is_new)
 		d->given_slice->id = NO_SLICE;
 	d->r = r;
@@ -932,7 +933,7 @@ static int next_batch(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 /* Return: what is counted for the batch that the caller has. */
 static struct extract_counts *counts_of_given(const struct ptd_decoder *d)
 {
-	return &d->counts[d->given ? (size_t)(d->given - d->lanes) : tracesource_cpu(d->source)];
+	return &d->counts[d->given ? (size_t)(d->given - d->lanes) : d->source->cpu];
 }
 
 int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_batch)
@@ -1061,14 +1062,13 @@ static void leave_out_counts(struct ptd_decoder *d, size_t i)
 	}
 }
 
-/* The statistics of a drmemtrace directory. */
+/* The statistics of an input that has batches. */
 static void count_source(struct ptd_decoder *d)
 {
-	const struct ptd_cpu_stats *cpus = tracesource_stats(d->source, &d->stats.n_cpus);
-
-	memcpy(d->n_gaps, tracesource_gaps(d->source), sizeof(d->n_gaps));
+	d->stats.n_cpus = d->source->cpus.n;
+	memcpy(d->n_gaps, d->source->n_gaps, sizeof(d->n_gaps));
 	for (size_t i = 0; i < d->stats.n_cpus; i++) {
-		d->cpu_stats[i] = cpus[i];
+		d->cpu_stats[i] = d->source->cpus.items[i];
 		if (d->extract)
 			leave_out_counts(d, i);
 	}

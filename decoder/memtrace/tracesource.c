@@ -2,6 +2,7 @@
 
 #include "decoder/memtrace/tracesource.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "decoder/memtrace/naming.h"
 #include "decoder/memtrace/tracedir.h"
 #include "decoder/memtrace/tracefile.h"
+#include "util/batchsource.h"
 #include "util/map.h"
 #include "util/message.h"
 #include "util/vec.h"
@@ -16,18 +18,15 @@
 /* How many runs a batch has at most. */
 #define BATCH_RUNS 4096
 
-/* The most CPUs of which there are statistics of their own; others count as the last one. */
-#define CPUS_MAX 4096
-
 #define US_PER_S UINT64_C(1000000)
 #define IDLE     (UINT64_C(1) << 32)
 
 struct tracesource {
+	struct batchsource source; /* the first field */
 	struct blockstore store;
 	struct naming naming;
 	VEC(struct tracefile) files; /* in the order of their names */
 	uint64_t epoch_us;           /* µs since 1601: time 0 of the stream */
-	int64_t realtime_offset_ns;
 
 	/* The files that have not ended, the one whose piece comes first on top. */
 	VEC(struct tracefile *) heap;
@@ -36,14 +35,15 @@ struct tracesource {
 
 	struct ptd_slice slice;
 	struct map spaces; /* pid → id */
-	size_t cpu;        /* of the last batch: index into the statistics */
 	struct tracefile_out out;
-
-	VEC(struct ptd_cpu_stats) cpus;
-	uint64_t n_gaps[_PTD_GAP_REASONS];
 };
 
-/* --- its life --------------------------------------------------------------------------------- */
+static struct tracesource *of(struct batchsource *source)
+{
+	return (struct tracesource *)source;
+}
+
+/* --- its files -------------------------------------------------------------------------------- */
 
 static int add_file(struct tracesource *source, struct tracedir_entry *entry, char **reterr_message)
 {
@@ -101,67 +101,8 @@ static int peek_files(struct tracesource *source, char **reterr_message)
 	first -= TRACE_TIME_UNIX;
 	first -= first % US_PER_S + US_PER_S;
 	source->epoch_us = TRACE_TIME_UNIX + first;
-	source->realtime_offset_ns = (int64_t)(first * 1000);
+	source->source.realtime_offset_ns = (int64_t)(first * 1000);
 	return 0;
-}
-
-int tracesource_new(const char *dir, struct objects *objects, struct resolver *resolver,
-		    struct tracesource **ret_source, char **reterr_message)
-{
-	_cleanup_(tracesource_freep) struct tracesource *source = calloc(1, sizeof(*source));
-	int r;
-
-	if (!source)
-		return -ENOMEM;
-	source->out.n_runs_max = BATCH_RUNS;
-	r = naming_init(&source->naming, dir, objects, resolver, reterr_message);
-	if (r == 0)
-		r = find_files(source, dir, reterr_message);
-	if (r == 0)
-		r = peek_files(source, reterr_message);
-	if (r < 0)
-		return r;
-	*ret_source = TAKE(source);
-	return 0;
-}
-
-struct tracesource *tracesource_free(struct tracesource *source)
-{
-	if (!source)
-		return NULL;
-	for (size_t i = 0; i < source->files.n; i++)
-		tracefile_deinit(&source->files.items[i]);
-	vec_deinit(&source->files);
-	vec_deinit(&source->heap);
-	vec_deinit(&source->out.runs);
-	vec_deinit(&source->out.marks);
-	vec_deinit(&source->cpus);
-	map_deinit(&source->spaces);
-	naming_deinit(&source->naming);
-	blockstore_deinit(&source->store);
-	free(source);
-	return NULL;
-}
-
-int64_t tracesource_realtime_offset(const struct tracesource *source)
-{
-	return source->realtime_offset_ns;
-}
-
-const struct ptd_cpu_stats *tracesource_stats(const struct tracesource *source, size_t *ret_n)
-{
-	*ret_n = source->cpus.n;
-	return source->cpus.items;
-}
-
-size_t tracesource_cpu(const struct tracesource *source)
-{
-	return source->cpu;
-}
-
-const uint64_t *tracesource_gaps(const struct tracesource *source)
-{
-	return source->n_gaps;
 }
 
 /* --- the order of the pieces ------------------------------------------------------------------ */
@@ -212,14 +153,15 @@ static void drop_top(struct tracesource *source)
 	sink_file(source, 0);
 }
 
-int tracesource_start(struct tracesource *source, char **reterr_message)
+static int start_stream(struct batchsource *batches, char **reterr_message)
 {
+	struct tracesource *source = of(batches);
 	int r = 0;
 
-	source->heap.n = source->cpus.n = 0;
+	batchsource_reset(batches);
+	source->heap.n = 0;
 	source->current = NULL;
 	source->in_piece = false;
-	memset(source->n_gaps, 0, sizeof(source->n_gaps));
 	for (size_t i = 0; i < source->files.n && r == 0; i++) {
 		struct tracefile *file = &source->files.items[i];
 
@@ -285,30 +227,17 @@ static int begin_slice(struct tracesource *source, struct tracefile *file)
 
 static int count_batch(struct tracesource *source)
 {
-	const uint32_t cpu = source->slice.cpu;
-	struct ptd_cpu_stats *stats;
-	uint64_t t;
-	size_t i = 0;
-	int r;
+	const struct tracefile_out *out = &source->out;
+	struct batchsource_count count = {
+		.cpu = source->slice.cpu,
+		.n_insns = out->n_insns,
+		.t_first = source->slice.t0,
+		.t_last = out->runs.n ? out->runs.items[out->runs.n - 1].t : source->slice.t0,
+	};
 
-	while (i < source->cpus.n && i < CPUS_MAX - 1 && source->cpus.items[i].cpu != cpu)
-		i++;
-	if (i == source->cpus.n) {
-		r = vec_push(&source->cpus, { .cpu = cpu, .t_first = source->slice.t0 });
-		if (r < 0)
-			return r;
-	}
-	source->cpu = i;
-	stats = &source->cpus.items[i];
-	stats->n_insns += source->out.n_insns;
-	t = source->out.runs.n ? source->out.runs.items[source->out.runs.n - 1].t
-			       : source->slice.t0;
-	stats->t_last = t > stats->t_last ? t : stats->t_last;
-	for (size_t k = 0; k < _PTD_GAP_REASONS; k++) {
-		stats->n_gaps += source->out.n_gaps[k];
-		source->n_gaps[k] += source->out.n_gaps[k];
-	}
-	return 0;
+	static_assert(sizeof(count.n_gaps) == sizeof(out->n_gaps), "all reasons");
+	memcpy(count.n_gaps, out->n_gaps, sizeof(count.n_gaps));
+	return batchsource_count(&source->source, &count);
 }
 
 /* Read pieces, as long as they are of the slice, until the batch is full. */
@@ -335,9 +264,10 @@ static int fill_batch(struct tracesource *source, char **reterr_message)
 	return r < 0 ? r : 0;
 }
 
-int tracesource_next(struct tracesource *source, struct ptd_batch *ret_batch,
-		     struct ptd_slice **ret_slice, bool *ret_new, char **reterr_message)
+static int next_batch(struct batchsource *batches, struct ptd_batch *ret_batch,
+		      struct ptd_slice **ret_slice, bool *ret_new, char **reterr_message)
 {
+	struct tracesource *source = of(batches);
 	struct tracefile_out *out = &source->out;
 	int r = 0;
 
@@ -368,5 +298,53 @@ int tracesource_next(struct tracesource *source, struct ptd_batch *ret_batch,
 	};
 	ret_batch->symbols = naming_symbols(&source->naming, &ret_batch->n_symbols);
 	*ret_slice = &source->slice;
+	return 0;
+}
+
+/* --- its end and beginning -------------------------------------------------------------------- */
+
+static void free_source(struct batchsource *batches)
+{
+	struct tracesource *source = of(batches);
+
+	for (size_t i = 0; i < source->files.n; i++)
+		tracefile_deinit(&source->files.items[i]);
+	vec_deinit(&source->files);
+	vec_deinit(&source->heap);
+	vec_deinit(&source->out.runs);
+	vec_deinit(&source->out.marks);
+	map_deinit(&source->spaces);
+	naming_deinit(&source->naming);
+	blockstore_deinit(&source->store);
+	free(source);
+}
+
+static const struct batchsource_ops source_ops = {
+	.start = start_stream,
+	.next = next_batch,
+	.free = free_source,
+};
+
+int tracesource_new(const char *dir, struct objects *objects, struct resolver *resolver,
+		    struct batchsource **ret_source, char **reterr_message)
+{
+	struct tracesource *source = calloc(1, sizeof(*source));
+	int r;
+
+	if (!source)
+		return -ENOMEM;
+	source->source.ops = &source_ops;
+	source->source.clock = PTD_CLOCK_NS;
+	source->out.n_runs_max = BATCH_RUNS;
+	r = naming_init(&source->naming, dir, objects, resolver, reterr_message);
+	if (r == 0)
+		r = find_files(source, dir, reterr_message);
+	if (r == 0)
+		r = peek_files(source, reterr_message);
+	if (r < 0) {
+		batchsource_free(&source->source);
+		return r;
+	}
+	*ret_source = &source->source;
 	return 0;
 }
