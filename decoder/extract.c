@@ -57,6 +57,7 @@ struct extract {
 
 	/* The batch. */
 	VEC(struct ptd_run) runs;
+	VEC(struct ptd_stated_call) stated;
 	VEC(struct ptd_mark) marks;
 };
 
@@ -141,6 +142,7 @@ struct extract *extract_free(struct extract *extract)
 	map_deinit(&extract->by_thread);
 	vec_deinit(&extract->threads);
 	vec_deinit(&extract->runs);
+	vec_deinit(&extract->stated);
 	vec_deinit(&extract->marks);
 	free(extract);
 	return NULL;
@@ -367,7 +369,7 @@ static int keep_mark(const struct passage *p, const struct ptd_mark *mark)
 {
 	struct ptd_mark kept = *mark;
 
-	kept.run = p->extract->runs.n;
+	kept.run = p->extract->runs.n + p->extract->stated.n;
 	note_time(p->counts, mark->t);
 	return vec_push(&p->extract->marks, kept);
 }
@@ -383,13 +385,12 @@ static int take_mark(const struct passage *p, const struct ptd_mark *mark)
 	return 0;
 }
 
-/* Keep the instructions from @first on before @end of @run. */
-static int keep_run(const struct passage *p, const struct ptd_run *run, size_t first, size_t end)
+/* Something of the thread at @t is kept next: mark where something before it was left out. */
+static int begin_kept(const struct passage *p, uint64_t t)
 {
 	const struct ptd_mark broken = { .kind = PTD_MARK_OUT_OF_SCOPE,
 					 .reason = PTD_GAP_NO_CODE,
-					 .t = run->t };
-	struct ptd_run kept = *run;
+					 .t = t };
 	int r;
 
 	if (p->thread->is_broken) {
@@ -399,7 +400,18 @@ static int keep_run(const struct passage *p, const struct ptd_run *run, size_t f
 		p->thread->is_broken = false;
 	}
 	p->thread->has_kept = p->extract->has_kept = true;
-	note_time(p->counts, run->t);
+	note_time(p->counts, t);
+	return 0;
+}
+
+/* Keep the instructions from @first on before @end of @run. */
+static int keep_run(const struct passage *p, const struct ptd_run *run, size_t first, size_t end)
+{
+	const int r = begin_kept(p, run->t);
+	struct ptd_run kept = *run;
+
+	if (r < 0)
+		return r;
 	kept.first = (uint16_t)first;
 	kept.n = (uint16_t)(end - first);
 	return vec_push(&p->extract->runs, kept);
@@ -488,6 +500,23 @@ static int take_run(const struct passage *p, const struct ptd_run *run)
 	return take_piece(p, run, run->first, (size_t)run->first + run->n, is_asked);
 }
 
+/* What a function called is not in it: so no call is broken off where others are left out. */
+static int take_stated(const struct passage *p, const struct ptd_stated_call *call)
+{
+	bool is_asked;
+	int r;
+
+	if (!asks_for_time(p->extract, call->t))
+		return 0;
+	r = look_at_object(p->extract, call->object, &is_asked);
+	if (r == 0 && is_asked)
+		r = look_at_symbol(p->extract, p->batch, call->symbol, &is_asked);
+	if (r < 0 || !is_asked)
+		return r;
+	r = begin_kept(p, call->t);
+	return r < 0 ? r : vec_push(&p->extract->stated, *call);
+}
+
 /* Find or add the thread of @slice. */
 static int find_thread(struct extract *e, const struct ptd_slice *slice,
 		       struct extract_thread **ret_thread)
@@ -551,11 +580,13 @@ static int take_batch(struct passage *p)
 	if (!p->extract->cpus.is_all && p->thread->t0 != batch->slice->t0)
 		p->thread->is_broken = p->thread->has_kept;
 	p->thread->t0 = batch->slice->t0;
-	for (size_t i = 0; i <= batch->n_runs && r == 0; i++) {
+	for (size_t i = 0; i <= batch->n_runs + batch->n_stated && r == 0; i++) {
 		while (r == 0 && m < batch->n_marks && batch->marks[m].run == i)
 			r = take_mark(p, &batch->marks[m++]);
 		if (r == 0 && i < batch->n_runs)
 			r = take_run(p, &batch->runs[i]);
+		if (r == 0 && i < batch->n_stated)
+			r = take_stated(p, &batch->stated[i]);
 	}
 	return r;
 }
@@ -568,16 +599,18 @@ int extract_batch(struct extract *extract, const struct ptd_batch *batch,
 	const int asked = asks_for_thread(extract, slice->pid, slice->tid, slice->comm);
 	int r;
 
-	extract->runs.n = extract->marks.n = 0;
-	if (asked == ASKED_FOR)
+	extract->runs.n = extract->stated.n = extract->marks.n = 0;
+	if (asked == ASKED_FOR && extract_asks_for_cpu(extract, slice->cpu))
 		r = take_batch(&p);
 	else
-		r = leave_out_batch(&p, asked == LEFT_OUT);
+		r = leave_out_batch(&p, asked != UNDECIDED);
 	if (r < 0)
 		return r;
 	*ret_batch = *batch;
 	ret_batch->runs = extract->runs.items;
 	ret_batch->n_runs = extract->runs.n;
+	ret_batch->stated = extract->stated.items;
+	ret_batch->n_stated = extract->stated.n;
 	ret_batch->marks = extract->marks.items;
 	ret_batch->n_marks = extract->marks.n;
 	return 0;

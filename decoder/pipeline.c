@@ -288,6 +288,7 @@ static int open_memory_trace(struct ptd_decoder *d, const struct ptd_options *o,
 		return r;
 	d->info.clock = d->source->clock;
 	d->info.realtime_offset_ns = d->source->realtime_offset_ns;
+	d->info.states_calls = d->source->states_calls;
 	d->info.complaints = d->source->complaints;
 	d->info.n_complaints = d->source->n_complaints;
 	return 0;
@@ -504,6 +505,10 @@ static int make_extract(struct ptd_decoder *d, const struct ptd_options *o, char
 
 	if (!extract_is_part(&o->part))
 		return 0;
+	if (o->part.last && d->info.states_calls)
+		return message_set(reterr_message, -EINVAL,
+				   "%s: has no instructions, of which the last are asked for",
+				   o->input);
 	r = extract_new(&o->part, d->source ? NULL : d->timeline, &d->extract);
 	return r == 0 && o->part.time ? set_times(d, o, reterr_message) : r;
 }
@@ -954,7 +959,7 @@ int ptd_decoder_next(struct ptd_decoder *decoder, const struct ptd_batch **ret_b
 		r = extract_batch(decoder->extract, &whole, counts_of_given(decoder), batch);
 		if (r < 0)
 			return decoder->r = r;
-	} while (batch->n_runs == 0 && batch->n_marks == 0);
+	} while (batch->n_runs == 0 && batch->n_stated == 0 && batch->n_marks == 0);
 
 	if (decoder->given_slice->id == NO_SLICE)
 		decoder->given_slice->id = decoder->n_slices++;

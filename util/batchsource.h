@@ -5,9 +5,8 @@
  * Batch source
  *
  * An input of the decoder that has what happened in some form of its own, and no PT: the
- * instructions of a drmemtrace directory. It
- * comes out as the batches that a decoder of PT would have made. A kind of source embeds this as
- * its first field, and sets the operations.
+ * instructions of a drmemtrace directory, or the calls of a program that recorded them itself. It
+ * comes out as batches. A kind of source embeds this as its first field, and sets the operations.
  */
 
 #include <stdbool.h>
@@ -44,6 +43,7 @@ struct batchsource {
 	/* What struct ptd_info says of the input. The texts belong to the source. */
 	enum ptd_clock clock;
 	int64_t realtime_offset_ns;
+	bool states_calls;
 	const char *const *complaints;
 	size_t n_complaints;
 

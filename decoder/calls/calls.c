@@ -370,7 +370,7 @@ int ptd_calls_stack(struct ptd_calls *calls, uint32_t id, const struct ptd_frame
 	const struct callstack *stack = thread->stack;
 	const size_t n = thread->shown.ended ? thread->n_at_end : stack->frames.n;
 	const struct ptd_run *last = &thread->last;
-	uint64_t ip = n > 0 ? ptd_run_ip(last, last->n - 1u) : 0;
+	uint64_t ip = n > 0 && last->block ? ptd_run_ip(last, last->n - 1u) : 0;
 	int r = 0;
 
 	calls->frames.n = 0;

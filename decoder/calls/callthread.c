@@ -76,6 +76,7 @@
 #include <errno.h>
 
 #include "decoder/calls/stackpool.h"
+#include "decoder/calls/stated.h"
 #include "decoder/calls/step.h"
 #include "decoder/calls/trap.h"
 
@@ -825,6 +826,8 @@ void callthread_begin(struct callthread *thread, const struct ptd_batch *batch)
 	thread->shown.comm = batch->slice->comm;
 	if (thread->shown.n_insns == 0 && batch->n_runs > 0)
 		thread->shown.t_first = batch->runs[0].t;
+	if (thread->shown.t_last == 0 && batch->n_stated > 0)
+		thread->shown.t_first = batch->stated[0].t;
 	if (thread->search_room < SEARCH_ROOM_PER_BATCH)
 		thread->search_room = SEARCH_ROOM_PER_BATCH;
 }
@@ -841,9 +844,10 @@ int callthread_take(struct callthread *thread, struct call_world *world,
 	while (!callthread_has_taken(batch, at) && world->list.calls.n < CALLTHREAD_CALLS) {
 		const struct ptd_mark *mark =
 		    at->mark < batch->n_marks ? &batch->marks[at->mark] : NULL;
-		const size_t end = mark ? mark->run : batch->n_runs;
+		const size_t end = mark ? mark->run : callthread_n(batch);
 
-		r = take_runs(thread, world, batch, &at->run, end);
+		r = batch->n_stated > 0 ? stated_take(thread, world, batch, &at->run, end)
+					: take_runs(thread, world, batch, &at->run, end);
 		if (r < 0)
 			return r;
 		if (mark && at->run == end) {

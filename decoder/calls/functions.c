@@ -206,25 +206,31 @@ static int find_symbol(struct functions *functions, const struct ptd_batch *batc
 	return r < 0 || !note ? r : map_put(&functions->by_note, note, *ret_code);
 }
 
+int functions_of_symbol(struct functions *functions, const struct ptd_batch *batch,
+			const struct ptd_object *object, uint32_t symbol, uint32_t *ret_function)
+{
+	const uint64_t key = (uint64_t)object->id << 32 | symbol;
+	const uint64_t *known = map_get(&functions->by_symbol, key);
+	int r;
+
+	if (known) {
+		*ret_function = (uint32_t)*known;
+		return 0;
+	}
+	r = find_symbol(functions, batch, object, symbol, ret_function);
+	return r < 0 ? r : map_put(&functions->by_symbol, key, *ret_function);
+}
+
 int functions_code(struct functions *functions, const struct ptd_batch *batch,
 		   const struct ptd_block *block, size_t i, uint32_t *ret_code)
 {
 	const uint32_t symbol = block->insns[i].symbol;
-	const uint64_t key = (uint64_t)block->object->id << 32 | symbol;
-	const uint64_t *known;
-	int r;
 
 	if (symbol == PTD_NO_SYMBOL || symbol >= batch->n_symbols) {
 		*ret_code = CODE_UNNAMED | (block->object->id & (CODE_UNNAMED - 1));
 		return 0;
 	}
-	known = map_get(&functions->by_symbol, key);
-	if (known) {
-		*ret_code = (uint32_t)*known;
-		return 0;
-	}
-	r = find_symbol(functions, batch, block->object, symbol, ret_code);
-	return r < 0 ? r : map_put(&functions->by_symbol, key, *ret_code);
+	return functions_of_symbol(functions, batch, block->object, symbol, ret_code);
 }
 
 /* Return: the function without a symbol that begins at instruction @i; NULL if none is known. */

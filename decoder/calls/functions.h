@@ -92,6 +92,11 @@ static inline bool functions_is_beginning(const struct function *function,
 _must_check_ int functions_code(struct functions *functions, const struct ptd_batch *batch,
 				const struct ptd_block *block, size_t i, uint32_t *ret_code);
 
+/* Get the function of the symbol @symbol, which is in @object. Return: 0 or -ENOMEM. */
+_must_check_ int functions_of_symbol(struct functions *functions, const struct ptd_batch *batch,
+				     const struct ptd_object *object, uint32_t symbol,
+				     uint32_t *ret_function);
+
 /*
  * Get the function that begins at instruction @i of @block, which is called and has no symbol.
  *

@@ -123,4 +123,5 @@ const struct ptd_sink_ops sink_calls = {
 	.write = calls_write,
 	.finish = calls_finish,
 	.free = calls_free,
+	.takes_stated = true,
 };

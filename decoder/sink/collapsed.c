@@ -155,5 +155,6 @@ const struct ptd_sink_ops sink_collapsed = {
 	.finish = collapsed_finish,
 	.omission = collapsed_omission,
 	.free = collapsed_free,
+	.takes_stated = true,
 	.writes_last = true,
 };

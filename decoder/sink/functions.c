@@ -331,5 +331,6 @@ const struct ptd_sink_ops sink_functions = {
 	.write = functions_write,
 	.finish = functions_finish,
 	.free = functions_free,
+	.takes_stated = true,
 	.writes_last = true,
 };

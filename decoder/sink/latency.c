@@ -429,5 +429,6 @@ const struct ptd_sink_ops sink_latency = {
 	.finish = latency_finish,
 	.omission = latency_omission,
 	.free = latency_free,
+	.takes_stated = true,
 	.writes_last = true,
 };

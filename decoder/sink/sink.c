@@ -221,6 +221,12 @@ int ptd_sink_new(const struct ptd_sink_ops *ops, const struct ptd_sink_config *g
 				   "a kind of sink needs open() and free()");
 
 	r = check_options(&sink->ops, &config, reterr_message);
+	if (r == 0 && config.info && config.info->states_calls && !sink->ops.takes_stated)
+		r = message_set(
+		    reterr_message, -EINVAL,
+		    "%s shows instructions, and the input has none: it has calls, which "
+		    "the formats calls and functions show",
+		    sink->ops.name);
 	if (r == 0 && !sink->ops.directories && config.fd >= 0)
 		r = output_init(&sink->output, &config);
 	if (r == 0)

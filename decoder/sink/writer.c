@@ -475,7 +475,10 @@ int ptd_writer_batch(struct ptd_writer *writer, const struct ptd_batch *batch)
 	size_t first = 0, end;
 	int r = writer->r;
 
-	if (r == 0 && writer->n_parcels == 0)
+	/* What is stated need not be expanded, so that copying it would be in vain. */
+	if (r == 0 && batch->n_stated > 0)
+		r = ptd_writer_flush(writer);
+	if (r == 0 && (writer->n_parcels == 0 || batch->n_stated > 0))
 		return write_batch(writer, batch);
 	while (r == 0) {
 		struct parcel *parcel = last_parcel(writer);

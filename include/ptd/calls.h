@@ -32,6 +32,9 @@
  * from then on.
  *
  * Code without a symbol is one function from the target of a call to the next such target.
+ *
+ * Where the input states calls (struct ptd_stated_call), these are the calls. What was entered and
+ * not left, or left and not entered, is completed by the same kinds of calls, so that they nest.
  */
 
 #include "ptd/record.h"

@@ -220,9 +220,32 @@ enum ptd_gap_reason {
 	_PTD_GAP_REASONS,
 };
 
+/* What a stated call says of its thread. */
+enum ptd_stated_kind {
+	PTD_STATED_ENTER,
+	PTD_STATED_LEAVE,
+	PTD_STATED_TAIL, /* left by a jump: what is entered next was called in its place */
+	/* The same, but @symbol is the first function of a chain of such jumps: the function that
+	 * is left was entered by one of them. */
+	PTD_STATED_TAIL_CHAIN,
+	_PTD_STATED_KINDS,
+};
+
+/*
+ * A call that the input itself states. A program that recorded its own calls (XRay) left these, and
+ * no instructions. The calls of a thread come in their order, and what is left was entered, unless
+ * something was lost; the call layer (calls.h) takes them as they are.
+ */
+struct ptd_stated_call {
+	uint64_t t;
+	const struct ptd_object *object; /* that the function is in */
+	uint32_t symbol;                 /* id of the function's symbol */
+	uint8_t kind;                    /* enum ptd_stated_kind */
+};
+
 /*
  * A mark stands before the run at index @run of its batch (or behind the last one, if @run is the
- * number of runs).
+ * number of runs). In a batch with stated calls, @run is the index of one of these.
  */
 struct ptd_mark {
 	size_t run;
@@ -261,6 +284,9 @@ struct ptd_batch {
 	size_t n_symbols;
 	/* By this a writer of the library keeps the runs without copying them; or NULL. */
 	struct ptd_hold *hold;
+	/* If the input states calls (ptd_info.states_calls): these, in the place of runs. */
+	const struct ptd_stated_call *stated;
+	size_t n_stated;
 };
 
 /* What became of the PT of one CPU. It is always true that in = decoded + lost + out of scope. */
@@ -316,6 +342,7 @@ struct ptd_info {
 	 */
 	const char *const *complaints;
 	size_t n_complaints;
+	bool states_calls; /* batches have calls (struct ptd_stated_call), and no instructions */
 };
 
 static inline uint64_t ptd_run_ip(const struct ptd_run *run, size_t i)

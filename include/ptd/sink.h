@@ -179,6 +179,10 @@ struct ptd_sink_ops {
 	bool writes_last;
 
 	bool no_symbols; /* the kind shows no symbols: see ptd_options.no_symbols */
+
+	/* The kind shows calls, and also takes those that an input states (ptd_info.states_calls).
+	 * A kind that does not is not opened for such an input. */
+	bool takes_stated;
 };
 
 /* Return: the library's kind of sink with the number @i, from 0; NULL behind the last. */
