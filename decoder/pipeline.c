@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "decoder/ahead.h"
+#include "decoder/calllog/fdrlog.h"
 #include "decoder/codemap.h"
 #include "decoder/corestack.h"
 #include "decoder/extract.h"
@@ -265,9 +266,9 @@ static int open_recording(struct ptd_decoder *d, const struct ptd_options *o, ch
 	return timeline_new(d->trace, d->objects, &d->timeline);
 }
 
-/* A drmemtrace directory, which is a trace without queues. */
-static int open_memory_trace(struct ptd_decoder *d, const struct ptd_options *o,
-			     char **reterr_message)
+/* An input that has batches, which is a trace without queues. */
+static int open_batches(struct ptd_decoder *d, const struct ptd_options *o, bool is_log,
+			char **reterr_message)
 {
 	struct space *space;
 	int r;
@@ -282,7 +283,10 @@ static int open_memory_trace(struct ptd_decoder *d, const struct ptd_options *o,
 		r = space_new(0, NULL, 0, &space);
 	if (r == 0)
 		r = timeline_new_bare(space, &d->timeline);
-	if (r == 0)
+	if (r == 0 && is_log)
+		r = fdrlog_new(o->input, o->instr_map, d->objects, d->resolver, &d->source,
+			       reterr_message);
+	else if (r == 0)
 		r = tracesource_new(o->input, d->objects, d->resolver, &d->source, reterr_message);
 	if (r < 0)
 		return r;
@@ -299,8 +303,10 @@ static int open_trace(struct ptd_decoder *d, const struct ptd_options *o, char *
 	const struct trace_facts *facts;
 	int r;
 
+	if (o->input && fdrlog_is(o->input))
+		return open_batches(d, o, true, reterr_message);
 	if (o->input && tracedir_is(o->input))
-		return open_memory_trace(d, o, reterr_message);
+		return open_batches(d, o, false, reterr_message);
 	r = o->input ? open_recording(d, o, reterr_message) : open_bare(d, o, reterr_message);
 	if (r < 0)
 		return r;

@@ -28,7 +28,7 @@ _ptdecode() {
 	case ${COMP_WORDS[COMP_CWORD - 1]} in
 	-f | --format) words='text summary calls functions latency stacks crash branches autofdo bolt collapsed fxt drmemtrace addresses sideband diff' ;;
 	-e | --engine) words='flow insn' ;;
-	-o | --output | --core | --raw-pt | --raw-pages | --raw-elf | --raw-code)
+	-o | --output | --core | --instr-map | --raw-pt | --raw-pages | --raw-elf | --raw-code)
 		_ptdecode_files -f -- "$cur"
 		return
 		;;
@@ -44,7 +44,7 @@ _ptdecode() {
 			return
 		fi
 		words='-f --format -o --output -e --engine --verify --check --debug-dir --lines --inlines --buildid-dir --symfs
-			--debuginfod --core --state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
+			--debuginfod --core --instr-map --state-dir --force --max-output --max-spill --threads --cpu-model --mtc-freq --nom-freq --cpuid-15
 			--time --cpu --pid --tid --comm --symbol --object --last
 			-h --help --version --raw-pt --raw-pages --raw-elf --raw-code --filter'
 		;;

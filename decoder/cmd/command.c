@@ -32,7 +32,7 @@ static void usage(FILE *f)
 		"       ptdecode --check DIR\n"
 		"Decode a snapshot of ptd (a directory, an id, or latest), or any perf.data with\n"
 		"intel_pt (-: from standard input), into every instruction executed; or read a\n"
-		"drmemtrace directory, which has them.\n"
+		"drmemtrace directory, which has them; or a log of XRay, which has calls only.\n"
 		"\n"
 		"  -f, --format NAME     what to write; may be given several times, each with "
 		"its -o:\n");
@@ -61,6 +61,8 @@ static void usage(FILE *f)
 	    "anybody\n"
 	    "      --core FILE       the core file of a process that crashed (formats crash and "
 	    "stacks)\n"
+	    "      --instr-map FILE  the program whose functions a log of XRay has, with its "
+	    "names\n"
 	    "      --state-dir DIR   look there for a snapshot that is named by its id or as "
 	    "latest\n"
 	    "                        (or $PTD_STATE_DIR; " PTD_STATE_DIR_DEFAULT ")\n"
@@ -303,6 +305,7 @@ enum {
 	OPT_SYMFS,
 	OPT_DEBUGINFOD,
 	OPT_CORE,
+	OPT_INSTR_MAP,
 	OPT_CPU_MODEL,
 	OPT_MTC_FREQ,
 	OPT_NOM_FREQ,
@@ -339,6 +342,7 @@ static const struct option long_options[] = {
 	{ "symfs", required_argument, NULL, OPT_SYMFS },
 	{ "debuginfod", no_argument, NULL, OPT_DEBUGINFOD },
 	{ "core", required_argument, NULL, OPT_CORE },
+	{ "instr-map", required_argument, NULL, OPT_INSTR_MAP },
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "max-output", required_argument, NULL, OPT_MAX_OUTPUT },
 	{ "max-spill", required_argument, NULL, OPT_MAX_SPILL },
@@ -454,6 +458,9 @@ static int parse_option(struct command *c, int option)
 		return 0;
 	case OPT_CORE:
 		c->options.core = optarg;
+		return 0;
+	case OPT_INSTR_MAP:
+		c->options.instr_map = optarg;
 		return 0;
 	case OPT_DEBUGINFOD:
 		c->debuginfod = true;

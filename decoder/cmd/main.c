@@ -67,7 +67,8 @@ static bool is_taken(const struct command *c, size_t output)
 	if (!path || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
 	taken = is_of_input(c->options.input, &st) || is_of_input(c->other_input, &st) ||
-		is_file(c->options.raw_pt, &st) || is_file(c->options.core, &st);
+		is_file(c->options.raw_pt, &st) || is_file(c->options.core, &st) ||
+		is_file(c->options.instr_map, &st);
 	for (size_t i = 0; i < c->code.n; i++)
 		taken = taken || is_file(c->code.items[i].path, &st) ||
 			is_file(c->code.items[i].address_path, &st);
@@ -477,7 +478,7 @@ static int collect_roots(const struct command *c, struct roots *roots)
 	const struct ptd_options *o = &c->options;
 	const char *const paths[] = {
 		DEBUGFILE_SYSTEM_DIR, o->debug_dir, o->buildid_dir, o->symfs, o->raw_pt, o->input,
-		c->other_input,       o->core,
+		c->other_input,       o->core,      o->instr_map,
 	};
 	int r = 0;
 
@@ -541,6 +542,8 @@ static int close_inherited(const struct command *c)
 		r = vec_push(&paths, c->other_input);
 	if (r == 0)
 		r = vec_push(&paths, c->options.core);
+	if (r == 0)
+		r = vec_push(&paths, c->options.instr_map);
 	if (r == 0)
 		r = vec_push(&paths, c->options.raw_pt);
 	for (size_t i = 0; i < c->code.n && r == 0; i++) {
@@ -618,6 +621,8 @@ static int prepare(struct command *c, struct fetcher *fetcher)
 		r = check_input(c->other_input);
 	if (r == 0 && c->options.core)
 		r = check_input(c->options.core);
+	if (r == 0 && c->options.instr_map)
+		r = check_input(c->options.instr_map);
 	if (r == 0)
 		r = start_fetcher(c, fetcher);
 	if (r == 0)
@@ -658,6 +663,15 @@ static int show_difference(const struct verify_stream streams[static 2], uint64_
 	return r;
 }
 
+/* Return: 0; or -EINVAL, after it was logged that the input has calls only. */
+static int check_has_insns(const struct ptd_decoder *d, const char *what)
+{
+	if (!ptd_decoder_info(d)->states_calls)
+		return 0;
+	log_error("%s compares instructions, and the input has none", what);
+	return -EINVAL;
+}
+
 /* Decode with both engines, side by side. Return: an exit status. */
 static int verify(struct command *c)
 {
@@ -677,6 +691,8 @@ static int verify(struct command *c)
 						     .next = next_batch,
 						     .userdata = decoders[i] };
 	}
+	if (r == 0)
+		r = check_has_insns(decoders[0], "--verify");
 	if (r == 0)
 		r = show_difference(streams, &n_insns);
 	explain(c, r);
@@ -714,6 +730,8 @@ static int show_stream(struct command *c, struct diff *diff, unsigned int pass, 
 		return r;
 	}
 	r = diff_begin(diff, pass, side, ptd_decoder_info(d));
+	if (r == 0)
+		r = check_has_insns(d, "-f diff");
 	while (r == 0 && (r = next_batch(d, &batch)) == 0)
 		r = diff_batch(diff, batch);
 	clear_progress();

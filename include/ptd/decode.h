@@ -4,8 +4,8 @@
 /*
  * libptdecode
  *
- * Reads a snapshot, any perf.data with intel_pt, a bare PT stream, or a drmemtrace directory, and
- * gives out batches. The caller owns the loop:
+ * Reads a snapshot, any perf.data with intel_pt, a bare PT stream, a drmemtrace directory, or a log
+ * of XRay, and gives out batches. The caller owns the loop:
  *
  *	while ((r = ptd_decoder_next(d, &batch)) == 0)
  *		…;
@@ -98,8 +98,9 @@ struct ptd_options {
 	const char *engine; /* "flow" (the default if NULL) or "insn" */
 
 	/*
-	 * A snapshot directory, a perf.data file, or a drmemtrace directory (ptd-drmemtrace(5));
-	 * NULL: a bare PT stream, see below.
+	 * A snapshot directory, a perf.data file, a drmemtrace directory (ptd-drmemtrace(5)), or a
+	 * flight data recorder log of XRay, a file or a directory of such files; NULL: a bare PT
+	 * stream, see below. A log of XRay states calls (ptd_info.states_calls).
 	 */
 	const char *input;
 	bool force; /* decode although the manifest's hashes differ */
@@ -178,6 +179,13 @@ struct ptd_options {
 	 * ptd_decoder_core().
 	 */
 	const char *core;
+
+	/*
+	 * For a log of XRay: the ELF file that says which functions its numbers are, which is the
+	 * program that was logged; or NULL. Without it, a directory of logs may have one called
+	 * map.elf; and else functions are called by their numbers.
+	 */
+	const char *instr_map;
 };
 
 /* Return: whether there is an engine called @name. */

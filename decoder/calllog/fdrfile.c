@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/calllog/fdrfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ptd/record.h"
+#include "util/message.h"
+
+#define WINDOW_SIZE ((size_t)64 << 10)
+#define WORD        8 /* zeros between blocks are as many bytes, or a multiple of that */
+
+/* --- bytes of a file -------------------------------------------------------------------------- */
+
+void fdrwindow_init(struct fdrwindow *window)
+{
+	*window = (struct fdrwindow){ .fd = -1 };
+}
+
+void fdrwindow_deinit(struct fdrwindow *window)
+{
+	window->fd = fd_close(window->fd);
+	free(window->bytes);
+	fdrwindow_init(window);
+}
+
+static int cannot_read(const struct fdrfile *file, int r, char **reterr_message)
+{
+	return message_set(reterr_message, r, "%s: %s", file->path, strerror(-r));
+}
+
+static int is_stale(const struct fdrfile *file, char **reterr_message)
+{
+	return message_set(reterr_message, -ESTALE, "%s: was changed while it was read",
+			   file->path);
+}
+
+static int use(struct fdrwindow *window, const struct fdrfile *file, char **reterr_message)
+{
+	struct stat st;
+
+	if (window->file == file)
+		return 0;
+	window->fd = fd_close(window->fd);
+	window->file = NULL;
+	window->n = 0;
+	if (!window->bytes)
+		window->bytes = malloc(WINDOW_SIZE);
+	if (!window->bytes)
+		return -ENOMEM;
+	window->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (window->fd < 0 || fstat(window->fd, &st) < 0)
+		return cannot_read(file, -errno, reterr_message);
+	if (file->size > 0 && (st.st_dev != file->dev || st.st_ino != file->ino))
+		return is_stale(file, reterr_message);
+	window->file = file;
+	return 0;
+}
+
+/* Fill the window with @n bytes or more from @offset on, if the file had so many. */
+static int fill(struct fdrwindow *window, const struct fdrfile *file, uint64_t offset,
+		char **reterr_message)
+{
+	const uint64_t left = file->size - offset;
+	const size_t size = left < WINDOW_SIZE ? (size_t)left : WINDOW_SIZE;
+
+	window->offset = offset;
+	window->n = 0;
+	while (window->n < size) {
+		const ssize_t n = pread(window->fd, window->bytes + window->n, size - window->n,
+					(off_t)(offset + window->n));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return cannot_read(file, -errno, reterr_message);
+		if (n == 0)
+			return is_stale(file, reterr_message);
+		window->n += (size_t)n;
+	}
+	return 0;
+}
+
+/* Get a cursor over the bytes from @offset on, before @end: @n of them, if there are so many. */
+static int look(struct fdrwindow *window, const struct fdrfile *file, uint64_t offset, uint64_t end,
+		size_t n, struct cursor *ret_cursor, char **reterr_message)
+{
+	size_t at, left;
+	int r = use(window, file, reterr_message);
+
+	if (end > file->size)
+		end = file->size;
+	if (n > end - offset)
+		n = (size_t)(end - offset);
+	if (r == 0 && (offset < window->offset || offset + n > window->offset + window->n))
+		r = fill(window, file, offset, reterr_message);
+	if (r < 0)
+		return r;
+	at = (size_t)(offset - window->offset);
+	left = window->n - at;
+	if (left > end - offset)
+		left = (size_t)(end - offset);
+	*ret_cursor = cursor_from(window->bytes + at, left);
+	return 0;
+}
+
+int fdrwindow_get(struct fdrwindow *window, const struct fdrfile *file, uint64_t end,
+		  uint64_t *offset, struct fdrrecord *ret_record, const char **reterr_fault,
+		  char **reterr_message)
+{
+	struct fdrrecord record;
+	const uint8_t *begin;
+	uint64_t size;
+	struct cursor c;
+	int r;
+
+	r = look(window, file, *offset, end, FDR_METADATA_SIZE, &c, reterr_message);
+	if (r < 0)
+		return r;
+	begin = c.pos;
+	r = fdrrecord_get(&c, &file->header.format, &record, reterr_fault);
+	if (r < 0)
+		return r;
+	size = (uint64_t)(c.pos - begin);
+	if (!record.is_function &&
+	    (record.kind == FDR_CUSTOM_EVENT || record.kind == FDR_TYPED_EVENT))
+		size += record.size;
+	if (size > end - *offset || size > file->size - *offset)
+		return -ENODATA;
+	*offset += size;
+	*ret_record = record;
+	return 0;
+}
+
+/* --- the file --------------------------------------------------------------------------------- */
+
+bool fdrfile_is(const char *path)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	uint8_t bytes[FDR_HEADER_SIZE];
+	struct fdrheader header;
+	struct cursor c;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    pread(fd, bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return false;
+	c = cursor_from(bytes, sizeof(bytes));
+	return fdrheader_get(&c, &header) == 0;
+}
+
+int fdrfile_open(struct fdrfile *file, const char *path, struct fdrwindow *window,
+		 char **reterr_message)
+{
+	struct cursor c;
+	struct stat st;
+	int r;
+
+	*file = (struct fdrfile){ .path = strdup(path) };
+	if (!file->path)
+		return -ENOMEM;
+	r = use(window, file, reterr_message);
+	if (r < 0)
+		return r;
+	if (fstat(window->fd, &st) < 0)
+		return cannot_read(file, -errno, reterr_message);
+	if (!S_ISREG(st.st_mode))
+		return message_set(reterr_message, -EBADMSG, "%s: no regular file", file->path);
+	file->size = (uint64_t)st.st_size;
+	file->dev = st.st_dev;
+	file->ino = st.st_ino;
+	r = look(window, file, 0, file->size, FDR_HEADER_SIZE, &c, reterr_message);
+	if (r == 0 && fdrheader_get(&c, &file->header) < 0)
+		r = message_set(reterr_message, -EBADMSG,
+				"%s: byte 0: expected the header of a flight data recorder file of "
+				"version 1 to %d",
+				file->path, FDR_VERSION_MAX);
+	return r;
+}
+
+void fdrfile_deinit(struct fdrfile *file)
+{
+	free(file->path);
+	file->path = NULL;
+}
+
+/* --- blocks ----------------------------------------------------------------------------------- */
+
+/* A file that is gone through. */
+struct scan {
+	const struct fdrfile *file;
+	struct fdrwindow *window;
+	struct fdrscan *found;
+	char **reterr_message;
+
+	uint64_t offset;
+	struct fdrblock block; /* which begins at: */
+	uint64_t begin;
+	uint64_t end;      /* of the block, as the file says */
+	uint64_t boundary; /* version 1: of the buffer that the block is in */
+};
+
+/* The record at s->offset is wrong. Return: 1; or negative errno. */
+static int note_fault(struct scan *s, const char *fault)
+{
+	const int r = s->found->fault(s->found->userdata, s->file, s->offset, fault);
+
+	return r < 0 ? r : 1;
+}
+
+/* Get the next record. Return: 0; 1: it is wrong, and that was noted; or negative errno. */
+static int get(struct scan *s, struct fdrrecord *ret_record)
+{
+	const char *fault = NULL;
+	const int r = fdrwindow_get(s->window, s->file, s->end, &s->offset, ret_record, &fault,
+				    s->reterr_message);
+
+	if (r == -ENODATA) {
+		s->block.is_cut = s->block.is_cut || s->end >= s->file->size;
+		return note_fault(s, s->block.is_cut ? "the file ends inside a record"
+						     : "the block ends inside a record");
+	}
+	return r == -EBADMSG ? note_fault(s, fault) : r;
+}
+
+/* The next record of the head must be of the kind @kind. Return: as get(). */
+static int get_head(struct scan *s, enum fdr_kind kind, struct fdrrecord *ret_record)
+{
+	static const char *const missing[_FDR_KINDS] = {
+		[FDR_NEW_BUFFER] = "expected a NewBuffer record",
+		[FDR_WALL_TIME] = "expected a WallClockTime record",
+		[FDR_NEW_CPU] = "expected a NewCPUId record",
+		[FDR_PID] = "expected a Pid record",
+	};
+	const uint64_t at = s->offset;
+	const int r = get(s, ret_record);
+
+	if (r != 0 || (!ret_record->is_function && ret_record->kind == kind))
+		return r;
+	s->offset = at;
+	return note_fault(s, missing[kind]);
+}
+
+/* Read what a block begins with. Return: as get(). */
+static int scan_head(struct scan *s)
+{
+	const uint16_t version = s->file->header.format.version;
+	struct fdrrecord record;
+	int r;
+
+	r = get_head(s, FDR_NEW_BUFFER, &record);
+	if (r != 0)
+		return r;
+	s->block.tid = record.id;
+	r = get_head(s, FDR_WALL_TIME, &record);
+	if (r != 0)
+		return r;
+	r = version >= 3 ? get_head(s, FDR_PID, &record) : get(s, &record);
+	if (r == 0 && !record.is_function && record.kind == FDR_PID) {
+		s->block.pid = record.id;
+		r = get_head(s, FDR_NEW_CPU, &record);
+	}
+	if (r != 0)
+		return r;
+	if (record.is_function || record.kind != FDR_NEW_CPU) {
+		s->offset -= record.is_function ? FDR_FUNCTION_SIZE : FDR_METADATA_SIZE;
+		return note_fault(s, "expected a NewCPUId record");
+	}
+	s->block.cpu = record.cpu;
+	s->block.time = record.time;
+	return 0;
+}
+
+/*
+ * Look at a record of the calls. @has_arguments: the one before it was a function's, or an
+ * argument of it.
+ *
+ * Return: 0; 1: it is wrong, and that was noted; 2: the calls end; or negative errno.
+ */
+static int scan_record(struct scan *s, bool *has_arguments)
+{
+	const uint64_t at = s->offset;
+	struct fdrrecord record;
+	int r = get(s, &record);
+
+	if (r != 0)
+		return r;
+	s->block.end = s->offset;
+	if (record.is_function) {
+		*has_arguments = true;
+		s->found->n_calls++;
+		return s->found->function(s->found->userdata, record.function);
+	}
+	switch (record.kind) {
+	case FDR_CALL_ARGUMENT:
+		r = *has_arguments ? 0 : note_fault(s, "an argument that belongs to no function");
+		break;
+	case FDR_END_OF_BUFFER:
+		s->block.end = at;
+		return 2;
+	case FDR_NEW_CPU:
+	case FDR_TSC_WRAP:
+	case FDR_CUSTOM_EVENT:
+	case FDR_TYPED_EVENT:
+		*has_arguments = false;
+		break;
+	default:
+		s->offset = at;
+		r = note_fault(s, "a record that does not belong among calls");
+		break;
+	}
+	if (r != 0)
+		s->block.end = at;
+	return r;
+}
+
+/* Return: whether the bytes at @offset are of a kind that begins a block without extents. */
+static int begins_block(struct scan *s, bool *ret_does)
+{
+	struct fdrrecord record;
+	const char *fault;
+	uint64_t at = s->offset;
+	int r = fdrwindow_get(s->window, s->file, s->end, &at, &record, &fault, s->reterr_message);
+
+	*ret_does = r == 0 && !record.is_function &&
+		    (record.kind == FDR_NEW_BUFFER || record.kind == FDR_BUFFER_EXTENTS);
+	return r == -ENODATA || r == -EBADMSG ? 0 : r;
+}
+
+/* Read the calls of a block. @has_end: it ends where s->end says. Return: as get(). */
+static int scan_calls(struct scan *s, bool has_end)
+{
+	bool has_arguments = false, is_next = false;
+	int r = 0;
+
+	s->block.begin = s->block.end = s->offset;
+	while (r == 0 && s->offset < s->end && s->offset < s->file->size) {
+		if (!has_end)
+			r = begins_block(s, &is_next);
+		if (r == 0 && is_next)
+			break;
+		if (r == 0)
+			r = scan_record(s, &has_arguments);
+	}
+	return r == 2 ? 0 : r;
+}
+
+/* Add the block. @r is what became of it: 1 if the rest of it cannot be read. */
+static int add_block(struct scan *s, int r)
+{
+	const uint64_t end = s->end < s->file->size ? s->end : s->file->size;
+
+	if (r < 0)
+		return r;
+	if (s->block.end < s->block.begin)
+		s->block.end = s->block.begin;
+	if (r > 0)
+		s->block.n_lost = end - s->block.end;
+	if (s->found->blocks.n == FDRFILE_BLOCKS_MAX)
+		return message_set(s->reterr_message, -EFBIG,
+				   "%s: byte %" PRIu64 ": more than %u blocks", s->file->path,
+				   s->begin, FDRFILE_BLOCKS_MAX);
+	return vec_push(&s->found->blocks, s->block);
+}
+
+static void begin_block(struct scan *s)
+{
+	s->begin = s->offset;
+	s->block = (struct fdrblock){
+		.pid = PTD_ID_UNKNOWN, .tid = PTD_ID_UNKNOWN, .begin = s->offset, .end = s->offset
+	};
+}
+
+/* Pass zeros, of which there may be some between blocks. */
+static int pass_zeros(struct scan *s)
+{
+	static const uint8_t zeros[WORD];
+	struct cursor c;
+	int r;
+
+	for (; s->offset < s->file->size; s->offset += WORD) {
+		r = look(s->window, s->file, s->offset, s->file->size, WORD, &c, s->reterr_message);
+		if (r < 0)
+			return r;
+		if (memcmp(c.pos, zeros, cursor_left(&c) < WORD ? cursor_left(&c) : WORD) != 0)
+			return 0;
+	}
+	s->offset = s->file->size;
+	return 0;
+}
+
+/* Return: 0, and whether a NewBuffer and a WallClockTime record stand at @offset; or -errno. */
+static int begins_oldest(struct scan *s, uint64_t offset, bool *ret_does)
+{
+	struct fdrrecord first = {}, second = {};
+	const char *fault;
+	struct cursor c;
+	int r;
+
+	*ret_does = false;
+	if (offset >= s->file->size)
+		return 0;
+	r = look(s->window, s->file, offset, s->file->size, 2 * FDR_METADATA_SIZE, &c,
+		 s->reterr_message);
+	if (r < 0 || fdrrecord_get(&c, &s->file->header.format, &first, &fault) < 0 ||
+	    fdrrecord_get(&c, &s->file->header.format, &second, &fault) < 0)
+		return r;
+	*ret_does = !first.is_function && first.kind == FDR_NEW_BUFFER && !second.is_function &&
+		    second.kind == FDR_WALL_TIME;
+	return 0;
+}
+
+/*
+ * Version 1: find the block behind one whose end has been read. The document has it that all blocks
+ * have the size in the header, and another header may follow; that size may also be that of all
+ * blocks together, and of a single block the rest may be missing.
+ */
+static int pass_rest(struct scan *s)
+{
+	bool begins = false, begins_behind = false;
+	int r = pass_zeros(s);
+
+	if (r == 0)
+		r = begins_oldest(s, s->offset, &begins);
+	/* The header looks like the NewBuffer record of thread 256. */
+	if (r == 0)
+		r = begins_oldest(s, s->offset + FDR_HEADER_SIZE, &begins_behind);
+	if (r < 0)
+		return r;
+	if (!begins && begins_behind)
+		s->offset += FDR_HEADER_SIZE;
+	else if (!begins && s->offset < s->boundary)
+		s->offset = s->boundary;
+	return 0;
+}
+
+static int scan_oldest(struct scan *s)
+{
+	const uint64_t size = s->file->header.data_size, left = s->file->size - s->offset;
+	int r;
+
+	begin_block(s);
+	if (s->offset >= s->boundary)
+		s->boundary = size > 0 && size < left ? s->offset + size : s->file->size;
+	s->end = s->boundary;
+	r = scan_head(s);
+	if (r == 0)
+		r = scan_calls(s, true);
+	r = add_block(s, r);
+	if (r < 0)
+		return r;
+	if (s->block.n_lost > 0 || s->block.is_cut) {
+		s->offset = s->boundary;
+		return 0;
+	}
+	return pass_rest(s);
+}
+
+/*
+ * The others: read the record that says how large the block is. In version 2, it may be missing.
+ *
+ * Return: 0, and s->end and whether it is there; 1: it is wrong; or negative errno.
+ */
+static int scan_extents(struct scan *s, bool *ret_has_extents)
+{
+	const uint64_t at = s->offset;
+	struct fdrrecord record;
+	int r = get(s, &record);
+
+	if (r != 0)
+		return r;
+	*ret_has_extents = !record.is_function && record.kind == FDR_BUFFER_EXTENTS;
+	if (*ret_has_extents) {
+		s->block.is_cut = record.size > s->file->size - s->offset;
+		if (!s->block.is_cut)
+			s->end = s->offset + record.size;
+		return 0;
+	}
+	s->offset = at;
+	if (s->file->header.format.version == 2 && !record.is_function &&
+	    record.kind == FDR_NEW_BUFFER)
+		return 0;
+	return note_fault(s, "expected a BufferExtents record");
+}
+
+static int scan_newer(struct scan *s)
+{
+	bool has_extents = false;
+	int r;
+
+	begin_block(s);
+	s->end = s->file->size;
+	r = scan_extents(s, &has_extents);
+	/* A thread may have claimed a buffer, and have had no call. */
+	if (r == 0 && has_extents && s->offset == s->end)
+		return 0;
+	if (r == 0)
+		r = scan_head(s);
+	if (r == 0)
+		r = scan_calls(s, has_extents);
+	if (r == 0 && s->block.is_cut)
+		r = note_fault(s, "the file ends inside a block");
+	r = add_block(s, r);
+	if (has_extents || s->block.n_lost > 0)
+		s->offset = s->end;
+	return r;
+}
+
+int fdrfile_scan(const struct fdrfile *file, struct fdrwindow *window, struct fdrscan *scan,
+		 char **reterr_message)
+{
+	struct scan s = { .file = file,
+			  .window = window,
+			  .found = scan,
+			  .reterr_message = reterr_message,
+			  .offset = FDR_HEADER_SIZE };
+	const bool is_oldest = file->header.format.version == 1;
+	int r = 0;
+
+	while (r == 0 && s.offset < file->size) {
+		if (!is_oldest)
+			r = pass_zeros(&s);
+		if (r == 0 && s.offset < file->size)
+			r = is_oldest ? scan_oldest(&s) : scan_newer(&s);
+	}
+	return r;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * FDR file
+ *
+ * A flight data recorder file (util/fdr.h): which blocks it has, of which thread, and what is in
+ * them. The file is gone through once when it is opened, so that damage is known before anything is
+ * shown. A block ends before the first record that is not as it should be, and the next one is
+ * looked for where the file says that this one ends.
+ *
+ * A file is read through a window, a piece at a time, and one file at a time is open. One that
+ * became shorter, or was replaced, since it was gone through is an error.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/base.h"
+#include "decoder/calllog/fdrrecord.h"
+#include "util/vec.h"
+
+/* More blocks of one input are refused. */
+#define FDRFILE_BLOCKS_MAX (1u << 24)
+
+struct fdrblock {
+	uint32_t file;       /* index of its file; set by whoever collects blocks */
+	uint32_t pid, tid;   /* PTD_ID_UNKNOWN: the file does not say */
+	uint32_t cpu;        /* where it begins */
+	uint64_t time;       /* when: ticks */
+	uint64_t begin, end; /* offsets of the calls in the file */
+	uint64_t n_lost;     /* bytes behind them that cannot be read */
+	bool is_cut;         /* they are missing, because the file ends */
+};
+
+struct fdrfile {
+	char *path; /* owned */
+	struct fdrheader header;
+	uint64_t size;
+	dev_t dev;
+	ino_t ino;
+};
+
+/* Through which one file at a time is read. */
+struct fdrwindow {
+	const struct fdrfile *file; /* NULL: none */
+	int fd;
+	uint8_t *bytes;
+	uint64_t offset; /* of these in the file */
+	size_t n;
+};
+
+/* What is to be known of files, besides their blocks. */
+struct fdrscan {
+	VEC(struct fdrblock) blocks;
+	uint64_t n_calls;
+
+	/* Called with the id of each function that is called. Return: 0, or negative errno. */
+	int (*function)(void *userdata, uint32_t function);
+	/* Called with what is wrong with the file at the byte @offset. Return: likewise. */
+	int (*fault)(void *userdata, const struct fdrfile *file, uint64_t offset,
+		     const char *fault);
+	void *userdata;
+};
+
+void fdrwindow_init(struct fdrwindow *window);
+void fdrwindow_deinit(struct fdrwindow *window);
+
+/*
+ * Get a record at @offset of @file, before @end.
+ *
+ * Return: 0, and @offset is behind it and an event's data; -ENODATA: the bytes end in it; -EBADMSG
+ *         and @reterr_fault; or -ESTALE or another negative errno and @reterr_message, if the file
+ *         cannot be read.
+ */
+_must_check_ int fdrwindow_get(struct fdrwindow *window, const struct fdrfile *file, uint64_t end,
+			       uint64_t *offset, struct fdrrecord *ret_record,
+			       const char **reterr_fault, char **reterr_message);
+
+/* Return: whether the file at @path begins as such a file does. */
+bool fdrfile_is(const char *path);
+
+/*
+ * Open the file at @path, which is copied, and read its header.
+ *
+ * Return: 0; or negative errno and @reterr_message.
+ */
+_must_check_ int fdrfile_open(struct fdrfile *file, const char *path, struct fdrwindow *window,
+			      char **reterr_message);
+
+/*
+ * Find the blocks of @file, and add them to @scan->blocks.
+ *
+ * Return: 0; or negative errno and @reterr_message, which may be NULL.
+ */
+_must_check_ int fdrfile_scan(const struct fdrfile *file, struct fdrwindow *window,
+			      struct fdrscan *scan, char **reterr_message);
+
+void fdrfile_deinit(struct fdrfile *file);

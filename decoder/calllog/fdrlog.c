@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "decoder/calllog/fdrlog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "decoder/calllog/callsource.h"
+#include "decoder/calllog/fdrfile.h"
+#include "decoder/image/objects.h"
+#include "decoder/symbol/instrmap.h"
+#include "decoder/symbol/resolver.h"
+#include "decoder/symbol/source.h"
+#include "util/arena.h"
+#include "util/dirs.h"
+#include "util/message.h"
+
+#define NAME_PREFIX    "xray-log."
+#define MAP_NAME       "map.elf"
+#define COMPLAINTS_MAX 8
+#define NS_PER_S       1000000000
+
+struct fdrlane {
+	struct calllane lane; /* the first field */
+	size_t first, n;      /* its blocks */
+	size_t block;         /* that it is in */
+	uint64_t offset;      /* in the file */
+	uint64_t ticks;
+};
+
+/* What a number stands for. */
+struct fdrfunction {
+	const struct ptd_object *object;
+	uint32_t number;
+	uint32_t symbol;
+};
+
+struct fdrlog {
+	struct calllog log;        /* the first field */
+	struct resolver *resolver; /* borrowed */
+	VEC(struct fdrfile) files; /* in the order of their names */
+	struct fdrwindow window;
+	struct fdrscan scan;
+	VEC(struct fdrlane) lanes;
+	bool is_in_ticks; /* the frequency of a file is not known */
+
+	VEC(struct fdrfunction) functions;
+	struct map by_number; /* number → index */
+	struct symbol_list unnamed;
+	struct arena arena;
+
+	const char *complaints[COMPLAINTS_MAX];
+	size_t n_complaints;
+};
+
+static struct fdrlog *of(struct calllog *log)
+{
+	return (struct fdrlog *)log;
+}
+
+/* --- the files -------------------------------------------------------------------------------- */
+
+static bool is_log_name(const char *name)
+{
+	return strncmp(name, NAME_PREFIX, strlen(NAME_PREFIX)) == 0;
+}
+
+bool fdrlog_is(const char *path)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+	_cleanup_(dirs_closep) DIR *dir = fd < 0 ? NULL : dirs_list(fd);
+	struct dirent *entry;
+	struct stat st;
+	bool is = false;
+
+	/* Whoever writes to a FIFO must not see it opened and closed. */
+	if (!dir)
+		return stat(path, &st) == 0 && S_ISREG(st.st_mode) && fdrfile_is(path);
+	while (!is && dirs_next(dir, &entry) > 0) {
+		char *file;
+
+		if (!is_log_name(entry->d_name))
+			continue;
+		if (asprintf(&file, "%s/%s", path, entry->d_name) < 0)
+			return false;
+		is = fdrfile_is(file);
+		free(file);
+	}
+	return is;
+}
+
+static int add_file(struct fdrlog *log, const char *path, char **reterr_message)
+{
+	struct fdrfile file;
+	int r;
+
+	if (log->files.n == FDRLOG_FILES_MAX)
+		return message_set(reterr_message, -EFBIG, "%s: more than %u files", path,
+				   FDRLOG_FILES_MAX);
+	r = fdrfile_open(&file, path, &log->window, reterr_message);
+	log->window.file = NULL;
+	if (r == 0)
+		r = vec_push(&log->files, file);
+	if (r < 0)
+		fdrfile_deinit(&file);
+	return r;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct fdrfile *)a)->path, ((const struct fdrfile *)b)->path);
+}
+
+/* @path is no directory if @dir is NULL. */
+static int add_files(struct fdrlog *log, const char *path, DIR *dir, char **reterr_message)
+{
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir)
+		return add_file(log, path, reterr_message);
+	while (r == 0 && (r = dirs_next(dir, &entry)) > 0) {
+		char *file;
+
+		r = 0;
+		if (!is_log_name(entry->d_name))
+			continue;
+		if (asprintf(&file, "%s/%s", path, entry->d_name) < 0)
+			return -ENOMEM;
+		r = add_file(log, file, reterr_message);
+		free(file);
+	}
+	if (r == 0 && log->files.n > 0)
+		qsort(log->files.items, log->files.n, sizeof(*log->files.items), by_path);
+	return r;
+}
+
+static int note_function(void *userdata, uint32_t number)
+{
+	struct fdrlog *log = userdata;
+	int r;
+
+	if (map_get(&log->by_number, number))
+		return 0;
+	if (log->functions.n == FDRLOG_FUNCTIONS_MAX)
+		return -EFBIG;
+	r = vec_push(&log->functions, { .number = number });
+	return r < 0 ? r : map_put(&log->by_number, number, log->functions.n - 1);
+}
+
+static int note_fault(void *userdata, const struct fdrfile *file, uint64_t offset,
+		      const char *fault)
+{
+	struct fdrlog *log = userdata;
+	const bool is_last = log->n_complaints == COMPLAINTS_MAX - 1;
+	char *text;
+	const char *copy;
+
+	if (log->n_complaints == COMPLAINTS_MAX)
+		return 0;
+	if (asprintf(&text, "%s: byte %" PRIu64 ": %s%s", file->path, offset, fault,
+		     is_last ? "; and more is wrong" : "") < 0)
+		return -ENOMEM;
+	copy = arena_strdup(&log->arena, text);
+	free(text);
+	if (!copy)
+		return -ENOMEM;
+	log->complaints[log->n_complaints++] = copy;
+	return 0;
+}
+
+static int scan_files(struct fdrlog *log, const char *path, char **reterr_message)
+{
+	int r = 0;
+
+	log->scan.function = note_function;
+	log->scan.fault = note_fault;
+	log->scan.userdata = log;
+	for (size_t i = 0; i < log->files.n && r == 0; i++) {
+		const struct fdrfile *file = &log->files.items[i];
+		const size_t first = log->scan.blocks.n;
+
+		r = fdrfile_scan(file, &log->window, &log->scan, reterr_message);
+		for (size_t k = first; k < log->scan.blocks.n; k++)
+			log->scan.blocks.items[k].file = (uint32_t)i;
+		if (file->header.frequency == 0)
+			log->is_in_ticks = true;
+		if (r == -EFBIG && !*reterr_message)
+			r = message_set(reterr_message, r, "%s: calls more than %u functions",
+					file->path, FDRLOG_FUNCTIONS_MAX);
+	}
+	if (r < 0 || log->scan.n_calls > 0)
+		return r;
+	if (log->n_complaints > 0)
+		return message_set(reterr_message, -EBADMSG, "%s", log->complaints[0]);
+	return message_set(reterr_message, -EBADMSG, "%s: has no calls", path);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* Name the functions that @map and the symbols of @object name. */
+static int name_by_map(struct fdrlog *log, const struct object *object, const struct instrmap *map)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < log->functions.n && r == 0; i++) {
+		struct fdrfunction *f = &log->functions.items[i];
+		uint32_t symbol = PTD_NO_SYMBOL;
+		uint64_t end;
+
+		if (f->number == 0 || f->number > map->addresses.n)
+			continue;
+		r = resolver_find(log->resolver, object->symbols,
+				  map->addresses.items[f->number - 1], &symbol, &end);
+		if (symbol == PTD_NO_SYMBOL)
+			continue;
+		f->object = &object->id;
+		f->symbol = symbol;
+	}
+	return r;
+}
+
+static int read_map(struct fdrlog *log, const char *path, struct objects *objects,
+		    char **reterr_message)
+{
+	const struct object *object = NULL;
+	struct instrmap map;
+	int r;
+
+	r = objects_add_file(objects, path, &object);
+	if (r == 0)
+		r = object->state == OBJECT_OK && object->is_elf ? instrmap_read(object->file, &map)
+								 : -ENOENT;
+	if (r == -ENOENT)
+		return message_set(reterr_message, -EBADMSG,
+				   "%s: expected an ELF file with a section " FDR_MAP_SECTION,
+				   path);
+	if (r < 0)
+		return message_set(reterr_message, r, "%s: %s", path, strerror(-r));
+	r = name_by_map(log, object, &map);
+	instrmap_deinit(&map);
+	return r;
+}
+
+/* Name the other functions by their numbers, which are their addresses, too. */
+static int name_by_number(struct fdrlog *log, struct objects *objects)
+{
+	char name[sizeof("#4294967295")];
+	struct object *object;
+	int r;
+
+	symbol_list_init(&log->unnamed);
+	r = objects_add_synthetic(objects, "[xray]", &object);
+	if (r < 0)
+		return r;
+	object->symbols = &log->unnamed.source;
+	for (size_t i = 0; i < log->functions.n && r == 0; i++) {
+		struct fdrfunction *f = &log->functions.items[i];
+		const int n = snprintf(name, sizeof(name), "#%" PRIu32, f->number);
+		const char *copy;
+
+		if (f->symbol != PTD_NO_SYMBOL)
+			continue;
+		f->object = &object->id;
+		copy = arena_strdup(&log->arena, name);
+		r = copy ? symbol_list_add(&log->unnamed, f->number, 1, copy, (uint16_t)n, NULL)
+			 : -ENOMEM;
+	}
+	for (size_t i = 0; i < log->functions.n && r == 0; i++) {
+		struct fdrfunction *f = &log->functions.items[i];
+		uint64_t end;
+
+		if (f->symbol == PTD_NO_SYMBOL)
+			r = resolver_find(log->resolver, object->symbols, f->number, &f->symbol,
+					  &end);
+	}
+	return r;
+}
+
+static int find_names(struct fdrlog *log, const char *map, struct objects *objects,
+		      char **reterr_message)
+{
+	const int r = map ? read_map(log, map, objects, reterr_message) : 0;
+
+	return r < 0 ? r : name_by_number(log, objects);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static int by_thread(const void *pa, const void *pb)
+{
+	const struct fdrblock *a = pa, *b = pb;
+
+	if (a->pid != b->pid)
+		return a->pid < b->pid ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	if (a->time != b->time)
+		return a->time < b->time ? -1 : 1;
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	return a->begin < b->begin ? -1 : a->begin > b->begin;
+}
+
+/* Files are called xray-log.PROGRAM.XXXXXX. Return: 0 and the program's name, or NULL; or -ENOMEM.
+ */
+static int find_comm(struct fdrlog *log, const struct fdrfile *file, const char **ret_comm)
+{
+	const char *slash = strrchr(file->path, '/'), *name = slash ? slash + 1 : file->path;
+	const char *end;
+	char *comm;
+
+	*ret_comm = NULL;
+	if (!is_log_name(name))
+		return 0;
+	name += strlen(NAME_PREFIX);
+	end = strchr(name, '.');
+	if (!end || end == name)
+		return 0;
+	comm = arena_alloc(&log->arena, (size_t)(end - name) + 1);
+	if (!comm)
+		return -ENOMEM;
+	memcpy(comm, name, (size_t)(end - name));
+	comm[end - name] = '\0';
+	*ret_comm = comm;
+	return 0;
+}
+
+static int make_lanes(struct fdrlog *log)
+{
+	const struct fdrblock *blocks = log->scan.blocks.items;
+	const size_t n = log->scan.blocks.n;
+	int r = 0;
+
+	if (n > 0)
+		qsort(log->scan.blocks.items, n, sizeof(*blocks), by_thread);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		struct fdrlane *last = log->lanes.items + log->lanes.n - 1;
+
+		if (i > 0 && blocks[i].pid == blocks[i - 1].pid &&
+		    blocks[i].tid == blocks[i - 1].tid) {
+			last->n++;
+			continue;
+		}
+		r = vec_push(
+		    &log->lanes,
+		    { .lane = { .pid = blocks[i].pid, .tid = blocks[i].tid }, .first = i, .n = 1 });
+		if (r == 0)
+			r = find_comm(log, &log->files.items[blocks[i].file],
+				      &log->lanes.items[log->lanes.n - 1].lane.comm);
+	}
+	for (size_t i = 0; i < log->lanes.n && r == 0; i++)
+		r = vec_push(&log->log.lanes, &log->lanes.items[i].lane);
+	return r;
+}
+
+/* --- the calls -------------------------------------------------------------------------------- */
+
+static uint64_t time_of(const struct fdrlog *log, const struct fdrlane *lane)
+{
+	const struct fdrblock *block = &log->scan.blocks.items[lane->block];
+	const uint64_t frequency = log->files.items[block->file].header.frequency;
+	unsigned __int128 t = lane->ticks;
+
+	if (!log->is_in_ticks && frequency != NS_PER_S)
+		t = t * NS_PER_S / frequency;
+	return t < INT64_MAX ? (uint64_t)t : INT64_MAX;
+}
+
+/* Go to the lane's next block, @i. */
+static void enter_block(const struct fdrlog *log, struct fdrlane *lane, size_t i)
+{
+	const struct fdrblock *block;
+
+	lane->lane.ended = i == lane->first + lane->n;
+	if (lane->lane.ended)
+		return;
+	block = &log->scan.blocks.items[i];
+	lane->block = i;
+	lane->offset = block->begin;
+	lane->ticks = block->time;
+	lane->lane.cpu = block->cpu;
+	lane->lane.t = time_of(log, lane);
+}
+
+static int begin_lane(struct calllog *calllog, struct calllane *calllane, char **reterr_message)
+{
+	struct fdrlane *lane = (struct fdrlane *)calllane;
+
+	(void)reterr_message;
+	enter_block(of(calllog), lane, lane->first);
+	return 0;
+}
+
+static int add_call(const struct fdrlog *log, const struct fdrlane *lane,
+		    const struct fdrrecord *record, uint16_t version, struct callpiece *piece)
+{
+	const uint64_t *i = map_get(&log->by_number, record->function);
+	const struct fdrfunction *f;
+	uint8_t kind = PTD_STATED_ENTER;
+
+	/* The file was changed since it was gone through. */
+	if (!i)
+		return -ESTALE;
+	f = &log->functions.items[*i];
+	if (record->kind == FDR_EXIT)
+		kind = PTD_STATED_LEAVE;
+	else if (record->kind == FDR_TAIL_EXIT)
+		kind = version == 1 ? PTD_STATED_TAIL_CHAIN : PTD_STATED_TAIL;
+	return vec_push(
+	    &piece->calls,
+	    { .t = lane->lane.t, .object = f->object, .symbol = f->symbol, .kind = kind });
+}
+
+static void add_ticks(const struct fdrlog *log, struct fdrlane *lane, uint32_t delta)
+{
+	lane->ticks = lane->ticks < UINT64_MAX - delta ? lane->ticks + delta : UINT64_MAX;
+	lane->lane.t = time_of(log, lane);
+}
+
+/* Take a record. Return: 0; 1: the lane is on another CPU now; or negative errno. */
+static int take_record(const struct fdrlog *log, struct fdrlane *lane,
+		       const struct fdrrecord *record, uint16_t version, struct callpiece *piece)
+{
+	const bool is_time =
+	    !record->is_function && (record->kind == FDR_NEW_CPU || record->kind == FDR_TSC_WRAP);
+	const uint32_t cpu = lane->lane.cpu;
+
+	if (record->has_delta)
+		add_ticks(log, lane, record->delta);
+	if (record->is_function)
+		return add_call(log, lane, record, version, piece);
+	if (is_time) {
+		lane->ticks = record->time;
+		lane->lane.t = time_of(log, lane);
+	}
+	if (record->kind == FDR_NEW_CPU)
+		lane->lane.cpu = record->cpu;
+	return lane->lane.cpu != cpu;
+}
+
+/* The block has been read: mark what is lost behind it, and go to the next. */
+static int leave_block(const struct fdrlog *log, struct fdrlane *lane, struct callpiece *piece)
+{
+	const struct fdrblock *block = &log->scan.blocks.items[lane->block];
+	const uint32_t cpu = lane->lane.cpu;
+	int r = 0;
+
+	if (block->n_lost > 0 || block->is_cut)
+		r = vec_push(&piece->marks,
+			     { .kind = PTD_MARK_GAP,
+			       .reason = block->is_cut ? PTD_GAP_CUT : PTD_GAP_BAD_PACKET,
+			       .run = piece->calls.n,
+			       .t = lane->lane.t,
+			       .offset = block->end,
+			       .n_bytes = block->n_lost });
+	enter_block(log, lane, lane->block + 1);
+	return r < 0 ? r : lane->lane.ended || lane->lane.cpu != cpu;
+}
+
+static int read_lane(struct calllog *calllog, struct calllane *calllane, struct callpiece *piece,
+		     char **reterr_message)
+{
+	struct fdrlane *lane = (struct fdrlane *)calllane;
+	struct fdrlog *log = of(calllog);
+	int r = 0;
+
+	while (r == 0 && !callpiece_is_full(piece)) {
+		const struct fdrblock *block = &log->scan.blocks.items[lane->block];
+		const struct fdrfile *file = &log->files.items[block->file];
+		struct fdrrecord record;
+		const char *fault;
+
+		if (lane->offset >= block->end) {
+			r = leave_block(log, lane, piece);
+			continue;
+		}
+		r = fdrwindow_get(&log->window, file, block->end, &lane->offset, &record, &fault,
+				  reterr_message);
+		if (r == 0)
+			r = take_record(log, lane, &record, file->header.format.version, piece);
+		if (r == -EBADMSG || r == -ENODATA || (r == -ESTALE && !*reterr_message))
+			r = message_set(reterr_message, -ESTALE,
+					"%s: was changed while it was read", file->path);
+	}
+	return r < 0 ? r : 0;
+}
+
+static const struct ptd_symbol *const *find_symbols(const struct calllog *calllog, size_t *ret_n)
+{
+	return resolver_symbols(((const struct fdrlog *)calllog)->resolver, ret_n);
+}
+
+/* --- its life --------------------------------------------------------------------------------- */
+
+static void free_log(struct calllog *calllog)
+{
+	struct fdrlog *log = of(calllog);
+
+	for (size_t i = 0; i < log->files.n; i++)
+		fdrfile_deinit(&log->files.items[i]);
+	vec_deinit(&log->files);
+	vec_deinit(&log->scan.blocks);
+	vec_deinit(&log->lanes);
+	vec_deinit(&log->log.lanes);
+	vec_deinit(&log->functions);
+	map_deinit(&log->by_number);
+	symbol_list_deinit(&log->unnamed);
+	arena_deinit(&log->arena);
+	fdrwindow_deinit(&log->window);
+	free(log);
+}
+
+static const struct calllog_ops log_ops = {
+	.begin = begin_lane,
+	.read = read_lane,
+	.symbols = find_symbols,
+	.free = free_log,
+};
+
+static int open_log(struct fdrlog *log, const char *path, const char *map, struct objects *objects,
+		    char **reterr_message)
+{
+	_cleanup_(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+	_cleanup_(dirs_closep) DIR *dir = fd < 0 ? NULL : dirs_list(fd);
+	_cleanup_(freep) char *own_map = NULL;
+	int r;
+
+	r = add_files(log, path, dir, reterr_message);
+	if (r == 0)
+		r = scan_files(log, path, reterr_message);
+	if (r == 0 && dir && !map) {
+		if (asprintf(&own_map, "%s/" MAP_NAME, path) < 0) {
+			own_map = NULL;
+			return -ENOMEM;
+		}
+		map = access(own_map, F_OK) == 0 ? own_map : NULL;
+	}
+	if (r == 0)
+		r = find_names(log, map, objects, reterr_message);
+	return r < 0 ? r : make_lanes(log);
+}
+
+int fdrlog_new(const char *path, const char *map, struct objects *objects,
+	       struct resolver *resolver, struct batchsource **ret_source, char **reterr_message)
+{
+	struct fdrlog *log = calloc(1, sizeof(*log));
+	int r;
+
+	if (!log)
+		return -ENOMEM;
+	log->log.ops = &log_ops;
+	log->resolver = resolver;
+	fdrwindow_init(&log->window);
+	symbol_list_init(&log->unnamed);
+	r = open_log(log, path, map, objects, reterr_message);
+	if (r == 0)
+		r = callsource_new(&log->log, ret_source);
+	if (r < 0) {
+		free_log(&log->log);
+		return r;
+	}
+	(*ret_source)->clock = log->is_in_ticks ? PTD_CLOCK_TSC : PTD_CLOCK_NS;
+	(*ret_source)->complaints = log->complaints;
+	(*ret_source)->n_complaints = log->n_complaints;
+	return 0;
+}
