@@ -31,7 +31,7 @@ int outdir_open_here(int dir_fd, const char *name, bool is_new)
 {
 	/* A FIFO of that name, which somebody else made, must not hold us up. */
 	const int flags = is_new ? O_CREAT | O_EXCL : O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	_cleanup_(fd_closep) int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC | flags, 0666);
+	_cleanup_(fd_closep) int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | flags, 0666);
 	struct stat st;
 	int r;
 

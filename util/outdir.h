@@ -42,7 +42,7 @@ struct outdir_answer {
 bool outdir_is_name(const char name[static OUTDIR_NAME_MAX + 1]);
 
 /*
- * Open the regular file @name in the directory @dir_fd for writing.
+ * Open the regular file @name in the directory @dir_fd for reading and writing.
  *
  * @is_new: create the file, which fails if anything has that name; otherwise the file must exist,
  * 	and

@@ -709,4 +709,5 @@ const struct ptd_sink_ops sink_fxt = {
 	.finish = fxt_finish,
 	.omission = fxt_omission,
 	.free = fxt_free,
+	.takes_stated = true,
 };

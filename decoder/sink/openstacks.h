@@ -26,7 +26,11 @@ struct open_frame {
 
 	/* The sink's, and 0 at first. */
 	bool is_printed;
-	uint64_t n_left_out; /* calls below it that were left out of the output */
+	union {
+		uint64_t n_left_out; /* calls below it that were left out of the output */
+		uint64_t chain; /* number of the function that was called, if jumps led on from it
+				 * to this one; 0: none did */
+	};
 };
 
 struct open_stack {

@@ -22,3 +22,4 @@ extern const struct ptd_sink_ops sink_sideband;
 extern const struct ptd_sink_ops sink_stacks;
 extern const struct ptd_sink_ops sink_summary;
 extern const struct ptd_sink_ops sink_text;
+extern const struct ptd_sink_ops sink_xray;
