@@ -1,53 +1,220 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# DynamoRIO's own tools read what ptdecode writes, without an error: PTD_DRMEMTRACE is the directory of its
-# drmemtrace_launcher, record_filter_launcher and scheduler_launcher. Their mix of opcodes is that of the
-# decoded instructions, and the tree of calls is the program's own log.
+# drmemtrace directories of many kinds of recordings, as zip files: ptdecode --check finds no fault, and what is read
+# back is what ran. DynamoRIO's own tools take them without an error: their mix of opcodes is that of the decoded
+# instructions, their counts are those of the summary, and their tree of calls is the program's own log. The symbols
+# of 1,000 instructions are what addr2line and the jitdumps say.
+#
+# PTD_DRMEMTRACE is the directory of DynamoRIO's drmemtrace_launcher, record_filter_launcher and scheduler_launcher;
+# where it is not set, its tools are left out. ONLY names the parts to be taken.
 . "$(dirname "$0")/common.sh"
-need qemu-x86_64 python3
-[[ -n ${PTD_DRMEMTRACE:-} ]] || skip "PTD_DRMEMTRACE does not name a directory of DynamoRIO's tools"
-[[ -x $PTD_DRMEMTRACE/drmemtrace_launcher ]] || skip "$PTD_DRMEMTRACE has no drmemtrace_launcher"
+. tests/integration/jit.sh
+. tests/integration/memtrace.sh
+need_large
+need python3 cc c++ addr2line readelf objcopy strip
+tools=${PTD_DRMEMTRACE:-}
+[[ -n $tools ]] || echo "PTD_DRMEMTRACE does not name a directory of DynamoRIO's tools: they are left out"
+[[ -z $tools || -x $tools/drmemtrace_launcher ]] || skip "$tools has no drmemtrace_launcher"
 
-# run NAME TOOL COMMAND...: what it prints goes to $T/said.
+wanted() {
+	[[ -z ${ONLY:-} || " $ONLY " == *" $1 "* ]]
+}
+
+# run NAME TOOL COMMAND...: what it prints on stderr, where results go, is in $T/said.
 run() {
 	local name=$1 tool=$2
 	shift 2
 	"$@" >"$T/out" 2>"$T/said" || { tail -5 "$T/said"; fail "$name: $tool"; }
-	printf ' %s' "$tool"
+	! grep -qE '^WARNING: RETVAL|^ERROR' "$T/said" || { grep -E -m5 '^WARNING|^ERROR' "$T/said"; fail "$name: $tool"; }
+	printf ' %s' "${tool// /}"
 }
 
-# judge NAME: all tools take the recording NAME as drmemtrace files.
-judge() {
-	local name=$1 launcher=$PTD_DRMEMTRACE/drmemtrace_launcher tool
-	"$O/ptdecode" -f drmemtrace -o "$T/$name.mem" -f text:nobytes -o "$T/$name.text" "$T/$name" || fail "$name"
-	printf '%s:' "$name"
-	for tool in invariant_checker basic_counts 'basic_counts -core_sharded' 'basic_counts -core_serial' \
-		'basic_counts -jobs 0' schedule_stats syscall_mix func_view 'view -exit_after_records 2000'; do
-		# shellcheck disable=SC2086 # a tool and its options
-		run "$name" "$tool" "$launcher" -indir "$T/$name.mem" -tool $tool
-	done
-	mkdir "$T/$name.filtered"
-	run "$name" record_filter "$PTD_DRMEMTRACE/record_filter_launcher" -trace_dir "$T/$name.mem/trace" \
-		-output_dir "$T/$name.filtered"
-	# It drops bytes at addresses that a new program of the process uses again: no more is compared.
-	"$O/ptdecode" -f summary "$T/$name.filtered" >"$T/said" || fail "$name: what record_filter wrote is not read"
-	run "$name" scheduler "$PTD_DRMEMTRACE/scheduler_launcher" -trace_dir "$T/$name.mem/trace"
-	run "$name" opcode_mix "$launcher" -indir "$T/$name.mem" -tool opcode_mix
+# launch NAME TOOL: the tool comes with its options.
+launch() {
+	# shellcheck disable=SC2086
+	run "$1" "$2" "$tools/drmemtrace_launcher" -indir "$T/$1.mem" -tool $2
+}
+
+# count NAME: the instructions that basic_counts counted are those of the summary.
+count() {
+	local counted summed
+	counted=$(awk '/ total \(fetched\) instructions$/ { print $1; exit }' "$T/said")
+	summed=$("$O/ptdecode" -f summary "$T/$1.mem" | sed -n 's/^Instructions: *//p')
+	[[ $counted == "$summed" ]] || fail "$1: basic_counts has $counted instructions, the summary $summed"
+}
+
+# whole_system NAME: the few tools that take files with the kernel's code take NAME.mem.
+whole_system() {
+	[[ -n $tools ]] || return 0
+	printf '%s:' "$1"
+	launch "$1" opcode_mix:basic_counts:invariant_checker:syscall_mix
 	echo
-	tests/tools/drmemtrace.py mix "$T/$name.text" <"$T/said" || fail "$name: opcode_mix"
-	rm "$T/$name.text"
 }
 
-start_ptd
-record ls ls -l /usr
-judge ls
-record pipeline sh -c 'ls /usr | sort | tail -1'
-judge pipeline
-record relay "$O/targets/relay.c" "$O/targets/relay.c" /bin/true
-judge relay
-drop relay
-record throw "$O/targets/calltruth-throw.cc" "$T/throw.calls"
-judge throw
-run throw func_view "$PTD_DRMEMTRACE/drmemtrace_launcher" -indir "$T/throw.mem" -tool func_view -show_func_trace
-tests/tools/drmemtrace.py calls "$T/throw.calls" calltruth-throw.cc <"$T/said" || fail "throw: func_view"
+# all_tools NAME [mix]: all tools take NAME.mem. Those that read it in the same way do so at once.
+all_tools() {
+	[[ -n $tools ]] || return 0
+	local name=$1 tool
+	printf '%s:' "$name"
+	launch "$name" opcode_mix:basic_counts:invariant_checker:syscall_mix:func_view
+	count "$name"
+	cp "$T/said" "$T/mixed"
+	for tool in 'basic_counts -core_sharded' 'basic_counts -core_serial' 'basic_counts -jobs 0' schedule_stats \
+		'view -exit_after_records 2000'; do
+		launch "$name" "$tool"
+	done
+	rm -rf "$T/filtered"
+	mkdir "$T/filtered"
+	run "$name" record_filter "$tools/record_filter_launcher" -trace_dir "$T/$name.mem/trace" -output_dir "$T/filtered"
+	# It drops bytes at addresses that a new program of the process uses again: no more is compared.
+	"$O/ptdecode" -f summary "$T/filtered" >/dev/null || fail "$name: what record_filter wrote is not read"
+	run "$name" scheduler_launcher "$tools/scheduler_launcher" -trace_dir "$T/$name.mem/trace"
+	echo
+	[[ ${2:-} == mix ]] || return 0
+	"$O/ptdecode" --force -f text:nobytes -o "$T/text" "$T/$name" || fail "$name"
+	tests/tools/drmemtrace.py mix "$T/text" <"$T/mixed" || fail "$name: opcode_mix"
+}
+
+# tree NAME LOG OBJECT: the calls that func_view prints are those that the program logged.
+tree() {
+	[[ -n $tools ]] || return 0
+	launch "$1" 'func_view -show_func_trace'
+	tests/tools/drmemtrace.py calls "$2" "$3" <"$T/said" || fail "$1: func_view"
+}
+
+# program NAME MIX CMD...: a recording of its own; MIX is mix or nothing.
+program() {
+	local name=$1 mix=$2
+	shift 2
+	wanted "$name" || return 0
+	start_ptd
+	record "$name" "$@"
+	stop_ptd
+	write_memtrace "$name"
+	all_tools "$name" "$mix"
+}
+
+# columns INPUT: thread, address and symbol of each instruction, in the order of each thread.
+columns() {
+	"$O/ptdecode" -f text:nobytes "$1" | awk '!/^#/ { split($2, id, "/"); print id[2], $5 }' | sort -s -n -k1,1
+}
+
+build_id_of() {
+	readelf -n "$1" 2>/dev/null | sed -n 's/.*Build ID: //p'
+}
+
+# glibc has up to ten names for a function, of which ours is the first of the symbol table that is a function's.
+# That is addr2line's, too, where there is no DWARF, which has another one of them.
+program ls mix ls -l /usr
+for file in /lib/x86_64-linux-gnu/libc.so.6 /lib64/ld-linux-x86-64.so.2; do
+	wanted ls || continue
+	id=$(build_id_of "$file")
+	objcopy --strip-debug -R .note.gnu.build-id -R .gnu_debuglink "/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" "$T/names" || skip "no libc6-dbg"
+	symbols_of ls "$(realpath $file)" "$T/names"
+done
+drop ls
+program python3 "" /usr/bin/python3 -c 'print(sum(range(100000)))'
+drop python3
+program signals mix "$O/targets/signals.c"
+drop signals
+program pipeline "" sh -c 'ls /usr | sort | tail -1'
+drop pipeline
+program execchain mix "$O/targets/relay.c" "$O/targets/relay.c" /bin/true
+drop execchain
+program execthreads "" sh -c "$O/targets/execthreads.c; $O/targets/execthreads.c other; true"
+drop execthreads
+if wanted throw; then
+	start_ptd
+	record throw "$O/targets/calltruth-throw.cc" "$T/throw.calls"
+	stop_ptd
+	write_memtrace throw
+	all_tools throw mix
+	tree throw "$T/throw.calls" calltruth-throw.cc
+	drop throw
+fi
+if wanted jit; then
+	record_jit jit "$O/targets/jit.c" "$T/dumps" close
+	write_memtrace jit
+	symbols_of_jit jit bytes
+	all_tools jit mix
+	tree jit "$T/dumps/calls" '[jit]'
+	drop jit
+fi
+if wanted node && installed node; then
+	echo 'function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
+		let sum = 0; for (let i = 0; i < 30; i++) sum += fib(16); console.log(sum)' >"$T/script.js"
+	record_jit node env -u NODE_EXTRA_CA_CERTS -C "$T/dumps" node --perf-prof "$T/script.js"
+	write_memtrace node
+	symbols_of_jit node
+	all_tools node
+	drop node
+fi
+
+# Rings that went round: of the branch before a gap it may not be known where it led.
+if wanted wrapped; then
+	start_ptd Cpus=2 AuxSize=64K
+	record wrapped sh -c 'for i in 1 2 3; do ls -l / | sort | head -3; done'
+	stop_ptd
+	"$O/ptdecode" -f drmemtrace -o "$T/wrapped.mem" -f summary -o "$T/summary" "$T/wrapped"
+	grep -q '^Overwritten: ' "$T/summary" || fail "wrapped: no ring went round"
+	"$O/ptdecode" --check "$T/wrapped.mem" || fail "wrapped: the drmemtrace is not valid"
+	columns "$T/wrapped" >"$T/recorded"
+	columns "$T/wrapped.mem" >"$T/back"
+	diff "$T/recorded" "$T/back" >"$T/difference"
+	! grep -q '^>' "$T/difference" || { head -5 "$T/difference"; fail "wrapped: other instructions are read back"; }
+	n=$(grep -c '^<' "$T/difference") gaps=$(sed -n 's/^Gaps: *//p' "$T/summary")
+	files=("$T"/wrapped.mem/trace/drmemtrace.*)
+	((n <= gaps + ${#files[@]})) || fail "wrapped: $n instructions are missing"
+	echo "wrapped: $(wc -l <"$T/back") instructions, $gaps gaps, $n branches left out"
+	all_tools wrapped
+	drop wrapped
+fi
+
+# A guest with its kernel.
+if wanted guest && command -v qemu-system-x86_64 busybox cpio >/dev/null && tests/guest/kernel.sh "$O"; then
+	cat tests/guest/recorder.sh - >"$T/script" <<-'EOT'
+		echo 1 >$softpt/log
+		start_told Trace=all AuxSize=32M SwitchSize=4M PT=mtc_period=9
+		calls.c >>/out/pids
+		snapshot guest
+		stop
+	EOT
+	tests/guest/boot.sh -t 900 -l "$T/log" -o "$T/guests" "$T/script" "$O/ptd" "$O/ptctl" "$O/targets/calls.c" \
+		>"$T/err" 2>&1 || { cat "$T/err"; fail "the guest's script failed"; }
+	mv "$T/guests/guest" "$T/guest"
+	write_memtrace guest without-log
+	"$O/tools/exact" -b -p "$(sed -n 1p "$T/guests/pids")" "$T/guest.mem" "$T/log/1" >"$T/exact" ||
+		{ tail -5 "$T/exact"; fail "guest: the drmemtrace is not what ran"; }
+	echo "guest: $(tail -1 "$T/exact")"
+	all_tools guest
+	"$O/ptdecode" -f drmemtrace:whole-system -o "$T/kernel.mem" "$T/guest" || fail "whole-system"
+	"$O/ptdecode" --check "$T/kernel.mem" >"$T/checked" || { head "$T/checked"; fail "whole-system: not valid"; }
+	whole_system kernel
+	drop guest
+fi
+
+# Symbols of programs whose names addr2line knows by DWARF, too.
+symbols() {
+	wanted "$1" || return 0
+	build_program "$@"
+	[[ $1 != stripped ]] || {
+		cp "$T/bin/stripped" "$T/truth"
+		id=$(build_id_of "$T/truth")
+		strip "$T/bin/stripped" || fail "strip"
+	}
+	start_ptd
+	record "$1" "$T/bin/$1"
+	stop_ptd
+	[[ $1 != stripped ]] || objcopy --only-keep-debug "$T/truth" "$T/stripped/objects/.build-id/${id:0:2}/${id:2}.debug"
+	write_memtrace "$1"
+	[[ $1 == stripped ]] || symbols_of "$1" "$T/bin/$1"
+	[[ $1 != stripped ]] || symbols_of "$1" "$T/bin/$1" "$T/truth"
+	drop "$1"
+}
+symbols stripped "${cc[@]}" -no-pie tests/targets/names.c
+symbols pie "${cc[@]}" -fPIE -pie tests/targets/names.c
+symbols static "${cc[@]}" -static tests/targets/names.c
+symbols c++ c++ -O1 -fno-inline -g -pthread tests/targets/throw.cc
+! installed rustc || symbols rust rustc -O -C strip=debuginfo tests/targets/names.rs
+exit 0

@@ -36,4 +36,5 @@ build_program() {
 	mkdir -p "$T/bin"
 	"${@:2}" -o "$T/bin/$1" || fail "$1: cannot build"
 }
+# shellcheck disable=SC2034 # the scripts use it
 cc=(cc -O1 -fno-inline -g -pthread)

@@ -30,7 +30,7 @@ CALLS = {b'\x0f\x05', b'\x0f\x34', b'\xcd\x80'}
 LINE = re.compile(r'^T(\d+) +(\S.*)$')
 ENTER = re.compile(r'^0x[0-9a-f]+ => ([^!]*)!(.*?)\(\)( => 0x0)?$')
 PREFIXES = {'rep', 'repe', 'repne', 'repz', 'repnz', 'lock', 'bnd', 'data16', 'notrack'}
-SAME = {'endbr64': 'nop', 'cdqe': 'cwde', 'cqo': 'cdq', 'xgetbv': 'xgetbv'}
+SAME = {'endbr64': 'nop', 'rdsspq': 'nop', 'cdqe': 'cwde', 'cqo': 'cdq'}
 
 
 def bare(name):
@@ -88,7 +88,7 @@ def opcode(name, known):
     if name.startswith(('mov', 'kmov', 'vmov')):
         return 'mov'
     name = SAME.get(name, name)
-    if name not in known and name[-1:] in 'bwlq' and name[:-1] in known:
+    if name not in known and name[-1:] in 'bwldq' and name[:-1] in known:
         name = name[:-1]
     return name
 
