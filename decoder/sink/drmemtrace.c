@@ -2,8 +2,8 @@
 
 /*
  * The sink "drmemtrace": a directory that DynamoRIO's trace analysis tools read (-indir), with a
- * file for each thread, named after its last name; the schedule of all; and tables of the symbols
- * and of the functions.
+ * file for each thread, named after its last name, or for each core; the schedule of all; and
+ * tables of the symbols, of the mappings and of the functions.
  *
  * Timestamps are real time if the recorder's clock is known. Otherwise (a bare PT stream) they
  * count ticks of the stream's clock since the first slice, or are all the same if the stream has no
@@ -59,6 +59,7 @@ struct drmemtrace {
 	VEC(struct memtrace_thread *) threads;
 	struct map threads_by_id;  /* pid << 32 | tid → index */
 	struct map threads_by_cpu; /* tid << 32 | cpu → index; for ids that threads share */
+	struct map cores;          /* pid << 32 | tid → CPU of its last stay; if by cores */
 
 	VEC(struct memtrace_code *) codes;
 	struct map codes_by_space; /* space → index */
@@ -90,6 +91,7 @@ static void sink_free(void *state)
 	map_deinit(&sink->endings_by_id);
 	map_deinit(&sink->threads_by_id);
 	map_deinit(&sink->threads_by_cpu);
+	map_deinit(&sink->cores);
 	free_codes(sink);
 	free(sink->directory.operands);
 	vec_deinit(&sink->known.n);
@@ -142,6 +144,11 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 		return -ENOMEM;
 	directory = &sink->directory;
 	directory->whole_system = ptd_sink_option(config, "whole-system");
+	directory->by_cores = ptd_sink_option(config, "core-sharded");
+	if (directory->by_cores && directory->whole_system) {
+		free(sink);
+		return -EINVAL;
+	}
 	if (ptd_sink_option(config, "addresses")) {
 		directory->operands = calloc(1, sizeof(*directory->operands));
 		if (!directory->operands) {
@@ -149,7 +156,10 @@ static int sink_open(const struct ptd_sink_config *config, struct ptd_output *ou
 			return -ENOMEM;
 		}
 	}
-	r = memtrace_calls_init(&sink->calls, config->info, ptd_sink_option(config, "func-markers"),
+	/* A stay begins anywhere, so that the markers of functions would lack what they state. */
+	r = memtrace_calls_init(&sink->calls, config->info,
+				directory->by_cores ? "none"
+						    : ptd_sink_option(config, "func-markers"),
 				directory->whole_system);
 	if (r == 0)
 		r = memtrace_out_pool_init(&directory->pool, config->fd, config->room, container,
@@ -189,7 +199,8 @@ static int note_ending(struct drmemtrace *sink, const struct ptd_sideband *recor
 		return 0;
 	}
 	/* With the kernel's code, a thread goes on until another one takes its place. */
-	if (record->kind != PTD_SIDEBAND_EXIT || sink->directory.whole_system)
+	if (record->kind != PTD_SIDEBAND_EXIT || sink->directory.whole_system ||
+	    sink->directory.by_cores)
 		return 0;
 	r = map_put(&sink->endings_by_id, id, sink->endings.n);
 	return r < 0 ? r
@@ -228,10 +239,12 @@ static int find_thread(struct drmemtrace *sink, const struct ptd_slice *slice,
 	 * Each CPU has an idle thread, and those that the records do not name run on several CPUs
 	 * at once: their stays on one CPU are as much of a thread as can be known.
 	 */
-	const bool shared = slice->tid == 0 || slice->tid == PTD_ID_UNKNOWN;
+	const bool by_cores = sink->directory.by_cores;
+	const bool shared = by_cores || slice->tid == 0 || slice->tid == PTD_ID_UNKNOWN;
 	struct map *map = shared ? &sink->threads_by_cpu : &sink->threads_by_id;
-	const uint64_t key = shared ? (uint64_t)slice->tid << 32 | slice->cpu
-				    : (uint64_t)slice->pid << 32 | slice->tid;
+	const uint64_t key = by_cores ? slice->cpu
+			     : shared ? (uint64_t)slice->tid << 32 | slice->cpu
+				      : (uint64_t)slice->pid << 32 | slice->tid;
 	const uint64_t *index = map_get(map, key);
 	_cleanup_(memtrace_thread_freep) struct memtrace_thread *thread = NULL;
 	int r;
@@ -389,6 +402,25 @@ static int end_threads(struct drmemtrace *sink, uint64_t t)
 	return r;
 }
 
+/*
+ * In the file of a core: unless @slice goes on where the thread was, it begins anew. It does not if
+ * another thread was there, or this one was on another core meanwhile.
+ */
+static int begin_stay(struct drmemtrace *sink, struct memtrace_thread *thread,
+		      const struct ptd_slice *slice)
+{
+	const uint64_t id = (uint64_t)slice->pid << 32 | slice->tid;
+	const uint64_t *core = map_get(&sink->cores, id);
+	const bool goes_on =
+	    core && *core == slice->cpu && thread->pid == slice->pid && thread->tid == slice->tid;
+	int r;
+
+	r = map_put(&sink->cores, id, slice->cpu);
+	if (r < 0 || thread->slice == slice->id || goes_on)
+		return r;
+	return memtrace_thread_switch(thread, slice);
+}
+
 static int write_expanded(struct drmemtrace *sink, const struct ptd_batch *batch, const void *bytes)
 {
 	const struct memtrace_expansion expansion = memtrace_expansion_at(bytes, batch->n_runs);
@@ -408,6 +440,9 @@ static int write_expanded(struct drmemtrace *sink, const struct ptd_batch *batch
 	if (r < 0)
 		return r;
 	r = find_thread(sink, batch->slice, &thread);
+	if (r < 0)
+		return r;
+	r = sink->directory.by_cores ? begin_stay(sink, thread, batch->slice) : 0;
 	if (r < 0)
 		return r;
 	r = find_code(sink, batch->slice, &code);
@@ -491,6 +526,7 @@ static const char *const directories[] = { "trace", "aux", NULL };
 static const struct ptd_sink_option options[] = {
 	{ .name = "compress", .help = "HOW  zip (default), lz4 or none" },
 	{ .name = "addresses", .help = "with data addresses relative to rip", .is_flag = true },
+	{ .name = "core-sharded", .help = "a file for each core", .is_flag = true },
 	{ .name = "whole-system", .help = "with the kernel's code", .is_flag = true },
 	{ .name = "func-markers",
 	  .help = "PATTERN  mark calls of these functions only, as 'png_*'; none: of no function" },

@@ -160,6 +160,20 @@ static int enter_chunk(struct memtrace_file *file)
 	return 0;
 }
 
+int memtrace_file_switch(struct memtrace_file *file, uint64_t pid, uint64_t tid)
+{
+	uint8_t *p;
+	int r;
+
+	r = memtrace_out_room(&file->out, 2 * sizeof(struct memtrace_record), &p);
+	if (r < 0)
+		return r;
+	p = memtrace_put_record(p, MEMTRACE_THREAD, MEMTRACE_ID_SIZE, tid);
+	p = memtrace_put_record(p, MEMTRACE_PID, MEMTRACE_ID_SIZE, pid);
+	commit(file, p);
+	return 0;
+}
+
 uint64_t memtrace_stamp(const struct memtrace_clock *clock, uint64_t t)
 {
 	int64_t unix_ns;

@@ -181,6 +181,9 @@ static inline bool memtrace_file_is_announced(const struct memtrace_file *file,
 _must_check_ int memtrace_file_records(struct memtrace_file *file, const uint8_t *records,
 				       size_t size, uint64_t n_insns, uint32_t symbol);
 
+/* Another thread comes to the core of the file. */
+_must_check_ int memtrace_file_switch(struct memtrace_file *file, uint64_t pid, uint64_t tid);
+
 /* Make all announcements void, so that all bytes are announced anew. */
 void memtrace_file_forget(struct memtrace_file *file);
 

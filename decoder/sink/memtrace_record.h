@@ -73,6 +73,7 @@ enum memtrace_marker {
 #define MEMTRACE_FILETYPE_WHOLE_SYSTEM 0x40344 /* the same, with the kernel's code */
 #define MEMTRACE_FILETYPE_SYSCALLS     0x400   /* with one of these: the numbers of system calls */
 #define MEMTRACE_FILETYPE_INSNS_ONLY   0x4     /* in both: there are no records of data at all */
+#define MEMTRACE_FILETYPE_CORES        0x10000 /* with one of these: a file for each core */
 
 #define MEMTRACE_ID_SIZE 4 /* what DynamoRIO writes as the size of records 22 to 24 */
 

@@ -66,6 +66,7 @@ struct memtrace_thread *memtrace_thread_new(const struct ptd_slice *slice, const
 		.tid = shown_id(slice->tid, slice->cpu),
 		.space = slice->space,
 		.slice = slice->id,
+		.cpu = slice->cpu,
 		.pair_due = true,
 	};
 	set_comm(thread, comm);
@@ -122,23 +123,30 @@ static uint64_t file_type(const struct memtrace_directory *directory)
 	    directory->whole_system ? MEMTRACE_FILETYPE_WHOLE_SYSTEM : MEMTRACE_FILETYPE_USER;
 
 	return (type & ~(uint64_t)(directory->operands ? MEMTRACE_FILETYPE_INSNS_ONLY : 0)) |
-	       (directory->kernel.has_syscalls ? MEMTRACE_FILETYPE_SYSCALLS : 0);
+	       (directory->kernel.has_syscalls ? MEMTRACE_FILETYPE_SYSCALLS : 0) |
+	       (directory->by_cores ? MEMTRACE_FILETYPE_CORES : 0);
 }
 
 /* Create the file, with its first timestamp and its first window, which is 0: DynamoRIO refuses a
  * file of several windows that begins with another. */
 static int start(struct memtrace_thread *thread)
 {
+	const bool by_cores = thread->directory->by_cores;
 	_cleanup_(freep) char *stem = NULL;
 	int r;
 
-	if (asprintf(&stem, "trace/drmemtrace.%s.%" PRIu64, thread->comm, thread->tid) < 0) {
+	if (by_cores)
+		r = asprintf(&stem, "trace/drmemtrace.core.%06" PRIu32, thread->cpu);
+	else
+		r = asprintf(&stem, "trace/drmemtrace.%s.%" PRIu64, thread->comm, thread->tid);
+	if (r < 0) {
 		stem = NULL;
 		return -ENOMEM;
 	}
 	r = memtrace_file_create(&thread->file, &thread->directory->pool, &thread->directory->clock,
-				 &thread->directory->schedule, thread->directory->operands, stem,
-				 file_type(thread->directory), thread->pid, thread->tid);
+				 by_cores ? NULL : &thread->directory->schedule,
+				 thread->directory->operands, stem, file_type(thread->directory),
+				 thread->pid, thread->tid);
 	if (r < 0)
 		return r;
 	thread->started = true;
@@ -903,6 +911,37 @@ int memtrace_thread_mark(struct memtrace_thread *thread, const struct ptd_mark *
 		/* The format has no marker for it. */
 		return 0;
 	}
+}
+
+int memtrace_thread_switch(struct memtrace_thread *thread, const struct ptd_slice *slice)
+{
+	int r = 0;
+
+	thread->left = true;
+	thread->now = slice->t0 > thread->now ? slice->t0 : thread->now;
+	if (thread->started) {
+		r = memtrace_out_use(&thread->file.out);
+		if (r == 0)
+			r = write_syscall(thread);
+		if (r == 0)
+			r = memtrace_file_settle(&thread->file, 0);
+	}
+	if (r < 0)
+		return r;
+	drop_branch(thread);
+	memtrace_frames_deinit(&thread->frames);
+	thread->frames = (struct memtrace_frames){};
+	thread->after = MEMTRACE_AFTER_NOTHING;
+	thread->has_last = thread->has_before = false;
+	thread->gap = thread->xfer_due = thread->after_branch = false;
+	thread->pid = shown_id(slice->pid, 0);
+	thread->tid = shown_id(slice->tid, slice->cpu);
+	thread->kernel = memtrace_kernel_thread(&thread->directory->kernel, slice->pid, slice->tid);
+	thread->pair_due = true;
+	if (!thread->started)
+		return 0;
+	r = memtrace_file_switch(&thread->file, thread->pid, thread->tid);
+	return r < 0 ? r : write_pair(thread);
 }
 
 /* Write the run's instructions, all but the one that must wait for its outcome. */

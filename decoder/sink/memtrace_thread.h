@@ -57,6 +57,7 @@ struct memtrace_directory {
 	const struct ptd_decoder *decoder;  /* is asked for code; borrowed; or NULL */
 	bool marks_calls;                   /* calls and returns have markers */
 	bool whole_system;                  /* the kernel's code is written, too */
+	bool by_cores; /* a file holds what ran on a core, whose threads change */
 };
 
 /* What the stream showed last of the thread. */
@@ -139,6 +140,15 @@ struct memtrace_thread {
 struct memtrace_thread *memtrace_thread_new(const struct ptd_slice *slice, const char *comm,
 					    struct memtrace_directory *directory);
 struct memtrace_thread *memtrace_thread_free(struct memtrace_thread *thread);
+
+/*
+ * In the file of a core, the stay @slice begins, which does not continue the last one in the file:
+ * forget where that thread was. What is open then, such as a signal's handler, stays open.
+ *
+ * Return: 0, or negative errno.
+ */
+_must_check_ int memtrace_thread_switch(struct memtrace_thread *thread,
+					const struct ptd_slice *slice);
 
 /*
  * A batch of @slice begins. Its code is @code, which is borrowed until this is called again.

@@ -58,3 +58,14 @@ for tid in $(cut -d' ' -f1 "$T/found" | sort -u); do
 	grep "^$tid " "$T/expected" | tail -n "$(wc -l <"$T/found.1")" | cmp - "$T/found.1" || fail "thread $tid: not its latest"
 done
 echo "$(wc -l <"$T/found") of $(wc -l <"$T/expected") in small rings"
+
+# A file for each core: what is read back is what the threads did, though they share the cores and go from one to
+# another.
+start_ptd Cpus=1
+record shared sh -c '"$1" >/dev/null & "$1" >/dev/null; wait' - "$O/targets/kernel.c"
+"$O/ptdecode" -f drmemtrace:core-sharded -o "$T/cores" "$T/shared" || fail "core-sharded"
+"$O/ptdecode" --check "$T/cores" || fail "core-sharded: --check"
+"$O/tools/exact" -b "$T/cores" "$T/shared.log" >"$T/exact" || { tail -5 "$T/exact"; fail "core-sharded: read back"; }
+tail -1 "$T/exact"
+n_threads=$(tail -1 "$T/exact" | cut -d' ' -f1) n_files=$(ls "$T/cores/trace" | wc -l)
+((n_threads >= 5 && n_files <= 2)) || fail "core-sharded: $n_threads threads in $n_files files"

@@ -14,38 +14,51 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-#define N_CALLS 3000
-#define N_NOTES (2 * N_CALLS)
+#define N_CALLS   3000
+#define N_NOTES   (2 * N_CALLS)
+#define LINE_MAX_ 40
 
 static const int calls[] = { SYS_getuid,  SYS_getgid,  SYS_geteuid,
 			     SYS_getegid, SYS_getppid, SYS_getpgrp };
 
 #define N_KINDS (sizeof(calls) / sizeof(calls[0]))
 
+/* What a thread did, as text: it is written only at the end, by one call. */
 struct notes {
 	pid_t tid;
-	unsigned n;
-	struct {
-		const char *what;
-		int number;
-	} items[N_NOTES];
+	size_t n;
+	char text[N_NOTES * LINE_MAX_];
 };
 
 static __thread struct notes *notes;
 
+static void put_number(unsigned number)
+{
+	char digits[16];
+	unsigned n = 0;
+
+	do {
+		digits[n++] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
+	while (n > 0)
+		notes->text[notes->n++] = digits[--n];
+}
+
 static void note(const char *what, int number)
 {
-	if (notes->n == N_NOTES)
+	if (notes->n + LINE_MAX_ > sizeof(notes->text))
 		abort();
-	notes->items[notes->n].what = what;
-	notes->items[notes->n].number = number;
-	notes->n++;
+	put_number((unsigned)notes->tid);
+	while (*what)
+		notes->text[notes->n++] = *what++;
+	put_number((unsigned)number);
+	notes->text[notes->n++] = '\n';
 }
 
 static void handler(int signal, siginfo_t *info, void *context)
@@ -53,7 +66,7 @@ static void handler(int signal, siginfo_t *info, void *context)
 	ucontext_t *uc = context;
 
 	(void)info;
-	note("signal", signal);
+	note(" signal ", signal);
 	if (signal == SIGILL)
 		uc->uc_mcontext.gregs[REG_RIP] += 2; /* behind ud2 */
 }
@@ -71,7 +84,7 @@ static void *run(void *seed)
 		const int number = calls[(random >> 16) % N_KINDS];
 
 		random = random * 1103515245u + 12345;
-		note("call", number);
+		note(" call ", number);
 		(void)syscall(number);
 		if (i % 50 == 1)
 			(void)syscall(SYS_tgkill, process, notes->tid,
@@ -86,8 +99,8 @@ static void *run(void *seed)
 
 static void print(const struct notes *n)
 {
-	for (unsigned i = 0; i < n->n; i++)
-		printf("%d %s %d\n", (int)n->tid, n->items[i].what, n->items[i].number);
+	if (write(STDOUT_FILENO, n->text, n->n) != (ssize_t)n->n)
+		abort();
 }
 
 int main(void)
