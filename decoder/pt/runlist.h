@@ -23,13 +23,18 @@ struct runlist {
 static inline struct ptd_run *runlist_copy(struct ptd_run *to, const struct seg *seg, uint64_t t)
 {
 	const struct ptd_run *run = seg->runs;
-	size_t left = seg->n_runs;
+	const size_t n = seg->n_runs;
 
-	do {
-		*to = *run++;
-		to++->t = t;
-	} while (--left > 0);
-	return to;
+	*to = *run;
+	to->t = t;
+	/* Nearly all segments have one run. */
+	if (__builtin_expect(n > 1, 0)) {
+		for (size_t i = 1; i < n; i++) {
+			to[i] = run[i];
+			to[i].t = t;
+		}
+	}
+	return to + n;
 }
 
 /* Add the instructions of @seg from number @first on before number @end. There must be room. */
