@@ -934,6 +934,7 @@ int memtrace_thread_switch(struct memtrace_thread *thread, const struct ptd_slic
 	thread->after = MEMTRACE_AFTER_NOTHING;
 	thread->has_last = thread->has_before = false;
 	thread->gap = thread->xfer_due = thread->after_branch = false;
+	thread->slice = slice->id;
 	thread->pid = shown_id(slice->pid, 0);
 	thread->tid = shown_id(slice->tid, slice->cpu);
 	thread->kernel = memtrace_kernel_thread(&thread->directory->kernel, slice->pid, slice->tid);

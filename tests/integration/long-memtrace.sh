@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Large drmemtrace directories: more than 500 million instructions, and 2,000 threads in one trace, in less than
-# 300 MB of memory, whatever compresses them; chunks of 10 million instructions; and zip files that are at most
-# 1.05 times as large as zlib's level 1 makes the same records.
+# Large drmemtrace directories: more than 500 million instructions, 60 processes one after the other, and 2,000
+# threads in one trace, in less than 300 MB of memory, whatever compresses them; chunks of 10 million instructions;
+# and zip files that are at most 1.05 times as large as zlib's level 1 makes the same records.
 . "$(dirname "$0")/common.sh"
 need qemu-x86_64 python3 unzip
 
@@ -51,6 +51,13 @@ size=$(cat "$T"/python.mem/trace/drmemtrace.* | wc -c)
 echo "zip has $size bytes, zlib -1 $least"
 [[ $size -le $((least * 105 / 100)) ]] || fail "zip is too large"
 rm -rf "$T"/python*
+
+start_ptd Cpus=2
+"$O/ptctl" record -o "$T/processes" -- sh -c 'for i in $(seq 60); do python3 -I -S -c pass; done' || fail "record processes"
+for how in none lz4 zip; do
+	write processes $how "$T/processes"
+done
+rm -rf "$T"/processes*
 
 start_ptd Cpus=4
 "$O/ptctl" record -o "$T/threads" -- "$O/targets/manythreads.c" || fail "record threads"

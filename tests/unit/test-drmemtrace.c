@@ -1045,6 +1045,37 @@ static void symbols_change(void **state)
 	}
 }
 
+/* A stay of another thread begins with its ids and the time; and so does one of the same thread
+ * that was on another core meanwhile, but not one that goes on. */
+static void core_sharded(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 5000), AT(BACK, 0x1006), SLICE(3, 8, 1, 6000), AT(TAIL_JUMP, 0x3000),
+		SLICE(3, 7, 1, 7000), AT(BACK, 0x1006), SLICE(4, 7, 1, 8000), AT(BACK, 0x1006),
+		SLICE(3, 7, 1, 9000), AT(BACK, 0x1006), SLICE(3, 7, 1, 9500), AT(MAIN, 0x1000),
+		{ .kind = END },
+	};
+	static const char *const options[] = { "compress=none", "core-sharded", NULL };
+	static const char *const both[] = { "core-sharded", "whole-system", NULL };
+	_cleanup_(freep) char *path = make_path(), *refused = make_path();
+	struct ptd_info info = { .clock = PTD_CLOCK_NS };
+	struct ptd_sink *sink = NULL;
+
+	(void)state;
+	feed_named(path, steps, false, options);
+	check_file(path, "drmemtrace.core.000003.0000.trace",
+		   "v7 version:7 filetype:10344 tid:7 pid:5 line:64 chunk:10000000 page:4096 "
+		   "t:5 cpu:3 win:0 sym:1 90 1006+1 ebf7 jmp@1007+2 "
+		   "tid:8 pid:5 t:6 cpu:3 sym:3 90 3000+1 e9faefffff jmp@3001+5 "
+		   "tid:7 pid:5 t:7 cpu:3 sym:1 1006+1 jmp@1007+2 "
+		   "tid:7 pid:5 t:9 cpu:3 1006+1 jmp@1007+2 "
+		   "90 1000+1 t:9 cpu:3 e8fa1f0000 call@1001+5 exit:7 footer");
+	check_file(path, "drmemtrace.core.000004.0000.trace",
+		   "v7 version:7 filetype:10344 tid:7 pid:5 line:64 chunk:10000000 page:4096 "
+		   "t:8 cpu:4 win:0 sym:1 90 1006+1 ebf7 jmp@1007+2 exit:7 footer");
+	assert_int_equal(ptd_sink_open(&sink_drmemtrace, refused, &info, both, &sink), -EINVAL);
+}
+
 static void functions(void **state)
 {
 	static const struct step steps[] = {
@@ -1438,15 +1469,16 @@ static void calls_that_fail(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread),  cmocka_unit_test(two_threads),
-		cmocka_unit_test(omission),    cmocka_unit_test(thread_names),
-		cmocka_unit_test(clocks),      cmocka_unit_test(more_threads_than_files),
-		cmocka_unit_test(chunks),      cmocka_unit_test(frames),
-		cmocka_unit_test(schedule),    cmocka_unit_test(long_schedule),
-		cmocka_unit_test(long_stays),  cmocka_unit_test(symbols_change),
-		cmocka_unit_test(functions),   cmocka_unit_test(with_kernel),
-		cmocka_unit_test(open_errors), cmocka_unit_test(write_errors),
-		cmocka_unit_test(room),        cmocka_unit_test(calls_that_fail),
+		cmocka_unit_test(one_thread),      cmocka_unit_test(two_threads),
+		cmocka_unit_test(omission),        cmocka_unit_test(thread_names),
+		cmocka_unit_test(clocks),          cmocka_unit_test(more_threads_than_files),
+		cmocka_unit_test(chunks),          cmocka_unit_test(frames),
+		cmocka_unit_test(schedule),        cmocka_unit_test(long_schedule),
+		cmocka_unit_test(long_stays),      cmocka_unit_test(symbols_change),
+		cmocka_unit_test(functions),       cmocka_unit_test(core_sharded),
+		cmocka_unit_test(with_kernel),     cmocka_unit_test(open_errors),
+		cmocka_unit_test(write_errors),    cmocka_unit_test(room),
+		cmocka_unit_test(calls_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);
