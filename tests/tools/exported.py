@@ -5,7 +5,7 @@
 usage: exported.py CALLS FORMAT EXPORT [ARG]...
 
 CALLS is what -f calls:json wrote, from which the tree of calls is made anew: the calls that a function made come before
-it, one deeper. The arguments: of collapsed, the last name of all threads; of fxt, the command that runs
+it, one deeper. The arguments: of collapsed, the last name of all threads; of fxt and chrome, the command that runs
 Perfetto's trace processor, up to the trace.
 """
 import collections
@@ -77,7 +77,8 @@ def check_perfetto(rows, export, command):
     complaints, slices, parents, threads, running, others = query(
         command, export,
         "select name, value from stats where value > 0 and severity != 'info'",
-        "select name, ts, dur, extract_arg(arg_set_id, 'instructions') from slice where category in "
+        "select name, ts, dur, coalesce(extract_arg(arg_set_id, 'instructions'), "
+        "extract_arg(arg_set_id, 'args.instructions')) from slice where category in "
         "('user', 'kernel', 'jit')",
         "select p.name, s.name, count(*) from slice s join slice p on s.parent_id = p.id "
         "where s.category in ('user', 'kernel', 'jit') group by 1, 2",
@@ -99,6 +100,56 @@ def check_perfetto(rows, export, command):
 
 def check_fxt(rows, _, export, *command):
     return check_perfetto(rows, export, command)
+
+
+def check_chrome(rows, _, export, *command):
+    with open(export, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    return f"{len(events)} events, " + check_perfetto(rows, export, command)
+
+
+def annotated(export, *options):
+    """The costs of each function, time and instructions, that callgrind_annotate says."""
+    out = subprocess.run(["callgrind_annotate", "--threshold=100", "--show-percs=no", *options, export], check=True,
+                         stdout=subprocess.PIPE, text=True).stdout
+    lines = re.findall(r"^ *([0-9,]+|\.) +([0-9,]+|\.) +\?\?\?:(.*) \[(.*)\]$", out, re.M)
+    costs = collections.defaultdict(lambda: [0, 0])
+    for *numbers, function, _ in lines:
+        for i, number in enumerate(numbers):
+            costs[function][i] += int(number.replace(",", "").replace(".", "0"))
+    return costs
+
+
+def check_callgrind(rows, roots, export):
+    selfs, totals = (collections.defaultdict(lambda: [0, 0]) for _ in range(2))
+    for row in rows:
+        for i, key in enumerate(("duration_self", "instructions_self")):
+            selfs[row["function"]][i] += row[key]
+    # A call counts with what it called, unless its function is open already; and a function with all of its own.
+    waiting = [(root, frozenset()) for root in roots]
+    for function, cost in selfs.items():
+        totals[function] = list(cost)
+    while waiting:
+        row, above = waiting.pop()
+        below = above | {row["function"]}
+        for inner in row["inner"]:
+            if inner["function"] not in below:
+                for i, key in enumerate(("duration_", "instructions_")):
+                    totals[row["function"]][i] += whole(inner, key + "self")
+            waiting.append((inner, below))
+    drop = lambda costs: {function: tuple(cost) for function, cost in costs.items() if any(cost)}
+    for expected, options in ((selfs, ()), (totals, ("--inclusive=yes",))):
+        found = annotated(export, *options)
+        assert drop(found) == drop(expected), [(f, found[f], expected[f]) for f in {**found, **expected}
+                                               if tuple(found[f]) != tuple(expected[f])][:5]
+    return f"{len(selfs)} functions"
+
+
+def whole(row, key):
+    """What the call cost with all that it called."""
+    if "whole " + key not in row:
+        row["whole " + key] = row[key] + sum(whole(inner, key) for inner in row["inner"])
+    return row["whole " + key]
 
 
 def main():
