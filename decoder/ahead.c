@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "decoder/image/cache.h"
+#include "decoder/image/view.h"
 
 /* Parts with more runs are dropped. */
 #define PART_CHUNKS_MAX 64
@@ -33,11 +34,11 @@ struct part_batch {
 	struct ptd_slice slice;
 	int64_t cost; /* what it takes of the budget, less what its packets pay into it */
 	uint64_t n_insns, n_insns_early;
-	size_t chunk, first_run, n_runs; /* in this one of the part's chunks */
-	size_t first_mark, n_marks;      /* in the part */
+	size_t chunk, first_run, n_runs;      /* in this one of the part's chunks */
+	size_t first_mark, n_marks;           /* in the part */
+	size_t first_new_block, n_new_blocks; /* likewise */
 	bool new_slice;
 	bool is_first_slice; /* of the thread that ran at the joint */
-	bool has_shown;
 };
 
 struct part {
@@ -56,6 +57,7 @@ struct part {
 	VEC(struct runpool_chunk *) chunks;
 	size_t n_runs; /* in the last chunk */
 	VEC(struct ptd_mark) marks;
+	struct newblocks_list new_blocks;
 	VEC(struct part_batch) batches;
 
 	size_t n_released; /* chunks whose batches have all been given out */
@@ -69,6 +71,7 @@ static struct part *part_free(struct part *part)
 		lane_deinit(&part->lane);
 	vec_deinit(&part->chunks);
 	vec_deinit(&part->marks);
+	vec_deinit(&part->new_blocks);
 	vec_deinit(&part->batches);
 	free(part);
 	return NULL;
@@ -76,14 +79,13 @@ static struct part *part_free(struct part *part)
 
 /* --- in a thread ------------------------------------------------------------------------------ */
 
-static bool has_shown(const struct cache *cache, const struct ptd_run *runs, size_t n)
+/* Add to @list the blocks of the lane's batch that were not shown. */
+static int find_new_blocks(const struct lane *lane, struct newblocks_list *list)
 {
-	if (cache_has_shown_all(cache))
-		return true;
-	for (size_t i = 0; i < n; i++)
-		if (!cache_has_shown(runs[i].block))
-			return false;
-	return true;
+	const struct engine_config *config = &lane->config.engine_config;
+
+	return newblocks_find(views_newblocks(config->views), config->cache, lane->runs,
+			      lane->n_runs, list);
 }
 
 /* Return: what of the part's budget was taken since the last call. */
@@ -100,7 +102,7 @@ static int64_t take_cost(struct part *part)
 static int keep_batch(struct part *part)
 {
 	const struct lane *lane = &part->lane;
-	const struct part_batch batch = {
+	struct part_batch batch = {
 		.slice = lane->slice,
 		.cost = take_cost(part),
 		.n_insns = lane->stats.n_insns - part->n_insns,
@@ -110,15 +112,18 @@ static int keep_batch(struct part *part)
 		.n_runs = lane->n_runs,
 		.first_mark = part->marks.n,
 		.n_marks = lane->marks.n,
+		.first_new_block = part->new_blocks.n,
 		.new_slice = lane->new_slice,
 		.is_first_slice = lane->n_opened == 1,
-		.has_shown = has_shown(lane->config.engine_config.cache, lane->runs, lane->n_runs),
 	};
 	int r;
 
 	if (part->marks.n + lane->marks.n > PART_MARKS_MAX)
 		return 1;
-	r = vec_reserve(&part->marks, lane->marks.n);
+	r = find_new_blocks(lane, &part->new_blocks);
+	batch.n_new_blocks = part->new_blocks.n - batch.first_new_block;
+	if (r == 0)
+		r = vec_reserve(&part->marks, lane->marks.n);
 	if (r == 0)
 		r = vec_push(&part->batches, batch);
 	if (r < 0)
@@ -252,6 +257,7 @@ void ahead_deinit(struct ahead *ahead)
 		(void)part_free(ahead->spare.items[i]);
 	vec_deinit(&ahead->parts);
 	vec_deinit(&ahead->spare);
+	vec_deinit(&ahead->own_new_blocks);
 	sections_deinit(&ahead->sections);
 	lane_deinit(&ahead->lane);
 }
@@ -289,7 +295,7 @@ static int add_part(struct ahead *ahead, uint64_t from, uint64_t to)
 	part->is_plain = false;
 	part->n_insns = part->n_insns_early = 0;
 	part->chunks.n = part->n_runs = part->n_released = 0;
-	part->marks.n = part->batches.n = 0;
+	part->marks.n = part->new_blocks.n = part->batches.n = 0;
 	ahead->parts.items[ahead->parts.n++] = part;
 	__atomic_add_fetch(&ahead_n_begun, 1, __ATOMIC_RELAXED);
 	threads_add(ahead->config.threads, &part->task);
@@ -445,12 +451,19 @@ static void give_of_part(struct ahead *ahead)
 	ahead->n_runs = batch->n_runs;
 	ahead->marks = part->marks.items + batch->first_mark;
 	ahead->n_marks = batch->n_marks;
-	ahead->has_shown = batch->has_shown;
+	ahead->new_blocks = part->new_blocks.items + batch->first_new_block;
+	ahead->n_new_blocks = batch->n_new_blocks;
 }
 
-static void give_of_lane(struct ahead *ahead)
+static int give_of_lane(struct ahead *ahead)
 {
 	struct lane *lane = &ahead->lane;
+	int r;
+
+	ahead->own_new_blocks.n = 0;
+	r = find_new_blocks(lane, &ahead->own_new_blocks);
+	if (r < 0)
+		return r;
 
 	ahead->hold = NULL;
 	ahead->runs = lane->runs;
@@ -458,7 +471,9 @@ static void give_of_lane(struct ahead *ahead)
 	ahead->marks = lane->marks.items;
 	ahead->n_marks = lane->marks.n;
 	ahead->new_slice = lane->new_slice;
-	ahead->has_shown = false;
+	ahead->new_blocks = ahead->own_new_blocks.items;
+	ahead->n_new_blocks = ahead->own_new_blocks.n;
+	return 0;
 }
 
 int ahead_fill(struct ahead *ahead)
@@ -484,9 +499,10 @@ int ahead_fill(struct ahead *ahead)
 		if (ahead->part)
 			continue;
 		r = lane_fill(lane);
+		if (r == 0)
+			r = give_of_lane(ahead);
 		if (r < 0)
 			return r;
-		give_of_lane(ahead);
 		if (ahead_ready(ahead) || lane->ended)
 			return 0;
 	}

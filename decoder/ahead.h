@@ -19,6 +19,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
+#include "decoder/image/newblocks.h"
 #include "decoder/lane.h"
 #include "decoder/runpool.h"
 #include "util/threads.h"
@@ -33,7 +34,7 @@ struct ahead_config {
 	struct ptd_threads *threads; /* borrowed; NULL: nothing is decoded ahead */
 	struct views **views;        /* borrowed: one for each thread */
 	struct runpool *runs;        /* borrowed: where parts have their runs */
-	size_t n_parts;              /* of a lane */
+	size_t n_parts; /* of a lane */
 };
 
 /* A lane, and what is decoded ahead of it. */
@@ -57,7 +58,12 @@ struct ahead {
 	const struct ptd_mark *marks;
 	size_t n_marks;
 	bool new_slice; /* the batch is the first of its slice */
-	bool has_shown; /* all its blocks were shown (cache_has_shown()) */
+
+	/* The blocks of the batch that were not shown when it was decoded, in the order in which
+	 * they first run. */
+	const struct ptd_block *const *new_blocks;
+	size_t n_new_blocks;
+	struct newblocks_list own_new_blocks; /* if the batch is the lane's */
 };
 
 /* What the configurations point to is borrowed. Return: 0 or -ENOMEM. */

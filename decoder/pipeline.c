@@ -839,10 +839,8 @@ const char *ptd_decoder_message(const struct ptd_decoder *decoder)
 /* Give the blocks of the batch that were not shown before their ids, and symbols. */
 static int show_blocks(struct ptd_decoder *d, const struct ahead *lane)
 {
-	if (lane->has_shown || cache_has_shown_all(d->cache))
-		return 0;
-	for (size_t i = 0; i < lane->n_runs; i++) {
-		const struct ptd_block *block = lane->runs[i].block;
+	for (size_t i = 0; i < lane->n_new_blocks; i++) {
+		const struct ptd_block *block = lane->new_blocks[i];
 		const int r = cache_has_shown(block) ? 0 : cache_show(d->cache, block);
 
 		if (r < 0)

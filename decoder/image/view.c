@@ -54,6 +54,7 @@ struct views {
 	uint64_t n_seg_bytes; /* of all views */
 	size_t n_extents_max;
 	uint64_t n_seg_bytes_max;
+	struct newblocks newblocks;
 };
 
 int views_new(struct cache *cache, struct views **ret_views)
@@ -85,6 +86,11 @@ static void begin_epoch(struct view *view)
 uint64_t view_epoch(const struct view *view)
 {
 	return view->epoch;
+}
+
+struct newblocks *views_newblocks(struct views *views)
+{
+	return &views->newblocks;
 }
 
 /* Forget the segments. */
@@ -133,6 +139,7 @@ struct views *views_free(struct views *views)
 	}
 	vec_deinit(&views->all);
 	map_deinit(&views->of_space);
+	newblocks_deinit(&views->newblocks);
 	free(views);
 	return NULL;
 }
@@ -503,6 +510,7 @@ static bool take_run(struct making *m, const struct ptd_run *run, uint64_t *ip)
 	const uint64_t next = wrap_ip(block->mode, run->base + last->offset + last->size);
 	const uint64_t target = wrap_ip(block->mode, run->base + (uint64_t)block->target);
 
+	newblocks_note(&m->view->views->newblocks, block);
 	m->runs[m->seg.n_runs++] = *run;
 	m->seg.n_insns += run->n;
 	touch_pages(m, run->base, (size_t)last->offset + last->size);

@@ -24,6 +24,7 @@
 #include "base/base.h"
 #include "decoder/image/cache.h"
 #include "decoder/image/layout.h"
+#include "decoder/image/newblocks.h"
 #include "ptd/record.h"
 
 /* Longer ways go on in another segment. */
@@ -106,6 +107,9 @@ struct views *views_free(struct views *views);
 
 /* Let the views take no more than one of @n parts of the memory that they may take. */
 void views_share(struct views *views, size_t n);
+
+/* Return: where the blocks of all segments are noted. */
+struct newblocks *views_newblocks(struct views *views);
 
 /*
  * Get the view of @space at @generation, but for what is replaced up to the one of @until, or was

@@ -136,6 +136,8 @@ struct setup {
 	struct engine_budget budget;
 	struct ptd_threads *threads;
 	struct views *views[8];
+	uint64_t shown[8]; /* offsets of blocks, in the order in which they were shown */
+	size_t n_shown;
 	struct runpool *runs;
 	struct ahead ahead;
 	bool has_ahead;
@@ -172,6 +174,22 @@ static void print_mark(FILE *f, const struct ptd_mark *mark)
 		fprintf(f, " %s", ptd_mark_kind_name(mark->kind));
 }
 
+/* Show the batch's new blocks. All its runs are of blocks that were shown then. */
+static void show_blocks(struct setup *s)
+{
+	const struct ahead *a = &s->ahead;
+
+	for (size_t i = 0; i < a->n_new_blocks; i++) {
+		if (cache_has_shown(a->new_blocks[i]))
+			continue;
+		assert_int_equal(cache_show(s->cache, a->new_blocks[i]), 0);
+		assert_true(s->n_shown < ARRAY_LEN(s->shown));
+		s->shown[s->n_shown++] = a->new_blocks[i]->address;
+	}
+	for (size_t i = 0; i < a->n_runs; i++)
+		assert_true(cache_has_shown(a->runs[i].block));
+}
+
 /* Each instruction's offset in the program, and its time. */
 static void print_batch(FILE *f, const struct ahead *a)
 {
@@ -199,6 +217,10 @@ static void print_stats(FILE *f, const struct setup *s)
 		" gaps, from %" PRIu64 " to %" PRIu64 ", %" PRIu64 " left\n",
 		stats->n_insns, stats->bytes_decoded, stats->bytes_lost, stats->n_gaps,
 		stats->t_first, stats->t_last, s->budget.n_insns);
+	fprintf(f, "blocks:");
+	for (size_t i = 0; i < s->n_shown; i++)
+		fprintf(f, " %" PRIx64, s->shown[i]);
+	fprintf(f, "\n");
 	assert_int_equal(stats->bytes_decoded + stats->bytes_lost, s->span.pt.size);
 }
 
@@ -212,8 +234,10 @@ static int print_all(struct setup *s)
 	do {
 		r = ahead_fill(&s->ahead);
 		assert_true(s->ahead.parts.n <= N_PARTS);
-		if (r == 0)
+		if (r == 0) {
 			print_batch(f, &s->ahead);
+			show_blocks(s);
+		}
 	} while (r == 0 && ahead_ready(&s->ahead));
 	if (r == 0)
 		print_stats(f, s);
@@ -252,6 +276,7 @@ static int start(struct setup *s)
 
 	s->text = NULL;
 	s->has_ahead = false;
+	s->n_shown = 0;
 	r = cache_new(NULL, NULL, &s->cache);
 	for (size_t i = 0; i < threads_n(s->threads) && r == 0; i++)
 		r = views_new(s->cache, &s->views[i]);
