@@ -22,6 +22,7 @@
 #include "decoder/image/newblocks.h"
 #include "decoder/lane.h"
 #include "decoder/runpool.h"
+#include "util/expander.h"
 #include "util/threads.h"
 #include "util/vec.h"
 
@@ -34,6 +35,8 @@ struct ahead_config {
 	struct ptd_threads *threads; /* borrowed; NULL: nothing is decoded ahead */
 	struct views **views;        /* borrowed: one for each thread */
 	struct runpool *runs;        /* borrowed: where parts have their runs */
+	/* Borrowed: what expands these early; it may point to NULL, and to another one later. */
+	const struct expander **expander;
 	size_t n_parts; /* of a lane */
 };
 
@@ -77,6 +80,9 @@ void ahead_deinit(struct ahead *ahead);
  * Return: 0, or negative errno.
  */
 _must_check_ int ahead_fill(struct ahead *ahead);
+
+/* Wait until all parts that were begun have been decoded. */
+void ahead_wait(struct ahead *ahead);
 
 static inline bool ahead_ready(const struct ahead *ahead)
 {

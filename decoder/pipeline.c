@@ -2,7 +2,7 @@
 
 /* libptdecode: wires the stages, and is the only file that knows them all. */
 
-#include "ptd/decode.h"
+#include "decoder/pipeline.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -84,6 +84,7 @@ struct ptd_decoder {
 	struct ptd_threads *threads; /* borrowed; or NULL */
 	struct views **views;        /* one for each thread */
 	size_t n_views;
+	const struct expander *expander; /* borrowed; or NULL */
 	struct runpool *runs;
 
 	struct batchsource *source; /* an input that has batches instead of PT, and no lanes; or
@@ -534,6 +535,7 @@ static int start_lanes(struct ptd_decoder *d, char **reterr_message)
 		.threads = d->threads,
 		.views = d->views + (d->n_views > 1),
 		.runs = d->runs,
+		.expander = &d->expander,
 		.n_parts = n_parts_of(d),
 	};
 	struct lane_config config = d->lane_config;
@@ -801,6 +803,13 @@ struct ptd_decoder *ptd_decoder_free(struct ptd_decoder *decoder)
 	free(decoder->name);
 	free(decoder);
 	return NULL;
+}
+
+void decoder_set_expander(struct ptd_decoder *decoder, const struct expander *expander)
+{
+	__atomic_store_n(&decoder->expander, decoder->extract ? NULL : expander, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < decoder->n_lanes && !expander; i++)
+		ahead_wait(&decoder->lanes[i]);
 }
 
 const struct ptd_info *ptd_decoder_info(const struct ptd_decoder *decoder)

@@ -262,9 +262,10 @@ static void end(struct setup *s)
 
 static int start(struct setup *s)
 {
-	struct ahead_config config = { .threads = s->threads,
-				       .views = s->views,
-				       .n_parts = N_PARTS };
+	static const struct expander *none;
+	struct ahead_config config = {
+		.threads = s->threads, .expander = &none, .views = s->views, .n_parts = N_PARTS
+	};
 	struct lane_config lane_config = { .trace = &s->trace,
 					   .queue = &s->queue,
 					   .timeline = s->timeline,
