@@ -43,9 +43,16 @@ static int grow_map(struct map *map)
 {
 	struct map bigger = { .n_slots = map->n_slots ? map->n_slots * 2 : 16 };
 
-	bigger.slots = calloc(bigger.n_slots, sizeof(*bigger.slots));
+	if (bigger.n_slots > SIZE_MAX / sizeof(*bigger.slots))
+		return -ENOMEM;
+	/*
+	 * Not calloc(): a page that is read first, and written to later, takes two faults, and at
+	 * the second one the kernel interrupts all CPUs that run other threads.
+	 */
+	bigger.slots = malloc(bigger.n_slots * sizeof(*bigger.slots));
 	if (!bigger.slots)
 		return -ENOMEM;
+	memset(bigger.slots, 0, bigger.n_slots * sizeof(*bigger.slots));
 
 	for (size_t i = 0; i < map->n_slots; i++)
 		if (map->slots[i].used)
