@@ -16,7 +16,7 @@
 #include <ptd/sink.h>
 #include <ptd/threads.h>
 
-#define FORMATS_MAX 16
+#define FORMATS_MAX 32
 
 static void check(const char *what, int r)
 {
@@ -54,7 +54,7 @@ static int write_formats(const char *input, const char *dir, struct ptd_threads 
 	struct ptd_options options = {
 		.size = sizeof(options), .force = true, .input = input, .threads = threads
 	};
-	static const char *const function[] = { "function=main", NULL };
+	static const char *const options_of[][2] = { { "function=main" }, { "object=libc.so.6" } };
 	struct ptd_sink *sinks[FORMATS_MAX];
 	struct ptd_decoder *decoder;
 	char path[8192];
@@ -66,11 +66,13 @@ static int write_formats(const char *input, const char *dir, struct ptd_threads 
 		return r;
 	for (; n < FORMATS_MAX && ptd_sink_at(n); n++) {
 		const struct ptd_sink_ops *ops = ptd_sink_at(n);
+		const char *const *given = NULL;
 
+		for (size_t i = 0; i < sizeof(options_of) / sizeof(options_of[0]) && !given; i++)
+			if (ptd_sink_takes_option(ops, options_of[i][0]))
+				given = options_of[i];
 		snprintf(path, sizeof(path), "%s/%s", dir, ops->name);
-		check(path, ptd_sink_open(ops, path, ptd_decoder_info(decoder),
-					  ptd_sink_takes_option(ops, function[0]) ? function : NULL,
-					  &sinks[n]));
+		check(path, ptd_sink_open(ops, path, ptd_decoder_info(decoder), given, &sinks[n]));
 	}
 	r = decode(decoder, threads, sinks, n);
 	for (size_t i = 0; i < n; i++)
