@@ -906,7 +906,7 @@ static int next_of_source(struct ptd_decoder *d, struct ptd_batch *ret_batch)
 	}
 	if (r == 0 && d->source->cpus.n > d->n_cpus)
 		r = reserve_cpus(d, d->source->cpus.n);
-	if (is_new)
+	if (r == 0 && is_new)
 		d->given_slice->id = NO_SLICE;
 	d->r = r;
 	return r;

@@ -280,10 +280,104 @@ static void files(void **state)
 	}
 }
 
+/* Two threads, each on two CPUs. */
+#define THREADS                                                    \
+	"h5 x b7 w3 p9 c0@100 >1+1 >2+1 <2+1 <1+1 c1@200 >1 <1+1 " \
+	"x b8 w3 p9 c1@150 >3+1 <3+1 c0@250 >3 <3+1"
+
+static void parts(void **state)
+{
+	static const uint32_t tid[] = { 8 }, cpu[] = { 1 };
+	static const char *const symbol[] = { "#1" }, *const object[] = { "[xray]" };
+	static const char *const none[] = { "none" };
+	static const struct {
+		struct ptd_part part;
+		const char *stream;
+	} asked[] = {
+		{ { .time = "0.000000102,0.000000201" },
+		  "0 9/7: >#2@102 <#2@103 <#1@104 1 9/8: >#3@151 <#3@152 1 9/7: >#1@200 " },
+		{ { .tids = tid, .n_tids = 1 }, "1 9/8: >#3@151 <#3@152 0 9/8: >#3@250 <#3@251 " },
+		{ { .cpus = cpu, .n_cpus = 1 }, "1 9/8: >#3@151 <#3@152 1 9/7: >#1@200 <#1@201 " },
+		{ { .symbols = symbol, .n_symbols = 1 },
+		  "0 9/7: >#1@101 <#1@104 1 9/7: >#1@200 <#1@201 " },
+		{ { .objects = object, .n_objects = 1, .tids = tid, .n_tids = 1 },
+		  "1 9/8: >#3@151 <#3@152 0 9/8: >#3@250 <#3@251 " },
+		{ { .objects = none, .n_objects = 1 }, "" },
+		{ { .last = 5 }, "!: has no instructions, of which the last are asked for" },
+		{ { .time = "-1ms" }, "!time \"-1ms\": the input does not state when its PT ends" },
+	};
+	char path[TEMPDIR_SIZE + 16];
+
+	(void)state;
+	tempdir_make("fdr", dir);
+	(void)snprintf(path, sizeof(path), "%s/log", dir);
+	put_file("log", THREADS);
+	for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+		char *text = read_log(path, &asked[i].part);
+
+		assert_string_equal(text, asked[i].stream);
+		free(text);
+	}
+	tempdir_remove(dir);
+}
+
+/* The files of a directory, in the order of their times; others there do not matter. */
+static void directory(void **state)
+{
+	char *text;
+
+	(void)state;
+	tempdir_make("fdr", dir);
+	put_file("xray-log.b.2", "h5 x b7 w3 p9 c0@200 <1+1");
+	put_file("xray-log.b.1", "h1 b8 w3 c1@150 >3+1 <3+1 .");
+	put_file("xray-log.a.3", "h5 x b7 w3 p9 c0@100 >1+1");
+	tempdir_put_text(dir, "notes", "not a log");
+	text = read_log(dir, &(struct ptd_part){});
+	assert_string_equal(text, "0 9/7: >#1@101 <#1@201 1 ?/8: >#3@151 <#3@152 ");
+	free(text);
+	tempdir_put_text(dir, "xray-log.c", "");
+	text = read_log(dir, &(struct ptd_part){});
+	assert_string_equal(text, "!/xray-log.c: byte 0: expected the header of a flight data "
+				  "recorder file of version 1 to 5");
+	free(text);
+	tempdir_remove(dir);
+}
+
+/* A file that is cut off or rewritten while it is read is an error. */
+static void changed(void **state)
+{
+	static const char *const others[] = { "h5 x " HEAD ">1+1", "h5 x " HEAD ">1+1 u5",
+					      "h5 x " HEAD ">1+1 >9+1" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+		const struct ptd_options options = { .size = sizeof(options), .input = dir };
+		const struct ptd_batch *batch;
+		struct ptd_decoder *d;
+		int r;
+
+		tempdir_make("fdr", dir);
+		put_file("xray-log.1", "h5 x " HEAD ">1+1 <1+1");
+		put_file("xray-log.2", "h5 x b8 w3 p9 c2@100 >1+1 <1+1");
+		assert_int_equal(ptd_decoder_new(&options, &d, NULL), 0);
+		put_file("xray-log.1", others[i]);
+		while ((r = ptd_decoder_next(d, &batch)) == 0)
+			;
+		assert_int_equal(r, -ESTALE);
+		assert_string_equal(without_path(ptd_decoder_message(d), dir),
+				    "/xray-log.1: was changed while it was read");
+		ptd_decoder_free(d);
+		tempdir_remove(dir);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files),
+		cmocka_unit_test(parts),
+		cmocka_unit_test(directory),
+		cmocka_unit_test(changed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
