@@ -15,6 +15,9 @@ import subprocess
 import sys
 
 
+NAME_MAX = 1024  # bytes of a name, but for JSON
+
+
 def load_calls(path):
     """The calls, each with those that it made as "inner", and those that nothing made."""
     with open(path, encoding="utf-8") as file:
@@ -70,7 +73,7 @@ def spans(rows):
     """What a viewer shows of each call: an outer function begins earlier than what it contains."""
     for row in rows:
         earlier = -row["depth"] if row["entered_by"] in ("inference", "resumption") else 0
-        yield row["function"], row["t"] - earlier, row["duration"] + earlier, row["instructions"]
+        yield row["function"].encode()[:NAME_MAX].decode(errors="replace"), row["t"] - earlier, row["duration"] + earlier, row["instructions"]
 
 
 def check_perfetto(rows, export, command):
