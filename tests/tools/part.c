@@ -185,12 +185,13 @@ static void decode(const struct ptd_part *part, struct text *ret_text)
 		error(1, errno, "%s: cannot write", input);
 	ptd_sink_free(sink);
 
+	/* The text is large: it is not copied out of the file, and lines are ended in place. */
 	*ret_text = (struct text){ .size = (size_t)st.st_size };
-	ret_text->bytes = malloc(ret_text->size + 1);
-	if (!ret_text->bytes ||
-	    pread(fd, ret_text->bytes, ret_text->size, 0) != (ssize_t)ret_text->size)
+	if (ret_text->size > 0)
+		ret_text->bytes =
+		    mmap(NULL, ret_text->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ret_text->bytes == MAP_FAILED)
 		error(1, errno, "%s: cannot read the text", input);
-	ret_text->bytes[ret_text->size] = 0;
 	(void)close(fd);
 	read_lines(ret_text);
 	check_stats(ptd_decoder_stats(decoder), ret_text);
@@ -199,7 +200,8 @@ static void decode(const struct ptd_part *part, struct text *ret_text)
 
 static void text_deinit(struct text *text)
 {
-	free(text->bytes);
+	if (text->size > 0)
+		(void)munmap(text->bytes, text->size);
 	vec_deinit(&text->lines);
 }
 
