@@ -89,7 +89,7 @@ struct ptd_calls *ptd_calls_free(struct ptd_calls *calls)
 		free(thread_at(calls, i));
 	vec_deinit(&calls->threads);
 	for (size_t i = 0; i < calls->pools.n; i++) {
-		vec_deinit(&calls->pools.items[i]->parked);
+		stackpool_deinit(calls->pools.items[i]);
 		free(calls->pools.items[i]);
 	}
 	vec_deinit(&calls->pools);

@@ -92,6 +92,8 @@ struct callstack {
 	uint32_t thread;   /* id of the one that was on it last */
 	uint64_t parking;  /* number of the time that it is parked for; 0: it is not */
 	uint64_t n_parked; /* instructions executed on it, then */
+	uint64_t early;    /* number of its entry among those that went on early; 0: it has none */
+	uint64_t resumed_ip, resumed_t; /* where and when a goroutine went on; 0: it did not */
 	VEC(struct alike {
 		struct callstack *stack; /* borrowed; it has an entry for this stack, too */
 		size_t own;              /* frames that might have to be exchanged */

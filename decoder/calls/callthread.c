@@ -150,6 +150,8 @@ static void arrive_by_other_return(struct step *s)
 		step_catch(s, i, trap);
 		return;
 	}
+	if (stackpool_disown(s))
+		return;
 	/* What began a stack returns to what nothing had called. */
 	if (stack->is_whole && stack->frames.n == 1) {
 		step_return(s);

@@ -135,6 +135,81 @@ void stackpool_drop_stack(struct call_world *world, struct callstack *stack)
 	world->last_unused = stack;
 }
 
+void stackpool_deinit(struct stackpool *pool)
+{
+	vec_deinit(&pool->parked);
+	vec_deinit(&pool->early);
+}
+
+/* --- those that went on early ----------------------------------------------------------------- */
+
+/* How many functions are looked at to find returns of a stack that went on early. */
+#define EARLY_DEPTH_MAX 64
+
+/* The thread is on a stack of which nothing is known, and which went on at @ip. */
+static void note_early(struct step *s, uint64_t ip, uint64_t t)
+{
+	struct stackpool *pool = s->thread->pool;
+	const struct early early = { .ip = ip, .t = t };
+
+	if (pool->early.n < STACKPOOL_EARLY_MAX) {
+		if (vec_push(&pool->early, early) < 0) {
+			step_fail(s, -ENOMEM);
+			return;
+		}
+	} else {
+		pool->early.items[pool->n_early % STACKPOOL_EARLY_MAX] = early;
+	}
+	s->thread->stack->early = ++pool->n_early;
+}
+
+/* Return: the entry of the thread's stack; NULL: it has none, or none any more. */
+static struct early *early_of(const struct step *s)
+{
+	const struct stackpool *pool = s->thread->pool;
+	const uint64_t number = s->thread->stack->early;
+
+	if (number == 0 || number + STACKPOOL_EARLY_MAX <= pool->n_early)
+		return NULL;
+	return &pool->early.items[(number - 1) % STACKPOOL_EARLY_MAX];
+}
+
+void stackpool_note_return(struct step *s)
+{
+	struct early *early = early_of(s);
+
+	if (early && early->n_returns < STACKPOOL_EARLY_RETURNS_MAX)
+		early->returns[early->n_returns++] = s->ip;
+}
+
+/* Return: whether functions that are open on @stack return as those of @early did. */
+static bool returns_as(const struct callstack *stack, const struct early *early)
+{
+	const size_t n = stack->frames.n;
+	size_t found = 0;
+
+	for (size_t i = n; i-- > 0 && n - i < EARLY_DEPTH_MAX && found < early->n_returns;)
+		found += stack->frames.items[i].ret == early->returns[found];
+	return early->n_returns > 0 && found == early->n_returns;
+}
+
+/* Return: whether the thread's stack, which is to be parked, has been seen to go on. */
+static bool went_on_early(struct step *s)
+{
+	struct stackpool *pool = s->thread->pool;
+
+	for (size_t i = 0; i < pool->early.n; i++) {
+		struct early *early = &pool->early.items[i];
+
+		if (early->is_parked || early->ip != step_top(s)->ret || early->t < s->place.t ||
+		    !returns_as(s->thread->stack, early))
+			continue;
+		early->is_parked = true;
+		return true;
+	}
+	return false;
+}
+
 /* --- parking ---------------------------------------------------------------------------------- */
 
 static void remove_parked(struct stackpool *pool, size_t i)
@@ -246,6 +321,8 @@ static void go_to_parked(struct step *s, size_t i)
 
 	remove_parked(s->thread->pool, i);
 	go_to(s, stack);
+	stack->resumed_ip = callstack_top(stack)->kind == FRAME_PARK ? s->ip : 0;
+	stack->resumed_t = s->place.t;
 	keep_alike(s, stack);
 	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
 	step_return(s);
@@ -319,7 +396,8 @@ static bool go_to_recovered(struct step *s)
 	if (pool->parked.n == 0)
 		return false;
 	stack = pool->parked.items[pool->parked.n - 1].stack;
-	if (stack->thread != thread->shown.id)
+	/* One that was taken for another one waits elsewhere. */
+	if (stack->thread != thread->shown.id || callstack_top(stack)->kind != FRAME_PARK)
 		return false;
 	thread->stack = stack;
 	i = step_find_open(s, stack->frames.n);
@@ -368,6 +446,8 @@ void stackpool_leave(struct step *s)
 	}
 	leave_own(s, top.kind);
 	go_to_new(s, step_is_beginning(s));
+	if (top.kind == FRAME_GO && !step_is_beginning(s))
+		note_early(s, s->ip, s->place.t);
 }
 
 void stackpool_pass(struct step *s)
@@ -420,8 +500,8 @@ void stackpool_park(struct step *s)
 {
 	struct callthread *thread = s->thread;
 
-	/* Those of goroutines that have ended would take the room of others that wait. */
-	if (step_has_role(s, FUNCTION_FREE))
+	/* Those of goroutines that have ended, or went on, would be taken for others that wait. */
+	if (step_has_role(s, FUNCTION_FREE) || went_on_early(s))
 		end_own(s);
 	else
 		park(s, thread->stack, step_top(s)->ret);
@@ -560,6 +640,9 @@ static void exchange(struct step *s, const struct alike *alike)
 	parked.stack = wrong;
 	pool->parked.items[pool->parked.n - 1] = parked;
 	go_to(s, right);
+	right->resumed_ip = wrong->resumed_ip;
+	right->resumed_t = wrong->resumed_t;
+	wrong->resumed_ip = 0;
 	callstack_say_switch(right, &s->world->list, &s->world->functions, &s->place, n_shown,
 			     wrong->id);
 	s->world->list.stats.n_wrong++;
@@ -581,4 +664,76 @@ bool stackpool_correct(struct step *s)
 		return true;
 	}
 	return false;
+}
+
+bool stackpool_disown(struct step *s)
+{
+	struct callstack *wrong = s->thread->stack, *stack;
+	const struct frame top = *step_top(s);
+	const uint64_t ip = wrong->resumed_ip, t = wrong->resumed_t;
+
+	if (ip == 0 || wrong->frames.n > wrong->n_old || wrong->frames.n < 2 ||
+	    top.kind != FRAME_FUNCTION || step_is_beginning(s))
+		return false;
+	stack = stackpool_new_stack(s->world);
+	if (!stack) {
+		step_fail(s, -ENOMEM);
+		return true;
+	}
+	while (wrong->alike.n > 0)
+		unlink_alike(wrong, wrong->alike.n - 1);
+	wrong->resumed_ip = 0;
+	park(s, wrong, top.ret);
+	go_to(s, stack);
+	callstack_begin(stack, &s->place);
+	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
+	step_enter(s, &(struct frame){ .function = top.function, .how = PTD_CALL_BY_START });
+	note_early(s, ip, t);
+	s->world->list.stats.n_wrong++;
+	step_return(s);
+	return true;
+}
+
+/* Return: the index of the first stack that waits for the innermost function to return. */
+static size_t find_waiting(const struct step *s)
+{
+	const struct stackpool *pool = s->thread->pool;
+	const uint32_t function = step_top(s)->function;
+
+	for (size_t i = 0; i < pool->parked.n; i++) {
+		const struct callstack *stack = pool->parked.items[i].stack;
+
+		if (pool->parked.items[i].ip == s->ip && stack->frames.n > 1 &&
+		    callstack_top(stack)->kind == FRAME_FUNCTION &&
+		    callstack_top(stack)->function == function)
+			return i;
+	}
+	return STEP_NONE;
+}
+
+bool stackpool_rejoin(struct step *s)
+{
+	struct stackpool *pool = s->thread->pool;
+	struct callstack *own = s->thread->stack, *stack;
+	struct early *early = early_of(s);
+	size_t i;
+
+	if (!early || own->frames.n != 1 || step_top(s)->ret != 0)
+		return false;
+	i = find_waiting(s);
+	if (i == STEP_NONE)
+		return false;
+	stack = pool->parked.items[i].stack;
+	early->is_parked = true;
+	step_leave(s, PTD_CALL_BY_RETURN);
+	forget_home(s->thread, own);
+	stackpool_drop_stack(s->world, own);
+	remove_parked(pool, i);
+	go_to(s, stack);
+	stack->resumed_ip = early->ip;
+	stack->resumed_t = early->t;
+	stack->n_old = stack->frames.n;
+	callstack_say_switch(stack, &s->world->list, &s->world->functions, &s->place, 0, 0);
+	step_leave(s, PTD_CALL_BY_END);
+	return true;
 }

@@ -11,6 +11,12 @@
  * these does, that one is the right one: the functions left since belong to it, and the two change
  * places.
  *
+ * Slices come in the order in which they start, so a goroutine may be seen to go on in one thread
+ * before it is seen to be parked in another. Then nothing is known of what is open on it, and it is
+ * kept in mind as early: what is parked later, and had gone on by then, is not parked. If another
+ * one was taken for it, and no one alike is right, that one waits again, for the return of the
+ * function that is open on it.
+ *
  * Functions that change stacks are known by their names, or by what they do.
  */
 
@@ -37,14 +43,29 @@ struct parked {
 /* So many functions are kept that went elsewhere than behind their call. */
 #define STACKPOOL_PASSED_MAX 16
 
+/* So many stacks that went on early are kept in mind, and so many of their returns. */
+#define STACKPOOL_EARLY_MAX         64
+#define STACKPOOL_EARLY_RETURNS_MAX 4
+
+struct early {
+	uint64_t ip, t;                                /* where and when it went on */
+	uint64_t returns[STACKPOOL_EARLY_RETURNS_MAX]; /* of functions that were open, to these */
+	size_t n_returns;
+	bool is_parked; /* its parking was seen since */
+};
+
 struct stackpool {
 	VEC(struct parked) parked; /* the one that was parked first is first */
+	VEC(struct early) early;   /* that of number N is at (N - 1) % STACKPOOL_EARLY_MAX */
+	uint64_t n_early;          /* numbers given so far */
 	struct {
 		uint64_t ret; /* behind its call */
 		uint32_t function;
 	} passed[STACKPOOL_PASSED_MAX];
 	uint64_t n_passed; /* so far; the last ones are kept */
 };
+
+void stackpool_deinit(struct stackpool *pool);
 
 /* Make a stack, of which nothing is known yet. Return: it; NULL if there is no memory. */
 struct callstack *stackpool_new_stack(struct call_world *world);
@@ -85,6 +106,26 @@ void stackpool_compare(struct step *s);
  * Return: whether there was one.
  */
 bool stackpool_correct(struct step *s);
+
+/*
+ * The innermost frame was open when this stack went on, and does not return where it should. If a
+ * goroutine's stack was taken that is not the right one, the thread leaves it for one of which
+ * nothing is known.
+ *
+ * Return: whether it is so. The function has returned.
+ */
+bool stackpool_disown(struct step *s);
+
+/*
+ * The lowest function that is known on a stack that went on early returns. A stack that was taken
+ * for another one may wait for that.
+ *
+ * Return: whether one does: the thread is on that, and the function has returned.
+ */
+bool stackpool_rejoin(struct step *s);
+
+/* The lowest function that was known returned, to a function of which nothing else was known. */
+void stackpool_note_return(struct step *s);
 
 /* The thread's scheduler does not go on on its stack. Nothing is open on that unless the thread is
  * on it: then it stays, as a stack like any other. */

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "decoder/calls/stackpool.h"
+
 /* How far outside an activation another one of its function is looked for, or a handler. */
 #define OTHERS_MAX 256
 
@@ -284,6 +286,7 @@ void step_enter_below(struct step *s, bool was_resumed)
 		stack->hidden.n = i - 1;
 	} else {
 		frame.function = step_function(s);
+		stackpool_note_return(s);
 	}
 	step_enter(s, &frame);
 }
@@ -293,6 +296,8 @@ void step_return(struct step *s)
 	const bool was_resumed =
 	    step_top(s)->how == PTD_CALL_BY_RESUMPTION && step_top(s)->ret != 0;
 
+	if (stackpool_rejoin(s))
+		return;
 	step_leave(s, PTD_CALL_BY_RETURN);
 	if (s->thread->stack->frames.n == 0)
 		step_enter_below(s, was_resumed);

@@ -178,7 +178,7 @@ struct ptd_calls_stats {
 	uint64_t n_switches;
 	uint64_t n_choices;  /* of one among several stacks or activations that looked alike */
 	uint64_t n_decided;  /* of these: later returns fitted only one of them */
-	uint64_t n_wrong;    /* returns that fitted another one than had been chosen */
+	uint64_t n_wrong;    /* returns that did not fit the one that had been chosen */
 	uint64_t n_too_deep; /* calls beyond the bounds, which are part of the function that made
 			      * them */
 	uint64_t n_threads_ended; /* because there were too many */

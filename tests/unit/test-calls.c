@@ -214,6 +214,8 @@ static void take_word(struct fixture *f, const char *word)
 		give_batch(f);
 		f->slice.id++;
 		f->slice.tid = n;
+	} else if (sscanf(word, "t%u", &n) == 1) {
+		f->t = n;
 	} else if (sscanf(word, "space%u", &n) == 1) {
 		give_batch(f);
 		f->slice.id++;
@@ -290,7 +292,8 @@ static void run_stream(struct fixture *f, const char *stream)
 /*
  * A stream is words: "ADDRESS:Nc" is a run of N instructions at ADDRESS, the last of which is of
  * the class c (see classes[]; ">TARGET" is where it leads to, which counts of jumps and direct
- * calls), "+K" without its first K ones; a mark; or "slice", "tidN", "spaceN" for what comes then.
+ * calls), "+K" without its first K ones; a mark; or "slice", "tidN", "spaceN", "tN" (the time) for
+ * what comes then.
  * A call is + or -, the function, how, and the depth; or =, the stack that the thread is on, and in
  * parentheses how many functions it lost to the other one. "?" stands for ambiguous.
  */
@@ -563,6 +566,28 @@ static const struct {
 	  "+h:call@2 +runtime.mcall:call@3 =0 +(anonymous namespace)::k(int):call@0 +gogo:call@1 "
 	  "-gogo:unwinding@1 -(anonymous namespace)::k(int):unwinding@0 =1 "
 	  "-runtime.mcall:unwinding@3 -h:unwinding@2 -g:unwinding@1 -f:end@0" },
+	{ "a goroutine that goes on in another thread, before it is seen to wait",
+	  "tid12 t1000 1000:1c>d200 d200:1J 4006:1r 3001:1r 2001:1o tid11 t100 1000:1c>d200 "
+	  "d200:1J 2000:1c>3000 3000:1c>4000 4000:6c>d000 d000:1C b000:1o",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +h:start@0 "
+	  "-h:return@0 +g:inference@-1 -g:return@-1 +f:inference@-2 +main:start@0 "
+	  "+gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =3 +f:start@0 +g:call@1 "
+	  "+h:call@2 +runtime.mcall:call@3 -runtime.mcall:end@3 -h:end@2 -g:end@1 "
+	  "-f:end@0 =2 +(anonymous namespace)::k(int):call@0 -f:end@-2 -(anonymous "
+	  "namespace)::k(int):end@0" },
+	{ "one that is taken for another one, which is seen to wait later",
+	  "tid11 t100 1000:1c>d200 d200:1J 2000:1c>3000 3000:1c>d000 d000:1C b000:1o tid12 t1000 "
+	  "1000:1c>d200 d200:1J 3001:1r 4001:1o tid13 t500 1000:1c>d200 d200:1J 4000:1c>3000 "
+	  "3000:1c>d000 d000:1C b000:1o tid11 t2000 b001:1c>d200 d200:1J 3001:1r 2001:1o",
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 +f:start@0 "
+	  "+g:call@1 +runtime.mcall:call@2 =0 +(anonymous namespace)::k(int):call@0 "
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =1 "
+	  "-runtime.mcall:return@2 =3 +g:start@0 -g:return@0 +h:inference@-1 "
+	  "+main:start@0 +gogo:call@1 -gogo:unwinding@1 -main:unwinding@0 =5 +h:start@0 "
+	  "+g:call@1 +runtime.mcall:call@2 -runtime.mcall:end@2 -g:end@1 -h:end@0 =4 "
+	  "+(anonymous namespace)::k(int):call@0 +gogo:call@1 -gogo:unwinding@1 "
+	  "-(anonymous namespace)::k(int):unwinding@0 =6 +g:start@0 -g:return@0 =1 "
+	  "-g:end@1 -f:end@0 -h:end@-1 -(anonymous namespace)::k(int):end@0" },
 	{ "a scheduler's stack that waits is not the scheduler's any more",
 	  "1000:1c>d000 d000:1C 2000:1c>c000 c000:2r 3000:1c>d000 d000:1C 4000:1c>c200 c200:2r "
 	  "2001:1o",
@@ -672,7 +697,7 @@ static void alone_deinit(struct alone *a)
 	assert_int_equal(callthread_end(&a->thread, &a->world), 0);
 	callthread_forget(&a->thread, &a->world);
 	assert_int_equal(a->world.list.n_frames, 0);
-	vec_deinit(&a->pool.parked);
+	stackpool_deinit(&a->pool);
 	call_world_deinit(&a->world);
 }
 
