@@ -58,7 +58,8 @@
  *
  *  untraced       behind the system call, or itself        nothing
  *  untraced       where a handler interrupted the thread   inner ones are unwound; it is left
- *  untraced       a beginning, from a restorer             the handler is left; a call
+ *  untraced       a beginning, from a restorer             the handler is left; a call, or the next
+ *                                                          signal's handler
  *  untraced       inside an open one, from a restorer      the handler is left; unwound to that
  *  untraced       a beginning                              a signal's handler
  *  untraced       inside an open one                       inner ones are unwound
@@ -326,21 +327,30 @@ static void go_on_in_open(struct step *s)
 		step_restart(s);
 }
 
-/* A handler returned to another place than where it had interrupted the thread. */
+/*
+ * A handler returned to another place than where it had interrupted the thread: to the beginning of
+ * a function, which the thread is made to call, or which handles the next signal. If that returns
+ * to a restorer, it handled one. When it is entered, this is known only of the function that has
+ * just handled one.
+ */
 static void leave_restorer(struct step *s)
 {
-	const uint64_t ret = step_top(s)->ret;
+	struct callstack *stack = s->thread->stack;
+	struct frame frame = *step_top(s);
+	const uint32_t handler = frame.function;
 
 	step_leave(s, PTD_CALL_BY_SIGNAL);
-	if (s->thread->stack->frames.n == 0) {
+	if (stack->frames.n == 0) {
 		step_enter_below(s, false);
 		return;
 	}
 	if (step_is_beginning(s)) {
-		step_enter(s, &(struct frame){ .ret = ret,
-					       .function = step_begin(s),
-					       .kind = step_kind(s),
-					       .how = PTD_CALL_BY_CALL });
+		frame = (struct frame){ .ret = frame.ret,
+					.function = step_begin(s),
+					.kind = FRAME_SIGNAL,
+					.by_syscall = frame.by_syscall };
+		frame.how = frame.function == handler ? PTD_CALL_BY_SIGNAL : PTD_CALL_BY_CALL;
+		step_enter(s, &frame);
 		return;
 	}
 	go_on_in_open(s);

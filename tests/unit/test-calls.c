@@ -450,6 +450,12 @@ static const struct {
 	{ "nested signals",
 	  "1000:2o async@1002 3000:1o async@3001 4000:1r 8000:1s off 3001:1r 8000:1s off 1002:1o",
 	  "+main:start@0 +g:signal@1 +h:signal@2 -h:signal@2 -g:signal@1 -main:end@0" },
+	{ "a signal that waits until the handler of another one has ended",
+	  "1000:2o async@1002 3000:1r 8000:1s off 3000:1r 8000:1s off 1002:1o",
+	  "+main:start@0 +g:signal@1 -g:signal@1 +g:signal@1 -g:signal@1 -main:end@0" },
+	{ "one that waits so, with another handler",
+	  "1000:2s off 3000:1r 8000:1s off 4000:1r 8000:1s off 1002:1o",
+	  "+main:start@0 +g:signal@1 -g:signal@1 +h:call@1 -h:signal@1 -main:end@0" },
 	{ "siglongjmp", "1000:1C 2000:2o async@2002 3000:1C 4000:1J 1005:1o",
 	  "+main:start@0 +f:call@1 +g:signal@2 +h:call@3 -h:unwinding@3 -g:unwinding@2 "
 	  "-f:unwinding@1 -main:end@0" },
