@@ -160,7 +160,8 @@ static inline void callstack_say_entered(struct callstack *stack, struct call_li
 	if (!call)
 		return;
 	call->t = frame->t;
-	call->n_insns = frame->n - stack->bias;
+	/* What is found to have been open may be older than the thread's stay on the stack. */
+	call->n_insns = frame->n - stack->bias <= place->n ? frame->n - stack->bias : 0;
 	list->stats.n_entered[frame->how]++;
 }
 
