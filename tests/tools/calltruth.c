@@ -46,6 +46,15 @@ struct thread {
 	VEC(struct event) logged;
 	VEC(struct event) found;
 	uint64_t n_jumped; /* instructions before the function found last was left by a jump */
+	struct place {
+		uint32_t stack;
+		int32_t depth;
+	} last; /* of the function found last */
+	VEC(struct held {
+		const char *name;
+		struct place place; /* of morestack */
+	})
+	held;
 };
 
 struct truth {
@@ -224,6 +233,38 @@ static void take_call(struct thread *thread, const struct ptd_call *call, const 
 	thread->n_jumped = jumps && !enters ? call->n_insns : 0;
 }
 
+/*
+ * A goroutine may be preempted where a function begins, before it can say so, or where what writes
+ * the log begins: these call morestack, and begin again when the goroutine goes on. Then the
+ * function was entered, as the log has it.
+ */
+static void take_morestack(struct thread *thread, const struct ptd_call *call)
+{
+	const struct place place = { call->stack, call->depth };
+	const int32_t inside = call->depth - thread->last.depth;
+
+	if (call->kind == PTD_CALL_ENTER && call->how == PTD_CALL_BY_CALL) {
+		if (thread->found.n == 0 || thread->last.stack != call->stack ||
+		    thread->found.items[thread->found.n - 1].what != '+' || inside < 1 ||
+		    inside > 2)
+			return;
+		die_of_memory(vec_push(&thread->held,
+				       { thread->found.items[--thread->found.n].name, place }));
+		thread->last.depth = INT32_MAX;
+	}
+	if (call->kind != PTD_CALL_LEAVE || call->how != PTD_CALL_BY_RETURN)
+		return;
+	for (size_t i = 0; i < thread->held.n; i++) {
+		const struct held held = thread->held.items[i];
+
+		if (held.place.stack != place.stack || held.place.depth != place.depth)
+			continue;
+		thread->held.items[i] = thread->held.items[--thread->held.n];
+		die_of_memory(vec_push(&thread->found, { '+', held.name }));
+		return;
+	}
+}
+
 static void take_calls(struct truth *truth, const struct ptd_call_batch *batch)
 {
 	struct thread *thread = find_thread(truth, batch->thread->tid, false);
@@ -239,9 +280,13 @@ static void take_calls(struct truth *truth, const struct ptd_call_batch *batch)
 		    call->how == PTD_CALL_BY_INFERENCE || call->how == PTD_CALL_BY_RESUMPTION ||
 		    call->how == PTD_CALL_BY_GAP || call->how == PTD_CALL_BY_END)
 			continue;
+		if (strncmp(call->function->name, "runtime.morestack", 17) == 0)
+			take_morestack(thread, call);
 		name = known_name(truth, call->function);
-		if (name)
-			take_call(thread, call, name);
+		if (!name)
+			continue;
+		take_call(thread, call, name);
+		thread->last = (struct place){ call->stack, call->depth };
 	}
 }
 
@@ -332,6 +377,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < truth.threads.n; i++) {
 		vec_deinit(&truth.threads.items[i].logged);
 		vec_deinit(&truth.threads.items[i].found);
+		vec_deinit(&truth.threads.items[i].held);
 	}
 	for (size_t i = 0; i < truth.names.n; i++)
 		free(truth.names.items[i]);
