@@ -34,7 +34,7 @@
 #include "util/vec.h"
 
 /* So many bytes are to be made of a parcel. */
-#define PARCEL_BYTES ((size_t)256 << 10)
+#define PARCEL_BYTES ((size_t)512 << 10)
 
 /* A parcel that has its number of runs, or so many batches, is full. */
 #define PARCEL_RUNS_MIN ((size_t)256)
@@ -43,9 +43,6 @@
 
 /* So many for each thread: one is expanded, one waits for a thread, one is written or filled. */
 #define PARCELS_PER_THREAD 3
-
-/* So many products there may be for each parcel, of which one is in use. */
-#define PRODUCTS_PER_PARCEL 2
 
 /* A batch in a parcel. */
 struct entry {
@@ -322,7 +319,7 @@ static size_t choose_product(struct ptd_writer *w, size_t thread)
 {
 	size_t i = thread;
 
-	if (!w->spare[thread] && w->n_products < PRODUCTS_PER_PARCEL * w->n_parcels) {
+	if (!w->spare[thread] && w->n_products < w->n_parcels) {
 		w->n_products++;
 		return threads_n(w->threads);
 	}
@@ -345,11 +342,14 @@ static struct product *take_product(struct ptd_writer *w, size_t thread)
 		w->spare[from] = product->next;
 	}
 	(void)pthread_mutex_unlock(&w->mutex);
-	if (!product)
-		product = new_product(w->n_sinks);
-	if (product)
+	if (product || (product = new_product(w->n_sinks))) {
 		product->thread = thread;
-	return product;
+		return product;
+	}
+	(void)pthread_mutex_lock(&w->mutex);
+	w->n_products--;
+	(void)pthread_mutex_unlock(&w->mutex);
+	return NULL;
 }
 
 /* The product of the parcel has been written. */
