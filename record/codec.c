@@ -335,13 +335,13 @@ int record_read_switch(uint32_t type, uint16_t misc, struct cursor body,
 
 /* What stands before the raw data, by RECORD_SAMPLE_TYPE. */
 struct raw_sample {
-	uint64_t id;
+	uint64_t id, ip;
 	uint32_t pid, tid;
 	uint64_t time;
 	uint32_t cpu, reserved;
 };
 
-static_assert(sizeof(struct raw_sample) == 32, "as the kernel writes it");
+static_assert(sizeof(struct raw_sample) == 40, "as the kernel writes it");
 static_assert(sizeof(struct record_raw_sys_enter) == 16, "as TRACING_DATA says");
 static_assert(sizeof(struct record_raw_signal) == 24, "as TRACING_DATA says");
 

@@ -182,13 +182,11 @@ _must_check_ int record_read_switch(uint32_t type, uint16_t misc, struct cursor 
  * source has of system calls and signals. The sample_type of the events is RECORD_SAMPLE_TYPE.
  * Their attr.config, and where the raw data have their fields, are below; a perf.data file says so
  * in TRACING_DATA, because both differ from kernel to kernel. These are samples of no kernel:
- * fields that the source does not know are not there.
+ * fields that the source does not know are not there, and the address of the instruction is 0.
  *
  * @who: the thread, its CPU and the time
  */
-#define RECORD_SAMPLE_TYPE                                                                   \
-	((uint64_t)(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_RAW | \
-		    PERF_SAMPLE_IDENTIFIER))
+#define RECORD_SAMPLE_TYPE          (PERFABI_SAMPLE_TYPE | PERF_SAMPLE_RAW)
 #define RECORD_TRACEPOINT_SYS_ENTER 1u
 #define RECORD_TRACEPOINT_SIGNAL    2u
 

@@ -2,7 +2,7 @@
 #
 # What the scripts share in which perf is the judge; they source it after common.sh.
 n_judged=0
-fields=pid,tid,ip
+fields=pid,tid,event,ip # a recording has samples of tracepoints, too
 
 # judge NAME INPUT [N [SAME]]: each thread's list is perf's; but for N instructions. SAME: decode that,
 # the same in another form.

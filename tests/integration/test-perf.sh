@@ -31,7 +31,7 @@ record jit "$O/targets/jit.c" "$T/dumps" noted
 dump=$(echo "$T"/dumps/jit-*.dump)
 printf '\1' | dd of="$dump" bs=1 seek=32 conv=notrunc status=none
 perf inject --jit -i "$T/jit/data" -o "$T/dumps/injected" 2>"$T/perf.err" || { cat "$T/perf.err"; fail "perf inject"; }
-perf script -i "$T/dumps/injected" --itrace=i1i -F pid,tid,ip --ns 2>"$T/perf.err" >"$T/perf.txt"
+perf script -i "$T/dumps/injected" --itrace=i1i -F $fields --ns 2>"$T/perf.err" >"$T/perf.txt"
 [[ ! -s $T/perf.err ]] || { cat "$T/perf.err"; fail "jit: perf complains"; }
 judge_list jit "$T/jit" 0
 drop jit
@@ -51,7 +51,6 @@ judge moment "$T/moment"
 
 # Golden cases, and what perf does wrong: that shows. Some have samples of other events.
 stop_ptd
-fields=pid,tid,event,ip
 mkdir "$T/golden"
 "$O/tools/golden" -k "$T/golden" tests/golden/*.case >"$T/inputs" || fail "golden -k"
 defects=$(grep -v '^#' tests/perf-defects)

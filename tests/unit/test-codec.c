@@ -434,27 +434,27 @@ static void switch_cpu_wide_record(void **state)
 
 /* What a sample begins with: identifier, tid, time and cpu; and the size of the raw data. */
 #define SAMPLE(id, raw_size) \
-	U64(id), U32(0x101), U32(0x102), U64(0x103104105), U32(6), U32(0), U32(raw_size)
+	U64(id), U64(0), U32(0x101), U32(0x102), U64(0x103104105), U32(6), U32(0), U32(raw_size)
 
 static void sys_enter_sample(void **state)
 {
-	HEADER(9, PERF_RECORD_MISC_USER, 64);
+	HEADER(9, PERF_RECORD_MISC_USER, 72);
 	SAMPLE(3, 20);
 	U16(1), U16(0), U32(0x102); /* the common fields */
 	U64(0x141), U32(0);
 	(void)same(&h, record_write_sys_enter(0x141, &trailer, record, sizeof(record)), false);
-	assert_int_equal(record_write_sys_enter(0x141, &trailer, record, 63), 0);
+	assert_int_equal(record_write_sys_enter(0x141, &trailer, record, 71), 0);
 }
 
 static void signal_deliver_sample(void **state)
 {
-	HEADER(9, PERF_RECORD_MISC_USER, 72);
+	HEADER(9, PERF_RECORD_MISC_USER, 80);
 	SAMPLE(4, 28);
 	U16(2), U16(0), U32(0x102);
 	U32(11), U32(0), U64(0x401000), U32(0);
 	(void)same(&h, record_write_signal_deliver(11, 0x401000, &trailer, record, sizeof(record)),
 		   false);
-	assert_int_equal(record_write_signal_deliver(11, 0x401000, &trailer, record, 71), 0);
+	assert_int_equal(record_write_signal_deliver(11, 0x401000, &trailer, record, 79), 0);
 }
 
 /* --- the AUX ring, and what is lost ----------------------------------------------------------- */
