@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "decoder/sink/memtrace_writing.h"
+#include "util/map.h"
 #include "util/outdir.h"
 #include "util/threads.h"
 
@@ -38,6 +39,7 @@ int memtrace_out_pool_init(struct memtrace_out_pool *pool, int dir_fd, uint64_t 
 
 void memtrace_out_pool_deinit(struct memtrace_out_pool *pool)
 {
+	map_deinit(&pool->n_made);
 	assert(!pool->newest);
 	(void)memtrace_packing_free(pool->packing);
 	(void)memtrace_writing_free(pool->writing);
@@ -472,13 +474,17 @@ static int open_part(struct memtrace_out_pool *pool, const char *name, bool is_n
 
 int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool, const char *stem)
 {
+	const uint64_t key = map_hash(stem, strlen(stem));
+	const uint64_t *made = map_get(&pool->n_made, key);
 	int r;
 
-	for (unsigned int i = 0; i <= NUMBER_MAX; i++) {
+	/* One that is complete has another name, so its number does not show in what there is. */
+	for (uint64_t i = made ? *made : 0; i <= NUMBER_MAX; i++) {
 		_cleanup_(freep) char *name = NULL;
 		int fd;
 
-		if (asprintf(&name, "%s.%04u.trace%s", stem, i, suffixes[pool->container]) < 0) {
+		if (asprintf(&name, "%s.%04u.trace%s", stem, (unsigned)i,
+			     suffixes[pool->container]) < 0) {
 			name = NULL;
 			return -ENOMEM;
 		}
@@ -490,6 +496,9 @@ int memtrace_out_create(struct memtrace_out *out, struct memtrace_out_pool *pool
 
 		*out = (struct memtrace_out){ .pool = pool, .fd = -1 };
 		r = adopt(out, fd);
+		if (r < 0)
+			return r;
+		r = map_put(&pool->n_made, key, i + 1);
 		if (r < 0)
 			return r;
 		out->name = TAKE(name);

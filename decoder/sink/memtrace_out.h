@@ -23,6 +23,7 @@
 
 #include "base/base.h"
 #include "decoder/sink/memtrace_pack.h"
+#include "util/map.h"
 #include "util/vec.h"
 #include "util/zip.h"
 
@@ -36,8 +37,9 @@ struct memtrace_schedule;
 struct memtrace_writing;
 
 struct memtrace_out_pool {
-	int dir_fd;     /* the directory of the files (util/outdir.h); borrowed */
-	uint64_t *room; /* bytes that may still be written; NULL: no limit; borrowed */
+	struct map n_made; /* hash of a stem → how many files were made with it */
+	int dir_fd;        /* the directory of the files (util/outdir.h); borrowed */
+	uint64_t *room;    /* bytes that may still be written; NULL: no limit; borrowed */
 	enum memtrace_container container;
 	struct memtrace_packing *packing; /* NULL: the files are plain, and written */
 	struct memtrace_writing *writing; /* by another thread; or, if this is NULL, at once */

@@ -1045,6 +1045,39 @@ static void symbols_change(void **state)
 	}
 }
 
+/* A thread ends, so its file is complete; another one has its number later. */
+static void ended(void **state)
+{
+	static const struct step steps[] = {
+		SLICE(3, 7, 1, 5000), AT(BACK, 0x1006), SLICE(3, 8, 1, 6000), AT(BACK, 0x1006),
+		SLICE(3, 7, 1, 7000), AT(MAIN, 0x1000), { .kind = END },
+	};
+	const struct ptd_sideband exit = {
+		.kind = PTD_SIDEBAND_EXIT, .pid = 5, .tid = 7, .t = 5500
+	};
+	static const char *const containers[] = { "compress=none", "compress=lz4", "compress=zip" };
+	static const char *const suffixes[] = { "", ".lz4", ".zip" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(containers); i++) {
+		_cleanup_(freep) char *path = make_path(), *first = NULL, *second = NULL;
+		struct ptd_sink *sink = open_sink_with(containers[i], path, PTD_CLOCK_NS, 0);
+
+		assert_int_equal(ptd_sink_sideband(sink, &exit), 0);
+		batch_symbols = symbols_by_id;
+		n_batch_symbols = ARRAY_LEN(symbols_by_id);
+		assert_int_equal(feed(sink, steps, false), 0);
+		n_batch_symbols = 0;
+		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+		assert_null(ptd_sink_free(sink));
+		assert_true(asprintf(&first, "drmemtrace.a_out.7.0000.trace%s", suffixes[i]) > 0);
+		assert_true(asprintf(&second, "drmemtrace.a_out.7.0001.trace%s", suffixes[i]) > 0);
+		check_file(path, first, HEADER T5 "win:0 sym:1 90 1006+1 ebf7 jmp@1007+2 " TAIL);
+		check_file(path, second,
+			   HEADER "t:7 cpu:3 win:0 sym:1 90 1000+1 e8fa1f0000 call@1001+5 " TAIL);
+	}
+}
+
 /* A stay of another thread begins with its ids and the time; and so does one of the same thread
  * that was on another core meanwhile, but not one that goes on. */
 static void core_sharded(void **state)
@@ -1469,16 +1502,16 @@ static void calls_that_fail(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread),      cmocka_unit_test(two_threads),
-		cmocka_unit_test(omission),        cmocka_unit_test(thread_names),
-		cmocka_unit_test(clocks),          cmocka_unit_test(more_threads_than_files),
-		cmocka_unit_test(chunks),          cmocka_unit_test(frames),
-		cmocka_unit_test(schedule),        cmocka_unit_test(long_schedule),
-		cmocka_unit_test(long_stays),      cmocka_unit_test(symbols_change),
-		cmocka_unit_test(functions),       cmocka_unit_test(core_sharded),
-		cmocka_unit_test(with_kernel),     cmocka_unit_test(open_errors),
-		cmocka_unit_test(write_errors),    cmocka_unit_test(room),
-		cmocka_unit_test(calls_that_fail),
+		cmocka_unit_test(one_thread),  cmocka_unit_test(two_threads),
+		cmocka_unit_test(omission),    cmocka_unit_test(thread_names),
+		cmocka_unit_test(clocks),      cmocka_unit_test(more_threads_than_files),
+		cmocka_unit_test(chunks),      cmocka_unit_test(frames),
+		cmocka_unit_test(schedule),    cmocka_unit_test(long_schedule),
+		cmocka_unit_test(long_stays),  cmocka_unit_test(symbols_change),
+		cmocka_unit_test(functions),   cmocka_unit_test(core_sharded),
+		cmocka_unit_test(ended),       cmocka_unit_test(with_kernel),
+		cmocka_unit_test(open_errors), cmocka_unit_test(write_errors),
+		cmocka_unit_test(room),        cmocka_unit_test(calls_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);
