@@ -117,3 +117,14 @@ uint64_t memtrace_kernel_signal(struct memtrace_kernel_thread *thread, uint64_t 
 	}
 	return 0;
 }
+
+uint64_t memtrace_kernel_next_signal(struct memtrace_kernel_thread *thread, uint64_t since,
+				     uint64_t until, uint64_t handler)
+{
+	const size_t n_past = thread ? thread->signals.n_past : 0;
+	const uint64_t number = memtrace_kernel_signal(thread, since, until, handler);
+
+	if (thread)
+		thread->signals.n_past = n_past;
+	return number;
+}

@@ -76,3 +76,7 @@ uint64_t memtrace_kernel_syscall(struct memtrace_kernel_thread *thread, uint64_t
 /* The same of the signal whose handler at @handler was entered then. Return: its number, or 0. */
 uint64_t memtrace_kernel_signal(struct memtrace_kernel_thread *thread, uint64_t since,
 				uint64_t until, uint64_t handler);
+
+/* The same, but nothing is forgotten. */
+uint64_t memtrace_kernel_next_signal(struct memtrace_kernel_thread *thread, uint64_t since,
+				     uint64_t until, uint64_t handler);

@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -572,6 +573,7 @@ static bool read_interrupt(struct memtrace_thread *thread)
 
 	if (!decoder || near->mode != 64)
 		return false;
+	thread->has_trap = false;
 	n = ptd_decoder_code(decoder, near->object,
 			     near->address + (thread->async_ip - thread->last.base), bytes, 2);
 	if (n == 0 || (bytes[0] != 0xcc && bytes[0] != 0xf1 && (bytes[0] != 0xcd || n < 2)))
@@ -600,6 +602,11 @@ static bool find_interrupt(struct memtrace_thread *thread, struct memtrace_insn 
 
 	if (!thread->has_last || thread->gap)
 		return false;
+	if (thread->has_trap && memtrace_insn_pc(&thread->trap) == thread->async_ip) {
+		thread->has_trap = false;
+		*ret_insn = thread->trap;
+		return true;
+	}
 	insns = last->block->insns;
 	*ret_insn = (struct memtrace_insn){ last->block, last->base, last->index + 1 };
 	if (ret_insn->index < last->block->n_insns &&
@@ -631,9 +638,22 @@ static int write_interrupt(struct memtrace_thread *thread, const struct memtrace
 }
 
 /*
+ * Return: whether a signal came before the int3 or int n at which the thread was interrupted, and
+ *         took it to its handler at @ip: the recording says which signal it was, and it is neither
+ *         of those that the instruction raises.
+ */
+static bool comes_before_interrupt(const struct memtrace_thread *thread, uint64_t ip)
+{
+	const uint64_t signal =
+	    memtrace_kernel_next_signal(thread->kernel, thread->left_at, entered_until(thread), ip);
+
+	return signal != 0 && signal != SIGTRAP && signal != SIGSEGV;
+}
+
+/*
  * Control came to @ip from where it was interrupted. If that was an int3, it has run, for its
  * handler returns behind it; should another signal have come just before it, it is written before
- * that signal's handler.
+ * that signal's handler, unless the recording says which signals the thread took.
  */
 static int return_from_async(struct memtrace_thread *thread, uint64_t ip)
 {
@@ -644,6 +664,11 @@ static int return_from_async(struct memtrace_thread *thread, uint64_t ip)
 	if (ip == pc)
 		return 0;
 	if (!thread->space_changed && find_interrupt(thread, &insn)) {
+		if (comes_before_interrupt(thread, ip)) {
+			thread->trap = insn;
+			thread->has_trap = true;
+			return enter_handler(thread, ip, pc, pc);
+		}
 		r = write_interrupt(thread, &insn);
 		pc = memtrace_insn_next(&insn);
 		return r < 0 || ip == pc ? r : enter_handler(thread, ip, pc, pc);

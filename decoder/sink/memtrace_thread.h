@@ -118,6 +118,8 @@ struct memtrace_thread {
 		struct ptd_insn insn;
 		uint8_t bytes[2];
 	} interrupt;
+	struct memtrace_insn trap; /* an int3 or int n that a signal came before, if has_trap */
+	bool has_trap;
 
 	bool xfer_due;    /* marker 1 is due as soon as there is an instruction where it leads */
 	uint64_t xfer_pc; /* value of that marker */

@@ -630,6 +630,47 @@ static void one_thread(void **state)
 	}
 }
 
+/* The packets do not tell a signal just before int3 from int3's own, but the recording may. */
+static void signal_before_int3(void **state)
+{
+	static const struct {
+		uint32_t signal;
+		struct step steps[8];
+		const char *expected;
+	} cases[] = {
+		{ SIGALRM,
+		  { SLICE(3, 7, 1, 5000), ALL(INT3, 0x1000, 1), ASYNC(0x1001),
+		    ALL(SIGRET, 0x2001, 2), OFF, ASYNC(0x1001), ALL(NOPS, 0x1002, 1) },
+		  "sig:1001 marker40 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+		  "xfer:200a cc 1001+1 90 1002+1 " },
+		{ SIGTRAP,
+		  { SLICE(3, 7, 1, 5000), ALL(INT3, 0x1000, 1), ASYNC(0x1001),
+		    ALL(SIGRET, 0x2001, 2), OFF, ALL(NOPS, 0x1002, 1) },
+		  "cc 1001+1 sig:1002 marker40 " T5 "48c7c00f000000 2001+7 0f05 2008+2 " T5
+		  "xfer:200a 90 1002+1 " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		_cleanup_(freep) char *path = make_path(), *expected = NULL;
+		struct ptd_sink *sink = open_sink(path, PTD_CLOCK_NS, 0);
+		const struct ptd_sideband record = { .kind = PTD_SIDEBAND_SIGNAL,
+						     .t = 5000,
+						     .pid = 5,
+						     .tid = 7,
+						     .signal = cases[i].signal,
+						     .address = 0x2001 };
+
+		assert_int_equal(ptd_sink_sideband(sink, &record), 0);
+		assert_int_equal(feed(sink, cases[i].steps, true), 0);
+		assert_int_equal(ptd_sink_finish(sink, NULL), 0);
+		assert_null(ptd_sink_free(sink));
+		assert_true(asprintf(&expected, HEADER T0 "90 1000+1 %s" TAIL, cases[i].expected) >
+			    0);
+		check_file(path, "drmemtrace.a_out.7.0000.trace", expected);
+	}
+}
+
 /* --- with the kernel's code ---------------------------------------------------------------- */
 
 #define K "ffffffff8100"
@@ -1502,16 +1543,27 @@ static void calls_that_fail(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread),  cmocka_unit_test(two_threads),
-		cmocka_unit_test(omission),    cmocka_unit_test(thread_names),
-		cmocka_unit_test(clocks),      cmocka_unit_test(more_threads_than_files),
-		cmocka_unit_test(chunks),      cmocka_unit_test(frames),
-		cmocka_unit_test(schedule),    cmocka_unit_test(long_schedule),
-		cmocka_unit_test(long_stays),  cmocka_unit_test(symbols_change),
-		cmocka_unit_test(functions),   cmocka_unit_test(core_sharded),
-		cmocka_unit_test(ended),       cmocka_unit_test(with_kernel),
-		cmocka_unit_test(open_errors), cmocka_unit_test(write_errors),
-		cmocka_unit_test(room),        cmocka_unit_test(calls_that_fail),
+		cmocka_unit_test(one_thread),
+		cmocka_unit_test(two_threads),
+		cmocka_unit_test(omission),
+		cmocka_unit_test(thread_names),
+		cmocka_unit_test(clocks),
+		cmocka_unit_test(more_threads_than_files),
+		cmocka_unit_test(chunks),
+		cmocka_unit_test(frames),
+		cmocka_unit_test(schedule),
+		cmocka_unit_test(long_schedule),
+		cmocka_unit_test(long_stays),
+		cmocka_unit_test(symbols_change),
+		cmocka_unit_test(functions),
+		cmocka_unit_test(core_sharded),
+		cmocka_unit_test(ended),
+		cmocka_unit_test(with_kernel),
+		cmocka_unit_test(open_errors),
+		cmocka_unit_test(write_errors),
+		cmocka_unit_test(room),
+		cmocka_unit_test(signal_before_int3),
+		cmocka_unit_test(calls_that_fail),
 	};
 
 	return cmocka_run_group_tests(tests, make_base, remove_base);
