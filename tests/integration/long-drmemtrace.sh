@@ -68,7 +68,8 @@ all_tools() {
 	mkdir "$T/filtered"
 	run "$name" record_filter "$tools/record_filter_launcher" -trace_dir "$T/$name.mem/trace" -output_dir "$T/filtered"
 	# It drops bytes at addresses that a new program of the process uses again: no more is compared.
-	"$O/ptdecode" -f summary "$T/filtered" >/dev/null || fail "$name: what record_filter wrote is not read"
+	"$O/ptdecode" -f summary "$T/filtered" >/dev/null
+	[[ $? == @(0|3) ]] || fail "$name: what record_filter wrote is not read"
 	run "$name" scheduler_launcher "$tools/scheduler_launcher" -trace_dir "$T/$name.mem/trace"
 	echo
 	[[ ${2:-} == mix ]] || return 0
@@ -190,6 +191,9 @@ if wanted guest && command -v qemu-system-x86_64 busybox cpio >/dev/null && test
 	all_tools guest
 	"$O/ptdecode" -f drmemtrace:whole-system -o "$T/kernel.mem" "$T/guest" || fail "whole-system"
 	"$O/ptdecode" --check "$T/kernel.mem" >"$T/checked" || { head "$T/checked"; fail "whole-system: not valid"; }
+	# DynamoRIO's tools would take hours for all of it.
+	rm -rf "$T/kernel.mem"
+	"$O/ptdecode" --last 300000 -f drmemtrace:whole-system -o "$T/kernel.mem" "$T/guest"
 	whole_system kernel
 	drop guest
 fi
