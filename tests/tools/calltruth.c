@@ -241,7 +241,7 @@ static void take_call(struct thread *thread, const struct ptd_call *call, const 
 static void take_morestack(struct thread *thread, const struct ptd_call *call)
 {
 	const struct place place = { call->stack, call->depth };
-	const int32_t inside = call->depth - thread->last.depth;
+	const int64_t inside = (int64_t)call->depth - thread->last.depth;
 
 	if (call->kind == PTD_CALL_ENTER && call->how == PTD_CALL_BY_CALL) {
 		if (thread->found.n == 0 || thread->last.stack != call->stack ||
@@ -282,6 +282,9 @@ static void take_calls(struct truth *truth, const struct ptd_call_batch *batch)
 			continue;
 		if (strncmp(call->function->name, "runtime.morestack", 17) == 0)
 			take_morestack(thread, call);
+		else if (call->kind == PTD_CALL_LEAVE && call->stack == thread->last.stack &&
+			 call->depth - 1 == thread->last.depth)
+			thread->last.depth = INT32_MAX; /* it may have said so */
 		name = known_name(truth, call->function);
 		if (!name)
 			continue;
