@@ -25,7 +25,8 @@ small() {
 	n=$(awk '/^Instructions:/ { print $2 }' "$T/summary")
 	[[ $(stat -c %s "$T/addresses") == $((8 * n)) ]] || fail "$name: addresses and summary differ"
 	[[ $(grep -vc '^#' "$T/text") == "$n" ]] || fail "$name: text and summary differ"
-	[[ $(grep -c "PERF_RECORD_COMM exec: " "$T/sideband") == 1 && -z $(grep -v "PERF_RECORD_" "$T/sideband") ]] ||
+	[[ $(grep -c "PERF_RECORD_COMM exec: " "$T/sideband") == 1 &&
+		-z $(grep -vE "PERF_RECORD_|raw_syscalls:sys_enter|signal:signal_deliver" "$T/sideband") ]] ||
 		{ head "$T/sideband"; fail "$name: the sideband does not have its start"; }
 	LC_ALL=C sort -s -c -k3,3n "$T/sideband" || fail "$name: the sideband is not in the order of time"
 	awk '/^CPUs:/ { cpus = 1 } cpus && $1 ~ /^[0-9]+$/ { if ($2 != $3 + $4) exit 1; n += $5 }

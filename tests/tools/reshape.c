@@ -427,6 +427,18 @@ static size_t features_of(const struct reshape *s, struct feature features[stati
 	return n;
 }
 
+/* In a pipe, the description of tracepoints is a record whose size does not count it. */
+static void put_tracing_data(const struct reshape *s, const struct feature *feature)
+{
+	const uint32_t padding = (uint32_t)(-feature->size % 8);
+	const uint32_t size = (uint32_t)feature->size + padding;
+
+	put_header(s->out, PERFABI_HEADER_TRACING_DATA, 0, sizeof(size));
+	put(s->out, &size, sizeof(size));
+	put(s->out, feature->bytes, feature->size);
+	put(s->out, (const uint8_t[8]){}, padding);
+}
+
 static void put_pipe(struct reshape *s)
 {
 	const uint64_t head[] = { PERFABI_MAGIC, PERFABI_PIPE_HEADER };
@@ -448,6 +460,10 @@ static void put_pipe(struct reshape *s)
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t number = features[i].number;
 
+		if (number == PERFABI_FEATURE_TRACING_DATA) {
+			put_tracing_data(s, &features[i]);
+			continue;
+		}
 		/* In pipes these are records. */
 		if (number == PERFABI_FEATURE_BUILD_ID || features[i].size > UINT16_MAX - 16)
 			continue;
