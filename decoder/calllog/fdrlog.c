@@ -339,11 +339,9 @@ static int make_lanes(struct fdrlog *log)
 	if (n > 0)
 		qsort(log->scan.blocks.items, n, sizeof(*blocks), by_thread);
 	for (size_t i = 0; i < n && r == 0; i++) {
-		struct fdrlane *last = log->lanes.items + log->lanes.n - 1;
-
 		if (i > 0 && blocks[i].pid == blocks[i - 1].pid &&
 		    blocks[i].tid == blocks[i - 1].tid) {
-			last->n++;
+			log->lanes.items[log->lanes.n - 1].n++;
 			continue;
 		}
 		r = vec_push(

@@ -162,6 +162,8 @@ static inline int get_track(struct viewtracks *ts, const struct ptd_call_thread 
 	/* Another thread may go on with a further stack. */
 	if (track->stack != VIEWTRACK_NONE || track->comm == thread->comm)
 		return 0;
+	if (track->comm && thread->comm && strcmp(track->comm, thread->comm) == 0)
+		return 0;
 	track->comm = thread->comm;
 	return ts->ops->name(ts->state, track);
 }

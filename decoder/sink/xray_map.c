@@ -175,19 +175,22 @@ static int put_file(struct ptd_output *output, const struct ptd_function *const 
 		    size_t n)
 {
 	Elf64_Shdr sections[_SECTIONS] = {};
-	uint64_t end;
+	uint64_t end, padding;
 
 	fill_sections(sections, functions, n);
 	if (sections[SECTION_STRINGS].sh_size > UINT32_MAX)
 		return -EOVERFLOW;
+	/* Readers expect the headers of sections to be aligned. */
 	end = sections[SECTION_NAMES].sh_offset + sizeof(names);
-	put_header(output, end);
+	padding = -end % sizeof(uint64_t);
+	put_header(output, end + padding);
 	put_map(output, n);
 	put_symbols(output, functions, n);
 	(void)ptd_output_write(output, "", 1);
 	for (size_t i = 0; i < n; i++)
 		put_name(output, functions[i]);
 	(void)ptd_output_write(output, names, sizeof(names));
+	(void)ptd_output_write(output, (const uint8_t[sizeof(uint64_t)]){}, padding);
 	return ptd_output_write(output, sections, sizeof(sections));
 }
 
