@@ -21,9 +21,6 @@
 #define LEVEL          1
 #define LEVEL_BUF_SIZE ISAL_DEF_LVL1_DEFAULT
 
-/* So many bytes behind its input the library may read at once. */
-#define READ_BEHIND 64
-
 #define STORED_HEADER 5  /* bytes of the header of a stored block that begins at a byte */
 #define LZ4_HEADER    11 /* bytes of the headers of a frame and of its block */
 
@@ -55,10 +52,6 @@ static int deflate_piece(struct packer *packer, struct memtrace_piece *piece)
 {
 	struct isal_zstream *s = &packer->stream;
 
-	/* What the library finds may depend on what lies in its memory, or behind the piece, where
-	 * there is room: the same bytes are to be packed the same way by each thread. */
-	memset(packer, 0, sizeof(*packer));
-	memset(piece->bytes + piece->n, 0, READ_BEHIND);
 	isal_deflate_init(s);
 	s->level = LEVEL;
 	s->level_buf = packer->level_buf;
