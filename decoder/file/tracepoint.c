@@ -22,13 +22,14 @@ static const struct {
 } kinds[_TRACEPOINT_KINDS] = {
 	[TRACEPOINT_SCHED_SWITCH] = { "sched",
 				      "sched_switch",
-				      { { "prev_pid", 4 }, { "next_pid", 4 } } },
+				      { { .name = "prev_pid", .size = 4 },
+					{ .name = "next_pid", .size = 4 } } },
 	[TRACEPOINT_SIGNAL_DELIVER] = { "signal",
 					"signal_deliver",
-					{ { "sig", 4 },
-					  { "code", 4, true },
-					  { "sa_handler", 8 } } },
-	[TRACEPOINT_SYS_ENTER] = { "raw_syscalls", "sys_enter", { { "id", 8 } } },
+					{ { .name = "sig", .size = 4 },
+					  { .name = "code", .size = 4, .is_optional = true },
+					  { .name = "sa_handler", .size = 8 } } },
+	[TRACEPOINT_SYS_ENTER] = { "raw_syscalls", "sys_enter", { { .name = "id", .size = 8 } } },
 };
 
 /* A text, behind its size. */
