@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "util/heap.h"
+
 struct callsource {
 	struct batchsource source; /* the first field */
 	struct calllog *log;
@@ -30,27 +32,6 @@ static bool comes_before(const struct calllane *a, const struct calllane *b)
 	return a->tid < b->tid;
 }
 
-/* Move the lane at @i down to its place. */
-static void sink_lane(struct callsource *source, size_t i)
-{
-	struct calllane **heap = source->heap.items;
-
-	for (;;) {
-		struct calllane *lane = heap[i];
-		size_t first = i;
-
-		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < source->heap.n;
-		     child++)
-			if (comes_before(heap[child], heap[first]))
-				first = child;
-		if (first == i)
-			return;
-		heap[i] = heap[first];
-		heap[first] = lane;
-		i = first;
-	}
-}
-
 static int start_stream(struct batchsource *batches, char **reterr_message)
 {
 	struct callsource *source = of(batches);
@@ -66,8 +47,7 @@ static int start_stream(struct batchsource *batches, char **reterr_message)
 		if (r == 0 && !lane->ended)
 			r = vec_push(&source->heap, lane);
 	}
-	for (size_t i = source->heap.n; i > 0; i--)
-		sink_lane(source, i - 1);
+	heap_make(&source->heap, comes_before);
 	return r;
 }
 
@@ -121,9 +101,9 @@ static int read_piece(struct callsource *source, bool *ret_new, char **reterr_me
 	if (r == 0)
 		r = source->log->ops->read(source->log, lane, &source->piece, reterr_message);
 	if (lane->ended)
-		source->heap.items[0] = source->heap.items[--source->heap.n];
-	if (source->heap.n > 0)
-		sink_lane(source, 0);
+		heap_drop(&source->heap, comes_before);
+	else
+		heap_sink(&source->heap, 0, comes_before);
 	return r;
 }
 

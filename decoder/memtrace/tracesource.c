@@ -11,6 +11,7 @@
 #include "decoder/memtrace/tracedir.h"
 #include "decoder/memtrace/tracefile.h"
 #include "util/batchsource.h"
+#include "util/heap.h"
 #include "util/map.h"
 #include "util/message.h"
 #include "util/vec.h"
@@ -116,41 +117,11 @@ static bool comes_before(const struct tracefile *a, const struct tracefile *b)
 	return a < b;
 }
 
-static void swap_files(struct tracefile **a, struct tracefile **b)
-{
-	struct tracefile *c = *a;
-
-	*a = *b;
-	*b = c;
-}
-
-/* Move the file at @i down to its place. */
-static void sink_file(struct tracesource *source, size_t i)
-{
-	struct tracefile **heap = source->heap.items;
-
-	for (;;) {
-		size_t first = i;
-
-		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < source->heap.n;
-		     child++)
-			if (comes_before(heap[child], heap[first]))
-				first = child;
-		if (first == i)
-			return;
-		swap_files(&heap[i], &heap[first]);
-		i = first;
-	}
-}
-
 /* The file on top has ended. */
 static void drop_top(struct tracesource *source)
 {
-	struct tracefile **heap = source->heap.items;
-
-	tracefile_close(heap[0]);
-	heap[0] = heap[--source->heap.n];
-	sink_file(source, 0);
+	tracefile_close(source->heap.items[0]);
+	heap_drop(&source->heap, comes_before);
 }
 
 static int start_stream(struct batchsource *batches, char **reterr_message)
@@ -171,8 +142,7 @@ static int start_stream(struct batchsource *batches, char **reterr_message)
 		if (r == 0)
 			r = vec_push(&source->heap, file);
 	}
-	for (size_t i = source->heap.n; i > 0; i--)
-		sink_file(source, i - 1);
+	heap_make(&source->heap, comes_before);
 	return r;
 }
 
@@ -259,7 +229,7 @@ static int fill_batch(struct tracesource *source, char **reterr_message)
 		if (r > 0 && file->ended)
 			drop_top(source);
 		else if (r > 0)
-			sink_file(source, 0);
+			heap_sink(&source->heap, 0, comes_before);
 	}
 	return r < 0 ? r : 0;
 }
